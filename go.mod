@@ -1,0 +1,3 @@
+module github.com/gopcp/pmcd
+
+go 1.26

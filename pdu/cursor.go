@@ -1,0 +1,177 @@
+package pdu
+
+import "encoding/binary"
+
+// A decoder walks one PDU. The first failure sticks in err and makes every
+// later read return zero, so parse methods read field after field and check
+// nothing: done looks at err once, at the end.
+type decoder struct {
+	b   []byte // the whole PDU
+	off int    // next byte to read
+	err error
+	typ Type // of the PDU, once it was read
+}
+
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// header reads the header of a PDU that must be of type want.
+func (d *decoder) header(want Type) (from int32) {
+	n := d.i32()
+	d.typ = Type(d.i32())
+	from = d.i32()
+	switch {
+	case d.err != nil:
+	case int(n) != len(d.b):
+		d.fail(ErrLength)
+	case d.typ != want:
+		d.fail(ErrUnknownType)
+	}
+	return from
+}
+
+// done returns what ParseInto does: nothing may be left over.
+func (d *decoder) done(from int32) (int32, error) {
+	if d.err == nil && d.off < len(d.b) {
+		d.fail(ErrLength)
+	}
+	if d.err != nil {
+		return 0, &ParseError{Type: d.typ, Off: d.off, Err: d.err}
+	}
+	return from, nil
+}
+
+// left reports the number of bytes not yet read.
+func (d *decoder) left() int { return len(d.b) - d.off }
+
+// skip makes what is left count as read.
+func (d *decoder) skip() {
+	if d.err == nil {
+		d.off = len(d.b)
+	}
+}
+
+func (d *decoder) u32() uint32 {
+	if d.err != nil {
+		return 0
+	}
+	if d.left() < 4 {
+		d.fail(ErrShort)
+		return 0
+	}
+	v := binary.BigEndian.Uint32(d.b[d.off:])
+	d.off += 4
+	return v
+}
+
+func (d *decoder) i32() int32 { return int32(d.u32()) }
+
+func (d *decoder) i64() int64 {
+	hi := int64(d.i32())
+	return hi<<32 | int64(d.u32())
+}
+
+// count reads a number of elements that take at least size bytes each. It
+// refuses a number that the rest of the PDU cannot hold, so a caller may pass
+// the result to make.
+func (d *decoder) count(size int) int { return d.checkCount(d.i32(), size) }
+
+func (d *decoder) checkCount(n int32, size int) int {
+	if d.err != nil {
+		return 0
+	}
+	if n < 0 || int(n) > d.left()/size {
+		d.fail(ErrCount)
+		return 0
+	}
+	return int(n)
+}
+
+// bytes returns the next n bytes, which alias the PDU and cannot be appended
+// to. n must come from count or be checked otherwise.
+func (d *decoder) bytes(n int) []byte {
+	if d.err != nil {
+		return nil
+	}
+	if n > d.left() {
+		d.fail(ErrShort)
+		return nil
+	}
+	b := d.b[d.off : d.off+n : d.off+n]
+	d.off += n
+	return b
+}
+
+// str reads a string of n bytes and the padding behind it. Nobody looks at
+// what padding contains.
+func (d *decoder) str(n int) string {
+	s := string(d.bytes(n))
+	d.bytes(pad4(n) - n)
+	return s
+}
+
+// pmids reads n PMIDs into memory of its own.
+func (d *decoder) pmids(n int) []PMID {
+	ids := alloc[PMID](n)
+	for i := range ids {
+		ids[i] = PMID(d.u32())
+	}
+	return ids
+}
+
+// alloc makes a slice of n elements, and none for 0: a message without them
+// is the same whether it was decoded or written down.
+func alloc[T any](n int) []T {
+	if n == 0 {
+		return nil
+	}
+	return make([]T, n)
+}
+
+// pad4 rounds n up to whole words.
+func pad4(n int) int { return (n + 3) &^ 3 }
+
+// An encoder builds one PDU at the end of b. Like a decoder it keeps its
+// first failure.
+type encoder struct {
+	b     []byte
+	start int // where this PDU starts in b
+	err   error
+}
+
+func (e *encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+func (e *encoder) u32(v uint32) { e.b = binary.BigEndian.AppendUint32(e.b, v) }
+func (e *encoder) i32(v int32)  { e.u32(uint32(v)) }
+func (e *encoder) i64(v int64)  { e.b = binary.BigEndian.AppendUint64(e.b, uint64(v)) }
+
+func (e *encoder) bool(v bool) {
+	if v {
+		e.i32(1)
+	} else {
+		e.i32(0)
+	}
+}
+
+// str appends s and its padding, not its length.
+func (e *encoder) str(s string) {
+	e.b = append(e.b, s...)
+	e.b = appendPad(e.b, len(s))
+}
+
+func (e *encoder) pmids(ids []PMID) {
+	for _, id := range ids {
+		e.u32(uint32(id))
+	}
+}
+
+// appendPad appends what pads n bytes to whole words, and is what libpcp pads
+// with.
+func appendPad(b []byte, n int) []byte { return append(b, "~~~"[:pad4(n)-n]...) }

@@ -1,0 +1,144 @@
+package pdu
+
+import (
+	"fmt"
+	"strconv"
+	"syscall"
+)
+
+// Errno is a negative PCP error code as Error PDUs and value sets carry it: a
+// PM_ERR_* code, or the negated errno of a system call. It is the only error
+// type that crosses the wire.
+type Errno int32
+
+// PM_ERR_* codes (pmapi.h). Those that only tools and archives use are there
+// because an agent may send any.
+const (
+	ErrnoGeneric        Errno = -12345 // any error that has no code
+	ErrnoPMNS           Errno = -12346 // name space cannot be parsed
+	ErrnoNoPMNS         Errno = -12347 // no name space
+	ErrnoDupPMNS        Errno = -12348
+	ErrnoText           Errno = -12349 // no help text
+	ErrnoAppVersion     Errno = -12350 // metric not in this version of what is monitored
+	ErrnoValue          Errno = -12351 // value missing
+	ErrnoLicense        Errno = -12352 // retired
+	ErrnoTimeout        Errno = -12353 // no answer in time
+	ErrnoNoData         Errno = -12354
+	ErrnoReset          Errno = -12355
+	ErrnoFile           Errno = -12356 // retired
+	ErrnoName           Errno = -12357 // unknown metric name
+	ErrnoPMID           Errno = -12358 // unknown or illegal metric identifier
+	ErrnoInDom          Errno = -12359 // unknown or illegal instance domain
+	ErrnoInst           Errno = -12360 // unknown or illegal instance
+	ErrnoUnit           Errno = -12361
+	ErrnoConv           Errno = -12362 // impossible conversion of a value
+	ErrnoTrunc          Errno = -12363
+	ErrnoSign           Errno = -12364 // negative value for an unsigned metric
+	ErrnoProfile        Errno = -12365
+	ErrnoIPC            Errno = -12366 // IPC protocol failure
+	ErrnoNoASCII        Errno = -12367 // retired
+	ErrnoEOF            Errno = -12368
+	ErrnoNotHost        Errno = -12369
+	ErrnoEOL            Errno = -12370
+	ErrnoMode           Errno = -12371
+	ErrnoLabel          Errno = -12372
+	ErrnoLogRec         Errno = -12373
+	ErrnoNotArchive     Errno = -12374
+	ErrnoLogFile        Errno = -12375
+	ErrnoNoContext      Errno = -12376
+	ErrnoProfileSpec    Errno = -12377
+	ErrnoPMIDLog        Errno = -12378
+	ErrnoInDomLog       Errno = -12379
+	ErrnoInstLog        Errno = -12380
+	ErrnoNoProfile      Errno = -12381 // fetch in a context without a profile
+	ErrnoNoAgent        Errno = -12386 // no agent for the domain
+	ErrnoPermission     Errno = -12387 // not allowed
+	ErrnoConnLimit      Errno = -12388 // too many connections
+	ErrnoAgain          Errno = -12389 // not available now
+	ErrnoIsConn         Errno = -12390
+	ErrnoNotConn        Errno = -12391 // not connected; to an agent: that client is gone
+	ErrnoNeedPort       Errno = -12392
+	ErrnoWantAck        Errno = -12393 // retired
+	ErrnoNonLeaf        Errno = -12394 // name of no metric, but of names below it
+	ErrnoObjStyle       Errno = -12395 // retired
+	ErrnoPMCDLicense    Errno = -12396 // retired
+	ErrnoType           Errno = -12397 // unknown or illegal type
+	ErrnoThread         Errno = -12398
+	ErrnoNoContainer    Errno = -12399 // no such container
+	ErrnoBadStore       Errno = -12400 // value cannot be stored
+	ErrnoLogOverlap     Errno = -12401
+	ErrnoLogHost        Errno = -12402
+	ErrnoLogTimeZone    Errno = -12403 // retired
+	ErrnoLogChangeType  Errno = -12404
+	ErrnoLogChangeSem   Errno = -12405
+	ErrnoLogChangeInDom Errno = -12406
+	ErrnoLogChangeUnits Errno = -12407
+	ErrnoNeedClientCert Errno = -12408 // client certificate required
+	ErrnoBadDerive      Errno = -12409
+	ErrnoNoLabels       Errno = -12410 // peer knows no labels
+	ErrnoPMDAFenced     Errno = -12411 // agent is fenced
+	ErrnoRecType        Errno = -12412
+	ErrnoFeature        Errno = -12413
+	ErrnoTLS            Errno = -12414
+	ErrnoArg            Errno = -12415 // bad argument
+	ErrnoBotch          Errno = -12442
+	ErrnoTooSmall       Errno = -12443 // list too short
+	ErrnoTooBig         Errno = -12444 // too large
+	ErrnoFault          Errno = -12445
+	ErrnoReady          Errno = -13393 // agent is ready now
+	ErrnoNotReady       Errno = -13394 // agent not ready yet
+	ErrnoNYI            Errno = -21344 // not implemented; from there down SASL codes
+)
+
+// Negated errnos that pmcd itself sends, in the numbers of Linux: like their
+// peers, PDUs mean the sender's.
+const (
+	ErrnoEAGAIN     Errno = -11 // too many contexts
+	ErrnoEINVAL     Errno = -22
+	ErrnoEPIPE      Errno = -32 // cannot write to an agent
+	ErrnoEOPNOTSUPP Errno = -95
+)
+
+// maxOSErrno is the last errno of Linux.
+const maxOSErrno = 133
+
+// Error returns what e means, in words of its own: not what pmErrStr(3) has.
+func (e Errno) Error() string {
+	switch {
+	case e == 0:
+		return "no error"
+	case e < 0 && e >= -maxOSErrno:
+		return syscall.Errno(-e).Error()
+	case e < ErrnoNYI && e >= ErrnoNYI-100:
+		return fmt.Sprintf("authentication failed (SASL %d)", int32(e-ErrnoNYI))
+	}
+	if t := e.entry(); t != nil {
+		return t.text
+	}
+	return fmt.Sprintf("PCP error %d", int32(e))
+}
+
+// Name returns the symbol of e, such as PM_ERR_PMID. For an errno and for
+// numbers without a symbol it is the number.
+func (e Errno) Name() string {
+	if t := e.entry(); t != nil {
+		return t.name
+	}
+	return strconv.Itoa(int(e))
+}
+
+func (e Errno) entry() *errnoEntry {
+	i := int(ErrnoGeneric) - int(e)
+	switch e {
+	case ErrnoReady:
+		return &errnoReady
+	case ErrnoNotReady:
+		return &errnoNotReady
+	case ErrnoNYI:
+		return &errnoNYI
+	}
+	if i < 0 || i >= len(errnoTable) || errnoTable[i].name == "" {
+		return nil
+	}
+	return &errnoTable[i]
+}

@@ -1,0 +1,140 @@
+package pdu
+
+import "encoding/binary"
+
+// CheckResult reports whether the whole Result PDU b is one that peers accept,
+// and the reply to a Fetch of ids: as Parse would, but without an allocation.
+// What it does not refuse can be sent on as it is, or after ToHighRes. All
+// errors are of type [*ParseError].
+//
+// C pmcd differs: it counts the value sets and does not look at their PMIDs,
+// so an agent that is one reply behind goes unnoticed.
+func CheckResult(b []byte, ids []PMID) error {
+	if off, err := checkResult(b, ids); err != nil {
+		_, t, _ := Header(b)
+		return &ParseError{Type: t, Off: off, Err: err}
+	}
+	return nil
+}
+
+// checkResult returns the number of bytes read, too.
+func checkResult(b []byte, ids []PMID) (off int, err error) {
+	n, t, _ := Header(b)
+	switch {
+	case len(b) < resultHeaderLen:
+		return len(b), ErrShort
+	case int(n) != len(b):
+		return HeaderLen, ErrLength
+	case t != TypeResult:
+		return HeaderLen, ErrUnknownType
+	case int64(int32(binary.BigEndian.Uint32(b[resultHeaderLen-4:]))) != int64(len(ids)):
+		return resultHeaderLen, ErrCount
+	}
+	off = resultHeaderLen
+	var bs blocks
+	for _, id := range ids {
+		if len(b)-off < emptySetLen {
+			return off, ErrShort
+		}
+		if PMID(binary.BigEndian.Uint32(b[off:])) != id {
+			return off + 4, ErrPMID
+		}
+		n := int(int32(binary.BigEndian.Uint32(b[off+4:])))
+		off += emptySetLen
+		if n <= 0 {
+			continue
+		}
+		if len(b)-off < 4 {
+			return off, ErrShort
+		}
+		format := binary.BigEndian.Uint32(b[off:])
+		off += 4
+		if n > (len(b)-off)/valueLen {
+			return off, ErrCount
+		}
+		if format == FormatInsitu {
+			off += n * valueLen
+			continue
+		}
+		for ; n > 0; n-- {
+			off += valueLen
+			if _, _, err := bs.add(b, binary.BigEndian.Uint32(b[off-4:])); err != nil {
+				return off, err
+			}
+		}
+	}
+	return off, bs.check(b, off)
+}
+
+// SpareHighRes is the number of bytes that ToHighRes wants in front of a
+// Result PDU.
+const SpareHighRes = highResHeaderLen - resultHeaderLen
+
+// ToHighRes makes a HighResResult PDU of a Result PDU where it is: b starts
+// with SpareHighRes bytes of any content, which the PDU b[SpareHighRes:]
+// follows, and is one PDU from its first byte afterwards. Its sender and its
+// time are 0: see SetFrom and SetHighResTime.
+//
+// CheckResult must have found no fault with b[SpareHighRes:]. Otherwise
+// ToHighRes may panic.
+func ToHighRes(b []byte) {
+	n := binary.BigEndian.Uint32(b[SpareHighRes+resultHeaderLen-4:])
+	clear(b[:highResHeaderLen])
+	binary.BigEndian.PutUint32(b, uint32(len(b)))
+	binary.BigEndian.PutUint32(b[4:], uint32(TypeHighResResult))
+	binary.BigEndian.PutUint32(b[HeaderLen:], n)
+	// The sets stay where they are, and the PDU starts two words before.
+	rebase(b[highResHeaderLen:], int(n), SpareHighRes/4)
+}
+
+// rebase adds words to the offset of every value block in the first n sets of
+// b, which must be valid.
+func rebase(b []byte, n int, words uint32) {
+	for ; n > 0; n-- {
+		numval := int(int32(binary.BigEndian.Uint32(b[4:])))
+		if numval <= 0 {
+			b = b[emptySetLen:]
+			continue
+		}
+		insitu := binary.BigEndian.Uint32(b[8:]) == FormatInsitu
+		b = b[setLen:]
+		values := b[:numval*valueLen]
+		b = b[numval*valueLen:]
+		if insitu {
+			continue
+		}
+		for ; len(values) >= valueLen; values = values[valueLen:] {
+			p := values[4:8]
+			binary.BigEndian.PutUint32(p, binary.BigEndian.Uint32(p)+words)
+		}
+	}
+}
+
+// SetResultTime sets the time of the Result PDU b.
+func SetResultTime(b []byte, sec, usec int32) {
+	binary.BigEndian.PutUint32(b[HeaderLen:], uint32(sec))
+	binary.BigEndian.PutUint32(b[HeaderLen+4:], uint32(usec))
+}
+
+// SetHighResTime sets the time of the HighResResult PDU b.
+func SetHighResTime(b []byte, sec, nsec int64) {
+	binary.BigEndian.PutUint64(b[HeaderLen+4:], uint64(sec))
+	binary.BigEndian.PutUint64(b[HeaderLen+12:], uint64(nsec))
+}
+
+// ResultTime returns the time of the Result PDU b, or zeros if b is too short
+// to be one.
+func ResultTime(b []byte) (sec, usec int32) {
+	if len(b) < resultHeaderLen {
+		return 0, 0
+	}
+	return int32(binary.BigEndian.Uint32(b[HeaderLen:])), int32(binary.BigEndian.Uint32(b[HeaderLen+4:]))
+}
+
+// StateFlags returns the state changes that the Result PDU b of an agent
+// reports, where others have the seconds. An agent has only StateLabelChange
+// and StateNamesChange to say; other bits are returned as they are.
+func StateFlags(b []byte) int32 {
+	sec, _ := ResultTime(b)
+	return sec
+}

@@ -1,0 +1,310 @@
+package pdu
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+)
+
+// pmids returns the metrics of a result, in turn.
+func pmids(sets []ValueSet) []PMID {
+	var ids []PMID
+	for _, vs := range sets {
+		ids = append(ids, vs.PMID)
+	}
+	return ids
+}
+
+func TestCheckResult(t *testing.T) {
+	n := 0
+	for _, c := range captures(t) {
+		_, m, err := Parse(c.wire)
+		r, ok := m.(*Result)
+		if err != nil || !ok {
+			continue
+		}
+		n++
+		ids := pmids(r.Sets)
+		if err := CheckResult(c.wire, ids); err != nil {
+			t.Errorf("%s: %v", c.file, err)
+		}
+		for i := range ids {
+			off := HeaderLen
+			ids[i]++
+			err := CheckResult(c.wire, ids)
+			ids[i]--
+			var pe *ParseError
+			if !errors.Is(err, ErrPMID) || !errors.As(err, &pe) || pe.Off <= off {
+				t.Errorf("%s: other PMID %d: got %v", c.file, i, err)
+			}
+		}
+		if err := CheckResult(c.wire, append(ids, 1)); !errors.Is(err, ErrCount) {
+			t.Errorf("%s: one set too few: got %v", c.file, err)
+		}
+		if err := CheckResult(c.wire, ids[1:]); !errors.Is(err, ErrCount) {
+			t.Errorf("%s: one set too many: got %v", c.file, err)
+		}
+		for i := range c.wire { // cut anywhere, with a length that is right or not
+			if err := CheckResult(c.wire[:i], ids); err == nil {
+				t.Errorf("%s: %d bytes accepted", c.file, i)
+			}
+			if i < HeaderLen {
+				continue
+			}
+			cut := bytes.Clone(c.wire[:i])
+			cut[2], cut[3] = byte(i>>8), byte(i)
+			if err := CheckResult(cut, ids); err == nil {
+				t.Errorf("%s: cut to %d bytes and accepted", c.file, i)
+			}
+		}
+	}
+	if n < 8 {
+		t.Errorf("%d results among the captures", n)
+	}
+}
+
+func TestCheckResultRefuses(t *testing.T) {
+	ids := []PMID{0x07400004}
+	tests := []struct {
+		name string
+		wire string
+		err  error
+		off  int
+	}{
+		{"nothing", "", ErrShort, 0},
+		{"header", "0000000c 00007001 00000000", ErrShort, 12},
+		{"length lies", "0000001c 00007001 00000000 00000000 00000000 00000000", ErrLength, 12},
+		{"highres", "00000018 00007015 00000000 00000000 00000000 00000000", ErrUnknownType, 12},
+		{"negative count", "00000018 00007001 00000000 00000000 00000000 ffffffff", ErrCount, 24},
+		{"no set", "00000018 00007001 00000000 00000000 00000000 00000001", ErrShort, 24},
+		{"other metric", "00000020 00007001 00000000 00000000 00000000 00000001 07400005 00000000", ErrPMID, 28},
+		{"no format", "00000020 00007001 00000000 00000000 00000000 00000001 07400004 00000001", ErrShort, 32},
+		{"values", "0000002c 00007001 00000000 00000000 00000000 00000001 07400004 00000002 00000000 00000000 00000000", ErrCount, 36},
+		{"huge count", "0000002c 00007001 00000000 00000000 00000000 00000001 07400004 7fffffff 00000000 00000000 00000000", ErrCount, 36},
+		{"tail", "00000024 00007001 00000000 00000000 00000000 00000001 07400004 00000000 00000000", ErrLength, 32},
+		{
+			"block in the header",
+			"0000002c 00007001 00000000 00000000 00000000 00000001 07400004 00000001 00000001 00000000 00000000",
+			ErrOffset, 44,
+		},
+		{
+			"block at the end",
+			"0000002c 00007001 00000000 00000000 00000000 00000001 07400004 00000001 00000001 00000000 0000000b",
+			ErrOffset, 44,
+		},
+		{
+			"gap before the block",
+			"00000034 00007001 00000000 00000000 00000000 00000001 07400004 00000001 00000001 00000000 0000000c 00000000 06000004",
+			ErrOffset, 44,
+		},
+		{
+			"tail behind the block",
+			"00000034 00007001 00000000 00000000 00000000 00000001 07400004 00000001 00000001 00000000 0000000b 06000004 00000000",
+			ErrLength, 44,
+		},
+		{
+			"shared block",
+			"00000038 00007001 00000000 00000000 00000000 00000001 07400004 00000002 00000001 00000000 0000000d 00000001 0000000d 06000004",
+			ErrLength, 52,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := CheckResult(unhex(t, tt.wire), ids)
+			var pe *ParseError
+			if !errors.Is(err, tt.err) || !errors.As(err, &pe) || pe.Off != tt.off {
+				t.Errorf("got %v, want %v at byte %d", err, tt.err, tt.off)
+			}
+		})
+	}
+	if err := CheckResult(unhex(t, "00000018 00007001 00000000 00000000 00000000 00000000"), nil); err != nil {
+		t.Errorf("no sets: %v", err)
+	}
+}
+
+// spare returns wire with the room that ToHighRes wants in front.
+func spare(wire []byte) []byte { return append(bytes.Repeat([]byte{0xa5}, SpareHighRes), wire...) }
+
+func TestToHighRes(t *testing.T) {
+	for _, c := range captures(t) {
+		_, m, err := Parse(c.wire)
+		r, ok := m.(*Result)
+		if err != nil || !ok {
+			continue
+		}
+		b := spare(c.wire)
+		ToHighRes(b)
+		SetHighResTime(b, 1<<33, -1)
+		SetFrom(b, 5)
+		want := &HighResResult{Sec: 1 << 33, Nsec: -1, Sets: r.Sets}
+		from, got, err := Parse(b)
+		if err != nil || from != 5 || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %d %+v, %v\nwant 5 %+v", c.file, from, got, err, want)
+		}
+		wire, err := Append(nil, 5, want)
+		if err != nil || !bytes.Equal(b, wire) {
+			t.Errorf("%s: %v:\n got %x\nwant %x", c.file, err, b, wire)
+		}
+	}
+}
+
+func TestResultTime(t *testing.T) {
+	b := unhex(t, "00000018 00007001 00000000 00000008 00000009 00000000")
+	if sec, usec := ResultTime(b); sec != 8 || usec != 9 || StateFlags(b) != StateLabelChange {
+		t.Errorf("got %d %d %d", sec, usec, StateFlags(b))
+	}
+	SetResultTime(b, -1, 7)
+	if sec, usec := ResultTime(b); sec != -1 || usec != 7 {
+		t.Errorf("got %d %d after SetResultTime", sec, usec)
+	}
+	if sec, usec := ResultTime(b[:20]); sec != 0 || usec != 0 {
+		t.Errorf("got %d %d of a short PDU", sec, usec)
+	}
+}
+
+// big is a Result as an agent with many instances sends it: 200 metrics, half
+// of them words and half 64-bit values, of 10 instances.
+func big() (wire []byte, ids []PMID) {
+	var w ResultWriter
+	w.Reset(nil, 0)
+	for i := range 200 {
+		id := NewPMID(60, i/100, i)
+		ids = append(ids, id)
+		w.Begin(id)
+		for inst := range int32(10) {
+			if i%2 == 0 {
+				w.Word(inst, uint32(i))
+			} else {
+				w.Uint64(inst, MetricU64, uint64(i))
+			}
+		}
+	}
+	wire, err := w.Finish()
+	if err != nil {
+		panic(err)
+	}
+	return wire, ids
+}
+
+func TestRelayAllocs(t *testing.T) {
+	wire, ids := big()
+	src := spare(wire)
+	b := make([]byte, len(src))
+	n := testing.AllocsPerRun(10, func() {
+		copy(b, src)
+		if err := CheckResult(b[SpareHighRes:], ids); err != nil {
+			t.Fatal(err)
+		}
+		ToHighRes(b)
+		SetHighResTime(b, 1, 2)
+	})
+	if n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkCheckResult(b *testing.B) {
+	wire, ids := big()
+	b.SetBytes(int64(len(wire)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := CheckResult(wire, ids); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkToHighRes(b *testing.B) {
+	wire, _ := big()
+	src := spare(wire)
+	dst := make([]byte, len(src))
+	b.SetBytes(int64(len(wire)))
+	b.ReportAllocs()
+	for b.Loop() {
+		copy(dst, src) // it can be done once only
+		ToHighRes(dst)
+	}
+}
+
+// What ToHighRes is compared with: the same by way of Move.
+func BenchmarkMove(b *testing.B) {
+	wire, _ := big()
+	var w ResultWriter
+	var dst []byte
+	b.SetBytes(int64(len(wire)))
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := OpenSets(wire)
+		if err != nil {
+			b.Fatal(err)
+		}
+		w.ResetHighRes(dst[:0], 0)
+		for s.Len() > 0 {
+			if err := w.Move(&s); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if dst, err = w.Finish(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// And by decoding and encoding.
+func BenchmarkParseAppendResult(b *testing.B) {
+	wire, _ := big()
+	var dst []byte
+	b.SetBytes(int64(len(wire)))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, m, err := Parse(wire)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if dst, err = Append(dst[:0], 0, &HighResResult{Sets: m.(*Result).Sets}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkParseIntoFetch(b *testing.B) {
+	_, ids := big()
+	wire, err := Append(nil, 0, &Fetch{PMIDs: ids})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var m Fetch
+	b.SetBytes(int64(len(wire)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseInto(wire, &m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAppendError(b *testing.B) {
+	m := &Error{Code: ErrnoPMID}
+	var dst []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		dst, _ = Append(dst[:0], 0, m)
+	}
+}
+
+func BenchmarkResultWriter(b *testing.B) {
+	var w ResultWriter
+	var dst []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Reset(dst[:0], 7)
+		for i := range 100 {
+			w.Begin(NewPMID(29, 0, i))
+			for inst := range int32(10) {
+				w.Uint64(inst, MetricU64, uint64(i))
+			}
+		}
+		dst, _ = w.Finish()
+	}
+}

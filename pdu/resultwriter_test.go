@@ -1,0 +1,257 @@
+package pdu
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+)
+
+// write appends the value sets of the last of messages.
+func write(w *ResultWriter) {
+	w.Fail(NewPMID(29, 0, 1), ErrnoPMID)
+	w.Begin(NewPMID(29, 0, 2))
+	w.Begin(NewPMID(29, 0, 3))
+	w.Word(-1, 42)
+	w.Begin(NewPMID(29, 0, 4))
+	w.Block(0, MetricString, []byte("hi\n"))
+}
+
+func TestResultWriter(t *testing.T) {
+	want := unhex(t, messages[len(messages)-1].wire)
+	var w ResultWriter
+	for range 2 { // a writer can be used again
+		w.Reset([]byte("before"), 7) // and at any offset
+		write(&w)
+		got, err := w.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, append([]byte("before"), want...)) {
+			t.Errorf("Finish:\n got %x\nwant %x", got[6:], want)
+		}
+	}
+}
+
+// A HighResResult has the same sets behind a longer header.
+func TestResultWriterHighRes(t *testing.T) {
+	_, m, err := Parse(unhex(t, messages[len(messages)-1].wire))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := Append([]byte("before"), 7, &HighResResult{Sec: 1 << 40, Nsec: 5, Sets: m.(*Result).Sets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w ResultWriter
+	for range 2 {
+		w.ResetHighRes([]byte("before"), 7)
+		write(&w)
+		w.SetHighResTime(1<<40, 5)
+		if got, err := w.Finish(); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("Finish: %v:\n got %x\nwant %x", err, got, want)
+		}
+	}
+}
+
+// Every kind of value is what Parse says it is.
+func TestResultWriterValues(t *testing.T) {
+	var w ResultWriter
+	w.Reset(nil, 0)
+	w.SetTime(StateNamesChange, 6)
+	w.Fail(1, 0)
+	w.Begin(2)
+	w.Word(NoInst, 0xfffffffe)
+	w.Begin(3)
+	w.Uint64(0, Metric64, 1<<63)
+	w.Float32(1, 1.5)
+	w.Float64(2, -2)
+	w.String(3, "")
+	w.String(4, "abcd")
+	w.Block(5, MetricAggregate, nil)
+	w.Block(6, MetricUnknown, []byte{1})
+	b, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, m, err := Parse(b)
+	want := &Result{Sec: 16, Usec: 6, Sets: []ValueSet{
+		{PMID: 1},
+		{PMID: 2, Values: []Value{{Inst: -1, Word: 0xfffffffe}}},
+		{PMID: 3, Format: FormatBlock, Values: []Value{
+			{Inst: 0, Type: Metric64, Block: []byte{0x80, 0, 0, 0, 0, 0, 0, 0}},
+			{Inst: 1, Type: MetricFloat, Block: []byte{0x3f, 0xc0, 0, 0}},
+			{Inst: 2, Type: MetricDouble, Block: []byte{0xc0, 0, 0, 0, 0, 0, 0, 0}},
+			{Inst: 3, Type: MetricString, Block: []byte{0}},
+			{Inst: 4, Type: MetricString, Block: []byte("abcd\x00")},
+			{Inst: 5, Type: MetricAggregate, Block: []byte{}},
+			{Inst: 6, Type: MetricUnknown, Block: []byte{1}},
+		}},
+	}}
+	if err != nil || !reflect.DeepEqual(m, want) {
+		t.Errorf("got %+v, %v\nwant %+v", m, err, want)
+	}
+	if err := CheckResult(b, []PMID{1, 2, 3}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestResultWriterRefuses(t *testing.T) {
+	tests := []struct {
+		name string
+		do   func(*ResultWriter)
+		err  error
+	}{
+		{"no set", func(w *ResultWriter) { w.Word(0, 1) }, ErrNoSet},
+		{"value after an error", func(w *ResultWriter) { w.Fail(1, ErrnoPMID); w.Word(0, 1) }, ErrNoSet},
+		{"mixed", func(w *ResultWriter) { w.Begin(1); w.Word(0, 1); w.Uint64(1, 3, 1) }, ErrFormat},
+		{"long block", func(w *ResultWriter) { w.Begin(1); w.Block(0, 6, make([]byte, 1<<24)) }, ErrTooLong},
+		{"block of type NOSUPPORT", func(w *ResultWriter) { w.Begin(1); w.Block(0, MetricNoSupport, nil) }, ErrField},
+		{"more than the limit", func(w *ResultWriter) {
+			w.Limit(100)
+			defer w.Limit(0)
+			for range 20 {
+				w.Begin(1)
+				w.Word(0, 1)
+			}
+		}, ErrTooLong},
+		{"positive code", func(w *ResultWriter) { w.Fail(1, 1) }, ErrField},
+		{"time of high resolution", func(w *ResultWriter) { w.SetHighResTime(1, 1) }, ErrUnknownType},
+		{"time of low resolution", func(w *ResultWriter) { w.ResetHighRes([]byte("before"), 7); w.SetTime(1, 1) }, ErrUnknownType},
+		{"the first mistake", func(w *ResultWriter) { w.Word(0, 1); w.Fail(1, 1) }, ErrNoSet},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var w ResultWriter
+			w.Reset([]byte("before"), 7)
+			tt.do(&w)
+			if b, err := w.Finish(); !errors.Is(err, tt.err) || string(b) != "before" {
+				t.Errorf("got %q, %v, want %v", b, err, tt.err)
+			}
+		})
+	}
+}
+
+func TestResultWriterAllocs(t *testing.T) {
+	var w ResultWriter
+	var b []byte
+	fill := func() {
+		w.Reset(b[:0], 7)
+		for i := range int32(100) {
+			w.Begin(NewPMID(29, 0, int(i)))
+			w.Uint64(0, 3, uint64(i))
+			w.String(1, "one")
+		}
+		b, _ = w.Finish()
+	}
+	if n := testing.AllocsPerRun(10, fill); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// Two results become one, their value sets in turn, and nothing is decoded.
+func TestMove(t *testing.T) {
+	src := unhex(t, messages[len(messages)-1].wire)
+	s1, err1 := OpenSets(src)
+	s2, err2 := OpenSets(src)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	var w, want ResultWriter
+	w.Reset(nil, 7)
+	for s1.Len() > 0 {
+		if s1.PMID() != s2.PMID() {
+			t.Errorf("%v next to %v", s1.PMID(), s2.PMID())
+		}
+		if err := errors.Join(w.Move(&s1), w.Move(&s2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Reset(nil, 7)
+	_, m, err := Parse(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var twice Result
+	for _, vs := range m.(*Result).Sets {
+		twice.Sets = append(twice.Sets, vs, vs)
+	}
+	ref, err := Append(nil, 7, &twice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, ref) {
+		t.Errorf("moved:\n got %x\nwant %x", got, ref)
+	}
+	if err := w.Move(&s1); !errors.Is(err, ErrShort) {
+		t.Errorf("Move at the end: %v, want ErrShort", err)
+	}
+}
+
+// A set that cannot be moved leaves the writer as it was.
+func TestMoveRefuses(t *testing.T) {
+	tests := []struct {
+		name string
+		wire string
+		err  error
+		off  int
+	}{
+		{"set runs out", "00000020 00007001 00000000 00000000 00000000 00000001 00000001 00000001", ErrCount, 24},
+		{"values run out", "00000024 00007001 00000000 00000000 00000000 00000001 00000001 00000001 00000000", ErrCount, 24},
+		{"huge count", "00000024 00007001 00000000 00000000 00000000 00000001 00000001 7fffffff 00000000", ErrCount, 24},
+		{
+			"values where the next set should be",
+			"00000034 00007001 00000000 00000000 00000000 00000002 00000001 00000002 00000000 00000000 00000000 00000001 00000000",
+			ErrCount, 24,
+		},
+		{
+			"offset",
+			"0000002c 00007001 00000000 00000000 00000000 00000001 00000001 00000001 00000001 00000000 0000000b",
+			ErrOffset, 24,
+		},
+		{
+			"the second of two blocks",
+			"00000038 00007001 00000000 00000000 00000000 00000001 00000001 00000002 00000001 00000000 0000000d 00000000 00000001 06000004",
+			ErrOffset, 24,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := OpenSets(unhex(t, tt.wire))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var w, want ResultWriter
+			w.Reset(nil, 7)
+			write(&w)
+			err = w.Move(&s)
+			var pe *ParseError
+			if !errors.Is(err, tt.err) || !errors.As(err, &pe) || pe.Off != tt.off {
+				t.Errorf("got %v, want %v at byte %d", err, tt.err, tt.off)
+			}
+			w.Fail(NewPMID(29, 0, 5), ErrnoIPC)
+			want.Reset(nil, 7)
+			write(&want)
+			want.Fail(NewPMID(29, 0, 5), ErrnoIPC)
+			got, err1 := w.Finish()
+			ref, err2 := want.Finish()
+			if err1 != nil || err2 != nil || !bytes.Equal(got, ref) {
+				t.Errorf("after it: %v %v\n got %x\nwant %x", err1, err2, got, ref)
+			}
+		})
+	}
+	for _, wire := range []string{
+		"", "00000010 00007000 00000000 00000000",
+		"00000018 00007015 00000000 00000000 00000000 00000000",
+		"0000001c 00007001 00000000 00000000 00000000 00000000",
+		"00000018 00007001 00000000 00000000 00000000 00000001",
+	} {
+		if _, err := OpenSets(unhex(t, wire)); err == nil {
+			t.Errorf("OpenSets accepts %s", wire)
+		}
+	}
+}
