@@ -1,0 +1,264 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// ErrConnLimit is what a LimitError is (PM_ERR_CONNLIMIT).
+var ErrConnLimit = errors.New("connection limit reached")
+
+// A LimitError is the refusal of a peer because there are too many already.
+type LimitError struct {
+	Kind Kind
+	Name string // of the rule, as it was written
+	Max  int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%v %s: connection limit of %d reached", e.Kind, e.Name, e.Max)
+}
+
+// Is reports whether target is ErrConnLimit.
+func (e *LimitError) Is(target error) bool { return target == ErrConnLimit }
+
+// A Counter applies a List to connections: it decides about each one when it
+// comes, when it has said who it is, and when the List is replaced, and it
+// counts them for the limits in the rules. Its methods and those of its Conns
+// may be called at the same time.
+type Counter struct {
+	mu     sync.Mutex // guards the following and the fields of the Conns
+	list   *List
+	counts map[*entry]int // of the entries of list that have a limit
+	conns  map[*Conn]bool // admitted and not released
+}
+
+// NewCounter returns a Counter of no connections.
+func NewCounter(l *List) *Counter {
+	return &Counter{list: l, counts: make(map[*entry]int), conns: make(map[*Conn]bool)}
+}
+
+// A Conn is an admitted connection.
+type Conn struct {
+	counter *Counter
+	num     int
+	denied  atomic.Uint32
+
+	peer      Peer
+	known     bool     // Login was called
+	gone      bool     // released or refused: nothing is allowed any more
+	asHost    []*entry // what it is counted for by its address
+	asAccount []*entry // and by who it is
+}
+
+// List returns the rules in force.
+func (c *Counter) List() *List {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.list
+}
+
+// Admit decides by the rules for hosts whether p may connect. The error is
+// ErrDenied or a *LimitError. Num is the number of the client: where a reload
+// leaves room for some connections only, the lower numbers stay.
+//
+// Until Login is called, the connection is denied everything if credentials
+// are required.
+func (c *Counter) Admit(num int, p Peer) (*Conn, error) {
+	k := &Conn{counter: c, num: num, peer: p}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	denied, err := c.admit(k)
+	if err != nil {
+		return nil, err
+	}
+	k.denied.Store(uint32(denied))
+	c.conns[k] = true
+	return k, nil
+}
+
+// Login decides by the rules for users and groups what the connection may do.
+// It is to be called as soon as it is known who the peer is or that it will
+// not say (the CREDS PDU), whatever the rules are. The error is ErrDenied, a
+// *LimitError or an *AccountError; the connection is denied everything then,
+// but it is still there.
+//
+// Login may take as long as the Resolver does. If it is called again, what
+// counts is who the peer is then.
+func (k *Conn) Login(p Peer) error {
+	c := k.counter
+	for {
+		l := c.List()
+		id := l.identify(p)
+		c.mu.Lock()
+		if l == c.list {
+			defer c.mu.Unlock()
+			denied, err := c.login(k, id)
+			k.denied.Store(uint32(denied))
+			return err
+		}
+		// The rules were replaced meanwhile, and the new ones may need groups
+		// where the old ones did not.
+		c.mu.Unlock()
+	}
+}
+
+// Denied returns the operations that are denied to the connection.
+func (k *Conn) Denied() Op { return Op(k.denied.Load()) }
+
+// Num returns the number given to Admit.
+func (k *Conn) Num() int { return k.num }
+
+// Release ends the connection. It may be called more than once.
+func (k *Conn) Release() {
+	c := k.counter
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.remove(k)
+}
+
+// A Refusal is a connection that may not go on.
+type Refusal struct {
+	Conn *Conn
+	Err  error // ErrDenied, a *LimitError or an *AccountError
+}
+
+// Recount puts l in force and decides about all connections anew, in the order
+// of their numbers and with counts from zero. Those that are refused are
+// denied everything from now on and do not count; it is up to the caller to
+// end them.
+func (c *Counter) Recount(l *List) []Refusal {
+	// Outside of the lock, because it may be slow.
+	ids := make(map[*Conn]identity)
+	for k, p := range c.known() {
+		ids[k] = l.identify(p)
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = l
+	clear(c.counts)
+	order := slices.SortedFunc(maps.Keys(c.conns), func(a, b *Conn) int { return a.num - b.num })
+	for _, k := range order {
+		k.asHost, k.asAccount = nil, nil
+	}
+	var refused []Refusal
+	for _, k := range order {
+		denied, err := c.admit(k)
+		if err == nil && k.known {
+			id, ok := ids[k]
+			if !ok || id.Peer != k.peer { // it came in between
+				id = l.identify(k.peer)
+			}
+			denied, err = c.login(k, id)
+		}
+		if err != nil {
+			c.remove(k)
+			refused = append(refused, Refusal{k, err})
+			continue
+		}
+		// Once and at the end: its session may look at any time.
+		k.denied.Store(uint32(denied))
+	}
+	return refused
+}
+
+// known returns the peers that Login was called for.
+func (c *Counter) known() map[*Conn]Peer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := make(map[*Conn]Peer)
+	for k := range c.conns {
+		if k.known {
+			m[k] = k.peer
+		}
+	}
+	return m
+}
+
+// admit applies the rules for hosts to k, which is not counted. It returns
+// what is denied until it is known who the peer is. c.mu is held, here and
+// below.
+func (c *Counter) admit(k *Conn) (Op, error) {
+	denied, m := c.list.host(k.peer)
+	if denied == All {
+		return All, ErrDenied
+	}
+	if err := c.enter(m); err != nil {
+		return All, err
+	}
+	k.asHost = m.counts
+	if c.list.CredsRequired() {
+		denied = All
+	}
+	return denied, nil
+}
+
+// login applies the rules for users and groups to k, which was admitted.
+// Those for hosts are not checked again: a peer that was let in stays, even if
+// the limit for it has been passed by more specific ones since.
+func (c *Counter) login(k *Conn, id identity) (Op, error) {
+	if k.gone {
+		return All, ErrDenied
+	}
+	k.peer.HasUser, k.peer.UID, k.peer.GID = id.HasUser, id.UID, id.GID
+	k.known = true
+	c.leave(k.asAccount)
+	k.asAccount = nil
+	denied, m, err := c.list.account(id)
+	if err != nil {
+		return All, err
+	}
+	denied |= c.list.Host(k.peer)
+	if denied == All {
+		return All, ErrDenied
+	}
+	if err := c.enter(m); err != nil {
+		return All, err
+	}
+	k.asAccount = m.counts
+	return denied, nil
+}
+
+// remove ends the part of k in the counts, for good.
+func (c *Counter) remove(k *Conn) {
+	c.leave(k.asHost)
+	c.leave(k.asAccount)
+	k.asHost, k.asAccount = nil, nil
+	k.gone = true
+	k.denied.Store(uint32(All))
+	delete(c.conns, k)
+}
+
+// enter counts a connection for the entries of m unless one of them is full:
+// then for none.
+func (c *Counter) enter(m match) error {
+	for _, e := range m.checks {
+		if c.counts[e] >= e.Max {
+			return &LimitError{e.Kind, e.Name, e.Max}
+		}
+	}
+	for _, e := range m.counts {
+		c.counts[e]++
+	}
+	return nil
+}
+
+func (c *Counter) leave(counted []*entry) {
+	for _, e := range counted {
+		if c.counts[e]--; c.counts[e] == 0 {
+			delete(c.counts, e)
+		}
+	}
+}
+
+// String describes the rules and the connections counted, as pmcd's log does.
+func (c *Counter) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.list.table(func(e *entry) int { return c.counts[e] })
+}

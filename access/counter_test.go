@@ -1,0 +1,275 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func mustNew(t *testing.T, rules []Rule, env Env) *List {
+	t.Helper()
+	l, err := New(rules, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// arrive lets peers in one after the other and returns what they got.
+func arrive(c *Counter, order string) (string, []*Conn) {
+	var got []string
+	var conns []*Conn
+	for i, column := range strings.Fields(order) {
+		for _, p := range peers {
+			if p.column != column {
+				continue
+			}
+			k, err := c.Admit(i, p.Peer)
+			switch {
+			case err == nil:
+				got = append(got, "ok")
+				conns = append(conns, k)
+			case errors.Is(err, ErrConnLimit):
+				got = append(got, "limit")
+			case errors.Is(err, ErrDenied):
+				got = append(got, "denied")
+			default:
+				got = append(got, err.Error())
+			}
+		}
+	}
+	return strings.Join(got, " "), conns
+}
+
+func TestLimits(t *testing.T) {
+	// 192.0.2.2 three times, IPv4 twice.
+	gentle := cat(limit(3, allow(All, one("192.0.2.2"))), limit(2, except(Store, v4)))
+	// Two addresses of the host's name, as resolvers repeat them.
+	self := append(self, self...)
+	for _, tt := range []struct {
+		name  string
+		rules []Rule
+		order string
+		want  string
+	}{
+		{"two for all", limit(2, allow(All, star...)), "C C C", "ok ok limit"},
+		{"each family for itself", limit(1, allow(All, star...)), "C C E E U U", "ok limit ok limit ok limit"},
+		{"the most specific limit decides", gentle, "B C B C C C", "ok ok limit ok ok limit"},
+		{"a more specific rule without limit hides one", cat(allow(All, one("192.0.2.2")), limit(1, allow(All, v4))), "C C B C", "ok ok limit ok"},
+		// pmcd 6.0.3 counts three times and lets none in.
+		{"one count for a loopback connection", limit(2, allow(All, star...)), "A A D A", "ok ok limit limit"},
+		{"the Unix domain socket", limit(3, allow(All, unix)), "U U U U", "ok ok ok limit"},
+		{"who is denied does not count", cat(limit(1, except(All, one("192.0.2.2"))), limit(1, allow(All, v4))), "C C B B", "denied denied ok limit"},
+	} {
+		c := NewCounter(mustNew(t, tt.rules, Env{Self: self}))
+		got, conns := arrive(c, tt.order)
+		if got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+		for _, k := range conns {
+			k.Release()
+			k.Release() // once is enough, twice is no harm
+			if k.Denied() != All {
+				t.Errorf("%s: a connection may do something after its end", tt.name)
+			}
+		}
+		if len(c.counts) != 0 || len(c.conns) != 0 {
+			t.Errorf("%s: %v and %d connections remain", tt.name, c.counts, len(c.conns))
+		}
+		if again, _ := arrive(c, tt.order); again != tt.want {
+			t.Errorf("%s: got %s the second time, want %s", tt.name, again, tt.want)
+		}
+	}
+}
+
+func TestLimitError(t *testing.T) {
+	c := NewCounter(mustNew(t, limit(1, allow(All, unix)), Env{}))
+	p := Peer{Family: Unix}
+	if _, err := c.Admit(0, p); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Admit(1, p)
+	var le *LimitError
+	if !errors.As(err, &le) || le.Max != 1 || le.Kind != Host {
+		t.Errorf("got %#v", err)
+	}
+	if want := "host /: connection limit of 1 reached"; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+	if got := c.String(); !strings.Contains(got, " y  y     1     1 /  ") {
+		t.Errorf("the table does not count:\n%s", got)
+	}
+}
+
+func TestLogin(t *testing.T) {
+	tcp := Peer{Family: Inet, Addr: addr("192.0.2.2")}
+	one := func(r Rule) Rule { r.Max = 1; return r }
+	rules := cat(disallow(Store, v4), []Rule{one(user("pcp", pcp, All, 0)), user("root", 0, All, 0)})
+	c := NewCounter(mustNew(t, rules, Env{Accounts: host}))
+
+	k, err := c.Admit(0, tcp)
+	if err != nil || k.Denied() != All {
+		t.Fatalf("before credentials %q is denied (%v), want all", k.Denied(), err)
+	}
+	if err := k.Login(tcp); !errors.Is(err, ErrDenied) || k.Denied() != All {
+		t.Errorf("without credentials: %v, %q denied", err, k.Denied())
+	}
+	as := func(id uint32) Peer { p := tcp; p.HasUser, p.UID, p.GID = true, id, id; return p }
+	if err := k.Login(as(pcp)); err != nil || k.Denied() != Store {
+		t.Errorf("as pcp: %v, %q denied, want what the host rule denies", err, k.Denied())
+	}
+	k2, err := c.Admit(1, tcp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k2.Login(as(pcp)); !errors.Is(err, ErrConnLimit) || k2.Denied() != All {
+		t.Errorf("second pcp: %v, %q denied", err, k2.Denied())
+	}
+	if err := k.Login(as(0)); err != nil || k.Denied() != Store {
+		t.Errorf("as root: %v, %q denied", err, k.Denied())
+	}
+	if err := k2.Login(as(pcp)); err != nil || k2.Denied() != Store {
+		t.Errorf("pcp once more, after the first became root: %v, %q denied", err, k2.Denied())
+	}
+	if err := k2.Login(as(nobody)); !errors.Is(err, ErrDenied) || k2.Denied() != All {
+		t.Errorf("as nobody: %v, %q denied", err, k2.Denied())
+	}
+	k.Release()
+	k2.Release()
+	if len(c.counts) != 0 {
+		t.Errorf("%v remain", c.counts)
+	}
+	if err := k.Login(as(0)); !errors.Is(err, ErrDenied) || k.Denied() != All {
+		t.Errorf("after its end: %v, %q denied", err, k.Denied())
+	}
+}
+
+// A limit that others have passed since is nothing to who is in.
+func TestLoginDoesNotCheckHostLimitsAgain(t *testing.T) {
+	rules := cat(allow(All, one("192.0.2.2")), limit(1, allow(All, v4)))
+	c := NewCounter(mustNew(t, rules, Env{}))
+	_, conns := arrive(c, "B C C")
+	if len(conns) != 3 {
+		t.Fatalf("%d connections", len(conns))
+	}
+	if err := conns[0].Login(peers[1].Peer); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRecount(t *testing.T) {
+	c := NewCounter(mustNew(t, nil, Env{}))
+	got, conns := arrive(c, "C C C U D")
+	if got != "ok ok ok ok ok" {
+		t.Fatal(got)
+	}
+	root := at(0, 0)
+	for _, k := range conns {
+		p := k.peer
+		if p.Family == Unix {
+			p = root
+		}
+		if err := k.Login(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	who := func(refused []Refusal) string {
+		s := ""
+		for _, r := range refused {
+			s += fmt.Sprintf("%d %v; ", r.Conn.Num(), r.Err)
+			if r.Conn.Denied() != All {
+				t.Errorf("%d is refused and may do something", r.Conn.Num())
+			}
+		}
+		return s
+	}
+
+	refused := c.Recount(mustNew(t, cat(limit(1, allow(All, v4)), disallow(Store, unix)), Env{Self: self}))
+	// The first one and, as ::1 is evaluated as 127.0.0.1, not the last one.
+	want := "1 host 0.0.0.0: connection limit of 1 reached; 2 host 0.0.0.0: connection limit of 1 reached; 4 host 0.0.0.0: connection limit of 1 reached; "
+	if got := who(refused); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if d := conns[3].Denied(); d != Store {
+		t.Errorf("Unix: %q denied, want store", d)
+	}
+
+	refused = c.Recount(mustNew(t, []Rule{group("root", 0, Store, Store)}, Env{Accounts: host}))
+	if got, want := who(refused), "0 access denied; "; got != want {
+		t.Errorf("credentials required: got %s, want %s", got, want)
+	}
+	if d := conns[3].Denied(); d != Store {
+		t.Errorf("root: %q denied, want store", d)
+	}
+	// One that has not come to its credentials yet stays.
+	k, err := c.Admit(9, peers[2].Peer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused = c.Recount(c.List()); len(refused) != 0 || k.Denied() != All {
+		t.Errorf("before credentials: %s, %q denied", who(refused), k.Denied())
+	}
+	if refused = c.Recount(nil); len(refused) != 0 || k.Denied() != 0 || conns[3].Denied() != 0 {
+		t.Errorf("no rules: %s", who(refused))
+	}
+	if conns[1].Denied() != All {
+		t.Error("who was refused came back")
+	}
+}
+
+// slow answers when the rules have been replaced.
+type slow struct {
+	replace func()
+	once    sync.Once
+}
+
+func (s *slow) Groups(uint32) ([]uint32, error) {
+	s.once.Do(s.replace)
+	return []uint32{pcp}, nil
+}
+
+func TestLoginWhileRulesAreReplaced(t *testing.T) {
+	s := &slow{}
+	after := mustNew(t, []Rule{group("pcp", pcp, Store, Store)}, Env{Accounts: s})
+	c := NewCounter(mustNew(t, []Rule{group("pcp", pcp, All, 0)}, Env{Accounts: s}))
+	s.replace = func() { c.Recount(after) }
+	k, err := c.Admit(0, at(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Login(at(1, 1)); err != nil || k.Denied() != Store {
+		t.Errorf("%v, %q denied, want what the new rules say", err, k.Denied())
+	}
+}
+
+func TestCounterConcurrently(t *testing.T) {
+	lists := []*List{
+		mustNew(t, limit(50, allow(All, star...)), Env{Self: self}),
+		mustNew(t, cat(limit(3, allow(All, v4)), []Rule{group("root", 0, All, 0)}), Env{Accounts: host}),
+	}
+	c := NewCounter(lists[0])
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 200 {
+				k, err := c.Admit(i, peers[i%len(peers)].Peer)
+				if err != nil {
+					continue
+				}
+				k.Login(at(0, 0))
+				k.Denied()
+				k.Release()
+			}
+		})
+	}
+	for i := range 100 {
+		c.Recount(lists[i%2])
+		_ = c.String()
+	}
+	wg.Wait()
+	if len(c.counts) != 0 || len(c.conns) != 0 {
+		t.Errorf("%v and %d connections remain", c.counts, len(c.conns))
+	}
+}

@@ -1,0 +1,162 @@
+package access
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"sort"
+)
+
+// A Peer is who is at the other end of a connection.
+type Peer struct {
+	Family Family
+	Addr   netip.Addr // Inet and IPv6
+
+	HasUser  bool // the following are known
+	UID, GID uint32
+}
+
+// A Resolver answers questions about accounts. It may be slow.
+type Resolver interface {
+	// Groups returns the groups that an account is a member of, by id, its
+	// primary one included.
+	Groups(uid uint32) ([]uint32, error)
+}
+
+// An Env is what rules are evaluated against besides the peer.
+type Env struct {
+	// Self are the addresses of this host's own name: what a peer at
+	// 127.0.0.1 or ::1 is evaluated as, so that rules for this host can be
+	// written with its name. Without any it is evaluated as itself.
+	Self []netip.Addr
+	// Accounts is asked for the groups of a peer, once a connection, if there
+	// are rules for groups. nil knows no memberships.
+	Accounts Resolver
+	// CredsRequired denies everything to a peer that has not said who it is,
+	// as rules for users and groups do (pmcd -S).
+	CredsRequired bool
+}
+
+// A List is the access rules in force. It is immutable. A nil List has no
+// rules and allows everything.
+type List struct {
+	hosts  []*entry // by level, the most specific first
+	users  accounts
+	groups accounts
+	env    Env
+}
+
+// An entry is the rules for one host specification, user or group, merged.
+type entry struct {
+	Rule
+	index int // of the first of the rules
+}
+
+// accounts are the entries for users or for groups.
+type accounts struct {
+	inUse bool
+	list  []*entry
+	rest  *entry // for everybody else; set if inUse
+}
+
+// each calls f for every entry in the order of pmcd's log: the newest first,
+// that for everybody else last.
+func (a *accounts) each(f func(*entry)) {
+	for _, e := range slices.Backward(a.list) {
+		f(e)
+	}
+	f(a.rest)
+}
+
+// New makes the list of rules. The order of rules matters to what is reported
+// only. An error is of type Clashes.
+func New(rules []Rule, env Env) (*List, error) {
+	type key struct {
+		kind Kind
+		// Not the mask: pmcd takes "fe80::0:*" and "fe80:0:0:*" for the same.
+		family Family
+		addr   netip.Addr
+		level  int
+		id     uint32
+		rest   bool
+	}
+	l := &List{env: env}
+	l.env.Self = slices.Clone(env.Self)
+	first := make(map[key]*entry)
+	var clashes Clashes
+	for i := range rules {
+		r := rules[i]
+		r.Denied &= r.Specified
+		k := key{kind: r.Kind}
+		if r.Kind == Host {
+			k.family, k.addr, k.level = r.Host.Family, r.Host.Addr, r.Host.Level
+		} else if k.rest = r.Name == Everybody; !k.rest {
+			k.id = r.ID
+		}
+		if e := first[k]; e != nil {
+			if !e.merge(r) {
+				clashes = append(clashes, &ClashError{Index: i, With: e.index, Rule: r, First: e.Rule})
+			}
+			continue
+		}
+		e := &entry{r, i}
+		first[k] = e
+		switch r.Kind {
+		case Host:
+			l.hosts = append(l.hosts, e)
+		case User:
+			l.users.add(e, k.rest)
+		case Group:
+			l.groups.add(e, k.rest)
+		default:
+			panic(fmt.Sprintf("access: rule %d is of %v", i, r.Kind))
+		}
+	}
+	if len(clashes) > 0 {
+		return nil, clashes
+	}
+	sort.SliceStable(l.hosts, func(i, j int) bool { return l.hosts[i].Host.Level < l.hosts[j].Host.Level })
+	return l, nil
+}
+
+// merge adds what r says to e, unless they contradict each other: limits that
+// differ, or an operation that both speak of while the two do not deny the
+// same ones.
+//
+// The latter finds fault with "all except store" after "fetch", which agree.
+// pmcd does so too, and the same files shall be accepted.
+func (e *entry) merge(r Rule) bool {
+	if e.Max != 0 && r.Max != 0 && e.Max != r.Max {
+		return false
+	}
+	if e.Specified&r.Specified != 0 && e.Denied != r.Denied {
+		return false
+	}
+	e.Specified |= r.Specified
+	e.Denied |= r.Denied
+	e.Max = max(e.Max, r.Max)
+	return true
+}
+
+// add adds an entry. The first one for users, whatever it says, denies
+// everything to all other users, and so it is with groups.
+//
+// pmcd 6.0.3 differs: an entry for everybody after others, or a second one,
+// makes it read memory that it does not own.
+func (a *accounts) add(e *entry, rest bool) {
+	if rest {
+		a.rest = e
+	} else {
+		a.list = append(a.list, e)
+	}
+	if a.rest == nil {
+		a.rest = &entry{Rule{Kind: e.Kind, Name: Everybody, Specified: All, Denied: All}, -1}
+	}
+	a.inUse = true
+}
+
+// CredsRequired reports whether a peer has to say who it is before it may do
+// anything: there is a rule for a user or a group, or Env says so.
+func (l *List) CredsRequired() bool {
+	return l != nil && (l.env.CredsRequired || l.users.inUse || l.groups.inUse)
+}

@@ -1,0 +1,155 @@
+package access
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// A Family is a kind of connection. Rules of one family never match peers of
+// another.
+type Family uint8
+
+const (
+	_    Family = iota // unknown: such a peer may do nothing
+	Inet               // IPv4
+	IPv6
+	Unix // the Unix domain socket of pmcd
+)
+
+// A HostSpec is a set of addresses of one family: "host identifier" in
+// pmcd(1).
+type HostSpec struct {
+	Family Family
+	// Addr and Mask select addresses: those a with a & Mask == Addr. Bits that
+	// are not in Mask are zero in Addr. Both are invalid in the family Unix.
+	//
+	// A mask may have gaps: in "fe80::1:*" what "::" stands for is not
+	// compared, and neither are the last 16 bits.
+	Addr, Mask netip.Addr
+	// Level says how unspecific the set is; 0 is one address. It decides which
+	// rule wins.
+	Level int
+}
+
+// One returns the set of the address a alone.
+func One(a netip.Addr) HostSpec {
+	a = a.WithZone("")
+	if a.Is4() {
+		return HostSpec{Inet, a, netip.AddrFrom4([4]byte{255, 255, 255, 255}), 0}
+	}
+	var m [16]byte
+	for i := range m {
+		m[i] = 0xff
+	}
+	return HostSpec{IPv6, a, netip.AddrFrom16(m), 0}
+}
+
+// contains reports whether a peer at a is in the set. An invalid address is
+// that of every peer at the Unix domain socket.
+func (h HostSpec) contains(a netip.Addr) bool {
+	switch h.Family {
+	case Unix:
+		return !a.IsValid()
+	case Inet:
+		if !a.Is4() || !h.Addr.Is4() || !h.Mask.Is4() {
+			return false
+		}
+	case IPv6:
+		if !a.Is6() || !h.Addr.Is6() || !h.Mask.Is6() {
+			return false
+		}
+	default:
+		return false
+	}
+	x, want, mask := a.As16(), h.Addr.As16(), h.Mask.As16()
+	start := 0
+	if h.Family == Inet {
+		start = 12
+	}
+	for i := start; i < len(x); i++ {
+		if x[i]&mask[i] != want[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// String returns the set as the "host-spec" of pmcd's log.
+func (h HostSpec) String() string {
+	if h.Family == Unix {
+		return "/"
+	}
+	return h.Addr.String()
+}
+
+// A Kind is what a rule is about.
+type Kind uint8
+
+const (
+	Host Kind = iota
+	User
+	Group
+)
+
+// String returns the word that pmcd.conf has for k.
+func (k Kind) String() string {
+	switch k {
+	case Host:
+		return "host"
+	case User:
+		return "user"
+	case Group:
+		return "group"
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
+// Everybody is the Name of a rule for all users or all groups that no other
+// rule is about.
+const Everybody = "*"
+
+// A Rule is one name of one allow or disallow statement.
+type Rule struct {
+	Kind Kind
+	Name string   // of the host, user or group, as it was written
+	Host HostSpec // Kind Host
+	ID   uint32   // uid of a User or gid of a Group, unless Name is Everybody
+	// Groups are the groups of a User, by id: a peer whose gid is one of them
+	// matches the rule.
+	Groups []uint32
+
+	Specified Op  // the operations that the statement speaks of
+	Denied    Op  // those of them that it denies
+	Max       int // most connections at a time; 0 is no limit
+}
+
+// A ClashError is a rule that contradicts an earlier one. Both are given by
+// their index in the argument of New.
+type ClashError struct {
+	Index, With int
+	Rule, First Rule
+}
+
+func (e *ClashError) Error() string {
+	return fmt.Sprintf("permission clash for %v %s with earlier statement for %s", e.Rule.Kind, e.Rule.Name, e.First.Name)
+}
+
+// Clashes is the error of New: every rule that contradicts an earlier one, in
+// order.
+type Clashes []*ClashError
+
+func (c Clashes) Error() string {
+	if len(c) == 1 {
+		return c[0].Error()
+	}
+	return fmt.Sprintf("%v (and %d more)", c[0], len(c)-1)
+}
+
+// Unwrap lets errors.As look at every clash.
+func (c Clashes) Unwrap() []error {
+	errs := make([]error, len(c))
+	for i, e := range c {
+		errs[i] = e
+	}
+	return errs
+}
