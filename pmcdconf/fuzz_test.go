@@ -1,0 +1,183 @@
+package pmcdconf
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// render writes agents as pmcd.conf has them.
+func render(agents []Agent) string {
+	var b strings.Builder
+	for _, a := range agents {
+		fmt.Fprintf(&b, "%s %d %v ", quote(a.Name), a.Domain, a.Kind)
+		switch a.Kind {
+		case DSO:
+			fmt.Fprintf(&b, "%s %s", quote(a.Entry), quote(a.Path))
+		case Socket:
+			fmt.Fprintf(&b, "%s %s %s", a.Family, quote(a.Address), a.Command())
+		case Pipe:
+			b.WriteString("binary ")
+			if a.NotReady {
+				b.WriteString("notready ")
+			}
+			b.WriteString(a.Command())
+		}
+		b.WriteString(" # end\n") // a backslash at the end would continue it
+	}
+	return b.String()
+}
+
+// places checks the places of mistakes and that they can be printed.
+func places(t *testing.T, conf *Config, text string) {
+	lines := strings.Count(text, "\n") + 1
+	for _, e := range conf.Problems {
+		if e.Err == nil || e.PCP() == "" || e.Detail() == "" {
+			t.Fatalf("%#v", e)
+		}
+		if e.Pos.Line > lines || e.Pos.Col > maxLine+2 {
+			t.Fatalf("%v is not a place in %q", e, text)
+		}
+	}
+	for _, a := range conf.Agents {
+		if a.Pos.Line < 1 || a.Pos.Line > lines {
+			t.Fatalf("%v is not a place in %q", a.Pos, text)
+		}
+	}
+}
+
+// noPanic undoes that a panic is taken for a mistake in the file.
+func noPanic(t *testing.T, conf *Config) {
+	for _, e := range conf.Problems {
+		if strings.HasPrefix(e.Err.Error(), "internal error") {
+			t.Fatal(e)
+		}
+	}
+}
+
+// FuzzParse: nothing panics, and what is accepted is the same when it is
+// written out and read again.
+func FuzzParse(f *testing.F) {
+	for i := range fileCases {
+		f.Add(fileCases[i].conf)
+	}
+	for i := range hostVectors {
+		f.Add(hostVector(i).conf)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		conf, err := Parse("conf", strings.NewReader(text), fakeOptions)
+		if conf == nil || conf.Access == nil {
+			t.Fatalf("no configuration: %v", err)
+		}
+		noPanic(t, conf)
+		places(t, conf, text)
+		if err != nil {
+			if len(conf.Agents) > 0 || len(conf.Problems) == 0 || conf.Access.CredsRequired() {
+				t.Fatalf("rejected (%v), but there is %+v", err, conf)
+			}
+			return
+		}
+		again := render(conf.Agents)
+		for _, line := range strings.Split(again, "\n") {
+			if len(line) > maxLine {
+				return // quotes and escapes need room
+			}
+		}
+		conf2, err := Parse("conf", strings.NewReader(again), fakeOptions)
+		if err != nil {
+			t.Fatalf("%q is not accepted: %v", again, err)
+		}
+		if len(conf2.Problems) > 0 {
+			t.Fatalf("%q: %v", again, conf2.Problems)
+		}
+		if len(conf.Agents) != len(conf2.Agents) {
+			t.Fatalf("%q: %d agents, not %d", again, len(conf2.Agents), len(conf.Agents))
+		}
+		for i := range conf.Agents {
+			a, b := conf.Agents[i], conf2.Agents[i]
+			if !a.Same(b) {
+				t.Fatalf("%q: %v, not %v", again, b, a)
+			}
+			a.Pos, b.Pos = Pos{}, Pos{}
+			if !reflect.DeepEqual(a, b) {
+				t.Fatalf("%q: %#v, not %#v", again, b, a)
+			}
+		}
+	})
+}
+
+// FuzzAccess: the same for an access file. What is accepted can be given twice:
+// no statement contradicts itself unless another one was merged into it.
+func FuzzAccess(f *testing.F) {
+	for i := range fileCases {
+		if _, text, ok := strings.Cut(fileCases[i].conf, "[access]\n"); ok {
+			f.Add(text)
+		}
+		f.Add(fileCases[i].access)
+	}
+	for i := range hostVectors {
+		f.Add(hostVectors[i].conf + hostVectors[i].access)
+	}
+	for name := range badHosts {
+		f.Add("allow \"" + name + "\" : all;")
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p := newParser(fakeOptions)
+		conf, err := p.run(func() bool { return p.accessFile("conf", strings.NewReader(text)) })
+		noPanic(t, conf)
+		places(t, conf, text)
+		for _, r := range p.rules {
+			if r.Denied&^r.Specified != 0 || r.Max < 0 {
+				t.Fatalf("%q: %+v", text, r)
+			}
+		}
+		if err != nil {
+			return
+		}
+		// The section in pmcd.conf is read in the same way.
+		conf2, err := Parse("conf", strings.NewReader("[access]\n"+text), fakeOptions)
+		if err != nil {
+			t.Fatalf("%q is accepted in an access file only: %v", text, err)
+		}
+		if got, want := conf2.Access.String(), conf.Access.String(); got != want {
+			t.Fatalf("%q: got\n%s\nwant\n%s", text, got, want)
+		}
+	})
+}
+
+// FuzzLabels: nothing panics, values are JSON without white space, names are
+// good and the result, written out, is the same.
+func FuzzLabels(f *testing.F) {
+	for _, s := range []string{
+		"", "{}", "1", "[]", `{"a":1}`, `{"a":{"b":[1, {"c":2}]}}`, `{"a b":1,"c":2}`, `{"x":{"a":1},"x":{"b":2}}`,
+		`{"a":"\u00e9\"\\"}`, `{"a":1} x`, `{"a":`, "\xef\xbb\xbf{}", `{"":{"":1}}`, `{"a.b":{"c.":1}}`, `{"\ud800":1}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > maxLabelFile {
+			return
+		}
+		list, err := parseLabels(text, func(err error) { _ = err.Error() })
+		if err != nil {
+			return
+		}
+		again := []byte{'{'}
+		for i, l := range list {
+			if !validLabelName(l.Name) || len(l.Name) > maxLabelName || !json.Valid(l.Value) {
+				t.Fatalf("%q: %v", text, l)
+			}
+			if i > 0 {
+				again = append(again, ',')
+			}
+			again = fmt.Appendf(again, "%q:%s", l.Name, l.Value)
+		}
+		again = append(again, '}')
+		list2, err := parseLabels(again, func(err error) { t.Fatalf("%q: %v", again, err) })
+		if err != nil || !reflect.DeepEqual(list, list2) {
+			t.Fatalf("%q: got %v, %v, want %v", again, list2, err, list)
+		}
+	})
+}

@@ -1,0 +1,282 @@
+package pmcdconf
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/gopcp/pmcd/access"
+)
+
+// An unresolved is a host name without address.
+type unresolved struct{ err error }
+
+func (e *unresolved) Error() string { return e.err.Error() }
+func (e *unresolved) Unwrap() error { return e.err }
+
+// A lookup is the answer to a question for a host.
+type lookup struct {
+	addrs []netip.Addr
+	err   error
+}
+
+// env returns what the access list is evaluated against.
+func (p *parser) env() access.Env {
+	e := access.Env{Accounts: p.res, CredsRequired: p.opt.CredsRequired}
+	for _, r := range p.rules {
+		if r.Kind == access.Host { // else nobody asks
+			e.Self, _ = p.ownAddrs()
+			break
+		}
+	}
+	return e
+}
+
+// ownAddrs returns the addresses of this host's own name or, if it has none,
+// those of localhost.
+func (p *parser) ownAddrs() ([]netip.Addr, error) {
+	if p.self == nil {
+		var l lookup
+		name := p.opt.Hostname
+		if name == "" {
+			name, l.err = os.Hostname()
+		}
+		if name != "" {
+			l.addrs, l.err = p.lookup(name)
+		}
+		if l.err != nil {
+			l.addrs, l.err = p.lookup("localhost")
+		}
+		p.self = &l
+	}
+	return p.self.addrs, p.self.err
+}
+
+// lookup resolves a host name, once for a configuration.
+func (p *parser) lookup(name string) ([]netip.Addr, error) {
+	if l, ok := p.lookups[name]; ok {
+		return l.addrs, l.err
+	}
+	addrs, err := p.res.Hosts(name)
+	var l lookup
+	for _, a := range addrs {
+		// A resolver may well give IPv4 addresses in IPv6 form.
+		l.addrs = append(l.addrs, a.Unmap().WithZone(""))
+	}
+	switch {
+	case err != nil:
+		l.err = &unresolved{err}
+	case len(addrs) == 0:
+		l.err = &unresolved{fmt.Errorf("no address for host %s", name)}
+	}
+	p.lookups[name] = l
+	return l.addrs, l.err
+}
+
+// hostRules returns the rules for a host identifier, in which only Name and
+// Host are set, and perhaps a warning.
+func (p *parser) hostRules(name string) (rules []access.Rule, note string, err error) {
+	unix := access.Rule{Name: "unix:", Host: access.HostSpec{Family: access.Unix, Level: 1}}
+	if name == "*" {
+		for _, w := range []string{".*", ":*"} {
+			spec, err := wildcard(w)
+			if err != nil {
+				return nil, "", err
+			}
+			rules = append(rules, access.Rule{Name: w, Host: spec})
+		}
+		return append(rules, unix), "", nil
+	}
+	if i := strings.IndexByte(name, '*'); i >= 0 && i != len(name)-1 {
+		return nil, "", fmt.Errorf("wildcard in host pattern %q is not at the end", name)
+	}
+	scheme, path, _ := strings.Cut(name, ":")
+	switch {
+	case scheme != name && (scheme == "unix" || scheme == "local"):
+		rules = append(rules, unix)
+		if strings.TrimLeft(strings.TrimSuffix(path, "*"), "/") != "" {
+			note = fmt.Sprintf(`Ignoring the path in host pattern "%s"`, path)
+		}
+		if scheme == "unix" {
+			return rules, note, nil
+		}
+		name = "localhost"
+	case strings.HasSuffix(name, "*"):
+		spec, err := wildcard(name)
+		if err != nil {
+			return nil, "", err
+		}
+		return []access.Rule{{Name: name, Host: spec}}, "", nil
+	}
+	var addrs []netip.Addr
+	if strings.EqualFold(name, "localhost") {
+		addrs, err = p.ownAddrs()
+	} else if a, ok := literal(name); ok {
+		addrs = []netip.Addr{a}
+	} else {
+		addrs, err = p.lookup(name)
+	}
+	if err != nil {
+		return nil, note, err
+	}
+	for _, a := range addrs {
+		rules = append(rules, access.Rule{Name: name, Host: access.One(a)})
+	}
+	return rules, note, nil
+}
+
+// literal returns the address that s is, in one of the forms of
+// inet_pton(3) and inet_aton(3). The latter have fewer parts and take octal and
+// hexadecimal numbers.
+func literal(s string) (netip.Addr, bool) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return a.WithZone(""), true
+	}
+	parts := strings.Split(s, ".")
+	if len(parts) > 4 {
+		return netip.Addr{}, false
+	}
+	var a uint32
+	for i, part := range parts {
+		base := 10
+		if len(part) > 1 && part[0] == '0' {
+			base, part = 8, part[1:]
+			if part[0] == 'x' || part[0] == 'X' {
+				base, part = 16, part[1:]
+			}
+		}
+		bits := 8
+		if i == len(parts)-1 { // the last is for all bytes that remain
+			bits = 32 - 8*i
+		}
+		n, err := strconv.ParseUint(part, base, bits)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		a = a<<bits | uint32(n)
+	}
+	return netip.AddrFrom4([4]byte{byte(a >> 24), byte(a >> 16), byte(a >> 8), byte(a)}), true
+}
+
+// wildcard returns what a pattern that ends in "*" stands for.
+func wildcard(pattern string) (access.HostSpec, error) {
+	s := strings.TrimSuffix(pattern, "*")
+	switch {
+	case strings.Contains(s, ":"):
+		return wildcard6(pattern, s)
+	case strings.Contains(s, "."):
+		return wildcard4(pattern, s)
+	}
+	return access.HostSpec{}, fmt.Errorf("bad IP address wildcard, %s", pattern)
+}
+
+// wildcard4 parses "a.b.": up to three numbers, each with a dot behind it that
+// may be missing at the end.
+//
+// The manual says that "129.127*" is invalid, but pmcd takes it.
+func wildcard4(pattern, s string) (access.HostSpec, error) {
+	var addr, mask [4]byte
+	n := 0
+	if s != "." {
+		parts := strings.Split(strings.TrimSuffix(s, "."), ".")
+		if n = len(parts); n > 3 {
+			return access.HostSpec{}, fmt.Errorf("too many dots in host pattern %q", pattern)
+		}
+		for i, part := range parts {
+			v, ok := number(part, 10)
+			if part == "" && i > 0 { // "1..*"
+				v, ok = 0, true
+			}
+			if !ok || v > 255 {
+				return access.HostSpec{}, fmt.Errorf("bad IP address wildcard, %s", pattern)
+			}
+			addr[i], mask[i] = byte(v), 255
+		}
+	}
+	return access.HostSpec{
+		Family: access.Inet,
+		Addr:   netip.AddrFrom4(addr),
+		Mask:   netip.AddrFrom4(mask),
+		Level:  4 - n,
+	}, nil
+}
+
+// wildcard6 parses "h:h:" or "h::h:": groups of 16 bits, each with a colon
+// behind it that may be missing at the end.
+//
+// What "::" stands for and, if there is one, the last group of the address are
+// not compared; pmcd(1) says the latter only. Three numbers of eight are the
+// same level whether the others are a gap or not, but the gap counts for one
+// number.
+func wildcard6(pattern, s string) (access.HostSpec, error) {
+	var addr, mask [16]byte
+	spec := func(level int) access.HostSpec {
+		return access.HostSpec{
+			Family: access.IPv6,
+			Addr:   netip.AddrFrom16(addr),
+			Mask:   netip.AddrFrom16(mask),
+			Level:  level,
+		}
+	}
+	if s == ":" || s == "::" {
+		return spec(8), nil
+	}
+	bad := fmt.Errorf("bad IPv6 address wildcard, %s", pattern)
+	if !strings.HasSuffix(s, ":") {
+		s += ":"
+	}
+	switch {
+	case strings.Contains(s, ":::"), strings.Count(s, "::") > 1:
+		return access.HostSpec{}, fmt.Errorf("too many empty regions in host pattern %q", pattern)
+	case strings.Count(s, ":") > 7:
+		return access.HostSpec{}, fmt.Errorf("too many colons in host pattern %q", pattern)
+	case strings.HasPrefix(s, ":"): // pmcd cannot read "::1:*", which would be sound
+		return access.HostSpec{}, bad
+	}
+	before, after, gap := strings.Cut(s, "::")
+	left := strings.Split(strings.TrimSuffix(before, ":"), ":")
+	var right []string
+	if after != "" {
+		right = strings.Split(strings.TrimSuffix(after, ":"), ":")
+	}
+	put := func(i int, group string) bool {
+		v, ok := number(group, 16)
+		if !ok || v > 0xffff {
+			return false
+		}
+		addr[2*i], addr[2*i+1] = byte(v>>8), byte(v)
+		mask[2*i], mask[2*i+1] = 255, 255
+		return true
+	}
+	for i, group := range left {
+		if !put(i, group) {
+			return access.HostSpec{}, bad
+		}
+	}
+	for i, group := range right {
+		if !put(7-len(right)+i, group) {
+			return access.HostSpec{}, bad
+		}
+	}
+	level := 8 - len(left) - len(right)
+	if gap {
+		level--
+	}
+	return spec(level), nil
+}
+
+// number returns the number that s is in what strtol(3) takes: after white
+// space and a plus, and in base 16 perhaps after 0x.
+func number(s string, base int) (uint64, bool) {
+	for s != "" && isSpace(s[0]) {
+		s = s[1:]
+	}
+	s = strings.TrimPrefix(s, "+")
+	if base == 16 && len(s) > 2 && (s[:2] == "0x" || s[:2] == "0X") {
+		s = s[2:]
+	}
+	v, err := strconv.ParseUint(s, base, 32)
+	return v, err == nil
+}

@@ -1,0 +1,234 @@
+package pmcdconf
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Label is a label of this host as a file has it (pmLookupLabels(3)).
+type Label struct {
+	Name     string          // with dots where objects were nested
+	Value    json.RawMessage // JSON without white space
+	Optional bool            // from labels/optional (PM_LABEL_OPTIONAL)
+}
+
+// What one label set can hold is PM_MAXLABELS labels and PM_MAXLABELJSONLEN
+// bytes of JSON. Files do not get all of it: pmcd adds some labels of its own.
+const (
+	maxLabelFile  = 1<<16 - 1 // bytes; PM_MAXLABELJSONLEN
+	maxLabelName  = 1<<8 - 1  // bytes; the length is one byte in a PDU
+	maxLabels     = 1<<8 - 1 - 8
+	maxLabelBytes = 1<<16 - 1 - 1024
+	maxLabelFiles = 1000
+	maxLabelDepth = 32 // objects in objects
+)
+
+// LoadLabels reads the label files below dir ($PCP_SYSCONF_DIR): dir/labels
+// and then dir/labels/optional, each in the order of names, hidden files and
+// directories left out. Of labels with the same name the last one is taken.
+// They are returned by name.
+//
+// A file that is not one JSON object is left out, and so is a label with a bad
+// name; warn, unless nil, is told. If dir/labels is missing the error is an
+// fs.ErrNotExist.
+func LoadLabels(dir string, warn func(error)) ([]Label, error) {
+	if warn == nil {
+		warn = func(error) {}
+	}
+	set := make(map[string]Label)
+	dir = filepath.Join(dir, "labels")
+	if err := loadLabelDir(set, dir, false, warn); err != nil {
+		return nil, err
+	}
+	if err := loadLabelDir(set, filepath.Join(dir, "optional"), true, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		warn(err)
+	}
+	var list []Label
+	size := len("{}")
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		l := set[name]
+		n := len(`"":,`) + len(name) + len(l.Value)
+		if len(list) == maxLabels || size+n > maxLabelBytes {
+			warn(fmt.Errorf("%s: no room for label %s", dir, name))
+			continue
+		}
+		size += n
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+func loadLabelDir(set map[string]Label, dir string, optional bool, warn func(error)) error {
+	entries, err := os.ReadDir(dir) // sorted
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if n++; n > maxLabelFiles {
+			warn(fmt.Errorf("%s: more than %d files", dir, maxLabelFiles))
+			return nil
+		}
+		text, err := readFile(path, maxLabelFile)
+		if err != nil {
+			warn(err)
+			continue
+		}
+		labels, err := parseLabels(text, func(err error) { warn(fmt.Errorf("%s: %w", path, err)) })
+		if err != nil {
+			warn(fmt.Errorf("%s: %w", path, err))
+			continue
+		}
+		for _, l := range labels {
+			l.Optional = optional
+			set[l.Name] = l
+		}
+	}
+	return nil
+}
+
+var errNotObject = errors.New("not a JSON object")
+
+// parseLabels returns the labels of a file in its order. An error is about the
+// file as a whole, warn is told of single labels.
+func parseLabels(text []byte, warn func(error)) ([]Label, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, errNotObject
+	}
+	if !json.Valid(text) {
+		var v any
+		if err := json.Unmarshal(text, &v); err != nil {
+			return nil, err
+		}
+		return nil, errNotObject
+	}
+	if text = bytes.TrimLeft(text, " \t\r\n"); text[0] != '{' {
+		return nil, errNotObject
+	}
+	var list []Label
+	return list, flatten(&list, "", text, 0, warn)
+}
+
+// flatten appends the members of an object, which is valid JSON.
+//
+// pmcd 6.0.3 differs: it takes objects inside of arrays apart, and rejects a
+// file for a bad name in it.
+func flatten(list *[]Label, prefix string, object []byte, depth int, warn func(error)) error {
+	if depth > maxLabelDepth {
+		return fmt.Errorf("label %s: objects are nested more than %d deep", prefix, maxLabelDepth)
+	}
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if _, err := dec.Token(); err != nil { // the brace
+		return err
+	}
+	for dec.More() {
+		tok, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		name, ok := tok.(string)
+		if !ok {
+			return errNotObject
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return err
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, value); err != nil {
+			return err
+		}
+		value = compact.Bytes()
+		if !validLabelName(name) {
+			warn(fmt.Errorf("bad label name %q", prefix+name))
+			continue
+		}
+		if name = prefix + name; len(name) > maxLabelName {
+			warn(fmt.Errorf("label name of %d characters", len(name)))
+			continue
+		}
+		if value[0] == '{' && len(value) > len("{}") {
+			if err := flatten(list, name+".", value, depth+1, warn); err != nil {
+				return err
+			}
+			continue
+		}
+		*list = append(*list, Label{Name: name, Value: value})
+	}
+	return nil
+}
+
+// validLabelName reports whether name is letters, digits, underscores and, not
+// at the start, dots. The manual wants a letter first; since PCP 7 a digit or
+// an underscore will do.
+func validLabelName(name string) bool {
+	for i, c := range []byte(name) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_':
+		case c == '.' && i > 0:
+		default:
+			return false
+		}
+	}
+	return name != ""
+}
+
+// LabelsConf is what labels.conf(5) says.
+type LabelsConf struct {
+	MachineIDHash string // how to show the machine id: "none" (the default) or "sha256"
+}
+
+// LoadLabelsConf reads dir/labels.conf, in which only the part before any
+// section but [global] counts. A missing file is an fs.ErrNotExist; the
+// LabelsConf is the default then. Warn, unless nil, is told of what is ignored.
+//
+// As libpcp it is lenient about what follows a value, and "sha256" cannot be
+// taken back: who asks for a hash somewhere does not want the id to be shown.
+func LoadLabelsConf(dir string, warn func(error)) (LabelsConf, error) {
+	if warn == nil {
+		warn = func(error) {}
+	}
+	conf := LabelsConf{MachineIDHash: "none"}
+	path := filepath.Join(dir, "labels.conf")
+	text, err := readFile(path, maxLabelFile)
+	if err != nil {
+		return conf, err
+	}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' || line[0] == ';' || strings.HasPrefix(line, "[global]") {
+			continue
+		}
+		if line[0] == '[' {
+			break
+		}
+		const separators = " \t=:"
+		i := strings.IndexAny(line, separators)
+		if i < 0 {
+			i = len(line)
+		}
+		key, value := line[:i], strings.TrimLeft(line[i:], separators)
+		switch {
+		case key == "machineid_hash" && strings.HasPrefix(value, "sha256"):
+			conf.MachineIDHash = "sha256"
+		case key == "machineid_hash" && strings.HasPrefix(value, "none"):
+		default:
+			warn(&Error{Pos: Pos{path, number, 0}, Warning: true, Err: fmt.Errorf("%q is ignored", line)})
+		}
+	}
+	return conf, nil
+}

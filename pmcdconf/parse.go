@@ -1,0 +1,183 @@
+package pmcdconf
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/gopcp/pmcd/access"
+)
+
+// Options say what the words of a configuration stand for. The zero Options
+// ask the system.
+type Options struct {
+	Hostname string   // of this host; "" is os.Hostname
+	Resolver Resolver // nil is the system's
+	// CredsRequired is for the access list: peers have to say who they are
+	// even if there is no rule for users or groups (pmcd -S).
+	CredsRequired bool
+}
+
+// Parse reads a configuration without the access file beside it. An error
+// means that the configuration is rejected; it is of type ErrorList, and the
+// Config is there nevertheless, for its Problems. That there are no agents is
+// not an error.
+func Parse(name string, r io.Reader, opt Options) (*Config, error) {
+	p := newParser(opt)
+	return p.run(func() bool { return p.main(name, r) })
+}
+
+// ParseFile reads the configuration in path and the access rules in
+// path.access, which may be missing. An error means that the configuration is
+// rejected, as in Parse, or that a file cannot be opened: then the Config is
+// nil.
+func ParseFile(path string, opt Options) (*Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	// A rule that cannot be read might be one that forbids something.
+	acc, err := os.Open(path + ".access")
+	if err == nil {
+		defer acc.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	p := newParser(opt)
+	return p.run(func() bool {
+		return p.main(path, f) && (acc == nil || p.accessFile(acc.Name(), acc))
+	})
+}
+
+// A parser collects what the files say.
+type parser struct {
+	opt      Options
+	res      Resolver
+	s        *scanner
+	tok      token  // the current one, in the access section
+	broken   *Error // the scanner cannot go on
+	agents   []Agent
+	rules    []access.Rule
+	places   []place // of the rules
+	list     *access.List
+	problems ErrorList
+	mistakes int               // among problems, and those that were too many
+	lookups  map[string]lookup // of hosts
+	self     *lookup           // of this host, once it was needed
+}
+
+func newParser(opt Options) *parser {
+	p := &parser{opt: opt, res: opt.Resolver, lookups: make(map[string]lookup)}
+	if p.res == nil {
+		p.res = newSystem()
+	}
+	p.list = p.empty()
+	return p
+}
+
+// empty returns a list of no rules.
+func (p *parser) empty() *access.List {
+	l, err := access.New(nil, access.Env{CredsRequired: p.opt.CredsRequired})
+	if err != nil {
+		panic(err) // nothing can clash
+	}
+	return l
+}
+
+// run returns the configuration that read has read, if it accepts it.
+func (p *parser) run(read func() bool) (conf *Config, err error) {
+	// A daemon that reads its configuration again must not die of it.
+	defer func() {
+		if v := recover(); v != nil {
+			p.report(p.s.errf(token{line: p.s.cur, off: p.s.off}, "internal error: %v\n%s", v, debug.Stack()))
+			conf, err = p.rejected()
+		}
+	}()
+	if !read() {
+		return p.rejected()
+	}
+	return &Config{Agents: p.agents, Access: p.list, Problems: p.problems}, nil
+}
+
+func (p *parser) rejected() (*Config, error) {
+	return &Config{Access: p.empty(), Problems: p.problems}, p.problems
+}
+
+// main reads pmcd.conf and reports whether it is accepted.
+//
+// As in pmcd that depends on the last agent line: after a good one wrong ones
+// before it do not matter; after a wrong one the access section is not even
+// looked at.
+func (p *parser) main(name string, r io.Reader) bool {
+	p.s = newScanner(name, "pmcd config", r)
+	ok := true
+	for {
+		if err := p.s.next(); err == io.EOF {
+			return ok
+		} else if err != nil {
+			p.broken = p.s.broken(token{line: p.s.cur}, err)
+			return p.giveUp()
+		}
+		t, found := p.word()
+		switch {
+		case p.broken != nil:
+			return p.giveUp()
+		case !found:
+		case strings.HasPrefix(t.text, "["):
+			return ok && p.section(t)
+		default:
+			a, err, stop := p.agent(t)
+			if p.broken != nil {
+				return p.giveUp()
+			}
+			if ok = err == nil; ok {
+				p.agents = append(p.agents, a)
+				continue
+			}
+			p.report(err)
+			if stop {
+				return false
+			}
+			// What is left of the line is skipped, but not blindly.
+			for found {
+				_, found = p.word()
+			}
+			if p.broken != nil {
+				return p.giveUp()
+			}
+		}
+	}
+}
+
+// report adds a problem.
+func (p *parser) report(e *Error) {
+	p.problems.add(e)
+	if !e.Warning {
+		p.mistakes++
+	}
+}
+
+// giveUp reports that the scanner is broken.
+func (p *parser) giveUp() bool {
+	p.report(p.broken)
+	p.report(&Error{
+		Pos:     Pos{File: p.s.file},
+		Err:     errors.New("Can't continue, giving up"),
+		section: p.s.section,
+	})
+	return false
+}
+
+// word returns the next token of the line and whether there is one. It may
+// set p.broken.
+func (p *parser) word() (t token, ok bool) {
+	t, err := p.s.token()
+	if err != nil && err != io.EOF {
+		p.broken = p.s.broken(t, err)
+	}
+	return t, err == nil
+}

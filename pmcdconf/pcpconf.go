@@ -1,0 +1,99 @@
+package pmcdconf
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// A Setting is one variable of pcp.conf(5).
+type Setting struct{ Name, Value string }
+
+// LoadPCPConf reads pcp.conf and returns what it adds to an environment that
+// is looked up with lookup (os.LookupEnv), in the order of the file: a variable
+// that is set already, even to nothing, wins, and so does the first of two.
+// Agents rely on finding all of it in theirs.
+//
+// The file is $PCP_CONF, else $PCP_DIR/etc/pcp.conf, else /etc/pcp.conf or, if
+// that cannot be read, /usr/local/etc/pcp.conf. Without any of them the error
+// is an fs.ErrNotExist; pmcd goes on then.
+func LoadPCPConf(lookup func(string) (string, bool)) ([]Setting, error) {
+	paths := []string{"/etc/pcp.conf", "/usr/local/etc/pcp.conf"}
+	if path, ok := lookup("PCP_CONF"); ok {
+		paths = []string{path}
+	} else if dir, ok := lookup("PCP_DIR"); ok {
+		paths = []string{filepath.Join(dir, "etc", "pcp.conf")}
+	}
+	var first error
+	for _, path := range paths {
+		text, err := readFile(path, maxFile)
+		if err == nil {
+			return parsePCPConf(string(text), lookup), nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// parsePCPConf reads NAME=VALUE lines. There is no more syntax to it: blanks
+// are part of names and values, and a pair of quotes around the whole value is
+// all that is taken off.
+func parsePCPConf(text string, lookup func(string) (string, bool)) (list []Setting) {
+	seen := make(map[string]bool)
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || name == "" || name[0] == '#' || seen[name] || strings.IndexByte(line, 0) >= 0 {
+			continue
+		}
+		seen[name] = true
+		if _, ok := lookup(name); ok {
+			continue
+		}
+		if n := len(value); n > 0 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+			value = value[1:max(1, n-1)]
+		}
+		list = append(list, Setting{name, value})
+	}
+	return list
+}
+
+var errTooLong = errors.New("file too long")
+
+// readFile returns the content of a regular file of at most limit bytes.
+func readFile(path string, limit int64) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = &os.PathError{Op: "read", Path: path, Err: errTooLong}
+	}
+	return b, err
+}
+
+var errNotRegular = errors.New("not a regular file")
+
+// openRegular opens a file that has an end: the open of a FIFO would wait.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = &os.PathError{Op: "open", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

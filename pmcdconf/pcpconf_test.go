@@ -1,0 +1,63 @@
+package pmcdconf
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+func lookupIn(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	}
+}
+
+// What libpcp 6.0.3 puts into the environment.
+func TestLoadPCPConf(t *testing.T) {
+	dir := tree(t, map[string]string{"etc/pcp.conf": "#PCP_A=1\n PCP_B=2\nPCP_C = 3\nPCP_D=\"a b\"\nPCP_E='x'\nPCP_F=\"x'\nPCP_G=\"x\" \n" +
+		"PCP_H=\"\"\nPCP_I=\"\nPCP_J=a=b\n=Z\nPCP_K=1\nPCP_L=x\r\nnoeq\n\nPCP_M=\nPCP_N=a\"b\"\nPCP_O=\"a\"b\"\nPCP_P=1\nPCP_P=2\nPCP_Q=set\nPCP_LAST=1 # c"})
+	env := map[string]string{"PCP_DIR": dir, "PCP_K": "env", "PCP_Q": ""}
+	got, err := LoadPCPConf(lookupIn(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Setting{
+		{" PCP_B", "2"}, {"PCP_C ", " 3"}, {"PCP_D", "a b"}, {"PCP_E", "x"}, {"PCP_F", "\"x'"}, {"PCP_G", "\"x\" "},
+		{"PCP_H", ""}, {"PCP_I", ""}, {"PCP_J", "a=b"}, {"PCP_L", "x\r"}, {"PCP_M", ""}, {"PCP_N", "a\"b\""},
+		{"PCP_O", "a\"b"}, {"PCP_P", "1"}, {"PCP_LAST", "1 # c"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestPCPConfPath(t *testing.T) {
+	dir := tree(t, map[string]string{"etc/pcp.conf": "PCP_X=dir\n", "other": "PCP_X=other\n"})
+	for _, tt := range []struct {
+		name string
+		env  map[string]string
+		want string
+	}{
+		{"PCP_DIR", map[string]string{"PCP_DIR": dir}, "dir"},
+		{"PCP_CONF goes first", map[string]string{"PCP_DIR": dir, "PCP_CONF": filepath.Join(dir, "other")}, "other"},
+		{"nothing instead of a missing PCP_CONF", map[string]string{"PCP_DIR": dir, "PCP_CONF": filepath.Join(dir, "missing")}, ""},
+		{"nothing instead of an empty PCP_CONF", map[string]string{"PCP_DIR": dir, "PCP_CONF": ""}, ""},
+	} {
+		got, err := LoadPCPConf(lookupIn(tt.env))
+		if tt.want == "" {
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: got %q, %v", tt.name, got, err)
+			}
+			continue
+		}
+		if err != nil || len(got) != 1 || got[0] != (Setting{"PCP_X", tt.want}) {
+			t.Errorf("%s: got %q, %v", tt.name, got, err)
+		}
+	}
+	if _, err := LoadPCPConf(lookupIn(map[string]string{"PCP_CONF": dir})); !errors.Is(err, errNotRegular) {
+		t.Errorf("a directory: %v", err)
+	}
+}

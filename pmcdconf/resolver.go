@@ -1,0 +1,110 @@
+package pmcdconf
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os/user"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gopcp/pmcd/access"
+)
+
+// A Resolver looks up names while a configuration is read and, as an
+// access.Resolver, later on.
+type Resolver interface {
+	// Hosts returns the addresses of a host.
+	Hosts(name string) ([]netip.Addr, error)
+	// Port returns the port of a service.
+	Port(name string) (int, error)
+	// User returns the uid of a user and the ids of his groups.
+	User(name string) (uid uint32, groups []uint32, err error)
+	// Group returns the gid of a group.
+	Group(name string) (gid uint32, err error)
+
+	access.Resolver
+}
+
+// maxResolve is how long the names of hosts in one configuration may take. A
+// reload must end even if no name server answers; the names that are left then
+// are unresolvable.
+const maxResolve = 30 * time.Second
+
+// A system asks the system.
+type system struct {
+	deadline time.Time
+}
+
+func newSystem() *system { return &system{time.Now().Add(maxResolve)} }
+
+func (s *system) Hosts(name string) ([]netip.Addr, error) {
+	ctx, cancel := context.WithDeadline(context.Background(), s.deadline)
+	defer cancel()
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+}
+
+func (s *system) Port(name string) (int, error) {
+	if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") || name == "" {
+		return 0, fmt.Errorf("unknown service %q", name) // and no number
+	}
+	// "ip": the protocol does not matter to pmcd.
+	return net.DefaultResolver.LookupPort(context.Background(), "ip", name)
+}
+
+func (s *system) User(name string) (uint32, []uint32, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, nil, err
+	}
+	groups, err := groupIDs(u)
+	if err != nil {
+		return 0, nil, err
+	}
+	uid, err := id(u.Uid)
+	return uid, groups, err
+}
+
+func (s *system) Group(name string) (uint32, error) {
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, err
+	}
+	return id(g.Gid)
+}
+
+// Groups implements access.Resolver. An account that does not exist is in no
+// group.
+func (s *system) Groups(uid uint32) ([]uint32, error) {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if _, unknown := err.(user.UnknownUserIdError); unknown {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return groupIDs(u)
+}
+
+func groupIDs(u *user.User) ([]uint32, error) {
+	names, err := u.GroupIds()
+	if err != nil {
+		return nil, err
+	}
+	var ids []uint32
+	for _, name := range names {
+		n, err := id(name)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, n)
+	}
+	return ids, nil
+}
+
+func id(s string) (uint32, error) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	return uint32(n), err
+}

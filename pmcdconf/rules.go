@@ -1,0 +1,175 @@
+package pmcdconf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gopcp/pmcd/access"
+)
+
+// section reads the access section. Its first token decides how much of
+// "[access]" is in it, because until there brackets are as other characters.
+func (p *parser) section(t token) bool {
+	p.s.access = true
+	switch rest := strings.ToLower(t.text[1:]); rest {
+	case "access]":
+		return p.statements()
+	case "":
+		if p.advance(); !p.tok.is("access") {
+			return p.reject(p.s.errf(p.tok, `"access" keyword expected`))
+		}
+	case "access":
+	default:
+		return p.reject(p.s.errf(t, `"access" keyword expected`))
+	}
+	if p.advance(); p.tok.text != "]" {
+		return p.reject(p.s.errf(p.tok, `']' expected`))
+	}
+	return p.statements()
+}
+
+// accessFile reads an access file, which is such a section without the head.
+func (p *parser) accessFile(name string, r io.Reader) bool {
+	p.s = newScanner(name, "access config", r)
+	p.s.access = true
+	return p.statements()
+}
+
+// reject reports a mistake or what kept the scanner from the token that was
+// missed.
+func (p *parser) reject(e *Error) bool {
+	if p.broken != nil {
+		return p.giveUp()
+	}
+	p.report(e)
+	return false
+}
+
+// advance makes the next token the current one. It may set p.broken; the
+// current token is the end of the file then.
+func (p *parser) advance() {
+	t, err := p.s.token()
+	if err != nil && err != io.EOF && p.broken == nil {
+		p.broken = p.s.broken(t, err)
+	}
+	if p.broken != nil {
+		t.eof = true
+	}
+	p.tok = t
+}
+
+// statements reads to the end of the file and reports whether the rules are
+// accepted, together with those that there are already.
+func (p *parser) statements() bool {
+	usable := false
+	start, mistakes := len(p.problems), p.mistakes
+	p.advance()
+	for !p.tok.eof {
+		good, mistake := p.statement()
+		usable = usable || good
+		if mistake != nil {
+			if p.broken == nil {
+				p.report(mistake)
+			}
+			// It goes on behind the next semicolon; a quoted word that starts
+			// with one is as good.
+			for !p.tok.eof && !strings.HasPrefix(p.tok.text, ";") {
+				p.advance()
+			}
+		}
+		if !p.tok.eof {
+			p.advance()
+		}
+	}
+	if p.broken != nil {
+		// pmcd differs: between statements it takes a broken file for a good
+		// one that ends there.
+		return p.giveUp()
+	}
+	if !usable && p.mistakes == mistakes {
+		p.report(p.s.errf(p.tok, "no valid statements in [access] section"))
+	}
+	list, err := access.New(p.rules, p.env())
+	var clashes access.Clashes
+	if errors.As(err, &clashes) {
+		p.clash(clashes)
+	}
+	p.problems[start:].sort()
+	if p.mistakes > mistakes {
+		return false
+	}
+	p.list = list
+	return true
+}
+
+// A place is where a rule comes from.
+type place struct {
+	*Error        // a mistake there that lacks the Err
+	name   string // as it is written there
+}
+
+// clash reports rules that contradict each other, once for each name.
+func (p *parser) clash(clashes access.Clashes) {
+	var last *Error
+	for _, c := range clashes {
+		at := p.places[c.Index]
+		if at.Error == last {
+			continue
+		}
+		last = at.Error
+		e := *at.Error
+		e.Err = &ruleError{c.Rule.Kind, at.name, c}
+		p.report(&e)
+	}
+}
+
+// add resolves a name and adds the rules for it.
+func (p *parser) add(kind access.Kind, at place, ops access.Rule) bool {
+	rules := []access.Rule{{Name: at.name}}
+	var note string
+	var err error
+	switch {
+	case kind == access.Host:
+		rules, note, err = p.hostRules(at.name)
+	case at.name == access.Everybody:
+	case kind == access.User:
+		rules[0].ID, rules[0].Groups, err = p.res.User(at.name)
+	default:
+		rules[0].ID, err = p.res.Group(at.name)
+	}
+	if note != "" {
+		e := *at.Error
+		e.Warning, e.Err, e.section = true, errors.New(note), "" // pmcd gives no line
+		p.report(&e)
+	}
+	if err != nil {
+		e := *at.Error
+		e.Err = &ruleError{kind, at.name, err}
+		// A host may come back; a user that is not there is a mistake.
+		e.Warning = errors.As(err, new(*unresolved))
+		p.report(&e)
+		return false
+	}
+	for _, r := range rules {
+		r.Kind = kind
+		r.Specified, r.Denied, r.Max = ops.Specified, ops.Denied, ops.Max
+		p.rules = append(p.rules, r)
+		p.places = append(p.places, at)
+	}
+	return true
+}
+
+// A ruleError is what is wrong with a name in the access section.
+type ruleError struct {
+	kind access.Kind
+	name string
+	err  error
+}
+
+func (e *ruleError) Error() string {
+	return fmt.Sprintf("access control error for %v '%s': %v", e.kind, e.name, e.err)
+}
+
+func (e *ruleError) Unwrap() error { return e.err }
