@@ -1,0 +1,227 @@
+package pmnsload
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A builder makes a tree of blocks.
+type builder struct {
+	*parser
+	blockOf map[string]int32 // by path
+	t       *Tree
+	text    strings.Builder
+	places  []place // of each node
+	errs    ErrorList
+}
+
+// A frame is a non-leaf whose entries are being added.
+type frame struct {
+	node  int32
+	block *block
+	next  int32 // entries of block that are done
+}
+
+// build returns the tree of what p has read.
+func build(p *parser, unique bool) (*Tree, error) {
+	b := &builder{parser: p}
+	root, err := b.index()
+	if err != nil {
+		return nil, err
+	}
+	b.t = &Tree{
+		nodes: make([]node, 0, len(p.entries)+1),
+		table: newTable(len(p.entries)),
+	}
+	b.places = make([]place, 0, len(p.entries)+1)
+	b.add(root)
+	for i := range p.blocks {
+		if blk := &p.blocks[i]; !blk.used {
+			err := causef(ErrDisconnected, "Disconnected subtree (%q) in name space", p.string(blk.path))
+			if !b.errs.add(p.pos(blk.at), err) {
+				break
+			}
+		}
+	}
+	b.t.text = b.text.String()
+	b.reverse(unique)
+	if err := b.errs.Err(); err != nil {
+		return nil, err
+	}
+	return b.t, nil
+}
+
+// index finds the blocks of all paths and returns the one of the root. It
+// also makes room for the names.
+func (b *builder) index() (root *block, err error) {
+	b.blockOf = make(map[string]int32, len(b.blocks))
+	var size int64
+	for i := range b.blocks {
+		blk := &b.blocks[i]
+		path := b.string(blk.path)
+		if string(path) == "root" {
+			if root != nil {
+				return nil, ErrorList{{Pos: b.pos(blk.at), Err: ErrRoots}}
+			}
+			root = blk
+			blk.used = true
+		} else {
+			// Of two blocks with a path the last counts, as with C pmcd, and
+			// the other one is disconnected.
+			b.blockOf[string(path)] = int32(i)
+		}
+		// Each leaf's name is kept, and that of a non-leaf without leaves.
+		grow := int64(len(path))
+		for _, e := range b.entries[blk.first:][:blk.count] {
+			if e.id != pdu.NoPMID {
+				grow += int64(len(path)) + 1 + int64(e.name.len)
+			}
+		}
+		size += grow
+		if err := b.spent.spend(grow); err != nil || size > math.MaxInt32 {
+			return nil, ErrorList{b.place(ErrSize)}
+		}
+	}
+	if root == nil {
+		return nil, ErrorList{{Err: ErrNoRoot}}
+	}
+	b.text.Grow(int(size))
+	return root, nil
+}
+
+// add adds everything below the root. It is a loop and not a recursion, since
+// a tree may be as deep as its file is long.
+func (b *builder) add(root *block) {
+	t := b.t
+	t.nodes = append(t.nodes, node{id: pdu.NoPMID})
+	b.places = append(b.places, root.at)
+	stack := []frame{{0, root, 0}}
+	for len(stack) > 0 {
+		f := &stack[len(stack)-1]
+		if f.next == f.block.count {
+			t.nodes[f.node].nodes = int32(len(t.nodes)) - f.node
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		e := &b.entries[f.block.first+f.next]
+		f.next++
+		i, ok := b.node(f, e)
+		if !ok {
+			return
+		}
+		if i%sliceEvery == 0 {
+			runtime.Gosched()
+		}
+		if i < 0 || e.id != pdu.NoPMID {
+			continue
+		}
+		blk, ok := b.blockOf[t.nameIn(b.text.String(), i)]
+		if ok {
+			b.blocks[blk].used = true
+			stack = append(stack, frame{i, &b.blocks[blk], 0})
+			continue
+		}
+		err := causef(ErrUndefined, "Cannot find definition for non-terminal node %q in name space", t.nameIn(b.text.String(), i))
+		if !b.errs.add(b.pos(e.at), err) {
+			return
+		}
+	}
+}
+
+// nameIn is name while the text is being written.
+func (t *Tree) nameIn(text string, i int32) string {
+	n := &t.nodes[i]
+	return text[n.off : n.off+n.len]
+}
+
+// node adds the node of an entry and returns its index, or -1 if its name is
+// there already. It is not ok if there are too many errors.
+func (b *builder) node(f *frame, e *entry) (i int32, ok bool) {
+	t := b.t
+	up := t.nodes[f.node]
+	off := up.off
+	if f.node == 0 {
+		off = uint32(b.text.Len())
+	} else {
+		if int(up.off+up.len) != b.text.Len() { // not the first one below it
+			off = uint32(b.text.Len())
+			b.text.WriteString(t.nameIn(b.text.String(), f.node))
+		}
+		b.text.WriteByte('.')
+	}
+	b.text.Write(b.string(e.name))
+	n := node{off, uint32(b.text.Len()) - off, 1, e.id}
+	name := b.text.String()[n.off:]
+	s, tag := t.table.slot(t.nodes, b.text.String(), name)
+	if t.table.slots[s] != 0 {
+		// The text of the name stays: there will be no tree.
+		err := causef(ErrDuplicateName, "Duplicate name %q in subtree for %q", b.string(e.name), b.string(f.block.path))
+		return -1, b.errs.add(b.pos(e.at), err)
+	}
+	i = int32(len(t.nodes))
+	t.table.slots[s] = tag | uint32(i+1)
+	t.nodes = append(t.nodes, n)
+	b.places = append(b.places, e.at)
+	if e.id == pdu.NoPMID {
+		return i, true
+	}
+	if e.id.IsDynamicRoot() {
+		t.longest = max(t.longest, int(n.len))
+	}
+	return i, true
+}
+
+// reverse makes the index of PMIDs and the list of dynamic roots.
+func (b *builder) reverse(unique bool) {
+	t := b.t
+	// By PMID, and of one PMID the last node first.
+	keys := make([]uint64, 0, len(t.nodes))
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		switch n.kind() {
+		case Leaf:
+			keys = append(keys, uint64(n.id)<<32|uint64(^uint32(i)))
+		case Dynamic:
+			t.roots = append(t.roots, DynamicRoot{t.name(n), n.id.DynamicDomain()})
+		}
+	}
+	slices.Sort(keys)
+	runtime.Gosched()
+	t.ids = make([]int32, len(keys))
+	for k, key := range keys {
+		t.ids[k] = int32(^uint32(key))
+	}
+	if unique {
+		b.duplicates()
+	}
+}
+
+// duplicates looks for PMIDs with several names.
+func (b *builder) duplicates() {
+	t := b.t
+	type pair struct{ later, first int32 }
+	var pairs []pair
+	for k := 0; k < len(t.ids); {
+		// The last one of a group is the first in the tree.
+		last := k
+		for last+1 < len(t.ids) && t.nodes[t.ids[last+1]].id == t.nodes[t.ids[k]].id {
+			last++
+		}
+		for ; k < last; k++ {
+			pairs = append(pairs, pair{t.ids[k], t.ids[last]})
+		}
+		k = last + 1
+	}
+	slices.SortFunc(pairs, func(x, y pair) int { return int(x.later - y.later) })
+	for _, p := range pairs {
+		err := causef(ErrDuplicatePMID, "Duplicate metric id (%v) in name space for metrics %q and %q",
+			t.nodes[p.later].id, t.name(&t.nodes[p.later]), t.name(&t.nodes[p.first]))
+		if !b.errs.add(b.pos(b.places[p.later]), err) {
+			return
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package pmnsload
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What can be wrong in a name space. Err of every Error is or wraps one of
+// these or an error of the file system; the text is that of PCP.
+var (
+	// ErrCpp is any mistake in what pmcpp(1) reads.
+	ErrCpp = errors.New("pmcpp returned non-zero exit status")
+
+	ErrPath          = errors.New("Expected NAME or PATH")
+	ErrBrace         = errors.New("{ expected")
+	ErrName          = errors.New("Expected NAME or }")
+	ErrNameOrPMID    = errors.New("Expected NAME, PMID or }")
+	ErrPMID          = errors.New("Illegal PMID")
+	ErrDomain        = errors.New("Illegal domain field in PMID")
+	ErrCluster       = errors.New("Illegal cluster field in PMID")
+	ErrItem          = errors.New("Illegal item field in PMID")
+	ErrLine          = errors.New("Absurdly long line, cannot recover")
+	ErrControl       = errors.New("Illegal line number control number")
+	ErrDuplicateName = errors.New("Duplicate name")
+	ErrUndefined     = errors.New("Cannot find definition for non-terminal node")
+	ErrDisconnected  = errors.New("Disconnected subtree")
+	ErrNoRoot        = errors.New(`No name space entry for "root"`)
+	ErrRoots         = errors.New(`Multiple name space entries for "root"`)
+	ErrDuplicatePMID = errors.New("Duplicate metric id")
+
+	// ErrSize is text or a tree past Options.MaxBytes. C pmcd differs: it
+	// has no bound.
+	ErrSize = errors.New("Name space too large")
+
+	errInternal = errors.New("internal error")
+)
+
+// A cause is an error with a text of its own that is one of the above.
+type cause struct {
+	error // errors.Is finds it
+	text  string
+}
+
+func (c *cause) Error() string { return c.text }
+func (c *cause) Unwrap() error { return c.error }
+
+func causef(of error, format string, args ...any) error {
+	return &cause{of, fmt.Sprintf(format, args...)}
+}
+
+// A Pos is a place in a PMNS file. The zero Pos is no place.
+type Pos struct {
+	File string
+	Line int // from 1
+	Col  int // in bytes of the preprocessed line, from 1; 0 means the whole line
+}
+
+// String returns p as compilers print it: file:line:col.
+func (p Pos) String() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	if p.Line > 0 && p.Col > 0 {
+		fmt.Fprintf(&b, ":%d", p.Col)
+	}
+	return b.String()
+}
+
+// An Error is one mistake in a PMNS file. C pmcd differs: it names no place
+// for a mistake that is found after the last line, and one past the place for
+// some others.
+type Error struct {
+	Pos  Pos
+	Text string // the line as it was read, without its newline; "" if not at hand
+	Err  error
+}
+
+func (e *Error) Error() string {
+	if e.Pos == (Pos{}) {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%v: %v", e.Pos, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Detail returns the message as PCP prints it, of one line or more, with the
+// line and a caret below the place.
+func (e *Error) Detail() string {
+	if errors.Is(e.Err, ErrCpp) {
+		at := e.Pos.File + ":"
+		if e.Pos.Line > 0 {
+			at = fmt.Sprintf("%s[%d]: %s", e.Pos.File, e.Pos.Line, e.Text)
+		}
+		return fmt.Sprintf("pmcpp: %s\npmcpp: Error: %v\nError Parsing ASCII PMNS: %v", at, e.Err, ErrCpp)
+	}
+	var b strings.Builder
+	if e.Pos.Line > 0 {
+		fmt.Fprintf(&b, "[%s:%d] ", e.Pos.File, e.Pos.Line)
+	}
+	fmt.Fprintf(&b, "Error Parsing ASCII PMNS: %v", e.Err)
+	if text := strings.TrimLeft(e.Text, blanks); text != "" {
+		fmt.Fprintf(&b, "\n    %s", text)
+		if at := e.Pos.Col - 1 - (len(e.Text) - len(text)); at >= 0 && at <= len(text) {
+			fmt.Fprintf(&b, "\n    %s^", padding(text[:at]))
+		}
+	}
+	return b.String()
+}
+
+// padding returns blanks as wide as s is on a terminal.
+func padding(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
+		}
+		return ' '
+	}, s)
+}
+
+// maxErrors is how many mistakes an ErrorList names.
+const maxErrors = 20
+
+var errMore = errors.New("Too many errors")
+
+// An ErrorList is what Load returns: one mistake of grammar, which ends the
+// reading, or those found in a tree that was read to its end.
+type ErrorList []*Error
+
+// add appends an error and reports whether there is room for more.
+func (l *ErrorList) add(pos Pos, err error) bool {
+	if len(*l) < maxErrors {
+		*l = append(*l, &Error{Pos: pos, Err: err})
+		return true
+	}
+	if len(*l) == maxErrors {
+		*l = append(*l, &Error{Err: errMore})
+	}
+	return false
+}
+
+func (l ErrorList) Error() string {
+	switch len(l) {
+	case 0:
+		return "no errors"
+	case 1:
+		return l[0].Error()
+	}
+	return fmt.Sprintf("%v (and %d more errors)", l[0], len(l)-1)
+}
+
+// Detail returns the Detail of each, one below the other.
+func (l ErrorList) Detail() string {
+	var b strings.Builder
+	for i, e := range l {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(e.Detail())
+	}
+	return b.String()
+}
+
+// Unwrap lets errors.Is and errors.As look at every mistake.
+func (l ErrorList) Unwrap() []error {
+	errs := make([]error, len(l))
+	for i, e := range l {
+		errs[i] = e
+	}
+	return errs
+}
+
+// Err returns l as an error. A plain return of an empty ErrorList would be a
+// non-nil error.
+func (l ErrorList) Err() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l
+}

@@ -1,0 +1,163 @@
+package pmnsload
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// maxLine bounds a line, in bytes, before and after macros are replaced. C
+// pmcd differs: a line of 256 bytes is Absurdly long.
+const maxLine = 64 << 10
+
+// blanks separate words, as isspace(3) has them.
+const blanks = " \t\v\f\r\n"
+
+// A budget is what is left of Options.MaxBytes.
+type budget struct{ left int64 }
+
+func (b *budget) spend(n int64) error {
+	if b.left -= n; b.left < 0 {
+		return ErrSize
+	}
+	return nil
+}
+
+// A lineSource yields lines without their newlines, then io.EOF. A line is
+// good until the next call.
+type lineSource interface {
+	next() ([]byte, error)
+}
+
+// An input is a file being read.
+type input struct {
+	name  string
+	line  int // number of the line last read
+	rc    io.ReadCloser
+	r     *bufio.Reader
+	spent *budget
+}
+
+func newInput(name string, rc io.ReadCloser, spent *budget) *input {
+	return &input{name: name, rc: rc, r: bufio.NewReaderSize(rc, maxLine), spent: spent}
+}
+
+// next returns the next line. C pmcd differs: pmcpp drops a last line without
+// newline, and the parser calls it Absurdly long.
+func (in *input) next() ([]byte, error) {
+	line, err := in.r.ReadSlice('\n')
+	if err == io.EOF && len(line) > 0 {
+		err = nil
+	}
+	if err == io.EOF {
+		return nil, err
+	}
+	in.line++
+	if err == bufio.ErrBufferFull {
+		err = ErrLine
+	}
+	if err == nil {
+		err = in.spent.spend(int64(len(line)))
+	}
+	return bytes.TrimSuffix(line, []byte("\n")), err
+}
+
+func (in *input) close() error { return in.rc.Close() }
+
+// openFile opens a file that is regular or a character device: reading from
+// anything else could wait for ever.
+func openFile(path string) (io.ReadCloser, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if m := fi.Mode(); !m.IsRegular() && m&fs.ModeCharDevice == 0 {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return os.Open(path)
+}
+
+// A ShellFunc runs the command of a #shell line and returns its output. Close
+// waits for the end of the command, ends it if its output was not read to the
+// end, and returns an error if it failed; that error is a warning only.
+type ShellFunc func(command string) (io.ReadCloser, error)
+
+// Shell runs commands by /bin/sh until ctx is done.
+func Shell(ctx context.Context) ShellFunc {
+	return func(command string) (io.ReadCloser, error) {
+		s := &shell{cmd: exec.CommandContext(ctx, "/bin/sh", "-c", command)}
+		s.cmd.Stderr = &s.stderr
+		// A group of its own, so that what the shell started ends with it
+		// and does not hold its standard output.
+		s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		s.cmd.Cancel = s.kill
+		s.cmd.WaitDelay = time.Second // for standard error, held by what left the group
+		out, err := s.cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		s.out = out
+		if err := s.cmd.Start(); err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+}
+
+// NoShell refuses every command.
+func NoShell(string) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }
+
+type shell struct {
+	cmd    *exec.Cmd
+	out    io.Reader
+	eof    bool
+	stderr head
+}
+
+func (s *shell) Read(p []byte) (int, error) {
+	n, err := s.out.Read(p)
+	s.eof = s.eof || err == io.EOF
+	return n, err
+}
+
+func (s *shell) kill() error {
+	return syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+}
+
+func (s *shell) Close() error {
+	if !s.eof {
+		s.kill()
+	}
+	err := s.cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	said := ""
+	if s.stderr.n > 0 {
+		said = fmt.Sprintf(" (%s)", bytes.TrimRight(s.stderr.buf[:s.stderr.n], blanks))
+	}
+	if ws := exit.Sys().(syscall.WaitStatus); ws.Signaled() {
+		return fmt.Errorf("#shell cmd terminated by signal %d%s", ws.Signal(), said)
+	}
+	return fmt.Errorf("#shell cmd returns %d exit status%s", exit.ExitCode(), said)
+}
+
+// A head keeps the start of what is written to it.
+type head struct {
+	buf [512]byte
+	n   int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	h.n += copy(h.buf[h.n:], p)
+	return len(p), nil
+}
