@@ -1,0 +1,122 @@
+package agents
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A Conduit carries requests to one agent and its replies back.
+//
+// A goroutine that has a request calls Send and, if that succeeds, must call
+// Recv with the same Call. Between the two it may Send to other agents, but
+// must not wait for anything else. Several goroutines may use a Conduit; each
+// has its Call to itself.
+//
+// Errors other than [ErrLate] and [ErrNotReady] are terminal: Send and Recv
+// return the error from then on. An ERROR PDU is a reply like any other, not
+// an error.
+type Conduit interface {
+	// Send sends c.Req and, before it, c.Profile if that is not the one the
+	// agent has; nothing comes between the two. It waits while as many
+	// requests as the Conduit allows are outstanding, for no longer than
+	// c.Timeout. Replies come in the order of the Sends.
+	Send(c *Call) error
+
+	// Recv appends the reply PDU to dst. If none has come c.Timeout after the
+	// agent was free to work on it, Recv returns dst and ErrLate. The agent
+	// is late from then on: Send answers ErrLate at once until every reply
+	// that was due has come and been thrown away.
+	Recv(c *Call, dst []byte) ([]byte, error)
+
+	// Notify passes on what has no reply. It does not wait: a Notice is
+	// delivered at once if the agent is idle and in any case before the next
+	// request, whatever state the agent is in.
+	Notify(n Notice)
+
+	// WantsAttrs reports whether the agent asked for client attributes.
+	WantsAttrs() bool
+
+	// Done is closed when the Conduit has ended, for whatever reason. Err
+	// then says why.
+	Done() <-chan struct{}
+	Err() error
+
+	// Close ends the Conduit. Calls in progress fail with ErrClosed.
+	Close() error
+}
+
+// A Call is one request on its way through a [Conduit]. It can be used again
+// once Recv has returned or Send has failed. The zero Call is ready to use.
+type Call struct {
+	Origin  Origin
+	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
+	Timeout time.Duration // for the agent to answer, and again for the wait before; 0 is never
+	Req     []byte        // the request PDU; read, not changed, until Recv returns
+
+	// Several says that the caller sends to other agents before it receives.
+	Several bool
+
+	// Wait is for the Conduit: what Send has to tell Recv.
+	Wait any
+}
+
+// A Notice tells an agent of a client. End comes first if both are set: the
+// number's former user has gone, Attrs are those of the new one.
+type Notice struct {
+	Client int32
+	End    bool       // end of context (PM_ERR_NOTCONN in an ERROR PDU)
+	Attrs  []pdu.Attr // all that is known, in place of what was; only if WantsAttrs
+}
+
+// Errors of a [Conduit].
+var (
+	ErrLate     = errors.New("agent has not answered in time")
+	ErrNotReady = errors.New("agent is not ready")
+	ErrClosed   = errors.New("agent is closed")
+)
+
+// AppendRequest appends to b what goes to the agent for c: the profile, if
+// with says so, and the request, both in the name of c.Origin. It is for
+// implementations of [Conduit].
+func AppendRequest(b []byte, c *Call, with bool) (_ []byte, err error) {
+	if with {
+		profile := len(b)
+		if b, err = pdu.Append(b, c.Origin.Client, c.Profile); err != nil {
+			return nil, err
+		}
+		// One profile, such as "all", may serve many contexts.
+		binary.BigEndian.PutUint32(b[profile+pdu.HeaderLen:], uint32(c.Origin.Context))
+	}
+	if n, t, _ := pdu.Header(c.Req); int(n) != len(c.Req) || n < pdu.HeaderLen {
+		return nil, &pdu.ParseError{Type: t, Err: pdu.ErrLength}
+	}
+	req := len(b)
+	b = append(b, c.Req...)
+	binary.BigEndian.PutUint32(b[req+8:], uint32(c.Origin.Client))
+	return b, nil
+}
+
+// ReplyType reports the type of PDU that answers a request of type t, besides
+// ERROR, which may answer any. A store has no other answer.
+func ReplyType(t pdu.Type) pdu.Type {
+	switch t {
+	case pdu.TypeFetch:
+		return pdu.TypeResult
+	case pdu.TypeDescReq:
+		return pdu.TypeDesc
+	case pdu.TypeInstanceReq:
+		return pdu.TypeInstance
+	case pdu.TypeTextReq:
+		return pdu.TypeText
+	case pdu.TypeLabelReq:
+		return pdu.TypeLabel
+	case pdu.TypePMNSNames:
+		return pdu.TypePMNSIDs
+	case pdu.TypePMNSIDs, pdu.TypePMNSChild, pdu.TypePMNSTraverse:
+		return pdu.TypePMNSNames
+	}
+	return pdu.TypeError
+}

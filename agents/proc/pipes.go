@@ -1,0 +1,50 @@
+package proc
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Pipes are the two pipes to a child, as one connection.
+type Pipes struct {
+	r, w  *os.File
+	close sync.Once
+	err   error // of Close
+}
+
+// Read reads what the child writes to its standard output.
+func (p *Pipes) Read(b []byte) (int, error) { return p.r.Read(b) }
+
+// Write writes to the standard input of the child.
+func (p *Pipes) Write(b []byte) (int, error) { return p.w.Write(b) }
+
+// SetReadDeadline sets the deadline for Read.
+func (p *Pipes) SetReadDeadline(t time.Time) error { return p.r.SetReadDeadline(t) }
+
+// SetWriteDeadline sets the deadline for Write.
+func (p *Pipes) SetWriteDeadline(t time.Time) error { return p.w.SetWriteDeadline(t) }
+
+// SyscallConn gives access to the pipe that Write writes to.
+func (p *Pipes) SyscallConn() (syscall.RawConn, error) { return p.w.SyscallConn() }
+
+// FDs reports the descriptors that Read and Write use, for messages only.
+func (p *Pipes) FDs() (in, out int) { return fd(p.r), fd(p.w) }
+
+func fd(f *os.File) (n int) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return -1
+	}
+	n = -1
+	raw.Control(func(fd uintptr) { n = int(fd) })
+	return n
+}
+
+// Close closes both pipes.
+func (p *Pipes) Close() error {
+	p.close.Do(func() { p.err = errors.Join(p.w.Close(), p.r.Close()) })
+	return p.err
+}

@@ -1,0 +1,485 @@
+// Package wire speaks the PDU protocol between pmcd and one agent, from both
+// ends: a [Client] makes a PMDA behind a stream an [agents.Conduit], and
+// [Serve] makes an [agents.Agent] a PMDA.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A Conn is a byte stream to a PMDA: a TCP or Unix connection, or a pair of
+// pipes. A read that failed at its deadline can be taken up again.
+type Conn interface {
+	io.ReadWriteCloser
+	syscall.Conn // of the side that Write writes to
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+}
+
+// Options of [Dial].
+type Options struct {
+	PID      int32 // of pmcd, for CREDS
+	NotReady bool  // the agent will say when it is ready ("notready" in pmcd.conf)
+
+	// Depth is how many requests may be outstanding; 0 means 1, which is all
+	// that the protocol promises to an agent.
+	Depth int
+
+	Counts *pdu.Counts // of PDUs sent and received; may be nil
+
+	// OnState is called when the state has changed or, before requests are
+	// let through again, is about to be Ready. One call at a time, by a
+	// goroutine that holds no lock; may be nil.
+	OnState func(State)
+}
+
+// A State is what a Client that has not ended is able to do.
+type State int32
+
+const (
+	Ready    State = iota // answers
+	Late                  // has not answered in time, and still owes that answer
+	NotReady              // has said PM_ERR_PMDANOTREADY and not yet PM_ERR_PMDAREADY
+)
+
+func (s State) String() string { return [...]string{"ready", "late", "not ready"}[s] }
+
+// A Client is the pmcd end of a stream to a PMDA.
+//
+// It has no goroutine of its own in the ordinary case: a goroutine that waits
+// for a reply, or for its turn to send, reads the stream if nobody else does,
+// and what it reads goes to whom it is for. So no goroutine wakes up for one
+// that can do without, and a reply whose owner is busy with another agent
+// holds up nobody.
+//
+// When a reply is missed, or the agent says that it is not ready, the stream
+// goes to a background goroutine, which owns it until the agent is well
+// again; Close waits for its end.
+//
+// Nobody reads while no request is outstanding, so the end of an idle stream
+// is noticed by the next call; [Client.PeerGone] is for those who know better.
+type Client struct {
+	conn  Conn
+	opt   Options
+	attrs bool // the agent wants client attributes
+	dead  chan struct{}
+	tasks sync.WaitGroup // the background goroutine
+
+	// ahead is what was read of the next PDU, or of several. It belongs to the
+	// goroutine that has set reading.
+	ahead []byte
+
+	sendMu  sync.Mutex // held for one write; guards the following
+	out     []byte
+	backlog []byte       // could not be written: goes out before anything else
+	put     Putter       // writes out, as far as that needs no waiting
+	profile *pdu.Profile // the last one sent, and for whom
+	origin  agents.Origin
+
+	notices notices
+	state   atomic.Int32 // a State; changed with mu held
+
+	mu      sync.Mutex // guards the following; not held over I/O
+	flying  []*flight  // sent, in order: the next reply is for the first
+	waiting []*flight  // for a slot, in order
+	granted int        // slots given and not yet in flying
+	reading bool
+	gone    error // the process has ended; what it has written can still be read
+	err     error // why the Client has ended
+}
+
+var _ agents.Conduit = (*Client)(nil)
+
+// A flight is a Call on its way. It is kept in Call.Wait, for the next time.
+type flight struct {
+	call     *agents.Call
+	wake     chan struct{} // has room for one
+	want     pdu.Type      // of the reply
+	deadline time.Time     // for the reply; set when it is first of flying
+
+	// Guarded by Client.mu.
+	granted bool
+	blocked bool // waits for wake
+	done    bool // err is set, or reply
+	err     error
+	reply   []byte // read by another; its memory is used again
+}
+
+// Dial completes the version exchange that the PMDA opens, within ctx, and
+// returns the Client. The Client owns conn from then on; if Dial fails it has
+// closed conn.
+func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	opt.Depth = max(opt.Depth, 1)
+	if opt.Counts == nil {
+		opt.Counts = new(pdu.Counts)
+	}
+	c := &Client{conn: conn, opt: opt, dead: make(chan struct{})}
+	c.put.Init(raw)
+	stop := context.AfterFunc(ctx, func() {
+		conn.SetReadDeadline(time.Unix(1, 0))
+		conn.SetWriteDeadline(time.Unix(1, 0))
+	})
+	err = c.greet()
+	if !stop() {
+		err = ctx.Err()
+	}
+	if err != nil {
+		c.Close()
+		return nil, fmt.Errorf("cannot negotiate with the agent: %w", err)
+	}
+	if opt.NotReady {
+		c.mu.Lock()
+		c.own(NotReady, nil)
+		c.mu.Unlock()
+	}
+	return c, nil
+}
+
+// greet answers the agent's CREDS. It gets back of its flags PDU_FLAG_AUTH
+// only, as from C pmcd.
+func (c *Client) greet() error {
+	b, err := c.read(nil)
+	if err != nil {
+		return err
+	}
+	if _, t, _ := pdu.Header(b); t != pdu.TypeCreds {
+		return fmt.Errorf("unexpected PDU type (%#x) at initial exchange: %w", int32(t), pdu.ErrnoIPC)
+	}
+	var theirs pdu.Creds
+	if _, err := pdu.ParseInto(b, &theirs); err != nil {
+		return err
+	}
+	version, flags := 0, pdu.Features(0)
+	for _, cred := range theirs.Creds {
+		if cred.Kind() == pdu.CredVersion {
+			version, flags = int(cred.Version()), cred.Flags()
+		}
+	}
+	if version == 0 {
+		return fmt.Errorf("agent states no protocol version: %w", pdu.ErrnoIPC)
+	}
+	c.attrs = flags&(pdu.FeatureAuth|pdu.FeatureContainer) != 0
+	ours := pdu.VersionCred(flags & pdu.FeatureAuth)
+	if b, err = pdu.Append(b[:0], c.opt.PID, &pdu.Creds{Creds: []pdu.Cred{ours}}); err != nil {
+		return err
+	}
+	c.opt.Counts.Out(pdu.TypeCreds)
+	_, err = c.conn.Write(b)
+	return err
+}
+
+// State reports the state of a Client that has not ended.
+func (c *Client) State() State { return State(c.state.Load()) }
+
+// WantsAttrs implements agents.Conduit.
+func (c *Client) WantsAttrs() bool { return c.attrs }
+
+// Done implements agents.Conduit.
+func (c *Client) Done() <-chan struct{} { return c.dead }
+
+// Err implements agents.Conduit.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Send implements agents.Conduit.
+func (c *Client) Send(call *agents.Call) error {
+	f, _ := call.Wait.(*flight)
+	if f == nil {
+		f = &flight{wake: make(chan struct{}, 1)}
+		call.Wait = f
+	}
+	_, t, _ := pdu.Header(call.Req)
+	f.call, f.want = call, agents.ReplyType(t)
+	f.granted, f.blocked, f.done, f.err, f.reply = false, false, false, nil, f.reply[:0]
+	if cap(f.reply) > 64<<10 {
+		f.reply = nil
+	}
+	select {
+	case <-f.wake:
+	default:
+	}
+	if err := c.acquire(f); err != nil {
+		return err
+	}
+
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	with := call.Profile != nil && (call.Profile != c.profile || call.Origin != c.origin)
+	c.out = c.takeNotices(append(c.out[:0], c.backlog...))
+	ahead := len(c.out)
+	out, err := agents.AppendRequest(c.out, call, with)
+
+	// From here on the reply is due, whatever becomes of the caller.
+	c.mu.Lock()
+	if err == nil {
+		err = c.refusal()
+	}
+	if err != nil {
+		c.backlog = append(c.backlog[:0], c.out[:ahead]...)
+		c.release()
+		c.mu.Unlock()
+		return err
+	}
+	c.granted--
+	c.out, c.backlog = out, c.backlog[:0]
+	if with {
+		c.opt.Counts.Out(pdu.TypeProfile)
+		c.profile, c.origin = call.Profile, call.Origin
+	}
+	c.opt.Counts.Out(t)
+	c.flying = append(c.flying, f)
+	if len(c.flying) == 1 {
+		f.deadline = deadline(call.Timeout)
+	}
+	if call.Several {
+		c.wakeReader() // we may not come to read for a while
+	}
+	c.mu.Unlock()
+	return c.write(call.Timeout)
+}
+
+// write writes c.out, and no longer than timeout. An agent that does not read
+// is late like one that does not write. The caller holds sendMu.
+func (c *Client) write(timeout time.Duration) error {
+	rest, err := c.put.Write(c.out)
+	if err != nil {
+		return c.fail(err)
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	n := 0
+	if err = c.conn.SetWriteDeadline(deadline(timeout)); err == nil {
+		n, err = c.conn.Write(rest)
+	}
+	if err2 := c.conn.SetWriteDeadline(time.Time{}); err == nil {
+		err = err2 // a deadline that has passed would stop put
+	}
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return c.fail(err)
+	}
+	c.backlog = append(c.backlog[:0], rest[n:]...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reading { // and that ends now too
+		return nil
+	}
+	return c.missed()
+}
+
+// acquire waits for a slot, and for no longer than the call's timeout.
+func (c *Client) acquire(f *flight) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refusal(); err != nil {
+		return err
+	}
+	if len(c.flying)+c.granted < c.opt.Depth && len(c.waiting) == 0 {
+		c.granted++
+		return nil
+	}
+	c.waiting = append(c.waiting, f)
+	bound := deadline(f.call.Timeout)
+	var expired <-chan time.Time
+	if t := f.call.Timeout; t > 0 {
+		timer := time.NewTimer(t)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	for !f.granted && !f.done {
+		if !bound.IsZero() && !time.Now().Before(bound) { // the agent is busy with others, not late
+			c.forget(f)
+			c.wakeReader()
+			return agents.ErrLate
+		}
+		if !c.reading && len(c.flying) > 0 {
+			c.readReply(nil, nil, bound)
+			continue
+		}
+		f.blocked = true
+		c.mu.Unlock()
+		select {
+		case <-f.wake:
+		case <-expired:
+			expired = nil
+		}
+		c.mu.Lock()
+		f.blocked = false
+	}
+	return f.err
+}
+
+// refusal says why no request can be sent now. The caller holds mu.
+func (c *Client) refusal() error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.State() == Late:
+		return agents.ErrLate
+	case c.State() == NotReady:
+		return agents.ErrNotReady
+	}
+	return nil
+}
+
+// forget takes f out of waiting. The caller holds mu.
+func (c *Client) forget(f *flight) {
+	for i, w := range c.waiting {
+		if w == f {
+			c.waiting = append(c.waiting[:i], c.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+// release gives a slot back that was granted and not used. The caller holds mu.
+func (c *Client) release() {
+	c.granted--
+	c.grant()
+}
+
+// grant gives free slots to those who wait. The caller holds mu.
+func (c *Client) grant() {
+	for len(c.waiting) > 0 && len(c.flying)+c.granted < c.opt.Depth {
+		f := c.waiting[0]
+		c.waiting = append(c.waiting[:0], c.waiting[1:]...)
+		c.granted++
+		f.granted = true
+		c.rouse(f)
+	}
+}
+
+// rouse wakes f if it sleeps. The caller holds mu.
+func (c *Client) rouse(f *flight) {
+	if f.blocked {
+		f.blocked = false
+		f.wake <- struct{}{}
+	}
+}
+
+// wakeReader makes somebody who sleeps read, if nobody does and a reply is
+// due. The caller holds mu.
+func (c *Client) wakeReader() {
+	if c.reading || len(c.flying) == 0 {
+		return
+	}
+	for _, list := range [][]*flight{c.flying, c.waiting} {
+		for _, f := range list {
+			if f.blocked {
+				c.rouse(f)
+				return
+			}
+		}
+	}
+}
+
+// Recv implements agents.Conduit.
+func (c *Client) Recv(call *agents.Call, dst []byte) ([]byte, error) {
+	f := call.Wait.(*flight)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !f.done {
+		if !c.reading {
+			if b := c.readReply(f, dst, time.Time{}); b != nil {
+				return b, nil
+			}
+			continue
+		}
+		f.blocked = true
+		c.mu.Unlock()
+		<-f.wake
+		c.mu.Lock()
+		f.blocked = false
+	}
+	if f.err != nil {
+		return dst, f.err
+	}
+	return append(dst, f.reply...), nil
+}
+
+// finish ends f. The caller holds mu.
+func (c *Client) finish(f *flight, err error) {
+	f.done, f.err = true, err
+	if err != nil {
+		f.reply = nil // one who reads on f's behalf may not have noticed yet
+	}
+	c.rouse(f)
+}
+
+// PeerGone says that the process at the other end has ended because of err.
+// What it wrote before can still be read.
+func (c *Client) PeerGone(err error) {
+	c.mu.Lock()
+	idle := len(c.flying) == 0 && !c.reading
+	c.gone = err
+	c.mu.Unlock()
+	if idle {
+		c.fail(err)
+	}
+}
+
+// fail ends the Client because of err, unless it has ended before, and
+// returns why it has.
+func (c *Client) fail(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failLocked(err)
+}
+
+func (c *Client) failLocked(err error) error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.gone != nil && err != c.gone && err != agents.ErrClosed {
+		err = fmt.Errorf("%w (%w)", err, c.gone)
+	}
+	c.err = err
+	close(c.dead)
+	for _, f := range c.flying {
+		c.finish(f, err)
+	}
+	for _, f := range c.waiting {
+		c.finish(f, err)
+	}
+	c.flying, c.waiting = nil, nil
+	c.conn.Close() // ends a read or write in progress
+	return err
+}
+
+// Close implements agents.Conduit. It waits for the background goroutine, if
+// any.
+func (c *Client) Close() error {
+	c.fail(agents.ErrClosed)
+	c.tasks.Wait()
+	return nil
+}
+
+// deadline is when timeout, if there is one, has passed.
+func deadline(timeout time.Duration) time.Time {
+	if timeout <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(timeout)
+}

@@ -1,0 +1,122 @@
+package wire
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// notices are what the agent is still to be told, by client. A second notice
+// of the same client is merged with the first, so that there are never more
+// than clients.
+type notices struct {
+	some atomic.Bool // byClient is not empty
+
+	mu       sync.Mutex // guards the following
+	byClient map[int32]agents.Notice
+	order    []int32
+}
+
+func (q *notices) add(n agents.Notice) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.byClient == nil {
+		q.byClient = make(map[int32]agents.Notice)
+	}
+	old, ok := q.byClient[n.Client]
+	if !ok {
+		q.order = append(q.order, n.Client)
+	} else if !n.End {
+		n.End = old.End
+	}
+	q.byClient[n.Client] = n
+	q.some.Store(true)
+}
+
+// Notify implements agents.Conduit.
+func (c *Client) Notify(n agents.Notice) {
+	if !c.attrs {
+		n.Attrs = nil
+	}
+	if !n.End && len(n.Attrs) == 0 {
+		return
+	}
+	c.notices.add(n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refusal() == nil && !c.reading && len(c.flying)+c.granted == 0 {
+		c.flushLocked()
+	}
+}
+
+// takeNotices appends to out the PDUs of all notices. The caller holds sendMu.
+func (c *Client) takeNotices(out []byte) []byte {
+	if !c.notices.some.Load() {
+		return out
+	}
+	q := &c.notices
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, client := range q.order {
+		n := q.byClient[client]
+		if n.End {
+			out = c.appendNotice(out, client, &pdu.Error{Code: pdu.ErrnoNotConn})
+			if c.origin.Client == client {
+				c.profile = nil // the next user of the number has another
+			}
+		}
+		for _, a := range n.Attrs {
+			// libpcp_pmda takes the value for a C string.
+			value := append(append(make([]byte, 0, len(a.Value)+1), a.Value...), 0)
+			out = c.appendNotice(out, client, &pdu.Attr{Code: a.Code, Value: value})
+		}
+	}
+	clear(q.byClient)
+	q.order = q.order[:0]
+	q.some.Store(false)
+	return out
+}
+
+func (c *Client) appendNotice(out []byte, client int32, m pdu.Message) []byte {
+	b, err := pdu.Append(out, client, m)
+	if err != nil { // too long an attribute: the agent does without
+		return out
+	}
+	c.opt.Counts.Out(m.Type())
+	return b
+}
+
+// flushLocked writes notices, as far as that needs no waiting; the rest goes
+// out before the next request. The caller holds mu, which is let go meanwhile.
+func (c *Client) flushLocked() {
+	if !c.notices.some.Load() {
+		return
+	}
+	c.granted++ // keeps requests, whose notices these are, behind
+	c.mu.Unlock()
+	more, err := true, error(nil)
+	for more && err == nil { // others may come meanwhile
+		more, err = c.flush()
+	}
+	c.mu.Lock()
+	if err != nil {
+		c.failLocked(err)
+	}
+	c.release()
+	c.wakeReader()
+}
+
+// flush reports whether there is more that can be written.
+func (c *Client) flush() (more bool, err error) {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	c.out = append(c.out[:0], c.backlog...)
+	if len(c.backlog) == 0 { // else notices wait where they are merged
+		c.out = c.takeNotices(c.out)
+	}
+	rest, err := c.put.Write(c.out)
+	c.backlog = append(c.backlog[:0], rest...)
+	return len(rest) == 0 && c.notices.some.Load(), err
+}

@@ -1,0 +1,175 @@
+package wire_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// by has the test play the PMDA: there is the PMDA's end, behind the greeting.
+func by(t *testing.T, opt wire.Options) (c *wire.Client, there wire.Conn, r *pdu.Reader) {
+	t.Helper()
+	here, there := socketPair(t)
+	put(t, there, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureAuth)}})
+	c, err := wire.Dial(t.Context(), here, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); there.Close() })
+	r = pdu.NewReader(there, 0)
+	if _, err := r.Next(); err != nil {
+		t.Fatal(err)
+	}
+	return c, there, r
+}
+
+func put(t *testing.T, w io.Writer, ms ...pdu.Message) {
+	t.Helper()
+	var b []byte
+	for _, m := range ms {
+		b, _ = pdu.Append(b, 0, m)
+	}
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ask sends a DESC_REQ.
+func ask(t *testing.T, c agents.Conduit, id pdu.PMID) *agents.Call {
+	t.Helper()
+	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id})
+	call := &agents.Call{Req: req, Timeout: 5 * time.Second}
+	if err := c.Send(call); err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
+// An agent says that it is not ready before it sees a request, is ready again
+// and then answers the request: that answer is nobody else's.
+func TestNotReadyMeetsARequest(t *testing.T) {
+	c, there, r := by(t, wire.Options{})
+	put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
+	if _, err := c.Recv(ask(t, c, 111), nil); err != agents.ErrNotReady {
+		t.Fatal(err)
+	}
+	r.Next()
+	put(t, there, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 111})
+	eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	next := ask(t, c, 222)
+	r.Next()
+	put(t, there, &pdu.Desc{PMID: 222})
+	b, err := c.Recv(next, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d pdu.Desc
+	if pdu.ParseInto(b, &d); d.PMID != 222 {
+		t.Errorf("asked for 222, got %d", d.PMID)
+	}
+}
+
+// One who waits for its turn gives up at its own time, also while it reads a
+// reply on behalf of another who has more.
+func TestReadingForAnotherHasABound(t *testing.T) {
+	c, there, r := by(t, wire.Options{})
+	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
+	first := &agents.Call{Req: req, Several: true}
+	if err := c.Send(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(&agents.Call{Req: req, Timeout: 20 * time.Millisecond}); err != agents.ErrLate {
+		t.Errorf("got %v, want %v", err, agents.ErrLate)
+	}
+	r.Next()
+	put(t, there, &pdu.Desc{PMID: 1})
+	if _, err := c.Recv(first, nil); err != nil {
+		t.Errorf("the other: %v", err)
+	}
+}
+
+// Notices to an agent that does not read take the memory of one for each
+// client, however often they change.
+func TestNoticesAreMerged(t *testing.T) {
+	c, there, _ := by(t, wire.Options{})
+	const each = 200
+	for range 20_000 {
+		c.Notify(agents.Notice{Client: 1, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrContainer, Value: make([]byte, each)}}})
+	}
+	c.Close()
+	sent, err := io.Copy(io.Discard, there)
+	// The socket holds some hundreds of kB; all notices would be 4 MB.
+	if sent > 2<<20 {
+		t.Errorf("%d bytes, %v", sent, err)
+	}
+}
+
+// An agent that answers at once is not late because its answer does not fit
+// in the pipe and the caller is busy elsewhere until the time is over.
+func TestLargeReplyToABusyCaller(t *testing.T) {
+	c, there, r := by(t, wire.Options{})
+	begun := make(chan struct{})
+	go func() {
+		r.Next()
+		b, _ := pdu.Append(nil, 0, &pdu.Text{Text: strings.Repeat("x", 1<<20)})
+		there.Write(b[:100])
+		close(begun)
+		there.Write(b[100:])
+	}()
+	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
+	call := &agents.Call{Req: req, Several: true, Timeout: time.Second}
+	if err := c.Send(call); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	<-time.After(call.Timeout) // is what the caller is busy for
+	if _, err := c.Recv(call, nil); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The end of a process is not forgotten because an answer was still there.
+func TestPeerGoneWhileBusy(t *testing.T) {
+	c, there, r := by(t, wire.Options{})
+	call := ask(t, c, 1)
+	r.Next()
+	gone := errors.New("exit 3")
+	c.PeerGone(gone)
+	put(t, there, &pdu.Desc{PMID: 1})
+	if _, err := c.Recv(call, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	if err := c.Err(); err != gone {
+		t.Errorf("ended by %v, want %v", err, gone)
+	}
+}
+
+// What a refused Send was about to take along goes with the next one.
+func TestRefusedSendKeepsNotices(t *testing.T) {
+	c, there, r := by(t, wire.Options{Depth: 2})
+	first := ask(t, c, 1)
+	r.Next()
+	c.Notify(agents.Notice{Client: 7, End: true})
+	if err := c.Send(&agents.Call{Req: []byte("no PDU")}); err == nil {
+		t.Fatal("sent")
+	}
+	put(t, there, &pdu.Desc{PMID: 1})
+	if _, err := c.Recv(first, nil); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, c, 2)
+	b, err := r.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, typ, from := pdu.Header(b); typ != pdu.TypeError || from != 7 {
+		t.Errorf("%v from %d, want the end of client 7", typ, from)
+	}
+}

@@ -1,0 +1,44 @@
+package wire
+
+import "syscall"
+
+// A Putter writes without waiting. It is used by one goroutine at a time, and
+// allocates nothing.
+type Putter struct {
+	raw syscall.RawConn
+	try func(fd uintptr) bool // made once: a closure a write would cost memory
+
+	b   []byte // what is left to write
+	err error
+}
+
+// Init makes p write to raw.
+func (p *Putter) Init(raw syscall.RawConn) {
+	p.raw = raw
+	p.try = func(fd uintptr) bool {
+		for {
+			n, err := syscall.Write(int(fd), p.b)
+			if err == syscall.EINTR {
+				continue
+			}
+			if err == nil {
+				p.b = p.b[n:]
+			} else if err != syscall.EAGAIN {
+				p.err = err
+			}
+			return true
+		}
+	}
+}
+
+// Write returns what of b could not be written at once.
+func (p *Putter) Write(b []byte) (rest []byte, err error) {
+	p.b, p.err = b, nil
+	err = p.raw.Write(p.try)
+	rest = p.b
+	p.b = nil
+	if p.err != nil {
+		err = p.err
+	}
+	return rest, err
+}

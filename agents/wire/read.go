@@ -1,0 +1,301 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// lastLook is how long a reply is looked for when its time is over: it may
+// have come while the one who waits for it was busy with another agent.
+const lastLook = 10 * time.Millisecond
+
+// settle is how long an agent that is ready again is given to answer the
+// request that it may have got before it was not.
+const settle = 100 * time.Millisecond
+
+// readReply reads the reply to the first of flying. If that is own, the reply
+// is appended to dst and returned; otherwise it goes to its owner. The caller
+// holds mu, which is let go meanwhile, and nobody is reading.
+func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
+	f := c.flying[0]
+	buf := dst
+	if f != own {
+		buf = f.reply[:0]
+	}
+	start := len(buf)
+	c.reading = true
+	until, timeout := f.deadline, f.call.Timeout
+	c.mu.Unlock()
+	overdue := false
+	if now := time.Now(); !until.IsZero() && until.Before(now.Add(lastLook)) {
+		until, overdue = now.Add(lastLook), true
+	}
+	stop := until
+	if !bound.IsZero() && (until.IsZero() || bound.Before(until)) {
+		stop = bound
+	}
+
+	err := c.conn.SetReadDeadline(stop)
+	var b []byte
+	for err == nil {
+		b, err = c.read(buf)
+		if err == nil && errorCode(b[start:]) != pdu.ErrnoReady {
+			break // PM_ERR_PMDAREADY from one that is ready says nothing
+		}
+		if overdue && errors.Is(err, os.ErrDeadlineExceeded) && len(c.ahead) > 0 {
+			// It has begun, and could not go on because nobody read.
+			overdue, until = false, deadline(timeout)
+			err = c.conn.SetReadDeadline(until)
+		}
+	}
+
+	c.mu.Lock()
+	c.reading = false
+	if c.err != nil { // f is done
+		return nil
+	}
+	if err != nil {
+		if late := errors.Is(err, os.ErrDeadlineExceeded); late && stop != until && (until.IsZero() || time.Now().Before(until)) {
+			c.wakeReader() // our time is over, not the agent's
+		} else if late && c.gone == nil {
+			c.missed()
+		} else {
+			c.failLocked(err)
+		}
+		return nil
+	}
+	if _, t, _ := pdu.Header(b[start:]); t != f.want && t != pdu.TypeError {
+		c.failLocked(fmt.Errorf("%v PDU in reply to %v: %w", t, requestType(f), pdu.ErrnoIPC))
+		return nil
+	}
+	c.flying = append(c.flying[:0], c.flying[1:]...)
+	if len(c.flying) > 0 {
+		c.flying[0].deadline = deadline(c.flying[0].call.Timeout)
+	}
+	if errorCode(b[start:]) == pdu.ErrnoNotReady {
+		owed := make([]pdu.Type, 0, 1+len(c.flying))
+		// What looks like the answer may have been sent before the request
+		// arrived, and the true answer may follow.
+		for _, f := range append([]*flight{f}, c.flying...) {
+			owed = append(owed, f.want)
+			c.finish(f, agents.ErrNotReady)
+		}
+		c.flying = c.flying[:0]
+		c.own(NotReady, owed)
+		return nil
+	}
+	if f != own {
+		f.reply = b
+		c.finish(f, nil)
+	}
+	if err := c.unsolicited(); err != nil {
+		c.failLocked(err)
+	}
+	c.grant()
+	c.wakeReader()
+	if len(c.flying)+c.granted == 0 && c.refusal() == nil {
+		c.flushLocked()
+	}
+	if c.gone != nil && len(c.flying) == 0 {
+		c.failLocked(c.gone)
+	}
+	if f == own {
+		return b
+	}
+	return nil
+}
+
+// unsolicited looks at what came behind the last reply that was due. The
+// caller holds mu.
+func (c *Client) unsolicited() error {
+	for c.err == nil && len(c.flying)+c.granted == 0 && len(c.ahead) >= pdu.HeaderLen {
+		n, t, _ := pdu.Header(c.ahead)
+		if t != pdu.TypeError || n != 16 {
+			return fmt.Errorf("%v PDU not asked for: %w", t, pdu.ErrnoIPC)
+		}
+		if len(c.ahead) < 16 {
+			return nil // the next reader gets the rest
+		}
+		switch code := errorCode(c.ahead[:16]); code {
+		case pdu.ErrnoReady:
+			c.ahead = append(c.ahead[:0], c.ahead[16:]...)
+		case pdu.ErrnoNotReady:
+			c.ahead = append(c.ahead[:0], c.ahead[16:]...)
+			c.own(NotReady, nil)
+			return nil
+		default:
+			return fmt.Errorf("ERROR PDU (%d) not asked for: %w", code, pdu.ErrnoIPC)
+		}
+	}
+	return nil
+}
+
+// missed makes the agent late: all that is flying is overdue, and nobody
+// waits for it. The caller holds mu, and nobody is reading.
+func (c *Client) missed() error {
+	if c.err != nil {
+		return c.err
+	}
+	var owed []pdu.Type
+	for _, f := range c.flying {
+		owed = append(owed, f.want)
+		c.finish(f, agents.ErrLate)
+	}
+	c.flying = c.flying[:0]
+	c.own(Late, owed)
+	return agents.ErrLate
+}
+
+// own gives the stream to a background goroutine, in a new state. owed are
+// the types of replies that may still come. The caller holds mu, and nobody
+// is reading.
+func (c *Client) own(s State, owed []pdu.Type) {
+	err := agents.ErrLate
+	if s == NotReady {
+		err = agents.ErrNotReady
+	}
+	for _, f := range c.waiting {
+		c.finish(f, err)
+	}
+	c.waiting = c.waiting[:0]
+	c.reading = true
+	c.state.Store(int32(s))
+	c.tasks.Add(1)
+	go c.background(s, owed)
+}
+
+// background reads what a late agent owes and throws it away, and waits for
+// one that is not ready to say that it is.
+func (c *Client) background(s State, owed []pdu.Type) {
+	defer c.tasks.Done()
+	c.changed(s)
+	err := c.conn.SetReadDeadline(time.Time{})
+	if err == nil {
+		err = c.finishWrite()
+	}
+	var b []byte
+	settling := false // is ready, and it is not known whether anything is owed
+	for err == nil && (s == NotReady || len(owed) > 0) {
+		b, err = c.read(b[:0])
+		if settling && errors.Is(err, os.ErrDeadlineExceeded) && len(c.ahead) == 0 {
+			err = nil
+			break
+		}
+		if err != nil {
+			break
+		}
+		_, t, _ := pdu.Header(b)
+		switch code := errorCode(b); {
+		case code == pdu.ErrnoReady:
+			if s != NotReady {
+				break
+			}
+			// Well, in a moment. If NOTREADY was not the answer but met the
+			// request on its way, the answer is next.
+			s, settling = Late, len(owed) > 0
+			if settling {
+				err = c.conn.SetReadDeadline(time.Now().Add(settle))
+			}
+		case code == pdu.ErrnoNotReady && s != NotReady:
+			s, settling = NotReady, false
+			err = c.conn.SetReadDeadline(time.Time{})
+			c.state.Store(int32(s))
+			c.changed(s)
+		case len(owed) > 0 && (t == owed[0] || t == pdu.TypeError):
+			owed = owed[1:]
+		default:
+			err = fmt.Errorf("%v PDU from an agent that is %v: %w", t, s, pdu.ErrnoIPC)
+		}
+	}
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.changed(Ready)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading = false
+	c.state.Store(int32(Ready))
+	if err := c.unsolicited(); err != nil {
+		c.failLocked(err)
+	} else if c.refusal() == nil {
+		c.flushLocked()
+	}
+}
+
+// finishWrite writes what a request before has left over.
+func (c *Client) finishWrite() error {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if len(c.backlog) == 0 {
+		return nil
+	}
+	_, err := c.conn.Write(c.backlog)
+	c.backlog = c.backlog[:0]
+	return err
+}
+
+func (c *Client) changed(s State) {
+	if c.opt.OnState != nil {
+		c.opt.OnState(s)
+	}
+}
+
+// read appends the next PDU of the stream to dst. If it fails, what has come
+// of it is in c.ahead, and read can be called again.
+func (c *Client) read(dst []byte) ([]byte, error) {
+	start := len(dst)
+	b := append(dst, c.ahead...)
+	c.ahead = c.ahead[:0]
+	for {
+		have, need := len(b)-start, pdu.HeaderLen
+		if have >= need {
+			n, err := pdu.Frame(b[start:], 0)
+			if err != nil {
+				return nil, err
+			}
+			need = n
+		}
+		if have >= need && have >= pdu.HeaderLen {
+			c.ahead = append(c.ahead, b[start+need:]...)
+			_, t, _ := pdu.Header(b[start:])
+			c.opt.Counts.In(t)
+			return b[:start+need], nil
+		}
+		// Memory follows the bytes received, not the length claimed.
+		const least, most = 4 << 10, 64 << 10
+		if free := max(least, min(most, need-have)); cap(b)-len(b) < free {
+			b = append(b, make([]byte, free)...)[:len(b)]
+		}
+		n, err := c.conn.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if n > 0 || err == nil {
+			continue
+		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF // a reply is due
+		}
+		c.ahead = append(c.ahead, b[start:]...)
+		return nil, err
+	}
+}
+
+// errorCode is the code in b if that is an ERROR PDU, else 0.
+func errorCode(b []byte) pdu.Errno {
+	if _, t, _ := pdu.Header(b); t != pdu.TypeError || len(b) < 16 {
+		return 0
+	}
+	return pdu.Errno(binary.BigEndian.Uint32(b[12:]))
+}
+
+func requestType(f *flight) pdu.Type {
+	_, t, _ := pdu.Header(f.call.Req)
+	return t
+}

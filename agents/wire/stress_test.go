@@ -1,0 +1,176 @@
+package wire_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// moody plays a PMDA that answers each DESC_REQ for the PMID asked for, in
+// pieces, and at times is slow, late, not ready, or dead. unready says whether
+// it may use PM_ERR_PMDANOTREADY, which with several requests outstanding it
+// may not.
+func moody(conn wire.Conn, unready bool) {
+	defer conn.Close()
+	put := func(ms ...pdu.Message) {
+		var b []byte
+		for _, m := range ms {
+			b, _ = pdu.Append(b, 0, m)
+		}
+		for len(b) > 0 {
+			n, err := conn.Write(b[:1+rand.IntN(len(b))])
+			if err != nil {
+				return
+			}
+			b = b[n:]
+		}
+	}
+	ready, notReady := &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Error{Code: pdu.ErrnoNotReady}
+	put(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureAuth)}})
+	r := pdu.NewReader(conn, 0)
+	for {
+		b, err := r.Next()
+		if err != nil {
+			return
+		}
+		var m pdu.DescReq
+		if _, err := pdu.ParseInto(b, &m); err != nil {
+			continue // PROFILE, ATTR, end of context
+		}
+		answer := &pdu.Desc{PMID: m.PMID}
+		switch mood := rand.IntN(200); {
+		case mood == 0:
+			return
+		case mood < 3:
+			time.Sleep(40 * time.Millisecond) // twice the callers' patience
+			put(answer)
+		case mood < 5 && unready:
+			put(notReady)
+			put(ready)
+		case mood < 7 && unready:
+			put(notReady, answer, ready)
+		case mood < 9 && unready:
+			put(answer)
+			put(notReady) // meets the next request
+			put(ready)
+		case mood < 11:
+			put(ready, answer)
+		default:
+			put(answer)
+		}
+	}
+}
+
+// Many callers, each of several agents in any order; agents that are all that
+// a PMDA can be; the ends of them, by either side, at any time. Each caller
+// gets the answer to its own question or an error, and all come to an end.
+func TestStress(t *testing.T) {
+	for _, depth := range []int{1, 4} {
+		t.Run(fmt.Sprint("depth ", depth), func(t *testing.T) { stress(t, depth) })
+	}
+}
+
+func stress(t *testing.T, depth int) {
+	checkGoroutines(t)
+	const agentCount, callers, rounds = 4, 16, 150
+	var mu sync.Mutex // one opens at a time
+	var cds [agentCount]atomic.Pointer[wire.Client]
+	open := func(i int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if c := cds[i].Load(); c != nil {
+			if c.Err() == nil {
+				return
+			}
+			c.Close()
+		}
+		here, there := socketPair(t)
+		go moody(there, depth == 1)
+		c, err := wire.Dial(t.Context(), here, wire.Options{Depth: depth})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		cds[i].Store(c)
+	}
+	for i := range cds {
+		open(i)
+		defer func() { cds[i].Load().Close() }()
+	}
+	failed := func(i int, err error) {
+		if err != agents.ErrLate && err != agents.ErrNotReady {
+			open(i)
+		}
+	}
+	var answers atomic.Int64
+	var wg sync.WaitGroup
+	for client := range int32(callers) {
+		wg.Go(func() {
+			var calls [agentCount]agents.Call
+			profile := new(pdu.Profile)
+			for round := range rounds {
+				order := rand.Perm(agentCount)[:1+rand.IntN(agentCount)]
+				var sent []int
+				var to [agentCount]*wire.Client
+				for _, i := range order {
+					// The memory of a Call serves any Conduit.
+					c := &calls[i]
+					other := &calls[(i+1)%agentCount]
+					if to[(i+1)%agentCount] == nil {
+						c.Wait, other.Wait = other.Wait, c.Wait
+					}
+					req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
+					*c = agents.Call{
+						Origin: agents.Origin{Client: client}, Req: req, Wait: c.Wait,
+						Several: len(order) > 1, Timeout: 20 * time.Millisecond,
+					}
+					if rand.IntN(2) == 0 {
+						c.Profile = profile
+					}
+					to[i] = cds[i].Load()
+					if err := to[i].Send(c); err != nil {
+						failed(i, err)
+						continue
+					}
+					sent = append(sent, i)
+				}
+				rand.Shuffle(len(sent), func(a, b int) { sent[a], sent[b] = sent[b], sent[a] })
+				for _, i := range sent {
+					b, err := to[i].Recv(&calls[i], nil)
+					if err != nil {
+						failed(i, err)
+						continue
+					}
+					var d pdu.Desc
+					if _, err := pdu.ParseInto(b, &d); err != nil || d.PMID != pdu.NewPMID(int(client), round, i) {
+						t.Errorf("got %v, %v; want %v", d.PMID, err, pdu.NewPMID(int(client), round, i))
+					}
+					answers.Add(1)
+				}
+				if rand.IntN(10) == 0 {
+					i := rand.IntN(agentCount)
+					cds[i].Load().Notify(agents.Notice{Client: client, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})
+				}
+				switch rand.IntN(200) {
+				case 0:
+					cds[rand.IntN(agentCount)].Load().Close()
+				case 1:
+					cds[rand.IntN(agentCount)].Load().PeerGone(errors.New("gone"))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if answers.Load() == 0 {
+		t.Error("no answer at all")
+	}
+	t.Logf("%d answers", answers.Load())
+}
