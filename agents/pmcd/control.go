@@ -1,0 +1,95 @@
+package pmcd
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// controlMetrics is cluster 0: the settings of pmcd, and facts about it.
+var controlMetrics = []metric{
+	{0, "pmcd.control.debug", str, 0, discrete, none, text(func(f *fetch) string { return f.status().Debug }), storeText(setDebug)},
+	{1, "pmcd.datasize", u32, 0, instant, kbyte, word(dataSize), nil},
+	{2, "pmcd.numagents", u32, 0, instant, none, word(func(f *fetch) uint32 { return uint32(f.status().Agents) }), nil},
+	{3, "pmcd.numclients", u32, 0, instant, none, word(func(f *fetch) uint32 { return uint32(f.status().Clients) }), nil},
+	{4, "pmcd.control.timeout", u32, 0, discrete, sec, word(func(f *fetch) uint32 { return seconds(f.status().Timeout) }), storeInt(setTimeout)},
+	{5, "pmcd.timezone", str, 0, discrete, none, text(func(f *fetch) string { return f.a.zone.timezone(time.Now()) }), nil},
+	{6, "pmcd.simabi", str, 0, discrete, none, text(func(*fetch) string { return simABI }), nil},
+	{7, "pmcd.version", str, 0, discrete, none, text(func(*fetch) string { return Version }), nil},
+	{8, "pmcd.control.register", i32, indomRegisters, discrete, none, registers, storeRegisters},
+	{9, "pmcd.control.traceconn", i32, 0, discrete, none, traceBit(TraceConn), storeTraceBit(TraceConn)},
+	{10, "pmcd.control.tracepdu", i32, 0, discrete, none, traceBit(TracePDU), storeTraceBit(TracePDU)},
+	{11, "pmcd.control.tracebufs", i32, 0, discrete, none, word(func(f *fetch) uint32 { return uint32(f.status().TraceBufs) }), storeInt(setTraceBufs)},
+	{12, "pmcd.control.dumptrace", i32, 0, discrete, none, word(zero), storeInt(dumpTrace)},
+	{13, "pmcd.control.dumpconn", i32, 0, discrete, none, word(zero), storeInt(dumpClients)},
+	{14, "pmcd.control.tracenobuf", i32, 0, discrete, none, traceBit(TraceNoBuf), storeTraceBit(TraceNoBuf)},
+	{15, "pmcd.control.sighup", i32, 0, discrete, none, word(zero), storeInt(sighup)},
+	{16, "pmcd.services", str, 0, instant, none, text(services), nil},
+	{17, "pmcd.openfds", u32, 0, instant, none, word(openFDs), nil},
+	{18, "pmcd.buf.alloc", i32, indomBuffers, instant, count, buffers((*fetch).buffers), nil},
+	{19, "pmcd.buf.free", i32, indomBuffers, instant, count, buffers(noBuffers), nil},
+	{20, "pmcd.build", str, 0, discrete, none, text(func(f *fetch) string { return f.a.conf.Build }), nil},
+	{21, "pmcd.hostname", str, 0, discrete, none, text(func(f *fetch) string { return f.a.host.Hostname(f.client) }), nil},
+	{22, "pmcd.sighups", u32, 0, counter, count, word(func(f *fetch) uint32 { return f.status().Sighups }), nil},
+	{23, "pmcd.pid", u64, 0, discrete, none, func(f *fetch) { f.w.Uint64(pdu.NoInst, u64, uint64(f.status().PID)) }, nil},
+	{itemSeqnum, "pmcd.seqnum", u32, 0, discrete, none, word(func(f *fetch) uint32 { return f.status().Seqnum }), storeInt(bumpSeqnum)},
+	{25, "pmcd.labels", str, 0, instant, none, text(func(f *fetch) string { return f.a.host.Labels() }), nil},
+	{26, "pmcd.zoneinfo", str, 0, discrete, none, text(func(f *fetch) string { return f.a.zone.name }), nil},
+	{27, "pmcd.limits.inpdusize", u32, 0, discrete, pduSize, word(func(f *fetch) uint32 { return f.status().Limits.InPDUSize }), nil},
+	{28, "pmcd.limits.contexts", u32, 0, discrete, none, word(func(f *fetch) uint32 { return f.status().Limits.Contexts }), nil},
+	{29, "pmcd.limits.metrics", u32, 0, discrete, none, word(func(f *fetch) uint32 { return f.status().Limits.Metrics }), nil},
+	{30, "pmcd.control.creds_timeout", u32, 0, discrete, sec, word(func(f *fetch) uint32 { return seconds(f.status().CredsTimeout) }), storeInt(setCredsTimeout)},
+}
+
+const itemSeqnum = 24
+
+// numRegisters is the size of pmcd.control.register.
+const numRegisters = 16
+
+func zero(*fetch) uint32 { return 0 }
+
+// seconds rounds up: only what is 0 is shown as 0.
+func seconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }
+
+func traceBit(t Trace) fetchFunc {
+	return word(func(f *fetch) uint32 { return bit(f.status().Trace&t != 0) })
+}
+
+func registers(f *fetch) {
+	p := f.profile.For(pdu.NewInDom(f.a.domain, indomRegisters))
+	for i, v := range f.a.reg {
+		if p.Includes(int32(i)) {
+			f.w.Word(int32(i), uint32(v))
+		}
+	}
+}
+
+// services names the PCP services of this host: pmcd, which is there, and
+// others that can be told to be.
+func services(f *fetch) string {
+	if dir := f.a.conf.RunDir; dir != "" && readPID(filepath.Join(dir, "pmproxy.pid")) != 0 {
+		return "pmcd pmproxy"
+	}
+	return "pmcd"
+}
+
+// simABI is the platform in the words of pmcd.simabi.
+var simABI = func() string {
+	switch runtime.GOARCH {
+	case "amd64":
+		return "x86_64"
+	case "386":
+		return "ia32"
+	case "arm64":
+		return "aarch64"
+	}
+	return runtime.GOARCH
+}()
+
+func hostname() string {
+	name, _ := os.Hostname() // "" is as good as an error
+	return name
+}

@@ -1,0 +1,195 @@
+package pmcd
+
+import (
+	"context"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A metric is one row of the tables below, whose rows are all that is special
+// about a metric, except for its help text.
+type metric struct {
+	item  int
+	name  string
+	typ   pdu.MetricType
+	indom int // serial; 0 is none
+	sem   pdu.Sem
+	units pdu.Units
+	fetch fetchFunc
+	store storeFunc // nil if it cannot be stored
+}
+
+// A fetchFunc appends the values of a metric to f.w, where their set is open.
+type fetchFunc func(f *fetch)
+
+// Short for the tables.
+const (
+	i32   = pdu.Metric32
+	u32   = pdu.MetricU32
+	u64   = pdu.MetricU64
+	float = pdu.MetricFloat
+	doubl = pdu.MetricDouble
+	str   = pdu.MetricString
+
+	counter  = pdu.SemCounter
+	instant  = pdu.SemInstant
+	discrete = pdu.SemDiscrete
+)
+
+var (
+	none   = pdu.Units(0)
+	count  = pdu.NewUnits(0, 0, 1, 0, 0, 0)
+	kbyte  = pdu.NewUnits(1, 0, 0, pdu.SpaceKbyte, 0, 0)
+	msec   = pdu.NewUnits(0, 1, 0, 0, pdu.TimeMsec, 0)
+	sec    = pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0)
+	perSec = pdu.NewUnits(0, -1, 1, 0, pdu.TimeSec, 0)
+	perPDU = pdu.NewUnits(0, 1, -1, 0, pdu.TimeUsec, 0)
+
+	// PCP 7.2.1 says by mistake that a size is a time. Clients see it so.
+	pduSize = pdu.NewUnits(0, 1, 0, 0, pdu.TimeNsec, 0)
+)
+
+// Serial numbers of the instance domains.
+const (
+	indomLoggers = 1 + iota
+	indomRegisters
+	indomAgents
+	indomPmies
+	indomBuffers
+	indomClients
+)
+
+// clusters has all metrics, by cluster and item. Where there is no metric the
+// name is empty.
+var clusters = [...][]metric{
+	byItem(controlMetrics),
+	byItem(pduMetrics("pmcd.pdu_in.", received)),
+	byItem(pduMetrics("pmcd.pdu_out.", sent)),
+	byItem(loggerMetrics),
+	byItem(agentMetrics),
+	byItem(pmieMetrics),
+	byItem(clientMetrics),
+	byItem(cpuMetrics),
+	byItem(featureMetrics),
+}
+
+func byItem(rows []metric) []metric {
+	var c []metric
+	for _, m := range rows {
+		for len(c) <= m.item {
+			c = append(c, metric{})
+		}
+		c[m.item] = m
+	}
+	return c
+}
+
+// Fetch implements [agents.Agent].
+func (a *Agent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	f := &a.fetch
+	f.begin(r, w)
+	defer f.end()
+	for _, id := range r.PMIDs {
+		m := a.metric(id)
+		if m == nil {
+			w.Fail(id, pdu.ErrnoPMID)
+			continue
+		}
+		w.Begin(id)
+		m.fetch(f)
+	}
+	return nil
+}
+
+// A fetch is one call of Fetch. Whatever several metrics are made of is asked
+// for once, so their values are of one moment.
+type fetch struct {
+	a       *Agent
+	w       *pdu.ResultWriter
+	client  int32
+	profile *pdu.Profile
+
+	has struct{ status, agents, clients, loggers, pmies, cpu, perPDU, buffers bool }
+
+	statusNow  Status
+	agentsNow  []AgentInfo // by domain
+	clientsNow []ClientInfo
+	loggersNow []logger
+	pmiesNow   []pmie // by id
+	cpuNow     cpuTime
+	perPDUNow  float64
+	buffersNow [numBuffers]int32
+}
+
+func (f *fetch) begin(r *agents.FetchRequest, w *pdu.ResultWriter) {
+	f.w, f.client, f.profile = w, r.Origin.Client, r.Profile
+}
+
+// end lets go of what is not the agent's. The memory is kept for the next
+// fetch, unless it is much.
+func (f *fetch) end() {
+	f.w, f.profile = nil, nil
+	f.statusNow = Status{}
+	f.agentsNow = empty(f.agentsNow)
+	f.clientsNow = empty(f.clientsNow)
+	f.loggersNow = empty(f.loggersNow)
+	f.pmiesNow = empty(f.pmiesNow)
+	f.has = struct{ status, agents, clients, loggers, pmies, cpu, perPDU, buffers bool }{}
+}
+
+func empty[T any](s []T) []T {
+	if cap(s) > 1000 {
+		return nil
+	}
+	clear(s)
+	return s[:0]
+}
+
+// first reports whether *has is false, and makes it true.
+func first(has *bool) bool {
+	was := *has
+	*has = true
+	return !was
+}
+
+func (f *fetch) status() *Status {
+	if first(&f.has.status) {
+		f.a.host.Status(&f.statusNow)
+	}
+	return &f.statusNow
+}
+
+// word is for metrics of a 32-bit type without instances.
+func word(get func(*fetch) uint32) fetchFunc {
+	return func(f *fetch) { f.w.Word(pdu.NoInst, get(f)) }
+}
+
+// text is for metrics of type STRING without instances.
+func text(get func(*fetch) string) fetchFunc {
+	return func(f *fetch) { f.w.String(pdu.NoInst, get(f)) }
+}
+
+// each is for metrics with instances: put appends the value of one.
+func each[T any](indom int, all func(*fetch) []T, id func(*T) int32, put func(*pdu.ResultWriter, int32, *T)) fetchFunc {
+	return func(f *fetch) {
+		p := f.profile.For(pdu.NewInDom(f.a.domain, indom))
+		if p.Exclude && len(p.Insts) == 0 {
+			return
+		}
+		list := all(f)
+		for i := range list {
+			if inst := id(&list[i]); p.Includes(inst) {
+				put(f.w, inst, &list[i])
+			}
+		}
+	}
+}
+
+// bit returns the value of a metric that is 0 or 1.
+func bit(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}

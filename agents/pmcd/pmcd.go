@@ -1,0 +1,113 @@
+// Package pmcd is the agent of domain 2, whose metrics, pmcd.*, are about the
+// collector daemon itself: its agents and clients, the PDUs it has sent and
+// received, its settings, which can be changed by a store, and the pmlogger
+// and pmie processes of the host.
+//
+// It needs the daemon's memory, so it is always built in and runs on the
+// goroutine of whoever asks (agents.Inline): it reads the daemon through a
+// [Host], and small local files, and waits for nothing.
+//
+// PMIDs, types and instances are those of PCP 7.2.1; clients know several of
+// them by number. Where a value describes the inside of the C program
+// (pmcd.datasize, pmcd.openfds, pmcd.buf.*) it is the nearest thing that a Go
+// program has, as its help text says.
+package pmcd
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Version is the version of PCP whose behaviour is implemented; the value of
+// pmcd.version.
+const Version = "7.2.1"
+
+// A Config says where the Agent looks. What is empty is not looked at.
+type Config struct {
+	RunDir      string // PCP_RUN_DIR, with pmproxy.pid and pmie.pid
+	TmpDir      string // PCP_TMP_DIR, with pmlogger and pmie
+	LocalTime   string // time zone of the host, /etc/localtime
+	ZoneInfoDir string // all time zones, /usr/share/zoneinfo
+	Build       string // value of pmcd.build
+}
+
+// An Agent answers for pmcd.*. It is called by one goroutine at a time.
+type Agent struct {
+	domain int
+	name   string
+	host   Host
+	conf   Config
+	help   map[string]helpText
+
+	zone  zone
+	usage usage
+	reg   [numRegisters]int32 // pmcd.control.register
+	fetch fetch               // the present one; its memory is used again
+}
+
+// New returns the agent of a domain, normally 2. Its name is that of the
+// agent in pmcd.conf.
+func New(domain int, name string, h Host, c Config) *Agent {
+	a := &Agent{domain: domain, name: name, host: h, conf: c, help: parseHelp(helpFile)}
+	a.zone = newZone(c.LocalTime, c.ZoneInfoDir)
+	a.usage = newUsage()
+	a.fetch.a = a
+	return a
+}
+
+var (
+	_ agents.Agent        = (*Agent)(nil)
+	_ agents.Instancer    = (*Agent)(nil)
+	_ agents.Texter       = (*Agent)(nil)
+	_ agents.Storer       = (*Agent)(nil)
+	_ agents.Labeler      = (*Agent)(nil)
+	_ agents.ContextEnder = (*Agent)(nil)
+)
+
+// Desc implements [agents.Agent].
+func (a *Agent) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	m := a.metric(id)
+	if m == nil {
+		return pdu.Desc{}, pdu.ErrnoPMID
+	}
+	d := pdu.Desc{PMID: id, ValueType: m.typ, InDom: pdu.NoInDom, Sem: m.sem, Units: m.units}
+	if m.indom != 0 {
+		d.InDom = pdu.NewInDom(a.domain, m.indom)
+	}
+	return d, nil
+}
+
+// metric returns the metric that id names, or nil.
+func (a *Agent) metric(id pdu.PMID) *metric {
+	if id.Domain() != a.domain || id.Cluster() >= len(clusters) {
+		return nil
+	}
+	c := clusters[id.Cluster()]
+	if id.Item() >= len(c) || c[id.Item()].name == "" {
+		return nil
+	}
+	return &c[id.Item()]
+}
+
+// Labels implements [agents.Labeler]. There is one label, the one that pmcd
+// gives to an agent that has none: which agent it is.
+func (a *Agent) Labels(_ context.Context, _ agents.Origin, kind pdu.LabelKind, _ uint32) ([]pdu.LabelSet, error) {
+	if kind != pdu.LabelDomain {
+		return nil, nil
+	}
+	value, err := json.Marshal(a.name)
+	if err != nil {
+		return nil, err
+	}
+	set, err := pdu.NewLabelSet(pdu.NoInst, kind, pdu.NamedLabel{Name: "agent", Value: string(value)})
+	if err != nil {
+		return nil, err
+	}
+	return []pdu.LabelSet{set}, nil
+}
+
+// EndContext implements [agents.ContextEnder].
+func (a *Agent) EndContext(client int32) { delete(a.usage.marks, client) }

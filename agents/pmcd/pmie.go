@@ -1,0 +1,137 @@
+package pmcd
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A pmie is what a pmie process says about itself in a file named by its pid.
+type pmie struct {
+	inst                      pdu.Inst
+	config, log, pmcdHost     string
+	expected                  float32 // evaluations a second
+	rules, actions            uint32
+	yes, no, unknown, actuals uint32 // evaluations, by outcome and all
+}
+
+// pmieMetrics is cluster 5.
+var pmieMetrics = []metric{
+	{0, "pmcd.pmie.configfile", str, indomPmies, discrete, none, pmieText(func(v *pmie) string { return v.config }), nil},
+	{1, "pmcd.pmie.logfile", str, indomPmies, discrete, none, pmieText(func(v *pmie) string { return v.log }), nil},
+	{2, "pmcd.pmie.pmcd_host", str, indomPmies, discrete, none, pmieText(func(v *pmie) string { return v.pmcdHost }), nil},
+	{3, "pmcd.pmie.numrules", u32, indomPmies, discrete, none, pmieWord(func(v *pmie) uint32 { return v.rules }), nil},
+	{4, "pmcd.pmie.actions", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.actions }), nil},
+	{5, "pmcd.pmie.eval.true", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.yes }), nil},
+	{6, "pmcd.pmie.eval.false", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.no }), nil},
+	{7, "pmcd.pmie.eval.unknown", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.unknown }), nil},
+	{8, "pmcd.pmie.eval.expected", float, indomPmies, discrete, perSec, eachPmie(func(w *pdu.ResultWriter, inst int32, v *pmie) {
+		w.Float32(inst, v.expected)
+	}), nil},
+	{9, "pmcd.pmie.eval.actual", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.actuals }), nil},
+}
+
+func eachPmie(put func(*pdu.ResultWriter, int32, *pmie)) fetchFunc {
+	return each(indomPmies, (*fetch).pmies, func(v *pmie) int32 { return v.inst.ID }, put)
+}
+
+func pmieWord(get func(*pmie) uint32) fetchFunc {
+	return eachPmie(func(w *pdu.ResultWriter, inst int32, v *pmie) { w.Word(inst, get(v)) })
+}
+
+func pmieText(get func(*pmie) string) fetchFunc {
+	return eachPmie(func(w *pdu.ResultWriter, inst int32, v *pmie) { w.String(inst, get(v)) })
+}
+
+// pmies returns the pmies by id, unlike Instances.
+func (f *fetch) pmies() []pmie {
+	if first(&f.has.pmies) {
+		f.pmiesNow = pmies(f.a.conf.TmpDir, f.a.conf.RunDir, f.pmiesNow[:0])
+		slices.SortFunc(f.pmiesNow, func(a, b pmie) int { return cmp.Compare(a.inst.ID, b.inst.ID) })
+	}
+	return f.pmiesNow
+}
+
+// pmies appends the pmies of this host to list, by name of their files; the
+// primary one, which pmie.pid names, once more at the end.
+//
+// The files are read and not mapped, as their writers do: a mapped file that
+// somebody cuts short would kill pmcd.
+func pmies(tmpDir, runDir string, list []pmie) []pmie {
+	if tmpDir == "" {
+		return list
+	}
+	dir := filepath.Join(tmpDir, "pmie")
+	var buf []byte
+	for _, file := range pidFiles(dir) {
+		if buf == nil {
+			buf = make([]byte, pmieFileLen+1)
+		}
+		b, err := readSmall(filepath.Join(dir, file.Name), buf)
+		if err != nil {
+			continue
+		}
+		if p, ok := parsePmie(b); ok {
+			p.inst = file
+			list = append(list, p)
+		}
+	}
+	if runDir == "" || len(list) == 0 {
+		return list
+	}
+	if pid := readPID(filepath.Join(runDir, "pmie.pid")); pid != 0 {
+		for _, p := range list {
+			if p.inst.ID == pid {
+				p.inst = pdu.Inst{ID: 0, Name: primaryName}
+				return append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// The file of a pmie, in host byte order:
+//
+//	config    [4097]byte  // strings end with a NUL
+//	log       [4097]byte
+//	host      [65]byte
+//	pad       [1]byte
+//	expected  float32
+//	numrules, actions, true, false, unknown, actual, version uint32
+const (
+	pmieLog     = 4097
+	pmieHost    = pmieLog + 4097
+	pmieNumbers = pmieHost + 65 + 1
+	pmieFileLen = pmieNumbers + 8*4
+	pmieVersion = 1
+)
+
+// parsePmie reads the file of a pmie; false if it is not one.
+func parsePmie(b []byte) (pmie, bool) {
+	if len(b) != pmieFileLen {
+		return pmie{}, false
+	}
+	var n [8]uint32
+	for i := range n {
+		n[i] = binary.NativeEndian.Uint32(b[pmieNumbers+4*i:])
+	}
+	if n[7] != pmieVersion {
+		return pmie{}, false
+	}
+	return pmie{
+		config:   cString(b[:pmieLog]),
+		log:      cString(b[pmieLog:pmieHost]),
+		pmcdHost: cString(b[pmieHost : pmieNumbers-1]),
+		expected: math.Float32frombits(n[0]),
+		rules:    n[1],
+		actions:  n[2],
+		yes:      n[3],
+		no:       n[4],
+		unknown:  n[5],
+		actuals:  n[6],
+	}, true
+}

@@ -1,0 +1,183 @@
+package pmcd
+
+import (
+	"math"
+	"os"
+	"runtime/metrics"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// cpuMetrics is cluster 7.
+var cpuMetrics = []metric{
+	{0, "pmcd.cputime.total", u64, 0, counter, msec, func(f *fetch) {
+		f.w.Uint64(pdu.NoInst, u64, uint64(f.cpu().used.Milliseconds()))
+	}, nil},
+	{1, "pmcd.cputime.per_pdu_in", doubl, 0, instant, perPDU, func(f *fetch) {
+		f.w.Float64(pdu.NoInst, f.perPDU())
+	}, nil},
+}
+
+// cpuTime is what the process has used, and what for.
+type cpuTime struct {
+	used time.Duration // user and system
+	pdus uint32        // PDUs received; wraps
+}
+
+// A usage knows what the process takes of the host.
+type usage struct {
+	memory  [2]metrics.Sample // held, and of that given back
+	sizes   [2]metrics.Sample // heap objects made, and freed, by size
+	highFD  int               // highest file descriptor seen
+	marks   map[int32]cpuTime // at the last fetch of each client
+	rusage  syscall.Rusage
+	process syscall.Stat_t
+}
+
+func newUsage() usage {
+	return usage{
+		memory: [2]metrics.Sample{
+			{Name: "/memory/classes/total:bytes"},
+			{Name: "/memory/classes/heap/released:bytes"},
+		},
+		sizes: [2]metrics.Sample{
+			{Name: "/gc/heap/allocs-by-size:bytes"},
+			{Name: "/gc/heap/frees-by-size:bytes"},
+		},
+		marks: make(map[int32]cpuTime),
+	}
+}
+
+func (f *fetch) cpu() cpuTime {
+	if first(&f.has.cpu) {
+		ru := &f.a.usage.rusage
+		f.cpuNow = cpuTime{pdus: received(f.status().PDUs, 0)}
+		if syscall.Getrusage(syscall.RUSAGE_SELF, ru) == nil {
+			f.cpuNow.used = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+		}
+	}
+	return f.cpuNow
+}
+
+// perPDU returns the microseconds a PDU has cost since the last fetch of the
+// same client; at first, since pmcd was started.
+func (f *fetch) perPDU() float64 {
+	if first(&f.has.perPDU) {
+		now := f.cpu()
+		last := f.a.usage.marks[f.client]
+		f.a.usage.marks[f.client] = now
+		f.perPDUNow = 0
+		if n := now.pdus - last.pdus; n != 0 {
+			f.perPDUNow = float64((now.used - last.used).Nanoseconds()) / 1e3 / float64(n)
+		}
+	}
+	return f.perPDUNow
+}
+
+// dataSize returns the memory that the Go runtime has, in KiB.
+func dataSize(f *fetch) uint32 {
+	s := f.a.usage.memory[:]
+	metrics.Read(s)
+	var b [2]uint64
+	for i := range s {
+		if s[i].Value.Kind() == metrics.KindUint64 {
+			b[i] = s[i].Value.Uint64()
+		}
+	}
+	return uint32(min((b[0]-min(b[0], b[1]))/1024, math.MaxUint32))
+}
+
+// openFDs returns the highest file descriptor that the process is known to
+// have had, as far as fetches of this metric have seen: descriptors are given
+// out from below, so with n of them the highest is n-1 or more.
+func openFDs(f *fetch) uint32 {
+	u := &f.a.usage
+	n := 0
+	if err := syscall.Stat("/proc/self/fd", &u.process); err == nil {
+		n = int(u.process.Size)
+	}
+	if n == 0 { // a directory has a size only from Linux 6.2 on
+		n = countFiles("/proc/self/fd")
+	}
+	u.highFD = max(u.highFD, n-1)
+	return uint32(u.highFD)
+}
+
+func countFiles(dir string) (n int) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return 0
+	}
+	defer d.Close()
+	for {
+		names, err := d.Readdirnames(256)
+		n += len(names)
+		if err != nil {
+			return n
+		}
+	}
+}
+
+// bufferSizes are the instances of pmcd.buf: the largest size of each class,
+// which for the last one is not so.
+var bufferSizes = [numBuffers]int32{12, 20, 1024, 2048, 4196, 8192, 8193}
+
+const numBuffers = 7
+
+func bufferInstances() []pdu.Inst {
+	var list []pdu.Inst
+	for _, n := range bufferSizes {
+		name := strconv.Itoa(int(n))
+		switch {
+		case n < 1000:
+			name = "00" + name
+		case n > 8192:
+			name = "8192+"
+		}
+		list = append(list, pdu.Inst{ID: n, Name: name})
+	}
+	return list
+}
+
+func buffers(get func(*fetch) [numBuffers]int32) fetchFunc {
+	return func(f *fetch) {
+		p := f.profile.For(pdu.NewInDom(f.a.domain, indomBuffers))
+		n := get(f)
+		for i, size := range bufferSizes {
+			if p.Includes(size) {
+				f.w.Word(size, uint32(n[i]))
+			}
+		}
+	}
+}
+
+// buffers returns the objects on the heap by size, dead ones included that the
+// garbage collector has not found yet. PDU buffers are among them.
+func (f *fetch) buffers() [numBuffers]int32 {
+	if !first(&f.has.buffers) {
+		return f.buffersNow
+	}
+	s := f.a.usage.sizes[:]
+	metrics.Read(s)
+	f.buffersNow = [numBuffers]int32{}
+	if s[0].Value.Kind() != metrics.KindFloat64Histogram || s[1].Value.Kind() != metrics.KindFloat64Histogram {
+		return f.buffersNow
+	}
+	made, freed := s[0].Value.Float64Histogram(), s[1].Value.Float64Histogram()
+	class := 0
+	for i, n := range made.Counts {
+		// Sizes of the bucket are below the next bucket's lower bound.
+		for class < numBuffers-1 && made.Buckets[i+1]-1 > float64(bufferSizes[class]) {
+			class++
+		}
+		live := n - min(n, freed.Counts[i])
+		f.buffersNow[class] = int32(min(uint64(f.buffersNow[class])+live, math.MaxInt32))
+	}
+	return f.buffersNow
+}
+
+// noBuffers is for buffers kept for later use: a Go program keeps none.
+func noBuffers(*fetch) [numBuffers]int32 { return [numBuffers]int32{} }

@@ -1,0 +1,246 @@
+package pmcd
+
+import (
+	"context"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A storeFunc stores the values of a set. No values are nothing to do.
+type storeFunc func(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error
+
+const (
+	// MaxTraceBufs is the largest pmcd.control.tracebufs. C pmcd has no limit.
+	MaxTraceBufs = 1 << 16
+
+	// maxWhoami cuts short what a client says about itself, in bytes, because
+	// others will be sent it. C pmcd differs: it keeps all.
+	maxWhoami = 4096
+
+	// maxContainer is the length of the longest container name, in bytes.
+	maxContainer = 255
+)
+
+// Store implements [agents.Storer]. The sets are stored one after another up
+// to the first that cannot be.
+//
+// The superuser alone may change how pmcd works, and only if pmcd knows that
+// it is the superuser. What a client says about itself is its own business.
+func (a *Agent) Store(_ context.Context, o agents.Origin, r *pdu.Result) error {
+	c, ok := a.host.Client(o.Client)
+	if !ok {
+		return pdu.ErrnoPermission
+	}
+	for i := range r.Sets {
+		vs := &r.Sets[i]
+		if needsRoot(vs.PMID) && c.UID != 0 {
+			return pdu.ErrnoPermission
+		}
+		m := a.metric(vs.PMID)
+		if m == nil || m.store == nil {
+			return pdu.ErrnoPMID
+		}
+		if err := m.store(a, &c, vs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func needsRoot(id pdu.PMID) bool {
+	switch id.Cluster() {
+	case 0:
+		return id.Item() != itemSeqnum
+	case clusterAgents:
+		return id.Item() == itemFenced
+	}
+	return false
+}
+
+// storeInt is for metrics of a 32-bit type without instances. The first value
+// counts, whatever its instance.
+func storeInt(set func(a *Agent, n int32) error) storeFunc {
+	return func(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
+		if len(vs.Values) == 0 {
+			return nil
+		}
+		n, err := intValue(vs, 0)
+		if err != nil {
+			return err
+		}
+		return set(a, n)
+	}
+}
+
+// storeText is the same for strings.
+func storeText(set func(a *Agent, s string) error) storeFunc {
+	return func(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
+		if len(vs.Values) == 0 {
+			return nil
+		}
+		s, err := textValue(vs, 0)
+		if err != nil {
+			return err
+		}
+		return set(a, s)
+	}
+}
+
+func intValue(vs *pdu.ValueSet, i int) (int32, error) {
+	if vs.Format != pdu.FormatInsitu {
+		return 0, pdu.ErrnoConv
+	}
+	return int32(vs.Values[i].Word), nil
+}
+
+// textValue returns a string value, which ends at its first NUL: some clients
+// send the rest of their buffer too.
+func textValue(vs *pdu.ValueSet, i int) (string, error) {
+	v := &vs.Values[i]
+	if vs.Format == pdu.FormatInsitu || v.Type != pdu.MetricString {
+		return "", pdu.ErrnoConv
+	}
+	return cString(v.Block), nil
+}
+
+func setDebug(a *Agent, s string) error { return a.host.SetDebug(s) }
+
+func setTimeout(a *Agent, n int32) error {
+	if n < 0 {
+		return pdu.ErrnoSign
+	}
+	a.host.SetTimeout(time.Duration(n) * time.Second)
+	return nil
+}
+
+func setCredsTimeout(a *Agent, n int32) error {
+	switch {
+	case n < 0:
+		return pdu.ErrnoSign
+	case n == 0:
+		return pdu.ErrnoConv
+	}
+	a.host.SetCredsTimeout(time.Duration(n) * time.Second)
+	return nil
+}
+
+func storeTraceBit(t Trace) storeFunc {
+	return storeInt(func(a *Agent, n int32) error {
+		var s Status
+		a.host.Status(&s)
+		switch n {
+		case 0:
+			a.host.SetTrace(s.Trace &^ t)
+		case 1:
+			a.host.SetTrace(s.Trace | t)
+		default:
+			return pdu.ErrnoBadStore
+		}
+		return nil
+	})
+}
+
+func setTraceBufs(a *Agent, n int32) error {
+	switch {
+	case n < 0:
+		return pdu.ErrnoSign
+	case n > MaxTraceBufs:
+		return pdu.ErrnoBadStore
+	}
+	a.host.SetTraceBufs(int(n))
+	return nil
+}
+
+// Any value will do for these.
+
+func dumpTrace(a *Agent, _ int32) error   { a.host.DumpTrace(); return nil }
+func dumpClients(a *Agent, _ int32) error { a.host.DumpClients(); return nil }
+func sighup(a *Agent, _ int32) error      { a.host.Sighup(); return nil }
+func bumpSeqnum(a *Agent, _ int32) error  { a.host.BumpSeqnum(); return nil }
+
+func storeRegisters(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
+	for i, v := range vs.Values {
+		n, err := intValue(vs, i)
+		if err != nil {
+			return err
+		}
+		if v.Inst < 0 || v.Inst >= numRegisters {
+			return pdu.ErrnoInst
+		}
+		a.reg[v.Inst] = n
+	}
+	return nil
+}
+
+// storeFenced fences agents; without an instance, all. The agent itself stays
+// as it is, or nobody could take the fences away.
+func storeFenced(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
+	for i, v := range vs.Values {
+		n, err := intValue(vs, i)
+		if err != nil {
+			return err
+		}
+		if n != 0 && n != 1 {
+			return pdu.ErrnoBadStore
+		}
+		known := v.Inst == pdu.NoInst
+		for _, agent := range a.host.Agents(nil) {
+			if v.Inst != pdu.NoInst && v.Inst != int32(agent.Domain) {
+				continue
+			}
+			known = true
+			if agent.Domain != a.domain {
+				a.host.SetFenced(agent.Domain, n == 1)
+			}
+		}
+		if !known {
+			return pdu.ErrnoInst
+		}
+	}
+	return nil
+}
+
+// own returns the one value that a client stores about itself. It need not know
+// the number of its instance.
+func own(vs *pdu.ValueSet) (string, error) {
+	if len(vs.Values) != 1 {
+		return "", pdu.ErrnoInst
+	}
+	return textValue(vs, 0)
+}
+
+func storeWhoami(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error {
+	s, err := own(vs)
+	if err != nil {
+		return err
+	}
+	a.host.SetWhoami(c.Client, s[:min(len(s), maxWhoami)])
+	return nil
+}
+
+func storeContainer(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error {
+	s, err := own(vs)
+	if err != nil {
+		return err
+	}
+	if len(s) > maxContainer || !containerName(s) {
+		return pdu.ErrnoEINVAL
+	}
+	a.host.SetContainer(c.Client, s)
+	return nil
+}
+
+// containerName reports whether s may be the name of a container, or none.
+func containerName(s string) bool {
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}
