@@ -1,0 +1,237 @@
+// Package daemon is the collector: it answers PCP clients by asking agents.
+//
+//	client socket -> session: frames, then one request after the other
+//	              -> dispatch: access check, handler by PDU type
+//	              -> routes: domain -> agent, name tree; one immutable snapshot
+//	              -> agents.Conduit: a PDU out and a PDU back
+//	              -> one reply, one write
+//
+// A session does all that on its own goroutine and waits only for the agents
+// that its request names. Package daemon starts no process, reads no flag and
+// no environment, and logs through what it is given.
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmcd"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// A Config is what a Daemon needs to know. The zero value of a limit or a
+// timeout is what pmcd(1) gives as its default only where that is said.
+type Config struct {
+	ConfigFile string    // pmcd.conf (-c)
+	Namespace  Namespace // -n, -N
+	Listeners  *Listeners
+
+	MaxPDU      int // largest PDU a client may send, in bytes (-L)
+	MaxContexts int // contexts of one client (-C)
+	MaxMetrics  int // PMIDs of one fetch (-M)
+
+	RequestTimeout   time.Duration // for an agent to answer, and a client to complete a PDU; 0 is never (-t)
+	HandshakeTimeout time.Duration // for an agent to start (-q)
+
+	Hostname  string // for pmcd.hostname; "" is the system's (-H)
+	Build     string // for pmcd.build
+	LabelDir  string // with labels and labels.conf ($PCP_SYSCONF_DIR)
+	RunDir    string // $PCP_RUN_DIR
+	TmpDir    string // $PCP_TMP_DIR
+	Local     bool   // for pmcd.feature.local (PMCD_LOCAL)
+	TraceMask int    // -T
+	Debug     string // -D, for pmcd.control.debug
+
+	Open OpenFunc    // for agents other than the built-in one
+	Log  *zap.Logger // entries named "plain" are lines without time and level
+}
+
+// A Daemon is one collector. Make it with New and call Run once.
+type Daemon struct {
+	cfg   Config
+	log   *zap.Logger
+	plain *zap.Logger
+	trace trace
+
+	routes   atomic.Pointer[routes]
+	confSeen confSeen // the configuration that routes has
+	pmnsSeen fileSeen
+
+	// What pmcd.control.* can change.
+	timeout      atomic.Int64 // a time.Duration
+	credsTimeout atomic.Int64 // a time.Duration
+	debug        atomic.Pointer[string]
+
+	seqnum       atomic.Uint32 // starts of agents
+	sighups      atomic.Uint32
+	credsReqd    atomic.Bool // there have been rules for users or groups
+	labels       labelCache
+	rate         rate
+	sessionTasks sync.WaitGroup // goroutines of sessions
+	counts       pdu.Counts
+	clients      clients
+	reloads      chan struct{} // holds one request to reload
+	hangups      atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
+	nameChanges  chan struct{} // holds one request to look at the PMNS
+
+	stopping context.Context // ends when agents must end
+	kill     context.CancelFunc
+	tasks    sync.WaitGroup // goroutines that end with their agent
+}
+
+// New returns a Daemon with its configuration and name space loaded, and no
+// agent started. What is not an error, but worth a line, is logged.
+func New(cfg Config) (*Daemon, error) {
+	d := &Daemon{
+		cfg:         cfg,
+		log:         cfg.Log,
+		plain:       cfg.Log.Named("plain"),
+		reloads:     make(chan struct{}, 1),
+		nameChanges: make(chan struct{}, 1),
+	}
+	d.trace.init(cfg.TraceMask, d.plain)
+	d.timeout.Store(int64(cfg.RequestTimeout))
+	d.credsTimeout.Store(int64(cfg.HandshakeTimeout))
+	d.debug.Store(&cfg.Debug)
+	d.seqnum.Store(1)
+	d.stopping, d.kill = context.WithCancel(context.Background())
+
+	d.pmnsSeen = seen(cfg.Namespace.Path)
+	tree, err := cfg.Namespace.load(cfg.Log)
+	if err != nil {
+		return nil, fmt.Errorf("pmLoadASCIINameSpace(%s): %w", cfg.Namespace, err)
+	}
+	d.confSeen = seenConf(cfg.ConfigFile)
+	conf, err := d.parse()
+	if err != nil {
+		return nil, err
+	}
+	if len(conf.Agents) == 0 {
+		return nil, fmt.Errorf("No PMDAs found in the configuration file %q", cfg.ConfigFile)
+	}
+	list := make([]*agent, len(conf.Agents))
+	for i := range conf.Agents {
+		list[i] = newAgent(&conf.Agents[i])
+	}
+	d.routes.Store(newRoutes(list, tree, conf.Access))
+	d.credsReqd.Store(conf.Access.CredsRequired())
+	return d, nil
+}
+
+// Run serves clients until ctx ends. It greets at once; a request that names
+// an agent which is being started waits for that.
+func (d *Daemon) Run(ctx context.Context) error {
+	d.refreshLabels()
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var started sync.WaitGroup
+	started.Go(func() {
+		r := d.routes.Load()
+		d.startAgents(starting, r.list)
+		d.describeAgents(r)
+		d.describeAccess(r)
+		d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))
+		d.plain.Info(d.cfg.Listeners.String())
+	})
+	var accepting sync.WaitGroup
+	for _, l := range d.cfg.Listeners.all {
+		accepting.Go(func() { d.accept(ctx, l) })
+	}
+
+	var settled = make(chan struct{})
+	go func() { // ends with started
+		started.Wait()
+		close(settled)
+	}()
+	for ctx.Err() == nil {
+		reloads := d.reloads
+		if !closed(settled) { // a reload waits for the start to be over
+			reloads = nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-settled:
+			settled = nil
+		case <-reloads:
+			d.reload(ctx)
+		case <-d.nameChanges:
+			d.reloadNames()
+		}
+	}
+
+	d.cfg.Listeners.Close()
+	accepting.Wait()
+	cancel()
+	<-orClosed(settled)
+	d.endSessions()
+	defer d.kill()
+	force := time.AfterFunc(stopGrace, d.kill)
+	defer force.Stop()
+	d.stopAgents()
+	d.sessionTasks.Wait()
+	d.tasks.Wait()
+	d.log.Info("pmcd Shutdown")
+	return nil
+}
+
+// stopGrace is how long agents may take to end when the daemon does.
+const stopGrace = time.Second
+
+// closed reports whether c, which nobody sends to, is closed; nil counts.
+func closed(c <-chan struct{}) bool {
+	if c == nil {
+		return true
+	}
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// orClosed returns c or, for nil, a channel that is closed.
+func orClosed(c chan struct{}) <-chan struct{} {
+	if c == nil {
+		c = make(chan struct{})
+		close(c)
+	}
+	return c
+}
+
+// open connects to the agent of spec.
+func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Link, error) {
+	if spec.Kind == pmcdconf.DSO && spec.Entry == "pmcd_init" {
+		agent := pmcd.New(spec.Domain, spec.Name, host{d}, pmcd.Config{
+			RunDir: d.cfg.RunDir, TmpDir: d.cfg.TmpDir, Build: d.cfg.Build,
+			LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",
+		})
+		return &Link{Conduit: agents.Inline(agent), In: -1, Out: -1}, nil
+	}
+	return d.cfg.Open(ctx, spec, wire.Options{
+		PID:      int32(os.Getpid()),
+		NotReady: spec.NotReady,
+		Counts:   &d.counts,
+		OnState:  func(s wire.State) { d.agentState(a, s) },
+	})
+}
+
+// agentState is told when an agent is late, not ready, or well again.
+func (d *Daemon) agentState(a *agent, s wire.State) {
+	d.log.Info(fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s))
+	if was := a.told.Swap(int32(s)); s == wire.Ready && was == int32(wire.NotReady) {
+		select { // its names may be new
+		case d.nameChanges <- struct{}{}:
+		default:
+		}
+	}
+}

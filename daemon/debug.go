@@ -1,0 +1,39 @@
+package daemon
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// debugNames are the debug options of PCP (pmdbg(1)). Those that say nothing
+// here are accepted: scripts give them to any daemon.
+var debugNames = []string{
+	"pdu", "fetch", "profile", "value", "context", "indom", "pdubuf", "log", "logmeta",
+	"optfetch", "af", "appl0", "appl1", "appl2", "pmns", "libpmda", "timecontrol", "pmc",
+	"derive", "lock", "interp", "config", "pmapi", "fault", "auth", "discovery", "attr",
+	"http", "desperate", "deprecated", "exec", "labels", "series", "libweb", "alloc",
+	"services", "appl3", "appl4", "appl5", "access", "qa", "search", "query", "compress",
+	"dev0", "dev1", "dev2", "pmlc", "appl6", "appl7", "appl8", "appl9", "tls",
+}
+
+// ParseDebug checks a list of debug options separated by commas (-D). A name
+// that does not exist is PM_ERR_CONV.
+func ParseDebug(opts string) (string, error) {
+	var names []string
+	for name := range strings.SplitSeq(opts, ",") {
+		name = strings.TrimSpace(name)
+		switch {
+		case name == "":
+		case name == "all":
+			names = append(names, debugNames...)
+		case slices.Contains(debugNames, name):
+			names = append(names, name)
+		default:
+			return "", pdu.ErrnoConv
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ","), nil
+}

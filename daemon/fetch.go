@@ -1,0 +1,286 @@
+package daemon
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// noticeLen is the room that fetch leaves in front of a reply: state changes
+// are told by an ERROR PDU ahead of it.
+const noticeLen = pdu.HeaderLen + 4
+
+// highResExtra is how much longer the head of a HIGHRES_RESULT is than that
+// of a RESULT.
+const highResExtra = pdu.SpareHighRes
+
+// fetch answers FETCH and HIGHRES_FETCH. Agents know the former only.
+func (s *session) fetch(w *work, b []byte) error {
+	_, t, _ := pdu.Header(b)
+	high := t == pdu.TypeHighResFetch
+	if high {
+		binary.BigEndian.PutUint32(b[4:], uint32(pdu.TypeFetch)) // the rest is the same
+	}
+	m := &w.fetch
+	if _, err := pdu.ParseInto(b, m); err != nil {
+		return s.fail(w, pdu.ErrnoIPC)
+	}
+	if len(m.PMIDs) > s.d.cfg.MaxMetrics {
+		return s.fail(w, pdu.ErrnoTooBig)
+	}
+	profile := s.profile(m.Context)
+	if profile == nil {
+		return s.fail(w, pdu.ErrnoNoProfile)
+	}
+	s.current = m.Context
+	call := agents.Call{
+		Origin:  agents.Origin{Client: s.num, Context: m.Context},
+		Profile: profile,
+		Timeout: time.Duration(s.d.timeout.Load()),
+		Req:     b,
+	}
+	room := noticeLen
+	if high {
+		room += highResExtra
+	}
+	w.out = append(w.out[:0], make([]byte, noticeLen+highResExtra)...)[:room]
+
+	var err error
+	if domain, one := oneDomain(m.PMIDs); one {
+		err = s.fetchOne(w, &call, domain, high)
+	} else {
+		err = s.fetchParts(w, &call, high)
+	}
+	if err != nil {
+		return s.fail(w, errnoOf(err))
+	}
+	out := w.out[noticeLen:]
+	now := time.Now()
+	if high {
+		pdu.SetHighResTime(out, now.Unix(), int64(now.Nanosecond()))
+	} else {
+		pdu.SetResultTime(out, int32(now.Unix()), int32(now.Nanosecond()/1000))
+	}
+	if bits := s.notices.Swap(0); bits != 0 {
+		appendError(w.out[:0], pdu.Errno(bits))
+		_, t, _ = pdu.Header(out)
+		s.d.counts.Out(t) // write counts the ERROR
+		out = w.out
+	}
+	return s.write(out)
+}
+
+// oneDomain reports whether all of ids, of which there are some, are of one
+// domain.
+func oneDomain(ids []pdu.PMID) (domain int, ok bool) {
+	domain = ids[0].Domain()
+	for _, id := range ids[1:] {
+		if id.Domain() != domain {
+			return 0, false
+		}
+	}
+	return domain, true
+}
+
+// fetchOne has one agent's RESULT become the reply as it is, but for its
+// head. Behind noticeLen bytes w.out gets a reply without a time.
+func (s *session) fetchOne(w *work, call *agents.Call, domain int, high bool) error {
+	err := s.askOne(w, call, domain, len(w.out))
+	switch {
+	case err == nil && high:
+		pdu.ToHighRes(w.out[noticeLen:])
+		return nil
+	case err == nil:
+		pdu.SetFrom(w.out[noticeLen:], 0)
+		return nil
+	}
+	code := errnoOf(err)
+	s.begin(w, high)
+	for _, id := range w.fetch.PMIDs {
+		w.result.Fail(id, code)
+	}
+	return s.finish(w)
+}
+
+// askOne has the RESULT of the one agent of a fetch behind start bytes of
+// w.out.
+func (s *session) askOne(w *work, call *agents.Call, domain, start int) error {
+	a := w.routes.agent(domain)
+	if a == nil {
+		return pdu.ErrnoNoAgent
+	}
+	l, err := a.available()
+	if err != nil {
+		return err
+	}
+	call.Wait = w.call.Wait
+	w.call = *call
+	if err := s.exchange(a, l, &w.call, &w.out); err != nil {
+		return err
+	}
+	return s.checkResult(a, l, w.out[start:], w.fetch.PMIDs)
+}
+
+// exchange sends call and appends the answer to *dst. If that is an ERROR
+// PDU, or there is none, *dst stays as it was and the error, which errnoOf
+// knows, says why.
+func (s *session) exchange(a *agent, l *Link, call *agents.Call, dst *[]byte) error {
+	if err := l.Conduit.Send(call); err != nil {
+		return s.d.lost(a, l, err)
+	}
+	return s.receive(a, l, call, dst)
+}
+
+// receive is the second half of exchange.
+func (s *session) receive(a *agent, l *Link, call *agents.Call, dst *[]byte) error {
+	n := len(*dst)
+	b, err := l.Conduit.Recv(call, *dst)
+	if err != nil {
+		return s.d.lost(a, l, err)
+	}
+	*dst = b
+	if s.d.trace.on(tracePDUs) {
+		_, t, _ := pdu.Header(b[n:])
+		s.d.trace.event(tracePDUs, "Recv: %v PDU, fd=%d", t, l.In)
+	}
+	_, t, _ := pdu.Header(b[n:])
+	if t != pdu.TypeError {
+		return nil
+	}
+	var e pdu.Error
+	if _, err := pdu.ParseInto(b[n:], &e); err != nil {
+		return s.d.broken(a, l, err)
+	}
+	*dst = b[:n]
+	_, asked, _ := pdu.Header(call.Req)
+	switch {
+	case e.Code >= 0 && asked == pdu.TypeResult: // C pmcd takes any for success
+		return nil
+	case e.Code >= 0: // never a valid answer
+		return pdu.ErrnoGeneric
+	case e.Code == pdu.ErrnoIPC, e.Code == pdu.ErrnoTimeout:
+		switch asked { // a PMDA that says so is lost, for these
+		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
+			s.d.drop(a, l, "")
+		}
+	}
+	return e.Code
+}
+
+// lost says what err, of an exchange with a, means for the client, and drops
+// a if that is the end of it.
+func (d *Daemon) lost(a *agent, l *Link, err error) error {
+	if err == agents.ErrLate || err == agents.ErrNotReady {
+		return err
+	}
+	d.drop(a, l, "")
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		return pdu.ErrnoEPIPE // it died while idle
+	}
+	return pdu.ErrnoIPC
+}
+
+// broken drops a because of an answer that makes no sense.
+func (d *Daemon) broken(a *agent, l *Link, err error) error {
+	d.log.Warn(fmt.Sprintf("agent %q (dom %d): %v", a.name(), a.domain, err))
+	d.drop(a, l, "")
+	return pdu.ErrnoIPC
+}
+
+// checkResult checks the RESULT of an agent and passes on the state changes
+// in it.
+func (s *session) checkResult(a *agent, l *Link, b []byte, ids []pdu.PMID) error {
+	if err := pdu.CheckResult(b, ids); err != nil {
+		return s.d.broken(a, l, fmt.Errorf("in answer to FETCH: %w", err))
+	}
+	if flags := pdu.StateFlags(b); flags != 0 {
+		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
+		if flags&^allowed != 0 {
+			s.d.rate.printf(s.d, "flags "+a.name(), "agent %q (dom %d): state change bits %#x are not an agent's", a.name(), a.domain, flags&^allowed)
+		}
+		s.d.notice(flags & allowed)
+	}
+	return nil
+}
+
+// fetchParts asks several agents, all before it waits for any, and puts their
+// value sets in the order that the client asked for.
+func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
+	defer w.reset()
+	for _, id := range w.fetch.PMIDs {
+		p := w.part(id.Domain())
+		p.ids = append(p.ids, id)
+	}
+	for i := range w.parts {
+		p := &w.parts[i]
+		p.err = errnoOf(s.sendPart(w, p, call))
+	}
+	for i := range w.parts {
+		p := &w.parts[i]
+		if p.err != 0 {
+			continue
+		}
+		p.reply = p.reply[:0]
+		err := s.receive(p.agent, p.link, &p.call, &p.reply)
+		if err == nil {
+			err = s.checkResult(p.agent, p.link, p.reply, p.ids)
+		}
+		if err == nil {
+			p.sets, err = pdu.OpenSets(p.reply)
+		}
+		p.err = errnoOf(err)
+	}
+	s.begin(w, high)
+	for _, id := range w.fetch.PMIDs {
+		p := w.part(id.Domain())
+		if p.err != 0 {
+			w.result.Fail(id, p.err)
+		} else if err := w.result.Move(&p.sets); err != nil {
+			return err
+		}
+	}
+	return s.finish(w)
+}
+
+// sendPart sends the part of a fetch that is for one agent.
+func (s *session) sendPart(w *work, p *part, call *agents.Call) (err error) {
+	if p.agent = w.routes.agent(p.ids[0].Domain()); p.agent == nil {
+		return pdu.ErrnoNoAgent
+	}
+	if p.link, err = p.agent.available(); err != nil {
+		return err
+	}
+	wait := p.call.Wait
+	p.call = *call
+	p.call.Wait, p.call.Several = wait, true
+	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.Fetch{Context: call.Origin.Context, PMIDs: p.ids}); err != nil {
+		return err
+	}
+	p.call.Req = p.req
+	if err = p.link.Conduit.Send(&p.call); err != nil {
+		return s.d.lost(p.agent, p.link, err)
+	}
+	return nil
+}
+
+// begin starts a reply of our own making, behind noticeLen bytes of w.out.
+func (s *session) begin(w *work, high bool) {
+	if high {
+		w.result.ResetHighRes(w.out[:noticeLen], 0)
+	} else {
+		w.result.Reset(w.out[:noticeLen], 0)
+	}
+}
+
+func (s *session) finish(w *work) error {
+	b, err := w.result.Finish()
+	if err == nil {
+		w.out = b
+	}
+	return err
+}

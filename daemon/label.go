@@ -1,0 +1,191 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// labels answers LABEL_REQ. The labels of the host are pmcd's own; the others
+// come from agents, and clients merge the levels.
+func (s *session) labels(w *work, b []byte) error {
+	var m pdu.LabelReq
+	if _, err := pdu.ParseInto(b, &m); err != nil {
+		return s.fail(w, pdu.ErrnoIPC)
+	}
+	var domain int
+	var unknown pdu.Errno
+	switch m.Kind {
+	case pdu.LabelContext:
+		set, err := s.contextLabels()
+		if err != nil {
+			return s.fail(w, errnoOf(err))
+		}
+		return s.reply(w, &pdu.Labels{Ident: noIdent, Kind: m.Kind, Sets: []pdu.LabelSet{set}})
+	case pdu.LabelDomain:
+		domain, unknown = int(m.Ident), pdu.ErrnoNoAgent
+	case pdu.LabelInDom, pdu.LabelInstances:
+		domain, unknown = pdu.InDom(m.Ident).Domain(), pdu.ErrnoInDom
+	case pdu.LabelCluster, pdu.LabelItem:
+		domain, unknown = pdu.PMID(m.Ident).Domain(), pdu.ErrnoPMID
+	default:
+		return s.fail(w, pdu.ErrnoType)
+	}
+	profile := s.profile(s.current)
+	if profile == nil {
+		profile = allInstances
+	}
+	answer, err := s.ask(w, domain, profile, b, unknown)
+	if err != nil {
+		return s.fail(w, errnoOf(err))
+	}
+	if reply := answer.(*pdu.Labels); len(reply.Sets) > 1 && m.Kind != pdu.LabelInstances {
+		reply.Sets = reply.Sets[:1]
+		return s.reply(w, reply)
+	}
+	pdu.SetFrom(w.ans, 0)
+	return s.write(w.ans)
+}
+
+// noIdent is what context labels are about.
+const noIdent = 0xffffffff
+
+// allInstances is the profile of a client that has sent none.
+var allInstances = new(pdu.Profile)
+
+// contextLabels are the labels of the host: those in the files, those that
+// pmcd knows of the host and, optional ones, of the client.
+func (s *session) contextLabels() (pdu.LabelSet, error) {
+	if s.d.refreshLabels() {
+		s.d.notice(pdu.StateLabelChange)
+	}
+	files, err := s.d.labels.get()
+	if err != nil {
+		return pdu.LabelSet{}, err
+	}
+	byName := make(map[string]pdu.NamedLabel)
+	for _, l := range files {
+		flags := pdu.LabelKind(0)
+		if l.Optional {
+			flags |= pdu.LabelOptional
+		}
+		if strings.Contains(l.Name, ".") {
+			flags |= pdu.LabelCompound
+		}
+		byName[l.Name] = pdu.NamedLabel{Name: l.Name, Value: string(l.Value), Flags: flags}
+	}
+	add := func(flags pdu.LabelKind, name string, value any) {
+		text, err := json.Marshal(value)
+		if err == nil {
+			byName[name] = pdu.NamedLabel{Name: name, Value: string(text), Flags: flags}
+		}
+	}
+	host, _ := os.Hostname()
+	add(0, "hostname", host)
+	add(0, "domainname", domainName())
+	name, id := s.d.machineID()
+	add(0, name, id)
+	s.mu.Lock()
+	container, creds := s.container, s.creds
+	s.mu.Unlock()
+	if container != "" {
+		add(0, "container", container)
+	}
+	if creds != nil {
+		add(pdu.LabelOptional, "groupid", creds.Gid)
+		add(pdu.LabelOptional, "userid", creds.Uid)
+	}
+	list := make([]pdu.NamedLabel, 0, len(byName))
+	for _, l := range byName {
+		list = append(list, l)
+	}
+	return pdu.NewLabelSet(pdu.NoInst, pdu.LabelContext, list...)
+}
+
+// domainName is the NIS domain name, or a stand-in (getdomainname(2)).
+func domainName() string {
+	var u syscall.Utsname
+	if syscall.Uname(&u) == nil {
+		var b strings.Builder
+		for _, c := range u.Domainname {
+			if c == 0 {
+				break
+			}
+			b.WriteByte(byte(c))
+		}
+		if name := b.String(); name != "" && name != "(none)" {
+			return name
+		}
+	}
+	return "localdomain"
+}
+
+// machineID is the label for the id of this machine, and its value: the id
+// itself or, if labels.conf says so, a hash of it.
+func (d *Daemon) machineID() (name, id string) {
+	b, err := os.ReadFile("/etc/machine-id")
+	id = strings.TrimSpace(string(b))
+	if err != nil || id == "" {
+		id = "localmachine"
+	}
+	conf, _ := pmcdconf.LoadLabelsConf(d.cfg.LabelDir, d.labelWarning)
+	if conf.MachineIDHash == "sha256" {
+		sum := sha256.Sum256([]byte(id))
+		return "machineid_sha256", hex.EncodeToString(sum[:])
+	}
+	return "machineid", id
+}
+
+// labelWarning logs what is wrong with a label file, which is then left out.
+func (d *Daemon) labelWarning(err error) {
+	d.rate.printf(d, "labels "+err.Error(), "labels: %v", err)
+}
+
+// labelCache is what the label files last said.
+type labelCache struct {
+	mu     sync.Mutex // guards the following
+	labels []pmcdconf.Label
+	json   string
+	err    error
+	loaded bool
+}
+
+func (c *labelCache) get() ([]pmcdconf.Label, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.labels, c.err
+}
+
+func (c *labelCache) text() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.json
+}
+
+// refreshLabels reads the label files and reports whether they say something
+// else than before.
+func (d *Daemon) refreshLabels() (changed bool) {
+	labels, err := pmcdconf.LoadLabels(d.cfg.LabelDir, d.labelWarning)
+	var text strings.Builder
+	for i, l := range labels {
+		text.WriteByte("{,"[min(i, 1)])
+		fmt.Fprintf(&text, "%q:%s", l.Name, l.Value)
+	}
+	if len(labels) > 0 {
+		text.WriteByte('}')
+	}
+	c := &d.labels
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed = c.loaded && c.json != text.String()
+	c.labels, c.json, c.err, c.loaded = labels, text.String(), err, true
+	return changed
+}

@@ -1,0 +1,237 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/access"
+)
+
+// Listeners are the sockets that clients connect to.
+type Listeners struct {
+	all    []net.Listener
+	unix   string   // path of the Unix socket, if there is one
+	report []string // lines of the table in the log
+}
+
+// Listen opens a socket for each pair of an address and a port, and the Unix
+// socket. An address is "" for any, "loopback", or numeric. A socket that
+// cannot be opened is in the report; if none can, that is an error.
+func Listen(addrs []string, ports []int, unix string) (*Listeners, error) {
+	l := new(Listeners)
+	var errs []error
+	if unix != "" {
+		if err := l.listenUnix(unix); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(addrs) == 0 {
+		addrs = []string{""}
+	}
+	for _, port := range ports {
+		for _, addr := range addrs {
+			errs = append(errs, l.listenTCP(addr, port)...)
+		}
+	}
+	if len(l.all) == 0 {
+		return nil, fmt.Errorf("can't open any request ports, exiting: %w", errors.Join(errs...))
+	}
+	return l, nil
+}
+
+// listenUnix replaces a socket file that nobody listens at any more.
+func (l *Listeners) listenUnix(path string) error {
+	ln, err := net.Listen("unix", path)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		if conn, dialErr := net.DialTimeout("unix", path, time.Second); dialErr == nil {
+			conn.Close()
+			err = fmt.Errorf("%w: pmcd may already be running", err)
+		} else if fi, statErr := os.Lstat(path); statErr == nil && fi.Mode().Type() == fs.ModeSocket {
+			os.Remove(path)
+			ln, err = net.Listen("unix", path)
+		}
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o666) // peers are known by their credentials
+	}
+	l.add(ln, err, "unix", path, "")
+	if err == nil {
+		l.unix = path
+	}
+	return err
+}
+
+func (l *Listeners) listenTCP(addr string, port int) (errs []error) {
+	type end struct{ network, host, family, name string }
+	var ends []end
+	switch ip, err := netip.ParseAddr(addr); {
+	case addr == "":
+		ends = []end{{"tcp4", "0.0.0.0", "inet", "INADDR_ANY"}, {"tcp6", "::", "ipv6", "INADDR_ANY"}}
+	case addr == "loopback":
+		ends = []end{{"tcp4", "127.0.0.1", "inet", "INADDR_LOOPBACK"}, {"tcp6", "::1", "ipv6", "INADDR_LOOPBACK"}}
+	case err == nil && ip.Is4():
+		ends = []end{{"tcp4", addr, "inet", addr}}
+	case err == nil:
+		ends = []end{{"tcp6", addr, "ipv6", addr}}
+	default:
+		return []error{err}
+	}
+	for _, e := range ends {
+		ln, err := bind(e.network, net.JoinHostPort(e.host, fmt.Sprint(port)))
+		l.add(ln, err, e.family, e.name, fmt.Sprint(port))
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// bind tries for a second: the pmcd before this one may be about to end.
+func bind(network, addr string) (net.Listener, error) {
+	for try := 1; ; try++ {
+		ln, err := net.Listen(network, addr)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || try == 4 {
+			return ln, err
+		}
+		<-time.After(250 * time.Millisecond)
+	}
+}
+
+func (l *Listeners) add(ln net.Listener, err error, family, name, port string) {
+	if err != nil {
+		l.report = append(l.report, fmt.Sprintf("  err   -1 %5s %-6s %s (%v)", port, family, name, err))
+		return
+	}
+	l.all = append(l.all, ln)
+	if addr, ok := ln.Addr().(*net.TCPAddr); ok {
+		port = fmt.Sprint(addr.Port) // 0 has become one
+	}
+	l.report = append(l.report, fmt.Sprintf("  ok  %4d %5s %-6s %s", fdOf(ln), port, family, name))
+}
+
+func fdOf(v any) (n int) {
+	n = -1
+	if c, ok := v.(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			raw.Control(func(fd uintptr) { n = int(fd) })
+		}
+	}
+	return n
+}
+
+// String is the table of request ports for the log.
+func (l *Listeners) String() string {
+	return "pmcd request port(s):\n  sts   fd  port family address\n  === ==== ===== ====== =======\n" +
+		strings.Join(l.report, "\n")
+}
+
+// Addrs returns the addresses that clients can connect to.
+func (l *Listeners) Addrs() []net.Addr {
+	addrs := make([]net.Addr, len(l.all))
+	for i, ln := range l.all {
+		addrs[i] = ln.Addr()
+	}
+	return addrs
+}
+
+// Close closes all. The Unix socket's file goes with it.
+func (l *Listeners) Close() {
+	for _, ln := range l.all {
+		ln.Close()
+	}
+}
+
+// accept serves those who connect to ln until that is closed.
+func (d *Daemon) accept(ctx context.Context, ln net.Listener) {
+	var pause time.Duration
+	for {
+		conn, err := ln.Accept()
+		if err == nil {
+			pause = 0
+			d.welcome(conn)
+			continue
+		}
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			return
+		}
+		// Descriptors or memory have run out. Those who are connected are
+		// served; who waits in the backlog waits a little longer.
+		d.rate.printf(d, "accept", "AcceptNewClient: %v", err)
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// welcome starts the session of conn.
+func (d *Daemon) welcome(conn net.Conn) {
+	s := &session{d: d, conn: conn, since: time.Now()}
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		conn.Close()
+		return
+	}
+	s.raw = raw
+	s.put.Init(raw)
+	if err := s.identify(); err != nil {
+		d.rate.printf(d, "peer", "cannot tell who connected: %v", err)
+		s.greet(errnoOf(err))
+		conn.Close()
+		return
+	}
+	d.clients.add(s)
+	d.sessionTasks.Go(func() {
+		refusal := s.admit()
+		if d.trace.on(traceConns) {
+			d.trace.event(traceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, fdOf(conn), s.seq)
+		}
+		if refusal < 0 {
+			s.greet(refusal)
+		} else {
+			s.serve()
+		}
+		if d.trace.on(traceConns) {
+			d.trace.event(traceConns, "End client: [%d] fd=%d", s.num, fdOf(conn))
+		}
+		conn.Close()
+		s.leave()
+		d.clients.remove(s)
+	})
+}
+
+// identify fills in who the peer is, as far as the socket says.
+func (s *session) identify() error {
+	switch addr := s.conn.RemoteAddr().(type) {
+	case *net.TCPAddr:
+		ip := addr.AddrPort().Addr().Unmap()
+		s.addr = ip.String()
+		s.peer = access.Peer{Family: access.Inet, Addr: ip}
+		if ip.Is6() {
+			s.peer.Family = access.IPv6
+		}
+	default:
+		var cred *syscall.Ucred
+		var err error
+		cerr := s.raw.Control(func(fd uintptr) {
+			cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		})
+		if err = errors.Join(err, cerr); err != nil {
+			return err
+		}
+		s.addr = "unix:" + s.d.cfg.Listeners.unix
+		s.creds = cred
+		s.peer = access.Peer{Family: access.Unix, HasUser: true, UID: cred.Uid, GID: cred.Gid}
+	}
+	return nil
+}

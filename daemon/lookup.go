@@ -1,0 +1,105 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// ask sends a request to the agent of a domain and leaves the answer in w.ans;
+// m is what that says. unknown is the error for a domain that nobody serves.
+func (s *session) ask(w *work, domain int, profile *pdu.Profile, req []byte, unknown pdu.Errno) (m pdu.Message, err error) {
+	a := w.routes.agent(domain)
+	if a == nil {
+		return nil, unknown
+	}
+	l, err := a.available()
+	if err != nil {
+		return nil, err
+	}
+	w.call = agents.Call{
+		Origin:  agents.Origin{Client: s.num},
+		Profile: profile,
+		Timeout: time.Duration(s.d.timeout.Load()),
+		Req:     req,
+		Wait:    w.call.Wait,
+	}
+	if profile != nil {
+		w.call.Origin.Context = s.current
+	}
+	w.ans = w.ans[:0]
+	if err := s.exchange(a, l, &w.call, &w.ans); err != nil {
+		return nil, err
+	}
+	// What cannot be decoded here cannot be at the client's either.
+	if _, m, err = pdu.Parse(w.ans); err != nil {
+		return nil, s.d.broken(a, l, err)
+	}
+	return m, nil
+}
+
+// relay answers b, a request that is for one agent, by that agent's answer.
+func (s *session) relay(w *work, domain int, b []byte, unknown pdu.Errno) error {
+	if _, err := s.ask(w, domain, nil, b, unknown); err != nil {
+		return s.fail(w, errnoOf(err))
+	}
+	pdu.SetFrom(w.ans, 0)
+	return s.write(w.ans)
+}
+
+// lookup answers DESC_REQ, INSTANCE_REQ and TEXT_REQ.
+func (s *session) lookup(w *work, b []byte) error {
+	_, m, err := pdu.Parse(b)
+	if err != nil {
+		return s.fail(w, pdu.ErrnoIPC)
+	}
+	switch m := m.(type) {
+	case *pdu.DescReq:
+		return s.relay(w, m.PMID.Domain(), b, pdu.ErrnoPMID)
+	case *pdu.InstanceReq:
+		return s.relay(w, m.InDom.Domain(), b, pdu.ErrnoInDom)
+	case *pdu.TextReq:
+		if m.Kind&(pdu.TextPMID|pdu.TextInDom) == 0 {
+			return s.fail(w, pdu.ErrnoPMID)
+		}
+		// The domain is at the same place in a PMID and in an InDom.
+		return s.relay(w, pdu.PMID(m.Ident).Domain(), b, pdu.ErrnoPMID)
+	}
+	return s.fail(w, pdu.ErrnoIPC)
+}
+
+// descs answers DESC_IDS. A metric without descriptor has an empty one among
+// others, and is an error by itself.
+func (s *session) descs(w *work, b []byte) error {
+	var m pdu.DescIDs
+	if _, err := pdu.ParseInto(b, &m); err != nil {
+		return s.fail(w, pdu.ErrnoIPC)
+	}
+	reply := pdu.Descs{Descs: make([]pdu.Desc, 0, len(m.PMIDs))}
+	for _, id := range m.PMIDs {
+		d, err := s.desc(w, id)
+		switch {
+		case err == nil:
+			reply.Descs = append(reply.Descs, *d)
+		case len(m.PMIDs) == 1:
+			return s.fail(w, errnoOf(err))
+		default:
+			reply.Descs = append(reply.Descs, pdu.Desc{PMID: pdu.NoPMID})
+		}
+	}
+	return s.reply(w, &reply)
+}
+
+// desc asks for one descriptor.
+func (s *session) desc(w *work, id pdu.PMID) (*pdu.Desc, error) {
+	var err error
+	if w.req, err = pdu.Append(w.req[:0], 0, &pdu.DescReq{PMID: id}); err != nil {
+		return nil, err
+	}
+	m, err := s.ask(w, id.Domain(), nil, w.req, pdu.ErrnoPMID)
+	if err != nil {
+		return nil, err
+	}
+	return m.(*pdu.Desc), nil // package wire lets no other type through
+}

@@ -1,0 +1,200 @@
+package daemon
+
+import (
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// The static name space answers without asking agents. Names at or below a
+// dynamic root (DOMAIN:*:*) are the agent's of that domain, which is asked
+// with full names (protocol: names stay as the client wrote them).
+
+// namesToIDs answers PMNS_NAMES. One name that cannot be resolved is an error;
+// among several it is a null PMID, unless an agent cannot say.
+func (s *session) namesToIDs(w *work, b []byte) error {
+	var m pdu.PMNSNames
+	if _, err := pdu.ParseInto(b, &m); err != nil || m.Err != 0 {
+		return s.fail(w, pdu.ErrnoIPC)
+	}
+	if len(m.Names) == 0 {
+		return s.fail(w, pdu.ErrnoTooSmall)
+	}
+	tree := w.routes.tree
+	reply := pdu.PMNSIDs{PMIDs: make([]pdu.PMID, len(m.Names))}
+	for i, name := range m.Names {
+		id, err := s.nameToID(w, tree, name)
+		switch code := errnoOf(err); {
+		case code == 0:
+			reply.Status++
+		case len(m.Names) == 1:
+			return s.fail(w, code)
+		case code == pdu.ErrnoName, code == pdu.ErrnoNonLeaf, code == pdu.ErrnoNoAgent:
+			id = pdu.NoPMID
+		default:
+			return s.fail(w, code)
+		}
+		reply.PMIDs[i] = id
+	}
+	return s.reply(w, &reply)
+}
+
+func (s *session) nameToID(w *work, tree *pmnsload.Tree, name string) (pdu.PMID, error) {
+	e := tree.Find(name)
+	switch {
+	case name == "": // the root has no name
+	case e.Kind == pmnsload.Leaf:
+		return e.PMID, nil
+	case e.Kind == pmnsload.NonLeaf:
+		return 0, pdu.ErrnoNonLeaf
+	case e.Kind == pmnsload.Dynamic:
+		m, err := s.askName(w, e.Domain, &pdu.PMNSNames{Names: []string{name}})
+		if err != nil {
+			return 0, err
+		}
+		ids := m.(*pdu.PMNSIDs)
+		switch {
+		case len(ids.PMIDs) != 1:
+			return 0, pdu.ErrnoIPC
+		case ids.Status < 0:
+			return 0, pdu.Errno(ids.Status)
+		}
+		return ids.PMIDs[0], nil
+	}
+	return 0, pdu.ErrnoName
+}
+
+// idToNames answers PMNS_IDS: all names of a metric.
+func (s *session) idToNames(w *work, b []byte) error {
+	var m pdu.PMNSIDs
+	if _, err := pdu.ParseInto(b, &m); err != nil || len(m.PMIDs) != 1 {
+		return s.fail(w, pdu.ErrnoIPC)
+	}
+	id := m.PMIDs[0]
+	if names := w.routes.tree.Names(id); len(names) > 0 && !id.IsDynamicRoot() {
+		return s.reply(w, &pdu.PMNSNames{Names: names})
+	}
+	return s.relay(w, id.Domain(), b, pdu.ErrnoNoAgent)
+}
+
+// children answers PMNS_CHILD.
+func (s *session) children(w *work, b []byte) error {
+	var m pdu.PMNSChild
+	if _, err := pdu.ParseInto(b, &m); err != nil {
+		return s.fail(w, pdu.ErrnoIPC)
+	}
+	tree := w.routes.tree
+	e := tree.Find(m.Name)
+	switch e.Kind {
+	case pmnsload.Dynamic:
+		return s.dynamicChildren(w, e.Domain, &m)
+	case pmnsload.NonLeaf, pmnsload.Leaf:
+		reply := new(pdu.PMNSNames)
+		for _, c := range tree.Children(m.Name) {
+			reply.Names = append(reply.Names, c.Name)
+			if m.Subtype != 0 {
+				reply.Status = append(reply.Status, leafStatus(c.Leaf))
+			}
+		}
+		return s.reply(w, reply)
+	}
+	return s.fail(w, pdu.ErrnoName)
+}
+
+func leafStatus(leaf bool) int32 {
+	if leaf {
+		return pdu.LeafStatus
+	}
+	return pdu.NonLeafStatus
+}
+
+// dynamicChildren relays PMNS_CHILD. What the agent does not answer is told
+// in a PMNS_NAMES PDU, as C pmcd does.
+func (s *session) dynamicChildren(w *work, domain int, m *pdu.PMNSChild) error {
+	answer, err := s.askName(w, domain, m)
+	switch code := errnoOf(err); code {
+	case 0:
+	case pdu.ErrnoNoAgent, pdu.ErrnoPMDAFenced:
+		return s.fail(w, code)
+	default:
+		return s.reply(w, &pdu.PMNSNames{Err: code})
+	}
+	names := answer.(*pdu.PMNSNames)
+	if m.Subtype == 0 {
+		names.Status = nil
+	}
+	return s.reply(w, names)
+}
+
+// traverse answers PMNS_TRAVERSE: the names of all leaves, depth first, each
+// dynamic root replaced by the names that its agent has.
+func (s *session) traverse(w *work, b []byte) error {
+	var m pdu.PMNSTraverse
+	if _, err := pdu.ParseInto(b, &m); err != nil {
+		return s.fail(w, pdu.ErrnoIPC)
+	}
+	tree := w.routes.tree
+	e := tree.Find(m.Name)
+	reply := new(pdu.PMNSNames)
+	switch e.Kind {
+	case pmnsload.Leaf, pmnsload.NonLeaf:
+		for leaf := range tree.All(m.Name) {
+			if leaf.Kind != pmnsload.Dynamic {
+				reply.Names = append(reply.Names, leaf.Name)
+				continue
+			}
+			names, there, err := s.dynamicNames(w, leaf.Domain, leaf.Name)
+			switch {
+			case err != nil:
+				return s.fail(w, errnoOf(err))
+			case !there: // its root stays in the list, as if it were a leaf
+				names = []string{leaf.Name}
+			}
+			reply.Names = append(reply.Names, names...)
+		}
+	case pmnsload.Dynamic:
+		names, there, err := s.dynamicNames(w, e.Domain, m.Name)
+		switch {
+		case err != nil:
+			return s.fail(w, errnoOf(err))
+		case !there && m.Name == e.Name:
+			names = []string{e.Name}
+		}
+		reply.Names = names
+	}
+	if len(reply.Names) == 0 {
+		return s.fail(w, pdu.ErrnoName)
+	}
+	return s.reply(w, reply)
+}
+
+// dynamicNames asks an agent for the names at or below name. An agent that
+// fails makes the request fail; one that is not there does not.
+func (s *session) dynamicNames(w *work, domain int, name string) (names []string, there bool, err error) {
+	m, err := s.askName(w, domain, &pdu.PMNSTraverse{Name: name})
+	switch {
+	case err == pdu.ErrnoNoAgent, err == pdu.ErrnoPMDAFenced:
+		return nil, false, nil
+	case err != nil:
+		return nil, true, err
+	}
+	answer := m.(*pdu.PMNSNames)
+	if answer.Err != 0 {
+		return nil, true, answer.Err
+	}
+	return answer.Names, true, nil
+}
+
+// askName asks the agent that has a dynamic part of the name space. An agent
+// that is late counts as one that is down: a name space is better with a gap
+// than not at all.
+func (s *session) askName(w *work, domain int, req pdu.Message) (m pdu.Message, err error) {
+	if w.req, err = pdu.Append(w.req[:0], 0, req); err != nil {
+		return nil, err
+	}
+	m, err = s.ask(w, domain, nil, w.req, pdu.ErrnoNoAgent)
+	if err == agents.ErrLate {
+		err = pdu.ErrnoNoAgent
+	}
+	return m, err
+}

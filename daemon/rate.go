@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+)
+
+// A rate keeps what many clients can cause to one line a minute.
+type rate struct {
+	mu   sync.Mutex // guards the following
+	last map[string]rated
+}
+
+type rated struct {
+	since      time.Time
+	suppressed int
+}
+
+// printf logs a warning, unless one with the same key was logged in the last
+// minute: then the next that is logged says how many were not.
+func (r *rate) printf(d *Daemon, key, format string, args ...any) {
+	r.mu.Lock()
+	now := time.Now()
+	was, ok := r.last[key]
+	if ok && now.Sub(was.since) < time.Minute {
+		was.suppressed++
+		r.last[key] = was
+		r.mu.Unlock()
+		return
+	}
+	if r.last == nil {
+		r.last = make(map[string]rated)
+	}
+	if len(r.last) > 1000 { // addresses are part of keys
+		maps.DeleteFunc(r.last, func(_ string, e rated) bool { return now.Sub(e.since) > time.Minute })
+	}
+	if len(r.last) < 2000 {
+		r.last[key] = rated{since: now}
+	}
+	r.mu.Unlock()
+	text := fmt.Sprintf(format, args...)
+	if was.suppressed > 0 {
+		text += fmt.Sprintf(" (%d suppressed)", was.suppressed)
+	}
+	d.log.Warn(text)
+}

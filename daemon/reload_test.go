@@ -1,0 +1,211 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// touched gives a file that was just written a time of its own.
+var touched = time.Now()
+
+func (r *rig) rewrite(name, text string) {
+	r.t.Helper()
+	r.write(name, text)
+	touched = touched.Add(time.Second)
+	if err := os.Chtimes(filepath.Join(r.dir, name), touched, touched); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// reloaded asks for a reload and waits for its end.
+func (r *rig) reloaded() {
+	r.t.Helper()
+	n := r.sighups.Load()
+	r.Reload()
+	eventually(r.t, "reloaded", func() bool { return r.sighups.Load() > n })
+}
+
+// The agents follow the configuration: what has not changed goes on, and the
+// rest is what the file says. One that is rejected changes nothing.
+func TestReloadAgents(t *testing.T) {
+	r := newRig(t, nil, map[int]func(wire.Conn){243: serveAgent(&tester{domain: 243})})
+	r.settled()
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	all := []pdu.PMID{id(240, 1), id(241, 1), id(242, 1), id(243, 1)}
+	const noAgent = "PM_ERR_NOAGENT"
+	show := func(vs ...any) string {
+		return fmt.Sprintf("240.0.1=%v 241.0.1=%v 242.0.1=%v 243.0.1=%v", vs...)
+	}
+	steps := []struct {
+		name    string
+		conf    string // "" leaves it
+		values  string
+		changes pdu.Errno
+		opens   []int // how often 240 to 243 were started
+		log     string
+	}{
+		{"as it was", "", show(240, 241, 242, noAgent), 0, []int{1, 1, 1, 0}, "unchanged"},
+		{
+			"one more, another label, other spacing", "pmcd 2 dso pmcd_init /none\n tt  240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v\nw 243 pipe binary w\n",
+			show(240, 241, 242, 243), pdu.StateAddAgent, []int{1, 1, 1, 1}, "",
+		},
+		{
+			"one less", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nw 243 pipe binary w\n",
+			show(240, 241, noAgent, 243), pdu.StateDropAgent, []int{1, 1, 1, 1}, `Cleanup "v" agent (dom 242): unconfigured`,
+		},
+		{
+			"another command", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\nw 243 pipe binary w\n",
+			show(240, 241, noAgent, 243), pdu.StateDropAgent | pdu.StateAddAgent, []int{2, 1, 1, 1}, "",
+		},
+		{"a file that is rejected", "t 240 pipe nonsense\n", show(240, 241, noAgent, 243), 0, []int{2, 1, 1, 1}, "Configuration left unchanged"},
+		{"the same again", "", show(240, 241, noAgent, 243), 0, []int{2, 1, 1, 1}, "unchanged"},
+		{"a file without agents", "# nothing\n", show(240, 241, noAgent, 243), 0, []int{2, 1, 1, 1}, "has no valid agents"},
+		{
+			"a good one", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\n",
+			show(240, noAgent, noAgent, noAgent), pdu.StateDropAgent, []int{2, 1, 1, 1}, "",
+		},
+	}
+	for _, s := range steps {
+		r.logs.TakeAll()
+		if s.conf != "" {
+			r.rewrite("pmcd.conf", s.conf)
+		}
+		r.reloaded()
+		sets, changes := c.fetch(all...)
+		if got := showSets(sets); got != s.values || changes != s.changes {
+			t.Errorf("%s: got %s, changes %d\nwant %s, changes %d", s.name, got, changes, s.values, s.changes)
+		}
+		r.mu.Lock()
+		opens := []int{r.opens[240], r.opens[241], r.opens[242], r.opens[243]}
+		r.mu.Unlock()
+		if !slices.Equal(opens, s.opens) {
+			t.Errorf("%s: started %v, want %v", s.name, opens, s.opens)
+		}
+		if !r.logged(s.log) {
+			t.Errorf("%s: %q is not in the log", s.name, s.log)
+		}
+	}
+}
+
+// The name space follows its file. One that cannot be loaded leaves the one
+// before.
+func TestReloadNames(t *testing.T) {
+	r := newRig(t, nil, nil)
+	c := r.dial()
+	lookup := func(name string) string {
+		return show(c.do(&pdu.PMNSNames{Names: []string{name}}))
+	}
+	steps := []struct {
+		name, names, lookup, want, log string
+	}{
+		{"as it was", "", "t.two", "1 [240.0.2]", "is unchanged"},
+		{"another one", "root { t }\nt { nine 240:0:9 }\n", "t.nine", "1 [240.0.9]", "Reloading PMNS"},
+		{"the old names are gone", "", "t.two", "PM_ERR_NAME", ""},
+		{"a bad one", "root { t\n", "t.nine", "1 [240.0.9]", "stay in use"},
+		{"a good one again", "root { t }\nt { ten 240:0:10 }\n", "t.ten", "1 [240.0.10]", "Reloading PMNS"},
+	}
+	for _, s := range steps {
+		r.logs.TakeAll()
+		if s.names != "" {
+			r.rewrite("pmns", s.names)
+		}
+		r.reloaded()
+		if got := lookup(s.lookup); got != s.want {
+			t.Errorf("%s: got %s, want %s", s.name, got, s.want)
+		}
+		if !r.logged(s.log) {
+			t.Errorf("%s: %q is not in the log", s.name, s.log)
+		}
+	}
+}
+
+// An agent that becomes ready may have new names.
+func TestReadyReloadsNames(t *testing.T) {
+	ready := make(chan struct{})
+	r := newRig(t, func(c *Config) {
+		os.WriteFile(c.ConfigFile, []byte("pmcd 2 dso pmcd_init /none\nt 240 pipe binary notready t\n"), 0o666)
+	}, map[int]func(wire.Conn){240: func(c wire.Conn) {
+		c.Write(word(20, 0x700c, 0, 1, 0x01020000))
+		<-ready
+		c.Write(errorPDU(pdu.ErrnoReady))
+		script(240, 0, nil)(discardHello{c})
+	}})
+	r.settled()
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	if sets, _ := c.fetch(id(240, 1), pdu.NewPMID(2, 4, 1)); showSets(sets) != "240.0.1=PM_ERR_AGAIN 2.4.1=0,1" {
+		t.Errorf("not ready: %s", showSets(sets))
+	}
+	if got := show(c.do(&pdu.PMNSTraverse{Name: "d"})); got != "PM_ERR_AGAIN" {
+		t.Errorf("not ready: traverse %s", got)
+	}
+	r.rewrite("pmns", "root { t d 240:*:* }\nt { nine 240:0:9 }\n")
+	close(ready)
+	eventually(t, "new names", func() bool {
+		return show(c.do(&pdu.PMNSNames{Names: []string{"t.nine"}})) == "1 [240.0.9]"
+	})
+	eventually(t, "values", func() bool {
+		sets, _ := c.fetch(id(240, 1))
+		return showSets(sets) == "240.0.1=1"
+	})
+}
+
+// discardHello is a Conn for script, which has greeted already.
+type discardHello struct{ wire.Conn }
+
+func (d discardHello) Write(b []byte) (int, error) {
+	if _, t, _ := pdu.Header(b); t == pdu.TypeCreds {
+		return len(b), nil
+	}
+	return d.Conn.Write(b)
+}
+
+// Context labels are those of the files, of the host and of the client.
+func TestContextLabels(t *testing.T) {
+	r := newRig(t, nil, nil)
+	labels := func(c *client) string {
+		m := c.do(&pdu.LabelReq{Ident: 0xffffffff, Kind: pdu.LabelContext})
+		if m.Type() != pdu.TypeLabel {
+			return show(m)
+		}
+		return string(m.(*pdu.Labels).Sets[0].JSON)
+	}
+	tcp, unix := r.dial(), r.dialTo("unix", r.unix, pdu.FeatureContainer)
+	unix.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte("bozo")})
+	host, _ := os.Hostname()
+	for _, want := range []string{`"hostname":"` + host + `"`, `"domainname":`, `"machineid":`} {
+		if got := labels(tcp); !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	r.rewrite("labels/a", `{"site": "here", "hostname": "not this", "deep": {"a": [1, 2]}}`)
+	tcp.send(&pdu.Profile{})
+	got := labels(unix)
+	for _, want := range []string{
+		`"container":"bozo"`, `"deep.a":[1,2]`, `"site":"here"`, `"hostname":"` + host + `"`,
+		fmt.Sprintf(`"userid":%d`, os.Getuid()), fmt.Sprintf(`"groupid":%d`, os.Getgid()),
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	if _, changes := tcp.fetch(id(240, 1)); changes != pdu.StateLabelChange {
+		t.Errorf("state changes %d, want %d", changes, pdu.StateLabelChange)
+	}
+	if err := os.RemoveAll(filepath.Join(r.dir, "labels")); err != nil {
+		t.Fatal(err)
+	}
+	m := tcp.do(&pdu.LabelReq{Ident: 0xffffffff, Kind: pdu.LabelContext})
+	if e, ok := m.(*pdu.Error); !ok || e.Code != -2 {
+		t.Errorf("without the directory: %s, want -ENOENT", show(m))
+	}
+}

@@ -1,0 +1,502 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// A rig is a Daemon with agents of the test's own and a client or two.
+type rig struct {
+	*Daemon
+	t    *testing.T
+	tcp  string
+	unix string
+	logs *observer.ObservedLogs
+	dir  string
+
+	mu     sync.Mutex
+	agents map[int]func(wire.Conn) // what plays each agent, by domain
+	opens  map[int]int             // how often each was started
+}
+
+// play has f be the agent of a domain from its next start on. It returns
+// when the agent has ended.
+func (r *rig) play(domain int, f func(wire.Conn)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.agents[domain] = f
+}
+
+// serveAgent plays an agents.Agent.
+func serveAgent(a agents.Agent) func(wire.Conn) {
+	return func(c wire.Conn) { wire.Serve(context.Background(), a, c) }
+}
+
+const rigNames = `
+root { pmcd t u v w d 240:*:* gone 248:*:* }
+pmcd { numagents 2:0:2 numclients 2:0:3 agent control seqnum 2:0:24 version 2:0:7 client }
+pmcd.agent { status 2:4:1 fenced 2:4:2 }
+pmcd.control { timeout 2:0:4 sighup 2:0:15 }
+pmcd.client { whoami 2:6:0 }
+t { one 240:0:1 two 240:0:2 inst 240:0:3 alias 240:0:1 }
+u { one 241:0:1 }
+v { one 242:0:1 }
+w { one 243:0:1 }
+`
+
+// newRig starts a Daemon whose agents are those of domains 240 to 242, with
+// change to the Config.
+func newRig(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *rig {
+	t.Helper()
+	countLeaks(t)
+	r := &rig{t: t, dir: t.TempDir(), agents: play, opens: make(map[int]int)}
+	if r.agents == nil {
+		r.agents = make(map[int]func(wire.Conn))
+	}
+	for domain := 240; domain <= 242; domain++ {
+		if r.agents[domain] == nil {
+			r.agents[domain] = serveAgent(&tester{domain: domain})
+		}
+	}
+	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v\n")
+	r.write("pmns", rigNames)
+	r.unix = filepath.Join(r.dir, "sock")
+	l, err := Listen([]string{"127.0.0.1"}, []int{0}, r.unix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range l.Addrs() {
+		if addr.Network() == "tcp" {
+			r.tcp = addr.String()
+		}
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	r.logs = logs
+	cfg := Config{
+		ConfigFile:       filepath.Join(r.dir, "pmcd.conf"),
+		Namespace:        Namespace{Path: filepath.Join(r.dir, "pmns")},
+		Listeners:        l,
+		MaxPDU:           64 << 10,
+		MaxContexts:      64,
+		MaxMetrics:       32 << 10,
+		RequestTimeout:   10 * time.Second,
+		HandshakeTimeout: 10 * time.Second,
+		LabelDir:         r.dir,
+		RunDir:           r.dir,
+		TmpDir:           r.dir,
+		Open:             r.open,
+		Log:              zap.New(core),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	if err := os.MkdirAll(filepath.Join(r.dir, "labels"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if r.Daemon, err = New(cfg); err != nil {
+		l.Close()
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if t.Failed() {
+			for _, e := range logs.All() {
+				t.Logf("log: %s", e.Message)
+			}
+		}
+	})
+	return r
+}
+
+func (r *rig) write(name, text string) {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o666); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// open is the Daemon's OpenFunc.
+func (r *rig) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	var ends [2]wire.Conn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "socketpair")
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		ends[i] = c.(wire.Conn)
+	}
+	r.mu.Lock()
+	f := r.agents[spec.Domain]
+	r.opens[spec.Domain]++
+	r.mu.Unlock()
+	go func() {
+		defer ends[1].Close()
+		f(ends[1])
+	}()
+	c, err := wire.Dial(ctx, ends[0], opt)
+	if err != nil {
+		return nil, err
+	}
+	return &Link{Conduit: c, In: fds[0], Out: fds[0]}, nil
+}
+
+// logged reports whether a line of the log contains text.
+func (r *rig) logged(text string) bool {
+	for _, e := range r.logs.All() {
+		if strings.Contains(e.Message, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// settled waits until all agents were started.
+func (r *rig) settled() {
+	for _, a := range r.routes.Load().list {
+		<-a.settled
+	}
+}
+
+// eventually waits for cond.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// countLeaks fails t if there are more goroutines or descriptors after it
+// than before.
+func countLeaks(t *testing.T) {
+	goroutines, fds := runtime.NumGoroutine(), countFDs()
+	t.Cleanup(func() {
+		for range 500 {
+			if runtime.NumGoroutine() <= goroutines && countFDs() <= fds {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		buf := make([]byte, 1<<16)
+		t.Errorf("%d goroutines before, %d after; %d descriptors before, %d after\n%s",
+			goroutines, runtime.NumGoroutine(), fds, countFDs(), buf[:runtime.Stack(buf, true)])
+	})
+}
+
+func countFDs() int {
+	list, _ := os.ReadDir("/proc/self/fd")
+	return len(list)
+}
+
+// A client speaks to the Daemon.
+type client struct {
+	t    *testing.T
+	conn net.Conn
+	r    *pdu.Reader
+}
+
+// dial connects and greets.
+func (r *rig) dial() *client {
+	r.t.Helper()
+	return r.dialTo("tcp", r.tcp, 0)
+}
+
+func (r *rig) dialTo(network, addr string, flags pdu.Features) *client {
+	r.t.Helper()
+	c := r.connect(network, addr)
+	if g := c.recv(); g.(*pdu.Error).Code != 0 {
+		r.t.Fatalf("refused: %v", g)
+	}
+	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(flags)}})
+	return c
+}
+
+// connect connects and says nothing.
+func (r *rig) connect(network, addr string) *client {
+	r.t.Helper()
+	conn, err := net.Dial(network, addr)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	return &client{t: r.t, conn: conn, r: pdu.NewReader(conn, 0)}
+}
+
+func (c *client) send(ms ...pdu.Message) {
+	c.t.Helper()
+	var b []byte
+	for _, m := range ms {
+		var err error
+		if b, err = pdu.Append(b, 7, m); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.sendBytes(b)
+}
+
+func (c *client) sendBytes(b []byte) {
+	c.t.Helper()
+	if _, err := c.conn.Write(b); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) recv() pdu.Message {
+	c.t.Helper()
+	b, err := c.r.Next()
+	if err != nil {
+		c.t.Fatalf("no reply: %v", err)
+	}
+	from, m, err := pdu.Parse(append([]byte(nil), b...))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if from != 0 {
+		c.t.Errorf("%v from %d, want 0", m.Type(), from)
+	}
+	return m
+}
+
+// do sends a request and returns the reply.
+func (c *client) do(m pdu.Message) pdu.Message {
+	c.t.Helper()
+	c.send(m)
+	return c.recv()
+}
+
+// fetch returns what a fetch brings, and the state changes ahead of it.
+func (c *client) fetch(ids ...pdu.PMID) (sets []pdu.ValueSet, changes pdu.Errno) {
+	c.t.Helper()
+	switch m := c.do(&pdu.HighResFetch{PMIDs: ids}).(type) {
+	case *pdu.HighResResult:
+		return m.Sets, 0
+	case *pdu.Error:
+		if m.Code > 0 {
+			return c.recv().(*pdu.HighResResult).Sets, m.Code
+		}
+		return nil, m.Code
+	default:
+		c.t.Fatalf("%v in reply to a fetch", m.Type())
+		return nil, 0
+	}
+}
+
+// closed fails the test unless the Daemon has closed the connection without
+// another word.
+func (c *client) closed() {
+	c.t.Helper()
+	if b, err := c.r.Next(); err == nil {
+		c.t.Errorf("got %x, want the end", b)
+	} else if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.t.Error("still connected")
+	}
+}
+
+// show is a short form of a reply, for comparing.
+func show(m pdu.Message) string {
+	switch m := m.(type) {
+	case *pdu.Error:
+		return m.Code.Name()
+	case *pdu.HighResResult:
+		return showSets(m.Sets)
+	case *pdu.Result:
+		return showSets(m.Sets)
+	case *pdu.PMNSNames:
+		return fmt.Sprint(int32(m.Err), m.Names, m.Status)
+	case *pdu.PMNSIDs:
+		return fmt.Sprint(m.Status, m.PMIDs)
+	case *pdu.Desc:
+		return fmt.Sprint(m.PMID, m.ValueType)
+	}
+	return fmt.Sprintf("%+v", m)
+}
+
+func showSets(sets []pdu.ValueSet) string {
+	var out []string
+	for _, vs := range sets {
+		s := vs.PMID.String() + "="
+		if vs.Err != 0 {
+			s += vs.Err.Name()
+		}
+		for i, v := range vs.Values {
+			if i > 0 {
+				s += ","
+			}
+			if v.Block != nil {
+				s += strings.TrimRight(string(v.Block), "\x00")
+			} else {
+				s += fmt.Sprint(v.Word)
+			}
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, " ")
+}
+
+// tester is an agent with a counter, a string and an instance domain, and
+// names of its own below d.
+type tester struct {
+	domain int
+
+	mu     sync.Mutex
+	heard  []string
+	stored []string
+	enter  chan struct{} // if not nil: told of a fetch of item 9 ...
+	leave  chan struct{} // ... which returns when this is closed
+	flags  int32         // state changes to report
+}
+
+func (a *tester) id(item int) pdu.PMID { return pdu.NewPMID(a.domain, 0, item) }
+
+func (a *tester) hear(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard = append(a.heard, fmt.Sprintf(format, args...))
+}
+
+func (a *tester) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	switch id.Item() {
+	case 1, 9:
+		return pdu.Desc{PMID: id, ValueType: pdu.MetricU32, InDom: pdu.NoInDom, Sem: pdu.SemInstant}, nil
+	case 2:
+		return pdu.Desc{PMID: id, ValueType: pdu.MetricString, InDom: pdu.NoInDom, Sem: pdu.SemInstant}, nil
+	case 3:
+		return pdu.Desc{PMID: id, ValueType: pdu.MetricU32, InDom: pdu.NewInDom(a.domain, 1), Sem: pdu.SemInstant}, nil
+	}
+	return pdu.Desc{}, pdu.ErrnoPMID
+}
+
+func (a *tester) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	a.hear("fetch %d/%d", r.Origin.Client, r.Origin.Context)
+	if a.flags != 0 {
+		w.SetTime(a.flags, 0)
+	}
+	for _, id := range r.PMIDs {
+		switch id.Item() {
+		case 9:
+			if a.enter != nil {
+				a.enter <- struct{}{}
+				<-a.leave
+			}
+			fallthrough
+		case 1:
+			w.Begin(id)
+			w.Word(-1, uint32(a.domain))
+		case 2:
+			w.Begin(id)
+			w.String(-1, fmt.Sprintf("s%d", a.domain))
+		case 3:
+			w.Begin(id)
+			for i := range int32(3) {
+				if r.Profile.Includes(pdu.NewInDom(a.domain, 1), i) {
+					w.Word(i, uint32(100+i))
+				}
+			}
+		default:
+			w.Fail(id, pdu.ErrnoPMID)
+		}
+	}
+	return nil
+}
+
+func (a *tester) Instances(_ context.Context, _ agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
+	if indom != pdu.NewInDom(a.domain, 1) {
+		return nil, pdu.ErrnoInDom
+	}
+	return []pdu.Inst{{ID: 0, Name: "red"}, {ID: 1, Name: "green"}, {ID: 2, Name: "blue"}}, nil
+}
+
+func (a *tester) Store(_ context.Context, _ agents.Origin, r *pdu.Result) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, vs := range r.Sets {
+		if vs.PMID.Item() == 2 {
+			return pdu.ErrnoPermission
+		}
+		a.stored = append(a.stored, showSets([]pdu.ValueSet{vs}))
+	}
+	return nil
+}
+
+func (a *tester) PMID(_ context.Context, _ agents.Origin, name string) (pdu.PMID, error) {
+	switch name {
+	case "d.x":
+		return a.id(1), nil
+	case "d.sub":
+		return 0, pdu.ErrnoNonLeaf
+	}
+	return 0, pdu.ErrnoName
+}
+
+func (a *tester) Names(_ context.Context, _ agents.Origin, id pdu.PMID) ([]string, error) {
+	if id == a.id(5) {
+		return []string{"d.sub.five"}, nil
+	}
+	return nil, pdu.ErrnoPMID
+}
+
+func (a *tester) Children(_ context.Context, _ agents.Origin, name string) ([]pdu.Child, error) {
+	if name != "d" {
+		return nil, pdu.ErrnoName
+	}
+	return []pdu.Child{{Name: "x", Leaf: true}, {Name: "sub"}}, nil
+}
+
+func (a *tester) Traverse(_ context.Context, _ agents.Origin, name string) ([]string, error) {
+	if name != "d" {
+		return nil, pdu.ErrnoName
+	}
+	return []string{"d.x", "d.sub.five"}, nil
+}
+
+func (a *tester) SetAttr(client int32, attr pdu.Attr) {
+	a.hear("attr %d %v=%s", client, attr.Code, attr.Value)
+}
+func (a *tester) EndContext(client int32) { a.hear("end %d", client) }
+
+// hears waits until the agent was told something.
+func (a *tester) hears(t *testing.T, what string) {
+	t.Helper()
+	eventually(t, "heard "+what, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, h := range a.heard {
+			if h == what {
+				return true
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// domains is the number of domains a PMID can name. The last is not an
+// agent's: it marks dynamic roots and derived metrics.
+const domains = 512
+
+// routes says where requests go. It is never changed once it is published: a
+// request loads it once and uses it to its end.
+type routes struct {
+	agents [domains]*agent
+	list   []*agent // in the order of pmcd.conf
+	tree   *pmnsload.Tree
+	access *access.List
+}
+
+// newRoutes returns routes to list.
+func newRoutes(list []*agent, tree *pmnsload.Tree, rules *access.List) *routes {
+	r := &routes{list: list, tree: tree, access: rules}
+	for _, a := range list {
+		r.agents[a.domain] = a
+	}
+	return r
+}
+
+// agent returns the agent of a domain, or nil.
+func (r *routes) agent(domain int) *agent {
+	if domain < 0 || domain >= domains-1 {
+		return nil
+	}
+	return r.agents[domain]
+}

@@ -1,0 +1,314 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A session is one connection of a client. Its goroutine answers one request
+// after the other; while it waits for the first byte of the next it has no
+// buffer.
+type session struct {
+	d     *Daemon
+	conn  net.Conn
+	raw   syscall.RawConn
+	num   int32  // what agents know the client by; lowest free
+	seq   uint32 // clients before it
+	addr  string // of the peer, for messages
+	since time.Time
+
+	notices atomic.Uint32 // state changes it was not told of
+	denied  atomic.Int32  // an access.Op: what it may not do
+
+	// The following belong to the goroutine of the session.
+	greeted    bool // has stated its version
+	awaiting   bool // it has announced the name of a container
+	peer       access.Peer
+	hostDenied access.Op      // what the rules for hosts deny
+	contexts   []*pdu.Profile // by number; nil is none
+	current    int32          // the context used last
+	input      *work          // only while there is input
+	tryRead    func(fd uintptr) bool
+	readErr    error
+	put        wire.Putter
+
+	mu        sync.Mutex // guards the following
+	container string
+	contained bool // it had one: agents have to forget it
+	whoami    string
+	creds     *syscall.Ucred // of the peer at a Unix socket
+	announced []pdu.Attr     // what agents were told last
+	left      bool           // it has gone
+}
+
+// serve greets the client and answers it until it goes.
+func (s *session) serve() {
+	if err := s.greet(0); err != nil {
+		return
+	}
+	s.tryRead = s.read
+	for {
+		s.readErr = nil
+		if err := s.raw.Read(s.tryRead); err != nil || s.readErr != nil {
+			return
+		}
+		w := s.input
+		s.input = nil
+		err := s.answer(w)
+		w.release()
+		if err != nil {
+			s.complain(err)
+			return
+		}
+	}
+}
+
+// greet sends the first PDU: what the server can do, or why it will not.
+func (s *session) greet(refusal pdu.Errno) error {
+	m := pdu.Error{Greeting: true}
+	if refusal < 0 {
+		m.Code = pdu.GreetingCode(refusal)
+	} else {
+		m.Info = pdu.GreetingInfo(s.d.features())
+	}
+	b, err := pdu.Append(nil, 0, &m)
+	if err != nil {
+		return err
+	}
+	return s.write(b)
+}
+
+// features is what the greeting promises, and all of it works.
+func (d *Daemon) features() pdu.Features {
+	f := pdu.FeatureContainer | pdu.FeatureLabels | pdu.FeatureHighRes | pdu.FeatureDescs
+	if d.credsReqd.Load() {
+		f |= pdu.FeatureCredsReqd
+	}
+	return f
+}
+
+// read is tried when there may be input. Only then does it take a buffer.
+func (s *session) read(fd uintptr) bool {
+	w := newWork()
+	for {
+		n, err := syscall.Read(int(fd), w.in[:cap(w.in)])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err == nil && n > 0 {
+			w.in = w.in[:n]
+			s.input = w
+			return true
+		}
+		w.release()
+		if err == syscall.EAGAIN {
+			return false
+		}
+		s.readErr = io.EOF
+		if err != nil {
+			s.readErr = err
+		}
+		return true
+	}
+}
+
+// answer handles all PDUs in w.in, and reads the rest of one that is there
+// only in part. That has to come in the time an agent would have.
+func (s *session) answer(w *work) error {
+	timed := false
+	for {
+		n, err := pdu.Frame(w.in[w.next:], s.d.cfg.MaxPDU)
+		if err != nil {
+			return err
+		}
+		have := len(w.in) - w.next
+		if n > 0 && have >= n {
+			b := w.in[w.next : w.next+n : w.next+n]
+			w.next += n
+			if err := s.dispatch(w, b); err != nil {
+				return err
+			}
+			if w.next == len(w.in) {
+				if timed {
+					return s.conn.SetReadDeadline(time.Time{})
+				}
+				return nil
+			}
+			if !timed {
+				continue
+			}
+			timed = false
+			if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
+				return err
+			}
+			continue
+		}
+		if !timed {
+			timed = true
+			if t := time.Duration(s.d.timeout.Load()); t > 0 {
+				if err := s.conn.SetReadDeadline(time.Now().Add(t)); err != nil {
+					return err
+				}
+			}
+		}
+		if err := s.more(w, n); err != nil {
+			return err
+		}
+	}
+}
+
+// more reads more of a PDU of n bytes, or of one of unknown length if n is 0.
+// Memory follows the bytes received.
+func (s *session) more(w *work, n int) error {
+	if w.next > 0 {
+		w.in = w.in[:copy(w.in, w.in[w.next:])]
+		w.next = 0
+	}
+	const chunk = 16 << 10
+	if want := min(max(n-len(w.in), 1), chunk); cap(w.in)-len(w.in) < want {
+		w.in = append(w.in, make([]byte, want)...)[:len(w.in)]
+	}
+	got, err := s.conn.Read(w.in[len(w.in):cap(w.in)])
+	w.in = w.in[:len(w.in)+got]
+	if got > 0 {
+		return nil
+	}
+	return err
+}
+
+// complain logs the end of a session that the client did not ask for.
+func (s *session) complain(err error) {
+	var perr *pdu.ParseError
+	switch {
+	case errors.Is(err, errBeforeCreds), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return // clients come and go
+	case errors.As(err, &perr) && errors.Is(err, pdu.ErrTooLong):
+		s.d.rate.printf(s.d, "client PDU too large", "client[%d] %s: PDU exceeds maximum client PDU size (%d)", s.num, s.addr, s.d.cfg.MaxPDU)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.d.rate.printf(s.d, "client timeout", "client[%d] %s: timeout in the middle of a PDU", s.num, s.addr)
+	default:
+		s.d.rate.printf(s.d, "client error", "client[%d] %s: %v", s.num, s.addr, err)
+	}
+}
+
+// writeTimeout is how long a client may take nothing of a reply. It holds up
+// nobody else, but the reply takes memory.
+const writeTimeout = time.Minute
+
+// write sends b.
+func (s *session) write(b []byte) error {
+	_, t, _ := pdu.Header(b)
+	s.d.counts.Out(t)
+	b, err := s.put.Write(b)
+	for err == nil && len(b) > 0 {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		n := 0
+		n, err = s.conn.Write(b[:min(len(b), 1<<20)]) // progress counts
+		b = b[n:]
+		if err == nil && len(b) == 0 {
+			err = s.conn.SetWriteDeadline(time.Time{}) // one that has passed would stop put
+		}
+	}
+	return err
+}
+
+// reply sends m as the answer.
+func (s *session) reply(w *work, m pdu.Message) error {
+	b, err := pdu.Append(w.out[:0], 0, m)
+	if err != nil {
+		return s.fail(w, errnoOf(err))
+	}
+	w.out = b
+	return s.write(b)
+}
+
+// fail sends an error as the answer.
+func (s *session) fail(w *work, code pdu.Errno) error {
+	w.out = appendError(w.out[:0], code)
+	return s.write(w.out)
+}
+
+// appendError appends an ERROR PDU.
+func appendError(b []byte, code pdu.Errno) []byte {
+	b = binary.BigEndian.AppendUint32(b, pdu.HeaderLen+4)
+	b = binary.BigEndian.AppendUint32(b, uint32(pdu.TypeError))
+	b = binary.BigEndian.AppendUint32(b, 0)
+	return binary.BigEndian.AppendUint32(b, uint32(code))
+}
+
+// attrs is all that agents may know of the client. The caller holds mu.
+func (s *session) attrs() []pdu.Attr {
+	var attrs []pdu.Attr
+	add := func(code pdu.AttrCode, value string) {
+		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
+	}
+	if c := s.creds; c != nil {
+		add(pdu.AttrProcessID, fmt.Sprint(c.Pid))
+		add(pdu.AttrGroupID, fmt.Sprint(c.Gid))
+		add(pdu.AttrUserID, fmt.Sprint(c.Uid))
+	}
+	if s.container != "" || s.contained {
+		add(pdu.AttrContainer, s.container)
+	}
+	return attrs
+}
+
+// announce tells the agents that want to know who the client is, unless they
+// have been told the same.
+func (s *session) announce() {
+	s.mu.Lock()
+	attrs := s.attrs()
+	same := slices.EqualFunc(attrs, s.announced, func(a, b pdu.Attr) bool {
+		return a.Code == b.Code && bytes.Equal(a.Value, b.Value)
+	})
+	s.announced = attrs
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	for _, a := range s.d.routes.Load().list {
+		if l := a.link.Load(); l != nil {
+			s.introduce(l)
+		}
+	}
+}
+
+// introduce tells one agent who the client is, if there is something to say.
+func (s *session) introduce(l *Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.announced) > 0 && !s.left && l.Conduit.WantsAttrs() {
+		l.Conduit.Notify(agents.Notice{Client: s.num, Attrs: s.announced})
+	}
+}
+
+// leave tells all agents that the client has gone. From then on its number
+// may be another's: the notice goes before any request of that one.
+func (s *session) leave() {
+	s.mu.Lock()
+	s.left = true // an agent that is being started must not hear of it any more
+	s.mu.Unlock()
+	for _, a := range s.d.routes.Load().list {
+		if l := a.link.Load(); l != nil {
+			l.Conduit.Notify(agents.Notice{Client: s.num, End: true})
+		}
+	}
+}

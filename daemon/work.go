@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"sync"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A work is what a session needs while it handles input, and gives back when
+// there is no more: buffers and what is decoded into. Clients that are idle
+// have none.
+type work struct {
+	in   []byte // input; PDUs before next are handled
+	next int
+
+	routes *routes // of the request in hand
+	out    []byte  // the reply
+
+	fetch  pdu.Fetch
+	result pdu.ResultWriter
+	parts  []part         // of a fetch or store, one for each agent
+	partOf [domains]int16 // index in parts plus 1; 0 between requests
+
+	call agents.Call
+	req  []byte // a request to an agent
+	ans  []byte // its answer
+}
+
+// A part of a fetch or store goes to one agent.
+type part struct {
+	agent *agent
+	link  *Link
+	ids   []pdu.PMID
+	call  agents.Call
+	req   []byte
+	reply []byte
+	sets  pdu.Sets
+	store []pdu.ValueSet // of a store
+	err   pdu.Errno      // in place of values
+}
+
+var works = sync.Pool{New: func() any { return &work{in: make([]byte, 0, 2<<10)} }}
+
+// keep is the most memory that a buffer may take to the next user.
+const keep = 64 << 10
+
+func newWork() *work { return works.Get().(*work) }
+
+func (w *work) release() {
+	w.in, w.next, w.routes = w.in[:0], 0, nil
+	if w.result.Cap() > keep {
+		w.result = pdu.ResultWriter{}
+	}
+	for _, b := range []*[]byte{&w.out, &w.req, &w.ans} {
+		if cap(*b) > keep {
+			*b = nil
+		}
+	}
+	if cap(w.in) > keep {
+		w.in = make([]byte, 0, 2<<10)
+	}
+	large := 0
+	for i := range w.parts[:cap(w.parts)] {
+		p := &w.parts[:cap(w.parts)][i]
+		p.agent, p.link = nil, nil
+		clear(p.store[:cap(p.store)]) // aliases the input
+		if large += cap(p.req) + cap(p.reply); large > keep {
+			p.req, p.reply = nil, nil
+		}
+	}
+	works.Put(w)
+}
+
+// part returns the part of w for a domain, which is new if there is none yet.
+func (w *work) part(domain int) *part {
+	i := w.partOf[domain]
+	if i == 0 {
+		if len(w.parts) < cap(w.parts) {
+			w.parts = w.parts[:len(w.parts)+1]
+		} else {
+			w.parts = append(w.parts, part{})
+		}
+		i = int16(len(w.parts))
+		w.partOf[domain] = i
+		p := &w.parts[i-1]
+		p.agent, p.link, p.ids, p.err = nil, nil, p.ids[:0], 0
+		p.req, p.reply = p.req[:0], p.reply[:0]
+		p.sets, p.store = pdu.Sets{}, p.store[:0]
+	}
+	return &w.parts[i-1]
+}
+
+// reset forgets the parts of the last request. ids name their domains.
+func (w *work) reset() {
+	clear(w.partOf[:])
+	w.parts = w.parts[:0]
+}
