@@ -2,6 +2,13 @@ module github.com/gopcp/pmcd
 
 go 1.26
 
-require go.uber.org/zap v1.28.0
+require (
+	github.com/spf13/cobra v1.10.2
+	github.com/spf13/pflag v1.0.10
+	go.uber.org/zap v1.28.0
+)
 
-require go.uber.org/multierr v1.10.0 // indirect
+require (
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	go.uber.org/multierr v1.10.0 // indirect
+)

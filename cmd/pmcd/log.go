@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+)
+
+// A logFile is where messages go, those of agents included.
+type logFile struct {
+	file *os.File
+	own  bool // opened by us, and not what we were given
+}
+
+// openLog makes path the place for messages: the standard output and error
+// output of this process, and so of its agents, go there. The file that was
+// there gets the suffix .prev. If path cannot be opened, or is "-", messages
+// stay where they were.
+func openLog(path string, stderr io.Writer) *logFile {
+	l := &logFile{file: os.Stderr}
+	if path == "-" {
+		return l
+	}
+	if _, err := os.Lstat(path); err == nil {
+		os.Rename(path, path+".prev") // if that fails, creating it does
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
+	if err != nil {
+		fmt.Fprintf(stderr, "pmcd: cannot open log %q for writing : %v\n", path, err)
+		return l
+	}
+	defer f.Close()
+	for _, fd := range []int{1, 2} {
+		if err := syscall.Dup3(int(f.Fd()), fd, 0); err != nil {
+			fmt.Fprintf(stderr, "pmcd: cannot redirect output to log %q: %v\n", path, err)
+			return l
+		}
+	}
+	l.own = true
+	host, _ := os.Hostname()
+	fmt.Fprintf(l.file, "Log for pmcd on %s started %s\n\n", host, stamp(time.Now()))
+	return l
+}
+
+// finish writes the last line.
+func (l *logFile) finish() {
+	if l.own {
+		fmt.Fprintf(l.file, "\nLog finished %s\n", stamp(time.Now()))
+	}
+}
+
+// A logCore writes entries in the format of pmcd.log:
+//
+//	[Sat Nov 21 13:00:00] pmcd(4321) Info: text
+//
+// Entries of a logger named "plain" are the text alone (pmcd(1), FILES).
+type logCore struct {
+	zapcore.LevelEnabler
+	w zapcore.WriteSyncer
+}
+
+func newLogCore(w io.Writer) zapcore.Core {
+	return &logCore{LevelEnabler: zapcore.InfoLevel, w: zapcore.Lock(zapcore.AddSync(w))}
+}
+
+// With implements zapcore.Core. Entries have no fields: what matters is in
+// the text, where PCP's scripts look for it.
+func (c *logCore) With([]zapcore.Field) zapcore.Core { return c }
+
+// Check implements zapcore.Core.
+func (c *logCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return ce.AddCore(e, c)
+	}
+	return ce
+}
+
+// Write implements zapcore.Core.
+func (c *logCore) Write(e zapcore.Entry, _ []zapcore.Field) error {
+	text := e.Message + "\n"
+	if e.LoggerName != "plain" {
+		level := map[zapcore.Level]string{
+			zapcore.InfoLevel: "Info", zapcore.WarnLevel: "Warning", zapcore.ErrorLevel: "Error",
+		}[e.Level]
+		if level == "" {
+			level = "Critical"
+		}
+		text = fmt.Sprintf("[%s] pmcd(%d) %s: %s", e.Time.Format("Mon Jan _2 15:04:05"), os.Getpid(), level, text)
+	}
+	_, err := c.w.Write([]byte(text))
+	return err
+}
+
+// Sync implements zapcore.Core.
+func (c *logCore) Sync() error { return nil }

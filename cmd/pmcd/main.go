@@ -1,0 +1,170 @@
+// Command pmcd is the collector daemon of Performance Co-Pilot (pmcd(1)).
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// build is what pmcd.build says; the Makefile sets it.
+var build = "dev"
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stderr))
+}
+
+// Exit codes. Help and an unknown option are 0: scripts of PCP count on it.
+const (
+	exitOK    = 0
+	exitError = 1
+)
+
+// run is the whole program but for its exit.
+func run(args []string, stderr io.Writer) int {
+	syscall.Umask(0o22) // agents get it too
+	opt, err := parseOptions(args)
+	var usage *usageError
+	switch {
+	case errors.Is(err, errHelp):
+		fmt.Fprint(stderr, usageText)
+		return exitOK
+	case errors.As(err, &usage) && usage.harmless:
+		fmt.Fprintf(stderr, "pmcd: %v\n%s", usage, usageText)
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "pmcd: %v\n%s", usage, usageText)
+		return notStarted(stderr)
+	}
+	if err := setPCPEnv(); err != nil {
+		fmt.Fprintf(stderr, "pmcd: %v\n", err)
+		return notStarted(stderr)
+	}
+	if err := opt.complete(os.Getenv); err != nil {
+		fmt.Fprintf(stderr, "pmcd: %v\n", err)
+		return notStarted(stderr)
+	}
+	if opt.verify {
+		return verify(opt, stderr)
+	}
+	if !opt.foreground {
+		fmt.Fprintln(stderr, "pmcd: cannot run in the background yet, use -f")
+		return notStarted(stderr)
+	}
+	return serve(opt, stderr)
+}
+
+func notStarted(stderr io.Writer) int {
+	fmt.Fprintln(stderr, "pmcd not started due to errors!")
+	return exitError
+}
+
+// verify is pmcd -v.
+func verify(opt *options, stderr io.Writer) int {
+	conf, err := pmcdconf.ParseFile(opt.config, pmcdconf.Options{})
+	if conf != nil {
+		for _, p := range conf.Problems {
+			fmt.Fprintln(stderr, p.PCP())
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "pmcd verify %s: %v\n", opt.config, err)
+		return exitError
+	}
+	return exitOK
+}
+
+// serve opens the ports, then the log, and serves until a signal says not to.
+func serve(opt *options, stderr io.Writer) int {
+	if err := proc.Seal(); err != nil {
+		fmt.Fprintf(stderr, "pmcd: descriptors may leak into agents: %v\n", err)
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+
+	listeners, err := daemon.Listen(opt.interfaces, opt.ports, opt.socket)
+	if err != nil {
+		fmt.Fprintf(stderr, "pmcd: %v\n", err)
+		return notStarted(stderr)
+	}
+	defer listeners.Close()
+	out := openLog(opt.log, stderr)
+	defer out.finish()
+	log := zap.New(newLogCore(out.file))
+	for _, w := range opt.warnings {
+		log.Named("plain").Warn("Warning: " + w)
+	}
+
+	d, err := daemon.New(daemon.Config{
+		ConfigFile:       opt.config,
+		Namespace:        opt.namespace,
+		Listeners:        listeners,
+		MaxPDU:           opt.maxPDU,
+		MaxContexts:      opt.maxContexts,
+		MaxMetrics:       opt.maxMetrics,
+		RequestTimeout:   opt.timeout,
+		HandshakeTimeout: opt.credsTimeout,
+		Hostname:         opt.hostname,
+		Build:            build,
+		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
+		RunDir:           os.Getenv("PCP_RUN_DIR"),
+		TmpDir:           os.Getenv("PCP_TMP_DIR"),
+		Local:            opt.local,
+		TraceMask:        opt.trace,
+		Debug:            opt.debug,
+		Open:             opener{stderr: out.file}.open,
+		Log:              log,
+	})
+	if err != nil {
+		log.Error(err.Error())
+		return notStarted(out.file)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // ends with the program
+		for sig := range signals {
+			if sig == syscall.SIGHUP {
+				d.Reload()
+				continue
+			}
+			name := map[os.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[sig]
+			log.Info("pmcd caught " + name + " from unknown process")
+			cancel()
+		}
+	}()
+	if err := d.Run(ctx); err != nil {
+		log.Error(err.Error())
+		return exitError
+	}
+	return exitOK
+}
+
+// setPCPEnv puts what pcp.conf says into the environment, where agents expect
+// it. A variable that is set already wins.
+func setPCPEnv() error {
+	vars, err := pmcdconf.LoadPCPConf(os.LookupEnv)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, v := range vars {
+		if err := os.Setenv(v.Name, v.Value); err != nil {
+			return fmt.Errorf("%s in pcp.conf: %w", v.Name, err)
+		}
+	}
+	return nil
+}
+
+// stamp is the time as in the log of C pmcd.
+func stamp(t time.Time) string { return t.Format("Mon Jan _2 15:04:05 2006") }

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// An opener starts agents, or finds them, and connects to them.
+type opener struct {
+	stderr *os.File // of agents
+}
+
+var _ daemon.OpenFunc = opener{}.open
+
+func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+	switch spec.Kind {
+	case pmcdconf.Pipe:
+		p, err := proc.Start(proc.Spec{Argv: spec.Argv, Pipes: true, Stderr: o.stderr})
+		if err != nil {
+			return nil, fmt.Errorf("error starting %s: %w", spec.Argv[0], err)
+		}
+		in, out := p.Pipes.FDs()
+		l, err := connect(ctx, p, p.Pipes, in, out, opt)
+		if err == nil {
+			go func() { // ends with the process
+				<-p.Done()
+				l.Conduit.(*wire.Client).PeerGone(ended(p))
+			}()
+		}
+		return l, err
+	case pmcdconf.Socket:
+		return o.openSocket(ctx, spec, opt)
+	}
+	return nil, errors.New("DSO agents are not supported, except for pmcd_init")
+}
+
+// openSocket connects to an agent that listens. One that we start ourselves
+// needs some time until it does.
+func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+	var p *proc.Process
+	if len(spec.Argv) > 0 {
+		var err error
+		if p, err = proc.Start(proc.Spec{Argv: spec.Argv, Stderr: o.stderr}); err != nil {
+			return nil, fmt.Errorf("error starting %s: %w", spec.Argv[0], err)
+		}
+	}
+	conn, err := dial(ctx, p, spec)
+	if err != nil {
+		stop(p)
+		return nil, err
+	}
+	fd := -1
+	if raw, err := conn.SyscallConn(); err == nil {
+		raw.Control(func(n uintptr) { fd = int(n) })
+	}
+	return connect(ctx, p, conn, fd, fd, opt)
+}
+
+// dial connects to the agent, until ctx ends if p is the agent.
+func dial(ctx context.Context, p *proc.Process, spec *pmcdconf.Agent) (wire.Conn, error) {
+	network, addr := "unix", spec.Address
+	switch spec.Family {
+	case "inet":
+		network, addr = "tcp4", net.JoinHostPort("127.0.0.1", fmt.Sprint(spec.Port))
+	case "ipv6": // not every host knows that localhost has such an address
+		network, addr = "tcp6", net.JoinHostPort("::1", fmt.Sprint(spec.Port))
+	}
+	for {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err == nil {
+			return conn.(wire.Conn), nil
+		}
+		if p == nil || !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		again := time.NewTimer(20 * time.Millisecond)
+		select {
+		case <-again.C: // p may have ended: it may have started the agent
+		case <-ctx.Done():
+			again.Stop()
+			if isClosed(p.Done()) {
+				err = fmt.Errorf("%w (%v)", err, ended(p))
+			}
+			return nil, err
+		}
+	}
+}
+
+// connect does the handshake with an agent; p is its process, or nil.
+func connect(ctx context.Context, p *proc.Process, conn wire.Conn, in, out int, opt wire.Options) (*daemon.Link, error) {
+	c, err := wire.Dial(ctx, conn, opt)
+	if err != nil {
+		if p != nil && !errors.Is(err, context.DeadlineExceeded) {
+			select { // it may have ended, and that says more
+			case <-p.Done():
+				err = fmt.Errorf("%w (%v)", err, ended(p))
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+		stop(p)
+		return nil, err
+	}
+	l := &daemon.Link{Conduit: c, In: in, Out: out}
+	if p != nil {
+		l.Process = p
+	}
+	return l, nil
+}
+
+// ended says how a process that has ended did.
+func ended(p *proc.Process) error {
+	switch ws := p.Status(); {
+	case ws.Signaled():
+		return fmt.Errorf("the process was ended by signal %d", ws.Signal())
+	default:
+		return fmt.Errorf("the process has exited with status %d", ws.ExitStatus())
+	}
+}
+
+// stopTime is how long an agent that did not get so far may take to end.
+const stopTime = time.Second
+
+// stop ends a process that is no use.
+func stop(p *proc.Process) {
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	p.Stop(ctx)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOptions(t *testing.T) {
+	tests := []struct {
+		name string
+		args string
+		want func(*options)
+	}{
+		{"none", "", func(*options) {}},
+		{"short", "-f -A -c /c -n /n -p 1 -i 127.0.0.1 -s /s -l /l -L 100 -M 7 -C 8 -q 2 -t 0 -H h -U u -D pdu -T 3 -v", func(o *options) {
+			o.foreground, o.verify = true, true
+			o.config, o.namespace.Path, o.socket, o.log = "/c", "/n", "/s", "/l"
+			o.ports, o.interfaces = []int{1}, []string{"127.0.0.1"}
+			o.maxPDU, o.maxMetrics, o.maxContexts = 100, 7, 8
+			o.credsTimeout, o.timeout = 2*time.Second, 0
+			o.hostname, o.user, o.debug, o.trace = "h", "u", "pdu", 3
+		}},
+		{"joined", "-fv -p1,0x2 -p 3 -q9", func(o *options) {
+			o.foreground, o.verify = true, true
+			o.ports, o.credsTimeout = []int{1, 2, 3}, 9*time.Second
+		}},
+		{"long", "--foreground --config=/c --namespace /n --port=7 --interface=INADDR_LOOPBACK --maxbytes=0x100 --maxctx=3 --maxmetric=4 --trace=1 --debug=pmns,fetch", func(o *options) {
+			o.foreground = true
+			o.config, o.namespace.Path = "/c", "/n"
+			o.ports, o.interfaces = []int{7}, []string{"loopback"}
+			o.maxPDU, o.maxContexts, o.maxMetrics = 256, 3, 4
+			o.trace, o.debug = 1, "fetch,pmns"
+		}},
+		{"abbreviated", "--fore --verif --conf=/c --host=h", func(o *options) {
+			o.foreground, o.verify, o.config, o.hostname = true, true, "/c", "h"
+		}},
+		{"any -N makes names unique, the last gives the file", "-N /a -n /b", func(o *options) {
+			o.namespace.Path, o.namespace.Unique = "/b", true
+		}},
+		{"what follows a limit's digits does not count", "-L 64k", func(o *options) { o.maxPDU = 64 }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want, err := parseOptions(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.want(want)
+			got, err := parseOptions(strings.Fields(tt.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+// Exit codes and messages that scripts and people know from C pmcd.
+func TestBadOptions(t *testing.T) {
+	const notStarted = "pmcd not started due to errors!\n"
+	tests := []struct {
+		args string
+		code int
+		text string // of the first line
+	}{
+		{"-?", 0, "Usage: pmcd [options]"},
+		{"--help", 0, "Usage: pmcd [options]"},
+		{"--bogus", 0, "pmcd: unknown flag: --bogus"},
+		{"-V", 0, "pmcd: unknown shorthand flag: 'V' in -V"},
+		{"-c", 0, "pmcd: flag needs an argument: 'c' in -c"},
+		{"-q 0", 1, "pmcd: -q requires a positive numeric argument"},
+		{"-q 1x", 1, "pmcd: -q requires a positive numeric argument"},
+		{"-t -1", 1, "pmcd: -t requires a positive numeric argument"},
+		{"-T x", 1, "pmcd: -T requires a positive numeric argument"},
+		{"-L 0", 1, "pmcd: -L requires a positive numeric argument"},
+		{"-C x", 1, "pmcd: -C requires a positive numeric argument"},
+		{"-M -3", 1, "pmcd: -M requires a positive numeric argument"},
+		{"-p x", 1, "pmcd: -p requires a positive numeric argument (x)"},
+		{"-p -1", 1, "pmcd: -p requires a positive numeric argument (-1)"},
+		{"-i localhost", 1, "pmcd: -i requires a numeric address (localhost)"},
+		{"-D nonsense", 1, "pmcd: unrecognized debug options specification (nonsense)"},
+		{"-f extra", 1, `pmcd: unexpected argument "extra"`},
+	}
+	for _, tt := range tests {
+		var stderr bytes.Buffer
+		code := run(strings.Fields(tt.args), &stderr)
+		text, _, _ := strings.Cut(stderr.String(), "\n")
+		if code != tt.code || text != tt.text {
+			t.Errorf("%s: exit code %d, %q; want %d, %q", tt.args, code, text, tt.code, tt.text)
+		}
+		if failed := strings.HasSuffix(stderr.String(), notStarted); failed != (tt.code == 1) {
+			t.Errorf("%s: %q at the end: %v", tt.args, notStarted, failed)
+		}
+		if !strings.Contains(stderr.String(), "--foreground") {
+			t.Errorf("%s: no usage", tt.args)
+		}
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	tests := []struct {
+		name string
+		args string
+		env  map[string]string
+		want func(*options)
+		err  string
+	}{
+		{
+			"defaults", "-c /c", map[string]string{"PCP_VAR_DIR": "/var", "PCP_RUN_DIR": "/run"},
+			func(o *options) {
+				o.ports, o.socket = []int{44321}, "/run/pmcd.socket"
+				o.namespace.Path, o.namespace.Default = "/var/pmns/root", true
+				o.namespace.Include = []string{"/var/pmns"}
+			}, "",
+		},
+		{
+			"variables", "-p 2 -p 1", map[string]string{
+				"PMCD_PORT": "1,3", "PMCD_LOCAL": "1", "PMCD_SOCKET": "/s", "PCP_RUN_DIR": "/run",
+				"PMNS_DEFAULT": "/names", "PCP_PMCDCONF_PATH": "/conf",
+			},
+			func(o *options) {
+				o.config, o.socket, o.local = "/conf", "/s", true
+				o.ports, o.interfaces = []int{1, 3, 2}, []string{"loopback"}
+				o.namespace.Path, o.namespace.Default = "/names", true
+				o.warnings = []string{
+					"nports=4 from PMCD_PORT=1,3 in environment",
+					"duplicate client request port (1) will be ignored",
+					"localhost only from PMCD_LOCAL=1 in environment",
+				}
+			}, "",
+		},
+		{"bad ports", "-c /c", map[string]string{"PMCD_PORT": "x"}, nil, "bad PMCD_PORT"},
+		{"no configuration", "", nil, nil, "no configuration file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := parseOptions(strings.Fields(tt.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = got.complete(func(name string) string { return tt.env[name] })
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("got %v, want %q", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, _ := parseOptions(nil)
+			want.config = "/c"
+			tt.want(want)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}

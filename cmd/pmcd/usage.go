@@ -1,0 +1,35 @@
+package main
+
+// usageText is for people: what C pmcd says is not what ours can do.
+const usageText = `Usage: pmcd [options]
+
+Service:
+  -f, --foreground      stay in the foreground
+  -H, --hostname=NAME   what pmcd.hostname says
+  -U, --username=USER   user to run as (with -f: no effect)
+  -A                    announce nothing on the network (always so)
+
+Configuration:
+  -c, --config=PATH     agents and access rules
+  -n, --namespace=PATH  name space (PMNS)
+  -N, --uniqnames=PATH  as -n, but no metric may have two names
+  -v, --verify          check the configuration and exit
+
+Connections:
+  -i, --interface=ADDR  accept connections at this address; may be repeated
+  -p, --port=N[,N...]   accept connections at this port; may be repeated [44321]
+  -s, --socket=PATH     Unix domain socket [$PCP_RUN_DIR/pmcd.socket]
+
+Limits:
+  -C, --maxctx=N        contexts of one client [64]
+  -L, --maxbytes=N      bytes in a request [65536]
+  -M, --maxmetric=N     metrics in a fetch [32768]
+  -q SECONDS            for an agent to start [3]
+  -t SECONDS            for an agent to answer; 0 is for ever [5]
+
+Diagnostics:
+  -D, --debug=NAMES     debug options, separated by commas
+  -l, --log=PATH        log file; - is the standard error output [pmcd.log]
+  -T, --trace=BITS      events to remember: 1 connections, 2 PDUs, 256 unbuffered
+  -?, --help            this text
+`
