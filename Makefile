@@ -1,0 +1,91 @@
+# What this file does not do, the CI does not do either: it calls "make test".
+#
+#   make          bin/pmcd
+#   make run      bin/pmcd in the foreground, with its own metrics only
+#   make peers    PCP's packages from Debian, to test with (root, once)
+#   make test     everything below but fuzz and soak in full: under 20 minutes
+#   make check    format, vet, staticcheck, go.mod, imports
+#   make unit     unit tests with the race detector; parsers as 32-bit programs
+#   make peertest our pmcd beside PCP's, with PCP's clients
+#   make fuzz     each fuzz target for FUZZTIME
+#   make soak     the tests with peers again and again for DURATION
+
+GO       ?= go
+# One variable for pmcd and for plugins: a plugin loads only into a pmcd that
+# was built with the same flags.
+GOBUILD  ?= $(GO) build
+FUZZTIME ?= 60s
+DURATION ?= 1h
+PORT     ?= 44399
+
+# The version is fixed: a new check must not fail an old commit. Error texts
+# with a capital are PCP's (ST1005).
+STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -checks inherit,-ST1005
+
+# Plugins need cgo.
+export CGO_ENABLED = 1
+# The children of a test that has the race detector sleep for a second at their
+# end otherwise.
+export GORACE = atexit_sleep_ms=0
+
+# Packages whose tests run PCP's programs and nothing else.
+PEERPKGS = ./cmd/pmcd/peertest/...
+# Parsers of what others send: sizes and offsets must not overflow an int.
+PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access
+
+.PHONY: all build run test check unit peertest fuzz fuzz-short soak peers clean
+.NOTPARALLEL:
+
+all: build
+
+build:
+	$(GOBUILD) -o bin/pmcd ./cmd/pmcd
+
+# No file outside of this directory is needed or written, and no other pmcd is
+# in the way. Try: pminfo -h 127.0.0.1:44399 -f pmcd
+run: build
+	@mkdir -p bin/run
+	@echo "pmcd on port $(PORT) and $(CURDIR)/bin/run/pmcd.socket, log in bin/run/pmcd.log; ^C ends it"
+	@echo "try: pminfo -h 127.0.0.1:$(PORT) -f pmcd"
+	@PMCD_ROOT_AGENT=0 exec bin/pmcd -f -A -i INADDR_LOOPBACK -p $(PORT) \
+		-c etc/pmcd.conf -n etc/root -s $(CURDIR)/bin/run/pmcd.socket -l bin/run/pmcd.log
+
+test: peers check unit fuzz-short peertest
+
+peers:
+	etc/peers.sh
+
+check:
+	@echo "== check"
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted:" $$files; exit 1; fi
+	$(GO) vet ./...
+	$(STATICCHECK) ./...
+	$(GO) mod tidy -diff
+	$(GO) test -count=1 -run '^TestImports$$' ./cmd/pmcd
+
+# Tests named TestPeer... need PCP; they run in peertest.
+unit:
+	@echo "== unit tests"
+	$(GO) test -race -skip '^TestPeer' $$($(GO) list ./... | grep -v /peertest)
+	CGO_ENABLED=0 GOARCH=386 $(GO) test -skip '^TestPeer' $(PKGS32)
+
+# The test cache knows nothing of the programs that these tests run, ours
+# included: -count=1.
+peertest:
+	@echo "== tests with PCP's programs"
+	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 15m -run '^TestPeer' $$($(GO) list ./... | grep -v /peertest)
+	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 15m $(PEERPKGS)
+
+fuzz:
+	@echo "== fuzzing, $(FUZZTIME) a target"
+	GO="$(GO)" etc/fuzz.sh $(FUZZTIME)
+
+fuzz-short:
+	@echo "== fuzzing, short"
+	GO="$(GO)" etc/fuzz.sh 2s
+
+soak:
+	GO="$(GO)" etc/soak.sh $(DURATION)
+
+clean:
+	rm -rf bin .peers

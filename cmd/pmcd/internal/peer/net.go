@@ -1,0 +1,120 @@
+package peer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Ports are taken from below the range from which the kernel takes the ports
+// of outgoing connections, so that no client of a parallel test holds one.
+const portLow, portHigh = 21000, 32000
+
+// FreePort finds a port that nobody listens on. It may be taken by somebody
+// else a moment later: see [Start].
+func FreePort() (int, error) {
+	var last error
+	for range 100 {
+		port := portLow + rand.IntN(portHigh-portLow)
+		if last = listenable(port); last == nil {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no free port: %w", last)
+}
+
+func listenable(port int) error {
+	nets := []string{"tcp4"}
+	if IPv6() == nil {
+		nets = append(nets, "tcp6")
+	}
+	for _, n := range nets {
+		l, err := net.Listen(n, ":"+strconv.Itoa(port))
+		if err != nil {
+			return err
+		}
+		l.Close()
+	}
+	return nil
+}
+
+// IPv6 says why there is no IPv6 loopback here, or is nil. "make peers" turns
+// it on where the kernel has it.
+var IPv6 = sync.OnceValue(func() error {
+	l, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		return err
+	}
+	return l.Close()
+})
+
+// errNotOurs is what [greeting] returns when another program holds the port.
+var errNotOurs = errors.New("the port belongs to another process")
+
+// greeting connects like a client and waits for pmcd's first PDU: an ERROR
+// with status 0.
+func greeting(network, addr string) error {
+	c, err := net.DialTimeout(network, addr, time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Second))
+	var b [16]byte
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		return err
+	}
+	if typ := binary.BigEndian.Uint32(b[4:]); typ != 0x7000 {
+		return fmt.Errorf("greeting of type %#x", typ)
+	}
+	if sts := int32(binary.BigEndian.Uint32(b[12:])); sts != 0 {
+		return fmt.Errorf("greeting with status %d", sts)
+	}
+	return nil
+}
+
+// listens reports whether process pid, or one of its descendants, listens on
+// the TCP port: a greeting proves only that somebody does.
+func listens(pid, port int) (bool, error) {
+	inodes := map[string]bool{}
+	for _, p := range append(Descendants(pid), Proc{PID: pid}) {
+		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.PID))
+		if err != nil {
+			continue // it has just ended
+		}
+		for _, fd := range fds {
+			l, _ := os.Readlink(filepath.Join("/proc", strconv.Itoa(p.PID), "fd", fd.Name()))
+			if s, ok := strings.CutPrefix(l, "socket:["); ok {
+				inodes[strings.TrimSuffix(s, "]")] = true
+			}
+		}
+	}
+	suffix := []byte(fmt.Sprintf(":%04X", port))
+	for _, f := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(f)
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		for line := range bytes.Lines(text) {
+			// sl local rem st tx:rx tr:when retrnsmt uid timeout inode
+			w := bytes.Fields(line)
+			if len(w) > 9 && bytes.HasSuffix(w[1], suffix) && string(w[3]) == "0A" && inodes[string(w[9])] {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,39 @@
+package peertest
+
+import (
+	"testing"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+func pmprobe() peer.Comparison {
+	return peer.Comparison{Split: peer.Lines, Rules: moving, Differences: differences, Status: peer.AnyStatus}
+}
+
+func TestPmprobe(t *testing.T) {
+	for _, opts := range []string{"", "-v", "-i", "-I", "-f -i", "-f -I", "-b 1000 -v"} {
+		t.Run("all but processes "+opts, func(t *testing.T) {
+			compare(t, allRoots(t, "pmprobe -h {host} "+opts), pmprobe())
+		})
+	}
+	// pmdaproc shows a client what the client's user may see, which it knows
+	// from the daemon: nothing to somebody who comes by TCP.
+	t.Run("processes", func(t *testing.T) {
+		compare(t, words("pmprobe -h {host} proc hotproc"), pmprobe())
+	})
+	for _, opts := range []string{"-v", "-i", "-I", "-F -v", "-F -i", "-F -I", "-F"} {
+		for _, args := range []string{
+			"sample.long.one sample.bin sample.string.hullo sample.double.million sample.aggregate.hullo",
+			"sample.long sample.secret",
+			"no.such sample.nosuch sample.long.one",
+			"sample.bad sample.dupnames",
+			"kvm.exits xfs.log.writes pmproxy.pid",
+			"pmcd.agent.status pmcd.agent.name pmcd.control.register",
+			"sample.event.records",
+		} {
+			t.Run(opts+" "+args, func(t *testing.T) {
+				compare(t, words("pmprobe -h {host} "+opts+" "+args), pmprobe())
+			})
+		}
+	}
+}

@@ -1,0 +1,84 @@
+#!/bin/sh
+# peers.sh - get the real PCP ready as the peer of our tests, on Debian 12.
+#
+# usage: etc/peers.sh [DIR]      DIR (default .peers) receives what is built here
+#
+# Installs Debian's PCP packages if one is missing (this needs root), builds the
+# installation's name space and, in DIR, the demonstration agent that Debian
+# ships as source only. No daemon is started and none is left running. When all
+# is there it changes nothing and takes a fraction of a second.
+set -eu
+
+packages='pcp pcp-conf pcp-testsuite libpcp3-dev libpcp-pmda3-dev python3-pcp gcc libc6-dev procps iproute2'
+dir=${1:-.peers}
+
+say() { printf 'peers: %s\n' "$*"; }
+die() { printf 'peers: %s\n' "$*" >&2; exit 1; }
+
+missing=
+for p in $packages; do
+	st=$(dpkg-query -W -f '${Status}' "$p" 2>/dev/null) || st=
+	[ "$st" = 'install ok installed' ] || missing="$missing $p"
+done
+
+if [ -n "$missing" ]; then
+	command -v apt-get >/dev/null || die "not a Debian machine: install PCP 6.0.3 by hand"
+	[ "$(id -u)" = 0 ] || die "run as root once, to install:$missing"
+	say "installing$missing"
+
+	# The packages' scripts enable and start services. In a container systemctl
+	# is often installed but has nobody to talk to, fails, and takes the
+	# installation with it; elsewhere it would start a pmcd that nobody asked
+	# for. Tools of these names found first in PATH do nothing: unlike a
+	# diversion or a policy-rc.d they leave no trace when this script is killed.
+	shim=$(mktemp -d)
+	trap 'rm -rf "$shim"' EXIT
+	trap 'exit 1' HUP INT TERM
+	for t in systemctl deb-systemd-invoke invoke-rc.d; do
+		printf '#!/bin/sh\nexit 0\n' >"$shim/$t"
+		chmod 755 "$shim/$t"
+	done
+	path=$shim:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+	export DEBIAN_FRONTEND=noninteractive
+	# apt gives dpkg a PATH of its own.
+	apt="apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o DPkg::Path=$path"
+	$apt update
+	# An installation that was interrupted (or that failed at the very step the
+	# tools above avoid) is completed first, or apt refuses everything.
+	PATH=$path dpkg --configure -a
+	# shellcheck disable=SC2086  # lists of words
+	$apt install -y --no-install-recommends $packages
+fi
+
+# The name space is normally put together by the service's start script.
+pmns=/var/lib/pcp/pmns
+if [ ! -s $pmns/root ] || [ -e $pmns/.NeedRebuild ]; then
+	[ "$(id -u)" = 0 ] || die "run as root once, to build $pmns/root"
+	say "building $pmns/root"
+	(cd $pmns && ./Rebuild -s </dev/null)
+	rm -f $pmns/.NeedRebuild
+	[ -s $pmns/root ] || die "$pmns/Rebuild made no $pmns/root"
+fi
+
+# Containers often have IPv6 switched off. The tests want ::1 and nothing more;
+# where it cannot be had they say so.
+if ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null && [ "$(id -u)" = 0 ]; then
+	say "turning on ::1"
+	sysctl -qw net.ipv6.conf.lo.disable_ipv6=0 2>/dev/null || :
+	ip -6 addr add ::1/128 dev lo 2>/dev/null || :
+fi
+
+# Debian compiles most agents but not this one.
+src=/var/lib/pcp/pmdas/simple/simple.c
+bin=$dir/pmdasimple
+if [ ! -x "$bin" ] || [ $src -nt "$bin" ]; then
+	say "building $bin"
+	mkdir -p "$dir"
+	# Test packages that run side by side may build at the same time.
+	tmp=$(mktemp "$dir/pmdasimple.XXXXXX")
+	"${CC:-cc}" -O2 -w -o "$tmp" $src -lpcp_pmda -lpcp || { rm -f "$tmp"; die "cannot build $bin"; }
+	chmod 755 "$tmp"
+	mv -f "$tmp" "$bin"
+fi
+
+say "ready: $(dpkg-query -W -f '${Package} ${Version}' pcp)"
