@@ -1,21 +1,16 @@
 package daemon
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -115,7 +110,7 @@ func (s *session) read(fd uintptr) bool {
 			s.input = w
 			return true
 		}
-		w.release()
+		works.Put(w) // as it came
 		if err == syscall.EAGAIN {
 			return false
 		}
@@ -204,111 +199,5 @@ func (s *session) complain(err error) {
 		s.d.rate.printf(s.d, "client timeout", "client[%d] %s: timeout in the middle of a PDU", s.num, s.addr)
 	default:
 		s.d.rate.printf(s.d, "client error", "client[%d] %s: %v", s.num, s.addr, err)
-	}
-}
-
-// writeTimeout is how long a client may take nothing of a reply. It holds up
-// nobody else, but the reply takes memory.
-const writeTimeout = time.Minute
-
-// write sends b.
-func (s *session) write(b []byte) error {
-	_, t, _ := pdu.Header(b)
-	s.d.counts.Out(t)
-	b, err := s.put.Write(b)
-	for err == nil && len(b) > 0 {
-		if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return err
-		}
-		n := 0
-		n, err = s.conn.Write(b[:min(len(b), 1<<20)]) // progress counts
-		b = b[n:]
-		if err == nil && len(b) == 0 {
-			err = s.conn.SetWriteDeadline(time.Time{}) // one that has passed would stop put
-		}
-	}
-	return err
-}
-
-// reply sends m as the answer.
-func (s *session) reply(w *work, m pdu.Message) error {
-	b, err := pdu.Append(w.out[:0], 0, m)
-	if err != nil {
-		return s.fail(w, errnoOf(err))
-	}
-	w.out = b
-	return s.write(b)
-}
-
-// fail sends an error as the answer.
-func (s *session) fail(w *work, code pdu.Errno) error {
-	w.out = appendError(w.out[:0], code)
-	return s.write(w.out)
-}
-
-// appendError appends an ERROR PDU.
-func appendError(b []byte, code pdu.Errno) []byte {
-	b = binary.BigEndian.AppendUint32(b, pdu.HeaderLen+4)
-	b = binary.BigEndian.AppendUint32(b, uint32(pdu.TypeError))
-	b = binary.BigEndian.AppendUint32(b, 0)
-	return binary.BigEndian.AppendUint32(b, uint32(code))
-}
-
-// attrs is all that agents may know of the client. The caller holds mu.
-func (s *session) attrs() []pdu.Attr {
-	var attrs []pdu.Attr
-	add := func(code pdu.AttrCode, value string) {
-		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
-	}
-	if c := s.creds; c != nil {
-		add(pdu.AttrProcessID, fmt.Sprint(c.Pid))
-		add(pdu.AttrGroupID, fmt.Sprint(c.Gid))
-		add(pdu.AttrUserID, fmt.Sprint(c.Uid))
-	}
-	if s.container != "" || s.contained {
-		add(pdu.AttrContainer, s.container)
-	}
-	return attrs
-}
-
-// announce tells the agents that want to know who the client is, unless they
-// have been told the same.
-func (s *session) announce() {
-	s.mu.Lock()
-	attrs := s.attrs()
-	same := slices.EqualFunc(attrs, s.announced, func(a, b pdu.Attr) bool {
-		return a.Code == b.Code && bytes.Equal(a.Value, b.Value)
-	})
-	s.announced = attrs
-	s.mu.Unlock()
-	if same {
-		return
-	}
-	for _, a := range s.d.routes.Load().list {
-		if l := a.link.Load(); l != nil {
-			s.introduce(l)
-		}
-	}
-}
-
-// introduce tells one agent who the client is, if there is something to say.
-func (s *session) introduce(l *Link) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.announced) > 0 && !s.left && l.Conduit.WantsAttrs() {
-		l.Conduit.Notify(agents.Notice{Client: s.num, Attrs: s.announced})
-	}
-}
-
-// leave tells all agents that the client has gone. From then on its number
-// may be another's: the notice goes before any request of that one.
-func (s *session) leave() {
-	s.mu.Lock()
-	s.left = true // an agent that is being started must not hear of it any more
-	s.mu.Unlock()
-	for _, a := range s.d.routes.Load().list {
-		if l := a.link.Load(); l != nil {
-			l.Conduit.Notify(agents.Notice{Client: s.num, End: true})
-		}
 	}
 }

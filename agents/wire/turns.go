@@ -1,0 +1,124 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+)
+
+// Who may send and who has to read: callers take turns at both.
+
+// acquire waits for a slot, and for no longer than the call's timeout.
+func (c *Client) acquire(f *flight) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refusal(); err != nil {
+		return err
+	}
+	if len(c.flying)+c.granted < c.opt.Depth && len(c.waiting) == 0 {
+		c.granted++
+		return nil
+	}
+	c.waiting = append(c.waiting, f)
+	bound := deadline(f.call.Timeout)
+	var expired <-chan time.Time
+	if t := f.call.Timeout; t > 0 {
+		timer := time.NewTimer(t)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	for !f.granted && !f.done {
+		if !bound.IsZero() && !time.Now().Before(bound) { // the agent is busy with others, not late
+			c.forget(f)
+			c.wakeReader()
+			return agents.ErrLate
+		}
+		if !c.reading && len(c.flying) > 0 {
+			c.readReply(nil, nil, bound)
+			continue
+		}
+		f.blocked = true
+		c.mu.Unlock()
+		select {
+		case <-f.wake:
+		case <-expired:
+			expired = nil
+		}
+		c.mu.Lock()
+		f.blocked = false
+	}
+	return f.err
+}
+
+// refusal says why no request can be sent now. The caller holds mu.
+func (c *Client) refusal() error {
+	switch {
+	case c.err != nil:
+		return c.err
+	case c.State() == Late:
+		return agents.ErrLate
+	case c.State() == NotReady:
+		return agents.ErrNotReady
+	}
+	return nil
+}
+
+// forget takes f out of waiting. The caller holds mu.
+func (c *Client) forget(f *flight) {
+	for i, w := range c.waiting {
+		if w == f {
+			c.waiting = append(c.waiting[:i], c.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+// release gives a slot back that was granted and not used. The caller holds mu.
+func (c *Client) release() {
+	c.granted--
+	c.grant()
+}
+
+// grant gives free slots to those who wait. The caller holds mu.
+func (c *Client) grant() {
+	for len(c.waiting) > 0 && len(c.flying)+c.granted < c.opt.Depth {
+		f := c.waiting[0]
+		c.waiting = append(c.waiting[:0], c.waiting[1:]...)
+		c.granted++
+		f.granted = true
+		c.rouse(f)
+	}
+}
+
+// rouse wakes f if it sleeps. The caller holds mu.
+func (c *Client) rouse(f *flight) {
+	if f.blocked {
+		f.blocked = false
+		f.wake <- struct{}{}
+	}
+}
+
+// wakeReader makes somebody who sleeps read, if nobody does and a reply is
+// due. The caller holds mu.
+func (c *Client) wakeReader() {
+	if c.reading || len(c.flying) == 0 {
+		return
+	}
+	for _, list := range [][]*flight{c.flying, c.waiting} {
+		for _, f := range list {
+			if f.blocked {
+				c.rouse(f)
+				return
+			}
+		}
+	}
+}
+
+// finish ends f. The caller holds mu.
+func (c *Client) finish(f *flight, err error) {
+	f.done, f.err = true, err
+	if err != nil {
+		f.reply = nil // one who reads on f's behalf may not have noticed yet
+	}
+	c.rouse(f)
+}

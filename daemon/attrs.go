@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// attrs is all that agents may know of the client. The caller holds mu.
+func (s *session) attrs() []pdu.Attr {
+	var attrs []pdu.Attr
+	add := func(code pdu.AttrCode, value string) {
+		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
+	}
+	if c := s.creds; c != nil {
+		add(pdu.AttrProcessID, fmt.Sprint(c.Pid))
+		add(pdu.AttrGroupID, fmt.Sprint(c.Gid))
+		add(pdu.AttrUserID, fmt.Sprint(c.Uid))
+	}
+	if s.container != "" || s.contained {
+		add(pdu.AttrContainer, s.container)
+	}
+	return attrs
+}
+
+// announce tells the agents that want to know who the client is, unless they
+// have been told the same.
+func (s *session) announce() {
+	s.mu.Lock()
+	attrs := s.attrs()
+	same := slices.EqualFunc(attrs, s.announced, func(a, b pdu.Attr) bool {
+		return a.Code == b.Code && bytes.Equal(a.Value, b.Value)
+	})
+	s.announced = attrs
+	s.mu.Unlock()
+	if same {
+		return
+	}
+	for _, a := range s.d.routes.Load().list {
+		if l := a.link.Load(); l != nil {
+			s.introduce(l)
+		}
+	}
+}
+
+// introduce tells one agent who the client is, if there is something to say.
+func (s *session) introduce(l *Link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.announced) > 0 && !s.left && l.Conduit.WantsAttrs() {
+		l.Conduit.Notify(agents.Notice{Client: s.num, Attrs: s.announced})
+	}
+}
+
+// leave tells all agents that the client has gone. From then on its number
+// may be another's: the notice goes before any request of that one.
+func (s *session) leave() {
+	s.mu.Lock()
+	s.left = true // an agent that is being started must not hear of it any more
+	s.mu.Unlock()
+	for _, a := range s.d.routes.Load().list {
+		if l := a.link.Load(); l != nil {
+			l.Conduit.Notify(agents.Notice{Client: s.num, End: true})
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package daemon
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// writeTimeout is how long a client may take nothing of a reply. It holds up
+// nobody else, but the reply takes memory.
+const writeTimeout = time.Minute
+
+// write sends b.
+func (s *session) write(b []byte) error {
+	_, t, _ := pdu.Header(b)
+	s.d.counts.Out(t)
+	b, err := s.put.Write(b)
+	for err == nil && len(b) > 0 {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		n := 0
+		n, err = s.conn.Write(b[:min(len(b), 1<<20)]) // progress counts
+		b = b[n:]
+		if err == nil && len(b) == 0 {
+			err = s.conn.SetWriteDeadline(time.Time{}) // one that has passed would stop put
+		}
+	}
+	return err
+}
+
+// reply sends m as the answer.
+func (s *session) reply(w *work, m pdu.Message) error {
+	b, err := pdu.Append(w.out[:0], 0, m)
+	if err != nil {
+		return s.fail(w, errnoOf(err))
+	}
+	w.out = b
+	return s.write(b)
+}
+
+// fail sends an error as the answer.
+func (s *session) fail(w *work, code pdu.Errno) error {
+	w.out = appendError(w.out[:0], code)
+	return s.write(w.out)
+}
+
+// appendError appends an ERROR PDU.
+func appendError(b []byte, code pdu.Errno) []byte {
+	b = binary.BigEndian.AppendUint32(b, pdu.HeaderLen+4)
+	b = binary.BigEndian.AppendUint32(b, uint32(pdu.TypeError))
+	b = binary.BigEndian.AppendUint32(b, 0)
+	return binary.BigEndian.AppendUint32(b, uint32(code))
+}
