@@ -20,7 +20,7 @@ export PMCD_REQUIRE_PEERS=1 GORACE=atexit_sleep_ms=0
 pkg=./cmd/pmcd/peertest
 "$go" test -race -c -o "$dir/peertest" $pkg
 # One build for all runs: each would make its own otherwise.
-"$go" build -race -o "$dir/pmcd" ./cmd/pmcd
+"$go" build -race -buildvcs=false -o "$dir/pmcd" ./cmd/pmcd
 end=$(($(date +%s) + secs))
 n=0
 while [ "$(date +%s)" -lt $end ]; do

@@ -1,6 +1,7 @@
 package peertest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
@@ -50,8 +51,28 @@ func TestPmval(t *testing.T) {
 	}
 }
 
-// TestPmevent unpacks event records, which the agent makes in a fixed order:
-// both daemons are asked equally often.
-func TestPmevent(t *testing.T) {
-	compare(t, words("pmevent -h {host} -s 4 -t 20msec sample.event.records"), peer.Comparison{Default: peer.Shape})
+// TestEvents unpacks event records. The agent makes them in a fixed order,
+// which is started anew before each look.
+func TestEvents(t *testing.T) {
+	for _, line := range []string{
+		"pmevent -h {host} -s 4 -t 20msec sample.event.records",
+		"pminfo -h {host} -x sample.event.records sample.event.highres_records",
+		"pminfo -h {host} -f sample.event.records",
+		"pmprobe -h {host} -v sample.event.records sample.event.highres_records",
+	} {
+		t.Run(line, func(t *testing.T) {
+			p := servers(t)
+			for _, tr := range peer.Transports {
+				t.Run(tr.String(), func(t *testing.T) {
+					usable(t, tr)
+					p.CompareFunc(t, func(d *peer.Daemon) (peer.Output, error) {
+						if o, err := d.Run(t.Context(), tr, words("pmstore -h {host} sample.event.reset 0")); err != nil || o.Code != 0 {
+							return o, fmt.Errorf("cannot start the events anew: %v %w", o, err)
+						}
+						return d.Run(t.Context(), tr, words(line))
+					}, peer.Comparison{Default: peer.Shape})
+				})
+			}
+		})
+	}
 }

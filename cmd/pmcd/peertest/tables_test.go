@@ -21,6 +21,7 @@ var moving = []peer.Rule{
 	{Key: re(`sample\.(mirage(_longlong)?|scramble\..*|(dupnames\.two\.)?lights)`), How: peer.Set, Why: "random, by the clock"},
 	{Key: re(`sample\.(magnitude|drift)`), How: peer.Shape, Why: "random"},
 	{Key: re(`sample\.((dupnames\.two\.)?seconds|milliseconds|step|step_counter|ulonglong\.bin(_ctr)?|byte_ctr|kbyte_ctr)`), How: peer.Shape, Why: "count the time since the agent started"},
+	{Key: re(`sample\.event\..*records.*`), How: peer.Presence, Why: "each look takes the next part of a sequence; TestEvents starts it anew"},
 	{Key: re(`simple\.(now|time\..*)`), How: peer.Shape, Why: "the clock, and the agent's own CPU time"},
 	{Key: re(`(kernel|mem|network|disk|filesys|swap|swapdev|vfs|ipc|tmpfs|cgroup)\..*`), How: peer.Shape, Why: "the kernel does not stand still between two looks"},
 	{Key: re(`proc\..*|hotproc\..*`), How: peer.Set, Why: "processes come and go; their arguments may have line ends"},

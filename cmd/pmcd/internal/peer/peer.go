@@ -142,7 +142,7 @@ var UnderTest = sync.OnceValues(func() (string, error) {
 	}
 	// Scripts know pmcd by its argv[0], so it keeps its name.
 	bin := filepath.Join(dir, "bin", "pmcd")
-	cmd := exec.Command("go", "build", "-race", "-o", bin, "./cmd/pmcd")
+	cmd := exec.Command("go", "build", "-race", "-buildvcs=false", "-o", bin, "./cmd/pmcd")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building cmd/pmcd: %v\n%s", err, out)
