@@ -71,6 +71,18 @@ type Notice struct {
 	Attrs  []pdu.Attr // all that is known, in place of what was; only if WantsAttrs
 }
 
+// A State is what a Conduit that has not ended is able to do. One whose state
+// can change has a method State() State.
+type State int32
+
+const (
+	Ready    State = iota // answers
+	Late                  // has not answered in time, and still owes that answer
+	NotReady              // has said PM_ERR_PMDANOTREADY and not yet PM_ERR_PMDAREADY
+)
+
+func (s State) String() string { return [...]string{"ready", "late", "not ready"}[s] }
+
 // Errors of a [Conduit].
 var (
 	ErrLate     = errors.New("agent has not answered in time")

@@ -45,15 +45,14 @@ type Options struct {
 }
 
 // A State is what a Client that has not ended is able to do.
-type State int32
+type State = agents.State
 
+// States of a [Client].
 const (
-	Ready    State = iota // answers
-	Late                  // has not answered in time, and still owes that answer
-	NotReady              // has said PM_ERR_PMDANOTREADY and not yet PM_ERR_PMDAREADY
+	Ready    = agents.Ready
+	Late     = agents.Late
+	NotReady = agents.NotReady
 )
-
-func (s State) String() string { return [...]string{"ready", "late", "not ready"}[s] }
 
 // A Client is the pmcd end of a stream to a PMDA.
 //
@@ -87,7 +86,7 @@ type Client struct {
 	profile *pdu.Profile // the last one sent, and for whom
 	origin  agents.Origin
 
-	notices notices
+	notices agents.Notices
 	state   atomic.Int32 // a State; changed with mu held
 
 	mu      sync.Mutex // guards the following; not held over I/O

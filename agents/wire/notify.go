@@ -1,39 +1,9 @@
 package wire
 
 import (
-	"sync"
-	"sync/atomic"
-
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 )
-
-// notices are what the agent is still to be told, by client. A second notice
-// of the same client is merged with the first, so that there are never more
-// than clients.
-type notices struct {
-	some atomic.Bool // byClient is not empty
-
-	mu       sync.Mutex // guards the following
-	byClient map[int32]agents.Notice
-	order    []int32
-}
-
-func (q *notices) add(n agents.Notice) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.byClient == nil {
-		q.byClient = make(map[int32]agents.Notice)
-	}
-	old, ok := q.byClient[n.Client]
-	if !ok {
-		q.order = append(q.order, n.Client)
-	} else if !n.End {
-		n.End = old.End
-	}
-	q.byClient[n.Client] = n
-	q.some.Store(true)
-}
 
 // Notify implements agents.Conduit.
 func (c *Client) Notify(n agents.Notice) {
@@ -43,7 +13,7 @@ func (c *Client) Notify(n agents.Notice) {
 	if !n.End && len(n.Attrs) == 0 {
 		return
 	}
-	c.notices.add(n)
+	c.notices.Add(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refusal() == nil && !c.reading && len(c.flying)+c.granted == 0 {
@@ -53,29 +23,19 @@ func (c *Client) Notify(n agents.Notice) {
 
 // takeNotices appends to out the PDUs of all notices. The caller holds sendMu.
 func (c *Client) takeNotices(out []byte) []byte {
-	if !c.notices.some.Load() {
-		return out
-	}
-	q := &c.notices
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, client := range q.order {
-		n := q.byClient[client]
+	for _, n := range c.notices.Take() {
 		if n.End {
-			out = c.appendNotice(out, client, &pdu.Error{Code: pdu.ErrnoNotConn})
-			if c.origin.Client == client {
+			out = c.appendNotice(out, n.Client, &pdu.Error{Code: pdu.ErrnoNotConn})
+			if c.origin.Client == n.Client {
 				c.profile = nil // the next user of the number has another
 			}
 		}
 		for _, a := range n.Attrs {
 			// libpcp_pmda takes the value for a C string.
 			value := append(append(make([]byte, 0, len(a.Value)+1), a.Value...), 0)
-			out = c.appendNotice(out, client, &pdu.Attr{Code: a.Code, Value: value})
+			out = c.appendNotice(out, n.Client, &pdu.Attr{Code: a.Code, Value: value})
 		}
 	}
-	clear(q.byClient)
-	q.order = q.order[:0]
-	q.some.Store(false)
 	return out
 }
 
@@ -91,7 +51,7 @@ func (c *Client) appendNotice(out []byte, client int32, m pdu.Message) []byte {
 // flushLocked writes notices, as far as that needs no waiting; the rest goes
 // out before the next request. The caller holds mu, which is let go meanwhile.
 func (c *Client) flushLocked() {
-	if !c.notices.some.Load() {
+	if !c.notices.Any() {
 		return
 	}
 	c.granted++ // keeps requests, whose notices these are, behind
@@ -118,5 +78,5 @@ func (c *Client) flush() (more bool, err error) {
 	}
 	rest, err := c.put.Write(c.out)
 	c.backlog = append(c.backlog[:0], rest...)
-	return len(rest) == 0 && c.notices.some.Load(), err
+	return len(rest) == 0 && c.notices.Any(), err
 }

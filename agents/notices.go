@@ -1,0 +1,55 @@
+package agents
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Notices are what an agent is still to be told, by client. A second Notice
+// of the same client is merged with the first, so that there are never more
+// than clients. It is for implementations of [Conduit]; the zero value is
+// empty.
+type Notices struct {
+	some atomic.Bool // byClient is not empty
+
+	mu       sync.Mutex // guards the following
+	byClient map[int32]Notice
+	order    []int32
+}
+
+// Add adds n behind what the agent is to be told of others.
+func (q *Notices) Add(n Notice) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.byClient == nil {
+		q.byClient = make(map[int32]Notice)
+	}
+	old, ok := q.byClient[n.Client]
+	if !ok {
+		q.order = append(q.order, n.Client)
+	} else if !n.End {
+		n.End = old.End
+	}
+	q.byClient[n.Client] = n
+	q.some.Store(true)
+}
+
+// Any reports whether there is anything to tell.
+func (q *Notices) Any() bool { return q.some.Load() }
+
+// Take returns all of them and forgets them.
+func (q *Notices) Take() []Notice {
+	if !q.Any() {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := make([]Notice, len(q.order))
+	for i, client := range q.order {
+		list[i] = q.byClient[client]
+	}
+	clear(q.byClient)
+	q.order = q.order[:0]
+	q.some.Store(false)
+	return list
+}
