@@ -1,8 +1,8 @@
 // Package agents defines what pmcd asks of an agent.
 //
 // An agent serves one performance metrics domain. Its author implements
-// [Agent]; pmcd drives a [Conduit], which is [Inline] around an Agent in
-// pmcd's own process or a wire.Client for a PMDA behind pipes or a socket.
+// [Agent]; pmcd drives a [Conduit], which is [Local] or [Inline] around an Agent
+// in pmcd's own process or a wire.Client for a PMDA behind pipes or a socket.
 // Requests and replies are PDUs in all cases, so the daemon has one way to
 // serve a client, and value sets stay in wire form from the agent to the
 // client.

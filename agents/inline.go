@@ -14,15 +14,21 @@ import (
 // memory, as the one of domain 2 does.
 func Inline(a Agent) Conduit {
 	c := &inline{dead: make(chan struct{})}
-	c.resp.Agent, c.resp.Max = a, maxInline
+	c.resp.Agent, c.resp.Max = a, maxAnswer
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
-// maxInline is the largest answer to a fetch, in bytes: others wait while it
-// is made. A request of 64 KiB can ask thousands of times for the metric with
+// maxAnswer is the largest answer to a fetch of an agent in process, in bytes:
+// others wait while it is made, and it is pmcd that has it in memory. A request of 64 KiB can ask thousands of times for the metric with
 // the most instances.
-const maxInline = 16 << 20
+const maxAnswer = 16 << 20
+
+// panicError is why an agent has ended that panicked with v. It is called by
+// the deferred function that recovered.
+func panicError(v any) error {
+	return fmt.Errorf("agent panicked: %v\n%s", v, debug.Stack())
+}
 
 type inline struct {
 	ctx    context.Context // ended by Close
@@ -52,7 +58,7 @@ func (c *inline) Recv(call *Call, dst []byte) (reply []byte, err error) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			c.end(fmt.Errorf("agent panicked: %v\n%s", v, debug.Stack()))
+			c.end(panicError(v))
 			reply, err = dst, c.err
 		}
 	}()
@@ -67,7 +73,7 @@ func (c *inline) Notify(n Notice) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			c.end(fmt.Errorf("agent panicked: %v\n%s", v, debug.Stack()))
+			c.end(panicError(v))
 		}
 	}()
 	if a, ok := c.resp.Agent.(ContextEnder); ok && n.End {

@@ -147,6 +147,11 @@ func TestAgent(t *testing.T) {
 		defer c.Close()
 		agenttest.Test(t, c, answerID)
 	})
+	t.Run("in process, apart", func(t *testing.T) {
+		c := agents.Local(answer{})
+		defer c.Close()
+		agenttest.Test(t, c, answerID)
+	})
 	t.Run("connection", func(t *testing.T) {
 		agenttest.Test(t, serve(t, answer{}, wire.Options{}), answerID)
 	})
@@ -216,6 +221,7 @@ func TestConcurrent(t *testing.T) {
 	checkGoroutines(t)
 	for name, cd := range map[string]agents.Conduit{
 		"inline":   agents.Inline(answer{}),
+		"local":    agents.Local(answer{}),
 		"depth 1":  serve(t, answer{}, wire.Options{}),
 		"depth 16": serve(t, answer{}, wire.Options{Depth: 16}),
 	} {

@@ -1,0 +1,444 @@
+package agenttest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Items of the metrics that an answer has.
+const (
+	plain   = iota + 1
+	blocks  // until it is let through
+	panics  // in Fetch and Desc
+	endless // until ctx ends
+	huge    // over 16 MiB
+)
+
+func id(item int) pdu.PMID { return pdu.NewPMID(400, 0, item) }
+
+// answer is an Agent that remembers what was called.
+type answer struct {
+	entered, open chan struct{} // a call of blocks is there, and may go on
+	closed        atomic.Bool
+
+	mu   sync.Mutex
+	said []string
+}
+
+func newAnswer() *answer {
+	return &answer{entered: make(chan struct{}, 100), open: make(chan struct{})}
+}
+
+func (a *answer) say(format string, args ...any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said = append(a.said, fmt.Sprintf(format, args...))
+}
+
+func (a *answer) all() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.said)
+}
+
+func (a *answer) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	a.say("%d asks", o.Client)
+	switch id.Item() {
+	case plain:
+	case blocks:
+		a.entered <- struct{}{}
+		<-a.open
+	case endless:
+		a.entered <- struct{}{}
+		<-ctx.Done()
+	case panics:
+		panic("ouch")
+	default:
+		return pdu.Desc{}, pdu.ErrnoPMID
+	}
+	return pdu.Desc{PMID: id, InDom: pdu.NoInDom}, nil
+}
+
+func (a *answer) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	for _, id := range r.PMIDs {
+		switch id.Item() {
+		case plain:
+			w.Begin(id)
+			w.Word(-1, 42)
+		case huge:
+			w.Begin(id)
+			for i := range int32(20) {
+				w.String(i, strings.Repeat("x", 1<<20))
+			}
+		default:
+			w.Fail(id, pdu.ErrnoPMID)
+		}
+	}
+	return nil
+}
+
+func (a *answer) EndContext(client int32) {
+	if client == panics {
+		panic("ouch")
+	}
+	a.say("%d ends", client)
+}
+func (a *answer) SetAttr(client int32, attr pdu.Attr) { a.say("%d is %s", client, attr.Value) }
+func (a *answer) Close() error                        { a.closed.Store(true); return nil }
+
+// local returns a Worker that is gone when t ends, as is its goroutine.
+func local(t *testing.T, a agents.Agent) *agents.Worker {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	w := agents.Local(a)
+	t.Cleanup(func() {
+		w.Close()
+		eventually(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= before })
+	})
+	return w
+}
+
+// eventually waits for cond.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// send sends a DESC_REQ for an item and does not wait for the reply.
+func send(t *testing.T, w agents.Conduit, client int32, item int, timeout time.Duration) *agents.Call {
+	t.Helper()
+	c := request(client, item, timeout)
+	if err := w.Send(c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func request(client int32, item int, timeout time.Duration) *agents.Call {
+	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id(item)})
+	return &agents.Call{Origin: agents.Origin{Client: client}, Req: req, Timeout: timeout}
+}
+
+func desc(w agents.Conduit, item int) error {
+	return agenttest.Do(w, agents.Origin{}, &pdu.DescReq{PMID: id(item)}, new(pdu.Desc))
+}
+
+func TestLocal(t *testing.T) {
+	a := newAnswer()
+	w := local(t, a)
+	agenttest.Test(t, w, id(plain))
+	if err := agenttest.Do(w, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id(huge)}}, new(pdu.Result)); err != pdu.ErrnoTooBig {
+		t.Errorf("huge: %v, want %v", err, pdu.ErrnoTooBig)
+	}
+	w.Close()
+	if !a.closed.Load() {
+		t.Error("the agent is not closed")
+	}
+	<-w.Done()
+	if err := desc(w, plain); err != agents.ErrClosed || w.Err() != err {
+		t.Errorf("after Close: %v and %v, want %v", err, w.Err(), agents.ErrClosed)
+	}
+}
+
+// A panic ends the agent, and the error has its stack.
+func TestPanic(t *testing.T) {
+	for _, tt := range []struct {
+		name, method string
+		do           func(w agents.Conduit)
+	}{
+		{"in a request", "answer).Desc", func(w agents.Conduit) { desc(w, panics) }},
+		{"in a notice", "answer).EndContext", func(w agents.Conduit) { w.Notify(agents.Notice{Client: panics, End: true}) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := local(t, newAnswer())
+			tt.do(w)
+			<-w.Done()
+			err := desc(w, plain) // it sticks
+			if err == nil || !strings.Contains(err.Error(), "ouch") || !strings.Contains(err.Error(), tt.method) {
+				t.Errorf("got %v, want ouch and a stack", err)
+			}
+		})
+	}
+}
+
+// A call that does not return costs its caller the timeout and others
+// nothing. When it has returned the agent is as good as before, and is told
+// what it has missed.
+func TestLate(t *testing.T) {
+	a := newAnswer()
+	w := local(t, a)
+	states := make(chan agents.State, 10)
+	w.OnState(func(s agents.State) { states <- s })
+	c := send(t, w, 1, blocks, 50*time.Millisecond)
+	<-a.entered
+	waited := make(chan error) // by one who waits for its turn
+	go func() { waited <- desc(w, plain) }()
+	if b, err := w.Recv(c, []byte("x")); err != agents.ErrLate || string(b) != "x" {
+		t.Errorf("Recv: %q, %v, want ErrLate", b, err)
+	}
+	if err := <-waited; err != agents.ErrLate {
+		t.Errorf("waiting Send: %v, want ErrLate", err)
+	}
+	if err := w.Send(c); err != agents.ErrLate {
+		t.Errorf("Send: %v, want ErrLate", err)
+	}
+	if s := <-states; s != agents.Late || w.State() != agents.Late || w.Abandoned() != 1 {
+		t.Errorf("told %v, %v, %d calls abandoned; want late and 1", s, w.State(), w.Abandoned())
+	}
+	for range 1000 {
+		w.Notify(agents.Notice{Client: 1, End: true, Attrs: []pdu.Attr{{Value: []byte("alice")}}})
+	}
+	w.Notify(agents.Notice{Client: 1, Attrs: []pdu.Attr{{Value: []byte("bob")}}})
+	close(a.open)
+	if s := <-states; s != agents.Ready {
+		t.Errorf("told %v, want ready", s)
+	}
+	eventually(t, "well again", func() bool { return w.State() == agents.Ready })
+	for _, client := range []int32{1, 2} { // the memory of an abandoned call is not used again
+		c.Origin.Client = client
+		if err := w.Send(c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Recv(c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"1 asks", "1 ends", "1 is bob", "1 asks", "2 asks"}
+	if got := a.all(); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// A method that heeds its context ends with the wait for it, and with Close.
+func TestContextEnds(t *testing.T) {
+	a := newAnswer()
+	w := local(t, a)
+	c := send(t, w, 0, endless, 10*time.Millisecond)
+	if _, err := w.Recv(c, nil); err != agents.ErrLate {
+		t.Errorf("got %v, want %v", err, agents.ErrLate)
+	}
+	eventually(t, "well again", func() bool { return w.State() == agents.Ready })
+	<-a.entered
+	c = send(t, w, 0, endless, 0)
+	<-a.entered
+	w.Close()
+	if _, err := w.Recv(c, nil); err != agents.ErrClosed {
+		t.Errorf("got %v, want %v", err, agents.ErrClosed)
+	}
+	<-w.Done()
+	eventually(t, "closed", a.closed.Load)
+}
+
+// Close does not wait for a method that does not return, in a call or in a
+// notice; the agent is closed when it has.
+func TestCloseWhileStuck(t *testing.T) {
+	a := newAnswer()
+	w := local(t, a)
+	c := send(t, w, 0, blocks, 0)
+	<-a.entered
+	w.Close()
+	if _, err := w.Recv(c, nil); err != agents.ErrClosed {
+		t.Errorf("got %v, want %v", err, agents.ErrClosed)
+	}
+	if a.closed.Load() {
+		t.Error("closed during a call")
+	}
+	close(a.open)
+	eventually(t, "closed", a.closed.Load)
+}
+
+// A caller that has sent and is busy elsewhere holds up nobody.
+func TestReplyWaitsForTheAbsent(t *testing.T) {
+	w := local(t, newAnswer())
+	var calls []*agents.Call
+	for range 10 {
+		calls = append(calls, send(t, w, 0, plain, 5*time.Second))
+	}
+	for _, c := range calls {
+		if b, err := w.Recv(c, []byte("x")); err != nil || string(b[:1]) != "x" {
+			t.Error(err)
+		}
+	}
+}
+
+// One who waits behind others for longer than its timeout gives up, and the
+// agent is not late for it.
+func TestWaitHasABound(t *testing.T) {
+	a := newAnswer()
+	w := local(t, a)
+	c := send(t, w, 0, blocks, 0)
+	<-a.entered
+	if err := w.Send(request(0, plain, 10*time.Millisecond)); err != agents.ErrLate {
+		t.Errorf("got %v, want %v", err, agents.ErrLate)
+	}
+	if w.State() != agents.Ready {
+		t.Errorf("state %v, want ready", w.State())
+	}
+	close(a.open)
+	if _, err := w.Recv(c, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// An agent that is idle is told at once, one that is not before the next
+// request and not before the one it works on.
+func TestNotices(t *testing.T) {
+	a := newAnswer()
+	w := local(t, a)
+	if !w.WantsAttrs() {
+		t.Fatal("wants no attributes")
+	}
+	attr := func(s string) []pdu.Attr { return []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(s)}} }
+	w.Notify(agents.Notice{Client: 1, Attrs: attr("alice")})
+	eventually(t, "told when idle", func() bool { return len(a.all()) == 1 })
+	c := send(t, w, 0, blocks, 0)
+	w.Notify(agents.Notice{Client: 1, End: true})
+	w.Notify(agents.Notice{Client: 1, Attrs: attr("bob")})
+	w.Notify(agents.Notice{Client: 1, End: true})
+	w.Notify(agents.Notice{Client: 1, Attrs: attr("carol")})
+	close(a.open)
+	if _, err := w.Recv(c, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Recv(send(t, w, 1, plain, 0), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"1 is alice", "0 asks", "1 ends", "1 is carol", "1 asks"}
+	if got := a.all(); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// moody answers each DESC_REQ for the PMID asked for, and at times is slow,
+// late or panics.
+type moody struct{ answer }
+
+func (m *moody) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	switch mood := rand.IntN(200); {
+	case mood == 0:
+		panic("mood")
+	case mood < 4:
+		<-ctx.Done()
+	case mood < 8:
+		<-time.After(15 * time.Millisecond) // late or nearly
+	case mood < 20:
+		runtime.Gosched()
+	}
+	return pdu.Desc{PMID: id}, nil
+}
+
+// Many callers, each of several agents in any order, and the ends of them at
+// any time. Each caller gets the answer to its own question or an error, and
+// all come to an end.
+func TestStress(t *testing.T) {
+	const agentCount, callers, rounds = 3, 12, 200
+	before := runtime.NumGoroutine()
+	var mu sync.Mutex // one opens at a time
+	var ws [agentCount]atomic.Pointer[agents.Worker]
+	open := func(i int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if w := ws[i].Load(); w != nil {
+			if w.Err() == nil {
+				return
+			}
+			w.Close()
+		}
+		ws[i].Store(agents.Local(new(moody)))
+	}
+	for i := range ws {
+		open(i)
+	}
+	var answers atomic.Int64
+	var wg sync.WaitGroup
+	for client := range int32(callers) {
+		wg.Go(func() {
+			var calls [agentCount]agents.Call
+			for round := range rounds {
+				var sent []int
+				var to [agentCount]*agents.Worker
+				// The memory of a Call serves any Conduit.
+				calls[0].Wait, calls[1].Wait = calls[1].Wait, calls[0].Wait
+				for _, i := range rand.Perm(agentCount)[:1+rand.IntN(agentCount)] {
+					req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
+					calls[i] = agents.Call{
+						Origin: agents.Origin{Client: client}, Req: req, Wait: calls[i].Wait,
+						Several: true, Timeout: 10 * time.Millisecond,
+					}
+					to[i] = ws[i].Load()
+					if err := to[i].Send(&calls[i]); err == nil {
+						sent = append(sent, i)
+					} else if err != agents.ErrLate {
+						open(i)
+					}
+				}
+				rand.Shuffle(len(sent), func(a, b int) { sent[a], sent[b] = sent[b], sent[a] })
+				for _, i := range sent {
+					b, err := to[i].Recv(&calls[i], nil)
+					if err != nil {
+						if err != agents.ErrLate {
+							open(i)
+						}
+						continue
+					}
+					var d pdu.Desc
+					if _, err := pdu.ParseInto(b, &d); err != nil || d.PMID != pdu.NewPMID(int(client), round, i) {
+						t.Errorf("got %v, %v; want %v", d.PMID, err, pdu.NewPMID(int(client), round, i))
+					}
+					answers.Add(1)
+				}
+				if rand.IntN(10) == 0 {
+					ws[rand.IntN(agentCount)].Load().Notify(agents.Notice{Client: 10 + client, End: true, Attrs: []pdu.Attr{{Value: []byte("1")}}})
+				}
+				if rand.IntN(300) == 0 {
+					ws[rand.IntN(agentCount)].Load().Close()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := range ws {
+		ws[i].Load().Close()
+	}
+	eventually(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= before })
+	if answers.Load() == 0 {
+		t.Error("no answer at all")
+	}
+	t.Logf("%d answers", answers.Load())
+}
+
+func BenchmarkFetchLocal(b *testing.B) {
+	w := agents.Local(newAnswer())
+	defer w.Close()
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(plain)}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := agents.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second}
+	var reply []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := w.Send(&c); err != nil {
+			b.Fatal(err)
+		}
+		if reply, err = w.Recv(&c, reply[:0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

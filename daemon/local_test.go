@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// explosive is a tester that panics when it is asked for item 8.
+type explosive struct{ tester }
+
+func (a *explosive) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	for _, id := range r.PMIDs {
+		if id.Item() == 8 {
+			panic("ouch")
+		}
+	}
+	return a.tester.Fetch(ctx, r, w)
+}
+
+// An agent in process that panics or gets stuck costs its own metrics, and
+// the daemon goes on.
+func TestAgentInProcess(t *testing.T) {
+	leave := make(chan struct{})
+	release := sync.OnceFunc(func() { close(leave) })
+	defer release()
+	stuck := &tester{domain: 240, enter: make(chan struct{}, 1), leave: leave}
+	r := newRig(t, func(c *Config) {
+		c.RequestTimeout = 300 * time.Millisecond
+		byWire := c.Open
+		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+			var a agents.Agent = stuck
+			switch spec.Domain {
+			case 241:
+				a = &explosive{tester{domain: 241}}
+			case 242:
+				return byWire(ctx, spec, opt)
+			}
+			w := agents.Local(a)
+			w.OnState(opt.OnState)
+			return &Link{Conduit: w, In: -1, Out: -1}, nil
+		}
+	}, nil)
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	fetch := func(want string, ids ...pdu.PMID) {
+		t.Helper()
+		if sets, _ := c.fetch(ids...); showSets(sets) != want {
+			t.Errorf("got %s, want %s", showSets(sets), want)
+		}
+	}
+	fetch("240.0.1=240 241.0.1=241 242.0.1=242", id(240, 1), id(241, 1), id(242, 1))
+
+	fetch("240.0.1=240 241.0.8=PM_ERR_IPC 242.0.1=242", id(240, 1), id(241, 8), id(242, 1))
+	eventually(t, "the stack in the log", func() bool { return r.logged("agent panicked: ouch\ngoroutine ") })
+	eventually(t, "dropped", func() bool {
+		sets, _ := c.fetch(id(241, 1))
+		return showSets(sets) == "241.0.1=PM_ERR_NOAGENT"
+	})
+	r.Reload() // starts another one
+	eventually(t, "restarted", func() bool {
+		sets, _ := c.fetch(id(241, 1))
+		return showSets(sets) == "241.0.1=241"
+	})
+
+	fetch("240.0.9=PM_ERR_AGAIN 241.0.1=241 242.0.1=242", id(240, 9), id(241, 1), id(242, 1))
+	<-stuck.enter
+	eventually(t, "late in the log", func() bool { return r.logged(`agent "t" (dom 240) is late`) })
+	if l := r.routes.Load().agent(240).link.Load(); l == nil || l.state() != wire.Late {
+		t.Error("not late")
+	}
+	fetch("240.0.1=PM_ERR_AGAIN 242.0.1=242", id(240, 1), id(242, 1))
+	release()
+	eventually(t, "well again", func() bool {
+		sets, _ := c.fetch(id(240, 1))
+		return showSets(sets) == "240.0.1=240"
+	})
+	if !r.logged(`agent "t" (dom 240) is ready`) {
+		t.Error("nothing in the log")
+	}
+}
+
+// The daemon ends although an agent in process does not.
+func TestEndWithStuckAgent(t *testing.T) {
+	stuck := &tester{domain: 240, enter: make(chan struct{}, 1), leave: make(chan struct{})}
+	r := newRig(t, func(c *Config) {
+		t.Cleanup(func() { close(stuck.leave) }) // after the end of Run, before leaks are counted
+		c.RequestTimeout = 10 * time.Millisecond
+		byWire := c.Open
+		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+			if spec.Domain != 240 {
+				return byWire(ctx, spec, opt)
+			}
+			return &Link{Conduit: agents.Local(stuck), In: -1, Out: -1}, nil
+		}
+	}, nil)
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	if sets, _ := c.fetch(id(240, 9)); showSets(sets) != "240.0.9=PM_ERR_AGAIN" {
+		t.Errorf("got %s", showSets(sets))
+	}
+}
