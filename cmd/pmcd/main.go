@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/gopcp/pmcd/agents/goplugin"
 	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -124,7 +125,7 @@ func serve(opt *options, stderr io.Writer) int {
 		Local:            opt.local,
 		TraceMask:        opt.trace,
 		Debug:            opt.debug,
-		Open:             opener{stderr: out.file}.open,
+		Open:             opener{stderr: out.file, plugins: new(goplugin.Loader)}.open,
 		Log:              log,
 	})
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/goplugin"
 	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon"
@@ -18,7 +20,8 @@ import (
 
 // An opener starts agents, or finds them, and connects to them.
 type opener struct {
-	stderr *os.File // of agents
+	stderr  *os.File // of agents
+	plugins *goplugin.Loader
 }
 
 var _ daemon.OpenFunc = opener{}.open
@@ -42,7 +45,26 @@ func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options
 	case pmcdconf.Socket:
 		return o.openSocket(ctx, spec, opt)
 	}
-	return nil, errors.New("DSO agents are not supported, except for pmcd_init")
+	return o.openDSO(ctx, spec, opt)
+}
+
+// openDSO has the agent of a dso line in this process if it is a Go plugin.
+func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+	a, err := o.plugins.Open(ctx, spec.Path, spec.Entry, spec.Domain)
+	switch {
+	case errors.Is(err, goplugin.ErrNotPlugin):
+		return nil, errors.New("DSO agents are not supported, except for pmcd_init")
+	case err != nil:
+		return nil, err
+	}
+	return inProcess(a, opt), nil
+}
+
+// inProcess connects to an agent in this process.
+func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
+	w := agents.Local(a)
+	w.OnState(opt.OnState)
+	return &daemon.Link{Conduit: w, In: -1, Out: -1}
 }
 
 // openSocket connects to an agent that listens. One that we start ourselves
