@@ -20,8 +20,9 @@ func Inline(a Agent) Conduit {
 }
 
 // maxAnswer is the largest answer to a fetch of an agent in process, in bytes:
-// others wait while it is made, and it is pmcd that has it in memory. A request of 64 KiB can ask thousands of times for the metric with
-// the most instances.
+// others wait while it is made, and it is pmcd that has it in memory. A
+// request of 64 KiB can ask thousands of times for the metric with the most
+// instances.
 const maxAnswer = 16 << 20
 
 // panicError is why an agent has ended that panicked with v. It is called by

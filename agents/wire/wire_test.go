@@ -67,7 +67,7 @@ type stdio struct {
 // startPMDA runs argv and returns a Client of it. Both are gone when t ends.
 func startPMDA(t testing.TB, opt wire.Options, argv ...string) (*wire.Client, *proc.Process) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	p, err := proc.Start(proc.Spec{Argv: argv, Pipes: true, Stderr: os.Stderr})
 	if err != nil {
@@ -194,7 +194,7 @@ func needPeer(t *testing.T, path string) {
 // eventually waits for cond.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not: %s", what)
 		}
