@@ -2,6 +2,7 @@
 package proc
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/exec"
@@ -22,10 +23,12 @@ type Process struct {
 }
 
 // A Spec says what to start and how. The environment, the directory and the
-// umask are the caller's; argv[0] is searched for in PATH; nothing goes
-// through a shell (pmcd(1), CONFIGURATION).
+// umask are the caller's; nothing goes through a shell (pmcd(1),
+// CONFIGURATION).
 type Spec struct {
 	Argv []string
+	// Path is the program; "" is argv[0]. It is searched for in PATH.
+	Path string
 	// Pipes gives the child pipes as standard input and output. Without, it
 	// reads nothing, and its output goes where its errors go.
 	Pipes  bool
@@ -34,7 +37,8 @@ type Spec struct {
 
 // Start runs a child.
 func Start(spec Spec) (*Process, error) {
-	p := &Process{cmd: exec.Command(spec.Argv[0], spec.Argv[1:]...), done: make(chan struct{})}
+	p := &Process{cmd: exec.Command(cmp.Or(spec.Path, spec.Argv[0])), done: make(chan struct{})}
+	p.cmd.Args = spec.Argv
 	// A group of its own: a signal from the terminal is pmcd's alone, and what
 	// the child starts can be ended with it. C pmcd differs: its agents stay
 	// in its group.

@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"agents/wire":      {"agents", "pdu"},
 	"agents/agenttest": {"agents", "agents/wire", "pdu"},
 	"agents/proc":      {"agents", "agents/wire", "pdu"},
+	"agents/dsohost":   {"agents", "agents/proc", "agents/wire", "pdu"},
 	"agents/pmcd":      {"agents", "pdu"},
 	"agents/goplugin":  {"agents", "pdu"},
 	"daemon": {"access", "agents", "agents/wire", "agents/pmcd", "pdu", "pmcdconf", "pmnsload",

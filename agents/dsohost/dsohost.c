@@ -1,0 +1,168 @@
+//go:build cgo
+
+/*
+ * The host of one DSO agent: the part that runs in a process of its own.
+ *
+ * It takes over in a constructor, before the Go runtime starts. So the agent
+ * has a process as a C program has it: one thread, and no handlers for signals
+ * but those below. Nothing of PCP is linked: what the host needs it takes from
+ * the libraries that the DSO brings along.
+ *
+ * argv is "pmcd-dso: NAME" DOMAIN ENTRY PATH. Before the PDUs, the host writes
+ * one line to its standard output: "interface N", or "error TEXT" and ends.
+ */
+
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* Other C libraries give a constructor no arguments, and have no stdin that
+ * can be set. */
+#ifdef __GLIBC__
+
+const int pmcd_dsohost_built = 1;
+
+static const char prefix[] = "pmcd-dso: ";
+
+/* The head of pmdaInterface (pmda.h), with its three bit fields as they are in
+ * memory, and room for more methods than any version has. */
+static struct {
+	int32_t domain;
+	uint8_t interface, api;
+	uint16_t flags;
+	int32_t status;
+	void *ext;
+	void *methods[64];
+} agent;
+
+/* What the entry function finds, and has to replace. */
+enum { NO_INTERFACE = 0xff, NO_API = 0xfd };
+
+static int replies = -1; /* where PDUs go to */
+
+static void say(const char *format, ...)
+{
+	char line[1000];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line) - 1, format, args);
+	va_end(args);
+	for (char *c = line; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			*c = ' ';
+	strcat(line, "\n");
+	if (write(replies, line, strlen(line)) < 0)
+		fputs(line, stderr);
+}
+
+#define DIE(...) do { say("error " __VA_ARGS__); exit(1); } while (0)
+
+static void nothing(int sig) { (void)sig; }
+
+/* A signal is pmcd's affair; the end of the pipe is the host's. There is a
+ * function for it, and not SIG_IGN, which programs that the DSO starts would
+ * inherit. SIGPIPE is ignored because it is in C pmcd. */
+static void signals(void)
+{
+	static const int mine[] = { SIGHUP, SIGINT, SIGTERM };
+	struct sigaction act = { .sa_handler = nothing, .sa_flags = SA_RESTART };
+
+	for (size_t i = 0; i < sizeof(mine) / sizeof(mine[0]); i++)
+		sigaction(mine[i], &act, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static const char *reason(void *dso, int code, char *buf, int size)
+{
+	char *(*text)(int, char *, int) = dlsym(dso, "pmErrStr_r");
+
+	if (text == NULL)
+		return strerror(-code);
+	return text(code, buf, size);
+}
+
+static void host(const char *name, const char *domain, const char *entry, const char *path)
+{
+	char buf[200];
+	FILE *in, *out, *plainin = stdin, *plainout = stdout;
+	void *dso;
+	void (*init)(void *), (*progname)(const char *), (*pmdaconnect)(void *), (*pmdamain)(void *);
+
+	/* PDUs get descriptors that neither a printf of the DSO nor a program
+	 * that it starts can find; its output goes where its errors go. */
+	int requests = fcntl(0, F_DUPFD_CLOEXEC, 3);
+	replies = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (requests < 0 || replies < 0 || null < 0 || dup2(null, 0) < 0 || dup2(2, 1) < 0 ||
+	    (in = fdopen(requests, "r")) == NULL || (out = fdopen(replies, "w")) == NULL)
+		DIE("cannot set up the DSO host: %s", strerror(errno));
+	close(null);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	prctl(PR_SET_NAME, "pmcd-dso");
+	signals();
+
+	/* Not RTLD_NOW: there are DSOs with unresolved symbols that nobody uses. */
+	if ((dso = dlopen(path, RTLD_LAZY)) == NULL)
+		DIE("cannot load the DSO: %s", dlerror());
+	if ((init = dlsym(dso, entry)) == NULL)
+		DIE("%s has no function %s", path, entry);
+	progname = dlsym(dso, "pmSetProgname");
+	pmdaconnect = dlsym(dso, "pmdaConnect");
+	pmdamain = dlsym(dso, "pmdaMain");
+	if (progname == NULL || pmdaconnect == NULL || pmdamain == NULL)
+		DIE("%s is not linked with libpcp_pmda and libpcp", path);
+
+	progname(name);
+	agent.domain = atoi(domain);
+	agent.interface = NO_INTERFACE;
+	agent.api = NO_API;
+	init(&agent);
+	if (agent.status != 0)
+		DIE("%s of %s failed: %s", entry, path, reason(dso, agent.status, buf, sizeof(buf)));
+	if (agent.interface == NO_INTERFACE || agent.ext == NULL)
+		DIE("%s of %s has not set up an agent: no call of pmdaDSO", entry, path);
+	if (agent.interface < 2 || agent.interface > 7)
+		DIE("%s of %s wants PMDA interface %d; 2 to 7 are known", entry, path, agent.interface);
+	if (agent.api < 2 || agent.api == NO_API)
+		DIE("%s of %s wants PMAPI version %d; 2 is the oldest", entry, path, agent.api);
+	say("interface %d", agent.interface);
+
+	/* pmdaConnect takes the descriptors of stdin and stdout. */
+	stdin = in;
+	stdout = out;
+	pmdaconnect(&agent);
+	stdin = plainin;
+	stdout = plainout;
+	if (agent.status != 0) {
+		fprintf(stderr, "%s%s: cannot negotiate with pmcd: %s\n", prefix, name,
+		    reason(dso, agent.status, buf, sizeof(buf)));
+		exit(1);
+	}
+	pmdamain(&agent);
+	exit(0); /* pmcd has closed the pipe */
+}
+
+__attribute__((constructor)) static void take_over(int argc, char **argv)
+{
+	size_t n = sizeof(prefix) - 1;
+
+	if (argc == 4 && strncmp(argv[0], prefix, n) == 0)
+		host(argv[0] + n, argv[1], argv[2], argv[3]);
+}
+
+#else
+
+const int pmcd_dsohost_built = 0;
+
+#endif

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package dsohost
+
+const built = false
