@@ -33,6 +33,9 @@ type Link struct {
 	Process Process // of the agent; nil if pmcd did not start it
 	In, Out int     // descriptors for replies and requests, for messages; -1 if there are none
 
+	// Interface is what a DSO has (PMDA_INTERFACE_7 is 7); 0 for other agents.
+	Interface int
+
 	drop sync.Once // has the connection been given up?
 }
 

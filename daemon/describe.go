@@ -25,7 +25,7 @@ func (d *Daemon) describeAgents(r *routes) {
 		if l.In >= 0 {
 			in, out = fmt.Sprint(l.In), fmt.Sprint(l.Out)
 		}
-		fmt.Fprintf(&b, "\n%-12s %3d %5s %3s %3s   2 %s", spec.Name, a.domain, pid, in, out, spec)
+		fmt.Fprintf(&b, "\n%-12s %3d %5s %3s %3s   2 %s", spec.Name, a.domain, pid, in, out, spec.Params(l.Interface))
 	}
 	d.plain.Info(b.String() + "\n")
 }

@@ -47,12 +47,42 @@ func (s *session) labels(w *work, b []byte) error {
 	if err != nil {
 		return s.fail(w, errnoOf(err))
 	}
-	if reply := answer.(*pdu.Labels); len(reply.Sets) > 1 && m.Kind != pdu.LabelInstances {
+	reply := answer.(*pdu.Labels)
+	if len(reply.Sets) > 1 && m.Kind != pdu.LabelInstances {
 		reply.Sets = reply.Sets[:1]
 		return s.reply(w, reply)
 	}
+	if len(reply.Sets) == 0 && m.Kind == pdu.LabelDomain {
+		if a := w.routes.agent(domain); a.knowsNoLabels() {
+			set, err := agentLabel(a.name())
+			if err != nil {
+				return s.fail(w, errnoOf(err))
+			}
+			reply.Sets = append(reply.Sets, set)
+			return s.reply(w, reply)
+		}
+	}
 	pdu.SetFrom(w.ans, 0)
 	return s.write(w.ans)
+}
+
+// knowsNoLabels reports whether a is a DSO older than labels. In C pmcd's
+// process those have the label of their domain from pmcd, newer ones from
+// PCP's library.
+func (a *agent) knowsNoLabels() bool {
+	const withLabels = 7 // PMDA_INTERFACE_7
+	l := a.link.Load()
+	return l != nil && l.Interface != 0 && l.Interface < withLabels
+}
+
+// agentLabel is the label of the domain of an agent that has none: the name,
+// without what PCP's library would leave out of it too.
+func agentLabel(name string) (pdu.LabelSet, error) {
+	value, err := json.Marshal(strings.TrimSuffix(strings.TrimPrefix(name, "pmda"), " DSO"))
+	if err != nil {
+		return pdu.LabelSet{}, err
+	}
+	return pdu.NewLabelSet(pdu.NoInst, pdu.LabelDomain, pdu.NamedLabel{Name: "agent", Value: string(value)})
 }
 
 // noIdent is what context labels are about.

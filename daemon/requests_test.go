@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 func id(domain, item int) pdu.PMID { return pdu.NewPMID(domain, 0, item) }
@@ -94,6 +96,42 @@ func TestRequests(t *testing.T) {
 	whole := c.do(&pdu.PMNSTraverse{}).(*pdu.PMNSNames).Names
 	if n := len(whole); n < 10 || !slices.Contains(whole, "d.sub.five") || slices.Contains(whole, "d") {
 		t.Errorf("traverse of all: %q", whole)
+	}
+}
+
+// A DSO that is older than labels has one for its domain, and no others.
+func TestLabelOfOldDSO(t *testing.T) {
+	for iface, want := range map[int]string{0: "[]", 2: `{"agent":"old"}`, 6: `{"agent":"old"}`, 7: "[]"} {
+		r := newRig(t, func(cfg *Config) {
+			open := cfg.Open
+			cfg.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+				l, err := open(ctx, spec, opt)
+				if err == nil && spec.Domain == 240 {
+					l.Interface = iface
+				}
+				return l, err
+			}
+			if err := os.WriteFile(cfg.ConfigFile, []byte(`"pmdaold DSO" 240 dso t_init /t`+"\n"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}, nil)
+		c := r.dial()
+		for _, kind := range []pdu.LabelKind{pdu.LabelDomain, pdu.LabelItem} {
+			ident := uint32(240)
+			if kind == pdu.LabelItem {
+				ident, want = uint32(id(240, 1)), "[]"
+			}
+			m := c.do(&pdu.LabelReq{Kind: kind, Ident: ident}).(*pdu.Labels)
+			got := "[]"
+			if len(m.Sets) == 1 {
+				got = string(m.Sets[0].JSON)
+			}
+			if got != want || m.Ident != ident || m.Kind != kind {
+				t.Errorf("interface %d, %v: %s of %d, want %s", iface, m.Kind, got, m.Ident, want)
+			}
+		}
+		row := fmt.Sprintf("dso i:%d  lib=/t entry=t_init", iface)
+		eventually(t, row+" in the log", func() bool { return r.logged(row) })
 	}
 }
 

@@ -68,17 +68,21 @@ if ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null && [ "$(id -u)" = 0 ]; 
 	ip -6 addr add ::1/128 dev lo 2>/dev/null || :
 fi
 
-# Debian compiles most agents but not this one.
+# Debian compiles most agents but not this one: as a program and as a DSO.
 src=/var/lib/pcp/pmdas/simple/simple.c
-bin=$dir/pmdasimple
-if [ ! -x "$bin" ] || [ $src -nt "$bin" ]; then
+build() {
+	bin=$dir/$1
+	shift
+	if [ -x "$bin" ] && [ ! $src -nt "$bin" ]; then return; fi
 	say "building $bin"
 	mkdir -p "$dir"
 	# Test packages that run side by side may build at the same time.
-	tmp=$(mktemp "$dir/pmdasimple.XXXXXX")
-	"${CC:-cc}" -O2 -w -o "$tmp" $src -lpcp_pmda -lpcp || { rm -f "$tmp"; die "cannot build $bin"; }
+	tmp=$(mktemp "$bin.XXXXXX")
+	"${CC:-cc}" -O2 -w "$@" -o "$tmp" $src -lpcp_pmda -lpcp || { rm -f "$tmp"; die "cannot build $bin"; }
 	chmod 755 "$tmp"
 	mv -f "$tmp" "$bin"
-fi
+}
+build pmdasimple
+build pmda_simple.so -shared -fPIC
 
 say "ready: $(dpkg-query -W -f '${Package} ${Version}' pcp)"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/dsohost"
 	"github.com/gopcp/pmcd/agents/goplugin"
 	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -33,27 +35,23 @@ func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options
 		if err != nil {
 			return nil, fmt.Errorf("error starting %s: %w", spec.Argv[0], err)
 		}
-		in, out := p.Pipes.FDs()
-		l, err := connect(ctx, p, p.Pipes, in, out, opt)
-		if err == nil {
-			go func() { // ends with the process
-				<-p.Done()
-				l.Conduit.(*wire.Client).PeerGone(ended(p))
-			}()
-		}
-		return l, err
+		return connectPipes(ctx, p, opt)
 	case pmcdconf.Socket:
 		return o.openSocket(ctx, spec, opt)
 	}
 	return o.openDSO(ctx, spec, opt)
 }
 
-// openDSO has the agent of a dso line in this process if it is a Go plugin.
+// openDSO has the agent of a dso line in this process if it is a Go plugin, and
+// else in one of its own.
 func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+	if err := dsohost.Check(spec.Path); err != nil {
+		return nil, err
+	}
 	a, err := o.plugins.Open(ctx, spec.Path, spec.Entry, spec.Domain)
 	switch {
 	case errors.Is(err, goplugin.ErrNotPlugin):
-		return nil, errors.New("DSO agents are not supported, except for pmcd_init")
+		return o.openHost(ctx, spec, opt)
 	case err != nil:
 		return nil, err
 	}
@@ -65,6 +63,41 @@ func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
 	w := agents.Local(a)
 	w.OnState(opt.OnState)
 	return &daemon.Link{Conduit: w, In: -1, Out: -1}
+}
+
+// openHost starts a process for a shared object.
+func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+	p, err := dsohost.Start(dsohost.DSO{Name: spec.Name, Domain: spec.Domain, Entry: spec.Entry, Path: spec.Path}, o.stderr)
+	if err != nil {
+		return nil, fmt.Errorf("error starting a host for %s: %w", spec.Path, err)
+	}
+	iface, err := dsohost.Ready(ctx, p.Pipes)
+	if err != nil {
+		stop(p)
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("%w (%v)", err, ended(p))
+		}
+		return nil, err
+	}
+	l, err := connectPipes(ctx, p, opt)
+	if err != nil {
+		return nil, err
+	}
+	l.Interface = iface
+	return l, nil
+}
+
+// connectPipes does the handshake with an agent that has pipes.
+func connectPipes(ctx context.Context, p *proc.Process, opt wire.Options) (*daemon.Link, error) {
+	in, out := p.Pipes.FDs()
+	l, err := connect(ctx, p, p.Pipes, in, out, opt)
+	if err == nil {
+		go func() { // ends with the process
+			<-p.Done()
+			l.Conduit.(*wire.Client).PeerGone(ended(p))
+		}()
+	}
+	return l, err
 }
 
 // openSocket connects to an agent that listens. One that we start ourselves

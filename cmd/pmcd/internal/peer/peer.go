@@ -44,7 +44,11 @@ func Missing() error {
 	if err != nil {
 		return err
 	}
-	for _, f := range []string{CPmcd, newhelp, stockPMNS, simple,
+	dso, err := SimpleDSO()
+	if err != nil {
+		return err
+	}
+	for _, f := range []string{CPmcd, newhelp, stockPMNS, simple, dso,
 		pmdaDir + "/sample/pmdasample", pmdaDir + "/linux/pmdalinux", "/usr/bin/pminfo"} {
 		if _, err := os.Stat(f); err != nil {
 			return fmt.Errorf("%w (run make peers)", err)
@@ -89,6 +93,12 @@ var ModuleRoot = sync.OnceValues(func() (string, error) {
 func SimplePMDA() (string, error) {
 	root, err := ModuleRoot()
 	return filepath.Join(root, ".peers", "pmdasimple"), err
+}
+
+// SimpleDSO is the path of the same agent as a shared object.
+func SimpleDSO() (string, error) {
+	root, err := ModuleRoot()
+	return filepath.Join(root, ".peers", "pmda_simple.so"), err
 }
 
 var scratch struct {
