@@ -215,7 +215,8 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Lin
 			RunDir: d.cfg.RunDir, TmpDir: d.cfg.TmpDir, Build: d.cfg.Build,
 			LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",
 		})
-		return &Link{Conduit: agents.Inline(agent), In: -1, Out: -1}, nil
+		// The interface is that of the agent in its place in C pmcd, for the log.
+		return &Link{Conduit: agents.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
 	}
 	return d.cfg.Open(ctx, spec, wire.Options{
 		PID:      int32(os.Getpid()),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -20,6 +21,11 @@ var ErrNotPlugin = errors.New("not a Go plugin")
 // that does not fit, but any other shared object ends the process, and no
 // recover can stop it.
 func Check(path string) error {
+	if fi, err := os.Stat(path); err != nil {
+		return err
+	} else if !fi.Mode().IsRegular() { // reading one could take for ever
+		return fmt.Errorf("%s is %w: not a file", path, ErrNotPlugin)
+	}
 	theirs, err := buildinfo.ReadFile(path)
 	var open *fs.PathError
 	switch {
