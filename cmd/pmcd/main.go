@@ -48,9 +48,8 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "pmcd: %v\n%s", usage, usageText)
 		return notStarted(stderr)
 	}
-	if err := setPCPEnv(); err != nil {
-		fmt.Fprintf(stderr, "pmcd: %v\n", err)
-		return notStarted(stderr)
+	if err := setPCPEnv(); err != nil { // options may say all that is needed
+		fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)
 	}
 	if err := opt.complete(os.Getenv); err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)

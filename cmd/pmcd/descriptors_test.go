@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// The test binary is pmcd, too.
+func TestMain(m *testing.M) {
+	if os.Getenv("PMCD_TEST_RUN") == "1" {
+		os.Exit(run(os.Args[1:], os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// greeted connects to a Unix socket and reports whether pmcd greets in time.
+func greeted(path string, patience time.Duration) (net.Conn, error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetDeadline(time.Now().Add(patience))
+	if _, err := io.ReadFull(conn, make([]byte, 20)); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// When descriptors run out, those who are connected are served, one line is
+// logged, and who waits gets in when another leaves.
+func TestDescriptorsRunOut(t *testing.T) {
+	dir := t.TempDir()
+	sock, logName := filepath.Join(dir, "sock"), filepath.Join(dir, "log")
+	conf, names := filepath.Join(dir, "conf"), filepath.Join(dir, "pmns")
+	for name, text := range map[string]string{conf: "pmcd 2 dso pmcd_init /none\n", names: "root { pmcd }\npmcd { numclients 2:0:3 }\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", `ulimit -n 40 && exec "$@"`, "sh", self, "-f", "-c", conf, "-n", names, "-s", sock, "-l", logName, "-i", "127.0.0.1", "-p", "0")
+	cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null", "GORACE=atexit_sleep_ms=0")
+	cmd.Dir = dir
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("pmcd: %v", err)
+		}
+		if text, _ := os.ReadFile(logName); strings.Count(string(text), "AcceptNewClient") != 1 || t.Failed() {
+			t.Errorf("the log, which should have one line about it:\n%s", text)
+		}
+	}()
+	var first net.Conn
+	for deadline := time.Now().Add(20 * time.Second); first == nil; {
+		if first, err = greeted(sock, 5*time.Second); err != nil && time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	defer first.Close()
+	var in []net.Conn
+	for {
+		conn, err := greeted(sock, 300*time.Millisecond)
+		if err != nil {
+			break
+		}
+		defer conn.Close()
+		if in = append(in, conn); len(in) > 40 {
+			t.Fatal("there is no limit")
+		}
+	}
+	// The first is served although there is no room for more.
+	first.SetDeadline(time.Now().Add(10 * time.Second))
+	b, _ := pdu.Append(nil, 0, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
+	b, _ = pdu.Append(b, 0, &pdu.DescReq{PMID: pdu.NewPMID(2, 0, 3)})
+	if _, err := first.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := pdu.NewReader(first, 0).Next()
+	if _, typ, _ := pdu.Header(reply); err != nil || typ != pdu.TypeDesc {
+		t.Errorf("one who is connected got %v, %v", typ, err)
+	}
+	for _, conn := range in[:len(in)/2] {
+		conn.Close()
+	}
+	conn, err := greeted(sock, 10*time.Second)
+	if err != nil {
+		t.Fatal(fmt.Errorf("no way in although others have left: %w", err))
+	}
+	conn.Close()
+}
