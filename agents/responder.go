@@ -2,8 +2,8 @@ package agents
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -45,9 +45,7 @@ func (r *Responder) Reply(ctx context.Context, c *Call, dst []byte) ([]byte, err
 }
 
 func appendError(dst []byte, err error) ([]byte, error) {
-	code := pdu.ErrnoGeneric
-	errors.As(err, &code)
-	return pdu.Append(dst, 0, &pdu.Error{Code: code})
+	return pdu.Append(dst, 0, &pdu.Error{Code: pdu.ErrnoOf(err)})
 }
 
 func (r *Responder) replyFetch(ctx context.Context, c *Call, dst []byte) ([]byte, error) {
@@ -70,8 +68,6 @@ func (r *Responder) replyFetch(ctx context.Context, c *Call, dst []byte) ([]byte
 	b, werr := r.w.Finish()
 	switch n := r.w.Len(); {
 	case err != nil:
-	case errors.Is(werr, pdu.ErrTooLong):
-		err = pdu.ErrnoTooBig
 	case werr != nil:
 		err = werr
 	case n != len(r.req.PMIDs):
@@ -119,7 +115,8 @@ func (r *Responder) call(ctx context.Context, o Origin, m pdu.Message) (pdu.Mess
 }
 
 // instance answers the three forms of INSTANCE_REQ from the list of all
-// (pmGetInDom(3), pmLookupInDom(3), pmNameInDom(3)).
+// (pmGetInDom(3), pmLookupInDom(3), pmNameInDom(3)). A name without blanks
+// stands for one that goes on after it with a blank, too (pmdaInstance(3)).
 func (r *Responder) instance(ctx context.Context, o Origin, m *pdu.InstanceReq) (pdu.Message, error) {
 	a, ok := r.Agent.(Instancer)
 	if !ok {
@@ -138,16 +135,22 @@ func (r *Responder) instance(ctx context.Context, o Origin, m *pdu.InstanceReq) 
 		return nil, pdu.ErrnoInst
 	}
 	for _, inst := range all {
+		first, _, _ := strings.Cut(inst.Name, " ")
 		switch {
 		case m.Name != "" && inst.Name == m.Name:
 			reply.Insts = []pdu.Inst{{ID: inst.ID}}
 			return reply, nil
+		case m.Name != "" && first == m.Name && reply.Insts == nil:
+			reply.Insts = []pdu.Inst{{ID: inst.ID}}
 		case m.Name == "" && inst.ID == m.Inst:
 			reply.Insts = []pdu.Inst{{ID: pdu.NoInst, Name: inst.Name}}
 			return reply, nil
 		}
 	}
-	return nil, pdu.ErrnoInst
+	if reply.Insts == nil {
+		return nil, pdu.ErrnoInst
+	}
+	return reply, nil
 }
 
 func (r *Responder) text(ctx context.Context, m *pdu.TextReq) (pdu.Message, error) {

@@ -1,7 +1,10 @@
 package pdu
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"syscall"
 )
@@ -98,6 +101,33 @@ const (
 	ErrnoEPIPE      Errno = -32 // cannot write to an agent
 	ErrnoEOPNOTSUPP Errno = -95
 )
+
+// ErrnoOf returns the code in err: an Errno that err is or wraps, PM_ERR_IPC
+// for a ParseError and PM_ERR_TOOBIG for one about a length, PM_ERR_TIMEOUT for a deadline,
+// PM_ERR_PERMISSION, or a negated errno. It is PM_ERR_GENERIC for all others,
+// and 0 for nil.
+func ErrnoOf(err error) Errno {
+	var code Errno
+	var perr *ParseError
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrTooLong):
+		return ErrnoTooBig
+	case errors.As(err, &code) && code < 0:
+		return code
+	case errors.As(err, &perr):
+		return ErrnoIPC
+	case errors.Is(err, context.DeadlineExceeded):
+		return ErrnoTimeout
+	case errors.Is(err, fs.ErrPermission):
+		return ErrnoPermission
+	case errors.As(err, &errno) && errno != 0:
+		return Errno(-int32(errno))
+	}
+	return ErrnoGeneric
+}
 
 // maxOSErrno is the last errno of Linux.
 const maxOSErrno = 133

@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"agents/dsohost":   {"agents", "agents/proc", "agents/wire", "pdu"},
 	"agents/pmcd":      {"agents", "pdu"},
 	"agents/goplugin":  {"agents", "pdu"},
+	"agents/pmda":      {"agents", "pdu"},
 	"daemon": {"access", "agents", "agents/wire", "agents/pmcd", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"etc": nil,
@@ -44,6 +45,8 @@ var mustNotImport = map[string][]string{
 	"pmcdconf": {"log", "os/exec"},
 	"pmnsload": {"log"}, // its language can run commands
 	"agents":   {"os", "os/exec", "plugin", "log"},
+	// An agent that needs more imports it itself.
+	"agents/pmda": {"os", "os/exec", "plugin", "log"},
 	// No children, no flags, no end of the process: that is cmd/pmcd's.
 	"daemon": {"os/exec", "os/signal", "plugin", "flag", "log"},
 }

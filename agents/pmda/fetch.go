@@ -1,0 +1,153 @@
+package pmda
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A fetch is the state of a call of Fetch. There is one at a time, and its
+// memory is used again.
+type fetch struct {
+	a       *Agent
+	ctx     context.Context
+	w       *pdu.ResultWriter
+	v       Value
+	insts   pdu.InDomProfile
+	open    bool      // the metric has a value
+	last    pdu.Errno // what the last function said
+	scratch []byte    // for values that are encoded
+	visit   func(inst int32, name string, data any) bool
+}
+
+func (f *fetch) init(a *Agent) {
+	f.a = a
+	f.visit = f.instance
+}
+
+// Fetch implements [agents.Agent].
+func (a *Agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.ResultWriter) error {
+	r, err := a.begin(ctx, fr.Origin, fr.Profile)
+	if err != nil {
+		return err
+	}
+	defer a.end(r)
+	if a.conf.BeforeFetch != nil {
+		if err := a.conf.BeforeFetch(ctx, r, fr.PMIDs); err != nil {
+			return a.code("fetch", err)
+		}
+	}
+	a.refreshNames(ctx)
+	f := &a.fetch
+	f.ctx, f.w = ctx, w
+	defer f.reset()
+	for _, id := range fr.PMIDs {
+		if err := ctx.Err(); err != nil {
+			return a.code("fetch", err)
+		}
+		f.metric(id)
+	}
+	if a.changed != 0 {
+		w.SetTime(a.changed, 0)
+		a.changed = 0
+	}
+	return nil
+}
+
+// reset lets go of what is not the agent's.
+func (f *fetch) reset() {
+	f.ctx, f.w, f.v, f.insts = nil, nil, Value{}, pdu.InDomProfile{}
+	if cap(f.scratch) > 64<<10 {
+		f.scratch = nil
+	}
+}
+
+// metric appends the value set of one metric.
+func (f *fetch) metric(id pdu.PMID) {
+	m := f.a.metrics[id]
+	switch {
+	case m == nil:
+		f.w.Fail(id, pdu.ErrnoPMID)
+		return
+	case m.fetch == nil:
+		f.w.Fail(id, 0)
+		return
+	}
+	f.v.r, f.v.m = &f.a.req, m
+	f.open, f.last = false, 0
+	if err := f.values(m); err != nil {
+		f.last = f.code(err)
+	}
+	if !f.open {
+		f.w.Fail(id, f.last)
+	}
+}
+
+// values sets the values of a metric.
+func (f *fetch) values(m *metric) error {
+	if m.InDom != nil {
+		// A client that wants no instance of it needs nothing to be read.
+		f.insts = f.a.req.Profile.For(m.desc.InDom)
+		if f.insts.Exclude && len(f.insts.Insts) == 0 {
+			return nil
+		}
+		if err := f.a.read(f.ctx, m.InDom.Source); err != nil {
+			return err
+		}
+	}
+	if err := f.a.read(f.ctx, m.source); err != nil {
+		return err
+	}
+	f.v.index = -1
+	if m.InDom == nil {
+		f.value(pdu.NoInst, "", nil)
+		return nil
+	}
+	m.InDom.Insts.Each(f.visit)
+	return nil
+}
+
+func (f *fetch) instance(inst int32, name string, data any) bool {
+	f.v.index++
+	if f.insts.Includes(inst) {
+		f.value(inst, name, data)
+	}
+	return f.ctx.Err() == nil
+}
+
+// value calls the function of a metric for one instance.
+func (f *fetch) value(inst int32, name string, data any) {
+	v := &f.v
+	v.inst, v.name, v.data, v.kind = inst, name, data, unset
+	err := v.m.fetch(f.ctx, v)
+	switch {
+	case err != nil:
+		f.last = f.code(err)
+		return
+	case v.kind == unset:
+		f.last = 0
+		return
+	case !f.open:
+		f.w.Begin(v.m.desc.PMID)
+		f.open = true
+	}
+	if err := v.put(f.w, &f.scratch); err != nil {
+		f.last = f.code(err)
+	}
+}
+
+// code is what a client sees of an error. One that has no code is logged, but
+// not again with each fetch.
+func (f *fetch) code(err error) pdu.Errno {
+	code := pdu.ErrnoOf(err)
+	if code == pdu.ErrnoGeneric && err != error(code) {
+		id, text := f.v.m.desc.PMID, err.Error()
+		if f.a.noisy[id] != text {
+			f.a.noisy[id] = text
+			f.a.log.Warn(fmt.Sprintf("%s: fetch of %s: %s", f.a.conf.Name, f.v.m.label(), text))
+		}
+	}
+	return code
+}

@@ -1,0 +1,35 @@
+package pmda
+
+import (
+	"context"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Instances implements [agents.Instancer].
+func (a *Agent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
+	r, err := a.begin(ctx, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer a.end(r)
+	d := a.indoms[indom]
+	if d == nil {
+		return nil, pdu.ErrnoInDom
+	}
+	return a.instances(ctx, d)
+}
+
+// instances returns those of d at the moment.
+func (a *Agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
+	if err := a.read(ctx, d.Source); err != nil {
+		return nil, a.code("instances", err)
+	}
+	var list []pdu.Inst
+	d.Insts.Each(func(inst int32, name string, _ any) bool {
+		list = append(list, pdu.Inst{ID: inst, Name: name})
+		return true
+	})
+	return list, nil
+}

@@ -1,0 +1,138 @@
+package pmda
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Labels are metric labels by name (pmLookupLabels(3)). A value is a string, a
+// number, a bool, nil or a list of such, or a [Note] of one. A name is a letter
+// followed by letters, digits and underscores.
+type Labels map[string]any
+
+// A Note is the value of a label that does not identify a metric, but says
+// something about it (an optional label, PM_LABEL_OPTIONAL).
+type Note struct{ Value any }
+
+// set returns l in the form of a PDU.
+func (l Labels) set(inst int32, kind pdu.LabelKind) (pdu.LabelSet, error) {
+	if len(l) == 0 {
+		return pdu.LabelSet{Inst: inst}, nil
+	}
+	named := make([]pdu.NamedLabel, 0, len(l))
+	for name, v := range l {
+		n := pdu.NamedLabel{Name: name}
+		if note, ok := v.(Note); ok {
+			n.Flags, v = pdu.LabelOptional, note.Value
+		}
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			return pdu.LabelSet{}, fmt.Errorf("label %s: %w", name, err)
+		}
+		if b.Bytes()[0] == '{' {
+			return pdu.LabelSet{}, fmt.Errorf("label %s: a %T is no value of a label", name, v)
+		}
+		n.Value = b.String()
+		named = append(named, n)
+	}
+	return pdu.NewLabelSet(inst, kind, named...)
+}
+
+// merge returns l and more, of which the latter counts if both have a name.
+func (l Labels) merge(more Labels) Labels {
+	if len(more) == 0 {
+		return l
+	}
+	all := make(Labels, len(l)+len(more))
+	for name, v := range l {
+		all[name] = v
+	}
+	for name, v := range more {
+		all[name] = v
+	}
+	return all
+}
+
+// Labels implements [agents.Labeler].
+func (a *Agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error) {
+	r, err := a.begin(ctx, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer a.end(r)
+	if kind == pdu.LabelInstances {
+		return a.instanceLabels(ctx, r, pdu.InDom(ident))
+	}
+	a.refreshNames(ctx)
+	l := a.fixedLabels(kind, ident)
+	if a.conf.LabelFunc != nil {
+		more, err := a.conf.LabelFunc(ctx, r, kind, ident)
+		if err != nil {
+			return nil, a.code("labels", err)
+		}
+		l = l.merge(more)
+	}
+	if kind == pdu.LabelDomain && len(l) == 0 && a.conf.Name != "" {
+		l = Labels{"agent": a.conf.Name}
+	}
+	if len(l) == 0 {
+		return nil, nil
+	}
+	s, err := l.set(pdu.NoInst, kind)
+	if err != nil {
+		return nil, a.code("labels", err)
+	}
+	return []pdu.LabelSet{s}, nil
+}
+
+// fixedLabels returns the labels that are in the tables.
+func (a *Agent) fixedLabels(kind pdu.LabelKind, ident uint32) Labels {
+	switch kind {
+	case pdu.LabelDomain:
+		return a.conf.Labels
+	case pdu.LabelCluster:
+		if c := a.cluster[pdu.PMID(ident).Cluster()]; c != nil {
+			return c.Labels
+		}
+	case pdu.LabelItem:
+		if m := a.metrics[pdu.PMID(ident)]; m != nil {
+			return m.Labels
+		}
+	case pdu.LabelInDom:
+		if d := a.indoms[pdu.InDom(ident)]; d != nil {
+			return d.Labels
+		}
+	}
+	return nil
+}
+
+// instanceLabels returns a set for each instance, empty ones included.
+func (a *Agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom) ([]pdu.LabelSet, error) {
+	d := a.indoms[indom]
+	if d == nil || d.InstLabels == nil {
+		return nil, nil
+	}
+	list, err := a.instances(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	sets := make([]pdu.LabelSet, len(list))
+	for i, inst := range list {
+		l, err := d.InstLabels(ctx, r, inst)
+		if err == nil {
+			sets[i], err = l.set(inst.ID, pdu.LabelInstances)
+		}
+		if err != nil {
+			a.code(fmt.Sprintf("labels of instance %q", inst.Name), err)
+			sets[i] = pdu.LabelSet{Inst: inst.ID}
+		}
+	}
+	return sets, nil
+}

@@ -1,0 +1,73 @@
+package pmda
+
+import (
+	"context"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Stored is the values that a client stores into one metric.
+type Stored struct {
+	PMID   pdu.PMID
+	Metric *Metric // nil if there is no such metric
+	Values []StoredValue
+}
+
+// A StoredValue is the value for one instance.
+type StoredValue struct {
+	Inst int32 // pdu.NoInst for a metric without instances
+
+	value pdu.Value
+	typ   pdu.MetricType
+}
+
+// Store implements [agents.Storer]. Value sets are taken in order, up to the
+// first error.
+func (a *Agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) error {
+	r, err := a.begin(ctx, o, nil)
+	if err != nil {
+		return err
+	}
+	defer a.end(r)
+	a.refreshNames(ctx)
+	sets := make([]Stored, len(res.Sets))
+	for i := range sets {
+		sets[i] = a.stored(&res.Sets[i])
+	}
+	if a.conf.Store != nil {
+		if err := a.conf.Store(ctx, r, sets); err != nil {
+			return a.code("store", err)
+		}
+		return nil
+	}
+	for i := range sets {
+		s := &sets[i]
+		switch {
+		case s.Metric == nil:
+			return pdu.ErrnoPMID
+		case s.Metric.Store == nil:
+			return pdu.ErrnoPermission
+		}
+		if err := s.Metric.Store(ctx, r, s); err != nil {
+			return a.code("store into "+s.Metric.label(), err)
+		}
+	}
+	return nil
+}
+
+func (a *Agent) stored(set *pdu.ValueSet) Stored {
+	s := Stored{PMID: set.PMID}
+	typ := pdu.MetricNoSupport
+	if m := a.metrics[set.PMID]; m != nil {
+		s.Metric, typ = m.Metric, m.desc.ValueType
+	}
+	s.Values = make([]StoredValue, len(set.Values))
+	for i, v := range set.Values {
+		s.Values[i] = StoredValue{Inst: v.Inst, value: v, typ: typ}
+		if set.Format != pdu.FormatInsitu {
+			s.Values[i].typ = v.Type
+		}
+	}
+	return s
+}

@@ -1,0 +1,158 @@
+package pmda
+
+import (
+	"math"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A Value is what a [FetchFunc] sets: the value of one instance of a metric.
+//
+// A number is converted to the type of the metric as Go converts it, so that a
+// counter may wrap; a number for a metric that has text, and text for one that
+// has numbers, is PM_ERR_TYPE. What is set last counts.
+//
+// A Value is valid until the function returns. Setting one allocates nothing.
+type Value struct {
+	r      *Request
+	m      *metric
+	inst   int32
+	name   string
+	index  int
+	data   any
+	kind   kind
+	num    uint64 // an int64, a uint64, or the bits of a float64
+	str    string
+	bytes  []byte
+	events []pdu.EventRecord
+}
+
+// A kind says what a Value was set to.
+type kind uint8
+
+const (
+	unset kind = iota
+	isInt
+	isUint
+	isFloat
+	isString
+	isBytes
+	isEvents
+)
+
+// Request returns the request that the value is for.
+func (v *Value) Request() *Request { return v.r }
+
+// Metric returns the row of the metric. It must not be changed.
+func (v *Value) Metric() *Metric { return v.m.Metric }
+
+// Inst returns the instance; pdu.NoInst for a metric without instances.
+func (v *Value) Inst() int32 { return v.inst }
+
+// InstName returns the name of the instance.
+func (v *Value) InstName() string { return v.name }
+
+// Index returns the place of the instance among all of its [Instances],
+// whether the client wants them or not, starting at 0.
+func (v *Value) Index() int { return v.index }
+
+// Data returns what the author has attached to the instance: the data of a
+// cache.Cache; nil for a [List].
+func (v *Value) Data() any { return v.data }
+
+// Int sets v to a number.
+func (v *Value) Int(n int64) { v.kind, v.num = isInt, uint64(n) }
+
+// Uint sets v to a number.
+func (v *Value) Uint(n uint64) { v.kind, v.num = isUint, n }
+
+// Float sets v to a number.
+func (v *Value) Float(f float64) { v.kind, v.num = isFloat, math.Float64bits(f) }
+
+// String sets v to a text. A NUL ends it for clients.
+func (v *Value) String(s string) { v.kind, v.str = isString, s }
+
+// Bytes sets v to an aggregate, or to a text. They are copied when the function
+// has returned.
+func (v *Value) Bytes(b []byte) { v.kind, v.bytes = isBytes, b }
+
+// Events sets v to event records, for types MetricEvent and
+// MetricHighResEvent. They are copied when the function has returned.
+func (v *Value) Events(recs []pdu.EventRecord) { v.kind, v.events = isEvents, recs }
+
+// int is the number as Go converts it.
+func (v *Value) int() uint64 {
+	if v.kind == isFloat {
+		f := math.Float64frombits(v.num)
+		if f >= math.MaxInt64 {
+			return uint64(f)
+		}
+		return uint64(int64(f))
+	}
+	return v.num
+}
+
+func (v *Value) float() float64 {
+	switch v.kind {
+	case isFloat:
+		return math.Float64frombits(v.num)
+	case isInt:
+		return float64(int64(v.num))
+	}
+	return float64(v.num)
+}
+
+// put appends v to the open value set of w. It fails if v is not what the
+// metric has.
+func (v *Value) put(w *pdu.ResultWriter, scratch *[]byte) error {
+	typ := v.m.desc.ValueType
+	number := v.kind == isInt || v.kind == isUint || v.kind == isFloat
+	switch typ {
+	case pdu.Metric32, pdu.MetricU32:
+		if number {
+			w.Word(v.inst, uint32(v.int()))
+			return nil
+		}
+	case pdu.Metric64, pdu.MetricU64:
+		if number {
+			w.Uint64(v.inst, typ, v.int())
+			return nil
+		}
+	case pdu.MetricFloat:
+		if number {
+			w.Float32(v.inst, float32(v.float()))
+			return nil
+		}
+	case pdu.MetricDouble:
+		if number {
+			w.Float64(v.inst, v.float())
+			return nil
+		}
+	case pdu.MetricString:
+		switch v.kind {
+		case isString:
+			w.String(v.inst, v.str)
+			return nil
+		case isBytes:
+			*scratch = append(append((*scratch)[:0], v.bytes...), 0)
+			w.Block(v.inst, typ, *scratch)
+			return nil
+		}
+	case pdu.MetricAggregate, pdu.MetricAggregateStatic:
+		if v.kind == isBytes {
+			w.Block(v.inst, typ, v.bytes)
+			return nil
+		}
+	case pdu.MetricEvent, pdu.MetricHighResEvent:
+		if v.kind == isEvents {
+			b, err := pdu.AppendEvents((*scratch)[:0], typ, v.events)
+			if err != nil {
+				return err
+			}
+			*scratch = b
+			w.Block(v.inst, typ, b)
+			return nil
+		}
+	}
+	return pdu.ErrnoType
+}
