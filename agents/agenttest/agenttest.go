@@ -77,6 +77,9 @@ func Do(cd agents.Conduit, o agents.Origin, req, reply pdu.Message) error {
 		if _, err := pdu.ParseInto(b, &e); err != nil {
 			return err
 		}
+		if e.Code == 0 { // of a store
+			return nil
+		}
 		return e.Code
 	}
 	_, err = pdu.ParseInto(b, reply)

@@ -3,28 +3,24 @@ package pmcd
 import (
 	"context"
 	_ "embed"
-	"strings"
+	"strconv"
 
+	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// helpFile has the help texts in the format of newhelp(1), metrics by name and
-// instance domains by number, as if our domain were 2.
+// helpFile has the help texts in the format of newhelp(1): metrics by name and
+// instance domains by number.
 //
 //go:embed help.txt
 var helpFile string
 
-type helpText struct{ oneline, full string }
-
-// parseHelp returns the texts of a help file by name, and those of the PDU
-// counts. Each starts with a line "@ NAME ONELINE".
-func parseHelp(file string) map[string]helpText {
-	help := make(map[string]helpText)
-	_, file, _ = strings.Cut(file, "\n@ ") // what is before is comment
-	for entry := range strings.SplitSeq(file, "\n@ ") {
-		head, full, _ := strings.Cut(entry, "\n")
-		name, oneline, _ := strings.Cut(head, " ")
-		help[name] = helpText{oneline: oneline, full: strings.TrimSpace(full)}
+// readHelp returns the texts of the help file, as pmda.ParseHelp does, and
+// those of the PDU counts.
+func readHelp() map[string]pmda.HelpText {
+	help, err := pmda.ParseHelp(helpFile)
+	if err != nil {
+		panic(err) // it is ours
 	}
 	addPDUHelp(help)
 	return help
@@ -44,7 +40,7 @@ func (a *Agent) InDomText(_ context.Context, indom pdu.InDom, oneline bool) (str
 	if indom.Domain() != a.domain {
 		return "", pdu.ErrnoText
 	}
-	return a.text(pdu.NewInDom(2, indom.Serial()).String(), oneline)
+	return a.text(strconv.Itoa(indom.Serial()), oneline)
 }
 
 func (a *Agent) text(name string, oneline bool) (string, error) {
@@ -53,7 +49,7 @@ func (a *Agent) text(name string, oneline bool) (string, error) {
 	case !ok:
 		return "", pdu.ErrnoText
 	case oneline:
-		return text.oneline, nil
+		return text.OneLine, nil
 	}
-	return text.full, nil
+	return text.Text, nil
 }

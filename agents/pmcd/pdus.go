@@ -1,6 +1,9 @@
 package pmcd
 
-import "github.com/gopcp/pmcd/pdu"
+import (
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
 
 // pduTypes are the items of clusters 1 and 2. The order is that in which the
 // types were invented, but that total was thought complete at 16.
@@ -66,20 +69,20 @@ func total(c *pdu.Counts, n func(*pdu.Counts, pdu.Type) uint32, t pdu.Type) uint
 }
 
 // addPDUHelp adds the help texts of clusters 1 and 2 to help.
-func addPDUHelp(help map[string]helpText) {
+func addPDUHelp(help map[string]pmda.HelpText) {
 	for _, t := range pduTypes {
 		short, what := t.typ.String()+" PDUs", "\n"+t.typ.String()+": "+t.what+"."
 		if t.typ == 0 {
 			short, what = "PDUs of all types", ""
 		}
-		help["pmcd.pdu_in."+t.name] = helpText{
-			oneline: short + " that pmcd has received",
-			full: "The number received since pmcd was started, on connections to clients and\n" +
+		help["pmcd.pdu_in."+t.name] = pmda.HelpText{
+			OneLine: short + " that pmcd has received",
+			Text: "The number received since pmcd was started, on connections to clients and\n" +
 				"to agents alike." + what,
 		}
-		help["pmcd.pdu_out."+t.name] = helpText{
-			oneline: short + " that pmcd has sent",
-			full: "The number sent since pmcd was started, on connections to clients and to\n" +
+		help["pmcd.pdu_out."+t.name] = pmda.HelpText{
+			OneLine: short + " that pmcd has sent",
+			Text: "The number sent since pmcd was started, on connections to clients and to\n" +
 				"agents alike." + what,
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -40,7 +41,7 @@ type Agent struct {
 	name   string
 	host   Host
 	conf   Config
-	help   map[string]helpText
+	help   map[string]pmda.HelpText
 
 	zone  zone
 	usage usage
@@ -51,7 +52,7 @@ type Agent struct {
 // New returns the agent of a domain, normally 2. Its name is that of the
 // agent in pmcd.conf.
 func New(domain int, name string, h Host, c Config) *Agent {
-	a := &Agent{domain: domain, name: name, host: h, conf: c, help: parseHelp(helpFile)}
+	a := &Agent{domain: domain, name: name, host: h, conf: c, help: readHelp()}
 	a.zone = newZone(c.LocalTime, c.ZoneInfoDir)
 	a.usage = newUsage()
 	a.fetch.a = a

@@ -27,7 +27,7 @@ type Agent struct {
 	changed int32  // state change flags for the next fetch
 	req     Request
 	fetch   fetch
-	noisy   map[pdu.PMID]string // the error of each metric that was logged
+	logged  map[string]string // the last text for each thing that has failed
 }
 
 // A metric is a row of the table of metrics with what New has found out.
@@ -50,7 +50,7 @@ func New(c Config) (agents.Agent, error) {
 		fixed:   make(map[pdu.PMID]*metric),
 		indoms:  make(map[pdu.InDom]*InDom),
 		cluster: make(map[int]*Cluster),
-		noisy:   make(map[pdu.PMID]string),
+		logged:  make(map[string]string),
 		names:   new(tree),
 	}
 	if a.log == nil {
@@ -212,7 +212,7 @@ func (a *Agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Re
 	a.req.Origin, a.req.Profile = o, p
 	if a.conf.Check != nil {
 		if err := a.conf.Check(ctx, &a.req); err != nil {
-			return nil, a.code("check", err)
+			return nil, a.code("check", "", err)
 		}
 	}
 	return &a.req, nil
@@ -225,12 +225,17 @@ func (a *Agent) end(r *Request) {
 	r.Profile = nil
 }
 
-// code is what a client sees of err. If it is not all there is to say, that
-// is logged.
-func (a *Agent) code(what string, err error) pdu.Errno {
+// code is what a client sees of err. If it says nothing the text is logged, but
+// not each time that the same thing fails in the same way.
+func (a *Agent) code(what, of string, err error) pdu.Errno {
 	code := pdu.ErrnoOf(err)
-	if code == pdu.ErrnoGeneric && err != error(code) {
-		a.log.Warn(fmt.Sprintf("%s: %s: %v", a.conf.Name, what, err))
+	if code != pdu.ErrnoGeneric || err == error(code) {
+		return code
+	}
+	what += of
+	if text := err.Error(); a.logged[what] != text {
+		a.logged[what] = text
+		a.log.Warn(fmt.Sprintf("%s: %s: %s", a.conf.Name, what, text))
 	}
 	return code
 }

@@ -2,7 +2,6 @@ package pmda
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
@@ -36,7 +35,7 @@ func (a *Agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 	defer a.end(r)
 	if a.conf.BeforeFetch != nil {
 		if err := a.conf.BeforeFetch(ctx, r, fr.PMIDs); err != nil {
-			return a.code("fetch", err)
+			return a.code("fetch", "", err)
 		}
 	}
 	a.refreshNames(ctx)
@@ -45,7 +44,7 @@ func (a *Agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 	defer f.reset()
 	for _, id := range fr.PMIDs {
 		if err := ctx.Err(); err != nil {
-			return a.code("fetch", err)
+			return a.code("fetch", "", err)
 		}
 		f.metric(id)
 	}
@@ -80,8 +79,11 @@ func (f *fetch) metric(id pdu.PMID) {
 	if err := f.values(m); err != nil {
 		f.last = f.code(err)
 	}
-	if !f.open {
+	switch {
+	case !f.open:
 		f.w.Fail(id, f.last)
+	case f.last == 0 && len(f.a.logged) > 0:
+		delete(f.a.logged, "fetch of "+m.label()) // it may fail again
 	}
 }
 
@@ -122,32 +124,23 @@ func (f *fetch) value(inst int32, name string, data any) {
 	v := &f.v
 	v.inst, v.name, v.data, v.kind = inst, name, data, unset
 	err := v.m.fetch(f.ctx, v)
+	if err == nil && v.kind != unset {
+		err = v.encode(&f.scratch)
+	}
+	f.last = 0
 	switch {
 	case err != nil:
 		f.last = f.code(err)
 		return
 	case v.kind == unset:
-		f.last = 0
 		return
 	case !f.open:
 		f.w.Begin(v.m.desc.PMID)
 		f.open = true
 	}
-	if err := v.put(f.w, &f.scratch); err != nil {
-		f.last = f.code(err)
-	}
+	v.put(f.w)
 }
 
-// code is what a client sees of an error. One that has no code is logged, but
-// not again with each fetch.
 func (f *fetch) code(err error) pdu.Errno {
-	code := pdu.ErrnoOf(err)
-	if code == pdu.ErrnoGeneric && err != error(code) {
-		id, text := f.v.m.desc.PMID, err.Error()
-		if f.a.noisy[id] != text {
-			f.a.noisy[id] = text
-			f.a.log.Warn(fmt.Sprintf("%s: fetch of %s: %s", f.a.conf.Name, f.v.m.label(), text))
-		}
-	}
-	return code
+	return f.a.code("fetch of ", f.v.m.label(), err)
 }

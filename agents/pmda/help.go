@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -85,7 +86,7 @@ func helpKey(name string) string {
 
 // Text implements [agents.Texter].
 func (a *Agent) Text(ctx context.Context, id pdu.PMID, oneline bool) (string, error) {
-	r, err := a.begin(ctx, a.req.Origin, nil)
+	r, err := a.begin(ctx, agents.Origin{}, nil)
 	if err != nil {
 		return "", err
 	}
@@ -101,7 +102,7 @@ func (a *Agent) Text(ctx context.Context, id pdu.PMID, oneline bool) (string, er
 
 // InDomText implements [agents.Texter].
 func (a *Agent) InDomText(ctx context.Context, indom pdu.InDom, oneline bool) (string, error) {
-	r, err := a.begin(ctx, a.req.Origin, nil)
+	r, err := a.begin(ctx, agents.Origin{}, nil)
 	if err != nil {
 		return "", err
 	}

@@ -75,7 +75,7 @@ func (a *Agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind,
 	if a.conf.LabelFunc != nil {
 		more, err := a.conf.LabelFunc(ctx, r, kind, ident)
 		if err != nil {
-			return nil, a.code("labels", err)
+			return nil, a.code("labels", "", err)
 		}
 		l = l.merge(more)
 	}
@@ -87,7 +87,7 @@ func (a *Agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind,
 	}
 	s, err := l.set(pdu.NoInst, kind)
 	if err != nil {
-		return nil, a.code("labels", err)
+		return nil, a.code("labels", "", err)
 	}
 	return []pdu.LabelSet{s}, nil
 }
@@ -130,7 +130,7 @@ func (a *Agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 			sets[i], err = l.set(inst.ID, pdu.LabelInstances)
 		}
 		if err != nil {
-			a.code(fmt.Sprintf("labels of instance %q", inst.Name), err)
+			a.code("labels of instance ", inst.Name, err)
 			sets[i] = pdu.LabelSet{Inst: inst.ID}
 		}
 	}

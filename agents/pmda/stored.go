@@ -37,7 +37,7 @@ func (a *Agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) err
 	}
 	if a.conf.Store != nil {
 		if err := a.conf.Store(ctx, r, sets); err != nil {
-			return a.code("store", err)
+			return a.code("store", "", err)
 		}
 		return nil
 	}
@@ -50,7 +50,7 @@ func (a *Agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) err
 			return pdu.ErrnoPermission
 		}
 		if err := s.Metric.Store(ctx, r, s); err != nil {
-			return a.code("store into "+s.Metric.label(), err)
+			return a.code("store into ", s.Metric.label(), err)
 		}
 	}
 	return nil

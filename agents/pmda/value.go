@@ -102,57 +102,53 @@ func (v *Value) float() float64 {
 	return float64(v.num)
 }
 
-// put appends v to the open value set of w. It fails if v is not what the
-// metric has.
-func (v *Value) put(w *pdu.ResultWriter, scratch *[]byte) error {
+// encode turns what v was set to into what put appends: a value of the type of
+// the metric. Blocks are made in scratch. It fails if it cannot be one.
+func (v *Value) encode(scratch *[]byte) error {
 	typ := v.m.desc.ValueType
-	number := v.kind == isInt || v.kind == isUint || v.kind == isFloat
-	switch typ {
-	case pdu.Metric32, pdu.MetricU32:
-		if number {
-			w.Word(v.inst, uint32(v.int()))
-			return nil
-		}
-	case pdu.Metric64, pdu.MetricU64:
-		if number {
-			w.Uint64(v.inst, typ, v.int())
-			return nil
-		}
-	case pdu.MetricFloat:
-		if number {
-			w.Float32(v.inst, float32(v.float()))
-			return nil
-		}
-	case pdu.MetricDouble:
-		if number {
-			w.Float64(v.inst, v.float())
-			return nil
-		}
-	case pdu.MetricString:
+	switch {
+	case typ <= pdu.MetricDouble:
 		switch v.kind {
-		case isString:
-			w.String(v.inst, v.str)
-			return nil
-		case isBytes:
-			*scratch = append(append((*scratch)[:0], v.bytes...), 0)
-			w.Block(v.inst, typ, *scratch)
+		case isInt, isUint, isFloat:
 			return nil
 		}
-	case pdu.MetricAggregate, pdu.MetricAggregateStatic:
-		if v.kind == isBytes {
-			w.Block(v.inst, typ, v.bytes)
-			return nil
+	case typ == pdu.MetricString && v.kind == isString:
+		return nil
+	case typ == pdu.MetricString && v.kind == isBytes:
+		*scratch = append(append((*scratch)[:0], v.bytes...), 0)
+		v.bytes = *scratch
+		return nil
+	case typ <= pdu.MetricAggregateStatic && v.kind == isBytes:
+		return nil
+	case typ > pdu.MetricAggregateStatic && v.kind == isEvents:
+		b, err := pdu.AppendEvents((*scratch)[:0], typ, v.events)
+		if err != nil {
+			return err
 		}
-	case pdu.MetricEvent, pdu.MetricHighResEvent:
-		if v.kind == isEvents {
-			b, err := pdu.AppendEvents((*scratch)[:0], typ, v.events)
-			if err != nil {
-				return err
-			}
-			*scratch = b
-			w.Block(v.inst, typ, b)
-			return nil
-		}
+		*scratch, v.bytes = b, b
+		return nil
 	}
 	return pdu.ErrnoType
+}
+
+// put appends v to the open value set of w.
+func (v *Value) put(w *pdu.ResultWriter) {
+	switch typ := v.m.desc.ValueType; typ {
+	case pdu.Metric32, pdu.MetricU32:
+		w.Word(v.inst, uint32(v.int()))
+	case pdu.Metric64, pdu.MetricU64:
+		w.Uint64(v.inst, typ, v.int())
+	case pdu.MetricFloat:
+		w.Float32(v.inst, float32(v.float()))
+	case pdu.MetricDouble:
+		w.Float64(v.inst, v.float())
+	case pdu.MetricString:
+		if v.kind == isString {
+			w.String(v.inst, v.str)
+			return
+		}
+		fallthrough
+	default:
+		w.Block(v.inst, typ, v.bytes)
+	}
 }

@@ -29,10 +29,10 @@ var mayImport = map[string][]string{
 	"agents/agenttest": {"agents", "agents/wire", "pdu"},
 	"agents/proc":      {"agents", "agents/wire", "pdu"},
 	"agents/dsohost":   {"agents", "agents/proc", "agents/wire", "pdu"},
-	"agents/pmcd":      {"agents", "pdu"},
+	"agents/pmcd":      {"agents", "agents/pmda", "pdu"},
 	"agents/goplugin":  {"agents", "pdu"},
 	"agents/pmda":      {"agents", "pdu"},
-	"daemon": {"access", "agents", "agents/wire", "agents/pmcd", "pdu", "pmcdconf", "pmnsload",
+	"daemon": {"access", "agents", "agents/wire", "agents/pmcd", "agents/pmda", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"etc": nil,
 }

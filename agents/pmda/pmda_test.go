@@ -1,0 +1,102 @@
+package pmda_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+const domain = 400
+
+func id(cluster, item int) pdu.PMID { return pdu.NewPMID(domain, cluster, item) }
+
+// row is a metric that needs no more than a function.
+func row(item int, fetch pmda.FetchFunc) pmda.Metric {
+	return pmda.Metric{Item: item, Sem: pdu.SemInstant, Type: pdu.MetricU32, Fetch: fetch}
+}
+
+func sets(n uint64) pmda.FetchFunc {
+	return func(_ context.Context, v *pmda.Value) error { v.Uint(n); return nil }
+}
+
+// start makes an agent; what it logs goes to the buffer.
+func start(t *testing.T, c pmda.Config) (agents.Conduit, *bytes.Buffer) {
+	t.Helper()
+	var out bytes.Buffer
+	c.Domain = domain
+	c.Log = slog.New(slog.NewTextHandler(&out, nil))
+	a, err := pmda.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cd := agents.Inline(a)
+	t.Cleanup(func() { cd.Close() })
+	return cd, &out
+}
+
+func fetch(t *testing.T, cd agents.Conduit, ids ...pdu.PMID) *pdu.Result {
+	t.Helper()
+	r := new(pdu.Result)
+	if err := agenttest.Do(cd, agents.Origin{Client: 1}, &pdu.Fetch{PMIDs: ids}, r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// show writes a value set as "inst=value ...", or the error.
+func show(s pdu.ValueSet) string {
+	if s.Err != 0 {
+		return s.Err.Name()
+	}
+	var list []string
+	for _, v := range s.Values {
+		text := fmt.Sprint(v.Word)
+		if s.Format != pdu.FormatInsitu {
+			text = fmt.Sprintf("%v:%x", v.Type, v.Block)
+		}
+		list = append(list, fmt.Sprintf("%d=%s", v.Inst, text))
+	}
+	return strings.Join(list, " ")
+}
+
+// What an author leaves out is answered as by libpcp_pmda.
+func TestDefaults(t *testing.T) {
+	cd, _ := start(t, pmda.Config{Name: "bare", Metrics: []pmda.Metric{row(0, nil)}})
+	agenttest.Test(t, cd, id(0, 0))
+	r := fetch(t, cd, id(0, 0), id(0, 1))
+	if got := show(r.Sets[0]) + "," + show(r.Sets[1]); got != ",PM_ERR_PMID" {
+		t.Errorf("fetch: %q", got)
+	}
+	store := &pdu.Result{Sets: []pdu.ValueSet{{PMID: id(0, 0), Values: []pdu.Value{{Inst: -1}}}}}
+	unknown := &pdu.Result{Sets: []pdu.ValueSet{{PMID: id(0, 1), Values: []pdu.Value{{Inst: -1}}}}}
+	for _, tt := range []struct {
+		req  pdu.Message
+		want pdu.Errno
+	}{
+		{&pdu.DescReq{PMID: id(1, 0)}, pdu.ErrnoPMID},
+		{&pdu.InstanceReq{InDom: pdu.NewInDom(domain, 0), Inst: pdu.NoInst}, pdu.ErrnoInDom},
+		{&pdu.TextReq{Ident: uint32(id(0, 0)), Kind: pdu.TextPMID | pdu.TextOneLine}, pdu.ErrnoText},
+		{&pdu.TextReq{Ident: uint32(pdu.NewInDom(domain, 0)), Kind: pdu.TextInDom | pdu.TextHelp}, pdu.ErrnoText},
+		{store, pdu.ErrnoPermission},
+		{unknown, pdu.ErrnoPMID},
+		{&pdu.PMNSNames{Names: []string{"a"}}, pdu.ErrnoName},
+		{&pdu.PMNSIDs{PMIDs: []pdu.PMID{id(0, 0)}}, pdu.ErrnoPMID},
+		{&pdu.PMNSChild{Name: "a"}, pdu.ErrnoName},
+		{&pdu.PMNSTraverse{Name: "a"}, pdu.ErrnoName},
+	} {
+		if err := agenttest.Do(cd, agents.Origin{}, tt.req, new(pdu.Error)); err != error(tt.want) {
+			t.Errorf("%T: %v, want %v", tt.req, err, tt.want)
+		}
+	}
+	if cd.WantsAttrs() {
+		t.Error("attributes are asked for")
+	}
+}

@@ -1,0 +1,149 @@
+package pmda_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// An error that has no code is logged once, until it is another one or has
+// been away.
+func TestLog(t *testing.T) {
+	err := errors.New("no paper")
+	m := row(0, func(_ context.Context, v *pmda.Value) error { v.Uint(1); return err })
+	m.Name = "printer.pages"
+	cd, log := start(t, pmda.Config{Name: "printer", Metrics: []pmda.Metric{m}})
+	for range 3 {
+		if got := show(fetch(t, cd, id(0, 0)).Sets[0]); got != "PM_ERR_GENERIC" {
+			t.Errorf("got %q", got)
+		}
+	}
+	err = nil
+	fetch(t, cd, id(0, 0))
+	err = errors.New("no paper")
+	fetch(t, cd, id(0, 0))
+	if n := strings.Count(log.String(), "printer: fetch of printer.pages: no paper"); n != 2 {
+		t.Errorf("logged %d times, want 2:\n%s", n, log)
+	}
+}
+
+// Check and Done are around each request, BeforeFetch is at the start of one.
+func TestHooks(t *testing.T) {
+	var calls []string
+	var refuse error
+	cd, _ := start(t, pmda.Config{
+		Metrics: []pmda.Metric{row(0, sets(1))},
+		Check: func(_ context.Context, r *pmda.Request) error {
+			calls = append(calls, fmt.Sprint("check ", r.Origin.Client))
+			return refuse
+		},
+		Done: func(*pmda.Request) { calls = append(calls, "done") },
+		BeforeFetch: func(_ context.Context, _ *pmda.Request, ids []pdu.PMID) error {
+			calls = append(calls, fmt.Sprint(len(ids)))
+			return nil
+		},
+	})
+	fetch(t, cd, id(0, 0), id(0, 0))
+	if err := agenttest.Do(cd, agents.Origin{Client: 2}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc)); err != nil {
+		t.Error(err)
+	}
+	refuse = pdu.ErrnoAgain
+	if err := agenttest.Do(cd, agents.Origin{Client: 3}, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}}, new(pdu.Result)); err != error(pdu.ErrnoAgain) {
+		t.Errorf("refused: %v", err)
+	}
+	want := []string{"check 1", "2", "done", "check 2", "done", "check 3"}
+	if !slices.Equal(calls, want) {
+		t.Errorf("calls %q, want %q", calls, want)
+	}
+}
+
+// Clients are kept until they end, with what pmcd says of them.
+func TestClients(t *testing.T) {
+	var ended []int32
+	count := row(0, func(_ context.Context, v *pmda.Value) error {
+		c := v.Request().Client()
+		n, _ := c.Data.(int)
+		c.Data = n + 1
+		uid, ok := c.UID()
+		if !ok {
+			uid = 1000
+		}
+		v.Int(int64(n*10000 + uid))
+		if c.Container() == "box" {
+			v.Int(-1)
+		}
+		return nil
+	})
+	cd, _ := start(t, pmda.Config{
+		Metrics:   []pmda.Metric{count},
+		Attrs:     true,
+		EndClient: func(c *pmda.Client) { ended = append(ended, c.Number) },
+	})
+	if !cd.WantsAttrs() {
+		t.Error("attributes are not asked for")
+	}
+	step := func(want string) {
+		t.Helper()
+		if got := show(fetch(t, cd, id(0, 0)).Sets[0]); got != "-1="+want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	attr := func(code pdu.AttrCode, value string) {
+		cd.Notify(agents.Notice{Client: 1, Attrs: []pdu.Attr{{Code: code, Value: []byte(value)}}})
+	}
+	step("1000")
+	attr(pdu.AttrUserID, "7")
+	step("10007")
+	attr(pdu.AttrContainer, "box")
+	step("4294967295")
+	attr(pdu.AttrContainer, "")
+	step("30007")
+	cd.Notify(agents.Notice{Client: 5, End: true}) // never heard of
+	cd.Notify(agents.Notice{Client: 1, End: true})
+	step("1000")
+	attr(pdu.AttrUserID, "nobody")
+	step("11000")
+	if !slices.Equal(ended, []int32{1}) {
+		t.Errorf("ended: %v", ended)
+	}
+}
+
+// The fetch after a change says so, once.
+func TestChanged(t *testing.T) {
+	labels, names := false, false
+	cd, _ := start(t, pmda.Config{
+		Metrics: []pmda.Metric{row(0, sets(1))},
+		BeforeFetch: func(_ context.Context, r *pmda.Request, _ []pdu.PMID) error {
+			if labels {
+				r.LabelsChanged()
+			}
+			if names {
+				r.NamesChanged()
+			}
+			labels, names = false, false
+			return nil
+		},
+	})
+	for _, tt := range []struct {
+		labels, names bool
+		want          int32
+	}{
+		{false, false, 0},
+		{true, false, pdu.StateLabelChange},
+		{false, false, 0},
+		{true, true, pdu.StateLabelChange | pdu.StateNamesChange},
+	} {
+		labels, names = tt.labels, tt.names
+		if got := fetch(t, cd, id(0, 0)).Sec; got != tt.want {
+			t.Errorf("flags %#x, want %#x", got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package pmda_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+func named(cluster, item int, name string, n uint64) pmda.Metric {
+	m := row(item, sets(n))
+	m.Cluster, m.Name, m.OneLine = cluster, name, "text of "+name
+	return m
+}
+
+// names asks all that can be asked of names and shows the answers.
+func names(cd agents.Conduit, req pdu.Message) string {
+	var err error
+	switch req.(type) {
+	case *pdu.PMNSNames:
+		var r pdu.PMNSIDs
+		if err = agenttest.Do(cd, agents.Origin{}, req, &r); err == nil {
+			return fmt.Sprint(r.PMIDs)
+		}
+	default:
+		var r pdu.PMNSNames
+		if err = agenttest.Do(cd, agents.Origin{}, req, &r); err == nil {
+			return fmt.Sprint(r.Names, r.Status)
+		}
+	}
+	return err.Error()
+}
+
+// Metrics of a subtree come and go with their names.
+func TestSubtree(t *testing.T) {
+	jobs := &pmda.Subtree{Prefix: "job"}
+	next := []pmda.Metric{named(7, 0, "job.b.size", 1), named(7, 1, "job.a", 2), named(7, 2, "job.b.age", 3), named(7, 1, "job.same", 2)}
+	jobs.Source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		if next == nil {
+			return nil
+		}
+		defer func() { next = nil }()
+		return jobs.Set(next)
+	}}
+	fixed := &pmda.Subtree{Prefix: "other"}
+	if err := fixed.Set([]pmda.Metric{named(8, 0, "other", 9)}); err != nil {
+		t.Fatal(err)
+	}
+	cd, log := start(t, pmda.Config{Name: "jobs", Metrics: []pmda.Metric{row(0, sets(4))}, Subtrees: []*pmda.Subtree{jobs, fixed}})
+	agenttest.Test(t, cd, id(0, 0), id(7, 0), id(7, 1), id(7, 2), id(8, 0))
+
+	unknown, noPMID := pdu.ErrnoName.Error(), pdu.ErrnoPMID.Error()
+	tests := []struct {
+		req  pdu.Message
+		want string
+	}{
+		{&pdu.PMNSNames{Names: []string{"job.b.size"}}, "[400.7.0]"},
+		{&pdu.PMNSNames{Names: []string{"job.same"}}, "[400.7.1]"},
+		{&pdu.PMNSNames{Names: []string{"other"}}, "[400.8.0]"},
+		{&pdu.PMNSNames{Names: []string{"job.b"}}, unknown},
+		{&pdu.PMNSNames{Names: []string{"job.c"}}, unknown},
+		{&pdu.PMNSIDs{PMIDs: []pdu.PMID{id(7, 1)}}, "[job.a job.same] []"},
+		{&pdu.PMNSIDs{PMIDs: []pdu.PMID{id(0, 0)}}, noPMID}, // its name is in the PMNS
+		{&pdu.PMNSChild{Name: "job", Subtype: 1}, "[b a same] [1 0 0]"},
+		{&pdu.PMNSChild{Name: "job"}, "[b a same] []"},
+		{&pdu.PMNSChild{Name: "job.b", Subtype: 1}, "[size age] [0 0]"},
+		{&pdu.PMNSChild{Name: "job.a", Subtype: 1}, "[] []"},
+		{&pdu.PMNSChild{Name: "jo"}, unknown},
+		{&pdu.PMNSTraverse{Name: "job"}, "[job.b.size job.b.age job.a job.same] []"},
+		{&pdu.PMNSTraverse{Name: "job.a"}, "[job.a] []"},
+		{&pdu.PMNSTraverse{Name: "other.x"}, unknown},
+	}
+	for _, tt := range tests {
+		if got := names(cd, tt.req); got != tt.want {
+			t.Errorf("%T%v: %s, want %s", tt.req, tt.req, got, tt.want)
+		}
+	}
+	var text pdu.Text
+	if err := agenttest.Do(cd, agents.Origin{}, &pdu.TextReq{Ident: uint32(id(7, 0)), Kind: pdu.TextPMID | pdu.TextOneLine}, &text); err != nil || text.Text != "text of job.b.size" {
+		t.Errorf("text: %q, %v", text.Text, err)
+	}
+
+	next = []pmda.Metric{named(7, 5, "job.new", 6)}
+	r := fetch(t, cd, id(7, 0), id(7, 5), id(0, 0))
+	if got := show(r.Sets[0]) + "," + show(r.Sets[1]) + "," + show(r.Sets[2]); got != "PM_ERR_PMID,-1=6,-1=4" || r.Sec != pdu.StateNamesChange {
+		t.Errorf("after a change: %s, flags %#x", got, r.Sec)
+	}
+
+	// What cannot be leaves all as it was.
+	next = []pmda.Metric{named(7, 6, "job.x", 6), named(9, 0, "elsewhere", 1)}
+	if got := names(cd, &pdu.PMNSTraverse{Name: "job"}); got != "[job.new] []" {
+		t.Errorf("after a failure: %s", got)
+	}
+	if !strings.Contains(log.String(), "jobs: names below job: metric elsewhere: is not below job") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+func TestSubtreeMistakes(t *testing.T) {
+	tests := []struct {
+		metrics []pmda.Metric
+		want    string
+	}{
+		{[]pmda.Metric{named(1, 0, "job.a", 1), named(1, 1, "job.a", 1)}, "there twice"},
+		{[]pmda.Metric{named(1, 0, "job.a.b", 1), named(1, 1, "job.a", 1)}, "names start with it"},
+		{[]pmda.Metric{named(1, 0, "job.a", 1), named(1, 1, "job.a.b", 1)}, "job.a is a metric"},
+		{[]pmda.Metric{named(1, 0, "job..b", 1)}, `"job..b" is no name`},
+		{[]pmda.Metric{named(1, 0, "job.", 1)}, `"job." is no name`},
+		{[]pmda.Metric{named(1, 0, "jobs.a", 1)}, "is not below job"},
+		{[]pmda.Metric{{Name: "job.x"}}, "0 are no semantics"},
+		{[]pmda.Metric{func() pmda.Metric { m := named(0, 0, "job.x", 1); m.Type = pdu.MetricDouble; return m }()}, "400.0.0 is another metric"},
+	}
+	for _, tt := range tests {
+		jobs := &pmda.Subtree{Prefix: "job"}
+		if err := jobs.Set(tt.metrics); err != nil {
+			t.Fatal(err)
+		}
+		_, err := pmda.New(pmda.Config{Domain: domain, Metrics: []pmda.Metric{row(0, nil)}, Subtrees: []*pmda.Subtree{jobs}})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: %v, want %q", tt.metrics, err, tt.want)
+		}
+	}
+
+	bad := &pmda.Subtree{Prefix: "job", Source: &pmda.Source{Read: func(context.Context, *pmda.Request) error { return errors.New("gone") }}}
+	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{row(0, sets(1))}, Subtrees: []*pmda.Subtree{bad}})
+	if got := show(fetch(t, cd, id(0, 0)).Sets[0]); got != "-1=1" {
+		t.Errorf("a metric beside a subtree that fails: %q", got)
+	}
+}
