@@ -1,0 +1,132 @@
+package event
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// An Array gathers event records (pmdaEventNewArray(3)). Its memory is used
+// again after Reset. The zero Array is empty, and for metrics of type
+// MetricEvent; see [NewArray].
+type Array struct {
+	highRes bool
+	size    int // bytes of the records in a value block
+
+	recs   []pdu.EventRecord
+	params []pdu.EventParam // of all recs
+	values []byte           // of all params
+}
+
+// NewArray returns an empty Array for metrics of the given type, MetricEvent or
+// MetricHighResEvent.
+func NewArray(typ pdu.MetricType) *Array {
+	return &Array{highRes: typ == pdu.MetricHighResEvent}
+}
+
+// Reset empties a. The records that it returned are no longer valid.
+func (a *Array) Reset() {
+	const keep = 1024 // records, parameters; 64 bytes each
+	if cap(a.recs) > keep || cap(a.params) > keep || cap(a.values) > 64*keep {
+		*a = Array{highRes: a.highRes}
+		return
+	}
+	a.cut(mark{})
+}
+
+// Records returns what was added, for pmda.Value.Events or [pdu.AppendEvents].
+// It is valid until a is changed.
+func (a *Array) Records() []pdu.EventRecord { return a.recs }
+
+// Record adds a record without parameters (pmdaEventAddRecord). The flags are
+// those of package pdu, such as EventPoint; EventMissed is left out, see
+// Missed. MetricEvent has microseconds and only times of 1901 to 2038: the
+// nearest takes the place of another one.
+func (a *Array) Record(when time.Time, flags uint32) {
+	a.add(when, pdu.EventRecord{Flags: flags &^ pdu.EventMissed})
+}
+
+// Missed adds a record that says that n were lost (pmdaEventAddMissedRecord).
+func (a *Array) Missed(when time.Time, n uint64) {
+	a.add(when, pdu.EventRecord{Flags: pdu.EventMissed, Missed: int32(min(n, math.MaxInt32))})
+}
+
+func (a *Array) add(when time.Time, r pdu.EventRecord) {
+	r.Sec, r.Nsec = when.Unix(), int64(when.Nanosecond())
+	a.size += 24
+	if !a.highRes {
+		r.Sec = min(max(r.Sec, math.MinInt32), math.MaxInt32)
+		r.Nsec -= r.Nsec % 1000
+		a.size -= 8
+	}
+	a.recs = append(a.recs, r)
+}
+
+// Param adds a parameter to the last record, which must be there and none of
+// Missed: a value in wire order, which is copied (pmdaEventAddParam). The bytes
+// of a string are those before a NUL.
+func (a *Array) Param(id pdu.PMID, typ pdu.MetricType, value []byte) {
+	n := len(a.values)
+	a.values = append(a.values, value...)
+	a.param(id, typ, n)
+}
+
+// String adds a parameter of type MetricString, as Param does.
+func (a *Array) String(id pdu.PMID, s string) {
+	n := len(a.values)
+	a.values = append(a.values, s...)
+	a.param(id, pdu.MetricString, n)
+}
+
+// Int32 adds a parameter of type Metric32, as Param does.
+func (a *Array) Int32(id pdu.PMID, v int32) { a.word(id, pdu.Metric32, uint32(v)) }
+
+// Uint32 adds a parameter of type MetricU32, as Param does.
+func (a *Array) Uint32(id pdu.PMID, v uint32) { a.word(id, pdu.MetricU32, v) }
+
+// Int64 adds a parameter of type Metric64, as Param does.
+func (a *Array) Int64(id pdu.PMID, v int64) { a.long(id, pdu.Metric64, uint64(v)) }
+
+// Uint64 adds a parameter of type MetricU64, as Param does.
+func (a *Array) Uint64(id pdu.PMID, v uint64) { a.long(id, pdu.MetricU64, v) }
+
+// Float32 adds a parameter of type MetricFloat, as Param does.
+func (a *Array) Float32(id pdu.PMID, v float32) { a.word(id, pdu.MetricFloat, math.Float32bits(v)) }
+
+// Float64 adds a parameter of type MetricDouble, as Param does.
+func (a *Array) Float64(id pdu.PMID, v float64) { a.long(id, pdu.MetricDouble, math.Float64bits(v)) }
+
+func (a *Array) word(id pdu.PMID, typ pdu.MetricType, v uint32) {
+	n := len(a.values)
+	a.values = binary.BigEndian.AppendUint32(a.values, v)
+	a.param(id, typ, n)
+}
+
+func (a *Array) long(id pdu.PMID, typ pdu.MetricType, v uint64) {
+	n := len(a.values)
+	a.values = binary.BigEndian.AppendUint64(a.values, v)
+	a.param(id, typ, n)
+}
+
+// param adds a parameter whose value begins at start in a.values.
+func (a *Array) param(id pdu.PMID, typ pdu.MetricType, start int) {
+	r := &a.recs[len(a.recs)-1]
+	// What was added before stays where it is if one of these has to grow.
+	a.params = append(a.params, pdu.EventParam{PMID: id, Type: typ, Value: a.values[start:len(a.values):len(a.values)]})
+	n := len(a.params)
+	first := n - 1 - len(r.Params)
+	r.Params = a.params[first:n:n]
+	a.size += 8 + (len(a.values)-start+3)&^3
+}
+
+// A mark is a state of an Array to go back to.
+type mark struct{ recs, params, values, size int }
+
+func (a *Array) mark() mark { return mark{len(a.recs), len(a.params), len(a.values), a.size} }
+
+// cut takes back what was added since m.
+func (a *Array) cut(m mark) {
+	a.recs, a.params, a.values, a.size = a.recs[:m.recs], a.params[:m.params], a.values[:m.values], m.size
+}

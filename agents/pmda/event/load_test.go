@@ -1,0 +1,136 @@
+package event
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Goroutines append while the agent reads for its clients: each sees every
+// event of each goroutine in order, or hears how many it missed.
+func TestConcurrent(t *testing.T) {
+	const (
+		writers = 4
+		each    = 3000
+		clients = 5
+	)
+	q := NewQueue(pdu.MetricHighResEvent, 10000)
+	for id := range int32(clients) {
+		q.Allow(id, true)
+		q.Activate(id)
+	}
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for i := range each {
+				q.Append(fmt.Appendf(nil, "event %d of %d", i, w), time.Unix(int64(w), int64(i)))
+				if i%100 == 0 {
+					q.Stats()
+				}
+			}
+		})
+	}
+	written := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(written)
+	}()
+	seen := make([]int, clients)
+	var last [clients][writers]int64
+	read := func(id int32) {
+		for _, r := range q.Records(id, one) {
+			if r.Flags == pdu.EventMissed {
+				seen[id] += int(r.Missed)
+				continue
+			}
+			seen[id]++
+			if want := fmt.Sprintf("event %d of %d", r.Nsec, r.Sec); string(r.Params[0].Value) != want {
+				t.Fatalf("%q, want %q", r.Params[0].Value, want)
+			}
+			if at := &last[id][r.Sec]; r.Nsec < *at {
+				t.Fatalf("client %d: event %d of %d after %d", id, r.Nsec, r.Sec, *at-1)
+			} else {
+				*at = r.Nsec + 1
+			}
+		}
+	}
+	for end := false; !end; {
+		select {
+		case <-written:
+			end = true
+		default:
+		}
+		for id := range int32(clients) {
+			read(id)
+		}
+	}
+	for id, n := range seen {
+		if n != writers*each {
+			t.Errorf("client %d has seen or missed %d events of %d", id, n, writers*each)
+		}
+	}
+	check(t, q)
+	if s := q.Stats(); s.Events != 0 || s.Count != writers*each {
+		t.Errorf("%+v", s)
+	}
+}
+
+func full(clients int) *Queue {
+	q := NewQueue(pdu.MetricEvent, 2<<20)
+	for id := range int32(clients) {
+		q.Allow(id, true)
+		q.Activate(id)
+	}
+	return q
+}
+
+var line = []byte("Nov 21 16:25:46 host daemon[123]: something has happened, and not for the first time")
+
+// What an event costs must not depend on how many clients there are, whether
+// they read it or not.
+func BenchmarkAppend(b *testing.B) {
+	for _, clients := range []int{0, 1, 1000} {
+		b.Run(fmt.Sprint(clients, " clients"), func(b *testing.B) {
+			q := full(clients)
+			when := time.Unix(1, 0)
+			b.ReportAllocs()
+			for b.Loop() {
+				q.Append(line, when)
+			}
+		})
+	}
+}
+
+// One event read by one client, of batches of a hundred, with its share of
+// appending it.
+func BenchmarkRecords(b *testing.B) {
+	for _, clients := range []int{1, 1000} {
+		b.Run(fmt.Sprint(clients, " clients"), func(b *testing.B) {
+			q := full(clients)
+			when := time.Unix(1, 0)
+			b.ReportAllocs()
+			for n := 0; n < b.N; {
+				for range 100 {
+					q.Append(line, when)
+				}
+				for id := range int32(clients) {
+					n += len(q.Records(id, one))
+				}
+			}
+		})
+	}
+}
+
+// A client that comes, and goes without having read an event, among a thousand
+// others that have read none.
+func BenchmarkEnd(b *testing.B) {
+	q := full(1000)
+	for b.Loop() {
+		q.Activate(1000)
+		q.Append(line, time.Time{})
+		q.End(1000)
+	}
+}

@@ -1,0 +1,304 @@
+package event
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Of each script, what the lines say that are not "ok". An event is one letter,
+// and is at 1.000005 unless that is what matters.
+var scripts = []struct{ name, script, want string }{
+	{
+		"no clients: events are counted",
+		"queue 10; append 1 5 a; append 1 5 bcd; stats; allow 1 1; records 1; stats",
+		"stats 2 4 0 0; records; stats 2 4 1 0",
+	},
+	{
+		"each client sees each event once",
+		"queue 10; allow 1 1; allow 2 1; records 1; records 2; append 1 5 a; records 1; records 1; append 2 6 b; records 1; stats; records 2; records 2; stats",
+		"records; records; records a; records; records b@2.000006; stats 2 2 2 2; records a b@2.000006; records; stats 2 2 2 0",
+	},
+	{
+		"a new client sees what comes after it",
+		"queue 10; allow 1 1; allow 2 1; records 1; append 1 5 a; records 2; append 1 5 b; records 2; records 1",
+		"records; records; records b; records a b",
+	},
+	{
+		"what only a client that has gone had to read goes with it",
+		"queue 10; allow 1 1; allow 2 1; records 1; records 2; append 1 5 a; records 1; stats; end 2; stats; records 1; append 1 5 b; end 1; stats; append 1 5 c; stats",
+		"records; records; records a; stats 1 1 2 1; stats 1 1 1 0; records; stats 2 2 0 0; stats 3 3 0 0",
+	},
+	{
+		"a number that is used again is another client",
+		"queue 10; allow 1 1; records 1; append 1 5 a; end 1; end 1; end 7; records 1; append 1 5 b; records 1; allow 1 1; append 1 5 c; records 1",
+		"records; records; records; records c",
+	},
+	{
+		"missed events are counted for those who missed them",
+		"queue 3; allow 1 1; allow 2 1; records 1; records 2; append 1 5 a; append 1 5 b; records 1; append 1 5 c; append 1 5 d; stats; records 1; records 2; append 1 5 e; records 2; records 1",
+		"records; records; records a b; stats 4 4 2 3; records c d; records missed:1 b c d; records e; records e",
+	},
+	{
+		"a large event takes the place of many",
+		"queue 5; allow 1 1; records 1; append 1 5 a; append 1 5 b; append 1 5 c; append 1 5 DEFGH; stats; records 1; stats",
+		"records; stats 4 8 1 5; records missed:3 DEFGH; stats 4 8 1 0",
+	},
+	{
+		"an event that is too large is counted, and moves no other",
+		"queue 3; allow 1 1; records 1; append 1 5 a; append 1 5 BCDE; append 1 5 f; stats; records 1",
+		"records; stats 3 6 1 2; records a f",
+	},
+	{
+		"who may not see events does not miss them",
+		"queue 2; records 1; append 1 5 a; append 1 5 b; append 1 5 c; records 1; append 1 5 d; allow 1 1; records 1; append 1 5 e; allow 1 0; records 1; allow 1 1; records 1; stats",
+		"records; records; records d; records; records; stats 5 5 1 0",
+	},
+	{
+		"a filter decides alone",
+		"queue 20; filter 1 2; records 1; append 1 5 a; append 1 5 bb; records 1; allow 1 0; append 1 5 c; append 1 5 ddd; records 1; filter 1 4; append 1 5 e; append 1 5 ffff; records 1; unfilter 1; append 1 5 g; records 1; allow 1 0; append 1 5 h; records 1; stats",
+		"records; records bb; records ddd; records ffff; records g; records; stats 8 14 1 0",
+	},
+	{
+		"an event may be any number of records",
+		"queue 20; allow 1 1; records 1; append 1 5 0a; append 1 5 2b; append 1 5 c; records 1; append 1 5 0; records 1; stats",
+		"records; records 2b 2b c; records; stats 4 6 1 0",
+	},
+	{
+		"a closed queue gives what it has",
+		"queue 9; allow 1 1; allow 2 1; records 1; records 2; append 1 5 a; records 2; close; append 1 5 b; stats; records 3; records 2; records 1; stats; records 1; close",
+		"records; records; records a; error; stats 1 1 1 1; records; records; records a; stats 1 1 0 0; records",
+	},
+	{
+		"what a closed queue has goes with its clients",
+		"queue 2; allow 1 1; records 1; append 1 5 a; append 1 5 b; append 1 5 c; close; stats; end 1; stats; append 1 5 d; allow 1 1; records 1; stats",
+		"records; stats 3 3 1 2; stats 3 3 0 0; error; records; stats 3 3 0 0",
+	},
+}
+
+// long writes the records of a line of want in full: a word is an event.
+func long(line string) string {
+	words := strings.Fields(line)
+	if words[0] != "records" {
+		return strings.Join(words, " ")
+	}
+	for i, w := range words[1:] {
+		data, at, ok := strings.Cut(w, "@")
+		if !ok {
+			at = "1.000005"
+		}
+		if !strings.HasPrefix(w, "missed:") {
+			words[1+i] = fmt.Sprintf("%s/1,250.0.1:6:%s,250.0.2:3:%d", at, data, len(data))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func lines(s string) []string {
+	l := strings.Split(s, ";")
+	for i := range l {
+		l[i] = strings.TrimSpace(l[i])
+	}
+	return l
+}
+
+func TestQueue(t *testing.T) {
+	for _, tt := range scripts {
+		t.Run(tt.name, func(t *testing.T) {
+			got := slices.DeleteFunc(run(t, lines(tt.script)), func(s string) bool { return s == "ok" })
+			want := lines(tt.want)
+			for i := range want {
+				want[i] = long(want[i])
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s\n got %s\nwant %s", tt.script, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+			}
+		})
+	}
+}
+
+func one(e Event, a *Array) {
+	a.Record(e.Time, 0)
+	a.Param(textID, pdu.MetricString, e.Data)
+}
+
+// open returns a queue with client 1 active and allowed.
+func open(typ pdu.MetricType, maxBytes int) *Queue {
+	q := NewQueue(typ, maxBytes)
+	q.Allow(1, true)
+	q.Activate(1)
+	return q
+}
+
+func TestAppendErrors(t *testing.T) {
+	q := open(pdu.MetricEvent, 3)
+	if err := q.Append([]byte("four"), time.Time{}); err != ErrTooLong {
+		t.Error(err)
+	}
+	b := []byte("abc")
+	if err := q.Append(b, time.Time{}); err != nil {
+		t.Error(err)
+	}
+	b[0] = 'x' // the queue has its own
+	if r := q.Records(1, one); len(r) != 1 || string(r[0].Params[0].Value) != "abc" {
+		t.Errorf("%+v", r)
+	}
+	q.Close()
+	if err := q.Append(nil, time.Time{}); err != ErrClosed {
+		t.Error(err)
+	}
+}
+
+// Events without data are bounded by their number.
+func TestManySmallEvents(t *testing.T) {
+	q := open(pdu.MetricEvent, 100*minEvent)
+	for i := range 1000 {
+		if err := q.Append(nil, time.Unix(int64(i), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := q.Stats(); s != (Stats{Count: 1000, Clients: 1, Events: 100}) {
+		t.Errorf("%+v", s)
+	}
+	// The missed ones have the time of the last of them.
+	r := q.Records(1, one)
+	if len(r) != 101 || r[0].Missed != 900 || r[0].Sec != 899 || r[1].Sec != 900 || r[100].Sec != 999 {
+		t.Errorf("%d records: %+v", len(r), r[:2])
+	}
+}
+
+// What does not fit in a value comes with the next one.
+func TestMaxValue(t *testing.T) {
+	for _, typ := range []pdu.MetricType{pdu.MetricEvent, pdu.MetricHighResEvent} {
+		q := open(typ, 16*MaxValue)
+		huge := 3 * MaxValue
+		sizes := []int{1, MaxValue / 2, MaxValue / 4, MaxValue / 4, 2, huge, 3, MaxValue - 50, 4}
+		for _, n := range sizes {
+			if err := q.Append(make([]byte, n), time.Unix(1, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []int
+		calls := 0
+		for ; q.Stats().Events > 0; calls++ {
+			recs := q.Records(1, one)
+			b, err := pdu.AppendEvents(nil, typ, recs)
+			if err != nil || len(recs) == 0 {
+				t.Fatalf("%d records: %v", len(recs), err)
+			}
+			if len(b)+4 > MaxValue && (len(recs) > 1 || len(b) < huge) {
+				t.Errorf("%d bytes in %d records", len(b), len(recs))
+			}
+			for _, r := range recs {
+				got = append(got, len(r.Params[0].Value))
+			}
+		}
+		if !slices.Equal(got, sizes) || calls != 6 {
+			t.Errorf("%d calls, %v", calls, got)
+		}
+	}
+}
+
+// Events may come, and go, while others are decoded.
+func TestAppendFromDecoder(t *testing.T) {
+	q := open(pdu.MetricEvent, 100*minEvent)
+	n := 0
+	put := func() {
+		q.Append(fmt.Appendf(nil, "%03d", n), time.Unix(int64(n), 0))
+		n++
+	}
+	for range 50 {
+		put()
+	}
+	first := true
+	recs := q.Records(1, func(e Event, a *Array) {
+		if first {
+			for range 90 { // the first 40 go, of which 32 are being decoded
+				put()
+			}
+			first = false
+		}
+		one(e, a)
+	})
+	next := 0
+	for _, r := range recs {
+		if r.Flags == pdu.EventMissed {
+			if next != 32 || r.Missed != 8 || r.Sec != 39 {
+				t.Errorf("%+v before event %d", r, next)
+			}
+			next += int(r.Missed)
+		} else if got := string(r.Params[0].Value); got != fmt.Sprintf("%03d", next) {
+			t.Fatalf("event %s, want %d", got, next)
+		} else {
+			next++
+		}
+	}
+	check(t, q)
+	if recs = q.Records(1, one); next != 50 || len(recs) != 90 || recs[0].Sec != 50 {
+		t.Errorf("first %d events, then %d", next, len(recs))
+	}
+}
+
+// A panic of the author's code ends the agent, but not with the lock held.
+func TestPanic(t *testing.T) {
+	q := open(pdu.MetricEvent, 100)
+	q.Append([]byte("a"), time.Unix(1, 0))
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		q.Records(1, func(Event, *Array) { panic("decoder") })
+	}()
+	check(t, q)
+	if r := q.Records(1, one); len(r) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestEndFromDecoder(t *testing.T) {
+	q := open(pdu.MetricEvent, 100)
+	q.Append([]byte("a"), time.Unix(1, 0))
+	q.Append([]byte("b"), time.Unix(1, 0))
+	q.Records(1, func(Event, *Array) { q.End(1) })
+	check(t, q)
+	if s := q.Stats(); s.Clients != 0 || s.Events != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A queue that was large does not stay so.
+func TestMemoryIsLetGo(t *testing.T) {
+	q := open(pdu.MetricEvent, 1<<20)
+	for range 20000 {
+		q.Append([]byte("a"), time.Unix(1, 0))
+	}
+	if n := len(q.Records(1, one)); n != 20000 {
+		t.Fatalf("%d records", n)
+	}
+	q.Records(1, one)
+	if len(q.ring) > keepSlots || cap(q.array.recs)+cap(q.array.params)+cap(q.array.values) > 0 {
+		t.Errorf("keeps %d slots, %d records", len(q.ring), cap(q.array.recs))
+	}
+}
+
+func TestReadingAllocatesNothing(t *testing.T) {
+	q := open(pdu.MetricHighResEvent, 1<<20)
+	data := []byte("an event")
+	n := testing.AllocsPerRun(100, func() {
+		for range 10 {
+			q.Append(data, time.Unix(1, 2))
+		}
+		if len(q.Records(1, decode)) != 10 {
+			t.Fatal("not 10 records")
+		}
+	})
+	if n > 10 { // the copies of the events
+		t.Errorf("%v allocations", n)
+	}
+}

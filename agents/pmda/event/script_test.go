@@ -1,0 +1,145 @@
+package event
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+var (
+	textID = pdu.NewPMID(250, 0, 1)
+	sizeID = pdu.NewPMID(250, 0, 2)
+)
+
+// decode is a decoder for tests: an event whose text starts with '0' makes no
+// record, one with '2' makes two, any other one.
+func decode(e Event, a *Array) {
+	n := 1
+	if len(e.Data) > 0 && (e.Data[0] == '0' || e.Data[0] == '2') {
+		n = int(e.Data[0] - '0')
+	}
+	for range n {
+		a.Record(e.Time, pdu.EventPoint)
+		a.Param(textID, pdu.MetricString, e.Data)
+		a.Uint64(sizeID, uint64(len(e.Data)))
+	}
+}
+
+// text shows records in the form that testdata/queue.c has for them.
+func text(recs []pdu.EventRecord) string {
+	b := new(strings.Builder)
+	for _, r := range recs {
+		if r.Flags == pdu.EventMissed {
+			fmt.Fprintf(b, " missed:%d", r.Missed)
+			continue
+		}
+		fmt.Fprintf(b, " %d.%06d/%x", r.Sec, r.Nsec/1000, r.Flags)
+		for _, p := range r.Params {
+			fmt.Fprintf(b, ",%v:%d:", p.PMID, p.Type)
+			if p.Type == pdu.MetricString {
+				b.Write(p.Value)
+			} else {
+				fmt.Fprint(b, binary.BigEndian.Uint64(p.Value))
+			}
+		}
+	}
+	return b.String()
+}
+
+// run does with one queue what the lines of a script say, and returns a line
+// for each. A script is for testdata/queue.c too:
+//
+//	queue BYTES
+//	append SEC USEC TEXT
+//	allow CLIENT 0|1
+//	filter CLIENT SIZE       events of that size or more
+//	unfilter CLIENT
+//	records CLIENT
+//	end CLIENT
+//	close
+//	stats                    events, bytes, active clients, bytes queued
+func run(t *testing.T, script []string) []string {
+	t.Helper()
+	var out []string
+	var q *Queue
+	for _, line := range script {
+		word, rest, _ := strings.Cut(line, " ")
+		var id int32
+		var n, usec int64
+		var data string
+		scan := func(args ...any) {
+			if _, err := fmt.Sscan(rest, args...); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+		}
+		say := "ok"
+		switch word {
+		case "queue":
+			scan(&n)
+			q = NewQueue(pdu.MetricEvent, int(n))
+		case "append":
+			scan(&n, &usec, &data)
+			if err := q.Append([]byte(data), time.Unix(n, usec*1000)); err == ErrClosed {
+				say = "error"
+			}
+		case "allow":
+			scan(&id, &n)
+			q.Allow(id, n != 0)
+		case "filter":
+			scan(&id, &n)
+			q.SetFilter(id, func(e Event) bool { return len(e.Data) >= int(n) })
+		case "unfilter":
+			scan(&id)
+			q.SetFilter(id, nil)
+		case "records":
+			scan(&id)
+			say = "records" + text(q.Records(id, decode))
+		case "end":
+			scan(&id)
+			q.End(id)
+		case "close":
+			q.Close()
+		case "stats":
+			s := q.Stats()
+			say = fmt.Sprintf("stats %d %d %d %d", s.Count, s.Bytes, s.Clients, s.Queued)
+		default:
+			t.Fatalf("what is %s?", line)
+		}
+		out = append(out, say)
+		check(t, q)
+	}
+	return out
+}
+
+// check looks whether q is what it says.
+func check(t *testing.T, q *Queue) {
+	t.Helper()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	queued, active := 0, q.atEnd
+	for _, s := range q.ring { // what is no longer queued is no longer there
+		queued += len(s.Data)
+		active += s.clients
+	}
+	for id, c := range q.clients {
+		if c.active {
+			active--
+		}
+		if c.pos > q.next {
+			t.Errorf("client %d is at %d of %d", id, c.pos, q.next)
+		}
+	}
+	if queued != q.queued || queued > q.maxBytes || q.next-q.first > q.maxEvents {
+		t.Errorf("%d events of %d bytes, counted as %d, in a queue of %d", q.next-q.first, queued, q.queued, q.maxBytes)
+	}
+	if active != 0 {
+		t.Errorf("%d active clients are not among those that have to read something", active)
+	}
+	if q.first < q.next && q.slot(q.first).clients == 0 {
+		t.Error("nobody has to read the oldest event")
+	}
+}
