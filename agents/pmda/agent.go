@@ -210,6 +210,9 @@ func (a *Agent) addInDom(d *InDom) error {
 func (a *Agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Request, error) {
 	a.turn++
 	a.req.Origin, a.req.Profile = o, p
+	if a.clients != nil && o.Client >= 0 {
+		a.client(o.Client) // to have been heard of
+	}
 	if a.conf.Check != nil {
 		if err := a.conf.Check(ctx, &a.req); err != nil {
 			return nil, a.code("check", "", err)

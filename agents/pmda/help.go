@@ -84,9 +84,12 @@ func helpKey(name string) string {
 	return rest
 }
 
+// nobody asks for a text: it is the same for all.
+var nobody = agents.Origin{Client: -1}
+
 // Text implements [agents.Texter].
 func (a *Agent) Text(ctx context.Context, id pdu.PMID, oneline bool) (string, error) {
-	r, err := a.begin(ctx, agents.Origin{}, nil)
+	r, err := a.begin(ctx, nobody, nil)
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +105,7 @@ func (a *Agent) Text(ctx context.Context, id pdu.PMID, oneline bool) (string, er
 
 // InDomText implements [agents.Texter].
 func (a *Agent) InDomText(ctx context.Context, indom pdu.InDom, oneline bool) (string, error) {
-	r, err := a.begin(ctx, agents.Origin{}, nil)
+	r, err := a.begin(ctx, nobody, nil)
 	if err != nil {
 		return "", err
 	}
