@@ -51,19 +51,41 @@ func LoadLabels(dir string, warn func(error)) ([]Label, error) {
 	if err := loadLabelDir(set, filepath.Join(dir, "optional"), true, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		warn(err)
 	}
-	var list []Label
+	return bounded(set, func(err error) { warn(fmt.Errorf("%s: %w", dir, err)) }), nil
+}
+
+// ParseLabels returns the labels in the text of one label file as LoadLabels
+// does, by name and none of them optional. What LoadLabels warns of is an error
+// here.
+func ParseLabels(text []byte) ([]Label, error) {
+	var errs []error
+	bad := func(err error) { errs = append(errs, err) }
+	labels, err := parseLabels(text, bad)
+	if err != nil {
+		return nil, err
+	}
+	set := make(map[string]Label)
+	for _, l := range labels {
+		set[l.Name] = l
+	}
+	list := bounded(set, bad)
+	return list, errors.Join(errs...)
+}
+
+// bounded returns as many labels as there is room for, by name.
+func bounded(set map[string]Label, warn func(error)) (list []Label) {
 	size := len("{}")
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		l := set[name]
 		n := len(`"":,`) + len(name) + len(l.Value)
 		if len(list) == maxLabels || size+n > maxLabelBytes {
-			warn(fmt.Errorf("%s: no room for label %s", dir, name))
+			warn(fmt.Errorf("no room for label %s", name))
 			continue
 		}
 		size += n
 		list = append(list, l)
 	}
-	return list, nil
+	return list
 }
 
 func loadLabelDir(set map[string]Label, dir string, optional bool, warn func(error)) error {

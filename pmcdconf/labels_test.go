@@ -1,6 +1,7 @@
 package pmcdconf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,6 +38,23 @@ func describeLabels(list []Label) string {
 		s = append(s, v)
 	}
 	return strings.Join(s, " ")
+}
+
+func TestParseLabels(t *testing.T) {
+	for _, tt := range []struct {
+		name, text, want, err string
+	}{
+		{"by name, the last of two", `{"b": 1, "a": {"x": true}, "b": 2}`, "a.x:true b:2", ""},
+		{"none", "{}", "", ""},
+		{"not an object", "[]", "", "not a JSON object"},
+		{"a bad name", `{"a b": 1, "c": 2}`, "c:2", `bad label name "a b"`},
+		{"too many bytes", `{"a": 1, "b": "` + strings.Repeat("x", maxLabelBytes) + `"}`, "a:1", "no room for label b"},
+	} {
+		got, err := ParseLabels([]byte(tt.text))
+		if describeLabels(got) != tt.want || fmt.Sprint(err) != cmp.Or(tt.err, "<nil>") {
+			t.Errorf("%s: got %s, %v\nwant %s, %s", tt.name, describeLabels(got), err, tt.want, tt.err)
+		}
+	}
 }
 
 func TestLoadLabels(t *testing.T) {
