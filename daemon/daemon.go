@@ -26,6 +26,7 @@ import (
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmnsload"
 )
 
 // A Config is what a Daemon needs to know. The zero value of a limit or a
@@ -33,7 +34,11 @@ import (
 type Config struct {
 	ConfigFile string    // pmcd.conf (-c)
 	Namespace  Namespace // -n, -N
-	Listeners  *Listeners
+	LabelDir   string    // with labels and labels.conf ($PCP_SYSCONF_DIR)
+	// Embedded is served in place of what is in files, which are then not
+	// looked at.
+	Embedded  *Embedded
+	Listeners *Listeners
 
 	MaxPDU      int // largest PDU a client may send, in bytes (-L)
 	MaxContexts int // contexts of one client (-C)
@@ -44,7 +49,6 @@ type Config struct {
 
 	Hostname  string // for pmcd.hostname; "" is the system's (-H)
 	Build     string // for pmcd.build
-	LabelDir  string // with labels and labels.conf ($PCP_SYSCONF_DIR)
 	RunDir    string // $PCP_RUN_DIR
 	TmpDir    string // $PCP_TMP_DIR
 	Local     bool   // for pmcd.feature.local (PMCD_LOCAL)
@@ -53,6 +57,14 @@ type Config struct {
 
 	Open OpenFunc    // for agents other than the built-in one
 	Log  *zap.Logger // entries named "plain" are lines without time and level
+}
+
+// Embedded is what a Daemon serves that has no files to read. A reload leaves it
+// as it is.
+type Embedded struct {
+	Conf   *pmcdconf.Config
+	Names  *pmnsload.Tree
+	Labels []pmcdconf.Label // context labels, by name
 }
 
 // A Daemon is one collector. Make it with New and call Run once.
@@ -106,12 +118,12 @@ func New(cfg Config) (*Daemon, error) {
 	d.stopping, d.kill = context.WithCancel(context.Background())
 
 	d.pmnsSeen = seen(cfg.Namespace.Path)
-	tree, err := cfg.Namespace.load(cfg.Log)
+	tree, err := d.loadNames()
 	if err != nil {
 		return nil, fmt.Errorf("pmLoadASCIINameSpace(%s): %w", cfg.Namespace, err)
 	}
 	d.confSeen = seenConf(cfg.ConfigFile)
-	conf, err := d.parse()
+	conf, err := d.loadConf()
 	if err != nil {
 		return nil, err
 	}

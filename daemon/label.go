@@ -166,7 +166,10 @@ func (d *Daemon) machineID() (name, id string) {
 	if err != nil || id == "" {
 		id = "localmachine"
 	}
-	conf, _ := pmcdconf.LoadLabelsConf(d.cfg.LabelDir, d.labelWarning)
+	var conf pmcdconf.LabelsConf
+	if d.cfg.Embedded == nil {
+		conf, _ = pmcdconf.LoadLabelsConf(d.cfg.LabelDir, d.labelWarning)
+	}
 	if conf.MachineIDHash == "sha256" {
 		sum := sha256.Sum256([]byte(id))
 		return "machineid_sha256", hex.EncodeToString(sum[:])
@@ -200,10 +203,18 @@ func (c *labelCache) text() string {
 	return c.json
 }
 
+// loadLabels returns the labels of the host that are not pmcd's own.
+func (d *Daemon) loadLabels() ([]pmcdconf.Label, error) {
+	if e := d.cfg.Embedded; e != nil {
+		return e.Labels, nil
+	}
+	return pmcdconf.LoadLabels(d.cfg.LabelDir, d.labelWarning)
+}
+
 // refreshLabels reads the label files and reports whether they say something
 // else than before.
 func (d *Daemon) refreshLabels() (changed bool) {
-	labels, err := pmcdconf.LoadLabels(d.cfg.LabelDir, d.labelWarning)
+	labels, err := d.loadLabels()
 	var text strings.Builder
 	for i, l := range labels {
 		text.WriteByte("{,"[min(i, 1)])

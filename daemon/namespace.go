@@ -6,8 +6,6 @@ import (
 	"os"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
@@ -32,8 +30,12 @@ func (n Namespace) String() string {
 // shellTime is how long a command in a name space file (#shell) may take.
 const shellTime = time.Minute
 
-// load reads the name space. Warnings are logged.
-func (n Namespace) load(log *zap.Logger) (*pmnsload.Tree, error) {
+// loadNames returns the name space. Warnings about its file are logged.
+func (d *Daemon) loadNames() (*pmnsload.Tree, error) {
+	if e := d.cfg.Embedded; e != nil {
+		return e.Names, nil
+	}
+	n := d.cfg.Namespace
 	ctx, cancel := context.WithTimeout(context.Background(), shellTime)
 	defer cancel()
 	return pmnsload.Load(n.Path, pmnsload.Options{
@@ -41,7 +43,7 @@ func (n Namespace) load(log *zap.Logger) (*pmnsload.Tree, error) {
 		Unique:      n.Unique,
 		IncludePath: n.Include,
 		Shell:       pmnsload.Shell(ctx),
-		Warn:        func(e *pmnsload.Error) { log.Warn(e.Error()) },
+		Warn:        func(e *pmnsload.Error) { d.log.Warn(e.Error()) },
 	})
 }
 
@@ -63,6 +65,9 @@ func seen(path string) fileSeen {
 // reloadNames takes a new PMNS if the file has changed. One that cannot be
 // loaded leaves the old one in use.
 func (d *Daemon) reloadNames() {
+	if d.cfg.Embedded != nil {
+		return
+	}
 	ns := d.cfg.Namespace
 	now := seen(ns.Path)
 	if now == d.pmnsSeen && now.err == "" {
@@ -71,7 +76,7 @@ func (d *Daemon) reloadNames() {
 	}
 	d.pmnsSeen = now
 	d.log.Info(fmt.Sprintf("Reloading PMNS %q", ns))
-	tree, err := ns.load(d.log)
+	tree, err := d.loadNames()
 	if err != nil {
 		d.log.Error(fmt.Sprintf("pmLoadASCIINameSpace(%s): %v; the names that were loaded before stay in use", ns, err))
 		return

@@ -29,8 +29,11 @@ func seenConf(path string) confSeen {
 	return s
 }
 
-// parse reads the configuration and logs what is wrong with it.
-func (d *Daemon) parse() (*pmcdconf.Config, error) {
+// loadConf returns the configuration. What is wrong with its file is logged.
+func (d *Daemon) loadConf() (*pmcdconf.Config, error) {
+	if e := d.cfg.Embedded; e != nil {
+		return e.Conf, nil
+	}
 	conf, err := pmcdconf.ParseFile(d.cfg.ConfigFile, pmcdconf.Options{})
 	if conf != nil {
 		for _, w := range conf.Problems {
@@ -58,6 +61,11 @@ func (d *Daemon) reload(ctx context.Context) {
 }
 
 func (d *Daemon) reloadAgents(ctx context.Context) {
+	if d.cfg.Embedded != nil {
+		d.plain.Info("The embedded configuration stays in use until pmcd is started again")
+		d.restartDead(ctx)
+		return
+	}
 	path := d.cfg.ConfigFile
 	now := seenConf(path)
 	switch {
@@ -71,7 +79,7 @@ func (d *Daemon) reloadAgents(ctx context.Context) {
 		return
 	}
 	d.confSeen = now
-	conf, err := d.parse()
+	conf, err := d.loadConf()
 	switch {
 	case err != nil:
 		d.log.Error(fmt.Sprintf("Configuration file '%s' has errors: %v", path, err))
