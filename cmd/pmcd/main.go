@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -102,7 +103,9 @@ func serve(opt *options, stderr io.Writer) int {
 	defer listeners.Close()
 	out := openLog(opt.log, stderr)
 	defer out.finish()
-	log := zap.New(newLogCore(out.file))
+	core := newLogCore(out.file)
+	log := zap.New(core)
+	slog.SetDefault(slog.New(slogHandler{core: core}))
 	for _, w := range opt.warnings {
 		log.Named("plain").Warn("Warning: " + w)
 	}
