@@ -127,7 +127,7 @@ func serve(opt *options, stderr io.Writer) int {
 		Local:            opt.local,
 		TraceMask:        opt.trace,
 		Debug:            opt.debug,
-		Open:             opener{stderr: out.file, plugins: new(goplugin.Loader)}.open,
+		Open:             opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log}.open,
 		Log:              log,
 	})
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/dsohost"
 	"github.com/gopcp/pmcd/agents/goplugin"
@@ -24,6 +26,8 @@ import (
 type opener struct {
 	stderr  *os.File // of agents
 	plugins *goplugin.Loader
+	builtin builtinAgents
+	log     *zap.Logger
 }
 
 var _ daemon.OpenFunc = opener{}.open
@@ -42,10 +46,19 @@ func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options
 	return o.openDSO(ctx, spec, opt)
 }
 
-// openDSO has the agent of a dso line in this process if it is a Go plugin, and
-// else in one of its own.
+// openDSO has the agent of a dso line in this process if it is a Go plugin, or
+// built in and there is no file, and else in a process of its own.
 func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
-	if err := dsohost.Check(spec.Path); err != nil {
+	err := dsohost.Check(spec.Path)
+	if newAgent := o.builtin[spec.Entry]; newAgent != nil && errors.Is(err, fs.ErrNotExist) {
+		o.log.Info(fmt.Sprintf("agent %q (dom %d) is built in: %s does not exist", spec.Name, spec.Domain, spec.Path))
+		a, err := construct(newAgent, spec.Domain)
+		if err != nil {
+			return nil, err
+		}
+		return inProcess(a, opt), nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	a, err := o.plugins.Open(ctx, spec.Path, spec.Entry, spec.Domain)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/goplugin"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// oneMetric is an agent with the metric DOMAIN.0.0.
+type oneMetric int
+
+func (a oneMetric) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	if id != pdu.NewPMID(int(a), 0, 0) {
+		return pdu.Desc{}, pdu.ErrnoPMID
+	}
+	return pdu.Desc{PMID: id, InDom: pdu.NoInDom, Sem: pdu.SemInstant}, nil
+}
+
+func (a oneMetric) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	for _, id := range r.PMIDs {
+		w.Fail(id, pdu.ErrnoValue)
+	}
+	return nil
+}
+
+// A dso line is for a built-in agent if there is no file and the entry point is
+// that of one. A file that is there, whatever it is, has precedence.
+func TestBuiltinAgents(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text.so")
+	if err := os.WriteFile(text, []byte("not a shared object"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(dir, "none.so")
+	tests := []struct {
+		name        string
+		entry, path string
+		err         string // part of it
+	}{
+		{"no file", "one_init", none, ""},
+		{"no directory", "one_init", filepath.Join(dir, "a", "b.so"), ""},
+		{"not built in", "other_init", none, "no such file"},
+		{"a file", "one_init", text, "not an ELF file"},
+		{"a directory", "one_init", dir, "is not a shared object but a directory"},
+		{"below a file", "one_init", filepath.Join(text, "b.so"), "not a directory"},
+		{"the constructor fails", "bad_init", none, "out of luck"},
+		{"the constructor panics", "panic_init", none, "panicked: ouch"},
+	}
+	table := builtinAgents{
+		"one_init":   func(domain int) (agents.Agent, error) { return oneMetric(domain), nil },
+		"bad_init":   func(int) (agents.Agent, error) { return nil, errors.New("out of luck") },
+		"panic_init": func(int) (agents.Agent, error) { panic("ouch") },
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var log bytes.Buffer
+			o := opener{stderr: os.Stderr, plugins: new(goplugin.Loader), builtin: table, log: zap.New(newLogCore(&log))}
+			spec := &pmcdconf.Agent{Name: "one", Domain: 250, Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}
+			l, err := o.open(t.Context(), spec, wire.Options{})
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Fatalf("got %v, want %q", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Conduit.Close()
+			var c agents.Call
+			if c.Req, err = pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(250, 0, 0)}); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Conduit.Send(&c); err != nil {
+				t.Fatal(err)
+			}
+			reply, err := l.Conduit.Recv(&c, nil)
+			if _, typ, _ := pdu.Header(reply); err != nil || typ != pdu.TypeDesc {
+				t.Errorf("got %v, %v, want DESC", typ, err)
+			}
+			if want := `Info: agent "one" (dom 250) is built in: ` + tt.path + " does not exist\n"; !strings.HasSuffix(log.String(), want) {
+				t.Errorf("log: got %q, want %q", log.String(), want)
+			}
+		})
+	}
+}
