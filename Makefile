@@ -1,7 +1,7 @@
 # What this file does not do, the CI does not do either: it calls "make test".
 #
 #   make          bin/pmcd
-#   make run      bin/pmcd in the foreground, with its own metrics only
+#   make run      bin/pmcd in the foreground, with what is compiled in
 #   make peers    PCP's packages from Debian, to test with (root, once)
 #   make test     everything below but fuzz and soak in full: under 20 minutes
 #   make check    format, vet, staticcheck, go.mod, imports
@@ -41,14 +41,11 @@ all: build
 build:
 	$(GOBUILD) -o bin/pmcd ./cmd/pmcd
 
-# No file outside of this directory is needed or written, and no other pmcd is
-# in the way. Try: pminfo -h 127.0.0.1:44399 -f pmcd
+# As on a host without PCP, and no other pmcd is in the way: no file outside of
+# this directory is needed or written. ^C ends it.
 run: build
 	@mkdir -p bin/run
-	@echo "pmcd on port $(PORT) and $(CURDIR)/bin/run/pmcd.socket, log in bin/run/pmcd.log; ^C ends it"
-	@echo "try: pminfo -h 127.0.0.1:$(PORT) -f pmcd"
-	@PMCD_ROOT_AGENT=0 exec bin/pmcd -f -A -i INADDR_LOOPBACK -p $(PORT) \
-		-c etc/pmcd.conf -n etc/root -s $(CURDIR)/bin/run/pmcd.socket -l bin/run/pmcd.log
+	@exec bin/pmcd -f --embedded -p $(PORT) -s $(CURDIR)/bin/run/pmcd.socket -l $(CURDIR)/bin/run/pmcd.log
 
 test: peers check unit fuzz-short peertest
 

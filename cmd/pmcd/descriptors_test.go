@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -20,7 +21,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PMCD_TEST_RUN") == "1" {
 		os.Exit(run(os.Args[1:], os.Stderr))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	peer.Finish()
+	os.Exit(code)
 }
 
 // greeted connects to a Unix socket and reports whether pmcd greets in time.

@@ -57,6 +57,7 @@ var onlyIn = map[string]string{
 	"github.com/spf13/cobra": "cmd/pmcd",
 	"github.com/spf13/pflag": "cmd/pmcd",
 	"plugin":                 "agents/goplugin",
+	module + "/etc":          "cmd/pmcd",
 }
 
 func TestImports(t *testing.T) {

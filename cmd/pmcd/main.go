@@ -49,8 +49,13 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "pmcd: %v\n%s", usage, usageText)
 		return notStarted(stderr)
 	}
-	if err := setPCPEnv(); err != nil { // options may say all that is needed
-		fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)
+	if !opt.named && withoutPCP("/", os.LookupEnv) {
+		opt.embedded = true
+	}
+	if !opt.embedded {
+		if err := setPCPEnv(); err != nil { // options may say all that is needed
+			fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)
+		}
 	}
 	if err := opt.complete(os.Getenv); err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)
@@ -73,6 +78,9 @@ func notStarted(stderr io.Writer) int {
 
 // verify is pmcd -v.
 func verify(opt *options, stderr io.Writer) int {
+	if opt.embedded {
+		return exitOK // the tests have looked at it
+	}
 	conf, err := pmcdconf.ParseFile(opt.config, pmcdconf.Options{})
 	if conf != nil {
 		for _, p := range conf.Problems {
@@ -91,6 +99,15 @@ func serve(opt *options, stderr io.Writer) int {
 	if err := proc.Seal(); err != nil {
 		fmt.Fprintf(stderr, "pmcd: descriptors may leak into agents: %v\n", err)
 	}
+	var embedded *daemon.Embedded
+	if opt.embedded {
+		var err error
+		if embedded, err = loadEmbedded(); err != nil {
+			fmt.Fprintf(stderr, "pmcd: %v\n", err)
+			return notStarted(stderr)
+		}
+		opt.placeFiles("/", os.Geteuid(), os.Getenv)
+	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -101,11 +118,23 @@ func serve(opt *options, stderr io.Writer) int {
 		return notStarted(stderr)
 	}
 	defer listeners.Close()
+	var about []string
+	if embedded != nil {
+		about = describe(embedded, listeners.Addrs())
+		if opt.log != "-" {
+			for _, line := range append(about, "log: "+opt.log) {
+				fmt.Fprintln(stderr, "pmcd:", line)
+			}
+		}
+	}
 	out := openLog(opt.log, stderr)
 	defer out.finish()
 	core := newLogCore(out.file)
 	log := zap.New(core)
 	slog.SetDefault(slog.New(slogHandler{core: core}))
+	for _, line := range about {
+		log.Info(line)
+	}
 	for _, w := range opt.warnings {
 		log.Named("plain").Warn("Warning: " + w)
 	}
@@ -113,6 +142,8 @@ func serve(opt *options, stderr io.Writer) int {
 	d, err := daemon.New(daemon.Config{
 		ConfigFile:       opt.config,
 		Namespace:        opt.namespace,
+		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
+		Embedded:         embedded,
 		Listeners:        listeners,
 		MaxPDU:           opt.maxPDU,
 		MaxContexts:      opt.maxContexts,
@@ -121,7 +152,6 @@ func serve(opt *options, stderr io.Writer) int {
 		HandshakeTimeout: opt.credsTimeout,
 		Hostname:         opt.hostname,
 		Build:            build,
-		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
 		RunDir:           os.Getenv("PCP_RUN_DIR"),
 		TmpDir:           os.Getenv("PCP_TMP_DIR"),
 		Local:            opt.local,

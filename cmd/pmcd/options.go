@@ -35,6 +35,8 @@ type options struct {
 	timeout      time.Duration
 	credsTimeout time.Duration
 	foreground   bool
+	embedded     bool // serve what is compiled in
+	named        bool // -c, -n or -N
 	verify       bool
 	local        bool
 	warnings     []string // for the log, once there is one
@@ -57,7 +59,6 @@ func (e *usageError) Error() string { return e.text }
 // and nothing else.
 func parseOptions(args []string) (*options, error) {
 	opt := &options{
-		log:          "pmcd.log",
 		maxPDU:       64 << 10,
 		maxContexts:  64,
 		maxMetrics:   32 << 10,
@@ -93,6 +94,8 @@ func parseOptions(args []string) (*options, error) {
 		return nil, &usageError{text: valueText(err)}
 	case err != nil:
 		return nil, &usageError{text: err.Error(), harmless: true}
+	case opt.embedded && opt.named:
+		return nil, &usageError{text: "--embedded does not go with -c, -n or -N"}
 	}
 	return opt, nil
 }
@@ -135,19 +138,23 @@ func abbreviations(f *pflag.FlagSet) func(*pflag.FlagSet, string) pflag.Normaliz
 
 func (opt *options) define(f *pflag.FlagSet) {
 	f.BoolFuncP("no-avahi", "A", "", func(string) error { return nil }) // nothing is announced anyway
-	f.StringVarP(&opt.config, "config", "c", "", "")
+	f.BoolVar(&opt.embedded, "embedded", false, "")
+	f.FuncP("config", "c", "", func(v string) error {
+		opt.config, opt.named = v, true
+		return nil
+	})
 	f.BoolVarP(&opt.foreground, "foreground", "f", false, "")
 	f.StringVarP(&opt.hostname, "hostname", "H", "", "")
-	f.StringVarP(&opt.log, "log", "l", opt.log, "")
+	f.StringVarP(&opt.log, "log", "l", "", "")
 	f.StringVarP(&opt.socket, "socket", "s", "", "")
 	f.StringVarP(&opt.user, "username", "U", "", "")
 	f.BoolVarP(&opt.verify, "verify", "v", false, "")
 	f.FuncP("namespace", "n", "", func(v string) error {
-		opt.namespace.Path = v
+		opt.namespace.Path, opt.named = v, true
 		return nil
 	})
 	f.FuncP("uniqnames", "N", "", func(v string) error {
-		opt.namespace.Path, opt.namespace.Unique = v, true
+		opt.namespace.Path, opt.namespace.Unique, opt.named = v, true, true
 		return nil
 	})
 	f.FuncP("interface", "i", "", func(v string) error {
@@ -272,6 +279,15 @@ func (opt *options) complete(getenv func(string) string) error {
 	if dir := getenv("PCP_RUN_DIR"); opt.socket == "" && dir != "" {
 		opt.socket = filepath.Join(dir, "pmcd.socket")
 	}
+	if opt.embedded {
+		if len(opt.interfaces) == 0 {
+			opt.interfaces, opt.local = []string{"loopback"}, true
+		}
+		return nil
+	}
+	if opt.log == "" {
+		opt.log = "pmcd.log"
+	}
 	if opt.config == "" {
 		opt.config = getenv("PCP_PMCDCONF_PATH")
 	}
@@ -285,11 +301,11 @@ func (opt *options) complete(getenv func(string) string) error {
 			opt.namespace.Include = []string{filepath.Join(dir, "pmns")}
 		}
 		if opt.namespace.Path == "" {
-			opt.namespace.Path = filepath.Join(getenv("PCP_VAR_DIR"), "pmns", "root")
+			opt.namespace.Path = getenv("PCP_VAR_DIR") + "/pmns/root"
 		}
 	}
 	if opt.config == "" {
-		return fmt.Errorf("no configuration file: -c is not given and PCP is not installed (%w)", os.ErrNotExist)
+		return fmt.Errorf("no configuration file: neither -c nor pcp.conf names one, and --embedded is not given (%w)", os.ErrNotExist)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{"none", "", func(*options) {}},
 		{"short", "-f -A -c /c -n /n -p 1 -i 127.0.0.1 -s /s -l /l -L 100 -M 7 -C 8 -q 2 -t 0 -H h -U u -D pdu -T 3 -v", func(o *options) {
-			o.foreground, o.verify = true, true
+			o.foreground, o.verify, o.named = true, true, true
 			o.config, o.namespace.Path, o.socket, o.log = "/c", "/n", "/s", "/l"
 			o.ports, o.interfaces = []int{1}, []string{"127.0.0.1"}
 			o.maxPDU, o.maxMetrics, o.maxContexts = 100, 7, 8
@@ -28,18 +28,20 @@ func TestOptions(t *testing.T) {
 			o.ports, o.credsTimeout = []int{1, 2, 3}, 9*time.Second
 		}},
 		{"long", "--foreground --config=/c --namespace /n --port=7 --interface=INADDR_LOOPBACK --maxbytes=0x100 --maxctx=3 --maxmetric=4 --trace=1 --debug=pmns,fetch", func(o *options) {
-			o.foreground = true
+			o.foreground, o.named = true, true
 			o.config, o.namespace.Path = "/c", "/n"
 			o.ports, o.interfaces = []int{7}, []string{"loopback"}
 			o.maxPDU, o.maxContexts, o.maxMetrics = 256, 3, 4
 			o.trace, o.debug = 1, "fetch,pmns"
 		}},
 		{"abbreviated", "--fore --verif --conf=/c --host=h", func(o *options) {
-			o.foreground, o.verify, o.config, o.hostname = true, true, "/c", "h"
+			o.foreground, o.verify, o.config, o.hostname, o.named = true, true, "/c", "h", true
 		}},
 		{"any -N makes names unique, the last gives the file", "-N /a -n /b", func(o *options) {
-			o.namespace.Path, o.namespace.Unique = "/b", true
+			o.namespace.Path, o.namespace.Unique, o.named = "/b", true, true
 		}},
+		{"a name may be empty", "--config=", func(o *options) { o.named = true }},
+		{"what is compiled in", "-f --embedded", func(o *options) { o.foreground, o.embedded = true, true }},
 		{"what follows a limit's digits does not count", "-L 64k", func(o *options) { o.maxPDU = 64 }},
 	}
 	for _, tt := range tests {
@@ -84,6 +86,7 @@ func TestBadOptions(t *testing.T) {
 		{"-p -1", 1, "pmcd: -p requires a positive numeric argument (-1)"},
 		{"-i localhost", 1, "pmcd: -i requires a numeric address (localhost)"},
 		{"-D nonsense", 1, "pmcd: unrecognized debug options specification (nonsense)"},
+		{"-f --embedded -n /n", 1, "pmcd: --embedded does not go with -c, -n or -N"},
 		{"-f extra", 1, `pmcd: unexpected argument "extra"`},
 	}
 	for _, tt := range tests {
@@ -134,6 +137,20 @@ func TestEnvironment(t *testing.T) {
 				}
 			}, "",
 		},
+		{
+			"embedded", "--embedded", map[string]string{"PMCD_SOCKET": "/s", "PCP_PMCDCONF_PATH": "/conf", "PCP_VAR_DIR": "/var"},
+			func(o *options) {
+				o.config, o.log, o.embedded, o.socket, o.ports = "", "", true, "/s", []int{44321}
+				o.interfaces, o.local = []string{"loopback"}, true
+			}, "",
+		},
+		{
+			"embedded, for others", "--embedded -i INADDR_ANY -i 10.0.0.1", nil,
+			func(o *options) {
+				o.config, o.log, o.embedded, o.ports = "", "", true, []int{44321}
+				o.interfaces = []string{"", "10.0.0.1"}
+			}, "",
+		},
 		{"bad ports", "-c /c", map[string]string{"PMCD_PORT": "x"}, nil, "bad PMCD_PORT"},
 		{"no configuration", "", nil, nil, "no configuration file"},
 	}
@@ -154,7 +171,8 @@ func TestEnvironment(t *testing.T) {
 				t.Fatal(err)
 			}
 			want, _ := parseOptions(nil)
-			want.config = "/c"
+			want.config, want.log = "/c", "pmcd.log"
+			want.named = strings.Contains(tt.args, "-c")
 			tt.want(want)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)

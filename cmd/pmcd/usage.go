@@ -13,6 +13,7 @@ Configuration:
   -c, --config=PATH     agents and access rules
   -n, --namespace=PATH  name space (PMNS)
   -N, --uniqnames=PATH  as -n, but no metric may have two names
+      --embedded        what is compiled in, even if PCP is installed
   -v, --verify          check the configuration and exit
 
 Connections:

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/etc"
+	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// withoutPCP reports whether a host has none of the files that say what to
+// serve (pcp.conf(5), pmcd.conf, PMNS(5)) and nobody has said where they would
+// be. One that cannot be looked for may be there.
+func withoutPCP(root string, lookup func(string) (string, bool)) bool {
+	for _, name := range []string{"PCP_CONF", "PCP_DIR", "PCP_PMCDCONF_PATH", "PCP_VAR_DIR", "PMNS_DEFAULT"} {
+		if _, ok := lookup(name); ok {
+			return false
+		}
+	}
+	for _, path := range []string{"/etc/pcp.conf", "/usr/local/etc/pcp.conf", "/etc/pcp/pmcd/pmcd.conf", "/var/lib/pcp/pmns/root"} {
+		if _, err := os.Lstat(filepath.Join(root, path)); !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
+}
+
+// loadEmbedded returns what is compiled in.
+func loadEmbedded() (*daemon.Embedded, error) {
+	conf, err := pmcdconf.Parse("embedded pmcd.conf", strings.NewReader(etc.Conf), pmcdconf.Options{})
+	if err != nil {
+		return nil, err
+	}
+	names, err := pmnsload.Parse("embedded PMNS", strings.NewReader(etc.Names), pmnsload.Options{Preprocess: true, Shell: pmnsload.NoShell})
+	if err != nil {
+		return nil, err
+	}
+	labels, err := pmcdconf.ParseLabels(etc.Labels)
+	if err != nil {
+		return nil, fmt.Errorf("embedded labels: %w", err)
+	}
+	for i := range labels {
+		// Series of metrics go on when the host gets a configuration.
+		labels[i].Optional = true
+	}
+	return &daemon.Embedded{Conf: conf, Names: names, Labels: labels}, nil
+}
+
+// describe says what is served, and how clients get at it.
+func describe(e *daemon.Embedded, addrs []net.Addr) []string {
+	var names []string
+	for _, a := range e.Conf.Agents {
+		names = append(names, a.Name)
+	}
+	lines := []string{fmt.Sprintf("serving embedded defaults: %d metrics; agents: %s", e.Names.Len(), strings.Join(names, ", "))}
+	tcp, unix := "", ""
+	for _, addr := range addrs {
+		switch addr := addr.(type) {
+		case *net.TCPAddr:
+			if tcp == "" {
+				tcp = "try: pminfo -h " + clientAddr(addr)
+			}
+		case *net.UnixAddr:
+			unix = "try: pminfo -h unix:" + addr.Name
+		}
+	}
+	for _, line := range []string{tcp, unix} {
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// clientAddr returns what to tell a client on this host to connect to.
+func clientAddr(a *net.TCPAddr) string {
+	host := a.IP.String()
+	if a.IP.IsUnspecified() || a.IP.Equal(net.IPv4(127, 0, 0, 1)) || a.IP.Equal(net.IPv6loopback) {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, fmt.Sprint(a.Port))
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// placeFiles fills in where the socket and the log are, unless options or the
+// environment have said so. There is nothing that must be there: without a
+// directory for them there is no socket, and messages stay on the standard
+// error output.
+func (opt *options) placeFiles(root string, uid int, getenv func(string) string) {
+	if opt.socket == "" {
+		dir, err := ownDir(filepath.Join(root, "run/pcp"), uid, getenv)
+		if err != nil {
+			opt.warn("no Unix domain socket: %v", err)
+		} else {
+			opt.socket = filepath.Join(dir, "pmcd.socket")
+		}
+	}
+	if opt.log == "" {
+		dir, err := ownDir(filepath.Join(root, "var/log/pcp"), uid, getenv)
+		if err != nil {
+			opt.warn("no log file: %v", err)
+			opt.log = "-"
+		} else {
+			opt.log = filepath.Join(dir, "pmcd.log")
+		}
+	}
+}
+
+// ownDir returns a directory for files of this user, and makes it if it is
+// missing: system for root, if that is possible, else one in $XDG_RUNTIME_DIR
+// or in $TMPDIR.
+func ownDir(system string, uid int, getenv func(string) string) (string, error) {
+	type dir struct {
+		path string
+		mode fs.FileMode
+	}
+	var dirs []dir
+	if uid == 0 {
+		dirs = append(dirs, dir{system, 0o755})
+	}
+	if run := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
+		dirs = append(dirs, dir{filepath.Join(run, "pcp"), 0o700})
+	}
+	tmp := getenv("TMPDIR")
+	if !filepath.IsAbs(tmp) {
+		tmp = "/tmp"
+	}
+	dirs = append(dirs, dir{filepath.Join(tmp, fmt.Sprintf("pcp-%d", uid)), 0o700})
+	var why []string
+	for _, d := range dirs {
+		err := makeOwn(d.path, d.mode, uid)
+		if err == nil {
+			return d.path, nil
+		}
+		why = append(why, err.Error())
+	}
+	return "", errors.New(strings.Join(why, "; "))
+}
+
+// makeOwn makes a directory, or accepts the one that is there, if nobody but
+// uid and root can have made it or can change what is in it. In /tmp others may
+// have been there first, with a directory or a link of theirs.
+func makeOwn(path string, mode fs.FileMode, uid int) error {
+	parent, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	if by := owner(parent); by != uid && by != 0 || parent.Mode()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("%s: others can replace it", path)
+	}
+	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	fi, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return err
+	case !fi.IsDir():
+		return fmt.Errorf("%s: not a directory", path)
+	case owner(fi) != uid:
+		return fmt.Errorf("%s: belongs to user %d", path, owner(fi))
+	case fi.Mode()&0o022 != 0:
+		return fmt.Errorf("%s: others can write to it", path)
+	}
+	if err := syscall.Access(path, 0x3); err != nil { // W_OK|X_OK
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func owner(fi fs.FileInfo) int { return int(fi.Sys().(*syscall.Stat_t).Uid) }
