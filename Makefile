@@ -31,7 +31,7 @@ export GORACE = atexit_sleep_ms=0
 # Packages whose tests run PCP's programs and nothing else.
 PEERPKGS = ./cmd/pmcd/peertest/...
 # Parsers of what others send: sizes and offsets must not overflow an int.
-PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access
+PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache
 
 .PHONY: all build run test check unit peertest fuzz fuzz-short soak peers clean
 .NOTPARALLEL:

@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"agents/goplugin":   {"agents", "pdu"},
 	"agents/pmda":       {"agents", "pdu"},
 	"agents/pmda/event": {"pdu"},
+	"agents/pmda/cache": {"access", "pdu", "pmcdconf"},
 	"daemon": {"access", "agents", "agents/wire", "agents/pmcd", "agents/pmda", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"etc": nil,

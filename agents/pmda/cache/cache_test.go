@@ -1,0 +1,189 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+var indom = pdu.NewInDom(250, 1)
+
+func newCache(t testing.TB, opt Options) *Cache {
+	t.Helper()
+	if opt.Dir == "" {
+		opt.Dir = t.TempDir()
+	}
+	return New(indom, opt)
+}
+
+// check fails if the parts of c contradict each other.
+func check(t testing.TB, c *Cache) {
+	t.Helper()
+	live := 0
+	for _, e := range c.list {
+		if e.Inst < 0 || e.Inst > c.last {
+			t.Errorf("id %d, the highest ever is %d", e.Inst, c.last)
+		}
+		if e.State == culled {
+			continue
+		}
+		live++
+		if c.byInst[e.Inst] != e || c.byName[c.short(e.Name)] != e {
+			t.Errorf("%d %q is not where it is looked for", e.Inst, e.Name)
+		}
+	}
+	if len(c.byInst) != live || len(c.byName) != live {
+		t.Errorf("%d entries, %d by id, %d by name", live, len(c.byInst), len(c.byName))
+	}
+	if c.sorted && !slices.IsSortedFunc(c.list, func(a, b *entry) int { return int(a.Inst) - int(b.Inst) }) {
+		t.Error("the list is not in order")
+	}
+}
+
+// add adds names and returns their ids.
+func add(t testing.TB, c *Cache, names ...string) (ids []int32) {
+	t.Helper()
+	for _, name := range names {
+		id, err := c.Add(name, nil)
+		if err != nil {
+			t.Fatalf("Add(%q): %v", name, err)
+		}
+		ids = append(ids, id)
+	}
+	check(t, c)
+	return ids
+}
+
+func wantIDs(t testing.TB, what string, got []int32, want ...int32) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: ids %v, want %v", what, got, want)
+	}
+}
+
+func wantErr(t testing.TB, what string, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) || want == nil && got != nil {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// pmda.md has these; they were measured with PCP 6.0.3.
+func TestHash(t *testing.T) {
+	for key, want := range map[string]int32{
+		"eth0":                2142326192,
+		"a":                   703514648,
+		"the quick brown fox": 971317102,
+		"\x80\xff\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\xfe": 1644489948,
+	} {
+		c := newCache(t, Options{})
+		if got, err := c.AddKey("x", []byte(key), nil); err != nil || got != want {
+			t.Errorf("key %q: %d, %v, want %d", key, got, err, want)
+		}
+		c = newCache(t, Options{})
+		if got, err := c.AddKey(key, nil, nil); err != nil || got != want {
+			t.Errorf("name %q: %d, %v, want %d", key, got, err, want)
+		}
+	}
+	// 7.2.1; 6.0.3 does not look at the limit.
+	c := newCache(t, Options{})
+	c.Resize(999)
+	if got, err := c.AddKey("eth0", nil, nil); err != nil || got != 192 {
+		t.Errorf("at most 999: %d, %v, want 192", got, err)
+	}
+}
+
+// The table of pmdaCache(3), "INSTANCE NAME MATCHING".
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		in, asked     string
+		lookup, store error
+	}{
+		{"foodle", "foo", pdu.ErrnoInst, pdu.ErrnoInst},
+		{"foo", "foodle", pdu.ErrnoInst, pdu.ErrnoInst},
+		{"foo", "foo", nil, nil},
+		{"foo bar", "foo", nil, nil},
+		{"foo bar", "foo bar", nil, nil},
+		{"foo", "foo bar", pdu.Errno(-33), pdu.ErrnoEINVAL},
+		{"foo bar", "foo blah", pdu.Errno(-33), pdu.ErrnoEINVAL},
+		{"foo bar", "foo ", pdu.Errno(-33), pdu.ErrnoEINVAL},
+		{" foo", "", nil, nil},
+		{"foo", "", pdu.ErrnoInst, pdu.ErrnoInst},
+	} {
+		what := fmt.Sprintf("%q in the cache, %q", c.in, c.asked)
+		k := newCache(t, Options{})
+		add(t, k, c.in)
+		e, err := k.LookupName(c.asked)
+		wantErr(t, what, err, c.lookup)
+		if err == nil && e.Name != c.in {
+			t.Errorf("%s: found %q", what, e.Name)
+		}
+		wantErr(t, what+": hide", k.Hide(c.asked), c.store)
+		if active, _ := k.Size(); (active == 0) != (c.store == nil) {
+			t.Errorf("%s: hide leaves %d active", what, active)
+		}
+		if errors.Is(c.store, pdu.ErrnoEINVAL) {
+			_, err := k.Add(c.asked, nil)
+			wantErr(t, what+": add", err, c.store)
+			_, err = k.AddKey(c.asked, []byte("key"), nil)
+			wantErr(t, what+": add with a key", err, pdu.ErrnoInst)
+		}
+		wantErr(t, what+": cull", k.Cull(c.asked), c.store)
+		check(t, k)
+	}
+
+	c := newCache(t, Options{Strings: true})
+	wantIDs(t, "strings", add(t, c, "foo", "foo bar", "foo blah", "", "foo "), 0, 1, 2, 3, 4)
+	if e, err := c.LookupName("foo b"); !errors.Is(err, pdu.ErrnoInst) {
+		t.Errorf("foo b: %v, %v", e, err)
+	}
+	c = newCache(t, Options{})
+	for range 2 {
+		_, err := c.Add("", nil)
+		wantErr(t, "empty name", err, pdu.ErrnoGeneric)
+		_, err = c.AddKey("", []byte("key"), nil)
+		wantErr(t, "empty name with a key", err, pdu.ErrnoGeneric)
+	}
+	check(t, c)
+}
+
+func TestNew(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a cache of no instance domain")
+		}
+	}()
+	New(pdu.NoInDom, Options{})
+}
+
+func TestPath(t *testing.T) {
+	dir := t.TempDir()
+	conf := filepath.Join(dir, "pcp.conf")
+	if err := os.WriteFile(conf, []byte("PCP_VAR_DIR=/from/conf\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ dir, env, conf, want, err string }{
+		{dir: "/given", env: "/env", conf: conf, want: "/given/250.1"},
+		{env: "/env", conf: conf, want: "/env/config/pmda/250.1"},
+		{conf: conf, err: "PCP_VAR_DIR is not set"}, // set, but empty: it hides the file's
+		{conf: filepath.Join(dir, "none"), err: "no such file"},
+	} {
+		t.Setenv("PCP_VAR_DIR", c.env)
+		t.Setenv("PCP_CONF", c.conf)
+		got, err := New(indom, Options{Dir: c.dir}).Path()
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+	os.Unsetenv("PCP_VAR_DIR")
+	t.Setenv("PCP_CONF", conf)
+	if got, err := New(indom, Options{}).Path(); got != "/from/conf/config/pmda/250.1" {
+		t.Errorf("pcp.conf: %q, %v", got, err)
+	}
+}

@@ -1,0 +1,48 @@
+package cache_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmda/cache"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+var _ pmda.Instances = (*cache.Cache)(nil)
+
+func Example() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir) // an agent has no Dir in its Options
+
+	// What an agent finds each time that it is started.
+	for _, found := range [][]string{{"sda", "sdb"}, {"nvme0", "sdb"}} {
+		disks := cache.New(pdu.NewInDom(250, 0), cache.Options{Dir: dir})
+		if _, err := disks.Load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			fmt.Println(err)
+		}
+		for _, name := range found {
+			if _, err := disks.Add(name, nil); err != nil {
+				fmt.Println(err)
+			}
+		}
+		if _, err := disks.Save(); err != nil {
+			fmt.Println(err)
+		}
+		for id := range disks.Active() {
+			disk, _ := disks.Lookup(id)
+			fmt.Println(id, disk.Name)
+		}
+	}
+	// Output:
+	// 0 sda
+	// 1 sdb
+	// 1 sdb
+	// 2 nvme0
+}

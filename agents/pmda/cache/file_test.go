@@ -1,0 +1,343 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// put writes a cache's file.
+func put(t testing.TB, c *Cache, text string) {
+	t.Helper()
+	path, err := c.Path()
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func content(t testing.TB, c *Cache) string {
+	t.Helper()
+	path, err := c.Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// dump is all that a file has, and states.
+func dump(c *Cache) string {
+	c.sort()
+	mode := "append"
+	if c.reuse {
+		mode = "reuse"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d", mode, c.max)
+	for _, e := range c.list {
+		if e.State != culled {
+			fmt.Fprintf(&b, "; %d %d %q %q %v", e.Inst, e.stamp, e.Key, e.Name, e.State)
+		}
+	}
+	return b.String()
+}
+
+func TestLoad(t *testing.T) {
+	const none = "append 2147483647"
+	long := strings.Repeat("x", maxLine-len("0 1 "))
+	for _, c := range []struct {
+		text, want string
+		n          int
+		err        string
+	}{
+		{"2 0 2147483647\n", none, 0, ""},
+		{"1 1\n", "reuse 2147483647", 0, ""},
+		{"1 0 5\n", none, 0, ""},
+		{"2 1 99 and more\n7 1700000000 sda\n", `reuse 99; 7 1700000000 "" "sda" inactive`, 1, ""},
+		{"2 0 9\n1 5 [656667] a  b \n0 0 z", `append 9; 0 0 "" "z" inactive; 1 5 "efg" "a  b " inactive`, 2, ""},
+		{"2 0 9\n \t1\t\t5  [FF00]\vx\n", `append 9; 1 5 "\xff\x00" "x" inactive`, 1, ""},
+		{"2 0 9\n2147483647 9223372036854775807 \xff\r\n", `append 9; 2147483647 9223372036854775807 "" "\xff\r" inactive`, 1, ""},
+		{"2 0 9\n0 1 " + long + "\n", `append 9; 0 1 "" "` + long + `" inactive`, 1, ""},
+		// Not keys.
+		{"2 0 9\n0 1 [::1]:80 x\n1 1 [abc] y\n2 1 [ab\n3 1 []\n4 1 [cd]\n5 1 [ef]z\n",
+			`append 9; 0 1 "" "[::1]:80 x" inactive; 1 1 "" "[abc] y" inactive; 2 1 "" "[ab" inactive; ` +
+				`3 1 "" "[]" inactive; 4 1 "" "[cd]" inactive; 5 1 "" "[ef]z" inactive`, 6, ""},
+
+		{"", none, 0, ""},
+		{"\n", none, 0, ":1: illegal header"},
+		{"x 0 9\n", none, 0, ":1: illegal header"},
+		{"0 0 9\n", none, 0, ":1: illegal header"},
+		{"3 0 9\n", none, 0, ":1: illegal header"},
+		{"1\n", none, 0, ":1: illegal header"},
+		{"2 1\n", none, 0, ":1: illegal header"},
+		{"2 2 9\n", none, 0, ":1: illegal header"},
+		{"2 -1 9\n", none, 0, ":1: illegal header"},
+		{"2 0 -1\n", none, 0, ":1: illegal header"},
+		{"2 0 2147483648\n", none, 0, ":1: illegal header"},
+		{"2 0 9 " + strings.Repeat(" ", maxLine), none, 0, ":1: illegal header"},
+		{"2 0 9\n0 1 a\n\n1 1 b\n", `append 9; 0 1 "" "a" inactive`, 1, `:3: illegal record ""`},
+		{"2 0 9\n0 1 \n", "append 9", 0, ":2: illegal record"},
+		{"2 0 9\n0\n", "append 9", 0, ":2: illegal record"},
+		{"2 0 9\na 1 b\n", "append 9", 0, `:2: illegal record "a 1 b"`},
+		{"2 0 9\n-1 1 b\n", "append 9", 0, ":2: illegal record"},
+		{"2 0 9\n1 -1 b\n", "append 9", 0, ":2: illegal record"},
+		{"2 0 9\n1 1b\n", "append 9", 0, ":2: illegal record"},
+		{"2 0 9\n2147483648 1 b\n", "append 9", 0, ":2: illegal record"},
+		{"2 0 9\n0 9223372036854775808 b\n", "append 9", 0, ":2: illegal record"},
+		{"2 0 9\n0 1 a\x00b\n", "append 9", 0, ":2: illegal record"},
+		{"2 0 9\n0 1 " + long + "x\n", "append 9", 0, ":2: illegal record"},
+	} {
+		k := newCache(t, Options{})
+		put(t, k, c.text)
+		n, err := k.Load()
+		what := fmt.Sprintf("%.80q", c.text)
+		if c.err == "" {
+			wantErr(t, what, err, nil)
+		} else if wantErr(t, what, err, pdu.ErrnoGeneric); err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v, want %q", what, err, c.err)
+		}
+		if got := dump(k); got != c.want || n != c.n {
+			t.Errorf("%s: %d, %s\nwant %d, %s", what, n, got, c.n, c.want)
+		}
+		check(t, k)
+	}
+}
+
+// What is there already wins over the file.
+func TestLoadInto(t *testing.T) {
+	var warnings []string
+	c := newCache(t, Options{Warn: func(err error) { warnings = append(warnings, err.Error()) }})
+	c.Add("a", 42)
+	add(t, c, "b long", "c")
+	c.Hide("c")
+	put(t, c, "2 1 500\n0 5 [6b] a\n1 6 b\n2 7 d\n9 8 c\n10 9 b short\n11 10 e\n11 11 e\n")
+	n, err := c.Load()
+	if n != 7 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	path, _ := c.Path()
+	want := []string{
+		path + `:4: ignored 2 "d": there is 2 "c"`,
+		path + `:5: ignored 9 "c": there is 2 "c"`,
+		path + `:6: ignored 10 "b short": there is 1 "b long"`,
+	}
+	if got := strings.Join(warnings, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("warnings:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
+	}
+	if got, want := dump(c), `reuse 500; 0 5 "k" "a" active; 1 6 "" "b long" active; 2 0 "" "c" inactive; 11 11 "" "e" inactive`; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if e, _ := c.Lookup(0); e.Data != 42 {
+		t.Errorf("%+v", e)
+	}
+	check(t, c)
+
+	warnings = nil
+	put(t, c, "")
+	if n, err := c.Load(); n != 0 || err != nil || len(warnings) != 1 || !strings.HasSuffix(warnings[0], ": empty") {
+		t.Errorf("empty file: %d, %v, %q", n, err, warnings)
+	}
+}
+
+func TestLoadNot(t *testing.T) {
+	c := newCache(t, Options{})
+	if n, err := c.Load(); n != 0 || !errors.Is(err, fs.ErrNotExist) || pdu.ErrnoOf(err) != -2 {
+		t.Errorf("no file: %d, %v", n, err)
+	}
+	path, _ := c.Path()
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Load(); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a FIFO: %v", err)
+	}
+	os.Remove(path)
+	put(t, c, "2 0 9\n0 1 a\n")
+	if err := os.Truncate(path, maxFile+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Load(); !errors.Is(err, pdu.ErrnoTooBig) {
+		t.Errorf("a large file: %v", err)
+	}
+	if err := os.Truncate(path, maxFile); err != nil {
+		t.Fatal(err)
+	}
+	// A hole of NULs is one line, and is not read whole.
+	if _, err := c.Load(); err == nil || !strings.Contains(err.Error(), ":3: illegal record") || len(err.Error()) > 1000 {
+		t.Errorf("a hole: %.1000v", err)
+	}
+}
+
+func TestSave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now().Unix()
+		var left []string
+		c := newCache(t, Options{Warn: func(err error) { left = append(left, err.Error()) }})
+		add(t, c, "a b", "gone", "[::1]:80")
+		c.AddKey("k", []byte("\x00\xff]"), nil)
+		c.AddKey("[k", []byte("x"), nil)
+		c.Cull("gone")
+		c.Resize(2147483646)
+		bad := []string{"new\nline", "nul\x00", " blank", "\tblank", "[ab] no key", strings.Repeat("x", maxLine)}
+		add(t, c, bad...)
+		n, err := c.Save()
+		if n != 4 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+		want := fmt.Sprintf("2 1 2147483646\n0 %d a b\n2 %[1]d [::1]:80\n%[2]d %[1]d [78] [k\n%[3]d %[1]d [00ff5d] k\n",
+			now, hash("x", 0)%(1<<31), hash("\x00\xff]", 0)%(1<<31))
+		if hash("x", 0)%(1<<31) > hash("\x00\xff]", 0)%(1<<31) {
+			t.Fatal("the keys are in another order")
+		}
+		if got := content(t, c); got != want {
+			t.Errorf("file is\n%swant\n%s", got, want)
+		}
+		if len(left) != len(bad) || !strings.Contains(left[0], `/250.1: left out 3 "new\nline"`) {
+			t.Errorf("left out: %q", left)
+		}
+
+		back := New(indom, c.opt)
+		if n, err := back.Load(); n != 4 || err != nil {
+			t.Errorf("loaded %d, %v", n, err)
+		}
+		c.HideAll()
+		for _, name := range bad {
+			c.Cull(name)
+		}
+		if got, want := dump(back), dump(c); got != want {
+			t.Errorf("loaded %s\nwant %s", got, want)
+		}
+	})
+}
+
+// A Save that fails leaves the file as it was, and no other, and can be
+// repeated.
+func TestSaveFails(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := newCache(t, Options{Dir: filepath.Join(file, "dir")})
+	add(t, c, "a")
+	if n, err := c.Save(); n != 0 || !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("no directory: %d, %v", n, err)
+	}
+	c.opt.Dir = filepath.Join(dir, "new", "dir")
+	if n, err := c.Save(); n != 1 || err != nil {
+		t.Errorf("new directory: %d, %v", n, err)
+	}
+	path, _ := c.Path()
+	os.Remove(path)
+	if err := os.MkdirAll(filepath.Join(path, "full"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	add(t, c, "b")
+	if n, err := c.Save(); n != 0 || err == nil {
+		t.Errorf("cannot rename: %d, %v", n, err)
+	}
+	if names, err := os.ReadDir(c.opt.Dir); err != nil || len(names) != 1 {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Save(); n != 2 || err != nil {
+		t.Errorf("again: %d, %v", n, err)
+	}
+	// The disk is full: a limit on the size of files is as good.
+	if err := limitFileSize(t, 10, func() error {
+		add(t, c, "c")
+		_, err := c.Save()
+		return err
+	}); !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("no room: %v", err)
+	}
+	if names, err := os.ReadDir(c.opt.Dir); err != nil || len(names) != 1 {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+	if got := content(t, c); strings.Count(got, "\n") != 3 {
+		t.Errorf("file is %q", got)
+	}
+}
+
+// What could not be loaded is not written.
+func TestSaveTooBig(t *testing.T) {
+	c := newCache(t, Options{})
+	add(t, c, "a")
+	c.Save()
+	pad := strings.Repeat("x", maxLine-30)
+	for i := range maxFile / len(pad) {
+		if _, err := c.Add(fmt.Sprint(i, pad), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := c.Save(); n != 0 || !errors.Is(err, pdu.ErrnoTooBig) {
+		t.Errorf("%d, %v", n, err)
+	}
+	if got := content(t, c); strings.Count(got, "\n") != 2 {
+		t.Errorf("the file has %d bytes", len(got))
+	}
+}
+
+// limitFileSize runs f while no file can grow beyond size bytes. (Go ignores
+// SIGXFSZ.)
+func limitFileSize(t *testing.T, size uint64, f func() error) error {
+	t.Helper()
+	const which = syscall.RLIMIT_FSIZE
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(which, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(which, &syscall.Rlimit{Cur: size, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(which, &old)
+	return f()
+}
+
+func TestSaveKeepsOwnerAndMode(t *testing.T) {
+	c := newCache(t, Options{})
+	path, _ := c.Path()
+	stat := func() (os.FileMode, uint32) {
+		fi, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fi.Mode(), fi.Sys().(*syscall.Stat_t).Uid
+	}
+	add(t, c, "a")
+	c.Save()
+	if mode, _ := stat(); mode != 0o644 {
+		t.Errorf("new file: %v", mode)
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		t.Fatal(err)
+	}
+	want := uint32(os.Geteuid())
+	if want == 0 {
+		want = 65534
+		if err := os.Chown(path, int(want), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Write()
+	if mode, uid := stat(); mode != 0o660 || uid != want {
+		t.Errorf("%v of %d, want -rw-rw---- of %d", mode, uid, want)
+	}
+}

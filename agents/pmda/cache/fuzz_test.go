@@ -1,0 +1,39 @@
+package cache
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// FuzzLoad: whatever is loaded can be saved and comes back, to the byte.
+func FuzzLoad(f *testing.F) {
+	f.Add("2 0 2147483647\n0 1700000000 sda\n1 1700000000 [6b6579] sdb disk\n", false)
+	f.Add("1 1\n5 5 [::1]:80\n4 4 x\n4 4 x y\n", false)
+	f.Add("2 1 3\n9 9 a b\n0 0 a c\n1 1 [00] [00] \n", true)
+	f.Fuzz(func(t *testing.T, text string, asStrings bool) {
+		opt := Options{Dir: "none", Strings: asStrings}
+		c := New(indom, opt)
+		n, err := c.load("file", strings.NewReader(text))
+		if n < 0 || n > strings.Count(text, "\n") {
+			t.Fatalf("%d instances in %d lines", n, strings.Count(text, "\n"))
+		}
+		check(t, c)
+		first, m := c.text("file", 1)
+		if m != len(c.byInst) || err == nil && m > n {
+			t.Fatalf("wrote %d of %d, read %d", m, len(c.byInst), n)
+		}
+		back := New(indom, opt)
+		if n, err := back.load("file", bytes.NewReader(first)); n != m || err != nil {
+			t.Fatalf("read %d of %d, %v, of\n%s", n, m, err, first)
+		}
+		if second, _ := back.text("file", 1); !bytes.Equal(first, second) {
+			t.Fatalf("first\n%sthen\n%s", first, second)
+		}
+		for _, name := range []string{"a", "b c", "d", "a"} {
+			c.Add(name, nil)
+			c.AddKey(name, []byte(text), nil)
+		}
+		check(t, c)
+	})
+}

@@ -1,0 +1,218 @@
+package cache
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// The file is text (pmdaCache(3), "FILES"; no page has its format):
+//
+//	2 MODE MAX                 version 1 has no MAX; MODE is 1 if ids are used again
+//	INST STAMP [KEY] NAME      one line an instance; KEY is hexadecimal,
+//	INST STAMP NAME            NAME goes on to the end of the line
+
+const (
+	maxLine = 1022     // bytes of a line without its end: what C reads
+	maxFile = 64 << 20 // bytes; C has no limit
+)
+
+var errHeader, errRecord = errors.New("illegal header"), errors.New("illegal record")
+
+// Path returns the name of the file.
+func (c *Cache) Path() (string, error) {
+	dir := c.opt.Dir
+	if dir == "" {
+		vars, err := varDir()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(vars, "config", "pmda")
+	}
+	return filepath.Join(dir, c.indom.String()), nil
+}
+
+// varDir returns PCP_VAR_DIR. pmcd has it in the environment of agents.
+func varDir() (string, error) {
+	const name = "PCP_VAR_DIR"
+	if dir := os.Getenv(name); dir != "" {
+		return dir, nil
+	}
+	conf, err := pmcdconf.LoadPCPConf(os.LookupEnv)
+	for _, v := range conf {
+		if v.Name == name && v.Value != "" {
+			return v.Value, nil
+		}
+	}
+	if err == nil {
+		err = errors.New("not in pcp.conf")
+	}
+	return "", fmt.Errorf("%s is not set: %v (%w)", name, err, pdu.ErrnoGeneric)
+}
+
+// Load adds what is in the file, as inactive instances, and returns how many
+// lines it had for them. An instance that is there already, with the id and
+// name of the file, takes its key and stamp; a line that contradicts one is
+// ignored. What Resize and Reuse have set is as in the file afterwards.
+//
+// A missing file is an fs.ErrNotExist. After an error, which wraps
+// PM_ERR_GENERIC and names the line if the file is damaged, what was before that
+// line is there.
+//
+// C differs: it gives the key and stamp of a line that it ignores to the
+// instance that is in the way, ids and stamps may overflow, and lines need not
+// be complete.
+func (c *Cache) Load() (int, error) {
+	path, err := c.Path()
+	if err != nil {
+		return 0, err
+	}
+	// Without O_NONBLOCK a FIFO would be waited for.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return 0, err
+	case !st.Mode().IsRegular():
+		return 0, fmt.Errorf("%s: not a regular file (%w)", path, pdu.ErrnoGeneric)
+	case st.Size() > maxFile:
+		return 0, fmt.Errorf("%s: larger than 64 MiB (%w)", path, pdu.ErrnoTooBig)
+	}
+	return c.load(path, io.LimitReader(f, maxFile))
+}
+
+func (c *Cache) load(path string, r io.Reader) (n int, err error) {
+	lines := bufio.NewReaderSize(r, maxLine+1)
+	for ; ; n++ {
+		line, rerr := lines.ReadSlice('\n')
+		if rerr != nil && rerr != io.EOF && rerr != bufio.ErrBufferFull {
+			return max(0, n-1), rerr
+		}
+		if len(line) == 0 {
+			break
+		}
+		// A full buffer is a line that is too long, or the last one without
+		// its end.
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		if n == 0 {
+			err = c.loadHeader(line)
+		} else {
+			err = c.loadRecord(path, n+1, line)
+		}
+		if err != nil {
+			return max(0, n-1), fmt.Errorf("%s:%d: %w %.80q (%w)", path, n+1, err, line, pdu.ErrnoGeneric)
+		}
+	}
+	if n == 0 {
+		c.warn("%s: empty", path)
+	}
+	return max(0, n-1), nil
+}
+
+func (c *Cache) loadHeader(line []byte) error {
+	var num [3]int32 // version, mode, max
+	num[2] = math.MaxInt32
+	fields := bytes.Fields(line)
+	for i, f := range fields[:min(len(num), len(fields))] {
+		if i == 2 && num[0] == 1 {
+			break // not a field of version 1
+		}
+		n, err := strconv.ParseInt(string(f), 10, 32)
+		if err != nil || n < 0 {
+			return errHeader
+		}
+		num[i] = int32(n)
+	}
+	if v := num[0]; len(line) > maxLine || v < 1 || v > 2 || len(fields) < int(v)+1 || num[1] > 1 {
+		return errHeader
+	}
+	c.reuse, c.max = num[1] == 1, num[2]
+	return nil
+}
+
+func (c *Cache) loadRecord(path string, num int, line []byte) error {
+	r, ok := parseRecord(line)
+	if !ok {
+		return errRecord
+	}
+	e := c.byInst[r.Inst]
+	named, matches := c.find(r.Name)
+	switch {
+	case e == nil && named == nil:
+		e = c.insert(r.Name, r.Inst)
+	case e == nil || e != named || !matches:
+		if e == nil {
+			e = named
+		}
+		c.warn("%s:%d: ignored %d %q: there is %d %q", path, num, r.Inst, r.Name, e.Inst, e.Name)
+		return nil
+	}
+	e.Key, e.stamp = r.Key, r.stamp
+	return nil
+}
+
+func (c *Cache) warn(format string, args ...any) {
+	if c.opt.Warn != nil {
+		c.opt.Warn(fmt.Errorf(format, args...))
+	}
+}
+
+// parseRecord reads a line. Brackets around anything but a key belong to the
+// name: "[::1]:80" is one.
+func parseRecord(line []byte) (e entry, ok bool) {
+	if len(line) > maxLine || bytes.ContainsAny(line, "\n\x00") {
+		return e, false
+	}
+	inst, line, ok := parseNumber(line, math.MaxInt32)
+	if !ok {
+		return e, false
+	}
+	stamp, line, ok := parseNumber(line, math.MaxInt64)
+	if !ok || len(line) == 0 {
+		return e, false
+	}
+	e.Inst, e.stamp = int32(inst), stamp
+	if line[0] == '[' {
+		text, rest, _ := bytes.Cut(line[1:], []byte("]"))
+		key := make([]byte, hex.DecodedLen(len(text)))
+		if name := trimSpace(rest); len(key) > 0 && len(name) > 0 && len(name) < len(rest) {
+			if _, err := hex.Decode(key, text); err == nil {
+				e.Key, line = string(key), name
+			}
+		}
+	}
+	e.Name = string(line)
+	return e, true
+}
+
+// parseNumber reads digits, and the blanks before and after them.
+func parseNumber(line []byte, limit int64) (n int64, rest []byte, ok bool) {
+	rest = trimSpace(line)
+	for ; len(rest) > 0 && '0' <= rest[0] && rest[0] <= '9'; rest = rest[1:] {
+		d := int64(rest[0] - '0')
+		if n > (limit-d)/10 {
+			return 0, nil, false
+		}
+		n, ok = 10*n+d, true
+	}
+	name := trimSpace(rest)
+	return n, name, ok && len(name) < len(rest)
+}
+
+// trimSpace takes off what isspace(3) is true for, at the start.
+func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\n\v\f\r") }

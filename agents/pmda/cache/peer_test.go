@@ -1,0 +1,88 @@
+package cache
+
+import (
+	"bufio"
+	"encoding/hex"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A peer is a C program that has caches too: testdata/pmdacache.c.
+type peer struct {
+	dir string // of its files
+	in  io.Writer
+	out *bufio.Reader
+	// scales says that the limit for ids holds for keys, as since PCP 7.
+	scales bool
+}
+
+// startPeer skips the test if PCP is not installed, and fails it where
+// PMCD_REQUIRE_PEERS says that it must be.
+func startPeer(t *testing.T) *peer {
+	t.Helper()
+	if _, err := os.Stat("/usr/include/pcp/pmda.h"); err != nil {
+		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pmdacache")
+	if out, err := exec.Command("cc", "-o", path, "testdata/pmdacache.c", "-lpcp_pmda", "-lpcp").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p := &peer{dir: filepath.Join(dir, "config", "pmda")}
+	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path)
+	cmd.Env = append(os.Environ(), "PCP_VAR_DIR="+dir)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		cmd.Wait()
+	})
+	p.in, p.out = in, bufio.NewReader(out)
+	p.do(t, "resize 0 999")
+	switch got := p.do(t, "addkey 0 "+hexa("eth0")+" - 0"); got {
+	case "192":
+		p.scales = true
+	case "2142326192":
+	default:
+		t.Fatalf("eth0 is %q", got)
+	}
+	return p
+}
+
+func (p *peer) do(t *testing.T, line string) string {
+	t.Helper()
+	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	answer, err := p.out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return strings.TrimSpace(answer)
+}
+
+func hexa(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return hex.EncodeToString([]byte(s))
+}

@@ -1,0 +1,355 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A run does the same to a Cache and to one in C.
+type run struct {
+	*testing.T
+	p      *peer
+	r      *rand.Rand
+	c      *Cache
+	serial int
+	names  []string
+	keys   []string
+	start  int64 // stamps from then on are of the test
+	warned bool
+	log    []string
+	ops    map[string]int
+}
+
+// errStop ends a run after which both can no longer be compared.
+var errStop = errors.New("stop")
+
+// code is what C has for a result.
+func code[N int | int32](n N, err error) string {
+	if err != nil {
+		return strconv.Itoa(int(pdu.ErrnoOf(err)))
+	}
+	return strconv.Itoa(int(n))
+}
+
+func status(s State) int {
+	if s == Active {
+		return 8 // PMDA_CACHE_ACTIVE
+	}
+	return 9
+}
+
+func entryOf(e Entry, err error, name bool) string {
+	switch {
+	case err != nil:
+		return code(0, err)
+	case name:
+		return fmt.Sprintf("%d %d %d %s", status(e.State), e.Inst, dataOf(e), e.Name)
+	}
+	return fmt.Sprintf("%d %d %d", status(e.State), e.Inst, dataOf(e))
+}
+
+func dataOf(e Entry) int {
+	n, _ := e.Data.(int)
+	return n
+}
+
+// both compares an answer of C with ours.
+func (r *run) both(ours, op, args string) {
+	r.Helper()
+	line := strings.TrimSpace(fmt.Sprintf("%s %d %s", op, r.serial, args))
+	theirs := r.p.do(r.T, line)
+	r.log = append(r.log, line+" = "+ours)
+	r.ops[op]++
+	if ours != theirs {
+		r.Fatalf("C has %s\n%s", theirs, strings.Join(r.log, "\n"))
+	}
+}
+
+// file compares the files. Stamps of the test are equal.
+func (r *run) file() {
+	r.Helper()
+	read := func(dir string) string {
+		b, err := os.ReadFile(filepath.Join(dir, r.c.indom.String()))
+		if err != nil {
+			r.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(b), "\n")
+		for i, line := range lines {
+			inst, rest, _ := strings.Cut(line, " ")
+			stamp, rest, _ := strings.Cut(rest, " ")
+			if n, err := strconv.ParseInt(stamp, 10, 64); i > 0 && err == nil && n >= r.start {
+				lines[i] = inst + " NOW " + rest
+			}
+		}
+		return strings.Join(lines, "")
+	}
+	if ours, theirs := read(r.c.opt.Dir), read(r.p.dir); ours != theirs {
+		r.Fatalf("our file\n%sC's\n%s%s", ours, theirs, strings.Join(r.log, "\n"))
+	}
+}
+
+// unsafe reports whether the highest id is that of a culled instance. C then
+// puts what should go there at the start of its list, or follows a pointer to
+// what it has freed.
+func (r *run) unsafe() bool {
+	r.c.sort()
+	n := len(r.c.list)
+	return n > 0 && r.c.list[n-1].State == culled
+}
+
+// step does something by chance. Where C is known to go wrong it does nothing.
+func (r *run) step() error {
+	c, name, data := r.c, r.names[r.r.IntN(len(r.names))], r.r.IntN(1000)
+	key := r.keys[r.r.IntN(len(r.keys))]
+	known, _ := c.find(name)
+	grows := known == nil && c.added == c.grow
+	switch n := r.r.IntN(100); {
+	case n < 30:
+		if grows && r.unsafe() {
+			return nil
+		}
+		if !c.reuse && c.last > c.max {
+			return errStop // a file has set a limit that is lower; C goes on beyond it
+		}
+		id, err := c.Add(name, data)
+		if errors.Is(err, pdu.ErrnoGeneric) && name != "" && r.p.scales && c.dense == int(c.max)+1 {
+			return errStop // C gives one more
+		}
+		r.both(code(id, err), "add", fmt.Sprintf("%s - %d", hexa(name), data))
+	case n < 42:
+		if known == nil && (r.unsafe() || !r.p.scales && c.max != math.MaxInt32) {
+			return nil
+		}
+		id, err := c.AddKey(name, []byte(key), data)
+		r.both(code(id, err), "addkey", fmt.Sprintf("%s %s %d", hexa(name), hexa(key), data))
+	case n < 50:
+		inst := int32(0)
+		if known != nil {
+			inst = known.Inst
+		}
+		err := c.Hide(name)
+		r.both(code(inst, err), "hide", hexa(name))
+	case n < 58:
+		inst := int32(0)
+		if known != nil {
+			inst = known.Inst
+		}
+		r.both(code(inst, c.Cull(name)), "cull", hexa(name))
+	case n < 66:
+		e, err := c.LookupName(name)
+		if errors.Is(err, errDomain) {
+			return nil // C finds another one
+		}
+		r.both(entryOf(e, err, false), "lookupname", hexa(name))
+	case n < 70:
+		inst := int32(r.r.IntN(len(r.names)))
+		if known != nil {
+			inst = known.Inst
+		}
+		e, err := c.Lookup(inst)
+		r.both(entryOf(e, err, true), "lookup", strconv.Itoa(int(inst)))
+	case n < 74:
+		if key == "" {
+			return nil
+		}
+		e, err := c.LookupKey([]byte(key))
+		r.both(entryOf(e, err, true), "lookupkey", hexa(key))
+	case n < 78:
+		var ids strings.Builder
+		for id := range c.Active() {
+			fmt.Fprintf(&ids, "%d ", id)
+		}
+		r.both(strings.TrimSpace(ids.String()), "walk", "")
+	case n < 80:
+		active, inactive := c.Size()
+		r.both(strconv.Itoa(active), "active", "")
+		r.both(strconv.Itoa(inactive), "inactive", "")
+	case n < 82:
+		r.both(strconv.Itoa(c.HideAll()), "hideall", "")
+	case n < 83:
+		r.both(strconv.Itoa(c.ActivateAll()), "activateall", "")
+	case n < 84:
+		if r.r.IntN(4) == 0 {
+			r.both(strconv.Itoa(c.CullAll()), "cullall", "")
+		}
+	case n < 86:
+		for _, e := range c.list {
+			if e.State == culled && e.stamp != 0 {
+				return nil // C counts it again
+			}
+		}
+		secs := r.start - 500 - int64(r.r.IntN(600)) // of the stamps in first
+		ago := time.Now().Unix() - secs
+		r.both(strconv.Itoa(c.Purge(time.Duration(ago)*time.Second)), "purge", strconv.FormatInt(ago, 10))
+	case n < 88:
+		most := []int32{-1, 5, 20, 1000, math.MaxInt32}[r.r.IntN(5)]
+		r.both(code(0, c.Resize(most)), "resize", fmt.Sprint(most))
+	case n < 89:
+		c.Reuse()
+		r.both("0", "reuse", "")
+	case n < 91:
+		if !r.unsafe() {
+			c.Reorg()
+			r.both("0", "reorg", "")
+		}
+	case n < 94:
+		return r.load()
+	default:
+		op, f := "save", c.Save
+		if n >= 97 {
+			op, f = "sync", c.Sync
+		}
+		wrote, err := f()
+		r.both(code(wrote, err), op, "")
+		if wrote > 0 {
+			r.file()
+		}
+	}
+	return nil
+}
+
+func (r *run) load() error {
+	if r.unsafe() {
+		return nil
+	}
+	r.warned = false
+	n, err := r.c.Load()
+	r.both(code(n, err), "load", "")
+	if r.warned {
+		return errStop // C gives others the keys and stamps of lines that it ignores
+	}
+	return nil
+}
+
+// first has both load a file.
+func (r *run) first() {
+	text := fmt.Sprintf("2 %d %d\n", r.r.IntN(2), math.MaxInt32)
+	if r.r.IntN(2) == 0 {
+		text = fmt.Sprintf("1 %d\n", r.r.IntN(2))
+	}
+	for i := range r.r.IntN(20) {
+		key := ""
+		if r.r.IntN(3) == 0 {
+			key = fmt.Sprintf("[%x] ", fmt.Sprint("key of ", i))
+		}
+		text += fmt.Sprintf("%d %d %sdisk%d at %d\n", 2*i, r.start-1000+int64(i), key, i, r.r.IntN(3))
+	}
+	r.put(text)
+	n, err := r.c.Load()
+	r.both(code(n, err), "load", "")
+}
+
+// put writes the file of both.
+func (r *run) put(text string) {
+	put(r, r.c, text)
+	if err := os.WriteFile(filepath.Join(r.p.dir, r.c.indom.String()), []byte(text), 0o644); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// exchange has each load what the other has written.
+func (r *run) exchange() {
+	r.both(code(0, r.c.Resize(math.MaxInt32)), "resize", strconv.Itoa(math.MaxInt32))
+	wrote, err := r.c.Sync()
+	r.both(code(wrote, err), "sync", "")
+	r.file()
+	if r.p.scales { // else there is no such operation
+		wrote, err := r.c.Write()
+		r.both(code(wrote, err), "write", "")
+		r.file()
+	}
+
+	theirs := New(r.c.indom, Options{Dir: r.p.dir, Strings: r.c.opt.Strings})
+	if n, err := theirs.Load(); n != wrote || err != nil {
+		r.Errorf("loaded %d, %v, of %d of C's", n, err, wrote)
+	}
+	text := content(r, r.c)
+	r.serial++
+	r.c = New(pdu.NewInDom(250, r.serial), r.c.opt)
+	r.put(text)
+	if r.c.opt.Strings {
+		r.both("0", "strings", "")
+	}
+	n, err := r.c.Load()
+	r.both(code(n, err), "load", "")
+	for id := range r.c.byInst {
+		e, err := r.c.Lookup(id)
+		r.both(entryOf(e, err, true), "lookup", strconv.Itoa(int(id)))
+	}
+	for _, c := range []*Cache{r.c, theirs} {
+		for _, e := range c.list {
+			e.stamp = min(e.stamp, r.start)
+		}
+	}
+	if got, want := dump(r.c), dump(theirs); got != want {
+		r.Errorf("our file has\n%s\nC's has\n%s", got, want)
+	}
+}
+
+// collide returns keys with the same id at the first try.
+func collide() (string, string) {
+	seen := make(map[uint32]string)
+	for i := 0; ; i++ {
+		key := fmt.Sprint("key", i)
+		h := hash(key, 0) % (1 << 31)
+		if other, ok := seen[h]; ok {
+			return other, key
+		}
+		seen[h] = key
+	}
+}
+
+// The same operations have the same results and the same file.
+func TestPeerSame(t *testing.T) {
+	p := startPeer(t)
+	ops := make(map[string]int)
+	one, two := collide()
+	for seed := range 100 {
+		r := &run{T: t, p: p, r: rand.New(rand.NewPCG(uint64(seed), 0)), serial: 1 + 2*seed, ops: ops}
+		r.start = time.Now().Unix() - 1 // time(2) may be behind by a tick
+		opt := Options{Dir: t.TempDir(), Strings: seed%5 == 4, Warn: func(error) { r.warned = true }}
+		r.c = New(pdu.NewInDom(250, r.serial), opt)
+		r.keys = []string{"", "k", "key of 1", "key of 2", one, two, "\x80\xff\x00\x01", "a key of more than twelve bytes"}
+		many, steps := 12, 300
+		if seed%3 == 0 {
+			many, steps = 150, 2000
+		}
+		for i := range many {
+			r.names = append(r.names, fmt.Sprintf("disk%d at %d", i%(many*2/3), i%4), fmt.Sprint("disk", i), fmt.Sprintf("\xffp%d", i))
+		}
+		r.names = append(r.names, one, two, "eth0")
+		if opt.Strings {
+			r.both("0", "strings", "")
+		} else {
+			r.names = append(r.names, "")
+		}
+		if seed%2 == 0 {
+			r.first()
+		}
+		var err error
+		for n := 0; n < steps && err == nil; n++ {
+			if err = r.step(); t.Failed() {
+				return
+			}
+		}
+		check(t, r.c)
+		if err == nil {
+			r.exchange()
+		}
+	}
+	for op, want := range map[string]int{"add": 5000, "addkey": 1000, "load": 100, "save": 1000, "sync": 1000, "reorg": 100, "purge": 100, "lookup": 1000} {
+		if ops[op] < want {
+			t.Errorf("only %d times %s", ops[op], op)
+		}
+	}
+}

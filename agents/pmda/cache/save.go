@@ -1,0 +1,148 @@
+package cache
+
+import (
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Save writes the file if instances were added or culled since it was last
+// written, and returns how many are in it; 0 if it is as it should be
+// (PMDA_CACHE_SAVE).
+//
+// The new file takes the place of the old one when it is whole. Save waits for
+// the disk. A name that Load could not read back is left out: one with a newline
+// or NUL, one that starts with a blank or with what looks like a key, one of
+// about 1000 bytes. The error is PM_ERR_TOOBIG for a file over 64 MiB, else that
+// of the file system.
+//
+// C differs: it writes all names, over the old file.
+func (c *Cache) Save() (int, error) {
+	if !c.dirtyInst {
+		return 0, nil
+	}
+	return c.Write()
+}
+
+// Sync is like Save, and also writes if instances were added again since the
+// file was last written, so that the times for Purge are more exact, or if Resize
+// was called (PMDA_CACHE_SYNC).
+func (c *Cache) Sync() (int, error) {
+	if !c.dirtyInst && !c.dirtyStamp {
+		return 0, nil
+	}
+	return c.Write()
+}
+
+// Write is like Save, and writes in any case (PMDA_CACHE_WRITE).
+func (c *Cache) Write() (int, error) {
+	path, err := c.Path()
+	if err != nil {
+		return 0, err
+	}
+	now := time.Now().Unix()
+	text, n := c.text(path, now)
+	if len(text) > maxFile {
+		return 0, fmt.Errorf("%s: %w", path, pdu.ErrnoTooBig)
+	}
+	if err := replace(path, text); err != nil {
+		return 0, err
+	}
+	for _, e := range c.list {
+		if e.stamp == 0 {
+			e.stamp = now
+		}
+	}
+	c.dirtyInst, c.dirtyStamp = false, false
+	return n, nil
+}
+
+// text returns the file and how many instances are in it. Those that were active
+// since it was last written get the stamp now.
+func (c *Cache) text(path string, now int64) (text []byte, n int) {
+	mode := 0
+	if c.reuse {
+		mode = 1
+	}
+	text = fmt.Appendf(nil, "2 %d %d\n", mode, c.max)
+	c.sort()
+	for _, e := range c.list {
+		if e.State == culled {
+			continue
+		}
+		r := entry{Entry{Inst: e.Inst, Name: e.Name, Key: e.Key}, e.stamp}
+		if r.stamp == 0 {
+			r.stamp = now
+		}
+		start := len(text)
+		text = appendRecord(text, &r)
+		if back, ok := parseRecord(text[start:]); !ok || back != r {
+			text = text[:start]
+			c.warn("%s: left out %d %.80q", path, e.Inst, e.Name)
+			continue
+		}
+		text = append(text, '\n')
+		n++
+	}
+	return text, n
+}
+
+// appendRecord appends the line of an entry, without its end.
+func appendRecord(b []byte, e *entry) []byte {
+	b = strconv.AppendInt(b, int64(e.Inst), 10)
+	b = append(b, ' ')
+	b = strconv.AppendInt(b, e.stamp, 10)
+	if e.Key != "" {
+		b = append(b, " ["...)
+		b = hex.AppendEncode(b, []byte(e.Key))
+		b = append(b, ']')
+	}
+	b = append(b, ' ')
+	return append(b, e.Name...)
+}
+
+// replace puts a file in the place of another, with its owner and mode: an
+// agent that runs as root must not take the file from one that does not.
+func replace(path string, text []byte) (err error) {
+	dir, name := filepath.Dir(path), filepath.Base(path)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+name+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	mode := os.FileMode(0o644)
+	if old, err := os.Lstat(path); err == nil && old.Mode().IsRegular() {
+		mode = old.Mode().Perm()
+		if st, ok := old.Sys().(*syscall.Stat_t); ok {
+			f.Chown(int(st.Uid), int(st.Gid)) // only root can; others keep it
+		}
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	// Else the name may reach the disk before the text.
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
