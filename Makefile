@@ -1,6 +1,8 @@
 # What this file does not do, the CI does not do either: it calls "make test".
 #
 #   make          bin/pmcd
+#   make plugins  bin/plugins/pmda_NAME.so from each agents/NAME/plugin
+#   make pmdas    bin/pmdas/pmdaNAME from each agents/NAME/pmdaNAME
 #   make run      bin/pmcd in the foreground, with what is compiled in
 #   make peers    PCP's packages from Debian, to test with (root, once)
 #   make test     everything below but fuzz and soak in full: under 20 minutes
@@ -33,13 +35,30 @@ PEERPKGS = ./cmd/pmcd/peertest/...
 # Parsers of what others send: sizes and offsets must not overflow an int.
 PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache
 
-.PHONY: all build run test check unit peertest fuzz fuzz-short soak peers clean
+# Agents that have a main package as a plugin, and as a program.
+PLUGINS = $(patsubst agents/%/plugin,%,$(wildcard agents/*/plugin))
+PMDAS   = $(foreach n,$(notdir $(wildcard agents/*)),$(if $(wildcard agents/$n/pmda$n),$n))
+
+.PHONY: all build plugins pmdas run test check unit peertest fuzz fuzz-short soak peers clean
 .NOTPARALLEL:
 
 all: build
 
 build:
 	$(GOBUILD) -o bin/pmcd ./cmd/pmcd
+
+plugins: $(PLUGINS:%=bin/plugins/pmda_%.so)
+
+pmdas: $(PMDAS:%=bin/pmdas/pmda%)
+
+# The go command knows what is up to date.
+bin/plugins/pmda_%.so: FORCE
+	$(GOBUILD) -buildmode=plugin -o $@ ./agents/$*/plugin
+
+bin/pmdas/pmda%: FORCE
+	$(GOBUILD) -o $@ ./agents/$*/pmda$*
+
+FORCE:
 
 # As on a host without PCP, and no other pmcd is in the way: no file outside of
 # this directory is needed or written. ^C ends it.
