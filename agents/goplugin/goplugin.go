@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -30,11 +29,11 @@ type Loader struct {
 
 // A file is a plugin that is loaded or could not be.
 type file struct {
-	modified time.Time
-	size     int64
-	loaded   chan struct{} // closed when the following are set
-	plugin   *plugin.Plugin
-	err      error
+	info   os.FileInfo   // of what was loaded
+	told   os.FileInfo   // of the change that was reported last
+	loaded chan struct{} // closed when the following are set
+	plugin *plugin.Plugin
+	err    error
 }
 
 type start struct {
@@ -79,19 +78,21 @@ func (l *Loader) Open(ctx context.Context, path, entry string, domain int) (agen
 	}
 	made := make(chan result)
 	go func() { // ends when the entry returns, if ever
-		var r result
+		r := result{err: errEnded}
+		defer func() {
+			l.end(s)
+			select {
+			case made <- r:
+			case <-ctx.Done():
+				if c, ok := r.agent.(io.Closer); ok {
+					guard(c.Close)
+				}
+			}
+		}()
 		r.err = guard(func() (err error) {
 			r.agent, err = newAgent(domain)
 			return err
 		})
-		l.end(s)
-		select {
-		case made <- r:
-		case <-ctx.Done():
-			if c, ok := r.agent.(io.Closer); ok {
-				guard(c.Close)
-			}
-		}
 	}()
 	select {
 	case r := <-made:
@@ -117,32 +118,70 @@ func (l *Loader) file(path string) (*file, error) {
 	defer l.mu.Unlock()
 	f := l.files[path]
 	if f != nil {
-		if !fi.ModTime().Equal(f.modified) || fi.Size() != f.size {
-			return nil, fmt.Errorf("%s has changed since pmcd loaded it, and code can be loaded only once: restart pmcd", path)
+		if !same(fi, f.info) {
+			return nil, changed(path)
 		}
 		return f, nil
 	}
 	if err := Check(path); err != nil {
 		return nil, err
 	}
-	f = &file{modified: fi.ModTime(), size: fi.Size(), loaded: make(chan struct{})}
+	f = &file{info: fi, told: fi, loaded: make(chan struct{})}
 	if l.files == nil {
 		l.files = make(map[string]*file)
 	}
 	l.files[path] = f
 	go func() { // ends when the plugin's init functions have
 		defer close(f.loaded)
-		f.err = guard(func() (err error) {
-			f.plugin, err = plugin.Open(path)
-			return explain(path, err)
+		init := errEnded
+		var opened error
+		defer func() {
+			if f.err = explain(path, opened); init != nil {
+				f.err = fmt.Errorf("%s: its init functions: %w", path, init)
+			}
+		}()
+		init = guard(func() error {
+			f.plugin, opened = plugin.Open(path)
+			return nil
 		})
 	}()
 	return f, nil
 }
 
+// Changed reports, once for each change, that path is another file than the
+// plugin that was loaded from there.
+func (l *Loader) Changed(path string) error {
+	fi, err := os.Stat(path)
+	if err != nil { // there is nothing new to load
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f := l.files[path]
+	if f == nil || same(fi, f.told) {
+		return nil
+	}
+	f.told = fi
+	if same(fi, f.info) {
+		return nil
+	}
+	return changed(path)
+}
+
+func changed(path string) error {
+	return fmt.Errorf("%s has changed since pmcd loaded it, and code can be loaded only once: restart pmcd to use it", path)
+}
+
+func same(a, b os.FileInfo) bool {
+	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}
+
+// errEnded is what to say of a plugin's function that neither returns nor
+// panics (runtime.Goexit): what called it does not come to say anything.
+var errEnded = errors.New("ended the goroutine that called it")
+
 // guard makes a panic of f an error.
 func guard(f func() error) (err error) {
-	err = errors.New("has ended the goroutine that called it")
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panicked: %v\n%s", v, debug.Stack())

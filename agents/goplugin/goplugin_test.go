@@ -92,6 +92,7 @@ func TestOpen(t *testing.T) {
 		"fails_init":  "FailsInit: no such device",
 		"none_init":   "NoneInit: no agent and no error",
 		"panics_init": "PanicsInit: panicked: ouch\n",
+		"exits_init":  "ExitsInit: ended the goroutine that called it",
 	} {
 		if _, err := l.Open(t.Context(), so, entry, 400); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open with entry %s: %v, want %q", entry, err, want)
@@ -107,6 +108,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		*leave.(*chan struct{}) = make(chan struct{}) // closed, the second time
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		if _, err := l.Open(ctx, so, "stuck_init", 400); err == nil || !strings.Contains(err.Error(), "StuckInit has not returned in time") {
@@ -128,11 +130,40 @@ func TestOpen(t *testing.T) {
 	})
 
 	t.Run("changed", func(t *testing.T) {
-		if err := os.Chtimes(so, time.Time{}, time.Unix(1e9, 0)); err != nil {
+		fi, err := os.Stat(so)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := l.Open(t.Context(), so, "simple_init", 400); err == nil || !strings.Contains(err.Error(), "restart pmcd") {
+		const advice = " has changed since pmcd loaded it, and code can be loaded only once: restart pmcd to use it"
+		for _, step := range []struct {
+			name     string
+			modified time.Time
+			want     string
+		}{
+			{"as it was", fi.ModTime(), ""},
+			{"another", time.Unix(1e9, 0), so + advice},
+			{"the same change", time.Unix(1e9, 0), ""},
+			{"the one that was loaded", fi.ModTime(), ""},
+			{"another again", time.Unix(1e9, 0), so + advice},
+		} {
+			if err := os.Chtimes(so, time.Time{}, step.modified); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if err := l.Changed(so); err != nil {
+				got = err.Error()
+			}
+			if got != step.want {
+				t.Errorf("%s: Changed says %q, want %q", step.name, got, step.want)
+			}
+		}
+		if _, err := l.Open(t.Context(), so, "simple_init", 400); err == nil || err.Error() != so+advice {
 			t.Errorf("got %v, want the advice to restart", err)
+		}
+		for _, path := range []string{so + "x", "/dev/null"} { // missing, never loaded
+			if err := l.Changed(path); err != nil {
+				t.Errorf("Changed(%s): %v", path, err)
+			}
 		}
 	})
 }
@@ -168,8 +199,11 @@ func TestCheck(t *testing.T) {
 		{"-trimpath", made("trim.so", "-buildmode=plugin", "-trimpath"), "trim.so is built with -trimpath=true, pmcd with no -trimpath", nil},
 		{"-tags", made("tags.so", "-buildmode=plugin", "-tags=a"), "tags.so is built with -tags=a, pmcd with no -tags", nil},
 	}
-	if has("-race", "true") {
-		tests[len(tests)-1].text, tests[len(tests)-2].text = "no -race, pmcd with -race=true", "no -race, pmcd with -race=true"
+	for _, key := range []string{"-cover", "-race"} { // -race is the first to be seen
+		if has(key, "true") {
+			text := "no " + key + ", pmcd with " + key + "=true"
+			tests[len(tests)-1].text, tests[len(tests)-2].text = text, text
+		}
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

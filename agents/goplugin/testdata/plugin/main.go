@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
@@ -42,6 +43,7 @@ func OtherInit() {}
 
 func FailsInit(int) (agents.Agent, error)  { return nil, errors.New("no such device") }
 func NoneInit(int) (agents.Agent, error)   { return nil, nil }
+func ExitsInit(int) (agents.Agent, error)  { runtime.Goexit(); return nil, nil }
 func PanicsInit(int) (agents.Agent, error) { panic("ouch") }
 
 // Leave lets StuckInit return.

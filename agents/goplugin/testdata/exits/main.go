@@ -1,0 +1,14 @@
+// A plugin whose init function ends its goroutine.
+package main
+
+import (
+	"runtime"
+
+	"github.com/gopcp/pmcd/agents"
+)
+
+func init() { runtime.Goexit() }
+
+func NewAgent(int) (agents.Agent, error) { return nil, nil }
+
+func main() {}
