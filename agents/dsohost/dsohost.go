@@ -41,14 +41,23 @@ func Check(path string) error {
 		return fmt.Errorf("%s is not a shared object but %s", path, kindOf(fi.Mode()))
 	}
 	f, err := elf.Open(path)
-	if errors.As(err, new(*elf.FormatError)) || errors.Is(err, io.EOF) {
+	switch {
+	case errors.As(err, new(*elf.FormatError)):
 		return fmt.Errorf("%s is not a shared object: not an ELF file", path)
-	} else if err != nil {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s is not a shared object: not an ELF file, or not all of one", path)
+	case err != nil:
 		return fmt.Errorf("cannot read the DSO: %w", err)
 	}
 	defer f.Close()
 	if f.Type != elf.ET_DYN {
 		return fmt.Errorf("%s is not a shared object: its ELF type is %v", path, f.Type)
+	}
+	// The dynamic linker maps what is not there, and dies of it.
+	for _, p := range f.Progs {
+		if end := p.Off + p.Filesz; p.Type == elf.PT_LOAD && (end < p.Off || end > uint64(fi.Size())) {
+			return fmt.Errorf("%s is not all of a shared object: it has %d bytes, but refers to more", path, fi.Size())
+		}
 	}
 	return nil
 }

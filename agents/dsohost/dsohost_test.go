@@ -59,6 +59,9 @@ func TestCheck(t *testing.T) {
 	copy(executable[40:], make([]byte, 8)) // e_shoff
 	copy(executable[56:], []byte{0, 0, 64, 0, 0, 0, 0, 0})
 	copy(executable[32:], make([]byte, 8)) // e_phoff
+	cutInside := slices.Clone(whole[:4096])
+	copy(cutInside[40:], make([]byte, 8)) // e_shoff
+	copy(cutInside[60:], make([]byte, 4)) // e_shnum, e_shstrndx
 	fifo := filepath.Join(dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -72,6 +75,8 @@ func TestCheck(t *testing.T) {
 		{write("script", []byte("#!/bin/sh\n")), "not an ELF file"},
 		{write("short", whole[:20]), "not an ELF file"},
 		{write("executable", executable), "ET_EXEC"},
+		{write("cut", whole[:len(whole)/2]), "not an ELF file, or not all of one"},
+		{write("cut inside", cutInside), "cut inside is not all of a shared object: it has 4096 bytes, but refers to more"},
 	} {
 		err := dsohost.Check(c.path)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

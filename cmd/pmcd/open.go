@@ -88,7 +88,7 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 	if err != nil {
 		stop(p)
 		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%w (%v)", err, ended(p))
+			err = fmt.Errorf("%w (%v)", err, ended(p.Status()))
 		}
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func connectPipes(ctx context.Context, p *proc.Process, opt wire.Options) (*daem
 	if err == nil {
 		go func() { // ends with the process
 			<-p.Done()
-			l.Conduit.(*wire.Client).PeerGone(ended(p))
+			l.Conduit.(*wire.Client).PeerGone(ended(p.Status()))
 		}()
 	}
 	return l, err
@@ -158,7 +158,7 @@ func dial(ctx context.Context, p *proc.Process, spec *pmcdconf.Agent) (wire.Conn
 		case <-ctx.Done():
 			again.Stop()
 			if isClosed(p.Done()) {
-				err = fmt.Errorf("%w (%v)", err, ended(p))
+				err = fmt.Errorf("%w (%v)", err, ended(p.Status()))
 			}
 			return nil, err
 		}
@@ -172,7 +172,7 @@ func connect(ctx context.Context, p *proc.Process, conn wire.Conn, in, out int, 
 		if p != nil && !errors.Is(err, context.DeadlineExceeded) {
 			select { // it may have ended, and that says more
 			case <-p.Done():
-				err = fmt.Errorf("%w (%v)", err, ended(p))
+				err = fmt.Errorf("%w (%v)", err, ended(p.Status()))
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
@@ -184,16 +184,6 @@ func connect(ctx context.Context, p *proc.Process, conn wire.Conn, in, out int, 
 		l.Process = p
 	}
 	return l, nil
-}
-
-// ended says how a process that has ended did.
-func ended(p *proc.Process) error {
-	switch ws := p.Status(); {
-	case ws.Signaled():
-		return fmt.Errorf("the process was ended by signal %d", ws.Signal())
-	default:
-		return fmt.Errorf("the process has exited with status %d", ws.ExitStatus())
-	}
 }
 
 // stopTime is how long an agent that did not get so far may take to end.
