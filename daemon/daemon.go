@@ -240,7 +240,13 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Lin
 
 // agentState is told when an agent is late, not ready, or well again.
 func (d *Daemon) agentState(a *agent, s wire.State) {
-	d.log.Info(fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s))
+	text := fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s)
+	if l := a.link.Load(); l != nil && s == wire.Late {
+		if w, ok := l.Conduit.(interface{ Abandoned() int64 }); ok {
+			text += fmt.Sprintf(", calls abandoned so far: %d", w.Abandoned())
+		}
+	}
+	d.log.Info(text)
 	if was := a.told.Swap(int32(s)); s == wire.Ready && was == int32(wire.NotReady) {
 		select { // its names may be new
 		case d.nameChanges <- struct{}{}:
