@@ -36,6 +36,11 @@ type Link struct {
 	// Interface is what a DSO has (PMDA_INTERFACE_7 is 7); 0 for other agents.
 	Interface int
 
+	// Changed, if it is there, is asked at each reload. It says once of each
+	// change on disk that the agent goes on with what was there before, and how
+	// that ends.
+	Changed func() error
+
 	drop sync.Once // has the connection been given up?
 }
 

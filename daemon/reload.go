@@ -49,6 +49,7 @@ func (d *Daemon) reload(ctx context.Context) {
 	d.describeClients()
 	d.reloadAgents(ctx)
 	r := d.routes.Load()
+	d.warnChanged(r)
 	d.describeAgents(r)
 	d.describeAccess(r)
 	d.reloadNames()
@@ -90,6 +91,17 @@ func (d *Daemon) reloadAgents(ctx context.Context) {
 		return
 	}
 	d.log.Info("Configuration left unchanged")
+}
+
+// warnChanged logs which agents run something that has changed on disk.
+func (d *Daemon) warnChanged(r *routes) {
+	for _, a := range r.list {
+		if l := a.link.Load(); l != nil && l.Changed != nil {
+			if err := l.Changed(); err != nil {
+				d.log.Warn(err.Error())
+			}
+		}
+	}
 }
 
 // restartDead starts the agents that are down.

@@ -1,16 +1,22 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zapcore"
+
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // touched gives a file that was just written a time of its own.
@@ -125,6 +131,41 @@ func TestReloadNames(t *testing.T) {
 		if !r.logged(s.log) {
 			t.Errorf("%s: %q is not in the log", s.name, s.log)
 		}
+	}
+}
+
+// Each living agent is asked at each reload whether it runs something old.
+func TestReloadWarnsOfChanges(t *testing.T) {
+	var asked, changed atomic.Int32
+	r := newRig(t, func(c *Config) {
+		open := c.Open
+		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+			l, err := open(ctx, spec, opt)
+			if err == nil && spec.Domain == 241 {
+				l.Changed = func() error {
+					asked.Add(1)
+					if changed.CompareAndSwap(1, 0) {
+						return errors.New("u is old")
+					}
+					return nil
+				}
+			}
+			return l, err
+		}
+	}, nil)
+	r.settled()
+	warnings := func() int { return r.logs.FilterMessage("u is old").FilterLevelExact(zapcore.WarnLevel).Len() }
+	for i, want := range []int{0, 1, 1} {
+		changed.Store(int32(i % 2))
+		r.reloaded()
+		if got := warnings(); got != want || asked.Load() != int32(i+1) {
+			t.Errorf("reload %d: %d warnings, asked %d times; want %d and %d", i, got, asked.Load(), want, i+1)
+		}
+	}
+	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")
+	changed.Store(1)
+	if r.reloaded(); warnings() != 1 {
+		t.Error("an agent that is not there any more was asked")
 	}
 }
 

@@ -68,7 +68,9 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 	case err != nil:
 		return nil, err
 	}
-	return inProcess(a, opt), nil
+	l := inProcess(a, opt)
+	l.Changed = func() error { return o.plugins.Changed(spec.Path) }
+	return l, nil
 }
 
 // inProcess connects to an agent in this process.
@@ -80,6 +82,7 @@ func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
 
 // openHost starts a process for a shared object.
 func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+	changed := changes(spec.Path)
 	p, err := dsohost.Start(dsohost.DSO{Name: spec.Name, Domain: spec.Domain, Entry: spec.Entry, Path: spec.Path}, o.stderr)
 	if err != nil {
 		return nil, fmt.Errorf("error starting a host for %s: %w", spec.Path, err)
@@ -97,6 +100,13 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 		return nil, err
 	}
 	l.Interface = iface
+	l.Changed = func() error {
+		if !changed() {
+			return nil
+		}
+		return fmt.Errorf("%s has changed since agent %q (dom %d) loaded it: to use it, kill -KILL %d and send pmcd SIGHUP again",
+			spec.Path, spec.Name, spec.Domain, p.PID())
+	}
 	return l, nil
 }
 
