@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -200,6 +201,10 @@ func (d *Daemon) drop(a *agent, l *Link, why string) {
 				} else if ws.Signaled() {
 					status |= int32(ws.Signal()) << 16
 				}
+				// The end of the stream may have come first.
+				if end := Ended(ws); ws != 0 && err != nil && err != agents.ErrClosed && !errors.Is(err, end) {
+					err = fmt.Errorf("%w (%w)", err, end)
+				}
 			case <-wait.C:
 			}
 		}
@@ -218,19 +223,6 @@ func (d *Daemon) drop(a *agent, l *Link, why string) {
 		a.fenced.Store(false)
 		a.link.CompareAndSwap(l, nil)
 	})
-}
-
-// describe says how a process ended, as the log of C pmcd does.
-func describe(ws syscall.WaitStatus) string {
-	switch {
-	case ws.Exited():
-		return fmt.Sprintf(", exit(%d)", ws.ExitStatus())
-	case ws.Signaled() && ws.CoreDump():
-		return fmt.Sprintf(", signal(%d), dumped core", ws.Signal())
-	case ws.Signaled():
-		return fmt.Sprintf(", signal(%d)", ws.Signal())
-	}
-	return ""
 }
 
 // killAfter is how long an agent may take to end once its pipes are closed.

@@ -17,6 +17,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/proc"
@@ -53,6 +54,9 @@ func Check(path string) error {
 	if f.Type != elf.ET_DYN {
 		return fmt.Errorf("%s is not a shared object: its ELF type is %v", path, f.Type)
 	}
+	if m := machine(); m != elf.EM_NONE && f.Machine != m { // the linker says that there is no such file
+		return fmt.Errorf("%s is not a shared object for this machine: it is for %v", path, f.Machine)
+	}
 	// The dynamic linker maps what is not there, and dies of it.
 	for _, p := range f.Progs {
 		if end := p.Off + p.Filesz; p.Type == elf.PT_LOAD && (end < p.Off || end > uint64(fi.Size())) {
@@ -61,6 +65,16 @@ func Check(path string) error {
 	}
 	return nil
 }
+
+// machine is what this program runs on, if that can be told.
+var machine = sync.OnceValue(func() elf.Machine {
+	f, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		return elf.EM_NONE
+	}
+	defer f.Close()
+	return f.Machine
+})
 
 func kindOf(m os.FileMode) string {
 	if m.IsDir() {

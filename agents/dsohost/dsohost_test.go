@@ -62,6 +62,8 @@ func TestCheck(t *testing.T) {
 	cutInside := slices.Clone(whole[:4096])
 	copy(cutInside[40:], make([]byte, 8)) // e_shoff
 	copy(cutInside[60:], make([]byte, 4)) // e_shnum, e_shstrndx
+	foreign := slices.Clone(whole)
+	foreign[18], foreign[19] = 22, 0 // e_machine: EM_S390
 	fifo := filepath.Join(dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -75,6 +77,7 @@ func TestCheck(t *testing.T) {
 		{write("script", []byte("#!/bin/sh\n")), "not an ELF file"},
 		{write("short", whole[:20]), "not an ELF file"},
 		{write("executable", executable), "ET_EXEC"},
+		{write("foreign", foreign), "not a shared object for this machine: it is for EM_S390"},
 		{write("cut", whole[:len(whole)/2]), "not an ELF file, or not all of one"},
 		{write("cut inside", cutInside), "cut inside is not all of a shared object: it has 4096 bytes, but refers to more"},
 	} {

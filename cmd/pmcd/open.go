@@ -91,7 +91,7 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 	if err != nil {
 		stop(p)
 		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%w (%v)", err, ended(p.Status()))
+			err = fmt.Errorf("%w (%v)", err, daemon.Ended(p.Status()))
 		}
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func connectPipes(ctx context.Context, p *proc.Process, opt wire.Options) (*daem
 	if err == nil {
 		go func() { // ends with the process
 			<-p.Done()
-			l.Conduit.(*wire.Client).PeerGone(ended(p.Status()))
+			l.Conduit.(*wire.Client).PeerGone(daemon.Ended(p.Status()))
 		}()
 	}
 	return l, err
@@ -168,7 +168,7 @@ func dial(ctx context.Context, p *proc.Process, spec *pmcdconf.Agent) (wire.Conn
 		case <-ctx.Done():
 			again.Stop()
 			if isClosed(p.Done()) {
-				err = fmt.Errorf("%w (%v)", err, ended(p.Status()))
+				err = fmt.Errorf("%w (%v)", err, daemon.Ended(p.Status()))
 			}
 			return nil, err
 		}
@@ -182,7 +182,7 @@ func connect(ctx context.Context, p *proc.Process, conn wire.Conn, in, out int, 
 		if p != nil && !errors.Is(err, context.DeadlineExceeded) {
 			select { // it may have ended, and that says more
 			case <-p.Done():
-				err = fmt.Errorf("%w (%v)", err, ended(p.Status()))
+				err = fmt.Errorf("%w (%v)", err, daemon.Ended(p.Status()))
 			case <-time.After(20 * time.Millisecond):
 			}
 		}

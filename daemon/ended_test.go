@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"syscall"
@@ -14,7 +14,7 @@ func TestEnded(t *testing.T) {
 		syscall.WaitStatus(syscall.SIGVTALRM): "the process was ended by signal 26",
 		0x80 | 6:                              "the process was ended by signal 6 (SIGABRT): it gave up; it may have said why above",
 	} {
-		if got := ended(ws).Error(); got != want {
+		if got := Ended(ws).Error(); got != want {
 			t.Errorf("%#x: got  %s\nwant %s", uint32(ws), got, want)
 		}
 	}

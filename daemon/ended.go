@@ -1,9 +1,12 @@
-package main
+package daemon
 
 import (
 	"fmt"
 	"syscall"
 )
+
+// An Ended says, as an error, how the process of an agent has ended.
+type Ended syscall.WaitStatus
 
 // signals are those that end an agent through a fault of its own, or without
 // a word. A line of the log must do where there is no core dump.
@@ -17,14 +20,27 @@ var signals = map[syscall.Signal]struct{ name, means string }{
 	syscall.SIGTERM: {"SIGTERM", "by hand"},
 }
 
-// ended says how a process that has ended did.
-func ended(ws syscall.WaitStatus) error {
+func (e Ended) Error() string {
+	ws := syscall.WaitStatus(e)
 	if !ws.Signaled() {
-		return fmt.Errorf("the process has exited with status %d", ws.ExitStatus())
+		return fmt.Sprintf("the process has exited with status %d", ws.ExitStatus())
 	}
-	sig, ok := signals[ws.Signal()]
-	if !ok {
-		return fmt.Errorf("the process was ended by signal %d", ws.Signal())
+	text := fmt.Sprintf("the process was ended by signal %d", ws.Signal())
+	if sig, ok := signals[ws.Signal()]; ok {
+		text += fmt.Sprintf(" (%s): %s", sig.name, sig.means)
 	}
-	return fmt.Errorf("the process was ended by signal %d (%s): %s", ws.Signal(), sig.name, sig.means)
+	return text
+}
+
+// describe says how a process ended, as the log of C pmcd does.
+func describe(ws syscall.WaitStatus) string {
+	switch {
+	case ws.Exited():
+		return fmt.Sprintf(", exit(%d)", ws.ExitStatus())
+	case ws.Signaled() && ws.CoreDump():
+		return fmt.Sprintf(", signal(%d), dumped core", ws.Signal())
+	case ws.Signaled():
+		return fmt.Sprintf(", signal(%d)", ws.Signal())
+	}
+	return ""
 }
