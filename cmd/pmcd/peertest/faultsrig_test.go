@@ -1,0 +1,217 @@
+package peertest
+
+import (
+	"debug/buildinfo"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// faults is a daemon with a Go plugin, C shared objects, an agent behind a pipe
+// and lines that cannot work, and a client of it.
+type faults struct {
+	t      *testing.T
+	dir    string // of the files that lines name
+	plugin string // testdata/faulty
+	object string // a copy of the agent simple
+	bad    []badLine
+	d      *peer.Daemon
+	client *rawClient
+}
+
+func (f *faults) path(name string) string { return filepath.Join(f.dir, name) }
+
+func (f *faults) write(name string, b []byte) string {
+	f.t.Helper()
+	if err := os.WriteFile(f.path(name), b, 0o755); err != nil {
+		f.t.Fatal(err)
+	}
+	return f.path(name)
+}
+
+func (f *faults) read(path string) []byte {
+	f.t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return b
+}
+
+// build builds a plugin.
+func (f *faults) build(name, src string, flags ...string) string {
+	f.t.Helper()
+	args := append([]string{"build", "-buildmode=plugin", "-o", f.path(name)}, flags...)
+	if out, err := exec.Command("go", append(args, src)...).CombinedOutput(); err != nil {
+		f.t.Fatalf("%v\n%s", err, out)
+	}
+	return f.path(name)
+}
+
+// A rawClient speaks to pmcd on a connection of its own.
+type rawClient struct {
+	conn net.Conn
+	r    *pdu.Reader
+}
+
+// dial connects and greets; the connection ends with the test.
+func (f *faults) dial() *rawClient {
+	f.t.Helper()
+	conn, err := net.Dial("unix", f.d.Sock)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(2 * time.Minute))
+	c := &rawClient{conn, pdu.NewReader(conn, 0)}
+	if _, err := c.r.Next(); err != nil {
+		f.t.Fatal(err)
+	}
+	c.write(f.t, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
+	return c
+}
+
+func (c *rawClient) write(t *testing.T, ms ...pdu.Message) {
+	t.Helper()
+	var b []byte
+	var err error
+	for _, m := range ms {
+		if b, err = pdu.Append(b, 0, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.conn.Write(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// send asks for values.
+func (c *rawClient) send(t *testing.T, ids ...pdu.PMID) {
+	t.Helper()
+	c.write(t, &pdu.Fetch{PMIDs: ids})
+}
+
+// fetch returns what a fetch brings, a word for each metric.
+func (c *rawClient) fetch(t *testing.T, ids ...pdu.PMID) string {
+	t.Helper()
+	c.send(t, ids...)
+	for {
+		b, err := c.r.Next()
+		if err != nil {
+			t.Fatalf("no reply: %v", err)
+		}
+		_, m, err := pdu.Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch m := m.(type) {
+		case *pdu.Error:
+			if m.Code > 0 { // state changes come ahead of the reply
+				continue
+			}
+			return m.Code.Name()
+		case *pdu.Result:
+			words := make([]string, len(m.Sets))
+			for i, vs := range m.Sets {
+				switch {
+				case vs.Err != 0:
+					words[i] = vs.Err.Name()
+				case len(vs.Values) == 1:
+					words[i] = fmt.Sprint(vs.Values[0].Word)
+				default:
+					words[i] = fmt.Sprintf("[%d values]", len(vs.Values))
+				}
+			}
+			return strings.Join(words, " ")
+		default:
+			t.Fatalf("%v in reply to a fetch", m.Type())
+		}
+	}
+}
+
+// hangup sends SIGHUP and waits until pmcd has done what that asks for.
+func (f *faults) hangup(t *testing.T) {
+	t.Helper()
+	sighups := func() string { return f.client.fetch(t, pdu.NewPMID(2, 0, 22)) } // pmcd.sighups
+	before := sighups()
+	f.d.Signal(syscall.SIGHUP)
+	if !peer.Until(20*time.Second, func() bool { return sighups() != before }) {
+		t.Fatal("SIGHUP has no effect")
+	}
+}
+
+// says waits for a line of the log that has text in it, and fails the test
+// unless there are as many as it should be and the first has want in it.
+func (f *faults) says(t *testing.T, text string, count int, want string) {
+	t.Helper()
+	var got []string
+	peer.Until(20*time.Second, func() bool {
+		got = nil
+		for line := range strings.Lines(f.d.Log()) {
+			if strings.Contains(line, text) {
+				got = append(got, line)
+			}
+		}
+		return len(got) >= count
+	})
+	if len(got) != count || count > 0 && !strings.Contains(got[0], want) {
+		t.Errorf("the log has %q, want %d with %q", got, count, want)
+	}
+}
+
+// startFaults starts the daemon and connects to it.
+func startFaults(t *testing.T) *faults {
+	t.Helper()
+	peer.Require(t)
+	path, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		t.Skipf("not a Go program: %v", err)
+	}
+	var race []string
+	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		race = []string{"-race"}
+	}
+	object, err := peer.SimpleDSO()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := peer.SimplePMDA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &faults{t: t, dir: t.TempDir()}
+	f.plugin = f.build("faulty.so", "./testdata/faulty", race...)
+	f.object = f.write("object.so", f.read(object))
+	f.bad = f.badLines(race)
+	lines := []string{
+		"pmcd 2 dso pmcd_init " + pmdas + "pmcd/pmda_pmcd.so",
+		"piped 254 pipe binary " + program + " -d 254 -U root",
+		"hosted 253 dso simple_init " + object,
+		"bus 252 dso simple_init " + f.object,
+		"segv 29 dso sample_init " + pmdas + "sample/pmda_sample.so",
+	}
+	for i, name := range []string{"good", "panics", "blocks", "loops", "waits"} {
+		lines = append(lines, fmt.Sprintf("%s %d dso good_init %s", name, 400+i, f.plugin))
+	}
+	for i, b := range f.bad {
+		lines = append(lines, fmt.Sprintf("%q %d dso %s %s", b.name, 410+i, b.entry, b.path))
+	}
+	f.d = peer.StartT(t, path, peer.Config{Agents: lines, Args: []string{"-t", "1"}})
+	f.client = f.dial()
+	return f
+}
