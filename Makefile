@@ -7,7 +7,8 @@
 #   make peers    PCP's packages from Debian, to test with (root, once)
 #   make test     everything below but fuzz and soak in full: under 20 minutes
 #   make check    format, vet, staticcheck, go.mod, imports
-#   make unit     unit tests with the race detector; parsers as 32-bit programs
+#   make unit     unit tests with the race detector; parsers as 32-bit programs;
+#                 plugins from other modules
 #   make peertest our pmcd beside PCP's, with PCP's clients
 #   make fuzz     each fuzz target for FUZZTIME
 #   make soak     the tests with peers again and again for DURATION
@@ -83,6 +84,7 @@ check:
 unit:
 	@echo "== unit tests"
 	$(GO) test -race -skip '^TestPeer' $$($(GO) list ./... | grep -v /peertest)
+	$(GO) test -count=1 ./cmd/pmcd/plugintest
 	CGO_ENABLED=0 GOARCH=386 $(GO) test -skip '^TestPeer' $(PKGS32)
 
 # The test cache knows nothing of the programs that these tests run, ours
