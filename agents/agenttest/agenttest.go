@@ -5,6 +5,7 @@ package agenttest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,59 +13,107 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Test checks that the agent behind cd keeps the promises of [agents.Agent]
-// for its metrics ids, which must be of one domain.
-func Test(t *testing.T, cd agents.Conduit, ids ...pdu.PMID) {
+// Test checks that the agent behind cd keeps the promises of [agents.Agent],
+// and of the optional interfaces as far as it has them, for its metrics ids,
+// which must be of one domain, and for their instance domains. Instances must
+// not come and go meanwhile. Nothing is stored.
+//
+// What PCP's own agents do is right: where they differ among each other a
+// promise is no stricter than any of them.
+func Test(t testing.TB, cd agents.Conduit, ids ...pdu.PMID) {
 	t.Helper()
-	for _, id := range ids {
-		var d pdu.Desc
-		if err := Do(cd, agents.Origin{}, &pdu.DescReq{PMID: id}, &d); err != nil {
-			t.Errorf("Desc(%v): %v", id, err)
-		} else if d.PMID != id {
-			t.Errorf("Desc(%v) is of %v", id, d.PMID)
-		}
+	s := &suite{
+		TB: t, cd: cd, ids: ids,
+		unknown: pdu.NewPMID(ids[0].Domain(), 4095, 1023),
+		noInDom: pdu.NewInDom(ids[0].Domain(), 1<<22-1),
+		descs:   make(map[pdu.PMID]pdu.Desc),
+		insts:   make(map[pdu.InDom][]int32),
 	}
-	var code pdu.Errno
-	none := pdu.NewPMID(ids[0].Domain(), 4095, 1023)
-	if err := Do(cd, agents.Origin{}, &pdu.DescReq{PMID: none}, new(pdu.Desc)); !errors.As(err, &code) {
-		t.Errorf("Desc(%v) of an unknown metric: got %v, want a pdu.Errno", none, err)
-	}
+	s.testDescs()
+	s.testInstances()
+	s.testFetch()
+	s.testProfiles()
+	s.testTexts()
+	s.testLabels()
+	s.testNames()
+	s.testStore()
+}
 
-	// In the order asked for, twice the same included, unknown in between; in
-	// two contexts of one client, so that the profile has to be sent again.
-	ask := append([]pdu.PMID{none, ids[0]}, ids...)
-	for context := range int32(2) {
-		var r pdu.Result
-		o := agents.Origin{Client: 3, Context: context}
-		if err := Do(cd, o, &pdu.Fetch{Context: context, PMIDs: ask}, &r); err != nil {
-			t.Fatalf("Fetch(%v): %v", ask, err)
-		}
-		if len(r.Sets) != len(ask) {
-			t.Fatalf("Fetch of %d metrics returned %d value sets", len(ask), len(r.Sets))
-		}
-		for i, vs := range r.Sets {
-			if vs.PMID != ask[i] {
-				t.Errorf("Fetch: set %d is of %v, want %v", i, vs.PMID, ask[i])
-			}
-		}
-		if len(r.Sets[0].Values) > 0 { // no error either from some: pmdasample
-			t.Errorf("Fetch: unknown metric %v has values", none)
-		}
+// A suite is one run of the tests, and what it has seen so far.
+type suite struct {
+	testing.TB
+	cd      agents.Conduit
+	ids     []pdu.PMID
+	unknown pdu.PMID // no metric of any agent
+	noInDom pdu.InDom
+	descs   map[pdu.PMID]pdu.Desc
+	indoms  []pdu.InDom // of the metrics
+	insts   map[pdu.InDom][]int32
+}
+
+// refused checks that a request is answered by an error of PCP's, and by which
+// if there is one.
+func (s *suite) refused(what string, err error, want ...pdu.Errno) {
+	s.Helper()
+	var code pdu.Errno
+	switch {
+	case !errors.As(err, &code) || code >= 0:
+		s.Errorf("%s: got %v, want a pdu.Errno", what, err)
+	case len(want) > 0 && !slices.Contains(want, code):
+		s.Errorf("%s: got %v, want one of %v", what, code, want)
 	}
+}
+
+func (s *suite) do(req, reply pdu.Message) error {
+	return Do(s.cd, agents.Origin{}, req, reply)
+}
+
+func (s *suite) testDescs() {
+	s.Helper()
+	for _, id := range s.ids {
+		var d pdu.Desc
+		if err := s.do(&pdu.DescReq{PMID: id}, &d); err != nil {
+			s.Errorf("Desc(%v): %v", id, err)
+			continue
+		}
+		if d.PMID != id {
+			s.Errorf("Desc(%v) is of %v", id, d.PMID)
+		}
+		if d.InDom != pdu.NoInDom && d.InDom.Domain() != id.Domain() {
+			s.Errorf("Desc(%v): instance domain %v is another agent's", id, d.InDom)
+		}
+		if d.InDom != pdu.NoInDom && !slices.Contains(s.indoms, d.InDom) {
+			s.indoms = append(s.indoms, d.InDom)
+		}
+		s.descs[id] = d
+	}
+	s.refused("Desc of an unknown metric", s.do(&pdu.DescReq{PMID: s.unknown}, new(pdu.Desc)), pdu.ErrnoPMID)
+}
+
+// testStore stores nothing: there is no such metric.
+func (s *suite) testStore() {
+	s.Helper()
+	err := s.do(&pdu.Result{Sets: []pdu.ValueSet{{PMID: s.unknown, Values: []pdu.Value{{Inst: pdu.NoInst, Word: 1}}}}}, new(pdu.Error))
+	s.refused("Store of an unknown metric", err, pdu.ErrnoPMID, pdu.ErrnoPermission)
 }
 
 var all = new(pdu.Profile)
 
 // Do sends req, a fetch with a profile that hides nothing, and decodes the
-// reply into reply. An ERROR PDU becomes a pdu.Errno. The agent has five seconds.
+// reply into reply. An ERROR PDU becomes a pdu.Errno, which is 0 for a store
+// that went well. The agent has five seconds.
 func Do(cd agents.Conduit, o agents.Origin, req, reply pdu.Message) error {
+	return do(cd, o, all, req, reply)
+}
+
+func do(cd agents.Conduit, o agents.Origin, p *pdu.Profile, req, reply pdu.Message) error {
 	b, err := pdu.Append(nil, 0, req)
 	if err != nil {
 		return err
 	}
 	c := agents.Call{Origin: o, Timeout: 5 * time.Second, Req: b}
 	if req.Type() == pdu.TypeFetch {
-		c.Profile = all
+		c.Profile = p
 	}
 	if err := cd.Send(&c); err != nil {
 		return err

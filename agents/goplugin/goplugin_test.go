@@ -17,7 +17,6 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/goplugin"
-	"github.com/gopcp/pmcd/pdu"
 )
 
 func TestSymbols(t *testing.T) {
@@ -80,7 +79,7 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := agents.Local(a)
-		agenttest.Test(t, w, pdu.NewPMID(400, 0, 1))
+		agenttest.Test(t, w, (&agenttest.Agent{Domain: 400}).Metrics()...)
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
