@@ -169,3 +169,7 @@ func (r *Request) LabelsChanged() { r.a.changed |= pdu.StateLabelChange }
 // NamesChanged has clients told, by the next fetch, that names are not what
 // they were (PMCD_NAMES_CHANGE, pmFetch(3)). Subtrees do it by themselves.
 func (r *Request) NamesChanged() { r.a.changed |= pdu.StateNamesChange }
+
+// Read reads s, unless that was done in this request. It is for a Source that
+// needs another one first.
+func (r *Request) Read(ctx context.Context, s *Source) error { return r.a.read(ctx, s) }

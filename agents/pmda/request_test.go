@@ -153,3 +153,32 @@ func TestChanged(t *testing.T) {
 		}
 	}
 }
+
+// A Source that needs another one reads it first, and both are read once.
+func TestSourceReadsAnother(t *testing.T) {
+	var reads []string
+	first := &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		reads = append(reads, "first")
+		return nil
+	}}
+	second := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
+		err := r.Read(ctx, first)
+		reads = append(reads, "second")
+		return err
+	}}
+	a, b, c := row(0, sets(1)), row(1, sets(2)), row(2, sets(3))
+	a.Source, b.Source, c.Source = second, first, second
+	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{a, b, c}})
+	for range 2 {
+		reads = nil
+		fetch(t, cd, id(0, 0), id(0, 1), id(0, 2))
+		if got := strings.Join(reads, " "); got != "first second" {
+			t.Errorf("read %q", got)
+		}
+	}
+	reads = nil
+	fetch(t, cd, id(0, 1))
+	if got := strings.Join(reads, " "); got != "first" {
+		t.Errorf("read %q", got)
+	}
+}
