@@ -34,7 +34,7 @@ export GORACE = atexit_sleep_ms=0
 # Packages whose tests run PCP's programs and nothing else.
 PEERPKGS = ./cmd/pmcd/peertest/...
 # Parsers of what others send: sizes and offsets must not overflow an int.
-PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache
+PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/linux
 
 # Agents that have a main package as a plugin, and as a program.
 PLUGINS = $(patsubst agents/%/plugin,%,$(wildcard agents/*/plugin))

@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"agents/pmda":       {"agents", "pdu"},
 	"agents/pmda/event": {"pdu"},
 	"agents/pmda/cache": {"access", "pdu", "pmcdconf"},
+	"agents/linux":      {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},
 	"daemon": {"access", "agents", "agents/wire", "agents/pmcd", "agents/pmda", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"etc": nil,
@@ -107,7 +108,10 @@ func TestImports(t *testing.T) {
 			continue
 		}
 		allowed, ok := mayImport[name]
-		if !ok && p.Name != "main" {
+		if !ok && p.Name == "main" {
+			continue // it puts together what has rows
+		}
+		if !ok {
 			t.Errorf("%s has no row in the table of imports", name)
 			continue
 		}

@@ -1,0 +1,135 @@
+package linux
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// bigTree is composed: a host with many CPUs, disks and interfaces.
+func bigTree(tb testing.TB, cpus, disks, ifaces int) string {
+	var stat, diskstats, dev strings.Builder
+	fmt.Fprintf(&stat, "cpu  %d 20 30 40 50 60 70 80 90 100\n", cpus)
+	for i := range cpus {
+		fmt.Fprintf(&stat, "cpu%d %d 346378 342301 1239873 3615 0 23001 277 0 0\n", i, 482105+i)
+	}
+	stat.WriteString("intr 5 0 0 1\nctxt 1\n")
+	for i := range disks {
+		fmt.Fprintf(&diskstats, " 259 %d nvme%dn1 575905 98677 15666370 275054 1230445 240597 22537480 230079 0 123088 560920 761024 971 32049888 48725 1 2\n", i, i)
+		fmt.Fprintf(&diskstats, " 259 %d nvme%dn1p1 575905 98677 15666370 275054 1230445 240597 22537480 230079 0 123088 560920 761024 971 32049888 48725 1 2\n", i, i)
+	}
+	files := map[string]string{}
+	dev.WriteString("Inter-|   Receive\n face |bytes\n")
+	for i := range ifaces {
+		fmt.Fprintf(&dev, " veth%d: 150572056    6329    0    0    0     0          0         0   790241    5464    0    0    0     0       0          0\n", i)
+		for name, text := range map[string]string{"mtu": "1500\n", "speed": "10000\n", "duplex": "full\n", "flags": "0x1003\n", "operstate": "up\n", "type": "1\n"} {
+			files[fmt.Sprintf("sys/class/net/veth%d/%s", i, name)] = text
+		}
+	}
+	files["proc/stat"], files["proc/diskstats"], files["proc/net/dev"] = stat.String(), diskstats.String(), dev.String()
+	return newTree(tb, files)
+}
+
+// A client asks again and again for the metrics whose names start with prefix.
+func (r *rig) repeat(prefix string) (fetch func() (values int, err error)) {
+	req := &agents.FetchRequest{Profile: new(pdu.Profile)}
+	for name := range r.metrics {
+		// Addresses are made anew each time: nobody asks for them often.
+		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, "_addr") && !strings.HasSuffix(name, "_scope") {
+			req.PMIDs = append(req.PMIDs, r.id(name))
+		}
+	}
+	var w pdu.ResultWriter
+	var buf []byte
+	return func() (int, error) {
+		w.Reset(buf[:0], 0)
+		if err := r.agent.Fetch(context.Background(), req, &w); err != nil {
+			return 0, err
+		}
+		b, err := w.Finish()
+		buf = b
+		return len(b), err
+	}
+}
+
+var fetched = []string{"kernel.all.load", "kernel.percpu.cpu.", "mem.util.", "disk.dev.", "network.interface."}
+
+// Values cost no memory: what a fetch of a thousand allocates is what a fetch of
+// one does.
+func TestNothingIsAllocated(t *testing.T) {
+	for root, limit := range map[string]float64{"/": 0, bigTree(t, 16, 8, 30): 40} {
+		r := newRig(t, Options{Root: root})
+		for _, prefix := range fetched {
+			fetch := r.repeat(prefix)
+			for range 2 {
+				if _, err := fetch(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			allocs := testing.AllocsPerRun(20, func() {
+				if _, err := fetch(); err != nil {
+					t.Fatal(err)
+				}
+			})
+			// A recorded tree is opened each time, that of the kernel is not.
+			if allocs > limit {
+				t.Errorf("root %s: a fetch of %s allocates %v times", root, prefix, allocs)
+			}
+		}
+	}
+}
+
+func benchmarkFetch(b *testing.B, root string) {
+	for _, prefix := range append(fetched, "") {
+		name := strings.TrimRight(prefix, ".")
+		if name == "" {
+			name = "all"
+		}
+		b.Run(name, func(b *testing.B) {
+			fetch := newRig(b, Options{Root: root}).repeat(prefix)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := fetch(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkFetch(b *testing.B)    { benchmarkFetch(b, "/") }
+func BenchmarkFetchBig(b *testing.B) { benchmarkFetch(b, bigTree(b, 256, 64, 500)) }
+
+// BenchmarkParse has the readers of files alone, for a large host.
+func BenchmarkParse(b *testing.B) {
+	h := newHost(60, Options{Root: bigTree(b, 256, 64, 500), CacheDir: b.TempDir()})
+	stat, disks, net, mem := newStat(h), newDisks(h), newInterfaces(h), newMeminfo(h)
+	mem.metrics()
+	meminfo := (&host{Options: Options{Root: "testdata/vm"}}).file("proc/meminfo")
+	for _, bb := range []struct {
+		name  string
+		file  *file
+		parse func([]byte)
+	}{
+		{"stat 256 cpus", stat.file, stat.parse},
+		{"diskstats 64 disks", disks.stats, disks.parse},
+		{"net/dev 500 interfaces", net.file, net.parse},
+		{"meminfo", meminfo, mem.parse},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			text, err := bb.file.read()
+			if err != nil || len(text) == 0 {
+				b.Fatalf("%d bytes, %v", len(text), err)
+			}
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				bb.parse(text)
+			}
+		})
+	}
+}

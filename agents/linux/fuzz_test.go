@@ -1,0 +1,120 @@
+package linux
+
+import (
+	"encoding/binary"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fuzzed are the files that FuzzFiles writes, and metrics that come from each.
+var fuzzed = []struct{ file, metrics string }{
+	{"proc/loadavg", "kernel.all.load"},
+	{"proc/stat", "kernel.all.cpu. kernel.percpu. hinv.ncpu"},
+	{"proc/meminfo", "mem. hinv.physmem hinv.hugepagesize"},
+	{"proc/diskstats", "disk.dev. hinv.ndisk hinv.map.dmname hinv.map.mdname"},
+	{"proc/partitions", "disk.dev."},
+	{"proc/net/dev", "network.interface. hinv.ninterface"},
+	{"proc/net/if_inet6", "network.interface.ipv6"},
+	{"proc/cpuinfo", "hinv.cpu."},
+	{"sys/devices/system/cpu/cpu0/cpufreq/stats/time_in_state", "hinv.cpu.frequency"},
+	{"sys/block/vda/queue/scheduler", "disk.dev.scheduler"},
+	{"sys/block/vda/wwid", "hinv.map.scsi_id"},
+	{"sys/class/net/eth0/speed", "network.interface.speed network.interface.baudrate"},
+	{"sys/class/net/eth0/flags", "network.interface.up network.interface.running"},
+}
+
+// FuzzFiles has the kernel write anything. What an agent makes of it does not
+// depend on what it has read before, but for ids.
+func FuzzFiles(f *testing.F) {
+	seeds := map[string]string{
+		"proc/loadavg":                  "4.10 5.53 3.79 4/184 10805\n",
+		"proc/stat":                     "cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4\nintr 5\n",
+		"proc/meminfo":                  "MemTotal:       24684092 kB\nMemFree: 1 kB\nHugePages_Total:       3\nHugepagesize:       2048 kB\n",
+		"proc/diskstats":                " 254 0 vda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n 253 0 dm-0 1 2 3\n 9 0 md0 1\n",
+		"proc/partitions":               "major minor  #blocks  name\n\n 254        0  268435456 vda\n",
+		"proc/net/dev":                  netDev("lo", "eth0"),
+		"proc/net/if_inet6":             "fe8000000000000000fc00fffe000001 04 40 20 80     eth0\n",
+		"proc/cpuinfo":                  "processor\t: 0\nmodel\t: 2\nflags\t: a b\n\nprocessor\t: 1\ncpu MHz : 2.5\n",
+		"sys/block/vda/queue/scheduler": "none [mq-deadline]\n",
+		"sys/block/vda/wwid":            "naa.5000\n",
+		"sys/class/net/eth0/speed":      "1000\n",
+		"sys/class/net/eth0/flags":      "0x1003\n",
+		"sys/devices/system/cpu/cpu0/cpufreq/stats/time_in_state": "3600000 2089\n3400000 136\n",
+	}
+	for i, z := range fuzzed {
+		f.Add(byte(i), "", seeds[z.file])
+		f.Add(byte(i), seeds[z.file], seeds[z.file][:len(seeds[z.file])/2])
+	}
+	used, fresh := newTree(f, seeds), newTree(f, seeds)
+	f.Fuzz(func(t *testing.T, which byte, before, text string) {
+		z := fuzzed[int(which)%len(fuzzed)]
+		values := func(root string, texts ...string) map[string]string {
+			r := newRig(t, Options{Root: root, CacheDir: "/dev/null/none"})
+			var m map[string]string
+			for _, text := range texts {
+				writeFile(t, root, z.file, text)
+				m = make(map[string]string)
+				for name := range r.metrics {
+					if slices.ContainsFunc(strings.Fields(z.metrics), func(p string) bool { return strings.HasPrefix(name, p) }) {
+						words := strings.Fields(r.fetch(name))
+						slices.Sort(words) // ids may differ, and so the order
+						m[name] = strings.Join(words, " ")
+					}
+				}
+			}
+			writeFile(t, root, z.file, seeds[z.file])
+			return m
+		}
+		got, want := values(used, before, text), values(fresh, text)
+		for _, m := range []map[string]string{got, want} { // it does not go back
+			delete(m, "kernel.all.cpu.wait.total")
+			delete(m, "kernel.percpu.cpu.wait.total")
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: after %q, %q\n gives %v\nbut of itself %v", z.file, before, text, got, want)
+		}
+	})
+}
+
+// FuzzIPv4 reads messages of rtnetlink(7).
+func FuzzIPv4(f *testing.F) {
+	f.Add(addrMessage)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, i := range parseIPv4(b) {
+			if i.label == "" || !i.addr.Is4() {
+				t.Errorf("%v", i)
+			}
+		}
+	})
+}
+
+// addrMessage is composed: RTM_NEWADDR of 192.0.2.2 with the label eth0:1.
+var addrMessage = func() []byte {
+	word := binary.NativeEndian
+	attr := func(b []byte, typ uint16, value string) []byte {
+		b = word.AppendUint16(word.AppendUint16(b, uint16(4+len(value))), typ)
+		b = append(b, value...)
+		return append(b, make([]byte, -len(value)&3)...)
+	}
+	m := make([]byte, 16+8)
+	m = attr(m, 2, "\xc0\x00\x02\x02") // IFA_LOCAL
+	m = attr(m, 3, "eth0:1\x00")       // IFA_LABEL
+	m = attr(m, 9, "")                 // another
+	word.PutUint32(m, uint32(len(m)))
+	word.PutUint16(m[4:], 20) // RTM_NEWADDR
+	return m
+}()
+
+func TestIPv4(t *testing.T) {
+	list := parseIPv4(append(addrMessage, addrMessage[:47]...)) // the second one is cut short
+	if want := (ipv4{"eth0:1", netip.MustParseAddr("192.0.2.2")}); len(list) != 1 || list[0] != want {
+		t.Errorf("%v, want %v", list, want)
+	}
+	// The kernel's own: there is a loopback interface on all hosts.
+	if list, err := kernelIPv4(); err != nil || !slices.ContainsFunc(list, func(i ipv4) bool { return i.label == "lo" && i.addr.IsLoopback() }) {
+		t.Errorf("this host has %v, %v", list, err)
+	}
+}

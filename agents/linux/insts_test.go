@@ -1,0 +1,85 @@
+package linux
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+func ids(list []pdu.Inst) string {
+	var words []string
+	for _, i := range list {
+		words = append(words, fmt.Sprintf("%d=%s", i.ID, i.Name))
+	}
+	return strings.Join(words, " ")
+}
+
+// netDev is a /proc/net/dev.
+func netDev(names ...string) string {
+	text := "Inter-|   Receive\n face |bytes\n"
+	for _, n := range names {
+		text += n + ": 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"
+	}
+	return text
+}
+
+// An instance keeps its id while it is away, and when the agent starts anew.
+func TestIDs(t *testing.T) {
+	root, cache := newTree(t, nil), t.TempDir()
+	r := newRig(t, Options{Root: root, CacheDir: cache})
+	for _, tt := range []struct{ there, want string }{
+		{"lo eth0 veth1", "0=lo 1=eth0 2=veth1"},
+		{"veth2 lo eth0", "0=lo 1=eth0 3=veth2"},
+		{"eth0", "1=eth0"},
+		{"", ""},
+		{"veth1 lo lo", "0=lo 2=veth1"},
+	} {
+		writeFile(t, root, "proc/net/dev", netDev(strings.Fields(tt.there)...))
+		if got := ids(r.instances(indomInterface)); got != tt.want {
+			t.Errorf("with %q: %q, want %q", tt.there, got, tt.want)
+		}
+	}
+	r = newRig(t, Options{Root: root, CacheDir: cache})
+	writeFile(t, root, "proc/net/dev", netDev("new", "veth2", "lo"))
+	if got := ids(r.instances(indomInterface)); got != "0=lo 3=veth2 4=new" {
+		t.Errorf("a new agent has %q", got)
+	}
+}
+
+// Interfaces that have gone for good take no memory, but for their ids.
+func TestGoneInstances(t *testing.T) {
+	n := newInterfaces(newHost(60, Options{Root: t.TempDir(), CacheDir: t.TempDir()}))
+	for i := range 100 {
+		n.parse([]byte(netDev("lo", fmt.Sprint("veth", i))))
+	}
+	if len(n.insts.known) != 2 || n.insts.seen != 2 {
+		t.Errorf("%d known, %d seen, want 2", len(n.insts.known), n.insts.seen)
+	}
+}
+
+// Where the files of ids cannot be used, ids are in memory, and that is said
+// once.
+func TestNoCacheDir(t *testing.T) {
+	root := newTree(t, map[string]string{"proc/net/dev": netDev("lo")})
+	notDir := filepath.Join(root, "file")
+	if err := os.WriteFile(notDir, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	r := newRig(t, Options{Root: root, CacheDir: filepath.Join(notDir, "pmda"), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for i := range 20 {
+		writeFile(t, root, "proc/net/dev", netDev("lo", fmt.Sprint("veth", i)))
+		if got, want := ids(r.instances(indomInterface)), fmt.Sprintf("0=lo %d=veth%d", i+1, i); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n < 1 || n > 2 {
+		t.Errorf("%d lines in the log, want one for reading and one for writing:\n%s", n, &log)
+	}
+}

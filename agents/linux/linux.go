@@ -1,0 +1,151 @@
+// Package linux is the agent for the Linux kernel (domain 60): what pmdalinux
+// of PCP serves, with the same PMIDs, instances and values. So far it has
+//
+//	kernel.all.load, kernel.all.cpu, kernel.percpu.cpu
+//	mem.util, mem.physmem
+//	disk.dev
+//	network.interface
+//	hinv, but for map.scsi, nfchost, nfilesys and ntape
+//
+// # Tables and sources
+//
+// A file of this package has what comes from one file of the kernel: a reader,
+// its Source, and a table with a row a metric. A fetch reads only the files that
+// its metrics need, each once. Files of /proc stay open; those of /sys do not,
+// because the same name can mean another device the next time.
+//
+// A source that is not there, as on other kernels, means metrics without
+// values. A line that is broken means that for its own metrics only.
+//
+// # Differences
+//
+// Package procfs is not used here: it opens files anew, makes objects of every
+// line, gives CPU times as floating point numbers, has no order of interfaces
+// and lacks fields of meminfo. What pmdalinux does otherwise is in comments that
+// start with "C differs".
+package linux
+
+import (
+	_ "embed"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// Options are how an agent differs from the one that New returns.
+type Options struct {
+	// Root is the directory that has proc, sys and dev; "" is /. It is another
+	// one for a pmcd in a container, and for recorded trees.
+	Root string
+
+	// Hertz is the unit of CPU times in /proc/stat, in ticks a second; 0 is
+	// what the kernel has on all machines that Go knows, 100.
+	Hertz uint64
+
+	// PageSize is in bytes; 0 is that of this host.
+	PageSize int
+
+	// CacheDir has the files with the ids of instances, see package cache; "" is
+	// the one of PCP, $PCP_VAR_DIR/config/pmda. If it cannot be used, ids last
+	// as long as the agent.
+	CacheDir string
+
+	// Log is for what is wrong with the host; nil is slog.Default.
+	Log *slog.Logger
+}
+
+// New returns the agent for this host. As with pmdalinux, LINUX_STATSPATH,
+// LINUX_HERTZ and LINUX_PAGESIZE in the environment have the Root, Hertz and
+// PageSize of another one.
+func New(domain int) (agents.Agent, error) {
+	number := func(name string) uint64 {
+		n, _ := strconv.ParseUint(os.Getenv(name), 10, 31)
+		return n
+	}
+	return Open(domain, Options{
+		Root:     os.Getenv("LINUX_STATSPATH"),
+		Hertz:    number("LINUX_HERTZ"),
+		PageSize: int(number("LINUX_PAGESIZE")),
+	})
+}
+
+// Open returns an agent.
+func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
+
+func (h *host) agent() (agents.Agent, error) {
+	return pmda.New(pmda.Config{
+		Name:    "linux",
+		Domain:  h.domain,
+		Metrics: h.metrics(),
+		Help:    help,
+		Log:     h.Log,
+		Close:   h.close,
+	})
+}
+
+//go:embed help.txt
+var help string
+
+// A host is what all sources have in common.
+type host struct {
+	Options
+	domain int
+	sys    sysReader
+	files  []*file
+	ipv4   func() ([]ipv4, error) // kernelIPv4, but for tests
+}
+
+func newHost(domain int, o Options) *host {
+	if o.Root == "" {
+		o.Root = "/"
+	}
+	if o.Hertz == 0 {
+		o.Hertz = 100
+	}
+	if o.PageSize == 0 {
+		o.PageSize = os.Getpagesize()
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	return &host{Options: o, domain: domain, sys: sysReader{root: o.Root}, ipv4: kernelIPv4}
+}
+
+// metrics returns the tables of all sources.
+func (h *host) metrics() []pmda.Metric {
+	stat, disks := newStat(h), newDisks(h)
+	return slices.Concat(
+		newLoad(h).metrics(),
+		stat.metrics(),
+		newMeminfo(h).metrics(),
+		disks.metrics(),
+		newVolumes(h, disks).metrics(),
+		newInterfaces(h).metrics(),
+		newAddresses(h).metrics(),
+		newNodes(h).metrics(stat),
+		newCPUInfo(h, stat).metrics(),
+		newCPUFiles(h, stat).metrics(),
+		machineMetrics(h),
+	)
+}
+
+// file returns a file below the root.
+func (h *host) file(path string) *file {
+	f := &file{path: h.path(path)}
+	h.files = append(h.files, f)
+	return f
+}
+
+func (h *host) path(path string) string { return filepath.Join(h.Root, path) }
+
+func (h *host) close() error {
+	for _, f := range h.files {
+		f.close()
+	}
+	return nil
+}

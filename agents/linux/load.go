@@ -1,0 +1,51 @@
+package linux
+
+import (
+	"context"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// load is /proc/loadavg, proc(5):
+//
+//	0.20 0.18 0.12 1/80 11206
+//
+// C differs: averages that are not there are 0.
+type load struct {
+	file *file
+	avg  [3]float64
+	ok   [3]bool
+}
+
+func newLoad(h *host) *load { return &load{file: h.file("proc/loadavg")} }
+
+func (l *load) read(context.Context, *pmda.Request) error {
+	b, err := l.file.read()
+	l.parse(b)
+	return err
+}
+
+func (l *load) parse(b []byte) {
+	line, _ := cutLine(b)
+	for i := range l.avg {
+		var word []byte
+		word, line = field(line)
+		l.avg[i], l.ok[i] = floatOf(word)
+	}
+}
+
+func (l *load) metrics() []pmda.Metric {
+	indom := &pmda.InDom{
+		Serial: indomLoad,
+		Insts:  pmda.List{{ID: 1, Name: "1 minute"}, {ID: 5, Name: "5 minute"}, {ID: 15, Name: "15 minute"}},
+	}
+	average := func(_ context.Context, v *pmda.Value) error {
+		if i := v.Index(); l.ok[i] {
+			v.Float(l.avg[i])
+		}
+		return nil
+	}
+	return table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: l.read}}, []row{
+		{2, 0, "kernel.all.load", float, instant, none, average},
+	})
+}

@@ -1,0 +1,156 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// meminfo is /proc/meminfo, proc(5): a number a line, most of them in KiB.
+//
+//	MemTotal:       24684092 kB
+//	HugePages_Total:       0
+//
+// C differs: it estimates MemAvailable where a kernel before 3.14 has none.
+type meminfo struct {
+	file   *file
+	fields map[string]*memField // those of the table
+}
+
+type memField struct {
+	n  uint64
+	ok bool // the file has it
+}
+
+func newMeminfo(h *host) *meminfo {
+	return &meminfo{file: h.file("proc/meminfo"), fields: make(map[string]*memField)}
+}
+
+func (m *meminfo) read(context.Context, *pmda.Request) error {
+	b, err := m.file.read()
+	m.parse(b)
+	return err
+}
+
+func (m *meminfo) parse(b []byte) {
+	for _, f := range m.fields {
+		f.ok = false
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = cutLine(b)
+		i := bytes.IndexByte(line, ':')
+		if i < 0 {
+			continue
+		}
+		if f := m.fields[string(line[:i])]; f != nil {
+			word, _ := field(line[i+1:])
+			f.n, f.ok = uintOf(word)
+		}
+	}
+}
+
+// field returns the field with a name, for the table.
+func (m *meminfo) field(name string) *memField {
+	if m.fields[name] == nil {
+		m.fields[name] = new(memField)
+	}
+	return m.fields[name]
+}
+
+// is is the value of a field.
+func (m *meminfo) is(name string) pmda.FetchFunc {
+	f := m.field(name)
+	return number(func() (uint64, bool) { return f.n, f.ok })
+}
+
+// less is the value of a field without others, not below 0.
+//
+// C differs: mem.util.used may be.
+func (m *meminfo) less(name string, others ...string) pmda.FetchFunc {
+	f := m.field(name)
+	minus := make([]*memField, len(others))
+	for i, o := range others {
+		minus[i] = m.field(o)
+	}
+	return number(func() (uint64, bool) {
+		n, ok := f.n, f.ok
+		for _, o := range minus {
+			n, ok = n-min(n, o.n), ok && o.ok
+		}
+		return n, ok
+	})
+}
+
+// inBytes is the size of huge pages, of which the field has the number.
+func (m *meminfo) inBytes(name string) pmda.FetchFunc {
+	f, size := m.field(name), m.field("Hugepagesize")
+	return number(func() (uint64, bool) { return f.n * size.n << 10, f.ok && size.ok })
+}
+
+func (m *meminfo) metrics() []pmda.Metric {
+	total, huge := m.field("MemTotal"), m.field("Hugepagesize")
+	return table(pmda.Metric{Source: &pmda.Source{Read: m.read}}, []row{
+		{1, 0, "mem.physmem", u64, discrete, kbyte, m.is("MemTotal")},
+		{1, 1, "mem.util.used", u64, instant, kbyte, m.less("MemTotal", "MemFree")},
+		{1, 2, "mem.util.free", u64, instant, kbyte, m.is("MemFree")},
+		{1, 3, "mem.util.shared", u64, instant, kbyte, m.is("MemShared")},
+		{1, 4, "mem.util.bufmem", u64, instant, kbyte, m.is("Buffers")},
+		{1, 5, "mem.util.cached", u64, instant, kbyte, m.is("Cached")},
+		{1, 12, "mem.util.other", u64, instant, kbyte, m.less("MemTotal", "MemFree", "Cached", "Buffers")},
+		{1, 13, "mem.util.swapCached", u64, instant, kbyte, m.is("SwapCached")},
+		{1, 14, "mem.util.active", u64, instant, kbyte, m.is("Active")},
+		{1, 15, "mem.util.inactive", u64, instant, kbyte, m.is("Inactive")},
+		{1, 16, "mem.util.highTotal", u64, instant, kbyte, m.is("HighTotal")},
+		{1, 17, "mem.util.highFree", u64, instant, kbyte, m.is("HighFree")},
+		{1, 18, "mem.util.lowTotal", u64, instant, kbyte, m.is("LowTotal")},
+		{1, 19, "mem.util.lowFree", u64, instant, kbyte, m.is("LowFree")},
+		{1, 20, "mem.util.swapTotal", u64, instant, kbyte, m.is("SwapTotal")},
+		{1, 21, "mem.util.swapFree", u64, instant, kbyte, m.is("SwapFree")},
+		{1, 22, "mem.util.dirty", u64, instant, kbyte, m.is("Dirty")},
+		{1, 23, "mem.util.writeback", u64, instant, kbyte, m.is("Writeback")},
+		{1, 24, "mem.util.mapped", u64, instant, kbyte, m.is("Mapped")},
+		{1, 25, "mem.util.slab", u64, instant, kbyte, m.is("Slab")},
+		{1, 26, "mem.util.committed_AS", u64, instant, kbyte, m.is("Committed_AS")},
+		{1, 27, "mem.util.pageTables", u64, instant, kbyte, m.is("PageTables")},
+		{1, 28, "mem.util.reverseMaps", u64, instant, kbyte, m.is("ReverseMaps")},
+		{1, 29, "mem.util.cache_clean", u64, instant, kbyte, m.less("Cached", "Dirty", "Writeback")},
+		{1, 30, "mem.util.anonpages", u64, instant, kbyte, m.is("AnonPages")},
+		{1, 31, "mem.util.commitLimit", u64, instant, kbyte, m.is("CommitLimit")},
+		{1, 32, "mem.util.bounce", u64, instant, kbyte, m.is("Bounce")},
+		{1, 33, "mem.util.NFS_Unstable", u64, instant, kbyte, m.is("NFS_Unstable")},
+		{1, 34, "mem.util.slabReclaimable", u64, instant, kbyte, m.is("SReclaimable")},
+		{1, 35, "mem.util.slabUnreclaimable", u64, instant, kbyte, m.is("SUnreclaim")},
+		{1, 36, "mem.util.active_anon", u64, instant, kbyte, m.is("Active(anon)")},
+		{1, 37, "mem.util.inactive_anon", u64, instant, kbyte, m.is("Inactive(anon)")},
+		{1, 38, "mem.util.active_file", u64, instant, kbyte, m.is("Active(file)")},
+		{1, 39, "mem.util.inactive_file", u64, instant, kbyte, m.is("Inactive(file)")},
+		{1, 40, "mem.util.unevictable", u64, instant, kbyte, m.is("Unevictable")},
+		{1, 41, "mem.util.mlocked", u64, instant, kbyte, m.is("Mlocked")},
+		{1, 42, "mem.util.shmem", u64, instant, kbyte, m.is("Shmem")},
+		{1, 43, "mem.util.kernelStack", u64, instant, kbyte, m.is("KernelStack")},
+		{1, 44, "mem.util.hugepagesTotal", u64, instant, count, m.is("HugePages_Total")},
+		{1, 45, "mem.util.hugepagesFree", u64, instant, count, m.is("HugePages_Free")},
+		{1, 46, "mem.util.hugepagesRsvd", u64, instant, count, m.is("HugePages_Rsvd")},
+		{1, 47, "mem.util.hugepagesSurp", u64, instant, count, m.is("HugePages_Surp")},
+		{1, 48, "mem.util.directMap4k", u64, instant, kbyte, m.is("DirectMap4k")},
+		{1, 49, "mem.util.directMap2M", u64, instant, kbyte, m.is("DirectMap2M")},
+		{1, 50, "mem.util.vmallocTotal", u64, instant, kbyte, m.is("VmallocTotal")},
+		{1, 51, "mem.util.vmallocUsed", u64, instant, kbyte, m.is("VmallocUsed")},
+		{1, 52, "mem.util.vmallocChunk", u64, instant, kbyte, m.is("VmallocChunk")},
+		{1, 53, "mem.util.mmap_copy", u64, instant, kbyte, m.is("MmapCopy")},
+		{1, 54, "mem.util.quicklists", u64, instant, kbyte, m.is("Quicklists")},
+		{1, 55, "mem.util.corrupthardware", u64, instant, kbyte, m.is("HardwareCorrupted")},
+		{1, 56, "mem.util.anonhugepages", u64, instant, kbyte, m.is("AnonHugePages")},
+		{1, 57, "mem.util.directMap1G", u64, instant, kbyte, m.is("DirectMap1G")},
+		{1, 58, "mem.util.available", u64, instant, kbyte, m.is("MemAvailable")},
+		{1, 60, "mem.util.hugepagesTotalBytes", u64, instant, octet, m.inBytes("HugePages_Total")},
+		{1, 61, "mem.util.hugepagesFreeBytes", u64, instant, octet, m.inBytes("HugePages_Free")},
+		{1, 62, "mem.util.hugepagesRsvdBytes", u64, instant, octet, m.inBytes("HugePages_Rsvd")},
+		{1, 63, "mem.util.hugepagesSurpBytes", u64, instant, octet, m.inBytes("HugePages_Surp")},
+
+		{1, 9, "hinv.physmem", u32, discrete, mbyte, number(func() (uint64, bool) { return total.n >> 10, total.ok })},
+		{1, 59, "hinv.hugepagesize", u32, discrete, octet, number(func() (uint64, bool) { return huge.n << 10, huge.ok })},
+	})
+}

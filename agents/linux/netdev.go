@@ -1,0 +1,228 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Places of the numbers in a line of /proc/net/dev.
+const (
+	inBytes = iota
+	inPackets
+	inErrors
+	inDrops
+	inFIFO
+	inFrame
+	inCompressed
+	inMulticasts
+	outBytes
+	outPackets
+	outErrors
+	outDrops
+	outFIFO
+	collisions
+	outCarrier
+	outCompressed
+	netFields
+)
+
+// interfaces are /proc/net/dev, proc(5), and files of /sys/class/net.
+//
+//	Inter-|   Receive                                                |  Transmit
+//	 face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+//	  eth0: 141239187 4823 0 0 0 0 0 0 493248 3754 0 0 0 0 0 0
+type interfaces struct {
+	h      *host
+	file   *file
+	insts  *insts[iface]
+	source *pmda.Source
+	indom  *pmda.InDom
+}
+
+type iface struct {
+	name  string
+	count record
+}
+
+func newInterfaces(h *host) *interfaces {
+	n := &interfaces{h: h, file: h.file("proc/net/dev"), insts: newInsts[iface](h, indomInterface)}
+	n.source = &pmda.Source{Read: n.read}
+	n.indom = &pmda.InDom{
+		Serial: indomInterface,
+		Insts:  n.insts,
+		Source: n.source,
+		Labels: interfaceLabels,
+		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+			return pmda.Labels{"interface": i.Name}, nil
+		},
+	}
+	return n
+}
+
+var interfaceLabels = pmda.Labels{"device_type": "interface", "indom_name": "per interface"}
+
+func (n *interfaces) read(context.Context, *pmda.Request) error {
+	b, err := n.file.read()
+	n.parse(b)
+	return err
+}
+
+func (n *interfaces) parse(b []byte) {
+	n.insts.begin()
+	defer n.insts.end()
+	for len(b) > 0 {
+		var line []byte
+		line, b = cutLine(b)
+		i := bytes.IndexByte(line, ':')
+		if i < 0 {
+			continue // one of the two that say what there is
+		}
+		name := bytes.TrimLeft(line[:i], " \t")
+		f := n.insts.add(name)
+		if f == nil {
+			continue
+		}
+		if f.name == "" {
+			f.name = string(name)
+		}
+		f.count.parse(line[i+1:])
+	}
+}
+
+// packets is the sum of numbers of /proc/net/dev.
+func packets(places ...int) pmda.FetchFunc {
+	return of(func(v *pmda.Value, f *iface) {
+		if n, ok := f.count.sum(places, netFields); ok {
+			v.Uint(n)
+		}
+	})
+}
+
+// What /sys says is all that counts.
+//
+// C differs: ioctl(2) comes after /sys, and counts more. It says 1 for the type
+// of whatever ethtool(8) knows, and what a fetch gets depends on its other
+// metrics. Only C has the speed of wireless interfaces.
+
+// sys returns the text of /sys/class/net/NAME/FILE.
+func (n *interfaces) sys(f *iface, file string) []byte {
+	return n.h.sys.read("sys", "class", "net", f.name, file)
+}
+
+// number is the number that a file has, if it is not 0.
+func (n *interfaces) number(file string) pmda.FetchFunc {
+	return of(func(v *pmda.Value, f *iface) {
+		if u, ok := uintOf(n.sys(f, file)); ok && u != 0 {
+			v.Uint(u)
+		}
+	})
+}
+
+// speed returns the speed of an interface in megabits a second; 0 if the kernel
+// does not know it.
+//
+// C differs: it takes -1, which the kernel has for a speed that is unknown, for
+// 4294967295.
+func (n *interfaces) speed(f *iface) uint64 {
+	mbit, ok := uintOf(n.sys(f, "speed"))
+	if !ok || mbit > 1<<31-1 {
+		return 0
+	}
+	return mbit
+}
+
+// up is IFF_UP of net/if.h. The flags in /sys are without IFF_RUNNING.
+const up = 1
+
+func (n *interfaces) isUp(f *iface) bool {
+	flags, err := strconv.ParseUint(string(n.sys(f, "flags")), 0, 32)
+	return err == nil && flags&up != 0
+}
+
+// isRunning reports whether an interface that is up can be used: the condition
+// under which the kernel has IFF_RUNNING.
+func (n *interfaces) isRunning(f *iface) bool {
+	if !n.isUp(f) {
+		return false
+	}
+	state := string(n.sys(f, "operstate"))
+	return state == "up" || state == "unknown"
+}
+
+func flag(f func(i *iface) bool) pmda.FetchFunc {
+	return of(func(v *pmda.Value, i *iface) {
+		if f(i) {
+			v.Uint(1)
+		} else {
+			v.Uint(0)
+		}
+	})
+}
+
+func (n *interfaces) metrics() []pmda.Metric {
+	const bits = 1000000 // in a megabit
+	speed := of(func(v *pmda.Value, f *iface) {
+		if s := n.speed(f); s > 0 {
+			v.Float(float64(s*bits) / 8 / (1 << 20))
+		}
+	})
+	baudrate := of(func(v *pmda.Value, f *iface) {
+		if s := n.speed(f); s > 0 {
+			v.Uint(s * bits / 8)
+		}
+	})
+	duplex := of(func(v *pmda.Value, f *iface) {
+		switch string(n.sys(f, "duplex")) {
+		case "half":
+			v.Uint(1)
+		case "full":
+			v.Uint(2)
+		}
+	})
+	typ := of(func(v *pmda.Value, f *iface) {
+		u, _ := uintOf(n.sys(f, "type"))
+		v.Uint(u)
+	})
+	wireless := flag(func(f *iface) bool { return n.h.sys.exists("sys", "class", "net", f.name, "wireless") })
+	virtual := flag(func(f *iface) bool { return n.h.sys.exists("sys", "devices", "virtual", "net", f.name) })
+	active := number(func() (uint64, bool) { return uint64(n.insts.seen), true })
+
+	return append(table(pmda.Metric{InDom: n.indom}, []row{
+		{3, 0, "network.interface.in.bytes", u64, counter, octet, packets(inBytes)},
+		{3, 1, "network.interface.in.packets", u64, counter, count, packets(inPackets)},
+		{3, 2, "network.interface.in.errors", u64, counter, count, packets(inErrors)},
+		{3, 3, "network.interface.in.drops", u64, counter, count, packets(inDrops)},
+		{3, 4, "network.interface.in.fifo", u64, counter, count, packets(inFIFO)},
+		{3, 5, "network.interface.in.frame", u64, counter, count, packets(inFrame)},
+		{3, 6, "network.interface.in.compressed", u64, counter, count, packets(inCompressed)},
+		{3, 7, "network.interface.in.mcasts", u64, counter, count, packets(inMulticasts)},
+		{3, 8, "network.interface.out.bytes", u64, counter, octet, packets(outBytes)},
+		{3, 9, "network.interface.out.packets", u64, counter, count, packets(outPackets)},
+		{3, 10, "network.interface.out.errors", u64, counter, count, packets(outErrors)},
+		{3, 11, "network.interface.out.drops", u64, counter, count, packets(outDrops)},
+		{3, 12, "network.interface.out.fifo", u64, counter, count, packets(outFIFO)},
+		{3, 13, "network.interface.collisions", u64, counter, count, packets(collisions)},
+		{3, 14, "network.interface.out.carrier", u64, counter, count, packets(outCarrier)},
+		{3, 15, "network.interface.out.compressed", u64, counter, count, packets(outCompressed)},
+		{3, 16, "network.interface.total.bytes", u64, counter, octet, packets(inBytes, outBytes)},
+		{3, 17, "network.interface.total.packets", u64, counter, count, packets(inPackets, outPackets)},
+		{3, 18, "network.interface.total.errors", u64, counter, count, packets(inErrors, outErrors)},
+		{3, 19, "network.interface.total.drops", u64, counter, count, packets(inDrops, outDrops)},
+		{3, 20, "network.interface.total.mcasts", u64, counter, count, packets(inMulticasts)},
+		{3, 21, "network.interface.mtu", u32, instant, octet, n.number("mtu")},
+		{3, 22, "network.interface.speed", float, discrete, mbyteSec, speed},
+		{3, 23, "network.interface.baudrate", u64, discrete, bytesSec, baudrate},
+		{3, 24, "network.interface.duplex", u32, discrete, none, duplex},
+		{3, 25, "network.interface.up", u32, instant, none, flag(n.isUp)},
+		{3, 26, "network.interface.running", u32, instant, none, flag(n.isRunning)},
+		{3, 28, "network.interface.wireless", u32, discrete, none, wireless},
+		{3, 29, "network.interface.type", u32, discrete, none, typ},
+		{3, 30, "network.interface.virtual", u32, discrete, none, virtual},
+	}), table(pmda.Metric{Source: n.source}, []row{
+		{3, 27, "hinv.ninterface", u32, discrete, none, active},
+	})...)
+}

@@ -1,0 +1,147 @@
+package linux
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// nodes are the NUMA nodes of /sys/devices/system/node, and which CPUs they
+// have. They are looked at once, and again if there is a CPU that has none.
+type nodes struct {
+	h      *host
+	list   []node
+	byCPU  map[int]int // node numbers
+	cpus   int         // for how many CPUs that was looked at
+	source *pmda.Source
+}
+
+type node struct {
+	num  int
+	name string // node0
+}
+
+func newNodes(h *host) *nodes {
+	n := &nodes{h: h, cpus: -1}
+	n.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		if n.byCPU == nil {
+			n.look()
+		}
+		return nil
+	}}
+	return n
+}
+
+// look reads the directories.
+func (n *nodes) look() {
+	n.list, n.byCPU = nil, make(map[int]int)
+	dir := n.h.path("sys/devices/system/node")
+	found := entries(dir)
+	if found == nil { // a kernel without NUMA
+		n.list = []node{{name: "node0"}}
+		return
+	}
+	for _, name := range found {
+		num, ok := numbered(name, "node")
+		if !ok {
+			continue
+		}
+		n.list = append(n.list, node{num, name})
+		for _, e := range entries(dir + "/" + name) {
+			if cpu, ok := numbered(e, "cpu"); ok {
+				n.byCPU[cpu] = num
+			}
+		}
+	}
+	slices.SortFunc(n.list, func(a, b node) int { return a.num - b.num })
+}
+
+// numbered returns the number of a name like node12.
+func numbered(name, prefix string) (int, bool) {
+	digits, ok := strings.CutPrefix(name, prefix)
+	n, err := strconv.ParseUint(digits, 10, 16)
+	return int(n), ok && err == nil
+}
+
+// readCPUs tells each CPU of s its node.
+func (n *nodes) readCPUs(s *stat) {
+	missing := 0
+	for _, c := range s.cpus {
+		if c != nil && c.node < 0 {
+			missing++
+		}
+	}
+	if missing == 0 || missing == n.cpus {
+		return
+	}
+	n.look()
+	n.cpus = 0
+	for _, c := range s.cpus {
+		if c == nil || c.node >= 0 {
+			continue
+		}
+		if num, ok := n.byCPU[c.num]; ok {
+			c.node = num
+		} else if len(n.byCPU) == 0 && len(n.list) > 0 {
+			c.node = 0
+		} else {
+			n.cpus++
+		}
+	}
+}
+
+// Each implements pmda.Instances. Instances are counted, not numbered as nodes:
+// so it is in PCP.
+func (n *nodes) Each(yield func(inst int32, name string, data any) bool) {
+	for i := range n.list {
+		if !yield(int32(i), n.list[i].name, &n.list[i]) {
+			return
+		}
+	}
+}
+
+func (n *nodes) metrics(s *stat) []pmda.Metric {
+	indom := &pmda.InDom{
+		Serial: indomNode,
+		Insts:  n,
+		Source: n.source,
+		Labels: pmda.Labels{"device_type": "numa_node", "indom_name": "per numa_node"},
+		// C differs: it has the instance.
+		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+			return pmda.Labels{"numa_node": n.list[i.ID].num}, nil
+		},
+	}
+	online := of(func(v *pmda.Value, d *node) { v.Uint(n.h.online("node", d.name)) })
+	ofCPU := of(func(v *pmda.Value, c *cpu) {
+		if c.node >= 0 {
+			v.Uint(uint64(c.node))
+		}
+	})
+	place := &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		n.readCPUs(s)
+		return nil
+	}}
+	return slices.Concat(
+		table(pmda.Metric{InDom: indom}, []row{
+			{55, 1, "hinv.node.online", u32, instant, none, online},
+		}),
+		table(pmda.Metric{InDom: s.indom, Source: place}, []row{
+			{18, 8, "hinv.map.cpu_node", u32, discrete, none, ofCPU},
+		}),
+		table(pmda.Metric{Source: n.source}, []row{
+			{0, 19, "hinv.nnode", u32, discrete, none, number(func() (uint64, bool) { return uint64(len(n.list)), true })},
+		}))
+}
+
+// online is what the file of that name says of a CPU or node. One that cannot be
+// switched off has none.
+func (h *host) online(kind, name string) uint64 {
+	if n, ok := h.sys.number("sys", "devices", "system", kind, name, "online"); ok {
+		return n
+	}
+	return 1
+}
