@@ -1,0 +1,223 @@
+package peertest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/linux"
+	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// linuxAgents are PCP's pmdalinux and ours for the files below root, and the
+// metrics of ours. They have a directory each for the ids of instances.
+func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []pmnsload.Entry) {
+	t.Helper()
+	peer.Require(t)
+	vars := t.TempDir()
+	if err := os.MkdirAll(vars+"/config/pmda", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PCP_VAR_DIR", vars)
+	t.Setenv("LINUX_STATSPATH", root)
+	p, err := proc.Start(proc.Spec{
+		Argv:   []string{"/var/lib/pcp/pmdas/linux/pmdalinux", "-d", "60", "-l", t.TempDir() + "/log"},
+		Pipes:  true,
+		Stderr: os.Stderr,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(func() { p.Stop(ctx); cancel() })
+	client, err := wire.Dial(ctx, p.Pipes, wire.Options{PID: int32(os.Getpid())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	a, err := linux.Open(60, linux.Options{Root: root, CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours = agents.Inline(a)
+	t.Cleanup(func() { ours.Close() })
+
+	tree, err := pmnsload.Load("../../../agents/linux/root", pmnsload.Options{Preprocess: true, Shell: pmnsload.NoShell})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics = slices.Collect(tree.All(""))
+	if len(metrics) < 170 {
+		t.Fatalf("%d metrics", len(metrics))
+	}
+	return client, ours, metrics
+}
+
+// ask sends a request and returns the reply.
+func ask[T any, P interface {
+	*T
+	pdu.Message
+}](t *testing.T, cd agents.Conduit, req pdu.Message) T {
+	t.Helper()
+	reply := P(new(T))
+	if err := agenttest.Do(cd, agents.Origin{}, req, reply); err != nil {
+		t.Fatalf("%+v: %v", req, err)
+	}
+	return *reply
+}
+
+// Names, descriptors, instances and labels are those of pmdalinux.
+func TestLinuxDescribed(t *testing.T) {
+	c, ours, metrics := linuxAgents(t, "")
+	installed, err := pmnsload.Load("/var/lib/pcp/pmns/root", pmnsload.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := func(cd agents.Conduit, kind pdu.LabelKind, ident uint32) string {
+		var text strings.Builder
+		for _, s := range ask[pdu.Labels](t, cd, &pdu.LabelReq{Kind: kind, Ident: ident}).Sets {
+			if len(s.Labels) > 0 { // instances without any are there or not
+				fmt.Fprintf(&text, "%d: %s\n", s.Inst, s.JSON)
+			}
+		}
+		return text.String()
+	}
+	same := func(what string, c, ours any) {
+		t.Helper()
+		if fmt.Sprint(c) != fmt.Sprint(ours) {
+			t.Errorf("%s\npmdalinux has %+v\nours         %+v", what, c, ours)
+		}
+	}
+	indoms := map[pdu.InDom]bool{}
+	for _, m := range metrics {
+		id, _ := installed.PMID(m.Name)
+		same(m.Name, id, m.PMID)
+		req := &pdu.DescReq{PMID: m.PMID}
+		d := ask[pdu.Desc](t, ours, req)
+		same(m.Name, ask[pdu.Desc](t, c, req), d)
+		same("labels of "+m.Name, labels(c, pdu.LabelItem, uint32(m.PMID)), labels(ours, pdu.LabelItem, uint32(m.PMID)))
+		indoms[d.InDom] = true
+	}
+	delete(indoms, pdu.NoInDom)
+	for _, d := range slices.Sorted(maps.Keys(indoms)) {
+		req := &pdu.InstanceReq{InDom: d, Inst: pdu.NoInst}
+		same(fmt.Sprint("instances of ", d), ask[pdu.Instance](t, c, req), ask[pdu.Instance](t, ours, req))
+		same(fmt.Sprint("labels of ", d), labels(c, pdu.LabelInDom, uint32(d)), labels(ours, pdu.LabelInDom, uint32(d)))
+		same(fmt.Sprint("labels of instances of ", d), labels(c, pdu.LabelInstances, uint32(d)), labels(ours, pdu.LabelInstances, uint32(d)))
+	}
+	same("labels of the domain", labels(c, pdu.LabelDomain, 60), labels(ours, pdu.LabelDomain, 60))
+}
+
+// unknownSpeed is what pmdalinux makes of -1, which the kernel has for the speed
+// of an interface that it does not know. Ours has no value then.
+var unknownSpeed = map[string]float64{
+	"network.interface.speed":    float64(float32(math.MaxUint32*1e6) / 8 / (1 << 20)),
+	"network.interface.baudrate": math.MaxUint32 * 1e6 / 8,
+}
+
+// Values are those of pmdalinux: the same if nothing changes, else between what
+// it says before ours and after.
+func TestLinuxValues(t *testing.T) {
+	c, ours, metrics := linuxAgents(t, "")
+	// pmdalinux numbers interfaces that have addresses as they come, and a fetch
+	// looks for one kind of address only.
+	indom := &pdu.InstanceReq{InDom: pdu.NewInDom(60, 17), Inst: pdu.NoInst}
+	ask[pdu.Instance](t, c, indom)
+
+	for _, m := range metrics {
+		// One at a time: pmdalinux has other values for some metrics of
+		// interfaces if it is asked for several.
+		req := &pdu.Fetch{PMIDs: []pdu.PMID{m.PMID}}
+		theirs := func() pdu.ValueSet {
+			set := ask[pdu.Result](t, c, req).Sets[0]
+			if speed, ok := unknownSpeed[m.Name]; ok {
+				set.Values = slices.DeleteFunc(set.Values, func(v pdu.Value) bool { return numberOf(v) == speed })
+			}
+			return set
+		}
+		var before, got, after pdu.ValueSet
+		// What goes up and down in between is looked at again.
+		if !peer.Until(10*time.Second, func() bool {
+			before, got, after = theirs(), ask[pdu.Result](t, ours, req).Sets[0], theirs()
+			return between(before, got, after)
+		}) {
+			t.Errorf("%s\npmdalinux has %v\nours has      %v\npmdalinux has %v", m.Name, before, got, after)
+		}
+	}
+	// A host that does nothing is idle: the next look is another one.
+	clock := &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(60, 0, 23), pdu.NewPMID(60, 0, 20)}} // kernel.all.cpu.idle, user
+	first := ask[pdu.Result](t, ours, clock)
+	if !peer.Until(10*time.Second, func() bool {
+		return !reflect.DeepEqual(ask[pdu.Result](t, ours, clock).Sets, first.Sets)
+	}) {
+		t.Errorf("time stands still at %v", first.Sets)
+	}
+}
+
+// A recorded tree gives the same values to both.
+func TestLinuxRecorded(t *testing.T) {
+	root, err := filepath.Abs("../../../agents/linux/testdata/vm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LINUX_NCPUS", "2") // pmdalinux counts those of the host
+	c, ours, metrics := linuxAgents(t, root)
+	// pmdalinux has these of the host, by ioctl(2), and the addresses in the order
+	// of a directory.
+	ofHost := regexp.MustCompile(`^network\.interface\.(mtu|speed|baudrate|duplex|up|running|type|wireless|inet_addr|ipv6_.*|hw_addr)$`)
+	for _, m := range metrics {
+		req := &pdu.Fetch{PMIDs: []pdu.PMID{m.PMID}}
+		if theirs, got := ask[pdu.Result](t, c, req).Sets[0], ask[pdu.Result](t, ours, req).Sets[0]; !ofHost.MatchString(m.Name) && !between(theirs, got, theirs) {
+			t.Errorf("%s\npmdalinux has %v\nours has      %v", m.Name, theirs, got)
+		}
+	}
+}
+
+// between reports whether s has the instances of a and b, and its values are
+// between theirs.
+func between(a, s, b pdu.ValueSet) bool {
+	if s.Err != a.Err || len(s.Values) != len(a.Values) || len(s.Values) != len(b.Values) {
+		return false
+	}
+	for i, v := range s.Values {
+		x, y := numberOf(a.Values[i]), numberOf(b.Values[i])
+		switch n := numberOf(v); {
+		case v.Inst != a.Values[i].Inst || v.Type != a.Values[i].Type:
+			return false
+		case v.Type == pdu.MetricString && string(v.Block) != string(a.Values[i].Block):
+			return false
+		case v.Type != pdu.MetricString && (n < min(x, y) || n > max(x, y)):
+			return false
+		}
+	}
+	return true
+}
+
+func numberOf(v pdu.Value) float64 {
+	var n uint64
+	for _, b := range v.Block {
+		n = n<<8 | uint64(b)
+	}
+	switch {
+	case v.Block == nil:
+		return float64(v.Word)
+	case v.Type == pdu.MetricFloat:
+		return float64(math.Float32frombits(uint32(n)))
+	}
+	return float64(n)
+}
