@@ -3,7 +3,12 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"sync"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
@@ -11,75 +16,207 @@ import (
 
 // Serve runs a as a PMDA on conn until pmcd closes it. With it an Agent
 // written for pmcd's process can run outside, under any pmcd, and the tests
-// of [Client] need no other program.
+// of [Client] need no other program. It is [Server.Serve] without a log.
 func Serve(ctx context.Context, a agents.Agent, conn io.ReadWriteCloser) error {
+	return (&Server{Agent: a}).Serve(ctx, conn)
+}
+
+// A Server runs an Agent as a PMDA: it is the main loop of libpcp_pmda
+// (pmdaMain(3)).
+type Server struct {
+	Agent agents.Agent
+	Log   *slog.Logger // what pmcd says and gets no answer to; nil is nowhere
+
+	conn    io.Writer
+	setter  agents.AttrSetter
+	ender   agents.ContextEnder
+	resp    agents.Responder
+	profile *pdu.Profile // the last one received
+	reply   []byte
+
+	mu      sync.Mutex // held while a PDU is handled
+	stopped bool       // no more are to be
+}
+
+// Serve opens the version exchange on conn and answers until pmcd closes the
+// stream, for which it returns nil, or ctx ends. The context that the Agent
+// gets ends with either, also in the middle of a call; Serve waits for that
+// call, but not for a Read that goes on although conn is closed. It closes
+// conn, not the Agent. A panic of the Agent is an error. A Server serves once.
+func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer conn.Close()
-	var flags pdu.Features
-	setter, _ := a.(agents.AttrSetter)
-	if setter != nil {
-		flags = pdu.FeatureAuth
+	s.conn = conn
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
 	}
-	buf, err := pdu.Append(nil, 0, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(flags)}})
-	if err != nil {
+	s.setter, _ = s.Agent.(agents.AttrSetter)
+	s.ender, _ = s.Agent.(agents.ContextEnder)
+	s.resp.Agent = s.Agent
+
+	call, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		err := errors.New("agent has ended the goroutine that called it")
+		defer func() { ended <- err }()
+		err = s.serve(call, newStream(conn, cancel))
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		conn.Close() // also for a Write that waits
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stopped = true
+		return ctx.Err()
+	}
+}
+
+// serve is the loop. Its goroutine is the only one that calls the Agent.
+func (s *Server) serve(ctx context.Context, in *stream) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("agent panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	if err := s.greet(); err != nil {
 		return err
 	}
-	if _, err := conn.Write(buf); err != nil {
-		return err
-	}
-	resp := agents.Responder{Agent: a}
-	var call agents.Call
-	r := pdu.NewReader(conn, 0)
+	defer in.timer.Stop()
+	r := pdu.NewReader(in, 0)
+	handle := s.greeting
 	for {
 		b, err := r.Next()
 		if err == io.EOF {
 			return nil
 		}
+		if err == nil {
+			err = s.guarded(ctx, in, b, handle)
+		}
 		if err != nil {
 			return err
 		}
-		_, t, from := pdu.Header(b)
-		call.Origin = agents.Origin{Client: from}
-		switch t {
-		case pdu.TypeCreds:
-			continue
-		case pdu.TypeProfile:
-			// A new one each time: its address says whether it has changed.
-			call.Profile = new(pdu.Profile)
-			if _, err := pdu.ParseInto(b, call.Profile); err != nil {
-				return err
-			}
-			continue
-		case pdu.TypeError: // end of context
-			if e, ok := a.(agents.ContextEnder); ok {
-				e.EndContext(from)
-			}
-			continue
-		case pdu.TypeAttr:
-			var m pdu.Attr
-			if _, err := pdu.ParseInto(b, &m); err == nil && setter != nil {
-				if n := len(m.Value); n > 0 && m.Value[n-1] == 0 {
-					m.Value = m.Value[:n-1]
-				}
-				setter.SetAttr(from, m)
-			}
-			continue
-		case pdu.TypeFetch:
-			if call.Profile != nil {
-				call.Origin.Context = call.Profile.Context
-			}
+		handle = s.handle
+	}
+}
+
+// guarded has handle look at b, unless s was stopped, and in be watched.
+func (s *Server) guarded(ctx context.Context, in *stream, b []byte, handle func(context.Context, []byte) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return context.Canceled
+	}
+	in.begin()
+	defer in.end()
+	return handle(ctx, b)
+}
+
+// greet says hello, which is the PMDA's to do first. The sender of this PDU is
+// its process.
+func (s *Server) greet() error {
+	var want pdu.Features
+	if s.setter != nil { // a container is no different from other attributes
+		want = pdu.FeatureAuth | pdu.FeatureContainer
+	}
+	b, err := pdu.Append(nil, int32(os.Getpid()), &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(want)}})
+	if err == nil {
+		_, err = s.conn.Write(b)
+	}
+	return err
+}
+
+// greeting looks at pmcd's answer.
+func (s *Server) greeting(_ context.Context, b []byte) error {
+	if _, t, _ := pdu.Header(b); t != pdu.TypeCreds {
+		return fmt.Errorf("version exchange: %v PDU in place of CREDS", t)
+	}
+	if _, err := pdu.ParseInto(b, new(pdu.Creds)); err != nil {
+		return fmt.Errorf("version exchange: %w", err)
+	}
+	return nil
+}
+
+// handle does what the PDU b asks for. An error means that the stream is of no
+// more use.
+func (s *Server) handle(ctx context.Context, b []byte) error {
+	_, t, from := pdu.Header(b)
+	if s.Log.Enabled(ctx, slog.LevelDebug) {
+		s.Log.Debug("received PDU", "type", t, "client", from)
+	}
+	switch t {
+	case pdu.TypeError:
+		s.tellEnd(b, from)
+	case pdu.TypeAttr:
+		s.tellAttr(b, from)
+	case pdu.TypeProfile:
+		// A new one each time: its address says whether it has changed.
+		p := new(pdu.Profile)
+		if _, err := pdu.ParseInto(b, p); err != nil {
+			s.Log.Warn("bad profile ignored", "error", err)
+			return nil
 		}
-		call.Req = b
-		if buf, err = resp.Reply(ctx, &call, buf[:0]); err != nil {
-			var perr *pdu.ParseError
-			if !errors.As(err, &perr) {
-				return err
-			}
-			if buf, err = pdu.Append(buf[:0], 0, &pdu.Error{Code: pdu.ErrnoIPC}); err != nil {
-				return err
-			}
+		s.profile = p
+	case pdu.TypeFetch, pdu.TypeDescReq, pdu.TypeInstanceReq, pdu.TypeTextReq, pdu.TypeLabelReq, pdu.TypeResult,
+		pdu.TypePMNSNames, pdu.TypePMNSIDs, pdu.TypePMNSChild, pdu.TypePMNSTraverse:
+		return s.answer(ctx, b)
+	default:
+		s.Log.Error(fmt.Sprintf("unrecognised PDU type from pmcd: %v", t))
+	}
+	return nil
+}
+
+func (s *Server) answer(ctx context.Context, b []byte) error {
+	_, t, from := pdu.Header(b)
+	call := agents.Call{Origin: agents.Origin{Client: from}, Profile: s.profile, Req: b}
+	if t == pdu.TypeFetch && s.profile != nil {
+		call.Origin.Context = s.profile.Context
+	}
+	var err error
+	if s.reply, err = s.resp.Reply(ctx, &call, s.reply[:0]); err != nil {
+		var bad *pdu.ParseError
+		if !errors.As(err, &bad) {
+			return err
 		}
-		if _, err := conn.Write(buf); err != nil {
+		s.Log.Warn("bad request", "error", err)
+		if s.reply, err = pdu.Append(s.reply[:0], 0, &pdu.Error{Code: pdu.ErrnoIPC}); err != nil {
 			return err
 		}
 	}
+	_, err = s.conn.Write(s.reply)
+	if cap(s.reply) > keep {
+		s.reply = nil
+	}
+	return err
 }
+
+// tellEnd tells the Agent that a client has gone: no other ERROR has a meaning.
+func (s *Server) tellEnd(b []byte, client int32) {
+	var e pdu.Error
+	if _, err := pdu.ParseInto(b, &e); err != nil {
+		s.Log.Warn("bad ERROR PDU ignored", "error", err)
+	} else if e.Code != pdu.ErrnoNotConn {
+		s.Log.Error(fmt.Sprintf("unexpected ERROR PDU from pmcd: %v", e.Code))
+	} else if s.ender != nil {
+		s.ender.EndContext(client)
+	}
+}
+
+func (s *Server) tellAttr(b []byte, client int32) {
+	if s.setter == nil {
+		return
+	}
+	var a pdu.Attr
+	if _, err := pdu.ParseInto(b, &a); err != nil {
+		s.Log.Warn("bad attribute ignored", "error", err)
+		return
+	}
+	if n := len(a.Value); n > 0 && a.Value[n-1] == 0 {
+		a.Value = a.Value[:n-1]
+	}
+	s.setter.SetAttr(client, a)
+}
+
+// keep is the largest reply whose memory is used again, in bytes.
+const keep = 64 << 10

@@ -1,0 +1,339 @@
+package wire_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// encode is PDUs in wire form.
+func encode(tb testing.TB, ms ...pdu.Message) (b []byte) {
+	tb.Helper()
+	for _, m := range ms {
+		var err error
+		if b, err = pdu.Append(b, 0, m); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return b
+}
+
+func creds() pdu.Message { return &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}} }
+
+// raw is a PDU with any type and body.
+func raw(t pdu.Type, body string) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(pdu.HeaderLen+len(body)))
+	b = binary.BigEndian.AppendUint32(b, uint32(t))
+	return append(binary.BigEndian.AppendUint32(b, 9), body...)
+}
+
+// script is a pmcd that says all at once and takes every answer.
+type script struct {
+	in  io.Reader
+	out bytes.Buffer
+}
+
+func (s *script) Read(p []byte) (int, error)  { return s.in.Read(p) }
+func (s *script) Write(p []byte) (int, error) { return s.out.Write(p) }
+func (s *script) Close() error                { return nil }
+
+// play runs a on what a pmcd says after its CREDS, and returns the replies
+// behind those of the agent.
+func play(tb testing.TB, a agents.Agent, said []byte) (replies [][]byte, log string, err error) {
+	tb.Helper()
+	var text bytes.Buffer
+	conn := &script{in: bytes.NewReader(append(encode(tb, creds()), said...))}
+	s := wire.Server{Agent: a, Log: slog.New(slog.NewTextHandler(&text, nil))}
+	err = s.Serve(tb.Context(), conn)
+	for r := pdu.NewReader(&conn.out, 0); ; {
+		b, rerr := r.Next()
+		if rerr == io.EOF {
+			break
+		}
+		if rerr != nil {
+			tb.Fatalf("replies: %v", rerr)
+		}
+		replies = append(replies, bytes.Clone(b))
+	}
+	if len(replies) == 0 {
+		tb.Fatal("no CREDS")
+	}
+	return replies[1:], text.String(), err
+}
+
+// What is no request gets no answer, whatever is wrong with it; what is a bad
+// one gets PM_ERR_IPC. The next request is answered in all cases (PMDA(3);
+// pmdaMain(3)).
+func TestServerTakesAnything(t *testing.T) {
+	tests := []struct {
+		name string
+		said []byte
+		code pdu.Errno // of the ERROR that comes first; 0 is none
+		log  string    // part of it; "" is nothing
+	}{
+		{"end of a client", encode(t, &pdu.Error{Code: pdu.ErrnoNotConn}), 0, ""},
+		{"another error", encode(t, &pdu.Error{Code: pdu.ErrnoTimeout}), 0, "unexpected ERROR PDU from pmcd"},
+		{"bad error", raw(pdu.TypeError, "abc"), 0, "bad ERROR PDU ignored"},
+		{"profile", encode(t, new(pdu.Profile)), 0, ""},
+		{"bad profile", raw(pdu.TypeProfile, "abcd"), 0, "bad profile ignored"},
+		{"attribute", encode(t, &pdu.Attr{Code: pdu.AttrUserID, Value: []byte("0\x00")}), 0, ""},
+		{"bad attribute", raw(pdu.TypeAttr, "x"), 0, "bad attribute ignored"},
+		{"second CREDS", encode(t, creds()), 0, "unrecognised PDU type from pmcd: CREDS"},
+		{"reply", encode(t, &pdu.Text{Text: "x"}), 0, "unrecognised PDU type from pmcd: TEXT"},
+		{"unknown type", raw(0x7fff, "abcd"), 0, "unrecognised PDU type"},
+		{"bad fetch", raw(pdu.TypeFetch, "abcd"), pdu.ErrnoIPC, "bad request"},
+		{"bad descriptor request", raw(pdu.TypeDescReq, ""), pdu.ErrnoIPC, "bad request"},
+		{"bad store", raw(pdu.TypeResult, strings.Repeat("\xff", 64)), pdu.ErrnoIPC, "bad request"},
+		{"bad names", raw(pdu.TypePMNSNames, "abcd"), pdu.ErrnoIPC, "bad request"},
+		{"store to one that has none", encode(t, new(pdu.Result)), pdu.ErrnoPermission, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			replies, log, err := play(t, new(told), append(tt.said, encode(t, &pdu.DescReq{PMID: answerID})...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.code != 0 {
+				var e pdu.Error
+				if len(replies) == 0 {
+					t.Fatal("no reply")
+				}
+				if _, err := pdu.ParseInto(replies[0], &e); err != nil || e.Code != tt.code {
+					t.Errorf("reply %v, %v, want %v", e.Code, err, tt.code)
+				}
+				replies = replies[1:]
+			}
+			if len(replies) != 1 {
+				t.Fatalf("%d replies more, want that to the last request", len(replies))
+			}
+			if _, err := pdu.ParseInto(replies[0], new(pdu.Desc)); err != nil {
+				t.Error(err)
+			}
+			if tt.log == "" && log != "" || !strings.Contains(log, tt.log) {
+				t.Errorf("log %q, want %q", log, tt.log)
+			}
+		})
+	}
+}
+
+// Only the end of a client is told as such.
+func TestServerTellsEnd(t *testing.T) {
+	a := new(told)
+	said := encode(t, &pdu.Error{Code: pdu.ErrnoTimeout}, &pdu.Error{Code: pdu.ErrnoNotConn})
+	if _, _, err := play(t, a, said); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(a.all(), ", "); got != "0 ends" {
+		t.Errorf("told %q, want one end", got)
+	}
+}
+
+// A bad profile does not replace the one before.
+func TestServerKeepsProfile(t *testing.T) {
+	a := &profiles{seen: make(map[*pdu.Profile]bool)}
+	fetch := encode(t, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
+	said := append(encode(t, new(pdu.Profile)), fetch...)
+	said = append(append(said, raw(pdu.TypeProfile, "abcd")...), fetch...)
+	replies, _, err := play(t, a, said)
+	if err != nil || len(replies) != 2 || len(a.seen) != 1 {
+		t.Errorf("%d replies, %d profiles, %v; want 2, 1", len(replies), len(a.seen), err)
+	}
+}
+
+// The agent says who it is and what it wants (CVERSION, libpcp.h).
+func TestServerGreeting(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		a    agents.Agent
+		want pdu.Features
+	}{
+		{"plain", answer{}, 0},
+		{"wants attributes", new(told), pdu.FeatureAuth | pdu.FeatureContainer},
+	} {
+		conn := &script{in: strings.NewReader("")}
+		if err := wire.Serve(t.Context(), tt.a, conn); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		var c pdu.Creds
+		from, err := pdu.ParseInto(conn.out.Bytes(), &c)
+		if err != nil || int(from) != os.Getpid() || len(c.Creds) != 1 || c.Creds[0] != pdu.VersionCred(tt.want) {
+			t.Errorf("%s: %v from %d, %v", tt.name, c, from, err)
+		}
+	}
+}
+
+// A stream that does not follow the protocol ends with an error.
+func TestServerBadStream(t *testing.T) {
+	hello := encode(t, creds())
+	for _, tt := range []struct {
+		name string
+		said []byte
+		want string
+	}{
+		{"no CREDS", encode(t, &pdu.DescReq{PMID: answerID}), "DESC_REQ PDU in place of CREDS"},
+		{"bad CREDS", raw(pdu.TypeCreds, "\x00\x00\x00\x07"), "version exchange"},
+		{"no PDU", []byte("hello world, this is none"), "unexpected EOF"},
+		{"half a PDU", append(hello, raw(pdu.TypeDescReq, "abcd")[:14]...), "unexpected EOF"},
+		{"negative length", append(hello, "\xff\xff\xff\xffabcdabcd"...), "length"},
+	} {
+		err := wire.Serve(t.Context(), answer{}, &script{in: bytes.NewReader(tt.said)})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+// stuck is an answer whose Desc waits for the end of its context.
+type stuck struct {
+	answer
+	entered chan struct{}
+}
+
+func (s stuck) Desc(ctx context.Context, _ agents.Origin, _ pdu.PMID) (pdu.Desc, error) {
+	s.entered <- struct{}{}
+	<-ctx.Done()
+	return pdu.Desc{}, ctx.Err()
+}
+
+// A call is told when nobody waits for it any more.
+func TestServerEndsCalls(t *testing.T) {
+	tests := []struct {
+		name string
+		end  func(pmcd net.Conn, cancel func())
+		ok   func(error) bool
+	}{
+		{"by pmcd", func(pmcd net.Conn, _ func()) { pmcd.Close() }, func(err error) bool { return !errors.Is(err, context.Canceled) }},
+		{"by the caller", func(_ net.Conn, cancel func()) { cancel() }, func(err error) bool { return errors.Is(err, context.Canceled) }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			checkGoroutines(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			pmcd, conn := net.Pipe()
+			defer pmcd.Close()
+			a := stuck{entered: make(chan struct{}, 1)}
+			served := make(chan error, 1)
+			go func() { served <- wire.Serve(ctx, a, conn) }()
+			if _, err := io.ReadFull(pmcd, make([]byte, 20)); err != nil {
+				t.Fatal(err)
+			}
+			// With half of the next PDU behind it: reading ahead is no end.
+			if _, err := pmcd.Write(append(encode(t, creds(), &pdu.DescReq{PMID: answerID}), 0, 0)); err != nil {
+				t.Fatal(err)
+			}
+			<-a.entered
+			tt.end(pmcd, cancel)
+			if err := <-served; !tt.ok(err) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Serve: %v", err)
+			}
+		})
+	}
+}
+
+// slow is an answer that takes long enough for the stream to be read ahead.
+type slow struct{ answer }
+
+func (s slow) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(50 * time.Millisecond):
+	}
+	return s.answer.Desc(ctx, o, id)
+}
+
+// What was read ahead is not lost.
+func TestServerReadsAhead(t *testing.T) {
+	checkGoroutines(t)
+	pmcd, conn := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- wire.Serve(t.Context(), slow{}, conn) }()
+	if _, err := io.ReadFull(pmcd, make([]byte, 20)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pmcd.Write(encode(t, creds())); err != nil {
+		t.Fatal(err)
+	}
+	const n = 4
+	go func() { // the next request is under way while the agent works
+		for range n {
+			pmcd.Write(encode(t, &pdu.DescReq{PMID: answerID}))
+		}
+	}()
+	r := pdu.NewReader(pmcd, 0)
+	for i := range n {
+		b, err := r.Next()
+		if err == nil {
+			_, err = pdu.ParseInto(b, new(pdu.Desc))
+		}
+		if err != nil {
+			t.Fatalf("reply %d: %v", i, err)
+		}
+	}
+	pmcd.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// deaf is a stream whose Read does not notice Close, as that of a terminal.
+type deaf struct {
+	script
+	until <-chan struct{}
+}
+
+func (d *deaf) Read([]byte) (int, error) {
+	<-d.until
+	return 0, io.EOF
+}
+
+// Serve ends with its context in any case.
+func TestServerLeavesDeafStream(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	until := make(chan struct{})
+	defer close(until)
+	if err := wire.Serve(ctx, answer{}, &deaf{until: until}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Serve: %v", err)
+	}
+}
+
+// A panic is the agent's end, and says where.
+func TestServerPanic(t *testing.T) {
+	_, _, err := play(t, panics{}, encode(t, &pdu.DescReq{PMID: answerID}))
+	if err == nil || !strings.Contains(err.Error(), "ouch") || !strings.Contains(err.Error(), "panics.Desc") {
+		t.Errorf("got %v, want ouch and its stack", err)
+	}
+}
+
+// Whatever pmcd sends, the replies are PDUs and there are no more of them than
+// PDUs that came.
+func FuzzServer(f *testing.F) {
+	f.Add(encode(f, new(pdu.Profile), &pdu.Fetch{PMIDs: []pdu.PMID{answerID, 1}}, &pdu.DescReq{PMID: answerID}))
+	f.Add(encode(f, &pdu.InstanceReq{InDom: 1, Inst: pdu.NoInst}, &pdu.TextReq{Kind: pdu.TextOneLine}, &pdu.LabelReq{Kind: pdu.LabelDomain}))
+	f.Add(encode(f, &pdu.PMNSNames{Names: []string{"a.b"}}, &pdu.PMNSIDs{PMIDs: []pdu.PMID{1}}, &pdu.PMNSChild{Name: "a"}, &pdu.PMNSTraverse{Name: "a"}))
+	f.Add(encode(f, new(pdu.Result), &pdu.Attr{Code: pdu.AttrUserID, Value: []byte("0")}, &pdu.Error{Code: pdu.ErrnoNotConn}))
+	f.Fuzz(func(t *testing.T, said []byte) {
+		replies, _, _ := play(t, new(told), said)
+		if most := len(said) / pdu.HeaderLen; len(replies) > most {
+			t.Errorf("%d replies to %d bytes", len(replies), len(said))
+		}
+		for _, b := range replies {
+			if _, _, err := pdu.Parse(b); err != nil {
+				t.Errorf("reply %x: %v", b, err)
+			}
+		}
+	})
+}
