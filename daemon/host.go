@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"os"
+	"strings"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/pmcd"
+	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -138,11 +140,13 @@ func (h host) SetFenced(domain int, on bool) {
 }
 
 func (h host) SetDebug(opts string) error {
-	names, err := ParseDebug(opts)
-	if err == nil {
-		h.d.debug.Store(&names)
+	names, err := pmcdconf.ParseDebug(opts)
+	if err != nil {
+		return pdu.ErrnoConv
 	}
-	return err
+	debug := strings.Join(names, ",")
+	h.d.debug.Store(&debug)
+	return nil
 }
 
 func (h host) SetTimeout(t time.Duration)      { h.d.timeout.Store(int64(t)) }

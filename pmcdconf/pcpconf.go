@@ -2,6 +2,7 @@ package pmcdconf
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -38,6 +39,21 @@ func LoadPCPConf(lookup func(string) (string, bool)) ([]Setting, error) {
 		}
 	}
 	return nil, first
+}
+
+// SetPCPEnv puts what pcp.conf says into the environment, as libpcp does in
+// every program. That there is no pcp.conf is no error.
+func SetPCPEnv() error {
+	vars, err := LoadPCPConf(os.LookupEnv)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, v := range vars {
+		if err := os.Setenv(v.Name, v.Value); err != nil {
+			return fmt.Errorf("%s in pcp.conf: %w", v.Name, err)
+		}
+	}
+	return nil
 }
 
 // parsePCPConf reads NAME=VALUE lines. There is no more syntax to it: blanks

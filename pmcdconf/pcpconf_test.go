@@ -3,6 +3,7 @@ package pmcdconf
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -59,5 +60,43 @@ func TestPCPConfPath(t *testing.T) {
 	}
 	if _, err := LoadPCPConf(lookupIn(map[string]string{"PCP_CONF": dir})); !errors.Is(err, errNotRegular) {
 		t.Errorf("a directory: %v", err)
+	}
+}
+
+// A variable that is there already wins, and no pcp.conf is no error.
+func TestSetPCPEnv(t *testing.T) {
+	t.Setenv("PCP_DIR", tree(t, map[string]string{"etc/pcp.conf": "PCP_SET_ENV_A=a\nPCP_SET_ENV_B=b\n"}))
+	t.Setenv("PCP_SET_ENV_A", "mine")
+	t.Setenv("PCP_SET_ENV_B", "") // restored afterwards
+	os.Unsetenv("PCP_SET_ENV_B")
+	if err := SetPCPEnv(); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := os.Getenv("PCP_SET_ENV_A"), os.Getenv("PCP_SET_ENV_B"); a != "mine" || b != "b" {
+		t.Errorf("got %q, %q; want mine, b", a, b)
+	}
+	t.Setenv("PCP_DIR", t.TempDir())
+	if err := SetPCPEnv(); err != nil {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestParseDebug(t *testing.T) {
+	for _, tt := range []struct {
+		opts string
+		want []string // nil is an error
+	}{
+		{"", []string{}},
+		{"pdu", []string{"pdu"}},
+		{"PDU,Auth,pdu", []string{"auth", "pdu"}},
+		{"libpmda, attr", []string{"attr", "libpmda"}},
+		{"all", slices.Sorted(slices.Values(debugNames))},
+		{"nosuch", nil},
+		{"pdu,-attr", nil},
+	} {
+		got, err := ParseDebug(tt.opts)
+		if (err != nil) != (tt.want == nil) || !slices.Equal(got, tt.want) {
+			t.Errorf("%q: got %q, %v; want %q", tt.opts, got, err, tt.want)
+		}
 	}
 }

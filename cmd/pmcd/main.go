@@ -53,7 +53,7 @@ func run(args []string, stderr io.Writer) int {
 		opt.embedded = true
 	}
 	if !opt.embedded {
-		if err := setPCPEnv(); err != nil { // options may say all that is needed
+		if err := pmcdconf.SetPCPEnv(); err != nil { // options may say all that is needed
 			fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)
 		}
 	}
@@ -182,21 +182,6 @@ func serve(opt *options, stderr io.Writer) int {
 		return exitError
 	}
 	return exitOK
-}
-
-// setPCPEnv puts what pcp.conf says into the environment, where agents expect
-// it. A variable that is set already wins.
-func setPCPEnv() error {
-	vars, err := pmcdconf.LoadPCPConf(os.LookupEnv)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	for _, v := range vars {
-		if err := os.Setenv(v.Name, v.Value); err != nil {
-			return fmt.Errorf("%s in pcp.conf: %w", v.Name, err)
-		}
-	}
-	return nil
 }
 
 // stamp is the time as in the log of C pmcd.

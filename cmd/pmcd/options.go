@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // options are what the command line and the environment say (pmcd(1),
@@ -171,11 +172,11 @@ func (opt *options) define(f *pflag.FlagSet) {
 		return nil
 	})
 	f.FuncP("debug", "D", "", func(v string) error {
-		debug, err := daemon.ParseDebug(v)
+		names, err := pmcdconf.ParseDebug(v)
 		if err != nil {
 			return fmt.Errorf("unrecognized debug options specification (%s): %w", v, errValue)
 		}
-		opt.debug = debug
+		opt.debug = strings.Join(names, ",")
 		return nil
 	})
 	number := func(name, short string, least int, base int, set func(int)) {

@@ -1,14 +1,13 @@
-package daemon
+package pmcdconf
 
 import (
+	"errors"
 	"slices"
 	"strings"
-
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // debugNames are the debug options of PCP (pmdbg(1)). Those that say nothing
-// here are accepted: scripts give them to any daemon.
+// here are accepted: scripts give them to any program.
 var debugNames = []string{
 	"pdu", "fetch", "profile", "value", "context", "indom", "pdubuf", "log", "logmeta",
 	"optfetch", "af", "appl0", "appl1", "appl2", "pmns", "libpmda", "timecontrol", "pmc",
@@ -18,12 +17,14 @@ var debugNames = []string{
 	"dev0", "dev1", "dev2", "pmlc", "appl6", "appl7", "appl8", "appl9", "tls",
 }
 
-// ParseDebug checks a list of debug options separated by commas (-D). A name
-// that does not exist is PM_ERR_CONV.
-func ParseDebug(opts string) (string, error) {
+var errDebug = errors.New("unknown debug option")
+
+// ParseDebug reads a list of debug options separated by commas (-D, and
+// pmSetDebug(3)), in letters of any case, and returns their names sorted.
+func ParseDebug(opts string) ([]string, error) {
 	var names []string
 	for name := range strings.SplitSeq(opts, ",") {
-		name = strings.TrimSpace(name)
+		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case name == "":
 		case name == "all":
@@ -31,9 +32,9 @@ func ParseDebug(opts string) (string, error) {
 		case slices.Contains(debugNames, name):
 			names = append(names, name)
 		default:
-			return "", pdu.ErrnoConv
+			return nil, errDebug
 		}
 	}
 	slices.Sort(names)
-	return strings.Join(slices.Compact(names), ","), nil
+	return slices.Compact(names), nil
 }
