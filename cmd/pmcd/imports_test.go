@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"agents/dsohost":    {"agents", "agents/proc", "agents/wire", "pdu"},
 	"agents/pmcd":       {"agents", "agents/pmda", "pdu"},
 	"agents/goplugin":   {"agents", "pdu"},
+	"agents/serve":      {"access", "agents", "agents/wire", "pdu", "pmcdconf"},
 	"agents/pmda":       {"agents", "pdu"},
 	"agents/pmda/event": {"pdu"},
 	"agents/pmda/cache": {"access", "pdu", "pmcdconf"},

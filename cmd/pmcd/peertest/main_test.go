@@ -4,9 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -15,7 +17,12 @@ import (
 // It is nil where PCP is not installed.
 var pair *peer.Pair
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == servedName { // the test program is an agent, too
+		serve.Main(served)
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	defer peer.Finish()

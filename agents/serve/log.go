@@ -1,0 +1,162 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// openLog opens a log. The file that was there gets the suffix .prev, as with
+// libpcp since 7.0 (pmOpenLog(3)); what is no file is written to as it is.
+func openLog(path string) (*os.File, error) {
+	flags := os.O_WRONLY | os.O_APPEND
+	if st, err := os.Stat(path); err != nil || st.Mode().IsRegular() {
+		os.Rename(path, path+".prev") // if that fails, it is truncated
+		flags |= os.O_CREATE | os.O_TRUNC | syscall.O_NOFOLLOW
+	}
+	f, err := os.OpenFile(path, flags, 0o666)
+	var perr *fs.PathError
+	if errors.As(err, &perr) {
+		err = perr.Err
+	}
+	return f, err
+}
+
+func logHeader(w io.Writer, name string) {
+	host, _ := os.Hostname()
+	fmt.Fprintf(w, "Log for %s on %s started %s\n\n", name, host, time.Now().Format(logTime))
+}
+
+func logTrailer(w io.Writer) {
+	fmt.Fprintf(w, "\nLog finished %s\n", time.Now().Format(logTime))
+}
+
+const (
+	logTime     = "Mon Jan _2 15:04:05 2006" // ctime(3)
+	messageTime = "Mon Jan _2 15:04:05"
+)
+
+// levelCritical is above those of slog: the agent cannot do its work.
+const levelCritical = slog.LevelError + 4
+
+// A Handler writes messages in the form that all programs of PCP have
+// (pmNotifyErr(3)):
+//
+//	[Sat Nov 21 13:00:00] pmdasimple(4321) Info: text key=value
+//
+// The levels of slog are Debug, Info, Warning and Error; what is above is
+// Critical. A text may have several lines.
+type Handler struct {
+	level slog.Leveler
+	name  string
+	mu    *sync.Mutex // guards w; shared with those that With methods return
+	w     io.Writer
+	attrs string // of WithAttrs, ready to be written
+	group string // of WithGroup: a prefix of keys, with its dot
+}
+
+// NewHandler returns a Handler for a program called name. Each message is one
+// Write; those below level are dropped.
+func NewHandler(w io.Writer, name string, level slog.Leveler) *Handler {
+	return &Handler{level: level, name: name, mu: new(sync.Mutex), w: w}
+}
+
+// Enabled implements slog.Handler.
+func (h *Handler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level.Level() }
+
+// Handle implements slog.Handler.
+func (h *Handler) Handle(_ context.Context, r slog.Record) error {
+	t := r.Time
+	if t.IsZero() {
+		t = time.Now()
+	}
+	b := fmt.Appendf(nil, "[%s] %s(%d) %s: %s%s", t.Format(messageTime), h.name, os.Getpid(),
+		levelName(r.Level), strings.TrimRight(r.Message, "\n"), h.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		b = appendAttr(b, h.group, a)
+		return true
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := h.w.Write(append(b, '\n'))
+	return err
+}
+
+// WithAttrs implements slog.Handler.
+func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *h
+	var b []byte
+	for _, a := range attrs {
+		b = appendAttr(b, h.group, a)
+	}
+	with.attrs += string(b)
+	return &with
+}
+
+// WithGroup implements slog.Handler.
+func (h *Handler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	with := *h
+	with.group += name + "."
+	return &with
+}
+
+func levelName(l slog.Level) string {
+	switch {
+	case l < slog.LevelInfo:
+		return "Debug"
+	case l < slog.LevelWarn:
+		return "Info"
+	case l < slog.LevelError:
+		return "Warning"
+	case l < levelCritical:
+		return "Error"
+	}
+	return "Critical"
+}
+
+// appendAttr appends " key=value", quoted where that is not plain.
+func appendAttr(b []byte, group string, a slog.Attr) []byte {
+	v := a.Value.Resolve()
+	if v.Kind() == slog.KindGroup {
+		if a.Key != "" {
+			group += a.Key + "."
+		}
+		for _, a := range v.Group() {
+			b = appendAttr(b, group, a)
+		}
+		return b
+	}
+	if a.Equal(slog.Attr{}) {
+		return b
+	}
+	b = append(b, ' ')
+	b = append(b, quote(group+a.Key)...)
+	b = append(b, '=')
+	text := v.String()
+	if bytes, ok := v.Any().([]byte); ok {
+		text = string(bytes)
+	}
+	return append(b, quote(text)...)
+}
+
+func quote(s string) string {
+	special := func(r rune) bool { return r == '"' || r == '=' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, special) {
+		return strconv.Quote(s)
+	}
+	return s
+}

@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// settings are what the command line says.
+type settings struct {
+	Start
+	log  string
+	user string // -U only
+
+	transport byte   // letter of its option: p, i, 6 or u; 0 is a pipe
+	address   string // port or path
+}
+
+// usage is a mistake on the command line: what to print behind the name, and
+// then the usage message.
+type usage struct {
+	errs []error
+	text string
+}
+
+func (u *usage) Error() string { return errors.Join(u.errs...).Error() }
+
+// settings reads the command line. An error is of type *usage.
+func (p *Program) settings(args []string) (*settings, error) {
+	s := &settings{Start: Start{Domain: p.Domain, Help: p.Help}, log: cmp.Or(p.Log, "-")}
+	options := s.options(p)
+	rest, errs := parse(options, args)
+	s.Args = rest
+	if len(errs) == 0 {
+		var err error
+		switch {
+		case p.Args != nil:
+			err = p.Args(rest)
+		case len(rest) > 0:
+			err = fmt.Errorf("unexpected argument '%s'", rest[0])
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, &usage{errs, usageText(p.Name, p.Usage, options)}
+	}
+	return s, nil
+}
+
+// options are those that PCP's agents have, with its words
+// (pmdaGetOptions(3), PMDAOPT_* in pmda.h), which do not mention -D.
+func (s *settings) options(p *Program) []Option {
+	options := []Option{
+		{Text: "Options"},
+		{Short: 'D', Long: "debug", Arg: "DBG", Set: s.setDebug},
+		{Short: 'd', Long: "domain", Arg: "NUM", Text: "use domain (numeric) for metrics domain of PMDA", Set: s.setDomain},
+	}
+	if p.Help != "" {
+		options = append(options, Option{Short: 'h', Long: "helpfile", Arg: "FILE",
+			Text: "path to PMDA metrics help text file", Set: set(&s.Help)})
+	}
+	options = append(options, []Option{
+		{Short: 'l', Long: "log", Arg: "FILE", Text: "write log to FILE rather than using default log name", Set: set(&s.log)},
+		{Short: 'U', Long: "username", Arg: "USER", Text: "run the PMDA using the named user account", Set: set(&s.user)},
+	}...)
+	options = append(options, p.Options...)
+	return append(options, []Option{
+		{Short: '?', Long: "help", Text: "show this usage message and exit", Set: func(string) error { return errUsage }},
+		{Text: "Exactly one of the following options may appear"},
+		{Short: 'i', Long: "inet", Arg: "PORT", Text: "pmcd IPv4 connection service name or numeric port", Set: s.setTransport('i')},
+		{Short: 'p', Long: "pipe", Text: "use a pipe for communication with pmcd", Set: s.setTransport('p')},
+		{Short: 'u', Long: "unix", Arg: "FILE", Text: "use a unix domain socket for communication with pmcd", Set: s.setTransport('u')},
+		{Short: '6', Long: "ipv6", Arg: "PORT", Text: "pmcd IPv6 connection service name or numeric port", Set: s.setTransport('6')},
+	}...)
+}
+
+func set(v *string) func(string) error {
+	return func(arg string) error {
+		*v = arg
+		return nil
+	}
+}
+
+func (s *settings) setDomain(arg string) error {
+	n, err := strconv.Atoi(arg)
+	switch {
+	case err == nil && n >= 0 && n <= pmcdconf.MaxDomain:
+		s.Domain = n
+		return nil
+	case err == nil || errors.Is(err, strconv.ErrRange):
+		return fmt.Errorf("-d %s is no domain number, which is from 0 to %d", arg, pmcdconf.MaxDomain)
+	}
+	return errors.New("-d requires numeric domain number")
+}
+
+// setDebug takes names, and the number that they once were: any will do.
+func (s *settings) setDebug(arg string) error {
+	names, err := pmcdconf.ParseDebug(arg)
+	if _, nerr := strconv.Atoi(arg); nerr == nil {
+		names, err = []string{arg}, nil
+	}
+	if err != nil {
+		return fmt.Errorf("unrecognized debug options specification (%s)", arg)
+	}
+	s.Debug = append(s.Debug, names...)
+	slices.Sort(s.Debug)
+	s.Debug = slices.Compact(s.Debug)
+	return nil
+}
+
+// setTransport is for the options that exclude each other.
+func (s *settings) setTransport(letter byte) func(string) error {
+	return func(arg string) error {
+		if s.transport != 0 && s.transport != letter {
+			return fmt.Errorf("-%c option clashes with -%c option", letter, s.transport)
+		}
+		s.transport, s.address = letter, arg
+		return nil
+	}
+}

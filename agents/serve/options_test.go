@@ -1,0 +1,80 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A mistake on the command line is told with the usage message, before there is
+// a log.
+func TestCommandLine(t *testing.T) {
+	p := program()
+	p.Usage = "[options] [trouble ...]"
+	p.Options = []Option{{Short: 'x', Long: "extra", Arg: "X", Text: "one more", Set: func(arg string) error {
+		if arg != "x" {
+			return fmt.Errorf("-x takes x, not %s", arg)
+		}
+		return nil
+	}}}
+	const usage = `Usage: pmdacolours [options] [trouble ...]
+
+Options:
+  -d NUM, --domain=NUM  use domain (numeric) for metrics domain of PMDA
+  -h FILE, --helpfile=FILE
+                        path to PMDA metrics help text file
+  -l FILE, --log=FILE   write log to FILE rather than using default log name
+  -U USER, --username=USER
+                        run the PMDA using the named user account
+  -x X, --extra=X       one more
+  -?, --help            show this usage message and exit
+
+Exactly one of the following options may appear:
+  -i PORT, --inet=PORT  pmcd IPv4 connection service name or numeric port
+  -p, --pipe            use a pipe for communication with pmcd
+  -u FILE, --unix=FILE  use a unix domain socket for communication with pmcd
+  -6 PORT, --ipv6=PORT  pmcd IPv6 connection service name or numeric port
+`
+	t.Chdir(t.TempDir())
+	for _, tt := range []struct {
+		args string
+		want string // lines separated by |
+	}{
+		{"-?", ""},
+		{"--help", ""},
+		{"-d abc", "-d requires numeric domain number"},
+		{"-d 5x -p -i 3", "-d requires numeric domain number|-i option clashes with -p option"},
+		{"-d 511", "-d 511 is no domain number, which is from 0 to 510"},
+		{"-d -1", "-d -1 is no domain number, which is from 0 to 510"},
+		{"-d 99999999999999999999", "-d 99999999999999999999 is no domain number, which is from 0 to 510"},
+		{"-u a -6 b", "-6 option clashes with -u option"},
+		{"-D nosuch", "unrecognized debug options specification (nosuch)"},
+		{"-x y", "-x takes x, not y"},
+		{"-d 5 -Z", "invalid option -- 'Z'"},
+		{"fail sing", "no such trouble: sing"},
+	} {
+		var stderr buffer
+		code := Run(t.Context(), p, strings.Fields(tt.args), strings.NewReader(""), new(bytes.Buffer), &stderr)
+		want := ""
+		for line := range strings.SplitSeq(tt.want, "|") {
+			if line != "" {
+				want += "pmdacolours: " + line + "\n"
+			}
+		}
+		if got := stderr.String(); code != 1 || got != want+usage {
+			t.Errorf("%s: %d, %s\nwant %s%s", tt.args, code, got, want, usage)
+		}
+	}
+	if files, _ := os.ReadDir("."); len(files) > 0 {
+		t.Errorf("left %v", files)
+	}
+
+	p.Args, p.Help = nil, ""
+	var stderr buffer
+	if code := Run(t.Context(), p, []string{"word"}, strings.NewReader(""), new(bytes.Buffer), &stderr); code != 1 ||
+		!strings.HasPrefix(stderr.String(), "pmdacolours: unexpected argument 'word'\n") || strings.Contains(stderr.String(), "-h FILE") {
+		t.Errorf("argument, none expected: %d, %s", code, &stderr)
+	}
+}

@@ -1,0 +1,165 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+)
+
+var update = flag.Bool("update", false, "write testdata/dbpmda.out anew: then read it")
+
+// needPeer skips the test if a program of PCP is not installed, and fails it
+// where PMCD_REQUIRE_PEERS says that it must be.
+func needPeer(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	return path
+}
+
+// What differs from run to run, or from one transport to another.
+var moves = []struct {
+	re *regexp.Regexp
+	to string
+}{
+	{regexp.MustCompile(`(?s)^.*?\n(dbpmda> )`), "$1"}, // open
+	{regexp.MustCompile(`(?m)^(PMDA|Connection): .*$`), "$1: X"},
+	{regexp.MustCompile(`dump from 0x[0-9a-f]+`), "dump from X"},
+}
+
+// dbpmda(1) asks all that it can, and is told the same over all transports.
+func TestPeerDbpmda(t *testing.T) {
+	dbpmda := needPeer(t, "dbpmda")
+	script, err := os.ReadFile("testdata/dbpmda.in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, transport := range []string{"pipe", "inet", "ipv6", "unix"} {
+		t.Run(transport, func(t *testing.T) {
+			dir := t.TempDir()
+			var open string
+			var c *child
+			switch transport {
+			case "pipe":
+				pmda := filepath.Join(dir, "pmdacolours")
+				if err := os.Symlink(self, pmda); err != nil {
+					t.Fatal(err)
+				}
+				open = "open pipe " + pmda + " -d 120 -l " + filepath.Join(dir, "log")
+			case "unix":
+				path := filepath.Join(dir, "socket")
+				c = startChild(t, false, "-u", path)
+				address(t, c.text)
+				open = "open socket unix " + path
+			default:
+				if l, err := net.Listen("tcp6", "[::1]:0"); err == nil {
+					l.Close()
+				} else if transport == "ipv6" {
+					t.Skip(err)
+				}
+				c = startChild(t, false, map[string]string{"inet": "-i", "ipv6": "-6"}[transport], "0")
+				_, port, err := net.SplitHostPort(address(t, c.text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				open = "open socket " + transport + " " + port
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, dbpmda, "-f", "-n", "testdata/pmns", "-ie")
+			cmd.Stdin = strings.NewReader(open + "\n" + string(script))
+			cmd.WaitDelay = time.Second
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v\n%s%s", err, out, &stderr)
+			}
+			for _, m := range moves {
+				out = m.re.ReplaceAll(out, []byte(m.to))
+			}
+			if *update && transport == "pipe" {
+				if err := os.WriteFile("testdata/dbpmda.out", out, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile("testdata/dbpmda.out")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(out, want) {
+				t.Errorf("got\n%s\nwant\n%s\nstderr\n%s", out, want, &stderr)
+			}
+			if c != nil {
+				if status, log := c.wait(t); status != 0 || !strings.Contains(log, `Info: attribute client=0 key=username value=tanya`) {
+					t.Errorf("ended with %#x; log:\n%s", status, log)
+				}
+			}
+		})
+	}
+}
+
+// A command line means to us what it means to PCP's pmdasimple: the same exit
+// code, and the same words if it is a mistake.
+func TestPeerCommandLine(t *testing.T) {
+	simple := needPeer(t, "../../.peers/pmdasimple")
+	simple, err := filepath.Abs(simple)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	ours := Program{
+		Name: "pmdasimple", Domain: 253, Log: "simple.log",
+		New: func(s Start) (agents.Agent, error) { return newColours(s) },
+	}
+	for _, args := range [][]string{
+		{}, {"-p"}, {"-p", "-p"}, {"--pipe"}, {"--pi"},
+		{"-d5"}, {"-d", "253"}, {"-pd", "5"}, {"--domain=7"}, {"--dom", "7"},
+		{"-l", "other.log"}, {"-lother.log"}, {"-l", "-"}, {"--log=-"}, {"-l", "/nonexistent/log"},
+		{"-D", "all"}, {"-D", "pdu,libpmda"}, {"-D", "LIBPMDA"}, {"-D", "512"}, {"--"},
+		{"-?"}, {"--help"}, {"--he"}, {"-p?"},
+		{"-d"}, {"-d", "abc"}, {"-d", "5x"}, {"-pd5x"}, {"-d", "0x10"}, {"--domain"}, {"--domain", "x", "-?"},
+		{"-p", "-i", "5"}, {"-i", "5", "-p"}, {"-i", "5", "-6", "5"}, {"-u", "x", "-i", "5"}, {"-p", "-u", "x", "-6", "3"},
+		{"-i"}, {"-6"}, {"-u"}, {"-l"}, {"-U"}, {"-D"},
+		{"-D", "nosuch"}, {"-D", "none"}, {"-D", "pdu,-libpmda"}, {"-D", "nosuch", "-d", "y"},
+		{"-Z"}, {"-pZ"}, {"-Z", "-Y"}, {"-h", "x"}, {"--bogus"}, {"--bogus=1"}, {"--pipe=1"}, {"--i", "5"},
+		{"-l", "-", "-i", "nosuchservice"}, {"-l", "-", "-u", "/nonexistent/socket"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		cmd := exec.CommandContext(ctx, simple, args...)
+		var theirs bytes.Buffer
+		cmd.Stderr = &theirs
+		err := cmd.Run() // its input is empty: the end of the stream
+		cancel()
+		if cmd.ProcessState == nil || ctx.Err() == context.DeadlineExceeded {
+			t.Fatalf("%q: %v", args, err)
+		}
+		var stderr bytes.Buffer
+		code := Run(t.Context(), ours, args, strings.NewReader(""), new(bytes.Buffer), &stderr)
+		if want := cmd.ProcessState.ExitCode(); code != want {
+			t.Errorf("%q: exit code %d, pmdasimple's %d\n%s\n%s", args, code, want, &stderr, &theirs)
+		}
+		if strings.Contains(theirs.String(), "Usage: ") && stderr.String() != theirs.String() {
+			t.Errorf("%q: got\n%s\npmdasimple says\n%s", args, &stderr, &theirs)
+		}
+	}
+}

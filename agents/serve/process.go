@@ -1,0 +1,94 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// takeStdio returns the standard input and output and puts others in their
+// place: an empty input, and the standard error output. The two are not
+// inherited by children of the agent.
+func takeStdio() (in, out *os.File, err error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer null.Close()
+	var fds [2]int
+	syscall.ForkLock.RLock()
+	for i := range fds {
+		if fds[i], err = syscall.Dup(i); err != nil {
+			break
+		}
+		syscall.CloseOnExec(fds[i])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := syscall.Dup3(int(null.Fd()), 0, 0); err != nil {
+		return nil, nil, err
+	}
+	if err := syscall.Dup3(2, 1, 0); err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "stdin"), os.NewFile(uintptr(fds[1]), "stdout"), nil
+}
+
+// redirect makes f the standard output and error output.
+func redirect(f *os.File) error {
+	for _, fd := range []int{1, 2} {
+		if err := syscall.Dup3(int(f.Fd()), fd, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// become changes the user of the whole process to asked or, if there is none
+// and the process is root's, to def or PCP's user (pmSetProcessIdentity(3)).
+func become(asked, def string) error {
+	if asked == "" && os.Geteuid() != 0 {
+		return nil
+	}
+	name := cmp.Or(asked, def, pcpUser())
+	u, err := user.Lookup(name)
+	if err != nil {
+		return fmt.Errorf("cannot find the %s user to switch to", name)
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.Atoi(u.Gid)
+	if err != nil {
+		return err
+	}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return fmt.Errorf("groups of %s user: %w", name, err)
+	}
+	var groups []int
+	for _, id := range ids {
+		n, err := strconv.Atoi(id)
+		if err != nil {
+			return err
+		}
+		groups = append(groups, n)
+	}
+	if err := syscall.Setgid(gid); err != nil {
+		return fmt.Errorf("setgid to gid of %s user (gid=%d): %w", name, gid, err)
+	}
+	// One who is that user already may not set groups, and need not.
+	if err := syscall.Setgroups(groups); err != nil && err != syscall.EPERM {
+		return fmt.Errorf("setgroups to those of %s user: %w", name, err)
+	}
+	if err := syscall.Setuid(uid); err != nil {
+		return fmt.Errorf("setuid to uid of %s user (uid=%d): %w", name, uid, err)
+	}
+	return nil
+}

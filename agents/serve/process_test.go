@@ -1,0 +1,286 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// child is pmdacolours as a process.
+type child struct {
+	*proc.Process
+	log, stderr string // files
+}
+
+// startChild starts this test binary as pmdacolours with a log of its own. It
+// is gone when t ends.
+func startChild(t *testing.T, pipes bool, args ...string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	c := &child{log: filepath.Join(dir, "log"), stderr: filepath.Join(dir, "stderr")}
+	stderr, err := os.Create(c.stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	argv := append([]string{"pmdacolours", "-d", "120", "-D", "libpmda", "-l", c.log}, args...)
+	if c.Process, err = proc.Start(proc.Spec{Argv: argv, Path: self, Pipes: pipes, Stderr: stderr}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		c.Stop(ctx)
+	})
+	return c
+}
+
+func (c *child) text() string {
+	b, _ := os.ReadFile(c.log)
+	return string(b)
+}
+
+// dial is the pmcd that the agent gets, over its pipes or over conn.
+func (c *child) dial(t *testing.T, conn wire.Conn) *wire.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if conn == nil {
+		conn = c.Pipes
+	}
+	w, err := wire.Dial(ctx, conn, wire.Options{})
+	if err != nil {
+		t.Fatalf("%v; log:\n%s", err, c.text())
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+// wait returns how the process has ended and what its log has within header
+// and trailer.
+func (c *child) wait(t *testing.T) (syscall.WaitStatus, string) {
+	t.Helper()
+	select {
+	case <-c.Done():
+	case <-time.After(30 * time.Second):
+		t.Fatalf("does not end; log:\n%s", c.text())
+	}
+	m := logFrame.FindStringSubmatch(c.text())
+	if m == nil {
+		t.Fatalf("log: %s", c.text())
+	}
+	return c.Status(), m[1]
+}
+
+// fetch fails the test if the agent does not answer.
+func fetch(t *testing.T, c agents.Conduit) {
+	t.Helper()
+	var r pdu.Result
+	if err := agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(120, 0, 1)}}, &r); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(r.Sets[0].Values); n != len(names) {
+		t.Errorf("%d values, want %d", n, len(names))
+	}
+}
+
+// Whatever the agent prints, the protocol is undisturbed and the rest is in the
+// log; pmcd's end of the stream is the end.
+func TestProcess(t *testing.T) {
+	c := startChild(t, true)
+	w := c.dial(t, nil)
+	agenttest.Test(t, w, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
+	w.Close()
+	status, log := c.wait(t)
+	if status != 0 {
+		t.Errorf("ended with %#x, want 0", status)
+	}
+	for _, want := range []string{
+		"this must not get into the protocol\n", "nor into pmcd's log\n", "Info: by slog\n", "Info: by log\n",
+		"Info: colours is made domain=120 help=colours.help\n", "Info: colours is closed first=100\n",
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("log: %s\nwant %s", log, want)
+		}
+	}
+	if b, err := os.ReadFile(c.stderr); err != nil || len(b) > 0 {
+		t.Errorf("stderr: %q, %v", b, err)
+	}
+}
+
+// A socket takes one connection, and pmcd's user may use it.
+func TestProcessSockets(t *testing.T) {
+	for _, tt := range []struct{ option, network string }{{"-i", "tcp4"}, {"-6", "tcp6"}, {"-u", "unix"}} {
+		t.Run(tt.network, func(t *testing.T) {
+			arg := "0"
+			switch tt.network {
+			case "unix":
+				arg = filepath.Join(t.TempDir(), "socket")
+			case "tcp6":
+				l, err := net.Listen("tcp6", "[::1]:0")
+				if err != nil {
+					t.Skip(err)
+				}
+				l.Close()
+			}
+			c := startChild(t, false, tt.option, arg)
+			addr := address(t, c.text)
+			if tt.network == "unix" {
+				checkOwner(t, arg)
+			} else if host, _, _ := net.SplitHostPort(addr); !net.ParseIP(host).IsLoopback() {
+				t.Errorf("listens on %s", addr)
+			}
+			conn, err := net.Dial(tt.network, addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := c.dial(t, conn.(wire.Conn))
+			fetch(t, w)
+			if second, err := net.Dial(tt.network, addr); err == nil {
+				second.Close()
+				t.Error("a second connection was accepted")
+			}
+			w.Close()
+			if status, _ := c.wait(t); status != 0 {
+				t.Errorf("ended with %#x, want 0", status)
+			}
+			if _, err := os.Stat(arg); tt.network == "unix" && err != nil {
+				t.Errorf("the socket is gone: %v", err)
+			}
+		})
+	}
+}
+
+// checkOwner checks the file of a socket.
+func checkOwner(t *testing.T, path string) {
+	t.Helper()
+	st, err := os.Stat(path)
+	if err != nil || st.Mode() != os.ModeSocket|0o660 {
+		t.Fatalf("%v, %v; want mode 0660", st.Mode(), err)
+	}
+	u, err := user.Lookup(pcpUser())
+	if err != nil || os.Geteuid() != 0 {
+		return // it stays ours
+	}
+	if st := st.Sys().(*syscall.Stat_t); fmt.Sprint(st.Uid) != u.Uid || fmt.Sprint(st.Gid) != u.Gid {
+		t.Errorf("owner %d:%d, want %s:%s", st.Uid, st.Gid, u.Uid, u.Gid)
+	}
+}
+
+// A signal that ends the agent closes it first, and is what its parent sees.
+func TestProcessSignals(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		for _, connected := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v/connected=%v", sig, connected), func(t *testing.T) {
+				var c *child
+				if connected {
+					c = startChild(t, true)
+					fetch(t, c.dial(t, nil))
+				} else {
+					c = startChild(t, false, "-i", "0")
+					eventually(t, "made", func() bool { return strings.Contains(c.text(), "colours is made") })
+				}
+				syscall.Kill(c.PID(), sig)
+				status, log := c.wait(t)
+				if !status.Signaled() || status.Signal() != sig {
+					t.Errorf("ended with %#x, want signal %v", status, sig)
+				}
+				if !strings.Contains(log, "colours is closed") {
+					t.Errorf("log: %s", log)
+				}
+			})
+		}
+	}
+}
+
+// SIGHUP and SIGPIPE are nothing, and neither is a log that nobody reads.
+func TestProcessSurvives(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proc.Start(proc.Spec{Argv: []string{"pmdacolours", "-d", "120", "-l", "-"}, Path: self, Pipes: true, Stderr: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop(t.Context())
+	w.Close()
+	c := &child{Process: p}
+	conn := c.dial(t, nil)
+	r.Close()
+	fetch(t, conn)
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGPIPE} {
+		syscall.Kill(c.PID(), sig)
+		fetch(t, conn)
+	}
+	conn.Notify(agents.Notice{Client: 1, End: true}) // which is written to the log
+	fetch(t, conn)
+}
+
+// A second signal does not wait for an agent that does not end.
+func TestProcessSecondSignal(t *testing.T) {
+	c := startChild(t, true, "hangclose")
+	fetch(t, c.dial(t, nil))
+	syscall.Kill(c.PID(), syscall.SIGTERM)
+	begin := time.Now()
+	eventually(t, "dead", func() bool {
+		syscall.Kill(c.PID(), syscall.SIGTERM)
+		select {
+		case <-c.Done():
+			return true
+		default:
+			return false
+		}
+	})
+	if took := time.Since(begin); took >= grace {
+		t.Errorf("ended after %v, which is its time of grace", took)
+	}
+	if status := c.Status(); status.Signal() != syscall.SIGTERM {
+		t.Errorf("ended with %#x, want SIGTERM", status)
+	}
+}
+
+// Exit codes as PCP's agents have them.
+func TestProcessTrouble(t *testing.T) {
+	for _, tt := range []struct{ trouble, want string }{
+		{"fail", "Error: cannot start the agent: no colours today\n"},
+		{"panic", "Error: agent panicked: ouch\n"},
+		{"panicfetch", "Error: agent panicked: ouch\n"},
+	} {
+		t.Run(tt.trouble, func(t *testing.T) {
+			c := startChild(t, true, tt.trouble)
+			if tt.trouble == "panicfetch" {
+				w := c.dial(t, nil)
+				agenttest.Do(w, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{1}}, new(pdu.Result))
+			}
+			status, log := c.wait(t)
+			if status.ExitStatus() != 1 || !strings.Contains(log, tt.want) {
+				t.Errorf("ended with %#x, log: %s\nwant status 1 and %s", status, log, tt.want)
+			}
+			if b, err := os.ReadFile(c.stderr); err != nil || len(b) > 0 {
+				t.Errorf("stderr: %q, %v", b, err)
+			}
+		})
+	}
+}

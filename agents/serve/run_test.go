@@ -1,0 +1,288 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// buffer is a log that can be read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// eventually waits for cond.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+var listening = regexp.MustCompile(`Debug: listening address=(\S+)`)
+
+// address waits until a log says where its agent listens.
+func address(t *testing.T, log func() string) (addr string) {
+	t.Helper()
+	eventually(t, "listening", func() bool {
+		m := listening.FindStringSubmatch(log())
+		if m != nil {
+			addr = m[1]
+		}
+		return m != nil
+	})
+	return addr
+}
+
+// logFrame is a log from its header to its trailer.
+var logFrame = regexp.MustCompile(`(?s)^Log for pmdacolours on \S+ started \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\n\n(.*)\nLog finished \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\n$`)
+
+// started is an agent that has been run by Run.
+type started struct {
+	stderr buffer
+	code   chan int
+}
+
+func start(ctx context.Context, conn net.Conn, args ...string) *started {
+	s := &started{code: make(chan int, 1)}
+	go func() { s.code <- Run(ctx, program(), args, conn, conn, &s.stderr) }()
+	return s
+}
+
+// wait checks how the run has ended, and returns what is in the log.
+func (s *started) wait(t *testing.T, code int) string {
+	t.Helper()
+	select {
+	case got := <-s.code:
+		if got != code {
+			t.Errorf("exit code %d, want %d; log:\n%s", got, code, &s.stderr)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("does not end; log:\n%s", &s.stderr)
+	}
+	m := logFrame.FindStringSubmatch(s.stderr.String())
+	if m == nil {
+		t.Fatalf("log: %s", &s.stderr)
+	}
+	return m[1]
+}
+
+// An agent can be had over a pipe, by default, and over all kinds of sockets.
+func TestRun(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args []string
+	}{
+		{"pipe", nil},
+		{"pipe by option", []string{"-p"}},
+		{"inet", []string{"-i", "0"}},
+		{"unix", []string{"-u", "socket"}},
+		{"ipv6", []string{"-6", "0"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if l, err := net.Listen("tcp6", "[::1]:0"); err == nil {
+				l.Close()
+			} else if tt.name == "ipv6" {
+				t.Skip(err)
+			}
+			t.Chdir(t.TempDir())
+			// What is not used must not be touched.
+			here, there := pipe(t)
+			s := start(t.Context(), there, append(tt.args, "-d", "120", "-l", "-", "-D", "libpmda")...)
+			var conn wire.Conn = here
+			if len(tt.args) > 1 {
+				network := map[string]string{"-i": "tcp4", "-6": "tcp6", "-u": "unix"}[tt.args[0]]
+				c, err := net.Dial(network, address(t, s.stderr.String))
+				if err != nil {
+					t.Fatal(err)
+				}
+				conn = c.(wire.Conn)
+			}
+			c, err := wire.Dial(t.Context(), conn, wire.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			agenttest.Test(t, c, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
+			c.Close()
+			log := s.wait(t, 0)
+			if !strings.Contains(log, "Debug: received PDU type=FETCH client=3\n") {
+				t.Errorf("log: %s", log)
+			}
+		})
+	}
+}
+
+// pipe returns both ends of a stream.
+func pipe(t *testing.T) (wire.Conn, net.Conn) {
+	t.Helper()
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	here, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return here.(wire.Conn), there
+}
+
+// Trouble is in the log, and the code says so.
+func TestTrouble(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"fail", 1, "Error: cannot start the agent: no colours today"},
+		{"panic", 1, "Error: agent panicked: ouch\ngoroutine "},
+		{"panicfetch", 1, "Error: agent panicked: ouch\ngoroutine "},
+		{"-i nosuchservice", 1, "Critical: listen tcp4: lookup tcp4/nosuchservice: "},
+		{"-i 99999", 1, "Critical: listen tcp4: address 99999: invalid port"},
+		{"-u /nonexistent/socket", 1, "Critical: listen unix /nonexistent/socket: bind: no such file or directory"},
+		{"-l /nonexistent/log", 0, `pmdacolours: cannot open log "/nonexistent/log" for writing : no such file or directory`},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			here, there := pipe(t)
+			args := strings.Fields(tt.args)
+			if args[0] != "-l" {
+				args = append([]string{"-l", "-"}, args...)
+			}
+			s := start(t.Context(), there, args...)
+			if !strings.HasPrefix(tt.want, "Critical: listen") {
+				if c, err := wire.Dial(t.Context(), here, wire.Options{}); err == nil {
+					agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{1}}, new(pdu.Result))
+					c.Close()
+				} else if tt.code == 0 {
+					t.Error(err)
+				}
+			}
+			select {
+			case code := <-s.code:
+				if code != tt.code {
+					t.Errorf("exit code %d, want %d", code, tt.code)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("does not end")
+			}
+			if got := s.stderr.String(); !strings.Contains(got, tt.want) {
+				t.Errorf("log: %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// The end of ctx is the end wherever the agent is, and if it can be it is
+// closed.
+func TestCancel(t *testing.T) {
+	for _, tt := range []struct {
+		name, args string
+		connect    bool
+		code       int
+		want       string
+	}{
+		{"waits for a request", "", true, 0, "colours is closed"},
+		{"waits for pmcd", "-u socket", false, 0, "colours is closed"},
+		{"waits for CREDS", "", false, 0, "colours is closed"},
+		{"hangs in New", "hang", false, 1, "the agent does not end"},
+		{"hangs in Close", "hangclose", true, 1, "the agent does not end"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			here, there := pipe(t)
+			s := &started{code: make(chan int, 1)}
+			made := make(chan struct{}, 1)
+			p := program()
+			p.New = func(s Start) (agents.Agent, error) {
+				made <- struct{}{}
+				return newColours(s)
+			}
+			r := runner{Program: p, stdin: there, stdout: there, stderr: &s.stderr, grace: 20 * time.Millisecond}
+			if tt.code == 0 {
+				r.grace = 30 * time.Second
+			}
+			go func() { s.code <- r.run(ctx, append([]string{"-l", "-"}, strings.Fields(tt.args)...)) }()
+			<-made
+			if tt.connect {
+				if _, err := wire.Dial(t.Context(), here, wire.Options{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cancel()
+			if log := s.wait(t, tt.code); !strings.Contains(log, tt.want) {
+				t.Errorf("log: %s\nwant %s", log, tt.want)
+			}
+		})
+	}
+}
+
+// An agent whose pmcd has gone while it hangs is left behind.
+func TestPmcdGoneWhileBusy(t *testing.T) {
+	here, there := pipe(t)
+	s := &started{code: make(chan int, 1)}
+	r := runner{Program: program(), stdin: there, stdout: there, stderr: &s.stderr, grace: 20 * time.Millisecond}
+	go func() { s.code <- r.run(t.Context(), []string{"-l", "-", "hangclose"}) }()
+	here.Close()
+	s.wait(t, 1)
+}
+
+// A file that is no socket is not removed for one.
+func TestUnixSocketPath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("file", []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, there := pipe(t)
+	if log := start(t.Context(), there, "-l", "-", "-u", "file").wait(t, 1); !strings.Contains(log, "address already in use") {
+		t.Errorf("log: %s", log)
+	}
+	if b, err := os.ReadFile("file"); string(b) != "precious" {
+		t.Errorf("file: %q, %v", b, err)
+	}
+	for _, warning := range []bool{false, true} { // the socket stays, and is replaced
+		ctx, cancel := context.WithCancel(t.Context())
+		s := start(ctx, there, "-l", "-", "-D", "libpmda", "-u", "socket")
+		address(t, s.stderr.String)
+		if st, err := os.Stat("socket"); err != nil || st.Mode() != os.ModeSocket|0o660 {
+			t.Errorf("socket: %v, %v; want mode 0660", st.Mode(), err)
+		}
+		cancel()
+		if log := s.wait(t, 0); strings.Contains(log, "Warning: socket exists, unlinked it path=socket") != warning {
+			t.Errorf("log: %s\nwarning: want %v", log, warning)
+		}
+	}
+}
