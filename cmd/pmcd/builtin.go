@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/linux"
 )
 
 // builtinAgents are agents that are compiled in, by the entry point that a dso
@@ -13,7 +14,9 @@ type builtinAgents map[string]func(domain int) (agents.Agent, error)
 
 // builtin is used for a dso line whose file does not exist. There is one more,
 // pmcd_init: it needs the daemon's memory, so the daemon has it.
-var builtin = builtinAgents{}
+var builtin = builtinAgents{
+	"linux_init": linux.New,
+}
 
 // construct calls newAgent. A panic costs that agent only.
 func construct(newAgent func(domain int) (agents.Agent, error), domain int) (a agents.Agent, err error) {
