@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"agents/pmda/cache": {"access", "pdu", "pmcdconf"},
 	"agents/linux":      {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},
 	"agents/trivial":    {"agents", "agents/pmda", "pdu"},
+	"agents/simple":     {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},
 	"daemon": {"access", "agents", "agents/wire", "agents/pmcd", "agents/pmda", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"etc": nil,

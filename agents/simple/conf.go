@@ -1,0 +1,118 @@
+package simple
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/pmda/cache"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A field is the value of an instance of simple.now, in local time.
+type field func(time.Time) int
+
+var fields = map[string]field{
+	"sec":  time.Time.Second,
+	"min":  time.Time.Minute,
+	"hour": time.Time.Hour,
+}
+
+// maxLine is what C reads of the first line, in bytes.
+const maxLine = 255
+
+// A conf is simple.conf, and the instances that it names.
+type conf struct {
+	path  string
+	log   *slog.Logger
+	insts *cache.Cache // data is a field
+	mtime time.Time    // of the file that was read; zero if there was none
+	fault string       // what keeps it from being read, so that it is said once
+}
+
+func newConf(domain int, log *slog.Logger) *conf {
+	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd has it in the environment of agents
+	if dir == "" {
+		dir = "/var/lib/pcp/pmdas"
+	}
+	return &conf{
+		path:  filepath.Join(dir, "simple", "simple.conf"),
+		log:   log,
+		insts: cache.New(pdu.NewInDom(domain, 1), cache.Options{}),
+	}
+}
+
+var errNotRegular = errors.New("not a regular file")
+
+// check reads the file if it is not the one that was read last.
+func (c *conf) check() {
+	st, err := os.Stat(c.path)
+	if err == nil && !st.Mode().IsRegular() { // the open of a FIFO would wait
+		err = &os.PathError{Op: "open", Path: c.path, Err: errNotRegular}
+	}
+	if err != nil {
+		if text := err.Error(); text != c.fault {
+			c.fault = text
+			c.log.Error("simple: " + text)
+		}
+		c.insts.HideAll()
+		c.mtime = time.Time{}
+		return
+	}
+	c.fault = ""
+	if st.ModTime().Equal(c.mtime) {
+		return
+	}
+	c.mtime = st.ModTime()
+	c.insts.HideAll()
+	line, err := c.firstLine()
+	if err != nil {
+		c.log.Error(fmt.Sprintf("simple: %v", err))
+		return
+	}
+	c.parse(line)
+}
+
+// firstLine returns what C would see of it.
+func (c *conf) firstLine() (string, error) {
+	f, err := os.Open(c.path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxLine))
+	if err != nil {
+		return "", err
+	}
+	if len(b) == 0 {
+		return "", fmt.Errorf("%s: no data", c.path)
+	}
+	line := string(b)
+	if i := strings.IndexAny(line, "\n\x00"); i >= 0 {
+		line = line[:i]
+	}
+	return line, nil
+}
+
+// parse makes the instances active that the line names.
+func (c *conf) parse(line string) {
+	for _, name := range strings.FieldsFunc(line, func(r rune) bool { return r == ',' }) {
+		f, ok := fields[name]
+		if !ok {
+			c.log.Warn(fmt.Sprintf("simple: ignoring %q in %s", name, c.path))
+			continue
+		}
+		if _, err := c.insts.Add(name, f); err != nil {
+			c.log.Error(fmt.Sprintf("simple: instance %s: %v", name, err))
+			return
+		}
+	}
+	if active, _ := c.insts.Size(); active == 0 {
+		c.log.Warn(fmt.Sprintf("simple: %s names no instance of simple.now", c.path))
+	}
+}

@@ -1,0 +1,203 @@
+package simple
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/pmda/cache"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// insts are the instances of simple.now, as "id name ...".
+func (r *rig) insts() string {
+	r.t.Helper()
+	var reply pdu.Instance
+	if err := r.do(&pdu.InstanceReq{InDom: pdu.NewInDom(Domain, 1), Inst: pdu.NoInst}, &reply); err != nil {
+		r.t.Fatal(err)
+	}
+	return list(reply.Insts)
+}
+
+func list(insts []pdu.Inst) string {
+	var s []string
+	for _, in := range insts {
+		s = append(s, fmt.Sprintf("%d %s", in.ID, in.Name))
+	}
+	return strings.Join(s, " ")
+}
+
+var confs = []struct {
+	name, text string
+	want       string // instances
+	log        string // a part of what is logged; "" is nothing
+}{
+	{"all", "sec,min,hour\n", "0 sec 1 min 2 hour", ""},
+	{"another order", "hour,sec,min\n", "0 hour 1 sec 2 min", ""},
+	{"one", "min\n", "0 min", ""},
+	{"no newline", "min", "0 min", ""},
+	{"twice", "min,min,sec\n", "0 min 1 sec", ""},
+	{"nothing between commas", ",,min,,sec,\n", "0 min 1 sec", ""},
+	{"only the first line", "hour\nmin\n", "0 hour", ""},
+	{"unknown words", "day,hour\n", "0 hour", `ignoring \"day\" in`},
+	{"blanks count", "sec, min\n", "0 sec", `ignoring \" min\" in`},
+	{"case counts", "SEC,sec\n", "0 sec", `ignoring \"SEC\" in`},
+	{"a carriage return counts", "sec,min\r\n", "0 sec", `ignoring \"min\\r\" in`},
+	{"a NUL ends the line", "sec\x00,min\n", "0 sec", ""},
+	{"no name", "\nsec\n", "", "names no instance of simple.now"},
+	{"only unknown words", "day\n", "", "names no instance of simple.now"},
+	{"empty", "", "", "no data"},
+	{"as long as C reads", strings.Repeat(",", 252) + "min", "0 min", ""},
+	{"longer than C reads", strings.Repeat(",", 253) + "min", "", `ignoring \"mi\" in`},
+}
+
+func TestConf(t *testing.T) {
+	for _, tt := range confs {
+		t.Run(tt.name, func(t *testing.T) {
+			r := start(t, tt.text)
+			if got := r.insts(); got != tt.want {
+				t.Errorf("instances %q, want %q", got, tt.want)
+			}
+			if got := r.log.String(); tt.log == "" && got != "" || !strings.Contains(got, tt.log) {
+				t.Errorf("log: %q, want %q", got, tt.log)
+			}
+			r.log.Reset()
+			r.insts()
+			r.fetch(now)
+			if got := r.log.String(); got != "" {
+				t.Errorf("a file that has not changed is spoken of: %q", got)
+			}
+		})
+	}
+}
+
+// An instance keeps its number, whatever the file said in between, and even if
+// nobody asked for simple.now then.
+func TestConfChanges(t *testing.T) {
+	r := start(t, "min\n")
+	for _, step := range []struct {
+		text string
+		ask  func() string
+		want string
+	}{
+		{"min\n", r.insts, "0 min"},
+		{"hour\n", func() string { return show(r.fetch(numfetch)[0]) }, "-1=1"},
+		{"sec,min\n", r.insts, "0 min 2 sec"},
+		{"hour,sec,min\n", r.insts, "0 min 1 hour 2 sec"},
+		{"\n", r.insts, ""},
+		{"sec\n", r.insts, "2 sec"},
+	} {
+		r.write(step.text)
+		if got := step.ask(); got != step.want {
+			t.Errorf("%q: %q, want %q", step.text, got, step.want)
+		}
+	}
+}
+
+// Without a file there are no instances, and that is said once.
+func TestConfGone(t *testing.T) {
+	r := start(t, "sec,min\n")
+	r.insts()
+	aside := r.conf + ".aside"
+	for range 2 {
+		if err := os.Rename(r.conf, aside); err != nil {
+			t.Fatal(err)
+		}
+		r.log.Reset()
+		for range 2 {
+			if got := r.insts(); got != "" {
+				t.Errorf("instances without a file: %q", got)
+			}
+			if got := show(r.fetch(now)[0]); got != "" {
+				t.Errorf("values without a file: %q", got)
+			}
+		}
+		if got := strings.Count(r.log.String(), "no such file"); got != 1 {
+			t.Errorf("%d lines in the log:\n%s", got, &r.log)
+		}
+		// Its time is what it was.
+		if err := os.Rename(aside, r.conf); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.insts(); got != "0 sec 1 min" {
+			t.Errorf("the file is back: %q", got)
+		}
+	}
+}
+
+// The open of a FIFO would never return.
+func TestConfNotRegular(t *testing.T) {
+	r := start(t, "")
+	if err := os.Remove(r.conf); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(r.conf, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.insts(); got != "" || !strings.Contains(r.log.String(), "not a regular file") {
+		t.Errorf("a FIFO has the instances %q; log:\n%s", got, &r.log)
+	}
+}
+
+func TestConfUnreadable(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may read all files")
+	}
+	r := start(t, "sec\n")
+	if err := os.Chmod(r.conf, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.insts(); got != "" || !strings.Contains(r.log.String(), "permission denied") {
+		t.Errorf("instances %q; log:\n%s", got, &r.log)
+	}
+}
+
+func TestNow(t *testing.T) {
+	r := start(t, "hour,min,sec\n")
+	before := time.Now()
+	s := r.fetch(now)[0]
+	after := time.Now()
+	at := func(t time.Time) string { return fmt.Sprintf("0=%d 1=%d 2=%d", t.Hour(), t.Minute(), t.Second()) }
+	for t := before; !t.After(after.Add(time.Second)); t = t.Add(time.Second) {
+		if show(s) == at(t) {
+			return
+		}
+	}
+	t.Errorf("simple.now is %s, want %s to %s", show(s), at(before), at(after))
+}
+
+// Whatever is in the file, the instances are some of the three.
+func FuzzConf(f *testing.F) {
+	for _, tt := range confs {
+		f.Add([]byte(tt.text))
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c := &conf{
+			path:  filepath.Join(dir, "simple.conf"),
+			log:   slog.New(slog.DiscardHandler),
+			insts: cache.New(pdu.NewInDom(Domain, 1), cache.Options{}),
+		}
+		if err := os.WriteFile(c.path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c.check()
+		first, _, _ := strings.Cut(string(text), "\n")
+		n := 0
+		c.insts.Each(func(_ int32, name string, _ any) bool {
+			if fields[name] == nil || !strings.Contains(first, name) {
+				t.Errorf("%q is an instance", name)
+			}
+			n++
+			return true
+		})
+		if n > len(fields) {
+			t.Errorf("%d instances", n)
+		}
+	})
+}

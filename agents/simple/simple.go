@@ -1,0 +1,142 @@
+// Package simple is the demonstration agent that PCP's guide for programmers
+// explains (pmdasimple(1), "Performance Metrics Programmer's Guide", chapter
+// 2). It shows what most agents need:
+//
+//   - simple.numfetch counts the fetches; it can be stored
+//   - simple.color has three instances; they can be stored, each by itself
+//   - simple.time is the agent's own CPU time, read once in a fetch
+//   - simple.now has instances that a file names, see below
+//   - labels of the domain, of instance domains and of instances
+//
+// # simple.conf
+//
+// The file $PCP_PMDAS_DIR/simple/simple.conf says which instances simple.now
+// has. Its first line is a list of sec, min and hour with commas and nothing
+// else between them. It is looked at with each request; an instance keeps its
+// number for as long as the agent runs.
+//
+// C differs: a file that is put back with the time that it had before is not
+// noticed; and simple.time stands still after a store of a smaller number into
+// simple.numfetch, until that is what it was.
+package simple
+
+import (
+	"context"
+	_ "embed"
+	"log/slog"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Domain is the number of simple in PCP's list (stdpmid).
+const Domain = 253
+
+//go:embed help
+var help string
+
+// The instances of simple.color are 0 to 2.
+var colors = pmda.List{{ID: 0, Name: "red"}, {ID: 1, Name: "green"}, {ID: 2, Name: "blue"}}
+
+// An agent is what the functions of the metrics have in common. They are
+// called one at a time.
+type agent struct {
+	numfetch uint32
+	color    [3]int32 // 0 to 255
+	user     float64  // own CPU time in seconds
+	sys      float64
+	conf     *conf
+	now      time.Time // of the fetch, for all instances
+}
+
+// New returns the agent. It is what SimpleInit of the plugin and simple_init
+// in pmcd.conf stand for.
+func New(domain int) (agents.Agent, error) {
+	a := &agent{color: [3]int32{0, 100, 200}, conf: newConf(domain, slog.Default())}
+	color := &pmda.InDom{
+		Serial: 0,
+		Insts:  colors,
+		Labels: pmda.Labels{"indom_name": "color", "model": "RGB"},
+	}
+	now := &pmda.InDom{
+		Serial: 1,
+		Insts:  a.conf.insts,
+		Labels: pmda.Labels{"indom_name": "time", "unitsystem": "SI"},
+		InstLabels: func(_ context.Context, _ *pmda.Request, inst pdu.Inst) (pmda.Labels, error) {
+			return pmda.Labels{"units": inst.Name}, nil
+		},
+	}
+	cpu := &pmda.Source{Read: a.readTimes}
+	sec := pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0)
+	return pmda.New(pmda.Config{
+		Name:   "simple",
+		Domain: domain,
+		Help:   help,
+		Labels: pmda.Labels{"role": "testing"},
+		Metrics: []pmda.Metric{{
+			Cluster: 0, Item: 0, Name: "simple.numfetch",
+			Type: pdu.MetricU32, Sem: pdu.SemInstant,
+			Fetch: func(_ context.Context, v *pmda.Value) error {
+				v.Uint(uint64(a.numfetch))
+				return nil
+			},
+		}, {
+			Cluster: 0, Item: 1, Name: "simple.color", InDom: color,
+			Type: pdu.Metric32, Sem: pdu.SemInstant,
+			Fetch: func(_ context.Context, v *pmda.Value) error {
+				c := &a.color[v.Index()]
+				*c = (*c + 1) % 256
+				v.Int(int64(*c))
+				return nil
+			},
+		}, {
+			Cluster: 1, Item: 2, Name: "simple.time.user", Source: cpu,
+			Type: pdu.MetricDouble, Sem: pdu.SemCounter, Units: sec,
+			Fetch: func(_ context.Context, v *pmda.Value) error {
+				v.Float(a.user)
+				return nil
+			},
+		}, {
+			Cluster: 1, Item: 3, Name: "simple.time.sys", Source: cpu,
+			Type: pdu.MetricDouble, Sem: pdu.SemCounter, Units: sec,
+			Fetch: func(_ context.Context, v *pmda.Value) error {
+				v.Float(a.sys)
+				return nil
+			},
+		}, {
+			Cluster: 2, Item: 4, Name: "simple.now", InDom: now,
+			Type: pdu.MetricU32, Sem: pdu.SemInstant,
+			Fetch: func(_ context.Context, v *pmda.Value) error {
+				v.Int(int64(v.Data().(field)(a.now)))
+				return nil
+			},
+		}},
+		// Numbers of instances depend on what was in the file meanwhile, so it
+		// is not only read for those who ask for simple.now.
+		Check: func(context.Context, *pmda.Request) error {
+			a.conf.check()
+			return nil
+		},
+		BeforeFetch: func(context.Context, *pmda.Request, []pdu.PMID) error {
+			a.numfetch++
+			a.now = time.Now()
+			return nil
+		},
+		Store: a.store,
+	})
+}
+
+// readTimes finds out what CPU time this process has used: the agent's own, or
+// pmcd's if the agent is in pmcd's process.
+func (a *agent) readTimes(context.Context, *pmda.Request) error {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return err
+	}
+	a.user = time.Duration(u.Utime.Nano()).Seconds()
+	a.sys = time.Duration(u.Stime.Nano()).Seconds()
+	return nil
+}
