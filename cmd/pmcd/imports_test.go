@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"agents/linux":      {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},
 	"agents/trivial":    {"agents", "agents/pmda", "pdu"},
 	"agents/simple":     {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},
+	"agents/txmon":      {"agents", "agents/pmda", "pdu", "golang.org/x/sys"},
 	"daemon": {"access", "agents", "agents/wire", "agents/pmcd", "agents/pmda", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"etc": nil,

@@ -1,0 +1,131 @@
+package txmon
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Key is that of the shared memory, shmget(2): 0xdeadbeef.
+const Key = 0xdeadbeef - 1<<32
+
+const (
+	line     = 32 // blocks begin at multiples of it
+	nameSize = 20
+	initial  = 2 // level
+)
+
+// A tx is a block. Its fields are changed by others at any time, so they are
+// read and written atomically.
+type tx struct {
+	name    [nameSize]byte
+	base    uint32
+	counted uint32
+	maxBits uint32
+	sumBits uint64
+	_       [24]byte
+}
+
+var _ [64]byte = [unsafe.Sizeof(tx{})]byte{} // on all machines
+
+// A memory is the shared memory of one agent, and where things are in it.
+type memory struct {
+	id    int
+	bytes []byte
+	head  *[2]int32 // level, n
+	txs   []tx
+	types []string // as in the blocks, which others can write to
+}
+
+// newMemory makes the memory for these types. If there is one with that key,
+// and it is large enough, that is used.
+func newMemory(key int, types []string) (_ *memory, err error) {
+	if len(types) == 0 {
+		return nil, errors.New("no transaction types specified")
+	}
+	first := (4*(2+len(types)) + line - 1) / line * line
+	size := first + len(types)*int(unsafe.Sizeof(tx{}))
+	if size > math.MaxInt32 {
+		return nil, fmt.Errorf("%d types are too many", len(types))
+	}
+	m := new(memory)
+	if m.id, err = unix.SysvShmGet(key, size, unix.IPC_CREAT|0o666); err != nil {
+		if err == unix.EINVAL {
+			err = fmt.Errorf("%w (there is a smaller one: remove it with ipcrm -M %#x)", err, uint32(key))
+		}
+		return nil, fmt.Errorf("shared memory %#x of %d bytes: %w", uint32(key), size, err)
+	}
+	if m.bytes, err = unix.SysvShmAttach(m.id, 0, 0); err != nil {
+		return nil, errors.Join(fmt.Errorf("attaching shared memory: %w", err), m.remove())
+	}
+	if len(m.bytes) < size { // not with Linux
+		return nil, errors.Join(fmt.Errorf("shared memory has %d bytes and not %d", len(m.bytes), size), m.Close())
+	}
+	// The memory begins with a page, so that all is aligned.
+	m.head = (*[2]int32)(unsafe.Pointer(&m.bytes[0]))
+	m.txs = unsafe.Slice((*tx)(unsafe.Pointer(&m.bytes[first])), len(types))
+	index := unsafe.Slice((*int32)(unsafe.Pointer(&m.bytes[8])), len(types))
+	for i, name := range types {
+		name, _, _ = strings.Cut(name[:min(len(name), nameSize-1)], "\x00")
+		m.types = append(m.types, name)
+		atomic.StoreInt32(&index[i], int32(first+i*int(unsafe.Sizeof(tx{}))))
+		m.txs[i].clear(name)
+	}
+	atomic.StoreInt32(&m.head[1], int32(len(types)))
+	m.setLevel(initial)
+	return m, nil
+}
+
+func (m *memory) level() int32     { return atomic.LoadInt32(&m.head[0]) }
+func (m *memory) setLevel(n int32) { atomic.StoreInt32(&m.head[0], n) }
+
+// Close removes the memory. Who is attached to it can go on, but is alone.
+func (m *memory) Close() error {
+	m.head, m.txs = nil, nil
+	return errors.Join(unix.SysvShmDetach(m.bytes), m.remove())
+}
+
+func (m *memory) remove() error {
+	_, err := unix.SysvShmCtl(m.id, unix.IPC_RMID, nil)
+	if err == unix.EINVAL || err == unix.EIDRM { // another agent has done it
+		return nil
+	}
+	return err
+}
+
+func (t *tx) clear(name string) {
+	t.name = [nameSize]byte{}
+	copy(t.name[:], name)
+	atomic.StoreUint32(&t.counted, 0)
+	t.reset()
+}
+
+// reset starts all but the count anew.
+func (t *tx) reset() {
+	atomic.StoreUint32(&t.base, t.count())
+	atomic.StoreUint64(&t.sumBits, math.Float64bits(0))
+	atomic.StoreUint32(&t.maxBits, math.Float32bits(-1))
+}
+
+func (t *tx) count() uint32 { return atomic.LoadUint32(&t.counted) }
+
+// resetCount is the number since the last reset.
+func (t *tx) resetCount() uint32 { return t.count() - atomic.LoadUint32(&t.base) }
+
+// aveTime is -1 if there was nothing.
+func (t *tx) aveTime() float64 {
+	n := t.resetCount()
+	if n == 0 {
+		return -1
+	}
+	return math.Float64frombits(atomic.LoadUint64(&t.sumBits)) / float64(n)
+}
+
+func (t *tx) maxTime() float64 {
+	return float64(math.Float32frombits(atomic.LoadUint32(&t.maxBits)))
+}
