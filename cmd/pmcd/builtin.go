@@ -6,6 +6,9 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/linux"
+	"github.com/gopcp/pmcd/agents/simple"
+	"github.com/gopcp/pmcd/agents/trivial"
+	"github.com/gopcp/pmcd/agents/txmon"
 )
 
 // builtinAgents are agents that are compiled in, by the entry point that a dso
@@ -15,7 +18,10 @@ type builtinAgents map[string]func(domain int) (agents.Agent, error)
 // builtin is used for a dso line whose file does not exist. There is one more,
 // pmcd_init: it needs the daemon's memory, so the daemon has it.
 var builtin = builtinAgents{
-	"linux_init": linux.New,
+	"linux_init":   linux.New,
+	"simple_init":  simple.New,
+	"trivial_init": trivial.New,
+	"txmon_init":   txmon.New,
 }
 
 // construct calls newAgent. A panic costs that agent only.

@@ -153,7 +153,7 @@ func TestDSOsThatDoNotStart(t *testing.T) {
 	p := otherPair(t, func() peer.Config {
 		return peer.Config{Agents: []string{
 			"pmcd 2 dso pmcd_init " + pmdas + "pmcd/pmda_pmcd.so",
-			"simple 253 dso simple_init /no/such/pmda_simple.so",
+			"simple 253 dso simple_start /no/such/pmda_simple.so",
 			"sample 29 dso sample_start " + pmdas + "sample/pmda_sample.so",
 			"mmv 70 dso mmv_init " + text,
 			"sendmail 15 dso sendmail_init " + pmdas + "sendmail/pmda_sendmail.so",
