@@ -4,8 +4,8 @@
 # usage: etc/peers.sh [DIR]      DIR (default .peers) receives what is built here
 #
 # Installs Debian's PCP packages if one is missing (this needs root), builds the
-# installation's name space and, in DIR, the demonstration agent that Debian
-# ships as source only. No daemon is started and none is left running. When all
+# installation's name space and, in DIR, the demonstration agents that Debian
+# ships as sources only. No daemon is started and none is left running. When all
 # is there it changes nothing and takes a fraction of a second.
 set -eu
 
@@ -68,21 +68,25 @@ if ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null && [ "$(id -u)" = 0 ]; 
 	ip -6 addr add ::1/128 dev lo 2>/dev/null || :
 fi
 
-# Debian compiles most agents but not this one: as a program and as a DSO.
-src=/var/lib/pcp/pmdas/simple/simple.c
-build() {
+# Debian compiles most agents but not these: as programs and as DSOs.
+build() { # file source [option ...]
 	bin=$dir/$1
-	shift
-	if [ -x "$bin" ] && [ ! $src -nt "$bin" ]; then return; fi
+	src=/var/lib/pcp/pmdas/$2
+	shift 2
+	if [ -x "$bin" ] && [ ! "$src" -nt "$bin" ]; then return; fi
 	say "building $bin"
 	mkdir -p "$dir"
 	# Test packages that run side by side may build at the same time.
 	tmp=$(mktemp "$bin.XXXXXX")
-	"${CC:-cc}" -O2 -w "$@" -o "$tmp" $src -lpcp_pmda -lpcp || { rm -f "$tmp"; die "cannot build $bin"; }
+	"${CC:-cc}" -O2 -w "$@" -o "$tmp" "$src" -lpcp_pmda -lpcp || { rm -f "$tmp"; die "cannot build $bin"; }
 	chmod 755 "$tmp"
 	mv -f "$tmp" "$bin"
 }
-build pmdasimple
-build pmda_simple.so -shared -fPIC
+build pmdasimple simple/simple.c
+build pmda_simple.so simple/simple.c -shared -fPIC
+build pmdatrivial trivial/trivial.c
+build pmda_trivial.so trivial/trivial.c -shared -fPIC
+build pmdatxmon txmon/txmon.c
+build txrecord txmon/txrecord.c
 
 say "ready: $(dpkg-query -W -f '${Package} ${Version}' pcp)"

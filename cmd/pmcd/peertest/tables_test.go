@@ -61,11 +61,23 @@ var (
 )
 
 // describedAlike takes the help of the daemon's own metrics out of what pminfo
-// prints, but not that there is some: it is in our own words.
+// prints: it is in our own words.
 func describedAlike(r peer.Record) peer.Record {
 	if !pmcdKey.MatchString(r.Key) {
 		return r
 	}
+	r = withoutText(r)
+	if newDesc.MatchString(r.Key) {
+		for i, l := range r.Lines {
+			r.Lines[i] = series.ReplaceAllString(l, "Series: HASH")
+		}
+	}
+	return r
+}
+
+// withoutText takes help texts out of what pminfo prints, but not that there
+// are some.
+func withoutText(r peer.Record) peer.Record {
 	var lines []string
 	inText := false
 	for _, l := range r.Lines {
@@ -73,11 +85,7 @@ func describedAlike(r peer.Record) peer.Record {
 			continue
 		}
 		inText = l == "Help:"
-		l = oneline.ReplaceAllString(l, "[TEXT]")
-		if newDesc.MatchString(r.Key) {
-			l = series.ReplaceAllString(l, "Series: HASH")
-		}
-		lines = append(lines, l)
+		lines = append(lines, oneline.ReplaceAllString(l, "[TEXT]"))
 	}
 	r.Lines = lines
 	return r

@@ -297,6 +297,10 @@ func indent(who string, lines []string) string {
 // Pair is PCP's pmcd and ours, started alike.
 type Pair struct {
 	C, Ours *Daemon
+
+	// Agents says that agents are compared, PCP's in C and ours in Ours, and
+	// not the daemons, which may be the same.
+	Agents bool
 }
 
 // StartPair starts PCP's pmcd and the one under test.
@@ -314,11 +318,11 @@ func StartPair(c Config) (*Pair, error) {
 		pc.Stop()
 		return nil, err
 	}
-	return &Pair{pc, po}, nil
+	return &Pair{C: pc, Ours: po}, nil
 }
 
 // Same reports that both are PCP's: what checks the tests and not our daemon.
-func (p *Pair) Same() bool { return p.Ours.Path == CPmcd }
+func (p *Pair) Same() bool { return !p.Agents && p.Ours.Path == CPmcd }
 
 // attempts is how often a comparison is made before a difference counts: the
 // load average may change between two looks and change back.

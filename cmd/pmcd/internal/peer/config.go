@@ -18,7 +18,10 @@ const (
 	DomainProc   = 3
 	DomainSample = 29
 	DomainLinux  = 60
-	DomainSimple = 253
+	DomainTxmon  = 248
+
+	DomainTrivial = 250
+	DomainSimple  = 253
 )
 
 // Config is what a daemon is started with. The zero value is the standard
@@ -29,6 +32,8 @@ type Config struct {
 	PMNS   string   // text of the name space; empty: StandardPMNS
 	Args   []string // further arguments of the daemon
 	Env    []string // further environment
+
+	Files map[string]string // texts of further files in the daemon's directory
 }
 
 // StandardAgents are the lines of pmcd.conf that tests use: one agent in
@@ -135,7 +140,19 @@ func (c Config) write(dir string) error {
 	if err := writeEtc(filepath.Join(dir, "etc")); err != nil {
 		return err
 	}
-	return writeHelp(filepath.Join(dir, "pmdas"))
+	if err := writeHelp(filepath.Join(dir, "pmdas")); err != nil {
+		return err
+	}
+	for name, text := range c.Files {
+		name = filepath.Join(dir, name)
+		if err := os.Remove(name); err != nil && !os.IsNotExist(err) { // a link to PCP's own
+			return err
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeEtc makes a PCP_SYSCONF_DIR: the installed one with our context labels.
@@ -157,7 +174,9 @@ func writeEtc(dir string) error {
 // writeHelp makes a PCP_PMDAS_DIR: the installed one with the help of the
 // demonstration agents, which their Install scripts would compile.
 func writeHelp(dir string) error {
-	for name, domain := range map[string]int{"simple": DomainSimple, "sample": DomainSample} {
+	for name, domain := range map[string]int{
+		"simple": DomainSimple, "sample": DomainSample, "trivial": DomainTrivial, "txmon": DomainTxmon,
+	} {
 		d := filepath.Join(dir, name)
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err

@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -47,6 +46,15 @@ func Missing() error {
 	dso, err := SimpleDSO()
 	if err != nil {
 		return err
+	}
+	for _, name := range []string{"pmdatrivial", "pmda_trivial.so", "pmdatxmon", "txrecord"} {
+		f, err := Built(name)
+		if err == nil {
+			_, err = os.Stat(f)
+		}
+		if err != nil {
+			return fmt.Errorf("%w (run make peers)", err)
+		}
 	}
 	for _, f := range []string{CPmcd, newhelp, stockPMNS, simple, dso,
 		pmdaDir + "/sample/pmdasample", pmdaDir + "/linux/pmdalinux", "/usr/bin/pminfo"} {
@@ -88,18 +96,18 @@ var ModuleRoot = sync.OnceValues(func() (string, error) {
 	}
 })
 
-// SimplePMDA is the path of pmdasimple, which "make peers" builds: Debian
-// ships it as source only.
-func SimplePMDA() (string, error) {
+// Built is the path of a program or DSO of the demonstration agents, which
+// "make peers" builds: Debian ships them as sources only.
+func Built(name string) (string, error) {
 	root, err := ModuleRoot()
-	return filepath.Join(root, ".peers", "pmdasimple"), err
+	return filepath.Join(root, ".peers", name), err
 }
 
+// SimplePMDA is the path of pmdasimple.
+func SimplePMDA() (string, error) { return Built("pmdasimple") }
+
 // SimpleDSO is the path of the same agent as a shared object.
-func SimpleDSO() (string, error) {
-	root, err := ModuleRoot()
-	return filepath.Join(root, ".peers", "pmda_simple.so"), err
-}
+func SimpleDSO() (string, error) { return Built("pmda_simple.so") }
 
 var scratch struct {
 	sync.Mutex
@@ -135,27 +143,3 @@ func Finish() {
 		scratch.dir = ""
 	}
 }
-
-// UnderTest is the path of the daemon to test: cmd/pmcd, built once with the
-// race detector, or what PMCD_UNDER_TEST names.
-var UnderTest = sync.OnceValues(func() (string, error) {
-	if p := os.Getenv("PMCD_UNDER_TEST"); p != "" {
-		return filepath.Abs(p)
-	}
-	root, err := ModuleRoot()
-	if err != nil {
-		return "", err
-	}
-	dir, err := scratchDir()
-	if err != nil {
-		return "", err
-	}
-	// Scripts know pmcd by its argv[0], so it keeps its name.
-	bin := filepath.Join(dir, "bin", "pmcd")
-	cmd := exec.Command("go", "build", "-race", "-buildvcs=false", "-o", bin, "./cmd/pmcd")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building cmd/pmcd: %v\n%s", err, out)
-	}
-	return bin, nil
-})

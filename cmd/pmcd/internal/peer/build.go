@@ -1,0 +1,63 @@
+package peer
+
+import (
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+)
+
+// UnderTest is the path of the daemon to test: cmd/pmcd, built once with the
+// race detector, or what PMCD_UNDER_TEST names.
+var UnderTest = sync.OnceValues(func() (string, error) {
+	if p := os.Getenv("PMCD_UNDER_TEST"); p != "" {
+		return filepath.Abs(p)
+	}
+	// Scripts know pmcd by its argv[0], so it keeps its name.
+	return build("pmcd", "./cmd/pmcd", "-race")
+})
+
+// Program builds a program of the module, with the race detector.
+func Program(name, pkg string) (string, error) { return build(name, pkg, "-race") }
+
+// Plugin builds a Go plugin of the module for the daemon under test, which
+// loads only what was built as it was.
+func Plugin(name, pkg string) (string, error) {
+	path, err := UnderTest()
+	if err != nil {
+		return "", err
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	flags := []string{"-buildmode=plugin"}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "-race", "-trimpath", "-tags":
+			flags = append(flags, s.Key+"="+s.Value)
+		}
+	}
+	return build(name, pkg, flags...)
+}
+
+// build builds a package of the module for this test program.
+func build(name, pkg string, flags ...string) (string, error) {
+	root, err := ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	dir, err := scratchDir()
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "bin", name)
+	cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", bin}, flags...), pkg)...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %v\n%s", pkg, err, out)
+	}
+	return bin, nil
+}
