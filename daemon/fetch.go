@@ -179,7 +179,10 @@ func (d *Daemon) lost(a *agent, l *Link, err error) error {
 		return err
 	}
 	d.drop(a, l, "")
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+	switch {
+	case err == agents.ErrClosed: // by us: it is being dropped or replaced
+		return pdu.ErrnoNoAgent
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
 		return pdu.ErrnoEPIPE // it died while idle
 	}
 	return pdu.ErrnoIPC

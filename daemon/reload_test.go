@@ -102,6 +102,43 @@ func TestReloadAgents(t *testing.T) {
 	}
 }
 
+// A reload takes the agent away while it works: that is not a failure of the
+// agent.
+func TestUnconfiguredWhileItWorks(t *testing.T) {
+	for _, s := range []struct {
+		name string
+		at   pdu.Type
+		req  pdu.Message
+		conf string
+		want string
+	}{
+		{"fetch", pdu.TypeFetch, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}, "u 241 pipe binary u\n", "240.0.1=PM_ERR_NOAGENT"},
+		{"fetch with others", pdu.TypeFetch, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}}, "u 241 pipe binary u\n", "240.0.1=PM_ERR_NOAGENT 241.0.1=241"},
+		{"another command", pdu.TypeFetch, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}, "t 240 pipe binary t -x\n", "240.0.1=PM_ERR_NOAGENT"},
+		{"descriptor", pdu.TypeDescReq, &pdu.DescReq{PMID: id(240, 1)}, "u 241 pipe binary u\n", "PM_ERR_NOAGENT"},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			asked := make(chan struct{}, 2)
+			r := newRig(t, nil, map[int]func(wire.Conn){240: script(240, s.at, func(c wire.Conn, _ []byte) {
+				asked <- struct{}{}
+				hold(c)
+			})})
+			c := r.dial()
+			c.send(&pdu.Profile{}, s.req)
+			<-asked
+			r.rewrite("pmcd.conf", s.conf)
+			r.reloaded()
+			m := c.recv()
+			if e, ok := m.(*pdu.Error); ok && e.Code > 0 {
+				m = c.recv() // that was a notice of changes
+			}
+			if got := show(m); !strings.HasSuffix(got, s.want) {
+				t.Errorf("got %s, want %s", got, s.want)
+			}
+		})
+	}
+}
+
 // The name space follows its file. One that cannot be loaded leaves the one
 // before.
 func TestReloadNames(t *testing.T) {
