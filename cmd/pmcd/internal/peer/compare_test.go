@@ -56,6 +56,9 @@ func TestJudge(t *testing.T) {
 		{name: "value with a rule", cs: []string{pminfoText}, ours: later, rules: moving},
 		{name: "description with a rule", cs: []string{pminfoText}, ours: replace("29.0.2 ", "29.0.3 "), rules: moving, want: "line 1 differs"},
 		{name: "error with a rule", cs: []string{pminfoText}, ours: replace("    value 17", "Error: Try again"), rules: moving, want: "differs in shape"},
+		{name: "value with a rule where C had fewer lines before", cs: []string{
+			replace("    Data Type: 32-bit unsigned int  InDom: PM_INDOM_NULL 0xffffffff\n", ""), pminfoText,
+		}, ours: later, rules: moving},
 		{name: "instance missing", cs: []string{pminfoText}, ours: replace("    inst [200 or \"bin-200\"] value 200\n", ""), want: "lines and not"},
 		{name: "instance missing from a set", cs: []string{pminfoText}, ours: replace("    inst [200 or \"bin-200\"] value 200\n", ""),
 			rules: []Rule{{Key: anchored(`sample\.bin`), How: Set}}},
