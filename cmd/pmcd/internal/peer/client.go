@@ -73,14 +73,22 @@ type Client struct {
 func (d *Daemon) Run(ctx context.Context, tr Transport, c Client) (Output, error) {
 	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
-	cmd := d.command(ctx, tr, c)
+	o, err := output(ctx, d.command(ctx, tr, c))
+	if err != nil {
+		return o, err
+	}
+	o.Stdout, o.Stderr = d.Anonymous(tr, o.Stdout), d.Anonymous(tr, o.Stderr)
+	return o, nil
+}
+
+// output runs a command and what it starts, which ends with ctx.
+func output(ctx context.Context, cmd *exec.Cmd) (Output, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	// Scripts start further programs, which must end with them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-
 	err := cmd.Run()
 	o := Output{Cmd: strings.Join(cmd.Args, " "), Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
 	if ctx.Err() != nil {
@@ -89,7 +97,6 @@ func (d *Daemon) Run(ctx context.Context, tr Transport, c Client) (Output, error
 	if ee := (*exec.ExitError)(nil); err != nil && !errors.As(err, &ee) {
 		return o, fmt.Errorf("%s: %w", o.Cmd, err)
 	}
-	o.Stdout, o.Stderr = d.Anonymous(tr, o.Stdout), d.Anonymous(tr, o.Stderr)
 	return o, nil
 }
 
