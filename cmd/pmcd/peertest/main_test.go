@@ -18,8 +18,11 @@ import (
 var pair *peer.Pair
 
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == servedName { // the test program is an agent, too
+	switch { // the test program is an agent, too
+	case filepath.Base(os.Args[0]) == servedName:
 		serve.Main(served)
+	case isPMDA():
+		os.Exit(servePMDA())
 	}
 	os.Exit(run(m))
 }

@@ -1,0 +1,167 @@
+package peertest
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// An installStep is a command on a machine.
+type installStep struct {
+	name  string
+	agent string // the command runs in this agent's directory
+	args  []string
+	stdin string // answers to the questions of the script
+	env   []string
+	want  string // regular expression of a line of its output
+}
+
+var installSteps = []installStep{
+	{name: "trivial", agent: "trivial", args: install, want: `^Check trivial metrics have appeared ... 1 metrics and 1 values$`},
+	{name: "simple as a pipe", agent: "simple", args: install, stdin: "daemon\npipe\n", want: simpleAppeared},
+	{name: "simple again", agent: "simple", args: install, stdin: "daemon\npipe\n", want: simpleAppeared},
+	{name: "simple as a dso", agent: "simple", args: install, stdin: "dso\n", want: simpleAppeared},
+	{name: "simple with a port", agent: "simple", args: install, stdin: "daemon\nsocket\nInternet\n\n", want: simpleAppeared},
+	{name: "simple with IPv6", agent: "simple", args: install, stdin: "daemon\nsocket\nIPv6\n2079\n", want: simpleAppeared},
+	{name: "simple with a path", agent: "simple", args: install, stdin: "daemon\nsocket\nUnix\n/run/pcp/simple.socket\n", want: simpleAppeared},
+	{name: "gopmda", agent: "gopmda", args: install, want: goAppeared},
+	{name: "gopmda with arguments", agent: "gopmda", args: install, env: []string{"GOPMDA_ARGS=two words"}, want: goAppeared},
+	{name: "sample", agent: "sample", args: install, stdin: "pipe\n", want: `^Check sampledso metrics have appeared ... 4 warnings, 196 metrics and N values$`},
+	{name: "edited by hand", agent: "trivial", args: []string{"sh", "-c", edit}, want: `^pcp +/var/lib/pcp/pmdas/trivial/pmdatrivial -d 250 -Dpdu$`},
+	{name: "without sample", agent: "sample", args: remove, want: `^Check sampledso metrics have gone away ... OK$`},
+	{name: "without gopmda", agent: "gopmda", args: remove, want: `^Check gopmda metrics have gone away ... OK$`},
+	{name: "without simple", agent: "simple", args: remove, want: `^Check simple metrics have gone away ... OK$`},
+	{name: "without trivial", agent: "trivial", args: remove, want: `^Check trivial metrics have gone away ... OK$`},
+}
+
+const (
+	simpleAppeared = `^Check simple metrics have appeared ... 5 metrics and 9 values$`
+	goAppeared     = `^Check gopmda metrics have appeared ... 2 metrics and 2 values$`
+
+	// edit changes a line of pmcd.conf and tells pmcd in the way of the scripts.
+	edit = `. /etc/pcp.env
+. $PCP_SHARE_DIR/lib/pmdaproc.sh
+sed -i '/^trivial/s/ *$/ -Dpdu/' $PCP_PMCDCONF_PATH
+__sighup_pmcd && ps -eo user=,args= | grep '[p]mdatrivial'`
+)
+
+var (
+	install = []string{"./Install", "-e"} // show answers
+	remove  = []string{"./Remove"}
+)
+
+// installLooks are what must be the same after each step. The last one is the
+// processes of agents, which for DSOs are ours alone.
+var installLooks = []string{
+	"cat /etc/pcp/pmcd/pmcd.conf",
+	"pmprobe -v pmcd.agent.status",
+	"pmprobe trivial simple gopmda sample.long sampledso.long",
+	"pminfo -f gopmda.args",
+	"pminfo -dmtT trivial simple gopmda",
+	"pminfo -dm sample sampledso", // one of sample's texts is pmcd's, and in other words here
+	"ps -eo user=,args= | grep /[p]mdas/ | grep -v pmcd-dso: | sort",
+}
+
+// chances are parts of the output that are by chance.
+var chances = []struct {
+	re *regexp.Regexp
+	to string
+}{
+	// Instances of sample.mirage come and go with time.
+	{regexp.MustCompile(`(?m)^(Check sample.* and )\d+( values)$`), "${1}N$2"},
+	{regexp.MustCompile(`(?m)^\[[^]]+\] (\w+)\(\d+\)`), "[DATE] $1(PID)"},
+}
+
+// TestPeerInstall has PCP's scripts install and remove agents on two machines,
+// one with C pmcd and one with ours: they must not see a difference.
+func TestPeerInstall(t *testing.T) {
+	t.Parallel()
+	ours := ourMachine(t)
+	c := peer.StartMachine(t, peer.CPmcd)
+	for _, m := range []*peer.Machine{c, ours} {
+		addGopmda(t, m, "gopmda", 400)
+	}
+	for _, s := range installSteps {
+		if s.name == "simple with IPv6" && peer.IPv6() != nil && !peer.Required() {
+			continue
+		}
+		ok := t.Run(s.name, func(t *testing.T) {
+			cl := peer.Client{Args: s.args, Stdin: s.stdin, Env: s.env}
+			got := bothDo(t, c, ours, pmdas+s.agent, cl)
+			if !regexp.MustCompile("(?m)" + s.want).MatchString(got.Stdout) {
+				t.Errorf("no line %s in\n%s", s.want, got)
+			}
+			for _, l := range installLooks {
+				bothDo(t, c, ours, "/", peer.Client{Args: []string{"sh", "-c", l}})
+			}
+		})
+		if !ok {
+			return // what follows builds on it
+		}
+	}
+	expectCleanLog(t, ours)
+}
+
+func ourMachine(t *testing.T) *peer.Machine {
+	t.Helper()
+	peer.Require(t)
+	path, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return peer.StartMachine(t, path)
+}
+
+// bothDo runs a command on both machines at the same time, fails the test if
+// one can tell them apart, and returns what is common.
+func bothDo(t *testing.T, c, ours *peer.Machine, dir string, cl peer.Client) peer.Output {
+	t.Helper()
+	type result struct {
+		peer.Output
+		err error
+	}
+	do := func(m *peer.Machine) (r result) {
+		r.Output, r.err = m.Run(t.Context(), dir, cl)
+		for _, c := range chances {
+			r.Stdout, r.Stderr = c.re.ReplaceAllString(r.Stdout, c.to), c.re.ReplaceAllString(r.Stderr, c.to)
+		}
+		return r
+	}
+	other := make(chan result)
+	go func() { other <- do(c) }()
+	o := do(ours)
+	want := <-other
+	switch {
+	case want.err != nil:
+		t.Fatalf("C: %v", want.err)
+	case o.err != nil:
+		t.Fatalf("ours: %v", o.err)
+	case want.String() != o.String():
+		a, b := strings.Split(want.String(), "\n"), strings.Split(o.String(), "\n")
+		i := 0
+		for i < min(len(a), len(b))-1 && a[i] == b[i] {
+			i++
+		}
+		t.Errorf("%s\nline %d of %d, C: %s\nline %d of %d, ours: %s", o.Cmd, i+1, len(a), a[i], i+1, len(b), b[i])
+	case os.Getenv("PMCD_SHOW_PEERS") == "1":
+		t.Logf("%s\n%s", o.Cmd, o)
+	}
+	return o.Output
+}
+
+var troubled = regexp.MustCompile(`(?m)^(.*pmcd\(\d+\) (Warning|Error|Critical):|Warning:|WARNING: DATA RACE|panic:|Cleanup .*(signal|status|exit\([1-9])).*$`)
+
+// expectCleanLog looks for complaints in pmcd's log.
+func expectCleanLog(t *testing.T, m *peer.Machine) {
+	t.Helper()
+	log := m.Log()
+	if !strings.Contains(log, "pmcd RESTARTED") {
+		t.Errorf("not the log of a pmcd that was told to start again:\n%s", log)
+	}
+	for _, l := range troubled.FindAllString(log, -1) {
+		t.Errorf("log: %s", l)
+	}
+}

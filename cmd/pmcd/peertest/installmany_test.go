@@ -1,0 +1,254 @@
+package peertest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A watcher is a client that asks the same again and again over one
+// connection.
+type watcher struct {
+	conn net.Conn
+	r    *pdu.Reader
+
+	below []string   // subtrees whose names are asked for
+	names [][]string // the names at the start
+	ids   []pdu.PMID // to be fetched: metrics that have values, then guest
+	guest pdu.PMID   // a metric that may have none
+}
+
+// patience is how long pmcd may take for any answer. It is what C pmcd gives
+// an agent.
+const patience = 5 * time.Second
+
+// newWatcher connects to the pmcd of a machine and looks for the metrics below
+// the names that have values now.
+func newWatcher(m *peer.Machine, guest pdu.PMID, below ...string) (*watcher, error) {
+	conn, err := net.Dial("unix", m.Path("/run/pcp/pmcd.socket"))
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{conn: conn, r: pdu.NewReader(conn, 0), below: below}
+	if err := w.open(guest); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *watcher) open(guest pdu.PMID) error {
+	greeting, err := w.next()
+	if e, ok := greeting.(*pdu.Error); err != nil || !ok || e.Code != 0 {
+		return fmt.Errorf("greeting %+v: %w", greeting, err)
+	}
+	if err := w.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{}); err != nil {
+		return err
+	}
+	var ids []pdu.PMID
+	for _, name := range w.below {
+		m, err := w.ask(&pdu.PMNSTraverse{Name: name})
+		names, ok := m.(*pdu.PMNSNames)
+		if err != nil || !ok || len(names.Names) == 0 {
+			return fmt.Errorf("names below %s: %+v, %w", name, m, err)
+		}
+		w.names = append(w.names, slices.Clone(names.Names))
+		m, err = w.ask(&pdu.PMNSNames{Names: names.Names})
+		found, ok := m.(*pdu.PMNSIDs)
+		if err != nil || !ok || int(found.Status) != len(names.Names) {
+			return fmt.Errorf("metrics below %s: %+v, %w", name, m, err)
+		}
+		ids = append(ids, found.PMIDs...)
+	}
+	sets, _, err := w.fetch(ids)
+	if err != nil {
+		return err
+	}
+	for _, s := range sets {
+		if len(s.Values) > 0 {
+			w.ids = append(w.ids, s.PMID)
+		}
+	}
+	w.ids = append(w.ids, guest)
+	w.guest = guest
+	return nil
+}
+
+func (w *watcher) send(ms ...pdu.Message) error {
+	var b []byte
+	for _, m := range ms {
+		var err error
+		if b, err = pdu.Append(b, 0, m); err != nil {
+			return err
+		}
+	}
+	_, err := w.conn.Write(b)
+	return err
+}
+
+func (w *watcher) next() (pdu.Message, error) {
+	if err := w.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return nil, err
+	}
+	b, err := w.r.Next()
+	if err != nil {
+		return nil, err
+	}
+	_, m, err := pdu.Parse(b)
+	return m, err
+}
+
+func (w *watcher) ask(req pdu.Message) (pdu.Message, error) {
+	if err := w.send(req); err != nil {
+		return nil, err
+	}
+	return w.next()
+}
+
+// fetch returns value sets, and the state changes that came before them.
+func (w *watcher) fetch(ids []pdu.PMID) (_ []pdu.ValueSet, changes pdu.Errno, err error) {
+	m, err := w.ask(&pdu.Fetch{PMIDs: ids})
+	if e, ok := m.(*pdu.Error); ok && e.Code > 0 {
+		changes = e.Code
+		m, err = w.next()
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	r, ok := m.(*pdu.Result)
+	if !ok {
+		return nil, 0, fmt.Errorf("fetch: %+v", m)
+	}
+	return r.Sets, changes, nil
+}
+
+// A sighting is what a watcher has seen of its guest.
+type sighting struct {
+	rounds  int               // all that it asked was answered so often
+	values  int               // rounds with a value of guest
+	last    pdu.Errno         // of guest in the last round, if it had no value
+	errs    map[pdu.Errno]int // of guest
+	changes pdu.Errno         // state changes
+	slowest time.Duration     // round
+}
+
+// watch asks until stop is closed, and fails as soon as a name is missing or a
+// metric other than guest has no value.
+func (w *watcher) watch(stop <-chan struct{}) (sighting, error) {
+	s := sighting{errs: map[pdu.Errno]int{}}
+	pace := time.NewTicker(2 * time.Millisecond) // leave something for others
+	defer pace.Stop()
+	for ; ; s.rounds++ {
+		select {
+		case <-stop:
+			return s, nil
+		case <-pace.C:
+		}
+		start := time.Now()
+		for i, name := range w.below {
+			m, err := w.ask(&pdu.PMNSTraverse{Name: name})
+			if got, ok := m.(*pdu.PMNSNames); err != nil || !ok || !slices.Equal(got.Names, w.names[i]) {
+				return s, fmt.Errorf("round %d: names below %s: %+v, %w", s.rounds, name, m, err)
+			}
+		}
+		sets, changes, err := w.fetch(w.ids)
+		if err != nil {
+			return s, fmt.Errorf("round %d: %w", s.rounds, err)
+		}
+		s.changes |= changes
+		s.slowest = max(s.slowest, time.Since(start))
+		for _, vs := range sets {
+			switch {
+			case vs.PMID != w.guest:
+				if len(vs.Values) == 0 {
+					return s, fmt.Errorf("round %d: %v has no value: %v", s.rounds, vs.PMID, vs.Err)
+				}
+			case len(vs.Values) > 0:
+				s.values++
+				s.last = 0
+			default:
+				s.errs[vs.Err]++
+				s.last = vs.Err
+			}
+		}
+	}
+}
+
+// TestPeerInstallMany installs, installs again and removes many agents while a
+// client uses others: it must not see more of that than notices of change.
+func TestPeerInstallMany(t *testing.T) {
+	t.Parallel()
+	m := ourMachine(t)
+	do := func(delay, agent, answers, want string, args ...string) {
+		t.Helper()
+		c := peer.Client{Args: args, Stdin: answers, Env: []string{"GOPMDA_DELAY=" + delay}}
+		o, err := m.Run(t.Context(), pmdas+agent, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want = "Check " + agent + " metrics have " + want + "\n"; o.Code != 0 || o.Stderr != "" || !strings.Contains(o.Stdout, want) {
+			t.Errorf("%s: no %q in\n%s", o.Cmd, want, o)
+		}
+	}
+	const many = 6
+	for i := range many {
+		addGopmda(t, m, fmt.Sprint("gopmda", i), 400+i)
+	}
+	// The first of them is installed again and again.
+	w, err := newWatcher(m, pdu.NewPMID(400, 0, 1), "pmcd", "kernel.all", "jbd2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.conn.Close()
+	if len(w.ids) < 100 {
+		t.Errorf("only %d metrics", len(w.ids))
+	}
+	stop, end := make(chan struct{}), make(chan error)
+	var saw sighting
+	go func() {
+		var err error
+		saw, err = w.watch(stop)
+		end <- err
+	}()
+
+	const appeared = "appeared ... 2 metrics and 2 values"
+	for i := range many {
+		// The scripts wait for pmcd.sighups to grow and then for signal_delay.
+		// Ours needs no delay: it counts what is done.
+		do("0", fmt.Sprint("gopmda", i), "", appeared, "./Install")
+		if i%2 == 0 {
+			// But when it is installed again, the first signal is one that the
+			// script does not wait for.
+			do("0.5", "gopmda0", "", appeared, "./Install")
+		}
+	}
+	do("", "trivial", "dso\n", "appeared ... 1 metrics and 1 values", "./Install")
+	for i := 1; i < many; i++ {
+		do("0", fmt.Sprint("gopmda", i), "", "gone away ... OK", "./Remove")
+	}
+
+	close(stop)
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d metrics: %+v", len(w.ids), saw)
+	if saw.rounds < 100 || saw.values == 0 || saw.last != 0 {
+		t.Error("too little was seen")
+	}
+	if want := pdu.Errno(pdu.StateAddAgent | pdu.StateDropAgent); saw.changes&want != want {
+		t.Errorf("state changes %#x, want %#x among them", int32(saw.changes), int32(want))
+	}
+	for e, n := range saw.errs {
+		if !errors.Is(e, pdu.ErrnoNoAgent) && !errors.Is(e, pdu.ErrnoAgain) {
+			t.Errorf("%d times the agent that is replaced: %v", n, e)
+		}
+	}
+	expectCleanLog(t, m)
+}

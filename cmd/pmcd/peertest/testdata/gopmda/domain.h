@@ -1,0 +1,1 @@
+#define GOPMDA 400
