@@ -84,24 +84,19 @@ func servePMDA() int {
 // of another name and domain.
 func addGopmda(t *testing.T, m *peer.Machine, name string, domain int) {
 	t.Helper()
-	dir := m.Path(pmdas + name)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	files := map[string][]byte{}
+	files := map[string][]byte{"pmda" + name: must(os.ReadFile(must(os.Executable())(t)))(t)}
 	for _, f := range []string{"domain.h", "root", "pmns", "help", "Install", "Remove"} {
-		b, err := os.ReadFile(filepath.Join("testdata/gopmda", f))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must(os.ReadFile(filepath.Join("testdata/gopmda", f)))(t)
 		b = bytes.ReplaceAll(b, []byte("gopmda"), []byte(name))
 		files[f] = bytes.ReplaceAll(b, []byte("GOPMDA 400"), fmt.Appendf(nil, "GOPMDA %d", domain))
 	}
-	self, err := os.Executable()
-	if err == nil {
-		files["pmda"+name], err = os.ReadFile(self)
-	}
-	if err != nil {
+	writeAgent(t, m.Path(pmdas+name), files)
+}
+
+// writeAgent makes the directory of an agent.
+func writeAgent(t *testing.T, dir string, files map[string][]byte) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for f, b := range files {

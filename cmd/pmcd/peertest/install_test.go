@@ -2,6 +2,7 @@ package peertest
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -58,9 +59,9 @@ var (
 var installLooks = []string{
 	"cat /etc/pcp/pmcd/pmcd.conf",
 	"pmprobe -v pmcd.agent.status",
-	"pmprobe trivial simple gopmda sample.long sampledso.long",
+	"pmprobe trivial simple txmon gopmda sample.long sampledso.long",
 	"pminfo -f gopmda.args",
-	"pminfo -dmtT trivial simple gopmda",
+	"pminfo -dmtT trivial simple txmon gopmda",
 	"pminfo -dm sample sampledso", // one of sample's texts is pmcd's, and in other words here
 	"ps -eo user=,args= | grep /[p]mdas/ | grep -v pmcd-dso: | sort",
 }
@@ -79,12 +80,54 @@ var chances = []struct {
 // one with C pmcd and one with ours: they must not see a difference.
 func TestPeerInstall(t *testing.T) {
 	t.Parallel()
-	ours := ourMachine(t)
-	c := peer.StartMachine(t, peer.CPmcd)
+	c, ours := peer.StartMachine(t, peer.CPmcd), ourMachine(t)
 	for _, m := range []*peer.Machine{c, ours} {
 		addGopmda(t, m, "gopmda", 400)
 	}
-	for _, s := range installSteps {
+	takeSteps(t, c, ours, installSteps)
+}
+
+// sampleSteps are for our own demonstration agents.
+var sampleSteps = []installStep{
+	{name: "trivial", agent: "trivial", args: install, want: `^Check trivial metrics have appeared ... 1 metrics and 1 values$`},
+	{name: "simple as a pipe", agent: "simple", args: install, stdin: "pipe\n", want: simpleAppeared},
+	{name: "simple with a port", agent: "simple", args: install, stdin: "socket\nInternet\n\n", want: simpleAppeared},
+	{name: "simple with a path", agent: "simple", args: install, stdin: "socket\nUnix\n/run/pcp/simple.socket\n", want: simpleAppeared},
+	{name: "txmon", agent: "txmon", args: install, stdin: "one\ntwo\n\n", want: `^Check txmon metrics have appeared ... 6 metrics and 10 values$`},
+	{name: "without txmon", agent: "txmon", args: remove, want: `^Check txmon metrics have gone away ... OK$`},
+	{name: "without simple", agent: "simple", args: remove, want: `^Check simple metrics have gone away ... OK$`},
+	{name: "without trivial", agent: "trivial", args: remove, want: `^Check trivial metrics have gone away ... OK$`},
+}
+
+// TestPeerInstallSamples does it with our demonstration agents in the place of
+// PCP's, under both.
+func TestPeerInstallSamples(t *testing.T) {
+	t.Parallel()
+	c, ours := peer.StartMachine(t, peer.CPmcd), ourMachine(t)
+	for _, a := range samples {
+		src := filepath.Join(must(peer.ModuleRoot())(t), "agents", a.name)
+		program := must(os.ReadFile(must(peer.Program("pmda"+a.name, "./agents/"+a.name+"/pmda"+a.name))(t)))(t)
+		for _, m := range []*peer.Machine{c, ours} {
+			dir := m.Path(pmdas + a.name)
+			files := map[string][]byte{"pmda" + a.name: program}
+			for _, e := range must(os.ReadDir(src))(t) {
+				if !e.IsDir() && filepath.Ext(e.Name()) != ".go" {
+					files[e.Name()] = must(os.ReadFile(filepath.Join(src, e.Name())))(t)
+				}
+			}
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			writeAgent(t, dir, files)
+		}
+	}
+	takeSteps(t, c, ours, sampleSteps)
+}
+
+// takeSteps takes the steps on both machines and looks at both after each.
+func takeSteps(t *testing.T, c, ours *peer.Machine, steps []installStep) {
+	t.Helper()
+	for _, s := range steps {
 		if s.name == "simple with IPv6" && peer.IPv6() != nil && !peer.Required() {
 			continue
 		}
@@ -108,11 +151,7 @@ func TestPeerInstall(t *testing.T) {
 func ourMachine(t *testing.T) *peer.Machine {
 	t.Helper()
 	peer.Require(t)
-	path, err := peer.UnderTest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return peer.StartMachine(t, path)
+	return peer.StartMachine(t, must(peer.UnderTest())(t))
 }
 
 // bothDo runs a command on both machines at the same time, fails the test if
