@@ -56,9 +56,9 @@ func TestPmval(t *testing.T) {
 func TestEvents(t *testing.T) {
 	for _, line := range []string{
 		"pmevent -h {host} -s 4 -t 20msec sample.event.records",
-		"pminfo -h {host} -x sample.event.records sample.event.highres_records",
+		"pminfo -h {host} -x sample.event.records",
 		"pminfo -h {host} -f sample.event.records",
-		"pmprobe -h {host} -v sample.event.records sample.event.highres_records",
+		"pmprobe -h {host} -v sample.event.records",
 	} {
 		t.Run(line, func(t *testing.T) {
 			p := servers(t)
@@ -74,5 +74,23 @@ func TestEvents(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// TestHighResEvents does the same with the metric that cannot be started anew:
+// by daemons that nobody has asked for it before.
+func TestHighResEvents(t *testing.T) {
+	p := otherPair(t, func() peer.Config { return peer.Config{} })
+	for _, line := range []string{
+		"pminfo -h {host} -x sample.event.highres_records",
+		"pminfo -h {host} -f sample.event.highres_records",
+		"pmprobe -h {host} -v sample.event.highres_records",
+	} {
+		for _, tr := range peer.Transports {
+			t.Run(line+"/"+tr.String(), func(t *testing.T) {
+				usable(t, tr)
+				p.Compare(t, tr, words(line), peer.Comparison{Default: peer.Shape})
+			})
+		}
 	}
 }
