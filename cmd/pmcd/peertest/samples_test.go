@@ -29,7 +29,8 @@ var types = []string{"aa", "bb", "a_very_long_name_of_a_type"}
 // sampleMoving are metrics that change between two looks.
 var sampleMoving = []peer.Rule{
 	{Key: re(`trivial\.time`), How: peer.Shape, Why: "the clock"},
-	{Key: re(`simple\.(now|time\..*)`), How: peer.Shape, Why: "the clock, and the process's own CPU time"},
+	{Key: re(`simple\.now`), How: peer.Shape, Why: "the clock"},
+	{Key: re(`simple\.time\..*`), How: peer.Presence, Why: "the process's own CPU time, which may be 0 or a fraction"},
 }
 
 // sampleDifferences are the places where our agents are not PCP's.
