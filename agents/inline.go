@@ -14,16 +14,10 @@ import (
 // memory, as the one of domain 2 does.
 func Inline(a Agent) Conduit {
 	c := &inline{dead: make(chan struct{})}
-	c.resp.Agent, c.resp.Max = a, maxAnswer
+	c.resp.Agent = a
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
-
-// maxAnswer is the largest answer to a fetch of an agent in process, in bytes:
-// others wait while it is made, and it is pmcd that has it in memory. A
-// request of 64 KiB can ask thousands of times for the metric with the most
-// instances.
-const maxAnswer = 16 << 20
 
 // panicError is why an agent has ended that panicked with v. It is called by
 // the deferred function that recovered.

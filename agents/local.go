@@ -25,7 +25,7 @@ func Local(a Agent) *Worker {
 		ended: make(chan struct{}),
 		late:  make(chan struct{}),
 	}
-	w.resp.Agent, w.resp.Max = a, maxAnswer
+	w.resp.Agent = a
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.timer = time.AfterFunc(time.Hour, w.expire)
 	w.timer.Stop()

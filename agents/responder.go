@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -13,12 +14,17 @@ import (
 // behind a stream cannot be told apart. It is used by one goroutine at a time.
 type Responder struct {
 	Agent Agent
-	Max   int // largest answer to a fetch, in bytes; 0 is what the protocol can carry
+	Max   int // largest answer to a fetch, in bytes; 0 is 16 MiB
 
 	fetch pdu.Fetch // the last one; its memory is used again
 	req   FetchRequest
 	w     pdu.ResultWriter
 }
+
+// maxAnswer is Responder.Max by default. A request of 64 KiB can ask thousands of
+// times for the metric with the most instances; others wait while that is
+// answered, and the process, pmcd's or the PMDA's, has the answer in memory.
+const maxAnswer = 16 << 20
 
 var noProfile = new(pdu.Profile) // all instances
 
@@ -57,7 +63,7 @@ func (r *Responder) replyFetch(ctx context.Context, c *Call, dst []byte) ([]byte
 		profile = noProfile
 	}
 	r.req = FetchRequest{Origin: c.Origin, PMIDs: r.fetch.PMIDs, Profile: profile}
-	r.w.Limit(r.Max)
+	r.w.Limit(cmp.Or(r.Max, maxAnswer))
 	defer func() {
 		if r.w.Cap() > 64<<10 { // dst is the caller's, and a copy is not for keeps
 			r.w = pdu.ResultWriter{}

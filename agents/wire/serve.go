@@ -23,6 +23,9 @@ func Serve(ctx context.Context, a agents.Agent, conn io.ReadWriteCloser) error {
 
 // A Server runs an Agent as a PMDA: it is the main loop of libpcp_pmda
 // (pmdaMain(3)).
+//
+// C differs: there is no bound to an answer. Here one to a fetch that passes
+// 16 MiB is PM_ERR_TOOBIG.
 type Server struct {
 	Agent agents.Agent
 	Log   *slog.Logger // what pmcd says and gets no answer to; nil is nowhere

@@ -129,6 +129,31 @@ func TestServerTakesAnything(t *testing.T) {
 }
 
 // Only the end of a client is told as such.
+// endless has as many values as a client asks for.
+type endless struct{ agents.Agent }
+
+func (endless) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	value := make([]byte, 1<<20)
+	for _, id := range r.PMIDs {
+		w.Begin(id)
+		w.Block(pdu.NoInst, pdu.MetricAggregate, value)
+	}
+	return nil
+}
+
+// A request of a few hundred bytes must not take all of the memory.
+func TestServerBoundsAnswers(t *testing.T) {
+	for n, want := range map[int]pdu.Type{15: pdu.TypeResult, 100: pdu.TypeError} {
+		replies, log, err := play(t, endless{}, encode(t, &pdu.Fetch{PMIDs: make([]pdu.PMID, n)}))
+		if err != nil || len(replies) != 1 {
+			t.Fatalf("%d replies, %v, log: %s", len(replies), err, log)
+		}
+		if _, typ, _ := pdu.Header(replies[0]); typ != want {
+			t.Errorf("%d values of 1 MiB are answered with %v, want %v", n, typ, want)
+		}
+	}
+}
+
 func TestServerTellsEnd(t *testing.T) {
 	a := new(told)
 	said := encode(t, &pdu.Error{Code: pdu.ErrnoTimeout}, &pdu.Error{Code: pdu.ErrnoNotConn})
