@@ -92,6 +92,10 @@ func (w *ResultWriter) SetHighResTime(sec, nsec int64) {
 // Len reports the number of value sets so far.
 func (w *ResultWriter) Len() int { return w.sets }
 
+// Err returns the first failure, nil if there was none. What is appended after
+// it is lost, so there is no need to.
+func (w *ResultWriter) Err() error { return w.err }
+
 // Fail appends the value set of a metric that has code in place of values.
 // The code 0 means that there are none.
 func (w *ResultWriter) Fail(id PMID, code Errno) {

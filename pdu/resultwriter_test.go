@@ -125,6 +125,9 @@ func TestResultWriterRefuses(t *testing.T) {
 			var w ResultWriter
 			w.Reset([]byte("before"), 7)
 			tt.do(&w)
+			if err := w.Err(); err != nil && !errors.Is(err, tt.err) || err == nil && tt.err != nil {
+				t.Errorf("Err: %v, want %v", err, tt.err)
+			}
 			if b, err := w.Finish(); !errors.Is(err, tt.err) || string(b) != "before" {
 				t.Errorf("got %q, %v, want %v", b, err, tt.err)
 			}

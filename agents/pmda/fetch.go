@@ -47,6 +47,9 @@ func (a *Agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 			return a.code("fetch", "", err)
 		}
 		f.metric(id)
+		if w.Err() != nil {
+			return nil // a client can ask for more than an answer may have
+		}
 	}
 	if a.changed != 0 {
 		w.SetTime(a.changed, 0)
@@ -116,7 +119,7 @@ func (f *fetch) instance(inst int32, name string, data any) bool {
 	if f.insts.Includes(inst) {
 		f.value(inst, name, data)
 	}
-	return f.ctx.Err() == nil
+	return f.ctx.Err() == nil && f.w.Err() == nil
 }
 
 // value calls the function of a metric for one instance.

@@ -10,7 +10,8 @@ import (
 //
 // A number is converted to the type of the metric as Go converts it, so that a
 // counter may wrap; a number for a metric that has text, and text for one that
-// has numbers, is PM_ERR_TYPE. What is set last counts.
+// has numbers, is PM_ERR_TYPE. One that is too long for a value, 16 MiB, is
+// PM_ERR_TOOBIG. What is set last counts.
 //
 // A Value is valid until the function returns. Setting one allocates nothing.
 type Value struct {
@@ -102,6 +103,18 @@ func (v *Value) float() float64 {
 	return float64(v.num)
 }
 
+// maxBlock is the size of a value that is not a number, in bytes (pmValueBlock,
+// pmapi.h).
+const maxBlock = 1<<24 - 1 - 4
+
+// fits says whether a value of n bytes can be sent.
+func fits(n int) error {
+	if n > maxBlock {
+		return pdu.ErrnoTooBig
+	}
+	return nil
+}
+
 // encode turns what v was set to into what put appends: a value of the type of
 // the metric. Blocks are made in scratch. It fails if it cannot be one.
 func (v *Value) encode(scratch *[]byte) error {
@@ -113,20 +126,20 @@ func (v *Value) encode(scratch *[]byte) error {
 			return nil
 		}
 	case typ == pdu.MetricString && v.kind == isString:
-		return nil
+		return fits(len(v.str) + 1)
 	case typ == pdu.MetricString && v.kind == isBytes:
 		*scratch = append(append((*scratch)[:0], v.bytes...), 0)
 		v.bytes = *scratch
-		return nil
+		return fits(len(v.bytes))
 	case typ <= pdu.MetricAggregateStatic && v.kind == isBytes:
-		return nil
+		return fits(len(v.bytes))
 	case typ > pdu.MetricAggregateStatic && v.kind == isEvents:
 		b, err := pdu.AppendEvents((*scratch)[:0], typ, v.events)
 		if err != nil {
 			return err
 		}
 		*scratch, v.bytes = b, b
-		return nil
+		return fits(len(b))
 	}
 	return pdu.ErrnoType
 }
