@@ -102,7 +102,9 @@ type (
 	// A Labeler has labels other than those pmcd adds by itself.
 	Labeler interface {
 		// Labels returns the sets for one level: a domain number, PMID or
-		// InDom, as kind says. Only kind LabelInstances has more than one.
+		// InDom, as kind says. Only kind LabelInstances has more than one: a
+		// set for each instance, of which those that the client does not want
+		// are left out by the caller.
 		Labels(ctx context.Context, o Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error)
 	}
 

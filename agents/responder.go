@@ -40,7 +40,7 @@ func (r *Responder) Reply(ctx context.Context, c *Call, dst []byte) ([]byte, err
 	if err != nil {
 		return dst, err
 	}
-	reply, err := r.call(ctx, c.Origin, m)
+	reply, err := r.call(ctx, c, m)
 	if err == nil {
 		var b []byte
 		if b, err = pdu.Append(dst, 0, reply); err == nil {
@@ -87,7 +87,8 @@ func (r *Responder) replyFetch(ctx context.Context, c *Call, dst []byte) ([]byte
 // call turns a request into a call of the Agent's, and what that returns into
 // the reply. Without the optional interface for it the error is the one that
 // libpcp_pmda's defaults give (PMDA(3)).
-func (r *Responder) call(ctx context.Context, o Origin, m pdu.Message) (pdu.Message, error) {
+func (r *Responder) call(ctx context.Context, c *Call, m pdu.Message) (pdu.Message, error) {
+	o := c.Origin
 	switch m := m.(type) {
 	case *pdu.DescReq:
 		d, err := r.Agent.Desc(ctx, o, m.PMID)
@@ -102,8 +103,11 @@ func (r *Responder) call(ctx context.Context, o Origin, m pdu.Message) (pdu.Mess
 		if !ok {
 			return reply, nil
 		}
-		var err error
-		reply.Sets, err = a.Labels(ctx, o, m.Kind, m.Ident)
+		sets, err := a.Labels(ctx, o, m.Kind, m.Ident)
+		if m.Kind == pdu.LabelInstances && c.Profile != nil {
+			sets = wanted(sets, c.Profile.For(pdu.InDom(m.Ident)))
+		}
+		reply.Sets = sets
 		return reply, err
 	case *pdu.Result:
 		a, ok := r.Agent.(Storer)
@@ -118,6 +122,17 @@ func (r *Responder) call(ctx context.Context, o Origin, m pdu.Message) (pdu.Mess
 		return r.names(ctx, o, m)
 	}
 	return nil, pdu.ErrnoIPC // as libpcp_pmda says to a PDU it has no use for
+}
+
+// wanted returns the sets of the instances in a profile (pmdaLabel(3)). The slice
+// may be the Agent's, and is not changed.
+func wanted(all []pdu.LabelSet, p pdu.InDomProfile) (sets []pdu.LabelSet) {
+	for _, s := range all {
+		if s.Inst == pdu.NoInst || p.Includes(s.Inst) {
+			sets = append(sets, s)
+		}
+	}
+	return sets
 }
 
 // instance answers the three forms of INSTANCE_REQ from the list of all

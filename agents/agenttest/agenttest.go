@@ -99,8 +99,8 @@ func (s *suite) testStore() {
 
 var all = new(pdu.Profile)
 
-// Do sends req, a fetch with a profile that hides nothing, and decodes the
-// reply into reply. An ERROR PDU becomes a pdu.Errno, which is 0 for a store
+// Do sends req, what needs a profile with one that hides nothing, and decodes
+// the reply into reply. An ERROR PDU becomes a pdu.Errno, which is 0 for a store
 // that went well. The agent has five seconds.
 func Do(cd agents.Conduit, o agents.Origin, req, reply pdu.Message) error {
 	return do(cd, o, all, req, reply)
@@ -112,7 +112,8 @@ func do(cd agents.Conduit, o agents.Origin, p *pdu.Profile, req, reply pdu.Messa
 		return err
 	}
 	c := agents.Call{Origin: o, Timeout: 5 * time.Second, Req: b}
-	if req.Type() == pdu.TypeFetch {
+	switch req.Type() {
+	case pdu.TypeFetch, pdu.TypeLabelReq:
 		c.Profile = p
 	}
 	if err := cd.Send(&c); err != nil {

@@ -1,8 +1,10 @@
 package agenttest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
@@ -45,6 +47,48 @@ func TestLookupOfInstances(t *testing.T) {
 			t.Errorf("%d %q: %v, want %v", tt.id, tt.name, err, tt.err)
 		} else if err == nil && (len(reply.Insts) != 1 || reply.Insts[0] != tt.want) {
 			t.Errorf("%d %q: %v, want %v", tt.id, tt.name, reply.Insts, tt.want)
+		}
+	}
+}
+
+// Labels are of those instances that the client wants.
+func TestLabelsOfInstances(t *testing.T) {
+	agent := &agenttest.Agent{Domain: 70}
+	indom := pdu.NewInDom(agent.Domain, 0)
+	all, err := agent.Labels(t.Context(), agents.Origin{}, pdu.LabelInstances, uint32(indom))
+	if err != nil || len(all) < 2 {
+		t.Fatalf("all: %v, %v", all, err)
+	}
+	first := []int32{all[0].Inst}
+	cd := agents.Inline(agent)
+	defer cd.Close()
+	for _, tt := range []struct {
+		name    string
+		profile *pdu.Profile
+		want    []pdu.LabelSet
+	}{
+		{"no profile", nil, all},
+		{"all", new(pdu.Profile), all},
+		{"none", &pdu.Profile{Exclude: true}, nil},
+		{"one", &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: indom, Exclude: true, Insts: first}}}, all[:1]},
+		{"all but one", &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: indom, Insts: first}}}, all[1:]},
+		{"of another domain", &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: indom + 1, Exclude: true}}}, all},
+	} {
+		req, err := pdu.Append(nil, 0, &pdu.LabelReq{Ident: uint32(indom), Kind: pdu.LabelInstances})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := agents.Call{Profile: tt.profile, Req: req}
+		var r pdu.Labels
+		if err := cd.Send(&call); err != nil {
+			t.Fatal(err)
+		}
+		b, err := cd.Recv(&call, nil)
+		if err == nil {
+			_, err = pdu.ParseInto(b, &r)
+		}
+		if err != nil || !slices.EqualFunc(r.Sets, tt.want, func(a, b pdu.LabelSet) bool { return a.Inst == b.Inst && bytes.Equal(a.JSON, b.JSON) }) {
+			t.Errorf("%s: %v, %v, want %v", tt.name, r.Sets, err, tt.want)
 		}
 	}
 }

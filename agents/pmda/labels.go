@@ -116,7 +116,7 @@ func (a *Agent) fixedLabels(kind pdu.LabelKind, ident uint32) Labels {
 // instanceLabels returns a set for each instance, empty ones included.
 func (a *Agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom) ([]pdu.LabelSet, error) {
 	d := a.indoms[indom]
-	if d == nil || d.InstLabels == nil {
+	if d == nil {
 		return nil, nil
 	}
 	list, err := a.instances(ctx, d)
@@ -125,6 +125,10 @@ func (a *Agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 	}
 	sets := make([]pdu.LabelSet, len(list))
 	for i, inst := range list {
+		sets[i] = pdu.LabelSet{Inst: inst.ID}
+		if d.InstLabels == nil {
+			continue
+		}
 		l, err := d.InstLabels(ctx, r, inst)
 		if err == nil {
 			sets[i], err = l.set(inst.ID, pdu.LabelInstances)

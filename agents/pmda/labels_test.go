@@ -48,6 +48,7 @@ func TestLabels(t *testing.T) {
 	c := pmda.Config{
 		Name:     "things",
 		Metrics:  []pmda.Metric{m, row(1, nil)},
+		InDoms:   []*pmda.InDom{{Serial: 3, Insts: pmda.List{{ID: 7, Name: "bare"}}}},
 		Clusters: []pmda.Cluster{{Cluster: 0, Labels: pmda.Labels{"deep": 1.5}}},
 	}
 	indom := uint32(pdu.NewInDom(domain, 2))
@@ -65,8 +66,10 @@ func TestLabels(t *testing.T) {
 		{pdu.LabelItem, uint32(id(9, 9)), ``},
 		{pdu.LabelInDom, indom, `-1 {"what":"<things>"} 4`},
 		{pdu.LabelInDom, indom + 1, ``},
+		{pdu.LabelInDom, indom + 2, ``},
 		{pdu.LabelInstances, indom, `4 {"number":4} 20; 5  ; 6  `},
-		{pdu.LabelInstances, indom + 1, ``},
+		{pdu.LabelInstances, indom + 1, `7  `},
+		{pdu.LabelInstances, indom + 2, ``},
 	} {
 		if got := ask(t, cd, tt.kind, tt.ident); got != tt.want {
 			t.Errorf("kind %v of %#x: %q, want %q", tt.kind, tt.ident, got, tt.want)

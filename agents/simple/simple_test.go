@@ -233,7 +233,7 @@ func TestLabels(t *testing.T) {
 		{pdu.LabelInDom, uint32(pdu.NewInDom(Domain, 1)), `-1 {"indom_name":"time","unitsystem":"SI"}`},
 		{pdu.LabelCluster, uint32(numfetch), ""},
 		{pdu.LabelItem, uint32(color), ""},
-		{pdu.LabelInstances, uint32(pdu.NewInDom(Domain, 0)), ""},
+		{pdu.LabelInstances, uint32(pdu.NewInDom(Domain, 0)), `0 ; 1 ; 2 `},
 		{pdu.LabelInstances, uint32(pdu.NewInDom(Domain, 1)), `0 {"units":"hour"}; 1 {"units":"sec"}`},
 	} {
 		var l pdu.Labels

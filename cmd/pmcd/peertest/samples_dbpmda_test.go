@@ -71,6 +71,11 @@ var scripts = map[string]string{
 		label item 253.0.0
 		label instances 253.0
 		label instances 253.1
+		profile 253.0 none
+		profile 253.0 add 1
+		label instances 253.0
+		profile 253.0 all
+		label instances 253.2
 		name 253.0.0
 		pmid simple.color
 		children simple
@@ -107,8 +112,6 @@ var scripts = map[string]string{
 var dbpmdaDifferences = []*peer.Difference{
 	{Key: re(`label domain`), C: "Info: __pmDecodeLabel() returns 0 label sets",
 		Ours: "Labels:\n    agent=\"trivial\"", Why: "as in TestSamples"},
-	{Key: re(`label instances (253|248)\.0`), C: "[  0] Labels inst: 0\n[  1] Labels inst: 1\n[  2] Labels inst: 2",
-		Ours: "Info: __pmDecodeLabel() returns 0 label sets", Why: "sets without labels say nothing"},
 }
 
 var (
