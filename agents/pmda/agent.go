@@ -27,7 +27,7 @@ type Agent struct {
 	changed int32  // state change flags for the next fetch
 	req     Request
 	fetch   fetch
-	logged  map[string]string // the last text for each thing that has failed
+	logged  map[string]fault // by what has failed
 }
 
 // A metric is a row of the table of metrics with what New has found out.
@@ -50,7 +50,7 @@ func New(c Config) (agents.Agent, error) {
 		fixed:   make(map[pdu.PMID]*metric),
 		indoms:  make(map[pdu.InDom]*InDom),
 		cluster: make(map[int]*Cluster),
-		logged:  make(map[string]string),
+		logged:  make(map[string]fault),
 		names:   new(tree),
 	}
 	if a.log == nil {
@@ -226,21 +226,6 @@ func (a *Agent) end(r *Request) {
 		a.conf.Done(r)
 	}
 	r.Profile = nil
-}
-
-// code is what a client sees of err. If it says nothing the text is logged, but
-// not each time that the same thing fails in the same way.
-func (a *Agent) code(what, of string, err error) pdu.Errno {
-	code := pdu.ErrnoOf(err)
-	if code != pdu.ErrnoGeneric || err == error(code) {
-		return code
-	}
-	what += of
-	if text := err.Error(); a.logged[what] != text {
-		a.logged[what] = text
-		a.log.Warn(fmt.Sprintf("%s: %s: %s", a.conf.Name, what, text))
-	}
-	return code
 }
 
 // read reads a Source, unless that was done in this request.

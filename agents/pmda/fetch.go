@@ -86,7 +86,7 @@ func (f *fetch) metric(id pdu.PMID) {
 	case !f.open:
 		f.w.Fail(id, f.last)
 	case f.last == 0 && len(f.a.logged) > 0:
-		delete(f.a.logged, "fetch of "+m.label()) // it may fail again
+		f.a.well("fetch of ", m.label())
 	}
 }
 

@@ -2,6 +2,7 @@ package pmda
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -124,6 +125,7 @@ func (a *Agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 		return nil, err
 	}
 	sets := make([]pdu.LabelSet, len(list))
+	var bad error // the first
 	for i, inst := range list {
 		sets[i] = pdu.LabelSet{Inst: inst.ID}
 		if d.InstLabels == nil {
@@ -134,9 +136,12 @@ func (a *Agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 			sets[i], err = l.set(inst.ID, pdu.LabelInstances)
 		}
 		if err != nil {
-			a.code("labels of instance ", inst.Name, err)
+			bad = cmp.Or(bad, fmt.Errorf("%s: %w", inst.Name, err))
 			sets[i] = pdu.LabelSet{Inst: inst.ID}
 		}
+	}
+	if bad != nil {
+		a.code("labels of instances of ", indom.String(), bad)
 	}
 	return sets, nil
 }

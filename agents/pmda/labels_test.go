@@ -75,7 +75,7 @@ func TestLabels(t *testing.T) {
 			t.Errorf("kind %v of %#x: %q, want %q", tt.kind, tt.ident, got, tt.want)
 		}
 	}
-	if !strings.Contains(log.String(), "labels of instance bad: no idea") {
+	if !strings.Contains(log.String(), "labels of instances of 400.2: bad: no idea") {
 		t.Errorf("log: %s", log)
 	}
 

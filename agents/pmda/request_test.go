@@ -2,7 +2,6 @@ package pmda_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,27 +12,6 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
 )
-
-// An error that has no code is logged once, until it is another one or has
-// been away.
-func TestLog(t *testing.T) {
-	err := errors.New("no paper")
-	m := row(0, func(_ context.Context, v *pmda.Value) error { v.Uint(1); return err })
-	m.Name = "printer.pages"
-	cd, log := start(t, pmda.Config{Name: "printer", Metrics: []pmda.Metric{m}})
-	for range 3 {
-		if got := show(fetch(t, cd, id(0, 0)).Sets[0]); got != "PM_ERR_GENERIC" {
-			t.Errorf("got %q", got)
-		}
-	}
-	err = nil
-	fetch(t, cd, id(0, 0))
-	err = errors.New("no paper")
-	fetch(t, cd, id(0, 0))
-	if n := strings.Count(log.String(), "printer: fetch of printer.pages: no paper"); n != 2 {
-		t.Errorf("logged %d times, want 2:\n%s", n, log)
-	}
-}
 
 // Check and Done are around each request, BeforeFetch is at the start of one.
 func TestHooks(t *testing.T) {

@@ -1,0 +1,53 @@
+package pmda
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A fault is what was last logged of one thing that has failed.
+type fault struct {
+	text string // "" if it has not failed since
+	when time.Time
+}
+
+// Requests are as frequent as clients like, and so are their errors: some say
+// something else each time, a port for example, and metrics may come and go.
+const (
+	faultPause = time.Minute // between two lines about the same thing
+	maxFaults  = 1000        // things that are remembered
+)
+
+// code is what a client sees of err. If it says nothing the text is logged, but
+// not each time that the same thing fails.
+func (a *Agent) code(what, of string, err error) pdu.Errno {
+	code := pdu.ErrnoOf(err)
+	if code != pdu.ErrnoGeneric || err == error(code) {
+		return code
+	}
+	what += of
+	text, now := err.Error(), time.Now()
+	if last, ok := a.logged[what]; ok && (last.text == text || now.Sub(last.when) < faultPause) {
+		return code
+	}
+	if len(a.logged) >= maxFaults {
+		clear(a.logged)
+	}
+	a.logged[what] = fault{text, now}
+	a.log.Warn(fmt.Sprintf("%s: %s: %s", a.conf.Name, what, text))
+	return code
+}
+
+// well says that something has not failed. There is no need to if nothing has.
+func (a *Agent) well(what, of string) {
+	what += of
+	switch last, ok := a.logged[what]; {
+	case !ok:
+	case time.Since(last.when) < faultPause:
+		a.logged[what] = fault{"", last.when}
+	default:
+		delete(a.logged, what)
+	}
+}
