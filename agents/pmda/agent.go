@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
@@ -94,6 +95,9 @@ func (a *Agent) tables() error {
 		c := &a.conf.Clusters[i]
 		if a.cluster[c.Cluster] != nil {
 			add("cluster %d is there twice", c.Cluster)
+		}
+		if c.Cluster < 0 || c.Cluster > 4095 {
+			add("cluster %d is not in 0 to 4095", c.Cluster)
 		}
 		a.cluster[c.Cluster] = c
 		if _, err := c.Labels.set(pdu.NoInst, pdu.LabelCluster); err != nil {
@@ -202,7 +206,31 @@ func (a *Agent) addInDom(d *InDom) error {
 	if _, err := d.Labels.set(pdu.NoInst, pdu.LabelInDom); err != nil {
 		return fmt.Errorf("instance domain %d: %w", d.Serial, err)
 	}
+	if err := checkInsts(d.Insts, id); err != nil {
+		return fmt.Errorf("instance domain %d: %w", d.Serial, err)
+	}
 	a.indoms[id] = d
+	return nil
+}
+
+// checkInsts says what is wrong with instances that can be looked at before
+// they are needed.
+func checkInsts(insts Instances, id pdu.InDom) error {
+	switch insts := insts.(type) {
+	case interface{ InDom() pdu.InDom }: // a cache.Cache; its file goes by that
+		if other := insts.InDom(); other != id {
+			return fmt.Errorf("its Insts are those of %v, not of %v", other, id)
+		}
+	case List:
+		ids, names := make(map[int32]bool), make(map[string]bool)
+		for _, i := range insts {
+			name, _, _ := strings.Cut(i.Name, " ")
+			if i.ID < 0 || ids[i.ID] || name == "" || names[name] {
+				return fmt.Errorf("instance %d %q: the id is negative, the name is empty, or one of them is there twice", i.ID, i.Name)
+			}
+			ids[i.ID], names[name] = true, true
+		}
+	}
 	return nil
 }
 
@@ -233,8 +261,8 @@ func (a *Agent) read(ctx context.Context, s *Source) error {
 	if s == nil || s.Read == nil {
 		return nil
 	}
-	if s.turn != a.turn {
-		s.turn = a.turn
+	if s.a != a || s.turn != a.turn {
+		s.a, s.turn = a, a.turn
 		s.err = s.Read(ctx, &a.req)
 	}
 	return s.err

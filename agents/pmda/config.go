@@ -130,7 +130,8 @@ type Instances interface {
 }
 
 // A List is a list of instances. A literal is for instances that are always
-// the same; for others, InDom.Insts is a pointer to a List that a Source sets.
+// the same, which New checks; for others, InDom.Insts is a pointer to a List
+// that a Source sets.
 type List []pdu.Inst
 
 // Each implements Instances.
@@ -150,7 +151,8 @@ type Source struct {
 	// fails, they are not called, and each metric has its error.
 	Read func(ctx context.Context, r *Request) error
 
-	turn uint64 // the request it was read for
+	a    *Agent // it was read for, and the request; a plugin that is started
+	turn uint64 // again may have kept it
 	err  error
 }
 

@@ -2,6 +2,7 @@ package pmda_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func TestLargeAnswer(t *testing.T) {
 	const n = 1000
 	var list pmda.List
 	for i := range int32(n) {
-		list = append(list, pdu.Inst{ID: i, Name: "i"})
+		list = append(list, pdu.Inst{ID: i, Name: fmt.Sprint(i)})
 	}
 	calls := 0
 	m := row(0, func(_ context.Context, v *pmda.Value) error { calls++; v.Uint(1); return nil })

@@ -160,3 +160,18 @@ func TestSourceReadsAnother(t *testing.T) {
 		t.Errorf("read %q", got)
 	}
 }
+
+// A plugin that is started again has the Sources that it had before, if they are
+// variables of its package.
+func TestSourceOfAgentBefore(t *testing.T) {
+	reads := 0
+	s := &pmda.Source{Read: func(context.Context, *pmda.Request) error { reads++; return nil }}
+	m := row(0, sets(1))
+	m.Source = s
+	for n := range 2 {
+		cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
+		if fetch(t, cd, id(0, 0)); reads != n+1 {
+			t.Errorf("read %d times for %d agents", reads, n+1)
+		}
+	}
+}

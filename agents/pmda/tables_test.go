@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -35,11 +36,27 @@ func TestNew(t *testing.T) {
 		{"nested label", with(func(m *pmda.Metric) { m.Labels = pmda.Labels{"a": map[string]int{}} }), []string{"no value of a label"}},
 		{"serial", with(func(m *pmda.Metric) { m.InDom = &pmda.InDom{Serial: 1 << 22} }), []string{"4194304 is not"}},
 		{"instance domain without Insts", with(func(m *pmda.Metric) { m.InDom = &pmda.InDom{Serial: 7} }), []string{"instance domain 7 has no"}},
+		{"negative instance", with(func(m *pmda.Metric) { m.InDom = &pmda.InDom{Insts: pmda.List{{ID: -1, Name: "a"}}} }), []string{`instance -1 "a"`}},
+		{"instance twice", with(func(m *pmda.Metric) {
+			m.InDom = &pmda.InDom{Insts: pmda.List{{ID: 1, Name: "a"}, {ID: 1, Name: "b"}}}
+		}), []string{`instance 1 "b"`}},
+		{"name twice", with(func(m *pmda.Metric) {
+			m.InDom = &pmda.InDom{Insts: pmda.List{{ID: 1, Name: "a b"}, {ID: 2, Name: "a c"}}}
+		}), []string{`instance 2 "a c"`}},
+		{"instance without name", with(func(m *pmda.Metric) { m.InDom = &pmda.InDom{Insts: pmda.List{{ID: 1}}} }), []string{`instance 1 ""`}},
+		{"cache of another domain", with(func(m *pmda.Metric) {
+			m.InDom = &pmda.InDom{Serial: 1, Insts: cache.New(pdu.NewInDom(domain, 2), cache.Options{})}
+		}), []string{"its Insts are those of 400.2, not of 400.1"}},
+		{"cache", with(func(m *pmda.Metric) {
+			m.InDom = &pmda.InDom{Serial: 1, Insts: cache.New(pdu.NewInDom(domain, 1), cache.Options{})}
+		}), nil},
 		{"two of a serial", pmda.Config{Domain: domain, Metrics: []pmda.Metric{good},
 			InDoms: []*pmda.InDom{dom, dom, {Serial: 1, Insts: pmda.List{}}}}, []string{"instance domain 1 is there twice"}},
 		{"two of an item", pmda.Config{Domain: domain, Metrics: []pmda.Metric{good, good}}, []string{"metric 0.0: is there twice"}},
 		{"two of a cluster", pmda.Config{Domain: domain, Metrics: []pmda.Metric{good},
 			Clusters: []pmda.Cluster{{Cluster: 3}, {Cluster: 3}}}, []string{"cluster 3 is there twice"}},
+		{"number of a cluster", pmda.Config{Domain: domain, Metrics: []pmda.Metric{good},
+			Clusters: []pmda.Cluster{{Cluster: 4096}}}, []string{"cluster 4096 is not in"}},
 		{"help", pmda.Config{Domain: domain, Metrics: []pmda.Metric{good}, Help: "@ \n@ a x\n@ a y\n"},
 			[]string{"line 1: no name", "line 3: a is there twice"}},
 		{"subtree", pmda.Config{Domain: domain, Subtrees: []*pmda.Subtree{{}}}, []string{"no prefix"}},

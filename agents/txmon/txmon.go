@@ -98,7 +98,8 @@ func newAgent(domain int, m *memory) (agents.Agent, error) {
 	for i, name := range m.types {
 		list[i] = pdu.Inst{ID: int32(i), Name: name}
 	}
-	types := &pmda.InDom{Serial: 0, Insts: list}
+	// By reference, so that it may have a name twice, as in C.
+	types := &pmda.InDom{Serial: 0, Insts: &list}
 
 	// at returns a function for a metric that is kept from this level on.
 	at := func(level int32, set func(*pmda.Value, *tx)) pmda.FetchFunc {
