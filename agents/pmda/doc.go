@@ -21,8 +21,13 @@
 //	}
 //
 // What New returns is an [agents.Agent]. It is compiled into pmcd, or into a Go
-// plugin, or with package agents/serve into a program that any pmcd starts,
-// C's included.
+// plugin (docs/plugins.md), or with package agents/serve into a program that any
+// pmcd starts, C's included. Clients look names up in the PMNS of the host; for
+// the metric above that is
+//
+//	uptime { seconds DOMAIN:0:0 }
+//
+// with the number of the domain.
 //
 // # Instances
 //

@@ -26,8 +26,8 @@ type Subtree struct {
 	metrics []Metric
 }
 
-// Set replaces the metrics of the subtree. Their Names must begin with the
-// Prefix and a dot. A metric with several names is there several times. If
+// Set replaces the metrics of the subtree. Their Names are the Prefix, or begin
+// with it and a dot. A metric with several names is there several times. If
 // it fails nothing has changed; the error names all mistakes. Set is called
 // before New, or by a function of the agent. The slice belongs to t then.
 func (t *Subtree) Set(metrics []Metric) error {

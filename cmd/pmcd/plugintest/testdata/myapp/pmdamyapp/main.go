@@ -1,25 +1,17 @@
 package main
 
 import (
-	"context"
-	"io"
-	"log"
-	"os"
-
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/serve"
 
 	"example.com/myapp"
 )
 
-type stdio struct {
-	io.Reader
-	io.WriteCloser
-}
-
 func main() {
-	a, err := myapp.New(400)
-	if err != nil {
-		log.Fatal(err)
-	}
-	wire.Serve(context.Background(), a, stdio{os.Stdin, os.Stdout})
+	serve.Main(serve.Program{
+		Name:   "pmdamyapp",
+		Domain: 400,
+		Log:    "myapp.log",
+		New:    func(s serve.Start) (agents.Agent, error) { return myapp.New(s.Domain) },
+	})
 }
