@@ -91,6 +91,8 @@ func TestInstances(t *testing.T) {
 		return nil
 	})
 	m.InDom = dom
+	reads := 0
+	m.Source = &pmda.Source{Read: func(context.Context, *pmda.Request) error { reads++; return nil }}
 	cd, log := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
 	tests := []struct {
 		name    string
@@ -104,6 +106,7 @@ func TestInstances(t *testing.T) {
 		{"the only error", pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: pdu.NewInDom(domain, 5), Exclude: true, Insts: []int32{1, 99}}}}, "PM_ERR_AGAIN"},
 	}
 	for _, tt := range tests {
+		reads = 0
 		req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}})
 		c := agents.Call{Req: req, Profile: &tt.profile}
 		if err := cd.Send(&c); err != nil {
@@ -119,6 +122,9 @@ func TestInstances(t *testing.T) {
 		}
 		if got := show(r.Sets[0]); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+		if needed := tt.name != "none"; needed != (reads == 1) {
+			t.Errorf("%s: the source is read %d times", tt.name, reads)
 		}
 	}
 	if log.Len() > 0 {

@@ -88,6 +88,38 @@ func TestStored(t *testing.T) {
 	}
 }
 
+// The type of a value is what the client says, not what the metric has: a client
+// may send a number for a text.
+func TestStoredOfOtherType(t *testing.T) {
+	var got string
+	m := row(0, nil)
+	m.Store = func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
+		n, err := s.Values[0].AsUint32()
+		got = show1(n, err)
+		return err
+	}
+	for _, tt := range []struct {
+		metric, typ pdu.MetricType
+		block       []byte
+		want        string
+	}{
+		{pdu.MetricU32, pdu.Metric64, i64(5), "5"},
+		{pdu.MetricU32, pdu.MetricDouble, f64(5.5), "5"},
+		{pdu.MetricU32, pdu.MetricString, text("5"), "CONV"},
+		{pdu.MetricU64, pdu.MetricString, []byte("12345678"), "CONV"}, // as long as a number
+		{pdu.MetricU64, pdu.MetricAggregate, u64(5), "CONV"},
+		{pdu.MetricString, pdu.MetricU64, u64(5), "5"},
+	} {
+		m.Type = tt.metric
+		cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
+		set := pdu.ValueSet{PMID: id(0, 0), Format: pdu.FormatBlock, Values: []pdu.Value{{Inst: -1, Type: tt.typ, Block: tt.block}}}
+		err := agenttest.Do(cd, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error))
+		if wantErr := tt.want == "CONV"; got != tt.want || wantErr != (err == error(pdu.ErrnoConv)) {
+			t.Errorf("%v into %v: %q, %v, want %q", tt.typ, tt.metric, got, err, tt.want)
+		}
+	}
+}
+
 // A store goes on to the first error. Config.Store gets all of it at once.
 func TestStore(t *testing.T) {
 	var stored []string

@@ -169,11 +169,15 @@ func TestServerTellsEnd(t *testing.T) {
 func TestServerKeepsProfile(t *testing.T) {
 	a := &profiles{seen: make(map[*pdu.Profile]bool)}
 	fetch := encode(t, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
-	said := append(encode(t, new(pdu.Profile)), fetch...)
+	pdu.SetFrom(fetch, 5)
+	said := append(encode(t, &pdu.Profile{Context: 7}), fetch...)
 	said = append(append(said, raw(pdu.TypeProfile, "abcd")...), fetch...)
 	replies, _, err := play(t, a, said)
 	if err != nil || len(replies) != 2 || len(a.seen) != 1 {
 		t.Errorf("%d replies, %d profiles, %v; want 2, 1", len(replies), len(a.seen), err)
+	}
+	if want := (agents.Origin{Client: 5, Context: 7}); a.last != want {
+		t.Errorf("the request is from %v, want %v", a.last, want)
 	}
 }
 

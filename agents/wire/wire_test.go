@@ -481,11 +481,12 @@ type profiles struct {
 	answer
 	mu   sync.Mutex
 	seen map[*pdu.Profile]bool
+	last agents.Origin
 }
 
 func (a *profiles) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
 	a.mu.Lock()
-	a.seen[r.Profile] = true
+	a.seen[r.Profile], a.last = true, r.Origin
 	a.mu.Unlock()
 	return a.answer.Fetch(ctx, r, w)
 }
