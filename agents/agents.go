@@ -77,8 +77,8 @@ type (
 	// A Texter has help text, for metrics and for instance domains:
 	// PM_ERR_TEXT if not for this one.
 	Texter interface {
-		Text(ctx context.Context, id pdu.PMID, oneline bool) (string, error)
-		InDomText(ctx context.Context, indom pdu.InDom, oneline bool) (string, error)
+		Text(ctx context.Context, o Origin, id pdu.PMID, oneline bool) (string, error)
+		InDomText(ctx context.Context, o Origin, indom pdu.InDom, oneline bool) (string, error)
 	}
 
 	// A Storer accepts new values.

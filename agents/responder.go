@@ -96,7 +96,7 @@ func (r *Responder) call(ctx context.Context, c *Call, m pdu.Message) (pdu.Messa
 	case *pdu.InstanceReq:
 		return r.instance(ctx, o, m)
 	case *pdu.TextReq:
-		return r.text(ctx, m)
+		return r.text(ctx, o, m)
 	case *pdu.LabelReq:
 		reply := &pdu.Labels{Ident: m.Ident, Kind: m.Kind}
 		a, ok := r.Agent.(Labeler)
@@ -174,7 +174,7 @@ func (r *Responder) instance(ctx context.Context, o Origin, m *pdu.InstanceReq) 
 	return reply, nil
 }
 
-func (r *Responder) text(ctx context.Context, m *pdu.TextReq) (pdu.Message, error) {
+func (r *Responder) text(ctx context.Context, o Origin, m *pdu.TextReq) (pdu.Message, error) {
 	a, ok := r.Agent.(Texter)
 	if !ok {
 		return nil, pdu.ErrnoText
@@ -183,9 +183,9 @@ func (r *Responder) text(ctx context.Context, m *pdu.TextReq) (pdu.Message, erro
 	var text string
 	var err error
 	if m.Kind&pdu.TextInDom != 0 {
-		text, err = a.InDomText(ctx, pdu.InDom(m.Ident), oneline)
+		text, err = a.InDomText(ctx, o, pdu.InDom(m.Ident), oneline)
 	} else {
-		text, err = a.Text(ctx, pdu.PMID(m.Ident), oneline)
+		text, err = a.Text(ctx, o, pdu.PMID(m.Ident), oneline)
 	}
 	if err == nil && text == "" {
 		err = pdu.ErrnoText

@@ -118,7 +118,7 @@ func (a *Agent) Instances(_ context.Context, _ agents.Origin, indom pdu.InDom) (
 }
 
 // Text implements [agents.Texter].
-func (a *Agent) Text(_ context.Context, id pdu.PMID, oneline bool) (string, error) {
+func (a *Agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneline bool) (string, error) {
 	i, ok := a.item(id)
 	if !ok || i == 0 && !oneline { // the first has one line only
 		return "", pdu.ErrnoText
@@ -130,7 +130,7 @@ func (a *Agent) Text(_ context.Context, id pdu.PMID, oneline bool) (string, erro
 }
 
 // InDomText implements [agents.Texter].
-func (a *Agent) InDomText(_ context.Context, indom pdu.InDom, oneline bool) (string, error) {
+func (a *Agent) InDomText(_ context.Context, _ agents.Origin, indom pdu.InDom, oneline bool) (string, error) {
 	if indom != pdu.NewInDom(a.Domain, 0) {
 		return "", pdu.ErrnoText
 	}

@@ -165,8 +165,8 @@ func (b *broken) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom
 	return insts, err
 }
 
-func (b *broken) Text(ctx context.Context, id pdu.PMID, oneline bool) (string, error) {
-	switch text, err := b.Agent.Text(ctx, id, oneline); b.promise {
+func (b *broken) Text(ctx context.Context, o agents.Origin, id pdu.PMID, oneline bool) (string, error) {
+	switch text, err := b.Agent.Text(ctx, o, id, oneline); b.promise {
 	case "one line":
 		return "two\nlines", nil
 	case "code of a missing text":

@@ -36,13 +36,13 @@ func TestTables(t *testing.T) {
 	}
 	texter := a.(agents.Texter)
 	for name, m := range r.metrics {
-		if text, err := texter.Text(t.Context(), r.id(name), true); err != nil || len(text) > 80 {
+		if text, err := texter.Text(t.Context(), agents.Origin{}, r.id(name), true); err != nil || len(text) > 80 {
 			t.Errorf("help of %s: %q, %v", name, text, err)
 		}
 		if m.InDom == nil {
 			continue
 		}
-		if text, err := texter.InDomText(t.Context(), pdu.NewInDom(60, m.InDom.Serial), true); err != nil || len(text) > 80 {
+		if text, err := texter.InDomText(t.Context(), agents.Origin{}, pdu.NewInDom(60, m.InDom.Serial), true); err != nil || len(text) > 80 {
 			t.Errorf("help of indom %d: %q, %v", m.InDom.Serial, text, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"strconv"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -27,7 +28,7 @@ func readHelp() map[string]pmda.HelpText {
 }
 
 // Text implements [agents.Texter].
-func (a *Agent) Text(_ context.Context, id pdu.PMID, oneline bool) (string, error) {
+func (a *Agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneline bool) (string, error) {
 	m := a.metric(id)
 	if m == nil {
 		return "", pdu.ErrnoText
@@ -36,7 +37,7 @@ func (a *Agent) Text(_ context.Context, id pdu.PMID, oneline bool) (string, erro
 }
 
 // InDomText implements [agents.Texter].
-func (a *Agent) InDomText(_ context.Context, indom pdu.InDom, oneline bool) (string, error) {
+func (a *Agent) InDomText(_ context.Context, _ agents.Origin, indom pdu.InDom, oneline bool) (string, error) {
 	if indom.Domain() != a.domain {
 		return "", pdu.ErrnoText
 	}

@@ -92,7 +92,7 @@ func TestUnknownMetrics(t *testing.T) {
 		if vs := fetchAs(t, a, root, includeAll, id)[0]; vs.Err != pdu.ErrnoPMID || vs.PMID != id {
 			t.Errorf("Fetch(%v) = %+v", id, vs)
 		}
-		if _, err := a.Text(context.Background(), id, true); err != pdu.ErrnoText {
+		if _, err := a.Text(context.Background(), agents.Origin{}, id, true); err != pdu.ErrnoText {
 			t.Errorf("Text(%v) = %v", id, err)
 		}
 	}
@@ -119,21 +119,21 @@ func TestEachMetricHasHelp(t *testing.T) {
 			if m.name == "" {
 				continue
 			}
-			line, err1 := a.Text(ctx, id(cluster, m.item), true)
-			full, err2 := a.Text(ctx, id(cluster, m.item), false)
+			line, err1 := a.Text(ctx, agents.Origin{}, id(cluster, m.item), true)
+			full, err2 := a.Text(ctx, agents.Origin{}, id(cluster, m.item), false)
 			check(m.name, line, full, err1, err2)
 		}
 	}
 	for serial := 1; serial <= 6; serial++ {
-		line, err1 := a.InDomText(ctx, pdu.NewInDom(2, serial), true)
-		full, err2 := a.InDomText(ctx, pdu.NewInDom(2, serial), false)
+		line, err1 := a.InDomText(ctx, agents.Origin{}, pdu.NewInDom(2, serial), true)
+		full, err2 := a.InDomText(ctx, agents.Origin{}, pdu.NewInDom(2, serial), false)
 		check("indom "+strconv.Itoa(serial), line, full, err1, err2)
 	}
 	if used != len(a.help) {
 		t.Errorf("%d texts, of which %d are of use", len(a.help), used)
 	}
 	for _, indom := range []pdu.InDom{pdu.NewInDom(2, 0), pdu.NewInDom(2, 7), pdu.NewInDom(3, 1), pdu.NoInDom} {
-		if s, err := a.InDomText(ctx, indom, true); err != pdu.ErrnoText {
+		if s, err := a.InDomText(ctx, agents.Origin{}, indom, true); err != pdu.ErrnoText {
 			t.Errorf("InDomText(%v) = %q, %v", indom, s, err)
 		}
 	}

@@ -238,7 +238,7 @@ func checkInsts(insts Instances, id pdu.InDom) error {
 func (a *Agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Request, error) {
 	a.turn++
 	a.req.Origin, a.req.Profile = o, p
-	if a.clients != nil && o.Client >= 0 {
+	if a.clients != nil {
 		a.client(o.Client) // to have been heard of
 	}
 	if a.conf.Check != nil {

@@ -84,12 +84,9 @@ func helpKey(name string) string {
 	return rest
 }
 
-// nobody asks for a text: it is the same for all.
-var nobody = agents.Origin{Client: -1}
-
 // Text implements [agents.Texter].
-func (a *Agent) Text(ctx context.Context, id pdu.PMID, oneline bool) (string, error) {
-	r, err := a.begin(ctx, nobody, nil)
+func (a *Agent) Text(ctx context.Context, o agents.Origin, id pdu.PMID, oneline bool) (string, error) {
+	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return "", err
 	}
@@ -104,8 +101,8 @@ func (a *Agent) Text(ctx context.Context, id pdu.PMID, oneline bool) (string, er
 }
 
 // InDomText implements [agents.Texter].
-func (a *Agent) InDomText(ctx context.Context, indom pdu.InDom, oneline bool) (string, error) {
-	r, err := a.begin(ctx, nobody, nil)
+func (a *Agent) InDomText(ctx context.Context, o agents.Origin, indom pdu.InDom, oneline bool) (string, error) {
+	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return "", err
 	}

@@ -129,7 +129,7 @@ func (a *colours) Instances(_ context.Context, _ agents.Origin, indom pdu.InDom)
 	return list, nil
 }
 
-func (a *colours) Text(_ context.Context, id pdu.PMID, oneline bool) (string, error) {
+func (a *colours) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneline bool) (string, error) {
 	if id != a.colour() {
 		return "", pdu.ErrnoText
 	}
@@ -139,7 +139,7 @@ func (a *colours) Text(_ context.Context, id pdu.PMID, oneline bool) (string, er
 	return "A colour.\nIts hue in degrees.", nil
 }
 
-func (a *colours) InDomText(_ context.Context, indom pdu.InDom, _ bool) (string, error) {
+func (a *colours) InDomText(_ context.Context, _ agents.Origin, indom pdu.InDom, _ bool) (string, error) {
 	if indom != a.indom() {
 		return "", pdu.ErrnoText
 	}

@@ -61,10 +61,12 @@ func (a floors) Instances(_ context.Context, _ agents.Origin, indom pdu.InDom) (
 	return []pdu.Inst{{ID: 0, Name: "ground floor"}, {ID: 1, Name: "first floor"}, {ID: 2, Name: "roof"}}, nil
 }
 
-func (a floors) Text(context.Context, pdu.PMID, bool) (string, error) {
+func (a floors) Text(context.Context, agents.Origin, pdu.PMID, bool) (string, error) {
 	return "height of a floor", nil
 }
-func (a floors) InDomText(context.Context, pdu.InDom, bool) (string, error) { return "", pdu.ErrnoText }
+func (a floors) InDomText(context.Context, agents.Origin, pdu.InDom, bool) (string, error) {
+	return "", pdu.ErrnoText
+}
 
 func (a floors) Labels(_ context.Context, _ agents.Origin, kind pdu.LabelKind, _ uint32) ([]pdu.LabelSet, error) {
 	if kind != pdu.LabelInDom {
