@@ -50,7 +50,8 @@
 //
 // The error of a function reaches the client as the code that [pdu.ErrnoOf]
 // finds in it: a pdu.Errno, or that of a system call. Other errors have no
-// code: the client sees PM_ERR_GENERIC and the text is logged. What the author
+// code: the client sees PM_ERR_GENERIC and the text is logged, as are those that
+// no client sees: of the labels of instances and of Subtrees. What the author
 // leaves out is answered as libpcp_pmda does: a store is PM_ERR_PERMISSION, a
 // text that is not there PM_ERR_TEXT, a metric without a function has no value.
 //

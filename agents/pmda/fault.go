@@ -20,24 +20,26 @@ const (
 	maxFaults  = 1000        // things that are remembered
 )
 
-// code is what a client sees of err. If it says nothing the text is logged, but
-// not each time that the same thing fails.
+// code is what a client sees of err. If it says nothing the text is logged.
 func (a *Agent) code(what, of string, err error) pdu.Errno {
 	code := pdu.ErrnoOf(err)
-	if code != pdu.ErrnoGeneric || err == error(code) {
-		return code
+	if code == pdu.ErrnoGeneric && err != error(code) {
+		a.warn(what+of, err)
 	}
-	what += of
+	return code
+}
+
+// warn logs err, but not each time that the same thing fails.
+func (a *Agent) warn(what string, err error) {
 	text, now := err.Error(), time.Now()
 	if last, ok := a.logged[what]; ok && (last.text == text || now.Sub(last.when) < faultPause) {
-		return code
+		return
 	}
 	if len(a.logged) >= maxFaults {
 		clear(a.logged)
 	}
 	a.logged[what] = fault{text, now}
 	a.log.Warn(fmt.Sprintf("%s: %s: %s", a.conf.Name, what, text))
-	return code
 }
 
 // well says that something has not failed. There is no need to if nothing has.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,23 +60,33 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// A failure of many instances at once is one line.
-func TestLogInstances(t *testing.T) {
+// What no client sees is logged, even if it has a code. A failure of many
+// instances at once is one line.
+func TestLogUnseen(t *testing.T) {
 	var list pmda.List
 	for i := range int32(100) {
 		list = append(list, pdu.Inst{ID: i, Name: fmt.Sprint("job", i)})
 	}
 	dom := &pmda.InDom{Insts: list, InstLabels: func(context.Context, *pmda.Request, pdu.Inst) (pmda.Labels, error) {
-		return nil, errors.New("no idea")
+		return nil, pdu.ErrnoPermission
 	}}
+	tree := &pmda.Subtree{Prefix: "jobs", Source: &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		return syscall.ENOENT
+	}}}
 	m := row(0, sets(1))
 	m.InDom = dom
-	cd, log := start(t, pmda.Config{Name: "jobs", Metrics: []pmda.Metric{m}})
+	cd, log := start(t, pmda.Config{Name: "jobs", Metrics: []pmda.Metric{m}, Subtrees: []*pmda.Subtree{tree}})
 	for range 2 {
 		ask(t, cd, pdu.LabelInstances, uint32(pdu.NewInDom(domain, 0)))
+		fetch(t, cd, id(0, 0))
 	}
-	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "jobs: labels of instances of 400.0: job0: no idea") {
-		t.Errorf("log: %s", log)
+	for _, want := range []string{
+		"jobs: labels of instances of 400.0: job0: " + pdu.ErrnoPermission.Error(),
+		"jobs: names below jobs: " + syscall.ENOENT.Error(),
+	} {
+		if n := strings.Count(log.String(), want); n != 1 {
+			t.Errorf("%q is there %d times, log: %s", want, n, log)
+		}
 	}
 }
 

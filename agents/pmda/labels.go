@@ -140,8 +140,8 @@ func (a *Agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 			sets[i] = pdu.LabelSet{Inst: inst.ID}
 		}
 	}
-	if bad != nil {
-		a.code("labels of instances of ", indom.String(), bad)
+	if bad != nil { // clients do not see it
+		a.warn("labels of instances of "+indom.String(), bad)
 	}
 	return sets, nil
 }

@@ -58,7 +58,7 @@ func (t *Subtree) join(a *Agent) error {
 func (a *Agent) refreshNames(ctx context.Context) {
 	for _, t := range a.conf.Subtrees {
 		if err := a.read(ctx, t.Source); err != nil {
-			a.code("names below ", t.Prefix, err)
+			a.warn("names below "+t.Prefix, err) // clients do not see it
 		}
 	}
 }
