@@ -29,7 +29,16 @@ import (
 // not pmcd.
 //
 // An Agent that is an io.Closer is closed when pmcd drops it; no method is
-// called afterwards.
+// called afterwards. The interfaces below are optional, too. Without one, the
+// agent is answered for:
+//
+//	Instancer    PM_ERR_INDOM
+//	Texter       PM_ERR_TEXT
+//	Storer       PM_ERR_PERMISSION
+//	Namer        PM_ERR_NAME, for names of a PMID PM_ERR_PMID
+//	Labeler      no labels
+//	AttrSetter   nothing happens
+//	ContextEnder nothing happens
 type Agent interface {
 	// Desc returns the descriptor of a metric; PM_ERR_PMID if there is no
 	// such metric.
@@ -56,15 +65,6 @@ type FetchRequest struct {
 	Profile *pdu.Profile // never nil; unchanged as long as the pointer is
 }
 
-// Optional interfaces. Without one, the agent is answered for:
-//
-//	Instancer    PM_ERR_INDOM
-//	Texter       PM_ERR_TEXT
-//	Storer       PM_ERR_PERMISSION
-//	Namer        PM_ERR_NAME, for names of a PMID PM_ERR_PMID
-//	Labeler      no labels
-//	AttrSetter   nothing happens
-//	ContextEnder nothing happens
 type (
 	// An Instancer has instance domains.
 	Instancer interface {

@@ -9,11 +9,6 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// The methods below return the value as a Go type. Like pmExtractValue(3) they
-// fail with PM_ERR_SIGN if a negative number should be unsigned, PM_ERR_TRUNC if
-// it does not fit, and PM_ERR_CONV if the value is nothing of the kind, or not
-// of the length that its type has. They return 0 then.
-
 // AsInt32 returns the value as an int32.
 func (v StoredValue) AsInt32() (int32, error) {
 	n, err := v.AsInt64()

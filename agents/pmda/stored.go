@@ -15,6 +15,11 @@ type Stored struct {
 }
 
 // A StoredValue is the value for one instance.
+//
+// Its methods return the value as a Go type. Like pmExtractValue(3) they fail
+// with PM_ERR_SIGN if a negative number should be unsigned, PM_ERR_TRUNC if it
+// does not fit, and PM_ERR_CONV if the value is nothing of the kind, or not of
+// the length that its type has. They return 0 then.
 type StoredValue struct {
 	Inst int32 // pdu.NoInst for a metric without instances
 
