@@ -42,11 +42,15 @@ func NewCounter(l *List) *Counter {
 	return &Counter{list: l, counts: make(map[*entry]int), conns: make(map[*Conn]bool)}
 }
 
-// A Conn is an admitted connection.
+// A Conn is the part of one connection in a Counter. Until it is admitted, and
+// from its end on, it is denied everything, and so is the zero Conn. It must
+// not be copied.
 type Conn struct {
+	allowed atomic.Uint32 // an Op
+
+	// The following are set by Admit.
 	counter *Counter
 	num     int
-	denied  atomic.Uint32
 
 	peer      Peer
 	known     bool     // Login was called
@@ -62,23 +66,24 @@ func (c *Counter) List() *List {
 	return c.list
 }
 
-// Admit decides by the rules for hosts whether p may connect. The error is
-// ErrDenied or a *LimitError. Num is the number of the client: where a reload
-// leaves room for some connections only, the lower numbers stay.
+// Admit decides by the rules for hosts whether p may connect as k, a zero Conn.
+// The error is ErrDenied or a *LimitError. Num is the number of the client:
+// where a reload leaves room for some connections only, the lower numbers stay.
 //
 // Until Login is called, the connection is denied everything if credentials
 // are required.
-func (c *Counter) Admit(num int, p Peer) (*Conn, error) {
-	k := &Conn{counter: c, num: num, peer: p}
+func (c *Counter) Admit(k *Conn, num int, p Peer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	k.counter, k.num, k.peer = c, num, p
 	denied, err := c.admit(k)
 	if err != nil {
-		return nil, err
+		k.gone = true
+		return err
 	}
-	k.denied.Store(uint32(denied))
+	k.deny(denied)
 	c.conns[k] = true
-	return k, nil
+	return nil
 }
 
 // Login decides by the rules for users and groups what the connection may do.
@@ -98,7 +103,7 @@ func (k *Conn) Login(p Peer) error {
 		if l == c.list {
 			defer c.mu.Unlock()
 			denied, err := c.login(k, id)
-			k.denied.Store(uint32(denied))
+			k.deny(denied)
 			return err
 		}
 		// The rules were replaced meanwhile, and the new ones may need groups
@@ -108,12 +113,15 @@ func (k *Conn) Login(p Peer) error {
 }
 
 // Denied returns the operations that are denied to the connection.
-func (k *Conn) Denied() Op { return Op(k.denied.Load()) }
+func (k *Conn) Denied() Op { return All &^ Op(k.allowed.Load()) }
+
+func (k *Conn) deny(op Op) { k.allowed.Store(uint32(All &^ op)) }
 
 // Num returns the number given to Admit.
 func (k *Conn) Num() int { return k.num }
 
-// Release ends the connection. It may be called more than once.
+// Release ends the connection. It may be called more than once, and after Admit
+// has refused it.
 func (k *Conn) Release() {
 	c := k.counter
 	c.mu.Lock()
@@ -132,13 +140,19 @@ type Refusal struct {
 // denied everything from now on and do not count; it is up to the caller to
 // end them.
 func (c *Counter) Recount(l *List) []Refusal {
-	// Outside of the lock, because it may be slow.
+	// Outside of the lock, because it may be slow. Meanwhile others log in.
 	ids := make(map[*Conn]identity)
-	for k, p := range c.known() {
-		ids[k] = l.identify(p)
+	for {
+		c.mu.Lock()
+		unknown := c.unknown(ids)
+		if len(unknown) == 0 {
+			break
+		}
+		c.mu.Unlock()
+		for k, p := range unknown {
+			ids[k] = l.identify(p)
+		}
 	}
-
-	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.list = l
 	clear(c.counts)
@@ -150,11 +164,7 @@ func (c *Counter) Recount(l *List) []Refusal {
 	for _, k := range order {
 		denied, err := c.admit(k)
 		if err == nil && k.known {
-			id, ok := ids[k]
-			if !ok || id.Peer != k.peer { // it came in between
-				id = l.identify(k.peer)
-			}
-			denied, err = c.login(k, id)
+			denied, err = c.login(k, ids[k])
 		}
 		if err != nil {
 			c.remove(k)
@@ -162,18 +172,17 @@ func (c *Counter) Recount(l *List) []Refusal {
 			continue
 		}
 		// Once and at the end: its session may look at any time.
-		k.denied.Store(uint32(denied))
+		k.deny(denied)
 	}
 	return refused
 }
 
-// known returns the peers that Login was called for.
-func (c *Counter) known() map[*Conn]Peer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// unknown returns the peers that Login was called for and ids does not have.
+// c.mu is held, here and below.
+func (c *Counter) unknown(ids map[*Conn]identity) map[*Conn]Peer {
 	m := make(map[*Conn]Peer)
 	for k := range c.conns {
-		if k.known {
+		if id, ok := ids[k]; k.known && (!ok || id.Peer != k.peer) {
 			m[k] = k.peer
 		}
 	}
@@ -181,8 +190,7 @@ func (c *Counter) known() map[*Conn]Peer {
 }
 
 // admit applies the rules for hosts to k, which is not counted. It returns
-// what is denied until it is known who the peer is. c.mu is held, here and
-// below.
+// what is denied until it is known who the peer is.
 func (c *Counter) admit(k *Conn) (Op, error) {
 	denied, m := c.list.host(k.peer)
 	if denied == All {
@@ -230,7 +238,7 @@ func (c *Counter) remove(k *Conn) {
 	c.leave(k.asAccount)
 	k.asHost, k.asAccount = nil, nil
 	k.gone = true
-	k.denied.Store(uint32(All))
+	k.deny(All)
 	delete(c.conns, k)
 }
 

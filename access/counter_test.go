@@ -26,7 +26,8 @@ func arrive(c *Counter, order string) (string, []*Conn) {
 			if p.column != column {
 				continue
 			}
-			k, err := c.Admit(i, p.Peer)
+			k := new(Conn)
+			err := c.Admit(k, i, p.Peer)
 			switch {
 			case err == nil:
 				got = append(got, "ok")
@@ -87,14 +88,19 @@ func TestLimits(t *testing.T) {
 func TestLimitError(t *testing.T) {
 	c := NewCounter(mustNew(t, limit(1, allow(All, unix)), Env{}))
 	p := Peer{Family: Unix}
-	if _, err := c.Admit(0, p); err != nil {
+	if err := c.Admit(new(Conn), 0, p); err != nil {
 		t.Fatal(err)
 	}
-	_, err := c.Admit(1, p)
+	var k Conn
+	err := c.Admit(&k, 1, p)
 	var le *LimitError
 	if !errors.As(err, &le) || le.Max != 1 || le.Kind != Host {
 		t.Errorf("got %#v", err)
 	}
+	if k.Denied() != All {
+		t.Errorf("%q is denied to who is refused, want all", k.Denied())
+	}
+	k.Release()
 	if want := "host /: connection limit of 1 reached"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
@@ -109,8 +115,11 @@ func TestLogin(t *testing.T) {
 	rules := cat(disallow(Store, v4), []Rule{one(user("pcp", pcp, All, 0)), user("root", 0, All, 0)})
 	c := NewCounter(mustNew(t, rules, Env{Accounts: host}))
 
-	k, err := c.Admit(0, tcp)
-	if err != nil || k.Denied() != All {
+	var k, k2 Conn
+	if k.Denied() != All {
+		t.Errorf("before it is admitted %q is denied, want all", k.Denied())
+	}
+	if err := c.Admit(&k, 0, tcp); err != nil || k.Denied() != All {
 		t.Fatalf("before credentials %q is denied (%v), want all", k.Denied(), err)
 	}
 	if err := k.Login(tcp); !errors.Is(err, ErrDenied) || k.Denied() != All {
@@ -120,8 +129,7 @@ func TestLogin(t *testing.T) {
 	if err := k.Login(as(pcp)); err != nil || k.Denied() != Store {
 		t.Errorf("as pcp: %v, %q denied, want what the host rule denies", err, k.Denied())
 	}
-	k2, err := c.Admit(1, tcp)
-	if err != nil {
+	if err := c.Admit(&k2, 1, tcp); err != nil {
 		t.Fatal(err)
 	}
 	if err := k2.Login(as(pcp)); !errors.Is(err, ErrConnLimit) || k2.Denied() != All {
@@ -204,8 +212,8 @@ func TestRecount(t *testing.T) {
 		t.Errorf("root: %q denied, want store", d)
 	}
 	// One that has not come to its credentials yet stays.
-	k, err := c.Admit(9, peers[2].Peer)
-	if err != nil {
+	var k Conn
+	if err := c.Admit(&k, 9, peers[2].Peer); err != nil {
 		t.Fatal(err)
 	}
 	if refused = c.Recount(c.List()); len(refused) != 0 || k.Denied() != All {
@@ -235,8 +243,8 @@ func TestLoginWhileRulesAreReplaced(t *testing.T) {
 	after := mustNew(t, []Rule{group("pcp", pcp, Store, Store)}, Env{Accounts: s})
 	c := NewCounter(mustNew(t, []Rule{group("pcp", pcp, All, 0)}, Env{Accounts: s}))
 	s.replace = func() { c.Recount(after) }
-	k, err := c.Admit(0, at(1, 1))
-	if err != nil {
+	var k Conn
+	if err := c.Admit(&k, 0, at(1, 1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.Login(at(1, 1)); err != nil || k.Denied() != Store {
@@ -254,8 +262,8 @@ func TestCounterConcurrently(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for range 200 {
-				k, err := c.Admit(i, peers[i%len(peers)].Peer)
-				if err != nil {
+				k := new(Conn)
+				if err := c.Admit(k, i, peers[i%len(peers)].Peer); err != nil {
 					continue
 				}
 				k.Login(at(0, 0))

@@ -251,8 +251,8 @@ func TestTables(t *testing.T) {
 		limit(4, allow(All, unix, one("127.0.0.1"))),
 		[]Rule{
 			{Kind: User, Name: Everybody, Specified: Fetch, Max: 7},
-			{Kind: User, Name: "root", ID: 0, Groups: []uint32{0}, Specified: All, Max: 3},
-			{Kind: User, Name: "daemon", ID: 1, Groups: []uint32{1, 29}, Specified: All, Denied: Fetch},
+			{Kind: User, Name: "root", ID: 0, Groups: []uint32{0}, GroupNames: []string{"root"}, Specified: All, Max: 3},
+			{Kind: User, Name: "daemon", ID: 1, Groups: []uint32{1, 29}, GroupNames: []string{"daemon", "audio"}, Specified: All, Denied: Fetch},
 			gid("root", 0),
 		})
 	for i := range rules {
@@ -264,8 +264,7 @@ func TestTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As pmcd 6.0.3 prints it with -D appl1, but for the names of groups and
-	// the members of groups.
+	// As pmcd 6.0.3 prints it with -D appl1, but for the members of groups.
 	want := `Host access list:
 00 01 Cur/MaxCons host-spec                               host-mask                               lvl host-name
 == == =========== ======================================= ======================================= === ==============
@@ -277,14 +276,14 @@ func TestTables(t *testing.T) {
 User access list:
 00 01 Cur/MaxCons     uid user-name                       group-list
 == == =========== ======= =============================== ==========================================================
- n  y     0     0       1 daemon                          1,29
- y  y     0     3       0 root                            0
- y        0     7       * *                               
+ n  y     0     0       1 daemon                          1(daemon),29(audio)
+ y  y     0     3       0 root                            0(root)
+ y        0     7       * *                              
 Group access list:
 00 01 Cur/MaxCons     gid group-name                      user-list
 == == =========== ======= =============================== ==========================================================
-    n     0     0       0 root                            
- n  n     0     0       * *                               `
+    n     0     0       0 root                           
+ n  n     0     0       * *                              `
 	if got := l.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -116,7 +116,8 @@ type Rule struct {
 	ID   uint32   // uid of a User or gid of a Group, unless Name is Everybody
 	// Groups are the groups of a User, by id: a peer whose gid is one of them
 	// matches the rule.
-	Groups []uint32
+	Groups     []uint32
+	GroupNames []string // of Groups, in the same order, for the log
 
 	Specified Op  // the operations that the statement speaks of
 	Denied    Op  // those of them that it denies

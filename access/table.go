@@ -24,8 +24,7 @@ const (
 // String describes the list as pmcd does in its log: tables of hosts, users
 // and groups. No connections are counted in them; see Counter.String.
 //
-// pmcd differs: it adds names to the groups of a user, and lists the users of
-// a group.
+// pmcd differs: it lists the users of a group, which are not known here.
 func (l *List) String() string { return l.table(func(*entry) int { return 0 }) }
 
 func (l *List) table(current func(*entry) int) string {
@@ -64,9 +63,18 @@ func (l *List) table(current func(*entry) int) string {
 		if e.Name != Everybody {
 			id = fmt.Sprint(e.ID)
 		}
-		groups := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Groups), " ", ","), "[]")
 		row(e)
-		fmt.Fprintf(&b, "%7s %-31s %s\n", id, e.Name, groups)
+		fmt.Fprintf(&b, "%7s %-31s", id, e.Name)
+		sep := ' '
+		for i, gid := range e.Groups {
+			name := ""
+			if i < len(e.GroupNames) {
+				name = e.GroupNames[i]
+			}
+			fmt.Fprintf(&b, "%c%d(%s)", sep, gid, name)
+			sep = ','
+		}
+		b.WriteByte('\n')
 	}
 	if l.users.inUse {
 		b.WriteString(userHead)

@@ -200,7 +200,7 @@ func TestLimitVectors(t *testing.T) {
 					p.Family = access.IPv6
 				}
 			}
-			switch _, err := c.Admit(i, p); {
+			switch err := c.Admit(new(access.Conn), i, p); {
 			case err == nil:
 				got = append(got, "ok")
 			case errors.Is(err, access.ErrConnLimit):
