@@ -16,7 +16,8 @@ type unresolved struct{ err error }
 func (e *unresolved) Error() string { return e.err.Error() }
 func (e *unresolved) Unwrap() error { return e.err }
 
-// A lookup is the answer to a question for a host.
+// A lookup is the answer to a question for a host. It is there when p.asking
+// has been waited for.
 type lookup struct {
 	addrs []netip.Addr
 	err   error
@@ -39,11 +40,8 @@ func (p *parser) env() access.Env {
 func (p *parser) ownAddrs() ([]netip.Addr, error) {
 	if p.self == nil {
 		var l lookup
-		name := p.opt.Hostname
-		if name == "" {
-			name, l.err = os.Hostname()
-		}
-		if name != "" {
+		var name string
+		if name, l.err = p.hostname(); name != "" {
 			l.addrs, l.err = p.lookup(name)
 		}
 		if l.err != nil {
@@ -54,13 +52,45 @@ func (p *parser) ownAddrs() ([]netip.Addr, error) {
 	return p.self.addrs, p.self.err
 }
 
-// lookup resolves a host name, once for a configuration.
-func (p *parser) lookup(name string) ([]netip.Addr, error) {
-	if l, ok := p.lookups[name]; ok {
-		return l.addrs, l.err
+func (p *parser) hostname() (string, error) {
+	if p.opt.Hostname != "" {
+		return p.opt.Hostname, nil
 	}
+	return os.Hostname()
+}
+
+// ask has what a rule for a host needs looked up while the file is read on.
+func (p *parser) ask(name string) {
+	names := []string{name}
+	if _, ok := literal(name); ok || strings.ContainsAny(name, "*:") || strings.EqualFold(name, "localhost") {
+		names = names[:0] // "local:" and so on
+	}
+	if self, _ := p.hostname(); self != "" { // what loopback clients are taken for
+		names = append(names, self)
+	}
+	for _, name := range names {
+		if p.lookups[name] == nil {
+			l := new(lookup)
+			p.lookups[name] = l
+			p.asking.Go(func() { *l = p.resolve(name) })
+		}
+	}
+}
+
+// lookup returns the addresses of a host, which is asked for once for a
+// configuration.
+func (p *parser) lookup(name string) ([]netip.Addr, error) {
+	l := p.lookups[name]
+	if l == nil {
+		l = new(lookup)
+		*l = p.resolve(name)
+		p.lookups[name] = l
+	}
+	return l.addrs, l.err
+}
+
+func (p *parser) resolve(name string) (l lookup) {
 	addrs, err := p.res.Hosts(name)
-	var l lookup
 	for _, a := range addrs {
 		// A resolver may well give IPv4 addresses in IPv6 form.
 		l.addrs = append(l.addrs, a.Unmap().WithZone(""))
@@ -71,8 +101,7 @@ func (p *parser) lookup(name string) ([]netip.Addr, error) {
 	case len(addrs) == 0:
 		l.err = &unresolved{fmt.Errorf("no address for host %s", name)}
 	}
-	p.lookups[name] = l
-	return l.addrs, l.err
+	return l
 }
 
 // hostRules returns the rules for a host identifier, in which only Name and

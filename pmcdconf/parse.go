@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/gopcp/pmcd/access"
 )
@@ -65,15 +66,17 @@ type parser struct {
 	places   []place // of the rules
 	list     *access.List
 	problems ErrorList
-	mistakes int               // among problems, and those that were too many
-	lookups  map[string]lookup // of hosts
-	self     *lookup           // of this host, once it was needed
+	mistakes int                // among problems, and those that were too many
+	stated   []stated           // not yet among the rules
+	lookups  map[string]*lookup // of hosts
+	asking   sync.WaitGroup     // lookups that are under way
+	self     *lookup            // of this host, once it was needed
 }
 
 func newParser(opt Options) *parser {
-	p := &parser{opt: opt, res: opt.Resolver, lookups: make(map[string]lookup)}
+	p := &parser{opt: opt, res: opt.Resolver, lookups: make(map[string]*lookup)}
 	if p.res == nil {
-		p.res = newSystem()
+		p.res = system{maxResolve}
 	}
 	p.list = p.empty()
 	return p

@@ -1,15 +1,19 @@
 package pmcdconf
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/gopcp/pmcd/access"
 )
@@ -49,6 +53,15 @@ func (f fake) User(name string) (uint32, []uint32, error) {
 		return id, []uint32{id}, nil
 	}
 	return 0, nil, errors.New("unknown user")
+}
+
+func (f fake) GroupName(gid uint32) string {
+	for name, id := range accounts {
+		if id == gid {
+			return name
+		}
+	}
+	return ""
 }
 
 func (f fake) Group(name string) (uint32, error) {
@@ -205,16 +218,19 @@ func TestHostNames(t *testing.T) {
 // counting notes how often it is asked.
 type counting struct {
 	fake
-	n map[string]int
+	mu *sync.Mutex // guards the following
+	n  map[string]int
 }
 
 func (c counting) Hosts(name string) ([]netip.Addr, error) {
+	c.mu.Lock()
 	c.n[name]++
+	c.mu.Unlock()
 	return c.fake.Hosts(name)
 }
 
 func TestHostsAreResolvedOnce(t *testing.T) {
-	c := counting{vm, make(map[string]int)}
+	c := counting{vm, new(sync.Mutex), make(map[string]int)}
 	if _, err := Parse("conf", strings.NewReader("a 1 dso f /x\n"), Options{Hostname: "vm", Resolver: c}); err != nil || len(c.n) != 0 {
 		t.Errorf("without access rules: %v, asked for %v", err, c.n)
 	}
@@ -345,7 +361,7 @@ func TestSystemResolver(t *testing.T) {
 	if denied, err := conf.Access.Account(root); denied != 0 || err != nil {
 		t.Errorf("root is denied %q, %v", denied, err)
 	}
-	s := newSystem()
+	s := system{maxResolve}
 	if _, _, err := s.User("0"); err == nil {
 		t.Error("a number is a user")
 	}
@@ -364,5 +380,54 @@ func TestSystemResolver(t *testing.T) {
 	}
 	if g, err := s.Groups(2_000_000_001); g != nil || err != nil {
 		t.Errorf("groups of an unknown account: %v, %v", g, err)
+	}
+}
+
+// together answers nobody before all names have been asked for.
+type together struct {
+	fake
+	asked *sync.WaitGroup
+}
+
+func (r together) Hosts(name string) ([]netip.Addr, error) {
+	r.asked.Done()
+	r.asked.Wait()
+	return r.fake.Hosts(name)
+}
+
+// All hosts of a section are looked up at the same time, this host's own name
+// too, and each once.
+func TestLookupsAtTheSameTime(t *testing.T) {
+	r := together{vm, new(sync.WaitGroup)}
+	r.asked.Add(4)
+	text := head + `allow one.invalid, two, 192.0.2.1, "fd00::1", 10.*, "local:*" : fetch;
+		allow two : store; disallow three.invalid, localhost : store;`
+	conf, err := Parse("conf", strings.NewReader(text), Options{Hostname: "vm", Resolver: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(conf.Problems); n != 2 {
+		t.Errorf("got %d problems, want those of two names: %v", n, conf.Problems)
+	}
+}
+
+// A name server that does not answer makes a host unresolvable, in time.
+func TestDeadNameServer(t *testing.T) {
+	was := net.DefaultResolver
+	defer func() { net.DefaultResolver = was }()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	text := head + "allow nowhere.example.com, elsewhere.example.com : all; disallow 192.0.2.2 : store;"
+	conf, err := Parse("conf", strings.NewReader(text), Options{Hostname: "localhost", Resolver: system{50 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(conf.Problems); n != 2 || !conf.Problems[0].Warning || !conf.Problems[1].Warning {
+		t.Errorf("got %d problems, want two warnings: %v", n, conf.Problems)
+	}
+	if got := result(conf.Access.Host(access.Peer{Family: access.Inet, Addr: netip.MustParseAddr("192.0.2.2")})); got != "f-" {
+		t.Errorf("192.0.2.2 gets %s, want f-", got)
 	}
 }

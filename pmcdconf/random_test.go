@@ -63,7 +63,7 @@ func TestPeerRandom(t *testing.T) {
 		if i%8 == 1 {
 			tt.conf, tt.access = "a 1 dso f /x\n", randomText(r, accessPieces, 40)+"\n"
 		}
-		res := asked{newSystem(), make(map[string]bool)}
+		res := asked{system{maxResolve}, make(map[string]bool)}
 		path := filepath.Join(dir, "conf")
 		for name, text := range map[string]string{path: tt.conf, path + ".access": tt.access} {
 			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

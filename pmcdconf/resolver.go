@@ -14,7 +14,7 @@ import (
 )
 
 // A Resolver looks up names while a configuration is read and, as an
-// access.Resolver, later on.
+// access.Resolver, later on. Its methods may be called at the same time.
 type Resolver interface {
 	// Hosts returns the addresses of a host.
 	Hosts(name string) ([]netip.Addr, error)
@@ -22,31 +22,31 @@ type Resolver interface {
 	Port(name string) (int, error)
 	// User returns the uid of a user and the ids of his groups.
 	User(name string) (uid uint32, groups []uint32, err error)
+	// GroupName returns the name of a group, or "".
+	GroupName(gid uint32) string
 	// Group returns the gid of a group.
 	Group(name string) (gid uint32, err error)
 
 	access.Resolver
 }
 
-// maxResolve is how long the names of hosts in one configuration may take. A
-// reload must end even if no name server answers; the names that are left then
-// are unresolvable.
-const maxResolve = 30 * time.Second
+// maxResolve is how long the name of a host may take. All names of a file are
+// asked for at the same time, so a start or a reload takes not much longer if
+// no name server answers; the hosts are unresolvable then.
+const maxResolve = 5 * time.Second
 
 // A system asks the system.
 type system struct {
-	deadline time.Time
+	limit time.Duration // for a host; maxResolve but in tests
 }
 
-func newSystem() *system { return &system{time.Now().Add(maxResolve)} }
-
-func (s *system) Hosts(name string) ([]netip.Addr, error) {
-	ctx, cancel := context.WithDeadline(context.Background(), s.deadline)
+func (s system) Hosts(name string) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.limit)
 	defer cancel()
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 }
 
-func (s *system) Port(name string) (int, error) {
+func (system) Port(name string) (int, error) {
 	if strings.HasPrefix(name, "+") || strings.HasPrefix(name, "-") || name == "" {
 		return 0, fmt.Errorf("unknown service %q", name) // and no number
 	}
@@ -54,7 +54,7 @@ func (s *system) Port(name string) (int, error) {
 	return net.DefaultResolver.LookupPort(context.Background(), "ip", name)
 }
 
-func (s *system) User(name string) (uint32, []uint32, error) {
+func (system) User(name string) (uint32, []uint32, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return 0, nil, err
@@ -67,7 +67,15 @@ func (s *system) User(name string) (uint32, []uint32, error) {
 	return uid, groups, err
 }
 
-func (s *system) Group(name string) (uint32, error) {
+func (system) GroupName(gid uint32) string {
+	g, err := user.LookupGroupId(strconv.FormatUint(uint64(gid), 10))
+	if err != nil {
+		return ""
+	}
+	return g.Name
+}
+
+func (system) Group(name string) (uint32, error) {
 	g, err := user.LookupGroup(name)
 	if err != nil {
 		return 0, err
@@ -77,7 +85,7 @@ func (s *system) Group(name string) (uint32, error) {
 
 // Groups implements access.Resolver. An account that does not exist is in no
 // group.
-func (s *system) Groups(uid uint32) ([]uint32, error) {
+func (system) Groups(uid uint32) ([]uint32, error) {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if _, unknown := err.(user.UnknownUserIdError); unknown {
 		return nil, nil

@@ -63,12 +63,10 @@ func (p *parser) advance() {
 // statements reads to the end of the file and reports whether the rules are
 // accepted, together with those that there are already.
 func (p *parser) statements() bool {
-	usable := false
 	start, mistakes := len(p.problems), p.mistakes
 	p.advance()
 	for !p.tok.eof {
-		good, mistake := p.statement()
-		usable = usable || good
+		mistake := p.statement()
 		if mistake != nil {
 			if p.broken == nil {
 				p.report(mistake)
@@ -83,6 +81,15 @@ func (p *parser) statements() bool {
 			p.advance()
 		}
 	}
+	// Now all hosts have been asked for, and at the same time.
+	p.asking.Wait()
+	usable := false
+	for _, s := range p.stated {
+		if p.add(s) {
+			usable = true
+		}
+	}
+	p.stated = nil
 	if p.broken != nil {
 		// pmcd differs: between statements it takes a broken file for a good
 		// one that ends there.
@@ -125,8 +132,17 @@ func (p *parser) clash(clashes access.Clashes) {
 	}
 }
 
+// stated is one name of a statement. Of ops only the operations and the limit
+// count.
+type stated struct {
+	kind access.Kind
+	at   place
+	ops  access.Rule
+}
+
 // add resolves a name and adds the rules for it.
-func (p *parser) add(kind access.Kind, at place, ops access.Rule) bool {
+func (p *parser) add(s stated) bool {
+	kind, at, ops := s.kind, s.at, s.ops
 	rules := []access.Rule{{Name: at.name}}
 	var note string
 	var err error
@@ -136,6 +152,9 @@ func (p *parser) add(kind access.Kind, at place, ops access.Rule) bool {
 	case at.name == access.Everybody:
 	case kind == access.User:
 		rules[0].ID, rules[0].Groups, err = p.res.User(at.name)
+		for _, gid := range rules[0].Groups {
+			rules[0].GroupNames = append(rules[0].GroupNames, p.res.GroupName(gid))
+		}
 	default:
 		rules[0].ID, err = p.res.Group(at.name)
 	}

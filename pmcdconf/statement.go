@@ -6,11 +6,11 @@ import "github.com/gopcp/pmcd/access"
 //
 //	allow|disallow [hosts|users|groups] name, name ... : operations ;
 //
-// and adds its rules. It reports whether there were any.
-func (p *parser) statement() (usable bool, mistake *Error) {
+// and remembers what it says.
+func (p *parser) statement() (mistake *Error) {
 	allow := p.tok.is("allow")
 	if !allow && !p.tok.is("disallow") {
-		return false, p.s.errf(p.tok, "allow or disallow statement expected")
+		return p.s.errf(p.tok, "allow or disallow statement expected")
 	}
 	p.advance()
 	kind := access.Host // older files do not say
@@ -23,20 +23,21 @@ func (p *parser) statement() (usable bool, mistake *Error) {
 	}
 	names, mistake := p.nameList(kind)
 	if mistake != nil {
-		return false, mistake
+		return mistake
 	}
 	ops, mistake := p.operations(allow)
 	if mistake != nil {
-		return false, mistake
+		return mistake
 	}
 	for _, name := range names {
 		at := place{p.s.err(name, nil), name.text}
 		at.line = p.tok.line.number // pmcd notices at the semicolon
-		if p.add(kind, at, ops) {
-			usable = true
+		p.stated = append(p.stated, stated{kind, at, ops})
+		if kind == access.Host {
+			p.ask(name.text)
 		}
 	}
-	return usable, nil
+	return nil
 }
 
 // nameList reads names up to and with the colon. What is a delimiter stands
