@@ -21,6 +21,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmcd"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -36,9 +37,12 @@ type Config struct {
 	Namespace  Namespace // -n, -N
 	LabelDir   string    // with labels and labels.conf ($PCP_SYSCONF_DIR)
 	// Embedded is served in place of what is in files, which are then not
-	// looked at.
+	// looked at. Its access rules are as CredsRequired says.
 	Embedded  *Embedded
 	Listeners *Listeners
+
+	CredsRequired bool // clients have to say who they are, whatever the rules are (-S)
+	CertRequired  bool // clients that are not local have to have a certificate (-Q)
 
 	MaxPDU      int // largest PDU a client may send, in bytes (-L)
 	MaxContexts int // contexts of one client (-C)
@@ -85,7 +89,9 @@ type Daemon struct {
 
 	seqnum       atomic.Uint32 // starts of agents
 	sighups      atomic.Uint32
-	credsReqd    atomic.Bool // there have been rules for users or groups
+	access       *access.Counter
+	credsReqd    atomic.Bool // -S, or there have been rules for users or groups
+	violations   violations
 	labels       labelCache
 	rate         rate
 	sessionTasks sync.WaitGroup // goroutines of sessions
@@ -122,6 +128,7 @@ func New(cfg Config) (*Daemon, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pmLoadASCIINameSpace(%s): %w", cfg.Namespace, err)
 	}
+	d.credsReqd.Store(cfg.CredsRequired)
 	d.confSeen = seenConf(cfg.ConfigFile)
 	conf, err := d.loadConf()
 	if err != nil {
@@ -134,8 +141,11 @@ func New(cfg Config) (*Daemon, error) {
 	for i := range conf.Agents {
 		list[i] = newAgent(&conf.Agents[i])
 	}
-	d.routes.Store(newRoutes(list, tree, conf.Access))
-	d.credsReqd.Store(conf.Access.CredsRequired())
+	d.routes.Store(newRoutes(list, tree))
+	d.access = access.NewCounter(conf.Access)
+	if conf.Access.CredsRequired() {
+		d.credsReqd.Store(true)
+	}
 	return d, nil
 }
 
@@ -150,7 +160,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		r := d.routes.Load()
 		d.startAgents(starting, r.list)
 		d.describeAgents(r)
-		d.describeAccess(r)
+		d.describeAccess()
 		d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))
 		d.plain.Info(d.cfg.Listeners.String())
 	})

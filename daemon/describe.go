@@ -2,9 +2,8 @@ package daemon
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/gopcp/pmcd/access"
 )
 
 // describeAgents logs the table of connected agents. PCP's QA reads it.
@@ -30,22 +29,27 @@ func (d *Daemon) describeAgents(r *routes) {
 	d.plain.Info(b.String() + "\n")
 }
 
-// describeClients logs the table of clients.
+// describeClients logs the table of clients, in the order in which a reload
+// decides about them.
+//
+// C pmcd differs: it has the names of hosts, and waits for a name server.
 func (d *Daemon) describeClients() {
 	var b strings.Builder
 	b.WriteString("\nCurrent PMCD clients ...\n     fd  client connection from                    ipc ver  operations denied\n")
 	b.WriteString("     ==  ========================================  =======  =================")
-	for _, s := range d.sessions() {
-		denied := ""
-		if op := access.Op(s.denied.Load()); op != 0 {
-			denied = op.String()
+	sessions := d.sessions()
+	slices.SortFunc(sessions, func(a, b *session) int { return int(a.num) - int(b.num) })
+	for _, s := range sessions {
+		fmt.Fprintf(&b, "\n    %3d  %-40s  %7d", fdOf(s.conn), s.addr, s.version.Load())
+		if op := s.denied(); op != 0 {
+			b.WriteString("  " + op.String())
 		}
-		fmt.Fprintf(&b, "\n    %3d  %-40s  %7d  %s", fdOf(s.conn), s.addr, 2, denied)
 	}
 	d.plain.Info(b.String() + "\n")
 }
 
-// describeAccess logs the access rules in force.
-func (d *Daemon) describeAccess(r *routes) {
-	d.plain.Info(r.access.String())
+// describeAccess logs the access rules in force, and the connections that count
+// for them.
+func (d *Daemon) describeAccess() {
+	d.plain.Info(d.access.String() + "\n")
 }

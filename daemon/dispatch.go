@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/pdu"
@@ -36,7 +35,7 @@ func (s *session) dispatch(w *work, b []byte) error {
 	if s.d.trace.on(tracePDUs) {
 		s.d.trace.event(tracePDUs, "Recv: %v PDU, fd=%d", t, fdOf(s.conn))
 	}
-	if !s.greeted && t != pdu.TypeCreds {
+	if s.version.Load() == 0 && t != pdu.TypeCreds {
 		return errBeforeCreds
 	}
 	if s.awaiting && t != pdu.TypeCreds { // the container, and nothing else
@@ -47,7 +46,7 @@ func (s *session) dispatch(w *work, b []byte) error {
 	switch {
 	case !ok:
 		return s.fail(w, pdu.ErrnoIPC)
-	case access.Op(s.denied.Load())&op != 0:
+	case s.denied()&op != 0:
 		return s.fail(w, pdu.ErrnoPermission)
 	}
 	switch t {
@@ -83,16 +82,19 @@ func (s *session) setCreds(w *work, b []byte) error {
 	if _, err := pdu.ParseInto(b, &m); err != nil {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
-	version, flags := 0, pdu.Features(0)
+	version, flags := int32(0), pdu.Features(0)
 	for _, c := range m.Creds {
 		if c.Kind() == pdu.CredVersion {
-			version, flags = int(c.Version()), c.Flags()
+			version, flags = int32(c.Version()), c.Flags()
 		}
 	}
 	if version == 0 {
 		return nil // its next PDU ends the session
 	}
-	s.greeted = true
+	s.version.Store(version)
+	if s.needsCert && flags&pdu.FeatureSecure == 0 {
+		return s.fail(w, pdu.ErrnoNeedClientCert)
+	}
 	const known = pdu.FeatureSecure | pdu.FeatureSecureAck | pdu.FeatureCompress |
 		pdu.FeatureAuth | pdu.FeatureCredsReqd | pdu.FeatureContainer | pdu.FeatureCertReqd
 	switch {
@@ -119,7 +121,7 @@ func (s *session) setContainer(w *work, b []byte) error {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
 	if !validContainer(m.Value) {
-		s.checkAccount(w) // it goes on without one
+		s.checkAccount() // it goes on without one
 		return s.fail(w, pdu.ErrnoEINVAL)
 	}
 	s.mu.Lock()
@@ -165,50 +167,4 @@ func (s *session) profile(context int32) *pdu.Profile {
 		return nil
 	}
 	return s.contexts[context]
-}
-
-// admit checks the rules for hosts. It returns why the client is refused.
-func (s *session) admit() pdu.Errno {
-	denied := s.d.routes.Load().access.Host(s.peer)
-	if denied == access.All {
-		s.d.rate.printf(s.d, "access "+s.addr, "access violation from host %s", s.addr)
-		return pdu.ErrnoPermission
-	}
-	s.hostDenied = denied
-	if s.d.credsReqd.Load() {
-		denied = access.All // until the account is checked
-	}
-	s.denied.Store(int32(denied))
-	return 0
-}
-
-// admitAccount is checkAccount and says if it fails. Success has no answer.
-func (s *session) admitAccount(w *work) error {
-	if code := s.checkAccount(w); code != 0 {
-		return s.fail(w, code)
-	}
-	return nil
-}
-
-// checkAccount checks the rules for users and groups, once it is known who
-// the client is, and tells agents. One who has to say so and did not is denied
-// everything.
-func (s *session) checkAccount(w *work) pdu.Errno {
-	if s.d.credsReqd.Load() {
-		denied := access.All
-		if s.peer.HasUser {
-			if d, err := w.routes.access.Account(s.peer); err == nil {
-				denied = d
-			} else {
-				s.d.log.Warn(fmt.Sprintf("cannot check the account of client[%d] %s: %v", s.num, s.addr, err))
-			}
-		}
-		denied |= s.hostDenied
-		s.denied.Store(int32(denied))
-		if denied == access.All {
-			return pdu.ErrnoPermission
-		}
-	}
-	s.announce()
-	return 0
 }

@@ -3,14 +3,20 @@ package daemon
 import (
 	"errors"
 
+	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // errnoOf is the code that tells a client of err.
 func errnoOf(err error) pdu.Errno {
-	if errors.Is(err, agents.ErrLate) || errors.Is(err, agents.ErrNotReady) {
+	switch {
+	case errors.Is(err, agents.ErrLate), errors.Is(err, agents.ErrNotReady):
 		return pdu.ErrnoAgain
+	case errors.Is(err, access.ErrConnLimit):
+		return pdu.ErrnoConnLimit
+	case errors.Is(err, access.ErrDenied), errors.As(err, new(*access.AccountError)):
+		return pdu.ErrnoPermission
 	}
 	return pdu.ErrnoOf(err)
 }

@@ -34,11 +34,12 @@ func (h host) Status(st *pmcd.Status) {
 		Trace:     pmcd.Trace(d.trace.mask.Load()),
 		TraceBufs: d.trace.bufs(),
 		Features: pmcd.Features{
-			IPv6:              true,
-			CredsRequired:     d.credsReqd.Load(),
-			UnixDomainSockets: d.cfg.Listeners.unix != "",
-			Containers:        true,
-			Local:             d.cfg.Local,
+			IPv6:               true,
+			CredsRequired:      d.credsReqd.Load(),
+			UnixDomainSockets:  d.cfg.Listeners.unix != "",
+			Containers:         true,
+			Local:              d.cfg.Local,
+			ClientCertRequired: d.cfg.CertRequired,
 		},
 	}
 	for _, a := range d.routes.Load().list {

@@ -190,23 +190,28 @@ func (d *Daemon) welcome(conn net.Conn) {
 		conn.Close()
 		return
 	}
+	s.needsCert = d.needsCert(s.peer)
 	d.clients.add(s)
 	d.sessionTasks.Go(func() {
+		defer conn.Close()
+		say := s.greet
 		refusal := s.admit()
 		if d.trace.on(traceConns) {
 			d.trace.event(traceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, fdOf(conn), s.seq)
 		}
-		if refusal < 0 {
-			s.greet(refusal)
-		} else {
-			s.serve()
+		if refusal == 0 {
+			say = s.sayError
+			refusal = s.serve()
 		}
 		if d.trace.on(traceConns) {
 			d.trace.event(traceConns, "End client: [%d] fd=%d", s.num, fdOf(conn))
 		}
-		conn.Close()
+		s.grant.Release()
 		s.leave()
 		d.clients.remove(s)
+		if refusal != 0 {
+			s.dismiss(say, refusal)
+		}
 	})
 }
 
@@ -229,7 +234,7 @@ func (s *session) identify() error {
 		if err = errors.Join(err, cerr); err != nil {
 			return err
 		}
-		s.addr = "unix:" + s.d.cfg.Listeners.unix
+		s.addr = s.d.cfg.Listeners.unix
 		s.creds = cred
 		s.peer = access.Peer{Family: access.Unix, HasUser: true, UID: cred.Uid, GID: cred.Gid}
 	}

@@ -34,7 +34,7 @@ func (d *Daemon) loadConf() (*pmcdconf.Config, error) {
 	if e := d.cfg.Embedded; e != nil {
 		return e.Conf, nil
 	}
-	conf, err := pmcdconf.ParseFile(d.cfg.ConfigFile, pmcdconf.Options{})
+	conf, err := pmcdconf.ParseFile(d.cfg.ConfigFile, pmcdconf.Options{CredsRequired: d.credsReqd.Load()})
 	if conf != nil {
 		for _, w := range conf.Problems {
 			d.plain.Warn(w.PCP())
@@ -47,11 +47,12 @@ func (d *Daemon) reload(ctx context.Context) {
 	asked := d.hangups.Load()
 	d.log.Info(fmt.Sprintf("\n\npmcd RESTARTED at %s\n\n", time.Now().Format(time.ANSIC)))
 	d.describeClients()
+	d.violations.reset()
 	d.reloadAgents(ctx)
 	r := d.routes.Load()
 	d.warnChanged(r)
 	d.describeAgents(r)
-	d.describeAccess(r)
+	d.describeAccess()
 	d.reloadNames()
 	if d.refreshLabels() {
 		d.notice(pdu.StateLabelChange)
@@ -152,10 +153,8 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 			d.drop(a, l, "unconfigured")
 		}
 	}
-	d.routes.Store(newRoutes(list, old.tree, conf.Access))
-	if conf.Access.CredsRequired() {
-		d.credsReqd.Store(true)
-	}
+	d.routes.Store(newRoutes(list, old.tree))
+	d.applyRules(conf.Access)
 	d.startAgents(ctx, start)
 	for _, a := range start {
 		if a.link.Load() != nil {

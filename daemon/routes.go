@@ -1,9 +1,6 @@
 package daemon
 
-import (
-	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/pmnsload"
-)
+import "github.com/gopcp/pmcd/pmnsload"
 
 // domains is the number of domains a PMID can name. The last is not an
 // agent's: it marks dynamic roots and derived metrics.
@@ -15,12 +12,11 @@ type routes struct {
 	agents [domains]*agent
 	list   []*agent // in the order of pmcd.conf
 	tree   *pmnsload.Tree
-	access *access.List
 }
 
 // newRoutes returns routes to list.
-func newRoutes(list []*agent, tree *pmnsload.Tree, rules *access.List) *routes {
-	r := &routes{list: list, tree: tree, access: rules}
+func newRoutes(list []*agent, tree *pmnsload.Tree) *routes {
+	r := &routes{list: list, tree: tree}
 	for _, a := range list {
 		r.agents[a.domain] = a
 	}

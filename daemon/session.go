@@ -28,19 +28,20 @@ type session struct {
 	since time.Time
 
 	notices atomic.Uint32 // state changes it was not told of
-	denied  atomic.Int32  // an access.Op: what it may not do
+	version atomic.Int32  // of the protocol, as it has stated; 0 before that
+	refused atomic.Int32  // the pdu.Errno with which a reload refuses it, or 0
+	grant   access.Conn   // what it may do
 
 	// The following belong to the goroutine of the session.
-	greeted    bool // has stated its version
-	awaiting   bool // it has announced the name of a container
-	peer       access.Peer
-	hostDenied access.Op      // what the rules for hosts deny
-	contexts   []*pdu.Profile // by number; nil is none
-	current    int32          // the context used last
-	input      *work          // only while there is input
-	tryRead    func(fd uintptr) bool
-	readErr    error
-	put        wire.Putter
+	needsCert bool // and has none, as there is no TLS yet
+	awaiting  bool // it has announced the name of a container
+	peer      access.Peer
+	contexts  []*pdu.Profile // by number; nil is none
+	current   int32          // the context used last
+	input     *work          // only while there is input
+	tryRead   func(fd uintptr) bool
+	readErr   error
+	put       wire.Putter
 
 	mu        sync.Mutex // guards the following
 	container string
@@ -51,24 +52,38 @@ type session struct {
 	left      bool           // it has gone
 }
 
-// serve greets the client and answers it until it goes.
-func (s *session) serve() {
+// serve greets the client and answers it until it goes. If a reload refuses it,
+// that is returned, and the client has to be told.
+func (s *session) serve() (refusal pdu.Errno) {
 	if err := s.greet(0); err != nil {
-		return
+		return 0
 	}
 	s.tryRead = s.read
+	err := s.answerAll()
+	if err == errRefused {
+		return pdu.Errno(s.refused.Load())
+	}
+	s.complain(err)
+	return 0
+}
+
+// answerAll answers the client to the end, which it returns.
+func (s *session) answerAll() error {
 	for {
 		s.readErr = nil
-		if err := s.raw.Read(s.tryRead); err != nil || s.readErr != nil {
-			return
+		err := s.raw.Read(s.tryRead)
+		switch {
+		case err != nil && s.refused.Load() != 0:
+			return errRefused
+		case err != nil || s.readErr != nil:
+			return io.EOF
 		}
 		w := s.input
 		s.input = nil
-		err := s.answer(w)
+		err = s.answer(w)
 		w.release()
 		if err != nil {
-			s.complain(err)
-			return
+			return err
 		}
 	}
 }
@@ -93,6 +108,9 @@ func (d *Daemon) features() pdu.Features {
 	f := pdu.FeatureContainer | pdu.FeatureLabels | pdu.FeatureHighRes | pdu.FeatureDescs
 	if d.credsReqd.Load() {
 		f |= pdu.FeatureCredsReqd
+	}
+	if d.cfg.CertRequired {
+		f |= pdu.FeatureCertReqd // though none can be given: there is no TLS yet
 	}
 	return f
 }
@@ -127,6 +145,9 @@ func (s *session) read(fd uintptr) bool {
 func (s *session) answer(w *work) error {
 	timed := false
 	for {
+		if s.refused.Load() != 0 {
+			return errRefused
+		}
 		n, err := pdu.Frame(w.in[w.next:], s.d.cfg.MaxPDU)
 		if err != nil {
 			return err
@@ -140,7 +161,7 @@ func (s *session) answer(w *work) error {
 			}
 			if w.next == len(w.in) {
 				if timed {
-					return s.conn.SetReadDeadline(time.Time{})
+					return s.setReadDeadline(time.Time{})
 				}
 				return nil
 			}
@@ -148,7 +169,7 @@ func (s *session) answer(w *work) error {
 				continue
 			}
 			timed = false
-			if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
+			if err := s.setReadDeadline(time.Time{}); err != nil {
 				return err
 			}
 			continue
@@ -156,12 +177,15 @@ func (s *session) answer(w *work) error {
 		if !timed {
 			timed = true
 			if t := time.Duration(s.d.timeout.Load()); t > 0 {
-				if err := s.conn.SetReadDeadline(time.Now().Add(t)); err != nil {
+				if err := s.setReadDeadline(time.Now().Add(t)); err != nil {
 					return err
 				}
 			}
 		}
-		if err := s.more(w, n); err != nil {
+		switch err := s.more(w, n); {
+		case err != nil && s.refused.Load() != 0:
+			return errRefused
+		case err != nil:
 			return err
 		}
 	}

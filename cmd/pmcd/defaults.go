@@ -32,9 +32,9 @@ func withoutPCP(root string, lookup func(string) (string, bool)) bool {
 	return true
 }
 
-// loadEmbedded returns what is compiled in.
-func loadEmbedded() (*daemon.Embedded, error) {
-	conf, err := pmcdconf.Parse("embedded pmcd.conf", strings.NewReader(etc.Conf), pmcdconf.Options{})
+// loadEmbedded returns what is compiled in; reqAuth is -S.
+func loadEmbedded(reqAuth bool) (*daemon.Embedded, error) {
+	conf, err := pmcdconf.Parse("embedded pmcd.conf", strings.NewReader(etc.Conf), pmcdconf.Options{CredsRequired: reqAuth})
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func TestNoFallback(t *testing.T) {
 // What is compiled in is without a mistake, and complete: each metric has an
 // agent, and each agent is built in.
 func TestLoadEmbedded(t *testing.T) {
-	e, err := loadEmbedded()
+	e, err := loadEmbedded(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestLoadEmbedded(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	e, err := loadEmbedded()
+	e, err := loadEmbedded(false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,7 +225,7 @@ func TestPeerEmbedded(t *testing.T) {
 
 // agentsServed is the number of agents of the embedded configuration.
 func agentsServed(t *testing.T) int {
-	e, err := loadEmbedded()
+	e, err := loadEmbedded(false)
 	if err != nil {
 		t.Fatal(err)
 	}

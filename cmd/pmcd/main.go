@@ -102,7 +102,7 @@ func serve(opt *options, stderr io.Writer) int {
 	var embedded *daemon.Embedded
 	if opt.embedded {
 		var err error
-		if embedded, err = loadEmbedded(); err != nil {
+		if embedded, err = loadEmbedded(opt.reqAuth); err != nil {
 			fmt.Fprintf(stderr, "pmcd: %v\n", err)
 			return notStarted(stderr)
 		}
@@ -145,6 +145,8 @@ func serve(opt *options, stderr io.Writer) int {
 		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
 		Embedded:         embedded,
 		Listeners:        listeners,
+		CredsRequired:    opt.reqAuth,
+		CertRequired:     opt.remoteCert,
 		MaxPDU:           opt.maxPDU,
 		MaxContexts:      opt.maxContexts,
 		MaxMetrics:       opt.maxMetrics,

@@ -40,6 +40,8 @@ type options struct {
 	named        bool // -c, -n or -N
 	verify       bool
 	local        bool
+	reqAuth      bool     // -S
+	remoteCert   bool     // -Q
 	warnings     []string // for the log, once there is one
 }
 
@@ -150,6 +152,8 @@ func (opt *options) define(f *pflag.FlagSet) {
 	f.StringVarP(&opt.socket, "socket", "s", "", "")
 	f.StringVarP(&opt.user, "username", "U", "", "")
 	f.BoolVarP(&opt.verify, "verify", "v", false, "")
+	f.BoolVarP(&opt.reqAuth, "reqauth", "S", false, "")
+	f.BoolVarP(&opt.remoteCert, "remotecert", "Q", false, "")
 	f.FuncP("namespace", "n", "", func(v string) error {
 		opt.namespace.Path, opt.named = v, true
 		return nil

@@ -23,6 +23,8 @@ func TestOptions(t *testing.T) {
 			o.credsTimeout, o.timeout = 2*time.Second, 0
 			o.hostname, o.user, o.debug, o.trace = "h", "u", "pdu", 3
 		}},
+		{"who may connect", "-S -Q", func(o *options) { o.reqAuth, o.remoteCert = true, true }},
+		{"who may connect, long", "--reqauth --remotecert", func(o *options) { o.reqAuth, o.remoteCert = true, true }},
 		{"joined", "-fv -p1,0x2 -p 3 -q9", func(o *options) {
 			o.foreground, o.verify = true, true
 			o.ports, o.credsTimeout = []int{1, 2, 3}, 9*time.Second

@@ -20,6 +20,8 @@ Connections:
   -i, --interface=ADDR  accept connections at this address; may be repeated
   -p, --port=N[,N...]   accept connections at this port; may be repeated [44321]
   -s, --socket=PATH     Unix domain socket [$PCP_RUN_DIR/pmcd.socket]
+  -S, --reqauth         clients must say who they are: over the Unix domain socket
+  -Q, --remotecert      clients of other hosts need TLS, which is not there yet
 
 Limits:
   -C, --maxctx=N        contexts of one client [64]

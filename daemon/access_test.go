@@ -1,0 +1,355 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/user"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+const rigAgents = "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\n[access]\n"
+
+func withAccess(rules string) func(*Config) {
+	return func(c *Config) { os.WriteFile(c.ConfigFile, []byte(rigAgents+rules), 0o666) }
+}
+
+// from connects from one of the addresses 127.*, or to the Unix socket.
+func (r *rig) from(addr string) *client {
+	r.t.Helper()
+	if addr == "unix" {
+		return r.connect("unix", r.unix)
+	}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}}
+	conn, err := d.Dial("tcp", r.tcp)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	return &client{t: r.t, conn: conn, r: pdu.NewReader(conn, 0)}
+}
+
+var hello = &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}
+
+// in connects and greets, and says what came of that: "ok", or the error.
+func (r *rig) in(addr string) (*client, string) {
+	r.t.Helper()
+	c := r.from(addr)
+	// A refusal is read even if there is something that pmcd has not read.
+	c.send(hello, &pdu.Profile{}, &pdu.DescReq{PMID: id(240, 1)})
+	if g := c.recv().(*pdu.Error); g.Code != 0 {
+		if g.Info != 0 {
+			r.t.Errorf("a refusal with info %#x", g.Info)
+		}
+		c.ended()
+		return c, pdu.FromGreetingCode(g.Code).Name()
+	}
+	switch m := c.recv().(type) {
+	case *pdu.Desc:
+		return c, "ok"
+	default:
+		return c, show(m)
+	}
+}
+
+// ended fails the test unless the connection comes to its orderly end.
+func (c *client) ended() {
+	c.t.Helper()
+	if b, err := c.r.Next(); !errors.Is(err, io.EOF) {
+		c.t.Errorf("got %x and %v, want the end", b, err)
+	}
+}
+
+// Limits hold from the first connection after the start. A refused client can
+// read why, and the end of another makes room.
+func TestConnectionLimits(t *testing.T) {
+	r := newRig(t, withAccess("allow 127.0.0.2, 127.0.0.3 : all, maximum 2 connections;\n"), nil)
+	r.settled()
+	first, got := r.in("127.0.0.2")
+	if got != "ok" {
+		t.Fatal(got)
+	}
+	for _, tt := range []struct{ addr, want string }{
+		{"127.0.0.2", "ok"}, {"127.0.0.2", "PM_ERR_CONNLIMIT"}, {"127.0.0.2", "PM_ERR_CONNLIMIT"},
+		{"127.0.0.3", "ok"}, {"127.0.0.4", "ok"}, {"unix", "ok"},
+	} {
+		if _, got := r.in(tt.addr); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.addr, got, tt.want)
+		}
+	}
+	first.conn.Close()
+	eventually(t, "there is room", func() bool { _, got := r.in("127.0.0.2"); return got == "ok" })
+
+	r.Daemon.describeAccess()
+	if want := "    2     2 127.0.0.2 "; !r.logged(want) {
+		t.Errorf("the table does not say %q:\n%s", want, r.access)
+	}
+}
+
+// A limit of a rule for users is noticed at CREDS, and the connection goes on
+// without any rights.
+func TestUserLimit(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, withAccess("allow user "+me.Username+" : all, maximum 1 connections;\n"), nil)
+	r.settled()
+	c, got := r.in("unix")
+	if got != "ok" {
+		t.Fatal(got)
+	}
+	d, got := r.in("unix")
+	if got != "PM_ERR_CONNLIMIT" {
+		t.Errorf("the second: got %s", got)
+	}
+	for range 2 { // to the PROFILE and the DESC_REQ
+		if got := show(d.recv()); got != "PM_ERR_PERMISSION" {
+			t.Errorf("then: got %s", got)
+		}
+	}
+	c.conn.Close()
+	eventually(t, "CREDS again succeeds", func() bool {
+		d.send(hello)
+		switch m := d.do(&pdu.DescReq{PMID: id(240, 1)}).(type) {
+		case *pdu.Desc:
+			return true
+		default:
+			if got := show(m); got != "PM_ERR_CONNLIMIT" {
+				t.Fatalf("got %s", got)
+			}
+			d.recv()
+			return false
+		}
+	})
+}
+
+// A reload ends those that its rules refuse, and only those, with an ERROR
+// between two replies; the request in hand is answered as if nothing had
+// happened. Who stays has the rights of the new rules.
+func TestReloadRefuses(t *testing.T) {
+	a := &tester{domain: 240, enter: make(chan struct{}), leave: make(chan struct{})}
+	r := newRig(t, withAccess("allow * : all;\n"), map[int]func(wire.Conn){240: serveAgent(a)})
+	r.settled()
+	in := func(addr string) *client {
+		t.Helper()
+		c, got := r.in(addr)
+		if got != "ok" {
+			t.Fatalf("%s: %s", addr, got)
+		}
+		return c
+	}
+	idle, busy, piped, half, stays := in("127.0.0.2"), in("127.0.0.2"), in("127.0.0.2"), in("127.0.0.2"), in("127.0.0.3")
+	early := r.from("127.0.0.2") // it has said nothing yet
+	if got := show(early.recv()); got != "0" {
+		t.Fatal(got)
+	}
+
+	busy.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 9)}})
+	<-a.enter
+	busy.send(&pdu.DescReq{PMID: id(241, 1)}) // nobody will read this
+	// Of these the agent has the first, or will have it next.
+	piped.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}, &pdu.DescReq{PMID: id(241, 1)})
+	b, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id(240, 1)})
+	half.sendBytes(b[:13])
+	eventually(t, "requests have been read", func() bool {
+		return r.counts.Received(pdu.TypeFetch) >= 2
+	})
+
+	r.rewrite("pmcd.conf", rigAgents+"disallow 127.0.0.2 : all; disallow 127.0.0.3 : store;\n")
+	r.reloaded()
+	for name, c := range map[string]*client{"idle": idle, "half a PDU": half, "before CREDS": early} {
+		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
+			t.Errorf("%s: got %s", name, got)
+		}
+		c.ended()
+	}
+	close(a.leave)
+	for name, c := range map[string]*client{"busy": busy, "pipelined": piped} {
+		if got := show(c.recv()); got != "240.0.9=240" && got != "240.0.1=240" {
+			t.Errorf("%s: got %s, want its reply", name, got)
+		}
+		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
+			t.Errorf("%s: then got %s", name, got)
+		}
+		c.ended()
+	}
+	if got := show(stays.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
+		t.Errorf("who stays: %s", got)
+	}
+	if got := show(stays.do(&pdu.Result{})); got != "PM_ERR_PERMISSION" {
+		t.Errorf("a store of who stays: %s", got)
+	}
+	if _, got := r.in("127.0.0.2"); got != "PM_ERR_PERMISSION" {
+		t.Errorf("a new one: %s", got)
+	}
+	eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
+
+	r.logs.TakeAll()
+	r.Daemon.describeClients()
+	if !r.logged(fmt.Sprintf("%-40s  %7d  store\n", "127.0.0.3", 2)) {
+		t.Errorf("the table of clients: %q", r.logs.All()[0].Message)
+	}
+}
+
+// A reload counts from zero, in the order of the numbers of clients; a file
+// that is rejected or unchanged decides nothing.
+func TestReloadRecounts(t *testing.T) {
+	r := newRig(t, withAccess("allow * : all;\n"), nil)
+	r.settled()
+	var all []*client
+	for i := range 5 {
+		c, got := r.in("127.0.0.2")
+		if got != "ok" {
+			t.Fatal(got)
+		}
+		if all = append(all, c); i == 2 { // its number goes to the fourth
+			all[0].conn.Close()
+			eventually(t, "the first has gone", func() bool { return r.clients.len() == 2 })
+			all = all[1:]
+		}
+	}
+	all[0], all[1], all[2] = all[2], all[0], all[1] // now by number
+
+	const two = "allow 127.0.0.2 : all, maximum 2 connections;\n"
+	r.rewrite("pmcd.conf", rigAgents+two+"disallow * all;\n")
+	r.reloaded()
+	for i, c := range all {
+		if got := show(c.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
+			t.Errorf("after a rejected file, client %d: %s", i, got)
+		}
+	}
+	r.rewrite("pmcd.conf", rigAgents+two)
+	for range 2 { // the second time nothing has changed
+		r.reloaded()
+		for i, c := range all[:2] {
+			if got := show(c.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
+				t.Errorf("client %d: %s", i, got)
+			}
+		}
+	}
+	for i, c := range all[2:] {
+		if got := show(c.recv()); got != "PM_ERR_CONNLIMIT" {
+			t.Errorf("client %d: %s", i+2, got)
+		}
+		c.ended()
+	}
+	if _, got := r.in("127.0.0.2"); got != "PM_ERR_CONNLIMIT" {
+		t.Errorf("a new one: %s", got)
+	}
+}
+
+// When rules for users come, TCP clients go. When they have gone again, one
+// still has to say who he is.
+func TestCredentialsStayRequired(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, withAccess("allow * : all;\n"), nil)
+	r.settled()
+	tcp, _ := r.in("127.0.0.2")
+	unix, _ := r.in("unix")
+	r.rewrite("pmcd.conf", rigAgents+"allow user "+me.Username+" : all;\n")
+	r.reloaded()
+	if got := show(tcp.recv()); got != "PM_ERR_PERMISSION" {
+		t.Errorf("TCP: %s", got)
+	}
+	tcp.ended()
+	r.rewrite("pmcd.conf", rigAgents+"allow * : all;\n")
+	r.reloaded()
+	if got := show(unix.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
+		t.Errorf("Unix: %s", got)
+	}
+	c := r.from("127.0.0.2")
+	if g := c.recv().(*pdu.Error); g.Info&uint32(pdu.FeatureCredsReqd) == 0 {
+		t.Errorf("greeting %#x", g.Info)
+	}
+	if got := show(c.do(hello)); got != "PM_ERR_PERMISSION" {
+		t.Errorf("a new one: %s", got)
+	}
+}
+
+// With -Q those who are not local have no rights and are told why, until there
+// is TLS.
+func TestCertificateRequired(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.CertRequired = true }, nil)
+	r.settled()
+	for _, tt := range []struct{ addr, want string }{
+		{"127.0.0.1", "ok"}, {"unix", "ok"}, {"127.0.0.2", "PM_ERR_NEEDCLIENTCERT"},
+	} {
+		c, got := r.in(tt.addr)
+		if got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.addr, got, tt.want)
+		}
+		for range 2 {
+			if tt.want == "ok" {
+				break
+			}
+			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
+				t.Errorf("%s: then got %s", tt.addr, got)
+			}
+		}
+	}
+	c := r.from("127.0.0.2")
+	if g := c.recv().(*pdu.Error); g.Info&0xffff != uint32(pdu.FeatureCertReqd|pdu.FeatureContainer|pdu.FeatureLabels|pdu.FeatureHighRes|pdu.FeatureDescs) {
+		t.Errorf("greeting %#x", g.Info)
+	}
+	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureSecure)}}, &pdu.DescReq{PMID: id(240, 1)})
+	if got := show(c.recv()); got != "PM_ERR_NOTCONN" {
+		t.Errorf("TLS: %s", got)
+	}
+	if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
+		t.Errorf("after TLS: %s", got)
+	}
+}
+
+// Each host that is refused is in the log once, until the next reload.
+func TestViolationsAreLoggedOnce(t *testing.T) {
+	r := newRig(t, withAccess("disallow 127.0.0.2, \"unix:\" : all;\n"), nil)
+	r.settled()
+	count := func() (n int) {
+		for _, e := range r.logs.TakeAll() {
+			for _, addr := range []string{"127.0.0.2", r.unix} {
+				if e.Message == "access violation from host "+addr {
+					n++
+				}
+			}
+			if strings.HasPrefix(e.Message, "endclient client[0]: (fd ") && strings.HasSuffix(e.Message, " (-12387)") {
+				n += 100
+			}
+		}
+		return n
+	}
+	for range 2 {
+		for range 3 {
+			for _, addr := range []string{"127.0.0.2", "unix"} {
+				c, got := r.in(addr)
+				if got != "PM_ERR_PERMISSION" {
+					t.Errorf("%s: got %s", addr, got)
+				}
+				c.conn.Close()
+				eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
+			}
+		}
+		if n := count(); n != 202 {
+			t.Errorf("%d lines, want two of each kind", n)
+		}
+		r.reloaded()
+	}
+	var v violations
+	for i := range maxViolations + 2 {
+		isNew, full := v.add(fmt.Sprint(i))
+		if isNew != (i <= maxViolations) || full != (i == maxViolations) {
+			t.Fatalf("host %d: new %v, full %v", i, isNew, full)
+		}
+	}
+}
