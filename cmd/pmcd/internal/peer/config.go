@@ -34,6 +34,9 @@ type Config struct {
 	Env    []string // further environment
 
 	Files map[string]string // texts of further files in the daemon's directory
+	// Bare makes no files for agents and labels, and nobody connects before the
+	// test does: that the daemon serves is seen in its log.
+	Bare bool
 }
 
 // StandardAgents are the lines of pmcd.conf that tests use: one agent in
@@ -137,11 +140,13 @@ func (c Config) write(dir string) error {
 			return err
 		}
 	}
-	if err := writeEtc(filepath.Join(dir, "etc")); err != nil {
-		return err
-	}
-	if err := writeHelp(filepath.Join(dir, "pmdas")); err != nil {
-		return err
+	if !c.Bare {
+		if err := writeEtc(filepath.Join(dir, "etc")); err != nil {
+			return err
+		}
+		if err := writeHelp(filepath.Join(dir, "pmdas")); err != nil {
+			return err
+		}
 	}
 	for name, text := range c.Files {
 		name = filepath.Join(dir, name)

@@ -112,11 +112,12 @@ func (d *Daemon) start(c Config) error {
 		return err
 	}
 
-	return d.waitGreeting(time.Now().Add(startTimeout))
+	return d.waitReady(c.Bare, time.Now().Add(startTimeout))
 }
 
-// waitGreeting polls until the daemon greets on its socket and on its port.
-func (d *Daemon) waitGreeting(end time.Time) error {
+// waitReady polls until the daemon greets on its socket and on its port or, if
+// nobody is to connect, says in its log that it serves.
+func (d *Daemon) waitReady(quietly bool, end time.Time) error {
 	poll := func(greets func() error) error {
 		for {
 			err := greets()
@@ -133,7 +134,16 @@ func (d *Daemon) waitGreeting(end time.Time) error {
 			}
 		}
 	}
-	if err := poll(func() error { return greeting("unix", d.Sock) }); err != nil {
+	serves := func() error { return greeting("unix", d.Sock) }
+	if quietly {
+		serves = func() error {
+			if !strings.Contains(d.Log(), "pmcd request port(s):") {
+				return errors.New("its log does not say that it serves")
+			}
+			return nil
+		}
+	}
+	if err := poll(serves); err != nil {
 		return err
 	}
 	// By now it has opened what it could. If the port is not among that,
@@ -145,6 +155,9 @@ func (d *Daemon) waitGreeting(end time.Time) error {
 		return ours
 	}) {
 		return errors.Join(errNotOurs, err)
+	}
+	if quietly {
+		return nil
 	}
 	return poll(func() error { return greeting("tcp4", "127.0.0.1:"+strconv.Itoa(d.Port)) })
 }
