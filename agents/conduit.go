@@ -59,8 +59,21 @@ type Call struct {
 	// Several says that the caller sends to other agents before it receives.
 	Several bool
 
+	// Began and Done are set by a Recv that succeeds: when the agent was free
+	// to work on the request, and when its answer was there.
+	Began, Done time.Time
+
 	// Wait is for the Conduit: what Send has to tell Recv.
 	Wait any
+}
+
+// A Pending is a request whose answer an agent owes. A Conduit that knows has a
+// method Pending() (Pending, bool), which reports the oldest one; at the end of
+// the Conduit it is the one that was not answered.
+type Pending struct {
+	Type   pdu.Type
+	Client int32
+	Since  time.Time // when the agent was free to work on it
 }
 
 // A Notice tells an agent of a client. End comes first if both are set: the

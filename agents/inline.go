@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"time"
 )
 
 // Inline returns a Conduit to an Agent whose methods run on the caller's
@@ -57,7 +58,10 @@ func (c *inline) Recv(call *Call, dst []byte) (reply []byte, err error) {
 			reply, err = dst, c.err
 		}
 	}()
-	return c.resp.Reply(c.ctx, call, dst)
+	call.Began = time.Now()
+	reply, err = c.resp.Reply(c.ctx, call, dst)
+	call.Done = time.Now()
+	return reply, err
 }
 
 func (c *inline) Notify(n Notice) {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // Local returns a Conduit to an Agent in this process.
@@ -62,6 +64,7 @@ type Worker struct {
 	cancel  context.CancelFunc
 	late    chan struct{} // closed while the Agent is late; then there is a new one
 	told    chan struct{} // closed when onState has been told of the last Late
+	owed    Pending       // while the Agent is late, and after its end
 	onState func(State)
 	err     error
 }
@@ -72,6 +75,8 @@ var _ Conduit = (*Worker)(nil)
 // unless it was abandoned: run may use its memory for ever then.
 type errand struct {
 	call     Call // with memory of its own for the request
+	began    time.Time
+	answered time.Time
 	deadline time.Time
 	reply    []byte // run's until done
 	err      error
@@ -132,9 +137,9 @@ func (w *Worker) Send(c *Call) error {
 	}
 	w.ahead = w.notices.Take()
 	w.next, w.flying = e, e
-	e.deadline = time.Time{}
+	e.began, e.deadline = time.Now(), time.Time{}
 	if c.Timeout > 0 {
-		e.deadline = time.Now().Add(c.Timeout)
+		e.deadline = e.began.Add(c.Timeout)
 		w.timer.Reset(c.Timeout)
 	}
 	w.rouse()
@@ -195,7 +200,23 @@ func (w *Worker) Recv(c *Call, dst []byte) ([]byte, error) {
 		c.Wait = nil
 		return dst, e.err
 	}
+	c.Began, c.Done = e.began, e.answered
 	return append(dst, e.reply...), nil
+}
+
+// Pending reports what the Agent owes an answer to, as [Pending] has it.
+func (w *Worker) Pending() (Pending, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.flying != nil {
+		return w.flying.pending(), true
+	}
+	return w.owed, w.owed.Type != 0
+}
+
+func (e *errand) pending() Pending {
+	_, t, _ := pdu.Header(e.call.Req)
+	return Pending{Type: t, Client: e.call.Origin.Client, Since: e.began}
 }
 
 // Notify implements Conduit.
@@ -276,10 +297,12 @@ func (w *Worker) answer(e *errand) {
 	if wanted {
 		w.guard(func() { e.reply, err = w.resp.Reply(ctx, &e.call, e.reply[:0]) })
 	}
+	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.flying == e {
 		w.timer.Stop()
+		e.answered = now
 		w.finish(err)
 		<-w.slot
 		return
@@ -295,6 +318,7 @@ func (w *Worker) answer(e *errand) {
 	if w.err == nil {
 		w.late = make(chan struct{})
 		w.ctx, w.cancel = context.WithCancel(context.Background())
+		w.owed = Pending{}
 		w.state.Store(int32(Ready))
 		<-w.slot
 	}
@@ -314,6 +338,7 @@ func (w *Worker) expire() {
 	w.told = told
 	close(w.late)
 	w.cancel()
+	w.owed = e.pending()
 	w.finish(ErrLate)
 	w.mu.Unlock()
 	w.changed(Late)
@@ -359,6 +384,7 @@ func (w *Worker) fail(err error) {
 	w.cancel()
 	close(w.dead)
 	if w.flying != nil {
+		w.owed = w.flying.pending()
 		w.finish(err)
 	}
 }

@@ -70,6 +70,7 @@ const (
 // is noticed by the next call; [Client.PeerGone] is for those who know better.
 type Client struct {
 	conn  Conn
+	raw   syscall.RawConn // of the side that is written to
 	opt   Options
 	attrs bool // the agent wants client attributes
 	dead  chan struct{}
@@ -96,6 +97,7 @@ type Client struct {
 	reading bool
 	gone    error // the process has ended; what it has written can still be read
 	err     error // why the Client has ended
+	owed    agents.Pending
 }
 
 var _ agents.Conduit = (*Client)(nil)
@@ -105,7 +107,9 @@ type flight struct {
 	call     *agents.Call
 	wake     chan struct{} // has room for one
 	want     pdu.Type      // of the reply
-	deadline time.Time     // for the reply; set when it is first of flying
+	began    time.Time     // when it became first of flying
+	deadline time.Time     // for the reply; set then too
+	answered time.Time     // set with reply
 
 	// Guarded by Client.mu.
 	granted bool
@@ -128,7 +132,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	if opt.Counts == nil {
 		opt.Counts = new(pdu.Counts)
 	}
-	c := &Client{conn: conn, opt: opt, dead: make(chan struct{})}
+	c := &Client{conn: conn, raw: raw, opt: opt, dead: make(chan struct{})}
 	c.put.Init(raw)
 	stop := context.AfterFunc(ctx, func() {
 		conn.SetReadDeadline(time.Unix(1, 0))
@@ -247,7 +251,7 @@ func (c *Client) Send(call *agents.Call) error {
 	c.opt.Counts.Out(t)
 	c.flying = append(c.flying, f)
 	if len(c.flying) == 1 {
-		f.deadline = deadline(call.Timeout)
+		f.begin(time.Now())
 	}
 	if call.Several {
 		c.wakeReader() // we may not come to read for a while
@@ -296,6 +300,7 @@ func (c *Client) Recv(call *agents.Call, dst []byte) ([]byte, error) {
 	for !f.done {
 		if !c.reading {
 			if b := c.readReply(f, dst, time.Time{}); b != nil {
+				call.Began, call.Done = f.began, f.answered
 				return b, nil
 			}
 			continue
@@ -309,55 +314,16 @@ func (c *Client) Recv(call *agents.Call, dst []byte) ([]byte, error) {
 	if f.err != nil {
 		return dst, f.err
 	}
+	call.Began, call.Done = f.began, f.answered
 	return append(dst, f.reply...), nil
 }
 
-// PeerGone says that the process at the other end has ended because of err.
-// What it wrote before can still be read.
-func (c *Client) PeerGone(err error) {
-	c.mu.Lock()
-	idle := len(c.flying) == 0 && !c.reading
-	c.gone = err
-	c.mu.Unlock()
-	if idle {
-		c.fail(err)
+// begin starts the time for the reply.
+func (f *flight) begin(now time.Time) {
+	f.began, f.deadline = now, time.Time{}
+	if t := f.call.Timeout; t > 0 {
+		f.deadline = now.Add(t)
 	}
-}
-
-// fail ends the Client because of err, unless it has ended before, and
-// returns why it has.
-func (c *Client) fail(err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failLocked(err)
-}
-
-func (c *Client) failLocked(err error) error {
-	if c.err != nil {
-		return c.err
-	}
-	if c.gone != nil && err != c.gone && err != agents.ErrClosed {
-		err = fmt.Errorf("%w (%w)", err, c.gone)
-	}
-	c.err = err
-	close(c.dead)
-	for _, f := range c.flying {
-		c.finish(f, err)
-	}
-	for _, f := range c.waiting {
-		c.finish(f, err)
-	}
-	c.flying, c.waiting = nil, nil
-	c.conn.Close() // ends a read or write in progress
-	return err
-}
-
-// Close implements agents.Conduit. It waits for the background goroutine, if
-// any.
-func (c *Client) Close() error {
-	c.fail(agents.ErrClosed)
-	c.tasks.Wait()
-	return nil
 }
 
 // deadline is when timeout, if there is one, has passed.

@@ -42,7 +42,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 		stop = bound
 	}
 
-	err := c.conn.SetReadDeadline(stop)
+	err := c.readBy(stop)
 	var b []byte
 	for err == nil {
 		b, err = c.read(buf)
@@ -52,19 +52,21 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 		if overdue && errors.Is(err, os.ErrDeadlineExceeded) && len(c.ahead) > 0 {
 			// It has begun, and could not go on because nobody read.
 			overdue, until = false, deadline(timeout)
-			err = c.conn.SetReadDeadline(until)
+			err = c.readBy(until)
 		}
 	}
 
+	now := time.Now()
 	c.mu.Lock()
 	c.reading = false
 	if c.err != nil { // f is done
 		return nil
 	}
 	if err != nil {
-		if late := errors.Is(err, os.ErrDeadlineExceeded); late && stop != until && (until.IsZero() || time.Now().Before(until)) {
+		late := errors.Is(err, os.ErrDeadlineExceeded) && c.gone == nil
+		if late && stop != until && (until.IsZero() || now.Before(until)) {
 			c.wakeReader() // our time is over, not the agent's
-		} else if late && c.gone == nil {
+		} else if late {
 			c.missed()
 		} else {
 			c.failLocked(err)
@@ -75,9 +77,10 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 		c.failLocked(fmt.Errorf("%v PDU in reply to %v: %w", t, requestType(f), pdu.ErrnoIPC))
 		return nil
 	}
+	f.answered = now
 	c.flying = append(c.flying[:0], c.flying[1:]...)
 	if len(c.flying) > 0 {
-		c.flying[0].deadline = deadline(c.flying[0].call.Timeout)
+		c.flying[0].begin(now)
 	}
 	if errorCode(b[start:]) == pdu.ErrnoNotReady {
 		owed := make([]pdu.Type, 0, 1+len(c.flying))
@@ -144,7 +147,10 @@ func (c *Client) missed() error {
 		return c.err
 	}
 	var owed []pdu.Type
-	for _, f := range c.flying {
+	for i, f := range c.flying {
+		if i == 0 {
+			c.owed = f.pending()
+		}
 		owed = append(owed, f.want)
 		c.finish(f, agents.ErrLate)
 	}
@@ -176,7 +182,7 @@ func (c *Client) own(s State, owed []pdu.Type) {
 func (c *Client) background(s State, owed []pdu.Type) {
 	defer c.tasks.Done()
 	c.changed(s)
-	err := c.conn.SetReadDeadline(time.Time{})
+	err := c.readBy(time.Time{})
 	if err == nil {
 		err = c.finishWrite()
 	}
@@ -201,11 +207,11 @@ func (c *Client) background(s State, owed []pdu.Type) {
 			// request on its way, the answer is next.
 			s, settling = Late, len(owed) > 0
 			if settling {
-				err = c.conn.SetReadDeadline(time.Now().Add(settle))
+				err = c.readBy(time.Now().Add(settle))
 			}
 		case code == pdu.ErrnoNotReady && s != NotReady:
 			s, settling = NotReady, false
-			err = c.conn.SetReadDeadline(time.Time{})
+			err = c.readBy(time.Time{})
 			c.state.Store(int32(s))
 			c.changed(s)
 		case len(owed) > 0 && (t == owed[0] || t == pdu.TypeError):
@@ -222,9 +228,12 @@ func (c *Client) background(s State, owed []pdu.Type) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading = false
+	c.owed = agents.Pending{}
 	c.state.Store(int32(Ready))
 	if err := c.unsolicited(); err != nil {
 		c.failLocked(err)
+	} else if c.gone != nil {
+		c.failLocked(c.gone)
 	} else if c.refusal() == nil {
 		c.flushLocked()
 	}

@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+)
+
+// How a Client ends, and what it leaves unanswered.
+
+// PeerGone says that the process at the other end has ended because of err.
+// What it wrote before can still be read; there will be no more, even if
+// another process has the stream open.
+func (c *Client) PeerGone(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = err
+	if len(c.flying) == 0 && !c.reading {
+		c.failLocked(err)
+	} else if c.err == nil {
+		c.readByLocked(time.Time{})
+	}
+}
+
+// readBy sets the deadline for reading, zero for none. If the peer has gone it
+// is soon.
+func (c *Client) readBy(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.readByLocked(t)
+}
+
+func (c *Client) readByLocked(t time.Time) error {
+	if c.gone != nil {
+		if soon := time.Now().Add(settle); t.IsZero() || soon.Before(t) {
+			t = soon
+		}
+	}
+	return c.conn.SetReadDeadline(t)
+}
+
+// Peek looks whether the peer of a socket that nobody reads has closed it, and
+// ends the Client if so. It does not wait, and takes nothing from the stream.
+func (c *Client) Peek() {
+	c.mu.Lock()
+	idle := len(c.flying) == 0 && !c.reading
+	c.mu.Unlock()
+	if !idle {
+		return
+	}
+	var gone error
+	c.raw.Control(func(fd uintptr) { // an error of its own says that c has ended
+		var b [1]byte
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		switch {
+		case err == nil && n == 0:
+			gone = io.EOF
+		case err != nil && err != syscall.EAGAIN && err != syscall.EINTR && err != syscall.ENOTSOCK:
+			gone = err
+		}
+	})
+	if gone != nil {
+		c.PeerGone(gone)
+	}
+}
+
+// fail ends the Client because of err, unless it has ended before, and
+// returns why it has.
+func (c *Client) fail(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failLocked(err)
+}
+
+func (c *Client) failLocked(err error) error {
+	if c.err != nil {
+		return c.err
+	}
+	switch {
+	case c.gone == nil, err == c.gone, err == agents.ErrClosed:
+	case errors.Is(err, os.ErrDeadlineExceeded): // ours, see readBy
+		err = c.gone
+	default:
+		err = fmt.Errorf("%w (%w)", err, c.gone)
+	}
+	c.err = err
+	if len(c.flying) > 0 {
+		c.owed = c.flying[0].pending()
+	}
+	close(c.dead)
+	for _, f := range c.flying {
+		c.finish(f, err)
+	}
+	for _, f := range c.waiting {
+		c.finish(f, err)
+	}
+	c.flying, c.waiting = nil, nil
+	c.conn.Close() // ends a read or write in progress
+	return err
+}
+
+// Close implements agents.Conduit. It waits for the background goroutine, if
+// any.
+func (c *Client) Close() error {
+	c.fail(agents.ErrClosed)
+	c.tasks.Wait()
+	return nil
+}
+
+// Pending reports what the agent owes an answer to, as [agents.Pending] has it.
+func (c *Client) Pending() (agents.Pending, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.flying) > 0 {
+		return c.flying[0].pending(), true
+	}
+	return c.owed, c.owed.Type != 0
+}
+
+func (f *flight) pending() agents.Pending {
+	return agents.Pending{Type: requestType(f), Client: f.call.Origin.Client, Since: f.began}
+}
