@@ -6,20 +6,27 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
+	"time"
 )
 
-// A Process is a running child.
+// A Process is a child.
 //
-// One goroutine, started by Start, waits for the child; it ends when the child
-// has been reaped. Nothing else calls Wait, and there is no wait for "any
+// One goroutine, started by Start, waits for the child. The child is reaped by
+// Stop, which must be called, and not before: until then its number is nobody
+// else's, and what it has started can be found by it. There is no wait for "any
 // child": that would steal the exit status of other parts of the program.
 type Process struct {
 	// Pipes are what the child reads and writes; nil if it was not given any.
 	Pipes *Pipes
 
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the child is reaped
+	cmd    *exec.Cmd
+	status syscall.WaitStatus
+	done   chan struct{} // closed when the child has ended, and status is set
+	stop   sync.Once
+	reap   chan struct{} // closed by Stop
+	reaped chan struct{}
 }
 
 // A Spec says what to start and how. The environment, the directory and the
@@ -37,7 +44,8 @@ type Spec struct {
 
 // Start runs a child.
 func Start(spec Spec) (*Process, error) {
-	p := &Process{cmd: exec.Command(cmp.Or(spec.Path, spec.Argv[0])), done: make(chan struct{})}
+	p := &Process{cmd: exec.Command(cmp.Or(spec.Path, spec.Argv[0])),
+		done: make(chan struct{}), reap: make(chan struct{}), reaped: make(chan struct{})}
 	p.cmd.Args = spec.Argv
 	// A group of its own: a signal from the terminal is pmcd's alone, and what
 	// the child starts can be ended with it. C pmcd differs: its agents stay
@@ -71,7 +79,10 @@ func Start(spec Spec) (*Process, error) {
 		return nil, err
 	}
 	go func() {
-		defer close(p.done)
+		defer close(p.reaped)
+		p.status = await(p.PID())
+		close(p.done)
+		<-p.reap
 		p.cmd.Wait()
 	}()
 	return p, nil
@@ -80,29 +91,57 @@ func Start(spec Spec) (*Process, error) {
 // PID reports the process id of the child.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the child is gone.
+// Done is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Status reports how the child ended. It is valid once Done is closed.
-func (p *Process) Status() syscall.WaitStatus {
-	return p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-}
+func (p *Process) Status() syscall.WaitStatus { return p.status }
+
+// How long a child is waited for before the next step of Stop.
+const (
+	eofTime  = 500 * time.Millisecond
+	termTime = time.Second
+	killTime = 500 * time.Millisecond
+)
 
 // Stop ends the child: it closes the pipes, which a PMDA takes as the end of
-// its work, and kills the child and what it has started when ctx ends first.
+// its work; then comes SIGTERM and, as soon as ctx ends at the latest, SIGKILL,
+// for all that is in its process group. What the child has left behind in that
+// is killed in any case. Stop takes no more than 2 seconds; a child that is
+// still there then, because the kernel holds it or it is not ours to kill, is
+// reaped whenever it ends.
 func (p *Process) Stop(ctx context.Context) {
-	if p.Pipes != nil {
-		p.Pipes.Close()
-	}
-	select {
-	case <-p.done:
-		return
-	default:
-	}
-	select {
-	case <-p.done:
-	case <-ctx.Done():
+	p.stop.Do(func() {
+		if p.Pipes != nil {
+			p.Pipes.Close()
+		}
+		if !p.ended(ctx.Done(), eofTime) {
+			syscall.Kill(-p.PID(), syscall.SIGTERM)
+			p.ended(ctx.Done(), termTime)
+		}
 		syscall.Kill(-p.PID(), syscall.SIGKILL)
-		<-p.done
+		ended := p.ended(nil, killTime)
+		close(p.reap)
+		if ended {
+			<-p.reaped
+		}
+	})
+}
+
+// ended waits for the end of the child until stop is closed or d has passed.
+func (p *Process) ended(stop <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-stop:
+	case <-t.C:
+	}
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
 	}
 }

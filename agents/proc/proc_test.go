@@ -83,42 +83,99 @@ func TestStatus(t *testing.T) {
 	}
 	p = start(t, true, "kill -9 $$")
 	<-p.Done()
-	if ws := p.Status(); !ws.Signaled() || ws.Signal() != syscall.SIGKILL {
+	if ws := p.Status(); !ws.Signaled() || ws.Signal() != syscall.SIGKILL || ws.CoreDump() {
 		t.Errorf("status %v, want signal 9", ws)
 	}
 }
 
-// A child ends when its pipes are closed or, if it does not, is killed with
-// all that it has started.
-func TestStop(t *testing.T) {
-	p := start(t, true, "exec cat")
-	stop(p, 10*time.Second)
-	if ws := p.Status(); !ws.Exited() {
-		t.Errorf("status %v, want an exit", ws)
-	}
+// alive reports whether a process runs: one that nobody has reaped yet does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
 
-	p = start(t, true, "trap '' TERM; sleep 60 & echo $!; sleep 60; wait")
-	line := make([]byte, 20)
-	n, err := p.Pipes.Read(line)
-	if err != nil {
-		t.Fatal(err)
+func kill(pid int) { syscall.Kill(pid, syscall.SIGKILL) }
+
+func waitGone(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("process %d lives on", pid)
+			kill(pid)
+			return
+		}
 	}
-	grandchild, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
-	if err != nil {
-		t.Fatal(err)
+}
+
+// A child ends when its pipes are closed, else by SIGTERM, else by SIGKILL, and
+// what it has started ends with it.
+func TestStop(t *testing.T) {
+	tests := []struct {
+		name, script string
+		status       syscall.WaitStatus
+		least, most  time.Duration
+	}{
+		{"takes the hint", "echo $$; exec cat >/dev/null", 0, 0, 5 * time.Second},
+		{"ends by itself", "sleep 60 & echo $!; exit 7", 7 << 8, 0, 5 * time.Second},
+		{"needs SIGTERM", "echo $$; exec sleep 60", syscall.WaitStatus(syscall.SIGTERM), eofTime, 5 * time.Second},
+		{"exits at SIGTERM", "trap 'exit 3' TERM; sleep 60 & echo $!; wait", 3 << 8, eofTime, 5 * time.Second},
+		{"ignores SIGTERM", "trap '' TERM; sleep 60 & echo $!; wait", syscall.WaitStatus(syscall.SIGKILL), eofTime + termTime, 5 * time.Second},
 	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, true, tt.script)
+			line := make([]byte, 20)
+			n, err := p.Pipes.Read(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(line[:n])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			p.Stop(context.Background())
+			if took := time.Since(began); took < tt.least || took > tt.most {
+				t.Errorf("took %v, want %v to %v", took, tt.least, tt.most)
+			}
+			<-p.Done()
+			if p.Status() != tt.status {
+				t.Errorf("status %#x, want %#x", p.Status(), tt.status)
+			}
+			waitGone(t, pid)
+			if _, err := os.Stat("/proc/" + strconv.Itoa(p.PID())); err == nil {
+				t.Error("the child is not reaped")
+			}
+			p.Stop(context.Background()) // again is nothing
+		})
+	}
+}
+
+// The end of the context is the end of patience.
+func TestStopAtOnce(t *testing.T) {
+	p := start(t, true, "trap '' TERM; echo; sleep 60")
+	p.Pipes.Read(make([]byte, 1))
+	began := time.Now()
 	stop(p, 50*time.Millisecond)
-	if ws := p.Status(); !ws.Signaled() || ws.Signal() != syscall.SIGKILL {
+	if took := time.Since(began); took > eofTime {
+		t.Errorf("took %v", took)
+	}
+	if ws := p.Status(); ws.Signal() != syscall.SIGKILL {
 		t.Errorf("status %v, want signal 9", ws)
 	}
-	gone := func() bool { // or not yet reaped by whoever inherits it
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(grandchild) + "/stat")
-		return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+// The number of a child that has ended is kept until Stop.
+func TestNotReapedBeforeStop(t *testing.T) {
+	p := start(t, true, "exit 1")
+	<-p.Done()
+	if err := syscall.Kill(p.PID(), 0); err != nil {
+		t.Errorf("the child is reaped before Stop: %v", err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); !gone(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d lives on", grandchild)
-		}
+	p.Stop(context.Background())
+	if err := syscall.Kill(p.PID(), 0); err != syscall.ESRCH {
+		t.Errorf("the child is not reaped by Stop: %v", err)
 	}
 }
 
