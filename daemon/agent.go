@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -42,15 +41,30 @@ type Link struct {
 	// that ends.
 	Changed func() error
 
-	drop sync.Once // has the connection been given up?
+	drop  sync.Once      // has the connection been given up? Sets the following
+	cause error          // why
+	owed  agents.Pending // what the agent has not answered; its Type is 0 for nothing
 }
+
+// An OpenError is why an OpenFunc failed that has more to tell.
+type OpenError struct {
+	Err       error
+	LastWords []string // last lines of what the agent wrote to its standard error output
+}
+
+func (e *OpenError) Error() string { return e.Err.Error() }
+func (e *OpenError) Unwrap() error { return e.Err }
 
 // A Process is an agent that pmcd started.
 type Process interface {
 	PID() int
-	Done() <-chan struct{}      // closed when it is gone
+	Done() <-chan struct{}      // closed when it has ended
 	Status() syscall.WaitStatus // how it ended, once Done is closed
-	Stop(ctx context.Context)   // waits for its end, and forces that when ctx ends
+	// Stop ends it and all that it has started, in a time that is bounded and
+	// short when ctx ends. It is called once for each Process.
+	Stop(ctx context.Context)
+	// LastWords returns the last lines of its standard error output, after Stop.
+	LastWords() []string
 }
 
 // An agent is one line of pmcd.conf and what has become of it. It outlives
@@ -62,11 +76,28 @@ type agent struct {
 	link    atomic.Pointer[Link] // nil while the agent is down
 	status  atomic.Int32         // why it is down
 	fenced  atomic.Bool
-	told    atomic.Int32 // the wire.State that was told last
+	history history
+	load    load
+
+	// For keep, which one goroutine runs.
+	begin   sync.Once          // of keep, if ever
+	asks    chan chan struct{} // to start it now; closed when that is over
+	changed chan struct{}      // full when the state may have changed
+	ctx     context.Context    // ends when it is retired, which says why
+	retired context.CancelCauseFunc
+	after   <-chan struct{} // nil, or closed when the one before with this domain is gone
+	gone    chan struct{}   // closed when keep has returned
 }
 
 func newAgent(spec *pmcdconf.Agent) *agent {
-	a := &agent{domain: spec.Domain, settled: make(chan struct{})}
+	a := &agent{
+		domain:  spec.Domain,
+		settled: make(chan struct{}),
+		asks:    make(chan chan struct{}),
+		changed: make(chan struct{}, 1),
+		gone:    make(chan struct{}),
+	}
+	a.ctx, a.retired = context.WithCancelCause(context.Background())
 	a.spec.Store(spec)
 	a.status.Store(statusNotStarted)
 	return a
@@ -115,55 +146,31 @@ func (a *agent) visible() int32 {
 	return 0
 }
 
-// startAgents starts all of list at once, except that pmdaroot comes first:
-// others connect to it once, when they start. It returns when all have
-// settled.
-func (d *Daemon) startAgents(ctx context.Context, list []*agent) {
-	const rootDomain = 1
-	var wg sync.WaitGroup
-	for _, a := range list {
-		if a.domain == rootDomain {
-			d.startAgent(ctx, a)
-		}
-	}
-	for _, a := range list {
-		if a.domain != rootDomain {
-			wg.Go(func() { d.startAgent(ctx, a) })
-		}
-	}
-	wg.Wait()
-}
-
-// startAgent connects a, within the time for the handshake (-q).
-func (d *Daemon) startAgent(ctx context.Context, a *agent) {
-	spec := a.spec.Load()
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(d.credsTimeout.Load()))
+// connect starts a, or finds it, within the time for the handshake (-q).
+func (d *Daemon) connect(a *agent) (*Link, error) {
+	a.history.open()
+	ctx, cancel := context.WithTimeout(a.ctx, time.Duration(d.credsTimeout.Load()))
 	defer cancel()
-	l, err := d.open(ctx, a, spec)
+	l, err := d.open(ctx, a, a.spec.Load())
 	if err != nil {
 		a.status.Store(statusNotStarted)
-		d.log.Error(fmt.Sprintf("cannot start %q agent (dom %d): %v", spec.Name, a.domain, err))
-		a.settle()
-		return
+		return nil, err
 	}
+	a.history.up()
 	a.link.Store(l)
 	d.seqnum.Add(1)
 	for _, s := range d.sessions() { // and those to come see the link
 		s.introduce(l)
 	}
 	d.trace.event(traceConns, "Add PMDA: domain=%d, %s", a.domain, l.fds())
-	d.tasks.Go(func() {
-		<-l.Conduit.Done()
-		d.drop(a, l, "")
-	})
-	a.settle()
+	return l, nil
 }
 
+// settle lets those go on who wait for the first start. Only keep calls it, or
+// who has seen to it that there is none.
 func (a *agent) settle() {
-	select {
-	case <-a.settled:
-	default:
-		close(a.settled) // starts of one agent do not overlap
+	if !closed(a.settled) {
+		close(a.settled)
 	}
 }
 
@@ -174,13 +181,17 @@ func (l *Link) fds() string {
 	return fmt.Sprintf("infd=%d, outfd=%d", l.In, l.Out)
 }
 
-// drop gives up the connection l to a. why says so if it is not the end of
-// the Conduit. Whoever notices calls it; it returns when the drop is visible
-// to clients.
-func (d *Daemon) drop(a *agent, l *Link, why string) {
+// drop gives up the connection l to a because of why; nil is the end of the
+// Conduit. Whoever notices calls it; it returns when the drop is visible to
+// clients. The rest is done by keep.
+func (d *Daemon) drop(a *agent, l *Link, why error) {
 	l.drop.Do(func() {
-		err := l.Conduit.Err()
+		if why == nil {
+			why = l.Conduit.Err()
+		}
+		l.cause = why
 		l.Conduit.Close()
+		l.owed, _ = l.pending()
 		spec := a.spec.Load()
 		if spec.Kind == pmcdconf.Socket && spec.Family == "unix" && l.Process != nil {
 			os.Remove(spec.Address) // the next one could not bind to it
@@ -188,7 +199,6 @@ func (d *Daemon) drop(a *agent, l *Link, why string) {
 		status := int32(statusProtocol)
 		ended := ""
 		if p := l.Process; p != nil {
-			d.tasks.Go(func() { d.reap(p) })
 			// A moment for it to end by itself, so that one can say how.
 			wait := time.NewTimer(20 * time.Millisecond)
 			defer wait.Stop()
@@ -201,47 +211,23 @@ func (d *Daemon) drop(a *agent, l *Link, why string) {
 				} else if ws.Signaled() {
 					status |= int32(ws.Signal()) << 16
 				}
-				// The end of the stream may have come first.
-				if end := Ended(ws); ws != 0 && err != nil && err != agents.ErrClosed && !errors.Is(err, end) {
-					err = fmt.Errorf("%w (%w)", err, end)
-				}
 			case <-wait.C:
 			}
 		}
 		a.status.Store(status)
-		if why == "" {
-			why = fmt.Sprintf("protocol failure for fd=%d", l.In)
+		text := fmt.Sprintf("protocol failure for fd=%d", l.In)
+		if why == errUnconfigured || why == errTerminated {
+			text = why.Error()
 		}
-		d.log.Info(fmt.Sprintf("CleanupAgent ...\nCleanup %q agent (dom %d): %s%s", spec.Name, a.domain, why, ended))
-		if err != nil && err != agents.ErrClosed {
-			d.log.Warn(fmt.Sprintf("agent %q (dom %d) is down: %v", spec.Name, a.domain, err))
+		if a.history.failing() < loud {
+			d.log.Info(fmt.Sprintf("CleanupAgent ...\nCleanup %q agent (dom %d): %s%s", spec.Name, a.domain, text, ended))
 		}
 		d.trace.event(traceConns, "Drop PMDA: domain=%d, %s", a.domain, l.fds())
 		d.trace.dumpOnDrop()
 		// In this order: who finds no agent has been told of its end.
 		d.notice(pdu.StateDropAgent)
 		a.fenced.Store(false)
+		a.history.down()
 		a.link.CompareAndSwap(l, nil)
 	})
-}
-
-// killAfter is how long an agent may take to end once its pipes are closed.
-const killAfter = 5 * time.Second
-
-// reap waits for the end of an agent that was dropped, and forces it.
-func (d *Daemon) reap(p Process) {
-	ctx, cancel := context.WithTimeout(d.stopping, killAfter)
-	defer cancel()
-	p.Stop(ctx)
-}
-
-// stopAgents closes all connections at once and waits for the processes.
-func (d *Daemon) stopAgents() {
-	var wg sync.WaitGroup
-	for _, a := range d.routes.Load().list {
-		if l := a.link.Load(); l != nil {
-			wg.Go(func() { d.drop(a, l, "terminated") })
-		}
-	}
-	wg.Wait()
 }

@@ -51,6 +51,11 @@ type Config struct {
 	RequestTimeout   time.Duration // for an agent to answer, and a client to complete a PDU; 0 is never (-t)
 	HandshakeTimeout time.Duration // for an agent to start (-q)
 
+	// LateGrace is how long an agent may be late before it is ended and started
+	// again; 0 is 10 times the timeout for requests, below 0 is no time at all.
+	LateGrace time.Duration
+	NoRestart bool // agents that fail are started again by a reload only
+
 	Hostname  string // for pmcd.hostname; "" is the system's (-H)
 	Build     string // for pmcd.build
 	RunDir    string // $PCP_RUN_DIR
@@ -246,21 +251,4 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Lin
 		Counts:   &d.counts,
 		OnState:  func(s wire.State) { d.agentState(a, s) },
 	})
-}
-
-// agentState is told when an agent is late, not ready, or well again.
-func (d *Daemon) agentState(a *agent, s wire.State) {
-	text := fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s)
-	if l := a.link.Load(); l != nil && s == wire.Late {
-		if w, ok := l.Conduit.(interface{ Abandoned() int64 }); ok {
-			text += fmt.Sprintf(", calls abandoned so far: %d", w.Abandoned())
-		}
-	}
-	d.log.Info(text)
-	if was := a.told.Swap(int32(s)); s == wire.Ready && was == int32(wire.NotReady) {
-		select { // its names may be new
-		case d.nameChanges <- struct{}{}:
-		default:
-		}
-	}
 }

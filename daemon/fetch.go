@@ -141,8 +141,12 @@ func (s *session) receive(a *agent, l *Link, call *agents.Call, dst *[]byte) err
 	n := len(*dst)
 	b, err := l.Conduit.Recv(call, *dst)
 	if err != nil {
+		if err == agents.ErrLate {
+			a.load.abandon()
+		}
 		return s.d.lost(a, l, err)
 	}
+	a.load.served(call.Began, call.Done)
 	*dst = b
 	if s.d.trace.on(tracePDUs) {
 		_, t, _ := pdu.Header(b[n:])
@@ -166,7 +170,7 @@ func (s *session) receive(a *agent, l *Link, call *agents.Call, dst *[]byte) err
 	case e.Code == pdu.ErrnoIPC, e.Code == pdu.ErrnoTimeout:
 		switch asked { // a PMDA that says so is lost, for these
 		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
-			s.d.drop(a, l, "")
+			s.d.drop(a, l, fmt.Errorf("it says so itself: %w", e.Code))
 		}
 	}
 	return e.Code
@@ -175,10 +179,11 @@ func (s *session) receive(a *agent, l *Link, call *agents.Call, dst *[]byte) err
 // lost says what err, of an exchange with a, means for the client, and drops
 // a if that is the end of it.
 func (d *Daemon) lost(a *agent, l *Link, err error) error {
+	a.load.failed()
 	if err == agents.ErrLate || err == agents.ErrNotReady {
 		return err
 	}
-	d.drop(a, l, "")
+	d.drop(a, l, nil)
 	switch {
 	case err == agents.ErrClosed: // by us: it is being dropped or replaced
 		return pdu.ErrnoNoAgent
@@ -190,8 +195,8 @@ func (d *Daemon) lost(a *agent, l *Link, err error) error {
 
 // broken drops a because of an answer that makes no sense.
 func (d *Daemon) broken(a *agent, l *Link, err error) error {
-	d.log.Warn(fmt.Sprintf("agent %q (dom %d): %v", a.name(), a.domain, err))
-	d.drop(a, l, "")
+	a.load.failed()
+	d.drop(a, l, err)
 	return pdu.ErrnoIPC
 }
 

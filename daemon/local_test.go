@@ -58,7 +58,9 @@ func TestAgentInProcess(t *testing.T) {
 	fetch("240.0.1=240 241.0.1=241 242.0.1=242", id(240, 1), id(241, 1), id(242, 1))
 
 	fetch("240.0.1=240 241.0.8=PM_ERR_IPC 242.0.1=242", id(240, 1), id(241, 8), id(242, 1))
-	eventually(t, "the stack in the log", func() bool { return r.logged("agent panicked: ouch\ngoroutine ") })
+	eventually(t, "the stack in the log", func() bool {
+		return r.logged(`agent "u" (dom 241) is down: agent panicked: ouch; it owed client[0] an answer to FETCH for `) && r.logged("\n\tlast words:\n\t| goroutine ")
+	})
 	eventually(t, "dropped", func() bool {
 		sets, _ := c.fetch(id(241, 1))
 		return showSets(sets) == "241.0.1=PM_ERR_NOAGENT"

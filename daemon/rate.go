@@ -21,14 +21,22 @@ type rated struct {
 // printf logs a warning, unless one with the same key was logged in the last
 // minute: then the next that is logged says how many were not.
 func (r *rate) printf(d *Daemon, key, format string, args ...any) {
+	if suppressed, ok := r.pass(key); ok {
+		d.log.Warn(fmt.Sprintf(format, args...) + suppressed)
+	}
+}
+
+// pass reports whether to log a line with that key, and what to say in it of
+// those that were not logged.
+func (r *rate) pass(key string) (suppressed string, ok bool) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	now := time.Now()
 	was, ok := r.last[key]
 	if ok && now.Sub(was.since) < time.Minute {
 		was.suppressed++
 		r.last[key] = was
-		r.mu.Unlock()
-		return
+		return "", false
 	}
 	if r.last == nil {
 		r.last = make(map[string]rated)
@@ -39,10 +47,8 @@ func (r *rate) printf(d *Daemon, key, format string, args ...any) {
 	if len(r.last) < 2000 {
 		r.last[key] = rated{since: now}
 	}
-	r.mu.Unlock()
-	text := fmt.Sprintf(format, args...)
 	if was.suppressed > 0 {
-		text += fmt.Sprintf(" (%d suppressed)", was.suppressed)
+		suppressed = fmt.Sprintf(" (%d suppressed)", was.suppressed)
 	}
-	d.log.Warn(text)
+	return suppressed, true
 }

@@ -146,11 +146,14 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 			continue
 		}
 		list[i] = newAgent(spec)
+		if was := old.agent(spec.Domain); was != nil {
+			list[i].after = was.gone
+		}
 		start = append(start, list[i])
 	}
 	for _, a := range old.list {
-		if l := a.link.Load(); l != nil && !kept[a] {
-			d.drop(a, l, "unconfigured")
+		if !kept[a] {
+			d.retire(a, errUnconfigured)
 		}
 	}
 	d.routes.Store(newRoutes(list, old.tree))

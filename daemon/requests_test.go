@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -190,7 +191,7 @@ func TestClientAttributes(t *testing.T) {
 	if l := r.routes.Load().agent(241).link.Load(); l == nil {
 		t.Fatal("not there")
 	} else {
-		r.drop(r.routes.Load().agent(241), l, "the test says so")
+		r.drop(r.routes.Load().agent(241), l, errors.New("the test says so"))
 	}
 	r.Reload()
 	b.hears(t, fmt.Sprintf("attr %d %v=%d", 0, pdu.AttrUserID, os.Getuid()))
@@ -315,7 +316,7 @@ func TestStateChanges(t *testing.T) {
 	}
 
 	ag := r.routes.Load().agent(240)
-	r.drop(ag, ag.link.Load(), "the test says so")
+	r.drop(ag, ag.link.Load(), errors.New("the test says so"))
 	r.Reload()
 	eventually(t, "restarted", func() bool { return r.sighups.Load() == 1 })
 	want := pdu.Errno(pdu.StateDropAgent | pdu.StateAddAgent | pdu.StateRestartAgent)

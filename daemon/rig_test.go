@@ -99,6 +99,7 @@ func newRig(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *r
 		MaxMetrics:       32 << 10,
 		RequestTimeout:   10 * time.Second,
 		HandshakeTimeout: 10 * time.Second,
+		NoRestart:        true,
 		LabelDir:         r.dir,
 		RunDir:           r.dir,
 		TmpDir:           r.dir,

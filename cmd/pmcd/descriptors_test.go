@@ -21,6 +21,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PMCD_TEST_RUN") == "1" {
 		os.Exit(run(os.Args[1:], os.Stderr))
 	}
+	if filepath.Base(os.Args[0]) == scriptName {
+		playScript(os.Args[1], os.Args[2])
+		os.Exit(0)
+	}
 	code := m.Run()
 	peer.Finish()
 	os.Exit(code)

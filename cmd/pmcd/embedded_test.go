@@ -237,3 +237,12 @@ func read(path string) string {
 	text, _ := os.ReadFile(path)
 	return string(text)
 }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -152,6 +152,8 @@ func serve(opt *options, stderr io.Writer) int {
 		MaxMetrics:       opt.maxMetrics,
 		RequestTimeout:   opt.timeout,
 		HandshakeTimeout: opt.credsTimeout,
+		LateGrace:        opt.lateGrace,
+		NoRestart:        opt.noRestart,
 		Hostname:         opt.hostname,
 		Build:            build,
 		RunDir:           os.Getenv("PCP_RUN_DIR"),

@@ -24,7 +24,7 @@ import (
 
 // An opener starts agents, or finds them, and connects to them.
 type opener struct {
-	stderr  *os.File // of agents
+	stderr  io.Writer // of agents: the log
 	plugins *goplugin.Loader
 	builtin builtinAgents
 	log     *zap.Logger
@@ -35,7 +35,9 @@ var _ daemon.OpenFunc = opener{}.open
 func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
 	switch spec.Kind {
 	case pmcdconf.Pipe:
-		p, err := proc.Start(proc.Spec{Argv: spec.Argv, Pipes: true, Stderr: o.stderr})
+		p, err := o.start(func(stderr *os.File) (*proc.Process, error) {
+			return proc.Start(proc.Spec{Argv: spec.Argv, Pipes: true, Stderr: stderr})
+		})
 		if err != nil {
 			return nil, fmt.Errorf("error starting %s: %w", spec.Argv[0], err)
 		}
@@ -83,17 +85,15 @@ func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
 // openHost starts a process for a shared object.
 func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
 	changed := changes(spec.Path)
-	p, err := dsohost.Start(dsohost.DSO{Name: spec.Name, Domain: spec.Domain, Entry: spec.Entry, Path: spec.Path}, o.stderr)
+	p, err := o.start(func(stderr *os.File) (*proc.Process, error) {
+		return dsohost.Start(dsohost.DSO{Name: spec.Name, Domain: spec.Domain, Entry: spec.Entry, Path: spec.Path}, stderr)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("error starting a host for %s: %w", spec.Path, err)
 	}
 	iface, err := dsohost.Ready(ctx, p.Pipes)
 	if err != nil {
-		stop(p)
-		if errors.Is(err, io.EOF) {
-			err = fmt.Errorf("%w (%v)", err, daemon.Ended(p.Status()))
-		}
-		return nil, err
+		return nil, p.failed(err)
 	}
 	l, err := connectPipes(ctx, p, opt)
 	if err != nil {
@@ -111,7 +111,7 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 }
 
 // connectPipes does the handshake with an agent that has pipes.
-func connectPipes(ctx context.Context, p *proc.Process, opt wire.Options) (*daemon.Link, error) {
+func connectPipes(ctx context.Context, p *child, opt wire.Options) (*daemon.Link, error) {
 	in, out := p.Pipes.FDs()
 	l, err := connect(ctx, p, p.Pipes, in, out, opt)
 	if err == nil {
@@ -126,17 +126,19 @@ func connectPipes(ctx context.Context, p *proc.Process, opt wire.Options) (*daem
 // openSocket connects to an agent that listens. One that we start ourselves
 // needs some time until it does.
 func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
-	var p *proc.Process
+	var p *child
 	if len(spec.Argv) > 0 {
 		var err error
-		if p, err = proc.Start(proc.Spec{Argv: spec.Argv, Stderr: o.stderr}); err != nil {
+		p, err = o.start(func(stderr *os.File) (*proc.Process, error) {
+			return proc.Start(proc.Spec{Argv: spec.Argv, Stderr: stderr})
+		})
+		if err != nil {
 			return nil, fmt.Errorf("error starting %s: %w", spec.Argv[0], err)
 		}
 	}
 	conn, err := dial(ctx, p, spec)
 	if err != nil {
-		stop(p)
-		return nil, err
+		return nil, p.failed(err)
 	}
 	fd := -1
 	if raw, err := conn.SyscallConn(); err == nil {
@@ -146,7 +148,7 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 }
 
 // dial connects to the agent, until ctx ends if p is the agent.
-func dial(ctx context.Context, p *proc.Process, spec *pmcdconf.Agent) (wire.Conn, error) {
+func dial(ctx context.Context, p *child, spec *pmcdconf.Agent) (wire.Conn, error) {
 	network, addr := "unix", spec.Address
 	switch spec.Family {
 	case "inet":
@@ -167,53 +169,20 @@ func dial(ctx context.Context, p *proc.Process, spec *pmcdconf.Agent) (wire.Conn
 		case <-again.C: // p may have ended: it may have started the agent
 		case <-ctx.Done():
 			again.Stop()
-			if isClosed(p.Done()) {
-				err = fmt.Errorf("%w (%v)", err, daemon.Ended(p.Status()))
-			}
 			return nil, err
 		}
 	}
 }
 
 // connect does the handshake with an agent; p is its process, or nil.
-func connect(ctx context.Context, p *proc.Process, conn wire.Conn, in, out int, opt wire.Options) (*daemon.Link, error) {
+func connect(ctx context.Context, p *child, conn wire.Conn, in, out int, opt wire.Options) (*daemon.Link, error) {
 	c, err := wire.Dial(ctx, conn, opt)
 	if err != nil {
-		if p != nil && !errors.Is(err, context.DeadlineExceeded) {
-			select { // it may have ended, and that says more
-			case <-p.Done():
-				err = fmt.Errorf("%w (%v)", err, daemon.Ended(p.Status()))
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-		stop(p)
-		return nil, err
+		return nil, p.failed(err)
 	}
 	l := &daemon.Link{Conduit: c, In: in, Out: out}
 	if p != nil {
 		l.Process = p
 	}
 	return l, nil
-}
-
-// stopTime is how long an agent that did not get so far may take to end.
-const stopTime = time.Second
-
-// stop ends a process that is no use.
-func stop(p *proc.Process) {
-	if p == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
-	p.Stop(ctx)
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

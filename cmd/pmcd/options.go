@@ -35,6 +35,8 @@ type options struct {
 	trace        int
 	timeout      time.Duration
 	credsTimeout time.Duration
+	lateGrace    time.Duration // see daemon.Config
+	noRestart    bool
 	foreground   bool
 	embedded     bool // serve what is compiled in
 	named        bool // -c, -n or -N
@@ -198,7 +200,23 @@ func (opt *options) define(f *pflag.FlagSet) {
 	number("maxmetric", "M", 1, 0, func(n int) { opt.maxMetrics = n })
 	number("trace", "T", 0, 10, func(n int) { opt.trace = n })
 	number("creds-timeout", "q", 1, 10, func(n int) { opt.credsTimeout = time.Duration(n) * time.Second })
+	f.Func("late-grace", "", func(v string) error {
+		n, err := parseNumber(v, 10)
+		if err != nil || n < 0 {
+			return fmt.Errorf("--late-grace requires a number of seconds (%s): %w", v, errValue)
+		}
+		opt.setLateGrace(n)
+		return nil
+	})
 	number("timeout", "t", 0, 10, func(n int) { opt.timeout = time.Duration(n) * time.Second })
+}
+
+// setLateGrace is --late-grace; no time at all is less than zero for the daemon.
+func (opt *options) setLateGrace(seconds int) {
+	opt.lateGrace = time.Duration(seconds) * time.Second
+	if seconds == 0 {
+		opt.lateGrace = -1
+	}
 }
 
 // parseNumber is strtol(3): base 0 takes 0x and 0 for prefixes, and then
@@ -277,6 +295,17 @@ func (opt *options) complete(getenv func(string) string) error {
 		opt.local = true
 		opt.interfaces = append(opt.interfaces, "loopback")
 		opt.warn("localhost only from PMCD_LOCAL=%s in environment", getenv("PMCD_LOCAL"))
+	}
+	if v := getenv("PMCD_LATE_GRACE"); v != "" && opt.lateGrace == 0 {
+		n, err := parseNumber(v, 10)
+		if err != nil || n < 0 {
+			return fmt.Errorf("bad PMCD_LATE_GRACE in the environment: %q", v)
+		}
+		opt.setLateGrace(n)
+	}
+	if getenv("PMCD_RESTART_AGENTS") == "0" {
+		opt.noRestart = true
+		opt.warn("restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment")
 	}
 	if opt.socket == "" {
 		opt.socket = getenv("PMCD_SOCKET")

@@ -43,6 +43,7 @@ func TestOptions(t *testing.T) {
 			o.namespace.Path, o.namespace.Unique, o.named = "/b", true, true
 		}},
 		{"a name may be empty", "--config=", func(o *options) { o.named = true }},
+		{"time for late agents", "--late-grace=20", func(o *options) { o.lateGrace = 20 * time.Second }},
 		{"what is compiled in", "-f --embedded", func(o *options) { o.foreground, o.embedded = true, true }},
 		{"what follows a limit's digits does not count", "-L 64k", func(o *options) { o.maxPDU = 64 }},
 	}
@@ -78,6 +79,7 @@ func TestBadOptions(t *testing.T) {
 		{"-V", 0, "pmcd: unknown shorthand flag: 'V' in -V"},
 		{"-c", 0, "pmcd: flag needs an argument: 'c' in -c"},
 		{"-q 0", 1, "pmcd: -q requires a positive numeric argument"},
+		{"--late-grace -1", 1, "pmcd: --late-grace requires a number of seconds (-1)"},
 		{"-q 1x", 1, "pmcd: -q requires a positive numeric argument"},
 		{"-t -1", 1, "pmcd: -t requires a positive numeric argument"},
 		{"-T x", 1, "pmcd: -T requires a positive numeric argument"},
@@ -153,6 +155,22 @@ func TestEnvironment(t *testing.T) {
 				o.interfaces = []string{"", "10.0.0.1"}
 			}, "",
 		},
+		{
+			"what becomes of agents that fail", "-c /c -s /s", map[string]string{"PMCD_RESTART_AGENTS": "0", "PMCD_LATE_GRACE": "7"},
+			func(o *options) {
+				o.ports, o.socket, o.noRestart, o.lateGrace = []int{44321}, "/s", true, 7*time.Second
+				o.namespace.Path, o.namespace.Default = "/pmns/root", true
+				o.warnings = []string{"restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment"}
+			}, "",
+		},
+		{
+			"an option wins, and only 0 is no", "-c /c -s /s --late-grace 0", map[string]string{"PMCD_RESTART_AGENTS": "00", "PMCD_LATE_GRACE": "7"},
+			func(o *options) {
+				o.ports, o.socket, o.lateGrace = []int{44321}, "/s", -1
+				o.namespace.Path, o.namespace.Default = "/pmns/root", true
+			}, "",
+		},
+		{"bad grace", "-c /c", map[string]string{"PMCD_LATE_GRACE": "soon"}, nil, "bad PMCD_LATE_GRACE"},
 		{"bad ports", "-c /c", map[string]string{"PMCD_PORT": "x"}, nil, "bad PMCD_PORT"},
 		{"no configuration", "", nil, nil, "no configuration file"},
 	}

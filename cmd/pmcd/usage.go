@@ -29,6 +29,8 @@ Limits:
   -M, --maxmetric=N     metrics in a fetch [32768]
   -q SECONDS            for an agent to start [3]
   -t SECONDS            for an agent to answer; 0 is for ever [5]
+      --late-grace=SECONDS  for one that did not, before it is started again;
+                        0 is no time [10 times -t]
 
 Diagnostics:
   -D, --debug=NAMES     debug options, separated by commas

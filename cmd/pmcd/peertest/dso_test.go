@@ -107,7 +107,7 @@ func TestDSOCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := peer.StartT(t, path, peer.Config{Agents: dsoLines(t)})
+	d := peer.StartT(t, path, peer.Config{Agents: dsoLines(t), Env: []string{"PMCD_RESTART_AGENTS=0"}})
 	run := func(line string) string {
 		o, err := d.Run(t.Context(), peer.TCP4, words(line))
 		if err != nil {

@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// bury ends the process of a link that was dropped. It says why the agent has
+// ended, which was connected at up, and has its last words.
+func (d *Daemon) bury(l *Link, up time.Time) (ended string, words []string) {
+	why, words := splitStack(l.cause)
+	parts := []string{why}
+	if p := l.Process; p != nil {
+		own := closed(p.Done())
+		p.Stop(d.stopping)
+		end := Ended(p.Status())
+		switch {
+		case !closed(p.Done()):
+			parts = append(parts, fmt.Sprintf("the process %d does not end", p.PID()))
+		case !own:
+			parts = append(parts, fmt.Sprintf("the process %d was stopped%s", p.PID(), describe(p.Status())))
+		case !errors.Is(l.cause, end): // the end of the stream may have come first
+			parts = append(parts, end.Error())
+		}
+		words = p.LastWords()
+	}
+	if owed := l.owed; owed.Type != 0 {
+		parts = append(parts, fmt.Sprintf("it owed client[%d] an answer to %v for %v", owed.Client, owed.Type, round(time.Since(owed.Since))))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), words
+}
+
+// failed logs a failure and plans the next start. what says what has failed.
+func (d *Daemon) failed(a *agent, what, why string, words []string) (again <-chan time.Time) {
+	for i, line := range words {
+		words[i] = printable(line)
+	}
+	n := a.history.fail(why, words)
+	then := "it is not started again by itself"
+	if !d.cfg.NoRestart {
+		delay := firstRestart << min(n-1, 6)
+		delay = min(delay, lastRestart)
+		again = time.After(delay)
+		a.history.plan(time.Now().Add(delay))
+		then = fmt.Sprintf("next start in %v", delay)
+	}
+	if n > loud {
+		d.rate.printf(d, fmt.Sprint("failure ", a.domain), "%s, %d failures in a row: %s; %s", what, n, why, then)
+		return again
+	}
+	text := fmt.Sprintf("%s: %s; %s", what, why, then)
+	if len(words) > 0 {
+		text += "\n\tlast words:"
+		for _, line := range words {
+			text += "\n\t| " + line
+		}
+	}
+	d.log.Error(text)
+	return again
+}
+
+// printable is a line of an agent's with "?" for what would move a cursor, or
+// worse.
+func printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || r != '\t' && !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, line)
+}
+
+// splitStack returns the text of err without the stack of a panic, and that.
+func splitStack(err error) (text string, stack []string) {
+	text, rest, panicked := strings.Cut(err.Error(), "\n")
+	if panicked {
+		stack = strings.Split(strings.TrimSpace(rest), "\n")
+	}
+	return text, stack
+}
+
+// round makes a duration readable.
+func round(t time.Duration) time.Duration {
+	switch {
+	case t < 10*time.Millisecond:
+		return t.Round(10 * time.Microsecond)
+	case t < time.Second:
+		return t.Round(time.Millisecond)
+	}
+	return t.Round(100 * time.Millisecond)
+}

@@ -1,0 +1,250 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// When an agent that has failed is started again.
+const (
+	firstRestart = time.Second // after the first failure; doubled by each further one ...
+	lastRestart  = time.Minute // ... up to this
+	healthy      = time.Minute // up for so long, the next failure is a first one
+	loud         = 2           // failures in a row that have lines in the log of their own
+)
+
+// How often an idle socket is looked at.
+const peekTime = time.Second
+
+// Why an agent is given up that has done nothing wrong.
+var (
+	errUnconfigured = errors.New("unconfigured")
+	errTerminated   = errors.New("terminated")
+)
+
+// startAgents starts those of list that are down, all at once, except that
+// pmdaroot comes first: others connect to it once, when they start. It returns
+// when all have settled. From then on each is kept up until it is retired.
+func (d *Daemon) startAgents(ctx context.Context, list []*agent) {
+	const rootDomain = 1
+	var wg sync.WaitGroup
+	for _, a := range list {
+		if a.domain == rootDomain {
+			d.startAgent(ctx, a)
+		}
+	}
+	for _, a := range list {
+		if a.domain != rootDomain {
+			wg.Go(func() { d.startAgent(ctx, a) })
+		}
+	}
+	wg.Wait()
+}
+
+// startAgent has a started, if it is down, and waits for how that ends.
+func (d *Daemon) startAgent(ctx context.Context, a *agent) {
+	a.begin.Do(func() { d.tasks.Go(func() { d.keep(a) }) })
+	done := make(chan struct{})
+	select {
+	case a.asks <- done:
+	case <-a.gone:
+		return
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-done:
+	case <-a.gone:
+	case <-ctx.Done():
+	}
+}
+
+// retire ends a for good. It returns when that is visible to clients; a.gone
+// says when nothing is left of it.
+func (d *Daemon) retire(a *agent, why error) {
+	a.retired(why)
+	a.begin.Do(func() { // nobody keeps it
+		a.settle()
+		close(a.gone)
+	})
+	if l := a.link.Load(); l != nil {
+		d.drop(a, l, why)
+	}
+}
+
+// stopAgents ends all agents at once and waits for their processes.
+func (d *Daemon) stopAgents() {
+	var wg sync.WaitGroup
+	for _, a := range d.routes.Load().list {
+		wg.Go(func() {
+			d.retire(a, errTerminated)
+			<-a.gone
+		})
+	}
+	wg.Wait()
+}
+
+// keep starts a when it is asked to, and again by itself when it has failed,
+// until a is retired. Only keep starts a.
+func (d *Daemon) keep(a *agent) {
+	defer close(a.gone)
+	defer a.settle()
+	if a.after != nil {
+		<-a.after
+	}
+	var again <-chan time.Time
+	for {
+		var asked chan<- struct{}
+		select {
+		case <-a.ctx.Done():
+			return
+		case asked = <-a.asks:
+			a.history.forgive()
+		case <-again:
+		}
+		quiet := a.history.failing() > loud
+		if asked == nil && !quiet {
+			if suppressed, ok := d.rate.pass("restart"); ok { // C pmcd starts agents no more often
+				d.log.Info("Auto-restarting agents." + suppressed)
+			}
+		}
+		l, err := d.connect(a)
+		again = nil
+		switch {
+		case err != nil && a.ctx.Err() == nil:
+			why, words := splitStack(err)
+			if e := (*OpenError)(nil); errors.As(err, &e) {
+				words = e.LastWords
+			}
+			again = d.failed(a, fmt.Sprintf("cannot start %q agent (dom %d)", a.name(), a.domain), why, words)
+		case err == nil && asked == nil:
+			d.seqnum.Add(1)
+			d.notice(pdu.StateAddAgent | pdu.StateRestartAgent)
+			if !quiet {
+				d.describeAgents(d.routes.Load())
+			}
+		}
+		a.settle()
+		if asked != nil {
+			close(asked)
+		}
+		if l == nil {
+			continue
+		}
+		up := time.Now()
+		d.watch(a, l)
+		ended, words := d.bury(l, up)
+		if a.ctx.Err() == nil {
+			again = d.failed(a, fmt.Sprintf("agent %q (dom %d) is down", a.name(), a.domain), ended, words)
+		}
+	}
+}
+
+// watch returns when l is given up, for which it may be the reason.
+func (d *Daemon) watch(a *agent, l *Link) {
+	var peek func()
+	var ticks <-chan time.Time
+	if c, ok := l.Conduit.(interface{ Peek() }); ok && a.spec.Load().Kind == pmcdconf.Socket {
+		t := time.NewTicker(peekTime)
+		defer t.Stop()
+		peek, ticks = c.Peek, t.C
+	}
+	well := time.NewTimer(healthy)
+	defer well.Stop()
+	grace := time.NewTimer(time.Hour)
+	defer grace.Stop()
+	grace.Stop()
+	for {
+		select {
+		case <-l.Conduit.Done():
+			d.drop(a, l, nil)
+			return
+		case <-a.ctx.Done():
+			d.drop(a, l, context.Cause(a.ctx))
+			return
+		case asked := <-a.asks: // it is up
+			close(asked)
+		case <-well.C:
+			if n := a.history.forgive(); n > loud {
+				d.log.Info(fmt.Sprintf("agent %q (dom %d) is well again after %d failures", a.name(), a.domain, n))
+			}
+		case <-ticks:
+			peek()
+		case <-a.changed:
+			grace.Stop()
+			if since := a.history.lateSince(); !since.IsZero() {
+				grace.Reset(time.Until(since.Add(d.grace())))
+			}
+		case <-grace.C:
+			since := a.history.lateSince()
+			if since.IsZero() {
+				continue
+			}
+			if l.Process == nil && l.In < 0 {
+				d.log.Warn(fmt.Sprintf("agent %q (dom %d) is in the process of pmcd, which cannot end it: it stays late until it answers", a.name(), a.domain))
+				continue
+			}
+			d.drop(a, l, fmt.Errorf("no answer for %v after its time", round(time.Since(since))))
+			return
+		}
+	}
+}
+
+// grace is how long an agent may be late.
+func (d *Daemon) grace() time.Duration {
+	const ever = 1 << 62
+	switch g, timeout := d.cfg.LateGrace, time.Duration(d.timeout.Load()); {
+	case g < 0:
+		return 0
+	case g > 0:
+		return g
+	case timeout > 0:
+		return 10 * timeout
+	}
+	return ever // it was late before a client stored that none can be
+}
+
+// agentState is told when an agent is late, not ready, or well again.
+func (d *Daemon) agentState(a *agent, s wire.State) {
+	was := a.history.become(s)
+	text := fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s)
+	if l := a.link.Load(); s == wire.Late && l != nil {
+		if w, ok := l.Conduit.(interface{ Abandoned() int64 }); ok {
+			text += fmt.Sprintf(", calls abandoned so far: %d", w.Abandoned())
+		}
+		if p, ok := l.pending(); ok {
+			text += fmt.Sprintf("; no answer to %v for client[%d] in %v", p.Type, p.Client, round(time.Since(p.Since)))
+		}
+	}
+	if suppressed, ok := d.rate.pass(fmt.Sprint("state ", a.domain, s)); ok {
+		d.log.Info(text + suppressed)
+	}
+	if s == wire.Ready && was == wire.NotReady {
+		select { // its names may be new
+		case d.nameChanges <- struct{}{}:
+		default:
+		}
+	}
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+}
+
+// pending is what the agent owes an answer to, if that is known.
+func (l *Link) pending() (agents.Pending, bool) {
+	if c, ok := l.Conduit.(interface {
+		Pending() (agents.Pending, bool)
+	}); ok {
+		return c.Pending()
+	}
+	return agents.Pending{}, false
+}
