@@ -20,6 +20,8 @@ type Options struct {
 	// CredsRequired is for the access list: peers have to say who they are
 	// even if there is no rule for users or groups (pmcd -S).
 	CredsRequired bool
+	// AgentsOnly leaves out the access section.
+	AgentsOnly bool
 }
 
 // Parse reads a configuration without the access file beside it. An error
@@ -131,7 +133,7 @@ func (p *parser) main(name string, r io.Reader) bool {
 			return p.giveUp()
 		case !found:
 		case strings.HasPrefix(t.text, "["):
-			return ok && p.section(t)
+			return ok && (p.opt.AgentsOnly || p.section(t))
 		default:
 			a, err, stop := p.agent(t)
 			if p.broken != nil {

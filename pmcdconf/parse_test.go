@@ -168,6 +168,17 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestAgentsOnly(t *testing.T) {
+	const text = "a 1 pipe binary x\n[access]\nnonsense\n"
+	conf, err := Parse("conf", strings.NewReader(text), Options{AgentsOnly: true})
+	if err != nil || len(conf.Agents) != 1 || len(conf.Problems) != 0 {
+		t.Errorf("got %+v, %v", conf, err)
+	}
+	if _, err := Parse("conf", strings.NewReader("x\n[access]\n"), Options{AgentsOnly: true}); err == nil {
+		t.Error("a mistake in the last line is accepted")
+	}
+}
+
 func TestBadHosts(t *testing.T) {
 	for name, want := range badHosts {
 		conf, err := Parse("conf", strings.NewReader(head+"allow \""+name+"\" : fetch;"), fakeOptions)
