@@ -8,8 +8,9 @@
  * but those below. Nothing of PCP is linked: what the host needs it takes from
  * the libraries that the DSO brings along.
  *
- * argv is "pmcd-dso: NAME" DOMAIN ENTRY PATH. Before the PDUs, the host writes
- * one line to its standard output: "interface N", or "error TEXT" and ends.
+ * argv is "pmcd-dso: NAME" DOMAIN ENTRY PATH [USER]. Before the PDUs, the host
+ * writes one line to its standard output: "interface N", or "error TEXT" and
+ * ends.
  */
 
 #define _GNU_SOURCE
@@ -17,6 +18,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -92,7 +95,21 @@ static const char *reason(void *dso, int code, char *buf, int size)
 	return text(code, buf, size);
 }
 
-static void host(const char *name, const char *domain, const char *entry, const char *path)
+/* As C pmcd, which loads the DSO as root and then becomes this user. */
+static void become(const char *user)
+{
+	struct passwd *pw;
+
+	errno = 0;
+	if ((pw = getpwnam(user)) == NULL)
+		DIE("cannot become user %s: %s", user, errno ? strerror(errno) : "there is none");
+	if (setgid(pw->pw_gid) < 0 || initgroups(user, pw->pw_gid) < 0 || setuid(pw->pw_uid) < 0)
+		DIE("cannot become user %s: %s", user, strerror(errno));
+	if (pw->pw_uid != 0 && setuid(0) == 0)
+		DIE("cannot become user %s for good", user);
+}
+
+static void host(const char *name, const char *domain, const char *entry, const char *path, const char *user)
 {
 	char buf[200];
 	FILE *in, *out, *plainin = stdin, *plainout = stdout;
@@ -136,6 +153,8 @@ static void host(const char *name, const char *domain, const char *entry, const 
 		DIE("%s of %s wants PMDA interface %d; 2 to 7 are known", entry, path, agent.interface);
 	if (agent.api < 2 || agent.api == NO_API)
 		DIE("%s of %s wants PMAPI version %d; 2 is the oldest", entry, path, agent.api);
+	if (user != NULL)
+		become(user);
 	say("interface %d", agent.interface);
 
 	/* pmdaConnect takes the descriptors of stdin and stdout. */
@@ -157,8 +176,8 @@ __attribute__((constructor)) static void take_over(int argc, char **argv)
 {
 	size_t n = sizeof(prefix) - 1;
 
-	if (argc == 4 && strncmp(argv[0], prefix, n) == 0)
-		host(argv[0] + n, argv[1], argv[2], argv[3]);
+	if ((argc == 4 || argc == 5) && strncmp(argv[0], prefix, n) == 0)
+		host(argv[0] + n, argv[1], argv[2], argv[3], argv[4]); /* argv[argc] is NULL */
 }
 
 #else

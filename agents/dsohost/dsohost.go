@@ -29,6 +29,9 @@ type DSO struct {
 	Domain int
 	Entry  string // name of the function that sets up the agent
 	Path   string
+	// User is who the host becomes when the DSO has been initialised, for good;
+	// "" is who starts it. That takes the rights of root.
+	User string
 }
 
 // Check reports why a file is not a shared object; fs.ErrNotExist is among the
@@ -89,11 +92,15 @@ func Start(d DSO, stderr *os.File) (*proc.Process, error) {
 	if !built {
 		return nil, errors.New("this pmcd was built without cgo or glibc and cannot run DSOs")
 	}
+	// Scripts take a process for pmcd if its name ends in /pmcd.
+	argv := []string{"pmcd-dso: " + strings.ReplaceAll(d.Name, "/", "_"), strconv.Itoa(d.Domain), d.Entry, d.Path}
+	if d.User != "" {
+		argv = append(argv, d.User)
+	}
 	return proc.Start(proc.Spec{
 		// Not os.Executable: after an update there is another program, or none.
-		Path: "/proc/self/exe",
-		// Scripts take a process for pmcd if its name ends in /pmcd.
-		Argv:   []string{"pmcd-dso: " + strings.ReplaceAll(d.Name, "/", "_"), strconv.Itoa(d.Domain), d.Entry, d.Path},
+		Path:   "/proc/self/exe",
+		Argv:   argv,
 		Pipes:  true,
 		Stderr: stderr,
 	})

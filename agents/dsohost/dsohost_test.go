@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -267,6 +268,40 @@ func TestPeerNoisy(t *testing.T) {
 	}
 	if status := of("status"); !strings.Contains(status, "\nThreads:\t1\n") {
 		t.Errorf("not one thread:\n%s", status)
+	}
+}
+
+// A host that root starts for a user initialises the DSO as root and serves as
+// the user.
+func TestPeerUser(t *testing.T) {
+	path := oddDSO(t)
+	if os.Geteuid() != 0 {
+		h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "root"})
+		check(t, h, "who_init", "cannot become user root: Operation not permitted", 1)
+		t.Skip("needs root")
+	}
+	h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "nosuchuser"})
+	check(t, h, "who_init", "cannot become user nosuchuser: there is none", 1)
+
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := nobody.GroupIds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "nobody"})
+	c, _ := h.dial(t)
+	var r pdu.Result
+	if err := agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(250, 0, 0)}}, &r); err != nil {
+		t.Fatalf("%v\n%s", err, h.text())
+	}
+	for _, want := range []string{"odd: init as 0:0\n",
+		fmt.Sprintf("odd: fetch as %s:%s and %d groups, root can be regained: 0\n", nobody.Uid, nobody.Gid, len(groups))} {
+		if !strings.Contains(h.text(), want) {
+			t.Errorf("no %q in\n%s", want, h.text())
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <pcp/pmapi.h>
 #include <pcp/pmda.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static pmdaMetric metrics[] = {
 	{ NULL, { PMDA_PMID(0, 0), PM_TYPE_U32, PM_INDOM_NULL, PM_SEM_COUNTER, PMDA_PMUNITS(0, 0, 1, 0, 0, PM_COUNT_ONE) } },
@@ -15,6 +16,12 @@ static int value(pmdaMetric *m, unsigned int inst, pmAtomValue *v)
 	if (pmID_cluster(m->m_desc.pmid) != 0 || pmID_item(m->m_desc.pmid) != 0)
 		return PM_ERR_PMID;
 	printf("odd: to stdout\n");
+	if (getuid() != 0) {
+		gid_t groups[100];
+
+		printf("odd: fetch as %d:%d and %d groups, root can be regained: %d\n", (int)getuid(), (int)getgid(),
+		    getgroups(100, groups), setuid(0) == 0);
+	}
 	if (system("cat; echo odd: by a program") != 0)
 		return PM_ERR_VALUE;
 	v->ul = ++fetches;
@@ -32,6 +39,7 @@ static void init(pmdaInterface *d, int version)
 }
 
 void noisy_init(pmdaInterface *d) { init(d, PMDA_INTERFACE_2); }
+void who_init(pmdaInterface *d) { init(d, PMDA_INTERFACE_2); printf("odd: init as %d:%d\n", (int)getuid(), (int)getgid()); }
 void fails_init(pmdaInterface *d) { d->status = PM_ERR_PERMISSION; }
 void forgets_init(pmdaInterface *d) { }
 void future_init(pmdaInterface *d) { init(d, PMDA_INTERFACE_7); d->comm.pmda_interface = 8; }
