@@ -48,3 +48,10 @@ func (p *Pipes) Close() error {
 	p.close.Do(func() { p.err = errors.Join(p.w.Close(), p.r.Close()) })
 	return p.err
 }
+
+// NewPipes returns the pipes of a child of another process, from which they
+// were received: r is what the child writes to, w what it reads.
+func NewPipes(r, w *os.File) *Pipes { return &Pipes{r: r, w: w} }
+
+// Files returns the ends of ours, for NewPipes in another process.
+func (p *Pipes) Files() []*os.File { return []*os.File{p.r, p.w} }

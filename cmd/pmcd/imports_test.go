@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"agents/agenttest":  {"agents", "agents/wire", "pdu"},
 	"agents/proc":       {"agents", "agents/wire", "pdu"},
 	"agents/dsohost":    {"agents", "agents/proc", "agents/wire", "pdu"},
+	"agents/rootchild":  {"access", "agents", "agents/proc", "agents/wire", "pdu", "pmcdconf"},
 	"agents/pmcd":       {"agents", "agents/pmda", "pdu"},
 	"agents/goplugin":   {"agents", "pdu"},
 	"agents/serve":      {"access", "agents", "agents/wire", "pdu", "pmcdconf"},

@@ -1,0 +1,33 @@
+// Package rootchild starts agents with root's rights for a daemon that has
+// given them up.
+//
+// There are two processes of the same program. The root child, whose argv[0] is
+// [Name], is started by the daemon while that is root still, stays root, and
+// runs [Serve]. The daemon becomes an ordinary user and has a [Child] for it.
+// They talk over a pair of sockets:
+//
+//	daemon                                root child
+//	start ID, domain, digest, stderr  ->
+//	                                  <-  started ID, pid, pipes | refused ID, reason
+//	                                  <-  ended ID, wait status
+//	stop ID [now]                     ->
+//	                                  <-  gone ID
+//
+// The root child believes nothing of what it is sent, for the daemon may be in
+// the hands of a client. It starts what it has read from pmcd.conf itself and
+// executes no string from the socket: a start names a line by its domain, and
+// by a digest so that a line that has become another one is not taken for it.
+// A line that it does not know makes it read the file again.
+//
+// What the file had when the root child began is started once, within the first
+// minute, as it is: so does C pmcd, before it gives up root. After that the
+// file, and the program, must be such that nobody but root can change them: see
+// [Trusted]. Of each line there are at most 4 processes at a time.
+//
+// When the daemon's end of the socket is closed, by whatever end of the daemon,
+// the root child stops all that it has started and ends.
+package rootchild
+
+// Name is argv[0] of the root child. PCP's scripts take a process for pmcd if
+// its name is pmcd or ends in /pmcd.
+const Name = "pmcd-root"

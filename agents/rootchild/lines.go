@@ -1,0 +1,61 @@
+package rootchild
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// line returns the agent of a domain, if its line has the digest and may be
+// started.
+func (s *server) line(domain int, digest [32]byte) (*pmcdconf.Agent, error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	l := s.lines[domain]
+	if l.is(digest) && l.boot && time.Now().Before(s.boot) {
+		l.boot = false
+		return &l.agent, nil
+	}
+	if err := trusted(s.cfg.ConfigFile, s.cfg.owner); err != nil {
+		return nil, fmt.Errorf("not started by root: %w", err)
+	}
+	if !l.is(digest) || !l.trusted {
+		lines, err := s.read(false)
+		if err != nil {
+			return nil, err
+		}
+		s.lines = lines
+		if l = lines[domain]; !l.is(digest) {
+			return nil, fmt.Errorf("%s has another line for this agent than when pmcd read it", s.cfg.ConfigFile)
+		}
+	}
+	if err := trustedCommand(&l.agent, s.cfg.owner); err != nil {
+		return nil, fmt.Errorf("not started by root: %w", err)
+	}
+	return &l.agent, nil
+}
+
+// is reports whether l is the line with the digest. There is none for nil.
+func (l *line) is(d [32]byte) bool { return l != nil && digest(&l.agent) == d }
+
+// read reads the agents in the configuration file. Who may connect is none of
+// the root child's business: no names of hosts and users are looked up.
+func (s *server) read(boot bool) (map[int]*line, error) {
+	safe := trusted(s.cfg.ConfigFile, s.cfg.owner) == nil
+	f, err := os.Open(s.cfg.ConfigFile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	conf, err := pmcdconf.Parse(s.cfg.ConfigFile, f, pmcdconf.Options{AgentsOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	lines := make(map[int]*line, len(conf.Agents))
+	for _, a := range conf.Agents {
+		lines[a.Domain] = &line{agent: a, boot: boot, trusted: safe}
+	}
+	return lines, nil
+}

@@ -1,0 +1,256 @@
+package rootchild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// A Config is what the root child goes by. All of it is from the time when the
+// daemon was root.
+type Config struct {
+	ConfigFile string // pmcd.conf
+	// Start starts the process of an agent. stderr is the caller's.
+	Start func(a *pmcdconf.Agent, stderr *os.File) (*proc.Process, error)
+
+	owner uint32 // for tests: may own files as root may
+}
+
+const (
+	// bootTime is how long a line that was there at the beginning may be
+	// started without a look at who can change it.
+	bootTime = time.Minute
+	// maxProcesses is how many there may be of one agent: the one before may
+	// not have ended yet.
+	maxProcesses = 4
+	// endTime is how long it may take to stop all agents when the daemon has
+	// gone, until they are killed.
+	endTime = 2 * time.Second
+)
+
+// A line is an agent in pmcd.conf.
+type line struct {
+	agent   pmcdconf.Agent
+	boot    bool // not started yet, and there from the beginning
+	trusted bool // nobody but root could change the file when it was read
+}
+
+// A server is the root child.
+type server struct {
+	cfg  Config
+	conn conn
+	boot time.Time // until when a line is started as it is
+
+	reading sync.Mutex    // held while the file is read
+	lines   map[int]*line // by domain; guarded by reading
+
+	mu        sync.Mutex // guards the following
+	processes map[uint32]*process
+	count     map[int]int // of processes by domain
+	closing   bool
+	tasks     sync.WaitGroup
+}
+
+// A process is what was started for an id. It is there from the request on, and
+// gone when it is stopped.
+type process struct {
+	domain int
+
+	// Of one that has been started.
+	p      *proc.Process // else nil
+	told   chan struct{} // closed when the daemon was told of its end
+	ending bool
+	ctx    context.Context // ends when it must be killed
+	kill   context.CancelFunc
+}
+
+// Serve is the root child, for the daemon at the other end of socket. It returns
+// when that has gone and all agents have ended.
+func Serve(socket *os.File, cfg Config) error {
+	c, err := newConn(socket)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	s := &server{cfg: cfg, conn: c, boot: time.Now().Add(bootTime),
+		processes: make(map[uint32]*process), count: make(map[int]int)}
+	// If it cannot be read the daemon does not get far either.
+	s.lines, _ = s.read(true)
+	err = s.run()
+	s.end()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// run does what the daemon asks for, until that ends.
+func (s *server) run() error {
+	for {
+		m, files, err := s.conn.receive()
+		switch {
+		case errors.Is(err, errMessage):
+			closeAll(files)
+			s.refuse(0, err)
+			continue
+		case err != nil:
+			closeAll(files)
+			return err
+		}
+		switch {
+		case m.kind == start && len(files) == 1:
+			if err := s.reserve(m); err != nil {
+				closeAll(files)
+				s.refuse(m.id, err)
+				continue
+			}
+			s.tasks.Go(func() {
+				defer closeAll(files)
+				if err := s.start(m, files[0]); err != nil {
+					s.forget(m.id)
+					s.refuse(m.id, err)
+				}
+			})
+		case m.kind == stop && len(files) == 0:
+			s.stop(m.id, m.now)
+		default:
+			closeAll(files)
+			s.refuse(m.id, fmt.Errorf("a message of kind %d with %d descriptors", m.kind, len(files)))
+		}
+	}
+}
+
+// refuse says why something is not done. If the daemon has gone, receive says
+// so; so it is with all that is sent.
+func (s *server) refuse(id uint32, err error) {
+	s.conn.send(message{kind: refused, id: id, reason: err.Error()})
+}
+
+// reserve makes room for one more process.
+func (s *server) reserve(m message) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	domain := int(m.domain)
+	switch {
+	case m.domain > pmcdconf.MaxDomain:
+		return fmt.Errorf("no agent has domain %d", m.domain)
+	case s.processes[m.id] != nil:
+		return fmt.Errorf("there is a process %d already", m.id)
+	case s.count[domain] >= maxProcesses:
+		return fmt.Errorf("there are %d processes of this agent already", maxProcesses)
+	}
+	s.processes[m.id] = &process{domain: domain}
+	s.count[domain]++
+	return nil
+}
+
+// forget undoes reserve.
+func (s *server) forget(id uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count[s.processes[id].domain]--
+	delete(s.processes, id)
+}
+
+// start starts a process and hands its pipes to the daemon.
+func (s *server) start(m message, stderr *os.File) error {
+	a, err := s.line(int(m.domain), m.digest)
+	if err != nil {
+		return err
+	}
+	p, err := s.cfg.Start(a, stderr)
+	if err != nil {
+		return err
+	}
+	told := make(chan struct{})
+	s.mu.Lock()
+	pr := s.processes[m.id]
+	pr.p, pr.told = p, told
+	pr.ctx, pr.kill = context.WithCancel(context.Background())
+	closing := s.closing
+	s.mu.Unlock()
+
+	var ends []*os.File
+	if p.Pipes != nil {
+		ends = p.Pipes.Files()
+	}
+	err = withFDs(ends, func(fds []int) error {
+		return s.conn.send(message{kind: started, id: m.id, pid: uint32(p.PID())}, fds...)
+	})
+	if p.Pipes != nil {
+		p.Pipes.Close() // the daemon has them now
+	}
+	switch {
+	case err != nil:
+		s.refuse(m.id, err)
+		s.stop(m.id, true)
+	case closing:
+		s.stop(m.id, false)
+	}
+	s.tasks.Go(func() {
+		defer close(told)
+		<-p.Done()
+		s.conn.send(message{kind: ended, id: m.id, status: uint32(p.Status())})
+	})
+	return nil
+}
+
+// stop ends a process: by itself if it wants to, or now.
+func (s *server) stop(id uint32, now bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pr := s.processes[id]
+	if pr == nil || pr.p == nil {
+		return // it has gone, or was never there
+	}
+	if now {
+		pr.kill()
+	}
+	if pr.ending {
+		return
+	}
+	pr.ending = true
+	s.tasks.Go(func() {
+		defer pr.kill()
+		ctx, cancel := context.WithTimeout(pr.ctx, endTime)
+		defer cancel()
+		pr.p.Stop(ctx)
+		select {
+		case <-pr.p.Done():
+			<-pr.told
+		default: // the kernel holds it
+		}
+		s.forget(id)
+		s.conn.send(message{kind: gone, id: id})
+	})
+}
+
+// end stops all agents, when the daemon is not there to do it.
+func (s *server) end() {
+	s.conn.Close()
+	s.mu.Lock()
+	s.closing = true // what is being started is stopped when it is there
+	ids := slices.Collect(maps.Keys(s.processes))
+	s.mu.Unlock()
+	for _, id := range ids {
+		s.stop(id, false)
+	}
+	done := make(chan struct{})
+	go func() { // ends with the tasks, or the program
+		s.tasks.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(2 * endTime): // the kernel holds one
+	}
+}
