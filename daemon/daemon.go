@@ -195,7 +195,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 	}
 
-	d.cfg.Listeners.Close()
+	if err := d.cfg.Listeners.Close(); err != nil { // only root may be able to
+		d.log.Warn(err.Error())
+	}
 	accepting.Wait()
 	cancel()
 	<-orClosed(settled)

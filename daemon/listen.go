@@ -19,22 +19,28 @@ import (
 type Listeners struct {
 	all    []net.Listener
 	unix   string   // path of the Unix socket, if there is one
+	file   string   // the same if it was made here, and goes at the end
 	report []string // lines of the table in the log
 }
 
 // Listen opens a socket for each pair of an address and a port, and the Unix
 // socket. An address is "" for any, "loopback", or numeric. A socket that
-// cannot be opened is in the report; if none can, that is an error.
+// cannot be opened is in the report; if none can, that is an error. If a pmcd
+// answers at one of them, nothing is opened or changed and the error is
+// ErrRunning.
 func Listen(addrs []string, ports []int, unix string) (*Listeners, error) {
 	l := new(Listeners)
 	var errs []error
+	if len(addrs) == 0 {
+		addrs = []string{""}
+	}
+	if err := checkRunning(addrs, ports, unix); err != nil {
+		return nil, err
+	}
 	if unix != "" {
 		if err := l.listenUnix(unix); err != nil {
 			errs = append(errs, err)
 		}
-	}
-	if len(addrs) == 0 {
-		addrs = []string{""}
 	}
 	for _, port := range ports {
 		for _, addr := range addrs {
@@ -64,7 +70,7 @@ func (l *Listeners) listenUnix(path string) error {
 	}
 	l.add(ln, err, "unix", path, "")
 	if err == nil {
-		l.unix = path
+		l.unix, l.file = path, path
 	}
 	return err
 }
@@ -98,10 +104,10 @@ func (l *Listeners) listenTCP(addr string, port int) (errs []error) {
 func bind(network, addr string) (net.Listener, error) {
 	for try := 1; ; try++ {
 		ln, err := net.Listen(network, addr)
-		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || try == 4 {
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || try == retries {
 			return ln, err
 		}
-		<-time.After(250 * time.Millisecond)
+		<-time.After(retryTime)
 	}
 }
 
@@ -142,11 +148,19 @@ func (l *Listeners) Addrs() []net.Addr {
 	return addrs
 }
 
-// Close closes all. The Unix socket's file goes with it.
-func (l *Listeners) Close() {
+// Close closes all. The Unix socket's file goes with it; it is an error if that
+// is not possible.
+func (l *Listeners) Close() error {
 	for _, ln := range l.all {
 		ln.Close()
 	}
+	if l.file == "" {
+		return nil
+	}
+	if _, err := os.Lstat(l.file); err == nil {
+		return fmt.Errorf("cannot remove %s", l.file)
+	}
+	return nil
 }
 
 // accept serves those who connect to ln until that is closed.

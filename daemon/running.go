@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// ErrRunning is why [Listen] opened nothing: there is a pmcd.
+var ErrRunning = errors.New("pmcd is already running")
+
+const (
+	// greetTime is how long a pmcd may take to greet.
+	greetTime = time.Second
+	// retries and retryTime are how often and after what time a socket is asked
+	// for again: the pmcd before this one may be about to end.
+	retries   = 4
+	retryTime = 250 * time.Millisecond
+)
+
+// checkRunning reports ErrRunning if a pmcd greets at one of the sockets.
+func checkRunning(addrs []string, ports []int, unix string) error {
+	type place struct{ network, addr string }
+	var places []place
+	if unix != "" {
+		places = append(places, place{"unix", unix})
+	}
+	for _, port := range ports {
+		if port == 0 {
+			continue
+		}
+		for _, addr := range addrs {
+			hosts := []string{addr}
+			if addr == "" || addr == "loopback" {
+				hosts = []string{"127.0.0.1", "::1"}
+			}
+			for _, h := range hosts {
+				places = append(places, place{"tcp", net.JoinHostPort(h, fmt.Sprint(port))})
+			}
+		}
+	}
+	for _, p := range places {
+		for try := 1; greets(p.network, p.addr); try++ {
+			if try == retries {
+				return fmt.Errorf("%w: it answers at %s", ErrRunning, p.addr)
+			}
+			<-time.After(retryTime)
+		}
+	}
+	return nil
+}
+
+// greets reports whether a pmcd is at an address. It says so to all who connect,
+// by a PDU.
+func greets(network, addr string) bool {
+	conn, err := net.DialTimeout(network, addr, greetTime)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(greetTime))
+	b := make([]byte, pdu.HeaderLen)
+	if _, err := io.ReadFull(conn, b); err != nil {
+		return false
+	}
+	size, typ, _ := pdu.Header(b)
+	return typ == pdu.TypeError && (size == 20 || size == 16) // an error code, with or without features
+}

@@ -1,0 +1,137 @@
+package daemon
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// greeter listens and greets as pmcd does, with what it is given.
+func greeter(t *testing.T, network, addr string, greeting []byte) net.Listener {
+	t.Helper()
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() { // ends with the listener
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Write(greeting)
+			conn.Close()
+		}
+	}()
+	return l
+}
+
+// A pmcd that is running keeps its sockets, and the second one does not open
+// any. What others have is theirs, what nobody has any more is replaced.
+func TestListenBesideOthers(t *testing.T) {
+	hello, err := pdu.Append(nil, 0, &pdu.Error{Greeting: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusal, err := pdu.Append(nil, 0, &pdu.Error{Greeting: true, Code: pdu.ErrnoPermission})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name      string
+		greeting  []byte
+		network   string
+		isRunning bool
+	}{
+		{"a pmcd at the port", hello, "tcp4", true},
+		{"a pmcd at the port that refuses", refusal, "tcp4", true},
+		{"something else at the port", []byte("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"), "tcp4", false},
+		{"silence at the port", nil, "tcp4", false},
+		{"a pmcd at the socket", hello, "unix", true},
+		{"something else at the socket", []byte("220 mail.example.com ESMTP ready\r\n"), "unix", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			unix := filepath.Join(t.TempDir(), "sock")
+			ports := []int{0}
+			if c.network == "unix" {
+				greeter(t, "unix", unix, c.greeting)
+			} else {
+				ports = append(ports, greeter(t, "tcp4", "127.0.0.1:0", c.greeting).Addr().(*net.TCPAddr).Port)
+			}
+			before, _ := os.Stat(unix)
+			l, err := Listen([]string{"127.0.0.1"}, ports, unix)
+			if c.isRunning != errors.Is(err, ErrRunning) {
+				t.Fatalf("got %v", err)
+			}
+			if c.isRunning {
+				after, _ := os.Stat(unix)
+				if (before == nil) != (after == nil) || before != nil && !os.SameFile(before, after) {
+					t.Errorf("the socket was %v and is %v", before, after)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			// The ports and the Unix socket, without the one that is not to be had.
+			if want := len(ports); len(l.Addrs()) != want {
+				t.Errorf("listens at %v, want %d sockets", l.Addrs(), want)
+			}
+			if c.network == "unix" {
+				if l.Close(); !listens(unix) {
+					t.Error("the other one's socket is gone")
+				}
+			}
+		})
+	}
+}
+
+// listens reports whether somebody listens.
+func listens(unix string) bool {
+	conn, err := net.DialTimeout("unix", unix, time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
+
+// A pmcd that is about to end is waited for.
+func TestListenAfterLast(t *testing.T) {
+	hello, err := pdu.Append(nil, 0, &pdu.Error{Greeting: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := greeter(t, "tcp4", "127.0.0.1:0", hello)
+	time.AfterFunc(100*time.Millisecond, func() { l.Close() })
+	next, err := Listen([]string{"127.0.0.1"}, []int{l.Addr().(*net.TCPAddr).Port}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Close()
+}
+
+// It is said if the socket stays.
+func TestCloseSaysWhatIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	l, err := Listen([]string{"127.0.0.1"}, []int{0}, filepath.Join(dir, "sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sock"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err == nil {
+		t.Error("a file is left, and nobody says so")
+	}
+}
