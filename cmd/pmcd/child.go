@@ -4,39 +4,71 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A child is the process of an agent. Its error output goes to the log.
+// A child is the process of an agent, started here or by the root child. Its
+// error output goes to the log.
 type child struct {
-	*proc.Process
+	process
+	Pipes  *proc.Pipes // nil for a socket agent
 	stderr *proc.Stderr
+}
+
+// A process is a proc.Process or a rootchild.Process.
+type process interface {
+	PID() int
+	Done() <-chan struct{}
+	Status() syscall.WaitStatus
+	Stop(ctx context.Context)
 }
 
 var _ daemon.Process = (*child)(nil)
 
-// start runs run, which starts a process with the standard error output that
-// it is given.
-func (o opener) start(run func(stderr *os.File) (*proc.Process, error)) (*child, error) {
+// start starts the process of an agent.
+func (o opener) start(ctx context.Context, spec *pmcdconf.Agent) (*child, error) {
+	what := "error starting a host for " + spec.Path
+	if spec.Kind != pmcdconf.DSO {
+		what = "error starting " + spec.Argv[0]
+	}
 	stderr, err := proc.NewStderr(o.stderr)
 	if err != nil {
 		return nil, err
 	}
-	p, err := run(stderr.File())
+	c := &child{stderr: stderr}
+	c.process, c.Pipes, err = o.run(ctx, spec, stderr.File())
 	stderr.Started()
 	if err != nil {
 		stderr.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return &child{p, stderr}, nil
+	return c, nil
+}
+
+// run starts the process of an agent, or has the root child do it.
+func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, stderr *os.File) (process, *proc.Pipes, error) {
+	if o.root != nil {
+		p, err := o.root.Start(ctx, spec, stderr)
+		if err != nil {
+			return nil, nil, err
+		}
+		return p, p.Pipes, nil
+	}
+	p, err := startProcess(spec, "", stderr)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, p.Pipes, nil
 }
 
 // Stop implements daemon.Process.
 func (c *child) Stop(ctx context.Context) {
-	c.Process.Stop(ctx)
+	c.process.Stop(ctx)
 	c.stderr.Close()
 }
 

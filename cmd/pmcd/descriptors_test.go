@@ -16,10 +16,10 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// The test binary is pmcd, too.
+// The test binary is pmcd, too, with its root child.
 func TestMain(m *testing.M) {
 	if os.Getenv("PMCD_TEST_RUN") == "1" {
-		os.Exit(run(os.Args[1:], os.Stderr))
+		main()
 	}
 	if filepath.Base(os.Args[0]) == scriptName {
 		playScript(os.Args[1], os.Args[2])

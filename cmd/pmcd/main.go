@@ -16,6 +16,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/goplugin"
 	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/rootchild"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -24,6 +25,9 @@ import (
 var build = "dev"
 
 func main() {
+	if os.Args[0] == rootchild.Name {
+		os.Exit(runRootChild(os.Args[1:]))
+	}
 	os.Exit(run(os.Args[1:], os.Stderr))
 }
 
@@ -36,6 +40,11 @@ const (
 // run is the whole program but for its exit.
 func run(args []string, stderr io.Writer) int {
 	syscall.Umask(0o22) // agents get it too
+	waiter, err := waiting()
+	if err != nil {
+		fmt.Fprintf(stderr, "pmcd: %v\n", err)
+		return notStarted(stderr)
+	}
 	opt, err := parseOptions(args)
 	var usage *usageError
 	switch {
@@ -53,7 +62,7 @@ func run(args []string, stderr io.Writer) int {
 		opt.embedded = true
 	}
 	if !opt.embedded {
-		if err := pmcdconf.SetPCPEnv(); err != nil { // options may say all that is needed
+		if err := pmcdconf.SetPCPEnv(); err != nil && waiter == nil { // options may say all that is needed
 			fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)
 		}
 	}
@@ -64,11 +73,10 @@ func run(args []string, stderr io.Writer) int {
 	if opt.verify {
 		return verify(opt, stderr)
 	}
-	if !opt.foreground {
-		fmt.Fprintln(stderr, "pmcd: cannot run in the background yet, use -f")
-		return notStarted(stderr)
+	if waiter == nil && !opt.foreground && !opt.managed {
+		return startInBackground(stderr)
 	}
-	return serve(opt, stderr)
+	return serve(opt, waiter, stderr)
 }
 
 func notStarted(stderr io.Writer) int {
@@ -95,16 +103,37 @@ func verify(opt *options, stderr io.Writer) int {
 }
 
 // serve opens the ports, then the log, and serves until a signal says not to.
-func serve(opt *options, stderr io.Writer) int {
+// waiter waits for it to begin.
+func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	if err := proc.Seal(); err != nil {
 		fmt.Fprintf(stderr, "pmcd: descriptors may leak into agents: %v\n", err)
+	}
+	var out *logFile // nil: there is no log yet
+	var log *zap.Logger
+	fail := func(err error) int {
+		if out == nil {
+			fmt.Fprintf(stderr, "pmcd: %v\n", err)
+			notStarted(stderr)
+		} else {
+			log.Error(err.Error())
+			notStarted(out.file)
+		}
+		opt.reportFailure(err, out, waiter)
+		return exitError
+	}
+	alone := opt.foreground && !opt.managed // neither user nor files of a daemon
+	var id *identity                        // nil: who it is
+	if !alone {
+		var err error
+		if id, err = opt.runAs(os.Geteuid(), os.Getenv); err != nil {
+			return fail(err)
+		}
 	}
 	var embedded *daemon.Embedded
 	if opt.embedded {
 		var err error
 		if embedded, err = loadEmbedded(opt.reqAuth); err != nil {
-			fmt.Fprintf(stderr, "pmcd: %v\n", err)
-			return notStarted(stderr)
+			return fail(err)
 		}
 		opt.placeFiles("/", os.Geteuid(), os.Getenv)
 	}
@@ -114,8 +143,7 @@ func serve(opt *options, stderr io.Writer) int {
 
 	listeners, err := daemon.Listen(opt.interfaces, opt.ports, opt.socket)
 	if err != nil {
-		fmt.Fprintf(stderr, "pmcd: %v\n", err)
-		return notStarted(stderr)
+		return fail(err)
 	}
 	defer listeners.Close()
 	var about []string
@@ -127,10 +155,10 @@ func serve(opt *options, stderr io.Writer) int {
 			}
 		}
 	}
-	out := openLog(opt.log, stderr)
+	out = openLog(opt.log, stderr)
 	defer out.finish()
 	core := newLogCore(out.file)
-	log := zap.New(core)
+	log = zap.New(core)
 	slog.SetDefault(slog.New(slogHandler{core: core}))
 	for _, line := range about {
 		log.Info(line)
@@ -139,6 +167,13 @@ func serve(opt *options, stderr io.Writer) int {
 		log.Named("plain").Warn("Warning: " + w)
 	}
 
+	agents := opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log}
+	if id != nil && id.uid != 0 && embedded == nil {
+		if agents.root, err = newRootChild(opt, id, out.file); err != nil {
+			return fail(err)
+		}
+		defer closeRootChild(agents.root)
+	}
 	d, err := daemon.New(daemon.Config{
 		ConfigFile:       opt.config,
 		Namespace:        opt.namespace,
@@ -161,12 +196,23 @@ func serve(opt *options, stderr io.Writer) int {
 		Local:            opt.local,
 		TraceMask:        opt.trace,
 		Debug:            opt.debug,
-		Open:             opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log}.open,
+		Open:             agents.open,
 		Log:              log,
 	})
 	if err != nil {
-		log.Error(err.Error())
-		return notStarted(out.file)
+		return fail(err)
+	}
+	if !alone {
+		path := opt.pidFile(os.Getenv)
+		if err := writePIDFile(path); err != nil {
+			return fail(err)
+		}
+		defer removePIDFile(path, log)
+	}
+	if id != nil {
+		if err := id.become(); err != nil {
+			return fail(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -181,6 +227,14 @@ func serve(opt *options, stderr io.Writer) int {
 			cancel()
 		}
 	}()
+	if agents.root != nil {
+		go func() { // ends with the root child
+			if <-agents.root.Lost(); ctx.Err() == nil {
+				log.Error(rootchild.ErrLost.Error())
+			}
+		}()
+	}
+	waiter.serving() // the sockets are open; it does not matter who is first
 	if err := d.Run(ctx); err != nil {
 		log.Error(err.Error())
 		return exitError

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"os"
 	"syscall"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/dsohost"
 	"github.com/gopcp/pmcd/agents/goplugin"
-	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/rootchild"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -28,6 +27,7 @@ type opener struct {
 	plugins *goplugin.Loader
 	builtin builtinAgents
 	log     *zap.Logger
+	root    *rootchild.Child // starts processes; nil if this one does
 }
 
 var _ daemon.OpenFunc = opener{}.open
@@ -35,11 +35,9 @@ var _ daemon.OpenFunc = opener{}.open
 func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
 	switch spec.Kind {
 	case pmcdconf.Pipe:
-		p, err := o.start(func(stderr *os.File) (*proc.Process, error) {
-			return proc.Start(proc.Spec{Argv: spec.Argv, Pipes: true, Stderr: stderr})
-		})
+		p, err := o.start(ctx, spec)
 		if err != nil {
-			return nil, fmt.Errorf("error starting %s: %w", spec.Argv[0], err)
+			return nil, err
 		}
 		return connectPipes(ctx, p, opt)
 	case pmcdconf.Socket:
@@ -85,11 +83,9 @@ func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
 // openHost starts a process for a shared object.
 func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
 	changed := changes(spec.Path)
-	p, err := o.start(func(stderr *os.File) (*proc.Process, error) {
-		return dsohost.Start(dsohost.DSO{Name: spec.Name, Domain: spec.Domain, Entry: spec.Entry, Path: spec.Path}, stderr)
-	})
+	p, err := o.start(ctx, spec)
 	if err != nil {
-		return nil, fmt.Errorf("error starting a host for %s: %w", spec.Path, err)
+		return nil, err
 	}
 	iface, err := dsohost.Ready(ctx, p.Pipes)
 	if err != nil {
@@ -129,11 +125,8 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 	var p *child
 	if len(spec.Argv) > 0 {
 		var err error
-		p, err = o.start(func(stderr *os.File) (*proc.Process, error) {
-			return proc.Start(proc.Spec{Argv: spec.Argv, Stderr: stderr})
-		})
-		if err != nil {
-			return nil, fmt.Errorf("error starting %s: %w", spec.Argv[0], err)
+		if p, err = o.start(ctx, spec); err != nil {
+			return nil, err
 		}
 	}
 	conn, err := dial(ctx, p, spec)

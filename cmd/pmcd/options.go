@@ -37,9 +37,11 @@ type options struct {
 	credsTimeout time.Duration
 	lateGrace    time.Duration // see daemon.Config
 	noRestart    bool
-	foreground   bool
-	embedded     bool // serve what is compiled in
-	named        bool // -c, -n or -N
+	foreground   bool   // -f
+	managed      bool   // -F, which has precedence
+	fatal        string // where failures at the start are copied; "" is the terminal
+	embedded     bool   // serve what is compiled in
+	named        bool   // -c, -n or -N
 	verify       bool
 	local        bool
 	reqAuth      bool     // -S
@@ -149,6 +151,8 @@ func (opt *options) define(f *pflag.FlagSet) {
 		return nil
 	})
 	f.BoolVarP(&opt.foreground, "foreground", "f", false, "")
+	f.BoolVarP(&opt.managed, "managed", "F", false, "")
+	f.StringVarP(&opt.fatal, "fatal", "x", "", "")
 	f.StringVarP(&opt.hostname, "hostname", "H", "", "")
 	f.StringVarP(&opt.log, "log", "l", "", "")
 	f.StringVarP(&opt.socket, "socket", "s", "", "")

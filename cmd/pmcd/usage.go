@@ -4,9 +4,10 @@ package main
 const usageText = `Usage: pmcd [options]
 
 Service:
-  -f, --foreground      stay in the foreground
+  -f, --foreground      stay in the foreground, as this user
+  -F, --managed         stay in the foreground, else as in the background
   -H, --hostname=NAME   what pmcd.hostname says
-  -U, --username=USER   user to run as (with -f: no effect)
+  -U, --username=USER   user to run as [$PCP_USER, else pcp]; with -f: no effect
   -A                    announce nothing on the network (always so)
 
 Configuration:
@@ -34,6 +35,7 @@ Limits:
 
 Diagnostics:
   -D, --debug=NAMES     debug options, separated by commas
+  -x PATH               where failures at the start are copied [/dev/tty]
   -l, --log=PATH        log file; - is the standard error output [pmcd.log]
   -T, --trace=BITS      events to remember: 1 connections, 2 PDUs, 256 unbuffered
   -?, --help            this text

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/gopcp/pmcd/agents/proc"
+)
+
+// A Go program cannot fork: pmcd goes to the background by running itself
+// again. The process that is to stay knows that it is that by parentVar, which
+// has the process id of the one that waits for it, and has a pipe to it as its
+// standard input: other descriptors are those of socket activation.
+const parentVar = "PMCD_BACKGROUND"
+
+// startInBackground runs this program again, with the same arguments and the
+// same name, as scripts look for that. It returns when the new process has
+// clients greeted, or with an exit code that says that it does not.
+func startInBackground(stderr io.Writer) int {
+	fail := func(err error) int {
+		fmt.Fprintf(stderr, "pmcd: cannot run in the background: %v\n", err)
+		return notStarted(stderr)
+	}
+	self, err := os.Executable() // its name becomes that of the process
+	if err != nil {
+		return fail(err)
+	}
+	if err := sealForBackground(); err != nil {
+		return fail(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fail(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Args = os.Args
+	cmd.Env = append(os.Environ(), parentVar+"="+strconv.Itoa(os.Getpid()))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = w, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	err = cmd.Start()
+	w.Close()
+	if err != nil {
+		return fail(err)
+	}
+	go func() { // ends with the program
+		for sig := range signals {
+			if sig != syscall.SIGHUP { // which is for all that are called pmcd
+				cmd.Process.Signal(sig)
+			}
+		}
+	}()
+	said, _ := io.ReadAll(io.LimitReader(r, maxFailure+1))
+	if string(said) == serving {
+		return exitOK
+	}
+	if len(said) > 0 { // else it has said so itself
+		fmt.Fprintf(stderr, "pmcd: %s\n", said)
+		notStarted(stderr)
+	}
+	cmd.Wait()
+	return cmp.Or(max(cmd.ProcessState.ExitCode(), 0), exitError)
+}
+
+// sealForBackground keeps descriptors that happen to be open from a process that
+// runs for months. Those of socket activation (sd_listen_fds(3)) are for it.
+func sealForBackground() error {
+	if err := proc.Seal(); err != nil {
+		return err
+	}
+	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
+		return nil
+	}
+	n, _ := strconv.Atoi(os.Getenv("LISTEN_FDS"))
+	for fd := 3; fd < 3+n; fd++ {
+		if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFD, 0); errno != 0 {
+			return fmt.Errorf("LISTEN_FDS is %d, but descriptor %d: %w", n, fd, errno)
+		}
+	}
+	return nil
+}
+
+// What the process in the background says: serving, or why it does not.
+const (
+	serving    = "serving\n"
+	maxFailure = 4 << 10 // bytes
+)
+
+// A launcher is the process that waits for this one. A nil launcher is none.
+type launcher struct{ pipe *os.File }
+
+// waiting returns the launcher of this process. What makes it one is removed
+// from the environment, and from the standard input.
+func waiting() (*launcher, error) {
+	parent, ok := os.LookupEnv(parentVar)
+	if !ok {
+		return nil, nil
+	}
+	if err := os.Unsetenv(parentVar); err != nil {
+		return nil, err
+	}
+	if parent != strconv.Itoa(os.Getppid()) {
+		return nil, nil // somebody else's, or it has not waited
+	}
+	fd, err := dupAbove2(0)
+	if err != nil {
+		return nil, err
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	if err := syscall.Dup3(int(null.Fd()), 0, 0); err != nil {
+		return nil, err
+	}
+	// Sockets that were meant for the parent are here.
+	if os.Getenv("LISTEN_PID") == parent {
+		os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
+	}
+	for _, sig := range []os.Signal{syscall.SIGTTOU, syscall.SIGTTIN, syscall.SIGTSTP} {
+		signal.Ignore(sig)
+	}
+	return &launcher{os.NewFile(uintptr(fd), "launcher")}, nil
+}
+
+// dupAbove2 returns another descriptor for fd, which children do not get.
+func dupAbove2(fd uintptr) (uintptr, error) {
+	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, 3)
+	if errno != 0 {
+		return 0, errno
+	}
+	return n, nil
+}
+
+// serving lets the launcher end.
+func (l *launcher) serving() { l.say(serving) }
+
+// failed tells the launcher why this process ends.
+func (l *launcher) failed(why string) { l.say(strings.TrimSpace(why[:min(len(why), maxFailure)])) }
+
+func (l *launcher) say(text string) {
+	if l != nil {
+		l.pipe.WriteString(text)
+		l.pipe.Close()
+	}
+}
+
+// reportFailure says why pmcd has not started where nobody would see it
+// otherwise: to the process that waits for this one, and in the file of -x
+// (pmcd(1)), which is the terminal unless somebody waits. out is nil if there
+// is no log yet.
+func (opt *options) reportFailure(why error, out *logFile, waiter *launcher) {
+	logged := out != nil && out.own
+	if logged {
+		waiter.failed(fmt.Sprintf("%v (see %s)", why, opt.log))
+	}
+	path := opt.fatal
+	if path == "" {
+		if waiter != nil || !logged {
+			return // it has been said on the standard error output
+		}
+		path = "/dev/tty"
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return // there may be no terminal
+	}
+	defer f.Close()
+	fmt.Fprint(f, "NOTE: pmcd not started due to errors!  ")
+	if !logged {
+		fmt.Fprintln(f, why)
+		return
+	}
+	log, err := os.Open(opt.log)
+	if err != nil {
+		fmt.Fprintf(f, "Log file %q has vanished!\n", opt.log)
+		return
+	}
+	defer log.Close()
+	fmt.Fprintf(f, "Log file %q contains ...\n", opt.log)
+	io.Copy(f, log)
+}

@@ -1,0 +1,448 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// A place is a directory with all that a pmcd has.
+type place struct {
+	t   *testing.T
+	dir string
+	exe string // the program
+}
+
+func newPlace(t *testing.T, exe string) *place {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bg") // short, and others can enter it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	p := &place{t: t, dir: dir, exe: exe}
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(p.at("run"), 0o777), os.Mkdir(p.at("log"), 0o777),
+		os.Chmod(p.at("run"), 0o777), os.Chmod(p.at("log"), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	p.write("conf", "pmcd 2 dso pmcd_init /none\n")
+	p.write("pmns", "root { pmcd }\npmcd { numclients 2:0:3 }\n")
+	return p
+}
+
+func (p *place) at(name string) string { return filepath.Join(p.dir, name) }
+
+func (p *place) write(name, text string) {
+	p.t.Helper()
+	if err := os.WriteFile(p.at(name), []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// command is pmcd with arguments that come after those that it needs.
+func (p *place) command(args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(p.t.Context(), p.exe, append([]string{
+		"-c", "conf", "-n", "pmns", "-i", "127.0.0.1", "-p", "0", "-s", p.at("run/sock"), "-l", "log/pmcd.log"}, args...)...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null", "PCP_RUN_DIR="+p.at("run"), "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+// runs runs pmcd until it returns, or its launcher does.
+func (p *place) run(args ...string) (code int, stderr string) {
+	p.t.Helper()
+	// A pipe that stays open if pmcd has it would be waited for.
+	out, err := os.Create(p.at("stderr"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := p.command(args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		p.t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), read(out.Name())
+}
+
+// start has pmcd run in the background and returns its process id.
+func (p *place) start(args ...string) int {
+	p.t.Helper()
+	code, stderr := p.run(args...)
+	if code != 0 {
+		p.t.Fatalf("status %d: %s\n%s", code, stderr, read(p.at("log/pmcd.log")))
+	}
+	pid, err := strconv.Atoi(read(p.at("run/pmcd.pid")))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(b, []byte(p.dir)) {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+	return pid
+}
+
+// ends waits for the end of a process.
+func ends(t *testing.T, pid int) {
+	t.Helper()
+	if !peer.Until(20*time.Second, func() bool {
+		stat := read(fmt.Sprintf("/proc/%d/stat", pid))
+		return stat == "" || strings.Contains(stat, ") Z ")
+	}) {
+		t.Fatalf("process %d (%s) does not end", pid, read(fmt.Sprintf("/proc/%d/comm", pid)))
+	}
+}
+
+func (p *place) exists(name string) bool {
+	_, err := os.Lstat(p.at(name))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exe
+}
+
+// statusOf returns fields of /proc/PID/status.
+func statusOf(pid int, field string) string {
+	for line := range strings.Lines(read(fmt.Sprintf("/proc/%d/status", pid))) {
+		if v, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.Join(strings.Fields(v), " ")
+		}
+	}
+	return ""
+}
+
+// When the launcher returns there is a daemon that greets.
+func TestBackground(t *testing.T) {
+	p := newPlace(t, self(t))
+	p.write("log/pmcd.log", "the last one's\n")
+	p.write("run/pmcd.pid", "12345678")
+	me := ""
+	if os.Geteuid() == 0 {
+		me = "root"
+	}
+	pid := p.start("-U", me)
+	conn, err := greeted(p.at("run/sock"), 20*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+
+	fi, err := os.Stat(p.at("run/pmcd.pid"))
+	if text := read(p.at("run/pmcd.pid")); err != nil || text != strconv.Itoa(pid) || fi.Mode() != 0o444 {
+		t.Errorf("the PID file has %q and is %v, %v", text, fi.Mode(), err)
+	}
+	if text := read(p.at("log/pmcd.log.prev")); text != "the last one's\n" {
+		t.Errorf("the log before has %q", text)
+	}
+	of := func(name string) string { return read(fmt.Sprintf("/proc/%d/%s", pid, name)) }
+	if argv0, _, _ := strings.Cut(of("cmdline"), "\x00"); argv0 != p.exe {
+		t.Errorf("argv[0] is %q, want %q", argv0, p.exe)
+	}
+	if comm := strings.TrimSpace(of("comm")); comm != filepath.Base(p.exe)[:min(15, len(filepath.Base(p.exe)))] {
+		t.Errorf("the name of the process is %q", comm)
+	}
+	if stat := strings.Fields(of("stat")); stat[5] != strconv.Itoa(pid) || stat[6] != "0" {
+		t.Errorf("session %s and terminal %s, want %d and 0", stat[5], stat[6], pid)
+	}
+	for fd, want := range []string{"/dev/null", p.at("log/pmcd.log"), p.at("log/pmcd.log")} {
+		if got, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)); err != nil || got != want {
+			t.Errorf("descriptor %d is %s, want %s (%v)", fd, got, want, err)
+		}
+	}
+	if umask := statusOf(pid, "Umask"); umask != "0022" {
+		t.Errorf("umask %s", umask)
+	}
+	const stops = 1<<(syscall.SIGTTOU-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTSTP-1)
+	if set, err := strconv.ParseUint(statusOf(pid, "SigIgn"), 16, 64); err != nil || set&stops != stops {
+		t.Errorf("signals that are ignored: %x, %v", set, err)
+	}
+
+	syscall.Kill(pid, syscall.SIGTERM)
+	ends(t, pid)
+	if p.exists("run/pmcd.pid") || p.exists("run/sock") {
+		t.Error("the PID file or the socket is left")
+	}
+	if log := read(p.at("log/pmcd.log")); !strings.HasPrefix(log, "Log for pmcd on ") || !strings.Contains(log, "\nLog finished ") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// A launcher says why there is no daemon, and nothing is left of that.
+func TestBackgroundFails(t *testing.T) {
+	running := newPlace(t, self(t))
+	me := ""
+	if os.Geteuid() == 0 {
+		me = "root"
+	}
+	running.start("-U", me)
+	for _, c := range []struct {
+		name   string
+		args   []string
+		env    string
+		stderr string
+		logged bool
+	}{
+		{name: "no value of an option", args: []string{"-q", "0"}, stderr: "-q requires a positive numeric argument"},
+		{name: "another pmcd", args: []string{"-s", running.at("run/sock")}, stderr: "pmcd is already running: it answers at " + running.at("run/sock")},
+		{name: "an unknown user", args: []string{"-U", "nosuchuser"}, stderr: "cannot run as user nosuchuser"},
+		{name: "no configuration", args: []string{"-c", "none", "-U", me}, stderr: "open none: no such file or directory (see log/pmcd.log)", logged: true},
+		{name: "a bad configuration", args: []string{"-c", "pmns", "-U", me}, stderr: "pmns:1:6: expected domain number", logged: true},
+		{name: "no agents", args: []string{"-c", "/dev/null", "-U", me}, stderr: "No PMDAs found", logged: true},
+		{name: "a bad name space", args: []string{"-n", "conf", "-U", me}, stderr: "pmLoadASCIINameSpace(conf)", logged: true},
+		{name: "no place for the PID file", args: []string{"-U", me}, env: "PCP_RUN_DIR=/no/such/dir", stderr: "cannot write PID file: open /no/such/dir/pmcd.pid", logged: true},
+		{name: "nobody says where the PID file is", args: []string{"-U", me}, env: "PCP_RUN_DIR=", stderr: "PCP_RUN_DIR is not set", logged: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t, self(t))
+			run := func(args ...string) string {
+				t.Helper()
+				cmd := p.command(append(args, c.args...)...)
+				cmd.Env = append(cmd.Env, c.env)
+				var stderr bytes.Buffer
+				cmd.Stderr = &stderr // and nobody has it after the end
+				if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
+					t.Errorf("ended with %v", err)
+				}
+				if text := stderr.String(); !strings.Contains(text, c.stderr) && !slices.Contains(args, "-F") ||
+					strings.Count(text, "pmcd not started due to errors!\n") != 1 && !slices.Contains(args, "-F") {
+					t.Errorf("standard error output, which should have %q once:\n%s", c.stderr, text)
+				}
+				if p.exists("run/sock") || p.exists("run/pmcd.pid") {
+					t.Error("the socket or the PID file is left")
+				}
+				return stderr.String()
+			}
+			run()
+			if p.exists("log/pmcd.log") != c.logged {
+				t.Errorf("a log: %v, want %v", !c.logged, c.logged)
+			}
+			if c.name == "no value of an option" {
+				return // -x may not have been read
+			}
+			run("-x", p.at("fatal"), "-F")
+			fatal := read(p.at("fatal"))
+			what, _, _ := strings.Cut(c.stderr, " (see")
+			if !strings.HasPrefix(fatal, "NOTE: pmcd not started due to errors!  ") || !strings.Contains(fatal, what) {
+				t.Errorf("the file of -x:\n%s", fatal)
+			}
+			if c.logged != strings.Contains(fatal, `Log file "log/pmcd.log" contains ...`+"\nLog for pmcd on ") {
+				t.Errorf("with the log: %v, want %v\n%s", !c.logged, c.logged, fatal)
+			}
+		})
+	}
+}
+
+// -f is a program like others: no PID file, and it does not matter who -U is. -F
+// stays in the foreground, too, but leaves what a daemon leaves.
+func TestForeground(t *testing.T) {
+	me := ""
+	if os.Geteuid() == 0 {
+		me = "root"
+	}
+	for _, c := range []struct {
+		args    []string
+		pidFile bool
+	}{
+		{[]string{"-f", "-U", "nosuchuser"}, false},
+		{[]string{"-F", "-U", me}, true},
+		{[]string{"-F", "-f", "-U", me}, true},
+	} {
+		p := newPlace(t, self(t))
+		cmd := p.command(c.args...)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if !peer.Until(20*time.Second, func() bool {
+			conn, err := greeted(p.at("run/sock"), 20*time.Second)
+			if err == nil {
+				conn.Close()
+			}
+			return err == nil
+		}) {
+			t.Fatal("no greeting")
+		}
+		if p.exists("run/pmcd.pid") != c.pidFile {
+			t.Errorf("%v: a PID file: %v", c.args, !c.pidFile)
+		}
+		if text := read(p.at("run/pmcd.pid")); c.pidFile && text != strconv.Itoa(cmd.Process.Pid) {
+			t.Errorf("%v: %q in the PID file of %d", c.args, text, cmd.Process.Pid)
+		}
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %v", c.args, err)
+		}
+		if p.exists("run/pmcd.pid") {
+			t.Errorf("%v: the PID file is left", c.args)
+		}
+	}
+}
+
+// Sockets of socket activation are for the daemon, at the same descriptors; what
+// else was open is not.
+func TestBackgroundDescriptors(t *testing.T) {
+	p := newPlace(t, self(t))
+	me := ""
+	if os.Geteuid() == 0 {
+		me = "root"
+	}
+	var given []*os.File
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		defer w.Close()
+		given = append(given, w)
+	}
+	p.write("agent", "#!/bin/sh\nenv >agent.env\nls -l /proc/$$/fd >agent.fd\n")
+	if err := os.Chmod(p.at("agent"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.write("conf", "pmcd 2 dso pmcd_init /none\nagent 3 pipe binary "+p.at("agent")+"\n")
+	args := p.command("-U", me).Args
+	cmd := exec.Command("/bin/sh", append([]string{"-c", `LISTEN_PID=$$ LISTEN_FDS=2 exec "$@"`, "sh"}, args...)...)
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = p.dir, p.command().Env, given
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	pid, err := strconv.Atoi(read(p.at("run/pmcd.pid")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	inode := func(link string) string {
+		to, _ := os.Readlink(link)
+		return to
+	}
+	var all []string
+	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	for _, fd := range fds {
+		all = append(all, inode(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name())))
+	}
+	for i, f := range given {
+		want := inode(fmt.Sprintf("/proc/self/fd/%d", int(f.Fd())))
+		if got := inode(fmt.Sprintf("/proc/%d/fd/%d", pid, 3+i)); i < 2 && got != want {
+			t.Errorf("descriptor %d is %s, want %s", 3+i, got, want)
+		}
+		if i == 2 && slices.Contains(all, want) {
+			t.Errorf("%s is open in the daemon, too", want)
+		}
+	}
+	if !peer.Until(20*time.Second, func() bool { return strings.HasSuffix(read(p.at("agent.fd")), "\n") }) {
+		t.Fatal("no agent")
+	}
+	env := read(p.at("agent.env"))
+	if strings.Contains(env, parentVar) {
+		t.Errorf("the agent has %s", parentVar)
+	}
+	syscall.Kill(pid, syscall.SIGTERM)
+	ends(t, pid)
+}
+
+// A variable that some other process has left does not make a daemon.
+func TestNotWaiting(t *testing.T) {
+	t.Setenv(parentVar, "1")
+	if os.Getppid() == 1 {
+		t.Skip("a child of process 1")
+	}
+	if l, err := waiting(); l != nil || err != nil {
+		t.Errorf("got %v, %v", l, err)
+	}
+	if _, ok := os.LookupEnv(parentVar); ok {
+		t.Error("agents would have it")
+	}
+	var none *launcher
+	none.serving() // does nothing
+	none.failed("for no reason")
+}
+
+func TestRunAs(t *testing.T) {
+	env := func(vars ...string) func(string) string {
+		return func(name string) string {
+			for _, v := range vars {
+				if value, ok := strings.CutPrefix(v, name+"="); ok {
+					return value
+				}
+			}
+			return ""
+		}
+	}
+	for _, c := range []struct {
+		user string
+		euid int
+		env  string
+		uid  int // -1 is no other than before
+		err  string
+	}{
+		{"", 0, "PCP_USER=root", 0, ""},
+		{"root", 0, "PCP_USER=nosuchuser", 0, ""},
+		{"", 0, "PCP_USER=nosuchuser", 0, "cannot run as user nosuchuser: "},
+		{"nosuchuser", 0, "", 0, "cannot run as user nosuchuser: "},
+		{"", 65534, "PCP_USER=root", -1, ""},
+		{"root", 65534, "", 0, "cannot run as user root: only root can"},
+	} {
+		opt := &options{user: c.user}
+		id, err := opt.runAs(c.euid, env(c.env))
+		if c.err != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), c.err) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil || (id == nil) != (c.uid < 0) || id != nil && id.uid != c.uid {
+			t.Errorf("%+v: %+v, %v", c, id, err)
+		}
+	}
+}
+
+// Others may write to the directory of the PID file.
+func TestPIDFile(t *testing.T) {
+	dir := t.TempDir()
+	path, victim := filepath.Join(dir, "pmcd.pid"), filepath.Join(dir, "victim")
+	if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o644), os.Symlink(victim, path)); err != nil {
+		t.Fatal(err)
+	}
+	if err := writePIDFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if text := read(victim); text != "precious" {
+		t.Errorf("what it was a link to has %q", text)
+	}
+	if fi, err := os.Lstat(path); err != nil || fi.Mode() != 0o444 || read(path) != strconv.Itoa(os.Getpid()) {
+		t.Errorf("the PID file is %v with %q, %v", fi.Mode(), read(path), err)
+	}
+	os.Remove(path)
+	os.Mkdir(path, 0o755)
+	os.WriteFile(filepath.Join(path, "x"), nil, 0o644)
+	if err := writePIDFile(path); err == nil {
+		t.Error("a directory is no obstacle")
+	}
+	removePIDFile(victim, nil) // it is not that of this process
+	if _, err := os.Stat(victim); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// An identity is the user that pmcd runs as (-U).
+type identity struct {
+	name     string
+	uid, gid int
+	groups   []int // supplementary
+}
+
+// runAs returns the user that pmcd becomes at the end of its start, or nil if it
+// stays who it is.
+func (opt *options) runAs(euid int, getenv func(string) string) (*identity, error) {
+	if euid != 0 && opt.user == "" {
+		return nil, nil
+	}
+	id, err := lookUpIdentity(cmp.Or(opt.user, getenv("PCP_USER"), "pcp"))
+	switch {
+	case err != nil:
+		return nil, err
+	case euid != 0 && id.uid != euid:
+		return nil, fmt.Errorf("cannot run as user %s: only root can", id.name)
+	case euid != 0:
+		return nil, nil
+	}
+	return id, nil
+}
+
+// lookUpIdentity returns the identity of a user.
+func lookUpIdentity(name string) (*identity, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot run as user %s: %w", name, err)
+	}
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("cannot run as user %s: its groups: %w", name, err)
+	}
+	id := &identity{name: name}
+	for _, n := range []struct {
+		text string
+		set  func(int)
+	}{{u.Uid, func(n int) { id.uid = n }}, {u.Gid, func(n int) { id.gid = n }}} {
+		i, err := strconv.Atoi(n.text)
+		if err != nil {
+			return nil, err
+		}
+		n.set(i)
+	}
+	for _, text := range groups {
+		g, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, err
+		}
+		id.groups = append(id.groups, g)
+	}
+	return id, nil
+}
+
+// become makes this process, with all its threads, one of the user for good.
+func (id *identity) become() error {
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"setgroups", func() error { return syscall.Setgroups(id.groups) }},
+		{"setgid", func() error { return syscall.Setgid(id.gid) }},
+		{"setuid", func() error { return syscall.Setuid(id.uid) }},
+	} {
+		if err := step.do(); err != nil {
+			return fmt.Errorf("cannot become user %s: %s: %w", id.name, step.name, err)
+		}
+	}
+	if id.uid == 0 {
+		return nil
+	}
+	if syscall.Setuid(0) == nil || id.gid != 0 && syscall.Setgid(0) == nil {
+		return fmt.Errorf("cannot become user %s for good: root can be regained", id.name)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if errors.Is(err, fs.ErrNotExist) { // no /proc
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(status)) {
+		if set, ok := strings.CutPrefix(line, "CapPrm:"); ok && strings.Trim(set, "\t0\n") != "" {
+			return fmt.Errorf("cannot become user %s for good: capabilities remain: %s", id.name, strings.TrimSpace(set))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,362 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// ids are what /proc/PID/status says of who a process is.
+func ids(pid int) string {
+	return fmt.Sprintf("uid %s gid %s groups %s", statusOf(pid, "Uid"), statusOf(pid, "Gid"), statusOf(pid, "Groups"))
+}
+
+// children are the processes that a process has started, by the name in argv[0].
+func children(pid int) map[string]int {
+	m := make(map[string]int)
+	for _, p := range peer.Descendants(pid) {
+		if statusOf(p.PID, "PPid") == strconv.Itoa(pid) {
+			argv0, _, _ := strings.Cut(read(fmt.Sprintf("/proc/%d/cmdline", p.PID)), "\x00")
+			m[filepath.Base(argv0)] = p.PID
+		}
+	}
+	return m
+}
+
+// A privileged place has a pmcd that is started as root, its agents, and the
+// user that it becomes.
+type privileged struct {
+	*place
+	user string // as in ids
+	pid  int
+	root int // pid of the root child
+}
+
+func startPrivileged(t *testing.T) *privileged {
+	t.Helper()
+	peer.Require(t)
+	if os.Geteuid() != 0 {
+		if peer.Required() {
+			t.Fatal("the tests with PCP's programs have to be run as root")
+		}
+		t.Skip("needs root")
+	}
+	exe, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	simple, err := peer.SimplePMDA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pcp, err := lookUpIdentity("pcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	four := func(n int) string { return strings.TrimSpace(strings.Repeat(" "+strconv.Itoa(n), 4)) }
+	p := &privileged{place: newPlace(t, exe)}
+	p.user = fmt.Sprintf("uid %s gid %s groups %s", four(pcp.uid), four(pcp.gid), strings.Trim(fmt.Sprint(pcp.groups), "[]"))
+	// A copy, whose mode can be changed. It stays root, and it is a script: its
+	// process is a shell at first.
+	p.write("agent", "#!/bin/sh\nexec "+simple+" -d 253 -l "+p.at("log/simple.log")+" -U root\n")
+	if err := os.Chmod(p.at("agent"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.write("conf", `pmcd 2 dso pmcd_init /none
+simple 253 pipe binary `+p.at("agent")+`
+sample 29 dso sample_init /var/lib/pcp/pmdas/sample/pmda_sample.so
+`)
+	p.write("pmns", "root { pmcd simple sample }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\nsample { seconds 29:0:2 }\n")
+	// As few descriptors as agents get that use select.
+	cmd := p.command("-U", "pcp")
+	cmd.Args = append([]string{"/bin/sh", "-c", `ulimit -Sn 300; exec "$@"`, "sh"}, cmd.Args...)
+	cmd.Path = "/bin/sh"
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, read(p.at("log/pmcd.log")))
+	}
+	if p.pid, err = strconv.Atoi(read(p.at("run/pmcd.pid"))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		syscall.Kill(p.pid, syscall.SIGTERM) // and the rest ends with it
+		ends(t, p.pid)
+		if t.Failed() {
+			t.Log(read(p.at("log/pmcd.log")))
+		}
+	})
+	p.root = children(p.pid)[rootchild.Name]
+	p.answers("simple.numfetch", true)
+	p.answers("sample.seconds", true)
+	return p
+}
+
+// value is what pminfo prints for a metric.
+func (p *privileged) value(metric string) string {
+	cmd := exec.Command("pminfo", "-h", "unix:"+p.at("run/sock"), "-f", metric)
+	cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")
+	out, _ := cmd.CombinedOutput()
+	return string(out)
+}
+
+// answers fails the test unless a metric has a value, or none, in the end.
+func (p *privileged) answers(metric string, want bool) {
+	p.t.Helper()
+	if !peer.Until(20*time.Second, func() bool { return strings.Contains(p.value(metric), " value ") == want }) {
+		p.t.Fatalf("%s, want a value: %v\n%s", metric, want, p.value(metric))
+	}
+}
+
+// restart kills an agent and waits for another.
+func (p *privileged) kill(name string) {
+	p.t.Helper()
+	pid := children(p.root)[name]
+	if pid == 0 {
+		p.t.Fatalf("no %s among %v", name, children(p.root))
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		p.t.Fatal(err)
+	}
+	ends(p.t, pid)
+}
+
+// reload has pmcd start what has died.
+func (p *privileged) reload() {
+	if err := syscall.Kill(p.pid, syscall.SIGHUP); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Who is who, and has what, in a daemon that was started by root.
+func TestPeerPrivileges(t *testing.T) {
+	p := startPrivileged(t)
+	const root = "uid 0 0 0 0 gid 0 0 0 0 groups"
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
+	if err != nil || len(tasks) < 2 {
+		t.Fatalf("%d threads, %v", len(tasks), err)
+	}
+	for _, task := range tasks {
+		tid, _ := strconv.Atoi(task.Name())
+		if got := ids(tid); got != p.user {
+			t.Errorf("a thread of pmcd is %q, want %q", got, p.user)
+		}
+		for _, set := range []string{"CapPrm", "CapEff", "CapAmb"} {
+			if caps := statusOf(tid, set); strings.Trim(caps, "0") != "" {
+				t.Errorf("a thread of pmcd has %s %s", set, caps)
+			}
+		}
+	}
+	if len(peer.Descendants(p.pid)) != 3 {
+		t.Errorf("below pmcd are %v", peer.Descendants(p.pid))
+	}
+	agents := children(p.root)
+	for name, want := range map[string]struct {
+		pid  int
+		is   string
+		argv string
+	}{
+		"root child": {p.root, root, "pmcd-root conf pcp"},
+		"agent":      {agents["pmdasimple"], root, "/.peers/pmdasimple -d 253"},
+		"DSO host":   {agents["pmcd-dso: sample"], p.user, "pmcd-dso: sample 29"},
+	} {
+		got := strings.TrimSpace(strings.TrimSuffix(ids(want.pid), " "))
+		// What root has in the way of other groups is the caller's.
+		if want.is == root {
+			got, _, _ = strings.Cut(got, "groups")
+			got += "groups"
+		}
+		if got != want.is {
+			t.Errorf("%s is %q, want %q", name, got, want.is)
+		}
+		if argv := strings.ReplaceAll(read(fmt.Sprintf("/proc/%d/cmdline", want.pid)), "\x00", " "); !strings.Contains(argv, want.argv) {
+			t.Errorf("%s is called %q, want %q", name, argv, want.argv)
+		}
+		if text := read(fmt.Sprintf("/proc/%d/environ", want.pid)); strings.Contains(text, parentVar) {
+			t.Errorf("%s has %s in its environment", name, parentVar)
+		}
+		if umask := statusOf(want.pid, "Umask"); umask != "0022" {
+			t.Errorf("%s has umask %s", name, umask)
+		}
+		if wd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", want.pid)); err != nil || wd != p.dir {
+			t.Errorf("%s runs in %s, want %s (%v)", name, wd, p.dir, err)
+		}
+	}
+	for _, name := range []string{"pmdasimple", "pmcd-dso: sample"} {
+		pid := agents[name]
+		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var open []string
+		for _, fd := range fds {
+			to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))
+			to, _, _ = strings.Cut(to, ":[")
+			open = append(open, fd.Name()+" "+strings.TrimPrefix(to, p.dir))
+		}
+		want := []string{"0 pipe", "1 pipe", "2 /log/simple.log"} // it has a log of its own
+		if name != "pmdasimple" {
+			// What it prints goes to the log, or to pmcd, which writes it there.
+			for i := range open {
+				open[i] = strings.ReplaceAll(open[i], "/log/pmcd.log", "pipe")
+			}
+			want = []string{"0 /dev/null", "1 pipe", "2 pipe", "3 pipe", "4 pipe"}
+		}
+		if !slices.Equal(open, want) {
+			t.Errorf("%s has open %q, want %q", name, open, want)
+		}
+		if limits := read(fmt.Sprintf("/proc/%d/limits", pid)); !strings.Contains(limits, "Max open files            300 ") {
+			t.Errorf("%s has the limits\n%s", name, limits)
+		}
+	}
+	if comm := read(fmt.Sprintf("/proc/%d/comm", p.root)); comm != rootchild.Name+"\n" {
+		t.Errorf("the root child's name is %q", comm)
+	}
+	// What is for pmcd does not end the root child.
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
+		syscall.Kill(p.root, sig)
+	}
+
+	// Both can be started again, with the same rights.
+	for metric, name := range map[string]string{"simple.numfetch": "pmdasimple", "sample.seconds": "pmcd-dso: sample"} {
+		before := ids(children(p.root)[name])
+		p.kill(name)
+		p.answers(metric, false)
+		p.reload()
+		p.answers(metric, true)
+		if after := ids(children(p.root)[name]); after != before {
+			t.Errorf("%s was %s, and is %s", name, before, after)
+		}
+	}
+}
+
+// After the start root starts only what only root could have changed.
+func TestPeerRootChildRefuses(t *testing.T) {
+	p := startPrivileged(t)
+	for _, c := range []struct {
+		name      string
+		do, undo  func() error
+		complaint string
+	}{
+		{"the configuration can be written to",
+			func() error { return os.Chmod(p.at("conf"), 0o666) }, func() error { return os.Chmod(p.at("conf"), 0o644) },
+			"conf can be written to by others than root (mode 0666)"},
+		{"the agent can be written to",
+			func() error { return os.Chmod(p.at("agent"), 0o757) }, func() error { return os.Chmod(p.at("agent"), 0o755) },
+			"agent can be written to by others than root (mode 0757)"},
+		{"the agent belongs to another user",
+			func() error { return os.Chown(p.at("agent"), 65534, 0) }, func() error { return os.Chown(p.at("agent"), 0, 0) },
+			"agent belongs to user 65534 and not to root"},
+		{"the directory can be written to",
+			func() error { return os.Chmod(p.dir, 0o777) }, func() error { return os.Chmod(p.dir, 0o755) },
+			p.dir + " can be written to by others than root (mode 0777)"},
+	} {
+		if err := c.do(); err != nil {
+			t.Fatal(err)
+		}
+		p.kill("pmdasimple")
+		p.answers("simple.numfetch", false)
+		complaint := `cannot start "simple" agent (dom 253): error starting ` + p.at("agent") + ": not started by root: "
+		p.reload()
+		if !peer.Until(20*time.Second, func() bool {
+			log := read(p.at("log/pmcd.log"))
+			return strings.Contains(log, complaint) && strings.Contains(log, c.complaint)
+		}) {
+			t.Errorf("%s: no word of it in the log", c.name)
+		}
+		p.answers("simple.numfetch", false)
+		if err := c.undo(); err != nil {
+			t.Fatal(err)
+		}
+		p.reload()
+		p.answers("simple.numfetch", true)
+	}
+
+	// A line that is new is read from the file.
+	conf := strings.Replace(read(p.at("conf")), "\nsample", "\nother", 1)
+	p.write("conf", strings.Replace(conf, p.at("agent"), p.at("agent")+" x", 1))
+	p.kill("pmcd-dso: sample")
+	p.reload()
+	p.answers("sample.seconds", true)
+	p.answers("simple.numfetch", true)
+	if agents := children(p.root); agents["pmcd-dso: other"] == 0 || agents["pmdasimple"] == 0 {
+		t.Errorf("the agents are %v", agents)
+	}
+}
+
+// The end of the daemon, even by force, is that of all its processes.
+func TestPeerRootChildEnds(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		p := startPrivileged(t)
+		below := peer.Descendants(p.pid)
+		if err := syscall.Kill(p.pid, sig); err != nil {
+			t.Fatal(err)
+		}
+		ends(t, p.pid)
+		for _, b := range below {
+			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
+				t.Errorf("%v: %s, process %d, lives on", sig, b.Name, b.PID)
+			}
+		}
+		if p.exists("run/pmcd.pid") != (sig == syscall.SIGKILL) {
+			t.Errorf("%v: the PID file is there: %v", sig, p.exists("run/pmcd.pid"))
+		}
+	}
+}
+
+// Without its root child a daemon serves those agents that it has.
+func TestPeerRootChildKilled(t *testing.T) {
+	p := startPrivileged(t)
+	if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, p.root)
+	p.answers("simple.numfetch", true)
+	if !peer.Until(20*time.Second, func() bool { return strings.Contains(read(p.at("log/pmcd.log")), rootchild.ErrLost.Error()) }) {
+		t.Error("no word of it in the log")
+	}
+}
+
+// What the user may not do any more is said, and the end is orderly.
+func TestPeerNoRightsAtTheEnd(t *testing.T) {
+	p := startPrivileged(t)
+	if err := os.Chmod(p.at("run"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(p.pid, syscall.SIGTERM)
+	ends(t, p.pid)
+	log := read(p.at("log/pmcd.log"))
+	for _, want := range []string{"Warning: cannot remove " + p.at("run/sock"), "Warning: cannot remove PID file: ", "pmcd Shutdown", "\nLog finished "} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log does not have %q", want)
+		}
+	}
+}
+
+// A user that has other groups has them in the daemon, too.
+func TestLookUpIdentity(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	id, err := lookUpIdentity(me.Username)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := me.GroupIds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Fields(strings.Trim(fmt.Sprint(id.groups), "[]")); fmt.Sprint(id.uid) != me.Uid || fmt.Sprint(id.gid) != me.Gid || !slices.Equal(got, groups) {
+		t.Errorf("got %+v for %+v in %v", id, me, groups)
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/dsohost"
+	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// startProcess starts the process of an agent as a child of this process. user
+// is who the host of a DSO becomes. Built-in agents that need rights which the
+// daemon does not have will be started here, too, as "pmcd-agent: NAME".
+func startProcess(a *pmcdconf.Agent, user string, stderr *os.File) (*proc.Process, error) {
+	if a.Kind == pmcdconf.DSO {
+		return dsohost.Start(dsohost.DSO{Name: a.Name, Domain: a.Domain, Entry: a.Entry, Path: a.Path, User: user}, stderr)
+	}
+	return proc.Start(proc.Spec{Argv: a.Argv, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
+}
+
+// newRootChild starts the process that starts agents when this one is not root
+// any more.
+func newRootChild(opt *options, id *identity, stderr *os.File) (*rootchild.Child, error) {
+	// Not os.Executable: it is the same program even if there is another by now.
+	return rootchild.New("/proc/self/exe", []string{opt.config, id.name}, stderr)
+}
+
+// closeRootChild ends the root child. Its agents have ended by now.
+func closeRootChild(c *rootchild.Child) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c.Close(ctx)
+}
+
+// runRootChild is the whole program in that process.
+func runRootChild(args []string) int {
+	fail := func(err error) int {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", rootchild.Name, err)
+		return exitError
+	}
+	if len(args) != 2 {
+		return fail(fmt.Errorf("%d arguments: only pmcd can start this", len(args)))
+	}
+	// Signals are meant for pmcd, whose end is the end of this process. To ignore
+	// them would have agents ignore them, too.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	if err := os.WriteFile("/proc/self/comm", []byte(rootchild.Name), 0); err != nil { // it is "exe"
+		fmt.Fprintf(os.Stderr, "%s: %v\n", rootchild.Name, err)
+	}
+	socket := os.NewFile(3, "pmcd")
+	if err := proc.Seal(); err != nil {
+		return fail(fmt.Errorf("descriptors may leak into agents: %w", err))
+	}
+	err := rootchild.Serve(socket, rootchild.Config{
+		ConfigFile: args[0],
+		Start: func(a *pmcdconf.Agent, stderr *os.File) (*proc.Process, error) {
+			return startProcess(a, args[1], stderr)
+		},
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return exitOK
+}
