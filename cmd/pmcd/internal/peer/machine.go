@@ -47,7 +47,7 @@ type Machine struct {
 // skipped where name spaces are not permitted, but fails if peers are required.
 func StartMachine(tb testing.TB, path string) *Machine {
 	tb.Helper()
-	m := bootMachine(tb, path)
+	m := BootMachine(tb, path)
 	if err := m.start(); err != nil {
 		tb.Fatalf("machine with %s: %v", path, err)
 	}
@@ -63,8 +63,8 @@ func StartMachine(tb testing.TB, path string) *Machine {
 	return m
 }
 
-// bootMachine makes a machine on which pmcd does not run yet.
-func bootMachine(tb testing.TB, path string) *Machine {
+// BootMachine makes a machine on which pmcd does not run yet.
+func BootMachine(tb testing.TB, path string) *Machine {
 	tb.Helper()
 	Require(tb)
 	m := &Machine{}

@@ -44,7 +44,7 @@ func TestPeerMachine(t *testing.T) {
 // Processes that outlive pmcd are noticed, and end with the machine.
 func TestPeerMachineNoticesWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	m := bootMachine(t, CPmcd)
+	m := BootMachine(t, CPmcd)
 	if err := m.start(); err != nil {
 		t.Fatal(err)
 	}
