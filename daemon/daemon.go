@@ -64,6 +64,10 @@ type Config struct {
 	TraceMask int    // -T
 	Debug     string // -D, for pmcd.control.debug
 
+	// For a service manager; may be nil. Run's goroutine calls them.
+	Reloading func()            // a reload begins
+	Settled   func(up, all int) // its agents, and before that the first ones, are started or have failed
+
 	Open OpenFunc    // for agents other than the built-in one
 	Log  *zap.Logger // entries named "plain" are lines without time and level
 }
@@ -103,6 +107,7 @@ type Daemon struct {
 	counts       pdu.Counts
 	clients      clients
 	reloads      chan struct{} // holds one request to reload
+	beats        chan struct{} // received from at each turn of Run's loop
 	hangups      atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
 	nameChanges  chan struct{} // holds one request to look at the PMNS
 
@@ -119,6 +124,7 @@ func New(cfg Config) (*Daemon, error) {
 		log:         cfg.Log,
 		plain:       cfg.Log.Named("plain"),
 		reloads:     make(chan struct{}, 1),
+		beats:       make(chan struct{}),
 		nameChanges: make(chan struct{}, 1),
 	}
 	d.trace.init(cfg.TraceMask, d.plain)
@@ -186,8 +192,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+		case <-d.beats:
 		case <-settled:
 			settled = nil
+			d.tellSettled()
 		case <-reloads:
 			d.reload(ctx)
 		case <-d.nameChanges:

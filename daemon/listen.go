@@ -24,17 +24,33 @@ type Listeners struct {
 }
 
 // Listen opens a socket for each pair of an address and a port, and the Unix
-// socket. An address is "" for any, "loopback", or numeric. A socket that
-// cannot be opened is in the report; if none can, that is an error. If a pmcd
-// answers at one of them, nothing is opened or changed and the error is
-// ErrRunning.
-func Listen(addrs []string, ports []int, unix string) (*Listeners, error) {
+// socket. An address is "" for any, "loopback", or numeric. Listening sockets
+// that were given to this process are taken over: one for TCP is in place of
+// all addresses and ports, one of the Unix domain in place of that path. A
+// socket that cannot be had is in the report; if none can, that is an error. If
+// a pmcd answers at one of those to open, none is opened or changed and the
+// error is ErrRunning.
+func Listen(addrs []string, ports []int, unix string, given ...*os.File) (*Listeners, error) {
 	l := new(Listeners)
 	var errs []error
+	for _, f := range given {
+		if err := l.adopt(f); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, ln := range l.all {
+		switch ln.(type) {
+		case *net.TCPListener:
+			ports = nil
+		case *net.UnixListener:
+			unix = ""
+		}
+	}
 	if len(addrs) == 0 {
 		addrs = []string{""}
 	}
 	if err := checkRunning(addrs, ports, unix); err != nil {
+		l.Close()
 		return nil, err
 	}
 	if unix != "" {
@@ -51,6 +67,65 @@ func Listen(addrs []string, ports []int, unix string) (*Listeners, error) {
 		return nil, fmt.Errorf("can't open any request ports, exiting: %w", errors.Join(errs...))
 	}
 	return l, nil
+}
+
+// adopt takes over a listening socket, and closes f. The file of a Unix socket
+// belongs to whoever made it, and stays.
+func (l *Listeners) adopt(f *os.File) error {
+	defer f.Close()
+	ln, err := listening(f)
+	family, name, port := "?", f.Name(), "?"
+	if err == nil {
+		switch addr := ln.Addr().(type) {
+		case *net.TCPAddr:
+			family, port = "ipv6", "" // add knows the port
+			if addr.IP.To4() != nil {
+				family = "inet"
+			}
+			switch {
+			case addr.IP.IsUnspecified():
+				name = "INADDR_ANY"
+			case addr.IP.IsLoopback():
+				name = "INADDR_LOOPBACK"
+			default:
+				name = addr.IP.String()
+			}
+		case *net.UnixAddr:
+			family, name, port = "unix", addr.Name, ""
+			l.unix = addr.Name
+		}
+		name += " (given: " + f.Name() + ")"
+	}
+	l.add(ln, err, family, name, port)
+	return err
+}
+
+// listening returns the listener that f is.
+func listening(f *os.File) (net.Listener, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var accepts int // of a socket for datagrams net makes a listener, too
+	cerr := raw.Control(func(fd uintptr) {
+		accepts, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+	})
+	if err = errors.Join(err, cerr); err == nil && accepts == 0 {
+		err = errors.New("not a listening socket")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("socket %q that was given: %w", f.Name(), err)
+	}
+	ln, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("socket %q that was given: %w", f.Name(), err)
+	}
+	switch ln.(type) {
+	case *net.TCPListener, *net.UnixListener:
+		return ln, nil
+	}
+	ln.Close()
+	return nil, fmt.Errorf("socket %q that was given: neither TCP nor of the Unix domain", f.Name())
 }
 
 // listenUnix replaces a socket file that nobody listens at any more.

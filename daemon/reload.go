@@ -44,6 +44,9 @@ func (d *Daemon) loadConf() (*pmcdconf.Config, error) {
 }
 
 func (d *Daemon) reload(ctx context.Context) {
+	if d.cfg.Reloading != nil {
+		d.cfg.Reloading()
+	}
 	asked := d.hangups.Load()
 	d.log.Info(fmt.Sprintf("\n\npmcd RESTARTED at %s\n\n", time.Now().Format(time.ANSIC)))
 	d.describeClients()
@@ -60,6 +63,7 @@ func (d *Daemon) reload(ctx context.Context) {
 	// Scripts wait for this and then expect the agents to be there.
 	d.hangups.Add(-asked)
 	d.sighups.Add(asked)
+	d.tellSettled()
 }
 
 func (d *Daemon) reloadAgents(ctx context.Context) {

@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// Beat returns when the loop of Run has made a turn and a fetch of
+// pmcd.numclients, the way a client's goes, was answered. It is for a watchdog:
+// where one of them hangs it hangs too, and if Run does, until ctx ends.
+func (d *Daemon) Beat(ctx context.Context) error {
+	select {
+	case d.beats <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for _, a := range d.routes.Load().list {
+		spec, l := a.spec.Load(), a.link.Load()
+		if l == nil || spec.Kind != pmcdconf.DSO || spec.Entry != "pmcd_init" {
+			continue
+		}
+		const nobody = -1 // no client has this number
+		call := agents.Call{Origin: agents.Origin{Client: nobody}, Profile: new(pdu.Profile)}
+		var err error
+		call.Req, err = pdu.Append(nil, nobody, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(a.domain, 0, 3)}})
+		if err != nil {
+			return err
+		}
+		if err = l.Conduit.Send(&call); err == nil {
+			_, err = l.Conduit.Recv(&call, nil)
+		}
+		return err
+	}
+	return nil
+}
+
+// tellSettled says how many agents are up.
+func (d *Daemon) tellSettled() {
+	if d.cfg.Settled == nil {
+		return
+	}
+	list := d.routes.Load().list
+	up := 0
+	for _, a := range list {
+		if a.link.Load() != nil {
+			up++
+		}
+	}
+	d.cfg.Settled(up, len(list))
+}
