@@ -66,6 +66,10 @@ func run(args []string, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)
 		}
 	}
+	// In daemon mode pmcd.log is where PCP's scripts look for it.
+	if opt.log == "" && (opt.foreground || opt.managed) && isJournal(os.Getenv("JOURNAL_STREAM"), 2) {
+		opt.log = "-"
+	}
 	if err := opt.complete(os.Getenv); err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)
 		return notStarted(stderr)
@@ -108,6 +112,11 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	if err := proc.Seal(); err != nil {
 		fmt.Fprintf(stderr, "pmcd: descriptors may leak into agents: %v\n", err)
 	}
+	env := takeManagerEnv()
+	given, err := givenSockets(env, os.Getpid())
+	if err != nil {
+		opt.warn("%v", err)
+	}
 	var out *logFile // nil: there is no log yet
 	var log *zap.Logger
 	fail := func(err error) int {
@@ -121,10 +130,13 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		opt.reportFailure(err, out, waiter)
 		return exitError
 	}
-	alone := opt.foreground && !opt.managed // neither user nor files of a daemon
+	alone := opt.foreground && !opt.managed // neither user nor files of a daemon, and nobody is told
 	var id *identity                        // nil: who it is
+	var notify *notifier
 	if !alone {
-		var err error
+		if notify, err = newNotifier(env); err != nil {
+			opt.warn("%v", err)
+		}
 		if id, err = opt.runAs(os.Geteuid(), os.Getenv); err != nil {
 			return fail(err)
 		}
@@ -141,7 +153,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	listeners, err := daemon.Listen(opt.interfaces, opt.ports, opt.socket)
+	listeners, err := daemon.Listen(opt.interfaces, opt.ports, opt.socket, given...)
 	if err != nil {
 		return fail(err)
 	}
@@ -158,6 +170,9 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	out = openLog(opt.log, stderr)
 	defer out.finish()
 	core := newLogCore(out.file)
+	if opt.log == "-" && isJournal(os.Getenv("JOURNAL_STREAM"), 2) {
+		core = newJournalCore(out.file)
+	}
 	log = zap.New(core)
 	slog.SetDefault(slog.New(slogHandler{core: core}))
 	for _, line := range about {
@@ -196,6 +211,8 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		Local:            opt.local,
 		TraceMask:        opt.trace,
 		Debug:            opt.debug,
+		Reloading:        notify.reloading,
+		Settled:          notify.ready,
 		Open:             agents.open,
 		Log:              log,
 	})
@@ -224,6 +241,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 			}
 			name := map[os.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[sig]
 			log.Info("pmcd caught " + name + " from unknown process")
+			notify.stopping()
 			cancel()
 		}
 	}()
@@ -234,6 +252,8 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 			}
 		}()
 	}
+	go notify.watch(ctx, d.Beat) // ends with ctx
+	notify.serving()
 	waiter.serving() // the sockets are open; it does not matter who is first
 	if err := d.Run(ctx); err != nil {
 		log.Error(err.Error())

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// givenSockets returns the sockets that the service manager has opened for this
+// process, by the names that it has for them (sd_listen_fds(3)). They start at
+// descriptor 3. If the process that they are for has another pid there are
+// none: they are not for the child that pmcd becomes in daemon mode.
+func givenSockets(env managerEnv, pid int) ([]*os.File, error) {
+	const first = 3
+	if env["LISTEN_PID"] != strconv.Itoa(pid) {
+		return nil, nil
+	}
+	n, err := strconv.Atoi(env["LISTEN_FDS"])
+	if err != nil || n < 0 {
+		return nil, fmt.Errorf("LISTEN_FDS=%s: not a number of sockets", env["LISTEN_FDS"])
+	}
+	names := strings.Split(env["LISTEN_FDNAMES"], ":")
+	var files []*os.File
+	var errs []error
+	for fd := first; fd < first+n; fd++ {
+		// A descriptor that is not a socket may be one of the Go runtime's.
+		var st syscall.Stat_t
+		if err := syscall.Fstat(fd, &st); err != nil {
+			errs = append(errs, fmt.Errorf("LISTEN_FDS=%d: descriptor %d: %w", n, fd, err))
+			break
+		}
+		if st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
+			errs = append(errs, fmt.Errorf("LISTEN_FDS=%d: descriptor %d is not a socket", n, fd))
+			continue
+		}
+		name := "unknown"
+		if i := fd - first; i < len(names) && names[i] != "" {
+			name = names[i]
+		}
+		syscall.CloseOnExec(fd)
+		files = append(files, os.NewFile(uintptr(fd), name))
+	}
+	return files, errors.Join(errs...)
+}

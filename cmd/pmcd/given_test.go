@@ -1,0 +1,127 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// Sockets that are given are served, in place of those that options name.
+func TestGivenSockets(t *testing.T) {
+	tcp, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	unixPath := filepath.Join(t.TempDir(), "given")
+	unix, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: unixPath})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close()
+	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	file := func(v interface{ File() (*os.File, error) }) *os.File {
+		f, err := v.File()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+
+	s := newService(t, "-f")
+	s.cmd.ExtraFiles = []*os.File{file(tcp), file(udp), null, file(unix)}
+	s.cmd.Env = append(s.cmd.Env, "LISTEN_FDS=5", "LISTEN_FDNAMES=web:udp:null:local:more")
+	s.start()
+	s.greets(unixPath)
+	conn, err := net.Dial("tcp", tcp.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	if n, err := conn.Read(make([]byte, 20)); n == 0 {
+		t.Errorf("TCP: %v", err)
+	}
+	names, fds := s.inherited()
+	for _, name := range []string{"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"} {
+		if slices.Contains(names, name) {
+			t.Errorf("the agent has %s", name)
+		}
+	}
+	for _, fd := range fds {
+		if n, err := strconv.Atoi(fd); err != nil || n > 2 && n < 10 { // a shell keeps its script at 10
+			t.Errorf("the agent has descriptors %v", fds)
+			break
+		}
+	}
+	s.openGate()
+	peer.Until(20*time.Second, func() bool { return strings.Contains(s.read("pmcd.log"), "pmcd request port(s):") })
+	log := s.read("pmcd.log")
+	_, port, _ := net.SplitHostPort(tcp.Addr().String())
+	for _, want := range []string{
+		`\n  ok +\d+ +` + port + ` inet   INADDR_LOOPBACK \(given: web\)\n`,
+		`\n  err +-1 +\? \? +udp \(socket "udp" that was given: .*\)\n`,
+		`\n  ok +\d+ +unix   ` + regexp.QuoteMeta(unixPath) + ` \(given: local\)\n`,
+		`LISTEN_FDS=5: descriptor 5 is not a socket`,
+		`LISTEN_FDS=5: descriptor 7`,
+	} {
+		if !regexp.MustCompile(want).MatchString(log) {
+			t.Errorf("the log has no %q", want)
+		}
+	}
+	if n := strings.Count(log, "\n  ok "); n != 2 {
+		t.Errorf("%d sockets are served", n)
+	}
+	s.stop()
+	if _, err := os.Lstat(unixPath); err != nil {
+		t.Errorf("the socket of the manager has gone: %v", err)
+	}
+	if _, err := os.Lstat(s.path("sock")); err == nil {
+		t.Error("the socket of the options is there")
+	}
+}
+
+// Sockets for another process are left alone, and so is what makes no sense.
+func TestGivenSocketsNot(t *testing.T) {
+	for _, tt := range []struct {
+		env managerEnv
+		err string
+	}{
+		{managerEnv{}, ""},
+		{managerEnv{"LISTEN_FDS": "3"}, ""},
+		{managerEnv{"LISTEN_FDS": "3", "LISTEN_PID": "2"}, ""},
+		{managerEnv{"LISTEN_FDS": "3", "LISTEN_PID": "01"}, ""},
+		{managerEnv{"LISTEN_FDS": "0", "LISTEN_PID": "1"}, ""},
+		{managerEnv{"LISTEN_PID": "1"}, "not a number of sockets"},
+		{managerEnv{"LISTEN_FDS": "-1", "LISTEN_PID": "1"}, "not a number of sockets"},
+		{managerEnv{"LISTEN_FDS": "99999999999999999999", "LISTEN_PID": "1"}, "not a number of sockets"},
+	} {
+		files, err := givenSockets(tt.env, 1)
+		if len(files) != 0 || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%v: %v, %v; want %q", tt.env, files, err, tt.err)
+		}
+	}
+	s := newService(t, "-f")
+	s.cmd.Env = append(s.cmd.Env, "LISTEN_FDS=3", "LISTEN_PID=1")
+	s.start()
+	s.greets(s.path("sock"))
+	s.openGate()
+}

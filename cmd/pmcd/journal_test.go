@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/zap"
+)
+
+// Messages for the journal have a priority and no time; a log that -l names
+// is as ever.
+func TestJournal(t *testing.T) {
+	for _, tt := range []struct {
+		args    []string
+		stream  bool // JOURNAL_STREAM names the standard error output
+		journal bool
+		file    string
+	}{
+		{[]string{"-F"}, true, true, ""},
+		{[]string{"-f", "-l", "-"}, true, true, ""},
+		{[]string{"-F", "-l", "my.log"}, true, false, "my.log"},
+		{[]string{"-F"}, false, false, "pmcd.log"},
+	} {
+		t.Run(fmt.Sprint(tt.args, tt.stream), func(t *testing.T) {
+			s := newService(t, tt.args...)
+			out, err := os.OpenFile(s.path("journal"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			s.cmd.Stderr = out
+			stream := "1:1"
+			if tt.stream {
+				var st syscall.Stat_t
+				if err := syscall.Fstat(int(out.Fd()), &st); err != nil {
+					t.Fatal(err)
+				}
+				stream = fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+			}
+			s.cmd.Env = append(s.cmd.Env, "JOURNAL_STREAM="+stream)
+			s.start()
+			s.greets(s.path("sock"))
+			s.openGate()
+			s.stop()
+			text := s.read("journal")
+			if tt.journal {
+				for line := range strings.Lines(text) {
+					if !regexp.MustCompile(`^<[346]>.`).MatchString(line) {
+						t.Errorf("line without a priority: %q", line)
+					}
+				}
+				for _, want := range []string{"<3>cannot start \"shy\" agent", "<6>pmcd request port(s):\n<6>  sts", "<6>pmcd caught SIGTERM", "<6>pmcd Shutdown\n"} {
+					if !strings.Contains(text, want) {
+						t.Errorf("no %q in:\n%s", want, text)
+					}
+				}
+			}
+			logs, _ := filepath.Glob(s.path("*.log"))
+			if tt.file == "" && len(logs) != 0 || tt.file != "" && !slices.Equal(logs, []string{s.path(tt.file)}) {
+				t.Errorf("log files %q", logs)
+			}
+		})
+	}
+}
+
+func TestJournalFormat(t *testing.T) {
+	var b bytes.Buffer
+	log := zap.New(newJournalCore(&b))
+	log.Info("one")
+	log.Warn("\n\ntwo\nlines\n")
+	log.Error("three\n<0>four")
+	log.Debug("not this")
+	log.Named("plain").Info("  bare")
+	want := "<6>one\n<4>two\n<4>lines\n<3>three\n<3><0>four\n<6>  bare\n"
+	if b.String() != want {
+		t.Errorf("got %q\nwant %q", b.String(), want)
+	}
+	for _, stream := range []string{"", "1:1", "x"} {
+		if isJournal(stream, 2) {
+			t.Errorf("%q is the standard error output", stream)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// managerEnv is what a service manager has to say to this process, by name
+// (sd_notify(3), sd_watchdog_enabled(3), sd_listen_fds(3)). Agents must not
+// have it: they would speak, or listen, for pmcd.
+type managerEnv map[string]string
+
+// takeManagerEnv removes it from the environment.
+func takeManagerEnv() managerEnv {
+	env := make(managerEnv)
+	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env[name] = v
+			os.Unsetenv(name)
+		}
+	}
+	return env
+}
+
+// A notifier tells the service manager how pmcd is doing (sd_notify(3)). A nil
+// one has nobody to tell.
+type notifier struct {
+	conn     *net.UnixConn
+	watchdog time.Duration // how often it wants to hear of us; 0 is never
+}
+
+// newNotifier connects to the socket that env names, if it does.
+//
+// WATCHDOG_PID does not count: in daemon mode it is that of the script which
+// started us, and MAINPID then has the watchdog wait for us.
+func newNotifier(env managerEnv) (*notifier, error) {
+	addr := env["NOTIFY_SOCKET"]
+	if addr == "" {
+		return nil, nil
+	}
+	if addr[0] != '/' && addr[0] != '@' { // @ is for an abstract one, as in package net
+		return nil, fmt.Errorf("NOTIFY_SOCKET=%s: not an address that pmcd knows", addr)
+	}
+	// The connection lasts: when descriptors have run out pmcd is alive, and
+	// has to be able to say so.
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Net: "unixgram", Name: addr})
+	if err != nil {
+		return nil, fmt.Errorf("NOTIFY_SOCKET=%s: %w", addr, err)
+	}
+	n := &notifier{conn: conn}
+	if usec, err := strconv.ParseUint(env["WATCHDOG_USEC"], 10, 63); err == nil {
+		n.watchdog = time.Duration(min(usec, uint64(1<<63-1)/1000)) * time.Microsecond
+	}
+	return n, nil
+}
+
+// notifyTimeout is how long a manager may keep pmcd waiting.
+const notifyTimeout = 5 * time.Second
+
+// send sends one message of lines NAME=value. What fails stays unsaid, as in
+// all users of sd_notify(3): the manager has a timeout of its own.
+func (n *notifier) send(lines ...string) {
+	if n == nil {
+		return
+	}
+	n.conn.SetWriteDeadline(time.Now().Add(notifyTimeout))
+	n.conn.Write([]byte(strings.Join(lines, "\n")))
+}
+
+// serving says who the daemon is. It comes before the first greeting: PCP's
+// script ends when a client was greeted, and the service must not end with it.
+func (n *notifier) serving() {
+	n.send(fmt.Sprintf("MAINPID=%d", os.Getpid()), "STATUS=starting agents")
+}
+
+// ready says that the agents have settled, at first or after a reload.
+func (n *notifier) ready(up, all int) {
+	n.send("READY=1", fmt.Sprintf("MAINPID=%d", os.Getpid()), fmt.Sprintf("STATUS=serving, %d of %d agents started", up, all))
+}
+
+// reloading says that what is to be said next is about a request to reload
+// made before now.
+func (n *notifier) reloading() {
+	n.send("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", monotonic()/time.Microsecond), "STATUS=reloading")
+}
+
+func (n *notifier) stopping() { n.send("STOPPING=1", "STATUS=stopping agents") }
+
+// watch feeds the watchdog each time that beat returns, until ctx ends.
+func (n *notifier) watch(ctx context.Context, beat func(context.Context) error) {
+	if n == nil || n.watchdog == 0 {
+		return
+	}
+	tick := time.NewTicker(max(n.watchdog/2, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if beat(ctx) == nil {
+			n.send("WATCHDOG=1")
+		}
+	}
+}
+
+// monotonic reads the clock that the manager compares with its own
+// (clock_gettime(2), CLOCK_MONOTONIC); package time keeps it to itself.
+func monotonic() time.Duration {
+	const clockMonotonic = 1
+	var ts syscall.Timespec
+	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0)
+	return time.Duration(ts.Nano())
+}

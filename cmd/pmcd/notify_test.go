@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A manager is the socket of a service manager.
+type manager struct {
+	t    *testing.T
+	conn *net.UnixConn
+}
+
+func newManager(t *testing.T, addr string) *manager {
+	t.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &manager{t: t, conn: conn}
+}
+
+// next returns the next message that is not for the watchdog, as its lines.
+func (m *manager) next() []string {
+	m.t.Helper()
+	for {
+		lines, err := m.within(20 * time.Second)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		if !slices.Equal(lines, []string{"WATCHDOG=1"}) {
+			return lines
+		}
+	}
+}
+
+func (m *manager) within(d time.Duration) ([]string, error) {
+	buf := make([]byte, 4096)
+	m.conn.SetReadDeadline(time.Now().Add(d))
+	n, err := m.conn.Read(buf)
+	return strings.Split(string(buf[:n]), "\n"), err
+}
+
+// The manager is told of the start, of a reload and of the end, each at the
+// right time, and agents are not told who the manager is.
+func TestNotify(t *testing.T) {
+	for _, abstract := range []bool{false, true} {
+		t.Run(fmt.Sprintf("abstract=%v", abstract), func(t *testing.T) {
+			s := newService(t, "-F")
+			addr := s.path("notify")
+			if abstract {
+				addr = "@" + addr
+			}
+			m := newManager(t, addr)
+			s.cmd.Env = append(s.cmd.Env, "NOTIFY_SOCKET="+addr, "WATCHDOG_USEC=100000", "WATCHDOG_PID=1")
+			s.start()
+			mainPID := fmt.Sprintf("MAINPID=%d", s.cmd.Process.Pid)
+
+			if got, want := m.next(), []string{mainPID, "STATUS=starting agents"}; !slices.Equal(got, want) {
+				t.Fatalf("first %q, want %q", got, want)
+			}
+			s.greets(s.path("sock"))
+			names, _ := s.inherited()
+			for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+				if slices.Contains(names, name) {
+					t.Errorf("the agent has %s", name)
+				}
+			}
+			for fed := 0; fed < 3; fed++ { // an agent that is still starting is no reason not to
+				if got, err := m.within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
+					t.Fatalf("before the agents have settled: %q, %v", got, err)
+				}
+			}
+
+			s.openGate()
+			ready := []string{"READY=1", mainPID, "STATUS=serving, 1 of 2 agents started"}
+			if got := m.next(); !slices.Equal(got, ready) {
+				t.Fatalf("got %q, want %q", got, ready)
+			}
+
+			before := monotonic()
+			s.cmd.Process.Signal(syscall.SIGHUP)
+			got := m.next()
+			if len(got) != 3 || got[0] != "RELOADING=1" || got[2] != "STATUS=reloading" {
+				t.Fatalf("at a reload %q", got)
+			}
+			usec, err := strconv.ParseInt(strings.TrimPrefix(got[1], "MONOTONIC_USEC="), 10, 64)
+			if at := time.Duration(usec) * time.Microsecond; err != nil || at < before.Truncate(time.Microsecond) || at > monotonic() {
+				t.Errorf("%s, %v: not between %v and now", got[1], err, before)
+			}
+			s.openGate()
+			if got := m.next(); !slices.Equal(got, ready) {
+				t.Fatalf("after a reload %q, want %q", got, ready)
+			}
+
+			s.cmd.Process.Signal(syscall.SIGTERM)
+			if got, want := m.next(), []string{"STOPPING=1", "STATUS=stopping agents"}; !slices.Equal(got, want) {
+				t.Errorf("at the end %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// A notification nobody gets is no reason not to serve; with -f there is none.
+func TestNotifyNobody(t *testing.T) {
+	s := newService(t, "-F")
+	s.cmd.Env = append(s.cmd.Env, "NOTIFY_SOCKET="+s.path("gone"))
+	s.start()
+	s.greets(s.path("sock"))
+	s.openGate()
+	if !strings.Contains(s.read("pmcd.log"), "NOTIFY_SOCKET="+s.path("gone")) {
+		t.Error("the log does not say so")
+	}
+
+	s = newService(t, "-f")
+	m := newManager(t, s.path("notify"))
+	s.cmd.Env = append(s.cmd.Env, "NOTIFY_SOCKET="+s.path("notify"))
+	s.start()
+	s.greets(s.path("sock"))
+	if names, _ := s.inherited(); slices.Contains(names, "NOTIFY_SOCKET") {
+		t.Error("the agent has NOTIFY_SOCKET")
+	}
+	s.openGate()
+	s.stop()
+	if got, err := m.within(0); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("with -f: %q, %v", got, err)
+	}
+}
+
+func TestNewNotifier(t *testing.T) {
+	newManager(t, "@"+t.TempDir())
+	addr := t.TempDir() + "/s"
+	newManager(t, addr)
+	tests := []struct {
+		env      managerEnv
+		watchdog time.Duration
+		err      string
+		none     bool
+	}{
+		{env: managerEnv{}, none: true},
+		{env: managerEnv{"WATCHDOG_USEC": "5"}, none: true},
+		{env: managerEnv{"NOTIFY_SOCKET": addr}},
+		{env: managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "30000000"}, watchdog: 30 * time.Second},
+		{env: managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "-1"}},
+		{env: managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "infinity"}},
+		{env: managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "9223372036854775807"}, watchdog: (1<<63 - 1) / 1000 * time.Microsecond},
+		{env: managerEnv{"NOTIFY_SOCKET": "vsock:2:1234"}, err: "not an address that pmcd knows"},
+		{env: managerEnv{"NOTIFY_SOCKET": "sock"}, err: "not an address that pmcd knows"},
+		{env: managerEnv{"NOTIFY_SOCKET": addr + "x"}, err: "no such file"},
+		{env: managerEnv{"NOTIFY_SOCKET": "/" + strings.Repeat("x", 200)}, err: "invalid argument"},
+	}
+	for _, tt := range tests {
+		n, err := newNotifier(tt.env)
+		switch {
+		case tt.err != "":
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%v: %v, want %q", tt.env, err, tt.err)
+			}
+		case err != nil:
+			t.Errorf("%v: %v", tt.env, err)
+		case (n == nil) != tt.none:
+			t.Errorf("%v: %v", tt.env, n)
+		case n != nil && n.watchdog != tt.watchdog:
+			t.Errorf("%v: watchdog %v, want %v", tt.env, n.watchdog, tt.watchdog)
+		}
+		if n != nil {
+			n.conn.Close()
+		}
+	}
+}
+
+// The watchdog is fed as long as there is a beat.
+func TestWatch(t *testing.T) {
+	addr := t.TempDir() + "/s"
+	m := newManager(t, addr)
+	n, err := newNotifier(managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "20000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.conn.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	var beats atomic.Int32
+	hung, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		n.watch(ctx, func(ctx context.Context) error {
+			switch beats.Add(1) {
+			case 1:
+				return errors.New("ill")
+			case 3:
+				close(hung)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		})
+	}()
+	if got, err := m.within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	<-hung
+	cancel()
+	<-ended
+	if got, err := m.within(0); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("without a beat: %q, %v", got, err)
+	}
+}
