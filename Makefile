@@ -12,6 +12,10 @@
 #   make peertest our pmcd beside PCP's, with PCP's clients
 #   make fuzz     each fuzz target for FUZZTIME
 #   make soak     the tests with peers again and again for DURATION
+#   make install  what "make build plugins pmdas" has built, below prefix. Where
+#                 PCP is installed this pmcd takes the place of its pmcd, unless
+#                 SWAP= (empty) or DESTDIR is given; elsewhere units for systemd
+#   make uninstall
 
 GO       ?= go
 # One variable for pmcd and for plugins: a plugin loads only into a pmcd that
@@ -20,6 +24,21 @@ GOBUILD  ?= $(GO) build
 FUZZTIME ?= 60s
 DURATION ?= 1h
 PORT     ?= 44399
+
+# Where things are installed (GNU's names). DESTDIR is the root of a package.
+prefix      = /usr/local
+bindir      = $(prefix)/bin
+sbindir     = $(prefix)/sbin
+libexecdir  = $(prefix)/libexec
+datadir     = $(prefix)/share
+mandir      = $(datadir)/man
+unitdir     = $(prefix)/lib/systemd/system
+sysusersdir = $(prefix)/lib/sysusers.d
+DESTDIR     =
+# Has the system PCP? Its unit would be overridden by one in /usr/local/lib.
+PCP         = $(wildcard $(DESTDIR)/etc/pcp.conf)
+SWAP        = $(if $(DESTDIR),,$(PCP))
+UNITS       = $(if $(PCP),,yes)
 
 # The version is fixed: a new check must not fail an old commit. Error texts
 # with a capital are PCP's (ST1005).
@@ -40,7 +59,15 @@ PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/lin
 PLUGINS = $(patsubst agents/%/plugin,%,$(wildcard agents/*/plugin))
 PMDAS   = $(foreach n,$(notdir $(wildcard agents/*)),$(if $(wildcard agents/$n/pmda$n),$n))
 
-.PHONY: all build plugins pmdas run test check unit peertest fuzz fuzz-short soak peers clean
+# What install wants to be there, and what it makes: uninstall removes that.
+BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDAS:%=bin/pmdas/pmda%)
+OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp $(datadir)/pmcd/systemd $(datadir)/pmcd
+INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap-pmcd $(mandir)/man1/pmcd.1 \
+	$(addprefix $(datadir)/pmcd/,pmcd.conf root labels.json) \
+	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf watchdog.conf) \
+	$(if $(UNITS),$(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf)
+
+.PHONY: all build plugins pmdas run install uninstall test check unit peertest fuzz fuzz-short soak peers clean
 .NOTPARALLEL:
 
 all: build
@@ -66,6 +93,36 @@ FORCE:
 run: build
 	@mkdir -p bin/run
 	@exec bin/pmcd -f --embedded -p $(PORT) -s $(CURDIR)/bin/run/pmcd.socket -l $(CURDIR)/bin/run/pmcd.log
+
+install:
+	@for f in $(BUILT); do [ -e $$f ] || { echo "$$f is missing: make build plugins pmdas" >&2; exit 1; }; done
+	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
+	install -m 755 bin/pmcd $(DESTDIR)$(libexecdir)/pcp/
+	install -m 755 $(PLUGINS:%=bin/plugins/pmda_%.so) $(DESTDIR)$(libexecdir)/pcp/plugins/
+	install -m 755 $(PMDAS:%=bin/pmdas/pmda%) $(DESTDIR)$(libexecdir)/pcp/pmdas/
+	ln -sf $(libexecdir)/pcp/pmcd $(DESTDIR)$(bindir)/pmcdctl
+	sed 's|^new=.*|new=$(libexecdir)/pcp/pmcd|' etc/swap-pmcd.sh >$(DESTDIR)$(sbindir)/swap-pmcd
+	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd
+	install -m 644 docs/pmcd.1 $(DESTDIR)$(mandir)/man1/
+	install -m 644 etc/pmcd.conf etc/root etc/labels.json $(DESTDIR)$(datadir)/pmcd/
+	install -m 644 systemd/hardening.conf systemd/notify-reload.conf systemd/watchdog.conf $(DESTDIR)$(datadir)/pmcd/systemd/
+ifneq ($(UNITS),)
+	sed 's|@PMCD@|$(libexecdir)/pcp/pmcd|' systemd/pmcd.service >$(DESTDIR)$(unitdir)/pmcd.service
+	chmod 644 $(DESTDIR)$(unitdir)/pmcd.service
+	install -m 644 systemd/pmcd.socket $(DESTDIR)$(unitdir)/
+	install -m 644 systemd/sysusers.conf $(DESTDIR)$(sysusersdir)/pmcd.conf
+endif
+ifneq ($(SWAP),)
+	$(sbindir)/swap-pmcd in
+endif
+
+# Directories that others have files in stay.
+uninstall:
+ifneq ($(SWAP),)
+	[ ! -e $(sbindir)/swap-pmcd ] || $(sbindir)/swap-pmcd out
+endif
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+	for d in $(addprefix $(DESTDIR),$(OWN)); do [ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; done
 
 test: peers check unit fuzz-short peertest
 

@@ -1,0 +1,268 @@
+package installtest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// repo is the directory of the Makefile.
+const repo = "../../.."
+
+// tree makes a directory that is like a checkout where all has been built, but
+// for what is in the programs.
+func tree(t *testing.T) string {
+	t.Helper()
+	top, err := filepath.Abs(repo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used(t, "Makefile", "etc/*", "systemd/*", "docs/*")
+	dir := t.TempDir()
+	for _, name := range []string{"Makefile", "agents", "docs", "etc", "systemd"} {
+		if err := os.Symlink(filepath.Join(top, name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "bin/pmcd"), ours)
+	for _, kind := range []struct{ pattern, format string }{
+		{"agents/*/plugin", "bin/plugins/pmda_%s.so"},
+		{"agents/*/pmda*/main.go", "bin/pmdas/pmda%s"},
+	} {
+		found, err := filepath.Glob(filepath.Join(top, kind.pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", kind.pattern, found, err)
+		}
+		for _, path := range found {
+			rel, _ := filepath.Rel(top, path)
+			name := strings.Split(rel, "/")[1]
+			write(t, filepath.Join(dir, fmt.Sprintf(kind.format, name)), name)
+		}
+	}
+	return dir
+}
+
+// used reads files of the repository that only programs will read: go test
+// keeps the results of a package until a file changes that the test has read.
+func used(t *testing.T, patterns ...string) {
+	t.Helper()
+	for _, p := range patterns {
+		found, err := filepath.Glob(filepath.Join(repo, p))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", p, found, err)
+		}
+		for _, path := range found {
+			read(t, path)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(b)
+}
+
+// makeIn runs make in dir. The umask is not what is usual.
+func makeIn(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{"-c", `umask 077; exec make -s "$@"`, "sh"}, args...)...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("make %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// list returns what is below dir, as lines "MODE PATH".
+func list(t *testing.T, dir string, dirs bool) []string {
+	t.Helper()
+	var lines []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() && !dirs || path == dir {
+			return err
+		}
+		fi, err := e.Info()
+		rel, _ := filepath.Rel(dir, path)
+		lines = append(lines, fmt.Sprintf("%v %s", fi.Mode(), rel))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// What is installed below prefix. NAME is each of the agents.
+var installed = []string{
+	"Lrwxrwxrwx bin/pmcdctl",
+	"-rwxr-xr-x libexec/pcp/plugins/pmda_NAME.so",
+	"-rwxr-xr-x libexec/pcp/pmcd",
+	"-rwxr-xr-x libexec/pcp/pmdas/pmdaNAME",
+	"-rwxr-xr-x sbin/swap-pmcd",
+	"-rw-r--r-- share/man/man1/pmcd.1",
+	"-rw-r--r-- share/pmcd/labels.json",
+	"-rw-r--r-- share/pmcd/pmcd.conf",
+	"-rw-r--r-- share/pmcd/root",
+	"-rw-r--r-- share/pmcd/systemd/hardening.conf",
+	"-rw-r--r-- share/pmcd/systemd/notify-reload.conf",
+	"-rw-r--r-- share/pmcd/systemd/watchdog.conf",
+}
+
+// Units are installed only where PCP has none.
+var units = []string{
+	"-rw-r--r-- lib/systemd/system/pmcd.service",
+	"-rw-r--r-- lib/systemd/system/pmcd.socket",
+	"-rw-r--r-- lib/sysusers.d/pmcd.conf",
+}
+
+// want is the list of what is installed below prefix.
+func want(t *testing.T, prefix string, lists ...[]string) []string {
+	t.Helper()
+	var lines []string
+	for _, line := range slices.Concat(lists...) {
+		mode, path, _ := strings.Cut(line, " ")
+		names := []string{""}
+		if strings.Contains(path, "NAME") {
+			names = []string{"linux", "simple", "trivial", "txmon"}
+		}
+		for _, name := range names {
+			lines = append(lines, mode+" "+filepath.Join(prefix, strings.Replace(path, "NAME", name, 1)))
+		}
+	}
+	return lines
+}
+
+func compare(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	byPath := func(a, b string) int { return strings.Compare(a[strings.Index(a, " "):], b[strings.Index(b, " "):]) }
+	slices.SortFunc(got, byPath)
+	slices.SortFunc(want, byPath)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestInstall(t *testing.T) {
+	dir := tree(t)
+	tests := []struct {
+		name, prefix string
+		pcp          bool
+		files        [][]string
+	}{
+		{"without PCP", "usr/local", false, [][]string{installed, units}},
+		{"without PCP, in /usr", "usr", false, [][]string{installed, units}},
+		{"with PCP", "usr/local", true, [][]string{installed}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dest := t.TempDir()
+			args := []string{"DESTDIR=" + dest, "prefix=/" + tt.prefix}
+			other := filepath.Join(dest, tt.prefix, "share/pmcd/other") // not ours
+			files := want(t, tt.prefix, tt.files...)
+			if tt.pcp {
+				write(t, filepath.Join(dest, "etc/pcp.conf"), "")
+				files = append(files, "-rwxr-xr-x etc/pcp.conf")
+			}
+			for range 2 { // again is an upgrade
+				makeIn(t, dir, append(args, "install")...)
+				compare(t, "installed", list(t, dest, false), slices.Clone(files))
+			}
+			for _, line := range list(t, dest, true) {
+				if strings.HasPrefix(line, "d") && !strings.HasPrefix(line, "drwxr-xr-x ") {
+					t.Errorf("a directory that not all can read: %s", line)
+				}
+			}
+			if to, _ := os.Readlink(filepath.Join(dest, tt.prefix, "bin/pmcdctl")); to != "/"+tt.prefix+"/libexec/pcp/pmcd" {
+				t.Errorf("pmcdctl is a link to %s", to)
+			}
+			if text := read(t, filepath.Join(dest, tt.prefix, "sbin/swap-pmcd")); !strings.Contains(text, "\nnew=/"+tt.prefix+"/libexec/pcp/pmcd\n") {
+				t.Error("swap-pmcd does not know where pmcd is")
+			}
+			if !tt.pcp {
+				if text := read(t, filepath.Join(dest, tt.prefix, "lib/systemd/system/pmcd.service")); !strings.Contains(text, "\nExecStart=/"+tt.prefix+"/libexec/pcp/pmcd -F ") {
+					t.Error("the unit does not know where pmcd is")
+				}
+			}
+			write(t, other, "")
+			makeIn(t, dir, append(args, "uninstall")...)
+			left := list(t, dest, false)
+			if i := slices.Index(left, "-rwxr-xr-x "+tt.prefix+"/share/pmcd/other"); i < 0 {
+				t.Error("a file of somebody else has gone")
+			} else {
+				left = slices.Delete(left, i, i+1)
+			}
+			if tt.pcp {
+				left = slices.DeleteFunc(left, func(s string) bool { return strings.HasSuffix(s, "etc/pcp.conf") })
+			}
+			compare(t, "left", left, nil)
+			os.Remove(other)
+			makeIn(t, dir, append(args, "uninstall")...) // again is no error
+			for _, own := range []string{"share/pmcd", "libexec/pcp"} {
+				if _, err := os.Lstat(filepath.Join(dest, tt.prefix, own)); err == nil {
+					t.Errorf("%s is left", own)
+				}
+			}
+		})
+	}
+}
+
+// Nothing is installed of what has not been built.
+func TestInstallUnbuilt(t *testing.T) {
+	dir := tree(t)
+	if err := os.Remove(filepath.Join(dir, "bin/plugins/pmda_linux.so")); err != nil {
+		t.Fatal(err)
+	}
+	dest := t.TempDir()
+	cmd := exec.Command("make", "-s", "install", "DESTDIR="+dest)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "bin/plugins/pmda_linux.so is missing: make build plugins pmdas\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	compare(t, "installed", list(t, dest, true), nil)
+}
+
+// Where PCP is, install has PCP's scripts start pmcd, and uninstall undoes it.
+func TestInstallSwaps(t *testing.T) {
+	dir := tree(t)
+	host := t.TempDir()
+	conf := filepath.Join(host, "pcp.conf")
+	target := filepath.Join(host, "pcp/bin/pmcd")
+	write(t, conf, "PCP_BINADM_DIR="+filepath.Dir(target)+"\n")
+	write(t, target, theirs)
+	t.Setenv("PCP_CONF", conf)
+	args := []string{"prefix=" + filepath.Join(host, "local"), "PCP=" + conf}
+	makeIn(t, dir, append(args, "install", "SWAP=")...)
+	if read(t, target) != theirs {
+		t.Error("swapped although it was not to be")
+	}
+	makeIn(t, dir, append(args, "install")...)
+	if read(t, target) != ours {
+		t.Error("not swapped")
+	}
+	makeIn(t, dir, append(args, "uninstall")...)
+	if read(t, target) != theirs {
+		t.Error("not swapped back")
+	}
+	compare(t, "left", list(t, host, false), []string{"-rwxr-xr-x pcp.conf", "-rwxr-xr-x pcp/bin/pmcd"})
+}

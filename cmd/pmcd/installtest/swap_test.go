@@ -1,0 +1,283 @@
+package installtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// What the script takes for the two programs.
+const (
+	ours   = "\x7fELF ... path\tgithub.com/gopcp/pmcd/cmd/pmcd\n"
+	theirs = "\x7fELF ... libpcp.so.3 ... 1\n"
+	newer  = "\x7fELF ... libpcp.so.4 ... 2\n"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	peer.Finish()
+	os.Exit(code)
+}
+
+// A host is a root directory where PCP is installed.
+type host struct {
+	t                          *testing.T
+	root, target, kept, labels string
+	new                        string // our pmcd
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	used(t, "etc/swap-pmcd.sh")
+	h := &host{t: t, root: t.TempDir()}
+	h.target = filepath.Join(h.root, "usr/lib/pcp/bin/pmcd")
+	h.kept = h.target + ".pcp"
+	h.new = filepath.Join(t.TempDir(), "pmcd")
+	h.labels = filepath.Join(t.TempDir(), "labels")
+	write(t, h.new, ours)
+	if err := os.Chmod(h.new, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(h.root, "etc/pcp.conf"), "# comment\nPCP_BINADM_DIR=/usr/lib/pcp/bin\nPCP_BIN_DIR=/usr/bin\n")
+	// Not there on most hosts that test; it writes down what it is asked.
+	write(t, filepath.Join(filepath.Dir(h.labels), "restorecon"), "#!/bin/sh\necho \"$@\" >>"+h.labels+"\n")
+	return h
+}
+
+// swap runs the script, which must end with the given status.
+func (h *host) swap(verb string, status int) string {
+	h.t.Helper()
+	cmd := exec.Command("sh", repo+"/etc/swap-pmcd.sh", "-b", h.new, "-r", h.root, verb)
+	cmd.Env = append(os.Environ(), "PCP_CONF=/etc/pcp.conf", "PATH="+filepath.Dir(h.labels)+":"+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	out, _ := cmd.CombinedOutput()
+	if got := cmd.ProcessState.ExitCode(); got != status {
+		h.t.Errorf("%s: exit status %d, want %d\n%s", verb, got, status, out)
+	}
+	return string(out)
+}
+
+// has checks what is in the two places; "" is nothing.
+func (h *host) has(when, target, kept string) {
+	h.t.Helper()
+	for path, want := range map[string]string{h.target: target, h.kept: kept} {
+		if b, _ := os.ReadFile(path); string(b) != want {
+			h.t.Errorf("%s: %s is %q, want %q", when, path, b, want)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(h.root, "usr/lib/pcp/bin/*.new")); len(left) > 0 {
+		h.t.Errorf("%s: %v is left", when, left)
+	}
+}
+
+// Without dpkg PCP's pmcd is kept as a copy, which an upgrade makes old.
+func TestSwapCopy(t *testing.T) {
+	h := newHost(t)
+	write(t, h.target, theirs)
+	h.swap("status", 1)
+	for range 2 {
+		h.swap("in", 0)
+		h.has("in", ours, theirs)
+		if fi, err := os.Stat(h.target); err != nil || fi.Mode() != 0o755 {
+			t.Errorf("%v, %v", fi.Mode(), err)
+		}
+		h.swap("in", 0)
+		h.has("in again", ours, theirs)
+		h.swap("status", 0)
+		h.swap("out", 0)
+		h.has("out", theirs, "")
+		h.swap("out", 0)
+		h.has("out again", theirs, "")
+		h.swap("status", 1)
+	}
+	if got, want := strings.Fields(read(t, h.labels)), slices.Repeat([]string{h.target}, 4); !slices.Equal(got, want) {
+		t.Errorf("labels of %v, want %v", got, want)
+	}
+
+	h.swap("in", 0)
+	write(t, h.new, ours+"2") // an upgrade of ours
+	h.swap("in", 0)
+	h.has("after an upgrade of ours", ours+"2", theirs)
+
+	os.Remove(h.target)
+	write(t, h.target, newer) // an upgrade of PCP
+	h.swap("status", 1)
+	h.swap("in", 0)
+	h.has("in after an upgrade", ours+"2", newer)
+	h.swap("out", 0)
+	h.has("out after an upgrade", newer, "")
+	h.swap("in", 0)
+	os.Remove(h.target)
+	write(t, h.target, theirs)
+	h.swap("out", 0)
+	h.has("out, which an upgrade has done", theirs, "")
+
+	fi, err := os.Stat(h.target)
+	if err != nil || fi.Mode() != 0o755 {
+		t.Errorf("%v, %v", fi.Mode(), err)
+	}
+}
+
+// The script touches nothing that it does not know.
+func TestSwapRefuses(t *testing.T) {
+	const other = "#!/bin/sh\n"
+	tests := []struct {
+		name               string
+		target, kept, ours string
+		in, out, status    int
+	}{
+		{"a script in its place", other, "", ours, 1, 1, 3},
+		{"nothing in its place", "", "", ours, 1, 1, 3},
+		{"the other is a script", theirs, other, ours, 1, 1, 1},
+		{"both are ours", ours, ours, ours, 1, 1, 0},
+		{"ours, and PCP's is nowhere", ours, "", ours, 0, 1, 0},
+		{"PCP's in place of ours", theirs, "", theirs, 1, 0, 1},
+		{"a script in place of ours", theirs, "", other, 1, 0, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, run := range []struct {
+				verb   string
+				status int
+			}{{"in", tt.in}, {"out", tt.out}, {"status", tt.status}} {
+				h := newHost(t)
+				write(t, h.new, tt.ours)
+				for path, text := range map[string]string{h.target: tt.target, h.kept: tt.kept} {
+					if text != "" {
+						write(t, path, text)
+					}
+				}
+				os.MkdirAll(filepath.Dir(h.target), 0o755)
+				h.swap(run.verb, run.status)
+				h.has(run.verb, tt.target, tt.kept)
+			}
+		})
+	}
+	h := newHost(t)
+	write(t, filepath.Join(h.root, "real"), theirs)
+	os.MkdirAll(filepath.Dir(h.target), 0o755)
+	if err := os.Symlink(filepath.Join(h.root, "real"), h.target); err != nil {
+		t.Fatal(err)
+	}
+	h.swap("in", 1)
+	for _, conf := range []string{"", "PCP_BINADM_DIR=\n", "PCP_BINADM_DIR=relative\n"} {
+		write(t, filepath.Join(h.root, "etc/pcp.conf"), conf)
+		h.swap("in", 1)
+	}
+	os.Remove(filepath.Join(h.root, "etc/pcp.conf"))
+	h.swap("status", 1)
+	h.swap("sideways", 1)
+}
+
+// With dpkg, upgrades of PCP go past our pmcd.
+func TestSwapDivert(t *testing.T) {
+	for _, name := range []string{"dpkg", "dpkg-deb", "dpkg-divert"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, as dpkg does")
+	}
+	h := newHost(t)
+	write(t, filepath.Join(h.root, "var/lib/dpkg/status"), "")
+	for _, dir := range []string{"info", "updates", "triggers"} {
+		os.MkdirAll(filepath.Join(h.root, "var/lib/dpkg", dir), 0o755)
+	}
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	install := func(version, pmcd string) {
+		t.Helper()
+		pkg := t.TempDir()
+		write(t, filepath.Join(pkg, "DEBIAN/control"), "Package: pcp\nVersion: "+version+"\nArchitecture: all\nMaintainer: none <none@example.org>\nDescription: none\n")
+		write(t, filepath.Join(pkg, "usr/lib/pcp/bin/pmcd"), pmcd)
+		deb := filepath.Join(t.TempDir(), "pcp.deb")
+		run("dpkg-deb", "--root-owner-group", "-b", pkg, deb)
+		run("dpkg", "--root="+h.root, "--log=/dev/null", "-i", deb)
+	}
+	diversions := func() string { return run("dpkg-divert", "--root="+h.root, "--list") }
+
+	install("1", theirs)
+	for range 2 {
+		h.swap("in", 0)
+		h.has("in", ours, theirs)
+		h.swap("in", 0)
+		h.has("in again", ours, theirs)
+		h.swap("out", 0)
+		h.has("out", theirs, "")
+		h.swap("out", 0)
+		h.has("out again", theirs, "")
+		if d := diversions(); d != "" {
+			t.Errorf("a diversion is left: %s", d)
+		}
+	}
+	h.swap("in", 0)
+	install("2", newer)
+	h.has("after an upgrade", ours, newer)
+	h.swap("in", 0)
+	h.has("in after an upgrade", ours, newer)
+	h.swap("out", 0)
+	h.has("out after an upgrade", newer, "")
+	install("1", theirs)
+	h.has("after the next one", theirs, "")
+
+	// Interrupted between the two steps.
+	h.swap("in", 0)
+	os.Remove(h.target)
+	h.swap("in", 0)
+	h.has("in after half of one", ours, theirs)
+	os.Remove(h.target)
+	h.swap("out", 0)
+	h.has("out after half of one", theirs, "")
+
+	// Somebody has copied one or the other by hand.
+	write(t, h.target, ours)
+	write(t, h.new, ours+"2")
+	h.swap("in", 1)
+	h.has("ours without a diversion", ours, "")
+	write(t, h.target, theirs)
+	h.swap("in", 0)
+	write(t, h.target, newer)
+	h.swap("in", 1)
+	h.swap("out", 1)
+	h.has("both PCP's", newer, theirs)
+
+	// PCP is removed while ours is in its place.
+	write(t, h.target, ours)
+	run("dpkg", "--root="+h.root, "--log=/dev/null", "-r", "pcp")
+	h.has("PCP removed", ours, "")
+	h.swap("out", 0)
+	h.has("out after that", "", "")
+	if d := diversions(); d != "" {
+		t.Errorf("a diversion is left: %s", d)
+	}
+}
+
+// The script knows the two programs that there are, apart from each other.
+func TestPeerSwapKnows(t *testing.T) {
+	peer.Require(t)
+	pmcd, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(t)
+	h.new = pmcd
+	write(t, h.target, read(t, peer.CPmcd))
+	c := read(t, h.target)
+	h.swap("in", 0)
+	h.has("in", read(t, pmcd), c)
+	h.swap("out", 0)
+	h.has("out", c, "")
+}

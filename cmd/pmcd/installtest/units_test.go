@@ -1,0 +1,108 @@
+package installtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// systemd finds nothing to say about the units, alone and with the optional
+// files.
+func TestUnits(t *testing.T) {
+	out, err := exec.Command("systemd-analyze", "--version").Output()
+	if err != nil {
+		t.Skip(err)
+	}
+	var version int
+	if m := regexp.MustCompile(`^systemd (\d+)`).FindSubmatch(out); m != nil {
+		version, _ = strconv.Atoi(string(m[1]))
+	}
+	dir, prefix := tree(t), t.TempDir()
+	makeIn(t, dir, "install", "PCP=", "prefix="+prefix)
+	system := filepath.Join(prefix, "lib/systemd/system")
+	optional, err := filepath.Glob(filepath.Join(prefix, "share/pmcd/systemd/*.conf"))
+	if err != nil || len(optional) != 3 {
+		t.Fatalf("%v, %v", optional, err)
+	}
+	verify := func(what string) {
+		t.Helper()
+		out, err := exec.Command("systemd-analyze", "--man=no", "verify",
+			filepath.Join(system, "pmcd.service"), filepath.Join(system, "pmcd.socket")).CombinedOutput()
+		if err != nil || len(out) > 0 {
+			t.Errorf("%s: %v\n%s", what, err, out)
+		}
+	}
+	add := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(system, "pmcd.service.d", name)
+		write(t, path, text)
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verify("alone")
+	for _, path := range optional {
+		if filepath.Base(path) == "notify-reload.conf" && version < 253 {
+			continue
+		}
+		add(filepath.Base(path), read(t, path))
+		verify("with " + filepath.Base(path))
+	}
+	// That it does look.
+	add("x.conf", "[Service]\nNoSuchDirective=yes\n")
+	if out, _ := exec.Command("systemd-analyze", "--man=no", "verify", filepath.Join(system, "pmcd.service")).CombinedOutput(); !strings.Contains(string(out), "NoSuchDirective") {
+		t.Errorf("a mistake goes unnoticed:\n%s", out)
+	}
+}
+
+// The manual page has each long option of pmcd -? that C pmcd does not have,
+// and each file that is installed for it to tell of.
+func TestManual(t *testing.T) {
+	page := strings.NewReplacer(`\-`, "-", ".It Fl -", ".It --", ", -", ", --").Replace(read(t, filepath.Join(repo, "docs/pmcd.1")))
+	// pmcd(1) of PCP 6.0.3.
+	inC := map[string]bool{"config": true, "debug": true, "foreground": true, "help": true, "hostname": true, "interface": true,
+		"log": true, "namespace": true, "port": true, "remotecert": true, "reqauth": true, "socket": true,
+		"trace": true, "uniqnames": true, "username": true, "verify": true}
+	found := regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(read(t, filepath.Join(repo, "cmd/pmcd/usage.go")), -1)
+	if len(found) < len(inC) {
+		t.Errorf("pmcd -? has only %d long options", len(found))
+	}
+	for _, m := range found {
+		if !inC[m[1]] && !strings.Contains(page, "--"+m[1]) && !strings.Contains(page, "Fl -"+m[1]) {
+			t.Errorf("pmcd -? has --%s, the manual page has not", m[1])
+		}
+	}
+	for _, path := range []string{"share/pmcd/pmcd.conf", "share/pmcd/root", "hardening.conf", "notify-reload.conf", "watchdog.conf", "pmcd.service", "pmcd.socket", "swap-pmcd"} {
+		if !strings.Contains(page, path) {
+			t.Errorf("the manual page does not have %s", path)
+		}
+	}
+	if _, err := exec.LookPath("mandoc"); err == nil {
+		out, err := exec.Command("mandoc", "-T", "lint", "-W", "warning", filepath.Join(repo, "docs/pmcd.1")).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+}
+
+// Scripts are for the shell of Debian, which is little more than POSIX asks for.
+func TestScripts(t *testing.T) {
+	scripts, err := filepath.Glob(filepath.Join(repo, "etc/*.sh"))
+	if err != nil || len(scripts) < 4 {
+		t.Fatalf("%v, %v", scripts, err)
+	}
+	used(t, "etc/*.sh")
+	checker, err := exec.LookPath("shellcheck")
+	if err != nil {
+		t.Skip(err)
+	}
+	cmd := exec.Command(checker, append([]string{"-s", "dash"}, scripts...)...)
+	cmd.Stderr = os.Stderr
+	if out, err := cmd.Output(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

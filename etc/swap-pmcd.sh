@@ -1,0 +1,145 @@
+#!/bin/sh
+# swap-pmcd - put this pmcd in the place of the installed PCP's, and back.
+#
+# usage: swap-pmcd [-b FILE] [-r ROOT] in|out|status
+#
+#   in      PCP's scripts and units start this pmcd; again, after an upgrade of
+#           this one or of PCP, it brings the copy up to date
+#   out     they start PCP's again
+#   status  which one they start: exit status 0 is this one, 1 PCP's
+#   -b FILE this pmcd [the one that was installed, or built, with this script]
+#   -r ROOT work on the system that is installed below ROOT
+#
+# On Debian and its like the file is diverted (dpkg-divert(1)), so that upgrades
+# of PCP go past this pmcd. Elsewhere PCP's is kept as a copy and an upgrade
+# brings it back: do "in" again. A pmcd that runs goes on: restart it.
+# What is neither PCP's pmcd nor this one is left alone.
+set -eu
+
+say() { printf 'swap-pmcd: %s\n' "$*"; }
+die() { printf 'swap-pmcd: %s\n' "$*" >&2; exit 1; }
+usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
+
+new=$(dirname "$0")/../bin/pmcd
+root=
+while getopts b:r: opt; do
+	case $opt in
+	b) new=$OPTARG ;;
+	r) root=${OPTARG%/} ;;
+	*) usage ;;
+	esac
+done
+shift $((OPTIND - 1))
+[ $# -eq 1 ] || usage
+
+conf=$root${PCP_CONF:-/etc/pcp.conf}
+[ -f "$conf" ] || die "no PCP here: $conf is missing"
+dir=$(sed -n 's/^PCP_BINADM_DIR=//p' "$conf" | tail -n 1)
+case $dir in
+/*) ;;
+*) die "$conf: no directory in PCP_BINADM_DIR" ;;
+esac
+target=$dir/pmcd   # without ROOT: names as dpkg has them
+kept=$dir/pmcd.pcp # PCP's while ours is in its place
+
+# kind says what a file is: ours (the name of its main package is in every Go
+# program), PCP's (it needs libpcp), none, or something else.
+kind() {
+	if [ ! -e "$1" ] && [ ! -L "$1" ]; then
+		echo none
+	elif [ -L "$1" ] || [ ! -f "$1" ]; then
+		echo else
+	elif grep -qaF github.com/gopcp/pmcd/cmd/pmcd "$1"; then
+		echo ours
+	elif grep -qaF libpcp.so. "$1"; then
+		echo theirs
+	else
+		echo else
+	fi
+}
+
+divert() { dpkg-divert ${root:+"--root=$root"} --quiet --local --rename --divert "$kept" "$@" "$target"; }
+
+# packaged: is the file, or its diversion, known to dpkg?
+packaged() {
+	command -v dpkg-divert >/dev/null && dpkg-query ${root:+"--admindir=$root/var/lib/dpkg"} -S "$target" >/dev/null 2>&1
+}
+
+diverted() { [ "$(dpkg-divert ${root:+"--root=$root"} --truename "$target")" != "$target" ]; }
+
+# relabel gives the file the label that its place has (SELinux).
+relabel() { ! command -v restorecon >/dev/null || restorecon "$root$target"; }
+
+swap_in() {
+	[ "$(kind "$new")" = ours ] || die "$new is not this pmcd"
+	was=$(kind "$root$target")
+	other=$(kind "$root$kept")
+	if [ "$was" = else ]; then
+		die "$root$target is neither PCP's pmcd nor this one"
+	elif [ "$other" = ours ] || [ "$other" = else ]; then
+		die "$root$kept is not PCP's pmcd"
+	elif [ "$was" = none ] && [ "$other" = none ]; then
+		die "$root$target is missing"
+	elif [ "$was" = ours ] && cmp -s "$new" "$root$target"; then
+		say "$root$target is this pmcd already"
+		return
+	fi
+	# All that can fail comes first: there is always a pmcd to start.
+	trap 'rm -f "$root$target.new" "$root$kept.new"' EXIT
+	cp "$new" "$root$target.new"
+	chmod 755 "$root$target.new"
+	if packaged; then
+		if ! diverted; then
+			[ "$was" = theirs ] || die "dpkg knows $target, but not that it is this pmcd: reinstall the package of PCP"
+			[ "$other" = none ] || die "$root$kept is in the way"
+			divert --add
+		elif [ "$was" = theirs ]; then
+			die "$target is diverted, but PCP's pmcd is there: remove one of the two"
+		fi
+	elif [ "$was" = theirs ]; then # newer than what was kept, if an upgrade brought it
+		cp -p "$root$target" "$root$kept.new"
+		mv -f "$root$kept.new" "$root$kept"
+	fi
+	mv -f "$root$target.new" "$root$target"
+	relabel
+	say "$root$target is now this pmcd, PCP's is $root$kept: restart pmcd"
+}
+
+swap_out() {
+	was=$(kind "$root$target")
+	other=$(kind "$root$kept")
+	if [ "$was" = else ]; then
+		die "$root$target is neither PCP's pmcd nor this one"
+	elif [ "$other" = ours ] || [ "$other" = else ]; then
+		die "$root$kept is not PCP's pmcd"
+	fi
+	if packaged && diverted; then
+		[ "$was" != theirs ] || die "$target is diverted, but PCP's pmcd is there: remove one of the two"
+		rm -f "$root$target" # PCP's may have been removed meanwhile, and there is none
+		divert --remove
+	elif [ "$was" = theirs ]; then
+		rm -f "$root$kept" # an upgrade has been here
+		say "$root$target is PCP's pmcd already"
+		return
+	elif [ "$other" = theirs ]; then
+		mv -f "$root$kept" "$root$target"
+	else
+		die "PCP's pmcd is nowhere: reinstall the package of PCP"
+	fi
+	[ -e "$root$target" ] || { say "PCP has been removed, and $root$target too"; return; }
+	relabel
+	say "$root$target is now PCP's pmcd: restart pmcd"
+}
+
+case $1 in
+in) swap_in ;;
+out) swap_out ;;
+status)
+	case $(kind "$root$target") in
+	ours) say "$root$target is this pmcd" ;;
+	theirs) say "$root$target is PCP's pmcd"; exit 1 ;;
+	*) say "$root$target is neither PCP's pmcd nor this one"; exit 3 ;;
+	esac
+	;;
+*) usage ;;
+esac
