@@ -9,32 +9,32 @@ import (
 )
 
 // line returns the agent of a domain, if its line has the digest and may be
-// started.
-func (s *server) line(domain int, digest [32]byte) (*pmcdconf.Agent, error) {
+// started, and its program if that has been searched for.
+func (s *server) line(domain int, digest [32]byte) (a *pmcdconf.Agent, program string, err error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
 	l := s.lines[domain]
 	if l.is(digest) && l.boot && time.Now().Before(s.boot) {
 		l.boot = false
-		return &l.agent, nil
+		return &l.agent, "", nil
 	}
 	if err := trusted(s.cfg.ConfigFile, s.cfg.owner); err != nil {
-		return nil, fmt.Errorf("not started by root: %w", err)
+		return nil, "", fmt.Errorf("not started by root: %w", err)
 	}
 	if !l.is(digest) || !l.trusted {
 		lines, err := s.read(false)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		s.lines = lines
 		if l = lines[domain]; !l.is(digest) {
-			return nil, fmt.Errorf("%s has another line for this agent than when pmcd read it", s.cfg.ConfigFile)
+			return nil, "", fmt.Errorf("%s has another line for this agent than when pmcd read it", s.cfg.ConfigFile)
 		}
 	}
-	if err := trustedCommand(&l.agent, s.cfg.owner); err != nil {
-		return nil, fmt.Errorf("not started by root: %w", err)
+	if program, err = trustedProgram(&l.agent, s.cfg.owner); err != nil {
+		return nil, "", fmt.Errorf("not started by root: %w", err)
 	}
-	return &l.agent, nil
+	return &l.agent, program, nil
 }
 
 // is reports whether l is the line with the digest. There is none for nil.
@@ -55,6 +55,9 @@ func (s *server) read(boot bool) (map[int]*line, error) {
 	}
 	lines := make(map[int]*line, len(conf.Agents))
 	for _, a := range conf.Agents {
+		if a.Kind == pmcdconf.Socket && len(a.Argv) == 0 {
+			continue // there is nothing to start
+		}
 		lines[a.Domain] = &line{agent: a, boot: boot, trusted: safe}
 	}
 	return lines, nil

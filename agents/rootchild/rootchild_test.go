@@ -48,8 +48,8 @@ func newRig(t *testing.T, text string) (*rig, []pmcdconf.Agent) {
 	do(t, err)
 	go func() {
 		r.done <- Serve(socket, Config{ConfigFile: r.conf, owner: me,
-			Start: func(a *pmcdconf.Agent, stderr *os.File) (*proc.Process, error) {
-				return proc.Start(proc.Spec{Argv: a.Argv, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
+			Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error) {
+				return proc.Start(proc.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
 			}})
 	}()
 	r.Child = newChild(c)
@@ -172,7 +172,8 @@ func TestStopNow(t *testing.T) {
 // What is started has been read from the file, and only root can have changed
 // that and the program since.
 func TestRefused(t *testing.T) {
-	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nother 2 pipe binary PROGRAM -x\n")
+	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nother 2 pipe binary PROGRAM -x\nnothing 3 socket inet 44\n")
+	r.refused(list[2], "has another line")
 	evil := list[0]
 	evil.Argv = []string{"/bin/sh", "-c", "echo evil"}
 	r.refused(evil, "has another line for this agent")
@@ -224,15 +225,15 @@ func TestReadUntrusted(t *testing.T) {
 	s.lines, err = s.read(true)
 	do(t, err)
 	evil := digest(&s.lines[1].agent)
-	if _, err := s.line(1, evil); err == nil || !strings.Contains(err.Error(), "can be written to by others") {
+	if _, _, err := s.line(1, evil); err == nil || !strings.Contains(err.Error(), "can be written to by others") {
 		t.Errorf("got %v", err)
 	}
 	do(t, os.WriteFile(conf, []byte("good 1 pipe binary true\n"), 0o644))
 	do(t, os.Chmod(conf, 0o644))
-	if _, err := s.line(1, evil); err == nil || !strings.Contains(err.Error(), "has another line") {
+	if _, _, err := s.line(1, evil); err == nil || !strings.Contains(err.Error(), "has another line") {
 		t.Errorf("got %v", err)
 	}
-	if a, err := s.line(1, digest(&s.lines[1].agent)); err != nil || a.Name != "good" {
+	if a, _, err := s.line(1, digest(&s.lines[1].agent)); err != nil || a.Name != "good" {
 		t.Errorf("got %v, %v", a, err)
 	}
 }

@@ -19,8 +19,9 @@ import (
 // daemon was root.
 type Config struct {
 	ConfigFile string // pmcd.conf
-	// Start starts the process of an agent. stderr is the caller's.
-	Start func(a *pmcdconf.Agent, stderr *os.File) (*proc.Process, error)
+	// Start starts the process of an agent. program is where its program was
+	// found, or "". stderr is the caller's.
+	Start func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error)
 
 	owner uint32 // for tests: may own files as root may
 }
@@ -163,11 +164,11 @@ func (s *server) forget(id uint32) {
 
 // start starts a process and hands its pipes to the daemon.
 func (s *server) start(m message, stderr *os.File) error {
-	a, err := s.line(int(m.domain), m.digest)
+	a, program, err := s.line(int(m.domain), m.digest)
 	if err != nil {
 		return err
 	}
-	p, err := s.cfg.Start(a, stderr)
+	p, err := s.cfg.Start(a, program, stderr)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package rootchild
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -111,32 +110,30 @@ func owned(path string, fi fs.FileInfo, uid uint32) error {
 	return nil
 }
 
-// trustedCommand reports why somebody else than root could change what the
-// process of a executes: the shared object; or the program and, as that may be
-// the script of an interpreter, the first argument that is no option, if there
-// is such a file.
-func trustedCommand(a *pmcdconf.Agent, uid uint32) error {
+// trustedProgram returns the program of a, or reports why somebody else than
+// root could change what its process executes. That is the shared object; or the
+// program and, as it may be an interpreter, what may be a script: the first
+// argument that is no option, if it is a path or there is such a file.
+func trustedProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 	if a.Kind == pmcdconf.DSO {
-		return trusted(a.Path, uid)
-	}
-	if len(a.Argv) == 0 {
-		return errors.New("no command")
+		return "", trusted(a.Path, uid)
 	}
 	program, err := exec.LookPath(a.Argv[0])
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := trusted(program, uid); err != nil {
-		return err
+		return "", err
 	}
 	for _, arg := range a.Argv[1:] {
 		if strings.HasPrefix(arg, "-") {
 			continue
 		}
-		if fi, err := os.Stat(arg); err == nil && fi.Mode().IsRegular() {
-			return trusted(arg, uid)
+		// A path where there is nothing yet may have something a moment later.
+		if _, err := os.Lstat(arg); err == nil || strings.Contains(arg, "/") {
+			return program, trusted(arg, uid)
 		}
-		return nil
+		break
 	}
-	return nil
+	return program, nil
 }

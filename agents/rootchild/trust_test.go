@@ -95,7 +95,7 @@ func TestTrustedOwner(t *testing.T) {
 	}
 }
 
-func TestTrustedCommand(t *testing.T) {
+func TestTrustedProgram(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := file(t, filepath.Join(dir, "good")), file(t, filepath.Join(dir, "bad"))
 	do(t, os.Chmod(bad, 0o777))
@@ -110,6 +110,8 @@ func TestTrustedCommand(t *testing.T) {
 		{"pipe binary sh GOOD BAD", ""},
 		{"pipe binary sh -e BAD", "can be written"},
 		{"socket inet 1234 BAD", "can be written"},
+		{"pipe binary sh GOOD/none", "not a directory"},
+		{"pipe binary sh /no/such/script", "no such file"},
 		{"pipe binary nosuchprogramatall", "not found"},
 		{"dso x_init GOOD", ""},
 		{"dso x_init BAD", "can be written"},
@@ -117,7 +119,10 @@ func TestTrustedCommand(t *testing.T) {
 		text := "a 1 " + strings.NewReplacer("GOOD", good, "BAD", bad).Replace(c.line) + "\n"
 		conf, err := pmcdconf.Parse("conf", strings.NewReader(text), pmcdconf.Options{})
 		do(t, err)
-		err = trustedCommand(&conf.Agents[0], me)
+		program, err := trustedProgram(&conf.Agents[0], me)
+		if argv := conf.Agents[0].Argv; err == nil && len(argv) > 0 && (!filepath.IsAbs(program) || filepath.Base(program) != filepath.Base(argv[0])) {
+			t.Errorf("%s: the program is %q", c.line, program)
+		}
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.line, err, c.want)
 		}

@@ -232,6 +232,9 @@ func TestBackgroundFails(t *testing.T) {
 				if p.exists("run/sock") || p.exists("run/pmcd.pid") {
 					t.Error("the socket or the PID file is left")
 				}
+				if pid, err := strconv.Atoi(read(p.at("run/pmcd.pid"))); err == nil && pid > 1 {
+					syscall.Kill(pid, syscall.SIGKILL)
+				}
 				return stderr.String()
 			}
 			run()

@@ -59,7 +59,7 @@ func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, stderr *os.File) 
 		}
 		return p, p.Pipes, nil
 	}
-	p, err := startProcess(spec, "", stderr)
+	p, err := startProcess(spec, "", "", stderr)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// startProcess starts the process of an agent as a child of this process. user
+// startProcess starts the process of an agent as a child of this process.
+// program is where its program is, or "" if that has not been looked for; user
 // is who the host of a DSO becomes. Built-in agents that need rights which the
 // daemon does not have will be started here, too, as "pmcd-agent: NAME".
-func startProcess(a *pmcdconf.Agent, user string, stderr *os.File) (*proc.Process, error) {
+func startProcess(a *pmcdconf.Agent, program, user string, stderr *os.File) (*proc.Process, error) {
 	if a.Kind == pmcdconf.DSO {
 		return dsohost.Start(dsohost.DSO{Name: a.Name, Domain: a.Domain, Entry: a.Entry, Path: a.Path, User: user}, stderr)
 	}
-	return proc.Start(proc.Spec{Argv: a.Argv, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
+	return proc.Start(proc.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
 }
 
 // newRootChild starts the process that starts agents when this one is not root
@@ -59,8 +60,8 @@ func runRootChild(args []string) int {
 	}
 	err := rootchild.Serve(socket, rootchild.Config{
 		ConfigFile: args[0],
-		Start: func(a *pmcdconf.Agent, stderr *os.File) (*proc.Process, error) {
-			return startProcess(a, args[1], stderr)
+		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error) {
+			return startProcess(a, program, args[1], stderr)
 		},
 	})
 	if err != nil {
