@@ -10,8 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
 // Messages for the journal have a priority and no time; a log that -l names
@@ -48,6 +51,9 @@ func TestJournal(t *testing.T) {
 			s.start()
 			s.greets(s.path("sock"))
 			s.openGate()
+			if tt.journal && !peer.Until(20*time.Second, func() bool { return strings.Contains(s.read("journal"), "cannot start") }) {
+				t.Error("the agent that ends is not in the journal")
+			}
 			s.stop()
 			text := s.read("journal")
 			if tt.journal {
