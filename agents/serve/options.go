@@ -7,8 +7,15 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/gopcp/pmcd/agents/serve/getopt"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
+
+// An Option is an option of the command line.
+type Option = getopt.Option
+
+// errUsage is a mistake that has been reported, or none.
+var errUsage = errors.New("usage")
 
 // settings are what the command line says.
 type settings struct {
@@ -33,7 +40,7 @@ func (u *usage) Error() string { return errors.Join(u.errs...).Error() }
 func (p *Program) settings(args []string) (*settings, error) {
 	s := &settings{Start: Start{Domain: p.Domain, Help: p.Help}, log: cmp.Or(p.Log, "-")}
 	options := s.options(p)
-	rest, errs := parse(options, args)
+	rest, errs := getopt.Parse(options, args)
 	s.Args = rest
 	if len(errs) == 0 {
 		var err error
@@ -48,7 +55,7 @@ func (p *Program) settings(args []string) (*settings, error) {
 		}
 	}
 	if len(errs) > 0 {
-		return nil, &usage{errs, usageText(p.Name, p.Usage, options)}
+		return nil, &usage{errs, getopt.Usage(p.Name, p.Usage, options)}
 	}
 	return s, nil
 }

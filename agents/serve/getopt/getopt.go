@@ -1,7 +1,10 @@
-package serve
+// Package getopt reads command lines as getopt_long(3) does, options before
+// arguments: they may be joined (-ab, -cVALUE), and long ones cut short as long
+// as they are unique. pmcd and PMDAs have their options by it, so that they take
+// what PCP's own do.
+package getopt
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -17,12 +20,10 @@ type Option struct {
 	Set func(arg string) error
 }
 
-// errUsage is a mistake that has been reported, or none.
-var errUsage = errors.New("usage")
-
-// parse does what args ask for, as getopt_long(3) with options before
-// arguments, and returns the arguments. It goes on after mistakes.
-func parse(options []Option, args []string) (rest []string, errs []error) {
+// Parse does what args ask for, as getopt_long(3) with options before
+// arguments, and returns the arguments. It goes on after mistakes, and returns
+// an error for each: what Set says, or what glibc does.
+func Parse(options []Option, args []string) (rest []string, errs []error) {
 	for len(args) > 0 {
 		word := args[0]
 		if len(word) < 2 || word[0] != '-' {
@@ -106,9 +107,9 @@ func parseLong(options []Option, word string, args []string) ([]string, error) {
 	return args[1:], o.Set(args[0])
 }
 
-// usageText is the usage message in the layout of pmUsageMessage(3). An option
+// Usage is the usage message in the layout of pmUsageMessage(3). An option
 // without letter and name is a heading.
-func usageText(name, arguments string, options []Option) string {
+func Usage(name, arguments string, options []Option) string {
 	if arguments == "" {
 		arguments = "[options]"
 	}

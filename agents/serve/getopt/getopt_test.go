@@ -1,4 +1,4 @@
-package serve
+package getopt
 
 import (
 	"errors"
@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 			args = append(args, strings.TrimPrefix(a, "."))
 		}
 		options, said := recorder()
-		rest, errs := parse(options, args)
+		rest, errs := Parse(options, args)
 		var texts []string
 		for _, e := range errs {
 			texts = append(texts, e.Error())
@@ -92,7 +92,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestUsageText(t *testing.T) {
+func TestUsage(t *testing.T) {
 	options, _ := recorder()
 	want := `Usage: prog [options] word
 
@@ -105,7 +105,7 @@ Heading:
                         no letter
   -x X                  no name
 `
-	if got := usageText("prog", "[options] word", options); got != want {
+	if got := Usage("prog", "[options] word", options); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -117,7 +117,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Split(line, " ")
 		options, said := recorder()
-		rest, errs := parse(options, args)
+		rest, errs := Parse(options, args)
 		if len(rest) > len(args) || !slices.Equal(rest, args[len(args)-len(rest):]) {
 			t.Errorf("%q: rest %q", args, rest)
 		}
