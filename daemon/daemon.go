@@ -108,6 +108,7 @@ type Daemon struct {
 	clients      clients
 	reloads      chan struct{} // holds one request to reload
 	beats        chan struct{} // received from at each turn of Run's loop
+	reloaded     atomic.Pointer[ReloadStatus]
 	hangups      atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
 	nameChanges  chan struct{} // holds one request to look at the PMNS
 

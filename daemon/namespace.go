@@ -30,21 +30,26 @@ func (n Namespace) String() string {
 // shellTime is how long a command in a name space file (#shell) may take.
 const shellTime = time.Minute
 
-// loadNames returns the name space. Warnings about its file are logged.
-func (d *Daemon) loadNames() (*pmnsload.Tree, error) {
-	if e := d.cfg.Embedded; e != nil {
-		return e.Names, nil
-	}
-	n := d.cfg.Namespace
-	ctx, cancel := context.WithTimeout(context.Background(), shellTime)
+// Load reads the name space. Warn is told of what is wrong with a file that can
+// be used all the same. Commands in the file are run until ctx ends.
+func (n Namespace) Load(ctx context.Context, warn func(*pmnsload.Error)) (*pmnsload.Tree, error) {
+	ctx, cancel := context.WithTimeout(ctx, shellTime)
 	defer cancel()
 	return pmnsload.Load(n.Path, pmnsload.Options{
 		Preprocess:  !n.Default,
 		Unique:      n.Unique,
 		IncludePath: n.Include,
 		Shell:       pmnsload.Shell(ctx),
-		Warn:        func(e *pmnsload.Error) { d.log.Warn(e.Error()) },
+		Warn:        warn,
 	})
+}
+
+// loadNames returns the name space. Warnings about its file are logged.
+func (d *Daemon) loadNames() (*pmnsload.Tree, error) {
+	if e := d.cfg.Embedded; e != nil {
+		return e.Names, nil
+	}
+	return d.cfg.Namespace.Load(context.Background(), func(e *pmnsload.Error) { d.log.Warn(e.Error()) })
 }
 
 // fileSeen is what tells one version of a file from another.
@@ -63,25 +68,27 @@ func seen(path string) fileSeen {
 }
 
 // reloadNames takes a new PMNS if the file has changed. One that cannot be
-// loaded leaves the old one in use.
-func (d *Daemon) reloadNames() {
+// loaded leaves the old one in use, and is an error.
+func (d *Daemon) reloadNames() error {
 	if d.cfg.Embedded != nil {
-		return
+		return nil
 	}
 	ns := d.cfg.Namespace
 	now := seen(ns.Path)
 	if now == d.pmnsSeen && now.err == "" {
 		d.log.Info(fmt.Sprintf("PMNS file %q is unchanged", ns))
-		return
+		return nil
 	}
 	d.pmnsSeen = now
 	d.log.Info(fmt.Sprintf("Reloading PMNS %q", ns))
 	tree, err := d.loadNames()
 	if err != nil {
-		d.log.Error(fmt.Sprintf("pmLoadASCIINameSpace(%s): %v; the names that were loaded before stay in use", ns, err))
-		return
+		err = fmt.Errorf("pmLoadASCIINameSpace(%s): %w; the names that were loaded before stay in use", ns, err)
+		d.log.Error(err.Error())
+		return err
 	}
 	r := *d.routes.Load()
 	r.tree = tree
 	d.routes.Store(&r)
+	return nil
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -51,51 +52,57 @@ func (d *Daemon) reload(ctx context.Context) {
 	d.log.Info(fmt.Sprintf("\n\npmcd RESTARTED at %s\n\n", time.Now().Format(time.ANSIC)))
 	d.describeClients()
 	d.violations.reset()
-	d.reloadAgents(ctx)
+	err := d.reloadAgents(ctx)
 	r := d.routes.Load()
 	d.warnChanged(r)
 	d.describeAgents(r)
 	d.describeAccess()
-	d.reloadNames()
+	err = errors.Join(err, d.reloadNames())
 	if d.refreshLabels() {
 		d.notice(pdu.StateLabelChange)
 	}
+	d.reloaded.Store(&ReloadStatus{Last: time.Now(), Err: err})
 	// Scripts wait for this and then expect the agents to be there.
 	d.hangups.Add(-asked)
 	d.sighups.Add(asked)
 	d.tellSettled()
 }
 
-func (d *Daemon) reloadAgents(ctx context.Context) {
+// reloadAgents returns why it has left the configuration as it was, although
+// that may have changed.
+func (d *Daemon) reloadAgents(ctx context.Context) error {
 	if d.cfg.Embedded != nil {
 		d.plain.Info("The embedded configuration stays in use until pmcd is started again")
 		d.restartDead(ctx)
-		return
+		return nil
 	}
 	path := d.cfg.ConfigFile
 	now := seenConf(path)
 	switch {
 	case now.conf.err != "":
-		d.log.Error(fmt.Sprintf("%s: %s", path, now.conf.err))
+		err := fmt.Errorf("%s: %s", path, now.conf.err)
+		d.log.Error(err.Error())
 		d.log.Info("Configuration left unchanged")
-		return
+		return err
 	case now == d.confSeen:
 		d.plain.Info(fmt.Sprintf("Configuration file '%s' unchanged", path))
 		d.restartDead(ctx)
-		return
+		return nil
 	}
 	d.confSeen = now
 	conf, err := d.loadConf()
 	switch {
 	case err != nil:
-		d.log.Error(fmt.Sprintf("Configuration file '%s' has errors: %v", path, err))
+		err = fmt.Errorf("Configuration file '%s' has errors: %w", path, err)
 	case len(conf.Agents) == 0:
-		d.log.Error(fmt.Sprintf("Configuration file '%s' has no valid agents", path))
+		err = fmt.Errorf("Configuration file '%s' has no valid agents", path)
 	default:
 		d.reconcile(ctx, conf)
-		return
+		return nil
 	}
+	d.log.Error(err.Error())
 	d.log.Info("Configuration left unchanged")
+	return err
 }
 
 // warnChanged logs which agents run something that has changed on disk.

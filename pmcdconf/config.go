@@ -131,8 +131,11 @@ func quote(w string) string {
 
 // A Config is what a configuration file says.
 type Config struct {
-	Agents []Agent      // in the order of the file; may be empty, which pmcd takes for an error
-	Access *access.List // never nil
+	Agents []Agent // in the order of the file; may be empty, which pmcd takes for an error
+	// Rejected are the good agent lines of a configuration that is rejected:
+	// to be looked at, not to be used.
+	Rejected []Agent
+	Access   *access.List // never nil
 	// Problems are mistakes and warnings in the order of the files. There may
 	// be mistakes in an accepted configuration: lines that were skipped.
 	Problems ErrorList

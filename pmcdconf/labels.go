@@ -110,7 +110,7 @@ func loadLabelDir(set map[string]Label, dir string, optional bool, warn func(err
 		}
 		labels, err := parseLabels(text, func(err error) { warn(fmt.Errorf("%s: %w", path, err)) })
 		if err != nil {
-			warn(fmt.Errorf("%s: %w", path, err))
+			warn(&Error{Pos: labelPos(path, text, err), Warning: true, Err: err})
 			continue
 		}
 		for _, l := range labels {
@@ -119,6 +119,16 @@ func loadLabelDir(set map[string]Label, dir string, optional bool, warn func(err
 		}
 	}
 	return nil
+}
+
+// labelPos returns where in the text of a file a mistake is.
+func labelPos(path string, text []byte, err error) Pos {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return Pos{File: path}
+	}
+	before := text[:min(max(syntax.Offset-1, 0), int64(len(text)))]
+	return Pos{path, bytes.Count(before, []byte("\n")) + 1, len(before) - bytes.LastIndexByte(before, '\n')}
 }
 
 var errNotObject = errors.New("not a JSON object")

@@ -79,7 +79,7 @@ func TestLoadLabels(t *testing.T) {
 			[]string{`bad label name "b c"`, `bad label name "d-e"`, `bad label name ""`, `bad label name ".f"`, `bad label name "é"`, `bad label name "g.h i"`}},
 		{"a digit or an underscore may lead", map[string]string{"labels/a": `{"1a":1,"_b":2,"c":{"3":3},"d.e":4,"f.":5}`}, "1a:1 _b:2 c.3:3 d.e:4 f.:5", nil},
 		{"a file that is not JSON", map[string]string{"labels/a": `{"a":1`, "labels/b": `{"b":2}`, "labels/c": `{"c":3} x`, "labels/d": "", "labels/e": `{"e":01}`, "labels/f": `{"f":1,}`}, "b:2",
-			[]string{"a: unexpected end", "c: invalid character", "d: not a JSON object", "e: invalid character", "f: invalid character"}},
+			[]string{"a:1:6: unexpected end", "c:1:9: invalid character", "d: not a JSON object", "e:1:7: invalid character", "f:1:8: invalid character"}},
 		{"JSON that is no object", map[string]string{"labels/a": `[{"a":1}]`, "labels/b": `1`, "labels/c": ` "x"`}, "", []string{"not a JSON object", "not a JSON object", "not a JSON object"}},
 		{"an empty object", map[string]string{"labels/a": `{}`}, "", nil},
 		{"too large", map[string]string{"labels/a": `{"a":"` + strings.Repeat("x", maxLabelFile) + `"}`, "labels/b": `{"b":1}`}, "b:1", []string{"file too long"}},

@@ -26,8 +26,8 @@ type Options struct {
 
 // Parse reads a configuration without the access file beside it. An error
 // means that the configuration is rejected; it is of type ErrorList, and the
-// Config is there nevertheless, for its Problems. That there are no agents is
-// not an error.
+// Config is there nevertheless, for its Problems and what else is said of it
+// there. That there are no agents is not an error.
 func Parse(name string, r io.Reader, opt Options) (*Config, error) {
 	p := newParser(opt)
 	return p.run(func() bool { return p.main(name, r) })
@@ -109,7 +109,7 @@ func (p *parser) run(read func() bool) (conf *Config, err error) {
 }
 
 func (p *parser) rejected() (*Config, error) {
-	return &Config{Access: p.empty(), Problems: p.problems}, p.problems
+	return &Config{Rejected: p.agents, Access: p.empty(), Problems: p.problems}, p.problems
 }
 
 // main reads pmcd.conf and reports whether it is accepted.

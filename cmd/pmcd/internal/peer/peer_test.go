@@ -61,7 +61,7 @@ func TestPeerNoticesABadEnd(t *testing.T) {
 			while :; do wait; done`, "exit status 3"},
 		{"agent left", `
 			sleep 1000 &
-			exec ` + CPmcd + ` "$@"`, "left agent sleep"},
+			exec ` + CPmcd + ` "$@"`, "left agent"},
 		{"race", `
 			echo "WARNING: DATA RACE"
 			exec ` + CPmcd + ` "$@"`, "found a race"},

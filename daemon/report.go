@@ -1,0 +1,51 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/gopcp/pmcd/access"
+)
+
+// A ClientStatus is one connection.
+type ClientStatus struct {
+	Number    int32 // as agents know it
+	Address   string
+	Since     time.Time
+	UID       int64 // -1 if it is not known
+	Whoami    string
+	Container string
+	Denied    string // operations; "" is none
+}
+
+// Clients reports on all clients, the oldest first.
+func (d *Daemon) Clients() []ClientStatus {
+	sessions := d.sessions()
+	all := make([]ClientStatus, len(sessions))
+	for i, s := range sessions {
+		info := s.info()
+		all[i] = ClientStatus{
+			Number: s.num, Address: s.addr, Since: s.since,
+			UID: info.UID, Whoami: info.Whoami, Container: info.Container,
+		}
+		if op := access.Op(s.denied.Load()); op != 0 {
+			all[i].Denied = op.String()
+		}
+	}
+	return all
+}
+
+// A ReloadStatus is what has become of requests to reload.
+type ReloadStatus struct {
+	Count uint32    // as pmcd.sighups
+	Last  time.Time // zero if there was none
+	Err   error     // why the last was not carried out, or not all of it
+}
+
+// Reloads reports on reloads.
+func (d *Daemon) Reloads() ReloadStatus {
+	st := ReloadStatus{Count: d.sighups.Load()}
+	if last := d.reloaded.Load(); last != nil {
+		st.Last, st.Err = last.Last, last.Err
+	}
+	return st
+}
