@@ -1,6 +1,6 @@
 # What this file does not do, the CI does not do either: it calls "make test".
 #
-#   make          bin/pmcd
+#   make          bin/pmcd, and pmcdctl, which is a link to it
 #   make plugins  bin/plugins/pmda_NAME.so from each agents/NAME/plugin
 #   make pmdas    bin/pmdas/pmdaNAME from each agents/NAME/pmdaNAME
 #   make run      bin/pmcd in the foreground, with what is compiled in
@@ -74,6 +74,7 @@ all: build
 
 build:
 	$(GOBUILD) -o bin/pmcd ./cmd/pmcd
+	@ln -sf pmcd bin/pmcdctl
 
 plugins: $(PLUGINS:%=bin/plugins/pmda_%.so)
 

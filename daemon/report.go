@@ -1,10 +1,6 @@
 package daemon
 
-import (
-	"time"
-
-	"github.com/gopcp/pmcd/access"
-)
+import "time"
 
 // A ClientStatus is one connection.
 type ClientStatus struct {
@@ -27,7 +23,7 @@ func (d *Daemon) Clients() []ClientStatus {
 			Number: s.num, Address: s.addr, Since: s.since,
 			UID: info.UID, Whoami: info.Whoami, Container: info.Container,
 		}
-		if op := access.Op(s.denied.Load()); op != 0 {
+		if op := s.denied(); op != 0 {
 			all[i].Denied = op.String()
 		}
 	}

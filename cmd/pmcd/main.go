@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -27,6 +28,9 @@ var build = "dev"
 func main() {
 	if os.Args[0] == rootchild.Name {
 		os.Exit(runRootChild(os.Args[1:]))
+	}
+	if filepath.Base(os.Args[0]) == ctlName {
+		os.Exit(pmcdctl(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(run(os.Args[1:], os.Stderr))
 }
@@ -231,6 +235,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 			return fail(err)
 		}
 	}
+	defer serveStatus(d, opt, listeners.Addrs(), log)()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { // ends with the program

@@ -38,24 +38,8 @@ func (opt *options) placeFiles(root string, uid int, getenv func(string) string)
 // missing: system for root, if that is possible, else one in $XDG_RUNTIME_DIR
 // or in $TMPDIR.
 func ownDir(system string, uid int, getenv func(string) string) (string, error) {
-	type dir struct {
-		path string
-		mode fs.FileMode
-	}
-	var dirs []dir
-	if uid == 0 {
-		dirs = append(dirs, dir{system, 0o755})
-	}
-	if run := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
-		dirs = append(dirs, dir{filepath.Join(run, "pcp"), 0o700})
-	}
-	tmp := getenv("TMPDIR")
-	if !filepath.IsAbs(tmp) {
-		tmp = "/tmp"
-	}
-	dirs = append(dirs, dir{filepath.Join(tmp, fmt.Sprintf("pcp-%d", uid)), 0o700})
 	var why []string
-	for _, d := range dirs {
+	for _, d := range ownDirs(system, uid, getenv) {
 		err := makeOwn(d.path, d.mode, uid)
 		if err == nil {
 			return d.path, nil
@@ -63,6 +47,27 @@ func ownDir(system string, uid int, getenv func(string) string) (string, error) 
 		why = append(why, err.Error())
 	}
 	return "", errors.New(strings.Join(why, "; "))
+}
+
+// An ownedDir is a directory for files of one user.
+type ownedDir struct {
+	path string
+	mode fs.FileMode // if it has to be made
+}
+
+// ownDirs returns what ownDir tries, in that order.
+func ownDirs(system string, uid int, getenv func(string) string) (dirs []ownedDir) {
+	if uid == 0 {
+		dirs = append(dirs, ownedDir{system, 0o755})
+	}
+	if run := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
+		dirs = append(dirs, ownedDir{filepath.Join(run, "pcp"), 0o700})
+	}
+	tmp := getenv("TMPDIR")
+	if !filepath.IsAbs(tmp) {
+		tmp = "/tmp"
+	}
+	return append(dirs, ownedDir{filepath.Join(tmp, fmt.Sprintf("pcp-%d", uid)), 0o700})
 }
 
 // makeOwn makes a directory, or accepts the one that is there, if nobody but

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// checkCommand is pmcdctl check-agents.
+func checkCommand(code *int) *cobra.Command {
+	opt := new(options)
+	var startTime, answerTime int
+	cmd := &cobra.Command{
+		Use:   "check-agents [flags] [NAME...]",
+		Short: "start agents of pmcd.conf, ask each for a metric, and end them",
+		Long: `Start the agents of pmcd.conf, or those that are named, ask each for the
+descriptor and the value of one of its metrics, and end them.
+
+They are started as pmcd does it, all at once, with the rights of the caller and
+in a directory of their own that is removed afterwards. A pmcd that runs is left
+alone: what listens at a fixed place which is in use is not started.`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if startTime < 1 || answerTime < 1 {
+				return errors.New("-q and -t require a positive number of seconds")
+			}
+			*code = ctlNone
+			opt.credsTimeout = time.Duration(startTime) * time.Second
+			opt.timeout = time.Duration(answerTime) * time.Second
+			good, err := checkAgents(cmd.Context(), opt, names, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			switch {
+			case err != nil:
+				return err
+			case good:
+				*code = ctlOK
+			default:
+				*code = ctlSome
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&opt.config, "config", "c", "", "`path` of pmcd.conf [$PCP_PMCDCONF_PATH]")
+	f.StringVarP(&opt.namespace.Path, "namespace", "n", "", "`path` of the name space [$PCP_VAR_DIR/pmns/root]")
+	f.BoolVar(&opt.embedded, "embedded", false, "what is compiled in, even if PCP is installed")
+	f.IntVarP(&startTime, "start", "q", 3, "`seconds` for an agent to start")
+	f.IntVarP(&answerTime, "answer", "t", 5, "`seconds` for an agent to answer")
+	return cmd
+}
+
+// A trial is one agent that is tried, and what has become of it.
+type trial struct {
+	spec   pmcdconf.Agent
+	metric metric
+
+	// How long each step took; 0 if it did not come to that.
+	start, desc, fetch time.Duration
+
+	note  string   // what else there is to say of one that is well
+	err   error    // what is wrong
+	words []string // the last that it has said
+}
+
+// checkAgents tries agents and reports whether all are well.
+func checkAgents(ctx context.Context, opt *options, names []string, stdout, stderr io.Writer) (bool, error) {
+	conf, tree, err := opt.load(ctx, stderr)
+	if err != nil {
+		return false, err
+	}
+	trials, err := newTrials(conf.Agents, names, metrics(tree))
+	if err != nil {
+		return false, err
+	}
+	dir, leave, err := ownWorkDir(trials)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	if os.Geteuid() != 0 {
+		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", ctlName, userName(int64(os.Geteuid())))
+	}
+	c := &checker{opt: opt, dir: dir}
+	var wg sync.WaitGroup
+	for _, t := range trials {
+		if t.spec.Domain == rootDomain { // the others connect to it
+			c.try(ctx, t)
+		}
+	}
+	for _, t := range trials {
+		if t.spec.Domain != rootDomain {
+			wg.Go(func() { c.try(ctx, t) })
+		}
+	}
+	wg.Wait()
+	return printTrials(stdout, trials), ctx.Err()
+}
+
+// rootDomain is that of pmdaroot.
+const rootDomain = 1
+
+// load reads the configuration and the name space.
+func (opt *options) load(ctx context.Context, stderr io.Writer) (*pmcdconf.Config, *pmnsload.Tree, error) {
+	opt.named = opt.config != "" || opt.namespace.Path != ""
+	if opt.embedded && opt.named {
+		return nil, nil, errors.New("--embedded does not go with -c or -n")
+	}
+	if opt.embedded || !opt.named && withoutPCP("/", os.LookupEnv) {
+		e, err := loadEmbedded(false)
+		if err != nil {
+			return nil, nil, err
+		}
+		return e.Conf, e.Names, nil
+	}
+	setCtlEnv(stderr)
+	if err := opt.complete(os.Getenv); err != nil {
+		return nil, nil, err
+	}
+	conf, err := pmcdconf.ParseFile(opt.config, pmcdconf.Options{})
+	if conf != nil {
+		for _, p := range conf.Problems {
+			fmt.Fprintln(stderr, p.Error())
+		}
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s is rejected: %w", opt.config, err)
+	}
+	tree, err := opt.namespace.Load(ctx, nil)
+	return conf, tree, err
+}
+
+// A metric is one to ask an agent for.
+type metric struct {
+	name    string
+	entry   pmnsload.Entry // Leaf, or Dynamic: the agent tells what is below
+	present bool
+}
+
+// metrics returns a metric of each domain, the first in the name space. One
+// that is in the name space itself is preferred.
+func metrics(tree *pmnsload.Tree) map[int]metric {
+	first := make(map[int]metric)
+	for e := range tree.All("") {
+		domain := e.Domain
+		if e.Kind == pmnsload.Leaf {
+			domain = e.PMID.Domain()
+		}
+		if m := first[domain]; !m.present || m.entry.Kind == pmnsload.Dynamic && e.Kind == pmnsload.Leaf {
+			first[domain] = metric{e.Name, e, true}
+		}
+	}
+	return first
+}
+
+// newTrials selects agents by name; no names are all.
+func newTrials(agents []pmcdconf.Agent, names []string, metrics map[int]metric) (trials []*trial, err error) {
+	found := make(map[string]bool)
+	for _, a := range agents {
+		if len(names) == 0 || slices.Contains(names, a.Name) {
+			found[a.Name] = true
+			trials = append(trials, &trial{spec: a, metric: metrics[a.Domain]})
+		}
+	}
+	for _, name := range names {
+		if !found[name] {
+			err = errors.Join(err, fmt.Errorf("there is no agent %q", name))
+		}
+	}
+	if err == nil && len(trials) == 0 {
+		err = errors.New("there are no agents")
+	}
+	return trials, err
+}
+
+// ownWorkDir makes a directory that agents write their logs to, and has this
+// process work there: in pmcd's they would overwrite those of the ones that run.
+// Commands that are relative to the directory that was are made absolute.
+func ownWorkDir(trials []*trial) (dir string, leave func(), err error) {
+	was, err := os.Getwd()
+	if err != nil {
+		return "", nil, err
+	}
+	for _, t := range trials {
+		if argv := t.spec.Argv; len(argv) > 0 && strings.Contains(argv[0], "/") && !filepath.IsAbs(argv[0]) {
+			t.spec.Argv = slices.Clone(argv)
+			t.spec.Argv[0] = filepath.Join(was, argv[0])
+		}
+	}
+	if dir, err = os.MkdirTemp("", ctlName); err != nil {
+		return "", nil, err
+	}
+	leave = func() {
+		os.Chdir(was)
+		os.RemoveAll(dir)
+	}
+	// Agents that become another user still have to be able to look there.
+	if err = cmp.Or(os.Chmod(dir, 0o755), os.Chdir(dir)); err != nil {
+		leave()
+		return "", nil, err
+	}
+	return dir, leave, nil
+}
+
+// printTrials writes what has become of the trials, and reports whether all
+// agents are well.
+func printTrials(w io.Writer, trials []*trial) bool {
+	took := func(d time.Duration) string {
+		if d == 0 {
+			return "-"
+		}
+		return micros(max(d.Microseconds(), 1))
+	}
+	good := true
+	p := &printer{w: w}
+	p.line("AGENT\tDOMAIN\tKIND\tSTART\tDESC\tFETCH\tRESULT")
+	for _, t := range trials {
+		result := cmp.Or(t.note, "ok")
+		if t.err != nil {
+			good = false
+			result = "FAILED: " + t.err.Error()
+		}
+		p.line("%s\t%d\t%s\t%s\t%s\t%s\t%s", t.spec.Name, t.spec.Domain, t.spec.Kind.String(),
+			took(t.start), took(t.desc), took(t.fetch), result)
+	}
+	p.flush()
+	for _, t := range trials {
+		if t.err == nil || len(t.words) == 0 {
+			continue
+		}
+		p.line("")
+		p.line("the last words of %s:", t.spec.Name)
+		for _, line := range t.words {
+			p.line("    %s", line)
+		}
+	}
+	p.flush()
+	return good
+}

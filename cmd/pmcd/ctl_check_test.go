@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// running returns the processes whose program is path.
+func running(path string) (pids []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if to, err := os.Readlink(link); err == nil && to == path {
+			pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Each agent is tried, whatever becomes of the others, and none is left.
+func TestCheckAgents(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "tried")
+	if out, err := exec.Command("go", "build", "-o", program, "./testdata/tried").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	busy, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	busyPort := busy.Addr().(*net.TCPAddr).Port
+	busyPath := filepath.Join(dir, "busy")
+	busyUnix, err := net.Listen("unix", busyPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busyUnix.Close()
+	free, err := peer.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conf, names, root strings.Builder
+	var want []string
+	for i, tt := range []struct{ name, line, result string }{
+		{"pmcd", "dso pmcd_init /none", `dso +- +- +- +not started: it is part of pmcd`},
+		{"builtin", "dso simple_init /none", `dso +\S+s +\S+s +\S+s +ok: builtin.x has 3 values`},
+		{"good", "pipe binary {} good", `pipe +\S+s +\S+s +\S+s +ok: good.x has 1 value`},
+		{"stays", "pipe binary {} stays", `pipe +\S+s +\S+s +\S+s +ok: stays.x has 1 value`},
+		{"absent", "pipe binary {} absent", `pipe +\S+s +\S+s +\S+s +ok: absent.x: metric not supported by this version of the application`},
+		{"nameless", "pipe binary {} good", `pipe +\S+s +- +- +started: the name space has no metric of its domain`},
+		{"unknown", "pipe binary {} unknown", `pipe +\S+s +- +- +FAILED: descriptor of unknown.x: no metric of that identifier`},
+		{"other", "pipe binary {} other", `pipe +\S+s +\S+s +\S+s +FAILED: fetch of other.x: the answer is for something else`},
+		{"stuck", "pipe binary {} stuck", `pipe +\S+s +\S+s +- +FAILED: fetch of stuck.x: agent has not answered in time`},
+		{"ends", "pipe binary {} ends", `pipe +\S+s +\S+s +- +FAILED: fetch of ends.x: .*`},
+		{"hangs", "pipe binary {} hangs", `pipe +- +- +- +FAILED: start: .*deadline exceeded.*`},
+		{"dies", "pipe binary {} dies", `pipe +- +- +- +FAILED: start: .*exited with status 3.*`},
+		{"floods", "pipe binary {} floods", `pipe +- +- +- +FAILED: start: .*exited with status 5.*`},
+		{"garbage", "pipe binary {} garbage", `pipe +- +- +- +FAILED: start: .*`},
+		{"logs", "pipe binary {} logs", `pipe +- +- +- +FAILED: start: .*exited with status 6.*`},
+		{"missing", "pipe binary /nonexistent", `pipe +- +- +- +FAILED: start: error starting /nonexistent: .*no such file.*`},
+		{"notready", "pipe binary notready {} good", `pipe +- +- +- +FAILED: start: it has not become ready in time`},
+		{"unix", "socket unix {dir}/sock {} listens unix {dir}/sock", `socket +\S+s +\S+s +\S+s +ok: unix.x has 1 value`},
+		{"inet", fmt.Sprintf("socket inet %d {} listens tcp 127.0.0.1:%[1]d", free), `socket +\S+s +\S+s +\S+s +ok: inet.x has 1 value`},
+		{"deaf", "socket unix {dir}/deaf {} good", `socket +- +- +- +FAILED: start: .*`},
+		{"gone", "socket unix {dir}/gone", `socket +- +- +- +FAILED: start: .*no such file.*`},
+		{"busy", fmt.Sprintf("socket inet %d {} dies", busyPort), fmt.Sprintf(`socket +- +- +- +not started: port %d is in use`, busyPort)},
+		{"busyunix", "socket unix {dir}/busy {} dies", `socket +- +- +- +not started: ` + regexp.QuoteMeta(busyPath) + ` is in use`},
+	} {
+		domain := 100 + i
+		line := strings.NewReplacer("{}", program, "{dir}", dir).Replace(tt.line)
+		fmt.Fprintf(&conf, "%s %d %s\n", tt.name, domain, line)
+		if tt.name != "nameless" {
+			fmt.Fprintf(&names, "%s { x %d:0:1 }\n", tt.name, domain)
+			fmt.Fprintln(&root, tt.name)
+		}
+		want = append(want, fmt.Sprintf(`(?m)^%s +%d +%s$`, tt.name, domain, tt.result))
+	}
+	write(t, filepath.Join(dir, "conf"), conf.String())
+	write(t, filepath.Join(dir, "pmns"), "root {\n"+root.String()+"}\n"+names.String())
+	t.Setenv("PCP_CONF", "/dev/null")
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	temp := filepath.Join(dir, "temp")
+	if err := os.Mkdir(temp, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", temp)
+	was, _ := os.Getwd()
+	fds, _ := peer.FDs(os.Getpid())
+
+	began := time.Now()
+	code, stdout, stderr := ctlRun("check-agents", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"), "-q", "2", "-t", "1")
+	took := time.Since(began)
+	if code != ctlSome {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	for _, w := range want {
+		if !regexp.MustCompile(w).MatchString(stdout) {
+			t.Errorf("nothing matches %s", w)
+		}
+	}
+	for _, w := range []string{
+		"\nthe last words of dies:\n    no such device\n",
+		"\nthe last words of hangs:\n    waiting for something\n",
+		"\nthe last words of ends:\n    out of order\n",
+		"xxx\n    .[2Jenough\n",
+		"\nthe last words of logs:\n    to the log\n",
+	} {
+		if !strings.Contains(stdout, w) {
+			t.Errorf("no %q", w)
+		}
+	}
+	if took > 30*time.Second || len(stdout) > 10000 {
+		t.Errorf("%d bytes in %v", len(stdout), took)
+	}
+	if t.Failed() {
+		t.Logf("%s", stdout)
+	}
+	if pids := running(program); len(pids) > 0 {
+		t.Errorf("left behind: %d", pids)
+		for _, pid := range pids {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if left, _ := os.ReadDir(temp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "sock")); err == nil {
+		t.Error("a socket is left behind")
+	}
+	if now, _ := os.Getwd(); now != was {
+		t.Errorf("now in %s", now)
+	}
+	if !peer.Until(5*time.Second, func() bool { n, _ := peer.FDs(os.Getpid()); return n <= fds }) {
+		n, _ := peer.FDs(os.Getpid())
+		t.Errorf("%d descriptors, %d before", n, fds)
+	}
+
+	// Those that are named.
+	for _, tt := range []struct {
+		names string
+		code  int
+		lines int
+	}{{"good", 0, 2}, {"good pmcd busy", 0, 4}, {"good dies", 1, 6}, {"good nonesuch", 2, 0}} {
+		args := append([]string{"check-agents", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns")}, strings.Fields(tt.names)...)
+		code, stdout, stderr := ctlRun(args...)
+		if code != tt.code || strings.Count(stdout, "\n") != tt.lines {
+			t.Errorf("%s: exit code %d\n%s%s", tt.names, code, stdout, stderr)
+		}
+	}
+}
+
+// A signal ends the agents, too.
+func TestCheckAgentsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	if err := exec.Command("cp", "/bin/sleep", filepath.Join(dir, "asleep")).Run(); err != nil {
+		t.Fatal(err)
+	}
+	pmcd, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "conf"), "a 100 pipe binary "+dir+"/asleep 1000\n")
+	write(t, filepath.Join(dir, "pmns"), "root { a }\na { x 100:0:0 }\n")
+	cmd := exec.Command(pmcd, "check-agents", "-q", "1000", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"))
+	cmd.Args[0] = ctlName
+	cmd.Env = []string{"PCP_CONF=/dev/null", "GORACE=atexit_sleep_ms=0"}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !peer.Until(20*time.Second, func() bool { return len(running(dir+"/asleep")) == 1 }) {
+		t.Error("the agent is not started")
+	}
+	cmd.Process.Signal(syscall.SIGINT)
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != ctlNone {
+		t.Errorf("exit code %d\n%s", code, &out)
+	}
+	if pids := running(dir + "/asleep"); len(pids) > 0 {
+		t.Errorf("left behind: %d", pids)
+	}
+}
+
+// PCP's own agents, as PCP configures them.
+func TestPeerCheckAgents(t *testing.T) {
+	peer.Require(t)
+	pmcd, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir() // pmdaroot's socket must not be the system's
+	for _, sub := range []string{"pmcd", "config/pmda"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(pmcd, "check-agents", "-n", "/var/lib/pcp/pmns/root", "-q", "30", "-t", "30")
+	cmd.Args[0] = ctlName
+	cmd.Env = append(os.Environ(), "PCP_VAR_DIR="+dir, "PCP_RUN_DIR="+dir, "PCP_TMP_DIR="+dir, "GORACE=atexit_sleep_ms=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"root", "proc", "xfs", "linux", "pmproxy", "mmv", "jbd2", "kvm"} {
+		if !regexp.MustCompile(`(?m)^` + name + ` .* ok: `).Match(out) {
+			t.Errorf("%s is not well", name)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
+}

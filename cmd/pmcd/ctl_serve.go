@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents/pmcd"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/daemon"
+)
+
+// serveStatus answers pmcdctl until it is told to stop. The process must have
+// become the user that it serves as. Pmcd serves clients without it, too.
+func serveStatus(d *daemon.Daemon, opt *options, addrs []net.Addr, log *zap.Logger) (stop func()) {
+	if opt.socket == "" {
+		return func() {}
+	}
+	started := time.Now()
+	s, err := ctl.Listen(ctl.Path(opt.socket))
+	if err != nil {
+		log.Warn(fmt.Sprintf("%s cannot ask this pmcd: %v", ctlName, err))
+		return func() {}
+	}
+	s.Serve(func() *ctl.Report { return report(d, opt, addrs, started) })
+	return func() {
+		if err := s.Close(); err != nil {
+			log.Warn(err.Error())
+		}
+	}
+}
+
+// report is how d does now.
+func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time) *ctl.Report {
+	agents, clients, reloads := d.Agents(), d.Clients(), d.Reloads()
+	r := &ctl.Report{
+		Version:   pmcd.Version,
+		Build:     build,
+		PID:       os.Getpid(),
+		UID:       os.Geteuid(),
+		Now:       time.Now(),
+		Started:   started,
+		Embedded:  opt.embedded,
+		Listening: make([]string, len(addrs)),
+		Agents:    make([]ctl.Agent, len(agents)),
+		Clients:   make([]ctl.Client, len(clients)),
+		Reloads:   ctl.Reloads{Count: reloads.Count, Last: reloads.Last},
+	}
+	if !opt.embedded {
+		r.Config, r.Namespace = opt.config, opt.namespace.Path
+	}
+	if reloads.Err != nil {
+		r.Reloads.Error = reloads.Err.Error()
+	}
+	for i, a := range addrs {
+		r.Listening[i] = a.Network() + ":" + a.String()
+	}
+	for i, a := range agents {
+		r.Agents[i] = ctl.Agent{
+			Name: a.Name, Domain: a.Domain, Kind: a.Kind, State: string(a.State), Since: a.Since, PID: a.PID,
+			Restarts: a.Restarts, Failures: a.Failures, NextStart: a.NextStart,
+			LastError: a.LastError, ErrorAt: a.ErrorAt, LastWords: a.LastWords,
+			Requests: a.Requests, Errors: a.Errors, Abandoned: a.Abandoned,
+			MeanUS: a.Mean.Microseconds(), MaxUS: a.Max.Microseconds(),
+		}
+	}
+	for i, c := range clients {
+		r.Clients[i] = ctl.Client{
+			Number: c.Number, Address: c.Address, Since: c.Since,
+			Whoami: c.Whoami, Container: c.Container, Denied: c.Denied,
+		}
+		if c.UID >= 0 {
+			r.Clients[i].UID = &c.UID
+		}
+	}
+	return r
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+)
+
+// askTime is how long a pmcd may take to say how it does.
+const askTime = 10 * time.Second
+
+// statusCommand is pmcdctl status.
+func statusCommand(code *int) *cobra.Command {
+	var asJSON bool
+	var socket string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "say how the running pmcd does, its agents, and its clients",
+		Long: `Say how the running pmcd does, its agents, and its clients.
+
+Only root and the user that pmcd runs as may ask.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			*code = ctlNone
+			ctx, cancel := context.WithTimeout(cmd.Context(), askTime)
+			defer cancel()
+			r, err := status(ctx, socket, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			*code = ctlOK
+			for _, a := range r.Agents {
+				if a.State != ctl.Ready {
+					*code = ctlSome
+				}
+			}
+			if asJSON {
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(r)
+			}
+			return printStatus(cmd.OutOrStdout(), r)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON, complete")
+	cmd.Flags().StringVarP(&socket, "socket", "s", "",
+		"Unix domain `socket` of the pmcd, as in pmcd -s; or the one beside it, which ends in .ctl")
+	return cmd
+}
+
+// status asks the pmcd with that socket for clients; "" is the usual one.
+func status(ctx context.Context, socket string, stderr io.Writer) (*ctl.Report, error) {
+	if socket == "" {
+		setCtlEnv(stderr)
+		var err error
+		if socket, err = pmcdSocket("/", os.Geteuid(), os.Getenv); err != nil {
+			return nil, err
+		}
+	}
+	path := socket
+	if !strings.HasSuffix(path, ".ctl") {
+		path = ctl.Path(path)
+	}
+	r, err := ctl.Ask(ctx, path)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		err = fmt.Errorf("%s: permission denied: only root and the user that pmcd runs as may ask", path)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("no pmcd answers: %w", err)
+	}
+	return r, err
+}
+
+// fewClients is how many clients are shown to people.
+const fewClients = 20
+
+// printStatus writes r for people.
+func printStatus(w io.Writer, r *ctl.Report) error {
+	p := &printer{w: w}
+	ago := func(t time.Time) string {
+		if t.IsZero() {
+			return "-"
+		}
+		return age(r.Now.Sub(t))
+	}
+	p.line("pmcd %s (build %s), pid %d, %s, up %s", r.Version, r.Build, r.PID, userName(int64(r.UID)), ago(r.Started))
+	if r.Embedded {
+		p.line("configuration: embedded")
+	} else {
+		p.line("configuration: %s", r.Config)
+		p.line("name space:    %s", r.Namespace)
+	}
+	p.line("listening:     %s", strings.Join(r.Listening, " "))
+	switch {
+	case r.Reloads.Count == 0:
+		p.line("reloads:       none")
+	case r.Reloads.Error == "":
+		p.line("reloads:       %d, the last %s ago", r.Reloads.Count, ago(r.Reloads.Last))
+	default:
+		p.line("reloads:       %d, the last %s ago failed: %s", r.Reloads.Count, ago(r.Reloads.Last), r.Reloads.Error)
+	}
+
+	p.line("")
+	p.line("AGENT\tDOMAIN\tKIND\tSTATE\tFOR\tPID\tRESTARTS\tREQUESTS\tERRORS\tMEAN\tMAX")
+	for _, a := range r.Agents {
+		pid, mean, most := "-", "-", "-"
+		if a.PID != 0 {
+			pid = fmt.Sprint(a.PID)
+		}
+		if a.Requests > 0 {
+			mean, most = micros(a.MeanUS), micros(a.MaxUS)
+		}
+		p.line("%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s",
+			a.Name, a.Domain, a.Kind, a.State, ago(a.Since), pid, a.Restarts, a.Requests, a.Errors, mean, most)
+	}
+	p.flush()
+	for _, a := range r.Agents {
+		if a.LastError == "" {
+			continue
+		}
+		p.line("")
+		p.line("%s, %s ago: %s", a.Name, ago(a.ErrorAt), a.LastError)
+		for _, words := range a.LastWords {
+			p.line("    %s", words)
+		}
+		if !a.NextStart.IsZero() {
+			p.line("    %d failures in a row; it is started again in %s", a.Failures, age(a.NextStart.Sub(r.Now)))
+		}
+	}
+
+	p.line("")
+	if len(r.Clients) == 0 {
+		p.line("no clients")
+		return p.flush()
+	}
+	p.line("CLIENT\tFOR\tADDRESS\tUSER\tDENIED\tWHO")
+	for _, c := range r.Clients[:min(len(r.Clients), fewClients)] {
+		name := "-"
+		if c.UID != nil {
+			name = userName(*c.UID)
+		}
+		who := c.Whoami
+		if c.Container != "" {
+			who = strings.TrimSpace("[container " + c.Container + "] " + who)
+		}
+		p.line("%d\t%s\t%s\t%s\t%s\t%s", c.Number, ago(c.Since), c.Address, name, cmp.Or(c.Denied, "-"), cmp.Or(who, "-"))
+	}
+	p.flush()
+	if more := len(r.Clients) - fewClients; more > 0 {
+		p.line("and %d more: --json has all", more)
+	}
+	return p.flush()
+}
+
+// A printer writes lines, in columns where they have tabs.
+type printer struct {
+	w   io.Writer
+	tab *tabwriter.Writer
+	err error
+}
+
+// line formats a line. What an agent or a client has sent, and what the file
+// says, has no power over the terminal.
+func (p *printer) line(format string, args ...any) {
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = printable(s)
+		}
+	}
+	if p.tab == nil {
+		p.tab = tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
+	}
+	fmt.Fprintf(p.tab, format+"\n", args...)
+}
+
+// flush ends the columns.
+func (p *printer) flush() error {
+	if p.tab != nil {
+		p.err = cmp.Or(p.err, p.tab.Flush())
+		p.tab = nil
+	}
+	return p.err
+}
+
+// printable returns s with what is not to be seen replaced by dots.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '.'
+	}, s)
+}
+
+// age is a span of time in its two largest units.
+func age(d time.Duration) string {
+	d = max(d, 0)
+	units := []struct {
+		name string
+		size time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
+	for i, u := range units {
+		if d < u.size {
+			continue
+		}
+		text := fmt.Sprintf("%d%s", d/u.size, u.name)
+		if i+1 < len(units) && d%u.size >= units[i+1].size {
+			text += fmt.Sprintf("%d%s", d%u.size/units[i+1].size, units[i+1].name)
+		}
+		return text
+	}
+	return "0s"
+}
+
+// micros is a time in microseconds, with three digits.
+func micros(us int64) string {
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%dus", us)
+	case us < 999500:
+		return fmt.Sprintf("%.3gms", float64(us)/1e3)
+	case us < 99950*1000:
+		return fmt.Sprintf("%.3gs", float64(us)/1e6)
+	}
+	return fmt.Sprintf("%.0fs", float64(us)/1e6)
+}
+
+func userName(uid int64) string {
+	if u, err := user.LookupId(fmt.Sprint(uid)); err == nil {
+		return "user " + u.Username
+	}
+	return fmt.Sprintf("user %d", uid)
+}

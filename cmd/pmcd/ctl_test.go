@@ -1,0 +1,356 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// ctlRun is pmcdctl in this process.
+func ctlRun(args ...string) (code int, stdout, stderr string) {
+	var out, err strings.Builder
+	code = pmcdctl(args, &out, &err)
+	return code, out.String(), err.String()
+}
+
+func TestCtlUsage(t *testing.T) {
+	t.Setenv("PMCD_SOCKET", filepath.Join(t.TempDir(), "none"))
+	for _, tt := range []struct {
+		args           string
+		code           int
+		stdout, stderr string
+	}{
+		{"--help", 0, "Exit codes: 0 all agents are well", ""},
+		{"status --help", 0, "--json", ""},
+		{"check-agents -h", 0, "check-agents [flags] [NAME...]", ""},
+		{"", 3, "", "no command: status or check-agents"},
+		{"nonesuch", 3, "", `unknown command "nonesuch"`},
+		{"status extra", 3, "", `unknown command "extra"`},
+		{"status --nonesuch", 3, "", "unknown flag: --nonesuch"},
+		{"check-agents -q 0", 3, "", "require a positive number of seconds"},
+		{"check-agents -t -1", 3, "", "require a positive number of seconds"},
+		{"check-agents -q x", 3, "", "invalid argument"},
+		{"status", 2, "", "no pmcd answers: "},
+		{"status -s /nonexistent/x", 2, "", "no pmcd answers: dial unix /nonexistent/x.ctl: "},
+		{"check-agents -c /nonexistent/conf", 2, "", "open /nonexistent/conf: no such file"},
+		{"check-agents --embedded -c /c", 2, "", "--embedded does not go with -c or -n"},
+		{"check-agents --embedded nonesuch", 2, "", `there is no agent "nonesuch"`},
+	} {
+		code, stdout, stderr := ctlRun(strings.Fields(tt.args)...)
+		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) || (stderr == "") != (tt.stderr == "") {
+			t.Errorf("%s: exit code %d, want %d\n%s\n%s", tt.args, code, tt.code, stdout, stderr)
+		}
+	}
+}
+
+func TestPmcdSocket(t *testing.T) {
+	root := t.TempDir()
+	mine := filepath.Join(root, "tmp", "pcp-7")
+	for _, dir := range []string{mine, filepath.Join(root, "xdg/pcp"), filepath.Join(root, "run/pcp")} {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "pmcd.socket"), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tmp := "TMPDIR=" + filepath.Join(root, "tmp")
+	for _, tt := range []struct {
+		uid  int
+		env  []string
+		want string
+	}{
+		{0, []string{"PMCD_SOCKET=/s", "PCP_RUN_DIR=/r"}, "/s"},
+		{0, []string{"PCP_RUN_DIR=/r"}, "/r/pmcd.socket"},
+		{0, []string{tmp}, root + "/run/pcp/pmcd.socket"},
+		{7, []string{tmp}, mine + "/pmcd.socket"},
+		{7, []string{tmp, "XDG_RUNTIME_DIR=" + root + "/xdg"}, root + "/xdg/pcp/pmcd.socket"},
+		{8, []string{tmp}, ""},
+	} {
+		got, err := pmcdSocket(root, tt.uid, func(name string) string {
+			for _, e := range tt.env {
+				if v, ok := strings.CutPrefix(e, name+"="); ok {
+					return v
+				}
+			}
+			return ""
+		})
+		if got != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%d %v: got %q, %v, want %q", tt.uid, tt.env, got, err, tt.want)
+		}
+	}
+}
+
+// A pmcd of the tests: this program, in a directory of its own.
+type private struct {
+	t    *testing.T
+	dir  string
+	sock string
+	cmd  *exec.Cmd
+}
+
+// startPrivate starts a pmcd and waits until pmcdctl can ask it.
+func startPrivate(t *testing.T, dir string, args ...string) *private {
+	t.Helper()
+	p := &private{t: t, dir: dir, sock: filepath.Join(dir, "pmcd.socket")}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{"-f", "-s", p.sock, "-l", filepath.Join(dir, "log"), "-i", "127.0.0.1", "-p", "0"}, args...)
+	p.cmd = exec.Command(self, args...)
+	p.cmd.Dir = dir
+	p.cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null", "GORACE=atexit_sleep_ms=0")
+	screen, err := os.Create(filepath.Join(dir, "screen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer screen.Close()
+	p.cmd.Stderr = screen
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.stop()
+		if t.Failed() {
+			t.Logf("pmcd says:\n%s%s", read(screen.Name()), read(filepath.Join(dir, "log")))
+		}
+	})
+	p.until("it answers", func(r *ctl.Report) bool { return r.PID == p.cmd.Process.Pid })
+	return p
+}
+
+func (p *private) stop() {
+	p.t.Helper()
+	if p.cmd.ProcessState != nil {
+		return
+	}
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Errorf("pmcd: %v", err)
+	}
+}
+
+// until waits for a report that will do, and returns it.
+func (p *private) until(what string, done func(*ctl.Report) bool) *ctl.Report {
+	p.t.Helper()
+	var r ctl.Report
+	var stderr string
+	if !peer.Until(20*time.Second, func() bool {
+		var code int
+		var stdout string
+		if code, stdout, stderr = ctlRun("status", "--json", "-s", p.sock); code == ctlNone {
+			return false
+		}
+		r = ctl.Report{}
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+			p.t.Fatalf("%v\n%s", err, stdout)
+		}
+		return done(&r)
+	}) {
+		p.t.Fatalf("not in time: %s\n%s%+v", what, stderr, r)
+	}
+	return &r
+}
+
+// agent returns what r has of an agent.
+func agentOf(r *ctl.Report, name string) ctl.Agent {
+	for _, a := range r.Agents {
+		if a.Name == name {
+			return a
+		}
+	}
+	return ctl.Agent{}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	dir := t.TempDir()
+	conf, names := filepath.Join(dir, "conf"), filepath.Join(dir, "pmns")
+	const good = "pmcd 2 dso pmcd_init /none\n"
+	write(t, conf, good)
+	write(t, names, "root { pmcd }\npmcd { numclients 2:0:3 }\n")
+	p := startPrivate(t, dir, "-c", conf, "-n", names)
+
+	r := p.until("the agent is ready", func(r *ctl.Report) bool { return agentOf(r, "pmcd").State == ctl.Ready })
+	if r.Config != conf || r.Namespace != names || r.Embedded || r.UID != os.Geteuid() || r.Version == "" || r.Build != build ||
+		len(r.Listening) != 2 || r.Listening[0] != "unix:"+p.sock || len(r.Clients) != 0 || r.Reloads != (ctl.Reloads{}) {
+		t.Errorf("got %+v", r)
+	}
+	if a := agentOf(r, "pmcd"); a.Domain != 2 || a.Kind != "dso" || a.PID != 0 {
+		t.Errorf("got %+v", a)
+	}
+	if up := r.Now.Sub(r.Started); up < 0 || up > time.Minute || time.Since(r.Now) > time.Minute {
+		t.Errorf("up %v at %v", up, r.Now)
+	}
+
+	conn, err := greeted(p.sock, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	r = p.until("the client is there", func(r *ctl.Report) bool { return len(r.Clients) == 1 })
+	if c := r.Clients[0]; c.Number != 0 || c.UID == nil || *c.UID != int64(os.Getuid()) || c.Address != "unix:"+p.sock || c.Since.IsZero() {
+		t.Errorf("got %+v", c)
+	}
+	code, text, _ := ctlRun("status", "-s", p.sock)
+	for _, want := range []string{
+		fmt.Sprintf("(build %s), pid %d, user ", build, p.cmd.Process.Pid), "configuration: " + conf, "reloads:       none",
+		"\npmcd   2       dso   ready ", "\nCLIENT  FOR ", "unix:" + p.sock,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if code != ctlOK {
+		t.Errorf("exit code %d", code)
+	}
+	// The other way to name the socket.
+	if code, _, _ := ctlRun("status", "-s", ctl.Path(p.sock)); code != ctlOK {
+		t.Errorf("exit code %d", code)
+	}
+
+	// An agent that cannot be started.
+	write(t, conf, good+"none 3 pipe binary /nonexistent\n")
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	r = p.until("the reload is over", func(r *ctl.Report) bool { return r.Reloads.Count == 1 })
+	if a := agentOf(r, "none"); a.State != "down" || r.Reloads.Error != "" || r.Reloads.Last.IsZero() {
+		t.Errorf("got %+v, %+v", a, r.Reloads)
+	}
+	if code, text, _ := ctlRun("status", "-s", p.sock); code != ctlSome || !strings.Contains(text, "\nnone   3       pipe  down ") {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+
+	// What is rejected stays to be seen.
+	write(t, conf, "none\n")
+	write(t, names, "root { nonesuch }\n")
+	p.cmd.Process.Signal(syscall.SIGHUP)
+	r = p.until("the second reload is over", func(r *ctl.Report) bool { return r.Reloads.Count == 2 })
+	if e := r.Reloads.Error; !strings.Contains(e, "conf:1:") || !strings.Contains(e, "pmLoadASCIINameSpace("+names+")") || len(r.Agents) != 2 {
+		t.Errorf("got %+v", r)
+	}
+	if _, text, _ := ctlRun("status", "-s", p.sock); !strings.Contains(text, "ago failed: Configuration file") {
+		t.Errorf("got\n%s", text)
+	}
+
+	p.stop()
+	for _, path := range []string{p.sock, ctl.Path(p.sock)} {
+		if _, err := os.Lstat(path); err == nil {
+			t.Errorf("%s is left behind", path)
+		}
+	}
+}
+
+// A second pmcd leaves the first one's socket alone; the next one takes the
+// place of one that was killed.
+func TestStatusOfTwo(t *testing.T) {
+	dir := t.TempDir()
+	p := startPrivate(t, dir, "--embedded")
+	r := p.until("all are ready", func(r *ctl.Report) bool {
+		for _, a := range r.Agents {
+			if a.State != ctl.Ready {
+				return false
+			}
+		}
+		return len(r.Agents) > 0
+	})
+	if !r.Embedded || r.Config != "" || r.Namespace != "" {
+		t.Errorf("got %+v", r)
+	}
+	if _, text, _ := ctlRun("status", "-s", p.sock); !strings.Contains(text, "configuration: embedded\n") {
+		t.Errorf("got\n%s", text)
+	}
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := exec.Command(self, "-f", "--embedded", "-s", p.sock, "-l", filepath.Join(dir, "log2"), "-i", "127.0.0.1", "-p", "0")
+	second.Env = p.cmd.Env
+	if err := second.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); second.Wait() }()
+	// It refuses to start, or serves without this socket.
+	peer.Until(20*time.Second, func() bool {
+		return isClosed(ended) || strings.Contains(read(filepath.Join(dir, "log2")), "cannot ask this pmcd: ")
+	})
+	for range 5 {
+		p.until("the first answers", func(r *ctl.Report) bool { return r.PID == p.cmd.Process.Pid })
+	}
+	second.Process.Signal(syscall.SIGTERM)
+	<-ended
+	p.until("the first still answers", func(r *ctl.Report) bool { return r.PID == p.cmd.Process.Pid })
+
+	p.cmd.Process.Kill()
+	p.cmd.Wait()
+	if code, _, stderr := ctlRun("status", "-s", p.sock); code != ctlNone || !strings.Contains(stderr, "connection refused") {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	startPrivate(t, dir, "--embedded")
+}
+
+// Others than root and pmcd's own user may not ask, whatever the mode of the
+// socket.
+func TestStatusPermission(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be another user")
+	}
+	pmcd, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "ctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := startPrivate(t, dir, "--embedded")
+	link := filepath.Join(dir, ctlName)
+	if err := os.Symlink(pmcd, link); err != nil {
+		t.Fatal(err)
+	}
+	as := func(uid uint32) (int, string) {
+		cmd := exec.Command(link, "status", "-s", p.sock)
+		cmd.Env = []string{"GORACE=atexit_sleep_ms=0"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		out, err := cmd.CombinedOutput()
+		if err != nil && !errors.As(err, new(*exec.ExitError)) {
+			t.Fatal(err)
+		}
+		return cmd.ProcessState.ExitCode(), string(out)
+	}
+	const nobody = 65534
+	if code, out := as(nobody); code != ctlNone || !strings.Contains(out, "permission denied: only root") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if err := os.Chmod(ctl.Path(p.sock), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := as(nobody); code != ctlNone || !strings.Contains(out, "no answer: it is for root") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if code, out := as(0); code == ctlNone {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}

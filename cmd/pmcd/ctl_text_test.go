@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+)
+
+func TestPrintStatus(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	nobody := int64(1<<32 - 2)
+	r := &ctl.Report{
+		Version: "7.2.1", Build: "b", PID: 7, UID: 1<<31 - 2, Now: now, Started: now.Add(-50 * time.Hour),
+		Config: "/conf", Namespace: "/names", Listening: []string{"tcp:[::]:44321", "unix:/s"},
+		Agents: []ctl.Agent{
+			{Name: "linux", Domain: 60, Kind: "pipe", State: "ready", Since: now.Add(-time.Minute), PID: 12, Requests: 1000, Errors: 1, MeanUS: 120, MaxUS: 4321},
+			{Name: "long name", Domain: 500, Kind: "socket", State: "not ready"},
+			{Name: "bad", Domain: 1, Kind: "dso", State: "down", Since: now, Restarts: 3, Failures: 2, NextStart: now.Add(90 * time.Second),
+				LastError: "the process has exited with status 1", ErrorAt: now.Add(-2 * time.Second), LastWords: []string{"no such\x1b[2J", "device"}},
+		},
+		Clients: []ctl.Client{
+			{Number: 3, Address: "::1", Since: now.Add(-time.Second), Denied: "store"},
+			{Number: 4, Address: "unix:/s", Since: now, UID: &nobody, Whoami: "me\r\n\x00", Container: "c"},
+		},
+		Reloads: ctl.Reloads{Count: 2, Last: now.Add(-25 * time.Hour)},
+	}
+	const want = `pmcd 7.2.1 (build b), pid 7, user 2147483646, up 2d2h
+configuration: /conf
+name space:    /names
+listening:     tcp:[::]:44321 unix:/s
+reloads:       2, the last 1d1h ago
+
+AGENT      DOMAIN  KIND    STATE      FOR  PID  RESTARTS  REQUESTS  ERRORS  MEAN   MAX
+linux      60      pipe    ready      1m   12   0         1000      1       120us  4.32ms
+long name  500     socket  not ready  -    -    0         0         0       -      -
+bad        1       dso     down       0s   -    3         0         0       -      -
+
+bad, 2s ago: the process has exited with status 1
+    no such.[2J
+    device
+    2 failures in a row; it is started again in 1m30s
+
+CLIENT  FOR  ADDRESS  USER             DENIED  WHO
+3       1s   ::1      -                store   -
+4       0s   unix:/s  user 4294967294  -       [container c] me...
+`
+	var b strings.Builder
+	if err := printStatus(&b, r); err != nil || b.String() != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, b.String(), want)
+	}
+
+	r.Clients = make([]ctl.Client, 10000)
+	r.Reloads.Error = "no such file"
+	b.Reset()
+	if err := printStatus(&b, r); err != nil || strings.Count(b.String(), "\n") > 50 ||
+		!strings.HasSuffix(b.String(), "\nand 9980 more: --json has all\n") || !strings.Contains(b.String(), "ago failed: no such file\n") {
+		t.Errorf("%v, got\n%s", err, b.String())
+	}
+}
+
+// FuzzPrintStatus: whatever a report says, it has no power over a terminal.
+func FuzzPrintStatus(f *testing.F) {
+	for _, r := range []ctl.Report{
+		{},
+		{Agents: []ctl.Agent{{Name: "a\x1b", LastError: "e\n", LastWords: []string{"\x00"}, Requests: 1, MeanUS: -1}}},
+		{Clients: []ctl.Client{{Whoami: "\u202e", Denied: "\x9b"}}, Reloads: ctl.Reloads{Count: 1, Error: "\r"}},
+	} {
+		b, err := json.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r ctl.Report
+		if json.Unmarshal(b, &r) != nil {
+			return
+		}
+		var out strings.Builder
+		if err := printStatus(&out, &r); err != nil {
+			t.Fatal(err)
+		}
+		if i := strings.IndexFunc(out.String(), func(c rune) bool { return c != '\n' && !unicode.IsPrint(c) }); i >= 0 {
+			t.Errorf("%q", out.String()[i:])
+		}
+	})
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 0: "0s", 999 * time.Millisecond: "0s", 61 * time.Second: "1m1s", time.Hour: "1h",
+		time.Hour + 59*time.Second: "1h", 26 * time.Hour: "1d2h", 400*24*time.Hour + time.Minute: "400d",
+	} {
+		if got := age(d); got != want {
+			t.Errorf("age(%v) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestMicros(t *testing.T) {
+	for us, want := range map[int64]string{0: "0us", 999: "999us", 1000: "1ms", 12345: "12.3ms", 999499: "999ms", 999500: "1s", 1234567: "1.23s", 61e6: "61s", 12345678901: "12346s"} {
+		if got := micros(us); got != want {
+			t.Errorf("micros(%d) = %s, want %s", us, got, want)
+		}
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	long := strings.Repeat("x", 3000)
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{"", nil},
+		{"a\n\n b \r\nc", []string{"a", "b", "c"}},
+		{"1\n2\n3\n4\n5\n6\n7\n", []string{"3", "4", "5", "6", "7"}},
+		{long, []string{long}},
+	} {
+		if got := lastLines(tt.text); fmt.Sprint(got) != fmt.Sprint(tt.want) {
+			t.Errorf("lastLines(%q) = %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}

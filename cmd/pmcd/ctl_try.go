@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/goplugin"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// A checker tries agents, each on its own.
+type checker struct {
+	opt     *options
+	dir     string // where the logs of agents are
+	plugins goplugin.Loader
+}
+
+// try starts the agent of t, asks it, and ends it. It writes to t only.
+func (c *checker) try(ctx context.Context, t *trial) {
+	if t.spec.Kind == pmcdconf.DSO && t.spec.Entry == "pmcd_init" {
+		t.note = "not started: it is part of pmcd"
+		return
+	}
+	if where := c.taken(&t.spec); where != "" {
+		t.note = "not started: " + where + " is in use"
+		return
+	}
+	said, err := newTail()
+	if err != nil {
+		t.err = err
+		return
+	}
+	t.err = c.ask(ctx, t, said.w)
+	t.words = said.end()
+	t.words = append(t.words, endOf(filepath.Join(c.dir, t.spec.Name+".log"))...)
+}
+
+// taken returns what a socket agent would listen at, or pmdaroot, if it is in
+// use: by the agent of a pmcd that runs. It is not connected to.
+func (c *checker) taken(a *pmcdconf.Agent) string {
+	path := ""
+	switch {
+	case a.Kind == pmcdconf.Socket && a.Family != "unix":
+		network := "tcp4"
+		if a.Family == "ipv6" {
+			network = "tcp6"
+		}
+		ln, err := net.Listen(network, fmt.Sprintf(":%d", a.Port))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Sprintf("port %d", a.Port)
+		}
+		if err == nil {
+			ln.Close()
+		}
+	case a.Kind == pmcdconf.Socket:
+		path = a.Address
+	case a.Domain == rootDomain: // it replaces the socket of another
+		path = os.Getenv("PCP_VAR_DIR") + "/pmcd/root.socket"
+	}
+	if path != "" && listening(path) {
+		return path
+	}
+	return ""
+}
+
+// listening reports whether there is a Unix domain socket of that name that
+// somebody listens at, by what the kernel has listed (proc(5), /proc/net/unix).
+func listening(path string) bool {
+	const acceptCon = "00010000" // __SO_ACCEPTCON in the flags
+	text, _ := os.ReadFile("/proc/net/unix")
+	for line := range strings.Lines(string(text)) {
+		// Num RefCount Protocol Flags Type St Inode Path
+		f := strings.Fields(line)
+		if len(f) > 7 && f[3] == acceptCon && strings.HasSuffix(strings.TrimSuffix(line, "\n"), " "+path) {
+			return true
+		}
+	}
+	return false
+}
+
+// ask is try without what is before and after.
+func (c *checker) ask(ctx context.Context, t *trial, stderr *os.File) error {
+	began := time.Now()
+	ready := make(chan struct{}, 1)
+	starting, cancel := context.WithTimeout(ctx, c.opt.credsTimeout)
+	defer cancel()
+	o := opener{stderr: stderr, plugins: &c.plugins, builtin: builtin, log: zap.NewNop()}
+	l, err := o.open(starting, &t.spec, wire.Options{
+		PID:      int32(os.Getpid()),
+		NotReady: t.spec.NotReady,
+		Counts:   new(pdu.Counts),
+		OnState: func(s agents.State) {
+			if s == agents.Ready {
+				select {
+				case ready <- struct{}{}:
+				default:
+				}
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	defer end(&t.spec, l)
+	defer context.AfterFunc(ctx, func() { l.Conduit.Close() })()
+	for t.spec.NotReady && stateOf(l.Conduit) == agents.NotReady {
+		select {
+		case <-ready:
+		case <-l.Conduit.Done():
+			return fmt.Errorf("start: %w", l.Conduit.Err())
+		case <-starting.Done():
+			return errors.New("start: it has not become ready in time")
+		}
+	}
+	t.start = time.Since(began)
+	if !t.metric.present {
+		t.note = "started: the name space has no metric of its domain"
+		return nil
+	}
+	return c.askMetric(t, l.Conduit)
+}
+
+// askMetric asks for the descriptor and the value of the metric.
+func (c *checker) askMetric(t *trial, cd agents.Conduit) error {
+	id, name := t.metric.entry.PMID, t.metric.name
+	if t.metric.entry.Kind == pmnsload.Dynamic {
+		var names pdu.PMNSNames
+		var ids pdu.PMNSIDs
+		if err := c.do(cd, &pdu.PMNSTraverse{Name: name}, &names); err != nil {
+			return fmt.Errorf("names below %s: %w", name, err)
+		}
+		if len(names.Names) == 0 {
+			t.note = "started: no metrics below " + name
+			return nil
+		}
+		name = names.Names[0]
+		if err := c.do(cd, &pdu.PMNSNames{Names: []string{name}}, &ids); err != nil {
+			return fmt.Errorf("PMID of %s: %w", name, err)
+		}
+		if len(ids.PMIDs) != 1 {
+			return fmt.Errorf("PMID of %s: %d of them", name, len(ids.PMIDs))
+		}
+		id = ids.PMIDs[0]
+	}
+	began := time.Now()
+	if err := c.do(cd, &pdu.DescReq{PMID: id}, new(pdu.Desc)); err != nil {
+		return fmt.Errorf("descriptor of %s: %w", name, err)
+	}
+	t.desc = time.Since(began)
+	began = time.Now()
+	var r pdu.Result
+	if err := c.do(cd, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
+		return fmt.Errorf("fetch of %s: %w", name, err)
+	}
+	t.fetch = time.Since(began)
+	switch {
+	case len(r.Sets) != 1 || r.Sets[0].PMID != id:
+		return fmt.Errorf("fetch of %s: the answer is for something else", name)
+	case r.Sets[0].Err < 0: // the agent is well, and this host has no such thing
+		t.note = fmt.Sprintf("ok: %s: %v", name, r.Sets[0].Err)
+	default:
+		t.note = fmt.Sprintf("ok: %s has %d", name, len(r.Sets[0].Values))
+		if len(r.Sets[0].Values) == 1 {
+			t.note += " value"
+		} else {
+			t.note += " values"
+		}
+	}
+	return nil
+}
+
+// do sends a request and decodes the reply; an ERROR is a pdu.Errno.
+func (c *checker) do(cd agents.Conduit, req, reply pdu.Message) error {
+	b, err := pdu.Append(nil, 0, req)
+	if err != nil {
+		return err
+	}
+	call := agents.Call{Timeout: c.opt.timeout, Req: b}
+	if req.Type() == pdu.TypeFetch {
+		call.Profile = new(pdu.Profile) // hides nothing
+	}
+	if err := cd.Send(&call); err != nil {
+		return err
+	}
+	if b, err = cd.Recv(&call, nil); err != nil {
+		return err
+	}
+	if _, typ, _ := pdu.Header(b); typ == pdu.TypeError {
+		var e pdu.Error
+		if _, err := pdu.ParseInto(b, &e); err != nil {
+			return err
+		}
+		return e.Code
+	}
+	_, err = pdu.ParseInto(b, reply)
+	return err
+}
+
+// stateOf is what an agent that is connected can do.
+func stateOf(cd agents.Conduit) agents.State {
+	if c, ok := cd.(interface{ State() agents.State }); ok {
+		return c.State()
+	}
+	return agents.Ready
+}
+
+// endTime is how long an agent may take to end when its stream is closed.
+const endTime = time.Second
+
+// end ends an agent and all that it has started.
+func end(spec *pmcdconf.Agent, l *daemon.Link) {
+	l.Conduit.Close()
+	if l.Process == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	l.Process.Stop(ctx)
+	if spec.Kind == pmcdconf.Socket && spec.Family == "unix" {
+		os.Remove(spec.Address)
+	}
+}

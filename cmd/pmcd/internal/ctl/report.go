@@ -1,0 +1,70 @@
+// Package ctl is what pmcdctl asks a running pmcd: a Report over a Unix domain
+// socket beside the one for clients.
+//
+// Who connects gets one JSON document, and the connection is closed. Nothing is
+// read, so there is nothing to get wrong. The socket is for root and for the
+// user that pmcd runs as: a Report has the names of clients and the last words
+// of agents in it.
+package ctl
+
+import "time"
+
+// A Report is how a pmcd does. The names of its fields in JSON are there to
+// stay.
+type Report struct {
+	Version   string    `json:"version"` // of PCP whose behaviour it has (pmcd.version)
+	Build     string    `json:"build"`   // of this program (pmcd.build)
+	PID       int       `json:"pid"`
+	UID       int       `json:"uid"`
+	Now       time.Time `json:"now"` // when this was written
+	Started   time.Time `json:"started"`
+	Config    string    `json:"config"` // path of pmcd.conf; "" if Embedded
+	Namespace string    `json:"namespace"`
+	Embedded  bool      `json:"embedded"`  // serves what is compiled in
+	Listening []string  `json:"listening"` // as in tcp:127.0.0.1:44321, unix:/run/pcp/pmcd.socket
+	Agents    []Agent   `json:"agents"`    // in the order of pmcd.conf
+	Clients   []Client  `json:"clients"`   // the oldest first
+	Reloads   Reloads   `json:"reloads"`
+}
+
+// Ready is the State of an Agent that answers.
+const Ready = "ready"
+
+// An Agent is one line of pmcd.conf and how its agent does.
+type Agent struct {
+	Name      string    `json:"name"`
+	Domain    int       `json:"domain"`
+	Kind      string    `json:"kind"`  // dso, pipe or socket
+	State     string    `json:"state"` // starting, ready, late, not ready, down or fenced
+	Since     time.Time `json:"since,omitzero"`
+	PID       int       `json:"pid,omitzero"` // 0 if pmcd has started no process for it
+	Restarts  int       `json:"restarts"`
+	Failures  int       `json:"failures"` // in a row
+	NextStart time.Time `json:"next_start,omitzero"`
+	LastError string    `json:"last_error,omitzero"`
+	ErrorAt   time.Time `json:"error_at,omitzero"`
+	LastWords []string  `json:"last_words,omitzero"` // of its standard error output
+	Requests  uint64    `json:"requests"`            // that were answered
+	Errors    uint64    `json:"errors"`
+	Abandoned uint64    `json:"abandoned"`
+	MeanUS    int64     `json:"mean_us"` // latency, in microseconds
+	MaxUS     int64     `json:"max_us"`  // of the last minute or two
+}
+
+// A Client is one connection.
+type Client struct {
+	Number    int32     `json:"number"` // pmcd's, as agents know it
+	Address   string    `json:"address"`
+	Since     time.Time `json:"since"`
+	UID       *int64    `json:"uid,omitzero"` // nil if pmcd does not know
+	Whoami    string    `json:"whoami,omitzero"`
+	Container string    `json:"container,omitzero"`
+	Denied    string    `json:"denied,omitzero"` // operations
+}
+
+// Reloads are those since the start.
+type Reloads struct {
+	Count uint32    `json:"count"`
+	Last  time.Time `json:"last,omitzero"`
+	Error string    `json:"error,omitzero"` // of the last; "" if it was carried out
+}
