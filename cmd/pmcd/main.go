@@ -56,10 +56,10 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprint(stderr, usageText)
 		return exitOK
 	case errors.As(err, &usage) && usage.harmless:
-		fmt.Fprintf(stderr, "pmcd: %v\n%s", usage, usageText)
+		fmt.Fprint(stderr, usage)
 		return exitOK
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "pmcd: %v\n%s", usage, usageText)
+		fmt.Fprint(stderr, usage)
 		return notStarted(stderr)
 	}
 	if !opt.named && withoutPCP("/", os.LookupEnv) {
@@ -74,12 +74,13 @@ func run(args []string, stderr io.Writer) int {
 	if opt.log == "" && (opt.foreground || opt.managed) && isJournal(os.Getenv("JOURNAL_STREAM"), 2) {
 		opt.log = "-"
 	}
-	if err := opt.complete(os.Getenv); err != nil {
+	err = opt.complete(os.Getenv)
+	if opt.verify {
+		return verify(opt, err, stderr)
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)
 		return notStarted(stderr)
-	}
-	if opt.verify {
-		return verify(opt, stderr)
 	}
 	if waiter == nil && !opt.foreground && !opt.managed {
 		return startInBackground(stderr)
@@ -90,24 +91,6 @@ func run(args []string, stderr io.Writer) int {
 func notStarted(stderr io.Writer) int {
 	fmt.Fprintln(stderr, "pmcd not started due to errors!")
 	return exitError
-}
-
-// verify is pmcd -v.
-func verify(opt *options, stderr io.Writer) int {
-	if opt.embedded {
-		return exitOK // the tests have looked at it
-	}
-	conf, err := pmcdconf.ParseFile(opt.config, pmcdconf.Options{})
-	if conf != nil {
-		for _, p := range conf.Problems {
-			fmt.Fprintln(stderr, p.PCP())
-		}
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "pmcd verify %s: %v\n", opt.config, err)
-		return exitError
-	}
-	return exitOK
 }
 
 // serve opens the ports, then the log, and serves until a signal says not to.
@@ -162,6 +145,11 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		return fail(err)
 	}
 	defer listeners.Close()
+	if opt.backlog > 0 {
+		if err := listeners.SetBacklog(opt.backlog); err != nil {
+			opt.warn("PMCD_MAXPENDING: %v", err)
+		}
+	}
 	var about []string
 	if embedded != nil {
 		about = describe(embedded, listeners.Addrs())

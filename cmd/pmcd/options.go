@@ -1,18 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
+	"github.com/gopcp/pmcd/agents/serve/getopt"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -32,6 +30,7 @@ type options struct {
 	maxPDU       int
 	maxContexts  int
 	maxMetrics   int
+	backlog      int // of listening sockets; 0 is as many as the system allows
 	trace        int
 	timeout      time.Duration
 	credsTimeout time.Duration
@@ -46,7 +45,8 @@ type options struct {
 	local        bool
 	reqAuth      bool     // -S
 	remoteCert   bool     // -Q
-	warnings     []string // for the log, once there is one
+	mistakes     []string // what does not keep pmcd from starting
+	warnings     []string // for the log, once there is one: mistakes too
 }
 
 // defaultPort is registered for pmcd.
@@ -54,16 +54,30 @@ const defaultPort = 44321
 
 var errHelp = errors.New("help")
 
-// A usageError is a mistake on the command line.
+// A usageError is what is wrong with the command line.
 type usageError struct {
-	text     string
-	harmless bool // C pmcd prints its usage and exits with 0
+	lines    []string // before the usage
+	last     string   // after it: C pmcd says nothing of that; "" is nothing
+	harmless bool     // C pmcd exits with 0
 }
 
-func (e *usageError) Error() string { return e.text }
+func (e *usageError) add(text string) { e.lines = append(e.lines, text) }
 
-// parseOptions reads the command line, in the order of POSIX: options first,
-// and nothing else.
+func (e *usageError) Error() string {
+	var b strings.Builder
+	for _, line := range e.lines {
+		b.WriteString("pmcd: " + line + "\n")
+	}
+	b.WriteString(usageText)
+	if e.last != "" {
+		b.WriteString("pmcd: " + e.last + "\n")
+	}
+	return b.String()
+}
+
+// parseOptions reads the command line. All of it is read, and all that is wrong
+// with it told at once. As with C pmcd an option that does not exist is
+// harmless, whatever else is wrong.
 func parseOptions(args []string) (*options, error) {
 	opt := &options{
 		maxPDU:       64 << 10,
@@ -71,148 +85,148 @@ func parseOptions(args []string) (*options, error) {
 		maxMetrics:   32 << 10,
 		timeout:      5 * time.Second,
 		credsTimeout: 3 * time.Second,
+		fatal:        "/dev/tty",
 	}
-	cmd := &cobra.Command{
-		Use:               "pmcd",
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unexpected argument %q: %w", args[0], errValue)
-			}
-			return nil
-		},
+	e := new(usageError)
+	help := false
+	all := append(opt.table(), getopt.Option{Short: '?', Long: "help", Set: func(string) error {
+		help = true
+		return nil
+	}})
+	rest, errs := getopt.Parse(all, args)
+	for _, err := range errs {
+		e.add(err.Error())
+		if !errors.As(err, new(valueError)) {
+			e.harmless = true
+		}
 	}
-	cmd.SetArgs(args)
-	f := cmd.Flags()
-	f.SetInterspersed(false)
-	help := f.BoolP("help", "?", false, "")
-	opt.define(f)
-	cmd.SetHelpFunc(func(*cobra.Command, []string) { *help = true })
-	f.SetNormalizeFunc(abbreviations(f))
-	err := cmd.Execute()
-	switch {
-	case err == nil && *help:
+	if help && len(errs) == 0 {
 		return nil, errHelp
-	case errors.Is(err, pflag.ErrHelp):
-		return nil, errHelp
-	case errors.Is(err, errValue):
-		return nil, &usageError{text: valueText(err)}
-	case err != nil:
-		return nil, &usageError{text: err.Error(), harmless: true}
-	case opt.embedded && opt.named:
-		return nil, &usageError{text: "--embedded does not go with -c, -n or -N"}
+	}
+	e.harmless = e.harmless || help
+	if opt.embedded && opt.named {
+		e.add("--embedded does not go with -c, -n or -N")
+	}
+	if len(rest) > 0 {
+		e.last = fmt.Sprintf("unexpected argument %q", rest[0])
+	}
+	if len(e.lines)+len(rest) > 0 {
+		return nil, e
 	}
 	return opt, nil
 }
 
-// errValue marks an option's value as bad, which keeps pmcd from starting.
-var errValue = errors.New("bad value")
+// A valueError is about the value of an option.
+type valueError string
 
-// valueText is what pflag makes of an error of ours, without what it adds.
-func valueText(err error) string {
-	text := strings.TrimSuffix(err.Error(), ": "+errValue.Error())
-	if i := strings.LastIndex(text, "flag: "); i >= 0 {
-		text = text[i+len("flag: "):]
+func (e valueError) Error() string { return string(e) }
+
+func badValue(format string, a ...any) error { return valueError(fmt.Sprintf(format, a...)) }
+
+// table returns the options, which set the fields of opt.
+func (opt *options) table() []getopt.Option {
+	flag := func(short byte, long string, p *bool) getopt.Option {
+		return getopt.Option{Short: short, Long: long, Set: func(string) error {
+			*p = true
+			return nil
+		}}
 	}
-	return text
-}
-
-// abbreviations has long options be written as short as they are unique, as
-// getopt_long(3) does.
-func abbreviations(f *pflag.FlagSet) func(*pflag.FlagSet, string) pflag.NormalizedName {
-	var names []string
-	f.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		found := ""
-		for _, n := range names {
-			switch {
-			case n == name:
-				return pflag.NormalizedName(name)
-			case strings.HasPrefix(n, name) && found != "":
-				return pflag.NormalizedName(name) // it could be either
-			case strings.HasPrefix(n, name):
-				found = n
+	with := func(short byte, long string, set func(v string) error) getopt.Option {
+		return getopt.Option{Short: short, Long: long, Arg: "VALUE", Set: set}
+	}
+	text := func(short byte, long string, p *string) getopt.Option {
+		return with(short, long, func(v string) error {
+			*p = v
+			return nil
+		})
+	}
+	// As in C pmcd what follows the digits of a limit does not count.
+	limit := func(short byte, long string, p *int) getopt.Option {
+		return with(short, long, func(v string) error {
+			n, _ := strtol(v, 0)
+			if n <= 0 {
+				return badValue("-%c requires a positive value", short)
 			}
-		}
-		if found == "" {
-			found = name
-		}
-		return pflag.NormalizedName(found)
+			*p = n
+			return nil
+		})
 	}
-}
-
-func (opt *options) define(f *pflag.FlagSet) {
-	f.BoolFuncP("no-avahi", "A", "", func(string) error { return nil }) // nothing is announced anyway
-	f.BoolVar(&opt.embedded, "embedded", false, "")
-	f.FuncP("config", "c", "", func(v string) error {
-		opt.config, opt.named = v, true
-		return nil
-	})
-	f.BoolVarP(&opt.foreground, "foreground", "f", false, "")
-	f.BoolVarP(&opt.managed, "managed", "F", false, "")
-	f.StringVarP(&opt.fatal, "fatal", "x", "", "")
-	f.StringVarP(&opt.hostname, "hostname", "H", "", "")
-	f.StringVarP(&opt.log, "log", "l", "", "")
-	f.StringVarP(&opt.socket, "socket", "s", "", "")
-	f.StringVarP(&opt.user, "username", "U", "", "")
-	f.BoolVarP(&opt.verify, "verify", "v", false, "")
-	f.BoolVarP(&opt.reqAuth, "reqauth", "S", false, "")
-	f.BoolVarP(&opt.remoteCert, "remotecert", "Q", false, "")
-	f.FuncP("namespace", "n", "", func(v string) error {
-		opt.namespace.Path, opt.named = v, true
-		return nil
-	})
-	f.FuncP("uniqnames", "N", "", func(v string) error {
-		opt.namespace.Path, opt.namespace.Unique, opt.named = v, true, true
-		return nil
-	})
-	f.FuncP("interface", "i", "", func(v string) error {
-		addr, err := parseInterface(v)
-		opt.interfaces = append(opt.interfaces, addr)
-		return err
-	})
-	f.FuncP("port", "p", "", func(v string) error {
-		ports, err := parsePorts(v)
-		if err != nil {
-			return fmt.Errorf("-p requires a positive numeric argument (%s): %w", v, errValue)
-		}
-		opt.ports = append(opt.ports, ports...)
-		return nil
-	})
-	f.FuncP("debug", "D", "", func(v string) error {
-		names, err := pmcdconf.ParseDebug(v)
-		if err != nil {
-			return fmt.Errorf("unrecognized debug options specification (%s): %w", v, errValue)
-		}
-		opt.debug = strings.Join(names, ",")
-		return nil
-	})
-	number := func(name, short string, least int, base int, set func(int)) {
-		f.FuncP(name, short, "", func(v string) error {
-			n, err := parseNumber(v, base)
-			if err != nil || n < least {
-				return fmt.Errorf("-%s requires a positive numeric argument: %w", short, errValue)
+	number := func(short byte, long string, least int, set func(n int)) getopt.Option {
+		return with(short, long, func(v string) error {
+			n, rest := strtol(v, 10)
+			if rest != "" || n < least {
+				return badValue("-%c requires a positive numeric argument", short)
 			}
 			set(n)
 			return nil
 		})
 	}
-	number("maxbytes", "L", 1, 0, func(n int) { opt.maxPDU = n })
-	number("maxctx", "C", 1, 0, func(n int) { opt.maxContexts = n })
-	number("maxmetric", "M", 1, 0, func(n int) { opt.maxMetrics = n })
-	number("trace", "T", 0, 10, func(n int) { opt.trace = n })
-	number("creds-timeout", "q", 1, 10, func(n int) { opt.credsTimeout = time.Duration(n) * time.Second })
-	f.Func("late-grace", "", func(v string) error {
-		n, err := parseNumber(v, 10)
-		if err != nil || n < 0 {
-			return fmt.Errorf("--late-grace requires a number of seconds (%s): %w", v, errValue)
-		}
-		opt.setLateGrace(n)
+	// What C pmcd does not have must not make its abbreviations ambiguous.
+	own := func(o getopt.Option) getopt.Option {
+		o.Whole = true
+		return o
+	}
+	names := func(v string) error {
+		opt.namespace.Path, opt.named = v, true
 		return nil
-	})
-	number("timeout", "t", 0, 10, func(n int) { opt.timeout = time.Duration(n) * time.Second })
+	}
+	return []getopt.Option{
+		flag('A', "", new(bool)), // nothing is announced anyway
+		with('c', "config", func(v string) error {
+			opt.config, opt.named = v, true
+			return nil
+		}),
+		limit('C', "maxctx", &opt.maxContexts),
+		with('D', "debug", func(v string) error {
+			names, err := pmcdconf.ParseDebug(opt.debug + "," + v)
+			if err != nil {
+				return badValue("unrecognized debug options specification (%s)", v)
+			}
+			opt.debug = strings.Join(names, ",")
+			return nil
+		}),
+		own(flag(0, "embedded", &opt.embedded)),
+		flag('f', "foreground", &opt.foreground),
+		flag('F', "managed", &opt.managed),
+		text('H', "hostname", &opt.hostname),
+		with('i', "interface", func(v string) error {
+			opt.addInterface(v)
+			return nil
+		}),
+		text('l', "log", &opt.log),
+		own(with(0, "late-grace", func(v string) error {
+			n, rest := strtol(v, 10)
+			if rest != "" || n < 0 {
+				return badValue("--late-grace requires a number of seconds (%s)", v)
+			}
+			opt.setLateGrace(n)
+			return nil
+		})),
+		limit('L', "maxbytes", &opt.maxPDU),
+		limit('M', "maxmetric", &opt.maxMetrics),
+		with('n', "namespace", names),
+		with('N', "uniqnames", func(v string) error {
+			opt.namespace.Unique = true
+			return names(v)
+		}),
+		with('p', "port", func(v string) error {
+			ports, ok := opt.parsePorts(v)
+			if !ok {
+				return badValue("-p requires a positive numeric argument (%s)", v)
+			}
+			opt.ports = append(opt.ports, ports...)
+			return nil
+		}),
+		number('q', "", 1, func(n int) { opt.credsTimeout = time.Duration(n) * time.Second }),
+		flag('Q', "remotecert", &opt.remoteCert),
+		text('s', "socket", &opt.socket),
+		flag('S', "reqauth", &opt.reqAuth),
+		number('t', "", 0, func(n int) { opt.timeout = time.Duration(n) * time.Second }),
+		number('T', "trace", 0, func(n int) { opt.trace = n }),
+		text('U', "username", &opt.user),
+		flag('v', "verify", &opt.verify),
+		text('x', "", &opt.fatal),
+	}
 }
 
 // setLateGrace is --late-grace; no time at all is less than zero for the daemon.
@@ -223,59 +237,45 @@ func (opt *options) setLateGrace(seconds int) {
 	}
 }
 
-// parseNumber is strtol(3): base 0 takes 0x and 0 for prefixes, and then
-// ignores what follows the digits, as C pmcd does for its limits.
-func parseNumber(v string, base int) (int, error) {
-	if base == 0 {
-		digits := strings.ToLower(v)
-		end := 0
-		if strings.HasPrefix(digits, "0x") {
-			end = 2
-		}
-		valid := "0123456789"
-		if end == 2 {
-			valid += "abcdef"
-		}
-		for end < len(digits) && strings.IndexByte(valid, digits[end]) >= 0 {
-			end++
-		}
-		v = v[:end]
-	}
-	n, err := strconv.ParseInt(v, base, 32)
-	return int(n), err
-}
-
-func parsePorts(v string) ([]int, error) {
-	var ports []int
+// parsePorts returns the numbers of a list, as in -p. One that is no port is
+// left to whoever opens it: others may do.
+func (opt *options) parsePorts(v string) (ports []int, ok bool) {
 	for word := range strings.SplitSeq(v, ",") {
-		n, err := strconv.ParseUint(strings.TrimSpace(word), 0, 16)
-		if err != nil {
-			return nil, err
+		n, rest := strtol(word, 0)
+		if rest != "" || n < 0 {
+			return nil, false
 		}
-		ports = append(ports, int(n))
+		if n > 65535 {
+			opt.mistake("there is no port %d", n)
+		}
+		if word != "" {
+			ports = append(ports, n)
+		}
 	}
-	return ports, nil
+	return ports, true
 }
 
-// parseInterface returns the address for daemon.Listen.
-func parseInterface(v string) (string, error) {
+// addInterface adds an address for daemon.Listen. It cannot be listened at if
+// it is none, but at others.
+func (opt *options) addInterface(v string) {
 	switch v {
 	case "INADDR_ANY":
-		return "", nil
+		v = ""
 	case "INADDR_LOOPBACK":
-		return "loopback", nil
+		v = "loopback"
+	default:
+		if _, err := netip.ParseAddr(v); err != nil {
+			opt.mistake("-i %s: not a numeric address", v)
+		}
 	}
-	if _, err := netip.ParseAddr(v); err != nil {
-		return "", fmt.Errorf("-i requires a numeric address (%s): %w", v, errValue)
-	}
-	return v, nil
+	opt.interfaces = append(opt.interfaces, v)
 }
 
 // complete fills in what the environment says, and the defaults.
 func (opt *options) complete(getenv func(string) string) error {
 	if v := getenv("PMCD_PORT"); v != "" {
-		ports, err := parsePorts(v)
-		if err != nil {
+		ports, ok := opt.parsePorts(v)
+		if !ok {
 			return fmt.Errorf("bad PMCD_PORT in the environment: %q", v)
 		}
 		opt.ports = append(ports, opt.ports...)
@@ -295,14 +295,14 @@ func (opt *options) complete(getenv func(string) string) error {
 		ports = append(ports, p)
 	}
 	opt.ports = ports
-	if n, _ := strconv.Atoi(getenv("PMCD_LOCAL")); n != 0 {
+	if n, _ := strtol(getenv("PMCD_LOCAL"), 10); n != 0 {
 		opt.local = true
 		opt.interfaces = append(opt.interfaces, "loopback")
 		opt.warn("localhost only from PMCD_LOCAL=%s in environment", getenv("PMCD_LOCAL"))
 	}
 	if v := getenv("PMCD_LATE_GRACE"); v != "" && opt.lateGrace == 0 {
-		n, err := parseNumber(v, 10)
-		if err != nil || n < 0 {
+		n, rest := strtol(v, 10)
+		if rest != "" || n < 0 {
 			return fmt.Errorf("bad PMCD_LATE_GRACE in the environment: %q", v)
 		}
 		opt.setLateGrace(n)
@@ -310,6 +310,14 @@ func (opt *options) complete(getenv func(string) string) error {
 	if getenv("PMCD_RESTART_AGENTS") == "0" {
 		opt.noRestart = true
 		opt.warn("restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment")
+	}
+	if v := getenv("PMCD_MAXPENDING"); v != "" {
+		if n, _ := strtol(v, 10); n > 0 {
+			opt.backlog = n
+			opt.warn("maxpending=%d from PMCD_MAXPENDING=%s in environment", n, v)
+		} else {
+			opt.mistake("PMCD_MAXPENDING=%s in environment is ignored: not a positive number", v)
+		}
 	}
 	if opt.socket == "" {
 		opt.socket = getenv("PMCD_SOCKET")
@@ -323,29 +331,25 @@ func (opt *options) complete(getenv func(string) string) error {
 		}
 		return nil
 	}
-	if opt.log == "" {
-		opt.log = "pmcd.log"
-	}
-	if opt.config == "" {
-		opt.config = getenv("PCP_PMCDCONF_PATH")
-	}
-	if dir := getenv("PCP_VAR_DIR"); dir != "" {
-		opt.namespace.Include = []string{filepath.Join(dir, "pmns")}
+	opt.log = cmp.Or(opt.log, "pmcd.log")
+	opt.config = cmp.Or(opt.config, getenv("PCP_PMCDCONF_PATH"))
+	names := filepath.Join(getenv("PCP_VAR_DIR"), "pmns")
+	if getenv("PCP_VAR_DIR") != "" {
+		opt.namespace.Include = []string{names}
 	}
 	if opt.namespace.Path == "" {
 		opt.namespace.Default = true
-		opt.namespace.Path = getenv("PMNS_DEFAULT")
-		if dir := getenv("PCP_VAR_DIR"); dir != "" {
-			opt.namespace.Include = []string{filepath.Join(dir, "pmns")}
-		}
-		if opt.namespace.Path == "" {
-			opt.namespace.Path = getenv("PCP_VAR_DIR") + "/pmns/root"
-		}
+		opt.namespace.Path = cmp.Or(getenv("PMNS_DEFAULT"), getenv("PCP_VAR_DIR")+"/pmns/root")
 	}
 	if opt.config == "" {
 		return fmt.Errorf("no configuration file: neither -c nor pcp.conf names one, and --embedded is not given (%w)", os.ErrNotExist)
 	}
 	return nil
+}
+
+func (opt *options) mistake(format string, args ...any) {
+	opt.mistakes = append(opt.mistakes, fmt.Sprintf(format, args...))
+	opt.warn(format, args...)
 }
 
 func (opt *options) warn(format string, args ...any) {

@@ -15,8 +15,9 @@ func TestOptions(t *testing.T) {
 		want func(*options)
 	}{
 		{"none", "", func(*options) {}},
-		{"short", "-f -A -c /c -n /n -p 1 -i 127.0.0.1 -s /s -l /l -L 100 -M 7 -C 8 -q 2 -t 0 -H h -U u -D pdu -T 3 -v", func(o *options) {
+		{"short", "-f -F -A -S -Q -c /c -n /n -p 1 -i 127.0.0.1 -s /s -l /l -x /x -L 100 -M 7 -C 8 -q 2 -t 0 -H h -U u -D pdu -T 3 -v", func(o *options) {
 			o.foreground, o.verify, o.named = true, true, true
+			o.managed, o.reqAuth, o.remoteCert, o.fatal = true, true, true, "/x"
 			o.config, o.namespace.Path, o.socket, o.log = "/c", "/n", "/s", "/l"
 			o.ports, o.interfaces = []int{1}, []string{"127.0.0.1"}
 			o.maxPDU, o.maxMetrics, o.maxContexts = 100, 7, 8
@@ -29,16 +30,43 @@ func TestOptions(t *testing.T) {
 			o.foreground, o.verify = true, true
 			o.ports, o.credsTimeout = []int{1, 2, 3}, 9*time.Second
 		}},
-		{"long", "--foreground --config=/c --namespace /n --port=7 --interface=INADDR_LOOPBACK --maxbytes=0x100 --maxctx=3 --maxmetric=4 --trace=1 --debug=pmns,fetch", func(o *options) {
-			o.foreground, o.named = true, true
+		{"long", "--foreground --managed --reqauth --remotecert --config=/c --namespace /n --port=7 --interface=INADDR_LOOPBACK --socket=/s --log=/l --username=u --hostname h --maxbytes=0x100 --maxctx=3 --maxmetric=4 --trace=1 --debug=pmns,fetch", func(o *options) {
+			o.foreground, o.managed, o.reqAuth, o.remoteCert, o.named = true, true, true, true, true
 			o.config, o.namespace.Path = "/c", "/n"
 			o.ports, o.interfaces = []int{7}, []string{"loopback"}
+			o.socket, o.log, o.user, o.hostname = "/s", "/l", "u", "h"
 			o.maxPDU, o.maxContexts, o.maxMetrics = 256, 3, 4
 			o.trace, o.debug = 1, "fetch,pmns"
 		}},
 		{"abbreviated", "--fore --verif --conf=/c --host=h", func(o *options) {
 			o.foreground, o.verify, o.config, o.hostname, o.named = true, true, "/c", "h", true
 		}},
+		{"shorter than another", "--v --mana --maxc 2 --maxm 3", func(o *options) {
+			o.verify, o.managed, o.maxContexts, o.maxMetrics = true, true, 2, 3
+		}},
+		{"the end", "-f -- ", func(o *options) { o.foreground = true }},
+		{"the last counts", "-c /a -c /b -q 1 -q 2", func(o *options) {
+			o.config, o.named, o.credsTimeout = "/b", true, 2*time.Second
+		}},
+		{"numbers as in C", "-q +3 -t 010 -T 0 -L 0x10 -M 010 -C 0x41", func(o *options) {
+			o.credsTimeout, o.timeout = 3*time.Second, 10*time.Second
+			o.maxPDU, o.maxMetrics, o.maxContexts = 16, 8, 65
+		}},
+		{"a number too large", "-q 99999999999 -L 99999999999", func(o *options) {
+			o.credsTimeout, o.maxPDU = (1<<31-1)*time.Second, 1<<31-1
+		}},
+		{"empty ports", "-p 1,,2 -p ,3, -p 070", func(o *options) { o.ports = []int{1, 2, 3, 56} }},
+		{"not a port", "-p 70000", func(o *options) {
+			o.ports = []int{70000}
+			o.mistakes = []string{"there is no port 70000"}
+			o.warnings = o.mistakes
+		}},
+		{"not an address", "-i localhost -i INADDR_ANY", func(o *options) {
+			o.interfaces = []string{"localhost", ""}
+			o.mistakes = []string{"-i localhost: not a numeric address"}
+			o.warnings = o.mistakes
+		}},
+		{"debug options add up", "-D pmns -D PDU,pmns", func(o *options) { o.debug = "pdu,pmns" }},
 		{"any -N makes names unique, the last gives the file", "-N /a -n /b", func(o *options) {
 			o.namespace.Path, o.namespace.Unique, o.named = "/b", true, true
 		}},
@@ -71,34 +99,42 @@ func TestBadOptions(t *testing.T) {
 	tests := []struct {
 		args string
 		code int
-		text string // of the first line
+		text string // of the first lines
 	}{
 		{"-?", 0, "Usage: pmcd [options]"},
 		{"--help", 0, "Usage: pmcd [options]"},
-		{"--bogus", 0, "pmcd: unknown flag: --bogus"},
-		{"-V", 0, "pmcd: unknown shorthand flag: 'V' in -V"},
-		{"-c", 0, "pmcd: flag needs an argument: 'c' in -c"},
+		{"-v -?", 0, "Usage: pmcd [options]"},
+		{"--bogus", 0, "pmcd: unrecognized option '--bogus'"},
+		{"--bogus=1", 0, "pmcd: unrecognized option '--bogus=1'"},
+		{"--verify=1", 0, "pmcd: option '--verify' doesn't allow an argument"},
+		{"--ver=", 0, "pmcd: option '--verify' doesn't allow an argument"},
+		{"--max 1", 0, "pmcd: option '--max' is ambiguous; possibilities: '--maxctx' '--maxbytes' '--maxmetric'"},
+		{"-V", 0, "pmcd: invalid option -- 'V'"},
+		{"-fz", 0, "pmcd: invalid option -- 'z'"},
+		{"-c", 0, "pmcd: option requires an argument -- 'c'"},
+		{"-fc", 0, "pmcd: option requires an argument -- 'c'"},
+		{"--conf", 0, "pmcd: option '--config' requires an argument"},
+		{"-q 0 --bogus", 0, "pmcd: -q requires a positive numeric argument\npmcd: unrecognized option '--bogus'"},
+		{"-q 0 -?", 0, "pmcd: -q requires a positive numeric argument"},
 		{"-q 0", 1, "pmcd: -q requires a positive numeric argument"},
 		{"--late-grace -1", 1, "pmcd: --late-grace requires a number of seconds (-1)"},
-		{"-q 1x", 1, "pmcd: -q requires a positive numeric argument"},
-		{"-t -1", 1, "pmcd: -t requires a positive numeric argument"},
+		{"-q 1x -t -1", 1, "pmcd: -q requires a positive numeric argument\npmcd: -t requires a positive numeric argument"},
 		{"-T x", 1, "pmcd: -T requires a positive numeric argument"},
-		{"-L 0", 1, "pmcd: -L requires a positive numeric argument"},
-		{"-C x", 1, "pmcd: -C requires a positive numeric argument"},
-		{"-M -3", 1, "pmcd: -M requires a positive numeric argument"},
+		{"-L 0", 1, "pmcd: -L requires a positive value"},
+		{"-C x", 1, "pmcd: -C requires a positive value"},
+		{"-M -3", 1, "pmcd: -M requires a positive value"},
 		{"-p x", 1, "pmcd: -p requires a positive numeric argument (x)"},
-		{"-p -1", 1, "pmcd: -p requires a positive numeric argument (-1)"},
-		{"-i localhost", 1, "pmcd: -i requires a numeric address (localhost)"},
+		{"-p 1,-1", 1, "pmcd: -p requires a positive numeric argument (1,-1)"},
 		{"-D nonsense", 1, "pmcd: unrecognized debug options specification (nonsense)"},
 		{"-f --embedded -n /n", 1, "pmcd: --embedded does not go with -c, -n or -N"},
-		{"-f extra", 1, `pmcd: unexpected argument "extra"`},
+		{"-f extra -?", 1, "Usage: pmcd [options]"},
+		{"-", 1, "Usage: pmcd [options]"},
 	}
 	for _, tt := range tests {
 		var stderr bytes.Buffer
 		code := run(strings.Fields(tt.args), &stderr)
-		text, _, _ := strings.Cut(stderr.String(), "\n")
-		if code != tt.code || text != tt.text {
-			t.Errorf("%s: exit code %d, %q; want %d, %q", tt.args, code, text, tt.code, tt.text)
+		if code != tt.code || !strings.HasPrefix(stderr.String(), tt.text+"\n") {
+			t.Errorf("%s: exit code %d; want %d, %q first:\n%s", tt.args, code, tt.code, tt.text, &stderr)
 		}
 		if failed := strings.HasSuffix(stderr.String(), notStarted); failed != (tt.code == 1) {
 			t.Errorf("%s: %q at the end: %v", tt.args, notStarted, failed)
@@ -106,6 +142,11 @@ func TestBadOptions(t *testing.T) {
 		if !strings.Contains(stderr.String(), "--foreground") {
 			t.Errorf("%s: no usage", tt.args)
 		}
+	}
+	var stderr bytes.Buffer
+	run([]string{"-f", "extra", "more"}, &stderr)
+	if want := "\npmcd: unexpected argument \"extra\"\n" + notStarted; !strings.HasSuffix(stderr.String(), want) {
+		t.Errorf("no %q at the end of\n%s", want, &stderr)
 	}
 }
 
@@ -171,6 +212,22 @@ func TestEnvironment(t *testing.T) {
 			}, "",
 		},
 		{"bad grace", "-c /c", map[string]string{"PMCD_LATE_GRACE": "soon"}, nil, "bad PMCD_LATE_GRACE"},
+		{
+			"backlog", "-c /c", map[string]string{"PMCD_MAXPENDING": "7", "PMCD_LOCAL": "0"},
+			func(o *options) {
+				o.ports, o.namespace.Path, o.namespace.Default = []int{44321}, "/pmns/root", true
+				o.backlog = 7
+				o.warnings = []string{"maxpending=7 from PMCD_MAXPENDING=7 in environment"}
+			}, "",
+		},
+		{
+			"no backlog", "-c /c", map[string]string{"PMCD_MAXPENDING": "-1", "PMCD_LOCAL": "no"},
+			func(o *options) {
+				o.ports, o.namespace.Path, o.namespace.Default = []int{44321}, "/pmns/root", true
+				o.warnings = []string{"PMCD_MAXPENDING=-1 in environment is ignored: not a positive number"}
+				o.mistakes = o.warnings
+			}, "",
+		},
 		{"bad ports", "-c /c", map[string]string{"PMCD_PORT": "x"}, nil, "bad PMCD_PORT"},
 		{"no configuration", "", nil, nil, "no configuration file"},
 	}

@@ -11,11 +11,11 @@ Service:
   -A                    announce nothing on the network (always so)
 
 Configuration:
-  -c, --config=PATH     agents and access rules
-  -n, --namespace=PATH  name space (PMNS)
+  -c, --config=PATH     agents and access rules [$PCP_PMCDCONF_PATH]
+  -n, --namespace=PATH  name space (PMNS) [$PCP_VAR_DIR/pmns/root]
   -N, --uniqnames=PATH  as -n, but no metric may have two names
       --embedded        what is compiled in, even if PCP is installed
-  -v, --verify          check the configuration and exit
+  -v, --verify          check all that would be read, and exit
 
 Connections:
   -i, --interface=ADDR  accept connections at this address; may be repeated
@@ -39,4 +39,6 @@ Diagnostics:
   -l, --log=PATH        log file; - is the standard error output [pmcd.log]
   -T, --trace=BITS      events to remember: 1 connections, 2 PDUs, 256 unbuffered
   -?, --help            this text
+
+What pmcd does while it runs: pmcdctl --help
 `

@@ -15,6 +15,7 @@ type Option struct {
 	Long  string // none is ""
 	Arg   string // what the usage message calls its argument; "" is an option without one
 	Text  string // in the usage message; an option without is not shown
+	Whole bool   // Long may not be cut short: what others cut short stays unique
 
 	// Set is told of each use. Its error is printed with the usage message.
 	Set func(arg string) error
@@ -81,7 +82,7 @@ func parseLong(options []Option, word string, args []string) ([]string, error) {
 			found = []Option{o}
 			break
 		}
-		if o.Long != "" && strings.HasPrefix(o.Long, name) {
+		if o.Long != "" && !o.Whole && strings.HasPrefix(o.Long, name) {
 			found = append(found, o)
 		}
 	}

@@ -29,6 +29,7 @@ func recorder() ([]Option, *[]string) {
 		{Long: "only-a-name", Arg: "AVERYLONGARGUMENT", Text: "no letter", Set: say("o")},
 		{Short: 'x', Arg: "X", Text: "no name", Set: say("x")},
 		{Short: 'h', Long: "hidden", Set: say("h")},
+		{Long: "pipeline", Whole: true, Set: say("l")},
 	}, said
 }
 
@@ -55,6 +56,8 @@ func TestParse(t *testing.T) {
 		{args: ". -p", rest: ". -p"},
 		{args: "--domain 5 --domain=6 --domain= --dom 7", said: "d=5 d=6 d= d=7"},
 		{args: "--pipe -p --pi", said: "p= p= p="},
+		{args: "--pipeline --pi --p", said: "l= p= p="},
+		{args: "--pipel", errs: "unrecognized option '--pipel'"},
 		{args: "--inet 1 --ipv6=2 --in 3", said: "i=1 6=2 i=3"},
 		{args: "--only-a-name 1", said: "o=1"},
 		{args: "-x 1", said: "x=1"},

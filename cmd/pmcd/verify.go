@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// verify is pmcd -v: it says all that is wrong with what pmcd would read, and
+// starts nothing but the commands of a name space file. incomplete is why the
+// options are not sufficient.
+//
+// PCP's script asks it before each start, so the exit code is an error only for
+// what C pmcd rejects too, or for what would keep pmcd from starting. The rest
+// are warnings.
+func verify(opt *options, incomplete error, stderr io.Writer) int {
+	if incomplete != nil {
+		fmt.Fprintf(stderr, "pmcd verify %s: %v\n", opt.config, incomplete)
+		return exitError
+	}
+	if opt.embedded {
+		return exitOK // the tests have looked at it
+	}
+	v := &verifier{out: stderr, code: exitOK, builtin: builtin}
+	for _, w := range opt.mistakes {
+		v.warn(pmcdconf.Pos{}, errors.New(w))
+	}
+	if !v.conf(opt) {
+		return v.code
+	}
+	v.names(opt)
+	v.labels(os.Getenv("PCP_SYSCONF_DIR"))
+	return v.code
+}
+
+// A verifier says what is wrong, and remembers whether it is an error.
+type verifier struct {
+	out     io.Writer
+	code    int
+	builtin builtinAgents
+}
+
+func (v *verifier) say(severity string, pos fmt.Stringer, err error) {
+	text := severity + ": " + err.Error()
+	if p := pos.String(); p != "" {
+		text = p + ": " + text
+	}
+	fmt.Fprintln(v.out, text)
+}
+
+func (v *verifier) warn(pos fmt.Stringer, err error) { v.say("Warning", pos, err) }
+
+func (v *verifier) fail(pos fmt.Stringer, err error) {
+	v.say("Error", pos, err)
+	v.code = exitError
+}
+
+// conf checks pmcd.conf and its access file, and reports whether there is one.
+// What the parser finds comes first, in the words of C pmcd.
+func (v *verifier) conf(opt *options) bool {
+	conf, err := pmcdconf.ParseFile(opt.config, pmcdconf.Options{CredsRequired: opt.reqAuth})
+	if conf == nil {
+		fmt.Fprintf(v.out, "pmcd verify %s: %s\n", opt.config, reason(err))
+		v.code = exitError
+		return false
+	}
+	if err != nil {
+		v.code = exitError
+	}
+	for _, p := range conf.Problems {
+		fmt.Fprintln(v.out, p.PCP())
+		if p.Pos.Line == 0 {
+			continue
+		}
+		fmt.Fprintf(v.out, "\tat %v\n", p.Pos)
+		if _, excerpt, ok := strings.Cut(p.Detail(), "\n"); ok {
+			fmt.Fprintln(v.out, excerpt)
+		}
+	}
+	if len(conf.Agents) == 0 && err == nil {
+		// C pmcd takes such a file for a good one here, and does not start with it.
+		v.warn(pmcdconf.Pos{File: opt.config}, errors.New("No PMDAs found in the configuration file: pmcd will not start"))
+	}
+	for _, a := range slices.Concat(conf.Agents, conf.Rejected) {
+		for _, err := range v.agent(&a) {
+			v.warn(a.Pos, fmt.Errorf("agent %q: %w", a.Name, err))
+		}
+	}
+	return true
+}
+
+// reason is err without the operation and the file, as C programs say it.
+func reason(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	text := err.Error()
+	r, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(r)) + text[n:]
+}
+
+// names checks the name space: pmcd does not start without.
+func (v *verifier) names(opt *options) {
+	_, err := opt.namespace.Load(context.Background(), func(e *pmnsload.Error) { v.warn(e.Pos, e.Err) })
+	var list pmnsload.ErrorList
+	switch {
+	case errors.As(err, &list):
+		for _, e := range list {
+			v.fail(e.Pos, e.Err)
+		}
+	case err != nil:
+		v.fail(pmnsload.Pos{File: opt.namespace.Path}, errors.New(reason(err)))
+	}
+}
+
+// labels checks the label files and labels.conf in dir.
+func (v *verifier) labels(dir string) {
+	if dir == "" {
+		return
+	}
+	warn := func(err error) {
+		var e *pmcdconf.Error
+		if errors.As(err, &e) {
+			v.warn(e.Pos, e.Err)
+			return
+		}
+		v.warn(pmcdconf.Pos{}, err)
+	}
+	if _, err := pmcdconf.LoadLabels(dir, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		warn(err)
+	}
+	if _, err := pmcdconf.LoadLabelsConf(dir, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		warn(err)
+	}
+}

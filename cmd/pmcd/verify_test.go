@@ -1,0 +1,200 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// files makes files in a directory of their own, which becomes the current one.
+// Scripts can be executed.
+func files(t *testing.T, texts map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range texts {
+		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		mode := os.FileMode(0o666)
+		if strings.HasPrefix(text, "#!") || strings.HasPrefix(text, "echo") {
+			mode = 0o777
+		}
+		if err := os.WriteFile(name, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// All that is wrong is said at once, each with its place. Only what C pmcd
+// rejects, and what would keep ours from starting, is an error.
+func TestVerify(t *testing.T) {
+	const pmns, conf = "root { a }\na { b 2:0:0 }\n", "pmcd 2 dso pmcd_init /none\n"
+	tests := []struct {
+		name  string
+		files map[string]string // "conf" and "pmns" have a good one by default
+		code  int
+		want  string
+	}{
+		{"all is well", map[string]string{
+			"conf": conf + "a 3 pipe binary /bin/true -d 3\nb 4 socket inet 4321 true\nc 5 socket unix /tmp/c\n" +
+				"d 6 pipe binary ./script\ne 7 pipe binary ./env\nf 8 socket ipv6 http\n[access]\nallow * : all;\n",
+			"script": "#! /bin/sh -e\n", "env": "#!/usr/bin/env sh\n",
+			"labels/a": `{"a":1}`, "labels/optional/b": `{"b":{"c":2}}`, "labels.conf": "machineid_hash=sha256\n",
+		}, 0, ""},
+		{"mistakes that C pmcd rejects", map[string]string{
+			"conf": "x y\npmcd 2 dso pmcd_init /none\nz 511 pipe binary /bin/true\n",
+		}, 1, `pmcd config[line 1]: Error: expected domain number for "x" agent
+	at conf:1:3
+	x y
+	  ^
+pmcd config[line 3]: Error: Illegal domain number (511) for "z" agent
+	at conf:3:3
+	z 511 pipe binary /bin/true
+	  ^
+`},
+		{"mistakes that C pmcd skips", map[string]string{"conf": "x y\n" + conf}, 0,
+			`pmcd config[line 1]: Error: expected domain number for "x" agent
+	at conf:1:3
+	x y
+	  ^
+`},
+		{"access rules", map[string]string{
+			"conf":        conf + "[access]\nallow * : fetch;\n",
+			"conf.access": "\nallow bob all;\n",
+		}, 1, `access config[line 2]: Error: ',' or ':' expected after "bob"
+	at conf.access:2:11
+	allow bob all;
+	          ^
+`},
+		{"nothing", map[string]string{"conf": "# nothing\n"}, 0,
+			"conf: Warning: No PMDAs found in the configuration file: pmcd will not start\n"},
+		{"no file", map[string]string{"conf": ""}, 1, "pmcd verify conf: No such file or directory\n"},
+		{"programs", map[string]string{
+			"conf": "a 1 pipe binary /none -x\n  b 2 pipe binary nonesuch\n\n\"c d\" 3 pipe binary ./data\n" +
+				"e 4 socket inet 99 ./dir\nf 5 pipe binary ./script\ng 6 pipe binary ./empty\nh 7 pipe binary ./env\ni 8 pipe binary ./none\n",
+			"data": "x", "dir/x": "x", "script": "#!/none -x\n", "empty": "#!\n", "env": "#!/usr/bin/env nonesuch\n", "none": "echo x",
+		}, 0, `conf:1:1: Warning: agent "a": cannot run /none: no such file or directory
+conf:2:3: Warning: agent "b": there is no nonesuch in PATH (/usr/bin:/bin)
+conf:4:1: Warning: agent "c d": cannot run ./data: permission denied
+conf:5:1: Warning: agent "e": cannot run ./dir: is a directory
+conf:6:1: Warning: agent "f": cannot run ./script: its interpreter is /none: no such file or directory
+conf:7:1: Warning: agent "g": cannot run ./empty: nothing after #!
+conf:8:1: Warning: agent "h": cannot run ./env: its interpreter is nonesuch: executable file not found in $PATH
+conf:9:1: Warning: agent "i": cannot run ./none: neither a program nor a script that begins with #!
+`},
+		{"sockets", map[string]string{
+			"conf": "a 1 socket inet 65536\nb 2 socket ipv6 0\nc 3 socket unix /none/x\nd 4 socket unix /" + strings.Repeat("x", 107) + "\n",
+		}, 0, `conf:1:1: Warning: agent "a": there is no port 65536
+conf:2:1: Warning: agent "b": there is no port 0
+conf:3:1: Warning: agent "c": no directory for the socket: stat /none: no such file or directory
+conf:4:1: Warning: agent "d": the name of the socket has 108 bytes, and can have 107
+`},
+		{"an agent beside a mistake", map[string]string{"conf": "a 1 pipe binary /none\nx y\n"}, 1,
+			`pmcd config[line 2]: Error: expected domain number for "x" agent
+	at conf:2:3
+	x y
+	  ^
+conf:1:1: Warning: agent "a": cannot run /none: no such file or directory
+`},
+		{"no PMNS", map[string]string{"pmns": ""}, 1, "Error: Cannot open \"pmns\": no such file or directory\n"},
+		{"a mistake in the PMNS", map[string]string{"pmns": "root { a }\na { b 2:0 }\n"}, 1,
+			"pmns:2:7: Error: Illegal PMID\n"},
+		{"labels", map[string]string{
+			"labels/a": "{\n \"a\":1,\n \"b\" 2}", "labels/b": `[1]`, "labels/c": `{"a b":1}`, "labels.conf": "\nhash=none\n",
+		}, 0, "labels/a:3:6: Warning: invalid character '2' after object key\n" +
+			"labels/b: Warning: not a JSON object\n" +
+			"Warning: labels/c: bad label name \"a b\"\n" +
+			"labels.conf:2: Warning: \"hash=none\" is ignored\n"},
+		{"all of it", map[string]string{"conf": "x y\n", "pmns": "root { a }\n", "labels/b": "{"}, 1,
+			`pmcd config[line 1]: Error: expected domain number for "x" agent
+	at conf:1:3
+	x y
+	  ^
+pmns:1:8: Error: Cannot find definition for non-terminal node "a" in name space
+labels/b:1:1: Warning: unexpected end of JSON input
+`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			texts := map[string]string{"pmns": pmns, "conf": conf}
+			for name, text := range tt.files {
+				if texts[name] = text; text == "" {
+					delete(texts, name)
+				}
+			}
+			files(t, texts)
+			t.Setenv("PATH", "/usr/bin:/bin")
+			t.Setenv("PCP_SYSCONF_DIR", ".")
+			t.Setenv("PCP_CONF", "/nonexistent")
+			var stderr strings.Builder
+			if code := run([]string{"-v", "-c", "conf", "-n", "pmns"}, &stderr); code != tt.code || stderr.String() != tt.want {
+				t.Errorf("exit code %d, want %d; got\n%s\nwant\n%s", code, tt.code, stderr.String(), tt.want)
+			}
+		})
+	}
+}
+
+// What is compiled in needs no file.
+func TestVerifyEmbedded(t *testing.T) {
+	var stderr strings.Builder
+	if code := run([]string{"-v", "--embedded"}, &stderr); code != 0 || stderr.Len() > 0 {
+		t.Errorf("exit code %d\n%s", code, stderr.String())
+	}
+}
+
+// The entry of a dso line is looked for in the file, which is not loaded.
+func TestVerifyDSO(t *testing.T) {
+	make := func(name string, args ...string) {
+		t.Helper()
+		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+	}
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(file("x.c"), []byte("void other(void);\nint simple_data;\nvoid simple_init(void) { other(); }\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	make("gcc", "-shared", "-fPIC", "-o", file("x.so"), file("x.c"))
+	args := []string{"build", "-buildmode=plugin"}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	make("go", append(args, "-o", file("p.so"), "../../agents/goplugin/testdata/plugin")...)
+	make("go", append(args, "-ldflags=-s", "-o", file("n.so"), "../../agents/goplugin/testdata/panics")...)
+	make("go", append(args, "-trimpath", "-o", file("t.so"), "../../agents/goplugin/testdata/panics")...)
+
+	v := &verifier{builtin: builtinAgents{"simple_init": func(int) (agents.Agent, error) { return nil, nil }}}
+	for _, tt := range []struct{ path, entry, want string }{
+		{"x.so", "simple_init", ""},
+		{"x.so", "simple_data", "has no function simple_data"},
+		{"x.so", "other", "has no function other"},
+		{"x.so", "main", "has no function main"},
+		{"p.so", "simple_init", ""},
+		{"p.so", "other_init", ""}, // its type is not in the file
+		{"p.so", "nonesuch_init", "has no function NonesuchInit or NewAgent"},
+		{"p.so", "println", "has no function Println or NewAgent"}, // of package fmt
+		{"n.so", "anything", ""},
+		{"t.so", "anything", "is built with -trimpath=true, pmcd with no -trimpath"},
+		{"x.c", "simple_init", "not a shared object: not an ELF file"},
+		{"none.so", "pmcd_init", ""},
+		{"none.so", "simple_init", ""}, // is built in
+		{"none.so", "linux_init", "cannot find the DSO"},
+		{".", "simple_init", "not a shared object but a directory"},
+	} {
+		errs := v.agent(&pmcdconf.Agent{Kind: pmcdconf.DSO, Entry: tt.entry, Path: file(tt.path)})
+		switch {
+		case tt.want == "" && len(errs) == 0:
+		case tt.want != "" && len(errs) == 1 && strings.Contains(errs[0].Error(), tt.want):
+		default:
+			t.Errorf("%s of %s: got %v, want %q", tt.entry, tt.path, errs, tt.want)
+		}
+	}
+}
