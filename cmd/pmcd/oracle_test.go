@@ -68,7 +68,7 @@ func TestPeerCommandLines(t *testing.T) {
 		"-i INADDR_ANY", "-i ::1", "--interface=127.0.0.1",
 		"-D nonsense", "-D pmns,fetch", "-D PDU", "-D -1x", "-D 0x1", "--debug=pdu", "--debug=", "--debug",
 		"-U nosuchuser", "--username u", "-H h", "--hostname=h", "-Q", "-S", "--remotecert", "--reqauth",
-		"-s /s", "--socket=/s", "-l /l", "--log /l", "-N names", "--uniqnames=names", "--namespace=names", "-n x -n names",
+		"-s /s", "--socket=/s", "-l /l", "--log /l", "--l /l", "--so /s", "--e", "--em", "-N names", "--uniqnames=names", "--namespace=names", "-n x -n names",
 	} {
 		args := strings.Fields(line)
 		code, first := run(peer.CPmcd, nil, args...)
