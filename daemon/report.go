@@ -1,6 +1,10 @@
 package daemon
 
-import "time"
+import (
+	"time"
+
+	"github.com/gopcp/pmcd/access"
+)
 
 // A ClientStatus is one connection.
 type ClientStatus struct {
@@ -22,6 +26,9 @@ func (d *Daemon) Clients() []ClientStatus {
 		all[i] = ClientStatus{
 			Number: s.num, Address: s.addr, Since: s.since,
 			UID: info.UID, Whoami: info.Whoami, Container: info.Container,
+		}
+		if s.peer.Family == access.Unix {
+			all[i].Address = "unix:" + s.addr
 		}
 		if op := s.denied(); op != 0 {
 			all[i].Denied = op.String()

@@ -117,7 +117,7 @@ func runPmcd(t *testing.T, path, line string) (value int32, log string) {
 	}
 	cmd := exec.Command(path, "-f", "-q", "20", "-c", "conf", "-n", "pmns", "-s", "sock", "-l", "log", "-i", "127.0.0.1", "-p", "0")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PCP_CONF=/dev/null", "PMCD_ROOT_AGENT=0", "PMCD_LOCAL=1")
+	cmd.Env = append(os.Environ(), "PCP_CONF=/dev/null", "PMCD_ROOT_AGENT=0", "PMCD_LOCAL=1", "PMCD_RESTART_AGENTS=0")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
