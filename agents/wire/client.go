@@ -38,6 +38,11 @@ type Options struct {
 
 	Counts *pdu.Counts // of PDUs sent and received; may be nil
 
+	// Tap is shown each PDU that was received or is about to be sent. It must
+	// not keep or change it, and may be called at the same time for both
+	// directions; may be nil.
+	Tap func(sent bool, b []byte)
+
 	// OnState is called when the state has changed or, before requests are
 	// let through again, is about to be Ready. One call at a time, by a
 	// goroutine that holds no lock; may be nil.
@@ -132,6 +137,9 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	if opt.Counts == nil {
 		opt.Counts = new(pdu.Counts)
 	}
+	if opt.Tap == nil {
+		opt.Tap = func(bool, []byte) {}
+	}
 	c := &Client{conn: conn, raw: raw, opt: opt, dead: make(chan struct{})}
 	c.put.Init(raw)
 	stop := context.AfterFunc(ctx, func() {
@@ -183,6 +191,7 @@ func (c *Client) greet() error {
 		return err
 	}
 	c.opt.Counts.Out(pdu.TypeCreds)
+	c.opt.Tap(true, b)
 	_, err = c.conn.Write(b)
 	return err
 }
@@ -257,6 +266,12 @@ func (c *Client) Send(call *agents.Call) error {
 		c.wakeReader() // we may not come to read for a while
 	}
 	c.mu.Unlock()
+	if with {
+		n, _, _ := pdu.Header(out[ahead:])
+		c.opt.Tap(true, out[ahead:ahead+int(n)])
+		ahead += int(n)
+	}
+	c.opt.Tap(true, out[ahead:])
 	return c.write(call.Timeout)
 }
 

@@ -276,6 +276,7 @@ func (c *Client) read(dst []byte) ([]byte, error) {
 			c.ahead = append(c.ahead, b[start+need:]...)
 			_, t, _ := pdu.Header(b[start:])
 			c.opt.Counts.In(t)
+			c.opt.Tap(false, b[start:start+need])
 			return b[:start+need], nil
 		}
 		// Memory follows the bytes received, not the length claimed.

@@ -1,0 +1,51 @@
+package wire_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Tap is shown each PDU once and whole, in the order of the stream.
+func TestTap(t *testing.T) {
+	checkGoroutines(t)
+	var mu sync.Mutex
+	var got []string
+	c, there, r := by(t, wire.Options{Tap: func(sent bool, b []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		n, typ, _ := pdu.Header(b)
+		if int(n) != len(b) {
+			t.Errorf("%d bytes of a PDU of %d", len(b), n)
+		}
+		got = append(got, fmt.Sprint(sent, " ", typ))
+	}})
+	c.Notify(agents.Notice{Client: 3, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &agents.Call{Req: req, Profile: new(pdu.Profile), Timeout: 10 * time.Second}
+	if err := c.Send(call); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, there, &pdu.Result{Sets: []pdu.ValueSet{{PMID: answerID}}})
+	if _, err := c.Recv(call, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"false CREDS", "true CREDS", "true ERROR", "true ATTR", "true PROFILE", "true FETCH", "false RESULT"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
