@@ -186,6 +186,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 		started.Wait()
 		close(settled)
 	}()
+	minute := time.NewTicker(rateTime)
+	defer minute.Stop()
 	for ctx.Err() == nil {
 		reloads := d.reloads
 		if !closed(settled) { // a reload waits for the start to be over
@@ -194,6 +196,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-d.beats:
+		case <-minute.C:
+			d.rate.flush(d, false)
 		case <-settled:
 			settled = nil
 			d.tellSettled()
@@ -217,6 +221,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.stopAgents()
 	d.sessionTasks.Wait()
 	d.tasks.Wait()
+	d.rate.flush(d, true)
 	d.log.Info("pmcd Shutdown")
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -35,6 +37,7 @@ func (s *session) fetch(w *work, b []byte) error {
 	}
 	profile := s.profile(m.Context)
 	if profile == nil {
+		s.d.rate.log(s.d, zap.ErrorLevel, "no profile", "DoFetch: no profile for ctxnum=%d; client[%d] %s", m.Context, s.num, s.addr)
 		return s.fail(w, pdu.ErrnoNoProfile)
 	}
 	s.current = m.Context

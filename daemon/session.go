@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -150,7 +153,8 @@ func (s *session) answer(w *work) error {
 		}
 		n, err := pdu.Frame(w.in[w.next:], s.d.cfg.MaxPDU)
 		if err != nil {
-			return err
+			claimed, t, _ := pdu.Header(w.in[w.next:])
+			return &badHeader{int(claimed), s.d.cfg.MaxPDU, t, err}
 		}
 		have := len(w.in) - w.next
 		if n > 0 && have >= n {
@@ -212,16 +216,35 @@ func (s *session) more(w *work, n int) error {
 
 // complain logs the end of a session that the client did not ask for.
 func (s *session) complain(err error) {
-	var perr *pdu.ParseError
+	var bad *badHeader
 	switch {
 	case errors.Is(err, errBeforeCreds), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return // clients come and go
-	case errors.As(err, &perr) && errors.Is(err, pdu.ErrTooLong):
-		s.d.rate.printf(s.d, "client PDU too large", "client[%d] %s: PDU exceeds maximum client PDU size (%d)", s.num, s.addr, s.d.cfg.MaxPDU)
+	case errors.As(err, &bad):
+		s.d.rate.log(s.d, zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", fdOf(s.conn), bad, s.num, s.addr)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		s.d.rate.printf(s.d, "client timeout", "client[%d] %s: timeout in the middle of a PDU", s.num, s.addr)
+		s.d.rate.printf(s.d, "client timeout", "pduread: timeout (after %.3f sec) in the middle of a PDU on fd=%d; client[%d] %s",
+			time.Duration(s.d.timeout.Load()).Seconds(), fdOf(s.conn), s.num, s.addr)
 	default:
 		s.d.rate.printf(s.d, "client error", "client[%d] %s: %v", s.num, s.addr, err)
 	}
+}
+
+// A badHeader is the head of what no PDU can be read from, said as PCP's QA
+// knows it.
+type badHeader struct {
+	len, max int
+	t        pdu.Type
+	err      error
+}
+
+func (e *badHeader) Error() string {
+	switch {
+	case errors.Is(e.err, pdu.ErrTooLong):
+		return fmt.Sprintf("type=%#x bad PDU len=%d in hdr exceeds maximum client PDU size (%d)", int32(e.t), e.len, e.max)
+	case errors.Is(e.err, pdu.ErrLength):
+		return fmt.Sprintf("illegal PDU len=%d in hdr", e.len)
+	}
+	return e.err.Error()
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -112,9 +114,7 @@ func (d *Daemon) keep(a *agent) {
 		}
 		quiet := a.history.failing() > loud
 		if asked == nil && !quiet {
-			if suppressed, ok := d.rate.pass("restart"); ok { // C pmcd starts agents no more often
-				d.log.Info("Auto-restarting agents." + suppressed)
-			}
+			d.rate.log(d, zap.InfoLevel, "restart", "Auto-restarting agents.") // C pmcd starts agents no more often
 		}
 		l, err := d.connect(a)
 		again = nil
@@ -224,9 +224,7 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 			text += fmt.Sprintf("; no answer to %v for client[%d] in %v", p.Type, p.Client, round(time.Since(p.Since)))
 		}
 	}
-	if suppressed, ok := d.rate.pass(fmt.Sprint("state ", a.domain, s)); ok {
-		d.log.Info(text + suppressed)
-	}
+	d.rate.log(d, zap.InfoLevel, fmt.Sprint("state ", a.domain, s), "%s", text)
 	if s == wire.Ready && was == wire.NotReady {
 		select { // its names may be new
 		case d.nameChanges <- struct{}{}:
