@@ -194,7 +194,7 @@ func TestReloadRefuses(t *testing.T) {
 	eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
 
 	r.logs.TakeAll()
-	r.Daemon.describeClients()
+	r.Daemon.describeClients("title")
 	if !r.logged(fmt.Sprintf("%-40s  %7d  store\n", "127.0.0.3", 2)) {
 		t.Errorf("the table of clients: %q", r.logs.All()[0].Message)
 	}

@@ -41,6 +41,7 @@ type Link struct {
 	// that ends.
 	Changed func() error
 
+	holds holds
 	drop  sync.Once      // has the connection been given up? Sets the following
 	cause error          // why
 	owed  agents.Pending // what the agent has not answered; its Type is 0 for nothing
@@ -85,8 +86,8 @@ type agent struct {
 	changed chan struct{}      // full when the state may have changed
 	ctx     context.Context    // ends when it is retired, which says why
 	retired context.CancelCauseFunc
-	after   <-chan struct{} // nil, or closed when the one before with this domain is gone
-	gone    chan struct{}   // closed when keep has returned
+	after   []<-chan struct{} // closed when what is in the way of the first start is gone
+	gone    chan struct{}     // closed when keep has returned
 }
 
 func newAgent(spec *pmcdconf.Agent) *agent {
@@ -112,18 +113,6 @@ func (a *agent) up() *Link {
 	}
 	<-a.settled
 	return a.link.Load()
-}
-
-// available is up for a request that a fence stops.
-func (a *agent) available() (*Link, error) {
-	l := a.up()
-	switch {
-	case l == nil:
-		return nil, pdu.ErrnoNoAgent
-	case a.fenced.Load():
-		return nil, pdu.ErrnoPMDAFenced
-	}
-	return l, nil
 }
 
 // state reports what the agent can do, if it is connected.

@@ -64,7 +64,7 @@ type Config struct {
 	TraceMask int    // -T
 	Debug     string // -D, for pmcd.control.debug
 
-	// For a service manager; may be nil. Run's goroutine calls them.
+	// For a service manager; may be nil. One is called at a time.
 	Reloading func()            // a reload begins
 	Settled   func(up, all int) // its agents, and before that the first ones, are started or have failed
 
@@ -135,14 +135,8 @@ func New(cfg Config) (*Daemon, error) {
 	d.seqnum.Store(1)
 	d.stopping, d.kill = context.WithCancel(context.Background())
 
-	d.pmnsSeen = seen(cfg.Namespace.Path)
-	tree, err := d.loadNames()
-	if err != nil {
-		return nil, fmt.Errorf("pmLoadASCIINameSpace(%s): %w", cfg.Namespace, err)
-	}
 	d.credsReqd.Store(cfg.CredsRequired)
-	d.confSeen = seenConf(cfg.ConfigFile)
-	conf, err := d.loadConf()
+	conf, tree, err := d.load()
 	if err != nil {
 		return nil, err
 	}
@@ -161,59 +155,65 @@ func New(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
+// load reads the name space and the configuration for the first time.
+func (d *Daemon) load() (*pmcdconf.Config, *pmnsload.Tree, error) {
+	if e := d.cfg.Embedded; e != nil {
+		return e.Conf, e.Names, nil
+	}
+	names := d.cfg.Namespace.read(context.Background(), fileSeen{})
+	for _, w := range names.warnings {
+		d.log.Warn(w.Error())
+	}
+	if names.err != nil {
+		return nil, nil, d.cfg.Namespace.failure(names.err)
+	}
+	conf := readConf(d.cfg.ConfigFile, confSeen{}, d.confOptions())
+	d.describeRead(conf)
+	if conf.err != nil {
+		return nil, nil, conf.err
+	}
+	d.pmnsSeen, d.confSeen = names.seen, conf.seen
+	return conf.conf, names.tree, nil
+}
+
 // Run serves clients until ctx ends. It greets at once; a request that names
 // an agent which is being started waits for that.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.refreshLabels()
-	starting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var started sync.WaitGroup
-	started.Go(func() {
-		r := d.routes.Load()
-		d.startAgents(starting, r.list)
-		d.describeAgents(r)
-		d.describeAccess()
-		d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))
-		d.plain.Info(d.cfg.Listeners.String())
-	})
-	var accepting sync.WaitGroup
+	var beside sync.WaitGroup
 	for _, l := range d.cfg.Listeners.all {
-		accepting.Go(func() { d.accept(ctx, l) })
+		beside.Go(func() { d.accept(ctx, l) })
 	}
-
-	var settled = make(chan struct{})
-	go func() { // ends with started
-		started.Wait()
-		close(settled)
-	}()
+	// What may take its time is done beside this loop, one after the other.
+	job := start(func() { d.startAll(ctx) })
 	minute := time.NewTicker(rateTime)
 	defer minute.Stop()
 	for ctx.Err() == nil {
-		reloads := d.reloads
-		if !closed(settled) { // a reload waits for the start to be over
-			reloads = nil
+		var reloads, nameChanges <-chan struct{}
+		if job == nil {
+			reloads, nameChanges = d.reloads, d.nameChanges
 		}
 		select {
 		case <-ctx.Done():
 		case <-d.beats:
+		case <-job:
+			job = nil
 		case <-minute.C:
 			d.rate.flush(d, false)
-		case <-settled:
-			settled = nil
-			d.tellSettled()
 		case <-reloads:
-			d.reload(ctx)
-		case <-d.nameChanges:
-			d.reloadNames()
+			job = start(func() { d.reload(ctx) })
+		case <-nameChanges:
+			job = start(func() { d.reloadNames(ctx) }) // logs what is wrong
 		}
 	}
 
 	if err := d.cfg.Listeners.Close(); err != nil { // only root may be able to
 		d.log.Warn(err.Error())
 	}
-	accepting.Wait()
-	cancel()
-	<-orClosed(settled)
+	beside.Wait()
+	if job != nil {
+		<-job
+	}
 	d.endSessions()
 	defer d.kill()
 	force := time.AfterFunc(stopGrace, d.kill)
@@ -224,6 +224,29 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.rate.flush(d, true)
 	d.log.Info("pmcd Shutdown")
 	return nil
+}
+
+// startAll starts all agents and says what there is then.
+func (d *Daemon) startAll(ctx context.Context) {
+	r := d.routes.Load()
+	d.startAgents(ctx, r.list)
+	d.describeAgents(r)
+	d.describeAccess()
+	d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))
+	d.plain.Info(d.cfg.Listeners.String())
+	if ctx.Err() == nil {
+		d.tellSettled()
+	}
+}
+
+// start runs f beside its caller. The channel is closed when f has returned.
+func start(f func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	return done
 }
 
 // stopGrace is how long agents may take to end when the daemon does.
@@ -240,15 +263,6 @@ func closed(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// orClosed returns c or, for nil, a channel that is closed.
-func orClosed(c chan struct{}) <-chan struct{} {
-	if c == nil {
-		c = make(chan struct{})
-		close(c)
-	}
-	return c
 }
 
 // open connects to the agent of spec.

@@ -29,18 +29,18 @@ func (d *Daemon) describeAgents(r *routes) {
 	d.plain.Info(b.String() + "\n")
 }
 
-// describeClients logs the table of clients, in the order in which a reload
-// decides about them.
+// describeClients logs the table of clients, under a title, in the order in
+// which a reload decides about them.
 //
 // C pmcd differs: it has the names of hosts, and waits for a name server.
-func (d *Daemon) describeClients() {
+func (d *Daemon) describeClients(title string) {
 	var b strings.Builder
-	b.WriteString("\nCurrent PMCD clients ...\n     fd  client connection from                    ipc ver  operations denied\n")
+	b.WriteString("\n" + title + "\n     fd  client connection from                    ipc ver  operations denied\n")
 	b.WriteString("     ==  ========================================  =======  =================")
 	sessions := d.sessions()
 	slices.SortFunc(sessions, func(a, b *session) int { return int(a.num) - int(b.num) })
 	for _, s := range sessions {
-		fmt.Fprintf(&b, "\n    %3d  %-40s  %7d", fdOf(s.conn), s.addr, s.version.Load())
+		fmt.Fprintf(&b, "\n    %3d  %-40s  %7d", fdOf(s.conn), strings.TrimPrefix(s.addr, "unix:"), s.version.Load())
 		if op := s.denied(); op != 0 {
 			b.WriteString("  " + op.String())
 		}

@@ -113,14 +113,11 @@ func (s *session) fetchOne(w *work, call *agents.Call, domain int, high bool) er
 // askOne has the RESULT of the one agent of a fetch behind start bytes of
 // w.out.
 func (s *session) askOne(w *work, call *agents.Call, domain, start int) error {
-	a := w.routes.agent(domain)
-	if a == nil {
-		return pdu.ErrnoNoAgent
-	}
-	l, err := a.available()
+	a, l, err := s.available(w, domain)
 	if err != nil {
 		return err
 	}
+	defer l.holds.giveBack()
 	call.Wait = w.call.Wait
 	w.call = *call
 	if err := s.exchange(a, l, &w.call, &w.out); err != nil {
@@ -244,6 +241,7 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 		if err == nil {
 			p.sets, err = pdu.OpenSets(p.reply)
 		}
+		p.link.holds.giveBack()
 		p.err = errnoOf(err)
 	}
 	s.begin(w, high)
@@ -258,14 +256,17 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 	return s.finish(w)
 }
 
-// sendPart sends the part of a fetch that is for one agent.
+// sendPart sends the part of a fetch that is for one agent. If there is no error
+// the connection is held until its answer is received.
 func (s *session) sendPart(w *work, p *part, call *agents.Call) (err error) {
-	if p.agent = w.routes.agent(p.ids[0].Domain()); p.agent == nil {
-		return pdu.ErrnoNoAgent
-	}
-	if p.link, err = p.agent.available(); err != nil {
+	if p.agent, p.link, err = s.available(w, p.ids[0].Domain()); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			p.link.holds.giveBack()
+		}
+	}()
 	wait := p.call.Wait
 	p.call = *call
 	p.call.Wait, p.call.Several = wait, true

@@ -155,8 +155,10 @@ func (h host) SetCredsTimeout(t time.Duration) { h.d.credsTimeout.Store(int64(t)
 func (h host) SetTrace(t pmcd.Trace)           { h.d.trace.mask.Store(int32(t)) }
 func (h host) SetTraceBufs(n int)              { h.d.trace.resize(n) }
 func (h host) DumpTrace()                      { h.d.trace.dump() }
-func (h host) DumpClients()                    { h.d.describeClients() }
-func (h host) BumpSeqnum()                     { h.d.seqnum.Add(1) }
+func (h host) DumpClients() {
+	h.d.describeClients("->Current PMCD clients at " + time.Now().Format(time.ANSIC))
+}
+func (h host) BumpSeqnum() { h.d.seqnum.Add(1) }
 
 func (h host) Sighup() {
 	h.d.log.Info("pmcd reset via pmcd.control.sighup")

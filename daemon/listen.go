@@ -210,7 +210,7 @@ func fdOf(v any) (n int) {
 
 // String is the table of request ports for the log.
 func (l *Listeners) String() string {
-	return "pmcd request port(s):\n  sts   fd  port family address\n  === ==== ===== ====== =======\n" +
+	return "pmcd request port(s):\n  sts fd   port  family address\n  === ==== ===== ====== =======\n" +
 		strings.Join(l.report, "\n")
 }
 

@@ -10,14 +10,14 @@ import (
 // ask sends a request to the agent of a domain and leaves the answer in w.ans;
 // m is what that says. unknown is the error for a domain that nobody serves.
 func (s *session) ask(w *work, domain int, profile *pdu.Profile, req []byte, unknown pdu.Errno) (m pdu.Message, err error) {
-	a := w.routes.agent(domain)
-	if a == nil {
+	a, l, err := s.available(w, domain)
+	switch {
+	case a == nil:
 		return nil, unknown
-	}
-	l, err := a.available()
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
+	defer l.holds.giveBack()
 	w.call = agents.Call{
 		Origin:  agents.Origin{Client: s.num},
 		Profile: profile,

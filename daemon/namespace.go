@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -44,12 +45,14 @@ func (n Namespace) Load(ctx context.Context, warn func(*pmnsload.Error)) (*pmnsl
 	})
 }
 
-// loadNames returns the name space. Warnings about its file are logged.
-func (d *Daemon) loadNames() (*pmnsload.Tree, error) {
-	if e := d.cfg.Embedded; e != nil {
-		return e.Names, nil
+// failure is the line about a name space that cannot be loaded, with err for
+// the reason. PCP's QA knows it.
+func (n Namespace) failure(err error) error {
+	dupok := 1
+	if n.Unique {
+		dupok = 0
 	}
-	return d.cfg.Namespace.Load(context.Background(), func(e *pmnsload.Error) { d.log.Warn(e.Error()) })
+	return fmt.Errorf("pmLoadASCIINameSpace(%v, %d): %w", n, dupok, err)
 }
 
 // fileSeen is what tells one version of a file from another.
@@ -67,28 +70,55 @@ func seen(path string) fileSeen {
 	return fileSeen{size: fi.Size(), mtime: fi.ModTime()}
 }
 
-// reloadNames takes a new PMNS if the file has changed. One that cannot be
-// loaded leaves the old one in use, and is an error.
-func (d *Daemon) reloadNames() error {
+// A namesRead is what came of reading the name space.
+type namesRead struct {
+	seen     fileSeen
+	tree     *pmnsload.Tree // nil if it has not changed
+	warnings []*pmnsload.Error
+	err      error
+}
+
+// read reads the name space, unless its file is still as it was seen before.
+func (n Namespace) read(ctx context.Context, before fileSeen) (r namesRead) {
+	if r.seen = seen(n.Path); r.seen == before && r.seen.err == "" {
+		return r
+	}
+	r.tree, r.err = n.Load(ctx, func(e *pmnsload.Error) { r.warnings = append(r.warnings, e) })
+	return r
+}
+
+// reloadNames takes a new name space if the file has changed. One that cannot
+// be loaded leaves the old one in use, and is an error.
+func (d *Daemon) reloadNames(ctx context.Context) error {
 	if d.cfg.Embedded != nil {
 		return nil
 	}
 	ns := d.cfg.Namespace
-	now := seen(ns.Path)
-	if now == d.pmnsSeen && now.err == "" {
+	before := d.pmnsSeen
+	got, err := await(ctx, func() namesRead { return ns.read(ctx, before) })
+	if err != nil {
+		return err
+	}
+	d.pmnsSeen = got.seen
+	if got.tree == nil && got.err == nil {
 		d.log.Info(fmt.Sprintf("PMNS file %q is unchanged", ns))
 		return nil
 	}
-	d.pmnsSeen = now
 	d.log.Info(fmt.Sprintf("Reloading PMNS %q", ns))
-	tree, err := d.loadNames()
-	if err != nil {
-		err = fmt.Errorf("pmLoadASCIINameSpace(%s): %w; the names that were loaded before stay in use", ns, err)
+	for _, w := range got.warnings {
+		d.log.Warn(w.Error())
+	}
+	if got.err != nil {
+		var list pmnsload.ErrorList
+		if errors.As(got.err, &list) {
+			d.plain.Error(list.Detail())
+		}
+		err := fmt.Errorf("%w; the names that were loaded before stay in use", ns.failure(got.err))
 		d.log.Error(err.Error())
 		return err
 	}
 	r := *d.routes.Load()
-	r.tree = tree
+	r.tree = got.tree
 	d.routes.Store(&r)
 	return nil
 }

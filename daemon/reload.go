@@ -4,19 +4,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// Reload asks for the work of SIGHUP: Run reads the configuration and the
-// name space again if they have changed, and starts agents that are down.
+// A reload looks at the configuration (pmcd.conf and pmcd.conf.access), the
+// name space and the context labels, each by itself. What has changed is read
+// and checked as a whole; then it takes the place of the old in one step, or
+// the old stays. A request uses what was in force when it came.
+
+// Reload asks for the work of SIGHUP. It is counted in pmcd.sighups when that
+// is done, whatever came of it; several that come meanwhile are done at once.
 func (d *Daemon) Reload() {
 	d.hangups.Add(1)
 	select {
 	case d.reloads <- struct{}{}:
 	default: // one that has not begun serves for this one too
+	}
+}
+
+func (d *Daemon) reload(ctx context.Context) {
+	if d.cfg.Reloading != nil {
+		d.cfg.Reloading()
+	}
+	asked := d.hangups.Load()
+	d.log.Info(fmt.Sprintf("\n\npmcd RESTARTED at %s\n\n", time.Now().Format(time.ANSIC)))
+	d.describeClients("Current PMCD clients ...")
+	d.violations.reset()
+	if changed, err := await(ctx, d.refreshLabels); err == nil && changed {
+		d.notice(pdu.StateLabelChange)
+	}
+	err := errors.Join(d.reloadConf(ctx), d.reloadNames(ctx))
+	if ctx.Err() != nil {
+		return
+	}
+	d.reloaded.Store(&ReloadStatus{Last: time.Now(), Err: err})
+	// Scripts wait for this and then expect the agents to be there.
+	d.hangups.Add(-asked)
+	d.sighups.Add(asked)
+	d.tellSettled()
+}
+
+// await returns what f returns. If ctx ends first that is an error, and f is
+// left alone: there is no end to how long a file or a name server can take.
+func await[T any](ctx context.Context, f func() T) (v T, err error) {
+	c := make(chan T, 1)
+	go func() { c <- f() }()
+	select {
+	case v = <-c:
+		return v, nil
+	case <-ctx.Done():
+		return v, ctx.Err()
 	}
 }
 
@@ -30,78 +71,91 @@ func seenConf(path string) confSeen {
 	return s
 }
 
-// loadConf returns the configuration. What is wrong with its file is logged.
-func (d *Daemon) loadConf() (*pmcdconf.Config, error) {
-	if e := d.cfg.Embedded; e != nil {
-		return e.Conf, nil
-	}
-	conf, err := pmcdconf.ParseFile(d.cfg.ConfigFile, pmcdconf.Options{CredsRequired: d.credsReqd.Load()})
-	if conf != nil {
-		for _, w := range conf.Problems {
-			d.plain.Warn(w.PCP())
-		}
-	}
-	return conf, err
+func (d *Daemon) confOptions() pmcdconf.Options {
+	return pmcdconf.Options{CredsRequired: d.credsReqd.Load()}
 }
 
-func (d *Daemon) reload(ctx context.Context) {
-	if d.cfg.Reloading != nil {
-		d.cfg.Reloading()
+// A confRead is what came of reading the configuration.
+type confRead struct {
+	seen confSeen
+	conf *pmcdconf.Config
+	err  error
+}
+
+// readConf reads the configuration, unless it is still as it was seen before.
+func readConf(path string, before confSeen, opt pmcdconf.Options) (r confRead) {
+	if r.seen = seenConf(path); r.seen != before {
+		r.conf, r.err = pmcdconf.ParseFile(path, opt)
 	}
-	asked := d.hangups.Load()
-	d.log.Info(fmt.Sprintf("\n\npmcd RESTARTED at %s\n\n", time.Now().Format(time.ANSIC)))
-	d.describeClients()
-	d.violations.reset()
-	err := d.reloadAgents(ctx)
+	return r
+}
+
+// describeRead logs what is wrong with a configuration that was read, used or
+// not.
+func (d *Daemon) describeRead(r confRead) {
+	if r.conf == nil {
+		return
+	}
+	for _, p := range r.conf.Problems {
+		d.plain.Warn(p.PCP())
+	}
+}
+
+// reloadConf takes a new configuration if there is one, and starts agents that
+// are down. It returns why it has left the configuration as it was, although
+// that may have changed.
+func (d *Daemon) reloadConf(ctx context.Context) error {
+	var got confRead
+	if d.cfg.Embedded == nil {
+		var err error
+		path, before, opt := d.cfg.ConfigFile, d.confSeen, d.confOptions()
+		if got, err = await(ctx, func() confRead { return readConf(path, before, opt) }); err != nil {
+			return err
+		}
+		if got.seen.conf.err != "" {
+			d.plain.Error("ParseRestartAgents: " + got.seen.conf.err)
+			d.plain.Info("Configuration left unchanged")
+			return errors.New(got.seen.conf.err)
+		}
+	}
+	err := d.takeConf(ctx, got)
 	r := d.routes.Load()
 	d.warnChanged(r)
 	d.describeAgents(r)
 	d.describeAccess()
-	err = errors.Join(err, d.reloadNames())
-	if d.refreshLabels() {
-		d.notice(pdu.StateLabelChange)
-	}
-	d.reloaded.Store(&ReloadStatus{Last: time.Now(), Err: err})
-	// Scripts wait for this and then expect the agents to be there.
-	d.hangups.Add(-asked)
-	d.sighups.Add(asked)
-	d.tellSettled()
+	return err
 }
 
-// reloadAgents returns why it has left the configuration as it was, although
-// that may have changed.
-func (d *Daemon) reloadAgents(ctx context.Context) error {
-	if d.cfg.Embedded != nil {
+// takeConf is reloadConf when it is known what there is.
+func (d *Daemon) takeConf(ctx context.Context, got confRead) error {
+	path := d.cfg.ConfigFile
+	switch {
+	case d.cfg.Embedded != nil:
 		d.plain.Info("The embedded configuration stays in use until pmcd is started again")
 		d.restartDead(ctx)
 		return nil
-	}
-	path := d.cfg.ConfigFile
-	now := seenConf(path)
-	switch {
-	case now.conf.err != "":
-		err := fmt.Errorf("%s: %s", path, now.conf.err)
-		d.log.Error(err.Error())
-		d.log.Info("Configuration left unchanged")
-		return err
-	case now == d.confSeen:
+	case got.seen == d.confSeen:
 		d.plain.Info(fmt.Sprintf("Configuration file '%s' unchanged", path))
 		d.restartDead(ctx)
 		return nil
 	}
-	d.confSeen = now
-	conf, err := d.loadConf()
+	d.confSeen = got.seen
+	d.describeRead(got)
+	var err error
 	switch {
-	case err != nil:
-		err = fmt.Errorf("Configuration file '%s' has errors: %w", path, err)
-	case len(conf.Agents) == 0:
+	case got.err != nil:
+		err = fmt.Errorf("Configuration file '%s' has errors", path)
+		d.plain.Error(err.Error())
+		d.log.Error(got.err.Error())
+		err = fmt.Errorf("%w: %w", err, got.err)
+	case len(got.conf.Agents) == 0:
 		err = fmt.Errorf("Configuration file '%s' has no valid agents", path)
+		d.plain.Error(err.Error())
 	default:
-		d.reconcile(ctx, conf)
+		d.reconcile(ctx, got.conf)
 		return nil
 	}
-	d.log.Error(err.Error())
-	d.log.Info("Configuration left unchanged")
+	d.plain.Info("Configuration left unchanged")
 	return err
 }
 
@@ -130,25 +184,29 @@ func (d *Daemon) restartDead(ctx context.Context) {
 		d.plain.Info(text + "\n    (no agents required restarting)")
 		return
 	}
-	d.plain.Info(text)
+	d.plain.Info(text + "\n")
 	d.startAgents(ctx, dead)
 	d.seqnum.Add(1)
-	bits := int32(pdu.StateRestartAgent)
-	for _, a := range dead {
-		if a.link.Load() != nil {
-			bits |= pdu.StateAddAgent
-		}
-	}
-	d.notice(bits)
+	d.notice(pdu.StateRestartAgent | added(dead))
 }
 
-// reconcile makes the agents those of conf: what has not changed goes on,
-// what has gone is dropped, what is new, changed or dead is started.
+// added is the state change after list was started.
+func added(list []*agent) int32 {
+	for _, a := range list {
+		if a.link.Load() != nil {
+			return pdu.StateAddAgent
+		}
+	}
+	return 0
+}
+
+// reconcile makes the agents those of conf: what has not changed goes on, what
+// has gone is dropped, what is new, changed or dead is started.
 func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	old := d.routes.Load()
 	list := make([]*agent, len(conf.Agents))
-	var start []*agent
 	kept := make(map[*agent]bool)
+	var fresh []*agent
 	for i := range conf.Agents {
 		spec := &conf.Agents[i]
 		if a := old.agent(spec.Domain); a != nil && a.link.Load() != nil && a.spec.Load().Same(*spec) {
@@ -157,23 +215,61 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 			continue
 		}
 		list[i] = newAgent(spec)
-		if was := old.agent(spec.Domain); was != nil {
-			list[i].after = was.gone
-		}
-		start = append(start, list[i])
+		fresh = append(fresh, list[i])
 	}
+	var leaving []*agent
 	for _, a := range old.list {
-		if !kept[a] {
-			d.retire(a, errUnconfigured)
+		if kept[a] {
+			continue
+		}
+		leaving = append(leaving, a)
+		for _, b := range fresh {
+			if inTheWay(a.spec.Load(), b.spec.Load()) {
+				b.after = append(b.after, a.gone)
+			}
 		}
 	}
 	d.routes.Store(newRoutes(list, old.tree))
 	d.applyRules(conf.Access)
-	d.startAgents(ctx, start)
-	for _, a := range start {
-		if a.link.Load() != nil {
-			d.notice(pdu.StateAddAgent)
-			break
-		}
+	var wg sync.WaitGroup
+	for _, a := range leaving {
+		wg.Go(func() { d.letGo(ctx, a) })
+	}
+	d.startAgents(ctx, fresh)
+	wg.Wait()
+	if bits := added(fresh); bits != 0 {
+		d.notice(bits)
+	}
+}
+
+// inTheWay reports whether old has to be gone before the agent of spec can be
+// started: there is one agent of a domain at a time, and one at an address.
+func inTheWay(old, spec *pmcdconf.Agent) bool {
+	if old.Domain == spec.Domain {
+		return true
+	}
+	if old.Kind != pmcdconf.Socket || spec.Kind != pmcdconf.Socket || old.Family != spec.Family {
+		return false
+	}
+	if old.Family == "unix" {
+		return old.Address == spec.Address
+	}
+	return old.Port == spec.Port
+}
+
+// drainTime is how long an agent that has to go may take to answer what it was
+// asked before. Scripts that remove an agent wait for the reload.
+const drainTime = time.Second
+
+// letGo ends an agent that is no longer in the configuration, once it has
+// answered the requests of those who have it from before.
+func (d *Daemon) letGo(ctx context.Context, a *agent) {
+	if l := a.link.Load(); l != nil {
+		l.holds.drain(ctx, drainTime)
+	}
+	d.retire(a, errUnconfigured)
+	select {
+	case <-a.gone:
+	case <-ctx.Done():
 	}
 }

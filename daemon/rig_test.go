@@ -31,6 +31,7 @@ type rig struct {
 	unix string
 	logs *observer.ObservedLogs
 	dir  string
+	stop func() // ends Run, and waits for that
 
 	mu     sync.Mutex
 	agents map[int]func(wire.Conn) // what plays each agent, by domain
@@ -119,11 +120,14 @@ func newRig(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *r
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- r.Run(ctx) }()
-	t.Cleanup(func() {
+	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)
 		}
+	})
+	t.Cleanup(func() {
+		r.stop()
 		if t.Failed() {
 			for _, e := range logs.All() {
 				t.Logf("log: %s", e.Message)

@@ -28,6 +28,7 @@ func (s *session) store(w *work, b []byte) error {
 		p := &w.parts[i]
 		if p.err == 0 {
 			p.err = errnoOf(s.receive(p.agent, p.link, &p.call, &p.reply))
+			p.link.holds.giveBack()
 		}
 		if weight(p.err) >= weight(code) {
 			code = p.err
@@ -38,12 +39,14 @@ func (s *session) store(w *work, b []byte) error {
 
 // sendStore sends the part of a store that is for one agent.
 func (s *session) sendStore(w *work, p *part) (err error) {
-	if p.agent = w.routes.agent(p.store[0].PMID.Domain()); p.agent == nil {
+	if p.agent, p.link = s.hold(w, p.store[0].PMID.Domain()); p.link == nil {
 		return pdu.ErrnoNoAgent
 	}
-	if p.link = p.agent.up(); p.link == nil {
-		return pdu.ErrnoNoAgent
-	}
+	defer func() {
+		if err != nil {
+			p.link.holds.giveBack()
+		}
+	}()
 	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.Result{Sets: p.store}); err != nil {
 		return err
 	}

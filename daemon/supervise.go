@@ -99,8 +99,8 @@ func (d *Daemon) stopAgents() {
 func (d *Daemon) keep(a *agent) {
 	defer close(a.gone)
 	defer a.settle()
-	if a.after != nil {
-		<-a.after
+	for _, gone := range a.after {
+		<-gone
 	}
 	var again <-chan time.Time
 	for {

@@ -283,7 +283,7 @@ func TestRetireWhileStarting(t *testing.T) {
 			t.Errorf("state %q, want %q", st.State, AgentStarting)
 		}
 		next := newAgent(a.spec.Load())
-		next.after = a.gone
+		next.after = []<-chan struct{}{a.gone}
 		began := time.Now()
 		s.retire(a, errUnconfigured)
 		s.startAgent(context.Background(), next) // until -q

@@ -209,7 +209,7 @@ func TestBackgroundFails(t *testing.T) {
 		{name: "no configuration", args: []string{"-c", "none", "-U", me}, stderr: "open none: no such file or directory (see log/pmcd.log)", logged: true},
 		{name: "a bad configuration", args: []string{"-c", "pmns", "-U", me}, stderr: "pmns:1:6: expected domain number", logged: true},
 		{name: "no agents", args: []string{"-c", "/dev/null", "-U", me}, stderr: "No PMDAs found", logged: true},
-		{name: "a bad name space", args: []string{"-n", "conf", "-U", me}, stderr: "pmLoadASCIINameSpace(conf)", logged: true},
+		{name: "a bad name space", args: []string{"-n", "conf", "-U", me}, stderr: "pmLoadASCIINameSpace(conf, 1)", logged: true},
 		{name: "no place for the PID file", args: []string{"-U", me}, env: "PCP_RUN_DIR=/no/such/dir", stderr: "cannot write PID file: open /no/such/dir/pmcd.pid", logged: true},
 		{name: "nobody says where the PID file is", args: []string{"-U", me}, env: "PCP_RUN_DIR=", stderr: "PCP_RUN_DIR is not set", logged: true},
 	} {

@@ -242,7 +242,7 @@ func TestStatus(t *testing.T) {
 	write(t, names, "root { nonesuch }\n")
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	r = p.until("the second reload is over", func(r *ctl.Report) bool { return r.Reloads.Count == 2 })
-	if e := r.Reloads.Error; !strings.Contains(e, "conf:1:") || !strings.Contains(e, "pmLoadASCIINameSpace("+names+")") || len(r.Agents) != 2 {
+	if e := r.Reloads.Error; !strings.Contains(e, "conf:1:") || !strings.Contains(e, "pmLoadASCIINameSpace("+names+", 1)") || len(r.Agents) != 2 {
 		t.Errorf("got %+v", r)
 	}
 	if _, text, _ := ctlRun("status", "-s", p.sock); !strings.Contains(text, "ago failed: Configuration file") {

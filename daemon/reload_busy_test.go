@@ -1,0 +1,352 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// openHook has hook called when the Daemon is about to open an agent.
+func openHook(hook func(ctx context.Context, spec *pmcdconf.Agent) error) func(*Config) {
+	return func(c *Config) {
+		open := c.Open
+		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+			if err := hook(ctx, spec); err != nil {
+				return nil, err
+			}
+			return open(ctx, spec, opt)
+		}
+	}
+}
+
+// Requests that were on their way to an agent when it was replaced are
+// answered by it, those that come later by the new one, and the new one is
+// started when the old one is gone.
+func TestReloadInFlight(t *testing.T) {
+	old := &tester{domain: 240, enter: make(chan struct{}), leave: make(chan struct{})}
+	var first atomic.Pointer[Link]
+	r := newRig(t, openHook(func(_ context.Context, spec *pmcdconf.Agent) error {
+		if l := first.Load(); spec.Domain == 240 && l != nil {
+			select {
+			case <-l.Conduit.Done():
+			default:
+				t.Error("the new agent is started while the old one is connected")
+			}
+		}
+		return nil
+	}), map[int]func(wire.Conn){240: serveAgent(old)})
+	r.settled()
+	first.Store(r.routes.Load().agent(240).link.Load())
+	r.play(240, serveAgent(&tester{domain: 1240}))
+
+	busy, several, later, other := r.dial(), r.dial(), r.dial(), r.dial()
+	for _, c := range []*client{busy, several, later, other} {
+		c.send(&pdu.Profile{})
+	}
+	busy.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 9)}})
+	<-old.enter
+	several.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}})
+	eventually(t, "both requests are on their way", func() bool {
+		h := &first.Load().holds
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.n == 2
+	})
+	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
+	before := r.routes.Load()
+	r.Reload()
+	eventually(t, "the new routes are in use", func() bool { return r.routes.Load() != before })
+	later.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1)}})
+	if sets, _ := other.fetch(id(241, 1)); showSets(sets) != "241.0.1=241" {
+		t.Errorf("an agent that is kept: %s", showSets(sets))
+	}
+	if n := r.sighups.Load(); n != 0 {
+		t.Errorf("pmcd.sighups is %d before the reload has settled", n)
+	}
+	close(old.leave)
+	for _, s := range []struct {
+		name, want string
+		c          *client
+	}{
+		{"on its way", "240.0.9=240", busy},
+		{"on its way, among others", "240.0.1=240 241.0.1=241", several},
+		{"later", "240.0.1=1240", later},
+	} {
+		m := s.c.recv()
+		if e, ok := m.(*pdu.Error); ok && e.Code > 0 {
+			m = s.c.recv()
+		}
+		if got := show(m); got != s.want {
+			t.Errorf("%s: got %s, want %s", s.name, got, s.want)
+		}
+	}
+	eventually(t, "settled", func() bool { return r.sighups.Load() == 1 })
+}
+
+// A fakeProcess ends once may is closed.
+type fakeProcess struct {
+	may, done chan struct{}
+}
+
+func (p *fakeProcess) PID() int                   { return 4711 }
+func (p *fakeProcess) Done() <-chan struct{}      { return p.done }
+func (p *fakeProcess) Status() syscall.WaitStatus { return 0 }
+func (p *fakeProcess) LastWords() []string        { return nil }
+func (p *fakeProcess) Stop(ctx context.Context) {
+	select {
+	case <-p.may:
+	case <-ctx.Done():
+	}
+	close(p.done)
+}
+
+// An agent is started when what had its domain or its address is gone, and not
+// later than other agents for no reason.
+func TestReloadInTheWay(t *testing.T) {
+	const pmcd = "pmcd 2 dso pmcd_init /none\n"
+	tests := []struct {
+		name, before, after string
+		waits               bool
+	}{
+		{"another command", "t 240 pipe binary t\n", "t 240 pipe binary t -x\n", true},
+		{"the same port", "t 240 socket inet 2001 t\n", "u 241 socket inet 2001 u\n", true},
+		{"the same port of another family", "t 240 socket ipv6 2001 t\n", "u 241 socket inet 2001 u\n", false},
+		{"another port", "t 240 socket inet 2001 t\n", "u 241 socket inet 2002 u\n", false},
+		{"the same path", "t 240 socket unix /p t\n", "u 241 socket unix /p u\n", true},
+		{"another path", "t 240 socket unix /p t\n", "u 241 socket unix /q u\n", false},
+		{"another agent", "t 240 pipe binary t\n", "u 241 pipe binary u\n", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			// One that is in nobody's way does not end before the new agent is
+			// started.
+			p := &fakeProcess{may: make(chan struct{}), done: make(chan struct{})}
+			if tt.waits {
+				close(p.may)
+			}
+			var second, gone atomic.Bool
+			r := newRig(t, func(c *Config) {
+				os.WriteFile(c.ConfigFile, []byte(pmcd+tt.before), 0o666)
+				open := c.Open
+				c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+					if second.Swap(true) {
+						gone.Store(closed(p.done))
+						if !tt.waits {
+							close(p.may)
+						}
+						return open(ctx, spec, opt)
+					}
+					l, err := open(ctx, spec, opt)
+					if err == nil {
+						l.Process = p
+					}
+					return l, err
+				}
+			}, nil)
+			r.settled()
+			r.rewrite("pmcd.conf", pmcd+tt.after)
+			r.reloaded()
+			if !closed(p.done) {
+				t.Error("the reload has settled before the old agent is gone")
+			}
+			if tt.waits && !gone.Load() {
+				t.Error("started while the old agent was there")
+			}
+			if !tt.waits && gone.Load() {
+				t.Error("it waited for an agent that was not in the way")
+			}
+		})
+	}
+}
+
+// Clients are served while a reload takes its time, reloads that are asked for
+// meanwhile are counted and done at once, and the end does not wait for it.
+func TestSlowReload(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		slow func(r *rig) // the reload from now on, and until release
+		done func(r *rig)
+	}{
+		{"an agent does not start", func(r *rig) {
+			r.play(240, func(c wire.Conn) { hold(c) })
+			r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
+		}, nil},
+		{"the configuration cannot be read", func(r *rig) { r.fifo("pmcd.conf") }, func(r *rig) { r.release("pmcd.conf") }},
+		{"a command in the name space", func(r *rig) {
+			r.rewrite("pmns", "#shell \"exec sleep 1000\"\nroot { }\n")
+		}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.HandshakeTimeout = time.Hour }, nil)
+			r.settled()
+			c := r.dial()
+			c.send(&pdu.Profile{})
+			tt.slow(r)
+			for range 3 {
+				r.Reload()
+			}
+			restarts := func() int { return r.logs.FilterMessageSnippet("pmcd RESTARTED").Len() }
+			eventually(t, "the reload has begun", func() bool { return restarts() == 1 })
+			for range 3 {
+				r.Reload()
+				if sets, _ := c.fetch(id(241, 1)); showSets(sets) != "241.0.1=241" {
+					t.Errorf("meanwhile: %s", showSets(sets))
+				}
+				if got := show(c.do(&pdu.PMNSNames{Names: []string{"u.one"}})); got != "1 [241.0.1]" {
+					t.Errorf("meanwhile: names %s", got)
+				}
+			}
+			if n := r.sighups.Load(); n != 0 || restarts() != 1 {
+				t.Errorf("pmcd.sighups is %d, and there are %d reloads", n, restarts())
+			}
+			began := time.Now()
+			r.stop()
+			if took := time.Since(began); took > 5*time.Second {
+				t.Errorf("the end took %v", took)
+			}
+			if tt.done != nil {
+				tt.done(r)
+			}
+		})
+	}
+}
+
+// fifo puts a file in the place of another that cannot be opened for reading
+// until somebody opens it for writing.
+func (r *rig) fifo(name string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := os.Remove(path); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o666); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// release lets who reads a fifo read its end.
+func (r *rig) release(name string) {
+	f, err := os.OpenFile(filepath.Join(r.dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	f.Close()
+}
+
+// Reloads that come while there is one are done at once, and each is counted
+// when that is done, rejected or not.
+func TestReloadsAreCounted(t *testing.T) {
+	enter, leave := make(chan struct{}, 1), make(chan struct{})
+	var block atomic.Bool
+	r := newRig(t, openHook(func(ctx context.Context, spec *pmcdconf.Agent) error {
+		if block.Load() && spec.Domain == 240 {
+			enter <- struct{}{}
+			<-leave
+		}
+		return nil
+	}), nil)
+	r.settled()
+	block.Store(true)
+	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\n")
+	r.Reload()
+	<-enter
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	for range 4 {
+		r.Reload()
+	}
+	if _, changes := c.fetch(pdu.NewPMID(2, 0, 7)); changes&pdu.StateAddAgent != 0 || r.sighups.Load() != 0 {
+		t.Errorf("before it has settled: changes %d, pmcd.sighups %d", changes, r.sighups.Load())
+	}
+	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
+	close(leave)
+	eventually(t, "all are counted", func() bool { return r.sighups.Load() == 5 })
+	if n := r.logs.FilterMessageSnippet("pmcd RESTARTED").Len(); n != 2 {
+		t.Errorf("%d reloads, want 2", n)
+	}
+	if !r.logged("has errors") {
+		t.Error("the second did not see the bad file")
+	}
+	if _, changes := c.fetch(pdu.NewPMID(2, 0, 7)); changes != pdu.StateAddAgent {
+		t.Errorf("afterwards: changes %d, want %d", changes, pdu.StateAddAgent)
+	}
+}
+
+// Clients that ask without pause for what reloads do not touch notice none of
+// them, and nothing is left behind. PMCD_RELOADS is how many there are.
+func TestReloadUnderLoad(t *testing.T) {
+	reloads := 100
+	if text := os.Getenv("PMCD_RELOADS"); text != "" {
+		if _, err := fmt.Sscan(text, &reloads); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRig(t, nil, nil)
+	r.settled()
+	end := make(chan struct{})
+	var clients sync.WaitGroup
+	var requests atomic.Int64
+	for i := range 4 {
+		c := r.dial()
+		c.conn.SetDeadline(time.Now().Add(10 * time.Minute))
+		c.send(&pdu.Profile{})
+		clients.Go(func() {
+			for n := 0; !closed(end); n++ {
+				switch (n + i) % 3 {
+				case 0:
+					if sets, _ := c.fetch(id(240, 1), id(241, 1)); showSets(sets) != "240.0.1=240 241.0.1=241" {
+						t.Errorf("fetch: %s", showSets(sets))
+						return
+					}
+				case 1:
+					if got := show(c.do(&pdu.PMNSNames{Names: []string{"u.one"}})); got != "1 [241.0.1]" {
+						t.Errorf("names: %s", got)
+						return
+					}
+				case 2: // of one that is replaced: it is late at worst
+					if sets, _ := c.fetch(id(242, 1)); showSets(sets) != "242.0.1=242" {
+						t.Errorf("an agent that is replaced: %s", showSets(sets))
+						return
+					}
+				}
+				requests.Add(1)
+			}
+		})
+	}
+	var goroutines, fds int
+	for i := range reloads {
+		r.rewrite("pmcd.conf", fmt.Sprintf("pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v %d\n", i))
+		if i%2 == 1 {
+			r.rewrite("pmns", rigNames+fmt.Sprintf("extra%d { }\n", i)) // rejected: it is not below the root
+		} else {
+			r.rewrite("pmns", strings.Replace(rigNames, "nine", "n", 1))
+		}
+		r.reloaded()
+		r.logs.TakeAll()
+		if i == 10 {
+			goroutines, fds = runtime.NumGoroutine(), countFDs()
+		}
+	}
+	// What is just going is not left behind: some polls see less.
+	eventually(t, "no more goroutines and descriptors than before", func() bool {
+		return runtime.NumGoroutine() <= goroutines+2 && countFDs() <= fds+2
+	})
+	close(end)
+	clients.Wait()
+	t.Logf("%d requests during %d reloads", requests.Load(), reloads)
+	if requests.Load() < int64(reloads) {
+		t.Error("that is no load")
+	}
+}
