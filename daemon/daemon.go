@@ -70,6 +70,8 @@ type Config struct {
 
 	Open OpenFunc    // for agents other than the built-in one
 	Log  *zap.Logger // entries named "plain" are lines without time and level
+
+	gethostname func() (string, error) // nil is os.Hostname
 }
 
 // Embedded is what a Daemon serves that has no files to read. A reload leaves it
@@ -102,6 +104,7 @@ type Daemon struct {
 	credsReqd    atomic.Bool // -S, or there have been rules for users or groups
 	violations   violations
 	labels       labelCache
+	hostname     hostname
 	rate         rate
 	sessionTasks sync.WaitGroup // goroutines of sessions
 	counts       pdu.Counts
@@ -129,6 +132,10 @@ func New(cfg Config) (*Daemon, error) {
 		nameChanges: make(chan struct{}, 1),
 	}
 	d.trace.init(cfg.TraceMask, d.plain)
+	d.hostname.get = cfg.gethostname
+	if d.hostname.get == nil {
+		d.hostname.get = os.Hostname
+	}
 	d.timeout.Store(int64(cfg.RequestTimeout))
 	d.credsTimeout.Store(int64(cfg.HandshakeTimeout))
 	d.debug.Store(&cfg.Debug)
@@ -180,6 +187,7 @@ func (d *Daemon) load() (*pmcdconf.Config, *pmnsload.Tree, error) {
 // an agent which is being started waits for that.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.refreshLabels()
+	d.checkHostname(time.Now())
 	var beside sync.WaitGroup
 	for _, l := range d.cfg.Listeners.all {
 		beside.Go(func() { d.accept(ctx, l) })

@@ -108,8 +108,7 @@ func (h host) Hostname(int32) string {
 	if h.d.cfg.Hostname != "" {
 		return h.d.cfg.Hostname
 	}
-	name, _ := os.Hostname()
-	return name
+	return h.d.hostname.current()
 }
 
 func (h host) Labels() string { return h.d.labels.text() }

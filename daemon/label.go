@@ -118,8 +118,7 @@ func (s *session) contextLabels() (pdu.LabelSet, error) {
 			byName[name] = pdu.NamedLabel{Name: name, Value: string(text), Flags: flags}
 		}
 	}
-	host, _ := os.Hostname()
-	add(0, "hostname", host)
+	add(0, "hostname", s.d.hostname.current())
 	add(0, "domainname", domainName())
 	name, id := s.d.machineID()
 	add(0, name, id)

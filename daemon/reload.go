@@ -37,6 +37,7 @@ func (d *Daemon) reload(ctx context.Context) {
 	if changed, err := await(ctx, d.refreshLabels); err == nil && changed {
 		d.notice(pdu.StateLabelChange)
 	}
+	d.checkHostname(time.Now())
 	err := errors.Join(d.reloadConf(ctx), d.reloadNames(ctx))
 	if ctx.Err() != nil {
 		return
