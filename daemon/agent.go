@@ -152,6 +152,11 @@ func (d *Daemon) connect(a *agent) (*Link, error) {
 		s.introduce(l)
 	}
 	d.trace.event(traceConns, "Add PMDA: domain=%d, %s", a.domain, l.fds())
+	pid := -1
+	if l.Process != nil {
+		pid = l.Process.PID()
+	}
+	d.debug.printf(debugAgents, "pmcd: started PMDA %s (%d), pid=%d", a.name(), a.domain, pid)
 	return l, nil
 }
 

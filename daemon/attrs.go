@@ -39,6 +39,9 @@ func (s *session) announce() {
 	if same {
 		return
 	}
+	for _, a := range attrs {
+		s.d.debug.printf(debugAttr, "client[%d] attribute %v=%q for agents", s.num, a.Code, a.Value)
+	}
 	for _, a := range s.d.routes.Load().list {
 		if l := a.link.Load(); l != nil {
 			s.introduce(l)

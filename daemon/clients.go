@@ -69,6 +69,9 @@ func (d *Daemon) sessions() []*session {
 
 // notice has all clients told of state changes with their next fetch.
 func (d *Daemon) notice(bits int32) {
+	if bits != 0 {
+		d.debug.printf(debugState, "state change for all clients: %s", stateText(bits))
+	}
 	d.clients.mu.Lock()
 	defer d.clients.mu.Unlock()
 	for _, s := range d.clients.byNum {

@@ -96,7 +96,7 @@ type Daemon struct {
 	// What pmcd.control.* can change.
 	timeout      atomic.Int64 // a time.Duration
 	credsTimeout atomic.Int64 // a time.Duration
-	debug        atomic.Pointer[string]
+	debug        debug
 
 	seqnum       atomic.Uint32 // starts of agents
 	sighups      atomic.Uint32
@@ -138,7 +138,8 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d.timeout.Store(int64(cfg.RequestTimeout))
 	d.credsTimeout.Store(int64(cfg.HandshakeTimeout))
-	d.debug.Store(&cfg.Debug)
+	d.debug.log = cfg.Log
+	d.debug.set(cfg.Debug)
 	d.seqnum.Store(1)
 	d.stopping, d.kill = context.WithCancel(context.Background())
 
@@ -174,6 +175,7 @@ func (d *Daemon) load() (*pmcdconf.Config, *pmnsload.Tree, error) {
 	if names.err != nil {
 		return nil, nil, d.cfg.Namespace.failure(names.err)
 	}
+	d.debug.printf(debugPMNS, "PMNS %q has %d names", d.cfg.Namespace, names.tree.Len())
 	conf := readConf(d.cfg.ConfigFile, confSeen{}, d.confOptions())
 	d.describeRead(conf)
 	if conf.err != nil {
@@ -287,6 +289,7 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Lin
 		PID:      int32(os.Getpid()),
 		NotReady: spec.NotReady,
 		Counts:   &d.counts,
+		Tap:      d.tap(a),
 		OnState:  func(s wire.State) { d.agentState(a, s) },
 	})
 }

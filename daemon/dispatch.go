@@ -32,9 +32,7 @@ func (s *session) dispatch(w *work, b []byte) error {
 	_, t, _ := pdu.Header(b)
 	s.d.counts.In(t)
 	w.routes = s.d.routes.Load()
-	if s.d.trace.on(tracePDUs) {
-		s.d.trace.event(tracePDUs, "Recv: %v PDU, fd=%d", t, fdOf(s.conn))
-	}
+	s.tapped(false, b)
 	if s.version.Load() == 0 && t != pdu.TypeCreds {
 		return errBeforeCreds
 	}
@@ -51,6 +49,7 @@ func (s *session) dispatch(w *work, b []byte) error {
 	}
 	switch t {
 	case pdu.TypeCreds:
+		defer s.debugAuth()
 		return s.setCreds(w, b)
 	case pdu.TypeProfile:
 		return s.setProfile(w, b)

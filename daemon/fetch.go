@@ -132,6 +132,7 @@ func (s *session) askOne(w *work, call *agents.Call, domain, start int) error {
 // knows, says why.
 func (s *session) exchange(a *agent, l *Link, call *agents.Call, dst *[]byte) error {
 	if err := l.Conduit.Send(call); err != nil {
+		s.d.trace.failure(true, l.Out, call.Req, err)
 		return s.d.lost(a, l, err)
 	}
 	return s.receive(a, l, call, dst)
@@ -145,14 +146,11 @@ func (s *session) receive(a *agent, l *Link, call *agents.Call, dst *[]byte) err
 		if err == agents.ErrLate {
 			a.load.abandon()
 		}
+		s.d.trace.failure(false, l.In, call.Req, err)
 		return s.d.lost(a, l, err)
 	}
 	a.load.served(call.Began, call.Done)
 	*dst = b
-	if s.d.trace.on(tracePDUs) {
-		_, t, _ := pdu.Header(b[n:])
-		s.d.trace.event(tracePDUs, "Recv: %v PDU, fd=%d", t, l.In)
-	}
 	_, t, _ := pdu.Header(b[n:])
 	if t != pdu.TypeError {
 		return nil
@@ -168,7 +166,9 @@ func (s *session) receive(a *agent, l *Link, call *agents.Call, dst *[]byte) err
 		return nil
 	case e.Code >= 0: // never a valid answer
 		return pdu.ErrnoGeneric
-	case e.Code == pdu.ErrnoIPC, e.Code == pdu.ErrnoTimeout:
+	}
+	s.d.trace.failure(false, l.In, call.Req, e.Code)
+	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
 		switch asked { // a PMDA that says so is lost, for these
 		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
 			s.d.drop(a, l, fmt.Errorf("it says so itself: %w", e.Code))
@@ -276,6 +276,7 @@ func (s *session) sendPart(w *work, p *part, call *agents.Call) (err error) {
 	}
 	p.call.Req = p.req
 	if err = p.link.Conduit.Send(&p.call); err != nil {
+		s.d.trace.failure(true, p.link.Out, p.req, err)
 		return s.d.lost(p.agent, p.link, err)
 	}
 	return nil

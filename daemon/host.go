@@ -30,7 +30,7 @@ func (h host) Status(st *pmcd.Status) {
 			Metrics:   uint32(d.cfg.MaxMetrics),
 		},
 		PDUs:      &d.counts,
-		Debug:     *d.debug.Load(),
+		Debug:     *d.debug.names.Load(),
 		Trace:     pmcd.Trace(d.trace.mask.Load()),
 		TraceBufs: d.trace.bufs(),
 		Features: pmcd.Features{
@@ -144,8 +144,7 @@ func (h host) SetDebug(opts string) error {
 	if err != nil {
 		return pdu.ErrnoConv
 	}
-	debug := strings.Join(names, ",")
-	h.d.debug.Store(&debug)
+	h.d.debug.set(strings.Join(names, ","))
 	return nil
 }
 

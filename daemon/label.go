@@ -226,6 +226,7 @@ func (d *Daemon) refreshLabels() (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed = c.loaded && c.json != text.String()
+	d.debug.printf(debugLabels, "context labels of the files, changed: %v: %s", changed, text.String())
 	c.labels, c.json, c.err, c.loaded = labels, text.String(), err, true
 	return changed
 }

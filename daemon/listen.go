@@ -285,6 +285,8 @@ func (d *Daemon) welcome(conn net.Conn) {
 		defer conn.Close()
 		say := s.greet
 		refusal := s.admit()
+		d.debug.printf(debugClients, "client[%d] %s has connected, seq=%d", s.num, s.addr, s.seq)
+		s.debugAccess(refusal)
 		if d.trace.on(traceConns) {
 			d.trace.event(traceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, fdOf(conn), s.seq)
 		}
@@ -293,9 +295,14 @@ func (d *Daemon) welcome(conn net.Conn) {
 			refusal = s.serve()
 		}
 		if d.trace.on(traceConns) {
-			d.trace.event(traceConns, "End client: [%d] fd=%d", s.num, fdOf(conn))
+			err := ""
+			if s.fault != 0 {
+				err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
+			}
+			d.trace.event(traceConns, "End client: [%d] fd=%d%s", s.num, fdOf(conn), err)
 		}
 		s.grant.Release()
+		d.debug.printf(debugClients, "client[%d] %s has gone", s.num, s.addr)
 		s.leave()
 		d.clients.remove(s)
 		if refusal != 0 {

@@ -70,6 +70,13 @@ func seen(path string) fileSeen {
 	return fileSeen{size: fi.Size(), mtime: fi.ModTime()}
 }
 
+func (s fileSeen) String() string {
+	if s.err != "" {
+		return s.err
+	}
+	return s.mtime.Format(time.RFC3339Nano)
+}
+
 // A namesRead is what came of reading the name space.
 type namesRead struct {
 	seen     fileSeen
@@ -117,6 +124,7 @@ func (d *Daemon) reloadNames(ctx context.Context) error {
 		d.log.Error(err.Error())
 		return err
 	}
+	d.debug.printf(debugPMNS, "PMNS %q has %d names", ns, got.tree.Len())
 	r := *d.routes.Load()
 	r.tree = got.tree
 	d.routes.Store(&r)

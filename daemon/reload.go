@@ -94,12 +94,20 @@ func readConf(path string, before confSeen, opt pmcdconf.Options) (r confRead) {
 // describeRead logs what is wrong with a configuration that was read, used or
 // not.
 func (d *Daemon) describeRead(r confRead) {
+	path := d.cfg.ConfigFile
+	d.debug.printf(debugAgents, "%s: configFileTime=%v accessFileTime=%v", path, r.seen.conf, r.seen.access)
 	if r.conf == nil {
 		return
 	}
 	for _, p := range r.conf.Problems {
 		d.plain.Warn(p.PCP())
 	}
+	if d.debug.shows(debugConfig) {
+		for _, a := range r.conf.Agents {
+			d.debug.printf(debugConfig, "%v: agent %q (dom %d) %v", a.Pos, a.Name, a.Domain, a)
+		}
+	}
+	d.debug.printf(debugRules, "%s:\n%v", path, r.conf.Access)
 }
 
 // reloadConf takes a new configuration if there is one, and starts agents that

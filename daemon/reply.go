@@ -15,6 +15,7 @@ const writeTimeout = time.Minute
 func (s *session) write(b []byte) error {
 	_, t, _ := pdu.Header(b)
 	s.d.counts.Out(t)
+	s.tapped(true, b)
 	b, err := s.put.Write(b)
 	for err == nil && len(b) > 0 {
 		if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {

@@ -44,6 +44,7 @@ type session struct {
 	input     *work          // only while there is input
 	tryRead   func(fd uintptr) bool
 	readErr   error
+	fault     pdu.Errno // why it has ended, if the client did not ask for it
 	put       wire.Putter
 
 	mu        sync.Mutex // guards the following
@@ -229,6 +230,7 @@ func (s *session) complain(err error) {
 	default:
 		s.d.rate.printf(s.d, "client error", "client[%d] %s: %v", s.num, s.addr, err)
 	}
+	s.fault = errnoOf(err)
 }
 
 // A badHeader is the head of what no PDU can be read from, said as PCP's QA
@@ -238,6 +240,8 @@ type badHeader struct {
 	t        pdu.Type
 	err      error
 }
+
+func (e *badHeader) Unwrap() error { return e.err }
 
 func (e *badHeader) Error() string {
 	switch {

@@ -58,6 +58,7 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 		Wait:    p.call.Wait,
 	}
 	if err = p.link.Conduit.Send(&p.call); err != nil {
+		s.d.trace.failure(true, p.link.Out, p.req, err)
 		return s.d.lost(p.agent, p.link, err)
 	}
 	return nil

@@ -1,0 +1,116 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// Each debug option shows what docs/logging.md says, and only that.
+func TestDebugOptions(t *testing.T) {
+	// One line for each, of a session in which everything happens.
+	shows := map[string]string{
+		"pdu":    "to client[0]: HIGHRES_RESULT len=",
+		"appl0":  "from client[0]: HIGHRES_FETCH len=",
+		"appl1":  "pmcd.conf:\nHost access list:",
+		"appl3":  "client[0] 127.0.0.1 has connected, seq=0",
+		"appl4":  "pmcd: started PMDA t (240), pid=-1",
+		"appl5":  `client[1] attribute userid=`,
+		"appl6":  "state change for all clients: DROP_AGENT",
+		"attr":   `client[1] attribute userid=`,
+		"auth":   "client[0] 127.0.0.1 is user unknown; denied: store",
+		"access": "client[0] 127.0.0.1: admitted, denied: store",
+		"config": `pmcd.conf:2:1: agent "t" (dom 240) bin pipe cmd=t`,
+		"pmns":   " names",
+		"labels": "context labels of the files, changed: ",
+	}
+	play := func(t *testing.T, options string) (lines []string) {
+		r := newRig(t, func(c *Config) {
+			c.Debug = options
+			os.WriteFile(c.ConfigFile, []byte("pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\n[access]\ndisallow .* : store;\n"), 0o666)
+		}, nil)
+		r.settled()
+		c := r.dial()
+		c.send(&pdu.Profile{})
+		c.fetch(id(240, 1))
+		unix := r.dialTo("unix", r.unix, 0)
+		unix.do(&pdu.LabelReq{Ident: noIdent, Kind: pdu.LabelContext})
+		r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")
+		r.rewrite("pmns", "root { t }\nt { nine 240:0:9 }\n")
+		r.reloaded()
+		for _, e := range r.logs.All() {
+			lines = append(lines, e.Message)
+		}
+		return lines
+	}
+	has := func(lines []string, text string) bool {
+		return slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, text) })
+	}
+	t.Run("none", func(t *testing.T) {
+		lines := play(t, "appl2,services,desperate")
+		for name, text := range shows {
+			if has(lines, text) {
+				t.Errorf("%q is there without %s", text, name)
+			}
+		}
+	})
+	for name := range debugOptions {
+		t.Run(name, func(t *testing.T) {
+			lines := play(t, name)
+			if shows[name] == "" || !has(lines, shows[name]) {
+				t.Errorf("no %q:\n%s", shows[name], strings.Join(lines, "\n"))
+			}
+		})
+	}
+}
+
+// docs/logging.md has each option of PCP, above or below the line that says that
+// the others show nothing.
+func TestDebugOptionsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.FromSlash("../docs/logging.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, none, ok := strings.Cut(string(text), "show nothing:")
+	all, err := pmcdconf.ParseDebug("all")
+	if err != nil || !ok {
+		t.Fatal(err, ok)
+	}
+	for _, name := range all {
+		where := none
+		if debugOptions[name] != 0 {
+			where = some
+		}
+		if !strings.Contains(where, "`"+name+"`") {
+			t.Errorf("%s is not where it should be", name)
+		}
+	}
+}
+
+// Options can be changed while pmcd runs.
+func TestDebugIsSet(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	h := host{r.Daemon}
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	for _, tt := range []struct {
+		opts string
+		err  error
+		says bool
+	}{{"pdu", nil, true}, {"no such", pdu.ErrnoConv, true}, {"fetch,appl2", nil, false}, {"all", nil, true}, {"", nil, false}} {
+		if err := h.SetDebug(tt.opts); err != tt.err {
+			t.Errorf("%q: %v, want %v", tt.opts, err, tt.err)
+		}
+		r.logs.TakeAll()
+		c.fetch(id(240, 1))
+		if got := r.logged("to client[0]"); got != tt.says {
+			t.Errorf("%q: a PDU in the log: %v, want %v", tt.opts, got, tt.says)
+		}
+	}
+}
