@@ -40,6 +40,7 @@ type Config struct {
 	// looked at. Its access rules are as CredsRequired says.
 	Embedded  *Embedded
 	Listeners *Listeners
+	Watch     bool // reload when a file of the above changes (--watch)
 
 	CredsRequired bool // clients have to say who they are, whatever the rules are (-S)
 	CertRequired  bool // clients that are not local have to have a certificate (-Q)
@@ -92,6 +93,8 @@ type Daemon struct {
 	routes   atomic.Pointer[routes]
 	confSeen confSeen // the configuration that routes has
 	pmnsSeen fileSeen
+	// watchSeen is what was there when files were looked at for changes.
+	watchSeen map[string]fileSeen
 
 	// What pmcd.control.* can change.
 	timeout      atomic.Int64 // a time.Duration
@@ -168,6 +171,9 @@ func (d *Daemon) load() (*pmcdconf.Config, *pmnsload.Tree, error) {
 	if e := d.cfg.Embedded; e != nil {
 		return e.Conf, e.Names, nil
 	}
+	if d.cfg.Watch {
+		d.watchSeen = d.watched()
+	}
 	names := d.cfg.Namespace.read(context.Background(), fileSeen{})
 	for _, w := range names.warnings {
 		d.log.Warn(w.Error())
@@ -193,6 +199,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	for _, l := range d.cfg.Listeners.all {
 		beside.Go(func() { d.accept(ctx, l) })
+	}
+	if d.cfg.Watch && d.cfg.Embedded == nil {
+		beside.Go(func() { d.watchConfig(ctx) })
 	}
 	// What may take its time is done beside this loop, one after the other.
 	job := start(func() { d.startAll(ctx) })

@@ -59,6 +59,7 @@ func (n Namespace) failure(err error) error {
 type fileSeen struct {
 	size  int64
 	mtime time.Time
+	dir   bool
 	err   string // of stat
 }
 
@@ -67,7 +68,7 @@ func seen(path string) fileSeen {
 	if err != nil {
 		return fileSeen{err: err.Error()}
 	}
-	return fileSeen{size: fi.Size(), mtime: fi.ModTime()}
+	return fileSeen{size: fi.Size(), mtime: fi.ModTime(), dir: fi.IsDir()}
 }
 
 func (s fileSeen) String() string {

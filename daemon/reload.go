@@ -20,6 +20,10 @@ import (
 // is done, whatever came of it; several that come meanwhile are done at once.
 func (d *Daemon) Reload() {
 	d.hangups.Add(1)
+	d.reloadSoon()
+}
+
+func (d *Daemon) reloadSoon() {
 	select {
 	case d.reloads <- struct{}{}:
 	default: // one that has not begun serves for this one too

@@ -187,6 +187,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
 		Embedded:         embedded,
 		Listeners:        listeners,
+		Watch:            opt.watch,
 		CredsRequired:    opt.reqAuth,
 		CertRequired:     opt.remoteCert,
 		MaxPDU:           opt.maxPDU,

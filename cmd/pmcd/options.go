@@ -43,8 +43,9 @@ type options struct {
 	named        bool   // -c, -n or -N
 	verify       bool
 	local        bool
-	reqAuth      bool     // -S
-	remoteCert   bool     // -Q
+	reqAuth      bool // -S
+	remoteCert   bool // -Q
+	watch        bool
 	mistakes     []string // what does not keep pmcd from starting
 	warnings     []string // for the log, once there is one: mistakes too
 }
@@ -225,6 +226,7 @@ func (opt *options) table() []getopt.Option {
 		number('T', "trace", 0, func(n int) { opt.trace = n }),
 		text('U', "username", &opt.user),
 		flag('v', "verify", &opt.verify),
+		own(flag(0, "watch", &opt.watch)),
 		text('x', "", &opt.fatal),
 	}
 }

@@ -16,6 +16,7 @@ Configuration:
   -N, --uniqnames=PATH  as -n, but no metric may have two names
       --embedded        what is compiled in, even if PCP is installed
   -v, --verify          check all that would be read, and exit
+      --watch           reload when a file of the configuration changes
 
 Connections:
   -i, --interface=ADDR  accept connections at this address; may be repeated

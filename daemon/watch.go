@@ -1,0 +1,177 @@
+package daemon
+
+import (
+	"context"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Files change in several steps: they are truncated and written, or another
+// one gets their name. A reload is asked for when nothing has happened for
+// watchQuiet, and no later than watchMost after the first step.
+const (
+	watchQuiet = 200 * time.Millisecond
+	watchMost  = 2 * time.Second
+	watchAgain = 10 * time.Second // between two looks if nothing can be watched
+)
+
+// watchConfig asks for a reload when a file of the configuration is another one than
+// it was, until ctx ends. What is watched are directories: a watch on a file
+// would stay with the old file when another gets its name.
+func (d *Daemon) watchConfig(ctx context.Context) {
+	for {
+		// In this order: what changes after the look is an event.
+		w, err := d.watcher()
+		now := d.watched()
+		if changed := differences(d.watchSeen, now); len(changed) > 0 {
+			d.log.Info("changed: " + strings.Join(changed, ", "))
+			d.reloadSoon()
+		}
+		d.watchSeen = now
+		if err == nil {
+			quiet(ctx, w.Events, w.Errors)
+			w.Close()
+		} else {
+			d.rate.printf(d, "watch", "cannot watch the configuration, and look at it every %v: %v", watchAgain, err)
+			again := time.NewTimer(watchAgain)
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+			}
+			again.Stop()
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// quiet returns when something has happened and it is quiet again, or ctx ends.
+// Events may be lost (an error says so), so which ones they are does not matter.
+func quiet(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error) {
+	var timer, most <-chan time.Time
+	for {
+		select {
+		case <-events:
+		case <-errs:
+		case <-timer:
+			return
+		case <-most:
+			return
+		case <-ctx.Done():
+			return
+		}
+		timer = time.After(watchQuiet)
+		if most == nil {
+			most = time.After(watchMost)
+		}
+	}
+}
+
+// watchFiles are the files of the configuration, and directories all of whose
+// files belong to it.
+func (d *Daemon) watchFiles() (files, dirs []string) {
+	files = []string{d.cfg.ConfigFile, d.cfg.ConfigFile + ".access", d.cfg.Namespace.Path}
+	if labels := d.cfg.LabelDir; labels != "" {
+		files = append(files, filepath.Join(labels, "labels.conf"))
+		dirs = []string{filepath.Join(labels, "labels"), filepath.Join(labels, "labels", "optional")}
+	}
+	return files, dirs
+}
+
+// watched is how the files of the configuration are now.
+func (d *Daemon) watched() map[string]fileSeen {
+	files, dirs := d.watchFiles()
+	for _, dir := range dirs {
+		entries, _ := os.ReadDir(dir) // none if it is not there
+		for _, e := range entries {
+			if !strings.HasPrefix(e.Name(), ".") {
+				files = append(files, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	all := make(map[string]fileSeen)
+	for _, f := range files {
+		if s := seen(f); !s.dir {
+			all[f] = s
+		}
+	}
+	return all
+}
+
+// differences returns the names of what is not the same in a and b, sorted.
+func differences(a, b map[string]fileSeen) []string {
+	var names []string
+	for f, s := range b {
+		if a[f] != s {
+			names = append(names, f)
+		}
+	}
+	for f := range a {
+		if _, ok := b[f]; !ok {
+			names = append(names, f)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// watcher watches all directories where a change can make a file of the
+// configuration another one.
+func (d *Daemon) watcher() (*fsnotify.Watcher, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, err
+	}
+	files, dirs := d.watchFiles()
+	for _, dir := range dirs {
+		files = append(files, filepath.Join(dir, "any"))
+	}
+	where := make(map[string]bool)
+	for _, f := range files {
+		if f, err := filepath.Abs(f); err == nil {
+			addDirs(where, f, 0)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(where)) {
+		if err := w.Add(dir); err != nil && !os.IsNotExist(err) { // it may go at any time
+			w.Close()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// addDirs adds to where the directory of path or, if that does not exist, the
+// one where it would be made; and those with a symbolic link on the way.
+func addDirs(where map[string]bool, path string, depth int) {
+	dir := filepath.Dir(path)
+	for dir != "/" {
+		if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	where[dir] = true
+	const most = 40 // links, as for the kernel
+	for ; path != "/" && depth < most; path = filepath.Dir(path) {
+		fi, err := os.Lstat(path)
+		if err != nil || fi.Mode().Type() != fs.ModeSymlink {
+			continue
+		}
+		where[filepath.Dir(path)] = true
+		if to, err := os.Readlink(path); err == nil {
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(path), to)
+			}
+			addDirs(where, to, depth+1)
+		}
+	}
+}
