@@ -66,7 +66,7 @@ func TestBuiltinAgents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var log bytes.Buffer
-			o := opener{stderr: os.Stderr, plugins: new(goplugin.Loader), builtin: table, log: zap.New(newLogCore(&log))}
+			o := opener{stderr: os.Stderr, plugins: new(goplugin.Loader), builtin: table, log: zap.New(newLogCore(&log, "text"))}
 			spec := &pmcdconf.Agent{Name: "one", Domain: 250, Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}
 			l, err := o.open(t.Context(), spec, wire.Options{})
 			if tt.err != "" {

@@ -12,16 +12,17 @@ import (
 
 // A logFile is where messages go, those of agents included.
 type logFile struct {
-	file *os.File
-	own  bool // opened by us, and not what we were given
+	file   *os.File
+	own    bool // opened by us, and not what we were given
+	format string
 }
 
 // openLog makes path the place for messages: the standard output and error
 // output of this process, and so of its agents, go there. The file that was
 // there gets the suffix .prev. If path cannot be opened, or is "-", messages
 // stay where they were.
-func openLog(path string, stderr io.Writer) *logFile {
-	l := &logFile{file: os.Stderr}
+func openLog(path, format string, stderr io.Writer) *logFile {
+	l := &logFile{file: os.Stderr, format: format}
 	if path == "-" {
 		return l
 	}
@@ -42,14 +43,19 @@ func openLog(path string, stderr io.Writer) *logFile {
 	}
 	l.own = true
 	host, _ := os.Hostname()
-	fmt.Fprintf(l.file, "Log for pmcd on %s started %s\n\n", host, stamp(time.Now()))
+	l.plain(fmt.Sprintf("Log for pmcd on %s started %s\n", host, stamp(time.Now())))
 	return l
+}
+
+// plain writes a line without time and level.
+func (l *logFile) plain(text string) {
+	newLogCore(l.file, l.format).Write(zapcore.Entry{Time: time.Now(), LoggerName: "plain", Message: text}, nil)
 }
 
 // finish writes the last line.
 func (l *logFile) finish() {
 	if l.own {
-		fmt.Fprintf(l.file, "\nLog finished %s\n", stamp(time.Now()))
+		l.plain("\nLog finished " + stamp(time.Now()))
 	}
 }
 
@@ -63,7 +69,12 @@ type logCore struct {
 	w zapcore.WriteSyncer
 }
 
-func newLogCore(w io.Writer) zapcore.Core {
+// newLogCore returns a core that writes to w, in one of the formats of
+// --log-format.
+func newLogCore(w io.Writer, format string) zapcore.Core {
+	if format == "json" {
+		return newJSONCore(w)
+	}
 	return &logCore{LevelEnabler: zapcore.InfoLevel, w: zapcore.Lock(zapcore.AddSync(w))}
 }
 

@@ -159,10 +159,10 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 			}
 		}
 	}
-	out = openLog(opt.log, stderr)
+	out = openLog(opt.log, opt.logFormat, stderr)
 	defer out.finish()
-	core := newLogCore(out.file)
-	if opt.log == "-" && isJournal(os.Getenv("JOURNAL_STREAM"), 2) {
+	core := newLogCore(out.file, opt.logFormat)
+	if opt.log == "-" && opt.logFormat != "json" && isJournal(os.Getenv("JOURNAL_STREAM"), 2) {
 		core = newJournalCore(out.file)
 	}
 	log = zap.New(core)

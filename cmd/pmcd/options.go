@@ -24,6 +24,7 @@ type options struct {
 	ports        []int
 	socket       string
 	log          string
+	logFormat    string // text or json
 	hostname     string
 	user         string
 	debug        string
@@ -81,6 +82,7 @@ func (e *usageError) Error() string {
 // harmless, whatever else is wrong.
 func parseOptions(args []string) (*options, error) {
 	opt := &options{
+		logFormat:    "text",
 		maxPDU:       64 << 10,
 		maxContexts:  64,
 		maxMetrics:   32 << 10,
@@ -195,6 +197,13 @@ func (opt *options) table() []getopt.Option {
 			return nil
 		}),
 		text('l', "log", &opt.log),
+		own(with(0, "log-format", func(v string) error {
+			if v != "text" && v != "json" {
+				return badValue("--log-format requires text or json (%s)", v)
+			}
+			opt.logFormat = v
+			return nil
+		})),
 		own(with(0, "late-grace", func(v string) error {
 			n, rest := strtol(v, 10)
 			if rest != "" || n < 0 {

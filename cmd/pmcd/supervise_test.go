@@ -217,7 +217,7 @@ func TestSupervision(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer logFile.Close()
-	log := zap.New(newLogCore(logFile))
+	log := zap.New(newLogCore(logFile, "text"))
 	listeners, err := daemon.Listen(nil, nil, path("sock"))
 	if err != nil {
 		t.Fatal(err)

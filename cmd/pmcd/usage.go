@@ -38,6 +38,7 @@ Diagnostics:
   -D, --debug=NAMES     debug options, separated by commas
   -x PATH               where failures at the start are copied [/dev/tty]
   -l, --log=PATH        log file; - is the standard error output [pmcd.log]
+      --log-format=FORM text, or json for an object on each line [text]
   -T, --trace=BITS      events to remember: 1 connections, 2 PDUs, 256 unbuffered
   -?, --help            this text
 
