@@ -116,16 +116,25 @@ func (p *Process) Stop(ctx context.Context) {
 			p.Pipes.Close()
 		}
 		if !p.ended(ctx.Done(), eofTime) {
-			syscall.Kill(-p.PID(), syscall.SIGTERM)
+			p.signal(syscall.SIGTERM)
 			p.ended(ctx.Done(), termTime)
 		}
-		syscall.Kill(-p.PID(), syscall.SIGKILL)
+		p.signal(syscall.SIGKILL)
 		ended := p.ended(nil, killTime)
 		close(p.reap)
 		if ended {
 			<-p.reaped
 		}
 	})
+}
+
+// signal sends sig to the process group of the child, and to the child, which may
+// have left it.
+func (p *Process) signal(sig syscall.Signal) {
+	syscall.Kill(-p.PID(), sig)
+	if group, err := syscall.Getpgid(p.PID()); err != nil || group != p.PID() {
+		syscall.Kill(p.PID(), sig)
+	}
 }
 
 // ended waits for the end of the child until stop is closed or d has passed.

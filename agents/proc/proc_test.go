@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -119,11 +120,16 @@ func TestStop(t *testing.T) {
 		{"ends by itself", "sleep 60 & echo $!; exit 7", 7 << 8, 0, 5 * time.Second},
 		{"needs SIGTERM", "echo $$; exec sleep 60", syscall.WaitStatus(syscall.SIGTERM), eofTime, 5 * time.Second},
 		{"exits at SIGTERM", "trap 'exit 3' TERM; sleep 60 & echo $!; wait", 3 << 8, eofTime, 5 * time.Second},
+		{"is in another group", "exec perl -e '$| = 1; setpgrp(0, getpgrp(getppid())) or die; $SIG{TERM} = sub { exit 4 }; print \"$$\\n\"; sleep 60'",
+			4 << 8, eofTime, eofTime + termTime},
 		{"ignores SIGTERM", "trap '' TERM; sleep 60 & echo $!; wait", syscall.WaitStatus(syscall.SIGKILL), eofTime + termTime, 5 * time.Second},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
+			if _, err := exec.LookPath("perl"); err != nil && strings.Contains(tt.script, "perl") {
+				t.Skip(err)
+			}
 			p := start(t, true, tt.script)
 			line := make([]byte, 20)
 			n, err := p.Pipes.Read(line)
