@@ -71,8 +71,8 @@ func newChild(c conn) *Child {
 // but how that ends is not known.
 func (c *Child) Lost() <-chan struct{} { return c.lost }
 
-// Start has the process of an agent started, with stderr as its error output.
-// If ctx ends before that is done, it is stopped when it is.
+// Start has the process of an agent started, with stderr, a pipe, as its error
+// output. If ctx ends before that is done, it is stopped when it is.
 func (c *Child) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) (*Process, error) {
 	answer := make(chan reply, 1)
 	c.mu.Lock()

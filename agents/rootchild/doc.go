@@ -17,7 +17,8 @@
 // the hands of a client. It starts what it has read from pmcd.conf itself and
 // executes no string from the socket: a start names a line by its domain, and
 // by a digest so that a line that has become another one is not taken for it.
-// A line that it does not know makes it read the file again.
+// A line that it does not know makes it read the file again. The stderr that it
+// takes is a pipe, for what root writes to a socket is root's word.
 //
 // What the file had when the root child began is started once, within the first
 // minute, as it is: so does C pmcd, before it gives up root. After that the

@@ -75,7 +75,10 @@ func (r *rig) start(a pmcdconf.Agent) (*Process, error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
 	defer cancel()
-	p, err := r.Start(ctx, &a, os.Stderr)
+	stderr, err := proc.NewStderr(os.Stderr)
+	do(r.t, err)
+	defer stderr.Started()
+	p, err := r.Start(ctx, &a, stderr.File())
 	if err == nil {
 		r.t.Cleanup(func() { r.stop(p) })
 	}
@@ -368,6 +371,28 @@ func TestStartAbandoned(t *testing.T) {
 	}
 }
 
+// A process of root's does not write to whatever the daemon has opened: at the
+// other end of a socket may be one that goes by who writes (SO_PASSCRED).
+func TestStderrIsAPipe(t *testing.T) {
+	r, list := newRig(t, "says 1 pipe binary sh -c \"echo evil >&2\"\n")
+	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	do(t, err)
+	own, socket := os.NewFile(uintptr(ends[0]), "own"), os.NewFile(uintptr(ends[1]), "socket")
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	do(t, err)
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	do(t, err)
+	defer closeAll([]*os.File{own, socket, null, file})
+	for _, f := range []*os.File{socket, null, file} {
+		if p, err := r.Start(t.Context(), &list[0], f); err == nil || !strings.Contains(err.Error(), "is no pipe") {
+			t.Errorf("%s: %v", f.Name(), err)
+			if err == nil {
+				r.stop(p)
+			}
+		}
+	}
+}
+
 // Nothing that the daemon sends makes the root child do more than it should, or
 // keep anything.
 func TestHostile(t *testing.T) {
@@ -376,9 +401,9 @@ func TestHostile(t *testing.T) {
 	do(t, err)
 	before, _ := os.ReadDir("/proc/self/fd")
 	goroutines := runtime.NumGoroutine()
-	null, err := os.Open("/dev/null")
+	pipe, err := proc.NewStderr(os.Stderr)
 	do(t, err)
-	defer null.Close()
+	defer pipe.Close()
 	raw, err := r.conn.SyscallConn()
 	do(t, err)
 	send := func(b []byte, fds ...int) {
@@ -395,7 +420,7 @@ func TestHostile(t *testing.T) {
 			t.Fatal(cerr, err)
 		}
 	}
-	fd := int(null.Fd())
+	fd := int(pipe.File().Fd())
 	good := message{kind: start, id: 99, domain: 1, digest: digest(&list[0])}
 	for i := range 2000 {
 		send([]byte("\x00"))

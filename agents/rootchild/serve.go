@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -164,6 +165,10 @@ func (s *server) forget(id uint32) {
 
 // start starts a process and hands its pipes to the daemon.
 func (s *server) start(m message, stderr *os.File) error {
+	// Whoever reads a socket, or what a device does, may go by who has written.
+	if fi, err := stderr.Stat(); err != nil || fi.Mode().Type() != fs.ModeNamedPipe {
+		return errors.New("its error output is no pipe")
+	}
 	a, program, err := s.line(int(m.domain), m.digest)
 	if err != nil {
 		return err
