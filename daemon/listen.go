@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -130,24 +131,40 @@ func listening(f *os.File) (net.Listener, error) {
 
 // listenUnix replaces a socket file that nobody listens at any more.
 func (l *Listeners) listenUnix(path string) error {
-	ln, err := net.Listen("unix", path)
+	ln, err := bindUnix(path)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		if conn, dialErr := net.DialTimeout("unix", path, time.Second); dialErr == nil {
 			conn.Close()
 			err = fmt.Errorf("%w: pmcd may already be running", err)
 		} else if fi, statErr := os.Lstat(path); statErr == nil && fi.Mode().Type() == fs.ModeSocket {
 			os.Remove(path)
-			ln, err = net.Listen("unix", path)
+			ln, err = bindUnix(path)
 		}
-	}
-	if err == nil {
-		err = os.Chmod(path, 0o666) // peers are known by their credentials
 	}
 	l.add(ln, err, "unix", path, "")
 	if err == nil {
 		l.unix, l.file = path, path
 	}
 	return err
+}
+
+// bindUnix makes a socket that all may connect to: peers are known by their
+// credentials. It has its mode from the umask and not from chmod(2) later, by
+// path: this is root, the directory is the -U user's, and what is there by then
+// may be a link to any file.
+func bindUnix(path string) (ln net.Listener, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// A thread of its own, which ends with the goroutine, has a umask of its
+		// own. Where that is forbidden it is everybody's for a moment.
+		runtime.LockOSThread()
+		syscall.Unshare(syscall.CLONE_FS)
+		defer syscall.Umask(syscall.Umask(0o111))
+		ln, err = net.Listen("unix", path)
+	}()
+	<-done
+	return ln, err
 }
 
 func (l *Listeners) listenTCP(addr string, port int) (errs []error) {

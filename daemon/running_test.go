@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -116,6 +118,39 @@ func TestListenAfterLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	next.Close()
+}
+
+// Who may change the directory of the socket, as the user that pmcd becomes,
+// gets no other file opened to all: the socket's mode does not come later.
+func TestUnixSocketMode(t *testing.T) {
+	dir := t.TempDir()
+	path, secret := filepath.Join(dir, "sock"), filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		swapped := make(chan os.FileMode)
+		go func() {
+			for os.Rename(path, path+".old") != nil {
+				runtime.Gosched()
+			}
+			os.Symlink(secret, path)
+			fi, _ := os.Lstat(path + ".old")
+			swapped <- fi.Mode()
+		}()
+		l, err := Listen(nil, nil, path)
+		if mode := <-swapped; mode != fs.ModeSocket|0o666 {
+			t.Fatalf("the socket has mode %v", mode)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		os.Remove(path)
+		if fi, err := os.Lstat(secret); err != nil || fi.Mode() != 0o600 {
+			t.Fatalf("another file has mode %v, %v", fi.Mode(), err)
+		}
+	}
 }
 
 // It is said if the socket stays.

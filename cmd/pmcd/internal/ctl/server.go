@@ -55,11 +55,9 @@ func Listen(path string) (*Server, error) {
 			return err
 		}
 		s.ln.SetUnlinkOnClose(false) // it may be another one's by then
-		// The umask has kept others out so far, and Serve does it in any case.
-		if err = os.Chmod(path, 0o600); err == nil {
-			s.file, err = os.Lstat(path)
-		}
-		if err != nil {
+		// No chmod: others are kept out by the umask, and by Serve in any case.
+		// What is there by now may be a link.
+		if s.file, err = os.Lstat(path); err != nil {
 			s.ln.Close()
 		}
 		return err
