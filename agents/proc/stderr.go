@@ -13,21 +13,23 @@ import (
 
 // Bounds of what a Stderr passes on.
 const (
-	maxLine   = 1 << 10 // bytes of a line; the rest is cut off
-	costUnit  = 128     // bytes that cost as much as a line
-	rateLines = 10      // lines a second that are passed on in the long run
-	rateBurst = 1000    // lines that are passed on at once
-	rateAgain = 600     // lines that may be passed on at once when some were left out
-	lastLines = 10      // lines that are kept
-	lastBytes = 2 << 10 // bytes of them
+	maxLine   = 1 << 10  // bytes of a line; the rest is cut off
+	costUnit  = 128      // bytes that cost as much as a line
+	rateLines = 10       // lines a second that are passed on in the long run
+	rateBurst = 1000     // lines that are passed on at once
+	rateAgain = 600      // lines that may be passed on at once when some were left out
+	lastLines = 10       // lines that are kept
+	lastBytes = 2 << 10  // bytes of them
+	pipeBytes = 64 << 10 // what a pipe holds (pipe(7))
 )
 
 // A Stderr copies what a child writes to its standard error output, line by
 // line and as it is, to a log, and remembers the last lines.
 //
-// It always reads, so the child is never held up. A child that writes without
-// end gets 1000 lines into the log, and then 600 a minute; a line says how many
-// were left out.
+// It always reads, so the child is not held up. A child that writes without end
+// gets 1000 lines into the log, and then 600 a minute; a line says how many were
+// left out. From then on it is read no faster than 6 MB a second, so that it
+// does not take a processor of ours.
 //
 // One goroutine, started by NewStderr, reads. It ends when nobody has the other
 // end of the pipe any more, or by Close.
@@ -95,7 +97,8 @@ func (s *Stderr) Close() {
 
 const (
 	closeTime = 100 * time.Millisecond
-	quietTime = 10 * time.Second // without a line, and the log is told what was left out
+	floodTime = 10 * time.Millisecond // between two reads when something is left out
+	quietTime = 10 * time.Second      // without a line, and the log is told what was left out
 )
 
 // run reads until the end.
@@ -104,6 +107,10 @@ func (s *Stderr) run() {
 	defer s.r.Close()
 	b := make([]byte, 4<<10)
 	for {
+		flood := s.full || s.cut
+		if flood && len(b) < pipeBytes {
+			b = make([]byte, pipeBytes)
+		}
 		// Lines that were left out are told of also if no more come.
 		var until time.Time
 		if s.dropped > 0 {
@@ -126,6 +133,9 @@ func (s *Stderr) run() {
 			return
 		}
 		s.flush()
+		if flood {
+			<-time.After(floodTime)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package proc
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -110,6 +112,36 @@ func TestStderrFlood(t *testing.T) {
 	}
 	if most := rateBurst + int(rateLines*(took.Seconds()+1)); passed < rateBurst || passed > most {
 		t.Errorf("%d lines passed on in %v, want %d to %d", passed, took, rateBurst, most)
+	}
+}
+
+// To read from a child that writes without end costs little, for it has to wait.
+func TestStderrFloodWaits(t *testing.T) {
+	for name, text := range map[string]string{"lines": "chatter\n", "no end of a line": "chatter "} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := newStderr(r, w, io.Discard, quietTime)
+			defer s.Close()
+			began := time.Now()
+			w.SetWriteDeadline(began.Add(300 * time.Millisecond))
+			chunk, sum := []byte(strings.Repeat(text, 512)), 0
+			for err == nil {
+				var n int
+				n, err = w.Write(chunk)
+				sum += n
+			}
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal(err)
+			}
+			// What is there before it begins to wait, and in the pipe, comes on top.
+			if most := pipeBytes * (10 + int(time.Since(began)/floodTime)); sum > most {
+				t.Errorf("%d bytes in 300 ms, want at most %d", sum, most)
+			}
+		})
 	}
 }
 
