@@ -128,7 +128,8 @@ func (d *Daemon) keep(a *agent) {
 		case err == nil && asked == nil:
 			d.seqnum.Add(1)
 			d.notice(pdu.StateAddAgent | pdu.StateRestartAgent)
-			if !quiet {
+			// The table is long where there are many, of which many may come back.
+			if _, ok := d.rate.pass("table of agents"); ok && !quiet {
 				d.describeAgents(d.routes.Load())
 			}
 		}

@@ -408,6 +408,9 @@ func TestCrashLoopInTheLog(t *testing.T) {
 		if n := lines.Len(); n < 80 || n > 91 {
 			t.Errorf("%d lines in 90 minutes, want one a minute", n)
 		}
+		if n := s.logs.FilterMessageSnippet("active agent dom").Len(); n != 1 {
+			t.Errorf("%d tables of agents in the log", n)
+		}
 		if all := s.logs.Len(); all > lines.Len()+20 {
 			t.Errorf("%d entries in the log, %d of them about the loop", all, lines.Len())
 		}
