@@ -99,12 +99,17 @@ func (s *session) sayError(code pdu.Errno) error { return s.write(appendError(ni
 // farewell is how long a client that is refused may take to go by itself.
 const farewell = 2 * time.Second
 
+// maxFarewells is how many may take that at the same time. Who is refused must
+// not take the descriptors that others need.
+const maxFarewells = 256
+
 // dismiss tells a client that is no longer one why, and lets it read that. To
 // close a connection that has unread input resets it, and that may overtake
 // what was written.
 func (s *session) dismiss(say func(pdu.Errno) error, code pdu.Errno) {
 	defer context.AfterFunc(s.d.stopping, func() { s.conn.Close() })()
-	if say(code) != nil {
+	defer s.d.farewells.Add(-1)
+	if n := s.d.farewells.Add(1); say(code) != nil || n > maxFarewells {
 		return
 	}
 	if c, ok := s.conn.(interface{ CloseWrite() error }); !ok || c.CloseWrite() != nil {

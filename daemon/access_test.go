@@ -94,6 +94,26 @@ func TestConnectionLimits(t *testing.T) {
 	}
 }
 
+// Those who are refused and do not go take no descriptors from others.
+func TestManyAreRefused(t *testing.T) {
+	r := newRig(t, withAccess("disallow 127.0.0.2 : all;\n"), nil)
+	r.settled()
+	before := countFDs()
+	const many = maxFarewells + 100
+	for range many {
+		c := r.from("127.0.0.2")
+		if g := c.recv().(*pdu.Error); pdu.FromGreetingCode(g.Code) != pdu.ErrnoPermission {
+			t.Fatalf("got %v", g)
+		}
+	}
+	if n := countFDs() - before - many; n > maxFarewells+10 { // some are about to be closed
+		t.Errorf("pmcd has %d connections to those that it has refused", n)
+	}
+	if _, got := r.in("127.0.0.1"); got != "ok" {
+		t.Error(got)
+	}
+}
+
 // A limit of a rule for users is noticed at CREDS, and the connection goes on
 // without any rights.
 func TestUserLimit(t *testing.T) {

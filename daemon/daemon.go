@@ -106,6 +106,7 @@ type Daemon struct {
 	access       *access.Counter
 	credsReqd    atomic.Bool // -S, or there have been rules for users or groups
 	violations   violations
+	farewells    atomic.Int32 // sessions in dismiss
 	labels       labelCache
 	hostname     hostname
 	rate         rate
