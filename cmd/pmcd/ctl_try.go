@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -39,13 +40,7 @@ func (c *checker) try(ctx context.Context, t *trial) {
 		t.note = "not started: " + where + " is in use"
 		return
 	}
-	said, err := newTail()
-	if err != nil {
-		t.err = err
-		return
-	}
-	t.err = c.ask(ctx, t, said.w)
-	t.words = said.end()
+	t.err = c.ask(ctx, t)
 	t.words = append(t.words, endOf(filepath.Join(c.dir, t.spec.Name+".log"))...)
 }
 
@@ -92,13 +87,41 @@ func listening(path string) bool {
 	return false
 }
 
+// endOf returns the last lines of a file, if there is one.
+func endOf(path string) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	f.Seek(-tailBytes, io.SeekEnd) // fails for a shorter one
+	b := make([]byte, tailBytes)
+	n, _ := io.ReadFull(f, b)
+	return lastLines(string(b[:n]))
+}
+
+const (
+	tailBytes = 2 << 10
+	tailLines = 5
+)
+
+// lastLines returns the last lines of a text that have something in them.
+func lastLines(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines[max(len(lines)-tailLines, 0):]
+}
+
 // ask is try without what is before and after.
-func (c *checker) ask(ctx context.Context, t *trial, stderr *os.File) error {
+func (c *checker) ask(ctx context.Context, t *trial) error {
 	began := time.Now()
 	ready := make(chan struct{}, 1)
 	starting, cancel := context.WithTimeout(ctx, c.opt.credsTimeout)
 	defer cancel()
-	o := opener{stderr: stderr, plugins: &c.plugins, builtin: builtin, log: zap.NewNop()}
+	o := opener{stderr: io.Discard, plugins: &c.plugins, builtin: builtin, log: zap.NewNop()}
 	l, err := o.open(starting, &t.spec, wire.Options{
 		PID:      int32(os.Getpid()),
 		NotReady: t.spec.NotReady,
@@ -113,9 +136,12 @@ func (c *checker) ask(ctx context.Context, t *trial, stderr *os.File) error {
 		},
 	})
 	if err != nil {
+		if e := (*daemon.OpenError)(nil); errors.As(err, &e) {
+			t.words = e.LastWords
+		}
 		return fmt.Errorf("start: %w", err)
 	}
-	defer end(&t.spec, l)
+	defer func() { t.words = end(&t.spec, l) }()
 	defer context.AfterFunc(ctx, func() { l.Conduit.Close() })()
 	for t.spec.NotReady && stateOf(l.Conduit) == agents.NotReady {
 		select {
@@ -221,11 +247,11 @@ func stateOf(cd agents.Conduit) agents.State {
 // endTime is how long an agent may take to end when its stream is closed.
 const endTime = time.Second
 
-// end ends an agent and all that it has started.
-func end(spec *pmcdconf.Agent, l *daemon.Link) {
+// end ends an agent and all that it has started. It returns its last words.
+func end(spec *pmcdconf.Agent, l *daemon.Link) []string {
 	l.Conduit.Close()
 	if l.Process == nil {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
@@ -233,4 +259,5 @@ func end(spec *pmcdconf.Agent, l *daemon.Link) {
 	if spec.Kind == pmcdconf.Socket && spec.Family == "unix" {
 		os.Remove(spec.Address)
 	}
+	return l.Process.LastWords()
 }
