@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -430,4 +432,43 @@ func TestCrashLoopInTheLog(t *testing.T) {
 			t.Errorf("status %+v", st)
 		}
 	})
+}
+
+// Nothing is left of agents that have ended, while clients ask for them and for
+// others.
+func TestManyRestarts(t *testing.T) {
+	r := newRig(t, nil, map[int]func(wire.Conn){240: func(c wire.Conn) {
+		c.SetReadDeadline(time.Now().Add(3 * time.Millisecond)) // it ends in the middle of something
+		serveAgent(&tester{domain: 240})(c)
+	}})
+	r.settled()
+	var asking sync.WaitGroup
+	var stop atomic.Bool
+	for range 4 {
+		c := r.dial()
+		c.send(&pdu.Profile{})
+		asking.Go(func() {
+			for !stop.Load() {
+				sets, _ := c.fetch(id(240, 1), id(241, 1))
+				if len(sets) != 2 || sets[1].Err != 0 {
+					t.Errorf("got %s", showSets(sets))
+					return
+				}
+			}
+		})
+	}
+	// Not all of them are down when they are asked for.
+	restart := func(n int) {
+		for range n {
+			r.startAgents(t.Context(), r.routes.Load().list)
+			a := r.routes.Load().agent(240)
+			eventually(t, "it is down", func() bool { return a.link.Load() == nil })
+		}
+	}
+	restart(10)
+	goroutines, fds := runtime.NumGoroutine(), countFDs()
+	restart(300)
+	eventually(t, "nothing is left", func() bool { return runtime.NumGoroutine() <= goroutines+2 && countFDs() <= fds+2 })
+	stop.Store(true)
+	asking.Wait()
 }

@@ -273,6 +273,45 @@ func TestNotMoreThanFour(t *testing.T) {
 	do(t, err)
 }
 
+func fdList() []os.DirEntry {
+	list, _ := os.ReadDir("/proc/self/fd")
+	return list
+}
+
+// Nothing is left of agents that have been started and stopped.
+func TestManyStarts(t *testing.T) {
+	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nends 2 pipe binary true\n")
+	one := func(i int) {
+		t.Helper()
+		stderr, err := proc.NewStderr(io.Discard)
+		do(t, err)
+		p, err := r.Start(t.Context(), &list[i%2], stderr.File())
+		stderr.Started()
+		do(t, err)
+		if i%2 == 0 {
+			echoes(t, p)
+		} else {
+			<-p.Done()
+		}
+		r.stop(p)
+		stderr.Close()
+	}
+	one(0)
+	fds, goroutines := len(fdList()), runtime.NumGoroutine()
+	for i := range 1000 {
+		one(i)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		fdsNow, goroutinesNow := len(fdList()), runtime.NumGoroutine()
+		if fdsNow <= fds && goroutinesNow <= goroutines {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d descriptors and %d goroutines, before it was %d and %d", fdsNow, goroutinesNow, fds, goroutines)
+		}
+	}
+}
+
 // The end of the daemon is that of all agents, and of what they have started.
 func TestDaemonGone(t *testing.T) {
 	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nstays 2 pipe binary sh -c \"trap '' TERM HUP; sleep 100 & echo $!; while :; do sleep 1; done\"\n")
