@@ -67,6 +67,10 @@ func (r *rate) first(level zapcore.Level, key, format string, args ...any) *rate
 	return e
 }
 
+// pass reports whether something that is no line may be logged, which nobody
+// needs to hear of that was left out.
+func (r *rate) pass(key string) bool { return r.first(zapcore.InvalidLevel, key, "") != nil }
+
 // rest is what to say of lines that were not logged.
 func (e *rated) rest(now time.Time) string {
 	return fmt.Sprintf(" (%d more like it in %v)", e.more, now.Sub(e.since).Round(time.Second))
@@ -87,7 +91,7 @@ func (r *rate) due(now time.Time, all bool) (lines []rated) {
 	for key, e := range r.last {
 		switch {
 		case !all && now.Sub(e.since) < rateTime:
-		case e.more == 0:
+		case e.more == 0, e.level == zapcore.InvalidLevel:
 			delete(r.last, key)
 		default:
 			lines = append(lines, rated{level: e.level, text: e.text + e.rest(now)})

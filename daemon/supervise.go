@@ -129,7 +129,7 @@ func (d *Daemon) keep(a *agent) {
 			d.seqnum.Add(1)
 			d.notice(pdu.StateAddAgent | pdu.StateRestartAgent)
 			// The table is long where there are many, of which many may come back.
-			if _, ok := d.rate.pass("table of agents"); ok && !quiet {
+			if !quiet && d.rate.pass("table of agents") {
 				d.describeAgents(d.routes.Load())
 			}
 		}
