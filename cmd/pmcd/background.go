@@ -159,7 +159,7 @@ func (l *launcher) say(text string) {
 // (pmcd(1)), which is the terminal unless somebody waits. out is nil if there
 // is no log yet.
 func (opt *options) reportFailure(why error, out *logFile, waiter *launcher) {
-	logged := out != nil && out.own
+	logged := out != nil && out.own && isRegular(opt.log) // a device or a FIFO cannot be copied
 	if logged {
 		waiter.failed(fmt.Sprintf("%v (see %s)", why, opt.log))
 	}
@@ -170,7 +170,7 @@ func (opt *options) reportFailure(why error, out *logFile, waiter *launcher) {
 		}
 		path = "/dev/tty"
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOCTTY, 0o666)
 	if err != nil {
 		return // there may be no terminal
 	}
@@ -182,10 +182,15 @@ func (opt *options) reportFailure(why error, out *logFile, waiter *launcher) {
 	}
 	log, err := os.Open(opt.log)
 	if err != nil {
-		fmt.Fprintf(f, "Log file %q has vanished!\n", opt.log)
+		fmt.Fprintln(f, why)
 		return
 	}
 	defer log.Close()
 	fmt.Fprintf(f, "Log file %q contains ...\n", opt.log)
 	io.Copy(f, log)
+}
+
+func isRegular(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.Mode().IsRegular()
 }

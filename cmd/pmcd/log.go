@@ -18,18 +18,14 @@ type logFile struct {
 }
 
 // openLog makes path the place for messages: the standard output and error
-// output of this process, and so of its agents, go there. The file that was
-// there gets the suffix .prev. If path cannot be opened, or is "-", messages
-// stay where they were.
+// output of this process, and so of its agents, go there. If path cannot be
+// opened, or is "-", messages stay where they were.
 func openLog(path, format string, stderr io.Writer) *logFile {
 	l := &logFile{file: os.Stderr, format: format}
 	if path == "-" {
 		return l
 	}
-	if _, err := os.Lstat(path); err == nil {
-		os.Rename(path, path+".prev") // if that fails, creating it does
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
+	f, err := createLog(path)
 	if err != nil {
 		fmt.Fprintf(stderr, "pmcd: cannot open log %q for writing : %v\n", path, err)
 		return l

@@ -60,7 +60,9 @@ func run(args []string, stderr io.Writer) int {
 		return exitOK
 	case errors.As(err, &usage):
 		fmt.Fprint(stderr, usage)
-		return notStarted(stderr)
+		notStarted(stderr)
+		opt.reportFailure(errors.New(usage.short()), nil, waiter)
+		return exitError
 	}
 	if !opt.named && withoutPCP("/", os.LookupEnv) {
 		opt.embedded = true
@@ -80,7 +82,9 @@ func run(args []string, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)
-		return notStarted(stderr)
+		notStarted(stderr)
+		opt.reportFailure(err, nil, waiter)
+		return exitError
 	}
 	if waiter == nil && !opt.foreground && !opt.managed {
 		return startInBackground(stderr)
@@ -136,6 +140,8 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		}
 		opt.placeFiles("/", os.Geteuid(), os.Getenv)
 	}
+	// A log that nobody reads any more is not the end.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)

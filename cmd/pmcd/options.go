@@ -65,6 +65,15 @@ type usageError struct {
 
 func (e *usageError) add(text string) { e.lines = append(e.lines, text) }
 
+// short is the error without the usage.
+func (e *usageError) short() string {
+	lines := e.lines
+	if e.last != "" {
+		lines = append(lines[:len(lines):len(lines)], e.last)
+	}
+	return strings.Join(lines, "\n")
+}
+
 func (e *usageError) Error() string {
 	var b strings.Builder
 	for _, line := range e.lines {
@@ -78,8 +87,8 @@ func (e *usageError) Error() string {
 }
 
 // parseOptions reads the command line. All of it is read, and all that is wrong
-// with it told at once. As with C pmcd an option that does not exist is
-// harmless, whatever else is wrong.
+// with it told at once; the options are returned with the error, too. As with C
+// pmcd an option that does not exist is harmless, whatever else is wrong.
 func parseOptions(args []string) (*options, error) {
 	opt := &options{
 		logFormat:    "text",
@@ -88,7 +97,6 @@ func parseOptions(args []string) (*options, error) {
 		maxMetrics:   32 << 10,
 		timeout:      5 * time.Second,
 		credsTimeout: 3 * time.Second,
-		fatal:        "/dev/tty",
 	}
 	e := new(usageError)
 	help := false
@@ -104,7 +112,7 @@ func parseOptions(args []string) (*options, error) {
 		}
 	}
 	if help && len(errs) == 0 {
-		return nil, errHelp
+		return opt, errHelp
 	}
 	e.harmless = e.harmless || help
 	if opt.embedded && opt.named {
@@ -114,7 +122,7 @@ func parseOptions(args []string) (*options, error) {
 		e.last = fmt.Sprintf("unexpected argument %q", rest[0])
 	}
 	if len(e.lines)+len(rest) > 0 {
-		return nil, e
+		return opt, e
 	}
 	return opt, nil
 }

@@ -50,7 +50,7 @@ func runRootChild(args []string) int {
 	}
 	// Signals are meant for pmcd, whose end is the end of this process. To ignore
 	// them would have agents ignore them, too.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
 	if err := os.WriteFile("/proc/self/comm", []byte(rootchild.Name), 0); err != nil { // it is "exe"
 		fmt.Fprintf(os.Stderr, "%s: %v\n", rootchild.Name, err)
 	}

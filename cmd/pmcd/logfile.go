@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// createLog opens path for messages. A file that was there gets the suffix
+// .prev. A device or a FIFO is written to, and neither moved nor replaced:
+// /dev/null is for all programs.
+func createLog(path string) (*os.File, error) {
+	fi, err := os.Lstat(path)
+	if err == nil && fi.Mode().Type() == fs.ModeSymlink {
+		if f, err := followLink(path); f != nil || err != nil {
+			return f, err
+		}
+	} else if err == nil && !fi.Mode().IsRegular() {
+		return openSpecial(path, fi.Mode())
+	}
+	if err == nil {
+		os.Rename(path, path+".prev") // if that fails, creating it does
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
+}
+
+// followLink opens what a link leads to if this process has that as its output
+// anyway (/dev/stderr), or if it is the null device. It returns nil for a link
+// to a file, which is moved like a file: others than root may make links in the
+// directory of the log.
+func followLink(path string) (*os.File, error) {
+	target, err := os.Stat(path)
+	if err != nil {
+		return nil, nil // it leads nowhere
+	}
+	for _, f := range []*os.File{os.Stdout, os.Stderr} {
+		if fi, err := f.Stat(); err == nil && os.SameFile(fi, target) {
+			fd, err := dupAbove2(f.Fd())
+			if err != nil {
+				return nil, err
+			}
+			return os.NewFile(fd, path), nil
+		}
+	}
+	if null, err := os.Stat(os.DevNull); err == nil && os.SameFile(null, target) {
+		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	}
+	if !target.Mode().IsRegular() {
+		return nil, errors.New("a link to what is not a file")
+	}
+	return nil, nil
+}
+
+// openSpecial opens a FIFO that somebody reads, or a device for characters.
+func openSpecial(path string, mode fs.FileMode) (*os.File, error) {
+	if mode&(fs.ModeNamedPipe|fs.ModeCharDevice) == 0 {
+		return nil, errors.New("neither a file nor a FIFO nor a device for characters")
+	}
+	// Without a reader, opening a FIFO would wait for one.
+	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_APPEND|syscall.O_NOFOLLOW|
+		syscall.O_NOCTTY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.SetNonblock(fd, false); err != nil {
+		syscall.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
