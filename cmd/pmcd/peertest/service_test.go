@@ -15,14 +15,25 @@ pmsignal -a -s HUP pmcd
 while [ $(pmprobe -v pmcd.sighups | cut -d' ' -f3) = $n ]; do pmsleep 0.05; done
 `
 
-// rc has the rc script do something. It may leave a process behind that looks
-// for agents to install, which is waited for.
-func rc(what string) string {
-	return "/etc/init.d/pmcd " + what + ` >/var/tmp/rc.out 2>&1
+// rc has the rc script do something.
+func rc(what string) string { return settled("/etc/init.d/pmcd " + what) }
+
+// settled runs a command that the rc script is in. That may leave a process
+// behind that looks for agents to install, which is waited for.
+func settled(command string) string {
+	return "{ " + command + `; } >/var/tmp/rc.out 2>&1
 code=$?
 while pgrep -f '^/bin/sh /etc/init.d/pmcd' >/dev/null; do pmsleep 0.05; done
 cat /var/tmp/rc.out
 exit $code`
+}
+
+// withRestart has a script of an agent start pmcd instead of sending it a
+// signal, as it does when names were built anew. Without systemd that is for the
+// rc script.
+func withRestart(script string) string {
+	return "cd /var/lib/pcp/pmdas/trivial && sed -i 's/^pmda\\(Install\\|Remove\\)$/forced_restart=true; &/' " + script + ` && old=$(cat /run/pcp/pmcd.pid)
+` + settled("PCPQA_SYSTEMD=no ./"+script+`; [ "$old" != "$(cat /run/pcp/pmcd.pid)" ] && echo another pmcd`)
 }
 
 // serviceSteps are shell commands, in this order. What they print must be the
@@ -44,6 +55,13 @@ var serviceSteps = []string{
 	// Rights that pmcd itself does not have any more.
 	"cd /var/lib/pcp/pmdas/trivial && ./Install -e",
 	"cd /var/lib/pcp/pmdas/trivial && ./Remove",
+	withRestart("Install"),
+	"pmprobe -v trivial; ps -eo user=,args= | grep '[p]mdatrivial'",
+	withRestart("Remove"),
+	rc("stop"),
+	// There is no pmcd, which it starts.
+	settled("cd /var/lib/pcp/pmdas/trivial && PCPQA_SYSTEMD=no ./Install -e"),
+	"pmprobe -v trivial pmcd.agent.status",
 	"kill -KILL $(pgrep -x pmdaproc); pmprobe proc.nprocs >/dev/null 2>&1; " + hup + "pmprobe proc.nprocs; ps -eo user=,args= | grep /[p]mdaproc",
 	rc("restart"),
 	rc("status"),
