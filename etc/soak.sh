@@ -16,7 +16,7 @@ case $1 in
 esac
 
 dir=$(mktemp -d)
-export PMCD_REQUIRE_PEERS=1 GORACE=atexit_sleep_ms=0
+export PMCD_REQUIRE_PEERS=1 PMCD_SOAK=1 GORACE=atexit_sleep_ms=0
 pkg=./cmd/pmcd/peertest
 "$go" test -race -c -o "$dir/peertest" $pkg
 # One build for all runs: each would make its own otherwise.
