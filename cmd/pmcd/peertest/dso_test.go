@@ -143,6 +143,38 @@ func TestDSOCrash(t *testing.T) {
 	}
 }
 
+// TestDSOComesBack has faults end the process of an agent: it comes back by
+// itself, a second time too, and the others stay.
+func TestDSOComesBack(t *testing.T) {
+	peer.Require(t)
+	path, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := peer.StartT(t, path, peer.Config{Agents: dsoLines(t)})
+	other := hostOf(t, d, "simple", 0)
+	for range 2 {
+		pid := hostOf(t, d, "sample", 0)
+		if err := syscall.Kill(pid, syscall.SIGSEGV); err != nil {
+			t.Fatal(err)
+		}
+		hostOf(t, d, "sample", pid)
+		if !peer.Until(20*time.Second, func() bool {
+			return strings.Contains(output(t, d, "pmprobe -h {host} -v sample.long.hundred"), "sample.long.hundred 1 100")
+		}) {
+			t.Fatalf("the agent does not come back:\n%s", d.Log())
+		}
+	}
+	if pid := hostOf(t, d, "simple", 0); pid != other {
+		t.Errorf("another agent had process %d and has %d", other, pid)
+	}
+	for text, want := range map[string]int{`Cleanup "sample" agent (dom 29)`: 2, "signal(11)": 2, "pmcd RESTARTED": 0} {
+		if n := strings.Count(d.Log(), text); n != want {
+			t.Errorf("the log has %q %d times, want %d:\n%s", text, n, want, d.Log())
+		}
+	}
+}
+
 // TestDSOsThatDoNotStart looks at DSOs that cannot be: clients see the same
 // as with C pmcd, and the log says what to do about it.
 func TestDSOsThatDoNotStart(t *testing.T) {
