@@ -1,6 +1,7 @@
 package peertest
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -9,30 +10,38 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
-// TestStock serves the pmcd.conf of the distribution: all of its agents come up,
-// and what they have to say is the same.
-func TestStock(t *testing.T) {
-	const path = "/etc/pcp/pmcd/pmcd.conf"
-	peer.Require(t)
-	text, err := os.ReadFile(path)
+// stockConf is what the pmcd.conf of the distribution has: lines of agents, and
+// what follows [access].
+func stockConf() (agents []string, access string, err error) {
+	text, err := os.ReadFile(pmcdConf)
 	if err != nil {
-		t.Fatal(err)
+		return nil, "", err
 	}
 	all, access, _ := strings.Cut(string(text), "[access]\n")
-	var agents []string
 	for line := range strings.Lines(all) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 			agents = append(agents, line)
 		}
 	}
 	if len(agents) < 5 {
-		t.Fatalf("%s has %d agents", path, len(agents))
+		return nil, "", fmt.Errorf("%s has %d agents", pmcdConf, len(agents))
+	}
+	return agents, access, nil
+}
+
+// TestStock serves the pmcd.conf of the distribution: all of its agents come up,
+// and what they have to say is the same.
+func TestStock(t *testing.T) {
+	peer.Require(t)
+	agents, access, err := stockConf()
+	if err != nil {
+		t.Fatal(err)
 	}
 	p := otherPair(t, func() peer.Config { return peer.Config{Agents: agents, Access: access} })
 
 	// Ours answers before all agents have finished their start.
 	var o peer.Output
-	well := peer.Until(10*time.Second, func() bool {
+	well := peer.Until(30*time.Second, func() bool {
 		o, err = p.Ours.Run(t.Context(), peer.TCP4, words("pminfo -h {host} -f pmcd.agent.status"))
 		return err == nil && strings.Count(o.Stdout, "] value 0\n") == len(agents)
 	})
