@@ -56,7 +56,7 @@ func (r *rig) repeat(prefix string) (fetch func() (values int, err error)) {
 	}
 }
 
-var fetched = []string{"kernel.all.load", "kernel.percpu.cpu.", "mem.util.", "disk.dev.", "network.interface."}
+var fetched = []string{"kernel.all.load", "kernel.percpu.cpu.", "mem.util.", "disk.dev.", "network.interface.", "network.tcp."}
 
 // Values cost no memory: what a fetch of a thousand allocates is what a fetch of
 // one does.

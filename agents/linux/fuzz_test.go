@@ -24,6 +24,9 @@ var fuzzed = []struct{ file, metrics string }{
 	{"sys/block/vda/wwid", "hinv.map.scsi_id"},
 	{"sys/class/net/eth0/speed", "network.interface.speed network.interface.baudrate"},
 	{"sys/class/net/eth0/flags", "network.interface.up network.interface.running"},
+	{"proc/net/snmp", "network.ip. network.icmp network.tcp. network.udp"},
+	{"proc/net/snmp6", "network.ip6. network.icmp6. network.udp6. network.udplite6."},
+	{"proc/net/netstat", "network.ip. network.tcp. network.mptcp."},
 }
 
 // FuzzFiles has the kernel write anything. What an agent makes of it does not
@@ -43,6 +46,9 @@ func FuzzFiles(f *testing.F) {
 		"sys/class/net/eth0/speed":      "1000\n",
 		"sys/class/net/eth0/flags":      "0x1003\n",
 		"sys/devices/system/cpu/cpu0/cpufreq/stats/time_in_state": "3600000 2089\n3400000 136\n",
+		"proc/net/snmp":    "Ip: Forwarding InReceives\nIp: 2 7\nIcmpMsg: InType3 OutType8\nIcmpMsg: 1 2\nTcp: MaxConn InErrs\nTcp: -1 3\n",
+		"proc/net/snmp6":   "Ip6InReceives \t5\nUdp6NoPorts 6\n",
+		"proc/net/netstat": "TcpExt: SyncookiesSent TW\nTcpExt: 3 4\nIpExt: InOctets\nIpExt: 6\nMPTcpExt: OFOQueue\nMPTcpExt: 7\n",
 	}
 	for i, z := range fuzzed {
 		f.Add(byte(i), "", seeds[z.file])

@@ -66,6 +66,7 @@ const (
 	indomNode      = 19
 	indomDM        = 24
 	indomMD        = 25
+	indomICMPType  = 23
 )
 
 // of makes a FetchFunc of one that gets what is attached to the instance.
