@@ -1,12 +1,13 @@
 module github.com/gopcp/pmcd
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/fsnotify/fsnotify v1.10.1
+	github.com/prometheus/procfs v0.23.0
 	github.com/spf13/cobra v1.10.2
 	go.uber.org/zap v1.28.0
-	golang.org/x/sys v0.38.0
+	golang.org/x/sys v0.49.0
 )
 
 require (

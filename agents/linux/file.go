@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -37,24 +38,7 @@ func (f *file) read() ([]byte, error) {
 
 // again reads the file that is open, or opens it.
 func (f *file) again() (_ []byte, err error) {
-	keep := true
-	if f.f == nil {
-		// Without O_NONBLOCK a FIFO would be waited for.
-		if f.f, err = os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
-			return nil, err
-		}
-		st, err := f.f.Stat()
-		if err == nil && !st.Mode().IsRegular() {
-			err = fmt.Errorf("%s is not a regular file", f.path)
-		}
-		if err != nil {
-			f.close()
-			return nil, err
-		}
-		// Files of /proc have no size. One that has is a recorded one, which
-		// the next one takes the place of.
-		keep = st.Size() == 0
-	}
+	keep, err := f.open()
 	n := 0
 	for err == nil {
 		if n == len(f.buf) {
@@ -68,16 +52,95 @@ func (f *file) again() (_ []byte, err error) {
 		m, err = f.f.ReadAt(f.buf[n:], int64(n))
 		n += m
 	}
+	if err = f.done(keep, err); err != nil {
+		return nil, err
+	}
+	return f.buf[:n], nil
+}
+
+// lines calls line for each line of the present text, which may be of any size,
+// after begin. It begins anew if what was opened has gone.
+func (f *file) lines(begin func(), line func([]byte)) error {
+	kept := f.f != nil
+	begin()
+	err := f.eachLine(line)
+	if err != nil && kept {
+		begin()
+		err = f.eachLine(line)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// maxLine is the longest line that lines takes, in bytes. Those of sockets have
+// less than 300.
+const maxLine = 1 << 15
+
+func (f *file) eachLine(line func([]byte)) error {
+	keep, err := f.open()
+	if f.buf == nil {
+		f.buf = make([]byte, maxLine)
+	}
+	var at int64
+	n := 0 // bytes of a line whose end was not read yet
+	for err == nil {
+		if n == len(f.buf) {
+			err = fmt.Errorf("%s: %w", f.path, syscall.EFBIG)
+			break
+		}
+		var m int
+		m, err = f.f.ReadAt(f.buf[n:], at)
+		at += int64(m)
+		b := f.buf[:n+m]
+		for {
+			i := bytes.IndexByte(b, '\n')
+			if i < 0 {
+				break
+			}
+			line(b[:i])
+			b = b[i+1:]
+		}
+		n = copy(f.buf, b)
+	}
+	if err == io.EOF && n > 0 {
+		line(f.buf[:n])
+	}
+	return f.done(keep, err)
+}
+
+// open opens the file, unless it is open; keep is whether it may stay open.
+func (f *file) open() (keep bool, err error) {
+	if f.f != nil {
+		return true, nil
+	}
+	// Without O_NONBLOCK a FIFO would be waited for.
+	if f.f, err = os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
+		return false, err
+	}
+	st, err := f.f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", f.path)
+	}
+	if err != nil {
+		f.close()
+		return false, err
+	}
+	// Files of /proc have no size. One that has is a recorded one, which the
+	// next one takes the place of.
+	return st.Size() == 0, nil
+}
+
+// done ends a read.
+func (f *file) done(keep bool, err error) error {
 	if err == io.EOF {
 		err = nil
 	}
 	if err != nil || !keep {
 		f.close()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return f.buf[:n], nil
+	return err
 }
 
 func (f *file) close() {

@@ -16,7 +16,7 @@ var fuzzed = []struct{ file, metrics string }{
 	{"proc/meminfo", "mem. hinv.physmem hinv.hugepagesize"},
 	{"proc/diskstats", "disk.dev. hinv.ndisk hinv.map.dmname hinv.map.mdname"},
 	{"proc/partitions", "disk.dev."},
-	{"proc/net/dev", "network.interface. hinv.ninterface"},
+	{"proc/net/dev", "network.interface. network.all. hinv.ninterface"},
 	{"proc/net/if_inet6", "network.interface.ipv6"},
 	{"proc/cpuinfo", "hinv.cpu."},
 	{"sys/devices/system/cpu/cpu0/cpufreq/stats/time_in_state", "hinv.cpu.frequency"},
@@ -27,6 +27,12 @@ var fuzzed = []struct{ file, metrics string }{
 	{"proc/net/snmp", "network.ip. network.icmp network.tcp. network.udp"},
 	{"proc/net/snmp6", "network.ip6. network.icmp6. network.udp6. network.udplite6."},
 	{"proc/net/netstat", "network.ip. network.tcp. network.mptcp."},
+	{"proc/net/tcp", "network.tcpconn."},
+	{"proc/net/raw", "network.rawconn."},
+	{"proc/net/udp6", "network.udpconn6."},
+	{"proc/net/unix", "network.unix."},
+	{"proc/net/sockstat", "network.sockstat."},
+	{"proc/net/softnet_stat", "network.softnet."},
 }
 
 // FuzzFiles has the kernel write anything. What an agent makes of it does not
@@ -46,9 +52,15 @@ func FuzzFiles(f *testing.F) {
 		"sys/class/net/eth0/speed":      "1000\n",
 		"sys/class/net/eth0/flags":      "0x1003\n",
 		"sys/devices/system/cpu/cpu0/cpufreq/stats/time_in_state": "3600000 2089\n3400000 136\n",
-		"proc/net/snmp":    "Ip: Forwarding InReceives\nIp: 2 7\nIcmpMsg: InType3 OutType8\nIcmpMsg: 1 2\nTcp: MaxConn InErrs\nTcp: -1 3\n",
-		"proc/net/snmp6":   "Ip6InReceives \t5\nUdp6NoPorts 6\n",
-		"proc/net/netstat": "TcpExt: SyncookiesSent TW\nTcpExt: 3 4\nIpExt: InOctets\nIpExt: 6\nMPTcpExt: OFOQueue\nMPTcpExt: 7\n",
+		"proc/net/snmp":         "Ip: Forwarding InReceives\nIp: 2 7\nIcmpMsg: InType3 OutType8\nIcmpMsg: 1 2\nTcp: MaxConn InErrs\nTcp: -1 3\n",
+		"proc/net/snmp6":        "Ip6InReceives \t5\nUdp6NoPorts 6\n",
+		"proc/net/netstat":      "TcpExt: SyncookiesSent TW\nTcpExt: 3 4\nIpExt: InOctets\nIpExt: 6\nMPTcpExt: OFOQueue\nMPTcpExt: 7\n",
+		"proc/net/tcp":          "sl local rem st\n 0: 0:1 0:0 0A 0\n 1: 0:1 0:0 01 0\n",
+		"proc/net/raw":          "sl local rem st\n 0: 0:1 0:0 07 0\n",
+		"proc/net/udp6":         "sl local rem st\n 0: 0:1 0:0 07 0\n",
+		"proc/net/unix":         "Num RefCount Protocol Flags Type St\n0: 2 0 0 0001 01 9\n1: 2 0 0 0001 03 9\n2: 2 0 0 0002 01\n",
+		"proc/net/sockstat":     "sockets: used 28\nTCP: inuse 5 orphan 0 tw 218 alloc 5 mem 57\n",
+		"proc/net/softnet_stat": "01 02 03 0 0 0 0 0 9 a b c 00000000\n01 02 03 0 0 0 0 0 9 a b c 00000001\n",
 	}
 	for i, z := range fuzzed {
 		f.Add(byte(i), "", seeds[z.file])

@@ -4,7 +4,7 @@
 //	kernel.all.load, kernel.all.cpu, kernel.percpu.cpu
 //	mem.util, mem.physmem
 //	disk.dev
-//	network.interface
+//	network
 //	hinv, but for map.scsi, nfchost, nfilesys and ntape
 //
 // # Tables and sources
@@ -19,10 +19,11 @@
 //
 // # Differences
 //
-// Package procfs is not used here: it opens files anew, makes objects of every
-// line, gives CPU times as floating point numbers, has no order of interfaces
-// and lacks fields of meminfo. What pmdalinux does otherwise is in comments that
-// start with "C differs".
+// Package procfs is used where it has all of a source that is small: sockstat,
+// softnet_stat. Elsewhere it gives counters as floating point numbers, has no
+// order of interfaces, lacks fields or fails on one that is new, and makes
+// objects of every line. What pmdalinux does otherwise is in comments that start
+// with "C differs".
 package linux
 
 import (
@@ -54,6 +55,10 @@ type Options struct {
 	// the one of PCP, $PCP_VAR_DIR/config/pmda. If it cannot be used, ids last
 	// as long as the agent.
 	CacheDir string
+
+	// ConfDir has linux/interfaces.conf, which says what network.all is not the
+	// sum of; "" is PCP's, $PCP_SYSCONF_DIR.
+	ConfDir string
 
 	// Log is for what is wrong with the host; nil is slog.Default.
 	Log *slog.Logger
@@ -118,18 +123,22 @@ func newHost(domain int, o Options) *host {
 
 // metrics returns the tables of all sources.
 func (h *host) metrics() []pmda.Metric {
-	stat, disks := newStat(h), newDisks(h)
+	stat, disks, interfaces := newStat(h), newDisks(h), newInterfaces(h)
 	return slices.Concat(
 		newLoad(h).metrics(),
 		stat.metrics(),
 		newMeminfo(h).metrics(),
 		disks.metrics(),
 		newVolumes(h, disks).metrics(),
-		newInterfaces(h).metrics(),
+		interfaces.metrics(),
+		interfaces.allMetrics(),
 		newAddresses(h).metrics(),
 		snmpMetrics(h),
 		snmp6Metrics(h),
 		netstatMetrics(h),
+		socketMetrics(h),
+		sockstatMetrics(h),
+		newSoftnet(h, stat).metrics(),
 		newNodes(h).metrics(stat),
 		newCPUInfo(h, stat).metrics(),
 		newCPUFiles(h, stat).metrics(),

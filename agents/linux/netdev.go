@@ -3,6 +3,7 @@ package linux
 import (
 	"bytes"
 	"context"
+	"regexp"
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -41,11 +42,13 @@ type interfaces struct {
 	insts  *insts[iface]
 	source *pmda.Source
 	indom  *pmda.InDom
+	skip   *regexp.Regexp // which are not physical; nil before the first look
 }
 
 type iface struct {
-	name  string
-	count record
+	name     string
+	physical bool // network.all counts it
+	count    record
 }
 
 func newInterfaces(h *host) *interfaces {
@@ -72,6 +75,9 @@ func (n *interfaces) read(context.Context, *pmda.Request) error {
 }
 
 func (n *interfaces) parse(b []byte) {
+	if n.skip == nil {
+		n.readConf()
+	}
 	n.insts.begin()
 	defer n.insts.end()
 	for len(b) > 0 {
@@ -88,6 +94,7 @@ func (n *interfaces) parse(b []byte) {
 		}
 		if f.name == "" {
 			f.name = string(name)
+			f.physical = !n.skip.Match(name)
 		}
 		f.count.parse(line[i+1:])
 	}

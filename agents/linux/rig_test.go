@@ -31,6 +31,9 @@ func newRig(tb testing.TB, o Options, addrs ...ipv4) *rig {
 	if o.CacheDir == "" {
 		o.CacheDir = filepath.Join(tb.TempDir(), "none") // ids are not kept
 	}
+	if o.ConfDir == "" {
+		o.ConfDir = filepath.Join(tb.TempDir(), "none")
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -125,6 +128,8 @@ func (r *rig) instances(serial int) []pdu.Inst {
 
 func valueText(v pdu.Value) string {
 	switch b := v.Block; {
+	case v.Type == pdu.Metric32:
+		return fmt.Sprint(int32(v.Word))
 	case b == nil:
 		return fmt.Sprint(v.Word)
 	case v.Type == pdu.MetricString:

@@ -41,6 +41,25 @@ func uintOf(b []byte) (n uint64, ok bool) {
 	return n, len(b) > 0
 }
 
+// hexUint is uintOf for a hexadecimal number.
+func hexUint(b []byte) (n uint64, ok bool) {
+	for _, c := range b {
+		switch {
+		case n>>60 != 0:
+			return 0, false
+		case c >= '0' && c <= '9':
+			n = n<<4 | uint64(c-'0')
+		case c >= 'a' && c <= 'f':
+			n = n<<4 | uint64(c-'a'+10)
+		case c >= 'A' && c <= 'F':
+			n = n<<4 | uint64(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return n, len(b) > 0
+}
+
 // A record is the numbers of a line.
 type record struct {
 	nums  [20]uint64

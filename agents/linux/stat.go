@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/prometheus/procfs"
 )
 
 // stat is /proc/stat, proc(5). Its first lines are the times of all CPUs and
@@ -52,6 +53,7 @@ type cpu struct {
 	times  cpuTimes
 	info   cpuInfo // of /proc/cpuinfo
 	freq   frequency
+	net    *procfs.SoftnetStat // nil if it is not known
 }
 
 // maxCPU is the highest number of a CPU that is believed, far above NR_CPUS.

@@ -32,6 +32,7 @@ func table(common pmda.Metric, rows []row) []pmda.Metric {
 
 // Short for the tables.
 const (
+	s32   = pdu.Metric32
 	u32   = pdu.MetricU32
 	u64   = pdu.MetricU64
 	float = pdu.MetricFloat

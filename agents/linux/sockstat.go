@@ -1,0 +1,96 @@
+package linux
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/prometheus/procfs"
+)
+
+// procfs is proc below the root for package procfs, which has the sources that
+// it reads in full and that are not asked for often.
+func (h *host) procfs() (procfs.FS, error) { return procfs.NewFS(h.path("proc")) }
+
+// sockstat is /proc/net/sockstat or sockstat6: what each protocol uses. What a
+// file does not have is 0, as in C.
+type sockstat struct {
+	source *pmda.Source
+	now    *procfs.NetSockstat // nil if there is no file
+}
+
+func newSockstat(h *host, read func(procfs.FS) (*procfs.NetSockstat, error)) *sockstat {
+	s := new(sockstat)
+	s.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		s.now = nil
+		f, err := h.procfs()
+		if err == nil {
+			s.now, err = read(f)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}}
+	return s
+}
+
+// of is the number of a protocol that f returns, nil if there is none.
+func (s *sockstat) of(protocol string, f func(p *procfs.NetSockstatProtocol) *int) pmda.FetchFunc {
+	return func(_ context.Context, v *pmda.Value) error {
+		n := 0
+		if s.now != nil {
+			for i := range s.now.Protocols {
+				p := &s.now.Protocols[i]
+				if p.Protocol != protocol {
+					continue
+				}
+				if is := f(p); is != nil {
+					n = *is
+				}
+			}
+		}
+		v.Int(int64(n))
+		return nil
+	}
+}
+
+func sockstatMetrics(h *host) []pmda.Metric {
+	inUse := func(p *procfs.NetSockstatProtocol) *int { return &p.InUse }
+	orphan := func(p *procfs.NetSockstatProtocol) *int { return p.Orphan }
+	tw := func(p *procfs.NetSockstatProtocol) *int { return p.TW }
+	alloc := func(p *procfs.NetSockstatProtocol) *int { return p.Alloc }
+	mem := func(p *procfs.NetSockstatProtocol) *int { return p.Mem }
+	memory := func(p *procfs.NetSockstatProtocol) *int { return p.Memory }
+	s, s6 := newSockstat(h, procfs.FS.NetSockstat), newSockstat(h, procfs.FS.NetSockstat6)
+	used := func(_ context.Context, v *pmda.Value) error {
+		v.Int(0)
+		if s.now != nil && s.now.Used != nil {
+			v.Int(int64(*s.now.Used))
+		}
+		return nil
+	}
+	return slices.Concat(table(pmda.Metric{Source: s.source}, []row{
+		{11, 0, "network.sockstat.tcp.inuse", s32, instant, count, s.of("TCP", inUse)},
+		{11, 3, "network.sockstat.udp.inuse", s32, instant, count, s.of("UDP", inUse)},
+		{11, 6, "network.sockstat.raw.inuse", s32, instant, count, s.of("RAW", inUse)},
+		{11, 8, "network.sockstat.udplite.inuse", s32, instant, count, s.of("UDPLITE", inUse)},
+		{11, 9, "network.sockstat.total", s32, instant, count, used},
+		{11, 10, "network.sockstat.tcp.orphan", s32, instant, count, s.of("TCP", orphan)},
+		{11, 11, "network.sockstat.tcp.tw", s32, instant, count, s.of("TCP", tw)},
+		{11, 12, "network.sockstat.tcp.alloc", s32, instant, count, s.of("TCP", alloc)},
+		{11, 13, "network.sockstat.tcp.mem", s32, instant, count, s.of("TCP", mem)},
+		{11, 14, "network.sockstat.udp.mem", s32, instant, count, s.of("UDP", mem)},
+		{11, 15, "network.sockstat.frag.inuse", s32, instant, count, s.of("FRAG", inUse)},
+		{11, 16, "network.sockstat.frag.memory", s32, instant, count, s.of("FRAG", memory)},
+	}), table(pmda.Metric{Source: s6.source}, []row{
+		{73, 0, "network.sockstat.tcp6.inuse", s32, instant, count, s6.of("TCP6", inUse)},
+		{73, 1, "network.sockstat.udp6.inuse", s32, instant, count, s6.of("UDP6", inUse)},
+		{73, 2, "network.sockstat.udplite6.inuse", s32, instant, count, s6.of("UDPLITE6", inUse)},
+		{73, 3, "network.sockstat.raw6.inuse", s32, instant, count, s6.of("RAW6", inUse)},
+		{73, 4, "network.sockstat.frag6.inuse", s32, instant, count, s6.of("FRAG6", inUse)},
+		{73, 5, "network.sockstat.frag6.memory", s32, instant, count, s6.of("FRAG6", memory)},
+	}))
+}

@@ -1,0 +1,123 @@
+package linux
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/prometheus/procfs"
+)
+
+// softnet is /proc/net/softnet_stat, which has a line for each CPU that is
+// online: what has come from drivers.
+type softnet struct {
+	h     *host
+	stat  *stat
+	lines []procfs.SoftnetStat
+}
+
+func newSoftnet(h *host, s *stat) *softnet { return &softnet{h: h, stat: s} }
+
+// Words of a line, which kernels have had more of with time; the last one is
+// the number of the CPU.
+const (
+	rpsWidth  = 10 // since Linux 2.6.35
+	flowWidth = 11 // since 3.11
+	cpuWidth  = 13 // since 5.14
+)
+
+// read reads the file. The source of CPUs was read before, if there is a metric
+// of theirs.
+func (s *softnet) read(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, s.stat.source); err != nil {
+		return err
+	}
+	s.lines = nil
+	f, err := s.h.procfs()
+	if err == nil {
+		s.lines, err = f.NetSoftnetStat()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	s.place()
+	return err
+}
+
+// place gives each CPU its line.
+//
+// C differs: it takes the lines in order, also of kernels that have the number.
+func (s *softnet) place() {
+	next := 0
+	for _, c := range s.stat.cpus {
+		if c == nil {
+			continue
+		}
+		c.net = nil
+		if c.online && next < len(s.lines) && s.lines[next].Width < cpuWidth {
+			c.net = &s.lines[next]
+			next++
+		}
+	}
+	for i := range s.lines {
+		if l := &s.lines[i]; l.Width >= cpuWidth && int(l.Index) < len(s.stat.cpus) && s.stat.cpus[l.Index] != nil {
+			s.stat.cpus[l.Index].net = l
+		}
+	}
+}
+
+func (s *softnet) metrics() []pmda.Metric {
+	type numberOf func(l *procfs.SoftnetStat) uint32
+	// all is the sum over the CPUs; each has that of one. Kernels whose lines
+	// have less than width words do not have the number.
+	all := func(width int, f numberOf) pmda.FetchFunc {
+		return func(_ context.Context, v *pmda.Value) error {
+			var sum uint64
+			for i := range s.lines {
+				if s.lines[i].Width < width {
+					return pdu.ErrnoAppVersion
+				}
+				sum += uint64(f(&s.lines[i]))
+			}
+			if len(s.lines) == 0 {
+				return pdu.ErrnoAppVersion
+			}
+			v.Uint(sum)
+			return nil
+		}
+	}
+	each := func(width int, f numberOf) pmda.FetchFunc {
+		return func(_ context.Context, v *pmda.Value) error {
+			c := v.Data().(*cpu)
+			if c.net == nil || c.net.Width < width {
+				return pdu.ErrnoAppVersion
+			}
+			v.Uint(uint64(f(c.net)))
+			return nil
+		}
+	}
+	processed := func(l *procfs.SoftnetStat) uint32 { return l.Processed }
+	dropped := func(l *procfs.SoftnetStat) uint32 { return l.Dropped }
+	squeezed := func(l *procfs.SoftnetStat) uint32 { return l.TimeSqueezed }
+	collision := func(l *procfs.SoftnetStat) uint32 { return l.CPUCollision }
+	rps := func(l *procfs.SoftnetStat) uint32 { return l.ReceivedRps }
+	flowLimit := func(l *procfs.SoftnetStat) uint32 { return l.FlowLimitCount }
+	source := &pmda.Source{Read: s.read}
+	return append(table(pmda.Metric{Source: source}, []row{
+		{57, 0, "network.softnet.processed", u64, counter, count, all(0, processed)},
+		{57, 1, "network.softnet.dropped", u64, counter, count, all(0, dropped)},
+		{57, 2, "network.softnet.time_squeeze", u64, counter, count, all(0, squeezed)},
+		{57, 3, "network.softnet.cpu_collision", u64, counter, count, all(0, collision)},
+		{57, 4, "network.softnet.received_rps", u64, counter, count, all(rpsWidth, rps)},
+		{57, 5, "network.softnet.flow_limit_count", u64, counter, count, all(flowWidth, flowLimit)},
+	}), table(pmda.Metric{InDom: s.stat.indom, Source: source}, []row{
+		{57, 6, "network.softnet.percpu.processed", u64, counter, count, each(0, processed)},
+		{57, 7, "network.softnet.percpu.dropped", u64, counter, count, each(0, dropped)},
+		{57, 8, "network.softnet.percpu.time_squeeze", u64, counter, count, each(0, squeezed)},
+		{57, 9, "network.softnet.percpu.cpu_collision", u64, counter, count, each(0, collision)},
+		{57, 10, "network.softnet.percpu.received_rps", u64, counter, count, each(rpsWidth, rps)},
+		{57, 11, "network.softnet.percpu.flow_limit_count", u64, counter, count, each(flowWidth, flowLimit)},
+	})...)
+}
