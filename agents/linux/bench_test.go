@@ -56,7 +56,7 @@ func (r *rig) repeat(prefix string) (fetch func() (values int, err error)) {
 	}
 }
 
-var fetched = []string{"kernel.all.load", "kernel.percpu.cpu.", "mem.util.", "disk.dev.", "network.interface.", "network.tcp."}
+var fetched = []string{"kernel.all.load", "kernel.percpu.cpu.", "mem.util.", "disk.", "network.interface.", "network.tcp."}
 
 // Values cost no memory: what a fetch of a thousand allocates is what a fetch of
 // one does.
@@ -107,7 +107,8 @@ func BenchmarkFetchBig(b *testing.B) { benchmarkFetch(b, bigTree(b, 256, 64, 500
 // BenchmarkParse has the readers of files alone, for a large host.
 func BenchmarkParse(b *testing.B) {
 	h := newHost(60, Options{Root: bigTree(b, 256, 64, 500), CacheDir: b.TempDir()})
-	stat, disks, net, mem := newStat(h), newDisks(h), newInterfaces(h), newMeminfo(h)
+	stat, net, mem := newStat(h), newInterfaces(h), newMeminfo(h)
+	disks := newDiskFiles(h).of(aDisk, indomDisk, "", nil)
 	mem.metrics()
 	meminfo := (&host{Options: Options{Root: "testdata/vm"}}).file("proc/meminfo")
 	for _, bb := range []struct {

@@ -39,69 +39,90 @@ const (
 
 // A disk is what is known of an instance of a domain of disks.
 type disk struct {
-	kernel []byte // its name in diskstats
+	kernel string // its name in diskstats
 	sys    string // and below /sys/block
 	io     record
-	blocks uint64 // of 1024 bytes; 0 if it is not known
+	blocks uint64     // of 1024 bytes; 0 if it is not known
+	zram   *zramFiles // nil if it is another kind
 }
 
-// disks are /proc/diskstats and, for the sizes, /proc/partitions:
+// diskFiles are /proc/diskstats and, for the sizes, /proc/partitions:
 //
 //	 254       0 vda 513309 86013 14015802 250991 251010 176895 12280328 145650 0 68656 422860 349881 64 19674368 26179 1248 39
 //
 //	major minor  #blocks  name
 //	 254        0  268435456 vda
-type disks struct {
-	h          *host
-	stats      *file
-	partitions *file
-	text       []byte // of stats
-	source     *pmda.Source
-	insts      *insts[disk]
-	indom      *pmda.InDom
+type diskFiles struct {
+	h                        *host
+	stats, partitions        *file
+	statsText, sizesText     []byte
+	statsSource, sizesSource *pmda.Source
 }
 
-func newDisks(h *host) *disks {
-	d := &disks{
-		h:          h,
-		stats:      h.file("proc/diskstats"),
-		partitions: h.file("proc/partitions"),
-		insts:      newInsts[disk](h, indomDisk),
-	}
-	d.source = &pmda.Source{Read: d.read}
-	d.indom = diskInDom(indomDisk, d.insts, d.source, "per disk")
+func newDiskFiles(h *host) *diskFiles {
+	d := &diskFiles{h: h, stats: h.file("proc/diskstats"), partitions: h.file("proc/partitions")}
+	d.statsSource = &pmda.Source{Read: func(context.Context, *pmda.Request) (err error) {
+		d.statsText, err = d.stats.read()
+		return err
+	}}
+	d.sizesSource = &pmda.Source{Read: func(context.Context, *pmda.Request) (err error) {
+		d.sizesText, err = d.partitions.read()
+		return err
+	}}
 	return d
 }
 
-func diskInDom(serial int, i pmda.Instances, s *pmda.Source, name string) *pmda.InDom {
-	return &pmda.InDom{
-		Serial: serial,
-		Insts:  i,
-		Source: s,
-		Labels: pmda.Labels{"device_type": "block", "indom_name": name},
-		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			return pmda.Labels{"device_name": i.Name}, nil
-		},
-	}
+// disks are the lines of one kind, which are an instance domain.
+type disks struct {
+	*diskFiles
+	kind   kind
+	naming func(kernel []byte, dev uint64) []byte // nil: as the kernel
+	source *pmda.Source
+	insts  *insts[disk]
+	indom  *pmda.InDom
+	kernel map[string]*disk // by the kernel's names, if there is a naming
 }
 
-func (d *disks) read(context.Context, *pmda.Request) (err error) {
-	d.text, err = d.stats.read()
-	d.parse(d.text)
+// of returns the disks of a kind. label is what they are called in labels, if
+// they have any. naming returns the name of one, "" if it is
+// not to be seen; it is nil if they have the names of the kernel.
+func (d *diskFiles) of(k kind, serial int, label string, naming func([]byte, uint64) []byte) *disks {
+	s := &disks{diskFiles: d, kind: k, naming: naming, insts: newInsts[disk](d.h, serial), kernel: make(map[string]*disk)}
+	s.source = &pmda.Source{Read: s.read}
+	s.indom = &pmda.InDom{Serial: serial, Insts: s.insts, Source: s.source}
+	if label != "" {
+		s.indom.Labels = pmda.Labels{"device_type": "block", "indom_name": label}
+		s.indom.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+			return pmda.Labels{"device_name": i.Name}, nil
+		}
+	}
+	return s
+}
+
+func (s *disks) read(ctx context.Context, r *pmda.Request) error {
+	err := r.Read(ctx, s.statsSource)
+	s.parse(s.statsText)
 	return err
 }
 
-func (d *disks) parse(b []byte) {
-	d.insts.begin()
-	defer d.insts.end()
+func (s *disks) parse(b []byte) {
+	s.insts.begin()
+	defer s.insts.end()
 	for len(b) > 0 {
 		var line []byte
 		line, b = cutLine(b)
-		_, _, name, rest, ok := device(line)
-		if !ok || diskKind(name) != aDisk {
+		major, minor, name, rest, ok := device(line)
+		if !ok || diskKind(name) != s.kind {
 			continue
 		}
-		if k := d.insts.add(name); k != nil {
+		inst := name
+		if s.naming != nil {
+			inst = s.naming(name, deviceNumber(major, minor))
+		}
+		if len(inst) == 0 {
+			continue
+		}
+		if k := s.insts.add(inst); k != nil {
 			k.set(name, rest)
 		}
 	}
@@ -109,31 +130,35 @@ func (d *disks) parse(b []byte) {
 
 // set sets k to what its line has.
 func (k *disk) set(name, line []byte) {
-	if !bytes.Equal(k.kernel, name) {
-		k.kernel = append(k.kernel[:0], name...)
+	if k.kernel != string(name) {
+		k.kernel = string(name)
 		// /sys has "cciss!c0d0" for "cciss/c0d0".
-		k.sys = strings.ReplaceAll(string(name), "/", "!")
+		k.sys = strings.ReplaceAll(k.kernel, "/", "!")
 	}
 	k.io.parse(line)
 	k.blocks = 0
 }
 
 // readSizes reads /proc/partitions. The source of disks was read before.
-func (d *disks) readSizes(context.Context, *pmda.Request) error {
-	b, err := d.partitions.read()
-	d.parseSizes(b)
+func (s *disks) readSizes(ctx context.Context, r *pmda.Request) error {
+	err := r.Read(ctx, s.sizesSource)
+	s.parseSizes(s.sizesText)
 	return err
 }
 
-func (d *disks) parseSizes(b []byte) {
+func (s *disks) parseSizes(b []byte) {
+	clear(s.kernel)
+	for _, i := range s.insts.known {
+		s.kernel[i.data.kernel] = &i.data
+	}
 	for len(b) > 0 {
 		var line []byte
 		line, b = cutLine(b)
 		_, _, size, name, ok := device(line)
 		n, isSize := uintOf(size)
 		name, _ = field(name)
-		if i := d.insts.known[string(name)]; i != nil && ok && isSize {
-			i.data.blocks = n
+		if k := s.kernel[string(name)]; k != nil && ok && isSize {
+			k.blocks = n
 		}
 	}
 }
@@ -148,62 +173,47 @@ func device(line []byte) (major, minor uint64, word, rest []byte, ok bool) {
 	return major, minor, word, rest, ok1 && ok2 && len(word) > 0
 }
 
-// sum is the sum of fields of diskstats.
-func sum(fields ...int) pmda.FetchFunc { return sumBy(1, fields) }
+// An ioFunc is a number that there is of a disk.
+type ioFunc func(k *disk) (n uint64, ok bool)
+
+// ios is the sum of fields of diskstats.
+func ios(fields ...int) ioFunc {
+	return func(k *disk) (uint64, bool) { return k.io.sum(fields, newFields) }
+}
 
 // kib is the sum of fields in sectors, in KiB.
-func kib(sectors ...int) pmda.FetchFunc { return sumBy(2, sectors) }
+func kib(sectors ...int) ioFunc {
+	return func(k *disk) (uint64, bool) {
+		n, ok := k.io.sum(sectors, newFields)
+		return n / 2, ok
+	}
+}
 
-func sumBy(unit uint64, fields []int) pmda.FetchFunc {
+// capacity is the size of a disk in KiB.
+func capacity(k *disk) (uint64, bool) { return k.blocks, k.blocks > 0 }
+
+// each is the number of each disk.
+func each(f ioFunc) pmda.FetchFunc {
 	return of(func(v *pmda.Value, k *disk) {
-		if n, ok := k.io.sum(fields, newFields); ok {
-			v.Uint(n / unit)
+		if n, ok := f(k); ok {
+			v.Uint(n)
 		}
 	})
 }
 
-func (d *disks) metrics() []pmda.Metric {
-	capacity := of(func(v *pmda.Value, k *disk) {
-		if k.blocks > 0 {
-			v.Uint(k.blocks)
+// all is the sum over the disks: none if one of them is not known, since it
+// would go back.
+func (s *disks) all(f ioFunc) pmda.FetchFunc {
+	return number(func() (sum uint64, ok bool) {
+		for _, i := range s.insts.known {
+			n, ok := f(&i.data)
+			if !ok {
+				return 0, false
+			}
+			sum += n
 		}
+		return sum, true
 	})
-	scheduler := of(func(v *pmda.Value, k *disk) { v.Bytes(d.scheduler(k)) })
-	wwid := of(func(v *pmda.Value, k *disk) { v.Bytes(d.wwid(k)) })
-	ms := table(pmda.Metric{InDom: d.indom}, []row{
-		{0, 4, "disk.dev.read", u64, counter, count, sum(rdIOs)},
-		{0, 5, "disk.dev.write", u64, counter, count, sum(wrIOs)},
-		{0, 6, "disk.dev.blkread", u64, counter, count, sum(rdSectors)},
-		{0, 7, "disk.dev.blkwrite", u64, counter, count, sum(wrSectors)},
-		{0, 28, "disk.dev.total", u64, counter, count, sum(rdIOs, wrIOs)},
-		{0, 36, "disk.dev.blktotal", u64, counter, count, sum(rdSectors, wrSectors)},
-		{0, 38, "disk.dev.read_bytes", u64, counter, kbyte, kib(rdSectors)},
-		{0, 39, "disk.dev.write_bytes", u64, counter, kbyte, kib(wrSectors)},
-		{0, 40, "disk.dev.total_bytes", u64, counter, kbyte, kib(rdSectors, wrSectors)},
-		{0, 46, "disk.dev.avactive", u32, counter, msec, sum(busyTime)},
-		{0, 47, "disk.dev.aveq", u32, counter, msec, sum(queueTime)},
-		{0, 49, "disk.dev.read_merge", u64, counter, count, sum(rdMerges)},
-		{0, 50, "disk.dev.write_merge", u64, counter, count, sum(wrMerges)},
-		{0, 59, "disk.dev.scheduler", str, discrete, none, scheduler},
-		{0, 72, "disk.dev.read_rawactive", u32, counter, msec, sum(rdTime)},
-		{0, 73, "disk.dev.write_rawactive", u32, counter, msec, sum(wrTime)},
-		{0, 79, "disk.dev.total_rawactive", u32, counter, msec, sum(rdTime, wrTime)},
-		{0, 88, "disk.dev.discard", u64, counter, count, sum(dsIOs)},
-		{0, 89, "disk.dev.blkdiscard", u64, counter, count, sum(dsSectors)},
-		{0, 90, "disk.dev.discard_bytes", u64, counter, kbyte, kib(dsSectors)},
-		{0, 91, "disk.dev.discard_merge", u64, counter, count, sum(dsMerges)},
-		{0, 92, "disk.dev.discard_rawactive", u32, counter, msec, sum(dsTime)},
-		{0, 93, "disk.dev.flush", u64, counter, count, sum(flIOs)},
-		{0, 94, "disk.dev.flush_rawactive", u32, counter, msec, sum(flTime)},
-		{0, 95, "disk.dev.inflight", u32, instant, none, sum(inFlight)},
-		{0, 103, "hinv.map.scsi_id", str, discrete, none, wwid},
-	})
-	ms = append(ms, table(pmda.Metric{InDom: d.indom, Source: &pmda.Source{Read: d.readSizes}}, []row{
-		{0, 87, "disk.dev.capacity", u64, discrete, kbyte, capacity},
-	})...)
-	return append(ms, table(pmda.Metric{Source: d.source}, []row{
-		{0, 33, "hinv.ndisk", u32, discrete, none, number(func() (uint64, bool) { return uint64(d.insts.seen), true })},
-	})...)
 }
 
 var unknown = []byte("unknown")
@@ -211,7 +221,7 @@ var unknown = []byte("unknown")
 // scheduler returns the one in brackets of /sys/block/DISK/queue/scheduler:
 //
 //	none [mq-deadline] kyber
-func (d *disks) scheduler(k *disk) []byte {
+func (d *diskFiles) scheduler(k *disk) []byte {
 	_, b, _ := bytes.Cut(d.h.sys.read("sys", "block", k.sys, "queue", "scheduler"), []byte{'['})
 	name, _, ok := bytes.Cut(b, []byte{']'})
 	if !ok {
@@ -219,25 +229,3 @@ func (d *disks) scheduler(k *disk) []byte {
 	}
 	return name
 }
-
-// wwid returns the world wide name of a disk. /sys has the kind of it as a word,
-// SCSI as a digit.
-func (d *disks) wwid(k *disk) []byte {
-	b := d.h.sys.read("sys", "block", k.sys, "device", "wwid")
-	if b == nil {
-		b = d.h.sys.read("sys", "block", k.sys, "wwid")
-	}
-	if len(b) == 0 {
-		return unknown
-	}
-	for word, digit := range wwidKinds {
-		if bytes.HasPrefix(b, []byte(word)) {
-			b = b[len(word)-1:]
-			b[0] = digit
-			break
-		}
-	}
-	return b
-}
-
-var wwidKinds = map[string]byte{"t10.": '1', "eui.": '2', "naa.": '3'}

@@ -123,13 +123,12 @@ func newHost(domain int, o Options) *host {
 
 // metrics returns the tables of all sources.
 func (h *host) metrics() []pmda.Metric {
-	stat, disks, interfaces := newStat(h), newDisks(h), newInterfaces(h)
+	stat, interfaces := newStat(h), newInterfaces(h)
 	return slices.Concat(
 		newLoad(h).metrics(),
 		stat.metrics(),
 		newMeminfo(h).metrics(),
-		disks.metrics(),
-		newVolumes(h, disks).metrics(),
+		diskMetrics(h),
 		interfaces.metrics(),
 		interfaces.allMetrics(),
 		newAddresses(h).metrics(),

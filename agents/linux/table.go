@@ -67,7 +67,10 @@ const (
 	indomNode      = 19
 	indomDM        = 24
 	indomMD        = 25
+	indomPartition = 10
 	indomICMPType  = 23
+	indomZRAM      = 38
+	indomWWID      = 42
 )
 
 // of makes a FetchFunc of one that gets what is attached to the instance.

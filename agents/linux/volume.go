@@ -1,56 +1,13 @@
 package linux
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// volumes are the lines of /proc/diskstats for device mapper and software RAID,
-// whose instances have the names that people have given to them.
-type volumes struct {
-	disks  *disks
-	dm, md *insts[disk]
-}
-
-func newVolumes(h *host, d *disks) *volumes {
-	return &volumes{disks: d, dm: newInsts[disk](h, indomDM), md: newInsts[disk](h, indomMD)}
-}
-
-func (o *volumes) readDM(ctx context.Context, r *pmda.Request) error {
-	err := r.Read(ctx, o.disks.source)
-	o.parse(o.dm, aDM, o.dmName)
-	return err
-}
-
-func (o *volumes) readMD(ctx context.Context, r *pmda.Request) error {
-	err := r.Read(ctx, o.disks.source)
-	o.parse(o.md, anMD, o.mdName)
-	return err
-}
-
-// parse sets the instances of one kind; naming returns the name of one, "" if
-// it is not to be seen.
-func (o *volumes) parse(s *insts[disk], want kind, naming func(kernel []byte, dev uint64) []byte) {
-	s.begin()
-	defer s.end()
-	for b := o.disks.text; len(b) > 0; {
-		var line []byte
-		line, b = cutLine(b)
-		major, minor, kernel, rest, ok := device(line)
-		if !ok || diskKind(kernel) != want {
-			continue
-		}
-		if name := naming(kernel, deviceNumber(major, minor)); len(name) > 0 {
-			if k := s.add(name); k != nil {
-				k.set(kernel, rest)
-			}
-		}
-	}
-}
+// Device mapper and software RAID devices have the names that people have given
+// to them.
 
 // deviceNumber is the number of a device as stat(2) has it, see makedev(3).
 func deviceNumber(major, minor uint64) uint64 {
@@ -58,8 +15,8 @@ func deviceNumber(major, minor uint64) uint64 {
 }
 
 // dmName returns the name of a dm device; without one it is not an instance.
-func (o *volumes) dmName(kernel []byte, dev uint64) []byte {
-	h := o.disks.h
+func (d *diskFiles) dmName(kernel []byte, dev uint64) []byte {
+	h := d.h
 	if name := h.sys.read("sys", "block", string(kernel), "dm", "name"); len(name) > 0 {
 		return name
 	}
@@ -79,8 +36,8 @@ func (o *volumes) dmName(kernel []byte, dev uint64) []byte {
 
 // mdName returns the name of a link in /dev/md to the device, unless that is a
 // number, else the kernel's name.
-func (o *volumes) mdName(kernel []byte, _ uint64) []byte {
-	dir := o.disks.h.path("dev/md")
+func (d *diskFiles) mdName(kernel []byte, _ uint64) []byte {
+	dir := d.h.path("dev/md")
 	for _, e := range entries(dir) {
 		if e[0] == '.' || isDigit(e[0]) {
 			continue
@@ -104,11 +61,22 @@ func entries(dir string) []string {
 	return names
 }
 
-func (o *volumes) metrics() []pmda.Metric {
-	dm := diskInDom(indomDM, o.dm, &pmda.Source{Read: o.readDM}, "per dm device")
-	md := diskInDom(indomMD, o.md, &pmda.Source{Read: o.readMD}, "per md device")
-	kernel := of(func(v *pmda.Value, k *disk) { v.Bytes(k.kernel) })
-	return append(
-		table(pmda.Metric{InDom: dm}, []row{{54, 13, "hinv.map.dmname", str, discrete, none, kernel}}),
-		table(pmda.Metric{InDom: md}, []row{{59, 13, "hinv.map.mdname", str, discrete, none, kernel}})...)
+// mdStatus returns what "mdadm --detail --test" exits with, as wait(2) has it:
+// 0 if the device is whole, 256 if it runs without some of its disks, 512 if it
+// does not; -1 if that is not known.
+//
+// C differs: it runs mdadm, and has -1 without that; without the right to use
+// the device it has 1024.
+func (d *diskFiles) mdStatus(k *disk) int {
+	state := d.h.sys.read("sys", "block", k.sys, "md", "array_state")
+	switch string(state) {
+	case "":
+		return -1
+	case "clear", "inactive", "broken":
+		return 2 << 8
+	}
+	if n, ok := d.h.sys.number("sys", "block", k.sys, "md", "degraded"); ok && n > 0 {
+		return 1 << 8
+	}
+	return 0
 }

@@ -1,0 +1,73 @@
+package linux
+
+import (
+	"strings"
+	"testing"
+)
+
+// testdata/storage is composed, see its README. The numbers of a line of
+// diskstats are 1000 times its place and some more for each field.
+func TestStorage(t *testing.T) {
+	r := newRig(t, Options{Root: "testdata/storage", PageSize: 4096})
+	r.want(map[string]string{
+		"disk.all.read":                   "17000", // sda, sdb, nvme0n1, sdc
+		"disk.all.total_bytes":            "17276",
+		"disk.all.inflight":               "17552",
+		"disk.partitions.read":            "sda1=2000 sda2=3000 nvme0n1p1=6000",
+		"disk.partitions.capacity":        "sda1=1000001 sda2=1000002 nvme0n1p1=1000005",
+		"disk.dm.read":                    "vg0-root=10000 vg0-swap=11000", // dm-2 has no name
+		"disk.dm.capacity":                "vg0-root=1000009 vg0-swap=1000010",
+		"disk.dm.read_bytes":              "vg0-root=5018 vg0-swap=5518",
+		"disk.md.read":                    "md127=13000 md1=14000",
+		"disk.md.capacity":                "md127=1000012 md1=1000013",
+		"disk.md.status":                  "md127=256 md1=512",
+		"disk.wwid.scsi_paths":            "3600508b1001c1d2d=sda sdb 20025385b71b00a2c=nvme0n1 1ATA_____disk_one=sdc",
+		"disk.wwid.read":                  "3600508b1001c1d2d=5000 20025385b71b00a2c=5000 1ATA_____disk_one=7000",
+		"disk.wwid.capacity":              "3600508b1001c1d2d=1000003 20025385b71b00a2c=1000004 1ATA_____disk_one=1000006",
+		"disk.wwid.scheduler":             "3600508b1001c1d2d=mq-deadline 20025385b71b00a2c=none 1ATA_____disk_one=unknown",
+		"zram.read":                       "zram0=15000 zram1=16000",
+		"zram.capacity":                   "zram0=4194304 zram1=0",
+		"zram.io_stat.notify_free":        "zram0=4",
+		"zram.mm_stat.data_size.original": "zram0=1024",
+		"zram.mm_stat.pages.huge":         "zram0=28",
+		"zram.bd_stat.writes":             "zram0=40",
+	})
+}
+
+func TestBrokenDisks(t *testing.T) {
+	root := newTree(t, map[string]string{
+		"proc/diskstats": "   8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n   8 16 sdb 10 20 x 40\n" +
+			" 252 0 zram0 1 2\n   9 0 md0 1\n   9 1 md1 2\n   9 2 md2 3\n",
+		"sys/block/sda/wwid":              "unknown\n",
+		"sys/block/sdb/wwid":              "naa.5\n",
+		"sys/block/zram0/mm_stat":         "1024 x 2048 0 0 3\n", // of an older kernel
+		"sys/block/zram0/disksize":        "large\n",
+		"sys/block/md0/md/array_state":    "clean\n",
+		"sys/block/md1/md/array_state":    "active\n",
+		"sys/block/md1/md/degraded":       "0\n",
+		"sys/block/md2/md/array_statexxx": "active\n",
+	})
+	r := newRig(t, Options{Root: root, PageSize: 65536})
+	r.want(map[string]string{
+		"disk.all.read":                     "11",
+		"disk.all.blkread":                  "", // that of sdb is not known
+		"disk.all.write":                    "",
+		"disk.all.flush":                    "0",
+		"disk.wwid.read":                    "35=10",
+		"disk.wwid.blkread":                 "",
+		"disk.wwid.capacity":                "",
+		"zram.read":                         "zram0=1",
+		"zram.write":                        "",
+		"zram.capacity":                     "zram0=0",
+		"zram.mm_stat.data_size.original":   "zram0=1",
+		"zram.mm_stat.data_size.compressed": "",
+		"zram.mm_stat.mem.used_total":       "zram0=2",
+		"zram.mm_stat.pages.same":           "zram0=192",
+		"zram.mm_stat.pages.huge":           "",
+		"zram.io_stat.invalid":              "",
+		"disk.md.status":                    "md0=0 md1=0 md2=-1",
+	})
+	// A path that has gone is not one any more.
+	writeFile(t, root, "proc/diskstats", strings.Repeat(" 8 0 sda 1\n", 2))
+	r.want(map[string]string{"disk.wwid.read": "", "disk.all.read": "1", "zram.capacity": "", "disk.md.read": ""})
+}

@@ -1,0 +1,115 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// wwid returns the world wide name of a disk. /sys has the kind of it as a word,
+// SCSI as a digit.
+func (d *diskFiles) wwid(k *disk) []byte {
+	b := d.h.sys.read("sys", "block", k.sys, "device", "wwid")
+	if b == nil {
+		b = d.h.sys.read("sys", "block", k.sys, "wwid")
+	}
+	if len(b) == 0 {
+		return unknown
+	}
+	for word, digit := range wwidKinds {
+		if bytes.HasPrefix(b, []byte(word)) {
+			b = b[len(word)-1:]
+			b[0] = digit
+			break
+		}
+	}
+	return b
+}
+
+var wwidKinds = map[string]byte{"t10.": '1', "eui.": '2', "naa.": '3'}
+
+// wwids are the world wide names of disks, each with the disks that are paths to
+// it.
+type wwids struct {
+	devs  *disks
+	insts *insts[paths]
+}
+
+// paths are the disks with one name, by their ids.
+type paths struct {
+	list  []*disk
+	names []byte // of them, with blanks between
+}
+
+func newWWIDs(devs *disks) *wwids {
+	return &wwids{devs: devs, insts: newInsts[paths](devs.h, indomWWID)}
+}
+
+func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
+	err := r.Read(ctx, w.devs.source)
+	w.insts.begin()
+	defer w.insts.end()
+	w.devs.insts.Each(func(_ int32, _ string, data any) bool {
+		k := data.(*disk)
+		name := w.devs.wwid(k)
+		if bytes.HasPrefix(name, unknown) {
+			return true
+		}
+		p := w.insts.add(name)
+		if p != nil {
+			p.list, p.names = p.list[:0], p.names[:0]
+		} else if i := w.insts.known[string(name)]; i != nil {
+			p = &i.data
+			p.names = append(p.names, ' ')
+		} else {
+			return true // a name that is no good
+		}
+		p.list = append(p.list, k)
+		p.names = append(p.names, k.kernel...)
+		return true
+	})
+	return err
+}
+
+// sum is the sum over all paths.
+func (w *wwids) sum(f ioFunc) pmda.FetchFunc {
+	return of(func(v *pmda.Value, p *paths) {
+		var sum uint64
+		for _, k := range p.list {
+			n, ok := f(k)
+			if !ok {
+				return
+			}
+			sum += n
+		}
+		v.Uint(sum)
+	})
+}
+
+// last is the number of the last path, which is that of all.
+//
+// C differs: it has the sum of capacities, if others are asked for in the same
+// fetch, and none if not. Of discard_bytes it has that of the last path.
+func (w *wwids) last(f ioFunc) pmda.FetchFunc {
+	return of(func(v *pmda.Value, p *paths) {
+		if n, ok := f(p.list[len(p.list)-1]); ok {
+			v.Uint(n)
+		}
+	})
+}
+
+func (w *wwids) metrics() []pmda.Metric {
+	indom := &pmda.InDom{Serial: indomWWID, Insts: w.insts, Source: &pmda.Source{Read: w.read}}
+	names := of(func(v *pmda.Value, p *paths) { v.Bytes(p.names) })
+	scheduler := of(func(v *pmda.Value, p *paths) { v.Bytes(w.devs.scheduler(p.list[len(p.list)-1])) })
+	ms := ioTable(pmda.Metric{InDom: indom}, 92, "disk.wwid.", w.sum, devRows)
+	ms = append(ms, table(pmda.Metric{InDom: indom}, []row{
+		{92, 3, "disk.wwid.scsi_paths", str, discrete, none, names},
+		{92, 59, "disk.wwid.scheduler", str, discrete, none, scheduler},
+		{92, 95, "disk.wwid.inflight", u64, instant, none, w.sum(ios(inFlight))},
+	})...)
+	return append(ms, table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: w.devs.readSizes}}, []row{
+		{92, 87, "disk.wwid.capacity", u64, discrete, kbyte, w.last(capacity)},
+	})...)
+}
