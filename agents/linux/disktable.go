@@ -176,7 +176,7 @@ func diskMetrics(h *host) []pmda.Metric {
 		ioTable(pmda.Metric{InDom: md.indom}, 59, "disk.md.", each, volumeRows),
 		table(pmda.Metric{InDom: md.indom}, []row{
 			{59, 13, "hinv.map.mdname", str, discrete, none, kernel},
-			{60, 0, "disk.md.status", s32, instant, none, status},
+			{60, 0, "disk.md.status", i32, instant, none, status},
 		}),
 		table(sized(md), []row{
 			{59, 17, "disk.md.capacity", u64, discrete, kbyte, each(capacity)},

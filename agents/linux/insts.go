@@ -18,6 +18,7 @@ type insts[T any] struct {
 	seen   int // instances that there are at the moment
 	loaded bool
 	fresh  bool   // there is one that was not known
+	brief  bool   // ids last as long as the agent
 	broken string // what was wrong with the file
 }
 
@@ -30,6 +31,14 @@ type inst[T any] struct {
 func newInsts[T any](h *host, serial int) *insts[T] {
 	s := &insts[T]{h: h, known: make(map[string]*inst[T])}
 	s.Cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warn})
+	return s
+}
+
+// newBriefInsts returns instances that keep their ids as long as the agent is
+// there: so it is in PCP with what comes and goes a lot.
+func newBriefInsts[T any](h *host, serial int) *insts[T] {
+	s := newInsts[T](h, serial)
+	s.brief, s.loaded = true, true
 	return s
 }
 
@@ -76,7 +85,7 @@ func (s *insts[T]) end() {
 			}
 		}
 	}
-	if s.fresh {
+	if s.fresh && !s.brief {
 		s.fresh = false
 		if _, err := s.Save(); err != nil {
 			s.warn(err)

@@ -3,9 +3,9 @@
 //
 //	kernel.all.load, kernel.all.cpu, kernel.percpu.cpu
 //	mem.util, mem.physmem
-//	disk.dev
+//	disk, zram, filesys, tmpfs
 //	network
-//	hinv, but for map.scsi, nfchost, nfilesys and ntape
+//	hinv, but for map.scsi, nfchost and ntape
 //
 // # Tables and sources
 //
@@ -129,6 +129,7 @@ func (h *host) metrics() []pmda.Metric {
 		stat.metrics(),
 		newMeminfo(h).metrics(),
 		diskMetrics(h),
+		newFilesystems(h).metrics(),
 		interfaces.metrics(),
 		interfaces.allMetrics(),
 		newAddresses(h).metrics(),

@@ -146,7 +146,7 @@ func TestRecorded(t *testing.T) {
 func TestNothingThere(t *testing.T) {
 	r := newRig(t, Options{Root: t.TempDir(), PageSize: 4096})
 	has := map[string]string{
-		"hinv.ncpu": "0", "hinv.ndisk": "0", "hinv.ninterface": "0", "hinv.nnode": "1",
+		"hinv.ncpu": "0", "hinv.ndisk": "0", "hinv.ninterface": "0", "hinv.nnode": "1", "hinv.nfilesys": "0",
 		"hinv.pagesize": "4096", "hinv.node.online": "node0=1", "hinv.machine": r.fetch("hinv.machine"),
 		"network.tcp.maxconn": "18446744073709551615",
 	}

@@ -128,7 +128,7 @@ func (r *rig) instances(serial int) []pdu.Inst {
 
 func valueText(v pdu.Value) string {
 	switch b := v.Block; {
-	case v.Type == pdu.Metric32:
+	case b == nil && v.Type == pdu.Metric32:
 		return fmt.Sprint(int32(v.Word))
 	case b == nil:
 		return fmt.Sprint(v.Word)
@@ -136,6 +136,8 @@ func valueText(v pdu.Value) string {
 		return strings.TrimRight(string(b), "\x00")
 	case v.Type == pdu.MetricFloat:
 		return fmt.Sprint(math.Float32frombits(be32(b)))
+	case v.Type == pdu.MetricDouble:
+		return fmt.Sprint(math.Float64frombits(uint64(be32(b))<<32 | uint64(be32(b[4:]))))
 	case len(b) == 8:
 		return fmt.Sprint(uint64(be32(b))<<32 | uint64(be32(b[4:])))
 	default:

@@ -32,11 +32,13 @@ func table(common pmda.Metric, rows []row) []pmda.Metric {
 
 // Short for the tables.
 const (
-	s32   = pdu.Metric32
 	u32   = pdu.MetricU32
 	u64   = pdu.MetricU64
 	float = pdu.MetricFloat
 	str   = pdu.MetricString
+
+	i32    = pdu.Metric32
+	double = pdu.MetricDouble
 
 	counter  = pdu.SemCounter
 	instant  = pdu.SemInstant
@@ -67,7 +69,9 @@ const (
 	indomNode      = 19
 	indomDM        = 24
 	indomMD        = 25
+	indomFilesys   = 5
 	indomPartition = 10
+	indomTmpfs     = 18
 	indomICMPType  = 23
 	indomZRAM      = 38
 	indomWWID      = 42
