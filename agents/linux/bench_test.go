@@ -30,8 +30,27 @@ func bigTree(tb testing.TB, cpus, disks, ifaces int) string {
 			files[fmt.Sprintf("sys/class/net/veth%d/%s", i, name)] = text
 		}
 	}
+	files["proc/interrupts"] = interruptsOf(cpus)
 	files["proc/stat"], files["proc/diskstats"], files["proc/net/dev"] = stat.String(), diskstats.String(), dev.String()
 	return newTree(tb, files)
+}
+
+// interruptsOf is a /proc/interrupts with as many lines as a host with so many
+// CPUs has.
+func interruptsOf(cpus int) string {
+	var b strings.Builder
+	for i := range cpus {
+		fmt.Fprintf(&b, " CPU%d", i)
+	}
+	for i := range 2 * cpus {
+		fmt.Fprintf(&b, "\n %d:", 100+i)
+		for j := range cpus {
+			fmt.Fprintf(&b, " %10d", i*j)
+		}
+		b.WriteString("  PCI-MSIX-0000:00:03.0   2-edge      nvme0q1")
+	}
+	b.WriteByte('\n')
+	return b.String()
 }
 
 // A client asks again and again for the metrics whose names start with prefix.
@@ -56,7 +75,11 @@ func (r *rig) repeat(prefix string) (fetch func() (values int, err error)) {
 	}
 }
 
-var fetched = []string{"kernel.all.load", "kernel.percpu.cpu.", "mem.util.", "disk.", "network.interface.", "network.tcp."}
+var fetched = []string{
+	"kernel.all.load", "kernel.all.cpu.", "kernel.all.pressure.io", "kernel.percpu.cpu.", "kernel.percpu.interrupts", "kernel.pernode.",
+	"mem.vmstat.", "mem.zoneinfo.", "mem.numa.util.", "ipc.shm.nattch", "swap.used", "vfs.",
+	"mem.util.", "disk.", "network.interface.", "network.tcp.",
+}
 
 // Values cost no memory: what a fetch of a thousand allocates is what a fetch of
 // one does.
@@ -91,6 +114,9 @@ func benchmarkFetch(b *testing.B, root string) {
 		}
 		b.Run(name, func(b *testing.B) {
 			fetch := newRig(b, Options{Root: root}).repeat(prefix)
+			if _, err := fetch(); err != nil { // instances are made
+				b.Fatal(err)
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := fetch(); err != nil {
@@ -111,6 +137,10 @@ func BenchmarkParse(b *testing.B) {
 	disks := newDiskFiles(h).of(aDisk, indomDisk, "", nil)
 	mem.metrics()
 	meminfo := (&host{Options: Options{Root: "testdata/vm"}}).file("proc/meminfo")
+	vm := func(name string) *file { return &file{path: "testdata/vm/proc/" + name} }
+	vmstat := newVmstat(h)
+	vmstat.metrics()
+	irqs := newInterrupts(h, "proc/interrupts", indomIRQ, indomIRQCPU)
 	for _, bb := range []struct {
 		name  string
 		file  *file
@@ -120,6 +150,10 @@ func BenchmarkParse(b *testing.B) {
 		{"diskstats 64 disks", disks.stats, disks.parse},
 		{"net/dev 500 interfaces", net.file, net.parse},
 		{"meminfo", meminfo, mem.parse},
+		{"vmstat", vm("vmstat"), vmstat.parse},
+		{"zoneinfo", vm("zoneinfo"), newZones(h).parse},
+		{"slabinfo", vm("slabinfo"), newSlabs(h).parse},
+		{"interrupts 256 cpus", irqs.file, irqs.parse},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			text, err := bb.file.read()
@@ -127,6 +161,7 @@ func BenchmarkParse(b *testing.B) {
 				b.Fatalf("%d bytes, %v", len(text), err)
 			}
 			b.SetBytes(int64(len(text)))
+			bb.parse(text) // instances are made
 			b.ReportAllocs()
 			for b.Loop() {
 				bb.parse(text)

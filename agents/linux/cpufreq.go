@@ -17,12 +17,6 @@ type frequency struct {
 	count, time, min, max fact
 }
 
-// A fact is a number, if it is known.
-type fact struct {
-	n  uint64
-	ok bool
-}
-
 func newCPUFiles(h *host, s *stat) *cpuFiles { return &cpuFiles{h: h, stat: s} }
 
 // cpufreq returns the number in a file of cpufreq.

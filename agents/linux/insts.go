@@ -76,6 +76,14 @@ func (s *insts[T]) add(name []byte) *T {
 	return &i.data
 }
 
+// hide says that an instance that was added is none at the moment.
+func (s *insts[T]) hide(name []byte) {
+	if i := s.known[string(name)]; i != nil {
+		// The name is in the cache: it was added.
+		_ = s.Hide(i.name)
+	}
+}
+
 // end ends the look.
 func (s *insts[T]) end() {
 	if s.seen < len(s.known) {

@@ -1,11 +1,10 @@
 // Package linux is the agent for the Linux kernel (domain 60): what pmdalinux
 // of PCP serves, with the same PMIDs, instances and values. So far it has
 //
-//	kernel.all.load, kernel.all.cpu, kernel.percpu.cpu
-//	mem.util, mem.physmem
+//	kernel, mem, swap, swapdev, vfs, ipc, tty, pmda, sysfs
 //	disk, zram, filesys, tmpfs
 //	network
-//	hinv, but for map.scsi, nfchost and ntape
+//	hinv, but for nfchost and ntape
 //
 // # Tables and sources
 //
@@ -19,11 +18,11 @@
 //
 // # Differences
 //
-// Package procfs is used where it has all of a source that is small: sockstat,
-// softnet_stat. Elsewhere it gives counters as floating point numbers, has no
-// order of interfaces, lacks fields or fails on one that is new, and makes
-// objects of every line. What pmdalinux does otherwise is in comments that start
-// with "C differs".
+// Package procfs is used where it has all of a source that is small, or that
+// few ask for: sockstat, softnet_stat, buddyinfo. Elsewhere it opens files anew,
+// makes objects of every line, fails at a broken one, gives counters as floating
+// point numbers, has no order of interfaces and lacks files and fields. What
+// pmdalinux does otherwise is in comments that start with "C differs".
 package linux
 
 import (
@@ -60,13 +59,18 @@ type Options struct {
 	// sum of; "" is PCP's, $PCP_SYSCONF_DIR.
 	ConfDir string
 
+	// Access lets clients see what else only those of root see: slab caches
+	// and serial lines. As with pmdalinux, a client whose user is not known is
+	// not root.
+	Access bool
+
 	// Log is for what is wrong with the host; nil is slog.Default.
 	Log *slog.Logger
 }
 
 // New returns the agent for this host. As with pmdalinux, LINUX_STATSPATH,
-// LINUX_HERTZ and LINUX_PAGESIZE in the environment have the Root, Hertz and
-// PageSize of another one.
+// LINUX_HERTZ, LINUX_PAGESIZE and LINUX_ACCESS in the environment have the
+// Root, Hertz, PageSize and Access of another one.
 func New(domain int) (agents.Agent, error) {
 	number := func(name string) uint64 {
 		n, _ := strconv.ParseUint(os.Getenv(name), 10, 31)
@@ -76,6 +80,7 @@ func New(domain int) (agents.Agent, error) {
 		Root:     os.Getenv("LINUX_STATSPATH"),
 		Hertz:    number("LINUX_HERTZ"),
 		PageSize: int(number("LINUX_PAGESIZE")),
+		Access:   number("LINUX_ACCESS") != 0,
 	})
 }
 
@@ -83,14 +88,20 @@ func New(domain int) (agents.Agent, error) {
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
 
 func (h *host) agent() (agents.Agent, error) {
-	return pmda.New(pmda.Config{
+	c := h.config()
+	c.Help = help
+	return pmda.New(c)
+}
+
+func (h *host) config() pmda.Config {
+	return pmda.Config{
 		Name:    "linux",
 		Domain:  h.domain,
 		Metrics: h.metrics(),
-		Help:    help,
+		Attrs:   true,
 		Log:     h.Log,
 		Close:   h.close,
-	})
+	}
 }
 
 //go:embed help.txt
@@ -123,11 +134,11 @@ func newHost(domain int, o Options) *host {
 
 // metrics returns the tables of all sources.
 func (h *host) metrics() []pmda.Metric {
-	stat, interfaces := newStat(h), newInterfaces(h)
+	stat, mem, interfaces := newStat(h), newMeminfo(h), newInterfaces(h)
 	return slices.Concat(
 		newLoad(h).metrics(),
 		stat.metrics(),
-		newMeminfo(h).metrics(),
+		mem.metrics(),
 		diskMetrics(h),
 		newFilesystems(h).metrics(),
 		interfaces.metrics(),
@@ -139,11 +150,43 @@ func (h *host) metrics() []pmda.Metric {
 		socketMetrics(h),
 		sockstatMetrics(h),
 		newSoftnet(h, stat).metrics(),
-		newNodes(h).metrics(stat),
+		newNodes(h).metrics(stat, mem),
 		newCPUInfo(h, stat).metrics(),
 		newCPUFiles(h, stat).metrics(),
 		machineMetrics(h),
+		newUptime(h).metrics(),
+		newUtmp(h).metrics(),
+		sysctlMetrics(h),
+		newLocks(h).metrics(),
+		pressureMetrics(h),
+		newVmstat(h).metrics(),
+		interruptMetrics(h, stat),
+		softIRQMetrics(h, stat),
+		newZones(h).metrics(),
+		newBuddies(h).metrics(),
+		newSlabs(h).metrics(),
+		newSwaps(h).metrics(),
+		newSerials(h).metrics(),
+		newSCSI(h).metrics(),
+		ksmMetrics(h),
+		semMetrics(h),
+		msgMetrics(h),
+		shmMetrics(h),
+		ipcLimits(h),
 	)
+}
+
+// mayRead reports whether the client may see what only root may read.
+func (h *host) mayRead(r *pmda.Request) bool {
+	if h.Access {
+		return true
+	}
+	c := r.Client()
+	if c == nil {
+		return false
+	}
+	uid, ok := c.UID()
+	return ok && uid == 0
 }
 
 // file returns a file below the root.

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s %v of the name space is not in the tables", e.Name, e.PMID)
 		}
 	}
-	if names != len(r.metrics) || names < 170 {
+	if names != len(r.metrics) || names < 620 {
 		t.Errorf("%d names, %d metrics", names, len(r.metrics))
 	}
 	a, err := Open(60, Options{Root: "testdata/vm", CacheDir: t.TempDir()})
@@ -147,8 +148,11 @@ func TestNothingThere(t *testing.T) {
 	r := newRig(t, Options{Root: t.TempDir(), PageSize: 4096})
 	has := map[string]string{
 		"hinv.ncpu": "0", "hinv.ndisk": "0", "hinv.ninterface": "0", "hinv.nnode": "1", "hinv.nfilesys": "0",
-		"hinv.pagesize": "4096", "hinv.node.online": "node0=1", "hinv.machine": r.fetch("hinv.machine"),
+		"hinv.pagesize": "4096", "hinv.node.online": "node0=1",
 		"network.tcp.maxconn": "18446744073709551615",
+		"kernel.all.hz":       "100", "kernel.all.nusers": "0", "kernel.all.nroots": "0", "kernel.all.nsessions": "0",
+		"swap.in": pdu.ErrnoAppVersion.Error(), "swap.out": pdu.ErrnoAppVersion.Error(),
+		"kernel.uname.distro": "?", "pmda.version": os.Getenv("PCP_VERSION"),
 	}
 	for name, m := range r.metrics {
 		if strings.HasPrefix(name, "disk.all.") {
@@ -163,8 +167,13 @@ func TestNothingThere(t *testing.T) {
 			}
 		}
 	}
-	if has["hinv.machine"] == "" {
-		t.Error("no hinv.machine")
+	for _, name := range []string{
+		"hinv.machine", "pmda.uname", "kernel.uname.release", "kernel.uname.version", "kernel.uname.sysname",
+		"kernel.uname.machine", "kernel.uname.nodename",
+	} {
+		if has[name] = r.fetch(name); has[name] == "" {
+			t.Errorf("no %s", name)
+		}
 	}
 	for name := range r.metrics {
 		if got := r.fetch(name); got != has[name] {

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -10,11 +11,13 @@ import (
 //
 //	0.20 0.18 0.12 1/80 11206
 //
-// C differs: averages that are not there are 0.
+// C differs: numbers that are not there are 0.
 type load struct {
 	file *file
 	avg  [3]float64
 	ok   [3]bool
+
+	runnable, procs, last fact
 }
 
 func newLoad(h *host) *load { return &load{file: h.file("proc/loadavg")} }
@@ -32,6 +35,11 @@ func (l *load) parse(b []byte) {
 		word, line = field(line)
 		l.avg[i], l.ok[i] = floatOf(word)
 	}
+	word, line := field(line)
+	runnable, procs, _ := bytes.Cut(word, []byte{'/'})
+	l.runnable.set(runnable)
+	l.procs.set(procs)
+	l.last.set(line)
 }
 
 func (l *load) metrics() []pmda.Metric {
@@ -45,7 +53,12 @@ func (l *load) metrics() []pmda.Metric {
 		}
 		return nil
 	}
-	return table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: l.read}}, []row{
+	source := &pmda.Source{Read: l.read}
+	return append(table(pmda.Metric{InDom: indom, Source: source}, []row{
 		{2, 0, "kernel.all.load", float, instant, none, average},
-	})
+	}), table(pmda.Metric{Source: source}, []row{
+		{2, 1, "kernel.all.lastpid", u32, instant, none, l.last.fetch()},
+		{2, 2, "kernel.all.runnable", u32, instant, none, l.runnable.fetch()},
+		{2, 3, "kernel.all.nprocs", u32, instant, none, l.procs.fetch()},
+	})...)
 }

@@ -1,9 +1,6 @@
 package linux
 
 import (
-	"bytes"
-	"context"
-
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
@@ -13,73 +10,38 @@ import (
 //	HugePages_Total:       0
 //
 // C differs: it estimates MemAvailable where a kernel before 3.14 has none.
-type meminfo struct {
-	file   *file
-	fields map[string]*memField // those of the table
-}
+type meminfo struct{ keyed }
 
-type memField struct {
-	n  uint64
-	ok bool // the file has it
-}
-
-func newMeminfo(h *host) *meminfo {
-	return &meminfo{file: h.file("proc/meminfo"), fields: make(map[string]*memField)}
-}
-
-func (m *meminfo) read(context.Context, *pmda.Request) error {
-	b, err := m.file.read()
-	m.parse(b)
-	return err
-}
-
-func (m *meminfo) parse(b []byte) {
-	for _, f := range m.fields {
-		f.ok = false
-	}
-	for len(b) > 0 {
-		var line []byte
-		line, b = cutLine(b)
-		i := bytes.IndexByte(line, ':')
-		if i < 0 {
-			continue
-		}
-		if f := m.fields[string(line[:i])]; f != nil {
-			word, _ := field(line[i+1:])
-			f.n, f.ok = uintOf(word)
-		}
-	}
-}
-
-// field returns the field with a name, for the table.
-func (m *meminfo) field(name string) *memField {
-	if m.fields[name] == nil {
-		m.fields[name] = new(memField)
-	}
-	return m.fields[name]
-}
-
-// is is the value of a field.
-func (m *meminfo) is(name string) pmda.FetchFunc {
-	f := m.field(name)
-	return number(func() (uint64, bool) { return f.n, f.ok })
-}
+func newMeminfo(h *host) *meminfo { return &meminfo{newKeyed(h, "proc/meminfo", ':')} }
 
 // less is the value of a field without others, not below 0.
 //
-// C differs: mem.util.used may be.
+// C differs: mem.util.used and swap.used may be.
 func (m *meminfo) less(name string, others ...string) pmda.FetchFunc {
+	return number(m.difference(name, others))
+}
+
+func (m *meminfo) difference(name string, others []string) func() (uint64, bool) {
 	f := m.field(name)
-	minus := make([]*memField, len(others))
+	minus := make([]*fact, len(others))
 	for i, o := range others {
 		minus[i] = m.field(o)
 	}
-	return number(func() (uint64, bool) {
+	return func() (uint64, bool) {
 		n, ok := f.n, f.ok
 		for _, o := range minus {
 			n, ok = n-min(n, o.n), ok && o.ok
 		}
 		return n, ok
+	}
+}
+
+// swap is the same in bytes.
+func (m *meminfo) swap(name string, others ...string) pmda.FetchFunc {
+	f := m.difference(name, others)
+	return number(func() (uint64, bool) {
+		n, ok := f()
+		return n << 10, ok
 	})
 }
 
@@ -91,7 +53,7 @@ func (m *meminfo) inBytes(name string) pmda.FetchFunc {
 
 func (m *meminfo) metrics() []pmda.Metric {
 	total, huge := m.field("MemTotal"), m.field("Hugepagesize")
-	return table(pmda.Metric{Source: &pmda.Source{Read: m.read}}, []row{
+	return table(pmda.Metric{Source: m.source}, []row{
 		{1, 0, "mem.physmem", u64, discrete, kbyte, m.is("MemTotal")},
 		{1, 1, "mem.util.used", u64, instant, kbyte, m.less("MemTotal", "MemFree")},
 		{1, 2, "mem.util.free", u64, instant, kbyte, m.is("MemFree")},
@@ -149,6 +111,12 @@ func (m *meminfo) metrics() []pmda.Metric {
 		{1, 61, "mem.util.hugepagesFreeBytes", u64, instant, octet, m.inBytes("HugePages_Free")},
 		{1, 62, "mem.util.hugepagesRsvdBytes", u64, instant, octet, m.inBytes("HugePages_Rsvd")},
 		{1, 63, "mem.util.hugepagesSurpBytes", u64, instant, octet, m.inBytes("HugePages_Surp")},
+
+		{1, 10, "mem.freemem", u64, instant, kbyte, m.is("MemFree")},
+
+		{1, 6, "swap.length", u64, instant, octet, m.swap("SwapTotal")},
+		{1, 7, "swap.used", u64, instant, octet, m.swap("SwapTotal", "SwapFree")},
+		{1, 8, "swap.free", u64, instant, octet, m.swap("SwapFree")},
 
 		{1, 9, "hinv.physmem", u32, discrete, mbyte, number(func() (uint64, bool) { return total.n >> 10, total.ok })},
 		{1, 59, "hinv.hugepagesize", u32, discrete, octet, number(func() (uint64, bool) { return huge.n << 10, huge.ok })},

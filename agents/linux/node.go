@@ -16,17 +16,19 @@ type nodes struct {
 	h      *host
 	list   []node
 	byCPU  map[int]int // node numbers
-	cpus   int         // for how many CPUs that was looked at
+	info   map[int]*nodeInfo
+	cpus   int // for how many CPUs that was looked at
 	source *pmda.Source
 }
 
 type node struct {
 	num  int
 	name string // node0
+	*nodeInfo
 }
 
 func newNodes(h *host) *nodes {
-	n := &nodes{h: h, cpus: -1}
+	n := &nodes{h: h, cpus: -1, info: make(map[int]*nodeInfo)}
 	n.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
 		if n.byCPU == nil {
 			n.look()
@@ -42,7 +44,7 @@ func (n *nodes) look() {
 	dir := n.h.path("sys/devices/system/node")
 	found := entries(dir)
 	if found == nil { // a kernel without NUMA
-		n.list = []node{{name: "node0"}}
+		n.list = []node{n.node(0, "node0")}
 		return
 	}
 	for _, name := range found {
@@ -50,7 +52,7 @@ func (n *nodes) look() {
 		if !ok {
 			continue
 		}
-		n.list = append(n.list, node{num, name})
+		n.list = append(n.list, n.node(num, name))
 		for _, e := range entries(dir + "/" + name) {
 			if cpu, ok := numbered(e, "cpu"); ok {
 				n.byCPU[cpu] = num
@@ -58,6 +60,14 @@ func (n *nodes) look() {
 		}
 	}
 	slices.SortFunc(n.list, func(a, b node) int { return a.num - b.num })
+}
+
+// node returns a node with what is known of it, also if it was looked at before.
+func (n *nodes) node(num int, name string) node {
+	if n.info[num] == nil {
+		n.info[num] = new(nodeInfo)
+	}
+	return node{num, name, n.info[num]}
 }
 
 // numbered returns the number of a name like node12.
@@ -104,7 +114,7 @@ func (n *nodes) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
-func (n *nodes) metrics(s *stat) []pmda.Metric {
+func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 	indom := &pmda.InDom{
 		Serial: indomNode,
 		Insts:  n,
@@ -134,7 +144,8 @@ func (n *nodes) metrics(s *stat) []pmda.Metric {
 		}),
 		table(pmda.Metric{Source: n.source}, []row{
 			{0, 19, "hinv.nnode", u32, discrete, none, number(func() (uint64, bool) { return uint64(len(n.list)), true })},
-		}))
+		}),
+		newNUMA(n.h, n, s, m).metrics(indom, m))
 }
 
 // online is what the file of that name says of a CPU or node. One that cannot be

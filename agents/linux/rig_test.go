@@ -40,7 +40,7 @@ func newRig(tb testing.TB, o Options, addrs ...ipv4) *rig {
 	h := newHost(60, o)
 	h.ipv4 = func() ([]ipv4, error) { return addrs, nil }
 	// Help texts take time to read.
-	a, err := pmda.New(pmda.Config{Name: "linux", Domain: 60, Metrics: h.metrics(), Log: o.Log, Close: h.close})
+	a, err := pmda.New(h.config())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (r *rig) fetch(name string) string {
 	}
 	var words []string
 	for _, v := range set.Values {
-		text := valueText(v)
+		text := valueText(v, r.metrics[name].Type)
 		if v.Inst != pdu.NoInst {
 			text = strings.ReplaceAll(names[v.Inst], " ", "_") + "=" + text
 		}
@@ -126,9 +126,9 @@ func (r *rig) instances(serial int) []pdu.Inst {
 	return in.Insts
 }
 
-func valueText(v pdu.Value) string {
+func valueText(v pdu.Value, typ pdu.MetricType) string {
 	switch b := v.Block; {
-	case b == nil && v.Type == pdu.Metric32:
+	case b == nil && typ == pdu.Metric32:
 		return fmt.Sprint(int32(v.Word))
 	case b == nil:
 		return fmt.Sprint(v.Word)

@@ -83,6 +83,11 @@ func (r *record) parse(line []byte) {
 	}
 }
 
+// at returns the number in a place; ok is false if it is broken or not there.
+func (r *record) at(i int) (n uint64, ok bool) {
+	return r.nums[i], i < r.words && r.bad>>i&1 == 0
+}
+
 // sum returns the sum of numbers, by their places; ok is false if one is broken
 // or not there. From place optional on, one that is not there is 0: older
 // kernels lack it.

@@ -19,7 +19,8 @@ type stat struct {
 	file   *file
 	hertz  uint64
 	all    cpuTimes
-	cpus   []*cpu // by number; nil if it was never online
+	lines  map[string]*fact // the first numbers of others
+	cpus   []*cpu           // by number; nil if it was never online
 	online int
 	source *pmda.Source
 	indom  *pmda.InDom
@@ -60,7 +61,7 @@ type cpu struct {
 const maxCPU = 1<<16 - 1
 
 func newStat(h *host) *stat {
-	s := &stat{file: h.file("proc/stat"), hertz: h.Hertz}
+	s := &stat{file: h.file("proc/stat"), hertz: h.Hertz, lines: make(map[string]*fact)}
 	s.source = &pmda.Source{Read: s.read}
 	s.indom = &pmda.InDom{
 		Serial: indomCPU,
@@ -87,18 +88,26 @@ func (s *stat) parse(b []byte) {
 			c.online = false
 		}
 	}
-	for {
+	for bytes.HasPrefix(b, []byte("cpu")) { // those of CPUs come first
 		var line []byte
 		line, b = cutLine(b)
-		if !bytes.HasPrefix(line, []byte("cpu")) {
-			break // those of CPUs come first
-		}
 		word, rest := field(line)
 		if len(word) == 3 {
 			s.all.set(rest)
 		} else if c := s.cpu(word[3:]); c != nil && !c.online && c.times.set(rest) {
 			c.online = true
 			s.online++
+		}
+	}
+	for _, f := range s.lines {
+		*f = fact{}
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = cutLine(b)
+		word, rest := field(line)
+		if f := s.lines[string(word)]; f != nil {
+			f.set(rest)
 		}
 	}
 	// A kernel for one CPU has no line for it.
@@ -168,19 +177,27 @@ func ticksWithout(whole, part int) timeFunc {
 	}
 }
 
+// line is the first number of a line.
+func (s *stat) line(name string) pmda.FetchFunc {
+	f := new(fact)
+	s.lines[name] = f
+	return f.fetch()
+}
+
+func (s *stat) msecs(ticks uint64) uint64 { return ticks/s.hertz*1000 + ticks%s.hertz*1000/s.hertz }
+
 func (s *stat) metrics() []pmda.Metric {
-	msecs := func(ticks uint64) uint64 { return ticks/s.hertz*1000 + ticks%s.hertz*1000/s.hertz }
 	// C differs: without a line cpu all are 0.
 	all := func(f timeFunc) pmda.FetchFunc {
 		return number(func() (uint64, bool) {
 			n, ok := f(&s.all)
-			return msecs(n), ok && s.all.words > 0
+			return s.msecs(n), ok && s.all.words > 0
 		})
 	}
 	each := func(f timeFunc) pmda.FetchFunc {
 		return of(func(v *pmda.Value, c *cpu) {
 			if n, ok := f(&c.times); ok {
-				v.Uint(msecs(n))
+				v.Uint(s.msecs(n))
 			}
 		})
 	}
@@ -216,6 +233,12 @@ func (s *stat) metrics() []pmda.Metric {
 		{0, 84, "kernel.percpu.cpu.vnice", u64, counter, msec, each(ticksWithout(nice, guestNice))},
 	})...)
 	return append(ms, table(pmda.Metric{Source: s.source}, []row{
+		{0, 12, "kernel.all.intr", u64, counter, count, s.line("intr")},
+		{0, 13, "kernel.all.pswitch", u64, counter, count, s.line("ctxt")},
+		{0, 14, "kernel.all.sysfork", u64, counter, count, s.line("processes")},
+		{0, 15, "kernel.all.running", u64, instant, none, s.line("procs_running")},
+		{0, 16, "kernel.all.blocked", u64, instant, none, s.line("procs_blocked")},
+		{0, 17, "kernel.all.boottime", i64, discrete, sec, s.line("btime")},
 		{0, 32, "hinv.ncpu", u32, discrete, none, number(func() (uint64, bool) { return uint64(s.online), true })},
 	})...)
 }

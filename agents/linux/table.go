@@ -38,6 +38,7 @@ const (
 	str   = pdu.MetricString
 
 	i32    = pdu.Metric32
+	i64    = pdu.Metric64
 	double = pdu.MetricDouble
 
 	counter  = pdu.SemCounter
@@ -54,6 +55,9 @@ var (
 	msec  = pdu.NewUnits(0, 1, 0, 0, pdu.TimeMsec, 0)
 	usec  = pdu.NewUnits(0, 1, 0, 0, pdu.TimeUsec, 0)
 	mhz   = pdu.NewUnits(0, -1, 0, 0, pdu.TimeUsec, 0)
+
+	sec    = pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0)
+	perSec = pdu.NewUnits(0, -1, 1, 0, pdu.TimeSec, 0)
 
 	bytesSec = pdu.NewUnits(1, -1, 0, pdu.SpaceByte, pdu.TimeSec, 0)
 	mbyteSec = pdu.NewUnits(1, -1, 0, pdu.SpaceMbyte, pdu.TimeSec, 0)
@@ -75,6 +79,22 @@ const (
 	indomICMPType  = 23
 	indomZRAM      = 38
 	indomWWID      = 42
+
+	indomIRQ        = 4
+	indomSwap       = 6
+	indomSCSI       = 11
+	indomSlab       = 12
+	indomShm        = 28
+	indomMsg        = 29
+	indomSem        = 30
+	indomBuddy      = 31
+	indomZone       = 32
+	indomProtection = 33
+	indomTTY        = 35
+	indomSoftIRQ    = 36
+	indomPressure   = 37
+	indomIRQCPU     = 40
+	indomSoftIRQCPU = 41
 )
 
 // of makes a FetchFunc of one that gets what is attached to the instance.

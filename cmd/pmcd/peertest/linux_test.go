@@ -21,6 +21,7 @@ import (
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
@@ -35,6 +36,20 @@ func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []p
 	}
 	t.Setenv("PCP_VAR_DIR", vars)
 	t.Setenv("LINUX_STATSPATH", root)
+	// What only root may read is shown to all, if it can be read.
+	access := os.Getuid() == 0
+	if access {
+		t.Setenv("LINUX_ACCESS", "1")
+	}
+	settings, err := pmcdconf.LoadPCPConf(os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range settings {
+		if s.Name == "PCP_VERSION" { // pmcd has it in the environment of agents
+			t.Setenv(s.Name, s.Value)
+		}
+	}
 	p, err := proc.Start(proc.Spec{
 		Argv:   []string{"/var/lib/pcp/pmdas/linux/pmdalinux", "-d", "60", "-l", t.TempDir() + "/log"},
 		Pipes:  true,
@@ -50,7 +65,7 @@ func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []p
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close() })
-	a, err := linux.Open(60, linux.Options{Root: root, CacheDir: t.TempDir()})
+	a, err := linux.Open(60, linux.Options{Root: root, CacheDir: t.TempDir(), Access: access})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +81,7 @@ func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []p
 			metrics = append(metrics, e)
 		}
 	}
-	if len(metrics) < 170 {
+	if len(metrics) < 620 {
 		t.Fatalf("%d metrics", len(metrics))
 	}
 	return client, ours, metrics
@@ -127,6 +142,10 @@ func TestLinuxDescribed(t *testing.T) {
 	same("labels of the domain", labels(c, pdu.LabelDomain, 60), labels(ours, pdu.LabelDomain, 60))
 }
 
+// notTheirs are metrics that pmdalinux has of a line of the kernel whose name only
+// ends in theirs, FilePmdMapped and SecPageTables, or does not look for.
+var notTheirs = regexp.MustCompile(`^mem\.(numa\.util\.(mapped|pageTables)|zoneinfo\.nr_free_pages)$`)
+
 // unknownSpeed is what pmdalinux makes of -1, which the kernel has for the speed
 // of an interface that it does not know. Ours has no value then.
 var unknownSpeed = map[string]float64{
@@ -144,6 +163,9 @@ func TestLinuxValues(t *testing.T) {
 	ask[pdu.Instance](t, c, indom)
 
 	for _, m := range metrics {
+		if notTheirs.MatchString(m.Name) {
+			continue
+		}
 		// One at a time: pmdalinux has other values for some metrics of
 		// interfaces if it is asked for several.
 		req := &pdu.Fetch{PMIDs: []pdu.PMID{m.PMID}}
@@ -158,6 +180,10 @@ func TestLinuxValues(t *testing.T) {
 		// What goes up and down in between is looked at again.
 		if !peer.Until(10*time.Second, func() bool {
 			before, got, after = theirs(), ask[pdu.Result](t, ours, req).Sets[0], theirs()
+			if m.Name == "vfs.files.count" { // they have five files open when they count, we one
+				before.Values[0].Word -= 16
+				after.Values[0].Word += 16
+			}
 			return between(before, got, after)
 		}) {
 			t.Errorf("%s\npmdalinux has %v\nours has      %v\npmdalinux has %v", m.Name, before, got, after)
@@ -180,6 +206,9 @@ func TestLinuxRecorded(t *testing.T) {
 	}
 }
 
+// isStorage is what the tree of disks and file systems has the files of.
+var isStorage = regexp.MustCompile(`^(disk|filesys|tmpfs|zram|network|hinv)\.`)
+
 func testLinuxRecorded(t *testing.T, tree string) {
 	root, err := filepath.Abs("../../../agents/linux/testdata/" + tree)
 	if err != nil {
@@ -199,6 +228,9 @@ func testLinuxRecorded(t *testing.T, tree string) {
 	ofHost := regexp.MustCompile(`^network\.interface\.(mtu|speed|baudrate|duplex|up|running|type|wireless|inet_addr|ipv6_.*|hw_addr)$`)
 	for _, m := range metrics {
 		req := &pdu.Fetch{PMIDs: []pdu.PMID{m.PMID}}
+		if notTheirs.MatchString(m.Name) || tree == "storage" && !isStorage.MatchString(m.Name) {
+			continue
+		}
 		theirs, got := ask[pdu.Result](t, c, req).Sets[0], ask[pdu.Result](t, ours, req).Sets[0]
 		if !differ.MatchString(m.Name) && !ofHost.MatchString(m.Name) && !between(theirs, got, theirs) {
 			t.Errorf("%s\npmdalinux has %v\nours has      %v", m.Name, theirs, got)

@@ -1,0 +1,24 @@
+package linux
+
+import "github.com/gopcp/pmcd/agents/pmda"
+
+// ksmMetrics are files of /sys/kernel/mm/ksm, in the kernel's
+// Documentation/admin-guide/mm/ksm.rst.
+//
+// C differs: what is not there is 0.
+func ksmMetrics(h *host) []pmda.Metric {
+	is := func(file string) pmda.FetchFunc {
+		return number(func() (uint64, bool) { return h.sys.number("sys", "kernel", "mm", "ksm", file) })
+	}
+	return table(pmda.Metric{}, []row{
+		{69, 0, "mem.ksm.full_scans", u64, instant, count, is("full_scans")},
+		{69, 1, "mem.ksm.merge_across_nodes", u64, instant, none, is("merge_across_nodes")},
+		{69, 2, "mem.ksm.pages_shared", u64, instant, none, is("pages_shared")},
+		{69, 3, "mem.ksm.pages_sharing", u64, instant, none, is("pages_sharing")},
+		{69, 4, "mem.ksm.pages_to_scan", u64, instant, none, is("pages_to_scan")},
+		{69, 5, "mem.ksm.pages_unshared", u64, instant, count, is("pages_unshared")},
+		{69, 6, "mem.ksm.pages_volatile", u64, instant, none, is("pages_volatile")},
+		{69, 7, "mem.ksm.run_state", u64, instant, none, is("run")},
+		{69, 8, "mem.ksm.sleep_time", u64, instant, msec, is("sleep_millisecs")},
+	})
+}

@@ -1,0 +1,47 @@
+package linux
+
+import (
+	"slices"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// sysctlMetrics are files of /proc/sys that have a line of numbers, in the
+// kernel's Documentation/admin-guide/sysctl.
+//
+// C differs: without one of the files that have metrics vfs there are none of
+// these, without those of entropy it is 0, without pid_max that is 4194304.
+func sysctlMetrics(h *host) []pmda.Metric {
+	files, ofFiles := h.numbers("proc/sys/fs/file-nr")
+	inodes, ofInodes := h.numbers("proc/sys/fs/inode-state")
+	dentries, ofDentries := h.numbers("proc/sys/fs/dentry-state")
+	aio, ofAIO := h.numbers("proc/sys/fs/aio-nr")
+	aioMax, ofAIOMax := h.numbers("proc/sys/fs/aio-max-nr")
+	entropy, ofEntropy := h.numbers("proc/sys/kernel/random/entropy_avail")
+	pool, ofPool := h.numbers("proc/sys/kernel/random/poolsize")
+	pids, ofPIDs := h.numbers("proc/sys/kernel/pid_max")
+	ptys, ofPtys := h.numbers("proc/sys/kernel/pty/nr")
+	uevents, ofUevents := h.numbers("sys/kernel/uevent_seqnum")
+	return slices.Concat(
+		table(ofFiles, []row{
+			{27, 0, "vfs.files.count", i32, instant, none, files.at(0)},
+			{27, 1, "vfs.files.free", i32, instant, none, files.at(1)},
+			{27, 2, "vfs.files.max", i32, instant, none, files.at(2)},
+		}),
+		table(ofInodes, []row{
+			{27, 3, "vfs.inodes.count", i32, instant, none, inodes.at(0)},
+			{27, 4, "vfs.inodes.free", i32, instant, none, inodes.at(1)},
+		}),
+		table(ofDentries, []row{
+			{27, 5, "vfs.dentry.count", i32, instant, none, dentries.at(0)},
+			{27, 6, "vfs.dentry.free", i32, instant, none, dentries.at(1)},
+		}),
+		table(ofAIO, []row{{27, 7, "vfs.aio.count", i32, instant, none, aio.at(0)}}),
+		table(ofAIOMax, []row{{27, 8, "vfs.aio.max", i32, instant, none, aioMax.at(0)}}),
+		table(ofEntropy, []row{{72, 0, "kernel.all.entropy.avail", u32, instant, none, entropy.at(0)}}),
+		table(ofPool, []row{{72, 1, "kernel.all.entropy.poolsize", u32, instant, none, pool.at(0)}}),
+		table(ofPIDs, []row{{72, 2, "kernel.all.pid_max", u32, discrete, none, pids.at(0)}}),
+		table(ofPtys, []row{{72, 3, "kernel.all.nptys", u32, instant, none, ptys.at(0)}}),
+		table(ofUevents, []row{{35, 0, "sysfs.kernel.uevent_seqnum", u64, counter, count, uevents.at(0)}}),
+	)
+}
