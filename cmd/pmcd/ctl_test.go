@@ -354,3 +354,25 @@ func TestStatusPermission(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
+
+// What a pmcd of root's leaves behind is in the way of none of the user's.
+func TestStatusAfterRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to become another user")
+	}
+	p := newPlace(t, self(t))
+	cmd := p.command("-f")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	listening := peer.Until(20*time.Second, func() bool { return ctl.Listening(p.at("run/sock.ctl")) })
+	cmd.Process.Kill()
+	cmd.Wait()
+	if now := ctl.Listening(p.at("run/sock.ctl")); !listening || now {
+		t.Fatalf("somebody listened: %v, and does so now: %v", listening, now)
+	}
+	p.start("-U", "nobody")
+	if code, _, stderr := ctlRun("status", "-s", p.at("run/sock")); code == ctlNone {
+		t.Errorf("%s%s", stderr, read(p.at("log/pmcd.log")))
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/goplugin"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -66,25 +67,10 @@ func (c *checker) taken(a *pmcdconf.Agent) string {
 	case a.Domain == rootDomain: // it replaces the socket of another
 		path = os.Getenv("PCP_VAR_DIR") + "/pmcd/root.socket"
 	}
-	if path != "" && listening(path) {
+	if path != "" && ctl.Listening(path) {
 		return path
 	}
 	return ""
-}
-
-// listening reports whether there is a Unix domain socket of that name that
-// somebody listens at, by what the kernel has listed (proc(5), /proc/net/unix).
-func listening(path string) bool {
-	const acceptCon = "00010000" // __SO_ACCEPTCON in the flags
-	text, _ := os.ReadFile("/proc/net/unix")
-	for line := range strings.Lines(string(text)) {
-		// Num RefCount Protocol Flags Type St Inode Path
-		f := strings.Fields(line)
-		if len(f) > 7 && f[3] == acceptCon && strings.HasSuffix(strings.TrimSuffix(line, "\n"), " "+path) {
-			return true
-		}
-	}
-	return false
 }
 
 // endOf returns the last lines of a file, if there is one.

@@ -98,13 +98,32 @@ func clear(path string) error {
 	return os.Remove(path)
 }
 
-// served reports whether somebody listens. Who may not ask has to assume it.
+// served reports whether somebody listens.
 func served(path string) bool {
 	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
+	switch {
+	case err == nil:
 		conn.Close()
+	case errors.Is(err, fs.ErrPermission): // one of root's; it may be left behind, too
+		return Listening(path)
 	}
 	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist)
+}
+
+// Listening reports whether there is a Unix domain socket of that name that
+// somebody listens at, by what the kernel has listed (proc(5), /proc/net/unix).
+// It is not connected to. Without that list somebody may.
+func Listening(path string) bool {
+	const acceptCon = "00010000" // __SO_ACCEPTCON in the flags
+	text, err := os.ReadFile("/proc/net/unix")
+	for line := range strings.Lines(string(text)) {
+		// Num RefCount Protocol Flags Type St Inode Path
+		f := strings.Fields(line)
+		if len(f) > 7 && f[3] == acceptCon && strings.HasSuffix(strings.TrimSuffix(line, "\n"), " "+path) {
+			return true
+		}
+	}
+	return err != nil
 }
 
 // Serve hands out what report returns until Close. It is called by several
