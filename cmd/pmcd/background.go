@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents/proc"
 )
 
@@ -81,8 +83,8 @@ func sealForBackground() error {
 	}
 	n, _ := strconv.Atoi(os.Getenv("LISTEN_FDS"))
 	for fd := 3; fd < 3+n; fd++ {
-		if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFD, 0); errno != 0 {
-			return fmt.Errorf("LISTEN_FDS is %d, but descriptor %d: %w", n, fd, errno)
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("LISTEN_FDS is %d, but descriptor %d: %w", n, fd, err)
 		}
 	}
 	return nil
@@ -110,7 +112,7 @@ func waiting() (*launcher, error) {
 	if parent != strconv.Itoa(os.Getppid()) {
 		return nil, nil // somebody else's, or it has not waited
 	}
-	fd, err := dupAbove2(0)
+	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, err
 	}
@@ -130,15 +132,6 @@ func waiting() (*launcher, error) {
 		signal.Ignore(sig)
 	}
 	return &launcher{os.NewFile(uintptr(fd), "launcher")}, nil
-}
-
-// dupAbove2 returns another descriptor for fd, which children do not get.
-func dupAbove2(fd uintptr) (uintptr, error) {
-	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, 3)
-	if errno != 0 {
-		return 0, errno
-	}
-	return n, nil
 }
 
 // serving lets the launcher end.

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // createLog opens path for messages. A file that was there gets the suffix
@@ -36,11 +38,11 @@ func followLink(path string) (*os.File, error) {
 	}
 	for _, f := range []*os.File{os.Stdout, os.Stderr} {
 		if fi, err := f.Stat(); err == nil && os.SameFile(fi, target) {
-			fd, err := dupAbove2(f.Fd())
+			fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
 			if err != nil {
 				return nil, err
 			}
-			return os.NewFile(fd, path), nil
+			return os.NewFile(uintptr(fd), path), nil
 		}
 	}
 	if null, err := os.Stat(os.DevNull); err == nil && os.SameFile(null, target) {

@@ -7,9 +7,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // managerEnv is what a service manager has to say to this process, by name
@@ -112,11 +112,10 @@ func (n *notifier) watch(ctx context.Context, beat func(context.Context) error) 
 	}
 }
 
-// monotonic reads the clock that the manager compares with its own
-// (clock_gettime(2), CLOCK_MONOTONIC); package time keeps it to itself.
+// monotonic reads the clock that the manager compares with its own; package time
+// keeps it to itself.
 func monotonic() time.Duration {
-	const clockMonotonic = 1
-	var ts syscall.Timespec
-	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0)
+	var ts unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return time.Duration(ts.Nano())
 }
