@@ -2,9 +2,9 @@
 // of PCP serves, with the same PMIDs, instances and values. So far it has
 //
 //	kernel, mem, swap, swapdev, vfs, ipc, tty, pmda, sysfs
-//	disk, zram, filesys, tmpfs
-//	network
-//	hinv, but for nfchost and ntape
+//	disk, zram, filesys, tmpfs, tape, fchost
+//	network, nfs, nfs3, nfs4, rpc
+//	hinv
 //
 // # Tables and sources
 //
@@ -141,6 +141,10 @@ func (h *host) metrics() []pmda.Metric {
 		mem.metrics(),
 		diskMetrics(h),
 		newFilesystems(h).metrics(),
+		rpcMetrics(h),
+		newNFSD(h).metrics(),
+		tapeMetrics(h),
+		fcHostMetrics(h),
 		interfaces.metrics(),
 		interfaces.allMetrics(),
 		newAddresses(h).metrics(),

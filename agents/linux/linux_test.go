@@ -147,7 +147,8 @@ func TestRecorded(t *testing.T) {
 func TestNothingThere(t *testing.T) {
 	r := newRig(t, Options{Root: t.TempDir(), PageSize: 4096})
 	has := map[string]string{
-		"hinv.ncpu": "0", "hinv.ndisk": "0", "hinv.ninterface": "0", "hinv.nnode": "1", "hinv.nfilesys": "0",
+		"hinv.ncpu": "0", "hinv.ndisk": "0", "hinv.ninterface": "0", "hinv.nnode": "1", "hinv.nfilesys": "0", "hinv.ntape": "0", "hinv.nfchost": "0",
+		"rpc.server.ra_size": "0", "rpc.server.ra_hits": "0", "rpc.server.ra_misses": "0",
 		"hinv.pagesize": "4096", "hinv.node.online": "node0=1",
 		"network.tcp.maxconn": "18446744073709551615",
 		"kernel.all.hz":       "100", "kernel.all.nusers": "0", "kernel.all.nroots": "0", "kernel.all.nsessions": "0",

@@ -53,6 +53,7 @@ var (
 	kbyte = pdu.NewUnits(1, 0, 0, pdu.SpaceKbyte, 0, 0)
 	mbyte = pdu.NewUnits(1, 0, 0, pdu.SpaceMbyte, 0, 0)
 	msec  = pdu.NewUnits(0, 1, 0, 0, pdu.TimeMsec, 0)
+	nsec  = pdu.NewUnits(0, 1, 0, 0, pdu.TimeNsec, 0)
 	usec  = pdu.NewUnits(0, 1, 0, 0, pdu.TimeUsec, 0)
 	mhz   = pdu.NewUnits(0, -1, 0, 0, pdu.TimeUsec, 0)
 
@@ -65,36 +66,41 @@ var (
 
 // Serial numbers of the instance domains.
 const (
-	indomCPU       = 0
-	indomDisk      = 1
-	indomLoad      = 2
-	indomInterface = 3
-	indomAddress   = 17
-	indomNode      = 19
-	indomDM        = 24
-	indomMD        = 25
-	indomFilesys   = 5
-	indomPartition = 10
-	indomTmpfs     = 18
-	indomICMPType  = 23
-	indomZRAM      = 38
-	indomWWID      = 42
-
+	indomCPU        = 0
+	indomDisk       = 1
+	indomLoad       = 2
+	indomInterface  = 3
 	indomIRQ        = 4
+	indomFilesys    = 5
 	indomSwap       = 6
+	indomNFS2       = 7
+	indomNFS3       = 8
+	indomPartition  = 10
 	indomSCSI       = 11
 	indomSlab       = 12
+	indomNFS4Client = 14
+	indomNFS4Server = 15
+	indomAddress    = 17
+	indomTmpfs      = 18
+	indomNode       = 19
+	indomICMPType   = 23
+	indomDM         = 24
+	indomMD         = 25
 	indomShm        = 28
 	indomMsg        = 29
 	indomSem        = 30
 	indomBuddy      = 31
 	indomZone       = 32
 	indomProtection = 33
+	indomTape       = 34
 	indomTTY        = 35
 	indomSoftIRQ    = 36
 	indomPressure   = 37
+	indomZRAM       = 38
+	indomFCHost     = 39
 	indomIRQCPU     = 40
 	indomSoftIRQCPU = 41
+	indomWWID       = 42
 )
 
 // of makes a FetchFunc of one that gets what is attached to the instance.
