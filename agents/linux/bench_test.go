@@ -78,7 +78,7 @@ func (r *rig) repeat(prefix string) (fetch func() (values int, err error)) {
 var fetched = []string{
 	"kernel.all.load", "kernel.all.cpu.", "kernel.all.pressure.io", "kernel.percpu.cpu.", "kernel.percpu.interrupts", "kernel.pernode.",
 	"mem.vmstat.", "mem.zoneinfo.", "mem.numa.util.", "ipc.shm.nattch", "swap.used", "vfs.",
-	"mem.util.", "disk.", "network.interface.", "network.tcp.",
+	"mem.util.", "disk.", "network.interface.", "network.tcp.", "network.all.", "network.tcpconn", "network.unix.", "network.ip6.",
 }
 
 // Values cost no memory: what a fetch of a thousand allocates is what a fetch of
@@ -134,6 +134,8 @@ func BenchmarkFetchBig(b *testing.B) { benchmarkFetch(b, bigTree(b, 256, 64, 500
 func BenchmarkParse(b *testing.B) {
 	h := newHost(60, Options{Root: bigTree(b, 256, 64, 500), CacheDir: b.TempDir()})
 	stat, net, mem := newStat(h), newInterfaces(h), newMeminfo(h)
+	netstat := newCounters((&host{Options: Options{Root: "testdata/vm"}}).file("proc/net/netstat"), nil)
+	mptcpMetrics(netstat)
 	disks := newDiskFiles(h).of(aDisk, indomDisk, "", nil)
 	mem.metrics()
 	meminfo := (&host{Options: Options{Root: "testdata/vm"}}).file("proc/meminfo")
@@ -154,6 +156,7 @@ func BenchmarkParse(b *testing.B) {
 		{"zoneinfo", vm("zoneinfo"), newZones(h).parse},
 		{"slabinfo", vm("slabinfo"), newSlabs(h).parse},
 		{"interrupts 256 cpus", irqs.file, irqs.parse},
+		{"netstat", netstat.file, netstat.parseColumns},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			text, err := bb.file.read()
@@ -167,5 +170,18 @@ func BenchmarkParse(b *testing.B) {
 				bb.parse(text)
 			}
 		})
+	}
+}
+
+func BenchmarkSockets(b *testing.B) {
+	const line = "   3: 0100007F:CD78 0100007F:8D45 06 00000000:00000000 03:000014CC 00000000     0        0 0 3 0000000042dad0b1                                      \n"
+	root := newTree(b, map[string]string{"proc/net/tcp": strings.Repeat(line, 100000)})
+	s := newSockets(&host{Options: Options{Root: root}}, "proc/net/tcp")
+	b.SetBytes(100000 * int64(len(line)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.source.Read(b.Context(), nil); err != nil || s.states[timeWait] != 100000 {
+			b.Fatal(s.states, err)
+		}
 	}
 }

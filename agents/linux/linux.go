@@ -14,7 +14,8 @@
 // because the same name can mean another device the next time.
 //
 // A source that is not there, as on other kernels, means metrics without
-// values. A line that is broken means that for its own metrics only.
+// values; or 0, where pmdalinux has that. A line that is broken means no values
+// for its own metrics only.
 //
 // # Differences
 //
