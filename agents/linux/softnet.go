@@ -62,7 +62,7 @@ func (s *softnet) place() {
 		}
 	}
 	for i := range s.lines {
-		if l := &s.lines[i]; l.Width >= cpuWidth && int(l.Index) < len(s.stat.cpus) && s.stat.cpus[l.Index] != nil {
+		if l := &s.lines[i]; l.Width >= cpuWidth && uint64(l.Index) < uint64(len(s.stat.cpus)) && s.stat.cpus[l.Index] != nil {
 			s.stat.cpus[l.Index].net = l
 		}
 	}
