@@ -180,8 +180,12 @@ func TestPeerEmbedded(t *testing.T) {
 					if n := strings.Count(out, "\n") - strings.Count(out, "event."); strconv.Itoa(n) != metrics[1] { // pminfo adds event.*
 						t.Errorf("%s: %d metrics, not %s:\n%s", host, n, metrics[1], out)
 					}
-					out = pcpClient(t, "pminfo", "-h", host, "-fl", "pmcd.numagents")
-					if !strings.Contains(out, "value "+fmt.Sprint(agentsServed(t))+"\n") || !strings.Contains(out, `"pmcd_config":"embedded"`) {
+					served := fmt.Sprintf("value %d\n", agentsServed(t))
+					peer.Until(20*time.Second, func() bool { // agents start while clients are greeted
+						out = pcpClient(t, "pminfo", "-h", host, "-fl", "pmcd.numagents")
+						return strings.Contains(out, served)
+					})
+					if !strings.Contains(out, served) || !strings.Contains(out, `"pmcd_config":"embedded"`) {
 						t.Errorf("%s:\n%s", host, out)
 					}
 				}
