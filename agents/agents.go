@@ -33,6 +33,7 @@ import (
 // agent is answered for:
 //
 //	Instancer    PM_ERR_INDOM
+//	InstSpeller  names are as clients write them
 //	Texter       PM_ERR_TEXT
 //	Storer       PM_ERR_PERMISSION
 //	Namer        PM_ERR_NAME, for names of a PMID PM_ERR_PMID
@@ -72,6 +73,12 @@ type (
 		// clients are to see them; PM_ERR_INDOM if there is none such. Look-up
 		// of one instance is done by the caller.
 		Instances(ctx context.Context, o Origin, indom pdu.InDom) ([]pdu.Inst, error)
+	}
+
+	// An InstSpeller knows instances by other names than those of Instances: for
+	// what a client wrote it returns the name, or the first word of it, to look for.
+	InstSpeller interface {
+		SpellInst(indom pdu.InDom, name string) string
 	}
 
 	// A Texter has help text, for metrics and for instance domains:

@@ -155,13 +155,17 @@ func (r *Responder) instance(ctx context.Context, o Origin, m *pdu.InstanceReq) 
 	case m.Inst != pdu.NoInst && m.Name != "":
 		return nil, pdu.ErrnoInst
 	}
+	name := m.Name
+	if s, ok := r.Agent.(InstSpeller); ok && name != "" {
+		name = s.SpellInst(m.InDom, name)
+	}
 	for _, inst := range all {
 		first, _, _ := strings.Cut(inst.Name, " ")
 		switch {
-		case m.Name != "" && inst.Name == m.Name:
+		case name != "" && inst.Name == name:
 			reply.Insts = []pdu.Inst{{ID: inst.ID}}
 			return reply, nil
-		case m.Name != "" && first == m.Name && reply.Insts == nil:
+		case name != "" && first == name && reply.Insts == nil:
 			reply.Insts = []pdu.Inst{{ID: inst.ID}}
 		case m.Name == "" && inst.ID == m.Inst:
 			reply.Insts = []pdu.Inst{{ID: pdu.NoInst, Name: inst.Name}}

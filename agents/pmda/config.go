@@ -119,6 +119,10 @@ type InDom struct {
 	// InstLabels, if not nil, returns the labels of one instance, nil if it
 	// has none.
 	InstLabels func(ctx context.Context, r *Request, inst pdu.Inst) (Labels, error)
+
+	// Spell, if not nil, returns the name of an instance, or the first word of
+	// it, for what a client wrote in its place.
+	Spell func(name string) string
 }
 
 // Instances say which instances an instance domain has.

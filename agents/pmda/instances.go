@@ -33,3 +33,11 @@ func (a *Agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
 	})
 	return list, nil
 }
+
+// SpellInst implements [agents.InstSpeller].
+func (a *Agent) SpellInst(indom pdu.InDom, name string) string {
+	if d := a.indoms[indom]; d != nil && d.Spell != nil {
+		return d.Spell(name)
+	}
+	return name
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/linux"
+	"github.com/gopcp/pmcd/agents/linuxproc"
 	"github.com/gopcp/pmcd/agents/simple"
 	"github.com/gopcp/pmcd/agents/trivial"
 	"github.com/gopcp/pmcd/agents/txmon"
@@ -19,6 +20,7 @@ type builtinAgents map[string]func(domain int) (agents.Agent, error)
 // pmcd_init: it needs the daemon's memory, so the daemon has it.
 var builtin = builtinAgents{
 	"linux_init":   linux.New,
+	"proc_init":    linuxproc.New,
 	"simple_init":  simple.New,
 	"trivial_init": trivial.New,
 	"txmon_init":   txmon.New,

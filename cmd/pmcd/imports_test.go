@@ -37,6 +37,7 @@ var mayImport = map[string][]string{
 	"agents/pmda/event": {"pdu"},
 	"agents/pmda/cache": {"access", "pdu", "pmcdconf"},
 	"agents/linux":      {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf", "github.com/prometheus/procfs", "golang.org/x/sys"},
+	"agents/linuxproc":  {"agents", "agents/pmda", "pdu"},
 	"agents/trivial":    {"agents", "agents/pmda", "pdu"},
 	"agents/simple":     {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},
 	"agents/txmon":      {"agents", "agents/pmda", "pdu", "golang.org/x/sys"},

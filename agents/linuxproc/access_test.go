@@ -1,0 +1,125 @@
+package linuxproc
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Clients that pmcd does not know see numbers of processes only.
+func TestNobody(t *testing.T) {
+	denied := pdu.ErrnoPermission.Error()
+	for _, tt := range []struct {
+		attrs map[pdu.AttrCode]string
+		want  string
+	}{
+		{nil, denied},
+		{map[pdu.AttrCode]string{pdu.AttrUserID: "0"}, denied},
+		{map[pdu.AttrCode]string{pdu.AttrGroupID: "0"}, denied},
+		{map[pdu.AttrCode]string{pdu.AttrUserID: "x", pdu.AttrGroupID: "0"}, denied},
+		{map[pdu.AttrCode]string{pdu.AttrUserName: "mallory"}, denied},
+		{map[pdu.AttrCode]string{pdu.AttrUserName: "alice"}, "5=5"},
+		{map[pdu.AttrCode]string{pdu.AttrUserID: "0", pdu.AttrGroupID: "0"}, "5=5"},
+	} {
+		root := newTree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n", "access.conf": "# x\nallowed: bob, alice # no\nmapped: false\n"})
+		r := newRig(t, Options{Root: root, AccessConf: filepath.Join(root, "access.conf")})
+		r.attrs(tt.attrs)
+		r.want(map[string]string{"proc.psinfo.pid": tt.want, "proc.nprocs": "1", "proc.runq.swapped": "1", "proc.control.all.threads": "0"})
+		if tt.want == denied {
+			r.want(map[string]string{"proc.psinfo.ppid": denied, "proc.autogroup.enabled": denied})
+		}
+	}
+	r := newRig(t, Options{Root: newTree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n"}), AllAccess: true})
+	r.attrs(nil)
+	r.want(map[string]string{"proc.psinfo.ppid": "5=1"})
+}
+
+// An agent that is not root keeps from other users what is for its own.
+func TestForeign(t *testing.T) {
+	root := composed(t)
+	withoutThread(t, root)
+	r := newRig(t, Options{Root: root})
+	r.host.own = identity{uid: 1000, gid: 1000}
+	private := map[string]string{
+		"proc.psinfo.environ": "7= 100= 1234567=", "proc.psinfo.exe": "7= 100= 1234567=", "proc.psinfo.cwd": "7= 100= 1234567=",
+		"proc.memory.maps": "7= 100= 1234567=", "proc.io.rchar": "", "proc.fd.count": "", "proc.smaps.rss": "",
+		"proc.psinfo.start_code": "7=0 100=0 1234567=0",
+	}
+	delete(private, "proc.psinfo.start_code")
+	for _, uid := range []int{1000, 0} {
+		r.identify(uid, 1)
+		for name, hidden := range private {
+			if got := r.fetch(name); got == hidden {
+				t.Errorf("user %d does not see %s", uid, name)
+			}
+		}
+	}
+	r.identify(1001, 1000)
+	r.want(private)
+	r.want(map[string]string{"proc.psinfo.cmd": "7=kworker/0:1 100=a (b) c", "proc.psinfo.start_code": "7=0 100=0"})
+}
+
+// An agent that is root shows what the kernel shows to the client.
+func TestActsAsClient(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	r := newRig(t, Options{})
+	sees := func(name string, pid int) bool {
+		return strings.Contains(" "+r.fetch(name)+" ", fmt.Sprintf(" %d=/", pid))
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // on several threads
+		// Its own process, too, although the kernel shows that to all its threads.
+		for _, pid := range []int{os.Getppid(), os.Getpid()} {
+			r.identify(65534, 65534)
+			if sees("proc.psinfo.exe", pid) {
+				t.Fatal("nobody sees what root has")
+			}
+			if !strings.Contains(r.fetch("proc.id.uid")+" ", fmt.Sprintf(" %d=0 ", pid)) {
+				t.Fatal("nobody does not see that there is a process of root")
+			}
+			r.identify(0, 0)
+			if !sees("proc.psinfo.exe", pid) {
+				t.Fatal("root does not see what it has")
+			}
+		}
+	}
+	// All threads are root again, with their groups.
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		b, err := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
+		if err != nil {
+			continue // it has ended
+		}
+		if !strings.Contains(string(b), "\nUid:\t0\t0\t0\t0\n") || !strings.Contains(string(b), "\nGid:\t0\t0\t0\t0\n") {
+			t.Errorf("thread %s:\n%s", task.Name(), b)
+		}
+		_, list, _ := strings.Cut(string(b), "\nGroups:")
+		list, _, _ = strings.Cut(list, "\n")
+		if len(strings.Fields(list)) != len(groups) {
+			t.Errorf("thread %s has groups %s, want %v", task.Name(), list, groups)
+		}
+	}
+}
+
+func FuzzAccess(f *testing.F) {
+	f.Add("allowed: alice, bob\nmapped: true\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for name := range parseAccess(text).allowed {
+			if strings.ContainsAny(name, " ,#\n\t") || name == "" {
+				t.Errorf("%q has %q", text, name)
+			}
+		}
+	})
+}
