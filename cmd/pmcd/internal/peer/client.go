@@ -88,7 +88,7 @@ func output(ctx context.Context, cmd *exec.Cmd) (Output, error) {
 	// Scripts start further programs, which must end with them.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 10 * time.Second // what a script leaves behind may take a while to let go of its output
 	err := cmd.Run()
 	o := Output{Cmd: strings.Join(cmd.Args, " "), Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}
 	if ctx.Err() != nil {
