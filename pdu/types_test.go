@@ -180,6 +180,14 @@ func TestUnits(t *testing.T) {
 		text string
 	}{
 		{NewUnits(0, 0, 0, 0, 0, 0), 0, "none"},
+		{Byte, 0x10000000, "byte"},
+		{Kbyte, uint32(NewUnits(1, 0, 0, SpaceKbyte, 0, 0)), "Kbyte"},
+		{Mbyte, uint32(NewUnits(1, 0, 0, SpaceMbyte, 0, 0)), "Mbyte"},
+		{Nsec, uint32(NewUnits(0, 1, 0, 0, TimeNsec, 0)), "nanosec"},
+		{Usec, uint32(NewUnits(0, 1, 0, 0, TimeUsec, 0)), "microsec"},
+		{Msec, uint32(NewUnits(0, 1, 0, 0, TimeMsec, 0)), "millisec"},
+		{Sec, 0x01003000, "sec"},
+		{Count, uint32(NewUnits(0, 0, 1, 0, 0, 0)), "count"},
 		{NewUnits(0, 1, 0, 0, TimeSec, 0), 0x01003000, "sec"},
 		{NewUnits(0, -1, 1, 0, TimeSec, 0), 0x0f103000, "count / sec"},
 		{NewUnits(1, -2, 0, SpaceMbyte, TimeSec, 0), 0x1e023000, "Mbyte / sec^2"}, // pmUnitsStr(3)

@@ -35,6 +35,19 @@ const (
 	TimeHour
 )
 
+// Units of one dimension, which most metrics have: space, time, or a number of
+// something.
+const (
+	Byte  Units = 1<<28 | SpaceByte<<16
+	Kbyte Units = 1<<28 | SpaceKbyte<<16
+	Mbyte Units = 1<<28 | SpaceMbyte<<16
+	Nsec  Units = 1<<24 | TimeNsec<<12
+	Usec  Units = 1<<24 | TimeUsec<<12
+	Msec  Units = 1<<24 | TimeMsec<<12
+	Sec   Units = 1<<24 | TimeSec<<12
+	Count Units = 1 << 20
+)
+
 // NewUnits packs its arguments as pmUnits has them; scaleCount is a power of
 // ten. Each is cut to 4 bits.
 func NewUnits(dimSpace, dimTime, dimCount, scaleSpace, scaleTime, scaleCount int) Units {

@@ -25,24 +25,16 @@ type fetchFunc func(f *fetch)
 
 // Short for the tables.
 const (
-	i32   = pdu.Metric32
-	u32   = pdu.MetricU32
-	u64   = pdu.MetricU64
-	float = pdu.MetricFloat
-	doubl = pdu.MetricDouble
-	str   = pdu.MetricString
+	i32, u32, u64              = pdu.Metric32, pdu.MetricU32, pdu.MetricU64
+	float, doubl, str          = pdu.MetricFloat, pdu.MetricDouble, pdu.MetricString
+	counter, instant, discrete = pdu.SemCounter, pdu.SemInstant, pdu.SemDiscrete
 
-	counter  = pdu.SemCounter
-	instant  = pdu.SemInstant
-	discrete = pdu.SemDiscrete
+	none             = pdu.Units(0)
+	count            = pdu.Count
+	kbyte, msec, sec = pdu.Kbyte, pdu.Msec, pdu.Sec
 )
 
 var (
-	none   = pdu.Units(0)
-	count  = pdu.NewUnits(0, 0, 1, 0, 0, 0)
-	kbyte  = pdu.NewUnits(1, 0, 0, pdu.SpaceKbyte, 0, 0)
-	msec   = pdu.NewUnits(0, 1, 0, 0, pdu.TimeMsec, 0)
-	sec    = pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0)
 	perSec = pdu.NewUnits(0, -1, 1, 0, pdu.TimeSec, 0)
 	perPDU = pdu.NewUnits(0, 1, -1, 0, pdu.TimeUsec, 0)
 
