@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // bandwidth is the file $PCP_PMDAS_DIR/linux/bandwidth.conf, in which an admin
@@ -40,9 +42,9 @@ func (w *bandwidth) load() {
 		return
 	}
 	w.mtime = st.ModTime()
-	f := file{path: w.path}
-	b, _ := f.read()
-	f.close()
+	f := sysfile.NewFile(w.path)
+	b, _ := f.Read()
+	f.Close()
 	w.parse(b)
 }
 
@@ -51,7 +53,7 @@ func (w *bandwidth) parse(b []byte) {
 	version := false
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		name, value, ok := bytes.Cut(line, []byte{':'})
 		name, value = bytes.TrimSpace(name), bytes.TrimSpace(value)
 		if !ok || bytes.HasPrefix(line, []byte{'#'}) {
@@ -61,7 +63,7 @@ func (w *bandwidth) parse(b []byte) {
 			version = string(value) == "1.0"
 			continue
 		}
-		if f, isNum := floatOf(value); version && isNum {
+		if f, isNum := sysfile.Float(value); version && isNum {
 			w.mbs[string(name)] = f
 		}
 	}

@@ -1,13 +1,12 @@
 package linux
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // bigTree is composed: a host with many CPUs, disks and interfaces.
@@ -32,7 +31,7 @@ func bigTree(tb testing.TB, cpus, disks, ifaces int) string {
 	}
 	files["proc/interrupts"] = interruptsOf(cpus)
 	files["proc/stat"], files["proc/diskstats"], files["proc/net/dev"] = stat.String(), diskstats.String(), dev.String()
-	return newTree(tb, files)
+	return pmdatest.Tree(tb, files)
 }
 
 // interruptsOf is a /proc/interrupts with as many lines as a host with so many
@@ -53,26 +52,16 @@ func interruptsOf(cpus int) string {
 	return b.String()
 }
 
-// A client asks again and again for the metrics whose names start with prefix.
-func (r *rig) repeat(prefix string) (fetch func() (values int, err error)) {
-	req := &agents.FetchRequest{Profile: new(pdu.Profile)}
-	for name := range r.metrics {
+// repeat fetches the metrics whose names start with prefix again and again.
+func repeat(r *pmdatest.Rig, prefix string) (fetch func() int) {
+	var names []string
+	for name := range r.Metrics {
 		// Addresses are made anew each time: nobody asks for them often.
 		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, "_addr") && !strings.HasSuffix(name, "_scope") {
-			req.PMIDs = append(req.PMIDs, r.id(name))
+			names = append(names, name)
 		}
 	}
-	var w pdu.ResultWriter
-	var buf []byte
-	return func() (int, error) {
-		w.Reset(buf[:0], 0)
-		if err := r.agent.Fetch(context.Background(), req, &w); err != nil {
-			return 0, err
-		}
-		b, err := w.Finish()
-		buf = b
-		return len(b), err
-	}
+	return r.Repeat(names...)
 }
 
 var fetched = []string{
@@ -87,17 +76,10 @@ func TestNothingIsAllocated(t *testing.T) {
 	for root, limit := range map[string]float64{"/": 0, bigTree(t, 16, 8, 30): 40} {
 		r := newRig(t, Options{Root: root})
 		for _, prefix := range fetched {
-			fetch := r.repeat(prefix)
-			for range 2 {
-				if _, err := fetch(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			allocs := testing.AllocsPerRun(20, func() {
-				if _, err := fetch(); err != nil {
-					t.Fatal(err)
-				}
-			})
+			fetch := repeat(r, prefix)
+			fetch()
+			fetch()
+			allocs := testing.AllocsPerRun(20, func() { fetch() })
 			// A recorded tree is opened each time, that of the kernel is not.
 			if allocs > limit {
 				t.Errorf("root %s: a fetch of %s allocates %v times", root, prefix, allocs)
@@ -113,15 +95,11 @@ func benchmarkFetch(b *testing.B, root string) {
 			name = "all"
 		}
 		b.Run(name, func(b *testing.B) {
-			fetch := newRig(b, Options{Root: root}).repeat(prefix)
-			if _, err := fetch(); err != nil { // instances are made
-				b.Fatal(err)
-			}
+			fetch := repeat(newRig(b, Options{Root: root}), prefix)
+			fetch() // instances are made
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := fetch(); err != nil {
-					b.Fatal(err)
-				}
+				fetch()
 			}
 		})
 	}
@@ -139,13 +117,13 @@ func BenchmarkParse(b *testing.B) {
 	disks := newDiskFiles(h).of(aDisk, indomDisk, "", nil)
 	mem.metrics()
 	meminfo := (&host{Options: Options{Root: "testdata/vm"}}).file("proc/meminfo")
-	vm := func(name string) *file { return &file{path: "testdata/vm/proc/" + name} }
+	vm := func(name string) *sysfile.File { return sysfile.NewFile("testdata/vm/proc/" + name) }
 	vmstat := newVmstat(h)
 	vmstat.metrics()
 	irqs := newInterrupts(h, "proc/interrupts", indomIRQ, indomIRQCPU)
 	for _, bb := range []struct {
 		name  string
-		file  *file
+		file  *sysfile.File
 		parse func([]byte)
 	}{
 		{"stat 256 cpus", stat.file, stat.parse},
@@ -159,7 +137,7 @@ func BenchmarkParse(b *testing.B) {
 		{"netstat", netstat.file, netstat.parseColumns},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
-			text, err := bb.file.read()
+			text, err := bb.file.Read()
 			if err != nil || len(text) == 0 {
 				b.Fatalf("%d bytes, %v", len(text), err)
 			}
@@ -175,7 +153,7 @@ func BenchmarkParse(b *testing.B) {
 
 func BenchmarkSockets(b *testing.B) {
 	const line = "   3: 0100007F:CD78 0100007F:8D45 06 00000000:00000000 03:000014CC 00000000     0        0 0 3 0000000042dad0b1                                      \n"
-	root := newTree(b, map[string]string{"proc/net/tcp": strings.Repeat(line, 100000)})
+	root := pmdatest.Tree(b, map[string]string{"proc/net/tcp": strings.Repeat(line, 100000)})
 	s := newSockets(&host{Options: Options{Root: root}}, "proc/net/tcp")
 	b.SetBytes(100000 * int64(len(line)))
 	b.ReportAllocs()

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -45,7 +46,7 @@ func (d *buddies) read(context.Context, *pmda.Request) error {
 	}
 	var name []byte
 	for _, z := range zones {
-		node, isNum := uintOf([]byte(z.Node))
+		node, isNum := sysfile.Uint([]byte(z.Node))
 		if !isNum || node >= 1<<16 {
 			continue
 		}
@@ -79,9 +80,9 @@ func (d *buddies) metrics() []pmda.Metric {
 			return pmda.Labels{"numa_node": b.node, "zone": b.zone, "order": b.order}, nil
 		},
 	}
-	pages := of(func(v *pmda.Value, b *buddy) { v.Uint(b.blocks) })
-	total := of(func(v *pmda.Value, b *buddy) { v.Uint(b.blocks << b.order * uint64(d.h.PageSize) / 1024) })
-	return table(pmda.Metric{InDom: indom}, []row{
+	pages := pmda.Of(func(v *pmda.Value, b *buddy) { v.Uint(b.blocks) })
+	total := pmda.Of(func(v *pmda.Value, b *buddy) { v.Uint(b.blocks << b.order * uint64(d.h.PageSize) / 1024) })
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{
 		{67, 0, "mem.buddyinfo.pages", u64, instant, none, pages},
 		{67, 1, "mem.buddyinfo.total", u64, instant, kbyte, total},
 	})

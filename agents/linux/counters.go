@@ -5,23 +5,24 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // counters are the numbers of a file that has names for them, in groups such as
 // "Tcp:". Only those that a table asks for are kept: a kernel has others, and
 // each has its own.
 type counters struct {
-	file   *file
+	file   *sysfile.File
 	source *pmda.Source
 	groups map[string]map[string]*fact
 	absent fact // what there is of a number that the file does not have
 }
 
 // newCounters returns the counters of a file; parse reads its text.
-func newCounters(f *file, parse func(c *counters, b []byte)) *counters {
+func newCounters(f *sysfile.File, parse func(c *counters, b []byte)) *counters {
 	c := &counters{file: f, groups: make(map[string]map[string]*fact)}
 	c.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-		b, err := c.file.read()
+		b, err := c.file.Read()
 		c.clear()
 		parse(c, b)
 		return err
@@ -52,7 +53,7 @@ func (c *counters) fact(group, name string) *fact {
 func (c *counters) in(group string) func(name string) pmda.FetchFunc {
 	return func(name string) pmda.FetchFunc {
 		f := c.fact(group, name)
-		return number(func() (uint64, bool) { return f.n, f.ok })
+		return pmda.Number(func() (uint64, bool) { return f.n, f.ok })
 	}
 }
 
@@ -63,10 +64,10 @@ func (c *counters) in(group string) func(name string) pmda.FetchFunc {
 func (c *counters) parseColumns(b []byte) {
 	for len(b) > 0 {
 		var names []byte
-		names, b = cutLine(b)
-		values, rest := cutLine(b)
-		group, names := field(names)
-		same, values := field(values)
+		names, b = sysfile.CutLine(b)
+		values, rest := sysfile.CutLine(b)
+		group, names := sysfile.Field(names)
+		same, values := sysfile.Field(values)
 		if !bytes.Equal(group, same) {
 			continue
 		}
@@ -74,13 +75,13 @@ func (c *counters) parseColumns(b []byte) {
 		facts := c.groups[string(group)]
 		for facts != nil {
 			var name, word []byte
-			name, names = field(names)
-			word, values = field(values)
+			name, names = sysfile.Field(names)
+			word, values = sysfile.Field(values)
 			if len(name) == 0 || len(word) == 0 {
 				break
 			}
 			if f := facts[string(name)]; f != nil {
-				f.n, f.ok = uintOf(word)
+				f.n, f.ok = sysfile.Uint(word)
 			}
 		}
 	}
@@ -93,11 +94,11 @@ func (c *counters) parseColumns(b []byte) {
 func (c *counters) parseLines(b []byte) {
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		name, line := field(line)
+		line, b = sysfile.CutLine(b)
+		name, line := sysfile.Field(line)
 		if f := c.groups[""][string(name)]; f != nil {
-			word, _ := field(line)
-			f.n, f.ok = uintOf(word)
+			word, _ := sysfile.Field(line)
+			f.n, f.ok = sysfile.Uint(word)
 		}
 	}
 }

@@ -1,10 +1,14 @@
 package linux
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+)
 
 func TestRecordedCounters(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/vm"})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"network.ip.forwarding":        "2",
 		"network.ip.innoroutes":        "0",
 		"network.tcp.rtomin":           "200",
@@ -17,7 +21,7 @@ func TestRecordedCounters(t *testing.T) {
 
 // The files of this test are composed.
 func TestCounters(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/net/snmp": "Ip: Forwarding DefaultTTL InReceives\nIp: 1 64 18446744073709551615\n" +
 			"Icmp: InMsgs New InErrors\nIcmp: 7 8 9 10\n" +
 			"IcmpMsg: InType0 InType3 InType256 OutType3 InTypex\nIcmpMsg: 1 2 3 4 5\n" +
@@ -28,7 +32,7 @@ func TestCounters(t *testing.T) {
 		"proc/net/netstat": "TcpExt: SyncookiesSent TCPFastOpenActiveFail\nTcpExt: 3 4\nIpExt: InOctets\nIpExt: 6\nMPTcpExt: OFOQueue\nMPTcpExt: 7\nTcpExt: TCPOFOQueue\nTcpExt:\n",
 	})
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"network.ip.forwarding":             "1",
 		"network.ip.inreceives":             "18446744073709551615",
 		"network.ip.inhdrerrors":            "",
@@ -57,9 +61,9 @@ func TestCounters(t *testing.T) {
 	})
 	// What a file had before does not count.
 	for _, f := range []string{"snmp", "snmp6", "netstat"} {
-		writeFile(t, root, "proc/net/"+f, "")
+		pmdatest.WriteFile(t, root, "proc/net/"+f, "")
 	}
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"network.ip.forwarding":      "",
 		"network.icmpmsg.intype":     "",
 		"network.tcp.maxconn":        "18446744073709551615",

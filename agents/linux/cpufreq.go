@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // cpuFiles are those of /sys/devices/system/cpu/cpuN.
@@ -21,7 +22,7 @@ func newCPUFiles(h *host, s *stat) *cpuFiles { return &cpuFiles{h: h, stat: s} }
 
 // cpufreq returns the number in a file of cpufreq.
 func (h *host) cpufreq(c *cpu, file string) (uint64, bool) {
-	return h.sys.number("sys", "devices", "system", "cpu", c.name, "cpufreq", file)
+	return h.sys.Path("/sys/devices/system/cpu/").Name(c.name).Str("/cpufreq/").Name(file).Number()
 }
 
 func (c *cpuFiles) read(context.Context, *pmda.Request) error {
@@ -34,7 +35,7 @@ func (c *cpuFiles) read(context.Context, *pmda.Request) error {
 }
 
 func (c *cpuFiles) readCPU(p *cpu) {
-	if b := c.h.sys.read("sys", "devices", "system", "cpu", p.name, "cpufreq", "stats", "time_in_state"); b != nil {
+	if b := c.h.sys.Path("/sys/devices/system/cpu/").Name(p.name).Str("/cpufreq/stats/time_in_state").Value(); b != nil {
 		p.freq.parse(b)
 		return
 	}
@@ -54,13 +55,13 @@ func (f *frequency) parse(b []byte) {
 	var total, hits, low, high uint64
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		var r record
-		r.parse(line)
-		if r.words != 2 || r.bad != 0 {
+		line, b = sysfile.CutLine(b)
+		var r sysfile.Record
+		r.Parse(line)
+		if r.Words != 2 || r.Bad != 0 {
 			continue
 		}
-		mhz, time := r.nums[0]/1000, r.nums[1]
+		mhz, time := r.Nums[0]/1000, r.Nums[1]
 		hits += time
 		total += mhz * time
 		high = max(high, mhz)
@@ -72,27 +73,27 @@ func (f *frequency) parse(b []byte) {
 }
 
 func (c *cpuFiles) metrics() []pmda.Metric {
-	online := of(func(v *pmda.Value, p *cpu) { v.Uint(c.h.online("cpu", p.name)) })
+	online := pmda.Of(func(v *pmda.Value, p *cpu) { v.Uint(c.h.online("cpu", p.name)) })
 	throttle := func(file string) pmda.FetchFunc {
-		return of(func(v *pmda.Value, p *cpu) {
-			n, _ := c.h.sys.number("sys", "devices", "system", "cpu", p.name, "thermal_throttle", file)
+		return pmda.Of(func(v *pmda.Value, p *cpu) {
+			n, _ := c.h.sys.Path("/sys/devices/system/cpu/").Name(p.name).Str("/thermal_throttle/").Name(file).Number()
 			v.Uint(n)
 		})
 	}
 	freq := func(f func(*frequency) fact) pmda.FetchFunc {
-		return of(func(v *pmda.Value, p *cpu) {
+		return pmda.Of(func(v *pmda.Value, p *cpu) {
 			if n := f(&p.freq); n.ok {
 				v.Uint(n.n)
 			}
 		})
 	}
-	return append(table(pmda.Metric{InDom: c.stat.indom}, []row{
+	return append(pmda.Table(pmda.Metric{InDom: c.stat.indom}, []row{
 		{55, 0, "hinv.cpu.online", u32, instant, none, online},
 		{55, 2, "hinv.cpu.thermal_throttle.core.count", u64, counter, count, throttle("core_throttle_count")},
 		{55, 3, "hinv.cpu.thermal_throttle.core.time", u64, counter, msec, throttle("core_throttle_total_time_ms")},
 		{55, 4, "hinv.cpu.thermal_throttle.package.count", u64, counter, count, throttle("package_throttle_count")},
 		{55, 5, "hinv.cpu.thermal_throttle.package.time", u64, counter, count, throttle("package_throttle_total_time_ms")},
-	}), table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
+	}), pmda.Table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
 		{55, 6, "hinv.cpu.frequency_scaling.count", u64, counter, count, freq(func(f *frequency) fact { return f.count })},
 		{55, 7, "hinv.cpu.frequency_scaling.time", u64, counter, usec, freq(func(f *frequency) fact { return f.time })},
 		{55, 8, "hinv.cpu.frequency_scaling.max", u32, instant, mhz, freq(func(f *frequency) fact { return f.max })},

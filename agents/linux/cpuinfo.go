@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // cpuInfo is what /proc/cpuinfo has of a CPU. The texts are in the memory of the
@@ -55,7 +56,7 @@ var infoNames = []struct {
 
 type cpuInfoFile struct {
 	h    *host
-	file *file
+	file *sysfile.File
 	stat *stat
 }
 
@@ -64,7 +65,7 @@ func newCPUInfo(h *host, s *stat) *cpuInfoFile {
 }
 
 func (c *cpuInfoFile) read(context.Context, *pmda.Request) error {
-	b, err := c.file.read()
+	b, err := c.file.Read()
 	c.parse(b)
 	return err
 }
@@ -89,7 +90,7 @@ func (c *cpuInfoFile) parse(b []byte) {
 	bare := false // the last line was one of processor
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		i := bytes.IndexByte(line, ':')
 		if i < 0 {
 			continue
@@ -127,10 +128,10 @@ func (c *cpuInfoFile) parse(b []byte) {
 // is about; the nth CPU, from 0 on, if the line does not say. It is nil if that
 // CPU is not online.
 func (c *cpuInfoFile) block(name, value []byte, n int) *cpuInfo {
-	num, ok := uintOf(value)
+	num, ok := sysfile.Uint(value)
 	if !ok {
-		_, word := field(name)
-		num, ok = uintOf(bytes.TrimSpace(word))
+		_, word := sysfile.Field(name)
+		num, ok = sysfile.Uint(bytes.TrimSpace(word))
 	}
 	if !ok {
 		num = uint64(n)
@@ -155,15 +156,15 @@ func (c *cpuInfo) set(name, value []byte) {
 
 // float returns a number.
 func (c *cpuInfo) float(n int) float64 {
-	word, _ := field(c.field[n])
-	f, _ := floatOf(word)
+	word, _ := sysfile.Field(c.field[n])
+	f, _ := sysfile.Float(word)
 	return f
 }
 
 func (c *cpuInfoFile) metrics() []pmda.Metric {
 	// text is the first of the fields that the file has.
 	text := func(fields ...int) pmda.FetchFunc {
-		return of(func(v *pmda.Value, p *cpu) {
+		return pmda.Of(func(v *pmda.Value, p *cpu) {
 			for _, f := range fields {
 				if t := p.info.field[f]; t != nil {
 					v.Bytes(t)
@@ -174,19 +175,19 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 		})
 	}
 	size := func(f int) pmda.FetchFunc {
-		return of(func(v *pmda.Value, p *cpu) {
-			word, _ := field(p.info.field[f])
-			if n, ok := uintOf(word); ok && n > 0 {
+		return pmda.Of(func(v *pmda.Value, p *cpu) {
+			word, _ := sysfile.Field(p.info.field[f])
+			if n, ok := sysfile.Uint(word); ok && n > 0 {
 				v.Uint(n)
 			}
 		})
 	}
-	bogomips := of(func(v *pmda.Value, p *cpu) {
+	bogomips := pmda.Of(func(v *pmda.Value, p *cpu) {
 		if f := p.info.float(infoBogomips); f != 0 {
 			v.Float(f)
 		}
 	})
-	clock := of(func(v *pmda.Value, p *cpu) {
+	clock := pmda.Of(func(v *pmda.Value, p *cpu) {
 		f := p.info.float(infoMHz)
 		if f == 0 {
 			f = p.info.float(infoHertz) / 1e6
@@ -199,8 +200,8 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 			v.Float(f)
 		}
 	})
-	num := of(func(v *pmda.Value, p *cpu) { v.Uint(uint64(p.num)) })
-	return append(table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
+	num := pmda.Of(func(v *pmda.Value, p *cpu) { v.Uint(uint64(p.num)) })
+	return append(pmda.Table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
 		{18, 0, "hinv.cpu.clock", float, discrete, mhz, clock},
 		{18, 1, "hinv.cpu.vendor", str, discrete, none, text(infoVendor)},
 		{18, 2, "hinv.cpu.model", str, discrete, none, text(infoModel, infoModelName)},
@@ -210,7 +211,7 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 		{18, 9, "hinv.cpu.model_name", str, discrete, none, text(infoModelName, infoModel)},
 		{18, 10, "hinv.cpu.flags", str, discrete, none, text(infoFlags)},
 		{18, 11, "hinv.cpu.cache_alignment", u32, discrete, none, size(infoCacheAlign)},
-	}), table(pmda.Metric{InDom: c.stat.indom}, []row{
+	}), pmda.Table(pmda.Metric{InDom: c.stat.indom}, []row{
 		{18, 6, "hinv.map.cpu_num", u32, discrete, none, num},
 	})...)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -41,7 +42,7 @@ const (
 type disk struct {
 	kernel string // its name in diskstats
 	sys    string // and below /sys/block
-	io     record
+	io     sysfile.Record
 	blocks uint64     // of 1024 bytes; 0 if it is not known
 	zram   *zramFiles // nil if it is another kind
 }
@@ -54,7 +55,7 @@ type disk struct {
 //	 254        0  268435456 vda
 type diskFiles struct {
 	h                        *host
-	stats, partitions        *file
+	stats, partitions        *sysfile.File
 	statsText, sizesText     []byte
 	statsSource, sizesSource *pmda.Source
 }
@@ -62,11 +63,11 @@ type diskFiles struct {
 func newDiskFiles(h *host) *diskFiles {
 	d := &diskFiles{h: h, stats: h.file("proc/diskstats"), partitions: h.file("proc/partitions")}
 	d.statsSource = &pmda.Source{Read: func(context.Context, *pmda.Request) (err error) {
-		d.statsText, err = d.stats.read()
+		d.statsText, err = d.stats.Read()
 		return err
 	}}
 	d.sizesSource = &pmda.Source{Read: func(context.Context, *pmda.Request) (err error) {
-		d.sizesText, err = d.partitions.read()
+		d.sizesText, err = d.partitions.Read()
 		return err
 	}}
 	return d
@@ -110,7 +111,7 @@ func (s *disks) parse(b []byte) {
 	defer s.insts.end()
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		major, minor, name, rest, ok := device(line)
 		if !ok || diskKind(name) != s.kind {
 			continue
@@ -135,7 +136,7 @@ func (k *disk) set(name, line []byte) {
 		// /sys has "cciss!c0d0" for "cciss/c0d0".
 		k.sys = strings.ReplaceAll(k.kernel, "/", "!")
 	}
-	k.io.parse(line)
+	k.io.Parse(line)
 	k.blocks = 0
 }
 
@@ -153,10 +154,10 @@ func (s *disks) parseSizes(b []byte) {
 	}
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		_, _, size, name, ok := device(line)
-		n, isSize := uintOf(size)
-		name, _ = field(name)
+		n, isSize := sysfile.Uint(size)
+		name, _ = sysfile.Field(name)
 		if k := s.kernel[string(name)]; k != nil && ok && isSize {
 			k.blocks = n
 		}
@@ -165,11 +166,11 @@ func (s *disks) parseSizes(b []byte) {
 
 // device takes the numbers of a device and the next word from a line.
 func device(line []byte) (major, minor uint64, word, rest []byte, ok bool) {
-	first, line := field(line)
-	second, line := field(line)
-	word, rest = field(line)
-	major, ok1 := uintOf(first)
-	minor, ok2 := uintOf(second)
+	first, line := sysfile.Field(line)
+	second, line := sysfile.Field(line)
+	word, rest = sysfile.Field(line)
+	major, ok1 := sysfile.Uint(first)
+	minor, ok2 := sysfile.Uint(second)
 	return major, minor, word, rest, ok1 && ok2 && len(word) > 0
 }
 
@@ -178,13 +179,13 @@ type ioFunc func(k *disk) (n uint64, ok bool)
 
 // ios is the sum of fields of diskstats.
 func ios(fields ...int) ioFunc {
-	return func(k *disk) (uint64, bool) { return k.io.sum(fields, newFields) }
+	return func(k *disk) (uint64, bool) { return k.io.Sum(fields, newFields) }
 }
 
 // kib is the sum of fields in sectors, in KiB.
 func kib(sectors ...int) ioFunc {
 	return func(k *disk) (uint64, bool) {
-		n, ok := k.io.sum(sectors, newFields)
+		n, ok := k.io.Sum(sectors, newFields)
 		return n / 2, ok
 	}
 }
@@ -194,7 +195,7 @@ func capacity(k *disk) (uint64, bool) { return k.blocks, k.blocks > 0 }
 
 // each is the number of each disk.
 func each(f ioFunc) pmda.FetchFunc {
-	return of(func(v *pmda.Value, k *disk) {
+	return pmda.Of(func(v *pmda.Value, k *disk) {
 		if n, ok := f(k); ok {
 			v.Uint(n)
 		}
@@ -204,7 +205,7 @@ func each(f ioFunc) pmda.FetchFunc {
 // all is the sum over the disks: none if one of them is not known, since it
 // would go back.
 func (s *disks) all(f ioFunc) pmda.FetchFunc {
-	return number(func() (sum uint64, ok bool) {
+	return pmda.Number(func() (sum uint64, ok bool) {
 		for _, i := range s.insts.known {
 			n, ok := f(&i.data)
 			if !ok {
@@ -222,7 +223,7 @@ var unknown = []byte("unknown")
 //
 //	none [mq-deadline] kyber
 func (d *diskFiles) scheduler(k *disk) []byte {
-	_, b, _ := bytes.Cut(d.h.sys.read("sys", "block", k.sys, "queue", "scheduler"), []byte{'['})
+	_, b, _ := bytes.Cut(d.h.sys.Path("/sys/block/").Name(k.sys).Str("/queue/scheduler").Value(), []byte{'['})
 	name, _, ok := bytes.Cut(b, []byte{']'})
 	if !ok {
 		return unknown

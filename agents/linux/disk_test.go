@@ -3,13 +3,15 @@ package linux
 import (
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
 // testdata/storage is composed, see its README. The numbers of a line of
 // diskstats are 1000 times its place and some more for each field.
 func TestStorage(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/storage", PageSize: 4096})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"disk.all.read":                   "17000", // sda, sdb, nvme0n1, sdc
 		"disk.all.total_bytes":            "17276",
 		"disk.all.inflight":               "17552",
@@ -35,7 +37,7 @@ func TestStorage(t *testing.T) {
 }
 
 func TestBrokenDisks(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/diskstats": "   8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n   8 16 sdb 10 20 x 40\n" +
 			" 252 0 zram0 1 2\n   9 0 md0 1\n   9 1 md1 2\n   9 2 md2 3\n",
 		"sys/block/sda/wwid":              "unknown\n",
@@ -48,7 +50,7 @@ func TestBrokenDisks(t *testing.T) {
 		"sys/block/md2/md/array_statexxx": "active\n",
 	})
 	r := newRig(t, Options{Root: root, PageSize: 65536})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"disk.all.read":                     "11",
 		"disk.all.blkread":                  "", // that of sdb is not known
 		"disk.all.write":                    "",
@@ -68,17 +70,17 @@ func TestBrokenDisks(t *testing.T) {
 		"disk.md.status":                    "md0=0 md1=0 md2=-1",
 	})
 	// A path that has gone is not one any more.
-	writeFile(t, root, "proc/diskstats", strings.Repeat(" 8 0 sda 1\n", 2))
-	r.want(map[string]string{"disk.wwid.read": "", "disk.all.read": "1", "zram.capacity": "", "disk.md.read": ""})
+	pmdatest.WriteFile(t, root, "proc/diskstats", strings.Repeat(" 8 0 sda 1\n", 2))
+	r.Want(map[string]string{"disk.wwid.read": "", "disk.all.read": "1", "zram.capacity": "", "disk.md.read": ""})
 }
 
 func TestTapesAndHosts(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/storage"})
 	// The order is that of a directory.
-	if got := r.fetch("tape.dev.in_flight"); got != "st0=1000 st10=2000" && got != "st10=2000 st0=1000" {
+	if got := r.Values("tape.dev.in_flight"); got != "st0=1000 st10=2000" && got != "st10=2000 st0=1000" {
 		t.Errorf("tape.dev.in_flight is %q", got)
 	}
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"hinv.ntape":             "2",
 		"hinv.nfchost":           "1",
 		"fchost.in.frames":       "host0=755",
@@ -88,13 +90,13 @@ func TestTapesAndHosts(t *testing.T) {
 		"hinv.nfilesys":          "0",
 		"network.icmpmsg.intype": "",
 	})
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"sys/class/fc_host/host1/statistics/rx_words":  "0x4000000000000000\n",
 		"sys/class/fc_host/host1/statistics/tx_words":  "12\n",
 		"sys/class/fc_host/host1/statistics/lip_count": "0xg\n",
 		"sys/class/fc_host/host2/x":                    "",
 	})
-	newRig(t, Options{Root: root}).want(map[string]string{
+	newRig(t, Options{Root: root}).Want(map[string]string{
 		"fchost.in.bytes": "host1=0", "fchost.out.bytes": "host1=48", "fchost.lip_count": "host1=0", "tape.dev.io_ns": "",
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // A fact is a number, if it is known.
@@ -14,8 +15,8 @@ type fact struct {
 
 // set sets f to the number that text starts with.
 func (f *fact) set(text []byte) {
-	word, _ := field(text)
-	f.n, f.ok = uintOf(word)
+	word, _ := sysfile.Field(text)
+	f.n, f.ok = sysfile.Uint(word)
 }
 
 // give makes f the value.
@@ -34,14 +35,14 @@ func (f *fact) fetch() pmda.FetchFunc {
 
 // numbers is a file with one line of numbers.
 type numbers struct {
-	file *file
-	rec  record
+	file *sysfile.File
+	rec  sysfile.Record
 }
 
 func (n *numbers) read(context.Context, *pmda.Request) error {
-	b, err := n.file.read()
-	line, _ := cutLine(b)
-	n.rec.parse(line)
+	b, err := n.file.Read()
+	line, _ := sysfile.CutLine(b)
+	n.rec.Parse(line)
 	return err
 }
 
@@ -53,5 +54,5 @@ func (h *host) numbers(path string) (*numbers, pmda.Metric) {
 
 // at is the number in a place, from 0 on.
 func (n *numbers) at(place int) pmda.FetchFunc {
-	return number(func() (uint64, bool) { return n.rec.at(place) })
+	return pmda.Number(func() (uint64, bool) { return n.rec.At(place) })
 }

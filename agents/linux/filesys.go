@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -24,7 +25,7 @@ import (
 // looks for file systems of those names on this host.
 type filesystems struct {
 	h       *host
-	file    *file
+	file    *sysfile.File
 	text    []byte // of the last look
 	devices *insts[filesystem]
 	tmpfs   *insts[filesystem]
@@ -51,7 +52,7 @@ func newFilesystems(h *host) *filesystems {
 }
 
 func (f *filesystems) read(context.Context, *pmda.Request) error {
-	b, err := f.file.read()
+	b, err := f.file.Read()
 	if bytes.Equal(b, f.text) && f.text != nil {
 		// The same are mounted. Links need not be followed again.
 		f.forget(f.devices)
@@ -77,11 +78,11 @@ func (f *filesystems) parse(b []byte) {
 	defer f.tmpfs.end()
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		device, line := field(line)
-		mount, line := field(line)
-		typ, line := field(line)
-		options, _ := field(line)
+		line, b = sysfile.CutLine(b)
+		device, line := sysfile.Field(line)
+		mount, line := sysfile.Field(line)
+		typ, line := sysfile.Field(line)
+		options, _ := sysfile.Field(line)
 		if len(options) == 0 || isNoFilesystem(string(typ)) {
 			continue
 		}
@@ -196,8 +197,8 @@ func (f *filesystems) metrics() []pmda.Metric {
 			v.Float(100 * float64(used) / float64(all))
 		}
 	})
-	mountDir := of(func(v *pmda.Value, d *filesystem) { v.String(d.mount) })
-	readonly := of(func(v *pmda.Value, d *filesystem) {
+	mountDir := pmda.Of(func(v *pmda.Value, d *filesystem) { v.String(d.mount) })
+	readonly := pmda.Of(func(v *pmda.Value, d *filesystem) {
 		if d.readonly {
 			v.Uint(1)
 		} else {
@@ -206,7 +207,7 @@ func (f *filesystems) metrics() []pmda.Metric {
 	})
 	devices := &pmda.InDom{Serial: indomFilesys, Insts: f.devices, Source: f.source}
 	tmpfs := &pmda.InDom{Serial: indomTmpfs, Insts: f.tmpfs, Source: f.source}
-	return slices.Concat(table(pmda.Metric{InDom: devices}, []row{
+	return slices.Concat(pmda.Table(pmda.Metric{InDom: devices}, []row{
 		{5, 1, "filesys.capacity", u64, discrete, kbyte, blocks},
 		{5, 2, "filesys.used", u64, instant, kbyte, used},
 		{5, 3, "filesys.free", u64, instant, kbyte, free},
@@ -218,7 +219,7 @@ func (f *filesystems) metrics() []pmda.Metric {
 		{5, 9, "filesys.blocksize", u32, instant, octet, blockSize},
 		{5, 10, "filesys.avail", u64, instant, kbyte, avail},
 		{5, 11, "filesys.readonly", u32, instant, none, readonly},
-	}), table(pmda.Metric{InDom: tmpfs}, []row{
+	}), pmda.Table(pmda.Metric{InDom: tmpfs}, []row{
 		{34, 1, "tmpfs.capacity", u64, discrete, kbyte, blocks},
 		{34, 2, "tmpfs.used", u64, instant, kbyte, used},
 		{34, 3, "tmpfs.free", u64, instant, kbyte, free},
@@ -226,7 +227,7 @@ func (f *filesystems) metrics() []pmda.Metric {
 		{34, 5, "tmpfs.usedfiles", u32, instant, none, usedFiles},
 		{34, 6, "tmpfs.freefiles", u32, instant, none, freeFiles},
 		{34, 7, "tmpfs.full", double, instant, none, full},
-	}), table(pmda.Metric{Source: f.source}, []row{
-		{5, 0, "hinv.nfilesys", u32, discrete, count, number(func() (uint64, bool) { return uint64(f.devices.seen), true })},
+	}), pmda.Table(pmda.Metric{Source: f.source}, []row{
+		{5, 0, "hinv.nfilesys", u32, discrete, count, pmda.Number(func() (uint64, bool) { return uint64(f.devices.seen), true })},
 	}))
 }

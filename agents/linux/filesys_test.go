@@ -8,12 +8,13 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // The files of this test are composed. All file systems are the one of the tree.
 func TestFilesystems(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/1/mounts": "proc /proc proc rw 0 0\n" +
 			"/dev/vda1 / ext4 rw,relatime 0 0\n" +
 			"/dev/vda1 /again ext4 rw 0 0\n" +
@@ -41,10 +42,10 @@ func TestFilesystems(t *testing.T) {
 		return strings.Join(strings.Fields(names), fmt.Sprintf("=%v ", value)) + fmt.Sprintf("=%v", value)
 	}
 	r := newRig(t, Options{Root: root})
-	if got := ids(r.instances(indomFilesys)); got != "0=/dev/vda1 1=/dev/vdb1 2=/dev/mapper/vg0-home 3=/dev/vdd 4=/dev/vde" {
+	if got := ids(r.Instances(indomFilesys)); got != "0=/dev/vda1 1=/dev/vdb1 2=/dev/mapper/vg0-home 3=/dev/vdd 4=/dev/vde" {
 		t.Errorf("instances are %q", got)
 	}
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"filesys.capacity":  each(st.Blocks * uint64(st.Bsize) / 1024),
 		"filesys.maxfiles":  each(uint32(st.Files)),
 		"filesys.blocksize": each(st.Bsize),
@@ -58,18 +59,18 @@ func TestFilesystems(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "run")); err != nil {
 		t.Fatal(err)
 	}
-	r.want(map[string]string{"tmpfs.capacity": pdu.ErrnoInst.Error()})
-	writeFile(t, root, "proc/1/mounts", "tmpfs /run/lock tmpfs rw 0 0\n/dev/vdd / vfat rw 0 0\n")
-	if got := ids(r.instances(indomFilesys)); got != "3=/dev/vdd" {
+	r.Want(map[string]string{"tmpfs.capacity": pdu.ErrnoInst.Error()})
+	pmdatest.WriteFile(t, root, "proc/1/mounts", "tmpfs /run/lock tmpfs rw 0 0\n/dev/vdd / vfat rw 0 0\n")
+	if got := ids(r.Instances(indomFilesys)); got != "3=/dev/vdd" {
 		t.Errorf("instances are %q", got)
 	}
-	r.want(map[string]string{"filesys.mountdir": "/dev/vdd=/", "tmpfs.used": pdu.ErrnoInst.Error()})
-	writeFile(t, root, "proc/1/mounts", "")
-	r.want(map[string]string{"filesys.mountdir": "", "hinv.nfilesys": "0"})
+	r.Want(map[string]string{"filesys.mountdir": "/dev/vdd=/", "tmpfs.used": pdu.ErrnoInst.Error()})
+	pmdatest.WriteFile(t, root, "proc/1/mounts", "")
+	r.Want(map[string]string{"filesys.mountdir": "", "hinv.nfilesys": "0"})
 }
 
 func TestFollow(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"dev/a": "-> b", "dev/b": "-> /dev/c", "dev/c": "", "dev/loop": "-> loop", "dev/up": "-> ../../../x", "dev/none": "-> zero",
 	})
 	f := newFilesystems(newHost(60, Options{Root: root}))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
 // fuzzed are the files that FuzzFiles writes, and metrics that come from each.
@@ -118,24 +120,24 @@ func FuzzFiles(f *testing.F) {
 		f.Add(byte(i), "", seeds[z.file])
 		f.Add(byte(i), seeds[z.file], seeds[z.file][:len(seeds[z.file])/2])
 	}
-	used, fresh := newTree(f, seeds), newTree(f, seeds)
+	used, fresh := pmdatest.Tree(f, seeds), pmdatest.Tree(f, seeds)
 	f.Fuzz(func(t *testing.T, which byte, before, text string) {
 		z := fuzzed[int(which)%len(fuzzed)]
 		values := func(root string, texts ...string) map[string]string {
 			r := newRig(t, Options{Root: root, CacheDir: "/dev/null/none", Access: true})
 			var m map[string]string
 			for _, text := range texts {
-				writeFile(t, root, z.file, text)
+				pmdatest.WriteFile(t, root, z.file, text)
 				m = make(map[string]string)
-				for name := range r.metrics {
+				for name := range r.Metrics {
 					if slices.ContainsFunc(strings.Fields(z.metrics), func(p string) bool { return strings.HasPrefix(name, p) }) {
-						words := strings.Fields(r.fetch(name))
+						words := strings.Fields(r.Values(name))
 						slices.Sort(words) // ids may differ, and so the order
 						m[name] = strings.Join(words, " ")
 					}
 				}
 			}
-			writeFile(t, root, z.file, seeds[z.file])
+			pmdatest.WriteFile(t, root, z.file, seeds[z.file])
 			return m
 		}
 		got, want := values(used, before, text), values(fresh, text)

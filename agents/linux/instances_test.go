@@ -6,6 +6,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -13,14 +14,14 @@ import (
 // it has the first lines.
 func TestRecordedInstances(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/vm", PageSize: 4096, Access: true})
-	r.want(map[string]string{})
+	r.Want(map[string]string{})
 }
 
 // The trees of the tests below are composed from the formats that the kernel
 // documents.
 
 func TestInterrupts(t *testing.T) {
-	root := newTree(t, map[string]string{"proc/stat": "cpu 3 0 0 0\ncpu0 1 0 0 0\ncpu2 2 0 0 0\ncpu3 2 0 0 0\n"})
+	root := pmdatest.Tree(t, map[string]string{"proc/stat": "cpu 3 0 0 0\ncpu0 1 0 0 0\ncpu2 2 0 0 0\ncpu3 2 0 0 0\n"})
 	r := newRig(t, Options{Root: root})
 	for _, tt := range []struct{ what, text, lines, cells, cpus, errors, missed, labels string }{{
 		"CPU 1 is offline",
@@ -42,8 +43,8 @@ func TestInterrupts(t *testing.T) {
 	}, {
 		"nothing", "", "", "", "", "", "", "",
 	}} {
-		writeFile(t, root, "proc/interrupts", tt.text)
-		writeFile(t, root, "proc/softirqs", tt.text)
+		pmdatest.WriteFile(t, root, "proc/interrupts", tt.text)
+		pmdatest.WriteFile(t, root, "proc/softirqs", tt.text)
 		for range 2 { // the second time only numbers are taken
 			for name, want := range map[string]string{
 				"kernel.all.interrupts.total":  tt.lines,
@@ -54,7 +55,7 @@ func TestInterrupts(t *testing.T) {
 				"kernel.all.softirqs.total":    tt.lines,
 				"kernel.percpu.sirq":           tt.cpus,
 			} {
-				got := strings.Fields(r.fetch(name))
+				got := strings.Fields(r.Values(name))
 				if len(got) != len(strings.Fields(want)) {
 					t.Errorf("%s: %s is %q, want %q", tt.what, name, got, want)
 				}
@@ -67,7 +68,7 @@ func TestInterrupts(t *testing.T) {
 		}
 		var labels pdu.Labels
 		req := &pdu.LabelReq{Kind: pdu.LabelInstances, Ident: uint32(pdu.NewInDom(60, indomIRQ))}
-		if err := agenttest.Do(r.conduit, agents.Origin{}, req, &labels); err != nil {
+		if err := agenttest.Do(r.Conduit, agents.Origin{}, req, &labels); err != nil {
 			t.Fatal(err)
 		}
 		if text := `"irq":"1","irqtext":"` + tt.labels + `"`; tt.text != "" && !strings.Contains(string(labels.Sets[0].JSON), text) {
@@ -77,7 +78,7 @@ func TestInterrupts(t *testing.T) {
 }
 
 func TestZones(t *testing.T) {
-	root := newTree(t, map[string]string{"proc/zoneinfo": "Node 0, zone      DMA\n" +
+	root := pmdatest.Tree(t, map[string]string{"proc/zoneinfo": "Node 0, zone      DMA\n" +
 		"  per-node stats\n      nr_inactive_anon 10\n      workingset_activate_anon 2\n      node_scanned 3\n" +
 		"  pages free     3840\n        min      23\n        high     x\n        present  3998\n        protection: (0, 3019, x, 7)\n" +
 		"      nr_free_pages 3839\n      numa_hit 18446744073709551615\n  pagesets\n    cpu: 0\n              count: 5\n              high:  6\n" +
@@ -87,7 +88,7 @@ func TestZones(t *testing.T) {
 		"Node x, zone Bad\n  pages free 8\n        present 9\nNode 2\n  min 5\n"})
 	r := newRig(t, Options{Root: root, PageSize: 8192})
 	for range 2 {
-		r.want(map[string]string{
+		r.Want(map[string]string{
 			"mem.zoneinfo.free":                   "DMA::node0=30720 Normal::node0=8 Normal::node1=32",
 			"mem.zoneinfo.min":                    "DMA::node0=184",
 			"mem.zoneinfo.high":                   "",
@@ -100,18 +101,18 @@ func TestZones(t *testing.T) {
 				"Normal::node0::lowmem_reserved0=0 Movable::node1::lowmem_reserved0=0 Movable::node1::lowmem_reserved1=0",
 		})
 	}
-	if got := ids(r.instances(indomZone)); got != "0=node0 1=DMA::node0 2=Normal::node0 3=node1 4=Normal::node1" {
+	if got := ids(r.Instances(indomZone)); got != "0=node0 1=DMA::node0 2=Normal::node0 3=node1 4=Normal::node1" {
 		t.Errorf("instances are %s", got)
 	}
 	// Memory was plugged in: the zone has had an id all the time.
-	writeFile(t, root, "proc/zoneinfo", "Node 1, zone  Movable\n  pages free     6\n        present  7\n")
-	if got := ids(r.instances(indomZone)); got != "5=Movable::node1" {
+	pmdatest.WriteFile(t, root, "proc/zoneinfo", "Node 1, zone  Movable\n  pages free     6\n        present  7\n")
+	if got := ids(r.Instances(indomZone)); got != "5=Movable::node1" {
 		t.Errorf("instances are %s", got)
 	}
 }
 
 func TestBuddies(t *testing.T) {
-	root := newTree(t, map[string]string{})
+	root := pmdatest.Tree(t, map[string]string{})
 	r := newRig(t, Options{Root: root, PageSize: 8192})
 	for _, tt := range []struct{ text, pages, total string }{
 		{"Node 0, zone      DMA      5      7 \nNode 1, zone   Normal  3  1\n",
@@ -123,16 +124,16 @@ func TestBuddies(t *testing.T) {
 		{"Node 0\n", pdu.ErrnoGeneric.Error(), pdu.ErrnoGeneric.Error()},
 		{"", "", ""},
 	} {
-		writeFile(t, root, "proc/buddyinfo", tt.text)
-		r.want(map[string]string{"mem.buddyinfo.pages": tt.pages, "mem.buddyinfo.total": tt.total})
+		pmdatest.WriteFile(t, root, "proc/buddyinfo", tt.text)
+		r.Want(map[string]string{"mem.buddyinfo.pages": tt.pages, "mem.buddyinfo.total": tt.total})
 	}
 }
 
 func TestSwaps(t *testing.T) {
-	root := newTree(t, map[string]string{"proc/swaps": "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n" +
+	root := pmdatest.Tree(t, map[string]string{"proc/swaps": "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n" +
 		"/dev/vda2                               partition\t1048572\t\t572\t\t-2\n/swap\\040file file 100 200 5\n" +
 		"/dev/vdb partition x 5 y\nnothing file 1 2 3\n/dev/vda2 partition 1 1 1\n/dev/vdc\n"})
-	newRig(t, Options{Root: root}).want(map[string]string{
+	newRig(t, Options{Root: root}).Want(map[string]string{
 		"swapdev.free":     "/dev/vda2=1048000 /swap\\040file=0",
 		"swapdev.length":   "/dev/vda2=1048572 /swap\\040file=100",
 		"swapdev.maxswap":  "/dev/vda2=1048572 /swap\\040file=100",
@@ -142,7 +143,7 @@ func TestSwaps(t *testing.T) {
 }
 
 func TestSCSI(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/scsi/scsi": "Attached devices:\nHost: scsi0 Channel: 00 Id: 00 Lun: 00\n  Vendor: QEMU     Model: QEMU HARDDISK    Rev: 2.5+\n" +
 			"  Type:   Direct-Access                    ANSI  SCSI revision: 05\n" +
 			"Host: scsi1 Channel: 00 Id: 02 Lun: 03\n  Vendor: x\n  Type:   CD-ROM  ANSI\n" +
@@ -151,13 +152,13 @@ func TestSCSI(t *testing.T) {
 		"sys/class/scsi_device/0:0:0:0/device/block/sda/": "",
 		"sys/class/scsi_device/1:0:2:3/device/block/sr0/": "",
 	})
-	newRig(t, Options{Root: root}).want(map[string]string{
+	newRig(t, Options{Root: root}).Want(map[string]string{
 		"hinv.map.scsi": "scsi0:0:0:0_Direct-Access=sda scsi1:0:2:3_CD-ROM=sr0",
 	})
 }
 
 func TestIPC(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/sysvipc/shm": "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      atime      dtime      ctime                   rss                  swap\n" +
 			"        -2          7  1600                  4097    11    12      1     0     0     0     0          1          2          3                  8192                  4096\n" +
 			"         5          9  3644            4294967296    13    14      2  4000000     0     0     0          1          2          3                  4096                     0\n" +
@@ -171,7 +172,7 @@ func TestIPC(t *testing.T) {
 		"proc/sys/kernel/msgmax": "8192\n",
 		"proc/sys/kernel/msgmnb": "16384\n",
 	})
-	newRig(t, Options{Root: root, PageSize: 4096}).want(map[string]string{
+	newRig(t, Options{Root: root, PageSize: 4096}).Want(map[string]string{
 		"ipc.shm.key":             "7=0xfffffffe 9=0x00000005 11=0x00000008",
 		"ipc.shm.owner":           "7=root 9=4000000",
 		"ipc.shm.perms":           "7=600 9=644 11=600",
@@ -210,7 +211,7 @@ func TestIPC(t *testing.T) {
 
 // Slab caches and serial lines are for root, not for the client before him.
 func TestOnlyRoot(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/slabinfo": "slabinfo - version: 2.1\n# name            <active_objs>\n" +
 			"kmalloc-64 8640 8641 64 64 1 : tunables    0    0    0 : slabdata    135    136      0\nbad 1 x 3 0 5\n",
 		"proc/tty/driver/serial": "serinfo:1.0 driver revision:\n0: uart:16550A port:000003F8 irq:26 tx:218 rx:5 fe:1 pe:2 brk:3 oe:x RTS|CTS\n" +
@@ -218,20 +219,20 @@ func TestOnlyRoot(t *testing.T) {
 	})
 	const slab, tty = "mem.slabinfo.objects.active", "tty.serial.tx"
 	r := newRig(t, Options{Root: root, PageSize: 4096})
-	attrs := r.agent.(agents.AttrSetter)
+	attrs := r.Agent.(agents.AttrSetter)
 	for _, tt := range []struct {
 		uid, slab, tty string
 	}{{"", "", ""}, {"0", "kmalloc-64=8640 bad=1", "0=218"}, {"1000", "", ""}, {"0", "kmalloc-64=8640 bad=1", "0=218"}, {"x", "", ""}} {
 		if tt.uid != "" {
 			attrs.SetAttr(0, pdu.Attr{Code: pdu.AttrUserID, Value: []byte(tt.uid)})
 		}
-		r.want(map[string]string{slab: tt.slab, tty: tt.tty})
-		if got := len(r.instances(indomSlab)); got != len(strings.Fields(tt.slab)) {
+		r.Want(map[string]string{slab: tt.slab, tty: tt.tty})
+		if got := len(r.Instances(indomSlab)); got != len(strings.Fields(tt.slab)) {
 			t.Errorf("uid %q: %d slab caches", tt.uid, got)
 		}
 	}
 	all := newRig(t, Options{Root: root, PageSize: 4096, Access: true})
-	all.want(map[string]string{
+	all.Want(map[string]string{
 		slab:                                  "kmalloc-64=8640 bad=1",
 		"mem.slabinfo.objects.total":          "kmalloc-64=8641",
 		"mem.slabinfo.objects.size":           "kmalloc-64=64 bad=3",
@@ -248,7 +249,7 @@ func TestOnlyRoot(t *testing.T) {
 	})
 	// Linux 2.4, and nothing that is known.
 	for _, text := range []string{"slabinfo - version: 1.1\nkmem_cache 59 78 100 2 2 1\n", "x\nkmem_cache 59 78\n", ""} {
-		writeFile(t, root, "proc/slabinfo", text)
-		all.want(map[string]string{slab: ""})
+		pmdatest.WriteFile(t, root, "proc/slabinfo", text)
+		all.Want(map[string]string{slab: ""})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -31,7 +32,7 @@ func netDev(names ...string) string {
 
 // An instance keeps its id while it is away, and when the agent starts anew.
 func TestIDs(t *testing.T) {
-	root, cache := newTree(t, nil), t.TempDir()
+	root, cache := pmdatest.Tree(t, nil), t.TempDir()
 	r := newRig(t, Options{Root: root, CacheDir: cache})
 	for _, tt := range []struct{ there, want string }{
 		{"lo eth0 veth1", "0=lo 1=eth0 2=veth1"},
@@ -40,14 +41,14 @@ func TestIDs(t *testing.T) {
 		{"", ""},
 		{"veth1 lo lo", "0=lo 2=veth1"},
 	} {
-		writeFile(t, root, "proc/net/dev", netDev(strings.Fields(tt.there)...))
-		if got := ids(r.instances(indomInterface)); got != tt.want {
+		pmdatest.WriteFile(t, root, "proc/net/dev", netDev(strings.Fields(tt.there)...))
+		if got := ids(r.Instances(indomInterface)); got != tt.want {
 			t.Errorf("with %q: %q, want %q", tt.there, got, tt.want)
 		}
 	}
 	r = newRig(t, Options{Root: root, CacheDir: cache})
-	writeFile(t, root, "proc/net/dev", netDev("new", "veth2", "lo"))
-	if got := ids(r.instances(indomInterface)); got != "0=lo 3=veth2 4=new" {
+	pmdatest.WriteFile(t, root, "proc/net/dev", netDev("new", "veth2", "lo"))
+	if got := ids(r.Instances(indomInterface)); got != "0=lo 3=veth2 4=new" {
 		t.Errorf("a new agent has %q", got)
 	}
 }
@@ -66,7 +67,7 @@ func TestGoneInstances(t *testing.T) {
 // Where the files of ids cannot be used, ids are in memory, and that is said
 // once.
 func TestNoCacheDir(t *testing.T) {
-	root := newTree(t, map[string]string{"proc/net/dev": netDev("lo")})
+	root := pmdatest.Tree(t, map[string]string{"proc/net/dev": netDev("lo")})
 	notDir := filepath.Join(root, "file")
 	if err := os.WriteFile(notDir, nil, 0o666); err != nil {
 		t.Fatal(err)
@@ -74,8 +75,8 @@ func TestNoCacheDir(t *testing.T) {
 	var log bytes.Buffer
 	r := newRig(t, Options{Root: root, CacheDir: filepath.Join(notDir, "pmda"), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	for i := range 20 {
-		writeFile(t, root, "proc/net/dev", netDev("lo", fmt.Sprint("veth", i)))
-		if got, want := ids(r.instances(indomInterface)), fmt.Sprintf("0=lo %d=veth%d", i+1, i); got != want {
+		pmdatest.WriteFile(t, root, "proc/net/dev", netDev("lo", fmt.Sprint("veth", i)))
+		if got, want := ids(r.Instances(indomInterface)), fmt.Sprintf("0=lo %d=veth%d", i+1, i); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -21,7 +22,7 @@ import (
 // On a large host there are a hundred thousand numbers. So instances are made
 // anew only if the lines or columns are not those of the time before.
 type interrupts struct {
-	file   *file
+	file   *sysfile.File
 	header []byte
 	cpus   []int // by column
 	rows   []irqRow
@@ -63,14 +64,14 @@ func newInterrupts(h *host, path string, lines, cells int) *interrupts {
 }
 
 func (q *interrupts) read(context.Context, *pmda.Request) error {
-	b, err := q.file.read()
+	b, err := q.file.Read()
 	q.parse(b)
 	return err
 }
 
 func (q *interrupts) parse(b []byte) {
 	q.there = len(b) > 0
-	header, b := cutLine(b)
+	header, b := sysfile.CutLine(b)
 	if !bytes.Equal(header, q.header) || !q.update(b) {
 		q.header = append(q.header[:0], header...)
 		q.rebuild(b)
@@ -96,7 +97,7 @@ func (q *interrupts) update(b []byte) bool {
 	row := 0
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		name, rest := q.name(line)
 		if name == nil {
 			continue
@@ -125,15 +126,15 @@ func (q *interrupts) update(b []byte) bool {
 
 // column takes a number from a line; ok is false if the next word is none.
 func column(line []byte) (n uint64, rest []byte, ok bool) {
-	word, rest := field(line)
-	n, ok = uintOf(word)
+	word, rest := sysfile.Field(line)
+	n, ok = sysfile.Uint(word)
 	return n, rest, ok
 }
 
 // name takes the name of its interrupt from a line, nil if it has none: two kinds
 // of lines have one number for all CPUs.
 func (q *interrupts) name(line []byte) (name, rest []byte) {
-	name, rest = field(line)
+	name, rest = sysfile.Field(line)
 	switch string(name) {
 	case "ERR:", "Err:", "BAD:":
 		q.errors, _, _ = column(rest)
@@ -164,7 +165,7 @@ func (q *interrupts) rebuild(b []byte) {
 	var full []byte
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		name, rest := q.name(line)
 		if name == nil {
 			continue
@@ -202,11 +203,11 @@ func (q *interrupts) columns() {
 	q.percpu = q.percpu[:0]
 	for line := q.header; ; {
 		var word []byte
-		if word, line = field(line); len(word) == 0 {
+		if word, line = sysfile.Field(line); len(word) == 0 {
 			return
 		}
 		digits, ok := bytes.CutPrefix(word, []byte("CPU"))
-		n, isNum := uintOf(digits)
+		n, isNum := sysfile.Uint(digits)
 		if !ok || !isNum || n > maxCPU {
 			return
 		}
@@ -245,14 +246,14 @@ func interruptMetrics(h *host, s *stat) []pmda.Metric {
 		c := &q.cells.known[i.Name].data
 		return pmda.Labels{"cpu": c.cpu, "irq": c.line.name, "irqtext": c.line.text}, nil
 	}
-	is := func(n *uint64) pmda.FetchFunc { return number(func() (uint64, bool) { return *n, q.there }) }
-	return slices.Concat(table(pmda.Metric{InDom: lines}, []row{
-		{4, 0, "kernel.all.interrupts.total", u64, counter, count, of(ofLine)},
-	}), table(pmda.Metric{InDom: cells}, []row{
-		{4, 1, "kernel.percpu.interrupts", u32, counter, count, of(ofCell)},
-	}), table(pmda.Metric{InDom: s.indom, Source: source}, []row{
-		{4, 4, "kernel.percpu.intr", u64, counter, count, of(q.ofCPU)},
-	}), table(pmda.Metric{Source: source}, []row{
+	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, q.there }) }
+	return slices.Concat(pmda.Table(pmda.Metric{InDom: lines}, []row{
+		{4, 0, "kernel.all.interrupts.total", u64, counter, count, pmda.Of(ofLine)},
+	}), pmda.Table(pmda.Metric{InDom: cells}, []row{
+		{4, 1, "kernel.percpu.interrupts", u32, counter, count, pmda.Of(ofCell)},
+	}), pmda.Table(pmda.Metric{InDom: s.indom, Source: source}, []row{
+		{4, 4, "kernel.percpu.intr", u64, counter, count, pmda.Of(q.ofCPU)},
+	}), pmda.Table(pmda.Metric{Source: source}, []row{
 		{4, 2, "kernel.all.interrupts.missed", u32, counter, count, is(&q.missed)},
 		{4, 3, "kernel.all.interrupts.errors", u32, counter, count, is(&q.errors)},
 	}))
@@ -268,11 +269,11 @@ func softIRQMetrics(h *host, s *stat) []pmda.Metric {
 		c := &q.cells.known[i.Name].data
 		return pmda.Labels{"cpu": c.cpu, "softirq": c.line.name}, nil
 	}
-	return slices.Concat(table(pmda.Metric{InDom: lines}, []row{
-		{82, 0, "kernel.all.softirqs.total", u64, counter, count, of(ofLine)},
-	}), table(pmda.Metric{InDom: cells}, []row{
-		{63, 0, "kernel.percpu.softirqs", u32, counter, count, of(ofCell)},
-	}), table(pmda.Metric{InDom: s.indom, Source: source}, []row{
-		{63, 1, "kernel.percpu.sirq", u64, counter, count, of(q.ofCPU)},
+	return slices.Concat(pmda.Table(pmda.Metric{InDom: lines}, []row{
+		{82, 0, "kernel.all.softirqs.total", u64, counter, count, pmda.Of(ofLine)},
+	}), pmda.Table(pmda.Metric{InDom: cells}, []row{
+		{63, 0, "kernel.percpu.softirqs", u32, counter, count, pmda.Of(ofCell)},
+	}), pmda.Table(pmda.Metric{InDom: s.indom, Source: source}, []row{
+		{63, 1, "kernel.percpu.sirq", u64, counter, count, pmda.Of(q.ofCPU)},
 	}))
 }

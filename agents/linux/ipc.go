@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // An ipc is a file of /proc/sysvipc, proc(5): shared memory segments, message
@@ -15,7 +16,7 @@ import (
 //	key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime
 //	  0     229409   666          3     0     0     0     0 1795282082          0
 type ipc struct {
-	file    *file
+	file    *sysfile.File
 	source  *pmda.Source
 	columns []string // those of the header that are used
 	places  []int    // of these in a line; -1 if there is none
@@ -52,7 +53,7 @@ func newIPC(h *host, name, id string, serial int, columns ...string) *ipc {
 }
 
 func (p *ipc) read(context.Context, *pmda.Request) error {
-	b, err := p.file.read()
+	b, err := p.file.Read()
 	p.parse(b)
 	return err
 }
@@ -62,18 +63,18 @@ func (p *ipc) parse(b []byte) {
 	defer p.insts.end()
 	p.there, p.objects = len(b) > 0, 0
 	clear(p.sums)
-	header, b := cutLine(b)
+	header, b := sysfile.CutLine(b)
 	p.header(header)
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		word, rest := field(line)
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
 		key, err := strconv.ParseInt(string(word), 10, 32)
 		if err != nil {
 			continue
 		}
-		id, _ := field(rest)
-		if _, ok := uintOf(id); !ok {
+		id, _ := sysfile.Field(rest)
+		if _, ok := sysfile.Uint(id); !ok {
 			continue
 		}
 		if o := p.insts.add(id); o != nil {
@@ -89,10 +90,10 @@ func (p *ipc) header(line []byte) {
 	for i := range p.places {
 		p.places[i] = -1
 	}
-	_, line = field(line) // key
+	_, line = sysfile.Field(line) // key
 	for place := 0; ; place++ {
 		var word []byte
-		if word, line = field(line); len(word) == 0 {
+		if word, line = sysfile.Field(line); len(word) == 0 {
 			return
 		}
 		for i, name := range p.columns {
@@ -108,12 +109,12 @@ func (p *ipc) set(o *ipcObject, line []byte) {
 	if o.nums == nil {
 		o.nums = make([]fact, len(p.columns))
 	}
-	var r record
-	r.parse(line)
+	var r sysfile.Record
+	r.Parse(line)
 	for i, place := range p.places {
 		o.nums[i] = fact{}
-		if place >= 0 && place < len(r.nums) {
-			n, ok := r.at(place)
+		if place >= 0 && place < len(r.Nums) {
+			n, ok := r.At(place)
 			o.nums[i] = fact{n, ok}
 			p.sums[i] += n
 		}
@@ -126,16 +127,16 @@ func (p *ipc) indom() *pmda.InDom {
 
 // is is a column of each object.
 func (p *ipc) is(column int) pmda.FetchFunc {
-	return of(func(v *pmda.Value, o *ipcObject) { o.nums[column].give(v) })
+	return pmda.Of(func(v *pmda.Value, o *ipcObject) { o.nums[column].give(v) })
 }
 
 // sum is the sum of a column, count the number of objects.
 func (p *ipc) sum(column int) pmda.FetchFunc {
-	return number(func() (uint64, bool) { return p.sums[column], p.there && p.places[column] >= 0 })
+	return pmda.Number(func() (uint64, bool) { return p.sums[column], p.there && p.places[column] >= 0 })
 }
 
 func (p *ipc) count() pmda.FetchFunc {
-	return number(func() (uint64, bool) { return p.objects, p.there })
+	return pmda.Number(func() (uint64, bool) { return p.objects, p.there })
 }
 
 func ipcKey(v *pmda.Value, o *ipcObject) { v.String(fmt.Sprintf("0x%08x", uint32(o.key))) }
@@ -162,12 +163,12 @@ func ipcMode(v *pmda.Value, o *ipcObject) {
 func semMetrics(h *host) []pmda.Metric {
 	const nsems = ipcFirst
 	p := newIPC(h, "sem", "semid", indomSem, "nsems")
-	return append(table(pmda.Metric{InDom: p.indom()}, []row{
-		{66, 0, "ipc.sem.key", str, discrete, none, of(ipcKey)},
-		{66, 1, "ipc.sem.owner", str, discrete, none, of(ipcOwner)},
-		{66, 2, "ipc.sem.perms", u32, instant, none, of(ipcMode)},
+	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{
+		{66, 0, "ipc.sem.key", str, discrete, none, pmda.Of(ipcKey)},
+		{66, 1, "ipc.sem.owner", str, discrete, none, pmda.Of(ipcOwner)},
+		{66, 2, "ipc.sem.perms", u32, instant, none, pmda.Of(ipcMode)},
 		{66, 3, "ipc.sem.nsems", u32, instant, none, p.is(nsems)},
-	}), table(pmda.Metric{Source: p.source}, []row{
+	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
 		{61, 0, "ipc.sem.used_sem", u32, instant, none, p.count()},
 		{61, 1, "ipc.sem.tot_sem", u32, instant, none, p.sum(nsems)},
 	})...)
@@ -176,15 +177,15 @@ func semMetrics(h *host) []pmda.Metric {
 func msgMetrics(h *host) []pmda.Metric {
 	const bytes, messages, sender, receiver = ipcFirst, ipcFirst + 1, ipcFirst + 2, ipcFirst + 3
 	p := newIPC(h, "msg", "msqid", indomMsg, "cbytes", "qnum", "lspid", "lrpid")
-	return append(table(pmda.Metric{InDom: p.indom()}, []row{
-		{65, 0, "ipc.msg.key", str, discrete, none, of(ipcKey)},
-		{65, 1, "ipc.msg.owner", str, discrete, none, of(ipcOwner)},
-		{65, 2, "ipc.msg.perms", u32, instant, none, of(ipcMode)},
+	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{
+		{65, 0, "ipc.msg.key", str, discrete, none, pmda.Of(ipcKey)},
+		{65, 1, "ipc.msg.owner", str, discrete, none, pmda.Of(ipcOwner)},
+		{65, 2, "ipc.msg.perms", u32, instant, none, pmda.Of(ipcMode)},
 		{65, 3, "ipc.msg.msgsz", u32, discrete, octet, p.is(bytes)},
 		{65, 4, "ipc.msg.messages", u32, instant, none, p.is(messages)},
 		{65, 5, "ipc.msg.last_send_pid", u32, instant, octet, p.is(sender)},
 		{65, 6, "ipc.msg.last_recv_pid", u32, instant, none, p.is(receiver)},
-	}), table(pmda.Metric{Source: p.source}, []row{
+	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
 		{62, 0, "ipc.msg.used_queues", u32, instant, none, p.count()},
 		{62, 1, "ipc.msg.tot_msg", u32, instant, none, p.sum(messages)},
 		{62, 2, "ipc.msg.tot_bytes", u32, instant, octet, p.sum(bytes)},
@@ -194,8 +195,8 @@ func msgMetrics(h *host) []pmda.Metric {
 func shmMetrics(h *host) []pmda.Metric {
 	const size, creator, last, attached, rss, swapped = ipcFirst, ipcFirst + 1, ipcFirst + 2, ipcFirst + 3, ipcFirst + 4, ipcFirst + 5
 	p := newIPC(h, "shm", "shmid", indomShm, "size", "cpid", "lpid", "nattch", "rss", "swap")
-	zero := number(func() (uint64, bool) { return 0, p.there })
-	pages := number(func() (total uint64, ok bool) {
+	zero := pmda.Number(func() (uint64, bool) { return 0, p.there })
+	pages := pmda.Number(func() (total uint64, ok bool) {
 		page := uint64(h.PageSize)
 		for _, i := range p.insts.known {
 			total += (i.data.nums[size].n + page - 1) / page * page
@@ -203,21 +204,21 @@ func shmMetrics(h *host) []pmda.Metric {
 		return total, p.there
 	})
 	// SHM_DEST and SHM_LOCKED of sys/shm.h, of which perms has the octal digits.
-	status := of(func(v *pmda.Value, o *ipcObject) {
+	status := pmda.Of(func(v *pmda.Value, o *ipcObject) {
 		if f := o.nums[ipcPerms]; f.ok {
 			v.String([]string{"", "dest", "locked", "dest locked"}[f.n/1000&3])
 		}
 	})
-	return append(table(pmda.Metric{InDom: p.indom()}, []row{
-		{64, 0, "ipc.shm.key", str, discrete, none, of(ipcKey)},
-		{64, 1, "ipc.shm.owner", str, discrete, none, of(ipcOwner)},
-		{64, 2, "ipc.shm.perms", u32, instant, none, of(ipcMode)},
+	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{
+		{64, 0, "ipc.shm.key", str, discrete, none, pmda.Of(ipcKey)},
+		{64, 1, "ipc.shm.owner", str, discrete, none, pmda.Of(ipcOwner)},
+		{64, 2, "ipc.shm.perms", u32, instant, none, pmda.Of(ipcMode)},
 		{64, 3, "ipc.shm.segsz", u32, discrete, octet, p.is(size)},
 		{64, 4, "ipc.shm.nattch", u32, instant, none, p.is(attached)},
 		{64, 5, "ipc.shm.status", str, instant, none, status},
 		{64, 6, "ipc.shm.creator_pid", u32, discrete, none, p.is(creator)},
 		{64, 7, "ipc.shm.last_access_pid", u32, instant, none, p.is(last)},
-	}), table(pmda.Metric{Source: p.source}, []row{
+	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
 		{56, 0, "ipc.shm.tot", u32, instant, octet, pages},
 		{56, 1, "ipc.shm.rss", u32, instant, octet, p.sum(rss)},
 		{56, 2, "ipc.shm.swp", u32, instant, octet, p.sum(swapped)},

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
 // testdata/vm was recorded on a virtual machine with two CPUs, the files of
 // this test later than those of TestRecorded.
 func TestRecordedKernel(t *testing.T) {
-	newRig(t, Options{Root: "testdata/vm", PageSize: 4096}).want(map[string]string{
+	newRig(t, Options{Root: "testdata/vm", PageSize: 4096}).Want(map[string]string{
 		"kernel.all.intr":                     "114831788",
 		"kernel.all.pswitch":                  "395214611",
 		"kernel.all.sysfork":                  "627242",
@@ -72,7 +74,7 @@ func utRecord(typ uint16, user string) string {
 // documents.
 
 func TestKernelFiles(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/loadavg": "1 2 3 x/80 77\n",
 		"proc/stat":    "cpu  1 0 0 0\ncpu0 1 0 0 0\nintr 1000 2 3\nctxt x\nbtime 1795266879\nprocesses 5 6\nprocs_running\n",
 		"proc/uptime":  "17037.56 nan\n",
@@ -100,7 +102,7 @@ func TestKernelFiles(t *testing.T) {
 		"sys/devices/system/node/node0/numastat":  "numa_hit 602715410\nnuma_miss\n",
 		"sys/devices/system/node/node0/cpu0/":     "",
 	})
-	newRig(t, Options{Root: root}).want(map[string]string{
+	newRig(t, Options{Root: root}).Want(map[string]string{
 		"kernel.all.runnable":                 "",
 		"kernel.all.nprocs":                   "80",
 		"kernel.all.lastpid":                  "77",
@@ -164,7 +166,7 @@ func TestKernelFiles(t *testing.T) {
 
 // A host with two nodes, of which the second is not 1, and a CPU that has none.
 func TestNodes(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/stat": "cpu  0 0 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 10 20 30 40 50 60 70 80 90 100\n" +
 			"cpu2 100 200 300 400\ncpu3 1 x 1 1 1\ncpu4 7 7 7 7 7\n",
 		"sys/devices/system/node/node0/cpu0/":    "",
@@ -178,7 +180,7 @@ func TestNodes(t *testing.T) {
 	pmdas := t.TempDir()
 	t.Setenv("PCP_PMDAS_DIR", pmdas)
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"kernel.pernode.cpu.user":       "node0=110 node8=1010",
 		"kernel.pernode.cpu.nice":       "node0=220",
 		"kernel.pernode.cpu.intr":       "node0=1430 node8=0",
@@ -194,19 +196,19 @@ func TestNodes(t *testing.T) {
 		{"node0:5\nVersion:1.0\nnode0:x\nnode8:-1\n", ""},
 		{"Version:2.0\nnode0:5\n", ""},
 	} {
-		writeFile(t, pmdas, "linux/bandwidth.conf", tt.text)
+		pmdatest.WriteFile(t, pmdas, "linux/bandwidth.conf", tt.text)
 		// The time of a file says whether it is another one.
 		if err := os.Chtimes(conf, time.Time{}, time.Unix(int64(1000+i), 0)); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.fetch("mem.numa.max_bandwidth"); got != tt.want {
+		if got := r.Values("mem.numa.max_bandwidth"); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
 		}
 	}
 	if err := os.Remove(conf); err != nil {
 		t.Fatal(err)
 	}
-	r.want(map[string]string{"mem.numa.max_bandwidth": ""})
+	r.Want(map[string]string{"mem.numa.max_bandwidth": ""})
 }
 
 func TestDistro(t *testing.T) {
@@ -217,7 +219,7 @@ func TestDistro(t *testing.T) {
 		{"lsb-release", "DISTRIB_ID = Arch", "Arch"},
 		{"os-release", "NAME=x\n", "?"},
 	} {
-		root := newTree(t, map[string]string{"etc/" + tt.file: tt.text})
-		newRig(t, Options{Root: root}).want(map[string]string{"kernel.uname.distro": tt.want})
+		root := pmdatest.Tree(t, map[string]string{"etc/" + tt.file: tt.text})
+		newRig(t, Options{Root: root}).Want(map[string]string{"kernel.uname.distro": tt.want})
 	}
 }

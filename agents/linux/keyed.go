@@ -5,11 +5,12 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // keyed is a file that has a number a line, behind a name and sep.
 type keyed struct {
-	file   *file
+	file   *sysfile.File
 	sep    byte
 	fields map[string]*fact // those of the table
 	source *pmda.Source
@@ -22,7 +23,7 @@ func newKeyed(h *host, path string, sep byte) keyed {
 }
 
 func (k *keyed) read(context.Context, *pmda.Request) error {
-	b, err := k.file.read()
+	b, err := k.file.Read()
 	k.parse(b)
 	return err
 }
@@ -33,7 +34,7 @@ func (k *keyed) parse(b []byte) {
 	}
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		i := bytes.IndexByte(line, k.sep)
 		if i < 0 {
 			continue

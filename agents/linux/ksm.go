@@ -8,9 +8,9 @@ import "github.com/gopcp/pmcd/agents/pmda"
 // C differs: what is not there is 0.
 func ksmMetrics(h *host) []pmda.Metric {
 	is := func(file string) pmda.FetchFunc {
-		return number(func() (uint64, bool) { return h.sys.number("sys", "kernel", "mm", "ksm", file) })
+		return pmda.Number(func() (uint64, bool) { return h.sys.Path("/sys/kernel/mm/ksm/").Name(file).Number() })
 	}
-	return table(pmda.Metric{}, []row{
+	return pmda.Table(pmda.Metric{}, []row{
 		{69, 0, "mem.ksm.full_scans", u64, instant, count, is("full_scans")},
 		{69, 1, "mem.ksm.merge_across_nodes", u64, instant, none, is("merge_across_nodes")},
 		{69, 2, "mem.ksm.pages_shared", u64, instant, none, is("pages_shared")},

@@ -36,6 +36,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // Options are how an agent differs from the one that New returns.
@@ -112,8 +113,8 @@ var help string
 type host struct {
 	Options
 	domain int
-	sys    sysReader
-	files  []*file
+	sys    sysfile.Reader
+	files  []*sysfile.File
 	ipv4   func() ([]ipv4, error) // kernelIPv4, but for tests
 }
 
@@ -130,7 +131,7 @@ func newHost(domain int, o Options) *host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &host{Options: o, domain: domain, sys: sysReader{root: o.Root}, ipv4: kernelIPv4}
+	return &host{Options: o, domain: domain, sys: sysfile.Reader{Root: o.Root}, ipv4: kernelIPv4}
 }
 
 // metrics returns the tables of all sources.
@@ -195,8 +196,8 @@ func (h *host) mayRead(r *pmda.Request) bool {
 }
 
 // file returns a file below the root.
-func (h *host) file(path string) *file {
-	f := &file{path: h.path(path)}
+func (h *host) file(path string) *sysfile.File {
+	f := sysfile.NewFile(h.path(path))
 	h.files = append(h.files, f)
 	return f
 }
@@ -205,7 +206,7 @@ func (h *host) path(path string) string { return filepath.Join(h.Root, path) }
 
 func (h *host) close() error {
 	for _, f := range h.files {
-		f.close()
+		f.Close()
 	}
 	return nil
 }

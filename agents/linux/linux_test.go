@@ -5,63 +5,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// The name space has the metrics of the tables, and all have help texts.
 func TestTables(t *testing.T) {
-	tree, err := pmnsload.Load("../../etc/root", pmnsload.Options{Preprocess: true, Unique: true, Shell: pmnsload.NoShell})
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := newRig(t, Options{Root: "testdata/vm"})
-	names := 0
-	for e := range tree.All("") {
-		if e.PMID.Domain() != 60 {
-			continue
-		}
-		names++
-		if m, ok := r.metrics[e.Name]; !ok || pdu.NewPMID(60, m.Cluster, m.Item) != e.PMID {
-			t.Errorf("%s %v of the name space is not in the tables", e.Name, e.PMID)
-		}
-	}
-	if names != len(r.metrics) || names < 620 {
-		t.Errorf("%d names, %d metrics", names, len(r.metrics))
+	if len(r.Metrics) < 620 {
+		t.Errorf("%d metrics", len(r.Metrics))
 	}
 	a, err := Open(60, Options{Root: "testdata/vm", CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	texter := a.(agents.Texter)
-	for name, m := range r.metrics {
-		if text, err := texter.Text(t.Context(), agents.Origin{}, r.id(name), true); err != nil || len(text) > 80 {
-			t.Errorf("help of %s: %q, %v", name, text, err)
-		}
-		if m.InDom == nil {
-			continue
-		}
-		if text, err := texter.InDomText(t.Context(), agents.Origin{}, pdu.NewInDom(60, m.InDom.Serial), true); err != nil || len(text) > 80 {
-			t.Errorf("help of indom %d: %q, %v", m.InDom.Serial, text, err)
-		}
-	}
+	r.Described("../../etc/root", a)
 }
 
 func TestAgent(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/vm"})
-	var ids []pdu.PMID
-	for name := range r.metrics {
-		ids = append(ids, r.id(name))
-	}
-	agenttest.Test(t, r.conduit, ids...)
+	agenttest.Test(t, r.Conduit, r.IDs()...)
 }
 
 // testdata/vm was recorded on a virtual machine with two CPUs.
 func TestRecorded(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/vm", PageSize: 4096}, addr4("lo", "127.0.0.1"), addr4("eth0", "192.0.2.2"))
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"kernel.all.load":                      "1_minute=4.1 5_minute=5.53 15_minute=3.79",
 		"kernel.all.cpu.user":                  "4821050",
 		"kernel.all.cpu.nice":                  "3463780",
@@ -133,7 +102,7 @@ func TestRecorded(t *testing.T) {
 		"network.interface.ipv6_scope": {"lo=Host", "eth0=Global"},
 		"network.interface.hw_addr":    {"lo=00:00:00:00:00:00", "eth0=02:fc:00:00:00:01"},
 	} {
-		got := " " + r.fetch(name) + " "
+		got := " " + r.Values(name) + " "
 		for _, w := range want {
 			if !strings.Contains(got, " "+w+" ") {
 				t.Errorf("%s is %q, without %s", name, got, w)
@@ -155,7 +124,7 @@ func TestNothingThere(t *testing.T) {
 		"swap.in": pdu.ErrnoAppVersion.Error(), "swap.out": pdu.ErrnoAppVersion.Error(),
 		"kernel.uname.distro": "?", "pmda.version": os.Getenv("PCP_VERSION"),
 	}
-	for name, m := range r.metrics {
+	for name, m := range r.Metrics {
 		if strings.HasPrefix(name, "disk.all.") {
 			has[name] = "0"
 		}
@@ -172,12 +141,12 @@ func TestNothingThere(t *testing.T) {
 		"hinv.machine", "pmda.uname", "kernel.uname.release", "kernel.uname.version", "kernel.uname.sysname",
 		"kernel.uname.machine", "kernel.uname.nodename",
 	} {
-		if has[name] = r.fetch(name); has[name] == "" {
+		if has[name] = r.Values(name); has[name] == "" {
 			t.Errorf("no %s", name)
 		}
 	}
-	for name := range r.metrics {
-		if got := r.fetch(name); got != has[name] {
+	for name := range r.Metrics {
+		if got := r.Values(name); got != has[name] {
 			t.Errorf("%s is %q, want %q", name, got, has[name])
 		}
 	}
@@ -185,13 +154,13 @@ func TestNothingThere(t *testing.T) {
 
 // A file that cannot be read is an error of its own metrics only.
 func TestUnreadable(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/stat/":    "",
 		"proc/loadavg":  "1 2 3 1/2 3\n",
 		"proc/meminfo/": "",
 	})
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"kernel.all.load":        "1_minute=1 5_minute=2 15_minute=3",
 		"kernel.percpu.cpu.user": pdu.ErrnoGeneric.Error(),
 		"kernel.all.cpu.user":    pdu.ErrnoGeneric.Error(),

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // load is /proc/loadavg, proc(5):
@@ -13,7 +14,7 @@ import (
 //
 // C differs: numbers that are not there are 0.
 type load struct {
-	file *file
+	file *sysfile.File
 	avg  [3]float64
 	ok   [3]bool
 
@@ -23,19 +24,19 @@ type load struct {
 func newLoad(h *host) *load { return &load{file: h.file("proc/loadavg")} }
 
 func (l *load) read(context.Context, *pmda.Request) error {
-	b, err := l.file.read()
+	b, err := l.file.Read()
 	l.parse(b)
 	return err
 }
 
 func (l *load) parse(b []byte) {
-	line, _ := cutLine(b)
+	line, _ := sysfile.CutLine(b)
 	for i := range l.avg {
 		var word []byte
-		word, line = field(line)
-		l.avg[i], l.ok[i] = floatOf(word)
+		word, line = sysfile.Field(line)
+		l.avg[i], l.ok[i] = sysfile.Float(word)
 	}
-	word, line := field(line)
+	word, line := sysfile.Field(line)
 	runnable, procs, _ := bytes.Cut(word, []byte{'/'})
 	l.runnable.set(runnable)
 	l.procs.set(procs)
@@ -54,9 +55,9 @@ func (l *load) metrics() []pmda.Metric {
 		return nil
 	}
 	source := &pmda.Source{Read: l.read}
-	return append(table(pmda.Metric{InDom: indom, Source: source}, []row{
+	return append(pmda.Table(pmda.Metric{InDom: indom, Source: source}, []row{
 		{2, 0, "kernel.all.load", float, instant, none, average},
-	}), table(pmda.Metric{Source: source}, []row{
+	}), pmda.Table(pmda.Metric{Source: source}, []row{
 		{2, 1, "kernel.all.lastpid", u32, instant, none, l.last.fetch()},
 		{2, 2, "kernel.all.runnable", u32, instant, none, l.runnable.fetch()},
 		{2, 3, "kernel.all.nprocs", u32, instant, none, l.procs.fetch()},

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // locks are /proc/locks, proc(5). Those that are waited for have another word
@@ -13,7 +14,7 @@ import (
 //	1: POSIX  ADVISORY  READ  5433 08:01:7864448 128 128
 //	1: -> POSIX  ADVISORY  WRITE 1234 08:01:7864448 128 128
 type locks struct {
-	file  *file
+	file  *sysfile.File
 	there bool
 	kinds [lockKinds]struct{ read, write, all uint64 }
 }
@@ -40,7 +41,7 @@ var lockNames = []struct {
 func newLocks(h *host) *locks { return &locks{file: h.file("proc/locks")} }
 
 func (l *locks) read(context.Context, *pmda.Request) error {
-	b, err := l.file.read()
+	b, err := l.file.Read()
 	l.parse(b)
 	// The file is empty as long as nobody has a lock.
 	l.there = b != nil
@@ -51,11 +52,11 @@ func (l *locks) parse(b []byte) {
 	clear(l.kinds[:])
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		num, line := field(line)
-		kind, line := field(line)
-		_, line = field(line) // ADVISORY, MANDATORY ...
-		mode, _ := field(line)
+		line, b = sysfile.CutLine(b)
+		num, line := sysfile.Field(line)
+		kind, line := sysfile.Field(line)
+		_, line = sysfile.Field(line) // ADVISORY, MANDATORY ...
+		mode, _ := sysfile.Field(line)
 		if !bytes.HasSuffix(num, []byte{':'}) {
 			continue
 		}
@@ -79,9 +80,9 @@ func (l *locks) parse(b []byte) {
 }
 
 func (l *locks) metrics() []pmda.Metric {
-	is := func(n *uint64) pmda.FetchFunc { return number(func() (uint64, bool) { return *n, l.there }) }
+	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, l.there }) }
 	posix, flock, lease := &l.kinds[lockPOSIX], &l.kinds[lockFlock], &l.kinds[lockLease]
-	return table(pmda.Metric{Source: &pmda.Source{Read: l.read}}, []row{
+	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: l.read}}, []row{
 		{75, 0, "vfs.locks.posix.read", u32, instant, none, is(&posix.read)},
 		{75, 1, "vfs.locks.posix.write", u32, instant, none, is(&posix.write)},
 		{75, 2, "vfs.locks.posix.count", u32, instant, none, is(&posix.all)},

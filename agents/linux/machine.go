@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -52,13 +53,13 @@ var releases = []struct{ file, prefix string }{
 func (u *uname) readDistro(context.Context, *pmda.Request) error {
 	u.name = append(u.name[:0], '?')
 	for _, r := range releases {
-		f := file{path: u.h.path("etc/" + r.file)}
-		b, err := f.read()
-		f.close()
+		f := sysfile.NewFile(u.h.path("etc/" + r.file))
+		b, err := f.Read()
+		f.Close()
 		if b == nil || err != nil {
 			continue
 		}
-		line, _ := cutLine(b)
+		line, _ := sysfile.CutLine(b)
 		if r.file == "lsb-release" {
 			line = bytes.TrimPrefix(bytes.TrimPrefix(line, []byte("DISTRIB_ID = ")), []byte("DISTRIB_ID="))
 		}
@@ -88,18 +89,18 @@ func machineMetrics(h *host) []pmda.Metric {
 	// Of pcp.conf, which pmcd and libpcp put into the environment of agents.
 	version := os.Getenv("PCP_VERSION")
 	unsupported := func(context.Context, *pmda.Value) error { return pdu.ErrnoAppVersion }
-	return slices.Concat(table(pmda.Metric{}, []row{
+	return slices.Concat(pmda.Table(pmda.Metric{}, []row{
 		{0, 10, "swap.in", u32, counter, count, unsupported}, // of Linux 2.4
 		{0, 11, "swap.out", u32, counter, count, unsupported},
-		{0, 48, "kernel.all.hz", u32, discrete, perSec, number(func() (uint64, bool) { return h.Hertz, true })},
-		{1, 11, "hinv.pagesize", u32, discrete, octet, number(func() (uint64, bool) { return uint64(h.PageSize), true })},
+		{0, 48, "kernel.all.hz", u32, discrete, perSec, pmda.Number(func() (uint64, bool) { return h.Hertz, true })},
+		{1, 11, "hinv.pagesize", u32, discrete, octet, pmda.Number(func() (uint64, bool) { return uint64(h.PageSize), true })},
 		{12, 6, "pmda.version", str, discrete, none, func(_ context.Context, v *pmda.Value) error {
 			if version != "" {
 				v.String(version)
 			}
 			return nil
 		}},
-	}), table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
+	}), pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
 		{12, 0, "kernel.uname.release", str, discrete, none, text(func() []byte { return bytesOf(u.u.Release[:]) })},
 		{12, 1, "kernel.uname.version", str, discrete, none, text(func() []byte { return bytesOf(u.u.Version[:]) })},
 		{12, 2, "kernel.uname.sysname", str, discrete, none, text(func() []byte { return bytesOf(u.u.Sysname[:]) })},
@@ -107,7 +108,7 @@ func machineMetrics(h *host) []pmda.Metric {
 		{12, 4, "kernel.uname.nodename", str, discrete, none, text(func() []byte { return bytesOf(u.u.Nodename[:]) })},
 		{12, 5, "pmda.uname", str, discrete, none, text(all)},
 		{18, 7, "hinv.machine", str, discrete, none, text(machine)},
-	}), table(pmda.Metric{Source: &pmda.Source{Read: u.readDistro}}, []row{
+	}), pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.readDistro}}, []row{
 		{12, 7, "kernel.uname.distro", str, discrete, none, text(func() []byte { return u.name })},
 	}))
 }

@@ -18,7 +18,7 @@ func newMeminfo(h *host) *meminfo { return &meminfo{newKeyed(h, "proc/meminfo", 
 //
 // C differs: mem.util.used and swap.used may be.
 func (m *meminfo) less(name string, others ...string) pmda.FetchFunc {
-	return number(m.difference(name, others))
+	return pmda.Number(m.difference(name, others))
 }
 
 func (m *meminfo) difference(name string, others []string) func() (uint64, bool) {
@@ -39,7 +39,7 @@ func (m *meminfo) difference(name string, others []string) func() (uint64, bool)
 // swap is the same in bytes.
 func (m *meminfo) swap(name string, others ...string) pmda.FetchFunc {
 	f := m.difference(name, others)
-	return number(func() (uint64, bool) {
+	return pmda.Number(func() (uint64, bool) {
 		n, ok := f()
 		return n << 10, ok
 	})
@@ -48,12 +48,12 @@ func (m *meminfo) swap(name string, others ...string) pmda.FetchFunc {
 // inBytes is the size of huge pages, of which the field has the number.
 func (m *meminfo) inBytes(name string) pmda.FetchFunc {
 	f, size := m.field(name), m.field("Hugepagesize")
-	return number(func() (uint64, bool) { return f.n * size.n << 10, f.ok && size.ok })
+	return pmda.Number(func() (uint64, bool) { return f.n * size.n << 10, f.ok && size.ok })
 }
 
 func (m *meminfo) metrics() []pmda.Metric {
 	total, huge := m.field("MemTotal"), m.field("Hugepagesize")
-	return table(pmda.Metric{Source: m.source}, []row{
+	return pmda.Table(pmda.Metric{Source: m.source}, []row{
 		{1, 0, "mem.physmem", u64, discrete, kbyte, m.is("MemTotal")},
 		{1, 1, "mem.util.used", u64, instant, kbyte, m.less("MemTotal", "MemFree")},
 		{1, 2, "mem.util.free", u64, instant, kbyte, m.is("MemFree")},
@@ -118,7 +118,7 @@ func (m *meminfo) metrics() []pmda.Metric {
 		{1, 7, "swap.used", u64, instant, octet, m.swap("SwapTotal", "SwapFree")},
 		{1, 8, "swap.free", u64, instant, octet, m.swap("SwapFree")},
 
-		{1, 9, "hinv.physmem", u32, discrete, mbyte, number(func() (uint64, bool) { return total.n >> 10, total.ok })},
-		{1, 59, "hinv.hugepagesize", u32, discrete, octet, number(func() (uint64, bool) { return huge.n << 10, huge.ok })},
+		{1, 9, "hinv.physmem", u32, discrete, mbyte, pmda.Number(func() (uint64, bool) { return total.n >> 10, total.ok })},
+		{1, 59, "hinv.hugepagesize", u32, discrete, octet, pmda.Number(func() (uint64, bool) { return huge.n << 10, huge.ok })},
 	})
 }

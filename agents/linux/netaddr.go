@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // addresses are those of interfaces, and of what ip-address(8) calls labels,
@@ -18,7 +19,7 @@ import (
 // C differs: the order is that of the first fetches.
 type addresses struct {
 	h     *host
-	inet6 *file
+	inet6 *sysfile.File
 	insts *insts[address]
 }
 
@@ -42,7 +43,7 @@ func (a *addresses) read(context.Context, *pmda.Request) error {
 	a.insts.begin()
 	defer a.insts.end()
 	for _, name := range entries(a.h.path("sys/class/net")) {
-		if hw, _ := field(a.h.sys.read("sys", "class", "net", name, "address")); len(hw) > 0 {
+		if hw, _ := sysfile.Field(a.h.sys.Path("/sys/class/net/").Name(name).Str("/address").Value()); len(hw) > 0 {
 			a.of([]byte(name)).hw = string(hw)
 		} else {
 			a.of([]byte(name))
@@ -54,7 +55,7 @@ func (a *addresses) read(context.Context, *pmda.Request) error {
 			d.inet = i.addr.String()
 		}
 	}
-	b, err6 := a.inet6.read()
+	b, err6 := a.inet6.Read()
 	a.parse6(b)
 	if err == nil {
 		err = err6
@@ -81,10 +82,10 @@ func (a *addresses) of(name []byte) *address {
 func (a *addresses) parse6(b []byte) {
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		var w [6][]byte
 		for i := range w {
-			w[i], line = field(line)
+			w[i], line = sysfile.Field(line)
 		}
 		hi, err1 := hexOf(w[0][:min(16, len(w[0]))])
 		lo, err2 := hexOf(w[0][min(16, len(w[0])):])
@@ -181,7 +182,7 @@ func (a *addresses) metrics() []pmda.Metric {
 		Labels: interfaceLabels,
 	}
 	text := func(f func(a *address) string) pmda.FetchFunc {
-		return of(func(v *pmda.Value, a *address) {
+		return pmda.Of(func(v *pmda.Value, a *address) {
 			if s := f(a); s != "" {
 				v.String(s)
 			}
@@ -193,7 +194,7 @@ func (a *addresses) metrics() []pmda.Metric {
 		}
 		return scopeName(a.scope)
 	}
-	return table(pmda.Metric{InDom: indom}, []row{
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{
 		{33, 0, "network.interface.inet_addr", str, discrete, none, text(func(a *address) string { return a.inet })},
 		{33, 1, "network.interface.ipv6_addr", str, discrete, none, text(func(a *address) string { return a.inet6 })},
 		{33, 2, "network.interface.ipv6_scope", str, discrete, none, text(scope)},

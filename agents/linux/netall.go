@@ -9,6 +9,7 @@ import (
 	"regexp"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -31,7 +32,7 @@ func (n *interfaces) readConf() {
 	var pattern []byte
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		line, _, _ = bytes.Cut(line, []byte{'#'})
 		pattern = append(pattern, bytes.Join(bytes.Fields(line), nil)...)
 	}
@@ -63,12 +64,12 @@ func sysconfDir() string {
 
 // all is the sum of numbers of physical interfaces.
 func (n *interfaces) all(places ...int) pmda.FetchFunc {
-	return number(func() (sum uint64, ok bool) {
+	return pmda.Number(func() (sum uint64, ok bool) {
 		ok = true
 		n.insts.Each(func(_ int32, _ string, data any) bool {
 			if f := data.(*iface); f.physical {
 				var u uint64
-				u, ok = f.count.sum(places, netFields)
+				u, ok = f.count.Sum(places, netFields)
 				sum += u
 			}
 			return ok
@@ -78,7 +79,7 @@ func (n *interfaces) all(places ...int) pmda.FetchFunc {
 }
 
 func (n *interfaces) allMetrics() []pmda.Metric {
-	return table(pmda.Metric{Source: n.source}, []row{
+	return pmda.Table(pmda.Metric{Source: n.source}, []row{
 		{90, 0, "network.all.in.bytes", u64, counter, octet, n.all(inBytes)},
 		{90, 1, "network.all.in.packets", u64, counter, count, n.all(inPackets)},
 		{90, 2, "network.all.in.errors", u64, counter, count, n.all(inErrors)},

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -38,7 +39,7 @@ const (
 //	  eth0: 141239187 4823 0 0 0 0 0 0 493248 3754 0 0 0 0 0 0
 type interfaces struct {
 	h      *host
-	file   *file
+	file   *sysfile.File
 	insts  *insts[iface]
 	source *pmda.Source
 	indom  *pmda.InDom
@@ -48,7 +49,7 @@ type interfaces struct {
 type iface struct {
 	name     string
 	physical bool // network.all counts it
-	count    record
+	count    sysfile.Record
 }
 
 func newInterfaces(h *host) *interfaces {
@@ -69,7 +70,7 @@ func newInterfaces(h *host) *interfaces {
 var interfaceLabels = pmda.Labels{"device_type": "interface", "indom_name": "per interface"}
 
 func (n *interfaces) read(context.Context, *pmda.Request) error {
-	b, err := n.file.read()
+	b, err := n.file.Read()
 	n.parse(b)
 	return err
 }
@@ -82,7 +83,7 @@ func (n *interfaces) parse(b []byte) {
 	defer n.insts.end()
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		i := bytes.IndexByte(line, ':')
 		if i < 0 {
 			continue // one of the two that say what there is
@@ -96,14 +97,14 @@ func (n *interfaces) parse(b []byte) {
 			f.name = string(name)
 			f.physical = !n.skip.Match(name)
 		}
-		f.count.parse(line[i+1:])
+		f.count.Parse(line[i+1:])
 	}
 }
 
 // packets is the sum of numbers of /proc/net/dev.
 func packets(places ...int) pmda.FetchFunc {
-	return of(func(v *pmda.Value, f *iface) {
-		if n, ok := f.count.sum(places, netFields); ok {
+	return pmda.Of(func(v *pmda.Value, f *iface) {
+		if n, ok := f.count.Sum(places, netFields); ok {
 			v.Uint(n)
 		}
 	})
@@ -117,13 +118,13 @@ func packets(places ...int) pmda.FetchFunc {
 
 // sys returns the text of /sys/class/net/NAME/FILE.
 func (n *interfaces) sys(f *iface, file string) []byte {
-	return n.h.sys.read("sys", "class", "net", f.name, file)
+	return n.h.sys.Path("/sys/class/net/").Name(f.name).Str("/").Name(file).Value()
 }
 
 // number is the number that a file has, if it is not 0.
 func (n *interfaces) number(file string) pmda.FetchFunc {
-	return of(func(v *pmda.Value, f *iface) {
-		if u, ok := uintOf(n.sys(f, file)); ok && u != 0 {
+	return pmda.Of(func(v *pmda.Value, f *iface) {
+		if u, ok := sysfile.Uint(n.sys(f, file)); ok && u != 0 {
 			v.Uint(u)
 		}
 	})
@@ -135,7 +136,7 @@ func (n *interfaces) number(file string) pmda.FetchFunc {
 // C differs: it takes -1, which the kernel has for a speed that is unknown, for
 // 4294967295.
 func (n *interfaces) speed(f *iface) uint64 {
-	mbit, ok := uintOf(n.sys(f, "speed"))
+	mbit, ok := sysfile.Uint(n.sys(f, "speed"))
 	if !ok || mbit > 1<<31-1 {
 		return 0
 	}
@@ -161,7 +162,7 @@ func (n *interfaces) isRunning(f *iface) bool {
 }
 
 func flag(f func(i *iface) bool) pmda.FetchFunc {
-	return of(func(v *pmda.Value, i *iface) {
+	return pmda.Of(func(v *pmda.Value, i *iface) {
 		if f(i) {
 			v.Uint(1)
 		} else {
@@ -172,17 +173,17 @@ func flag(f func(i *iface) bool) pmda.FetchFunc {
 
 func (n *interfaces) metrics() []pmda.Metric {
 	const bits = 1000000 // in a megabit
-	speed := of(func(v *pmda.Value, f *iface) {
+	speed := pmda.Of(func(v *pmda.Value, f *iface) {
 		if s := n.speed(f); s > 0 {
 			v.Float(float64(s*bits) / 8 / (1 << 20))
 		}
 	})
-	baudrate := of(func(v *pmda.Value, f *iface) {
+	baudrate := pmda.Of(func(v *pmda.Value, f *iface) {
 		if s := n.speed(f); s > 0 {
 			v.Uint(s * bits / 8)
 		}
 	})
-	duplex := of(func(v *pmda.Value, f *iface) {
+	duplex := pmda.Of(func(v *pmda.Value, f *iface) {
 		switch string(n.sys(f, "duplex")) {
 		case "half":
 			v.Uint(1)
@@ -190,15 +191,15 @@ func (n *interfaces) metrics() []pmda.Metric {
 			v.Uint(2)
 		}
 	})
-	typ := of(func(v *pmda.Value, f *iface) {
-		u, _ := uintOf(n.sys(f, "type"))
+	typ := pmda.Of(func(v *pmda.Value, f *iface) {
+		u, _ := sysfile.Uint(n.sys(f, "type"))
 		v.Uint(u)
 	})
-	wireless := flag(func(f *iface) bool { return n.h.sys.exists("sys", "class", "net", f.name, "wireless") })
-	virtual := flag(func(f *iface) bool { return n.h.sys.exists("sys", "devices", "virtual", "net", f.name) })
-	active := number(func() (uint64, bool) { return uint64(n.insts.seen), true })
+	wireless := flag(func(f *iface) bool { return n.h.sys.Path("/sys/class/net/").Name(f.name).Str("/wireless").Exists() })
+	virtual := flag(func(f *iface) bool { return n.h.sys.Path("/sys/devices/virtual/net/").Name(f.name).Exists() })
+	active := pmda.Number(func() (uint64, bool) { return uint64(n.insts.seen), true })
 
-	return append(table(pmda.Metric{InDom: n.indom}, []row{
+	return append(pmda.Table(pmda.Metric{InDom: n.indom}, []row{
 		{3, 0, "network.interface.in.bytes", u64, counter, octet, packets(inBytes)},
 		{3, 1, "network.interface.in.packets", u64, counter, count, packets(inPackets)},
 		{3, 2, "network.interface.in.errors", u64, counter, count, packets(inErrors)},
@@ -229,7 +230,7 @@ func (n *interfaces) metrics() []pmda.Metric {
 		{3, 28, "network.interface.wireless", u32, discrete, none, wireless},
 		{3, 29, "network.interface.type", u32, discrete, none, typ},
 		{3, 30, "network.interface.virtual", u32, discrete, none, virtual},
-	}), table(pmda.Metric{Source: n.source}, []row{
+	}), pmda.Table(pmda.Metric{Source: n.source}, []row{
 		{3, 27, "hinv.ninterface", u32, discrete, none, active},
 	})...)
 }

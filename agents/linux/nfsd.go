@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // nfsd are the threads of the NFS server, in /proc/fs/nfsd: pool_threads has how
@@ -13,7 +14,7 @@ import (
 //	# pool packets-arrived sockets-enqueued threads-woken threads-timedout
 //	0 15240 2 15240 0
 type nfsd struct {
-	threadsFile, statsFile *file
+	threadsFile, statsFile *sysfile.File
 	ok                     bool // it runs
 	threads, pools         uint64
 	sums                   [5]uint64 // of the numbers of all pools
@@ -24,10 +25,10 @@ func newNFSD(h *host) *nfsd {
 }
 
 func (d *nfsd) read(context.Context, *pmda.Request) error {
-	threads, _ := d.threadsFile.read()
+	threads, _ := d.threadsFile.Read()
 	d.parseThreads(threads)
 	if d.threads > 0 {
-		stats, _ := d.statsFile.read()
+		stats, _ := d.statsFile.Read()
 		d.parseStats(stats)
 		d.ok = d.pools > 0
 	}
@@ -39,14 +40,14 @@ func (d *nfsd) read(context.Context, *pmda.Request) error {
 // C differs: it has those of the first pool.
 func (d *nfsd) parseThreads(b []byte) {
 	*d = nfsd{threadsFile: d.threadsFile, statsFile: d.statsFile}
-	line, _ := cutLine(b)
+	line, _ := sysfile.CutLine(b)
 	for {
 		var word []byte
-		if word, line = field(line); len(word) == 0 {
+		if word, line = sysfile.Field(line); len(word) == 0 {
 			return
 		}
 		var n uint64
-		if n, d.ok = uintOf(word); !d.ok {
+		if n, d.ok = sysfile.Uint(word); !d.ok {
 			d.threads = 0
 			return
 		}
@@ -57,21 +58,21 @@ func (d *nfsd) parseThreads(b []byte) {
 func (d *nfsd) parseStats(b []byte) {
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		var r record
-		if r.parse(line); r.words < len(d.sums) || r.bad != 0 {
+		line, b = sysfile.CutLine(b)
+		var r sysfile.Record
+		if r.Parse(line); r.Words < len(d.sums) || r.Bad != 0 {
 			continue // the line that says what there is
 		}
 		d.pools++
 		for i := range d.sums {
-			d.sums[i] += r.nums[i]
+			d.sums[i] += r.Nums[i]
 		}
 	}
 }
 
 func (d *nfsd) metrics() []pmda.Metric {
-	is := func(n *uint64) pmda.FetchFunc { return number(func() (uint64, bool) { return *n, d.ok }) }
-	return table(pmda.Metric{Source: &pmda.Source{Read: d.read}}, []row{
+	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, d.ok }) }
+	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: d.read}}, []row{
 		{7, 71, "nfs.server.threads.total", u32, instant, count, is(&d.threads)},
 		{7, 72, "nfs.server.threads.pools", u32, instant, count, is(&d.pools)},
 		{7, 73, "nfs.server.threads.requests", u64, counter, count, is(&d.sums[1])},

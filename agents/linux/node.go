@@ -125,8 +125,8 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 			return pmda.Labels{"numa_node": n.list[i.ID].num}, nil
 		},
 	}
-	online := of(func(v *pmda.Value, d *node) { v.Uint(n.h.online("node", d.name)) })
-	ofCPU := of(func(v *pmda.Value, c *cpu) {
+	online := pmda.Of(func(v *pmda.Value, d *node) { v.Uint(n.h.online("node", d.name)) })
+	ofCPU := pmda.Of(func(v *pmda.Value, c *cpu) {
 		if c.node >= 0 {
 			v.Uint(uint64(c.node))
 		}
@@ -136,14 +136,14 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 		return nil
 	}}
 	return slices.Concat(
-		table(pmda.Metric{InDom: indom}, []row{
+		pmda.Table(pmda.Metric{InDom: indom}, []row{
 			{55, 1, "hinv.node.online", u32, instant, none, online},
 		}),
-		table(pmda.Metric{InDom: s.indom, Source: place}, []row{
+		pmda.Table(pmda.Metric{InDom: s.indom, Source: place}, []row{
 			{18, 8, "hinv.map.cpu_node", u32, discrete, none, ofCPU},
 		}),
-		table(pmda.Metric{Source: n.source}, []row{
-			{0, 19, "hinv.nnode", u32, discrete, none, number(func() (uint64, bool) { return uint64(len(n.list)), true })},
+		pmda.Table(pmda.Metric{Source: n.source}, []row{
+			{0, 19, "hinv.nnode", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(len(n.list)), true })},
 		}),
 		newNUMA(n.h, n, s, m).metrics(indom, m))
 }
@@ -151,7 +151,7 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 // online is what the file of that name says of a CPU or node. One that cannot be
 // switched off has none.
 func (h *host) online(kind, name string) uint64 {
-	if n, ok := h.sys.number("sys", "devices", "system", kind, name, "online"); ok {
+	if n, ok := h.sys.Path("/sys/devices/system/").Name(kind).Str("/").Name(name).Str("/online").Number(); ok {
 		return n
 	}
 	return 1

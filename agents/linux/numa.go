@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // numa is what the kernel has by NUMA node: the times of its CPUs, files in its
@@ -16,7 +17,7 @@ type numa struct {
 	huge  *fact          // size of a huge page, in KiB
 	place map[string]int // of fields in mem
 	none  []fact         // as many without a number
-	frag  *file
+	frag  *sysfile.File
 	width *bandwidth
 }
 
@@ -61,11 +62,11 @@ func (n *numa) readTimes(ctx context.Context, r *pmda.Request) error {
 // add adds the times of a CPU. Those that are broken or not there for one CPU
 // are so for the sum.
 func (t *cpuTimes) add(c *cpuTimes) {
-	for i, n := range c.nums {
-		t.nums[i] += n
+	for i, n := range c.Nums {
+		t.Nums[i] += n
 	}
-	t.words = max(t.words, c.words)
-	t.bad |= c.bad
+	t.Words = max(t.Words, c.Words)
+	t.Bad |= c.Bad
 }
 
 // readMem reads the files meminfo and numastat of each node:
@@ -81,7 +82,7 @@ func (n *numa) readMem(context.Context, *pmda.Request) error {
 		d := &n.list[i]
 		d.mem = append(d.mem[:0], n.none...)
 		for _, file := range []string{"meminfo", "numastat"} {
-			n.parse(d, n.h.sys.read("sys", "devices", "system", "node", d.name, file))
+			n.parse(d, n.h.sys.Path("/sys/devices/system/node/").Name(d.name).Str("/").Name(file).Value())
 		}
 	}
 	return nil
@@ -90,11 +91,11 @@ func (n *numa) readMem(context.Context, *pmda.Request) error {
 func (n *numa) parse(d *node, b []byte) {
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		word, rest := field(line)
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
 		if string(word) == "Node" {
-			_, rest = field(rest)
-			word, rest = field(rest)
+			_, rest = sysfile.Field(rest)
+			word, rest = sysfile.Field(rest)
 			word = bytes.TrimSuffix(word, []byte{':'})
 		}
 		if i, ok := n.place[string(word)]; ok {
@@ -106,7 +107,7 @@ func (n *numa) parse(d *node, b []byte) {
 // is is a field of meminfo or numastat.
 func (n *numa) is(name string) pmda.FetchFunc {
 	i := n.placeOf(name)
-	return of(func(v *pmda.Value, d *node) {
+	return pmda.Of(func(v *pmda.Value, d *node) {
 		if i < len(d.mem) {
 			d.mem[i].give(v)
 		}
@@ -116,7 +117,7 @@ func (n *numa) is(name string) pmda.FetchFunc {
 // inBytes is the size of huge pages, of which the field has the number.
 func (n *numa) inBytes(name string) pmda.FetchFunc {
 	i := n.placeOf(name)
-	return of(func(v *pmda.Value, d *node) {
+	return pmda.Of(func(v *pmda.Value, d *node) {
 		if i < len(d.mem) && d.mem[i].ok && n.huge.ok {
 			v.Uint(d.mem[i].n * n.huge.n << 10)
 		}
@@ -140,13 +141,13 @@ func (n *numa) placeOf(name string) int {
 //
 // The value is their sum in the zone Normal: so it is in PCP.
 func (n *numa) readFrag(context.Context, *pmda.Request) error {
-	b, err := n.frag.read()
+	b, err := n.frag.Read()
 	for i := range n.list {
 		n.list[i].frag, n.list[i].hasFrag = 0, false
 	}
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		num, zone, rest, ok := zoneLine(line)
 		if !ok || string(zone) != "Normal" {
 			continue
@@ -164,11 +165,11 @@ func (n *numa) readFrag(context.Context, *pmda.Request) error {
 //
 //	Node 0, zone      DMA      0      0
 func zoneLine(line []byte) (node int, zone, rest []byte, ok bool) {
-	word, line := field(line)
-	num, line := field(line)
-	colon, line := field(line)
-	zone, rest = field(line)
-	n, isNum := uintOf(bytes.TrimSuffix(num, []byte{','}))
+	word, line := sysfile.Field(line)
+	num, line := sysfile.Field(line)
+	colon, line := sysfile.Field(line)
+	zone, rest = sysfile.Field(line)
+	n, isNum := sysfile.Uint(bytes.TrimSuffix(num, []byte{','}))
 	ok = string(word) == "Node" && isNum && n < 1<<16 && string(colon) == "zone" && len(zone) > 0
 	return int(n), zone, rest, ok
 }
@@ -177,10 +178,10 @@ func zoneLine(line []byte) (node int, zone, rest []byte, ok bool) {
 func sumOf(line []byte) (sum float64, ok bool) {
 	for {
 		var word []byte
-		if word, line = field(line); len(word) == 0 {
+		if word, line = sysfile.Field(line); len(word) == 0 {
 			return sum, ok
 		}
-		f, isNum := floatOf(word)
+		f, isNum := sysfile.Float(word)
 		if !isNum {
 			return 0, false
 		}
@@ -198,18 +199,18 @@ func (n *numa) readBandwidth(context.Context, *pmda.Request) error {
 
 func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 	each := func(f timeFunc) pmda.FetchFunc {
-		return of(func(v *pmda.Value, d *node) {
-			if t, ok := f(&d.times); ok && d.times.words > 0 {
+		return pmda.Of(func(v *pmda.Value, d *node) {
+			if t, ok := f(&d.times); ok && d.times.Words > 0 {
 				v.Uint(n.stat.msecs(t))
 			}
 		})
 	}
-	frag := of(func(v *pmda.Value, d *node) {
+	frag := pmda.Of(func(v *pmda.Value, d *node) {
 		if d.hasFrag {
 			v.Float(d.frag)
 		}
 	})
-	width := of(func(v *pmda.Value, d *node) {
+	width := pmda.Of(func(v *pmda.Value, d *node) {
 		if d.bandwidth > 0 {
 			v.Float(d.bandwidth)
 		}
@@ -222,21 +223,8 @@ func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 		return r.Read(ctx, mem)
 	}}
 	labels := pmda.Labels{"device_type": []string{"numa_node", "cpu"}}
-	return slices.Concat(table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readTimes}, Labels: labels}, []row{
-		{0, 62, "kernel.pernode.cpu.user", u64, counter, msec, each(ticks(user))},
-		{0, 63, "kernel.pernode.cpu.nice", u64, counter, msec, each(ticks(nice))},
-		{0, 64, "kernel.pernode.cpu.sys", u64, counter, msec, each(ticks(system))},
-		{0, 65, "kernel.pernode.cpu.idle", u64, counter, msec, each(ticks(idle))},
-		{0, 66, "kernel.pernode.cpu.intr", u64, counter, msec, each(ticks(irq, softirq))},
-		{0, 67, "kernel.pernode.cpu.steal", u64, counter, msec, each(ticks(steal))},
-		{0, 68, "kernel.pernode.cpu.guest", u64, counter, msec, each(ticks(guest))},
-		{0, 69, "kernel.pernode.cpu.wait.total", u64, counter, msec, each(ticks(iowait))},
-		{0, 70, "kernel.pernode.cpu.irq.soft", u64, counter, msec, each(ticks(softirq))},
-		{0, 71, "kernel.pernode.cpu.irq.hard", u64, counter, msec, each(ticks(irq))},
-		{0, 77, "kernel.pernode.cpu.vuser", u64, counter, msec, each(ticksWithout(user, guest))},
-		{0, 85, "kernel.pernode.cpu.guest_nice", u64, counter, msec, each(ticks(guestNice))},
-		{0, 86, "kernel.pernode.cpu.vnice", u64, counter, msec, each(ticksWithout(nice, guestNice))},
-	}), table(pmda.Metric{InDom: indom, Source: mem}, []row{
+	times := pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readTimes}, Labels: labels}
+	return slices.Concat(timeTable(times, ofNode, "kernel.pernode.cpu.", each), pmda.Table(pmda.Metric{InDom: indom, Source: mem}, []row{
 		{36, 0, "mem.numa.util.total", u64, instant, kbyte, n.is("MemTotal")},
 		{36, 1, "mem.numa.util.free", u64, instant, kbyte, n.is("MemFree")},
 		{36, 2, "mem.numa.util.used", u64, instant, kbyte, n.is("MemUsed")},
@@ -275,13 +263,13 @@ func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 		{36, 35, "mem.numa.alloc.interleave_hit", u64, counter, count, n.is("interleave_hit")},
 		{36, 36, "mem.numa.alloc.local_node", u64, counter, count, n.is("local_node")},
 		{36, 37, "mem.numa.alloc.other_node", u64, counter, count, n.is("other_node")},
-	}), table(pmda.Metric{InDom: indom, Source: huge}, []row{
+	}), pmda.Table(pmda.Metric{InDom: indom, Source: huge}, []row{
 		{36, 39, "mem.numa.util.hugepagesTotalBytes", u64, instant, octet, n.inBytes("HugePages_Total")},
 		{36, 40, "mem.numa.util.hugepagesFreeBytes", u64, instant, octet, n.inBytes("HugePages_Free")},
 		{36, 41, "mem.numa.util.hugepagesSurpBytes", u64, instant, octet, n.inBytes("HugePages_Surp")},
-	}), table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readBandwidth}}, []row{
+	}), pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readBandwidth}}, []row{
 		{36, 38, "mem.numa.max_bandwidth", double, discrete, mbyteSec, width},
-	}), table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readFrag}}, []row{
+	}), pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readFrag}}, []row{
 		{35, 1, "sysfs.kernel.debug.extfrag_unusable", float, instant, none, frag},
 	}))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // A pressure is a file of /proc/pressure, in the kernel's
@@ -14,7 +15,7 @@ import (
 //	some avg10=0.04 avg60=0.46 avg300=0.48 total=124804836
 //	full avg10=0.00 avg60=0.03 avg300=0.03 total=34167008
 type pressure struct {
-	file       *file
+	file       *sysfile.File
 	some, full stall
 }
 
@@ -25,7 +26,7 @@ type stall struct {
 }
 
 func (p *pressure) read(context.Context, *pmda.Request) error {
-	b, err := p.file.read()
+	b, err := p.file.Read()
 	p.parse(b)
 	return err
 }
@@ -34,8 +35,8 @@ func (p *pressure) parse(b []byte) {
 	p.some, p.full = stall{}, stall{}
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		word, line := field(line)
+		line, b = sysfile.CutLine(b)
+		word, line := sysfile.Field(line)
 		switch string(word) {
 		case "some":
 			p.some.set(line)
@@ -48,15 +49,15 @@ func (p *pressure) parse(b []byte) {
 func (s *stall) set(line []byte) {
 	for len(line) > 0 {
 		var word []byte
-		word, line = field(line)
+		word, line = sysfile.Field(line)
 		name, value, _ := bytes.Cut(word, []byte{'='})
 		switch string(name) {
 		case "avg10":
-			s.avg[0], s.ok[0] = floatOf(value)
+			s.avg[0], s.ok[0] = sysfile.Float(value)
 		case "avg60":
-			s.avg[1], s.ok[1] = floatOf(value)
+			s.avg[1], s.ok[1] = sysfile.Float(value)
 		case "avg300":
-			s.avg[2], s.ok[2] = floatOf(value)
+			s.avg[2], s.ok[2] = sysfile.Float(value)
 		case "total":
 			s.total.set(value)
 		}
@@ -81,10 +82,10 @@ func pressureMetrics(h *host) []pmda.Metric {
 		return p, &pmda.Source{Read: p.read}
 	}
 	add := func(cluster, item int, name string, s *stall, source *pmda.Source) {
-		ms = append(ms, table(pmda.Metric{InDom: indom, Source: source}, []row{
+		ms = append(ms, pmda.Table(pmda.Metric{InDom: indom, Source: source}, []row{
 			{cluster, item, "kernel.all.pressure." + name + ".avg", float, instant, none, s.average},
 		})...)
-		ms = append(ms, table(pmda.Metric{Source: source}, []row{
+		ms = append(ms, pmda.Table(pmda.Metric{Source: source}, []row{
 			{cluster, item + 1, "kernel.all.pressure." + name + ".total", u64, counter, usec, s.total.fetch()},
 		})...)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -16,7 +17,7 @@ import (
 //	rpc 1218785 128 1218900
 //	proc3 22 4084 29407 98330 129 12 0 0 3 0 0 0 0 0 0 0 0 0 0 0 1 1 0
 type rpcFile struct {
-	file   *file
+	file   *sysfile.File
 	source *pmda.Source
 	there  bool
 	lines  map[string]rpcLine
@@ -31,7 +32,7 @@ type rpcLine []fact
 func newRPCFile(h *host, path string) *rpcFile {
 	r := &rpcFile{file: h.file(path), lines: make(map[string]rpcLine)}
 	r.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-		b, err := r.file.read()
+		b, err := r.file.Read()
 		r.there = b != nil
 		r.parse(b)
 		return err
@@ -47,15 +48,15 @@ func (r *rpcFile) parse(b []byte) {
 	}
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		name, line := field(line)
+		line, b = sysfile.CutLine(b)
+		name, line := sysfile.Field(line)
 		l := r.lines[string(name)]
 		for i := range l {
 			var word []byte
-			if word, line = field(line); len(word) == 0 {
+			if word, line = sysfile.Field(line); len(word) == 0 {
 				break
 			}
-			l[i].n, l[i].ok = uintOf(word)
+			l[i].n, l[i].ok = sysfile.Uint(word)
 		}
 	}
 }
@@ -81,13 +82,13 @@ func (l rpcLine) sum(places []int) (sum uint64, ok bool) {
 // is is the number at a place of a line.
 func (r *rpcFile) is(name string, place int) pmda.FetchFunc {
 	l := r.line(name)
-	return number(func() (uint64, bool) { return l[place].n, l[place].ok && r.there })
+	return pmda.Number(func() (uint64, bool) { return l[place].n, l[place].ok && r.there })
 }
 
 // calls is the sum of the operations of a line, reqs has each.
 func (r *rpcFile) calls(name string, o operations) pmda.FetchFunc {
 	l := r.line(name)
-	return number(func() (uint64, bool) {
+	return pmda.Number(func() (uint64, bool) {
 		n, ok := l.sum(o.places)
 		return n, ok && r.there
 	})
@@ -149,11 +150,11 @@ func rpcMetrics(h *host) []pmda.Metric {
 	// hosts without a server too, as in C.
 	ra := server.line("ra")
 	cache := func(places ...int) pmda.FetchFunc {
-		return number(func() (uint64, bool) { return ra.sum(places) })
+		return pmda.Number(func() (uint64, bool) { return ra.sum(places) })
 	}
 	ops2 := &pmda.InDom{Serial: indomNFS2, Insts: nfs2Ops}
 	ops3 := &pmda.InDom{Serial: indomNFS3, Insts: nfs3Ops}
-	return slices.Concat(table(pmda.Metric{Source: client.source}, []row{
+	return slices.Concat(pmda.Table(pmda.Metric{Source: client.source}, []row{
 		{7, 1, "nfs.client.calls", u32, counter, count, client.calls("proc2", nfs2Ops)},
 		{7, 20, "rpc.client.rpccnt", u32, counter, count, client.is("rpc", 0)},
 		{7, 21, "rpc.client.rpcretrans", u32, counter, count, client.is("rpc", 1)},
@@ -164,7 +165,7 @@ func rpcMetrics(h *host) []pmda.Metric {
 		{7, 27, "rpc.client.nettcpconn", u32, counter, count, client.is("net", 3)},
 		{7, 60, "nfs3.client.calls", u32, counter, count, client.calls("proc3", nfs3Ops)},
 		{7, 64, "nfs4.client.calls", u32, counter, count, client.calls("proc4", nfs4ClientOps)},
-	}), table(pmda.Metric{Source: server.source}, []row{
+	}), pmda.Table(pmda.Metric{Source: server.source}, []row{
 		{7, 30, "rpc.server.rpccnt", u32, counter, count, server.is("rpc", 0)},
 		{7, 31, "rpc.server.rpcerr", u32, counter, count, server.is("rpc", 1)},
 		{7, 32, "rpc.server.rpcbadfmt", u32, counter, count, server.is("rpc", 2)},
@@ -197,17 +198,17 @@ func rpcMetrics(h *host) []pmda.Metric {
 		{7, 68, "rpc.server.ra_size", u32, counter, count, cache(0)},
 		{7, 69, "rpc.server.ra_hits", u32, counter, count, cache(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
 		{7, 70, "rpc.server.ra_misses", u32, counter, count, cache(11)},
-	}), table(pmda.Metric{InDom: ops2, Source: client.source}, []row{
+	}), pmda.Table(pmda.Metric{InDom: ops2, Source: client.source}, []row{
 		{7, 4, "nfs.client.reqs", u32, counter, count, client.reqs("proc2", nfs2Ops)},
-	}), table(pmda.Metric{InDom: ops2, Source: server.source}, []row{
+	}), pmda.Table(pmda.Metric{InDom: ops2, Source: server.source}, []row{
 		{7, 12, "nfs.server.reqs", u32, counter, count, server.reqs("proc2", nfs2Ops)},
-	}), table(pmda.Metric{InDom: ops3, Source: client.source}, []row{
+	}), pmda.Table(pmda.Metric{InDom: ops3, Source: client.source}, []row{
 		{7, 61, "nfs3.client.reqs", u32, counter, count, client.reqs("proc3", nfs3Ops)},
-	}), table(pmda.Metric{InDom: ops3, Source: server.source}, []row{
+	}), pmda.Table(pmda.Metric{InDom: ops3, Source: server.source}, []row{
 		{7, 63, "nfs3.server.reqs", u32, counter, count, server.reqs("proc3", nfs3Ops)},
-	}), table(pmda.Metric{InDom: &pmda.InDom{Serial: indomNFS4Client, Insts: nfs4ClientOps}, Source: client.source}, []row{
+	}), pmda.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomNFS4Client, Insts: nfs4ClientOps}, Source: client.source}, []row{
 		{7, 65, "nfs4.client.reqs", u32, counter, count, client.reqs("proc4", nfs4ClientOps)},
-	}), table(pmda.Metric{InDom: &pmda.InDom{Serial: indomNFS4Server, Insts: nfs4ServerOps}, Source: server.source}, []row{
+	}), pmda.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomNFS4Server, Insts: nfs4ServerOps}, Source: server.source}, []row{
 		{7, 67, "nfs4.server.reqs", u32, counter, count, server.reqs("proc4ops", nfs4ServerOps)},
 	}))
 }

@@ -3,12 +3,14 @@ package linux
 import (
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
 // testdata/storage is composed, see its README.
 func TestNFS(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/storage"})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"rpc.client.rpccnt":            "4329785",
 		"rpc.client.nettcpconn":        "6",
 		"nfs.client.calls":             "4582",
@@ -40,27 +42,27 @@ func TestNFS(t *testing.T) {
 		"nfs4.client.reqs": "null=1 read=2 write=3 commit=4 ",
 		"nfs4.server.reqs": "op0-unused=100 op1-unused=101 op2-future=102 access=103 ",
 	} {
-		if got := r.fetch(name); !strings.HasPrefix(got, want) {
+		if got := r.Values(name); !strings.HasPrefix(got, want) {
 			t.Errorf("%s is %q, want %q and more", name, got, want)
 		}
 	}
-	if got := r.fetch("nfs4.client.reqs"); !strings.Contains(got, " layoutcommit=47 secinfononam=49 ") || !strings.HasSuffix(got, " deallocate=57") {
+	if got := r.Values("nfs4.client.reqs"); !strings.Contains(got, " layoutcommit=47 secinfononam=49 ") || !strings.HasSuffix(got, " deallocate=57") {
 		t.Errorf("nfs4.client.reqs is %q", got)
 	}
-	if got := r.fetch("nfs4.server.reqs"); !strings.HasSuffix(got, " seek=169 write_same=170") {
+	if got := r.Values("nfs4.server.reqs"); !strings.HasSuffix(got, " seek=169 write_same=170") {
 		t.Errorf("nfs4.server.reqs is %q", got)
 	}
 }
 
 func TestBrokenNFS(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/net/rpc/nfs":          "rpc 5 x\n\nproc2 18 1 x 3\nproc3\nproc4x 9 9 9\nnet 1 2",
 		"proc/net/rpc/nfsd":         "",
 		"proc/fs/nfsd/pool_threads": "4 5 6\n",
 		"proc/fs/nfsd/pool_stats":   "# pool\n0 1 2 3 4 5\n1 1 2 x 4\n2 1 2 3\n",
 	})
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"rpc.client.rpccnt":           "5",
 		"rpc.client.rpcretrans":       "",
 		"rpc.client.rpcauthrefresh":   "0",
@@ -74,7 +76,7 @@ func TestBrokenNFS(t *testing.T) {
 		"nfs.server.threads.pools":    "1",
 		"nfs.server.threads.timedout": "4",
 	})
-	if got := r.fetch("nfs.client.reqs"); !strings.HasPrefix(got, "null=1 setattr=3 root=0 ") {
+	if got := r.Values("nfs.client.reqs"); !strings.HasPrefix(got, "null=1 setattr=3 root=0 ") {
 		t.Errorf("nfs.client.reqs is %q", got)
 	}
 	for _, tt := range []struct{ threads, stats, total, requests string }{
@@ -85,9 +87,9 @@ func TestBrokenNFS(t *testing.T) {
 		{"1 x\n", "0 1 2 3 4\n", "", ""},
 		{"8\n", "0 1 2 3 4\n", "8", "1"},
 	} {
-		writeFile(t, root, "proc/fs/nfsd/pool_threads", tt.threads)
-		writeFile(t, root, "proc/fs/nfsd/pool_stats", tt.stats)
+		pmdatest.WriteFile(t, root, "proc/fs/nfsd/pool_threads", tt.threads)
+		pmdatest.WriteFile(t, root, "proc/fs/nfsd/pool_stats", tt.stats)
 		t.Logf("%q %q", tt.threads, tt.stats)
-		r.want(map[string]string{"nfs.server.threads.total": tt.total, "nfs.server.threads.requests": tt.requests})
+		r.Want(map[string]string{"nfs.server.threads.total": tt.total, "nfs.server.threads.requests": tt.requests})
 	}
 }

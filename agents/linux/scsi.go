@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // scsi is /proc/scsi/scsi, two lines and more a device, and the directory of its
@@ -17,7 +18,7 @@ import (
 //	  Type:   Direct-Access                    ANSI  SCSI revision: 05
 type scsi struct {
 	h     *host
-	file  *file
+	file  *sysfile.File
 	insts *insts[scsiDisk]
 }
 
@@ -28,7 +29,7 @@ func newSCSI(h *host) *scsi {
 }
 
 func (s *scsi) read(context.Context, *pmda.Request) error {
-	b, err := s.file.read()
+	b, err := s.file.Read()
 	s.parse(b)
 	return err
 }
@@ -39,13 +40,13 @@ func (s *scsi) parse(b []byte) {
 	addr := "" // of the device whose kind is to come
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		if bytes.HasPrefix(line, []byte("Host:")) {
 			addr = scsiAddr(line)
 			continue
 		}
 		_, kind, ok := bytes.Cut(line, []byte("Type:"))
-		if kind, _ = field(kind); !ok || addr == "" || len(kind) == 0 {
+		if kind, _ = sysfile.Field(kind); !ok || addr == "" || len(kind) == 0 {
 			continue
 		}
 		devs := entries(s.h.path("sys/class/scsi_device/" + addr + "/device/block"))
@@ -64,7 +65,7 @@ func scsiAddr(line []byte) string {
 	var words [8]string
 	for i := range words {
 		var word []byte
-		word, line = field(line)
+		word, line = sysfile.Field(line)
 		words[i] = string(word)
 	}
 	host, ok := strings.CutPrefix(words[1], "scsi")
@@ -73,7 +74,7 @@ func scsiAddr(line []byte) string {
 	}
 	var addr [4]uint64
 	for i, w := range []string{host, words[3], words[5], words[7]} {
-		if addr[i], ok = uintOf([]byte(w)); !ok {
+		if addr[i], ok = sysfile.Uint([]byte(w)); !ok {
 			return ""
 		}
 	}
@@ -87,6 +88,6 @@ func (s *scsi) metrics() []pmda.Metric {
 		Source: &pmda.Source{Read: s.read},
 		Labels: pmda.Labels{"device_type": "block", "indom_name": "per disk"},
 	}
-	dev := of(func(v *pmda.Value, i *scsiDisk) { v.String(i.dev) })
-	return table(pmda.Metric{InDom: indom}, []row{{15, 0, "hinv.map.scsi", str, discrete, none, dev}})
+	dev := pmda.Of(func(v *pmda.Value, i *scsiDisk) { v.String(i.dev) })
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{{15, 0, "hinv.map.scsi", str, discrete, none, dev}})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // slabs are /proc/slabinfo, slabinfo(5), which only root may read.
@@ -16,11 +17,11 @@ import (
 // C differs: it also reads what Linux 2.4 had, and a broken line ends the file.
 type slabs struct {
 	h     *host
-	file  *file
+	file  *sysfile.File
 	insts *insts[slab]
 }
 
-type slab struct{ rec record }
+type slab struct{ rec sysfile.Record }
 
 // Places of the numbers behind the name; between them are words.
 const (
@@ -40,7 +41,7 @@ func newSlabs(h *host) *slabs {
 func (s *slabs) read(_ context.Context, r *pmda.Request) (err error) {
 	var b []byte
 	if s.h.mayRead(r) {
-		b, err = s.file.read()
+		b, err = s.file.Read()
 	}
 	s.parse(b)
 	return err
@@ -49,19 +50,19 @@ func (s *slabs) read(_ context.Context, r *pmda.Request) (err error) {
 func (s *slabs) parse(b []byte) {
 	s.insts.begin()
 	defer s.insts.end()
-	header, b := cutLine(b)
+	header, b := sysfile.CutLine(b)
 	if !bytes.HasPrefix(header, []byte("slabinfo - version: 2.")) {
 		return
 	}
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		if bytes.HasPrefix(line, []byte{'#'}) {
 			continue
 		}
-		name, rest := field(line)
+		name, rest := sysfile.Field(line)
 		if i := s.insts.add(name); i != nil {
-			i.rec.parse(rest)
+			i.rec.Parse(rest)
 		}
 	}
 }
@@ -74,21 +75,21 @@ func (s *slabs) metrics() []pmda.Metric {
 		Labels: pmda.Labels{"device_type": "memory", "indom_name": "per slab"},
 	}
 	is := func(place int) pmda.FetchFunc {
-		return of(func(v *pmda.Value, i *slab) {
-			if n, ok := i.rec.at(place); ok {
+		return pmda.Of(func(v *pmda.Value, i *slab) {
+			if n, ok := i.rec.At(place); ok {
 				v.Uint(n)
 			}
 		})
 	}
-	size := of(func(v *pmda.Value, i *slab) {
-		objs, ok1 := i.rec.at(slabActiveObjs)
-		per, ok2 := i.rec.at(slabObjsPerSlab)
-		pages, ok3 := i.rec.at(slabPagesPerSlab)
+	size := pmda.Of(func(v *pmda.Value, i *slab) {
+		objs, ok1 := i.rec.At(slabActiveObjs)
+		per, ok2 := i.rec.At(slabObjsPerSlab)
+		pages, ok3 := i.rec.At(slabPagesPerSlab)
 		if ok1 && ok2 && ok3 && per > 0 {
 			v.Uint(pages * objs * uint64(s.h.PageSize) / per)
 		}
 	})
-	return table(pmda.Metric{InDom: indom}, []row{
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{
 		{20, 0, "mem.slabinfo.objects.active", u64, instant, none, is(slabActiveObjs)},
 		{20, 1, "mem.slabinfo.objects.total", u64, instant, none, is(slabObjs)},
 		{20, 2, "mem.slabinfo.objects.size", u32, instant, octet, is(slabObjSize)},

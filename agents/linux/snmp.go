@@ -15,13 +15,13 @@ func snmpMetrics(h *host) []pmda.Metric {
 	ip, icmp, tcp, udp, udplite := c.in("Ip:"), c.in("Icmp:"), c.in("Tcp:"), c.in("Udp:"), c.in("UdpLite:")
 	limit := c.fact("Tcp:", "MaxConn")
 	// The kernel has -1: there is no limit.
-	maxConn := number(func() (uint64, bool) {
+	maxConn := pmda.Number(func() (uint64, bool) {
 		if !limit.ok {
 			return 1<<64 - 1, true
 		}
 		return limit.n, true
 	})
-	return append(table(pmda.Metric{Source: c.source}, []row{
+	return append(pmda.Table(pmda.Metric{Source: c.source}, []row{
 		{14, 0, "network.ip.forwarding", u64, counter, count, ip("Forwarding")},
 		{14, 1, "network.ip.defaultttl", u64, counter, count, ip("DefaultTTL")},
 		{14, 2, "network.ip.inreceives", u64, counter, count, ip("InReceives")},
@@ -131,7 +131,7 @@ func icmpTypes(c *counters) []pmda.Metric {
 		return nil
 	}
 	indom := &pmda.InDom{Serial: indomICMPType, Insts: insts}
-	return table(pmda.Metric{InDom: indom, Source: c.source}, []row{
+	return pmda.Table(pmda.Metric{InDom: indom, Source: c.source}, []row{
 		{14, 88, "network.icmpmsg.intype", u64, counter, count, in},
 		{14, 89, "network.icmpmsg.outtype", u64, counter, count, out},
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // sockets are how many sockets a file of /proc/net has, by their states. Without
@@ -13,7 +14,7 @@ import (
 //	sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
 //	 0: 0100007F:8191 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 9383670 2 00000000af4738c7 100 0 0 10 0
 type sockets struct {
-	file   *file
+	file   *sysfile.File
 	source *pmda.Source
 	all    uint64
 	states [16]uint64
@@ -22,7 +23,7 @@ type sockets struct {
 func newSockets(h *host, path string) *sockets {
 	s := &sockets{file: h.file(path)}
 	s.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-		return s.file.lines(s.begin, s.line)
+		return s.file.Lines(s.begin, s.line)
 	}}
 	return s
 }
@@ -34,10 +35,10 @@ func (s *sockets) begin() {
 
 func (s *sockets) line(line []byte) {
 	for range 3 {
-		_, line = field(line)
+		_, line = sysfile.Field(line)
 	}
-	word, _ := field(line)
-	state, ok := hexUint(word)
+	word, _ := sysfile.Field(line)
+	state, ok := sysfile.Hex(word)
 	if !ok {
 		return // the line that says what there is
 	}
@@ -48,7 +49,7 @@ func (s *sockets) line(line []byte) {
 }
 
 func (s *sockets) in(state int) pmda.FetchFunc {
-	return number(func() (uint64, bool) { return s.states[state], true })
+	return pmda.Number(func() (uint64, bool) { return s.states[state], true })
 }
 
 // The states of net/tcp_states.h.
@@ -79,7 +80,7 @@ func socketMetrics(h *host) []pmda.Metric {
 }
 
 func tcpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
-	return table(pmda.Metric{Source: s.source}, []row{
+	return pmda.Table(pmda.Metric{Source: s.source}, []row{
 		{cluster, 1, name + ".established", u32, instant, count, s.in(established)},
 		{cluster, 2, name + ".syn_sent", u32, instant, count, s.in(synSent)},
 		{cluster, 3, name + ".syn_recv", u32, instant, count, s.in(synRecv)},
@@ -97,15 +98,15 @@ func tcpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 // The kernel has UDP sockets that are connected in the state of established TCP
 // connections, others in that of closed ones.
 func udpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
-	return table(pmda.Metric{Source: s.source}, []row{
+	return pmda.Table(pmda.Metric{Source: s.source}, []row{
 		{cluster, 1, name + ".established", u32, instant, count, s.in(established)},
 		{cluster, 2, name + ".listen", u32, instant, count, s.in(closed)},
 	})
 }
 
 func rawMetrics(cluster int, name string, s *sockets) []pmda.Metric {
-	return table(pmda.Metric{Source: s.source}, []row{
-		{cluster, 1, name + ".count", u32, instant, count, number(func() (uint64, bool) { return s.all, true })},
+	return pmda.Table(pmda.Metric{Source: s.source}, []row{
+		{cluster, 1, name + ".count", u32, instant, count, pmda.Number(func() (uint64, bool) { return s.all, true })},
 	})
 }
 
@@ -114,7 +115,7 @@ func rawMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 //	Num       RefCount Protocol Flags    Type St Inode Path
 //	000000000aedffd1: 00000002 00000000 00010000 0001 01 9383665 /run/sock
 type unixSockets struct {
-	file                                     *file
+	file                                     *sysfile.File
 	datagram, stream, listening, established uint64
 }
 
@@ -124,12 +125,12 @@ func (u *unixSockets) begin() { *u = unixSockets{file: u.file} }
 
 func (u *unixSockets) line(line []byte) {
 	for range 4 {
-		_, line = field(line)
+		_, line = sysfile.Field(line)
 	}
-	word, line := field(line)
-	typ, ok1 := hexUint(word)
-	word, _ = field(line)
-	state, ok2 := hexUint(word)
+	word, line := sysfile.Field(line)
+	typ, ok1 := sysfile.Hex(word)
+	word, _ = sysfile.Field(line)
+	state, ok2 := sysfile.Hex(word)
 	if !ok1 || !ok2 {
 		return
 	}
@@ -148,9 +149,9 @@ func (u *unixSockets) line(line []byte) {
 }
 
 func (u *unixSockets) metrics() []pmda.Metric {
-	is := func(n *uint64) pmda.FetchFunc { return number(func() (uint64, bool) { return *n, true }) }
-	source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return u.file.lines(u.begin, u.line) }}
-	return table(pmda.Metric{Source: source}, []row{
+	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
+	source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return u.file.Lines(u.begin, u.line) }}
+	return pmda.Table(pmda.Metric{Source: source}, []row{
 		{81, 1, "network.unix.datagram.count", u32, instant, count, is(&u.datagram)},
 		{81, 2, "network.unix.stream.established", u32, instant, count, is(&u.established)},
 		{81, 3, "network.unix.stream.listen", u32, instant, count, is(&u.listening)},

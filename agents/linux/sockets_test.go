@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 func TestRecordedSockets(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/vm"})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"network.sockstat.total":              "57",
 		"network.sockstat.tcp.mem":            "61",
 		"network.sockstat.tcp6.inuse":         "9",
@@ -34,7 +36,7 @@ func TestSockets(t *testing.T) {
 		}
 		return text
 	}
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/net/tcp":  conn("01", "0A", "0a", "0B", "0C", "0D", "FF", "x", "06", "06"),
 		"proc/net/tcp6": conn("02", "03", "04", "05", "07", "08", "09"),
 		"proc/net/udp":  conn("01", "07", "07"),
@@ -46,7 +48,7 @@ func TestSockets(t *testing.T) {
 			"3: 00000003 00000000 00000000 0002 01 9\n4: 00000003 00000000 00000000 0005 01 9\n5: 3 0 0 0001\n",
 	})
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"network.tcpconn.established":     "1",
 		"network.tcpconn.listen":          "2",
 		"network.tcpconn.closing":         "1",
@@ -75,25 +77,25 @@ func TestSockets(t *testing.T) {
 	var all strings.Builder
 	all.WriteString(head)
 	line := conn("01")[len(head):]
-	for range maxFile/len(line) + 1 {
+	for range sysfile.MaxFile/len(line) + 1 {
 		all.WriteString(line)
 	}
-	writeFile(t, root, "proc/net/tcp", all.String())
-	r.want(map[string]string{"network.tcpconn.established": fmt.Sprint(maxFile/len(line) + 1)})
-	writeFile(t, root, "proc/net/tcp", strings.Repeat("x", maxLine))
-	r.want(map[string]string{"network.tcpconn.established": "file too large"})
+	pmdatest.WriteFile(t, root, "proc/net/tcp", all.String())
+	r.Want(map[string]string{"network.tcpconn.established": fmt.Sprint(sysfile.MaxFile/len(line) + 1)})
+	pmdatest.WriteFile(t, root, "proc/net/tcp", strings.Repeat("x", sysfile.MaxLine))
+	r.Want(map[string]string{"network.tcpconn.established": "file too large"})
 }
 
 // A file of sockets stays open, and is read from its beginning each time.
 func TestSocketsOfThisHost(t *testing.T) {
+	if _, err := os.Stat("/proc/net/tcp"); err != nil {
+		t.Skip(err)
+	}
 	s := newSockets(&host{Options: Options{Root: "/"}}, "proc/net/tcp")
-	defer s.file.close()
+	defer s.file.Close()
 	for range 3 {
 		if err := s.source.Read(t.Context(), nil); err != nil {
 			t.Fatal(err)
-		}
-		if s.file.f == nil {
-			t.Skip("there is no /proc/net/tcp")
 		}
 		sum := uint64(0)
 		for _, n := range s.states {
@@ -102,17 +104,16 @@ func TestSocketsOfThisHost(t *testing.T) {
 		if sum != s.all {
 			t.Errorf("%d sockets, of which %v", s.all, s.states)
 		}
-		s.file.f.Close() // the next one opens it again
 	}
 }
 
 func TestSockstat(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/net/sockstat":  "sockets: used 30\nTCP: inuse 5 orphan 1 tw 218 alloc 6 mem 57\nUDP: inuse 2\nNEW: x 1\n",
 		"proc/net/sockstat6": "TCP6: inuse 3\nFRAG6: inuse 1 memory 2048\n",
 	})
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"network.sockstat.total":         "30",
 		"network.sockstat.tcp.inuse":     "5",
 		"network.sockstat.tcp.orphan":    "1",
@@ -124,13 +125,13 @@ func TestSockstat(t *testing.T) {
 		"network.sockstat.frag6.memory":  "2048",
 		"network.sockstat.udplite.inuse": "0",
 	})
-	writeFile(t, root, "proc/net/sockstat", "TCP: inuse x\n")
-	r.want(map[string]string{"network.sockstat.tcp.inuse": pdu.ErrnoGeneric.Error(), "network.sockstat.tcp6.inuse": "3"})
+	pmdatest.WriteFile(t, root, "proc/net/sockstat", "TCP: inuse x\n")
+	r.Want(map[string]string{"network.sockstat.tcp.inuse": pdu.ErrnoGeneric.Error(), "network.sockstat.tcp6.inuse": "3"})
 }
 
 func TestSoftnet(t *testing.T) {
 	const absent = "metric not supported by this version of the application"
-	root := newTree(t, map[string]string{"proc/stat": "cpu 3 0 0 0\ncpu0 1 0 0 0\ncpu2 2 0 0 0\n"}) // cpu1 is offline
+	root := pmdatest.Tree(t, map[string]string{"proc/stat": "cpu 3 0 0 0\ncpu0 1 0 0 0\ncpu2 2 0 0 0\n"}) // cpu1 is offline
 	r := newRig(t, Options{Root: root})
 	for _, tt := range []struct{ text, processed, percpu, rps, flow, percpuFlow string }{
 		{"000000ff 1 2 0 0 0 0 0 3 4 5 6 00000002 0 0\n1 1 2 0 0 0 0 0 3 4 7 6 00000000 0 0\n", "256", "cpu0=1 cpu2=255", "8", "12", "cpu0=7 cpu2=5"},
@@ -141,9 +142,9 @@ func TestSoftnet(t *testing.T) {
 		{"1 2 3\n", pdu.ErrnoGeneric.Error(), pdu.ErrnoGeneric.Error(), pdu.ErrnoGeneric.Error(), pdu.ErrnoGeneric.Error(), pdu.ErrnoGeneric.Error()},
 		{"", absent, absent, absent, absent, absent},
 	} {
-		writeFile(t, root, "proc/net/softnet_stat", tt.text)
+		pmdatest.WriteFile(t, root, "proc/net/softnet_stat", tt.text)
 		t.Log(tt.text)
-		r.want(map[string]string{
+		r.Want(map[string]string{
 			"network.softnet.processed":               tt.processed,
 			"network.softnet.percpu.processed":        tt.percpu,
 			"network.softnet.received_rps":            tt.rps,
@@ -155,7 +156,7 @@ func TestSoftnet(t *testing.T) {
 
 func TestPhysicalInterfaces(t *testing.T) {
 	const dev = "lo:1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0\nbond0:2 2 2 2 0 0 0 0 2 2 2 2 0 0 0 0\neth0: 10 20 30 40 0 0 0 0 50 60 70 80 0 0 0 0\nbond: 100 200 300 400 0 0 0 0 500 600 700 800 0 0 0 0\nveth7: 1000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
-	root := newTree(t, map[string]string{"proc/net/dev": dev})
+	root := pmdatest.Tree(t, map[string]string{"proc/net/dev": dev})
 	for _, tt := range []struct{ conf, in, total string }{
 		{"none", "1110", "1660"},
 		{"# lo\n^(lo | # no\n bond[0-9]* |\n\tveth[0-9]+)$\n", "10", "60"},
@@ -165,18 +166,18 @@ func TestPhysicalInterfaces(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		if tt.conf != "none" {
-			writeFile(t, dir, "linux/interfaces.conf", tt.conf)
+			pmdatest.WriteFile(t, dir, "linux/interfaces.conf", tt.conf)
 		}
 		r := newRig(t, Options{Root: root, ConfDir: dir})
-		r.want(map[string]string{"network.all.in.bytes": tt.in, "network.all.total.bytes": tt.total})
+		r.Want(map[string]string{"network.all.in.bytes": tt.in, "network.all.total.bytes": tt.total})
 	}
 
 	// One whose number is broken would make the sum go back.
-	writeFile(t, root, "proc/net/dev", dev+"eth1: x 5 0 0 0 0 0 0 7 0 0 0 0 0 0 0\n")
+	pmdatest.WriteFile(t, root, "proc/net/dev", dev+"eth1: x 5 0 0 0 0 0 0 7 0 0 0 0 0 0 0\n")
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{"network.all.in.bytes": "", "network.all.total.bytes": "", "network.all.in.packets": "225", "network.all.out.bytes": "557"})
+	r.Want(map[string]string{"network.all.in.bytes": "", "network.all.total.bytes": "", "network.all.in.packets": "225", "network.all.out.bytes": "557"})
 	if err := os.Remove(filepath.Join(root, "proc/net/dev")); err != nil {
 		t.Fatal(err)
 	}
-	r.want(map[string]string{"network.all.in.bytes": "0"})
+	r.Want(map[string]string{"network.all.in.bytes": "0"})
 }

@@ -72,7 +72,7 @@ func sockstatMetrics(h *host) []pmda.Metric {
 		}
 		return nil
 	}
-	return slices.Concat(table(pmda.Metric{Source: s.source}, []row{
+	return slices.Concat(pmda.Table(pmda.Metric{Source: s.source}, []row{
 		{11, 0, "network.sockstat.tcp.inuse", i32, instant, count, s.of("TCP", inUse)},
 		{11, 3, "network.sockstat.udp.inuse", i32, instant, count, s.of("UDP", inUse)},
 		{11, 6, "network.sockstat.raw.inuse", i32, instant, count, s.of("RAW", inUse)},
@@ -85,7 +85,7 @@ func sockstatMetrics(h *host) []pmda.Metric {
 		{11, 14, "network.sockstat.udp.mem", i32, instant, count, s.of("UDP", mem)},
 		{11, 15, "network.sockstat.frag.inuse", i32, instant, count, s.of("FRAG", inUse)},
 		{11, 16, "network.sockstat.frag.memory", i32, instant, count, s.of("FRAG", memory)},
-	}), table(pmda.Metric{Source: s6.source}, []row{
+	}), pmda.Table(pmda.Metric{Source: s6.source}, []row{
 		{73, 0, "network.sockstat.tcp6.inuse", i32, instant, count, s6.of("TCP6", inUse)},
 		{73, 1, "network.sockstat.udp6.inuse", i32, instant, count, s6.of("UDP6", inUse)},
 		{73, 2, "network.sockstat.udplite6.inuse", i32, instant, count, s6.of("UDPLITE6", inUse)},

@@ -3,9 +3,11 @@ package linux
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/prometheus/procfs"
 )
@@ -16,7 +18,7 @@ import (
 //	cpu  378542 346378 300480 1176914 2234 0 21734 246 0 0
 //	cpu0 187658 173415 147479 593093 540 0 10423 116 0 0
 type stat struct {
-	file   *file
+	file   *sysfile.File
 	hertz  uint64
 	all    cpuTimes
 	lines  map[string]*fact // the first numbers of others
@@ -43,7 +45,7 @@ const (
 )
 
 // cpuTimes are a line. user and nice have the time of guests in them.
-type cpuTimes struct{ record }
+type cpuTimes struct{ sysfile.Record }
 
 // A cpu is an instance of the domain of CPUs.
 type cpu struct {
@@ -76,13 +78,13 @@ func newStat(h *host) *stat {
 }
 
 func (s *stat) read(context.Context, *pmda.Request) error {
-	b, err := s.file.read()
+	b, err := s.file.Read()
 	s.parse(b)
 	return err
 }
 
 func (s *stat) parse(b []byte) {
-	s.all.words, s.online = 0, 0
+	s.all.Words, s.online = 0, 0
 	for _, c := range s.cpus {
 		if c != nil {
 			c.online = false
@@ -90,8 +92,8 @@ func (s *stat) parse(b []byte) {
 	}
 	for bytes.HasPrefix(b, []byte("cpu")) { // those of CPUs come first
 		var line []byte
-		line, b = cutLine(b)
-		word, rest := field(line)
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
 		if len(word) == 3 {
 			s.all.set(rest)
 		} else if c := s.cpu(word[3:]); c != nil && !c.online && c.times.set(rest) {
@@ -104,21 +106,21 @@ func (s *stat) parse(b []byte) {
 	}
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		word, rest := field(line)
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
 		if f := s.lines[string(word)]; f != nil {
 			f.set(rest)
 		}
 	}
 	// A kernel for one CPU has no line for it.
-	if c := s.cpu([]byte{'0'}); s.online == 0 && s.all.words > 0 {
+	if c := s.cpu([]byte{'0'}); s.online == 0 && s.all.Words > 0 {
 		c.times, c.online, s.online = s.all, true, 1
 	}
 }
 
 // cpu returns the CPU with a number, nil if that is none.
 func (s *stat) cpu(num []byte) *cpu {
-	n, ok := uintOf(num)
+	n, ok := sysfile.Uint(num)
 	if !ok || n > maxCPU {
 		return nil
 	}
@@ -151,19 +153,19 @@ const waitSlop = 100
 //
 // C differs: it does while it is below 100 ticks.
 func (c *cpuTimes) set(line []byte) bool {
-	before := c.nums[iowait]
-	c.parse(line)
-	if now := c.nums[iowait]; now < before && before-now < waitSlop {
-		c.nums[iowait] = before
+	before := c.Nums[iowait]
+	c.Parse(line)
+	if now := c.Nums[iowait]; now < before && before-now < waitSlop {
+		c.Nums[iowait] = before
 	}
-	return c.words > 0
+	return c.Words > 0
 }
 
 // A timeFunc is what a metric is of the times of a CPU.
 type timeFunc func(c *cpuTimes) (ticks uint64, ok bool)
 
 func ticks(places ...int) timeFunc {
-	return func(c *cpuTimes) (uint64, bool) { return c.sum(places, newTimes) }
+	return func(c *cpuTimes) (uint64, bool) { return c.Sum(places, newTimes) }
 }
 
 // ticksWithout is a time without one that is part of it. The kernel writes a
@@ -172,8 +174,8 @@ func ticks(places ...int) timeFunc {
 // C differs: the difference wraps then.
 func ticksWithout(whole, part int) timeFunc {
 	return func(c *cpuTimes) (uint64, bool) {
-		_, ok := c.sum([]int{whole, part}, newTimes)
-		return c.nums[whole] - min(c.nums[whole], c.nums[part]), ok
+		_, ok := c.Sum([]int{whole, part}, newTimes)
+		return c.Nums[whole] - min(c.Nums[whole], c.Nums[part]), ok
 	}
 }
 
@@ -186,59 +188,72 @@ func (s *stat) line(name string) pmda.FetchFunc {
 
 func (s *stat) msecs(ticks uint64) uint64 { return ticks/s.hertz*1000 + ticks%s.hertz*1000/s.hertz }
 
+// A timeRow is a metric of the times of all CPUs, of each, and of those of each
+// node: name is what is behind the prefix, each has an item in cluster 0.
+type timeRow struct {
+	name  string
+	items [3]int
+	f     timeFunc
+}
+
+// Places in timeRow.items.
+const (
+	ofAllCPUs = iota
+	ofCPU
+	ofNode
+)
+
+var timeRows = []timeRow{
+	{"user", [...]int{20, 0, 62}, ticks(user)},
+	{"nice", [...]int{21, 1, 63}, ticks(nice)},
+	{"sys", [...]int{22, 2, 64}, ticks(system)},
+	{"idle", [...]int{23, 3, 65}, ticks(idle)},
+	{"intr", [...]int{34, 31, 66}, ticks(irq, softirq)},
+	{"wait.total", [...]int{35, 30, 69}, ticks(iowait)},
+	{"irq.soft", [...]int{53, 56, 70}, ticks(softirq)},
+	{"irq.hard", [...]int{54, 57, 71}, ticks(irq)},
+	{"steal", [...]int{55, 58, 67}, ticks(steal)},
+	{"guest", [...]int{60, 61, 68}, ticks(guest)},
+	{"vuser", [...]int{78, 76, 77}, ticksWithout(user, guest)},
+	{"guest_nice", [...]int{81, 83, 85}, ticks(guestNice)},
+	{"vnice", [...]int{82, 84, 86}, ticksWithout(nice, guestNice)},
+}
+
+// timeTable returns the metrics of timeRows; fetch says whose times they are.
+func timeTable(common pmda.Metric, place int, prefix string, fetch func(timeFunc) pmda.FetchFunc) []pmda.Metric {
+	list := make([]row, len(timeRows))
+	for i, r := range timeRows {
+		list[i] = row{0, r.items[place], prefix + r.name, u64, counter, msec, fetch(r.f)}
+	}
+	return pmda.Table(common, list)
+}
+
 func (s *stat) metrics() []pmda.Metric {
 	// C differs: without a line cpu all are 0.
 	all := func(f timeFunc) pmda.FetchFunc {
-		return number(func() (uint64, bool) {
+		return pmda.Number(func() (uint64, bool) {
 			n, ok := f(&s.all)
-			return s.msecs(n), ok && s.all.words > 0
+			return s.msecs(n), ok && s.all.Words > 0
 		})
 	}
 	each := func(f timeFunc) pmda.FetchFunc {
-		return of(func(v *pmda.Value, c *cpu) {
+		return pmda.Of(func(v *pmda.Value, c *cpu) {
 			if n, ok := f(&c.times); ok {
 				v.Uint(s.msecs(n))
 			}
 		})
 	}
-	labels := pmda.Labels{"device_type": "cpu"}
-	ms := table(pmda.Metric{Source: s.source, Labels: labels}, []row{
-		{0, 20, "kernel.all.cpu.user", u64, counter, msec, all(ticks(user))},
-		{0, 21, "kernel.all.cpu.nice", u64, counter, msec, all(ticks(nice))},
-		{0, 22, "kernel.all.cpu.sys", u64, counter, msec, all(ticks(system))},
-		{0, 23, "kernel.all.cpu.idle", u64, counter, msec, all(ticks(idle))},
-		{0, 34, "kernel.all.cpu.intr", u64, counter, msec, all(ticks(irq, softirq))},
-		{0, 35, "kernel.all.cpu.wait.total", u64, counter, msec, all(ticks(iowait))},
-		{0, 53, "kernel.all.cpu.irq.soft", u64, counter, msec, all(ticks(softirq))},
-		{0, 54, "kernel.all.cpu.irq.hard", u64, counter, msec, all(ticks(irq))},
-		{0, 55, "kernel.all.cpu.steal", u64, counter, msec, all(ticks(steal))},
-		{0, 60, "kernel.all.cpu.guest", u64, counter, msec, all(ticks(guest))},
-		{0, 78, "kernel.all.cpu.vuser", u64, counter, msec, all(ticksWithout(user, guest))},
-		{0, 81, "kernel.all.cpu.guest_nice", u64, counter, msec, all(ticks(guestNice))},
-		{0, 82, "kernel.all.cpu.vnice", u64, counter, msec, all(ticksWithout(nice, guestNice))},
-	})
-	ms = append(ms, table(pmda.Metric{InDom: s.indom, Source: s.source}, []row{
-		{0, 0, "kernel.percpu.cpu.user", u64, counter, msec, each(ticks(user))},
-		{0, 1, "kernel.percpu.cpu.nice", u64, counter, msec, each(ticks(nice))},
-		{0, 2, "kernel.percpu.cpu.sys", u64, counter, msec, each(ticks(system))},
-		{0, 3, "kernel.percpu.cpu.idle", u64, counter, msec, each(ticks(idle))},
-		{0, 30, "kernel.percpu.cpu.wait.total", u64, counter, msec, each(ticks(iowait))},
-		{0, 31, "kernel.percpu.cpu.intr", u64, counter, msec, each(ticks(irq, softirq))},
-		{0, 56, "kernel.percpu.cpu.irq.soft", u64, counter, msec, each(ticks(softirq))},
-		{0, 57, "kernel.percpu.cpu.irq.hard", u64, counter, msec, each(ticks(irq))},
-		{0, 58, "kernel.percpu.cpu.steal", u64, counter, msec, each(ticks(steal))},
-		{0, 61, "kernel.percpu.cpu.guest", u64, counter, msec, each(ticks(guest))},
-		{0, 76, "kernel.percpu.cpu.vuser", u64, counter, msec, each(ticksWithout(user, guest))},
-		{0, 83, "kernel.percpu.cpu.guest_nice", u64, counter, msec, each(ticks(guestNice))},
-		{0, 84, "kernel.percpu.cpu.vnice", u64, counter, msec, each(ticksWithout(nice, guestNice))},
-	})...)
-	return append(ms, table(pmda.Metric{Source: s.source}, []row{
-		{0, 12, "kernel.all.intr", u64, counter, count, s.line("intr")},
-		{0, 13, "kernel.all.pswitch", u64, counter, count, s.line("ctxt")},
-		{0, 14, "kernel.all.sysfork", u64, counter, count, s.line("processes")},
-		{0, 15, "kernel.all.running", u64, instant, none, s.line("procs_running")},
-		{0, 16, "kernel.all.blocked", u64, instant, none, s.line("procs_blocked")},
-		{0, 17, "kernel.all.boottime", i64, discrete, sec, s.line("btime")},
-		{0, 32, "hinv.ncpu", u32, discrete, none, number(func() (uint64, bool) { return uint64(s.online), true })},
-	})...)
+	return slices.Concat(
+		timeTable(pmda.Metric{Source: s.source, Labels: pmda.Labels{"device_type": "cpu"}}, ofAllCPUs, "kernel.all.cpu.", all),
+		timeTable(pmda.Metric{InDom: s.indom, Source: s.source}, ofCPU, "kernel.percpu.cpu.", each),
+		pmda.Table(pmda.Metric{Source: s.source}, []row{
+			{0, 12, "kernel.all.intr", u64, counter, count, s.line("intr")},
+			{0, 13, "kernel.all.pswitch", u64, counter, count, s.line("ctxt")},
+			{0, 14, "kernel.all.sysfork", u64, counter, count, s.line("processes")},
+			{0, 15, "kernel.all.running", u64, instant, none, s.line("procs_running")},
+			{0, 16, "kernel.all.blocked", u64, instant, none, s.line("procs_blocked")},
+			{0, 17, "kernel.all.boottime", i64, discrete, sec, s.line("btime")},
+			{0, 32, "hinv.ncpu", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(s.online), true })},
+		}),
+	)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // swaps are /proc/swaps, proc(5), with sizes in KiB.
@@ -13,7 +14,7 @@ import (
 //	Filename				Type		Size		Used		Priority
 //	/dev/vda2                               partition	1048572		0		-2
 type swaps struct {
-	file  *file
+	file  *sysfile.File
 	insts *insts[swap]
 }
 
@@ -28,7 +29,7 @@ func newSwaps(h *host) *swaps {
 }
 
 func (s *swaps) read(context.Context, *pmda.Request) error {
-	b, err := s.file.read()
+	b, err := s.file.Read()
 	s.parse(b)
 	return err
 }
@@ -38,15 +39,15 @@ func (s *swaps) parse(b []byte) {
 	defer s.insts.end()
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		if !bytes.HasPrefix(line, []byte{'/'}) {
 			continue
 		}
-		path, line := field(line)
-		_, line = field(line)
-		size, line := field(line)
-		used, line := field(line)
-		priority, _ := field(line)
+		path, line := sysfile.Field(line)
+		_, line = sysfile.Field(line)
+		size, line := sysfile.Field(line)
+		used, line := sysfile.Field(line)
+		priority, _ := sysfile.Field(line)
 		if i := s.insts.add(path); i != nil {
 			i.size.set(size)
 			i.used.set(used)
@@ -63,19 +64,19 @@ func (s *swaps) metrics() []pmda.Metric {
 		Source: &pmda.Source{Read: s.read},
 		Labels: pmda.Labels{"device_type": []string{"block", "memory"}, "indom_name": "per swap device"},
 	}
-	free := of(func(v *pmda.Value, i *swap) {
+	free := pmda.Of(func(v *pmda.Value, i *swap) {
 		if i.size.ok && i.used.ok {
 			v.Uint(i.size.n - min(i.size.n, i.used.n))
 		}
 	})
-	size := of(func(v *pmda.Value, i *swap) { i.size.give(v) })
-	zero := of(func(v *pmda.Value, _ *swap) { v.Uint(0) })
-	priority := of(func(v *pmda.Value, i *swap) {
+	size := pmda.Of(func(v *pmda.Value, i *swap) { i.size.give(v) })
+	zero := pmda.Of(func(v *pmda.Value, _ *swap) { v.Uint(0) })
+	priority := pmda.Of(func(v *pmda.Value, i *swap) {
 		if i.ranked {
 			v.Int(i.priority)
 		}
 	})
-	return table(pmda.Metric{InDom: indom}, []row{
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{
 		{6, 0, "swapdev.free", u32, instant, kbyte, free},
 		{6, 1, "swapdev.length", u32, discrete, kbyte, size},
 		{6, 2, "swapdev.maxswap", u32, discrete, kbyte, size},

@@ -23,25 +23,25 @@ func sysctlMetrics(h *host) []pmda.Metric {
 	ptys, ofPtys := h.numbers("proc/sys/kernel/pty/nr")
 	uevents, ofUevents := h.numbers("sys/kernel/uevent_seqnum")
 	return slices.Concat(
-		table(ofFiles, []row{
+		pmda.Table(ofFiles, []row{
 			{27, 0, "vfs.files.count", i32, instant, none, files.at(0)},
 			{27, 1, "vfs.files.free", i32, instant, none, files.at(1)},
 			{27, 2, "vfs.files.max", i32, instant, none, files.at(2)},
 		}),
-		table(ofInodes, []row{
+		pmda.Table(ofInodes, []row{
 			{27, 3, "vfs.inodes.count", i32, instant, none, inodes.at(0)},
 			{27, 4, "vfs.inodes.free", i32, instant, none, inodes.at(1)},
 		}),
-		table(ofDentries, []row{
+		pmda.Table(ofDentries, []row{
 			{27, 5, "vfs.dentry.count", i32, instant, none, dentries.at(0)},
 			{27, 6, "vfs.dentry.free", i32, instant, none, dentries.at(1)},
 		}),
-		table(ofAIO, []row{{27, 7, "vfs.aio.count", i32, instant, none, aio.at(0)}}),
-		table(ofAIOMax, []row{{27, 8, "vfs.aio.max", i32, instant, none, aioMax.at(0)}}),
-		table(ofEntropy, []row{{72, 0, "kernel.all.entropy.avail", u32, instant, none, entropy.at(0)}}),
-		table(ofPool, []row{{72, 1, "kernel.all.entropy.poolsize", u32, instant, none, pool.at(0)}}),
-		table(ofPIDs, []row{{72, 2, "kernel.all.pid_max", u32, discrete, none, pids.at(0)}}),
-		table(ofPtys, []row{{72, 3, "kernel.all.nptys", u32, instant, none, ptys.at(0)}}),
-		table(ofUevents, []row{{35, 0, "sysfs.kernel.uevent_seqnum", u64, counter, count, uevents.at(0)}}),
+		pmda.Table(ofAIO, []row{{27, 7, "vfs.aio.count", i32, instant, none, aio.at(0)}}),
+		pmda.Table(ofAIOMax, []row{{27, 8, "vfs.aio.max", i32, instant, none, aioMax.at(0)}}),
+		pmda.Table(ofEntropy, []row{{72, 0, "kernel.all.entropy.avail", u32, instant, none, entropy.at(0)}}),
+		pmda.Table(ofPool, []row{{72, 1, "kernel.all.entropy.poolsize", u32, instant, none, pool.at(0)}}),
+		pmda.Table(ofPIDs, []row{{72, 2, "kernel.all.pid_max", u32, discrete, none, pids.at(0)}}),
+		pmda.Table(ofPtys, []row{{72, 3, "kernel.all.nptys", u32, instant, none, ptys.at(0)}}),
+		pmda.Table(ofUevents, []row{{35, 0, "sysfs.kernel.uevent_seqnum", u64, counter, count, uevents.at(0)}}),
 	)
 }

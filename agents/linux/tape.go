@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // A classDir is a directory of /sys/class with a directory of counters for each
@@ -32,7 +33,7 @@ func (c *classDir) read(context.Context, *pmda.Request) error {
 	c.insts.begin()
 	defer c.insts.end()
 	for _, name := range entries(c.h.path("sys/class/" + c.class)) {
-		if name[0] == '.' || !c.isOne(name) || !c.h.sys.exists("sys", "class", c.class, name, c.stats) {
+		if name[0] == '.' || !c.isOne(name) || !c.h.sys.Path("/sys/class/").Name(c.class).Str("/").Name(name).Str("/").Name(c.stats).Exists() {
 			continue
 		}
 		if d := c.insts.add([]byte(name)); d != nil {
@@ -44,14 +45,14 @@ func (c *classDir) read(context.Context, *pmda.Request) error {
 
 // number makes a FetchFunc of a counter: parse reads the text of its file.
 func (c *classDir) number(file string, parse func(b []byte) uint64) pmda.FetchFunc {
-	return of(func(v *pmda.Value, d *classDevice) {
-		v.Uint(parse(c.h.sys.read("sys", "class", c.class, d.name, c.stats, file)))
+	return pmda.Of(func(v *pmda.Value, d *classDevice) {
+		v.Uint(parse(c.h.sys.Path("/sys/class/").Name(c.class).Str("/").Name(d.name).Str("/").Name(c.stats).Str("/").Name(file).Value()))
 	})
 }
 
 // active is how many devices there are.
 func (c *classDir) active() pmda.FetchFunc {
-	return number(func() (uint64, bool) { return uint64(c.insts.seen), true })
+	return pmda.Number(func() (uint64, bool) { return uint64(c.insts.seen), true })
 }
 
 // tapeMetrics are of SCSI tapes, see the kernel's Documentation/scsi/st.rst.
@@ -61,9 +62,9 @@ func tapeMetrics(h *host) []pmda.Metric {
 		return strings.HasPrefix(device, "st") && isDigit(device[len(device)-1])
 	})
 	is := func(file string) pmda.FetchFunc {
-		return c.number(file, func(b []byte) uint64 { n, _ := uintOf(b); return n })
+		return c.number(file, func(b []byte) uint64 { n, _ := sysfile.Uint(b); return n })
 	}
-	return append(table(pmda.Metric{InDom: c.indom}, []row{
+	return append(pmda.Table(pmda.Metric{InDom: c.indom}, []row{
 		{71, 0, "tape.dev.in_flight", u64, instant, count, is("in_flight")},
 		{71, 1, "tape.dev.io_ns", u64, counter, nsec, is("io_ns")},
 		{71, 2, "tape.dev.other_cnt", u64, counter, count, is("other_cnt")},
@@ -74,7 +75,7 @@ func tapeMetrics(h *host) []pmda.Metric {
 		{71, 7, "tape.dev.write_byte_cnt", u64, counter, octet, is("write_byte_cnt")},
 		{71, 8, "tape.dev.write_cnt", u64, counter, count, is("write_cnt")},
 		{71, 9, "tape.dev.write_ns", u64, counter, nsec, is("write_ns")},
-	}), table(pmda.Metric{Source: c.source}, []row{
+	}), pmda.Table(pmda.Metric{Source: c.source}, []row{
 		{71, 16, "hinv.ntape", u32, discrete, none, c.active()},
 	})...)
 }
@@ -91,7 +92,7 @@ func fcHostMetrics(h *host) []pmda.Metric {
 	words := func(file string) pmda.FetchFunc {
 		return c.number(file, func(b []byte) uint64 { return fcNumber(b) << 2 })
 	}
-	return append(table(pmda.Metric{InDom: c.indom}, []row{
+	return append(pmda.Table(pmda.Metric{InDom: c.indom}, []row{
 		{91, 0, "fchost.in.frames", u64, counter, count, is("rx_frames")},
 		{91, 1, "fchost.out.frames", u64, counter, count, is("tx_frames")},
 		{91, 2, "fchost.in.bytes", u64, counter, octet, words("rx_words")},
@@ -100,17 +101,17 @@ func fcHostMetrics(h *host) []pmda.Metric {
 		{91, 5, "fchost.nos_count", u64, counter, count, is("nos_count")},
 		{91, 6, "fchost.error_frames", u64, counter, count, is("error_frames")},
 		{91, 7, "fchost.dumped_frames", u64, counter, count, is("dumped_frames")},
-	}), table(pmda.Metric{Source: c.source}, []row{
+	}), pmda.Table(pmda.Metric{Source: c.source}, []row{
 		{91, 16, "hinv.nfchost", u32, discrete, none, c.active()},
 	})...)
 }
 
 func fcNumber(b []byte) uint64 {
 	if len(b) < 2 || b[0] != '0' || b[1] != 'x' {
-		n, _ := uintOf(b)
+		n, _ := sysfile.Uint(b)
 		return n
 	}
-	n, _ := hexUint(b[2:])
+	n, _ := sysfile.Hex(b[2:])
 	if n == 1<<64-1 {
 		return 0
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // serials are /proc/tty/driver/serial, which only root may read. A count that is
@@ -15,7 +16,7 @@ import (
 //	1: uart:unknown port:000002F8 irq:3
 type serials struct {
 	h     *host
-	file  *file
+	file  *sysfile.File
 	insts *insts[serial]
 }
 
@@ -31,7 +32,7 @@ func newSerials(h *host) *serials {
 func (s *serials) read(_ context.Context, r *pmda.Request) (err error) {
 	var b []byte
 	if s.h.mayRead(r) {
-		b, err = s.file.read()
+		b, err = s.file.Read()
 	}
 	s.parse(b)
 	return err
@@ -42,11 +43,11 @@ func (s *serials) parse(b []byte) {
 	defer s.insts.end()
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		port, rest, ok := bytes.Cut(line, []byte{':'})
-		kind, rest := field(rest)
+		kind, rest := sysfile.Field(rest)
 		kind, isPort := bytes.CutPrefix(kind, []byte("uart:"))
-		if _, isNum := uintOf(port); !ok || !isNum || !isPort || string(kind) == "unknown" {
+		if _, isNum := sysfile.Uint(port); !ok || !isNum || !isPort || string(kind) == "unknown" {
 			continue
 		}
 		if i := s.insts.add(port); i != nil {
@@ -61,7 +62,7 @@ func (i *serial) set(line []byte) {
 	}
 	for len(line) > 0 {
 		var word []byte
-		word, line = field(line)
+		word, line = sysfile.Field(line)
 		name, value, _ := bytes.Cut(word, []byte{':'})
 		for n, s := range serialNames {
 			if string(name) == s {
@@ -73,8 +74,10 @@ func (i *serial) set(line []byte) {
 
 func (s *serials) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomTTY, Insts: s.insts, Source: &pmda.Source{Read: s.read}}
-	is := func(item int) pmda.FetchFunc { return of(func(v *pmda.Value, i *serial) { i.counts[item].give(v) }) }
-	return table(pmda.Metric{InDom: indom}, []row{
+	is := func(item int) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, i *serial) { i.counts[item].give(v) })
+	}
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{
 		{74, 0, "tty.serial.tx", u32, counter, none, is(0)},
 		{74, 1, "tty.serial.rx", u32, counter, none, is(1)},
 		{74, 2, "tty.serial.frame", u32, counter, none, is(2)},

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // uptime is /proc/uptime, proc(5): since the kernel was started, and the sum of
@@ -11,7 +12,7 @@ import (
 //
 //	17037.56 14116.73
 type uptime struct {
-	file *file
+	file *sysfile.File
 	secs [2]float64
 	ok   [2]bool
 }
@@ -19,12 +20,12 @@ type uptime struct {
 func newUptime(h *host) *uptime { return &uptime{file: h.file("proc/uptime")} }
 
 func (u *uptime) read(context.Context, *pmda.Request) error {
-	b, err := u.file.read()
-	line, _ := cutLine(b)
+	b, err := u.file.Read()
+	line, _ := sysfile.CutLine(b)
 	for i := range u.secs {
 		var word []byte
-		word, line = field(line)
-		u.secs[i], u.ok[i] = floatOf(word)
+		word, line = sysfile.Field(line)
+		u.secs[i], u.ok[i] = sysfile.Float(word)
 	}
 	return err
 }
@@ -39,7 +40,7 @@ func (u *uptime) at(i int) pmda.FetchFunc {
 }
 
 func (u *uptime) metrics() []pmda.Metric {
-	return table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
+	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
 		{26, 0, "kernel.all.uptime", double, instant, sec, u.at(0)},
 		{26, 1, "kernel.all.idletime", double, instant, sec, u.at(1)},
 	})

@@ -7,12 +7,13 @@ import (
 	"runtime"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // utmp is /run/utmp, utmp(5): records of who is logged in. Without it, as on
 // hosts of systemd 256 and later, that is nobody.
 type utmp struct {
-	file                   *file
+	file                   *sysfile.File
 	users, roots, sessions uint64
 }
 
@@ -29,7 +30,7 @@ var utSize = map[bool]int{false: 384, true: 400}[runtime.GOARCH == "arm64"]
 func newUtmp(h *host) *utmp { return &utmp{file: h.file("run/utmp")} }
 
 func (u *utmp) read(context.Context, *pmda.Request) error {
-	b, err := u.file.read()
+	b, err := u.file.Read()
 	u.parse(b)
 	return err
 }
@@ -50,8 +51,8 @@ func (u *utmp) parse(b []byte) {
 }
 
 func (u *utmp) metrics() []pmda.Metric {
-	is := func(n *uint64) pmda.FetchFunc { return number(func() (uint64, bool) { return *n, true }) }
-	return table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
+	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
+	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
 		{25, 0, "kernel.all.nusers", u32, instant, none, is(&u.users)},
 		{25, 1, "kernel.all.nroots", u32, instant, none, is(&u.roots)},
 		{25, 2, "kernel.all.nsessions", u32, instant, none, is(&u.sessions)},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
 // The trees of this file are composed from the formats that the kernel
@@ -12,7 +14,7 @@ import (
 // A line of the kernel in which one word is broken costs the metrics of that
 // word; a line that is missing costs its own.
 func TestBrokenLines(t *testing.T) {
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/loadavg": "0.50 x 1e400 1/2 3\n",
 		"proc/stat":    "cpu  10 x 30 40 50 60 70 80 90 100\ncpu0 1 2\ncpuX 1 2 3\ncpu2\ncpu3 7 18446744073709551616 9 10\ncpu3 8 8 8 8\nintr 5\ncpu9 1 2 3 4\n",
 		"proc/meminfo": "MemTotal: 100 kB\nMemFree 5 kB\nCached: x kB\nBuffers:\nDirty: 18446744073709551615 kB\n: 7\nHugePages_Total: 3\nWriteback:9",
@@ -25,7 +27,7 @@ func TestBrokenLines(t *testing.T) {
 		"proc/net/dev":    "Inter-| x\n face | y\n  lo:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n eth0: 1 2 x 4\n noline\n:1\n../x: 1\n lo: 5\n",
 	})
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"kernel.all.load":              "1_minute=0.5",
 		"kernel.all.cpu.user":          "100",
 		"kernel.all.cpu.nice":          "",
@@ -74,7 +76,7 @@ func TestDisks(t *testing.T) {
 	} {
 		fmt.Fprintf(&lines, " 8 %d %s %d 0 0 0 0 0 0 0 0 0 0\n", i, name, 100+i)
 	}
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/diskstats":                    lines.String(),
 		"sys/block/sda/queue/scheduler":     "noop deadline [cfq]\n",
 		"sys/block/sda/device/wwid":         "naa.600508b1001c1d2d3\n",
@@ -91,7 +93,7 @@ func TestDisks(t *testing.T) {
 		"dev/mapper/control":                "",
 	})
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"disk.dev.read":      "sda=100 nvme0n1=102 mmcblk0=104 cciss/c0d0=106 nbd3=118 rbd0=120 xvda=122 hda=124 dasda=126",
 		"disk.dev.scheduler": "sda=cfq nvme0n1=none mmcblk0=unknown cciss/c0d0=unknown nbd3=unknown rbd0=unknown xvda=unknown hda=unknown dasda=unknown",
 		"hinv.map.scsi_id":   "sda=3600508b1001c1d2d3 nvme0n1=20025385b71b00a2c mmcblk0=unknown cciss/c0d0=1ATA disk 1 nbd3=unknown rbd0=unknown xvda=unknown hda=unknown dasda=other",
@@ -103,7 +105,7 @@ func TestDisks(t *testing.T) {
 
 func TestInterfaces(t *testing.T) {
 	const zeros = ": 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/net/dev":                           " eth0" + zeros + "wlan0" + zeros + " bond0" + zeros + " eth1" + zeros + "veth9" + zeros,
 		"sys/class/net/eth0/speed":               "10000\n",
 		"sys/class/net/eth0/duplex":              "full\n",
@@ -133,7 +135,7 @@ func TestInterfaces(t *testing.T) {
 			"fe80000000000000020000fffe000002 05 0a 99 80 eth1:2\n",
 	})
 	r := newRig(t, Options{Root: root}, addr4("eth0", "192.0.2.1"), addr4("eth0", "192.0.2.2"), addr4("eth0:1", "198.51.100.1"))
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"network.interface.speed":    "eth0=1192.0929",
 		"network.interface.baudrate": "eth0=1250000000",
 		"network.interface.duplex":   "eth0=2 bond0=1",
@@ -150,7 +152,7 @@ func TestInterfaces(t *testing.T) {
 		"network.interface.ipv6_addr":  {"lo=::1/128", "eth0=2001:db8::1/64", "wlan0=fec0::1/48", "bond0=::ffff:192.0.2.1/128", "eth1:2=fe80::200:ff:fe00:2/10"},
 		"network.interface.ipv6_scope": {"lo=Host", "eth0=Global", "wlan0=Site", "bond0=Compat", "eth1:2=Unknown"},
 	} {
-		got := strings.Fields(r.fetch(name))
+		got := strings.Fields(r.Values(name))
 		if len(got) != len(want) {
 			t.Errorf("%s\n got %q\nwant %q in any order", name, got, want)
 		}
@@ -164,7 +166,7 @@ func TestInterfaces(t *testing.T) {
 
 func TestCPUs(t *testing.T) {
 	cpu := func(n string) string { return "sys/devices/system/cpu/cpu" + n + "/" }
-	root := newTree(t, map[string]string{
+	root := pmdatest.Tree(t, map[string]string{
 		"proc/stat":                                                  "cpu  6 0 0 0\ncpu0 1 0 0 0\ncpu2 2 0 0 0\ncpu10 3 0 0 0\n", // cpu1 is offline
 		"sys/devices/system/node/node0/cpu0/":                        "",
 		"sys/devices/system/node/node0/cpu1/":                        "",
@@ -186,7 +188,7 @@ func TestCPUs(t *testing.T) {
 			"processor\t: 2\nmodel name\t: other\ncache size\t: big\nbogomips\t: x\nflags:\n\nprocessor\t: 3\nmodel\t: nobody's\n",
 	})
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"kernel.percpu.cpu.user":                  "cpu0=10 cpu2=20 cpu10=30",
 		"hinv.ncpu":                               "3",
 		"hinv.nnode":                              "2",
@@ -231,20 +233,20 @@ func TestCPUs(t *testing.T) {
 		"processor : 0\nmodel : one\nrevision : 2.0\n",
 		"cpu0=one", "cpu0=2.0",
 	}} {
-		writeFile(t, root, "proc/stat", tt.stat)
-		writeFile(t, root, "proc/cpuinfo", tt.info)
-		if model, stepping := r.fetch("hinv.cpu.model"), r.fetch("hinv.cpu.stepping"); model != tt.model || stepping != tt.stepping {
+		pmdatest.WriteFile(t, root, "proc/stat", tt.stat)
+		pmdatest.WriteFile(t, root, "proc/cpuinfo", tt.info)
+		if model, stepping := r.Values("hinv.cpu.model"), r.Values("hinv.cpu.stepping"); model != tt.model || stepping != tt.stepping {
 			t.Errorf("%s: model %q, stepping %q, want %q, %q", tt.name, model, stepping, tt.model, tt.stepping)
 		}
 	}
-	r.want(map[string]string{"kernel.percpu.cpu.user": "cpu0=70", "hinv.ncpu": "1"})
+	r.Want(map[string]string{"kernel.percpu.cpu.user": "cpu0=70", "hinv.ncpu": "1"})
 }
 
 // Other frequencies of the clock than 100, as in recordings of other machines.
 func TestHertz(t *testing.T) {
-	root := newTree(t, map[string]string{"proc/stat": "cpu  1024 1 1025 18446744073709551615\n"})
+	root := pmdatest.Tree(t, map[string]string{"proc/stat": "cpu  1024 1 1025 18446744073709551615\n"})
 	r := newRig(t, Options{Root: root, Hertz: 1024})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"kernel.all.cpu.user": "1000",
 		"kernel.all.cpu.nice": "0",
 		"kernel.all.cpu.sys":  "1000",
@@ -254,13 +256,13 @@ func TestHertz(t *testing.T) {
 
 // iowait may go back, as the kernel says, but not far.
 func TestWaitGoesUp(t *testing.T) {
-	root := newTree(t, nil)
+	root := pmdatest.Tree(t, nil)
 	r := newRig(t, Options{Root: root})
 	for _, tt := range []struct{ ticks, want int }{
 		{500, 5000}, {499, 5000}, {401, 5000}, {502, 5020}, {402, 4020}, {50, 500}, {49, 500}, {0, 500}, {51, 510},
 	} {
-		writeFile(t, root, "proc/stat", fmt.Sprintf("cpu 0 0 0 0 %d\ncpu0 0 0 0 0 %[1]d\n", tt.ticks))
-		r.want(map[string]string{
+		pmdatest.WriteFile(t, root, "proc/stat", fmt.Sprintf("cpu 0 0 0 0 %d\ncpu0 0 0 0 0 %[1]d\n", tt.ticks))
+		r.Want(map[string]string{
 			"kernel.all.cpu.wait.total":    fmt.Sprint(tt.want),
 			"kernel.percpu.cpu.wait.total": fmt.Sprint("cpu0=", tt.want),
 		})

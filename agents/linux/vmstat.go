@@ -20,7 +20,7 @@ func newVmstat(h *host) *vmstat { return &vmstat{newKeyed(h, "proc/vmstat", ' ')
 // either is a field or, in kernels that have two in its place, their sum.
 func (m *vmstat) either(name, first, second string) pmda.FetchFunc {
 	f, a, b := m.field(name), m.field(first), m.field(second)
-	return number(func() (uint64, bool) {
+	return pmda.Number(func() (uint64, bool) {
 		if f.ok {
 			return f.n, true
 		}
@@ -32,7 +32,7 @@ func (m *vmstat) either(name, first, second string) pmda.FetchFunc {
 // which counts what the kernel has both by zone and by kind twice: so it is in
 // PCP. It is 0 if there are others only.
 func (m *vmstat) total(prefix string) pmda.FetchFunc {
-	return number(func() (n uint64, ok bool) {
+	return pmda.Number(func() (n uint64, ok bool) {
 		for name, f := range m.fields {
 			ok = ok || f.ok
 			if strings.HasPrefix(name, prefix) {
@@ -44,7 +44,7 @@ func (m *vmstat) total(prefix string) pmda.FetchFunc {
 }
 
 func (m *vmstat) metrics() []pmda.Metric {
-	return table(pmda.Metric{Source: m.source}, []row{
+	return pmda.Table(pmda.Metric{Source: m.source}, []row{
 		{0, 8, "swap.pagesin", u32, counter, count, m.is("pswpin")},
 		{0, 9, "swap.pagesout", u32, counter, count, m.is("pswpout")},
 

@@ -17,7 +17,7 @@ func deviceNumber(major, minor uint64) uint64 {
 // dmName returns the name of a dm device; without one it is not an instance.
 func (d *diskFiles) dmName(kernel []byte, dev uint64) []byte {
 	h := d.h
-	if name := h.sys.read("sys", "block", string(kernel), "dm", "name"); len(name) > 0 {
+	if name := h.sys.Path("/sys/block/").Name(string(kernel)).Str("/dm/name").Value(); len(name) > 0 {
 		return name
 	}
 	// Linux before 2.6.29 has the name only in /dev.
@@ -68,14 +68,14 @@ func entries(dir string) []string {
 // C differs: it runs mdadm, and has -1 without that; without the right to use
 // the device it has 1024.
 func (d *diskFiles) mdStatus(k *disk) int {
-	state := d.h.sys.read("sys", "block", k.sys, "md", "array_state")
+	state := d.h.sys.Path("/sys/block/").Name(k.sys).Str("/md/array_state").Value()
 	switch string(state) {
 	case "":
 		return -1
 	case "clear", "inactive", "broken":
 		return 2 << 8
 	}
-	if n, ok := d.h.sys.number("sys", "block", k.sys, "md", "degraded"); ok && n > 0 {
+	if n, ok := d.h.sys.Path("/sys/block/").Name(k.sys).Str("/md/degraded").Number(); ok && n > 0 {
 		return 1 << 8
 	}
 	return 0

@@ -10,9 +10,9 @@ import (
 // wwid returns the world wide name of a disk. /sys has the kind of it as a word,
 // SCSI as a digit.
 func (d *diskFiles) wwid(k *disk) []byte {
-	b := d.h.sys.read("sys", "block", k.sys, "device", "wwid")
+	b := d.h.sys.Path("/sys/block/").Name(k.sys).Str("/device/wwid").Value()
 	if b == nil {
-		b = d.h.sys.read("sys", "block", k.sys, "wwid")
+		b = d.h.sys.Path("/sys/block/").Name(k.sys).Str("/wwid").Value()
 	}
 	if len(b) == 0 {
 		return unknown
@@ -74,7 +74,7 @@ func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 
 // sum is the sum over all paths.
 func (w *wwids) sum(f ioFunc) pmda.FetchFunc {
-	return of(func(v *pmda.Value, p *paths) {
+	return pmda.Of(func(v *pmda.Value, p *paths) {
 		var sum uint64
 		for _, k := range p.list {
 			n, ok := f(k)
@@ -92,7 +92,7 @@ func (w *wwids) sum(f ioFunc) pmda.FetchFunc {
 // C differs: it has the sum of capacities, if others are asked for in the same
 // fetch, and none if not. Of discard_bytes it has that of the last path.
 func (w *wwids) last(f ioFunc) pmda.FetchFunc {
-	return of(func(v *pmda.Value, p *paths) {
+	return pmda.Of(func(v *pmda.Value, p *paths) {
 		if n, ok := f(p.list[len(p.list)-1]); ok {
 			v.Uint(n)
 		}
@@ -101,15 +101,14 @@ func (w *wwids) last(f ioFunc) pmda.FetchFunc {
 
 func (w *wwids) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomWWID, Insts: w.insts, Source: &pmda.Source{Read: w.read}}
-	names := of(func(v *pmda.Value, p *paths) { v.Bytes(p.names) })
-	scheduler := of(func(v *pmda.Value, p *paths) { v.Bytes(w.devs.scheduler(p.list[len(p.list)-1])) })
-	ms := ioTable(pmda.Metric{InDom: indom}, 92, "disk.wwid.", w.sum, devRows)
-	ms = append(ms, table(pmda.Metric{InDom: indom}, []row{
+	names := pmda.Of(func(v *pmda.Value, p *paths) { v.Bytes(p.names) })
+	scheduler := pmda.Of(func(v *pmda.Value, p *paths) { v.Bytes(w.devs.scheduler(p.list[len(p.list)-1])) })
+	ms := ioTable(pmda.Metric{InDom: indom}, ofPaths, 92, "disk.wwid.", w.sum)
+	ms = append(ms, pmda.Table(pmda.Metric{InDom: indom}, []row{
 		{92, 3, "disk.wwid.scsi_paths", str, discrete, none, names},
 		{92, 59, "disk.wwid.scheduler", str, discrete, none, scheduler},
-		{92, 95, "disk.wwid.inflight", u64, instant, none, w.sum(ios(inFlight))},
 	})...)
-	return append(ms, table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: w.devs.readSizes}}, []row{
+	return append(ms, pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: w.devs.readSizes}}, []row{
 		{92, 87, "disk.wwid.capacity", u64, discrete, kbyte, w.last(capacity)},
 	})...)
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -25,7 +26,7 @@ import (
 //
 // C differs: it has no nr_free_pages.
 type zones struct {
-	file     *file
+	file     *sysfile.File
 	pageSize uint64
 	insts    *insts[zone]
 	kept     *insts[reserve]
@@ -149,7 +150,7 @@ func newZones(h *host) *zones {
 }
 
 func (z *zones) read(context.Context, *pmda.Request) error {
-	b, err := z.file.read()
+	b, err := z.file.Read()
 	z.parse(b)
 	return err
 }
@@ -160,7 +161,7 @@ func (z *zones) parse(b []byte) {
 	defer z.insts.end()
 	defer z.kept.end()
 	for len(b) > 0 {
-		line, rest := cutLine(b)
+		line, rest := sysfile.CutLine(b)
 		node, name, _, ok := zoneLine(line)
 		if !ok {
 			b = rest
@@ -178,8 +179,8 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 	of := &z.whole // what lines are of
 	for len(b) > 0 && !bytes.HasPrefix(b, []byte("Node")) {
 		var line []byte
-		line, b = cutLine(b)
-		word, value := field(line)
+		line, b = sysfile.CutLine(b)
+		word, value := sysfile.Field(line)
 		switch string(word) {
 		case "per-node":
 			of = &z.spare
@@ -193,7 +194,7 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 			continue
 		case "pages":
 			of = &z.whole
-			word, value = field(value)
+			word, value = sysfile.Field(value)
 		}
 		if i, ok := z.fields[string(word)]; ok {
 			of.facts[i].set(value)
@@ -219,10 +220,10 @@ func (z *zones) reserves(node int, name, numbers []byte) {
 	full = append(full, "::lowmem_reserved"...)
 	for low, stem := 0, len(full); ; low++ {
 		var word []byte
-		if word, numbers = field(numbers); len(word) == 0 {
+		if word, numbers = sysfile.Field(numbers); len(word) == 0 {
 			break
 		}
-		n, ok := uintOf(bytes.Trim(word, "(,)"))
+		n, ok := sysfile.Uint(bytes.Trim(word, "(,)"))
 		full = strconv.AppendInt(full[:stem], int64(low), 10)
 		if !ok {
 			continue
@@ -264,13 +265,13 @@ func (z *zones) metrics() []pmda.Metric {
 			return pmda.Labels{"numa_node": d.node, "zone": d.zone, "lowmem_reserved": d.low}, nil
 		},
 	}
-	ms := table(pmda.Metric{InDom: kept}, []row{
-		{70, 0, "mem.zoneinfo.protection", u64, instant, kbyte, of(func(v *pmda.Value, d *reserve) { v.Uint(z.kib(d.n)) })},
+	ms := pmda.Table(pmda.Metric{InDom: kept}, []row{
+		{70, 0, "mem.zoneinfo.protection", u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *reserve) { v.Uint(z.kib(d.n)) })},
 	})
 	for i, name := range zoneFields {
 		// All are in KiB, also those that are events: so it is in PCP.
-		ms = append(ms, table(pmda.Metric{InDom: indom}, []row{
-			{68, i, "mem.zoneinfo." + name, u64, instant, kbyte, of(func(v *pmda.Value, d *zone) {
+		ms = append(ms, pmda.Table(pmda.Metric{InDom: indom}, []row{
+			{68, i, "mem.zoneinfo." + name, u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *zone) {
 				if f := d.facts[i]; f.ok {
 					v.Uint(z.kib(f.n))
 				}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // zramFiles are what files of /sys/block/zramN have, see the kernel's
@@ -12,7 +13,7 @@ import (
 // numbers, of which newer kernels have more.
 type zramFiles struct {
 	size       uint64 // in bytes
-	io, mm, bd record
+	io, mm, bd sysfile.Record
 }
 
 func zramMetrics(s *disks) []pmda.Metric {
@@ -33,34 +34,34 @@ func zramMetrics(s *disks) []pmda.Metric {
 	four := func(n uint64) uint64 { return n << 2 }
 	// C differs: it takes pages to have 4 KiB.
 	pages := func(n uint64) uint64 { return n * uint64(s.h.PageSize) >> 10 }
-	is := func(r func(z *zramFiles) *record, place int, unit func(uint64) uint64) pmda.FetchFunc {
-		return of(func(v *pmda.Value, k *disk) {
-			if r := r(k.zram); place < r.words && r.bad>>place&1 == 0 {
-				v.Uint(unit(r.nums[place]))
+	is := func(r func(z *zramFiles) *sysfile.Record, place int, unit func(uint64) uint64) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, k *disk) {
+			if n, ok := r(k.zram).At(place); ok {
+				v.Uint(unit(n))
 			}
 		})
 	}
-	io := func(z *zramFiles) *record { return &z.io }
-	mm := func(z *zramFiles) *record { return &z.mm }
-	bd := func(z *zramFiles) *record { return &z.bd }
+	io := func(z *zramFiles) *sysfile.Record { return &z.io }
+	mm := func(z *zramFiles) *sysfile.Record { return &z.mm }
+	bd := func(z *zramFiles) *sysfile.Record { return &z.bd }
 	// As in C it is 0 without the file.
-	size := of(func(v *pmda.Value, k *disk) { v.Uint(k.zram.size >> 10) })
-	file := func(name string, r func(z *zramFiles) *record) pmda.Metric {
-		return pmda.Metric{InDom: s.indom, Source: source(func(k *disk) { r(k.zram).parse(s.h.sys.read("sys", "block", k.sys, name)) })}
+	size := pmda.Of(func(v *pmda.Value, k *disk) { v.Uint(k.zram.size >> 10) })
+	file := func(name string, r func(z *zramFiles) *sysfile.Record) pmda.Metric {
+		return pmda.Metric{InDom: s.indom, Source: source(func(k *disk) { r(k.zram).Parse(s.h.sys.Path("/sys/block/").Name(k.sys).Str("/").Name(name).Value()) })}
 	}
-	disksize := source(func(k *disk) { k.zram.size, _ = s.h.sys.number("sys", "block", k.sys, "disksize") })
+	disksize := source(func(k *disk) { k.zram.size, _ = s.h.sys.Path("/sys/block/").Name(k.sys).Str("/disksize").Number() })
 	return slices.Concat(
-		ioTable(pmda.Metric{InDom: s.indom}, 86, "zram.", each, partitionRows),
-		table(pmda.Metric{InDom: s.indom, Source: disksize}, []row{
+		ioTable(pmda.Metric{InDom: s.indom}, ofPartitions, 86, "zram.", each),
+		pmda.Table(pmda.Metric{InDom: s.indom, Source: disksize}, []row{
 			{86, 16, "zram.capacity", u64, discrete, kbyte, size},
 		}),
-		table(file("io_stat", io), []row{
+		pmda.Table(file("io_stat", io), []row{
 			{87, 0, "zram.io_stat.failed.reads", u64, counter, count, is(io, 0, one)},
 			{87, 1, "zram.io_stat.failed.writes", u64, counter, count, is(io, 1, one)},
 			{87, 2, "zram.io_stat.invalid", u64, counter, count, is(io, 2, one)},
 			{87, 3, "zram.io_stat.notify_free", u64, counter, count, is(io, 3, one)},
 		}),
-		table(file("mm_stat", mm), []row{
+		pmda.Table(file("mm_stat", mm), []row{
 			{88, 0, "zram.mm_stat.data_size.original", u64, instant, kbyte, is(mm, 0, bytes)},
 			{88, 1, "zram.mm_stat.data_size.compressed", u64, instant, kbyte, is(mm, 1, bytes)},
 			{88, 2, "zram.mm_stat.mem.used_total", u64, instant, kbyte, is(mm, 2, bytes)},
@@ -70,7 +71,7 @@ func zramMetrics(s *disks) []pmda.Metric {
 			{88, 6, "zram.mm_stat.pages.compacted", u64, counter, kbyte, is(mm, 6, pages)},
 			{88, 7, "zram.mm_stat.pages.huge", u64, counter, kbyte, is(mm, 7, pages)},
 		}),
-		table(file("bd_stat", bd), []row{
+		pmda.Table(file("bd_stat", bd), []row{
 			{89, 0, "zram.bd_stat.count", u64, counter, kbyte, is(bd, 0, four)},
 			{89, 1, "zram.bd_stat.reads", u64, counter, kbyte, is(bd, 1, four)},
 			{89, 2, "zram.bd_stat.writes", u64, counter, kbyte, is(bd, 2, four)},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -25,17 +26,17 @@ func TestNobody(t *testing.T) {
 		{map[pdu.AttrCode]string{pdu.AttrUserName: "alice"}, "5=5"},
 		{map[pdu.AttrCode]string{pdu.AttrUserID: "0", pdu.AttrGroupID: "0"}, "5=5"},
 	} {
-		root := newTree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n", "access.conf": "# x\nallowed: bob, alice # no\nmapped: false\n"})
+		root := pmdatest.Tree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n", "access.conf": "# x\nallowed: bob, alice # no\nmapped: false\n"})
 		r := newRig(t, Options{Root: root, AccessConf: filepath.Join(root, "access.conf")})
 		r.attrs(tt.attrs)
-		r.want(map[string]string{"proc.psinfo.pid": tt.want, "proc.nprocs": "1", "proc.runq.swapped": "1", "proc.control.all.threads": "0"})
+		r.Want(map[string]string{"proc.psinfo.pid": tt.want, "proc.nprocs": "1", "proc.runq.swapped": "1", "proc.control.all.threads": "0"})
 		if tt.want == denied {
-			r.want(map[string]string{"proc.psinfo.ppid": denied, "proc.autogroup.enabled": denied})
+			r.Want(map[string]string{"proc.psinfo.ppid": denied, "proc.autogroup.enabled": denied})
 		}
 	}
-	r := newRig(t, Options{Root: newTree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n"}), AllAccess: true})
+	r := newRig(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n"}), AllAccess: true})
 	r.attrs(nil)
-	r.want(map[string]string{"proc.psinfo.ppid": "5=1"})
+	r.Want(map[string]string{"proc.psinfo.ppid": "5=1"})
 }
 
 // An agent that is not root keeps from other users what is for its own.
@@ -53,14 +54,14 @@ func TestForeign(t *testing.T) {
 	for _, uid := range []int{1000, 0} {
 		r.identify(uid, 1)
 		for name, hidden := range private {
-			if got := r.fetch(name); got == hidden {
+			if got := r.Values(name); got == hidden {
 				t.Errorf("user %d does not see %s", uid, name)
 			}
 		}
 	}
 	r.identify(1001, 1000)
-	r.want(private)
-	r.want(map[string]string{"proc.psinfo.cmd": "7=kworker/0:1 100=a (b) c", "proc.psinfo.start_code": "7=0 100=0"})
+	r.Want(private)
+	r.Want(map[string]string{"proc.psinfo.cmd": "7=kworker/0:1 100=a (b) c", "proc.psinfo.start_code": "7=0 100=0"})
 }
 
 // An agent that is root shows what the kernel shows to the client.
@@ -70,7 +71,7 @@ func TestActsAsClient(t *testing.T) {
 	}
 	r := newRig(t, Options{})
 	sees := func(name string, pid int) bool {
-		return strings.Contains(" "+r.fetch(name)+" ", fmt.Sprintf(" %d=/", pid))
+		return strings.Contains(" "+r.Values(name)+" ", fmt.Sprintf(" %d=/", pid))
 	}
 	groups, err := os.Getgroups()
 	if err != nil {
@@ -83,7 +84,7 @@ func TestActsAsClient(t *testing.T) {
 			if sees("proc.psinfo.exe", pid) {
 				t.Fatal("nobody sees what root has")
 			}
-			if !strings.Contains(r.fetch("proc.id.uid")+" ", fmt.Sprintf(" %d=0 ", pid)) {
+			if !strings.Contains(r.Values("proc.id.uid")+" ", fmt.Sprintf(" %d=0 ", pid)) {
 				t.Fatal("nobody does not see that there is a process of root")
 			}
 			r.identify(0, 0)

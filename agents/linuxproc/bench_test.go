@@ -1,7 +1,6 @@
 package linuxproc
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -10,12 +9,13 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // manyTree is composed: a host with many processes, which are all the same.
 func manyTree(tb testing.TB, n int) string {
-	root := newTree(tb, map[string]string{
+	root := pmdatest.Tree(tb, map[string]string{
 		"one/stat": "1 (worker) S 1 100 100 34818 -1 4194304 97 2 3 4 200 100 6 7 20 -5 1 0 12345 4096000 250 " +
 			"18446744073709551615 94909355249664 94909355269545 140732906566208 11 12 1 2 4096 2147483647 1 0 0 17 3 7 1 50 25 5 94909355285552 0 0 0 0 0 0 0\n",
 		"one/cmdline": "/usr/bin/worker\x00--verbose\x00",
@@ -27,28 +27,6 @@ func manyTree(tb testing.TB, n int) string {
 		}
 	}
 	return root
-}
-
-// repeat fetches metrics again and again, and returns the bytes of the answer.
-func (r *rig) repeat(names ...string) (fetch func() int) {
-	req := &agents.FetchRequest{Profile: new(pdu.Profile)}
-	for _, name := range names {
-		req.PMIDs = append(req.PMIDs, r.id(name))
-	}
-	var w pdu.ResultWriter
-	var buf []byte
-	return func() int {
-		w.Reset(buf[:0], 0)
-		if err := r.agent.Fetch(context.Background(), req, &w); err != nil {
-			r.tb.Fatal(err)
-		}
-		b, err := w.Finish()
-		if err != nil {
-			r.tb.Fatal(err)
-		}
-		buf = b
-		return len(b)
-	}
 }
 
 var usual = []string{"proc.psinfo.utime", "proc.psinfo.stime", "proc.psinfo.vsize", "proc.psinfo.psargs", "proc.id.uid_nm", "proc.io.rchar", "proc.memory.vmsize"}
@@ -63,12 +41,12 @@ func TestNothingIsAllocated(t *testing.T) {
 	}
 	r := newRig(t, Options{Root: root})
 	var names []string
-	for name := range r.metrics {
+	for name := range r.Metrics {
 		if strings.HasPrefix(name, "proc.") && name != "proc.namespaces.envid" {
 			names = append(names, name)
 		}
 	}
-	fetch := r.repeat(names...)
+	fetch := r.Repeat(names...)
 	fetch()
 	fetch()
 	if n := testing.AllocsPerRun(10, func() { fetch() }); n > 10 {
@@ -79,7 +57,7 @@ func TestNothingIsAllocated(t *testing.T) {
 // 10,000 processes are served well within the five seconds that pmcd waits.
 func TestManyProcesses(t *testing.T) {
 	r := newRig(t, Options{Root: manyTree(t, 10000)})
-	fetch := r.repeat("proc.psinfo.utime", "proc.psinfo.psargs", "proc.runq.sleeping")
+	fetch := r.Repeat("proc.psinfo.utime", "proc.psinfo.psargs", "proc.runq.sleeping")
 	start := time.Now()
 	if n := fetch(); n < 10000*8 {
 		t.Errorf("%d bytes", n)
@@ -87,7 +65,7 @@ func TestManyProcesses(t *testing.T) {
 	if d := time.Since(start); d > 4*time.Second {
 		t.Errorf("the first fetch took %v", d)
 	}
-	if n := len(r.instances(indomProc)); n != 10000 {
+	if n := len(r.Instances(indomProc)); n != 10000 {
 		t.Errorf("%d instances", n)
 	}
 }
@@ -95,11 +73,11 @@ func TestManyProcesses(t *testing.T) {
 // A fetch for some processes reads files of no others.
 func TestReadsWhatIsAsked(t *testing.T) {
 	r := newRig(t, Options{Root: manyTree(t, 100)})
-	req := &agents.FetchRequest{PMIDs: []pdu.PMID{r.id("proc.psinfo.utime"), r.id("proc.nprocs")}, Profile: &pdu.Profile{}}
+	req := &agents.FetchRequest{PMIDs: []pdu.PMID{r.ID("proc.psinfo.utime"), r.ID("proc.nprocs")}, Profile: &pdu.Profile{}}
 	req.Profile.InDoms = []pdu.InDomProfile{{InDom: pdu.NewInDom(3, indomProc), Exclude: true, Insts: []int32{1007}}}
 	var w pdu.ResultWriter
 	w.Reset(nil, 0)
-	if err := r.agent.Fetch(t.Context(), req, &w); err != nil {
+	if err := r.Agent.Fetch(t.Context(), req, &w); err != nil {
 		t.Fatal(err)
 	}
 	read := 0
@@ -126,7 +104,7 @@ func BenchmarkFetch(b *testing.B) {
 		}
 		for _, metrics := range [][]string{{"proc.nprocs"}, {"proc.runq.runnable"}, usual} {
 			b.Run(fmt.Sprintf("%s/%s", name, metrics[0]), func(b *testing.B) {
-				fetch := newRig(b, Options{Root: root}).repeat(metrics...)
+				fetch := newRig(b, Options{Root: root}).Repeat(metrics...)
 				b.ReportAllocs()
 				for b.Loop() {
 					fetch()

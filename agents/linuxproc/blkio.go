@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -67,14 +68,14 @@ func newBlkIO(m *mounts) *blkIO {
 //
 //	254       0 vda 575905 ...
 func (b *blkIO) readDisks(context.Context, *pmda.Request) error {
-	text, _ := b.open("/proc/diskstats").text(maxFile)
+	text, _ := b.Path("/proc/diskstats").Text(maxFile)
 	b.names = make(map[string]string)
 	for len(text) > 0 {
 		var line []byte
-		line, text = cutLine(text)
-		major, rest := field(line)
-		minor, rest := field(rest)
-		name, _ := field(rest)
+		line, text = sysfile.CutLine(text)
+		major, rest := sysfile.Field(line)
+		minor, rest := sysfile.Field(rest)
+		name, _ := sysfile.Field(rest)
 		if s := string(name); s != "" && !strings.HasPrefix(s, "loop") && !strings.HasPrefix(s, "ram") {
 			b.names[string(major)+":"+string(minor)] = s
 		}
@@ -109,7 +110,7 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 		}
 		*all = blkStats{}
 		for i, f := range blkFiles {
-			text, _ := b.open(g.dir).str("/blkio.").str(f.name).text(maxFile)
+			text, _ := b.Path(g.dir).Str("/blkio.").Str(f.name).Text(maxFile)
 			b.parse(text, g, func(s *blkStats, op string, n uint64) {
 				for j, name := range blkOps {
 					if op == name {
@@ -119,9 +120,9 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 				}
 			})
 		}
-		text, _ := b.open(g.dir).str("/blkio.sectors").text(maxFile)
+		text, _ := b.Path(g.dir).Str("/blkio.sectors").Text(maxFile)
 		b.parse(text, g, func(s *blkStats, _ string, n uint64) { s.sectors += n; all.sectors += n })
-		text, _ = b.open(g.dir).str("/blkio.time").text(maxFile)
+		text, _ = b.Path(g.dir).Str("/blkio.time").Text(maxFile)
 		b.parse(text, g, func(s *blkStats, _ string, n uint64) { s.time += n; all.time += n })
 	}
 	return nil
@@ -137,15 +138,15 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n uint64)) {
 	for len(text) > 0 {
 		var line []byte
-		line, text = cutLine(text)
-		number, rest := field(line)
+		line, text = sysfile.CutLine(text)
+		number, rest := sysfile.Field(line)
 		dev := b.names[string(number)]
-		word, rest := field(rest)
+		word, rest := sysfile.Field(rest)
 		op := ""
-		if last, _ := field(rest); len(last) > 0 {
+		if last, _ := sysfile.Field(rest); len(last) > 0 {
 			op, word = string(word), last
 		}
-		n, ok := uintOf(word)
+		n, ok := sysfile.Uint(word)
 		if dev == "" || !ok {
 			continue
 		}
@@ -166,11 +167,11 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 	b.devs2.begin()
 	defer b.devs2.end()
 	for _, g := range b.v2.list {
-		text, _ := b.open(g.dir).str("/io.stat").text(maxFile)
+		text, _ := b.Path(g.dir).Str("/io.stat").Text(maxFile)
 		for len(text) > 0 {
 			var line []byte
-			line, text = cutLine(text)
-			number, rest := field(line)
+			line, text = sysfile.CutLine(text)
+			number, rest := sysfile.Field(line)
 			dev := b.names[string(number)]
 			if dev == "" {
 				continue
@@ -178,11 +179,11 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 			s := device(&b.devs2, g, dev)
 			for {
 				var word []byte
-				if word, rest = field(rest); len(word) == 0 {
+				if word, rest = sysfile.Field(rest); len(word) == 0 {
 					break
 				}
 				key, value, _ := bytes.Cut(word, []byte{'='})
-				n, ok := uintOf(value)
+				n, ok := sysfile.Uint(value)
 				for i, name := range ioKeys {
 					if ok && string(key) == name {
 						s[i] = n
@@ -243,5 +244,5 @@ func (b *blkIO) metrics() []pmda.Metric {
 			return nil
 		}})
 	}
-	return append(append(table(pmda.Metric{InDom: dev}, perDev), table(pmda.Metric{InDom: b.indom}, all)...), table(pmda.Metric{InDom: dev2}, io)...)
+	return append(append(pmda.Table(pmda.Metric{InDom: dev}, perDev), pmda.Table(pmda.Metric{InDom: b.indom}, all)...), pmda.Table(pmda.Metric{InDom: dev2}, io)...)
 }

@@ -18,7 +18,7 @@ func (m *mounts) memory() []pmda.Metric {
 	g := newGroups(m, indomMemory, "memory", "memory.stat", "memory", format{file: "memory.stat", fields: 64},
 		single("memory.usage_in_bytes"), single("memory.limit_in_bytes"), single("memory.failcnt"), single("memory.current"))
 	stat := func(name string) pmda.FetchFunc { return g.is(0, place(name)) }
-	ms := table(pmda.Metric{InDom: g.indom}, []row{
+	ms := pmda.Table(pmda.Metric{InDom: g.indom}, []row{
 		{45, 0, "cgroup.memory.stat.cache", u64, instant, octet, stat("cache")},
 		{45, 1, "cgroup.memory.stat.rss", u64, instant, octet, stat("rss")},
 		{45, 2, "cgroup.memory.stat.rss_huge", u64, instant, octet, stat("rss_huge")},

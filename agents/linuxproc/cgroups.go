@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -24,7 +25,7 @@ func (m *mounts) cpuset() []pmda.Metric {
 	text := func(i int) pmda.FetchFunc {
 		return g.of(i, 0, func(v *pmda.Value, r *record) { v.Bytes(r.string(0)) })
 	}
-	return table(pmda.Metric{InDom: g.indom}, []row{
+	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
 		{39, 0, "cgroup.cpuset.cpus", str, instant, none, text(0)},
 		{39, 1, "cgroup.cpuset.mems", str, instant, none, text(1)},
 		{39, 2, "cgroup.cpuset.id.container", str, discrete, none, g.containers()},
@@ -49,12 +50,12 @@ func (m *mounts) cpuacct() []pmda.Metric {
 			return pmda.Labels{"cgroup": group, "cpu": strings.TrimPrefix(cpu, "cpu")}, nil
 		},
 	}
-	return append(table(pmda.Metric{InDom: g.indom}, []row{
+	return append(pmda.Table(pmda.Metric{InDom: g.indom}, []row{
 		{41, 0, "cgroup.cpuacct.stat.user", u64, counter, msec, ticks(0)},
 		{41, 1, "cgroup.cpuacct.stat.system", u64, counter, msec, ticks(1)},
 		{41, 2, "cgroup.cpuacct.usage", u64, counter, nsec, g.is(1, 0)},
 		{41, 4, "cgroup.cpuacct.id.container", str, discrete, none, g.containers()},
-	}), table(pmda.Metric{InDom: each}, []row{
+	}), pmda.Table(pmda.Metric{InDom: each}, []row{
 		{41, 3, "cgroup.cpuacct.usage_percpu", u64, counter, nsec, func(_ context.Context, v *pmda.Value) error {
 			v.Uint(*v.Data().(*uint64))
 			return nil
@@ -75,17 +76,17 @@ func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
 	p.insts.begin()
 	defer p.insts.end()
 	for _, c := range p.list {
-		b, err := p.open(c.dir).str("/cpuacct.usage_percpu").text(maxFile)
+		b, err := p.Path(c.dir).Str("/cpuacct.usage_percpu").Text(maxFile)
 		if err != nil {
 			continue
 		}
-		b, _ = cutLine(b)
+		b, _ = sysfile.CutLine(b)
 		for cpu := 0; ; cpu++ {
 			var word []byte
-			if word, b = field(b); len(word) == 0 {
+			if word, b = sysfile.Field(b); len(word) == 0 {
 				break
 			}
-			if n, ok := uintOf(word); ok {
+			if n, ok := sysfile.Uint(word); ok {
 				data, _ := p.insts.add(c.name + "::cpu" + strconv.Itoa(cpu))
 				*data = n
 			}
@@ -104,7 +105,7 @@ func (m *mounts) cpusched() []pmda.Metric {
 	g := newGroups(m, indomCPUSched, "cpu", "cpu.shares", "cpu",
 		format{file: "cpu.stat", fields: 3, parse: keyed("nr_periods", "nr_throttled", "throttled_time")},
 		single("cpu.shares"), single("cpu.cfs_period_us"), single("cpu.cfs_quota_us"))
-	return table(pmda.Metric{InDom: g.indom}, []row{
+	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
 		{43, 0, "cgroup.cpusched.shares", u64, instant, none, g.is(1, 0)},
 		{43, 1, "cgroup.cpusched.periods", u64, instant, none, g.is(0, 0)},
 		{43, 2, "cgroup.cpusched.throttled", u64, instant, none, g.is(0, 1)},
@@ -120,7 +121,7 @@ func (m *mounts) cpusched() []pmda.Metric {
 // C differs: it looks for a controller of another name, and finds none.
 func (m *mounts) netclass() []pmda.Metric {
 	g := newGroups(m, indomNetClass, "net_cls", "net_cls.classid", "interface", single("net_cls.classid"))
-	return table(pmda.Metric{InDom: g.indom}, []row{
+	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
 		{47, 0, "cgroup.netclass.classid", u64, instant, none, g.is(0, 0)},
 		{47, 1, "cgroup.netclass.id.container", str, discrete, none, g.containers()},
 	})
@@ -159,7 +160,7 @@ func (m *mounts) version2() []pmda.Metric {
 	add(3, 66, 0, "memory.some", 0)
 	add(3, 66, 4, "memory.full", 4)
 	add(4, 76, 0, "irq.full", 4)
-	return table(pmda.Metric{InDom: g.indom}, rows)
+	return pmda.Table(pmda.Metric{InDom: g.indom}, rows)
 }
 
 // parsePressure parses
@@ -169,8 +170,8 @@ func (m *mounts) version2() []pmda.Metric {
 func parsePressure(r *record, b []byte) {
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		word, rest := field(line)
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
 		first := 0
 		switch string(word) {
 		case "full":
@@ -180,16 +181,16 @@ func parsePressure(r *record, b []byte) {
 			continue
 		}
 		for i, key := range []string{"avg10=", "avg60=", "avg300=", "total="} {
-			word, rest = field(rest)
+			word, rest = sysfile.Field(rest)
 			value, ok := bytes.CutPrefix(word, []byte(key))
 			if !ok {
 				break
 			}
 			if i < 3 {
-				if f, ok := floatOf(value); ok {
+				if f, ok := sysfile.Float(value); ok {
 					r.set(first+i, math.Float64bits(f))
 				}
-			} else if n, ok := uintOf(value); ok {
+			} else if n, ok := sysfile.Uint(value); ok {
 				r.set(first+i, n)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -52,16 +53,16 @@ var cgroups2 = map[string]string{
 }
 
 func TestCgroups1(t *testing.T) {
-	r := newRig(t, Options{Root: newTree(t, cgroups1)})
+	r := newRig(t, Options{Root: pmdatest.Tree(t, cgroups1)})
 	id := strings.Repeat("0123456789abcdef", 4)
 	for range 2 {
 		r.attrs(nil) // all clients see groups
-		r.want(map[string]string{
+		r.Want(map[string]string{
 			"cgroup.subsys.hierarchy":                    "cpuset=3 cpu=1 cpuacct=1 memory=4",
 			"cgroup.subsys.enabled":                      "cpuset=1 cpu=1 cpuacct=1 memory=0",
 			"cgroup.subsys.count":                        "4",
 			"cgroup.mounts.count":                        "7",
-			"cgroup.mounts.subsys":                       "/cg/cpu=cpu,cpuacct /cg/memory=memory /cg/set=cpuset /cg/net=? /cg/blk=? /cg/sy stemd=? /cg/unified=?",
+			"cgroup.mounts.subsys":                       "/cg/cpu=cpu,cpuacct /cg/memory=memory /cg/set=cpuset /cg/net=? /cg/blk=? /cg/sy_stemd=? /cg/unified=?",
 			"cgroup.cpuset.cpus":                         "/=0-3",
 			"cgroup.cpuset.mems":                         "/=",
 			"cgroup.cpusched.shares":                     "/=1024 /a=512",
@@ -92,8 +93,8 @@ func TestCgroups1(t *testing.T) {
 }
 
 func TestCgroups2(t *testing.T) {
-	r := newRig(t, Options{Root: newTree(t, cgroups2)})
-	r.want(map[string]string{
+	r := newRig(t, Options{Root: pmdatest.Tree(t, cgroups2)})
+	r.Want(map[string]string{
 		"cgroup.mounts.count":               "1",
 		"cgroup.cpu.stat.usage":             "/=10",
 		"cgroup.cpu.stat.user":              "/=7",
@@ -112,9 +113,9 @@ func TestCgroups2(t *testing.T) {
 		"cgroup.blkio.all.time":             "",
 	})
 	// The ids stay when others go, and are those of a group that comes back.
-	before := r.instances(indomGroup2)
-	writeFile(t, r.host.Root, "cg/b/cpu.stat", "")
-	if after := r.instances(indomGroup2); len(after) != len(before)+1 || after[1] != before[1] && after[2] != before[1] {
+	before := r.Instances(indomGroup2)
+	pmdatest.WriteFile(t, r.host.Root, "cg/b/cpu.stat", "")
+	if after := r.Instances(indomGroup2); len(after) != len(before)+1 || after[1] != before[1] && after[2] != before[1] {
 		t.Errorf("instances %v, then %v", before, after)
 	}
 }
@@ -151,11 +152,11 @@ func TestInsts(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	r := newRig(t, Options{Root: newTree(t, cgroups1)})
+	r := newRig(t, Options{Root: pmdatest.Tree(t, cgroups1)})
 	for serial, want := range map[int]string{
 		indomBlkIODev: `{"cgroup":"/","device_name":"sda"}`, indomPerCPU: `{"cgroup":"/","cpu":"0"}`, indomCPUSet: `{"cgroup":"/"}`,
 	} {
-		if got := r.labels(pdu.LabelInstances, serial); len(got) == 0 || got[0] != want {
+		if got := r.Labels(pdu.LabelInstances, serial); len(got) == 0 || got[0] != want {
 			t.Errorf("labels of instances of %d: %s, want %s", serial, got, want)
 		}
 	}
@@ -163,7 +164,7 @@ func TestLabels(t *testing.T) {
 		indomBlkIODev: `{"device_type":"block"}`, indomBlkIO: `{"device_type":"block"}`, indomMemory: `{"device_type":"memory"}`,
 		indomNetClass: `{"device_type":"interface"}`, indomCPUAcct: `{"device_type":"cpu"}`,
 	} {
-		if got := r.labels(pdu.LabelInDom, serial); len(got) != 1 || got[0] != want {
+		if got := r.Labels(pdu.LabelInDom, serial); len(got) != 1 || got[0] != want {
 			t.Errorf("labels of %d: %s, want %s", serial, got, want)
 		}
 	}

@@ -142,8 +142,8 @@ func (h *host) control() []pmda.Metric {
 		}
 		return 0
 	}
-	ms := table(pmda.Metric{}, []row{
-		{10, 1, "proc.control.all.threads", u32, instant, none, number(func() uint64 { return bit(h.Threads) })},
+	ms := pmda.Table(pmda.Metric{}, []row{
+		{10, 1, "proc.control.all.threads", u32, instant, none, pmda.Number(func() (uint64, bool) { return bit(h.Threads), true })},
 		{10, 2, "proc.control.perclient.threads", u32, instant, none, of(func(threads bool, _ string, v *pmda.Value) { v.Uint(bit(threads)) })},
 		{10, 3, "proc.control.perclient.cgroups", str, instant, none, of(func(_ bool, cgroup string, v *pmda.Value) { v.String(cgroup) })},
 	})

@@ -3,7 +3,13 @@ package linuxproc
 import (
 	"bytes"
 	"syscall"
+
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
+
+// maxFile is the most that is read of a file, in bytes: the rest of it is left.
+// /proc/PID/maps has megabytes, environ what the process was given.
+const maxFile = 1 << 20
 
 // Files of a process, proc(5).
 const (
@@ -80,15 +86,15 @@ func parseStat(r *record, b []byte) {
 		return
 	}
 	r.setText(statComm, b[open+1:end])
-	state, rest := field(b[end+1:])
+	state, rest := sysfile.Field(b[end+1:])
 	r.setText(statState, state[:min(len(state), 1)])
-	rest, _ = cutLine(rest)
+	rest, _ = sysfile.CutLine(rest)
 	for i := statPPID; i < statFields; i++ {
 		var word []byte
-		if word, rest = field(rest); len(word) == 0 {
+		if word, rest = sysfile.Field(rest); len(word) == 0 {
 			break
 		}
-		if n, ok := intOf(word); ok {
+		if n, ok := sysfile.Int(word); ok {
 			r.set(i, n)
 		}
 	}
@@ -111,14 +117,14 @@ func parseEnviron(r *record, b []byte) {
 //
 //	/autogroup-450 nice 0
 func parseAutogroup(r *record, b []byte) {
-	line, _ := cutLine(b)
-	word, rest := field(line)
-	if n, ok := uintOf(bytes.TrimPrefix(word, []byte("/autogroup-"))); ok {
+	line, _ := sysfile.CutLine(b)
+	word, rest := sysfile.Field(line)
+	if n, ok := sysfile.Uint(bytes.TrimPrefix(word, []byte("/autogroup-"))); ok {
 		r.set(0, n)
 	}
-	_, rest = field(rest)
-	word, _ = field(rest)
-	if n, ok := intOf(word); ok {
+	_, rest = sysfile.Field(rest)
+	word, _ = sysfile.Field(rest)
+	if n, ok := sysfile.Int(word); ok {
 		r.set(1, n)
 	}
 }
@@ -136,7 +142,7 @@ func parseCgroup(r *record, b []byte) {
 	var id []byte
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		i := bytes.IndexByte(line, ':')
 		if i < 0 {
 			continue
@@ -179,7 +185,7 @@ func containerID(path []byte) []byte {
 
 func readLink(name string) func(p *process, r *record) error {
 	return func(p *process, r *record) error {
-		b, err := p.tree.open("/proc/").num(p.id).str("/").str(name).link()
+		b, err := p.tree.Path("/proc/").Num(p.id).Str("/").Str(name).Link()
 		if err == nil {
 			r.setText(0, b)
 			r.ok = true
@@ -190,9 +196,9 @@ func readLink(name string) func(p *process, r *record) error {
 
 func countFDs(p *process, r *record) error {
 	n := uint64(0)
-	err := p.at("fd").list(func([]byte, byte) { n++ })
+	err := p.at("fd").List(func([]byte, byte) { n++ })
 	if err == syscall.ENOENT && p.threads {
-		err = p.tree.open("/proc/").num(p.id).str("/fd").list(func([]byte, byte) { n++ })
+		err = p.tree.Path("/proc/").Num(p.id).Str("/fd").List(func([]byte, byte) { n++ })
 	}
 	if err == nil {
 		r.set(0, n)

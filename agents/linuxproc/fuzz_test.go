@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
 // fuzzed are the files that FuzzFiles writes, and metrics that come from each.
@@ -30,7 +32,7 @@ func FuzzFiles(f *testing.F) {
 	r := newRig(f, Options{Root: root})
 	seeds := map[string]string{}
 	for i, z := range fuzzed {
-		text, err := r.host.open("/" + z.file).text(maxFile)
+		text, err := r.host.Path("/" + z.file).Text(maxFile)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -44,17 +46,17 @@ func FuzzFiles(f *testing.F) {
 			r := newRig(t, Options{Root: root})
 			var m map[string]string
 			for _, text := range texts {
-				writeFile(t, root, z.file, text)
+				pmdatest.WriteFile(t, root, z.file, text)
 				m = make(map[string]string)
-				for name := range r.metrics {
+				for name := range r.Metrics {
 					for _, prefix := range strings.Fields(z.metrics) {
 						if strings.HasPrefix(name, prefix) {
-							m[name] = r.fetch(name)
+							m[name] = r.Values(name)
 						}
 					}
 				}
 			}
-			writeFile(t, root, z.file, seeds[z.file])
+			pmdatest.WriteFile(t, root, z.file, seeds[z.file])
 			return m
 		}
 		got, want := values(before, text), values(text)
@@ -87,27 +89,16 @@ func FuzzCgroups(f *testing.F) {
 		f.Add(byte(i), cgroups2[name])
 		f.Add(byte(i), cgroups1[name])
 	}
-	root := newTree(f, cgroups2)
+	root := pmdatest.Tree(f, cgroups2)
 	f.Fuzz(func(t *testing.T, which byte, text string) {
 		name := names[int(which)%len(names)]
-		writeFile(t, root, name, text)
+		pmdatest.WriteFile(t, root, name, text)
 		r := newRig(t, Options{Root: root})
-		for metric := range r.metrics {
+		for metric := range r.Metrics {
 			if strings.HasPrefix(metric, "cgroup.") {
-				r.fetch(metric)
+				r.Values(metric)
 			}
 		}
-		writeFile(t, root, name, cgroups2[name])
-	})
-}
-
-func FuzzDirents(f *testing.F) {
-	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x18\x00\x0412\x00\x00\x00"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		eachDirent(b, func(name []byte, _ byte) {
-			if len(name) == 0 {
-				t.Error("a name is empty")
-			}
-		})
+		pmdatest.WriteFile(t, root, name, cgroups2[name])
 	})
 }

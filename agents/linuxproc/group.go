@@ -86,7 +86,7 @@ func (g *groups) find(m *mount) {
 	var path []byte
 	for i := 0; i < len(g.walk) && len(g.list) < maxGroups; i++ {
 		c := g.walk[i]
-		err := g.open(c.dir).list(func(name []byte, typ byte) {
+		err := g.Path(c.dir).List(func(name []byte, typ byte) {
 			if name[0] == '.' || typ != syscall.DT_DIR && typ != syscall.DT_UNKNOWN {
 				return
 			}
@@ -97,7 +97,7 @@ func (g *groups) find(m *mount) {
 			continue
 		}
 		c.turn = g.turn
-		if m.version == 2 && g.needs != anyGroup && !g.open(c.dir).str("/").str(g.needs).exists() {
+		if m.version == 2 && g.needs != anyGroup && !g.Path(c.dir).Str("/").Str(g.needs).Exists() {
 			continue
 		}
 		if data, first := g.insts.add(c.name); first { // not of another mount
@@ -163,7 +163,7 @@ func (g *groups) record(c *group, i int) *record {
 	if r.turn != g.turn {
 		r.turn = g.turn
 		r.reset(g.files[i].fields)
-		if b, err := g.open(c.dir).str("/").str(g.files[i].file).text(maxFile); err == nil && len(b) > 0 {
+		if b, err := g.Path(c.dir).Str("/").Str(g.files[i].file).Text(maxFile); err == nil && len(b) > 0 {
 			g.files[i].parse(r, b)
 		}
 	}

@@ -114,7 +114,7 @@ func (s *hotprocs) list(_ context.Context, r *pmda.Request) error {
 	s.view.threads, _ = s.wishes(r.Client())
 	s.view.pids = s.view.pids[:0]
 	for _, pid := range s.verdict.Load().pids {
-		if s.open("/proc/").num(pid).exists() {
+		if s.Path("/proc/").Num(pid).Exists() {
 			s.view.pids = append(s.view.pids, pid)
 		}
 	}
@@ -195,8 +195,8 @@ func (s *hotprocs) metrics() []pmda.Metric {
 		}
 	}
 	indom := s.view.indom(indomHot, source)
-	ms := table(pmda.Metric{}, []row{
-		{60, 1, "hotproc.control.refresh", u32, instant, none, number(func() uint64 { return uint64(s.every / time.Second) })},
+	ms := pmda.Table(pmda.Metric{}, []row{
+		{60, 1, "hotproc.control.refresh", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.every / time.Second), true })},
 		{60, 8, "hotproc.control.config", str, instant, none, func(_ context.Context, v *pmda.Value) error {
 			text := ""
 			if s.rule != nil {
@@ -205,8 +205,8 @@ func (s *hotprocs) metrics() []pmda.Metric {
 			v.String(text)
 			return nil
 		}},
-		{60, 10, "hotproc.control.reload_config", u32, instant, none, number(func() uint64 { return 0 })},
-		{60, 9, "hotproc.control.config_gen", u32, instant, none, number(func() uint64 { return uint64(s.gen) })},
+		{60, 10, "hotproc.control.reload_config", u32, instant, none, pmda.Number(func() (uint64, bool) { return 0, true })},
+		{60, 9, "hotproc.control.config_gen", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.gen), true })},
 		{60, 2, "hotproc.total.cpuidle", float, instant, none, total(func(t totals) float64 { return t.idle })},
 		{60, 3, "hotproc.total.cpuburn", float, instant, none, total(func(t totals) float64 { return t.hot })},
 		{60, 4, "hotproc.total.cpuother.transient", float, instant, none, total(func(t totals) float64 { return t.transient })},
@@ -224,10 +224,10 @@ func (s *hotprocs) metrics() []pmda.Metric {
 	return slices.Concat(
 		ms,
 		s.table("hotproc.", indom, hotClusters),
-		table(pmda.Metric{Source: s.source}, []row{
-			{52, 99, "hotproc.nprocs", u32, instant, none, number(func() uint64 { return uint64(len(s.view.list)) })},
+		pmda.Table(pmda.Metric{Source: s.source}, []row{
+			{52, 99, "hotproc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.view.list)), true })},
 		}),
-		table(pmda.Metric{InDom: indom}, []row{
+		pmda.Table(pmda.Metric{InDom: indom}, []row{
 			{61, 1, "hotproc.predicate.ctxswitch", float, instant, countSec, was(varSwitches)},
 			{61, 2, "hotproc.predicate.virtualsize", u32, instant, kbyte, was(varVirtual)},
 			{61, 3, "hotproc.predicate.residentsize", u32, instant, kbyte, was(varResident)},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -57,7 +58,7 @@ func FuzzPredicate(f *testing.F) {
 }
 
 func hotTree(tb testing.TB) string {
-	return newTree(tb, map[string]string{
+	return pmdatest.Tree(tb, map[string]string{
 		"proc/stat":     "cpu  10 0 10 100 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\nintr 1\n",
 		"proc/5/stat":   "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 100 100 0 0 20 0 1 0 7 4096 2 0\n",
 		"proc/5/status": "Name:\tbusy\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nvoluntary_ctxt_switches:\t5\n",
@@ -79,11 +80,11 @@ func TestSampler(t *testing.T) {
 	if v := s.look(p, now); len(v.pids) != 0 || v.totals != (totals{}) {
 		t.Errorf("the first look has %+v", v)
 	}
-	writeFile(t, root, "proc/5/stat", "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 150 150 0 0 20 0 1 0 7 8192 2 0\n")
-	writeFile(t, root, "proc/5/io", "read_bytes: 5120\n")
-	writeFile(t, root, "proc/5/status", "Uid:\t0\nGid:\t0\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t2\n")
-	writeFile(t, root, "proc/6/stat", "6 (idle) S 1 5 5 0 -1 0 0 0 0 0 120 100 0 0 20 0 1 0 7 4096 2 0\n")
-	writeFile(t, root, "proc/stat", "cpu  10 0 10 200 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n")
+	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 150 150 0 0 20 0 1 0 7 8192 2 0\n")
+	pmdatest.WriteFile(t, root, "proc/5/io", "read_bytes: 5120\n")
+	pmdatest.WriteFile(t, root, "proc/5/status", "Uid:\t0\nGid:\t0\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t2\n")
+	pmdatest.WriteFile(t, root, "proc/6/stat", "6 (idle) S 1 5 5 0 -1 0 0 0 0 0 120 100 0 0 20 0 1 0 7 4096 2 0\n")
+	pmdatest.WriteFile(t, root, "proc/stat", "cpu  10 0 10 200 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n")
 	v := s.look(p, now.Add(2*time.Second))
 	if fmt.Sprint(v.pids) != "[5]" || v.of(6) != nil {
 		t.Fatalf("hot are %v", v.pids)
@@ -96,7 +97,7 @@ func TestSampler(t *testing.T) {
 		t.Errorf("totals %+v, want %+v", v.totals, want)
 	}
 	// Another process with the number starts anew.
-	writeFile(t, root, "proc/5/stat", "5 (other) S 1 5 5 0 -1 0 0 0 0 0 950 150 0 0 20 0 1 0 9 8192 2 0\n")
+	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (other) S 1 5 5 0 -1 0 0 0 0 0 950 150 0 0 20 0 1 0 9 8192 2 0\n")
 	if v := s.look(p, now.Add(4*time.Second)); len(v.pids) != 0 {
 		t.Errorf("hot are %v", v.pids)
 	}
@@ -106,7 +107,7 @@ func TestHotproc(t *testing.T) {
 	root := hotTree(t)
 	conf := filepath.Join(root, "hotproc.conf")
 	r := newRig(t, Options{Root: root, HotConf: conf, AllAccess: true})
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"hotproc.nprocs": "0", "hotproc.psinfo.pid": "", "hotproc.control.config": "", "hotproc.control.config_gen": "0",
 		"hotproc.control.refresh": "10", "hotproc.total.cpuother.percent": "0",
 	})
@@ -116,16 +117,16 @@ func TestHotproc(t *testing.T) {
 		if want != nil {
 			text = want.Error()
 		}
-		if got := r.store(name, v); got != text {
+		if got := r.Store(name, v); got != text {
 			t.Errorf("store of %s: %q, want %q", name, got, text)
 		}
 	}
 	hot := func(want string) {
 		t.Helper()
 		end := time.Now().Add(10 * time.Second)
-		for r.fetch("hotproc.psinfo.psargs") != want {
+		for r.Values("hotproc.psinfo.psargs") != want {
 			if time.Now().After(end) {
-				t.Fatalf("hot are %q, want %q", r.fetch("hotproc.psinfo.psargs"), want)
+				t.Fatalf("hot are %q, want %q", r.Values("hotproc.psinfo.psargs"), want)
 			}
 		}
 	}
@@ -136,16 +137,16 @@ func TestHotproc(t *testing.T) {
 	stores("hotproc.control.config", textValue("cpuburn >"), pdu.ErrnoBadStore)
 	stores("hotproc.control.config", textValue("psargs ~ /-v/"), nil)
 	hot("5=busy -v")
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"hotproc.nprocs": "1", "hotproc.control.config": `(psargs ~ "-v")`, "hotproc.control.config_gen": "1",
 		"hotproc.predicate.virtualsize": "5=4", "hotproc.id.uid": "5=0",
 	})
-	if got := fmt.Sprint(r.instances(indomHot)); got != "[{5 000005 busy}]" {
+	if got := fmt.Sprint(r.Instances(indomHot)); got != "[{5 000005 busy}]" {
 		t.Errorf("instances %s", got)
 	}
 	stores("hotproc.control.refresh", word(0), pdu.ErrnoBadStore)
 	stores("hotproc.control.refresh", word(3), nil)
-	r.want(map[string]string{"hotproc.control.refresh": "3"})
+	r.Want(map[string]string{"hotproc.control.refresh": "3"})
 	hot("5=busy -v")
 	if err := os.WriteFile(conf, []byte("#pmdahotproc\nVersion 1.0\nfname == \"idle\"\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -157,7 +158,7 @@ func TestHotproc(t *testing.T) {
 	}
 	stores("hotproc.control.config", textValue(""), nil)
 	stores("hotproc.control.reload_config", word(1), nil)
-	r.want(map[string]string{"hotproc.nprocs": "0", "hotproc.control.config_gen": "0", "hotproc.psinfo.pid": ""})
+	r.Want(map[string]string{"hotproc.nprocs": "0", "hotproc.control.config_gen": "0", "hotproc.psinfo.pid": ""})
 	if err := os.RemoveAll(root + "/proc/5"); err != nil {
 		t.Fatal(err)
 	}
@@ -166,14 +167,14 @@ func TestHotproc(t *testing.T) {
 // Clients that pmcd does not know see neither hot processes nor that there are none.
 func TestHotNobody(t *testing.T) {
 	root := hotTree(t)
-	writeFile(t, root, "hotproc.conf", "true")
+	pmdatest.WriteFile(t, root, "hotproc.conf", "true")
 	if err := os.Chmod(root+"/hotproc.conf", 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := newRig(t, Options{Root: root, HotConf: root + "/hotproc.conf"})
 	r.attrs(nil)
 	end := time.Now().Add(10 * time.Second)
-	for r.fetch("hotproc.nprocs") != "2" && time.Now().Before(end) {
+	for r.Values("hotproc.nprocs") != "2" && time.Now().Before(end) {
 	}
-	r.want(map[string]string{"hotproc.nprocs": "2", "hotproc.psinfo.pid": pdu.ErrnoPermission.Error()})
+	r.Want(map[string]string{"hotproc.nprocs": "2", "hotproc.psinfo.pid": pdu.ErrnoPermission.Error()})
 }

@@ -66,4 +66,4 @@ func (s *insts[T]) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
-func (s *insts[T]) size() uint64 { return uint64(len(s.list)) }
+func (s *insts[T]) size() (uint64, bool) { return uint64(len(s.list)), true }

@@ -43,6 +43,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // Options are how an agent differs from the one that New returns.
@@ -165,7 +166,7 @@ type host struct {
 
 // A tree is what processes and groups are read with.
 type tree struct {
-	reader
+	sysfile.Reader
 	names    *accounts
 	hertz    uint64
 	pageSize uint64
@@ -186,7 +187,7 @@ func (t *tree) hidden(p *process) bool {
 	case p.id == t.self:
 		return true // the kernel lets all threads see their process, whoever they are
 	}
-	return p.threads && t.open("/proc/").num(t.self).str("/task/").num(p.id).exists()
+	return p.threads && t.Path("/proc/").Num(t.self).Str("/task/").Num(p.id).Exists()
 }
 
 func newHost(domain int, o Options) *host {
@@ -202,12 +203,12 @@ func newHost(domain int, o Options) *host {
 	}
 	h := &host{Options: o, domain: domain}
 	h.tree = tree{
-		reader: reader{root: o.Root}, names: newAccounts(),
+		Reader: sysfile.Reader{Root: o.Root}, names: newAccounts(),
 		hertz: o.Hertz, pageSize: uint64(o.PageSize),
 	}
 	h.access = readAccess(o)
 	h.own = ownIdentity()
-	if b, err := h.open("/proc/self").link(); err == nil {
+	if b, err := h.Path("/proc/self").Link(); err == nil {
 		h.self = pidOf(b)
 	}
 	return h

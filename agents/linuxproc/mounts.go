@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // mounts are the controllers in /proc/cgroups, and where the hierarchies of
@@ -32,7 +33,7 @@ type mount struct {
 func newMounts(h *host) *mounts {
 	m := &mounts{host: h}
 	m.subsys = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-		b, _ := h.open("/proc/cgroups").text(maxFile)
+		b, _ := h.Path("/proc/cgroups").Text(maxFile)
 		m.parseControllers(b)
 		return nil
 	}}
@@ -43,7 +44,7 @@ func newMounts(h *host) *mounts {
 		if err := r.Read(ctx, m.subsys); err != nil {
 			return err
 		}
-		b, _ := h.open("/proc/mounts").text(maxFile)
+		b, _ := h.Path("/proc/mounts").Text(maxFile)
 		m.parse(b)
 		return nil
 	}}
@@ -59,15 +60,15 @@ func (m *mounts) parseControllers(b []byte) {
 	defer m.controllers.end()
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		name, rest := field(line)
+		line, b = sysfile.CutLine(b)
+		name, rest := sysfile.Field(line)
 		var c controller
 		ok := len(name) > 0 && name[0] != '#'
 		for _, n := range []*uint64{&c.hierarchy, &c.groups, &c.enabled} {
 			var word []byte
-			word, rest = field(rest)
+			word, rest = sysfile.Field(rest)
 			var isNumber bool
-			*n, isNumber = uintOf(word)
+			*n, isNumber = sysfile.Uint(word)
 			ok = ok && isNumber
 		}
 		if ok {
@@ -86,11 +87,11 @@ func (m *mounts) parse(b []byte) {
 	m.list, m.version = m.list[:0], 2
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
-		_, rest := field(line)
-		path, rest := field(rest)
-		typ, rest := field(rest)
-		options, _ := field(rest)
+		line, b = sysfile.CutLine(b)
+		_, rest := sysfile.Field(line)
+		path, rest := sysfile.Field(rest)
+		typ, rest := sysfile.Field(rest)
+		options, _ := sysfile.Field(rest)
 		c := mount{path: unescapeMount(path), options: string(options)}
 		switch string(typ) {
 		case "cgroup":
@@ -155,19 +156,19 @@ func (m *mounts) metrics() []pmda.Metric {
 			return nil
 		}
 	}
-	ms := table(pmda.Metric{InDom: subsys}, []row{
+	ms := pmda.Table(pmda.Metric{InDom: subsys}, []row{
 		{37, 0, "cgroup.subsys.hierarchy", u32, instant, none, of(func(c *controller) uint64 { return c.hierarchy })},
 		{37, 2, "cgroup.subsys.num_cgroups", u32, instant, none, of(func(c *controller) uint64 { return c.groups })},
 		{37, 3, "cgroup.subsys.enabled", u32, instant, none, of(func(c *controller) uint64 { return c.enabled })},
 	})
-	ms = append(ms, table(pmda.Metric{InDom: places}, []row{
+	ms = append(ms, pmda.Table(pmda.Metric{InDom: places}, []row{
 		{38, 0, "cgroup.mounts.subsys", str, instant, none, func(_ context.Context, v *pmda.Value) error {
 			v.String(v.Data().(*mount).subsys)
 			return nil
 		}},
 	})...)
 	return append(ms,
-		table(pmda.Metric{Source: m.subsys}, []row{{37, 1, "cgroup.subsys.count", u32, instant, count, number(m.controllers.size)}})[0],
-		table(pmda.Metric{Source: m.source}, []row{{38, 1, "cgroup.mounts.count", u32, instant, count, number(m.places.size)}})[0],
+		pmda.Table(pmda.Metric{Source: m.subsys}, []row{{37, 1, "cgroup.subsys.count", u32, instant, count, pmda.Number(m.controllers.size)}})[0],
+		pmda.Table(pmda.Metric{Source: m.source}, []row{{38, 1, "cgroup.mounts.count", u32, instant, count, pmda.Number(m.places.size)}})[0],
 	)
 }

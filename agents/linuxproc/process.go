@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -45,9 +46,9 @@ func (p *process) load(f *format, r *record) error {
 	if f.read != nil {
 		return p.fault(f.read(p, r))
 	}
-	b, err := p.at(f.file).text(maxFile)
+	b, err := p.at(f.file).Text(maxFile)
 	if p.threads && errors.Is(err, fs.ErrNotExist) {
-		b, err = p.tree.open("/proc/").num(p.id).str("/").str(f.file).text(maxFile)
+		b, err = p.tree.Path("/proc/").Num(p.id).Str("/").Str(f.file).Text(maxFile)
 	}
 	if err != nil {
 		return p.fault(err)
@@ -64,12 +65,12 @@ func (p *process) load(f *format, r *record) error {
 
 // at starts the path of a file of the process. That of a thread has the numbers
 // of the thread alone, not those of its process.
-func (p *process) at(file string) *reader {
-	r := p.tree.open("/proc/").num(p.id)
+func (p *process) at(file string) *sysfile.Reader {
+	r := p.tree.Path("/proc/").Num(p.id)
 	if p.threads {
-		r.str("/task/").num(p.id)
+		r.Str("/task/").Num(p.id)
 	}
-	return r.str("/").str(file)
+	return r.Str("/").Str(file)
 }
 
 // fault returns what a client sees of err. What may not be read is not
@@ -79,7 +80,7 @@ func (p *process) fault(err error) error {
 	case err == nil, errors.Is(err, fs.ErrPermission), err == syscall.EINVAL, err == syscall.ESRCH:
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		if p.tree.open("/proc/").num(p.id).exists() {
+		if p.tree.Path("/proc/").Num(p.id).Exists() {
 			return pdu.ErrnoAppVersion
 		}
 		return nil
@@ -157,12 +158,12 @@ const maxArgs = 4096
 
 func (p *process) identify() {
 	prefix := fmt.Sprintf("%06d ", p.id)
-	b, err := p.tree.open("/proc/").num(p.id).str("/cmdline").text(maxArgs - len(prefix) - 1)
+	b, err := p.tree.Path("/proc/").Num(p.id).Str("/cmdline").Text(maxArgs - len(prefix) - 1)
 	if err == nil && len(b) > 0 {
 		p.psargs = string(cleanArgs(b))
-	} else if b, err := p.tree.open("/proc/").num(p.id).str("/status").text(maxArgs); err == nil && bytes.HasPrefix(b, []byte("Name:\t")) {
+	} else if b, err := p.tree.Path("/proc/").Num(p.id).Str("/status").Text(maxArgs); err == nil && bytes.HasPrefix(b, []byte("Name:\t")) {
 		// A thread of the kernel.
-		line, _ := cutLine(b)
+		line, _ := sysfile.CutLine(b)
 		p.psargs = "(" + string(line[6:]) + ")"
 	} else {
 		p.psargs = "<exiting>"

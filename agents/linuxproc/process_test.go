@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -15,7 +16,7 @@ import (
 // shell, a thread of the kernel, one in a container and one that is going.
 func composed(tb testing.TB) (root string) {
 	id := strings.Repeat("0123456789abcdef", 4)
-	return newTree(tb, map[string]string{
+	return pmdatest.Tree(tb, map[string]string{
 		"proc/sys/kernel/sched_autogroup_enabled": "1\n",
 		"proc/tty/drivers":                        "/dev/tty             /dev/tty        5       0 system:/dev/tty\npty_slave            /dev/pts      136 0-1048575 pty:slave\nbroken\n",
 		"proc/100/cmdline":                        "/bin/sh\x00-c\x00echo\ta\nb\x1b[31mred\x1b]0;title\x07!\x00",
@@ -65,10 +66,10 @@ func TestProcess(t *testing.T) {
 	root := composed(t)
 	withoutThread(t, root)
 	r := newRig(t, Options{Root: root, PageSize: 8192, Hertz: 1000})
-	if got, want := fmt.Sprint(r.instances(indomProc)), "[{7 000007 (kworker/0:1-events)} {100 000100 /bin/sh} {1234567 1234567 <exiting>}]"; got != want {
+	if got, want := fmt.Sprint(r.Instances(indomProc)), "[{7 000007 (kworker/0:1-events)} {100 000100 /bin/sh} {1234567 1234567 <exiting>}]"; got != want {
 		t.Errorf("instances %s, want %s", got, want)
 	}
-	r.want(map[string]string{
+	r.Want(map[string]string{
 		"proc.nprocs":                      "3",
 		"proc.runq.sleeping":               "1",
 		"proc.runq.swapped":                "1",
@@ -123,8 +124,8 @@ func TestProcess(t *testing.T) {
 		"proc.autogroup.nice":              "7=0 100=-3",
 		"proc.control.perclient.threads":   "0",
 	})
-	writeFile(t, root, "proc/sys/kernel/sched_autogroup_enabled", "0\n")
-	r.want(map[string]string{"proc.autogroup.enabled": "0", "proc.autogroup.nice": ""})
+	pmdatest.WriteFile(t, root, "proc/sys/kernel/sched_autogroup_enabled", "0\n")
+	r.Want(map[string]string{"proc.autogroup.enabled": "0", "proc.autogroup.nice": ""})
 }
 
 // A number finds a process, with and without zeros before it.
@@ -135,7 +136,7 @@ func TestFind(t *testing.T) {
 		"8": pdu.ErrnoInst.Error(), "sh": pdu.ErrnoInst.Error(), "99999999999999999999": pdu.ErrnoInst.Error(),
 	} {
 		var in pdu.Instance
-		err := agenttest.Do(r.conduit, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: pdu.NoInst, Name: name}, &in)
+		err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: pdu.NoInst, Name: name}, &in)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -150,18 +151,18 @@ func TestFind(t *testing.T) {
 
 // Names stay as they were first seen; processes come and go.
 func TestNamesStay(t *testing.T) {
-	root := newTree(t, map[string]string{"proc/5/cmdline": "sh\x00"})
+	root := pmdatest.Tree(t, map[string]string{"proc/5/cmdline": "sh\x00"})
 	r := newRig(t, Options{Root: root})
-	r.want(map[string]string{"proc.psinfo.psargs": "5=sh"})
-	writeFile(t, root, "proc/5/cmdline", "top\x00")
-	writeFile(t, root, "proc/6/cmdline", "ls\x00")
-	r.want(map[string]string{"proc.psinfo.psargs": "5=sh 6=ls"})
+	r.Want(map[string]string{"proc.psinfo.psargs": "5=sh"})
+	pmdatest.WriteFile(t, root, "proc/5/cmdline", "top\x00")
+	pmdatest.WriteFile(t, root, "proc/6/cmdline", "ls\x00")
+	r.Want(map[string]string{"proc.psinfo.psargs": "5=sh 6=ls"})
 	if err := os.RemoveAll(root + "/proc/5"); err != nil {
 		t.Fatal(err)
 	}
-	r.want(map[string]string{"proc.psinfo.psargs": "6=ls"})
-	writeFile(t, root, "proc/5/cmdline", "cat\x00")
-	r.want(map[string]string{"proc.psinfo.psargs": "5=cat 6=ls"})
+	r.Want(map[string]string{"proc.psinfo.psargs": "6=ls"})
+	pmdatest.WriteFile(t, root, "proc/5/cmdline", "cat\x00")
+	r.Want(map[string]string{"proc.psinfo.psargs": "5=cat 6=ls"})
 }
 
 func word(n uint32) pdu.Value { return pdu.Value{Word: n} }
@@ -177,7 +178,7 @@ func TestControl(t *testing.T) {
 	r := newRig(t, Options{Root: root})
 	all := func(want string) {
 		t.Helper()
-		r.want(map[string]string{"proc.psinfo.pid": want})
+		r.Want(map[string]string{"proc.psinfo.pid": want})
 	}
 	stores := func(name string, v pdu.Value, want error) {
 		t.Helper()
@@ -185,20 +186,20 @@ func TestControl(t *testing.T) {
 		if want != nil {
 			text = want.Error()
 		}
-		if got := r.store(name, v); got != text {
+		if got := r.Store(name, v); got != text {
 			t.Errorf("store of %s: %q, want %q", name, got, text)
 		}
 	}
 	all("7=7 100=100 1234567=1234567")
 	stores("proc.control.perclient.threads", word(1), nil)
 	all("7=7 100=100 101=101 1234567=1234567")
-	r.want(map[string]string{"proc.control.perclient.threads": "1", "proc.control.all.threads": "0", "proc.psinfo.cmd": "7=kworker/0:1 100=main"})
+	r.Want(map[string]string{"proc.control.perclient.threads": "1", "proc.control.all.threads": "0", "proc.psinfo.cmd": "7=kworker/0:1 100=main"})
 	stores("proc.control.perclient.threads", word(2), pdu.ErrnoBadStore)
 	stores("proc.control.perclient.cgroups", textValue("/cg/a"), nil)
 	all("7=7 100=100 101=101")
 	stores("proc.control.perclient.threads", word(0), nil)
 	all("7=7 100=100")
-	r.want(map[string]string{"proc.control.perclient.cgroups": "/cg/a"})
+	r.Want(map[string]string{"proc.control.perclient.cgroups": "/cg/a"})
 	for _, bad := range []string{"", "cg/a", "/cg/../cg/a", "/cg/a/"} {
 		stores("proc.control.perclient.cgroups", textValue(bad), pdu.ErrnoBadStore)
 	}

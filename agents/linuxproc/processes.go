@@ -65,13 +65,13 @@ func (s *processes) metrics() []pmda.Metric {
 		}
 		return err
 	}}
-	state := func(i int) pmda.FetchFunc { return number(func() uint64 { return s.runq[i] }) }
+	state := func(i int) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return s.runq[i], true }) }
 	return slices.Concat(
 		s.table("proc.", s.view.indom(indomProc, allowed), nil),
-		table(pmda.Metric{Source: s.source}, []row{
-			{8, 99, "proc.nprocs", u32, instant, none, number(func() uint64 { return uint64(len(s.view.list)) })},
+		pmda.Table(pmda.Metric{Source: s.source}, []row{
+			{8, 99, "proc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.view.list)), true })},
 		}),
-		table(pmda.Metric{Source: states}, []row{
+		pmda.Table(pmda.Metric{Source: states}, []row{
 			{13, 0, "proc.runq.runnable", i32, instant, count, state(runnable)},
 			{13, 1, "proc.runq.blocked", i32, instant, count, state(blocked)},
 			{13, 2, "proc.runq.sleeping", i32, instant, count, state(sleeping)},
@@ -89,15 +89,15 @@ func (s *processes) metrics() []pmda.Metric {
 func (h *host) table(prefix string, indom *pmda.InDom, clusters map[int]int) []pmda.Metric {
 	autogroups := &pmda.Source{Read: h.autogroups}
 	ms := slices.Concat(
-		table(pmda.Metric{InDom: indom}, h.psinfo()),
-		table(pmda.Metric{InDom: indom}, h.memory()),
-		table(pmda.Metric{InDom: indom}, h.ids()),
-		table(pmda.Metric{InDom: indom}, h.activity()),
-		table(pmda.Metric{InDom: indom, Source: autogroups}, []row{
+		pmda.Table(pmda.Metric{InDom: indom}, h.psinfo()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.memory()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.ids()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.activity()),
+		pmda.Table(pmda.Metric{InDom: indom, Source: autogroups}, []row{
 			{74, 1, "autogroup.id", u32, discrete, none, h.autogrouped(is(formatAutogroup, 0))},
 			{74, 2, "autogroup.nice", i32, instant, none, h.autogrouped(signed(formatAutogroup, 1))},
 		}),
-		table(pmda.Metric{Source: autogroups}, []row{
+		pmda.Table(pmda.Metric{Source: autogroups}, []row{
 			{74, 0, "autogroup.enabled", u32, instant, none, func(_ context.Context, v *pmda.Value) error {
 				if h.autogroup {
 					v.Uint(1)
@@ -119,7 +119,7 @@ func (h *host) table(prefix string, indom *pmda.InDom, clusters map[int]int) []p
 
 // autogroups reads whether the scheduler makes groups of sessions, sched(7).
 func (h *host) autogroups(context.Context, *pmda.Request) error {
-	b, err := h.open("/proc/sys/kernel/sched_autogroup_enabled").text(16)
+	b, err := h.Path("/proc/sys/kernel/sched_autogroup_enabled").Text(16)
 	h.autogroup = err == nil && len(b) > 0 && b[0] == '1'
 	return h.allow()
 }

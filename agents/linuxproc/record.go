@@ -1,5 +1,7 @@
 package linuxproc
 
+import "github.com/gopcp/pmcd/agents/sysfile"
+
 // A record is what was read of one file of a process or of a group, as the
 // fields that its format has.
 type record struct {
@@ -60,13 +62,13 @@ type format struct {
 // words parses numbers with blanks between them, by place. One that is broken is
 // not there.
 func words(r *record, b []byte) {
-	b, _ = cutLine(b)
+	b, _ = sysfile.CutLine(b)
 	for i := range r.nums {
 		var word []byte
-		if word, b = field(b); len(word) == 0 {
+		if word, b = sysfile.Field(b); len(word) == 0 {
 			break
 		}
-		if n, ok := uintOf(word); ok {
+		if n, ok := sysfile.Uint(word); ok {
 			r.set(i, n)
 		}
 	}
@@ -91,14 +93,14 @@ func keyedBy(places map[string]int) func(r *record, b []byte) {
 	return func(r *record, b []byte) {
 		for len(b) > 0 {
 			var line []byte
-			line, b = cutLine(b)
-			word, rest := field(line)
+			line, b = sysfile.CutLine(b)
+			word, rest := sysfile.Field(line)
 			if n := len(word); n > 0 && word[n-1] == ':' {
 				word = word[:n-1]
 			}
 			if i, ok := places[string(word)]; ok {
-				word, _ = field(rest)
-				if n, ok := uintOf(word); ok {
+				word, _ = sysfile.Field(rest)
+				if n, ok := sysfile.Uint(word); ok {
 					r.set(i, n)
 				}
 			}

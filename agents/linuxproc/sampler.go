@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // A sampler looks at all processes from time to time, as the user of the agent,
@@ -36,7 +38,7 @@ type totals struct{ idle, hot, cold, transient float64 }
 
 func newSampler(h *host) *sampler {
 	s := &sampler{tree: tree{
-		reader: reader{root: h.Root}, names: newAccounts(), hertz: h.hertz, pageSize: h.pageSize,
+		Reader: sysfile.Reader{Root: h.Root}, names: newAccounts(), hertz: h.hertz, pageSize: h.pageSize,
 	}}
 	s.view = newView(&s.tree)
 	return s
@@ -110,19 +112,19 @@ func (s *sampler) look(p *predicate, now time.Time) *verdict {
 
 // cpus reads how long CPUs were idle, in seconds, and how many there are.
 func (s *sampler) cpus() (idle, n float64) {
-	b, _ := s.tree.open("/proc/stat").text(maxFile)
+	b, _ := s.tree.Path("/proc/stat").Text(maxFile)
 	for bytes.HasPrefix(b, []byte("cpu")) {
 		var line []byte
-		line, b = cutLine(b)
-		word, rest := field(line)
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
 		if len(word) > 3 {
 			n++
 			continue
 		}
 		for range 4 {
-			word, rest = field(rest)
+			word, rest = sysfile.Field(rest)
 		}
-		if ticks, ok := uintOf(word); ok {
+		if ticks, ok := sysfile.Uint(word); ok {
 			idle = float64(ticks) / float64(s.tree.hertz)
 		}
 	}

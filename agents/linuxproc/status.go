@@ -1,6 +1,10 @@
 package linuxproc
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/gopcp/pmcd/agents/sysfile"
+)
 
 // Fields of /proc/PID/status, proc(5).
 const (
@@ -57,7 +61,7 @@ var statusLines = map[string]statusLine{
 func parseStatus(r *record, b []byte) {
 	for len(b) > 0 {
 		var line []byte
-		line, b = cutLine(b)
+		line, b = sysfile.CutLine(b)
 		i := bytes.IndexByte(line, ':')
 		if i < 0 {
 			continue
@@ -74,7 +78,7 @@ func parseStatus(r *record, b []byte) {
 			r.setText(l.field, bytes.TrimSpace(rest))
 			list := r.string(l.field)
 			for i, c := range list {
-				if isBlank(c) {
+				if sysfile.IsBlank(c) {
 					list[i] = ','
 				}
 			}
@@ -85,8 +89,8 @@ func parseStatus(r *record, b []byte) {
 			}
 			for i := range n {
 				var word []byte
-				word, rest = field(rest)
-				if n, ok := uintOf(word); ok {
+				word, rest = sysfile.Field(rest)
+				if n, ok := sysfile.Uint(word); ok {
 					r.set(l.field+i, n)
 				}
 			}

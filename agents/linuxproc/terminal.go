@@ -3,6 +3,8 @@ package linuxproc
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // terminals are the drivers in /proc/tty/drivers, proc(5):
@@ -28,7 +30,7 @@ func (t *terminals) name(tree *tree, dev uint32) string {
 	}
 	if !t.read {
 		t.read, t.names = true, make(map[uint32]string)
-		b, _ := tree.open("/proc/tty/drivers").text(maxFile)
+		b, _ := tree.Path("/proc/tty/drivers").Text(maxFile)
 		t.parse(b)
 	}
 	name, ok := t.names[dev]
@@ -58,18 +60,18 @@ func (t *terminals) find(major, minor uint64) string {
 func (t *terminals) parse(b []byte) {
 	for len(b) > 0 {
 		var line, device, num, rng []byte
-		line, b = cutLine(b)
-		_, line = field(line)
-		device, line = field(line)
-		num, line = field(line)
-		rng, _ = field(line)
-		major, ok := uintOf(num)
+		line, b = sysfile.CutLine(b)
+		_, line = sysfile.Field(line)
+		device, line = sysfile.Field(line)
+		num, line = sysfile.Field(line)
+		rng, _ = sysfile.Field(line)
+		major, ok := sysfile.Uint(num)
 		first, last, isRange := bytes.Cut(rng, []byte{'-'})
 		if !isRange {
 			last = first
 		}
-		from, ok1 := uintOf(first)
-		to, ok2 := uintOf(last)
+		from, ok1 := sysfile.Uint(first)
+		to, ok2 := sysfile.Uint(last)
 		if ok && ok1 && ok2 {
 			t.drivers = append(t.drivers, terminal{string(bytes.TrimPrefix(device, []byte("/dev/"))), major, from, to})
 		}

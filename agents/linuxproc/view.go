@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/sysfile"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -32,6 +33,15 @@ func (s *view) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
+// pidOf returns the process that a name in /proc is; 0 if it is none.
+func pidOf(b []byte) int32 {
+	n, ok := sysfile.Uint(b)
+	if !ok || n > math.MaxInt32 || b[0] == '0' {
+		return 0
+	}
+	return int32(n)
+}
+
 // all finds all processes.
 func (s *view) all() error {
 	s.pids = s.pids[:0]
@@ -40,7 +50,7 @@ func (s *view) all() error {
 			s.pids = append(s.pids, pid)
 		}
 	}
-	return s.tree.open("/proc").list(add)
+	return s.tree.Path("/proc").List(add)
 }
 
 // group finds the processes of a control group, by the directory of it. One
@@ -52,13 +62,13 @@ func (s *view) group(dir string) error {
 		files = []string{"/cgroup.threads", "/tasks", "/cgroup.procs"} // v2, v1
 	}
 	for _, file := range files {
-		b, err := s.tree.open(dir).str(file).text(maxPIDs)
+		b, err := s.tree.Path(dir).Str(file).Text(maxPIDs)
 		if err != nil {
 			continue
 		}
 		for len(b) > 0 {
 			var line []byte
-			line, b = cutLine(b)
+			line, b = sysfile.CutLine(b)
 			if pid := pidOf(line); pid != 0 {
 				s.pids = append(s.pids, pid)
 			}
@@ -79,7 +89,7 @@ func (s *view) addThreads() {
 				s.pids = append(s.pids, tid)
 			}
 		}
-		_ = s.tree.open("/proc/").num(pid).str("/task").list(add) // it may have ended
+		_ = s.tree.Path("/proc/").Num(pid).Str("/task").List(add) // it may have ended
 	}
 }
 
@@ -133,7 +143,7 @@ func (s *view) indom(serial int, source *pmda.Source) *pmda.InDom {
 
 // spellPID returns the first word of the name of a process for its number.
 func spellPID(name string) string {
-	if n, ok := uintOf([]byte(name)); ok && n <= math.MaxInt32 {
+	if n, ok := sysfile.Uint([]byte(name)); ok && n <= math.MaxInt32 {
 		return fmt.Sprintf("%06d", n)
 	}
 	return name

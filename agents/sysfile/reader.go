@@ -1,37 +1,49 @@
-package linuxproc
+package sysfile
 
 import (
 	"bytes"
 	"encoding/binary"
 	"strconv"
+	"strings"
 	"syscall"
 	"unsafe"
 )
 
-// maxFile is the most that is read of a file, in bytes: the rest of it is left.
-// /proc/PID/maps has megabytes, environ what the process was given.
-const maxFile = 1 << 20
-
-// A reader reads files and directories that are small, many and soon gone. It
+// A Reader reads files and directories that are small, many and soon gone. It
 // makes system calls itself because package os allocates several times for each.
-type reader struct {
-	root string
+//
+// A path is said in parts, after which comes what to do with it:
+//
+//	r.Path("/sys/class/net/").Name(eth).Str("/mtu").Value()
+type Reader struct {
+	Root string // what all paths are below; "" is /
 	path []byte
 	buf  []byte
 }
 
-// open starts a path below the root.
-func (r *reader) open(path string) *reader {
-	r.path = append(append(r.path[:0], r.root...), path...)
+// Path starts a path below the root, with a /.
+func (r *Reader) Path(path string) *Reader {
+	r.path = append(append(r.path[:0], r.Root...), path...)
 	return r
 }
 
-func (r *reader) str(s string) *reader {
+// Str appends text to the path.
+func (r *Reader) Str(s string) *Reader {
 	r.path = append(r.path, s...)
 	return r
 }
 
-func (r *reader) num(n int32) *reader {
+// Name appends the name of one file or directory. With text that is none there
+// is no such file: a name that was read somewhere leads nowhere else.
+func (r *Reader) Name(name string) *Reader {
+	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
+		name = "\x00"
+	}
+	return r.Str(name)
+}
+
+// Num appends a number to the path.
+func (r *Reader) Num(n int32) *Reader {
 	r.path = strconv.AppendInt(r.path, int64(n), 10)
 	return r
 }
@@ -39,7 +51,7 @@ func (r *reader) num(n int32) *reader {
 // atFDCWD is AT_FDCWD of fcntl.h.
 var atFDCWD = -100
 
-func (r *reader) fd(flags int) (int, error) {
+func (r *Reader) fd(flags int) (int, error) {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return -1, syscall.ENOENT
 	}
@@ -58,9 +70,9 @@ func (r *reader) fd(flags int) (int, error) {
 	}
 }
 
-// text returns what the file has, up to max bytes. It is valid until the next
+// Text returns what the file has, up to max bytes. It is valid until the next
 // call. What can be read before an error counts.
-func (r *reader) text(max int) ([]byte, error) {
+func (r *Reader) Text(max int) ([]byte, error) {
 	fd, err := r.fd(0)
 	if err != nil {
 		return nil, err
@@ -85,15 +97,40 @@ func (r *reader) text(max int) ([]byte, error) {
 	return r.buf[:n], nil
 }
 
-// link returns where a symbolic link points to. It is valid until the next call.
-func (r *reader) link() ([]byte, error) {
+// maxValue is the largest file that Value reads, in bytes: those of sysfs have a
+// page.
+const maxValue = 4096
+
+// Value returns the text of a file that has one value, without blanks around it;
+// nil if it cannot be read. It is valid until the next call.
+func (r *Reader) Value() []byte {
+	fd, err := r.fd(0)
+	if err != nil {
+		return nil
+	}
+	r.grow(maxValue)
+	n, err := syscall.Read(fd, r.buf[:maxValue])
+	syscall.Close(fd)
+	if err != nil {
+		return nil
+	}
+	return bytes.TrimSpace(r.buf[:n])
+}
+
+// Number returns the decimal number that the Value starts with; ok is false if
+// it does not.
+func (r *Reader) Number() (n uint64, ok bool) {
+	word, _ := Field(r.Value())
+	return Uint(word)
+}
+
+// Link returns where a symbolic link points to. It is valid until the next call.
+func (r *Reader) Link() ([]byte, error) {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return nil, syscall.ENOENT
 	}
 	r.path = append(r.path, 0)
-	if len(r.buf) < 4096 {
-		r.buf = make([]byte, 4096)
-	}
+	r.grow(4096)
 	n, _, errno := syscall.Syscall6(syscall.SYS_READLINKAT, uintptr(atFDCWD), uintptr(unsafe.Pointer(&r.path[0])),
 		uintptr(unsafe.Pointer(&r.buf[0])), uintptr(len(r.buf)), 0, 0)
 	if errno != 0 {
@@ -102,8 +139,8 @@ func (r *reader) link() ([]byte, error) {
 	return r.buf[:n], nil
 }
 
-// exists reports whether there is such a file or directory.
-func (r *reader) exists() bool {
+// Exists reports whether there is such a file or directory.
+func (r *Reader) Exists() bool {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return false
 	}
@@ -112,24 +149,28 @@ func (r *reader) exists() bool {
 	return errno == 0
 }
 
-// list calls f for each name in a directory but . and .., in its order. f may
+// List calls f for each name in a directory but . and .., in its order. f may
 // not use the reader. Type is one of DT_DIR and so on; DT_UNKNOWN is one that
 // the file system does not tell.
-func (r *reader) list(f func(name []byte, typ byte)) error {
+func (r *Reader) List(f func(name []byte, typ byte)) error {
 	fd, err := r.fd(syscall.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
 	defer syscall.Close(fd)
-	if len(r.buf) < 32<<10 {
-		r.buf = make([]byte, 32<<10)
-	}
+	r.grow(32 << 10)
 	for {
 		n, err := syscall.Getdents(fd, r.buf)
 		if err != nil || n <= 0 {
 			return err
 		}
 		eachDirent(r.buf[:n], f)
+	}
+}
+
+func (r *Reader) grow(size int) {
+	if len(r.buf) < size {
+		r.buf = make([]byte, size)
 	}
 }
 

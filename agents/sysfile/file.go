@@ -1,4 +1,4 @@
-package linux
+package sysfile
 
 import (
 	"bytes"
@@ -10,21 +10,24 @@ import (
 	"syscall"
 )
 
-// maxFile is the largest file that is read, in bytes. /proc/stat has some
+// MaxFile is the largest file that File.Read reads, in bytes. /proc/stat has some
 // kilobytes, /proc/cpuinfo a megabyte on the largest machines.
-const maxFile = 16 << 20
+const MaxFile = 16 << 20
 
-// A file is one that is read again and again. It stays open if it is of /proc,
+// A File is one that is read again and again. It stays open if it is of /proc,
 // where a read at offset 0 has the kernel write it anew.
-type file struct {
+type File struct {
 	path string
 	f    *os.File
 	buf  []byte
 }
 
-// read returns the present text, nothing if there is no such file. It is valid
+// NewFile returns the file with a path. It is opened when it is read.
+func NewFile(path string) *File { return &File{path: path} }
+
+// Read returns the present text, nothing if there is no such file. It is valid
 // until the next read.
-func (f *file) read() ([]byte, error) {
+func (f *File) Read() ([]byte, error) {
 	kept := f.f != nil
 	b, err := f.again()
 	if err != nil && kept { // what it was opened for has gone, perhaps not its name
@@ -37,12 +40,12 @@ func (f *file) read() ([]byte, error) {
 }
 
 // again reads the file that is open, or opens it.
-func (f *file) again() (_ []byte, err error) {
+func (f *File) again() (_ []byte, err error) {
 	keep, err := f.open()
 	n := 0
 	for err == nil {
 		if n == len(f.buf) {
-			if n >= maxFile {
+			if n >= MaxFile {
 				err = fmt.Errorf("%s: %w", f.path, syscall.EFBIG)
 				break
 			}
@@ -58,9 +61,9 @@ func (f *file) again() (_ []byte, err error) {
 	return f.buf[:n], nil
 }
 
-// lines calls line for each line of the present text, which may be of any size,
+// Lines calls line for each line of the present text, which may be of any size,
 // after begin. It begins anew if what was opened has gone.
-func (f *file) lines(begin func(), line func([]byte)) error {
+func (f *File) Lines(begin func(), line func([]byte)) error {
 	kept := f.f != nil
 	begin()
 	err := f.eachLine(line)
@@ -74,14 +77,14 @@ func (f *file) lines(begin func(), line func([]byte)) error {
 	return err
 }
 
-// maxLine is the longest line that lines takes, in bytes. Those of sockets have
+// MaxLine is the longest line that File.Lines takes, in bytes. Those of sockets have
 // less than 300.
-const maxLine = 1 << 15
+const MaxLine = 1 << 15
 
-func (f *file) eachLine(line func([]byte)) error {
+func (f *File) eachLine(line func([]byte)) error {
 	keep, err := f.open()
 	if f.buf == nil {
-		f.buf = make([]byte, maxLine)
+		f.buf = make([]byte, MaxLine)
 	}
 	var at int64
 	n := 0 // bytes of a line whose end was not read yet
@@ -111,7 +114,7 @@ func (f *file) eachLine(line func([]byte)) error {
 }
 
 // open opens the file, unless it is open; keep is whether it may stay open.
-func (f *file) open() (keep bool, err error) {
+func (f *File) open() (keep bool, err error) {
 	if f.f != nil {
 		return true, nil
 	}
@@ -124,7 +127,7 @@ func (f *file) open() (keep bool, err error) {
 		err = fmt.Errorf("%s is not a regular file", f.path)
 	}
 	if err != nil {
-		f.close()
+		f.Close()
 		return false, err
 	}
 	// Files of /proc have no size. One that has is a recorded one, which the
@@ -133,17 +136,18 @@ func (f *file) open() (keep bool, err error) {
 }
 
 // done ends a read.
-func (f *file) done(keep bool, err error) error {
+func (f *File) done(keep bool, err error) error {
 	if err == io.EOF {
 		err = nil
 	}
 	if err != nil || !keep {
-		f.close()
+		f.Close()
 	}
 	return err
 }
 
-func (f *file) close() {
+// Close closes the file, which another read opens again.
+func (f *File) Close() {
 	if f.f != nil {
 		f.f.Close()
 		f.f = nil

@@ -1,0 +1,119 @@
+package sysfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// newReader returns a reader of a tree with a few files.
+func newReader(t *testing.T) *Reader {
+	root := t.TempDir()
+	err := os.MkdirAll(root+"/sys/a", 0o777)
+	for name, text := range map[string]string{
+		"sys/a/number": " 42 kB\n", "sys/a/text": "x y\n", "sys/a/nothing": "", "secret": "1\n", "sys/a/large": strings.Repeat("7", 5000),
+	} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(root, name), []byte(text), 0o666))
+	}
+	if err = errors.Join(err, syscall.Mkfifo(root+"/sys/a/fifo", 0o666), os.Symlink("text", root+"/sys/a/link")); err != nil {
+		t.Fatal(err)
+	}
+	return &Reader{Root: root}
+}
+
+func TestValue(t *testing.T) {
+	r := newReader(t)
+	for _, tt := range []struct {
+		dir, file, value string
+		exists           bool
+	}{
+		{"a", "number", "42 kB", true},
+		{"a", "text", "x y", true},
+		{"a", "link", "x y", true},
+		{"a", "nothing", "", true},
+		{"a", "fifo", "", true},
+		{"a", "large", strings.Repeat("7", 4096), true},
+		{"a", "none", "", false},
+		{"..", "secret", "", false},
+		{".", "a", "", false},
+		{"", "a", "", false},
+		{"a", "../../secret", "", false},
+		{"a", "text\x00x", "", false},
+		{"a", strings.Repeat("n", 5000), "", false},
+	} {
+		path := func() *Reader { return r.Path("/sys/").Name(tt.dir).Str("/").Name(tt.file) }
+		if got := string(path().Value()); got != tt.value {
+			t.Errorf("%s/%.80s: %.80q, want %.80q", tt.dir, tt.file, got, tt.value)
+		}
+		if got := path().Exists(); got != tt.exists {
+			t.Errorf("%s/%.80s: exists is %v", tt.dir, tt.file, got)
+		}
+	}
+	if n, ok := r.Path("/sys/a/number").Number(); n != 42 || !ok {
+		t.Errorf("number is %d, %v", n, ok)
+	}
+	if n, ok := r.Path("/sys/a/text").Number(); n != 0 || ok {
+		t.Errorf("a text is the number %d, %v", n, ok)
+	}
+	if v := r.Path("/sys/a").Value(); v != nil {
+		t.Errorf("a directory has the value %q", v)
+	}
+}
+
+func TestText(t *testing.T) {
+	r := newReader(t)
+	for _, tt := range []struct {
+		path string
+		max  int
+		want string
+	}{{"/sys/a/large", 10000, strings.Repeat("7", 5000)}, {"/sys/a/large", 4097, strings.Repeat("7", 4097)}, {"/sys/a/text", 2, "x "}, {"/sys/a/nothing", 9, ""}} {
+		if b, err := r.Path(tt.path).Text(tt.max); string(b) != tt.want || err != nil {
+			t.Errorf("%s: %d bytes of %d, %v", tt.path, len(b), tt.max, err)
+		}
+	}
+	for path, want := range map[string]error{"/sys/a": syscall.EISDIR, "/sys/none": fs.ErrNotExist, "/sys/a\x00": fs.ErrNotExist} {
+		if b, err := r.Path(path).Text(9); !errors.Is(err, want) || b != nil {
+			t.Errorf("%q: %q, %v, want %v", path, b, err, want)
+		}
+	}
+}
+
+func TestLinkAndList(t *testing.T) {
+	r := newReader(t)
+	if b, err := r.Path("/sys/a/link").Link(); string(b) != "text" || err != nil {
+		t.Errorf("link: %q, %v", b, err)
+	}
+	for _, path := range []string{"/sys/a/text", "/sys/none", "/sys/a/link\x00"} {
+		if b, err := r.Path(path).Link(); err == nil {
+			t.Errorf("%q is a link to %q", path, b)
+		}
+	}
+	types := map[string]byte{}
+	if err := r.Path("/sys/").Name("a").List(func(name []byte, typ byte) { types[string(name)] = typ }); err != nil {
+		t.Fatal(err)
+	}
+	if len(types) != 6 || !slices.Contains([]byte{syscall.DT_REG, syscall.DT_UNKNOWN}, types["text"]) {
+		t.Errorf("listed %v", types)
+	}
+	for _, path := range []string{"/sys/a/text", "/sys/none"} {
+		if err := r.Path(path).List(func(name []byte, _ byte) { t.Errorf("%s has %q", path, name) }); err == nil {
+			t.Errorf("%s is a directory", path)
+		}
+	}
+}
+
+func FuzzDirents(f *testing.F) {
+	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x18\x00\x0412\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		eachDirent(b, func(name []byte, _ byte) {
+			if len(name) == 0 {
+				t.Error("a name is empty")
+			}
+		})
+	})
+}

@@ -1,0 +1,119 @@
+package sysfile
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+)
+
+// CutLine returns the first line of b, without its end, and what is behind it.
+func CutLine(b []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return b[:i], b[i+1:]
+	}
+	return b, nil
+}
+
+// IsBlank reports whether c is what words have between them.
+func IsBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// Field returns the first word of a line, and what is behind it.
+func Field(b []byte) (word, rest []byte) {
+	for len(b) > 0 && IsBlank(b[0]) {
+		b = b[1:]
+	}
+	i := 0
+	for i < len(b) && !IsBlank(b[i]) {
+		i++
+	}
+	return b[:i], b[i:]
+}
+
+// Uint returns the decimal number that b is; ok is false if it is none, or one
+// of more than 64 bits.
+func Uint(b []byte) (n uint64, ok bool) {
+	for _, c := range b {
+		d := uint64(c - '0')
+		if c < '0' || c > '9' || n > (1<<64-1-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, len(b) > 0
+}
+
+// Int is Uint for a number that may have a sign; it is in two's complement.
+func Int(b []byte) (n uint64, ok bool) {
+	if len(b) == 0 || b[0] != '-' {
+		return Uint(b)
+	}
+	n, ok = Uint(b[1:])
+	return -n, ok && n <= 1<<63
+}
+
+// Hex is Uint for a hexadecimal number, without 0x.
+func Hex(b []byte) (n uint64, ok bool) {
+	for _, c := range b {
+		switch {
+		case n>>60 != 0:
+			return 0, false
+		case c >= '0' && c <= '9':
+			n = n<<4 | uint64(c-'0')
+		case c >= 'a' && c <= 'f':
+			n = n<<4 | uint64(c-'a'+10)
+		case c >= 'A' && c <= 'F':
+			n = n<<4 | uint64(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return n, len(b) > 0
+}
+
+// Float returns the number that b is, which is not infinite.
+func Float(b []byte) (f float64, ok bool) {
+	f, err := strconv.ParseFloat(string(b), 64)
+	return f, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
+}
+
+// A Record is the numbers of a line, of which it has the first 20.
+type Record struct {
+	Nums  [20]uint64 // 0 if broken or not there
+	Words int        // how many there are
+	Bad   uint32     // bits of those that are no numbers
+}
+
+// Parse sets r to what a line has.
+func (r *Record) Parse(line []byte) {
+	*r = Record{}
+	for r.Words < len(r.Nums) {
+		var word []byte
+		if word, line = Field(line); len(word) == 0 {
+			break
+		}
+		n, ok := Uint(word)
+		if !ok {
+			r.Bad |= 1 << r.Words
+		}
+		r.Nums[r.Words] = n
+		r.Words++
+	}
+}
+
+// At returns the number in a place; ok is false if it is broken or not there.
+func (r *Record) At(i int) (n uint64, ok bool) {
+	return r.Nums[i], i < r.Words && r.Bad>>i&1 == 0
+}
+
+// Sum returns the sum of numbers, by their places; ok is false if one is broken
+// or not there. From place optional on, one that is not there is 0: older
+// kernels lack it.
+func (r *Record) Sum(places []int, optional int) (n uint64, ok bool) {
+	for _, i := range places {
+		if r.Bad>>i&1 != 0 || i >= r.Words && i < optional {
+			return 0, false
+		}
+		n += r.Nums[i]
+	}
+	return n, true
+}
