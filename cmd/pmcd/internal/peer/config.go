@@ -34,6 +34,9 @@ type Config struct {
 	Env    []string // further environment
 
 	Files map[string]string // texts of further files in the daemon's directory
+	// Embedded is ours with what is compiled in; Agents, Access and PMNS are not
+	// used.
+	Embedded bool
 	// Bare makes no files for agents and labels, and nobody connects before the
 	// test does: that the daemon serves is seen in its log.
 	Bare bool

@@ -86,9 +86,12 @@ func StartT(tb testing.TB, path string, c Config) *Daemon {
 }
 
 func (d *Daemon) start(c Config) error {
-	args := append([]string{"-f", "-A", "-U", "root", "-c", "conf", "-n", "pmns",
-		"-p", strconv.Itoa(d.Port), "-s", d.Sock, "-l", "log/pmcd.log"}, c.Args...)
-	d.cmd = exec.Command(d.Path, args...)
+	what := []string{"-c", "conf", "-n", "pmns"}
+	if c.Embedded {
+		what = []string{"--embedded"}
+	}
+	args := append([]string{"-f", "-A", "-U", "root", "-p", strconv.Itoa(d.Port), "-s", d.Sock, "-l", "log/pmcd.log"}, what...)
+	d.cmd = exec.Command(d.Path, append(args, c.Args...)...)
 	d.cmd.Dir = d.Dir
 	d.cmd.Env = append(d.env(),
 		"PCP_VAR_DIR="+filepath.Join(d.Dir, "var"),

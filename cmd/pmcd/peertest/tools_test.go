@@ -1,0 +1,203 @@
+package peertest
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// aTool is a program that people look at a host with.
+type aTool struct {
+	// {pid} is a process that does nothing, besides what stands for the daemon.
+	command string
+	// lines are those that are compared, which are all without it. Of a table of
+	// processes those are the head and the row of {pid}: others come and go.
+	lines string
+	// code is the exit status.
+	code int
+}
+
+// remote are tools and what they show of another machine.
+var remote = []aTool{
+	{"pcp -h {host}", `platform|hardware|timezone`, 0},
+	{"pcp -h {host} free -t", "", 0},
+	{"pcp -h {host} uptime", "", 0},
+	{"pcp -h {host} ipcs -s", "", 0},
+	{"pcp -h {host} ipcs -u", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 vmstat", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 mpstat -A", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 mpstat -P ALL", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 iostat", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 iostat -x dm,t,h", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 iostat -x md", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 numastat", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 tapestat", "", 0},
+	{"pmstat -h {host} -t 0.1 -s 2", "", 0},
+	{"pmclient -h {host} -t 0.1 -s 2", "", 0},
+	{"pcp -h {host} dstat --cpu --cpu-adv --disk --dm --md --part --disk-tps --disk-util --disk-wait --page --swap 1 1", "", 0},
+	{"pcp -h {host} dstat --aio --entropy --freespace --fs --ipc --load --lock --mem --mem-adv --utmp --vm --vm-adv 1 1", "", 0},
+	{"pcp -h {host} dstat --io --net --raw --socket --tcp --udp --unix --rpc --rpcd --proc --proc-count --sys 1 1", "", 0},
+	{"pcp -h {host} dstat --full --int 1 1", "", 0},
+	{"pcp -h {host} dstat --nfs3 --nfs3-ops --nfsd3 --nfsd3-ops --nfsd4-ops 1 1", "", 0},
+	// Processes are not shown to others.
+	{"pcp -h {host} -t 0.1 -s 2 pidstat", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 ps -e", "", 0},
+	{"pcp -h {host} atop 1 1", "", 1},
+	{"pcp -h {host} atopsar -A 1 1", "", 1},
+}
+
+// local are tools and what they show of processes to users of the host.
+var local = []aTool{
+	{"pcp -h {host} -t 0.1 -s 2 pidstat -p {pid}", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 pidstat -l -I -p {pid}", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 pidstat -r -p {pid}", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 pidstat -k -p {pid}", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 pidstat -R", `prio`, 0},
+	{"pcp -h {host} -t 0.1 -s 2 pidstat -U -p {pid}", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 ps -p {pid}", "", 0},
+	{"pcp -h {host} -t 0.1 -s 2 ps -u", `USERNAME|\b{pid}\b`, 0},
+	{"pcp -h {host} -t 0.1 -s 2 ps -o ALL", `USER|\b{pid}\b`, 0},
+	{"pcp -h {host} atop -a 1 1", inAtop, 0},
+	{"pcp -h {host} atop -a -m 1 1", inAtop, 0},
+	{"pcp -h {host} atop -a -d 1 1", inAtop, 0},
+	{"pcp -h {host} atop -a -s 1 1", inAtop, 0},
+	{"pcp -h {host} atop -a -v 1 1", inAtop, 0},
+	{"pcp -h {host} atop -a -c 1 1", inAtop, 0},
+	{"pcp -h {host} atop -P CPU,cpu,CPL,GPU,MEM,SWP,PAG,PSI,LVM,MDD,DSK,NFM,NFC,NFS,NET,NUM,LLC 1 1", "", 0},
+	{"pcp -h {host} atopsar -A 1 1", "", 0},
+	{"pcp -h {host} atop -P PRG,PRC,PRM,PRD,PRN,PRE 1 1", `RESET|SEP|^PR. \S+ \d+ \S+ \S+ \d+ {pid} `, 0},
+	{"pcp -h {host} dstat --top-bio --top-cpu --top-io --top-mem --top-childwait 1 1", `most|process`, 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-d", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-r", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-R", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-s", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-v", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :pidstat-w", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-info-ext", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-essential", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-cpu-ext", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-mem-ext", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-io-ext", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 -i 0*{pid}.* :proc-children", "", 0},
+	{"pmrep -h {host} -t 0.1 -s 2 :proc-os-stats", "", 0},
+}
+
+// inAtop are the rows of atop about the host, and those about {pid}.
+const inAtop = `^[A-Za-z]+ \||PID|^ *{pid} `
+
+// reports are those of pmrep's configuration about a host.
+const reports = `collectl-dm-sD collectl-sc collectl-sd collectl-sD collectl-sm collectl-sn
+	iostat-dktx iostat-dktx-dm iostat-v12_5-dktx iostat-multipath-wwid mpstat mpstat-I-SUM mpstat-P-ALL
+	numa-hint-faults numa-per-node-cpu numa-pgmigrate-per-node
+	sar sar-B sar-b sar-d-dev sar-d-dm sar-F sar-H sar-I-SUM sar-n-DEV sar-n-EDEV sar-n-NFSv4 sar-n-NFSDv4
+	sar-n-SOCK sar-n-TCP-ETCP sar-q sar-r-ALL sar-S sar-u-ALL sar-u-ALL-P-ALL sar-v sar-W sar-w sar-y
+	vmstat vmstat-a vmstat-d vmstat-w`
+
+// varies are parts of lines that may differ from one moment to the next, or
+// from one agent to the other, where the report is the same.
+var varies = []struct {
+	re *regexp.Regexp
+	to string
+}{
+	// Accounting is a switch of the host's, and one agent at a time has it.
+	{regexp.MustCompile(`#exit +\d+|no +procacct`), "EXITS"},
+	// PCP's agent takes a speed that the kernel does not know for 2^32-1, and
+	// atop sorts interfaces by how busy they are.
+	{regexp.MustCompile(`^NET \|.*\| pcki .*`), "NET | interface"},
+	{regexp.MustCompile(`^([\d:]+ +\w+ +)(?:\?|\d+%)((?: +[\d.]+){7})(?: +[hf])?$`), "$1$2"},
+	// Units follow values.
+	{regexp.MustCompile(`\b(\d+[dhm])+\d+[hms]\b`), "0"},
+	{regexp.MustCompile(`(\d) *(s|ms|µs|ns|B|[KMG]bps|[KMGT]B)([ |]|$)`), "$1$3"},
+	{regexp.MustCompile(` *([|:]) *`), "$1"},
+	{regexp.MustCompile(`\[[^]]*\]`), "[METER]"},
+}
+
+// about returns a split that keeps lines of interest, without what varies. The
+// test fails if none has must.
+func about(t *testing.T, lines, must string) func(string) []peer.Record {
+	keep := regexp.MustCompile(lines)
+	return func(text string) []peer.Record {
+		r := peer.Record{Key: "report"}
+		found := lines == "" // all there is, which may be nothing
+		for l := range strings.Lines(text) {
+			if l = strings.TrimRight(l, " \n"); !keep.MatchString(l) {
+				continue
+			}
+			found = found || strings.Contains(l, must)
+			for _, v := range varies {
+				l = v.re.ReplaceAllString(l, v.to)
+			}
+			r.Lines = append(r.Lines, l)
+		}
+		if !found {
+			t.Errorf("no line with %q of\n%s", must, text)
+		}
+		return []peer.Record{r}
+	}
+}
+
+// tools is PCP's pmcd with PCP's agents, and ours as it is on a host without
+// PCP.
+func tools(t *testing.T) *peer.Pair {
+	t.Helper()
+	path, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := peer.StartT(t, peer.CPmcd, peer.Config{})
+	if path == peer.CPmcd {
+		return &peer.Pair{C: c, Ours: peer.StartT(t, path, peer.Config{})}
+	}
+	return &peer.Pair{C: c, Ours: peer.StartT(t, path, peer.Config{Embedded: true})}
+}
+
+// idle starts a process that does nothing until the test ends.
+func idle(t *testing.T) string {
+	t.Helper()
+	cmd := exec.Command("sleep", "infinity")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return strconv.Itoa(cmd.Process.Pid)
+}
+
+// With nothing but our program on a host, PCP's tools report what they do with
+// PCP's pmcd and its agents: the same columns and rows, from another host over
+// TCP, and of processes to a user of this host.
+func TestTools(t *testing.T) {
+	peer.Require(t)
+	p := tools(t)
+	pid := idle(t)
+	check := func(tr peer.Transport, tool aTool) {
+		t.Run(fmt.Sprint(tr, " ", strings.ReplaceAll(tool.command, " -h {host}", "")), func(t *testing.T) {
+			t.Parallel()
+			fill := strings.NewReplacer("{pid}", pid).Replace
+			must := ""
+			if strings.Contains(tool.lines, "{pid}") {
+				must = pid
+			}
+			cl := words(fill(tool.command))
+			cl.Env = []string{"PCP_DERIVED_CONFIG=/etc/pcp/derived"}
+			p.Compare(t, tr, cl, peer.Comparison{Split: about(t, fill(tool.lines), must), Default: peer.Shape, Status: tool.code})
+		})
+	}
+	for _, tool := range remote {
+		check(peer.TCP4, tool)
+	}
+	for _, name := range strings.Fields(reports) {
+		check(peer.TCP4, aTool{"pmrep -h {host} -t 0.1 -s 2 :" + name, "", 0})
+	}
+	for _, tool := range local {
+		check(peer.Unix, tool)
+	}
+}
