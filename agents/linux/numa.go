@@ -56,6 +56,11 @@ func (n *numa) readTimes(ctx context.Context, r *pmda.Request) error {
 			n.list[i].times.add(&c.times)
 		}
 	}
+	for i := range n.list {
+		if t := &n.list[i].times; t.Words == 0 && n.stat.online > 0 {
+			t.Words = newTimes // 0 for a node that has memory alone
+		}
+	}
 	return err
 }
 

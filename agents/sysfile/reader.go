@@ -114,7 +114,8 @@ func (r *Reader) Value() []byte {
 	if err != nil {
 		return nil
 	}
-	return bytes.TrimSpace(r.buf[:n])
+	text, _, _ := bytes.Cut(r.buf[:n], []byte{0}) // a page that was recorded has NULs behind it
+	return bytes.TrimSpace(text)
 }
 
 // Number returns the decimal number that the Value starts with; ok is false if
