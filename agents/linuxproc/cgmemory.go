@@ -79,7 +79,11 @@ func (m *mounts) memory() []pmda.Metric {
 		{45, 73, "cgroup.memory.stat.workingset.nodereclaim", u64, instant, octet, stat("workingset_nodereclaim")},
 		{45, 74, "cgroup.memory.stat.workingset.refault", u64, instant, octet, stat("workingset_refault")},
 		{45, 80, "cgroup.memory.usage", u64, instant, octet, g.is(1, 0)},
-		{45, 81, "cgroup.memory.limit", u64, instant, octet, g.is(2, 0)},
+		{45, 81, "cgroup.memory.limit", u64, instant, octet, g.of(2, 0, func(v *pmda.Value, r *record) {
+			if r.nums[0] != 1<<64-1 { // Linux 3.15 to 3.18 has that for no limit
+				v.Uint(r.nums[0])
+			}
+		})},
 		{45, 82, "cgroup.memory.failcnt", u64, counter, count, g.is(3, 0)},
 		{45, 90, "cgroup.memory.current", u64, instant, octet, g.is(4, 0)},
 	})

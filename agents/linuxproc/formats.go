@@ -47,7 +47,7 @@ var formats = [numFormats]format{
 	formatAutogroup: {file: "autogroup", fields: 2, zero: true, parse: parseAutogroup},
 	formatCgroup:    {file: "cgroup", fields: 2, parse: parseCgroup},
 	formatLabel:     {file: "attr/current", fields: 1, parse: trimmed},
-	formatWchan:     {file: "wchan", fields: 1, parse: trimmed},
+	formatWchan:     {file: "wchan", fields: 1, optional: true, parse: trimmed},
 	formatEnviron:   {file: "environ", fields: 1, private: true, parse: parseEnviron},
 	formatMaps:      {file: "maps", fields: 1, private: true, parse: trimmed},
 	formatExe:       {fields: 1, private: true, read: readLink("exe")},

@@ -50,10 +50,10 @@ func (p *process) load(f *format, r *record) error {
 	if p.threads && errors.Is(err, fs.ErrNotExist) {
 		b, err = p.tree.Path("/proc/").Num(p.id).Str("/").Str(f.file).Text(maxFile)
 	}
-	if err != nil {
-		return p.fault(err)
-	}
 	switch {
+	case f.optional && errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return p.fault(err)
 	case len(b) > 0:
 		f.parse(r, b)
 		r.ok = true

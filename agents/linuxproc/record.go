@@ -54,6 +54,9 @@ type format struct {
 	// zero is a file that may be empty: its fields are 0 then.
 	zero bool
 
+	// optional is a file that the kernel may be built without: that is no error.
+	optional bool
+
 	// private is a file that the kernel has for those who may trace the
 	// process only (ptrace(2), "Ptrace access mode checking").
 	private bool
