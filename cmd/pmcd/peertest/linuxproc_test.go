@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/linuxproc"
 	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -146,6 +147,10 @@ var wrong = map[string]string{
 	"proc.psinfo.cguest_time":          "the field behind: an address",
 	"proc.psinfo.ngid":                 "the number of a string",
 	"proc.id.gid":                      "the user",
+	"cgroup.cpuacct.stat.user":         "ticks for milliseconds",
+	"cgroup.cpuacct.stat.system":       "ticks for milliseconds",
+	"cgroup.netclass.classid":          "no values",
+	"cgroup.netclass.id.container":     "no values",
 }
 
 // Values of processes are those of pmdaproc: the same if nothing changes, else
@@ -291,10 +296,15 @@ func TestProcCgroups(t *testing.T) {
 	}
 }
 
-// valuesByName returns values of a metric by the names of instances.
+// valuesByName returns values of a metric by the names of instances, or an error
+// by none.
 func valuesByName(t *testing.T, cd agents.Conduit, id pdu.PMID) map[string]string {
 	t.Helper()
-	set := ask[pdu.Result](t, cd, &pdu.Fetch{PMIDs: []pdu.PMID{id}}).Sets[0]
+	var reply pdu.Result
+	if err := agenttest.Do(cd, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &reply); err != nil {
+		return map[string]string{"": err.Error()}
+	}
+	set := reply.Sets[0]
 	d := ask[pdu.Desc](t, cd, &pdu.DescReq{PMID: id}).InDom
 	names := map[int32]string{}
 	if d != pdu.NoInDom {
@@ -303,6 +313,9 @@ func valuesByName(t *testing.T, cd agents.Conduit, id pdu.PMID) map[string]strin
 		}
 	}
 	m := map[string]string{}
+	if set.Err != 0 {
+		m[""] = set.Err.Error()
+	}
 	for _, v := range set.Values {
 		m[names[v.Inst]] = fmt.Sprint(v.Block)
 		if v.Block == nil {
