@@ -20,6 +20,10 @@
 // A line that it does not know makes it read the file again. The stderr that it
 // takes is a pipe, for what root writes to a socket is root's word.
 //
+// A dso line may be for an agent that is part of the program; then it is the
+// program that is started. Without a file there are the lines that are compiled
+// in.
+//
 // What the file had when the root child began is started once, within the first
 // minute, as it is: so does C pmcd, before it gives up root. After that the
 // file, and the program, must be such that nobody but root can change them: see
@@ -32,3 +36,7 @@ package rootchild
 // Name is argv[0] of the root child. PCP's scripts take a process for pmcd if
 // its name is pmcd or ends in /pmcd.
 const Name = "pmcd-root"
+
+// Self is this program, even if there is another one by now, or none, where it
+// was: that is why it is not os.Executable.
+const Self = "/proc/self/exe"

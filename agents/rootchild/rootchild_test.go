@@ -241,6 +241,58 @@ func TestReadUntrusted(t *testing.T) {
 	}
 }
 
+// An agent that is part of the program is started as that if the file of its dso
+// line does not exist, at the start and after it, and whoever could change the
+// place where the file would be. What has a file is not.
+func TestBuiltIn(t *testing.T) {
+	dir := t.TempDir()
+	conf, so := filepath.Join(dir, "pmcd.conf"), file(t, filepath.Join(dir, "there.so"))
+	open := filepath.Join(dir, "open")
+	do(t, os.Mkdir(open, 0o755))
+	do(t, os.Chmod(open, 0o777))
+	text := fmt.Sprintf("a 1 dso in_init %s/none.so\nb 2 dso in_init %s\nc 3 dso out_init %s/none.so\nd 4 dso in_init %s/none.so\n",
+		dir, so, dir, open)
+	do(t, os.WriteFile(conf, []byte(text), 0o644))
+	parsed, err := pmcdconf.ParseFile(conf, pmcdconf.Options{})
+	do(t, err)
+	builtIn := func(entry string) bool { return entry == "in_init" }
+	for _, cfg := range []Config{
+		{ConfigFile: conf, owner: me, BuiltIn: builtIn},
+		{Embedded: parsed.Agents, owner: me, BuiltIn: builtIn},
+	} {
+		s := &server{cfg: cfg, boot: time.Now().Add(time.Hour)}
+		s.lines, err = s.read(true)
+		do(t, err)
+		for _, when := range []string{"at the start", "later"} {
+			for _, want := range []struct {
+				domain  int
+				program string
+				err     string // later
+			}{
+				{1, Self, ""},
+				{2, "", ""},
+				{3, "", "no such file"},
+				{4, Self, ""},
+			} {
+				a, program, err := s.line(want.domain, digest(&parsed.Agents[want.domain-1]))
+				switch {
+				case err != nil && (when == "at the start" || want.err == "" || !strings.Contains(err.Error(), want.err)):
+					t.Errorf("%s, %q, agent %d: %v", when, cfg.ConfigFile, want.domain, err)
+				case err == nil && (program != want.program || a.Domain != want.domain):
+					t.Errorf("%s, %q, agent %d: got agent %d and %q", when, cfg.ConfigFile, want.domain, a.Domain, program)
+				}
+			}
+		}
+	}
+	// What is compiled in has no other lines.
+	s := &server{cfg: Config{Embedded: parsed.Agents[:1]}}
+	s.lines, err = s.read(true)
+	do(t, err)
+	if _, _, err := s.line(2, digest(&parsed.Agents[1])); err == nil || !strings.Contains(err.Error(), "what is compiled in has another line") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A line that is new is found in the file, and what a rejected file had before
 // goes on to be started.
 func TestReRead(t *testing.T) {

@@ -19,9 +19,15 @@ import (
 // A Config is what the root child goes by. All of it is from the time when the
 // daemon was root.
 type Config struct {
-	ConfigFile string // pmcd.conf
+	ConfigFile string // pmcd.conf; "" for the agents in Embedded, which is compiled in
+	Embedded   []pmcdconf.Agent
+
+	// BuiltIn reports whether an agent whose dso line has this entry point is
+	// part of this program, if the file does not exist. Nil is never.
+	BuiltIn func(entry string) bool
+
 	// Start starts the process of an agent. program is where its program was
-	// found, or "". stderr is the caller's.
+	// found, Self if that is this one, or "". stderr is the caller's.
 	Start func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error)
 
 	owner uint32 // for tests: may own files as root may

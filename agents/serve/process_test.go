@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +42,9 @@ func startChild(t *testing.T, pipes bool, args ...string) *child {
 	}
 	defer stderr.Close()
 	argv := append([]string{"pmdacolours", "-d", "120", "-D", "libpmda", "-l", c.log}, args...)
+	if len(args) > 0 && args[0] == "part" {
+		argv = []string{"part: colours"}
+	}
 	if c.Process, err = proc.Start(proc.Spec{Argv: argv, Path: self, Pipes: pipes, Stderr: stderr}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +126,36 @@ func TestProcess(t *testing.T) {
 	}
 	if b, err := os.ReadFile(c.stderr); err != nil || len(b) > 0 {
 		t.Errorf("stderr: %q, %v", b, err)
+	}
+}
+
+// A part of pmcd says what there is to say in pmcd's log, and no more. A SIGHUP
+// is not for it; the end of the stream is the end.
+func TestPart(t *testing.T) {
+	c := startChild(t, true, "part")
+	w := c.dial(t, nil)
+	agenttest.Test(t, w, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
+	if err := syscall.Kill(c.PID(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	fetch(t, w)
+	w.Close()
+	select {
+	case <-c.Done():
+	case <-time.After(30 * time.Second):
+		t.Fatal("does not end")
+	}
+	log, err := os.ReadFile(c.stderr)
+	if err != nil || c.Status() != 0 {
+		t.Errorf("ended with %#x, want 0; %v", c.Status(), err)
+	}
+	want := regexp.MustCompile(`^this must not get into the protocol
+\[.*\] part: colours\(\d+\) Info: by slog
+\[.*\] part: colours\(\d+\) Info: colours is made domain=120 help=""
+\[.*\] part: colours\(\d+\) Info: colours is closed first=100
+$`)
+	if !want.Match(log) {
+		t.Errorf("stderr is\n%swant\n%v", log, want)
 	}
 }
 

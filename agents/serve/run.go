@@ -25,6 +25,7 @@ type runner struct {
 	stdout, stderr io.Writer
 	grace          time.Duration
 	process        bool // this is the whole process: Main, not Run
+	part           bool // of pmcd: Part
 }
 
 // complain is for what comes before the log.
@@ -59,8 +60,10 @@ func (r *runner) run(ctx context.Context, args []string) int {
 			defer f.Close()
 		}
 	}
-	logHeader(out, r.Name)
-	defer logTrailer(out)
+	if !r.part {
+		logHeader(out, r.Name)
+		defer logTrailer(out)
+	}
 	level := slog.LevelInfo
 	if len(s.Debug) > 0 {
 		level = slog.LevelDebug
@@ -108,7 +111,7 @@ func (r *runner) work(ctx context.Context, s *settings, ended func()) (code int)
 	conn, err := r.open(s)
 	if err == nil {
 		defer conn.close()
-		if r.process {
+		if r.process && !r.part {
 			err = become(s.user, r.User)
 		}
 	}

@@ -89,6 +89,24 @@ func Run(ctx context.Context, p Program, args []string, stdin io.Reader, stdout,
 // sees why it has ended; a second one does so at once. SIGHUP and SIGPIPE do
 // nothing.
 func Main(p Program) {
+	r := runner{Program: p, stderr: os.Stderr, grace: grace, process: true}
+	os.Exit(r.main(os.Args[1:]))
+}
+
+// Part runs an agent of pmcd's own as a process that pmcd has started for it,
+// and does not return. It is Main without what makes a program: there are no
+// options, the user and the environment are pmcd's choice, and messages, which
+// have name in them, are lines of pmcd's log.
+func Part(name string, newAgent func() (agents.Agent, error)) {
+	r := runner{
+		Program: Program{Name: name, New: func(Start) (agents.Agent, error) { return newAgent() }},
+		stderr:  os.Stderr, grace: grace, process: true, part: true,
+	}
+	os.Exit(r.main(nil))
+}
+
+// main is the whole process but for its exit, unless that is by a signal.
+func (r *runner) main(args []string) int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	// Not signal.Ignore, which the agent's children would inherit.
@@ -102,22 +120,23 @@ func Main(p Program) {
 		cancel()
 	}()
 
-	r := runner{Program: p, stderr: os.Stderr, grace: grace, process: true}
 	in, out, err := takeStdio()
 	if err != nil {
 		r.complain("cannot keep the standard input and output: %v", err)
-		os.Exit(exitError)
+		return exitError
 	}
 	r.stdin, r.stdout = in, out
-	if err := pmcdconf.SetPCPEnv(); err != nil { // options may say all that is needed
-		r.complain("Warning: pcp.conf is not used: %v", err)
+	if !r.part {
+		if err := pmcdconf.SetPCPEnv(); err != nil { // options may say all that is needed
+			r.complain("Warning: pcp.conf is not used: %v", err)
+		}
 	}
-	code := r.run(ctx, os.Args[1:])
+	code := r.run(ctx, args)
 	select {
 	case sig := <-caught:
 		syscall.Kill(os.Getpid(), sig.(syscall.Signal))
 		select {} // any thread may get it
 	default:
-		os.Exit(code)
+		return code
 	}
 }

@@ -12,19 +12,31 @@ import (
 	"github.com/gopcp/pmcd/agents/txmon"
 )
 
-// builtinAgents are agents that are compiled in, by the entry point that a dso
-// line names. A constructor waits for nothing.
-type builtinAgents map[string]func(domain int) (agents.Agent, error)
+// A builtinAgent is compiled in.
+type builtinAgent struct {
+	// newAgent is its constructor, which waits for nothing.
+	newAgent func(domain int) (agents.Agent, error)
+	// root says that it needs root's rights. If this process has given them up
+	// the agent is a process of the root child's; else it is in this process, as
+	// others are, with the rights that there are.
+	root bool
+}
+
+// builtinAgents are known by the entry point that a dso line names.
+type builtinAgents map[string]builtinAgent
 
 // builtin is used for a dso line whose file does not exist. There is one more,
 // pmcd_init: it needs the daemon's memory, so the daemon has it.
 var builtin = builtinAgents{
-	"linux_init":   linux.New,
-	"proc_init":    linuxproc.New,
-	"simple_init":  simple.New,
-	"trivial_init": trivial.New,
-	"txmon_init":   txmon.New,
+	"linux_init":   {newAgent: linux.New},
+	"proc_init":    {newAgent: linuxproc.New, root: true}, // it acts as the user of a client
+	"simple_init":  {newAgent: simple.New},
+	"trivial_init": {newAgent: trivial.New},
+	"txmon_init":   {newAgent: txmon.New},
 }
+
+// needsRoot reports whether an entry point is that of an agent which does.
+func (b builtinAgents) needsRoot(entry string) bool { return b[entry].root }
 
 // construct calls newAgent. A panic costs that agent only.
 func construct(newAgent func(domain int) (agents.Agent, error), domain int) (a agents.Agent, err error) {

@@ -59,9 +59,9 @@ func TestBuiltinAgents(t *testing.T) {
 		{"the constructor panics", "panic_init", none, "panicked: ouch"},
 	}
 	table := builtinAgents{
-		"one_init":   func(domain int) (agents.Agent, error) { return oneMetric(domain), nil },
-		"bad_init":   func(int) (agents.Agent, error) { return nil, errors.New("out of luck") },
-		"panic_init": func(int) (agents.Agent, error) { panic("ouch") },
+		"one_init":   {newAgent: func(domain int) (agents.Agent, error) { return oneMetric(domain), nil }},
+		"bad_init":   {newAgent: func(int) (agents.Agent, error) { return nil, errors.New("out of luck") }, root: true},
+		"panic_init": {newAgent: func(int) (agents.Agent, error) { panic("ouch") }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

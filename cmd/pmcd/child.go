@@ -32,7 +32,7 @@ var _ daemon.Process = (*child)(nil)
 
 // start starts the process of an agent.
 func (o opener) start(ctx context.Context, spec *pmcdconf.Agent) (*child, error) {
-	what := "error starting a host for " + spec.Path
+	what := "error starting a process for " + spec.Path
 	if spec.Kind != pmcdconf.DSO {
 		what = "error starting " + spec.Argv[0]
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,6 +29,9 @@ var build = "dev"
 func main() {
 	if os.Args[0] == rootchild.Name {
 		os.Exit(runRootChild(os.Args[1:]))
+	}
+	if strings.HasPrefix(os.Args[0], agentPrefix) {
+		os.Exit(runBuiltin(os.Args))
 	}
 	if filepath.Base(os.Args[0]) == ctlName {
 		os.Exit(pmcdctl(os.Args[1:], os.Stdout, os.Stderr))
@@ -181,7 +185,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	}
 
 	agents := opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log}
-	if id != nil && id.uid != 0 && embedded == nil {
+	if id != nil && id.uid != 0 {
 		if agents.root, err = newRootChild(opt, id, out.file); err != nil {
 			return fail(err)
 		}

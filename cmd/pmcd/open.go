@@ -47,12 +47,20 @@ func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options
 }
 
 // openDSO has the agent of a dso line in this process if it is a Go plugin, or
-// built in and there is no file, and else in a process of its own.
+// built in and there is no file, and else in a process of its own. So is a
+// built-in agent that needs rights which only the root child has.
 func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
 	err := dsohost.Check(spec.Path)
-	if newAgent := o.builtin[spec.Entry]; newAgent != nil && errors.Is(err, fs.ErrNotExist) {
+	if b, ok := o.builtin[spec.Entry]; ok && errors.Is(err, fs.ErrNotExist) {
 		o.log.Info(fmt.Sprintf("agent %q (dom %d) is built in: %s does not exist", spec.Name, spec.Domain, spec.Path))
-		a, err := construct(newAgent, spec.Domain)
+		if b.root && o.root != nil {
+			p, err := o.start(ctx, spec)
+			if err != nil {
+				return nil, err
+			}
+			return connectPipes(ctx, p, opt)
+		}
+		a, err := construct(b.newAgent, spec.Domain)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,8 +77,10 @@ func startPrivileged(t *testing.T) *privileged {
 	p.write("conf", `pmcd 2 dso pmcd_init /none
 simple 253 pipe binary `+p.at("agent")+`
 sample 29 dso sample_init /var/lib/pcp/pmdas/sample/pmda_sample.so
+proc 3 dso proc_init /nonexistent/pmda_proc.so
 `)
-	p.write("pmns", "root { pmcd simple sample }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\nsample { seconds 29:0:2 }\n")
+	p.write("pmns", "root { pmcd simple sample proc }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\nsample { seconds 29:0:2 }\n"+
+		"proc { nprocs 3:8:99 psinfo 3:*:* io 3:*:* fd 3:*:* smaps 3:*:* }\n")
 	// As few descriptors as agents get that use select.
 	cmd := p.command("-U", "pcp")
 	cmd.Args = append([]string{"/bin/sh", "-c", `ulimit -Sn 300; exec "$@"`, "sh"}, cmd.Args...)
@@ -98,6 +101,7 @@ sample 29 dso sample_init /var/lib/pcp/pmdas/sample/pmda_sample.so
 	p.root = children(p.pid)[rootchild.Name]
 	p.answers("simple.numfetch", true)
 	p.answers("sample.seconds", true)
+	p.answers("proc.nprocs", true)
 	return p
 }
 
@@ -156,7 +160,7 @@ func TestPeerPrivileges(t *testing.T) {
 			}
 		}
 	}
-	if len(peer.Descendants(p.pid)) != 3 {
+	if len(peer.Descendants(p.pid)) != 4 {
 		t.Errorf("below pmcd are %v", peer.Descendants(p.pid))
 	}
 	agents := children(p.root)
@@ -168,6 +172,7 @@ func TestPeerPrivileges(t *testing.T) {
 		"root child": {p.root, root, "pmcd-root conf pcp"},
 		"agent":      {agents["pmdasimple"], root, "/.peers/pmdasimple -d 253"},
 		"DSO host":   {agents["pmcd-dso: sample"], p.user, "pmcd-dso: sample 29"},
+		"built-in":   {agents["pmcd-agent: proc"], root, "pmcd-agent: proc 3 proc_init "},
 	} {
 		got := strings.TrimSpace(strings.TrimSuffix(ids(want.pid), " "))
 		// What root has in the way of other groups is the caller's.
@@ -191,7 +196,7 @@ func TestPeerPrivileges(t *testing.T) {
 			t.Errorf("%s runs in %s, want %s (%v)", name, wd, p.dir, err)
 		}
 	}
-	for _, name := range []string{"pmdasimple", "pmcd-dso: sample"} {
+	for _, name := range []string{"pmdasimple", "pmcd-dso: sample", "pmcd-agent: proc"} {
 		pid := agents[name]
 		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		if err != nil {
@@ -201,6 +206,9 @@ func TestPeerPrivileges(t *testing.T) {
 		for _, fd := range fds {
 			to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))
 			to, _, _ = strings.Cut(to, ":[")
+			if name == "pmcd-agent: proc" && (strings.HasPrefix(to, "anon_inode") || strings.HasPrefix(to, "/sys/fs/cgroup/cpu")) {
+				continue // the Go runtime's
+			}
 			open = append(open, fd.Name()+" "+strings.TrimPrefix(to, p.dir))
 		}
 		want := []string{"0 pipe", "1 pipe", "2 /log/simple.log"} // it has a log of its own
@@ -211,6 +219,16 @@ func TestPeerPrivileges(t *testing.T) {
 			}
 			want = []string{"0 /dev/null", "1 pipe", "2 pipe", "3 pipe", "4 pipe"}
 		}
+		if name == "pmcd-agent: proc" { // the runtime decides on numbers, and takes all the descriptors that it may
+			for i := 3; i < len(open); i++ {
+				_, to, _ := strings.Cut(open[i], " ")
+				open[i] = fmt.Sprint(i, " ", to)
+			}
+			if !slices.Equal(open, want) {
+				t.Errorf("%s has open %q, want %q", name, open, want)
+			}
+			continue
+		}
 		if !slices.Equal(open, want) {
 			t.Errorf("%s has open %q, want %q", name, open, want)
 		}
@@ -218,16 +236,23 @@ func TestPeerPrivileges(t *testing.T) {
 			t.Errorf("%s has the limits\n%s", name, limits)
 		}
 	}
-	if comm := read(fmt.Sprintf("/proc/%d/comm", p.root)); comm != rootchild.Name+"\n" {
-		t.Errorf("the root child's name is %q", comm)
+	for pid, want := range map[int]string{p.root: rootchild.Name, agents["pmcd-agent: proc"]: "pmcd-agent: pro"} {
+		if comm := read(fmt.Sprintf("/proc/%d/comm", pid)); comm != want+"\n" {
+			t.Errorf("process %d is called %q, want %q", pid, comm, want)
+		}
 	}
 	// What is for pmcd does not end the root child.
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
 		syscall.Kill(p.root, sig)
 	}
+	syscall.Kill(agents["pmcd-agent: proc"], syscall.SIGHUP)
+	p.answers("proc.nprocs", true)
+	if now := children(p.root); now["pmcd-agent: proc"] != agents["pmcd-agent: proc"] {
+		t.Errorf("a SIGHUP ends %v", agents)
+	}
 
 	// Both can be started again, with the same rights.
-	for metric, name := range map[string]string{"simple.numfetch": "pmdasimple", "sample.seconds": "pmcd-dso: sample"} {
+	for metric, name := range map[string]string{"simple.numfetch": "pmdasimple", "sample.seconds": "pmcd-dso: sample", "proc.nprocs": "pmcd-agent: proc"} {
 		before := ids(children(p.root)[name])
 		p.kill(name)
 		p.answers(metric, false)
@@ -236,6 +261,44 @@ func TestPeerPrivileges(t *testing.T) {
 		if after := ids(children(p.root)[name]); after != before {
 			t.Errorf("%s was %s, and is %s", name, before, after)
 		}
+	}
+}
+
+// What there is to see of a process of another user: all for root, what everybody
+// may see for others, and nothing for those whom pmcd does not know.
+func TestPeerProcessRights(t *testing.T) {
+	p := startPrivileged(t)
+	port := regexp.MustCompile(`(?m)^ +ok +\d+ +(\d+) `).FindStringSubmatch(read(p.at("log/pmcd.log")))
+	if port == nil {
+		t.Fatal("the log does not have the port")
+	}
+	value := func(uid uint32, host, metric string) string {
+		cmd := exec.Command("pminfo", "-h", host, "-f", metric)
+		cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		out, _ := cmd.CombinedOutput()
+		for line := range strings.Lines(string(out)) {
+			if strings.Contains(line, fmt.Sprintf("inst [%d or ", p.pid)) || strings.Contains(line, "ermission") {
+				return line
+			}
+		}
+		return ""
+	}
+	const nobody = 65534
+	socket := "unix:" + p.at("run/sock")
+	for _, metric := range []string{"proc.io.rchar", "proc.fd.count", "proc.smaps.rss"} {
+		if got := value(0, socket, metric); !strings.Contains(got, " value ") {
+			t.Errorf("%s for root is %q", metric, got)
+		}
+		if got := value(nobody, socket, metric); got != "" {
+			t.Errorf("%s for another user is %q", metric, got)
+		}
+		if got := value(0, "127.0.0.1:"+port[1], metric); !strings.Contains(got, "No permission") {
+			t.Errorf("%s over TCP is %q", metric, got)
+		}
+	}
+	if got := value(nobody, socket, "proc.psinfo.utime"); !strings.Contains(got, " value ") {
+		t.Errorf("proc.psinfo.utime for another user is %q", got)
 	}
 }
 

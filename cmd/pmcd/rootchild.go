@@ -15,11 +15,13 @@ import (
 )
 
 // startProcess starts the process of an agent as a child of this process.
-// program is where its program is, or "" if that has not been looked for; user
-// is who the host of a DSO becomes. Built-in agents that need rights which the
-// daemon does not have will be started here, too, as "pmcd-agent: NAME".
+// program is where its program is, rootchild.Self for a built-in agent, or "" if
+// it has not been looked for; user is who the host of a DSO becomes.
 func startProcess(a *pmcdconf.Agent, program, user string, stderr *os.File) (*proc.Process, error) {
-	if a.Kind == pmcdconf.DSO {
+	switch {
+	case program == rootchild.Self:
+		return startBuiltin(a, stderr)
+	case a.Kind == pmcdconf.DSO:
 		return dsohost.Start(dsohost.DSO{Name: a.Name, Domain: a.Domain, Entry: a.Entry, Path: a.Path, User: user}, stderr)
 	}
 	return proc.Start(proc.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
@@ -28,8 +30,11 @@ func startProcess(a *pmcdconf.Agent, program, user string, stderr *os.File) (*pr
 // newRootChild starts the process that starts agents when this one is not root
 // any more.
 func newRootChild(opt *options, id *identity, stderr *os.File) (*rootchild.Child, error) {
-	// Not os.Executable: it is the same program even if there is another by now.
-	return rootchild.New("/proc/self/exe", []string{opt.config, id.name}, stderr)
+	config := opt.config
+	if opt.embedded {
+		config = ""
+	}
+	return rootchild.New(rootchild.Self, []string{config, id.name}, stderr)
 }
 
 // closeRootChild ends the root child. Its agents have ended by now.
@@ -58,13 +63,21 @@ func runRootChild(args []string) int {
 	if err := proc.Seal(); err != nil {
 		return fail(fmt.Errorf("descriptors may leak into agents: %w", err))
 	}
-	err := rootchild.Serve(socket, rootchild.Config{
+	cfg := rootchild.Config{
 		ConfigFile: args[0],
+		BuiltIn:    builtin.needsRoot,
 		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error) {
 			return startProcess(a, program, args[1], stderr)
 		},
-	})
-	if err != nil {
+	}
+	if cfg.ConfigFile == "" {
+		embedded, err := loadEmbedded(false)
+		if err != nil {
+			return fail(err)
+		}
+		cfg.Embedded = embedded.Conf.Agents
+	}
+	if err := rootchild.Serve(socket, cfg); err != nil {
 		return fail(err)
 	}
 	return exitOK

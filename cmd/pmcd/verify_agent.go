@@ -109,7 +109,7 @@ func (v *verifier) dso(a *pmcdconf.Agent) error {
 	}
 	err := dsohost.Check(a.Path)
 	if err != nil {
-		if v.builtin[a.Entry] != nil && errors.Is(err, fs.ErrNotExist) {
+		if _, ok := v.builtin[a.Entry]; ok && errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err

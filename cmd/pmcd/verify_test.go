@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -171,7 +170,7 @@ func TestVerifyDSO(t *testing.T) {
 	make("go", append(args, "-ldflags=-s", "-o", file("n.so"), "../../agents/goplugin/testdata/panics")...)
 	make("go", append(args, "-trimpath", "-o", file("t.so"), "../../agents/goplugin/testdata/panics")...)
 
-	v := &verifier{builtin: builtinAgents{"simple_init": func(int) (agents.Agent, error) { return nil, nil }}}
+	v := &verifier{builtin: builtinAgents{"simple_init": {}}}
 	for _, tt := range []struct{ path, entry, want string }{
 		{"x.so", "simple_init", ""},
 		{"x.so", "simple_data", "has no function simple_data"},

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/rootchild"
+	agentserve "github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// agentPrefix is what argv[0] of the process of a built-in agent starts with.
+// PCP's scripts take a process for pmcd if its name is pmcd or ends in /pmcd.
+const agentPrefix = "pmcd-agent: "
+
+// startBuiltin starts a process of this program for a built-in agent.
+func startBuiltin(a *pmcdconf.Agent, stderr *os.File) (*proc.Process, error) {
+	return proc.Start(proc.Spec{
+		Argv:   []string{agentPrefix + strings.ReplaceAll(a.Name, "/", "_"), strconv.Itoa(a.Domain), a.Entry},
+		Path:   rootchild.Self,
+		Pipes:  true,
+		Stderr: stderr,
+	})
+}
+
+// runBuiltin is the whole program in that process. It ends when pmcd's end of
+// the pipe is closed.
+func runBuiltin(argv []string) int {
+	fail := func(err error) int {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
+		return exitError
+	}
+	if len(argv) != 3 {
+		return fail(fmt.Errorf("%d arguments: only pmcd can start this", len(argv)-1))
+	}
+	domain, err := strconv.Atoi(argv[1])
+	b, ok := builtin[argv[2]]
+	if err != nil || !ok {
+		return fail(fmt.Errorf("no agent is built in as %s with domain %s", argv[2], argv[1]))
+	}
+	// It is "exe". The kernel keeps 15 bytes.
+	if err := os.WriteFile("/proc/self/comm", []byte(argv[0]), 0); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
+	}
+	agentserve.Part(argv[0], func() (agents.Agent, error) { return b.newAgent(domain) })
+	panic("not reached")
+}
