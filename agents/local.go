@@ -126,7 +126,7 @@ func (w *Worker) Send(c *Call) error {
 	}
 	e.call = Call{Origin: c.Origin, Profile: c.Profile, Req: append(e.call.Req[:0], c.Req...)}
 	e.err = nil
-	if cap(e.reply) > 64<<10 {
+	if cap(e.reply) > 1<<20 {
 		e.reply = nil
 	}
 

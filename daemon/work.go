@@ -42,8 +42,10 @@ type part struct {
 
 var works = sync.Pool{New: func() any { return &work{in: make([]byte, 0, 2<<10)} }}
 
-// keep is the most memory that a buffer may take to the next user.
-const keep = 64 << 10
+// keep is the most memory that a buffer may take to the next user, enough for
+// ten thousand values. What nobody uses is the garbage collector's, as the pool
+// is emptied by it.
+const keep = 1 << 20
 
 func newWork() *work { return works.Get().(*work) }
 

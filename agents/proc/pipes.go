@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Pipes are the two pipes to a child, as one connection.
@@ -41,6 +43,17 @@ func fd(f *os.File) (n int) {
 	n = -1
 	raw.Control(func(fd uintptr) { n = int(fd) })
 	return n
+}
+
+// widen gives a pipe room for a large answer, so that a child writes it at once
+// and not in turns with us. It takes memory only for what is in it. A user who
+// is not root and has many pipes is refused (pipe(7), user-pages-soft), and
+// does without.
+func widen(f *os.File) {
+	const size = 256 << 10
+	if raw, err := f.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { unix.FcntlInt(fd, unix.F_SETPIPE_SZ, size) })
+	}
 }
 
 // Close closes both pipes.

@@ -222,7 +222,7 @@ func (c *Client) Send(call *agents.Call) error {
 	_, t, _ := pdu.Header(call.Req)
 	f.call, f.want = call, agents.ReplyType(t)
 	f.granted, f.blocked, f.done, f.err, f.reply = false, false, false, nil, f.reply[:0]
-	if cap(f.reply) > 64<<10 {
+	if cap(f.reply) > 1<<20 {
 		f.reply = nil
 	}
 	select {
