@@ -79,14 +79,19 @@ func (g *debug) pdu(sent bool, who string, b []byte) {
 	g.log.Info(fmt.Sprintf("%s %s: %v len=%d", way, who, t, n))
 }
 
+// tapping reports whether anybody wants to see PDUs.
+func (d *Daemon) tapping() bool {
+	return d.debug.shows(debugPDU|debugOps) || d.trace.on(tracePDUs)
+}
+
 // tapped shows the PDUs of a client to those who want to see them; there may be
 // two in what is sent.
 func (s *session) tapped(sent bool, b []byte) {
 	d := s.d
-	show := d.debug.shows(debugPDU | debugOps)
-	if !show && !d.trace.on(tracePDUs) {
+	if !d.tapping() {
 		return
 	}
+	show := d.debug.shows(debugPDU | debugOps)
 	for len(b) >= pdu.HeaderLen {
 		n, _, _ := pdu.Header(b)
 		one := b[:min(max(int(n), pdu.HeaderLen), len(b))]

@@ -134,55 +134,61 @@ func (s *session) traverse(w *work, b []byte) error {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
 	tree := w.routes.tree
-	e := tree.Find(m.Name)
-	reply := new(pdu.PMNSNames)
-	switch e.Kind {
-	case pmnsload.Leaf, pmnsload.NonLeaf:
-		for leaf := range tree.All(m.Name) {
-			if leaf.Kind != pmnsload.Dynamic {
-				reply.Names = append(reply.Names, leaf.Name)
+	names := &w.names
+	names.Reset(w.out)
+	defer func() { w.out = names.Own() }()
+	if e := tree.Find(m.Name); e.Kind == pmnsload.Dynamic {
+		root := ""
+		if m.Name == e.Name {
+			root = e.Name
+		}
+		if err := s.dynamicNames(w, e.Domain, m.Name, root); err != nil {
+			return s.fail(w, errnoOf(err))
+		}
+	} else {
+		for leaves := range tree.Stretches(m.Name) {
+			names.Stretch(leaves.Wire, leaves.Names, leaves.Bytes)
+			root := leaves.Root
+			if root == nil {
 				continue
 			}
-			names, there, err := s.dynamicNames(w, leaf.Domain, leaf.Name)
-			switch {
-			case err != nil:
+			if err := s.dynamicNames(w, root.Domain, root.Name, root.Name); err != nil {
 				return s.fail(w, errnoOf(err))
-			case !there: // its root stays in the list, as if it were a leaf
-				names = []string{leaf.Name}
 			}
-			reply.Names = append(reply.Names, names...)
 		}
-	case pmnsload.Dynamic:
-		names, there, err := s.dynamicNames(w, e.Domain, m.Name)
-		switch {
-		case err != nil:
-			return s.fail(w, errnoOf(err))
-		case !there && m.Name == e.Name:
-			names = []string{e.Name}
-		}
-		reply.Names = names
 	}
-	if len(reply.Names) == 0 {
+	if names.Names() == 0 {
 		return s.fail(w, pdu.ErrnoName)
 	}
-	return s.reply(w, reply)
+	pieces, err := names.Finish()
+	if err != nil {
+		return s.fail(w, errnoOf(err))
+	}
+	return s.writePieces(pieces)
 }
 
-// dynamicNames asks an agent for the names at or below name. An agent that
-// fails makes the request fail; one that is not there does not.
-func (s *session) dynamicNames(w *work, domain int, name string) (names []string, there bool, err error) {
+// dynamicNames adds the names at or below name that an agent has to w.names. An
+// agent that fails makes the request fail; if it is not there its root, unless
+// that is "", stays in the list as if it were a leaf.
+func (s *session) dynamicNames(w *work, domain int, name, root string) error {
 	m, err := s.askName(w, domain, &pdu.PMNSTraverse{Name: name})
 	switch {
 	case err == pdu.ErrnoNoAgent, err == pdu.ErrnoPMDAFenced:
-		return nil, false, nil
+		if root != "" {
+			w.names.Name(root)
+		}
+		return nil
 	case err != nil:
-		return nil, true, err
+		return err
 	}
 	answer := m.(*pdu.PMNSNames)
-	if answer.Err != 0 {
-		return nil, true, answer.Err
+	for _, name := range answer.Names {
+		w.names.Name(name)
 	}
-	return answer.Names, true, nil
+	if answer.Err != 0 {
+		return answer.Err
+	}
+	return nil
 }
 
 // askName asks the agent that has a dynamic part of the name space. An agent

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"bytes"
 	"encoding/binary"
+	"net"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -29,6 +31,34 @@ func (s *session) write(b []byte) error {
 		}
 	}
 	return err
+}
+
+// writePieces sends a PDU that is in pieces.
+func (s *session) writePieces(pieces [][]byte) error {
+	_, t, _ := pdu.Header(pieces[0])
+	s.d.counts.Out(t)
+	if s.d.tapping() {
+		s.tapped(true, bytes.Join(pieces, nil))
+	}
+	const most = 1 << 20 // bytes of a write: progress counts
+	for len(pieces) > 0 {
+		if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		var some net.Buffers
+		for left := most; len(pieces) > 0 && left > 0; {
+			n := min(len(pieces[0]), left)
+			some = append(some, pieces[0][:n])
+			left -= n
+			if pieces[0] = pieces[0][n:]; len(pieces[0]) == 0 {
+				pieces = pieces[1:]
+			}
+		}
+		if _, err := some.WriteTo(s.conn); err != nil {
+			return err
+		}
+	}
+	return s.conn.SetWriteDeadline(time.Time{})
 }
 
 // reply sends m as the answer.

@@ -19,6 +19,7 @@ type work struct {
 
 	fetch  pdu.Fetch
 	result pdu.ResultWriter
+	names  pdu.NamesWriter
 	parts  []part         // of a fetch or store, one for each agent
 	partOf [domains]int16 // index in parts plus 1; 0 between requests
 
@@ -51,6 +52,7 @@ func newWork() *work { return works.Get().(*work) }
 
 func (w *work) release() {
 	w.in, w.next, w.routes = w.in[:0], 0, nil
+	w.names = pdu.NamesWriter{} // has pieces of a name space
 	if w.result.Cap() > keep {
 		w.result = pdu.ResultWriter{}
 	}

@@ -72,6 +72,8 @@ func TestLookingUpDoesNotAllocate(t *testing.T) {
 		tree.Find("agent000.nope")
 		for range tree.All("") {
 		}
+		for range tree.Stretches("a") {
+		}
 	})
 	if got != 0 {
 		t.Errorf("%v allocations", got)
@@ -141,6 +143,18 @@ func BenchmarkAll(b *testing.B) {
 		n := 0
 		for e := range tree.All("") {
 			n += len(e.Name)
+		}
+	}
+}
+
+func BenchmarkStretches(b *testing.B) {
+	text, _ := large(100000)
+	tree := parseTree(b, string(text))
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for s := range tree.Stretches("") {
+			n += len(s.Wire)
 		}
 	}
 }

@@ -1,10 +1,11 @@
 package pmnsload
 
 import (
+	"encoding/binary"
 	"math"
 	"runtime"
 	"slices"
-	"strings"
+	"unsafe"
 
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -14,7 +15,7 @@ type builder struct {
 	*parser
 	blockOf map[string]int32 // by path
 	t       *Tree
-	text    strings.Builder
+	text    []byte  // Tree.text; index has made room, so that names in it stay
 	places  []place // of each node
 	errs    ErrorList
 }
@@ -47,7 +48,7 @@ func build(p *parser, unique bool) (*Tree, error) {
 			}
 		}
 	}
-	b.t.text = b.text.String()
+	b.t.text = b.written()
 	b.reverse(unique)
 	if err := b.errs.Err(); err != nil {
 		return nil, err
@@ -74,11 +75,13 @@ func (b *builder) index() (root *block, err error) {
 			// the other one is disconnected.
 			b.blockOf[string(path)] = int32(i)
 		}
-		// Each leaf's name is kept, and that of a non-leaf without leaves.
-		grow := int64(len(path))
+		// Each leaf's name is kept, and that of a non-leaf without leaves, with
+		// a word in front and three bytes behind at most.
+		const around = 7
+		grow := int64(len(path)) + around
 		for _, e := range b.entries[blk.first:][:blk.count] {
 			if e.id != pdu.NoPMID {
-				grow += int64(len(path)) + 1 + int64(e.name.len)
+				grow += int64(len(path)) + 1 + int64(e.name.len) + around
 			}
 		}
 		size += grow
@@ -89,7 +92,7 @@ func (b *builder) index() (root *block, err error) {
 	if root == nil {
 		return nil, ErrorList{{Err: ErrNoRoot}}
 	}
-	b.text.Grow(int(size))
+	b.text = make([]byte, 0, size)
 	return root, nil
 }
 
@@ -119,18 +122,21 @@ func (b *builder) add(root *block) {
 		if i < 0 || e.id != pdu.NoPMID {
 			continue
 		}
-		blk, ok := b.blockOf[t.nameIn(b.text.String(), i)]
+		blk, ok := b.blockOf[t.nameIn(b.written(), i)]
 		if ok {
 			b.blocks[blk].used = true
 			stack = append(stack, frame{i, &b.blocks[blk], 0})
 			continue
 		}
-		err := causef(ErrUndefined, "Cannot find definition for non-terminal node %q in name space", t.nameIn(b.text.String(), i))
+		err := causef(ErrUndefined, "Cannot find definition for non-terminal node %q in name space", t.nameIn(b.written(), i))
 		if !b.errs.add(b.pos(e.at), err) {
 			return
 		}
 	}
 }
+
+// written is the text so far.
+func (b *builder) written() string { return unsafe.String(unsafe.SliceData(b.text), len(b.text)) }
 
 // nameIn is name while the text is being written.
 func (t *Tree) nameIn(text string, i int32) string {
@@ -144,19 +150,18 @@ func (b *builder) node(f *frame, e *entry) (i int32, ok bool) {
 	t := b.t
 	up := t.nodes[f.node]
 	off := up.off
-	if f.node == 0 {
-		off = uint32(b.text.Len())
-	} else {
-		if int(up.off+up.len) != b.text.Len() { // not the first one below it
-			off = uint32(b.text.Len())
-			b.text.WriteString(t.nameIn(b.text.String(), f.node))
-		}
-		b.text.WriteByte('.')
+	if f.node == 0 || int(up.off+up.len) != len(b.text) { // not the first one below it
+		b.text = append(b.text, 0, 0, 0, 0)
+		off = uint32(len(b.text))
+		b.text = append(b.text, t.nameIn(b.written(), f.node)...)
 	}
-	b.text.Write(b.string(e.name))
-	n := node{off, uint32(b.text.Len()) - off, 1, e.id}
-	name := b.text.String()[n.off:]
-	s, tag := t.table.slot(t.nodes, b.text.String(), name)
+	if f.node != 0 {
+		b.text = append(b.text, '.')
+	}
+	b.text = append(b.text, b.string(e.name)...)
+	n := node{off, uint32(len(b.text)) - off, 1, e.id}
+	name := b.written()[n.off:]
+	s, tag := t.table.slot(t.nodes, b.written(), name)
 	if t.table.slots[s] != 0 {
 		// The text of the name stays: there will be no tree.
 		err := causef(ErrDuplicateName, "Duplicate name %q in subtree for %q", b.string(e.name), b.string(f.block.path))
@@ -169,6 +174,8 @@ func (b *builder) node(f *frame, e *entry) (i int32, ok bool) {
 	if e.id == pdu.NoPMID {
 		return i, true
 	}
+	binary.BigEndian.PutUint32(b.text[n.off-4:], n.len)
+	b.text = append(b.text, "~~~"[:-n.len&3]...)
 	if e.id.IsDynamicRoot() {
 		t.longest = max(t.longest, int(n.len))
 	}

@@ -2,6 +2,7 @@ package pmnsload
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,6 +81,34 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// stretched returns the entries that Stretches has.
+func stretched(t *testing.T, tree *Tree, name string) (entries []Entry) {
+	for s := range tree.Stretches(name) {
+		n, size := 0, 0
+		for b := s.Wire; b != ""; n++ {
+			len := int(binary.BigEndian.Uint32([]byte(b)))
+			end := 4 + (len+3)&^3
+			entries = append(entries, tree.Find(b[4:4+len]))
+			if pad := b[4+len : end]; pad != "~~~"[:end-4-len] {
+				t.Fatalf("%q is padded with %q", b[4:4+len], pad)
+			}
+			b = b[end:]
+			size += len
+		}
+		if n != s.Names || size != s.Bytes || n == 0 && s.Root == nil {
+			t.Fatalf("%d names of %d bytes in %+v", n, size, s)
+		}
+		if s.Root != nil {
+			e := tree.Find(s.Root.Name)
+			if e.Domain != s.Root.Domain {
+				t.Fatalf("%+v is %+v", s.Root, e)
+			}
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
 func checkTree(t *testing.T, tree *Tree, unique bool) {
 	var walked []Entry
 	var walk func(name string)
@@ -103,6 +132,15 @@ func checkTree(t *testing.T, tree *Tree, unique bool) {
 	walk("")
 	if all := slices.Collect(tree.All("")); !slices.Equal(all, walked) || len(all) != tree.Len() {
 		t.Fatalf("All has %v, Children %v, Len is %d", all, walked, tree.Len())
+	}
+	names := []string{""}
+	for _, e := range walked {
+		names = append(names, e.Name, e.Name[:max(strings.LastIndexByte(e.Name, '.'), 0)])
+	}
+	for _, name := range names[:min(len(names), 20)] {
+		if got, want := stretched(t, tree, name), slices.Collect(tree.All(name)); !slices.Equal(got, want) {
+			t.Fatalf("Stretches of %q has %v, All %v", name, got, want)
+		}
 	}
 	seen := map[string]bool{}
 	var roots []DynamicRoot

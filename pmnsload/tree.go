@@ -19,7 +19,7 @@ import (
 // behind it, and as many nodes as it says. The name of a non-leaf is the first part of
 // the name of the first leaf below it, and shares its text.
 type Tree struct {
-	text  string // names one behind the other
+	text  string // names one behind the other, those of leaves as Stretch has them
 	nodes []node // nodes[0] is the root, whose name is ""
 	table table  // finds a node by its name
 	ids   []int32
@@ -222,6 +222,52 @@ func (t *Tree) All(name string) iter.Seq[Entry] {
 			if n := &below[i]; n.id != pdu.NoPMID && !yield(t.entry(n)) {
 				return
 			}
+		}
+	}
+}
+
+// A Stretch is metrics that follow each other in a traversal, in the form that
+// PMNS_NAMES has for them (pdu.PMNSNames): of each name the length, in a
+// 32-bit word, and the bytes, padded to whole words with '~'.
+type Stretch struct {
+	Wire  string // the tree's own
+	Names int
+	Bytes int // of the names alone
+
+	// Root comes behind the names; nil if there is none, which is so at the
+	// end only, or where the tree has non-leaves with nothing below them.
+	Root *DynamicRoot
+}
+
+// Stretches yields what All does, in pieces that need not be put together.
+func (t *Tree) Stretches(name string) iter.Seq[Stretch] {
+	return func(yield func(Stretch) bool) {
+		var s Stretch
+		var from, to uint32 // s.Wire in t.text
+		for _, n := range t.below(name) {
+			if n.id == pdu.NoPMID {
+				continue
+			}
+			dynamic := n.id.IsDynamicRoot()
+			if dynamic || n.off-4 != to {
+				s.Wire = t.text[from:to]
+				if dynamic {
+					s.Root = &DynamicRoot{t.name(&n), n.id.DynamicDomain()}
+				}
+				if (dynamic || s.Names > 0) && !yield(s) {
+					return
+				}
+				s, from, to = Stretch{}, n.off-4, n.off-4
+			}
+			if !dynamic {
+				s.Names++
+				s.Bytes += int(n.len)
+				to = n.off + (n.len+3)&^3
+			}
+		}
+		if s.Names > 0 {
+			s.Wire = t.text[from:to]
+			yield(s)
 		}
 	}
 }

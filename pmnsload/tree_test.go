@@ -192,6 +192,25 @@ func TestAllIsDepthFirst(t *testing.T) {
 	}
 }
 
+func TestStretchesAreWhatAllIs(t *testing.T) {
+	for text, stretches := range map[string]int{
+		testTree:                            3, // each root ends one
+		"root { a 1:1:1 b c 1:1:3 }\nb { }": 2,
+		"root { x }\nx { a 1:1:1 y }\nx.y { bb 1:1:2 ccc 1:1:3 }": 1,
+		"root { d 1:*:* }": 1,
+		"root { }":         0,
+	} {
+		tree := parseTree(t, text)
+		checkTree(t, tree, false)
+		if n := len(slices.Collect(tree.Stretches(""))); n != stretches {
+			t.Errorf("%d stretches, want %d, of %s", n, stretches, text)
+		}
+	}
+	for range parseTree(t, testTree).Stretches("") {
+		break // must not yield again
+	}
+}
+
 func TestDynamicRootsAreInTheOrderOfTheTree(t *testing.T) {
 	tree := parseTree(t, testTree)
 	want := []DynamicRoot{{"a.dyn", 7}, {"a.c.dyn", 9}, {"dyn", 7}}

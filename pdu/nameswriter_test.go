@@ -1,0 +1,97 @@
+package pdu
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stretch is names as they are in a PMNS_NAMES PDU.
+func stretch(t *testing.T, names ...string) (wire string, n, size int) {
+	b, err := Append(nil, 0, &PMNSNames{Names: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b[namesHeaderLen:]), len(names), len(strings.Join(names, ""))
+}
+
+func TestNamesWriterWritesWhatAppendDoes(t *testing.T) {
+	var w NamesWriter
+	for _, test := range []struct {
+		what string
+		list [][]string // a list of one is written by Name
+	}{
+		{"nothing", nil},
+		{"a name", [][]string{{"a"}}},
+		{"a stretch", [][]string{{"a.b", "a.bc", "a.bcd", "a.bcde"}}},
+		{"no names in a stretch", [][]string{{}, {"x"}}},
+		{"names and stretches", [][]string{{"x"}, {"a", "b"}, {"y"}, {"z"}, {"a", "c", "d"}, {"a", "c"}, {"end"}}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			w.Reset(w.Own()[:0:cap(w.Own())])
+			for _, names := range test.list {
+				if len(names) == 1 {
+					w.Name(names[0])
+				} else {
+					w.Stretch(stretch(t, names...))
+				}
+			}
+			all := slices.Concat(test.list...)
+			if w.Names() != len(all) {
+				t.Errorf("%d names, want %d", w.Names(), len(all))
+			}
+			pieces, err := w.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := Append(nil, 0, &PMNSNames{Names: all})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := bytes.Join(pieces, nil); !bytes.Equal(got, want) {
+				t.Errorf("got\n%x\nwant\n%x", got, want)
+			}
+		})
+	}
+}
+
+// The head is right although what is behind it has moved in memory since.
+func TestNamesWriterGrows(t *testing.T) {
+	var w NamesWriter
+	var all []string
+	w.Reset(nil)
+	for i := range 1000 {
+		name := fmt.Sprint("name.", i)
+		all = append(all, name, "s.t")
+		w.Name(name)
+		w.Stretch(stretch(t, "s.t"))
+	}
+	pieces, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, m, err := Parse(bytes.Join(pieces, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.(*PMNSNames).Names; !slices.Equal(got, all) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNamesWriterRefusesWhatCannotBeParsed(t *testing.T) {
+	var w NamesWriter
+	w.Reset(nil)
+	w.Name("")
+	if _, err := w.Finish(); !errors.Is(err, ErrCount) {
+		t.Errorf("an empty name: %v", err)
+	}
+	w.Reset(nil)
+	w.Stretch("\x00\x00\x00\x01a~~~", 1, maxLen)
+	if _, err := w.Finish(); !errors.Is(err, ErrTooLong) {
+		t.Errorf("too long: %v", err)
+	}
+}
