@@ -235,7 +235,7 @@ func (c *Client) Send(call *agents.Call) error {
 
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
-	with := call.Profile != nil && (call.Profile != c.profile || call.Origin != c.origin)
+	with := call.Profile != nil && !c.has(call)
 	c.out = c.takeNotices(append(c.out[:0], c.backlog...))
 	ahead := len(c.out)
 	out, err := agents.AppendRequest(c.out, call, with)
@@ -273,6 +273,19 @@ func (c *Client) Send(call *agents.Call) error {
 	}
 	c.opt.Tap(true, out[ahead:])
 	return c.write(call.Timeout)
+}
+
+// has reports whether the agent has the profile of call. The caller holds sendMu.
+//
+// C pmcd differs: it sends a profile whenever the client or the context is
+// another one. One without instance domains is the same for all of them, and
+// to send it again would double the work of an agent that many clients ask.
+func (c *Client) has(call *agents.Call) bool {
+	p, q := call.Profile, c.profile
+	if p == q && call.Origin == c.origin {
+		return true
+	}
+	return q != nil && p.Exclude == q.Exclude && len(p.InDoms)+len(q.InDoms) == 0
 }
 
 // write writes c.out, and no longer than timeout. An agent that does not read

@@ -491,11 +491,14 @@ func (a *profiles) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.Res
 	return a.answer.Fetch(ctx, r, w)
 }
 
-// A profile is sent when the agent has another one, and only then.
+// A profile is sent when the agent has another one, or that of another context,
+// and only then; one that is about no instance domain is anybody's.
 func TestProfiles(t *testing.T) {
 	a := &profiles{seen: make(map[*pdu.Profile]bool)}
 	c := serve(t, a, wire.Options{})
-	p, q := &pdu.Profile{Context: 3}, new(pdu.Profile)
+	some := []pdu.InDomProfile{{InDom: 1, Insts: []int32{1}}}
+	p, q := &pdu.Profile{Context: 3, InDoms: some}, &pdu.Profile{InDoms: some}
+	all, also, none := &pdu.Profile{Context: 3}, new(pdu.Profile), &pdu.Profile{Exclude: true}
 	req, err := pdu.Append(nil, 0, &pdu.Fetch{Context: 3, PMIDs: []pdu.PMID{answerID}})
 	if err != nil {
 		t.Fatal(err)
@@ -510,7 +513,12 @@ func TestProfiles(t *testing.T) {
 		{"same again", agents.Call{Origin: o, Profile: p}, 1},
 		{"replaced", agents.Call{Origin: o, Profile: q}, 2},
 		{"of another client", agents.Call{Origin: other, Profile: q}, 3},
-		{"back", agents.Call{Origin: o, Profile: q}, 4},
+		{"all instances", agents.Call{Origin: o, Profile: all}, 4},
+		{"all instances for another client", agents.Call{Origin: other, Profile: all}, 4},
+		{"all instances, replaced", agents.Call{Origin: o, Profile: also}, 4},
+		{"no instances", agents.Call{Origin: o, Profile: none}, 5},
+		{"no instances for another client", agents.Call{Origin: other, Profile: none}, 5},
+		{"back", agents.Call{Origin: o, Profile: q}, 6},
 	}
 	for _, s := range steps {
 		s.call.Req = req
@@ -530,8 +538,8 @@ func TestProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Recv(&call, nil)
-	if len(a.seen) != 5 {
-		t.Errorf("after the end of the client: %d profiles, want 5", len(a.seen))
+	if len(a.seen) != 7 {
+		t.Errorf("after the end of the client: %d profiles, want 7", len(a.seen))
 	}
 }
 
