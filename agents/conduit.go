@@ -11,8 +11,8 @@ import (
 // A Conduit carries requests to one agent and its replies back.
 //
 // A goroutine that has a request calls Send and, if that succeeds, must call
-// Recv with the same Call. Between the two it may Send to other agents, but
-// must not wait for anything else. Several goroutines may use a Conduit; each
+// Recv with the same Call. Between the two it may Send other Calls, to this or
+// other agents, but must not wait for anything else. Several goroutines may use a Conduit; each
 // has its Call to itself.
 //
 // Errors other than [ErrLate] and [ErrNotReady] are terminal: Send and Recv
@@ -56,7 +56,7 @@ type Call struct {
 	Timeout time.Duration // for the agent to answer, and again for the wait before; 0 is never
 	Req     []byte        // the request PDU; read, not changed, until Recv returns
 
-	// Several says that the caller sends to other agents before it receives.
+	// Several says that the caller sends other Calls before it receives.
 	Several bool
 
 	// Began and Done are set by a Recv that succeeds: when the agent was free

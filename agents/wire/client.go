@@ -32,8 +32,9 @@ type Options struct {
 	PID      int32 // of pmcd, for CREDS
 	NotReady bool  // the agent will say when it is ready ("notready" in pmcd.conf)
 
-	// Depth is how many requests may be outstanding; 0 means 1, which is all
-	// that the protocol promises to an agent.
+	// Depth is how many requests may be outstanding; 0 means 1. More than one
+	// keep an agent from waiting for us: agents read one PDU after the other.
+	// One that is slow, or has ever said that it is not ready, gets one.
 	Depth int
 
 	Counts *pdu.Counts // of PDUs sent and received; may be nil
@@ -99,6 +100,9 @@ type Client struct {
 	flying  []*flight  // sent, in order: the next reply is for the first
 	waiting []*flight  // for a slot, in order
 	granted int        // slots given and not yet in flying
+	alone   bool       // the last slot is for a request that no other may follow
+	slow    bool       // the last answer was not quick
+	wavered bool       // has said that it is not ready
 	reading bool
 	gone    error // the process has ended; what it has written can still be read
 	err     error // why the Client has ended
@@ -112,6 +116,7 @@ type flight struct {
 	call     *agents.Call
 	wake     chan struct{} // has room for one
 	want     pdu.Type      // of the reply
+	small    bool          // the request
 	began    time.Time     // when it became first of flying
 	deadline time.Time     // for the reply; set then too
 	answered time.Time     // set with reply
@@ -221,6 +226,7 @@ func (c *Client) Send(call *agents.Call) error {
 	}
 	_, t, _ := pdu.Header(call.Req)
 	f.call, f.want = call, agents.ReplyType(t)
+	f.small = len(call.Req) <= small && (call.Profile == nil || len(call.Profile.InDoms) == 0)
 	f.granted, f.blocked, f.done, f.err, f.reply = false, false, false, nil, f.reply[:0]
 	if cap(f.reply) > 1<<20 {
 		f.reply = nil

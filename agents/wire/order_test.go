@@ -173,3 +173,85 @@ func TestRefusedSendKeepsNotices(t *testing.T) {
 		t.Errorf("%v from %d, want the end of client 7", typ, from)
 	}
 }
+
+// Requests go out behind others only to an agent that is known to do well with
+// that, and only if it need not read them while it writes.
+func TestWhoIsSentRequestsAhead(t *testing.T) {
+	answerTo := func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader, after time.Duration, m ...pdu.Message) {
+		call := ask(t, c, 1)
+		r.Next()
+		<-time.After(after)
+		put(t, there, m...)
+		c.Recv(call, nil)
+		eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	}
+	notReady, ready, desc := &pdu.Error{Code: pdu.ErrnoNotReady}, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 1}
+	small, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
+	large, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: make([]pdu.PMID, 2000)})
+	for name, test := range map[string]struct {
+		before        func(*testing.T, *wire.Client, wire.Conn, *pdu.Reader)
+		first, second []byte
+		want          error
+	}{
+		"new":                {nil, small, small, nil},
+		"large, then small":  {nil, large, small, agents.ErrLate},
+		"small, then large":  {nil, small, large, agents.ErrLate},
+		"after quick answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) { answerTo(t, c, there, r, 0, desc) }, small, small, nil},
+		"after slow answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
+			answerTo(t, c, there, r, 11*time.Millisecond, desc)
+		}, small, small, agents.ErrLate},
+		"after slow and quick answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
+			answerTo(t, c, there, r, 11*time.Millisecond, desc)
+			answerTo(t, c, there, r, 0, desc)
+		}, small, small, nil},
+		"after not ready": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
+			answerTo(t, c, there, r, 0, notReady, ready)
+			answerTo(t, c, there, r, 0, desc)
+		}, small, small, agents.ErrLate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, there, r := by(t, wire.Options{Depth: 2})
+			if test.before != nil {
+				test.before(t, c, there, r)
+			}
+			if err := c.Send(&agents.Call{Req: test.first, Several: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Send(&agents.Call{Req: test.second, Several: true, Timeout: 20 * time.Millisecond}); err != test.want {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
+// Of an agent that was sent several requests and says that it is not ready, all
+// answers but one are due, however long they take.
+func TestNotReadyMeetsSeveralRequests(t *testing.T) {
+	c, there, r := by(t, wire.Options{Depth: 3})
+	var calls []*agents.Call
+	for range 3 {
+		calls = append(calls, ask(t, c, 111))
+		r.Next()
+	}
+	put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
+	for _, call := range calls {
+		if _, err := c.Recv(call, nil); err != agents.ErrNotReady {
+			t.Fatal(err)
+		}
+	}
+	put(t, there, &pdu.Error{Code: pdu.ErrnoReady})
+	<-time.After(150 * time.Millisecond) // more than one answer is given
+	put(t, there, &pdu.Desc{PMID: 111}, &pdu.Desc{PMID: 111})
+	eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	next := ask(t, c, 222)
+	r.Next()
+	put(t, there, &pdu.Desc{PMID: 222})
+	b, err := c.Recv(next, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d pdu.Desc
+	if pdu.ParseInto(b, &d); d.PMID != 222 {
+		t.Errorf("asked for 222, got %d", d.PMID)
+	}
+}

@@ -78,6 +78,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 		return nil
 	}
 	f.answered = now
+	c.slow = now.Sub(f.began) > quick
 	c.flying = append(c.flying[:0], c.flying[1:]...)
 	if len(c.flying) > 0 {
 		c.flying[0].begin(now)
@@ -172,6 +173,7 @@ func (c *Client) own(s State, owed []pdu.Type) {
 	}
 	c.waiting = c.waiting[:0]
 	c.reading = true
+	c.wavered = c.wavered || s == NotReady
 	c.state.Store(int32(s))
 	c.tasks.Add(1)
 	go c.background(s, owed)
@@ -187,8 +189,15 @@ func (c *Client) background(s State, owed []pdu.Type) {
 		err = c.finishWrite()
 	}
 	var b []byte
-	settling := false // is ready, and it is not known whether anything is owed
+	// NOTREADY may have been an answer, or have met a request on its way: then
+	// there is one answer less than it seems, and the last is not waited for.
+	unsure, settling := s == NotReady, false
 	for err == nil && (s == NotReady || len(owed) > 0) {
+		if last := unsure && s == Late && len(owed) == 1; last && !settling {
+			settling = true
+			err = c.readBy(time.Now().Add(settle))
+			continue
+		}
 		b, err = c.read(b[:0])
 		if settling && errors.Is(err, os.ErrDeadlineExceeded) && len(c.ahead) == 0 {
 			err = nil
@@ -200,19 +209,14 @@ func (c *Client) background(s State, owed []pdu.Type) {
 		_, t, _ := pdu.Header(b)
 		switch code := errorCode(b); {
 		case code == pdu.ErrnoReady:
-			if s != NotReady {
-				break
-			}
-			// Well, in a moment. If NOTREADY was not the answer but met the
-			// request on its way, the answer is next.
-			s, settling = Late, len(owed) > 0
-			if settling {
-				err = c.readBy(time.Now().Add(settle))
-			}
+			s = Late // well, in a moment
 		case code == pdu.ErrnoNotReady && s != NotReady:
-			s, settling = NotReady, false
+			s, unsure, settling = NotReady, true, false
 			err = c.readBy(time.Time{})
+			c.mu.Lock()
+			c.wavered = true
 			c.state.Store(int32(s))
+			c.mu.Unlock()
 			c.changed(s)
 		case len(owed) > 0 && (t == owed[0] || t == pdu.TypeError):
 			owed = owed[1:]

@@ -15,8 +15,8 @@ func (c *Client) acquire(f *flight) error {
 	if err := c.refusal(); err != nil {
 		return err
 	}
-	if len(c.flying)+c.granted < c.opt.Depth && len(c.waiting) == 0 {
-		c.granted++
+	if len(c.waiting) == 0 && c.admits(f) {
+		c.admit(f)
 		return nil
 	}
 	c.waiting = append(c.waiting, f)
@@ -50,6 +50,27 @@ func (c *Client) acquire(f *flight) error {
 	return f.err
 }
 
+// Requests that are sent before the one ahead is answered must fit in what is
+// between us and any agent, since one that is writing a large answer does not
+// read: of these, Depth take no more than half of a pipe.
+const small = 4 << 10
+
+// quick is how long an answer may take for others to be sent ahead. With a
+// slow agent nothing is gained by it, and all of them wait behind each other.
+const quick = 10 * time.Millisecond
+
+// admits reports whether f may be sent now. The caller holds mu.
+func (c *Client) admits(f *flight) bool {
+	n := len(c.flying) + c.granted
+	return n == 0 || n < c.opt.Depth && f.small && !c.alone && !c.slow && !c.wavered
+}
+
+// admit gives f a slot. The caller holds mu.
+func (c *Client) admit(f *flight) {
+	c.granted++
+	c.alone = !f.small
+}
+
 // refusal says why no request can be sent now. The caller holds mu.
 func (c *Client) refusal() error {
 	switch {
@@ -81,10 +102,10 @@ func (c *Client) release() {
 
 // grant gives free slots to those who wait. The caller holds mu.
 func (c *Client) grant() {
-	for len(c.waiting) > 0 && len(c.flying)+c.granted < c.opt.Depth {
+	for len(c.waiting) > 0 && c.admits(c.waiting[0]) {
 		f := c.waiting[0]
 		c.waiting = append(c.waiting[:0], c.waiting[1:]...)
-		c.granted++
+		c.admit(f)
 		f.granted = true
 		c.rouse(f)
 	}
