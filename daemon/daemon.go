@@ -298,6 +298,7 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Lin
 	return d.cfg.Open(ctx, spec, wire.Options{
 		PID:      int32(os.Getpid()),
 		NotReady: spec.NotReady,
+		Depth:    8,
 		Counts:   &d.counts,
 		Tap:      d.tap(a),
 		OnState:  func(s wire.State) { d.agentState(a, s) },

@@ -227,7 +227,12 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 	}
 	for i := range w.parts {
 		p := &w.parts[i]
-		p.err = errnoOf(s.sendPart(w, p, call))
+		var err error
+		p.req, err = pdu.Append(p.req[:0], 0, &pdu.Fetch{Context: call.Origin.Context, PMIDs: p.ids})
+		if err == nil {
+			err = s.sendPart(w, p, p.ids[0].Domain(), call)
+		}
+		p.err = errnoOf(err)
 	}
 	for i := range w.parts {
 		p := &w.parts[i]
@@ -257,25 +262,17 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 	return s.finish(w)
 }
 
-// sendPart sends the part of a fetch that is for one agent. If there is no error
-// the connection is held until its answer is received.
-func (s *session) sendPart(w *work, p *part, call *agents.Call) (err error) {
-	if p.agent, p.link, err = s.available(w, p.ids[0].Domain()); err != nil {
+// sendPart sends p.req to the agent of a domain, with what else call says. If
+// there is no error the connection is held until the answer is received.
+func (s *session) sendPart(w *work, p *part, domain int, call *agents.Call) (err error) {
+	if p.agent, p.link, err = s.available(w, domain); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			p.link.holds.giveBack()
-		}
-	}()
 	wait := p.call.Wait
 	p.call = *call
-	p.call.Wait, p.call.Several = wait, true
-	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.Fetch{Context: call.Origin.Context, PMIDs: p.ids}); err != nil {
-		return err
-	}
-	p.call.Req = p.req
+	p.call.Wait, p.call.Several, p.call.Req = wait, true, p.req
 	if err = p.link.Conduit.Send(&p.call); err != nil {
+		p.link.holds.giveBack()
 		s.d.trace.failure(true, p.link.Out, p.req, err)
 		return s.d.lost(p.agent, p.link, err)
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -69,6 +70,10 @@ func (s *session) lookup(w *work, b []byte) error {
 	return s.fail(w, pdu.ErrnoIPC)
 }
 
+// descsAhead is how many descriptors are asked for before the first is waited
+// for.
+const descsAhead = 16
+
 // descs answers DESC_IDS. A metric without descriptor has an empty one among
 // others, and is an error by itself.
 func (s *session) descs(w *work, b []byte) error {
@@ -76,30 +81,58 @@ func (s *session) descs(w *work, b []byte) error {
 	if _, err := pdu.ParseInto(b, &m); err != nil {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
-	reply := pdu.Descs{Descs: make([]pdu.Desc, 0, len(m.PMIDs))}
-	for _, id := range m.PMIDs {
-		d, err := s.desc(w, id)
+	call := agents.Call{
+		Origin:  agents.Origin{Client: s.num},
+		Timeout: time.Duration(s.d.timeout.Load()),
+	}
+	reply := pdu.Descs{Descs: make([]pdu.Desc, len(m.PMIDs))}
+	defer w.reset()
+	w.parts = slices.Grow(w.parts[:0], descsAhead) // calls on their way stay where they are
+	for i := range m.PMIDs {
+		if i%descsAhead == 0 {
+			w.parts = w.parts[:0]
+			for _, id := range m.PMIDs[i:min(i+descsAhead, len(m.PMIDs))] {
+				p := w.nextPart()
+				p.err = errnoOf(s.sendDesc(w, p, id, call))
+			}
+		}
+		p, d := &w.parts[i%descsAhead], &reply.Descs[i]
+		if p.err == 0 {
+			p.err = errnoOf(s.receiveDesc(p, d))
+		}
 		switch {
-		case err == nil:
-			reply.Descs = append(reply.Descs, *d)
+		case p.err == 0:
 		case len(m.PMIDs) == 1:
-			return s.fail(w, errnoOf(err))
+			return s.fail(w, p.err)
 		default:
-			reply.Descs = append(reply.Descs, pdu.Desc{PMID: pdu.NoPMID})
+			*d = pdu.Desc{PMID: pdu.NoPMID}
 		}
 	}
 	return s.reply(w, &reply)
 }
 
-// desc asks for one descriptor.
-func (s *session) desc(w *work, id pdu.PMID) (*pdu.Desc, error) {
-	var err error
-	if w.req, err = pdu.Append(w.req[:0], 0, &pdu.DescReq{PMID: id}); err != nil {
-		return nil, err
+// sendDesc asks for a descriptor.
+func (s *session) sendDesc(w *work, p *part, id pdu.PMID, call agents.Call) (err error) {
+	if w.routes.agent(id.Domain()) == nil {
+		return pdu.ErrnoPMID
 	}
-	m, err := s.ask(w, id.Domain(), nil, w.req, pdu.ErrnoPMID)
+	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.DescReq{PMID: id}); err != nil {
+		return err
+	}
+	return s.sendPart(w, p, id.Domain(), &call)
+}
+
+// receiveDesc waits for what sendDesc asked for.
+func (s *session) receiveDesc(p *part, d *pdu.Desc) error {
+	defer p.link.holds.giveBack()
+	p.reply = p.reply[:0]
+	err := s.receive(p.agent, p.link, &p.call, &p.reply)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return m.(*pdu.Desc), nil // package wire lets no other type through
+	// What cannot be decoded here cannot be at the client's either.
+	if _, err = pdu.ParseInto(p.reply, d); err != nil {
+		return s.d.broken(p.agent, p.link, err)
+	}
+	return nil
 }

@@ -138,12 +138,14 @@ func TestLabelOfOldDSO(t *testing.T) {
 
 func TestDescIDs(t *testing.T) {
 	r := newRig(t, nil, nil)
-	m := r.dial().do(&pdu.DescIDs{PMIDs: []pdu.PMID{id(240, 77), id(240, 2), id(248, 1), id(241, 1)}}).(*pdu.Descs)
+	const times = 50 // more than are asked for at once
+	ids := slices.Repeat([]pdu.PMID{id(240, 77), id(240, 2), id(248, 1), id(241, 1)}, times)
+	m := r.dial().do(&pdu.DescIDs{PMIDs: ids}).(*pdu.Descs)
 	var got []string
 	for _, d := range m.Descs {
 		got = append(got, d.PMID.String())
 	}
-	want := []string{"PM_ID_NULL", "240.0.2", "PM_ID_NULL", "241.0.1"}
+	want := slices.Repeat([]string{"PM_ID_NULL", "240.0.2", "PM_ID_NULL", "241.0.1"}, times)
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -20,7 +20,7 @@ type work struct {
 	fetch  pdu.Fetch
 	result pdu.ResultWriter
 	names  pdu.NamesWriter
-	parts  []part         // of a fetch or store, one for each agent
+	parts  []part         // of a fetch or store, one for each agent, or of descriptors
 	partOf [domains]int16 // index in parts plus 1; 0 between requests
 
 	call agents.Call
@@ -28,7 +28,7 @@ type work struct {
 	ans  []byte // its answer
 }
 
-// A part of a fetch or store goes to one agent.
+// A part of a request goes to one agent.
 type part struct {
 	agent *agent
 	link  *Link
@@ -80,19 +80,25 @@ func (w *work) release() {
 func (w *work) part(domain int) *part {
 	i := w.partOf[domain]
 	if i == 0 {
-		if len(w.parts) < cap(w.parts) {
-			w.parts = w.parts[:len(w.parts)+1]
-		} else {
-			w.parts = append(w.parts, part{})
-		}
+		w.nextPart()
 		i = int16(len(w.parts))
 		w.partOf[domain] = i
-		p := &w.parts[i-1]
-		p.agent, p.link, p.ids, p.err = nil, nil, p.ids[:0], 0
-		p.req, p.reply = p.req[:0], p.reply[:0]
-		p.sets, p.store = pdu.Sets{}, p.store[:0]
 	}
 	return &w.parts[i-1]
+}
+
+// nextPart returns one more part of w.
+func (w *work) nextPart() *part {
+	if len(w.parts) < cap(w.parts) {
+		w.parts = w.parts[:len(w.parts)+1]
+	} else {
+		w.parts = append(w.parts, part{})
+	}
+	p := &w.parts[len(w.parts)-1]
+	p.agent, p.link, p.ids, p.err = nil, nil, p.ids[:0], 0
+	p.req, p.reply = p.req[:0], p.reply[:0]
+	p.sets, p.store = pdu.Sets{}, p.store[:0]
+	return p
 }
 
 // reset forgets the parts of the last request. ids name their domains.
