@@ -124,13 +124,22 @@ func (m *PMNSNames) parse(d *decoder) {
 	if numstatus != 0 {
 		m.Status = alloc[int32](names)
 	}
+	// One copy for all names: there may be thousands.
+	start := d.off
+	text := string(d.b[start:])
 	need := 0
 	for i := range m.Names {
 		if numstatus != 0 {
 			m.Status[i] = d.i32()
 		}
-		m.Names[i] = d.str(d.count(1))
-		need += len(m.Names[i]) + 1
+		n := d.count(1)
+		from := d.off - start
+		if d.bytes(n); d.err != nil {
+			return
+		}
+		d.bytes(pad4(n) - n)
+		m.Names[i] = text[from : from+n]
+		need += n + 1
 	}
 	// Receivers size a buffer by nstrbytes.
 	if int(nstrbytes) < need || int(nstrbytes) > len(d.b) {
