@@ -245,7 +245,7 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 			err = s.checkResult(p.agent, p.link, p.reply, p.ids)
 		}
 		if err == nil {
-			p.sets, err = pdu.OpenSets(p.reply)
+			p.sets = pdu.OpenSets(p.reply)
 		}
 		p.link.holds.giveBack()
 		p.err = errnoOf(err)
@@ -255,8 +255,8 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 		p := w.part(id.Domain())
 		if p.err != 0 {
 			w.result.Fail(id, p.err)
-		} else if err := w.result.Move(&p.sets); err != nil {
-			return err
+		} else {
+			w.result.Move(&p.sets)
 		}
 	}
 	return s.finish(w)

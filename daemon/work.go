@@ -78,13 +78,11 @@ func (w *work) release() {
 
 // part returns the part of w for a domain, which is new if there is none yet.
 func (w *work) part(domain int) *part {
-	i := w.partOf[domain]
-	if i == 0 {
+	if w.partOf[domain] == 0 {
 		w.nextPart()
-		i = int16(len(w.parts))
-		w.partOf[domain] = i
+		w.partOf[domain] = int16(len(w.parts))
 	}
-	return &w.parts[i-1]
+	return &w.parts[w.partOf[domain]-1]
 }
 
 // nextPart returns one more part of w.

@@ -1,6 +1,9 @@
 package pdu
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // A Fetch asks for the current values of metrics, with the profile that was
 // sent for a context. The reply is a Result.
@@ -51,8 +54,8 @@ func (d *decoder) fetch(ids []PMID) (context int32, _ []PMID) {
 		d.fail(ErrCount)
 	}
 	ids = slices.Grow(ids[:0], n)[:n]
-	for i := range ids {
-		ids[i] = PMID(d.u32())
+	for i, b := 0, d.bytes(4*n); i < n; i++ {
+		ids[i] = PMID(binary.BigEndian.Uint32(b[4*i:]))
 	}
 	return context, ids
 }
