@@ -2,9 +2,9 @@
 // (domain 3): what pmdaproc of PCP serves, with the same PMIDs, instances and
 // values. So far it has
 //
-//	proc, hotproc, cgroup
+//	proc, hotproc, cgroup, acct
 //
-// without the process accounting (acct) and without the views of containers.
+// without the views of containers.
 //
 // # Tables and formats
 //
@@ -131,7 +131,7 @@ func subtrees(all []pmda.Metric) (fixed []pmda.Metric, trees []*pmda.Subtree, er
 	below := make(map[string][]pmda.Metric)
 	for _, m := range all {
 		words := strings.Split(m.Name, ".")
-		if words[0] != "cgroup" && slices.Contains(dynamic, words[1]) {
+		if (words[0] == "proc" || words[0] == "hotproc") && slices.Contains(dynamic, words[1]) {
 			below[words[0]] = append(below[words[0]], m)
 		} else {
 			fixed = append(fixed, m)
@@ -161,6 +161,7 @@ type host struct {
 	terminals terminals
 	procs     *processes
 	hot       *hotprocs
+	acct      *acct
 	allowed   bool // the client of this request may see processes
 }
 
@@ -216,12 +217,13 @@ func newHost(domain int, o Options) *host {
 
 // metrics returns the tables of all sources.
 func (h *host) metrics() []pmda.Metric {
-	h.procs, h.hot = newProcesses(h), newHotprocs(h)
+	h.procs, h.hot, h.acct = newProcesses(h), newHotprocs(h), newAcct(h)
 	return slices.Concat(
 		h.procs.metrics(),
 		h.hot.metrics(),
 		h.control(),
 		h.cgroups(),
+		h.acct.metrics(),
 	)
 }
 
@@ -238,6 +240,7 @@ func (h *host) done(*pmda.Request) { h.revert() }
 
 func (h *host) close() error {
 	h.hot.stop()
+	h.acct.close()
 	return nil
 }
 

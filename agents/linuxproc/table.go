@@ -16,7 +16,7 @@ const (
 	none             = pdu.Units(0)
 	octet, kbyte     = pdu.Byte, pdu.Kbyte
 	nsec, usec, msec = pdu.Nsec, pdu.Usec, pdu.Msec
-	count            = pdu.Count
+	sec, count       = pdu.Sec, pdu.Count
 )
 
 var (
@@ -40,4 +40,5 @@ const (
 	indomSubsys    = 37
 	indomMounts    = 38
 	indomHot       = 39
+	indomAcct      = 40
 )

@@ -38,7 +38,14 @@ func (t *terminals) name(tree *tree, dev uint32) string {
 		if len(t.names) > 10000 {
 			clear(t.names)
 		}
-		name = t.find(uint64(dev>>8&0xfff), uint64(dev&0xff|dev>>12&0xfff00))
+		major, minor := dev>>8&0xfff, dev&0xff|dev>>12&0xfff00
+		// sysfs has all but those of /dev/pts: tty1 and ttyS0, whose numbers in the
+		// names are not the minor ones.
+		if b, err := tree.Path("/sys/dev/char/").Num(int32(major)).Str(":").Num(int32(minor)).Link(); err == nil {
+			name = string(b[bytes.LastIndexByte(b, '/')+1:])
+		} else {
+			name = t.find(uint64(major), uint64(minor))
+		}
 		t.names[dev] = name
 	}
 	return name

@@ -70,6 +70,9 @@ func (r *Reader) fd(flags int) (int, error) {
 	}
 }
 
+// Open returns a descriptor of the file, which the caller closes.
+func (r *Reader) Open() (fd int, err error) { return r.fd(0) }
+
 // Text returns what the file has, up to max bytes. It is valid until the next
 // call. What can be read before an error counts.
 func (r *Reader) Text(max int) ([]byte, error) {

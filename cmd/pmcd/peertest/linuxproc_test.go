@@ -87,6 +87,9 @@ func TestProcDescribed(t *testing.T) {
 	}
 	indoms := map[pdu.InDom]bool{}
 	for _, m := range metrics {
+		if newIn7[m.Name] {
+			continue
+		}
 		id, _ := installed.PMID(m.Name)
 		if id.Domain() == 3 {
 			same(t, m.Name, id, m.PMID)
@@ -135,6 +138,9 @@ func labelsByName(t *testing.T, cd agents.Conduit, kind pdu.LabelKind, d pdu.InD
 	}
 	return m
 }
+
+// newIn7 are metrics that pmdaproc of PCP 6.0 does not have.
+var newIn7 = map[string]bool{"acct.control.state": true}
 
 // wrong are metrics that pmdaproc has wrong.
 var wrong = map[string]string{
