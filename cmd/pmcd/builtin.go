@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/agents/simple"
 	"github.com/gopcp/pmcd/agents/trivial"
 	"github.com/gopcp/pmcd/agents/txmon"
+	"github.com/gopcp/pmcd/agents/xfs"
 )
 
 // A builtinAgent is compiled in.
@@ -33,6 +34,7 @@ var builtin = builtinAgents{
 	"simple_init":  {newAgent: simple.New},
 	"trivial_init": {newAgent: trivial.New},
 	"txmon_init":   {newAgent: txmon.New},
+	"xfs_init":     {newAgent: xfs.New, root: true}, // quotas, and to reset statistics
 }
 
 // needsRoot reports whether an entry point is that of an agent which does.

@@ -40,6 +40,7 @@ var mayImport = map[string][]string{
 	"agents/sysfile":       nil,
 	"agents/linux":         {"access", "agents", "agents/pmda", "agents/pmda/cache", "agents/sysfile", "pdu", "pmcdconf", "github.com/prometheus/procfs", "golang.org/x/sys"},
 	"agents/linuxproc":     {"agents", "agents/pmda", "agents/sysfile", "pdu"},
+	"agents/xfs":           {"access", "agents", "agents/pmda", "agents/pmda/cache", "agents/sysfile", "pdu", "pmcdconf"},
 	"agents/trivial":       {"agents", "agents/pmda", "pdu"},
 	"agents/simple":        {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},
 	"agents/txmon":         {"agents", "agents/pmda", "pdu", "golang.org/x/sys"},

@@ -1,0 +1,200 @@
+package xfs
+
+import (
+	"context"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// maxStats is the most that is read of a file of statistics, in bytes: that of
+// Linux 6.18 has 1.5 KB.
+const maxStats = 64 << 10
+
+// A device is the statistics of one.
+type device struct {
+	stats
+	dir  string // below /sys/fs/xfs
+	turn uint64 // when it was read
+}
+
+// read reads the statistics of all file systems.
+func (h *host) read(context.Context, *pmda.Request) error {
+	b, err := h.Path("/sys/fs/xfs/stats/stats").Text(maxStats)
+	if err != nil {
+		b, err = h.Path("/proc/fs/xfs/stat").Text(maxStats)
+	}
+	if h.all.ok = err == nil; !h.all.ok {
+		return nil // there is no XFS
+	}
+	h.layout.parse(&h.all, b)
+	// Older kernels have quotas in a file of its own.
+	if b, err := h.Path("/proc/fs/xfs/xqmstat").Text(maxStats); err == nil {
+		h.layout.merge(&h.all, b)
+	}
+	return nil
+}
+
+// list finds the devices.
+func (h *host) list(context.Context, *pmda.Request) error {
+	var dirs []string
+	_ = h.Path("/sys/fs/xfs").List(func(name []byte, _ byte) {
+		if name[0] != '.' && string(name) != "stats" {
+			dirs = append(dirs, string(name))
+		}
+	})
+	h.devices.HideAll()
+	for _, dir := range dirs {
+		if !h.Path("/sys/fs/xfs/").Name(dir).Str("/stats/stats").Exists() {
+			continue
+		}
+		name := "/dev/" + dir
+		if dm := h.Path("/sys/block/").Name(dir).Str("/dm/name").Value(); len(dm) > 0 {
+			name = "/dev/mapper/" + string(dm)
+		}
+		d := h.perdev[name]
+		if d == nil {
+			d = new(device)
+		}
+		d.dir = dir
+		if _, err := h.devices.Add(name, d); err == nil {
+			h.perdev[name] = d
+		}
+	}
+	return nil
+}
+
+// load reads the statistics of a device, once in a request.
+//
+// C differs: without a file it has the statistics of all.
+func (h *host) load(d *device) {
+	if d.turn == h.turn {
+		return
+	}
+	d.turn = h.turn
+	b, err := h.Path("/sys/fs/xfs/").Name(d.dir).Str("/stats/stats").Text(maxStats)
+	if d.ok = err == nil; d.ok {
+		h.layout.parse(&d.stats, b)
+	}
+}
+
+// statistics returns xfs and xfs.perdev.
+func (h *host) statistics() []pmda.Metric {
+	source := &pmda.Source{Read: h.read}
+	indom := &pmda.InDom{Serial: indomDevice, Insts: h.devices, Source: &pmda.Source{Read: h.list}}
+	texts, _ := pmda.ParseHelp(help)
+	var ms []pmda.Metric
+	// add adds a metric of all file systems, and that of each.
+	add := func(m pmda.Metric, perdev int, set func(v *pmda.Value, s *stats)) {
+		all := m
+		all.Name = "xfs." + m.Name
+		text, ok := texts[all.Name]
+		if !ok {
+			text.OneLine = btreeHelp(m.Name)
+		}
+		all.OneLine, all.Text, all.Source = text.OneLine, text.Text, source
+		all.Fetch = func(_ context.Context, v *pmda.Value) error {
+			if h.all.ok {
+				set(v, &h.all)
+			}
+			return nil
+		}
+		each := all
+		each.Name, each.Cluster, each.Item, each.InDom, each.Source = "xfs.perdev."+m.Name, 18, perdev, indom, nil
+		each.Fetch = pmda.Of(func(v *pmda.Value, d *device) {
+			if h.load(d); d.ok {
+				set(v, &d.stats)
+			}
+		})
+		if strings.HasPrefix(m.Name, "quota.dquots") {
+			each.Sem = pdu.SemInstant
+		}
+		ms = append(ms, all, each)
+	}
+	of := func(l line, cluster, perdev int) {
+		for i, name := range strings.Fields(l.names) {
+			at := h.layout[l.key] + l.at + i
+			m := pmda.Metric{Cluster: cluster, Item: l.item + i, Name: l.under + name, Type: pdu.MetricU32, Sem: pdu.SemCounter, Units: pdu.Count}
+			set := func(v *pmda.Value, s *stats) { v.Uint(s.nums[at]) }
+			switch m.Name {
+			case "log.blocks": // of 512 bytes
+				m.Units = pdu.Kbyte
+				set = func(v *pmda.Value, s *stats) { v.Uint(s.nums[at] / 2) }
+			case "xstrat.bytes", "write_bytes", "read_bytes", "zoned.bytes":
+				m.Type, m.Units = pdu.MetricU64, pdu.Byte
+			case "defer_relog":
+				m.Type = pdu.MetricU64
+			case "vnodes.active":
+				m.Sem, m.Units = pdu.SemInstant, 0
+			case "metafile.inodes":
+				m.Sem = pdu.SemInstant
+			}
+			add(m, perdev+i, set)
+		}
+	}
+	for _, l := range lines {
+		of(l, 16, l.item)
+	}
+	of(buffers, 17, 187)
+
+	// C differs: it leaves out the fraction.
+	writes := h.layout["log"]
+	add(pmda.Metric{Cluster: 16, Item: 78, Name: "log.write_ratio", Type: pdu.MetricFloat, Sem: pdu.SemInstant}, 78, func(v *pmda.Value, s *stats) {
+		ratio := 0.0
+		if s.nums[writes] > 0 {
+			ratio = float64(s.nums[writes+1]) / float64(s.nums[writes])
+		}
+		v.Float(ratio)
+	})
+	return append(ms, pmda.Metric{
+		Cluster: 16, Item: 79, Name: "xfs.control.reset", Type: pdu.MetricU32, Sem: pdu.SemDiscrete,
+		Fetch: pmda.Number(func() (uint64, bool) { return 0, true }),
+		Store: h.reset,
+	})
+}
+
+// reset has the kernel set its statistics to 0, unless 0 is stored.
+func (h *host) reset(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
+	if len(s.Values) != 1 {
+		return pdu.ErrnoBadStore
+	}
+	n, err := s.Values[0].AsUint32()
+	switch {
+	case err != nil || n == 0:
+		return err
+	case n > math.MaxInt32:
+		return pdu.ErrnoSign
+	}
+	for _, path := range []string{"/sys/fs/xfs/stats/stats_clear", "/proc/sys/fs/xfs/stats_clear"} {
+		if err = os.WriteFile(h.Root+path, []byte("1\n"), 0); err == nil {
+			return nil
+		}
+	}
+	return pdu.ErrnoPermission
+}
+
+// btreeHelp returns the help text of a metric below btree.
+func btreeHelp(name string) string {
+	words := strings.Split(name, ".")
+	if len(words) != 3 {
+		return ""
+	}
+	return btreeOps[words[2]] + " " + btreeTrees[words[1]]
+}
+
+var btreeOps = map[string]string{
+	"lookup": "look-ups in", "compare": "records compared in", "insrec": "records inserted into", "delrec": "records removed from",
+	"newroot": "new roots of", "killroot": "roots removed from", "increment": "steps to a next record in",
+	"decrement": "steps to a previous record in", "lshift": "records moved to a left block in", "rshift": "records moved to a right block in",
+	"split": "blocks split in", "join": "blocks joined in", "alloc": "blocks added to", "free": "blocks removed from", "moves": "records moved within blocks of",
+}
+
+var btreeTrees = map[string]string{
+	"alloc_blocks": "trees of free space by block", "alloc_contig": "trees of free space by length", "block_map": "trees of blocks of files",
+	"inode": "trees of inodes", "free_inode": "trees of free inodes", "reverse_map": "trees of owners", "refcount": "trees of shared extents",
+	"rmap_mem": "trees of owners in memory", "rcbag": "trees of counts in memory", "rtrmap": "real-time trees of owners",
+	"rtrmap_mem": "real-time trees of owners in memory", "rtrefcount": "real-time trees of shared extents",
+}
