@@ -1,0 +1,68 @@
+package kvm
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// A conf is the file kvm.conf:
+//
+//	# where the kernel's file systems are
+//	[paths]
+//	debugfs=/sys/kernel/debug
+//	# trace points
+//	[trace]
+//	kvm_exit
+type conf struct {
+	debugfs, tracefs, lockdown string
+	points                     []string
+}
+
+// defaultConf is for a host without PCP: the trace points of PCP's file.
+const defaultConf = "[trace]\nkvm_exit\nkvm_entry\nkvm_mmio\nkvm_hypercall\nkvm_vcpu_wakeup\n"
+
+// maxPoints is how many trace points there may be: items of a cluster but one.
+const maxPoints = 1023
+
+// parseConf parses the file. What is no trace point, there already or one too
+// many is wrong.
+func parseConf(text string) (c conf, wrong []string) {
+	paths := map[string]*string{"debugfs": &c.debugfs, "tracefs": &c.tracefs, "lockdown": &c.lockdown}
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == '[':
+			section = line
+		case section == "[paths]":
+			name, value, _ := strings.Cut(line, "=")
+			if path, words := paths[name], strings.Fields(value); path != nil && len(words) > 0 {
+				*path = words[0]
+			}
+		case section != "[trace]" && section != "[dynamic]":
+		case !isName(line) || slices.Contains(c.points, line) || len(c.points) == maxPoints:
+			wrong = append(wrong, line)
+		default:
+			c.points = append(c.points, line)
+		}
+	}
+	return c, wrong
+}
+
+// isName reports whether s can be a part of the name of a metric, pmns(5). The
+// name of the number of trace points is taken.
+func isName(s string) bool {
+	for i, c := range []byte(s) {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (i == 0 || c != '_' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return s != "" && s != "count"
+}
+
+func isLocked(b []byte) bool {
+	return bytes.Contains(b, []byte("[integrity]")) || bytes.Contains(b, []byte("[confidentiality]"))
+}
