@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/jbd2"
 	"github.com/gopcp/pmcd/agents/kvm"
 	"github.com/gopcp/pmcd/agents/linux"
 	"github.com/gopcp/pmcd/agents/linuxproc"
@@ -30,6 +31,7 @@ type builtinAgents map[string]builtinAgent
 // builtin is used for a dso line whose file does not exist. There is one more,
 // pmcd_init: it needs the daemon's memory, so the daemon has it.
 var builtin = builtinAgents{
+	"jbd2_init":    {newAgent: jbd2.New},
 	"kvm_init":     {newAgent: kvm.New, root: true}, // debugfs is for root
 	"linux_init":   {newAgent: linux.New},
 	"proc_init":    {newAgent: linuxproc.New, root: true}, // it acts as the user of a client
