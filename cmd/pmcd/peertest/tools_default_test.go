@@ -109,7 +109,6 @@ func testHtop(t *testing.T, p *peer.Pair, pid string) {
 
 // With nothing but our program on a host, what PCP does by default goes on.
 func TestDefaults(t *testing.T) {
-	peer.Require(t)
 	p := tools(t)
 	t.Run("pmlogger", func(t *testing.T) { testDefaultLog(t, p) })
 	t.Run("htop", func(t *testing.T) { testHtop(t, p, idle(t)) })

@@ -3,6 +3,7 @@ package peertest
 import (
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -143,19 +144,22 @@ func about(t *testing.T, lines, must string) func(string) []peer.Record {
 }
 
 // tools is PCP's pmcd with PCP's agents, and ours as it is on a host without
-// PCP.
-func tools(t *testing.T) *peer.Pair {
+// PCP. Both have env in their environments.
+func tools(t *testing.T, env ...string) *peer.Pair {
 	t.Helper()
+	peer.Require(t)
 	path, err := peer.UnderTest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := peer.StartT(t, peer.CPmcd, peer.Config{})
-	if path == peer.CPmcd {
-		return &peer.Pair{C: c, Ours: peer.StartT(t, path, peer.Config{})}
+	return &peer.Pair{
+		C:    peer.StartT(t, peer.CPmcd, peer.Config{Env: env}),
+		Ours: peer.StartT(t, path, peer.Config{Env: env, Embedded: path != peer.CPmcd}),
 	}
-	return &peer.Pair{C: c, Ours: peer.StartT(t, path, peer.Config{Embedded: true})}
 }
+
+// derived gives clients the metrics that PCP's configuration computes.
+var derived = []string{"PCP_DERIVED_CONFIG=/etc/pcp/derived"}
 
 // idle starts a process that does nothing until the test ends.
 func idle(t *testing.T) string {
@@ -175,7 +179,6 @@ func idle(t *testing.T) string {
 // PCP's pmcd and its agents: the same columns and rows, from another host over
 // TCP, and of processes to a user of this host.
 func TestTools(t *testing.T) {
-	peer.Require(t)
 	p := tools(t)
 	pid := idle(t)
 	check := func(tr peer.Transport, tool aTool) {
@@ -187,7 +190,7 @@ func TestTools(t *testing.T) {
 				must = pid
 			}
 			cl := words(fill(tool.command))
-			cl.Env = []string{"PCP_DERIVED_CONFIG=/etc/pcp/derived"}
+			cl.Env = derived
 			p.Compare(t, tr, cl, peer.Comparison{Split: about(t, fill(tool.lines), must), Default: peer.Shape, Status: tool.code})
 		})
 	}
@@ -199,5 +202,34 @@ func TestTools(t *testing.T) {
 	}
 	for _, tool := range local {
 		check(peer.Unix, tool)
+	}
+}
+
+// Few hosts have all kinds of storage; a recorded one has.
+func TestToolsRecorded(t *testing.T) {
+	tree, err := filepath.Abs("../../../agents/linux/testdata/storage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := tools(t, "LINUX_STATSPATH="+tree)
+	for command, must := range map[string]string{
+		"pcp -h {host} -t 0.1 -s 2 iostat":                                                                 "nvme0n1",
+		"pcp -h {host} -t 0.1 -s 2 iostat -x dm":                                                           "vg0-root",
+		"pcp -h {host} -t 0.1 -s 2 tapestat":                                                               "st10",
+		"pmrep -h {host} -t 0.1 -s 2 :collectl-dm-sD":                                                      "vg0-swap",
+		"pmrep -h {host} -t 0.1 -s 2 :iostat-dktx":                                                         "nvme0n1",
+		"pmrep -h {host} -t 0.1 -s 2 :sar-d-dm":                                                            "vg0-root",
+		"pmrep -h {host} -t 0.1 -s 2 :sar-n-NFSv4":                                                         "0.00",
+		"pmrep -h {host} -t 0.1 -s 2 :sar-n-NFSDv4":                                                        "0.00",
+		"pmrep -h {host} -t 0.1 -s 2 disk.md.read disk.md.capacity":                                        "md1",
+		"pmrep -h {host} -t 0.1 -s 2 :iostat-multipath-wwid":                                               "sda sdb",
+		"pcp -h {host} dstat --dm --md --nfs3 --nfs3-ops --nfsd3 --nfsd3-ops --nfsd4-ops --rpc --rpcd 1 1": "0",
+	} {
+		t.Run(strings.ReplaceAll(command, " -h {host}", ""), func(t *testing.T) {
+			t.Parallel()
+			cl := words(command)
+			cl.Env = derived
+			p.Compare(t, peer.TCP4, cl, peer.Comparison{Split: about(t, ".", must), Default: peer.Shape})
+		})
 	}
 }

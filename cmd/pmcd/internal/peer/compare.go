@@ -360,9 +360,11 @@ func (p *Pair) CompareFunc(t *testing.T, ask func(*Daemon) (Output, error), cmp 
 		if os.Getenv("PMCD_SHOW_PEERS") == "1" {
 			t.Logf("%s\n%s", c.Cmd, c)
 		}
-		// Two daemons that nobody can talk to are alike, too.
+		// Two daemons that nobody can talk to are alike, too. Now and then
+		// PCP's answers a request for processes with PM_ERR_IPC.
 		if cmp.Status != AnyStatus && c.Code != cmp.Status {
-			t.Fatalf("%s: exit status %d against PCP's pmcd, want %d\n%s", c.Cmd, c.Code, cmp.Status, c)
+			diffs = []string{fmt.Sprintf("exit status against PCP's pmcd: %d, not %d\n%s", c.Code, cmp.Status, c)}
+			continue
 		}
 		stdouts, stderrs = append(stdouts, c.Stdout), append(stderrs, c.Stderr)
 		diffs = cmp.judge(stdouts, o.Stdout)
