@@ -1,0 +1,145 @@
+package pmdaroot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+var hello = words(info, 24, 0, 2, 7, 0)
+
+func words(ns ...int32) []byte {
+	var b []byte
+	for _, n := range ns {
+		b = binary.NativeEndian.AppendUint32(b, uint32(n))
+	}
+	return b
+}
+
+// serve is a pmdaroot that has one answer. It returns what it was asked.
+func serve(t *testing.T, hello, answer []byte) (Socket, chan []byte) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "root.socket")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan []byte, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conn.Write(hello)
+			head := make([]byte, 24)
+			if _, err := io.ReadFull(conn, head); err == nil {
+				name := make([]byte, binary.NativeEndian.Uint32(head[20:]))
+				io.ReadFull(conn, name)
+				asked <- append(head, name...)
+				conn.Write(answer)
+			}
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+	})
+	return Socket(path), asked
+}
+
+func TestAsk(t *testing.T) {
+	name := func(typ int32, text string) []byte {
+		return append(words(typ, int32(24+len(text)), 0, 2, 0, int32(len(text))), text...)
+	}
+	process := func(s Socket, c string) (any, error) { return s.ProcessID(c) }
+	host := func(s Socket, c string) (any, error) { return s.HostName(c) }
+	cgroup := func(s Socket, c string) (any, error) { return s.Cgroup(c) }
+	for _, tt := range []struct {
+		name          string
+		ask           func(Socket, string) (any, error)
+		typ           int32
+		hello, answer []byte
+		want          any
+		err           error
+	}{
+		{"a process", process, 0x9003, hello, words(0x9004, 24, 0, 2, 4711, 0), 4711, nil},
+		{"the version before", process, 0x9003, words(info, 24, 0, 1, 7, 0), words(0x9004, 24, 0, 1, 4711, 0), 4711, nil},
+		{"a container that does not run", process, 0x9003, hello, words(0x9004, 24, 0, 2, -1, 0), -1, pdu.ErrnoNoContainer},
+		{"no container", process, 0x9003, hello, words(0x9004, 24, -12399, 2, 0, 0), 0, pdu.ErrnoNoContainer},
+		{"a host", host, 0x9001, hello, name(0x9002, "box"), "box", nil},
+		{"no right to the name space", host, 0x9001, hello, words(0x9002, 24, -1, 2, 0, 0), "", pdu.Errno(-1)},
+		{"a group", cgroup, 0x9005, hello, name(0x9006, "docker/abc"), "docker/abc", nil},
+		{"a group with a slash", cgroup, 0x9005, hello, name(0x9006, "/docker/abc/"), "docker/abc", nil},
+		{"no group", cgroup, 0x9005, hello, name(0x9006, ""), "", pdu.ErrnoNoContainer},
+		{"another answer", cgroup, 0x9005, hello, name(0x9004, "docker/abc"), "", ErrMessage},
+		{"a name that is too long", cgroup, 0x9005, hello, name(0x9006, strings.Repeat("x", maxName)), "", ErrMessage},
+		{"a name of negative length", cgroup, 0x9005, hello, words(0x9006, 20, 0, 2, 0, -4), "", ErrMessage},
+		{"more than the name", cgroup, 0x9005, hello, append(words(0x9006, 28, 0, 2, 0, 1), "abcd"...), "", ErrMessage},
+		{"half a name", cgroup, 0x9005, hello, append(words(0x9006, 34, 0, 2, 0, 10), "abcd"...), "", io.ErrUnexpectedEOF},
+		{"a NUL", cgroup, 0x9005, hello, name(0x9006, "a\x00b"), "", ErrMessage},
+		{"nothing", cgroup, 0x9005, hello, nil, "", io.EOF},
+		{"a later version", cgroup, 0x9005, hello, words(0x9006, 24, 0, 3, 0, 0), "", ErrMessage},
+		{"it does not want to", cgroup, 0, words(info, 24, -13, 2, 0, 0), nil, "", pdu.Errno(-13)},
+		{"no greeting", cgroup, 0, words(0x9006, 24, 0, 2, 0, 0), nil, "", ErrMessage},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, asked := serve(t, tt.hello, tt.answer)
+			got, err := tt.ask(s, "c1")
+			if got != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("got %v, %v, want %v, %v", got, err, tt.want, tt.err)
+			}
+			if errors.Is(err, ErrMessage) && !errors.Is(err, pdu.ErrnoNotConn) {
+				t.Errorf("%v is not PM_ERR_NOTCONN for clients", err)
+			}
+			if tt.typ != 0 {
+				want := append(words(tt.typ, 26, 0, 2, 0, 2), "c1"...)
+				if q := <-asked; !bytes.Equal(q, want) {
+					t.Errorf("asked\n%x, want\n%x", q, want)
+				}
+			}
+		})
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	s := Socket(filepath.Join(t.TempDir(), "root.socket"))
+	if _, err := s.ProcessID("c1"); !errors.Is(err, pdu.ErrnoNotConn) {
+		t.Errorf("got %v", err)
+	}
+	for _, name := range []string{"", strings.Repeat("x", maxName)} {
+		if _, err := s.ProcessID(name); err != pdu.ErrnoNoContainer {
+			t.Errorf("a name of %d bytes: got %v", len(name), err)
+		}
+	}
+	t.Setenv("PCP_VAR_DIR", "/x")
+	if got := Default(); got != "/x/pmcd/root.socket" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(hello)
+	f.Add(append(words(0x9006, 27, 0, 2, 0, 3), "abc"...))
+	f.Add(words(0x9004, 24, -12399, 2, -1, 0))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := read(bytes.NewReader(b))
+		if err != nil || m.typ == info {
+			return
+		}
+		again, err := read(bytes.NewReader(m.append(nil)))
+		if err != nil || again != m {
+			t.Errorf("%+v becomes %+v, %v", m, again, err)
+		}
+	})
+}
