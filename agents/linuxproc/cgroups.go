@@ -16,7 +16,7 @@ import (
 // cgroups returns the metrics below cgroup, see the kernel's
 // Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
 func (h *host) cgroups() []pmda.Metric {
-	m := newMounts(h)
+	m := h.mounts
 	return slices.Concat(m.metrics(), m.cpuset(), m.cpuacct(), m.cpusched(), m.memory(), m.netclass(), newBlkIO(m).metrics(), m.version2())
 }
 

@@ -50,14 +50,6 @@ func wishOf(c *pmda.Client) (*wish, error) {
 	return w, nil
 }
 
-// containerOf is an error if the client wants the metrics of a container.
-func containerOf(r *pmda.Request) error {
-	if c := r.Client(); c != nil && c.Container() != "" {
-		return pdu.ErrnoNoContainer
-	}
-	return nil
-}
-
 // one returns the only value of a store.
 func one(s *pmda.Stored) (v pmda.StoredValue, err error) {
 	if len(s.Values) != 1 {

@@ -97,6 +97,9 @@ func (g *groups) find(m *mount) {
 			continue
 		}
 		c.turn = g.turn
+		if !g.shows([]byte(c.dir[len(m.path):])) {
+			continue
+		}
 		if m.version == 2 && g.needs != anyGroup && !g.Path(c.dir).Str("/").Str(g.needs).Exists() {
 			continue
 		}

@@ -103,9 +103,10 @@ func (s *hotprocs) restart() {
 	}
 }
 
-// list finds the hot processes that are still there.
-func (s *hotprocs) list(_ context.Context, r *pmda.Request) error {
-	if err := containerOf(r); err != nil {
+// list finds the hot processes that are still there. They are those of the host
+// for clients of containers, too, as in pmdaproc.
+func (s *hotprocs) list(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, s.container); err != nil {
 		return err
 	}
 	if r.Profile == nil && !s.allowed {

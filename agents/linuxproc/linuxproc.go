@@ -1,10 +1,7 @@
 // Package linuxproc is the agent for the processes and control groups of Linux
 // (domain 3): what pmdaproc of PCP serves, with the same PMIDs, instances and
-// values. So far it has
-//
-//	proc, hotproc, cgroup, acct
-//
-// without the views of containers.
+// values: proc, hotproc, cgroup and acct. A client that has chosen a container gets the processes and control groups of
+// that.
 //
 // # Tables and formats
 //
@@ -43,6 +40,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
@@ -70,6 +68,9 @@ type Options struct {
 	// Cgroup, if not "", is the directory of a control group, below Root, whose
 	// processes alone are listed, unless a client has another wish (pmdaproc -r).
 	Cgroup string
+
+	// Pmdaroot is asked about containers; "" is PCP's.
+	Pmdaroot pmdaroot.Socket
 
 	// AccessConf and HotConf are files, "" for those of PCP:
 	// $PCP_SYSCONF_DIR/proc/access.conf and $PCP_PMDAS_DIR/proc/hotproc.conf.
@@ -162,7 +163,11 @@ type host struct {
 	procs     *processes
 	hot       *hotprocs
 	acct      *acct
+	mounts    *mounts
 	allowed   bool // the client of this request may see processes
+
+	container *pmda.Source // the following
+	cgroup    string       // of the container that the client has chosen, "" for the host
 }
 
 // A tree is what processes and groups are read with.
@@ -202,7 +207,11 @@ func newHost(domain int, o Options) *host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.Pmdaroot == "" {
+		o.Pmdaroot = pmdaroot.Default()
+	}
 	h := &host{Options: o, domain: domain}
+	h.container = &pmda.Source{Read: h.readContainer}
 	h.tree = tree{
 		Reader: sysfile.Reader{Root: o.Root}, names: newAccounts(),
 		hertz: o.Hertz, pageSize: uint64(o.PageSize),
@@ -217,7 +226,7 @@ func newHost(domain int, o Options) *host {
 
 // metrics returns the tables of all sources.
 func (h *host) metrics() []pmda.Metric {
-	h.procs, h.hot, h.acct = newProcesses(h), newHotprocs(h), newAcct(h)
+	h.mounts, h.procs, h.hot, h.acct = newMounts(h), newProcesses(h), newHotprocs(h), newAcct(h)
 	return slices.Concat(
 		h.procs.metrics(),
 		h.hot.metrics(),

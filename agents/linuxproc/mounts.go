@@ -38,7 +38,7 @@ func newMounts(h *host) *mounts {
 		return nil
 	}}
 	m.source = &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
-		if err := containerOf(r); err != nil {
+		if err := r.Read(ctx, h.container); err != nil {
 			return err
 		}
 		if err := r.Read(ctx, m.subsys); err != nil {

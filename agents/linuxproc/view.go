@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"syscall"
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/sysfile"
@@ -57,6 +58,35 @@ func (s *view) all() error {
 // that is not there has none.
 func (s *view) group(dir string) error {
 	s.pids = s.pids[:0]
+	s.members(dir)
+	return nil
+}
+
+// container finds the processes of a container, by the directory of its control
+// group: those of groups below it are its own, too. "" has none.
+//
+// C differs: it looks into a group called container below that one, as Podman
+// makes it, and nowhere else.
+func (s *view) container(dir string) error {
+	s.pids = s.pids[:0]
+	var dirs []string
+	if dir != "" {
+		dirs = append(dirs, dir)
+	}
+	for i := 0; i < len(dirs) && i < maxGroups; i++ {
+		s.members(dirs[i])
+		add := func(name []byte, typ byte) {
+			if name[0] != '.' && (typ == syscall.DT_DIR || typ == syscall.DT_UNKNOWN) {
+				dirs = append(dirs, dirs[i]+"/"+string(name))
+			}
+		}
+		_ = s.tree.Path(dirs[i]).List(add) // it may have gone
+	}
+	return nil
+}
+
+// members adds the processes of a control group.
+func (s *view) members(dir string) {
 	files := []string{"/cgroup.procs"}
 	if s.threads {
 		files = []string{"/cgroup.threads", "/tasks", "/cgroup.procs"} // v2, v1
@@ -73,9 +103,8 @@ func (s *view) group(dir string) error {
 				s.pids = append(s.pids, pid)
 			}
 		}
-		return nil
+		return
 	}
-	return nil
 }
 
 // maxPIDs is the most that is read of a list of processes, in bytes.

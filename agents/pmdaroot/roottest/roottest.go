@@ -1,0 +1,108 @@
+// Package roottest is a pmdaroot for tests.
+package roottest
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmdaroot"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A Container is what pmdaroot says of one.
+type Container struct {
+	PID          int
+	Host, Cgroup string
+}
+
+// A Root is a pmdaroot that knows the containers that it is told of.
+type Root struct {
+	Socket pmdaroot.Socket
+
+	mu    sync.Mutex
+	known map[string]Container
+}
+
+// Start starts one that ends with the test.
+func Start(t testing.TB) *Root {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "root") // short: it is part of a socket's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return Listen(t, filepath.Join(dir, "root.socket"))
+}
+
+// Listen is Start with a path for the socket.
+func Listen(t testing.TB, path string) *Root {
+	t.Helper()
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Root{Socket: pmdaroot.Socket(path), known: make(map[string]Container)}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer conn.Close()
+				r.answer(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	return r
+}
+
+// Set makes a container known, in place of what was known of it.
+func (r *Root) Set(name string, c Container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[name] = c
+}
+
+func (r *Root) answer(conn net.Conn) {
+	put := func(typ, status, pid int, name string) {
+		var b []byte
+		for _, n := range []int{typ, 24 + len(name), status, 2, pid, len(name)} {
+			b = binary.NativeEndian.AppendUint32(b, uint32(n))
+		}
+		conn.Write(append(b, name...))
+	}
+	put(0x9000, 0, 7, "")
+	head := make([]byte, 24)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return
+	}
+	name := make([]byte, binary.NativeEndian.Uint32(head[20:]))
+	if _, err := io.ReadFull(conn, name); err != nil {
+		return
+	}
+	r.mu.Lock()
+	c, ok := r.known[string(name)]
+	r.mu.Unlock()
+	typ := int(binary.NativeEndian.Uint32(head)) + 1
+	switch {
+	case !ok:
+		put(typ, int(pdu.ErrnoNoContainer), 0, "")
+	case typ == 0x9002:
+		put(typ, 0, c.PID, c.Host)
+	case typ == 0x9004:
+		put(typ, 0, c.PID, "")
+	default:
+		put(typ, 0, c.PID, c.Cgroup)
+	}
+}
