@@ -154,7 +154,7 @@ func BenchmarkParse(b *testing.B) {
 func BenchmarkSockets(b *testing.B) {
 	const line = "   3: 0100007F:CD78 0100007F:8D45 06 00000000:00000000 03:000014CC 00000000     0        0 0 3 0000000042dad0b1                                      \n"
 	root := pmdatest.Tree(b, map[string]string{"proc/net/tcp": strings.Repeat(line, 100000)})
-	s := newSockets(&host{Options: Options{Root: root}}, "proc/net/tcp")
+	s := newSockets(&host{Options: Options{Root: root}}, "tcp")
 	b.SetBytes(100000 * int64(len(line)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -3,7 +3,6 @@ package linux
 import (
 	"bytes"
 	"context"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -39,14 +38,18 @@ type filesystem struct {
 	stat     syscall.Statfs_t
 	err      error // of statfs(2)
 	asked    bool  // it was called in this fetch
+	in       *container
 }
 
 func newFilesystems(h *host) *filesystems {
-	name := "proc/self/mounts"
-	if h.Root != "/" {
-		name = "proc/1/mounts"
+	mounts := "proc/self/mounts"
+	switch {
+	case h.in != nil:
+		mounts = h.in.proc + "/mounts"
+	case h.Root != "/":
+		mounts = "proc/1/mounts"
 	}
-	f := &filesystems{h: h, file: h.file(name), devices: newBriefInsts[filesystem](h, indomFilesys), tmpfs: newBriefInsts[filesystem](h, indomTmpfs)}
+	f := &filesystems{h: h, file: h.file(mounts), devices: newBriefInsts[filesystem](h, indomFilesys), tmpfs: newBriefInsts[filesystem](h, indomTmpfs)}
 	f.source = &pmda.Source{Read: f.read}
 	return f
 }
@@ -76,6 +79,10 @@ func (f *filesystems) parse(b []byte) {
 	f.tmpfs.begin()
 	defer f.devices.end()
 	defer f.tmpfs.end()
+	below := f.h.path
+	if f.h.in != nil {
+		below = func(path string) string { return path }
+	}
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -98,7 +105,8 @@ func (f *filesystems) parse(b []byte) {
 		if d := insts.add([]byte(name)); d != nil {
 			*d = filesystem{
 				mount:    string(mount),
-				path:     f.h.path(path.Clean("/" + unescape(mount))),
+				path:     below(path.Clean("/" + unescape(mount))),
+				in:       f.h.in,
 				readonly: slices.Contains(strings.Split(string(options), ","), "ro"),
 			}
 		}
@@ -125,10 +133,11 @@ func (f *filesystems) follow(name string) string {
 	}
 	to := name
 	for range maxLinks {
-		link, err := os.Readlink(f.h.path(to))
+		text, err := f.h.own.Path(to).Link()
 		if err != nil {
 			return to
 		}
+		link := string(text)
 		if !filepath.IsAbs(link) {
 			link = path.Join(path.Dir(to), link)
 		}
@@ -166,7 +175,7 @@ func ask(f func(v *pmda.Value, s *syscall.Statfs_t)) pmda.FetchFunc {
 		d := v.Data().(*filesystem)
 		if !d.asked {
 			d.asked = true
-			d.err = syscall.Statfs(d.path, &d.stat)
+			d.err = d.in.statfs(d.path, &d.stat)
 		}
 		if d.err != nil {
 			return pdu.ErrnoInst

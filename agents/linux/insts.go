@@ -30,6 +30,7 @@ type inst[T any] struct {
 
 func newInsts[T any](h *host, serial int) *insts[T] {
 	s := &insts[T]{h: h, known: make(map[string]*inst[T])}
+	s.brief = h.in != nil
 	s.Cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warn})
 	return s
 }

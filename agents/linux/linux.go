@@ -17,6 +17,11 @@
 // values; or 0, where pmdalinux has that. A line that is broken means no values
 // for its own metrics only.
 //
+// # Containers
+//
+// A client that has chosen a container gets the networks, file systems and host
+// name of that, and all else of the host: see [Options.Pmdaroot]. It takes root.
+//
 // # Differences
 //
 // Package procfs is used where it has all of a source that is small, or that
@@ -36,6 +41,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
@@ -66,6 +72,10 @@ type Options struct {
 	// not root.
 	Access bool
 
+	// Pmdaroot is asked about containers; "" is PCP's. Whoever is not root gets
+	// no answer.
+	Pmdaroot pmdaroot.Socket
+
 	// Log is for what is wrong with the host; nil is slog.Default.
 	Log *slog.Logger
 }
@@ -89,12 +99,6 @@ func New(domain int) (agents.Agent, error) {
 // Open returns an agent.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
 
-func (h *host) agent() (agents.Agent, error) {
-	c := h.config()
-	c.Help = help
-	return pmda.New(c)
-}
-
 func (h *host) config() pmda.Config {
 	return pmda.Config{
 		Name:    "linux",
@@ -113,7 +117,9 @@ var help string
 type host struct {
 	Options
 	domain int
-	sys    sysfile.Reader
+	in     *container     // whose view this is; nil for the host's
+	sys    sysfile.Reader // of the host
+	own    sysfile.Reader // of the host, or of the container
 	files  []*sysfile.File
 	ipv4   func() ([]ipv4, error) // kernelIPv4, but for tests
 }
@@ -131,7 +137,16 @@ func newHost(domain int, o Options) *host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	return &host{Options: o, domain: domain, sys: sysfile.Reader{Root: o.Root}, ipv4: kernelIPv4}
+	if o.Pmdaroot == "" {
+		o.Pmdaroot = pmdaroot.Default()
+	}
+	r := sysfile.Reader{Root: o.Root}
+	return &host{Options: o, domain: domain, sys: r, own: r, ipv4: kernelIPv4}
+}
+
+// enter makes h the view of a container.
+func (h *host) enter(in *container) {
+	h.in, h.own, h.ipv4 = in, sysfile.Reader{Open: in.open}, in.ipv4
 }
 
 // metrics returns the tables of all sources.
@@ -200,6 +215,14 @@ func (h *host) file(path string) *sysfile.File {
 	f := sysfile.NewFile(h.path(path))
 	h.files = append(h.files, f)
 	return f
+}
+
+// netFile returns a file of /proc/net, which each network has.
+func (h *host) netFile(name string) *sysfile.File {
+	if h.in == nil {
+		return h.file("proc/net/" + name)
+	}
+	return h.file(h.in.proc + "/net/" + name)
 }
 
 func (h *host) path(path string) string { return filepath.Join(h.Root, path) }

@@ -21,7 +21,21 @@ type uname struct {
 
 func (u *uname) read(context.Context, *pmda.Request) error {
 	u.u = syscall.Utsname{}
-	return syscall.Uname(&u.u)
+	err := syscall.Uname(&u.u)
+	if u.h.in != nil && err == nil {
+		var name string
+		name, err = u.h.Pmdaroot.HostName(u.h.in.name)
+		setField(u.u.Nodename[:], name)
+	}
+	return err
+}
+
+// setField sets a field of Utsname, which ends in a NUL.
+func setField[C int8 | uint8](field []C, text string) {
+	clear(field)
+	for i := range min(len(text), len(field)-1) {
+		field[i] = C(text[i])
+	}
 }
 
 // bytesOf returns the text of a field of Utsname, whose elements have a sign on

@@ -36,14 +36,17 @@ type ipv4 struct {
 }
 
 func newAddresses(h *host) *addresses {
-	return &addresses{h: h, inet6: h.file("proc/net/if_inet6"), insts: newInsts[address](h, indomAddress)}
+	return &addresses{h: h, inet6: h.netFile("if_inet6"), insts: newInsts[address](h, indomAddress)}
 }
 
 func (a *addresses) read(context.Context, *pmda.Request) error {
 	a.insts.begin()
 	defer a.insts.end()
-	for _, name := range entries(a.h.path("sys/class/net")) {
-		if hw, _ := sysfile.Field(a.h.sys.Path("/sys/class/net/").Name(name).Str("/address").Value()); len(hw) > 0 {
+	var names []string
+	// Without a /sys there are those that have addresses.
+	_ = a.h.own.Path("/sys/class/net").List(func(name []byte, _ byte) { names = append(names, string(name)) })
+	for _, name := range names {
+		if hw, _ := sysfile.Field(a.h.own.Path("/sys/class/net/").Name(name).Str("/address").Value()); len(hw) > 0 {
 			a.of([]byte(name)).hw = string(hw)
 		} else {
 			a.of([]byte(name))
@@ -130,6 +133,15 @@ func kernelIPv4() ([]ipv4, error) {
 		return nil, err
 	}
 	return parseIPv4(b), nil
+}
+
+// ipv4 is kernelIPv4 for the container.
+func (c *container) ipv4() (list []ipv4, err error) {
+	err = c.inNetwork(func() error {
+		list, err = kernelIPv4()
+		return err
+	})
+	return list, err
 }
 
 // parseIPv4 reads messages of RTM_NEWADDR. Package syscall has parsers for them,

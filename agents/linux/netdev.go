@@ -53,7 +53,7 @@ type iface struct {
 }
 
 func newInterfaces(h *host) *interfaces {
-	n := &interfaces{h: h, file: h.file("proc/net/dev"), insts: newInsts[iface](h, indomInterface)}
+	n := &interfaces{h: h, file: h.netFile("dev"), insts: newInsts[iface](h, indomInterface)}
 	n.source = &pmda.Source{Read: n.read}
 	n.indom = &pmda.InDom{
 		Serial: indomInterface,
@@ -118,7 +118,7 @@ func packets(places ...int) pmda.FetchFunc {
 
 // sys returns the text of /sys/class/net/NAME/FILE.
 func (n *interfaces) sys(f *iface, file string) []byte {
-	return n.h.sys.Path("/sys/class/net/").Name(f.name).Str("/").Name(file).Value()
+	return n.h.own.Path("/sys/class/net/").Name(f.name).Str("/").Name(file).Value()
 }
 
 // number is the number that a file has, if it is not 0.
@@ -195,8 +195,8 @@ func (n *interfaces) metrics() []pmda.Metric {
 		u, _ := sysfile.Uint(n.sys(f, "type"))
 		v.Uint(u)
 	})
-	wireless := flag(func(f *iface) bool { return n.h.sys.Path("/sys/class/net/").Name(f.name).Str("/wireless").Exists() })
-	virtual := flag(func(f *iface) bool { return n.h.sys.Path("/sys/devices/virtual/net/").Name(f.name).Exists() })
+	wireless := flag(func(f *iface) bool { return n.h.own.Path("/sys/class/net/").Name(f.name).Str("/wireless").Exists() })
+	virtual := flag(func(f *iface) bool { return n.h.own.Path("/sys/devices/virtual/net/").Name(f.name).Exists() })
 	active := pmda.Number(func() (uint64, bool) { return uint64(n.insts.seen), true })
 
 	return append(pmda.Table(pmda.Metric{InDom: n.indom}, []row{

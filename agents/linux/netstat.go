@@ -8,7 +8,7 @@ import "github.com/gopcp/pmcd/agents/pmda"
 // C differs: network.tcp.fastopenactivefail is always 0, because
 // tcpfastopenactivefail has its value.
 func netstatMetrics(h *host) []pmda.Metric {
-	c := newCounters(h.file("proc/net/netstat"), (*counters).parseColumns)
+	c := newCounters(h.netFile("netstat"), (*counters).parseColumns)
 	ip, tcp := c.in("IpExt:"), c.in("TcpExt:")
 	return append(pmda.Table(pmda.Metric{Source: c.source}, []row{
 		{53, 0, "network.ip.innoroutes", u64, counter, count, ip("InNoRoutes")},

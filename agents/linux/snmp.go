@@ -11,7 +11,7 @@ import (
 // snmpMetrics are those of /proc/net/snmp: what RFC 2011, 2012 and 2013 count,
 // and some more.
 func snmpMetrics(h *host) []pmda.Metric {
-	c := newCounters(h.file("proc/net/snmp"), (*counters).parseColumns)
+	c := newCounters(h.netFile("snmp"), (*counters).parseColumns)
 	ip, icmp, tcp, udp, udplite := c.in("Ip:"), c.in("Icmp:"), c.in("Tcp:"), c.in("Udp:"), c.in("UdpLite:")
 	limit := c.fact("Tcp:", "MaxConn")
 	// The kernel has -1: there is no limit.

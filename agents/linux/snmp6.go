@@ -5,7 +5,7 @@ import "github.com/gopcp/pmcd/agents/pmda"
 // snmp6Metrics are those of /proc/net/snmp6. As in C they are 0 if the file does
 // not have them: without IPv6 there is nothing to count.
 func snmp6Metrics(h *host) []pmda.Metric {
-	c := newCounters(h.file("proc/net/snmp6"), (*counters).parseLines)
+	c := newCounters(h.netFile("snmp6"), (*counters).parseLines)
 	c.absent = fact{ok: true}
 	is := c.in("")
 	return pmda.Table(pmda.Metric{Source: c.source}, []row{

@@ -20,8 +20,8 @@ type sockets struct {
 	states [16]uint64
 }
 
-func newSockets(h *host, path string) *sockets {
-	s := &sockets{file: h.file(path)}
+func newSockets(h *host, name string) *sockets {
+	s := &sockets{file: h.netFile(name)}
 	s.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
 		return s.file.Lines(s.begin, s.line)
 	}}
@@ -69,12 +69,12 @@ const (
 
 func socketMetrics(h *host) []pmda.Metric {
 	return slices.Concat(
-		tcpMetrics(19, "network.tcpconn", newSockets(h, "proc/net/tcp")),
-		tcpMetrics(76, "network.tcpconn6", newSockets(h, "proc/net/tcp6")),
-		rawMetrics(77, "network.rawconn", newSockets(h, "proc/net/raw")),
-		rawMetrics(78, "network.rawconn6", newSockets(h, "proc/net/raw6")),
-		udpMetrics(79, "network.udpconn", newSockets(h, "proc/net/udp")),
-		udpMetrics(80, "network.udpconn6", newSockets(h, "proc/net/udp6")),
+		tcpMetrics(19, "network.tcpconn", newSockets(h, "tcp")),
+		tcpMetrics(76, "network.tcpconn6", newSockets(h, "tcp6")),
+		rawMetrics(77, "network.rawconn", newSockets(h, "raw")),
+		rawMetrics(78, "network.rawconn6", newSockets(h, "raw6")),
+		udpMetrics(79, "network.udpconn", newSockets(h, "udp")),
+		udpMetrics(80, "network.udpconn6", newSockets(h, "udp6")),
 		newUnixSockets(h).metrics(),
 	)
 }
@@ -119,7 +119,7 @@ type unixSockets struct {
 	datagram, stream, listening, established uint64
 }
 
-func newUnixSockets(h *host) *unixSockets { return &unixSockets{file: h.file("proc/net/unix")} }
+func newUnixSockets(h *host) *unixSockets { return &unixSockets{file: h.netFile("unix")} }
 
 func (u *unixSockets) begin() { *u = unixSockets{file: u.file} }
 

@@ -91,7 +91,7 @@ func TestSocketsOfThisHost(t *testing.T) {
 	if _, err := os.Stat("/proc/net/tcp"); err != nil {
 		t.Skip(err)
 	}
-	s := newSockets(&host{Options: Options{Root: "/"}}, "proc/net/tcp")
+	s := newSockets(&host{Options: Options{Root: "/"}}, "tcp")
 	defer s.file.Close()
 	for range 3 {
 		if err := s.source.Read(t.Context(), nil); err != nil {

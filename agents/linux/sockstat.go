@@ -14,6 +14,14 @@ import (
 // it reads in full and that are not asked for often.
 func (h *host) procfs() (procfs.FS, error) { return procfs.NewFS(h.path("proc")) }
 
+// network is procfs for the network of the host, or of the container.
+func (h *host) network() (procfs.FS, error) {
+	if h.in == nil {
+		return h.procfs()
+	}
+	return procfs.NewFS(h.in.dir)
+}
+
 // sockstat is /proc/net/sockstat or sockstat6: what each protocol uses. What a
 // file does not have is 0, as in C.
 type sockstat struct {
@@ -25,7 +33,7 @@ func newSockstat(h *host, read func(procfs.FS) (*procfs.NetSockstat, error)) *so
 	s := new(sockstat)
 	s.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
 		s.now = nil
-		f, err := h.procfs()
+		f, err := h.network()
 		if err == nil {
 			s.now, err = read(f)
 		}

@@ -102,7 +102,7 @@ func (a *acct) readable() bool {
 
 func (a *acct) openSystem() (fd int, err error) {
 	for _, path := range a.paths {
-		if fd, err = a.Path(path).Open(); err != syscall.ENOENT {
+		if fd, err = a.Path(path).FD(); err != syscall.ENOENT {
 			return fd, err
 		}
 	}

@@ -1,7 +1,7 @@
 // Package linuxproc is the agent for the processes and control groups of Linux
 // (domain 3): what pmdaproc of PCP serves, with the same PMIDs, instances and
-// values: proc, hotproc, cgroup and acct. A client that has chosen a container gets the processes and control groups of
-// that.
+// values: proc, hotproc, cgroup and acct. A client that has chosen a container
+// gets the processes and control groups of that.
 //
 // # Tables and formats
 //

@@ -17,6 +17,10 @@ import (
 //	r.Path("/sys/class/net/").Name(eth).Str("/mtu").Value()
 type Reader struct {
 	Root string // what all paths are below; "" is /
+
+	// Open, if there is one, is what opens files, with the flags of open(2).
+	Open func(path string, flags int) (fd int, err error)
+
 	path []byte
 	buf  []byte
 }
@@ -48,12 +52,17 @@ func (r *Reader) Num(n int32) *Reader {
 	return r
 }
 
-// atFDCWD is AT_FDCWD of fcntl.h.
+// atFDCWD is AT_FDCWD of fcntl.h, oPath is O_PATH.
 var atFDCWD = -100
+
+const oPath = 0x200000
 
 func (r *Reader) fd(flags int) (int, error) {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return -1, syscall.ENOENT
+	}
+	if r.Open != nil {
+		return r.Open(string(r.path), flags|syscall.O_NONBLOCK)
 	}
 	r.path = append(r.path, 0)
 	// Without O_NONBLOCK a FIFO would be waited for.
@@ -70,8 +79,8 @@ func (r *Reader) fd(flags int) (int, error) {
 	}
 }
 
-// Open returns a descriptor of the file, which the caller closes.
-func (r *Reader) Open() (fd int, err error) { return r.fd(0) }
+// FD returns a descriptor of the file, which the caller closes.
+func (r *Reader) FD() (fd int, err error) { return r.fd(0) }
 
 // Text returns what the file has, up to max bytes. It is valid until the next
 // call. What can be read before an error counts.
@@ -133,9 +142,18 @@ func (r *Reader) Link() ([]byte, error) {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return nil, syscall.ENOENT
 	}
+	dir := atFDCWD
+	if r.Open != nil {
+		fd, err := r.Open(string(r.path), oPath|syscall.O_NOFOLLOW)
+		if err != nil {
+			return nil, err
+		}
+		defer syscall.Close(fd)
+		dir, r.path = fd, r.path[:0]
+	}
 	r.path = append(r.path, 0)
 	r.grow(4096)
-	n, _, errno := syscall.Syscall6(syscall.SYS_READLINKAT, uintptr(atFDCWD), uintptr(unsafe.Pointer(&r.path[0])),
+	n, _, errno := syscall.Syscall6(syscall.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(&r.path[0])),
 		uintptr(unsafe.Pointer(&r.buf[0])), uintptr(len(r.buf)), 0, 0)
 	if errno != 0 {
 		return nil, errno
@@ -147,6 +165,14 @@ func (r *Reader) Link() ([]byte, error) {
 func (r *Reader) Exists() bool {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return false
+	}
+	if r.Open != nil {
+		fd, err := r.Open(string(r.path), oPath)
+		if err != nil {
+			return false
+		}
+		syscall.Close(fd)
+		return true
 	}
 	r.path = append(r.path, 0)
 	_, _, errno := syscall.Syscall(syscall.SYS_FACCESSAT, uintptr(atFDCWD), uintptr(unsafe.Pointer(&r.path[0])), 0)

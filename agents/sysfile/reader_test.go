@@ -117,3 +117,44 @@ func FuzzDirents(f *testing.F) {
 		})
 	})
 }
+
+// Files are opened by whoever wants to, for all that is done with them.
+func TestReaderOpen(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "f"), []byte(" 42 \n"), 0o666), os.Symlink("f", filepath.Join(dir, "l")), syscall.Mkfifo(filepath.Join(dir, "p"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	opened := 0
+	for _, r := range []*Reader{{Root: dir}, {Open: func(path string, flags int) (int, error) {
+		opened++
+		return syscall.Open(dir+path, flags|syscall.O_CLOEXEC, 0)
+	}}} {
+		for range 2 {
+			if n, ok := r.Path("/").Name("f").Number(); n != 42 || !ok {
+				t.Errorf("got %d, %v", n, ok)
+			}
+			if b, err := r.Path("/l").Text(10); string(b) != " 42 \n" || err != nil {
+				t.Errorf("got %q, %v", b, err)
+			}
+			if b, err := r.Path("/l").Link(); string(b) != "f" || err != nil {
+				t.Errorf("the link is %q, %v", b, err)
+			}
+			if b, err := r.Path("/f").Link(); err == nil {
+				t.Errorf("a file is a link to %q", b)
+			}
+			if !r.Path("/").Exists() || !r.Path("/p").Exists() || r.Path("/x").Exists() || r.Path("/").Name("..").Exists() {
+				t.Error("what exists does not, or the other way round")
+			}
+			if b := r.Path("/p").Value(); len(b) > 0 {
+				t.Errorf("a FIFO has %q", b)
+			}
+			names := 0
+			if err := r.Path("/").List(func([]byte, byte) { names++ }); err != nil || names != 3 {
+				t.Errorf("%d names, %v", names, err)
+			}
+		}
+	}
+	if opened != 18 {
+		t.Errorf("opened %d times, want 18", opened)
+	}
+}

@@ -1,0 +1,237 @@
+package linux
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
+	"github.com/gopcp/pmcd/agents/sysfile"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// newViewsRig is newRig for the agent with the views of containers.
+func newViewsRig(tb testing.TB, o Options) *pmdatest.Rig {
+	tb.Helper()
+	o.CacheDir, o.ConfDir = filepath.Join(tb.TempDir(), "none"), filepath.Join(tb.TempDir(), "none")
+	h := newHost(60, o)
+	h.ipv4 = func() ([]ipv4, error) { return nil, nil }
+	a, err := h.agent()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pmdatest.New(tb, 60, a, newHost(60, o).metrics())
+}
+
+// choose is the client's choice of a container.
+func choose(r *pmdatest.Rig, container string) {
+	r.Conduit.Notify(agents.Notice{Attrs: []pdu.Attr{
+		{Code: pdu.AttrUserID, Value: []byte("0")},
+		{Code: pdu.AttrContainer, Value: []byte(container)},
+	}})
+}
+
+func composedHost(t *testing.T) string {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("of the host\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return pmdatest.Tree(t, map[string]string{
+		"proc/loadavg":                          "0.25 0.5 1.0 2/300 4711\n",
+		"proc/slabinfo":                         "slabinfo - version: 2.1\n# name\nkmalloc-8 1 2 8 512 1 : tunables 0 0 0 : slabdata 1 1 0\n",
+		"proc/net/dev":                          "Inter-|\n face |\n  eth0: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n",
+		"proc/net/snmp":                         "Ip: Forwarding InReceives\nIp: 1 5\n",
+		"proc/net/sockstat":                     "TCP: inuse 1 orphan 0 tw 0 alloc 0 mem 0\n",
+		"proc/1/mounts":                         "/dev/vda1 / ext4 rw 0 0\n",
+		"sys/class/net/eth0/mtu":                "1500\n",
+		"sys/class/net/eth0/address":            "aa:aa:aa:aa:aa:aa\n",
+		"proc/77/root":                          "-> ../../box",
+		"proc/77/net/dev":                       "Inter-|\n face |\n  eth0: 77 7 0 0 0 0 0 0 88 8 0 0 0 0 0 0\n  veth1: 1 1 0 0 0 0 0 0 2 2 0 0 0 0 0 0\n",
+		"proc/77/net/snmp":                      "Ip: Forwarding InReceives\nIp: 1 77\n",
+		"proc/77/net/sockstat":                  "TCP: inuse 77 orphan 0 tw 0 alloc 0 mem 0\n",
+		"proc/77/mounts":                        "overlay / overlay rw 0 0\ntmpfs /run tmpfs rw 0 0\ntmpfs /out tmpfs ro 0 0\n/dev/disk/data /data ext4 ro 0 0\n",
+		"box/sys/devices/net/eth0/mtu":          "9000\n",
+		"box/sys/devices/net/eth0/address":      "-> " + secret,
+		"box/sys/class/net/eth0":                "-> ../../devices/net/eth0",
+		"box/sys/class/net/veth1/address":       "-> /etc/address",
+		"box/sys/devices/virtual/net/veth1/mtu": "1\n",
+		"box/etc/address":                       "bb:bb:bb:bb:bb:bb\n",
+		"box/run/":                              "",
+		"box/out":                               "-> " + filepath.Dir(secret),
+		"box/data/":                             "",
+		"box/dev/disk/data":                     "-> /dev/sdb",
+		"box/dev/sdb":                           "",
+		"proc/78/root":                          "-> ../../crate",
+		"proc/78/net/dev":                       "Inter-|\n face |\n  eth0: 78 8 0 0 0 0 0 0 88 8 0 0 0 0 0 0\n",
+		"crate/":                                "",
+	})
+}
+
+// A client of a container has its networks, file systems and host name, and all
+// else of the host. No link in a container leads out of it.
+func TestContainerViews(t *testing.T) {
+	root := roottest.Start(t)
+	root.Set("box", roottest.Container{PID: 77, Host: "boxed"})
+	root.Set("gone", roottest.Container{PID: 99})
+	r := newViewsRig(t, Options{Root: composedHost(t), Pmdaroot: root.Socket})
+	var u syscall.Utsname
+	if err := syscall.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	same := map[string]string{"kernel.all.nprocs": "300", "mem.slabinfo.objects.active": "kmalloc-8=1"}
+	ofHost := map[string]string{
+		"network.interface.in.bytes": "eth0=10", "network.interface.mtu": "eth0=1500", "hinv.ninterface": "1",
+		"network.interface.hw_addr": "eth0=aa:aa:aa:aa:aa:aa",
+		"network.ip.inreceives":     "5", "network.sockstat.tcp.inuse": "1",
+		"filesys.mountdir": "/dev/vda1=/", "hinv.nfilesys": "1", "tmpfs.full": "",
+		"kernel.uname.nodename": string(bytesOf(u.Nodename[:])),
+	}
+	ofBox := map[string]string{
+		"network.interface.in.bytes": "eth0=77 veth1=1", "network.interface.mtu": "eth0=9000", "hinv.ninterface": "2",
+		"network.interface.virtual": "eth0=0 veth1=1",
+		"network.ip.inreceives":     "77", "network.sockstat.tcp.inuse": "77",
+		"filesys.mountdir": "overlay=/ /dev/sdb=/data", "hinv.nfilesys": "2", "filesys.readonly": "overlay=0 /dev/sdb=1",
+		"kernel.uname.nodename": "boxed", "kernel.uname.sysname": "Linux",
+	}
+	for _, tt := range []struct {
+		container string
+		want      map[string]string
+	}{{"", ofHost}, {"box", ofBox}, {"", ofHost}} {
+		choose(r, tt.container)
+		r.Want(tt.want)
+		r.Want(same)
+	}
+	choose(r, "box")
+	if got := r.Values("tmpfs.maxfiles"); !strings.HasPrefix(got, "/run=") || strings.Contains(got, "/out") {
+		t.Errorf("tmpfs.maxfiles is %q: /out leads to where there is nothing in the container", got)
+	}
+	a := r.Agent.(*views)
+	w := a.containers["box"]
+	for name, want := range map[string]string{"eth0": "", "veth1": "bb:bb:bb:bb:bb:bb"} {
+		h := newHost(60, a.host.Options)
+		h.enter(w.in)
+		if hw, _ := sysfile.Field(h.own.Path("/sys/class/net/").Name(name).Str("/address").Value()); string(hw) != want {
+			t.Errorf("the address of %s is %q, want %q", name, hw, want)
+		}
+	}
+
+	// It is another one when it was started again.
+	root.Set("box", roottest.Container{PID: 78})
+	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78", "filesys.mountdir": ""})
+	for name, want := range map[string]pdu.Errno{"gone": pdu.ErrnoNoContainer, "nobody": pdu.ErrnoNoContainer} {
+		choose(r, name)
+		r.Want(map[string]string{"network.interface.in.bytes": want.Error(), "kernel.all.nprocs": want.Error()})
+		if err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(60, indomInterface), Inst: pdu.NoInst}, new(pdu.Instance)); err != want {
+			t.Errorf("instances for %s: %v, want %v", name, err, want)
+		}
+	}
+	if len(a.containers) != 0 {
+		t.Errorf("there are views of %v, which nobody has chosen", a.containers)
+	}
+	choose(r, "box")
+	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78"})
+	r.Conduit.Notify(agents.Notice{End: true})
+	if len(a.containers) != 0 || len(a.clients) != 0 || a.choosers != 0 {
+		t.Errorf("%d, %v, %v are left of a client that has gone", a.choosers, a.clients, a.containers)
+	}
+	r.Want(ofHost)
+}
+
+// A real container, as far as the kernel has them: name spaces that unshare(1)
+// makes. They are seen as from inside, and the agent stays where it is.
+func TestContainerNamespaces(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	script := `set -e
+hostname boxed
+mount -t tmpfs -o size=1m boxed /mnt
+mount -t sysfs sysfs /sys
+ip link set lo up mtu 1234
+ip addr add 10.9.8.7/32 dev lo label lo:1
+ip -o link | awk '{print $2}' | tr -d : | tr '\n' ' '; echo
+stat -f -c '%b %S' /mnt
+read stay`
+	cmd := exec.Command("unshare", "--net", "--mount", "--uts", "sh", "-c", script)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		stdin.Close()
+		cmd.Wait()
+	}()
+	lines := bufio.NewScanner(stdout)
+	if !lines.Scan() {
+		t.Skip("no name spaces, or no ip(8)")
+	}
+	links := strings.Fields(lines.Text())
+	lines.Scan()
+	blocks, size, _ := strings.Cut(lines.Text(), " ")
+
+	root := roottest.Start(t)
+	root.Set("box", roottest.Container{PID: cmd.Process.Pid, Host: "boxed"})
+	r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+	names := func() (list []string) {
+		for _, i := range r.Instances(indomInterface) {
+			list = append(list, i.Name)
+		}
+		return list
+	}
+	before, mounts := names(), r.Values("filesys.mountdir")
+	nodename := r.Values("kernel.uname.nodename")
+	namespaces := func() (s string) {
+		for _, ns := range []string{"net", "mnt", "uts"} {
+			to, err := os.Readlink("/proc/self/ns/" + ns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s += to
+		}
+		return s
+	}
+	at := namespaces()
+	for range 20 { // whatever thread this is
+		choose(r, "box")
+		if got := names(); fmt.Sprint(got) != fmt.Sprint(links) {
+			t.Fatalf("interfaces are %v, want %v", got, links)
+		}
+		b, _ := strconv.Atoi(blocks)
+		s, _ := strconv.Atoi(size)
+		for metric, want := range map[string]string{
+			"kernel.uname.nodename":       "boxed",
+			"network.interface.inet_addr": "lo:1=10.9.8.7",
+			"network.interface.mtu":       "lo=1234",
+			"tmpfs.capacity":              fmt.Sprintf("/mnt=%d", b*s/1024),
+			"network.interface.virtual":   "lo=1",
+		} {
+			if got := r.Values(metric); !strings.Contains(" "+got+" ", " "+want+" ") {
+				t.Fatalf("%s is %q, want %q", metric, got, want)
+			}
+		}
+		choose(r, "")
+		if got := names(); fmt.Sprint(got) != fmt.Sprint(before) || r.Values("filesys.mountdir") != mounts || r.Values("kernel.uname.nodename") != nodename {
+			t.Fatalf("the host has become %v, %s", got, r.Values("filesys.mountdir"))
+		}
+		if now := namespaces(); now != at {
+			t.Fatalf("the agent was in %s and is in %s", at, now)
+		}
+	}
+}
