@@ -19,11 +19,20 @@ import (
 type builtinAgent struct {
 	// newAgent is its constructor, which waits for nothing.
 	newAgent func(domain int) (agents.Agent, error)
-	// root says that it needs root's rights. If this process has given them up
-	// the agent is a process of the root child's; else it is in this process, as
-	// others are, with the rights that there are.
-	root bool
+	// root says what it needs root's rights for. If this process has given them
+	// up, it is a process of the root child's for that; else it is in this process,
+	// as others are, with the rights that there are.
+	root need
 }
+
+// A need is what an agent needs rights for.
+type need int
+
+const (
+	never        need = iota
+	forContainer      // requests of clients that have chosen a container
+	always
+)
 
 // builtinAgents are known by the entry point that a dso line names.
 type builtinAgents map[string]builtinAgent
@@ -32,17 +41,17 @@ type builtinAgents map[string]builtinAgent
 // pmcd_init: it needs the daemon's memory, so the daemon has it.
 var builtin = builtinAgents{
 	"jbd2_init":    {newAgent: jbd2.New},
-	"kvm_init":     {newAgent: kvm.New, root: true}, // debugfs is for root
-	"linux_init":   {newAgent: linux.New},
-	"proc_init":    {newAgent: linuxproc.New, root: true}, // it acts as the user of a client
+	"kvm_init":     {newAgent: kvm.New, root: always}, // debugfs is for root
+	"linux_init":   {newAgent: linux.New, root: forContainer},
+	"proc_init":    {newAgent: linuxproc.New, root: always}, // it acts as the user of a client
 	"simple_init":  {newAgent: simple.New},
 	"trivial_init": {newAgent: trivial.New},
 	"txmon_init":   {newAgent: txmon.New},
-	"xfs_init":     {newAgent: xfs.New, root: true}, // quotas, and to reset statistics
+	"xfs_init":     {newAgent: xfs.New, root: always}, // quotas, and to reset statistics
 }
 
 // needsRoot reports whether an entry point is that of an agent which does.
-func (b builtinAgents) needsRoot(entry string) bool { return b[entry].root }
+func (b builtinAgents) needsRoot(entry string) bool { return b[entry].root != never }
 
 // construct calls newAgent. A panic costs that agent only.
 func construct(newAgent func(domain int) (agents.Agent, error), domain int) (a agents.Agent, err error) {

@@ -60,7 +60,7 @@ func TestBuiltinAgents(t *testing.T) {
 	}
 	table := builtinAgents{
 		"one_init":   {newAgent: func(domain int) (agents.Agent, error) { return oneMetric(domain), nil }},
-		"bad_init":   {newAgent: func(int) (agents.Agent, error) { return nil, errors.New("out of luck") }, root: true},
+		"bad_init":   {newAgent: func(int) (agents.Agent, error) { return nil, errors.New("out of luck") }, root: always},
 		"panic_init": {newAgent: func(int) (agents.Agent, error) { panic("ouch") }},
 	}
 	for _, tt := range tests {

@@ -53,18 +53,21 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 	err := dsohost.Check(spec.Path)
 	if b, ok := o.builtin[spec.Entry]; ok && errors.Is(err, fs.ErrNotExist) {
 		o.log.Info(fmt.Sprintf("agent %q (dom %d) is built in: %s does not exist", spec.Name, spec.Domain, spec.Path))
-		if b.root && o.root != nil {
-			p, err := o.start(ctx, spec)
-			if err != nil {
-				return nil, err
-			}
-			return connectPipes(ctx, p, opt)
+		if b.root == always && o.root != nil {
+			return o.openProcess(ctx, spec, opt)
 		}
 		a, err := construct(b.newAgent, spec.Domain)
 		if err != nil {
 			return nil, err
 		}
-		return inProcess(a, opt), nil
+		l := inProcess(a, opt)
+		if b.root == forContainer && o.root != nil {
+			opt.OnState = nil // it is not the agent's
+			l.Conduit = newTwin(l.Conduit.(*agents.Worker), spec.Name, o.log, func(ctx context.Context) (*daemon.Link, error) {
+				return o.openProcess(ctx, spec, opt)
+			})
+		}
+		return l, nil
 	}
 	if err != nil {
 		return nil, err
@@ -86,6 +89,15 @@ func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
 	w := agents.Local(a)
 	w.OnState(opt.OnState)
 	return &daemon.Link{Conduit: w, In: -1, Out: -1}
+}
+
+// openProcess starts a process for a built-in agent.
+func (o opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+	p, err := o.start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return connectPipes(ctx, p, opt)
 }
 
 // openHost starts a process for a shared object.

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A twin is an agent in this process, and the same agent as a process of root's
+// for the clients that have chosen a container, which it takes root to look
+// into. That process is there as long as there is such a client, and a while
+// longer. What it cannot answer is PM_ERR_AGAIN: to the daemon it looks as if it
+// were late.
+//
+// Those who have not chosen one do not notice.
+type twin struct {
+	*agents.Worker
+	name  string // in messages
+	start func(ctx context.Context) (*daemon.Link, error)
+	log   *zap.Logger
+
+	choosers atomic.Int32 // how many have chosen a container: len(chosen)
+	flying   atomic.Int32 // len(calls)
+	starting sync.Mutex   // held while the process is started
+
+	mu      sync.Mutex // guards the following
+	chosen  map[int32]agents.Notice
+	calls   map[*agents.Call]*daemon.Link // that the process has to answer
+	link    *daemon.Link                  // nil if there is no process
+	next    time.Time                     // when it may be started again
+	linger  time.Duration
+	idle    *time.Timer // ends it when linger is over
+	stopped bool
+}
+
+const (
+	// twinRestart is the time from one start of the process of a twin to another,
+	// if it should have gone on.
+	twinRestart = 2 * time.Second
+	// twinGrace is how long it may owe an answer until it is ended.
+	twinGrace = time.Minute
+	// twinLinger is how long it stays without clients.
+	twinLinger = time.Minute
+)
+
+func newTwin(w *agents.Worker, name string, log *zap.Logger, start func(ctx context.Context) (*daemon.Link, error)) *twin {
+	t := &twin{Worker: w, name: name, log: log, start: start, linger: twinLinger,
+		chosen: make(map[int32]agents.Notice), calls: make(map[*agents.Call]*daemon.Link)}
+	t.idle = time.AfterFunc(time.Hour, t.rest)
+	t.idle.Stop()
+	return t
+}
+
+// rest ends the process if it has no clients.
+func (t *twin) rest() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.chosen) == 0 && t.link != nil {
+		t.retire(nil)
+	}
+}
+
+// Send implements agents.Conduit.
+func (t *twin) Send(c *agents.Call) error {
+	if t.choosers.Load() == 0 {
+		return t.Worker.Send(c)
+	}
+	t.mu.Lock()
+	_, chosen := t.chosen[c.Origin.Client]
+	t.mu.Unlock()
+	if !chosen {
+		return t.Worker.Send(c)
+	}
+	l := t.up(c.Timeout)
+	if l == nil {
+		return agents.ErrLate
+	}
+	if err := l.Conduit.Send(c); err != nil {
+		return t.failed(l, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls[c] = l
+	t.flying.Store(int32(len(t.calls)))
+	return nil
+}
+
+// Recv implements agents.Conduit.
+func (t *twin) Recv(c *agents.Call, dst []byte) ([]byte, error) {
+	if t.flying.Load() == 0 {
+		return t.Worker.Recv(c, dst)
+	}
+	t.mu.Lock()
+	l := t.calls[c]
+	delete(t.calls, c)
+	t.flying.Store(int32(len(t.calls)))
+	t.mu.Unlock()
+	if l == nil {
+		return t.Worker.Recv(c, dst)
+	}
+	b, err := l.Conduit.Recv(c, dst)
+	if err != nil {
+		err = t.failed(l, err)
+	}
+	return b, err
+}
+
+// up returns the process, which is started if there is none; nil if that fails.
+func (t *twin) up(patience time.Duration) *daemon.Link {
+	t.starting.Lock()
+	defer t.starting.Unlock()
+	t.mu.Lock()
+	if t.link != nil && t.link.Conduit.Err() != nil {
+		t.retire(t.link.Conduit.Err())
+	}
+	l, wait := t.link, t.stopped || time.Now().Before(t.next)
+	t.mu.Unlock()
+	if l != nil || wait {
+		return l
+	}
+	if patience <= 0 {
+		patience = twinGrace
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	l, err := t.start(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next = time.Now().Add(twinRestart)
+	if err != nil {
+		t.log.Error(fmt.Sprintf("cannot start a process of agent %q for containers: %v", t.name, err))
+		return nil
+	}
+	for _, n := range t.chosen {
+		l.Conduit.Notify(n)
+	}
+	t.link = l
+	t.log.Info(fmt.Sprintf("agent %q has a process for containers, pid %d", t.name, l.Process.PID()))
+	switch {
+	case t.stopped:
+		t.retire(nil)
+	case len(t.chosen) == 0:
+		t.idle.Reset(t.linger)
+	}
+	return l
+}
+
+// failed is told why the process has no answer.
+func (t *twin) failed(l *daemon.Link, err error) error {
+	if errors.Is(err, agents.ErrLate) || errors.Is(err, agents.ErrNotReady) {
+		c, ok := l.Conduit.(interface {
+			Pending() (agents.Pending, bool)
+		})
+		if !ok {
+			return err
+		}
+		if p, owes := c.Pending(); !owes || time.Since(p.Since) < twinGrace {
+			return err
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.link == l {
+		t.retire(err)
+	}
+	return agents.ErrLate
+}
+
+// retire ends the process, because of why if it should go on. The caller holds
+// mu.
+func (t *twin) retire(why error) {
+	l := t.link
+	t.link = nil
+	if why == nil {
+		t.next = time.Time{}
+	}
+	go func() { // ends with the process
+		l.Conduit.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		l.Process.Stop(ctx)
+		if why == nil {
+			return
+		}
+		text := fmt.Sprintf("the process of agent %q for containers is down: %v", t.name, daemon.Ended(l.Process.Status()))
+		for _, line := range l.Process.LastWords() {
+			text += "\n    " + line
+		}
+		t.log.Error(text)
+	}()
+}
+
+// Notify implements agents.Conduit.
+func (t *twin) Notify(n agents.Notice) {
+	t.Worker.Notify(n)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, was := t.chosen[n.Client]
+	is := was && !n.End && n.Attrs == nil
+	for _, a := range n.Attrs {
+		is = is || a.Code == pdu.AttrContainer && len(a.Value) > 0
+	}
+	if is && n.Attrs != nil {
+		t.chosen[n.Client] = n
+	} else if !is {
+		delete(t.chosen, n.Client)
+	}
+	t.choosers.Store(int32(len(t.chosen)))
+	switch {
+	case t.link == nil || !is && !was:
+		return
+	case is:
+		t.link.Conduit.Notify(n)
+	default:
+		t.link.Conduit.Notify(agents.Notice{Client: n.Client, End: true})
+	}
+	if len(t.chosen) == 0 {
+		t.idle.Reset(t.linger)
+	}
+}
+
+// Close implements agents.Conduit.
+func (t *twin) Close() error {
+	t.mu.Lock()
+	t.stopped = true
+	t.idle.Stop()
+	if t.link != nil {
+		t.retire(nil)
+	}
+	t.mu.Unlock()
+	return t.Worker.Close()
+}
