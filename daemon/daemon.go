@@ -57,7 +57,10 @@ type Config struct {
 	LateGrace time.Duration
 	NoRestart bool // agents that fail are started again by a reload only
 
-	Hostname  string // for pmcd.hostname; "" is the system's (-H)
+	Hostname string // for pmcd.hostname; "" is the system's (-H)
+	// ContainerHost returns what the host is called in a container; may be nil.
+	ContainerHost func(ctx context.Context, container string) (string, error)
+
 	Build     string // for pmcd.build
 	RunDir    string // $PCP_RUN_DIR
 	TmpDir    string // $PCP_TMP_DIR

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -41,6 +42,9 @@ func (s *session) fetch(w *work, b []byte) error {
 		return s.fail(w, pdu.ErrnoNoProfile)
 	}
 	s.current = m.Context
+	if s.contained && slices.Contains(m.PMIDs, hostnameID) {
+		s.observe()
+	}
 	call := agents.Call{
 		Origin:  agents.Origin{Client: s.num, Context: m.Context},
 		Profile: profile,

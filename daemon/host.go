@@ -102,9 +102,13 @@ func (s *session) info() pmcd.ClientInfo {
 	return info
 }
 
-// Hostname is the same for clients in a container: their host's name would
-// have to be asked of pmdaroot.
-func (h host) Hostname(int32) string {
+// Hostname is that of the client's container, if it has chosen one that is known.
+func (h host) Hostname(client int32) string {
+	if s := h.d.clients.session(client); s != nil {
+		if name := s.observed.Load(); name != nil {
+			return *name
+		}
+	}
 	if h.d.cfg.Hostname != "" {
 		return h.d.cfg.Hostname
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,30 @@ const hostnameEvery = 10 * time.Second
 func (h *hostname) current() string {
 	name, _ := h.get()
 	return name
+}
+
+// hostnameID is pmcd.hostname.
+var hostnameID = pdu.NewPMID(2, 0, 21)
+
+// observeTime is how long a client of a container waits for the name of its
+// host; after that it gets that of this one.
+const observeTime = 2 * time.Second
+
+// observe finds out what the host is called in the client's container, before a
+// fetch of that: the agent that has the metric waits for nothing.
+func (s *session) observe() {
+	s.mu.Lock()
+	container := s.container
+	s.mu.Unlock()
+	s.observed.Store(nil)
+	if container == "" || s.d.cfg.ContainerHost == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), observeTime)
+	defer cancel()
+	if name, err := s.d.cfg.ContainerHost(ctx, container); err == nil && name != "" {
+		s.observed.Store(&name)
+	}
 }
 
 // noticeHostname looks at the name of the host if the last look was some time

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -60,5 +61,64 @@ func TestHostnameChange(t *testing.T) {
 	}
 	if got := (host{r.Daemon}).Hostname(0); got != "three" {
 		t.Errorf("pmcd.hostname is %q", got)
+	}
+}
+
+// A client that has chosen a container observes the host that it is in there, if
+// that can be told; the name is asked for when it is fetched, and then each time.
+func TestContainerHost(t *testing.T) {
+	var asked atomic.Int32
+	r := newRig(t, func(c *Config) {
+		c.Hostname = "outside"
+		c.ContainerHost = func(_ context.Context, container string) (string, error) {
+			asked.Add(1)
+			if container == "nobody" {
+				return "", errors.New("no such container")
+			}
+			return "in " + container, nil
+		}
+	}, nil)
+	r.settled()
+	hostname := func(c *client) string {
+		t.Helper()
+		sets, _ := c.fetch(hostnameID, id(2, 3))
+		if len(sets) != 2 || len(sets[0].Values) != 1 {
+			t.Fatalf("got %+v", sets)
+		}
+		return strings.TrimRight(string(sets[0].Values[0].Block), "\x00")
+	}
+	enter := func(name string) *client {
+		c := r.dialTo("unix", r.unix, pdu.FeatureContainer)
+		c.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte(name)}, &pdu.Profile{})
+		return c
+	}
+	box, nobody, none := enter("box"), enter("nobody"), r.dial()
+	none.send(&pdu.Profile{})
+	box.fetch(id(2, 3))
+	if n := asked.Load(); n != 0 {
+		t.Errorf("asked %d times, for nothing", n)
+	}
+	for range 2 {
+		for c, want := range map[*client]string{box: "in box", nobody: "outside", none: "outside"} {
+			if got := hostname(c); got != want {
+				t.Errorf("pmcd.hostname is %q, want %q", got, want)
+			}
+		}
+	}
+	if n := asked.Load(); n != 4 {
+		t.Errorf("asked %d times, want 4", n)
+	}
+
+	// It leaves the container, and enters another one.
+	for _, name := range []string{"", "crate"} {
+		store := &pdu.Result{Sets: []pdu.ValueSet{{PMID: pdu.NewPMID(2, 6, 2), Format: pdu.FormatBlock,
+			Values: []pdu.Value{{Inst: 0, Type: pdu.MetricString, Block: []byte(name + "\x00")}}}}}
+		if e := box.do(store).(*pdu.Error); e.Code != 0 {
+			t.Fatal(e.Code)
+		}
+		want := map[string]string{"": "outside", "crate": "in crate"}[name]
+		if got := hostname(box); got != want {
+			t.Errorf("pmcd.hostname is %q, want %q", got, want)
+		}
 	}
 }

@@ -47,9 +47,11 @@ type session struct {
 	fault     pdu.Errno // why it has ended, if the client did not ask for it
 	put       wire.Putter
 
+	observed atomic.Pointer[string] // what the host is called in its container; nil if that is not known
+
 	mu        sync.Mutex // guards the following
 	container string
-	contained bool // it had one: agents have to forget it
+	contained bool // it had one: agents have to forget it; changed by the goroutine of the session only
 	whoami    string
 	creds     *syscall.Ucred // of the peer at a Unix socket
 	announced []pdu.Attr     // what agents were told last

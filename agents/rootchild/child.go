@@ -27,10 +27,11 @@ type Child struct {
 	processes map[uint32]*Process
 }
 
-// A reply is what a request to start something gets.
+// A reply is what a request to start something gets, or a question.
 type reply struct {
-	p   *Process
-	err error
+	p    *Process
+	name string
+	err  error
 }
 
 // ErrLost is why nothing can be started any more.
@@ -74,33 +75,44 @@ func (c *Child) Lost() <-chan struct{} { return c.lost }
 // Start has the process of an agent started, with stderr, a pipe, as its error
 // output. If ctx ends before that is done, it is stopped when it is.
 func (c *Child) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) (*Process, error) {
+	r := c.request(ctx, message{kind: start, domain: uint32(a.Domain), digest: digest(a)}, stderr)
+	return r.p, r.err
+}
+
+// HostName returns what the host is called in a container. An unknown container
+// is an error, as is a host without pmdaroot.
+func (c *Child) HostName(ctx context.Context, container string) (string, error) {
+	r := c.request(ctx, message{kind: ask, text: container})
+	return r.name, r.err
+}
+
+// request sends m, which gets an id, with files, and waits for the reply.
+func (c *Child) request(ctx context.Context, m message, files ...*os.File) reply {
 	answer := make(chan reply, 1)
 	c.mu.Lock()
 	c.last++
-	id := c.last
-	c.asked[id] = answer
+	m.id = c.last
+	c.asked[m.id] = answer
 	c.mu.Unlock()
-	err := withFDs([]*os.File{stderr}, func(fds []int) error {
-		return c.conn.send(message{kind: start, id: id, domain: uint32(a.Domain), digest: digest(a)}, fds...)
-	})
+	err := withFDs(files, func(fds []int) error { return c.conn.send(m, fds...) })
 	if err != nil {
-		c.forget(id)
-		return nil, errors.Join(ErrLost, err)
+		c.forget(m.id)
+		return reply{err: errors.Join(ErrLost, err)}
 	}
 	select {
 	case r := <-answer:
-		return r.p, r.err
+		return r
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-c.lost:
 		err = ErrLost
 	}
-	c.forget(id)
+	c.forget(m.id)
 	select {
 	case r := <-answer: // it came meanwhile
-		return r.p, r.err
+		return r
 	default:
-		return nil, err
+		return reply{err: err}
 	}
 }
 
@@ -166,7 +178,10 @@ func (c *Child) take(m message, files []*os.File) {
 			go p.Stop(context.Background())
 		}
 	case m.kind == refused && asked:
-		answer <- reply{err: errors.New(m.reason)}
+		answer <- reply{err: errors.New(m.text)}
+		delete(c.asked, m.id)
+	case m.kind == named && asked:
+		answer <- reply{name: m.text}
 		delete(c.asked, m.id)
 	case m.kind == ended && p != nil && !p.ended:
 		p.ended, p.status = true, syscall.WaitStatus(m.status)

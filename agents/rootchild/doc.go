@@ -12,6 +12,8 @@
 //	                                  <-  ended ID, wait status
 //	stop ID [now]                     ->
 //	                                  <-  gone ID
+//	ask ID, container                 ->
+//	                                  <-  named ID, host | refused ID, reason
 //
 // The root child believes nothing of what it is sent, for the daemon may be in
 // the hands of a client. It starts what it has read from pmcd.conf itself and
@@ -28,6 +30,9 @@
 // minute, as it is: so does C pmcd, before it gives up root. After that the
 // file, and the program, must be such that nobody but root can change them: see
 // [Trusted]. Of each line there are at most 4 processes at a time.
+//
+// The other question that it answers is what the host is called in a container,
+// which it asks pmdaroot: the daemon itself must not be connected to that.
 //
 // When the daemon's end of the socket is closed, by whatever end of the daemon,
 // the root child stops all that it has started and ends.

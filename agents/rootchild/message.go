@@ -15,10 +15,12 @@ type kind byte
 const (
 	start   kind = iota + 1 // of the daemon
 	stop                    // of the daemon
+	ask                     // of the daemon
 	started                 // of the root child, as are those below
 	refused
 	ended
 	gone
+	named
 )
 
 // A message is one packet on the socket: its kind and its id in 5 bytes, then
@@ -26,21 +28,21 @@ const (
 // with it are not in here.
 type message struct {
 	kind kind
-	id   uint32 // of a process, chosen by the daemon
+	id   uint32 // of a process or a question, chosen by the daemon
 
 	domain uint32            // start: of the agent
 	digest [sha256.Size]byte // start: of its line
 	now    bool              // stop: do not wait for it to end by itself
 	pid    uint32            // started
 	status uint32            // ended: as of wait(2)
-	reason string            // refused
+	text   string            // ask: a container; named: its host; refused: why
 }
 
 // maxMessage is more than any message has, in bytes.
 const maxMessage = 1024
 
-// maxReason is how much of a reason is sent, in bytes.
-const maxReason = maxMessage - 5
+// maxText is how much of a text is sent, in bytes.
+const maxText = maxMessage - 5
 
 func (m *message) append(b []byte) []byte {
 	b = append(b, byte(m.kind))
@@ -58,8 +60,8 @@ func (m *message) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, m.pid)
 	case ended:
 		b = binary.BigEndian.AppendUint32(b, m.status)
-	case refused:
-		b = append(b, m.reason[:min(len(m.reason), maxReason)]...)
+	case ask, named, refused:
+		b = append(b, m.text[:min(len(m.text), maxText)]...)
 	}
 	return b
 }
@@ -73,9 +75,9 @@ func parseMessage(b []byte) (message, error) {
 	}
 	m := message{kind: kind(b[0]), id: binary.BigEndian.Uint32(b[1:])}
 	b = b[5:]
-	size := map[kind]int{start: 4 + sha256.Size, stop: 1, started: 4, ended: 4, refused: len(b)}[m.kind]
+	size := map[kind]int{start: 4 + sha256.Size, stop: 1, started: 4, ended: 4, ask: len(b), named: len(b), refused: len(b)}[m.kind]
 	switch {
-	case m.kind < start || m.kind > gone:
+	case m.kind < start || m.kind > named:
 		return message{}, fmt.Errorf("%w: kind %d", errMessage, m.kind)
 	case len(b) != size:
 		return message{}, fmt.Errorf("%w: %d bytes more for kind %d", errMessage, len(b), m.kind)
@@ -93,8 +95,8 @@ func parseMessage(b []byte) (message, error) {
 		m.pid = binary.BigEndian.Uint32(b)
 	case ended:
 		m.status = binary.BigEndian.Uint32(b)
-	case refused:
-		m.reason = string(b)
+	case ask, named, refused:
+		m.text = string(b)
 	}
 	return m, nil
 }

@@ -3,6 +3,7 @@ package rootchild
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,9 @@ var messages = []message{
 	{kind: stop, id: 2},
 	{kind: stop, id: 0xffffffff, now: true},
 	{kind: started, id: 3, pid: 4711},
-	{kind: refused, id: 4, reason: "because"},
+	{kind: refused, id: 4, text: "because"},
+	{kind: ask, id: 5, text: "box"},
+	{kind: named, id: 6, text: "host"},
 	{kind: refused, id: 4},
 	{kind: ended, id: 5, status: 0x80},
 	{kind: gone, id: 6},
@@ -22,24 +25,25 @@ var messages = []message{
 
 func TestMessage(t *testing.T) {
 	for _, want := range messages {
+		text := slices.Contains([]kind{ask, named, refused}, want.kind) // of any length
 		b := want.append(nil)
 		if m, err := parseMessage(b); err != nil || m != want {
 			t.Errorf("%+v became %x and then %+v, %v", want, b, m, err)
 		}
 		for n := range b {
-			if m, err := parseMessage(b[:n]); err == nil && (want.kind != refused || n < 5) {
+			if m, err := parseMessage(b[:n]); err == nil && (!text || n < 5) {
 				t.Errorf("%x is taken for %+v", b[:n], m)
 			}
 		}
-		if m, err := parseMessage(append(b, 0)); err == nil && want.kind != refused {
+		if m, err := parseMessage(append(b, 0)); err == nil && !text {
 			t.Errorf("%x and more is taken for %+v", b, m)
 		}
 	}
-	long := message{kind: refused, reason: strings.Repeat("x", 5000)}
-	if m, err := parseMessage(long.append(nil)); err != nil || len(m.reason) != maxReason {
-		t.Errorf("a long reason has %d bytes, %v", len(m.reason), err)
+	long := message{kind: refused, text: strings.Repeat("x", 5000)}
+	if m, err := parseMessage(long.append(nil)); err != nil || len(m.text) != maxText {
+		t.Errorf("a long reason has %d bytes, %v", len(m.text), err)
 	}
-	for _, b := range [][]byte{nil, {0, 0, 0, 0, 1}, {7, 0, 0, 0, 1}, {255, 0, 0, 0, 1}, {2, 0, 0, 0, 1, 2}, make([]byte, maxMessage+1)} {
+	for _, b := range [][]byte{nil, {0, 0, 0, 0, 1}, {9, 0, 0, 0, 1}, {255, 0, 0, 0, 1}, {2, 0, 0, 0, 1, 2}, make([]byte, maxMessage+1)} {
 		if m, err := parseMessage(b); !errors.Is(err, errMessage) {
 			t.Errorf("%x: %+v, %v", b, m, err)
 		}

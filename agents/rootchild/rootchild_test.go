@@ -48,6 +48,12 @@ func newRig(t *testing.T, text string) (*rig, []pmcdconf.Agent) {
 	do(t, err)
 	go func() {
 		r.done <- Serve(socket, Config{ConfigFile: r.conf, owner: me,
+			HostName: func(container string) (string, error) {
+				if container == "nobody" {
+					return "", errors.New("no such container")
+				}
+				return "host of " + container, nil
+			},
 			Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error) {
 				return proc.Start(proc.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
 			}})
@@ -462,6 +468,25 @@ func TestStartAbandoned(t *testing.T) {
 	}
 }
 
+// It is asked what the host is called in a container, and nothing else.
+func TestHostName(t *testing.T) {
+	r, _ := newRig(t, "echo 1 pipe binary PROGRAM\n")
+	if name, err := r.HostName(t.Context(), "box"); name != "host of box" || err != nil {
+		t.Errorf("got %q, %v", name, err)
+	}
+	for container, want := range map[string]string{
+		"nobody": "no such container", "": "nobody can be asked", strings.Repeat("x", 256): "nobody can be asked",
+	} {
+		if name, err := r.HostName(t.Context(), container); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a name of %d bytes: %q, %v, want %s", len(container), name, err, want)
+		}
+	}
+	do(t, r.close())
+	if _, err := r.HostName(t.Context(), "box"); !errors.Is(err, ErrLost) {
+		t.Errorf("without root child: %v", err)
+	}
+}
+
 // A process of root's does not write to whatever the daemon has opened: at the
 // other end of a socket may be one that goes by who writes (SO_PASSCRED).
 func TestStderrIsAPipe(t *testing.T) {
@@ -525,6 +550,10 @@ func TestHostile(t *testing.T) {
 		send((&message{kind: stop, id: uint32(i + 1000), now: true}).append(nil))
 		send((&message{kind: started, id: 1, pid: 1}).append(nil))
 		send((&message{kind: gone, id: 1}).append(nil))
+		send((&message{kind: named, id: 1, text: "x"}).append(nil))
+		send((&message{kind: ask, id: uint32(i)}).append(nil))
+		send((&message{kind: ask, id: 1, text: strings.Repeat("x", 900)}).append(nil))
+		send((&message{kind: ask, id: uint32(i), text: "box"}).append(nil))
 	}
 	echoes(t, p) // it is still there
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {

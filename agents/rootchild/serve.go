@@ -30,6 +30,9 @@ type Config struct {
 	// found, Self if that is this one, or "". stderr is the caller's.
 	Start func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error)
 
+	// HostName returns what the host is called in a container. Nil is not known.
+	HostName func(container string) (string, error)
+
 	owner uint32 // for tests: may own files as root may
 }
 
@@ -43,6 +46,10 @@ const (
 	// endTime is how long it may take to stop all agents when the daemon has
 	// gone, until they are killed.
 	endTime = 2 * time.Second
+	// maxQuestions is how many are looked into at a time.
+	maxQuestions = 16
+	// maxContainer is more than the name of a container has, in bytes.
+	maxContainer = 255
 )
 
 // A line is an agent in pmcd.conf.
@@ -60,6 +67,8 @@ type server struct {
 
 	reading sync.Mutex    // held while the file is read
 	lines   map[int]*line // by domain; guarded by reading
+
+	questions chan struct{} // has one for each that is looked into
 
 	mu        sync.Mutex // guards the following
 	processes map[uint32]*process
@@ -90,6 +99,7 @@ func Serve(socket *os.File, cfg Config) error {
 	}
 	defer c.Close()
 	s := &server{cfg: cfg, conn: c, boot: time.Now().Add(bootTime),
+		questions: make(chan struct{}, maxQuestions),
 		processes: make(map[uint32]*process), count: make(map[int]int)}
 	// If it cannot be read the daemon does not get far either.
 	s.lines, _ = s.read(true)
@@ -130,6 +140,8 @@ func (s *server) run() error {
 			})
 		case m.kind == stop && len(files) == 0:
 			s.stop(m.id, m.now)
+		case m.kind == ask && len(files) == 0:
+			s.ask(m.id, m.text)
 		default:
 			closeAll(files)
 			s.refuse(m.id, fmt.Errorf("a message of kind %d with %d descriptors", m.kind, len(files)))
@@ -137,10 +149,33 @@ func (s *server) run() error {
 	}
 }
 
+// ask finds out what the host is called in a container.
+func (s *server) ask(id uint32, container string) {
+	if s.cfg.HostName == nil || container == "" || len(container) > maxContainer {
+		s.refuse(id, errors.New("nobody can be asked about such a container"))
+		return
+	}
+	select {
+	case s.questions <- struct{}{}:
+	default:
+		s.refuse(id, errors.New("there are too many questions"))
+		return
+	}
+	s.tasks.Go(func() {
+		defer func() { <-s.questions }()
+		name, err := s.cfg.HostName(container)
+		if err != nil {
+			s.refuse(id, err)
+			return
+		}
+		s.conn.send(message{kind: named, id: id, text: name})
+	})
+}
+
 // refuse says why something is not done. If the daemon has gone, receive says
 // so; so it is with all that is sent.
 func (s *server) refuse(id uint32, err error) {
-	s.conn.send(message{kind: refused, id: id, reason: err.Error()})
+	s.conn.send(message{kind: refused, id: id, text: err.Error()})
 }
 
 // reserve makes room for one more process.

@@ -208,6 +208,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		LateGrace:        opt.lateGrace,
 		NoRestart:        opt.noRestart,
 		Hostname:         opt.hostname,
+		ContainerHost:    agents.containerHost,
 		Build:            build,
 		RunDir:           os.Getenv("PCP_RUN_DIR"),
 		TmpDir:           os.Getenv("PCP_TMP_DIR"),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/dsohost"
+	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/rootchild"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -35,6 +36,14 @@ func newRootChild(opt *options, id *identity, stderr *os.File) (*rootchild.Child
 		config = ""
 	}
 	return rootchild.New(rootchild.Self, []string{config, id.name}, stderr)
+}
+
+// containerHost returns what the host is called in a container.
+func (o opener) containerHost(ctx context.Context, container string) (string, error) {
+	if o.root != nil { // pmdaroot answers root
+		return o.root.HostName(ctx, container)
+	}
+	return pmdaroot.Default().HostName(container)
 }
 
 // closeRootChild ends the root child. Its agents have ended by now.
@@ -66,6 +75,7 @@ func runRootChild(args []string) int {
 	cfg := rootchild.Config{
 		ConfigFile: args[0],
 		BuiltIn:    builtin.needsRoot,
+		HostName:   pmdaroot.Default().HostName,
 		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error) {
 			return startProcess(a, program, args[1], stderr)
 		},
