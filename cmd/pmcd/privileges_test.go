@@ -44,7 +44,8 @@ type privileged struct {
 	root int // pid of the root child
 }
 
-func startPrivileged(t *testing.T) *privileged {
+// privilegedPlace is where such a pmcd can be started.
+func privilegedPlace(t *testing.T) *privileged {
 	t.Helper()
 	peer.Require(t)
 	if os.Geteuid() != 0 {
@@ -57,10 +58,6 @@ func startPrivileged(t *testing.T) *privileged {
 	if err != nil {
 		t.Fatal(err)
 	}
-	simple, err := peer.SimplePMDA()
-	if err != nil {
-		t.Fatal(err)
-	}
 	pcp, err := lookUpIdentity("pcp")
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +65,16 @@ func startPrivileged(t *testing.T) *privileged {
 	four := func(n int) string { return strings.TrimSpace(strings.Repeat(" "+strconv.Itoa(n), 4)) }
 	p := &privileged{place: newPlace(t, exe)}
 	p.user = fmt.Sprintf("uid %s gid %s groups %s", four(pcp.uid), four(pcp.gid), strings.Trim(fmt.Sprint(pcp.groups), "[]"))
+	return p
+}
+
+func startPrivileged(t *testing.T) *privileged {
+	t.Helper()
+	p := privilegedPlace(t)
+	simple, err := peer.SimplePMDA()
+	if err != nil {
+		t.Fatal(err)
+	}
 	// A copy, whose mode can be changed. It stays root, and it is a script: its
 	// process is a shell at first.
 	p.write("agent", "#!/bin/sh\nexec "+simple+" -d 253 -l "+p.at("log/simple.log")+" -U root\n")
@@ -81,16 +88,30 @@ proc 3 dso proc_init /nonexistent/pmda_proc.so
 `)
 	p.write("pmns", "root { pmcd simple sample proc }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\nsample { seconds 29:0:2 }\n"+
 		"proc { nprocs 3:8:99 psinfo 3:*:* io 3:*:* fd 3:*:* smaps 3:*:* }\n")
+	p.start()
+	p.answers("simple.numfetch", true)
+	p.answers("sample.seconds", true)
+	p.answers("proc.nprocs", true)
+	return p
+}
+
+// start starts it, with more in its environment.
+func (p *privileged) start(env ...string) *privileged {
+	t := p.t
+	t.Helper()
 	// As few descriptors as agents get that use select.
 	cmd := p.command("-U", "pcp")
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Args = append([]string{"/bin/sh", "-c", `ulimit -Sn 300; exec "$@"`, "sh"}, cmd.Args...)
 	cmd.Path = "/bin/sh"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, read(p.at("log/pmcd.log")))
 	}
-	if p.pid, err = strconv.Atoi(read(p.at("run/pmcd.pid"))); err != nil {
+	pid, err := strconv.Atoi(read(p.at("run/pmcd.pid")))
+	if err != nil {
 		t.Fatal(err)
 	}
+	p.pid = pid
 	t.Cleanup(func() {
 		syscall.Kill(p.pid, syscall.SIGTERM) // and the rest ends with it
 		ends(t, p.pid)
@@ -99,9 +120,6 @@ proc 3 dso proc_init /nonexistent/pmda_proc.so
 		}
 	})
 	p.root = children(p.pid)[rootchild.Name]
-	p.answers("simple.numfetch", true)
-	p.answers("sample.seconds", true)
-	p.answers("proc.nprocs", true)
 	return p
 }
 
