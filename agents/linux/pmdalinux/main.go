@@ -14,6 +14,7 @@ func main() {
 		Name:   "pmdalinux",
 		Domain: 60,
 		Log:    "linux.log",
+		User:   "root", // it looks into containers, and root has slab caches
 		New:    func(s serve.Start) (agents.Agent, error) { return linux.New(s.Domain) },
 	})
 }
