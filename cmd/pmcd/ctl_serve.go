@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -35,7 +36,8 @@ func serveStatus(d *daemon.Daemon, opt *options, addrs []net.Addr, log *zap.Logg
 
 // report is how d does now.
 func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time) *ctl.Report {
-	agents, clients, reloads := d.Agents(), d.Clients(), d.Reloads()
+	// A reload that is counted is over: agents are looked at after the count.
+	reloads, agents, clients := d.Reloads(), d.Agents(), d.Clients()
 	r := &ctl.Report{
 		Version:   pmcd.Version,
 		Build:     build,
@@ -48,6 +50,8 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 		Agents:    make([]ctl.Agent, len(agents)),
 		Clients:   make([]ctl.Client, len(clients)),
 		Reloads:   ctl.Reloads{Count: reloads.Count, Last: reloads.Last},
+
+		Goroutines: runtime.NumGoroutine(),
 	}
 	if !opt.embedded {
 		r.Config, r.Namespace = opt.config, opt.namespace.Path

@@ -25,6 +25,8 @@ type Report struct {
 	Agents    []Agent   `json:"agents"`    // in the order of pmcd.conf
 	Clients   []Client  `json:"clients"`   // the oldest first
 	Reloads   Reloads   `json:"reloads"`
+
+	Goroutines int `json:"goroutines"` // one for each client, and some more
 }
 
 // Ready is the State of an Agent that answers.
