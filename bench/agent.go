@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// slowArg, as the first argument, makes this program the slow agent; the second
+// is how long it takes.
+const slowArg = "slow-agent"
+
+// slowAgent is a PMDA whose one metric, slow.count, takes its time.
+var slowAgent = serve.Program{
+	Name: "slow", Domain: domainSlow, Usage: slowArg + " duration",
+	Args: func(args []string) error {
+		if len(args) != 2 {
+			return fmt.Errorf("%d arguments", len(args))
+		}
+		_, err := time.ParseDuration(args[1])
+		return err
+	},
+	New: func(s serve.Start) (agents.Agent, error) {
+		delay, err := time.ParseDuration(s.Args[1])
+		if err != nil {
+			return nil, err
+		}
+		count := int64(0)
+		return pmda.New(pmda.Config{
+			Name: "slow", Domain: s.Domain,
+			Metrics: []pmda.Metric{{
+				Cluster: 0, Item: 0, Name: "slow.count",
+				Type: pdu.MetricU32, Sem: pdu.SemCounter, Units: pdu.NewUnits(0, 0, 1, 0, 0, 0),
+				Fetch: func(_ context.Context, v *pmda.Value) error {
+					time.Sleep(delay)
+					count++
+					v.Int(count)
+					return nil
+				},
+			}},
+		})
+	},
+}

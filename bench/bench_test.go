@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == slowArg { // the test program is the agent, too
+		serve.Main(slowAgent)
+	}
+	os.Exit(m.Run())
+}
+
+func TestFlat(t *testing.T) {
+	mem := func(mb ...int64) (all []still) {
+		for _, n := range mb {
+			all = append(all, still{rss: n << 20})
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		at   []still
+		flat bool
+	}{
+		{mem(10, 20, 20, 20, 20, 20, 20, 20, 20, 20), true},
+		{mem(10, 20, 21, 20, 20, 22, 20, 23, 20, 21), true},
+		{mem(10, 20, 21, 22, 23, 24, 25, 26, 27, 28), false},
+	} {
+		if err := flat(tt.at); (err == nil) != tt.flat {
+			t.Errorf("%v: %v", tt.at, err)
+		}
+	}
+}
+
+// TestDown looks at requests before, in, across and after the time that an agent
+// is down.
+func TestDown(t *testing.T) {
+	var d downtimes
+	before := time.Now()
+	if d.within(7, before) {
+		t.Error("down from the start")
+	}
+	d.begin(7)
+	if !d.within(7, before) || !d.within(7, time.Now()) || d.within(8, before) {
+		t.Error("while it is down")
+	}
+	d.end(7)
+	if !d.within(7, before) {
+		t.Error("a request from before the end")
+	}
+	if d.within(7, time.Now().Add(time.Nanosecond)) {
+		t.Error("a request after the end")
+	}
+}
+
+func TestExcuse(t *testing.T) {
+	s := soak{done: map[string]int{}}
+	bad := errors.New("bad")
+	begin := time.Now()
+	if err := s.excuse(bad, begin, domainSample); err != bad {
+		t.Errorf("excused: %v", err)
+	}
+	s.down.begin(domainSample)
+	if err := s.excuse(bad, begin, domainSimple, domainSample); err != nil || s.excused != 1 {
+		t.Errorf("%v, %d excused", err, s.excused)
+	}
+	s.did("stores", bad)
+	if s.failed != 1 || len(s.first) != 1 {
+		t.Errorf("%d failed: %q", s.failed, s.first)
+	}
+}
+
+func TestTiming(t *testing.T) {
+	var tm timing
+	if tm.at(0.5) != 0 || tm.rate() != 0 {
+		t.Error("numbers of nothing")
+	}
+	for i := 1; i <= 100; i++ {
+		tm.took = append(tm.took, time.Duration(i)*time.Microsecond)
+	}
+	tm.elapsed = time.Second
+	for q, want := range map[float64]float64{0: 1, 0.5: 51, 0.99: 100, 1: 100} {
+		if got := tm.at(q); got < want-0.001 || got > want+0.001 {
+			t.Errorf("at(%v) = %v, want %v", q, got, want)
+		}
+	}
+	if tm.rate() != 100 {
+		t.Errorf("rate %v", tm.rate())
+	}
+}
+
+// TestLoad has clients that fail: each error counts, and what is before the
+// measured time does not.
+func TestLoad(t *testing.T) {
+	l := load{clients: 2, time: time.Millisecond, op: func(_ *client, seq int) error {
+		if seq%2 == 1 {
+			return io.EOF
+		}
+		return nil
+	}}
+	got := l.run()
+	if got.errs == 0 || got.err != io.EOF || len(got.took) < 2 {
+		t.Errorf("%d errors (%v), %d operations", got.errs, got.err, len(got.took))
+	}
+	l.op = func(*client, int) error { return io.EOF }
+	if got := l.run(); got.errs != 2*maxErrors || len(got.took) != 0 {
+		t.Errorf("%d errors, %d operations", got.errs, len(got.took))
+	}
+}
+
+// TestNames loads generated name spaces.
+func TestNames(t *testing.T) {
+	for _, n := range []int{0, 1, 1999, 2000, 2001, 12345} {
+		b := bytes.NewBufferString("root {\n\tgen\n}\n")
+		if n == 0 {
+			b.Reset()
+			b.WriteString("root {\n}\n")
+		}
+		appendGen(b, n)
+		path := filepath.Join(t.TempDir(), "pmns")
+		if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		tree, err := pmnsload.Load(path, pmnsload.Options{})
+		if err != nil {
+			t.Fatalf("%d names: %v", n, err)
+		}
+		got := 0
+		for range tree.All("") {
+			got++
+		}
+		if got != n {
+			t.Errorf("%d names, want %d", got, n)
+		}
+		for i := range n {
+			name, id := genName(i, n)
+			if got, kind := tree.PMID(name); kind != pmnsload.Leaf || got != id {
+				t.Fatalf("%s is %v (%v), want %v", name, got, kind, id)
+			}
+		}
+	}
+}
+
+// made is a result with the same number in all rounds.
+func made(scenario string, c, here float64, shows ...measure) result {
+	r := result{Scenario: scenario, About: "what", shows: shows}
+	for _, m := range shows {
+		for i, v := range [sides]float64{c, here} {
+			r.Sides[i].Rounds = append(r.Sides[i].Rounds, map[string]float64{m.key: v})
+		}
+	}
+	return r
+}
+
+func TestRow(t *testing.T) {
+	for _, tt := range []struct {
+		m       measure
+		c, here float64
+		want    string
+	}{
+		{measure{key: "p50"}, 20, 10, "20|10|0.50|"},
+		{measure{key: "p50", goal: 0.9}, 20, 10, "20|10|0.50|≤ 0.90"},
+		{measure{key: "p50", goal: 0.9}, 20, 19.5, "20|19.5|0.97|≤ 0.90 (missed)"},
+		{measure{key: "rate", goal: 2, higher: true}, 1000, 2500, "1000|2500|2.50|≥ 2"},
+		{measure{key: "rate", goal: 2, higher: true}, 1000, 1500, "1000|1500|1.50|≥ 2 (missed)"},
+		{measure{key: "RSS", goal: 20, own: true}, 8, 19, "8|19|2.38|≤ 20"},
+		{measure{key: "RSS", goal: 20, own: true}, 8, 21, "8|21|2.62|≤ 20 (missed)"},
+		{measure{key: "growth", goal: 1}, 0, 3, "0|3||≤ 1 (missed)"},
+	} {
+		r := made("s", tt.c, tt.here, tt.m)
+		if got := strings.Join(tt.m.row(&r), "|"); got != tt.want {
+			t.Errorf("%+v, %v and %v: %s, want %s", tt.m, tt.c, tt.here, got, tt.want)
+		}
+	}
+	r := result{}
+	if got := strings.Join(measure{key: "p50", goal: 1}.row(&r), "|"); got != "-|-||≤ 1 (missed)" {
+		t.Errorf("of nothing: %s", got)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	var s side
+	if _, ok := s.median("x"); ok {
+		t.Error("median of nothing")
+	}
+	for i, want := range []float64{3, 2, 2, 3} {
+		s.Rounds = append(s.Rounds, map[string]float64{"x": []float64{3, 1, 2, 4}[i]})
+		if i == 3 {
+			want = 2.5
+		}
+		if got, ok := s.median("x"); !ok || got != want {
+			t.Errorf("of %v: %v, want %v", s.Rounds, got, want)
+		}
+	}
+}
+
+// TestReport writes all that can be written of results with plots in them.
+func TestReport(t *testing.T) {
+	dir := t.TempDir()
+	readme := filepath.Join(dir, "r")
+	if err := os.WriteFile(readme, []byte("before\n"+insertBegin+"old\n"+insertEnd+"after\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := &options{into: readme, json: filepath.Join(dir, "j"), text: filepath.Join(dir, "t"), svg: dir}
+	p50, rate := measure{key: "p50", unit: "µs"}, measure{key: "rate", unit: "1/s", higher: true}
+	results := []result{
+		made("name-1k", 16, 15, p50), made("name-100k", 18, 15, p50),
+		made("traverse-1k", 900, 15000, rate), made("traverse-100k", 7, 400, rate),
+		made("clients", 30, 20, measure{key: "p50@0"}, measure{key: "p50@1000"}),
+	}
+	results[0].Sides[theirs].Errors, results[0].Sides[theirs].Error = 3, "lost"
+	if err := o.report(results); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(o.text)
+	if err != nil || !strings.Contains(string(text), "| name-1k: what | p50, µs | 16 | 15 | 0.94 |  |") ||
+		!strings.Contains(string(text), `C pmcd: 3 failed, the first with "lost"`) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if err := insert(readme, results); err != nil { // once more
+		t.Error(err)
+	}
+	text, err = os.ReadFile(readme)
+	if err != nil || !strings.HasPrefix(string(text), "before\n"+insertBegin) || !strings.HasSuffix(string(text), insertEnd+"after\n") ||
+		strings.Contains(string(text), "old") || strings.Count(string(text), "| name-1k: what | p50, µs | 16 | 15 | 0.94 |") != 1 {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if err := insert(o.text, results); err == nil {
+		t.Error("no error for a file without marks")
+	}
+	var back struct{ Results []result }
+	text, err = os.ReadFile(o.json)
+	if err == nil {
+		err = json.Unmarshal(text, &back)
+	}
+	if err != nil || len(back.Results) != len(results) || back.Results[1].Sides[ours].Rounds[0]["p50"] != 15 {
+		t.Errorf("%v: %+v", err, back)
+	}
+	for _, name := range []string{"clients.svg", "names.svg", "traverse.svg"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		circles := 0
+		for dec := xml.NewDecoder(bytes.NewReader(text)); ; {
+			tok, err := dec.Token()
+			if err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if e, ok := tok.(xml.StartElement); ok && e.Name.Local == "circle" {
+				circles++
+			}
+		}
+		if circles != 4 {
+			t.Errorf("%s has %d points, want 4", name, circles)
+		}
+	}
+}
+
+func TestPick(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range scenarios {
+		if seen[s.name] || len(s.shows) == 0 || s.about == "" {
+			t.Errorf("scenario %q: twice, or shows nothing", s.name)
+		}
+		seen[s.name] = true
+	}
+	o := &options{names: "start,name"}
+	got, err := o.pick()
+	if err != nil || len(got) != 2 || got[0].name != "start" || got[1].name != "name" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	o.names = "name,nothing"
+	if _, err := o.pick(); err == nil {
+		t.Error("no error for an unknown name")
+	}
+}

@@ -1,0 +1,291 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+const (
+	// connectTimeout is libpcp's (PMCD_CONNECT_TIMEOUT, PCPIntro(1)).
+	connectTimeout = 5 * time.Second
+	// replyTimeout is longer than any pmcd makes clients of other agents wait.
+	replyTimeout = 30 * time.Second
+)
+
+// A client is one connection to a pmcd.
+type client struct {
+	conn io.ReadWriteCloser
+	r    *pdu.Reader
+}
+
+// A socket is a blocking descriptor. Package net would add the work of the
+// network poller to each reply, and a C client has none of that.
+type socket int
+
+func (s socket) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(s), b)
+		switch {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			return 0, os.ErrDeadlineExceeded
+		case err != nil:
+			return 0, os.NewSyscallError("read", err)
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+func (s socket) Write(b []byte) (int, error) {
+	done := 0
+	for done < len(b) {
+		n, err := unix.Write(int(s), b[done:])
+		switch {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			return done, os.ErrDeadlineExceeded
+		case err != nil:
+			return done, os.NewSyscallError("write", err)
+		default:
+			done += n
+		}
+	}
+	return done, nil
+}
+
+// timeout limits each read and write.
+func (s socket) timeout(d time.Duration) error {
+	tv := unix.NsecToTimeval(d.Nanoseconds())
+	return errors.Join(
+		unix.SetsockoptTimeval(int(s), unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv),
+		unix.SetsockoptTimeval(int(s), unix.SOL_SOCKET, unix.SO_SNDTIMEO, &tv))
+}
+
+func (s socket) Close() error { return unix.Close(int(s)) }
+
+// source is an address of this host that many connections in a row do not run
+// out of ports with.
+func source() [4]byte { return [4]byte{127, 0, 1, byte(1 + rand.IntN(250))} }
+
+// connect opens a socket to a port of 127.0.0.1.
+func connect(port int) (s socket, err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, os.NewSyscallError("socket", err)
+	}
+	defer func() {
+		if err != nil {
+			unix.Close(fd)
+		}
+	}()
+	if err := errors.Join(
+		socket(fd).timeout(connectTimeout),
+		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
+		unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
+		unix.Bind(fd, &unix.SockaddrInet4{Addr: source()}),
+	); err != nil {
+		return 0, err
+	}
+	err = unix.Connect(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+	if err == unix.EINTR { // a signal of the Go runtime; it goes on connecting
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+		for err == unix.EINTR {
+			_, err = unix.Poll(p, int(connectTimeout.Milliseconds()))
+		}
+		if err == nil {
+			var sts int
+			if sts, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); sts != 0 {
+				err = unix.Errno(sts)
+			}
+		}
+	}
+	if err != nil {
+		return 0, os.NewSyscallError("connect", err)
+	}
+	return socket(fd), nil
+}
+
+// dial connects and greets.
+func dial(port int) (*client, error) {
+	s, err := connect(port)
+	if err != nil {
+		return nil, err
+	}
+	c, err := greet(s)
+	if err != nil {
+		return nil, err
+	}
+	return c, s.timeout(replyTimeout)
+}
+
+// dialNet is dial with package net: for many clients that connect at the same
+// moment, each of which would need a thread otherwise.
+func dialNet(port int) (*client, error) {
+	d := net.Dialer{Timeout: connectTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(source()), 0))}
+	conn, err := d.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, err
+	}
+	conn.SetDeadline(time.Now().Add(connectTimeout))
+	return greet(conn)
+}
+
+// hello is what a client sends first: its version, and a profile of all
+// instances, which must come before the first fetch.
+var hello = encode(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
+
+func greet(conn io.ReadWriteCloser) (*client, error) {
+	c := &client{conn: conn, r: pdu.NewReader(conn, 0)}
+	b, err := c.r.Next()
+	var m pdu.Error
+	if err == nil {
+		_, err = pdu.ParseInto(b, &m)
+	}
+	switch {
+	case err != nil:
+	case !m.Greeting:
+		err = errors.New("no greeting")
+	case m.Code < 0:
+		err = pdu.FromGreetingCode(m.Code)
+	default:
+		_, err = conn.Write(hello)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("greeting: %w", err)
+	}
+	return c, nil
+}
+
+func (c *client) Close() error { return c.conn.Close() }
+
+// encode returns the messages as they are sent. Those of this program can be
+// encoded.
+func encode(ms ...pdu.Message) (b []byte) {
+	for _, m := range ms {
+		var err error
+		if b, err = pdu.Append(b, 0, m); err != nil {
+			panic(err)
+		}
+	}
+	return b
+}
+
+// call sends a request and returns the reply, which is valid until the next
+// call. Notices of state changes come ahead of it and are skipped. An ERROR is
+// returned as an Errno; the connection is good then.
+func (c *client) call(req []byte) ([]byte, error) {
+	if _, err := c.conn.Write(req); err != nil {
+		return nil, err
+	}
+	for {
+		b, err := c.r.Next()
+		if err != nil {
+			return nil, err
+		}
+		if _, t, _ := pdu.Header(b); t != pdu.TypeError {
+			return b, nil
+		}
+		var m pdu.Error
+		if _, err := pdu.ParseInto(b, &m); err != nil {
+			return nil, err
+		}
+		if m.Code <= 0 {
+			return nil, m.Code
+		}
+	}
+}
+
+// ask is call for a reply of type T, decoded.
+func ask[T pdu.Message](c *client, req pdu.Message) (reply T, err error) {
+	b, err := c.call(encode(req))
+	if err != nil {
+		return reply, err
+	}
+	_, m, err := pdu.Parse(bytes.Clone(b))
+	if err != nil {
+		return reply, err
+	}
+	reply, ok := m.(T)
+	if !ok {
+		return reply, fmt.Errorf("%v in reply to %v", m.Type(), req.Type())
+	}
+	return reply, nil
+}
+
+// lookup returns the PMIDs of names, all of which must be known.
+func (c *client) lookup(names ...string) ([]pdu.PMID, error) {
+	m, err := ask[*pdu.PMNSIDs](c, &pdu.PMNSNames{Names: names})
+	if err != nil {
+		return nil, err
+	}
+	if len(m.PMIDs) != len(names) {
+		return nil, fmt.Errorf("%d PMIDs for %d names", len(m.PMIDs), len(names))
+	}
+	for i, id := range m.PMIDs {
+		if id == pdu.NoPMID {
+			return nil, fmt.Errorf("%s: %w", names[i], pdu.ErrnoName)
+		}
+	}
+	return m.PMIDs, nil
+}
+
+// below returns the names of all metrics below name.
+func (c *client) below(name string) ([]string, error) {
+	m, err := ask[*pdu.PMNSNames](c, &pdu.PMNSTraverse{Name: name})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if m.Err != 0 {
+		return nil, fmt.Errorf("%s: %w", name, m.Err)
+	}
+	return m.Names, nil
+}
+
+// fetch returns the values of metrics.
+func (c *client) fetch(ids ...pdu.PMID) ([]pdu.ValueSet, error) {
+	m, err := ask[*pdu.Result](c, &pdu.Fetch{PMIDs: ids})
+	if err != nil {
+		return nil, err
+	}
+	return m.Sets, haveIDs(m.Sets, ids)
+}
+
+func haveIDs(sets []pdu.ValueSet, ids []pdu.PMID) error {
+	if len(sets) != len(ids) {
+		return fmt.Errorf("%d value sets for %d metrics", len(sets), len(ids))
+	}
+	for i, s := range sets {
+		if s.PMID != ids[i] {
+			return fmt.Errorf("values of %v, not of %v", s.PMID, ids[i])
+		}
+	}
+	return nil
+}
+
+// haveValues is an error unless there are values of all metrics.
+func haveValues(sets []pdu.ValueSet) error {
+	for _, s := range sets {
+		if s.Err != 0 {
+			return fmt.Errorf("%v: %w", s.PMID, s.Err)
+		}
+		if len(s.Values) == 0 {
+			return fmt.Errorf("%v: %w", s.PMID, pdu.ErrnoValue)
+		}
+	}
+	return nil
+}

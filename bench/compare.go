@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// The two daemons, in the order in which they have their turns.
+const (
+	theirs = iota
+	ours
+	sides
+)
+
+var sideNames = [sides]string{"C pmcd", "here"}
+
+// A result is what was measured of one scenario.
+type result struct {
+	Scenario string
+	About    string
+	Sides    [sides]side
+
+	shows   []measure
+	plotted bool
+}
+
+// A side is what was measured of one daemon.
+type side struct {
+	Rounds []map[string]float64 // the numbers of each round that could be carried out
+	Errors int                  // operations and rounds that failed
+	Error  string               // the first
+}
+
+// median is that of a number over all rounds.
+func (s *side) median(key string) (float64, bool) {
+	var v []float64
+	for _, got := range s.Rounds {
+		if x, ok := got[key]; ok {
+			v = append(v, x)
+		}
+	}
+	if len(v) == 0 {
+		return 0, false
+	}
+	slices.Sort(v)
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
+}
+
+// A pair is both daemons with the same setup; nil those that do not run.
+type pair [sides]*daemon
+
+func (p *pair) stop() {
+	for i, d := range p {
+		if d != nil {
+			d.stop()
+		}
+		p[i] = nil
+	}
+}
+
+// errInterrupted ends the comparison.
+var errInterrupted = errors.New("interrupted")
+
+// compare runs the scenarios. Those that follow one another with the same setup
+// have the same daemons, which take turns: the one that is not asked has nothing
+// to do.
+func (o *options) compare(stop <-chan os.Signal) (results []result, err error) {
+	picked, err := o.pick()
+	if err != nil {
+		return nil, err
+	}
+	var p pair
+	defer p.stop()
+	var last setup
+	for _, s := range picked {
+		if s.setup != last || s.fresh || s.starts {
+			p.stop()
+			last = s.setup
+		}
+		res := result{Scenario: s.name, About: s.about, shows: s.shows, plotted: s.plotted}
+		rounds := o.rounds
+		if s.rounds > 0 {
+			rounds = min(rounds, s.rounds)
+		}
+		for range rounds {
+			for i := range p {
+				select {
+				case <-stop:
+					return results, errInterrupted
+				default:
+				}
+				o.round(s, i, &p[i], &res.Sides[i])
+				if s.fresh {
+					p.stop()
+				}
+			}
+		}
+		results = append(results, res)
+		for i := range p {
+			x, _ := res.Sides[i].median(s.shows[0].key)
+			fmt.Fprintf(os.Stderr, "%s, %s: %s %s; %d errors %s\n", s.name, sideNames[i], s.shows[0].key, number(x), res.Sides[i].Errors, res.Sides[i].Error)
+		}
+	}
+	return results, nil
+}
+
+// round runs a scenario once with one daemon, which is started if it does not
+// run.
+func (o *options) round(s scenario, i int, d **daemon, out *side) {
+	r := &run{options: o, setup: s.setup, program: [sides]string{o.c, o.pmcd}[i], ours: i == ours, got: map[string]float64{}}
+	err := func() (err error) {
+		if s.starts {
+			return s.run(r)
+		}
+		if *d == nil {
+			if *d, err = start(o.base, r.program, s.setup, r.ours); err != nil {
+				return err
+			}
+			if _, err = (*d).ready(s.setup.metrics()...); err != nil {
+				(*d).stop()
+				*d = nil
+				return err
+			}
+		}
+		r.daemon = *d
+		return s.run(r)
+	}()
+	if *d != nil {
+		if err != nil { // perhaps it is about to end
+			select {
+			case <-(*d).exited:
+			case <-time.After(time.Second):
+			}
+		}
+		if e := (*d).ended(); e != nil {
+			err = e
+			(*d).stop()
+			*d = nil
+		}
+	}
+	if err != nil {
+		r.count(timing{errs: 1, err: err})
+	}
+	if len(r.got) > 0 {
+		out.Rounds = append(out.Rounds, r.got)
+	}
+	out.Errors += r.errs
+	if out.Error == "" && r.err != nil {
+		out.Error = r.err.Error()
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// served asks for a descriptor: a client that has it was let in.
+func served(c *client) error {
+	d, err := ask[*pdu.Desc](c, &pdu.DescReq{PMID: numClients})
+	if err == nil && d.PMID != numClients {
+		err = fmt.Errorf("descriptor of %v, not of %v", d.PMID, numClients)
+	}
+	return err
+}
+
+// connects measures n clients that connect, greet and leave, again and again.
+// One time in 32 they ask something.
+func connects(n int) func(r *run) error {
+	return func(r *run) error {
+		r.measure(load{clients: n, op: func(_ *client, seq int) error {
+			c, err := r.dial()
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if seq%32 == 0 {
+				err = served(c)
+			}
+			return err
+		}})
+		return nil
+	}
+}
+
+// storms are the measures of storm: goal is for the time until all are served, in
+// milliseconds.
+func storms(goal float64) []measure {
+	return []measure{{key: "all", unit: "ms", goal: goal, own: true}, {key: "failed"}}
+}
+
+// storm has n clients connect and ask something at the same moment. The time
+// until the last has its answer counts.
+func storm(n int) func(r *run) error {
+	return func(r *run) error {
+		// These clients are goroutines that wait, and threads would be in the way.
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
+		errs := make([]error, n)
+		var wg sync.WaitGroup
+		begin := time.Now()
+		for i := range errs {
+			wg.Go(func() {
+				c, err := dialNet(r.port)
+				if err == nil {
+					defer c.Close()
+					err = served(c)
+				}
+				errs[i] = err
+			})
+		}
+		wg.Wait()
+		r.got["all"] = time.Since(begin).Seconds() * 1e3
+		for _, err := range errs {
+			if err != nil {
+				r.count(timing{errs: 1, err: err})
+			}
+		}
+		r.got["failed"] = float64(r.errs)
+		return nil
+	}
+}
+
+// crowdSizes are the numbers of idle clients of the scenario "clients".
+var crowdSizes = []int{0, 100, 300, 1000, 3000, 10_000}
+
+// crowds are the measures of crowd.
+var crowds = func() []measure {
+	all := []measure{
+		{key: "1000/none", goal: 1.1, own: true},
+		{key: "10000/none", goal: 1.2, own: true},
+		{key: "KiB/client", unit: "KiB", goal: 6, own: true},
+	}
+	for _, n := range crowdSizes {
+		all = append(all, measure{key: fmt.Sprintf("p50@%d", n), unit: "µs"})
+	}
+	return all
+}()
+
+// crowd connects more and more clients that do nothing then, and measures a
+// fetch beside them.
+func crowd(r *run) error {
+	var idle []*client
+	defer func() {
+		for _, c := range idle {
+			c.Close()
+		}
+	}()
+	before := rss(r.pid())
+	for _, n := range crowdSizes {
+		for len(idle) < n {
+			c, err := r.dial()
+			if err != nil {
+				return fmt.Errorf("client %d: %w", len(idle)+1, err)
+			}
+			idle = append(idle, c)
+		}
+		if n > 0 {
+			if err := served(idle[n-1]); err != nil {
+				return fmt.Errorf("client %d: %w", n, err)
+			}
+			r.got["KiB/client"] = float64(rss(r.pid())-before) / 1024 / float64(n)
+		}
+		if err := fetch(1, numClients)(r); err != nil {
+			return err
+		}
+		r.got[fmt.Sprintf("p50@%d", n)] = r.got["p50"]
+		if n >= 1000 {
+			r.got[fmt.Sprintf("%d/none", n)] = r.got["p50"] / r.got["p50@0"]
+		}
+	}
+	for range 100 { // they are not forgotten
+		if err := served(idle[rand.IntN(len(idle))]); err != nil {
+			return fmt.Errorf("idle client: %w", err)
+		}
+	}
+	return nil
+}
+
+// memory is what the daemon takes when it has served some requests and nobody is
+// connected any more.
+func memory(r *run) error {
+	if err := fetchNames(4, 0, benchMetrics...)(r); err != nil {
+		return err
+	}
+	below := treeOf(r.pid())
+	helpers := int64(0)
+	for _, pid := range below.helpers {
+		helpers += rss(pid)
+	}
+	r.got["RSS"], r.got["RSS helpers"] = float64(rss(r.pid()))/1e6, float64(helpers)/1e6
+	return nil
+}

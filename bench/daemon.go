@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A setup is what a daemon is started with, besides its program.
+type setup struct {
+	agents string        // benchAgents and so on
+	gen    int           // number of generated names
+	delay  time.Duration // of the slow agent's answers; 0 is no such agent
+}
+
+// Sets of agents.
+const (
+	benchAgents  = ""       // pmcd's own, and three on pipes: simple, sample and linux
+	stockAgents  = "stock"  // those of the installed pmcd.conf
+	kernelAgents = "kernel" // linux: built in here, the PMDA on a pipe for C pmcd
+)
+
+// never is a delay that no test outlives.
+const never = time.Hour
+
+// benchMetrics are 20 metrics of the three agents on pipes, all with values.
+var benchMetrics = []string{
+	"simple.numfetch", "simple.color", "simple.time.user", "simple.time.sys",
+	"sample.long.one", "sample.long.ten", "sample.long.hundred", "sample.long.million",
+	"sample.seconds", "sample.milliseconds", "sample.bin", "sample.colour",
+	"hinv.ncpu", "hinv.pagesize", "kernel.all.load", "kernel.all.hz",
+	"kernel.uname.release", "kernel.uname.sysname", "mem.physmem", "mem.util.free",
+}
+
+// metrics are those that have values when all agents of the setup are ready.
+func (s setup) metrics() []string {
+	switch s.agents {
+	case stockAgents:
+		return []string{"pmcd.agent.status", "kernel.all.load", "mem.util.free", "proc.nprocs"}
+	case kernelAgents:
+		return kernelMetrics
+	}
+	return benchMetrics
+}
+
+// conf is the text of pmcd.conf.
+func (s setup) conf(ours bool) (string, error) {
+	if s.agents == stockAgents {
+		text, err := os.ReadFile(stockConf)
+		return string(text), err
+	}
+	lines := []string{"pmcd 2 dso pmcd_init " + pmdaDir + "/pmcd/pmda_pmcd.so"}
+	linux := fmt.Sprintf("linux %d pipe binary %s/linux/pmdalinux", domainLinux, pmdaDir)
+	if s.agents == kernelAgents && ours {
+		linux = fmt.Sprintf("linux %d dso linux_init /nonexistent/pmda_linux.so", domainLinux)
+	}
+	lines = append(lines, linux)
+	if s.agents == benchAgents {
+		simple, err := filepath.Abs(".peers/pmdasimple")
+		if err != nil {
+			return "", err
+		}
+		// These become user pcp, which only root can.
+		as := ""
+		if os.Geteuid() != 0 {
+			u, err := user.Current()
+			if err != nil {
+				return "", err
+			}
+			as = " -U " + u.Username
+		}
+		lines = append(lines,
+			fmt.Sprintf("simple %d pipe binary %s -d %[1]d", domainSimple, simple)+as,
+			fmt.Sprintf("sample %d pipe binary %s/sample/pmdasample -d %[1]d", domainSample, pmdaDir)+as)
+	}
+	if s.delay > 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, fmt.Sprintf("slow %d pipe binary %s %s %v", domainSlow, self, slowArg, s.delay))
+	}
+	return strings.Join(lines, "\n") + "\n", nil
+}
+
+// A daemon is a pmcd that runs, with a directory of its own.
+type daemon struct {
+	port  int
+	dir   string
+	began time.Time // when it was started
+
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when cmd was waited for
+}
+
+// start starts a pmcd in a new directory below base and returns at once.
+func start(base, program string, s setup, ours bool, args ...string) (*daemon, error) {
+	dir, err := os.MkdirTemp(base, "d")
+	if err != nil {
+		return nil, err
+	}
+	// Agents write to some of these after they became another user.
+	for _, d := range []string{"", "var", "var/pmcd", "var/config", "var/config/pmda", "run", "tmp", "log"} {
+		d = filepath.Join(dir, d)
+		if err := errors.Join(os.MkdirAll(d, 0o777), os.Chmod(d, 0o777|os.ModeSticky)); err != nil {
+			return nil, err
+		}
+	}
+	conf, err := s.conf(ours)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "conf"), []byte(conf), 0o644)
+	}
+	if err == nil {
+		err = writePMNS(filepath.Join(dir, "pmns"), s.gen)
+	}
+	d := &daemon{dir: dir, exited: make(chan struct{})}
+	if err == nil {
+		d.port, err = freePort()
+	}
+	if err == nil {
+		err = d.exec(program, args)
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *daemon) exec(program string, args []string) error {
+	d.cmd = exec.Command(program, append([]string{"-f", "-A", "-U", "root", "-c", "conf", "-n", "pmns",
+		"-p", strconv.Itoa(d.port), "-s", filepath.Join(d.dir, "sock"), "-l", "log/pmcd.log"}, args...)...)
+	d.cmd.Dir = d.dir
+	d.cmd.Env = []string{
+		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "TZ=UTC",
+		"PMCD_LOCAL=1",      // loopback addresses only
+		"PMCD_ROOT_AGENT=0", // not the pmdaroot of another pmcd on this machine
+		"PCP_VAR_DIR=" + filepath.Join(d.dir, "var"),
+		"PCP_RUN_DIR=" + filepath.Join(d.dir, "run"),
+		"PCP_TMP_DIR=" + filepath.Join(d.dir, "tmp"),
+		"PCP_LOG_DIR=" + filepath.Join(d.dir, "log"),
+		"GORACE=atexit_sleep_ms=0",
+	}
+	out, err := os.Create(filepath.Join(d.dir, "out"))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	d.cmd.Stdout, d.cmd.Stderr = out, out
+	// If this program dies the kernel ends the daemon, when the thread that
+	// started it ends: a goroutine keeps that thread.
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		d.began = time.Now()
+		err := d.cmd.Start()
+		started <- err
+		if err == nil {
+			d.cmd.Wait()
+			close(d.exited)
+		}
+	}()
+	return <-started
+}
+
+// freePort finds a port that nobody listens on, below those that the kernel
+// gives to outgoing connections.
+func freePort() (port int, err error) {
+	for range 100 {
+		port = 21000 + rand.IntN(11000)
+		var l net.Listener
+		if l, err = net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, err
+}
+
+func (d *daemon) pid() int { return d.cmd.Process.Pid }
+
+// ended is an error that says how, if the daemon has ended.
+func (d *daemon) ended() error {
+	select {
+	case <-d.exited:
+		return fmt.Errorf("pmcd has ended (%v): %s", d.cmd.ProcessState, d.tail())
+	default:
+		return nil
+	}
+}
+
+// tail is the end of what the daemon has printed and logged.
+func (d *daemon) tail() string {
+	var s []string
+	for _, f := range []string{"out", "log/pmcd.log"} {
+		b, _ := os.ReadFile(filepath.Join(d.dir, f))
+		if b = bytes.TrimSpace(b); len(b) > 0 {
+			s = append(s, string(b[max(0, len(b)-300):]))
+		}
+	}
+	return strings.Join(s, " | ")
+}
+
+// poll calls try until it succeeds, or the daemon has ended, or a minute is
+// over.
+func (d *daemon) poll(every time.Duration, try func() error) error {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(every) {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if e := d.ended(); e != nil {
+			return e
+		}
+		if time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// ready waits until the metrics have values and all agents are well, and
+// returns the time since the start.
+func (d *daemon) ready(names ...string) (time.Duration, error) {
+	err := d.poll(200*time.Microsecond, func() error {
+		c, err := dial(d.port)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		ids, err := c.lookup(names...)
+		if err != nil {
+			return err
+		}
+		sets, err := c.fetch(ids...)
+		if err != nil {
+			return err
+		}
+		if names[0] == "pmcd.agent.status" {
+			for _, v := range sets[0].Values {
+				if v.Word != 0 {
+					return pdu.ErrnoNoAgent
+				}
+			}
+		}
+		return haveValues(sets)
+	})
+	return time.Since(d.began), err
+}
+
+// stop ends the daemon and what it has started.
+func (d *daemon) stop() {
+	below := treeOf(d.pid())
+	d.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.exited:
+	case <-time.After(5 * time.Second):
+		d.cmd.Process.Kill()
+		<-d.exited
+	}
+	// Agents end when their pipe is closed. Those of C pmcd are in its process
+	// group, those of ours have been waited for.
+	for _, pid := range append(below.agents, below.helpers...) {
+		for range 100 {
+			if syscall.Kill(pid, 0) != nil {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	syscall.Kill(-d.pid(), syscall.SIGKILL)
+	os.RemoveAll(d.dir)
+}

@@ -1,0 +1,123 @@
+// Bench runs a pmcd beside PCP's own, in turns and on the same configuration,
+// and prints a table of what both need for the same work.
+//
+// It starts the daemons itself, each with a port, a directory and agents of its
+// own, and needs what "make peers" installs. "make bench" is the usual way to
+// call it; -list names the scenarios. With -soak it runs the pmcd of this module
+// alone, under mixed load for a time, and says whether all was well.
+//
+// Clients are closed loops on blocking sockets, a thread each. A latency is from
+// before the request is written until the reply is read and compared with what
+// it must be.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/serve"
+)
+
+// options are those of the command line.
+type options struct {
+	pmcd, c string // programs
+	names   string // of scenarios
+	rounds  int
+	seconds time.Duration // measured in a round
+	json    string        // file
+	text    string        // file
+	svg     string        // directory
+	into    string        // file
+	soak    time.Duration
+	base    string // directory for all that daemons have
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == slowArg {
+		serve.Main(slowAgent)
+	}
+	o := &options{}
+	flag.StringVar(&o.pmcd, "pmcd", "bin/pmcd", "the `program` to measure")
+	flag.StringVar(&o.c, "c", "/usr/lib/pcp/bin/pmcd", "the `program` to compare it with")
+	flag.StringVar(&o.names, "scenarios", "all", "a `list` of scenarios, with commas")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds, at most 3 of what takes long")
+	flag.DurationVar(&o.seconds, "time", 500*time.Millisecond, "measured in each round")
+	flag.StringVar(&o.json, "json", "", "write all numbers to this `file`")
+	flag.StringVar(&o.text, "text", "", "write the table to this `file`, too")
+	flag.StringVar(&o.svg, "svg", "", "write plots to this `directory`")
+	flag.StringVar(&o.into, "into", "", "put a short table into this `file`, between its marks")
+	flag.DurationVar(&o.soak, "soak", 0, "run -pmcd under mixed load for this `time`, and nothing else")
+	list := flag.Bool("list", false, "name the scenarios and exit")
+	flag.Parse()
+	if *list {
+		for _, s := range scenarios {
+			fmt.Printf("%-15s %s\n", s.name, s.about)
+		}
+		return
+	}
+	if err := o.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func (o *options) run() (err error) {
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+	}
+	for _, p := range []*string{&o.pmcd, &o.c} {
+		if *p, err = filepath.Abs(*p); err != nil {
+			return err
+		}
+	}
+	for _, f := range []string{o.pmcd, o.c, ".peers/pmdasimple", pmdaDir + "/sample/pmdasample", pmdaDir + "/linux/pmdalinux", stockPMNS} {
+		if _, err := os.Stat(f); err != nil {
+			return fmt.Errorf("%w (make build peers)", err)
+		}
+	}
+	if o.base, err = os.MkdirTemp("", "bench"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(o.base)
+	if err := os.Chmod(o.base, 0o755); err != nil { // agents become user pcp
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	// A client that waits in a system call must not keep others from running.
+	runtime.GOMAXPROCS(runtime.NumCPU() + 80)
+	debug.SetGCPercent(400)
+	if o.soak > 0 {
+		return runSoak(o, os.Stdout, stop)
+	}
+	results, err := o.compare(stop)
+	return errors.Join(err, o.report(results))
+}
+
+// pick returns the scenarios that were asked for.
+func (o *options) pick() ([]scenario, error) {
+	if o.names == "all" {
+		return scenarios, nil
+	}
+	var picked []scenario
+next:
+	for name := range strings.SplitSeq(o.names, ",") {
+		for _, s := range scenarios {
+			if s.name == name {
+				picked = append(picked, s)
+				continue next
+			}
+		}
+		return nil, fmt.Errorf("no scenario %q (-list names them)", name)
+	}
+	return picked, nil
+}

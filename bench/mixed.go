@@ -1,0 +1,203 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// pace is the pause between two requests of a client of the soak: a daemon that
+// always has something to do would not be seen to wait for nothing.
+const pace = time.Millisecond
+
+// soakNames are the kinds of load, as tallies show them.
+var soakNames = []string{"fetches", "descriptors", "look-ups", "stores", "connects", "reloads", "deaths"}
+
+// A worker is a part of the load, until over is closed.
+type worker func(over <-chan struct{})
+
+// workers are all parts.
+func (s *soak) workers() ([]worker, error) {
+	ids, err := s.ids(benchMetrics...)
+	if err != nil {
+		return nil, err
+	}
+	qs, err := s.queries()
+	if err != nil {
+		return nil, err
+	}
+	all := []worker{s.connects, s.crowds, s.reloads(), s.deaths(), s.client("stores", s.store())}
+	for range 3 {
+		all = append(all,
+			s.client("fetches", s.fetches(ids)),
+			s.client("descriptors", s.descriptors(ids)),
+			s.client("look-ups", s.lookups(qs)))
+	}
+	return all, nil
+}
+
+// client has one connection and takes one step after the other. It counts as
+// failed what the step does not excuse, and that the connection breaks.
+func (s *soak) client(name string, step func(c *client) error) worker {
+	return func(over <-chan struct{}) {
+		var c *client
+		for !pause(over, pace) {
+			var err error
+			if c == nil {
+				if c, err = s.dial(); err != nil {
+					s.did(name, err)
+					continue
+				}
+			}
+			err = step(c)
+			s.did(name, err)
+			if code := pdu.Errno(0); err != nil && !errors.As(err, &code) {
+				c.Close()
+				c = nil
+			}
+		}
+		if c != nil {
+			c.Close()
+		}
+	}
+}
+
+// pause waits for d and reports whether it is over.
+func pause(over <-chan struct{}, d time.Duration) bool {
+	select {
+	case <-over:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// fetches fetches some or all of the metrics.
+func (s *soak) fetches(ids []pdu.PMID) func(c *client) error {
+	return func(c *client) error {
+		some := ids[rand.IntN(len(ids)):]
+		begin := time.Now()
+		sets, err := c.fetch(some...)
+		if err != nil {
+			return err
+		}
+		return s.values(sets, begin)
+	}
+}
+
+// descriptors asks for descriptors, of all metrics and of one.
+func (s *soak) descriptors(ids []pdu.PMID) func(c *client) error {
+	return func(c *client) error {
+		begin := time.Now()
+		all, err := ask[*pdu.Descs](c, &pdu.DescIDs{PMIDs: ids})
+		if err != nil {
+			return err
+		}
+		if len(all.Descs) != len(ids) {
+			return fmt.Errorf("%d descriptors for %d metrics", len(all.Descs), len(ids))
+		}
+		for i, d := range all.Descs {
+			if d.PMID != ids[i] {
+				err := fmt.Errorf("descriptor of %v, not of %v", d.PMID, ids[i])
+				if err := s.excuse(err, begin, ids[i].Domain()); err != nil {
+					return err
+				}
+			}
+		}
+		begin = time.Now()
+		id := ids[rand.IntN(len(ids))]
+		d, err := ask[*pdu.Desc](c, &pdu.DescReq{PMID: id})
+		if err == nil && d.PMID != id {
+			err = fmt.Errorf("descriptor of %v, not of %v", d.PMID, id)
+		}
+		return s.excuse(err, begin, id.Domain())
+	}
+}
+
+// queries are of names that reloads do not touch.
+func (s *soak) queries() (qs []query, err error) {
+	err = s.once(func(c *client) error {
+		names, ids, err := s.known(c)
+		if err != nil {
+			return err
+		}
+		any := func(*pdu.PMNSNames) error { return nil }
+		for _, m := range []pdu.Message{
+			&pdu.PMNSTraverse{Name: "kernel"}, &pdu.PMNSTraverse{Name: "disk"}, &pdu.PMNSChild{Name: "network", Subtype: 1},
+			&pdu.PMNSIDs{PMIDs: ids[:1]}, &pdu.PMNSIDs{PMIDs: ids[1:2]},
+		} {
+			q, err := learn(c, m, any)
+			if err != nil {
+				return err
+			}
+			qs = append(qs, q)
+		}
+		for len(names) >= 100 {
+			q, err := learn(c, &pdu.PMNSNames{Names: names[:100]}, func(*pdu.PMNSIDs) error { return nil })
+			if err != nil {
+				return err
+			}
+			names, qs = names[100:], append(qs, q)
+		}
+		return nil
+	})
+	return qs, err
+}
+
+// lookups asks for names; replies are always the same.
+func (s *soak) lookups(qs []query) func(c *client) error {
+	return func(c *client) error { return qs[rand.IntN(len(qs))].ask(c) }
+}
+
+// store stores numbers into a metric and reads them again.
+func (s *soak) store() func(c *client) error {
+	id, n := pdu.NewPMID(domainSample, 0, 14), uint32(0) // sample.long.write_me
+	return func(c *client) error {
+		begin := time.Now()
+		n++
+		_, err := c.call(encode(&pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Format: pdu.FormatInsitu,
+			Values: []pdu.Value{{Inst: pdu.NoInst, Word: n}}}}}))
+		if code := pdu.Errno(0); !errors.As(err, &code) || code != 0 { // success is an ERROR, too
+			return s.excuse(err, begin, domainSample)
+		}
+		sets, err := c.fetch(id)
+		if err == nil {
+			err = haveValues(sets)
+		}
+		if err == nil && sets[0].Values[0].Word != n {
+			err = fmt.Errorf("%d was stored, %d is there", n, sets[0].Values[0].Word)
+		}
+		return s.excuse(err, begin, domainSample)
+	}
+}
+
+// connects connects, asks something and leaves.
+func (s *soak) connects(over <-chan struct{}) {
+	for !pause(over, pace) {
+		s.did("connects", s.once(served))
+	}
+}
+
+// crowds has many clients come, one after the other, and leave all at once.
+func (s *soak) crowds(over <-chan struct{}) {
+	var idle []*client
+	for done := false; !done; {
+		done = pause(over, pace)
+		if !done && len(idle) < 200 {
+			c, err := s.dial()
+			if err == nil {
+				idle = append(idle, c)
+			}
+			s.did("connects", err)
+			continue
+		}
+		for _, c := range idle {
+			s.did("connects", served(c))
+			c.Close()
+		}
+		idle = nil
+	}
+}

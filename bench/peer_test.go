@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// peers returns options for a comparison of PCP's pmcd and this one.
+func peers(t *testing.T) *options {
+	t.Chdir("..")
+	o := &options{pmcd: filepath.Join(t.TempDir(), "pmcd"), c: "/usr/lib/pcp/bin/pmcd", names: "all",
+		rounds: 1, seconds: 20 * time.Millisecond}
+	for _, f := range []string{o.c, ".peers/pmdasimple"} {
+		if _, err := os.Stat(f); err != nil {
+			if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
+				t.Fatal(err)
+			}
+			t.Skipf("no PCP to compare with: %v", err)
+		}
+	}
+	if out, err := exec.Command("go", "build", "-race", "-buildvcs=false", "-o", o.pmcd, "./cmd/pmcd").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	o.base = t.TempDir()
+	// Agents become user pcp.
+	for dir := o.base; strings.Contains(dir, "Test"); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
+// TestPeerScenarios has both daemons do what is measured, as far as it takes no
+// long time and does not bring C pmcd down: nothing may fail.
+func TestPeerScenarios(t *testing.T) {
+	o := peers(t)
+	var names []string
+	for _, s := range scenarios {
+		if s.rounds != 1 && s.setup.gen < manyNames && s.name != "clients" && !strings.HasPrefix(s.name, "storm") && s.name != "connect-16" {
+			names = append(names, s.name)
+		}
+	}
+	o.names = strings.Join(names, ",")
+	results, err := o.compare(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != len(names) {
+		t.Errorf("%d results of %d scenarios", len(results), len(names))
+	}
+	for i := range results {
+		r := &results[i]
+		for s := range r.Sides {
+			if side := &r.Sides[s]; side.Errors > 0 {
+				t.Errorf("%s, %s: %d errors, %s", r.Scenario, sideNames[s], side.Errors, side.Error)
+			}
+			for _, m := range r.shows {
+				if _, ok := r.Sides[s].median(m.key); !ok {
+					t.Errorf("%s, %s: no %s", r.Scenario, sideNames[s], m.key)
+				}
+			}
+		}
+	}
+}
+
+// TestPeerOurs has this pmcd alone do what C pmcd does badly.
+func TestPeerOurs(t *testing.T) {
+	o := peers(t)
+	for _, s := range scenarios {
+		switch s.name {
+		case "slow-agent", "half-pdu", "flood":
+			s.run = map[string]func(*run) error{
+				"slow-agent": beside(100*time.Millisecond, waiting),
+				"half-pdu":   beside(100*time.Millisecond, halfPDU),
+				"flood":      beside(100*time.Millisecond, floodFetch),
+			}[s.name]
+		case "storm-64", "storm-1000", "connect-16":
+		default:
+			continue
+		}
+		var d *daemon
+		var out side
+		o.round(s, ours, &d, &out)
+		if d != nil {
+			d.stop()
+		}
+		if out.Errors > 0 || len(out.Rounds) != 1 {
+			t.Errorf("%s: %d rounds, %d errors, %s", s.name, len(out.Rounds), out.Errors, out.Error)
+		}
+	}
+}
+
+func TestPeerSoak(t *testing.T) {
+	o := peers(t)
+	o.soak = 20 * time.Second
+	var out bytes.Buffer
+	err := runSoak(o, &out, nil)
+	t.Logf("\n%s", &out)
+	if err != nil {
+		t.Error(err)
+	}
+	last := strings.Split(strings.TrimSpace(out.String()), "\n")[soakPhases-1]
+	if !strings.Contains(last, " 0 failed") || strings.Contains(last, " 0 deaths") || strings.Contains(last, " 0 reloads") {
+		t.Error("nothing has happened")
+	}
+}

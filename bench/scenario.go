@@ -1,0 +1,195 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A scenario is one thing that a pmcd is asked to do.
+type scenario struct {
+	name    string
+	about   string
+	setup   setup
+	shows   []measure
+	rounds  int  // at most; 0 is as many as asked for
+	fresh   bool // has a daemon of its own: it leaves marks
+	starts  bool // starts its daemons itself
+	plotted bool // in plots only, not in the table
+	run     func(r *run) error
+}
+
+// A measure is one number of a scenario.
+type measure struct {
+	key    string // in run.got
+	unit   string
+	higher bool    // is better
+	goal   float64 // of the ratio here:C at most, or at least if higher; 0 is none
+	own    bool    // the goal is for the number here and not for the ratio
+}
+
+// What most scenarios show. CPU is that of the daemon and its helper processes,
+// an operation.
+func usual(p50, cpu float64) []measure {
+	return []measure{
+		{key: "p50", unit: "µs", goal: p50},
+		{key: "p99", unit: "µs"},
+		{key: "cpu", unit: "µs", goal: cpu},
+	}
+}
+
+func many(rate, p99 float64) []measure {
+	return []measure{
+		{key: "rate", unit: "1/s", higher: true, goal: rate},
+		{key: "p99", unit: "µs", goal: p99},
+		{key: "cpu", unit: "µs", goal: 0.9},
+	}
+}
+
+func rate(goal float64) []measure {
+	return []measure{
+		{key: "rate", unit: "1/s", higher: true, goal: goal},
+		{key: "p50", unit: "µs"},
+		{key: "cpu", unit: "µs"},
+	}
+}
+
+// allOut is for fetches of kernel metrics: what the agent computes counts too.
+var allOut = []measure{{key: "p50", unit: "µs", goal: 1. / 3}, {key: "cpu+agents", unit: "µs", goal: 1. / 3}, {key: "values"}}
+
+// victim is what a client sees while others misbehave.
+var victim = []measure{
+	{key: "rate", unit: "1/s", higher: true},
+	{key: "p99", unit: "µs"},
+	{key: "p99/alone", goal: 2, own: true},
+	{key: "max", unit: "µs"},
+	{key: "RSS growth", unit: "KiB"},
+}
+
+// manyNames is the size of a large name space.
+const manyNames = 100_000
+
+var scenarios = func() []scenario {
+	gen := setup{gen: manyNames}
+	s := []scenario{
+		{name: "fetch-one", about: "a metric of pmcd's own", shows: usual(0.9, 1), run: fetch(1, numClients)},
+		{name: "fetch-agent", about: "a metric of an agent", shows: usual(0.9, 0.9), run: fetch(1, sampleOne)},
+		{name: "fetch-agents", about: "20 metrics of 3 agents", shows: usual(0.75, 0.9), run: fetchNames(1, 0, benchMetrics...)},
+		{name: "big-1000", about: "1,000 metrics of 3 agents", shows: usual(0.75, 0.4), run: fetchNames(1, 1000, benchMetrics...)},
+		{name: "big-10000", about: "10,000 metrics of 3 agents", shows: usual(0.75, 0.4), run: fetchNames(1, 10000, benchMetrics...)},
+		{name: "fetch-one-64", about: "64 clients, a metric of pmcd's own", shows: many(1.2, 0), run: fetch(64, numClients)},
+		{name: "fetch-many", about: "64 clients, 20 metrics of 3 agents", shows: many(1.3, 0.7), run: fetchNames(64, 0, benchMetrics...)},
+		{name: "desc-pmcd", about: "a descriptor of pmcd's own", shows: usual(0.9, 1), run: desc(numClients)},
+		{name: "desc-agent", about: "a descriptor of an agent", shows: usual(0.9, 0.9), run: desc(sampleOne)},
+		{name: "descs-20", about: "20 descriptors of 3 agents", shows: rate(2), run: descs(benchMetrics...)},
+		{name: "name", about: "name to PMID", shows: usual(0.9, 1), run: names(1)},
+		{name: "names-100", about: "100 names to PMIDs", shows: rate(2.5), run: names(100)},
+		{name: "pmid", about: "PMID to names", shows: usual(0.9, 1), run: nameOf},
+		{name: "children", about: "the names below one", shows: usual(0.9, 1), run: children("sample.long", 5)},
+		{name: "traverse", about: "all names", shows: rate(40), run: traverse("", 1000)},
+		{name: "connect", about: "connect, greet, close", shows: rate(0.9), run: connects(1)},
+		{name: "connect-16", about: "16 clients, the same", shows: rate(1.5), run: connects(16)},
+		{name: "storm-64", about: "64 connect at once, until all are served", shows: storms(30), run: storm(64)},
+		{name: "storm-1000", about: "1,000 connect at once", shows: storms(0), rounds: 2, run: storm(1000)},
+		{name: "reload", about: "SIGHUP until a new name is known; the longest wait of another client meanwhile", shows: reloads, rounds: 3, fresh: true, run: reload},
+
+		{name: "name-100k", about: "name to PMID, 100,000 names", setup: gen, shows: usual(0.9, 1), run: names(1)},
+		{name: "names-100-100k", about: "100 names to PMIDs, 100,000 names", setup: gen, shows: rate(2.5), run: names(100)},
+		{name: "pmid-100k", about: "PMID to names, 100,000 names", setup: gen, shows: usual(0.9, 1), run: nameOf},
+		{name: "children-100k", about: "the names below one, 100,000 names", setup: gen, shows: usual(0.9, 1), run: children("gen.g50", 20)},
+		{name: "traverse-100k", about: "100,000 names", setup: gen, shows: rate(100), run: traverse("gen", manyNames)},
+		{name: "reload-100k", about: "SIGHUP, 100,000 names", setup: gen, shows: reloads, rounds: 3, fresh: true, run: reload},
+	}
+	for _, n := range []int{1000, 10_000} { // for the plot
+		s = append(s,
+			scenario{name: fmt.Sprintf("name-%dk", n/1000), about: "name to PMID", setup: setup{gen: n}, rounds: 3, shows: usual(0.9, 1), plotted: true, run: names(1)},
+			scenario{name: fmt.Sprintf("traverse-%dk", n/1000), about: "generated names", setup: setup{gen: n}, rounds: 3, shows: rate(0), plotted: true, run: traverse("gen", n)})
+	}
+	for _, k := range []struct{ name, about, below string }{
+		{"kernel-load", "kernel.all.load", ""},
+		{"kernel-cpus", "kernel.percpu.cpu.*", "kernel.percpu.cpu"},
+		{"kernel-mem", "mem.util.*", "mem.util"},
+		{"kernel-disk", "disk.dev.*", "disk.dev"},
+		{"kernel-net", "network.interface.*", "network.interface"},
+	} {
+		s = append(s, scenario{name: k.name, about: k.about + ", the agent built in here",
+			setup: setup{agents: kernelAgents}, shows: allOut, run: kernel(k.about, k.below)})
+	}
+	slow, dead := setup{delay: time.Second}, setup{delay: never}
+	traverseAll := encode(&pdu.PMNSTraverse{})
+	return append(s, []scenario{
+		{name: "slow-agent", about: "a client beside one that waits for an agent that takes 1 s", setup: slow, shows: victim, rounds: 1, fresh: true, run: beside(3*time.Second, waiting)},
+		{name: "dead-agent", about: "... for an agent that never answers", setup: dead, shows: victim, rounds: 1, fresh: true, run: beside(7*time.Second, waiting)},
+		{name: "half-pdu", about: "... that has sent half a PDU", shows: victim, rounds: 1, fresh: true, run: beside(6*time.Second, halfPDU)},
+		{name: "flood", about: "... that sends fetches and reads nothing", shows: victim, rounds: 1, fresh: true, run: beside(5*time.Second, floodFetch)},
+		{name: "flood-traverse", about: "... that asks for all names and reads nothing", shows: victim, rounds: 1, fresh: true, run: beside(5*time.Second, flood(traverseAll))},
+		{name: "clients", about: "idle clients: a fetch beside them, and memory", shows: crowds, rounds: 3, fresh: true, run: crowd},
+		{name: "rss", about: "memory without clients, after some fetches", shows: []measure{
+			{key: "RSS", unit: "MB", goal: 20, own: true}, {key: "RSS helpers", unit: "MB"}}, rounds: 3, fresh: true, run: memory},
+		{name: "start", about: "exec until all agents have values", shows: startings(0.6), rounds: 3, starts: true, run: starting},
+		{name: "start-stock", about: "the same with the installed pmcd.conf", setup: setup{agents: stockAgents}, shows: startings(0.6), rounds: 3, starts: true, run: starting},
+		{name: "start-100k", about: "the same, 100,000 names", setup: gen, shows: startings(0.5), rounds: 3, starts: true, run: starting},
+	}...)
+}()
+
+// A run is one round of a scenario with one daemon.
+type run struct {
+	*options
+	*daemon // nil if the scenario starts its own
+	setup   setup
+	program string
+	ours    bool
+
+	got  map[string]float64
+	errs int   // operations that failed
+	err  error // the first
+}
+
+func (r *run) dial() (*client, error) { return dial(r.port) }
+
+// once calls fn with a connection of its own.
+func (r *run) once(fn func(c *client) error) error {
+	c, err := r.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return fn(c)
+}
+
+// ids looks names up.
+func (r *run) ids(names ...string) (ids []pdu.PMID, err error) {
+	err = r.once(func(c *client) error { ids, err = c.lookup(names...); return err })
+	return ids, err
+}
+
+// measure runs a load and keeps its rate, latencies and what the daemon had to
+// compute.
+func (r *run) measure(l load) timing {
+	if l.time == 0 {
+		l.time = r.seconds
+	}
+	l.warm = warmUp
+	below := treeOf(r.pid())
+	var daemon, all time.Duration
+	l.started = func() { daemon, all = below.cpu() }
+	t := l.run()
+	d, a := below.cpu()
+	r.count(t)
+	if n := float64(len(t.took)); n > 0 {
+		r.got["rate"] = t.rate()
+		r.got["p50"], r.got["p99"], r.got["max"] = t.at(0.5), t.at(0.99), t.at(1)
+		r.got["cpu"] = (d - daemon).Seconds() * 1e6 / n
+		r.got["cpu+agents"] = (a - all).Seconds() * 1e6 / n
+	}
+	return t
+}
+
+// count keeps the errors.
+func (r *run) count(t timing) {
+	r.errs += t.errs
+	if r.err == nil {
+		r.err = t.err
+	}
+}

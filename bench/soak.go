@@ -1,0 +1,280 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A soak is a daemon under mixed load. Agents of its setup are killed now and
+// then, and the configuration changes.
+type soak struct {
+	*run
+	out  io.Writer
+	down downtimes
+
+	mu      sync.Mutex // guards the following
+	done    map[string]int
+	excused int      // replies without values of an agent that was down
+	failed  int      // what else has failed
+	first   []string // of those, the first
+}
+
+// soakPhases is how often the load ceases, to see what is left of it.
+const soakPhases = 10
+
+// extraAgent is the line that reloads add and remove.
+var extraAgent = setup{delay: time.Millisecond}
+
+// A still is what a daemon that has nothing to do has.
+type still struct {
+	goroutines, descriptors int
+	rss                     int64 // bytes
+}
+
+// runSoak runs the load and reports on out. It is an error if a request has
+// failed but for those of an agent that was down at that moment, or if
+// goroutines, descriptors or memory have grown.
+func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
+	d, err := start(o.base, o.pmcd, setup{}, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, finish(d)) }()
+	if _, err := d.ready(benchMetrics...); err != nil {
+		return err
+	}
+	s := &soak{run: &run{options: o, daemon: d, got: map[string]float64{}, ours: true}, out: out, done: map[string]int{}}
+	workers, err := s.workers()
+	if err != nil {
+		return err
+	}
+	var at []still
+	for phase := range soakPhases {
+		over := make(chan struct{})
+		var wg sync.WaitGroup
+		for _, w := range workers {
+			wg.Go(func() { w(over) })
+		}
+		interrupted := false
+		select {
+		case <-stop:
+			interrupted = true
+		case <-time.After(o.soak / soakPhases):
+		}
+		close(over)
+		wg.Wait()
+		if interrupted {
+			return errInterrupted
+		}
+		if err := d.ended(); err != nil {
+			return err
+		}
+		var first *still
+		if phase > 0 {
+			first = &at[0]
+		}
+		now, err := s.still(first)
+		if err != nil {
+			return err
+		}
+		at = append(at, now)
+		fmt.Fprintf(out, "%2d of %d: %d goroutines, %d descriptors, %.1f MB; %s\n",
+			phase+1, soakPhases, now.goroutines, now.descriptors, float64(now.rss)/1e6, s.tally())
+		if s.failed > 0 {
+			return fmt.Errorf("%d failed:\n%s", s.failed, strings.Join(s.first, "\n"))
+		}
+	}
+	return flat(at)
+}
+
+// flat is an error if memory has grown: the most of the second half over that of
+// the first, without the first phase, in which pools are filled.
+func flat(at []still) error {
+	most := func(part []still) (n int64) {
+		for _, s := range part {
+			n = max(n, s.rss)
+		}
+		return n
+	}
+	before, after := most(at[1:len(at)/2]), most(at[len(at)/2:])
+	if after > before+before/10+2<<20 {
+		return fmt.Errorf("memory has grown from %d to %d KiB", before>>10, after>>10)
+	}
+	return nil
+}
+
+// still waits until no client is connected, all agents are well, and there are
+// no more goroutines and descriptors than there were in the first phase.
+func (s *soak) still(first *still) (now still, err error) {
+	err = s.poll(20*time.Millisecond, func() error {
+		r, err := s.status()
+		if err != nil {
+			return err
+		}
+		now = still{r.Goroutines, descriptors(s.pid()), rss(s.pid())}
+		switch {
+		case len(r.Clients) > 0:
+			return fmt.Errorf("%d clients are left", len(r.Clients))
+		case first != nil && now.goroutines > first.goroutines:
+			return fmt.Errorf("%d goroutines are left, and not %d", now.goroutines, first.goroutines)
+		case first != nil && now.descriptors > first.descriptors:
+			return fmt.Errorf("%d descriptors are left, and not %d", now.descriptors, first.descriptors)
+		}
+		for _, a := range r.Agents {
+			if a.State != "ready" {
+				return fmt.Errorf("agent %s is %s", a.Name, a.State)
+			}
+		}
+		return nil
+	})
+	return now, err
+}
+
+// status is what pmcdctl status --json shows, as far as it matters here.
+type status struct {
+	Goroutines int
+	Clients    []struct{}
+	Agents     []soakAgent
+	Reloads    struct {
+		Count int
+		Error string
+	}
+}
+
+type soakAgent struct {
+	Name, State string
+	Domain, PID int
+}
+
+func (s *soak) status() (st status, err error) {
+	conn, err := net.DialTimeout("unix", filepath.Join(s.dir, "sock.ctl"), connectTimeout)
+	if err != nil {
+		return st, err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(replyTimeout))
+	return st, json.NewDecoder(conn).Decode(&st)
+}
+
+// tally is what has been done so far.
+func (s *soak) tally() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for _, name := range soakNames {
+		all = append(all, fmt.Sprintf("%d %s", s.done[name], name))
+	}
+	return fmt.Sprintf("%s; %d excused, %d failed", strings.Join(all, ", "), s.excused, s.failed)
+}
+
+// finish stops the daemon, which has to end by itself and without complaint.
+func finish(d *daemon) error {
+	defer d.stop()
+	if err := d.ended(); err != nil {
+		return err
+	}
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-d.exited:
+	case <-time.After(20 * time.Second):
+		return errors.New("pmcd does not end")
+	}
+	for _, f := range []string{"out", "log/pmcd.log"} {
+		text, err := os.ReadFile(filepath.Join(d.dir, f))
+		if err != nil {
+			return err
+		}
+		for _, bad := range []string{"DATA RACE", "panic:"} {
+			if _, after, found := strings.Cut(string(text), bad); found {
+				return fmt.Errorf("%s: %s%.4000s", f, bad, after)
+			}
+		}
+	}
+	if !d.cmd.ProcessState.Success() {
+		return fmt.Errorf("pmcd has ended with %v", d.cmd.ProcessState)
+	}
+	return nil
+}
+
+// downtimes are the times at which agents were down, by domain.
+type downtimes struct {
+	mu    sync.Mutex
+	since map[int]bool
+	until map[int]time.Time
+}
+
+// begin says that an agent goes down, end that it has answered again.
+func (d *downtimes) begin(domain int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.since == nil {
+		d.since, d.until = map[int]bool{}, map[int]time.Time{}
+	}
+	d.since[domain] = true
+}
+
+func (d *downtimes) end(domain int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.since, domain)
+	d.until[domain] = time.Now()
+}
+
+// within reports whether the agent was down at some time since begin.
+func (d *downtimes) within(domain int, begin time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.since[domain] || !d.until[domain].Before(begin)
+}
+
+// excuse returns nil in place of err if one of the agents was down.
+func (s *soak) excuse(err error, begin time.Time, domains ...int) error {
+	if err == nil {
+		return nil
+	}
+	for _, domain := range domains {
+		if s.down.within(domain, begin) {
+			s.mu.Lock()
+			s.excused++
+			s.mu.Unlock()
+			return nil
+		}
+	}
+	return err
+}
+
+// values is an error unless all sets have values but those of agents that were
+// down.
+func (s *soak) values(sets []pdu.ValueSet, begin time.Time) error {
+	for i := range sets {
+		if err := s.excuse(haveValues(sets[i:i+1]), begin, sets[i].PMID.Domain()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// did counts one thing done, or failed.
+func (s *soak) did(name string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done[name]++
+	if err != nil {
+		if s.failed++; len(s.first) < 10 {
+			s.first = append(s.first, fmt.Sprintf("%s %s: %v", time.Now().Format(time.TimeOnly), name, err))
+		}
+	}
+}

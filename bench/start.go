@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// startings are the measures of starting.
+func startings(goal float64) []measure {
+	return []measure{
+		{key: "ready", unit: "ms", goal: goal},
+		{key: "first", unit: "ms"},
+		{key: "cpu", unit: "ms"},
+		{key: "RSS", unit: "MB"},
+	}
+}
+
+// starting is the time from the start of a pmcd until the first value of its own
+// and until all agents have values, and what the daemon has computed by then.
+func starting(r *run) error {
+	d, err := start(r.base, r.program, r.setup, r.ours)
+	if err != nil {
+		return err
+	}
+	defer d.stop()
+	first, err := d.ready("pmcd.numclients")
+	if err != nil {
+		return err
+	}
+	all, err := d.ready(r.setup.metrics()...)
+	if err != nil {
+		return err
+	}
+	cpu, _ := treeOf(d.pid()).cpu()
+	r.got["first"], r.got["ready"], r.got["cpu"] = first.Seconds()*1e3, all.Seconds()*1e3, cpu.Seconds()*1e3
+	r.got["RSS"] = float64(rss(d.pid())) / 1e6
+	return nil
+}
+
+var reloads = []measure{
+	{key: "known", unit: "ms"},
+	{key: "wait", unit: "ms"},
+	{key: "wait-p99", unit: "ms", goal: 5, own: true},
+}
+
+// reload changes the name space and sends SIGHUP, five times, while another
+// client fetches. It keeps the time until the new name is known, and the longest
+// that the other one had to wait: in all, and over its p99 without reloads.
+func reload(r *run) error {
+	l, err := r.fetchLoad(1, numClients)
+	if err != nil {
+		return err
+	}
+	alone := r.measure(l)
+	stop, other := make(chan struct{}), make(chan timing)
+	l.stop = stop
+	go func() { other <- l.run() }()
+	var known timing
+	err = r.once(func(c *client) error {
+		var names []string
+		for i := range 5 {
+			names = append(names, fmt.Sprintf("reloaded%d", i))
+			if err := writePMNS(filepath.Join(r.dir, "pmns"), r.setup.gen, names...); err != nil {
+				return err
+			}
+			begin := time.Now()
+			if err := syscall.Kill(r.pid(), syscall.SIGHUP); err != nil {
+				return err
+			}
+			if err := r.poll(200*time.Microsecond, func() error {
+				_, err := c.lookup(names[i])
+				return err
+			}); err != nil {
+				return err
+			}
+			known.took = append(known.took, time.Since(begin))
+		}
+		return nil
+	})
+	close(stop)
+	beside := <-other
+	r.count(beside)
+	slices.Sort(known.took)
+	r.got["known"] = known.at(0.5) / 1e3
+	r.got["wait"] = beside.at(1) / 1e3
+	r.got["wait-p99"] = (beside.at(1) - alone.at(0.99)) / 1e3
+	return err
+}

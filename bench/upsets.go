@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// reloads changes the name space and pmcd.conf in turn, each second.
+func (s *soak) reloads() worker {
+	i := 0
+	return func(over <-chan struct{}) {
+		for ; !pause(over, time.Second); i++ {
+			s.did("reloads", s.reload(i))
+		}
+	}
+}
+
+func (s *soak) reload(i int) error {
+	if i%2 == 0 {
+		name := fmt.Sprintf("soak%d", i)
+		if err := writePMNS(filepath.Join(s.dir, "pmns"), 0, name); err != nil {
+			return err
+		}
+		if err := s.hangup(); err != nil {
+			return err
+		}
+		// Perhaps what was obeyed was the SIGHUP of another worker, before this one.
+		return s.once(func(c *client) error {
+			return s.poll(5*time.Millisecond, func() error { _, err := c.lookup(name); return err })
+		})
+	}
+	agents := extraAgent
+	if i%4 == 3 {
+		agents = setup{}
+	}
+	text, err := agents.conf(true)
+	if err != nil {
+		return err
+	}
+	if err := replace(filepath.Join(s.dir, "conf"), []byte(text)); err != nil {
+		return err
+	}
+	return s.hangup()
+}
+
+// hangup sends SIGHUP and waits until it was obeyed.
+func (s *soak) hangup() error {
+	before, err := s.status()
+	if err == nil {
+		err = syscall.Kill(s.pid(), syscall.SIGHUP)
+	}
+	if err != nil {
+		return err
+	}
+	return s.poll(5*time.Millisecond, func() error {
+		now, err := s.status()
+		if err == nil && now.Reloads.Count == before.Reloads.Count {
+			err = errors.New("SIGHUP has no effect")
+		}
+		if err == nil && now.Reloads.Error != "" {
+			err = errors.New(now.Reloads.Error)
+		}
+		return err
+	})
+}
+
+// deaths kills agents, one after the other, each a second after the one before
+// has answered again.
+func (s *soak) deaths() worker {
+	agents := []struct {
+		domain int
+		prefix string // of metrics
+	}{{domainSimple, "simple."}, {domainSample, "sample."}, {domainLinux, "hinv."}}
+	i := 0
+	return func(over <-chan struct{}) {
+		for ; !pause(over, time.Second); i++ {
+			a := agents[i%len(agents)]
+			s.did("deaths", s.kill(a.domain, a.prefix))
+		}
+	}
+}
+
+// kill kills the agent of a domain and waits until its metrics, those whose
+// names begin with prefix, have values again.
+func (s *soak) kill(domain int, prefix string) error {
+	st, err := s.status()
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, name := range benchMetrics {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	i := slices.IndexFunc(st.Agents, func(a soakAgent) bool { return a.Domain == domain })
+	if i < 0 || st.Agents[i].PID == 0 {
+		return fmt.Errorf("no process of domain %d", domain)
+	}
+	old := st.Agents[i].PID
+	s.down.begin(domain)
+	defer s.down.end(domain)
+	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
+		return err
+	}
+	// One that has died often is started a minute later, or at SIGHUP.
+	asked := time.Now()
+	if err := s.poll(5*time.Millisecond, func() error {
+		if time.Since(asked) > 2*time.Second {
+			asked = time.Now()
+			if err := syscall.Kill(s.pid(), syscall.SIGHUP); err != nil {
+				return err
+			}
+		}
+		st, err := s.status()
+		if err == nil && !slices.ContainsFunc(st.Agents, func(a soakAgent) bool {
+			return a.Domain == domain && a.PID != 0 && a.PID != old
+		}) {
+			err = errors.New("the agent is not there again")
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	_, err = s.ready(names...)
+	return err
+}
