@@ -5,13 +5,20 @@
 #   make pmdas    bin/pmdas/pmdaNAME from each agents/NAME/pmdaNAME
 #   make run      bin/pmcd in the foreground, with what is compiled in
 #   make peers    PCP's packages from Debian, to test with (root, once)
-#   make test     everything below but fuzz and soak in full: under 20 minutes
+#   make test     everything below up to peertest, and a little of the rest:
+#                 under 20 minutes
 #   make check    format, vet, staticcheck, go.mod, imports
 #   make unit     unit tests with the race detector; parsers as 32-bit programs;
 #                 plugins from other modules
 #   make peertest our pmcd beside PCP's, with PCP's clients
 #   make fuzz     each fuzz target for FUZZTIME
-#   make soak     the tests with peers again and again for DURATION
+#   make repeat   the tests with peers again and again for TIME
+#   make soak     our pmcd under mixed load for TIME; with the race detector if
+#                 RACE=1
+#   make bench    our pmcd and PCP's in turns: a table of ratios; the table, all
+#                 numbers and plots in OUT. BENCH has options: BENCH=-help
+#   make bench-docs   the same for README.md and docs/bench: on a quiet machine
+#   make bench-parts  Go benchmarks of the packages
 #   make install  what "make build plugins pmdas" has built, below prefix. Where
 #                 PCP is installed this pmcd takes the place of its pmcd, unless
 #                 SWAP= (empty) or DESTDIR is given; elsewhere units for systemd
@@ -22,7 +29,10 @@ GO       ?= go
 # was built with the same flags.
 GOBUILD  ?= $(GO) build
 FUZZTIME ?= 60s
-DURATION ?= 1h
+TIME     ?= 1h
+RACE     ?=
+OUT      ?= bin/results
+BENCH    ?=
 PORT     ?= 44399
 
 # Where things are installed (GNU's names). DESTDIR is the root of a package.
@@ -67,7 +77,7 @@ INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap
 	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf watchdog.conf) \
 	$(if $(UNITS),$(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf)
 
-.PHONY: all build plugins pmdas run install uninstall test check unit peertest fuzz fuzz-short soak peers clean
+.PHONY: all build plugins pmdas run install uninstall test check unit peertest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -160,8 +170,26 @@ fuzz-short:
 	@echo "== fuzzing, short"
 	GO="$(GO)" etc/fuzz.sh 2s
 
-soak:
-	GO="$(GO)" etc/soak.sh $(DURATION)
+repeat:
+	GO="$(GO)" etc/repeat.sh $(TIME)
+
+bin/bench: FORCE
+	$(GO) build -o $@ ./bench
+
+# A pmcd of its own name: scripts know it by that.
+soak: bin/bench
+	$(GO) build $(if $(RACE),-race) -o bin/soak/pmcd ./cmd/pmcd
+	bin/bench -pmcd bin/soak/pmcd -soak $(TIME)
+
+bench: build bin/bench
+	@mkdir -p $(OUT)
+	bin/bench -text $(OUT)/table.md -json $(OUT)/results.json -svg $(OUT) $(BENCH)
+
+bench-docs:
+	$(MAKE) bench OUT=docs/bench BENCH="-into README.md $(BENCH)"
+
+bench-parts:
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.2s $$($(GO) list ./... | grep -v /peertest)
 
 clean:
 	rm -rf bin .peers

@@ -1,7 +1,7 @@
 #!/bin/sh
-# soak.sh - run the tests with PCP's programs again and again for a time.
+# repeat.sh - run the tests with PCP's programs again and again for a time.
 #
-# usage: etc/soak.sh DURATION    seconds, or with a suffix: 90s, 30m, 8h
+# usage: etc/repeat.sh TIME    seconds, or with a suffix: 90s, 30m, 8h
 #
 # What happens once in a thousand runs shows here: a race, an agent or a
 # descriptor that is left behind, an answer that comes too late. Stops at the
@@ -16,7 +16,7 @@ case $1 in
 esac
 
 dir=$(mktemp -d)
-export PMCD_REQUIRE_PEERS=1 PMCD_SOAK=1 GORACE=atexit_sleep_ms=0
+export PMCD_REQUIRE_PEERS=1 PMCD_REPEAT=1 GORACE=atexit_sleep_ms=0
 pkg=./cmd/pmcd/peertest
 "$go" test -race -c -o "$dir/peertest" $pkg
 # One build for all runs: each would make its own otherwise.
