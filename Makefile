@@ -15,8 +15,8 @@
 #   make repeat   the tests with peers again and again for TIME
 #   make soak     our pmcd under mixed load for TIME; with the race detector if
 #                 RACE=1
-#   make bench    our pmcd and PCP's in turns: a table of ratios; the table, all
-#                 numbers and plots in OUT. BENCH has options: BENCH=-help
+#   make bench    our pmcd and PCP's in turns: a table of ratios; it and plots
+#                 in OUT, all numbers in bin/bench.json. BENCH has options
 #   make bench-docs   the same for README.md and docs/bench: on a quiet machine
 #   make bench-parts  Go benchmarks of the packages
 #   make install  what "make build plugins pmdas" has built, below prefix. Where
@@ -176,14 +176,14 @@ repeat:
 bin/bench: FORCE
 	$(GO) build -o $@ ./bench
 
-# A pmcd of its own name: scripts know it by that.
+# Not into bin/pmcd, which has no race detector.
 soak: bin/bench
 	$(GO) build $(if $(RACE),-race) -o bin/soak/pmcd ./cmd/pmcd
 	bin/bench -pmcd bin/soak/pmcd -soak $(TIME)
 
 bench: build bin/bench
 	@mkdir -p $(OUT)
-	bin/bench -text $(OUT)/table.md -json $(OUT)/results.json -svg $(OUT) $(BENCH)
+	bin/bench -text $(OUT)/table.md -json bin/bench.json -svg $(OUT) $(BENCH)
 
 bench-docs:
 	$(MAKE) bench OUT=docs/bench BENCH="-into README.md $(BENCH)"

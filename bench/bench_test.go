@@ -190,6 +190,14 @@ func TestRow(t *testing.T) {
 	}
 }
 
+func TestNumber(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 1: "1", 0.5: "0.50", 0.0421: "0.042", 12.345: "12.3", 1234.5: "1234", 0.00009: "9e-05", -1.5: "-1.5"} {
+		if got := number(x); got != want {
+			t.Errorf("%v is %s, want %s", x, got, want)
+		}
+	}
+}
+
 func TestMedian(t *testing.T) {
 	var s side
 	if _, ok := s.median("x"); ok {
@@ -218,7 +226,7 @@ func TestReport(t *testing.T) {
 	results := []result{
 		made("name-1k", 16, 15, p50), made("name-100k", 18, 15, p50),
 		made("traverse-1k", 900, 15000, rate), made("traverse-100k", 7, 400, rate),
-		made("clients", 30, 20, measure{key: "p50@0"}, measure{key: "p50@1000"}),
+		made("clients", 30, 20, measure{key: "p50@0"}, measure{key: "p50@10"}, measure{key: "p50@1000"}),
 	}
 	results[0].Sides[theirs].Errors, results[0].Sides[theirs].Error = 3, "lost"
 	if err := o.report(results); err != nil {

@@ -166,6 +166,9 @@ func greet(conn io.ReadWriteCloser) (*client, error) {
 	}
 	if err != nil {
 		conn.Close()
+		if op := (*net.OpError)(nil); errors.As(err, &op) {
+			err = op.Err // without the addresses
+		}
 		return nil, fmt.Errorf("greeting: %w", err)
 	}
 	return c, nil

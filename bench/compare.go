@@ -101,7 +101,7 @@ func (o *options) compare(stop <-chan os.Signal) (results []result, err error) {
 		results = append(results, res)
 		for i := range p {
 			x, _ := res.Sides[i].median(s.shows[0].key)
-			fmt.Fprintf(os.Stderr, "%s, %s: %s %s; %d errors %s\n", s.name, sideNames[i], s.shows[0].key, number(x), res.Sides[i].Errors, res.Sides[i].Error)
+			fmt.Fprintf(o.progress, "%s, %s: %s %s; %d errors %s\n", s.name, sideNames[i], s.shows[0].key, number(x), res.Sides[i].Errors, res.Sides[i].Error)
 		}
 	}
 	return results, nil

@@ -76,7 +76,7 @@ func storm(n int) func(r *run) error {
 }
 
 // crowdSizes are the numbers of idle clients of the scenario "clients".
-var crowdSizes = []int{0, 100, 300, 1000, 3000, 10_000}
+var crowdSizes = []int{0, 10, 100, 300, 1000, 3000, 10_000}
 
 // crowds are the measures of crowd.
 var crowds = func() []measure {

@@ -197,7 +197,7 @@ func (d *daemon) pid() int { return d.cmd.Process.Pid }
 func (d *daemon) ended() error {
 	select {
 	case <-d.exited:
-		return fmt.Errorf("pmcd has ended (%v): %s", d.cmd.ProcessState, d.tail())
+		return fmt.Errorf("pmcd has ended (%v)", d.cmd.ProcessState)
 	default:
 		return nil
 	}

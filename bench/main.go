@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -39,18 +40,20 @@ type options struct {
 	into    string        // file
 	soak    time.Duration
 	base    string // directory for all that daemons have
+
+	progress io.Writer
 }
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == slowArg {
 		serve.Main(slowAgent)
 	}
-	o := &options{}
+	o := &options{progress: os.Stderr}
 	flag.StringVar(&o.pmcd, "pmcd", "bin/pmcd", "the `program` to measure")
 	flag.StringVar(&o.c, "c", "/usr/lib/pcp/bin/pmcd", "the `program` to compare it with")
 	flag.StringVar(&o.names, "scenarios", "all", "a `list` of scenarios, with commas")
-	flag.IntVar(&o.rounds, "rounds", 5, "rounds, at most 3 of what takes long")
-	flag.DurationVar(&o.seconds, "time", 500*time.Millisecond, "measured in each round")
+	flag.IntVar(&o.rounds, "rounds", 8, "rounds, at most 3 of what takes long")
+	flag.DurationVar(&o.seconds, "time", 300*time.Millisecond, "measured in each round")
 	flag.StringVar(&o.json, "json", "", "write all numbers to this `file`")
 	flag.StringVar(&o.text, "text", "", "write the table to this `file`, too")
 	flag.StringVar(&o.svg, "svg", "", "write plots to this `directory`")

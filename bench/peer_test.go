@@ -14,7 +14,7 @@ import (
 func peers(t *testing.T) *options {
 	t.Chdir("..")
 	o := &options{pmcd: filepath.Join(t.TempDir(), "pmcd"), c: "/usr/lib/pcp/bin/pmcd", names: "all",
-		rounds: 1, seconds: 20 * time.Millisecond}
+		rounds: 1, seconds: 20 * time.Millisecond, progress: t.Output()}
 	for _, f := range []string{o.c, ".peers/pmdasimple"} {
 		if _, err := os.Stat(f); err != nil {
 			if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
@@ -103,7 +103,7 @@ func TestPeerSoak(t *testing.T) {
 	err := runSoak(o, &out, nil)
 	t.Logf("\n%s", &out)
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
 	last := strings.Split(strings.TrimSpace(out.String()), "\n")[soakPhases-1]
 	if !strings.Contains(last, " 0 failed") || strings.Contains(last, " 0 deaths") || strings.Contains(last, " 0 reloads") {

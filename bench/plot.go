@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +32,7 @@ func plots(results []result) map[string]string {
 			switch kind, rest, _ := strings.Cut(results[i].Scenario, "-"); {
 			case kind == "clients":
 				for _, n := range crowdSizes {
-					add(&idle, max(float64(n), 1), fmt.Sprintf("p50@%d", n), 1)
+					add(&idle, float64(n), fmt.Sprintf("p50@%d", n), 1)
 				}
 			case kind == "name" && scan(rest, &k):
 				add(&name, k*1000, "p50", 1)
@@ -41,6 +43,9 @@ func plots(results []result) map[string]string {
 	}
 	texts := map[string]string{}
 	for file, p := range map[string]plot{"clients.svg": idle, "names.svg": name, "traverse.svg": all} {
+		for _, l := range p.lines {
+			slices.SortFunc(l, func(a, b point) int { return cmp.Compare(a.x, b.x) })
+		}
 		if len(p.lines[ours]) > 1 {
 			texts[file] = p.svg()
 		}

@@ -135,7 +135,7 @@ func (m measure) row(r *result) []string {
 	}
 	value, have := here, haveHere
 	if haveC && haveHere && c > 0 {
-		cells[2] = fmt.Sprintf("%.2f", here/c)
+		cells[2] = number(here / c)
 	}
 	if !m.own {
 		value, have = here/c, haveC && haveHere && c > 0
@@ -154,13 +154,15 @@ func (m measure) row(r *result) []string {
 	return cells
 }
 
-// number writes x with three digits, or all before the point.
+// number writes x with two or three digits, or all before the point.
 func number(x float64) string {
 	switch {
-	case x >= 100 || x <= -100 || x == float64(int(x)):
+	case x >= 100 || x == float64(int(x)):
 		return fmt.Sprintf("%.0f", x)
-	case x >= 10 || x <= -10:
+	case x >= 10:
 		return fmt.Sprintf("%.1f", x)
+	case x >= 0.1:
+		return fmt.Sprintf("%.2f", x)
 	}
-	return fmt.Sprintf("%.2f", x)
+	return fmt.Sprintf("%.2g", x)
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,6 +39,7 @@ var extraAgent = setup{delay: time.Millisecond}
 
 // A still is what a daemon that has nothing to do has.
 type still struct {
+	agents                  int // reloads change their number
 	goroutines, descriptors int
 	rss                     int64 // bytes
 }
@@ -50,7 +52,12 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, finish(d)) }()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, d.tail())
+		}
+		err = errors.Join(err, finish(d))
+	}()
 	if _, err := d.ready(benchMetrics...); err != nil {
 		return err
 	}
@@ -80,17 +87,13 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 		if err := d.ended(); err != nil {
 			return err
 		}
-		var first *still
-		if phase > 0 {
-			first = &at[0]
-		}
-		now, err := s.still(first)
+		now, err := s.still(at)
 		if err != nil {
 			return err
 		}
 		at = append(at, now)
-		fmt.Fprintf(out, "%2d of %d: %d goroutines, %d descriptors, %.1f MB; %s\n",
-			phase+1, soakPhases, now.goroutines, now.descriptors, float64(now.rss)/1e6, s.tally())
+		fmt.Fprintf(out, "%2d of %d: %d agents, %d goroutines, %d descriptors, %.1f MB; %s\n",
+			phase+1, soakPhases, now.agents, now.goroutines, now.descriptors, float64(now.rss)/1e6, s.tally())
 		if s.failed > 0 {
 			return fmt.Errorf("%d failed:\n%s", s.failed, strings.Join(s.first, "\n"))
 		}
@@ -115,21 +118,23 @@ func flat(at []still) error {
 }
 
 // still waits until no client is connected, all agents are well, and there are
-// no more goroutines and descriptors than there were in the first phase.
-func (s *soak) still(first *still) (now still, err error) {
+// no more goroutines and descriptors than there were when there first were as
+// many agents.
+func (s *soak) still(before []still) (now still, err error) {
 	err = s.poll(20*time.Millisecond, func() error {
 		r, err := s.status()
 		if err != nil {
 			return err
 		}
-		now = still{r.Goroutines, descriptors(s.pid()), rss(s.pid())}
-		switch {
-		case len(r.Clients) > 0:
+		now = still{len(r.Agents), r.Goroutines, descriptors(s.pid()), rss(s.pid())}
+		if len(r.Clients) > 0 {
 			return fmt.Errorf("%d clients are left", len(r.Clients))
-		case first != nil && now.goroutines > first.goroutines:
-			return fmt.Errorf("%d goroutines are left, and not %d", now.goroutines, first.goroutines)
-		case first != nil && now.descriptors > first.descriptors:
-			return fmt.Errorf("%d descriptors are left, and not %d", now.descriptors, first.descriptors)
+		}
+		if i := slices.IndexFunc(before, func(b still) bool { return b.agents == now.agents }); i >= 0 {
+			if b := before[i]; now.goroutines > b.goroutines || now.descriptors > b.descriptors {
+				return fmt.Errorf("%d goroutines and %d descriptors are left, and not %d and %d",
+					now.goroutines, now.descriptors, b.goroutines, b.descriptors)
+			}
 		}
 		for _, a := range r.Agents {
 			if a.State != "ready" {
