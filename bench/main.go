@@ -12,7 +12,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -103,7 +102,11 @@ func (o *options) run() (err error) {
 		return runSoak(o, os.Stdout, stop)
 	}
 	results, err := o.compare(stop)
-	return errors.Join(err, o.report(results))
+	if err != nil { // what there is, but no files of it
+		table(os.Stdout, results)
+		return err
+	}
+	return o.report(results)
 }
 
 // pick returns the scenarios that were asked for.

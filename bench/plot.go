@@ -121,7 +121,7 @@ func (p *plot) svg() string {
 	const bottom = plotTop + diagramHeight
 	text(plotLeft, 20, "start", "black", p.title)
 	text(plotLeft+diagramWidth/2, plotHeight-10, "middle", "black", p.x)
-	text(plotLeft-8, plotTop-8, "end", "black", p.y)
+	text(4, plotTop-8, "start", "black", p.y)
 	for _, v := range x.ticks() {
 		at := plotLeft + x.at(v)
 		line(at, plotTop, at, bottom)
