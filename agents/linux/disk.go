@@ -35,8 +35,12 @@ const (
 	newFields = dsIOs // the first that older kernels lack
 )
 
+// shortFields are what Linux before 2.6.25 has of a partition.
+var shortFields = [...]int{rdIOs, rdSectors, wrIOs, wrSectors}
+
 // C differs: it reads on behind a broken word, or takes the line for one of
 // Linux 2.6.24, and so has numbers in the wrong places. /proc/net/dev likewise.
+// It adds two times of a disk in 32 bits, and up discards and flushes of paths.
 
 // A disk is what is known of an instance of a domain of disks.
 type disk struct {
@@ -125,6 +129,9 @@ func (s *disks) parse(b []byte) {
 		}
 		if k := s.insts.add(inst); k != nil {
 			k.set(name, rest)
+			if s.kind == aPartition && k.io.Words == len(shortFields) {
+				k.expand()
+			}
 		}
 	}
 }
@@ -138,6 +145,18 @@ func (k *disk) set(name, line []byte) {
 	}
 	k.io.Parse(line)
 	k.blocks = 0
+}
+
+// expand puts the numbers of a short line into their places.
+func (k *disk) expand() {
+	short := k.io
+	k.io = sysfile.Record{Words: newFields, Bad: 1<<newFields - 1}
+	for i, place := range shortFields {
+		if n, ok := short.At(i); ok {
+			k.io.Nums[place] = n
+			k.io.Bad &^= 1 << place
+		}
+	}
 }
 
 // readSizes reads /proc/partitions. The source of disks was read before.
@@ -222,6 +241,8 @@ var unknown = []byte("unknown")
 // scheduler returns the one in brackets of /sys/block/DISK/queue/scheduler:
 //
 //	none [mq-deadline] kyber
+//
+// C differs: it knows none of a disk with a slash in its name.
 func (d *diskFiles) scheduler(k *disk) []byte {
 	_, b, _ := bytes.Cut(d.h.sys.Path("/sys/block/").Name(k.sys).Str("/queue/scheduler").Value(), []byte{'['})
 	name, _, ok := bytes.Cut(b, []byte{']'})

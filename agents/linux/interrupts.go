@@ -133,6 +133,9 @@ func column(line []byte) (n uint64, rest []byte, ok bool) {
 
 // name takes the name of its interrupt from a line, nil if it has none: two kinds
 // of lines have one number for all CPUs.
+//
+// C differs: with a blank before them, as on hosts with a thousand interrupts, it
+// takes these two for others.
 func (q *interrupts) name(line []byte) (name, rest []byte) {
 	name, rest = sysfile.Field(line)
 	switch string(name) {
