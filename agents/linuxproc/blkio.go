@@ -48,7 +48,11 @@ type blkStats struct {
 	sectors, time uint64
 }
 
-type ioStats [6]uint64
+// ioStats are the numbers of a line of io.stat.
+type ioStats struct {
+	nums [6]uint64
+	has  [6]bool
+}
 
 var ioKeys = []string{"rbytes", "wbytes", "rios", "wios", "dbytes", "dios"}
 
@@ -157,6 +161,8 @@ func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n 
 // readIO reads io.stat:
 //
 //	254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6
+//
+// A device of which it has nothing is no instance.
 func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, b.v2.source); err != nil {
 		return err
@@ -176,7 +182,6 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 			if dev == "" {
 				continue
 			}
-			s := device(&b.devs2, g, dev)
 			for {
 				var word []byte
 				if word, rest = sysfile.Field(rest); len(word) == 0 {
@@ -186,7 +191,8 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 				n, ok := sysfile.Uint(value)
 				for i, name := range ioKeys {
 					if ok && string(key) == name {
-						s[i] = n
+						s := device(&b.devs2, g, dev)
+						s.nums[i], s.has[i] = n, true
 					}
 				}
 			}
@@ -240,7 +246,9 @@ func (b *blkIO) metrics() []pmda.Metric {
 			units = count
 		}
 		io = append(io, row{68, i, "cgroup.io.stat." + key, u64, counter, units, func(_ context.Context, v *pmda.Value) error {
-			v.Uint(v.Data().(*ioStats)[i])
+			if s := v.Data().(*ioStats); s.has[i] {
+				v.Uint(s.nums[i])
+			}
 			return nil
 		}})
 	}
