@@ -42,7 +42,7 @@ func TestJBD2(t *testing.T) {
 	for e := range tree.All("jbd2") {
 		d := &pdu.DescReq{PMID: e.PMID}
 		same(t, e.Name, ask[pdu.Desc](t, c, d), ask[pdu.Desc](t, ours, d))
-		theirs, got := valuesByName(t, c, e.PMID), valuesByName(t, ours, e.PMID)
+		theirs, got := newReader(c).values(t, e.PMID), newReader(ours).values(t, e.PMID)
 		if !maps.Equal(theirs, got) {
 			t.Errorf("%s\npmdajbd2 has %v\nours         %v", e.Name, theirs, got)
 		}

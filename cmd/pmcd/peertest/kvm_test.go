@@ -107,7 +107,7 @@ func TestKVM(t *testing.T) {
 			theirs.Sem = pdu.SemInstant // since PCP 7.2
 		}
 		same(t, e.Name, theirs, d)
-		was, is := valuesByName(t, c, e.PMID), valuesByName(t, ours, e.PMID)
+		was, is := newReader(c).values(t, e.PMID), newReader(ours).values(t, e.PMID)
 		if e.PMID.Item()%5 == 4 {
 			same(t, e.Name, fmt.Sprint(map[string]string{"": fmt.Sprint(make([]byte, 8))}), fmt.Sprint(was))
 			same(t, e.Name, 0, len(is))

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/linuxproc"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
@@ -271,23 +271,15 @@ func TestProcCgroups(t *testing.T) {
 			"cg/a.slice/memory.current": "8192\n",
 		},
 	} {
-		root := t.TempDir()
-		for name, text := range files {
-			path := filepath.Join(root, name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
+		root := pmdatest.Tree(t, files)
 		c, ours, metrics, _ := procAgents(t, root)
+		theirReader, ourReader := newReader(c), newReader(ours)
 		compared := 0
 		for _, m := range metrics {
 			if !strings.HasPrefix(m.Name, "cgroup.") || strings.HasPrefix(m.Name, "cgroup.cpuset.") || strings.HasPrefix(m.Name, "cgroup.cpuacct.") {
 				continue // pmdaproc has the last two of version 2 wrong
 			}
-			theirs, got := valuesByName(t, c, m.PMID), valuesByName(t, ours, m.PMID)
+			theirs, got := theirReader.values(t, m.PMID), ourReader.values(t, m.PMID)
 			if m.Name == "cgroup.cpusched.cfs_quota" { // -2 if there is no such file
 				maps.DeleteFunc(theirs, func(_, v string) bool { return v == fmt.Sprint([]byte{255, 255, 255, 255, 255, 255, 255, 254}) })
 			}
@@ -302,31 +294,53 @@ func TestProcCgroups(t *testing.T) {
 	}
 }
 
-// valuesByName returns values of a metric by the names of instances, or an error
-// by none.
-func valuesByName(t *testing.T, cd agents.Conduit, id pdu.PMID) map[string]string {
+// A reader reads values of an agent, and keeps the names of instances.
+type reader struct {
+	agents.Conduit
+	with  []pdu.PMID // is asked for in front of each metric
+	names map[pdu.InDom]map[int32]string
+}
+
+func newReader(cd agents.Conduit, with ...pdu.PMID) *reader {
+	return &reader{cd, with, make(map[pdu.InDom]map[int32]string)}
+}
+
+// values returns values of a metric by the names of instances, or an error by
+// none.
+func (r *reader) values(t *testing.T, id pdu.PMID) map[string]string {
 	t.Helper()
 	var reply pdu.Result
-	if err := agenttest.Do(cd, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &reply); err != nil {
+	if err := agenttest.Do(r, agents.Origin{}, &pdu.Fetch{PMIDs: append(r.with, id)}, &reply); err != nil {
 		return map[string]string{"": err.Error()}
 	}
-	set := reply.Sets[0]
-	d := ask[pdu.Desc](t, cd, &pdu.DescReq{PMID: id}).InDom
-	names := map[int32]string{}
-	if d != pdu.NoInDom {
-		for _, i := range ask[pdu.Instance](t, cd, &pdu.InstanceReq{InDom: d, Inst: pdu.NoInst}).Insts {
-			names[i.ID] = i.Name
-		}
-	}
+	set := reply.Sets[len(r.with)]
 	m := map[string]string{}
 	if set.Err != 0 {
 		m[""] = set.Err.Error()
 	}
+	d := ask[pdu.Desc](t, r, &pdu.DescReq{PMID: id}).InDom
 	for _, v := range set.Values {
-		m[names[v.Inst]] = fmt.Sprint(v.Block)
+		name := ""
+		if d != pdu.NoInDom {
+			name = r.name(t, d, v.Inst)
+		}
+		m[name] = fmt.Sprint(v.Block)
 		if v.Block == nil {
-			m[names[v.Inst]] = fmt.Sprint(v.Word)
+			m[name] = fmt.Sprint(v.Word)
 		}
 	}
 	return m
+}
+
+func (r *reader) name(t *testing.T, d pdu.InDom, inst int32) string {
+	t.Helper()
+	name, ok := r.names[d][inst]
+	if !ok {
+		r.names[d] = make(map[int32]string)
+		for _, i := range ask[pdu.Instance](t, r, &pdu.InstanceReq{InDom: d, Inst: pdu.NoInst}).Insts {
+			r.names[d][i.ID] = i.Name
+		}
+		name = r.names[d][inst]
+	}
+	return name
 }

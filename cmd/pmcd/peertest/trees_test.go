@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -64,7 +65,7 @@ func testsuiteTree(t *testing.T, path string) (root string, ok bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeTree(t, root, map[string]string{singles[i].file: string(text)})
+	pmdatest.WriteFile(t, root, singles[i].file, string(text))
 	// Their names have the number of CPUs.
 	if _, rest, found := strings.Cut(name, "-"); found {
 		digits, _, _ := strings.Cut(rest, "cpu")
@@ -74,23 +75,10 @@ func testsuiteTree(t *testing.T, path string) (root string, ok bool) {
 				stat += fmt.Sprintf("cpu%d 1 2 3 4\n", i)
 			}
 			stat += "intr 1 2\nctxt 3\nbtime 4\nprocesses 5\nprocs_running 6\nprocs_blocked 7\n"
-			writeTree(t, root, map[string]string{"proc/stat": stat})
+			pmdatest.WriteFile(t, root, "proc/stat", stat)
 		}
 	}
 	return root, true
-}
-
-func writeTree(t *testing.T, root string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // ncpus is one more than the highest number of a CPU in a tree's /proc/stat.
@@ -146,12 +134,13 @@ func compareLinux(t *testing.T, root string, differ *regexp.Regexp) {
 	t.Setenv("LINUX_NCPUS", strconv.Itoa(ncpus(root))) // pmdalinux counts those of the host
 	t.Setenv("LINUX_MDADM", "/nonexistent")
 	c, ours, metrics := linuxAgents(t, root)
+	theirReader, ourReader := newReader(c), newReader(ours)
 	compared := 0
 	for _, m := range metrics {
 		if ofHost.MatchString(m.Name) || notTheirs.MatchString(m.Name) || differ.MatchString(m.Name) {
 			continue
 		}
-		theirs, got := valuesByName(t, c, m.PMID), valuesByName(t, ours, m.PMID)
+		theirs, got := theirReader.values(t, m.PMID), ourReader.values(t, m.PMID)
 		// Without some files the whole fetch fails.
 		if isAbsent(root, m.Name) || theirs[""] == pdu.Errno(-int32(syscall.ENOENT)).Error() {
 			clear(theirs)
@@ -233,7 +222,7 @@ func TestLinuxTestsuite(t *testing.T) {
 		if _, err := os.Stat(root + "/sys/devices/system/node/node0"); err == nil {
 			if links, _ := filepath.Glob(root + "/sys/devices/system/node/node*/cpu[0-9]*"); len(links) == 0 {
 				for i := range ncpus(root) {
-					writeTree(t, root, map[string]string{fmt.Sprintf("sys/devices/system/node/node0/cpu%d/x", i): ""})
+					pmdatest.WriteFile(t, root, fmt.Sprintf("sys/devices/system/node/node0/cpu%d/", i), "")
 				}
 			}
 		}
@@ -250,7 +239,7 @@ func TestProcTestsuite(t *testing.T) {
 }
 
 // wrong2 are metrics that pmdaproc has wrong of control groups of version 2.
-var wrong2 = regexp.MustCompile(`^cgroup\.(cpuset|cpuacct|pressure)\.`)
+var wrong2 = regexp.MustCompile(`^(cgroup\.(cpuset|cpuacct|pressure)\..*|proc\.id\.container)$`)
 
 // compareProc compares what pmdaproc and ours make of a tree, but for what
 // matches differ.
@@ -263,12 +252,14 @@ func compareProc(t *testing.T, root string, differ *regexp.Regexp) {
 	ask[pdu.PMNSIDs](t, c, &pdu.PMNSNames{Names: []string{"hotproc.smaps.rss"}})
 	mounts, _ := os.ReadFile(root + "/proc/mounts")
 	isVersion2 := !regexp.MustCompile(`(?m)^\S+ \S+ cgroup `).Match(mounts)
+	pid := pdu.NewPMID(3, 8, 0) // pmdaproc looks for processes for some metrics only
+	theirReader, ourReader := newReader(c, pid), newReader(ours, pid)
 	compared := 0
 	for _, m := range metrics {
 		if wrong[m.Name] != "" || differ.MatchString(m.Name) || isVersion2 && wrong2.MatchString(m.Name) {
 			continue
 		}
-		theirs, got := valuesByName(t, c, m.PMID), valuesByName(t, ours, m.PMID)
+		theirs, got := theirReader.values(t, m.PMID), ourReader.values(t, m.PMID)
 		reportValues(t, m.Name, theirs, got)
 		compared += len(got)
 	}

@@ -99,7 +99,7 @@ func TestXFS(t *testing.T) {
 				if wrongXFS(e.Name) {
 					continue
 				}
-				theirs, got := valuesByName(t, c, e.PMID), valuesByName(t, ours, e.PMID)
+				theirs, got := newReader(c).values(t, e.PMID), newReader(ours).values(t, e.PMID)
 				if !maps.Equal(theirs, got) {
 					t.Errorf("%s\npmdaxfs has %v\nours        %v", e.Name, theirs, got)
 				}
