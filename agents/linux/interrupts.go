@@ -170,7 +170,7 @@ func (q *interrupts) rebuild(b []byte) {
 		var line []byte
 		line, b = sysfile.CutLine(b)
 		name, rest := q.name(line)
-		if name == nil {
+		if name == nil || len(q.cpus) == 0 {
 			continue
 		}
 		l := q.lines.add(name)
@@ -197,7 +197,8 @@ func (q *interrupts) rebuild(b []byte) {
 	}
 }
 
-// columns reads the first line, which says of which CPU each column is.
+// columns reads the first line, which says of which CPU each column is. If a word
+// of it is broken nothing is known.
 //
 // C differs: if a CPU is offline it takes the columns behind it for others.
 func (q *interrupts) columns() {
@@ -212,6 +213,7 @@ func (q *interrupts) columns() {
 		digits, ok := bytes.CutPrefix(word, []byte("CPU"))
 		n, isNum := sysfile.Uint(digits)
 		if !ok || !isNum || n > maxCPU {
+			q.cpus = q.cpus[:0]
 			return
 		}
 		q.cpus = append(q.cpus, int(n))
