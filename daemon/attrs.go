@@ -58,15 +58,26 @@ func (s *session) introduce(l *Link) {
 	}
 }
 
-// leave tells all agents that the client has gone. From then on its number
-// may be another's: the notice goes before any request of that one.
+// leave tells the agents that may know of the client that it has gone. From
+// then on its number may be another's: the notice goes before any request of
+// that one.
+//
+// C pmcd tells all agents, each time.
 func (s *session) leave() {
 	s.mu.Lock()
 	s.left = true // an agent that is being started must not hear of it any more
+	introduced := len(s.announced) > 0
 	s.mu.Unlock()
 	for _, a := range s.d.routes.Load().list {
-		if l := a.link.Load(); l != nil {
+		l := a.link.Load()
+		if l != nil && (s.asked.has(a.domain) || introduced && l.Conduit.WantsAttrs()) {
 			l.Conduit.Notify(agents.Notice{Client: s.num, End: true})
 		}
 	}
 }
+
+// A domainSet is a set of domains.
+type domainSet [domains / 64]uint64
+
+func (d *domainSet) add(domain int)      { d[domain/64] |= 1 << (domain % 64) }
+func (d *domainSet) has(domain int) bool { return d[domain/64]>>(domain%64)&1 != 0 }

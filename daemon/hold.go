@@ -78,6 +78,7 @@ func (s *session) hold(w *work, domain int) (*agent, *Link) {
 		}
 		l := a.up()
 		if l != nil && l.holds.take() {
+			s.asked.add(domain)
 			return a, l
 		}
 		now := s.d.routes.Load()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -273,22 +274,48 @@ func TestCreds(t *testing.T) {
 	}
 }
 
-// The number of a client is used again, and agents are told before.
+// The number of a client is used again, and the agents that know of its last
+// user are told before. Others hear nothing.
 func TestClientNumbers(t *testing.T) {
-	a := &tester{domain: 240}
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
-	for range 3 {
-		c := r.dial()
+	a, b := &tester{domain: 240}, &tester{domain: 241}
+	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a), 241: serveAgent(b)})
+	r.settled()
+	fetch := &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}
+	for _, tt := range []struct {
+		what    string
+		network string
+		ask     []pdu.Message
+		a, b    []string // what the agents hear
+	}{
+		{"asks one", "tcp", []pdu.Message{fetch}, []string{"fetch 0/0", "end 0"}, nil},
+		{"asks none", "tcp", []pdu.Message{&pdu.Fetch{PMIDs: []pdu.PMID{id(2, 1)}}}, nil, nil},
+		{"asks the other for a descriptor", "tcp", []pdu.Message{&pdu.DescReq{PMID: id(241, 1)}}, nil, []string{"end 0"}},
+		{"asks for a name", "tcp", []pdu.Message{&pdu.PMNSNames{Names: []string{"d.x"}}}, []string{"end 0"}, nil},
+		{"stores", "tcp", []pdu.Message{&pdu.Result{Sets: []pdu.ValueSet{{PMID: id(240, 1)}}}}, []string{"end 0"}, nil},
+		{"asks both, one twice", "tcp", []pdu.Message{fetch, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}}},
+			[]string{"fetch 0/0", "fetch 0/0", "end 0"}, []string{"fetch 0/0", "end 0"}},
+		{"has attributes and asks none", "unix", []pdu.Message{&pdu.Fetch{PMIDs: []pdu.PMID{id(2, 1)}}},
+			[]string{"attr 0", "end 0"}, []string{"attr 0", "end 0"}},
+		{"asks one", "tcp", []pdu.Message{fetch}, []string{"fetch 0/0", "end 0"}, nil},
+	} {
+		addr := map[string]string{"tcp": r.tcp, "unix": r.unix}[tt.network]
+		c := r.dialTo(tt.network, addr, 0)
 		c.send(&pdu.Profile{})
-		c.fetch(id(240, 1))
+		for _, m := range tt.ask {
+			c.do(m)
+		}
 		c.conn.Close()
 		eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
+		// What comes now is behind all that the last client was the reason for.
+		for i, x := range []*tester{a, b} {
+			l := r.routes.Load().agent(x.domain).link.Load()
+			l.Conduit.Notify(agents.Notice{Client: 99, End: true})
+			x.hears(t, "end 99")
+			if got, want := x.told(), append([][]string{tt.a, tt.b}[i], "end 99"); !slices.Equal(got, want) {
+				t.Errorf("a client that %s: agent %d heard %q, want %q", tt.what, x.domain, got, want)
+			}
+		}
 	}
-	eventually(t, "told of all ends", func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return slices.Equal(a.heard, []string{"fetch 0/0", "end 0", "fetch 0/0", "end 0", "fetch 0/0", "end 0"})
-	})
 }
 
 // State changes come before the next fetch, once, to all clients.

@@ -41,6 +41,7 @@ type session struct {
 	peer      access.Peer
 	contexts  []*pdu.Profile // by number; nil is none
 	current   int32          // the context used last
+	asked     domainSet      // whose agents may know of the client
 	input     *work          // only while there is input
 	tryRead   func(fd uintptr) bool
 	readErr   error

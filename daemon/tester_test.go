@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -130,6 +132,24 @@ func (a *tester) SetAttr(client int32, attr pdu.Attr) {
 	a.hear("attr %d %v=%s", client, attr.Code, attr.Value)
 }
 func (a *tester) EndContext(client int32) { a.hear("end %d", client) }
+
+// told returns what the agent heard, but of attributes only for whom, and
+// forgets it.
+func (a *tester) told() (list []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, h := range a.heard {
+		if strings.HasPrefix(h, "attr") {
+			h = strings.Join(strings.Fields(h)[:2], " ")
+			if slices.Contains(list, h) {
+				continue
+			}
+		}
+		list = append(list, h)
+	}
+	a.heard = nil
+	return list
+}
 
 // hears waits until the agent was told something.
 func (a *tester) hears(t *testing.T, what string) {
