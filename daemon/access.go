@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"sync"
@@ -109,6 +110,9 @@ const maxFarewells = 256
 func (s *session) dismiss(say func(pdu.Errno) error, code pdu.Errno) {
 	defer context.AfterFunc(s.d.stopping, func() { s.conn.Close() })()
 	defer s.d.farewells.Add(-1)
+	if c, ok := s.conn.(*net.TCPConn); ok {
+		c.SetLinger(-1) // to close it must not take back what is said
+	}
 	if n := s.d.farewells.Add(1); say(code) != nil || n > maxFarewells {
 		return
 	}

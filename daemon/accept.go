@@ -1,0 +1,111 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/access"
+)
+
+// accept serves those who connect to ln until that is closed.
+func (d *Daemon) accept(ctx context.Context, ln net.Listener) {
+	var pause time.Duration
+	for {
+		conn, err := ln.Accept()
+		if err == nil {
+			pause = 0
+			d.welcome(conn)
+			continue
+		}
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			return
+		}
+		// Descriptors or memory have run out. Those who are connected are
+		// served; who waits in the backlog waits a little longer.
+		d.rate.printf(d, "accept", "AcceptNewClient: %v", err)
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// welcome starts the session of conn.
+func (d *Daemon) welcome(conn net.Conn) {
+	s := &session{d: d, conn: conn, since: time.Now()}
+	raw, err := conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		conn.Close()
+		return
+	}
+	s.raw = raw
+	s.put.Init(raw)
+	if err := s.identify(); err != nil {
+		d.rate.printf(d, "peer", "cannot tell who connected: %v", err)
+		s.greet(errnoOf(err))
+		conn.Close()
+		return
+	}
+	s.needsCert = d.needsCert(s.peer)
+	d.clients.add(s)
+	d.sessionTasks.Go(func() {
+		defer conn.Close()
+		say := s.greet
+		refusal := s.admit()
+		d.debug.printf(debugClients, "client[%d] %s has connected, seq=%d", s.num, s.addr, s.seq)
+		s.debugAccess(refusal)
+		if d.trace.on(traceConns) {
+			d.trace.event(traceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, fdOf(conn), s.seq)
+		}
+		if refusal == 0 {
+			say = s.sayError
+			refusal = s.serve()
+		}
+		if d.trace.on(traceConns) {
+			err := ""
+			if s.fault != 0 {
+				err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
+			}
+			d.trace.event(traceConns, "End client: [%d] fd=%d%s", s.num, fdOf(conn), err)
+		}
+		s.grant.Release()
+		d.debug.printf(debugClients, "client[%d] %s has gone", s.num, s.addr)
+		s.leave()
+		d.clients.remove(s)
+		if refusal != 0 {
+			s.dismiss(say, refusal)
+		}
+	})
+}
+
+// identify fills in who the peer is, as far as the socket says.
+func (s *session) identify() error {
+	switch addr := s.conn.RemoteAddr().(type) {
+	case *net.TCPAddr:
+		ip := addr.AddrPort().Addr().Unmap()
+		s.addr = ip.String()
+		s.peer = access.Peer{Family: access.Inet, Addr: ip}
+		if ip.Is6() {
+			s.peer.Family = access.IPv6
+		}
+	default:
+		var cred *syscall.Ucred
+		var err error
+		cerr := s.raw.Control(func(fd uintptr) {
+			cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		})
+		if err = errors.Join(err, cerr); err != nil {
+			return err
+		}
+		s.addr = s.d.cfg.Listeners.unix
+		s.creds = cred
+		s.peer = access.Peer{Family: access.Unix, HasUser: true, UID: cred.Uid, GID: cred.Gid}
+	}
+	return nil
+}
