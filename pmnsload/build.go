@@ -16,7 +16,7 @@ type builder struct {
 	blockOf map[string]int32 // by path
 	t       *Tree
 	text    []byte  // Tree.text; index has made room, so that names in it stay
-	places  []place // of each node
+	from    []int32 // entry that each node was made from; not for the root
 	errs    ErrorList
 }
 
@@ -38,7 +38,7 @@ func build(p *parser, unique bool) (*Tree, error) {
 		nodes: make([]node, 0, len(p.entries)+1),
 		table: newTable(len(p.entries)),
 	}
-	b.places = make([]place, 0, len(p.entries)+1)
+	b.from = make([]int32, 0, len(p.entries)+1)
 	b.add(root)
 	for i := range p.blocks {
 		if blk := &p.blocks[i]; !blk.used {
@@ -101,7 +101,7 @@ func (b *builder) index() (root *block, err error) {
 func (b *builder) add(root *block) {
 	t := b.t
 	t.nodes = append(t.nodes, node{id: pdu.NoPMID})
-	b.places = append(b.places, root.at)
+	b.from = append(b.from, -1)
 	stack := []frame{{0, root, 0}}
 	for len(stack) > 0 {
 		f := &stack[len(stack)-1]
@@ -110,9 +110,10 @@ func (b *builder) add(root *block) {
 			stack = stack[:len(stack)-1]
 			continue
 		}
-		e := &b.entries[f.block.first+f.next]
+		n := f.block.first + f.next
+		e := &b.entries[n]
 		f.next++
-		i, ok := b.node(f, e)
+		i, ok := b.node(f, n)
 		if !ok {
 			return
 		}
@@ -146,8 +147,8 @@ func (t *Tree) nameIn(text string, i int32) string {
 
 // node adds the node of an entry and returns its index, or -1 if its name is
 // there already. It is not ok if there are too many errors.
-func (b *builder) node(f *frame, e *entry) (i int32, ok bool) {
-	t := b.t
+func (b *builder) node(f *frame, from int32) (i int32, ok bool) {
+	t, e := b.t, &b.entries[from]
 	up := t.nodes[f.node]
 	off := up.off
 	if f.node == 0 || int(up.off+up.len) != len(b.text) { // not the first one below it
@@ -170,7 +171,7 @@ func (b *builder) node(f *frame, e *entry) (i int32, ok bool) {
 	i = int32(len(t.nodes))
 	t.table.slots[s] = tag | uint32(i+1)
 	t.nodes = append(t.nodes, n)
-	b.places = append(b.places, e.at)
+	b.from = append(b.from, from)
 	if e.id == pdu.NoPMID {
 		return i, true
 	}
@@ -227,7 +228,7 @@ func (b *builder) duplicates() {
 	for _, p := range pairs {
 		err := causef(ErrDuplicatePMID, "Duplicate metric id (%v) in name space for metrics %q and %q",
 			t.nodes[p.later].id, t.name(&t.nodes[p.later]), t.name(&t.nodes[p.first]))
-		if !b.errs.add(b.pos(b.places[p.later]), err) {
+		if !b.errs.add(b.pos(b.entries[b.from[p.later]].at), err) {
 			return
 		}
 	}

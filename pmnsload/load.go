@@ -79,6 +79,7 @@ func parse(name string, rc io.ReadCloser, options Options) (t *Tree, err error) 
 	src, done := opt.source(name, rc, spent)
 	defer done()
 	p := &parser{src: src, spent: spent, file: name}
+	p.reserve(size(rc))
 	// A file must not end a daemon that reads it again.
 	defer func() {
 		if v := recover(); v != nil {
@@ -89,6 +90,16 @@ func parse(name string, rc io.ReadCloser, options Options) (t *Tree, err error) 
 		return nil, ErrorList{p.place(err)}
 	}
 	return build(p, opt.Unique)
+}
+
+// size returns the size of a file that tells it, else 0.
+func size(rc io.ReadCloser) int64 {
+	if f, ok := rc.(interface{ Stat() (fs.FileInfo, error) }); ok {
+		if fi, err := f.Stat(); err == nil {
+			return fi.Size()
+		}
+	}
+	return 0
 }
 
 // source returns the lines of rc, and what to do when no more are wanted.

@@ -93,6 +93,15 @@ func (p *parser) parse() error {
 	}
 }
 
+// reserve makes room for what is in a file of n bytes, in the ordinary case: to
+// grow would cost more than to parse. It is a guess, and has a bound.
+func (p *parser) reserve(n int64) {
+	n = min(n, 16<<20)
+	p.text = make([]byte, 0, n/2)
+	p.entries = make([]entry, 0, n/16)
+	p.blocks = make([]block, 0, n/256)
+}
+
 // words reads a line.
 func (p *parser) words(line []byte) error {
 	line = joinColons(line)
