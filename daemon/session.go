@@ -125,26 +125,21 @@ func (d *Daemon) features() pdu.Features {
 // read is tried when there may be input. Only then does it take a buffer.
 func (s *session) read(fd uintptr) bool {
 	w := newWork()
-	for {
-		n, err := syscall.Read(int(fd), w.in[:cap(w.in)])
-		if err == syscall.EINTR {
-			continue
-		}
-		if err == nil && n > 0 {
-			w.in = w.in[:n]
-			s.input = w
-			return true
-		}
-		works.Put(w) // as it came
-		if err == syscall.EAGAIN {
-			return false
-		}
-		s.readErr = io.EOF
-		if err != nil {
-			s.readErr = err
-		}
+	n, err := wire.ReadNow(fd, w.in[:cap(w.in)])
+	if n > 0 {
+		w.in = w.in[:n]
+		s.input = w
 		return true
 	}
+	works.Put(w) // as it came
+	if err == syscall.EAGAIN {
+		return false
+	}
+	s.readErr = io.EOF
+	if err != nil {
+		s.readErr = err
+	}
+	return true
 }
 
 // answer handles all PDUs in w.in, and reads the rest of one that is there

@@ -32,6 +32,9 @@ func (p *Pipes) SetWriteDeadline(t time.Time) error { return p.w.SetWriteDeadlin
 // SyscallConn gives access to the pipe that Write writes to.
 func (p *Pipes) SyscallConn() (syscall.RawConn, error) { return p.w.SyscallConn() }
 
+// SyscallReadConn gives access to the pipe that Read reads from.
+func (p *Pipes) SyscallReadConn() (syscall.RawConn, error) { return p.r.SyscallConn() }
+
 // FDs reports the descriptors that Read and Write use, for messages only.
 func (p *Pipes) FDs() (in, out int) { return fd(p.r), fd(p.w) }
 

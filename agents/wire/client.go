@@ -22,9 +22,15 @@ import (
 // pipes. A read that failed at its deadline can be taken up again.
 type Conn interface {
 	io.ReadWriteCloser
-	syscall.Conn // of the side that Write writes to
+	syscall.Conn // of the side that Write writes to; see ReadConn
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
+}
+
+// ReadConn is implemented by a Conn of two descriptors: that of the side that
+// Read reads from.
+type ReadConn interface {
+	SyscallReadConn() (syscall.RawConn, error)
 }
 
 // Options of [Dial].
@@ -82,6 +88,8 @@ type Client struct {
 	dead  chan struct{}
 	tasks sync.WaitGroup // the background goroutine
 
+	get getter // reads; belongs to the goroutine that has set reading
+
 	// ahead is what was read of the next PDU, or of several. It belongs to the
 	// goroutine that has set reading.
 	ahead []byte
@@ -134,6 +142,10 @@ type flight struct {
 // closed conn.
 func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	raw, err := conn.SyscallConn()
+	in := raw
+	if two, ok := conn.(ReadConn); ok && err == nil {
+		in, err = two.SyscallReadConn()
+	}
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -147,6 +159,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	}
 	c := &Client{conn: conn, raw: raw, opt: opt, dead: make(chan struct{})}
 	c.put.Init(raw)
+	c.get.init(in)
 	stop := context.AfterFunc(ctx, func() {
 		conn.SetReadDeadline(time.Unix(1, 0))
 		conn.SetWriteDeadline(time.Unix(1, 0))

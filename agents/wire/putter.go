@@ -16,18 +16,12 @@ type Putter struct {
 func (p *Putter) Init(raw syscall.RawConn) {
 	p.raw = raw
 	p.try = func(fd uintptr) bool {
-		for {
-			n, err := syscall.Write(int(fd), p.b)
-			if err == syscall.EINTR {
-				continue
-			}
-			if err == nil {
-				p.b = p.b[n:]
-			} else if err != syscall.EAGAIN {
-				p.err = err
-			}
-			return true
+		n, err := WriteNow(fd, p.b)
+		if err != syscall.EAGAIN {
+			p.err = err
 		}
+		p.b = p.b[n:]
+		return true
 	}
 }
 

@@ -288,7 +288,7 @@ func (c *Client) read(dst []byte) ([]byte, error) {
 		if free := max(least, min(most, need-have)); cap(b)-len(b) < free {
 			b = append(b, make([]byte, free)...)[:len(b)]
 		}
-		n, err := c.conn.Read(b[len(b):cap(b)])
+		n, err := c.get.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		if n > 0 || err == nil {
 			continue

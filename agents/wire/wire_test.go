@@ -491,6 +491,13 @@ func (a *profiles) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.Res
 	return a.answer.Fetch(ctx, r, w)
 }
 
+// profiles returns how many it was sent.
+func (a *profiles) profiles() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.seen)
+}
+
 // A profile is sent when the agent has another one, or that of another context,
 // and only then; one that is about no instance domain is anybody's.
 func TestProfiles(t *testing.T) {
@@ -528,8 +535,8 @@ func TestProfiles(t *testing.T) {
 		if _, err := c.Recv(&s.call, nil); err != nil {
 			t.Fatal(err)
 		}
-		if len(a.seen) != s.want {
-			t.Errorf("%s: %d profiles, want %d", s.name, len(a.seen), s.want)
+		if n := a.profiles(); n != s.want {
+			t.Errorf("%s: %d profiles, want %d", s.name, n, s.want)
 		}
 	}
 	c.Notify(agents.Notice{Client: 1, End: true})
@@ -538,8 +545,8 @@ func TestProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Recv(&call, nil)
-	if len(a.seen) != 7 {
-		t.Errorf("after the end of the client: %d profiles, want 7", len(a.seen))
+	if n := a.profiles(); n != 7 {
+		t.Errorf("after the end of the client: %d profiles, want 7", n)
 	}
 }
 
