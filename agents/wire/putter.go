@@ -12,15 +12,24 @@ type Putter struct {
 	err error
 }
 
+// atOnce is how many bytes are copied into the kernel before others can stop the
+// goroutine that does it.
+const atOnce = 256 << 10
+
 // Init makes p write to raw.
 func (p *Putter) Init(raw syscall.RawConn) {
 	p.raw = raw
 	p.try = func(fd uintptr) bool {
-		n, err := WriteNow(fd, p.b)
-		if err != syscall.EAGAIN {
-			p.err = err
+		for len(p.b) > 0 {
+			n, err := WriteNow(fd, p.b[:min(len(p.b), atOnce)])
+			p.b = p.b[n:]
+			if err != nil {
+				if err != syscall.EAGAIN {
+					p.err = err
+				}
+				break
+			}
 		}
-		p.b = p.b[n:]
 		return true
 	}
 }
