@@ -17,14 +17,16 @@ func (d *Daemon) bury(l *Link, up time.Time) (ended string, words []string) {
 	if p := l.Process; p != nil {
 		own := closed(p.Done())
 		p.Stop(d.stopping)
-		end := Ended(p.Status())
 		switch {
-		case !closed(p.Done()):
+		case !closed(p.Done()): // it has no status yet
 			parts = append(parts, fmt.Sprintf("the process %d does not end", p.PID()))
 		case !own:
 			parts = append(parts, fmt.Sprintf("the process %d was stopped%s", p.PID(), describe(p.Status())))
-		case !errors.Is(l.cause, end): // the end of the stream may have come first
-			parts = append(parts, end.Error())
+		default:
+			// The end of the stream may have come first.
+			if end := Ended(p.Status()); !errors.Is(l.cause, end) {
+				parts = append(parts, end.Error())
+			}
 		}
 		words = p.LastWords()
 	}
