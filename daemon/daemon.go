@@ -69,6 +69,7 @@ type Config struct {
 	Debug     string // -D, for pmcd.control.debug
 
 	// For a service manager; may be nil. One is called at a time.
+	Serving   func()            // clients are about to be greeted
 	Reloading func()            // a reload begins
 	Settled   func(up, all int) // its agents, and before that the first ones, are started or have failed
 
@@ -96,6 +97,8 @@ type Daemon struct {
 	routes   atomic.Pointer[routes]
 	confSeen confSeen // the configuration that routes has
 	pmnsSeen fileSeen
+	reading  <-chan struct{} // closed when names is set, for the first name space; nil if that is embedded
+	names    namesRead
 	// watchSeen is what was there when files were looked at for changes.
 	watchSeen map[string]fileSeen
 
@@ -127,8 +130,9 @@ type Daemon struct {
 	tasks    sync.WaitGroup // goroutines that end with their agent
 }
 
-// New returns a Daemon with its configuration and name space loaded, and no
-// agent started. What is not an error, but worth a line, is logged.
+// New returns a Daemon with its configuration loaded, and no agent started. Its
+// name space is being read from then on. What is not an error, but worth a line,
+// is logged.
 func New(cfg Config) (*Daemon, error) {
 	d := &Daemon{
 		cfg:         cfg,
@@ -170,7 +174,8 @@ func New(cfg Config) (*Daemon, error) {
 	return d, nil
 }
 
-// load reads the name space and the configuration for the first time.
+// load reads the configuration for the first time, and begins to read the name
+// space.
 func (d *Daemon) load() (*pmcdconf.Config, *pmnsload.Tree, error) {
 	if e := d.cfg.Embedded; e != nil {
 		return e.Conf, e.Names, nil
@@ -178,37 +183,44 @@ func (d *Daemon) load() (*pmcdconf.Config, *pmnsload.Tree, error) {
 	if d.cfg.Watch {
 		d.watchSeen = d.watched()
 	}
-	names := d.cfg.Namespace.read(context.Background(), fileSeen{})
-	for _, w := range names.warnings {
-		d.log.Warn(w.Error())
-	}
-	if names.err != nil {
-		return nil, nil, d.cfg.Namespace.failure(names.err)
-	}
-	d.debug.printf(debugPMNS, "PMNS %q has %d names", d.cfg.Namespace, names.tree.Len())
+	d.reading = start(func() { d.names = d.cfg.Namespace.read(context.Background(), fileSeen{}) })
 	conf := readConf(d.cfg.ConfigFile, confSeen{}, d.confOptions())
 	d.describeRead(conf)
 	if conf.err != nil {
 		return nil, nil, conf.err
 	}
-	d.pmnsSeen, d.confSeen = names.seen, conf.seen
-	return conf.conf, names.tree, nil
+	d.confSeen = conf.seen
+	return conf.conf, nil, nil
 }
 
-// Run serves clients until ctx ends. It greets at once; a request that names
-// an agent which is being started waits for that.
+// Run serves clients until ctx ends. It greets when the name space is read,
+// and it is an error if that cannot be. A request that names an agent which is
+// being started waits for that.
 func (d *Daemon) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	d.refreshLabels()
 	d.checkHostname(time.Now())
+	// What may take its time is done beside the loop below, one after the other.
+	serving := make(chan struct{})
+	job := start(func() { d.startAll(ctx, serving) })
+	err := d.takeNames(ctx)
+	if err != nil {
+		cancel()
+	}
 	var beside sync.WaitGroup
-	for _, l := range d.cfg.Listeners.all {
-		beside.Go(func() { d.accept(ctx, l) })
+	if ctx.Err() == nil {
+		if d.cfg.Serving != nil {
+			d.cfg.Serving()
+		}
+		close(serving)
+		for _, l := range d.cfg.Listeners.all {
+			beside.Go(func() { d.accept(ctx, l) })
+		}
+		if d.cfg.Watch && d.cfg.Embedded == nil {
+			beside.Go(func() { d.watchConfig(ctx) })
+		}
 	}
-	if d.cfg.Watch && d.cfg.Embedded == nil {
-		beside.Go(func() { d.watchConfig(ctx) })
-	}
-	// What may take its time is done beside this loop, one after the other.
-	job := start(func() { d.startAll(ctx) })
 	minute := time.NewTicker(rateTime)
 	defer minute.Stop()
 	for ctx.Err() == nil {
@@ -246,13 +258,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.tasks.Wait()
 	d.rate.flush(d, true)
 	d.log.Info("pmcd Shutdown")
-	return nil
+	return err
 }
 
-// startAll starts all agents and says what there is then.
-func (d *Daemon) startAll(ctx context.Context) {
+// startAll starts all agents and says, once clients are served, what there is.
+func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
 	r := d.routes.Load()
 	d.startAgents(ctx, r.list)
+	select {
+	case <-serving:
+	case <-ctx.Done():
+		return
+	}
 	d.describeAgents(r)
 	d.describeAccess()
 	d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))

@@ -95,6 +95,44 @@ func (n Namespace) read(ctx context.Context, before fileSeen) (r namesRead) {
 	return r
 }
 
+// Named returns when the name space is read for the first time, or why it
+// cannot be.
+func (d *Daemon) Named() error {
+	if d.reading == nil {
+		return nil
+	}
+	<-d.reading
+	if d.names.err != nil {
+		return d.cfg.Namespace.failure(d.names.err)
+	}
+	return nil
+}
+
+// takeNames puts the first name space in use. It does not wait for it when ctx
+// ends.
+func (d *Daemon) takeNames(ctx context.Context) error {
+	if d.reading == nil {
+		return nil
+	}
+	select {
+	case <-d.reading:
+	case <-ctx.Done():
+		return nil
+	}
+	for _, w := range d.names.warnings {
+		d.log.Warn(w.Error())
+	}
+	if err := d.Named(); err != nil {
+		return err
+	}
+	d.debug.printf(debugPMNS, "PMNS %q has %d names", d.cfg.Namespace, d.names.tree.Len())
+	r := *d.routes.Load()
+	r.tree, d.pmnsSeen = d.names.tree, d.names.seen
+	d.routes.Store(&r)
+	d.names = namesRead{} // a reload replaces the tree
+	return nil
+}
+
 // reloadNames takes a new name space if the file has changed. One that cannot
 // be loaded leaves the old one in use, and is an error.
 func (d *Daemon) reloadNames(ctx context.Context) error {

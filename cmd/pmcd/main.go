@@ -215,10 +215,14 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		Local:            opt.local,
 		TraceMask:        opt.trace,
 		Debug:            opt.debug,
-		Reloading:        notify.reloading,
-		Settled:          notify.ready,
-		Open:             agents.open,
-		Log:              log,
+		Serving: func() {
+			notify.serving()
+			waiter.serving()
+		},
+		Reloading: notify.reloading,
+		Settled:   notify.ready,
+		Open:      agents.open,
+		Log:       log,
 	})
 	if err != nil {
 		return fail(err)
@@ -231,6 +235,9 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		defer removePIDFile(path, log)
 	}
 	if id != nil {
+		if err := d.Named(); err != nil { // read with the rights that this process has had
+			return fail(err)
+		}
 		if err := id.become(); err != nil {
 			return fail(err)
 		}
@@ -258,11 +265,8 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		}()
 	}
 	go notify.watch(ctx, d.Beat) // ends with ctx
-	notify.serving()
-	waiter.serving() // the sockets are open; it does not matter who is first
 	if err := d.Run(ctx); err != nil {
-		log.Error(err.Error())
-		return exitError
+		return fail(err)
 	}
 	return exitOK
 }
