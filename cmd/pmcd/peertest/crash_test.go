@@ -243,7 +243,7 @@ func (c *crasher) expectWell() {
 
 // look says how many agents there are.
 func (c *crasher) look() string {
-	u, err := c.connect()
+	u, err := connect(c.m.Path(c.sock))
 	if err != nil {
 		return err.Error()
 	}
@@ -261,26 +261,6 @@ func (c *crasher) look() string {
 	return fmt.Sprintf("%d agents, %d down", len(sets[0].Values), down)
 }
 
-func (c *crasher) connect() (*watcher, error) {
-	conn, err := net.Dial("unix", c.m.Path(c.sock))
-	if err != nil {
-		return nil, err
-	}
-	w := &watcher{conn: conn, r: pdu.NewReader(conn, 0)}
-	greeting, err := w.next()
-	if e, ok := greeting.(*pdu.Error); err == nil && (!ok || e.Code != 0) {
-		err = fmt.Errorf("greeting %+v", greeting)
-	}
-	if err == nil {
-		err = w.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
-	}
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return w, nil
-}
-
 // use fetches from some agents, again and again, and connects again when pmcd
 // has gone. It fails if there is none to connect to for too long.
 func (c *crasher) use(ctx context.Context) error {
@@ -289,7 +269,7 @@ func (c *crasher) use(ctx context.Context) error {
 	defer pace.Stop()
 	last := time.Now()
 	for ctx.Err() == nil {
-		w, err := c.connect()
+		w, err := connect(c.m.Path(c.sock))
 		if err == nil {
 			c.connections.Add(1)
 		}

@@ -32,26 +32,41 @@ const patience = 5 * time.Second
 // newWatcher connects to the pmcd of a machine and looks for the metrics below
 // the names that have values now.
 func newWatcher(m *peer.Machine, guest pdu.PMID, below ...string) (*watcher, error) {
-	conn, err := net.Dial("unix", m.Path("/run/pcp/pmcd.socket"))
+	w, err := connect(m.Path("/run/pcp/pmcd.socket"))
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{conn: conn, r: pdu.NewReader(conn, 0), below: below}
-	if err := w.open(guest); err != nil {
+	w.below = below
+	if err := w.look(guest); err != nil {
+		w.conn.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// connect connects to the pmcd that listens at a socket.
+func connect(path string) (*watcher, error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	w := &watcher{conn: conn, r: pdu.NewReader(conn, 0)}
+	greeting, err := w.next()
+	if e, ok := greeting.(*pdu.Error); err == nil && (!ok || e.Code != 0) {
+		err = fmt.Errorf("greeting %+v", greeting)
+	}
+	if err == nil {
+		err = w.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
+	}
+	if err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *watcher) open(guest pdu.PMID) error {
-	greeting, err := w.next()
-	if e, ok := greeting.(*pdu.Error); err != nil || !ok || e.Code != 0 {
-		return fmt.Errorf("greeting %+v: %w", greeting, err)
-	}
-	if err := w.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{}); err != nil {
-		return err
-	}
+// look looks for what there is to be fetched.
+func (w *watcher) look(guest pdu.PMID) error {
 	var ids []pdu.PMID
 	for _, name := range w.below {
 		m, err := w.ask(&pdu.PMNSTraverse{Name: name})

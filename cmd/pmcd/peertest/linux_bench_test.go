@@ -1,0 +1,157 @@
+package peertest
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A contender is a daemon that has an agent for the kernel.
+type contender struct {
+	d     *peer.Daemon
+	w     *watcher
+	ids   []pdu.PMID
+	times []time.Duration
+	cpu   time.Duration // of the daemon and its agents
+}
+
+// cpuTime is what the daemon and its agents have used so far, threads that have
+// ended included. The id of a process's clock is in clock_getcpuclockid(3).
+func (c *contender) cpuTime() (sum time.Duration, err error) {
+	pids := []int{c.d.PID()}
+	for _, p := range peer.Descendants(c.d.PID()) {
+		pids = append(pids, p.PID)
+	}
+	for _, pid := range pids {
+		var ts unix.Timespec
+		if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {
+			return 0, err
+		}
+		sum += time.Duration(ts.Nano())
+	}
+	return sum, nil
+}
+
+// fetch fetches n times.
+func (c *contender) fetch(n int) error {
+	before, err := c.cpuTime()
+	if err != nil {
+		return err
+	}
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: c.ids})
+	if err != nil {
+		return err
+	}
+	for range n {
+		began := time.Now()
+		if _, err := c.w.conn.Write(req); err != nil {
+			return err
+		}
+		if _, err := c.w.r.Next(); err != nil {
+			return err
+		}
+		c.times = append(c.times, time.Since(began))
+	}
+	after, err := c.cpuTime()
+	c.cpu += after - before
+	return err
+}
+
+// median is half of the fetches' times, in microseconds.
+func (c *contender) median() float64 {
+	slices.Sort(c.times)
+	return float64(c.times[len(c.times)/2].Nanoseconds()) / 1e3
+}
+
+// BenchmarkLinux is a fetch of the kernel's metrics: by C pmcd, which has
+// pmdalinux on a pipe, and by ours, which has its agent in process. They take
+// turns. p50 is in microseconds, cpu is that of a daemon and its agents for a
+// fetch, and the ratios are ours by C's.
+func BenchmarkLinux(b *testing.B) {
+	peer.Require(b)
+	if os.Getenv("PMCD_UNDER_TEST") == "" {
+		b.Log("PMCD_UNDER_TEST is not set")
+	}
+	ours, err := peer.UnderTest()
+	if err != nil {
+		b.Fatal(err)
+	}
+	pmcd := fmt.Sprintf("pmcd %d dso pmcd_init /var/lib/pcp/pmdas/pmcd/pmda_pmcd.so", peer.DomainPmcd)
+	start := func(path, agent string) *contender {
+		d := peer.StartT(b, path, peer.Config{Agents: []string{pmcd, fmt.Sprintf("linux %d %s", peer.DomainLinux, agent)}})
+		w, err := connect(d.Sock)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { w.conn.Close() })
+		return &contender{d: d, w: w}
+	}
+	c := start(peer.CPmcd, "pipe binary /var/lib/pcp/pmdas/linux/pmdalinux")
+	o := start(ours, "dso linux_init /nonexistent")
+	all := []string{"kernel.all.load", "kernel.percpu.cpu", "mem.util", "disk.dev", "network.interface"}
+	for _, bb := range []struct {
+		name  string
+		below []string
+	}{{"all", all}, {all[0], all[:1]}, {all[1], all[1:2]}, {all[2], all[2:3]}, {all[3], all[3:4]}, {all[4], all[4:]}} {
+		b.Run(bb.name, func(b *testing.B) {
+			var ids []pdu.PMID
+			for _, name := range bb.below {
+				m, err := c.w.ask(&pdu.PMNSTraverse{Name: name})
+				names, ok := m.(*pdu.PMNSNames)
+				if err != nil || !ok {
+					b.Fatalf("names below %s: %+v, %v", name, m, err)
+				}
+				m, err = c.w.ask(&pdu.PMNSNames{Names: names.Names})
+				found, ok := m.(*pdu.PMNSIDs)
+				if err != nil || !ok || int(found.Status) != len(names.Names) {
+					b.Fatalf("metrics below %s: %+v, %v", name, m, err)
+				}
+				ids = append(ids, found.PMIDs...)
+			}
+			values := func(x *contender) (n int) {
+				sets, _, err := x.w.fetch(ids)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, s := range sets {
+					n += len(s.Values)
+				}
+				*x = contender{d: x.d, w: x.w, ids: ids}
+				if err := x.w.conn.SetReadDeadline(time.Time{}); err != nil {
+					b.Fatal(err)
+				}
+				return n
+			}
+			if nc, no := values(c), values(o); no == 0 || no < nc*9/10 {
+				b.Fatalf("C has %d values, ours %d", nc, no)
+			}
+			const turn = 20
+			done := 0
+			for b.Loop() {
+				if done%turn == 0 {
+					for _, x := range []*contender{c, o} {
+						if err := x.fetch(turn); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				done++
+			}
+			per := func(x *contender) float64 { return float64(x.cpu.Microseconds()) / float64(len(x.times)) }
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(c.median(), "C-p50")
+			b.ReportMetric(o.median(), "p50")
+			b.ReportMetric(o.median()/c.median(), "p50-ratio")
+			b.ReportMetric(per(c), "C-cpu")
+			b.ReportMetric(per(o), "cpu")
+			b.ReportMetric(per(o)/per(c), "cpu-ratio")
+		})
+	}
+}
