@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
@@ -24,7 +26,7 @@ func newViewsRig(tb testing.TB, o Options) *pmdatest.Rig {
 	tb.Helper()
 	o.CacheDir, o.ConfDir = filepath.Join(tb.TempDir(), "none"), filepath.Join(tb.TempDir(), "none")
 	h := newHost(60, o)
-	h.ipv4 = func() ([]ipv4, error) { return nil, nil }
+	h.ipv4 = func(func(ipv4)) error { return nil }
 	a, err := h.agent()
 	if err != nil {
 		tb.Fatal(err)
@@ -117,9 +119,7 @@ func TestContainerViews(t *testing.T) {
 	a := r.Agent.(*views)
 	w := a.containers["box"]
 	for name, want := range map[string]string{"eth0": "", "veth1": "bb:bb:bb:bb:bb:bb"} {
-		h := newHost(60, a.host.Options)
-		h.enter(w.in)
-		if hw, _ := sysfile.Field(h.own.Path("/sys/class/net/").Name(name).Str("/address").Value()); string(hw) != want {
+		if hw, _ := sysfile.Field(a.host.inside(w.in).netDevice(name).Value("address")); string(hw) != want {
 			t.Errorf("the address of %s is %q, want %q", name, hw, want)
 		}
 	}
@@ -208,7 +208,8 @@ read stay`
 		return s
 	}
 	at := namespaces()
-	for range 20 { // whatever thread this is
+	open := 0
+	for i := range 20 { // whatever thread this is
 		choose(r, "box")
 		if got := names(); fmt.Sprint(got) != fmt.Sprint(links) {
 			t.Fatalf("interfaces are %v, want %v", got, links)
@@ -233,5 +234,23 @@ read stay`
 		if now := namespaces(); now != at {
 			t.Fatalf("the agent was in %s and is in %s", at, now)
 		}
+		if i == 0 {
+			open = descriptors(t)
+		}
 	}
+	// The pmdaroot of the test closes its connections some time later.
+	for deadline := time.Now().Add(5 * time.Second); descriptors(t) > open; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d descriptors were open, and 19 views later %d", open, descriptors(t))
+		}
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(fds)
 }

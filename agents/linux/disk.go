@@ -61,6 +61,7 @@ type diskFiles struct {
 	h                        *host
 	stats, partitions        *sysfile.File
 	statsText, sizesText     []byte
+	wwidText                 []byte
 	statsSource, sizesSource *pmda.Source
 }
 
@@ -236,6 +237,9 @@ func (s *disks) all(f ioFunc) pmda.FetchFunc {
 	})
 }
 
+// disk is a directory of /sys/block.
+func (h *host) disk(k *disk) *sysfile.Device { return h.sys.Device("/sys/block/", k.sys) }
+
 var unknown = []byte("unknown")
 
 // scheduler returns the one in brackets of /sys/block/DISK/queue/scheduler:
@@ -244,7 +248,7 @@ var unknown = []byte("unknown")
 //
 // C differs: it knows none of a disk with a slash in its name.
 func (d *diskFiles) scheduler(k *disk) []byte {
-	_, b, _ := bytes.Cut(d.h.sys.Path("/sys/block/").Name(k.sys).Str("/queue/scheduler").Value(), []byte{'['})
+	_, b, _ := bytes.Cut(d.h.disk(k).Value("queue/scheduler"), []byte{'['})
 	name, _, ok := bytes.Cut(b, []byte{']'})
 	if !ok {
 		return unknown

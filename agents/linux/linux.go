@@ -10,8 +10,8 @@
 //
 // A file of this package has what comes from one file of the kernel: a reader,
 // its Source, and a table with a row a metric. A fetch reads only the files that
-// its metrics need, each once. Files of /proc stay open; those of /sys do not,
-// because the same name can mean another device the next time.
+// its metrics need, each once. Files of /proc stay open, and so do directories
+// of devices in /sys, see sysfile.Device.
 //
 // A source that is not there, as on other kernels, means metrics without
 // values; or 0, where pmdalinux has that. A line that is broken means no values
@@ -32,6 +32,7 @@
 package linux
 
 import (
+	"context"
 	_ "embed"
 	"log/slog"
 	"os"
@@ -105,6 +106,7 @@ func (h *host) config() pmda.Config {
 		Domain:  h.domain,
 		Metrics: h.metrics(),
 		Attrs:   true,
+		Check:   h.check,
 		Log:     h.Log,
 		Close:   h.close,
 	}
@@ -117,11 +119,14 @@ var help string
 type host struct {
 	Options
 	domain int
-	in     *container     // whose view this is; nil for the host's
-	sys    sysfile.Reader // of the host
-	own    sysfile.Reader // of the host, or of the container
+	in     *container      // whose view this is; nil for the host's
+	sys    *sysfile.Reader // of the host; a turn is a request
+	own    *sysfile.Reader // of the host, or of the container; see refreshNet
+	nets   uint64          // the number of the turn of own
 	files  []*sysfile.File
-	ipv4   func() ([]ipv4, error) // kernelIPv4, but for tests
+	links  linkWatch
+	rtnl   netlink
+	ipv4   func(f func(ipv4)) error // rtnl.each, but for containers and tests
 }
 
 func newHost(domain int, o Options) *host {
@@ -140,13 +145,22 @@ func newHost(domain int, o Options) *host {
 	if o.Pmdaroot == "" {
 		o.Pmdaroot = pmdaroot.Default()
 	}
-	r := sysfile.Reader{Root: o.Root}
-	return &host{Options: o, domain: domain, sys: r, own: r, ipv4: kernelIPv4}
+	h := &host{Options: o, domain: domain, sys: &sysfile.Reader{Root: o.Root}, own: &sysfile.Reader{Root: o.Root}}
+	h.ipv4 = h.rtnl.each
+	return h
 }
 
-// enter makes h the view of a container.
-func (h *host) enter(in *container) {
-	h.in, h.own, h.ipv4 = in, sysfile.Reader{Open: in.open}, in.ipv4
+// inside returns the host as it is in a container.
+func (h *host) inside(in *container) *host {
+	of := newHost(h.domain, h.Options)
+	of.in, of.sys, of.own = in, h.sys, &sysfile.Reader{Open: in.open}
+	of.ipv4 = func(f func(ipv4)) error {
+		return in.inNetwork(func() error {
+			defer of.rtnl.close() // as long as it is open, the network stays
+			return of.rtnl.each(f)
+		})
+	}
+	return of
 }
 
 // metrics returns the tables of all sources.
@@ -227,7 +241,19 @@ func (h *host) netFile(name string) *sysfile.File {
 
 func (h *host) path(path string) string { return filepath.Join(h.Root, path) }
 
+// check starts a request.
+func (h *host) check(context.Context, *pmda.Request) error {
+	h.sys.Begin()
+	return nil
+}
+
 func (h *host) close() error {
+	if h.in == nil {
+		h.sys.Close()
+	}
+	h.own.Close()
+	h.links.close()
+	h.rtnl.close()
 	for _, f := range h.files {
 		f.Close()
 	}

@@ -1,12 +1,9 @@
 package linux
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"net/netip"
-	"strconv"
-	"syscall"
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/sysfile"
@@ -21,47 +18,58 @@ type addresses struct {
 	h     *host
 	inet6 *sysfile.File
 	insts *insts[address]
+	list  []*address // those that /sys has
+	text  []byte     // of an address
+	turn  uint64     // host.nets when they were read
+
+	// What is called for each name in /sys and for each IPv4 address. They are
+	// here because making them in each read would allocate.
+	addName func(name []byte, typ byte)
+	addIPv4 func(ipv4)
 }
 
 type address struct {
-	hw, inet string
-	inet6    string // with the length of the prefix
-	scope    uint64
-}
-
-// An ipv4 is an address and its label.
-type ipv4 struct {
-	label string
-	addr  netip.Addr
+	name  string
+	hw    []byte
+	inet  netip.Addr
+	inet6 netip.Prefix
+	scope uint64
 }
 
 func newAddresses(h *host) *addresses {
-	return &addresses{h: h, inet6: h.netFile("if_inet6"), insts: newInsts[address](h, indomAddress)}
+	a := &addresses{h: h, inet6: h.netFile("if_inet6"), insts: newInsts[address](h, indomAddress)}
+	a.addName = func(name []byte, _ byte) { a.list = append(a.list, a.of(name)) }
+	a.addIPv4 = func(i ipv4) {
+		if d := a.of(i.label); !d.inet.IsValid() {
+			d.inet = i.addr
+		}
+	}
+	return a
 }
 
 func (a *addresses) read(context.Context, *pmda.Request) error {
+	a.h.refreshNet()
+	if a.turn == a.h.nets {
+		return nil
+	}
+	a.turn = 0
 	a.insts.begin()
 	defer a.insts.end()
-	var names []string
+	a.list = a.list[:0]
 	// Without a /sys there are those that have addresses.
-	_ = a.h.own.Path("/sys/class/net").List(func(name []byte, _ byte) { names = append(names, string(name)) })
-	for _, name := range names {
-		if hw, _ := sysfile.Field(a.h.own.Path("/sys/class/net/").Name(name).Str("/address").Value()); len(hw) > 0 {
-			a.of([]byte(name)).hw = string(hw)
-		} else {
-			a.of([]byte(name))
-		}
+	_ = a.h.own.Path("/sys/class/net").List(a.addName)
+	for _, d := range a.list {
+		hw, _ := sysfile.Field(a.h.netDevice(d.name).Value("address"))
+		d.hw = append(d.hw, hw...)
 	}
-	list, err := a.h.ipv4()
-	for _, i := range list {
-		if d := a.of([]byte(i.label)); d.inet == "" {
-			d.inet = i.addr.String()
-		}
-	}
+	err := a.h.ipv4(a.addIPv4)
 	b, err6 := a.inet6.Read()
 	a.parse6(b)
 	if err == nil {
 		err = err6
+	}
+	if err == nil {
+		a.turn = a.h.nets
 	}
 	return err
 }
@@ -69,7 +77,10 @@ func (a *addresses) read(context.Context, *pmda.Request) error {
 // of returns what is known of the instance in this look.
 func (a *addresses) of(name []byte) *address {
 	if d := a.insts.add(name); d != nil {
-		*d = address{}
+		if d.name == "" {
+			d.name = string(name)
+		}
+		d.hw, d.inet, d.inet6 = d.hw[:0], netip.Addr{}, netip.Prefix{}
 		return d
 	}
 	if i := a.insts.known[string(name)]; i != nil {
@@ -90,23 +101,21 @@ func (a *addresses) parse6(b []byte) {
 		for i := range w {
 			w[i], line = sysfile.Field(line)
 		}
-		hi, err1 := hexOf(w[0][:min(16, len(w[0]))])
-		lo, err2 := hexOf(w[0][min(16, len(w[0])):])
-		bits, err3 := hexOf(w[2])
-		scope, err4 := hexOf(w[3])
-		if err1 != nil || err2 != nil || err3 != nil || err4 != nil || len(w[0]) != 32 || bits > 128 || len(w[5]) == 0 {
+		hi, ok1 := sysfile.Hex(w[0][:min(16, len(w[0]))])
+		lo, ok2 := sysfile.Hex(w[0][min(16, len(w[0])):])
+		bits, ok3 := sysfile.Hex(w[2])
+		scope, ok4 := sysfile.Hex(w[3])
+		if !ok1 || !ok2 || !ok3 || !ok4 || len(w[0]) != 32 || bits > 128 || len(w[5]) == 0 {
 			continue
 		}
 		var ip [16]byte
 		binary.BigEndian.PutUint64(ip[:], hi)
 		binary.BigEndian.PutUint64(ip[8:], lo)
 		d := a.of(w[5])
-		d.inet6 = netip.PrefixFrom(netip.AddrFrom16(ip), int(bits)).String()
+		d.inet6 = netip.PrefixFrom(netip.AddrFrom16(ip), int(bits))
 		d.scope = scope
 	}
 }
-
-func hexOf(b []byte) (uint64, error) { return strconv.ParseUint(string(b), 16, 64) }
 
 // scopeName is what pmdalinux calls a scope of if_inet6.
 func scopeName(scope uint64) string {
@@ -125,67 +134,6 @@ func scopeName(scope uint64) string {
 	return "Unknown"
 }
 
-// kernelIPv4 asks the kernel for the addresses of this process's network name
-// space, see rtnetlink(7): no file has them by label.
-func kernelIPv4() ([]ipv4, error) {
-	b, err := syscall.NetlinkRIB(syscall.RTM_GETADDR, syscall.AF_INET)
-	if err != nil {
-		return nil, err
-	}
-	return parseIPv4(b), nil
-}
-
-// ipv4 is kernelIPv4 for the container.
-func (c *container) ipv4() (list []ipv4, err error) {
-	err = c.inNetwork(func() error {
-		list, err = kernelIPv4()
-		return err
-	})
-	return list, err
-}
-
-// parseIPv4 reads messages of RTM_NEWADDR. Package syscall has parsers for them,
-// which panic when a length is not right.
-func parseIPv4(b []byte) (list []ipv4) {
-	word := binary.NativeEndian
-	for len(b) >= syscall.NLMSG_HDRLEN {
-		m, rest := cutMessage(b, int(word.Uint32(b)))
-		b = rest
-		const head = syscall.NLMSG_HDRLEN + syscall.SizeofIfAddrmsg
-		if len(m) < head || word.Uint16(m[4:]) != syscall.RTM_NEWADDR {
-			continue
-		}
-		var i ipv4
-		for m = m[head:]; len(m) >= syscall.SizeofRtAttr; {
-			var a []byte
-			a, m = cutMessage(m, int(word.Uint16(m)))
-			if len(a) < syscall.SizeofRtAttr {
-				break
-			}
-			switch value := a[syscall.SizeofRtAttr:]; word.Uint16(a[2:]) {
-			case syscall.IFA_LABEL:
-				label, _, _ := bytes.Cut(value, []byte{0})
-				i.label = string(label)
-			case syscall.IFA_LOCAL:
-				i.addr, _ = netip.AddrFromSlice(value)
-			}
-		}
-		if i.label != "" && i.addr.Is4() {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-// cutMessage returns the first n bytes of b and what is behind them and their
-// padding to a multiple of four; nothing if there are not as many.
-func cutMessage(b []byte, n int) (m, rest []byte) {
-	if n <= 0 || n > len(b) {
-		return nil, nil
-	}
-	return b[:n], b[min((n+3)&^3, len(b)):]
-}
-
 func (a *addresses) metrics() []pmda.Metric {
 	indom := &pmda.InDom{
 		Serial: indomAddress,
@@ -193,23 +141,32 @@ func (a *addresses) metrics() []pmda.Metric {
 		Source: &pmda.Source{Read: a.read},
 		Labels: interfaceLabels,
 	}
-	text := func(f func(a *address) string) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, a *address) {
-			if s := f(a); s != "" {
-				v.String(s)
-			}
-		})
-	}
-	scope := func(a *address) string {
-		if a.inet6 == "" {
-			return ""
+	inet := pmda.Of(func(v *pmda.Value, d *address) {
+		if d.inet.IsValid() {
+			a.text = d.inet.AppendTo(a.text[:0])
+			v.Bytes(a.text)
 		}
-		return scopeName(a.scope)
-	}
+	})
+	inet6 := pmda.Of(func(v *pmda.Value, d *address) {
+		if d.inet6.IsValid() {
+			a.text = d.inet6.AppendTo(a.text[:0])
+			v.Bytes(a.text)
+		}
+	})
+	scope := pmda.Of(func(v *pmda.Value, d *address) {
+		if d.inet6.IsValid() {
+			v.String(scopeName(d.scope))
+		}
+	})
+	hw := pmda.Of(func(v *pmda.Value, d *address) {
+		if len(d.hw) > 0 {
+			v.Bytes(d.hw)
+		}
+	})
 	return pmda.Table(pmda.Metric{InDom: indom}, []row{
-		{33, 0, "network.interface.inet_addr", str, discrete, none, text(func(a *address) string { return a.inet })},
-		{33, 1, "network.interface.ipv6_addr", str, discrete, none, text(func(a *address) string { return a.inet6 })},
-		{33, 2, "network.interface.ipv6_scope", str, discrete, none, text(scope)},
-		{33, 3, "network.interface.hw_addr", str, discrete, none, text(func(a *address) string { return a.hw })},
+		{33, 0, "network.interface.inet_addr", str, discrete, none, inet},
+		{33, 1, "network.interface.ipv6_addr", str, discrete, none, inet6},
+		{33, 2, "network.interface.ipv6_scope", str, discrete, none, scope},
+		{33, 3, "network.interface.hw_addr", str, discrete, none, hw},
 	})
 }

@@ -50,6 +50,12 @@ type iface struct {
 	name     string
 	physical bool // network.all counts it
 	count    sysfile.Record
+	speed    uint64 // in megabits a second; 0 if it is not known
+	hasSpeed bool   // speed was read
+
+	// What stays the same as long as the device does.
+	since             uint64
+	wireless, virtual bool
 }
 
 func newInterfaces(h *host) *interfaces {
@@ -70,6 +76,7 @@ func newInterfaces(h *host) *interfaces {
 var interfaceLabels = pmda.Labels{"device_type": "interface", "indom_name": "per interface"}
 
 func (n *interfaces) read(context.Context, *pmda.Request) error {
+	n.h.refreshNet()
 	b, err := n.file.Read()
 	n.parse(b)
 	return err
@@ -98,6 +105,7 @@ func (n *interfaces) parse(b []byte) {
 			f.physical = !n.skip.Match(name)
 		}
 		f.count.Parse(line[i+1:])
+		f.hasSpeed = false
 	}
 }
 
@@ -116,9 +124,31 @@ func packets(places ...int) pmda.FetchFunc {
 // of whatever ethtool(8) knows, and what a fetch gets depends on its other
 // metrics. Only C has the speed of wireless interfaces.
 
-// sys returns the text of /sys/class/net/NAME/FILE.
-func (n *interfaces) sys(f *iface, file string) []byte {
-	return n.h.own.Path("/sys/class/net/").Name(f.name).Str("/").Name(file).Value()
+// refreshNet has files of /sys/class/net read again, if anything may have
+// changed. The kernel tells of changes of those of this host only.
+func (h *host) refreshNet() {
+	if h.in != nil || h.Root != "/" || h.links.changed() {
+		h.own.Begin()
+		h.nets++
+	}
+}
+
+// netDevice is a directory of /sys/class/net. Of the files that are used here
+// the kernel tells changes of all but speed and duplex.
+func (h *host) netDevice(name string) *sysfile.Device { return h.own.Device("/sys/class/net/", name) }
+
+// sys returns the text of a file there.
+func (n *interfaces) sys(f *iface, file string) []byte { return n.h.netDevice(f.name).Value(file) }
+
+// identify looks at what stays the same as long as the device does.
+func (n *interfaces) identify(f *iface) {
+	d := n.h.netDevice(f.name)
+	if f.since == d.Since() {
+		return
+	}
+	f.since = d.Since()
+	f.wireless = d.Exists("wireless")
+	f.virtual = n.h.own.Path("/sys/devices/virtual/net/").Name(f.name).Exists()
 }
 
 // number is the number that a file has, if it is not 0.
@@ -136,11 +166,14 @@ func (n *interfaces) number(file string) pmda.FetchFunc {
 // C differs: it takes -1, which the kernel has for a speed that is unknown, for
 // 4294967295.
 func (n *interfaces) speed(f *iface) uint64 {
-	mbit, ok := sysfile.Uint(n.sys(f, "speed"))
-	if !ok || mbit > 1<<31-1 {
-		return 0
+	if !f.hasSpeed {
+		mbit, ok := sysfile.Uint(n.h.netDevice(f.name).Fresh("speed"))
+		if !ok || mbit > 1<<31-1 {
+			mbit = 0
+		}
+		f.speed, f.hasSpeed = mbit, true
 	}
-	return mbit
+	return f.speed
 }
 
 // up is IFF_UP of net/if.h. The flags in /sys are without IFF_RUNNING.
@@ -184,7 +217,7 @@ func (n *interfaces) metrics() []pmda.Metric {
 		}
 	})
 	duplex := pmda.Of(func(v *pmda.Value, f *iface) {
-		switch string(n.sys(f, "duplex")) {
+		switch string(n.h.netDevice(f.name).Fresh("duplex")) {
 		case "half":
 			v.Uint(1)
 		case "full":
@@ -195,8 +228,8 @@ func (n *interfaces) metrics() []pmda.Metric {
 		u, _ := sysfile.Uint(n.sys(f, "type"))
 		v.Uint(u)
 	})
-	wireless := flag(func(f *iface) bool { return n.h.own.Path("/sys/class/net/").Name(f.name).Str("/wireless").Exists() })
-	virtual := flag(func(f *iface) bool { return n.h.own.Path("/sys/devices/virtual/net/").Name(f.name).Exists() })
+	wireless := flag(func(f *iface) bool { n.identify(f); return f.wireless })
+	virtual := flag(func(f *iface) bool { n.identify(f); return f.virtual })
 	active := pmda.Number(func() (uint64, bool) { return uint64(n.insts.seen), true })
 
 	return append(pmda.Table(pmda.Metric{InDom: n.indom}, []row{

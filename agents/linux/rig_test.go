@@ -23,7 +23,12 @@ func newRig(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Rig {
 		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	h := newHost(60, o)
-	h.ipv4 = func() ([]ipv4, error) { return addrs, nil }
+	h.ipv4 = func(f func(ipv4)) error {
+		for _, i := range addrs {
+			f(i)
+		}
+		return nil
+	}
 	// Help texts take time to read.
 	a, err := pmda.New(h.config())
 	if err != nil {
@@ -32,4 +37,4 @@ func newRig(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Rig {
 	return pmdatest.New(tb, 60, a, newHost(60, o).metrics())
 }
 
-func addr4(label, addr string) ipv4 { return ipv4{label, netip.MustParseAddr(addr)} }
+func addr4(label, addr string) ipv4 { return ipv4{[]byte(label), netip.MustParseAddr(addr)} }

@@ -109,9 +109,7 @@ func (h *host) contain(name string, pid int) (*contained, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := newHost(h.domain, h.Options)
-	of.enter(in)
-	w, err := newView(of.config())
+	w, err := newView(h.inside(in).config())
 	if err != nil {
 		in.close()
 		return nil, err

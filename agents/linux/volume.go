@@ -68,14 +68,14 @@ func entries(dir string) []string {
 // C differs: it runs mdadm, and has -1 without that; without the right to use
 // the device it has 1024.
 func (d *diskFiles) mdStatus(k *disk) int {
-	state := d.h.sys.Path("/sys/block/").Name(k.sys).Str("/md/array_state").Value()
+	state := d.h.disk(k).Value("md/array_state")
 	switch string(state) {
 	case "":
 		return -1
 	case "clear", "inactive", "broken":
 		return 2 << 8
 	}
-	if n, ok := d.h.sys.Path("/sys/block/").Name(k.sys).Str("/md/degraded").Number(); ok && n > 0 {
+	if n, ok := d.h.disk(k).Number("md/degraded"); ok && n > 0 {
 		return 1 << 8
 	}
 	return 0

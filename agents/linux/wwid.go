@@ -8,26 +8,28 @@ import (
 )
 
 // wwid returns the world wide name of a disk. /sys has the kind of it as a word,
-// SCSI as a digit.
+// SCSI as a digit. It is valid until the next call.
 func (d *diskFiles) wwid(k *disk) []byte {
-	b := d.h.sys.Path("/sys/block/").Name(k.sys).Str("/device/wwid").Value()
-	if b == nil {
-		b = d.h.sys.Path("/sys/block/").Name(k.sys).Str("/wwid").Value()
+	b := d.h.disk(k).Value("device/wwid")
+	if len(b) == 0 {
+		b = d.h.disk(k).Value("wwid")
 	}
 	if len(b) == 0 {
 		return unknown
 	}
-	for word, digit := range wwidKinds {
-		if bytes.HasPrefix(b, []byte(word)) {
-			b = b[len(word)-1:]
-			b[0] = digit
-			break
+	for _, kind := range wwidKinds {
+		if rest, ok := bytes.CutPrefix(b, kind.word); ok {
+			d.wwidText = append(append(d.wwidText[:0], kind.digit), rest...)
+			return d.wwidText
 		}
 	}
 	return b
 }
 
-var wwidKinds = map[string]byte{"t10.": '1', "eui.": '2', "naa.": '3'}
+var wwidKinds = []struct {
+	word  []byte
+	digit byte
+}{{[]byte("t10."), '1'}, {[]byte("eui."), '2'}, {[]byte("naa."), '3'}}
 
 // wwids are the world wide names of disks, each with the disks that are paths to
 // it.

@@ -47,9 +47,9 @@ func zramMetrics(s *disks) []pmda.Metric {
 	// As in C it is 0 without the file.
 	size := pmda.Of(func(v *pmda.Value, k *disk) { v.Uint(k.zram.size >> 10) })
 	file := func(name string, r func(z *zramFiles) *sysfile.Record) pmda.Metric {
-		return pmda.Metric{InDom: s.indom, Source: source(func(k *disk) { r(k.zram).Parse(s.h.sys.Path("/sys/block/").Name(k.sys).Str("/").Name(name).Value()) })}
+		return pmda.Metric{InDom: s.indom, Source: source(func(k *disk) { r(k.zram).Parse(s.h.disk(k).Value(name)) })}
 	}
-	disksize := source(func(k *disk) { k.zram.size, _ = s.h.sys.Path("/sys/block/").Name(k.sys).Str("/disksize").Number() })
+	disksize := source(func(k *disk) { k.zram.size, _ = s.h.disk(k).Number("disksize") })
 	return slices.Concat(
 		ioTable(pmda.Metric{InDom: s.indom}, ofPartitions, 86, "zram.", each),
 		pmda.Table(pmda.Metric{InDom: s.indom, Source: disksize}, []row{

@@ -21,13 +21,19 @@ type Reader struct {
 	// Open, if there is one, is what opens files, with the flags of open(2).
 	Open func(path string, flags int) (fd int, err error)
 
+	dir  int // what path is below
 	path []byte
 	buf  []byte
+
+	turn    uint64
+	devices map[string]map[string]*Device // by parent and name
+	open    int                           // descriptors of devices
+	files   int                           // those of their files
 }
 
 // Path starts a path below the root, with a /.
 func (r *Reader) Path(path string) *Reader {
-	r.path = append(append(r.path[:0], r.Root...), path...)
+	r.dir, r.path = atFDCWD, append(append(r.path[:0], r.Root...), path...)
 	return r
 }
 
@@ -68,7 +74,7 @@ func (r *Reader) fd(flags int) (int, error) {
 	// Without O_NONBLOCK a FIFO would be waited for.
 	flags |= syscall.O_RDONLY | syscall.O_CLOEXEC | syscall.O_NONBLOCK
 	for {
-		fd, _, errno := syscall.Syscall6(syscall.SYS_OPENAT, uintptr(atFDCWD), uintptr(unsafe.Pointer(&r.path[0])), uintptr(flags), 0, 0, 0)
+		fd, _, errno := syscall.Syscall6(syscall.SYS_OPENAT, uintptr(r.dir), uintptr(unsafe.Pointer(&r.path[0])), uintptr(flags), 0, 0, 0)
 		switch errno {
 		case 0:
 			return int(fd), nil
@@ -114,15 +120,24 @@ func (r *Reader) Text(max int) ([]byte, error) {
 const maxValue = 4096
 
 // Value returns the text of a file that has one value, without blanks around it;
-// nil if it cannot be read. It is valid until the next call.
+// nothing if it cannot be read. It is valid until the next call.
 func (r *Reader) Value() []byte {
 	fd, err := r.fd(0)
 	if err != nil {
 		return nil
 	}
+	defer syscall.Close(fd)
+	return r.value(syscall.Read(fd, r.page()))
+}
+
+// page is what files with one value are read into.
+func (r *Reader) page() []byte {
 	r.grow(maxValue)
-	n, err := syscall.Read(fd, r.buf[:maxValue])
-	syscall.Close(fd)
+	return r.buf[:maxValue]
+}
+
+// value is what a read into the page has brought.
+func (r *Reader) value(n int, err error) []byte {
 	if err != nil {
 		return nil
 	}
@@ -142,7 +157,7 @@ func (r *Reader) Link() ([]byte, error) {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return nil, syscall.ENOENT
 	}
-	dir := atFDCWD
+	dir := r.dir
 	if r.Open != nil {
 		fd, err := r.Open(string(r.path), oPath|syscall.O_NOFOLLOW)
 		if err != nil {
@@ -175,7 +190,7 @@ func (r *Reader) Exists() bool {
 		return true
 	}
 	r.path = append(r.path, 0)
-	_, _, errno := syscall.Syscall(syscall.SYS_FACCESSAT, uintptr(atFDCWD), uintptr(unsafe.Pointer(&r.path[0])), 0)
+	_, _, errno := syscall.Syscall(syscall.SYS_FACCESSAT, uintptr(r.dir), uintptr(unsafe.Pointer(&r.path[0])), 0)
 	return errno == 0
 }
 

@@ -1,0 +1,198 @@
+package linux
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net/netip"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// An ipv4 is an address and its label, such as eth0:1.
+type ipv4 struct {
+	label []byte
+	addr  netip.Addr
+}
+
+// A netlink asks the kernel for the IPv4 addresses of this process's network
+// name space, see rtnetlink(7): no file has them by label. Its socket stays open.
+type netlink struct {
+	fd  int // 0 if it is not open
+	seq uint32
+	req [syscall.NLMSG_HDRLEN + syscall.SizeofIfAddrmsg]byte
+	buf []byte
+}
+
+// each calls f for each address. What f gets is valid until it returns.
+func (n *netlink) each(f func(ipv4)) error {
+	err := n.open()
+	if err == nil {
+		err = n.ask(f)
+	}
+	if err != nil {
+		n.close()
+	}
+	return err
+}
+
+func (n *netlink) open() error {
+	if n.fd != 0 {
+		return nil
+	}
+	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC, syscall.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	n.fd = fd
+	if n.buf == nil {
+		n.buf = make([]byte, 32<<10) // the most that the kernel sends at a time
+	}
+	// The kernel answers at once. If it did not, the agent must not hang.
+	return syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &syscall.Timeval{Sec: 1})
+}
+
+func (n *netlink) close() {
+	if n.fd != 0 {
+		syscall.Close(n.fd)
+		n.fd = 0
+	}
+}
+
+func (n *netlink) ask(f func(ipv4)) error {
+	n.seq++
+	word := binary.NativeEndian
+	word.PutUint32(n.req[0:], uint32(len(n.req)))
+	word.PutUint16(n.req[4:], syscall.RTM_GETADDR)
+	word.PutUint16(n.req[6:], syscall.NLM_F_REQUEST|syscall.NLM_F_DUMP)
+	word.PutUint32(n.req[8:], n.seq)
+	n.req[syscall.NLMSG_HDRLEN] = syscall.AF_INET
+	if _, err := syscall.Write(n.fd, n.req[:]); err != nil {
+		return err
+	}
+	for {
+		size, err := syscall.Read(n.fd, n.buf)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err == nil && size == 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		if done, err := eachIPv4(n.buf[:size], n.seq, f); done || err != nil {
+			return err
+		}
+	}
+}
+
+// eachIPv4 calls f for each address in an answer; done is whether it was the last
+// part. Package syscall has parsers for it, which panic when a length is not right.
+func eachIPv4(b []byte, seq uint32, f func(ipv4)) (done bool, err error) {
+	word := binary.NativeEndian
+	for len(b) >= syscall.NLMSG_HDRLEN {
+		m, rest := cutMessage(b, int(word.Uint32(b)))
+		b = rest
+		if len(m) < syscall.NLMSG_HDRLEN || word.Uint32(m[8:]) != seq {
+			continue
+		}
+		body := m[syscall.NLMSG_HDRLEN:]
+		switch word.Uint16(m[4:]) {
+		case syscall.NLMSG_DONE:
+			return true, nil
+		case syscall.NLMSG_ERROR:
+			if len(body) < 4 {
+				return true, syscall.EBADMSG
+			}
+			return true, syscall.Errno(-int32(word.Uint32(body)))
+		case syscall.RTM_NEWADDR:
+			if i := parseIPv4(body); len(i.label) > 0 && i.addr.Is4() {
+				f(i)
+			}
+		}
+	}
+	return false, nil
+}
+
+// parseIPv4 reads the body of RTM_NEWADDR.
+func parseIPv4(b []byte) (i ipv4) {
+	word := binary.NativeEndian
+	for b = b[min(len(b), syscall.SizeofIfAddrmsg):]; len(b) >= syscall.SizeofRtAttr; {
+		var a []byte
+		a, b = cutMessage(b, int(word.Uint16(b)))
+		if len(a) < syscall.SizeofRtAttr {
+			break
+		}
+		switch value := a[syscall.SizeofRtAttr:]; word.Uint16(a[2:]) {
+		case syscall.IFA_LABEL:
+			i.label, _, _ = bytes.Cut(value, []byte{0})
+		case syscall.IFA_LOCAL:
+			i.addr, _ = netip.AddrFromSlice(value)
+		}
+	}
+	return i
+}
+
+// cutMessage returns the first n bytes of b and what is behind them and their
+// padding to a multiple of four; nothing if there are not as many.
+func cutMessage(b []byte, n int) (m, rest []byte) {
+	if n <= 0 || n > len(b) {
+		return nil, nil
+	}
+	return b[:n], b[min((n+3)&^3, len(b)):]
+}
+
+// A linkWatch is told by the kernel of changes of interfaces and addresses in
+// this process's network name space.
+type linkWatch struct {
+	fd  int // 0 if it is not open
+	buf [16]byte
+}
+
+// changed reports whether there may have been a change since the last call.
+func (w *linkWatch) changed() (changed bool) {
+	if w.fd == 0 {
+		w.open()
+		return true
+	}
+	for {
+		// What has changed is of no interest: most of it is cut off.
+		switch _, err := syscall.Read(w.fd, w.buf[:]); err {
+		case syscall.EAGAIN:
+			return changed
+		case nil, syscall.EINTR, syscall.ENOBUFS: // there was no room for more
+			changed = true
+		default:
+			w.close()
+			return true
+		}
+	}
+}
+
+// open has the kernel tell of changes from now on. If it cannot, everything is
+// taken for changed.
+func (w *linkWatch) open() {
+	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, syscall.NETLINK_ROUTE)
+	if err != nil {
+		return
+	}
+	w.fd = fd
+	// One message says as much as many: the smallest buffer will do.
+	err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_RCVBUF, 0)
+	if err == nil {
+		const groups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR
+		err = syscall.Bind(fd, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK, Groups: groups})
+	}
+	if err != nil {
+		w.close()
+	}
+}
+
+func (w *linkWatch) close() {
+	if w.fd != 0 {
+		syscall.Close(w.fd)
+		w.fd = 0
+	}
+}
