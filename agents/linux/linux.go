@@ -73,9 +73,9 @@ type Options struct {
 	// not root.
 	Access bool
 
-	// Pmdaroot is asked about containers; "" is PCP's. Whoever is not root gets
-	// no answer.
-	Pmdaroot pmdaroot.Socket
+	// Pmdaroot is the socket of the pmdaroot that is asked about containers; ""
+	// is PCP's. Whoever is not root gets no answer.
+	Pmdaroot string
 
 	// Log is for what is wrong with the host; nil is slog.Default.
 	Log *slog.Logger
@@ -126,6 +126,7 @@ type host struct {
 	files  []*sysfile.File
 	links  linkWatch
 	rtnl   netlink
+	root   *pmdaroot.Client
 	ipv4   func(f func(ipv4)) error // rtnl.each, but for containers and tests
 }
 
@@ -142,10 +143,11 @@ func newHost(domain int, o Options) *host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.Pmdaroot == "" {
-		o.Pmdaroot = pmdaroot.Default()
+	h := &host{
+		Options: o, domain: domain,
+		sys: &sysfile.Reader{Root: o.Root}, own: &sysfile.Reader{Root: o.Root},
+		root: &pmdaroot.Client{Path: o.Pmdaroot},
 	}
-	h := &host{Options: o, domain: domain, sys: &sysfile.Reader{Root: o.Root}, own: &sysfile.Reader{Root: o.Root}}
 	h.ipv4 = h.rtnl.each
 	return h
 }
@@ -153,7 +155,7 @@ func newHost(domain int, o Options) *host {
 // inside returns the host as it is in a container.
 func (h *host) inside(in *container) *host {
 	of := newHost(h.domain, h.Options)
-	of.in, of.sys, of.own = in, h.sys, &sysfile.Reader{Open: in.open}
+	of.in, of.sys, of.own, of.root = in, h.sys, &sysfile.Reader{Open: in.open}, h.root
 	of.ipv4 = func(f func(ipv4)) error {
 		return in.inNetwork(func() error {
 			defer of.rtnl.close() // as long as it is open, the network stays
@@ -250,6 +252,7 @@ func (h *host) check(context.Context, *pmda.Request) error {
 func (h *host) close() error {
 	if h.in == nil {
 		h.sys.Close()
+		h.root.Close()
 	}
 	h.own.Close()
 	h.links.close()

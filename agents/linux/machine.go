@@ -24,7 +24,7 @@ func (u *uname) read(context.Context, *pmda.Request) error {
 	err := syscall.Uname(&u.u)
 	if u.h.in != nil && err == nil {
 		var name string
-		name, err = u.h.Pmdaroot.HostName(u.h.in.name)
+		name, err = u.h.root.HostName(u.h.in.name)
 		setField(u.u.Nodename[:], name)
 	}
 	return err

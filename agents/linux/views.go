@@ -82,7 +82,7 @@ func (v *views) of(o agents.Origin) (view, error) {
 	if c == nil || c.container == "" {
 		return v.view, nil
 	}
-	pid, err := v.host.Pmdaroot.ProcessID(c.container)
+	pid, err := v.host.root.ProcessID(c.container)
 	if err != nil {
 		return nil, err
 	}

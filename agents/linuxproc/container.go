@@ -19,7 +19,7 @@ func (h *host) readContainer(_ context.Context, r *pmda.Request) error {
 	}
 	was := h.switched
 	h.revert() // pmdaroot answers root, not the client
-	group, err := h.Pmdaroot.Cgroup(c.Container())
+	group, err := h.root.Cgroup(c.Container())
 	if was {
 		if h.begin(c); !h.switched {
 			return pdu.ErrnoPermission

@@ -69,8 +69,9 @@ type Options struct {
 	// processes alone are listed, unless a client has another wish (pmdaproc -r).
 	Cgroup string
 
-	// Pmdaroot is asked about containers; "" is PCP's.
-	Pmdaroot pmdaroot.Socket
+	// Pmdaroot is the socket of the pmdaroot that is asked about containers; ""
+	// is PCP's.
+	Pmdaroot string
 
 	// AccessConf and HotConf are files, "" for those of PCP:
 	// $PCP_SYSCONF_DIR/proc/access.conf and $PCP_PMDAS_DIR/proc/hotproc.conf.
@@ -166,6 +167,7 @@ type host struct {
 	mounts    *mounts
 	allowed   bool // the client of this request may see processes
 
+	root      pmdaroot.Client
 	container *pmda.Source // the following
 	cgroup    string       // of the container that the client has chosen, "" for the host
 }
@@ -207,10 +209,7 @@ func newHost(domain int, o Options) *host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	if o.Pmdaroot == "" {
-		o.Pmdaroot = pmdaroot.Default()
-	}
-	h := &host{Options: o, domain: domain}
+	h := &host{Options: o, domain: domain, root: pmdaroot.Client{Path: o.Pmdaroot}}
 	h.container = &pmda.Source{Read: h.readContainer}
 	h.tree = tree{
 		Reader: sysfile.Reader{Root: o.Root}, names: newAccounts(),
@@ -250,6 +249,7 @@ func (h *host) done(*pmda.Request) { h.revert() }
 func (h *host) close() error {
 	h.hot.stop()
 	h.acct.close()
+	h.root.Close()
 	return nil
 }
 

@@ -45,12 +45,16 @@ const (
 	timeout   = 2 * time.Second
 )
 
-// A Socket is the path of the one that pmdaroot listens at.
-type Socket string
+// Default is the socket that PCP's programs use, $PCP_VAR_DIR/pmcd/root.socket.
+func Default() string {
+	return filepath.Join(cmp.Or(os.Getenv("PCP_VAR_DIR"), "/var/lib/pcp"), "pmcd", "root.socket")
+}
 
-// Default is the one that PCP's programs use, $PCP_VAR_DIR/pmcd/root.socket.
-func Default() Socket {
-	return Socket(filepath.Join(cmp.Or(os.Getenv("PCP_VAR_DIR"), "/var/lib/pcp"), "pmcd", "root.socket"))
+// A Client asks a pmdaroot. It connects when it is first asked, and again when
+// pmdaroot was started again. It is for one goroutine at a time.
+type Client struct {
+	Path string // of the socket; "" is the Default
+	conn net.Conn
 }
 
 // ErrMessage is an answer that is none of the protocol.
@@ -62,8 +66,8 @@ var ErrMessage = errors.New("not a message of pmdaroot")
 // its, or the beginning of that. An unknown one, and one that does not run, is
 // PM_ERR_NOCONTAINER; without a pmdaroot that answers it is PM_ERR_NOTCONN. An
 // answer is waited for 2 seconds.
-func (s Socket) ProcessID(container string) (int, error) {
-	m, err := s.ask(processReq, container)
+func (c *Client) ProcessID(container string) (int, error) {
+	m, err := c.ask(processReq, container)
 	if err == nil && m.pid <= 0 {
 		err = pdu.ErrnoNoContainer
 	}
@@ -71,15 +75,15 @@ func (s Socket) ProcessID(container string) (int, error) {
 }
 
 // HostName returns what gethostname(2) says in a container.
-func (s Socket) HostName(container string) (string, error) {
-	m, err := s.ask(hostNameReq, container)
+func (c *Client) HostName(container string) (string, error) {
+	m, err := c.ask(hostNameReq, container)
 	return m.name, err
 }
 
 // Cgroup returns the control group of a container: a path below the hierarchies,
 // or below machine.slice there, without a slash at its beginning.
-func (s Socket) Cgroup(container string) (string, error) {
-	m, err := s.ask(cgroupReq, container)
+func (c *Client) Cgroup(container string) (string, error) {
+	m, err := c.ask(cgroupReq, container)
 	if err == nil && strings.Trim(m.name, "/") == "" {
 		err = pdu.ErrnoNoContainer
 	}
@@ -94,40 +98,72 @@ type message struct {
 	name   string
 }
 
-// ask has a connection for each question: they are few, and pmdaroot may have
-// been started again meanwhile.
-func (s Socket) ask(typ int32, container string) (message, error) {
+func (c *Client) ask(typ int32, container string) (message, error) {
 	if container == "" || len(container) >= maxName {
 		return message{}, pdu.ErrnoNoContainer
 	}
-	conn, err := net.DialTimeout("unix", string(s), timeout)
-	if err != nil {
-		return message{}, fmt.Errorf("%w: %v", pdu.ErrnoNotConn, err)
+	q, deadline := message{typ: typ, name: container}, time.Now().Add(timeout)
+	kept := c.conn != nil
+	m, err := c.try(q, deadline)
+	if err != nil && kept && time.Now().Before(deadline) {
+		m, err = c.try(q, deadline)
 	}
-	defer conn.Close()
-	m, err := talk(conn, message{typ: typ, name: container})
 	switch {
 	case err != nil:
-		return message{}, fmt.Errorf("%w: %s: %w", pdu.ErrnoNotConn, string(s), err)
+		return message{}, fmt.Errorf("%w: %w", pdu.ErrnoNotConn, err)
 	case m.status != 0:
 		return message{}, pdu.Errno(m.status)
 	}
 	return m, nil
 }
 
-// talk asks a question once pmdaroot has spoken.
-func talk(conn net.Conn, q message) (message, error) {
-	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+// try asks a question. After an error there is no connection.
+func (c *Client) try(q message, deadline time.Time) (m message, err error) {
+	if c.conn == nil {
+		m, err = c.connect(deadline)
+	}
+	if err == nil && m.status == 0 {
+		m, err = talk(c.conn, q, deadline)
+	}
+	if err != nil {
+		c.Close()
+	}
+	return m, err
+}
+
+// connect returns what pmdaroot says first. There is a connection if that has a
+// status of 0.
+func (c *Client) connect(deadline time.Time) (hello message, err error) {
+	conn, err := (&net.Dialer{Deadline: deadline}).Dial("unix", cmp.Or(c.Path, Default()))
+	if err != nil {
 		return message{}, err
 	}
-	hello, err := read(conn)
-	switch {
-	case err != nil:
+	if err = conn.SetDeadline(deadline); err == nil {
+		hello, err = read(conn)
+	}
+	if err == nil && hello.typ != info {
+		err = fmt.Errorf("%w: type %#x, not %#x", ErrMessage, hello.typ, info)
+	}
+	if err != nil || hello.status != 0 {
+		conn.Close()
+		return hello, err
+	}
+	c.conn = conn
+	return hello, nil
+}
+
+// Close closes the connection, which the next question makes again.
+func (c *Client) Close() {
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
+}
+
+// talk asks a question.
+func talk(conn net.Conn, q message, deadline time.Time) (message, error) {
+	if err := conn.SetDeadline(deadline); err != nil {
 		return message{}, err
-	case hello.typ != info:
-		return message{}, fmt.Errorf("%w: type %#x, not %#x", ErrMessage, hello.typ, info)
-	case hello.status != 0:
-		return hello, nil
 	}
 	if _, err := conn.Write(q.append(nil)); err != nil {
 		return message{}, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -24,7 +25,7 @@ func words(ns ...int32) []byte {
 }
 
 // serve is a pmdaroot that has one answer. It returns what it was asked.
-func serve(t *testing.T, hello, answer []byte) (Socket, chan []byte) {
+func serve(t *testing.T, hello, answer []byte) (*Client, chan []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root.socket")
 	l, err := net.Listen("unix", path)
@@ -55,19 +56,21 @@ func serve(t *testing.T, hello, answer []byte) (Socket, chan []byte) {
 		l.Close()
 		<-done
 	})
-	return Socket(path), asked
+	c := &Client{Path: path}
+	t.Cleanup(c.Close)
+	return c, asked
 }
 
 func TestAsk(t *testing.T) {
 	name := func(typ int32, text string) []byte {
 		return append(words(typ, int32(24+len(text)), 0, 2, 0, int32(len(text))), text...)
 	}
-	process := func(s Socket, c string) (any, error) { return s.ProcessID(c) }
-	host := func(s Socket, c string) (any, error) { return s.HostName(c) }
-	cgroup := func(s Socket, c string) (any, error) { return s.Cgroup(c) }
+	process := func(s *Client, c string) (any, error) { return s.ProcessID(c) }
+	host := func(s *Client, c string) (any, error) { return s.HostName(c) }
+	cgroup := func(s *Client, c string) (any, error) { return s.Cgroup(c) }
 	for _, tt := range []struct {
 		name          string
-		ask           func(Socket, string) (any, error)
+		ask           func(*Client, string) (any, error)
 		typ           int32
 		hello, answer []byte
 		want          any
@@ -113,7 +116,7 @@ func TestAsk(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	s := Socket(filepath.Join(t.TempDir(), "root.socket"))
+	s := &Client{Path: filepath.Join(t.TempDir(), "root.socket")}
 	if _, err := s.ProcessID("c1"); !errors.Is(err, pdu.ErrnoNotConn) {
 		t.Errorf("got %v", err)
 	}
@@ -125,6 +128,35 @@ func TestNobodyThere(t *testing.T) {
 	t.Setenv("PCP_VAR_DIR", "/x")
 	if got := Default(); got != "/x/pmcd/root.socket" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// A connection serves many questions, and another one takes its place.
+func TestConnections(t *testing.T) {
+	root := roottest.Start(t)
+	root.Set("box", roottest.Container{PID: 5, Host: "boxed", Cgroup: "docker/box"})
+	c := &Client{Path: root.Socket}
+	defer c.Close()
+	for want, before := range []func(){func() {}, root.Disconnect, c.Close} {
+		before()
+		if pid, err := c.ProcessID("box"); pid != 5 || err != nil {
+			t.Errorf("process %d, %v", pid, err)
+		}
+		if _, err := c.ProcessID("nobody"); err != pdu.ErrnoNoContainer {
+			t.Errorf("nobody: %v", err)
+		}
+		host, err := c.HostName("box")
+		group, err2 := c.Cgroup("box")
+		if host != "boxed" || group != "docker/box" || err != nil || err2 != nil {
+			t.Errorf("%q, %q, %v, %v", host, group, err, err2)
+		}
+		if n := root.Connections(); n != want+1 {
+			t.Errorf("%d connections, want %d", n, want+1)
+		}
+	}
+	root.Close()
+	if _, err := c.ProcessID("box"); !errors.Is(err, pdu.ErrnoNotConn) {
+		t.Errorf("without a pmdaroot: %v", err)
 	}
 }
 

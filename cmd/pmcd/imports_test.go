@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"etc":                      nil,
 	"agents/serve/getopt":      nil,
-	"agents/pmdaroot/roottest": {"agents/pmdaroot", "pdu"},
+	"agents/pmdaroot/roottest": {"pdu"},
 	"bench": {"access", "agents", "agents/pmda", "agents/serve", "agents/serve/getopt", "agents/wire", "pdu", "pmcdconf",
 		"golang.org/x/sys"},
 }

@@ -43,7 +43,14 @@ func (o opener) containerHost(ctx context.Context, container string) (string, er
 	if o.root != nil { // pmdaroot answers root
 		return o.root.HostName(ctx, container)
 	}
-	return pmdaroot.Default().HostName(container)
+	return askHost(container)
+}
+
+// askHost asks pmdaroot what the host is called in a container.
+func askHost(container string) (string, error) {
+	var root pmdaroot.Client
+	defer root.Close()
+	return root.HostName(container)
 }
 
 // closeRootChild ends the root child. Its agents have ended by now.
@@ -75,7 +82,7 @@ func runRootChild(args []string) int {
 	cfg := rootchild.Config{
 		ConfigFile: args[0],
 		BuiltIn:    builtin.needsRoot,
-		HostName:   pmdaroot.Default().HostName,
+		HostName:   askHost,
 		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error) {
 			return startProcess(a, program, args[1], stderr)
 		},

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -22,10 +21,14 @@ type Container struct {
 
 // A Root is a pmdaroot that knows the containers that it is told of.
 type Root struct {
-	Socket pmdaroot.Socket
+	Socket string // the path of what it listens at
 
-	mu    sync.Mutex
+	listener net.Listener
+	wg       sync.WaitGroup
+
+	mu    sync.Mutex // guards the following
 	known map[string]Container
+	conns []net.Conn
 }
 
 // Start starts one that ends with the test.
@@ -46,25 +49,48 @@ func Listen(t testing.TB, path string) *Root {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Root{Socket: pmdaroot.Socket(path), known: make(map[string]Container)}
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	r := &Root{Socket: path, listener: l, known: make(map[string]Container)}
+	r.wg.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			wg.Go(func() {
+			r.mu.Lock()
+			r.conns = append(r.conns, conn)
+			r.mu.Unlock()
+			r.wg.Go(func() {
 				defer conn.Close()
-				r.answer(conn)
+				for put(conn, 0x9000, 0, 7, ""); r.answer(conn); {
+				}
 			})
 		}
 	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
+	t.Cleanup(r.Close)
 	return r
+}
+
+// Close ends it.
+func (r *Root) Close() {
+	r.listener.Close()
+	r.Disconnect()
+	r.wg.Wait()
+}
+
+// Disconnect closes all connections.
+func (r *Root) Disconnect() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, conn := range r.conns {
+		conn.Close()
+	}
+}
+
+// Connections returns how many there have been.
+func (r *Root) Connections() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.conns)
 }
 
 // Set makes a container known, in place of what was known of it.
@@ -74,22 +100,23 @@ func (r *Root) Set(name string, c Container) {
 	r.known[name] = c
 }
 
-func (r *Root) answer(conn net.Conn) {
-	put := func(typ, status, pid int, name string) {
-		var b []byte
-		for _, n := range []int{typ, 24 + len(name), status, 2, pid, len(name)} {
-			b = binary.NativeEndian.AppendUint32(b, uint32(n))
-		}
-		conn.Write(append(b, name...))
+func put(conn net.Conn, typ, status, pid int, name string) {
+	var b []byte
+	for _, n := range []int{typ, 24 + len(name), status, 2, pid, len(name)} {
+		b = binary.NativeEndian.AppendUint32(b, uint32(n))
 	}
-	put(0x9000, 0, 7, "")
+	conn.Write(append(b, name...))
+}
+
+// answer answers a question; it is false if there is none any more.
+func (r *Root) answer(conn net.Conn) bool {
 	head := make([]byte, 24)
 	if _, err := io.ReadFull(conn, head); err != nil {
-		return
+		return false
 	}
 	name := make([]byte, binary.NativeEndian.Uint32(head[20:]))
 	if _, err := io.ReadFull(conn, name); err != nil {
-		return
+		return false
 	}
 	r.mu.Lock()
 	c, ok := r.known[string(name)]
@@ -97,12 +124,13 @@ func (r *Root) answer(conn net.Conn) {
 	typ := int(binary.NativeEndian.Uint32(head)) + 1
 	switch {
 	case !ok:
-		put(typ, int(pdu.ErrnoNoContainer), 0, "")
+		put(conn, typ, int(pdu.ErrnoNoContainer), 0, "")
 	case typ == 0x9002:
-		put(typ, 0, c.PID, c.Host)
+		put(conn, typ, 0, c.PID, c.Host)
 	case typ == 0x9004:
-		put(typ, 0, c.PID, "")
+		put(conn, typ, 0, c.PID, "")
 	default:
-		put(typ, 0, c.PID, c.Cgroup)
+		put(conn, typ, 0, c.PID, c.Cgroup)
 	}
+	return true
 }
