@@ -70,24 +70,32 @@ func (c *container) statfs(path string, st *syscall.Statfs_t) error {
 	return syscall.Fstatfs(fd, st)
 }
 
-// inNetwork calls f in the network of the container.
+// inNetwork calls f in the network of the container, on another thread.
 func (c *container) inNetwork(f func() error) error {
-	return onThread(func() error {
-		fd, err := syscall.Open(c.dir+"/ns/net", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	return onThread(func() (bool, error) {
+		// Not /proc/self, which is the first thread.
+		home, err := syscall.Open("/proc/thread-self/ns/net", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err != nil {
-			return err
+			return true, err
 		}
-		defer syscall.Close(fd)
-		if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
-			return err
+		defer syscall.Close(home)
+		there, err := syscall.Open(c.dir+"/ns/net", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return true, err
 		}
-		return f()
+		defer syscall.Close(there)
+		if err := unix.Setns(there, unix.CLONE_NEWNET); err != nil {
+			return true, err
+		}
+		err = f()
+		return unix.Setns(home, unix.CLONE_NEWNET) == nil, err
 	})
 }
 
-// onThread calls f on a thread of its own, which ends with it. It is not the
-// first one of the process: what that is in, /proc/self shows to all.
-func onThread(f func() error) error {
+// onThread calls f on a thread that nothing else is on. It ends if f does not
+// say that it is as it was before. It is not the first one of the process: what
+// that is in, /proc/self shows to all.
+func onThread(f func() (same bool, err error)) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -96,7 +104,11 @@ func onThread(f func() error) error {
 			done <- onThread(f) // on another one, as this one is taken
 			return
 		}
-		done <- f()
+		same, err := f()
+		if same {
+			runtime.UnlockOSThread()
+		}
+		done <- err
 	}()
 	return <-done
 }

@@ -2,11 +2,15 @@ package linux
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -197,13 +201,22 @@ read stay`
 	}
 	before, mounts := names(), r.Values("filesys.mountdir")
 	nodename := r.Values("kernel.uname.nodename")
-	namespaces := func() (s string) {
+	namespaces := func() (s string) { // of all threads
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, ns := range []string{"net", "mnt", "uts"} {
-			to, err := os.Readlink("/proc/self/ns/" + ns)
-			if err != nil {
-				t.Fatal(err)
+			of := make(map[string]bool)
+			for _, thread := range threads {
+				to, err := os.Readlink("/proc/self/task/" + thread.Name() + "/ns/" + ns)
+				if err == nil {
+					of[to] = true
+				} else if !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
 			}
-			s += to
+			s += fmt.Sprint(slices.Sorted(maps.Keys(of)))
 		}
 		return s
 	}
