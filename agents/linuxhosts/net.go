@@ -90,7 +90,7 @@ func protocols(k Kernel) (snmp, netstat string) {
 	s.columns("Icmp", icmp, 2*Large)
 	s.columns("IcmpMsg", "InType0 InType3 InType8 OutType3 OutType8 OutType255", 3*Large)
 	s.line("Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs RetransSegs InErrs OutRsts InCsumErrors")
-	s.line("Tcp: 1 200 120000 -1 %d 6 7 8 9 10 %d 12 13 14 15", Large, uint64(Huge))
+	s.line("Tcp: 1 200 120000 -1 %d 6 7 8 9 10 %d 12 13 14 15", uint64(Large), uint64(Huge))
 	s.columns("Udp", udp, 4*Large)
 	s.columns("UdpLite", udp, 5*Large)
 	n.columns("TcpExt", tcpExt, Large)

@@ -69,7 +69,7 @@ func stat(online []int) string {
 	for _, n := range all {
 		line += fmt.Sprintf(" %d", n)
 	}
-	t.line("intr %d 7 0 0 %d", uint64(Huge), Large)
+	t.line("intr %d 7 0 0 %d", uint64(Huge), uint64(Large))
 	t.line("ctxt %d\nbtime 1700000000\nprocesses 4294967303\nprocs_running 257\nprocs_blocked 3", uint64(Huge-1))
 	return line + "\n" + t.String()
 }

@@ -62,6 +62,7 @@ type Comparison struct {
 	Rewrite     func(Record) Record        // what is to be compared of a record, if not all; may be nil
 	Default     Policy                     // for records without a rule
 	Status      int                        // exit status that PCP's pmcd must give; AnyStatus: any
+	Must        string                     // what is in the output against PCP's pmcd, or there is nothing to compare
 	Rules       []Rule                     // the first that matches counts
 	Differences []*Difference
 }
@@ -364,6 +365,10 @@ func (p *Pair) CompareFunc(t *testing.T, ask func(*Daemon) (Output, error), cmp 
 		// PCP's answers a request for processes with PM_ERR_IPC.
 		if cmp.Status != AnyStatus && c.Code != cmp.Status {
 			diffs = []string{fmt.Sprintf("exit status against PCP's pmcd: %d, not %d\n%s", c.Code, cmp.Status, c)}
+			continue
+		}
+		if !strings.Contains(c.Stdout, cmp.Must) {
+			diffs = []string{fmt.Sprintf("no %q against PCP's pmcd\n%s", cmp.Must, c)}
 			continue
 		}
 		stdouts, stderrs = append(stdouts, c.Stdout), append(stderrs, c.Stderr)
