@@ -198,11 +198,19 @@ func (c *crasher) launch() {
 }
 
 // kill ends all that is called pmcd: on the way to the background these are
-// two.
+// two, and right after the launch there may be none yet.
 func (c *crasher) kill() {
 	c.t.Helper()
-	c.sh("while pkill -KILL -x pmcd; do :; done")
-	<-c.ended
+	const all = "while pkill -KILL -x pmcd; do :; done"
+	for ended := false; !ended; {
+		c.sh(all)
+		select {
+		case <-c.ended:
+			ended = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	c.sh(all)
 }
 
 // expectWell waits until all is as after the first start.
