@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 	"syscall"
 
@@ -17,57 +18,119 @@ import (
 //
 // The network of a container is in /proc/PID/net, and its file systems are below
 // /proc/PID/root, so it is entered only for what the kernel does not have as
-// files. A container may have any links in its directories: paths are looked up
-// as if its root were the only one, by openat2(2), which Linux 5.6 brought.
+// files. Who is root in a container decides what is there: links, which are
+// looked up as if its root were the only one, by openat2(2), which Linux 5.6
+// brought; file systems that do not answer, see patience; and devices, FIFOs and
+// files of any size, none of which is opened: a file is read if it is the
+// kernel's.
+//
+// Nothing of it is open between requests: a name space is there as long as
+// anybody has a file of it open, and so are its devices.
 //
 // C differs: it enters the name spaces of the container, and is there while it
 // reads.
 type container struct {
-	name string
-	pid  int    // of its first process
-	proc string // proc/PID, below the root of the host
-	dir  string // the same, as a path
-	root int    // descriptor of its root directory
+	name     string
+	pid      int      // of its first process
+	proc     string   // proc/PID, below the root of the host
+	dir      string   // the same, as a path
+	root     *os.File // its root directory; nil between requests
+	patience *patience
+
+	// Types of file systems (statfs(2)) that the host has at /sys and /dev: those
+	// that files are read of, and links.
+	sysType, devType int64
 }
 
-// openContainer returns the container of a process.
-func (h *host) openContainer(name string, pid int) (*container, error) {
+// newContainer returns the container of a process.
+func (h *host) newContainer(name string, pid int) *container {
 	c := &container{name: name, pid: pid, proc: fmt.Sprintf("proc/%d", pid)}
 	c.dir = h.path(c.proc)
-	var err error
-	c.root, err = syscall.Open(c.dir+"/root", unix.O_PATH|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH):
-		return nil, pdu.ErrnoNoContainer
-	case errors.Is(err, fs.ErrPermission):
-		return nil, pdu.ErrnoPermission
-	case err != nil:
-		return nil, err
+	typeOf := func(dir string) int64 {
+		var st syscall.Statfs_t
+		if syscall.Statfs(h.path(dir), &st) != nil {
+			return -1
+		}
+		return int64(st.Type)
 	}
-	return c, nil
+	c.sysType, c.devType = typeOf("sys"), typeOf("dev")
+	return c
 }
 
-func (c *container) close() { syscall.Close(c.root) }
+// begin opens the root of the container, for one request.
+func (c *container) begin() error {
+	fd, err := syscall.Open(c.dir+"/root", unix.O_PATH|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH):
+		return pdu.ErrnoNoContainer
+	case errors.Is(err, fs.ErrPermission):
+		return pdu.ErrnoPermission
+	case err != nil:
+		return err
+	}
+	c.root = os.NewFile(uintptr(fd), c.dir+"/root")
+	c.patience.begin()
+	return nil
+}
 
-// open opens a file of the container.
-func (c *container) open(path string, flags int) (int, error) {
-	return unix.Openat2(c.root, path, &unix.OpenHow{
-		Flags:   uint64(flags | syscall.O_CLOEXEC),
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+// end ends what begin has begun.
+func (c *container) end() {
+	c.root.Close() // what is left behind holds it until it is done
+	c.root = nil
+}
+
+// path returns a descriptor of what there is at a path in the container, O_PATH,
+// and the file system that it is on.
+func (c *container) path(path string, flags int) (*answer, error) {
+	root, err := c.root.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	return c.patience.ask(path, func(a *answer) error {
+		var err error
+		if e := root.Control(func(dir uintptr) {
+			a.fd, err = unix.Openat2(int(dir), path, &unix.OpenHow{
+				Flags:   uint64(flags | unix.O_PATH | syscall.O_CLOEXEC),
+				Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+			})
+		}); e != nil {
+			return e
+		}
+		if err != nil {
+			return err
+		}
+		return syscall.Fstatfs(a.fd, &a.statfs)
 	})
 }
 
-// statfs is statfs(2).
-func (c *container) statfs(path string, st *syscall.Statfs_t) error {
-	if c == nil {
-		return syscall.Statfs(path, st)
-	}
-	fd, err := c.open(path, unix.O_PATH)
+// open opens a file of the container as a sysfile.Reader does: to read it, which
+// must be the kernel's and for everybody, or with O_PATH.
+func (c *container) open(path string, flags int) (int, error) {
+	a, err := c.path(path, flags&syscall.O_NOFOLLOW)
 	if err != nil {
-		return err
+		return -1, err
 	}
-	defer syscall.Close(fd)
-	return syscall.Fstatfs(fd, st)
+	typ := int64(a.statfs.Type)
+	if flags&unix.O_PATH != 0 {
+		if flags&syscall.O_NOFOLLOW == 0 || typ == c.devType {
+			return a.fd, nil
+		}
+		syscall.Close(a.fd)
+		return -1, syscall.EACCES
+	}
+	defer syscall.Close(a.fd)
+	var st syscall.Stat_t
+	switch err := syscall.Fstat(a.fd, &st); {
+	case err != nil:
+		return -1, err
+	case typ != c.sysType || st.Mode&0o004 == 0:
+		return -1, syscall.EACCES
+	}
+	switch st.Mode & syscall.S_IFMT {
+	case syscall.S_IFREG, syscall.S_IFDIR:
+		return syscall.Open(fmt.Sprintf("/proc/self/fd/%d", a.fd), flags|syscall.O_CLOEXEC, 0)
+	}
+	return -1, syscall.EACCES
 }
 
 // inNetwork calls f in the network of the container, on another thread.

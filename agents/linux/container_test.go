@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -57,6 +59,7 @@ func composedHost(t *testing.T) string {
 		"proc/net/dev":                          "Inter-|\n face |\n  eth0: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n",
 		"proc/net/snmp":                         "Ip: Forwarding InReceives\nIp: 1 5\n",
 		"proc/net/sockstat":                     "TCP: inuse 1 orphan 0 tw 0 alloc 0 mem 0\n",
+		"dev/":                                  "",
 		"proc/1/mounts":                         "/dev/vda1 / ext4 rw 0 0\n",
 		"sys/class/net/eth0/mtu":                "1500\n",
 		"sys/class/net/eth0/address":            "aa:aa:aa:aa:aa:aa\n",
@@ -121,12 +124,16 @@ func TestContainerViews(t *testing.T) {
 		t.Errorf("tmpfs.maxfiles is %q: /out leads to where there is nothing in the container", got)
 	}
 	a := r.Agent.(*views)
-	w := a.containers["box"]
+	h := a.host.inside(a.host.newContainer("box", 77))
+	if err := h.in.begin(); err != nil {
+		t.Fatal(err)
+	}
 	for name, want := range map[string]string{"eth0": "", "veth1": "bb:bb:bb:bb:bb:bb"} {
-		if hw, _ := sysfile.Field(a.host.inside(w.in).netDevice(name).Value("address")); string(hw) != want {
+		if hw, _ := sysfile.Field(h.netDevice(name).Value("address")); string(hw) != want {
 			t.Errorf("the address of %s is %q, want %q", name, hw, want)
 		}
 	}
+	h.in.end()
 
 	// It is another one when it was started again.
 	root.Set("box", roottest.Container{PID: 78})
@@ -266,4 +273,159 @@ func descriptors(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(fds)
+}
+
+// inThread calls f on a thread that has a mount name space of its own, and
+// returns the thread's number: it is the first process of a container, for all
+// that /proc has. It ends with the test.
+func inThread(t *testing.T, f func() error) (tid int) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	ready, end, ended := make(chan error), make(chan struct{}), make(chan struct{})
+	go onThread(func() (same bool, err error) {
+		defer close(ended)
+		tid = syscall.Gettid()
+		err = unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		}
+		if err == nil {
+			err = f()
+		}
+		ready <- err
+		<-end
+		return false, nil
+	})
+	t.Cleanup(func() {
+		close(end)
+		<-ended
+	})
+	if err := <-ready; err != nil {
+		t.Skip(err)
+	}
+	return tid
+}
+
+// What root in a container puts in the place of files of the kernel is not
+// opened: it may be a device, and the agent has the rights of the host's root.
+func TestContainerForeignFiles(t *testing.T) {
+	file := func(path string) error { return os.WriteFile(path, []byte("secret\n"), 0o644) }
+	for name, put := range map[string]func(path string) error{
+		"a file":   file,
+		"a device": func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 9))) },
+		"a FIFO":   func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"a link": func(path string) error {
+			if err := file("/sys/class/net/secret"); err != nil {
+				return err
+			}
+			return os.Symlink("/sys/class/net/secret", path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pid := inThread(t, func() error {
+				if err := unix.Mount("box", "/sys/class/net", "tmpfs", 0, ""); err != nil {
+					return err
+				}
+				if err := os.Mkdir("/sys/class/net/lo", 0o755); err != nil {
+					return err
+				}
+				return put("/sys/class/net/lo/address")
+			})
+			root := roottest.Start(t)
+			root.Set("box", roottest.Container{PID: pid})
+			r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+			choose(r, "box")
+			if got := r.Values("network.interface.hw_addr"); got != "" {
+				t.Errorf("network.interface.hw_addr is %q", got)
+			}
+			if got := r.Values("network.interface.in.bytes"); !strings.Contains(got, "lo=") {
+				t.Errorf("network.interface.in.bytes is %q", got)
+			}
+		})
+	}
+}
+
+// A file system that does not answer has no values, and the others have theirs.
+func TestContainerStuckFilesystem(t *testing.T) {
+	stuck, dir := t.TempDir(), t.TempDir()
+	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			unix.Close(fuse)
+		}
+	}()
+	pid := inThread(t, func() error {
+		if err := unix.Mount("/dev/fuse", stuck, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse)); err != nil {
+			return err
+		}
+		return unix.Mount("box", dir, "tmpfs", 0, "size=1m")
+	})
+	root := roottest.Start(t)
+	root.Set("box", roottest.Container{PID: pid})
+	r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+	choose(r, "box")
+	r.Values("filesys.capacity") // waits for it
+	for range 3 {
+		if got := r.Values("filesys.capacity"); strings.Contains(got, "fuse") {
+			t.Errorf("filesys.capacity is %q", got)
+		}
+		if got := r.Values("tmpfs.capacity"); !strings.Contains(got, dir+"=1024") {
+			t.Errorf("tmpfs.capacity is %q", got)
+		}
+	}
+	v := r.Agent.(*views)
+	p := v.containers["box"].in.patience
+	busy := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.busy)
+	}
+	if n := busy(); n != 1 {
+		t.Errorf("%d calls were left behind, want 1", n)
+	}
+	unix.Close(fuse) // which ends all calls
+	closed = true
+	for end := time.Now().Add(10 * time.Second); busy() > 0; {
+		if time.Now().After(end) {
+			t.Fatal("a call that was left behind has not ended")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Nothing of a container is open between requests: it would keep name spaces
+// alive, and what is mounted there busy.
+func TestContainerStaysClosed(t *testing.T) {
+	pid := inThread(t, func() error { return nil })
+	root := roottest.Start(t)
+	root.Set("box", roottest.Container{PID: pid})
+	r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+	open := func() (list []string) {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && strings.HasPrefix(to, fmt.Sprintf("/proc/%d/", pid)) {
+				list = append(list, to)
+			}
+		}
+		return list
+	}
+	for _, name := range []string{"filesys.capacity", "network.interface.in.bytes", "network.interface.inet_addr", "kernel.all.load"} {
+		choose(r, "box")
+		r.Values(name)
+		if list := open(); len(list) > 0 {
+			t.Errorf("after %s %v are open", name, list)
+		}
+	}
+	if v := r.Agent.(*views); v.containers["box"].in.root != nil {
+		t.Error("the root of the container is open")
+	}
 }

@@ -38,7 +38,7 @@ type filesystem struct {
 	stat     syscall.Statfs_t
 	err      error // of statfs(2)
 	asked    bool  // it was called in this fetch
-	in       *container
+	h        *host
 }
 
 func newFilesystems(h *host) *filesystems {
@@ -106,7 +106,7 @@ func (f *filesystems) parse(b []byte) {
 			*d = filesystem{
 				mount:    string(mount),
 				path:     below(path.Clean("/" + unescape(mount))),
-				in:       f.h.in,
+				h:        f.h,
 				readonly: slices.Contains(strings.Split(string(options), ","), "ro"),
 			}
 		}
@@ -175,14 +175,35 @@ func ask(f func(v *pmda.Value, s *syscall.Statfs_t)) pmda.FetchFunc {
 		d := v.Data().(*filesystem)
 		if !d.asked {
 			d.asked = true
-			d.err = d.in.statfs(d.path, &d.stat)
+			d.err = d.h.statfs(d.path, &d.stat)
 		}
-		if d.err != nil {
+		switch d.err {
+		case nil:
+		case pdu.ErrnoAgain:
+			return d.err
+		default:
 			return pdu.ErrnoInst
 		}
 		f(v, &d.stat)
 		return nil
 	}
+}
+
+// statfs is statfs(2), which may take long.
+func (h *host) statfs(path string, st *syscall.Statfs_t) error {
+	var a *answer
+	var err error
+	if h.in != nil {
+		if a, err = h.in.path(path, 0); err == nil {
+			a.close()
+		}
+	} else {
+		a, err = h.wait.ask(path, func(a *answer) error { return syscall.Statfs(path, &a.statfs) })
+	}
+	if err == nil {
+		*st = a.statfs
+	}
+	return err
 }
 
 // size is a number of blocks, in KiB.

@@ -107,6 +107,7 @@ func (h *host) config() pmda.Config {
 		Metrics: h.metrics(),
 		Attrs:   true,
 		Check:   h.check,
+		Done:    h.done,
 		Log:     h.Log,
 		Close:   h.close,
 	}
@@ -126,6 +127,7 @@ type host struct {
 	files  []*sysfile.File
 	links  linkWatch
 	rtnl   netlink
+	wait   *patience // for file systems
 	root   *pmdaroot.Client
 	ipv4   func(f func(ipv4)) error // rtnl.each, but for containers and tests
 }
@@ -146,7 +148,7 @@ func newHost(domain int, o Options) *host {
 	h := &host{
 		Options: o, domain: domain,
 		sys: &sysfile.Reader{Root: o.Root}, own: &sysfile.Reader{Root: o.Root},
-		root: &pmdaroot.Client{Path: o.Pmdaroot},
+		wait: newPatience(), root: &pmdaroot.Client{Path: o.Pmdaroot},
 	}
 	h.ipv4 = h.rtnl.each
 	return h
@@ -156,6 +158,7 @@ func newHost(domain int, o Options) *host {
 func (h *host) inside(in *container) *host {
 	of := newHost(h.domain, h.Options)
 	of.in, of.sys, of.own, of.root = in, h.sys, &sysfile.Reader{Open: in.open}, h.root
+	in.patience = of.wait
 	of.ipv4 = func(f func(ipv4)) error {
 		return in.inNetwork(func() error {
 			defer of.rtnl.close() // as long as it is open, the network stays
@@ -246,7 +249,19 @@ func (h *host) path(path string) string { return filepath.Join(h.Root, path) }
 // check starts a request.
 func (h *host) check(context.Context, *pmda.Request) error {
 	h.sys.Begin()
+	if h.in != nil {
+		return h.in.begin()
+	}
+	h.wait.begin()
 	return nil
+}
+
+// done ends a request: nothing of a container stays open.
+func (h *host) done(*pmda.Request) {
+	if h.in != nil {
+		_ = h.close()
+		h.in.end()
+	}
 }
 
 func (h *host) close() error {

@@ -105,26 +105,16 @@ func (v *views) of(o agents.Origin) (view, error) {
 
 // contain makes the view of a container.
 func (h *host) contain(name string, pid int) (*contained, error) {
-	in, err := h.openContainer(name, pid)
+	of := h.inside(h.newContainer(name, pid))
+	w, err := newView(of.config())
 	if err != nil {
 		return nil, err
 	}
-	w, err := newView(h.inside(in).config())
-	if err != nil {
-		in.close()
-		return nil, err
-	}
-	return &contained{view: w, in: in}, nil
+	return &contained{view: w, in: of.in}, nil
 }
 
 // drop forgets the view of a container.
-func (v *views) drop(name string) {
-	if w := v.containers[name]; w != nil {
-		w.Close()
-		w.in.close()
-		delete(v.containers, name)
-	}
-}
+func (v *views) drop(name string) { delete(v.containers, name) }
 
 // choose says which container a client wants to see; "" is the host.
 func (v *views) choose(c *client, name string) {
@@ -204,12 +194,4 @@ func (v *views) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind,
 		return nil, err
 	}
 	return of.Labels(ctx, o, kind, ident)
-}
-
-// Close implements io.Closer.
-func (v *views) Close() error {
-	for name := range v.containers {
-		v.drop(name)
-	}
-	return v.view.Close()
 }
