@@ -139,6 +139,23 @@ func (c *mount) has(controller string) bool {
 	return false
 }
 
+// groupAt returns a path that a client says is of a control group, "" if it is
+// nowhere near one: it may be on a file system of the client's own, which would
+// have the agent wait for it. Links beside hierarchies have names of controllers.
+//
+// C differs: it reads what there is.
+func (m *mounts) groupAt(dir string) string {
+	for _, c := range m.list {
+		if dir == c.path || strings.HasPrefix(dir, strings.TrimSuffix(c.path, "/")+"/") {
+			return dir
+		}
+	}
+	if strings.HasPrefix(dir, "/sys/fs/cgroup/") {
+		return dir
+	}
+	return ""
+}
+
 // unescapeMount undoes what the kernel does to blanks in /proc/mounts.
 func unescapeMount(b []byte) string {
 	for _, e := range []string{" \\040", "\t\\011", "\n\\012", "\\\\134"} {

@@ -175,6 +175,10 @@ func textValue(s string) pdu.Value {
 func TestControl(t *testing.T) {
 	root := composed(t)
 	withoutThread(t, root)
+	pmdatest.WriteFile(t, root, "proc/mounts", "cgroup2 /cg cgroup2 rw 0 0\n")
+	pmdatest.WriteFile(t, root, "sys/fs/cgroup/cpu/cgroup.procs", "7\n")
+	pmdatest.WriteFile(t, root, "home/cgroup.procs", "7\n")
+	pmdatest.WriteFile(t, root, "cgroups/cgroup.procs", "7\n")
 	r := newRig(t, Options{Root: root})
 	all := func(want string) {
 		t.Helper()
@@ -203,8 +207,10 @@ func TestControl(t *testing.T) {
 	for _, bad := range []string{"", "cg/a", "/cg/../cg/a", "/cg/a/"} {
 		stores("proc.control.perclient.cgroups", textValue(bad), pdu.ErrnoBadStore)
 	}
-	stores("proc.control.perclient.cgroups", textValue("/cg/none"), nil)
-	all("")
+	for dir, want := range map[string]string{"/cg/none": "", "/sys/fs/cgroup/cpu": "7=7", "/home": "", "/cgroups": ""} {
+		stores("proc.control.perclient.cgroups", textValue(dir), nil)
+		all(want)
+	}
 	stores("proc.control.all.threads", word(1), nil)
 	stores("proc.control.all.threads", word(2), pdu.ErrnoBadStore)
 

@@ -25,18 +25,18 @@ func newProcesses(h *host) *processes {
 // list finds the processes that the client wants.
 func (s *processes) list(ctx context.Context, r *pmda.Request) error {
 	err := r.Read(ctx, s.container)
-	if err == nil && s.cgroup != "" {
+	threads, cgroup := s.wishes(r.Client())
+	if err == nil && (s.cgroup != "" || cgroup != "") {
 		err = r.Read(ctx, s.mounts.source)
 	}
 	if err != nil {
 		return err
 	}
-	threads, cgroup := s.wishes(r.Client())
 	s.view.threads = threads
 	if s.cgroup != "" {
 		err = s.view.container(s.mounts.ofContainer())
 	} else if cgroup != "" {
-		err = s.view.group(cgroup)
+		err = s.view.group(s.mounts.groupAt(cgroup))
 	} else if err = s.view.all(); err == nil && threads {
 		s.view.addThreads()
 	}
