@@ -344,6 +344,41 @@ func TestPrivateAcct(t *testing.T) {
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("the private file: %v", err)
 	}
+	// What an agent has left on that was killed is switched off by the next one;
+	// of one that is there it is left alone.
+	for _, killed := range []bool{false, true} {
+		p, err := startAcct(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if killed {
+			p.file.Close()
+		}
+		if _, err := newHost(3, r.host.Options).agent(""); err != nil {
+			t.Fatal(err)
+		}
+		before, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run()
+		after, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = os.Stat(path)
+		if on := after.Size() > before.Size(); on == killed || os.IsNotExist(err) != killed {
+			t.Errorf("killed is %v: accounting is %v, the file: %v", killed, on, err)
+		}
+		f.Close()
+		if !killed {
+			p.stop()
+		}
+	}
 	// A link in its place is not followed.
 	victim := filepath.Join(t.TempDir(), "victim")
 	pmdatest.WriteFile(t, "", victim, "precious")

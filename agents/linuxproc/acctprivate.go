@@ -29,9 +29,14 @@ func startAcct(path string) (*acctPrivate, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o400)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, acctMode)
 	if err != nil {
 		return nil, err
+	}
+	// A file that nobody has locked is one of an agent that was killed.
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, os.NewSyscallError("flock", err)
 	}
 	p := &acctPrivate{file: f, limits: func() {}}
 	// Not path: what is there could be another file by now.
@@ -45,6 +50,30 @@ func startAcct(path string) (*acctPrivate, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// acctMode is the mode of the file. PCP's agent, which has one in the same place
+// and does not lock it, has 0400.
+const acctMode = 0o600
+
+// endLost switches off accounting that an agent has switched on that was killed:
+// there is nobody to keep the file short, and the kernel goes on.
+//
+// C differs: it goes on.
+func endLost(path string) {
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	fd := int(f.Fd())
+	var st syscall.Stat_t
+	if syscall.Fstat(fd, &st) != nil || st.Mode != syscall.S_IFREG|acctMode || st.Uid != 0 ||
+		syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		f.Close()
+		return
+	}
+	p := &acctPrivate{file: f, limits: func() {}}
+	p.stop()
 }
 
 // stop switches accounting off, unless the kernel writes to another file by now:
