@@ -25,6 +25,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -138,7 +139,10 @@ func (c *Client) connect(deadline time.Time) (hello message, err error) {
 	if err != nil {
 		return message{}, err
 	}
-	if err = conn.SetDeadline(deadline); err == nil {
+	if err = trusted(conn.(*net.UnixConn)); err == nil {
+		err = conn.SetDeadline(deadline)
+	}
+	if err == nil {
 		hello, err = read(conn)
 	}
 	if err == nil && hello.typ != info {
@@ -150,6 +154,28 @@ func (c *Client) connect(deadline time.Time) (hello message, err error) {
 	}
 	c.conn = conn
 	return hello, nil
+}
+
+// trusted is an error if others than root, and who asks, listen at the socket:
+// its directory may belong to PCP's user.
+func trusted(conn *net.UnixConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *syscall.Ucred
+	if e := raw.Control(func(fd uintptr) {
+		peer, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}); e != nil {
+		return e
+	}
+	if err != nil {
+		return err
+	}
+	if peer.Uid != 0 && int(peer.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s: it is user %d who listens, and not root", conn.RemoteAddr(), peer.Uid)
+	}
+	return nil
 }
 
 // Close closes the connection, which the next question makes again.

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
@@ -174,4 +177,58 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%+v becomes %+v, %v", m, again, err)
 		}
 	})
+}
+
+// Somebody else than root who listens in its place is not asked.
+func TestOthersListen(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	path := filepath.Join(t.TempDir(), "root.socket")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	// The user who listens is that of the thread.
+	seteuid := func(uid int) {
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); errno != 0 {
+			t.Fatal(errno)
+		}
+	}
+	runtime.LockOSThread()
+	seteuid(65534)
+	err = syscall.Listen(fd, 1)
+	seteuid(0)
+	runtime.UnlockOSThread()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.FileListener(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		conn.Write(hello)
+		conn.Write(words(processReq+1, 24, 0, 2, 1, 0))
+	}()
+	defer func() {
+		l.Close()
+		<-done
+	}()
+	c := Client{Path: path}
+	if pid, err := c.ProcessID("box"); !errors.Is(err, pdu.ErrnoNotConn) || !strings.Contains(err.Error(), "65534") {
+		t.Errorf("process %d, %v", pid, err)
+	}
 }
