@@ -88,7 +88,7 @@ func (h *host) begin(c *pmda.Client) {
 			h.Log.Error("proc: cannot act as the client", "uid", uid, "gid", gid, "error", err)
 			return
 		}
-		h.switched = true
+		h.switched, h.viewer = true, uid
 	}
 	h.allowed = true
 }
@@ -96,7 +96,7 @@ func (h *host) begin(c *pmda.Client) {
 // revert is root again.
 func (h *host) revert() {
 	if h.switched {
-		h.switched = false
+		h.switched, h.viewer = false, h.own.uid
 		h.own.revert()
 	}
 }

@@ -3,8 +3,10 @@ package linuxproc
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -123,4 +125,54 @@ func FuzzAccess(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A command line that root has seen is not shown to others if /proc is mounted
+// so that they cannot read it.
+func TestHiddenArgs(t *testing.T) {
+	const inside = "LINUXPROC_TEST_HIDDEN"
+	if os.Getenv(inside) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestHiddenArgs$", "-test.v")
+		cmd.Env = append(os.Environ(), inside+"=1", "GORACE=atexit_sleep_ms=0")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+		switch out, err := cmd.CombinedOutput(); {
+		case os.IsPermission(err):
+			t.Skip(err)
+		case strings.Contains(string(out), "--- SKIP"):
+			t.Skipf("%s", out)
+		case err != nil:
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	root := t.TempDir()
+	if err := os.Mkdir(root+"/proc", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(root), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		t.Skip(err)
+	}
+	if err := syscall.Mount("proc", root+"/proc", "proc", 0, "hidepid=1"); err != nil {
+		t.Skip(err)
+	}
+	defer syscall.Unmount(root+"/proc", syscall.MNT_DETACH)
+	other := exec.Command("sleep", "60") // the kernel shows a process to itself
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Wait()
+	defer other.Process.Kill()
+	r := newRig(t, Options{Root: root})
+	for _, who := range []struct {
+		uid  int
+		sees bool
+	}{{0, true}, {65534, false}, {0, true}} {
+		r.identify(who.uid, who.uid)
+		if got := r.Values("proc.psinfo.psargs"); strings.Contains(got, "=sleep 60") != who.sees {
+			t.Errorf("user %d sees %q", who.uid, got)
+		}
+	}
 }

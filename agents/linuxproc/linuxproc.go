@@ -182,6 +182,7 @@ type tree struct {
 	turn     uint64 // the number of the present request
 	foreign  bool   // the client may not see what the kernel has for the user of the agent
 	switched bool   // the thread acts as the client
+	viewer   int    // the user that it acts as, else the agent's
 	self     int32  // the number of this process, 0 if the tree is not this host's
 }
 
@@ -218,6 +219,7 @@ func newHost(domain int, o Options) *host {
 	}
 	h.access = readAccess(o)
 	h.own = ownIdentity()
+	h.viewer = h.own.uid
 	if b, err := h.Path("/proc/self").Link(); err == nil {
 		h.self = pidOf(b)
 	}

@@ -21,6 +21,7 @@ type process struct {
 	turn   uint64 // when it was last there
 	name   string // of the instance; "" is not known yet
 	psargs string
+	seenBy int // the user that these two were read as
 	recs   [numFormats]*record
 }
 
@@ -138,17 +139,13 @@ func textOrNone(i int) pmda.FetchFunc {
 // instName returns the name of the instance, which is made when it is first
 // asked for, and stays: the number and the command up to its first blank.
 func (p *process) instName() string {
-	if p.name == "" {
-		p.identify()
-	}
+	p.identify()
 	return p.name
 }
 
 // args returns the command line.
 func (p *process) args() string {
-	if p.name == "" {
-		p.identify()
-	}
+	p.identify()
 	return p.psargs
 }
 
@@ -156,7 +153,13 @@ func (p *process) args() string {
 // it and a NUL behind it.
 const maxArgs = 4096
 
+// identify reads the command line, once for each user in a row: where /proc is
+// mounted with hidepid=1 it is not for all.
 func (p *process) identify() {
+	if p.name != "" && p.seenBy == p.tree.viewer {
+		return
+	}
+	p.seenBy = p.tree.viewer
 	prefix := fmt.Sprintf("%06d ", p.id)
 	b, err := p.tree.Path("/proc/").Num(p.id).Str("/cmdline").Text(maxArgs - len(prefix) - 1)
 	if err == nil && len(b) > 0 {
