@@ -180,6 +180,20 @@ func TestTrace(t *testing.T) {
 		}
 	}
 
+	// With no descriptors left there are none, and those it had are free again.
+	r, p = start(func(_ uint64, cpu int) error {
+		if cpu == 2 {
+			return syscall.EMFILE
+		}
+		return nil
+	})
+	r.Want(map[string]string{"kvm.trace.count": "3", "kvm.trace.one": ""})
+	for fd := range p.groups {
+		if err := syscall.Fstat(fd, new(syscall.Stat_t)); err != syscall.EBADF {
+			t.Errorf("descriptor %d is open: %v", fd, err)
+		}
+	}
+
 	asked := 0
 	r, _ = start(func(uint64, int) error {
 		asked++

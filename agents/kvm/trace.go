@@ -70,6 +70,8 @@ func (t *traces) start() {
 				continue
 			}
 			t.log.Warn(fmt.Sprintf("kvm: no trace points: perf_event_open: %v", err))
+			_ = t.close() // there may be no descriptors left for others
+			t.list, t.values = nil, nil
 			return
 		}
 	}
