@@ -126,9 +126,10 @@ func isNoFilesystem(typ string) bool {
 const maxLinks = 40
 
 // follow returns what a symbolic link below the root leads to, as links of udev
-// do: /dev/disk/by-label/data.
+// do: /dev/disk/by-label/data. Whoever mounts by FUSE gives the device any name:
+// of links elsewhere root says nothing.
 func (f *filesystems) follow(name string) string {
-	if !strings.HasPrefix(name, "/") {
+	if !strings.HasPrefix(path.Clean(name), "/dev/") {
 		return name
 	}
 	to := name

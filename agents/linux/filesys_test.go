@@ -71,11 +71,12 @@ func TestFilesystems(t *testing.T) {
 
 func TestFollow(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
-		"dev/a": "-> b", "dev/b": "-> /dev/c", "dev/c": "", "dev/loop": "-> loop", "dev/up": "-> ../../../x", "dev/none": "-> zero",
+		"dev/a": "-> b", "dev/b": "-> /dev/c", "dev/c": "", "dev/loop": "-> loop", "dev/up": "-> ../../../x", "dev/none": "-> zero", "home/a": "-> secret",
 	})
 	f := newFilesystems(newHost(60, Options{Root: root}))
 	for name, want := range map[string]string{
 		"/dev/a": "/dev/c", "/dev/c": "/dev/c", "/dev/loop": "/dev/loop", "/dev/up": "/x", "/dev/none": "/dev/zero", "overlay": "overlay", "": "",
+		"/home/a": "/home/a", "/dev/../home/a": "/dev/../home/a",
 	} {
 		if got := f.follow(name); got != want {
 			t.Errorf("%s leads to %s, want %s", name, got, want)
