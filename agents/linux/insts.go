@@ -43,8 +43,17 @@ func newBriefInsts[T any](h *host, serial int) *insts[T] {
 	return s
 }
 
+// maxAway is how many instances of a container that have gone keep their ids:
+// root in it can give names to file systems and interfaces without end.
+const maxAway = 10000
+
 // begin starts a look at what there is.
 func (s *insts[T]) begin() {
+	if _, away := s.Size(); s.h.in != nil && away > maxAway {
+		s.CullAll()
+		s.Reorg()
+		clear(s.known)
+	}
 	if !s.loaded {
 		s.loaded = true
 		if _, err := s.Load(); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -84,3 +84,23 @@ func TestNoCacheDir(t *testing.T) {
 		t.Errorf("%d lines in the log, want one for reading and one for writing:\n%s", n, &log)
 	}
 }
+
+// Names that a container invents are not kept for ever.
+func TestIDsOfContainer(t *testing.T) {
+	h := newHost(60, Options{CacheDir: t.TempDir()})
+	h.in = new(container)
+	s := newBriefInsts[int](h, indomTmpfs)
+	const at = 1000
+	for turn := range 50 {
+		s.begin()
+		for i := range at {
+			if s.add(fmt.Appendf(nil, "/%d/%d", turn, i)) == nil {
+				t.Fatal(turn, i)
+			}
+		}
+		s.end()
+		if active, away := s.Size(); active != at || away > maxAway+at || len(s.known) != at {
+			t.Fatalf("after %d turns %d are there, %d away, and %d known", turn, active, away, len(s.known))
+		}
+	}
+}
