@@ -179,11 +179,12 @@ type tree struct {
 	names    *accounts
 	hertz    uint64
 	pageSize uint64
-	turn     uint64 // the number of the present request
-	foreign  bool   // the client may not see what the kernel has for the user of the agent
-	switched bool   // the thread acts as the client
-	viewer   int    // the user that it acts as, else the agent's
-	self     int32  // the number of this process, 0 if the tree is not this host's
+	turn     uint64    // the number of the present request
+	foreign  bool      // the client may not see what the kernel has for the user of the agent
+	switched bool      // the thread acts as the client
+	viewer   int       // the user that it acts as, else the agent's
+	large    []*record // that were read in this request
+	self     int32     // the number of this process, 0 if the tree is not this host's
 }
 
 // hidden reports whether the client may not see what p has for those who may
@@ -247,7 +248,10 @@ func (h *host) check(_ context.Context, r *pmda.Request) error {
 }
 
 // done ends a request.
-func (h *host) done(*pmda.Request) { h.revert() }
+func (h *host) done(*pmda.Request) {
+	h.revert()
+	h.release()
+}
 
 func (h *host) close() error {
 	h.hot.stop()

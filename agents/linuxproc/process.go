@@ -36,8 +36,25 @@ func (p *process) record(i int) *record {
 		r.turn = p.tree.turn
 		r.reset(formats[i].fields)
 		r.err = p.load(&formats[i], r)
+		if cap(r.text) > maxKept {
+			p.tree.large = append(p.tree.large, r)
+		}
 	}
 	return r
+}
+
+// maxKept is how much text a record has between requests, in bytes. Environments
+// and maps may have a megabyte each, and processes that share it in memory are
+// cheap.
+const maxKept = 4096
+
+// release lets go of what is large in records, at the end of a request.
+func (t *tree) release() {
+	for _, r := range t.large {
+		*r = record{nums: r.nums}
+	}
+	clear(t.large)
+	t.large = t.large[:0]
 }
 
 func (p *process) load(f *format, r *record) error {

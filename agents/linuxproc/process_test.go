@@ -222,6 +222,31 @@ func TestControl(t *testing.T) {
 	stores("proc.control.perclient.cgroups", textValue("/cg/a"), pdu.ErrnoNoContext)
 }
 
+// What is large is not kept between requests: a user can have it in many
+// processes at the price of one.
+func TestLargeRecords(t *testing.T) {
+	root := composed(t)
+	env := "A=" + strings.Repeat("x", 100<<10)
+	for pid := range 20 {
+		pmdatest.WriteFile(t, root, fmt.Sprintf("proc/%d/environ", 2000+pid), env)
+	}
+	r := newRig(t, Options{Root: root})
+	for range 2 {
+		if got := strings.Count(r.Values("proc.psinfo.environ"), env); got != 20 {
+			t.Fatalf("%d environments", got)
+		}
+		kept := 0
+		for _, p := range r.host.procs.view.known {
+			if rec := p.recs[formatEnviron]; rec != nil {
+				kept += cap(rec.text)
+			}
+		}
+		if kept > 20*maxKept {
+			t.Errorf("%d bytes are kept", kept)
+		}
+	}
+}
+
 func TestContainerID(t *testing.T) {
 	id := strings.Repeat("0123456789abcdef", 4)
 	for path, want := range map[string]string{
