@@ -167,6 +167,14 @@ func TestLoadNot(t *testing.T) {
 		t.Errorf("a FIFO: %v", err)
 	}
 	os.Remove(path)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := errors.Join(os.WriteFile(secret, []byte("secret\n"), 0o600), os.Symlink(secret, path)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Load(); err == nil || !strings.Contains(err.Error(), ": a symbolic link") || strings.Contains(err.Error(), `"secret"`) {
+		t.Errorf("a link: %v", err)
+	}
+	os.Remove(path)
 	put(t, c, "2 0 9\n0 1 a\n")
 	if err := os.Truncate(path, maxFile+1); err != nil {
 		t.Fatal(err)

@@ -70,16 +70,20 @@ func varDir() (string, error) {
 // PM_ERR_GENERIC and names the line if the file is damaged, what was before that
 // line is there.
 //
-// C differs: it gives the key and stamp of a line that it ignores to the
-// instance that is in the way, ids and stamps may overflow, and lines need not
-// be complete.
+// C differs: it follows links, gives the key and stamp of a line that it
+// ignores to the instance that is in the way, ids and stamps may overflow, and
+// lines need not be complete.
 func (c *Cache) Load() (int, error) {
 	path, err := c.Path()
 	if err != nil {
 		return 0, err
 	}
-	// Without O_NONBLOCK a FIFO would be waited for.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	// Without O_NONBLOCK a FIFO would be waited for. The directory is PCP's
+	// user's: root does not read what a link of his leads to.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return 0, fmt.Errorf("%s: a symbolic link (%w)", path, pdu.ErrnoGeneric)
+	}
 	if err != nil {
 		return 0, err
 	}
