@@ -18,10 +18,15 @@ import (
 )
 
 // openLog opens a log. The file that was there gets the suffix .prev, as with
-// libpcp since 7.0 (pmOpenLog(3)); what is no file is written to as it is.
+// libpcp since 7.0 (pmOpenLog(3)); what is no file is written to as it is. A link
+// counts as a file if it is somebody else's: the directory of logs is that of
+// PCP's user, and root does not write to what that user has a link to.
 func openLog(path string) (*os.File, error) {
-	flags := os.O_WRONLY | os.O_APPEND
-	if st, err := os.Stat(path); err != nil || st.Mode().IsRegular() {
+	flags, look := os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, os.Lstat
+	if isTrustedLink(path) {
+		flags, look = os.O_WRONLY|os.O_APPEND, os.Stat
+	}
+	if st, err := look(path); err != nil || st.Mode().IsRegular() || st.Mode().Type() == fs.ModeSymlink {
 		os.Rename(path, path+".prev") // if that fails, it is truncated
 		flags |= os.O_CREATE | os.O_TRUNC | syscall.O_NOFOLLOW
 	}
@@ -31,6 +36,16 @@ func openLog(path string) (*os.File, error) {
 		err = perr.Err
 	}
 	return f, err
+}
+
+// isTrustedLink reports whether path is a link of root or of who asks.
+func isTrustedLink(path string) bool {
+	fi, err := os.Lstat(path)
+	if err != nil || fi.Mode().Type() != fs.ModeSymlink {
+		return false
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid())
 }
 
 func logHeader(w io.Writer, name string) {

@@ -123,3 +123,28 @@ func TestOpenLog(t *testing.T) {
 		t.Errorf("file behind a link: %q, %v", b, err)
 	}
 }
+
+// A link to a device is followed, but not that of another user.
+func TestLogLinks(t *testing.T) {
+	for _, tt := range []struct {
+		owner  int
+		device bool
+	}{{os.Geteuid(), true}, {65534, false}} {
+		link := filepath.Join(t.TempDir(), "log")
+		if err := os.Symlink(os.DevNull, link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Lchown(link, tt.owner, -1); err != nil {
+			t.Skip(err)
+		}
+		f, err := openLog(link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := f.Stat()
+		f.Close()
+		if err != nil || st.Mode().IsRegular() == tt.device {
+			t.Errorf("a link of user %d: %v, %v", tt.owner, st.Mode(), err)
+		}
+	}
+}
