@@ -59,7 +59,11 @@ func (h *host) newContainer(name string, pid int) *container {
 
 // begin opens the root of the container, for one request.
 func (c *container) begin() error {
-	fd, err := syscall.Open(c.dir+"/root", unix.O_PATH|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	c.patience.begin()
+	a, err := c.patience.ask("", func(a *answer) (err error) { // of NFS, perhaps
+		a.fd, err = syscall.Open(c.dir+"/root", unix.O_PATH|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+		return err
+	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH):
 		return pdu.ErrnoNoContainer
@@ -68,8 +72,7 @@ func (c *container) begin() error {
 	case err != nil:
 		return err
 	}
-	c.root = os.NewFile(uintptr(fd), c.dir+"/root")
-	c.patience.begin()
+	c.root = os.NewFile(uintptr(a.fd), c.dir+"/root")
 	return nil
 }
 
