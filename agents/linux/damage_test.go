@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,22 +16,23 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// allValues returns all values of an agent as text, by the metric and the id of
-// the instance.
-func allValues(r *pmdatest.Rig) map[string]string {
+// A value is one of a metric, named by the PMID and the id of the instance.
+type value struct {
+	pmid pdu.PMID
+	inst int32
+}
+
+// valuesOf returns all values of some metrics of an agent as text.
+func valuesOf(r *pmdatest.Rig, pmids []pdu.PMID) map[value]string {
 	r.Helper()
 	var res pdu.Result
-	if err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.Fetch{PMIDs: r.IDs()}, &res); err != nil {
+	if err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.Fetch{PMIDs: pmids}, &res); err != nil {
 		r.Fatal(err)
 	}
-	names := make(map[pdu.PMID]string)
-	for name := range r.Metrics {
-		names[r.ID(name)] = name
-	}
-	all := make(map[string]string)
+	all := make(map[value]string)
 	for _, set := range res.Sets {
 		for _, v := range set.Values {
-			all[fmt.Sprintf("%s[%d]", names[set.PMID], v.Inst)] = fmt.Sprint(v.Word, v.Block)
+			all[value{set.PMID, v.Inst}] = fmt.Sprint(v.Word, v.Block)
 		}
 	}
 	return all
@@ -65,72 +67,97 @@ func testDamagedLines(t *testing.T, tree string) {
 	if err := os.CopyFS(root, os.DirFS("testdata/"+tree)); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, Options{Root: root})
-	whole := allValues(r)
-	damaged := 0
+	d := damager{Rig: newRig(t, Options{Root: root}), names: make(map[pdu.PMID]string)}
+	for name := range d.Metrics {
+		d.names[d.ID(name)] = name
+	}
+	d.whole = valuesOf(d.Rig, d.IDs())
 	// Files of /sys have one line.
-	err := filepath.WalkDir(root+"/proc", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+	err := filepath.WalkDir(root+"/proc", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		damaged += testDamagedFile(t, r, path, string(text), whole)
+		d.file(path, string(text))
 		return os.WriteFile(path, text, 0o666)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if damaged < 100 {
-		t.Errorf("%d lines were damaged", damaged)
+	if d.lines < 100 {
+		t.Errorf("%d lines were damaged", d.lines)
 	}
 }
 
-// testDamagedFile damages up to 30 lines of a file, in several ways.
-func testDamagedFile(t *testing.T, r *pmdatest.Rig, path, text string, whole map[string]string) (damaged int) {
-	file := filepath.Base(path)
+// A damager damages the files of a tree, one after the other.
+type damager struct {
+	*pmdatest.Rig
+	names map[pdu.PMID]string
+	whole map[value]string // without damage
+	lines int              // that were damaged
+}
+
+// file damages up to 30 lines of a file, in several ways.
+func (d *damager) file(path, text string) {
 	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
+		d.Fatal(err)
 	}
-	ofFile := make(map[string]bool) // what the file has a part in
-	without := allValues(r)
-	for key, value := range whole {
-		if got, ok := without[key]; !ok || got != value {
+	ofFile := make(map[value]bool) // what the file has a part in
+	var pmids []pdu.PMID
+	without := valuesOf(d.Rig, d.IDs())
+	for key, want := range d.whole {
+		if got, ok := without[key]; !ok || got != want {
 			ofFile[key] = true
+			if !slices.Contains(pmids, key.pmid) {
+				pmids = append(pmids, key.pmid)
+			}
 		}
+	}
+	try := func(text, what string, pmids []pdu.PMID, others bool) {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			d.Fatal(err)
+		}
+		for key, got := range valuesOf(d.Rig, pmids) {
+			want, ok := d.whole[key]
+			name := d.names[key.pmid]
+			switch {
+			case !ok: // a name is part of the line
+			case ofFile[key] && (others || shared.MatchString(name) || absentIsZero.MatchString(name) && zero.MatchString(got)):
+			case got != want:
+				d.Errorf("%s: %s: %s[%d] is %q, not %q", filepath.Base(path), what, name, key.inst, got, want)
+			}
+		}
+	}
+	// Whatever is in the file, metrics of others stay.
+	try(garbled(text), "garbled", d.IDs(), true)
+	if len(pmids) == 0 {
+		return
 	}
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
 	for i := 0; i < len(lines); i += 1 + len(lines)/30 {
 		before, behind := strings.Join(lines[:i], ""), strings.Join(lines[i+1:], "")
-		garbled := strings.Map(func(c rune) rune {
-			if isDigit(byte(c)) {
-				return 'x'
-			}
-			return c
-		}, lines[i])
 		for how, damage := range map[string]string{
 			"gone":      before + behind,
-			"garbled":   before + garbled + behind,
+			"garbled":   before + garbled(lines[i]) + behind,
 			"empty":     before + "\n" + behind,
 			"the last":  before,
 			"too large": before + lastNumber.ReplaceAllString(lines[i], " 99999999999999999999999\n") + behind,
 		} {
-			damaged++
-			if err := os.WriteFile(path, []byte(damage), 0o666); err != nil {
-				t.Fatal(err)
-			}
-			for key, got := range allValues(r) {
-				want, ok := whole[key]
-				switch {
-				case !ok: // a name is part of the line
-				case ofFile[key] && (shared.MatchString(key) || absentIsZero.MatchString(key) && zero.MatchString(got)):
-				case got != want:
-					t.Errorf("%s: line %q is %s: %s is %q, not %q", file, lines[i], how, key, got, want)
-				}
-			}
+			d.lines++
+			try(damage, fmt.Sprintf("line %q is %s", lines[i], how), pmids, false)
 		}
 	}
-	return damaged
+}
+
+// garbled returns text without digits.
+func garbled(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= '0' && c <= '9' {
+			return 'x'
+		}
+		return c
+	}, text)
 }
