@@ -158,6 +158,7 @@ type Source struct {
 	a    *Agent // it was read for, and the request; a plugin that is started
 	turn uint64 // again may have kept it
 	err  error
+	of   string // the metric that the log names when it fails
 }
 
 // A Request is what an agent is asked. It is valid until the call returns.

@@ -60,6 +60,40 @@ func TestLog(t *testing.T) {
 	})
 }
 
+// A file that cannot be read is one line, and not one for each of its metrics;
+// another one if it was well in between, even if other metrics are asked for.
+func TestLogSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var fault error
+		source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return fault }}
+		var metrics []pmda.Metric
+		for i := range 3 {
+			m := row(i, sets(1))
+			m.Source = source
+			metrics = append(metrics, m)
+		}
+		metrics[0].InDom = &pmda.InDom{Insts: pmda.List{{ID: 1, Name: "one"}}, Source: source}
+		cd, log := start(t, pmda.Config{Metrics: metrics})
+		ids := []pdu.PMID{id(0, 0), id(0, 1), id(0, 2)}
+		for i, want := range []int{1, 1, 2} {
+			fault = errors.New("broken")
+			for _, s := range fetch(t, cd, ids[i:]...).Sets {
+				if s.Err != pdu.ErrnoGeneric {
+					t.Errorf("fetch %d: %v", i, s)
+				}
+			}
+			if n := strings.Count(log.String(), "broken"); n != want {
+				t.Errorf("fetch %d: %d lines, not %d: %s", i, n, want, log)
+			}
+			if i > 0 {
+				fault = nil
+				fetch(t, cd, ids[2])
+				time.Sleep(time.Minute)
+			}
+		}
+	})
+}
+
 // What no client sees is logged, even if it has a code. A failure of many
 // instances at once is one line.
 func TestLogUnseen(t *testing.T) {

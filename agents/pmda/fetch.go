@@ -79,9 +79,7 @@ func (f *fetch) metric(id pdu.PMID) {
 	}
 	f.v.r, f.v.m = &f.a.req, m
 	f.open, f.last = false, 0
-	if err := f.values(m); err != nil {
-		f.last = f.code(err)
-	}
+	f.values(m)
 	switch {
 	case !f.open:
 		f.w.Fail(id, f.last)
@@ -91,27 +89,41 @@ func (f *fetch) metric(id pdu.PMID) {
 }
 
 // values sets the values of a metric.
-func (f *fetch) values(m *metric) error {
+func (f *fetch) values(m *metric) {
 	if m.InDom != nil {
 		// A client that wants no instance of it needs nothing to be read.
 		f.insts = f.a.req.Profile.For(m.desc.InDom)
 		if f.insts.Exclude && len(f.insts.Insts) == 0 {
-			return nil
+			return
 		}
-		if err := f.a.read(f.ctx, m.InDom.Source); err != nil {
-			return err
+		if !f.read(m.InDom.Source) {
+			return
 		}
 	}
-	if err := f.a.read(f.ctx, m.source); err != nil {
-		return err
+	if !f.read(m.source) {
+		return
 	}
 	f.v.index = -1
 	if m.InDom == nil {
 		f.value(pdu.NoInst, "", nil)
-		return nil
+		return
 	}
 	m.InDom.Insts.Each(f.visit)
-	return nil
+}
+
+// read reads a Source. The log has a failure once, not for each of its metrics.
+func (f *fetch) read(s *Source) bool {
+	if err := f.a.read(f.ctx, s); err != nil {
+		if s.of == "" {
+			s.of = f.v.m.label()
+		}
+		f.last = f.a.code("fetch of ", s.of, err)
+		return false
+	}
+	if s != nil && s.of != "" {
+		f.a.well("fetch of ", s.of)
+	}
+	return true
 }
 
 func (f *fetch) instance(inst int32, name string, data any) bool {
