@@ -22,7 +22,7 @@ func tree(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used(t, "Makefile", "etc/*", "systemd/*", "docs/*")
+	used(t, "Makefile", "etc/*", "systemd/*", "docs/pmcd.1")
 	dir := t.TempDir()
 	for _, name := range []string{"Makefile", "agents", "docs", "etc", "systemd"} {
 		if err := os.Symlink(filepath.Join(top, name), filepath.Join(dir, name)); err != nil {
