@@ -116,6 +116,6 @@ func (s *insts[T]) end() {
 func (s *insts[T]) warn(err error) {
 	if text := err.Error(); text != s.broken {
 		s.broken = text
-		s.h.Log.Warn("linux: ids of instances: " + text)
+		s.h.Log.Warn("linux: ids of instances do not outlast the agent: " + text)
 	}
 }

@@ -75,7 +75,7 @@ type entry struct {
 type Options struct {
 	// Dir has the file, which is named after the instance domain ("60.1").
 	// "" is $PCP_VAR_DIR/config/pmda, where PCP_VAR_DIR is in the environment
-	// or in pcp.conf(5).
+	// or in pcp.conf(5); if there is neither it is /var/lib/pcp.
 	Dir string
 
 	// Strings makes it a table of strings rather than an instance domain: blanks

@@ -172,7 +172,8 @@ func TestPath(t *testing.T) {
 		{dir: "/given", env: "/env", conf: conf, want: "/given/250.1"},
 		{env: "/env", conf: conf, want: "/env/config/pmda/250.1"},
 		{conf: conf, err: "PCP_VAR_DIR is not set"}, // set, but empty: it hides the file's
-		{conf: filepath.Join(dir, "none"), err: "no such file"},
+		{conf: filepath.Join(dir, "none"), want: "/var/lib/pcp/config/pmda/250.1"},
+		{conf: dir, err: "PCP_VAR_DIR is not set"}, // cannot be read
 	} {
 		t.Setenv("PCP_VAR_DIR", c.env)
 		t.Setenv("PCP_CONF", c.conf)

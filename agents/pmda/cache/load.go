@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -43,7 +44,8 @@ func (c *Cache) Path() (string, error) {
 	return filepath.Join(dir, c.indom.String()), nil
 }
 
-// varDir returns PCP_VAR_DIR. pmcd has it in the environment of agents.
+// varDir returns PCP_VAR_DIR, which pmcd has in the environment of agents. On a
+// host without PCP it is what it is with PCP everywhere: ids last there, too.
 func varDir() (string, error) {
 	const name = "PCP_VAR_DIR"
 	if dir := os.Getenv(name); dir != "" {
@@ -55,7 +57,10 @@ func varDir() (string, error) {
 			return v.Value, nil
 		}
 	}
-	if err == nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "/var/lib/pcp", nil
+	case err == nil:
 		err = errors.New("not in pcp.conf")
 	}
 	return "", fmt.Errorf("%s is not set: %v (%w)", name, err, pdu.ErrnoGeneric)
