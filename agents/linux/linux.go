@@ -1,5 +1,5 @@
 // Package linux is the agent for the Linux kernel (domain 60): what pmdalinux
-// of PCP serves, with the same PMIDs, instances and values. So far it has
+// of PCP serves, with the same PMIDs, instances and values:
 //
 //	kernel, mem, swap, swapdev, vfs, ipc, tty, pmda, sysfs
 //	disk, zram, filesys, tmpfs, tape, fchost
