@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/pmcd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -19,7 +20,7 @@ import (
 // the given directories, which belong to root.
 func bareHost(t *testing.T, dirs map[string]os.FileMode) string {
 	t.Helper()
-	pmcd, err := peer.UnderTest()
+	program, err := peer.UnderTest()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +39,8 @@ func bareHost(t *testing.T, dirs map[string]os.FileMode) string {
 			t.Fatal(err)
 		}
 	}
-	files := map[string]string{"/bin/pmcd": pmcd}
-	out, err := exec.Command("ldd", pmcd).Output()
+	files := map[string]string{"/bin/pmcd": program}
+	out, err := exec.Command("ldd", program).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,10 +185,10 @@ func TestPeerEmbedded(t *testing.T) {
 					}
 					served := fmt.Sprintf("value %d\n", agentsServed(t))
 					peer.Until(20*time.Second, func() bool { // agents start while clients are greeted
-						out = pcpClient(t, "pminfo", "-h", host, "-fl", "pmcd.numagents")
+						out = pcpClient(t, "pminfo", "-h", host, "-fl", "pmcd.numagents", "pmda.version")
 						return strings.Contains(out, served)
 					})
-					if !strings.Contains(out, served) || !strings.Contains(out, `"pmcd_config":"embedded"`) {
+					if !strings.Contains(out, served) || !strings.Contains(out, fmt.Sprintf("value %q", pmcd.Version)) || !strings.Contains(out, `"pmcd_config":"embedded"`) {
 						t.Errorf("%s:\n%s", host, out)
 					}
 				}

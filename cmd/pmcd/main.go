@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/goplugin"
+	"github.com/gopcp/pmcd/agents/pmcd"
 	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/rootchild"
 	"github.com/gopcp/pmcd/daemon"
@@ -70,6 +71,9 @@ func run(args []string, stderr io.Writer) int {
 	}
 	if !opt.named && withoutPCP("/", os.LookupEnv) {
 		opt.embedded = true
+	}
+	if _, given := os.LookupEnv("PCP_VERSION"); opt.embedded && !given { // pcp.conf has it for agents
+		os.Setenv("PCP_VERSION", pmcd.Version)
 	}
 	if !opt.embedded {
 		if err := pmcdconf.SetPCPEnv(); err != nil && waiter == nil { // options may say all that is needed
