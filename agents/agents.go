@@ -28,6 +28,9 @@ import (
 // client as that code, any other as PM_ERR_GENERIC. A panic ends the agent,
 // not pmcd.
 //
+// Each call may come on another goroutine. A method that has called
+// runtime.LockOSThread must undo that before it returns.
+//
 // An Agent that is an io.Closer is closed when pmcd drops it; no method is
 // called afterwards. The interfaces below are optional, too. Without one, the
 // agent is answered for:

@@ -59,6 +59,10 @@ type Call struct {
 	// Several says that the caller sends other Calls before it receives.
 	Several bool
 
+	// Caller, if not nil, is on whose goroutine Send and Recv are called. An
+	// Agent in this process is called by it in Recv then, unless Several.
+	Caller *Caller
+
 	// Began and Done are set by a Recv that succeeds: when the agent was free
 	// to work on the request, and when its answer was there.
 	Began, Done time.Time

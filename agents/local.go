@@ -2,8 +2,6 @@ package agents
 
 import (
 	"context"
-	"errors"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,9 +11,10 @@ import (
 
 // Local returns a Conduit to an Agent in this process.
 //
-// The Agent's methods run on a goroutine of the Worker, because that is the
-// only way to stop waiting for one: Go cannot interrupt it. A call that has
-// not returned in time is abandoned, and the Agent is late until it does.
+// The Agent's methods run on a goroutine that can be left alone with them,
+// because that is the only way to stop waiting for one: Go cannot interrupt it.
+// It is the Worker's own, or that of a [Caller], which costs less. A call that
+// has not returned in time is abandoned, and the Agent is late until it does.
 //
 // A panic of a method ends the Agent. One of a goroutine that the Agent has
 // started ends the process, as do the runtime's own fatal errors.
@@ -37,14 +36,15 @@ func Local(a Agent) *Worker {
 
 // A Worker is a Conduit to an Agent in this process.
 //
-// One goroutine, started by Local, calls the Agent. It ends after Close or a
-// panic of the Agent's, but not before the Agent's method has returned: if
-// that never happens nobody waits for it.
+// One goroutine, started by Local, tells the Agent what has no reply and does
+// the calls that no Caller does. It ends after Close or a panic of the Agent's,
+// but not before the Agent's method has returned: if that never happens nobody
+// waits for it.
 //
 // A reply belongs to its Call, so that the next call can start although
 // nobody has come for the reply yet.
 type Worker struct {
-	resp  Responder     // run's
+	resp  Responder     // belongs to who has set busy
 	slot  chan struct{} // full from Send until the Agent's method has returned
 	wake  chan struct{} // full when there is something new for run
 	dead  chan struct{} // closed when err is set
@@ -56,10 +56,13 @@ type Worker struct {
 	closeErr  error // of the Agent
 
 	mu      sync.Mutex // guards the following
-	next    *errand    // for run; nil once it has it
+	busy    bool       // a goroutine is calling the Agent, or about to
+	missed  bool       // run has found it so
+	next    *errand    // not begun yet
 	ahead   []Notice   // to be told before next
 	flying  *errand    // whose reply is waited for
 	timer   *time.Timer
+	fires   time.Time       // when timer does; zero if it does not
 	ctx     context.Context // ends when a call is abandoned, and by the end of the Worker
 	cancel  context.CancelFunc
 	late    chan struct{} // closed while the Agent is late; then there is a new one
@@ -72,15 +75,17 @@ type Worker struct {
 var _ Conduit = (*Worker)(nil)
 
 // An errand is a Call on its way. It is kept in Call.Wait, for the next time,
-// unless it was abandoned: run may use its memory for ever then.
+// unless it was abandoned: the Agent may use its memory for ever then.
 type errand struct {
+	worker   *Worker
 	call     Call // with memory of its own for the request
 	began    time.Time
 	answered time.Time
 	deadline time.Time
-	reply    []byte // run's until done
+	reply    []byte // of who calls the Agent, until the errand is done
 	err      error
-	done     chan struct{} // has room for one
+	caller   *Caller       // that waits for it, while it is the one that does it; guarded by mu
+	done     chan struct{} // has room for one; of errands that the Worker does
 }
 
 // OnState has f called when the state has changed or, before requests are let
@@ -124,8 +129,9 @@ func (w *Worker) Send(c *Call) error {
 		e = &errand{done: make(chan struct{}, 1)}
 		c.Wait = e
 	}
-	e.call = Call{Origin: c.Origin, Profile: c.Profile, Req: append(e.call.Req[:0], c.Req...)}
-	e.err = nil
+	e.worker = w
+	e.call = Call{Origin: c.Origin, Profile: c.Profile, Caller: c.Caller, Req: append(e.call.Req[:0], c.Req...)}
+	e.err, e.caller = nil, nil
 	if cap(e.reply) > 1<<20 {
 		e.reply = nil
 	}
@@ -140,9 +146,13 @@ func (w *Worker) Send(c *Call) error {
 	e.began, e.deadline = time.Now(), time.Time{}
 	if c.Timeout > 0 {
 		e.deadline = e.began.Add(c.Timeout)
-		w.timer.Reset(c.Timeout)
+		if w.fires.IsZero() || e.deadline.Before(w.fires) {
+			w.expireAt(e.deadline)
+		}
 	}
-	w.rouse()
+	if c.Caller == nil || c.Several {
+		w.rouse()
+	}
 	return nil
 }
 
@@ -195,7 +205,11 @@ func (w *Worker) rouse() {
 // Recv implements Conduit.
 func (w *Worker) Recv(c *Call, dst []byte) ([]byte, error) {
 	e := c.Wait.(*errand)
-	<-e.done
+	if c.Caller == nil || c.Several {
+		<-e.done
+	} else {
+		c.Caller.yield(e)
+	}
 	if e.err != nil {
 		c.Wait = nil
 		return dst, e.err
@@ -230,184 +244,5 @@ func (w *Worker) Notify(n Notice) {
 	if n.End || len(n.Attrs) > 0 {
 		w.notices.Add(n)
 		w.rouse()
-	}
-}
-
-// run calls the Agent.
-func (w *Worker) run() {
-	defer close(w.ended)
-	defer w.fail(errors.New("agent has ended the goroutine that called it"))
-	if c, ok := w.resp.Agent.(io.Closer); ok {
-		defer w.guard(func() { w.closeErr = c.Close() })
-	}
-	for {
-		e, notices, err := w.take()
-		switch {
-		case err != nil:
-			return
-		case e == nil && len(notices) == 0:
-			select {
-			case <-w.wake:
-			case <-w.dead:
-			}
-			continue
-		}
-		for _, n := range notices {
-			if w.Err() != nil {
-				return
-			}
-			w.guard(func() { w.tell(n) })
-		}
-		if e != nil {
-			w.answer(e)
-		}
-	}
-}
-
-// take returns what run has to do next. What the Agent is to be told is in the
-// order of Notify and Send.
-func (w *Worker) take() (*errand, []Notice, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	e, ahead := w.next, w.ahead
-	w.next, w.ahead = nil, nil
-	if e == nil {
-		ahead = w.notices.Take()
-	}
-	return e, ahead, w.err
-}
-
-func (w *Worker) tell(n Notice) {
-	if a, ok := w.resp.Agent.(ContextEnder); ok && n.End {
-		a.EndContext(n.Client)
-	}
-	if a, ok := w.resp.Agent.(AttrSetter); ok {
-		for _, attr := range n.Attrs {
-			a.SetAttr(n.Client, attr)
-		}
-	}
-}
-
-// answer lets the Agent answer e, unless that was abandoned before.
-func (w *Worker) answer(e *errand) {
-	w.mu.Lock()
-	ctx, wanted := w.ctx, w.flying == e
-	w.mu.Unlock()
-	var err error
-	if wanted {
-		w.guard(func() { e.reply, err = w.resp.Reply(ctx, &e.call, e.reply[:0]) })
-	}
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.flying == e {
-		w.timer.Stop()
-		e.answered = now
-		w.finish(err)
-		<-w.slot
-		return
-	}
-	if w.err != nil {
-		return
-	}
-	told := w.told
-	w.mu.Unlock()
-	<-told
-	w.changed(Ready)
-	w.mu.Lock()
-	if w.err == nil {
-		w.late = make(chan struct{})
-		w.ctx, w.cancel = context.WithCancel(context.Background())
-		w.owed = Pending{}
-		w.state.Store(int32(Ready))
-		<-w.slot
-	}
-}
-
-// expire abandons a call whose time is over.
-func (w *Worker) expire() {
-	w.mu.Lock()
-	e := w.flying
-	if e == nil || e.deadline.IsZero() || time.Now().Before(e.deadline) { // the timer was for another
-		w.mu.Unlock()
-		return
-	}
-	w.state.Store(int32(Late))
-	w.abandoned.Add(1)
-	told := make(chan struct{})
-	w.told = told
-	close(w.late)
-	w.cancel()
-	w.owed = e.pending()
-	w.finish(ErrLate)
-	w.mu.Unlock()
-	w.changed(Late)
-	close(told)
-}
-
-func (w *Worker) changed(s State) {
-	w.mu.Lock()
-	f := w.onState
-	w.mu.Unlock()
-	if f != nil {
-		f(s)
-	}
-}
-
-// finish ends the wait for flying. The caller holds mu.
-func (w *Worker) finish(err error) {
-	e := w.flying
-	w.flying = nil
-	e.err = err
-	e.done <- struct{}{}
-}
-
-// guard calls f and turns a panic into the end of w.
-func (w *Worker) guard(f func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			w.fail(panicError(v))
-		}
-	}()
-	f()
-}
-
-// fail ends w because of err, unless it has ended before.
-func (w *Worker) fail(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil {
-		return
-	}
-	w.err = err
-	w.timer.Stop()
-	w.cancel()
-	close(w.dead)
-	if w.flying != nil {
-		w.owed = w.flying.pending()
-		w.finish(err)
-	}
-}
-
-// closeGrace is how long Close waits for the Agent.
-const closeGrace = 100 * time.Millisecond
-
-// Close implements Conduit. A method that is running is told by its context
-// and has a moment to return; the Agent is closed when it has, if ever.
-func (w *Worker) Close() error {
-	w.fail(ErrClosed)
-	w.mu.Lock()
-	told := w.told
-	w.mu.Unlock()
-	if told != nil {
-		<-told
-	}
-	t := time.NewTimer(closeGrace)
-	defer t.Stop()
-	select {
-	case <-w.ended:
-		return w.closeErr
-	case <-t.C:
-		return nil
 	}
 }

@@ -22,6 +22,7 @@ const (
 	plain   = iota + 1
 	blocks  // until it is let through
 	panics  // in Fetch and Desc
+	exits   // the goroutine
 	endless // until ctx ends
 	huge    // over 16 MiB
 )
@@ -65,6 +66,8 @@ func (a *answer) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.De
 		<-ctx.Done()
 	case panics:
 		panic("ouch")
+	case exits:
+		runtime.Goexit()
 	default:
 		return pdu.Desc{}, pdu.ErrnoPMID
 	}
@@ -111,7 +114,7 @@ func local(t *testing.T, a agents.Agent) *agents.Worker {
 }
 
 // eventually waits for cond.
-func eventually(t *testing.T, what string, cond func() bool) {
+func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -367,78 +370,76 @@ func TestStress(t *testing.T) {
 	}
 	var answers atomic.Int64
 	var wg sync.WaitGroup
+	var pool agents.Callers
 	for client := range int32(callers) {
-		wg.Go(func() {
-			var calls [agentCount]agents.Call
-			for round := range rounds {
-				var sent []int
-				var to [agentCount]*agents.Worker
-				// The memory of a Call serves any Conduit.
-				calls[0].Wait, calls[1].Wait = calls[1].Wait, calls[0].Wait
-				for _, i := range rand.Perm(agentCount)[:1+rand.IntN(agentCount)] {
-					req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
-					calls[i] = agents.Call{
-						Origin: agents.Origin{Client: client}, Req: req, Wait: calls[i].Wait,
-						Several: true, Timeout: 10 * time.Millisecond,
-					}
-					to[i] = ws[i].Load()
-					if err := to[i].Send(&calls[i]); err == nil {
-						sent = append(sent, i)
-					} else if err != agents.ErrLate {
-						open(i)
-					}
+		var calls [agentCount]agents.Call
+		turn := func(caller *agents.Caller, round int) {
+			var sent []int
+			var to [agentCount]*agents.Worker
+			// The memory of a Call serves any Conduit.
+			calls[0].Wait, calls[1].Wait = calls[1].Wait, calls[0].Wait
+			asked := rand.Perm(agentCount)[:1+rand.IntN(agentCount)]
+			for n, i := range asked {
+				req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
+				calls[i] = agents.Call{
+					Origin: agents.Origin{Client: client}, Req: req, Wait: calls[i].Wait,
+					Several: n+1 < len(asked), Caller: caller, Timeout: 10 * time.Millisecond,
 				}
-				rand.Shuffle(len(sent), func(a, b int) { sent[a], sent[b] = sent[b], sent[a] })
-				for _, i := range sent {
-					b, err := to[i].Recv(&calls[i], nil)
-					if err != nil {
-						if err != agents.ErrLate {
-							open(i)
-						}
-						continue
-					}
-					var d pdu.Desc
-					if _, err := pdu.ParseInto(b, &d); err != nil || d.PMID != pdu.NewPMID(int(client), round, i) {
-						t.Errorf("got %v, %v; want %v", d.PMID, err, pdu.NewPMID(int(client), round, i))
-					}
-					answers.Add(1)
-				}
-				if rand.IntN(10) == 0 {
-					ws[rand.IntN(agentCount)].Load().Notify(agents.Notice{Client: 10 + client, End: true, Attrs: []pdu.Attr{{Value: []byte("1")}}})
-				}
-				if rand.IntN(300) == 0 {
-					ws[rand.IntN(agentCount)].Load().Close()
+				to[i] = ws[i].Load()
+				if err := to[i].Send(&calls[i]); err == nil {
+					sent = append(sent, i)
+				} else if err != agents.ErrLate {
+					open(i)
 				}
 			}
-		})
+			if caller == nil {
+				rand.Shuffle(len(sent), func(a, b int) { sent[a], sent[b] = sent[b], sent[a] })
+			} else {
+				slices.Reverse(sent) // what is not Several is received at once
+			}
+			for _, i := range sent {
+				b, err := to[i].Recv(&calls[i], nil)
+				if err != nil {
+					if err != agents.ErrLate {
+						open(i)
+					}
+					continue
+				}
+				var d pdu.Desc
+				if _, err := pdu.ParseInto(b, &d); err != nil || d.PMID != pdu.NewPMID(int(client), round, i) {
+					t.Errorf("got %v, %v; want %v", d.PMID, err, pdu.NewPMID(int(client), round, i))
+				}
+				answers.Add(1)
+			}
+			if rand.IntN(10) == 0 {
+				ws[rand.IntN(agentCount)].Load().Notify(agents.Notice{Client: 10 + client, End: true, Attrs: []pdu.Attr{{Value: []byte("1")}}})
+			}
+			if rand.IntN(300) == 0 {
+				ws[rand.IntN(agentCount)].Load().Close()
+			}
+		}
+		if client%3 == 0 {
+			wg.Go(func() {
+				for round := range rounds {
+					turn(nil, round)
+				}
+			})
+			continue
+		}
+		var turns []func(c *agents.Caller)
+		for round := range rounds {
+			turns = append(turns, func(c *agents.Caller) { turn(c, round) })
+		}
+		wg.Go(func() { serve(&pool, turns...) })
 	}
 	wg.Wait()
 	for i := range ws {
 		ws[i].Load().Close()
 	}
+	pool.Close()
 	eventually(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= before })
 	if answers.Load() == 0 {
 		t.Error("no answer at all")
 	}
 	t.Logf("%d answers", answers.Load())
-}
-
-func BenchmarkFetchLocal(b *testing.B) {
-	w := agents.Local(newAnswer())
-	defer w.Close()
-	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(plain)}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	c := agents.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second}
-	var reply []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := w.Send(&c); err != nil {
-			b.Fatal(err)
-		}
-		if reply, err = w.Recv(&c, reply[:0]); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

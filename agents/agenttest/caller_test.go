@@ -1,0 +1,275 @@
+package agenttest_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// turns is a Session that has something to do as long as there are any.
+type turns struct {
+	list  []func(c *agents.Caller)
+	ended chan struct{}
+}
+
+func (s *turns) Await() bool { return len(s.list) > 0 }
+func (s *turns) End()        { close(s.ended) }
+
+func (s *turns) Turn(c *agents.Caller) {
+	turn := s.list[0]
+	s.list = s.list[1:]
+	turn(c)
+}
+
+// serve takes turns to the end.
+func serve(p *agents.Callers, list ...func(c *agents.Caller)) {
+	s := &turns{list, make(chan struct{})}
+	p.Serve(s)
+	<-s.ended
+}
+
+// callers is a pool that leaves nothing behind.
+func callers(t testing.TB) *agents.Callers {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	p := new(agents.Callers)
+	t.Cleanup(func() {
+		p.Close()
+		eventually(t, "no goroutine of a Caller left", func() bool { return runtime.NumGoroutine() <= before })
+	})
+	return p
+}
+
+// viaCaller is a Conduit whose calls are a Caller's.
+type viaCaller struct {
+	agents.Conduit
+	c *agents.Caller
+}
+
+func (v viaCaller) Send(call *agents.Call) error {
+	call.Caller = v.c
+	return v.Conduit.Send(call)
+}
+
+// goroutine is the number of the one that runs.
+func goroutine() string {
+	var b [64]byte
+	return strings.Fields(string(b[:runtime.Stack(b[:], false)]))[1]
+}
+
+// where is an agent that says on what goroutine it is called.
+type where struct{ *answer }
+
+func (a where) EndContext(int32) { a.say("%s", goroutine()) }
+
+func (a where) Desc(context.Context, agents.Origin, pdu.PMID) (pdu.Desc, error) {
+	a.say("%s", goroutine())
+	return pdu.Desc{}, nil
+}
+
+// A Session and what it asks share a goroutine.
+func TestCaller(t *testing.T) {
+	a := where{newAnswer()}
+	w, known := local(t, a), local(t, newAnswer())
+	p := callers(t)
+	ask := func(c *agents.Caller) {
+		w.Notify(agents.Notice{Client: 1, End: true})
+		if err := desc(viaCaller{w, c}, plain); err != nil {
+			t.Error(err)
+		}
+	}
+	serve(p, ask, ask, func(c *agents.Caller) {
+		agenttest.Test(t, viaCaller{known, c}, id(plain))
+	})
+	all := a.all()
+	if len(all) != 4 || all[1] != goroutine() || all[3] != goroutine() {
+		t.Errorf("called on goroutines %q, want calls on %s", all, goroutine())
+	}
+}
+
+// A call that does not return costs its Caller the timeout, and the goroutine
+// that it was on. When it has returned the agent is as good as before, and is
+// told what it has missed.
+func TestCallerLate(t *testing.T) {
+	a := newAnswer()
+	w, other := local(t, a), local(t, newAnswer())
+	p := callers(t)
+	states := make(chan agents.State, 10)
+	w.OnState(func(s agents.State) { states <- s })
+	s := &turns{ended: make(chan struct{})}
+	left := make(chan struct{}) // the goroutine of the test
+	ask := func(c *agents.Caller, w agents.Conduit, client int32, item int) error {
+		call := request(client, item, 50*time.Millisecond)
+		call.Caller = c
+		if err := w.Send(call); err != nil {
+			return err
+		}
+		b, err := w.Recv(call, []byte("x"))
+		if string(b[:1]) != "x" || err != nil && len(b) > 1 {
+			t.Errorf("got %q, %v", b, err)
+		}
+		return err
+	}
+	s.list = append(s.list, func(c *agents.Caller) {
+		if err := ask(c, w, 1, blocks); err != agents.ErrLate {
+			t.Errorf("got %v, want ErrLate", err)
+		}
+		if err := ask(c, w, 1, plain); err != agents.ErrLate {
+			t.Errorf("got %v, want ErrLate", err)
+		}
+		if err := ask(c, other, 1, plain); err != nil {
+			t.Error(err)
+		}
+		if s := <-states; s != agents.Late || w.Abandoned() != 1 {
+			t.Errorf("told %v, %d calls abandoned; want late and 1", s, w.Abandoned())
+		}
+	}, func(c *agents.Caller) {
+		w.Notify(agents.Notice{Client: 1, End: true})
+		select {
+		case <-left:
+			t.Error("the goroutine has left the agent")
+		default:
+		}
+		close(a.open)
+		<-left
+		if s := <-states; s != agents.Ready {
+			t.Errorf("told %v, want ready", s)
+		}
+		eventually(t, "well again", func() bool { return w.State() == agents.Ready })
+		if err := ask(c, w, 2, plain); err != nil {
+			t.Error(err)
+		}
+	})
+	p.Serve(s)
+	close(left)
+	<-s.ended
+	if got, want := a.all(), []string{"1 asks", "1 ends", "2 asks"}; !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// What ends an agent does not end the Session that asked it.
+func TestCallerSurvives(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		item       int
+		notice     bool
+	}{
+		{"a panic", "ouch", panics, false},
+		{"a panic in a notice", "ouch", plain, true},
+		{"the end of the goroutine", "ended the goroutine", exits, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := newAnswer()
+			w := local(t, a)
+			p := callers(t)
+			said := 0
+			check := func(c *agents.Caller) {
+				call := request(0, tt.item, time.Minute)
+				call.Caller = c
+				if tt.notice && said == 0 {
+					w.Notify(agents.Notice{Client: panics, End: true})
+				}
+				err := w.Send(call)
+				if err == nil {
+					_, err = w.Recv(call, nil)
+				}
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("got %v, want %s", err, tt.want)
+				}
+				said++
+			}
+			s := &turns{[]func(*agents.Caller){check, check}, make(chan struct{})}
+			go p.Serve(s) // the goroutine may be lost
+			<-s.ended
+			<-w.Done()
+			eventually(t, "closed", a.closed.Load)
+		})
+	}
+}
+
+// The end of an agent that is stuck does not keep its Caller.
+func TestCallerOfClosed(t *testing.T) {
+	a := newAnswer()
+	w := local(t, a)
+	p := callers(t)
+	go func() {
+		<-a.entered
+		w.Close()
+	}()
+	s := &turns{ended: make(chan struct{})}
+	s.list = append(s.list, func(c *agents.Caller) {
+		call := request(0, blocks, 0)
+		call.Caller = c
+		if err := w.Send(call); err != nil {
+			t.Error(err)
+		}
+		if _, err := w.Recv(call, nil); err != agents.ErrClosed {
+			t.Errorf("got %v, want %v", err, agents.ErrClosed)
+		}
+		if a.closed.Load() {
+			t.Error("closed during a call")
+		}
+		close(a.open)
+	})
+	p.Serve(s)
+	<-s.ended
+	eventually(t, "closed", a.closed.Load)
+}
+
+// A bug of ours ends the process, and is found by the stack.
+func TestPanicOfSession(t *testing.T) {
+	var p agents.Callers
+	defer func() {
+		if v := fmt.Sprint(recover()); !strings.Contains(v, "ours") || !strings.Contains(v, "bugOfOurs") {
+			t.Errorf("got %s", v)
+		}
+	}()
+	serve(&p, func(*agents.Caller) { bugOfOurs() })
+}
+
+func bugOfOurs() { panic("ours") }
+
+func BenchmarkFetchLocal(b *testing.B) {
+	fetch := func(b *testing.B, c *agents.Caller) {
+		w := agents.Local(newAnswer())
+		defer w.Close()
+		req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(plain)}})
+		if err != nil {
+			b.Error(err)
+		}
+		call := agents.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second, Caller: c}
+		var reply []byte
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := w.Send(&call); err != nil {
+				b.Error(err)
+			}
+			if reply, err = w.Recv(&call, reply[:0]); err != nil {
+				b.Error(err)
+			}
+		}
+	}
+	b.Run("Worker", func(b *testing.B) { fetch(b, nil) })
+	b.Run("Caller", func(b *testing.B) {
+		serve(callers(b), func(c *agents.Caller) { fetch(b, c) })
+	})
+	b.Run("turn", func(b *testing.B) {
+		callers(b).Serve(&idle{b})
+	})
+}
+
+// idle is a Session with nothing to do in each turn.
+type idle struct{ b *testing.B }
+
+func (s *idle) Await() bool         { return s.b.Loop() }
+func (s *idle) Turn(*agents.Caller) {}
+func (s *idle) End()                {}
