@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"syscall"
 	"time"
@@ -54,34 +53,8 @@ func (d *Daemon) welcome(conn net.Conn) {
 	}
 	s.needsCert = d.needsCert(s.peer)
 	d.clients.add(s)
-	d.sessionTasks.Go(func() {
-		defer conn.Close()
-		say := s.greet
-		refusal := s.admit()
-		d.debug.printf(debugClients, "client[%d] %s has connected, seq=%d", s.num, s.addr, s.seq)
-		s.debugAccess(refusal)
-		if d.trace.on(traceConns) {
-			d.trace.event(traceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, fdOf(conn), s.seq)
-		}
-		if refusal == 0 {
-			say = s.sayError
-			refusal = s.serve()
-		}
-		if d.trace.on(traceConns) {
-			err := ""
-			if s.fault != 0 {
-				err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
-			}
-			d.trace.event(traceConns, "End client: [%d] fd=%d%s", s.num, fdOf(conn), err)
-		}
-		s.grant.Release()
-		d.debug.printf(debugClients, "client[%d] %s has gone", s.num, s.addr)
-		s.leave()
-		d.clients.remove(s)
-		if refusal != 0 {
-			s.dismiss(say, refusal)
-		}
-	})
+	d.sessionTasks.Add(1)
+	go d.callers.Serve(s)
 }
 
 // identify fills in who the peer is, as far as the socket says.

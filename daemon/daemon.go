@@ -116,7 +116,8 @@ type Daemon struct {
 	labels       labelCache
 	hostname     hostname
 	rate         rate
-	sessionTasks sync.WaitGroup // goroutines of sessions
+	sessionTasks sync.WaitGroup // sessions
+	callers      agents.Callers
 	counts       pdu.Counts
 	clients      clients
 	reloads      chan struct{} // holds one request to reload
@@ -255,6 +256,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer force.Stop()
 	d.stopAgents()
 	d.sessionTasks.Wait()
+	d.callers.Close()
 	d.tasks.Wait()
 	d.rate.flush(d, true)
 	d.log.Info("pmcd Shutdown")

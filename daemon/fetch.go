@@ -135,6 +135,7 @@ func (s *session) askOne(w *work, call *agents.Call, domain, start int) error {
 // PDU, or there is none, *dst stays as it was and the error, which errnoOf
 // knows, says why.
 func (s *session) exchange(a *agent, l *Link, call *agents.Call, dst *[]byte) error {
+	call.Caller = s.caller
 	if err := l.Conduit.Send(call); err != nil {
 		s.d.trace.failure(true, l.Out, call.Req, err)
 		return s.d.lost(a, l, err)

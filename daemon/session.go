@@ -14,13 +14,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A session is one connection of a client. Its goroutine answers one request
-// after the other; while it waits for the first byte of the next it has no
-// buffer.
+// A session is one connection of a client. It answers one request after the
+// other; while it waits for the first byte of the next it has one goroutine with
+// a small stack, and no buffer.
 type session struct {
 	d     *Daemon
 	conn  net.Conn
@@ -36,8 +37,11 @@ type session struct {
 	grant   access.Conn   // what it may do
 
 	// The following belong to the goroutine of the session.
-	needsCert bool // and has none, as there is no TLS yet
-	awaiting  bool // it has announced the name of a container
+	greeted   bool
+	err       error          // that ends it
+	caller    *agents.Caller // of this turn
+	needsCert bool           // and has none, as there is no TLS yet
+	awaiting  bool           // it has announced the name of a container
 	peer      access.Peer
 	contexts  []*pdu.Profile // by number; nil is none
 	current   int32          // the context used last
@@ -59,39 +63,78 @@ type session struct {
 	left      bool           // it has gone
 }
 
-// serve greets the client and answers it until it goes. If a reload refuses it,
-// that is returned, and the client has to be told.
-func (s *session) serve() (refusal pdu.Errno) {
-	if err := s.greet(0); err != nil {
-		return 0
+// Await implements agents.Session: it returns when there is input.
+func (s *session) Await() bool {
+	if s.tryRead == nil { // it is new
+		return true
 	}
-	s.tryRead = s.read
-	err := s.answerAll()
-	if err == errRefused {
-		return pdu.Errno(s.refused.Load())
+	if s.err == nil {
+		s.err = s.raw.Read(s.tryRead)
+		if s.err != nil && s.refused.Load() != 0 {
+			s.err = errRefused
+		} else if s.err != nil || s.readErr != nil {
+			s.err = io.EOF
+		}
 	}
-	s.complain(err)
-	return 0
+	return s.err == nil
 }
 
-// answerAll answers the client to the end, which it returns.
-func (s *session) answerAll() error {
-	for {
-		s.readErr = nil
-		err := s.raw.Read(s.tryRead)
-		switch {
-		case err != nil && s.refused.Load() != 0:
-			return errRefused
-		case err != nil || s.readErr != nil:
-			return io.EOF
+// Turn implements agents.Session: it greets the client or answers it.
+func (s *session) Turn(c *agents.Caller) {
+	if s.tryRead == nil {
+		s.tryRead = s.read
+		s.err = s.meet()
+		return
+	}
+	w := s.input
+	s.input, s.caller = nil, c
+	s.err = s.answer(w)
+	w.release()
+}
+
+// meet greets a client, unless it is not admitted.
+func (s *session) meet() error {
+	refusal := s.admit()
+	s.d.debug.printf(debugClients, "client[%d] %s has connected, seq=%d", s.num, s.addr, s.seq)
+	s.debugAccess(refusal)
+	if s.d.trace.on(traceConns) {
+		s.d.trace.event(traceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, fdOf(s.conn), s.seq)
+	}
+	if refusal != 0 {
+		s.refused.Store(int32(refusal))
+		return errRefused
+	}
+	s.greeted = true
+	if s.greet(0) != nil {
+		return io.EOF
+	}
+	return nil
+}
+
+// End implements agents.Session: nothing is left of the session.
+func (s *session) End() {
+	defer s.d.sessionTasks.Done()
+	defer s.conn.Close()
+	if s.err != errRefused {
+		s.complain(s.err)
+	}
+	if s.d.trace.on(traceConns) {
+		err := ""
+		if s.fault != 0 {
+			err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
 		}
-		w := s.input
-		s.input = nil
-		err = s.answer(w)
-		w.release()
-		if err != nil {
-			return err
+		s.d.trace.event(traceConns, "End client: [%d] fd=%d%s", s.num, fdOf(s.conn), err)
+	}
+	s.grant.Release()
+	s.d.debug.printf(debugClients, "client[%d] %s has gone", s.num, s.addr)
+	s.leave()
+	s.d.clients.remove(s)
+	if s.err == errRefused { // and has to be told
+		say := s.sayError
+		if !s.greeted {
+			say = s.greet
 		}
+		s.dismiss(say, pdu.Errno(s.refused.Load()))
 	}
 }
 
