@@ -128,7 +128,8 @@ func (s *session) askOne(w *work, call *agents.Call, domain, start int) error {
 	if err := s.exchange(a, l, &w.call, &w.out); err != nil {
 		return err
 	}
-	return s.checkResult(a, l, w.out[start:], w.fetch.PMIDs)
+	_, err = s.openResult(a, l, w.out[start:], w.fetch.PMIDs)
+	return err
 }
 
 // exchange sends call and appends the answer to *dst. If that is an ERROR
@@ -206,11 +207,12 @@ func (d *Daemon) broken(a *agent, l *Link, err error) error {
 	return pdu.ErrnoIPC
 }
 
-// checkResult checks the RESULT of an agent and passes on the state changes
+// openResult checks the RESULT of an agent and passes on the state changes
 // in it.
-func (s *session) checkResult(a *agent, l *Link, b []byte, ids []pdu.PMID) error {
-	if err := pdu.CheckResult(b, ids); err != nil {
-		return s.d.broken(a, l, fmt.Errorf("in answer to FETCH: %w", err))
+func (s *session) openResult(a *agent, l *Link, b []byte, ids []pdu.PMID) (pdu.Sets, error) {
+	sets, err := pdu.OpenSets(b, ids)
+	if err != nil {
+		return sets, s.d.broken(a, l, fmt.Errorf("in answer to FETCH: %w", err))
 	}
 	if flags := pdu.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
@@ -219,7 +221,7 @@ func (s *session) checkResult(a *agent, l *Link, b []byte, ids []pdu.PMID) error
 		}
 		s.d.notice(flags & allowed)
 	}
-	return nil
+	return sets, nil
 }
 
 // fetchParts asks several agents, all before it waits for any, and puts their
@@ -247,22 +249,21 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 		p.reply = p.reply[:0]
 		err := s.receive(p.agent, p.link, &p.call, &p.reply)
 		if err == nil {
-			err = s.checkResult(p.agent, p.link, p.reply, p.ids)
-		}
-		if err == nil {
-			p.sets = pdu.OpenSets(p.reply)
+			p.sets, err = s.openResult(p.agent, p.link, p.reply, p.ids)
 		}
 		p.link.holds.giveBack()
 		p.err = errnoOf(err)
 	}
 	s.begin(w, high)
-	for _, id := range w.fetch.PMIDs {
-		p := w.part(id.Domain())
+	for i := range w.parts {
+		p := &w.parts[i]
 		if p.err != 0 {
-			w.result.Fail(id, p.err)
-		} else {
-			w.result.Move(&p.sets)
+			p.sets = pdu.FailedSets(p.ids, p.err)
 		}
+		w.result.Join(&p.sets)
+	}
+	for _, id := range w.fetch.PMIDs {
+		w.result.Move(&w.part(id.Domain()).sets)
 	}
 	return s.finish(w)
 }

@@ -78,11 +78,12 @@ func (w *work) release() {
 
 // part returns the part of w for a domain, which is new if there is none yet.
 func (w *work) part(domain int) *part {
-	if w.partOf[domain] == 0 {
-		w.nextPart()
-		w.partOf[domain] = int16(len(w.parts))
+	if i := w.partOf[domain]; i != 0 {
+		return &w.parts[i-1]
 	}
-	return &w.parts[w.partOf[domain]-1]
+	p := w.nextPart()
+	w.partOf[domain] = int16(len(w.parts))
+	return p
 }
 
 // nextPart returns one more part of w.

@@ -42,7 +42,7 @@
 //
 // [Parse] and [Append] turn whole PDUs into messages and back. Values need not
 // be decoded on their way through: [ResultWriter] builds a result in wire
-// form, [Sets] and [ResultWriter.Move] take value sets from one result to
+// form, [Sets] and [ResultWriter.Move] take value sets from some results to
 // another, and [CheckResult] with [ToHighRes] makes an agent's reply a
 // client's where it lies.
 //

@@ -226,9 +226,13 @@ func FuzzMove(f *testing.F) {
 			return
 		}
 		r := m.(*Result)
-		s := OpenSets(b)
+		s, err := OpenSets(b, pmids(r.Sets))
+		if err != nil {
+			t.Fatal(err)
+		}
 		var w ResultWriter
 		w.Reset(nil, 0)
+		w.Join(&s)
 		for range r.Sets {
 			w.Move(&s)
 		}

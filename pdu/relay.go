@@ -10,11 +10,8 @@ import "encoding/binary"
 // C pmcd differs: it counts the value sets and does not look at their PMIDs,
 // so an agent that is one reply behind goes unnoticed.
 func CheckResult(b []byte, ids []PMID) error {
-	if off, err := checkResult(b, ids); err != nil {
-		_, t, _ := Header(b)
-		return &ParseError{Type: t, Off: off, Err: err}
-	}
-	return nil
+	_, err := OpenSets(b, ids)
+	return err
 }
 
 // checkResult returns the number of bytes read, too.

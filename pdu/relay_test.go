@@ -235,12 +235,15 @@ func BenchmarkMove(b *testing.B) {
 	b.SetBytes(int64(len(wire)))
 	b.ReportAllocs()
 	for b.Loop() {
-		s := OpenSets(wire)
+		s, err := OpenSets(wire, ids)
+		if err != nil {
+			b.Fatal(err)
+		}
 		w.ResetHighRes(dst[:0], 0)
+		w.Join(&s)
 		for range ids {
 			w.Move(&s)
 		}
-		var err error
 		if dst, err = w.Finish(); err != nil {
 			b.Fatal(err)
 		}

@@ -25,6 +25,7 @@ type ResultWriter struct {
 	sets   int    // value sets so far
 	open   int    // where in b the open set has its count; 0 if none is open
 	blocks []byte // the value blocks, which go behind the last value set
+	joined int    // bytes of the sets that will be moved; 0 if there are other values
 	max    int    // bytes, or 0
 	err    error
 }
@@ -47,7 +48,7 @@ func (w *ResultWriter) reset(b []byte, t Type, from int32, headerLen int) {
 	w.body = len(w.b)
 	binary.BigEndian.PutUint32(w.b[w.start+4:], uint32(t))
 	binary.BigEndian.PutUint32(w.b[w.start+8:], uint32(from))
-	w.sets, w.open, w.blocks, w.err = 0, 0, w.blocks[:0], nil
+	w.sets, w.open, w.blocks, w.joined, w.err = 0, 0, w.blocks[:0], 0, nil
 }
 
 // Cap reports how many bytes of memory w holds for its next use.
@@ -175,16 +176,19 @@ func (w *ResultWriter) Finish() ([]byte, error) {
 		typ = TypeHighResResult
 		count = w.b[w.start+HeaderLen:]
 	}
+	if w.joined > 0 && w.joined != len(w.b)-w.body {
+		w.fail(ErrLength)
+	}
 	if w.err != nil {
 		return w.b[:w.start], &ParseError{Type: typ, Off: n, Err: w.err}
 	}
 	binary.BigEndian.PutUint32(w.b[w.start:], uint32(n+len(w.blocks)))
 	binary.BigEndian.PutUint32(count, uint32(w.sets))
-	if len(w.blocks) > 0 {
+	if len(w.blocks) > 0 && w.joined == 0 {
 		// So far offsets count from the first block.
 		rebase(w.b[w.body:], w.sets, uint32(n/4))
-		w.b = append(w.b, w.blocks...)
 	}
+	w.b = append(w.b, w.blocks...)
 	w.open = 0
 	return w.b, nil
 }

@@ -152,33 +152,65 @@ func TestResultWriterAllocs(t *testing.T) {
 	}
 }
 
-// Two results become one, their value sets in turn, and nothing is decoded.
+// Two results and the metrics of an agent that has none become one, their value
+// sets in turn, and nothing is decoded.
 func TestMove(t *testing.T) {
 	src := unhex(t, messages[len(messages)-1].wire)
 	_, m, err := Parse(src)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s1, s2 := OpenSets(src), OpenSets(src)
+	sets := m.(*Result).Sets
+	s1, err := OpenSets(src, pmids(sets))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s2, failed := s1, FailedSets(pmids(sets), ErrnoAgain)
 	var w ResultWriter
-	w.Reset(nil, 7)
-	for range m.(*Result).Sets {
-		w.Move(&s1)
-		w.Move(&s2)
+	for _, reset := range []func([]byte, int32){w.Reset, w.ResetHighRes} {
+		reset([]byte("x"), 7)
+		s1, s2, failed := s1, s2, failed
+		for _, s := range []*Sets{&s1, &failed, &s2} {
+			w.Join(s)
+		}
+		var want []ValueSet
+		for _, vs := range sets {
+			w.Move(&s1)
+			w.Move(&s2)
+			w.Move(&failed)
+			want = append(want, vs, vs, ValueSet{PMID: vs.PMID, Err: ErrnoAgain})
+		}
+		b, err := w.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []ValueSet
+		switch _, m, err := Parse(b[1:]); m := m.(type) {
+		case *Result:
+			got = m.Sets
+		case *HighResResult:
+			got = m.Sets
+		default:
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
 	}
-	got, err := w.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var twice Result
-	for _, vs := range m.(*Result).Sets {
-		twice.Sets = append(twice.Sets, vs, vs)
-	}
-	ref, err := Append(nil, 7, &twice)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, ref) {
-		t.Errorf("moved:\n got %x\nwant %x", got, ref)
+
+	// Not all, or others.
+	for _, sets := range []int{1, len(sets)} {
+		s := s1
+		w.Reset(nil, 0)
+		w.Join(&s)
+		for range sets {
+			w.Move(&s)
+		}
+		if sets > 1 {
+			w.Fail(1, 0)
+		}
+		if _, err := w.Finish(); !errors.Is(err, ErrLength) {
+			t.Errorf("%d sets: got %v, want %v", sets, err, ErrLength)
+		}
 	}
 }

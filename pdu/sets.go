@@ -2,41 +2,69 @@ package pdu
 
 import "encoding/binary"
 
-// Sets walks the value sets of a Result PDU that stay in wire form. The
-// daemon moves them, with [ResultWriter.Move], from the agents' results into
-// the client's; values are never decoded.
+// Sets are the value sets of a Result PDU, in wire form. The daemon moves them
+// from the agents' results into the client's ([ResultWriter.Join] and
+// [ResultWriter.Move]); values are never decoded.
 type Sets struct {
-	b   []byte // from the next set on
-	pdu []byte // all of it; aliased
+	b      []byte // from the next set on; aliases the PDU
+	blocks []byte // the value blocks
+	low    uint32 // where they begin, in words from the start of the PDU
+	add    uint32 // to the offset of each, where it goes; set by Join
+
+	ids  []PMID // in place of b
+	code Errno  // of each of ids
 }
 
-// OpenSets returns the value sets of the Result PDU b, with which CheckResult
-// must have found no fault. Otherwise Move may panic.
-func OpenSets(b []byte) Sets { return Sets{b: b[resultHeaderLen:], pdu: b} }
+// OpenSets returns the value sets of the Result PDU b, which aliases them. It
+// fails as CheckResult does.
+func OpenSets(b []byte, ids []PMID) (Sets, error) {
+	end, err := checkResult(b, ids)
+	if err != nil {
+		_, t, _ := Header(b)
+		return Sets{}, &ParseError{Type: t, Off: end, Err: err}
+	}
+	return Sets{b: b[resultHeaderLen:end], blocks: b[end:], low: uint32(end / 4)}, nil
+}
+
+// FailedSets returns, for each of ids, a set with code in place of values. It
+// keeps ids.
+func FailedSets(ids []PMID, code Errno) Sets { return Sets{ids: ids, code: code} }
+
+// Join says that all sets of s will be moved to w. It comes after Reset and
+// before the first set; then Finish fails if there are others than those of all
+// Joins, or not all. s must not be copied from then on.
+//
+// The value blocks of one result stay together, so they are copied at once, and
+// every offset is final when its set is moved.
+func (w *ResultWriter) Join(s *Sets) {
+	w.joined += len(s.b) + emptySetLen*len(s.ids)
+	s.add = uint32(len(w.blocks)/4) - s.low
+	w.blocks = append(w.blocks, s.blocks...)
+}
 
 // Move takes the next value set from s, which must have one, and appends it to
-// w; the offsets of its blocks are made to fit. There are as many as metrics
-// were asked for.
+// w, which must have joined s.
 func (w *ResultWriter) Move(s *Sets) {
+	if len(s.ids) > 0 {
+		w.Fail(s.ids[0], s.code)
+		s.ids = s.ids[1:]
+		return
+	}
 	w.open = 0
 	w.sets++
-	n := int(int32(binary.BigEndian.Uint32(s.b[4:])))
-	if n <= 0 {
-		w.b = append(w.b, s.b[:emptySetLen]...)
-		s.b = s.b[emptySetLen:]
-		return
+	b, size := s.b, emptySetLen
+	n := int(int32(binary.BigEndian.Uint32(b[4:])))
+	if n > 0 {
+		size = setLen + valueLen*n
 	}
-	size := setLen + valueLen*n
-	set := s.b[:size]
-	s.b = s.b[size:]
 	values := len(w.b) + setLen
-	w.b = append(w.b, set...)
-	if binary.BigEndian.Uint32(set[8:]) == FormatInsitu {
+	w.b = append(w.b, b[:size]...)
+	s.b = b[size:]
+	if n <= 0 || binary.BigEndian.Uint32(b[8:]) == FormatInsitu {
 		return
 	}
+	add := s.add + uint32((w.body-w.start+w.joined)/4)
 	for v := w.b[values:]; len(v) >= valueLen; v = v[valueLen:] {
-		block := s.pdu[4*int(binary.BigEndian.Uint32(v[4:])):]
-		binary.BigEndian.PutUint32(v[4:], uint32(len(w.blocks)/4))
-		w.blocks = append(w.blocks, block[:pad4(int(binary.BigEndian.Uint32(block)&maxBlock))]...)
+		binary.BigEndian.PutUint32(v[4:], binary.BigEndian.Uint32(v[4:])+add)
 	}
 }
