@@ -254,9 +254,9 @@ func (c *Client) Send(call *agents.Call) error {
 
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
-	with := call.Profile != nil && !c.has(call)
 	c.out = c.takeNotices(append(c.out[:0], c.backlog...))
 	ahead := len(c.out)
+	with := call.Profile != nil && !c.has(call) // any more
 	out, err := agents.AppendRequest(c.out, call, with)
 
 	// From here on the reply is due, whatever becomes of the caller.

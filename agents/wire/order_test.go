@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -253,5 +254,44 @@ func TestNotReadyMeetsSeveralRequests(t *testing.T) {
 	var d pdu.Desc
 	if pdu.ParseInto(b, &d); d.PMID != 222 {
 		t.Errorf("asked for 222, got %d", d.PMID)
+	}
+}
+
+// An agent that has been told of the end of a client may have forgotten the
+// profile that it got in that client's name: it is sent again.
+func TestProfileOfOneWhoHasGone(t *testing.T) {
+	c, there, r := by(t, wire.Options{Depth: 2})
+	all := new(pdu.Profile)
+	req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{1}})
+	fetch := func(client int32) *agents.Call {
+		call := &agents.Call{Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: 5 * time.Second}
+		if err := c.Send(call); err != nil {
+			t.Fatal(err)
+		}
+		return call
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		for _, want := range want {
+			b, err := r.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, typ, from := pdu.Header(b)
+			if got := fmt.Sprint(typ, " ", from); got != want {
+				t.Fatalf("got %s, want %s", got, want)
+			}
+		}
+	}
+	first := fetch(1)
+	expect("PROFILE 1", "FETCH 1")
+	c.Notify(agents.Notice{Client: 1, End: true}) // waits for the next request
+	second := fetch(2)
+	expect("ERROR 1", "PROFILE 2", "FETCH 2")
+	put(t, there, new(pdu.Result), new(pdu.Result))
+	for _, call := range []*agents.Call{first, second} {
+		if _, err := c.Recv(call, nil); err != nil {
+			t.Error(err)
+		}
 	}
 }
