@@ -295,3 +295,38 @@ func TestProfileOfOneWhoHasGone(t *testing.T) {
 		}
 	}
 }
+
+// The agent writes a long answer and does not read; what the request behind
+// takes along does not fit. When both are late, each side still takes what the
+// other writes.
+func TestLateInBothDirections(t *testing.T) {
+	c, there, r := by(t, wire.Options{Depth: 2})
+	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
+	first := &agents.Call{Req: req, Several: true, Timeout: 50 * time.Millisecond}
+	if err := c.Send(first); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Next(); err != nil {
+		t.Fatal(err)
+	}
+	const clients = 100_000 // more than a socket holds
+	for client := range int32(clients) {
+		c.Notify(agents.Notice{Client: client, End: true})
+	}
+	if err := c.Send(&agents.Call{Req: req, Timeout: 50 * time.Millisecond}); err != agents.ErrLate {
+		t.Fatalf("got %v, want %v", err, agents.ErrLate)
+	}
+	if _, err := c.Recv(first, nil); err != agents.ErrLate {
+		t.Fatalf("got %v, want %v", err, agents.ErrLate)
+	}
+	there.SetWriteDeadline(time.Now().Add(20 * time.Second))
+	there.SetReadDeadline(time.Now().Add(20 * time.Second))
+	put(t, there, &pdu.Text{Text: strings.Repeat("x", 4<<20)})
+	for range clients + 1 {
+		if _, err := r.Next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, there, &pdu.Text{Text: "x"})
+	eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+}

@@ -184,10 +184,15 @@ func (c *Client) own(s State, owed []pdu.Type) {
 func (c *Client) background(s State, owed []pdu.Type) {
 	defer c.tasks.Done()
 	c.changed(s)
+	written := make(chan error, 1)
+	go func() { // an agent that waits for us to read does not
+		err := c.finishWrite()
+		if err != nil {
+			c.fail(err)
+		}
+		written <- err
+	}()
 	err := c.readBy(time.Time{})
-	if err == nil {
-		err = c.finishWrite()
-	}
 	var b []byte
 	// NOTREADY may have been an answer, or have met a request on its way: then
 	// there is one answer less than it seems, and the last is not waited for.
@@ -225,7 +230,9 @@ func (c *Client) background(s State, owed []pdu.Type) {
 		}
 	}
 	if err != nil {
-		c.fail(err)
+		c.fail(err) // ends the write, too
+	}
+	if err2 := <-written; err != nil || err2 != nil {
 		return
 	}
 	c.changed(Ready)
