@@ -62,7 +62,9 @@ func (r *Responder) replyFetch(ctx context.Context, c *Call, dst []byte) ([]byte
 	if profile == nil {
 		profile = noProfile
 	}
-	r.req = FetchRequest{Origin: c.Origin, PMIDs: r.fetch.PMIDs, Profile: profile}
+	// The context of the profile may be another's: one that hides nothing serves all.
+	from := Origin{c.Origin.Client, r.fetch.Context}
+	r.req = FetchRequest{Origin: from, PMIDs: r.fetch.PMIDs, Profile: profile}
 	r.w.Limit(cmp.Or(r.Max, maxAnswer))
 	defer func() {
 		if r.w.Cap() > 64<<10 { // dst is the caller's, and a copy is not for keeps

@@ -171,6 +171,20 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
+// An agent knows contexts apart, also those that share a profile.
+func TestContextsOfAnAgent(t *testing.T) {
+	a := &tester{domain: 240}
+	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
+	for client := range 2 {
+		c := r.dial()
+		for context := range int32(2) {
+			c.send(&pdu.Profile{Context: context})
+			c.do(&pdu.Fetch{Context: context, PMIDs: []pdu.PMID{id(240, 1)}})
+			a.hears(t, fmt.Sprintf("fetch %d/%d", client, context))
+		}
+	}
+}
+
 // What the client is reaches agents before its requests, and its end after.
 func TestClientAttributes(t *testing.T) {
 	a := &tester{domain: 240}

@@ -171,11 +171,8 @@ func (s *Server) handle(ctx context.Context, b []byte) error {
 }
 
 func (s *Server) answer(ctx context.Context, b []byte) error {
-	_, t, from := pdu.Header(b)
+	_, _, from := pdu.Header(b)
 	call := agents.Call{Origin: agents.Origin{Client: from}, Profile: s.profile, Req: b}
-	if t == pdu.TypeFetch && s.profile != nil {
-		call.Origin.Context = s.profile.Context
-	}
 	var err error
 	if s.reply, err = s.resp.Reply(ctx, &call, s.reply[:0]); err != nil {
 		var bad *pdu.ParseError

@@ -168,9 +168,9 @@ func TestServerTellsEnd(t *testing.T) {
 // A bad profile does not replace the one before.
 func TestServerKeepsProfile(t *testing.T) {
 	a := &profiles{seen: make(map[*pdu.Profile]bool)}
-	fetch := encode(t, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
+	fetch := encode(t, &pdu.Fetch{Context: 7, PMIDs: []pdu.PMID{answerID}})
 	pdu.SetFrom(fetch, 5)
-	said := append(encode(t, &pdu.Profile{Context: 7}), fetch...)
+	said := append(encode(t, &pdu.Profile{Context: 3}), fetch...)
 	said = append(append(said, raw(pdu.TypeProfile, "abcd")...), fetch...)
 	replies, _, err := play(t, a, said)
 	if err != nil || len(replies) != 2 || len(a.seen) != 1 {
