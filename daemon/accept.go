@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/access"
 )
 
@@ -55,6 +57,21 @@ func (d *Daemon) welcome(conn net.Conn) {
 	d.clients.add(s)
 	d.sessionTasks.Add(1)
 	go d.callers.Serve(s)
+}
+
+// close closes the connection. What the client has not taken yet goes out all the
+// same: it may have closed its own side only, and wait for the rest of an answer.
+//
+// C pmcd differs: it resets the connection, and the rest is lost.
+func (s *session) close() {
+	if c, ok := s.conn.(*net.TCPConn); ok {
+		unsent := 0
+		s.raw.Control(func(fd uintptr) { unsent, _ = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) })
+		if unsent > 0 {
+			c.SetLinger(-1)
+		}
+	}
+	s.conn.Close()
 }
 
 // identify fills in who the peer is, as far as the socket says.

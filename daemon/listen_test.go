@@ -1,8 +1,16 @@
 package daemon
 
 import (
+	"context"
+	"net"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // Connections have their options from the listening socket.
@@ -29,4 +37,45 @@ func TestConnectionOptions(t *testing.T) {
 			t.Errorf("%s: got %d, %v, want %d", o.what, got, err, o.want)
 		}
 	}
+}
+
+// A client that has no more to ask gets all of its answer, at its own pace.
+func TestHalfClosed(t *testing.T) {
+	const size = 1 << 20 // more than the client's side takes
+	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(long{&tester{domain: 240}, size})})
+	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
+	}}
+	conn, err := dialer.Dial("tcp", r.tcp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	c := &client{t: t, conn: conn, r: pdu.NewReader(conn, 0)}
+	c.recv()
+	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{}, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 2)}})
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
+	set := c.recv().(*pdu.Result).Sets[0]
+	if len(set.Values) != 1 || len(set.Values[0].Block) <= size {
+		t.Errorf("%d values, %v", len(set.Values), set.Err)
+	}
+	c.closed()
+}
+
+// long is a tester whose values are strings of so many bytes.
+type long struct {
+	*tester
+	size int
+}
+
+func (a long) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	for _, id := range r.PMIDs {
+		w.Begin(id)
+		w.String(-1, strings.Repeat("x", a.size))
+	}
+	return nil
 }

@@ -114,7 +114,7 @@ func (s *session) meet() error {
 // End implements agents.Session: nothing is left of the session.
 func (s *session) End() {
 	defer s.d.sessionTasks.Done()
-	defer s.conn.Close()
+	defer s.close()
 	if s.err != errRefused {
 		s.complain(s.err)
 	}
