@@ -146,6 +146,9 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	if two, ok := conn.(ReadConn); ok && err == nil {
 		in, err = two.SyscallReadConn()
 	}
+	if err == nil {
+		err = unblock(raw, in)
+	}
 	if err != nil {
 		conn.Close()
 		return nil, err

@@ -30,6 +30,21 @@ func now(trap, fd uintptr, b []byte) (int, error) {
 	}
 }
 
+// unblock makes sure that neither does block: an [os.File] may have been made of
+// a descriptor that does.
+func unblock(conns ...syscall.RawConn) error {
+	for _, c := range conns {
+		var err error
+		if cerr := c.Control(func(fd uintptr) { err = syscall.SetNonblock(int(fd), true) }); cerr != nil {
+			return cerr
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A getter is an io.Reader of what a RawConn stands for. It is used by one
 // goroutine at a time, and allocates nothing.
 type getter struct {
@@ -51,7 +66,7 @@ func (g *getter) init(raw syscall.RawConn) {
 
 // Read waits for input, until the deadline for reading. b must not be empty.
 func (g *getter) Read(b []byte) (int, error) {
-	g.b, g.n, g.err = b, 0, nil
+	g.b, g.n, g.err = b[:min(len(b), atOnce)], 0, nil
 	err := g.raw.Read(g.try)
 	g.b = nil
 	switch {

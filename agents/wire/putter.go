@@ -12,8 +12,8 @@ type Putter struct {
 	err error
 }
 
-// atOnce is how many bytes are copied into the kernel before others can stop the
-// goroutine that does it.
+// atOnce is how many bytes are copied into the kernel, or out of it, before
+// others can stop the goroutine that does it.
 const atOnce = 256 << 10
 
 // Init makes p write to raw.

@@ -613,3 +613,24 @@ func benchmarkFetch(b *testing.B, cd agents.Conduit) {
 		}
 	}
 }
+
+// A stream that was given as a descriptor that blocks stops nobody: Dial ends in
+// its time, and the garbage collector runs meanwhile.
+func TestDescriptorThatBlocks(t *testing.T) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fds[1])
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	dialed := make(chan error)
+	go func() {
+		_, err := wire.Dial(ctx, os.NewFile(uintptr(fds[0]), "blocks"), wire.Options{})
+		dialed <- err
+	}()
+	runtime.GC()
+	if err := <-dialed; err == nil {
+		t.Error("dialed")
+	}
+}
