@@ -1,0 +1,174 @@
+package wire_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// mark tells profiles apart.
+func mark(p *pdu.Profile) int32 {
+	switch {
+	case p == nil:
+		return -1
+	case len(p.InDoms) > 0:
+		return p.InDoms[0].Insts[0]
+	case p.Exclude:
+		return 1
+	}
+	return 0
+}
+
+// forgetful plays a PMDA that answers each FETCH with the mark of the profile
+// that it has, of which it has none when the client has gone that it was sent
+// for. At times it is slow, late, or dead.
+func forgetful(conn wire.Conn) {
+	defer conn.Close()
+	put := func(m pdu.Message) bool {
+		b, err := pdu.Append(nil, 0, m)
+		if err == nil {
+			_, err = conn.Write(b)
+		}
+		return err == nil
+	}
+	put(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
+	r := pdu.NewReader(conn, 0)
+	var profile *pdu.Profile
+	var of int32
+	for {
+		b, err := r.Next()
+		if err != nil {
+			return
+		}
+		_, typ, from := pdu.Header(b)
+		switch typ {
+		case pdu.TypeProfile:
+			profile, of = new(pdu.Profile), from
+			if _, err := pdu.ParseInto(b, profile); err != nil {
+				return
+			}
+		case pdu.TypeError:
+			if from == of {
+				profile = nil
+			}
+		case pdu.TypeFetch:
+			var m pdu.Fetch
+			if _, err := pdu.ParseInto(b, &m); err != nil {
+				return
+			}
+			switch rand.IntN(400) {
+			case 0:
+				return
+			case 1:
+				time.Sleep(40 * time.Millisecond) // twice the callers' patience
+			case 2, 3:
+				time.Sleep(11 * time.Millisecond) // not quick
+			}
+			value := pdu.Value{Inst: -1, Word: uint32(mark(profile))}
+			if !put(&pdu.Result{Sets: []pdu.ValueSet{{PMID: m.PMIDs[0], Values: []pdu.Value{value}}}}) {
+				return
+			}
+		}
+	}
+}
+
+// Whatever happens in between, an agent answers with the profile of the context
+// that it is asked for.
+func TestStressProfiles(t *testing.T) {
+	for _, depth := range []int{1, 8} {
+		t.Run(fmt.Sprint("depth ", depth), func(t *testing.T) { stressProfiles(t, depth) })
+	}
+}
+
+func stressProfiles(t *testing.T, depth int) {
+	checkGoroutines(t)
+	const callers, rounds = 16, 300
+	var mu sync.Mutex
+	var current atomic.Pointer[wire.Client]
+	open := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if c := current.Load(); c != nil {
+			if c.Err() == nil {
+				return
+			}
+			c.Close()
+		}
+		here, there := socketPair(t)
+		go forgetful(there)
+		c, err := wire.Dial(t.Context(), here, wire.Options{Depth: depth})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		current.Store(c)
+	}
+	open()
+	defer func() { current.Load().Close() }()
+	var answers atomic.Int64
+	var wg sync.WaitGroup
+	for client := range int32(callers) {
+		wg.Go(func() {
+			var profiles []*pdu.Profile
+			begin := func() { // the number has a new user
+				some := pdu.InDomProfile{InDom: 1, Insts: []int32{100 + client}}
+				profiles = []*pdu.Profile{{}, {Exclude: true}, {InDoms: []pdu.InDomProfile{some}}}
+			}
+			begin()
+			var call agents.Call
+			for round := range rounds {
+				id := pdu.NewPMID(int(client), round>>10, round&0x3ff)
+				context := rand.IntN(len(profiles))
+				if rand.IntN(4) > 0 {
+					context = 0
+				}
+				req, _ := pdu.Append(nil, 0, &pdu.Fetch{Context: int32(context), PMIDs: []pdu.PMID{id}})
+				call = agents.Call{
+					Origin:  agents.Origin{Client: client, Context: int32(context)},
+					Profile: profiles[context], Req: req, Wait: call.Wait, Timeout: 20 * time.Millisecond,
+				}
+				c := current.Load()
+				err := c.Send(&call)
+				var b []byte
+				if err == nil {
+					b, err = c.Recv(&call, nil)
+				}
+				var m pdu.Result
+				switch {
+				case err == agents.ErrLate:
+					for c.State() == wire.Late && c.Err() == nil {
+						time.Sleep(time.Millisecond)
+					}
+				case err != nil:
+					open()
+				default:
+					if _, err := pdu.ParseInto(b, &m); err != nil {
+						t.Error(err)
+						return
+					}
+					got, want := int32(m.Sets[0].Values[0].Word), mark(profiles[context])
+					if m.Sets[0].PMID != id || got != want {
+						t.Errorf("asked for %v with profile %d, got %v with %d", id, want, m.Sets[0].PMID, got)
+					}
+					answers.Add(1)
+				}
+				if rand.IntN(10) == 0 {
+					c.Notify(agents.Notice{Client: client, End: true})
+					begin()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if answers.Load() == 0 {
+		t.Error("no answer at all")
+	}
+	t.Logf("%d answers", answers.Load())
+}
