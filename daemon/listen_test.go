@@ -39,31 +39,38 @@ func TestConnectionOptions(t *testing.T) {
 	}
 }
 
-// A client that has no more to ask gets all of its answer, at its own pace.
-func TestHalfClosed(t *testing.T) {
+// A client gets all of an answer at its own pace, also if it has no more to ask
+// or the daemon ends meanwhile.
+func TestAnswerOutlivesSession(t *testing.T) {
 	const size = 1 << 20 // more than the client's side takes
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(long{&tester{domain: 240}, size})})
-	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
-	}}
-	conn, err := dialer.Dial("tcp", r.tcp)
-	if err != nil {
-		t.Fatal(err)
+	for name, end := range map[string]func(*rig, net.Conn){
+		"half closed": func(_ *rig, c net.Conn) { c.(*net.TCPConn).CloseWrite() },
+		"shutdown":    func(r *rig, _ net.Conn) { r.stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(long{&tester{domain: 240}, size})})
+			dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+				return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
+			}}
+			conn, err := dialer.Dial("tcp", r.tcp)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(30 * time.Second))
+			c := &client{t: t, conn: conn, r: pdu.NewReader(conn, 0)}
+			c.recv()
+			c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{},
+				&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 2)}}, &pdu.PMNSChild{Name: "t"})
+			eventually(t, "answered", func() bool { return r.counts.Sent(pdu.TypePMNSNames) == 1 })
+			end(r, conn)
+			eventually(t, "session over", func() bool { return r.clients.len() == 0 })
+			set := c.recv().(*pdu.Result).Sets[0]
+			if len(set.Values) != 1 || len(set.Values[0].Block) <= size {
+				t.Errorf("%d values, %v", len(set.Values), set.Err)
+			}
+		})
 	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	c := &client{t: t, conn: conn, r: pdu.NewReader(conn, 0)}
-	c.recv()
-	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{}, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 2)}})
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
-	set := c.recv().(*pdu.Result).Sets[0]
-	if len(set.Values) != 1 || len(set.Values[0].Block) <= size {
-		t.Errorf("%d values, %v", len(set.Values), set.Err)
-	}
-	c.closed()
 }
 
 // long is a tester whose values are strings of so many bytes.
