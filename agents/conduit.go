@@ -53,7 +53,7 @@ type Conduit interface {
 type Call struct {
 	Origin  Origin
 	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
-	Timeout time.Duration // for the agent to answer, and again for the wait before; 0 is never
+	Timeout time.Duration // for the agent to answer, and again for the wait until it is sent; 0 is never
 	Req     []byte        // the request PDU; read, not changed, until Recv returns
 
 	// Several says that the caller sends other Calls before it receives.
