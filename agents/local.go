@@ -78,7 +78,7 @@ var _ Conduit = (*Worker)(nil)
 // unless it was abandoned: the Agent may use its memory for ever then.
 type errand struct {
 	worker   *Worker
-	call     Call // with memory of its own for the request
+	call     Call // with memory of its own for the request; its Caller, if there is one, is to do it
 	began    time.Time
 	answered time.Time
 	deadline time.Time
@@ -130,7 +130,10 @@ func (w *Worker) Send(c *Call) error {
 		c.Wait = e
 	}
 	e.worker = w
-	e.call = Call{Origin: c.Origin, Profile: c.Profile, Caller: c.Caller, Req: append(e.call.Req[:0], c.Req...)}
+	e.call = Call{Origin: c.Origin, Profile: c.Profile, Req: append(e.call.Req[:0], c.Req...)}
+	if !c.Several {
+		e.call.Caller = c.Caller
+	}
 	e.err, e.caller = nil, nil
 	if cap(e.reply) > 1<<20 {
 		e.reply = nil
@@ -150,7 +153,7 @@ func (w *Worker) Send(c *Call) error {
 			w.expireAt(e.deadline)
 		}
 	}
-	if c.Caller == nil || c.Several {
+	if e.call.Caller == nil {
 		w.rouse()
 	}
 	return nil

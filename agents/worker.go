@@ -35,14 +35,14 @@ func (w *Worker) run() {
 func (w *Worker) take() (e *errand, ahead []Notice, over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.busy {
-		w.missed = true
-		return nil, nil, false
-	}
-	if w.err != nil {
+	if !w.busy && w.err != nil {
 		return nil, nil, true
 	}
 	e, ahead = w.next, w.ahead
+	if w.busy || e != nil && e == w.flying && e.call.Caller != nil { // that comes for it
+		w.missed = true
+		return nil, nil, false
+	}
 	w.next, w.ahead = nil, nil
 	if e == nil {
 		ahead = w.notices.Take()
@@ -56,6 +56,7 @@ func (w *Worker) take() (e *errand, ahead []Notice, over bool) {
 func (w *Worker) serve(e *errand) bool {
 	w.mu.Lock()
 	if w.busy || w.next != e || w.flying != e { // run has something to tell first, or it is over
+		e.call.Caller = nil
 		w.rouse()
 		w.mu.Unlock()
 		<-e.done

@@ -153,6 +153,75 @@ func TestCallerLate(t *testing.T) {
 	}
 }
 
+// The time of a call may be over before the Caller can make it, because the agent
+// is being told something or the Caller comes late. Then the agent is not asked,
+// and well again when it can be.
+func TestCallerLateAtOnce(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		t.Run(fmt.Sprintf("told=%v", told), func(t *testing.T) {
+			a := newAnswer()
+			w := local(t, a)
+			p := callers(t)
+			want := []string{"1 asks"}
+			if told {
+				want = []string{"2 ends", "1 asks"}
+				w.Notify(agents.Notice{Client: blocks, End: true})
+				<-a.entered
+			}
+			serve(p, func(c *agents.Caller) {
+				call := request(1, plain, 20*time.Millisecond)
+				call.Caller = c
+				if err := w.Send(call); err != nil {
+					t.Error(err)
+				}
+				if !told {
+					eventually(t, "late", func() bool { return w.State() == agents.Late })
+				}
+				if _, err := w.Recv(call, nil); err != agents.ErrLate {
+					t.Errorf("got %v, want %v", err, agents.ErrLate)
+				}
+				close(a.open)
+				eventually(t, "well again", func() bool { return w.State() == agents.Ready })
+				if err := agenttest.Do(viaCaller{w, c}, agents.Origin{Client: 1}, &pdu.DescReq{PMID: id(plain)}, new(pdu.Desc)); err != nil {
+					t.Error(err)
+				}
+			})
+			if got := a.all(); !slices.Equal(got, want) {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+		})
+	}
+}
+
+// A call that comes while the agent is being told something is done after that.
+func TestCallerBehindNotice(t *testing.T) {
+	a := newAnswer()
+	w := local(t, a)
+	p := callers(t)
+	const rounds = 200
+	var want []string
+	for range rounds {
+		want = append(want, "1 ends", "0 asks")
+	}
+	serve(p, func(c *agents.Caller) {
+		for range rounds {
+			w.Notify(agents.Notice{Client: 1, End: true})
+			runtime.Gosched() // often the Worker is at it then
+			call := request(0, plain, 0)
+			call.Caller = c
+			if err := w.Send(call); err != nil {
+				t.Error(err)
+			}
+			if _, err := w.Recv(call, nil); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if got := a.all(); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
 // What ends an agent does not end the Session that asked it.
 func TestCallerSurvives(t *testing.T) {
 	for _, tt := range []struct {

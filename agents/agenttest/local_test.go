@@ -93,8 +93,12 @@ func (a *answer) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultW
 }
 
 func (a *answer) EndContext(client int32) {
-	if client == panics {
+	switch client {
+	case panics:
 		panic("ouch")
+	case blocks:
+		a.entered <- struct{}{}
+		<-a.open
 	}
 	a.say("%d ends", client)
 }
