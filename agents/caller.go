@@ -104,6 +104,13 @@ func (p *Callers) giveBack(c *Caller) {
 	p.idle = append(p.idle, c)
 }
 
+// Idle is how many Callers, each a coroutine, are kept for later turns.
+func (p *Callers) Idle() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.idle)
+}
+
 // turns is the coroutine.
 func (c *Caller) turns(yield func(*errand) bool) {
 	defer func() {

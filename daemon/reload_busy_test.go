@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -337,12 +336,12 @@ func TestReloadUnderLoad(t *testing.T) {
 		r.reloaded()
 		r.logs.TakeAll()
 		if i == 10 {
-			goroutines, fds = runtime.NumGoroutine(), countFDs()
+			goroutines, fds = r.Goroutines(), countFDs()
 		}
 	}
 	// What is just going is not left behind: some polls see less.
 	eventually(t, "no more goroutines and descriptors than before", func() bool {
-		return runtime.NumGoroutine() <= goroutines+2 && countFDs() <= fds+2
+		return r.Goroutines() <= goroutines+2 && countFDs() <= fds+2
 	})
 	close(end)
 	clients.Wait()

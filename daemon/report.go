@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/gopcp/pmcd/access"
@@ -43,6 +44,10 @@ type ReloadStatus struct {
 	Last  time.Time // zero if there was none
 	Err   error     // why the last was not carried out, or not all of it
 }
+
+// Goroutines is how many there are, but for coroutines that are kept for
+// requests to come: those depend on how many requests there once were at a time.
+func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.callers.Idle() }
 
 // Reloads reports on reloads.
 func (d *Daemon) Reloads() ReloadStatus {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -466,9 +465,9 @@ func TestManyRestarts(t *testing.T) {
 		}
 	}
 	restart(10)
-	goroutines, fds := runtime.NumGoroutine(), countFDs()
+	goroutines, fds := r.Goroutines(), countFDs()
 	restart(300)
-	eventually(t, "nothing is left", func() bool { return runtime.NumGoroutine() <= goroutines+2 && countFDs() <= fds+2 })
+	eventually(t, "nothing is left", func() bool { return r.Goroutines() <= goroutines+2 && countFDs() <= fds+2 })
 	stop.Store(true)
 	asking.Wait()
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"time"
 
 	"go.uber.org/zap"
@@ -51,7 +50,7 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 		Clients:   make([]ctl.Client, len(clients)),
 		Reloads:   ctl.Reloads{Count: reloads.Count, Last: reloads.Last},
 
-		Goroutines: runtime.NumGoroutine(),
+		Goroutines: d.Goroutines(),
 	}
 	if !opt.embedded {
 		r.Config, r.Namespace = opt.config, opt.namespace.Path
