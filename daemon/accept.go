@@ -7,8 +7,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gopcp/pmcd/access"
 )
 
@@ -39,15 +37,12 @@ func (d *Daemon) accept(ctx context.Context, ln net.Listener) {
 
 // welcome starts the session of conn.
 func (d *Daemon) welcome(conn net.Conn) {
-	s := &session{d: d, conn: conn, since: time.Now()}
-	raw, err := conn.(syscall.Conn).SyscallConn()
-	if err != nil {
+	s := &session{d: d, since: time.Now()}
+	if err := s.line.init(conn.(stream)); err != nil {
 		conn.Close()
 		return
 	}
-	s.raw = raw
-	s.put.Init(raw)
-	if err := s.identify(); err != nil {
+	if err := s.identify(conn.RemoteAddr()); err != nil {
 		d.rate.printf(d, "peer", "cannot tell who connected: %v", err)
 		s.greet(errnoOf(err))
 		conn.Close()
@@ -59,24 +54,9 @@ func (d *Daemon) welcome(conn net.Conn) {
 	go d.callers.Serve(s)
 }
 
-// close closes the connection. What the client has not taken yet goes out all the
-// same: it may have closed its own side only, and wait for the rest of an answer.
-//
-// C pmcd differs: it resets the connection, and the rest is lost.
-func (s *session) close() {
-	if c, ok := s.conn.(*net.TCPConn); ok {
-		unsent := 0
-		s.raw.Control(func(fd uintptr) { unsent, _ = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) })
-		if unsent > 0 {
-			c.SetLinger(-1)
-		}
-	}
-	s.conn.Close()
-}
-
 // identify fills in who the peer is, as far as the socket says.
-func (s *session) identify() error {
-	switch addr := s.conn.RemoteAddr().(type) {
+func (s *session) identify(from net.Addr) error {
+	switch addr := from.(type) {
 	case *net.TCPAddr:
 		ip := addr.AddrPort().Addr().Unmap()
 		s.addr = ip.String()
@@ -87,7 +67,7 @@ func (s *session) identify() error {
 	default:
 		var cred *syscall.Ucred
 		var err error
-		cerr := s.raw.Control(func(fd uintptr) {
+		cerr := s.line.raw.Control(func(fd uintptr) {
 			cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 		})
 		if err = errors.Join(err, cerr); err != nil {

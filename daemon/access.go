@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"sync"
@@ -81,13 +80,13 @@ var errRefused = errors.New("refused")
 // refuse has the session end as soon as it does not answer a request.
 func (s *session) refuse(code pdu.Errno) {
 	s.refused.Store(int32(code))
-	s.conn.SetReadDeadline(time.Unix(1, 0)) // after refused: see setReadDeadline
+	s.line.hurry() // after refused: see setReadDeadline
 }
 
 // setReadDeadline sets the deadline for the rest of a PDU, unless that would
 // keep the session from noticing that it is refused.
 func (s *session) setReadDeadline(t time.Time) error {
-	err := s.conn.SetReadDeadline(t)
+	err := s.line.conn.SetReadDeadline(t)
 	if s.refused.Load() != 0 {
 		return errRefused
 	}
@@ -108,24 +107,22 @@ const maxFarewells = 256
 // close a connection that has unread input resets it, and that may overtake
 // what was written.
 func (s *session) dismiss(say func(pdu.Errno) error, code pdu.Errno) {
-	defer context.AfterFunc(s.d.stopping, func() { s.conn.Close() })()
+	defer context.AfterFunc(s.d.stopping, s.line.close)()
 	defer s.d.farewells.Add(-1)
-	if c, ok := s.conn.(*net.TCPConn); ok {
-		c.SetLinger(-1) // to close it must not take back what is said
-	}
+	s.line.linger()
 	if n := s.d.farewells.Add(1); say(code) != nil || n > maxFarewells {
 		return
 	}
-	if c, ok := s.conn.(interface{ CloseWrite() error }); !ok || c.CloseWrite() != nil {
+	if s.line.closeWrite() != nil {
 		return
 	}
 	var scrap [512]byte
 	for end := time.Now().Add(farewell); time.Now().Before(end); {
-		if s.conn.SetReadDeadline(end) != nil {
+		if s.line.conn.SetReadDeadline(end) != nil {
 			return
 		}
 		// refuse may have set a deadline of its own just now.
-		if _, err := s.conn.Read(scrap[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := s.line.conn.Read(scrap[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
 	}
@@ -170,7 +167,7 @@ func (s *session) violation(err error) pdu.Errno {
 		s.d.log.Warn("access violations from other hosts are not logged until the configuration is read again")
 	case isNew:
 		s.d.plain.Warn("access violation from host " + s.addr)
-		s.d.plain.Warn(fmt.Sprintf("endclient client[%d]: (fd %d) %v (%d)", s.num, fdOf(s.conn), code, int32(code)))
+		s.d.plain.Warn(fmt.Sprintf("endclient client[%d]: (fd %d) %v (%d)", s.num, s.line.number(), code, int32(code)))
 	}
 	return code
 }

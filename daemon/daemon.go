@@ -118,6 +118,7 @@ type Daemon struct {
 	rate         rate
 	sessionTasks sync.WaitGroup // sessions
 	callers      agents.Callers
+	lane         fastLane
 	counts       pdu.Counts
 	clients      clients
 	reloads      chan struct{} // holds one request to reload

@@ -96,7 +96,7 @@ func (s *session) tapped(sent bool, b []byte) {
 		n, _, _ := pdu.Header(b)
 		one := b[:min(max(int(n), pdu.HeaderLen), len(b))]
 		b = b[len(one):]
-		d.trace.pdu(sent, fdOf(s.conn), one)
+		d.trace.pdu(sent, s.line.number(), one)
 		if show {
 			d.debug.pdu(sent, fmt.Sprintf("client[%d]", s.num), one)
 		}

@@ -3,7 +3,6 @@ package daemon
 import (
 	"bytes"
 	"encoding/binary"
-	"net"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -18,19 +17,29 @@ func (s *session) write(b []byte) error {
 	_, t, _ := pdu.Header(b)
 	s.d.counts.Out(t)
 	s.tapped(true, b)
-	b, err := s.put.Write(b)
+	b, err := s.line.put.Write(b)
 	for err == nil && len(b) > 0 {
-		if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return err
-		}
 		n := 0
-		n, err = s.conn.Write(b[:min(len(b), 1<<20)]) // progress counts
+		n, err = s.writeSlowly(b[:min(len(b), progress)])
 		b = b[n:]
-		if err == nil && len(b) == 0 {
-			err = s.conn.SetWriteDeadline(time.Time{}) // one that has passed would stop put
-		}
 	}
 	return err
+}
+
+// progress is how many bytes a client must take in writeTimeout.
+const progress = 1 << 20
+
+// writeSlowly waits until b is written.
+func (s *session) writeSlowly(b []byte) (int, error) {
+	s.leaveLane()
+	if err := s.line.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	n, err := s.line.conn.Write(b)
+	if err == nil {
+		err = s.line.conn.SetWriteDeadline(time.Time{}) // one that has passed would stop line.put
+	}
+	return n, err
 }
 
 // writePieces sends a PDU that is in pieces.
@@ -40,25 +49,33 @@ func (s *session) writePieces(pieces [][]byte) error {
 	if s.d.tapping() {
 		s.tapped(true, bytes.Join(pieces, nil))
 	}
-	const most = 1 << 20 // bytes of a write: progress counts
 	for len(pieces) > 0 {
-		if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		n, err := s.line.sendPieces(pieces)
+		if err != nil {
 			return err
 		}
-		var some net.Buffers
-		for left := most; len(pieces) > 0 && left > 0; {
-			n := min(len(pieces[0]), left)
-			some = append(some, pieces[0][:n])
-			left -= n
-			if pieces[0] = pieces[0][n:]; len(pieces[0]) == 0 {
-				pieces = pieces[1:]
-			}
+		if pieces = skip(pieces, n); n > 0 || len(pieces) == 0 {
+			continue
 		}
-		if _, err := some.WriteTo(s.conn); err != nil {
+		b := pieces[0][:min(len(pieces[0]), progress)]
+		if n, err = s.writeSlowly(b); err != nil {
 			return err
 		}
+		pieces = skip(pieces, n)
 	}
-	return s.conn.SetWriteDeadline(time.Time{})
+	return nil
+}
+
+// skip returns what of pieces follows n bytes.
+func skip(pieces [][]byte, n int) [][]byte {
+	for len(pieces) > 0 && n >= len(pieces[0]) {
+		n -= len(pieces[0])
+		pieces = pieces[1:]
+	}
+	if n > 0 {
+		pieces[0] = pieces[0][n:]
+	}
+	return pieces
 }
 
 // reply sends m as the answer.

@@ -24,8 +24,7 @@ import (
 // a small stack, and no buffer.
 type session struct {
 	d     *Daemon
-	conn  net.Conn
-	raw   syscall.RawConn
+	line  line
 	num   int32  // what agents know the client by; lowest free
 	seq   uint32 // clients before it
 	addr  string // of the peer, for messages
@@ -50,7 +49,7 @@ type session struct {
 	tryRead   func(fd uintptr) bool
 	readErr   error
 	fault     pdu.Errno // why it has ended, if the client did not ask for it
-	put       wire.Putter
+	eager     int       // see fastLane
 
 	observed atomic.Pointer[string] // what the host is called in its container; nil if that is not known
 
@@ -68,19 +67,30 @@ func (s *session) Await() bool {
 	if s.tryRead == nil { // it is new
 		return true
 	}
-	if s.err == nil {
-		s.err = s.raw.Read(s.tryRead)
-		if s.err != nil && s.refused.Load() != 0 {
-			s.err = errRefused
-		} else if s.err != nil || s.readErr != nil {
-			s.err = io.EOF
-		}
+	if s.err != nil {
+		return false
+	}
+	if s.line.direct() && s.awaitLane() {
+		return s.err == nil
+	}
+	lane, turns, since := !s.d.lane.taken.Load(), s.d.lane.turns.Load(), time.Time{}
+	if lane {
+		since = time.Now()
+	}
+	s.err = s.line.raw.Read(s.tryRead)
+	if s.err != nil && s.refused.Load() != 0 {
+		s.err = errRefused
+	} else if s.err != nil || s.readErr != nil {
+		s.err = io.EOF
+	} else if lane {
+		s.enterLane(turns, since)
 	}
 	return s.err == nil
 }
 
 // Turn implements agents.Session: it greets the client or answers it.
 func (s *session) Turn(c *agents.Caller) {
+	s.d.lane.turns.Add(1)
 	if s.tryRead == nil {
 		s.tryRead = s.read
 		s.err = s.meet()
@@ -98,7 +108,7 @@ func (s *session) meet() error {
 	s.d.debug.printf(debugClients, "client[%d] %s has connected, seq=%d", s.num, s.addr, s.seq)
 	s.debugAccess(refusal)
 	if s.d.trace.on(traceConns) {
-		s.d.trace.event(traceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, fdOf(s.conn), s.seq)
+		s.d.trace.event(traceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, s.line.number(), s.seq)
 	}
 	if refusal != 0 {
 		s.refused.Store(int32(refusal))
@@ -114,7 +124,8 @@ func (s *session) meet() error {
 // End implements agents.Session: nothing is left of the session.
 func (s *session) End() {
 	defer s.d.sessionTasks.Done()
-	defer s.close()
+	defer s.line.close()
+	s.leaveLane()
 	if s.err != errRefused {
 		s.complain(s.err)
 	}
@@ -123,7 +134,7 @@ func (s *session) End() {
 		if s.fault != 0 {
 			err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
 		}
-		s.d.trace.event(traceConns, "End client: [%d] fd=%d%s", s.num, fdOf(s.conn), err)
+		s.d.trace.event(traceConns, "End client: [%d] fd=%d%s", s.num, s.line.number(), err)
 	}
 	s.grant.Release()
 	s.d.debug.printf(debugClients, "client[%d] %s has gone", s.num, s.addr)
@@ -222,6 +233,7 @@ func (s *session) answer(w *work) error {
 		}
 		if !timed {
 			timed = true
+			s.leaveLane()
 			if t := time.Duration(s.d.timeout.Load()); t > 0 {
 				if err := s.setReadDeadline(time.Now().Add(t)); err != nil {
 					return err
@@ -248,7 +260,7 @@ func (s *session) more(w *work, n int) error {
 	if want := min(max(n-len(w.in), 1), chunk); cap(w.in)-len(w.in) < want {
 		w.in = append(w.in, make([]byte, want)...)[:len(w.in)]
 	}
-	got, err := s.conn.Read(w.in[len(w.in):cap(w.in)])
+	got, err := s.line.conn.Read(w.in[len(w.in):cap(w.in)])
 	w.in = w.in[:len(w.in)+got]
 	if got > 0 {
 		return nil
@@ -264,10 +276,10 @@ func (s *session) complain(err error) {
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return // clients come and go
 	case errors.As(err, &bad):
-		s.d.rate.log(s.d, zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", fdOf(s.conn), bad, s.num, s.addr)
+		s.d.rate.log(s.d, zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.line.number(), bad, s.num, s.addr)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.d.rate.printf(s.d, "client timeout", "pduread: timeout (after %.3f sec) in the middle of a PDU on fd=%d; client[%d] %s",
-			time.Duration(s.d.timeout.Load()).Seconds(), fdOf(s.conn), s.num, s.addr)
+			time.Duration(s.d.timeout.Load()).Seconds(), s.line.number(), s.num, s.addr)
 	default:
 		s.d.rate.printf(s.d, "client error", "client[%d] %s: %v", s.num, s.addr, err)
 	}

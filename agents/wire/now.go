@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"io"
 	"syscall"
 	"unsafe"
 )
@@ -16,6 +15,21 @@ func ReadNow(fd uintptr, b []byte) (int, error) { return now(syscall.SYS_READ, f
 
 // WriteNow is write(2) likewise.
 func WriteNow(fd uintptr, b []byte) (int, error) { return now(syscall.SYS_WRITE, fd, b) }
+
+// SendNow is send(2) of a socket, whether it blocks or not.
+func SendNow(fd uintptr, b []byte) (int, error) {
+	for {
+		n, _, err := syscall.RawSyscall6(syscall.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+			syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
+		switch err {
+		case 0:
+			return int(n), nil
+		case syscall.EINTR:
+		default:
+			return 0, err
+		}
+	}
+}
 
 func now(trap, fd uintptr, b []byte) (int, error) {
 	for {
@@ -43,37 +57,4 @@ func unblock(conns ...syscall.RawConn) error {
 		}
 	}
 	return nil
-}
-
-// A getter is an io.Reader of what a RawConn stands for. It is used by one
-// goroutine at a time, and allocates nothing.
-type getter struct {
-	raw syscall.RawConn
-	try func(fd uintptr) bool // made once: a closure a read would cost memory
-
-	b   []byte
-	n   int
-	err error
-}
-
-func (g *getter) init(raw syscall.RawConn) {
-	g.raw = raw
-	g.try = func(fd uintptr) bool {
-		g.n, g.err = ReadNow(fd, g.b)
-		return g.err != syscall.EAGAIN
-	}
-}
-
-// Read waits for input, until the deadline for reading. b must not be empty.
-func (g *getter) Read(b []byte) (int, error) {
-	g.b, g.n, g.err = b[:min(len(b), atOnce)], 0, nil
-	err := g.raw.Read(g.try)
-	g.b = nil
-	switch {
-	case err != nil:
-		return 0, err
-	case g.err == nil && g.n == 0:
-		return 0, io.EOF
-	}
-	return g.n, g.err
 }

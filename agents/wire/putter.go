@@ -8,6 +8,7 @@ type Putter struct {
 	raw syscall.RawConn
 	try func(fd uintptr) bool // made once: a closure a write would cost memory
 
+	fd  int    // of a socket that blocks, else -1
 	b   []byte // what is left to write
 	err error
 }
@@ -18,10 +19,10 @@ const atOnce = 256 << 10
 
 // Init makes p write to raw.
 func (p *Putter) Init(raw syscall.RawConn) {
-	p.raw = raw
+	p.raw, p.fd = raw, -1
 	p.try = func(fd uintptr) bool {
 		for len(p.b) > 0 {
-			n, err := WriteNow(fd, p.b[:min(len(p.b), atOnce)])
+			n, err := p.write(fd, p.b[:min(len(p.b), atOnce)])
 			p.b = p.b[n:]
 			if err != nil {
 				if err != syscall.EAGAIN {
@@ -34,10 +35,24 @@ func (p *Putter) Init(raw syscall.RawConn) {
 	}
 }
 
+// Direct makes p write to a socket that blocks.
+func (p *Putter) Direct(fd int) { p.fd = fd }
+
+func (p *Putter) write(fd uintptr, b []byte) (int, error) {
+	if p.fd >= 0 {
+		return SendNow(fd, b)
+	}
+	return WriteNow(fd, b)
+}
+
 // Write returns what of b could not be written at once.
 func (p *Putter) Write(b []byte) (rest []byte, err error) {
 	p.b, p.err = b, nil
-	err = p.raw.Write(p.try)
+	if p.fd >= 0 {
+		p.try(uintptr(p.fd))
+	} else {
+		err = p.raw.Write(p.try)
+	}
 	rest = p.b
 	p.b = nil
 	if p.err != nil {

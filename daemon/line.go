@@ -1,0 +1,175 @@
+package daemon
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/wire"
+)
+
+// A line is the connection of a client. Only its session reads and writes it;
+// others may hurry or close it, and ask for its descriptor.
+//
+// There are two ways of waiting for input. Ordinarily Go's poller does it, at
+// next to no cost for any number of lines. A direct line is out of the poller,
+// and the thread of its session waits in recv(2). That is quicker, but takes a
+// thread and, for a while, its place in the scheduler: so there is one at most,
+// that of a client which alone asks much, see [fastLane].
+type line struct {
+	put wire.Putter
+
+	mu   sync.Mutex // held to change the following, and by others to use them
+	conn stream
+	raw  syscall.RawConn // of conn
+	fd   int             // of a direct line, else -1
+	over bool            // closed
+}
+
+// A stream is a socket in Go's poller.
+type stream interface {
+	io.ReadWriteCloser
+	syscall.Conn
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+}
+
+func (l *line) init(conn stream) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	l.conn, l.raw, l.fd = conn, raw, -1
+	l.put.Init(raw)
+	return nil
+}
+
+// number is the descriptor, for messages.
+func (l *line) number() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fd >= 0 {
+		return l.fd
+	}
+	return fdOf(l.conn)
+}
+
+// hurry has a wait for input end: now, or after patience if the line is direct.
+func (l *line) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fd < 0 {
+		l.conn.SetReadDeadline(time.Unix(1, 0))
+	}
+}
+
+// close closes the connection. What the client has not taken yet goes out all the
+// same: it may have closed its own side only, and wait for the rest of an answer.
+//
+// C pmcd differs: it resets the connection, and the rest is lost.
+func (l *line) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	if l.fd >= 0 {
+		unix.Shutdown(l.fd, unix.SHUT_RDWR) // the session, which waits for it, closes it
+		return
+	}
+	l.raw.Control(func(fd uintptr) {
+		if unsent, _ := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ); unsent > 0 {
+			linger(fd)
+		}
+	})
+	l.conn.Close()
+}
+
+// linger says that closing the line must not take back what is written.
+func (l *line) linger() { l.raw.Control(linger) }
+
+func linger(fd uintptr) {
+	unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{})
+}
+
+// closeWrite says that nothing more will be written.
+func (l *line) closeWrite() error {
+	var err error
+	cerr := l.raw.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_WR) })
+	return errors.Join(err, cerr)
+}
+
+// patience is how long a direct line is waited for at a time.
+const patience = 8 * time.Millisecond
+
+// heat makes the line direct, if it can.
+func (l *line) heat() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fd := -1
+	l.raw.Control(func(old uintptr) { fd, _ = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
+	if fd < 0 {
+		return false
+	}
+	wait := unix.NsecToTimeval(int64(patience))
+	if unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait) != nil || unix.SetNonblock(fd, false) != nil {
+		unix.Close(fd)
+		return false
+	}
+	l.conn.Close() // takes the socket out of the poller
+	l.conn, l.raw, l.fd = nil, nil, fd
+	l.put.Direct(fd)
+	return true
+}
+
+// cool gives a direct line back to the poller. It takes nothing that may be
+// missing.
+func (l *line) cool() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	unix.SetNonblock(l.fd, true)
+	l.init(os.NewFile(uintptr(l.fd), "client"))
+}
+
+// direct is for the session.
+func (l *line) direct() bool { return l.fd >= 0 }
+
+// recv reads from a direct line. It returns EAGAIN if nothing has come in time.
+func (l *line) recv(b []byte) (int, error) {
+	for {
+		n, _, err := syscall.Syscall6(syscall.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
+		switch {
+		case err == syscall.EINTR:
+		case err != 0:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return int(n), nil
+		}
+	}
+}
+
+// sendPieces sends what can be sent without waiting.
+func (l *line) sendPieces(pieces [][]byte) (n int, err error) {
+	const most = 64 // that are looked at in one system call
+	send := func(fd uintptr) bool {
+		n, err = unix.SendmsgBuffers(int(fd), pieces[:min(len(pieces), most)], nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		if err == unix.EAGAIN {
+			n, err = 0, nil
+		}
+		return true
+	}
+	if l.direct() {
+		send(uintptr(l.fd))
+		return n, err
+	}
+	if cerr := l.raw.Write(send); cerr != nil {
+		return 0, cerr
+	}
+	return n, err
+}
