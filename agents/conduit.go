@@ -63,6 +63,10 @@ type Call struct {
 	// Agent in this process is called by it in Recv then, unless Several.
 	Caller *Caller
 
+	// Alone says that nobody else has anything to do: the thread of the caller
+	// may wait for the answer itself.
+	Alone bool
+
 	// Began and Done are set by a Recv that succeeds: when the agent was free
 	// to work on the request, and when its answer was there.
 	Began, Done time.Time

@@ -137,6 +137,7 @@ func (s *session) askOne(w *work, call *agents.Call, domain, start int) error {
 // knows, says why.
 func (s *session) exchange(a *agent, l *Link, call *agents.Call, dst *[]byte) error {
 	call.Caller = s.caller
+	call.Alone = s.line.direct()
 	if err := l.Conduit.Send(call); err != nil {
 		s.d.trace.failure(true, l.Out, call.Req, err)
 		return s.d.lost(a, l, err)
@@ -276,7 +277,7 @@ func (s *session) sendPart(w *work, p *part, domain int, call *agents.Call) (err
 	}
 	wait := p.call.Wait
 	p.call = *call
-	p.call.Wait, p.call.Several, p.call.Req = wait, true, p.req
+	p.call.Wait, p.call.Several, p.call.Alone, p.call.Req = wait, true, s.line.direct(), p.req
 	if err = p.link.Conduit.Send(&p.call); err != nil {
 		p.link.holds.giveBack()
 		s.d.trace.failure(true, p.link.Out, p.req, err)

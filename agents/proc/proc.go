@@ -71,7 +71,7 @@ func Start(spec Spec) (*Process, error) {
 		// program wants. Ours stay non-blocking, so deadlines work on them and
 		// Close ends a Read in progress; neither holds after a call of Fd.
 		p.cmd.Stdin, p.cmd.Stdout = inR, outW
-		p.Pipes = &Pipes{r: outR, w: inW}
+		p.Pipes = NewPipes(outR, inW)
 	}
 	if err := p.cmd.Start(); err != nil {
 		if p.Pipes != nil {

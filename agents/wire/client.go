@@ -88,7 +88,12 @@ type Client struct {
 	dead  chan struct{}
 	tasks sync.WaitGroup // the background goroutine
 
-	get getter // reads; belongs to the goroutine that has set reading
+	// How the stream is read belongs to the goroutine that has set reading, and
+	// changes with mu held.
+	get    getter
+	in     DirectConn // conn, if it is one
+	direct bool       // read by in, not get
+	until  time.Time  // the deadline for reading; guarded by mu
 
 	// ahead is what was read of the next PDU, or of several. It belongs to the
 	// goroutine that has set reading.
@@ -163,6 +168,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	c := &Client{conn: conn, raw: raw, opt: opt, dead: make(chan struct{})}
 	c.put.Init(raw)
 	c.get.init(in)
+	c.in, _ = conn.(DirectConn)
 	stop := context.AfterFunc(ctx, func() {
 		conn.SetReadDeadline(time.Unix(1, 0))
 		conn.SetWriteDeadline(time.Unix(1, 0))

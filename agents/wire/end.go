@@ -41,6 +41,10 @@ func (c *Client) readByLocked(t time.Time) error {
 			t = soon
 		}
 	}
+	c.until = t
+	if c.direct {
+		return nil
+	}
 	return c.conn.SetReadDeadline(t)
 }
 

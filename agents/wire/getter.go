@@ -2,7 +2,9 @@ package wire
 
 import (
 	"io"
+	"os"
 	"syscall"
+	"time"
 )
 
 // A getter is an io.Reader of what a RawConn stands for. It is used by one
@@ -39,4 +41,64 @@ func (g *getter) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return g.n, g.err
+}
+
+// A DirectConn is a Conn that can be read out of Go's poller, by a thread that
+// waits itself. That is quicker, but takes its place in the scheduler for a
+// while: it is for a caller that has it all for itself.
+type DirectConn interface {
+	ReadConn
+
+	// Direct says how the Conn is read from now on, and reports whether that
+	// is possible. Nobody is reading.
+	Direct(on bool) bool
+
+	// ReadDirect waits for some time, and returns 0 and EAGAIN if nothing has
+	// come.
+	ReadDirect(b []byte, wait time.Duration) (int, error)
+}
+
+// patience is how long a thread waits itself. What takes longer is slow anyway.
+const patience = 4 * time.Millisecond
+
+// setDirect has the stream read directly, or by the poller again, if that is
+// possible. The caller is the one who reads.
+func (c *Client) setDirect(on bool) {
+	if c.in == nil || on == c.direct {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.in.Direct(on) {
+		return
+	}
+	c.direct = on
+	if on {
+		return
+	}
+	if raw, err := c.in.SyscallReadConn(); err == nil { // else it is closed, as get will find
+		c.get.init(raw)
+	}
+	c.conn.SetReadDeadline(c.until)
+}
+
+// fill reads some of the stream, until the deadline for reading.
+func (c *Client) fill(b []byte) (int, error) {
+	for c.direct {
+		n, err := c.in.ReadDirect(b[:min(len(b), atOnce)], patience)
+		if err != syscall.EAGAIN {
+			return n, err
+		}
+		if c.setDirect(false); c.direct && c.overdue() {
+			return 0, os.ErrDeadlineExceeded
+		}
+	}
+	return c.get.Read(b)
+}
+
+// overdue reports whether the deadline for reading has passed.
+func (c *Client) overdue() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.until.IsZero() && time.Now().After(c.until)
 }

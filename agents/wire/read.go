@@ -42,6 +42,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 		stop = bound
 	}
 
+	c.setDirect(own != nil && own.call.Alone)
 	err := c.readBy(stop)
 	var b []byte
 	for err == nil {
@@ -192,6 +193,7 @@ func (c *Client) background(s State, owed []pdu.Type) {
 		}
 		written <- err
 	}()
+	c.setDirect(false)
 	err := c.readBy(time.Time{})
 	var b []byte
 	// NOTREADY may have been an answer, or have met a request on its way: then
@@ -295,7 +297,7 @@ func (c *Client) read(dst []byte) ([]byte, error) {
 		if free := max(least, min(most, need-have)); cap(b)-len(b) < free {
 			b = append(b, make([]byte, free)...)[:len(b)]
 		}
-		n, err := c.get.Read(b[len(b):cap(b)])
+		n, err := c.fill(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		if n > 0 || err == nil {
 			continue
