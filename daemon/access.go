@@ -107,7 +107,7 @@ const maxFarewells = 256
 // close a connection that has unread input resets it, and that may overtake
 // what was written.
 func (s *session) dismiss(say func(pdu.Errno) error, code pdu.Errno) {
-	defer context.AfterFunc(s.d.stopping, s.line.close)()
+	defer context.AfterFunc(s.d.stopping, s.line.shut)()
 	defer s.d.farewells.Add(-1)
 	s.line.linger()
 	if n := s.d.farewells.Add(1); say(code) != nil || n > maxFarewells {

@@ -11,13 +11,7 @@ import (
 func (l *Listeners) SetBacklog(n int) error {
 	var errs []error
 	for _, ln := range l.all {
-		raw, err := ln.(syscall.Conn).SyscallConn()
-		if err == nil {
-			// listen(2) again changes nothing else.
-			cerr := raw.Control(func(fd uintptr) { err = syscall.Listen(int(fd), n) })
-			err = errors.Join(err, cerr)
-		}
-		errs = append(errs, err)
+		errs = append(errs, syscall.Listen(ln.fd, n)) // again: that changes nothing else
 	}
 	return errors.Join(errs...)
 }

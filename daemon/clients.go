@@ -82,7 +82,7 @@ func (d *Daemon) notice(bits int32) {
 // endSessions closes all connections. Sessions end by that.
 func (d *Daemon) endSessions() {
 	for _, s := range d.sessions() {
-		s.line.close()
+		s.line.shut()
 	}
 }
 

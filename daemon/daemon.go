@@ -216,9 +216,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.cfg.Serving()
 		}
 		close(serving)
-		for _, l := range d.cfg.Listeners.all {
-			beside.Go(func() { d.accept(ctx, l) })
-		}
+		beside.Go(func() {
+			if err = d.receive(ctx); err != nil {
+				cancel()
+			}
+		})
 		if d.cfg.Watch && d.cfg.Embedded == nil {
 			beside.Go(func() { d.watchConfig(ctx) })
 		}
@@ -244,10 +246,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		}
 	}
 
+	beside.Wait()
 	if err := d.cfg.Listeners.Close(); err != nil { // only root may be able to
 		d.log.Warn(err.Error())
 	}
-	beside.Wait()
 	if job != nil {
 		<-job
 	}

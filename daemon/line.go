@@ -28,7 +28,8 @@ type line struct {
 	mu   sync.Mutex // held to change the following, and by others to use them
 	conn stream
 	raw  syscall.RawConn // of conn
-	fd   int             // of a direct line, else -1
+	fd   int             // of a line that has no conn, else -1
+	ep   int             // the lobby's, while the line is there, else -1
 	over bool            // closed
 }
 
@@ -45,9 +46,15 @@ func (l *line) init(conn stream) error {
 	if err != nil {
 		return err
 	}
-	l.conn, l.raw, l.fd = conn, raw, -1
+	l.conn, l.raw, l.fd, l.ep = conn, raw, -1, -1
 	l.put.Init(raw)
 	return nil
+}
+
+// lobby makes fd the line, which waits in the epoll set ep.
+func (l *line) lobby(fd, ep int) {
+	l.fd, l.ep = fd, ep
+	l.put.Direct(fd)
 }
 
 // number is the descriptor, for messages.
@@ -64,8 +71,21 @@ func (l *line) number() (n int) {
 func (l *line) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.fd < 0 {
+	switch {
+	case l.over:
+	case l.conn != nil:
 		l.conn.SetReadDeadline(time.Unix(1, 0))
+	case l.ep >= 0: // it can be written to
+		unix.EpollCtl(l.ep, unix.EPOLL_CTL_MOD, l.fd, &unix.EpollEvent{Events: unix.EPOLLOUT, Fd: int32(l.fd)})
+	}
+}
+
+// shut ends the connection as if the client had gone. Its session closes it.
+func (l *line) shut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over {
+		l.control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 	}
 }
 
@@ -77,16 +97,25 @@ func (l *line) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
-	if l.fd >= 0 {
-		unix.Shutdown(l.fd, unix.SHUT_RDWR) // the session, which waits for it, closes it
-		return
-	}
-	l.raw.Control(func(fd uintptr) {
+	l.control(func(fd uintptr) {
 		if unsent, _ := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ); unsent > 0 {
 			linger(fd)
 		}
 	})
-	l.conn.Close()
+	if l.conn != nil {
+		l.conn.Close()
+		return
+	}
+	unix.Close(l.fd)
+}
+
+// control calls f with the descriptor.
+func (l *line) control(f func(fd uintptr)) {
+	if l.conn != nil {
+		l.raw.Control(f)
+		return
+	}
+	f(uintptr(l.fd))
 }
 
 // linger says that closing the line must not take back what is written.
@@ -136,7 +165,7 @@ func (l *line) cool() {
 }
 
 // direct is for the session.
-func (l *line) direct() bool { return l.fd >= 0 }
+func (l *line) direct() bool { return l.fd >= 0 && l.ep < 0 }
 
 // recv reads from a direct line. It returns EAGAIN if nothing has come in time.
 func (l *line) recv(b []byte) (int, error) {

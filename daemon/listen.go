@@ -12,14 +12,23 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Listeners are the sockets that clients connect to.
 type Listeners struct {
-	all    []net.Listener
+	all    []listener
 	unix   string   // path of the Unix socket, if there is one
 	file   string   // the same if it was made here, and goes at the end
 	report []string // lines of the table in the log
+}
+
+// A listener is a listening socket, which a [lobby] waits for: it is not in Go's
+// poller.
+type listener struct {
+	fd   int
+	addr net.Addr
 }
 
 // Listen opens a socket for each pair of an address and a port, and the Unix
@@ -38,10 +47,10 @@ func Listen(addrs []string, ports []int, unix string, given ...*os.File) (*Liste
 		}
 	}
 	for _, ln := range l.all {
-		switch ln.(type) {
-		case *net.TCPListener:
+		switch ln.addr.(type) {
+		case *net.TCPAddr:
 			ports = nil
-		case *net.UnixListener:
+		case *net.UnixAddr:
 			unix = ""
 		}
 	}
@@ -77,6 +86,9 @@ func (l *Listeners) adopt(f *os.File) error {
 	if err == nil {
 		switch addr := ln.Addr().(type) {
 		case *net.TCPAddr:
+			if raw, rerr := ln.(syscall.Conn).SyscallConn(); rerr == nil {
+				setOptions("", "", raw)
+			}
 			family, port = "ipv6", "" // add knows the port
 			if addr.IP.To4() != nil {
 				family = "inet"
@@ -213,6 +225,7 @@ func setOptions(_, _ string, c syscall.RawConn) error {
 			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE, 1),
 			// C pmcd differs: that a host has gone it notices after two hours,
 			// where the system says nothing else. Here it is two minutes.
+			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1),
 			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE, 15),
 			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL, 15),
 			syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT, 9),
@@ -222,15 +235,33 @@ func setOptions(_, _ string, c syscall.RawConn) error {
 }
 
 func (l *Listeners) add(ln net.Listener, err error, family, name, port string) {
+	fd := -1
+	if err == nil {
+		fd, err = detach(ln)
+	}
 	if err != nil {
 		l.report = append(l.report, fmt.Sprintf("  err   -1 %5s %-6s %s (%v)", port, family, name, err))
 		return
 	}
-	l.all = append(l.all, ln)
+	l.all = append(l.all, listener{fd, ln.Addr()})
 	if addr, ok := ln.Addr().(*net.TCPAddr); ok {
 		port = fmt.Sprint(addr.Port) // 0 has become one
 	}
-	l.report = append(l.report, fmt.Sprintf("  ok  %4d %5s %-6s %s", fdOf(ln), port, family, name))
+	l.report = append(l.report, fmt.Sprintf("  ok  %4d %5s %-6s %s", fd, port, family, name))
+}
+
+// detach takes a socket out of Go's poller, and closes ln.
+func detach(ln net.Listener) (fd int, err error) {
+	raw, err := ln.(syscall.Conn).SyscallConn()
+	if err == nil {
+		cerr := raw.Control(func(old uintptr) { fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
+		err = errors.Join(err, cerr)
+	}
+	if ln, ok := ln.(*net.UnixListener); ok && err == nil {
+		ln.SetUnlinkOnClose(false)
+	}
+	ln.Close()
+	return fd, err
 }
 
 func fdOf(v any) (n int) {
@@ -253,7 +284,7 @@ func (l *Listeners) String() string {
 func (l *Listeners) Addrs() []net.Addr {
 	addrs := make([]net.Addr, len(l.all))
 	for i, ln := range l.all {
-		addrs[i] = ln.Addr()
+		addrs[i] = ln.addr
 	}
 	return addrs
 }
@@ -261,11 +292,16 @@ func (l *Listeners) Addrs() []net.Addr {
 // Close closes all. The Unix socket's file goes with it; it is an error if that
 // is not possible.
 func (l *Listeners) Close() error {
-	for _, ln := range l.all {
-		ln.Close()
+	open := l.all
+	l.all = nil
+	for _, ln := range open {
+		syscall.Close(ln.fd)
 	}
 	if l.file == "" {
 		return nil
+	}
+	if len(open) > 0 {
+		os.Remove(l.file)
 	}
 	if _, err := os.Lstat(l.file); err == nil {
 		return fmt.Errorf("cannot remove %s", l.file)

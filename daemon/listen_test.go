@@ -32,7 +32,7 @@ func TestConnectionOptions(t *testing.T) {
 	} {
 		var got int
 		var err error
-		s.line.raw.Control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), o.level, o.name) })
+		s.line.control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), o.level, o.name) })
 		if err != nil || got != o.want {
 			t.Errorf("%s: got %d, %v, want %d", o.what, got, err, o.want)
 		}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -31,7 +32,9 @@ const progress = 1 << 20
 
 // writeSlowly waits until b is written.
 func (s *session) writeSlowly(b []byte) (int, error) {
-	s.leaveLane()
+	if s.leaveLane(); s.line.conn == nil { // it is in the lobby, and was sent one PDU
+		return 0, io.ErrShortWrite
+	}
 	if err := s.line.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return 0, err
 	}

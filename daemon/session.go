@@ -64,11 +64,8 @@ type session struct {
 
 // Await implements agents.Session: it returns when there is input.
 func (s *session) Await() bool {
-	if s.tryRead == nil { // it is new
-		return true
-	}
-	if s.err != nil {
-		return false
+	if s.err != nil || s.input != nil { // from the lobby
+		return s.err == nil
 	}
 	if s.line.direct() && s.awaitLane() {
 		return s.err == nil
@@ -88,14 +85,9 @@ func (s *session) Await() bool {
 	return s.err == nil
 }
 
-// Turn implements agents.Session: it greets the client or answers it.
+// Turn implements agents.Session: it answers the client.
 func (s *session) Turn(c *agents.Caller) {
 	s.d.lane.turns.Add(1)
-	if s.tryRead == nil {
-		s.tryRead = s.read
-		s.err = s.meet()
-		return
-	}
 	w := s.input
 	s.input, s.caller = nil, c
 	s.err = s.answer(w)

@@ -6,9 +6,9 @@ import "syscall"
 // allocates nothing.
 type Putter struct {
 	raw syscall.RawConn
+	fd  int                   // of a socket, in place of raw
 	try func(fd uintptr) bool // made once: a closure a write would cost memory
 
-	fd  int    // of a socket that blocks, else -1
 	b   []byte // what is left to write
 	err error
 }
@@ -19,39 +19,36 @@ const atOnce = 256 << 10
 
 // Init makes p write to raw.
 func (p *Putter) Init(raw syscall.RawConn) {
-	p.raw, p.fd = raw, -1
+	p.raw = raw
 	p.try = func(fd uintptr) bool {
-		for len(p.b) > 0 {
-			n, err := p.write(fd, p.b[:min(len(p.b), atOnce)])
-			p.b = p.b[n:]
-			if err != nil {
-				if err != syscall.EAGAIN {
-					p.err = err
-				}
-				break
-			}
-		}
+		p.put(fd, WriteNow)
 		return true
 	}
 }
 
-// Direct makes p write to a socket that blocks.
-func (p *Putter) Direct(fd int) { p.fd = fd }
+// Direct makes p write to a socket, whether that blocks or not.
+func (p *Putter) Direct(fd int) { p.raw, p.fd = nil, fd }
 
-func (p *Putter) write(fd uintptr, b []byte) (int, error) {
-	if p.fd >= 0 {
-		return SendNow(fd, b)
+func (p *Putter) put(fd uintptr, write func(uintptr, []byte) (int, error)) {
+	for len(p.b) > 0 {
+		n, err := write(fd, p.b[:min(len(p.b), atOnce)])
+		p.b = p.b[n:]
+		if err != nil {
+			if err != syscall.EAGAIN {
+				p.err = err
+			}
+			break
+		}
 	}
-	return WriteNow(fd, b)
 }
 
 // Write returns what of b could not be written at once.
 func (p *Putter) Write(b []byte) (rest []byte, err error) {
 	p.b, p.err = b, nil
-	if p.fd >= 0 {
-		p.try(uintptr(p.fd))
-	} else {
+	if p.raw != nil {
 		err = p.raw.Write(p.try)
+	} else {
+		p.put(uintptr(p.fd), SendNow)
 	}
 	rest = p.b
 	p.b = nil

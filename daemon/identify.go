@@ -1,0 +1,50 @@
+package daemon
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/access"
+)
+
+// identify fills in who the peer at fd is, as far as the socket says.
+func (s *session) identify(fd int, from unix.Sockaddr) error {
+	var ip netip.Addr
+	switch from := from.(type) {
+	case *unix.SockaddrInet4:
+		ip = netip.AddrFrom4(from.Addr)
+	case *unix.SockaddrInet6:
+		ip = netip.AddrFrom16(from.Addr).Unmap()
+		if from.ZoneId != 0 && ip.Is6() {
+			ip = ip.WithZone(zone(from.ZoneId))
+		}
+	default:
+		cred, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		if err != nil {
+			return os.NewSyscallError("getsockopt", err)
+		}
+		s.addr = s.d.cfg.Listeners.unix
+		s.creds = cred
+		s.peer = access.Peer{Family: access.Unix, HasUser: true, UID: cred.Uid, GID: cred.Gid}
+		return nil
+	}
+	s.addr = ip.String()
+	s.peer = access.Peer{Family: access.Inet, Addr: ip}
+	if ip.Is6() {
+		s.peer.Family = access.IPv6
+	}
+	return nil
+}
+
+// zone is the name of the interface that a link-local address belongs to.
+func zone(id uint32) string {
+	if i, err := net.InterfaceByIndex(int(id)); err == nil {
+		return i.Name
+	}
+	return strconv.Itoa(int(id))
+}

@@ -1,0 +1,200 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A lobby is where clients are let in, greeted and waited for until they first
+// ask for something. They have no goroutine until then: many only look whether
+// somebody is there. It is one epoll(7) set, which is in Go's poller itself.
+type lobby struct {
+	d      *Daemon
+	ep     int
+	file   *os.File // ep
+	raw    syscall.RawConn
+	ready  [64]unix.EpollEvent
+	guests map[int32]*session // by descriptor
+	doors  map[int32]*door    // likewise
+
+	mu     sync.Mutex // held by who changes what is waited for at doors
+	closed bool
+}
+
+// A door is a listening socket.
+type door struct {
+	fd    int
+	pause time.Duration // how long it was closed last
+}
+
+// receive lets clients in until ctx ends.
+func (d *Daemon) receive(ctx context.Context) error {
+	b, err := d.openLobby(d.cfg.Listeners)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { b.file.SetReadDeadline(time.Unix(1, 0)) })()
+	b.run()
+	return nil
+}
+
+// openLobby returns the lobby with the doors ls, which whoever called keeps.
+func (d *Daemon) openLobby(ls *Listeners) (*lobby, error) {
+	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	unix.SetNonblock(ep, true) // for os.NewFile
+	b := &lobby{d: d, ep: ep, file: os.NewFile(uintptr(ep), "lobby"), guests: make(map[int32]*session), doors: make(map[int32]*door)}
+	b.raw, err = b.file.SyscallConn()
+	for _, l := range ls.all {
+		b.doors[int32(l.fd)] = &door{fd: l.fd}
+		if err == nil {
+			err = b.wait(unix.EPOLL_CTL_ADD, l.fd, unix.EPOLLIN)
+		}
+	}
+	if err != nil {
+		b.file.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// wait changes what is waited for at fd.
+func (b *lobby) wait(op, fd int, events uint32) error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(b.ep, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}))
+}
+
+// run serves until there is a deadline for file. Then the sessions of all guests
+// end.
+func (b *lobby) run() {
+	n := 0
+	look := func(uintptr) bool {
+		var err error
+		if n, err = unix.EpollWait(b.ep, b.ready[:], 0); err != nil { // EINTR
+			n = 0
+		}
+		return n > 0
+	}
+	for b.raw.Read(look) == nil {
+		for _, e := range b.ready[:n] {
+			if d := b.doors[e.Fd]; d != nil {
+				b.answer(d)
+			} else if s := b.guests[e.Fd]; s != nil {
+				b.hear(s, e.Fd)
+			}
+		}
+	}
+	for fd, s := range b.guests {
+		s.err = io.EOF
+		b.lead(s, fd)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.file.Close()
+}
+
+// answer lets one client in.
+func (b *lobby) answer(d *door) {
+	fd, from, err := unix.Accept4(d.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
+	switch err {
+	case nil:
+		d.pause = 0
+		b.welcome(fd, from)
+	case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED: // it has thought better of it
+	default:
+		// Descriptors or memory have run out. Those who are connected are
+		// served; who waits in the backlog waits a little longer.
+		b.d.rate.printf(b.d, "accept", "AcceptNewClient: %v", err)
+		d.pause = min(max(2*d.pause, 5*time.Millisecond), time.Second)
+		b.wait(unix.EPOLL_CTL_MOD, d.fd, 0)
+		time.AfterFunc(d.pause, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if !b.closed {
+				b.wait(unix.EPOLL_CTL_MOD, d.fd, unix.EPOLLIN)
+			}
+		})
+	}
+}
+
+// welcome greets a client, and waits for what it says, or shows it out.
+func (b *lobby) welcome(fd int, from unix.Sockaddr) {
+	s := &session{d: b.d, since: time.Now()}
+	s.tryRead = s.read
+	s.line.lobby(fd, b.ep)
+	err := s.identify(fd, from)
+	if err != nil {
+		b.d.rate.printf(b.d, "peer", "cannot tell who connected: %v", err)
+		s.greet(errnoOf(err))
+		s.line.close()
+		return
+	}
+	s.needsCert = b.d.needsCert(s.peer)
+	b.d.clients.add(s)
+	b.d.sessionTasks.Add(1)
+	if s.err = s.meet(); s.err == nil {
+		if err = b.wait(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN|unix.EPOLLRDHUP); err == nil {
+			b.guests[int32(fd)] = s
+			return
+		}
+		b.d.log.Warn("cannot wait for a client", zap.Error(err))
+		s.err = io.EOF
+	}
+	b.lead(s, int32(fd))
+}
+
+// hear reads what a guest says, or sees that it goes.
+func (b *lobby) hear(s *session, fd int32) {
+	w := newWork()
+	n, err := wire.ReadNow(uintptr(fd), w.in[:cap(w.in)])
+	w.in = w.in[:n]
+	switch {
+	case s.refused.Load() != 0:
+		s.err = errRefused
+	case n == 0 && err == unix.EAGAIN:
+	case n == 0:
+		s.err = io.EOF
+	case b.mayStay(w):
+		s.err = s.dispatch(w, w.in)
+	default:
+		s.input, w = w, nil
+	}
+	if w != nil {
+		w.release()
+	}
+	if s.err != nil || s.input != nil {
+		b.lead(s, fd)
+	}
+}
+
+// mayStay reports whether a guest has only stated its version, and nobody needs to
+// be asked whether that is all right.
+func (b *lobby) mayStay(w *work) bool {
+	n, err := pdu.Frame(w.in, b.d.cfg.MaxPDU)
+	_, t, _ := pdu.Header(w.in)
+	return err == nil && n == len(w.in) && t == pdu.TypeCreds && !b.d.credsReqd.Load()
+}
+
+// lead has a guest's session go on, in a goroutine of its own unless it is over.
+func (b *lobby) lead(s *session, fd int32) {
+	delete(b.guests, fd)
+	if s.err == io.EOF {
+		s.End()
+		return
+	}
+	b.wait(unix.EPOLL_CTL_DEL, int(fd), 0)
+	s.line.cool()
+	go b.d.callers.Serve(s)
+}

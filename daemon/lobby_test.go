@@ -1,0 +1,154 @@
+package daemon
+
+import (
+	"net"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Those who have asked for nothing take no goroutine, and are served when they do.
+func TestGuests(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	r.dial().do(&pdu.DescReq{PMID: id(240, 1)}) // what is made at first use is there
+	before, heard := runtime.NumGoroutine(), r.counts.Received(pdu.TypeCreds)
+	const many = 200
+	guests := make([]*client, many)
+	for i := range guests {
+		network, addr := "tcp", r.tcp
+		if i%2 > 0 {
+			network, addr = "unix", r.unix
+		}
+		guests[i] = r.connect(network, addr)
+		if got := show(guests[i].recv()); got != "0" {
+			t.Fatal(got)
+		}
+		if i%4 > 1 {
+			guests[i].send(hello)
+		}
+	}
+	eventually(t, "all have been heard", func() bool { return r.counts.Received(pdu.TypeCreds) == heard+many/2 })
+	if n := runtime.NumGoroutine() - before; n > many/10 {
+		t.Errorf("%d guests have %d goroutines", many, n)
+	}
+	for i, c := range guests {
+		if i%4 <= 1 {
+			c.send(hello)
+		}
+		if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
+			t.Fatalf("guest %d: %s", i, got)
+		}
+	}
+}
+
+// Whatever way the first words come, they are heard.
+func TestFirstWords(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	words, err := pdu.Append(nil, 7, hello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask, err := pdu.Append(nil, 7, &pdu.DescReq{PMID: id(240, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append(append([]byte(nil), words...), ask...)
+	c := r.dial()
+	want := show(c.do(&pdu.DescReq{PMID: id(240, 1)}))
+	for name, pieces := range map[string][][]byte{
+		"at once":            {all},
+		"one after another":  {words, ask},
+		"half of the first":  {all[:9], all[9:]},
+		"and a piece":        {all[:len(words)+5], all[len(words)+5:]},
+		"twice, then a word": {words, append(append([]byte(nil), words...), ask...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := r.connect("tcp", r.tcp)
+			c.recv()
+			sent := r.counts.Received(pdu.TypeCreds)
+			for i, b := range pieces {
+				c.sendBytes(b)
+				if i == 0 && len(b) >= len(words) {
+					eventually(t, "the first PDU is heard", func() bool { return r.counts.Received(pdu.TypeCreds) > sent })
+				}
+			}
+			c.conn.(*net.TCPConn).CloseWrite()
+			if got := show(c.recv()); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			c.closed()
+		})
+	}
+	for name, b := range map[string][]byte{
+		"a request before":   ask,
+		"no PDU":             []byte("GET / HTTP/1.0\r\n\r\n"),
+		"nothing, then gone": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := r.connect("tcp", r.tcp)
+			c.recv()
+			c.sendBytes(b)
+			if b == nil {
+				c.conn.(*net.TCPConn).CloseWrite()
+			}
+			c.closed()
+		})
+	}
+	eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
+}
+
+// Guests go when the daemon does.
+func TestGuestsAtTheEnd(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	c, d := r.connect("tcp", r.tcp), r.connect("unix", r.unix)
+	c.recv()
+	d.recv()
+	d.send(hello)
+	r.stop()
+	c.closed()
+	d.closed()
+}
+
+// Without descriptors who is there is served, and who comes is let in when there
+// are some again.
+func TestDoorWithoutDescriptors(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	c := r.dial()
+	c.do(&pdu.DescReq{PMID: id(240, 1)})
+
+	var had unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
+		t.Fatal(err)
+	}
+	next, err := syscall.Dup(0) // all below are taken
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore := func() {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer restore()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(next + 1), Max: had.Max}); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Close(next)
+	late := r.connect("tcp", r.tcp) // takes the last one
+	eventually(t, "it is said that there are none", func() bool { return r.logged("AcceptNewClient: too many open files") })
+	if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
+		t.Errorf("who is there: %s", got)
+	}
+	restore()
+	if got := show(late.recv()); got != "0" {
+		t.Errorf("who came late: %s", got)
+	}
+}
