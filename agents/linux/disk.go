@@ -65,8 +65,12 @@ type diskFiles struct {
 	statsSource, sizesSource *pmda.Source
 }
 
+// perDisk is more than the kernel writes of a disk, which has 255 partitions or
+// less, and more than a page.
+const perDisk = 1 << 16
+
 func newDiskFiles(h *host) *diskFiles {
-	d := &diskFiles{h: h, stats: h.file("proc/diskstats"), partitions: h.file("proc/partitions")}
+	d := &diskFiles{h: h, stats: h.file("proc/diskstats").Prompt(perDisk), partitions: h.file("proc/partitions").Prompt(perDisk)}
 	d.statsSource = &pmda.Source{Read: func(context.Context, *pmda.Request) (err error) {
 		d.statsText, err = d.stats.Read()
 		return err

@@ -12,7 +12,11 @@ import (
 // C differs: it estimates MemAvailable where a kernel before 3.14 has none.
 type meminfo struct{ keyed }
 
-func newMeminfo(h *host) *meminfo { return &meminfo{newKeyed(h, "proc/meminfo", ':')} }
+func newMeminfo(h *host) *meminfo {
+	m := &meminfo{newKeyed(h, "proc/meminfo", ':')}
+	m.file.Prompt(0)
+	return m
+}
 
 // less is the value of a field without others, not below 0.
 //

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+	"strconv"
 	"syscall"
+	"unsafe"
 )
 
 // MaxFile is the largest file that File.Read reads, in bytes. /proc/stat has some
@@ -17,18 +18,38 @@ const MaxFile = 16 << 20
 // A File is one that is read again and again. It stays open if it is of /proc,
 // where a read at offset 0 has the kernel write it anew.
 type File struct {
-	path string
-	f    *os.File
-	buf  []byte
+	path   string
+	fd     int // -1 if it is not open
+	prompt bool
+	piece  int
+	now    bool // prompt, and there is preadNow for it
+	buf    []byte
 }
 
 // NewFile returns the file with a path. It is opened when it is read.
-func NewFile(path string) *File { return &File{path: path} }
+func NewFile(path string) *File { return &File{path: path, fd: -1, piece: pageSize} }
+
+// Prompt says that f is a file of /proc that the kernel writes from memory,
+// without a lock that anybody holds for long, and returns it. The scheduler is
+// not told when it is read: sysmon, a thread which looks for system calls that
+// do not return, would be woken up for nothing, and cost more than a short file.
+//
+// The kernel writes the text in pieces, of which it hands out whole ones. Piece is
+// the size of the largest, in bytes; 0 if there is but one, by single_open() in
+// fs/seq_file.c.
+func (f *File) Prompt(piece int) *File {
+	f.prompt, f.piece = true, piece
+	return f
+}
+
+// pageSize is the least that the kernel has to write the pieces of a file into:
+// a read ends where the next one has no room.
+const pageSize = 4096
 
 // Read returns the present text, nothing if there is no such file. It is valid
 // until the next read.
 func (f *File) Read() ([]byte, error) {
-	kept := f.f != nil
+	kept := f.fd >= 0
 	b, err := f.again()
 	if err != nil && kept { // what it was opened for has gone, perhaps not its name
 		b, err = f.again()
@@ -49,11 +70,14 @@ func (f *File) again() (_ []byte, err error) {
 				err = fmt.Errorf("%s: %w", f.path, syscall.EFBIG)
 				break
 			}
-			f.buf = append(f.buf, make([]byte, max(n, 4096))...)
+			f.buf = append(f.buf, make([]byte, max(n, pageSize))...)
 		}
 		var m int
-		m, err = f.f.ReadAt(f.buf[n:], int64(n))
+		m, err = f.pread(f.buf[n:], n)
 		n += m
+		if f.now && n == m && n < len(f.buf) && (f.piece == 0 || n+f.piece < pageSize) {
+			break // there was room for another piece: this was the last
+		}
 	}
 	if err = f.done(keep, err); err != nil {
 		return nil, err
@@ -61,10 +85,40 @@ func (f *File) again() (_ []byte, err error) {
 	return f.buf[:n], nil
 }
 
+// pread reads at an offset. The error at the end is io.EOF.
+func (f *File) pread(b []byte, off int) (n int, err error) {
+	for {
+		if f.now {
+			n, err = preadNow(f.fd, b, off)
+		} else {
+			n, err = syscall.Pread(f.fd, b, int64(off))
+		}
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return 0, &fs.PathError{Op: "read", Path: f.path, Err: err}
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+}
+
+// preadNow is pread(2) that the scheduler is not told of, where an offset is one
+// word. b must not be empty.
+func preadNow(fd int, b []byte, off int) (int, error) {
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(off), 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
 // Lines calls line for each line of the present text, which may be of any size,
 // after begin. It begins anew if what was opened has gone.
 func (f *File) Lines(begin func(), line func([]byte)) error {
-	kept := f.f != nil
+	kept := f.fd >= 0
 	begin()
 	err := f.eachLine(line)
 	if err != nil && kept {
@@ -86,7 +140,7 @@ func (f *File) eachLine(line func([]byte)) error {
 	if f.buf == nil {
 		f.buf = make([]byte, MaxLine)
 	}
-	var at int64
+	at := 0
 	n := 0 // bytes of a line whose end was not read yet
 	for err == nil {
 		if n == len(f.buf) {
@@ -94,8 +148,8 @@ func (f *File) eachLine(line func([]byte)) error {
 			break
 		}
 		var m int
-		m, err = f.f.ReadAt(f.buf[n:], at)
-		at += int64(m)
+		m, err = f.pread(f.buf[n:], at)
+		at += m
 		b := f.buf[:n+m]
 		for {
 			i := bytes.IndexByte(b, '\n')
@@ -115,24 +169,41 @@ func (f *File) eachLine(line func([]byte)) error {
 
 // open opens the file, unless it is open; keep is whether it may stay open.
 func (f *File) open() (keep bool, err error) {
-	if f.f != nil {
+	if f.fd >= 0 {
 		return true, nil
 	}
-	// Without O_NONBLOCK a FIFO would be waited for.
-	if f.f, err = os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
-		return false, err
+	for {
+		// Without O_NONBLOCK a FIFO would be waited for.
+		f.fd, err = syscall.Open(f.path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
+		if err != syscall.EINTR {
+			break
+		}
 	}
-	st, err := f.f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
+	if err != nil {
+		f.fd = -1
+		return false, &fs.PathError{Op: "open", Path: f.path, Err: err}
+	}
+	var st syscall.Stat_t
+	err = syscall.Fstat(f.fd, &st)
+	if err == nil && st.Mode&syscall.S_IFMT != syscall.S_IFREG {
 		err = fmt.Errorf("%s is not a regular file", f.path)
 	}
 	if err != nil {
 		f.Close()
 		return false, err
 	}
+	f.now = f.prompt && strconv.IntSize == 64 && ofProc(f.fd)
 	// Files of /proc have no size. One that has is a recorded one, which the
 	// next one takes the place of.
-	return st.Size() == 0, nil
+	return st.Size == 0, nil
+}
+
+// ofProc reports whether a file is one of the kernel's /proc: a container may have
+// one of a program's in its place, which may let it wait.
+func ofProc(fd int) bool {
+	const procMagic = 0x9fa0 // PROC_SUPER_MAGIC in linux/magic.h
+	var st syscall.Statfs_t
+	return syscall.Fstatfs(fd, &st) == nil && st.Type == procMagic
 }
 
 // done ends a read.
@@ -148,8 +219,8 @@ func (f *File) done(keep bool, err error) error {
 
 // Close closes the file, which another read opens again.
 func (f *File) Close() {
-	if f.f != nil {
-		f.f.Close()
-		f.f = nil
+	if f.fd >= 0 {
+		syscall.Close(f.fd)
+		f.fd = -1
 	}
 }

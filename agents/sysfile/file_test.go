@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,8 +27,32 @@ func TestFile(t *testing.T) {
 			if err != nil || len(got) == 0 || string(got[:4]) != string(want[:4]) || got[len(got)-1] != '\n' {
 				t.Errorf("%s: %q, %v", tt.path, got, err)
 			}
-			if (f.f != nil) != tt.kept {
-				t.Errorf("%s: open is %v", tt.path, f.f != nil)
+			if (f.fd >= 0) != tt.kept {
+				t.Errorf("%s: open is %v", tt.path, f.fd >= 0)
+			}
+		}
+		f.Close()
+	}
+}
+
+// Files of one piece, of several that fit in a page, and of more than a page.
+func TestPrompt(t *testing.T) {
+	for _, tt := range []struct {
+		path  string
+		piece int
+	}{{"/proc/loadavg", 0}, {"/proc/self/stat", 0}, {"/proc/net/dev", 400}, {"/proc/vmstat", 64}} {
+		f := NewFile(tt.path).Prompt(tt.piece)
+		for range 3 {
+			want, err := os.ReadFile(tt.path)
+			if err != nil {
+				t.Skip(err)
+			}
+			got, err := f.Read()
+			if lines := strings.Count(string(got), "\n"); err != nil || lines != strings.Count(string(want), "\n") || len(got) == 0 {
+				t.Errorf("%s: %d lines of %d, %v", tt.path, lines, strings.Count(string(want), "\n"), err)
+			}
+			if f.now != (strconv.IntSize == 64) {
+				t.Errorf("%s: now is %v", tt.path, f.now)
 			}
 		}
 		f.Close()
@@ -36,7 +61,7 @@ func TestFile(t *testing.T) {
 
 func TestFileChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	f := NewFile(path)
+	f := NewFile(path).Prompt(0) // it is not of /proc
 	defer f.Close()
 	for _, text := range []string{"", strings.Repeat("x", 4096), strings.Repeat("y", 10000), "z", ""} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
@@ -62,11 +87,11 @@ func TestFileIsOpenedAgain(t *testing.T) {
 	if _, err := f.Read(); err != nil {
 		t.Skip(err)
 	}
-	f.f.Close()
+	syscall.Close(f.fd)
 	if got, err := f.Read(); err != nil || len(got) == 0 {
 		t.Errorf("%q, %v", got, err)
 	}
-	f.f.Close()
+	syscall.Close(f.fd)
 	began, lines := 0, 0
 	if err := f.Lines(func() { began++ }, func([]byte) { lines++ }); err != nil || began != 2 || lines != 1 {
 		t.Errorf("%d lines, begun %d times, %v", lines, began, err)
