@@ -10,10 +10,18 @@ import (
 
 // insts are instances that come and go and keep their ids: those of disks,
 // interfaces. Each name has a T.
+//
+// Most of the time they are the same, in the same order, as in the turn before.
+// Then the cache, which has all that there ever were, is left as it is.
 type insts[T any] struct {
 	*cache.Cache
 	h      *host
 	known  map[string]*inst[T]
+	order  []*inst[T] // that were added, one after the other
+	same   bool       // as far as this turn has come, they are those of the turn before
+	anew   bool       // the next turn is not to be compared with this one
+	active []active   // what Each has, if that is listed
+	listed bool
 	turn   uint64
 	seen   int // instances that there are at the moment
 	loaded bool
@@ -28,8 +36,15 @@ type inst[T any] struct {
 	data T
 }
 
+// An active instance is one that the cache has as such.
+type active struct {
+	id   int32
+	name string
+	data any
+}
+
 func newInsts[T any](h *host, serial int) *insts[T] {
-	s := &insts[T]{h: h, known: make(map[string]*inst[T])}
+	s := &insts[T]{h: h, known: make(map[string]*inst[T]), anew: true}
 	s.brief = h.in != nil
 	s.Cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warn})
 	return s
@@ -49,10 +64,13 @@ const maxAway = 10000
 
 // begin starts a look at what there is.
 func (s *insts[T]) begin() {
-	if _, away := s.Size(); s.h.in != nil && away > maxAway {
-		s.CullAll()
-		s.Reorg()
-		clear(s.known)
+	if s.h.in != nil {
+		if _, away := s.Size(); away > maxAway {
+			s.CullAll()
+			s.Reorg()
+			clear(s.known)
+			s.anew = true
+		}
 	}
 	if !s.loaded {
 		s.loaded = true
@@ -60,14 +78,38 @@ func (s *insts[T]) begin() {
 			s.warn(err)
 		}
 	}
-	s.HideAll()
 	s.turn++
-	s.seen = 0
+	s.seen, s.same = 0, true
+	if s.anew {
+		s.anew = false
+		s.differ()
+	}
+}
+
+// differ is called when this turn is seen to be different from the one before:
+// the cache is to have those that were added in it.
+func (s *insts[T]) differ() {
+	s.same, s.listed = false, false
+	s.order = s.order[:s.seen]
+	s.HideAll()
+	for _, i := range s.order {
+		// They were added before.
+		_, _ = s.Add(i.name, &i.data)
+	}
 }
 
 // add says that there is an instance, and returns what is kept of it; nil if the
 // name is no good, or there already.
 func (s *insts[T]) add(name []byte) *T {
+	if s.same {
+		if s.seen < len(s.order) && s.order[s.seen].name == string(name) {
+			i := s.order[s.seen]
+			i.turn = s.turn
+			s.seen++
+			return &i.data
+		}
+		s.differ()
+	}
 	i := s.known[string(name)]
 	if i == nil {
 		i = &inst[T]{name: string(name)}
@@ -82,20 +124,28 @@ func (s *insts[T]) add(name []byte) *T {
 		return nil
 	}
 	i.turn = s.turn
+	s.order = append(s.order, i)
 	s.seen++
 	return &i.data
 }
 
 // hide says that an instance that was added is none at the moment.
 func (s *insts[T]) hide(name []byte) {
+	if s.same {
+		s.differ()
+	}
 	if i := s.known[string(name)]; i != nil {
 		// The name is in the cache: it was added.
 		_ = s.Hide(i.name)
+		s.anew, s.listed = true, false
 	}
 }
 
 // end ends the look.
 func (s *insts[T]) end() {
+	if s.same && s.seen < len(s.order) {
+		s.differ()
+	}
 	if s.seen < len(s.known) {
 		for name, i := range s.known {
 			if i.turn != s.turn {
@@ -107,6 +157,22 @@ func (s *insts[T]) end() {
 		s.fresh = false
 		if _, err := s.Save(); err != nil {
 			s.warn(err)
+		}
+	}
+}
+
+// Each implements pmda.Instances.
+func (s *insts[T]) Each(yield func(inst int32, name string, data any) bool) {
+	if !s.listed {
+		s.active, s.listed = s.active[:0], true
+		s.Cache.Each(func(id int32, name string, data any) bool {
+			s.active = append(s.active, active{id, name, data})
+			return true
+		})
+	}
+	for i := range s.active {
+		if a := &s.active[i]; !yield(a.id, a.name, a.data) {
+			return
 		}
 	}
 }

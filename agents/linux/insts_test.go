@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +52,71 @@ func TestIDs(t *testing.T) {
 	pmdatest.WriteFile(t, root, "proc/net/dev", netDev("new", "veth2", "lo"))
 	if got := ids(r.Instances(indomInterface)); got != "0=lo 3=veth2 4=new" {
 		t.Errorf("a new agent has %q", got)
+	}
+}
+
+// Turns that are compared with the one before leave the same in the cache as
+// turns that are not.
+func TestSameInstances(t *testing.T) {
+	newOnes := func() *insts[int] {
+		return newInsts[int](newHost(60, Options{Root: t.TempDir(), CacheDir: t.TempDir()}), indomDisk)
+	}
+	s, plain := newOnes(), newOnes()
+	turn := func(s *insts[int], names string, n int) string {
+		s.begin()
+		for name := range strings.FieldsSeq(names) {
+			name, hidden := strings.CutSuffix(name, "-")
+			if d := s.add([]byte(name)); d != nil {
+				*d = n
+			}
+			if hidden {
+				s.hide([]byte(name))
+			}
+		}
+		s.end()
+		text := fmt.Sprint(s.seen, len(s.known))
+		s.Each(func(id int32, name string, data any) bool {
+			text += fmt.Sprintf(" %d=%s,%d", id, name, *data.(*int))
+			return true
+		})
+		return text
+	}
+	compare := func(names string, n int) {
+		t.Helper()
+		plain.anew = true
+		if got, want := turn(s, names, n), turn(plain, names, n); got != want {
+			t.Fatalf("turn %d, %q:\n got %s\nwant %s", n, names, got, want)
+		}
+	}
+	for n, names := range []string{
+		"", "a b c", "a b c", "a b", "a b", "a b c d", "b a", "b a", "a- b", "a b", "a b-", "a b-",
+		"a a b", "a a b", "a b", "", "", "c", "c-", "c", "x a b c",
+	} {
+		compare(names, n)
+	}
+	if s.same {
+		t.Error("a turn like none before is the same")
+	}
+	compare("x a b c", -1)
+	if !s.same {
+		t.Error("a turn like the one before is not the same")
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for n := range 2000 {
+		var names []string
+		for _, name := range strings.Fields("a b c d e") {
+			switch rnd.IntN(20) {
+			case 0:
+			case 1:
+				names = append(names, name+"-")
+			default:
+				names = append(names, name)
+			}
+		}
+		if rnd.IntN(10) == 0 {
+			slices.Reverse(names)
+		}
+		compare(strings.Join(names, " "), n)
 	}
 }
 

@@ -124,6 +124,7 @@ type host struct {
 	sys    *sysfile.Reader // of the host; a turn is a request
 	own    *sysfile.Reader // of the host, or of the container; see refreshNet
 	nets   uint64          // the number of the turn of own
+	news   *pmda.Source    // has refreshNet called, before own is used
 	files  []*sysfile.File
 	links  linkWatch
 	rtnl   netlink
@@ -147,9 +148,10 @@ func newHost(domain int, o Options) *host {
 	}
 	h := &host{
 		Options: o, domain: domain,
-		sys: &sysfile.Reader{Root: o.Root}, own: &sysfile.Reader{Root: o.Root},
+		sys: &sysfile.Reader{Root: o.Root}, own: &sysfile.Reader{Root: o.Root, Renames: true},
 		wait: newPatience(), root: &pmdaroot.Client{Path: o.Pmdaroot},
 	}
+	h.news = &pmda.Source{Read: h.refreshNet}
 	h.ipv4 = h.rtnl.each
 	return h
 }

@@ -47,8 +47,10 @@ func newAddresses(h *host) *addresses {
 	return a
 }
 
-func (a *addresses) read(context.Context, *pmda.Request) error {
-	a.h.refreshNet()
+func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, a.h.news); err != nil {
+		return err
+	}
 	if a.turn == a.h.nets {
 		return nil
 	}

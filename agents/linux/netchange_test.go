@@ -4,11 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/sysfile"
 )
 
 // What changes of interfaces is seen by the next fetch, whether the kernel tells
@@ -79,6 +81,34 @@ func TestInterfacesChange(t *testing.T) {
 		}
 		if t.Failed() {
 			t.Fatalf("after %s", tt.command)
+		}
+	}
+
+	// A device that has gone is not taken for one that has got its name, whether
+	// a file of it is open or only the directory.
+	sys := new(sysfile.Reader)
+	defer sys.Close()
+	mtu := func(first string) string {
+		sys.Begin()
+		d := sys.Device("/sys/class/net/", "a")
+		if first != "" && len(d.Value(first)) == 0 {
+			t.Errorf("there is no %s", first)
+		}
+		return string(d.Value("mtu"))
+	}
+	for i, first := range []string{"", "type", "flags", ""} {
+		want := strconv.Itoa(1230 + i)
+		run("ip link add name a mtu " + want + " type bridge")
+		for range 2 {
+			if got := mtu(first); got != want {
+				t.Errorf("mtu of another device: %q, want %s", got, want)
+			}
+		}
+		run("ip link del dev a")
+		if i%2 == 1 { // else the next one is there before it is missed
+			if got := mtu(""); got != "" {
+				t.Errorf("mtu of no device: %q", got)
+			}
 		}
 	}
 }

@@ -50,16 +50,20 @@ type iface struct {
 	name     string
 	physical bool // network.all counts it
 	count    sysfile.Record
+	asked    bool   // speed was read
 	speed    uint64 // in megabits a second; 0 if it is not known
-	hasSpeed bool   // speed was read
+	noMode   bool   // there is neither speed nor duplex
 
 	// What stays the same as long as the device does.
 	since             uint64
 	wireless, virtual bool
 }
 
+// perInterface is more than a line of /proc/net/dev can have.
+const perInterface = 400
+
 func newInterfaces(h *host) *interfaces {
-	n := &interfaces{h: h, file: h.netFile("dev"), insts: newInsts[iface](h, indomInterface)}
+	n := &interfaces{h: h, file: h.netFile("dev").Prompt(perInterface), insts: newInsts[iface](h, indomInterface)}
 	n.source = &pmda.Source{Read: n.read}
 	n.indom = &pmda.InDom{
 		Serial: indomInterface,
@@ -75,8 +79,10 @@ func newInterfaces(h *host) *interfaces {
 
 var interfaceLabels = pmda.Labels{"device_type": "interface", "indom_name": "per interface"}
 
-func (n *interfaces) read(context.Context, *pmda.Request) error {
-	n.h.refreshNet()
+func (n *interfaces) read(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, n.h.news); err != nil {
+		return err
+	}
 	b, err := n.file.Read()
 	n.parse(b)
 	return err
@@ -105,7 +111,7 @@ func (n *interfaces) parse(b []byte) {
 			f.physical = !n.skip.Match(name)
 		}
 		f.count.Parse(line[i+1:])
-		f.hasSpeed = false
+		f.asked, f.noMode = false, false
 	}
 }
 
@@ -126,11 +132,12 @@ func packets(places ...int) pmda.FetchFunc {
 
 // refreshNet has files of /sys/class/net read again, if anything may have
 // changed. The kernel tells of changes of those of this host only.
-func (h *host) refreshNet() {
+func (h *host) refreshNet(context.Context, *pmda.Request) error {
 	if h.in != nil || h.Root != "/" || h.links.changed() {
 		h.own.Begin()
 		h.nets++
 	}
+	return nil
 }
 
 // netDevice is a directory of /sys/class/net. Of the files that are used here
@@ -166,22 +173,38 @@ func (n *interfaces) number(file string) pmda.FetchFunc {
 // C differs: it takes -1, which the kernel has for a speed that is unknown, for
 // 4294967295.
 func (n *interfaces) speed(f *iface) uint64 {
-	if !f.hasSpeed {
-		mbit, ok := sysfile.Uint(n.h.netDevice(f.name).Fresh("speed"))
+	if !f.asked {
+		text := n.mode(f, "speed")
+		mbit, ok := sysfile.Uint(text)
 		if !ok || mbit > 1<<31-1 {
 			mbit = 0
 		}
-		f.speed, f.hasSpeed = mbit, true
+		f.asked, f.speed, f.noMode = true, mbit, len(text) == 0
 	}
 	return f.speed
+}
+
+// mode returns the present text of a file that the kernel asks the driver for: of
+// an interface that is up, and has the file speed if it has duplex (speed_show
+// and duplex_show in net/core/net-sysfs.c).
+func (n *interfaces) mode(f *iface, file string) []byte {
+	if flags, ok := n.flags(f); f.noMode || ok && flags&up == 0 {
+		return nil
+	}
+	return n.h.netDevice(f.name).Fresh(file)
 }
 
 // up is IFF_UP of net/if.h. The flags in /sys are without IFF_RUNNING.
 const up = 1
 
-func (n *interfaces) isUp(f *iface) bool {
+func (n *interfaces) flags(f *iface) (flags uint64, ok bool) {
 	flags, err := strconv.ParseUint(string(n.sys(f, "flags")), 0, 32)
-	return err == nil && flags&up != 0
+	return flags, err == nil
+}
+
+func (n *interfaces) isUp(f *iface) bool {
+	flags, _ := n.flags(f)
+	return flags&up != 0
 }
 
 // isRunning reports whether an interface that is up can be used: the condition
@@ -217,7 +240,7 @@ func (n *interfaces) metrics() []pmda.Metric {
 		}
 	})
 	duplex := pmda.Of(func(v *pmda.Value, f *iface) {
-		switch string(n.h.netDevice(f.name).Fresh("duplex")) {
+		switch string(n.mode(f, "duplex")) {
 		case "half":
 			v.Uint(1)
 		case "full":

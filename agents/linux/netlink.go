@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/gopcp/pmcd/agents/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -159,7 +160,7 @@ func (w *linkWatch) changed() (changed bool) {
 	}
 	for {
 		// What has changed is of no interest: most of it is cut off.
-		switch _, err := syscall.Read(w.fd, w.buf[:]); err {
+		switch _, err := wire.ReadNow(uintptr(w.fd), w.buf[:]); err {
 		case syscall.EAGAIN:
 			return changed
 		case nil, syscall.EINTR, syscall.ENOBUFS: // there was no room for more

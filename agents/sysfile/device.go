@@ -7,11 +7,11 @@ import (
 
 // A Device is a directory of /sys with files that are read again and again. It
 // stays open, and so do they: the way to a file costs the kernel more than ten
-// times what its text does. But a name may be another device's by now, as those
-// of interfaces that are renamed. So once a turn, see [Reader.Begin], the file
-// uevent is read, which says what the device is called. One without it, as in
-// recorded trees, does not stay open, nor does one of a Reader with Open: a link
-// in it would lead out of where that stays in.
+// times what its text does. But its name may be another device's by now. Then
+// it has gone, and nothing of it can be read, or was renamed, see
+// [Reader.Renames]: the file uevent says what it is called. One without it, as
+// in recorded trees, does not stay open, nor does one of a Reader with Open: a
+// link in it would lead out of where that stays in.
 type Device struct {
 	r      *Reader
 	parent string
@@ -84,7 +84,7 @@ func (r *Reader) Device(parent, name string) *Device {
 	}
 	if d.turn != r.turn || r.turn == 0 {
 		d.turn = r.turn
-		if d.fd < 0 || !d.isCalled(name) {
+		if d.fd < 0 || r.Renames && !d.isCalled(name) {
 			d.close()
 			d.open()
 		}
@@ -110,6 +110,18 @@ func (d *Device) Value(file string) []byte {
 }
 
 func (d *Device) read(f *deviceFile) {
+	b, err := d.present(f)
+	if err != nil && d.fd >= 0 && f.name != "uevent" && !d.isCalled(d.name) {
+		d.close()
+		d.open()
+		b, _ = d.present(f)
+	}
+	f.turn, f.text = d.turn, append(f.text[:0], b...)
+}
+
+// present returns what a file has now. It is valid until the next call of the
+// Reader's.
+func (d *Device) present(f *deviceFile) ([]byte, error) {
 	if f.fd < 0 && d.fd >= 0 && d.r.files < maxFiles {
 		if fd, err := d.path(f.name).fd(0); err == nil {
 			f.fd = fd
@@ -117,13 +129,10 @@ func (d *Device) read(f *deviceFile) {
 			d.r.files++
 		}
 	}
-	var b []byte
 	if f.fd < 0 {
-		b = d.path(f.name).Value()
-	} else {
-		b = d.r.value(syscall.Pread(f.fd, d.r.page(), 0))
+		return d.path(f.name).value()
 	}
-	f.turn, f.text = d.turn, append(f.text[:0], b...)
+	return d.r.trim(syscall.Pread(f.fd, d.r.page(), 0))
 }
 
 // Fresh is Value as it is at this moment, whatever the turn.

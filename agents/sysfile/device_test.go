@@ -40,7 +40,7 @@ func rename(t *testing.T, dir, from, to string) {
 // A device stays open, but not if its name is another's.
 func TestDevice(t *testing.T) {
 	dir := t.TempDir()
-	r := &Reader{Root: dir}
+	r := &Reader{Root: dir, Renames: true}
 	defer r.Close()
 	addDevice(t, dir, "a", "1")
 	addDevice(t, dir, "b", "2")
@@ -127,7 +127,7 @@ func TestDeviceOpen(t *testing.T) {
 // A text lasts for a turn.
 func TestDeviceTurns(t *testing.T) {
 	dir := t.TempDir()
-	r := &Reader{Root: dir}
+	r := &Reader{Root: dir, Renames: true}
 	defer r.Close()
 	addDevice(t, dir, "a", "1")
 	write := func(mtu string) {
@@ -160,7 +160,7 @@ func TestDeviceTurns(t *testing.T) {
 // Devices have so many descriptors, and all of them work.
 func TestManyDevices(t *testing.T) {
 	dir := t.TempDir()
-	r := &Reader{Root: dir}
+	r := &Reader{Root: dir, Renames: true}
 	const many = maxOpen + 10
 	for i := range many {
 		addDevice(t, dir, fmt.Sprint("a", i), fmt.Sprint(i))

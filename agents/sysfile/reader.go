@@ -21,6 +21,10 @@ type Reader struct {
 	// Open, if there is one, is what opens files, with the flags of open(2).
 	Open func(path string, flags int) (fd int, err error)
 
+	// Renames says that Devices may have other names in another turn, as
+	// interfaces may. Those of other kinds keep theirs.
+	Renames bool
+
 	dir  int // what path is below
 	path []byte
 	buf  []byte
@@ -122,12 +126,17 @@ const maxValue = 4096
 // Value returns the text of a file that has one value, without blanks around it;
 // nothing if it cannot be read. It is valid until the next call.
 func (r *Reader) Value() []byte {
+	b, _ := r.value()
+	return b
+}
+
+func (r *Reader) value() ([]byte, error) {
 	fd, err := r.fd(0)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer syscall.Close(fd)
-	return r.value(syscall.Read(fd, r.page()))
+	return r.trim(syscall.Read(fd, r.page()))
 }
 
 // page is what files with one value are read into.
@@ -136,13 +145,13 @@ func (r *Reader) page() []byte {
 	return r.buf[:maxValue]
 }
 
-// value is what a read into the page has brought.
-func (r *Reader) value(n int, err error) []byte {
+// trim returns the value in what a read into the page has brought.
+func (r *Reader) trim(n int, err error) ([]byte, error) {
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	text, _, _ := bytes.Cut(r.buf[:n], []byte{0}) // a page that was recorded has NULs behind it
-	return bytes.TrimSpace(text)
+	return bytes.TrimSpace(text), nil
 }
 
 // Number returns the decimal number that the Value starts with; ok is false if

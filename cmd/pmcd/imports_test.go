@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"agents/pmda/pmdatest": {"agents", "agents/agenttest", "agents/pmda", "agents/wire", "pdu", "pmnsload"},
 	"agents/pmda/cache":    {"access", "pdu", "pmcdconf"},
 	"agents/sysfile":       nil,
-	"agents/linux":         {"access", "agents", "agents/pmda", "agents/pmda/cache", "agents/pmdaroot", "agents/sysfile", "pdu", "pmcdconf", "github.com/prometheus/procfs", "golang.org/x/sys"},
+	"agents/linux":         {"access", "agents", "agents/pmda", "agents/pmda/cache", "agents/pmdaroot", "agents/sysfile", "agents/wire", "pdu", "pmcdconf", "github.com/prometheus/procfs", "golang.org/x/sys"},
 	"agents/jbd2":          {"access", "agents", "agents/pmda", "agents/pmda/cache", "agents/sysfile", "pdu", "pmcdconf"},
 	"agents/kvm":           {"agents", "agents/pmda", "agents/sysfile", "pdu", "golang.org/x/sys"},
 	"agents/linuxproc":     {"agents", "agents/pmda", "agents/pmdaroot", "agents/sysfile", "pdu"},
