@@ -13,11 +13,18 @@ type keyed struct {
 	file   *sysfile.File
 	sep    byte
 	fields map[string]*fact // those of the table
+	facts  []*fact          // the same
+	lines  []keyedLine      // that were read last, which are the same most of the time
 	source *pmda.Source
 }
 
-func newKeyed(h *host, path string, sep byte) keyed {
-	k := keyed{file: h.file(path), sep: sep, fields: make(map[string]*fact)}
+type keyedLine struct {
+	name string
+	fact *fact // nil if it is not in the table
+}
+
+func newKeyed(h *host, path string, sep byte) *keyed {
+	k := &keyed{file: h.file(path), sep: sep, fields: make(map[string]*fact)}
 	k.source = &pmda.Source{Read: k.read}
 	return k
 }
@@ -29,19 +36,23 @@ func (k *keyed) read(context.Context, *pmda.Request) error {
 }
 
 func (k *keyed) parse(b []byte) {
-	for _, f := range k.fields {
+	for _, f := range k.facts {
 		*f = fact{}
 	}
-	for len(b) > 0 {
+	for n := 0; len(b) > 0; {
 		var line []byte
 		line, b = sysfile.CutLine(b)
 		i := bytes.IndexByte(line, k.sep)
 		if i < 0 {
 			continue
 		}
-		if f := k.fields[string(line[:i])]; f != nil {
+		if name := line[:i]; n == len(k.lines) || k.lines[n].name != string(name) {
+			k.lines = append(k.lines[:n], keyedLine{string(name), k.fields[string(name)]})
+		}
+		if f := k.lines[n].fact; f != nil {
 			f.set(line[i+1:])
 		}
+		n++
 	}
 }
 
@@ -49,6 +60,7 @@ func (k *keyed) parse(b []byte) {
 func (k *keyed) field(name string) *fact {
 	if k.fields[name] == nil {
 		k.fields[name] = new(fact)
+		k.facts = append(k.facts, k.fields[name])
 	}
 	return k.fields[name]
 }

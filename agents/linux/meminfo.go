@@ -10,7 +10,7 @@ import (
 //	HugePages_Total:       0
 //
 // C differs: it estimates MemAvailable where a kernel before 3.14 has none.
-type meminfo struct{ keyed }
+type meminfo struct{ *keyed }
 
 func newMeminfo(h *host) *meminfo {
 	m := &meminfo{newKeyed(h, "proc/meminfo", ':')}

@@ -54,6 +54,9 @@ type iface struct {
 	speed    uint64 // in megabits a second; 0 if it is not known
 	noMode   bool   // there is neither speed nor duplex
 
+	dir    *sysfile.Device
+	dirSet uint64 // host.nets when dir was got
+
 	// What stays the same as long as the device does.
 	since             uint64
 	wireless, virtual bool
@@ -144,12 +147,20 @@ func (h *host) refreshNet(context.Context, *pmda.Request) error {
 // the kernel tells changes of all but speed and duplex.
 func (h *host) netDevice(name string) *sysfile.Device { return h.own.Device("/sys/class/net/", name) }
 
+// device is the directory of an interface.
+func (n *interfaces) device(f *iface) *sysfile.Device {
+	if f.dir == nil || f.dirSet != n.h.nets {
+		f.dir, f.dirSet = n.h.netDevice(f.name), n.h.nets
+	}
+	return f.dir
+}
+
 // sys returns the text of a file there.
-func (n *interfaces) sys(f *iface, file string) []byte { return n.h.netDevice(f.name).Value(file) }
+func (n *interfaces) sys(f *iface, file string) []byte { return n.device(f).Value(file) }
 
 // identify looks at what stays the same as long as the device does.
 func (n *interfaces) identify(f *iface) {
-	d := n.h.netDevice(f.name)
+	d := n.device(f)
 	if f.since == d.Since() {
 		return
 	}
@@ -191,7 +202,7 @@ func (n *interfaces) mode(f *iface, file string) []byte {
 	if flags, ok := n.flags(f); f.noMode || ok && flags&up == 0 {
 		return nil
 	}
-	return n.h.netDevice(f.name).Fresh(file)
+	return n.device(f).Fresh(file)
 }
 
 // up is IFF_UP of net/if.h. The flags in /sys are without IFF_RUNNING.

@@ -13,7 +13,7 @@ import (
 //
 // C differs: if one of the two that nr_slab and thp_split have become is not
 // there either, the sum is nearly 2^64.
-type vmstat struct{ keyed }
+type vmstat struct{ *keyed }
 
 func newVmstat(h *host) *vmstat { return &vmstat{newKeyed(h, "proc/vmstat", ' ')} }
 

@@ -2,6 +2,7 @@ package pmda
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
@@ -15,10 +16,15 @@ type fetch struct {
 	w       *pdu.ResultWriter
 	v       Value
 	insts   pdu.InDomProfile
+	all     bool      // insts are all
 	open    bool      // the metric has a value
 	last    pdu.Errno // what the last function said
 	scratch []byte    // for values that are encoded
 	visit   func(inst int32, name string, data any) bool
+
+	// The same metrics are fetched again and again.
+	ids  []pdu.PMID
+	plan []*metric // of ids; nil for those that there are not
 }
 
 func (f *fetch) init(a *Agent) {
@@ -42,11 +48,15 @@ func (a *Agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 	f := &a.fetch
 	f.ctx, f.w = ctx, w
 	defer f.reset()
-	for _, id := range fr.PMIDs {
+	if !slices.Equal(f.ids, fr.PMIDs) {
+		f.ids = append(f.ids[:0], fr.PMIDs...)
+		f.find()
+	}
+	for i, m := range f.plan {
 		if err := ctx.Err(); err != nil {
 			return a.code("fetch", "", err)
 		}
-		f.metric(id)
+		f.metric(f.ids[i], m)
 		if w.Err() != nil {
 			return nil // a client can ask for more than an answer may have
 		}
@@ -64,11 +74,24 @@ func (f *fetch) reset() {
 	if cap(f.scratch) > 64<<10 {
 		f.scratch = nil
 	}
+	if len(f.ids) > maxPlan {
+		f.ids, f.plan = nil, nil
+	}
 }
 
-// metric appends the value set of one metric.
-func (f *fetch) metric(id pdu.PMID) {
-	m := f.a.metrics[id]
+// maxPlan is how many metrics are remembered.
+const maxPlan = 4096
+
+// find finds the metrics of ids, also anew in the middle of a fetch.
+func (f *fetch) find() {
+	f.plan = f.plan[:0]
+	for _, id := range f.ids {
+		f.plan = append(f.plan, f.a.metrics[id])
+	}
+}
+
+// metric appends the value set of one metric; m is nil if there is none such.
+func (f *fetch) metric(id pdu.PMID, m *metric) {
 	switch {
 	case m == nil:
 		f.w.Fail(id, pdu.ErrnoPMID)
@@ -96,6 +119,7 @@ func (f *fetch) values(m *metric) {
 		if f.insts.Exclude && len(f.insts.Insts) == 0 {
 			return
 		}
+		f.all = f.insts.All()
 		if !f.read(m.InDom.Source) {
 			return
 		}
@@ -113,6 +137,9 @@ func (f *fetch) values(m *metric) {
 
 // read reads a Source. The log has a failure once, not for each of its metrics.
 func (f *fetch) read(s *Source) bool {
+	if s == nil || s.a == f.a && s.turn == f.a.turn && s.err == nil && s.of == "" {
+		return true // there is none, or it was read before
+	}
 	if err := f.a.read(f.ctx, s); err != nil {
 		if s.of == "" {
 			s.of = f.v.m.label()
@@ -120,7 +147,7 @@ func (f *fetch) read(s *Source) bool {
 		f.last = f.a.code("fetch of ", s.of, err)
 		return false
 	}
-	if s != nil && s.of != "" {
+	if s.of != "" {
 		f.a.well("fetch of ", s.of)
 	}
 	return true
@@ -128,7 +155,7 @@ func (f *fetch) read(s *Source) bool {
 
 func (f *fetch) instance(inst int32, name string, data any) bool {
 	f.v.index++
-	if f.insts.Includes(inst) {
+	if f.all || f.insts.Includes(inst) {
 		f.value(inst, name, data)
 	}
 	return f.ctx.Err() == nil && f.w.Err() == nil

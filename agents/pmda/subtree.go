@@ -94,6 +94,7 @@ func (a *Agent) rebuild() error {
 		return errors.Join(errs...)
 	}
 	a.metrics, a.names = all, names
+	a.fetch.find()
 	return nil
 }
 

@@ -102,6 +102,27 @@ func TestSubtree(t *testing.T) {
 	}
 }
 
+// A metric may make others come and go while they are fetched.
+func TestSubtreeInFetch(t *testing.T) {
+	jobs := &pmda.Subtree{Prefix: "job"}
+	next := uint64(1)
+	toggle := row(0, func(_ context.Context, v *pmda.Value) error {
+		v.Uint(0)
+		return jobs.Set([]pmda.Metric{named(1, int(next), "job.a", next)})
+	})
+	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{toggle}, Subtrees: []*pmda.Subtree{jobs}})
+	for _, tt := range []struct {
+		next uint64
+		want string
+	}{{1, "-1=1 PM_ERR_PMID"}, {2, "PM_ERR_PMID -1=2"}, {2, "PM_ERR_PMID -1=2"}, {3, "PM_ERR_PMID PM_ERR_PMID"}, {1, "-1=1 PM_ERR_PMID"}} {
+		next = tt.next
+		r := fetch(t, cd, id(0, 0), id(1, 1), id(1, 2))
+		if got := show(r.Sets[1]) + " " + show(r.Sets[2]); got != tt.want {
+			t.Errorf("with %d: %s, want %s", tt.next, got, tt.want)
+		}
+	}
+}
+
 func TestSubtreeMistakes(t *testing.T) {
 	tests := []struct {
 		metrics []pmda.Metric
