@@ -115,11 +115,13 @@ func (f *fetch) metric(id pdu.PMID, m *metric) {
 func (f *fetch) values(m *metric) {
 	if m.InDom != nil {
 		// A client that wants no instance of it needs nothing to be read.
-		f.insts = f.a.req.Profile.For(m.desc.InDom)
+		if m.desc.InDom != f.insts.InDom { // else it is that of the metric before
+			f.insts = f.a.req.Profile.For(m.desc.InDom)
+			f.all = f.insts.All()
+		}
 		if f.insts.Exclude && len(f.insts.Insts) == 0 {
 			return
 		}
-		f.all = f.insts.All()
 		if !f.read(m.InDom.Source) {
 			return
 		}

@@ -83,17 +83,32 @@ type Record struct {
 	Bad   uint32     // bits of those that are no numbers
 }
 
+// maxDigits is how many digits every number of 64 bits has room for.
+const maxDigits = 19
+
 // Parse sets r to what a line has.
 func (r *Record) Parse(line []byte) {
 	*r = Record{}
+	i := 0
 	for r.Words < len(r.Nums) {
-		var word []byte
-		if word, line = Field(line); len(word) == 0 {
-			break
+		for i < len(line) && IsBlank(line[i]) {
+			i++
 		}
-		n, ok := Uint(word)
-		if !ok {
-			r.Bad |= 1 << r.Words
+		start, n := i, uint64(0)
+		for i < len(line) && line[i]-'0' <= 9 {
+			n = n*10 + uint64(line[i]-'0')
+			i++
+		}
+		if i-start > maxDigits || i < len(line) && !IsBlank(line[i]) { // perhaps no number
+			word, rest := Field(line[start:])
+			i = len(line) - len(rest)
+			var ok bool
+			if n, ok = Uint(word); !ok {
+				r.Bad |= 1 << r.Words
+			}
+		}
+		if i == start {
+			break
 		}
 		r.Nums[r.Words] = n
 		r.Words++

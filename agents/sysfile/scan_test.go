@@ -3,6 +3,7 @@ package sysfile
 import (
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -50,6 +51,31 @@ func TestRecord(t *testing.T) {
 	if n, ok := r.At(19); n != 20 || !ok || r.Words != 20 || r.Bad != 0 {
 		t.Errorf("a long line: %+v", r)
 	}
+}
+
+// A Record has what Field and Uint find in a line.
+func FuzzRecord(f *testing.F) {
+	for _, s := range []string{"", " ", "1  2\t3 ", "x 1x 1 -2", "9999999999999999999 18446744073709551615 18446744073709551616", "00000000000000000000000001 2", "1\r\n", strings.Repeat("7 ", 30)} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		var r, want Record
+		r.Parse(line)
+		for want.Words < len(want.Nums) {
+			var word []byte
+			if word, line = Field(line); len(word) == 0 {
+				break
+			}
+			n, ok := Uint(word)
+			if want.Nums[want.Words] = n; !ok {
+				want.Bad |= 1 << want.Words
+			}
+			want.Words++
+		}
+		if r != want {
+			t.Errorf("%+v, want %+v", r, want)
+		}
+	})
 }
 
 // Numbers are what package strconv has, without what else it takes.
