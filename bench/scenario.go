@@ -127,9 +127,9 @@ var scenarios = func() []scenario {
 		{name: "clients", about: "idle clients: a fetch beside them, and memory", shows: crowds, rounds: 3, fresh: true, run: crowd},
 		{name: "rss", about: "memory without clients, after some fetches", shows: []measure{
 			{key: "RSS", unit: "MB", goal: 20, own: true}, {key: "RSS helpers", unit: "MB"}}, rounds: 3, fresh: true, run: memory},
-		{name: "start", about: "exec until all agents have values", shows: startings(0.6), rounds: 3, starts: true, run: starting},
-		{name: "start-stock", about: "the same with the installed pmcd.conf", setup: setup{agents: stockAgents}, shows: startings(0.6), rounds: 3, starts: true, run: starting},
-		{name: "start-100k", about: "the same, 100,000 names", setup: gen, shows: startings(0.5), rounds: 3, starts: true, run: starting},
+		{name: "start", about: "exec until all agents have values", shows: startings(0.6), starts: true, run: starting},
+		{name: "start-stock", about: "the same with the installed pmcd.conf", setup: setup{agents: stockAgents}, shows: startings(0.6), starts: true, run: starting},
+		{name: "start-100k", about: "the same, 100,000 names", setup: gen, shows: startings(0.5), starts: true, run: starting},
 	}...)
 }()
 

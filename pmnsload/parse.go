@@ -97,7 +97,7 @@ func (p *parser) parse() error {
 // grow would cost more than to parse. It is a guess, and has a bound.
 func (p *parser) reserve(n int64) {
 	n = min(n, 16<<20)
-	p.text = make([]byte, 0, n/2)
+	p.text = make([]byte, 0, n) // what is not used of it takes no memory
 	p.entries = make([]entry, 0, n/16)
 	p.blocks = make([]block, 0, n/256)
 }
@@ -299,35 +299,47 @@ var errNotPMID = errors.New("not a PMID")
 // parsePMID reads D:C:I or D:*:*. C pmcd differs: D alone is a dynamic root
 // for it, numbers are taken modulo 2^32, and more may follow.
 func parsePMID(w []byte) (pdu.PMID, error) {
+	type part struct{ number, digits, stars int }
+	var parts [3]part
+	colons := 0
+	p := &parts[0]
 	for _, b := range w {
-		if !isDigit(b) && b != ':' && b != '*' {
+		switch {
+		case isDigit(b):
+			p.number = min(p.number*10+int(b-'0'), math.MaxUint16) // a large number stays large
+			p.digits++
+		case b == ':':
+			colons++
+			p = &parts[min(colons, 2)]
+		case b == '*':
+			p.stars++
+		default:
 			return pdu.NoPMID, errNotPMID
 		}
 	}
-	d, rest, ok1 := bytes.Cut(w, []byte{':'})
-	c, i, ok2 := bytes.Cut(rest, []byte{':'})
-	if !ok1 || !ok2 || !isNumber(d) {
+	isNumber := func(p part) bool { return p.digits > 0 && p.stars == 0 }
+	isStar := func(p part) bool { return p.digits == 0 && p.stars == 1 }
+	d, c, i := parts[0], parts[1], parts[2]
+	if colons != 2 || !isNumber(d) {
 		return pdu.NoPMID, ErrPMID
 	}
-	domain := number(d)
-	if string(c) == "*" && string(i) == "*" {
-		if domain > maxDomain {
+	if isStar(c) && isStar(i) {
+		if d.number > maxDomain {
 			return pdu.NoPMID, causef(ErrDomain, "Illegal domain field in dynamic PMID")
 		}
-		return pdu.DynamicRoot(domain), nil
+		return pdu.DynamicRoot(d.number), nil
 	}
-	switch cluster, item := number(c), number(i); {
+	switch {
 	case !isNumber(c) || !isNumber(i):
 		return pdu.NoPMID, ErrPMID
-	case domain > maxDomain:
+	case d.number > maxDomain:
 		return pdu.NoPMID, ErrDomain
-	case cluster > maxCluster:
+	case c.number > maxCluster:
 		return pdu.NoPMID, ErrCluster
-	case item > maxItem:
+	case i.number > maxItem:
 		return pdu.NoPMID, ErrItem
-	default:
-		return pdu.NewPMID(domain, cluster, item), nil
 	}
+	return pdu.NewPMID(d.number, c.number, i.number), nil
 }
 
 // Largest values in a PMID. Domain 511 is for dynamic roots and the metrics
@@ -337,23 +349,3 @@ const (
 	maxCluster = 1<<12 - 1
 	maxItem    = 1<<10 - 1
 )
-
-func isNumber(w []byte) bool {
-	for _, b := range w {
-		if !isDigit(b) {
-			return false
-		}
-	}
-	return len(w) > 0
-}
-
-// number reads digits; a large number stays large.
-func number(w []byte) int {
-	n := 0
-	for _, b := range w {
-		if n = n*10 + int(b-'0'); n > math.MaxUint16 {
-			return math.MaxUint16
-		}
-	}
-	return n
-}
