@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // A predicate says which processes are hot, pmdaproc(1):
@@ -48,7 +49,9 @@ const (
 	maxNested    = 100
 )
 
-var token = regexp.MustCompile(`^(?:[ \t\r\n]+|#[^\n]*)|^(&&|\|\||==|!=|<=|>=|!~|[<>~!()]|[A-Za-z]+|[0-9]+\.?[0-9]*|\.[0-9]+|"[^"\n]*"|/[^/\n]*/)`)
+var token = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[ \t\r\n]+|#[^\n]*)|^(&&|\|\||==|!=|<=|>=|!~|[<>~!()]|[A-Za-z]+|[0-9]+\.?[0-9]*|\.[0-9]+|"[^"\n]*"|/[^/\n]*/)`)
+})
 
 // parsePredicate returns nil for a text that has nothing but comments.
 func parsePredicate(text string) (p *predicate, err error) {
@@ -57,7 +60,7 @@ func parsePredicate(text string) (p *predicate, err error) {
 	}
 	l := &lexer{}
 	for len(text) > 0 {
-		m := token.FindStringSubmatch(text)
+		m := token().FindStringSubmatch(text)
 		if m == nil {
 			return nil, fmt.Errorf("unexpected %.20q", text)
 		}

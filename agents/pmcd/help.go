@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"strconv"
+	"sync"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -16,16 +17,16 @@ import (
 //go:embed help.txt
 var helpFile string
 
-// readHelp returns the texts of the help file, as pmda.ParseHelp does, and
-// those of the PDU counts.
-func readHelp() map[string]pmda.HelpText {
+// help returns the texts of the help file, as pmda.ParseHelp does, and those of
+// the PDU counts. Most daemons are never asked for one.
+var help = sync.OnceValue(func() map[string]pmda.HelpText {
 	help, err := pmda.ParseHelp(helpFile)
 	if err != nil {
 		panic(err) // it is ours
 	}
 	addPDUHelp(help)
 	return help
-}
+})
 
 // Text implements [agents.Texter].
 func (a *Agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneline bool) (string, error) {
@@ -33,7 +34,7 @@ func (a *Agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneline bo
 	if m == nil {
 		return "", pdu.ErrnoText
 	}
-	return a.text(m.name, oneline)
+	return helpText(m.name, oneline)
 }
 
 // InDomText implements [agents.Texter].
@@ -41,11 +42,11 @@ func (a *Agent) InDomText(_ context.Context, _ agents.Origin, indom pdu.InDom, o
 	if indom.Domain() != a.domain {
 		return "", pdu.ErrnoText
 	}
-	return a.text(strconv.Itoa(indom.Serial()), oneline)
+	return helpText(strconv.Itoa(indom.Serial()), oneline)
 }
 
-func (a *Agent) text(name string, oneline bool) (string, error) {
-	text, ok := a.help[name]
+func helpText(name string, oneline bool) (string, error) {
+	text, ok := help()[name]
 	switch {
 	case !ok:
 		return "", pdu.ErrnoText

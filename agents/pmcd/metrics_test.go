@@ -129,8 +129,8 @@ func TestEachMetricHasHelp(t *testing.T) {
 		full, err2 := a.InDomText(ctx, agents.Origin{}, pdu.NewInDom(2, serial), false)
 		check("indom "+strconv.Itoa(serial), line, full, err1, err2)
 	}
-	if used != len(a.help) {
-		t.Errorf("%d texts, of which %d are of use", len(a.help), used)
+	if used != len(help()) {
+		t.Errorf("%d texts, of which %d are of use", len(help()), used)
 	}
 	for _, indom := range []pdu.InDom{pdu.NewInDom(2, 0), pdu.NewInDom(2, 7), pdu.NewInDom(3, 1), pdu.NoInDom} {
 		if s, err := a.InDomText(ctx, agents.Origin{}, indom, true); err != pdu.ErrnoText {

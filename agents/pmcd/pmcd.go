@@ -18,7 +18,6 @@ import (
 	"encoding/json"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -41,7 +40,6 @@ type Agent struct {
 	name   string
 	host   Host
 	conf   Config
-	help   map[string]pmda.HelpText
 
 	zone  zone
 	usage usage
@@ -52,7 +50,7 @@ type Agent struct {
 // New returns the agent of a domain, normally 2. Its name is that of the
 // agent in pmcd.conf.
 func New(domain int, name string, h Host, c Config) *Agent {
-	a := &Agent{domain: domain, name: name, host: h, conf: c, help: readHelp()}
+	a := &Agent{domain: domain, name: name, host: h, conf: c}
 	a.zone = newZone(c.LocalTime, c.ZoneInfoDir)
 	a.usage = newUsage()
 	a.fetch.a = a

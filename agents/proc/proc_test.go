@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func start(t *testing.T, pipes bool, script string) *Process {
@@ -192,5 +194,29 @@ func TestStartFails(t *testing.T) {
 	}
 	if after, _ := os.ReadDir("/proc/self/fd"); len(after) > len(before) {
 		t.Errorf("%d descriptors before, %d after", len(before), len(after))
+	}
+}
+
+// To wait for a child takes no thread, where the kernel can do without.
+func TestWaitingTakesNoThread(t *testing.T) {
+	fd, err := unix.PidfdOpen(os.Getpid(), unix.PIDFD_NONBLOCK)
+	if err != nil {
+		t.Skip("this kernel has no such descriptors: ", err)
+	}
+	unix.Close(fd)
+	threads := func() int {
+		list, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	const children = 40
+	before := threads()
+	for range children {
+		start(t, true, "exec cat")
+	}
+	if more := threads() - before; more > children/2 {
+		t.Errorf("%d threads more for %d children", more, children)
 	}
 }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"os"
 	"syscall"
 	"unsafe"
 
@@ -25,12 +26,20 @@ const (
 
 // await waits until the child pid has ended, and leaves it to be reaped. A
 // child that cannot be waited for has ended in a way that nobody knows.
+//
+// Where the kernel tells of the end by a descriptor (Linux 5.10) the wait is
+// the poller's, and takes no thread.
 func await(pid int) syscall.WaitStatus {
 	var si unix.Siginfo
-	err := unix.EINTR
-	for err == unix.EINTR {
-		err, _ = unix.Waitid(unix.P_PID, pid, &si, unix.WEXITED|unix.WNOWAIT, nil).(syscall.Errno)
+	ended := func(uintptr) bool { return waitid(pid, &si, unix.WNOHANG) != 0 || si.Signo != 0 }
+	if fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK); err == nil {
+		f := os.NewFile(uintptr(fd), "pidfd")
+		if raw, err := f.SyscallConn(); err == nil {
+			raw.Read(ended)
+		}
+		f.Close()
 	}
+	err := waitid(pid, &si, 0)
 	status := (*sigchld)(unsafe.Pointer(&si)).status
 	switch {
 	case err != 0:
@@ -41,4 +50,12 @@ func await(pid int) syscall.WaitStatus {
 		return syscall.WaitStatus(status | 0x80)
 	}
 	return syscall.WaitStatus(status)
+}
+
+func waitid(pid int, si *unix.Siginfo, options int) (err syscall.Errno) {
+	err = unix.EINTR
+	for err == unix.EINTR {
+		err, _ = unix.Waitid(unix.P_PID, pid, si, unix.WEXITED|unix.WNOWAIT|options, nil).(syscall.Errno)
+	}
+	return err
 }
