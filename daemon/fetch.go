@@ -58,7 +58,7 @@ func (s *session) fetch(w *work, b []byte) error {
 	w.out = append(w.out[:0], make([]byte, noticeLen+highResExtra)...)[:room]
 
 	var err error
-	if domain, one := oneDomain(m.PMIDs); one {
+	if domain, n := stretch(m.PMIDs); n == len(m.PMIDs) {
 		err = s.fetchOne(w, &call, domain, high)
 	} else {
 		err = s.fetchParts(w, &call, high)
@@ -83,16 +83,13 @@ func (s *session) fetch(w *work, b []byte) error {
 	return s.write(out)
 }
 
-// oneDomain reports whether all of ids, of which there are some, are of one
-// domain.
-func oneDomain(ids []pdu.PMID) (domain int, ok bool) {
+// stretch reports how many of ids, of which there are some, are of one domain
+// from the first on. Clients ask for the metrics of an agent one after the other.
+func stretch(ids []pdu.PMID) (domain, n int) {
 	domain = ids[0].Domain()
-	for _, id := range ids[1:] {
-		if id.Domain() != domain {
-			return 0, false
-		}
+	for n = 1; n < len(ids) && ids[n].Domain() == domain; n++ {
 	}
-	return domain, true
+	return domain, n
 }
 
 // fetchOne has one agent's RESULT become the reply as it is, but for its
@@ -229,16 +226,19 @@ func (s *session) openResult(a *agent, l *Link, b []byte, ids []pdu.PMID) (pdu.S
 // value sets in the order that the client asked for.
 func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 	defer w.reset()
-	for _, id := range w.fetch.PMIDs {
-		p := w.part(id.Domain())
-		p.ids = append(p.ids, id)
+	for rest := w.fetch.PMIDs; len(rest) > 0; {
+		domain, n := stretch(rest)
+		f := &w.part(domain).fetch
+		f.PMIDs = append(f.PMIDs, rest[:n]...)
+		rest = rest[n:]
 	}
 	for i := range w.parts {
 		p := &w.parts[i]
+		p.fetch.Context = call.Origin.Context
 		var err error
-		p.req, err = pdu.Append(p.req[:0], 0, &pdu.Fetch{Context: call.Origin.Context, PMIDs: p.ids})
+		p.req, err = pdu.Append(p.req[:0], 0, &p.fetch)
 		if err == nil {
-			err = s.sendPart(w, p, p.ids[0].Domain(), call)
+			err = s.sendPart(w, p, p.fetch.PMIDs[0].Domain(), call)
 		}
 		p.err = errnoOf(err)
 	}
@@ -250,7 +250,7 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 		p.reply = p.reply[:0]
 		err := s.receive(p.agent, p.link, &p.call, &p.reply)
 		if err == nil {
-			p.sets, err = s.openResult(p.agent, p.link, p.reply, p.ids)
+			p.sets, err = s.openResult(p.agent, p.link, p.reply, p.fetch.PMIDs)
 		}
 		p.link.holds.giveBack()
 		p.err = errnoOf(err)
@@ -259,12 +259,14 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 	for i := range w.parts {
 		p := &w.parts[i]
 		if p.err != 0 {
-			p.sets = pdu.FailedSets(p.ids, p.err)
+			p.sets = pdu.FailedSets(p.fetch.PMIDs, p.err)
 		}
 		w.result.Join(&p.sets)
 	}
-	for _, id := range w.fetch.PMIDs {
-		w.result.Move(&w.part(id.Domain()).sets)
+	for rest := w.fetch.PMIDs; len(rest) > 0; {
+		domain, n := stretch(rest)
+		w.result.Move(&w.part(domain).sets, n)
+		rest = rest[n:]
 	}
 	return s.finish(w)
 }

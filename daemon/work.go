@@ -32,7 +32,7 @@ type work struct {
 type part struct {
 	agent *agent
 	link  *Link
-	ids   []pdu.PMID
+	fetch pdu.Fetch
 	call  agents.Call
 	req   []byte
 	reply []byte
@@ -94,7 +94,7 @@ func (w *work) nextPart() *part {
 		w.parts = append(w.parts, part{})
 	}
 	p := &w.parts[len(w.parts)-1]
-	p.agent, p.link, p.ids, p.err = nil, nil, p.ids[:0], 0
+	p.agent, p.link, p.fetch.PMIDs, p.err = nil, nil, p.fetch.PMIDs[:0], 0
 	p.req, p.reply = p.req[:0], p.reply[:0]
 	p.sets, p.store = pdu.Sets{}, p.store[:0]
 	return p

@@ -28,35 +28,36 @@ func checkResult(b []byte, ids []PMID) (off int, err error) {
 		return resultHeaderLen, ErrCount
 	}
 	off = resultHeaderLen
-	var bs blocks
+	bs := blocks{low: len(b)}
 	for _, id := range ids {
-		if len(b)-off < emptySetLen {
+		set := b[off:]
+		if len(set) < emptySetLen {
 			return off, ErrShort
 		}
-		if PMID(binary.BigEndian.Uint32(b[off:])) != id {
+		if PMID(binary.BigEndian.Uint32(set)) != id {
 			return off + 4, ErrPMID
 		}
-		n := int(int32(binary.BigEndian.Uint32(b[off+4:])))
+		n := int(int32(binary.BigEndian.Uint32(set[4:])))
 		off += emptySetLen
 		if n <= 0 {
 			continue
 		}
-		if len(b)-off < 4 {
+		if len(set) < setLen {
 			return off, ErrShort
 		}
-		format := binary.BigEndian.Uint32(b[off:])
-		off += 4
-		if n > (len(b)-off)/valueLen {
+		off += setLen - emptySetLen
+		values := set[setLen:]
+		if n > len(values)/valueLen {
 			return off, ErrCount
 		}
-		if format == FormatInsitu {
+		if binary.BigEndian.Uint32(set[emptySetLen:]) == FormatInsitu {
 			off += n * valueLen
 			continue
 		}
-		for ; n > 0; n-- {
+		for values = values[:n*valueLen]; len(values) >= valueLen; values = values[valueLen:] {
 			off += valueLen
-			if _, _, err := bs.add(b, binary.BigEndian.Uint32(b[off-4:])); err != nil {
-				return off, err
+			if !bs.add(b, binary.BigEndian.Uint32(values[4:])) {
+				return off, ErrOffset
 			}
 		}
 	}
@@ -85,19 +86,18 @@ func ToHighRes(b []byte) {
 }
 
 // rebase adds words to the offset of every value block in the first n sets of
-// b, which must be valid.
-func rebase(b []byte, n int, words uint32) {
+// b, which must be valid, and reports the length of these sets.
+func rebase(b []byte, n int, words uint32) (size int) {
 	for ; n > 0; n-- {
-		numval := int(int32(binary.BigEndian.Uint32(b[4:])))
+		set := b[size:]
+		numval := int(int32(binary.BigEndian.Uint32(set[4:])))
 		if numval <= 0 {
-			b = b[emptySetLen:]
+			size += emptySetLen
 			continue
 		}
-		insitu := binary.BigEndian.Uint32(b[8:]) == FormatInsitu
-		b = b[setLen:]
-		values := b[:numval*valueLen]
-		b = b[numval*valueLen:]
-		if insitu {
+		values := set[setLen:][:numval*valueLen]
+		size += setLen + len(values)
+		if binary.BigEndian.Uint32(set[8:]) == FormatInsitu {
 			continue
 		}
 		for ; len(values) >= valueLen; values = values[valueLen:] {
@@ -105,6 +105,7 @@ func rebase(b []byte, n int, words uint32) {
 			binary.BigEndian.PutUint32(p, binary.BigEndian.Uint32(p)+words)
 		}
 	}
+	return size
 }
 
 // SetResultTime sets the time of the Result PDU b.

@@ -227,22 +227,52 @@ func BenchmarkToHighRes(b *testing.B) {
 	}
 }
 
-// What ToHighRes is compared with: the same by way of Move.
+// Many metrics of three agents, most without instances, six of an agent in turn.
 func BenchmarkMove(b *testing.B) {
-	wire, ids := big()
 	var w ResultWriter
+	w.Reset(nil, 0)
+	var ids []PMID
+	for i := range 3000 {
+		id := NewPMID(60, i/1000, i%1000)
+		ids = append(ids, id)
+		w.Begin(id)
+		switch i % 6 {
+		case 0, 1, 2:
+			w.Word(NoInst, uint32(i))
+		case 3:
+			w.Uint64(NoInst, MetricU64, uint64(i))
+		case 4:
+			w.String(NoInst, "Linux")
+		case 5:
+			for inst := range int32(3) {
+				w.Float32(inst, 0.5)
+			}
+		}
+	}
+	wire, err := w.Finish()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var replies [3][]byte
+	var sets [3]Sets
 	var dst []byte
-	b.SetBytes(int64(len(wire)))
+	b.SetBytes(int64(len(replies) * len(wire)))
 	b.ReportAllocs()
 	for b.Loop() {
-		s, err := OpenSets(wire, ids)
-		if err != nil {
-			b.Fatal(err)
-		}
 		w.ResetHighRes(dst[:0], 0)
-		w.Join(&s)
-		for range ids {
-			w.Move(&s)
+		for i := range replies {
+			replies[i] = append(replies[i][:0], wire...) // Move writes to it
+			if sets[i], err = OpenSets(replies[i], ids); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for i := range sets {
+			w.Join(&sets[i])
+		}
+		for range len(ids) / 6 {
+			for i := range sets {
+				w.Move(&sets[i], 6)
+			}
 		}
 		if dst, err = w.Finish(); err != nil {
 			b.Fatal(err)

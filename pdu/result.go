@@ -179,7 +179,7 @@ func (e *encoder) sets(sets []ValueSet) {
 
 func (d *decoder) sets(n int) []ValueSet {
 	sets := alloc[ValueSet](n)
-	var bs blocks
+	bs := blocks{low: len(d.b)}
 	for i := range sets {
 		vs := &sets[i]
 		vs.PMID = PMID(d.u32())
@@ -203,11 +203,12 @@ func (d *decoder) sets(n int) []ValueSet {
 			if d.err != nil {
 				break
 			}
-			off, n, err := bs.add(d.b, word)
-			if err != nil {
-				d.fail(err)
+			if !bs.add(d.b, word) {
+				d.fail(ErrOffset)
 				break
 			}
+			off := int(word) * 4
+			n := int(binary.BigEndian.Uint32(d.b[off:]) & maxBlock)
 			v.Type = MetricType(d.b[off])
 			v.Block = d.b[off+4 : off+n : off+n]
 		}
@@ -227,35 +228,28 @@ func (d *decoder) sets(n int) []ValueSet {
 // their sizes add up to the rest of the PDU, that is good enough for libpcp,
 // and nothing can grow by being copied.
 type blocks struct {
-	low  int // where the lowest one starts, or 0
+	low  int // where the lowest one starts, or the end of the PDU
 	size int // of all of them, with padding
 }
 
-// add takes the block that starts word words into b. It is b[off:off+n].
-func (bs *blocks) add(b []byte, word uint32) (off, n int, err error) {
+// add takes the block that starts word words into b, if there may be one.
+func (bs *blocks) add(b []byte, word uint32) bool {
 	if word < HeaderLen/4 || word >= uint32(len(b)/4) {
-		return 0, 0, ErrOffset
+		return false
 	}
-	off = int(word) * 4
-	n = int(binary.BigEndian.Uint32(b[off:]) & maxBlock)
-	if n < 4 || n > len(b)-off || pad4(n) > len(b)-bs.size {
-		return 0, 0, ErrOffset
-	}
-	if bs.low == 0 || off < bs.low {
-		bs.low = off
-	}
+	off := int(word) * 4
+	n := int(binary.BigEndian.Uint32(b[off:]) & maxBlock)
+	bs.low = min(bs.low, off)
 	bs.size += pad4(n)
-	return off, n, nil
+	return n >= 4 && n <= len(b)-off && bs.size <= len(b)
 }
 
 // check is called at the end of the value sets, which is off.
 func (bs *blocks) check(b []byte, off int) error {
 	switch {
-	case bs.low == 0 && off != len(b):
-		return ErrLength
-	case bs.low != 0 && bs.low != off:
+	case bs.low != off && bs.size > 0:
 		return ErrOffset
-	case bs.low != 0 && off+bs.size != len(b):
+	case off+bs.size != len(b):
 		return ErrLength
 	}
 	return nil

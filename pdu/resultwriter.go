@@ -25,9 +25,12 @@ type ResultWriter struct {
 	sets   int    // value sets so far
 	open   int    // where in b the open set has its count; 0 if none is open
 	blocks []byte // the value blocks, which go behind the last value set
-	joined int    // bytes of the sets that will be moved; 0 if there are other values
 	max    int    // bytes, or 0
 	err    error
+
+	joined   int      // bytes of the sets that will be moved; 0 if there are other values
+	tails    [][]byte // their value blocks
+	tailsLen int      // bytes of all of them
 }
 
 // Reset starts a Result PDU sent by from at the end of b. What w was writing
@@ -48,7 +51,14 @@ func (w *ResultWriter) reset(b []byte, t Type, from int32, headerLen int) {
 	w.body = len(w.b)
 	binary.BigEndian.PutUint32(w.b[w.start+4:], uint32(t))
 	binary.BigEndian.PutUint32(w.b[w.start+8:], uint32(from))
-	w.sets, w.open, w.blocks, w.joined, w.err = 0, 0, w.blocks[:0], 0, nil
+	w.sets, w.open, w.blocks, w.err = 0, 0, w.blocks[:0], nil
+	w.forget()
+}
+
+// forget lets go of what was joined.
+func (w *ResultWriter) forget() {
+	clear(w.tails)
+	w.joined, w.tails, w.tailsLen = 0, w.tails[:0], 0
 }
 
 // Cap reports how many bytes of memory w holds for its next use.
@@ -166,8 +176,10 @@ func (w *ResultWriter) String(inst int32, s string) {
 // Finish returns the buffer given to Reset with the PDU at its end or, after
 // a failure, as it was.
 func (w *ResultWriter) Finish() ([]byte, error) {
+	defer w.forget()
 	n := len(w.b) - w.start
-	if int64(n)+int64(len(w.blocks)) > math.MaxInt32 {
+	total := int64(n) + int64(len(w.blocks)) + int64(w.tailsLen)
+	if total > math.MaxInt32 {
 		w.fail(ErrTooLong)
 	}
 	typ := TypeResult
@@ -176,19 +188,22 @@ func (w *ResultWriter) Finish() ([]byte, error) {
 		typ = TypeHighResResult
 		count = w.b[w.start+HeaderLen:]
 	}
-	if w.joined > 0 && w.joined != len(w.b)-w.body {
+	if w.joined > 0 && (w.joined != len(w.b)-w.body || len(w.blocks) > 0) {
 		w.fail(ErrLength)
 	}
 	if w.err != nil {
 		return w.b[:w.start], &ParseError{Type: typ, Off: n, Err: w.err}
 	}
-	binary.BigEndian.PutUint32(w.b[w.start:], uint32(n+len(w.blocks)))
+	binary.BigEndian.PutUint32(w.b[w.start:], uint32(total))
 	binary.BigEndian.PutUint32(count, uint32(w.sets))
-	if len(w.blocks) > 0 && w.joined == 0 {
+	if len(w.blocks) > 0 { // and nothing was joined
 		// So far offsets count from the first block.
 		rebase(w.b[w.body:], w.sets, uint32(n/4))
 	}
 	w.b = append(w.b, w.blocks...)
+	for _, t := range w.tails {
+		w.b = append(w.b, t...)
+	}
 	w.open = 0
 	return w.b, nil
 }

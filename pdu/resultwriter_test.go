@@ -161,24 +161,31 @@ func TestMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	sets := m.(*Result).Sets
-	s1, err := OpenSets(src, pmids(sets))
-	if err != nil {
-		t.Fatal(err)
+	open := func() Sets {
+		s, err := OpenSets(bytes.Clone(src), pmids(sets)) // Move writes to it
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
-	s2, failed := s1, FailedSets(pmids(sets), ErrnoAgain)
 	var w ResultWriter
 	for _, reset := range []func([]byte, int32){w.Reset, w.ResetHighRes} {
 		reset([]byte("x"), 7)
-		s1, s2, failed := s1, s2, failed
+		s1, s2, failed := open(), open(), FailedSets(pmids(sets), ErrnoAgain)
 		for _, s := range []*Sets{&s1, &failed, &s2} {
 			w.Join(s)
 		}
 		var want []ValueSet
-		for _, vs := range sets {
-			w.Move(&s1)
-			w.Move(&s2)
-			w.Move(&failed)
-			want = append(want, vs, vs, ValueSet{PMID: vs.PMID, Err: ErrnoAgain})
+		for rest := sets; len(rest) > 0; {
+			some := rest[:min(len(rest), 1+len(want))] // one, then several
+			w.Move(&s1, len(some))
+			w.Move(&s2, len(some))
+			w.Move(&failed, len(some))
+			want = append(append(want, some...), some...)
+			for _, vs := range some {
+				want = append(want, ValueSet{PMID: vs.PMID, Err: ErrnoAgain})
+			}
+			rest = rest[len(some):]
 		}
 		b, err := w.Finish()
 		if err != nil {
@@ -198,19 +205,29 @@ func TestMove(t *testing.T) {
 		}
 	}
 
-	// Not all, or others.
-	for _, sets := range []int{1, len(sets)} {
-		s := s1
+	tests := []struct {
+		name  string
+		moved int
+		other func()
+	}{
+		{"not all", len(sets) - 1, func() {}},
+		{"others", len(sets), func() { w.Fail(1, 0) }},
+		{"others of the same length", len(sets) - 1, func() { w.Begin(1); w.Uint64(NoInst, MetricU64, 1) }},
+	}
+	for _, tt := range tests {
+		s := open()
 		w.Reset(nil, 0)
 		w.Join(&s)
-		for range sets {
-			w.Move(&s)
-		}
-		if sets > 1 {
-			w.Fail(1, 0)
-		}
+		w.Move(&s, tt.moved)
+		tt.other()
 		if _, err := w.Finish(); !errors.Is(err, ErrLength) {
-			t.Errorf("%d sets: got %v, want %v", sets, err, ErrLength)
+			t.Errorf("%s: got %v, want %v", tt.name, err, ErrLength)
 		}
+	}
+	w.Reset(nil, 0) // and nothing of it is left
+	w.Begin(1)
+	w.Uint64(NoInst, MetricU64, 1)
+	if b, err := w.Finish(); err != nil || CheckResult(b, []PMID{1}) != nil {
+		t.Errorf("used again: %x, %v", b, err)
 	}
 }

@@ -1,7 +1,5 @@
 package pdu
 
-import "encoding/binary"
-
 // Sets are the value sets of a Result PDU, in wire form. The daemon moves them
 // from the agents' results into the client's ([ResultWriter.Join] and
 // [ResultWriter.Move]); values are never decoded.
@@ -32,39 +30,31 @@ func FailedSets(ids []PMID, code Errno) Sets { return Sets{ids: ids, code: code}
 
 // Join says that all sets of s will be moved to w. It comes after Reset and
 // before the first set; then Finish fails if there are others than those of all
-// Joins, or not all. s must not be copied from then on.
+// Joins, or not all. s must not be copied from then on, and what it aliases must
+// stay as it is until Finish.
 //
 // The value blocks of one result stay together, so they are copied at once, and
 // every offset is final when its set is moved.
 func (w *ResultWriter) Join(s *Sets) {
+	s.add = uint32(w.tailsLen/4) - s.low
 	w.joined += len(s.b) + emptySetLen*len(s.ids)
-	s.add = uint32(len(w.blocks)/4) - s.low
-	w.blocks = append(w.blocks, s.blocks...)
+	w.tailsLen += len(s.blocks)
+	w.tails = append(w.tails, s.blocks)
 }
 
-// Move takes the next value set from s, which must have one, and appends it to
-// w, which must have joined s.
-func (w *ResultWriter) Move(s *Sets) {
-	if len(s.ids) > 0 {
-		w.Fail(s.ids[0], s.code)
-		s.ids = s.ids[1:]
+// Move takes the next n value sets from s, which must have them, and appends
+// them to w, which must have joined s. It writes to the PDU that s is of.
+func (w *ResultWriter) Move(s *Sets, n int) {
+	if s.ids != nil {
+		for _, id := range s.ids[:n] {
+			w.Fail(id, s.code)
+		}
+		s.ids = s.ids[n:]
 		return
 	}
+	size := rebase(s.b, n, s.add+uint32((w.body-w.start+w.joined)/4))
+	w.b = append(w.b, s.b[:size]...)
+	w.sets += n
 	w.open = 0
-	w.sets++
-	b, size := s.b, emptySetLen
-	n := int(int32(binary.BigEndian.Uint32(b[4:])))
-	if n > 0 {
-		size = setLen + valueLen*n
-	}
-	values := len(w.b) + setLen
-	w.b = append(w.b, b[:size]...)
-	s.b = b[size:]
-	if n <= 0 || binary.BigEndian.Uint32(b[8:]) == FormatInsitu {
-		return
-	}
-	add := s.add + uint32((w.body-w.start+w.joined)/4)
-	for v := w.b[values:]; len(v) >= valueLen; v = v[valueLen:] {
-		binary.BigEndian.PutUint32(v[4:], binary.BigEndian.Uint32(v[4:])+add)
-	}
+	s.b = s.b[size:]
 }
