@@ -125,8 +125,8 @@ func (s *session) askOne(w *work, call *agents.Call, domain, start int) error {
 	if err := s.exchange(a, l, &w.call, &w.out); err != nil {
 		return err
 	}
-	_, err = s.openResult(a, l, w.out[start:], w.fetch.PMIDs)
-	return err
+	b := w.out[start:]
+	return s.checked(a, l, b, pdu.CheckResult(b, w.fetch.PMIDs))
 }
 
 // exchange sends call and appends the answer to *dst. If that is an ERROR
@@ -205,12 +205,11 @@ func (d *Daemon) broken(a *agent, l *Link, err error) error {
 	return pdu.ErrnoIPC
 }
 
-// openResult checks the RESULT of an agent and passes on the state changes
-// in it.
-func (s *session) openResult(a *agent, l *Link, b []byte, ids []pdu.PMID) (pdu.Sets, error) {
-	sets, err := pdu.OpenSets(b, ids)
+// checked is told what is wrong with b, the RESULT of an agent. If nothing is it
+// passes on the state changes in it.
+func (s *session) checked(a *agent, l *Link, b []byte, err error) error {
 	if err != nil {
-		return sets, s.d.broken(a, l, fmt.Errorf("in answer to FETCH: %w", err))
+		return s.d.broken(a, l, fmt.Errorf("in answer to FETCH: %w", err))
 	}
 	if flags := pdu.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
@@ -219,7 +218,7 @@ func (s *session) openResult(a *agent, l *Link, b []byte, ids []pdu.PMID) (pdu.S
 		}
 		s.d.notice(flags & allowed)
 	}
-	return sets, nil
+	return nil
 }
 
 // fetchParts asks several agents, all before it waits for any, and puts their
@@ -250,7 +249,7 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 		p.reply = p.reply[:0]
 		err := s.receive(p.agent, p.link, &p.call, &p.reply)
 		if err == nil {
-			p.sets, err = s.openResult(p.agent, p.link, p.reply, p.fetch.PMIDs)
+			err = s.checked(p.agent, p.link, p.reply, p.sets.Open(p.reply, p.fetch.PMIDs))
 		}
 		p.link.holds.giveBack()
 		p.err = errnoOf(err)
@@ -259,7 +258,7 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 	for i := range w.parts {
 		p := &w.parts[i]
 		if p.err != 0 {
-			p.sets = pdu.FailedSets(p.fetch.PMIDs, p.err)
+			p.sets.Fail(p.fetch.PMIDs, p.err)
 		}
 		w.result.Join(&p.sets)
 	}

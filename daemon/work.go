@@ -69,8 +69,8 @@ func (w *work) release() {
 		p := &w.parts[:cap(w.parts)][i]
 		p.agent, p.link = nil, nil
 		clear(p.store[:cap(p.store)]) // aliases the input
-		if large += cap(p.req) + cap(p.reply); large > keep {
-			p.req, p.reply = nil, nil
+		if large += cap(p.req) + cap(p.reply) + p.sets.Cap(); large > keep {
+			p.req, p.reply, p.sets = nil, nil, pdu.Sets{}
 		}
 	}
 	works.Put(w)
@@ -96,7 +96,7 @@ func (w *work) nextPart() *part {
 	p := &w.parts[len(w.parts)-1]
 	p.agent, p.link, p.fetch.PMIDs, p.err = nil, nil, p.fetch.PMIDs[:0], 0
 	p.req, p.reply = p.req[:0], p.reply[:0]
-	p.sets, p.store = pdu.Sets{}, p.store[:0]
+	p.store = p.store[:0]
 	return p
 }
 

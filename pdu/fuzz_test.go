@@ -226,8 +226,8 @@ func FuzzMove(f *testing.F) {
 			return
 		}
 		r := m.(*Result)
-		s, err := OpenSets(b, pmids(r.Sets))
-		if err != nil {
+		var s Sets
+		if err := s.Open(b, pmids(r.Sets)); err != nil {
 			t.Fatal(err)
 		}
 		var w ResultWriter

@@ -10,12 +10,21 @@ import "encoding/binary"
 // C pmcd differs: it counts the value sets and does not look at their PMIDs,
 // so an agent that is one reply behind goes unnoticed.
 func CheckResult(b []byte, ids []PMID) error {
-	_, err := OpenSets(b, ids)
-	return err
+	return (*Sets)(nil).check(b, ids)
 }
 
-// checkResult returns the number of bytes read, too.
-func checkResult(b []byte, ids []PMID) (off int, err error) {
+// check is CheckResult, and finds the places of s, which may be nil.
+func (s *Sets) check(b []byte, ids []PMID) error {
+	off, err := s.scan(b, ids)
+	if err != nil {
+		_, t, _ := Header(b)
+		return &ParseError{Type: t, Off: off, Err: err}
+	}
+	return nil
+}
+
+// scan returns the number of bytes read, too.
+func (s *Sets) scan(b []byte, ids []PMID) (off int, err error) {
 	n, t, _ := Header(b)
 	switch {
 	case len(b) < resultHeaderLen:
@@ -30,6 +39,9 @@ func checkResult(b []byte, ids []PMID) (off int, err error) {
 	off = resultHeaderLen
 	bs := blocks{low: len(b)}
 	for _, id := range ids {
+		if s != nil {
+			s.starts = append(s.starts, uint32(off))
+		}
 		set := b[off:]
 		if len(set) < emptySetLen {
 			return off, ErrShort
@@ -55,11 +67,17 @@ func checkResult(b []byte, ids []PMID) (off int, err error) {
 			continue
 		}
 		for values = values[:n*valueLen]; len(values) >= valueLen; values = values[valueLen:] {
+			if s != nil {
+				s.words = append(s.words, uint32(off+4))
+			}
 			off += valueLen
 			if !bs.add(b, binary.BigEndian.Uint32(values[4:])) {
 				return off, ErrOffset
 			}
 		}
+	}
+	if s != nil {
+		s.starts = append(s.starts, uint32(off))
 	}
 	return off, bs.check(b, off)
 }
@@ -86,9 +104,9 @@ func ToHighRes(b []byte) {
 }
 
 // rebase adds words to the offset of every value block in the first n sets of
-// b, which must be valid, and reports the length of these sets.
-func rebase(b []byte, n int, words uint32) (size int) {
-	for ; n > 0; n-- {
+// b, which must be valid.
+func rebase(b []byte, n int, words uint32) {
+	for size := 0; n > 0; n-- {
 		set := b[size:]
 		numval := int(int32(binary.BigEndian.Uint32(set[4:])))
 		if numval <= 0 {
@@ -105,7 +123,6 @@ func rebase(b []byte, n int, words uint32) (size int) {
 			binary.BigEndian.PutUint32(p, binary.BigEndian.Uint32(p)+words)
 		}
 	}
-	return size
 }
 
 // SetResultTime sets the time of the Result PDU b.

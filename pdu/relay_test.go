@@ -262,7 +262,7 @@ func BenchmarkMove(b *testing.B) {
 		w.ResetHighRes(dst[:0], 0)
 		for i := range replies {
 			replies[i] = append(replies[i][:0], wire...) // Move writes to it
-			if sets[i], err = OpenSets(replies[i], ids); err != nil {
+			if err = sets[i].Open(replies[i], ids); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -161,21 +161,23 @@ func TestMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	sets := m.(*Result).Sets
-	open := func() Sets {
-		s, err := OpenSets(bytes.Clone(src), pmids(sets)) // Move writes to it
-		if err != nil {
+	open := func(s *Sets) {
+		if err := s.Open(bytes.Clone(src), pmids(sets)); err != nil { // Move writes to it
 			t.Fatal(err)
 		}
-		return s
 	}
 	var w ResultWriter
+	var s1, s2, failed Sets // which are used again
 	for _, reset := range []func([]byte, int32){w.Reset, w.ResetHighRes} {
 		reset([]byte("x"), 7)
-		s1, s2, failed := open(), open(), FailedSets(pmids(sets), ErrnoAgain)
+		open(&s1)
+		open(&s2)
+		failed.Fail(pmids(sets), ErrnoAgain)
 		for _, s := range []*Sets{&s1, &failed, &s2} {
 			w.Join(s)
 		}
 		var want []ValueSet
+		w.Move(&s1, 0)
 		for rest := sets; len(rest) > 0; {
 			some := rest[:min(len(rest), 1+len(want))] // one, then several
 			w.Move(&s1, len(some))
@@ -215,10 +217,10 @@ func TestMove(t *testing.T) {
 		{"others of the same length", len(sets) - 1, func() { w.Begin(1); w.Uint64(NoInst, MetricU64, 1) }},
 	}
 	for _, tt := range tests {
-		s := open()
+		open(&s1)
 		w.Reset(nil, 0)
-		w.Join(&s)
-		w.Move(&s, tt.moved)
+		w.Join(&s1)
+		w.Move(&s1, tt.moved)
 		tt.other()
 		if _, err := w.Finish(); !errors.Is(err, ErrLength) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, ErrLength)
@@ -229,5 +231,12 @@ func TestMove(t *testing.T) {
 	w.Uint64(NoInst, MetricU64, 1)
 	if b, err := w.Finish(); err != nil || CheckResult(b, []PMID{1}) != nil {
 		t.Errorf("used again: %x, %v", b, err)
+	}
+	s1.Fail(pmids(sets), 0) // nor of what was opened
+	w.Reset(nil, 0)
+	w.Join(&s1)
+	w.Move(&s1, len(sets))
+	if b, err := w.Finish(); err != nil || CheckResult(b, pmids(sets)) != nil {
+		t.Errorf("failed: %x, %v", b, err)
 	}
 }

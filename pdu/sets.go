@@ -1,32 +1,36 @@
 package pdu
 
+import "encoding/binary"
+
 // Sets are the value sets of a Result PDU, in wire form. The daemon moves them
 // from the agents' results into the client's ([ResultWriter.Join] and
-// [ResultWriter.Move]); values are never decoded.
+// [ResultWriter.Move]); values are never decoded. Sets that are used again
+// allocate nothing.
 type Sets struct {
-	b      []byte // from the next set on; aliases the PDU
-	blocks []byte // the value blocks
-	low    uint32 // where they begin, in words from the start of the PDU
-	add    uint32 // to the offset of each, where it goes; set by Join
+	pdu    []byte
+	starts []uint32 // of each set in pdu, and where the last one ends
+	words  []uint32 // where in pdu offsets of value blocks are
+	add    uint32   // to each of them, where it goes; set by Join
+	next   int      // set to move
 
-	ids  []PMID // in place of b
+	ids  []PMID // in place of pdu
 	code Errno  // of each of ids
 }
 
-// OpenSets returns the value sets of the Result PDU b, which aliases them. It
-// fails as CheckResult does.
-func OpenSets(b []byte, ids []PMID) (Sets, error) {
-	end, err := checkResult(b, ids)
-	if err != nil {
-		_, t, _ := Header(b)
-		return Sets{}, &ParseError{Type: t, Off: end, Err: err}
-	}
-	return Sets{b: b[resultHeaderLen:end], blocks: b[end:], low: uint32(end / 4)}, nil
+// Open makes s the value sets of the Result PDU b, which aliases them. It fails
+// as CheckResult does.
+func (s *Sets) Open(b []byte, ids []PMID) error {
+	*s = Sets{pdu: b, starts: s.starts[:0], words: s.words[:0]}
+	return s.check(b, ids)
 }
 
-// FailedSets returns, for each of ids, a set with code in place of values. It
-// keeps ids.
-func FailedSets(ids []PMID, code Errno) Sets { return Sets{ids: ids, code: code} }
+// Fail makes s a set for each of ids with code in place of values. It keeps ids.
+func (s *Sets) Fail(ids []PMID, code Errno) {
+	*s = Sets{starts: s.starts[:0], words: s.words[:0], ids: ids, code: code}
+}
+
+// Cap reports how many bytes of memory s holds for its next use.
+func (s *Sets) Cap() int { return 4 * (cap(s.starts) + cap(s.words)) }
 
 // Join says that all sets of s will be moved to w. It comes after Reset and
 // before the first set; then Finish fails if there are others than those of all
@@ -36,25 +40,34 @@ func FailedSets(ids []PMID, code Errno) Sets { return Sets{ids: ids, code: code}
 // The value blocks of one result stay together, so they are copied at once, and
 // every offset is final when its set is moved.
 func (w *ResultWriter) Join(s *Sets) {
-	s.add = uint32(w.tailsLen/4) - s.low
-	w.joined += len(s.b) + emptySetLen*len(s.ids)
-	w.tailsLen += len(s.blocks)
-	w.tails = append(w.tails, s.blocks)
+	w.joined += emptySetLen * len(s.ids)
+	if last := len(s.starts) - 1; last >= 0 {
+		end := int(s.starts[last])
+		s.add = uint32((w.tailsLen - end) / 4)
+		w.joined += end - resultHeaderLen
+		w.tailsLen += len(s.pdu) - end
+		w.tails = append(w.tails, s.pdu[end:])
+	}
 }
 
 // Move takes the next n value sets from s, which must have them, and appends
 // them to w, which must have joined s. It writes to the PDU that s is of.
 func (w *ResultWriter) Move(s *Sets, n int) {
+	first := s.next
+	s.next += n
 	if s.ids != nil {
-		for _, id := range s.ids[:n] {
+		for _, id := range s.ids[first:s.next] {
 			w.Fail(id, s.code)
 		}
-		s.ids = s.ids[n:]
 		return
 	}
-	size := rebase(s.b, n, s.add+uint32((w.body-w.start+w.joined)/4))
-	w.b = append(w.b, s.b[:size]...)
+	add := s.add + uint32((w.body-w.start+w.joined)/4)
+	for _, at := range s.words {
+		p := s.pdu[at:]
+		binary.BigEndian.PutUint32(p, binary.BigEndian.Uint32(p)+add)
+	}
+	s.words = s.words[:0] // once
+	w.b = append(w.b, s.pdu[s.starts[first]:s.starts[s.next]]...)
 	w.sets += n
 	w.open = 0
-	s.b = s.b[size:]
 }
