@@ -42,7 +42,7 @@ type AgentStatus struct {
 	Requests  uint64        // answers
 	Errors    uint64        // requests that it did not answer, or with nonsense
 	Abandoned uint64        // those of Errors whose answer was waited for in vain
-	Mean      time.Duration // from request to answer, mean of about the last 16
+	Mean      time.Duration // from request to answer, mean of about the last 16 that were waited for
 	Max       time.Duration // the longest of the last minute, or of up to two
 }
 
@@ -194,18 +194,29 @@ type load struct {
 	max, before                 time.Duration
 }
 
-// served counts a request that was answered.
-func (l *load) served(began, done time.Time) {
-	took := done.Sub(began)
+// served counts a request that was answered. The answer was waited for from asked
+// on. If it came at once it had been there while another agent was waited for, and
+// may have taken less than it seems.
+func (l *load) served(began, asked, done time.Time) {
+	took, waited := done.Sub(began), done.Sub(asked)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.requests == 0 {
 		l.mean = took
 	}
 	l.requests++
-	l.mean += (took - l.mean) / 16
+	if waited < 0 || waited > took/4 || took < l.mean {
+		l.mean += (took - l.mean) / 16
+	}
 	l.turn(done)
 	l.max = max(l.max, took)
+}
+
+// usual is how long an answer takes.
+func (l *load) usual() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mean
 }
 
 // turn begins a new minute if it is time.

@@ -1,7 +1,10 @@
 package daemon
 
 import (
+	"cmp"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
@@ -22,6 +25,7 @@ type work struct {
 	names  pdu.NamesWriter
 	parts  []part         // of a fetch or store, one for each agent, or of descriptors
 	partOf [domains]int16 // index in parts plus 1; 0 between requests
+	order  []*part        // in which they are asked
 
 	call agents.Call
 	req  []byte // a request to an agent
@@ -39,6 +43,7 @@ type part struct {
 	sets  pdu.Sets
 	store []pdu.ValueSet // of a store
 	err   pdu.Errno      // in place of values
+	usual time.Duration  // what the agent takes
 }
 
 var works = sync.Pool{New: func() any { return &work{in: make([]byte, 0, 2<<10)} }}
@@ -98,6 +103,22 @@ func (w *work) nextPart() *part {
 	p.req, p.reply = p.req[:0], p.reply[:0]
 	p.store = p.store[:0]
 	return p
+}
+
+// slowestFirst returns the parts of a fetch in the order in which their agents are
+// asked.
+func (w *work) slowestFirst() []*part {
+	w.order = w.order[:0]
+	for i := range w.parts {
+		p := &w.parts[i]
+		p.usual = 0
+		if a := w.routes.agent(p.fetch.PMIDs[0].Domain()); a != nil {
+			p.usual = a.load.usual()
+		}
+		w.order = append(w.order, p)
+	}
+	slices.SortStableFunc(w.order, func(p, q *part) int { return cmp.Compare(q.usual, p.usual) })
+	return w.order
 }
 
 // reset forgets the parts of the last request. ids name their domains.

@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// A fetch asks the agent first that usually takes longest; others stay in order,
+// and one that is not known comes last.
+func TestSlowestFirst(t *testing.T) {
+	var list []*agent
+	for domain, usual := range map[int]time.Duration{1: 5, 2: 0, 3: 70, 4: 5, 5: 8} {
+		a := newAgent(&pmcdconf.Agent{Domain: domain})
+		a.load.mean = usual
+		list = append(list, a)
+	}
+	w := &work{routes: newRoutes(list, nil)}
+	for range 2 { // a work is used again
+		for _, domain := range []int{4, 9, 1, 2, 3, 5, 511} {
+			p := w.part(domain)
+			p.fetch.PMIDs = append(p.fetch.PMIDs, pdu.NewPMID(domain, 0, 0))
+		}
+		var got []int
+		for _, p := range w.slowestFirst() {
+			got = append(got, p.fetch.PMIDs[0].Domain())
+		}
+		if want := []int{3, 5, 4, 1, 9, 2, 511}; !slices.Equal(got, want) {
+			t.Errorf("asked in the order %v, want %v", got, want)
+		}
+		w.reset()
+	}
+}
