@@ -70,9 +70,9 @@ func (s *session) lookup(w *work, b []byte) error {
 	return s.fail(w, pdu.ErrnoIPC)
 }
 
-// descsAhead is how many descriptors are asked for before the first is waited
-// for.
-const descsAhead = 16
+// askAhead is how many descriptors, or dynamic parts of the name space, are asked
+// for before the first is waited for.
+const askAhead = 16
 
 // descs answers DESC_IDS. A metric without descriptor has an empty one among
 // others, and is an error by itself.
@@ -87,18 +87,18 @@ func (s *session) descs(w *work, b []byte) error {
 	}
 	reply := pdu.Descs{Descs: make([]pdu.Desc, len(m.PMIDs))}
 	defer w.reset()
-	w.parts = slices.Grow(w.parts[:0], descsAhead) // calls on their way stay where they are
+	w.parts = slices.Grow(w.parts[:0], askAhead) // calls on their way stay where they are
 	for i := range m.PMIDs {
-		if i%descsAhead == 0 {
+		if i%askAhead == 0 {
 			w.parts = w.parts[:0]
-			for _, id := range m.PMIDs[i:min(i+descsAhead, len(m.PMIDs))] {
+			for _, id := range m.PMIDs[i:min(i+askAhead, len(m.PMIDs))] {
 				p := w.nextPart()
 				p.err = errnoOf(s.sendDesc(w, p, id, call))
 			}
 		}
-		p, d := &w.parts[i%descsAhead], &reply.Descs[i]
+		p, d := &w.parts[i%askAhead], &reply.Descs[i]
 		if p.err == 0 {
-			p.err = errnoOf(s.receiveDesc(p, d))
+			p.err = errnoOf(s.receiveMessage(p, d))
 		}
 		switch {
 		case p.err == 0:
@@ -122,8 +122,8 @@ func (s *session) sendDesc(w *work, p *part, id pdu.PMID, call agents.Call) (err
 	return s.sendPart(w, p, id.Domain(), &call)
 }
 
-// receiveDesc waits for what sendDesc asked for.
-func (s *session) receiveDesc(p *part, d *pdu.Desc) error {
+// receiveMessage waits for the answer to what sendPart has sent.
+func (s *session) receiveMessage(p *part, m pdu.Message) error {
 	defer p.link.holds.giveBack()
 	p.reply = p.reply[:0]
 	err := s.receive(p.agent, p.link, &p.call, &p.reply)
@@ -131,7 +131,7 @@ func (s *session) receiveDesc(p *part, d *pdu.Desc) error {
 		return err
 	}
 	// What cannot be decoded here cannot be at the client's either.
-	if _, err = pdu.ParseInto(p.reply, d); err != nil {
+	if _, err = pdu.ParseInto(p.reply, m); err != nil {
 		return s.d.broken(p.agent, p.link, err)
 	}
 	return nil

@@ -1,6 +1,9 @@
 package daemon
 
 import (
+	"slices"
+	"time"
+
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -134,28 +137,19 @@ func (s *session) traverse(w *work, b []byte) error {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
 	tree := w.routes.tree
+	var stretches []pmnsload.Stretch
+	root := true
+	if e := tree.Find(m.Name); e.Kind == pmnsload.Dynamic {
+		root = m.Name == e.Name
+		stretches = []pmnsload.Stretch{{Root: &pmnsload.DynamicRoot{Name: m.Name, Domain: e.Domain}}}
+	} else {
+		stretches = slices.Collect(tree.Stretches(m.Name))
+	}
 	names := &w.names
 	names.Reset(w.out)
 	defer func() { w.out = names.Own() }()
-	if e := tree.Find(m.Name); e.Kind == pmnsload.Dynamic {
-		root := ""
-		if m.Name == e.Name {
-			root = e.Name
-		}
-		if err := s.dynamicNames(w, e.Domain, m.Name, root); err != nil {
-			return s.fail(w, errnoOf(err))
-		}
-	} else {
-		for leaves := range tree.Stretches(m.Name) {
-			names.Stretch(leaves.Wire, leaves.Names, leaves.Bytes)
-			root := leaves.Root
-			if root == nil {
-				continue
-			}
-			if err := s.dynamicNames(w, root.Domain, root.Name, root.Name); err != nil {
-				return s.fail(w, errnoOf(err))
-			}
-		}
+	if err := s.addNames(w, stretches, root); err != nil {
+		return s.fail(w, errnoOf(err))
 	}
 	if names.Names() == 0 {
 		return s.fail(w, pdu.ErrnoName)
@@ -167,40 +161,76 @@ func (s *session) traverse(w *work, b []byte) error {
 	return s.writePieces(pieces)
 }
 
-// dynamicNames adds the names at or below name that an agent has to w.names. An
-// agent that fails makes the request fail; if it is not there its root, unless
-// that is "", stays in the list as if it were a leaf.
-func (s *session) dynamicNames(w *work, domain int, name, root string) error {
-	m, err := s.askName(w, domain, &pdu.PMNSTraverse{Name: name})
-	switch {
-	case err == pdu.ErrnoNoAgent, err == pdu.ErrnoPMDAFenced:
-		if root != "" {
-			w.names.Name(root)
+// addNames adds the names of stretches to w.names, asking agents for several
+// dynamic roots before it waits for the first. An agent that fails makes the
+// request fail; if it is not there its root stays in the list, if root says so, as
+// if it were a leaf.
+func (s *session) addNames(w *work, stretches []pmnsload.Stretch, root bool) error {
+	defer w.reset()
+	w.parts = slices.Grow(w.parts[:0], askAhead) // calls on their way stay where they are
+	call := agents.Call{
+		Origin:  agents.Origin{Client: s.num},
+		Timeout: time.Duration(s.d.timeout.Load()),
+	}
+	var failed error
+	for i, stretch := range stretches {
+		if i%askAhead == 0 {
+			w.parts = w.parts[:0]
+			for _, stretch := range stretches[i:min(i+askAhead, len(stretches))] {
+				if p := w.nextPart(); stretch.Root != nil {
+					p.err = errnoOf(s.sendTraverse(w, p, stretch.Root, &call))
+				}
+			}
 		}
-		return nil
-	case err != nil:
-		return err
+		w.names.Stretch(stretch.Wire, stretch.Names, stretch.Bytes)
+		if stretch.Root == nil {
+			continue
+		}
+		// All answers are received, also those that are of no use any more.
+		p := &w.parts[i%askAhead]
+		var answer pdu.PMNSNames
+		if p.err == 0 {
+			p.err = errnoOf(late(s.receiveMessage(p, &answer)))
+		}
+		for _, name := range answer.Names {
+			w.names.Name(name)
+		}
+		switch {
+		case p.err == pdu.ErrnoNoAgent, p.err == pdu.ErrnoPMDAFenced:
+			if root {
+				w.names.Name(stretch.Root.Name)
+			}
+		case failed == nil && p.err != 0:
+			failed = p.err
+		case failed == nil && answer.Err != 0:
+			failed = answer.Err
+		}
 	}
-	answer := m.(*pdu.PMNSNames)
-	for _, name := range answer.Names {
-		w.names.Name(name)
-	}
-	if answer.Err != 0 {
-		return answer.Err
-	}
-	return nil
+	return failed
 }
 
-// askName asks the agent that has a dynamic part of the name space. An agent
-// that is late counts as one that is down: a name space is better with a gap
-// than not at all.
+// sendTraverse asks for the names at or below a dynamic root.
+func (s *session) sendTraverse(w *work, p *part, root *pmnsload.DynamicRoot, call *agents.Call) (err error) {
+	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.PMNSTraverse{Name: root.Name}); err != nil {
+		return err
+	}
+	return late(s.sendPart(w, p, root.Domain, call))
+}
+
+// askName asks the agent that has a dynamic part of the name space.
 func (s *session) askName(w *work, domain int, req pdu.Message) (m pdu.Message, err error) {
 	if w.req, err = pdu.Append(w.req[:0], 0, req); err != nil {
 		return nil, err
 	}
 	m, err = s.ask(w, domain, nil, w.req, pdu.ErrnoNoAgent)
+	return m, late(err)
+}
+
+// late makes an agent that is late one that is down: a name space is better with
+// a gap than not at all.
+func late(err error) error {
 	if err == agents.ErrLate {
-		err = pdu.ErrnoNoAgent
+		return pdu.ErrnoNoAgent
 	}
-	return m, err
+	return err
 }
