@@ -182,23 +182,3 @@ func (l *line) recv(b []byte) (int, error) {
 		}
 	}
 }
-
-// sendPieces sends what can be sent without waiting.
-func (l *line) sendPieces(pieces [][]byte) (n int, err error) {
-	const most = 64 // that are looked at in one system call
-	send := func(fd uintptr) bool {
-		n, err = unix.SendmsgBuffers(int(fd), pieces[:min(len(pieces), most)], nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-		if err == unix.EAGAIN {
-			n, err = 0, nil
-		}
-		return true
-	}
-	if l.direct() {
-		send(uintptr(l.fd))
-		return n, err
-	}
-	if cerr := l.raw.Write(send); cerr != nil {
-		return 0, cerr
-	}
-	return n, err
-}

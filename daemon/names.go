@@ -143,7 +143,7 @@ func (s *session) traverse(w *work, b []byte) error {
 		root = m.Name == e.Name
 		stretches = []pmnsload.Stretch{{Root: &pmnsload.DynamicRoot{Name: m.Name, Domain: e.Domain}}}
 	} else {
-		stretches = slices.Collect(tree.Stretches(m.Name))
+		stretches = tree.Stretches(m.Name)
 	}
 	names := &w.names
 	names.Reset(w.out)

@@ -18,31 +18,7 @@ func (s *session) write(b []byte) error {
 	_, t, _ := pdu.Header(b)
 	s.d.counts.Out(t)
 	s.tapped(true, b)
-	b, err := s.line.put.Write(b)
-	for err == nil && len(b) > 0 {
-		n := 0
-		n, err = s.writeSlowly(b[:min(len(b), progress)])
-		b = b[n:]
-	}
-	return err
-}
-
-// progress is how many bytes a client must take in writeTimeout.
-const progress = 1 << 20
-
-// writeSlowly waits until b is written.
-func (s *session) writeSlowly(b []byte) (int, error) {
-	if s.leaveLane(); s.line.conn == nil { // it is in the lobby, and was sent one PDU
-		return 0, io.ErrShortWrite
-	}
-	if err := s.line.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return 0, err
-	}
-	n, err := s.line.conn.Write(b)
-	if err == nil {
-		err = s.line.conn.SetWriteDeadline(time.Time{}) // one that has passed would stop line.put
-	}
-	return n, err
+	return s.push(b)
 }
 
 // writePieces sends a PDU that is in pieces.
@@ -52,33 +28,35 @@ func (s *session) writePieces(pieces [][]byte) error {
 	if s.d.tapping() {
 		s.tapped(true, bytes.Join(pieces, nil))
 	}
-	for len(pieces) > 0 {
-		n, err := s.line.sendPieces(pieces)
-		if err != nil {
+	for _, b := range pieces {
+		if err := s.push(b); err != nil {
 			return err
 		}
-		if pieces = skip(pieces, n); n > 0 || len(pieces) == 0 {
-			continue
-		}
-		b := pieces[0][:min(len(pieces[0]), progress)]
-		if n, err = s.writeSlowly(b); err != nil {
-			return err
-		}
-		pieces = skip(pieces, n)
 	}
 	return nil
 }
 
-// skip returns what of pieces follows n bytes.
-func skip(pieces [][]byte, n int) [][]byte {
-	for len(pieces) > 0 && n >= len(pieces[0]) {
-		n -= len(pieces[0])
-		pieces = pieces[1:]
+// push sends b, at the pace of the client.
+func (s *session) push(b []byte) error {
+	b, err := s.line.put.Write(b)
+	if err != nil || len(b) == 0 {
+		return err
 	}
-	if n > 0 {
-		pieces[0] = pieces[0][n:]
+	if s.leaveLane(); s.line.conn == nil { // it is in the lobby, and was sent one PDU
+		return io.ErrShortWrite
 	}
-	return pieces
+	for err == nil && len(b) > 0 {
+		if err := s.line.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+			return err
+		}
+		n := 0
+		n, err = s.line.conn.Write(b[:min(len(b), 1<<20)]) // progress counts
+		b = b[n:]
+	}
+	if err == nil {
+		err = s.line.conn.SetWriteDeadline(time.Time{}) // one that has passed would stop line.put
+	}
+	return err
 }
 
 // reply sends m as the answer.

@@ -6,11 +6,11 @@ import (
 )
 
 // A NamesWriter builds a PMNSNames PDU without status from names and from
-// stretches of names that are in wire form already. Those are not copied, so
+// stretches of names that are in wire form already. Long ones are not copied, so
 // the PDU is in pieces. The zero value is to be Reset.
 type NamesWriter struct {
 	pieces [][]byte
-	own    []byte // the head, and names that are not from stretches
+	own    []byte // the head, and names that are not from long stretches
 	done   int    // bytes of own that are in pieces
 	names  int
 	bytes  int // of the names alone
@@ -18,6 +18,10 @@ type NamesWriter struct {
 }
 
 const namesHeaderLen = HeaderLen + 12
+
+// longStretch is how many bytes cost less to be sent by themselves than to be
+// copied.
+const longStretch = 256 << 10
 
 // Reset starts a PDU. The memory of b is used for it.
 func (w *NamesWriter) Reset(b []byte) {
@@ -38,11 +42,12 @@ func (w *NamesWriter) Name(name string) {
 // word, and its bytes, padded to whole words; they are so many bytes without
 // lengths and padding.
 func (w *NamesWriter) Stretch(wire string, names, bytes int) {
-	if wire == "" {
-		return
+	if len(wire) < longStretch {
+		w.own = append(w.own, wire...)
+	} else {
+		w.flush()
+		w.pieces = append(w.pieces, unsafe.Slice(unsafe.StringData(wire), len(wire)))
 	}
-	w.flush()
-	w.pieces = append(w.pieces, unsafe.Slice(unsafe.StringData(wire), len(wire)))
 	w.names += names
 	w.bytes += bytes
 	w.len += len(wire)

@@ -62,16 +62,23 @@ func TestNamesWriterWritesWhatAppendDoes(t *testing.T) {
 func TestNamesWriterGrows(t *testing.T) {
 	var w NamesWriter
 	var all []string
+	long := slices.Repeat([]string{"s.t"}, longStretch/8)
 	w.Reset(nil)
 	for i := range 1000 {
 		name := fmt.Sprint("name.", i)
-		all = append(all, name, "s.t")
+		all = append(all, name)
 		w.Name(name)
-		w.Stretch(stretch(t, "s.t"))
+		if i%300 == 0 {
+			all = append(all, long...)
+			w.Stretch(stretch(t, long...))
+		}
 	}
 	pieces, err := w.Finish()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(pieces) != 9 { // names and a long stretch, four times, and names
+		t.Errorf("%d pieces", len(pieces))
 	}
 	_, m, err := Parse(bytes.Join(pieces, nil))
 	if err != nil {

@@ -72,8 +72,7 @@ func TestLookingUpDoesNotAllocate(t *testing.T) {
 		tree.Find("agent000.nope")
 		for range tree.All("") {
 		}
-		for range tree.Stretches("a") {
-		}
+		tree.Stretches("")
 	})
 	if got != 0 {
 		t.Errorf("%v allocations", got)
@@ -153,7 +152,7 @@ func BenchmarkStretches(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n := 0
-		for s := range tree.Stretches("") {
+		for _, s := range tree.stretches("") {
 			n += len(s.Wire)
 		}
 	}

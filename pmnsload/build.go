@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -34,10 +35,12 @@ func build(p *parser, unique bool) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.t = &Tree{
+	t := &Tree{
 		nodes: make([]node, 0, len(p.entries)+1),
 		table: newTable(len(p.entries)),
 	}
+	t.whole = sync.OnceValue(func() []Stretch { return t.stretches("") })
+	b.t = t
 	b.from = make([]int32, 0, len(p.entries)+1)
 	b.add(root)
 	for i := range p.blocks {

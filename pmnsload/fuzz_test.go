@@ -83,7 +83,7 @@ func FuzzParse(f *testing.F) {
 
 // stretched returns the entries that Stretches has.
 func stretched(t *testing.T, tree *Tree, name string) (entries []Entry) {
-	for s := range tree.Stretches(name) {
+	for _, s := range tree.Stretches(name) {
 		n, size := 0, 0
 		for b := s.Wire; b != ""; n++ {
 			len := int(binary.BigEndian.Uint32([]byte(b)))

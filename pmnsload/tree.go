@@ -26,6 +26,7 @@ type Tree struct {
 	roots []DynamicRoot
 	// longest is the length of the longest name of a dynamic root.
 	longest int
+	whole   func() []Stretch // of all names; nil in an empty tree
 }
 
 // A node is 16 bytes: there can be a hundred thousand.
@@ -239,37 +240,45 @@ type Stretch struct {
 	Root *DynamicRoot
 }
 
-// Stretches yields what All does, in pieces that need not be put together.
-func (t *Tree) Stretches(name string) iter.Seq[Stretch] {
-	return func(yield func(Stretch) bool) {
-		var s Stretch
-		var from, to uint32 // s.Wire in t.text
-		for _, n := range t.below(name) {
-			if n.id == pdu.NoPMID {
-				continue
-			}
-			dynamic := n.id.IsDynamicRoot()
-			if dynamic || n.off-4 != to {
-				s.Wire = t.text[from:to]
-				if dynamic {
-					s.Root = &DynamicRoot{t.name(&n), n.id.DynamicDomain()}
-				}
-				if (dynamic || s.Names > 0) && !yield(s) {
-					return
-				}
-				s, from, to = Stretch{}, n.off-4, n.off-4
-			}
-			if !dynamic {
-				s.Names++
-				s.Bytes += int(n.len)
-				to = n.off + (n.len+3)&^3
-			}
+// Stretches returns what All yields, in pieces that need not be put together.
+// The slice must not be changed: those of all names are the tree's own, and made
+// when they are asked for first.
+func (t *Tree) Stretches(name string) []Stretch {
+	if name == "" && !t.empty() {
+		return t.whole()
+	}
+	return t.stretches(name)
+}
+
+func (t *Tree) stretches(name string) (list []Stretch) {
+	var s Stretch
+	var from, to uint32 // s.Wire in t.text
+	for _, n := range t.below(name) {
+		if n.id == pdu.NoPMID {
+			continue
 		}
-		if s.Names > 0 {
+		dynamic := n.id.IsDynamicRoot()
+		if dynamic || n.off-4 != to {
 			s.Wire = t.text[from:to]
-			yield(s)
+			if dynamic {
+				s.Root = &DynamicRoot{t.name(&n), n.id.DynamicDomain()}
+			}
+			if dynamic || s.Names > 0 {
+				list = append(list, s)
+			}
+			s, from, to = Stretch{}, n.off-4, n.off-4
+		}
+		if !dynamic {
+			s.Names++
+			s.Bytes += int(n.len)
+			to = n.off + (n.len+3)&^3
 		}
 	}
+	if s.Names > 0 {
+		s.Wire = t.text[from:to]
+		list = append(list, s)
+	}
+	return list
 }
 
 // below returns the node called name, if there is one, and those below it.
