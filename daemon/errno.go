@@ -11,6 +11,8 @@ import (
 // errnoOf is the code that tells a client of err.
 func errnoOf(err error) pdu.Errno {
 	switch {
+	case err == nil:
+		return 0
 	case errors.Is(err, agents.ErrLate), errors.Is(err, agents.ErrNotReady):
 		return pdu.ErrnoAgain
 	case errors.Is(err, access.ErrConnLimit):

@@ -43,15 +43,14 @@ func (s *session) namesToIDs(w *work, b []byte) error {
 }
 
 func (s *session) nameToID(w *work, tree *pmnsload.Tree, name string) (pdu.PMID, error) {
-	e := tree.Find(name)
-	switch {
-	case name == "": // the root has no name
-	case e.Kind == pmnsload.Leaf:
-		return e.PMID, nil
-	case e.Kind == pmnsload.NonLeaf:
+	id, kind := tree.PMID(name)
+	switch kind {
+	case pmnsload.Leaf:
+		return id, nil
+	case pmnsload.NonLeaf:
 		return 0, pdu.ErrnoNonLeaf
-	case e.Kind == pmnsload.Dynamic:
-		m, err := s.askName(w, e.Domain, &pdu.PMNSNames{Names: []string{name}})
+	case pmnsload.Dynamic:
+		m, err := s.askName(w, id.DynamicDomain(), &pdu.PMNSNames{Names: []string{name}})
 		if err != nil {
 			return 0, err
 		}

@@ -108,11 +108,17 @@ func (t *Tree) Find(name string) Entry {
 // PMID looks the PMID of a name up, which is pdu.NoPMID if the name is neither
 // Leaf nor Dynamic. The name "" is Unknown.
 func (t *Tree) PMID(name string) (pdu.PMID, Kind) {
-	if name == "" {
+	if name == "" || t.empty() {
 		return pdu.NoPMID, Unknown
 	}
-	e := t.Find(name)
-	return e.PMID, e.Kind
+	i := t.find(name)
+	if i < 0 {
+		if i = t.above(name); i < 0 {
+			return pdu.NoPMID, Unknown
+		}
+	}
+	n := &t.nodes[i]
+	return n.id, n.kind()
 }
 
 func (t *Tree) entry(n *node) Entry {
