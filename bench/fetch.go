@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -95,14 +96,22 @@ func fetchNames(n, total int, names ...string) func(r *run) error {
 	}
 }
 
-// kernel measures fetches of a metric, or of all below a name: a host does not
-// have values of all of them.
-func kernel(name, below string) func(r *run) error {
+// kernel measures fetches of metrics by name, or of all below a name where that
+// ends in ".*": a host does not have values of all of them.
+func kernel(patterns ...string) func(r *run) error {
 	return func(r *run) error {
-		names := []string{name}
-		if below != "" {
-			var err error
-			if err = r.once(func(c *client) error { names, err = c.below(below); return err }); err != nil {
+		var names []string
+		for _, p := range patterns {
+			top, all := strings.CutSuffix(p, ".*")
+			if !all {
+				names = append(names, p)
+				continue
+			}
+			if err := r.once(func(c *client) error {
+				below, err := c.below(top)
+				names = append(names, below...)
+				return err
+			}); err != nil {
 				return err
 			}
 		}
