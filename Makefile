@@ -83,7 +83,9 @@ INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap
 all: build
 
 build:
-	$(GOBUILD) -o bin/pmcd ./cmd/pmcd
+	$(GOBUILD) -o bin/pmcd.linked ./cmd/pmcd
+	@# Of a file that the linker has written 5 MB more are in memory than of a copy.
+	@cp bin/pmcd.linked bin/pmcd.new && mv bin/pmcd.new bin/pmcd && rm bin/pmcd.linked
 	@ln -sf pmcd bin/pmcdctl
 
 plugins: $(PLUGINS:%=bin/plugins/pmda_%.so)
