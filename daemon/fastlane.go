@@ -22,33 +22,32 @@ const (
 // awaitLane waits for input on a direct line. It reports false if none came in
 // time: then the line is no longer direct.
 func (s *session) awaitLane() bool {
-	turns := s.d.lane.turns.Load()
 	w := newWork()
 	n, err := s.line.recv(w.in[:cap(w.in)])
 	if n > 0 {
 		w.in = w.in[:n]
 		s.input = w
-		if s.d.lane.turns.Load() != turns { // there are others
+		if s.others() {
 			s.leaveLane()
 		}
 		return true
 	}
 	works.Put(w) // as it came
 	s.leaveLane()
-	switch {
-	case s.refused.Load() != 0: // it may not have been hurried
-		s.err = errRefused
-	case err != syscall.EAGAIN:
+	if err != syscall.EAGAIN {
 		s.err = io.EOF
 	}
 	return s.err != nil
 }
 
+// others reports whether another session had a turn since the last one of s began.
+func (s *session) others() bool { return s.d.lane.turns.Load() != s.turn }
+
 // enterLane makes the line direct if its client is eager. A wait has just ended
-// that began at since, after so many turns.
-func (s *session) enterLane(turns uint64, since time.Time) {
+// that began at since.
+func (s *session) enterLane(since time.Time) {
 	f := &s.d.lane
-	if f.turns.Load() != turns || time.Since(since) > pause {
+	if s.others() || time.Since(since) > pause {
 		s.eager = 0
 		return
 	}
@@ -70,6 +69,9 @@ func (s *session) enterLane(turns uint64, since time.Time) {
 func (s *session) leaveLane() {
 	if s.line.direct() {
 		s.line.cool()
+		if s.refused.Load() != 0 {
+			s.line.hurry() // it was direct when refuse did so
+		}
 		s.d.lane.taken.Store(false)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -50,6 +49,7 @@ type session struct {
 	readErr   error
 	fault     pdu.Errno // why it has ended, if the client did not ask for it
 	eager     int       // see fastLane
+	turn      uint64    // of all sessions, its last one
 
 	observed atomic.Pointer[string] // what the host is called in its container; nil if that is not known
 
@@ -70,7 +70,7 @@ func (s *session) Await() bool {
 	if s.line.direct() && s.awaitLane() {
 		return s.err == nil
 	}
-	lane, turns, since := !s.d.lane.taken.Load(), s.d.lane.turns.Load(), time.Time{}
+	lane, since := !s.d.lane.taken.Load(), time.Time{}
 	if lane {
 		since = time.Now()
 	}
@@ -80,14 +80,14 @@ func (s *session) Await() bool {
 	} else if s.err != nil || s.readErr != nil {
 		s.err = io.EOF
 	} else if lane {
-		s.enterLane(turns, since)
+		s.enterLane(since)
 	}
 	return s.err == nil
 }
 
 // Turn implements agents.Session: it answers the client.
 func (s *session) Turn(c *agents.Caller) {
-	s.d.lane.turns.Add(1)
+	s.turn = s.d.lane.turns.Add(1)
 	w := s.input
 	s.input, s.caller = nil, c
 	s.err = s.answer(w)
@@ -264,7 +264,7 @@ func (s *session) more(w *work, n int) error {
 func (s *session) complain(err error) {
 	var bad *badHeader
 	switch {
-	case errors.Is(err, errBeforeCreds), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed),
+	case errors.Is(err, errBeforeCreds), errors.Is(err, io.EOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return // clients come and go
 	case errors.As(err, &bad):

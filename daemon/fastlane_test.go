@@ -1,0 +1,369 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// ask is a request that needs no agent.
+func (c *client) ask() {
+	c.t.Helper()
+	if got := show(c.do(&pdu.PMNSNames{Names: []string{"u.one"}})); got != "1 [241.0.1]" {
+		c.t.Errorf("names: %s", got)
+	}
+}
+
+// inLane returns the session whose line is direct, if there is one.
+func (r *rig) inLane() *session {
+	for _, s := range r.sessions() {
+		s.line.mu.Lock()
+		direct := s.line.direct()
+		s.line.mu.Unlock()
+		if direct {
+			return s
+		}
+	}
+	return nil
+}
+
+// enter has c ask until it is in the fast lane.
+func (r *rig) enter(c *client) (s *session) {
+	c.t.Helper()
+	eventually(c.t, "in the fast lane", func() bool {
+		for range 2 * eager {
+			c.ask()
+		}
+		s = r.inLane()
+		return s != nil
+	})
+	return s
+}
+
+// left waits until nobody is in the fast lane.
+func (r *rig) left(t *testing.T) {
+	t.Helper()
+	eventually(t, "the fast lane is free", func() bool { return !r.lane.taken.Load() })
+	if r.inLane() != nil {
+		t.Error("the fast lane is free, and somebody in it")
+	}
+}
+
+// A heavy agent answers one fetch, when it may, with more than a socket takes.
+type heavy struct {
+	enter, leave chan struct{}
+}
+
+const heavyLen = 20 << 20
+
+func newHeavy() *heavy { return &heavy{make(chan struct{}), make(chan struct{})} }
+
+func (a *heavy) play(c wire.Conn, _ []byte) {
+	a.enter <- struct{}{}
+	<-a.leave
+	c.Write(heavyAnswer())
+	hold(c)
+}
+
+var heavyAnswer = sync.OnceValue(func() []byte {
+	vs := pdu.ValueSet{PMID: id(240, 1), Format: pdu.FormatBlock}
+	text := bytes.Repeat([]byte("x"), 1<<20)
+	for i := range int32(heavyLen >> 20) {
+		vs.Values = append(vs.Values, pdu.Value{Inst: i, Type: pdu.MetricString, Block: text})
+	}
+	b, err := pdu.Append(nil, 0, &pdu.Result{Sets: []pdu.ValueSet{vs}})
+	if err != nil {
+		panic(err)
+	}
+	return b
+})
+
+// takes reads the reply with the values of a heavy agent.
+func (c *client) takes() {
+	c.t.Helper()
+	m, ok := c.recv().(*pdu.Result)
+	if !ok || len(m.Sets) != 1 || len(m.Sets[0].Values) != heavyLen>>20 {
+		c.t.Fatalf("got %.100s", fmt.Sprint(m))
+	}
+	for _, v := range m.Sets[0].Values {
+		if len(bytes.Trim(v.Block, "x\x00")) > 0 {
+			c.t.Fatalf("instance %d: %d bytes that are not what was sent", v.Inst, len(v.Block))
+		}
+	}
+}
+
+// The fast lane is left in all ways, nobody loses anything by it, and the next
+// one can have it.
+func TestFastLane(t *testing.T) {
+	request, err := pdu.Append(nil, 0, &pdu.PMNSNames{Names: []string{"u.one"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetch := &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}
+	for _, tt := range []struct {
+		name string
+		then func(r *rig, a *heavy, c, other *client, s *session)
+		gone bool // c is, afterwards
+	}{
+		{"a pause", func(r *rig, _ *heavy, c, _ *client, _ *session) { r.left(c.t) }, false},
+		{"another client", func(r *rig, _ *heavy, c, other *client, _ *session) {
+			other.ask()
+			c.ask()
+			if r.lane.taken.Load() {
+				c.t.Error("still in the fast lane")
+			}
+		}, false},
+		{"a request in two pieces", func(r *rig, _ *heavy, c, _ *client, _ *session) {
+			c.sendBytes(request[:7])
+			r.left(c.t)
+			c.sendBytes(request[7:])
+			if got := show(c.recv()); got != "1 [241.0.1]" {
+				c.t.Errorf("names: %s", got)
+			}
+		}, false},
+		{"half a request", func(r *rig, _ *heavy, c, _ *client, _ *session) {
+			const timeout = 200 * time.Millisecond
+			r.timeout.Store(int64(timeout))
+			began := time.Now()
+			c.sendBytes(append(append([]byte(nil), request...), request[:13]...))
+			if got := show(c.recv()); got != "1 [241.0.1]" {
+				c.t.Errorf("names: %s", got)
+			}
+			c.closed()
+			if took := time.Since(began); took < timeout {
+				c.t.Errorf("closed after %v", took)
+			}
+			if !r.logged("in the middle of a PDU") {
+				c.t.Error("nothing in the log")
+			}
+		}, true},
+		{"nonsense", func(_ *rig, _ *heavy, c, _ *client, _ *session) {
+			c.sendBytes(word(0x80000000, 0x7004, 0))
+			c.closed()
+		}, true},
+		{"a reply that is not taken", func(r *rig, a *heavy, c, other *client, _ *session) {
+			c.send(&pdu.Profile{}, fetch)
+			<-a.enter
+			close(a.leave)
+			r.left(c.t)
+			other.ask()
+			c.takes()
+		}, false},
+		{"refused while it waits", func(_ *rig, _ *heavy, c, _ *client, s *session) {
+			s.refuse(pdu.ErrnoPermission)
+			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
+				c.t.Errorf("got %s", got)
+			}
+			c.closed()
+		}, true},
+		{"refused before a reply that is not taken", func(r *rig, a *heavy, c, _ *client, s *session) {
+			c.send(&pdu.Profile{}, fetch)
+			<-a.enter
+			s.refuse(pdu.ErrnoPermission)
+			close(a.leave)
+			r.left(c.t)
+			c.takes()
+			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
+				c.t.Errorf("got %s", got)
+			}
+			c.closed()
+		}, true},
+		{"the end", func(_ *rig, _ *heavy, c, _ *client, _ *session) { c.conn.Close() }, true},
+		{"the end of what it says", func(_ *rig, _ *heavy, c, _ *client, _ *session) {
+			c.sendBytes(append(append([]byte(nil), request...), request...))
+			c.conn.(interface{ CloseWrite() error }).CloseWrite()
+			for range 2 {
+				if got := show(c.recv()); got != "1 [241.0.1]" {
+					c.t.Errorf("names: %s", got)
+				}
+			}
+			c.closed()
+		}, true},
+		{"a reset", func(_ *rig, _ *heavy, c, _ *client, _ *session) {
+			if tcp, ok := c.conn.(*net.TCPConn); ok {
+				tcp.SetLinger(0)
+			}
+			c.sendBytes(bytes.Repeat(request, 10))
+			c.conn.Close()
+		}, true},
+		{"closed by us", func(_ *rig, _ *heavy, c, _ *client, s *session) {
+			s.line.shut()
+			c.closed()
+		}, true},
+		{"closed by us in the middle of a request", func(r *rig, _ *heavy, c, _ *client, s *session) {
+			c.sendBytes(request[:7])
+			r.left(c.t)
+			s.line.shut()
+			c.closed()
+			if r.logged("already closed") {
+				c.t.Error("the log complains of it")
+			}
+		}, true},
+	} {
+		for _, network := range []string{"tcp", "unix"} {
+			t.Run(tt.name+"/"+network, func(t *testing.T) {
+				a := newHeavy()
+				r := newRig(t, nil, map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, a.play)})
+				r.settled()
+				addr := map[string]string{"tcp": r.tcp, "unix": r.unix}[network]
+				c, other := r.dialTo(network, addr, 0), r.dial()
+				tt.then(r, a, c, other, r.enter(c))
+				r.left(t)
+				if tt.gone {
+					eventually(t, "it has gone", func() bool { return r.clients.len() == 1 })
+				} else {
+					r.enter(c)
+					r.left(t)
+				}
+				r.enter(other)
+			})
+		}
+	}
+}
+
+// The end comes to who is in the fast lane, too.
+func TestShutdownInTheFastLane(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
+			r := newRig(t, nil, nil)
+			c := r.dial()
+			r.enter(c)
+			end := make(chan struct{})
+			go func() {
+				defer close(end)
+				req, _ := pdu.Append(nil, 0, &pdu.PMNSNames{Names: []string{"u.one"}})
+				for {
+					if _, err := c.conn.Write(req); err != nil && busy {
+						return
+					}
+					if _, err := c.r.Next(); err != nil {
+						return
+					}
+				}
+			}()
+			r.stop()
+			<-end
+			if r.lane.taken.Load() {
+				t.Error("the fast lane is taken")
+			}
+		})
+	}
+}
+
+// Without a descriptor to spare nobody gets in, and all are served.
+func TestFastLaneWithoutDescriptors(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	c := r.dial()
+	c.ask()
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	// As all below some number are in use, there is none.
+	var files []int
+	defer func() {
+		for _, fd := range files {
+			syscall.Close(fd)
+		}
+	}()
+	for {
+		fd, err := syscall.Dup(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, fd)
+		if fd > 200 {
+			break
+		}
+	}
+	limit := func(n uint64) {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: old.Max}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(100)
+	defer limit(old.Cur)
+	for range 10 * eager {
+		c.ask()
+	}
+	if r.lane.taken.Load() {
+		t.Error("in the fast lane")
+	}
+	limit(old.Cur)
+	r.enter(c)
+}
+
+// Clients that take turns of many requests each, so that one after the other gets
+// into the fast lane, have their own answers in order, while agents come and go.
+func TestTurnsInTheFastLane(t *testing.T) {
+	const clients, rounds, burst = 6, 12, 5 * eager
+	mortal := func(c wire.Conn) {
+		n := 0
+		script(242, pdu.TypePMNSNames, nil)(mortalConn{c, &n})
+	}
+	r := newRig(t, nil, map[int]func(wire.Conn){242: mortal})
+	r.settled()
+	var cs []*client
+	for i := range clients {
+		c := r.dialTo([]string{"tcp", "unix"}[i%2], []string{r.tcp, r.unix}[i%2], 0)
+		c.send(&pdu.Profile{})
+		cs = append(cs, c)
+	}
+	entered, died := 0, 0
+	for range rounds {
+		for i, c := range cs {
+			for n := range burst {
+				switch (n + i) % 3 {
+				case 0:
+					if sets, _ := c.fetch(id(241, 1), id(241, 2)); showSets(sets) != "241.0.1=241 241.0.2=s241" {
+						t.Fatalf("fetch of one agent: %s", showSets(sets))
+					}
+				case 1:
+					c.ask()
+				case 2:
+					sets, _ := c.fetch(id(242, i), id(240, 1), id(242, n), id(241, 1))
+					one := fmt.Sprintf("242.0.%d=1 240.0.1=240 242.0.%d=1 241.0.1=241", i, n)
+					got := showSets(sets)
+					if sets[0].Err != 0 && sets[2].Err == sets[0].Err {
+						died++
+						sets[0], sets[2] = sets[1], sets[3]
+						if got, one = showSets(sets[:3:3]), "240.0.1=240 240.0.1=240 241.0.1=241"; r.routes.Load().agent(242).up() == nil {
+							r.Reload()
+						}
+					}
+					if got != one {
+						t.Fatalf("fetch of three agents: got %s, want %s", got, one)
+					}
+				}
+			}
+			if r.inLane() != nil {
+				entered++
+			}
+		}
+	}
+	t.Logf("%d of %d turns ended in the fast lane, %d fetches without the agent that dies", entered, rounds*clients, died)
+	if entered == 0 || died == 0 {
+		t.Error("that tells nothing")
+	}
+}
+
+// A mortalConn ends after some writes.
+type mortalConn struct {
+	wire.Conn
+	writes *int
+}
+
+func (c mortalConn) Write(b []byte) (int, error) {
+	if *c.writes++; *c.writes > 50 {
+		c.Conn.Close()
+	}
+	return c.Conn.Write(b)
+}
