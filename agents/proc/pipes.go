@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,27 +54,21 @@ func (p *Pipes) ReadDirect(b []byte, wait time.Duration) (int, error) {
 	if p.closed {
 		return 0, os.ErrClosed
 	}
-	poll := unix.PollFd{Fd: int32(p.in), Events: unix.POLLIN}
 	t := unix.NsecToTimespec(int64(wait))
-	n, _, err := unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&poll)), 1, uintptr(unsafe.Pointer(&t)), 0, 0, 0)
+	n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(p.in), Events: unix.POLLIN}}, &t, nil)
 	switch {
-	case err == unix.EINTR, err == 0 && n == 0:
+	case err == unix.EINTR, err == nil && n == 0:
 		return 0, unix.EAGAIN
-	case err != 0:
+	case err != nil:
 		return 0, err
 	}
-	for {
-		n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(p.in), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
-		switch {
-		case err == unix.EINTR:
-		case err != 0:
-			return 0, err
-		case n == 0:
-			return 0, io.EOF
-		default:
-			return int(n), nil
-		}
+	switch n, err = unix.Read(p.in, b); {
+	case err != nil:
+		return 0, err
+	case n == 0:
+		return 0, io.EOF
 	}
+	return n, nil
 }
 
 // Read reads what the child writes to its standard output.
