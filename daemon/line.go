@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +18,7 @@ import (
 //
 // There are two ways of waiting for input. Ordinarily Go's poller does it, at
 // next to no cost for any number of lines. A direct line is out of the poller,
-// and the thread of its session waits in recv(2). That is quicker, but takes a
+// and the thread of its session waits in read(2). That is quicker, but takes a
 // thread and, for a while, its place in the scheduler: so there is one at most,
 // that of a client which alone asks much, see [fastLane].
 type line struct {
@@ -170,15 +169,15 @@ func (l *line) direct() bool { return l.fd >= 0 && l.ep < 0 }
 // recv reads from a direct line. It returns EAGAIN if nothing has come in time.
 func (l *line) recv(b []byte) (int, error) {
 	for {
-		n, _, err := syscall.Syscall6(syscall.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
+		n, err := unix.Read(l.fd, b)
 		switch {
-		case err == syscall.EINTR:
-		case err != 0:
+		case err == unix.EINTR:
+		case err != nil:
 			return 0, err
 		case n == 0:
 			return 0, io.EOF
 		default:
-			return int(n), nil
+			return n, nil
 		}
 	}
 }
