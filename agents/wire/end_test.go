@@ -14,7 +14,7 @@ import (
 // Peek notices the end of an idle socket, and disturbs none that is alive.
 func TestPeek(t *testing.T) {
 	checkGoroutines(t)
-	c, there, r := by(t, wire.Options{})
+	c, there, r := by(t, socketPair, wire.Options{})
 	answered := func() {
 		t.Helper()
 		call := send(t, c, 10*time.Second, false)
@@ -48,9 +48,11 @@ func TestPeek(t *testing.T) {
 
 // The request that an agent owes an answer to is known while it does, and after
 // its end; a call knows how long the agent took.
-func TestPending(t *testing.T) {
+func TestPending(t *testing.T) { inAllWays(t, testPending) }
+
+func testPending(t *testing.T, pair pair) {
 	checkGoroutines(t)
-	c, there, _ := by(t, wire.Options{})
+	c, there, _ := by(t, pair, wire.Options{})
 	owes := func(when string, want bool) {
 		t.Helper()
 		p, ok := c.Pending()
@@ -62,7 +64,7 @@ func TestPending(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &agents.Call{Req: req, Origin: agents.Origin{Client: 7}, Timeout: 10 * time.Second}
+	call := &agents.Call{Alone: true, Req: req, Origin: agents.Origin{Client: 7}, Timeout: 10 * time.Second}
 	before := time.Now()
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
@@ -102,7 +104,9 @@ func TestPending(t *testing.T) {
 
 // A process that has ended answers no more, although a child of its own has the
 // pipe: nobody waits for the time of the request, or for ever.
-func TestPeerGoneAndThePipeIsOpen(t *testing.T) {
+func TestPeerGoneAndThePipeIsOpen(t *testing.T) { inAllWays(t, testPeerGoneAndThePipeIsOpen) }
+
+func testPeerGoneAndThePipeIsOpen(t *testing.T, pair pair) {
 	gone := errors.New("exit 3")
 	for _, tt := range []struct {
 		name    string
@@ -140,7 +144,7 @@ func TestPeerGoneAndThePipeIsOpen(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			checkGoroutines(t)
-			c, there, _ := by(t, wire.Options{})
+			c, there, _ := by(t, pair, wire.Options{})
 			tt.prepare(t, c, there)
 			select {
 			case <-c.Done():
@@ -151,5 +155,101 @@ func TestPeerGoneAndThePipeIsOpen(t *testing.T) {
 				t.Errorf("Err() = %v, want %v", c.Err(), gone)
 			}
 		})
+	}
+}
+
+// Close ends a wait for an answer, with the way in which it is waited for.
+func TestCloseInACall(t *testing.T) { inAllWays(t, testCloseInACall) }
+
+func testCloseInACall(t *testing.T, pair pair) {
+	checkGoroutines(t)
+	c, _, r := by(t, pair, wire.Options{})
+	call := send(t, c, 0, false)
+	if _, err := r.Next(); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(10*time.Millisecond, func() { c.Close() })
+	if _, err := c.Recv(call, nil); err != agents.ErrClosed {
+		t.Errorf("got %v, want %v", err, agents.ErrClosed)
+	}
+}
+
+// A time that is shorter, or longer, than a thread waits itself is the time that
+// there is; what comes later is thrown away.
+func TestTimes(t *testing.T) { inAllWays(t, testTimes) }
+
+func testTimes(t *testing.T, pair pair) {
+	for _, timeout := range []time.Duration{time.Millisecond, 4 * time.Millisecond, 30 * time.Millisecond} {
+		c, there, r := by(t, pair, wire.Options{})
+		for range 2 {
+			call := send(t, c, timeout, false)
+			began := time.Now()
+			if _, err := c.Recv(call, nil); err != agents.ErrLate {
+				t.Errorf("%v: got %v, want %v", timeout, err, agents.ErrLate)
+			}
+			if took := time.Since(began); took < timeout/2 || took > 5*time.Second {
+				t.Errorf("%v: waited for %v", timeout, took)
+			}
+			r.Next()
+			put(t, there, &pdu.Desc{PMID: 1})
+			eventually(t, "well again", func() bool { return c.State() == wire.Ready })
+		}
+		call := ask(t, c, answerID)
+		r.Next()
+		put(t, there, &pdu.Desc{PMID: answerID})
+		b, err := c.Recv(call, nil)
+		var d pdu.Desc
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pdu.ParseInto(b, &d); d.PMID != answerID {
+			t.Errorf("%v: then the answer is %v", timeout, d.PMID)
+		}
+	}
+}
+
+// Calls of one who is alone and of one who is not, by turns, each with its own
+// answer: the stream goes to and fro, and what was in it stays.
+func TestAloneByTurns(t *testing.T) {
+	checkGoroutines(t)
+	c, there, r := by(t, pipePair, wire.Options{Depth: 4})
+	go func() {
+		for {
+			b, err := r.Next()
+			if err != nil {
+				return
+			}
+			var m pdu.DescReq
+			pdu.ParseInto(b, &m)
+			answer, _ := pdu.Append(nil, 0, &pdu.Desc{PMID: m.PMID})
+			for _, half := range [][]byte{answer[:len(answer)/2], answer[len(answer)/2:]} {
+				if _, err := there.Write(half); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	for i := range 2000 {
+		var calls [3]*agents.Call
+		for j := range calls[:1+i%3] {
+			req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(1, j, i%1024)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls[j] = &agents.Call{Req: req, Timeout: 20 * time.Second, Several: i%3 > 0, Alone: (i+j)%2 == 0}
+			if err := c.Send(calls[j]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for j, call := range calls[:1+i%3] {
+			b, err := c.Recv(call, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var d pdu.Desc
+			if _, err := pdu.ParseInto(b, &d); err != nil || d.PMID != pdu.NewPMID(1, j, i%1024) {
+				t.Fatalf("got %v, %v", d.PMID, err)
+			}
+		}
 	}
 }

@@ -62,7 +62,7 @@ const (
 )
 
 func desc(c agents.Conduit) error {
-	return agenttest.Do(c, agents.Origin{}, &pdu.DescReq{}, new(pdu.Desc))
+	return agenttest.Do(alone{c}, agents.Origin{}, &pdu.DescReq{}, new(pdu.Desc))
 }
 
 // Half a reply comes in time. The drain takes it from there, with the replies

@@ -14,9 +14,9 @@ import (
 )
 
 // by has the test play the PMDA: there is the PMDA's end, behind the greeting.
-func by(t *testing.T, opt wire.Options) (c *wire.Client, there wire.Conn, r *pdu.Reader) {
+func by(t *testing.T, pair pair, opt wire.Options) (c *wire.Client, there wire.Conn, r *pdu.Reader) {
 	t.Helper()
-	here, there := socketPair(t)
+	here, there := pair(t)
 	put(t, there, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureAuth)}})
 	c, err := wire.Dial(t.Context(), here, opt)
 	if err != nil {
@@ -45,7 +45,7 @@ func put(t *testing.T, w io.Writer, ms ...pdu.Message) {
 func ask(t *testing.T, c agents.Conduit, id pdu.PMID) *agents.Call {
 	t.Helper()
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id})
-	call := &agents.Call{Req: req, Timeout: 5 * time.Second}
+	call := &agents.Call{Alone: true, Req: req, Timeout: 5 * time.Second}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,10 @@ func ask(t *testing.T, c agents.Conduit, id pdu.PMID) *agents.Call {
 
 // An agent says that it is not ready before it sees a request, is ready again
 // and then answers the request: that answer is nobody else's.
-func TestNotReadyMeetsARequest(t *testing.T) {
-	c, there, r := by(t, wire.Options{})
+func TestNotReadyMeetsARequest(t *testing.T) { inAllWays(t, testNotReadyMeetsARequest) }
+
+func testNotReadyMeetsARequest(t *testing.T, pair pair) {
+	c, there, r := by(t, pair, wire.Options{})
 	put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
 	if _, err := c.Recv(ask(t, c, 111), nil); err != agents.ErrNotReady {
 		t.Fatal(err)
@@ -78,14 +80,16 @@ func TestNotReadyMeetsARequest(t *testing.T) {
 
 // One who waits for its turn gives up at its own time, also while it reads a
 // reply on behalf of another who has more.
-func TestReadingForAnotherHasABound(t *testing.T) {
-	c, there, r := by(t, wire.Options{})
+func TestReadingForAnotherHasABound(t *testing.T) { inAllWays(t, testReadingForAnotherHasABound) }
+
+func testReadingForAnotherHasABound(t *testing.T, pair pair) {
+	c, there, r := by(t, pair, wire.Options{})
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
-	first := &agents.Call{Req: req, Several: true}
+	first := &agents.Call{Alone: true, Req: req, Several: true}
 	if err := c.Send(first); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Send(&agents.Call{Req: req, Timeout: 20 * time.Millisecond}); err != agents.ErrLate {
+	if err := c.Send(&agents.Call{Alone: true, Req: req, Timeout: 20 * time.Millisecond}); err != agents.ErrLate {
 		t.Errorf("got %v, want %v", err, agents.ErrLate)
 	}
 	r.Next()
@@ -97,8 +101,10 @@ func TestReadingForAnotherHasABound(t *testing.T) {
 
 // Notices to an agent that does not read take the memory of one for each
 // client, however often they change.
-func TestNoticesAreMerged(t *testing.T) {
-	c, there, _ := by(t, wire.Options{})
+func TestNoticesAreMerged(t *testing.T) { inAllWays(t, testNoticesAreMerged) }
+
+func testNoticesAreMerged(t *testing.T, pair pair) {
+	c, there, _ := by(t, pair, wire.Options{})
 	const each = 200
 	for range 20_000 {
 		c.Notify(agents.Notice{Client: 1, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrContainer, Value: make([]byte, each)}}})
@@ -113,8 +119,10 @@ func TestNoticesAreMerged(t *testing.T) {
 
 // An agent that answers at once is not late because its answer does not fit
 // in the pipe and the caller is busy elsewhere until the time is over.
-func TestLargeReplyToABusyCaller(t *testing.T) {
-	c, there, r := by(t, wire.Options{})
+func TestLargeReplyToABusyCaller(t *testing.T) { inAllWays(t, testLargeReplyToABusyCaller) }
+
+func testLargeReplyToABusyCaller(t *testing.T, pair pair) {
+	c, there, r := by(t, pair, wire.Options{})
 	begun := make(chan struct{})
 	go func() {
 		r.Next()
@@ -124,7 +132,7 @@ func TestLargeReplyToABusyCaller(t *testing.T) {
 		there.Write(b[100:])
 	}()
 	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
-	call := &agents.Call{Req: req, Several: true, Timeout: time.Second}
+	call := &agents.Call{Alone: true, Req: req, Several: true, Timeout: time.Second}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +144,10 @@ func TestLargeReplyToABusyCaller(t *testing.T) {
 }
 
 // The end of a process is not forgotten because an answer was still there.
-func TestPeerGoneWhileBusy(t *testing.T) {
-	c, there, r := by(t, wire.Options{})
+func TestPeerGoneWhileBusy(t *testing.T) { inAllWays(t, testPeerGoneWhileBusy) }
+
+func testPeerGoneWhileBusy(t *testing.T, pair pair) {
+	c, there, r := by(t, pair, wire.Options{})
 	call := ask(t, c, 1)
 	r.Next()
 	gone := errors.New("exit 3")
@@ -153,12 +163,14 @@ func TestPeerGoneWhileBusy(t *testing.T) {
 }
 
 // What a refused Send was about to take along goes with the next one.
-func TestRefusedSendKeepsNotices(t *testing.T) {
-	c, there, r := by(t, wire.Options{Depth: 2})
+func TestRefusedSendKeepsNotices(t *testing.T) { inAllWays(t, testRefusedSendKeepsNotices) }
+
+func testRefusedSendKeepsNotices(t *testing.T, pair pair) {
+	c, there, r := by(t, pair, wire.Options{Depth: 2})
 	first := ask(t, c, 1)
 	r.Next()
 	c.Notify(agents.Notice{Client: 7, End: true})
-	if err := c.Send(&agents.Call{Req: []byte("no PDU")}); err == nil {
+	if err := c.Send(&agents.Call{Alone: true, Req: []byte("no PDU")}); err == nil {
 		t.Fatal("sent")
 	}
 	put(t, there, &pdu.Desc{PMID: 1})
@@ -177,7 +189,9 @@ func TestRefusedSendKeepsNotices(t *testing.T) {
 
 // Requests go out behind others only to an agent that is known to do well with
 // that, and only if it need not read them while it writes.
-func TestWhoIsSentRequestsAhead(t *testing.T) {
+func TestWhoIsSentRequestsAhead(t *testing.T) { inAllWays(t, testWhoIsSentRequestsAhead) }
+
+func testWhoIsSentRequestsAhead(t *testing.T, pair pair) {
 	answerTo := func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader, after time.Duration, m ...pdu.Message) {
 		call := ask(t, c, 1)
 		r.Next()
@@ -211,14 +225,14 @@ func TestWhoIsSentRequestsAhead(t *testing.T) {
 		}, small, small, agents.ErrLate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, there, r := by(t, wire.Options{Depth: 2})
+			c, there, r := by(t, pair, wire.Options{Depth: 2})
 			if test.before != nil {
 				test.before(t, c, there, r)
 			}
-			if err := c.Send(&agents.Call{Req: test.first, Several: true}); err != nil {
+			if err := c.Send(&agents.Call{Alone: true, Req: test.first, Several: true}); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Send(&agents.Call{Req: test.second, Several: true, Timeout: 20 * time.Millisecond}); err != test.want {
+			if err := c.Send(&agents.Call{Alone: true, Req: test.second, Several: true, Timeout: 20 * time.Millisecond}); err != test.want {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
@@ -227,8 +241,10 @@ func TestWhoIsSentRequestsAhead(t *testing.T) {
 
 // Of an agent that was sent several requests and says that it is not ready, all
 // answers but one are due, however long they take.
-func TestNotReadyMeetsSeveralRequests(t *testing.T) {
-	c, there, r := by(t, wire.Options{Depth: 3})
+func TestNotReadyMeetsSeveralRequests(t *testing.T) { inAllWays(t, testNotReadyMeetsSeveralRequests) }
+
+func testNotReadyMeetsSeveralRequests(t *testing.T, pair pair) {
+	c, there, r := by(t, pair, wire.Options{Depth: 3})
 	var calls []*agents.Call
 	for range 3 {
 		calls = append(calls, ask(t, c, 111))
@@ -259,12 +275,14 @@ func TestNotReadyMeetsSeveralRequests(t *testing.T) {
 
 // An agent that has been told of the end of a client may have forgotten the
 // profile that it got in that client's name: it is sent again.
-func TestProfileOfOneWhoHasGone(t *testing.T) {
-	c, there, r := by(t, wire.Options{Depth: 2})
+func TestProfileOfOneWhoHasGone(t *testing.T) { inAllWays(t, testProfileOfOneWhoHasGone) }
+
+func testProfileOfOneWhoHasGone(t *testing.T, pair pair) {
+	c, there, r := by(t, pair, wire.Options{Depth: 2})
 	all := new(pdu.Profile)
 	req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{1}})
 	fetch := func(client int32) *agents.Call {
-		call := &agents.Call{Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: 5 * time.Second}
+		call := &agents.Call{Alone: true, Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: 5 * time.Second}
 		if err := c.Send(call); err != nil {
 			t.Fatal(err)
 		}
@@ -299,10 +317,12 @@ func TestProfileOfOneWhoHasGone(t *testing.T) {
 // The agent writes a long answer and does not read; what the request behind
 // takes along does not fit. When both are late, each side still takes what the
 // other writes.
-func TestLateInBothDirections(t *testing.T) {
-	c, there, r := by(t, wire.Options{Depth: 2})
+func TestLateInBothDirections(t *testing.T) { inAllWays(t, testLateInBothDirections) }
+
+func testLateInBothDirections(t *testing.T, pair pair) {
+	c, there, r := by(t, pair, wire.Options{Depth: 2})
 	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
-	first := &agents.Call{Req: req, Several: true, Timeout: 50 * time.Millisecond}
+	first := &agents.Call{Alone: true, Req: req, Several: true, Timeout: 50 * time.Millisecond}
 	if err := c.Send(first); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +333,7 @@ func TestLateInBothDirections(t *testing.T) {
 	for client := range int32(clients) {
 		c.Notify(agents.Notice{Client: client, End: true})
 	}
-	if err := c.Send(&agents.Call{Req: req, Timeout: 50 * time.Millisecond}); err != agents.ErrLate {
+	if err := c.Send(&agents.Call{Alone: true, Req: req, Timeout: 50 * time.Millisecond}); err != agents.ErrLate {
 		t.Fatalf("got %v, want %v", err, agents.ErrLate)
 	}
 	if _, err := c.Recv(first, nil); err != agents.ErrLate {

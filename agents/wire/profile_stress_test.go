@@ -101,7 +101,7 @@ func stressProfiles(t *testing.T, depth int) {
 			}
 			c.Close()
 		}
-		here, there := socketPair(t)
+		here, there := []pair{socketPair, pipePair, frozenPair}[rand.IntN(3)](t)
 		go forgetful(there)
 		c, err := wire.Dial(t.Context(), here, wire.Options{Depth: depth})
 		if err != nil {
@@ -133,6 +133,7 @@ func stressProfiles(t *testing.T, depth int) {
 				call = agents.Call{
 					Origin:  agents.Origin{Client: client, Context: int32(context)},
 					Profile: profiles[context], Req: req, Wait: call.Wait, Timeout: 20 * time.Millisecond,
+					Alone: rand.IntN(2) == 0,
 				}
 				c := current.Load()
 				err := c.Send(&call)

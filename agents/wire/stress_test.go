@@ -92,7 +92,7 @@ func stress(t *testing.T, depth int) {
 			}
 			c.Close()
 		}
-		here, there := socketPair(t)
+		here, there := [agentCount]pair{socketPair, pipePair, pipePair, frozenPair}[i](t)
 		go moody(there, depth == 1)
 		c, err := wire.Dial(t.Context(), here, wire.Options{Depth: depth})
 		if err != nil {
@@ -130,7 +130,7 @@ func stress(t *testing.T, depth int) {
 					req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
 					*c = agents.Call{
 						Origin: agents.Origin{Client: client}, Req: req, Wait: c.Wait,
-						Several: len(order) > 1, Timeout: 20 * time.Millisecond,
+						Several: len(order) > 1, Alone: rand.IntN(2) == 0, Timeout: 20 * time.Millisecond,
 					}
 					if rand.IntN(2) == 0 {
 						c.Profile = profile

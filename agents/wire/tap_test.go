@@ -13,11 +13,13 @@ import (
 )
 
 // Tap is shown each PDU once and whole, in the order of the stream.
-func TestTap(t *testing.T) {
+func TestTap(t *testing.T) { inAllWays(t, testTap) }
+
+func testTap(t *testing.T, pair pair) {
 	checkGoroutines(t)
 	var mu sync.Mutex
 	var got []string
-	c, there, r := by(t, wire.Options{Tap: func(sent bool, b []byte) {
+	c, there, r := by(t, pair, wire.Options{Tap: func(sent bool, b []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		n, typ, _ := pdu.Header(b)

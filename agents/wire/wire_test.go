@@ -120,6 +120,48 @@ func socketPair(t testing.TB) (here, there wire.Conn) {
 	return ends[0], ends[1]
 }
 
+// pipePair is socketPair for two pipes. Who is alone reads here directly.
+func pipePair(t testing.TB) (here, there wire.Conn) {
+	t.Helper()
+	var ends [4]*os.File
+	for i := 0; i < len(ends); i += 2 {
+		var err error
+		if ends[i], ends[i+1], err = os.Pipe(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return proc.NewPipes(ends[0], ends[3]), proc.NewPipes(ends[2], ends[1])
+}
+
+// frozenPair is pipePair for lack of descriptors: what is read directly stays so.
+func frozenPair(t testing.TB) (here, there wire.Conn) {
+	t.Helper()
+	here, there = pipePair(t)
+	return frozen{here.(*proc.Pipes)}, there
+}
+
+type frozen struct{ *proc.Pipes }
+
+func (s frozen) Direct(on bool) bool { return on && s.Pipes.Direct(on) }
+
+// inAllWays runs test with a stream that is read through the poller, and with
+// some that those read directly who are alone: the calls of send, ask and desc.
+func inAllWays(t *testing.T, test func(t *testing.T, pair pair)) {
+	t.Run("sockets", func(t *testing.T) { test(t, socketPair) })
+	t.Run("pipes", func(t *testing.T) { test(t, pipePair) })
+	t.Run("frozen", func(t *testing.T) { test(t, frozenPair) })
+}
+
+type pair func(testing.TB) (here, there wire.Conn)
+
+// alone is a Conduit whose caller is alone.
+type alone struct{ agents.Conduit }
+
+func (a alone) Send(call *agents.Call) error {
+	call.Alone = true
+	return a.Conduit.Send(call)
+}
+
 // serve runs a with Serve and returns a Client of it. Both are gone when t
 // ends.
 func serve(t *testing.T, a agents.Agent, opt wire.Options) *wire.Client {
@@ -157,6 +199,9 @@ func TestAgent(t *testing.T) {
 	})
 	t.Run("child", func(t *testing.T) {
 		agenttest.Test(t, startSelf(t), answerID)
+	})
+	t.Run("child, alone", func(t *testing.T) {
+		agenttest.Test(t, alone{startSelf(t)}, answerID)
 	})
 }
 
@@ -224,6 +269,7 @@ func TestConcurrent(t *testing.T) {
 		"local":    agents.Local(answer{}),
 		"depth 1":  serve(t, answer{}, wire.Options{}),
 		"depth 16": serve(t, answer{}, wire.Options{Depth: 16}),
+		"child":    startSelf(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer cd.Close()
@@ -259,7 +305,7 @@ func send(t *testing.T, c agents.Conduit, timeout time.Duration, several bool) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &agents.Call{Req: req, Timeout: timeout, Several: several}
+	call := &agents.Call{Alone: true, Req: req, Timeout: timeout, Several: several}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}
