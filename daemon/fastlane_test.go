@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -37,6 +38,10 @@ func (r *rig) inLane() *session {
 // enter has c ask until it is in the fast lane.
 func (r *rig) enter(c *client) (s *session) {
 	c.t.Helper()
+	if old := runtime.GOMAXPROCS(0); old == 1 {
+		runtime.GOMAXPROCS(2)
+		c.t.Cleanup(func() { runtime.GOMAXPROCS(old) })
+	}
 	eventually(c.t, "in the fast lane", func() bool {
 		for range 2 * eager {
 			c.ask()
@@ -299,6 +304,19 @@ func TestFastLaneWithoutDescriptors(t *testing.T) {
 	}
 	limit(old.Cur)
 	r.enter(c)
+}
+
+// Where there is one processor it is for all.
+func TestFastLaneOnOneProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	r := newRig(t, nil, nil)
+	r.settled()
+	c := r.dial()
+	for range 10 * eager {
+		if c.ask(); r.lane.taken.Load() {
+			t.Fatal("in the fast lane")
+		}
+	}
 }
 
 // Clients that take turns of many requests each, so that one after the other gets
