@@ -38,7 +38,7 @@ func TestFlat(t *testing.T) {
 		{mem(10, 20, 21, 20, 20, 22, 20, 23, 20, 21), true},
 		{mem(10, 20, 21, 22, 23, 24, 25, 26, 27, 28), false},
 	} {
-		if err := flat(tt.at); (err == nil) != tt.flat {
+		if err := flat(tt.at, time.Hour); (err == nil) != tt.flat {
 			t.Errorf("%v: %v", tt.at, err)
 		}
 	}

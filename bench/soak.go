@@ -98,12 +98,13 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 			return fmt.Errorf("%d failed:\n%s", s.failed, strings.Join(s.first, "\n"))
 		}
 	}
-	return flat(at)
+	return flat(at, o.soak)
 }
 
 // flat is an error if memory has grown: the most of the second half over that of
-// the first, without the first phase, in which pools are filled.
-func flat(at []still) error {
+// the first, without the first phase, in which pools are filled. Of a load that
+// took so little time more is allowed.
+func flat(at []still, took time.Duration) error {
 	most := func(part []still) (n int64) {
 		for _, s := range part {
 			n = max(n, s.rss)
@@ -111,7 +112,11 @@ func flat(at []still) error {
 		return n
 	}
 	before, after := most(at[1:len(at)/2]), most(at[len(at)/2:])
-	if after > before+before/10+2<<20 {
+	slack := before / 10
+	if took < time.Minute {
+		slack = before / 5
+	}
+	if after > before+slack+2<<20 {
 		return fmt.Errorf("memory has grown from %d to %d KiB", before>>10, after>>10)
 	}
 	return nil

@@ -95,6 +95,9 @@ func (l *line) shut() {
 func (l *line) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.over {
+		return
+	}
 	l.over = true
 	l.control(func(fd uintptr) {
 		if unsent, _ := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ); unsent > 0 {
