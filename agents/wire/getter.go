@@ -43,21 +43,6 @@ func (g *getter) Read(b []byte) (int, error) {
 	return g.n, g.err
 }
 
-// A DirectConn is a Conn that can be read out of Go's poller, by a thread that
-// waits itself. That is quicker, but takes its place in the scheduler for a
-// while: it is for a caller that has it all for itself.
-type DirectConn interface {
-	ReadConn
-
-	// Direct says how the Conn is read from now on, and reports whether that
-	// is possible. Nobody is reading.
-	Direct(on bool) bool
-
-	// ReadDirect waits for some time, and returns 0 and EAGAIN if nothing has
-	// come.
-	ReadDirect(b []byte, wait time.Duration) (int, error)
-}
-
 // patience is how long a thread waits itself. What takes longer is slow anyway.
 const patience = 4 * time.Millisecond
 

@@ -1,0 +1,145 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// An agent that is late, or not ready, and what becomes of it.
+
+// settle is how long an agent that is ready again is given to answer the
+// request that it may have got before it was not.
+const settle = 100 * time.Millisecond
+
+// missed makes the agent late: all that is flying is overdue, and nobody
+// waits for it. The caller holds mu, and nobody is reading.
+func (c *Client) missed() error {
+	if c.err != nil {
+		return c.err
+	}
+	var owed []pdu.Type
+	for i, f := range c.flying {
+		if i == 0 {
+			c.owed = f.pending()
+		}
+		owed = append(owed, f.want)
+		c.finish(f, agents.ErrLate)
+	}
+	c.flying = c.flying[:0]
+	c.own(Late, owed)
+	return agents.ErrLate
+}
+
+// own gives the stream to a background goroutine, in a new state. owed are
+// the types of replies that may still come. The caller holds mu, and nobody
+// is reading.
+func (c *Client) own(s State, owed []pdu.Type) {
+	err := agents.ErrLate
+	if s == NotReady {
+		err = agents.ErrNotReady
+	}
+	for _, f := range c.waiting {
+		c.finish(f, err)
+	}
+	c.waiting = c.waiting[:0]
+	c.reading = true
+	c.wavered = c.wavered || s == NotReady
+	c.state.Store(int32(s))
+	c.tasks.Add(1)
+	go c.background(s, owed)
+}
+
+// background reads what a late agent owes and throws it away, and waits for
+// one that is not ready to say that it is.
+func (c *Client) background(s State, owed []pdu.Type) {
+	defer c.tasks.Done()
+	c.changed(s)
+	written := make(chan error, 1)
+	go func() { // an agent that waits for us to read does not
+		err := c.finishWrite()
+		if err != nil {
+			c.fail(err)
+		}
+		written <- err
+	}()
+	c.setDirect(false)
+	err := c.readBy(time.Time{})
+	var b []byte
+	// NOTREADY may have been an answer, or have met a request on its way: then
+	// there is one answer less than it seems, and the last is not waited for.
+	unsure, settling := s == NotReady, false
+	for err == nil && (s == NotReady || len(owed) > 0) {
+		if last := unsure && s == Late && len(owed) == 1; last && !settling {
+			settling = true
+			err = c.readBy(time.Now().Add(settle))
+			continue
+		}
+		b, err = c.read(b[:0])
+		if settling && errors.Is(err, os.ErrDeadlineExceeded) && len(c.ahead) == 0 {
+			err = nil
+			break
+		}
+		if err != nil {
+			break
+		}
+		_, t, _ := pdu.Header(b)
+		switch code := errorCode(b); {
+		case code == pdu.ErrnoReady:
+			s = Late // well, in a moment
+		case code == pdu.ErrnoNotReady && s != NotReady:
+			s, unsure, settling = NotReady, true, false
+			err = c.readBy(time.Time{})
+			c.mu.Lock()
+			c.wavered = true
+			c.state.Store(int32(s))
+			c.mu.Unlock()
+			c.changed(s)
+		case len(owed) > 0 && (t == owed[0] || t == pdu.TypeError):
+			owed = owed[1:]
+		default:
+			err = fmt.Errorf("%v PDU from an agent that is %v: %w", t, s, pdu.ErrnoIPC)
+		}
+	}
+	if err != nil {
+		c.fail(err) // ends the write, too
+	}
+	if err2 := <-written; err != nil || err2 != nil {
+		return
+	}
+	c.changed(Ready)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reading = false
+	c.owed = agents.Pending{}
+	c.state.Store(int32(Ready))
+	if err := c.unsolicited(); err != nil {
+		c.failLocked(err)
+	} else if c.gone != nil {
+		c.failLocked(c.gone)
+	} else if c.refusal() == nil {
+		c.flushLocked()
+	}
+}
+
+// finishWrite writes what a request before has left over.
+func (c *Client) finishWrite() error {
+	c.sendMu.Lock()
+	defer c.sendMu.Unlock()
+	if len(c.backlog) == 0 {
+		return nil
+	}
+	_, err := c.conn.Write(c.backlog)
+	c.backlog = c.backlog[:0]
+	return err
+}
+
+func (c *Client) changed(s State) {
+	if c.opt.OnState != nil {
+		c.opt.OnState(s)
+	}
+}
