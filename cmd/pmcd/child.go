@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 	"time"
@@ -81,10 +83,16 @@ func (c *child) failed(err error) error {
 	if c == nil {
 		return err
 	}
-	select { // it may have ended by itself, and how says more
+	// It may have ended by itself, and how says more. Who has closed its output
+	// most likely is about to.
+	grace := 20 * time.Millisecond
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		grace = 500 * time.Millisecond
+	}
+	select {
 	case <-c.Done():
 		err = fmt.Errorf("%w (%v)", err, daemon.Ended(c.Status()))
-	case <-time.After(20 * time.Millisecond):
+	case <-time.After(grace):
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
