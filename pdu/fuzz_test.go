@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math/bits"
 	"reflect"
 	"testing"
 	"testing/iotest"
@@ -215,39 +216,89 @@ func (c *chopper) Read(b []byte) (int, error) {
 	return c.r.Read(b[:min(len(b), c.n)])
 }
 
-// What Parse accepts can be moved, set after set, and is then the same and no
-// longer.
+// crossed are bodies of Results whose value blocks are not one behind the other:
+// in another order than the values, and one in the other.
+var crossed = []string{
+	"00000000 00000000 00000001 07400004 00000002 00000001 00000000 0000000f 00000001 0000000d 06000008 61620000 06000007 63640000",
+	"00000000 00000000 00000001 07400004 00000002 00000001 00000000 0000000d 00000001 0000000e 06000008 06000008 61620000 00000000",
+}
+
+// The results of two agents, and the metrics of one that has none, become what
+// Append makes of their value sets in turn.
 func FuzzMove(f *testing.F) {
-	seeds(f, TypeResult, HeaderLen)
-	f.Fuzz(func(t *testing.T, body []byte) {
-		b := frame(TypeResult, body)
-		_, m, err := Parse(bytes.Clone(b)) // Move writes to it
-		if err != nil {
-			return
+	var bodies [][]byte
+	for _, c := range captures(f) {
+		if _, t, _ := Header(c.wire); t == TypeResult {
+			bodies = append(bodies, c.wire[HeaderLen:])
 		}
-		r := m.(*Result)
-		var s Sets
-		if err := s.Open(b, pmids(r.Sets)); err != nil {
-			t.Fatal(err)
+	}
+	for _, tt := range messages {
+		if tt.m.Type() == TypeResult {
+			bodies = append(bodies, unhex(f, tt.wire)[HeaderLen:])
 		}
+	}
+	for _, body := range crossed {
+		bodies = append(bodies, unhex(f, body))
+	}
+	for i, body := range bodies {
+		f.Add(body, bodies[(i+1)%len(bodies)], uint64(i)*0x9e3779b97f4a7c15, i%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, body1, body2 []byte, turns uint64, high bool) {
+		var sources [3]Sets
+		var left [3][]ValueSet
+		size := resultHeaderLen
+		for i, body := range [][]byte{body1, body2} {
+			b := frame(TypeResult, body)
+			_, m, err := Parse(bytes.Clone(b)) // Move writes to b
+			if err != nil {
+				return
+			}
+			left[i] = m.(*Result).Sets
+			if err := sources[i].Open(b, pmids(left[i])); err != nil {
+				t.Fatal(err)
+			}
+			size += len(b) - resultHeaderLen
+		}
+		for _, vs := range left[0] {
+			left[2] = append(left[2], ValueSet{PMID: vs.PMID ^ 1<<30, Err: ErrnoAgain})
+		}
+		sources[2].Fail(pmids(left[2]), ErrnoAgain)
+		size += emptySetLen * len(left[2])
+
 		var w ResultWriter
 		w.Reset(nil, 0)
-		w.Join(&s)
-		w.Move(&s, len(r.Sets))
+		if high {
+			w.ResetHighRes(nil, 0)
+			size += SpareHighRes
+		}
+		for i := range sources {
+			w.Join(&sources[i])
+		}
+		want := []ValueSet{}
+		for i := 0; len(left[0])+len(left[1])+len(left[2]) > 0; i = (i + 1) % 3 {
+			n := min(1+int(turns%4), len(left[i]))
+			turns = bits.RotateLeft64(turns, -2)
+			w.Move(&sources[i], n)
+			want = append(want, left[i][:n]...)
+			left[i] = left[i][n:]
+		}
 		out, err := w.Finish()
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, got, err := Parse(out)
-		if err != nil {
-			t.Fatalf("moved PDU refused: %v\n in %x\nout %x", err, b, out)
+		if len(out) != size {
+			t.Fatalf("%d bytes, want %d", len(out), size)
 		}
-		if len(out) != len(b) {
-			t.Fatalf("%d bytes out of %d", len(out), len(b))
+		_, m, err := Parse(out)
+		var got []ValueSet
+		switch m := m.(type) {
+		case *Result:
+			got = m.Sets
+		case *HighResResult:
+			got = m.Sets
 		}
-		r.Sec, r.Usec = 0, 0
-		if !reflect.DeepEqual(r, got) {
-			t.Fatalf("not the same:\n%+v\n%+v", r, got)
+		if err != nil || len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v:\n got %+v\nwant %+v\n in %x\nand %x\nout %x", err, got, want, body1, body2, out)
 		}
 	})
 }
