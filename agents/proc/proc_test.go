@@ -78,16 +78,30 @@ func TestNoDescriptorsLeak(t *testing.T) {
 	}
 }
 
+// The status that is known before a child is reaped is what wait4(2) says.
 func TestStatus(t *testing.T) {
-	p := start(t, true, "exit 5")
-	<-p.Done()
-	if ws := p.Status(); !ws.Exited() || ws.ExitStatus() != 5 {
-		t.Errorf("status %v, want exit 5", ws)
-	}
-	p = start(t, true, "kill -9 $$")
-	<-p.Done()
-	if ws := p.Status(); !ws.Signaled() || ws.Signal() != syscall.SIGKILL || ws.CoreDump() {
-		t.Errorf("status %v, want signal 9", ws)
+	for _, tt := range []struct {
+		script string
+		status syscall.WaitStatus // without the core flag
+	}{
+		{"exit 0", 0},
+		{"exit 5", 5 << 8},
+		{"exit 255", 255 << 8},
+		{"kill -9 $$", syscall.WaitStatus(syscall.SIGKILL)},
+		{"ulimit -c unlimited; kill -QUIT $$", syscall.WaitStatus(syscall.SIGQUIT)},
+		// Who is stopped has not ended.
+		{"p=$$; (kill -STOP $p; kill -CONT $p; kill -TERM $p) & wait; sleep 60", syscall.WaitStatus(syscall.SIGTERM)},
+	} {
+		p := start(t, true, "cd '"+t.TempDir()+"'; "+tt.script)
+		<-p.Done()
+		ws := p.Status()
+		if ws&^0x80 != tt.status {
+			t.Errorf("%s: status %#x, want %#x", tt.script, ws, tt.status)
+		}
+		stop(p, time.Second)
+		if reaped := p.cmd.ProcessState.Sys(); reaped != ws {
+			t.Errorf("%s: status %#x, and %#x when it is reaped", tt.script, ws, reaped)
+		}
 	}
 }
 
