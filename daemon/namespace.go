@@ -136,15 +136,23 @@ func (d *Daemon) takeNames(ctx context.Context) error {
 	return nil
 }
 
-// stepBack has the calling goroutine, until it ends, compute with less right to
-// a CPU than sessions, which would wait for a slice of its time otherwise. Its
-// thread is its own, and ends with it.
-func stepBack() {
+// stepBack returns what f returns, which computes with less right to a CPU than
+// sessions: they would wait for a slice of its time otherwise. It is for a
+// goroutine that ends then, and its thread with it, which could not get its right
+// back. The main thread does not end, and is what the process is judged by.
+func stepBack[T any](f func() T) T {
 	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		defer runtime.UnlockOSThread()
+		c := make(chan T)
+		go func() { c <- stepBack(f) }() // on another thread
+		return <-c
+	}
 	const nicer = 3 // nice(2)
 	if p, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
 		unix.Setpriority(unix.PRIO_PROCESS, 0, 20-p+nicer) // the system call returns 20 less the value
 	}
+	return f()
 }
 
 // reloadNames takes a new name space if the file has changed. One that cannot
@@ -156,8 +164,7 @@ func (d *Daemon) reloadNames(ctx context.Context) error {
 	ns := d.cfg.Namespace
 	before := d.pmnsSeen
 	got, err := await(ctx, func() namesRead {
-		stepBack()
-		return ns.read(ctx, before)
+		return stepBack(func() namesRead { return ns.read(ctx, before) })
 	})
 	if err != nil {
 		return err

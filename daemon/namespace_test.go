@@ -1,0 +1,44 @@
+package daemon
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What is computed with less right to a CPU leaves no thread behind that has as
+// little: not the main thread either, which goroutines run on like others.
+func TestStepBack(t *testing.T) {
+	niceness := func(tid int) int {
+		n, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
+		if err != nil { // it has ended
+			return -1
+		}
+		return 20 - n
+	}
+	own := niceness(os.Getpid())
+	if own > 16 {
+		t.Skip("there is no lower priority")
+	}
+	for range 100 {
+		got, err := await(t.Context(), func() int { return stepBack(func() int { return niceness(0) }) })
+		if err != nil || got != own+3 {
+			t.Fatalf("%d, %v, want %d", got, err, own+3)
+		}
+	}
+	eventually(t, "all threads have the priority of before", func() bool {
+		list, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			tid, _ := strconv.Atoi(e.Name())
+			if n := niceness(tid); n > own {
+				return false
+			}
+		}
+		return true
+	})
+}
