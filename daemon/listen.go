@@ -294,16 +294,15 @@ func (l *Listeners) Addrs() []net.Addr {
 func (l *Listeners) Close() error {
 	open := l.all
 	l.all = nil
+	var err error
+	if l.file != "" && len(open) > 0 {
+		// First: the file of a closed socket is another pmcd's to replace.
+		err = os.Remove(l.file)
+	}
 	for _, ln := range open {
 		syscall.Close(ln.fd)
 	}
-	if l.file == "" {
-		return nil
-	}
-	if len(open) > 0 {
-		os.Remove(l.file)
-	}
-	if _, err := os.Lstat(l.file); err == nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot remove %s", l.file)
 	}
 	return nil

@@ -153,20 +153,28 @@ func TestUnixSocketMode(t *testing.T) {
 	}
 }
 
-// It is said if the socket stays.
+// It is said if what is at the place of the socket cannot be removed.
 func TestCloseSaysWhatIsLeft(t *testing.T) {
-	dir := t.TempDir()
-	l, err := Listen([]string{"127.0.0.1"}, []int{0}, filepath.Join(dir, "sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "sock"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err == nil {
-		t.Error("a file is left, and nobody says so")
+	for name, stays := range map[string]bool{"sock": false, "gone": false, "full": true} {
+		path := filepath.Join(t.TempDir(), name)
+		l, err := Listen([]string{"127.0.0.1"}, []int{0}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch name {
+		case "gone":
+			os.Remove(path)
+		case "full":
+			os.Remove(path)
+			if err := os.MkdirAll(filepath.Join(path, "dir"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Close(); (err != nil) != stays {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Errorf("%s, once more: got %v", name, err)
+		}
 	}
 }
