@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"net"
 	"net/netip"
 	"os"
 	"strconv"
@@ -21,7 +20,7 @@ func (s *session) identify(fd int, from unix.Sockaddr) error {
 	case *unix.SockaddrInet6:
 		ip = netip.AddrFrom16(from.Addr).Unmap()
 		if from.ZoneId != 0 && ip.Is6() {
-			ip = ip.WithZone(zone(from.ZoneId))
+			ip = ip.WithZone(zone(fd, from.ZoneId))
 		}
 	default:
 		cred, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
@@ -41,10 +40,15 @@ func (s *session) identify(fd int, from unix.Sockaddr) error {
 	return nil
 }
 
-// zone is the name of the interface that a link-local address belongs to.
-func zone(id uint32) string {
-	if i, err := net.InterfaceByIndex(int(id)); err == nil {
-		return i.Name
+// zone is the name of the interface that a link-local address belongs to. The
+// socket fd is asked: package net would list all interfaces, and there may be
+// thousands.
+func zone(fd int, id uint32) string {
+	if i, err := unix.NewIfreq(""); err == nil {
+		i.SetUint32(id)
+		if unix.IoctlIfreq(fd, unix.SIOCGIFNAME, i) == nil {
+			return i.Name()
+		}
 	}
 	return strconv.Itoa(int(id))
 }
