@@ -17,7 +17,7 @@ import (
 // returns why not.
 func (s *session) admit() pdu.Errno {
 	if err := s.d.access.Admit(&s.grant, int(s.num), s.peer); err != nil {
-		return s.violation(err)
+		return errnoOf(err)
 	}
 	return 0
 }
@@ -69,7 +69,7 @@ func (d *Daemon) applyRules(rules *access.List) {
 	for _, r := range d.access.Recount(rules) {
 		// It may have gone, and another may have its number.
 		if s := d.clients.session(int32(r.Conn.Num())); s != nil && &s.grant == r.Conn {
-			s.refuse(s.violation(r.Err))
+			s.refuse(errnoOf(r.Err))
 		}
 	}
 }
@@ -158,10 +158,8 @@ func (v *violations) reset() {
 	v.seen = nil
 }
 
-// violation logs the refusal of the client and returns its code. PCP's QA reads
-// these lines.
-func (s *session) violation(err error) pdu.Errno {
-	code := errnoOf(err)
+// violation logs the refusal of the client. PCP's QA reads these lines.
+func (s *session) violation(code pdu.Errno) {
 	switch isNew, full := s.d.violations.add(s.addr); {
 	case full:
 		s.d.log.Warn("access violations from other hosts are not logged until the configuration is read again")
@@ -169,5 +167,4 @@ func (s *session) violation(err error) pdu.Errno {
 		s.d.plain.Warn("access violation from host " + s.addr)
 		s.d.plain.Warn(fmt.Sprintf("endclient client[%d]: (fd %d) %v (%d)", s.num, s.line.number(), code, int32(code)))
 	}
-	return code
 }

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents/wire"
@@ -116,7 +115,7 @@ func (b *lobby) answer(d *door) {
 	default:
 		// Descriptors or memory have run out. Those who are connected are
 		// served; who waits in the backlog waits a little longer.
-		b.d.rate.printf(b.d, "accept", "AcceptNewClient: %v", err)
+		b.warn("accept", "AcceptNewClient: %v", err)
 		d.pause = min(max(2*d.pause, 5*time.Millisecond), time.Second)
 		b.wait(unix.EPOLL_CTL_MOD, d.fd, 0)
 		time.AfterFunc(d.pause, func() {
@@ -129,6 +128,11 @@ func (b *lobby) answer(d *door) {
 	}
 }
 
+// warn logs what others can cause again and again.
+func (b *lobby) warn(key, format string, args ...any) {
+	b.d.sessionTasks.Go(func() { b.d.rate.printf(b.d, key, format, args...) })
+}
+
 // welcome greets a client, and waits for what it says, or shows it out.
 func (b *lobby) welcome(fd int, from unix.Sockaddr) {
 	s := &session{d: b.d, since: time.Now()}
@@ -136,7 +140,7 @@ func (b *lobby) welcome(fd int, from unix.Sockaddr) {
 	s.line.lobby(fd, b.ep)
 	err := s.identify(fd, from)
 	if err != nil {
-		b.d.rate.printf(b.d, "peer", "cannot tell who connected: %v", err)
+		b.warn("peer", "cannot tell who connected: %v", err)
 		s.greet(errnoOf(err))
 		s.line.close()
 		return
@@ -149,7 +153,7 @@ func (b *lobby) welcome(fd int, from unix.Sockaddr) {
 			b.guests[int32(fd)] = s
 			return
 		}
-		b.d.log.Warn("cannot wait for a client", zap.Error(err))
+		b.warn("wait", "cannot wait for a client: %v", err)
 		s.err = io.EOF
 	}
 	b.lead(s, int32(fd))

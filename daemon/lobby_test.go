@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -150,5 +152,41 @@ func TestDoorWithoutDescriptors(t *testing.T) {
 	restore()
 	if got := show(late.recv()); got != "0" {
 		t.Errorf("who came late: %s", got)
+	}
+}
+
+// onLog has f called with each line of the log, before the line is written.
+func onLog(f func(line string)) func(*Config) {
+	return func(c *Config) {
+		c.Log = c.Log.WithOptions(zap.Hooks(func(e zapcore.Entry) error {
+			f(e.Message)
+			return nil
+		}))
+	}
+}
+
+// While nobody takes the lines of the log, clients are let in.
+func TestLobbyWithoutLog(t *testing.T) {
+	stuck, free := make(chan struct{}), make(chan struct{})
+	r := newRig(t, func(c *Config) {
+		withAccess("disallow 127.0.0.2 : all;\n")(c)
+		onLog(func(line string) {
+			if line == "access violation from host 127.0.0.2" {
+				close(stuck)
+				<-free
+			}
+		})(c)
+	}, nil)
+	r.settled()
+	refused := r.from("127.0.0.2")
+	<-stuck
+	for _, addr := range []string{"127.0.0.1", "unix"} {
+		if _, got := r.in(addr); got != "ok" {
+			t.Errorf("%s: %s", addr, got)
+		}
+	}
+	close(free)
+	if got := show(refused.recv()); got == "0" {
+		t.Error("not refused")
 	}
 }

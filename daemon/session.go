@@ -137,7 +137,9 @@ func (s *session) End() {
 		if !s.greeted {
 			say = s.greet
 		}
-		s.dismiss(say, pdu.Errno(s.refused.Load()))
+		code := pdu.Errno(s.refused.Load())
+		s.violation(code)
+		s.dismiss(say, code)
 	}
 }
 
