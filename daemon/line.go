@@ -74,8 +74,8 @@ func (l *line) hurry() {
 	case l.over:
 	case l.conn != nil:
 		l.conn.SetReadDeadline(time.Unix(1, 0))
-	case l.ep >= 0: // it can be written to
-		unix.EpollCtl(l.ep, unix.EPOLL_CTL_MOD, l.fd, &unix.EpollEvent{Events: unix.EPOLLOUT, Fd: int32(l.fd)})
+	case l.ep >= 0: // as a rule it can be written to
+		unix.EpollCtl(l.ep, unix.EPOLL_CTL_MOD, l.fd, &unix.EpollEvent{Events: unix.EPOLLOUT | unix.EPOLLIN | unix.EPOLLRDHUP, Fd: int32(l.fd)})
 	}
 }
 

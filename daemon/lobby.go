@@ -151,6 +151,9 @@ func (b *lobby) welcome(fd int, from unix.Sockaddr) {
 	if s.err = s.meet(); s.err == nil {
 		if err = b.wait(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN|unix.EPOLLRDHUP); err == nil {
 			b.guests[int32(fd)] = s
+			if s.refused.Load() != 0 {
+				s.line.hurry() // it was not waited for when refuse did so
+			}
 			return
 		}
 		b.warn("wait", "cannot wait for a client: %v", err)

@@ -3,6 +3,8 @@ package daemon
 import (
 	"net"
 	"runtime"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -163,6 +165,58 @@ func onLog(f func(line string)) func(*Config) {
 			return nil
 		}))
 	}
+}
+
+// Who is refused by a reload while it is let in is told so.
+func TestRefusedAtTheDoor(t *testing.T) {
+	var d atomic.Pointer[Daemon]
+	r := newRig(t, func(c *Config) {
+		c.TraceMask = traceConns | traceUnbuffered
+		onLog(func(line string) {
+			if strings.Contains(line, "New client: [0]") {
+				d.Load().clients.session(0).refuse(pdu.ErrnoPermission)
+			}
+		})(c)
+	}, nil)
+	d.Store(r.Daemon)
+	r.settled()
+	for _, network := range []string{"tcp", "unix"} {
+		c := r.connect(network, map[string]string{"tcp": r.tcp, "unix": r.unix}[network])
+		if got := show(c.recv()); got != "0" {
+			t.Errorf("%s: greeted with %s", network, got)
+		}
+		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
+			t.Errorf("%s: then %s", network, got)
+		}
+		c.ended()
+		c.conn.Close()
+		eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
+	}
+}
+
+// Guests that a reload refuses are told so, whatever they have said.
+func TestGuestsAreRefused(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	var guests []*client
+	for i := range 8 {
+		c := r.connect([]string{"tcp", "unix"}[i%2], []string{r.tcp, r.unix}[i%2])
+		c.recv()
+		if i%4 > 1 {
+			c.send(hello)
+		}
+		guests = append(guests, c)
+	}
+	r.write("pmcd.conf", rigAgents+"disallow \"*\" : all;\n")
+	r.Reload()
+	for i, c := range guests {
+		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
+			t.Errorf("guest %d: %s", i, got)
+		}
+		c.ended()
+		c.conn.Close()
+	}
+	eventually(t, "they have gone", func() bool { return r.clients.len() == 0 })
 }
 
 // While nobody takes the lines of the log, clients are let in.
