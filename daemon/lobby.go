@@ -43,7 +43,9 @@ func (d *Daemon) receive(ctx context.Context) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { b.file.SetReadDeadline(time.Unix(1, 0)) })()
-	b.run()
+	if err = b.run(); ctx.Err() == nil {
+		return err
+	}
 	return nil
 }
 
@@ -75,8 +77,8 @@ func (b *lobby) wait(op, fd int, events uint32) error {
 }
 
 // run serves until there is a deadline for file. Then the sessions of all guests
-// end.
-func (b *lobby) run() {
+// end. The error is why there is no more waiting for clients.
+func (b *lobby) run() (err error) {
 	n := 0
 	look := func(uintptr) bool {
 		var err error
@@ -85,7 +87,7 @@ func (b *lobby) run() {
 		}
 		return n > 0
 	}
-	for b.raw.Read(look) == nil {
+	for err = b.raw.Read(look); err == nil; err = b.raw.Read(look) {
 		for _, e := range b.ready[:n] {
 			if d := b.doors[e.Fd]; d != nil {
 				b.answer(d)
@@ -102,6 +104,7 @@ func (b *lobby) run() {
 	defer b.mu.Unlock()
 	b.closed = true
 	b.file.Close()
+	return err
 }
 
 // answer lets one client in.
@@ -117,14 +120,17 @@ func (b *lobby) answer(d *door) {
 		// served; who waits in the backlog waits a little longer.
 		b.warn("accept", "AcceptNewClient: %v", err)
 		d.pause = min(max(2*d.pause, 5*time.Millisecond), time.Second)
-		b.wait(unix.EPOLL_CTL_MOD, d.fd, 0)
-		time.AfterFunc(d.pause, func() {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			if !b.closed {
-				b.wait(unix.EPOLL_CTL_MOD, d.fd, unix.EPOLLIN)
-			}
-		})
+		b.wait(unix.EPOLL_CTL_DEL, d.fd, 0) // without events there would still be EPOLLHUP
+		time.AfterFunc(d.pause, func() { b.reopen(d.fd) })
+	}
+}
+
+// reopen waits at a door again.
+func (b *lobby) reopen(fd int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.closed && b.wait(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN) != nil {
+		time.AfterFunc(time.Second, func() { b.reopen(fd) })
 	}
 }
 
@@ -197,11 +203,13 @@ func (b *lobby) mayStay(w *work) bool {
 // lead has a guest's session go on, in a goroutine of its own unless it is over.
 func (b *lobby) lead(s *session, fd int32) {
 	delete(b.guests, fd)
+	// Even before a close: the set has what is behind fd for as long as a process
+	// that is being started does, and would report it again and again.
+	b.wait(unix.EPOLL_CTL_DEL, int(fd), 0)
 	if s.err == io.EOF {
 		s.End()
 		return
 	}
-	b.wait(unix.EPOLL_CTL_DEL, int(fd), 0)
 	s.line.cool()
 	go b.d.callers.Serve(s)
 }

@@ -1,12 +1,16 @@
 package daemon
 
 import (
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -157,6 +161,31 @@ func TestDoorWithoutDescriptors(t *testing.T) {
 	}
 }
 
+// A socket that is no longer one to listen at is looked at now and then, and the
+// other doors stay open.
+func TestDoorThatIsBroken(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	for _, l := range r.cfg.Listeners.all {
+		if l.addr.Network() == "tcp" {
+			if err := unix.Shutdown(l.fd, unix.SHUT_RDWR); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	since := time.Now()
+	eventually(t, "tried four times", func() bool {
+		r.rate.mu.Lock()
+		defer r.rate.mu.Unlock()
+		e := r.rate.last["accept"]
+		return e != nil && e.more >= 3
+	})
+	if took := time.Since(since); took < 30*time.Millisecond {
+		t.Errorf("that took %v", took)
+	}
+	r.dialTo("unix", r.unix, 0).do(&pdu.DescReq{PMID: id(240, 1)})
+}
+
 // onLog has f called with each line of the log, before the line is written.
 func onLog(f func(line string)) func(*Config) {
 	return func(c *Config) {
@@ -243,4 +272,42 @@ func TestLobbyWithoutLog(t *testing.T) {
 	if got := show(refused.recv()); got == "0" {
 		t.Error("not refused")
 	}
+}
+
+// A guest that has gone is not waited for, also if another process has its
+// descriptor, as a child has for a moment.
+func TestGoneGuestIsForgotten(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	for _, network := range []string{"tcp", "unix"} {
+		c := r.connect(network, map[string]string{"tcp": r.tcp, "unix": r.unix}[network])
+		c.recv()
+		n := r.clients.session(0).line.number()
+		child, err := syscall.Dup(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is waited for", func() bool { return watched(n) })
+		c.conn.Close()
+		eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
+		if watched(n) {
+			t.Errorf("%s: still waited for", network)
+		}
+		syscall.Close(child)
+	}
+}
+
+// watched reports whether an epoll set has the descriptor fd.
+func watched(fd int) bool {
+	links, _ := filepath.Glob("/proc/self/fd/*")
+	for _, l := range links {
+		if to, _ := os.Readlink(l); to != "anon_inode:[eventpoll]" {
+			continue
+		}
+		info, _ := os.ReadFile("/proc/self/fdinfo/" + filepath.Base(l))
+		if strings.Contains(string(info), fmt.Sprintf("tfd: %8d ", fd)) {
+			return true
+		}
+	}
+	return false
 }
