@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -53,7 +54,7 @@ func (l *line) init(conn stream) error {
 // lobby makes fd the line, which waits in the epoll set ep.
 func (l *line) lobby(fd, ep int) {
 	l.fd, l.ep = fd, ep
-	l.put.Direct(fd)
+	l.put.Send(l.send)
 }
 
 // number is the descriptor, for messages.
@@ -153,7 +154,7 @@ func (l *line) heat() bool {
 	}
 	l.conn.Close() // takes the socket out of the poller
 	l.conn, l.raw, l.fd = nil, nil, fd
-	l.put.Direct(fd)
+	l.put.Send(l.send)
 	return true
 }
 
@@ -181,6 +182,22 @@ func (l *line) recv(b []byte) (int, error) {
 			return 0, io.EOF
 		default:
 			return n, nil
+		}
+	}
+}
+
+// send is send(2) on a line that is not in the poller, whether it blocks or not.
+// The scheduler is not told of it, see [wire.ReadNow].
+func (l *line) send(b []byte) (int, error) {
+	for {
+		n, _, err := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		switch err {
+		case 0:
+			return int(n), nil
+		case syscall.EINTR:
+		default:
+			return 0, err
 		}
 	}
 }

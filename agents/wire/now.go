@@ -16,21 +16,6 @@ func ReadNow(fd uintptr, b []byte) (int, error) { return now(syscall.SYS_READ, f
 // WriteNow is write(2) likewise.
 func WriteNow(fd uintptr, b []byte) (int, error) { return now(syscall.SYS_WRITE, fd, b) }
 
-// SendNow is send(2) of a socket, whether it blocks or not.
-func SendNow(fd uintptr, b []byte) (int, error) {
-	for {
-		n, _, err := syscall.RawSyscall6(syscall.SYS_SENDTO, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
-			syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
-		switch err {
-		case 0:
-			return int(n), nil
-		case syscall.EINTR:
-		default:
-			return 0, err
-		}
-	}
-}
-
 func now(trap, fd uintptr, b []byte) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))

@@ -5,9 +5,9 @@ import "syscall"
 // A Putter writes without waiting. It is used by one goroutine at a time, and
 // allocates nothing.
 type Putter struct {
-	raw syscall.RawConn
-	fd  int                   // of a socket, in place of raw
-	try func(fd uintptr) bool // made once: a closure a write would cost memory
+	raw  syscall.RawConn
+	try  func(fd uintptr) bool       // made once: a closure a write would cost memory
+	send func(b []byte) (int, error) // in place of raw
 
 	b   []byte // what is left to write
 	err error
@@ -19,19 +19,19 @@ const atOnce = 256 << 10
 
 // Init makes p write to raw.
 func (p *Putter) Init(raw syscall.RawConn) {
-	p.raw = raw
+	p.raw, p.send = raw, nil
 	p.try = func(fd uintptr) bool {
-		p.put(fd, WriteNow)
+		p.put(func(b []byte) (int, error) { return WriteNow(fd, b) })
 		return true
 	}
 }
 
-// Direct makes p write to a socket, whether that blocks or not.
-func (p *Putter) Direct(fd int) { p.raw, p.fd = nil, fd }
+// Send makes p write with a function, which does not wait.
+func (p *Putter) Send(f func(b []byte) (int, error)) { p.send = f }
 
-func (p *Putter) put(fd uintptr, write func(uintptr, []byte) (int, error)) {
+func (p *Putter) put(write func([]byte) (int, error)) {
 	for len(p.b) > 0 {
-		n, err := write(fd, p.b[:min(len(p.b), atOnce)])
+		n, err := write(p.b[:min(len(p.b), atOnce)])
 		p.b = p.b[n:]
 		if err != nil {
 			if err != syscall.EAGAIN {
@@ -45,10 +45,10 @@ func (p *Putter) put(fd uintptr, write func(uintptr, []byte) (int, error)) {
 // Write returns what of b could not be written at once.
 func (p *Putter) Write(b []byte) (rest []byte, err error) {
 	p.b, p.err = b, nil
-	if p.raw != nil {
-		err = p.raw.Write(p.try)
+	if p.send != nil {
+		p.put(p.send)
 	} else {
-		p.put(uintptr(p.fd), SendNow)
+		err = p.raw.Write(p.try)
 	}
 	rest = p.b
 	p.b = nil
