@@ -179,7 +179,7 @@ func (b *lobby) hear(s *session, fd int32) {
 	case n == 0 && err == unix.EAGAIN:
 	case n == 0:
 		s.err = io.EOF
-	case b.mayStay(w):
+	case b.mayStay(s, w):
 		s.err = s.dispatch(w, w.in)
 	default:
 		s.input, w = w, nil
@@ -192,12 +192,12 @@ func (b *lobby) hear(s *session, fd int32) {
 	}
 }
 
-// mayStay reports whether a guest has only stated its version, and nobody needs to
-// be asked whether that is all right.
-func (b *lobby) mayStay(w *work) bool {
+// mayStay reports whether a guest has only stated its version, for the first
+// time, and nobody needs to be asked whether that is all right.
+func (b *lobby) mayStay(s *session, w *work) bool {
 	n, err := pdu.Frame(w.in, b.d.cfg.MaxPDU)
 	_, t, _ := pdu.Header(w.in)
-	return err == nil && n == len(w.in) && t == pdu.TypeCreds && !b.d.credsReqd.Load()
+	return err == nil && n == len(w.in) && t == pdu.TypeCreds && s.version.Load() == 0 && !b.d.credsReqd.Load()
 }
 
 // lead has a guest's session go on, in a goroutine of its own unless it is over.
