@@ -69,6 +69,7 @@ func (d *Daemon) applyRules(rules *access.List) {
 	for _, r := range d.access.Recount(rules) {
 		// It may have gone, and another may have its number.
 		if s := d.clients.session(int32(r.Conn.Num())); s != nil && &s.grant == r.Conn {
+			s.violation(errnoOf(r.Err)) // now, as tables of who is left follow
 			s.refuse(errnoOf(r.Err))
 		}
 	}

@@ -133,12 +133,11 @@ func (s *session) End() {
 	s.leave()
 	s.d.clients.remove(s)
 	if s.err == errRefused { // and has to be told
-		say := s.sayError
+		say, code := s.sayError, pdu.Errno(s.refused.Load())
 		if !s.greeted {
+			s.violation(code)
 			say = s.greet
 		}
-		code := pdu.Errno(s.refused.Load())
-		s.violation(code)
 		s.dismiss(say, code)
 	}
 }
