@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -231,6 +233,52 @@ func TestFastLane(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Who pauses for a moment stays in the fast lane.
+func TestPauseInTheFastLane(t *testing.T) {
+	r := newRig(t, nil, nil)
+	c := r.dial()
+	eventually(t, "still there after a pause", func() bool {
+		s, since := r.enter(c), time.Now()
+		time.Sleep(waits * patience / 4)
+		stayed := s == r.inLane()
+		if took := time.Since(since); !stayed && took < waits*patience {
+			t.Fatalf("left after %v", took)
+		}
+		c.ask()
+		return stayed
+	})
+}
+
+// A request at a Unix socket is taken when it is answered: taking it wakes the
+// client.
+func TestRequestStaysInTheSocket(t *testing.T) {
+	a := newHeavy()
+	r := newRig(t, nil, map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, a.play)})
+	r.settled()
+	c := r.dialTo("unix", r.unix, 0)
+	raw, err := c.conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	untaken := func() (n int) {
+		raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	r.enter(c)
+	c.send(&pdu.Profile{}, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}})
+	<-a.enter
+	if untaken() == 0 {
+		t.Error("taken before the answer")
+	}
+	close(a.leave)
+	c.takes()
+	c.ask()
+	eventually(t, "taken", func() bool { return untaken() == 0 })
 }
 
 // The end comes to who is in the fast lane, too.

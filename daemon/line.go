@@ -31,6 +31,9 @@ type line struct {
 	fd   int             // of a line that has no conn, else -1
 	ep   int             // the lobby's, while the line is there, else -1
 	over bool            // closed
+
+	local bool // a direct line is a Unix socket
+	left  int  // bytes that recv has left in it
 }
 
 // A stream is a socket in Go's poller.
@@ -136,7 +139,7 @@ func (l *line) closeWrite() error {
 }
 
 // patience is how long a direct line is waited for at a time.
-const patience = 8 * time.Millisecond
+const patience = 4 * time.Millisecond
 
 // heat makes the line direct, if it can.
 func (l *line) heat() bool {
@@ -152,6 +155,8 @@ func (l *line) heat() bool {
 		unix.Close(fd)
 		return false
 	}
+	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	l.local = err == nil && domain == unix.AF_UNIX
 	l.conn.Close() // takes the socket out of the poller
 	l.conn, l.raw, l.fd = nil, nil, fd
 	l.put.Send(l.send)
@@ -163,6 +168,11 @@ func (l *line) heat() bool {
 func (l *line) cool() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var b [512]byte
+	if l.take(b[:]) != nil { // what is left would be answered twice
+		unix.Shutdown(l.fd, unix.SHUT_RDWR)
+	}
+	l.left = 0
 	unix.SetNonblock(l.fd, true)
 	l.init(os.NewFile(uintptr(l.fd), "client"))
 }
@@ -171,27 +181,60 @@ func (l *line) cool() {
 func (l *line) direct() bool { return l.fd >= 0 && l.ep < 0 }
 
 // recv reads from a direct line. It returns EAGAIN if nothing has come in time.
+//
+// In a Unix socket it leaves what it returns, until the next call: by then it is
+// answered. Whoever takes a request makes room for another, and the kernel wakes
+// the client for that, if it waits for the reply by way of epoll(7) or recv(2).
 func (l *line) recv(b []byte) (int, error) {
+	if err := l.take(b); err != nil {
+		return 0, err
+	}
+	var flags uintptr
+	if l.local {
+		flags = unix.MSG_PEEK
+	}
 	for {
-		n, err := unix.Read(l.fd, b)
+		n, _, err := syscall.Syscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
 		switch {
-		case err == unix.EINTR:
-		case err != nil:
+		case err == syscall.EINTR:
+		case err != 0:
 			return 0, err
 		case n == 0:
 			return 0, io.EOF
 		default:
-			return n, nil
+			if l.local {
+				l.left = int(n)
+			}
+			return int(n), nil
 		}
 	}
 }
 
+// take takes from the socket what recv has left there, by way of b.
+func (l *line) take(b []byte) error {
+	for l.left > 0 {
+		n, err := l.call(unix.SYS_RECVFROM, b[:min(len(b), l.left)], unix.MSG_DONTWAIT)
+		if err == nil && n == 0 {
+			err = io.EOF
+		}
+		if err != nil {
+			return err
+		}
+		l.left -= n
+	}
+	return nil
+}
+
 // send is send(2) on a line that is not in the poller, whether it blocks or not.
-// The scheduler is not told of it, see [wire.ReadNow].
 func (l *line) send(b []byte) (int, error) {
+	return l.call(unix.SYS_SENDTO, b, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+}
+
+// call is send(2) or recv(2) that does not wait. The scheduler is not told of it,
+// see [wire.ReadNow].
+func (l *line) call(trap uintptr, b []byte, flags uintptr) (int, error) {
 	for {
-		n, _, err := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
-			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		n, _, err := syscall.RawSyscall6(trap, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
 		switch err {
 		case 0:
 			return int(n), nil

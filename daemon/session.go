@@ -50,6 +50,7 @@ type session struct {
 	fault     pdu.Errno // why it has ended, if the client did not ask for it
 	eager     int       // see fastLane
 	turn      uint64    // of all sessions, its last one
+	yielded   time.Time // in the fast lane
 
 	observed atomic.Pointer[string] // what the host is called in its container; nil if that is not known
 
