@@ -30,63 +30,6 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// A Config is what a Daemon needs to know. The zero value of a limit or a
-// timeout is what pmcd(1) gives as its default only where that is said.
-type Config struct {
-	ConfigFile string    // pmcd.conf (-c)
-	Namespace  Namespace // -n, -N
-	LabelDir   string    // with labels and labels.conf ($PCP_SYSCONF_DIR)
-	// Embedded is served in place of what is in files, which are then not
-	// looked at. Its access rules are as CredsRequired says.
-	Embedded  *Embedded
-	Listeners *Listeners
-	Watch     bool // reload when a file of the above changes (--watch)
-
-	CredsRequired bool // clients have to say who they are, whatever the rules are (-S)
-	CertRequired  bool // clients that are not local have to have a certificate (-Q)
-
-	MaxPDU      int // largest PDU a client may send, in bytes (-L)
-	MaxContexts int // contexts of one client (-C)
-	MaxMetrics  int // PMIDs of one fetch (-M)
-
-	RequestTimeout   time.Duration // for an agent to answer, and a client to complete a PDU; 0 is never (-t)
-	HandshakeTimeout time.Duration // for an agent to start (-q)
-
-	// LateGrace is how long an agent may be late before it is ended and started
-	// again; 0 is 10 times the timeout for requests, below 0 is no time at all.
-	LateGrace time.Duration
-	NoRestart bool // agents that fail are started again by a reload only
-
-	Hostname string // for pmcd.hostname; "" is the system's (-H)
-	// ContainerHost returns what the host is called in a container; may be nil.
-	ContainerHost func(ctx context.Context, container string) (string, error)
-
-	Build     string // for pmcd.build
-	RunDir    string // $PCP_RUN_DIR
-	TmpDir    string // $PCP_TMP_DIR
-	Local     bool   // for pmcd.feature.local (PMCD_LOCAL)
-	TraceMask int    // -T
-	Debug     string // -D, for pmcd.control.debug
-
-	// For a service manager; may be nil. One is called at a time.
-	Serving   func()            // clients are about to be greeted
-	Reloading func()            // a reload begins
-	Settled   func(up, all int) // its agents, and before that the first ones, are started or have failed
-
-	Open OpenFunc    // for agents other than the built-in one
-	Log  *zap.Logger // entries named "plain" are lines without time and level
-
-	gethostname func() (string, error) // nil is os.Hostname
-}
-
-// Embedded is what a Daemon serves that has no files to read. A reload leaves it
-// as it is.
-type Embedded struct {
-	Conf   *pmcdconf.Config
-	Names  *pmnsload.Tree
-	Labels []pmcdconf.Label // context labels, by name
-}
-
 // A Daemon is one collector. Make it with New and call Run once.
 type Daemon struct {
 	cfg   Config

@@ -2,10 +2,8 @@ package daemon
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -127,85 +125,6 @@ func (s *session) askOne(w *work, call *agents.Call, domain, start int) error {
 	}
 	b := w.out[start:]
 	return s.checked(a, l, b, pdu.CheckResult(b, w.fetch.PMIDs))
-}
-
-// exchange sends call and appends the answer to *dst. If that is an ERROR
-// PDU, or there is none, *dst stays as it was and the error, which errnoOf
-// knows, says why.
-func (s *session) exchange(a *agent, l *Link, call *agents.Call, dst *[]byte) error {
-	call.Caller = s.caller
-	call.Alone = s.line.direct()
-	if err := l.Conduit.Send(call); err != nil {
-		s.d.trace.failure(true, l.Out, call.Req, err)
-		return s.d.lost(a, l, err)
-	}
-	return s.receive(a, l, call, dst)
-}
-
-// receive is the second half of exchange.
-func (s *session) receive(a *agent, l *Link, call *agents.Call, dst *[]byte) error {
-	n, since := len(*dst), time.Now()
-	b, err := l.Conduit.Recv(call, *dst)
-	if err != nil {
-		if err == agents.ErrLate {
-			a.load.abandon()
-		}
-		s.d.trace.failure(false, l.In, call.Req, err)
-		return s.d.lost(a, l, err)
-	}
-	if !call.Several {
-		since = call.Began
-	}
-	a.load.served(call.Began, since, call.Done)
-	*dst = b
-	_, t, _ := pdu.Header(b[n:])
-	if t != pdu.TypeError {
-		return nil
-	}
-	var e pdu.Error
-	if _, err := pdu.ParseInto(b[n:], &e); err != nil {
-		return s.d.broken(a, l, err)
-	}
-	*dst = b[:n]
-	_, asked, _ := pdu.Header(call.Req)
-	switch {
-	case e.Code >= 0 && asked == pdu.TypeResult: // C pmcd takes any for success
-		return nil
-	case e.Code >= 0: // never a valid answer
-		return pdu.ErrnoGeneric
-	}
-	s.d.trace.failure(false, l.In, call.Req, e.Code)
-	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
-		switch asked { // a PMDA that says so is lost, for these
-		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
-			s.d.drop(a, l, fmt.Errorf("it says so itself: %w", e.Code))
-		}
-	}
-	return e.Code
-}
-
-// lost says what err, of an exchange with a, means for the client, and drops
-// a if that is the end of it.
-func (d *Daemon) lost(a *agent, l *Link, err error) error {
-	a.load.failed()
-	if err == agents.ErrLate || err == agents.ErrNotReady {
-		return err
-	}
-	d.drop(a, l, nil)
-	switch {
-	case err == agents.ErrClosed: // by us: it is being dropped or replaced
-		return pdu.ErrnoNoAgent
-	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
-		return pdu.ErrnoEPIPE // it died while idle
-	}
-	return pdu.ErrnoIPC
-}
-
-// broken drops a because of an answer that makes no sense.
-func (d *Daemon) broken(a *agent, l *Link, err error) error {
-	a.load.failed()
-	d.drop(a, l, err)
-	return pdu.ErrnoIPC
 }
 
 // checked is told what is wrong with b, the RESULT of an agent. If nothing is it

@@ -77,68 +77,6 @@ func Listen(addrs []string, ports []int, unix string, given ...*os.File) (*Liste
 	return l, nil
 }
 
-// adopt takes over a listening socket, and closes f. The file of a Unix socket
-// belongs to whoever made it, and stays.
-func (l *Listeners) adopt(f *os.File) error {
-	defer f.Close()
-	ln, err := listening(f)
-	family, name, port := "?", f.Name(), "?"
-	if err == nil {
-		switch addr := ln.Addr().(type) {
-		case *net.TCPAddr:
-			if raw, rerr := ln.(syscall.Conn).SyscallConn(); rerr == nil {
-				setOptions("", "", raw)
-			}
-			family, port = "ipv6", "" // add knows the port
-			if addr.IP.To4() != nil {
-				family = "inet"
-			}
-			switch {
-			case addr.IP.IsUnspecified():
-				name = "INADDR_ANY"
-			case addr.IP.IsLoopback():
-				name = "INADDR_LOOPBACK"
-			default:
-				name = addr.IP.String()
-			}
-		case *net.UnixAddr:
-			family, name, port = "unix", addr.Name, ""
-			l.unix = addr.Name
-		}
-		name += " (given: " + f.Name() + ")"
-	}
-	l.add(ln, err, family, name, port)
-	return err
-}
-
-// listening returns the listener that f is.
-func listening(f *os.File) (net.Listener, error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var accepts int // of a socket for datagrams net makes a listener, too
-	cerr := raw.Control(func(fd uintptr) {
-		accepts, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
-	})
-	if err = errors.Join(err, cerr); err == nil && accepts == 0 {
-		err = errors.New("not a listening socket")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("socket %q that was given: %w", f.Name(), err)
-	}
-	ln, err := net.FileListener(f)
-	if err != nil {
-		return nil, fmt.Errorf("socket %q that was given: %w", f.Name(), err)
-	}
-	switch ln.(type) {
-	case *net.TCPListener, *net.UnixListener:
-		return ln, nil
-	}
-	ln.Close()
-	return nil, fmt.Errorf("socket %q that was given: neither TCP nor of the Unix domain", f.Name())
-}
-
 // listenUnix replaces a socket file that nobody listens at any more.
 func (l *Listeners) listenUnix(path string) error {
 	ln, err := bindUnix(path)
