@@ -1,5 +1,7 @@
 package main
 
+import "strings"
+
 // usageText is for people: what C pmcd says is not what ours can do.
 const usageText = `Usage: pmcd [options]
 
@@ -44,3 +46,33 @@ Diagnostics:
 
 What pmcd does while it runs: pmcdctl --help
 `
+
+// A usageError is what is wrong with the command line.
+type usageError struct {
+	lines    []string // before the usage
+	last     string   // after it: C pmcd says nothing of that; "" is nothing
+	harmless bool     // C pmcd exits with 0
+}
+
+func (e *usageError) add(text string) { e.lines = append(e.lines, text) }
+
+// short is the error without the usage.
+func (e *usageError) short() string {
+	lines := e.lines
+	if e.last != "" {
+		lines = append(lines[:len(lines):len(lines)], e.last)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (e *usageError) Error() string {
+	var b strings.Builder
+	for _, line := range e.lines {
+		b.WriteString("pmcd: " + line + "\n")
+	}
+	b.WriteString(usageText)
+	if e.last != "" {
+		b.WriteString("pmcd: " + e.last + "\n")
+	}
+	return b.String()
+}
