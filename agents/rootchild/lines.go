@@ -11,6 +11,13 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
+// A line is an agent in pmcd.conf.
+type line struct {
+	agent   pmcdconf.Agent
+	boot    bool // not started yet, and there from the beginning
+	trusted bool // nobody but root could change the file when it was read
+}
+
 // line returns the agent of a domain, if its line has the digest and may be
 // started, and its program if that has been searched for or is this one.
 func (s *server) line(domain int, digest [32]byte) (a *pmcdconf.Agent, program string, err error) {

@@ -52,13 +52,6 @@ const (
 	maxContainer = 255
 )
 
-// A line is an agent in pmcd.conf.
-type line struct {
-	agent   pmcdconf.Agent
-	boot    bool // not started yet, and there from the beginning
-	trusted bool // nobody but root could change the file when it was read
-}
-
 // A server is the root child.
 type server struct {
 	cfg  Config
