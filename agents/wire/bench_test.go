@@ -1,0 +1,36 @@
+package wire_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// One fetch of one metric, over os.Pipe, to a child process and back.
+func BenchmarkFetchChild(b *testing.B) { benchmarkFetch(b, startSelf(b)) }
+
+func BenchmarkFetchInline(b *testing.B) {
+	c := agents.Inline(answer{})
+	defer c.Close()
+	benchmarkFetch(b, c)
+}
+
+func benchmarkFetch(b *testing.B, cd agents.Conduit) {
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := agents.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second}
+	var reply []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := cd.Send(&c); err != nil {
+			b.Fatal(err)
+		}
+		if reply, err = cd.Recv(&c, reply[:0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

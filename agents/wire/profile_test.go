@@ -1,0 +1,85 @@
+package wire_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// profiles counts the profiles it gets, by their address.
+type profiles struct {
+	answer
+	mu   sync.Mutex
+	seen map[*pdu.Profile]bool
+	last agents.Origin
+}
+
+func (a *profiles) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	a.mu.Lock()
+	a.seen[r.Profile], a.last = true, r.Origin
+	a.mu.Unlock()
+	return a.answer.Fetch(ctx, r, w)
+}
+
+// profiles returns how many it was sent.
+func (a *profiles) profiles() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.seen)
+}
+
+// A profile is sent when the agent has another one, or that of another context,
+// and only then; one that is about no instance domain is anybody's.
+func TestProfiles(t *testing.T) {
+	a := &profiles{seen: make(map[*pdu.Profile]bool)}
+	c := serve(t, a, wire.Options{})
+	some := []pdu.InDomProfile{{InDom: 1, Insts: []int32{1}}}
+	p, q := &pdu.Profile{Context: 3, InDoms: some}, &pdu.Profile{InDoms: some}
+	all, also, none := &pdu.Profile{Context: 3}, new(pdu.Profile), &pdu.Profile{Exclude: true}
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{Context: 3, PMIDs: []pdu.PMID{answerID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, other := agents.Origin{Client: 1, Context: 3}, agents.Origin{Client: 2, Context: 3}
+	steps := []struct {
+		name string
+		call agents.Call
+		want int
+	}{
+		{"first", agents.Call{Origin: o, Profile: p}, 1},
+		{"same again", agents.Call{Origin: o, Profile: p}, 1},
+		{"replaced", agents.Call{Origin: o, Profile: q}, 2},
+		{"of another client", agents.Call{Origin: other, Profile: q}, 3},
+		{"all instances", agents.Call{Origin: o, Profile: all}, 4},
+		{"all instances for another client", agents.Call{Origin: other, Profile: all}, 4},
+		{"all instances, replaced", agents.Call{Origin: o, Profile: also}, 4},
+		{"no instances", agents.Call{Origin: o, Profile: none}, 5},
+		{"no instances for another client", agents.Call{Origin: other, Profile: none}, 5},
+		{"back", agents.Call{Origin: o, Profile: q}, 6},
+	}
+	for _, s := range steps {
+		s.call.Req = req
+		if err := c.Send(&s.call); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Recv(&s.call, nil); err != nil {
+			t.Fatal(err)
+		}
+		if n := a.profiles(); n != s.want {
+			t.Errorf("%s: %d profiles, want %d", s.name, n, s.want)
+		}
+	}
+	c.Notify(agents.Notice{Client: 1, End: true})
+	call := agents.Call{Origin: o, Profile: q, Req: req}
+	if err := c.Send(&call); err != nil {
+		t.Fatal(err)
+	}
+	c.Recv(&call, nil)
+	if n := a.profiles(); n != 7 {
+		t.Errorf("after the end of the client: %d profiles, want 7", n)
+	}
+}

@@ -1,0 +1,227 @@
+package wire_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// answer is an Agent with one metric.
+type answer struct{}
+
+var answerID = pdu.NewPMID(400, 0, 1)
+
+func (answer) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	if id != answerID {
+		return pdu.Desc{}, pdu.ErrnoPMID
+	}
+	return pdu.Desc{PMID: id, InDom: pdu.NoInDom}, nil
+}
+
+func (answer) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	for _, id := range r.PMIDs {
+		if id != answerID {
+			w.Fail(id, pdu.ErrnoPMID)
+			continue
+		}
+		w.Begin(id)
+		w.Word(-1, 42)
+	}
+	return nil
+}
+
+// The test binary is its own PMDA: run under this name it serves answer on
+// its standard input and output.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "pmdaanswer" {
+		wire.Serve(context.Background(), answer{}, stdio{os.Stdin, os.Stdout})
+		os.Exit(0)
+	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // for children
+	os.Exit(m.Run())
+}
+
+// stdio are the PMDA's ends of two pipes.
+type stdio struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// startPMDA runs argv and returns a Client of it. Both are gone when t ends.
+func startPMDA(t testing.TB, opt wire.Options, argv ...string) (*wire.Client, *proc.Process) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	p, err := proc.Start(proc.Spec{Argv: argv, Pipes: true, Stderr: os.Stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		p.Stop(ctx)
+	})
+	c, err := wire.Dial(ctx, p.Pipes, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, p
+}
+
+func startSelf(t testing.TB) *wire.Client {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pmda := filepath.Join(t.TempDir(), "pmdaanswer")
+	if err := os.Symlink(self, pmda); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := startPMDA(t, wire.Options{}, pmda)
+	return c
+}
+
+// socketPair returns both ends of a stream.
+func socketPair(t testing.TB) (here, there wire.Conn) {
+	t.Helper()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends [2]wire.Conn
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "socketpair")
+		c, err := net.FileConn(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends[i] = c.(wire.Conn)
+	}
+	return ends[0], ends[1]
+}
+
+// pipePair is socketPair for two pipes. Who is alone reads here directly.
+func pipePair(t testing.TB) (here, there wire.Conn) {
+	t.Helper()
+	var ends [4]*os.File
+	for i := 0; i < len(ends); i += 2 {
+		var err error
+		if ends[i], ends[i+1], err = os.Pipe(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return proc.NewPipes(ends[0], ends[3]), proc.NewPipes(ends[2], ends[1])
+}
+
+// frozenPair is pipePair for lack of descriptors: what is read directly stays so.
+func frozenPair(t testing.TB) (here, there wire.Conn) {
+	t.Helper()
+	here, there = pipePair(t)
+	return frozen{here.(*proc.Pipes)}, there
+}
+
+type frozen struct{ *proc.Pipes }
+
+func (s frozen) Direct(on bool) bool { return on && s.Pipes.Direct(on) }
+
+// inAllWays runs test with a stream that is read through the poller, and with
+// some that those read directly who are alone: the calls of send, ask and desc.
+func inAllWays(t *testing.T, test func(t *testing.T, pair pair)) {
+	t.Run("sockets", func(t *testing.T) { test(t, socketPair) })
+	t.Run("pipes", func(t *testing.T) { test(t, pipePair) })
+	t.Run("frozen", func(t *testing.T) { test(t, frozenPair) })
+}
+
+type pair func(testing.TB) (here, there wire.Conn)
+
+// alone is a Conduit whose caller is alone.
+type alone struct{ agents.Conduit }
+
+func (a alone) Send(call *agents.Call) error {
+	call.Alone = true
+	return a.Conduit.Send(call)
+}
+
+// serve runs a with Serve and returns a Client of it. Both are gone when t
+// ends.
+func serve(t *testing.T, a agents.Agent, opt wire.Options) *wire.Client {
+	t.Helper()
+	here, there := socketPair(t)
+	served := make(chan error, 1)
+	go func() { served <- wire.Serve(context.Background(), a, there) }()
+	c, err := wire.Dial(t.Context(), here, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return c
+}
+
+// needPeer skips the test if a program of PCP is not installed, and fails it
+// where PMCD_REQUIRE_PEERS says that it must be.
+func needPeer(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// eventually waits for cond.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// checkGoroutines fails t if at its end there are more goroutines than now.
+func checkGoroutines(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		for range 500 {
+			if runtime.NumGoroutine() <= before {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+	})
+}
+
+// send sends a DESC_REQ and does not wait for the reply.
+func send(t *testing.T, c agents.Conduit, timeout time.Duration, several bool) *agents.Call {
+	t.Helper()
+	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: answerID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &agents.Call{Alone: true, Req: req, Timeout: timeout, Several: several}
+	if err := c.Send(call); err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
