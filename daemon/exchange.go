@@ -88,3 +88,35 @@ func (d *Daemon) broken(a *agent, l *Link, err error) error {
 	d.drop(a, l, err)
 	return pdu.ErrnoIPC
 }
+
+// sendPart sends p.req to the agent of a domain, with what else call says. If
+// there is no error the connection is held until the answer is received.
+func (s *session) sendPart(w *work, p *part, domain int, call *agents.Call) (err error) {
+	if p.agent, p.link, err = s.available(w, domain); err != nil {
+		return err
+	}
+	wait := p.call.Wait
+	p.call = *call
+	p.call.Wait, p.call.Several, p.call.Alone, p.call.Req = wait, true, s.line.direct(), p.req
+	if err = p.link.Conduit.Send(&p.call); err != nil {
+		p.link.holds.giveBack()
+		s.d.trace.failure(true, p.link.Out, p.req, err)
+		return s.d.lost(p.agent, p.link, err)
+	}
+	return nil
+}
+
+// receiveMessage waits for the answer to what sendPart has sent.
+func (s *session) receiveMessage(p *part, m pdu.Message) error {
+	defer p.link.holds.giveBack()
+	p.reply = p.reply[:0]
+	err := s.receive(p.agent, p.link, &p.call, &p.reply)
+	if err != nil {
+		return err
+	}
+	// What cannot be decoded here cannot be at the client's either.
+	if _, err = pdu.ParseInto(p.reply, m); err != nil {
+		return s.d.broken(p.agent, p.link, err)
+	}
+	return nil
+}

@@ -192,23 +192,6 @@ func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
 	return s.finish(w)
 }
 
-// sendPart sends p.req to the agent of a domain, with what else call says. If
-// there is no error the connection is held until the answer is received.
-func (s *session) sendPart(w *work, p *part, domain int, call *agents.Call) (err error) {
-	if p.agent, p.link, err = s.available(w, domain); err != nil {
-		return err
-	}
-	wait := p.call.Wait
-	p.call = *call
-	p.call.Wait, p.call.Several, p.call.Alone, p.call.Req = wait, true, s.line.direct(), p.req
-	if err = p.link.Conduit.Send(&p.call); err != nil {
-		p.link.holds.giveBack()
-		s.d.trace.failure(true, p.link.Out, p.req, err)
-		return s.d.lost(p.agent, p.link, err)
-	}
-	return nil
-}
-
 // begin starts a reply of our own making, behind noticeLen bytes of w.out.
 func (s *session) begin(w *work, high bool) {
 	if high {

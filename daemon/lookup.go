@@ -121,18 +121,3 @@ func (s *session) sendDesc(w *work, p *part, id pdu.PMID, call agents.Call) (err
 	}
 	return s.sendPart(w, p, id.Domain(), &call)
 }
-
-// receiveMessage waits for the answer to what sendPart has sent.
-func (s *session) receiveMessage(p *part, m pdu.Message) error {
-	defer p.link.holds.giveBack()
-	p.reply = p.reply[:0]
-	err := s.receive(p.agent, p.link, &p.call, &p.reply)
-	if err != nil {
-		return err
-	}
-	// What cannot be decoded here cannot be at the client's either.
-	if _, err = pdu.ParseInto(p.reply, m); err != nil {
-		return s.d.broken(p.agent, p.link, err)
-	}
-	return nil
-}
