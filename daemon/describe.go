@@ -40,7 +40,7 @@ func (d *Daemon) describeClients(title string) {
 	sessions := d.sessions()
 	slices.SortFunc(sessions, func(a, b *session) int { return int(a.num) - int(b.num) })
 	for _, s := range sessions {
-		fmt.Fprintf(&b, "\n    %3d  %-40s  %7d", s.line.number(), strings.TrimPrefix(s.addr, "unix:"), s.version.Load())
+		fmt.Fprintf(&b, "\n    %3d  %-40s  %7d", s.line.number(), s.addr, s.version.Load())
 		if op := s.denied(); op != 0 {
 			b.WriteString("  " + op.String())
 		}
