@@ -28,8 +28,9 @@
 //
 // What the file had when the root child began is started once, within the first
 // minute, as it is: so does C pmcd, before it gives up root. After that the
-// file, and the program, must be such that nobody but root can change them: see
-// [Trusted]. Of each line there are at most 4 processes at a time.
+// file and the program, and each directory and link on the way to them, must
+// belong to root, and nobody else may be able to write to them. Of each line
+// there are at most 4 processes at a time.
 //
 // The other question that it answers is what the host is called in a container,
 // which it asks pmdaroot: the daemon itself must not be connected to that.

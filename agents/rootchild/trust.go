@@ -15,17 +15,14 @@ import (
 // maxLinks is how many symbolic links a path may go through, as for the kernel.
 const maxLinks = 40
 
-// Trusted reports why somebody else than root could change what is in a file,
+// trusted reports why somebody else than root could change what is in a file,
 // or put another in its place: the file, and each directory and link on the way
 // to it, must belong to root, and neither its group nor others may write to it.
 // In a directory with the sticky bit they may: they can add to it, but not
 // replace what is root's. Write permission by an access control list is seen as
-// that of the group.
+// that of the group. uid may own things as root may; it is 0 but in tests.
 //
 // Since nobody else can change any of it, it still holds when the file is used.
-func Trusted(path string) error { return trusted(path, 0) }
-
-// trusted is Trusted for what belongs to uid or to root.
 func trusted(path string, uid uint32) error {
 	if !filepath.IsAbs(path) {
 		wd, err := os.Getwd()

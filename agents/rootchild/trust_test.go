@@ -86,9 +86,9 @@ func TestTrustedOwner(t *testing.T) {
 		file(t, filepath.Join(dir, "d/agent"))
 		os.Symlink("d/agent", filepath.Join(dir, "link"))
 		path := filepath.Join(dir, "link")
-		do(t, Trusted(path))
+		do(t, trusted(path, 0))
 		do(t, os.Lchown(filepath.Join(dir, give), 1, 0))
-		if err := Trusted(path); err == nil || !strings.Contains(err.Error(), give+" belongs to user 1 and not to root") {
+		if err := trusted(path, 0); err == nil || !strings.Contains(err.Error(), give+" belongs to user 1 and not to root") {
 			t.Errorf("%s of another user: %v", give, err)
 		}
 		do(t, os.Lchown(filepath.Join(dir, give), 0, 0))
