@@ -9,9 +9,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Responder answers request PDUs by calling an Agent. [Inline] and
-// wire.Serve both consist of one, so an agent in process and the same agent
-// behind a stream cannot be told apart. It is used by one goroutine at a time.
+// A Responder answers request PDUs by calling an Agent. [Inline], [Local] and
+// wire.Serve all have one, so an agent in process and the same agent behind a
+// stream cannot be told apart. It is used by one goroutine at a time.
 type Responder struct {
 	Agent Agent
 	Max   int // largest answer to a fetch, in bytes; 0 is 16 MiB

@@ -356,7 +356,7 @@ var fileCases = []fileCase{
 		problems: []string{"conf:3:38 pmcd config[line 3]: Error: access control error for user 'root': permission clash for user root with earlier statement for root"}},
 }
 
-// hostPatterns are host identifiers that reject a file.
+// badHosts are host identifiers that reject a file, and why.
 var badHosts = map[string]string{
 	"1.2.3.4.*":              "too many dots in host pattern",
 	"1.2.3.4*":               "too many dots in host pattern",

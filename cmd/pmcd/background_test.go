@@ -60,7 +60,7 @@ func (p *place) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// runs runs pmcd until it returns, or its launcher does.
+// run runs pmcd until it returns, or its launcher does.
 func (p *place) run(args ...string) (code int, stderr string) {
 	p.t.Helper()
 	// A pipe that stays open if pmcd has it would be waited for.

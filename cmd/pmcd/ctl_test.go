@@ -163,7 +163,7 @@ func (p *private) until(what string, done func(*ctl.Report) bool) *ctl.Report {
 	return &r
 }
 
-// agent returns what r has of an agent.
+// agentOf returns what r has of an agent.
 func agentOf(r *ctl.Report, name string) ctl.Agent {
 	for _, a := range r.Agents {
 		if a.Name == name {

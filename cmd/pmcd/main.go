@@ -24,7 +24,8 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// build is what pmcd.build says; the Makefile sets it.
+// build is what pmcd.build says; who packages pmcd sets it, by -ldflags
+// "-X main.build=...".
 var build = "dev"
 
 func main() {

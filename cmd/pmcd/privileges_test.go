@@ -139,7 +139,7 @@ func (p *privileged) answers(metric string, want bool) {
 	}
 }
 
-// restart kills an agent and waits for another.
+// kill kills an agent and waits for its end.
 func (p *privileged) kill(name string) {
 	p.t.Helper()
 	pid := children(p.root)[name]
