@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmcd"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -223,5 +224,25 @@ func (d *Daemon) drop(a *agent, l *Link, why error) {
 		a.fenced.Store(false)
 		a.history.down()
 		a.link.CompareAndSwap(l, nil)
+	})
+}
+
+// open connects to the agent of spec.
+func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Link, error) {
+	if spec.Kind == pmcdconf.DSO && spec.Entry == "pmcd_init" {
+		agent := pmcd.New(spec.Domain, spec.Name, host{d}, pmcd.Config{
+			RunDir: d.cfg.RunDir, TmpDir: d.cfg.TmpDir, Build: d.cfg.Build,
+			LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",
+		})
+		// The interface is that of the agent in its place in C pmcd, for the log.
+		return &Link{Conduit: agents.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
+	}
+	return d.cfg.Open(ctx, spec, wire.Options{
+		PID:      int32(os.Getpid()),
+		NotReady: spec.NotReady,
+		Depth:    8,
+		Counts:   &d.counts,
+		Tap:      d.tap(a),
+		OnState:  func(s wire.State) { d.agentState(a, s) },
 	})
 }

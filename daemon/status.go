@@ -1,11 +1,10 @@
 package daemon
 
 import (
-	"slices"
-	"sync"
+	"runtime"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -77,176 +76,53 @@ func (a *agent) report() AgentStatus {
 	return st
 }
 
-// A history is what has become of an agent so far.
-type history struct {
-	mu       sync.Mutex // guards the following
-	opening  bool
-	state    wire.State // of one that is connected
-	since    time.Time  // when the state, or whether it is connected, changed
-	starts   int        // that succeeded
-	failures int        // ends and failed starts without a minute of health
-	next     time.Time  // of the next start
-	err      string     // of the last failure
-	words    []string
-	errAt    time.Time
+// A ClientStatus is one connection.
+type ClientStatus struct {
+	Number    int32 // as agents know it
+	Address   string
+	Since     time.Time
+	UID       int64 // -1 if it is not known
+	Whoami    string
+	Container string
+	Denied    string // operations; "" is none
 }
 
-// open is when an agent begins to be started.
-func (h *history) open() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.opening, h.state, h.since, h.next = true, wire.Ready, time.Now(), time.Time{}
-}
-
-// up is when an agent is connected.
-func (h *history) up() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.opening, h.since = false, time.Now()
-	h.starts++
-}
-
-// down is when an agent is no longer connected.
-func (h *history) down() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.since = time.Now()
-}
-
-// fail is when it is known why an agent has ended or was not started. It
-// returns how often that has happened in a row.
-func (h *history) fail(err string, words []string) (failures int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := time.Now()
-	if h.opening {
-		h.opening, h.since = false, now
+// Clients reports on all clients, the oldest first.
+func (d *Daemon) Clients() []ClientStatus {
+	sessions := d.sessions()
+	all := make([]ClientStatus, len(sessions))
+	for i, s := range sessions {
+		info := s.info()
+		all[i] = ClientStatus{
+			Number: s.num, Address: s.addr, Since: s.since,
+			UID: info.UID, Whoami: info.Whoami, Container: info.Container,
+		}
+		if s.peer.Family == access.Unix {
+			all[i].Address = "unix:" + s.addr
+		}
+		if op := s.denied(); op != 0 {
+			all[i].Denied = op.String()
+		}
 	}
-	h.err, h.words, h.errAt = err, words, now
-	h.failures++
-	return h.failures
+	return all
 }
 
-// forgive begins to count failures anew, and returns how many there were.
-func (h *history) forgive() (failures int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	failures, h.failures = h.failures, 0
-	return failures
+// A ReloadStatus is what has become of requests to reload.
+type ReloadStatus struct {
+	Count uint32    // as pmcd.sighups
+	Last  time.Time // zero if there was none
+	Err   error     // why the last was not carried out, or not all of it
 }
 
-// failing returns how often the agent has failed in a row.
-func (h *history) failing() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.failures
-}
+// Goroutines is how many there are, but for coroutines that are kept for
+// requests to come: those depend on how many requests there once were at a time.
+func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.callers.Idle() }
 
-// become is when a connected agent tells of its state. It returns the one before.
-func (h *history) become(s wire.State) (was wire.State) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	was = h.state
-	if s != was {
-		h.state, h.since = s, time.Now()
+// Reloads reports on reloads.
+func (d *Daemon) Reloads() ReloadStatus {
+	st := ReloadStatus{Count: d.sighups.Load()}
+	if last := d.reloaded.Load(); last != nil {
+		st.Last, st.Err = last.Last, last.Err
 	}
-	return was
-}
-
-// lateSince returns when the agent became late; zero if it is not.
-func (h *history) lateSince() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state != wire.Late {
-		return time.Time{}
-	}
-	return h.since
-}
-
-// plan is when the next start is known.
-func (h *history) plan(next time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.next = next
-}
-
-func (h *history) report(st *AgentStatus, connected bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case !connected && h.opening:
-		st.State = AgentStarting
-	case !connected:
-		st.State, st.NextStart = AgentDown, h.next
-	default:
-		st.State = [...]AgentState{wire.Ready: AgentReady, wire.Late: AgentLate, wire.NotReady: AgentNotReady}[h.state]
-	}
-	st.Since, st.Restarts, st.Failures = h.since, max(h.starts-1, 0), h.failures
-	st.LastError, st.ErrorAt, st.LastWords = h.err, h.errAt, slices.Clone(h.words)
-}
-
-// A load counts requests and how long they take.
-type load struct {
-	mu                          sync.Mutex // guards the following
-	requests, errors, abandoned uint64
-	mean                        time.Duration
-	window                      time.Time // when max begins to count
-	max, before                 time.Duration
-}
-
-// served counts a request that was answered. The answer was waited for from asked
-// on. If it came at once it had been there while another agent was waited for, and
-// may have taken less than it seems.
-func (l *load) served(began, asked, done time.Time) {
-	took, waited := done.Sub(began), done.Sub(asked)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.requests == 0 {
-		l.mean = took
-	}
-	l.requests++
-	if waited < 0 || waited > took/4 || took < l.mean {
-		l.mean += (took - l.mean) / 16
-	}
-	l.turn(done)
-	l.max = max(l.max, took)
-}
-
-// usual is how long an answer takes.
-func (l *load) usual() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.mean
-}
-
-// turn begins a new minute if it is time.
-func (l *load) turn(now time.Time) {
-	switch age := now.Sub(l.window); {
-	case age >= 2*time.Minute:
-		l.window, l.max, l.before = now, 0, 0
-	case age >= time.Minute:
-		l.window, l.max, l.before = l.window.Add(time.Minute), 0, l.max
-	}
-}
-
-// failed counts a request that was not answered, or with nonsense.
-func (l *load) failed() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.errors++
-}
-
-// abandon counts a request that failed because its answer did not come.
-func (l *load) abandon() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.abandoned++
-}
-
-func (l *load) report(st *AgentStatus, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.turn(now)
-	st.Requests, st.Errors, st.Abandoned = l.requests, l.errors, l.abandoned
-	st.Mean, st.Max = l.mean, max(l.max, l.before)
+	return st
 }
