@@ -2,12 +2,10 @@ package peer
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"testing"
 )
 
 // Policy says how the records of two outputs are compared.
@@ -49,13 +47,6 @@ type Difference struct {
 // has outlived its reason.
 func (d *Difference) Used() bool { return d.used.Load() }
 
-// Record is a part of a client's output with a name, so that tables can speak
-// of it and failures point at it.
-type Record struct {
-	Key   string
-	Lines []string
-}
-
 // Comparison is how to compare the outputs of one client.
 type Comparison struct {
 	Split       func(text string) []Record // nil: Whole
@@ -69,41 +60,6 @@ type Comparison struct {
 
 // AnyStatus is for clients whose exit status says nothing.
 const AnyStatus = -1
-
-// Whole is a split that does not: one record without name.
-func Whole(text string) []Record {
-	return []Record{{Lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}}
-}
-
-// Lines makes each line a record named by its first word.
-func Lines(text string) []Record {
-	var rs []Record
-	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		key, _, _ := strings.Cut(l, " ")
-		rs = append(rs, Record{key, []string{l}})
-	}
-	return rs
-}
-
-// pminfo prints the name of a metric (or "InDom: 29.2") at the margin, with or
-// without what was asked for behind it. Help text is at the margin as well,
-// but seldom is a dotted name alone.
-var pminfoHead = regexp.MustCompile(`^(?:Error: )?([A-Za-z]\w*(?:\.\w+)+|InDom: [0-9.]+|[0-9]+\.[0-9]+\.[0-9]+)(?:$|:| PMID: | \[| =| 0x| One-line)`)
-
-// Metrics makes what pminfo prints about one metric a record.
-func Metrics(text string) []Record {
-	var rs []Record
-	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		if m := pminfoHead.FindStringSubmatch(l); m != nil {
-			rs = append(rs, Record{Key: m[1]})
-		} else if rs == nil {
-			rs = append(rs, Record{})
-		}
-		r := &rs[len(rs)-1]
-		r.Lines = append(r.Lines, l)
-	}
-	return rs
-}
 
 var shapes = []struct {
 	re *regexp.Regexp
@@ -295,98 +251,4 @@ func indent(who string, lines []string) string {
 		fmt.Fprintf(&b, "    %s: %s\n", who, l)
 	}
 	return b.String()
-}
-
-// Pair is PCP's pmcd and ours, started alike.
-type Pair struct {
-	C, Ours *Daemon
-
-	// Agents says that agents are compared, PCP's in C and ours in Ours, and
-	// not the daemons, which may be the same.
-	Agents bool
-}
-
-// StartPair starts PCP's pmcd and the one under test.
-func StartPair(c Config) (*Pair, error) {
-	path, err := UnderTest()
-	if err != nil {
-		return nil, err
-	}
-	pc, err := Start(CPmcd, c)
-	if err != nil {
-		return nil, err
-	}
-	po, err := Start(path, c)
-	if err != nil {
-		pc.Stop()
-		return nil, err
-	}
-	return &Pair{C: pc, Ours: po}, nil
-}
-
-// Same reports that both are PCP's: what checks the tests and not our daemon.
-func (p *Pair) Same() bool { return !p.Agents && p.Ours.Path == CPmcd }
-
-// attempts is how often a comparison is made before a difference counts: the
-// load average may change between two looks and change back.
-const attempts = 3
-
-// Compare runs a client against both daemons and fails the test if it tells
-// them apart.
-func (p *Pair) Compare(t *testing.T, tr Transport, c Client, cmp Comparison) {
-	t.Helper()
-	p.CompareFunc(t, func(d *Daemon) (Output, error) { return d.Run(t.Context(), tr, c) }, cmp)
-}
-
-// CompareFunc is Compare for a client that is not a program. Both daemons are
-// asked equally often, so that agents which count their requests stay in step.
-func (p *Pair) CompareFunc(t *testing.T, ask func(*Daemon) (Output, error), cmp Comparison) {
-	t.Helper()
-	if p.Same() {
-		cmp.Differences = nil
-	}
-	// Complaints have dates and process ids in them.
-	onErr := cmp
-	onErr.Split, onErr.Default, onErr.Rules = Whole, Shape, nil
-	var stdouts, stderrs, diffs []string
-	var c, o Output
-	for range attempts {
-		var err error
-		if c, err = ask(p.C); err != nil {
-			t.Fatalf("PCP's pmcd: %v", err)
-		}
-		if o, err = ask(p.Ours); err != nil {
-			t.Fatalf("our pmcd: %v", err)
-		}
-		if os.Getenv("PMCD_SHOW_PEERS") == "1" {
-			t.Logf("%s\n%s", c.Cmd, c)
-		}
-		// Two daemons that nobody can talk to are alike, too. Now and then
-		// PCP's answers a request for processes with PM_ERR_IPC.
-		if cmp.Status != AnyStatus && c.Code != cmp.Status {
-			diffs = []string{fmt.Sprintf("exit status against PCP's pmcd: %d, not %d\n%s", c.Code, cmp.Status, c)}
-			continue
-		}
-		if !strings.Contains(c.Stdout, cmp.Must) {
-			diffs = []string{fmt.Sprintf("no %q against PCP's pmcd\n%s", cmp.Must, c)}
-			continue
-		}
-		stdouts, stderrs = append(stdouts, c.Stdout), append(stderrs, c.Stderr)
-		diffs = cmp.judge(stdouts, o.Stdout)
-		for _, d := range onErr.judge(stderrs, o.Stderr) {
-			diffs = append(diffs, "stderr "+d)
-		}
-		if o.Code != c.Code {
-			diffs = append(diffs, fmt.Sprintf("exit status: C %d, ours %d", c.Code, o.Code))
-		}
-		if len(diffs) == 0 {
-			return
-		}
-	}
-	const most = 30
-	n := len(diffs)
-	if n > most {
-		diffs = append(diffs[:most], "...")
-	}
-	t.Errorf("%s\n%d differences:\n%s", o.Cmd, n, strings.Join(diffs, "\n"))
 }

@@ -1,0 +1,102 @@
+package peer
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Pair is PCP's pmcd and ours, started alike.
+type Pair struct {
+	C, Ours *Daemon
+
+	// Agents says that agents are compared, PCP's in C and ours in Ours, and
+	// not the daemons, which may be the same.
+	Agents bool
+}
+
+// StartPair starts PCP's pmcd and the one under test.
+func StartPair(c Config) (*Pair, error) {
+	path, err := UnderTest()
+	if err != nil {
+		return nil, err
+	}
+	pc, err := Start(CPmcd, c)
+	if err != nil {
+		return nil, err
+	}
+	po, err := Start(path, c)
+	if err != nil {
+		pc.Stop()
+		return nil, err
+	}
+	return &Pair{C: pc, Ours: po}, nil
+}
+
+// Same reports that both are PCP's: what checks the tests and not our daemon.
+func (p *Pair) Same() bool { return !p.Agents && p.Ours.Path == CPmcd }
+
+// attempts is how often a comparison is made before a difference counts: the
+// load average may change between two looks and change back.
+const attempts = 3
+
+// Compare runs a client against both daemons and fails the test if it tells
+// them apart.
+func (p *Pair) Compare(t *testing.T, tr Transport, c Client, cmp Comparison) {
+	t.Helper()
+	p.CompareFunc(t, func(d *Daemon) (Output, error) { return d.Run(t.Context(), tr, c) }, cmp)
+}
+
+// CompareFunc is Compare for a client that is not a program. Both daemons are
+// asked equally often, so that agents which count their requests stay in step.
+func (p *Pair) CompareFunc(t *testing.T, ask func(*Daemon) (Output, error), cmp Comparison) {
+	t.Helper()
+	if p.Same() {
+		cmp.Differences = nil
+	}
+	// Complaints have dates and process ids in them.
+	onErr := cmp
+	onErr.Split, onErr.Default, onErr.Rules = Whole, Shape, nil
+	var stdouts, stderrs, diffs []string
+	var c, o Output
+	for range attempts {
+		var err error
+		if c, err = ask(p.C); err != nil {
+			t.Fatalf("PCP's pmcd: %v", err)
+		}
+		if o, err = ask(p.Ours); err != nil {
+			t.Fatalf("our pmcd: %v", err)
+		}
+		if os.Getenv("PMCD_SHOW_PEERS") == "1" {
+			t.Logf("%s\n%s", c.Cmd, c)
+		}
+		// Two daemons that nobody can talk to are alike, too. Now and then
+		// PCP's answers a request for processes with PM_ERR_IPC.
+		if cmp.Status != AnyStatus && c.Code != cmp.Status {
+			diffs = []string{fmt.Sprintf("exit status against PCP's pmcd: %d, not %d\n%s", c.Code, cmp.Status, c)}
+			continue
+		}
+		if !strings.Contains(c.Stdout, cmp.Must) {
+			diffs = []string{fmt.Sprintf("no %q against PCP's pmcd\n%s", cmp.Must, c)}
+			continue
+		}
+		stdouts, stderrs = append(stdouts, c.Stdout), append(stderrs, c.Stderr)
+		diffs = cmp.judge(stdouts, o.Stdout)
+		for _, d := range onErr.judge(stderrs, o.Stderr) {
+			diffs = append(diffs, "stderr "+d)
+		}
+		if o.Code != c.Code {
+			diffs = append(diffs, fmt.Sprintf("exit status: C %d, ours %d", c.Code, o.Code))
+		}
+		if len(diffs) == 0 {
+			return
+		}
+	}
+	const most = 30
+	n := len(diffs)
+	if n > most {
+		diffs = append(diffs[:most], "...")
+	}
+	t.Errorf("%s\n%d differences:\n%s", o.Cmd, n, strings.Join(diffs, "\n"))
+}
