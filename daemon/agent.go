@@ -18,7 +18,6 @@ import (
 
 // Reasons in pmcd.agent.status of an agent that is not connected (pmcd(1)).
 const (
-	statusReaped     = 2 // found dead
 	statusNotStarted = 4
 	statusProtocol   = 8
 )
