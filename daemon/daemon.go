@@ -1,14 +1,15 @@
 // Package daemon is the collector: it answers PCP clients by asking agents.
 //
-//	client socket -> session: frames, then one request after the other
+//	client socket -> lobby: lets in, greets, waits for the first request
+//	              -> session: frames, then one request after the other
 //	              -> dispatch: access check, handler by PDU type
 //	              -> routes: domain -> agent, name tree; one immutable snapshot
 //	              -> agents.Conduit: a PDU out and a PDU back
 //	              -> one reply, one write
 //
-// A session does all that on its own goroutine and waits only for the agents
-// that its request names. Package daemon starts no process, reads no flag and
-// no environment, and logs through what it is given.
+// Who waits in the lobby has no goroutine. A session does the rest on its own
+// and waits only for the agents that its request names. Package daemon starts no
+// process, reads no flag and no environment, and logs through what it is given.
 package daemon
 
 import (
