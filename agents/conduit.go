@@ -12,8 +12,8 @@ import (
 //
 // A goroutine that has a request calls Send and, if that succeeds, must call
 // Recv with the same Call. Between the two it may Send other Calls, to this or
-// other agents, but must not wait for anything else. Several goroutines may use a Conduit; each
-// has its Call to itself.
+// other agents, but must not wait for anything else. Several goroutines may use
+// a Conduit; each has its Call to itself.
 //
 // Errors other than [ErrLate] and [ErrNotReady] are terminal: Send and Recv
 // return the error from then on. An ERROR PDU is a reply like any other, not

@@ -75,14 +75,7 @@ func (c *inline) Notify(n Notice) {
 			c.end(panicError(v))
 		}
 	}()
-	if a, ok := c.resp.Agent.(ContextEnder); ok && n.End {
-		a.EndContext(n.Client)
-	}
-	if a, ok := c.resp.Agent.(AttrSetter); ok {
-		for _, attr := range n.Attrs {
-			a.SetAttr(n.Client, attr)
-		}
-	}
+	tell(c.resp.Agent, n)
 }
 
 func (c *inline) WantsAttrs() bool {

@@ -53,3 +53,15 @@ func (q *Notices) Take() []Notice {
 	q.some.Store(false)
 	return list
 }
+
+// tell tells a of n, as far as it wants to know.
+func tell(a Agent, n Notice) {
+	if e, ok := a.(ContextEnder); ok && n.End {
+		e.EndContext(n.Client)
+	}
+	if s, ok := a.(AttrSetter); ok {
+		for _, attr := range n.Attrs {
+			s.SetAttr(n.Client, attr)
+		}
+	}
+}

@@ -86,7 +86,7 @@ func (w *Worker) do(e *errand, ahead []Notice) (inTime bool) {
 		if w.Err() != nil {
 			break
 		}
-		w.guard(func() { w.tell(n) })
+		w.guard(func() { tell(w.resp.Agent, n) })
 	}
 	w.mu.Lock()
 	ctx, wanted := w.ctx, e != nil && w.flying == e
@@ -96,17 +96,6 @@ func (w *Worker) do(e *errand, ahead []Notice) (inTime bool) {
 	}
 	returned = true
 	return
-}
-
-func (w *Worker) tell(n Notice) {
-	if a, ok := w.resp.Agent.(ContextEnder); ok && n.End {
-		a.EndContext(n.Client)
-	}
-	if a, ok := w.resp.Agent.(AttrSetter); ok {
-		for _, attr := range n.Attrs {
-			a.SetAttr(n.Client, attr)
-		}
-	}
 }
 
 // done is called when the Agent has returned. Without an errand, or with one
