@@ -8,14 +8,18 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// Beat returns when the loop of Run has made a turn and a fetch of
-// pmcd.numclients, the way a client's goes, was answered. It is for a watchdog:
-// where one of them hangs it hangs too, and if Run does, until ctx ends.
+// Beat returns when the loop of Run and the lobby have made a turn and a fetch
+// of pmcd.numclients, the way a client's goes, was answered. It is for a watchdog:
+// where one of them hangs it hangs too, and if it is Run or the lobby, until ctx
+// ends.
 func (d *Daemon) Beat(ctx context.Context) error {
 	select {
 	case d.beats <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if err := d.lobby.beat(ctx); err != nil {
+		return err
 	}
 	for _, a := range d.routes.Load().list {
 		spec, l := a.spec.Load(), a.link.Load()

@@ -3,8 +3,12 @@ package daemon
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // Beat returns while clients are served, and not while they could not be.
@@ -33,6 +37,65 @@ func TestBeat(t *testing.T) {
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("Beat does not return")
+	}
+}
+
+// There is no beat while the lobby cannot let in anybody, whatever else goes on.
+func TestBeatOfLobby(t *testing.T) {
+	stuck, free := make(chan struct{}), make(chan struct{})
+	r := newRig(t, func(c *Config) {
+		c.TraceMask = traceConns | traceUnbuffered // the lobby's own line
+		onLog(func(line string) {
+			if strings.Contains(line, "New client: [1]") {
+				close(stuck)
+				<-free
+			}
+		})(c)
+	}, nil)
+	r.settled()
+	c := r.dial()
+	c.do(&pdu.DescReq{PMID: id(240, 1)})
+	r.connect("tcp", r.tcp)
+	<-stuck
+	for range 2 { // also if one before was in vain
+		late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := r.Beat(late); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v while the lobby is stuck", err)
+		}
+	}
+	if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
+		t.Errorf("who is there: %s", got)
+	}
+	close(free)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for range 100 {
+		if err := r.Beat(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Beats do not keep the daemon from its end, nor that them from theirs.
+func TestBeatAtTheEnd(t *testing.T) {
+	for range 20 {
+		t.Run("", func(t *testing.T) {
+			r := newRig(t, nil, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			var beats sync.WaitGroup
+			for range 4 {
+				beats.Go(func() {
+					for ctx.Err() == nil {
+						r.Beat(ctx)
+					}
+				})
+			}
+			r.dial().do(&pdu.DescReq{PMID: id(240, 1)})
+			r.stop()
+			cancel()
+			beats.Wait()
+		})
 	}
 }
 

@@ -65,6 +65,7 @@ type Daemon struct {
 	clients      clients
 	reloads      chan struct{} // holds one request to reload
 	beats        chan struct{} // received from at each turn of Run's loop
+	lobby        *lobby        // set before the first of them
 	reloaded     atomic.Pointer[ReloadStatus]
 	hangups      atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
 	nameChanges  chan struct{} // holds one request to look at the PMNS
@@ -158,11 +159,15 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.cfg.Serving()
 		}
 		close(serving)
-		beside.Go(func() {
-			if err = d.receive(ctx); err != nil {
-				cancel()
-			}
-		})
+		if d.lobby, err = d.openLobby(d.cfg.Listeners); err != nil {
+			cancel()
+		} else {
+			beside.Go(func() {
+				if err = d.lobby.run(ctx); err != nil {
+					cancel()
+				}
+			})
+		}
 		if d.cfg.Watch && d.cfg.Embedded == nil {
 			beside.Go(func() { d.watchConfig(ctx) })
 		}

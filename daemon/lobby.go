@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -25,6 +26,7 @@ type lobby struct {
 	ready  [64]unix.EpollEvent
 	guests map[int32]*session // by descriptor
 	doors  map[int32]*door    // likewise
+	beats  chan chan struct{} // closed by run when it gets to them
 
 	mu     sync.Mutex // held by who changes what is waited for at doors
 	closed bool
@@ -36,19 +38,6 @@ type door struct {
 	pause time.Duration // how long it was closed last
 }
 
-// receive lets clients in until ctx ends.
-func (d *Daemon) receive(ctx context.Context) error {
-	b, err := d.openLobby(d.cfg.Listeners)
-	if err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, func() { b.file.SetReadDeadline(time.Unix(1, 0)) })()
-	if err = b.run(); ctx.Err() == nil {
-		return err
-	}
-	return nil
-}
-
 // openLobby returns the lobby with the doors ls, which whoever called keeps.
 func (d *Daemon) openLobby(ls *Listeners) (*lobby, error) {
 	ep, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
@@ -56,7 +45,7 @@ func (d *Daemon) openLobby(ls *Listeners) (*lobby, error) {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
 	unix.SetNonblock(ep, true) // for os.NewFile
-	b := &lobby{d: d, ep: ep, file: os.NewFile(uintptr(ep), "lobby"), guests: make(map[int32]*session), doors: make(map[int32]*door)}
+	b := &lobby{d: d, ep: ep, file: os.NewFile(uintptr(ep), "lobby"), guests: make(map[int32]*session), doors: make(map[int32]*door), beats: make(chan chan struct{}, 1)}
 	b.raw, err = b.file.SyscallConn()
 	for _, l := range ls.all {
 		b.doors[int32(l.fd)] = &door{fd: l.fd}
@@ -76,9 +65,30 @@ func (b *lobby) wait(op, fd int, events uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(b.ep, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}))
 }
 
-// run serves until there is a deadline for file. Then the sessions of all guests
-// end. The error is why there is no more waiting for clients.
-func (b *lobby) run() (err error) {
+// wake has run look at ctx and at beats.
+func (b *lobby) wake() { b.file.SetReadDeadline(time.Unix(1, 0)) }
+
+// beat returns when run has made a turn, or when ctx ends.
+func (b *lobby) beat(ctx context.Context) error {
+	turn := make(chan struct{})
+	select {
+	case b.beats <- turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	b.wake()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// run lets clients in until ctx ends. Then the sessions of all guests end. The
+// error is why it ends before.
+func (b *lobby) run(ctx context.Context) (err error) {
+	defer context.AfterFunc(ctx, b.wake)()
 	n := 0
 	look := func(uintptr) bool {
 		var err error
@@ -87,7 +97,20 @@ func (b *lobby) run() (err error) {
 		}
 		return n > 0
 	}
-	for err = b.raw.Read(look); err == nil; err = b.raw.Read(look) {
+	for ctx.Err() == nil {
+		if err = b.raw.Read(look); errors.Is(err, os.ErrDeadlineExceeded) {
+			b.file.SetReadDeadline(time.Time{}) // first: what comes after that wakes again
+			err = nil
+			select {
+			case turn := <-b.beats:
+				close(turn)
+			default:
+			}
+			continue
+		}
+		if err != nil {
+			break
+		}
 		for _, e := range b.ready[:n] {
 			if d := b.doors[e.Fd]; d != nil {
 				b.answer(d)
