@@ -117,6 +117,9 @@ func (s *session) dismiss(say func(pdu.Errno) error, code pdu.Errno) {
 	if s.line.closeWrite() != nil {
 		return
 	}
+	// All is written. When the daemon ends it is left to the kernel to deliver it,
+	// once the input that is there by then is read.
+	defer context.AfterFunc(s.d.ending, s.line.shut)()
 	var scrap [512]byte
 	for end := time.Now().Add(farewell); time.Now().Before(end); {
 		if s.line.conn.SetReadDeadline(end) != nil {

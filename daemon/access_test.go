@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,6 +112,64 @@ func TestManyAreRefused(t *testing.T) {
 	}
 	if _, got := r.in("127.0.0.1"); got != "ok" {
 		t.Error(got)
+	}
+}
+
+// The end of the daemon does not wait for those who are refused, and they can
+// read why after it.
+func TestRefusedAtTheEnd(t *testing.T) {
+	var d atomic.Pointer[Daemon]
+	waited := true
+	r := newRig(t, func(c *Config) {
+		onLog(func(line string) {
+			if line == "pmcd Shutdown" {
+				waited = d.Load().stopping.Err() != nil
+			}
+		})(c)
+	}, nil)
+	d.Store(r.Daemon)
+	r.settled()
+	var clients []*client
+	connect := func(greeted bool) {
+		for i := range 12 {
+			c := r.from([]string{"127.0.0.1", "unix"}[i%2])
+			clients = append(clients, c)
+			if greeted {
+				c.recv()
+			}
+			switch i % 3 {
+			case 1:
+				c.send(hello)
+			case 2:
+				if c.send(hello, &pdu.DescReq{PMID: id(240, 1)}); greeted {
+					c.recv()
+				}
+			}
+		}
+	}
+	connect(true)
+	r.write("pmcd.conf", rigAgents+"disallow \"*\" : all;\n")
+	r.Reload()
+	eventually(t, "the rules are in force", func() bool { return r.farewells.Load() > 0 })
+	connect(false)
+	eventually(t, "all are told", func() bool { return r.farewells.Load() == int32(len(clients)) })
+	for i, c := range clients {
+		if i%2 > 0 {
+			c.send(hello) // nobody is interested
+		}
+	}
+	r.stop()
+	if waited {
+		t.Error("the end has waited for them")
+	}
+	for i, c := range clients {
+		if i%4 > 1 {
+			c.conn.Write([]byte("hello?")) // resets the connection
+		}
+		e, ok := c.recv().(*pdu.Error)
+		if !ok || e.Code != pdu.ErrnoPermission && pdu.FromGreetingCode(e.Code) != pdu.ErrnoPermission {
+			t.Errorf("client %d: got %v", i, e)
+		}
 	}
 }
 

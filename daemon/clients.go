@@ -81,6 +81,7 @@ func (d *Daemon) notice(bits int32) {
 
 // endSessions closes all connections. Sessions end by that.
 func (d *Daemon) endSessions() {
+	d.end() // those in dismiss
 	for _, s := range d.sessions() {
 		s.line.shut()
 	}

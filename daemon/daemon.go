@@ -70,6 +70,8 @@ type Daemon struct {
 	hangups      atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
 	nameChanges  chan struct{} // holds one request to look at the PMNS
 
+	ending   context.Context // ends when sessions must end
+	end      context.CancelFunc
 	stopping context.Context // ends when agents must end
 	kill     context.CancelFunc
 	tasks    sync.WaitGroup // goroutines that end with their agent
@@ -97,6 +99,7 @@ func New(cfg Config) (*Daemon, error) {
 	d.debug.log = cfg.Log
 	d.debug.set(cfg.Debug)
 	d.seqnum.Store(1)
+	d.ending, d.end = context.WithCancel(context.Background())
 	d.stopping, d.kill = context.WithCancel(context.Background())
 
 	d.credsReqd.Store(cfg.CredsRequired)
