@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -117,6 +118,12 @@ func (b *lobby) run(ctx context.Context) (err error) {
 			} else if s := b.guests[e.Fd]; s != nil {
 				b.hear(s, e.Fd)
 			}
+		}
+		// In a storm of clients there is always more to do, and sessions with the
+		// same place in the scheduler would have theirs every 10 ms. Where there
+		// are other places, to yield is to have a thread woken.
+		if runtime.GOMAXPROCS(0) == 1 {
+			runtime.Gosched()
 		}
 	}
 	for fd, s := range b.guests {
