@@ -37,13 +37,18 @@ func (r *rig) inLane() *session {
 	return nil
 }
 
+// twoProcessors makes sure that there is a fast lane.
+func twoProcessors(t *testing.T) {
+	if old := runtime.GOMAXPROCS(0); old == 1 {
+		runtime.GOMAXPROCS(2)
+		t.Cleanup(func() { runtime.GOMAXPROCS(old) })
+	}
+}
+
 // enter has c ask until it is in the fast lane.
 func (r *rig) enter(c *client) (s *session) {
 	c.t.Helper()
-	if old := runtime.GOMAXPROCS(0); old == 1 {
-		runtime.GOMAXPROCS(2)
-		c.t.Cleanup(func() { runtime.GOMAXPROCS(old) })
-	}
+	twoProcessors(c.t)
 	eventually(c.t, "in the fast lane", func() bool {
 		for range 2 * eager {
 			c.ask()
@@ -371,6 +376,7 @@ func TestFastLaneOnOneProcessor(t *testing.T) {
 // into the fast lane, have their own answers in order, while agents come and go.
 func TestTurnsInTheFastLane(t *testing.T) {
 	const clients, rounds, burst = 6, 12, 5 * eager
+	twoProcessors(t)
 	mortal := func(c wire.Conn) {
 		n := 0
 		script(242, pdu.TypePMNSNames, nil)(mortalConn{c, &n})

@@ -98,16 +98,22 @@ func (n *notifier) watch(ctx context.Context, beat func(context.Context) error) 
 	if n == nil || n.watchdog == 0 {
 		return
 	}
-	tick := time.NewTicker(max(n.watchdog/2, time.Millisecond))
-	defer tick.Stop()
+	// One that failed must not use up the time until the manager misses it: an
+	// agent that a reload replaces is gone for a moment.
+	usual, soon := max(n.watchdog/2, time.Millisecond), max(n.watchdog/8, time.Millisecond)
+	next := time.NewTimer(usual)
+	defer next.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-next.C:
 		case <-ctx.Done():
 			return
 		}
 		if beat(ctx) == nil {
 			n.send("WATCHDOG=1")
+			next.Reset(usual)
+		} else {
+			next.Reset(soon)
 		}
 	}
 }

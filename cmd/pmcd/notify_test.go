@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -215,4 +216,31 @@ func TestWatch(t *testing.T) {
 	if got, err := m.within(0); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("without a beat: %q, %v", got, err)
 	}
+}
+
+// A beat that fails is tried again before the manager misses it.
+func TestWatchTriesAgain(t *testing.T) {
+	addr := t.TempDir() + "/s"
+	newManager(t, addr)
+	synctest.Test(t, func(t *testing.T) {
+		n, err := newNotifier(managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "8000000"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.conn.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		began, at := time.Now(), []time.Duration(nil)
+		n.watch(ctx, func(context.Context) error {
+			switch at = append(at, time.Since(began)); len(at) {
+			case 1:
+				return errors.New("ill")
+			case 3:
+				cancel()
+			}
+			return nil
+		})
+		if want := []time.Duration{4 * time.Second, 5 * time.Second, 9 * time.Second}; !slices.Equal(at, want) {
+			t.Errorf("beats at %v, want %v", at, want)
+		}
+	})
 }
