@@ -19,7 +19,7 @@ import (
 //
 // There are two ways of waiting for input. Ordinarily Go's poller does it, at
 // next to no cost for any number of lines. A direct line is out of the poller,
-// and the thread of its session waits in read(2). That is quicker, but takes a
+// and the thread of its session waits in recv(2). That is quicker, but takes a
 // thread and, for a while, its place in the scheduler: so there is one at most,
 // that of a client which alone asks much, see [fastLane].
 type line struct {
