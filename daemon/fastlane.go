@@ -25,9 +25,11 @@ const (
 // time: then the line is no longer direct.
 func (s *session) awaitLane() bool {
 	w := newWork()
-	var err error
+	var err error = syscall.EAGAIN
 	for range waits {
-		s.yield()
+		if !s.yield() {
+			break
+		}
 		var n int
 		n, err = s.line.recv(w.in[:cap(w.in)])
 		if n > 0 {
@@ -54,12 +56,23 @@ func (s *session) awaitLane() bool {
 // but system calls has its place in the scheduler taken, whether another needs it
 // or not, and then sysmon of package runtime looks every 20 µs for a while: that
 // was 4 % of the CPU time.
-func (s *session) yield() {
-	if now := time.Now(); now.Sub(s.yielded) > patience {
-		s.yielded = now
-		runtime.Gosched()
+//
+// It reports false if there is no fast lane any more: the runtime follows changes
+// of the CPUs that the daemon may use.
+func (s *session) yield() bool {
+	now := time.Now()
+	if now.Sub(s.yielded) <= patience {
+		return true
 	}
+	s.yielded = now
+	runtime.Gosched()
+	return canWait()
 }
+
+// canWait reports whether a thread may wait for one client. Go code runs on so
+// many threads at a time, and one that waits may count for milliseconds: others
+// need one.
+func canWait() bool { return runtime.GOMAXPROCS(0) > 1 }
 
 // others reports whether another session had a turn since the last one of s began.
 func (s *session) others() bool { return s.d.lane.turns.Load() != s.turn }
@@ -77,9 +90,7 @@ func (s *session) enterLane(since time.Time) {
 		return
 	}
 	s.eager = 0
-	// Go code runs on so many threads at a time, and the one that waits may count
-	// for milliseconds: others need one.
-	if runtime.GOMAXPROCS(0) == 1 || !f.taken.CompareAndSwap(false, true) {
+	if !canWait() || !f.taken.CompareAndSwap(false, true) {
 		return
 	}
 	if !s.line.heat() {

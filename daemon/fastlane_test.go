@@ -125,6 +125,13 @@ func TestFastLane(t *testing.T) {
 		gone bool // c is, afterwards
 	}{
 		{"a pause", func(r *rig, _ *heavy, c, _ *client, _ *session) { r.left(c.t) }, false},
+		{"a processor less", func(r *rig, _ *heavy, c, _ *client, _ *session) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+			eventually(c.t, "out of the fast lane", func() bool {
+				c.ask()
+				return !r.lane.taken.Load()
+			})
+		}, false},
 		{"another client", func(r *rig, _ *heavy, c, other *client, _ *session) {
 			other.ask()
 			c.ask()

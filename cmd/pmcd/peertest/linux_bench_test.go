@@ -3,6 +3,7 @@ package peertest
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -112,7 +113,10 @@ func BenchmarkLinux(b *testing.B) {
 	}
 	pmcd := fmt.Sprintf("pmcd %d dso pmcd_init /var/lib/pcp/pmdas/pmcd/pmda_pmcd.so", peer.DomainPmcd)
 	start := func(path, agent string) *contender {
-		d := peer.StartT(b, path, peer.Config{Agents: []string{pmcd, fmt.Sprintf("linux %d %s", peer.DomainLinux, agent)}})
+		d := peer.StartT(b, path, peer.Config{
+			Agents: []string{pmcd, fmt.Sprintf("linux %d %s", peer.DomainLinux, agent)},
+			Env:    []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU())}, // also when it is pinned
+		})
 		w, err := connect(d.Sock)
 		if err != nil {
 			b.Fatal(err)
