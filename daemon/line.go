@@ -70,6 +70,17 @@ func (l *line) number() (n int) {
 	return fdOf(l.conn)
 }
 
+// fdOf is the descriptor of v, -1 if it has none.
+func fdOf(v any) (n int) {
+	n = -1
+	if c, ok := v.(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			raw.Control(func(fd uintptr) { n = int(fd) })
+		}
+	}
+	return n
+}
+
 // hurry has a wait for input end: now, or after patience if the line is direct.
 func (l *line) hurry() {
 	l.mu.Lock()

@@ -202,16 +202,6 @@ func detach(ln net.Listener) (fd int, err error) {
 	return fd, err
 }
 
-func fdOf(v any) (n int) {
-	n = -1
-	if c, ok := v.(syscall.Conn); ok {
-		if raw, err := c.SyscallConn(); err == nil {
-			raw.Control(func(fd uintptr) { n = int(fd) })
-		}
-	}
-	return n
-}
-
 // String is the table of request ports for the log.
 func (l *Listeners) String() string {
 	return "pmcd request port(s):\n  sts fd   port  family address\n  === ==== ===== ====== =======\n" +

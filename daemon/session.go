@@ -19,8 +19,8 @@ import (
 )
 
 // A session is one connection of a client. It answers one request after the
-// other; while it waits for the first byte of the next it has one goroutine with
-// a small stack, and no buffer.
+// other; while it waits for the next it has one goroutine with a small stack, none
+// before the first, and no buffer.
 type session struct {
 	d     *Daemon
 	line  line

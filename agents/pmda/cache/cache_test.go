@@ -74,7 +74,7 @@ func wantErr(t testing.TB, what string, got, want error) {
 	}
 }
 
-// pmda.md has these; they were measured with PCP 6.0.3.
+// These were measured with PCP 6.0.3.
 func TestHash(t *testing.T) {
 	for key, want := range map[string]int32{
 		"eth0":                2142326192,
