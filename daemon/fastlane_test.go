@@ -293,6 +293,27 @@ func TestRequestStaysInTheSocket(t *testing.T) {
 	eventually(t, "taken", func() bool { return untaken() == 0 })
 }
 
+// An urgent byte at a Unix socket is a byte like others in the fast lane: what is
+// looked at is what is taken.
+func TestUrgentByteInTheFastLane(t *testing.T) {
+	r := newRig(t, nil, nil)
+	c := r.dialTo("unix", r.unix, 0)
+	raw, err := c.conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.enter(c)
+	raw.Control(func(fd uintptr) { err = unix.Sendto(int(fd), []byte("!"), unix.MSG_OOB, nil) })
+	if err == unix.EOPNOTSUPP {
+		t.Skip("there are none here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.send(&pdu.PMNSNames{Names: []string{"u.one"}})
+	c.closed() // that was nonsense
+}
+
 // The end comes to who is in the fast lane, too.
 func TestShutdownInTheFastLane(t *testing.T) {
 	for _, busy := range []bool{false, true} {
