@@ -197,6 +197,10 @@ func detach(ln net.Listener) (fd int, err error) {
 	}
 	if ln, ok := ln.(*net.UnixListener); ok && err == nil {
 		ln.SetUnlinkOnClose(false)
+		// Nobody has to send descriptors. Who reads them closes them, and to close
+		// a stranger's socket can take as long as its SO_LINGER says. Before Linux
+		// 6.16 there is no such option. C pmcd differs: it closes them.
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0)
 	}
 	ln.Close()
 	return fd, err

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -85,4 +87,26 @@ func (a long) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWrit
 		w.String(-1, strings.Repeat("x", a.size))
 	}
 	return nil
+}
+
+// Nobody can leave descriptors with pmcd, for it to close.
+func TestNoDescriptorsFromClients(t *testing.T) {
+	r := newRig(t, nil, nil)
+	c := r.dialTo("unix", r.unix, 0)
+	raw, err := c.conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old bool
+	raw.Control(func(fd uintptr) {
+		_, oerr := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS)
+		old = oerr != nil
+		err = unix.Sendmsg(int(fd), []byte("x"), unix.UnixRights(0), nil, 0)
+	})
+	if old {
+		t.Skip("Linux is older than 6.16")
+	}
+	if err != unix.EPERM {
+		t.Errorf("sent a descriptor: %v", err)
+	}
 }
