@@ -18,7 +18,7 @@ type fastLane struct {
 const (
 	eager = 8                // requests without a pause, and without one of another's, lead into the lane
 	pause = time.Millisecond // between a reply and the next request
-	waits = 16               // in vain, and without another's turn, lead out of it
+	waits = 16               // in vain, more than quick requests, lead out of it; so does another's turn
 )
 
 // awaitLane waits for input on a direct line. It reports false if none came in
@@ -26,15 +26,15 @@ const (
 func (s *session) awaitLane() bool {
 	w := newWork()
 	var err error = syscall.EAGAIN
-	for range waits {
-		if !s.yield() {
-			break
-		}
+	for first := true; s.vain < waits && s.yield(); first = false {
 		var n int
 		n, err = s.line.recv(w.in[:cap(w.in)])
 		if n > 0 {
 			w.in = w.in[:n]
 			s.input = w
+			if first && s.vain > 0 {
+				s.vain--
+			}
 			if s.others() {
 				s.leaveLane()
 			}
@@ -43,6 +43,7 @@ func (s *session) awaitLane() bool {
 		if err != syscall.EAGAIN || s.others() || s.refused.Load() != 0 {
 			break
 		}
+		s.vain++
 	}
 	works.Put(w) // as it came
 	s.leaveLane()
@@ -89,7 +90,7 @@ func (s *session) enterLane(since time.Time) {
 	if s.eager < eager {
 		return
 	}
-	s.eager = 0
+	s.eager, s.vain = 0, 0
 	if !canWait() || !f.taken.CompareAndSwap(false, true) {
 		return
 	}

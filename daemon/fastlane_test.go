@@ -263,6 +263,21 @@ func TestPauseInTheFastLane(t *testing.T) {
 	})
 }
 
+// Who asks now and then only does not stay there: each wait costs more than the
+// request.
+func TestFewRequestsInTheFastLane(t *testing.T) {
+	r := newRig(t, nil, nil)
+	c := r.dial()
+	r.enter(c)
+	for range 2 * waits {
+		time.Sleep(waits * patience / 4)
+		c.ask()
+	}
+	if r.inLane() != nil {
+		t.Error("still in the fast lane")
+	}
+}
+
 // A request at a Unix socket is taken when it is answered: taking it wakes the
 // client.
 func TestRequestStaysInTheSocket(t *testing.T) {

@@ -49,6 +49,7 @@ type session struct {
 	readErr   error
 	fault     pdu.Errno // why it has ended, if the client did not ask for it
 	eager     int       // see fastLane
+	vain      int       // waits in the fast lane, that quick requests have not made up for
 	turn      uint64    // of all sessions, its last one
 	yielded   time.Time // in the fast lane
 
