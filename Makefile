@@ -183,7 +183,7 @@ soak: bin/bench
 	$(GO) build $(if $(RACE),-race) -o bin/soak/pmcd ./cmd/pmcd
 	bin/bench -pmcd bin/soak/pmcd -soak $(TIME)
 
-bench: build bin/bench
+bench: build peers bin/bench
 	@mkdir -p $(OUT)
 	bin/bench -text $(OUT)/table.md -json bin/bench.json -svg $(OUT) $(BENCH)
 
