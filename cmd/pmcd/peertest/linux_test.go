@@ -201,8 +201,8 @@ func TestLinuxValues(t *testing.T) {
 }
 
 // ofHost are metrics that pmdalinux has of the host whatever the tree is, by
-// ioctl(2) or statfs(2), and the addresses in the order of a directory.
-var ofHost = regexp.MustCompile(`^network\.interface\.(mtu|speed|baudrate|duplex|up|running|type|wireless|inet_addr|ipv6_.*|hw_addr)$`)
+// ioctl(2), statfs(2) or shmctl(2), and the addresses in the order of a directory.
+var ofHost = regexp.MustCompile(`^ipc\.shm\.(tot|rss|swp|used_ids)$|^network\.interface\.(mtu|speed|baudrate|duplex|up|running|type|wireless|inet_addr|ipv6_.*|hw_addr)$`)
 
 // A recorded tree gives the same values to both.
 func TestLinuxRecorded(t *testing.T) {
