@@ -146,6 +146,9 @@ func (d *Daemon) connect(a *agent) (*Link, error) {
 		return nil, err
 	}
 	a.history.up()
+	if l.state() == wire.Ready {
+		d.namesBack(a.domain) // a client that finds the agent has been told
+	}
 	a.link.Store(l)
 	d.seqnum.Add(1)
 	for _, s := range d.sessions() { // and those to come see the link

@@ -64,6 +64,7 @@ func (s *session) introduce(l *Link) {
 //
 // C pmcd tells all agents, each time.
 func (s *session) leave() {
+	s.d.subtrees.forget(s)
 	s.mu.Lock()
 	s.left = true // an agent that is being started must not hear of it any more
 	introduced := len(s.announced) > 0

@@ -69,6 +69,7 @@ type Daemon struct {
 	reloaded     atomic.Pointer[ReloadStatus]
 	hangups      atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
 	nameChanges  chan struct{} // holds one request to look at the PMNS
+	subtrees     subtrees
 
 	ending   context.Context // ends when sessions must end
 	end      context.CancelFunc

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -233,7 +234,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 			if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got != "PM_ERR_NOAGENT" {
 				t.Errorf("desc: %s", got)
 			}
-			if m := c.do(&pdu.PMNSTraverse{Name: "d"}).(*pdu.PMNSNames); len(m.Names) != 1 || m.Names[0] != "d" {
+			if m := c.do(&pdu.PMNSTraverse{}).(*pdu.PMNSNames); !slices.Contains(m.Names, "d") {
 				t.Errorf("traverse: %q", m.Names)
 			}
 			r.play(240, serveAgent(&tester{domain: 240}))

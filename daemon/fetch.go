@@ -72,6 +72,7 @@ func (s *session) fetch(w *work, b []byte) error {
 		pdu.SetResultTime(out, int32(now.Unix()), int32(now.Nanosecond()/1000))
 	}
 	s.d.noticeHostname(now)
+	s.d.checkNames(now)
 	if bits := s.notices.Swap(0); bits != 0 {
 		appendError(w.out[:0], pdu.Errno(bits))
 		_, t, _ = pdu.Header(out)

@@ -139,6 +139,9 @@ func (h host) SetContainer(client int32, name string) {
 
 func (h host) SetFenced(domain int, on bool) {
 	if a := h.d.routes.Load().agent(domain); a != nil {
+		if !on {
+			h.d.namesBack(domain)
+		}
 		a.fenced.Store(on)
 	}
 }

@@ -19,6 +19,11 @@ func (s *session) ask(w *work, domain int, profile *pdu.Profile, req []byte, unk
 		return nil, err
 	}
 	defer l.holds.giveBack()
+	return s.askAgent(w, a, l, profile, req)
+}
+
+// askAgent is ask for an agent whose connection l the caller holds.
+func (s *session) askAgent(w *work, a *agent, l *Link, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
 	w.call = agents.Call{
 		Origin:  agents.Origin{Client: s.num},
 		Profile: profile,

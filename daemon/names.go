@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -14,7 +16,10 @@ import (
 // with full names (protocol: names stay as the client wrote them).
 
 // namesToIDs answers PMNS_NAMES. One name that cannot be resolved is an error;
-// among several it is a null PMID, unless an agent cannot say.
+// among several it is a null PMID.
+//
+// C pmcd differs: an agent that is fenced or not ready, or answers another error
+// than that there is no such name, makes the whole request fail.
 func (s *session) namesToIDs(w *work, b []byte) error {
 	var m pdu.PMNSNames
 	if _, err := pdu.ParseInto(b, &m); err != nil || m.Err != 0 {
@@ -27,15 +32,13 @@ func (s *session) namesToIDs(w *work, b []byte) error {
 	reply := pdu.PMNSIDs{PMIDs: make([]pdu.PMID, len(m.Names))}
 	for i, name := range m.Names {
 		id, err := s.nameToID(w, tree, name)
-		switch code := errnoOf(err); {
-		case code == 0:
+		switch {
+		case err == nil:
 			reply.Status++
 		case len(m.Names) == 1:
-			return s.fail(w, code)
-		case code == pdu.ErrnoName, code == pdu.ErrnoNonLeaf, code == pdu.ErrnoNoAgent:
-			id = pdu.NoPMID
+			return s.fail(w, errnoOf(err))
 		default:
-			return s.fail(w, code)
+			id = pdu.NoPMID
 		}
 		reply.PMIDs[i] = id
 	}
@@ -50,7 +53,8 @@ func (s *session) nameToID(w *work, tree *pmnsload.Tree, name string) (pdu.PMID,
 	case pmnsload.NonLeaf:
 		return 0, pdu.ErrnoNonLeaf
 	case pmnsload.Dynamic:
-		m, err := s.askName(w, id.DynamicDomain(), &pdu.PMNSNames{Names: []string{name}})
+		root := pmnsload.DynamicRoot{Name: tree.Find(name).Name, Domain: id.DynamicDomain()}
+		m, err := s.askName(w, root, &pdu.PMNSNames{Names: []string{name}})
 		if err != nil {
 			return 0, err
 		}
@@ -89,7 +93,7 @@ func (s *session) children(w *work, b []byte) error {
 	e := tree.Find(m.Name)
 	switch e.Kind {
 	case pmnsload.Dynamic:
-		return s.dynamicChildren(w, e.Domain, &m)
+		return s.dynamicChildren(w, pmnsload.DynamicRoot{Name: e.Name, Domain: e.Domain}, &m)
 	case pmnsload.NonLeaf, pmnsload.Leaf:
 		reply := new(pdu.PMNSNames)
 		for _, c := range tree.Children(m.Name) {
@@ -112,8 +116,8 @@ func leafStatus(leaf bool) int32 {
 
 // dynamicChildren relays PMNS_CHILD. What the agent does not answer is told
 // in a PMNS_NAMES PDU, as C pmcd does.
-func (s *session) dynamicChildren(w *work, domain int, m *pdu.PMNSChild) error {
-	answer, err := s.askName(w, domain, m)
+func (s *session) dynamicChildren(w *work, root pmnsload.DynamicRoot, m *pdu.PMNSChild) error {
+	answer, err := s.askName(w, root, m)
 	switch code := errnoOf(err); code {
 	case 0:
 	case pdu.ErrnoNoAgent, pdu.ErrnoPMDAFenced:
@@ -136,20 +140,13 @@ func (s *session) traverse(w *work, b []byte) error {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
 	tree := w.routes.tree
-	var stretches []pmnsload.Stretch
-	root := true
 	if e := tree.Find(m.Name); e.Kind == pmnsload.Dynamic {
-		root = m.Name == e.Name
-		stretches = []pmnsload.Stretch{{Root: &pmnsload.DynamicRoot{Name: m.Name, Domain: e.Domain}}}
-	} else {
-		stretches = tree.Stretches(m.Name)
+		return s.traverseDynamic(w, pmnsload.DynamicRoot{Name: e.Name, Domain: e.Domain}, &m)
 	}
 	names := &w.names
 	names.Reset(w.out)
 	defer func() { w.out = names.Own() }()
-	if err := s.addNames(w, stretches, root); err != nil {
-		return s.fail(w, errnoOf(err))
-	}
+	s.addNames(w, tree.Stretches(m.Name))
 	if names.Names() == 0 {
 		return s.fail(w, pdu.ErrnoName)
 	}
@@ -160,24 +157,43 @@ func (s *session) traverse(w *work, b []byte) error {
 	return s.writePieces(pieces)
 }
 
+// traverseDynamic answers PMNS_TRAVERSE of a name at or below a dynamic root. If
+// the agent cannot tell the names the client gets the error.
+func (s *session) traverseDynamic(w *work, root pmnsload.DynamicRoot, m *pdu.PMNSTraverse) error {
+	answer, err := s.askName(w, root, m)
+	if err != nil {
+		return s.fail(w, errnoOf(err))
+	}
+	names := answer.(*pdu.PMNSNames)
+	s.dropStrays(w, root, names)
+	switch {
+	case names.Err != 0:
+		return s.fail(w, names.Err)
+	case len(names.Names) == 0:
+		return s.fail(w, pdu.ErrnoName)
+	}
+	names.Status = nil
+	return s.reply(w, names)
+}
+
 // addNames adds the names of stretches to w.names, asking agents for several
-// dynamic roots before it waits for the first. An agent that fails makes the
-// request fail; if it is not there its root stays in the list, if root says so, as
-// if it were a leaf.
-func (s *session) addNames(w *work, stretches []pmnsload.Stretch, root bool) error {
+// dynamic roots before it waits for the first. A root whose agent cannot tell the
+// names below it is itself in the list, as if it were a leaf, and the rest is
+// complete. PM_ERR_NAME says that there is nothing below the root.
+func (s *session) addNames(w *work, stretches []pmnsload.Stretch) {
 	defer w.reset()
 	w.parts = slices.Grow(w.parts[:0], askAhead) // calls on their way stay where they are
 	call := agents.Call{
 		Origin:  agents.Origin{Client: s.num},
 		Timeout: time.Duration(s.d.timeout.Load()),
 	}
-	var failed error
+	var unsent [askAhead]error
 	for i, stretch := range stretches {
 		if i%askAhead == 0 {
 			w.parts = w.parts[:0]
-			for _, stretch := range stretches[i:min(i+askAhead, len(stretches))] {
+			for k, stretch := range stretches[i:min(i+askAhead, len(stretches))] {
 				if p := w.nextPart(); stretch.Root != nil {
-					p.err = errnoOf(s.sendTraverse(w, p, stretch.Root, &call))
+					unsent[k] = s.sendTraverse(w, p, stretch.Root, &call)
 				}
 			}
 		}
@@ -188,24 +204,22 @@ func (s *session) addNames(w *work, stretches []pmnsload.Stretch, root bool) err
 		// All answers are received, also those that are of no use any more.
 		p := &w.parts[i%askAhead]
 		var answer pdu.PMNSNames
-		if p.err == 0 {
-			p.err = errnoOf(late(s.receiveMessage(p, &answer)))
+		err, asked := unsent[i%askAhead], false
+		if err == nil {
+			err, asked = s.receiveMessage(p, &answer), true
 		}
+		if err == nil && answer.Err != 0 {
+			err = answer.Err
+		}
+		if s.noteNames(w, *stretch.Root, err, asked); failedNames(err) {
+			w.names.Name(stretch.Root.Name)
+			continue
+		}
+		s.dropStrays(w, *stretch.Root, &answer)
 		for _, name := range answer.Names {
 			w.names.Name(name)
 		}
-		switch {
-		case p.err == pdu.ErrnoNoAgent, p.err == pdu.ErrnoPMDAFenced:
-			if root {
-				w.names.Name(stretch.Root.Name)
-			}
-		case failed == nil && p.err != 0:
-			failed = p.err
-		case failed == nil && answer.Err != 0:
-			failed = answer.Err
-		}
 	}
-	return failed
 }
 
 // sendTraverse asks for the names at or below a dynamic root.
@@ -213,23 +227,55 @@ func (s *session) sendTraverse(w *work, p *part, root *pmnsload.DynamicRoot, cal
 	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.PMNSTraverse{Name: root.Name}); err != nil {
 		return err
 	}
-	return late(s.sendPart(w, p, root.Domain, call))
+	return s.sendPart(w, p, root.Domain, call)
 }
 
-// askName asks the agent that has a dynamic part of the name space.
-func (s *session) askName(w *work, domain int, req pdu.Message) (m pdu.Message, err error) {
+// dropStrays leaves out of names, the answer of the agent of a dynamic root to a
+// traverse, those that are neither the root's nor below it: they could hide, or
+// pass for, names of others.
+func (s *session) dropStrays(w *work, root pmnsload.DynamicRoot, names *pdu.PMNSNames) {
+	n := len(names.Names)
+	names.Names = slices.DeleteFunc(names.Names, func(name string) bool { return !atOrBelow(root.Name, name) })
+	if n -= len(names.Names); n > 0 {
+		who := fmt.Sprintf("the agent of domain %d", root.Domain)
+		if a := w.routes.agent(root.Domain); a != nil {
+			who = fmt.Sprintf("agent %q (dom %d)", a.name(), a.domain)
+		}
+		s.d.rate.printf(s.d, fmt.Sprint("stray names ", root.Domain), "PMNS: %s gave %d names that are not below %q; they are left out", who, n, root.Name)
+	}
+}
+
+// atOrBelow reports whether name is root or a name below it, without an empty
+// component.
+func atOrBelow(root, name string) bool {
+	rest, ok := strings.CutPrefix(name, root)
+	return ok && (rest == "" || rest[0] == '.' && !strings.HasSuffix(rest, ".") && !strings.Contains(rest, ".."))
+}
+
+// askName asks the agent of a dynamic root about names at or below it. An agent
+// that is late counts as one that is down.
+func (s *session) askName(w *work, root pmnsload.DynamicRoot, req pdu.Message) (m pdu.Message, err error) {
 	if w.req, err = pdu.Append(w.req[:0], 0, req); err != nil {
 		return nil, err
 	}
-	m, err = s.ask(w, domain, nil, w.req, pdu.ErrnoNoAgent)
-	return m, late(err)
-}
-
-// late makes an agent that is late one that is down: a name space is better with
-// a gap than not at all.
-func late(err error) error {
-	if err == agents.ErrLate {
-		return pdu.ErrnoNoAgent
+	a, l, err := s.available(w, root.Domain)
+	if err != nil {
+		s.noteNames(w, root, err, false)
+		return nil, err
 	}
-	return err
+	defer l.holds.giveBack()
+	m, err = s.askAgent(w, a, l, nil, w.req)
+	if t, ok := req.(*pdu.PMNSTraverse); ok && t.Name == root.Name {
+		answer := err
+		if names, ok := m.(*pdu.PMNSNames); ok && err == nil && names.Err != 0 {
+			answer = names.Err
+		}
+		s.noteNames(w, root, answer, true)
+	} else if err == agents.ErrLate || err == agents.ErrNotReady {
+		s.noteNames(w, root, err, false)
+	}
+	if err == agents.ErrLate {
+		err = pdu.ErrnoNoAgent
+	}
+	return m, err
 }

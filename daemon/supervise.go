@@ -226,6 +226,9 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 		}
 	}
 	d.rate.log(d, zap.InfoLevel, fmt.Sprint("state ", a.domain, s), "%s", text)
+	if s == wire.Ready {
+		d.namesBack(a.domain)
+	}
 	if s == wire.Ready && was == wire.NotReady {
 		select { // its names may be new
 		case d.nameChanges <- struct{}{}:

@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// answers reports whether requests go to the agent of a domain.
+func (d *Daemon) answers(domain int) bool {
+	a := d.routes.Load().agent(domain)
+	if a == nil || a.fenced.Load() {
+		return false
+	}
+	l := a.link.Load()
+	return l != nil && l.state() == wire.Ready
+}
+
+// checkNames looks for subtrees that are back, if that is due. A fetch calls it.
+func (d *Daemon) checkNames(now time.Time) {
+	t := &d.subtrees
+	if next := t.next.Load(); next == 0 || now.UnixNano() < next {
+		return
+	}
+	for _, key := range t.due(now) {
+		switch up := d.answers(key.domain); {
+		case !up:
+			t.again(key, false)
+		case key.root == "": // the client has asked between namesBack and the first answer
+			d.namesBack(key.domain)
+		default:
+			d.tasks.Go(func() { d.probe(key) })
+		}
+	}
+}
+
+// probe asks for a subtree in nobody's name, and has the clients that miss it told
+// if there is an answer.
+func (d *Daemon) probe(key subtree) {
+	r, t := d.routes.Load(), &d.subtrees
+	e, a := r.tree.Find(key.root), r.agent(key.domain)
+	switch {
+	case e.Kind != pmnsload.Dynamic, e.Name != key.root, e.Domain != key.domain:
+		t.mu.Lock() // the name space is another one
+		defer t.mu.Unlock()
+		t.back(key)
+	case a == nil || failedNames(d.askNames(a, key.root)):
+		t.again(key, true)
+	default:
+		t.answered(nil, key)
+	}
+}
+
+// askNames asks an agent for the names of a dynamic root and returns why there is
+// no answer.
+func (d *Daemon) askNames(a *agent, root string) error {
+	l := a.link.Load()
+	if l == nil || !l.holds.take() {
+		return pdu.ErrnoNoAgent
+	}
+	defer l.holds.giveBack()
+	const nobody = -1 // no client has this number
+	call := agents.Call{Origin: agents.Origin{Client: nobody}, Timeout: time.Duration(d.timeout.Load())}
+	var err error
+	if call.Req, err = pdu.Append(nil, 0, &pdu.PMNSTraverse{Name: root}); err != nil {
+		return err
+	}
+	var b []byte
+	if err = l.Conduit.Send(&call); err == nil {
+		b, err = l.Conduit.Recv(&call, nil)
+	}
+	if err != nil {
+		return d.lost(a, l, err)
+	}
+	_, m, err := pdu.Parse(b)
+	if err != nil {
+		return d.broken(a, l, err)
+	}
+	switch m := m.(type) {
+	case *pdu.PMNSNames:
+		if m.Err != 0 {
+			return m.Err
+		}
+		return nil
+	case *pdu.Error:
+		if m.Code < 0 {
+			return m.Code
+		}
+	}
+	return pdu.ErrnoGeneric
+}

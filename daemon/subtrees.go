@@ -1,0 +1,231 @@
+package daemon
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// subtrees are the dynamic parts of the name space that clients asked for and
+// did not get. A client is told with its next fetch (StateNamesChange) when one
+// of its missing subtrees can be had again.
+//
+// An agent that was not asked, because it is down, fenced, late or not ready,
+// loses all its subtrees at once, and they come back with it: clients are told
+// when it is started, unfenced or ready again. An agent that was asked for one
+// subtree and failed is asked again by pmcd, at growing intervals, while clients
+// that miss the subtree are connected: a client that was told too early would ask,
+// make the agent fail, and be told again.
+type subtrees struct {
+	n    atomic.Int32 // of missing and logged, to be read without mu
+	next atomic.Int64 // when the first check is due, in ns since 1970; 0 is never
+
+	mu      sync.Mutex // guards the following, which sessions and supervision use
+	missing map[subtree]*gap
+	logged  map[int]gapKinds // failures in the log, by domain, since the agent has answered
+}
+
+// A subtree is a dynamic root and what is below it, or all of an agent's if root
+// is "".
+type subtree struct {
+	domain int
+	root   string
+}
+
+// A gap is a subtree that is missing. It stays when its clients have gone, until
+// the agent answers.
+type gap struct {
+	clients map[*session]struct{}
+	wait    time.Duration // between checks
+	next    time.Time     // when a check is due; zero while one is on its way
+}
+
+// A gapKind is why a subtree is missing.
+type gapKind uint8
+
+const (
+	gapAbsent gapKind = iota
+	gapDown
+	gapFenced
+	gapNotReady
+	gapLate
+	gapFailed
+)
+
+// gapKinds is a set of them.
+type gapKinds uint8
+
+// Time between two checks of a subtree. To ask an agent that hangs costs it its
+// values for a while, so each failure doubles the time.
+const (
+	firstCheck = time.Second
+	lastCheck  = 10 * time.Minute
+)
+
+// failedNames reports whether err, what became of a request for names, is a
+// failure, and not an answer that there are none.
+func failedNames(err error) bool { return err != nil && err != pdu.ErrnoName }
+
+// noteNames notes what became of a request for the names of a dynamic root: err
+// is what the agent has answered or, unless it was asked, why not.
+func (s *session) noteNames(w *work, root pmnsload.DynamicRoot, err error, asked bool) {
+	t := &s.d.subtrees
+	if !failedNames(err) {
+		t.answered(s, subtree{root.Domain, root.Name})
+		return
+	}
+	a := w.routes.agent(root.Domain)
+	name := fmt.Sprintf("domain %d", root.Domain)
+	if a != nil {
+		name = fmt.Sprintf("agent %q (dom %d)", a.name(), a.domain)
+	}
+	key := subtree{domain: root.Domain}
+	var kind gapKind
+	var why string
+	switch {
+	case err == agents.ErrNotReady:
+		kind, why, asked = gapNotReady, "is not ready", false
+	case err == agents.ErrLate:
+		kind, why = gapLate, "has not answered in time"
+	case asked:
+		kind, why = gapFailed, fmt.Sprintf("failed: %v", errnoOf(err))
+	case a == nil:
+		kind, why = gapAbsent, "has no agent"
+	case err == pdu.ErrnoPMDAFenced:
+		kind, why = gapFenced, "is fenced"
+	default:
+		kind, why = gapDown, "is down"
+	}
+	if asked {
+		key.root = root.Name
+	}
+	if t.miss(s, key, kind) {
+		s.d.rate.printf(s.d, fmt.Sprint("names ", root.Domain, kind), "PMNS: names below %q are missing: %s %s; clients are told when they are back", root.Name, name, why)
+	}
+}
+
+// miss notes that s did not get a subtree, and reports whether that is worth a
+// line in the log.
+func (t *subtrees) miss(s *session, key subtree, kind gapKind) (first bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.missing == nil {
+		t.missing, t.logged = make(map[subtree]*gap), make(map[int]gapKinds)
+	}
+	g := t.missing[key]
+	if g == nil {
+		g = &gap{clients: make(map[*session]struct{}), wait: firstCheck, next: time.Now().Add(firstCheck)}
+		t.missing[key] = g
+	}
+	g.clients[s] = struct{}{}
+	first = t.logged[key.domain]>>kind&1 == 0
+	t.logged[key.domain] |= 1 << kind
+	t.update()
+	return first
+}
+
+// update sets what is read without mu, which is held.
+func (t *subtrees) update() {
+	t.n.Store(int32(len(t.missing) + len(t.logged)))
+	var next int64
+	for _, g := range t.missing {
+		if n := g.next.UnixNano(); !g.next.IsZero() && len(g.clients) > 0 && (next == 0 || n < next) {
+			next = n
+		}
+	}
+	t.next.Store(next)
+}
+
+// answered is when an agent has told the names of one of its dynamic roots, or
+// that there are none: to s, unless that is nil.
+func (t *subtrees) answered(s *session, key subtree) {
+	if t.n.Load() == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.missing[key]; g != nil {
+		delete(g.clients, s)
+	}
+	t.back(key)
+	t.back(subtree{domain: key.domain})
+	for k := range t.missing {
+		if k.domain == key.domain {
+			return // it fails for another
+		}
+	}
+	delete(t.logged, key.domain)
+	t.update()
+}
+
+// back has the clients that miss a subtree told that it can be had again. mu is
+// held.
+func (t *subtrees) back(key subtree) {
+	g := t.missing[key]
+	if g == nil {
+		return
+	}
+	for s := range g.clients {
+		s.notices.Or(uint32(pdu.StateNamesChange))
+	}
+	delete(t.missing, key)
+	t.update()
+}
+
+// forget is when s has gone.
+func (t *subtrees) forget(s *session) {
+	if t.n.Load() == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, g := range t.missing {
+		delete(g.clients, s)
+	}
+	t.update()
+}
+
+// namesBack is when the agent of a domain can be asked again, or is about to be.
+func (d *Daemon) namesBack(domain int) {
+	t := &d.subtrees
+	if t.n.Load() != 0 {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.back(subtree{domain: domain})
+	}
+}
+
+// due returns the subtrees to look at now.
+func (t *subtrees) due(now time.Time) (due []subtree) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, g := range t.missing {
+		if !g.next.IsZero() && !now.Before(g.next) && len(g.clients) > 0 {
+			g.next = time.Time{}
+			due = append(due, key)
+		}
+	}
+	t.update()
+	return due
+}
+
+// again plans the next check of a subtree. One that has failed makes the time
+// between two longer.
+func (t *subtrees) again(key subtree, failed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.missing[key]
+	if g == nil {
+		return
+	}
+	if failed {
+		g.wait = min(2*g.wait, lastCheck)
+	}
+	g.next = time.Now().Add(g.wait)
+	t.update()
+}

@@ -1,0 +1,377 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// namer is a tester that answers a traverse as it is told to.
+type namer struct {
+	tester
+	names atomic.Pointer[func() ([]string, error)] // nil: as a tester does
+}
+
+func (a *namer) say(f func() ([]string, error)) { a.names.Store(&f) }
+
+func (a *namer) Traverse(ctx context.Context, o agents.Origin, name string) ([]string, error) {
+	if f := a.names.Load(); f != nil {
+		return (*f)()
+	}
+	return a.tester.Traverse(ctx, o, name)
+}
+
+// traverse returns the names of a traverse, or the error.
+func (c *client) traverse(name string) string {
+	c.t.Helper()
+	m := c.do(&pdu.PMNSTraverse{Name: name})
+	if names, ok := m.(*pdu.PMNSNames); ok {
+		return strings.Join(names.Names, " ")
+	}
+	return show(m)
+}
+
+// missingLines returns the lines of the log that say that names are missing.
+func (r *rig) missingLines() (lines []string) {
+	for _, e := range r.logs.All() {
+		if strings.Contains(e.Message, "are missing") {
+			lines = append(lines, e.Message)
+		}
+	}
+	return lines
+}
+
+// Whatever is the matter with the agent of a dynamic root, a traverse from above
+// has all other names and the root itself. When the agent has names again, clients
+// that missed them are told, and no others.
+func TestMissingSubtree(t *testing.T) {
+	const other = "t.one u.one"
+	type broken struct {
+		r     *rig
+		a     *namer
+		heal  func()
+		start func(wire.Conn) // of the agent
+	}
+	drop := func(b *broken) {
+		a := b.r.routes.Load().agent(240)
+		b.r.drop(a, a.link.Load(), errors.New("the test says so"))
+		b.heal = b.r.Reload
+	}
+	tests := []struct {
+		name string
+		fail func(t *testing.T, b *broken, c *client)
+		want string // a traverse that starts at the root
+		log  string
+	}{
+		{"not configured", func(t *testing.T, b *broken, c *client) {
+			b.r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
+			b.r.Reload()
+			eventually(t, "reloaded", func() bool { return b.r.routes.Load().agent(240) == nil })
+			b.heal = func() {
+				b.r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\nt 240 pipe binary t\n")
+				b.r.Reload()
+			}
+		}, "PM_ERR_NOAGENT", "domain 240 has no agent"},
+		{"down", func(t *testing.T, b *broken, c *client) { drop(b) }, "PM_ERR_NOAGENT", `agent "t" (dom 240) is down`},
+		{"fenced", func(t *testing.T, b *broken, c *client) {
+			host{b.r.Daemon}.SetFenced(240, true)
+			b.heal = func() { host{b.r.Daemon}.SetFenced(240, false) }
+		}, "PM_ERR_PMDAFENCED", "is fenced"},
+		{"not ready", func(t *testing.T, b *broken, c *client) {
+			ready := make(chan struct{})
+			drop(b)
+			b.r.play(240, func(c wire.Conn) {
+				c.Write(word(20, 0x700c, 0, 1, 0x01020000))
+				c.Write(errorPDU(pdu.ErrnoNotReady))
+				<-ready
+				c.Write(errorPDU(pdu.ErrnoReady))
+				serveAgent(&b.a.tester)(greeted{c, new(bool)})
+			})
+			b.r.Reload()
+			eventually(t, "not ready", func() bool {
+				return show(c.do(&pdu.DescReq{PMID: id(240, 1)})) == "PM_ERR_AGAIN"
+			})
+			b.heal = func() { close(ready) }
+		}, "PM_ERR_AGAIN", "is not ready"},
+		{"late with something else", func(t *testing.T, b *broken, c *client) {
+			b.a.enter, b.a.leave = make(chan struct{}, 1), make(chan struct{})
+			c.fetch(id(240, 9))
+			b.heal = func() { close(b.a.leave) }
+		}, "PM_ERR_NOAGENT", "has not answered in time"},
+		{"late with the names", func(t *testing.T, b *broken, c *client) {
+			goOn := make(chan struct{})
+			b.a.say(func() ([]string, error) { <-goOn; return []string{"d.late"}, nil })
+			b.heal = func() { b.a.names.Store(nil); close(goOn) }
+		}, "PM_ERR_NOAGENT", "has not answered in time"},
+		{"an error", func(t *testing.T, b *broken, c *client) {
+			b.a.say(func() ([]string, error) { return nil, pdu.ErrnoPermission })
+			b.heal = func() { b.a.names.Store(nil) }
+		}, "PM_ERR_PERMISSION", "failed: "},
+		{"dies of it", func(t *testing.T, b *broken, c *client) {
+			drop(b)
+			b.r.play(240, script(240, pdu.TypePMNSTraverse, func(wire.Conn, []byte) {}))
+			b.r.Reload()
+			eventually(t, "back", func() bool { sets, _ := c.fetch(id(240, 1)); return showSets(sets) == "240.0.1=1" })
+			b.heal = func() { b.r.play(240, serveAgent(&b.a.tester)); b.r.Reload() }
+		}, "PM_ERR_NOAGENT", "failed: "},
+		{"an error in place of the count", func(t *testing.T, b *broken, c *client) {
+			drop(b)
+			b.r.play(240, refuser)
+			b.r.Reload()
+			eventually(t, "back", func() bool { sets, _ := c.fetch(id(240, 1)); return showSets(sets) == "240.0.1=1" })
+			b.heal = func() {
+				drop(b)
+				b.r.play(240, serveAgent(&b.a.tester))
+				b.r.Reload()
+			}
+		}, "PM_ERR_PERMISSION", "failed: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := &broken{a: &namer{tester: tester{domain: 240}}}
+			b.r = newRig(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
+				map[int]func(wire.Conn){240: serveAgent(b.a)})
+			b.r.settled()
+			c, unaffected := b.r.dial(), b.r.dial()
+			c.t, unaffected.t = t, t
+			c.send(&pdu.Profile{})
+			unaffected.send(&pdu.Profile{})
+			whole := c.traverse("")
+			if !strings.Contains(whole, "d.x d.sub.five") {
+				t.Fatalf("to begin with: %s", whole)
+			}
+			c.fetch(id(241, 1))
+			before := len(b.r.missingLines()) // about the other root
+
+			tt.fail(t, b, c)
+			missing := strings.Replace(whole, "d.x d.sub.five", "d", 1)
+			for range 3 {
+				if got := c.traverse(""); got != missing {
+					t.Errorf("of all: %s\nwant %s", got, missing)
+				}
+			}
+			if got := c.traverse("d"); got != tt.want {
+				t.Errorf("of the root: %s, want %s", got, tt.want)
+			}
+			if got := c.traverse("d.sub"); !strings.HasPrefix(got, "PM_ERR") {
+				t.Errorf("below the root: %s, want an error", got)
+			}
+			if got := c.traverse("t"); !strings.HasPrefix(got, "t.one ") {
+				t.Errorf("of another part: %s", got)
+			}
+			if got := show(c.do(&pdu.PMNSNames{Names: []string{"d", "u.one"}})); got != "1 [PM_ID_NULL 241.0.1]" {
+				t.Errorf("names of all: %s", got)
+			}
+			switch lines := b.r.missingLines()[before:]; {
+			case tt.name == "dies of it": // and is down then
+				if len(lines) != 2 || !strings.Contains(lines[0], tt.log) {
+					t.Errorf("the log has %q, want two with %q in the first", lines, tt.log)
+				}
+			case len(lines) != 1 || !strings.Contains(lines[0], tt.log):
+				t.Errorf("the log has %q, want one with %q", lines, tt.log)
+			}
+			if _, changes := c.fetch(id(241, 1)); changes&pdu.StateNamesChange != 0 {
+				t.Error("told of new names too early")
+			}
+
+			tt.log = ""
+			b.heal()
+			eventually(t, "told of new names", func() bool {
+				_, changes := c.fetch(id(241, 1))
+				return changes&pdu.StateNamesChange != 0
+			})
+			eventually(t, "all names", func() bool { return c.traverse("") == whole })
+			var changes pdu.Errno
+			for range 3 {
+				_, more := unaffected.fetch(id(241, 1))
+				changes |= more
+			}
+			if changes&pdu.StateNamesChange != 0 {
+				t.Error("a client that missed nothing is told of new names")
+			}
+		})
+	}
+}
+
+// refuser is an agent that has values, and for each traverse a PMNS_NAMES with an
+// error code.
+func refuser(c wire.Conn) {
+	c.Write(word(20, 0x700c, 0, 1, 0x01020000))
+	for r := pdu.NewReader(c, 0); ; {
+		req, err := r.Next()
+		if err != nil {
+			return
+		}
+		switch _, t, _ := pdu.Header(req); t {
+		case pdu.TypeFetch:
+			var m pdu.Fetch
+			pdu.ParseInto(req, &m)
+			c.Write(result(m.PMIDs...))
+		case pdu.TypePMNSTraverse:
+			b, _ := pdu.Append(nil, 0, &pdu.PMNSNames{Err: pdu.ErrnoPermission})
+			c.Write(b)
+		case pdu.TypePMNSNames:
+			c.Write(errorPDU(pdu.ErrnoName))
+		}
+	}
+}
+
+// greeted is the connection of an agent that has sent its CREDS.
+type greeted struct {
+	wire.Conn
+	sent *bool
+}
+
+func (g greeted) Write(b []byte) (int, error) {
+	if _, t, _ := pdu.Header(b); t == pdu.TypeCreds && !*g.sent {
+		*g.sent = true
+		return len(b), nil
+	}
+	return g.Conn.Write(b)
+}
+
+// The fetch that has values of an agent again tells of its names.
+func TestNamesComeWithValues(t *testing.T) {
+	r := newRig(t, nil, nil)
+	r.settled()
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	for range 5 {
+		a := r.routes.Load().agent(240)
+		r.drop(a, a.link.Load(), errors.New("the test says so"))
+		if got := c.traverse("d"); got != "PM_ERR_NOAGENT" {
+			t.Fatal(got)
+		}
+		r.Reload()
+		var all pdu.Errno
+		eventually(t, "values", func() bool {
+			sets, changes := c.fetch(id(240, 1))
+			all |= changes
+			return showSets(sets) == "240.0.1=240"
+		})
+		if all&pdu.StateNamesChange == 0 {
+			t.Fatalf("values, but state changes %d", all)
+		}
+	}
+}
+
+// PM_ERR_NAME says that there is nothing below a root.
+func TestUnknownRoot(t *testing.T) {
+	a := &namer{tester: tester{domain: 240}}
+	a.say(func() ([]string, error) { return nil, pdu.ErrnoName })
+	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	if got := c.traverse(""); !strings.Contains(got, "w.one gone") {
+		t.Errorf("of all: %s", got)
+	}
+	if got := c.traverse("d"); got != "PM_ERR_NAME" {
+		t.Errorf("of the root: %s", got)
+	}
+	for _, line := range r.missingLines() {
+		if strings.Contains(line, "240") {
+			t.Errorf("the log says %q", line)
+		}
+	}
+}
+
+// A root that fails does not make another one of the same agent come back again
+// and again.
+func TestOneRootOfTwoFails(t *testing.T) {
+	a := &namer{tester: tester{domain: 240}}
+	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(roots{a})})
+	r.settled()
+	r.rewrite("pmns", "root { d 240:*:* e 240:*:* }\n")
+	r.Reload()
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	eventually(t, "two roots", func() bool { return show(c.do(&pdu.PMNSChild{})) == "0 [d e] []" })
+	for range 3 {
+		if got := c.traverse(""); got != "d.x d.sub.five e" {
+			t.Errorf("got %s", got)
+		}
+		if _, changes := c.fetch(id(240, 1)); changes&pdu.StateNamesChange != 0 {
+			t.Error("told of new names")
+		}
+	}
+	if lines := r.missingLines(); len(lines) != 1 || !strings.Contains(lines[0], `"e"`) {
+		t.Errorf("the log has %q", lines)
+	}
+}
+
+// roots is an agent with names below d only.
+type roots struct{ *namer }
+
+func (a roots) Traverse(ctx context.Context, o agents.Origin, name string) ([]string, error) {
+	if name == "e" {
+		return nil, pdu.ErrnoPermission
+	}
+	return a.namer.Traverse(ctx, o, name)
+}
+
+// An agent that fails is asked more and more seldom, and in nobody's name.
+func TestChecksBecomeSeldom(t *testing.T) {
+	var s subtrees
+	key := subtree{240, "d"}
+	c := new(session)
+	s.miss(c, key, gapFailed)
+	g := s.missing[key]
+	now := time.Now()
+	if due := s.due(now); due != nil {
+		t.Errorf("at once: %v", due)
+	}
+	for wait := firstCheck; wait < 4*lastCheck; wait *= 2 {
+		now = now.Add(min(wait, lastCheck) + time.Second)
+		if due := s.due(now); !slices.Equal(due, []subtree{key}) {
+			t.Fatalf("after %v: %v", wait, due)
+		}
+		if due := s.due(now); due != nil {
+			t.Fatalf("twice after %v", wait)
+		}
+		s.again(key, true)
+		if got, want := g.wait, min(2*wait, lastCheck); got != want {
+			t.Fatalf("after %v: wait %v, want %v", wait, got, want)
+		}
+		g.next = now.Add(g.wait)
+		s.update()
+	}
+	s.forget(c)
+	if due := s.due(now.Add(2 * lastCheck)); due != nil || s.next.Load() != 0 {
+		t.Errorf("without a client: %v, next %d", due, s.next.Load())
+	}
+	s.answered(nil, key)
+	if n := s.n.Load(); n != 0 {
+		t.Errorf("%d left", n)
+	}
+}
+
+// What an agent says beyond its part of the name space is left out.
+func TestStrayNames(t *testing.T) {
+	a := &namer{tester: tester{domain: 240}}
+	a.say(func() ([]string, error) {
+		return []string{"d.x", "t.one", "dd.x", "d", "d.", "d..x", "d.a.", ".d.x", "d.a.b", "u", "d.x"}, nil
+	})
+	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
+	c := r.dial()
+	const want = "d.x d d.a.b d.x"
+	if got := c.traverse(""); !strings.Contains(got, "w.one "+want+" gone") {
+		t.Errorf("of all: %s, want %s", got, want)
+	}
+	if got := c.traverse("d"); got != want {
+		t.Errorf("of the root: %s, want %s", got, want)
+	}
+	if !r.logged(`agent "t" (dom 240) gave 7 names that are not below "d"`) {
+		t.Error("nothing in the log")
+	}
+	if lines := r.missingLines(); len(lines) != 1 {
+		t.Errorf("the log has %q", lines)
+	}
+}
