@@ -1,11 +1,14 @@
 package daemon
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -101,7 +104,7 @@ func (s *session) contextLabels() (pdu.LabelSet, error) {
 	if err != nil {
 		return pdu.LabelSet{}, err
 	}
-	byName := make(map[string]pdu.NamedLabel)
+	byName := make(map[string]hostLabel)
 	for _, l := range files {
 		flags := pdu.LabelKind(0)
 		if l.Optional {
@@ -110,12 +113,12 @@ func (s *session) contextLabels() (pdu.LabelSet, error) {
 		if strings.Contains(l.Name, ".") {
 			flags |= pdu.LabelCompound
 		}
-		byName[l.Name] = pdu.NamedLabel{Name: l.Name, Value: string(l.Value), Flags: flags}
+		byName[l.Name] = hostLabel{pdu.NamedLabel{Name: l.Name, Value: string(l.Value), Flags: flags}, l.File}
 	}
 	add := func(flags pdu.LabelKind, name string, value any) {
 		text, err := json.Marshal(value)
 		if err == nil {
-			byName[name] = pdu.NamedLabel{Name: name, Value: string(text), Flags: flags}
+			byName[name] = hostLabel{pdu.NamedLabel{Name: name, Value: string(text), Flags: flags}, ""}
 		}
 	}
 	add(0, "hostname", s.d.hostname.current())
@@ -132,12 +135,52 @@ func (s *session) contextLabels() (pdu.LabelSet, error) {
 		add(pdu.LabelOptional, "groupid", creds.Gid)
 		add(pdu.LabelOptional, "userid", creds.Uid)
 	}
-	list := make([]pdu.NamedLabel, 0, len(byName))
-	for _, l := range byName {
-		list = append(list, l)
+	return s.d.labelSet(slices.Collect(maps.Values(byName)))
+}
+
+// A hostLabel is a context label and the file that it is from, "" for pmcd's own.
+type hostLabel struct {
+	pdu.NamedLabel
+	file string
+}
+
+// labelSet returns the set of labels. One that cannot be in a set, or for which
+// there is no room, is left out, and the log says so.
+func (d *Daemon) labelSet(labels []hostLabel) (pdu.LabelSet, error) {
+	list := make([]pdu.NamedLabel, len(labels))
+	for i, l := range labels {
+		list[i] = l.NamedLabel
+	}
+	set, err := pdu.NewLabelSet(pdu.NoInst, pdu.LabelContext, list...)
+	if err == nil {
+		return set, nil
+	}
+	// Short ones first: the long one is what there is no room for.
+	slices.SortFunc(labels, func(a, b hostLabel) int {
+		return cmp.Or(cmp.Compare(len(a.Value), len(b.Value)), cmp.Compare(a.Name, b.Name))
+	})
+	list = list[:0]
+	room := maxLabelJSON - len("{}")
+	for _, l := range labels {
+		one, err := pdu.NewLabelSet(pdu.NoInst, pdu.LabelContext, l.NamedLabel)
+		n := len(one.JSON) - len("{}") + len(",")
+		if err == nil && (n > room || len(list) == maxLabels) {
+			err = fmt.Errorf("no room for label %s", l.Name)
+		}
+		if err != nil {
+			d.labelWarning(fmt.Errorf("%s: %w; it is left out", cmp.Or(l.file, "pmcd"), err))
+			continue
+		}
+		list, room = append(list, l.NamedLabel), room-n
 	}
 	return pdu.NewLabelSet(pdu.NoInst, pdu.LabelContext, list...)
 }
+
+// What a label set can hold (PM_MAXLABELS, PM_MAXLABELJSONLEN).
+const (
+	maxLabels    = 254
+	maxLabelJSON = 65534 // bytes
+)
 
 // domainName is the NIS domain name, or a stand-in (getdomainname(2)).
 func domainName() string {

@@ -59,6 +59,14 @@ func TestNewLabelSetValues(t *testing.T) {
 	}
 }
 
+func TestNewLabelSetNames(t *testing.T) {
+	for _, name := range []string{"a", "1a", "_a", "__", "0", ".a", "a.", "a..b", strings.Repeat("a", 255)} {
+		if s, err := NewLabelSet(NoInst, LabelContext, NamedLabel{Name: name, Value: "1"}); err != nil || string(s.JSON) != `{"`+name+`":1}` {
+			t.Errorf("%s: %s, %v", name, s.JSON, err)
+		}
+	}
+}
+
 func TestNewLabelSetRefuses(t *testing.T) {
 	one := func(name, value string) []NamedLabel { return []NamedLabel{{Name: name, Value: value}} }
 	tests := []struct {
@@ -68,7 +76,8 @@ func TestNewLabelSetRefuses(t *testing.T) {
 	}{
 		{"no name", one("", "1"), ErrField},
 		{"quote in a name", one(`a"`, "1"), ErrField},
-		{"digit first", one("1a", "1"), ErrField},
+		{"dash in a name", one("a-b", "1"), ErrField},
+		{"letter beyond ASCII", one("é", "1"), ErrField},
 		{"long name", one(strings.Repeat("a", 256), "1"), ErrField},
 		{"no value", one("a", ""), nil},
 		{"word", one("a", "b"), nil},

@@ -56,13 +56,12 @@ func NewLabelSet(inst int32, flags LabelKind, labels ...NamedLabel) (LabelSet, e
 	return s, nil
 }
 
-// validLabelName reports whether s is a letter followed by letters, digits,
-// underscores and dots, and not too long (pmLookupLabels(3)).
+// validLabelName reports whether s is letters, digits, underscores and dots, and
+// not too long. pmLookupLabels(3) wants a letter first, PCP 7 does not.
 func validLabelName(s string) bool {
-	for i, c := range []byte(s) {
+	for _, c := range []byte(s) {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
-		case i > 0 && ('0' <= c && c <= '9' || c == '_' || c == '.'):
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.':
 		default:
 			return false
 		}

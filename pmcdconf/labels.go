@@ -18,6 +18,7 @@ type Label struct {
 	Name     string          // with dots where objects were nested
 	Value    json.RawMessage // JSON without white space
 	Optional bool            // from labels/optional (PM_LABEL_OPTIONAL)
+	File     string          // path of the file; "" for ParseLabels
 }
 
 // What one label set can hold is PM_MAXLABELS labels and PM_MAXLABELJSONLEN
@@ -51,7 +52,7 @@ func LoadLabels(dir string, warn func(error)) ([]Label, error) {
 	if err := loadLabelDir(set, filepath.Join(dir, "optional"), true, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		warn(err)
 	}
-	return bounded(set, func(err error) { warn(fmt.Errorf("%s: %w", dir, err)) }), nil
+	return bounded(set, warn), nil
 }
 
 // ParseLabels returns the labels in the text of one label file as LoadLabels
@@ -79,7 +80,11 @@ func bounded(set map[string]Label, warn func(error)) (list []Label) {
 		l := set[name]
 		n := len(`"":,`) + len(name) + len(l.Value)
 		if len(list) == maxLabels || size+n > maxLabelBytes {
-			warn(fmt.Errorf("no room for label %s", name))
+			err := fmt.Errorf("no room for label %s", name)
+			if l.File != "" {
+				err = fmt.Errorf("%s: %w", l.File, err)
+			}
+			warn(err)
 			continue
 		}
 		size += n
@@ -114,7 +119,7 @@ func loadLabelDir(set map[string]Label, dir string, optional bool, warn func(err
 			continue
 		}
 		for _, l := range labels {
-			l.Optional = optional
+			l.Optional, l.File = optional, path
 			set[l.Name] = l
 		}
 	}
@@ -202,14 +207,12 @@ func flatten(list *[]Label, prefix string, object []byte, depth int, warn func(e
 	return nil
 }
 
-// validLabelName reports whether name is letters, digits, underscores and, not
-// at the start, dots. The manual wants a letter first; since PCP 7 a digit or
-// an underscore will do.
+// validLabelName reports whether name is letters, digits, underscores and dots in
+// any order, as in PCP 7. The manual and PCP 6 want a letter first.
 func validLabelName(name string) bool {
-	for i, c := range []byte(name) {
+	for _, c := range []byte(name) {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_':
-		case c == '.' && i > 0:
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '.':
 		default:
 			return false
 		}

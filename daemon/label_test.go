@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// contextLabels returns the context labels that c gets.
+func (c *client) contextLabels() string {
+	c.t.Helper()
+	m, ok := c.do(&pdu.LabelReq{Ident: noIdent, Kind: pdu.LabelContext}).(*pdu.Labels)
+	if !ok || len(m.Sets) != 1 {
+		c.t.Fatalf("no labels: %+v", m)
+	}
+	return string(m.Sets[0].JSON)
+}
+
+// A label that cannot be in a set is left out. Others stay.
+func TestBadContextLabels(t *testing.T) {
+	long := strings.Repeat("x", 64400) // 64511 bytes are for files
+	for _, tt := range []struct {
+		name      string
+		text      string // of a label file
+		container string
+		want      []string // parts of the set
+		not       string
+		log       string
+	}{
+		{"an underscore or a digit leads", `{"_u": 1, "2d": 2}`, "c", []string{`"2d":2`, `"_u":1`}, "", ""},
+		{"one of a nested object", `{"n": {"_x": 3}}`, "c", []string{`"n._x":3`}, "", ""},
+		{"a bad name", `{"a-b": 1, "ok": 2}`, "c", []string{`"ok":2`}, "a-b", `labels/a: bad label name "a-b"`},
+		{"long", `{"long": "` + long + `", "ok": 2}`, "c", []string{`"ok":2`, `"long":"xxx`, `"container":"c"`}, "", ""},
+		{"long, and so is the name of the container", `{"long": "` + long + `", "ok": 2}`, strings.Repeat("c", 1000),
+			[]string{`"ok":2`, `"container":"ccc`}, "xxx", "labels/a: no room for label long; it is left out"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, nil, nil)
+			r.rewrite("labels/a", tt.text)
+			c := r.dialTo("unix", r.unix, pdu.FeatureContainer)
+			c.t = t
+			c.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte(tt.container)})
+			got := c.contextLabels()
+			for _, want := range append(tt.want, `"domainname":`, `"hostname":`, `"machineid`, `"userid":`) {
+				if !strings.Contains(got, want) {
+					t.Errorf("got %.300s, want %s", got, want)
+				}
+			}
+			if tt.not != "" && strings.Contains(got, tt.not) {
+				t.Errorf("got %.300s, with %s", got, tt.not)
+			}
+			if tt.log != "" && !r.logged(tt.log) {
+				t.Errorf("the log has no %q", tt.log)
+			}
+		})
+	}
+}
+
+// Labels that no file was read for are looked at, too.
+func TestBadLabelSet(t *testing.T) {
+	r := newRig(t, nil, nil)
+	set, err := r.labelSet([]hostLabel{
+		{pdu.NamedLabel{Name: "a", Value: "1"}, ""},
+		{pdu.NamedLabel{Name: "b c", Value: "1"}, ""},
+		{pdu.NamedLabel{Name: "d", Value: "{"}, "file"},
+	})
+	if err != nil || string(set.JSON) != `{"a":1}` {
+		t.Errorf("got %s, %v", set.JSON, err)
+	}
+	for _, want := range []string{`pmcd: label name "b c"`, "file: value of label d"} {
+		if !r.logged(want) {
+			t.Errorf("the log has no %q", want)
+		}
+	}
+	var many []hostLabel
+	for i := range 300 {
+		many = append(many, hostLabel{pdu.NamedLabel{Name: "l" + string(rune('A'+i%26)) + strings.Repeat("x", i/26), Value: "1"}, "file"})
+	}
+	if set, err = r.labelSet(many); err != nil || len(set.Labels) != 254 {
+		t.Errorf("of 300: %d, %v", len(set.Labels), err)
+	}
+}
+
+// What package pmcdconf takes for the name of a label can be in a set.
+func TestLabelNamesOfFiles(t *testing.T) {
+	n := 0
+	for c := range 128 {
+		for _, name := range []string{string(rune(c)), string(rune(c)) + "a", "a" + string(rune(c))} {
+			text, err := json.Marshal(map[string]int{name: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, _ := pmcdconf.ParseLabels(text)
+			for _, l := range list {
+				n++
+				if _, err := pdu.NewLabelSet(pdu.NoInst, pdu.LabelContext, pdu.NamedLabel{Name: l.Name, Value: string(l.Value)}); err != nil {
+					t.Errorf("%q: %v", name, err)
+				}
+			}
+		}
+	}
+	if want := 3 * (2*26 + 10 + 2); n != want {
+		t.Errorf("%d names, want %d", n, want)
+	}
+}
