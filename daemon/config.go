@@ -26,7 +26,7 @@ type Config struct {
 	CertRequired  bool // clients that are not local have to have a certificate (-Q)
 
 	MaxPDU      int // largest PDU a client may send, in bytes (-L)
-	MaxContexts int // contexts of one client (-C)
+	MaxContexts int // different context numbers that one client may send profiles for (-C)
 	MaxMetrics  int // PMIDs of one fetch (-M)
 
 	RequestTimeout   time.Duration // for an agent to answer, and a client to complete a PDU; 0 is never (-t)

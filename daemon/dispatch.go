@@ -148,22 +148,9 @@ func (s *session) setProfile(w *work, b []byte) error {
 	if _, err := pdu.ParseInto(b, p); err != nil {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
-	n := int(p.Context)
-	if n >= s.d.cfg.MaxContexts {
+	if !s.contexts.set(p.Context, p, s.d.cfg.MaxContexts) {
 		return s.fail(w, pdu.ErrnoEAGAIN)
 	}
-	for len(s.contexts) <= n {
-		s.contexts = append(s.contexts, nil)
-	}
-	s.contexts[n] = p
 	s.current = p.Context
 	return nil
-}
-
-// profile returns the profile of a context, or nil.
-func (s *session) profile(context int32) *pdu.Profile {
-	if context < 0 || int(context) >= len(s.contexts) {
-		return nil
-	}
-	return s.contexts[context]
 }

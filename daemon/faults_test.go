@@ -270,6 +270,12 @@ func TestClientFaults(t *testing.T) {
 		b, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: make([]pdu.PMID, n)})
 		return b
 	}
+	profiles := func(first, n uint32) (b []byte) {
+		for context := range n {
+			b = append(b, word(28, 0x7002, 0, first+context, 0, 0, 0)...)
+		}
+		return b
+	}
 	tests := []struct {
 		name  string
 		bytes []byte
@@ -295,7 +301,7 @@ func TestClientFaults(t *testing.T) {
 		{"a fetch of nothing", word(28, 0x7003, 0, 0, 0, 0, 0), fails("PM_ERR_IPC")},
 		{"a fetch of fewer than it says", word(32, 0x7003, 0, 0, 0, 0, 2, 1), fails("PM_ERR_IPC")},
 		{"a fetch of more than it says", word(36, 0x7003, 0, 0, 0, 0, 1, 1, 1), fails("PM_ERR_IPC")},
-		{"a context beyond the limit", word(28, 0x7002, 0, 64, 0, 0, 0), func(c *client) {
+		{"contexts beyond the limit", profiles(100, 65), func(c *client) {
 			if m := c.recv().(*pdu.Error); m.Code != -11 {
 				c.t.Errorf("got %v, want -EAGAIN", m.Code)
 			}
@@ -304,7 +310,7 @@ func TestClientFaults(t *testing.T) {
 		{"a negative context", word(28, 0x7002, 0, 0xffffffff, 0, 0, 0), fails("PM_ERR_IPC")},
 		{"a profile that lies", word(28, 0x7002, 0, 0, 0, 1<<28, 0), fails("PM_ERR_IPC")},
 		{"a fetch in a negative context", word(32, 0x7003, 0, 0xffffffff, 0, 0, 1, 1), fails("PM_ERR_NOPROFILE")},
-		{"a fetch in a context beyond the limit", word(32, 0x7003, 0, 1<<20, 0, 0, 1, 1), fails("PM_ERR_NOPROFILE")},
+		{"a fetch in a context with a high number", word(32, 0x7003, 0, 1<<20, 0, 0, 1, 1), fails("PM_ERR_NOPROFILE")},
 		{"a fetch of too many", fetch(101), fails("PM_ERR_TOOBIG")},
 		{"a fetch beyond the size limit", fetch(20000), closed},
 		{"descs with a wrong word", word(24, 0x7016, 0, 0, 1, 1), fails("PM_ERR_IPC")},

@@ -34,7 +34,7 @@ func (s *session) fetch(w *work, b []byte) error {
 	if len(m.PMIDs) > s.d.cfg.MaxMetrics {
 		return s.fail(w, pdu.ErrnoTooBig)
 	}
-	profile := s.profile(m.Context)
+	profile := s.contexts.get(m.Context)
 	if profile == nil {
 		s.d.rate.log(s.d, zap.ErrorLevel, "no profile", "DoFetch: no profile for ctxnum=%d; client[%d] %s", m.Context, s.num, s.addr)
 		return s.fail(w, pdu.ErrnoNoProfile)

@@ -42,7 +42,7 @@ func (s *session) labels(w *work, b []byte) error {
 	default:
 		return s.fail(w, pdu.ErrnoType)
 	}
-	profile := s.profile(s.current)
+	profile := s.contexts.get(s.current)
 	if profile == nil {
 		profile = allInstances
 	}

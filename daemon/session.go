@@ -41,10 +41,10 @@ type session struct {
 	needsCert bool           // and has none, as there is no TLS yet
 	awaiting  bool           // it has announced the name of a container
 	peer      access.Peer
-	contexts  []*pdu.Profile // by number; nil is none
-	current   int32          // the context used last
-	asked     domainSet      // whose agents may know of the client
-	input     *work          // only while there is input
+	contexts  contexts  // with their profiles
+	current   int32     // the context used last
+	asked     domainSet // whose agents may know of the client
+	input     *work     // only while there is input
 	tryRead   func(fd uintptr) bool
 	readErr   error
 	fault     pdu.Errno // why it has ended, if the client did not ask for it

@@ -2,6 +2,7 @@ package peertest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -96,9 +97,7 @@ func TestPmproxyREST(t *testing.T) {
 		for _, tr := range peer.Transports {
 			t.Run(fmt.Sprintf("%s for %v", over, tr), func(t *testing.T) {
 				usable(t, tr)
-				// Each request here makes a context. pmproxy numbers the
-				// contexts with all its hosts, and the daemon allows the
-				// numbers below 64: so each daemon has its own pmproxy.
+				// Each daemon has its own pmproxy, which keeps contexts.
 				api := map[*peer.Daemon]restAPI{p.C: newRestAPI(t, p.C, over), p.Ours: newRestAPI(t, p.Ours, over)}
 				for _, path := range []string{
 					"context?hostspec={host}",
@@ -162,6 +161,50 @@ func (a restAPI) get(ctx context.Context, d *peer.Daemon, tr peer.Transport, pat
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	return peer.Output{Cmd: req.URL.String(), Stdout: d.Anonymous(tr, string(body)), Code: resp.StatusCode}, err
+}
+
+// TestPmproxyManyHosts has a pmproxy watch more hosts than a client may have
+// contexts (-C): its library counts contexts over all of them, so that a daemon
+// sees one connection with one context, whose number is high.
+func TestPmproxyManyHosts(t *testing.T) {
+	peer.Require(t)
+	path, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := peer.StartT(t, path, peer.Config{})
+	api := newRestAPI(t, d, "tcp")
+	get := func(query string, reply any) {
+		t.Helper()
+		o, err := api.get(t.Context(), d, peer.TCP4, query)
+		if err == nil && o.Code == http.StatusOK {
+			err = json.Unmarshal([]byte(o.Stdout), reply)
+		}
+		if err != nil || o.Code != http.StatusOK {
+			t.Fatalf("%s: %v\n%s", query, err, o)
+		}
+	}
+	const hosts = 80
+	contexts := make([]uint64, hosts)
+	for i := range contexts {
+		var reply struct{ Context uint64 }
+		get(fmt.Sprintf("context?hostspec=127.0.0.%d:%d&polltimeout=300", i+1, d.Port), &reply)
+		contexts[i] = reply.Context
+	}
+	for round := range 2 {
+		for i, c := range contexts {
+			var reply struct {
+				Values []struct {
+					Name      string
+					Instances []struct{ Value int }
+				}
+			}
+			get(fmt.Sprintf("fetch?context=%d&names=sample.long.ten", c), &reply)
+			if len(reply.Values) != 1 || len(reply.Values[0].Instances) != 1 || reply.Values[0].Instances[0].Value != 10 {
+				t.Errorf("round %d, host %d: got %+v, want 10", round, i, reply)
+			}
+		}
+	}
 }
 
 // jsonLines makes a record of each member of an object.
