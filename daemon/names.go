@@ -64,6 +64,8 @@ func (s *session) nameToID(w *work, tree *pmnsload.Tree, name string) (pdu.PMID,
 			return 0, pdu.ErrnoIPC
 		case ids.Status < 0:
 			return 0, pdu.Errno(ids.Status)
+		case ids.PMIDs[0] == pdu.NoPMID:
+			return 0, pdu.ErrnoName
 		}
 		return ids.PMIDs[0], nil
 	}
@@ -80,7 +82,15 @@ func (s *session) idToNames(w *work, b []byte) error {
 	if names := w.routes.tree.Names(id); len(names) > 0 && !id.IsDynamicRoot() {
 		return s.reply(w, &pdu.PMNSNames{Names: names})
 	}
-	return s.relay(w, id.Domain(), b, pdu.ErrnoNoAgent)
+	answer, err := s.ask(w, id.Domain(), nil, b, pdu.ErrnoNoAgent)
+	switch names, _ := answer.(*pdu.PMNSNames); {
+	case err != nil:
+		return s.fail(w, errnoOf(err))
+	case names.Err == 0 && len(names.Names) == 0: // clients take the first
+		return s.fail(w, pdu.ErrnoPMID)
+	}
+	pdu.SetFrom(w.ans, 0)
+	return s.write(w.ans)
 }
 
 // children answers PMNS_CHILD.
@@ -126,8 +136,11 @@ func (s *session) dynamicChildren(w *work, root pmnsload.DynamicRoot, m *pdu.PMN
 		return s.reply(w, &pdu.PMNSNames{Err: code})
 	}
 	names := answer.(*pdu.PMNSNames)
-	if m.Subtype == 0 {
+	switch {
+	case m.Subtype == 0:
 		names.Status = nil
+	case len(names.Status) < len(names.Names): // clients look at them
+		return s.reply(w, &pdu.PMNSNames{Err: pdu.ErrnoIPC})
 	}
 	return s.reply(w, names)
 }

@@ -240,26 +240,86 @@ func (g greeted) Write(b []byte) (int, error) {
 
 // The fetch that has values of an agent again tells of its names.
 func TestNamesComeWithValues(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
-	c := r.dial()
-	c.send(&pdu.Profile{})
-	for range 5 {
-		a := r.routes.Load().agent(240)
-		r.drop(a, a.link.Load(), errors.New("the test says so"))
-		if got := c.traverse("d"); got != "PM_ERR_NOAGENT" {
-			t.Fatal(got)
-		}
-		r.Reload()
-		var all pdu.Errno
-		eventually(t, "values", func() bool {
-			sets, changes := c.fetch(id(240, 1))
-			all |= changes
-			return showSets(sets) == "240.0.1=240"
+	for _, tt := range []struct {
+		name string
+		fail func(t *testing.T, r *rig, a *tester, c *client) (heal func())
+	}{
+		{"down", func(t *testing.T, r *rig, _ *tester, c *client) func() {
+			a := r.routes.Load().agent(240)
+			r.drop(a, a.link.Load(), errors.New("the test says so"))
+			return r.Reload
+		}},
+		{"fenced", func(t *testing.T, r *rig, _ *tester, c *client) func() {
+			host{r.Daemon}.SetFenced(240, true)
+			return func() { host{r.Daemon}.SetFenced(240, false) }
+		}},
+		{"late", func(t *testing.T, r *rig, a *tester, c *client) func() {
+			a.enter, a.leave = make(chan struct{}, 1), make(chan struct{})
+			c.fetch(id(240, 9))
+			return func() { close(a.leave) }
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := &tester{domain: 240}
+			r := newRig(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
+				map[int]func(wire.Conn){240: serveAgent(a)})
+			r.settled()
+			c := r.dial()
+			c.t = t
+			c.send(&pdu.Profile{})
+			heal := tt.fail(t, r, a, c)
+			// A look-up fails as a traverse does.
+			if got := show(c.do(&pdu.PMNSNames{Names: []string{"d.x"}})); !strings.HasPrefix(got, "PM_ERR_") {
+				t.Fatal(got)
+			}
+			heal()
+			var all pdu.Errno
+			since := time.Now()
+			eventually(t, "values", func() bool {
+				sets, changes := c.fetch(id(240, 1))
+				all |= changes
+				return showSets(sets) == "240.0.1=240"
+			})
+			if all&pdu.StateNamesChange == 0 && time.Since(since) < firstCheck {
+				t.Errorf("values, but state changes %d", all)
+			}
 		})
-		if all&pdu.StateNamesChange == 0 {
-			t.Fatalf("values, but state changes %d", all)
-		}
+	}
+}
+
+// What clients rely on in the answers of agents about names is looked at.
+func TestOddAnswersAboutNames(t *testing.T) {
+	child := []byte("\x00\x00\x00\x20\x00\x00\x70\x0e\x00\x00\x00\x00" + // PMNS_NAMES
+		"\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01" + "\x00\x00\x00\x01x~~~")
+	none, _ := pdu.Append(nil, 0, new(pdu.PMNSNames))
+	null, _ := pdu.Append(nil, 0, &pdu.PMNSIDs{PMIDs: []pdu.PMID{pdu.NoPMID}})
+	for _, tt := range []struct {
+		name   string
+		req    pdu.Message
+		answer []byte
+		want   string
+	}{
+		{"a child without status", &pdu.PMNSChild{Subtype: 1, Name: "d"}, child, "-12366 [] []"},
+		{"a child that needs none", &pdu.PMNSChild{Name: "d"}, child, "0 [x] []"},
+		{"no names of a metric", &pdu.PMNSIDs{PMIDs: []pdu.PMID{id(240, 77)}}, none, "PM_ERR_PMID"},
+		{"a null PMID", &pdu.PMNSNames{Names: []string{"d.x"}}, null, "PM_ERR_NAME"},
+		{"a null PMID among others", &pdu.PMNSNames{Names: []string{"u.one", "d.x"}}, null, "1 [241.0.1 PM_ID_NULL]"},
+		{"no names below a root", &pdu.PMNSTraverse{Name: "d"}, none, "PM_ERR_NAME"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, nil, map[int]func(wire.Conn){240: script(240, tt.req.Type(), func(c wire.Conn, _ []byte) {
+				c.Write(tt.answer)
+				hold(c)
+			})})
+			c := r.dial()
+			c.t = t
+			if got := show(c.do(tt.req)); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+			if r.routes.Load().agent(240).link.Load() == nil {
+				t.Error("the agent was dropped")
+			}
+		})
 	}
 }
 
