@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -375,42 +374,6 @@ func (a roots) Traverse(ctx context.Context, o agents.Origin, name string) ([]st
 		return nil, pdu.ErrnoPermission
 	}
 	return a.namer.Traverse(ctx, o, name)
-}
-
-// An agent that fails is asked more and more seldom, and in nobody's name.
-func TestChecksBecomeSeldom(t *testing.T) {
-	var s subtrees
-	key := subtree{240, "d"}
-	c := new(session)
-	s.miss(c, key, gapFailed)
-	g := s.missing[key]
-	now := time.Now()
-	if due := s.due(now); due != nil {
-		t.Errorf("at once: %v", due)
-	}
-	for wait := firstCheck; wait < 4*lastCheck; wait *= 2 {
-		now = now.Add(min(wait, lastCheck) + time.Second)
-		if due := s.due(now); !slices.Equal(due, []subtree{key}) {
-			t.Fatalf("after %v: %v", wait, due)
-		}
-		if due := s.due(now); due != nil {
-			t.Fatalf("twice after %v", wait)
-		}
-		s.again(key, true)
-		if got, want := g.wait, min(2*wait, lastCheck); got != want {
-			t.Fatalf("after %v: wait %v, want %v", wait, got, want)
-		}
-		g.next = now.Add(g.wait)
-		s.update()
-	}
-	s.forget(c)
-	if due := s.due(now.Add(2 * lastCheck)); due != nil || s.next.Load() != 0 {
-		t.Errorf("without a client: %v, next %d", due, s.next.Load())
-	}
-	s.answered(nil, key)
-	if n := s.n.Load(); n != 0 {
-		t.Errorf("%d left", n)
-	}
 }
 
 // What an agent says beyond its part of the name space is left out.

@@ -27,7 +27,7 @@ func TestPmprobe(t *testing.T) {
 			"sample.long sample.secret",
 			"no.such sample.nosuch sample.long.one",
 			"sample.bad sample.dupnames",
-			"kvm.exits xfs.log.writes pmproxy.pid",
+			"kvm.exits xfs.log.writes",
 			"pmcd.agent.status pmcd.agent.name pmcd.control.register",
 			"sample.event.records",
 		} {

@@ -160,7 +160,14 @@ func TestFence(t *testing.T) {
 				compare(t, words("pminfo -h {host} "+args+" sample.long.one sample.bin simple.numfetch pmcd.agent.fenced"), pminfo())
 			})
 		}
-		compare(t, words("pminfo -h {host} -m sample.secret sample.long"), pminfo())
+		compare(t, words("pminfo -h {host} -m sample.long"), pminfo())
+		// A fence is no reason to hide other names of a look-up, as C pmcd does.
+		got := output(t, servers(t).Ours, "pminfo -h {host} -m sample.secret sample.long")
+		for _, want := range []string{"sample.secret: PMDA is currently fenced", "sample.long.one PMID: 29.0.10"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("pminfo sample.secret sample.long: no %q in\n%s", want, got)
+			}
+		}
 		compare(t, words("pmstore -h {host} sample.write_me 3"), peer.Comparison{Status: peer.AnyStatus})
 	})
 	compareStore(t, unix, storeCase{"-i sample pmcd.agent.fenced 0", 0})
