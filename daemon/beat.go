@@ -40,18 +40,3 @@ func (d *Daemon) Beat(ctx context.Context) error {
 	}
 	return nil
 }
-
-// tellSettled says how many agents are up.
-func (d *Daemon) tellSettled() {
-	if d.cfg.Settled == nil {
-		return
-	}
-	list := d.routes.Load().list
-	up := 0
-	for _, a := range list {
-		if a.link.Load() != nil {
-			up++
-		}
-	}
-	d.cfg.Settled(up, len(list))
-}

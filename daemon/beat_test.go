@@ -14,7 +14,7 @@ import (
 // Beat returns while clients are served, and not while they could not be.
 func TestBeat(t *testing.T) {
 	settled := make(chan struct{})
-	r := newRig(t, func(c *Config) { c.Settled = func(_, _ int) { close(settled) } }, nil)
+	r := newRig(t, func(c *Config) { c.Settled = func(Health) { close(settled) } }, nil)
 	<-settled
 	beat := make(chan error)
 	start := func() { go func() { beat <- r.Beat(t.Context()) }() }
@@ -114,7 +114,7 @@ func TestSettled(t *testing.T) {
 	said := make(chan [2]int, 4)
 	r := newRig(t, func(c *Config) {
 		c.Reloading = func() { said <- [2]int{-1, -1} }
-		c.Settled = func(up, all int) { said <- [2]int{up, all} }
+		c.Settled = func(h Health) { said <- [2]int{h.Ready, h.Agents} }
 	}, nil)
 	r.Reload()
 	for _, want := range [][2]int{{4, 4}, {-1, -1}, {4, 4}} {

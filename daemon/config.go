@@ -37,6 +37,9 @@ type Config struct {
 	LateGrace time.Duration
 	NoRestart bool // agents that fail are started again by a reload only
 
+	// Problems are those that there are from the start: see Daemon.SetProblem.
+	Problems []string
+
 	Hostname string // for pmcd.hostname; "" is the system's (-H)
 	// ContainerHost returns what the host is called in a container; may be nil.
 	ContainerHost func(ctx context.Context, container string) (string, error)
@@ -49,9 +52,13 @@ type Config struct {
 	Debug     string // -D, for pmcd.control.debug
 
 	// For a service manager; may be nil. One is called at a time.
-	Serving   func()            // clients are about to be greeted
-	Reloading func()            // a reload begins
-	Settled   func(up, all int) // its agents, and before that the first ones, are started or have failed
+	Serving   func()       // clients are about to be greeted
+	Reloading func()       // a reload begins
+	Settled   func(Health) // its agents, and before that the first ones, are started or have failed
+	// Changed is called when the state of an agent or the list of problems has
+	// changed: after the first Settled, not during a reload, and some time
+	// later, so that it is not called often.
+	Changed func(Health)
 
 	Open OpenFunc    // for agents other than the built-in one
 	Log  *zap.Logger // entries named "plain" are lines without time and level

@@ -70,6 +70,8 @@ type Daemon struct {
 	hangups      atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
 	nameChanges  chan struct{} // holds one request to look at the PMNS
 	subtrees     subtrees
+	problems     problems
+	unsaid       chan struct{} // full when the Health may have changed
 
 	ending   context.Context // ends when sessions must end
 	end      context.CancelFunc
@@ -89,6 +91,10 @@ func New(cfg Config) (*Daemon, error) {
 		reloads:     make(chan struct{}, 1),
 		beats:       make(chan struct{}),
 		nameChanges: make(chan struct{}, 1),
+		unsaid:      make(chan struct{}, 1),
+	}
+	for i, text := range cfg.Problems {
+		d.SetProblem(fmt.Sprint("start ", i), text)
 	}
 	d.trace.init(cfg.TraceMask, d.plain)
 	d.hostname.get = cfg.gethostname
@@ -178,10 +184,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	minute := time.NewTicker(rateTime)
 	defer minute.Stop()
+	var tell <-chan time.Time // nil if there is nothing to tell
 	for ctx.Err() == nil {
 		var reloads, nameChanges <-chan struct{}
-		if job == nil {
-			reloads, nameChanges = d.reloads, d.nameChanges
+		var unsaid <-chan time.Time
+		if job == nil { // else it says how things are at its end
+			reloads, nameChanges, unsaid = d.reloads, d.nameChanges, tell
 		}
 		select {
 		case <-ctx.Done():
@@ -190,6 +198,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 			job = nil
 		case <-minute.C:
 			d.rate.flush(d, false)
+		case <-d.unsaid:
+			if tell == nil {
+				tell = time.After(healthTime)
+			}
+		case <-unsaid:
+			tell = nil
+			d.tellChanged()
 		case <-reloads:
 			job = start(func() { d.reload(ctx) })
 		case <-nameChanges:

@@ -30,6 +30,7 @@ type AgentStatus struct {
 	State  AgentState
 	Since  time.Time // when it got into State
 	PID    int       // of the process that pmcd started for it; 0 if there is none
+	Note   string    // what an admin should know about it: Link.Note; "" is nothing
 
 	Restarts  int       // starts that succeeded, but for the first
 	Failures  int       // ends and failed starts since it last was up for a minute
@@ -65,6 +66,9 @@ func (a *agent) report() AgentStatus {
 		st.Kind = "socket"
 	}
 	l := a.link.Load()
+	if l != nil {
+		st.Note = l.Note
+	}
 	if l != nil && l.Process != nil {
 		st.PID = l.Process.PID()
 	}

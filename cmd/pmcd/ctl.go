@@ -21,8 +21,8 @@ const ctlName = "pmcdctl"
 
 // Exit codes of pmcdctl.
 const (
-	ctlOK    = 0 // all agents are well
-	ctlSome  = 1 // some are not
+	ctlOK    = 0 // all agents are ready and there is no problem
+	ctlSome  = 1 // some are not, or there is one
 	ctlNone  = 2 // there is nobody to ask, or nothing to check
 	ctlUsage = 3 // wrong arguments
 )

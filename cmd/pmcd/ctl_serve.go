@@ -46,6 +46,7 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 		Started:   started,
 		Embedded:  opt.embedded,
 		Listening: make([]string, len(addrs)),
+		Problems:  d.Problems(),
 		Agents:    make([]ctl.Agent, len(agents)),
 		Clients:   make([]ctl.Client, len(clients)),
 		Reloads:   ctl.Reloads{Count: reloads.Count, Last: reloads.Last},
@@ -63,7 +64,7 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 	}
 	for i, a := range agents {
 		r.Agents[i] = ctl.Agent{
-			Name: a.Name, Domain: a.Domain, Kind: a.Kind, State: string(a.State), Since: a.Since, PID: a.PID,
+			Name: a.Name, Domain: a.Domain, Kind: a.Kind, State: string(a.State), Since: a.Since, PID: a.PID, Note: a.Note,
 			Restarts: a.Restarts, Failures: a.Failures, NextStart: a.NextStart,
 			LastError: a.LastError, ErrorAt: a.ErrorAt, LastWords: a.LastWords,
 			Requests: a.Requests, Errors: a.Errors, Abandoned: a.Abandoned,

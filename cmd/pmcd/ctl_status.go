@@ -43,12 +43,7 @@ Only root and the user that pmcd runs as may ask.`,
 			if err != nil {
 				return err
 			}
-			*code = ctlOK
-			for _, a := range r.Agents {
-				if a.State != ctl.Ready {
-					*code = ctlSome
-				}
-			}
+			*code = exitCode(r)
 			if asJSON {
 				enc := json.NewEncoder(cmd.OutOrStdout())
 				enc.SetIndent("", "  ")
@@ -86,6 +81,20 @@ func status(ctx context.Context, socket string, stderr io.Writer) (*ctl.Report, 
 	return r, err
 }
 
+// exitCode is that of pmcdctl status. A note about an agent that is ready does
+// not count: it is for reading.
+func exitCode(r *ctl.Report) int {
+	if len(r.Problems) > 0 {
+		return ctlSome
+	}
+	for _, a := range r.Agents {
+		if a.State != ctl.Ready {
+			return ctlSome
+		}
+	}
+	return ctlOK
+}
+
 // fewClients is how many clients are shown to people.
 const fewClients = 20
 
@@ -114,6 +123,9 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 	default:
 		p.line("reloads:       %d, the last %s ago failed: %s", r.Reloads.Count, ago(r.Reloads.Last), r.Reloads.Error)
 	}
+	for _, text := range r.Problems {
+		p.line("problem:       %s", text)
+	}
 
 	p.line("")
 	p.line("AGENT\tDOMAIN\tKIND\tSTATE\tFOR\tPID\tRESTARTS\tREQUESTS\tERRORS\tMEAN\tMAX")
@@ -130,6 +142,10 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 	}
 	p.flush()
 	for _, a := range r.Agents {
+		if a.Note != "" {
+			p.line("")
+			p.line("%s %s", a.Name, a.Note)
+		}
 		if a.LastError == "" {
 			continue
 		}

@@ -226,6 +226,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		},
 		Reloading: notify.reloading,
 		Settled:   notify.ready,
+		Changed:   notify.changed,
 		Open:      agents.open,
 		Log:       log,
 	})

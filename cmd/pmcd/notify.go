@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/daemon"
 )
 
 // managerEnv is what a service manager has to say to this process, by name
@@ -30,10 +34,14 @@ func takeManagerEnv() managerEnv {
 }
 
 // A notifier tells the service manager how pmcd is doing (sd_notify(3)). A nil
-// one has nobody to tell.
+// one does nothing.
 type notifier struct {
 	conn     *net.UnixConn
 	watchdog time.Duration // how often it wants to hear of us; 0 is never
+
+	mu     sync.Mutex // guards the following, and the order of messages that have a status
+	status string     // the last that was sent
+	ending bool       // the status stays what it is
 }
 
 // newNotifier connects to the socket that env names, if it does.
@@ -74,24 +82,71 @@ func (n *notifier) send(lines ...string) {
 	n.conn.Write([]byte(strings.Join(lines, "\n")))
 }
 
+// state sends lines and, if that has changed, the status.
+func (n *notifier) state(status string, lines ...string) {
+	if n == nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ending {
+		return
+	}
+	if status != n.status {
+		lines = append(lines, "STATUS="+status)
+	}
+	if len(lines) > 0 {
+		n.send(lines...)
+	}
+	n.status = status
+}
+
 // serving says who the daemon is. It comes before the first greeting: PCP's
 // script ends when a client was greeted, and the service must not end with it.
 func (n *notifier) serving() {
-	n.send(fmt.Sprintf("MAINPID=%d", os.Getpid()), "STATUS=starting agents")
+	n.state("starting agents", fmt.Sprintf("MAINPID=%d", os.Getpid()))
 }
 
 // ready says that the agents have settled, at first or after a reload.
-func (n *notifier) ready(up, all int) {
-	n.send("READY=1", fmt.Sprintf("MAINPID=%d", os.Getpid()), fmt.Sprintf("STATUS=serving, %d of %d agents started", up, all))
+func (n *notifier) ready(h daemon.Health) {
+	n.state(statusText(h), "READY=1", fmt.Sprintf("MAINPID=%d", os.Getpid()))
+}
+
+// changed says how pmcd does now.
+func (n *notifier) changed(h daemon.Health) { n.state(statusText(h)) }
+
+// maxStatus is how long a status is at most, in bytes: it is one line.
+const maxStatus = 1 << 10
+
+// statusText is h in one line: first how many agents are ready, then which are
+// not, then the problems.
+func statusText(h daemon.Health) string {
+	text := fmt.Sprintf("serving, %d of %d agents ready", h.Ready, h.Agents)
+	for _, more := range slices.Concat(h.Unwell, h.Problems) {
+		more = "; " + printable(more)
+		if len(text)+len(more) > maxStatus {
+			return text + "; ... (pmcdctl status has all)"
+		}
+		text += more
+	}
+	return text
 }
 
 // reloading says that what is to be said next is about a request to reload
 // made before now.
 func (n *notifier) reloading() {
-	n.send("RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", monotonic()/time.Microsecond), "STATUS=reloading")
+	n.state("reloading", "RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", monotonic()/time.Microsecond))
 }
 
-func (n *notifier) stopping() { n.send("STOPPING=1", "STATUS=stopping agents") }
+// stopping says that pmcd ends. It is the last thing that is said.
+func (n *notifier) stopping() {
+	n.state("stopping agents", "STOPPING=1")
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.ending = true
+	}
+}
 
 // watch feeds the watchdog each time that beat returns, until ctx ends.
 func (n *notifier) watch(ctx context.Context, beat func(context.Context) error) {

@@ -85,7 +85,7 @@ func TestNotify(t *testing.T) {
 			}
 
 			s.openGate()
-			ready := []string{"READY=1", mainPID, "STATUS=serving, 1 of 2 agents started"}
+			ready := []string{"READY=1", mainPID, "STATUS=serving, 1 of 2 agents ready; shy is down"}
 			if got := m.next(); !slices.Equal(got, ready) {
 				t.Fatalf("got %q, want %q", got, ready)
 			}

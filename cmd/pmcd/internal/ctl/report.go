@@ -22,6 +22,7 @@ type Report struct {
 	Namespace string    `json:"namespace"`
 	Embedded  bool      `json:"embedded"`  // serves what is compiled in
 	Listening []string  `json:"listening"` // as in tcp:127.0.0.1:44321, unix:/run/pcp/pmcd.socket
+	Problems  []string  `json:"problems"`  // what an admin has to look at, but for those of one agent
 	Agents    []Agent   `json:"agents"`    // in the order of pmcd.conf
 	Clients   []Client  `json:"clients"`   // the oldest first
 	Reloads   Reloads   `json:"reloads"`
@@ -39,7 +40,8 @@ type Agent struct {
 	Kind      string    `json:"kind"`  // dso, pipe or socket
 	State     string    `json:"state"` // starting, ready, late, not ready, down or fenced
 	Since     time.Time `json:"since,omitzero"`
-	PID       int       `json:"pid,omitzero"` // 0 if pmcd has started no process for it
+	PID       int       `json:"pid,omitzero"`  // 0 if pmcd has started no process for it
+	Note      string    `json:"note,omitzero"` // as in "runs as pcp: /opt/x is writable by bob"
 	Restarts  int       `json:"restarts"`
 	Failures  int       `json:"failures"` // in a row
 	NextStart time.Time `json:"next_start,omitzero"`

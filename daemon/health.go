@@ -1,0 +1,102 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Health is how a Daemon does as a whole: what a service manager shows in one
+// line.
+type Health struct {
+	Agents int // in pmcd.conf
+	Ready  int // of those, the ones that answer
+	// Unwell names the other ones with their state, as in "simple is down", in
+	// the order of pmcd.conf.
+	Unwell []string
+	// Problems are those of Daemon.Problems and the notes about agents.
+	Problems []string
+}
+
+// Health reports on the Daemon as a whole.
+func (d *Daemon) Health() Health {
+	h := Health{Problems: d.Problems()}
+	for _, st := range d.Agents() {
+		h.Agents++
+		if st.State == AgentReady {
+			h.Ready++
+		} else {
+			h.Unwell = append(h.Unwell, fmt.Sprintf("%s is %s", st.Name, st.State))
+		}
+		if st.Note != "" {
+			h.Problems = append(h.Problems, fmt.Sprintf("%s %s", st.Name, st.Note))
+		}
+	}
+	return h
+}
+
+// problems are conditions that an admin should know of and that do not keep
+// pmcd from serving, each with a key. The oldest comes first.
+type problems struct {
+	mu   sync.Mutex // guards the following, which any goroutine may set
+	list []problem
+}
+
+type problem struct{ key, text string }
+
+// SetProblem says that there is a problem, in words for an admin, or that the
+// one with that key is another one now. An empty text says that it is over.
+func (d *Daemon) SetProblem(key, text string) {
+	p := &d.problems
+	p.mu.Lock()
+	i := slices.IndexFunc(p.list, func(q problem) bool { return q.key == key })
+	switch {
+	case text == "" && i >= 0:
+		p.list = slices.Delete(p.list, i, i+1)
+	case text == "":
+	case i >= 0:
+		p.list[i].text = text
+	default:
+		p.list = append(p.list, problem{key, text})
+	}
+	p.mu.Unlock()
+	d.healthChanged()
+}
+
+// Problems returns the problems that there are, the oldest first. Those of one
+// agent are in its AgentStatus.
+func (d *Daemon) Problems() []string {
+	d.problems.mu.Lock()
+	defer d.problems.mu.Unlock()
+	texts := make([]string, len(d.problems.list))
+	for i, p := range d.problems.list {
+		texts[i] = p.text
+	}
+	return texts
+}
+
+// healthTime is the least time between two calls of Config.Changed, and how
+// late one may be: agents may flap.
+const healthTime = 500 * time.Millisecond
+
+// healthChanged has Config.Changed called soon. It is cheap and never waits.
+func (d *Daemon) healthChanged() {
+	select {
+	case d.unsaid <- struct{}{}:
+	default: // one that was not looked at yet serves for this one too
+	}
+}
+
+func (d *Daemon) tellChanged() {
+	if d.cfg.Changed != nil {
+		d.cfg.Changed(d.Health())
+	}
+}
+
+// tellSettled says how the agents do that were started.
+func (d *Daemon) tellSettled() {
+	if d.cfg.Settled != nil {
+		d.cfg.Settled(d.Health())
+	}
+}
