@@ -16,10 +16,15 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// Reasons in pmcd.agent.status of an agent that is not connected (pmcd(1)).
+// Values of pmcd.agent.status (pmcd(1), and the metric's help text). Of an agent
+// that is not connected they are bits; above them are 8 bits each for the exit
+// code and the signal that have ended it. Bit 1, that it was found dead without a
+// request, is never set: here all deaths are noticed at once, and C pmcd says
+// statusProtocol of those that a request meets.
 const (
-	statusNotStarted = 4
-	statusProtocol   = 8
+	statusStarting   = 1 // not ready, or in its first start
+	statusNotStarted = 1 << 2
+	statusProtocol   = 1 << 3
 )
 
 // An OpenFunc starts or finds the agent of one line of pmcd.conf and connects
@@ -79,7 +84,7 @@ type agent struct {
 	spec    atomic.Pointer[pmcdconf.Agent]
 	settled chan struct{}        // closed when the first start is over, well or not
 	link    atomic.Pointer[Link] // nil while the agent is down
-	status  atomic.Int32         // why it is down
+	status  atomic.Int32         // why it is down: all that has happened since it was up
 	fenced  atomic.Bool
 	history history
 	load    load
@@ -129,12 +134,13 @@ func (l *Link) state() wire.State {
 
 // visible reports pmcd.agent.status.
 func (a *agent) visible() int32 {
+	settled := closed(a.settled) // before the link: it is set by then, or never
 	l := a.link.Load()
 	switch {
+	case l == nil && !settled, l != nil && l.state() == wire.NotReady:
+		return statusStarting
 	case l == nil:
 		return a.status.Load()
-	case l.state() == wire.NotReady:
-		return 1
 	}
 	return 0
 }
@@ -146,7 +152,7 @@ func (d *Daemon) connect(a *agent) (*Link, error) {
 	defer cancel()
 	l, err := d.open(ctx, a, a.spec.Load())
 	if err != nil {
-		a.status.Store(statusNotStarted)
+		a.status.Or(statusNotStarted)
 		return nil, err
 	}
 	a.history.up()

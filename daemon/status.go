@@ -65,6 +65,7 @@ func (a *agent) report() AgentStatus {
 	case pmcdconf.Socket:
 		st.Kind = "socket"
 	}
+	settled := closed(a.settled) // before the link, as in visible
 	l := a.link.Load()
 	if l != nil {
 		st.Note = l.Note
@@ -73,6 +74,9 @@ func (a *agent) report() AgentStatus {
 		st.PID = l.Process.PID()
 	}
 	a.history.report(&st, l != nil)
+	if l == nil && !settled {
+		st.State = AgentStarting // or waits for another one to come first, or to go
+	}
 	if l != nil && a.fenced.Load() {
 		st.State = AgentFenced
 	}

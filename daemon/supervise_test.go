@@ -198,7 +198,7 @@ func TestRestartIsTold(t *testing.T) {
 		synctest.Wait()
 		told("dead", pdu.StateDropAgent, 2, statusProtocol)
 		s.pass(time.Second)
-		told("a start that fails", 0, 2, statusNotStarted)
+		told("a start that fails", 0, 2, statusProtocol|statusNotStarted)
 		s.pass(2 * time.Second)
 		told("restarted", pdu.StateAddAgent|pdu.StateRestartAgent, 4, 0)
 		if n := s.logs.FilterMessage("Auto-restarting agents.").Len(); n != 1 {
