@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -97,7 +98,13 @@ const (
 )
 
 // A launcher is the process that waits for this one. A nil launcher is none.
-type launcher struct{ pipe *os.File }
+type launcher struct {
+	pipe *os.File
+	pid  int
+	// main says that the service manager has started it itself, as the main
+	// process of the service, and not by a script.
+	main bool
+}
 
 // waiting returns the launcher of this process. What makes it one is removed
 // from the environment, and from the standard input.
@@ -131,11 +138,64 @@ func waiting() (*launcher, error) {
 	for _, sig := range []os.Signal{syscall.SIGTTOU, syscall.SIGTTIN, syscall.SIGTSTP} {
 		signal.Ignore(sig)
 	}
-	return &launcher{os.NewFile(uintptr(fd), "launcher")}, nil
+	l := &launcher{pipe: os.NewFile(uintptr(fd), "launcher"), pid: os.Getppid()}
+	l.main = os.Getenv("SYSTEMD_EXEC_PID") == parent || parentOf(l.pid) == 1
+	return l, nil
+}
+
+// parentOf returns the parent of a process, or 0.
+func parentOf(pid int) int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(text)) {
+		if v, ok := strings.CutPrefix(line, "PPid:"); ok {
+			ppid, _ := strconv.Atoi(strings.TrimSpace(v))
+			return ppid
+		}
+	}
+	return 0
 }
 
 // serving lets the launcher end.
 func (l *launcher) serving() { l.say(serving) }
+
+// await returns when the launcher has ended and this process is the child of
+// another one, or after some time: it may have been stopped.
+func (l *launcher) await(most time.Duration) {
+	if l == nil {
+		return
+	}
+	end := time.NewTimer(most)
+	defer end.Stop()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for os.Getppid() == l.pid {
+		select {
+		case <-again.C:
+		case <-end.C:
+			return
+		}
+	}
+}
+
+// announce lets the launcher end and tells the service manager that this
+// process is the main one, in the order that the manager needs. Clients are
+// greeted after it: the script of PCP's unit ends when one was greeted, and the
+// service must not end with it.
+//
+// A process becomes the manager's child when the launcher has ended. One that is
+// said to be the main process before is not watched as well: systemd logs that
+// it is "not our child". But if the launcher itself is the main process, the
+// service ends with it unless there is another main process by then.
+func announce(n *notifier, l *launcher) {
+	if n != nil && l != nil && !l.main {
+		l.serving()
+		l.await(notifyTimeout)
+		n.serving()
+		return
+	}
+	n.serving()
+	l.serving()
+}
 
 // failed tells the launcher why this process ends.
 func (l *launcher) failed(why string) { l.say(strings.TrimSpace(why[:min(len(why), maxFailure)])) }

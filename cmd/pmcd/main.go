@@ -220,15 +220,12 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		Local:            opt.local,
 		TraceMask:        opt.trace,
 		Debug:            opt.debug,
-		Serving: func() {
-			notify.serving()
-			waiter.serving()
-		},
-		Reloading: notify.reloading,
-		Settled:   notify.ready,
-		Changed:   notify.changed,
-		Open:      agents.open,
-		Log:       log,
+		Serving:          func() { announce(notify, waiter) },
+		Reloading:        notify.reloading,
+		Settled:          notify.ready,
+		Changed:          notify.changed,
+		Open:             agents.open,
+		Log:              log,
 	})
 	if err != nil {
 		return fail(err)

@@ -101,8 +101,7 @@ func (n *notifier) state(status string, lines ...string) {
 	n.status = status
 }
 
-// serving says who the daemon is. It comes before the first greeting: PCP's
-// script ends when a client was greeted, and the service must not end with it.
+// serving says who the daemon is; see announce.
 func (n *notifier) serving() {
 	n.state("starting agents", fmt.Sprintf("MAINPID=%d", os.Getpid()))
 }

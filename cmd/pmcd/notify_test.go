@@ -113,6 +113,70 @@ func TestNotify(t *testing.T) {
 	}
 }
 
+// The main process is said to be that when it is no longer the child of the
+// process that has started it in the background, and so the manager's; but if
+// that one is the main process, before its end.
+func TestNotifyMainPID(t *testing.T) {
+	for _, direct := range []bool{false, true} {
+		t.Run(fmt.Sprintf("started by the manager itself=%v", direct), func(t *testing.T) {
+			p := newPlace(t, self(t))
+			m := newManager(t, p.at("notify"))
+			if err := errors.Join(os.Remove(p.at("conf")), syscall.Mkfifo(p.at("conf"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			me := ""
+			if os.Geteuid() == 0 {
+				me = "root"
+			}
+			cmd := p.command("-U", me)
+			cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+p.at("notify"))
+			if direct { // the shell's process becomes pmcd
+				cmd.Args = append([]string{"sh", "-c", `SYSTEMD_EXEC_PID=$$ exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+				cmd.Path = "/bin/sh"
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			// Who reads it is the process in the background.
+			conf, err := os.OpenFile(p.at("conf"), os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Without a pause the launcher might have ended in the order that is wrong, too.
+			launcher := cmd.Process.Pid
+			syscall.Kill(launcher, syscall.SIGSTOP)
+			defer syscall.Kill(launcher, syscall.SIGCONT)
+			fmt.Fprintln(conf, "pmcd 2 dso pmcd_init /none")
+			conf.Close()
+			said, err := m.within(time.Second)
+			if direct == (err != nil) {
+				t.Errorf("while the launcher is there: %q, %v", said, err)
+			}
+			syscall.Kill(launcher, syscall.SIGCONT)
+			if err != nil {
+				said = m.next()
+			}
+			pid := 0
+			if _, err := fmt.Sscanf(said[0], "MAINPID=%d", &pid); err != nil || len(said) != 2 || said[1] != "STATUS=starting agents" {
+				t.Fatalf("the first message is %q", said)
+			}
+			defer ends(t, pid)
+			defer syscall.Kill(pid, syscall.SIGTERM)
+			if parent := parentOf(pid); !direct && parent == launcher {
+				t.Errorf("it is said to be the main process as the child of %d", parent)
+			}
+			if err := <-ended; err != nil {
+				t.Errorf("the launcher: %v", err)
+			}
+			if said := m.next(); len(said) != 3 || said[0] != "READY=1" {
+				t.Errorf("then %q", said)
+			}
+		})
+	}
+}
+
 // A notification nobody gets is no reason not to serve; with -f there is none.
 func TestNotifyNobody(t *testing.T) {
 	s := newService(t, "-F")
