@@ -29,8 +29,9 @@ const (
 
 const ctlHelp = `Ask a running pmcd how it does, or try its agents.
 
-Exit codes: 0 all agents are well, 1 some are not, 2 there is no pmcd (status)
-or nothing that could be checked (check-agents), 3 wrong arguments.`
+Exit codes: 0 all agents are well, 1 some are not or pmcd reports a problem,
+2 there is no pmcd (status) or nothing that could be checked (check-agents),
+3 wrong arguments.`
 
 // pmcdctl is the whole of pmcdctl but for its exit.
 func pmcdctl(args []string, stdout, stderr io.Writer) int {
@@ -39,6 +40,7 @@ func pmcdctl(args []string, stdout, stderr io.Writer) int {
 	code := ctlUsage // until a command has begun
 	cmd := &cobra.Command{
 		Use:               ctlName,
+		Version:           version(),
 		Long:              ctlHelp,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
@@ -47,6 +49,7 @@ func pmcdctl(args []string, stdout, stderr io.Writer) int {
 		RunE:              func(*cobra.Command, []string) error { return errors.New("no command: status or check-agents") },
 	}
 	cmd.AddCommand(statusCommand(&code), checkCommand(&code))
+	cmd.SetVersionTemplate(versionText(ctlName))
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
@@ -57,7 +60,7 @@ func pmcdctl(args []string, stdout, stderr io.Writer) int {
 		}
 		return code
 	}
-	if code == ctlUsage { // --help
+	if code == ctlUsage { // --help, --version
 		return ctlOK
 	}
 	return code

@@ -39,7 +39,7 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 	reloads, agents, clients := d.Reloads(), d.Agents(), d.Clients()
 	r := &ctl.Report{
 		Version:   pmcd.Version,
-		Build:     build,
+		Build:     version(),
 		PID:       os.Getpid(),
 		UID:       os.Geteuid(),
 		Now:       time.Now(),

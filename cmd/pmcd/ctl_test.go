@@ -189,7 +189,7 @@ func TestStatus(t *testing.T) {
 	p := startPrivate(t, dir, "-c", conf, "-n", names)
 
 	r := p.until("the agent is ready", func(r *ctl.Report) bool { return agentOf(r, "pmcd").State == ctl.Ready })
-	if r.Config != conf || r.Namespace != names || r.Embedded || r.UID != os.Geteuid() || r.Version == "" || r.Build != build ||
+	if r.Config != conf || r.Namespace != names || r.Embedded || r.UID != os.Geteuid() || r.Version == "" || r.Build != version() ||
 		len(r.Listening) != 2 || r.Listening[0] != "unix:"+p.sock || len(r.Clients) != 0 || r.Reloads != (ctl.Reloads{}) {
 		t.Errorf("got %+v", r)
 	}
@@ -211,7 +211,7 @@ func TestStatus(t *testing.T) {
 	}
 	code, text, _ := ctlRun("status", "-s", p.sock)
 	for _, want := range []string{
-		fmt.Sprintf("(build %s), pid %d, user ", build, p.cmd.Process.Pid), "configuration: " + conf, "reloads:       none",
+		fmt.Sprintf("(build %s), pid %d, user ", version(), p.cmd.Process.Pid), "configuration: " + conf, "reloads:       none",
 		"\npmcd   2       dso   ready ", "\nCLIENT  FOR ", "unix:" + p.sock,
 	} {
 		if !strings.Contains(text, want) {

@@ -24,10 +24,6 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// build is what pmcd.build says; who packages pmcd sets it, by -ldflags
-// "-X main.build=...".
-var build = "dev"
-
 func main() {
 	if os.Args[0] == rootchild.Name {
 		os.Exit(runRootChild(os.Args[1:]))
@@ -41,7 +37,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stderr))
 }
 
-// Exit codes. Help and an unknown option are 0: scripts of PCP count on it.
+// Exit codes. Help and an unknown option are 0, as scripts of PCP count on it,
+// but for a service: see usageFailed.
 const (
 	exitOK    = 0
 	exitError = 1
@@ -58,8 +55,15 @@ func run(args []string, stderr io.Writer) int {
 	opt, err := parseOptions(args)
 	var usage *usageError
 	switch {
+	case err != nil && opt.isService(err, os.Getenv):
+		why := oneLine(err)
+		opt.reportFailure(errors.New(why), nil, waiter)
+		return usageFailed(why, stderr)
 	case errors.Is(err, errHelp):
 		fmt.Fprint(stderr, usageText)
+		return exitOK
+	case errors.Is(err, errVersion):
+		fmt.Print(versionText("pmcd"))
 		return exitOK
 	case errors.As(err, &usage) && usage.harmless:
 		fmt.Fprint(stderr, usage)
@@ -214,7 +218,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		NoRestart:        opt.noRestart,
 		Hostname:         opt.hostname,
 		ContainerHost:    agents.containerHost,
-		Build:            build,
+		Build:            version(),
 		RunDir:           os.Getenv("PCP_RUN_DIR"),
 		TmpDir:           os.Getenv("PCP_TMP_DIR"),
 		Local:            opt.local,

@@ -51,7 +51,11 @@ type options struct {
 // defaultPort is registered for pmcd.
 const defaultPort = 44321
 
-var errHelp = errors.New("help")
+// What else than to serve or to verify a command line can ask for.
+var (
+	errHelp    = errors.New("--help")
+	errVersion = errors.New("--version")
+)
 
 // parseOptions reads the command line. All of it is read, and all that is wrong
 // with it told at once; the options are returned with the error, too. As with C
@@ -66,9 +70,12 @@ func parseOptions(args []string) (*options, error) {
 		credsTimeout: 3 * time.Second,
 	}
 	e := new(usageError)
-	help := false
+	help, version := false, false
 	all := append(opt.table(), getopt.Option{Short: '?', Long: "help", Set: func(string) error {
 		help = true
+		return nil
+	}}, getopt.Option{Short: 'V', Long: "version", Whole: true, Set: func(string) error { // --ver is --verify
+		version = true
 		return nil
 	}})
 	rest, errs := getopt.Parse(all, args)
@@ -78,8 +85,11 @@ func parseOptions(args []string) (*options, error) {
 			e.harmless = true
 		}
 	}
-	if help && len(errs) == 0 {
+	switch {
+	case help && len(errs) == 0:
 		return opt, errHelp
+	case version && len(errs) == 0:
+		return opt, errVersion
 	}
 	e.harmless = e.harmless || help
 	if opt.embedded && opt.named {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -109,7 +111,6 @@ func TestBadOptions(t *testing.T) {
 		{"--verify=1", 0, "pmcd: option '--verify' doesn't allow an argument"},
 		{"--ver=", 0, "pmcd: option '--verify' doesn't allow an argument"},
 		{"--max 1", 0, "pmcd: option '--max' is ambiguous; possibilities: '--maxctx' '--maxbytes' '--maxmetric'"},
-		{"-V", 0, "pmcd: invalid option -- 'V'"},
 		{"-fz", 0, "pmcd: invalid option -- 'z'"},
 		{"-c", 0, "pmcd: option requires an argument -- 'c'"},
 		{"-fc", 0, "pmcd: option requires an argument -- 'c'"},
@@ -147,6 +148,38 @@ func TestBadOptions(t *testing.T) {
 	run([]string{"-f", "extra", "more"}, &stderr)
 	if want := "\npmcd: unexpected argument \"extra\"\n" + notStarted; !strings.HasSuffix(stderr.String(), want) {
 		t.Errorf("no %q at the end of\n%s", want, &stderr)
+	}
+}
+
+// For a service a mistake in the options is one line and the end: the journal has
+// it, and the exit code is not that of success.
+func TestBadOptionsOfService(t *testing.T) {
+	for _, tt := range []struct {
+		args, socket string // NOTIFY_SOCKET
+		code         int
+		want         string // all of the standard error output; "" is the usage
+	}{
+		{"-F --bogus", "", 1, "pmcd: not started: unrecognized option '--bogus'\n"},
+		{"--bogus -q 0 x", "/n", 1, "pmcd: not started: unrecognized option '--bogus'; -q requires a positive numeric argument; unexpected argument \"x\"\n"},
+		{"--verify --bogus", "/n", 1, "pmcd: not started: unrecognized option '--bogus'\n"},
+		{"-F -c", "", 1, "pmcd: not started: option requires an argument -- 'c'\n"},
+		{"-F -p x", "", 1, "pmcd: not started: -p requires a positive numeric argument (x)\n"},
+		{"-F --help", "/n", 1, "pmcd: not started: --help is not for a service\n"},
+		{"-V", "/n", 1, "pmcd: not started: --version is not for a service\n"},
+		{"-F --help", "", 0, ""},
+		{"-f --bogus", "", 0, ""},
+	} {
+		t.Setenv("NOTIFY_SOCKET", tt.socket)
+		var stderr bytes.Buffer
+		code := run(strings.Fields(tt.args), &stderr)
+		if code != tt.code || tt.want != "" && stderr.String() != tt.want || tt.want == "" && !strings.Contains(stderr.String(), "--foreground") {
+			t.Errorf("%s, NOTIFY_SOCKET=%s: exit code %d, want %d\n%s\nwant %s", tt.args, tt.socket, code, tt.code, &stderr, tt.want)
+		}
+	}
+	t.Setenv("NOTIFY_SOCKET", "")
+	fatal := filepath.Join(t.TempDir(), "fatal")
+	if code := run([]string{"-F", "--bogus", "-x", fatal}, io.Discard); code != exitError || read(fatal) != "NOTE: pmcd not started due to errors!  unrecognized option '--bogus'\n" {
+		t.Errorf("exit code %d, and the file of -x has %q", code, read(fatal))
 	}
 }
 

@@ -53,7 +53,7 @@ func TestPeerCommandLines(t *testing.T) {
 	for _, line := range []string{
 		"", "--", "-f", "-vf", "-fv", "-A", "-fA", "--verify", "--v", "--verif --foreg", "--f",
 		"-?", "--help", "--he", "-? extra", "-q 0 -?",
-		"-h", "-V", "-z", "-fz", "--version", "--bogus", "--bogus=1", "---", "--F", "--foregroundx",
+		"-h", "-z", "-fz", "--bogus", "--bogus=1", "---", "--F", "--foregroundx",
 		"--verify=1", "--verify=", "--hel=x", "--u x", "--r", "--bogus -q 0", "-q 0 --bogus",
 		"extra", "extra -?", "-- extra", "-",
 		"-c", "-x", "--config", "--conf", "--port", "-fq",
@@ -98,6 +98,8 @@ func TestPeerCommandLines(t *testing.T) {
 		{"-C 5", "", 0, 0, "", "7.2.1"},
 		{"-M 5", "", 0, 0, "", "7.2.1"},
 		{"-F", "", 0, 0, "", "7.2.1"},
+		{"-V", "", 0, 0, "", "the version, on the standard output"},
+		{"--version", "", 0, 0, "", "the version, on the standard output"},
 		{"-M x", "", 0, 1, "pmcd: -M requires a positive value", "7.2.1"},
 		{"--maxbytes=5", "", 0, 0, "", "7.2.1"},
 		{"-D 1", "", 0, 1, "pmcd: unrecognized debug options specification (1)", "7.2.1 knows names only"},

@@ -1,6 +1,12 @@
 package main
 
-import "strings"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
 
 // usageText is for people: what C pmcd says is not what ours can do.
 const usageText = `Usage: pmcd [options]
@@ -43,9 +49,38 @@ Diagnostics:
       --log-format=FORM text, or json for an object on each line [text]
   -T, --trace=BITS      events to remember: 1 connections, 2 PDUs, 256 unbuffered
   -?, --help            this text
+  -V, --version         the version of this program, and of PCP
 
 What pmcd does while it runs: pmcdctl --help
 `
+
+// isService reports whether a command line that cannot be carried out because of
+// err is that of a service: a service manager has started this process, or a
+// script that it has started, or -F says so.
+func (opt *options) isService(err error, getenv func(string) string) bool {
+	return getenv("NOTIFY_SOCKET") != "" || opt.managed && errors.As(err, new(*usageError))
+}
+
+// usageFailed says in one line what is wrong with the options of a service: its
+// journal shows that, and the exit code is that of a failure. C pmcd differs: an
+// option that it does not know is the usage message and exit code 0, a service
+// that has ended well.
+func usageFailed(why string, stderr io.Writer) int {
+	priority := ""
+	if isJournal(os.Getenv("JOURNAL_STREAM"), 2) {
+		priority = "<3>"
+	}
+	fmt.Fprintf(stderr, "%spmcd: not started: %s\n", priority, why)
+	return exitError
+}
+
+// oneLine is what is wrong with a command line.
+func oneLine(err error) string {
+	if usage := (*usageError)(nil); errors.As(err, &usage) {
+		return strings.ReplaceAll(usage.short(), "\n", "; ")
+	}
+	return err.Error() + " is not for a service"
+}
 
 // A usageError is what is wrong with the command line.
 type usageError struct {

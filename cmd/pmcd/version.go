@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"strings"
+
+	"github.com/gopcp/pmcd/agents/pmcd"
+)
+
+// release is the version of the sources; of those between two releases it is
+// the next one.
+const release = "0.1.0"
+
+// build is the version that a packager gives, by -ldflags "-X main.build=...".
+// Without it the version is release with the revision that was built, if that
+// is known.
+var build string
+
+// version is that of this program: what pmcd.build says.
+func version() string {
+	if build != "" {
+		return build
+	}
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(info)
+}
+
+// A pseudoVersion is what the go command calls a revision without a tag.
+var pseudoVersion = regexp.MustCompile(`-(?:0\.)?\d{14}-([0-9a-f]{12})(\+dirty)?$`)
+
+// versionOf is the version of a program with this information in it, which may
+// be nil. A build from a checkout and "go install PACKAGE@REVISION" have the
+// revision; from an unpacked archive, and in a test, there is none.
+func versionOf(info *debug.BuildInfo) string {
+	if info == nil {
+		return release
+	}
+	revision, changed := "", false
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value[:min(len(s.Value), 12)]
+		case "vcs.modified":
+			changed = s.Value == "true"
+		}
+	}
+	switch tag := info.Main.Version; {
+	case pseudoVersion.MatchString(tag):
+		m := pseudoVersion.FindStringSubmatch(tag)
+		revision, changed = m[1], changed || m[2] != ""
+	case strings.HasPrefix(tag, "v"):
+		return tag[1:]
+	}
+	if revision == "" {
+		return release
+	}
+	text := release + "+git." + revision
+	if changed {
+		text += ".dirty"
+	}
+	return text
+}
+
+// versionText is what -V and --version say.
+func versionText(name string) string {
+	return fmt.Sprintf("%s %s, with the behaviour of PCP %s\n", name, version(), pmcd.Version)
+}
