@@ -148,7 +148,7 @@ func (a *agent) visible() int32 {
 // connect starts a, or finds it, within the time for the handshake (-q).
 func (d *Daemon) connect(a *agent) (*Link, error) {
 	a.history.open()
-	ctx, cancel := context.WithTimeout(a.ctx, time.Duration(d.credsTimeout.Load()))
+	ctx, cancel := StartContext(a.ctx, time.Duration(d.credsTimeout.Load()))
 	defer cancel()
 	l, err := d.open(ctx, a, a.spec.Load())
 	if err != nil {

@@ -77,9 +77,9 @@ func printable(line string) string {
 	}, line)
 }
 
-// splitStack returns the text of err without the stack of a panic, and that.
+// splitStack returns the Reason of err without the stack of a panic, and that.
 func splitStack(err error) (text string, stack []string) {
-	text, rest, panicked := strings.Cut(err.Error(), "\n")
+	text, rest, panicked := strings.Cut(Reason(err), "\n")
 	if panicked {
 		stack = strings.Split(strings.TrimSpace(rest), "\n")
 	}

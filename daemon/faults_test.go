@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -228,6 +229,14 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 				sets, _ := c.fetch(id(240, 1), id(241, 1))
 				return showSets(sets) == "240.0.1=PM_ERR_NOAGENT 241.0.1=241"
 			})
+			for _, raw := range []string{"deadline", "EOF", "i/o timeout", "closed network"} {
+				if r.logged(raw) || strings.Contains(r.Agents()[1].LastError, raw) {
+					t.Errorf("%q is for those who know Go", raw)
+				}
+			}
+			if name == "stalls" && !strings.HasSuffix(r.Agents()[1].LastError, ": no answer in 200ms (-q)") {
+				t.Errorf("the reason is %q", r.Agents()[1].LastError)
+			}
 			if !r.logged("\"t\" agent (dom 240)") {
 				t.Error("nothing in the log")
 			}

@@ -117,7 +117,7 @@ func Ready(ctx context.Context, conn *proc.Pipes) (iface int, err error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Unix(1, 0)) })
 	line, err := readLine(conn)
 	if !stop() {
-		return 0, fmt.Errorf("the DSO is not initialised in time: %w", ctx.Err())
+		return 0, fmt.Errorf("the DSO is not initialised in time: %w", context.Cause(ctx))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("the DSO ended the host while it was loaded or initialised: %w", err)

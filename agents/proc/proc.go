@@ -4,6 +4,8 @@ package proc
 import (
 	"cmp"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"sync"
@@ -76,6 +78,9 @@ func Start(spec Spec) (*Process, error) {
 	if err := p.cmd.Start(); err != nil {
 		if p.Pipes != nil {
 			p.Pipes.Close()
+		}
+		if e := (*fs.PathError)(nil); errors.As(err, &e) { // "fork/exec PATH: ": callers say what they start
+			err = e.Err
 		}
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (c *Child) request(ctx context.Context, m message, files ...*os.File) reply
 	case r := <-answer:
 		return r
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	case <-c.lost:
 		err = ErrLost
 	}

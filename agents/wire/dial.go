@@ -96,7 +96,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	})
 	err = c.greet()
 	if !stop() {
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		c.Close()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -228,7 +229,7 @@ func printTrials(w io.Writer, trials []*trial) bool {
 		result := cmp.Or(t.note, "ok")
 		if t.err != nil {
 			good = false
-			result = "FAILED: " + t.err.Error()
+			result = "FAILED: " + daemon.Reason(t.err)
 		}
 		p.line("%s\t%d\t%s\t%s\t%s\t%s\t%s", t.spec.Name, t.spec.Domain, t.spec.Kind.String(),
 			took(t.start), took(t.desc), took(t.fetch), result)

@@ -65,7 +65,7 @@ func TestCheckAgents(t *testing.T) {
 		{"other", "pipe binary {} other", `pipe +\S+s +\S+s +\S+s +FAILED: fetch of other.x: the answer is for something else`},
 		{"stuck", "pipe binary {} stuck", `pipe +\S+s +\S+s +- +FAILED: fetch of stuck.x: agent has not answered in time`},
 		{"ends", "pipe binary {} ends", `pipe +\S+s +\S+s +- +FAILED: fetch of ends.x: .*`},
-		{"hangs", "pipe binary {} hangs", `pipe +- +- +- +FAILED: start: .*deadline exceeded.*`},
+		{"hangs", "pipe binary {} hangs", `pipe +- +- +- +FAILED: start: cannot negotiate with the agent: no answer in 2 s \(-q\)`},
 		{"dies", "pipe binary {} dies", `pipe +- +- +- +FAILED: start: .*exited with status 3.*`},
 		{"floods", "pipe binary {} floods", `pipe +- +- +- +FAILED: start: .*exited with status 5.*`},
 		{"garbage", "pipe binary {} garbage", `pipe +- +- +- +FAILED: start: .*`},

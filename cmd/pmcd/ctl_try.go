@@ -105,7 +105,7 @@ func lastLines(text string) (lines []string) {
 func (c *checker) ask(ctx context.Context, t *trial) error {
 	began := time.Now()
 	ready := make(chan struct{}, 1)
-	starting, cancel := context.WithTimeout(ctx, c.opt.credsTimeout)
+	starting, cancel := daemon.StartContext(ctx, c.opt.credsTimeout)
 	defer cancel()
 	o := opener{stderr: io.Discard, plugins: &c.plugins, builtin: builtin, log: zap.NewNop()}
 	l, err := o.open(starting, &t.spec, wire.Options{

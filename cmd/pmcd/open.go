@@ -174,6 +174,9 @@ func dial(ctx context.Context, p *child, spec *pmcdconf.Agent) (wire.Conn, error
 		if err == nil {
 			return conn.(wire.Conn), nil
 		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("cannot connect to %s: %w", addr, context.Cause(ctx))
+		}
 		if p == nil || !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -182,7 +185,7 @@ func dial(ctx context.Context, p *child, spec *pmcdconf.Agent) (wire.Conn, error
 		case <-again.C: // p may have ended: it may have started the agent
 		case <-ctx.Done():
 			again.Stop()
-			return nil, err
+			return nil, fmt.Errorf("%w; %w", err, context.Cause(ctx))
 		}
 	}
 }
