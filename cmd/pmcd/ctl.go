@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -74,21 +74,27 @@ func setCtlEnv(stderr io.Writer) {
 	}
 }
 
-// pmcdSocket returns where the Unix domain socket for clients of a pmcd on this
-// host is, if neither options nor the environment say so: as in PCP's
-// configuration or, without one, where a pmcd of this user would have made it.
-func pmcdSocket(root string, uid int, getenv func(string) string) (string, error) {
+// pmcdSockets returns where the Unix domain socket for clients of a pmcd on this
+// host may be, the most likely place first: what the environment says; where
+// PCP's configuration has it; where a pmcd of this user would have made it; and
+// where that of the system does without PCP.
+func pmcdSockets(root string, uid int, getenv func(string) string) []string {
 	if path := getenv("PMCD_SOCKET"); path != "" {
-		return path, nil
+		return []string{path}
 	}
+	system := filepath.Join(root, "run/pcp")
+	var dirs []string
 	if dir := getenv("PCP_RUN_DIR"); dir != "" {
-		return filepath.Join(dir, "pmcd.socket"), nil
+		dirs = append(dirs, dir)
 	}
-	for _, d := range ownDirs(filepath.Join(root, "run/pcp"), uid, getenv) {
-		path := filepath.Join(d.path, "pmcd.socket")
-		if _, err := os.Lstat(path); err == nil {
-			return path, nil
+	for _, d := range ownDirs(system, uid, getenv) {
+		dirs = append(dirs, d.path)
+	}
+	var paths []string
+	for _, dir := range append(dirs, system) {
+		if path := filepath.Join(dir, "pmcd.socket"); !slices.Contains(paths, path) {
+			paths = append(paths, path)
 		}
 	}
-	return "", errors.New("no pmcd found: -s says where its socket is")
+	return paths
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // askTime is how long a pmcd may take to say how it does.
@@ -58,27 +59,57 @@ Only root and the user that pmcd runs as may ask.`,
 	return cmd
 }
 
-// status asks the pmcd with that socket for clients; "" is the usual one.
+// status asks the pmcd with that socket for clients; "" is one of the usual ones.
 func status(ctx context.Context, socket string, stderr io.Writer) (*ctl.Report, error) {
-	if socket == "" {
-		setCtlEnv(stderr)
-		var err error
-		if socket, err = pmcdSocket("/", os.Geteuid(), os.Getenv); err != nil {
-			return nil, err
+	if socket != "" {
+		return ask(ctx, []string{socket})
+	}
+	if err := pmcdconf.SetPCPEnv(); err != nil && !errors.Is(err, fs.ErrNotExist) { // PCP need not be there
+		fmt.Fprintf(stderr, "%s: Warning: pcp.conf is not used: %v\n", ctlName, err)
+	}
+	return ask(ctx, pmcdSockets("/", os.Geteuid(), os.Getenv))
+}
+
+// ask asks the first pmcd that answers of those that may have these sockets. If
+// none does, what a pmcd says that is there comes before what is not there.
+func ask(ctx context.Context, sockets []string) (*ctl.Report, error) {
+	var none []string // where there is no pmcd
+	var denied, failed error
+	for _, socket := range sockets {
+		path := socket
+		if !strings.HasSuffix(path, ".ctl") {
+			path = ctl.Path(path)
+		}
+		r, err := ctl.Ask(ctx, path)
+		switch {
+		case err == nil:
+			return r, nil
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, ctl.ErrRefused) && os.Geteuid() != 0:
+			denied = cmp.Or(denied, fmt.Errorf("%s: permission denied: only root and the user that pmcd runs as may ask", path))
+		case !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist):
+			failed = cmp.Or(failed, err)
+		case path != socket && ctl.Listening(socket):
+			failed = cmp.Or(failed, fmt.Errorf("the pmcd at %s cannot be asked: there is no %s; it is not this pmcd, or its log says why", socket, path))
+		default:
+			none = append(none, fmt.Sprintf("%s: %v", path, justErrno(err)))
 		}
 	}
-	path := socket
-	if !strings.HasSuffix(path, ".ctl") {
-		path = ctl.Path(path)
+	if err := cmp.Or(denied, failed); err != nil {
+		return nil, err
 	}
-	r, err := ctl.Ask(ctx, path)
-	switch {
-	case errors.Is(err, fs.ErrPermission):
-		err = fmt.Errorf("%s: permission denied: only root and the user that pmcd runs as may ask", path)
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("no pmcd answers: %w", err)
+	text := "no pmcd answers: " + strings.Join(none, "; ")
+	if len(none) > 1 {
+		text += " (-s says where its socket is)"
 	}
-	return r, err
+	return nil, errors.New(text)
+}
+
+// justErrno is why a socket cannot be connected to, without what the caller knows.
+func justErrno(err error) error {
+	if errno := syscall.Errno(0); errors.As(err, &errno) {
+		return errno
+	}
+	return err
 }
 
 // exitCode is that of pmcdctl status. A note about an agent that is ready does

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +42,7 @@ func TestCtlUsage(t *testing.T) {
 		{"check-agents -t -1", 3, "", "require a positive number of seconds"},
 		{"check-agents -q x", 3, "", "invalid argument"},
 		{"status", 2, "", "no pmcd answers: "},
-		{"status -s /nonexistent/x", 2, "", "no pmcd answers: dial unix /nonexistent/x.ctl: "},
+		{"status -s /nonexistent/x", 2, "", "no pmcd answers: /nonexistent/x.ctl: no such file or directory\n"},
 		{"check-agents -c /nonexistent/conf", 2, "", "open /nonexistent/conf: no such file"},
 		{"check-agents --embedded -c /c", 2, "", "--embedded does not go with -c or -n"},
 		{"check-agents --embedded nonesuch", 2, "", `there is no agent "nonesuch"`},
@@ -53,40 +54,75 @@ func TestCtlUsage(t *testing.T) {
 	}
 }
 
-func TestPmcdSocket(t *testing.T) {
-	root := t.TempDir()
-	mine := filepath.Join(root, "tmp", "pcp-7")
-	for _, dir := range []string{mine, filepath.Join(root, "xdg/pcp"), filepath.Join(root, "run/pcp")} {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "pmcd.socket"), nil, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tmp := "TMPDIR=" + filepath.Join(root, "tmp")
+func TestPmcdSockets(t *testing.T) {
 	for _, tt := range []struct {
-		uid  int
-		env  []string
-		want string
+		uid       int
+		env, want string
 	}{
-		{0, []string{"PMCD_SOCKET=/s", "PCP_RUN_DIR=/r"}, "/s"},
-		{0, []string{"PCP_RUN_DIR=/r"}, "/r/pmcd.socket"},
-		{0, []string{tmp}, root + "/run/pcp/pmcd.socket"},
-		{7, []string{tmp}, mine + "/pmcd.socket"},
-		{7, []string{tmp, "XDG_RUNTIME_DIR=" + root + "/xdg"}, root + "/xdg/pcp/pmcd.socket"},
-		{8, []string{tmp}, ""},
+		{0, "PMCD_SOCKET=/s PCP_RUN_DIR=/r", "/s"},
+		{0, "", "/root/run/pcp/pmcd.socket /tmp/pcp-0/pmcd.socket"},
+		{0, "PCP_RUN_DIR=/r", "/r/pmcd.socket /root/run/pcp/pmcd.socket /tmp/pcp-0/pmcd.socket"},
+		{0, "PCP_RUN_DIR=/root/run/pcp XDG_RUNTIME_DIR=/x", "/root/run/pcp/pmcd.socket /x/pcp/pmcd.socket /tmp/pcp-0/pmcd.socket"},
+		{7, "", "/tmp/pcp-7/pmcd.socket /root/run/pcp/pmcd.socket"},
+		{7, "TMPDIR=/t XDG_RUNTIME_DIR=/x", "/x/pcp/pmcd.socket /t/pcp-7/pmcd.socket /root/run/pcp/pmcd.socket"},
+		{7, "PCP_RUN_DIR=/r", "/r/pmcd.socket /tmp/pcp-7/pmcd.socket /root/run/pcp/pmcd.socket"},
 	} {
-		got, err := pmcdSocket(root, tt.uid, func(name string) string {
-			for _, e := range tt.env {
+		got := strings.Join(pmcdSockets("/root", tt.uid, func(name string) string {
+			for e := range strings.FieldsSeq(tt.env) {
 				if v, ok := strings.CutPrefix(e, name+"="); ok {
 					return v
 				}
 			}
 			return ""
-		})
-		if got != tt.want || (err == nil) != (tt.want != "") {
-			t.Errorf("%d %v: got %q, %v, want %q", tt.uid, tt.env, got, err, tt.want)
+		}), " ")
+		if got != tt.want {
+			t.Errorf("%d %s: got %s, want %s", tt.uid, tt.env, got, tt.want)
+		}
+	}
+}
+
+// Of several places the one counts where a pmcd answers, whatever is at those
+// before it. If none does, a pmcd that may not be asked comes before nothing.
+func TestAsk(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	listen := func(name string) {
+		l, err := net.Listen("unix", at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+	}
+	s, err := ctl.Listen(at("this.ctl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve(func() *ctl.Report { return &ctl.Report{PID: 7} })
+	t.Cleanup(func() { s.Close() })
+	listen("other.socket")
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: at("left.ctl")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.SetUnlinkOnClose(false)
+	left.Close()
+	write(t, at("file"), "")
+	for _, tt := range []struct{ places, want string }{
+		{"none left other file/x this", ""},
+		{"none", "no pmcd answers: {}none.ctl: no such file or directory"},
+		{"none left", "no pmcd answers: {}none.ctl: no such file or directory; {}left.ctl: connection refused (-s says where its socket is)"},
+		{"none other left", "the pmcd at {}other.socket cannot be asked: there is no {}other.ctl; it is not this pmcd, or its log says why"},
+	} {
+		var sockets []string
+		for name := range strings.FieldsSeq(tt.places) {
+			sockets = append(sockets, at(name)+".socket")
+		}
+		r, err := ask(t.Context(), sockets)
+		switch {
+		case tt.want == "" && (err != nil || r.PID != 7):
+			t.Errorf("%s: got %v, %v", tt.places, r, err)
+		case tt.want != "" && (err == nil || strings.ReplaceAll(err.Error(), dir+"/", "{}") != tt.want):
+			t.Errorf("%s: got %v, want %s", tt.places, err, tt.want)
 		}
 	}
 }
@@ -331,8 +367,8 @@ func TestStatusPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	as := func(uid uint32) (int, string) {
-		cmd := exec.Command(link, "status", "-s", p.sock)
-		cmd.Env = []string{"GORACE=atexit_sleep_ms=0"}
+		cmd := exec.Command(link, "status")
+		cmd.Env = []string{"GORACE=atexit_sleep_ms=0", "PCP_RUN_DIR=" + dir}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		out, err := cmd.CombinedOutput()
 		if err != nil && !errors.As(err, new(*exec.ExitError)) {
@@ -347,7 +383,7 @@ func TestStatusPermission(t *testing.T) {
 	if err := os.Chmod(ctl.Path(p.sock), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := as(nobody); code != ctlNone || !strings.Contains(out, "no answer: it is for root") {
+	if code, out := as(nobody); code != ctlNone || !strings.Contains(out, "permission denied: only root") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if code, out := as(0); code == ctlNone {

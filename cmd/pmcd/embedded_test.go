@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -197,6 +198,18 @@ func TestPeerEmbedded(t *testing.T) {
 			for i, want := range []string{"No permission", `new value="x"`}[:len(hosts)] {
 				if out := pcpClient(t, "pmstore", "-h", hosts[i], "pmcd.client.whoami", "x"); !strings.Contains(out, want) {
 					t.Errorf("pmstore -h %s: no %q:\n%s", hosts[i], want, out)
+				}
+			}
+
+			if tt.uid == 0 { // an ordinary user finds it, and hears why there is no answer
+				if err := os.Symlink("pmcd", filepath.Join(root, "bin", ctlName)); err != nil {
+					t.Fatal(err)
+				}
+				ask := onBareHost(root, nobody, "status")
+				ask.Args[slices.Index(ask.Args, "/bin/pmcd")] = "/bin/" + ctlName
+				out, _ := ask.CombinedOutput()
+				if want := "pmcdctl: /run/pcp/pmcd.ctl: permission denied: only root and the user that pmcd runs as may ask\n"; string(out) != want {
+					t.Errorf("pmcdctl status of another user: got %swant %s", out, want)
 				}
 			}
 

@@ -137,7 +137,7 @@ func (t *twin) up(patience time.Duration) *daemon.Link {
 	defer t.mu.Unlock()
 	t.next = time.Now().Add(twinRestart)
 	if err != nil {
-		t.log.Error(fmt.Sprintf("cannot start a process of agent %q for containers: %v", t.name, err))
+		t.log.Error(fmt.Sprintf("cannot start a process of agent %q for containers: %s", t.name, daemon.Reason(err)))
 		return nil
 	}
 	for _, n := range t.chosen {
