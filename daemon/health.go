@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -15,13 +16,18 @@ type Health struct {
 	// Unwell names the other ones with their state, as in "simple is down", in
 	// the order of pmcd.conf.
 	Unwell []string
-	// Problems are those of Daemon.Problems and the notes about agents.
+	// Problems are those of Daemon.Problems, a reload that failed, and the notes
+	// about agents.
 	Problems []string
 }
 
 // Health reports on the Daemon as a whole.
 func (d *Daemon) Health() Health {
 	h := Health{Problems: d.Problems()}
+	if err := d.Reloads().Err; err != nil {
+		text, _, _ := strings.Cut(err.Error(), "\n")
+		h.Problems = append(h.Problems, "the last reload failed: "+text)
+	}
 	for _, st := range d.Agents() {
 		h.Agents++
 		if st.State == AgentReady {

@@ -52,6 +52,14 @@ func TestHealth(t *testing.T) {
 	r.Reload()
 	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains", "v runs as bob"}})
 
+	r.write("pmcd.conf", "nonsense\n")
+	r.Reload()
+	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains",
+		"the last reload failed: Configuration file '" + r.dir + "/pmcd.conf' has errors: " + r.dir + "/pmcd.conf:1:9: expected domain number for \"nonsense\" agent", "v runs as bob"}})
+	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v\n")
+	r.Reload()
+	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains", "v runs as bob"}})
+
 	host{r.Daemon}.SetFenced(240, true)
 	r.SetProblem("a", "one")
 	r.SetProblem("b", "two")

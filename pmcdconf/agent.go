@@ -62,8 +62,10 @@ func (p *parser) dso(a Agent) (Agent, *Error, bool) {
 	if t, ok = p.word(); !ok {
 		return a, p.s.errf(t, "expected DSO pathname"), false
 	}
-	a.Path = t.text
-	if !strings.HasPrefix(a.Path, "/") {
+	// C pmcd differs: it has no such word.
+	if a.Path = t.text; a.Path == "builtin" {
+		a.Path = ""
+	} else if !strings.HasPrefix(a.Path, "/") {
 		return a, p.s.errf(t, `path "%s" to PMDA is not absolute`, a.Path), true
 	}
 	if t, ok = p.word(); ok {

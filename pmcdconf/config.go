@@ -8,6 +8,7 @@
 package pmcdconf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ type Agent struct {
 	Domain int    // 0 to MaxDomain, unique
 	Kind   Kind
 
-	Entry, Path string // DSO: the name of the function, the file
+	Entry, Path string // DSO: the name of the function, the file; "" is none: "builtin" in pmcd.conf
 
 	// Socket: Family is "inet", "ipv6" or "unix". Address is what the file
 	// says: for unix the path, else the number or name of the port, which is
@@ -92,7 +93,7 @@ func (a Agent) String() string { return a.Params(0) }
 func (a Agent) Params(iface int) string {
 	switch a.Kind {
 	case DSO:
-		return fmt.Sprintf("dso i:%d  lib=%s entry=%s", iface, a.Path, a.Entry)
+		return fmt.Sprintf("dso i:%d  lib=%s entry=%s", iface, cmp.Or(a.Path, "builtin"), a.Entry)
 	case Socket:
 		s := fmt.Sprintf("bin sock dom=%s port=", a.Family)
 		if a.Family == "unix" {

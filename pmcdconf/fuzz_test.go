@@ -1,6 +1,7 @@
 package pmcdconf
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -15,7 +16,7 @@ func render(agents []Agent) string {
 		fmt.Fprintf(&b, "%s %d %v ", quote(a.Name), a.Domain, a.Kind)
 		switch a.Kind {
 		case DSO:
-			fmt.Fprintf(&b, "%s %s", quote(a.Entry), quote(a.Path))
+			fmt.Fprintf(&b, "%s %s", quote(a.Entry), quote(cmp.Or(a.Path, "builtin")))
 		case Socket:
 			fmt.Fprintf(&b, "%s %s %s", a.Family, quote(a.Address), a.Command())
 		case Pipe:

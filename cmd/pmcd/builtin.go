@@ -37,7 +37,8 @@ const (
 // builtinAgents are known by the entry point that a dso line names.
 type builtinAgents map[string]builtinAgent
 
-// builtin is used for a dso line whose file does not exist. There is one more,
+// builtin is used for a dso line that says so, and for one whose file does not
+// exist. There is one more,
 // pmcd_init: it needs the daemon's memory, so the daemon has it.
 var builtin = builtinAgents{
 	"jbd2_init":    {newAgent: jbd2.New},
@@ -52,6 +53,11 @@ var builtin = builtinAgents{
 
 // needsRoot reports whether an entry point is that of an agent which does.
 func (b builtinAgents) needsRoot(entry string) bool { return b[entry].root != never }
+
+// notBuiltIn is what is wrong with a line that says "builtin".
+func notBuiltIn(entry string) error {
+	return fmt.Errorf("no agent that is built in has the entry point %s", entry)
+}
 
 // construct calls newAgent. A panic costs that agent only.
 func construct(newAgent func(domain int) (agents.Agent, error), domain int) (a agents.Agent, err error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/zap"
@@ -50,6 +51,8 @@ func TestBuiltinAgents(t *testing.T) {
 		err         string // part of it
 	}{
 		{"no file", "one_init", none, ""},
+		{"by its words", "one_init", "", ""},
+		{"by its words, and it is not", "other_init", "", "no agent that is built in has the entry point other_init"},
 		{"no directory", "one_init", filepath.Join(dir, "a", "b.so"), ""},
 		{"not built in", "other_init", none, "no such file"},
 		{"a file", "one_init", text, "not an ELF file"},
@@ -66,7 +69,10 @@ func TestBuiltinAgents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var log bytes.Buffer
-			o := opener{stderr: os.Stderr, plugins: new(goplugin.Loader), builtin: table, log: zap.New(newLogCore(&log, "text"))}
+			if errs := (&verifier{builtin: table}).agent(&pmcdconf.Agent{Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}); tt.path == "" && (len(errs) > 0) != (tt.err != "") {
+				t.Errorf("pmcd -v says %v, want %q", errs, tt.err)
+			}
+			o := opener{stderr: os.Stderr, plugins: new(goplugin.Loader), builtin: table, log: zap.New(newLogCore(&log, "text")), said: new(sync.Map)}
 			spec := &pmcdconf.Agent{Name: "one", Domain: 250, Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}
 			l, err := o.open(t.Context(), spec, wire.Options{})
 			if tt.err != "" {
@@ -90,7 +96,13 @@ func TestBuiltinAgents(t *testing.T) {
 			if _, typ, _ := pdu.Header(reply); err != nil || typ != pdu.TypeDesc {
 				t.Errorf("got %v, %v, want DESC", typ, err)
 			}
-			if want := `Info: agent "one" (dom 250) is built in: ` + tt.path + " does not exist\n"; !strings.HasSuffix(log.String(), want) {
+			// It is started again.
+			if l, err = o.open(t.Context(), spec, wire.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			l.Conduit.Close()
+			want := `Info: agent "one" (dom 250) is built in: ` + tt.path + " does not exist\n"
+			if tt.path == "" && log.Len() > 0 || tt.path != "" && (!strings.HasSuffix(log.String(), want) || strings.Count(log.String(), "\n") > 1) {
 				t.Errorf("log: got %q, want %q", log.String(), want)
 			}
 		})

@@ -115,7 +115,7 @@ func justErrno(err error) error {
 // exitCode is that of pmcdctl status. A note about an agent that is ready does
 // not count: it is for reading.
 func exitCode(r *ctl.Report) int {
-	if len(r.Problems) > 0 {
+	if len(r.Problems) > 0 || r.Reloads.Error != "" {
 		return ctlSome
 	}
 	for _, a := range r.Agents {

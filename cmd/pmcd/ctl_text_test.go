@@ -27,18 +27,23 @@ func TestPrintStatus(t *testing.T) {
 			{Number: 3, Address: "::1", Since: now.Add(-time.Second), Denied: "store"},
 			{Number: 4, Address: "unix:/s", Since: now, UID: &nobody, Whoami: "me\r\n\x00", Container: "c"},
 		},
-		Reloads: ctl.Reloads{Count: 2, Last: now.Add(-25 * time.Hour)},
+		Reloads:  ctl.Reloads{Count: 2, Last: now.Add(-25 * time.Hour)},
+		Problems: []string{"there is no 10.0.0.1 to listen at"},
 	}
+	r.Agents[0].Note = "runs as pcp: /opt/x is writable by bob"
 	const want = `pmcd 7.2.1 (build b), pid 7, user 2147483646, up 2d2h
 configuration: /conf
 name space:    /names
 listening:     tcp:[::]:44321 unix:/s
 reloads:       2, the last 1d1h ago
+problem:       there is no 10.0.0.1 to listen at
 
 AGENT      DOMAIN  KIND    STATE      FOR  PID  RESTARTS  REQUESTS  ERRORS  MEAN   MAX
 linux      60      pipe    ready      1m   12   0         1000      1       120us  4.32ms
 long name  500     socket  not ready  -    -    0         0         0       -      -
 bad        1       dso     down       0s   -    3         0         0       -      -
+
+linux runs as pcp: /opt/x is writable by bob
 
 bad, 2s ago: the process has exited with status 1
     no such.[2J
@@ -60,6 +65,25 @@ CLIENT  FOR  ADDRESS  USER             DENIED  WHO
 	if err := printStatus(&b, r); err != nil || strings.Count(b.String(), "\n") > 50 ||
 		!strings.HasSuffix(b.String(), "\nand 9980 more: --json has all\n") || !strings.Contains(b.String(), "ago failed: no such file\n") {
 		t.Errorf("%v, got\n%s", err, b.String())
+	}
+}
+
+// The exit code is 0 only if nothing is to be done.
+func TestExitCode(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		report ctl.Report
+		want   int
+	}{
+		{"ready", ctl.Report{Agents: []ctl.Agent{{State: ctl.Ready, Note: "runs as pcp", LastError: "it died"}}}, ctlOK},
+		{"starting", ctl.Report{Agents: []ctl.Agent{{State: ctl.Ready}, {State: "starting"}}}, ctlSome},
+		{"down", ctl.Report{Agents: []ctl.Agent{{State: "down"}}}, ctlSome},
+		{"a problem", ctl.Report{Agents: []ctl.Agent{{State: ctl.Ready}}, Problems: []string{"x"}}, ctlSome},
+		{"a reload that failed", ctl.Report{Reloads: ctl.Reloads{Error: "x"}}, ctlSome},
+	} {
+		if got := exitCode(&tt.report); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }
 

@@ -236,6 +236,9 @@ func TestPeerEmbedded(t *testing.T) {
 					t.Errorf("the directory of the socket: %v, %v", fi.Mode(), err)
 				}
 			}
+			if strings.Contains(log, "is built in") || tt.log != "" && strings.Contains(log, "Warning") {
+				t.Errorf("the log has what is neither news nor a problem")
+			}
 			if !served.MatchString(log) || !strings.Contains(log, "INADDR_LOOPBACK") || strings.Contains(log, "INADDR_ANY") {
 				t.Error("the log should say what is served, and for this host only")
 			}

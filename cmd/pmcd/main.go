@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -193,7 +194,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		log.Named("plain").Warn("Warning: " + w)
 	}
 
-	agents := opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log}
+	agents := opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log, said: new(sync.Map)}
 	if id != nil && id.uid != 0 {
 		if agents.root, err = newRootChild(opt, id, out.file); err != nil {
 			return fail(err)

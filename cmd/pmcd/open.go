@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ type opener struct {
 	plugins *goplugin.Loader
 	builtin builtinAgents
 	log     *zap.Logger
+	said    *sync.Map        // lines of once; may be nil
 	root    *rootchild.Child // starts processes; nil if this one does
 }
 
@@ -50,9 +52,15 @@ func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options
 // built in and there is no file, and else in a process of its own. So is a
 // built-in agent that needs rights which only the root child has.
 func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+	b, ok := o.builtin[spec.Entry]
+	if spec.Path == "" && !ok {
+		return nil, notBuiltIn(spec.Entry)
+	}
 	err := dsohost.Check(spec.Path)
-	if b, ok := o.builtin[spec.Entry]; ok && errors.Is(err, fs.ErrNotExist) {
-		o.log.Info(fmt.Sprintf("agent %q (dom %d) is built in: %s does not exist", spec.Name, spec.Domain, spec.Path))
+	if ok && errors.Is(err, fs.ErrNotExist) {
+		if spec.Path != "" { // it is not so by the words of pmcd.conf
+			o.once("agent %q (dom %d) is built in: %s does not exist", spec.Name, spec.Domain, spec.Path)
+		}
 		if b.root == always && o.root != nil {
 			return o.openProcess(ctx, spec, opt)
 		}
@@ -82,6 +90,17 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 	l := inProcess(a, opt)
 	l.Changed = func() error { return o.plugins.Changed(spec.Path) }
 	return l, nil
+}
+
+// once logs a line the first time: agents are started again.
+func (o opener) once(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if o.said != nil {
+		if _, was := o.said.LoadOrStore(text, true); was {
+			return
+		}
+	}
+	o.log.Info(text)
 }
 
 // inProcess connects to an agent in this process.

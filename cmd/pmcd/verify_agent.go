@@ -107,6 +107,9 @@ func (v *verifier) dso(a *pmcdconf.Agent) error {
 	if a.Entry == "pmcd_init" {
 		return nil // always built in
 	}
+	if _, ok := v.builtin[a.Entry]; a.Path == "" && !ok {
+		return notBuiltIn(a.Entry)
+	}
 	err := dsohost.Check(a.Path)
 	if err != nil {
 		if _, ok := v.builtin[a.Entry]; ok && errors.Is(err, fs.ErrNotExist) {
