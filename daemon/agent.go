@@ -38,10 +38,6 @@ type Link struct {
 	Process Process // of the agent; nil if pmcd did not start it
 	In, Out int     // descriptors for replies and requests, for messages; -1 if there are none
 
-	// Note is what an admin should know about this connection, to be read after
-	// the name of the agent: "runs as pcp: /opt/x is writable by bob".
-	Note string
-
 	// Interface is what a DSO has (PMDA_INTERFACE_7 is 7); 0 for other agents.
 	Interface int
 
@@ -160,7 +156,7 @@ func (d *Daemon) connect(a *agent) (*Link, error) {
 		d.namesBack(a.domain) // a client that finds the agent has been told
 	}
 	a.link.Store(l)
-	d.healthChanged()
+	d.HealthChanged()
 	d.seqnum.Add(1)
 	for _, s := range d.sessions() { // and those to come see the link
 		s.introduce(l)
@@ -237,7 +233,7 @@ func (d *Daemon) drop(a *agent, l *Link, why error) {
 		a.fenced.Store(false)
 		a.history.down()
 		a.link.CompareAndSwap(l, nil)
-		d.healthChanged()
+		d.HealthChanged()
 	})
 }
 

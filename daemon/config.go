@@ -37,8 +37,13 @@ type Config struct {
 	LateGrace time.Duration
 	NoRestart bool // agents that fail are started again by a reload only
 
-	// Problems are those that there are from the start: see Daemon.SetProblem.
-	Problems []string
+	// Problems returns those of the caller's that there are: see Daemon.Problems.
+	// AgentNote returns what an admin should know about the agent of a domain, to
+	// be read after its name: "runs as pcp: /opt/x is writable by bob"; "" is
+	// nothing. Both may be nil, and are called by any goroutine. When what they
+	// return has changed while no agent has, Daemon.HealthChanged says so.
+	Problems  func() []string
+	AgentNote func(domain int) string
 
 	Hostname string // for pmcd.hostname; "" is the system's (-H)
 	// ContainerHost returns what the host is called in a container; may be nil.

@@ -93,9 +93,6 @@ func New(cfg Config) (*Daemon, error) {
 		nameChanges: make(chan struct{}, 1),
 		unsaid:      make(chan struct{}, 1),
 	}
-	for i, text := range cfg.Problems {
-		d.SetProblem(fmt.Sprint("start ", i), text)
-	}
 	d.trace.init(cfg.TraceMask, d.plain)
 	d.hostname.get = cfg.gethostname
 	if d.hostname.get == nil {

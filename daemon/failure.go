@@ -42,7 +42,7 @@ func (d *Daemon) failed(a *agent, what, why string, words []string) (again <-cha
 		words[i] = printable(line)
 	}
 	n := a.history.fail(why, words)
-	d.healthChanged()
+	d.HealthChanged()
 	then := "it is not started again by itself"
 	if !d.cfg.NoRestart {
 		delay := firstRestart << min(n-1, 6)

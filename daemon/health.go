@@ -33,6 +33,9 @@ func (d *Daemon) Health() Health {
 		if st.State == AgentReady {
 			h.Ready++
 		} else {
+			if st.State == AgentStarting && st.Failures > 0 {
+				st.State = AgentDown // for all that is known: not another status at each try
+			}
 			h.Unwell = append(h.Unwell, fmt.Sprintf("%s is %s", st.Name, st.State))
 		}
 		if st.Note != "" {
@@ -67,17 +70,20 @@ func (d *Daemon) SetProblem(key, text string) {
 		p.list = append(p.list, problem{key, text})
 	}
 	p.mu.Unlock()
-	d.healthChanged()
+	d.HealthChanged()
 }
 
-// Problems returns the problems that there are, the oldest first. Those of one
+// Problems returns the problems that there are, those of Config.Problems first
+// and then the oldest. A reload that failed is not among them, and those of one
 // agent are in its AgentStatus.
-func (d *Daemon) Problems() []string {
+func (d *Daemon) Problems() (texts []string) {
+	if d.cfg.Problems != nil {
+		texts = d.cfg.Problems()
+	}
 	d.problems.mu.Lock()
 	defer d.problems.mu.Unlock()
-	texts := make([]string, len(d.problems.list))
-	for i, p := range d.problems.list {
-		texts[i] = p.text
+	for _, p := range d.problems.list {
+		texts = append(texts, p.text)
 	}
 	return texts
 }
@@ -86,8 +92,8 @@ func (d *Daemon) Problems() []string {
 // late one may be: agents may flap.
 const healthTime = 500 * time.Millisecond
 
-// healthChanged has Config.Changed called soon. It is cheap and never waits.
-func (d *Daemon) healthChanged() {
+// HealthChanged has Config.Changed called soon. It is cheap and never waits.
+func (d *Daemon) HealthChanged() {
 	select {
 	case d.unsaid <- struct{}{}:
 	default: // one that was not looked at yet serves for this one too

@@ -20,17 +20,19 @@ import (
 func TestHealth(t *testing.T) {
 	said := make(chan Health, 100)
 	var calls atomic.Int32
+	var rains atomic.Bool
+	rains.Store(true)
 	r := newRig(t, func(c *Config) {
 		c.Settled = func(h Health) { said <- h }
 		c.Changed = func(h Health) { calls.Add(1); said <- h }
-		c.Problems = []string{"it rains"}
-		open := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
-			l, err := open(ctx, spec, opt)
-			if err == nil && spec.Domain == 242 {
-				l.Note = "runs as bob"
+		c.Problems = func() []string {
+			if rains.Load() {
+				return []string{"it rains"}
 			}
-			return l, err
+			return nil
+		}
+		c.AgentNote = func(domain int) string {
+			return map[int]string{242: "runs as bob"}[domain]
 		}
 	}, nil)
 	until := func(want Health) {
@@ -64,7 +66,7 @@ func TestHealth(t *testing.T) {
 	r.SetProblem("a", "one")
 	r.SetProblem("b", "two")
 	r.SetProblem("a", "three")
-	r.SetProblem("start 0", "")
+	rains.Store(false)
 	r.SetProblem("none", "")
 	until(Health{Agents: 4, Ready: 3, Unwell: []string{"t is fenced"}, Problems: []string{"three", "two", "v runs as bob"}})
 	if got := r.Problems(); !slices.Equal(got, []string{"three", "two"}) {

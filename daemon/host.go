@@ -143,7 +143,7 @@ func (h host) SetFenced(domain int, on bool) {
 			h.d.namesBack(domain)
 		}
 		a.fenced.Store(on)
-		h.d.healthChanged()
+		h.d.HealthChanged()
 	}
 }
 

@@ -30,7 +30,7 @@ type AgentStatus struct {
 	State  AgentState
 	Since  time.Time // when it got into State
 	PID    int       // of the process that pmcd started for it; 0 if there is none
-	Note   string    // what an admin should know about it: Link.Note; "" is nothing
+	Note   string    // what an admin should know about it: Config.AgentNote; "" is nothing
 
 	Restarts  int       // starts that succeeded, but for the first
 	Failures  int       // ends and failed starts since it last was up for a minute
@@ -52,6 +52,9 @@ func (d *Daemon) Agents() []AgentStatus {
 	all := make([]AgentStatus, len(list))
 	for i, a := range list {
 		all[i] = a.report()
+		if d.cfg.AgentNote != nil {
+			all[i].Note = d.cfg.AgentNote(a.domain)
+		}
 	}
 	return all
 }
@@ -67,9 +70,6 @@ func (a *agent) report() AgentStatus {
 	}
 	settled := closed(a.settled) // before the link, as in visible
 	l := a.link.Load()
-	if l != nil {
-		st.Note = l.Note
-	}
 	if l != nil && l.Process != nil {
 		st.PID = l.Process.PID()
 	}

@@ -216,7 +216,7 @@ func (d *Daemon) grace() time.Duration {
 // agentState is told when an agent is late, not ready, or well again.
 func (d *Daemon) agentState(a *agent, s wire.State) {
 	was := a.history.become(s)
-	d.healthChanged()
+	d.HealthChanged()
 	text := fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s)
 	if l := a.link.Load(); s == wire.Late && l != nil {
 		if w, ok := l.Conduit.(interface{ Abandoned() int64 }); ok {

@@ -46,7 +46,7 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 		Started:   started,
 		Embedded:  opt.embedded,
 		Listening: make([]string, len(addrs)),
-		Problems:  d.Problems(),
+		Problems:  append([]string{}, d.Problems()...),
 		Agents:    make([]ctl.Agent, len(agents)),
 		Clients:   make([]ctl.Client, len(clients)),
 		Reloads:   ctl.Reloads{Count: reloads.Count, Last: reloads.Last},

@@ -138,7 +138,7 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 		}
 		return age(r.Now.Sub(t))
 	}
-	p.line("pmcd %s (build %s), pid %d, %s, up %s", r.Version, r.Build, r.PID, userName(int64(r.UID)), ago(r.Started))
+	p.line("pmcd %s (as PCP %s), pid %d, %s, up %s", r.Build, r.Version, r.PID, userName(int64(r.UID)), ago(r.Started))
 	if r.Embedded {
 		p.line("configuration: embedded")
 	} else {

@@ -247,7 +247,7 @@ func TestStatus(t *testing.T) {
 	}
 	code, text, _ := ctlRun("status", "-s", p.sock)
 	for _, want := range []string{
-		fmt.Sprintf("(build %s), pid %d, user ", version(), p.cmd.Process.Pid), "configuration: " + conf, "reloads:       none",
+		fmt.Sprintf("pmcd %s (as PCP %s), pid %d, user ", version(), r.Version, p.cmd.Process.Pid), "configuration: " + conf, "reloads:       none",
 		"\npmcd   2       dso   ready ", "\nCLIENT  FOR ", "unix:" + p.sock,
 	} {
 		if !strings.Contains(text, want) {

@@ -31,7 +31,7 @@ func TestPrintStatus(t *testing.T) {
 		Problems: []string{"there is no 10.0.0.1 to listen at"},
 	}
 	r.Agents[0].Note = "runs as pcp: /opt/x is writable by bob"
-	const want = `pmcd 7.2.1 (build b), pid 7, user 2147483646, up 2d2h
+	const want = `pmcd b (as PCP 7.2.1), pid 7, user 2147483646, up 2d2h
 configuration: /conf
 name space:    /names
 listening:     tcp:[::]:44321 unix:/s

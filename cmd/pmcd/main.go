@@ -229,6 +229,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		Reloading:        notify.reloading,
 		Settled:          notify.ready,
 		Changed:          notify.changed,
+		Problems:         func() []string { return opt.mistakes },
 		Open:             agents.open,
 		Log:              log,
 	})
@@ -269,6 +270,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		go func() { // ends with the root child
 			if <-agents.root.Lost(); ctx.Err() == nil {
 				log.Error(rootchild.ErrLost.Error())
+				d.SetProblem("root child", rootchild.ErrLost.Error())
 			}
 		}()
 	}

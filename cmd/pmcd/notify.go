@@ -60,7 +60,7 @@ func newNotifier(env managerEnv) (*notifier, error) {
 	// has to be able to say so.
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Net: "unixgram", Name: addr})
 	if err != nil {
-		return nil, fmt.Errorf("NOTIFY_SOCKET=%s: %w", addr, err)
+		return nil, fmt.Errorf("the service manager cannot be told anything: NOTIFY_SOCKET=%s: %w", addr, justErrno(err))
 	}
 	n := &notifier{conn: conn}
 	if usec, err := strconv.ParseUint(env["WATCHDOG_USEC"], 10, 63); err == nil {
@@ -138,8 +138,11 @@ func (n *notifier) reloading() {
 }
 
 // stopping says that pmcd ends. It is the last thing that is said.
-func (n *notifier) stopping() {
-	n.state("stopping agents", "STOPPING=1")
+func (n *notifier) stopping() { n.ends("stopping agents") }
+
+// ends says that pmcd ends, and why if that is not usual.
+func (n *notifier) ends(why string) {
+	n.state(why, "STOPPING=1")
 	if n != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
