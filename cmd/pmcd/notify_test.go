@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gopcp/pmcd/daemon"
 )
 
 // A manager is the socket of a service manager.
@@ -110,6 +112,56 @@ func TestNotify(t *testing.T) {
 				t.Errorf("at the end %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// After the start, too, the status says what the agents do.
+func TestNotifyFollowsAgents(t *testing.T) {
+	s := newService(t, "-F")
+	m := newManager(t, s.path("notify"))
+	s.cmd.Env = append(s.cmd.Env, "NOTIFY_SOCKET="+s.path("notify"))
+	// It opens the exchange, and then waits for the gate.
+	const creds = `printf '\000\000\000\024\000\000\160\014\000\000\000\001\000\000\000\001\001\002\000\000'` + "\n"
+	if err := os.WriteFile(s.path("agent"), []byte(creds+agentScript), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	mainPID := fmt.Sprintf("MAINPID=%d", s.cmd.Process.Pid)
+	for _, want := range [][]string{
+		{mainPID, "STATUS=starting agents"},
+		{"READY=1", mainPID, "STATUS=serving, 2 of 2 agents ready"},
+	} {
+		if got := m.next(); !slices.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+	s.openGate()
+	if got, want := m.next(), []string{"STATUS=serving, 1 of 2 agents ready; shy is down"}; !slices.Equal(got, want) {
+		t.Errorf("after its end %q, want %q", got, want)
+	}
+	s.stop()
+	if got, want := m.next(), []string{"STOPPING=1", "STATUS=stopping agents"}; !slices.Equal(got, want) {
+		t.Errorf("at the end %q, want %q", got, want)
+	}
+}
+
+// A status is one line, and not without end.
+func TestStatusText(t *testing.T) {
+	for _, tt := range []struct {
+		h    daemon.Health
+		want string
+	}{
+		{daemon.Health{Agents: 7, Ready: 7}, "serving, 7 of 7 agents ready"},
+		{daemon.Health{Agents: 7, Ready: 5, Unwell: []string{"simple is down", "a\nREADY=0 is late"}, Problems: []string{"x runs as pcp"}},
+			"serving, 5 of 7 agents ready; simple is down; a.READY=0 is late; x runs as pcp"},
+	} {
+		if got := statusText(tt.h); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+	long := daemon.Health{Problems: slices.Repeat([]string{strings.Repeat("x", 100)}, 100)}
+	if got := statusText(long); len(got) > maxStatus+50 || !strings.HasSuffix(got, "; ... (pmcdctl status has all)") {
+		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }
 
