@@ -24,9 +24,9 @@ func TestPeerServiceManager(t *testing.T) {
 	}{
 		{"C", peer.CPmcd, "READY=1 MAINPID=PID;", ""},
 		{"ours", must(peer.UnderTest())(t), "MAINPID=PID STATUS=starting agents;",
-			"READY=1 MAINPID=PID STATUS=serving, N of N agents started;" +
+			"READY=1 MAINPID=PID STATUS=serving, N of N agents ready;" +
 				"RELOADING=1 MONOTONIC_USEC=N STATUS=reloading;" +
-				"READY=1 MAINPID=PID STATUS=serving, N of N agents started;" +
+				"READY=1 MAINPID=PID STATUS=serving, N of N agents ready;" +
 				"STOPPING=1 STATUS=stopping agents;"},
 	}
 	for _, tt := range tests {
