@@ -47,8 +47,8 @@ type host struct {
 	domain int
 	insts  *cache.Cache // with a *journal each
 	known  map[string]*journal
-	loaded bool
 	active uint64 // how many there are at the moment
+	broken string // what was wrong with the file of ids
 }
 
 func newHost(domain int, o Options) *host {
@@ -63,7 +63,13 @@ func newHost(domain int, o Options) *host {
 	return h
 }
 
-func (h *host) warn(err error) { h.Log.Warn("jbd2: " + err.Error()) }
+// warn logs what is wrong with the file of ids, once.
+func (h *host) warn(err error) {
+	if text := err.Error(); text != h.broken {
+		h.broken = text
+		h.Log.Warn("jbd2: " + text)
+	}
+}
 
 func (h *host) agent() (agents.Agent, error) {
 	return pmda.New(pmda.Config{Name: "jbd2", Domain: h.domain, Metrics: h.metrics(), Help: help, Log: h.Log})
@@ -71,11 +77,8 @@ func (h *host) agent() (agents.Agent, error) {
 
 // list finds the journals.
 func (h *host) list(context.Context, *pmda.Request) error {
-	if !h.loaded {
-		h.loaded = true
-		if _, err := h.insts.Load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			h.warn(err)
-		}
+	if _, err := h.insts.TryLoad(); err != nil {
+		h.warn(err)
 	}
 	var names []string
 	_ = h.Path(h.Dir).List(func(name []byte, _ byte) {
@@ -85,7 +88,6 @@ func (h *host) list(context.Context, *pmda.Request) error {
 	})
 	h.insts.HideAll()
 	h.active = 0
-	fresh := false
 	for _, name := range names {
 		j := journal{}
 		b, err := h.Path(h.Dir).Str("/").Name(name).Str("/info").Text(4096)
@@ -95,7 +97,6 @@ func (h *host) list(context.Context, *pmda.Request) error {
 		known := h.known[name]
 		if known == nil {
 			known = new(journal)
-			fresh = true
 		}
 		*known = j
 		if _, err := h.insts.Add(name, known); err == nil {
@@ -103,10 +104,8 @@ func (h *host) list(context.Context, *pmda.Request) error {
 			h.active++
 		}
 	}
-	if fresh {
-		if _, err := h.insts.Save(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
-			h.warn(err)
-		}
+	if err := h.insts.TrySave(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+		h.warn(err)
 	}
 	return nil
 }

@@ -1,8 +1,15 @@
 package jbd2
 
 import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -87,6 +94,52 @@ func TestJournals(t *testing.T) {
 	}
 	pmdatest.WriteFile(t, root, "b/info", "")
 	r.Want(map[string]string{"jbd2.njournals": "1", "jbd2.transaction.count": "a=12"})
+}
+
+// A file of ids that cannot be read is left alone, and read later.
+func TestIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const saved = "2 0 2147483647\n4 1700000000 vda1-8\n"
+		dir := t.TempDir()
+		pmdatest.WriteFile(t, dir, "elsewhere", saved)
+		ids := filepath.Join(dir, "122.0")
+		if err := os.Symlink("elsewhere", ids); err != nil { // nothing that root reads
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		h := newHost(122, Options{
+			Dir: pmdatest.Tree(t, map[string]string{"vda1-8/info": info, "vdb1-8/info": info}), CacheDir: dir,
+			Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		list := func() (got string) {
+			if err := h.list(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+			h.insts.Each(func(id int32, name string, _ any) bool {
+				got += fmt.Sprintf("%d=%s ", id, name)
+				return true
+			})
+			return got
+		}
+		for range 3 {
+			if got := list(); got != "1073741824=vda1-8 1073741825=vdb1-8 " {
+				t.Errorf("not read: %s", got)
+			}
+			time.Sleep(2 * time.Second)
+		}
+		if link, err := os.Readlink(ids); link != "elsewhere" || err != nil {
+			t.Fatalf("overwritten: %q, %v", link, err)
+		}
+		if err := os.Rename(filepath.Join(dir, "elsewhere"), ids); err != nil {
+			t.Fatal(err)
+		}
+		if got := list(); got != "4=vda1-8 5=vdb1-8 " {
+			t.Errorf("read: %s", got)
+		}
+		if got := strings.Count(log.String(), "\n"); got != 1 {
+			t.Errorf("%d lines in the log:\n%s", got, &log)
+		}
+	})
 }
 
 // A journal is what was read of it, and nothing else.

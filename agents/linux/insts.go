@@ -1,9 +1,6 @@
 package linux
 
 import (
-	"errors"
-	"io/fs"
-
 	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -23,10 +20,9 @@ type insts[T any] struct {
 	active []active   // what Each has, if that is listed
 	listed bool
 	turn   uint64
-	seen   int // instances that there are at the moment
-	loaded bool
-	fresh  bool   // there is one that was not known
-	brief  bool   // ids last as long as the agent
+	seen   int    // instances that there are at the moment
+	load   bool   // there is a file of ids
+	save   bool   // which new instances are written to
 	broken string // what was wrong with the file
 }
 
@@ -44,8 +40,7 @@ type active struct {
 }
 
 func newInsts[T any](h *host, serial int) *insts[T] {
-	s := &insts[T]{h: h, known: make(map[string]*inst[T]), anew: true}
-	s.brief = h.in != nil
+	s := &insts[T]{h: h, known: make(map[string]*inst[T]), anew: true, load: true, save: h.in == nil}
 	s.Cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warn})
 	return s
 }
@@ -54,7 +49,7 @@ func newInsts[T any](h *host, serial int) *insts[T] {
 // there: so it is in PCP with what comes and goes a lot.
 func newBriefInsts[T any](h *host, serial int) *insts[T] {
 	s := newInsts[T](h, serial)
-	s.brief, s.loaded = true, true
+	s.load, s.save = false, false
 	return s
 }
 
@@ -72,10 +67,13 @@ func (s *insts[T]) begin() {
 			s.anew = true
 		}
 	}
-	if !s.loaded {
-		s.loaded = true
-		if _, err := s.Load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if s.load {
+		loaded, err := s.TryLoad()
+		if err != nil {
 			s.warn(err)
+		}
+		if loaded {
+			s.anew = true // ids may have changed
 		}
 	}
 	s.turn++
@@ -117,7 +115,6 @@ func (s *insts[T]) add(name []byte) *T {
 			return nil
 		}
 		s.known[i.name] = i
-		s.fresh = true
 	} else if i.turn == s.turn {
 		return nil
 	} else if _, err := s.Add(i.name, &i.data); err != nil {
@@ -153,9 +150,8 @@ func (s *insts[T]) end() {
 			}
 		}
 	}
-	if s.fresh && !s.brief {
-		s.fresh = false
-		if _, err := s.Save(); err != nil {
+	if s.save {
+		if err := s.TrySave(); err != nil {
 			s.warn(err)
 		}
 	}
@@ -177,8 +173,8 @@ func (s *insts[T]) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
-// warn logs what is wrong with the file, once: without it ids last as long as
-// the agent.
+// warn logs what is wrong with the file, once: as long as it cannot be read or
+// written, ids last as long as the agent.
 func (s *insts[T]) warn(err error) {
 	if text := err.Error(); text != s.broken {
 		s.broken = text

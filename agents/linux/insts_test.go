@@ -131,8 +131,8 @@ func TestGoneInstances(t *testing.T) {
 	}
 }
 
-// Where the files of ids cannot be used, ids are in memory, and that is said
-// once.
+// Where the files of ids cannot be used, ids are in memory, are none that a file
+// could have, and that is said once.
 func TestNoCacheDir(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/net/dev": netDev("lo")})
 	notDir := filepath.Join(root, "file")
@@ -143,7 +143,7 @@ func TestNoCacheDir(t *testing.T) {
 	r := newRig(t, Options{Root: root, CacheDir: filepath.Join(notDir, "pmda"), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	for i := range 20 {
 		pmdatest.WriteFile(t, root, "proc/net/dev", netDev("lo", fmt.Sprint("veth", i)))
-		if got, want := ids(r.Instances(indomInterface)), fmt.Sprintf("0=lo %d=veth%d", i+1, i); got != want {
+		if got, want := ids(r.Instances(indomInterface)), fmt.Sprintf("%d=lo %d=veth%d", 1<<30, 1<<30+i+1, i); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

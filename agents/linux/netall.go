@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/sysfile"
@@ -17,17 +18,49 @@ import (
 // interfaces.conf says otherwise.
 const notPhysical = "^(lo|bond[0-9]+|team[0-9]+|face)$"
 
-// readConf reads interfaces.conf: a regular expression of regex(7), with blanks
-// and comments.
-func (n *interfaces) readConf() {
-	n.skip = regexp.MustCompile(notPhysical)
+// confRetry is how long interfaces.conf is left alone after it could not be
+// read.
+const confRetry = time.Second
+
+// readConf reads interfaces.conf, once it can: only a file that does not exist
+// is none. Until then the interfaces are those that they are without a file. It
+// reports whether n.skip may have changed.
+func (n *interfaces) readConf() bool {
+	if n.confRead || n.skip != nil && time.Since(n.confTried) < confRetry {
+		return false
+	}
+	n.confTried = time.Now()
+	skip, err := n.loadConf()
+	n.confRead = err == nil || skip != nil
+	if skip == nil {
+		skip = regexp.MustCompile(notPhysical)
+	}
+	if err != nil && err.Error() != n.confBroken {
+		n.confBroken = err.Error()
+		n.h.Log.Warn("linux: interfaces.conf: " + n.confBroken)
+	}
+	n.skip = skip
+	return true
+}
+
+// loadConf reads interfaces.conf: a regular expression of regex(7), with blanks
+// and comments. Without a file, or with one that has no good expression, it
+// returns what holds then; nil and an error if the file cannot be read.
+func (n *interfaces) loadConf() (*regexp.Regexp, error) {
+	standard := regexp.MustCompile(notPhysical)
 	dir := n.h.ConfDir
 	if dir == "" {
-		dir = sysconfDir()
+		var err error
+		if dir, err = sysconfDir(); err != nil {
+			return nil, err
+		}
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "linux", "interfaces.conf"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return
+		return standard, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	var pattern []byte
 	for len(b) > 0 {
@@ -36,30 +69,32 @@ func (n *interfaces) readConf() {
 		line, _, _ = bytes.Cut(line, []byte{'#'})
 		pattern = append(pattern, bytes.Join(bytes.Fields(line), nil)...)
 	}
-	if err == nil && len(pattern) > 0 {
-		var re *regexp.Regexp
-		if re, err = regexp.CompilePOSIX(string(pattern)); err == nil {
-			n.skip = re
-		}
+	if len(pattern) == 0 {
+		return standard, nil
 	}
+	re, err := regexp.CompilePOSIX(string(pattern))
 	if err != nil {
-		n.h.Log.Warn("linux: interfaces.conf: " + err.Error())
+		return standard, err
 	}
+	return re, nil
 }
 
 // sysconfDir returns PCP_SYSCONF_DIR, which has a default in pcp.conf.
-func sysconfDir() string {
-	const name = "PCP_SYSCONF_DIR"
+func sysconfDir() (string, error) {
+	const name, standard = "PCP_SYSCONF_DIR", "/etc/pcp"
 	if dir := os.Getenv(name); dir != "" {
-		return dir
+		return dir, nil
 	}
-	conf, _ := pmcdconf.LoadPCPConf(os.LookupEnv) // without it PCP is not installed
+	conf, err := pmcdconf.LoadPCPConf(os.LookupEnv)
 	for _, v := range conf {
 		if v.Name == name && v.Value != "" {
-			return v.Value
+			return v.Value, nil
 		}
 	}
-	return "/etc/pcp"
+	if errors.Is(err, fs.ErrNotExist) { // PCP is not installed
+		return standard, nil
+	}
+	return standard, err
 }
 
 // all is the sum of numbers of physical interfaces.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"regexp"
 	"strconv"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/sysfile"
@@ -44,6 +45,10 @@ type interfaces struct {
 	source *pmda.Source
 	indom  *pmda.InDom
 	skip   *regexp.Regexp // which are not physical; nil before the first look
+
+	confRead   bool // interfaces.conf was read, or there is none
+	confTried  time.Time
+	confBroken string // why it was not
 }
 
 type iface struct {
@@ -92,9 +97,7 @@ func (n *interfaces) read(ctx context.Context, r *pmda.Request) error {
 }
 
 func (n *interfaces) parse(b []byte) {
-	if n.skip == nil {
-		n.readConf()
-	}
+	changed := n.readConf()
 	n.insts.begin()
 	defer n.insts.end()
 	for len(b) > 0 {
@@ -109,7 +112,7 @@ func (n *interfaces) parse(b []byte) {
 		if f == nil {
 			continue
 		}
-		if f.name == "" {
+		if f.name == "" || changed {
 			f.name = string(name)
 			f.physical = !n.skip.Match(name)
 		}

@@ -3,17 +3,17 @@
 // to PMDAs in C. The file is the same, and so are the ids:
 //
 //	disks := cache.New(pdu.NewInDom(domain, 0), cache.Options{})
-//	if _, err := disks.Load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-//		log.Print(err) // some ids will be new
-//	}
 //
 // and, each time that the disks are looked at,
 //
+//	if _, err := disks.TryLoad(); err != nil {
+//		log.Print(err) // some ids are new, or temporary
+//	}
 //	disks.HideAll()
 //	for _, d := range found {
 //		disks.Add(d.name, d)
 //	}
-//	disks.Save()
+//	disks.TrySave()
 //
 // A Cache is one of the Instances of package pmda.
 //
@@ -32,14 +32,20 @@
 // is not free at once, and takes some memory, until the 65th, 129th, 257th ...
 // instance is added or [Cache.Reorg] is called. All this is as in C, so that the
 // same calls give the same ids.
+//
+// A file that is there and cannot be read, as when the process has no
+// descriptor left, is never overwritten: see [Cache.Load] for the ids that
+// instances have meanwhile.
 package cache
 
 import (
 	"iter"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -68,7 +74,8 @@ type Entry struct {
 // after that, in seconds since 1970; 0 if that is yet to come.
 type entry struct {
 	Entry
-	stamp int64
+	stamp     int64
+	temporary bool // the id is, see Load
 }
 
 // Options are how a Cache differs from an ordinary one.
@@ -105,6 +112,15 @@ type Cache struct {
 	added int // entries ever inserted
 	grow  int // how many of them make culled ids free, see insert
 
+	unread     error // of the last Load, if the file may have ids that are not here
+	damaged    bool  // the file has lines that are not here
+	temporary  int64 // how many temporary ids were tried
+	tried      bool  // Load was called
+	lastLoad   time.Time
+	saveFailed bool // the last TrySave has failed
+	lastSave   time.Time
+	open       func(path string, flag int, perm os.FileMode) (*os.File, error) // os.OpenFile, but for tests
+
 	dirtyInst  bool // instances are not as in the file
 	dirtyStamp bool // stamps or max are not as in the file
 }
@@ -122,6 +138,7 @@ func New(indom pdu.InDom, opt Options) *Cache {
 		sorted: true,
 		last:   -1,
 		max:    math.MaxInt32,
+		open:   os.OpenFile,
 		grow:   64,
 	}
 }

@@ -1,9 +1,7 @@
 package cache_test
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/gopcp/pmcd/agents/pmda"
@@ -24,7 +22,7 @@ func Example() {
 	// What an agent finds each time that it is started.
 	for _, found := range [][]string{{"sda", "sdb"}, {"nvme0", "sdb"}} {
 		disks := cache.New(pdu.NewInDom(250, 0), cache.Options{Dir: dir})
-		if _, err := disks.Load(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if _, err := disks.TryLoad(); err != nil {
 			fmt.Println(err)
 		}
 		for _, name := range found {
@@ -32,7 +30,7 @@ func Example() {
 				fmt.Println(err)
 			}
 		}
-		if _, err := disks.Save(); err != nil {
+		if err := disks.TrySave(); err != nil {
 			fmt.Println(err)
 		}
 		for id := range disks.Active() {

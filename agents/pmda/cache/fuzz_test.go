@@ -14,7 +14,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, asStrings bool) {
 		opt := Options{Dir: "none", Strings: asStrings}
 		c := New(indom, opt)
-		n, err := c.load("file", strings.NewReader(text))
+		n, err := c.load("file", []byte(text))
 		if n < 0 || n > strings.Count(text, "\n") {
 			t.Fatalf("%d instances in %d lines", n, strings.Count(text, "\n"))
 		}
@@ -24,7 +24,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("wrote %d of %d, read %d", m, len(c.byInst), n)
 		}
 		back := New(indom, opt)
-		if n, err := back.load("file", bytes.NewReader(first)); n != m || err != nil {
+		if n, err := back.load("file", first); n != m || err != nil {
 			t.Fatalf("read %d of %d, %v, of\n%s", n, m, err, first)
 		}
 		if second, _ := back.text("file", 1); !bytes.Equal(first, second) {

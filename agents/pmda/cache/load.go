@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/hex"
 	"errors"
@@ -13,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -71,66 +71,139 @@ func varDir() (string, error) {
 // name of the file, takes its key and stamp; a line that contradicts one is
 // ignored. What Resize and Reuse have set is as in the file afterwards.
 //
-// A missing file is an fs.ErrNotExist. After an error, which wraps
-// PM_ERR_GENERIC and names the line if the file is damaged, what was before that
-// line is there.
+// Three kinds of error are apart:
 //
-// C differs: it follows links, gives the key and stamp of a line that it
-// ignores to the instance that is in the way, ids and stamps may overflow, and
-// lines need not be complete.
+//   - A missing file is an fs.ErrNotExist. It counts as loaded.
+//   - A damaged file is an [*ErrDamaged]. All other lines are loaded, and the
+//     next Save, Sync or Write keeps the old file under the name with ".damaged"
+//     at its end.
+//   - After any other error the file may have ids that this Cache does not know.
+//     Until a Load succeeds, Save, Sync and Write return an error and leave the
+//     file as it is, and new instances get temporary ids: those of Add count
+//     from the middle of the range, 1073741824, which the ids of files do not
+//     reach. The Load that succeeds gives these instances the ids of the file,
+//     or new ones that follow them.
+//
+// C differs: after an error of any kind it gives ids from 0 on and writes them
+// over the file; it stops at a line that is damaged; it follows links, gives the
+// key and stamp of a line that it ignores to the instance that is in the way,
+// ids and stamps may overflow, and lines need not be complete.
 func (c *Cache) Load() (int, error) {
-	path, err := c.Path()
-	if err != nil {
+	path, text, err := c.read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.unread = err
 		return 0, err
+	}
+	c.unread, c.damaged, c.tried = nil, false, true
+	temporary := c.takeTemporary()
+	n, lerr := 0, err
+	if err == nil {
+		n, lerr = c.load(path, text)
+	}
+	c.addTemporary(temporary)
+	return n, lerr
+}
+
+// loadRetry is how long TryLoad waits after a Load that has failed.
+const loadRetry = time.Second
+
+// TryLoad is Load for an agent that calls it before each look at its instances:
+// it does nothing once a Load has succeeded, or within a second of one that has
+// failed. loaded says that this call has loaded the file, or found that there is
+// none: ids may have changed. The error is that of Load, but for a missing file.
+func (c *Cache) TryLoad() (loaded bool, err error) {
+	if c.tried && (c.unread == nil || time.Since(c.lastLoad) < loadRetry) {
+		return false, nil
+	}
+	c.tried, c.lastLoad = true, time.Now()
+	_, err = c.Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return c.unread == nil, err
+}
+
+// read returns the file.
+func (c *Cache) read() (path string, text []byte, err error) {
+	path, err = c.Path()
+	if err != nil {
+		return "", nil, err
 	}
 	// Without O_NONBLOCK a FIFO would be waited for. The directory is PCP's
 	// user's: root does not read what a link of his leads to.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	f, err := c.open(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, syscall.ELOOP) {
-		return 0, fmt.Errorf("%s: a symbolic link (%w)", path, pdu.ErrnoGeneric)
+		return path, nil, fmt.Errorf("%s: a symbolic link (%w)", path, pdu.ErrnoGeneric)
 	}
 	if err != nil {
-		return 0, err
+		return path, nil, err
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	switch {
 	case err != nil:
-		return 0, err
+		return path, nil, err
 	case !st.Mode().IsRegular():
-		return 0, fmt.Errorf("%s: not a regular file (%w)", path, pdu.ErrnoGeneric)
+		return path, nil, fmt.Errorf("%s: not a regular file (%w)", path, pdu.ErrnoGeneric)
 	case st.Size() > maxFile:
-		return 0, fmt.Errorf("%s: larger than 64 MiB (%w)", path, pdu.ErrnoTooBig)
+		return path, nil, fmt.Errorf("%s: larger than 64 MiB (%w)", path, pdu.ErrnoTooBig)
 	}
-	return c.load(path, io.LimitReader(f, maxFile))
+	// All of it before anything is taken from it: a disk may fail half-way.
+	text, err = io.ReadAll(io.LimitReader(f, maxFile))
+	return path, text, err
 }
 
-func (c *Cache) load(path string, r io.Reader) (n int, err error) {
-	lines := bufio.NewReaderSize(r, maxLine+1)
-	for ; ; n++ {
-		line, rerr := lines.ReadSlice('\n')
-		if rerr != nil && rerr != io.EOF && rerr != bufio.ErrBufferFull {
-			return max(0, n-1), rerr
-		}
-		if len(line) == 0 {
-			break
-		}
-		// A full buffer is a line that is too long, or the last one without
-		// its end.
-		line = bytes.TrimSuffix(line, []byte("\n"))
-		if n == 0 {
-			err = c.loadHeader(line)
-		} else {
-			err = c.loadRecord(path, n+1, line)
-		}
-		if err != nil {
-			return max(0, n-1), fmt.Errorf("%s:%d: %w %.80q (%w)", path, n+1, err, line, pdu.ErrnoGeneric)
-		}
+// ErrDamaged is the error of Load for a file that has lines which are none of a
+// cache. It wraps PM_ERR_GENERIC.
+type ErrDamaged struct {
+	Path  string
+	Line  int    // the first line that is damaged, from 1
+	Text  string // of that line, or its start
+	Lines int    // how many are damaged
+	err   error
+}
+
+func (e *ErrDamaged) Error() string {
+	more := ""
+	if e.Lines > 1 {
+		more = fmt.Sprintf(" and %d more lines", e.Lines-1)
 	}
-	if n == 0 {
+	return fmt.Sprintf("%s:%d: %v %q%s (%v)", e.Path, e.Line, e.err, e.Text, more, pdu.ErrnoGeneric)
+}
+
+func (e *ErrDamaged) Unwrap() []error { return []error{e.err, pdu.ErrnoGeneric} }
+
+func (c *Cache) load(path string, text []byte) (n int, err error) {
+	if len(text) == 0 {
 		c.warn("%s: empty", path)
+		return 0, nil
 	}
-	return max(0, n-1), nil
+	var damaged *ErrDamaged
+	for num := 1; len(text) > 0; num++ {
+		var line []byte
+		line, text, _ = bytes.Cut(text, []byte("\n"))
+		var err error
+		if num == 1 {
+			err = c.loadHeader(line)
+		} else if err = c.loadRecord(path, num, line); err == nil {
+			n++
+		}
+		if err == nil {
+			continue
+		}
+		c.damaged = true
+		if damaged == nil {
+			damaged = &ErrDamaged{Path: path, Line: num, Text: string(line[:min(len(line), 80)]), err: err}
+		}
+		damaged.Lines++
+		if num == 1 {
+			break // what follows may have another format
+		}
+	}
+	if damaged != nil {
+		return n, damaged
+	}
+	return n, nil
 }
 
 func (c *Cache) loadHeader(line []byte) error {

@@ -2,7 +2,9 @@ package cache
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,8 +21,8 @@ import (
 // The new file takes the place of the old one when it is whole. Save waits for
 // the disk. A name that Load could not read back is left out: one with a newline
 // or NUL, one that starts with a blank or with what looks like a key, one of
-// about 1000 bytes. The error is PM_ERR_TOOBIG for a file over 64 MiB, else that
-// of the file system.
+// about 1000 bytes. The error is PM_ERR_TOOBIG for a file over 64 MiB,
+// [ErrUnread] after a Load that has failed, else that of the file system.
 //
 // C differs: it writes all names, over the old file.
 func (c *Cache) Save() (int, error) {
@@ -29,6 +31,26 @@ func (c *Cache) Save() (int, error) {
 	}
 	return c.Write()
 }
+
+// saveRetry is how long TrySave waits after a Save that has failed.
+const saveRetry = time.Minute
+
+// TrySave is Save for an agent that calls it after each look at its instances:
+// it does nothing as long as the file could not be read, or within a minute of
+// a Save that has failed.
+func (c *Cache) TrySave() error {
+	if !c.dirtyInst || c.unread != nil || c.saveFailed && time.Since(c.lastSave) < saveRetry {
+		return nil
+	}
+	c.lastSave = time.Now()
+	_, err := c.Save()
+	c.saveFailed = err != nil
+	return err
+}
+
+// ErrUnread is the error of Save, Sync and Write after a Load that has failed:
+// they would destroy the ids that the file has.
+var ErrUnread = errors.New("not written, as it could not be read")
 
 // Sync is like Save, and also writes if instances were added again since the
 // file was last written, so that the times for Purge are more exact, or if Resize
@@ -46,14 +68,23 @@ func (c *Cache) Write() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if c.unread != nil {
+		return 0, fmt.Errorf("%s: %w: %w", path, ErrUnread, c.unread)
+	}
 	now := time.Now().Unix()
 	text, n := c.text(path, now)
 	if len(text) > maxFile {
 		return 0, fmt.Errorf("%s: %w", path, pdu.ErrnoTooBig)
 	}
+	if c.damaged {
+		if err := keepDamaged(path); err != nil {
+			return 0, err
+		}
+	}
 	if err := replace(path, text); err != nil {
 		return 0, err
 	}
+	c.damaged = false
 	for _, e := range c.list {
 		if e.stamp == 0 {
 			e.stamp = now
@@ -76,7 +107,7 @@ func (c *Cache) text(path string, now int64) (text []byte, n int) {
 		if e.State == culled {
 			continue
 		}
-		r := entry{Entry{Inst: e.Inst, Name: e.Name, Key: e.Key}, e.stamp}
+		r := entry{Entry: Entry{Inst: e.Inst, Name: e.Name, Key: e.Key}, stamp: e.stamp}
 		if r.stamp == 0 {
 			r.stamp = now
 		}
@@ -105,6 +136,19 @@ func appendRecord(b []byte, e *entry) []byte {
 	}
 	b = append(b, ' ')
 	return append(b, e.Name...)
+}
+
+// keepDamaged gives a damaged file, which is about to be replaced, a second
+// name, in place of what had that name.
+func keepDamaged(path string) error {
+	aside := path + ".damaged"
+	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Link(path, aside); err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return os.Rename(path, aside) // a file system without links
 }
 
 // replace puts a file in the place of another, with its owner and mode: an

@@ -24,7 +24,7 @@ func (c *Cache) Add(name string, data any) (int32, error) {
 		if !ok {
 			return 0, pdu.ErrnoGeneric
 		}
-		e = c.insert(name, inst)
+		e = c.insertNew(name, inst)
 		c.dirtyInst = true
 	} else if !matches {
 		return 0, pdu.ErrnoEINVAL
@@ -62,7 +62,7 @@ func addKey[B []byte | string](c *Cache, name string, key B, data any) (int32, e
 		if err := c.checkName(name); err != nil {
 			return 0, err
 		}
-		e = c.insert(name, inst)
+		e = c.insertNew(name, inst)
 		e.Key = string(key)
 		c.dirtyInst = true
 	case e.Key != string(key):
@@ -108,6 +108,9 @@ func (c *Cache) activate(e *entry, data any) {
 // C differs: 7.2.1 may give one that is higher than max by 1, and if a file has
 // set a max below ids that are there, C appends to them all the same.
 func (c *Cache) nextInst() (inst int32, ok bool) {
+	if c.unread != nil {
+		return c.nextTemporary()
+	}
 	if !c.reuse && c.last < c.max {
 		return c.last + 1, true
 	}
@@ -133,13 +136,22 @@ func (c *Cache) insert(name string, inst int32) *entry {
 		c.sorted = false
 	}
 	c.list = append(c.list, e)
-	c.last = max(c.last, inst)
+	if c.unread == nil {
+		c.last = max(c.last, inst)
+	}
 	// When C doubles its hash table it drops what was culled. That is a part of
 	// how ids are given.
 	if c.added++; c.added > c.grow {
 		c.grow *= 2
 		c.Reorg()
 	}
+	return e
+}
+
+// insertNew is insert for an instance that is not from the file.
+func (c *Cache) insertNew(name string, inst int32) *entry {
+	e := c.insert(name, inst)
+	e.temporary = c.unread != nil
 	return e
 }
 

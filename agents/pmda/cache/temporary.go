@@ -1,0 +1,50 @@
+package cache
+
+import "slices"
+
+// nextTemporary returns an id for a new instance as long as it is not known
+// which ids the file has, see Load.
+func (c *Cache) nextTemporary() (inst int32, ok bool) {
+	n := int64(c.max) + 1
+	for range n {
+		inst = int32((n/2 + c.temporary) % n)
+		c.temporary++
+		if c.byInst[inst] == nil {
+			return inst, true
+		}
+	}
+	return 0, false
+}
+
+// takeTemporary removes the instances with temporary ids and returns them in
+// the order of these, which is mostly that in which they were added.
+func (c *Cache) takeTemporary() (taken []*entry) {
+	c.sort()
+	for _, e := range c.list {
+		if e.temporary && e.State != culled {
+			delete(c.byInst, e.Inst)
+			delete(c.byName, c.short(e.Name))
+			taken = append(taken, e)
+		}
+	}
+	c.list = slices.DeleteFunc(c.list, func(e *entry) bool { return e.temporary })
+	c.dense, c.temporary = 0, 0
+	return taken
+}
+
+// addTemporary adds them again, with the ids of the file or new ones.
+func (c *Cache) addTemporary(taken []*entry) {
+	for _, t := range taken {
+		var err error
+		if t.Key == "" {
+			_, err = c.Add(t.Name, t.Data)
+		} else {
+			_, err = c.AddKey(t.Name, []byte(t.Key), t.Data)
+		}
+		if err != nil {
+			c.warn("%s: %q: %w", c.indom, t.Name, err)
+			continue
+		}
+		c.byName[c.short(t.Name)].State = t.State
+	}
+}

@@ -1,0 +1,228 @@
+package cache
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+const saved = "2 0 2147483647\n0 1700000000 sda\n7 1700000000 sdb\n"
+
+// failing returns an open that fails with an error. The file whose reads fail
+// with EIO is one that the kernel has.
+func failing(err error) func(string, int, os.FileMode) (*os.File, error) {
+	return func(path string, flag int, perm os.FileMode) (*os.File, error) {
+		if err == syscall.EIO {
+			return os.Open("/proc/self/mem")
+		}
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+}
+
+// A file that is there and cannot be read is not written, whatever is added.
+func TestUnreadFile(t *testing.T) {
+	for _, fault := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EACCES, syscall.EIO, syscall.ENOMEM} {
+		t.Run(fault.Error(), func(t *testing.T) {
+			c := newCache(t, Options{})
+			put(t, c, saved)
+			c.open = failing(fault)
+			if n, err := c.Load(); n != 0 || !errors.Is(err, fault) {
+				t.Errorf("load: %d, %v, want %v", n, err, fault)
+			}
+			wantIDs(t, "not loaded", add(t, c, "new", "sdb", "sda", "new"), 1<<30, 1<<30+1, 1<<30+2, 1<<30)
+			c.Hide("sda")
+			for what, save := range map[string]func() (int, error){"Save": c.Save, "Sync": c.Sync, "Write": c.Write} {
+				if n, err := save(); n != 0 || !errors.Is(err, ErrUnread) || !errors.Is(err, fault) {
+					t.Errorf("%s: %d, %v", what, n, err)
+				}
+			}
+			wantErr(t, "TrySave", c.TrySave(), nil)
+			if got := content(t, c); got != saved {
+				t.Fatalf("the file was %q, is %q", saved, got)
+			}
+
+			c.open = os.OpenFile
+			if n, err := c.Load(); n != 2 || err != nil {
+				t.Errorf("loaded %d, %v", n, err)
+			}
+			check(t, c)
+			if got, want := dump(c), `append 2147483647; 0 0 "" "sda" inactive; 7 0 "" "sdb" active; 8 0 "" "new" active`; got != want {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+			wantErr(t, "TrySave", c.TrySave(), nil)
+			if got := content(t, c); !strings.Contains(got, "\n0 ") || !strings.HasSuffix(got, " new\n") || strings.Count(got, "\n") != 4 {
+				t.Errorf("the file is %q", got)
+			}
+			wantIDs(t, "after", add(t, c, "newer", "sda"), 9, 0)
+		})
+	}
+}
+
+// What was there before the load that fails keeps its id, and instances with
+// keys get the same id as ever if the file allows it.
+func TestTemporaryIDs(t *testing.T) {
+	c := newCache(t, Options{})
+	add(t, c, "first")
+	key, _ := New(indom, c.opt).AddKey("k", []byte("key"), nil)
+	put(t, c, "2 0 2147483647\n3 1 long name\n")
+	c.open = failing(syscall.EMFILE)
+	c.Load()
+	wantIDs(t, "temporary", add(t, c, "x", "gone", "long"), 1<<30, 1<<30+1, 1<<30+2)
+	if id, err := c.AddKey("k", []byte("key"), "data"); id != key || err != nil {
+		t.Errorf("key: %d, %v, want %d", id, err, key)
+	}
+	c.Cull("gone")
+	check(t, c)
+	c.Load() // once more without success
+	wantIDs(t, "temporary", add(t, c, "y", "x"), 1<<30+3, 1<<30)
+	c.open = os.OpenFile
+	if _, err := c.Load(); err != nil {
+		t.Error(err)
+	}
+	check(t, c)
+	wantIDs(t, "loaded", add(t, c, "first", "x", "long", "y"), 0, 1, 3, 2)
+	if e, err := c.LookupName("k"); e.Inst != key || e.Data != "data" || err != nil {
+		t.Errorf("key: %+v, %v", e, err)
+	}
+	if _, err := c.LookupName("gone"); !errors.Is(err, pdu.ErrnoInst) {
+		t.Errorf("culled: %v", err)
+	}
+	wantIDs(t, "after a key", add(t, c, "z"), 4)
+}
+
+// The limit of ids holds for temporary ones.
+func TestTemporaryIDsResized(t *testing.T) {
+	c := newCache(t, Options{})
+	c.Resize(2)
+	add(t, c, "a")
+	c.open = failing(syscall.EMFILE)
+	c.Load()
+	wantIDs(t, "temporary", add(t, c, "b", "c"), 1, 2)
+	if id, err := c.Add("d", nil); !errors.Is(err, pdu.ErrnoGeneric) {
+		t.Errorf("no id is free: %d, %v", id, err)
+	}
+	c.open = os.OpenFile
+	c.Load()
+	wantIDs(t, "no file", add(t, c, "b", "c", "a"), 1, 2, 0)
+}
+
+// TryLoad and TrySave do not repeat what fails at each refresh.
+func TestTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opens := 0
+		c := newCache(t, Options{})
+		put(t, c, saved)
+		c.open = func(path string, flag int, perm os.FileMode) (*os.File, error) {
+			opens++
+			return failing(syscall.EMFILE)(path, flag, perm)
+		}
+		for i := range 100 {
+			loaded, err := c.TryLoad()
+			if loaded || (err != nil) != (i == 0) {
+				t.Fatalf("refresh %d: %v, %v", i, loaded, err)
+			}
+		}
+		time.Sleep(loadRetry)
+		if loaded, err := c.TryLoad(); loaded || err == nil || opens != 2 {
+			t.Errorf("later: %v, %v, %d opens", loaded, err, opens)
+		}
+		c.open = os.OpenFile
+		time.Sleep(loadRetry)
+		if loaded, err := c.TryLoad(); !loaded || err != nil {
+			t.Errorf("at last: %v, %v", loaded, err)
+		}
+		if loaded, err := c.TryLoad(); loaded || err != nil {
+			t.Errorf("again: %v, %v", loaded, err)
+		}
+
+		dir := c.opt.Dir
+		c.opt.Dir = filepath.Join(dir, indom.String(), "not a directory")
+		add(t, c, "new")
+		for i := range 100 {
+			if err := c.TrySave(); (err != nil) != (i == 0) {
+				t.Fatalf("save %d: %v", i, err)
+			}
+		}
+		c.opt.Dir = dir
+		time.Sleep(saveRetry)
+		wantErr(t, "save at last", c.TrySave(), nil)
+		if got := content(t, c); !strings.Contains(got, "\n8 ") {
+			t.Errorf("the file is %q", got)
+		}
+	})
+	c := newCache(t, Options{})
+	if loaded, err := c.TryLoad(); !loaded || err != nil {
+		t.Errorf("no file: %v, %v", loaded, err)
+	}
+}
+
+// A process without a descriptor left, and its file.
+func TestNoDescriptors(t *testing.T) {
+	c := newCache(t, Options{})
+	put(t, c, saved)
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: old.Max}); err != nil {
+		t.Fatal(err)
+	}
+	_, lerr := c.TryLoad()
+	c.Add("new", nil)
+	_, serr := c.Save()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	wantErr(t, "load", lerr, syscall.EMFILE)
+	wantErr(t, "save", serr, ErrUnread)
+	if _, err := c.Save(); !errors.Is(err, ErrUnread) {
+		t.Errorf("with descriptors, not loaded: %v", err)
+	}
+	if got := content(t, c); got != saved {
+		t.Errorf("the file was %q, is %q", saved, got)
+	}
+}
+
+// A damaged file is kept when it is replaced.
+func TestDamagedIsKept(t *testing.T) {
+	for _, text := range []string{"\x00\x00\x00\x00", "2 0 9\n0 1 a\nnonsense\n2 1 c\n"} {
+		c := newCache(t, Options{})
+		put(t, c, text)
+		path, _ := c.Path()
+		if err := os.WriteFile(path+".damaged", []byte("earlier"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var damaged *ErrDamaged
+		if _, err := c.TryLoad(); !errors.As(err, &damaged) || damaged.Path != path {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := c.TrySave(); err != nil || content(t, c) != text {
+			t.Errorf("%q: nothing to save: %v, %q", text, err, content(t, c))
+		}
+		add(t, c, "d")
+		if err := c.TrySave(); err != nil {
+			t.Error(err)
+		}
+		if b, err := os.ReadFile(path + ".damaged"); string(b) != text || err != nil {
+			t.Errorf("kept %q, %v, want %q", b, err, text)
+		}
+		if _, err := New(indom, c.opt).Load(); err != nil {
+			t.Errorf("written: %v", err)
+		}
+		if err := os.Remove(path + ".damaged"); err != nil {
+			t.Fatal(err)
+		}
+		add(t, c, "e")
+		c.TrySave()
+		if _, err := os.Stat(path + ".damaged"); err == nil {
+			t.Error("a good file was kept")
+		}
+	}
+}
