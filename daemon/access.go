@@ -62,9 +62,15 @@ func (s *session) checkAccount() pdu.Errno {
 // applyRules puts access rules in force and decides by them about the clients
 // there are, in the order of their numbers: those who are refused are told so
 // and go. A request in hand is answered before.
+//
+// C pmcd differs: once there were rules for users, credentials stay required.
 func (d *Daemon) applyRules(rules *access.List) {
-	if rules.CredsRequired() {
+	// Whoever connects meanwhile is told that credentials are required if they
+	// may be.
+	if required := rules.CredsRequired(); required {
 		d.credsReqd.Store(true)
+	} else {
+		defer d.credsReqd.Store(false)
 	}
 	for _, r := range d.access.Recount(rules) {
 		// It may have gone, and another may have its number.

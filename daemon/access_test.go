@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/pmcd"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -326,34 +327,67 @@ func TestReloadRecounts(t *testing.T) {
 	}
 }
 
-// When rules for users come, TCP clients go. When they have gone again, one
-// still has to say who he is.
-func TestCredentialsStayRequired(t *testing.T) {
+// When rules for users come, TCP clients go; when they are removed, TCP clients
+// are served again, those included that have said nothing so far. With -S
+// nothing of that changes.
+func TestRulesForUsersRemoved(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, withAccess("allow * : all;\n"), nil)
-	r.settled()
-	tcp, _ := r.in("127.0.0.2")
-	unix, _ := r.in("unix")
-	r.rewrite("pmcd.conf", rigAgents+"allow user "+me.Username+" : all;\n")
-	r.reloaded()
-	if got := show(tcp.recv()); got != "PM_ERR_PERMISSION" {
-		t.Errorf("TCP: %s", got)
-	}
-	tcp.ended()
-	r.rewrite("pmcd.conf", rigAgents+"allow * : all;\n")
-	r.reloaded()
-	if got := show(unix.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
-		t.Errorf("Unix: %s", got)
-	}
-	c := r.from("127.0.0.2")
-	if g := c.recv().(*pdu.Error); g.Info&uint32(pdu.FeatureCredsReqd) == 0 {
-		t.Errorf("greeting %#x", g.Info)
-	}
-	if got := show(c.do(hello)); got != "PM_ERR_PERMISSION" {
-		t.Errorf("a new one: %s", got)
+	for _, always := range []bool{false, true} {
+		t.Run(fmt.Sprintf("-S %v", always), func(t *testing.T) {
+			r := newRig(t, func(c *Config) {
+				c.CredsRequired = always
+				withAccess("allow * : all;\n")(c)
+			}, nil)
+			r.settled()
+			checkTCP := func(when string, required bool) {
+				t.Helper()
+				c := r.from("127.0.0.2")
+				if g := c.recv().(*pdu.Error); g.Info&uint32(pdu.FeatureCredsReqd) != 0 != required {
+					t.Errorf("%s: greeting %#x", when, g.Info)
+				}
+				c.send(hello)
+				if got := show(c.do(&pdu.DescReq{PMID: id(241, 1)})); (got == "PM_ERR_PERMISSION") != required {
+					t.Errorf("%s: %s", when, got)
+				}
+				c.conn.Close()
+				var st pmcd.Status
+				if (host{r.Daemon}).Status(&st); st.Features.CredsRequired != required {
+					t.Errorf("%s: pmcd.feature.creds_required is %v", when, st.Features.CredsRequired)
+				}
+			}
+			checkTCP("at first", always)
+			unix, _ := r.in("unix")
+			tcp, got := r.in("127.0.0.2")
+			if (got == "ok") == always {
+				t.Errorf("TCP: %s", got)
+			}
+			r.rewrite("pmcd.conf", rigAgents+"allow user "+me.Username+" : all;\n")
+			r.reloaded()
+			if !always {
+				if got := show(tcp.recv()); got != "PM_ERR_PERMISSION" {
+					t.Errorf("TCP: %s", got)
+				}
+				tcp.ended()
+			}
+			checkTCP("with rules for users", true)
+			early := r.from("127.0.0.2")
+			early.recv() // the greeting
+
+			r.rewrite("pmcd.conf", rigAgents+"allow * : all;\n")
+			r.reloaded()
+			if got := show(unix.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
+				t.Errorf("Unix: %s", got)
+			}
+			checkTCP("without them", always)
+			early.send(hello)
+			got = show(early.do(&pdu.DescReq{PMID: id(241, 1)}))
+			if (got == "PM_ERR_PERMISSION") != always {
+				t.Errorf("a client that waited: %s", got)
+			}
+		})
 	}
 }
 

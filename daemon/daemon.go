@@ -52,7 +52,7 @@ type Daemon struct {
 	seqnum       atomic.Uint32 // starts of agents
 	sighups      atomic.Uint32
 	access       *access.Counter
-	credsReqd    atomic.Bool // -S, or there have been rules for users or groups
+	credsReqd    atomic.Bool // -S, or there are rules for users or groups
 	violations   violations
 	farewells    atomic.Int32 // sessions in dismiss
 	labels       labelCache
@@ -106,7 +106,6 @@ func New(cfg Config) (*Daemon, error) {
 	d.ending, d.end = context.WithCancel(context.Background())
 	d.stopping, d.kill = context.WithCancel(context.Background())
 
-	d.credsReqd.Store(cfg.CredsRequired)
 	conf, tree, err := d.load()
 	if err != nil {
 		return nil, err
@@ -120,9 +119,7 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d.routes.Store(newRoutes(list, tree))
 	d.access = access.NewCounter(conf.Access)
-	if conf.Access.CredsRequired() {
-		d.credsReqd.Store(true)
-	}
+	d.credsReqd.Store(conf.Access.CredsRequired())
 	return d, nil
 }
 

@@ -77,7 +77,7 @@ func seenConf(path string) confSeen {
 }
 
 func (d *Daemon) confOptions() pmcdconf.Options {
-	return pmcdconf.Options{CredsRequired: d.credsReqd.Load()}
+	return pmcdconf.Options{CredsRequired: d.cfg.CredsRequired}
 }
 
 // A confRead is what came of reading the configuration.
