@@ -71,10 +71,10 @@ func flag(s *pmda.Stored) (bool, error) {
 	return n == 1, err
 }
 
+// storeAllThreads changes what all clients see.
+//
+// C differs: any client whose user is known may do it.
 func (h *host) storeAllThreads(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
-	if err := h.allow(); err != nil {
-		return err
-	}
 	on, err := flag(s)
 	if err == nil {
 		h.Threads = on
@@ -139,6 +139,6 @@ func (h *host) control() []pmda.Metric {
 		{10, 2, "proc.control.perclient.threads", u32, instant, none, of(func(threads bool, _ string, v *pmda.Value) { v.Uint(bit(threads)) })},
 		{10, 3, "proc.control.perclient.cgroups", str, instant, none, of(func(_ bool, cgroup string, v *pmda.Value) { v.String(cgroup) })},
 	})
-	ms[0].Store, ms[1].Store, ms[2].Store = h.storeAllThreads, h.storeThreads, h.storeCgroups
+	ms[0].Store, ms[1].Store, ms[2].Store = pmda.ForRoot(h.storeAllThreads), h.storeThreads, h.storeCgroups
 	return ms
 }

@@ -127,18 +127,15 @@ func (s *hotprocs) list(ctx context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// forRoot makes a StoreFunc that is for root alone.
+// forRoot makes a StoreFunc of one value that is for root alone.
 func forRoot(f func(v pmda.StoredValue) error) pmda.StoreFunc {
-	return func(_ context.Context, r *pmda.Request, s *pmda.Stored) error {
-		if uid, ok := r.Client().UID(); !ok || uid != 0 {
-			return pdu.ErrnoPermission
-		}
+	return pmda.ForRoot(func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
 		v, err := one(s)
 		if err != nil {
 			return err
 		}
 		return f(v)
-	}
+	})
 }
 
 func (s *hotprocs) storeRefresh(v pmda.StoredValue) error {

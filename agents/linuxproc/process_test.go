@@ -211,6 +211,9 @@ func TestControl(t *testing.T) {
 		stores("proc.control.perclient.cgroups", textValue(dir), nil)
 		all(want)
 	}
+	r.identify(1000, 0)
+	stores("proc.control.all.threads", word(1), pdu.ErrnoPermission)
+	r.identify(0, 0)
 	stores("proc.control.all.threads", word(1), nil)
 	stores("proc.control.all.threads", word(2), pdu.ErrnoBadStore)
 

@@ -61,6 +61,24 @@ func (a *Agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) err
 	return nil
 }
 
+// ForRoot makes a StoreFunc that accepts values from root alone: from a client
+// that pmcd knows to be user 0, as pmcd.control.* does. Others get
+// PM_ERR_PERMISSION, and so does a client whose user is not known, such as one
+// over TCP that has not authenticated. It takes a Config that asks for Attrs;
+// without that it refuses all.
+func ForRoot(f StoreFunc) StoreFunc {
+	return func(ctx context.Context, r *Request, s *Stored) error {
+		c := r.Client()
+		if c == nil {
+			return pdu.ErrnoPermission
+		}
+		if uid, ok := c.UID(); !ok || uid != 0 {
+			return pdu.ErrnoPermission
+		}
+		return f(ctx, r, s)
+	}
+}
+
 func (a *Agent) stored(set *pdu.ValueSet) Stored {
 	s := Stored{PMID: set.PMID}
 	typ := pdu.MetricNoSupport

@@ -152,11 +152,13 @@ func (h *host) statistics() []pmda.Metric {
 	return append(ms, pmda.Metric{
 		Cluster: 16, Item: 79, Name: "xfs.control.reset", Type: pdu.MetricU32, Sem: pdu.SemDiscrete,
 		Fetch: pmda.Number(func() (uint64, bool) { return 0, true }),
-		Store: h.reset,
+		Store: pmda.ForRoot(h.reset),
 	})
 }
 
 // reset has the kernel set its statistics to 0, unless 0 is stored.
+//
+// C differs: any client that may store may do it.
 func (h *host) reset(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
 	if len(s.Values) != 1 {
 		return pdu.ErrnoBadStore

@@ -3,7 +3,9 @@ package xfs
 import (
 	"testing"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // A rig is an agent for a tree, and a client of it.
@@ -19,5 +21,17 @@ func newRig(tb testing.TB, root string) *rig {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &rig{pmdatest.New(tb, 11, a, newHost(11, Options{}).metrics()), h}
+	r := &rig{pmdatest.New(tb, 11, a, newHost(11, Options{}).metrics()), h}
+	r.identify("0")
+	return r
+}
+
+// identify tells the agent that its client is another one, of a user; "" is not
+// known.
+func (r *rig) identify(uid string) {
+	n := agents.Notice{End: true}
+	if uid != "" {
+		n.Attrs = []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(uid)}}
+	}
+	r.Conduit.Notify(n)
 }

@@ -6,8 +6,8 @@
 //	xfs.perdev   the same for each device
 //	quota        quotas of projects, quotactl(2)
 //
-// Statistics are for everybody; it takes root to see quotas and to store
-// xfs.control.reset.
+// Statistics are for everybody. The agent has to be root to see quotas, and so
+// has a client that stores xfs.control.reset.
 //
 // What pmdaxfs does otherwise is in comments that start with "C differs".
 // Package procfs is not used here: it has fewer of the lines, and reads a device
@@ -83,6 +83,7 @@ func (h *host) agent(help string) (agents.Agent, error) {
 		Domain:  h.domain,
 		Metrics: h.metrics(),
 		Help:    help,
+		Attrs:   true,
 		Check: func(context.Context, *pmda.Request) error {
 			h.turn++
 			return nil

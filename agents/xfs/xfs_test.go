@@ -123,6 +123,18 @@ func TestOld(t *testing.T) {
 			t.Errorf("after a store of %d: %q", tt.n, b)
 		}
 	}
+	pmdatest.WriteFile(t, root, "proc/sys/fs/xfs/stats_clear", "")
+	for _, uid := range []string{"1000", "", "x", "4294967296"} {
+		r.identify(uid)
+		for _, n := range []uint32{0, 1, 1 << 31} {
+			if got := r.Store("xfs.control.reset", pdu.Value{Word: n}); got != pdu.ErrnoPermission.Error() {
+				t.Errorf("store of %d by user %q: %q", n, uid, got)
+			}
+		}
+	}
+	if b, _ := os.ReadFile(root + "/proc/sys/fs/xfs/stats_clear"); len(b) > 0 {
+		t.Errorf("after stores of others: %q", b)
+	}
 	r = newRig(t, t.TempDir())
 	r.Want(map[string]string{"xfs.write": "", "xfs.log.write_ratio": "", "xfs.perdev.read": "", "xfs.control.reset": "0"})
 	if got := r.Store("xfs.control.reset", pdu.Value{Word: 1}); got != pdu.ErrnoPermission.Error() {
