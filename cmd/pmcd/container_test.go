@@ -147,7 +147,7 @@ func TestPeerContainers(t *testing.T) {
 	}
 	settled := func(metric, part string) string {
 		var got string
-		peer.Until(20*time.Second, func() bool { got = values("box", metric); return strings.Contains(got, part) })
+		peer.Until(twinRestart+20*time.Second, func() bool { got = values("box", metric); return strings.Contains(got, part) })
 		return got
 	}
 	for metric, part := range map[string]string{
@@ -204,5 +204,23 @@ func TestPeerContainers(t *testing.T) {
 	}
 	if strings.Contains(p.value("a.nodename"), "boxed") {
 		t.Error("the host has become a container")
+	}
+}
+
+// A client that names a container on a host without pmdaroot has no process
+// started for it: there are no containers.
+func TestPeerMadeUpContainer(t *testing.T) {
+	place := privilegedPlace(t)
+	place.write("conf", "pmcd 2 dso pmcd_init /none\nlinux 60 dso linux_init /nonexistent/pmda_linux.so\n")
+	place.write("pmns", "root { pmcd linux }\npmcd { numclients 2:0:3 }\nlinux { nodename 60:12:4 nprocs 60:2:3 }\n")
+	p := place.start("PCP_VAR_DIR=" + place.at("var"))
+	p.answers("linux.nprocs", true)
+	cmd := exec.Command("pminfo", "-h", "unix:"+p.at("run/sock")+"?container=made-up", "-f", "linux.nodename")
+	cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")
+	if out, err := cmd.CombinedOutput(); !strings.Contains(string(out), "Not Connected") {
+		t.Errorf("%s%v", out, err)
+	}
+	if pid := children(p.root)["pmcd-agent: linux"]; pid != 0 || strings.Contains(read(p.at("log/pmcd.log")), "for containers") {
+		t.Errorf("there is a process for containers, pid %d", pid)
 	}
 }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -21,16 +26,26 @@ import (
 // longer. What it cannot answer is PM_ERR_AGAIN: to the daemon it looks as if it
 // were late.
 //
+// Any client may name a container that does not exist, so that costs little:
+// without a pmdaroot there are no containers and no process is started, and
+// otherwise one is started once a minute at most, whatever became of the one
+// before.
+//
 // Those who have not chosen one do not notice.
 type twin struct {
 	*agents.Worker
 	name  string // in messages
 	start func(ctx context.Context) (*daemon.Link, error)
 	log   *zap.Logger
+	now   func() time.Time // time.Now, but for tests
+	root  string           // pmdaroot's socket
 
 	choosers atomic.Int32 // how many have chosen a container: len(chosen)
 	flying   atomic.Int32 // len(calls)
-	starting sync.Mutex   // held while the process is started
+
+	starting sync.Mutex // held while the process is started; guards the following
+	looked   time.Time  // when root was last looked for
+	found    bool       // whether it was there
 
 	mu      sync.Mutex // guards the following
 	chosen  map[int32]agents.Notice
@@ -43,9 +58,10 @@ type twin struct {
 }
 
 const (
-	// twinRestart is the time from one start of the process of a twin to another,
-	// if it should have gone on.
-	twinRestart = 2 * time.Second
+	// twinRestart is the time from one start of the process of a twin to another.
+	twinRestart = time.Minute
+	// twinLook is how often pmdaroot is looked for.
+	twinLook = time.Second
 	// twinGrace is how long it may owe an answer until it is ended.
 	twinGrace = time.Minute
 	// twinLinger is how long it stays without clients.
@@ -53,7 +69,7 @@ const (
 )
 
 func newTwin(w *agents.Worker, name string, log *zap.Logger, start func(ctx context.Context) (*daemon.Link, error)) *twin {
-	t := &twin{Worker: w, name: name, log: log, start: start, linger: twinLinger,
+	t := &twin{Worker: w, name: name, log: log, start: start, linger: twinLinger, now: time.Now, root: pmdaroot.Default(),
 		chosen: make(map[int32]agents.Notice), calls: make(map[*agents.Call]*daemon.Link)}
 	t.idle = time.AfterFunc(time.Hour, t.rest)
 	t.idle.Stop()
@@ -80,8 +96,11 @@ func (t *twin) Send(c *agents.Call) error {
 	if !chosen {
 		return t.Worker.Send(c)
 	}
-	l := t.up(c.Timeout)
-	if l == nil {
+	l, contained := t.up(c.Timeout)
+	switch {
+	case !contained:
+		return t.Worker.Send(c) // it says that there is no such container
+	case l == nil:
 		return agents.ErrLate
 	}
 	if err := l.Conduit.Send(c); err != nil {
@@ -114,18 +133,26 @@ func (t *twin) Recv(c *agents.Call, dst []byte) ([]byte, error) {
 	return b, err
 }
 
-// up returns the process, which is started if there is none; nil if that fails.
-func (t *twin) up(patience time.Duration) *daemon.Link {
+// up returns the process, which is started if there is none; nil if that fails,
+// or was tried less than a minute ago. contained reports whether there may be
+// containers at all.
+func (t *twin) up(patience time.Duration) (l *daemon.Link, contained bool) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
 	t.mu.Lock()
 	if t.link != nil && t.link.Conduit.Err() != nil {
 		t.retire(t.link.Conduit.Err())
 	}
-	l, wait := t.link, t.stopped || time.Now().Before(t.next)
+	l, wait := t.link, t.stopped || t.now().Before(t.next)
 	t.mu.Unlock()
-	if l != nil || wait {
-		return l
+	if l != nil {
+		return l, true
+	}
+	if !t.rooted() {
+		return nil, false
+	}
+	if wait {
+		return nil, true
 	}
 	if patience <= 0 {
 		patience = twinGrace
@@ -135,10 +162,10 @@ func (t *twin) up(patience time.Duration) *daemon.Link {
 	l, err := t.start(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.next = time.Now().Add(twinRestart)
+	t.next = t.now().Add(twinRestart)
 	if err != nil {
-		t.log.Error(fmt.Sprintf("cannot start a process of agent %q for containers: %s", t.name, daemon.Reason(err)))
-		return nil
+		t.log.Error(fmt.Sprintf("cannot start a process of agent %q for containers, next try in %v at the earliest: %s", t.name, twinRestart, daemon.Reason(err)))
+		return nil, true
 	}
 	for _, n := range t.chosen {
 		l.Conduit.Notify(n)
@@ -151,7 +178,41 @@ func (t *twin) up(patience time.Duration) *daemon.Link {
 	case len(t.chosen) == 0:
 		t.idle.Reset(t.linger)
 	}
-	return l
+	return l, true
+}
+
+// rooted reports whether there is a pmdaroot: its socket is there. The answer is
+// as of now or a second ago. The caller holds starting.
+func (t *twin) rooted() bool {
+	if now := t.now(); now.Sub(t.looked) >= twinLook {
+		t.looked, t.found = now, listens(t.root)
+	}
+	return t.found
+}
+
+// listens reports whether a process listens at a path. Other users than root
+// need not be able to see the file: the directory of PCP's packages is root's.
+func listens(path string) bool {
+	fi, err := os.Stat(path)
+	if err == nil {
+		return fi.Mode().Type() == fs.ModeSocket
+	}
+	if !errors.Is(err, fs.ErrPermission) {
+		return false
+	}
+	f, err := os.Open("/proc/net/unix")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	// Num RefCount Protocol Flags Type St Inode Path, proc_net(5)
+	for s := bufio.NewScanner(f); s.Scan(); {
+		line, ok := bytes.CutSuffix(s.Bytes(), []byte(" "+path))
+		if f := bytes.Fields(line); ok && len(f) == 7 && string(f[3]) == "00010000" { // __SO_ACCEPTCON
+			return true
+		}
+	}
+	return false
 }
 
 // failed is told why the process has no answer.
@@ -180,9 +241,6 @@ func (t *twin) failed(l *daemon.Link, err error) error {
 func (t *twin) retire(why error) {
 	l := t.link
 	t.link = nil
-	if why == nil {
-		t.next = time.Time{}
-	}
 	go func() { // ends with the process
 		l.Conduit.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)

@@ -3,6 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -77,6 +82,8 @@ type twinRig struct {
 	fail   atomic.Bool
 	other  atomic.Pointer[answering]
 	log    *observer.ObservedLogs
+	socket net.Listener // pmdaroot's
+	clock  atomic.Int64 // how far it was put forward
 }
 
 func newTwinRig(t *testing.T) *twinRig {
@@ -93,7 +100,16 @@ func newTwinRig(t *testing.T) *twinRig {
 		c := agents.Local(other)
 		return &daemon.Link{Conduit: c, Process: ended{c}}, nil
 	})
-	t.Cleanup(func() { r.Close() })
+	r.now = func() time.Time { return time.Now().Add(time.Duration(r.clock.Load())) }
+	r.root = filepath.Join(t.TempDir(), "root.socket")
+	var err error
+	if r.socket, err = net.Listen("unix", r.root); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.Close()
+		r.socket.Close()
+	})
 	return r
 }
 
@@ -119,11 +135,7 @@ func (r *twinRig) want(client int32, want uint32) {
 }
 
 // soon lets the process be started again.
-func (r *twinRig) soon() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.next = time.Time{}
-}
+func (r *twinRig) soon() { r.clock.Add(int64(twinRestart)) }
 
 // Who has chosen a container is served by the process, which is there for as
 // long as somebody has and a while longer, and is told who they are.
@@ -165,6 +177,7 @@ func TestTwin(t *testing.T) {
 	r.Notify(agents.Notice{Client: 3, End: true})
 	<-link.Conduit.Done()
 	r.choose(3, "box")
+	r.soon()
 	r.want(3, 203)
 	if n := r.starts.Load(); n != 2 {
 		t.Errorf("%d starts", n)
@@ -211,7 +224,7 @@ func TestTwinFails(t *testing.T) {
 		t.Errorf("%d starts, want 4", n)
 	}
 	for _, want := range []string{
-		`cannot start a process of agent "box" for containers: no process`,
+		`cannot start a process of agent "box" for containers, next try in 1m0s at the earliest: no process`,
 		`agent "box" has a process for containers, pid 4711`,
 		`the process of agent "box" for containers is down: `,
 		"\n    farewell",
@@ -221,5 +234,119 @@ func TestTwinFails(t *testing.T) {
 		}) {
 			t.Errorf("the log has no %q: %v", want, r.log.All())
 		}
+	}
+}
+
+// Clients that invent names of containers have a process started once a minute,
+// whether it can be started, ends by itself or is not needed any more.
+func TestTwinStartsOnceAMinute(t *testing.T) {
+	for _, what := range []string{"goes on", "fails", "dies", "rests"} {
+		t.Run(what, func(t *testing.T) {
+			r := newTwinRig(t)
+			r.fail.Store(what == "fails")
+			r.linger = 0
+			for i := range 240 { // four minutes, a client each second
+				client := int32(i%7 + 1)
+				r.choose(client, fmt.Sprint("made-up-", i))
+				_, err := r.fetch(client)
+				if what == "goes on" && err != nil {
+					t.Fatal(err)
+				}
+				r.mu.Lock()
+				link := r.link
+				r.mu.Unlock()
+				if what == "rests" {
+					r.Notify(agents.Notice{Client: client, End: true})
+				}
+				if link != nil && what != "goes on" {
+					if what == "dies" {
+						link.Conduit.Close()
+					}
+					<-link.Conduit.Done()
+				}
+				r.clock.Add(int64(time.Second))
+			}
+			want := int32(4)
+			if what == "goes on" {
+				want = 1
+			}
+			if n := r.starts.Load(); n != want {
+				t.Errorf("%d starts, want %d", n, want)
+			}
+		})
+	}
+}
+
+// Where there is no pmdaroot there are no containers, and no process is started
+// for those who ask for one.
+func TestTwinWithoutPmdaroot(t *testing.T) {
+	r := newTwinRig(t)
+	r.socket.Close() // which removes it
+	r.choose(2, "made-up")
+	r.want(2, 107)
+	r.clock.Add(int64(twinLook))
+	if err := os.WriteFile(r.root, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	r.want(2, 107)
+	if n := r.starts.Load(); n != 0 {
+		t.Errorf("%d starts", n)
+	}
+	if err := os.Remove(r.root); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", r.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r.want(2, 107) // as of just now
+	r.clock.Add(int64(twinLook))
+	r.want(2, 207)
+	if n := r.starts.Load(); n != 1 {
+		t.Errorf("%d starts", n)
+	}
+}
+
+// The socket is found in a directory that only root can look into.
+func TestListens(t *testing.T) {
+	if path := os.Getenv("PMCD_TEST_LISTENS"); path != "" {
+		fmt.Println("there:", listens(path))
+		return
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "hidden", "root.socket")
+	if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	look := func(path string) string {
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestListens$")
+		cmd.Env = append(os.Environ(), "PMCD_TEST_LISTENS="+path)
+		if os.Geteuid() == 0 {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		} else if err := os.Chmod(filepath.Dir(path), 0); err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		line, _, _ := strings.Cut(string(out), "\n")
+		return line
+	}
+	if got := look(path); got != "there: true" {
+		t.Errorf("a socket: %s", got)
+	}
+	if got := look(path[:len(path)-1]); got != "there: false" {
+		t.Errorf("none: %s", got)
+	}
+	l.Close()
+	if got := look(path); got != "there: false" {
+		t.Errorf("after its end: %s", got)
 	}
 }
