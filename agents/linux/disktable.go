@@ -37,7 +37,6 @@ type (
 var (
 	long  = types{u64, u64, u64, u64, u64}
 	short = types{u32, u32, u32, u32, u32}
-	sizes = types{u64, u64, u64, u32, u64}
 	times = types{u32, u32, u32, u32, u64}
 	queue = types{u32, u64, u32, u32, u64}
 )
@@ -50,9 +49,9 @@ var ioRows = []ioRow{
 	{"blkread", items{6, 6, 3, 3, 26}, long, counter, count, ios(rdSectors)},
 	{"blkwrite", items{7, 7, 4, 4, 27}, long, counter, count, ios(wrSectors)},
 	{"blktotal", items{36, 36, 5, 5, 37}, long, counter, count, ios(rdSectors, wrSectors)},
-	{"read_bytes", items{38, 38, 6, 6, 41}, sizes, counter, kbyte, kib(rdSectors)},
-	{"write_bytes", items{39, 39, 7, 7, 42}, sizes, counter, kbyte, kib(wrSectors)},
-	{"total_bytes", items{40, 40, 8, 8, 43}, sizes, counter, kbyte, kib(rdSectors, wrSectors)},
+	{"read_bytes", items{38, 38, 6, 6, 41}, long, counter, kbyte, kib(rdSectors)},
+	{"write_bytes", items{39, 39, 7, 7, 42}, long, counter, kbyte, kib(wrSectors)},
+	{"total_bytes", items{40, 40, 8, 8, 43}, long, counter, kbyte, kib(rdSectors, wrSectors)},
 	{"avactive", items{46, 46, 11, 11, 44}, times, counter, msec, ios(busyTime)},
 	{"aveq", items{47, 47, 12, 12, 45}, times, counter, msec, ios(queueTime)},
 	{"read_merge", items{49, 49, 9, 9, 51}, long, counter, count, ios(rdMerges)},

@@ -49,14 +49,14 @@ func newFilesystems(h *host) *filesystems {
 	case h.Root != "/":
 		mounts = "proc/1/mounts"
 	}
-	f := &filesystems{h: h, file: h.file(mounts), devices: newBriefInsts[filesystem](h, indomFilesys), tmpfs: newBriefInsts[filesystem](h, indomTmpfs)}
+	f := &filesystems{h: h, file: h.file(mounts), devices: newInsts[filesystem](h, indomFilesys), tmpfs: newBriefInsts[filesystem](h, indomTmpfs)}
 	f.source = &pmda.Source{Read: f.read}
 	return f
 }
 
 func (f *filesystems) read(context.Context, *pmda.Request) error {
 	b, err := f.file.Read()
-	if bytes.Equal(b, f.text) && f.text != nil {
+	if bytes.Equal(b, f.text) && f.text != nil && !f.devices.unsettled() {
 		// The same are mounted. Links need not be followed again.
 		f.forget(f.devices)
 		f.forget(f.tmpfs)

@@ -2,11 +2,14 @@ package linux
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
@@ -92,4 +95,63 @@ func TestUnescape(t *testing.T) {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
+}
+
+// Ids outlast the agent, as in 7.2.1, which saves them.
+func TestFilesystemIDs(t *testing.T) {
+	root, cache := pmdatest.Tree(t, nil), t.TempDir()
+	mount := func(devices ...string) {
+		text := "tmpfs /run tmpfs rw 0 0\n"
+		for _, d := range devices {
+			text += d + " /" + d + " ext4 rw 0 0\n"
+		}
+		pmdatest.WriteFile(t, root, "proc/1/mounts", text)
+	}
+	mount("/dev/vda1", "/dev/vdb1")
+	r := newRig(t, Options{Root: root, CacheDir: cache})
+	if got, want := ids(r.Instances(indomFilesys)), "0=/dev/vda1 1=/dev/vdb1"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	mount("/dev/vdc1", "/dev/vdb1")
+	r = newRig(t, Options{Root: root, CacheDir: cache})
+	if got, want := ids(r.Instances(indomFilesys)), "1=/dev/vdb1 2=/dev/vdc1"; got != want {
+		t.Errorf("a new agent has %q, want %q", got, want)
+	}
+	b, err := os.ReadFile(filepath.Join(cache, "60.5"))
+	if text := string(b); err != nil || strings.Count(text, "\n") != 4 || !strings.HasSuffix(text, " /dev/vdc1\n") {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(cache, "60.18")); err == nil {
+		t.Error("ids of tmpfs are saved")
+	}
+}
+
+// The file of ids is read later if it could not be read, though the same is
+// mounted.
+func TestFilesystemIDsLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, cache := pmdatest.Tree(t, map[string]string{"proc/1/mounts": "/dev/vda1 / ext4 rw 0 0\n"}), t.TempDir()
+		if err := os.Symlink("elsewhere", filepath.Join(cache, "60.5")); err != nil { // nothing that root reads
+			t.Fatal(err)
+		}
+		f := newFilesystems(newHost(60, Options{Root: root, CacheDir: cache, Log: slog.New(slog.DiscardHandler)}))
+		id := func() (id int32) {
+			if err := f.read(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+			f.devices.Each(func(i int32, _ string, _ any) bool { id = i; return true })
+			return id
+		}
+		if got := id(); got != 1<<30 {
+			t.Errorf("id %d", got)
+		}
+		if err := os.Remove(filepath.Join(cache, "60.5")); err != nil {
+			t.Fatal(err)
+		}
+		pmdatest.WriteFile(t, cache, "60.5", "2 0 2147483647\n7 1 /dev/vda1\n")
+		time.Sleep(time.Second)
+		if got := id(); got != 7 {
+			t.Errorf("id %d, want 7", got)
+		}
+	})
 }

@@ -152,9 +152,14 @@ func TestSCSI(t *testing.T) {
 		"sys/class/scsi_device/0:0:0:0/device/block/sda/": "",
 		"sys/class/scsi_device/1:0:2:3/device/block/sr0/": "",
 	})
-	newRig(t, Options{Root: root}).Want(map[string]string{
+	r := newRig(t, Options{Root: root})
+	r.Want(map[string]string{
 		"hinv.map.scsi": "scsi0:0:0:0_Direct-Access=sda scsi1:0:2:3_CD-ROM=sr0",
 	})
+	// As in 7.2.1, without blanks.
+	if got, want := ids(r.Instances(indomSCSI)), "0=scsi0:0:0:0_Direct-Access 1=scsi1:0:2:3_CD-ROM"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 func TestIPC(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 //	Host: scsi0 Channel: 00 Id: 00 Lun: 00
 //	  Vendor: QEMU     Model: QEMU HARDDISK    Rev: 2.5+
 //	  Type:   Direct-Access                    ANSI  SCSI revision: 05
+//
+// PCP before 7 had a blank before the type in names of instances.
 type scsi struct {
 	h     *host
 	file  *sysfile.File
@@ -51,7 +53,7 @@ func (s *scsi) parse(b []byte) {
 		}
 		devs := entries(s.h.path("sys/class/scsi_device/" + addr + "/device/block"))
 		if len(devs) > 0 {
-			if i := s.insts.add([]byte("scsi" + addr + " " + string(kind))); i != nil {
+			if i := s.insts.add([]byte("scsi" + addr + "_" + string(kind))); i != nil {
 				i.dev = devs[0]
 			}
 		}

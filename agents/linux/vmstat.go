@@ -161,7 +161,7 @@ func (m *vmstat) metrics() []pmda.Metric {
 		{28, 108, "mem.vmstat.compact_migrate_scanned", u64, counter, count, m.is("compact_migrate_scanned")},
 		{28, 109, "mem.vmstat.drop_pagecache", u64, counter, count, m.is("drop_pagecache")},
 		{28, 110, "mem.vmstat.drop_slab", u64, counter, count, m.is("drop_slab")},
-		{28, 111, "mem.vmstat.nr_free_cma", u64, counter, count, m.is("nr_free_cma")},
+		{28, 111, "mem.vmstat.nr_free_cma", u64, instant, count, m.is("nr_free_cma")},
 		{28, 112, "mem.vmstat.nr_pages_scanned", u64, counter, count, m.is("nr_pages_scanned")},
 		{28, 113, "mem.vmstat.nr_vmscan_immediate_reclaim", u64, counter, count, m.is("nr_vmscan_immediate_reclaim")},
 		{28, 114, "mem.vmstat.numa_pages_migrated", u64, counter, count, m.is("numa_pages_migrated")},

@@ -123,6 +123,9 @@ func (c *Cache) TryLoad() (loaded bool, err error) {
 	return c.unread == nil, err
 }
 
+// Unread reports whether the last Load has failed, so that ids are temporary.
+func (c *Cache) Unread() bool { return c.unread != nil }
+
 // read returns the file.
 func (c *Cache) read() (path string, text []byte, err error) {
 	path, err = c.Path()

@@ -32,6 +32,9 @@ func (c *Cache) Save() (int, error) {
 	return c.Write()
 }
 
+// Unsaved reports whether Save has something to write.
+func (c *Cache) Unsaved() bool { return c.dirtyInst }
+
 // saveRetry is how long TrySave waits after a Save that has failed.
 const saveRetry = time.Minute
 

@@ -26,8 +26,8 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// linuxAgents are PCP's pmdalinux and ours for the files below root, and the
-// metrics of ours. They have a directory each for the ids of instances.
+// linuxAgents are PCP's pmdalinux and ours for the files below root, but for what
+// is new in 7.2.1, and the metrics of ours. They have a directory each for the ids of instances.
 func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []pmnsload.Entry) {
 	t.Helper()
 	peer.Require(t)
@@ -70,7 +70,7 @@ func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []p
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours = agents.Inline(a)
+	ours = asBefore7{agents.Inline(a), t}
 	t.Cleanup(func() { ours.Close() })
 
 	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true, Shell: pmnsload.NoShell})
