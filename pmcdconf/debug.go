@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// debugNames are the debug options of PCP (pmdbg(1)). Those that say nothing
+// debugNames are the debug options of PCP 7.2 (pmdbg(1)). Those that say nothing
 // here are accepted: scripts give them to any program.
 var debugNames = []string{
 	"pdu", "fetch", "profile", "value", "context", "indom", "pdubuf", "log", "logmeta",
@@ -15,6 +15,7 @@ var debugNames = []string{
 	"http", "desperate", "deprecated", "exec", "labels", "series", "libweb", "alloc",
 	"services", "appl3", "appl4", "appl5", "access", "qa", "search", "query", "compress",
 	"dev0", "dev1", "dev2", "pmlc", "appl6", "appl7", "appl8", "appl9", "tls",
+	"misc", "qed", "getopt", // since 7.2
 }
 
 var errDebug = errors.New("unknown debug option")

@@ -91,6 +91,7 @@ func TestParseDebug(t *testing.T) {
 		{"PDU,Auth,pdu", []string{"auth", "pdu"}},
 		{"libpmda, attr", []string{"attr", "libpmda"}},
 		{"all", slices.Sorted(slices.Values(debugNames))},
+		{"misc,qed,getopt", []string{"getopt", "misc", "qed"}}, // new in 7.2
 		{"nosuch", nil},
 		{"pdu,-attr", nil},
 	} {
