@@ -1,7 +1,6 @@
 package pmcd
 
 import (
-	"math"
 	"os"
 	"runtime/metrics"
 	"strconv"
@@ -29,8 +28,8 @@ type cpuTime struct {
 
 // A usage knows what the process takes of the host.
 type usage struct {
-	memory  [2]metrics.Sample // held, and of that given back
-	sizes   [2]metrics.Sample // heap objects made, and freed, by size
+	memory  [len(inUse)]metrics.Sample
+	live    *liveObjects
 	highFD  int               // highest file descriptor seen
 	marks   map[int32]cpuTime // at the last fetch of each client
 	rusage  syscall.Rusage
@@ -38,17 +37,11 @@ type usage struct {
 }
 
 func newUsage() usage {
-	return usage{
-		memory: [2]metrics.Sample{
-			{Name: "/memory/classes/total:bytes"},
-			{Name: "/memory/classes/heap/released:bytes"},
-		},
-		sizes: [2]metrics.Sample{
-			{Name: "/gc/heap/allocs-by-size:bytes"},
-			{Name: "/gc/heap/frees-by-size:bytes"},
-		},
-		marks: make(map[int32]cpuTime),
+	u := usage{live: newLiveObjects(), marks: make(map[int32]cpuTime)}
+	for i, name := range inUse {
+		u.memory[i].Name = name
 	}
+	return u
 }
 
 func (f *fetch) cpu() cpuTime {
@@ -75,19 +68,6 @@ func (f *fetch) perPDU() float64 {
 		}
 	}
 	return f.perPDUNow
-}
-
-// dataSize returns the memory that the Go runtime has, in KiB.
-func dataSize(f *fetch) uint32 {
-	s := f.a.usage.memory[:]
-	metrics.Read(s)
-	var b [2]uint64
-	for i := range s {
-		if s[i].Value.Kind() == metrics.KindUint64 {
-			b[i] = s[i].Value.Uint64()
-		}
-	}
-	return uint32(min((b[0]-min(b[0], b[1]))/1024, math.MaxUint32))
 }
 
 // openFDs returns the highest file descriptor that the process is known to
@@ -154,27 +134,10 @@ func buffers(get func(*fetch) [numBuffers]int32) fetchFunc {
 	}
 }
 
-// buffers returns the objects on the heap by size, dead ones included that the
-// garbage collector has not found yet. PDU buffers are among them.
+// buffers returns the objects on the heap by size, PDU buffers among them.
 func (f *fetch) buffers() [numBuffers]int32 {
-	if !first(&f.has.buffers) {
-		return f.buffersNow
-	}
-	s := f.a.usage.sizes[:]
-	metrics.Read(s)
-	f.buffersNow = [numBuffers]int32{}
-	if s[0].Value.Kind() != metrics.KindFloat64Histogram || s[1].Value.Kind() != metrics.KindFloat64Histogram {
-		return f.buffersNow
-	}
-	made, freed := s[0].Value.Float64Histogram(), s[1].Value.Float64Histogram()
-	class := 0
-	for i, n := range made.Counts {
-		// Sizes of the bucket are below the next bucket's lower bound.
-		for class < numBuffers-1 && made.Buckets[i+1]-1 > float64(bufferSizes[class]) {
-			class++
-		}
-		live := n - min(n, freed.Counts[i])
-		f.buffersNow[class] = int32(min(uint64(f.buffersNow[class])+live, math.MaxInt32))
+	if first(&f.has.buffers) {
+		f.buffersNow = f.a.usage.live.bySize()
 	}
 	return f.buffersNow
 }

@@ -26,7 +26,7 @@ func TestProcessMetrics(t *testing.T) {
 		t.Fatal(name)
 		return 0
 	}
-	if n := one("pmcd.datasize"); n < 500 || n > 1e6 {
+	if n := one("pmcd.datasize"); n < 50 || n > 1e6 {
 		t.Errorf("pmcd.datasize = %v", n)
 	}
 

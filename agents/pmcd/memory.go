@@ -1,0 +1,152 @@
+package pmcd
+
+import (
+	"math"
+	"runtime"
+	"runtime/metrics"
+	"slices"
+	"sync"
+	"time"
+	"weak"
+)
+
+// What the process holds is what its last garbage collection has found to be in
+// use. Memory that has become garbage since, and memory that the Go runtime
+// keeps for later, would make a daemon look as if it leaked. A fetch has a
+// collection done if there was work for it since the last one, and takes less
+// than a hundredth of a CPU's time for that: see collected.
+
+const (
+	// minGarbage is how many bytes are made before a collection is worth while.
+	minGarbage = 64 << 10
+	// minPause is the shortest time between two collections for fetches.
+	minPause = 100 * time.Millisecond
+	// maxPause is after what time one is done for less: what was released.
+	maxPause = 10 * time.Second
+	// gcShare is the part of a CPU that these may take: one in gcShare.
+	gcShare = 100
+)
+
+// inUse are the parts of memory that pmcd.datasize is the sum of: objects, stacks
+// and variables.
+var inUse = [...]string{
+	"/gc/heap/live:bytes",
+	"/gc/scan/stack:bytes",
+	"/gc/scan/globals:bytes",
+}
+
+// dataSize returns the memory that the process holds, in KiB.
+func dataSize(f *fetch) uint32 {
+	s := f.a.usage.memory[:]
+	f.a.usage.live.collected()
+	metrics.Read(s)
+	var sum uint64
+	for i := range s {
+		if s[i].Value.Kind() == metrics.KindUint64 {
+			sum += s[i].Value.Uint64()
+		}
+	}
+	return uint32(min(sum/1024, math.MaxUint32))
+}
+
+// liveObjects counts the objects that the last garbage collection has left, by
+// size. The runtime counts those that were made and those that were freed: the
+// former are taken when a collection has ended, the latter when they are asked
+// for, as the memory of dead objects is swept, and counted, until the next
+// collection starts.
+type liveObjects struct {
+	// next is when a fetch may have a collection done, and last when one had. Fetches
+	// come one at a time.
+	next, last time.Time
+
+	mu     sync.Mutex // guards the following
+	allocs [2]metrics.Sample
+	frees  [1]metrics.Sample
+	made   []uint64 // when the last collection ended, by bucket
+	bytes  uint64   // all that was made by then
+	bounds []float64
+}
+
+func newLiveObjects() *liveObjects {
+	l := new(liveObjects)
+	l.allocs[0].Name = "/gc/heap/allocs-by-size:bytes"
+	l.allocs[1].Name = "/gc/heap/allocs:bytes"
+	l.frees[0].Name = "/gc/heap/frees-by-size:bytes"
+	l.watch()
+	return l
+}
+
+// A sentinel is garbage as soon as it is made: the next collection finds it. The
+// pointer keeps it out of memory that it would share with other objects.
+type sentinel struct{ _ *sentinel }
+
+// watch has collected called after each garbage collection, as long as l is in
+// use.
+func (l *liveObjects) watch() {
+	runtime.AddCleanup(new(sentinel), func(w weak.Pointer[liveObjects]) {
+		if l := w.Value(); l != nil {
+			l.take()
+			l.watch()
+		}
+	}, weak.Make(l))
+}
+
+// collected has a collection done, unless little was made since the last one or
+// that of another fetch was just now.
+func (l *liveObjects) collected() {
+	start := time.Now()
+	if start.Before(l.next) || start.Sub(l.last) < maxPause && !l.worthwhile() {
+		return
+	}
+	runtime.GC()
+	l.take()
+	now := time.Now()
+	l.last, l.next = now, now.Add(max(minPause, gcShare*now.Sub(start)))
+}
+
+// worthwhile reports whether there may be garbage.
+func (l *liveObjects) worthwhile() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	metrics.Read(l.allocs[1:])
+	v := l.allocs[1].Value
+	return l.made == nil || v.Kind() == metrics.KindUint64 && v.Uint64()-l.bytes >= minGarbage
+}
+
+// take notes what was made until now.
+func (l *liveObjects) take() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	metrics.Read(l.allocs[:])
+	if v := l.allocs[0].Value; v.Kind() == metrics.KindFloat64Histogram {
+		h := v.Float64Histogram()
+		l.made, l.bounds = append(l.made[:0], h.Counts...), h.Buckets
+	}
+	if v := l.allocs[1].Value; v.Kind() == metrics.KindUint64 {
+		l.bytes = v.Uint64()
+	}
+}
+
+func (l *liveObjects) bySize() (n [numBuffers]int32) {
+	l.collected()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	metrics.Read(l.frees[:])
+	if l.frees[0].Value.Kind() != metrics.KindFloat64Histogram {
+		return n
+	}
+	freed := l.frees[0].Value.Float64Histogram()
+	if !slices.Equal(freed.Buckets, l.bounds) {
+		return n
+	}
+	class := 0
+	for i, made := range l.made {
+		// Sizes of the bucket are below the next bucket's lower bound.
+		for class < numBuffers-1 && l.bounds[i+1]-1 > float64(bufferSizes[class]) {
+			class++
+		}
+		live := made - min(made, freed.Counts[i])
+		n[class] = int32(min(uint64(n[class])+live, math.MaxInt32))
+	}
+	return n
+}

@@ -1,0 +1,79 @@
+package pmcd
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+var sink [][]byte
+
+// The figures of memory are what is in use: not what has become garbage, and not
+// what the runtime keeps.
+func TestMemoryInUse(t *testing.T) {
+	a := newAgent(newHost())
+	size := func() (kib int64) {
+		return values(t, a, root, includeAll, named(t, "pmcd.datasize"))[0].value.(int64)
+	}
+	// Objects of 8 KiB and less, the class of those that are made below.
+	blocks := func() (n int64) {
+		for _, v := range values(t, a, root, includeAll, named(t, "pmcd.buf.alloc")) {
+			if v.inst == 8192 {
+				n = v.value.(int64)
+			}
+		}
+		return n
+	}
+	// Two fetches that are not just after each other.
+	look := func() (int64, int64) {
+		a.usage.live.next = time.Time{}
+		kib := size()
+		a.usage.live.next = time.Time{}
+		return kib, blocks()
+	}
+	make8K := func(n int) {
+		for range n {
+			sink = append(sink, make([]byte, 8000))
+		}
+	}
+	look()
+	startSize, startBlocks := look()
+	for round := range 3 {
+		make8K(1000) // 8 MB
+		sink = nil
+		if kib, n := look(); kib > startSize+128 || n > startBlocks+16 {
+			t.Errorf("round %d: garbage counts: %d KiB, then %d; %d blocks, then %d", round, startSize, kib, startBlocks, n)
+		}
+	}
+	make8K(1000)
+	if kib, n := look(); kib < startSize+7000 || n < startBlocks+984 || n > startBlocks+1016 {
+		t.Errorf("what is in use does not count: %d KiB, then %d; %d blocks, then %d", startSize, kib, startBlocks, n)
+	}
+	runtime.KeepAlive(sink)
+	sink = nil
+	a.usage.live.last = time.Time{}
+	if kib, n := look(); kib > startSize+128 || n > startBlocks+16 {
+		t.Errorf("in the end: %d KiB, then %d; %d blocks, then %d", startSize, kib, startBlocks, n)
+	}
+
+	// Without work there is no collection, and with work not one a fetch.
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	kib, n := look()
+	a.usage.live.next, a.usage.live.last = time.Time{}, time.Now()
+	for range 20 {
+		if k, m := size(), blocks(); k != kib || m != n {
+			t.Errorf("an idle process: %d KiB, then %d; %d blocks, then %d", kib, k, n, m)
+		}
+	}
+	a.usage.live.next = time.Now().Add(time.Hour)
+	for range 20 {
+		make8K(10)
+		size()
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.NumGC - before.NumGC; n > 2 {
+		t.Errorf("%d collections", n)
+	}
+	sink = nil
+}
