@@ -91,13 +91,15 @@ func (l *liveObjects) watch() {
 	}, weak.Make(l))
 }
 
-// collected has a collection done, unless little was made since the last one or
+// collected has collections done, unless little was made since the last one or
 // that of another fetch was just now.
 func (l *liveObjects) collected() {
 	start := time.Now()
 	if start.Before(l.next) || start.Sub(l.last) < maxPause && !l.worthwhile() {
 		return
 	}
+	// What a sync.Pool keeps for later is found by the second.
+	runtime.GC()
 	runtime.GC()
 	l.take()
 	now := time.Now()
