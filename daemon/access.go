@@ -132,7 +132,7 @@ func (s *session) dismiss(say func(pdu.Errno) error, code pdu.Errno) {
 			return
 		}
 		// refuse may have set a deadline of its own just now.
-		if _, err := s.line.conn.Read(scrap[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := s.line.read(scrap[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return
 		}
 	}

@@ -59,6 +59,7 @@ type Daemon struct {
 	hostname     hostname
 	rate         rate
 	sessionTasks sync.WaitGroup // sessions
+	sockets      sockets
 	callers      agents.Callers
 	lane         fastLane
 	counts       pdu.Counts
@@ -219,6 +220,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer force.Stop()
 	d.stopAgents()
 	d.sessionTasks.Wait()
+	d.sockets.closer.wait(stopGrace)
 	d.callers.Close()
 	d.tasks.Wait()
 	d.rate.flush(d, true)

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/wire"
 )
 
 // A fastLane is for the client that alone keeps the daemon busy, such as a
@@ -47,7 +49,9 @@ func (s *session) awaitLane() bool {
 	}
 	works.Put(w) // as it came
 	s.leaveLane()
-	if err != syscall.EAGAIN {
+	if err == wire.ErrRights {
+		s.err = err
+	} else if err != syscall.EAGAIN {
 		s.err = io.EOF
 	}
 	return s.err != nil

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"math"
 	"net/netip"
 	"os"
 	"strconv"
@@ -25,7 +26,11 @@ func (s *session) identify(fd int, from unix.Sockaddr) error {
 	default:
 		cred, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 		if err != nil {
+			s.line.guard(math.MaxUint32) // for the close
 			return os.NewSyscallError("getsockopt", err)
+		}
+		if err = s.line.guard(cred.Uid); err != nil {
+			return os.NewSyscallError("setsockopt", err)
 		}
 		s.addr = s.d.cfg.Listeners.unix
 		s.creds = cred

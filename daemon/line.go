@@ -34,6 +34,12 @@ type line struct {
 
 	local bool // a direct line is a Unix socket
 	left  int  // bytes that recv has left in it
+
+	// The following are set once, before anything is read.
+	sockets *sockets
+	unix    bool   // a Unix socket
+	rights  bool   // in which a client may have queued descriptors
+	uid     uint32 // of the client at a Unix socket
 }
 
 // A stream is a socket in Go's poller.
@@ -51,12 +57,55 @@ func (l *line) init(conn stream) error {
 	}
 	l.conn, l.raw, l.fd, l.ep = conn, raw, -1, -1
 	l.put.Init(raw)
+	if l.rights {
+		l.put.Announce()
+	}
 	return nil
 }
 
+// guard says that the line, which is not in the poller yet, is the Unix socket of
+// a client of uid's, and finds out what may be queued in it. The option is asked
+// of the socket itself: Linux before 6.16 does not know it, and a connection that
+// was made before pmcd had the listening socket has it as it was then.
+func (l *line) guard(uid uint32) error {
+	l.unix, l.uid = true, uid
+	if on, err := unix.GetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS); err == nil && on == 0 {
+		return nil
+	}
+	l.rights = true
+	unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSPIDFD, 0) // since Linux 6.5
+	return wire.NoRights(l.fd)
+}
+
+// readNow reads what is there from fd, which is that of the line.
+func (l *line) readNow(fd uintptr, b []byte) (int, error) {
+	if l.rights {
+		return wire.ReadNoRights(fd, b)
+	}
+	return wire.ReadNow(fd, b)
+}
+
+// read reads from a line that is in the poller, until its deadline.
+func (l *line) read(b []byte) (n int, err error) {
+	if !l.rights {
+		return l.conn.Read(b)
+	}
+	rerr := l.raw.Read(func(fd uintptr) bool {
+		n, err = l.readNow(fd, b)
+		return err != syscall.EAGAIN
+	})
+	switch {
+	case rerr != nil:
+		return 0, rerr
+	case n == 0 && err == nil:
+		return 0, io.EOF
+	}
+	return n, err
+}
+
 // lobby makes fd the line, which waits in the epoll set ep.
-func (l *line) lobby(fd, ep int) {
-	l.fd, l.ep = fd, ep
+func (l *line) lobby(fd, ep int, k *sockets) {
+	l.fd, l.ep, l.sockets = fd, ep, k
 	l.put.Send(l.send)
 }
 
@@ -107,6 +156,8 @@ func (l *line) shut() {
 // same: it may have closed its own side only, and wait for the rest of an answer.
 //
 // C pmcd differs: it resets the connection, and the rest is lost.
+//
+// A Unix socket is closed a moment later, see [closer].
 func (l *line) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,11 +170,20 @@ func (l *line) close() {
 			linger(fd)
 		}
 	})
-	if l.conn != nil {
-		l.conn.Close()
+	conn, fd, k := l.conn, l.fd, l.sockets
+	closeIt := func() {
+		if conn != nil {
+			conn.Close()
+		} else {
+			unix.Close(fd)
+		}
+		k.open.Add(-1)
+	}
+	if l.unix {
+		k.closer.close(l.uid, closeIt)
 		return
 	}
-	unix.Close(l.fd)
+	closeIt()
 }
 
 // control calls f with the descriptor.
@@ -202,6 +262,14 @@ func (l *line) recv(b []byte) (int, error) {
 	if err := l.take(b); err != nil {
 		return 0, err
 	}
+	if l.rights {
+		n, err := wire.PeekNoRights(uintptr(l.fd), b)
+		if err == nil && n == 0 {
+			err = io.EOF
+		}
+		l.left = n
+		return n, err
+	}
 	var flags uintptr
 	if l.local {
 		flags = unix.MSG_PEEK
@@ -240,11 +308,24 @@ func (l *line) take(b []byte) error {
 
 // send is send(2) on a line that is not in the poller, whether it blocks or not.
 func (l *line) send(b []byte) (int, error) {
-	return l.call(unix.SYS_SENDTO, b, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
+	if !l.rights {
+		return l.call(unix.SYS_SENDTO, b, flags)
+	}
+	for {
+		n, _, err := syscall.Syscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
+		switch err {
+		case 0:
+			return int(n), nil
+		case syscall.EINTR:
+		default:
+			return 0, err
+		}
+	}
 }
 
-// call is send(2) or recv(2) that does not wait. The scheduler is not told of it,
-// see [wire.ReadNow].
+// call is send(2) or recv(2) that does not wait. It is not announced to the
+// scheduler: see [wire.ReadNow] for why it cannot block.
 func (l *line) call(trap uintptr, b []byte, flags uintptr) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall6(trap, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)

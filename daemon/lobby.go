@@ -29,8 +29,9 @@ type lobby struct {
 	doors  map[int32]*door    // likewise
 	beats  chan chan struct{} // closed by run when it gets to them
 
-	mu     sync.Mutex // held by who changes what is waited for at doors
-	closed bool
+	mu      sync.Mutex // held by who changes what is waited for at doors; guards the following
+	closed  bool
+	greeted []*session // by greetApart, and not waited for yet
 }
 
 // A door is a listening socket.
@@ -107,6 +108,9 @@ func (b *lobby) run(ctx context.Context) (err error) {
 				close(turn)
 			default:
 			}
+			for _, s := range b.takeGreeted() {
+				b.park(s)
+			}
 			continue
 		}
 		if err != nil {
@@ -131,9 +135,10 @@ func (b *lobby) run(ctx context.Context) (err error) {
 		b.lead(s, fd)
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.closed = true
 	b.file.Close()
+	b.mu.Unlock()
+	b.endGreeted()
 	return err
 }
 
@@ -173,7 +178,8 @@ func (b *lobby) warn(key, format string, args ...any) {
 func (b *lobby) welcome(fd int, from unix.Sockaddr) {
 	s := &session{d: b.d, since: time.Now()}
 	s.tryRead = s.read
-	s.line.lobby(fd, b.ep)
+	b.d.sockets.open.Add(1)
+	s.line.lobby(fd, b.ep, &b.d.sockets)
 	err := s.identify(fd, from)
 	if err != nil {
 		b.warn("peer", "cannot tell who connected: %v", err)
@@ -184,8 +190,53 @@ func (b *lobby) welcome(fd int, from unix.Sockaddr) {
 	s.needsCert = b.d.needsCert(s.peer)
 	b.d.clients.add(s)
 	b.d.sessionTasks.Add(1)
-	if s.err = s.meet(); s.err == nil {
-		if err = b.wait(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN|unix.EPOLLRDHUP); err == nil {
+	if s.line.rights {
+		go b.greetApart(s) // is waited for as the session is
+		return
+	}
+	s.err = s.meet()
+	b.park(s)
+}
+
+// greetApart greets a client on a goroutine of its own: the write may block, see
+// [wire.ReadNow].
+func (b *lobby) greetApart(s *session) {
+	s.err = s.meet()
+	b.mu.Lock()
+	b.greeted = append(b.greeted, s)
+	closed := b.closed
+	b.mu.Unlock()
+	if closed {
+		b.endGreeted()
+		return
+	}
+	b.wake()
+}
+
+// takeGreeted returns the clients that greetApart has greeted since the last call.
+func (b *lobby) takeGreeted() []*session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := b.greeted
+	b.greeted = nil
+	return list
+}
+
+// endGreeted ends the sessions of clients that were greeted too late to be waited
+// for.
+func (b *lobby) endGreeted() {
+	for _, s := range b.takeGreeted() {
+		s.err = io.EOF
+		s.End()
+	}
+}
+
+// park waits for what a client says that was greeted, unless s.err says why not.
+func (b *lobby) park(s *session) {
+	fd := s.line.fd
+	if s.err == nil {
+		err := b.wait(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN|unix.EPOLLRDHUP)
+		if err == nil {
 			b.guests[int32(fd)] = s
 			if s.refused.Load() != 0 {
 				s.line.hurry() // it was not waited for when refuse did so
@@ -201,12 +252,14 @@ func (b *lobby) welcome(fd int, from unix.Sockaddr) {
 // hear reads what a guest says, or sees that it goes.
 func (b *lobby) hear(s *session, fd int32) {
 	w := newWork()
-	n, err := wire.ReadNow(uintptr(fd), w.in[:cap(w.in)])
+	n, err := s.line.readNow(uintptr(fd), w.in[:cap(w.in)])
 	w.in = w.in[:n]
 	switch {
 	case s.refused.Load() != 0:
 		s.err = errRefused
 	case n == 0 && err == unix.EAGAIN:
+	case err == wire.ErrRights:
+		s.err = err
 	case n == 0:
 		s.err = io.EOF
 	case b.mayStay(s, w):

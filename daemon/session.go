@@ -79,6 +79,8 @@ func (s *session) Await() bool {
 	s.err = s.line.raw.Read(s.tryRead)
 	if s.err != nil && s.refused.Load() != 0 {
 		s.err = errRefused
+	} else if s.err == nil && s.readErr == wire.ErrRights {
+		s.err = s.readErr
 	} else if s.err != nil || s.readErr != nil {
 		s.err = io.EOF
 	} else if lane {
@@ -174,7 +176,7 @@ func (d *Daemon) features() pdu.Features {
 // read is tried when there may be input. Only then does it take a buffer.
 func (s *session) read(fd uintptr) bool {
 	w := newWork()
-	n, err := wire.ReadNow(fd, w.in[:cap(w.in)])
+	n, err := s.line.readNow(fd, w.in[:cap(w.in)])
 	if n > 0 {
 		w.in = w.in[:n]
 		s.input = w
@@ -255,7 +257,7 @@ func (s *session) more(w *work, n int) error {
 	if want := min(max(n-len(w.in), 1), chunk); cap(w.in)-len(w.in) < want {
 		w.in = append(w.in, make([]byte, want)...)[:len(w.in)]
 	}
-	got, err := s.line.conn.Read(w.in[len(w.in):cap(w.in)])
+	got, err := s.line.read(w.in[len(w.in):cap(w.in)])
 	w.in = w.in[:len(w.in)+got]
 	if got > 0 {
 		return nil
@@ -272,6 +274,8 @@ func (s *session) complain(err error) {
 		return // clients come and go
 	case errors.As(err, &bad):
 		s.d.rate.log(s.d, zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.line.number(), bad, s.num, s.addr)
+	case errors.Is(err, wire.ErrRights):
+		s.d.rate.printf(s.d, "client rights", "client[%d] %s (pid %d, uid %d) %v and is disconnected", s.num, s.addr, s.creds.Pid, s.creds.Uid, err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.d.rate.printf(s.d, "client timeout", "pduread: timeout (after %.3f sec) in the middle of a PDU on fd=%d; client[%d] %s",
 			time.Duration(s.d.timeout.Load()).Seconds(), s.line.number(), s.num, s.addr)

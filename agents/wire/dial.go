@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"syscall"
@@ -89,6 +90,13 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	c := &Client{conn: conn, raw: raw, opt: opt, dead: make(chan struct{})}
 	c.put.Init(raw)
 	c.get.init(in)
+	if c.get.unix, err = guard(in); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	if c.get.unix {
+		c.put.Announce()
+	}
 	c.in, _ = conn.(DirectConn)
 	stop := context.AfterFunc(ctx, func() {
 		conn.SetReadDeadline(time.Unix(1, 0))
@@ -108,6 +116,18 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 		c.mu.Unlock()
 	}
 	return c, nil
+}
+
+// guard reports whether a stream is a Unix socket, and prepares it for
+// [ReadNoRights]: the agent may be another user's.
+func guard(raw syscall.RawConn) (unix bool, err error) {
+	cerr := raw.Control(func(fd uintptr) {
+		domain, gerr := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_DOMAIN)
+		if unix = gerr == nil && domain == syscall.AF_UNIX; unix {
+			err = NoRights(int(fd))
+		}
+	})
+	return unix, errors.Join(err, cerr)
 }
 
 // greet answers the agent's CREDS. It gets back of its flags PDU_FLAG_AUTH

@@ -10,8 +10,9 @@ import (
 // A getter is an io.Reader of what a RawConn stands for. It is used by one
 // goroutine at a time, and allocates nothing.
 type getter struct {
-	raw syscall.RawConn
-	try func(fd uintptr) bool // made once: a closure a read would cost memory
+	raw  syscall.RawConn
+	unix bool                  // a Unix socket: what it holds is looked at first
+	try  func(fd uintptr) bool // made once: a closure a read would cost memory
 
 	b   []byte
 	n   int
@@ -24,7 +25,11 @@ func (g *getter) init(raw syscall.RawConn) {
 		return
 	}
 	g.try = func(fd uintptr) bool {
-		g.n, g.err = ReadNow(fd, g.b)
+		if g.unix {
+			g.n, g.err = ReadNoRights(fd, g.b)
+		} else {
+			g.n, g.err = ReadNow(fd, g.b)
+		}
 		return g.err != syscall.EAGAIN
 	}
 }

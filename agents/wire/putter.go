@@ -8,6 +8,7 @@ type Putter struct {
 	raw  syscall.RawConn
 	try  func(fd uintptr) bool       // made once: a closure a write would cost memory
 	send func(b []byte) (int, error) // in place of raw
+	told bool                        // writes are announced
 
 	b   []byte // what is left to write
 	err error
@@ -21,10 +22,18 @@ const atOnce = 256 << 10
 func (p *Putter) Init(raw syscall.RawConn) {
 	p.raw, p.send = raw, nil
 	p.try = func(fd uintptr) bool {
-		p.put(func(b []byte) (int, error) { return WriteNow(fd, b) })
+		p.put(func(b []byte) (int, error) {
+			if p.told {
+				return write(fd, b)
+			}
+			return WriteNow(fd, b)
+		})
 		return true
 	}
 }
+
+// Announce has the scheduler told of each write to raw, see [ReadNow].
+func (p *Putter) Announce() { p.told = true }
 
 // Send makes p write with a function, which does not wait.
 func (p *Putter) Send(f func(b []byte) (int, error)) { p.send = f }
