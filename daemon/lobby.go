@@ -144,6 +144,10 @@ func (b *lobby) run(ctx context.Context) (err error) {
 
 // answer lets one client in.
 func (b *lobby) answer(d *door) {
+	if k := &b.d.sockets; k.full() {
+		b.rest(d, "%d clients are connected, as many as RLIMIT_NOFILE allows beside what agents need; others wait until some leave", k.open.Load())
+		return
+	}
 	fd, from, err := unix.Accept4(d.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 	switch err {
 	case nil:
@@ -153,11 +157,17 @@ func (b *lobby) answer(d *door) {
 	default:
 		// Descriptors or memory have run out. Those who are connected are
 		// served; who waits in the backlog waits a little longer.
-		b.warn("accept", "AcceptNewClient: %v", err)
-		d.pause = min(max(2*d.pause, 5*time.Millisecond), time.Second)
-		b.wait(unix.EPOLL_CTL_DEL, d.fd, 0) // without events there would still be EPOLLHUP
-		time.AfterFunc(d.pause, func() { b.reopen(d.fd) })
+		b.rest(d, "%v", err)
 	}
+}
+
+// rest says why no client is accepted at a door, and looks there again a little
+// later.
+func (b *lobby) rest(d *door, format string, args ...any) {
+	b.warn("accept", "AcceptNewClient: "+format, args...)
+	d.pause = min(max(2*d.pause, 5*time.Millisecond), time.Second)
+	b.wait(unix.EPOLL_CTL_DEL, d.fd, 0) // without events there would still be EPOLLHUP
+	time.AfterFunc(d.pause, func() { b.reopen(d.fd) })
 }
 
 // reopen waits at a door again.

@@ -43,6 +43,7 @@ func (d *Daemon) reload(ctx context.Context) {
 	}
 	d.checkHostname(time.Now())
 	err := errors.Join(d.reloadConf(ctx), d.reloadNames(ctx))
+	d.limitClients()
 	if ctx.Err() != nil {
 		return
 	}

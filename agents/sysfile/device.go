@@ -31,15 +31,27 @@ type deviceFile struct {
 }
 
 const (
-	// maxOpen is how many descriptors the devices of a Reader have. What is
-	// not open is opened each time.
+	// maxOpen is how many descriptors the devices of a Reader have at most, half
+	// of them of files, each of which costs the kernel a page. What is not open
+	// is opened each time.
 	maxOpen = 400
-	// maxFiles is how many of them are of files, each of which costs the
-	// kernel a page.
-	maxFiles = maxOpen / 2
+	// openShare is the part of RLIMIT_NOFILE, one in so many, that they have if
+	// that is less. The daemon counts on both numbers.
+	openShare = 16
 	// maxAge is how many turns a device stays open that is not asked for.
 	maxAge = 64
 )
+
+// most is how many descriptors the devices of r may have.
+func (r *Reader) most() int {
+	if r.max == 0 {
+		var limit syscall.Rlimit
+		if r.max = maxOpen; syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+			r.max = int(min(maxOpen, limit.Cur/openShare))
+		}
+	}
+	return r.max
+}
 
 // Begin begins a turn, in which a name is believed to mean one device, and a
 // file to have one text.
@@ -122,7 +134,7 @@ func (d *Device) read(f *deviceFile) {
 // present returns what a file has now. It is valid until the next call of the
 // Reader's.
 func (d *Device) present(f *deviceFile) ([]byte, error) {
-	if f.fd < 0 && d.fd >= 0 && d.r.files < maxFiles {
+	if f.fd < 0 && d.fd >= 0 && d.r.files < d.r.most()/2 {
 		if fd, err := d.path(f.name).fd(0); err == nil {
 			f.fd = fd
 			d.r.open++
@@ -170,7 +182,7 @@ func (d *Device) path(file string) *Reader {
 // open opens the directory. Unless uevent has its name it does not stay open.
 func (d *Device) open() {
 	d.since = d.turn + 1
-	if d.plain || d.r.Open != nil || d.r.open >= maxOpen {
+	if d.plain || d.r.Open != nil || d.r.open >= d.r.most() {
 		return
 	}
 	fd, err := d.r.Path(d.parent).Name(d.name).fd(syscall.O_DIRECTORY)

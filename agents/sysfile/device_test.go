@@ -159,9 +159,15 @@ func TestDeviceTurns(t *testing.T) {
 
 // Devices have so many descriptors, and all of them work.
 func TestManyDevices(t *testing.T) {
+	for _, most := range []int{maxOpen, 20} {
+		testManyDevices(t, most)
+	}
+}
+
+func testManyDevices(t *testing.T, most int) {
 	dir := t.TempDir()
-	r := &Reader{Root: dir, Renames: true}
-	const many = maxOpen + 10
+	r := &Reader{Root: dir, Renames: true, max: most}
+	many := most + 10
 	for i := range many {
 		addDevice(t, dir, fmt.Sprint("a", i), fmt.Sprint(i))
 	}
@@ -172,13 +178,13 @@ func TestManyDevices(t *testing.T) {
 				t.Fatalf("%d is %d, %v", i, n, ok)
 			}
 		}
-		if r.open > maxOpen || r.open < maxOpen-1 || r.files != maxFiles {
+		if r.open > most || r.open < most-1 || r.files != most/2 {
 			t.Errorf("%d descriptors, %d files", r.open, r.files)
 		}
 	}
 	for range 2 * maxAge {
 		r.Begin()
-		r.Device("/", "a7")
+		r.Device("/", "a1")
 	}
 	if r.open != 3 || len(r.devices["/"]) != 1 {
 		t.Errorf("%d descriptors, %d devices that nobody wants", r.open, len(r.devices["/"]))

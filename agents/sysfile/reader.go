@@ -31,7 +31,8 @@ type Reader struct {
 
 	turn    uint64
 	devices map[string]map[string]*Device // by parent and name
-	open    int                           // descriptors of devices
+	max     int                           // descriptors of devices, at most; 0 if most was not called
+	open    int                           // those that there are
 	files   int                           // those of their files
 }
 

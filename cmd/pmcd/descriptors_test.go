@@ -18,12 +18,12 @@ import (
 
 // The test binary is pmcd, too, with its root child.
 func TestMain(m *testing.M) {
-	if os.Getenv("PMCD_TEST_RUN") == "1" {
-		main()
-	}
 	if filepath.Base(os.Args[0]) == scriptName {
 		playScript(os.Args[1], os.Args[2])
 		os.Exit(0)
+	}
+	if os.Getenv("PMCD_TEST_RUN") == "1" {
+		main()
 	}
 	code := m.Run()
 	peer.Finish()

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// request sends PDUs and returns the answer to the last one, after what it says
+// of state changes.
+func (f *fetcher) request(t *testing.T, ms ...pdu.Message) pdu.Message {
+	t.Helper()
+	var b []byte
+	var err error
+	for _, m := range ms {
+		if b, err = pdu.Append(b, 0, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.conn.SetDeadline(time.Now().Add(time.Minute))
+	defer f.conn.SetDeadline(time.Time{})
+	if _, err := f.conn.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	r := pdu.NewReader(f.conn, 0)
+	for {
+		b, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, m, err := pdu.Parse(append([]byte(nil), b...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, ok := m.(*pdu.Error); !ok || e.Code < 0 {
+			return m
+		}
+	}
+}
+
+// everything fetches all metrics of the name space. It returns how many values
+// each has, or its error.
+func (f *fetcher) everything(t *testing.T) map[pdu.PMID]int {
+	t.Helper()
+	names, ok := f.request(t, &pdu.PMNSTraverse{Name: ""}).(*pdu.PMNSNames)
+	if !ok || len(names.Names) == 0 {
+		t.Fatalf("no names: %+v", names)
+	}
+	values := make(map[pdu.PMID]int)
+	for chunk := range slices.Chunk(names.Names, 1000) {
+		ids, ok := f.request(t, &pdu.PMNSNames{Names: chunk}).(*pdu.PMNSIDs)
+		if !ok {
+			t.Fatal("no PMIDs")
+		}
+		result, ok := f.request(t, &pdu.Fetch{PMIDs: ids.PMIDs}).(*pdu.Result)
+		if !ok {
+			t.Fatal("no values")
+		}
+		for _, set := range result.Sets {
+			if values[set.PMID] = len(set.Values); set.Err < 0 {
+				values[set.PMID] = int(set.Err)
+			}
+		}
+	}
+	return values
+}
+
+// A client that connects in time is served all metrics, whatever number of others
+// come: accept stops before agents, their files, restarts, reloads, the log and the
+// status socket run out of descriptors.
+func TestDescriptorReserve(t *testing.T) {
+	const soft, hard = 300, 512
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, path(scriptName)); err != nil {
+		t.Fatal(err)
+	}
+	// The agent has the limit that pmcd was started with.
+	script := fmt.Sprintf("#!/bin/sh\nulimit -Sn >%s\nexec %s %s good\n", path("limit"), path(scriptName), dir)
+	if err := os.WriteFile(path("agent"), []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Abs("../../etc/root")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := fmt.Sprintf("pmcd 2 dso pmcd_init /none\nlinux 60 dso linux_init /none\ngood 299 pipe binary %s\n", path("agent"))
+	write := func() {
+		if err := os.WriteFile(path("conf"), []byte(conf), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf(`ulimit -Sn %d && ulimit -Hn %d && exec "$@"`, soft, hard), "sh", self,
+		"-f", "-c", path("conf"), "-n", names, "-s", path("sock"), "-l", path("log"), "-i", "127.0.0.1", "-p", "0", "-q", "30", "-t", "30")
+	cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null", "GORACE=atexit_sleep_ms=0")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("pmcd: %v", err)
+		}
+		text, _ := os.ReadFile(path("log"))
+		if n := strings.Count(string(text), "AcceptNewClient: ") - strings.Count(string(text), "more like it in"); n != 1 || t.Failed() {
+			t.Errorf("the log has %d lines about clients that wait:\n%s", n, text)
+		}
+	}()
+	var first *fetcher
+	if !peer.Until(30*time.Second, func() bool { first, err = dialFetcher(path("sock")); return err == nil }) {
+		t.Fatal(err)
+	}
+	defer first.conn.Close()
+	agent := func(id int) bool {
+		v, err := first.fetch(pdu.NewPMID(id, 0, 1))
+		return err == nil && v == 1
+	}
+	if !peer.Until(30*time.Second, func() bool { return agent(299) }) {
+		t.Fatal("the agent does not start")
+	}
+
+	ask := func() (*ctl.Report, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		return ctl.Ask(ctx, ctl.Path(path("sock")))
+	}
+
+	var crowd []net.Conn
+	leave := func() {
+		for _, c := range crowd {
+			c.Close()
+		}
+	}
+	defer leave()
+	for len(crowd) <= hard {
+		conn, err := greeted(path("sock"), 500*time.Millisecond)
+		if err != nil {
+			break
+		}
+		crowd = append(crowd, conn)
+	}
+	if n := len(crowd); n < hard/4 || n > hard/2 {
+		t.Errorf("%d clients are accepted", n)
+	}
+	waiting, err := net.Dial("unix", path("sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer waiting.Close()
+
+	values := first.everything(t)
+	some := 0
+	for id, n := range values {
+		if id.Domain() == 60 && n > 0 {
+			some++
+		}
+	}
+	if some < 300 {
+		t.Errorf("%d metrics of the kernel have values", some)
+	}
+	r, err := ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := r.Agents[2].PID
+	if n, err := os.ReadFile(path("limit")); string(n) != fmt.Sprintln(soft) {
+		t.Errorf("limit of the agent: %q, %v", n, err)
+	}
+	syscall.Kill(pid, syscall.SIGKILL)
+	if !peer.Until(10*time.Second, func() bool { return !agent(299) }) {
+		t.Error("the agent does not die")
+	}
+	if !peer.Until(30*time.Second, func() bool { return agent(299) }) {
+		t.Error("the agent is not started again")
+	}
+	conf += fmt.Sprintf("new 300 pipe binary %s %s good\n", path(scriptName), dir)
+	write()
+	cmd.Process.Signal(syscall.SIGHUP)
+	if !peer.Until(30*time.Second, func() bool { return agent(300) }) {
+		t.Error("a reload does not start an agent")
+	}
+	if r, err := ask(); err != nil {
+		t.Errorf("status: %v", err)
+	} else if len(r.Agents) != 4 || len(r.Clients) != len(crowd)+1 {
+		t.Errorf("status has %d agents and %d clients, want 4 and %d", len(r.Agents), len(r.Clients), len(crowd)+1)
+	}
+	// All that there is has been there.
+	leave()
+	waiting.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.ReadFull(waiting, make([]byte, 20)); err != nil {
+		t.Errorf("the client that waited: %v", err)
+	}
+	for id, n := range first.everything(t) {
+		if was := values[id]; n > 0 && was <= 0 && id.Domain() == 60 {
+			t.Errorf("%v has %d values, and had %d in the crowd", id, n, was)
+		}
+	}
+}
