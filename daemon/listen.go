@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ type Listeners struct {
 	unix   string   // path of the Unix socket, if there is one
 	file   string   // the same if it was made here, and goes at the end
 	report []string // lines of the table in the log
+	failed []string // addresses that were asked for and cannot be had, and why
 }
 
 // A listener is a listening socket, which a [lobby] waits for: it is not in Go's
@@ -35,7 +37,8 @@ type listener struct {
 // socket. An address is "" for any, "loopback", or numeric. Listening sockets
 // that were given to this process are taken over: one for TCP is in place of
 // all addresses and ports, one of the Unix domain in place of that path. A
-// socket that cannot be had is in the report; if none can, that is an error. If
+// socket that cannot be had is in the report, or in Unbound if its address was
+// given; if none can, that is an error. If
 // a pmcd answers at one of those to open, none is opened or changed and the
 // error is ErrRunning.
 func Listen(addrs []string, ports []int, unix string, given ...*os.File) (*Listeners, error) {
@@ -118,6 +121,7 @@ func bindUnix(path string) (ln net.Listener, err error) {
 func (l *Listeners) listenTCP(addr string, port int) (errs []error) {
 	type end struct{ network, host, family, name string }
 	var ends []end
+	numeric := addr != "" && addr != "loopback"
 	switch ip, err := netip.ParseAddr(addr); {
 	case addr == "":
 		ends = []end{{"tcp4", "0.0.0.0", "inet", "INADDR_ANY"}, {"tcp6", "::", "ipv6", "INADDR_ANY"}}
@@ -131,18 +135,38 @@ func (l *Listeners) listenTCP(addr string, port int) (errs []error) {
 		return []error{err}
 	}
 	for _, e := range ends {
-		ln, err := bind(e.network, net.JoinHostPort(e.host, fmt.Sprint(port)))
-		l.add(ln, err, e.family, e.name, fmt.Sprint(port))
+		ln, err := bind(e.network, net.JoinHostPort(e.host, fmt.Sprint(port)), numeric)
 		if err != nil {
 			errs = append(errs, err)
 		}
+		if err != nil && numeric {
+			l.failed = append(l.failed, fmt.Sprintf("no client is accepted at address %s, port %d (-i): %v", addr, port, reason(err)))
+			continue
+		}
+		l.add(ln, err, e.family, e.name, fmt.Sprint(port))
 	}
 	return errs
 }
 
-// bind tries for a second: the pmcd before this one may be about to end.
-func bind(network, addr string) (net.Listener, error) {
+// reason is err without what package net says of the address.
+func reason(err error) error {
+	if op := new(net.OpError); errors.As(err, &op) {
+		return op.Err
+	}
+	return err
+}
+
+// Unbound says of each address that was given to Listen, and that is not listened
+// at, why.
+func (l *Listeners) Unbound() []string { return slices.Clone(l.failed) }
+
+// bind tries for a second: the pmcd before this one may be about to end. With
+// absent the address need not be one of this host's yet.
+func bind(network, addr string, absent bool) (net.Listener, error) {
 	config := net.ListenConfig{Control: setOptions, KeepAlive: -1} // net would set its own for each connection
+	if absent {
+		config.Control = setAbsent
+	}
 	for try := 1; ; try++ {
 		ln, err := config.Listen(context.Background(), network, addr)
 		if err == nil || !errors.Is(err, syscall.EADDRINUSE) || try == retries {
@@ -150,6 +174,19 @@ func bind(network, addr string) (net.Listener, error) {
 		}
 		<-time.After(retryTime)
 	}
+}
+
+// setAbsent is setOptions for an address that an interface may get later. Where
+// that cannot be said, a bind fails if the address is not there.
+func setAbsent(network, addr string, c syscall.RawConn) error {
+	cerr := c.Control(func(fd uintptr) {
+		if network == "tcp4" {
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
+		} else {
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_FREEBIND, 1)
+		}
+	})
+	return errors.Join(setOptions(network, addr, c), cerr)
 }
 
 // setOptions sets the options of a listening socket that connections have from

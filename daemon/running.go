@@ -37,6 +37,8 @@ func checkRunning(addrs []string, ports []int, unix string) error {
 			hosts := []string{addr}
 			if addr == "" || addr == "loopback" {
 				hosts = []string{"127.0.0.1", "::1"}
+			} else if !isOwn(addr) {
+				continue // who answers there is another host
 			}
 			for _, h := range hosts {
 				places = append(places, place{"tcp", net.JoinHostPort(h, fmt.Sprint(port))})
@@ -52,6 +54,16 @@ func checkRunning(addrs []string, ports []int, unix string) error {
 		}
 	}
 	return nil
+}
+
+// isOwn reports whether a numeric address is one of this host's at the moment.
+func isOwn(addr string) bool {
+	conn, err := net.ListenPacket("udp", net.JoinHostPort(addr, "0"))
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
 }
 
 // greets reports whether a pmcd is at an address. It says so to all who connect,
