@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -165,6 +166,9 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		return fail(err)
 	}
 	defer listeners.Close()
+	for _, text := range listeners.Unbound() {
+		opt.warn("%s", text)
+	}
 	if opt.backlog > 0 {
 		if err := listeners.SetBacklog(opt.backlog); err != nil {
 			opt.warn("PMCD_MAXPENDING: %v", err)
@@ -229,7 +233,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		Reloading:        notify.reloading,
 		Settled:          notify.ready,
 		Changed:          notify.changed,
-		Problems:         func() []string { return opt.mistakes },
+		Problems:         func() []string { return slices.Concat(opt.mistakes, listeners.Unbound()) },
 		Open:             agents.open,
 		Log:              log,
 	})
