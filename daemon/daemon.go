@@ -151,6 +151,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer cancel()
 	d.refreshLabels()
 	d.checkHostname(time.Now())
+	d.sockets.listeners = len(d.cfg.Listeners.all)
 	d.limitClients()
 	// What may take its time is done beside the loop below, one after the other.
 	serving := make(chan struct{})

@@ -63,46 +63,6 @@ func (l *line) init(conn stream) error {
 	return nil
 }
 
-// guard says that the line, which is not in the poller yet, is the Unix socket of
-// a client of uid's, and finds out what may be queued in it. The option is asked
-// of the socket itself: Linux before 6.16 does not know it, and a connection that
-// was made before pmcd had the listening socket has it as it was then.
-func (l *line) guard(uid uint32) error {
-	l.unix, l.uid = true, uid
-	if on, err := unix.GetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS); err == nil && on == 0 {
-		return nil
-	}
-	l.rights = true
-	unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSPIDFD, 0) // since Linux 6.5
-	return wire.NoRights(l.fd)
-}
-
-// readNow reads what is there from fd, which is that of the line.
-func (l *line) readNow(fd uintptr, b []byte) (int, error) {
-	if l.rights {
-		return wire.ReadNoRights(fd, b)
-	}
-	return wire.ReadNow(fd, b)
-}
-
-// read reads from a line that is in the poller, until its deadline.
-func (l *line) read(b []byte) (n int, err error) {
-	if !l.rights {
-		return l.conn.Read(b)
-	}
-	rerr := l.raw.Read(func(fd uintptr) bool {
-		n, err = l.readNow(fd, b)
-		return err != syscall.EAGAIN
-	})
-	switch {
-	case rerr != nil:
-		return 0, rerr
-	case n == 0 && err == nil:
-		return 0, io.EOF
-	}
-	return n, err
-}
-
 // lobby makes fd the line, which waits in the epoll set ep.
 func (l *line) lobby(fd, ep int, k *sockets) {
 	l.fd, l.ep, l.sockets = fd, ep, k

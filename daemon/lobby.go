@@ -208,39 +208,6 @@ func (b *lobby) welcome(fd int, from unix.Sockaddr) {
 	b.park(s)
 }
 
-// greetApart greets a client on a goroutine of its own: the write may block, see
-// [wire.ReadNow].
-func (b *lobby) greetApart(s *session) {
-	s.err = s.meet()
-	b.mu.Lock()
-	b.greeted = append(b.greeted, s)
-	closed := b.closed
-	b.mu.Unlock()
-	if closed {
-		b.endGreeted()
-		return
-	}
-	b.wake()
-}
-
-// takeGreeted returns the clients that greetApart has greeted since the last call.
-func (b *lobby) takeGreeted() []*session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	list := b.greeted
-	b.greeted = nil
-	return list
-}
-
-// endGreeted ends the sessions of clients that were greeted too late to be waited
-// for.
-func (b *lobby) endGreeted() {
-	for _, s := range b.takeGreeted() {
-		s.err = io.EOF
-		s.End()
-	}
-}
-
 // park waits for what a client says that was greeted, unless s.err says why not.
 func (b *lobby) park(s *session) {
 	fd := s.line.fd

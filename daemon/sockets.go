@@ -11,9 +11,10 @@ import (
 // sockets are those of clients. Each is one descriptor. There are so few of them
 // that agents, reloads and the log do not run out of descriptors.
 type sockets struct {
-	open   atomic.Int64 // accepted and not closed yet
-	limit  atomic.Int64 // as many may be open; 0 is any number
-	closer closer
+	open      atomic.Int64 // accepted and not closed yet
+	limit     atomic.Int64 // as many may be open; 0 is any number
+	listeners int          // listening sockets; set before the first client
+	closer    closer
 }
 
 // full reports whether no client may be accepted.
@@ -67,7 +68,7 @@ func (d *Daemon) limitClients() {
 		return
 	}
 	cur := min(limit.Cur, math.MaxInt32)
-	need := reserve(cur, len(d.cfg.Listeners.all), len(d.routes.Load().list))
+	need := reserve(cur, d.sockets.listeners, len(d.routes.Load().list))
 	clients, short := maxClients(cur, need)
 	if was := d.sockets.limit.Swap(clients); was == clients || !short {
 		return

@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"io"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/wire"
+)
+
+// Unix sockets in which clients may have queued descriptors. [wire.ReadNow] says
+// why that matters.
+
+// guard says that the line, which is not in the poller yet, is the Unix socket of
+// a client of uid's, and finds out what may be queued in it. The option is asked
+// of the socket itself: Linux before 6.16 does not know it, and a connection that
+// was made before pmcd had the listening socket has it as it was then.
+func (l *line) guard(uid uint32) error {
+	l.unix, l.uid = true, uid
+	if on, err := unix.GetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS); err == nil && on == 0 {
+		return nil
+	}
+	l.rights = true
+	unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSPIDFD, 0) // since Linux 6.5
+	return wire.NoRights(l.fd)
+}
+
+// readNow reads what is there from fd, which is that of the line.
+func (l *line) readNow(fd uintptr, b []byte) (int, error) {
+	if l.rights {
+		return wire.ReadNoRights(fd, b)
+	}
+	return wire.ReadNow(fd, b)
+}
+
+// read reads from a line that is in the poller, until its deadline.
+func (l *line) read(b []byte) (n int, err error) {
+	if !l.rights {
+		return l.conn.Read(b)
+	}
+	rerr := l.raw.Read(func(fd uintptr) bool {
+		n, err = l.readNow(fd, b)
+		return err != syscall.EAGAIN
+	})
+	switch {
+	case rerr != nil:
+		return 0, rerr
+	case n == 0 && err == nil:
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// greetApart greets a client on a goroutine of its own: the write may block, see
+// [wire.ReadNow].
+func (b *lobby) greetApart(s *session) {
+	s.err = s.meet()
+	b.mu.Lock()
+	b.greeted = append(b.greeted, s)
+	closed := b.closed
+	b.mu.Unlock()
+	if closed {
+		b.endGreeted()
+		return
+	}
+	b.wake()
+}
+
+// takeGreeted returns the clients that greetApart has greeted since the last call.
+func (b *lobby) takeGreeted() []*session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list := b.greeted
+	b.greeted = nil
+	return list
+}
+
+// endGreeted ends the sessions of clients that were greeted too late to be waited
+// for.
+func (b *lobby) endGreeted() {
+	for _, s := range b.takeGreeted() {
+		s.err = io.EOF
+		s.End()
+	}
+}
