@@ -123,3 +123,39 @@ func TestUnboundAddresses(t *testing.T) {
 		t.Errorf("without any address: %v", err)
 	}
 }
+
+// A client of PCP's at a link-local address is served.
+func TestPeerLinkLocal(t *testing.T) {
+	if _, err := exec.LookPath("pminfo"); err != nil {
+		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	if !inOwnNetwork(t) {
+		return
+	}
+	run(t, "ip", "addr", "add", "fe80::1/128", "dev", "lo", "nodad")
+	r := newRig(t, func(c *Config) {
+		c.Listeners.Close()
+		var err error
+		if c.Listeners, err = Listen(nil, []int{0}, ""); err != nil {
+			t.Fatal(err)
+		}
+		withAccess("disallow \".*\" : store;\ndisallow \":*\" : store;\nallow \"local:*\" : all;\n")(c)
+	}, nil)
+	r.settled()
+	for _, a := range r.cfg.Listeners.Addrs() {
+		host, port, _ := net.SplitHostPort(a.String())
+		if host != "::" {
+			continue
+		}
+		cmd := exec.Command("pminfo", "-f", "-h", "pcp://[fe80::1%lo]:"+port, "t.one")
+		cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")
+		if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "t.one\n    value 240" {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	t.Error("no listener for IPv6")
+}
