@@ -71,16 +71,25 @@ static void say(const char *format, ...)
 
 #define DIE(...) do { say("error " __VA_ARGS__); exit(1); } while (0)
 
-static void nothing(int sig) { (void)sig; }
+static pid_t parent; /* the process that has started this one */
 
-/* A signal is pmcd's affair; the end of the pipe is the host's. There is a
+/* The end of the parent, for which SIGTERM is the death signal, ends the host
+ * even if the DSO does not return. */
+static void on_signal(int sig)
+{
+	if (sig == SIGTERM && getppid() != parent)
+		_exit(1);
+}
+
+/* Another signal is pmcd's affair; the end of the pipe is the host's. There is a
  * function for it, and not SIG_IGN, which programs that the DSO starts would
  * inherit. SIGPIPE is ignored because it is in C pmcd. */
 static void signals(void)
 {
 	static const int mine[] = { SIGHUP, SIGINT, SIGTERM };
-	struct sigaction act = { .sa_handler = nothing, .sa_flags = SA_RESTART };
+	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 
+	parent = getppid(); /* before there is a handler */
 	for (size_t i = 0; i < sizeof(mine) / sizeof(mine[0]); i++)
 		sigaction(mine[i], &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -99,7 +108,9 @@ static const char *reason(void *dso, int code, char *buf, int size)
 static void become(const char *user)
 {
 	struct passwd *pw;
+	int death = 0;
 
+	prctl(PR_GET_PDEATHSIG, &death);
 	errno = 0;
 	if ((pw = getpwnam(user)) == NULL)
 		DIE("cannot become user %s: %s", user, errno ? strerror(errno) : "there is none");
@@ -107,6 +118,9 @@ static void become(const char *user)
 		DIE("cannot become user %s: %s", user, strerror(errno));
 	if (pw->pw_uid != 0 && setuid(0) == 0)
 		DIE("cannot become user %s for good", user);
+	/* The kernel has forgotten it because of the change. */
+	if (death != 0 && prctl(PR_SET_PDEATHSIG, death) == 0 && getppid() != parent)
+		_exit(1);
 }
 
 static void host(const char *name, const char *domain, const char *entry, const char *path, const char *user)

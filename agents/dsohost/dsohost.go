@@ -89,21 +89,30 @@ func kindOf(m os.FileMode) string {
 // Start runs a host for d. Its errors and all that the DSO prints go to
 // stderr. [Ready] comes next.
 func Start(d DSO, stderr *os.File) (*proc.Process, error) {
+	spec, err := Spec(d, stderr)
+	if err != nil {
+		return nil, err
+	}
+	return proc.Start(spec)
+}
+
+// Spec says how Start runs a host.
+func Spec(d DSO, stderr *os.File) (proc.Spec, error) {
 	if !built {
-		return nil, errors.New("this pmcd was built without cgo or glibc and cannot run DSOs")
+		return proc.Spec{}, errors.New("this pmcd was built without cgo or glibc and cannot run DSOs")
 	}
 	// Scripts take a process for pmcd if its name ends in /pmcd.
 	argv := []string{"pmcd-dso: " + strings.ReplaceAll(d.Name, "/", "_"), strconv.Itoa(d.Domain), d.Entry, d.Path}
 	if d.User != "" {
 		argv = append(argv, d.User)
 	}
-	return proc.Start(proc.Spec{
+	return proc.Spec{
 		// Not os.Executable: after an update there is another program, or none.
 		Path:   "/proc/self/exe",
 		Argv:   argv,
 		Pipes:  true,
 		Stderr: stderr,
-	})
+	}, nil
 }
 
 // maxLine is more than a host writes before the first PDU, in bytes.
@@ -114,6 +123,9 @@ const maxLine = 1024
 // interface that the agent has (PMDA_INTERFACE_7 is 7), or why there is none.
 // The handshake of the PDU protocol comes next.
 func Ready(ctx context.Context, conn *proc.Pipes) (iface int, err error) {
+	if conn == nil {
+		return 0, errors.New("the DSO host has no pipes")
+	}
 	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Unix(1, 0)) })
 	line, err := readLine(conn)
 	if !stop() {

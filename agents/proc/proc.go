@@ -42,6 +42,11 @@ type Spec struct {
 	// reads nothing, and its output goes where its errors go.
 	Pipes  bool
 	Stderr *os.File
+	// Credential is the user that the child becomes before it executes anything;
+	// nil is the caller's.
+	Credential *syscall.Credential
+
+	deathSignal syscall.Signal // that the child gets when the thread that starts it ends; 0 is none
 }
 
 // Start runs a child.
@@ -52,7 +57,7 @@ func Start(spec Spec) (*Process, error) {
 	// A group of its own: a signal from the terminal is pmcd's alone, and what
 	// the child starts can be ended with it. C pmcd differs: its agents stay
 	// in its group.
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: spec.Credential, Pdeathsig: spec.deathSignal}
 	p.cmd.Stdout, p.cmd.Stderr = spec.Stderr, spec.Stderr
 	if spec.Pipes {
 		// os.Pipe and not Cmd.StdoutPipe: the latter's reading end is closed
