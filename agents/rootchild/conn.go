@@ -54,17 +54,24 @@ func (c conn) send(m message, fds ...int) error {
 // maxFiles is how many descriptors come with a message.
 const maxFiles = 2
 
-// receive waits for the next message. Its descriptors are the caller's, also
-// if the error is errMessage, after which there may be more messages.
+// ErrDescriptors is a message without all the descriptors that were sent with it:
+// this process has as many as it may have, and the kernel has closed the others.
+var ErrDescriptors = errors.New("descriptors that were sent have not arrived: too many open files")
+
+// receive waits for the next message. Its descriptors are the caller's, also if
+// there is an error. After errMessage and ErrDescriptors, with which there is a
+// message as far as it goes, there may be more messages.
 func (c conn) receive() (m message, files []*os.File, err error) {
 	var b [maxMessage + 1]byte
 	var oob [64]byte // what does not fit in the kernel does not hand out
-	n, oobn, _, _, err := c.ReadMsgUnix(b[:], oob[:syscall.CmsgSpace(4*maxFiles)])
+	n, oobn, flags, _, err := c.ReadMsgUnix(b[:], oob[:syscall.CmsgSpace(4*maxFiles)])
 	if err != nil {
 		return message{}, nil, err
 	}
 	files = received(oob[:oobn])
-	m, err = parseMessage(b[:n])
+	if m, err = parseMessage(b[:n]); err == nil && flags&syscall.MSG_CTRUNC != 0 {
+		err = ErrDescriptors
+	}
 	return m, files, err
 }
 

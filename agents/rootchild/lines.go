@@ -6,51 +6,41 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A line is an agent in pmcd.conf.
-type line struct {
-	agent   pmcdconf.Agent
-	boot    bool // not started yet, and there from the beginning
-	trusted bool // nobody but root could change the file when it was read
-}
-
-// line returns the agent of a domain, if its line has the digest and may be
-// started, and its program if that has been searched for or is this one.
+// line returns the agent of a domain, if its line has the digest, and its program
+// if that has been searched for or is this one. The error is an *Untrusted if
+// others than root decide on what would be executed.
 func (s *server) line(domain int, digest [32]byte) (a *pmcdconf.Agent, program string, err error) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	l := s.lines[domain]
-	if l.is(digest) && l.boot && time.Now().Before(s.boot) {
-		l.boot = false
-		if s.builtIn(&l.agent) {
-			program = Self
-		}
-		return &l.agent, program, nil
-	}
+	// What was read when the file was root's still is; what it has now may not be.
 	if err := s.trustedFile(); err != nil {
-		return nil, "", fmt.Errorf("not started by root: %w", err)
+		return nil, "", err
 	}
-	if !l.is(digest) || !l.trusted {
-		lines, err := s.read(false)
+	a = s.lines[domain]
+	if !is(a, digest) {
+		lines, err := s.read()
 		if err != nil {
 			return nil, "", err
 		}
 		s.lines = lines
-		if l = lines[domain]; !l.is(digest) {
+		if a = lines[domain]; !is(a, digest) {
 			return nil, "", fmt.Errorf("%s has another line for this agent than when pmcd read it", cmp.Or(s.cfg.ConfigFile, "what is compiled in"))
 		}
 	}
-	if s.builtIn(&l.agent) {
-		return &l.agent, Self, nil
+	switch {
+	case s.builtIn(a):
+		return a, Self, nil
+	case s.cfg.TrustAll:
+		return a, "", nil
 	}
-	if program, err = trustedProgram(&l.agent, s.cfg.owner); err != nil {
-		return nil, "", fmt.Errorf("not started by root: %w", err)
+	if program, err = trustedProgram(a, s.cfg.owner); err != nil {
+		return nil, "", err
 	}
-	return &l.agent, program, nil
+	return a, program, nil
 }
 
 // builtIn reports whether an agent is part of this program. Who could put a file
@@ -65,19 +55,19 @@ func (s *server) builtIn(a *pmcdconf.Agent) bool {
 
 // trustedFile reports why others than root could change the lines.
 func (s *server) trustedFile() error {
-	if s.cfg.ConfigFile == "" {
+	if s.cfg.TrustAll {
 		return nil
 	}
-	return trusted(s.cfg.ConfigFile, s.cfg.owner)
+	return checkConfig(s.cfg.ConfigFile, s.cfg.owner)
 }
 
-// is reports whether l is the line with the digest. There is none for nil.
-func (l *line) is(d [32]byte) bool { return l != nil && digest(&l.agent) == d }
+// is reports whether a, which may be nil, has the digest.
+func is(a *pmcdconf.Agent, d [32]byte) bool { return a != nil && digest(a) == d }
 
-// read reads the agents in the configuration file. Who may connect is none of
-// the root child's business: no names of hosts and users are looked up.
-func (s *server) read(boot bool) (map[int]*line, error) {
-	safe := s.trustedFile() == nil
+// read reads the agents in the configuration file, which is root's. Who may
+// connect is none of the root child's business: no names of hosts and users are
+// looked up.
+func (s *server) read() (map[int]*pmcdconf.Agent, error) {
 	list := s.cfg.Embedded
 	if s.cfg.ConfigFile != "" {
 		f, err := os.Open(s.cfg.ConfigFile)
@@ -91,12 +81,12 @@ func (s *server) read(boot bool) (map[int]*line, error) {
 		}
 		list = conf.Agents
 	}
-	lines := make(map[int]*line, len(list))
+	lines := make(map[int]*pmcdconf.Agent, len(list))
 	for _, a := range list {
 		if a.Kind == pmcdconf.Socket && len(a.Argv) == 0 {
 			continue // there is nothing to start
 		}
-		lines[a.Domain] = &line{agent: a, boot: boot, trusted: safe}
+		lines[a.Domain] = &a
 	}
 	return lines, nil
 }

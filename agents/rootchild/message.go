@@ -21,6 +21,7 @@ const (
 	ended
 	gone
 	named
+	untrusted // as refused, but the daemon may start it itself
 )
 
 // A message is one packet on the socket: its kind and its id in 5 bytes, then
@@ -35,7 +36,7 @@ type message struct {
 	now    bool              // stop: do not wait for it to end by itself
 	pid    uint32            // started
 	status uint32            // ended: as of wait(2)
-	text   string            // ask: a container; named: its host; refused: why
+	text   string            // ask: a container; named: its host; refused: why; untrusted: see Untrusted
 }
 
 // maxMessage is more than any message has, in bytes.
@@ -60,7 +61,7 @@ func (m *message) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, m.pid)
 	case ended:
 		b = binary.BigEndian.AppendUint32(b, m.status)
-	case ask, named, refused:
+	case ask, named, refused, untrusted:
 		b = append(b, m.text[:min(len(m.text), maxText)]...)
 	}
 	return b
@@ -75,9 +76,9 @@ func parseMessage(b []byte) (message, error) {
 	}
 	m := message{kind: kind(b[0]), id: binary.BigEndian.Uint32(b[1:])}
 	b = b[5:]
-	size := map[kind]int{start: 4 + sha256.Size, stop: 1, started: 4, ended: 4, ask: len(b), named: len(b), refused: len(b)}[m.kind]
+	size := map[kind]int{start: 4 + sha256.Size, stop: 1, started: 4, ended: 4, ask: len(b), named: len(b), refused: len(b), untrusted: len(b)}[m.kind]
 	switch {
-	case m.kind < start || m.kind > named:
+	case m.kind < start || m.kind > untrusted:
 		return message{}, fmt.Errorf("%w: kind %d", errMessage, m.kind)
 	case len(b) != size:
 		return message{}, fmt.Errorf("%w: %d bytes more for kind %d", errMessage, len(b), m.kind)
@@ -95,7 +96,7 @@ func parseMessage(b []byte) (message, error) {
 		m.pid = binary.BigEndian.Uint32(b)
 	case ended:
 		m.status = binary.BigEndian.Uint32(b)
-	case ask, named, refused:
+	case ask, named, refused, untrusted:
 		m.text = string(b)
 	}
 	return m, nil

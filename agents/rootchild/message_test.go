@@ -21,11 +21,12 @@ var messages = []message{
 	{kind: refused, id: 4},
 	{kind: ended, id: 5, status: 0x80},
 	{kind: gone, id: 6},
+	{kind: untrusted, id: 7, text: "au100 /path"},
 }
 
 func TestMessage(t *testing.T) {
 	for _, want := range messages {
-		text := slices.Contains([]kind{ask, named, refused}, want.kind) // of any length
+		text := slices.Contains([]kind{ask, named, refused, untrusted}, want.kind) // of any length
 		b := want.append(nil)
 		if m, err := parseMessage(b); err != nil || m != want {
 			t.Errorf("%+v became %x and then %+v, %v", want, b, m, err)
@@ -43,7 +44,7 @@ func TestMessage(t *testing.T) {
 	if m, err := parseMessage(long.append(nil)); err != nil || len(m.text) != maxText {
 		t.Errorf("a long reason has %d bytes, %v", len(m.text), err)
 	}
-	for _, b := range [][]byte{nil, {0, 0, 0, 0, 1}, {9, 0, 0, 0, 1}, {255, 0, 0, 0, 1}, {2, 0, 0, 0, 1, 2}, make([]byte, maxMessage+1)} {
+	for _, b := range [][]byte{nil, {0, 0, 0, 0, 1}, {10, 0, 0, 0, 1}, {255, 0, 0, 0, 1}, {2, 0, 0, 0, 1, 2}, make([]byte, maxMessage+1)} {
 		if m, err := parseMessage(b); !errors.Is(err, errMessage) {
 			t.Errorf("%x: %+v, %v", b, m, err)
 		}

@@ -26,6 +26,10 @@ type Config struct {
 	// part of this program, if the file does not exist. Nil is never.
 	BuiltIn func(entry string) bool
 
+	// TrustAll starts each agent with root's rights, and has every configuration
+	// file for root's, as C pmcd does.
+	TrustAll bool
+
 	// Start starts the process of an agent. program is where its program was
 	// found, Self if that is this one, or "". stderr is the caller's.
 	Start func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error)
@@ -37,9 +41,6 @@ type Config struct {
 }
 
 const (
-	// bootTime is how long a line that was there at the beginning may be
-	// started without a look at who can change it.
-	bootTime = time.Minute
 	// maxProcesses is how many there may be of one agent: the one before may
 	// not have ended yet.
 	maxProcesses = 4
@@ -56,10 +57,9 @@ const (
 type server struct {
 	cfg  Config
 	conn conn
-	boot time.Time // until when a line is started as it is
 
-	reading sync.Mutex    // held while the file is read
-	lines   map[int]*line // by domain; guarded by reading
+	reading sync.Mutex              // held while the file is read
+	lines   map[int]*pmcdconf.Agent // by domain, as last read; guarded by reading
 
 	questions chan struct{} // has one for each that is looked into
 
@@ -91,11 +91,9 @@ func Serve(socket *os.File, cfg Config) error {
 		return err
 	}
 	defer c.Close()
-	s := &server{cfg: cfg, conn: c, boot: time.Now().Add(bootTime),
+	s := &server{cfg: cfg, conn: c,
 		questions: make(chan struct{}, maxQuestions),
 		processes: make(map[uint32]*process), count: make(map[int]int)}
-	// If it cannot be read the daemon does not get far either.
-	s.lines, _ = s.read(true)
 	err = s.run()
 	s.end()
 	if errors.Is(err, io.EOF) {
@@ -109,9 +107,9 @@ func (s *server) run() error {
 	for {
 		m, files, err := s.conn.receive()
 		switch {
-		case errors.Is(err, errMessage):
+		case errors.Is(err, errMessage), errors.Is(err, ErrDescriptors):
 			closeAll(files)
-			s.refuse(0, err)
+			s.refuse(m.id, err)
 			continue
 		case err != nil:
 			closeAll(files)
@@ -168,6 +166,11 @@ func (s *server) ask(id uint32, container string) {
 // refuse says why something is not done. If the daemon has gone, receive says
 // so; so it is with all that is sent.
 func (s *server) refuse(id uint32, err error) {
+	var u *Untrusted
+	if errors.As(err, &u) {
+		s.conn.send(message{kind: untrusted, id: id, text: u.text()})
+		return
+	}
 	s.conn.send(message{kind: refused, id: id, text: err.Error()})
 }
 

@@ -1,12 +1,12 @@
 package rootchild
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-
-	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // me may own files in tests as root may elsewhere.
@@ -50,29 +50,51 @@ func TestTrusted(t *testing.T) {
 	do(t, os.Symlink(good, at("open/link")))
 	do(t, os.Symlink("loop", at("loop")))
 	do(t, os.Symlink("nowhere", at("dangling")))
-	for _, c := range []struct{ path, want string }{
-		{good, ""},
-		{at("good/./dirlink/../bin//agent"), ""},
-		{at("link2"), ""},
-		{at("good/dirlink/agent"), ""},
-		{at("sticky/bin/agent"), ""},
-		{at("writable/agent"), "agent can be written to by others than root (mode 0757)"},
-		{at("group/agent"), "agent can be written to by others than root (mode 0775)"},
-		{at("open/bin/agent"), at("open") + " can be written to by others"},
-		{at("intoOpen/agent"), at("open") + " can be written to by others"},
-		{at("open/link"), at("open") + " can be written to by others"},
-		{at("intoOpen/../bin/agent"), at("open") + " can be written to by others"},
-		{at("loop"), "too many levels of symbolic links"},
-		{at("dangling"), "no such file"},
-		{at("none/agent"), "no such file"},
-		{at("good"), "good is not a file"},
-		{at("good/bin/.."), "is a directory"},
-		{good + "/x", "is not a directory"},
-		{"/dev/null", "is not a file"},
+	do(t, os.Mkdir(at("own"), 0o755))
+	do(t, syscall.Mkfifo(at("fifo"), 0o622))
+	do(t, syscall.Mkfifo(at("open/fifo"), 0o622))
+	do(t, os.Symlink("open/none", at("intoNothing")))
+	for _, c := range []struct{ path, file, argument string }{ // why it is not trusted as what
+		{good, "", ""},
+		{at("good/./dirlink/../bin//agent"), "", ""},
+		{at("link2"), "", ""},
+		{at("good/dirlink/agent"), "", ""},
+		{at("sticky/bin/agent"), "", ""},
+		{at("writable/agent"), "agent is writable by all users", "agent is writable by all users"},
+		{at("group/agent"), "agent is writable by group ", "agent is writable by group "},
+		{at("open/bin/agent"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("intoOpen/agent"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("open/link"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("intoOpen/../bin/agent"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("loop"), "too many levels of symbolic links", ""},
+		{at("dangling"), "no such file", ""},
+		{at("none/agent"), "no such file", ""},
+		{at("own/none"), "no such file", ""},
+		{at("own/" + strings.Repeat("x", 300)), "file name too long", ""},
+		{at("open/none"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("intoNothing"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("sticky/none"), "no such file", at("sticky") + " is writable by all"},
+		{at("sticky"), "is a directory", at("sticky") + " is writable by all"},
+		{at("open"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("good"), "is a directory", ""},
+		{at("good") + "/", "is a directory", ""},
+		{at("good/bin/.."), "is a directory", ""},
+		{good + "/x", "not a directory", ""},
+		{"/dev/null", "is not a regular file", ""},
+		{at("fifo"), "is not a regular file", ""},
+		{at("open/fifo"), at("open") + " is writable by all", at("open") + " is writable by all"},
 	} {
-		err := trusted(c.path, me)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v, want %q", c.path, err, c.want)
+		for use, want := range map[use]string{toRead: c.file, asArgument: c.argument} {
+			err := trusted(c.path, use, me)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s, use %d: %v, want %q", c.path, use, err, want)
+			}
+			var u *Untrusted
+			if errors.As(err, &u) {
+				if back, err := parseUntrusted(u.text()); err != nil || *back != *u {
+					t.Errorf("%+v becomes %+v, %v", u, back, err)
+				}
+			}
 		}
 	}
 }
@@ -86,45 +108,11 @@ func TestTrustedOwner(t *testing.T) {
 		file(t, filepath.Join(dir, "d/agent"))
 		os.Symlink("d/agent", filepath.Join(dir, "link"))
 		path := filepath.Join(dir, "link")
-		do(t, trusted(path, 0))
+		do(t, trusted(path, toRead, 0))
 		do(t, os.Lchown(filepath.Join(dir, give), 1, 0))
-		if err := trusted(path, 0); err == nil || !strings.Contains(err.Error(), give+" belongs to user 1 and not to root") {
+		if err := trusted(path, toRead, 0); err == nil || !strings.Contains(err.Error(), give+" is writable by user daemon") {
 			t.Errorf("%s of another user: %v", give, err)
 		}
 		do(t, os.Lchown(filepath.Join(dir, give), 0, 0))
-	}
-}
-
-func TestTrustedProgram(t *testing.T) {
-	dir := t.TempDir()
-	good, bad := file(t, filepath.Join(dir, "good")), file(t, filepath.Join(dir, "bad"))
-	do(t, os.Chmod(bad, 0o777))
-	for _, c := range []struct {
-		line string
-		want string
-	}{
-		{"pipe binary GOOD -d 3", ""},
-		{"pipe binary GOOD -l BAD", "can be written"}, // taken for a script
-		{"pipe binary GOOD -d 3 -l BAD", ""},
-		{"pipe binary BAD", "can be written"},
-		{"pipe binary sh GOOD BAD", ""},
-		{"pipe binary sh -e BAD", "can be written"},
-		{"socket inet 1234 BAD", "can be written"},
-		{"pipe binary sh GOOD/none", "not a directory"},
-		{"pipe binary sh /no/such/script", "no such file"},
-		{"pipe binary nosuchprogramatall", "not found"},
-		{"dso x_init GOOD", ""},
-		{"dso x_init BAD", "can be written"},
-	} {
-		text := "a 1 " + strings.NewReplacer("GOOD", good, "BAD", bad).Replace(c.line) + "\n"
-		conf, err := pmcdconf.Parse("conf", strings.NewReader(text), pmcdconf.Options{})
-		do(t, err)
-		program, err := trustedProgram(&conf.Agents[0], me)
-		if argv := conf.Agents[0].Argv; err == nil && len(argv) > 0 && (!filepath.IsAbs(program) || filepath.Base(program) != filepath.Base(argv[0])) {
-			t.Errorf("%s: the program is %q", c.line, program)
-		}
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v, want %q", c.line, err, c.want)
-		}
 	}
 }

@@ -23,6 +23,8 @@ type builtinAgent struct {
 	// up, it is a process of the root child's for that; else it is in this process,
 	// as others are, with the rights that there are.
 	root need
+	// lacks says what it has not without those rights.
+	lacks string
 }
 
 // A need is what an agent needs rights for.
@@ -41,14 +43,17 @@ type builtinAgents map[string]builtinAgent
 // exist. There is one more,
 // pmcd_init: it needs the daemon's memory, so the daemon has it.
 var builtin = builtinAgents{
-	"jbd2_init":    {newAgent: jbd2.New},
-	"kvm_init":     {newAgent: kvm.New, root: always}, // debugfs is for root
-	"linux_init":   {newAgent: linux.New, root: forContainer},
-	"proc_init":    {newAgent: linuxproc.New, root: always}, // it acts as the user of a client
+	"jbd2_init": {newAgent: jbd2.New},
+	"kvm_init": {newAgent: kvm.New, root: always, // debugfs is for root
+		lacks: "it has no values, which only root may read"},
+	"linux_init": {newAgent: linux.New, root: forContainer},
+	"proc_init": {newAgent: linuxproc.New, root: always, // it acts as the user of a client
+		lacks: "it has no values that only the user of a process may read"},
 	"simple_init":  {newAgent: simple.New},
 	"trivial_init": {newAgent: trivial.New},
 	"txmon_init":   {newAgent: txmon.New},
-	"xfs_init":     {newAgent: xfs.New, root: always}, // quotas, and to reset statistics
+	"xfs_init": {newAgent: xfs.New, root: always, // quotas, and to reset statistics
+		lacks: "it has no quotas and cannot reset statistics"},
 }
 
 // needsRoot reports whether an entry point is that of an agent which does.

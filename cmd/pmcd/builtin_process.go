@@ -17,14 +17,14 @@ import (
 // PCP's scripts take a process for pmcd if its name is pmcd or ends in /pmcd.
 const agentPrefix = "pmcd-agent: "
 
-// startBuiltin starts a process of this program for a built-in agent.
-func startBuiltin(a *pmcdconf.Agent, stderr *os.File) (*proc.Process, error) {
-	return proc.Start(proc.Spec{
+// builtinSpec is a process of this program for a built-in agent.
+func builtinSpec(a *pmcdconf.Agent, stderr *os.File) proc.Spec {
+	return proc.Spec{
 		Argv:   []string{agentPrefix + strings.ReplaceAll(a.Name, "/", "_"), strconv.Itoa(a.Domain), a.Entry},
 		Path:   rootchild.Self,
 		Pipes:  true,
 		Stderr: stderr,
-	})
+	}
 }
 
 // runBuiltin is the whole program in that process. It ends when pmcd's end of

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/rootchild"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -32,8 +33,9 @@ type process interface {
 
 var _ daemon.Process = (*child)(nil)
 
-// start starts the process of an agent.
-func (o opener) start(ctx context.Context, spec *pmcdconf.Agent) (*child, error) {
+// start starts the process of an agent. program is rootchild.Self if it is built
+// in, else "".
+func (o opener) start(ctx context.Context, spec *pmcdconf.Agent, program string) (*child, error) {
 	what := "error starting a process for " + spec.Path
 	if spec.Kind != pmcdconf.DSO {
 		what = "error starting " + spec.Argv[0]
@@ -43,25 +45,48 @@ func (o opener) start(ctx context.Context, spec *pmcdconf.Agent) (*child, error)
 		return nil, err
 	}
 	c := &child{stderr: stderr}
-	c.process, c.Pipes, err = o.run(ctx, spec, stderr.File())
+	c.process, c.Pipes, err = o.run(ctx, spec, program, stderr.File())
 	stderr.Started()
 	if err != nil {
 		stderr.Close()
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
+	if c.Pipes == nil && spec.Kind != pmcdconf.Socket {
+		return nil, c.failed(fmt.Errorf("%s: it has no pipes", what))
+	}
 	return c, nil
 }
 
-// run starts the process of an agent, or has the root child do it.
-func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, stderr *os.File) (process, *proc.Pipes, error) {
+// run has the root helper start the process of an agent. Without one, and if the
+// helper does not start such an agent, because others than root decide on what it
+// executes, this process does, with its own rights.
+//
+// The helper would have to read such a file as root, and to become the user
+// itself. This process is that user.
+func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, stderr *os.File) (process, *proc.Pipes, error) {
 	if o.root != nil {
 		p, err := o.root.Start(ctx, spec, stderr)
-		if err != nil {
+		var u *rootchild.Untrusted
+		switch {
+		case err == nil:
+			o.rights.full(spec)
+			return p, p.Pipes, nil
+		case errors.Is(err, rootchild.ErrLost) && !o.endWithRoot:
+			err = errNoRoot
+		case !errors.As(err, &u):
 			return nil, nil, err
 		}
-		return p, p.Pipes, nil
+		if o.onlyRoot {
+			return nil, nil, fmt.Errorf("only root can do that: %w", err)
+		}
+		o.rights.reduced(spec, err, builtin.lacks(spec, program))
 	}
-	p, err := startProcess(spec, "", "", stderr)
+	s, err := processSpec(spec, program, "", stderr)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Credential = o.credential
+	p, err := o.starter.Start(s)
 	if err != nil {
 		return nil, nil, err
 	}

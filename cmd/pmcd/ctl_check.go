@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopcp/pmcd/agents/rootchild"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -31,7 +32,8 @@ func checkCommand(code *int) *cobra.Command {
 descriptor and the value of one of its metrics, and end them.
 
 They are started as pmcd does it, all at once, with the rights of the caller and
-in a directory of their own that is removed afterwards. A pmcd that runs is left
+in a directory of their own that is removed afterwards. For root an agent that
+pmcd would not start as root is started as the user that pmcd becomes. A pmcd that runs is left
 alone: what listens at a fixed place which is in use is not started.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
 			if startTime < 1 || answerTime < 1 {
@@ -69,6 +71,8 @@ type trial struct {
 	// How long each step took; 0 if it did not come to that.
 	start, desc, fetch time.Duration
 
+	untrusted *rootchild.Untrusted // why it is not started as root; nil if it is, or as any other user
+
 	note  string   // what else there is to say of one that is well
 	err   error    // what is wrong
 	words []string // the last that it has said
@@ -84,6 +88,10 @@ func checkAgents(ctx context.Context, opt *options, names []string, stdout, stde
 	if err != nil {
 		return false, err
 	}
+	trust := newTrustCheck(opt, os.Getenv)
+	for _, t := range trials {
+		t.untrusted = trust.untrusted(&t.spec, builtin)
+	}
 	dir, leave, err := ownWorkDir(trials)
 	if err != nil {
 		return false, err
@@ -92,7 +100,7 @@ func checkAgents(ctx context.Context, opt *options, names []string, stdout, stde
 	if os.Geteuid() != 0 {
 		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", ctlName, userName(int64(os.Geteuid())))
 	}
-	c := &checker{opt: opt, dir: dir}
+	c := &checker{opt: opt, dir: dir, trust: trust}
 	var wg sync.WaitGroup
 	for _, t := range trials {
 		if t.spec.Domain == rootDomain { // the others connect to it
@@ -105,7 +113,7 @@ func checkAgents(ctx context.Context, opt *options, names []string, stdout, stde
 		}
 	}
 	wg.Wait()
-	return printTrials(stdout, trials), ctx.Err()
+	return printTrials(stdout, trials, trust), ctx.Err()
 }
 
 // rootDomain is that of pmdaroot.
@@ -215,7 +223,7 @@ func ownWorkDir(trials []*trial) (dir string, leave func(), err error) {
 
 // printTrials writes what has become of the trials, and reports whether all
 // agents are well.
-func printTrials(w io.Writer, trials []*trial) bool {
+func printTrials(w io.Writer, trials []*trial, trust *trustCheck) bool {
 	took := func(d time.Duration) string {
 		if d == 0 {
 			return "-"
@@ -235,6 +243,13 @@ func printTrials(w io.Writer, trials []*trial) bool {
 			took(t.start), took(t.desc), took(t.fetch), result)
 	}
 	p.flush()
+	for _, t := range trials {
+		if t.untrusted != nil {
+			p.line("")
+			p.line("%s %s", t.spec.Name, trust.runsAs(t.untrusted))
+			p.line("    %s", trust.cure(t.untrusted))
+		}
+	}
 	for _, t := range trials {
 		if t.err == nil || len(t.words) == 0 {
 			continue

@@ -29,6 +29,7 @@ type checker struct {
 	opt     *options
 	dir     string // where the logs of agents are
 	plugins goplugin.Loader
+	trust   *trustCheck
 }
 
 // try starts the agent of t, asks it, and ends it. It writes to t only.
@@ -108,6 +109,9 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 	starting, cancel := daemon.StartContext(ctx, c.opt.credsTimeout)
 	defer cancel()
 	o := opener{stderr: io.Discard, plugins: &c.plugins, builtin: builtin, log: zap.NewNop()}
+	if t.untrusted != nil {
+		o.credential = c.trust.credential()
+	}
 	l, err := o.open(starting, &t.spec, wire.Options{
 		PID:      int32(os.Getpid()),
 		NotReady: t.spec.NotReady,

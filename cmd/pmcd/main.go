@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -198,9 +199,11 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		log.Named("plain").Warn("Warning: " + w)
 	}
 
-	agents := opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log, said: new(sync.Map)}
+	agents := opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log, said: new(sync.Map),
+		starter: proc.NewStarter(nil), endWithRoot: opt.endWithRoot || notify != nil}
+	defer agents.starter.Close()
 	if id != nil && id.uid != 0 {
-		if agents.root, err = newRootChild(opt, id, out.file); err != nil {
+		if err := agents.withRoot(opt, id, out.file); err != nil {
 			return fail(err)
 		}
 		defer closeRootChild(agents.root)
@@ -270,17 +273,19 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 			cancel()
 		}
 	}()
+	var rootEnded atomic.Bool
 	if agents.root != nil {
-		go func() { // ends with the root child
-			if <-agents.root.Lost(); ctx.Err() == nil {
-				log.Error(rootchild.ErrLost.Error())
-				d.SetProblem("root child", rootchild.ErrLost.Error())
-			}
-		}()
+		go agents.watchRootChild(ctx, func(string) { // ends with ctx
+			rootEnded.Store(true)
+			cancel()
+		})
 	}
 	go notify.watch(ctx, d.Beat) // ends with ctx
 	if err := d.Run(ctx); err != nil {
 		return fail(err)
+	}
+	if rootEnded.Load() {
+		return exitError
 	}
 	return exitOK
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/dsohost"
 	"github.com/gopcp/pmcd/agents/goplugin"
+	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/rootchild"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon"
@@ -29,7 +30,13 @@ type opener struct {
 	builtin builtinAgents
 	log     *zap.Logger
 	said    *sync.Map        // lines of once; may be nil
-	root    *rootchild.Child // starts processes; nil if this one does
+	starter *proc.Starter    // starts processes; may be nil
+	root    *rootchild.Child // starts processes as root; nil if there is none
+	rights  *rights          // who runs without root's rights; nil without root
+
+	endWithRoot bool                // the daemon ends with root
+	onlyRoot    bool                // nothing is started without it
+	credential  *syscall.Credential // of what this process starts; nil is its own
 }
 
 var _ daemon.OpenFunc = opener{}.open
@@ -37,11 +44,11 @@ var _ daemon.OpenFunc = opener{}.open
 func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
 	switch spec.Kind {
 	case pmcdconf.Pipe:
-		p, err := o.start(ctx, spec)
+		p, err := o.start(ctx, spec, "")
 		if err != nil {
 			return nil, err
 		}
-		return connectPipes(ctx, p, opt)
+		return o.connectPipes(ctx, p, opt)
 	case pmcdconf.Socket:
 		return o.openSocket(ctx, spec, opt)
 	}
@@ -64,6 +71,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 		if b.root == always && o.root != nil {
 			return o.openProcess(ctx, spec, opt)
 		}
+		o.rights.full(spec) // it is part of pmcd
 		a, err := construct(b.newAgent, spec.Domain)
 		if err != nil {
 			return nil, err
@@ -71,6 +79,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 		l := inProcess(a, opt)
 		if b.root == forContainer && o.root != nil {
 			opt.OnState = nil // it is not the agent's
+			o.onlyRoot = true
 			l.Conduit = newTwin(l.Conduit.(*agents.Worker), spec.Name, o.log, func(ctx context.Context) (*daemon.Link, error) {
 				return o.openProcess(ctx, spec, opt)
 			})
@@ -87,6 +96,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 	case err != nil:
 		return nil, err
 	}
+	o.rights.full(spec)
 	l := inProcess(a, opt)
 	l.Changed = func() error { return o.plugins.Changed(spec.Path) }
 	return l, nil
@@ -112,17 +122,17 @@ func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
 
 // openProcess starts a process for a built-in agent.
 func (o opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
-	p, err := o.start(ctx, spec)
+	p, err := o.start(ctx, spec, rootchild.Self)
 	if err != nil {
 		return nil, err
 	}
-	return connectPipes(ctx, p, opt)
+	return o.connectPipes(ctx, p, opt)
 }
 
 // openHost starts a process for a shared object.
 func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
 	changed := changes(spec.Path)
-	p, err := o.start(ctx, spec)
+	p, err := o.start(ctx, spec, "")
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +140,7 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 	if err != nil {
 		return nil, p.failed(err)
 	}
-	l, err := connectPipes(ctx, p, opt)
+	l, err := o.connectPipes(ctx, p, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -146,25 +156,44 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 }
 
 // connectPipes does the handshake with an agent that has pipes.
-func connectPipes(ctx context.Context, p *child, opt wire.Options) (*daemon.Link, error) {
+func (o opener) connectPipes(ctx context.Context, p *child, opt wire.Options) (*daemon.Link, error) {
 	in, out := p.Pipes.FDs()
 	l, err := connect(ctx, p, p.Pipes, in, out, opt)
 	if err == nil {
 		go func() { // ends with the process
 			<-p.Done()
-			l.Conduit.(*wire.Client).PeerGone(daemon.Ended(p.Status()))
+			var why error = daemon.Ended(p.Status())
+			if o.rootEnded(p) {
+				why = rootchild.ErrLost
+			}
+			l.Conduit.(*wire.Client).PeerGone(why)
 		}()
 	}
 	return l, err
+}
+
+// rootEnded reports whether p is a process of a root helper that has ended.
+func (o opener) rootEnded(p *child) bool {
+	if _, ok := p.process.(*rootchild.Process); !ok {
+		return false
+	}
+	select {
+	case <-o.root.Lost():
+		return true
+	default:
+		return false
+	}
 }
 
 // openSocket connects to an agent that listens. One that we start ourselves
 // needs some time until it does.
 func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
 	var p *child
-	if len(spec.Argv) > 0 {
+	if len(spec.Argv) == 0 {
+		o.rights.full(spec) // pmcd does not decide on it
+	} else {
 		var err error
-		if p, err = o.start(ctx, spec); err != nil {
+		if p, err = o.start(ctx, spec, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +205,19 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 	if raw, err := conn.SyscallConn(); err == nil {
 		raw.Control(func(n uintptr) { fd = int(n) })
 	}
-	return connect(ctx, p, conn, fd, fd, opt)
+	l, err := connect(ctx, p, conn, fd, fd, opt)
+	if err == nil && p != nil && o.root != nil {
+		go func() { // ends with the connection
+			select {
+			case <-l.Conduit.Done():
+			case <-o.root.Lost(): // who would stop it?
+				if o.rootEnded(p) {
+					l.Conduit.(*wire.Client).PeerGone(rootchild.ErrLost)
+				}
+			}
+		}()
+	}
+	return l, err
 }
 
 // dial connects to the agent, until ctx ends if p is the agent.

@@ -38,6 +38,7 @@ type options struct {
 	managed      bool   // -F, which has precedence
 	fatal        string // where failures at the start are copied; "" is the terminal
 	embedded     bool   // serve what is compiled in
+	endWithRoot  bool   // --exit-without-helper
 	named        bool   // -c, -n or -N
 	verify       bool
 	local        bool
@@ -174,6 +175,7 @@ func (opt *options) table() []getopt.Option {
 			return nil
 		}),
 		own(flag(0, "embedded", &opt.embedded)),
+		own(flag(0, "exit-without-helper", &opt.endWithRoot)),
 		flag('f', "foreground", &opt.foreground),
 		flag('F', "managed", &opt.managed),
 		text('H', "hostname", &opt.hostname),

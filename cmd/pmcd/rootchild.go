@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -15,27 +16,51 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// startProcess starts the process of an agent as a child of this process.
-// program is where its program is, rootchild.Self for a built-in agent, or "" if
-// it has not been looked for; user is who the host of a DSO becomes.
-func startProcess(a *pmcdconf.Agent, program, user string, stderr *os.File) (*proc.Process, error) {
+// processSpec says how the process of an agent is started as a child of this
+// process. program is where its program is, rootchild.Self for a built-in agent,
+// or "" if it has not been looked for; user is who the host of a DSO becomes.
+func processSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (proc.Spec, error) {
 	switch {
 	case program == rootchild.Self:
-		return startBuiltin(a, stderr)
+		return builtinSpec(a, stderr), nil
 	case a.Kind == pmcdconf.DSO:
-		return dsohost.Start(dsohost.DSO{Name: a.Name, Domain: a.Domain, Entry: a.Entry, Path: a.Path, User: user}, stderr)
+		return dsohost.Spec(dsohost.DSO{Name: a.Name, Domain: a.Domain, Entry: a.Entry, Path: a.Path, User: user}, stderr)
 	}
-	return proc.Start(proc.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
+	return proc.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr}, nil
 }
+
+// trustArg has the root helper start each agent with root's rights.
+const trustArg = "trust-agents"
 
 // newRootChild starts the process that starts agents when this one is not root
 // any more.
-func newRootChild(opt *options, id *identity, stderr *os.File) (*rootchild.Child, error) {
+func newRootChild(opt *options, id *identity, trustAll bool, stderr *os.File) (*rootchild.Child, error) {
 	config := opt.config
 	if opt.embedded {
 		config = ""
 	}
-	return rootchild.New(rootchild.Self, []string{config, id.name}, stderr)
+	args := []string{config, id.name}
+	if trustAll {
+		args = append(args, trustArg)
+	}
+	return rootchild.New(rootchild.Self, args, stderr)
+}
+
+// withRoot starts the root helper of a daemon that becomes id.
+func (o *opener) withRoot(opt *options, id *identity, stderr *os.File) (err error) {
+	files := trustFiles(os.Getenv)
+	trustAll, problem := trustAgents(files, os.Getenv)
+	if problem != nil {
+		o.log.Warn(problem.Error())
+	}
+	o.rights = &rights{trustCheck: trustCheck{config: opt.config, user: id.name, file: files[0]}, trustAll: trustAll,
+		log: o.log, agents: make(map[int]string)}
+	if opt.embedded {
+		o.rights.config = ""
+	}
+	o.rights.start()
+	o.root, err = newRootChild(opt, id, trustAll, stderr)
+	return err
 }
 
 // containerHost returns what the host is called in a container.
@@ -60,13 +85,35 @@ func closeRootChild(c *rootchild.Child) {
 	c.Close(ctx)
 }
 
+// watchRootChild waits for the end of the root child, unless that of the daemon
+// comes first. It logs how that has ended and what comes of it. If the daemon has
+// to end because of that it calls end with the reason.
+func (o opener) watchRootChild(ctx context.Context, end func(why string)) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-o.root.Lost():
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	how := fmt.Sprintf("%v%s", rootchild.ErrLost, o.root.Ended(time.Second))
+	o.rights.helperEnded(how)
+	if o.endWithRoot {
+		o.log.Error(how + ": pmcd ends, so that the service manager starts it again")
+		end(how)
+		return
+	}
+	o.log.Error(fmt.Sprintf("%s: its agents end, and agents are started as %s until pmcd is restarted", how, o.rights.user))
+}
+
 // runRootChild is the whole program in that process.
 func runRootChild(args []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", rootchild.Name, err)
 		return exitError
 	}
-	if len(args) != 2 {
+	if len(args) != 2 && (len(args) != 3 || args[2] != trustArg) {
 		return fail(fmt.Errorf("%d arguments: only pmcd can start this", len(args)))
 	}
 	// Signals are meant for pmcd, whose end is the end of this process. To ignore
@@ -79,12 +126,18 @@ func runRootChild(args []string) int {
 	if err := proc.Seal(); err != nil {
 		return fail(fmt.Errorf("descriptors may leak into agents: %w", err))
 	}
+	starter := proc.NewStarter(protectFromOOM(helperScore))
 	cfg := rootchild.Config{
 		ConfigFile: args[0],
 		BuiltIn:    builtin.needsRoot,
+		TrustAll:   len(args) == 3,
 		HostName:   askHost,
 		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error) {
-			return startProcess(a, program, args[1], stderr)
+			spec, err := processSpec(a, program, args[1], stderr)
+			if err != nil {
+				return nil, err
+			}
+			return starter.Start(spec)
 		},
 	}
 	if cfg.ConfigFile == "" {
@@ -98,4 +151,12 @@ func runRootChild(args []string) int {
 		return fail(err)
 	}
 	return exitOK
+}
+
+// lacks says what a built-in agent does not have without root's rights.
+func (b builtinAgents) lacks(a *pmcdconf.Agent, program string) string {
+	if program != rootchild.Self {
+		return ""
+	}
+	return cmp.Or(b[a.Entry].lacks, "it cannot do all that it does as root")
 }

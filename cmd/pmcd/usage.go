@@ -16,6 +16,8 @@ Service:
   -F, --managed         stay in the foreground, else as in the background
   -H, --hostname=NAME   what pmcd.hostname says
   -U, --username=USER   user to run as [$PCP_USER, else pcp]; with -f: no effect
+      --exit-without-helper  end when the process that starts agents as root
+                        does, as with a service manager
   -A                    announce nothing on the network (always so)
 
 Configuration:

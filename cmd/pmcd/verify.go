@@ -91,9 +91,19 @@ func (v *verifier) conf(opt *options) bool {
 		// C pmcd takes such a file for a good one here, and does not start with it.
 		v.warn(pmcdconf.Pos{File: opt.config}, errors.New("No PMDAs found in the configuration file: pmcd will not start"))
 	}
+	trust := newTrustCheck(opt, os.Getenv)
+	told := false
 	for _, a := range slices.Concat(conf.Agents, conf.Rejected) {
 		for _, err := range v.agent(&a) {
 			v.warn(a.Pos, fmt.Errorf("agent %q: %w", a.Name, err))
+		}
+		switch u := trust.untrusted(&a, v.builtin); {
+		case u == nil, u.Config && told:
+		case u.Config:
+			told = true
+			v.warn(pmcdconf.Pos{File: opt.config}, fmt.Errorf("each agent %s; %s", trust.runsAs(u), trust.cure(u)))
+		default:
+			v.warn(a.Pos, fmt.Errorf("agent %q %s; %s", a.Name, trust.runsAs(u), trust.cure(u)))
 		}
 	}
 	return true

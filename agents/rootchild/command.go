@@ -1,0 +1,199 @@
+package rootchild
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// CheckConfig reports why the configuration file at path is not root's alone, as
+// an [*Untrusted], or why it cannot be read. "" is what is compiled in, which is
+// trusted.
+func CheckConfig(path string) error { return checkConfig(path, 0) }
+
+func checkConfig(path string, uid uint32) error {
+	if path == "" {
+		return nil
+	}
+	err := trusted(path, toRead, uid)
+	var u *Untrusted
+	if errors.As(err, &u) {
+		u.Config = true
+	}
+	return err
+}
+
+// CheckFile reports why somebody else than root can change a file, or why there is
+// none.
+func CheckFile(path string) error { return trusted(path, toRead, 0) }
+
+// CheckAgent reports why the command or the shared object of an agent that is not
+// part of this program is not root's alone, as an [*Untrusted], or why there is
+// none.
+func CheckAgent(a *pmcdconf.Agent) error {
+	_, err := trustedProgram(a, 0)
+	return err
+}
+
+// trustedProgram returns the program of a, or reports why somebody else than root
+// could change what its process executes: the shared object; or the program, its
+// interpreter, and each argument that can be code.
+func trustedProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
+	if a.Kind == pmcdconf.DSO {
+		return "", trusted(a.Path, toRead, uid)
+	}
+	if len(a.Argv) == 0 {
+		return "", nil // there is nothing to start
+	}
+	program, err := exec.LookPath(a.Argv[0])
+	if err != nil {
+		if _, err := os.Stat(a.Argv[0]); errors.Is(err, fs.ErrPermission) { // a file system may not serve root
+			return "", &Untrusted{Path: a.Argv[0], by: notLooked, id: uint32(syscall.EACCES)}
+		}
+		return "", err
+	}
+	if err := trustedExecutable(program, uid); err != nil {
+		return "", err
+	}
+	for i := 1; i < len(a.Argv); i++ {
+		if isLog(a.Argv, i) {
+			continue
+		}
+		if err := trustedArgument(a.Argv[i], uid); err != nil {
+			return "", err
+		}
+	}
+	return program, nil
+}
+
+// trustedArgument checks what of an argument can be code.
+func trustedArgument(arg string, uid uint32) error {
+	for _, path := range paths(arg) {
+		if err := trusted(path, asArgument, uid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxScripts is how many scripts may be each other's interpreters, as for the
+// kernel.
+const maxScripts = 4
+
+// trustedExecutable checks a program, and, if it is a script, the interpreter that
+// the kernel executes for it.
+func trustedExecutable(program string, uid uint32) error {
+	for range maxScripts {
+		if err := trusted(program, toRead, uid); err != nil {
+			return err
+		}
+		words := interpreter(program)
+		if len(words) == 0 {
+			return nil
+		}
+		if filepath.Base(words[0]) == "env" && len(words) == 2 {
+			if path, err := exec.LookPath(words[1]); err == nil {
+				if err := trusted(path, toRead, uid); err != nil {
+					return err
+				}
+			}
+		}
+		for _, arg := range words[1:] {
+			if err := trustedArgument(arg, uid); err != nil {
+				return err
+			}
+		}
+		program = words[0]
+	}
+	return nil
+}
+
+// interpreter returns the words of the first line of a script. What cannot be
+// read is no script, or does not become a process.
+func interpreter(path string) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	first, _ := bufio.NewReader(f).Peek(256) // the kernel looks at no more
+	line, ok := bytes.CutPrefix(first, []byte("#!"))
+	if !ok {
+		return nil
+	}
+	line, _, _ = bytes.Cut(line, []byte("\n"))
+	return strings.Fields(string(line))
+}
+
+// paths returns what of an argument can be the path of code, if there is a slash
+// in it or a file of that name in the working directory: the argument, what is
+// behind its "=", and what is behind an option of one letter. As a whole an option
+// or a NAME=VALUE is a path only where there is such a file: others can make one
+// in the working directory, but a command that would execute it does not have it
+// in mind.
+func paths(arg string) (list []string) {
+	add := func(s string, also bool) {
+		if s == "" || slices.Contains(list, s) {
+			return
+		}
+		if _, err := os.Lstat(s); err == nil || also {
+			list = append(list, s)
+		}
+	}
+	split := func(s string, option bool) {
+		name, value, ok := strings.Cut(s, "=")
+		add(s, !option && strings.Contains(s, "/") && !(ok && isName(name)))
+		if ok {
+			add(value, strings.Contains(value, "/"))
+		}
+	}
+	option := strings.HasPrefix(arg, "-")
+	split(arg, option)
+	if option && len(arg) > 2 && arg[1] != '-' {
+		split(arg[2:], false)
+	}
+	return list
+}
+
+// isName reports whether s can be the name of a variable, or is empty.
+func isName(s string) bool {
+	return strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// isLog reports whether argument i of argv is, or has, the log of an agent, which
+// is written and not executed: the argument of -l or --log.
+//
+// Interpreters have another -l, behind which there may be a script.
+func isLog(argv []string, i int) bool {
+	option := i // where -l is
+	switch arg := argv[i]; {
+	case strings.HasPrefix(arg, "--log="), argv[i-1] == "--log":
+		return true
+	case len(arg) > 2 && strings.HasPrefix(arg, "-l"):
+	case argv[i-1] == "-l":
+		option--
+	default:
+		return false
+	}
+	if option == 0 {
+		return false // the program has that name
+	}
+	program := option - 1
+	for program > 0 && strings.HasPrefix(argv[program], "-") {
+		program--
+	}
+	name := strings.TrimRight(filepath.Base(argv[program]), "0123456789.-")
+	return !slices.Contains(interpreters, name)
+}
+
+// interpreters have an option -l that is not about a log.
+var interpreters = strings.Fields("sh ash bash dash ksh mksh zsh csh tcsh fish busybox perl ruby lua luajit guile emacs awk gawk php")
