@@ -236,7 +236,8 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		Reloading:        notify.reloading,
 		Settled:          notify.ready,
 		Changed:          notify.changed,
-		Problems:         func() []string { return slices.Concat(opt.mistakes, listeners.Unbound()) },
+		Problems:         func() []string { return slices.Concat(opt.mistakes, listeners.Unbound(), agents.rights.all()) },
+		AgentNote:        agents.rights.note,
 		Open:             agents.open,
 		Log:              log,
 	})
@@ -275,8 +276,9 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	}()
 	var rootEnded atomic.Bool
 	if agents.root != nil {
-		go agents.watchRootChild(ctx, func(string) { // ends with ctx
+		go agents.watchRootChild(ctx, d.HealthChanged, func(why string) { // ends with ctx
 			rootEnded.Store(true)
+			notify.ends(why)
 			cancel()
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/rootchild"
-	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -102,9 +101,10 @@ func (r *rights) helperEnded(how string) {
 	r.lost = how
 }
 
-// agent says how an agent runs that has not root's rights and would have, or "".
-func (r *rights) agent(domain int) string {
-	if r == nil {
+// note says how an agent runs that has not root's rights and would have, or "". A
+// reason that all agents share is not repeated for each: see all.
+func (r *rights) note(domain int) string {
+	if r == nil || len(r.all()) > 0 {
 		return ""
 	}
 	r.mu.Lock()
@@ -126,23 +126,4 @@ func (r *rights) all() (lines []string) {
 		lines = append(lines, fmt.Sprintf("all agents run as %s: %v", r.user, u))
 	}
 	return lines
-}
-
-// summary is one line about all of them, or "".
-func (r *rights) summary(list []daemon.AgentStatus) string {
-	if all := r.all(); len(all) > 0 {
-		return strings.Join(all, "; ")
-	}
-	first, n := "", 0
-	for _, a := range list {
-		if text := r.agent(a.Domain); text != "" {
-			if n++; n == 1 {
-				first = a.Name + " " + text
-			}
-		}
-	}
-	if n > 1 {
-		return fmt.Sprintf("%s; %d more run so", first, n-1)
-	}
-	return first
 }

@@ -87,8 +87,8 @@ func closeRootChild(c *rootchild.Child) {
 
 // watchRootChild waits for the end of the root child, unless that of the daemon
 // comes first. It logs how that has ended and what comes of it. If the daemon has
-// to end because of that it calls end with the reason.
-func (o opener) watchRootChild(ctx context.Context, end func(why string)) {
+// to end because of that it calls end with the reason, else changed.
+func (o opener) watchRootChild(ctx context.Context, changed func(), end func(why string)) {
 	select {
 	case <-ctx.Done():
 		return
@@ -105,6 +105,7 @@ func (o opener) watchRootChild(ctx context.Context, end func(why string)) {
 		return
 	}
 	o.log.Error(fmt.Sprintf("%s: its agents end, and agents are started as %s until pmcd is restarted", how, o.rights.user))
+	changed()
 }
 
 // runRootChild is the whole program in that process.

@@ -1,0 +1,422 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// rightsOf says which user an agent has become, "" if there is no such process.
+func (p *privileged) rightsOf(name string) string {
+	switch got := strings.TrimSpace(ids(p.agent(name))); {
+	case strings.HasPrefix(got, "uid 0 0 0 0 "):
+		return "root"
+	case got == p.user:
+		return "pcp"
+	default:
+		return got
+	}
+}
+
+// runsAs fails the test unless an agent that answers has the rights of a user, and
+// nothing else keeps it.
+func (p *privileged) runsAs(metric, agent, user string) {
+	p.t.Helper()
+	p.answers(metric, true)
+	if got := p.rightsOf(agent); got != user {
+		p.t.Errorf("%s runs as %s, want %s", agent, got, user)
+	}
+}
+
+// logs waits for a text in the log.
+func (p *privileged) logs(text string) {
+	p.t.Helper()
+	if !peer.Until(20*time.Second, func() bool { return strings.Contains(read(p.at("log/pmcd.log")), text) }) {
+		p.t.Errorf("%q is not in the log", text)
+	}
+}
+
+// report asks pmcd how it does.
+func (p *privileged) report() (*ctl.Report, string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	r, err := ctl.Ask(ctx, ctl.Path(p.at("run/sock")))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := printStatus(&text, r); err != nil {
+		p.t.Fatal(err)
+	}
+	return r, text.String()
+}
+
+// The same rule at the start, at a reload and at a restart: what others than root
+// decide on runs as the user of pmcd.
+func TestPeerUntrusted(t *testing.T) {
+	p := startPrivileged(t)
+	p.runsAs("simple.numfetch", "pmdasimple", "root")
+	for _, c := range []struct {
+		name       string
+		do, undo   func() error
+		path, what string
+		all        bool
+	}{
+		{"the agent can be written to",
+			func() error { return os.Chmod(p.at("agent"), 0o757) }, func() error { return os.Chmod(p.at("agent"), 0o755) },
+			p.at("agent"), " is writable by all users", false},
+		{"the agent belongs to another user",
+			func() error { return os.Chown(p.at("agent"), 65534, 0) }, func() error { return os.Chown(p.at("agent"), 0, 0) },
+			p.at("agent"), " is writable by user nobody", false},
+		{"the configuration can be written to",
+			func() error { return os.Chmod(p.at("conf"), 0o666) }, func() error { return os.Chmod(p.at("conf"), 0o644) },
+			"conf", " is writable by all users", true},
+		{"the directory can be written to",
+			func() error { return os.Chmod(p.dir, 0o777) }, func() error { return os.Chmod(p.dir, 0o755) },
+			p.dir, " is writable by all users", true},
+	} {
+		if err := c.do(); err != nil {
+			t.Fatal(err)
+		}
+		p.kill("pmdasimple")
+		p.reload()
+		p.runsAs("simple.numfetch", "pmdasimple", "pcp")
+		p.logs(c.path + c.what + "; to run ")
+		p.logs("or set PMCD_TRUST_AGENTS=1 in ")
+		r, text := p.report()
+		i := slices.IndexFunc(r.Agents, func(a ctl.Agent) bool { return a.Name == "simple" })
+		got, prefix := r.Agents[i].Note, "runs as pcp: "
+		if c.all {
+			got, prefix = strings.Join(r.Problems, "\n"), "all agents run as pcp: "
+		}
+		if !strings.HasPrefix(got, prefix) || !strings.Contains(got, c.path+c.what) {
+			t.Errorf("%s: the status says %q", c.name, got)
+		}
+		if want := map[bool]string{true: "problem:       all agents run as pcp: ", false: "\nsimple runs as pcp: "}[c.all]; !strings.Contains(text, want) {
+			t.Errorf("%s: %q is not in\n%s", c.name, want, text)
+		}
+		if c.all { // those that cannot do without say so
+			p.kill("pmcd-agent: proc")
+			p.reload()
+			p.runsAs("proc.nprocs", "pmcd-agent: proc", "pcp")
+			p.logs("it has no values that only the user of a process may read")
+		}
+		if err := c.undo(); err != nil {
+			t.Fatal(err)
+		}
+		p.kill("pmdasimple")
+		p.reload()
+		p.runsAs("simple.numfetch", "pmdasimple", "root")
+		if c.all {
+			p.kill("pmcd-agent: proc")
+			p.reload()
+			p.runsAs("proc.nprocs", "pmcd-agent: proc", "root")
+		}
+		if _, text := p.report(); strings.Contains(text, "run as") || strings.Contains(text, "runs as") {
+			t.Errorf("%s: it is over, but the status is\n%s", c.name, text)
+		}
+	}
+
+	// A line that is new is read from the file.
+	conf := strings.Replace(read(p.at("conf")), "\nsample", "\nother", 1)
+	p.write("conf", strings.Replace(conf, p.at("agent"), p.at("agent")+" x", 1))
+	p.kill("pmcd-dso: sample")
+	p.reload()
+	p.answers("sample.seconds", true)
+	p.answers("simple.numfetch", true)
+	if agents := children(p.root); agents["pmcd-dso: other"] == 0 || agents["pmdasimple"] == 0 {
+		t.Errorf("the agents are %v", agents)
+	}
+}
+
+// Who kills pmcd gains nothing: the next one does not run the script of its user as
+// root, whatever is put before the script.
+func TestPeerUntrustedAtStart(t *testing.T) {
+	p := privilegedPlace(t)
+	simple, err := peer.SimplePMDA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"theirs", "sysconfig"} {
+		if err := os.Mkdir(p.at(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.write("theirs/script", "#!/bin/sh\nexec "+simple+" -d 253 -l "+p.at("log/simple.log")+" -U $(id -un)\n")
+	pcp, err := lookUpIdentity("pcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"theirs", "theirs/script"} {
+		if err := os.Chmod(p.at(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(p.at(name), pcp.uid, pcp.gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.write("conf", "pmcd 2 dso pmcd_init /none\nsimple 253 pipe binary /usr/bin/nice -n 1 "+p.at("theirs/script")+"\nproc 3 dso proc_init /none.so\n")
+	p.write("pmns", "root { pmcd simple proc }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\nproc { nprocs 3:8:99 }\n")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: p.at("run/notify")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	if err := os.Chmod(p.at("run/notify"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	why := p.at("theirs") + " is writable by user pcp"
+	for range 2 {
+		p.start("NOTIFY_SOCKET=" + p.at("run/notify"))
+		p.runsAs("simple.numfetch", "pmdasimple", "pcp")
+		p.runsAs("proc.nprocs", "pmcd-agent: proc", "root")
+		p.logs(`agent "simple" (dom 253) runs as pcp: ` + why + "; to run it as root: chown -h root " + p.at("theirs") + "; or set PMCD_TRUST_AGENTS=1 in ")
+		status := ""
+		for buf := make([]byte, 4096); !strings.Contains(status, "READY=1"); {
+			manager.SetReadDeadline(time.Now().Add(20 * time.Second))
+			n, err := manager.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status = string(buf[:n])
+		}
+		if want := "STATUS=serving, 3 of 3 agents ready; simple runs as pcp: " + why; !strings.Contains(status, want) {
+			t.Errorf("the manager is told %q, want %q", status, want)
+		}
+		before := p.agent("pmdasimple")
+		p.kill("pmdasimple")
+		if !peer.Until(20*time.Second, func() bool { now := p.agent("pmdasimple"); return now != 0 && now != before }) {
+			t.Fatal("the agent is not started again")
+		}
+		p.runsAs("simple.numfetch", "pmdasimple", "pcp")
+		agents := peer.Descendants(p.pid)
+		if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		ends(t, p.pid)
+		for _, a := range agents {
+			if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
+				t.Errorf("%s, process %d, lives on", a.Name, a.PID)
+			}
+		}
+	}
+
+	// It is said before, too.
+	code, text := p.run("-v")
+	if want := `conf:2:1: Warning: agent "simple" runs as pcp: ` + why; code != 0 || !strings.Contains(text, want) {
+		t.Errorf("pmcd -v: status %d\n%s", code, text)
+	}
+	// What root has written down counts.
+	p.write("sysconfig/pmcd", "# for pmcd\nPMCD_TRUST_AGENTS=1\n")
+	p.start("PCP_SYSCONFIG_DIR=" + p.at("sysconfig"))
+	p.runsAs("simple.numfetch", "pmdasimple", "root")
+}
+
+// PMCD_TRUST_AGENTS counts in a file that is root's, and nowhere else.
+func TestTrustAgents(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pmcd")
+	for _, c := range []struct {
+		text    string
+		mode    os.FileMode
+		env     string
+		want    bool
+		problem string
+	}{
+		{"PMCD_TRUST_AGENTS=1\n", 0o644, "", true, ""},
+		{"PMCD_LOCAL=1\nexport PMCD_TRUST_AGENTS=\"1\" # as C pmcd\n", 0o644, "1", true, ""},
+		{"PMCD_TRUST_AGENTS=1\nPMCD_TRUST_AGENTS=0\n", 0o644, "", false, ""},
+		{"#PMCD_TRUST_AGENTS=1\n", 0o644, "", false, ""},
+		{"PMCD_TRUST_AGENTS=yes\n", 0o644, "", false, ""},
+		{"PMCD_TRUST_AGENTS=1\n", 0o664, "", false, "in " + path + " does not count: " + path + " is writable by group root"},
+		{"", 0o644, "1", false, "in the environment does not count: set it in " + path},
+	} {
+		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		env := func(name string) string {
+			return map[string]string{"PMCD_TRUST_AGENTS": c.env, "PCP_SYSCONFIG_DIR": dir}[name]
+		}
+		got, err := trustAgents(trustFiles(env), env)
+		if got != c.want || c.problem == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), c.problem) {
+			t.Errorf("%q, mode %v, environment %q: %v, %v", c.text, c.mode, c.env, got, err)
+		}
+	}
+}
+
+// Without its root helper, and without a service manager, pmcd goes on: its agents
+// end, and come back with the rights of its user.
+func TestPeerHelperKilled(t *testing.T) {
+	p := startPrivileged(t)
+	var before []peer.Proc
+	for _, d := range peer.Descendants(p.pid) {
+		if d.PID != p.root {
+			before = append(before, d)
+		}
+	}
+	if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, p.root)
+	p.logs("the root helper (pmcd-root) has ended (signal: killed): its agents end, and agents are started as pcp until pmcd is restarted")
+	for _, a := range before {
+		if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
+			t.Errorf("%s, process %d, lives on", a.Name, a.PID)
+		}
+	}
+	p.runsAs("simple.numfetch", "pmdasimple", "pcp")
+	p.runsAs("sample.seconds", "pmcd-dso: sample", "pcp")
+	p.runsAs("proc.nprocs", "pmcd-agent: proc", "pcp")
+	p.logs(`agent "proc" (dom 3) runs as pcp: the root helper has ended; it has no values that only the user of a process may read`)
+	if _, text := p.report(); !strings.Contains(text, "problem:       the root helper (pmcd-root) has ended (signal: killed): agents run as pcp\n") {
+		t.Errorf("the status is\n%s", text)
+	}
+	// They are restarted like others.
+	p.kill("pmdasimple")
+	p.reload()
+	p.runsAs("simple.numfetch", "pmdasimple", "pcp")
+}
+
+// A service manager starts pmcd again, with a root helper.
+func TestPeerHelperKilledService(t *testing.T) {
+	for _, env := range []string{"", "NOTIFY_SOCKET="} {
+		p := startPrivilegedFiles(t)
+		cmd := p.command("-U", "pcp", "-F")
+		if env == "" {
+			cmd.Args = append(cmd.Args, "--exit-without-helper")
+		} else {
+			manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: p.at("run/notify")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer manager.Close()
+			cmd.Env = append(cmd.Env, env+p.at("run/notify"))
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		p.pid = cmd.Process.Pid
+		p.answers("simple.numfetch", true)
+		p.answers("proc.nprocs", true)
+		p.root = children(p.pid)[rootchild.Name]
+		below := peer.Descendants(p.pid)
+		if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		err := cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 1 {
+			t.Errorf("%q: exit code %d (%v), want 1", env, code, err)
+		}
+		p.logs("the root helper (pmcd-root) has ended (signal: killed): pmcd ends, so that the service manager starts it again")
+		for _, b := range below {
+			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
+				t.Errorf("%q: %s, process %d, lives on", env, b.Name, b.PID)
+			}
+		}
+	}
+}
+
+// The kernel takes the root helper last of all, for want of memory, and agents as
+// it would without pmcd.
+func TestPeerOOMScore(t *testing.T) {
+	p := startPrivileged(t)
+	score := func(pid int) string { return strings.TrimSpace(read(fmt.Sprintf("/proc/%d/oom_score_adj", pid))) }
+	own := score(p.pid)
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("-901"), 0); err != nil {
+		t.Skip("the score cannot be lowered here: ", err)
+	}
+	os.WriteFile("/proc/self/oom_score_adj", []byte(own), 0)
+	if got := score(p.root); got != "-900" {
+		t.Errorf("the root helper has %s", got)
+	}
+	for name, pid := range children(p.root) {
+		if got := score(pid); got != own {
+			t.Errorf("%s has %s, pmcd %s", name, got, own)
+		}
+	}
+}
+
+// softLimit returns how many descriptors a process may have, and changes that
+// unless n is -1. It takes CAP_SYS_RESOURCE, or the user of the process.
+func softLimit(t *testing.T, pid, n int) (was int) {
+	t.Helper()
+	set := ""
+	if n >= 0 {
+		set = fmt.Sprintf("=%d:", n)
+	}
+	uid, gid := 0, 0
+	fmt.Sscan(statusOf(pid, "Uid"), &uid)
+	fmt.Sscan(statusOf(pid, "Gid"), &gid)
+	cmd := exec.Command("prlimit", "--noheadings", "--raw", "-o", "SOFT", "--pid", strconv.Itoa(pid), "--nofile"+set)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	fmt.Sscan(string(out), &was)
+	return was
+}
+
+// While pmcd or its root helper have no descriptors left agents cannot be started.
+// Both go on, and start them when there are some again.
+func TestPeerStartWithoutDescriptors(t *testing.T) {
+	p := startPrivileged(t)
+	failures := func() int { return strings.Count(read(p.at("log/pmcd.log")), `cannot start "simple" agent`) }
+	failed := 0
+	for _, pid := range []int{p.pid, p.root} {
+		limit := softLimit(t, pid, -1)
+		for room := range 12 {
+			p.kill("pmdasimple")
+			p.answers("simple.numfetch", false)
+			top := 0
+			fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+			taken := make(map[int]bool)
+			for _, fd := range fds {
+				n := 0
+				fmt.Sscan(filepath.Base(fd), &n)
+				taken[n] = true
+			}
+			for free := 0; free < room || taken[top]; top++ { // the limit is one of numbers
+				if !taken[top] {
+					free++
+				}
+			}
+			before := failures()
+			softLimit(t, pid, top)
+			p.reload()
+			peer.Until(4*time.Second, func() bool { return failures() > before || p.agent("pmdasimple") != 0 })
+			if failures() > before {
+				failed++
+			}
+			softLimit(t, pid, limit)
+			p.reload()
+			p.answers("simple.numfetch", true)
+			if children(p.pid)[rootchild.Name] != p.root {
+				t.Fatalf("with %d descriptors the root helper has ended", room)
+			}
+		}
+	}
+	if failed < 4 {
+		t.Errorf("%d starts failed", failed)
+	}
+}
