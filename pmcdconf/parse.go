@@ -22,6 +22,10 @@ type Options struct {
 	CredsRequired bool
 	// AgentsOnly leaves out the access section.
 	AgentsOnly bool
+	// All has mistakes reported that come after one at which pmcd stops reading:
+	// in the lines behind it, in the access section and in the access file. What
+	// is accepted stays the same.
+	All bool
 }
 
 // Parse reads a configuration without the access file beside it. An error
@@ -52,7 +56,11 @@ func ParseFile(path string, opt Options) (*Config, error) {
 	}
 	p := newParser(opt)
 	return p.run(func() bool {
-		return p.main(path, f) && (acc == nil || p.accessFile(acc.Name(), acc))
+		ok := p.main(path, f)
+		if acc != nil && (ok || opt.All && p.broken == nil) {
+			ok = p.accessFile(acc.Name(), acc) && ok
+		}
+		return ok
 	})
 }
 
@@ -119,10 +127,10 @@ func (p *parser) rejected() (*Config, error) {
 // looked at.
 func (p *parser) main(name string, r io.Reader) bool {
 	p.s = newScanner(name, "pmcd config", r)
-	ok := true
+	ok, stopped := true, false
 	for {
 		if err := p.s.next(); err == io.EOF {
-			return ok
+			return ok && !stopped
 		} else if err != nil {
 			p.broken = p.s.broken(token{line: p.s.cur}, err)
 			return p.giveUp()
@@ -133,7 +141,11 @@ func (p *parser) main(name string, r io.Reader) bool {
 			return p.giveUp()
 		case !found:
 		case strings.HasPrefix(t.text, "["):
-			return ok && (p.opt.AgentsOnly || p.section(t))
+			ok = ok && !stopped
+			if ok && p.opt.AgentsOnly {
+				return true
+			}
+			return (ok || p.opt.All) && p.section(t) && ok
 		default:
 			a, err, stop := p.agent(t)
 			if p.broken != nil {
@@ -144,9 +156,10 @@ func (p *parser) main(name string, r io.Reader) bool {
 				continue
 			}
 			p.report(err)
-			if stop {
+			if stop && !p.opt.All {
 				return false
 			}
+			stopped = stopped || stop
 			// What is left of the line is skipped, but not blindly.
 			for found {
 				_, found = p.word()

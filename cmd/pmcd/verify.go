@@ -68,7 +68,7 @@ func (v *verifier) fail(pos fmt.Stringer, err error) {
 // conf checks pmcd.conf and its access file, and reports whether there is one.
 // What the parser finds comes first, in the words of C pmcd.
 func (v *verifier) conf(opt *options) bool {
-	conf, err := pmcdconf.ParseFile(opt.config, pmcdconf.Options{CredsRequired: opt.reqAuth})
+	conf, err := pmcdconf.ParseFile(opt.config, pmcdconf.Options{CredsRequired: opt.reqAuth, All: true})
 	if conf == nil {
 		fmt.Fprintf(v.out, "pmcd verify %s: %s\n", opt.config, reason(err))
 		v.code = exitError

@@ -72,6 +72,37 @@ pmcd config[line 3]: Error: Illegal domain number (511) for "z" agent
 	allow bob all;
 	          ^
 `},
+		{"mistakes behind one that C pmcd stops at", map[string]string{
+			"conf":        conf + "a 3 dso a_init a.so\nb 4 pipe\nc 5 pipe binary /bin/true\n[access]\nallow * : nothing;\n",
+			"conf.access": "allow bob all;\n",
+		}, 1, `pmcd config[line 2]: Error: path "a.so" to PMDA is not absolute
+	at conf:2:16
+	a 3 dso a_init a.so
+	               ^
+pmcd config[line 3]: Error: pipe PDU type expected (` + "`binary'" + `)
+	at conf:3:9
+	b 4 pipe
+	        ^
+pmcd config[line 6]: Error: bad access specifier
+	at conf:6:11
+	allow * : nothing;
+	          ^
+access config[line 1]: Error: ',' or ':' expected after "bob"
+	at conf.access:1:11
+	allow bob all;
+	          ^
+`},
+		{"access rules behind a last agent that is wrong", map[string]string{
+			"conf": conf + "b x\n[access]\nallow * : nothing;\n",
+		}, 1, `pmcd config[line 2]: Error: expected domain number for "b" agent
+	at conf:2:3
+	b x
+	  ^
+pmcd config[line 4]: Error: bad access specifier
+	at conf:4:11
+	allow * : nothing;
+	          ^
+`},
 		{"nothing", map[string]string{"conf": "# nothing\n"}, 0,
 			"conf: Warning: No PMDAs found in the configuration file: pmcd will not start\n"},
 		{"no file", map[string]string{"conf": ""}, 1, "pmcd verify conf: No such file or directory\n"},
