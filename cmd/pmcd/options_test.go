@@ -74,6 +74,7 @@ func TestOptions(t *testing.T) {
 		}},
 		{"a name may be empty", "--config=", func(o *options) { o.named = true }},
 		{"time for late agents", "--late-grace=20", func(o *options) { o.lateGrace = 20 * time.Second }},
+		{"end of the helper", "--exit-without-helper", func(o *options) { o.endWithRoot = true }},
 		{"what is compiled in", "-f --embedded", func(o *options) { o.foreground, o.embedded = true, true }},
 		{"what follows a limit's digits does not count", "-L 64k", func(o *options) { o.maxPDU = 64 }},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -332,6 +333,74 @@ func TestPeerHelperKilledService(t *testing.T) {
 			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
 				t.Errorf("%q: %s, process %d, lives on", env, b.Name, b.PID)
 			}
+		}
+	}
+}
+
+// The agents of a root helper end with it by themselves: pmcd need not do anything,
+// such as close their pipes. So does the host of a DSO, which has changed its user.
+func TestPeerHelperDeathSignal(t *testing.T) {
+	p := startPrivileged(t)
+	below := peer.Descendants(p.pid)
+	if len(below) != 4 {
+		t.Fatalf("below pmcd are %v", below)
+	}
+	for _, step := range []struct {
+		pid int
+		sig syscall.Signal
+	}{{p.pid, syscall.SIGSTOP}, {p.root, syscall.SIGKILL}} {
+		if err := syscall.Kill(step.pid, step.sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, b := range below {
+		if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
+			t.Errorf("%s, process %d, lives on", b.Name, b.PID)
+		}
+	}
+	if err := syscall.Kill(p.pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	p.answers("simple.numfetch", true)
+}
+
+// Nor does root that tries an agent run what others can change.
+func TestCheckAgentsUntrusted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir, err := os.MkdirTemp("", "check")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	t.Chdir(dir)
+	const script = "#!/bin/sh\necho I am $(id -un) >&2\nexit 1\n"
+	for name, text := range map[string]string{
+		"good": script, "script": script,
+		"conf": "good 240 pipe binary " + dir + "/good\nbad 241 pipe binary nice -n 1 " + dir + "/script\n",
+		"pmns": "root { a b }\na { x 240:0:0 }\nb { x 241:0:0 }\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Chmod("script", 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PCP_USER", "daemon")
+	t.Setenv("PCP_CONF", "/dev/null")
+	t.Setenv("PCP_SYSCONFIG_DIR", dir)
+	var out, stderr strings.Builder
+	if code := pmcdctl([]string{"check-agents", "-c", "conf", "-n", "pmns"}, &out, &stderr); code != ctlSome {
+		t.Errorf("code %d\n%s", code, stderr.String())
+	}
+	for _, want := range []string{
+		"\nbad runs as daemon: " + dir + "/script is writable by all users\n    to run it as root: chmod go-w " + dir + "/script; or set PMCD_TRUST_AGENTS=1 in " + dir + "/pmcd\n",
+		"the last words of good:\n    I am root\n", "the last words of bad:\n    I am daemon\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
 		}
 	}
 }
