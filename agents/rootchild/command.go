@@ -36,6 +36,23 @@ func checkConfig(path string, uid uint32) error {
 // none.
 func CheckFile(path string) error { return trusted(path, toRead, 0) }
 
+// SortPath returns a list of directories for PATH with those at its end in which
+// others than root can put a program, which rest are. So they cannot put one in
+// the place of root's, for a wrapper such as nice, or for a script.
+func SortPath(list string) (sorted string, rest []string) { return sortPath(list, 0) }
+
+func sortPath(list string, uid uint32) (sorted string, rest []string) {
+	var good []string
+	for _, dir := range filepath.SplitList(list) {
+		if !filepath.IsAbs(dir) || trusted(dir, asArgument, uid) != nil {
+			rest = append(rest, dir)
+		} else {
+			good = append(good, dir)
+		}
+	}
+	return strings.Join(append(good, rest...), string(filepath.ListSeparator)), rest
+}
+
 // CheckAgent reports why the command or the shared object of an agent that is not
 // part of this program is not root's alone, as an [*Untrusted], or why there is
 // none.
@@ -68,19 +85,27 @@ func trustedProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 		if isLog(a.Argv, i) {
 			continue
 		}
-		if err := trustedArgument(a.Argv[i], uid); err != nil {
+		if err := trustedArgument(a.Argv[i], a.Address, uid); err != nil {
 			return "", err
 		}
 	}
 	return program, nil
 }
 
-// trustedArgument checks what of an argument can be code.
-func trustedArgument(arg string, uid uint32) error {
+// trustedArgument checks what of an argument can be code. That is not the address
+// that a socket agent listens at.
+func trustedArgument(arg, address string, uid uint32) error {
 	for _, path := range paths(arg) {
+		if path == address {
+			continue
+		}
 		if err := trusted(path, asArgument, uid); err != nil {
 			return err
 		}
+	}
+	// A wrapper executes it.
+	if path, err := exec.LookPath(arg); err == nil && !strings.Contains(arg, "/") {
+		return trusted(path, toRead, uid)
 	}
 	return nil
 }
@@ -108,7 +133,7 @@ func trustedExecutable(program string, uid uint32) error {
 			}
 		}
 		for _, arg := range words[1:] {
-			if err := trustedArgument(arg, uid); err != nil {
+			if err := trustedArgument(arg, "", uid); err != nil {
 				return err
 			}
 		}

@@ -59,6 +59,8 @@ func TestTrustedProgram(t *testing.T) {
 		{"pipe binary sh GOOD BAD", theirs},
 		{"pipe binary sh -e BAD", theirs},
 		{"pipe binary nice -n 1 BAD", theirs},
+		{"pipe binary nice -n 1 theirs", theirs},
+		{"pipe binary nice -n 1 cat", ""},
 		{"pipe binary GOOD --script=BAD", theirs},
 		{"pipe binary GOOD -fBAD", theirs},
 		{"pipe binary GOOD -f=BAD", theirs},
@@ -81,6 +83,12 @@ func TestTrustedProgram(t *testing.T) {
 		{"pipe binary GOOD /dev/null", ""},
 		{"pipe binary GOOD DIR/fifo", ""},
 		{"pipe binary GOOD OPEN/fifo", theirs},
+
+		// A socket agent is told where to listen.
+		{"socket unix OPEN/socket GOOD -d 3 -u OPEN/socket", ""},
+		{"socket unix OPEN/socket GOOD -uOPEN/socket", ""},
+		{"socket unix OPEN/socket GOOD -u OPEN/other", theirs},
+		{"pipe binary GOOD -u OPEN/socket", theirs},
 
 		// Logs are written.
 		{"pipe binary GOOD -l BAD", ""},
@@ -105,6 +113,20 @@ func TestTrustedProgram(t *testing.T) {
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.line, err, c.want)
 		}
+	}
+}
+
+// What others can put a program into, now or later, is searched last.
+func TestSortPath(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"open": 0o777, "good": 0o755, "sticky": 0o777 | os.ModeSticky} {
+		do(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		do(t, os.Chmod(filepath.Join(dir, name), mode))
+	}
+	list := strings.ReplaceAll("D/good:D/open::.:D/none:D/sticky:D/open/none:/usr/bin", "D", dir)
+	want := strings.ReplaceAll("D/good:D/none:/usr/bin:D/open::.:D/sticky:D/open/none", "D", dir)
+	if got, rest := sortPath(list, me); got != want || len(rest) != 5 {
+		t.Errorf("got %s and %q, want %s", got, rest, want)
 	}
 }
 

@@ -53,6 +53,10 @@ func (e *Untrusted) Error() string {
 	return fmt.Sprintf("%s is writable by all users", e.Path)
 }
 
+// Known reports whether others can change it for certain: else this process could
+// not find out.
+func (e *Untrusted) Known() bool { return e.by != notLooked }
+
 // Cure says what makes root's part of it. Others may have to be cured after it.
 func (e *Untrusted) Cure() string {
 	switch e.by {

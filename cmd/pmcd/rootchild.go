@@ -127,6 +127,15 @@ func runRootChild(args []string) int {
 	if err := proc.Seal(); err != nil {
 		return fail(fmt.Errorf("descriptors may leak into agents: %w", err))
 	}
+	if len(args) == 2 {
+		path, rest := rootchild.SortPath(os.Getenv("PATH"))
+		if len(rest) > 0 {
+			fmt.Fprintf(os.Stderr, "%s: Warning: agents with root's rights have %q last in PATH: others than root can write there\n", rootchild.Name, rest)
+		}
+		if err := os.Setenv("PATH", path); err != nil {
+			return fail(err)
+		}
+	}
 	starter := proc.NewStarter(protectFromOOM(helperScore))
 	cfg := rootchild.Config{
 		ConfigFile: args[0],

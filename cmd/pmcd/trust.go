@@ -35,12 +35,13 @@ func trustFiles(getenv func(string) string) []string {
 // count, if anybody seems to have meant it.
 func trustAgents(files []string, getenv func(string) string) (trust bool, problem error) {
 	for _, path := range files {
+		untrusted := rootchild.CheckFile(path) // first: what is root's then stays so
 		value, err := variable(path, trustVar)
-		if err != nil || value != "1" {
+		switch {
+		case err != nil || value != "1":
 			continue
-		}
-		if err := rootchild.CheckFile(path); err != nil {
-			return false, fmt.Errorf("%s=1 in %s does not count: %w", trustVar, path, err)
+		case untrusted != nil:
+			return false, fmt.Errorf("%s=1 in %s does not count: %w", trustVar, path, untrusted)
 		}
 		return true, nil
 	}

@@ -298,6 +298,39 @@ func TestPeerHelperKilled(t *testing.T) {
 	p.runsAs("simple.numfetch", "pmdasimple", "pcp")
 }
 
+// So it is with an agent that listens, and that has changed its user since it was
+// started, for which the kernel has no signal then.
+func TestPeerHelperKilledSocket(t *testing.T) {
+	p := privilegedPlace(t)
+	simple, err := peer.SimplePMDA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := peer.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("conf", fmt.Sprintf("pmcd 2 dso pmcd_init /none\nsimple 253 socket inet %d %s -d 253 -i %[1]d -l %[3]s -U pcp\n",
+		port, simple, p.at("log/simple.log")))
+	p.write("pmns", "root { pmcd simple }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\n")
+	p.start()
+	p.answers("simple.numfetch", true)
+	before := children(p.root)["pmdasimple"]
+	if before == 0 {
+		t.Fatal("the root helper has not started it")
+	}
+	if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, p.root)
+	ends(t, before)
+	p.logs(`agent "simple" (dom 253) is down: the root helper (pmcd-root) has ended; `)
+	if !peer.Until(20*time.Second, func() bool { now := p.agent("pmdasimple"); return now != 0 && now != before }) {
+		t.Fatal("it is not started again")
+	}
+	p.answers("simple.numfetch", true)
+}
+
 // A service manager starts pmcd again, with a root helper.
 func TestPeerHelperKilledService(t *testing.T) {
 	for _, env := range []string{"", "NOTIFY_SOCKET="} {
