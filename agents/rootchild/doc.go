@@ -8,7 +8,8 @@
 //
 //	daemon                                root child
 //	start ID, domain, digest, stderr  ->
-//	                                  <-  started ID, pid, pipes | refused ID, reason
+//	                                  <-  started ID, pid, pipes | refused ID, reason |
+//	                                      untrusted ID, reason
 //	                                  <-  ended ID, wait status
 //	stop ID [now]                     ->
 //	                                  <-  gone ID
@@ -26,17 +27,27 @@
 // program that is started. Without a file there are the lines that are compiled
 // in.
 //
-// What the file had when the root child began is started once, within the first
-// minute, as it is: so does C pmcd, before it gives up root. After that the
-// file and the program, and each directory and link on the way to them, must
-// belong to root, and nobody else may be able to write to them. Of each line
-// there are at most 4 processes at a time.
+// It starts an agent if nobody but root can change what would be executed: the
+// file, the program and its interpreter, each argument that can be code, and each
+// directory and link on the way to them must belong to root, and neither their
+// group nor others may be able to write to them (see [CheckAgent]). The rule is
+// the same at the start, at a reload and at a restart. For another agent the
+// answer is "untrusted" with what others can change. The daemon then starts it
+// itself: it is the user that such an agent should have, and so the root child
+// never reads a file that others can change, which may be a link to one that they
+// cannot read. Config.TrustAll is C pmcd's behaviour: all agents are root's.
+//
+// Of each line there are at most 4 processes at a time. What comes without the
+// descriptors that it should have, because there were too many open files, is
+// stopped, and is an error at the other end.
 //
 // The other question that it answers is what the host is called in a container,
 // which it asks pmdaroot: the daemon itself must not be connected to that.
 //
 // When the daemon's end of the socket is closed, by whatever end of the daemon,
-// the root child stops all that it has started and ends.
+// the root child stops all that it has started and ends. Should the root child end
+// first, what it has started gets SIGTERM, if the program starts it by a
+// proc.Starter.
 package rootchild
 
 // Name is argv[0] of the root child. PCP's scripts take a process for pmcd if
