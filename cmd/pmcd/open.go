@@ -164,13 +164,20 @@ func (o opener) connectPipes(ctx context.Context, p *child, opt wire.Options) (*
 			<-p.Done()
 			var why error = daemon.Ended(p.Status())
 			if o.rootEnded(p) {
-				why = rootchild.ErrLost
+				why = endedWithRoot{daemon.Ended(p.Status())}
 			}
 			l.Conduit.(*wire.Client).PeerGone(why)
 		}()
 	}
 	return l, err
 }
+
+// An endedWithRoot is why an agent has ended whose root helper has. The status, in
+// place of which it stands in messages, nobody knows.
+type endedWithRoot struct{ status daemon.Ended }
+
+func (endedWithRoot) Error() string   { return rootchild.ErrLost.Error() }
+func (e endedWithRoot) Unwrap() error { return e.status }
 
 // rootEnded reports whether p is a process of a root helper that has ended.
 func (o opener) rootEnded(p *child) bool {
@@ -212,7 +219,7 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 			case <-l.Conduit.Done():
 			case <-o.root.Lost(): // who would stop it?
 				if o.rootEnded(p) {
-					l.Conduit.(*wire.Client).PeerGone(rootchild.ErrLost)
+					l.Conduit.(*wire.Client).PeerGone(endedWithRoot{daemon.Ended(p.Status())})
 				}
 			}
 		}()

@@ -324,7 +324,7 @@ func TestPeerHelperKilledSocket(t *testing.T) {
 	}
 	ends(t, p.root)
 	ends(t, before)
-	p.logs(`agent "simple" (dom 253) is down: the root helper (pmcd-root) has ended; `)
+	p.logs(`agent "simple" (dom 253) is down: the root helper (pmcd-root) has ended; it was up for `)
 	if !peer.Until(20*time.Second, func() bool { now := p.agent("pmdasimple"); return now != 0 && now != before }) {
 		t.Fatal("it is not started again")
 	}
