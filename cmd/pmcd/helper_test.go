@@ -1,0 +1,234 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// Without its root helper, and without a service manager, pmcd goes on: its agents
+// end, and come back with the rights of its user.
+func TestPeerHelperKilled(t *testing.T) {
+	p := startPrivileged(t)
+	var before []peer.Proc
+	for _, d := range peer.Descendants(p.pid) {
+		if d.PID != p.root {
+			before = append(before, d)
+		}
+	}
+	if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, p.root)
+	p.logs("the root helper (pmcd-root) has ended (signal: killed): its agents end, and agents are started as pcp until pmcd is restarted")
+	for _, a := range before {
+		if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
+			t.Errorf("%s, process %d, lives on", a.Name, a.PID)
+		}
+	}
+	p.runsAs("simple.numfetch", "pmdasimple", "pcp")
+	p.runsAs("sample.seconds", "pmcd-dso: sample", "pcp")
+	p.runsAs("proc.nprocs", "pmcd-agent: proc", "pcp")
+	p.logs(`agent "proc" (dom 3) runs as pcp: the root helper has ended; it has no values that only the user of a process may read`)
+	if _, text := p.report(); !strings.Contains(text, "problem:       the root helper (pmcd-root) has ended (signal: killed): agents run as pcp\n") {
+		t.Errorf("the status is\n%s", text)
+	}
+	// They are restarted like others.
+	p.kill("pmdasimple")
+	p.reload()
+	p.runsAs("simple.numfetch", "pmdasimple", "pcp")
+}
+
+// So it is with an agent that listens, and that has changed its user since it was
+// started, for which the kernel has no signal then.
+func TestPeerHelperKilledSocket(t *testing.T) {
+	p := privilegedPlace(t)
+	simple, err := peer.SimplePMDA()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := peer.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.write("conf", fmt.Sprintf("pmcd 2 dso pmcd_init /none\nsimple 253 socket inet %d %s -d 253 -i %[1]d -l %[3]s -U pcp\n",
+		port, simple, p.at("log/simple.log")))
+	p.write("pmns", "root { pmcd simple }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\n")
+	p.start()
+	p.answers("simple.numfetch", true)
+	before := children(p.root)["pmdasimple"]
+	if before == 0 {
+		t.Fatal("the root helper has not started it")
+	}
+	if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, p.root)
+	ends(t, before)
+	p.logs(`agent "simple" (dom 253) is down: the root helper (pmcd-root) has ended; it was up for `)
+	if !peer.Until(20*time.Second, func() bool { now := p.agent("pmdasimple"); return now != 0 && now != before }) {
+		t.Fatal("it is not started again")
+	}
+	p.answers("simple.numfetch", true)
+}
+
+// A service manager starts pmcd again, with a root helper.
+func TestPeerHelperKilledService(t *testing.T) {
+	for _, env := range []string{"", "NOTIFY_SOCKET="} {
+		p := startPrivilegedFiles(t)
+		cmd := p.command("-U", "pcp", "-F")
+		if env == "" {
+			cmd.Args = append(cmd.Args, "--exit-without-helper")
+		} else {
+			manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: p.at("run/notify")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer manager.Close()
+			cmd.Env = append(cmd.Env, env+p.at("run/notify"))
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		p.pid = cmd.Process.Pid
+		p.answers("simple.numfetch", true)
+		p.answers("proc.nprocs", true)
+		p.root = children(p.pid)[rootchild.Name]
+		below := peer.Descendants(p.pid)
+		if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		err := cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 1 {
+			t.Errorf("%q: exit code %d (%v), want 1", env, code, err)
+		}
+		p.logs("the root helper (pmcd-root) has ended (signal: killed): pmcd ends, so that the service manager starts it again")
+		for _, b := range below {
+			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
+				t.Errorf("%q: %s, process %d, lives on", env, b.Name, b.PID)
+			}
+		}
+	}
+}
+
+// The agents of a root helper end with it by themselves: pmcd need not do anything,
+// such as close their pipes. So does the host of a DSO, which has changed its user.
+func TestPeerHelperDeathSignal(t *testing.T) {
+	p := startPrivileged(t)
+	below := peer.Descendants(p.pid)
+	if len(below) != 4 {
+		t.Fatalf("below pmcd are %v", below)
+	}
+	for _, step := range []struct {
+		pid int
+		sig syscall.Signal
+	}{{p.pid, syscall.SIGSTOP}, {p.root, syscall.SIGKILL}} {
+		if err := syscall.Kill(step.pid, step.sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, b := range below {
+		if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
+			t.Errorf("%s, process %d, lives on", b.Name, b.PID)
+		}
+	}
+	if err := syscall.Kill(p.pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	p.answers("simple.numfetch", true)
+}
+
+// The kernel takes the root helper last of all, for want of memory, and agents as
+// it would without pmcd.
+func TestPeerOOMScore(t *testing.T) {
+	p := startPrivileged(t)
+	score := func(pid int) string { return strings.TrimSpace(read(fmt.Sprintf("/proc/%d/oom_score_adj", pid))) }
+	own := score(p.pid)
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("-901"), 0); err != nil {
+		t.Skip("the score cannot be lowered here: ", err)
+	}
+	os.WriteFile("/proc/self/oom_score_adj", []byte(own), 0)
+	if got := score(p.root); got != "-900" {
+		t.Errorf("the root helper has %s", got)
+	}
+	for name, pid := range children(p.root) {
+		if got := score(pid); got != own {
+			t.Errorf("%s has %s, pmcd %s", name, got, own)
+		}
+	}
+}
+
+// softLimit returns how many descriptors a process may have, and changes that
+// unless n is -1. It takes CAP_SYS_RESOURCE, or the user of the process.
+func softLimit(t *testing.T, pid, n int) (was int) {
+	t.Helper()
+	set := ""
+	if n >= 0 {
+		set = fmt.Sprintf("=%d:", n)
+	}
+	uid, gid := 0, 0
+	fmt.Sscan(statusOf(pid, "Uid"), &uid)
+	fmt.Sscan(statusOf(pid, "Gid"), &gid)
+	cmd := exec.Command("prlimit", "--noheadings", "--raw", "-o", "SOFT", "--pid", strconv.Itoa(pid), "--nofile"+set)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+	fmt.Sscan(string(out), &was)
+	return was
+}
+
+// While pmcd or its root helper have no descriptors left agents cannot be started.
+// Both go on, and start them when there are some again.
+func TestPeerStartWithoutDescriptors(t *testing.T) {
+	p := startPrivileged(t)
+	failures := func() int { return strings.Count(read(p.at("log/pmcd.log")), `cannot start "simple" agent`) }
+	failed := 0
+	for _, pid := range []int{p.pid, p.root} {
+		limit := softLimit(t, pid, -1)
+		for room := range 12 {
+			p.kill("pmdasimple")
+			p.answers("simple.numfetch", false)
+			top := 0
+			fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+			taken := make(map[int]bool)
+			for _, fd := range fds {
+				n := 0
+				fmt.Sscan(filepath.Base(fd), &n)
+				taken[n] = true
+			}
+			for free := 0; free < room || taken[top]; top++ { // the limit is one of numbers
+				if !taken[top] {
+					free++
+				}
+			}
+			before := failures()
+			softLimit(t, pid, top)
+			p.reload()
+			peer.Until(4*time.Second, func() bool { return failures() > before || p.agent("pmdasimple") != 0 })
+			if failures() > before {
+				failed++
+			}
+			softLimit(t, pid, limit)
+			p.reload()
+			p.answers("simple.numfetch", true)
+			if children(p.pid)[rootchild.Name] != p.root {
+				t.Fatalf("with %d descriptors the root helper has ended", room)
+			}
+		}
+	}
+	if failed < 4 {
+		t.Errorf("%d starts failed", failed)
+	}
+}
