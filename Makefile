@@ -5,12 +5,14 @@
 #   make pmdas    bin/pmdas/pmdaNAME from each agents/NAME/pmdaNAME
 #   make run      bin/pmcd in the foreground, with what is compiled in
 #   make peers    PCP's packages from Debian, to test with (root, once)
-#   make test     everything below up to peertest, and a little of the rest:
-#                 under 20 minutes
+#   make test     everything below up to systemtest, and a little of the rest:
+#                 under 25 minutes
 #   make check    format, vet, staticcheck, go.mod, imports
 #   make unit     unit tests with the race detector; parsers as 32-bit programs;
 #                 plugins from other modules
 #   make peertest our pmcd beside PCP's, with PCP's clients
+#   make systemtest   what an admin does with the service, on copies of this
+#                 machine that boot with systemd (root with CAP_SYS_ADMIN)
 #   make fuzz     each fuzz target for FUZZTIME
 #   make repeat   the tests with peers again and again for TIME
 #   make soak     our pmcd under mixed load for TIME; with the race detector if
@@ -62,6 +64,10 @@ export GORACE = atexit_sleep_ms=0
 
 # Packages whose tests run PCP's programs and nothing else.
 PEERPKGS = ./cmd/pmcd/peertest/...
+# Packages whose tests boot machines and do nothing else.
+BOOTPKGS = ./cmd/pmcd/systemtest ./cmd/pmcd/internal/booted
+# All others.
+UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /internal/booted)
 # Parsers of what others send: sizes and offsets must not overflow an int.
 PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/linux
 
@@ -77,7 +83,7 @@ INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap
 	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf watchdog.conf) \
 	$(if $(UNITS),$(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf)
 
-.PHONY: all build plugins pmdas run install uninstall test check unit peertest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
+.PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -111,8 +117,8 @@ install:
 	@for f in $(BUILT); do [ -e $$f ] || { echo "$$f is missing: make build plugins pmdas" >&2; exit 1; }; done
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
 	install -m 755 bin/pmcd $(DESTDIR)$(libexecdir)/pcp/
-	install -m 755 $(PLUGINS:%=bin/plugins/pmda_%.so) $(DESTDIR)$(libexecdir)/pcp/plugins/
-	install -m 755 $(PMDAS:%=bin/pmdas/pmda%) $(DESTDIR)$(libexecdir)/pcp/pmdas/
+	$(if $(PLUGINS),install -m 755 $(PLUGINS:%=bin/plugins/pmda_%.so) $(DESTDIR)$(libexecdir)/pcp/plugins/)
+	$(if $(PMDAS),install -m 755 $(PMDAS:%=bin/pmdas/pmda%) $(DESTDIR)$(libexecdir)/pcp/pmdas/)
 	ln -sf $(libexecdir)/pcp/pmcd $(DESTDIR)$(bindir)/pmcdctl
 	sed 's|^new=.*|new=$(libexecdir)/pcp/pmcd|' etc/swap-pmcd.sh >$(DESTDIR)$(sbindir)/swap-pmcd
 	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd
@@ -137,7 +143,7 @@ endif
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	for d in $(addprefix $(DESTDIR),$(OWN)); do [ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; done
 
-test: peers check unit fuzz-short peertest
+test: peers check unit fuzz-short peertest systemtest
 
 peers:
 	etc/peers.sh
@@ -153,7 +159,7 @@ check:
 # Tests named TestPeer... need PCP; they run in peertest.
 unit:
 	@echo "== unit tests"
-	$(GO) test -race -skip '^TestPeer' $$($(GO) list ./... | grep -v /peertest)
+	$(GO) test -race -skip '^TestPeer' $(UNITPKGS)
 	$(GO) test -count=1 ./cmd/pmcd/plugintest
 	CGO_ENABLED=0 GOARCH=386 $(GO) test -skip '^TestPeer' $(PKGS32)
 
@@ -161,8 +167,13 @@ unit:
 # included: -count=1.
 peertest:
 	@echo "== tests with PCP's programs"
-	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 15m -run '^TestPeer' $$($(GO) list ./... | grep -v /peertest)
+	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 15m -run '^TestPeer' $(UNITPKGS)
 	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 15m $(PEERPKGS)
+
+# Without the race detector: units limit what pmcd may do, and it needs more.
+systemtest:
+	@echo "== tests on booted machines"
+	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -timeout 10m $(BOOTPKGS)
 
 fuzz:
 	@echo "== fuzzing, $(FUZZTIME) a target"
@@ -191,7 +202,7 @@ bench-docs:
 	$(MAKE) bench OUT=docs/bench BENCH="-into README.md $(BENCH)"
 
 bench-parts:
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.2s $$($(GO) list ./... | grep -v /peertest)
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.2s $(UNITPKGS)
 
 clean:
 	rm -rf bin .peers

@@ -9,7 +9,7 @@
 # is there it changes nothing and takes a fraction of a second.
 set -eu
 
-packages='pcp pcp-conf pcp-testsuite libpcp3-dev libpcp-pmda3-dev python3-pcp gcc make libc6-dev procps iproute2 tzdata tmux'
+packages='pcp pcp-conf pcp-testsuite libpcp3-dev libpcp-pmda3-dev python3-pcp gcc make libc6-dev procps iproute2 tzdata tmux systemd dbus util-linux mount'
 dir=${1:-.peers}
 
 say() { printf 'peers: %s\n' "$*"; }

@@ -22,6 +22,10 @@ var UnderTest = sync.OnceValues(func() (string, error) {
 // Program builds a program of the module, with the race detector.
 func Program(name, pkg string) (string, error) { return build(name, pkg, "-race") }
 
+// Plain builds a program of the module as "make build" does, without the race
+// detector.
+func Plain(name, pkg string) (string, error) { return build(filepath.Join("plain", name), pkg) }
+
 // Plugin builds a Go plugin of the module for the daemon under test, which
 // loads only what was built as it was.
 func Plugin(name, pkg string) (string, error) {
