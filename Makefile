@@ -80,7 +80,7 @@ BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDAS:%=bin/pmdas/pmda
 OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp $(datadir)/pmcd/systemd $(datadir)/pmcd
 INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap-pmcd $(mandir)/man1/pmcd.1 \
 	$(addprefix $(datadir)/pmcd/,pmcd.conf root labels.json) \
-	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf watchdog.conf) \
+	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf watchdog.conf) \
 	$(if $(UNITS),$(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf)
 
 .PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
@@ -124,7 +124,7 @@ install:
 	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd
 	install -m 644 docs/pmcd.1 $(DESTDIR)$(mandir)/man1/
 	install -m 644 etc/pmcd.conf etc/root etc/labels.json $(DESTDIR)$(datadir)/pmcd/
-	install -m 644 systemd/hardening.conf systemd/notify-reload.conf systemd/watchdog.conf $(DESTDIR)$(datadir)/pmcd/systemd/
+	install -m 644 $(addprefix systemd/,hardening.conf notify-reload.conf reload.conf watchdog.conf) $(DESTDIR)$(datadir)/pmcd/systemd/
 ifneq ($(UNITS),)
 	sed 's|@PMCD@|$(libexecdir)/pcp/pmcd|' systemd/pmcd.service >$(DESTDIR)$(unitdir)/pmcd.service
 	chmod 644 $(DESTDIR)$(unitdir)/pmcd.service

@@ -3,6 +3,7 @@ package linux
 import (
 	"bytes"
 	"context"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -18,7 +19,10 @@ import (
 //
 //	/dev/vda1 / ext4 rw,relatime 0 0
 //
-// Below another root they are those of process 1, and looked for there.
+// They are those of process 1 if a service manager has given this process mounts
+// of its own (ProtectSystem= and others of systemd.exec(5)): these are read-only
+// where those of the host are not, and more. Below another root they are those of
+// process 1, too, and looked for there.
 //
 // C differs: with LINUX_STATSPATH it has /proc/self/mounts of that tree, but
 // looks for file systems of those names on this host.
@@ -46,12 +50,41 @@ func newFilesystems(h *host) *filesystems {
 	switch {
 	case h.in != nil:
 		mounts = h.in.proc + "/mounts"
-	case h.Root != "/":
+	case h.Root != "/" || ownMounts(procFile("self"), procFile("1")):
 		mounts = "proc/1/mounts"
 	}
 	f := &filesystems{h: h, file: h.file(mounts), devices: newInsts[filesystem](h, indomFilesys), tmpfs: newBriefInsts[filesystem](h, indomTmpfs)}
 	f.source = &pmda.Source{Read: f.read}
 	return f
+}
+
+// procFile returns the mounts of a process, or nothing.
+func procFile(pid string) []byte {
+	b, _ := os.ReadFile("/proc/" + pid + "/mountinfo")
+	return b
+}
+
+// ownMounts reports whether a process has copies of the mounts of the host: its
+// root is another mount of the same directory. In a container it is another
+// directory, and the mounts of the host are not to be found there.
+func ownMounts(self, host []byte) bool {
+	a, b := rootMount(self), rootMount(host)
+	return a != nil && b != nil && a[0] != b[0] && a[2] == b[2] && a[3] == b[3]
+}
+
+// rootMount returns the fields of the mount at the root, proc_pid_mountinfo(5), or
+// nil:
+//
+//	101 72 0:55 / / rw,relatime shared:2 - ext4 /dev/vda1 rw
+//
+// Of several the last hides the others.
+func rootMount(mountinfo []byte) (root []string) {
+	for line := range strings.Lines(string(mountinfo)) {
+		if f := strings.Fields(line); len(f) > 4 && f[4] == "/" {
+			root = f
+		}
+	}
+	return root
 }
 
 func (f *filesystems) read(context.Context, *pmda.Request) error {

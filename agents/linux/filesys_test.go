@@ -72,6 +72,30 @@ func TestFilesystems(t *testing.T) {
 	r.Want(map[string]string{"filesys.mountdir": "", "hinv.nfilesys": "0"})
 }
 
+// The mounts of the host are used only if those of this process are copies.
+func TestOwnMounts(t *testing.T) {
+	const (
+		proc = "22 1 0:21 / /proc rw - proc proc rw\n"
+		host = "1 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n" + proc
+	)
+	for _, tt := range []struct {
+		name, self, host string
+		want             bool
+	}{
+		{"the same mounts", host, host, false},
+		{"copies of a service manager", "119 76 254:0 / / ro,nosuid shared:23 master:1 - ext4 /dev/vda1 rw\n" + proc, host, true},
+		{"a container", "119 76 0:55 / / rw - overlay overlay rw\n" + proc, host, false},
+		{"a container in a directory", "119 76 254:0 /srv/c / rw - ext4 /dev/vda1 rw\n" + proc, host, false},
+		{"one mounted over another", "1 1 0:2 / / rw - rootfs rootfs rw\n" + host, host, false},
+		{"the host's cannot be read", host, "", false},
+		{"short lines", "1 1 254:0 /\n", host, false},
+	} {
+		if got := ownMounts([]byte(tt.self), []byte(tt.host)); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestFollow(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"dev/a": "-> b", "dev/b": "-> /dev/c", "dev/c": "", "dev/loop": "-> loop", "dev/up": "-> ../../../x", "dev/none": "-> zero", "home/a": "-> secret",
