@@ -51,6 +51,8 @@ DESTDIR     =
 PCP         = $(wildcard $(DESTDIR)/etc/pcp.conf)
 SWAP        = $(if $(DESTDIR),,$(PCP))
 UNITS       = $(if $(PCP),,yes)
+# PCP may be gone that this pmcd was swapped for.
+SWAPOUT     = $(if $(DESTDIR),,$(if $(filter file,$(origin SWAP)),yes,$(SWAP)))
 
 # The version is fixed: a new check must not fail an old commit. Error texts
 # with a capital are PCP's (ST1005).
@@ -80,7 +82,7 @@ BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDAS:%=bin/pmdas/pmda
 OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp $(datadir)/pmcd/systemd $(datadir)/pmcd
 INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap-pmcd $(mandir)/man1/pmcd.1 \
 	$(addprefix $(datadir)/pmcd/,pmcd.conf root labels.json) \
-	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf watchdog.conf) \
+	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) \
 	$(if $(UNITS),$(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf)
 
 .PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
@@ -124,12 +126,15 @@ install:
 	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd
 	install -m 644 docs/pmcd.1 $(DESTDIR)$(mandir)/man1/
 	install -m 644 etc/pmcd.conf etc/root etc/labels.json $(DESTDIR)$(datadir)/pmcd/
-	install -m 644 $(addprefix systemd/,hardening.conf notify-reload.conf reload.conf watchdog.conf) $(DESTDIR)$(datadir)/pmcd/systemd/
+	install -m 644 $(addprefix systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) $(DESTDIR)$(datadir)/pmcd/systemd/
 ifneq ($(UNITS),)
 	sed 's|@PMCD@|$(libexecdir)/pcp/pmcd|' systemd/pmcd.service >$(DESTDIR)$(unitdir)/pmcd.service
 	chmod 644 $(DESTDIR)$(unitdir)/pmcd.service
 	install -m 644 systemd/pmcd.socket $(DESTDIR)$(unitdir)/
 	install -m 644 systemd/sysusers.conf $(DESTDIR)$(sysusersdir)/pmcd.conf
+	@[ -n "$(DESTDIR)" ] || command -v systemd-sysusers >/dev/null || getent passwd pcp >/dev/null || { \
+		echo "make: systemd-sysusers is missing, which would make the account pcp that pmcd needs. Make it with"; \
+		echo "    useradd --system --user-group --home-dir /var/lib/pcp --shell /usr/sbin/nologin pcp"; } >&2
 endif
 ifneq ($(SWAP),)
 	$(sbindir)/swap-pmcd in
@@ -137,7 +142,7 @@ endif
 
 # Directories that others have files in stay.
 uninstall:
-ifneq ($(SWAP),)
+ifneq ($(SWAPOUT),)
 	[ ! -e $(sbindir)/swap-pmcd ] || $(sbindir)/swap-pmcd out
 endif
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))

@@ -12,7 +12,9 @@
 #
 # On Debian and its like the file is diverted (dpkg-divert(1)), so that upgrades
 # of PCP go past this pmcd. Elsewhere PCP's is kept as a copy and an upgrade
-# brings it back: do "in" again. A pmcd that runs goes on: restart it.
+# brings it back: do "in" again. A pmcd that runs goes on: restart it. "out" works
+# after PCP was removed, too: what is left of "in" goes, and a later installation
+# of PCP runs PCP's.
 # What is neither PCP's pmcd nor this one is left alone.
 set -eu
 
@@ -32,9 +34,30 @@ done
 shift $((OPTIND - 1))
 [ $# -eq 1 ] || usage
 
+# found prints the directory of programs where "in" has left something on a host
+# whose pcp.conf is gone: a diversion, or files.
+found() {
+	{
+		! command -v dpkg-divert >/dev/null ||
+			dpkg-divert ${root:+"--root=$root"} --list |
+			sed -n 's|^local diversion of \(/.*\)/pmcd to \1/pmcd\.pcp$|\1|p'
+		for d in /usr/lib/pcp/bin /usr/libexec/pcp/bin; do
+			[ ! -e "$root$d/pmcd" ] && [ ! -e "$root$d/pmcd.pcp" ] || echo "$d"
+		done
+	} | head -n 1
+}
+
 conf=$root${PCP_CONF:-/etc/pcp.conf}
-[ -f "$conf" ] || die "no PCP here: $conf is missing"
-dir=$(sed -n 's/^PCP_BINADM_DIR=//p' "$conf" | tail -n 1)
+gone=
+if [ -f "$conf" ]; then
+	dir=$(sed -n 's/^PCP_BINADM_DIR=//p' "$conf" | tail -n 1)
+elif [ "$1" = out ]; then
+	gone=yes
+	dir=$(found)
+	[ -n "$dir" ] || { say "no PCP here, and nothing to put back"; exit 0; }
+else
+	die "no PCP here: $conf is missing"
+fi
 case $dir in
 /*) ;;
 *) die "$conf: no directory in PCP_BINADM_DIR" ;;
@@ -117,6 +140,10 @@ swap_out() {
 		[ "$was" != theirs ] || die "$target is diverted, but PCP's pmcd is there: remove one of the two"
 		rm -f "$root$target" # PCP's may have been removed meanwhile, and there is none
 		divert --remove
+	elif [ -n "$gone" ]; then # what a removal of PCP has left
+		rm -f "$root$kept"
+		[ "$was" != theirs ] || return 0
+		rm -f "$root$target"
 	elif [ "$was" = theirs ]; then
 		rm -f "$root$kept" # an upgrade has been here
 		say "$root$target is PCP's pmcd already"
@@ -126,7 +153,12 @@ swap_out() {
 	else
 		die "PCP's pmcd is nowhere: reinstall the package of PCP"
 	fi
-	[ -e "$root$target" ] || { say "PCP has been removed, and $root$target too"; return; }
+	if [ ! -e "$root$target" ]; then
+		# The directories could not be removed because of this pmcd.
+		rmdir -p "$root$dir" 2>/dev/null || :
+		say "PCP has been removed, and $root$target too"
+		return
+	fi
 	relabel
 	say "$root$target is now PCP's pmcd: restart pmcd"
 }

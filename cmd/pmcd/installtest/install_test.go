@@ -126,6 +126,7 @@ var installed = []string{
 	"-rw-r--r-- share/pmcd/systemd/hardening.conf",
 	"-rw-r--r-- share/pmcd/systemd/notify-reload.conf",
 	"-rw-r--r-- share/pmcd/systemd/reload.conf",
+	"-rw-r--r-- share/pmcd/systemd/restart.conf",
 	"-rw-r--r-- share/pmcd/systemd/watchdog.conf",
 }
 

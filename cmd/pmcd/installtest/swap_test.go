@@ -122,6 +122,26 @@ func TestSwapCopy(t *testing.T) {
 	}
 }
 
+// When PCP was removed by a package manager that knows nothing of diversions, what
+// is left of "in" goes.
+func TestSwapRemoved(t *testing.T) {
+	h := newHost(t)
+	write(t, h.target, theirs)
+	h.swap("in", 0)
+	os.Remove(filepath.Join(h.root, "etc/pcp.conf"))
+	h.swap("status", 1)
+	h.swap("out", 0)
+	h.has("out", "", "")
+	if _, err := os.Stat(filepath.Dir(h.target)); err == nil {
+		t.Errorf("%s is left", filepath.Dir(h.target))
+	}
+	h.swap("out", 0) // nothing to do
+
+	write(t, h.target, theirs) // not by "in"
+	h.swap("out", 0)
+	h.has("out of another installation", theirs, "")
+}
+
 // The script touches nothing that it does not know.
 func TestSwapRefuses(t *testing.T) {
 	const other = "#!/bin/sh\n"

@@ -25,7 +25,7 @@ func TestUnits(t *testing.T) {
 	makeIn(t, dir, "install", "PCP=", "prefix="+prefix)
 	system := filepath.Join(prefix, "lib/systemd/system")
 	optional, err := filepath.Glob(filepath.Join(prefix, "share/pmcd/systemd/*.conf"))
-	if err != nil || len(optional) != 4 {
+	if err != nil || len(optional) != 5 {
 		t.Fatalf("%v, %v", optional, err)
 	}
 	verify := func(what string) {
@@ -76,7 +76,7 @@ func TestManual(t *testing.T) {
 			t.Errorf("pmcd -? has --%s, the manual page has not", m[1])
 		}
 	}
-	for _, path := range []string{"share/pmcd/pmcd.conf", "share/pmcd/root", "hardening.conf", "notify-reload.conf", "reload.conf", "watchdog.conf", "pmcd.service", "pmcd.socket", "swap-pmcd"} {
+	for _, path := range []string{"share/pmcd/pmcd.conf", "share/pmcd/root", "hardening.conf", "notify-reload.conf", "reload.conf", "restart.conf", "watchdog.conf", "pmcd.service", "pmcd.socket", "swap-pmcd"} {
 		if !strings.Contains(page, path) {
 			t.Errorf("the manual page does not have %s", path)
 		}

@@ -27,9 +27,11 @@ type host struct {
 	t *testing.T
 }
 
+// purgePCP is what an admin does.
+const purgePCP = `dpkg --no-triggers --purge $(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' 'pcp*' 'libpcp*' 'python3-pcp*' | sed -n 's/^ii //p')`
+
 // removePCP makes a host one that never had PCP.
-const removePCP = `
-dpkg --no-triggers --purge $(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' 'pcp*' 'libpcp*' 'python3-pcp*' | sed -n 's/^ii //p')
+const removePCP = purgePCP + `
 rm -rf /var/lib/pcp /var/log/pcp /run/pcp /etc/pcp* /etc/default/pmcd
 userdel pcp
 getent group pcp && groupdel pcp

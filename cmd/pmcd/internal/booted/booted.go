@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 //go:embed boot.sh
@@ -268,6 +271,37 @@ func (m *Machine) Run(tb testing.TB, script string) string {
 		tb.Fatalf("%s: exit status %d\n%s", script, code, text)
 	}
 	return text
+}
+
+// Dial connects to an address in the network of the machine, or to a Unix domain
+// socket, whose name has to be short.
+func (m *Machine) Dial(network, address string) (net.Conn, error) {
+	if network == "unix" {
+		return net.Dial(network, m.Path(address))
+	}
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result)
+	go func() {
+		// The thread has another network from now on: it ends with the goroutine.
+		runtime.LockOSThread()
+		f, err := os.Open(filepath.Join("/proc", strconv.Itoa(m.init.Process.Pid), "ns/net"))
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
+		defer f.Close()
+		if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- result{nil, os.NewSyscallError("setns", err)}
+			return
+		}
+		conn, err := net.Dial(network, address)
+		done <- result{conn, err}
+	}()
+	r := <-done
+	return r.conn, r.err
 }
 
 // Write writes a file of the machine, which all may read, and makes directories

@@ -1,0 +1,56 @@
+package systemtest
+
+import (
+	"strings"
+	"testing"
+)
+
+// What "make install" has put there "make uninstall" removes.
+func TestUninstall(t *testing.T) {
+	h := boot(t, layers.without)
+	before := h.run("find /usr/local /etc /usr/lib/systemd -newermt 1970-01-02 | sort")
+	h.install("")
+	h.run("systemd-sysusers && systemctl daemon-reload && systemctl enable --now pmcd.socket pmcd.service")
+	h.run("systemctl disable --now pmcd.socket pmcd.service && make -s -C " + tree + " uninstall PLUGINS= PMDAS=")
+	after := h.run("find /usr/local /etc /usr/lib/systemd -newermt 1970-01-02 ! -path '/etc/*passwd*' ! -path '/etc/*group*' ! -path '/etc/*shadow*' -type f | sort")
+	for file := range strings.Lines(after) {
+		if !strings.Contains(before, file) {
+			t.Errorf("left: %s", file)
+		}
+	}
+}
+
+// PCP is purged while this pmcd is in the place of its own. "make uninstall", or
+// "swap-pmcd out", leaves no diversion: a later installation runs PCP's.
+func TestPCPPurged(t *testing.T) {
+	for _, how := range []string{"make -s -C " + tree + " uninstall PLUGINS= PMDAS=", "swap-pmcd out"} {
+		t.Run(how, func(t *testing.T) {
+			h := with(t)
+			h.check("dpkg-divert --list '*/pmcd'", "/usr/lib/pcp/bin/pmcd.pcp")
+			h.run(purgePCP)
+			h.run(how)
+			if text := h.run("dpkg-divert --list '*/pmcd'"); text != "" {
+				t.Errorf("left: %s", text)
+			}
+			if text, code := h.Try("ls -d /usr/lib/pcp/bin"); code == 0 {
+				t.Errorf("left: %s", text)
+			}
+			h.run(how) // again is no error
+		})
+	}
+}
+
+// Without systemd-sysusers "make install" says what is missing: the account that
+// pmcd runs as.
+func TestInstallWithoutSysusers(t *testing.T) {
+	h := boot(t, layers.without)
+	h.run("mv /usr/bin/systemd-sysusers /usr/bin/systemd-sysusers.away")
+	text := h.check("cd "+tree+" && make -s install PLUGINS= PMDAS= 2>&1", "systemd-sysusers is missing", "account pcp")
+	_, command, _ := strings.Cut(text, "\n")
+	h.run(command)
+	if text := h.run("make -s -C " + tree + " install PLUGINS= PMDAS= 2>&1"); text != "" {
+		t.Errorf("with the account it says %s", text)
+	}
+	h.run("systemctl daemon-reload && systemctl start pmcd.service")
+	h.check("pmcdctl status", "user pcp")
+}
