@@ -22,9 +22,11 @@ var UnderTest = sync.OnceValues(func() (string, error) {
 // Program builds a program of the module, with the race detector.
 func Program(name, pkg string) (string, error) { return build(name, pkg, "-race") }
 
-// Plain builds a program of the module as "make build" does, without the race
-// detector.
-func Plain(name, pkg string) (string, error) { return build(filepath.Join("plain", name), pkg) }
+// Plain builds a program of the module as "make build" does: without the race
+// detector, and with the revision in it, if that is known.
+func Plain(name, pkg string) (string, error) {
+	return build(filepath.Join("plain", name), pkg, "-buildvcs=auto")
+}
 
 // Plugin builds a Go plugin of the module for the daemon under test, which
 // loads only what was built as it was.
