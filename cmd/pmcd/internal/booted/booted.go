@@ -51,8 +51,8 @@ type Machine struct {
 }
 
 const (
-	bootTimeout = 60 * time.Second
-	runTimeout  = 60 * time.Second
+	bootTimeout = time.Minute
+	runTimeout  = 3 * time.Minute // a purge takes 5 s on a quiet machine
 )
 
 // environment is that of all commands on a machine, as of an admin.
