@@ -5,7 +5,8 @@
 #
 # Installs Debian's PCP packages if one is missing (this needs root), builds the
 # installation's name space and, in DIR, the demonstration agents that Debian
-# ships as sources only. No daemon is started and none is left running. When all
+# ships as sources only; and a root directory of Debian 13 (see peers-root.sh).
+# No daemon is started and none is left running. When all
 # is there it changes nothing and takes a fraction of a second.
 set -eu
 
@@ -88,5 +89,8 @@ build pmdatrivial trivial/trivial.c
 build pmda_trivial.so trivial/trivial.c -shared -fPIC
 build pmdatxmon txmon/txmon.c
 build txrecord txmon/txrecord.c
+
+# PCP 6.3.8 has a root directory of its own.
+"$(dirname "$0")/peers-root.sh" trixie
 
 say "ready: $(dpkg-query -W -f '${Package} ${Version}' pcp)"

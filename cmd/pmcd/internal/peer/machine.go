@@ -37,9 +37,14 @@ exec $PCP_BINADM_DIR/pmcd -f $(grep ^- $PCP_PMCDOPTIONS_PATH)`
 // written in PCP's directories is in memory and gone at the end; the rest of
 // the file system is the real one and cannot be written to.
 type Machine struct {
-	init  *exec.Cmd // machine.sh
-	stdin io.Closer // the machine ends when this is closed
-	pmcd  *exec.Cmd
+	// User is the user that pmcd starts as, if not root.
+	User string
+
+	script string    // makes the machine
+	args   []string  // of the script
+	init   *exec.Cmd // the script
+	stdin  io.Closer // the machine ends when this is closed
+	pmcd   *exec.Cmd
 }
 
 // StartMachine starts a machine with the pmcd at path. At the end of the test
@@ -48,6 +53,14 @@ type Machine struct {
 func StartMachine(tb testing.TB, path string) *Machine {
 	tb.Helper()
 	m := BootMachine(tb, path)
+	m.Start(tb)
+	return m
+}
+
+// Start starts pmcd on a machine until the end of the test: see StartMachine.
+func (m *Machine) Start(tb testing.TB) {
+	tb.Helper()
+	path := m.args[0]
 	if err := m.start(); err != nil {
 		tb.Fatalf("machine with %s: %v", path, err)
 	}
@@ -60,15 +73,20 @@ func StartMachine(tb testing.TB, path string) *Machine {
 			tb.Logf("%s:\n%s", path, log[max(0, len(log)-4000):])
 		}
 	})
-	return m
 }
 
 // BootMachine makes a machine on which pmcd does not run yet.
 func BootMachine(tb testing.TB, path string) *Machine {
 	tb.Helper()
 	Require(tb)
-	m := &Machine{}
-	err := m.boot(path)
+	m := &Machine{script: machineScript, args: []string{path}}
+	m.bootT(tb)
+	return m
+}
+
+func (m *Machine) bootT(tb testing.TB) {
+	tb.Helper()
+	err := m.boot()
 	if errors.Is(err, fs.ErrPermission) && !Required() {
 		tb.Skipf("no name spaces: %v", err)
 	}
@@ -76,11 +94,10 @@ func BootMachine(tb testing.TB, path string) *Machine {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(m.halt)
-	return m
 }
 
-func (m *Machine) boot(path string) error {
-	m.init = exec.Command("/bin/sh", "-c", machineScript, "machine.sh", path)
+func (m *Machine) boot() error {
+	m.init = exec.Command("/bin/sh", append([]string{"-c", m.script, "machine"}, m.args...)...)
 	m.init.Env = machineEnv
 	m.init.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
@@ -102,7 +119,7 @@ func (m *Machine) boot(path string) error {
 	const ready = "ready\n"
 	if _, err := io.ReadFull(stdout, make([]byte, len(ready))); err != nil {
 		m.halt()
-		return fmt.Errorf("machine.sh: %v\n%s", m.init.ProcessState, &stderr)
+		return fmt.Errorf("making a machine: %v\n%s", m.init.ProcessState, &stderr)
 	}
 	return nil
 }
@@ -122,7 +139,15 @@ func (m *Machine) start() error {
 		return err
 	}
 	defer out.Close()
-	m.pmcd = m.command(context.Background(), "/", Client{Args: []string{"sh", "-c", startScript}})
+	args := []string{"sh", "-c", startScript}
+	if m.User != "" {
+		o, err := m.Run(context.Background(), "/", Client{Args: []string{"chown", "-R", m.User, "/var/log/pcp/pmcd"}})
+		if err != nil || o.Code != 0 {
+			return fmt.Errorf("log directory of %s: %w\n%s", m.User, err, o)
+		}
+		args = append([]string{"setpriv", "--reuid", m.User, "--regid", m.User, "--init-groups", "--"}, args...)
+	}
+	m.pmcd = m.command(context.Background(), "/", Client{Args: args})
 	m.pmcd.Stdout, m.pmcd.Stderr = out, out
 	if err := m.pmcd.Start(); err != nil {
 		return err

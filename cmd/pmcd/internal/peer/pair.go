@@ -55,6 +55,19 @@ func (p *Pair) CompareFunc(t *testing.T, ask func(*Daemon) (Output, error), cmp 
 	if p.Same() {
 		cmp.Differences = nil
 	}
+	cmp.run(t, func() (Output, error) { return ask(p.C) }, func() (Output, error) { return ask(p.Ours) })
+}
+
+// CompareMachines runs a command in a directory of two machines, the first with
+// PCP's pmcd and the second with ours, and fails the test if it tells them apart.
+func CompareMachines(t *testing.T, c, ours *Machine, dir string, cl Client, cmp Comparison) {
+	t.Helper()
+	cmp.run(t, func() (Output, error) { return c.Run(t.Context(), dir, cl) }, func() (Output, error) { return ours.Run(t.Context(), dir, cl) })
+}
+
+// run asks both sides until they agree, but no more than a few times.
+func (cmp Comparison) run(t *testing.T, askC, askOurs func() (Output, error)) {
+	t.Helper()
 	// Complaints have dates and process ids in them.
 	onErr := cmp
 	onErr.Split, onErr.Default, onErr.Rules = Whole, Shape, nil
@@ -62,10 +75,10 @@ func (p *Pair) CompareFunc(t *testing.T, ask func(*Daemon) (Output, error), cmp 
 	var c, o Output
 	for range attempts {
 		var err error
-		if c, err = ask(p.C); err != nil {
+		if c, err = askC(); err != nil {
 			t.Fatalf("PCP's pmcd: %v", err)
 		}
-		if o, err = ask(p.Ours); err != nil {
+		if o, err = askOurs(); err != nil {
 			t.Fatalf("our pmcd: %v", err)
 		}
 		if os.Getenv("PMCD_SHOW_PEERS") == "1" {

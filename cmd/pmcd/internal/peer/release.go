@@ -1,0 +1,71 @@
+package peer
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Releases are the releases of Debian whose PCP is a peer as a Machine: each has
+// a root directory that etc/peers-root.sh makes. "make peers" makes the root of
+// Trixie.
+const (
+	Bookworm = "bookworm" // PCP 6.0.3
+	Trixie   = "trixie"   // PCP 6.3.8
+
+	// WithServers is what is behind the name of a release whose root has the
+	// servers, too, that agents report about.
+	WithServers = "-servers"
+)
+
+//go:embed release.sh
+var releaseScript string
+
+// ReleaseRoot is the root directory of a release, or an error if it was not
+// made.
+func ReleaseRoot(release string) (string, error) {
+	base := os.Getenv("PMCD_PEER_ROOTS")
+	if base == "" {
+		base = "/var/cache/pmcd-peers"
+	}
+	root := filepath.Join(base, release)
+	if _, err := os.Stat(filepath.Join(root, "peer")); err != nil {
+		return "", fmt.Errorf("no root of %s: %w (run make peers)", release, err)
+	}
+	return root, nil
+}
+
+// RequireRelease returns the root directory of a release. It skips the test, or
+// fails it if peers are required, if there is none.
+func RequireRelease(tb testing.TB, release string) string {
+	tb.Helper()
+	root, err := ReleaseRoot(release)
+	switch {
+	case err == nil:
+	case Required():
+		tb.Fatal(err)
+	default:
+		tb.Skip(err)
+	}
+	return root
+}
+
+// BootRelease makes a machine of a release on which pmcd does not run yet. An
+// empty path stands for the release's own pmcd.
+func BootRelease(tb testing.TB, release, path string) *Machine {
+	tb.Helper()
+	m := &Machine{script: releaseScript, args: []string{path, RequireRelease(tb, release)}}
+	m.bootT(tb)
+	return m
+}
+
+// StartRelease starts a machine of a release with the pmcd at path, as
+// StartMachine does.
+func StartRelease(tb testing.TB, release, path string) *Machine {
+	tb.Helper()
+	m := BootRelease(tb, release, path)
+	m.Start(tb)
+	return m
+}
