@@ -105,6 +105,7 @@ var accidents = []struct {
 }{
 	{regexp.MustCompile(`(?m)^\[[A-Z][^]]+\] (\w+)\(\d+\)`), "[DATE] $1(PID)"},
 	{regexp.MustCompile(`\.\.\. (?:\d+ warnings, )?(\d+) metrics and \d+ values`), "... $1 metrics"},
+	{regexp.MustCompile(`(?m)^perl: error: .*\n`), ""}, // at random, of a library of the agent
 	{regexp.MustCompile(`(?m) in \d+\.\d+s, `), " in TIME, "},
 }
 
@@ -115,11 +116,11 @@ func (b *bench) script(t *testing.T, a agent, args ...string) string {
 	var text, otext string
 	both(t, b, a.name, args[0], func(m *peer.Machine) error {
 		o, err := m.Run(t.Context(), pmdas+a.name, peer.Client{Args: args, Stdin: a.answers})
-		s := o.String()
 		for _, x := range accidents {
-			s = x.re.ReplaceAllString(s, x.to)
+			o.Stdout, o.Stderr = x.re.ReplaceAllString(o.Stdout, x.to), x.re.ReplaceAllString(o.Stderr, x.to)
 		}
-		// The log of an agent is shown by its script, lines of threads in any order.
+		// Threads of agents say the same more than once, or not.
+		s := o.String()
 		s = strings.Join(slices.Compact(strings.Split(s, "\n")), "\n")
 		if m == b.c {
 			text = s

@@ -29,7 +29,7 @@ var withServers = []agent{
 	{name: "samba", ready: "samba.NTtransact.NT_transact_create_count"},
 	{name: "gpsd", ready: "gpsd.devices.dev0.mode"},
 	{name: "slurm", ready: "slurm.numnodes"},
-	{name: "podman", ready: "podman.container.info.name", anew: `podman\..*`},
+	{name: "podman", ready: "podman.container.name", anew: `podman\..*`},
 	{name: "rabbitmq", ready: "rabbitmq.queue.messages", anew: `rabbitmq\..*`},
 	{name: "smart"},
 	{name: "dbping"},
