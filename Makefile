@@ -4,15 +4,19 @@
 #   make plugins  bin/plugins/pmda_NAME.so from each agents/NAME/plugin
 #   make pmdas    bin/pmdas/pmdaNAME from each agents/NAME/pmdaNAME
 #   make run      bin/pmcd in the foreground, with what is compiled in
-#   make peers    PCP's packages from Debian, to test with (root, once)
+#   make peers    PCP's packages from Debian, and a root directory of Debian 13
+#                 with PCP 6.3.8, to test with (root, once)
 #   make test     everything below up to systemtest, and a little of the rest:
-#                 under 25 minutes
+#                 under 30 minutes
 #   make check    format, vet, staticcheck, go.mod, imports
 #   make unit     unit tests with the race detector; parsers as 32-bit programs;
 #                 plugins from other modules
 #   make peertest our pmcd beside PCP's, with PCP's clients
 #   make systemtest   what an admin does with the service, on copies of this
 #                 machine that boot with systemd (root with CAP_SYS_ADMIN)
+#   make pmdatest all of PCP's agents for other programs whose subject can be had,
+#                 with their servers, under both daemons: half an hour, not part
+#                 of test, which has a short form of it
 #   make fuzz     each fuzz target for FUZZTIME
 #   make repeat   the tests with peers again and again for TIME
 #   make soak     our pmcd under mixed load for TIME; with the race detector if
@@ -85,7 +89,7 @@ INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap
 	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) \
 	$(if $(UNITS),$(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf)
 
-.PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
+.PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest pmdatest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -179,6 +183,11 @@ peertest:
 systemtest:
 	@echo "== tests on booted machines"
 	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -timeout 10m $(BOOTPKGS)
+
+pmdatest: peers
+	etc/peers-root.sh trixie servers
+	etc/peers-root.sh bookworm servers
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 90m -run '^TestPeerLong$$' ./cmd/pmcd/pmdatest
 
 fuzz:
 	@echo "== fuzzing, $(FUZZTIME) a target"

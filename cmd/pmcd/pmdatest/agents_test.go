@@ -24,6 +24,7 @@ type agent struct {
 	ready   string             // a metric that has a value once the agent works
 	only    string             // release that has it, if not all
 	fails   bool               // it ends by itself, with both
+	root    bool               // it does not work if pmcd is not root, with both
 	differs []*peer.Difference // in values
 	anew    string             // regular expression of metrics that differ from one process to the next
 }
@@ -322,6 +323,9 @@ func tryAll(t *testing.T, release, user, before string, agents []agent) {
 	b := newBench(t, release, user, before)
 	for _, a := range agents {
 		if a.only != "" && a.only != strings.TrimSuffix(release, peer.WithServers) {
+			continue
+		}
+		if a.root && user != "" {
 			continue
 		}
 		t.Run(a.name, func(t *testing.T) { b.try(t, a) })

@@ -15,39 +15,39 @@ var servers string
 var withServers = []agent{
 	{name: "nginx", ready: "nginx.active"},
 	{name: "apache", ready: "apache.busy_servers"},
-	{name: "postgresql", ready: "postgresql.stat.database.numbackends", anew: `postgresql\..*`},
+	{name: "postgresql", root: true, ready: "postgresql.stat.database.numbackends", anew: `postgresql\..*`},
 	{name: "redis", ready: "redis.aof_enabled", anew: `redis\..*`},
 	{name: "memcache", ready: "memcache.bytes"},
 	{name: "mysql", ready: "mysql.status.uptime", anew: `mysql\..*`},
-	{name: "named", ready: "named.interval"},
-	{name: "haproxy", ready: "haproxy.info.pid"},
+	{name: "named", root: true, ready: "named.interval"},
+	{name: "haproxy", root: true, ready: "haproxy.info.pid"},
 	{name: "mailq"},
 	{name: "rsyslog", ready: "rsyslog.interval"},
-	{name: "unbound", ready: "unbound.total.num.queries"},
+	{name: "unbound", root: true, ready: "unbound.total.num.queries"},
 	{name: "snmp", ready: "snmp.host.localhost.1.3.6.1.2.1.1.5.0"},
-	{name: "pdns", ready: "pdns.corrupt_packets"},
-	{name: "samba", ready: "samba.NTtransact.NT_transact_create_count"},
+	{name: "pdns", root: true},
+	{name: "samba", root: true, ready: "samba.NTtransact.NT_transact_create_count"},
 	{name: "gpsd", ready: "gpsd.devices.dev0.mode"},
-	{name: "slurm", ready: "slurm.numnodes"},
-	{name: "podman", ready: "podman.container.name", anew: `podman\..*`},
+	{name: "slurm", root: true, ready: "slurm.numnodes"},
+	{name: "podman", root: true, ready: "podman.container.name", anew: `podman\..*`},
 	{name: "rabbitmq", ready: "rabbitmq.queue.messages", anew: `rabbitmq\..*`},
-	{name: "smart"},
+	{name: "smart", root: true},
 	{name: "dbping"},
 	{name: "openmetrics", before: openmetrics + " && echo http://127.0.0.1:8083/metrics >small.url", ready: "openmetrics.small.some_temperature", anew: `openmetrics\.control\..*`},
 }
 
 // alone are agents that need no server, all that there are.
 var alone = []agent{
-	{name: "activemq"}, {name: "bash"}, {name: "denki"}, {name: "docker"}, {name: "ds389"},
+	{name: "activemq"}, {name: "bash"}, {name: "denki", root: true}, {name: "docker", root: true}, {name: "ds389"},
 	{name: "elasticsearch"}, {name: "gfs2"}, {name: "gluster"}, {name: "gpfs"}, {name: "hacluster", iam: "hacluster"},
-	{name: "lustrecomm"}, {name: "json"}, {name: "nvidia"}, {name: "overhead", anew: `overhead\..*`}, {name: "perfevent"}, {name: "pipe", fails: true},
-	{name: "roomtemp", fails: true}, {name: "shping", anew: `shping\..*`}, {name: "summary"},
+	{name: "lustrecomm"}, {name: "json"}, {name: "nvidia"}, {name: "overhead", anew: `overhead\..*`}, {name: "perfevent", root: true}, {name: "pipe", root: true, fails: true},
+	{name: "roomtemp", root: true, fails: true}, {name: "shping", anew: `shping\..*`}, {name: "summary"},
 	{name: "systemd", only: peer.Bookworm}, {name: "trace", answers: "\n\n\n\n\n\n\n\n\n\n"}, {name: "uwsgi", only: peer.Trixie}, {name: "zfs"}, {name: "zimbra"},
 }
 
-// TestLong tries all that can be had, on both releases, with pmcd as root and as
+// TestPeerLong tries all that can be had, on both releases, with pmcd as root and as
 // user pcp. "make pmdatest" runs it: it takes an hour.
-func TestLong(t *testing.T) {
+func TestPeerLong(t *testing.T) {
 	if os.Getenv("PMCD_LONG") != "1" {
 		t.Skip("set PMCD_LONG=1")
 	}

@@ -30,8 +30,8 @@ var dsoErrors = []*peer.Difference{{
 	Why: "the error of a fetch reaches clients, as that of a process does",
 }}
 
-// TestShort tries agents that need no server.
-func TestShort(t *testing.T) {
+// TestPeerShort tries agents that need no server.
+func TestPeerShort(t *testing.T) {
 	t.Parallel()
 	peer.RequireRelease(t, peer.Trixie)
 	for _, agents := range short {
@@ -42,8 +42,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestUnprivileged tries agents of a pmcd that was started as user pcp.
-func TestUnprivileged(t *testing.T) {
+// TestPeerUnprivileged tries agents of a pmcd that was started as user pcp.
+func TestPeerUnprivileged(t *testing.T) {
 	peer.RequireRelease(t, peer.Trixie)
 	t.Parallel()
 	tryAll(t, peer.Trixie, "pcp", "", []agent{{name: "mounts"}, {name: "zswap"}, {name: "netfilter"}})

@@ -18,10 +18,10 @@ var olderDescriptors = map[string]bool{
 	"mem.vmstat.nr_free_cma": true, // a counter in 6.0.3
 }
 
-// TestBuiltIn serves the name space of PCP 6.3.8 with the agents that our pmcd
+// TestPeerBuiltIn serves the name space of PCP 6.3.8 with the agents that our pmcd
 // has built in: what they know is described as PCP's agents describe it. What
 // they do not know is in testdata/unknown.txt, and costs no other metric.
-func TestBuiltIn(t *testing.T) {
+func TestPeerBuiltIn(t *testing.T) {
 	t.Parallel()
 	c, ours := machines(t, builtIn)
 	cnames := strings.Fields(run(t, c, "pminfo").Stdout)

@@ -66,9 +66,9 @@ const agentsTimeout = 30 * time.Second
 // nameSpace are all names but those of processes, at the top.
 const nameSpace = "$(pminfo | grep -Ev '^(hot)?proc' | cut -d. -f1 | sort -u)"
 
-// TestStock serves the name space of PCP 6.3.8 with that release's agents. The
+// TestPeerStock serves the name space of PCP 6.3.8 with that release's agents. The
 // daemon must not be seen: only its own metrics differ.
-func TestStock(t *testing.T) {
+func TestPeerStock(t *testing.T) {
 	t.Parallel()
 	c, ours := machines(t, "")
 	check := func(command string, cmp peer.Comparison) {
