@@ -29,7 +29,7 @@ var withServers = []agent{
 	{name: "samba", root: true, ready: "samba.NTtransact.NT_transact_create_count"},
 	{name: "gpsd", ready: "gpsd.devices.dev0.mode"},
 	{name: "slurm", root: true, ready: "slurm.numnodes"},
-	{name: "podman", root: true, ready: "podman.container.name", anew: `podman\..*`},
+	{name: "podman", root: true},
 	{name: "rabbitmq", ready: "rabbitmq.queue.messages", anew: `rabbitmq\..*`},
 	{name: "smart", root: true},
 	{name: "dbping"},
