@@ -14,8 +14,9 @@ import (
 // olderDescriptors are metrics that PCP 6.3.8 describes otherwise than the
 // releases that our agents follow.
 var olderDescriptors = map[string]bool{
-	"pmcd.control.debug":     true, // names of options since 7.2
-	"mem.vmstat.nr_free_cma": true, // a counter in 6.0.3
+	"pmcd.control.debug": true,                                                           // names of options since 7.2
+	"disk.dm.read_bytes": true, "disk.dm.write_bytes": true, "disk.dm.total_bytes": true, // 64 bits since 7.2
+	"disk.md.read_bytes": true, "disk.md.write_bytes": true, "disk.md.total_bytes": true,
 }
 
 // TestPeerBuiltIn serves the name space of PCP 6.3.8 with the agents that our pmcd
@@ -47,7 +48,14 @@ func TestPeerBuiltIn(t *testing.T) {
 			unknown[l] = true
 		}
 	}
+	listed := map[string]bool{}
+	for _, n := range strings.Fields(run(t, ours, "pminfo").Stdout) {
+		listed[n] = true
+	}
 	for _, n := range cnames {
+		if !listed[n] && !unknown[n] {
+			t.Errorf("%s is not in the list of names", n)
+		}
 		switch known := strings.Contains(got[n], "Data Type"); {
 		case !strings.Contains(want[n], "Data Type"):
 			t.Errorf("%s: PCP's agent does not describe it:\n%s", n, want[n])
