@@ -52,12 +52,10 @@ func (r *rig) missingLines() (lines []string) {
 // has all other names and the root itself. When the agent has names again, clients
 // that missed them are told, and no others.
 func TestMissingSubtree(t *testing.T) {
-	const other = "t.one u.one"
 	type broken struct {
-		r     *rig
-		a     *namer
-		heal  func()
-		start func(wire.Conn) // of the agent
+		r    *rig
+		a    *namer
+		heal func()
 	}
 	drop := func(b *broken) {
 		a := b.r.routes.Load().agent(240)
