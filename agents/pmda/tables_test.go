@@ -31,7 +31,7 @@ func TestNew(t *testing.T) {
 		{"item", with(func(m *pmda.Metric) { m.Item = -1 }), []string{"item -1"}},
 		{"type", with(func(m *pmda.Metric) { m.Type = pdu.MetricUnknown }), []string{"is no type"}},
 		{"semantics", with(func(m *pmda.Metric) { m.Sem = 0; m.Name = "a.b" }), []string{"metric a.b: 0 are no semantics"}},
-		{"label", with(func(m *pmda.Metric) { m.Labels = pmda.Labels{"1": 2} }), []string{`label name "1"`}},
+		{"label", with(func(m *pmda.Metric) { m.Labels = pmda.Labels{"a-b": 2} }), []string{`label name "a-b"`}},
 		{"label value", with(func(m *pmda.Metric) { m.Labels = pmda.Labels{"a": func() {}} }), []string{"label a"}},
 		{"nested label", with(func(m *pmda.Metric) { m.Labels = pmda.Labels{"a": map[string]int{}} }), []string{"no value of a label"}},
 		{"serial", with(func(m *pmda.Metric) { m.InDom = &pmda.InDom{Serial: 1 << 22} }), []string{"4194304 is not"}},
