@@ -171,11 +171,17 @@ func (s *session) traverse(w *work, b []byte) error {
 }
 
 // traverseDynamic answers PMNS_TRAVERSE of a name at or below a dynamic root. If
-// the agent cannot tell the names the client gets the error.
+// the agent is not there, or fenced, the answer for the root is its own name, as
+// if it were a leaf. In all other cases an agent that cannot tell the names is an
+// error.
 func (s *session) traverseDynamic(w *work, root pmnsload.DynamicRoot, m *pdu.PMNSTraverse) error {
 	answer, err := s.askName(w, root, m)
-	if err != nil {
-		return s.fail(w, errnoOf(err))
+	switch code := errnoOf(err); {
+	case code == 0:
+	case m.Name == root.Name && (code == pdu.ErrnoNoAgent || code == pdu.ErrnoPMDAFenced):
+		return s.reply(w, &pdu.PMNSNames{Names: []string{root.Name}})
+	default:
+		return s.fail(w, code)
 	}
 	names := answer.(*pdu.PMNSNames)
 	s.dropStrays(w, root, names)

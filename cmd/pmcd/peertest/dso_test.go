@@ -195,7 +195,7 @@ func TestDSOsThatDoNotStart(t *testing.T) {
 		}}
 	})
 	for _, line := range []string{
-		"pminfo -h {host} -f sample.long simple.color jbd2.njournals sendmail",
+		"pminfo -h {host} -f sample.long simple.color jbd2.njournals mmv sendmail",
 		"pminfo -h {host} -d simple jbd2",
 		"pminfo -h {host} -f pmcd.agent",
 		"pmprobe -h {host} -v simple sample.bin jbd2",

@@ -136,12 +136,12 @@ func TestNewerNameSpace(t *testing.T) {
 	}
 }
 
-// A client that asks for a dynamic root, or for what is below it, hears why there
-// is nothing. C pmcd lists the root as a metric.
+// A client that asks for what is below a dynamic root without agent hears why there
+// is nothing. The root itself is listed as a metric, as by C pmcd.
 func TestMissingRoot(t *testing.T) {
 	d := servers(t).Ours // has no agent for pmproxy
 	for _, tt := range []struct{ line, want string }{
-		{"pminfo -h {host} -m pmproxy", "pmproxy: No PMCD agent for domain of request"},
+		{"pminfo -h {host} -m pmproxy", "pmproxy: pmLookupName: No PMCD agent for domain of request"},
 		{"pminfo -h {host} -m pmproxy.pid", "pmproxy.pid: No PMCD agent for domain of request"},
 		{"pmprobe -h {host} -v pmproxy.pid", "pmproxy.pid -12386 No PMCD agent for domain of request"},
 		{"pminfo -h {host}", "\npmproxy\n"},

@@ -97,6 +97,7 @@ func TestPminfoArguments(t *testing.T) {
 		"sample.secret.foo",
 		"sample.secret.nosuch",
 		"sample.ghosts",
+		"mmv pmproxy",
 		"kvm xfs.log jbd2",
 		"sample.long.one no.such sample.long.ten",
 		"29.0.10",
