@@ -41,6 +41,7 @@ type options struct {
 	endWithRoot  bool   // --exit-without-helper
 	named        bool   // -c, -n or -N
 	verify       bool
+	verifyRights bool // -v: also which agents run without root's rights. PCP's script prints what --verify says at each start, and the log has that
 	local        bool
 	reqAuth      bool // -S
 	remoteCert   bool // -Q
@@ -221,7 +222,8 @@ func (opt *options) table() []getopt.Option {
 		number('t', "", 0, func(n int) { opt.timeout = time.Duration(n) * time.Second }),
 		number('T', "trace", 0, func(n int) { opt.trace = n }),
 		text('U', "username", &opt.user),
-		flag('v', "verify", &opt.verify),
+		{Short: 'v', Set: func(string) error { opt.verify, opt.verifyRights = true, true; return nil }},
+		flag(0, "verify", &opt.verify),
 		own(flag(0, "watch", &opt.watch)),
 		text('x', "", &opt.fatal),
 	}

@@ -18,7 +18,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{"none", "", func(*options) {}},
 		{"short", "-f -F -A -S -Q -c /c -n /n -p 1 -i 127.0.0.1 -s /s -l /l -x /x -L 100 -M 7 -C 8 -q 2 -t 0 -H h -U u -D pdu -T 3 -v", func(o *options) {
-			o.foreground, o.verify, o.named = true, true, true
+			o.foreground, o.verify, o.verifyRights, o.named = true, true, true, true
 			o.managed, o.reqAuth, o.remoteCert, o.fatal = true, true, true, "/x"
 			o.config, o.namespace.Path, o.socket, o.log = "/c", "/n", "/s", "/l"
 			o.ports, o.interfaces = []int{1}, []string{"127.0.0.1"}
@@ -29,7 +29,7 @@ func TestOptions(t *testing.T) {
 		{"who may connect", "-S -Q", func(o *options) { o.reqAuth, o.remoteCert = true, true }},
 		{"who may connect, long", "--reqauth --remotecert", func(o *options) { o.reqAuth, o.remoteCert = true, true }},
 		{"joined", "-fv -p1,0x2 -p 3 -q9", func(o *options) {
-			o.foreground, o.verify = true, true
+			o.foreground, o.verify, o.verifyRights = true, true, true
 			o.ports, o.credsTimeout = []int{1, 2, 3}, 9*time.Second
 		}},
 		{"long", "--foreground --managed --reqauth --remotecert --config=/c --namespace /n --port=7 --interface=INADDR_LOOPBACK --socket=/s --log=/l --username=u --hostname h --maxbytes=0x100 --maxctx=3 --maxmetric=4 --trace=1 --debug=pmns,fetch", func(o *options) {

@@ -217,6 +217,9 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 	if want := `conf:2:1: Warning: agent "simple" runs as pcp: ` + why; code != 0 || !strings.Contains(text, want) {
 		t.Errorf("pmcd -v: status %d\n%s", code, text)
 	}
+	if code, text := p.run("--verify"); code != 0 || strings.Contains(text, "runs as") {
+		t.Errorf("pmcd --verify: status %d\n%s", code, text)
+	}
 	// What root has written down counts.
 	p.write("sysconfig/pmcd", "# for pmcd\nPMCD_TRUST_AGENTS=1\n")
 	p.start("PCP_SYSCONFIG_DIR=" + p.at("sysconfig"))

@@ -91,22 +91,31 @@ func (v *verifier) conf(opt *options) bool {
 		// C pmcd takes such a file for a good one here, and does not start with it.
 		v.warn(pmcdconf.Pos{File: opt.config}, errors.New("No PMDAs found in the configuration file: pmcd will not start"))
 	}
-	trust := newTrustCheck(opt, os.Getenv)
-	told := false
-	for _, a := range slices.Concat(conf.Agents, conf.Rejected) {
+	agents := slices.Concat(conf.Agents, conf.Rejected)
+	for _, a := range agents {
 		for _, err := range v.agent(&a) {
 			v.warn(a.Pos, fmt.Errorf("agent %q: %w", a.Name, err))
 		}
+	}
+	if opt.verifyRights {
+		v.rights(opt, agents)
+	}
+	return true
+}
+
+// rights warns of agents that run without root's rights.
+func (v *verifier) rights(opt *options, list []pmcdconf.Agent) {
+	trust := newTrustCheck(opt, os.Getenv)
+	for _, a := range list {
 		switch u := trust.untrusted(&a, v.builtin); {
-		case u == nil, u.Config && told:
+		case u == nil:
 		case u.Config:
-			told = true
 			v.warn(pmcdconf.Pos{File: opt.config}, fmt.Errorf("each agent %s; %s", trust.runsAs(u), trust.cure(u)))
+			return
 		default:
 			v.warn(a.Pos, fmt.Errorf("agent %q %s; %s", a.Name, trust.runsAs(u), trust.cure(u)))
 		}
 	}
-	return true
 }
 
 // reason is err without the operation and the file, as C programs say it.
