@@ -12,6 +12,9 @@ import (
 // done by a goroutine of its own, never by the acceptor, and waits for its turn
 // while too many are in progress: package runtime ends a process with 10,000
 // threads that are blocked.
+//
+// There are two of them: a few users, whose closes never end, must not keep the
+// sockets of others open, each of which counts as a client.
 type closer struct {
 	mu    sync.Mutex // guards the following
 	busy  int        // closes in progress

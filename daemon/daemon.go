@@ -223,6 +223,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.stopAgents()
 	d.sessionTasks.Wait()
 	d.sockets.closer.wait(stopGrace)
+	d.sockets.held.wait(stopGrace)
 	d.callers.Close()
 	d.tasks.Wait()
 	d.rate.flush(d, true)

@@ -139,11 +139,14 @@ func (l *line) close() {
 		}
 		k.open.Add(-1)
 	}
-	if l.unix {
+	switch {
+	case !l.unix:
+		closeIt()
+	case l.rights && !l.empty():
+		k.held.close(l.uid, closeIt)
+	default:
 		k.closer.close(l.uid, closeIt)
-		return
 	}
-	closeIt()
 }
 
 // control calls f with the descriptor.

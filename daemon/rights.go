@@ -52,6 +52,30 @@ func (l *line) read(b []byte) (n int, err error) {
 	return n, err
 }
 
+// maxScrap is how often empty reads. What a client can have sent is less, unless
+// an admin has made the buffers of all sockets large.
+const maxScrap = 256
+
+// empty ends the connection, takes what the client has sent that was not read, and
+// reports whether no descriptors are left in it: then the close frees nothing of
+// the client's. The client sees the end now, however long the close waits for its
+// turn. What was written to it is there for it to read.
+func (l *line) empty() (ok bool) {
+	var scrap [4 << 10]byte
+	l.control(func(fd uintptr) {
+		if unix.Shutdown(int(fd), unix.SHUT_RDWR) != nil { // nothing comes any more
+			return
+		}
+		for range maxScrap {
+			if n, err := wire.ReadNoRights(fd, scrap[:]); n == 0 {
+				ok = err == nil
+				return
+			}
+		}
+	})
+	return ok
+}
+
 // greetApart greets a client on a goroutine of its own: the write may block, see
 // [wire.ReadNow].
 func (b *lobby) greetApart(s *session) {

@@ -301,7 +301,7 @@ func TestManyPassDescriptors(t *testing.T) {
 	if n := threads() - before; n > 60 {
 		t.Errorf("%d more threads", n)
 	}
-	k := &r.sockets.closer
+	k := &r.sockets.held
 	k.mu.Lock()
 	if k.busy != maxUserCloses {
 		t.Errorf("%d closes at a time, want %d", k.busy, maxUserCloses)
@@ -360,6 +360,67 @@ func TestStormOfClients(t *testing.T) {
 	}
 	wg.Wait()
 	eventually(t, "all have gone", func() bool { return r.clients.len() == 1 && r.sockets.open.Load() == 1 })
+	other.ask()
+}
+
+// When all closes that may block do so, clients that have left no descriptors are
+// closed, and others can come in their places. The ones that have see the end of
+// their connection.
+func TestBlockedCloses(t *testing.T) {
+	r := newRig(t, withRights(t), nil)
+	r.settled()
+	other := r.dialTo("unix", r.unix, 0)
+	other.ask()
+	blocked := make(chan struct{})
+	unblock := sync.OnceFunc(func() { close(blocked) })
+	defer unblock()
+	for uid := range uint32(maxCloses) {
+		r.sockets.held.close(uid, func() { <-blocked })
+	}
+	request, err := pdu.Append(nil, 0, &pdu.PMNSNames{Names: []string{"u.one"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, leave := range map[string]func(c *client){
+		"at once": func(c *client) {},
+		"in the middle of a request": func(c *client) {
+			c.ask()
+			c.sendBytes(request[:13])
+		},
+		"with requests that are not read": func(c *client) {
+			c.ask()
+			c.sendBytes(word(0x80000000, 0x7004, 0)) // the last that is read
+			for range 100 {
+				if raw, err := c.conn.(syscall.Conn).SyscallConn(); err == nil {
+					raw.Control(func(fd uintptr) { unix.Sendto(int(fd), request, unix.MSG_NOSIGNAL, nil) })
+				}
+			}
+		},
+	} {
+		for range 20 {
+			c := r.dialTo("unix", r.unix, 0)
+			leave(c)
+			c.conn.Close()
+		}
+		eventually(t, name+": all are closed", func() bool { return r.sockets.open.Load() == 1 })
+	}
+
+	c := r.dialTo("unix", r.unix, 0)
+	c.ask()
+	raw, err := c.conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Control(func(fd uintptr) { err = unix.Sendmsg(int(fd), request, unix.UnixRights(0), nil, 0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.closed()
+	if n := r.sockets.open.Load(); n != 2 {
+		t.Errorf("%d sockets are open, want 2: one waits for its turn", n)
+	}
+	unblock()
+	eventually(t, "it is closed", func() bool { return r.sockets.open.Load() == 1 })
 	other.ask()
 }
 

@@ -14,7 +14,8 @@ type sockets struct {
 	open      atomic.Int64 // accepted and not closed yet
 	limit     atomic.Int64 // as many may be open; 0 is any number
 	listeners int          // listening sockets; set before the first client
-	closer    closer
+	closer    closer       // of Unix sockets that hold no descriptors
+	held      closer       // of those that may
 }
 
 // full reports whether no client may be accepted.
