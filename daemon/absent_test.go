@@ -91,6 +91,32 @@ func TestAbsentAddress(t *testing.T) {
 	}
 }
 
+// An address of another host is not taken for one of this host's where one may bind
+// to any: the pmcd that answers there is no reason not to start.
+func TestNonlocalBind(t *testing.T) {
+	if !inOwnNetwork(t) {
+		return
+	}
+	for _, family := range []string{"ipv4", "ipv6"} {
+		if err := os.WriteFile("/proc/sys/net/"+family+"/ip_nonlocal_bind", []byte("1"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, "ip", "addr", "add", "192.0.2.1/24", "dev", "lo")
+	run(t, "ip", "addr", "add", "192.0.2.2/24", "dev", "lo")
+	run(t, "ip", "addr", "add", "2001:db8::1/64", "dev", "lo", "nodad")
+	run(t, "ip", "addr", "add", "fe80::1/64", "dev", "lo", "nodad")
+	for addr, want := range map[string]bool{
+		"192.0.2.1": true, "192.0.2.2": true, "192.0.2.3": false, "127.0.0.2": true, "0.0.0.0": true,
+		"2001:db8::1": true, "2001:db8::2": false, "fe80::1%lo": true, "fe80::2%lo": false, "::1": true, "::": true,
+		"::ffff:192.0.2.1": true, "::ffff:192.0.2.3": false,
+	} {
+		if got := isOwn(addr); got != want {
+			t.Errorf("%s: %v, want %v", addr, got, want)
+		}
+	}
+}
+
 // An address that cannot be listened at is told of, with the reason, and not among
 // those that clients can connect to.
 func TestUnboundAddresses(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -63,7 +65,20 @@ func isOwn(addr string) bool {
 		return false
 	}
 	conn.Close()
-	return true
+	// Where net.ipv4.ip_nonlocal_bind is on, that says nothing: hosts that share an
+	// address have it so.
+	ip, _ := netip.ParseAddr(addr)
+	if ip.IsLoopback() || ip.IsUnspecified() {
+		return true
+	}
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(all, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr() == ip.WithZone("").Unmap()
+	})
 }
 
 // greets reports whether a pmcd is at an address. It says so to all who connect,
