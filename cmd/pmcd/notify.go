@@ -89,6 +89,11 @@ func (n *notifier) state(status string, lines ...string) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.stateLocked(status, lines...)
+}
+
+// stateLocked is state for a caller that holds mu.
+func (n *notifier) stateLocked(status string, lines ...string) {
 	if n.ending {
 		return
 	}
@@ -142,12 +147,13 @@ func (n *notifier) stopping() { n.ends("stopping agents") }
 
 // ends says that pmcd ends, and why if that is not usual.
 func (n *notifier) ends(why string) {
-	n.state(why, "STOPPING=1")
-	if n != nil {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.ending = true
+	if n == nil {
+		return
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stateLocked(why, "STOPPING=1")
+	n.ending = true
 }
 
 // watch feeds the watchdog each time that beat returns, until ctx ends.
