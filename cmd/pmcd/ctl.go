@@ -76,8 +76,9 @@ func setCtlEnv(stderr io.Writer) {
 
 // pmcdSockets returns where the Unix domain socket for clients of a pmcd on this
 // host may be, the most likely place first: what the environment says; where
-// PCP's configuration has it; where a pmcd of this user would have made it; and
-// where that of the system does without PCP.
+// PCP's configuration has it; where a pmcd of this user would have made it, if that
+// directory is there and is this user's; and where that of the system does without
+// PCP.
 func pmcdSockets(root string, uid int, getenv func(string) string) []string {
 	if path := getenv("PMCD_SOCKET"); path != "" {
 		return []string{path}
@@ -88,7 +89,10 @@ func pmcdSockets(root string, uid int, getenv func(string) string) []string {
 		dirs = append(dirs, dir)
 	}
 	for _, d := range ownDirs(system, uid, getenv) {
-		dirs = append(dirs, d.path)
+		// Anybody can make a directory in /tmp, and answer there for a pmcd.
+		if d.path == system || checkParent(d.path, uid) == nil && checkOwn(d.path, uid) == nil {
+			dirs = append(dirs, d.path)
+		}
 	}
 	var paths []string
 	for _, dir := range append(dirs, system) {

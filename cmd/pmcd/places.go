@@ -74,16 +74,17 @@ func ownDirs(system string, uid int, getenv func(string) string) (dirs []ownedDi
 // uid and root can have made it or can change what is in it. In /tmp others may
 // have been there first, with a directory or a link of theirs.
 func makeOwn(path string, mode fs.FileMode, uid int) error {
-	parent, err := os.Stat(filepath.Dir(path))
-	if err != nil {
+	if err := checkParent(path, uid); err != nil {
 		return err
-	}
-	if by := owner(parent); by != uid && by != 0 || parent.Mode()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
-		return fmt.Errorf("%s: others can replace it", path)
 	}
 	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	return checkOwn(path, uid)
+}
+
+// checkOwn returns why what is at path is no directory for files of uid only.
+func checkOwn(path string, uid int) error {
 	fi, err := os.Lstat(path)
 	switch {
 	case err != nil:
@@ -97,6 +98,18 @@ func makeOwn(path string, mode fs.FileMode, uid int) error {
 	}
 	if err := syscall.Access(path, 0x3); err != nil { // W_OK|X_OK
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// checkParent returns why others than uid and root can replace what is at path.
+func checkParent(path string, uid int) error {
+	parent, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	if by := owner(parent); by != uid && by != 0 || parent.Mode()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("%s: others can replace it", path)
 	}
 	return nil
 }
