@@ -185,7 +185,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		var reloads, nameChanges <-chan struct{}
 		var unsaid <-chan time.Time
-		if job == nil { // else it says how things are at its end
+		if job == nil {
 			reloads, nameChanges, unsaid = d.reloads, d.nameChanges, tell
 		}
 		select {
@@ -201,7 +201,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			}
 		case <-unsaid:
 			tell = nil
-			d.tellChanged()
+			job = start(d.tellChanged) // whom it tells may be slow
 		case <-reloads:
 			job = start(func() { d.reload(ctx) })
 		case <-nameChanges:

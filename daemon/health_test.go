@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -81,6 +82,31 @@ func TestHealth(t *testing.T) {
 	if n, most := calls.Load()-before, int32(time.Since(began)/healthTime)+2; n > most {
 		t.Errorf("called %d times more, at most %d expected", n, most)
 	}
+}
+
+// A service manager that does not take what it is told keeps nobody waiting: the
+// liveness probe goes on.
+func TestSlowManager(t *testing.T) {
+	told, taken := make(chan struct{}, 100), make(chan struct{})
+	r := newRig(t, func(c *Config) {
+		c.Changed = func(Health) {
+			told <- struct{}{}
+			<-taken
+		}
+	}, nil)
+	take := sync.OnceFunc(func() { close(taken) })
+	defer take()
+	r.settled()
+	r.SetProblem("a", "one")
+	<-told
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := r.Beat(ctx); err != nil {
+		t.Errorf("no beat: %v", err)
+	}
+	r.SetProblem("a", "two")
+	take()
+	<-told // what has changed meanwhile is told, too
 }
 
 // A killedProcess is one that signal 9 has ended.
