@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -95,19 +96,40 @@ func trustedProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 // trustedArgument checks what of an argument can be code. That is not the address
 // that a socket agent listens at.
 func trustedArgument(arg, address string, uid uint32) error {
-	for _, path := range paths(arg) {
+	return trustedArgumentOf(0, arg, address, uid)
+}
+
+// trustedArgumentOf is trustedArgument for what that many scripts lead to.
+func trustedArgumentOf(scripts int, arg, address string, uid uint32) error {
+	list := paths(arg)
+	for _, part := range parts(arg) {
+		list = append(list, paths(part)...)
+		// A wrapper executes it.
+		if path, err := exec.LookPath(part); err == nil && !strings.Contains(part, "/") {
+			list = append(list, path)
+		}
+	}
+	for _, path := range list {
 		if path == address {
 			continue
 		}
 		if err := trusted(path, asArgument, uid); err != nil {
 			return err
 		}
-	}
-	// A wrapper executes it.
-	if path, err := exec.LookPath(arg); err == nil && !strings.Contains(arg, "/") {
-		return trusted(path, toRead, uid)
+		// A wrapper executes the interpreter of a script.
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			if err := trustedInterpreter(scripts, path, uid); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// parts returns the words of an argument that is a shell command, or a list of
+// directories; of another one that one.
+func parts(arg string) []string {
+	return strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>{}`$\"':,", r) })
 }
 
 // maxScripts is how many scripts may be each other's interpreters, as for the
@@ -117,46 +139,54 @@ const maxScripts = 4
 // trustedExecutable checks a program, and, if it is a script, the interpreter that
 // the kernel executes for it.
 func trustedExecutable(program string, uid uint32) error {
-	for range maxScripts {
-		if err := trusted(program, toRead, uid); err != nil {
-			return err
-		}
-		words := interpreter(program)
-		if len(words) == 0 {
-			return nil
-		}
-		if filepath.Base(words[0]) == "env" && len(words) == 2 {
-			if path, err := exec.LookPath(words[1]); err == nil {
-				if err := trusted(path, toRead, uid); err != nil {
-					return err
-				}
-			}
-		}
-		for _, arg := range words[1:] {
-			if err := trustedArgument(arg, "", uid); err != nil {
-				return err
-			}
-		}
-		program = words[0]
+	if err := trusted(program, toRead, uid); err != nil {
+		return err
 	}
-	return nil
+	return trustedInterpreter(0, program, uid)
 }
 
-// interpreter returns the words of the first line of a script. What cannot be
-// read is no script, or does not become a process.
-func interpreter(path string) []string {
+// trustedInterpreter checks the interpreter of a file, if it is a script, which that
+// many scripts have led to. Others than root cannot change the file.
+func trustedInterpreter(scripts int, file string, uid uint32) error {
+	if scripts == maxScripts {
+		return nil // the kernel executes no more
+	}
+	words, err := interpreter(file)
+	if err != nil || len(words) == 0 {
+		return err
+	}
+	if err := trusted(words[0], toRead, uid); err != nil {
+		return err
+	}
+	for _, arg := range words[1:] {
+		if err := trustedArgumentOf(scripts+1, arg, "", uid); err != nil {
+			return err
+		}
+	}
+	return trustedInterpreter(scripts+1, words[0], uid)
+}
+
+// interpreter returns the words of the first line of a script. One that cannot be
+// read is not trusted: what it would execute is not known.
+func interpreter(path string) ([]string, error) {
 	f, err := os.Open(path)
-	if err != nil {
-		return nil
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
+		return nil, err // it says nothing about the file: the start is tried again
+	case err != nil:
+		return nil, missing(err, toRead)
 	}
 	defer f.Close()
-	first, _ := bufio.NewReader(f).Peek(256) // the kernel looks at no more
+	first, err := bufio.NewReader(f).Peek(256) // the kernel looks at no more
+	if err != nil && err != io.EOF {
+		return nil, missing(err, toRead)
+	}
 	line, ok := bytes.CutPrefix(first, []byte("#!"))
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	line, _, _ = bytes.Cut(line, []byte("\n"))
-	return strings.Fields(string(line))
+	return strings.Fields(string(line)), nil
 }
 
 // paths returns what of an argument can be the path of code, if there is a slash

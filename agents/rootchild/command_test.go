@@ -1,6 +1,7 @@
 package rootchild
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ func TestTrustedProgram(t *testing.T) {
 	for name, text := range map[string]string{
 		"byBad": "#! " + bad + " -x\n", "byEnv": "#!/usr/bin/env theirs\n", "byGood": "#!" + good + "\n",
 		"bySh": "#!/bin/sh " + bad + "\n", "byByBad": "#!" + dir + "/byBad\n",
+		"byItself": "#!" + dir + "/byItself byItself " + dir + "/byItself\n",
 	} {
 		do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
@@ -77,6 +79,18 @@ func TestTrustedProgram(t *testing.T) {
 		{"pipe binary sh ./none", "wd " + theirs},
 		{"pipe binary sh -c \"exec /bin/cat\"", "wd " + theirs},
 		{"pipe binary sh none", ""},
+		{"pipe binary sh -c \"/bin/true BAD\"", theirs},
+		{"pipe binary sh -c \"/bin/true;BAD\"", theirs},
+		{"pipe binary sh -c \"/bin/true && theirs\"", theirs},
+		{"pipe binary sh -c \"/bin/cat GOOD -x 1:2\"", ""},
+		{"pipe binary GOOD -I/usr/lib:OPEN", theirs},
+		{"pipe binary env PYTHONPATH=/usr/lib:OPEN GOOD", theirs},
+
+		// So may be the interpreter of a script behind it.
+		{"pipe binary nice -n 1 DIR/byBad", theirs},
+		{"pipe binary nice -n 1 DIR/byByBad", theirs},
+		{"pipe binary nice -n 1 DIR/byGood", ""},
+		{"pipe binary nice -n 1 DIR/byItself", ""},
 		{"pipe binary sh -fhere", "wd " + theirs},
 
 		// What is no file is not executed, as long as no one else can replace it.
@@ -114,6 +128,24 @@ func TestTrustedProgram(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.line, err, c.want)
 		}
 	}
+}
+
+// While descriptors are short the interpreter of a script is not known. That is an
+// error, after which the start is tried again, and not a program without one. Nor
+// does it make the agent one that others can change.
+func TestTrustedUnread(t *testing.T) {
+	dir := t.TempDir()
+	bad := file(t, filepath.Join(dir, "bad"))
+	do(t, os.Chmod(bad, 0o777))
+	script := filepath.Join(dir, "script")
+	do(t, os.WriteFile(script, []byte("#!"+bad+"\n"), 0o755))
+	withoutDescriptors(t, 0, func() {
+		err := trustedExecutable(script, me)
+		var u *Untrusted
+		if !errors.Is(err, syscall.EMFILE) || errors.As(err, &u) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // What others can put a program into, now or later, is searched last.
