@@ -39,7 +39,7 @@ shift $((OPTIND - 1))
 found() {
 	{
 		! command -v dpkg-divert >/dev/null ||
-			dpkg-divert ${root:+"--root=$root"} --list |
+			LC_ALL=C dpkg-divert ${root:+"--root=$root"} --list |
 			sed -n 's|^local diversion of \(/.*\)/pmcd to \1/pmcd\.pcp$|\1|p'
 		for d in /usr/lib/pcp/bin /usr/libexec/pcp/bin; do
 			[ ! -e "$root$d/pmcd" ] && [ ! -e "$root$d/pmcd.pcp" ] || echo "$d"

@@ -283,6 +283,19 @@ func TestSwapDivert(t *testing.T) {
 	if d := diversions(); d != "" {
 		t.Errorf("a diversion is left: %s", d)
 	}
+
+	// Then an admin removed its directory, too. dpkg-divert speaks German here.
+	install("1", theirs)
+	h.swap("in", 0)
+	run("dpkg", "--root="+h.root, "--log=/dev/null", "-r", "pcp")
+	os.Remove(h.target)
+	os.Remove(filepath.Join(h.root, "etc/pcp.conf"))
+	t.Setenv("LC_ALL", "C.UTF-8")
+	t.Setenv("LANGUAGE", "de")
+	h.swap("out", 0)
+	if d := diversions(); d != "" {
+		t.Errorf("a diversion is left: %s", d)
+	}
 }
 
 // The script knows the two programs that there are, apart from each other.
