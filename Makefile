@@ -87,7 +87,10 @@ OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp 
 INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap-pmcd $(mandir)/man1/pmcd.1 \
 	$(addprefix $(datadir)/pmcd/,pmcd.conf root labels.json) \
 	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) \
-	$(if $(UNITS),$(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf)
+	$(if $(UNITS),$(UNITFILES))
+UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf
+# Was pmcd installed before PCP? In the same directory there may be PCP's unit.
+OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/pmcd.service
 
 .PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest pmdatest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
 .NOTPARALLEL:
@@ -139,6 +142,10 @@ ifneq ($(UNITS),)
 	@[ -n "$(DESTDIR)" ] || command -v systemd-sysusers >/dev/null || getent passwd pcp >/dev/null || { \
 		echo "make: systemd-sysusers is missing, which would make the account pcp that pmcd needs. Make it with"; \
 		echo "    useradd --system --user-group --home-dir /var/lib/pcp --shell /usr/sbin/nologin pcp"; } >&2
+else ifneq ($(PCP),)
+	@! $(OLDUNITS) || { rm -f $(addprefix $(DESTDIR),$(UNITFILES)) && \
+		echo "make: the units of a host without PCP are removed, for PCP's to start this pmcd. Now do" && \
+		echo "    systemctl disable --now pmcd.socket; systemctl daemon-reload"; } >&2
 endif
 ifneq ($(SWAP),)
 	$(sbindir)/swap-pmcd in
@@ -149,6 +156,7 @@ uninstall:
 ifneq ($(SWAPOUT),)
 	[ ! -e $(sbindir)/swap-pmcd ] || $(sbindir)/swap-pmcd out
 endif
+	! $(OLDUNITS) || rm -f $(addprefix $(DESTDIR),$(UNITFILES))
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	for d in $(addprefix $(DESTDIR),$(OWN)); do [ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; done
 

@@ -164,6 +164,37 @@ func compare(t *testing.T, what string, got, want []string) {
 	}
 }
 
+// The units of a host without PCP go when PCP has come: they would be in force in
+// place of PCP's. PCP's own stays.
+func TestInstallBeforePCP(t *testing.T) {
+	dir := tree(t)
+	for _, target := range []string{"install", "uninstall"} {
+		for _, own := range []bool{true, false} {
+			dest := t.TempDir()
+			unit := filepath.Join(dest, "usr/lib/systemd/system/pmcd.service")
+			args := []string{"DESTDIR=" + dest, "prefix=/usr"}
+			if own {
+				makeIn(t, dir, append(args, "install")...)
+			} else {
+				write(t, unit, "[Service]\nExecStart=/usr/lib/pcp/lib/pmcd start-systemd\n")
+			}
+			write(t, filepath.Join(dest, "etc/pcp.conf"), "")
+			text := makeIn(t, dir, append(args, target)...)
+			if _, err := os.Stat(unit); (err == nil) == own {
+				t.Errorf("%s, unit of pmcd %v: %v", target, own, err)
+			}
+			if said := strings.Contains(text, "systemctl daemon-reload"); said != (own && target == "install") {
+				t.Errorf("%s, unit of pmcd %v: it prints %q", target, own, text)
+			}
+			for _, line := range list(t, dest, false) {
+				if own && slices.Contains(want(t, "usr", units), line) {
+					t.Errorf("%s: %s is left", target, line)
+				}
+			}
+		}
+	}
+}
+
 func TestInstall(t *testing.T) {
 	dir := tree(t)
 	tests := []struct {

@@ -54,3 +54,23 @@ func TestInstallWithoutSysusers(t *testing.T) {
 	h.run("systemctl daemon-reload && systemctl start pmcd.service")
 	h.check("pmcdctl status", "user pcp")
 }
+
+// PCP comes after pmcd. "make install" again, and what that asks for, has PCP's unit
+// start this pmcd.
+func TestPCPComesLater(t *testing.T) {
+	h := boot(t, layers.with)
+	h.install("PCP= SWAP= UNITS=yes")
+	h.run("systemctl daemon-reload && systemctl enable --now pmcd.socket pmcd.service")
+	text := h.check("cd "+tree+" && make -s install PLUGINS= PMDAS= 2>&1", "units of a host without PCP")
+	_, commands, _ := strings.Cut(text, "\n")
+	commands, _, _ = strings.Cut(commands, "\n")
+	h.run(commands)
+	h.run("systemctl restart pmcd.service")
+	if got := h.show("pmcd.service", "FragmentPath"); !strings.HasPrefix(got, "/lib/") && !strings.HasPrefix(got, "/usr/lib/") {
+		t.Errorf("the unit is %s", got)
+	}
+	h.check("pmcdctl status", "configuration: /etc/pcp/pmcd/pmcd.conf")
+	if text, code := h.Try("find /etc/systemd -name pmcd.socket | grep ."); code == 0 {
+		t.Errorf("left: %s", text)
+	}
+}
