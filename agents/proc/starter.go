@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"syscall"
@@ -18,8 +19,9 @@ import (
 //
 // A nil Starter starts children without that.
 type Starter struct {
-	calls chan call
-	close sync.Once
+	calls  chan call
+	close  sync.Once
+	closed chan struct{} // by Close
 }
 
 type call struct {
@@ -30,15 +32,20 @@ type call struct {
 // NewStarter returns a Starter. Around, if it is not nil, is called on its thread
 // for each start, and calls start.
 func NewStarter(around func(start func())) *Starter {
-	s := &Starter{calls: make(chan call)}
+	s := &Starter{calls: make(chan call), closed: make(chan struct{})}
 	if around == nil {
 		around = func(start func()) { start() }
 	}
 	go func() { // ends by Close
 		runtime.LockOSThread() // and the thread ends with the goroutine
-		for call := range s.calls {
-			around(call.start)
-			close(call.done)
+		for {
+			select {
+			case call := <-s.calls:
+				around(call.start)
+				close(call.done)
+			case <-s.closed:
+				return
+			}
 		}
 	}()
 	return s
@@ -51,15 +58,21 @@ func (s *Starter) Start(spec Spec) (p *Process, err error) {
 	}
 	spec.deathSignal = syscall.SIGTERM
 	c := call{start: func() { p, err = Start(spec) }, done: make(chan struct{})}
-	s.calls <- c
-	<-c.done
-	return p, err
+	select {
+	case s.calls <- c:
+		<-c.done
+		return p, err
+	case <-s.closed:
+		return nil, errClosed
+	}
 }
 
-// Close ends the thread, and by that all children that there are. There must be
-// no Start any more.
+var errClosed = errors.New("no process is started any more")
+
+// Close ends the thread, and by that all children that there are. A Start that
+// comes later, as of one who was given up for the end of the program, is an error.
 func (s *Starter) Close() {
 	if s != nil {
-		s.close.Do(func() { close(s.calls) })
+		s.close.Do(func() { close(s.closed) })
 	}
 }

@@ -84,6 +84,9 @@ func TestStarterAround(t *testing.T) {
 		t.Error("a program that is not there was started")
 	}
 	s.Close()
+	if _, err := s.Start(Spec{Argv: []string{"true"}, Stderr: os.Stderr}); err == nil {
+		t.Error("a program was started after Close")
+	}
 	if got := strings.Join(steps, " "); got != "before after before after" {
 		t.Errorf("got %s", got)
 	}
