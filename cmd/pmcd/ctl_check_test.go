@@ -224,3 +224,26 @@ func TestPeerCheckAgents(t *testing.T) {
 		t.Logf("%s", out)
 	}
 }
+
+// check-agents removes the socket of an agent, and no file of that name.
+func TestRemoveSocket(t *testing.T) {
+	dir := t.TempDir()
+	file, socket := filepath.Join(dir, "file"), filepath.Join(dir, "socket")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: socket}); err != nil {
+		t.Fatal(err)
+	}
+	for path, kept := range map[string]bool{file: true, socket: false} {
+		removeSocket(path)
+		if _, err := os.Lstat(path); (err == nil) != kept {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

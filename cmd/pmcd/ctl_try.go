@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -237,6 +238,14 @@ func stateOf(cd agents.Conduit) agents.State {
 // endTime is how long an agent may take to end when its stream is closed.
 const endTime = time.Second
 
+// removeSocket removes what an agent has listened at, and nothing else that the
+// configuration may name: this process may be root's.
+func removeSocket(path string) {
+	if fi, err := os.Lstat(path); err == nil && fi.Mode().Type() == fs.ModeSocket {
+		os.Remove(path)
+	}
+}
+
 // end ends an agent and all that it has started. It returns its last words.
 func end(spec *pmcdconf.Agent, l *daemon.Link) []string {
 	l.Conduit.Close()
@@ -247,7 +256,7 @@ func end(spec *pmcdconf.Agent, l *daemon.Link) []string {
 	defer cancel()
 	l.Process.Stop(ctx)
 	if spec.Kind == pmcdconf.Socket && spec.Family == "unix" {
-		os.Remove(spec.Address)
+		removeSocket(spec.Address)
 	}
 	return l.Process.LastWords()
 }
