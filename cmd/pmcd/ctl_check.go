@@ -89,6 +89,9 @@ func checkAgents(ctx context.Context, opt *options, names []string, stdout, stde
 		return false, err
 	}
 	trust := newTrustCheck(opt, os.Getenv)
+	if trust != nil && trust.problem != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", ctlName, trust.problem)
+	}
 	for _, t := range trials {
 		t.untrusted = trust.untrusted(&t.spec, builtin)
 	}

@@ -83,6 +83,8 @@ type trustCheck struct {
 	user   string    // of those who do not have root's
 	file   string    // where PMCD_TRUST_AGENTS counts
 	id     *identity // of user, if anything is started as that
+
+	problem error // why PMCD_TRUST_AGENTS does not count, if it is set
 }
 
 // newTrustCheck returns the check of a pmcd that is started now with these
@@ -94,10 +96,11 @@ func newTrustCheck(opt *options, getenv func(string) string) *trustCheck {
 		return nil
 	}
 	files := trustFiles(getenv)
-	if trust, _ := trustAgents(files, getenv); trust {
+	trust, problem := trustAgents(files, getenv)
+	if trust {
 		return nil
 	}
-	c := &trustCheck{config: opt.config, user: id.name, file: files[0], id: id}
+	c := &trustCheck{config: opt.config, user: id.name, file: files[0], id: id, problem: problem}
 	if opt.embedded {
 		c.config = ""
 	}

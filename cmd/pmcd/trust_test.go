@@ -291,6 +291,7 @@ func TestCheckAgentsUntrusted(t *testing.T) {
 	t.Setenv("PCP_USER", "daemon")
 	t.Setenv("PCP_CONF", "/dev/null")
 	t.Setenv("PCP_SYSCONFIG_DIR", dir)
+	t.Setenv("PMCD_TRUST_AGENTS", "1")
 	var out, stderr strings.Builder
 	if code := pmcdctl([]string{"check-agents", "-c", "conf", "-n", "pmns"}, &out, &stderr); code != ctlSome {
 		t.Errorf("code %d\n%s", code, stderr.String())
@@ -302,5 +303,15 @@ func TestCheckAgentsUntrusted(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
+	}
+	const problem = "PMCD_TRUST_AGENTS=1 in the environment does not count: set it in "
+	if !strings.Contains(stderr.String(), problem+dir+"/pmcd\n") {
+		t.Errorf("%q is not in\n%s", problem, stderr.String())
+	}
+	// So says pmcd -v.
+	var said strings.Builder
+	(&verifier{out: &said, builtin: builtin}).conf(&options{config: "conf", verifyRights: true})
+	if !strings.Contains(said.String(), problem+dir+"/pmcd\n") {
+		t.Errorf("%q is not in\n%s", problem, said.String())
 	}
 }

@@ -106,6 +106,9 @@ func (v *verifier) conf(opt *options) bool {
 // rights warns of agents that run without root's rights.
 func (v *verifier) rights(opt *options, list []pmcdconf.Agent) {
 	trust := newTrustCheck(opt, os.Getenv)
+	if trust != nil && trust.problem != nil {
+		v.warn(pmcdconf.Pos{}, trust.problem)
+	}
 	for _, a := range list {
 		switch u := trust.untrusted(&a, v.builtin); {
 		case u == nil:
