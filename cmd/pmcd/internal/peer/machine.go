@@ -136,7 +136,8 @@ func (m *Machine) halt() {
 
 // start starts pmcd and waits until it serves, as PCP's scripts do.
 func (m *Machine) start() error {
-	m.shared = len(m.Processes()) > 0
+	// What made the machine may be about to end.
+	m.shared = !Until(time.Second, func() bool { return len(m.Processes()) == 0 })
 	out, err := os.Create(m.outPath())
 	if err != nil {
 		return err
