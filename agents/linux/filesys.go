@@ -89,7 +89,7 @@ func rootMount(mountinfo []byte) (root []string) {
 
 func (f *filesystems) read(context.Context, *pmda.Request) error {
 	b, err := f.file.Read()
-	if bytes.Equal(b, f.text) && f.text != nil && !f.devices.unsettled() {
+	if bytes.Equal(b, f.text) && f.text != nil && !f.devices.fileDue() {
 		// The same are mounted. Links need not be followed again.
 		f.forget(f.devices)
 		f.forget(f.tmpfs)

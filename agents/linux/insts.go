@@ -96,9 +96,9 @@ func (s *insts[T]) differ() {
 	}
 }
 
-// unsettled reports whether the file of ids is still to be read or written, so
-// that a look is needed even if the instances are the same.
-func (s *insts[T]) unsettled() bool { return s.load && s.Unread() || s.save && s.Unsaved() }
+// fileDue reports whether the file of ids is to be read or written now, so that a
+// look is needed even if the instances are the same.
+func (s *insts[T]) fileDue() bool { return s.load && s.LoadDue() || s.save && s.SaveDue() }
 
 // add says that there is an instance, and returns what is kept of it; nil if the
 // name is no good, or there already.

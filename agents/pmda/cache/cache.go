@@ -120,6 +120,7 @@ type Cache struct {
 	saveFailed bool // the last TrySave has failed
 	lastSave   time.Time
 	open       func(path string, flag int, perm os.FileMode) (*os.File, error) // os.OpenFile, but for tests
+	link       func(from, to string) error                                     // os.Link, but for tests
 
 	dirtyInst  bool // instances are not as in the file
 	dirtyStamp bool // stamps or max are not as in the file
@@ -139,6 +140,7 @@ func New(indom pdu.InDom, opt Options) *Cache {
 		last:   -1,
 		max:    math.MaxInt32,
 		open:   os.OpenFile,
+		link:   os.Link,
 		grow:   64,
 	}
 }

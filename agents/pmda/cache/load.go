@@ -112,7 +112,7 @@ const loadRetry = time.Second
 // failed. loaded says that this call has loaded the file, or found that there is
 // none: ids may have changed. The error is that of Load, but for a missing file.
 func (c *Cache) TryLoad() (loaded bool, err error) {
-	if c.tried && (c.unread == nil || time.Since(c.lastLoad) < loadRetry) {
+	if !c.LoadDue() {
 		return false, nil
 	}
 	c.tried, c.lastLoad = true, time.Now()
@@ -123,8 +123,10 @@ func (c *Cache) TryLoad() (loaded bool, err error) {
 	return c.unread == nil, err
 }
 
-// Unread reports whether the last Load has failed, so that ids are temporary.
-func (c *Cache) Unread() bool { return c.unread != nil }
+// LoadDue reports whether TryLoad would read the file now.
+func (c *Cache) LoadDue() bool {
+	return !c.tried || c.unread != nil && time.Since(c.lastLoad) >= loadRetry
+}
 
 // read returns the file.
 func (c *Cache) read() (path string, text []byte, err error) {

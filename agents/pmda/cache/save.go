@@ -32,9 +32,6 @@ func (c *Cache) Save() (int, error) {
 	return c.Write()
 }
 
-// Unsaved reports whether Save has something to write.
-func (c *Cache) Unsaved() bool { return c.dirtyInst }
-
 // saveRetry is how long TrySave waits after a Save that has failed.
 const saveRetry = time.Minute
 
@@ -42,13 +39,18 @@ const saveRetry = time.Minute
 // it does nothing as long as the file could not be read, or within a minute of
 // a Save that has failed.
 func (c *Cache) TrySave() error {
-	if !c.dirtyInst || c.unread != nil || c.saveFailed && time.Since(c.lastSave) < saveRetry {
+	if !c.SaveDue() {
 		return nil
 	}
 	c.lastSave = time.Now()
 	_, err := c.Save()
 	c.saveFailed = err != nil
 	return err
+}
+
+// SaveDue reports whether TrySave would write now.
+func (c *Cache) SaveDue() bool {
+	return c.dirtyInst && c.unread == nil && !(c.saveFailed && time.Since(c.lastSave) < saveRetry)
 }
 
 // ErrUnread is the error of Save, Sync and Write after a Load that has failed:
@@ -80,7 +82,7 @@ func (c *Cache) Write() (int, error) {
 		return 0, fmt.Errorf("%s: %w", path, pdu.ErrnoTooBig)
 	}
 	if c.damaged {
-		if err := keepDamaged(path); err != nil {
+		if err := c.keepDamaged(path); err != nil {
 			return 0, err
 		}
 	}
@@ -142,16 +144,24 @@ func appendRecord(b []byte, e *entry) []byte {
 }
 
 // keepDamaged gives a damaged file, which is about to be replaced, a second
-// name, in place of what had that name.
-func keepDamaged(path string) error {
+// name, in place of what had that name. The file stays where it is: if it cannot
+// be replaced after that, the next Load still finds it.
+func (c *Cache) keepDamaged(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	aside := path + ".damaged"
 	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Link(path, aside); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if err := c.link(path, aside); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return os.Rename(path, aside) // a file system without links
+	_, text, err := c.read() // the file system has no links, or no room for one
+	if err != nil {
+		return err
+	}
+	return replace(aside, text)
 }
 
 // replace puts a file in the place of another, with its owner and mode: an
@@ -163,12 +173,13 @@ func replace(path string, text []byte) (err error) {
 	}
 	f, err := os.CreateTemp(dir, "."+name+".*")
 	if err != nil {
-		return err
+		return withPath(err, path)
 	}
 	defer func() {
 		if err != nil {
 			f.Close()
 			os.Remove(f.Name())
+			err = withPath(err, path)
 		}
 	}()
 	mode := os.FileMode(0o644)
@@ -192,4 +203,17 @@ func replace(path string, text []byte) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// withPath returns an error of the file system that names path in place of a
+// temporary file: an error that lasts has the same text each time, and callers
+// log it once.
+func withPath(err error, path string) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: p.Op, Path: path, Err: p.Err}
+	}
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
+		return &fs.PathError{Op: l.Op, Path: path, Err: l.Err}
+	}
+	return err
 }

@@ -226,3 +226,61 @@ func TestDamagedIsKept(t *testing.T) {
 		}
 	}
 }
+
+// Where a file has no second name, as on a full disk, it stays under its own until
+// there is a new one, and what was kept of it is not lost either.
+func TestDamagedIsKeptWithoutLinks(t *testing.T) {
+	const text = "nonsense\n0 1 a\n"
+	c := newCache(t, Options{})
+	c.link = func(from, to string) error {
+		return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.ENOSPC}
+	}
+	put(t, c, text)
+	path, _ := c.Path()
+	for range 2 {
+		if err := c.keepDamaged(path); err != nil {
+			t.Fatal(err)
+		}
+		if got := content(t, c); got != text {
+			t.Errorf("the file is %q", got)
+		}
+		if b, err := os.ReadFile(path + ".damaged"); string(b) != text || err != nil {
+			t.Errorf("kept %q, %v", b, err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.keepDamaged(path); err != nil {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(path + ".damaged"); string(b) != text || err != nil {
+		t.Errorf("without a file: %q, %v", b, err)
+	}
+}
+
+// An error that lasts has the same text each time, so that it is logged once.
+// Nobody can make a file in /sys.
+func TestSaveErrorStaysTheSame(t *testing.T) {
+	c := New(indom, Options{Dir: "/sys"})
+	if _, err := c.TryLoad(); err != nil {
+		t.Fatal(err)
+	}
+	add(t, c, "a")
+	if c.LoadDue() || !c.SaveDue() {
+		t.Error("not loaded, or nothing to save")
+	}
+	first := c.TrySave()
+	if first == nil {
+		t.Fatal("saved")
+	}
+	if c.SaveDue() {
+		t.Error("saved again at once")
+	}
+	if _, err := c.Save(); err == nil || err.Error() != first.Error() {
+		t.Errorf("%v, then %v", first, err)
+	}
+	if path, _ := c.Path(); !strings.Contains(first.Error(), " "+path+": ") {
+		t.Errorf("%v does not name %s", first, path)
+	}
+}
