@@ -33,6 +33,8 @@ type conf struct {
 	insts *cache.Cache // data is a field
 	mtime time.Time    // of the file that was read; zero if there was none
 	fault string       // what keeps it from being read, so that it is said once
+
+	open func(path string) (*os.File, error) // os.Open, but for tests
 }
 
 func newConf(domain int, log *slog.Logger) *conf {
@@ -44,6 +46,7 @@ func newConf(domain int, log *slog.Logger) *conf {
 		path:  filepath.Join(dir, "simple", "simple.conf"),
 		log:   log,
 		insts: cache.New(pdu.NewInDom(domain, 1), cache.Options{}),
+		open:  os.Open,
 	}
 }
 
@@ -56,31 +59,36 @@ func (c *conf) check() {
 		err = &os.PathError{Op: "open", Path: c.path, Err: errNotRegular}
 	}
 	if err != nil {
-		if text := err.Error(); text != c.fault {
-			c.fault = text
-			c.log.Error("simple: " + text)
-		}
-		c.insts.HideAll()
-		c.mtime = time.Time{}
+		c.failed(err)
 		return
 	}
-	c.fault = ""
 	if st.ModTime().Equal(c.mtime) {
 		return
 	}
-	c.mtime = st.ModTime()
-	c.insts.HideAll()
 	line, err := c.firstLine()
 	if err != nil {
-		c.log.Error(fmt.Sprintf("simple: %v", err))
+		c.failed(err) // and is tried again
 		return
 	}
+	c.fault, c.mtime = "", st.ModTime()
+	c.insts.HideAll()
 	c.parse(line)
+}
+
+// failed is told why the file cannot be read: there are no instances until it
+// can.
+func (c *conf) failed(err error) {
+	if text := err.Error(); text != c.fault {
+		c.fault = text
+		c.log.Error("simple: " + text)
+	}
+	c.insts.HideAll()
+	c.mtime = time.Time{}
 }
 
 // firstLine returns what C would see of it.
 func (c *conf) firstLine() (string, error) {
-	f, err := os.Open(c.path)
+	f, err := c.open(c.path)
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
 package simple
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
@@ -179,6 +180,7 @@ func FuzzConf(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c := &conf{
+			open:  os.Open,
 			path:  filepath.Join(dir, "simple.conf"),
 			log:   slog.New(slog.DiscardHandler),
 			insts: cache.New(pdu.NewInDom(Domain, 1), cache.Options{}),
@@ -200,4 +202,28 @@ func FuzzConf(f *testing.F) {
 			t.Errorf("%d instances", n)
 		}
 	})
+}
+
+// A file that cannot be read for a moment is read later, although it has not
+// changed.
+func TestConfReadLater(t *testing.T) {
+	var log bytes.Buffer
+	r := start(t, "sec\n")
+	c := newConf(Domain, slog.New(slog.NewTextHandler(&log, nil)))
+	c.open = func(path string) (*os.File, error) {
+		return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
+	}
+	c.check()
+	c.check()
+	if n, _ := c.insts.Size(); n != 0 {
+		t.Errorf("%d instances", n)
+	}
+	if got := strings.Count(log.String(), "too many open files"); got != 1 {
+		t.Errorf("%d lines in the log:\n%s", got, &log)
+	}
+	c.open = os.Open
+	c.check()
+	if n, _ := c.insts.Size(); n != 1 {
+		t.Errorf("%s can be read, and there are %d instances", r.conf, n)
+	}
 }
