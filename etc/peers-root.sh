@@ -60,7 +60,7 @@ apt() { # root argument ...
 }
 
 new=$root.new
-rm -rf "$new"
+rm -rf --one-file-system "$new"
 say "making $root"
 if [ -n "$servers" ] && [ -e "$base/$release/peer" ]; then
 	cp -a "$base/$release" "$new"
@@ -77,7 +77,8 @@ else
 	}
 	url=$(mirror)
 	[ -n "$url" ] || { apt-get -q update && url=$(mirror); }
-	debootstrap --variant=minbase --include=iproute2,procps,ca-certificates "$release" "$new" \
+	# What it mounts goes with it, also when it is killed.
+	unshare --mount --propagation private debootstrap --variant=minbase --include=iproute2,procps,ca-certificates "$release" "$new" \
 		"${url:?no Debian mirror in the configuration of apt}"
 	# Proxies and credentials are this host's.
 	for f in apt.conf apt.conf.d auth.conf.d; do
