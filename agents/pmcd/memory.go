@@ -13,8 +13,8 @@ import (
 // What the process holds is what its last garbage collection has found to be in
 // use. Memory that has become garbage since, and memory that the Go runtime
 // keeps for later, would make a daemon look as if it leaked. A fetch has a
-// collection done if there was work for it since the last one, and takes less
-// than a hundredth of a CPU's time for that: see collected.
+// collection done if there was work for it since the last one, and collections for
+// fetches go on for less than a hundredth of the time: see collected.
 
 const (
 	// minGarbage is how many bytes are made before a collection is worth while.
@@ -23,7 +23,8 @@ const (
 	minPause = 100 * time.Millisecond
 	// maxPause is after what time one is done for less: what was released.
 	maxPause = 10 * time.Second
-	// gcShare is the part of a CPU that these may take: one in gcShare.
+	// gcShare is the part of the time that these may take: one in gcShare. They use
+	// a quarter of the CPUs then, and those that are idle.
 	gcShare = 100
 )
 
