@@ -36,11 +36,12 @@ type Daemon struct {
 	plain *zap.Logger
 	trace trace
 
-	routes   atomic.Pointer[routes]
-	confSeen confSeen // the configuration that routes has
-	pmnsSeen fileSeen
-	reading  <-chan struct{} // closed when names is set, for the first name space; nil if that is embedded
-	names    namesRead
+	routes       atomic.Pointer[routes]
+	confSeen     confSeen // the configuration that routes has
+	confRejected confSeen // the one that was rejected last, unless another was taken since
+	pmnsSeen     fileSeen
+	reading      <-chan struct{} // closed when names is set, for the first name space; nil if that is embedded
+	names        namesRead
 	// watchSeen is what was there when files were looked at for changes.
 	watchSeen map[string]fileSeen
 

@@ -169,7 +169,6 @@ func (d *Daemon) reloadNames(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.pmnsSeen = got.seen
 	if got.tree == nil && got.err == nil {
 		d.log.Info(fmt.Sprintf("PMNS file %q is unchanged", ns))
 		return nil
@@ -188,6 +187,7 @@ func (d *Daemon) reloadNames(ctx context.Context) error {
 		return err
 	}
 	d.debug.printf(debugPMNS, "PMNS %q has %d names", ns, got.tree.Len())
+	d.pmnsSeen = got.seen // not before: as long as it is not in use, each reload says so
 	r := *d.routes.Load()
 	r.tree = got.tree
 	d.routes.Store(&r)

@@ -153,7 +153,12 @@ func (d *Daemon) takeConf(ctx context.Context, got confRead) error {
 		d.restartDead(ctx)
 		return nil
 	}
-	d.confSeen = got.seen
+	// The time of a file that is rejected is not remembered as confSeen: as long as
+	// it is not in force, each reload says so.
+	//
+	// C pmcd differs: the second reload takes it for unchanged.
+	again := got.seen == d.confRejected
+	d.confRejected = got.seen
 	d.describeRead(got)
 	var err error
 	switch {
@@ -166,10 +171,14 @@ func (d *Daemon) takeConf(ctx context.Context, got confRead) error {
 		err = fmt.Errorf("Configuration file '%s' has no valid agents", path)
 		d.plain.Error(err.Error())
 	default:
+		d.confSeen, d.confRejected = got.seen, confSeen{}
 		d.reconcile(ctx, got.conf)
 		return nil
 	}
 	d.plain.Info("Configuration left unchanged")
+	if again {
+		d.restartDead(ctx)
+	}
 	return err
 }
 

@@ -73,7 +73,7 @@ func TestReloadAgents(t *testing.T) {
 			show(240, 241, noAgent, 243), pdu.StateDropAgent | pdu.StateAddAgent, []int{2, 1, 1, 1}, "",
 		},
 		{"a file that is rejected", "t 240 pipe nonsense\n", show(240, 241, noAgent, 243), 0, []int{2, 1, 1, 1}, "Configuration left unchanged"},
-		{"the same again", "", show(240, 241, noAgent, 243), 0, []int{2, 1, 1, 1}, "unchanged"},
+		{"the same again", "", show(240, 241, noAgent, 243), 0, []int{2, 1, 1, 1}, "has errors"},
 		{"a file without agents", "# nothing\n", show(240, 241, noAgent, 243), 0, []int{2, 1, 1, 1}, "has no valid agents"},
 		{
 			"a good one", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\n",
@@ -99,6 +99,27 @@ func TestReloadAgents(t *testing.T) {
 		if !r.logged(s.log) {
 			t.Errorf("%s: %q is not in the log", s.name, s.log)
 		}
+		if err, bad := r.Reloads().Err, r.logged("left unchanged"); bad != (err != nil) {
+			t.Errorf("%s: the status says %v", s.name, err)
+		}
+	}
+}
+
+// An agent that is down is started by the second reload of a file that is
+// rejected, as by one of a file that has not changed.
+func TestReloadRejectedStartsAgents(t *testing.T) {
+	r := newRig(t, nil, nil) // without restarts by itself
+	r.settled()
+	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
+	r.reloaded()
+	a := r.Daemon.routes.Load().agent(240)
+	r.drop(a, a.link.Load(), errors.New("a test"))
+	r.reloaded()
+	if a.link.Load() == nil {
+		t.Error("still down")
+	}
+	if r.Reloads().Err == nil {
+		t.Error("the status does not say that the file is not in force")
 	}
 }
 
@@ -154,6 +175,7 @@ func TestReloadNames(t *testing.T) {
 		{"another one", "root { t }\nt { nine 240:0:9 }\n", "t.nine", "1 [240.0.9]", "Reloading PMNS"},
 		{"the old names are gone", "", "t.two", "PM_ERR_NAME", ""},
 		{"a bad one", "root { t\n", "t.nine", "1 [240.0.9]", "stay in use"},
+		{"the same again", "", "t.nine", "1 [240.0.9]", "stay in use"},
 		{"a good one again", "root { t }\nt { ten 240:0:10 }\n", "t.ten", "1 [240.0.10]", "Reloading PMNS"},
 	}
 	for _, s := range steps {

@@ -227,6 +227,11 @@ func (p *pair) compareLogs(t *testing.T, until string) {
 	}
 }
 
+// notInForce are steps that find a file which was rejected before, or the one before
+// that again: C pmcd remembers the file that it has rejected, ours the one in force.
+// So one says that it is unchanged, and the other reads it.
+var notInForce = map[string]bool{"HUP, the bad file again": true, "HUP, no .access": true}
+
 // reloaded is the last line of a reload.
 const reloaded = `(?m)(PMNS file "pmns" is unchanged|Reloading PMNS "pmns")\n(Err|.*pmLoad|$)`
 
@@ -316,7 +321,11 @@ func TestPeerSession(t *testing.T) {
 			}
 			s.do()
 			p.hangup(t)
-			p.compareLogs(t, reloaded)
+			if notInForce[s.name] {
+				p.logs(regexp.MustCompile(reloaded))
+			} else {
+				p.compareLogs(t, reloaded)
+			}
 			for i, c := range p.clients {
 				values, changes := c.fetch(simpleID, sampleID)
 				more := c.number(seqnum) - before[i]
@@ -349,9 +358,9 @@ func TestPeerSession(t *testing.T) {
 			if got := p.clients[1].lookup("simple.numfetch"); got != name { // README, Differences
 				t.Errorf("ours: %s", got)
 			}
-			if s.text != "" {
+			if s.text != "" { // see notInForce
 				p.hangup(t)
-				p.compareLogs(t, reloaded)
+				p.logs(regexp.MustCompile(`PMNS file "pmns" is unchanged|Error: pmLoadASCIINameSpace`))
 			}
 		})
 	}
