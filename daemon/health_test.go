@@ -84,7 +84,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A service manager that does not take what it is told keeps nobody waiting: the
+// A service manager that does not take what it is told keeps no client waiting: the
 // liveness probe goes on.
 func TestSlowManager(t *testing.T) {
 	told, taken := make(chan struct{}, 100), make(chan struct{})

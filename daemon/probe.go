@@ -37,7 +37,7 @@ func (d *Daemon) checkNames(now time.Time) {
 	}
 }
 
-// probe asks for a subtree in nobody's name, and has the clients that miss it told
+// probe asks for a subtree on behalf of no client, and has the clients that miss it told
 // if there is an answer.
 func (d *Daemon) probe(key subtree) {
 	r, t := d.routes.Load(), &d.subtrees
@@ -62,8 +62,8 @@ func (d *Daemon) askNames(a *agent, root string) error {
 		return pdu.ErrnoNoAgent
 	}
 	defer l.holds.giveBack()
-	const nobody = -1 // no client has this number
-	call := agents.Call{Origin: agents.Origin{Client: nobody}, Timeout: time.Duration(d.timeout.Load())}
+	const noClient = -1 // no client has this number
+	call := agents.Call{Origin: agents.Origin{Client: noClient}, Timeout: time.Duration(d.timeout.Load())}
 	var err error
 	if call.Req, err = pdu.Append(nil, 0, &pdu.PMNSTraverse{Name: root}); err != nil {
 		return err

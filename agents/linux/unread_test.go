@@ -129,7 +129,7 @@ func TestConfWithoutDescriptors(t *testing.T) {
 	})
 }
 
-// A directory that cannot be written to, as nobody can to /sys, costs one line in
+// A directory that cannot be written to, such as /sys, costs one line in
 // the log and one look a minute.
 func TestIDsCannotBeSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -222,7 +222,7 @@ func (c *Child) take(m message, files []*os.File, err error) {
 			err = p.takePipes(files, want)
 		}
 		switch {
-		case !asked: // nobody waits for it any more
+		case !asked: // the caller has stopped waiting
 			go p.Stop(context.Background())
 		case err != nil:
 			go p.Stop(context.Background())

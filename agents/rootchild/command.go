@@ -33,7 +33,7 @@ func checkConfig(path string, uid uint32) error {
 	return err
 }
 
-// CheckFile reports why somebody else than root can change a file, or why there is
+// CheckFile reports why a user other than root can change a file, or why there is
 // none.
 func CheckFile(path string) error { return trusted(path, toRead, 0) }
 
@@ -62,7 +62,7 @@ func CheckAgent(a *pmcdconf.Agent) error {
 	return err
 }
 
-// trustedProgram returns the program of a, or reports why somebody else than root
+// trustedProgram returns the program of a, or reports why a user other than root
 // could change what its process executes: the shared object; or the program, its
 // interpreter, and each argument that can be code.
 func trustedProgram(a *pmcdconf.Agent, uid uint32) (string, error) {

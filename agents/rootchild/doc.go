@@ -27,7 +27,7 @@
 // program that is started. Without a file there are the lines that are compiled
 // in.
 //
-// It starts an agent if nobody but root can change what would be executed: the
+// It starts an agent if only root can change what would be executed: the
 // file, the program and its interpreter, each argument that can be code, and each
 // directory and link on the way to them must belong to root, and neither their
 // group nor others may be able to write to them (see [CheckAgent]). The rule is

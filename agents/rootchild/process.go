@@ -30,8 +30,8 @@ func (p *Process) PID() int { return p.pid }
 // Done is closed when it has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Status reports how it ended. It is valid once Done is closed; 0 if nobody
-// knows.
+// Status reports how it ended. It is valid once Done is closed; 0 if that
+// is not known.
 func (p *Process) Status() syscall.WaitStatus { return p.status }
 
 // stopWait is how long the root child may take to kill a process.
@@ -59,7 +59,7 @@ func (p *Process) Stop(ctx context.Context) {
 	p.child.mu.Lock()
 	defer p.child.mu.Unlock()
 	delete(p.child.processes, p.id)
-	p.endLocked(0) // nobody knows
+	p.endLocked(0) // its status is not known
 }
 
 // endLocked notes that the process has ended. The caller holds mu of the child.

@@ -101,21 +101,21 @@ const (
 	asArgument            // what a program may take for code, or not
 )
 
-// trusted reports why somebody else than root could change what is in a file,
+// trusted reports why a user other than root could change what is in a file,
 // or put another in its place: the file, and each directory and link on the way
 // to it, must belong to root, and neither its group nor others may write to it.
 // In a directory with the sticky bit they may: they can add to it, but not
 // replace what is root's. Write permission by an access control list is seen as
 // that of the group. uid may own things as root may; it is 0 but in tests.
 //
-// An argument may be a directory, in which nobody may be able to add anything; or
+// An argument may be a directory, to which only root may be able to add anything; or
 // a device, a socket or a FIFO, whose own owner and mode do not count; or
-// nothing, if nobody else than root can make it something. The directories on the
+// nothing, if only root can make it something. The directories on the
 // way count for all of these: in a directory of their own others could replace a
 // FIFO by a file.
 //
-// The error is an *Untrusted, or says why a file cannot be used. Since nobody
-// else can change any of it, nil still holds when the file is used.
+// The error is an *Untrusted, or says why a file cannot be used. Since only
+// root can change any of it, nil still holds when the file is used.
 func trusted(path string, use use, uid uint32) error {
 	if !filepath.IsAbs(path) {
 		wd, err := os.Getwd()
@@ -145,7 +145,7 @@ func trusted(path string, use use, uid uint32) error {
 		next, err := examine(filepath.Join(dir.path, name), uid)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && use == asArgument:
-			return dir.full() // nobody can make it
+			return dir.full() // only root can make it
 		case err != nil:
 			return missing(err, use)
 		}

@@ -30,7 +30,7 @@ func trustFiles(getenv func(string) string) []string {
 }
 
 // trustAgents reports whether PMCD_TRUST_AGENTS is 1 in one of the files, which
-// nobody but root can write to. The variable itself does not count: where the
+// only root can write to. The variable itself does not count: where the
 // environment comes from cannot be told. problem is why what there is does not
 // count, if anybody seems to have meant it.
 func trustAgents(files []string, getenv func(string) string) (trust bool, problem error) {

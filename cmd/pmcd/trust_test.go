@@ -140,7 +140,7 @@ func TestPeerUntrusted(t *testing.T) {
 	}
 }
 
-// Who kills pmcd gains nothing: the next one does not run the script of its user as
+// A user who kills pmcd gains nothing: the next one does not run the script of its user as
 // root, whatever is put before the script.
 func TestPeerUntrustedAtStart(t *testing.T) {
 	p := privilegedPlace(t)

@@ -260,7 +260,7 @@ func TestDamagedIsKeptWithoutLinks(t *testing.T) {
 }
 
 // An error that lasts has the same text each time, so that it is logged once.
-// Nobody can make a file in /sys.
+// Not even root can make a file in /sys.
 func TestSaveErrorStaysTheSame(t *testing.T) {
 	c := New(indom, Options{Dir: "/sys"})
 	if _, err := c.TryLoad(); err != nil {
