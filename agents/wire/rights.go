@@ -47,9 +47,9 @@ func peek(fd uintptr, b []byte, flags uintptr) (int, error) {
 		var n uintptr
 		var err syscall.Errno
 		if flags&syscall.MSG_DONTWAIT != 0 {
-			n, _, err = syscall.RawSyscall(syscall.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&msg)), flags)
+			n, _, err = syscall.RawSyscall(sysRecvmsg, fd, uintptr(unsafe.Pointer(&msg)), flags)
 		} else {
-			n, _, err = syscall.Syscall(syscall.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&msg)), flags)
+			n, _, err = syscall.Syscall(sysRecvmsg, fd, uintptr(unsafe.Pointer(&msg)), flags)
 		}
 		switch {
 		case err == syscall.EINTR:
