@@ -70,7 +70,7 @@ type Client struct {
 
 	mu      sync.Mutex // guards the following; not held over I/O
 	flying  []*flight  // sent, in order: the next reply is for the first
-	waiting []*flight  // for a slot, in order
+	waiting []*flight  // for a slot, in order; as in flying, nothing is behind the last: it would keep a Call
 	granted int        // slots given and not yet in flying
 	alone   bool       // the last slot is for a request that no other may follow
 	slow    bool       // the last answer was not quick

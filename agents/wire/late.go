@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -30,7 +31,7 @@ func (c *Client) missed() error {
 		owed = append(owed, f.want)
 		c.finish(f, agents.ErrLate)
 	}
-	c.flying = c.flying[:0]
+	c.flying = slices.Delete(c.flying, 0, len(c.flying))
 	c.own(Late, owed)
 	return agents.ErrLate
 }
@@ -46,7 +47,7 @@ func (c *Client) own(s State, owed []pdu.Type) {
 	for _, f := range c.waiting {
 		c.finish(f, err)
 	}
-	c.waiting = c.waiting[:0]
+	c.waiting = slices.Delete(c.waiting, 0, len(c.waiting))
 	c.reading = true
 	c.wavered = c.wavered || s == NotReady
 	c.state.Store(int32(s))

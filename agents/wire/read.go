@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -76,7 +77,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 	}
 	f.answered = now
 	c.slow = now.Sub(f.began) > quick
-	c.flying = append(c.flying[:0], c.flying[1:]...)
+	c.flying = slices.Delete(c.flying, 0, 1)
 	if len(c.flying) > 0 {
 		c.flying[0].begin(now)
 	}
@@ -88,7 +89,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 			owed = append(owed, f.want)
 			c.finish(f, agents.ErrNotReady)
 		}
-		c.flying = c.flying[:0]
+		c.flying = slices.Delete(c.flying, 0, len(c.flying))
 		c.own(NotReady, owed)
 		return nil
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -88,7 +89,7 @@ func (c *Client) refusal() error {
 func (c *Client) forget(f *flight) {
 	for i, w := range c.waiting {
 		if w == f {
-			c.waiting = append(c.waiting[:i], c.waiting[i+1:]...)
+			c.waiting = slices.Delete(c.waiting, i, i+1)
 			return
 		}
 	}
@@ -104,7 +105,7 @@ func (c *Client) release() {
 func (c *Client) grant() {
 	for len(c.waiting) > 0 && c.admits(c.waiting[0]) {
 		f := c.waiting[0]
-		c.waiting = append(c.waiting[:0], c.waiting[1:]...)
+		c.waiting = slices.Delete(c.waiting, 0, 1)
 		c.admit(f)
 		f.granted = true
 		c.rouse(f)
