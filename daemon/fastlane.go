@@ -26,7 +26,7 @@ const (
 // awaitLane waits for input on a direct line. It reports false if none came in
 // time: then the line is no longer direct.
 func (s *session) awaitLane() bool {
-	w := newWork()
+	w := s.newWork()
 	var err error = syscall.EAGAIN
 	for first := true; s.vain < waits && s.yield(); first = false {
 		var n int
@@ -47,7 +47,7 @@ func (s *session) awaitLane() bool {
 		}
 		s.vain++
 	}
-	works.Put(w) // as it came
+	w.putBack()
 	s.leaveLane()
 	if err == wire.ErrRights {
 		s.err = err

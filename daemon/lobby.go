@@ -228,7 +228,7 @@ func (b *lobby) park(s *session) {
 
 // hear reads what a guest says, or sees that it goes.
 func (b *lobby) hear(s *session, fd int32) {
-	w := newWork()
+	w := s.newWork()
 	n, err := s.line.readNow(uintptr(fd), w.in[:cap(w.in)])
 	w.in = w.in[:n]
 	switch {
@@ -245,7 +245,7 @@ func (b *lobby) hear(s *session, fd int32) {
 		s.input, w = w, nil
 	}
 	if w != nil {
-		w.release()
+		w.release(s)
 	}
 	if s.err != nil || s.input != nil {
 		b.lead(s, fd)

@@ -35,23 +35,24 @@ type session struct {
 	grant   access.Conn   // what it may do
 
 	// The following belong to the goroutine of the session.
-	greeted   bool
-	err       error          // that ends it
-	caller    *agents.Caller // of this turn
-	needsCert bool           // and has none, as there is no TLS yet
-	awaiting  bool           // it has announced the name of a container
-	peer      access.Peer
-	contexts  contexts  // with their profiles
-	current   int32     // the context used last
-	asked     domainSet // whose agents may know of the client
-	input     *work     // only while there is input
-	tryRead   func(fd uintptr) bool
-	readErr   error
-	fault     pdu.Errno // why it has ended, if the client did not ask for it
-	eager     int       // see fastLane
-	vain      int       // waits in the fast lane, that quick requests have not made up for
-	turn      uint64    // of all sessions, its last one
-	yielded   time.Time // in the fast lane
+	greeted    bool
+	err        error          // that ends it
+	caller     *agents.Caller // of this turn
+	needsCert  bool           // and has none, as there is no TLS yet
+	awaiting   bool           // it has announced the name of a container
+	peer       access.Peer
+	contexts   contexts  // with their profiles
+	current    int32     // the context used last
+	asked      domainSet // whose agents may know of the client
+	input      *work     // only while there is input
+	largeTurns uint8     // for which that has grown
+	tryRead    func(fd uintptr) bool
+	readErr    error
+	fault      pdu.Errno // why it has ended, if the client did not ask for it
+	eager      int       // see fastLane
+	vain       int       // waits in the fast lane, that quick requests have not made up for
+	turn       uint64    // of all sessions, its last one
+	yielded    time.Time // in the fast lane
 
 	observed atomic.Pointer[string] // what the host is called in its container; nil if that is not known
 
@@ -95,7 +96,7 @@ func (s *session) Turn(c *agents.Caller) {
 	w := s.input
 	s.input, s.caller = nil, c
 	s.err = s.answer(w)
-	w.release()
+	w.release(s)
 }
 
 // meet greets a client, unless it is not admitted.
@@ -175,14 +176,14 @@ func (d *Daemon) features() pdu.Features {
 
 // read is tried when there may be input. Only then does it take a buffer.
 func (s *session) read(fd uintptr) bool {
-	w := newWork()
+	w := s.newWork()
 	n, err := s.line.readNow(fd, w.in[:cap(w.in)])
 	if n > 0 {
 		w.in = w.in[:n]
 		s.input = w
 		return true
 	}
-	works.Put(w) // as it came
+	w.putBack()
 	if err == syscall.EAGAIN {
 		return false
 	}

@@ -30,6 +30,8 @@ type work struct {
 	call agents.Call
 	req  []byte // a request to an agent
 	ans  []byte // its answer
+
+	large bool // is of largeWorks
 }
 
 // A part of a request goes to one agent.
@@ -46,16 +48,48 @@ type part struct {
 	usual time.Duration  // what the agent takes
 }
 
-var works = sync.Pool{New: func() any { return &work{in: make([]byte, 0, 2<<10)} }}
+// Works that have grown are kept apart, for sessions that need them: a session with
+// small requests does not hold, and pmcd.datasize does not show, what others needed.
+var works, largeWorks sync.Pool
 
-// keep is the most memory that a buffer may take to the next user, enough for
-// ten thousand values. What nobody uses is the garbage collector's, as the pool
-// is emptied by it.
-const keep = 1 << 20
+const (
+	// modest is the most memory that a work of works has in buffers.
+	modest = 16 << 10
 
-func newWork() *work { return works.Get().(*work) }
+	// keep is the most memory that a buffer may take to the next user, enough for
+	// ten thousand values. What no session uses is the garbage collector's, as the pools
+	// are emptied by it.
+	keep = 1 << 20
 
-func (w *work) release() {
+	// largeTurns is for how many turns a session whose work has grown gets such a
+	// one. Then it shows again whether it needs that.
+	largeTurns = 255
+)
+
+// newWork returns one for a turn of s.
+func (s *session) newWork() *work {
+	if s.largeTurns > 0 {
+		if w, ok := largeWorks.Get().(*work); ok {
+			return w
+		}
+	}
+	if w, ok := works.Get().(*work); ok {
+		return w
+	}
+	return &work{in: make([]byte, 0, 2<<10)}
+}
+
+// putBack gives w back as it came.
+func (w *work) putBack() {
+	if w.large {
+		largeWorks.Put(w)
+	} else {
+		works.Put(w)
+	}
+}
+
+// release gives w back after a turn of s.
+func (w *work) release(s *session) {
 	w.in, w.next, w.routes = w.in[:0], 0, nil
 	w.names = pdu.NamesWriter{} // has pieces of a name space
 	if w.result.Cap() > keep {
@@ -78,7 +112,16 @@ func (w *work) release() {
 			p.req, p.reply, p.sets = nil, nil, pdu.Sets{}
 		}
 	}
-	works.Put(w)
+	// What result writes to is out.
+	large += max(w.result.Cap(), cap(w.out)) + cap(w.in) + cap(w.req) + cap(w.ans)
+	grown := !w.large && large > modest
+	w.large = large > modest
+	if grown {
+		s.largeTurns = largeTurns
+	} else if s.largeTurns > 0 {
+		s.largeTurns--
+	}
+	w.putBack()
 }
 
 // part returns the part of w for a domain, which is new if there is none yet.

@@ -34,3 +34,35 @@ func TestSlowestFirst(t *testing.T) {
 		w.reset()
 	}
 }
+
+// A session that asks for little does not get the memory that another has
+// needed, and one that needs it gets it for its next turns.
+func TestGrownWorkIsKeptApart(t *testing.T) {
+	big, little := new(session), new(session)
+	w := big.newWork()
+	w.out = make([]byte, 2*modest)
+	w.release(big)
+	if !w.large || big.largeTurns != largeTurns {
+		t.Fatalf("after much: large is %v, for %d turns", w.large, big.largeTurns)
+	}
+	for range 100 {
+		v := little.newWork()
+		if v == w || v.large {
+			t.Fatal("who asks for little has got what has grown")
+		}
+		v.release(little)
+	}
+	if little.largeTurns != 0 {
+		t.Errorf("after little: %d turns with a large one", little.largeTurns)
+	}
+	for i := range largeTurns {
+		v := big.newWork() // w, unless the pool has lost it
+		v.release(big)
+		if want := largeTurns - 1 - i; big.largeTurns != uint8(want) {
+			t.Fatalf("%d turns left, want %d", big.largeTurns, want)
+		}
+	}
+	if v := big.newWork(); v.large {
+		t.Error("a large one for ever")
+	}
+}
