@@ -53,7 +53,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// An agent that fails is asked more and more seldom, and in nobody's name.
+// An agent that fails is asked more and more seldom, and on behalf of no client.
 func TestChecksBecomeSeldom(t *testing.T) {
 	var s subtrees
 	key := subtree{240, "d"}
@@ -156,8 +156,8 @@ func TestClientsOfMissingSubtree(t *testing.T) {
 		later = later.Add(2 * firstCheck)
 	}
 	c.conn.Close()
-	eventually(t, "nobody misses the names", func() bool { return missing() == 0 })
+	eventually(t, "no client misses the names", func() bool { return missing() == 0 })
 	if next := r.subtrees.next.Load(); next != 0 {
-		t.Error("a check is due for nobody")
+		t.Error("a check is due although no client misses names")
 	}
 }
