@@ -22,6 +22,7 @@ pminfo -a a -d $(pmprobe -a a | awk '$2 > 0 { print $1 }' | sort)
 // onlyOne has values with one of the agents, for good reasons.
 var onlyOne = re(`mem\.zoneinfo\.nr_free_pages` + // PCP's agent looks for another name
 	`|kvm\..*` + // PCP's agent has 0 for what the kernel does not have
+	`|mem\.vmstat\.nr_free_cma` + // is instant since PCP 7: see since7_test.go
 	`|network\.interface\.(speed|baudrate)` + // it makes one of what the kernel does not know
 	`|pmcd\.pmlogger\.note`) // is new in PCP 7.2
 

@@ -113,6 +113,8 @@ func TestXFS(t *testing.T) {
 				req := &pdu.InstanceReq{InDom: d, Inst: pdu.NoInst}
 				same(t, d.String(), fmt.Sprint(ask[pdu.Instance](t, c, req)), fmt.Sprint(ask[pdu.Instance](t, ours, req)))
 			}
+			// C differs: any client may.
+			ours.Notify(agents.Notice{Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("0")}}})
 			for _, v := range []pdu.Value{{Inst: pdu.NoInst, Word: 1 << 31}, {Inst: pdu.NoInst, Word: 1}} {
 				store := func(cd agents.Conduit, id pdu.PMID) string {
 					res := &pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Values: []pdu.Value{v}}}}
