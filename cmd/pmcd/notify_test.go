@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/daemon"
 )
 
@@ -200,6 +202,9 @@ func TestNotifyMainPID(t *testing.T) {
 			launcher := cmd.Process.Pid
 			syscall.Kill(launcher, syscall.SIGSTOP)
 			defer syscall.Kill(launcher, syscall.SIGCONT)
+			if !peer.Until(20*time.Second, func() bool { return allStopped(launcher) }) {
+				t.Fatal("the launcher does not stop")
+			}
 			fmt.Fprintln(conf, "pmcd 2 dso pmcd_init /none")
 			conf.Close()
 			said, err := m.within(time.Second)
@@ -227,6 +232,19 @@ func TestNotifyMainPID(t *testing.T) {
 			}
 		})
 	}
+}
+
+// allStopped reports whether no thread of a process runs any more after SIGSTOP:
+// the threads stop one after the other.
+func allStopped(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		if _, rest, ok := strings.Cut(string(stat), ") "); err != nil || !ok || !strings.HasPrefix(rest, "T") {
+			return false
+		}
+	}
+	return len(stats) > 0
 }
 
 // A notification nobody gets is no reason not to serve; with -f there is none.
