@@ -57,7 +57,7 @@ func TestPeerDbpmda(t *testing.T) {
 		t.Run(transport, func(t *testing.T) {
 			dir := t.TempDir()
 			var open string
-			var c *child
+			var c *process
 			switch transport {
 			case "pipe":
 				pmda := filepath.Join(dir, "pmdacolours")

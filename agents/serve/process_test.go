@@ -15,27 +15,27 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// child is pmdacolours as a process.
-type child struct {
-	*proc.Process
+// A process is pmdacolours as a process.
+type process struct {
+	*child.Process
 	log, stderr string // files
 }
 
 // startChild starts this test binary as pmdacolours with a log of its own. It
 // is gone when t ends.
-func startChild(t *testing.T, pipes bool, args ...string) *child {
+func startChild(t *testing.T, pipes bool, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	c := &child{log: filepath.Join(dir, "log"), stderr: filepath.Join(dir, "stderr")}
+	c := &process{log: filepath.Join(dir, "log"), stderr: filepath.Join(dir, "stderr")}
 	stderr, err := os.Create(c.stderr)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func startChild(t *testing.T, pipes bool, args ...string) *child {
 	if len(args) > 0 && args[0] == "part" {
 		argv = []string{"part: colours"}
 	}
-	if c.Process, err = proc.Start(proc.Spec{Argv: argv, Path: self, Pipes: pipes, Stderr: stderr}); err != nil {
+	if c.Process, err = child.Start(child.Spec{Argv: argv, Path: self, Pipes: pipes, Stderr: stderr}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -56,13 +56,13 @@ func startChild(t *testing.T, pipes bool, args ...string) *child {
 	return c
 }
 
-func (c *child) text() string {
+func (c *process) text() string {
 	b, _ := os.ReadFile(c.log)
 	return string(b)
 }
 
 // dial is the pmcd that the agent gets, over its pipes or over conn.
-func (c *child) dial(t *testing.T, conn wire.Conn) *wire.Client {
+func (c *process) dial(t *testing.T, conn wire.Conn) *wire.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -79,7 +79,7 @@ func (c *child) dial(t *testing.T, conn wire.Conn) *wire.Client {
 
 // wait returns how the process has ended and what its log has within header
 // and trailer.
-func (c *child) wait(t *testing.T) (syscall.WaitStatus, string) {
+func (c *process) wait(t *testing.T) (syscall.WaitStatus, string) {
 	t.Helper()
 	select {
 	case <-c.Done():
@@ -223,7 +223,7 @@ func TestProcessSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		for _, connected := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%v/connected=%v", sig, connected), func(t *testing.T) {
-				var c *child
+				var c *process
 				if connected {
 					c = startChild(t, true)
 					fetch(t, c.dial(t, nil))
@@ -254,13 +254,13 @@ func TestProcessSurvives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := proc.Start(proc.Spec{Argv: []string{"pmdacolours", "-d", "120", "-l", "-"}, Path: self, Pipes: true, Stderr: w})
+	p, err := child.Start(child.Spec{Argv: []string{"pmdacolours", "-d", "120", "-l", "-"}, Path: self, Pipes: true, Stderr: w})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Stop(t.Context())
 	w.Close()
-	c := &child{Process: p}
+	c := &process{Process: p}
 	conn := c.dial(t, nil)
 	r.Close()
 	fetch(t, conn)

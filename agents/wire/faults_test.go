@@ -11,7 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -30,7 +30,7 @@ func TestBadGreeting(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := proc.Start(proc.Spec{Argv: []string{"/bin/sh", "-c", tt.script}, Pipes: true, Stderr: os.Stderr})
+			p, err := child.Start(child.Spec{Argv: []string{"/bin/sh", "-c", tt.script}, Pipes: true, Stderr: os.Stderr})
 			if err != nil {
 				t.Fatal(err)
 			}

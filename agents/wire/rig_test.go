@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -59,11 +59,11 @@ type stdio struct {
 }
 
 // startPMDA runs argv and returns a Client of it. Both are gone when t ends.
-func startPMDA(t testing.TB, opt wire.Options, argv ...string) (*wire.Client, *proc.Process) {
+func startPMDA(t testing.TB, opt wire.Options, argv ...string) (*wire.Client, *child.Process) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	p, err := proc.Start(proc.Spec{Argv: argv, Pipes: true, Stderr: os.Stderr})
+	p, err := child.Start(child.Spec{Argv: argv, Pipes: true, Stderr: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,17 +124,17 @@ func pipePair(t testing.TB) (here, there wire.Conn) {
 			t.Fatal(err)
 		}
 	}
-	return proc.NewPipes(ends[0], ends[3]), proc.NewPipes(ends[2], ends[1])
+	return child.NewPipes(ends[0], ends[3]), child.NewPipes(ends[2], ends[1])
 }
 
 // frozenPair is pipePair for lack of descriptors: what is read directly stays so.
 func frozenPair(t testing.TB) (here, there wire.Conn) {
 	t.Helper()
 	here, there = pipePair(t)
-	return frozen{here.(*proc.Pipes)}, there
+	return frozen{here.(*child.Pipes)}, there
 }
 
-type frozen struct{ *proc.Pipes }
+type frozen struct{ *child.Pipes }
 
 func (s frozen) Direct(on bool) bool { return on && s.Pipes.Direct(on) }
 

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/proc"
+	"github.com/gopcp/pmcd/agents/launch/child"
 )
 
 // A Go program cannot fork: pmcd goes to the background by running itself
@@ -76,7 +76,7 @@ func startInBackground(stderr io.Writer) int {
 // sealForBackground keeps descriptors that happen to be open from a process that
 // runs for months. Those of socket activation (sd_listen_fds(3)) are for it.
 func sealForBackground() error {
-	if err := proc.Seal(); err != nil {
+	if err := child.Seal(); err != nil {
 		return err
 	}
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/proc"
-	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -18,10 +18,10 @@ import (
 const agentPrefix = "pmcd-agent: "
 
 // builtinSpec is a process of this program for a built-in agent.
-func builtinSpec(a *pmcdconf.Agent, stderr *os.File) proc.Spec {
-	return proc.Spec{
+func builtinSpec(a *pmcdconf.Agent, stderr *os.File) child.Spec {
+	return child.Spec{
 		Argv:   []string{agentPrefix + strings.ReplaceAll(a.Name, "/", "_"), strconv.Itoa(a.Domain), a.Entry},
-		Path:   rootchild.Self,
+		Path:   roothelper.Self,
 		Pipes:  true,
 		Stderr: stderr,
 	}

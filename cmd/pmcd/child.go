@@ -9,21 +9,21 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/proc"
-	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A child is the process of an agent, started here or by the root child. Its
+// An agentProcess is the process of an agent, started here or by the root child. Its
 // error output goes to the log.
-type child struct {
+type agentProcess struct {
 	process
-	Pipes  *proc.Pipes // nil for a socket agent
-	stderr *proc.Stderr
+	Pipes  *child.Pipes // nil for a socket agent
+	stderr *child.Stderr
 }
 
-// A process is a proc.Process or a rootchild.Process.
+// A process is a child.Process or a roothelper.Process.
 type process interface {
 	PID() int
 	Done() <-chan struct{}
@@ -31,20 +31,20 @@ type process interface {
 	Stop(ctx context.Context)
 }
 
-var _ daemon.Process = (*child)(nil)
+var _ daemon.Process = (*agentProcess)(nil)
 
-// start starts the process of an agent. program is rootchild.Self if it is built
+// start starts the process of an agent. program is roothelper.Self if it is built
 // in, else "".
-func (o opener) start(ctx context.Context, spec *pmcdconf.Agent, program string) (*child, error) {
+func (o opener) start(ctx context.Context, spec *pmcdconf.Agent, program string) (*agentProcess, error) {
 	what := "error starting a process for " + spec.Path
 	if spec.Kind != pmcdconf.DSO {
 		what = "error starting " + spec.Argv[0]
 	}
-	stderr, err := proc.NewStderr(o.stderr)
+	stderr, err := child.NewStderr(o.stderr)
 	if err != nil {
 		return nil, err
 	}
-	c := &child{stderr: stderr}
+	c := &agentProcess{stderr: stderr}
 	c.process, c.Pipes, err = o.run(ctx, spec, program, stderr.File())
 	stderr.Started()
 	if err != nil {
@@ -63,15 +63,15 @@ func (o opener) start(ctx context.Context, spec *pmcdconf.Agent, program string)
 //
 // The helper would have to read such a file as root, and to become the user
 // itself. This process is that user.
-func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, stderr *os.File) (process, *proc.Pipes, error) {
+func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, stderr *os.File) (process, *child.Pipes, error) {
 	if o.root != nil {
 		p, err := o.root.Start(ctx, spec, stderr)
-		var u *rootchild.Untrusted
+		var u *roothelper.Untrusted
 		switch {
 		case err == nil:
 			o.rights.full(spec)
 			return p, p.Pipes, nil
-		case errors.Is(err, rootchild.ErrLost) && !o.endWithRoot:
+		case errors.Is(err, roothelper.ErrLost) && !o.endWithRoot:
 			err = errNoRoot
 		case !errors.As(err, &u):
 			return nil, nil, err
@@ -94,17 +94,17 @@ func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, s
 }
 
 // Stop implements daemon.Process.
-func (c *child) Stop(ctx context.Context) {
+func (c *agentProcess) Stop(ctx context.Context) {
 	c.process.Stop(ctx)
 	c.stderr.Close()
 }
 
 // LastWords implements daemon.Process.
-func (c *child) LastWords() []string { return c.stderr.Last() }
+func (c *agentProcess) LastWords() []string { return c.stderr.Last() }
 
 // failed ends a process that did not become an agent, because of err, and has
 // what is known of that. A nil child is none.
-func (c *child) failed(err error) error {
+func (c *agentProcess) failed(err error) error {
 	if c == nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -71,7 +71,7 @@ type trial struct {
 	// How long each step took; 0 if it did not come to that.
 	start, desc, fetch time.Duration
 
-	untrusted *rootchild.Untrusted // why it is not started as root; nil if it is, or as any other user
+	untrusted *roothelper.Untrusted // why it is not started as root; nil if it is, or as any other user
 
 	note  string   // what else there is to say of one that is well
 	err   error    // what is wrong

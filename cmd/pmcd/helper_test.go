@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -103,7 +103,7 @@ func TestPeerHelperKilledService(t *testing.T) {
 		p.pid = cmd.Process.Pid
 		p.answers("simple.numfetch", true)
 		p.answers("proc.nprocs", true)
-		p.root = children(p.pid)[rootchild.Name]
+		p.root = children(p.pid)[roothelper.Name]
 		below := peer.Descendants(p.pid)
 		if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ func TestPeerStartWithoutDescriptors(t *testing.T) {
 			softLimit(t, pid, limit)
 			p.reload()
 			p.answers("simple.numfetch", true)
-			if children(p.pid)[rootchild.Name] != p.root {
+			if children(p.pid)[roothelper.Name] != p.root {
 				t.Fatalf("with %d descriptors the root helper has ended", room)
 			}
 		}

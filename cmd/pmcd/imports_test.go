@@ -73,10 +73,6 @@ var mayImport = map[string][]string{
 
 // oldPaths has the packages that are not yet where mayImport has them.
 var oldPaths = map[string]string{
-	"agents/proc":      "agents/launch/child",
-	"agents/rootchild": "agents/launch/roothelper",
-	"agents/dsohost":   "agents/launch/dsohost",
-	"agents/goplugin":  "agents/launch/goplugin",
 	"agents/sysfile":   "agents/builtin/internal/sysfile",
 	"agents/pmcd":      "agents/builtin/pmcd",
 	"agents/linux":     "agents/builtin/linux",
@@ -113,7 +109,7 @@ var mustNotImport = map[string][]string{
 var onlyIn = map[string]string{
 	"github.com/spf13/cobra": "cmd/pmcd",
 	"github.com/spf13/pflag": "cmd/pmcd",
-	"plugin":                 "agents/goplugin",
+	"plugin":                 "agents/launch/goplugin",
 	module + "/etc":          "cmd/pmcd",
 }
 

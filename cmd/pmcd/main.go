@@ -19,16 +19,16 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/gopcp/pmcd/agents/goplugin"
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/launch/goplugin"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/pmcd"
-	"github.com/gopcp/pmcd/agents/proc"
-	"github.com/gopcp/pmcd/agents/rootchild"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 func main() {
-	if os.Args[0] == rootchild.Name {
+	if os.Args[0] == roothelper.Name {
 		os.Exit(runRootChild(os.Args[1:]))
 	}
 	if strings.HasPrefix(os.Args[0], agentPrefix) {
@@ -116,7 +116,7 @@ func notStarted(stderr io.Writer) int {
 // serve opens the ports, then the log, and serves until a signal says not to.
 // waiter waits for it to begin.
 func serve(opt *options, waiter *launcher, stderr io.Writer) int {
-	if err := proc.Seal(); err != nil {
+	if err := child.Seal(); err != nil {
 		fmt.Fprintf(stderr, "pmcd: descriptors may leak into agents: %v\n", err)
 	}
 	env := takeManagerEnv()
@@ -200,7 +200,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	}
 
 	agents := opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log, said: new(sync.Map),
-		starter: proc.NewStarter(nil), endWithRoot: opt.endWithRoot || notify != nil}
+		starter: child.NewStarter(nil), endWithRoot: opt.endWithRoot || notify != nil}
 	defer agents.starter.Close()
 	if id != nil && id.uid != 0 {
 		if err := agents.withRoot(opt, id, out.file); err != nil {

@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/dsohost"
-	"github.com/gopcp/pmcd/agents/goplugin"
-	"github.com/gopcp/pmcd/agents/proc"
-	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/launch/dsohost"
+	"github.com/gopcp/pmcd/agents/launch/goplugin"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -29,10 +29,10 @@ type opener struct {
 	plugins *goplugin.Loader
 	builtin builtinAgents
 	log     *zap.Logger
-	said    *sync.Map        // lines of once; may be nil
-	starter *proc.Starter    // starts processes; may be nil
-	root    *rootchild.Child // starts processes as root; nil if there is none
-	rights  *rights          // who runs without root's rights; nil without root
+	said    *sync.Map         // lines of once; may be nil
+	starter *child.Starter    // starts processes; may be nil
+	root    *roothelper.Child // starts processes as root; nil if there is none
+	rights  *rights           // who runs without root's rights; nil without root
 
 	endWithRoot bool                // the daemon ends with root
 	onlyRoot    bool                // nothing is started without it
@@ -122,7 +122,7 @@ func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
 
 // openProcess starts a process for a built-in agent.
 func (o opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
-	p, err := o.start(ctx, spec, rootchild.Self)
+	p, err := o.start(ctx, spec, roothelper.Self)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 }
 
 // connectPipes does the handshake with an agent that has pipes.
-func (o opener) connectPipes(ctx context.Context, p *child, opt wire.Options) (*daemon.Link, error) {
+func (o opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Options) (*daemon.Link, error) {
 	in, out := p.Pipes.FDs()
 	l, err := connect(ctx, p, p.Pipes, in, out, opt)
 	if err == nil {
@@ -176,12 +176,12 @@ func (o opener) connectPipes(ctx context.Context, p *child, opt wire.Options) (*
 // place of which it stands in messages, nobody knows.
 type endedWithRoot struct{ status daemon.Ended }
 
-func (endedWithRoot) Error() string   { return rootchild.ErrLost.Error() }
+func (endedWithRoot) Error() string   { return roothelper.ErrLost.Error() }
 func (e endedWithRoot) Unwrap() error { return e.status }
 
 // rootEnded reports whether p is a process of a root helper that has ended.
-func (o opener) rootEnded(p *child) bool {
-	if _, ok := p.process.(*rootchild.Process); !ok {
+func (o opener) rootEnded(p *agentProcess) bool {
+	if _, ok := p.process.(*roothelper.Process); !ok {
 		return false
 	}
 	select {
@@ -195,7 +195,7 @@ func (o opener) rootEnded(p *child) bool {
 // openSocket connects to an agent that listens. One that we start ourselves
 // needs some time until it does.
 func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
-	var p *child
+	var p *agentProcess
 	if len(spec.Argv) == 0 {
 		o.rights.full(spec) // pmcd does not decide on it
 	} else {
@@ -228,7 +228,7 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 }
 
 // dial connects to the agent, until ctx ends if p is the agent.
-func dial(ctx context.Context, p *child, spec *pmcdconf.Agent) (wire.Conn, error) {
+func dial(ctx context.Context, p *agentProcess, spec *pmcdconf.Agent) (wire.Conn, error) {
 	network, addr := "unix", spec.Address
 	switch spec.Family {
 	case "inet":
@@ -258,7 +258,7 @@ func dial(ctx context.Context, p *child, spec *pmcdconf.Agent) (wire.Conn, error
 }
 
 // connect does the handshake with an agent; p is its process, or nil.
-func connect(ctx context.Context, p *child, conn wire.Conn, in, out int, opt wire.Options) (*daemon.Link, error) {
+func connect(ctx context.Context, p *agentProcess, conn wire.Conn, in, out int, opt wire.Options) (*daemon.Link, error) {
 	c, err := wire.Dial(ctx, conn, opt)
 	if err != nil {
 		return nil, p.failed(err)

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -127,7 +127,7 @@ func (p *privileged) start(env ...string) *privileged {
 			t.Log(read(p.at("log/pmcd.log")))
 		}
 	})
-	p.root = children(p.pid)[rootchild.Name]
+	p.root = children(p.pid)[roothelper.Name]
 	return p
 }
 
@@ -268,7 +268,7 @@ func TestPeerPrivileges(t *testing.T) {
 			t.Errorf("%s has the limits\n%s", name, limits)
 		}
 	}
-	for pid, want := range map[int]string{p.root: rootchild.Name, agents["pmcd-agent: proc"]: "pmcd-agent: pro"} {
+	for pid, want := range map[int]string{p.root: roothelper.Name, agents["pmcd-agent: proc"]: "pmcd-agent: pro"} {
 		if comm := read(fmt.Sprintf("/proc/%d/comm", pid)); comm != want+"\n" {
 			t.Errorf("process %d is called %q, want %q", pid, comm, want)
 		}

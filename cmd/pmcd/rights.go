@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -25,7 +25,7 @@ type rights struct {
 	warned string         // what was said of the configuration file
 }
 
-// errNoRoot is in place of an *rootchild.Untrusted when the helper has ended.
+// errNoRoot is in place of an *roothelper.Untrusted when the helper has ended.
 var errNoRoot = errors.New("the root helper has ended")
 
 // full says that an agent has the rights that it is meant to have.
@@ -54,7 +54,7 @@ func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 		return // it is known
 	}
 	r.agents[a.Domain] = text
-	var u *rootchild.Untrusted
+	var u *roothelper.Untrusted
 	isUntrusted := errors.As(why, &u)
 	if isUntrusted && u.Config {
 		r.warnConfigLocked(u)
@@ -70,7 +70,7 @@ func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 
 // warnConfigLocked warns of a configuration file that is not root's, once. The
 // caller holds mu.
-func (r *rights) warnConfigLocked(u *rootchild.Untrusted) {
+func (r *rights) warnConfigLocked(u *roothelper.Untrusted) {
 	if text := u.Error(); text != r.warned {
 		r.warned = text
 		r.log.Warn(fmt.Sprintf("all agents run as %s: %s; %s", r.user, text, strings.Replace(r.cure(u), "run it", "run them", 1)))
@@ -78,9 +78,9 @@ func (r *rights) warnConfigLocked(u *rootchild.Untrusted) {
 }
 
 // checkConfig returns why the configuration file is not root's, if it is not.
-func (r *rights) checkConfig() (u *rootchild.Untrusted) {
+func (r *rights) checkConfig() (u *roothelper.Untrusted) {
 	if r != nil && !r.trustAll {
-		errors.As(rootchild.CheckConfig(r.config), &u)
+		errors.As(roothelper.CheckConfig(r.config), &u)
 	}
 	if u != nil && !u.Known() { // not to this user; the root helper finds out
 		return nil

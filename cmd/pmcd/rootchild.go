@@ -9,24 +9,24 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/dsohost"
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/launch/dsohost"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/pmdaroot"
-	"github.com/gopcp/pmcd/agents/proc"
-	"github.com/gopcp/pmcd/agents/rootchild"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // processSpec says how the process of an agent is started as a child of this
-// process. program is where its program is, rootchild.Self for a built-in agent,
+// process. program is where its program is, roothelper.Self for a built-in agent,
 // or "" if it has not been looked for; user is who the host of a DSO becomes.
-func processSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (proc.Spec, error) {
+func processSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error) {
 	switch {
-	case program == rootchild.Self:
+	case program == roothelper.Self:
 		return builtinSpec(a, stderr), nil
 	case a.Kind == pmcdconf.DSO:
 		return dsohost.Spec(dsohost.DSO{Name: a.Name, Domain: a.Domain, Entry: a.Entry, Path: a.Path, User: user}, stderr)
 	}
-	return proc.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr}, nil
+	return child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr}, nil
 }
 
 // trustArg has the root helper start each agent with root's rights.
@@ -34,7 +34,7 @@ const trustArg = "trust-agents"
 
 // newRootChild starts the process that starts agents when this one is not root
 // any more.
-func newRootChild(opt *options, id *identity, trustAll bool, stderr *os.File) (*rootchild.Child, error) {
+func newRootChild(opt *options, id *identity, trustAll bool, stderr *os.File) (*roothelper.Child, error) {
 	config := opt.config
 	if opt.embedded {
 		config = ""
@@ -43,7 +43,7 @@ func newRootChild(opt *options, id *identity, trustAll bool, stderr *os.File) (*
 	if trustAll {
 		args = append(args, trustArg)
 	}
-	return rootchild.New(rootchild.Self, args, stderr)
+	return roothelper.New(roothelper.Self, args, stderr)
 }
 
 // withRoot starts the root helper of a daemon that becomes id.
@@ -79,7 +79,7 @@ func askHost(container string) (string, error) {
 }
 
 // closeRootChild ends the root child. Its agents have ended by now.
-func closeRootChild(c *rootchild.Child) {
+func closeRootChild(c *roothelper.Child) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	c.Close(ctx)
@@ -97,7 +97,7 @@ func (o opener) watchRootChild(ctx context.Context, changed func(), end func(why
 	if ctx.Err() != nil {
 		return
 	}
-	how := fmt.Sprintf("%v%s", rootchild.ErrLost, o.root.Ended(time.Second))
+	how := fmt.Sprintf("%v%s", roothelper.ErrLost, o.root.Ended(time.Second))
 	o.rights.helperEnded(how)
 	if o.endWithRoot {
 		o.log.Error(how + ": pmcd ends, so that the service manager starts it again")
@@ -111,7 +111,7 @@ func (o opener) watchRootChild(ctx context.Context, changed func(), end func(why
 // runRootChild is the whole program in that process.
 func runRootChild(args []string) int {
 	fail := func(err error) int {
-		fmt.Fprintf(os.Stderr, "%s: %v\n", rootchild.Name, err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
 		return exitError
 	}
 	if len(args) != 2 && (len(args) != 3 || args[2] != trustArg) {
@@ -120,29 +120,29 @@ func runRootChild(args []string) int {
 	// Signals are meant for pmcd, whose end is the end of this process. To ignore
 	// them would have agents ignore them, too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
-	if err := os.WriteFile("/proc/self/comm", []byte(rootchild.Name), 0); err != nil { // it is "exe"
-		fmt.Fprintf(os.Stderr, "%s: %v\n", rootchild.Name, err)
+	if err := os.WriteFile("/proc/self/comm", []byte(roothelper.Name), 0); err != nil { // it is "exe"
+		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
 	}
 	socket := os.NewFile(3, "pmcd")
-	if err := proc.Seal(); err != nil {
+	if err := child.Seal(); err != nil {
 		return fail(fmt.Errorf("descriptors may leak into agents: %w", err))
 	}
 	if len(args) == 2 {
-		path, rest := rootchild.SortPath(os.Getenv("PATH"))
+		path, rest := roothelper.SortPath(os.Getenv("PATH"))
 		if len(rest) > 0 {
-			fmt.Fprintf(os.Stderr, "%s: Warning: agents with root's rights have %q last in PATH: others than root can write there\n", rootchild.Name, rest)
+			fmt.Fprintf(os.Stderr, "%s: Warning: agents with root's rights have %q last in PATH: others than root can write there\n", roothelper.Name, rest)
 		}
 		if err := os.Setenv("PATH", path); err != nil {
 			return fail(err)
 		}
 	}
-	starter := proc.NewStarter(protectFromOOM(helperScore))
-	cfg := rootchild.Config{
+	starter := child.NewStarter(protectFromOOM(helperScore))
+	cfg := roothelper.Config{
 		ConfigFile: args[0],
 		BuiltIn:    builtin.needsRoot,
 		TrustAll:   len(args) == 3,
 		HostName:   askHost,
-		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*proc.Process, error) {
+		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error) {
 			spec, err := processSpec(a, program, args[1], stderr)
 			if err != nil {
 				return nil, err
@@ -157,7 +157,7 @@ func runRootChild(args []string) int {
 		}
 		cfg.Embedded = embedded.Conf.Agents
 	}
-	if err := rootchild.Serve(socket, cfg); err != nil {
+	if err := roothelper.Serve(socket, cfg); err != nil {
 		return fail(err)
 	}
 	return exitOK
@@ -165,7 +165,7 @@ func runRootChild(args []string) int {
 
 // lacks says what a built-in agent does not have without root's rights.
 func (b builtinAgents) lacks(a *pmcdconf.Agent, program string) string {
-	if program != rootchild.Self {
+	if program != roothelper.Self {
 		return ""
 	}
 	return cmp.Or(b[a.Entry].lacks, "it cannot do all that it does as root")

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/goplugin"
-	"github.com/gopcp/pmcd/agents/rootchild"
+	"github.com/gopcp/pmcd/agents/launch/goplugin"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -35,7 +35,7 @@ func trustFiles(getenv func(string) string) []string {
 // count, if anybody seems to have meant it.
 func trustAgents(files []string, getenv func(string) string) (trust bool, problem error) {
 	for _, path := range files {
-		untrusted := rootchild.CheckFile(path) // first: what is root's then stays so
+		untrusted := roothelper.CheckFile(path) // first: what is root's then stays so
 		value, err := variable(path, trustVar)
 		switch {
 		case err != nil || value != "1":
@@ -109,11 +109,11 @@ func newTrustCheck(opt *options, getenv func(string) string) *trustCheck {
 
 // untrusted returns why an agent does not get root's rights; nil if it does, or
 // would not use them.
-func (c *trustCheck) untrusted(a *pmcdconf.Agent, builtin builtinAgents) (u *rootchild.Untrusted) {
+func (c *trustCheck) untrusted(a *pmcdconf.Agent, builtin builtinAgents) (u *roothelper.Untrusted) {
 	if c == nil {
 		return nil
 	}
-	errors.As(rootchild.CheckConfig(c.config), &u)
+	errors.As(roothelper.CheckConfig(c.config), &u)
 	if u != nil {
 		return u
 	}
@@ -123,7 +123,7 @@ func (c *trustCheck) untrusted(a *pmcdconf.Agent, builtin builtinAgents) (u *roo
 			return nil
 		}
 	}
-	errors.As(rootchild.CheckAgent(a), &u)
+	errors.As(roothelper.CheckAgent(a), &u)
 	return u
 }
 
@@ -140,6 +140,6 @@ func (c *trustCheck) credential() *syscall.Credential {
 func (c *trustCheck) runsAs(why error) string { return fmt.Sprintf("runs as %s: %v", c.user, why) }
 
 // cure says what to do about that.
-func (c *trustCheck) cure(u *rootchild.Untrusted) string {
+func (c *trustCheck) cure(u *roothelper.Untrusted) string {
 	return fmt.Sprintf("to run it as root: %s; or set %s=1 in %s", u.Cure(), trustVar, cmp.Or(c.file, "a file of root's"))
 }

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gopcp/pmcd/agents/dsohost"
-	"github.com/gopcp/pmcd/agents/goplugin"
+	"github.com/gopcp/pmcd/agents/launch/dsohost"
+	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -53,7 +53,7 @@ func checkAddress(a *pmcdconf.Agent) error {
 }
 
 // checkProgram reports why a command cannot be run. Name is looked for in PATH
-// as the kernel and proc.Start do it.
+// as the kernel and child.Start do it.
 func checkProgram(name string) error {
 	path, err := exec.LookPath(name)
 	switch {

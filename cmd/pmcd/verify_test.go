@@ -197,9 +197,9 @@ func TestVerifyDSO(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race")
 	}
-	make("go", append(args, "-o", file("p.so"), "../../agents/goplugin/testdata/plugin")...)
-	make("go", append(args, "-ldflags=-s", "-o", file("n.so"), "../../agents/goplugin/testdata/panics")...)
-	make("go", append(args, "-trimpath", "-o", file("t.so"), "../../agents/goplugin/testdata/panics")...)
+	make("go", append(args, "-o", file("p.so"), "../../agents/launch/goplugin/testdata/plugin")...)
+	make("go", append(args, "-ldflags=-s", "-o", file("n.so"), "../../agents/launch/goplugin/testdata/panics")...)
+	make("go", append(args, "-trimpath", "-o", file("t.so"), "../../agents/launch/goplugin/testdata/panics")...)
 
 	v := &verifier{builtin: builtinAgents{"simple_init": {}}}
 	for _, tt := range []struct{ path, entry, want string }{

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/linux"
-	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
@@ -51,7 +51,7 @@ func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []p
 			t.Setenv(s.Name, s.Value)
 		}
 	}
-	p, err := proc.Start(proc.Spec{
+	p, err := child.Start(child.Spec{
 		Argv:   []string{"/var/lib/pcp/pmdas/linux/pmdalinux", "-d", "60", "-l", t.TempDir() + "/log"},
 		Pipes:  true,
 		Stderr: os.Stderr,

@@ -16,9 +16,9 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/linuxproc"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
@@ -31,7 +31,7 @@ func procAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []pm
 	t.Helper()
 	peer.Require(t)
 	t.Setenv("PROC_STATSPATH", root)
-	p, err := proc.Start(proc.Spec{
+	p, err := child.Start(child.Spec{
 		Argv:   []string{"/var/lib/pcp/pmdas/proc/pmdaproc", "-d", "3", "-U", "root", "-l", t.TempDir() + "/log"},
 		Pipes:  true,
 		Stderr: os.Stderr,

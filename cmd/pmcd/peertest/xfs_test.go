@@ -12,8 +12,8 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/proc"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/agents/xfs"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
@@ -25,7 +25,7 @@ import (
 func startPMDA(t *testing.T, name string, domain int, args ...string) agents.Conduit {
 	t.Helper()
 	peer.Require(t)
-	p, err := proc.Start(proc.Spec{
+	p, err := child.Start(child.Spec{
 		Argv: append([]string{
 			"/var/lib/pcp/pmdas/" + name + "/pmda" + name, "-d", fmt.Sprint(domain), "-l", filepath.Join(t.TempDir(), "log"),
 		}, args...),

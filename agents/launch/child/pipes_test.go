@@ -1,0 +1,254 @@
+package child
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pipes returns Pipes that are read, and what is written to for that. Both are
+// closed when t ends, and no descriptor is left.
+func pipes(t *testing.T) (p *Pipes, there *os.File) {
+	t.Helper()
+	before := openFDs(t)
+	r, there, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nowhere, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = NewPipes(r, w)
+	t.Cleanup(func() {
+		p.Close()
+		there.Close()
+		nowhere.Close()
+		if after := openFDs(t); after > before {
+			t.Errorf("%d descriptors before, %d after", before, after)
+		}
+	})
+	return p, there
+}
+
+func openFDs(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+func direct(t *testing.T, p *Pipes, on bool) {
+	t.Helper()
+	if !p.Direct(on) {
+		t.Fatalf("Direct(%v) is not possible", on)
+	}
+}
+
+// What is read directly is what is there, for as long as one waits.
+func TestReadDirect(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(t *testing.T, p *Pipes, there *os.File)
+		want string
+		err  error
+	}{
+		{"what is there", func(_ *testing.T, _ *Pipes, there *os.File) { there.WriteString("abc") }, "abc", nil},
+		{"what was there before", func(t *testing.T, p *Pipes, there *os.File) {
+			direct(t, p, false)
+			there.WriteString("abc")
+			direct(t, p, true)
+		}, "abc", nil},
+		{"what comes", func(_ *testing.T, _ *Pipes, there *os.File) {
+			time.AfterFunc(5*time.Millisecond, func() { there.WriteString("abc") })
+		}, "abc", nil},
+		{"the end", func(_ *testing.T, _ *Pipes, there *os.File) { there.Close() }, "", io.EOF},
+		{"the end, behind something", func(_ *testing.T, _ *Pipes, there *os.File) {
+			there.WriteString("abc")
+			there.Close()
+		}, "abc", nil},
+		{"closed", func(_ *testing.T, p *Pipes, _ *os.File) { p.Close() }, "", os.ErrClosed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, there := pipes(t)
+			direct(t, p, true)
+			direct(t, p, true) // as it is
+			tt.do(t, p, there)
+			b := make([]byte, 10)
+			n, err := p.ReadDirect(b, 20*time.Second)
+			if string(b[:n]) != tt.want || err != tt.err {
+				t.Errorf("got %q, %v, want %q, %v", b[:n], err, tt.want, tt.err)
+			}
+		})
+	}
+	t.Run("nothing", func(t *testing.T) {
+		p, _ := pipes(t)
+		direct(t, p, true)
+		began := time.Now()
+		n, err := p.ReadDirect(make([]byte, 10), 20*time.Millisecond)
+		if took := time.Since(began); n != 0 || err != syscall.EAGAIN || took < 20*time.Millisecond {
+			t.Errorf("got %d, %v after %v", n, err, took)
+		}
+	})
+}
+
+// Close ends a read, in either way; directly, once that has waited long enough.
+func TestCloseWhileReading(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		t.Run(fmt.Sprintf("direct=%v", on), func(t *testing.T) {
+			p, _ := pipes(t)
+			direct(t, p, on)
+			reading, read := make(chan struct{}), make(chan error)
+			go func() {
+				b := make([]byte, 10)
+				close(reading)
+				if !on {
+					_, err := p.Read(b)
+					read <- err
+					return
+				}
+				for {
+					if _, err := p.ReadDirect(b, time.Millisecond); err != syscall.EAGAIN {
+						read <- err
+						return
+					}
+				}
+			}()
+			<-reading
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-read; !errors.Is(err, os.ErrClosed) {
+				t.Errorf("got %v, want %v", err, os.ErrClosed)
+			}
+			if p.Direct(!on) || p.Close() != nil {
+				t.Error("closed Pipes can still be changed, or not be closed again")
+			}
+		})
+	}
+}
+
+// Nothing is lost or twice there when the way of reading changes under load, and
+// a deadline holds in the poller every time.
+func TestDirectOnAndOff(t *testing.T) {
+	p, there := pipes(t)
+	const size = 1 << 20
+	sent := make([]byte, size)
+	for i := range sent {
+		sent[i] = byte(i * i >> 8)
+	}
+	go func() {
+		for b := sent; len(b) > 0; {
+			n, err := there.Write(b[:min(len(b), 1+len(b)%977)])
+			if err != nil {
+				return
+			}
+			b = b[n:]
+		}
+		there.Close()
+	}()
+	var got []byte
+	b := make([]byte, 1000)
+	for i := 0; ; i++ {
+		on := i%3 == 0
+		direct(t, p, on)
+		var n int
+		var err error
+		if on {
+			n, err = p.ReadDirect(b, 20*time.Second)
+		} else {
+			p.SetReadDeadline(time.Now().Add(20 * time.Second))
+			n, err = p.Read(b)
+		}
+		got = append(got, b[:n]...)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(got, sent) {
+		t.Errorf("%d bytes of %d, or others", len(got), len(sent))
+	}
+}
+
+// Deadlines hold for the poller's reader that follows a direct one.
+func TestDeadlineAfterDirect(t *testing.T) {
+	p, _ := pipes(t)
+	direct(t, p, true)
+	direct(t, p, false)
+	p.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if _, err := p.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v, want %v", err, os.ErrDeadlineExceeded)
+	}
+}
+
+// Without a descriptor to spare Pipes are read as they were.
+func TestPipesWithoutDescriptors(t *testing.T) {
+	p, there := pipes(t)
+	direct(t, p, true)
+	spare, err := os.Open("/dev/null") // closed, it is the lowest that is free
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	var files []int // all below spare are in use
+	for fd := 0; fd <= int(spare.Fd()); {
+		if fd, err = syscall.Dup(0); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, fd)
+	}
+	syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: uint64(spare.Fd()), Max: old.Max})
+	off := p.Direct(false)
+	r, w, _ := os.Pipe()
+	syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old)
+	for _, fd := range files {
+		unix.Close(fd)
+	}
+	spare.Close()
+	if off || r != nil || w != nil {
+		t.Fatalf("there were descriptors: Direct(false) = %v", off)
+	}
+	there.WriteString("abc")
+	b := make([]byte, 10)
+	if n, err := p.ReadDirect(b, 20*time.Second); string(b[:n]) != "abc" || err != nil {
+		t.Errorf("got %q, %v", b[:n], err)
+	}
+	direct(t, p, false)
+	there.WriteString("def")
+	if n, err := p.Read(b); string(b[:n]) != "def" || err != nil {
+		t.Errorf("then %q, %v", b[:n], err)
+	}
+}
+
+// Pipes that have got no second descriptor cannot be read directly.
+func TestNotDirect(t *testing.T) {
+	p, there := pipes(t)
+	unix.Close(p.in)
+	p.in = -1
+	if p.Direct(true) {
+		t.Error("Direct(true) is possible")
+	}
+	there.WriteString("abc")
+	b := make([]byte, 10)
+	if n, err := p.Read(b); string(b[:n]) != "abc" || err != nil {
+		t.Errorf("got %q, %v", b[:n], err)
+	}
+	if in, out := p.FDs(); in < 0 || out < 0 {
+		t.Errorf("FDs() = %d, %d", in, out)
+	}
+}

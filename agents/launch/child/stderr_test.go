@@ -1,0 +1,273 @@
+package child
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A buffer is a log.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// said runs a script and returns what its log has then, and the last lines.
+func said(t *testing.T, script string) (log string, last []string) {
+	t.Helper()
+	var b buffer
+	s, err := NewStderr(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Start(Spec{Argv: []string{"sh", "-c", script}, Pipes: true, Stderr: s.File()})
+	s.Started()
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+	stop(p, time.Second)
+	s.Close()
+	return b.String(), s.Last()
+}
+
+func TestStderr(t *testing.T) {
+	long := strings.Repeat("x", maxLine)
+	numbers := func(from, to int) (list []string) {
+		for i := from; i <= to; i++ {
+			list = append(list, strconv.Itoa(i))
+		}
+		return list
+	}
+	tests := []struct {
+		name, script, log string
+		last              []string
+	}{
+		{"nothing", ":", "", nil},
+		{"lines", "echo a >&2; echo ' b\t' >&2; echo >&2", "a\n b\t\n\n", []string{"a", " b\t", ""}},
+		{"a line in pieces", "printf a >&2; printf b >&2; echo c >&2", "abc\n", []string{"abc"}},
+		{"no end of the last line", "printf 'a\\nb' >&2", "a\nb\n", []string{"a", "b"}},
+		{"the longest line", "echo " + long + " >&2", long + "\n", []string{long}},
+		{"too long a line", "echo " + long + "y >&2; echo z >&2", long + " ...\nz\n", []string{long + " ...", "z"}},
+		{"many lines", "seq 50 >&2", strings.Join(numbers(1, 50), "\n") + "\n", numbers(41, 50)},
+		{"many long lines", fmt.Sprintf("for i in 1 2 3 4; do echo ${i}%s >&2; done", long[:1000]),
+			"1" + long[:1000] + "\n2" + long[:1000] + "\n3" + long[:1000] + "\n4" + long[:1000] + "\n",
+			[]string{"3" + long[:1000], "4" + long[:1000]}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			log, last := said(t, tt.script)
+			if log != tt.log {
+				t.Errorf("log %.100q, want %.100q", log, tt.log)
+			}
+			if !slices.Equal(last, tt.last) {
+				t.Errorf("last lines %.100q, want %.100q", last, tt.last)
+			}
+		})
+	}
+}
+
+// A child that writes without end fills no log and is not held up. The log says
+// how much is missing, and the last lines are those.
+func TestStderrFlood(t *testing.T) {
+	const lines = 200_000
+	began := time.Now()
+	log, last := said(t, fmt.Sprintf("seq %d >&2", lines))
+	took := time.Since(began)
+	if want := strconv.Itoa(lines); len(last) != lastLines || last[lastLines-1] != want {
+		t.Errorf("last lines %q, want %d up to %s", last, lastLines, want)
+	}
+	passed, dropped := 0, 0
+	for line := range strings.Lines(log) {
+		var n int
+		if _, err := fmt.Sscanf(line, "%d lines dropped", &n); err == nil {
+			dropped += n
+		} else {
+			passed++
+		}
+	}
+	if passed+dropped != lines {
+		t.Errorf("%d lines passed on and %d dropped, want %d together", passed, dropped, lines)
+	}
+	if most := rateBurst + int(rateLines*(took.Seconds()+1)); passed < rateBurst || passed > most {
+		t.Errorf("%d lines passed on in %v, want %d to %d", passed, took, rateBurst, most)
+	}
+}
+
+// To read from a child that writes without end costs little, for it has to wait.
+func TestStderrFloodWaits(t *testing.T) {
+	for name, text := range map[string]string{"lines": "chatter\n", "no end of a line": "chatter "} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := newStderr(r, w, io.Discard, quietTime)
+			defer s.Close()
+			began := time.Now()
+			w.SetWriteDeadline(began.Add(300 * time.Millisecond))
+			chunk, sum := []byte(strings.Repeat(text, 512)), 0
+			for err == nil {
+				var n int
+				n, err = w.Write(chunk)
+				sum += n
+			}
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal(err)
+			}
+			// What is there before it begins to wait, and in the pipe, comes on top.
+			if most := pipeBytes * (10 + int(time.Since(began)/floodTime)); sum > most {
+				t.Errorf("%d bytes in 300 ms, want at most %d", sum, most)
+			}
+		})
+	}
+}
+
+// What was dropped is told also if the child says nothing more.
+func TestStderrFloodEnds(t *testing.T) {
+	var b buffer
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStderr(r, w, &b, 100*time.Millisecond)
+	defer s.Close()
+	for range rateBurst + 500 {
+		if _, err := s.File().WriteString("x\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(b.String(), "lines dropped\n"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody says that lines were dropped")
+		}
+	}
+	if _, err := s.File().WriteString("the end\n"); err != nil { // comes too early
+		t.Fatal(err)
+	}
+	s.Close()
+	log := strings.Split(b.String(), "\n")
+	dropped := 0
+	for _, line := range log[rateBurst:] {
+		var n int
+		fmt.Sscanf(line, "%d lines dropped", &n)
+		dropped += n
+	}
+	if x := strings.Count(b.String(), "x\n"); x < rateBurst || x+dropped != rateBurst+501 {
+		t.Errorf("%d lines passed on and %d dropped, want %d together", x, dropped, rateBurst+501)
+	}
+	if last := s.Last(); last[len(last)-1] != "the end" {
+		t.Errorf("last lines %q", last)
+	}
+}
+
+// A grandchild that has the pipe holds up nobody, and neither it nor the pipe
+// is there afterwards. One that has left the group lives on.
+func TestStderrOfGrandchildren(t *testing.T) {
+	before, _ := os.ReadDir("/proc/self/fd")
+	for _, escapes := range []bool{false, true} {
+		var b buffer
+		s, err := NewStderr(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script := "sh -c 'echo $$ >&2; exec sleep 60' & exec cat"
+		if escapes {
+			script = "setsid " + script
+		}
+		p, err := Start(Spec{Argv: []string{"sh", "-c", script}, Pipes: true, Stderr: s.File()})
+		s.Started()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(20 * time.Second); len(s.Last()) == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("no grandchild")
+			}
+		}
+		grandchild, err := strconv.Atoi(s.Last()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		p.Stop(context.Background())
+		s.Close()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("escapes %v: took %v", escapes, took)
+		}
+		if escapes {
+			if !alive(grandchild) {
+				t.Error("a process that is not in the group was killed")
+			}
+			kill(grandchild)
+		}
+		waitGone(t, grandchild)
+	}
+	if after, _ := os.ReadDir("/proc/self/fd"); len(after) > len(before) {
+		t.Errorf("%d descriptors before, %d after", len(before), len(after))
+	}
+}
+
+// However the bytes of a child come, the log gets its lines, cut where they are
+// too long, and what is remembered stays small.
+func FuzzStderr(f *testing.F) {
+	f.Add([]byte("a\nb\n\nc"), 1)
+	f.Add([]byte(strings.Repeat("x", maxLine+1)+"\n"), 7)
+	f.Add(bytes.Repeat([]byte("\n"), 3000), 4096)
+	f.Add(bytes.Repeat([]byte("line of text\n"), 20), 100)
+	f.Fuzz(func(t *testing.T, data []byte, chunk int) {
+		chunk = max(chunk, 1)
+		s := &Stderr{tokens: rateBurst, filled: time.Now()}
+		for rest := data; len(rest) > 0; rest = rest[min(chunk, len(rest)):] {
+			s.take(rest[:min(chunk, len(rest))])
+		}
+		s.take([]byte("\n"))
+		s.tell()
+		var want []byte
+		tokens := rateBurst
+		for line := range bytes.SplitSeq(data, []byte("\n")) {
+			if len(line) > maxLine {
+				line = append(slices.Clone(line[:maxLine]), " ..."...)
+			}
+			if tokens -= 1 + len(line)/costUnit; tokens < 0 {
+				break
+			}
+			want = append(append(want, line...), '\n')
+		}
+		if !bytes.HasPrefix(s.out, want) {
+			t.Errorf("log %.200q, want %.200q at its beginning", s.out, want)
+		}
+		if tokens >= 0 && len(s.out) != len(want) {
+			t.Errorf("log of %d bytes, want %d", len(s.out), len(want))
+		}
+		size := 0
+		for _, line := range s.Last() {
+			size += len(line)
+		}
+		if n := len(s.Last()); n == 0 || n > lastLines || size > lastBytes {
+			t.Errorf("%d last lines of %d bytes", n, size)
+		}
+	})
+}

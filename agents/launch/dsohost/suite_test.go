@@ -1,0 +1,115 @@
+package dsohost_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/launch/dsohost"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// metricsOf reads the metrics from a PMDA's name space file, and adds others.
+func metricsOf(t *testing.T, name string, domain int, others ...pdu.PMID) (ids []pdu.PMID) {
+	t.Helper()
+	text, err := os.ReadFile(pmdas + name + "/pmns")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAll(text, nil)
+	for _, m := range regexp.MustCompile(strings.ToUpper(name)+`:(\d+):(\d+)`).FindAllSubmatch(text, -1) {
+		id, err := pdu.ParsePMID(fmt.Sprintf("%d.%s.%s", domain, m[1], m[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return append(ids, others...)
+}
+
+// compiled builds a PMDA of PCP from its source; Debian has no others.
+func compiled(t *testing.T, name string, flags ...string) string {
+	t.Helper()
+	needPeer(t, "/usr/include/pcp/pmda.h")
+	out := filepath.Join(t.TempDir(), "pmda"+name)
+	args := append(flags, "-w", "-o", out, pmdas+name+"/"+name+".c", "-lpcp_pmda", "-lpcp")
+	if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return out
+}
+
+// TestPeerSuite has PCP's demonstration agents, as shared objects and as
+// programs, keep the promises that ours do.
+func TestPeerSuite(t *testing.T) {
+	// Files that agents write.
+	t.Setenv("PCP_VAR_DIR", t.TempDir())
+	sample := func(cluster, item int) pdu.PMID { return pdu.NewPMID(29, cluster, item) }
+	var secret []pdu.PMID // with names that only the agent knows
+	for item := range 8 {
+		secret = append(secret, sample(0, 1000+item))
+	}
+	// not is what a metric of pmdasample does otherwise than any other agent.
+	not := map[pdu.PMID]string{
+		sample(0, 51):  "values for instances that are not in its domain",
+		sample(0, 54):  "no descriptor",
+		sample(0, 121): "instances come and go",
+		sample(0, 156): "so they do",
+		sample(0, 157): "so they do",
+		sample(0, 158): "so they do",
+	}
+	for _, tt := range []struct {
+		name    string
+		domain  int
+		program string // "" is compiled
+		object  string
+		others  []pdu.PMID
+	}{
+		{"trivial", 250, "", "", nil},
+		{"simple", 253, "", "", nil},
+		{"sample", 29, pmdas + "sample/pmdasample", pmdas + "sample/pmda_sample.so", secret},
+	} {
+		for _, hosted := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s hosted %v", tt.name, hosted), func(t *testing.T) {
+				needPeer(t, pmdas+tt.name+"/pmns")
+				ids := slices.DeleteFunc(metricsOf(t, tt.name, tt.domain, tt.others...), func(id pdu.PMID) bool { return not[id] != "" })
+				if hosted {
+					path := tt.object
+					if path == "" {
+						path = compiled(t, tt.name, "-shared", "-fPIC")
+					}
+					c, _ := start(t, dsohost.DSO{Name: tt.name, Domain: tt.domain, Entry: tt.name + "_init", Path: path}).dial(t)
+					agenttest.Test(t, c, ids...)
+					return
+				}
+				path := tt.program
+				if path == "" {
+					path = compiled(t, tt.name)
+				}
+				argv := []string{path, "-d", fmt.Sprint(tt.domain), "-l", filepath.Join(t.TempDir(), "log")}
+				if os.Geteuid() == 0 {
+					argv = append(argv, "-U", "root")
+				}
+				p, err := child.Start(child.Spec{Argv: argv, Pipes: true, Stderr: os.Stderr})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { stop(p) })
+				c, err := wire.Dial(t.Context(), p.Pipes, wire.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { c.Close() })
+				agenttest.Test(t, c, ids...)
+			})
+		}
+	}
+}

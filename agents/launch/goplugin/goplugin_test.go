@@ -1,0 +1,227 @@
+package goplugin_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"plugin"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/launch/goplugin"
+)
+
+func TestSymbols(t *testing.T) {
+	tests := []struct{ entry, want string }{
+		{"simple_init", "SimpleInit NewAgent"},
+		{"init", "Init NewAgent"},
+		{"a__b_", "AB NewAgent"},
+		{"new_agent", "NewAgent"},
+		{"", "NewAgent"},
+	}
+	for _, tt := range tests {
+		if got := strings.Join(goplugin.Symbols(tt.entry), " "); got != tt.want {
+			t.Errorf("Symbols(%q) = %q, want %q", tt.entry, got, tt.want)
+		}
+	}
+}
+
+// tmp outlives a test: a plugin loaded once cannot be loaded from elsewhere.
+var tmp string
+
+func TestMain(m *testing.M) {
+	var err error
+	if tmp, err = os.MkdirTemp("", "goplugin"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(tmp)
+	os.Exit(code)
+}
+
+func has(key, value string) bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: key, Value: value})
+}
+
+func build(t *testing.T, so string, args ...string) {
+	t.Helper()
+	args = append([]string{"build", "-o", so}, args...)
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("go %v: %v\n%s", args, err, out)
+	}
+}
+
+// A plugin passes the suite like any other agent, and whatever its entries do
+// is an error at most. It has to be built just as the test binary is.
+func TestOpen(t *testing.T) {
+	if has("-cover", "true") {
+		t.Skip("the test has packages of its own for -cover")
+	}
+	so := filepath.Join(tmp, "pmda_simple.so")
+	args := []string{"-buildmode=plugin"}
+	if has("-race", "true") {
+		args = append(args, "-race")
+	}
+	build(t, so, append(args, "./testdata/plugin")...)
+	var l goplugin.Loader
+	for range 2 { // a restart is another call of the entry
+		a, err := l.Open(t.Context(), so, "simple_init", 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := agents.Local(a)
+		agenttest.Test(t, w, (&agenttest.Agent{Domain: 400}).Metrics()...)
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	for entry, want := range map[string]string{
+		"no_such":     "has none of NoSuch, NewAgent",
+		"other_init":  "OtherInit is a func(), not a func(int) (agents.Agent, error)",
+		"fails_init":  "FailsInit: no such device",
+		"none_init":   "NoneInit: no agent and no error",
+		"panics_init": "PanicsInit: panicked: ouch\n",
+		"exits_init":  "ExitsInit: ended the goroutine that called it",
+	} {
+		if _, err := l.Open(t.Context(), so, entry, 400); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open with entry %s: %v, want %q", entry, err, want)
+		}
+	}
+
+	t.Run("stuck", func(t *testing.T) {
+		p, err := plugin.Open(so)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave, err := p.Lookup("Leave")
+		if err != nil {
+			t.Fatal(err)
+		}
+		*leave.(*chan struct{}) = make(chan struct{}) // closed, the second time
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := l.Open(ctx, so, "stuck_init", 400); err == nil || !strings.Contains(err.Error(), "StuckInit has not returned in time") {
+			t.Errorf("stuck: %v", err)
+		}
+		if _, err := l.Open(t.Context(), so, "stuck_init", 400); err == nil || !strings.Contains(err.Error(), "has not returned yet") {
+			t.Errorf("again: %v", err)
+		}
+		if _, err := l.Open(t.Context(), so, "simple_init", 400); err != nil {
+			t.Errorf("another entry: %v", err)
+		}
+		close(*leave.(*chan struct{}))
+		for err = errors.New("not tried"); err != nil; {
+			_, err = l.Open(t.Context(), so, "stuck_init", 400)
+			if err != nil && !strings.Contains(err.Error(), "has not returned yet") {
+				t.Fatal(err)
+			}
+		}
+	})
+
+	t.Run("changed", func(t *testing.T) {
+		fi, err := os.Stat(so)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const advice = " has changed since pmcd loaded it, and code can be loaded only once: restart pmcd to use it"
+		for _, step := range []struct {
+			name     string
+			modified time.Time
+			want     string
+		}{
+			{"as it was", fi.ModTime(), ""},
+			{"another", time.Unix(1e9, 0), so + advice},
+			{"the same change", time.Unix(1e9, 0), ""},
+			{"the one that was loaded", fi.ModTime(), ""},
+			{"another again", time.Unix(1e9, 0), so + advice},
+		} {
+			if err := os.Chtimes(so, time.Time{}, step.modified); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if err := l.Changed(so); err != nil {
+				got = err.Error()
+			}
+			if got != step.want {
+				t.Errorf("%s: Changed says %q, want %q", step.name, got, step.want)
+			}
+		}
+		if _, err := l.Open(t.Context(), so, "simple_init", 400); err == nil || err.Error() != so+advice {
+			t.Errorf("got %v, want the advice to restart", err)
+		}
+		for _, path := range []string{so + "x", "/dev/null"} { // missing, never loaded
+			if err := l.Changed(path); err != nil {
+				t.Errorf("Changed(%s): %v", path, err)
+			}
+		}
+	})
+}
+
+// What is not a plugin, or not one for this program, is not opened.
+func TestCheck(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	src := filepath.Join(dir, "main.go")
+	if err := os.WriteFile(src, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	made := func(name string, args ...string) string {
+		so := filepath.Join(dir, name)
+		build(t, so, append(args, src)...)
+		return so
+	}
+	none := goplugin.ErrNotPlugin
+	tests := []struct {
+		name, path, text string
+		err              error // wrapped
+	}{
+		{"missing", filepath.Join(dir, "none.so"), "no such file", fs.ErrNotExist},
+		{"directory", dir, "", none},
+		{"text", src, "not a Go plugin", none},
+		{"C DSO", "/usr/lib/pcp/pmdas/sample/pmda_sample.so", "not a Go plugin", none},
+		{"C library", "/lib/x86_64-linux-gnu/libc.so.6", "not a Go plugin", none},
+		{"program", self, "-buildmode=exe", none},
+		{"C shared", made("c.so", "-buildmode=c-shared"), "-buildmode=c-shared", none},
+		{"-trimpath", made("trim.so", "-buildmode=plugin", "-trimpath"), "trim.so is built with -trimpath=true, pmcd with no -trimpath", nil},
+		{"-tags", made("tags.so", "-buildmode=plugin", "-tags=a"), "tags.so is built with -tags=a, pmcd with no -tags", nil},
+	}
+	for _, key := range []string{"-cover", "-race"} { // -race is the first to be seen
+		if has(key, "true") {
+			text := "no " + key + ", pmcd with " + key + "=true"
+			tests[len(tests)-1].text, tests[len(tests)-2].text = text, text
+		}
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := os.Stat(tt.path); err != nil && tt.err != fs.ErrNotExist {
+				t.Skip(err)
+			}
+			var l goplugin.Loader
+			_, opened := l.Open(t.Context(), tt.path, "simple_init", 400)
+			for _, err := range []error{goplugin.Check(tt.path), opened} {
+				if err == nil || !strings.Contains(err.Error(), tt.text) {
+					t.Errorf("got %v, want %q", err, tt.text)
+				}
+				if tt.err != nil && !errors.Is(err, tt.err) {
+					t.Errorf("%v does not wrap %v", err, tt.err)
+				}
+				if tt.err == nil && errors.Is(err, none) {
+					t.Errorf("%v wraps %v", err, none)
+				}
+			}
+		})
+	}
+}

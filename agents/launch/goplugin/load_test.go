@@ -1,0 +1,132 @@
+package goplugin_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/launch/goplugin"
+)
+
+// loader loads what can be loaded once only, with -count too.
+var loader goplugin.Loader
+
+// plugged builds a plugin just as the test binary is built, unless that was
+// done before.
+func plugged(t *testing.T, name, dir string) string {
+	t.Helper()
+	if has("-cover", "true") {
+		t.Skip("the test has packages of its own for -cover")
+	}
+	so := filepath.Join(tmp, name)
+	if _, err := os.Stat(so); err == nil {
+		return so
+	}
+	args := []string{"-buildmode=plugin"}
+	if has("-race", "true") {
+		args = append(args, "-race")
+	}
+	build(t, so, append(args, dir)...)
+	return so
+}
+
+func opens(t *testing.T, so, want string) {
+	t.Helper()
+	if _, err := loader.Open(t.Context(), so, "simple_init", 400); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+func TestInitFails(t *testing.T) {
+	for name, want := range map[string]string{
+		"panics": "panics.so: its init functions: panicked: no licence\ngoroutine ",
+		"exits":  "exits.so: its init functions: ended the goroutine that called it",
+	} {
+		so := plugged(t, name+".so", "./testdata/"+name)
+		for range 2 { // the runtime would wait for ever the second time
+			opens(t, so, want)
+		}
+	}
+}
+
+// An init function that hangs costs who opens that plugin their time, and
+// others nothing.
+func TestInitHangs(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(tmp, "hangs.so")); err == nil {
+		t.Skip("it has returned by now")
+	}
+	so := plugged(t, "hangs.so", "./testdata/hangs")
+	leave := filepath.Join(t.TempDir(), "leave")
+	t.Setenv("GOPLUGIN_TEST_LEAVE", leave)
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := loader.Open(ctx, so, "simple_init", 400); err == nil || !strings.Contains(err.Error(), "hangs.so: its init functions have not returned in time") {
+			t.Errorf("got %v", err)
+		}
+	}
+	opens(t, plugged(t, "panics2.so", "./testdata/panics"), "/panics2")
+	if err := os.WriteFile(leave, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opens(t, so, "NewAgent: no agent and no error")
+}
+
+// The code of one plugin at two paths is loaded once.
+func TestSamePluginTwice(t *testing.T) {
+	plugged(t, "once.so", "./testdata/plugin")
+	twice := plugged(t, "twice.so", "./testdata/plugin")
+	if _, err := loader.Open(t.Context(), filepath.Join(tmp, "once.so"), "simple_init", 400); err != nil && !strings.Contains(err.Error(), "plugin already loaded") {
+		t.Error(err)
+	}
+	opens(t, twice, "plugin already loaded")
+}
+
+// A plugin with another copy of the packages that it shares with the program
+// is refused, and the error says where each has them from.
+func TestOtherCopy(t *testing.T) {
+	if has("-cover", "true") {
+		t.Skip("the test has packages of its own for -cover")
+	}
+	dir := t.TempDir()
+	for _, pkg := range []string{"agents", "pdu"} {
+		if err := os.CopyFS(filepath.Join(dir, pkg), os.DirFS(filepath.Join("../../..", pkg))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		"go.mod": "module github.com/gopcp/pmcd\n\ngo 1.26\n",
+		"copy/main.go": `package main
+
+import "github.com/gopcp/pmcd/agents"
+
+func NewAgent(int) (agents.Agent, error) { return nil, nil }
+
+func main() {}
+`,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	so := filepath.Join(dir, "copy.so")
+	args := []string{"build", "-buildmode=plugin", "-o", so}
+	if has("-race", "true") {
+		args = append(args, "-race")
+	}
+	cmd := exec.Command("go", append(args, "./copy")...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	opens(t, so, "plugin was built with a different version of package github.com/gopcp/pmcd/")
+	opens(t, so, ": the plugin has it from github.com/gopcp/pmcd from a directory, pmcd from github.com/gopcp/pmcd ")
+}

@@ -1,0 +1,205 @@
+package roothelper
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// agentOf returns the agent of a line of pmcd.conf, from the kind on.
+func agentOf(t *testing.T, line string) *pmcdconf.Agent {
+	t.Helper()
+	conf, err := pmcdconf.Parse("conf", strings.NewReader("a 1 "+line+"\n"), pmcdconf.Options{})
+	do(t, err)
+	return &conf.Agents[0]
+}
+
+// Each part of a command that can be code has to be root's.
+func TestTrustedProgram(t *testing.T) {
+	dir := t.TempDir()
+	good, bad := file(t, filepath.Join(dir, "good")), file(t, filepath.Join(dir, "bad"))
+	do(t, os.Chmod(bad, 0o777))
+	open := filepath.Join(dir, "open")
+	do(t, os.Mkdir(open, 0o755))
+	do(t, os.Chmod(open, 0o777))
+	do(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o622))
+	do(t, syscall.Mkfifo(filepath.Join(open, "fifo"), 0o622))
+	for name, text := range map[string]string{
+		"byBad": "#! " + bad + " -x\n", "byEnv": "#!/usr/bin/env theirs\n", "byGood": "#!" + good + "\n",
+		"bySh": "#!/bin/sh " + bad + "\n", "byByBad": "#!" + dir + "/byBad\n",
+		"byItself": "#!" + dir + "/byItself byItself " + dir + "/byItself\n",
+	} {
+		do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
+	}
+	do(t, os.WriteFile(filepath.Join(open, "theirs"), []byte("#!/bin/sh\n"), 0o755))
+	t.Setenv("PATH", os.Getenv("PATH")+":"+open)
+	// As pmcd, it works where others can make files.
+	wd := filepath.Join(dir, "wd")
+	file(t, filepath.Join(wd, "here"))
+	do(t, os.Chmod(wd, 0o777))
+	t.Chdir(wd)
+	const theirs = "is writable by all users"
+	for _, c := range []struct{ line, want string }{
+		{"pipe binary GOOD -d 3", ""},
+		{"pipe binary BAD", theirs},
+		{"pipe binary theirs", theirs},
+		{"pipe binary nosuchprogramatall", "not found"},
+		{"pipe binary DIR/byBad", theirs},
+		{"pipe binary DIR/byByBad", theirs},
+		{"pipe binary DIR/byEnv", theirs},
+		{"pipe binary DIR/bySh", theirs},
+		{"pipe binary DIR/byGood", ""},
+		{"socket inet 1234 BAD", theirs},
+		{"socket inet 1234", ""},
+
+		// Anything after the program may be what it executes.
+		{"pipe binary sh GOOD BAD", theirs},
+		{"pipe binary sh -e BAD", theirs},
+		{"pipe binary nice -n 1 BAD", theirs},
+		{"pipe binary nice -n 1 theirs", theirs},
+		{"pipe binary nice -n 1 cat", ""},
+		{"pipe binary GOOD --script=BAD", theirs},
+		{"pipe binary GOOD -fBAD", theirs},
+		{"pipe binary GOOD -f=BAD", theirs},
+		{"pipe binary GOOD LD_PRELOAD=BAD", theirs},
+		{"pipe binary GOOD --script=GOOD -fGOOD X=GOOD", ""},
+		{"pipe binary sh X/y=/etc/passwd", "wd " + theirs},
+		{"pipe binary sh OPEN/none", theirs}, // it can come
+		{"pipe binary sh /tmp/no.such.script", theirs},
+		{"pipe binary sh /no/such/script", ""},
+		{"pipe binary sh GOOD/none", ""},
+		{"pipe binary GOOD -I OPEN", theirs},
+		{"pipe binary GOOD -I DIR", ""},
+		{"pipe binary sh here", "wd " + theirs},
+		{"pipe binary sh ./none", "wd " + theirs},
+		{"pipe binary sh -c \"exec /bin/cat\"", "wd " + theirs},
+		{"pipe binary sh none", ""},
+		{"pipe binary sh -c \"/bin/true BAD\"", theirs},
+		{"pipe binary sh -c \"/bin/true;BAD\"", theirs},
+		{"pipe binary sh -c \"/bin/true && theirs\"", theirs},
+		{"pipe binary sh -c \"/bin/cat GOOD -x 1:2\"", ""},
+		{"pipe binary GOOD -I/usr/lib:OPEN", theirs},
+		{"pipe binary env PYTHONPATH=/usr/lib:OPEN GOOD", theirs},
+
+		// So may be the interpreter of a script behind it.
+		{"pipe binary nice -n 1 DIR/byBad", theirs},
+		{"pipe binary nice -n 1 DIR/byByBad", theirs},
+		{"pipe binary nice -n 1 DIR/byGood", ""},
+		{"pipe binary nice -n 1 DIR/byItself", ""},
+		{"pipe binary sh -fhere", "wd " + theirs},
+
+		// What is no file is not executed, as long as no one else can replace it.
+		{"pipe binary GOOD /dev/null", ""},
+		{"pipe binary GOOD DIR/fifo", ""},
+		{"pipe binary GOOD OPEN/fifo", theirs},
+
+		// A socket agent is told where to listen.
+		{"socket unix OPEN/socket GOOD -d 3 -u OPEN/socket", ""},
+		{"socket unix OPEN/socket GOOD -uOPEN/socket", ""},
+		{"socket unix OPEN/socket GOOD -u OPEN/other", theirs},
+		{"pipe binary GOOD -u OPEN/socket", theirs},
+
+		// Logs are written.
+		{"pipe binary GOOD -l BAD", ""},
+		{"pipe binary GOOD -d 3 -l OPEN/log", ""},
+		{"pipe binary GOOD -lOPEN/log --log=OPEN/log --log OPEN/log", ""},
+		{"pipe binary python3 GOOD -l OPEN/log", ""},
+		{"pipe binary perl GOOD -U root -l OPEN/log", ""},
+		{"pipe binary GOOD -l GOOD BAD", theirs},
+		{"pipe binary bash -l BAD", theirs},
+		{"pipe binary /bin/bash -e -l BAD", theirs},
+		{"pipe binary nice -n 1 perl5.36 -l BAD", theirs},
+		{"pipe binary perl -lBAD", theirs},
+
+		{"dso x_init GOOD", ""},
+		{"dso x_init BAD", theirs},
+	} {
+		a := agentOf(t, strings.NewReplacer("GOOD", good, "BAD", bad, "OPEN", open, "DIR", dir).Replace(c.line))
+		program, err := trustedProgram(a, me)
+		if argv := a.Argv; err == nil && len(argv) > 0 && (!filepath.IsAbs(program) || filepath.Base(program) != filepath.Base(argv[0])) {
+			t.Errorf("%s: the program is %q", c.line, program)
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.line, err, c.want)
+		}
+	}
+}
+
+// While descriptors are short the interpreter of a script is not known. That is an
+// error, after which the start is tried again, and not a program without one. Nor
+// does it make the agent one that others can change.
+func TestTrustedUnread(t *testing.T) {
+	dir := t.TempDir()
+	bad := file(t, filepath.Join(dir, "bad"))
+	do(t, os.Chmod(bad, 0o777))
+	script := filepath.Join(dir, "script")
+	do(t, os.WriteFile(script, []byte("#!"+bad+"\n"), 0o755))
+	withoutDescriptors(t, 0, func() {
+		err := trustedExecutable(script, me)
+		var u *Untrusted
+		if !errors.Is(err, syscall.EMFILE) || errors.As(err, &u) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// What others can put a program into, now or later, is searched last.
+func TestSortPath(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"open": 0o777, "good": 0o755, "sticky": 0o777 | os.ModeSticky} {
+		do(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		do(t, os.Chmod(filepath.Join(dir, name), mode))
+	}
+	list := strings.ReplaceAll("D/good:D/open::.:D/none:D/sticky:D/open/none:/usr/bin", "D", dir)
+	want := strings.ReplaceAll("D/good:D/none:/usr/bin:D/open::.:D/sticky:D/open/none", "D", dir)
+	if got, rest := sortPath(list, me); got != want || len(rest) != 5 {
+		t.Errorf("got %s and %q, want %s", got, rest, want)
+	}
+}
+
+// What the Install scripts of PCP's PMDAs put behind the program keeps root's
+// rights, where the configuration files that they name are root's, and in the
+// directory that pmcd works in, which is its user's.
+func TestTrustedInstall(t *testing.T) {
+	dir := t.TempDir()
+	pmda := file(t, filepath.Join(dir, "pmdas/x/pmdax"))
+	conf := file(t, filepath.Join(dir, "pmdas/x/x.conf"))
+	queue := filepath.Join(dir, "mqueue")
+	do(t, os.Mkdir(queue, 0o700))
+	log := filepath.Join(dir, "log")
+	do(t, os.Mkdir(log, 0o755))
+	do(t, os.Chmod(log, 0o777))
+	t.Chdir(log)
+	for _, args := range []string{
+		"-d 253 -l LOG/x.log",           // most
+		"-DDBROOT -d 253 -U root",       // denki, weblog, with PCP_DEBUG
+		"-P 80 -L server-status?auto",   // apache
+		"-d 44 -r120 router:0 router:1", // cisco
+		"-d 34 -U root CONF",            // logger
+		"-d 22 -r df.* QUEUE",           // mailq
+		"-d 22 -b 1day,2days QUEUE",
+		"/proc/sys/net/", // netfilter
+		"/proc/sys/",
+		"-R 5",            // perfevent and others
+		"-d 46 /dev/tty",  // roomtemp
+		"-d 46 /dev/null", // a terminal there may not be
+		"-c CONF",
+		"-d 32 -I 120 -t 20 -D 1 CONF",          // shping
+		"-d 26 PMDA -h localhost -x -t 10 CONF", // summary
+		"-d 10 -T 60 -N 12 -I 4323 -A allow:*:5 -A disallow:*", // trace
+		"-d 22 -U root -D 0 -t 15 -n 20 -S 80 CONF",            // weblog
+		"--inject CONF", // lmsensors
+	} {
+		args := strings.NewReplacer("LOG", log, "CONF", conf, "QUEUE", queue, "PMDA", pmda).Replace(args)
+		for _, line := range []string{"pipe binary " + pmda + " " + args, "pipe binary python3 " + pmda + " " + args, "socket inet 2080 " + pmda + " " + args} {
+			if _, err := trustedProgram(agentOf(t, line), me); err != nil {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package roothelper
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// withoutDescriptors calls f while this process can have but n more descriptors.
+func withoutDescriptors(t *testing.T, n int, f func()) {
+	t.Helper()
+	var fill []*os.File
+	defer func() { closeAll(fill) }()
+	var limit syscall.Rlimit
+	do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	low := limit
+	low.Cur = uint64(len(fdList()) + n + 20)
+	do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
+	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	for {
+		fd, err := syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			break
+		}
+		fill = append(fill, os.NewFile(uintptr(fd), os.DevNull))
+	}
+	if len(fill) < n {
+		t.Fatalf("%d descriptors of %d", len(fill), n)
+	}
+	closeAll(fill[:n])
+	fill = fill[n:]
+	f()
+}
+
+// Descriptors that do not arrive are an error, and those that do are there.
+func TestReceiveWithoutDescriptors(t *testing.T) {
+	c, socket, err := pair()
+	do(t, err)
+	defer c.Close()
+	other, err := newConn(socket)
+	do(t, err)
+	defer other.Close()
+	null, err := os.Open(os.DevNull)
+	do(t, err)
+	defer null.Close()
+	for n := range 3 {
+		withoutDescriptors(t, n, func() {
+			do(t, withFDs([]*os.File{null, null}, func(fds []int) error {
+				return other.send(message{kind: started, id: 7, pid: 8}, fds...)
+			}))
+			m, files, err := c.receive()
+			if len(files) != n || m.kind != started || m.id != 7 {
+				t.Errorf("with room for %d: %d descriptors, %+v", n, len(files), m)
+			}
+			if want := map[bool]error{true: ErrDescriptors}[n < 2]; !errors.Is(err, want) {
+				t.Errorf("with room for %d: %v, want %v", n, err, want)
+			}
+			closeAll(files)
+		})
+	}
+}
+
+// A process that comes without the pipes that it needs has not been started: the
+// root child stops it.
+func TestStartWithoutPipes(t *testing.T) {
+	for _, kind := range []pmcdconf.Kind{pmcdconf.Pipe, pmcdconf.DSO, pmcdconf.Socket} {
+		for n := range 3 { // descriptors
+			if n == 0 == (kind == pmcdconf.Socket) && n != 1 {
+				continue // that is right
+			}
+			c, socket, err := pair()
+			do(t, err)
+			other, err := newConn(socket)
+			do(t, err)
+			child := newChild(c)
+			r, w, err := os.Pipe()
+			do(t, err)
+			go func() {
+				m, files, _ := other.receive()
+				closeAll(files)
+				withFDs([]*os.File{r, w}[:n], func(fds []int) error {
+					return other.send(message{kind: started, id: m.id, pid: 4711}, fds...)
+				})
+				closeAll([]*os.File{r, w})
+			}()
+			p, err := child.Start(t.Context(), &pmcdconf.Agent{Domain: 1, Kind: kind}, os.Stderr)
+			if err == nil || p != nil || !strings.Contains(err.Error(), "descriptors") {
+				t.Errorf("%v with %d descriptors: %v, %v", kind, n, p, err)
+			}
+			if m, _, err := other.receive(); err != nil || m.kind != stop {
+				t.Errorf("%v with %d descriptors: %+v, %v", kind, n, m, err)
+			}
+			other.Close()
+			<-child.Lost()
+			c.Close()
+		}
+	}
+}
+
+// The root child and the daemon, which are one process here, run out of
+// descriptors at any point of a start: it fails or not, and afterwards one works.
+func TestStartWithoutDescriptors(t *testing.T) {
+	r, list := newRig(t, "echo 1 pipe binary PROGRAM\n")
+	p, err := r.start(list[0]) // it is set up
+	do(t, err)
+	r.stop(p)
+	failed, cut := 0, 0
+	for n := range 24 {
+		stderr, err := child.NewStderr(io.Discard)
+		do(t, err)
+		withoutDescriptors(t, n, func() {
+			p, err := r.Start(t.Context(), &list[0], stderr.File())
+			switch {
+			case err == nil:
+				echoes(t, p)
+				r.stop(p)
+			case strings.Contains(err.Error(), ErrDescriptors.Error()):
+				cut++
+				fallthrough
+			default:
+				failed++
+			}
+		})
+		stderr.Close()
+	}
+	if failed == 0 || cut == 0 {
+		t.Errorf("%d starts failed, %d for want of descriptors that were sent", failed, cut)
+	}
+	p, err = r.start(list[0])
+	do(t, err)
+	echoes(t, p)
+	do(t, r.close())
+}

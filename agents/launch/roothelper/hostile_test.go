@@ -1,0 +1,124 @@
+package roothelper
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/launch/child"
+)
+
+// A process of root's does not write to whatever the daemon has opened: at the
+// other end of a socket may be one that goes by who writes (SO_PASSCRED).
+func TestStderrIsAPipe(t *testing.T) {
+	r, list := newRig(t, "says 1 pipe binary sh -c \"echo evil >&2\"\n")
+	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	do(t, err)
+	own, socket := os.NewFile(uintptr(ends[0]), "own"), os.NewFile(uintptr(ends[1]), "socket")
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	do(t, err)
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	do(t, err)
+	defer closeAll([]*os.File{own, socket, null, file})
+	for _, f := range []*os.File{socket, null, file} {
+		if p, err := r.Start(t.Context(), &list[0], f); err == nil || !strings.Contains(err.Error(), "is no pipe") {
+			t.Errorf("%s: %v", f.Name(), err)
+			if err == nil {
+				r.stop(p)
+			}
+		}
+	}
+}
+
+// Nothing that the daemon sends makes the root child do more than it should, or
+// keep anything.
+func TestHostile(t *testing.T) {
+	r, list := newRig(t, "echo 1 pipe binary PROGRAM\n")
+	p, err := r.start(list[0])
+	do(t, err)
+	pipe, err := child.NewStderr(os.Stderr)
+	do(t, err)
+	defer pipe.Close()
+	before, _ := os.ReadDir("/proc/self/fd")
+	goroutines := runtime.NumGoroutine()
+	raw, err := r.conn.SyscallConn()
+	do(t, err)
+	send := func(b []byte, fds ...int) {
+		t.Helper()
+		var oob []byte
+		if len(fds) > 0 {
+			oob = syscall.UnixRights(fds...)
+		}
+		var err error
+		if cerr := raw.Write(func(fd uintptr) bool {
+			err = syscall.Sendmsg(int(fd), b, oob, nil, 0)
+			return err != syscall.EAGAIN
+		}); cerr != nil || err != nil {
+			t.Fatal(cerr, err)
+		}
+	}
+	fd := int(pipe.File().Fd())
+	good := message{kind: start, id: 99, domain: 1, digest: digest(&list[0])}
+	for i := range 2000 {
+		send([]byte("\x00"))
+		send([]byte("exec /bin/sh"), fd, fd)
+		send(make([]byte, 20000))
+		send(good.append(nil))                 // no descriptor
+		send(good.append(nil), fd, fd)         // one too many
+		send(good.append(nil), fd, fd, fd, fd) // more than there is room for
+		send((&message{kind: start, id: uint32(1000 + i), domain: 1}).append(nil), fd)
+		send((&message{kind: stop, id: uint32(i + 1000)}).append(nil), fd)
+		send((&message{kind: stop, id: uint32(i + 1000), now: true}).append(nil))
+		send((&message{kind: started, id: 1, pid: 1}).append(nil))
+		send((&message{kind: gone, id: 1}).append(nil))
+		send((&message{kind: named, id: 1, text: "x"}).append(nil))
+		send((&message{kind: ask, id: uint32(i)}).append(nil))
+		send((&message{kind: ask, id: 1, text: strings.Repeat("x", 900)}).append(nil))
+		send((&message{kind: ask, id: uint32(i), text: "box"}).append(nil))
+	}
+	echoes(t, p) // it is still there
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		q, err := r.start(list[0]) // the last of those above are being looked at
+		if err == nil {
+			r.stop(q)
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	var after []os.DirEntry
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		after, _ = os.ReadDir("/proc/self/fd")
+		if len(after) <= len(before)+2 && // the wait for the end of p may have begun since
+			runtime.NumGoroutine() <= goroutines+2 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d descriptors and %d goroutines, before it was %d and %d", len(after), runtime.NumGoroutine(), len(before), goroutines)
+		}
+	}
+	do(t, r.close())
+}
+
+// Descriptor 3 may be anything if somebody starts the program by that name.
+func TestServeNoSocket(t *testing.T) {
+	null, err := os.Open("/dev/null")
+	do(t, err)
+	if err := Serve(null, Config{}); err == nil {
+		t.Error("served /dev/null")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	do(t, err)
+	defer l.Close()
+	f, err := l.(*net.TCPListener).File()
+	do(t, err)
+	if err := Serve(f, Config{}); err == nil {
+		t.Error("served a listener")
+	}
+}

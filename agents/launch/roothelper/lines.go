@@ -1,0 +1,92 @@
+package roothelper
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// line returns the agent of a domain, if its line has the digest, and its program
+// if that has been searched for or is this one. The error is an *Untrusted if
+// others than root decide on what would be executed.
+func (s *server) line(domain int, digest [32]byte) (a *pmcdconf.Agent, program string, err error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	// What was read when the file was root's still is; what it has now may not be.
+	if err := s.trustedFile(); err != nil {
+		return nil, "", err
+	}
+	a = s.lines[domain]
+	if !is(a, digest) {
+		lines, err := s.read()
+		if err != nil {
+			return nil, "", err
+		}
+		s.lines = lines
+		if a = lines[domain]; !is(a, digest) {
+			return nil, "", fmt.Errorf("%s has another line for this agent than when pmcd read it", cmp.Or(s.cfg.ConfigFile, "what is compiled in"))
+		}
+	}
+	switch {
+	case s.builtIn(a):
+		return a, Self, nil
+	case s.cfg.TrustAll:
+		return a, "", nil
+	}
+	if program, err = trustedProgram(a, s.cfg.owner); err != nil {
+		return nil, "", err
+	}
+	return a, program, nil
+}
+
+// builtIn reports whether an agent is part of this program. Who could put a file
+// in its place would have that looked at.
+func (s *server) builtIn(a *pmcdconf.Agent) bool {
+	if a.Kind != pmcdconf.DSO || s.cfg.BuiltIn == nil || !s.cfg.BuiltIn(a.Entry) {
+		return false
+	}
+	_, err := os.Stat(a.Path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// trustedFile reports why others than root could change the lines.
+func (s *server) trustedFile() error {
+	if s.cfg.TrustAll {
+		return nil
+	}
+	return checkConfig(s.cfg.ConfigFile, s.cfg.owner)
+}
+
+// is reports whether a, which may be nil, has the digest.
+func is(a *pmcdconf.Agent, d [32]byte) bool { return a != nil && digest(a) == d }
+
+// read reads the agents in the configuration file, which is root's. Who may
+// connect is none of the root child's business: no names of hosts and users are
+// looked up.
+func (s *server) read() (map[int]*pmcdconf.Agent, error) {
+	list := s.cfg.Embedded
+	if s.cfg.ConfigFile != "" {
+		f, err := os.Open(s.cfg.ConfigFile)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		conf, err := pmcdconf.Parse(s.cfg.ConfigFile, f, pmcdconf.Options{AgentsOnly: true})
+		if err != nil {
+			return nil, err
+		}
+		list = conf.Agents
+	}
+	lines := make(map[int]*pmcdconf.Agent, len(list))
+	for _, a := range list {
+		if a.Kind == pmcdconf.Socket && len(a.Argv) == 0 {
+			continue // there is nothing to start
+		}
+		lines[a.Domain] = &a
+	}
+	return lines, nil
+}

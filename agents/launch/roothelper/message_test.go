@@ -1,0 +1,84 @@
+package roothelper
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+var messages = []message{
+	{kind: start, id: 1, domain: 510, digest: [32]byte{1, 31: 2}},
+	{kind: stop, id: 2},
+	{kind: stop, id: 0xffffffff, now: true},
+	{kind: started, id: 3, pid: 4711},
+	{kind: refused, id: 4, text: "because"},
+	{kind: ask, id: 5, text: "box"},
+	{kind: named, id: 6, text: "host"},
+	{kind: refused, id: 4},
+	{kind: ended, id: 5, status: 0x80},
+	{kind: gone, id: 6},
+	{kind: untrusted, id: 7, text: "au100 /path"},
+}
+
+func TestMessage(t *testing.T) {
+	for _, want := range messages {
+		text := slices.Contains([]kind{ask, named, refused, untrusted}, want.kind) // of any length
+		b := want.append(nil)
+		if m, err := parseMessage(b); err != nil || m != want {
+			t.Errorf("%+v became %x and then %+v, %v", want, b, m, err)
+		}
+		for n := range b {
+			if m, err := parseMessage(b[:n]); err == nil && (!text || n < 5) {
+				t.Errorf("%x is taken for %+v", b[:n], m)
+			}
+		}
+		if m, err := parseMessage(append(b, 0)); err == nil && !text {
+			t.Errorf("%x and more is taken for %+v", b, m)
+		}
+	}
+	long := message{kind: refused, text: strings.Repeat("x", 5000)}
+	if m, err := parseMessage(long.append(nil)); err != nil || len(m.text) != maxText {
+		t.Errorf("a long reason has %d bytes, %v", len(m.text), err)
+	}
+	for _, b := range [][]byte{nil, {0, 0, 0, 0, 1}, {10, 0, 0, 0, 1}, {255, 0, 0, 0, 1}, {2, 0, 0, 0, 1, 2}, make([]byte, maxMessage+1)} {
+		if m, err := parseMessage(b); !errors.Is(err, errMessage) {
+			t.Errorf("%x: %+v, %v", b, m, err)
+		}
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	for _, m := range messages {
+		f.Add(m.append(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := parseMessage(b)
+		if err == nil && !bytes.Equal(m.append(nil), b) {
+			t.Errorf("%x is %+v and that is %x", b, m, m.append(nil))
+		}
+	})
+}
+
+// Whatever changes what is started changes the digest.
+func TestDigest(t *testing.T) {
+	seen := make(map[[32]byte]string)
+	for _, text := range []string{
+		"a 1 pipe binary x y z", "b 1 pipe binary x y z", "a 2 pipe binary x y z", `a 1 pipe binary x "y z"`,
+		"a 1 pipe binary x y", "a 1 socket inet 80 x y z", "a 1 socket inet 81 x y z", "a 1 socket ipv6 80 x y z",
+		"a 1 socket unix 80 x y z", "a 1 dso i /x", "a 1 dso j /x", "a 1 dso i /y",
+	} {
+		conf, err := pmcdconf.Parse("conf", strings.NewReader(text+"\n"), pmcdconf.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := digest(&conf.Agents[0])
+		if other, ok := seen[d]; ok {
+			t.Errorf("%q and %q have the same digest", text, other)
+		}
+		seen[d] = text
+	}
+}

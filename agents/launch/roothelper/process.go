@@ -1,0 +1,89 @@
+package roothelper
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/launch/child"
+)
+
+// A Process is what the root child has started.
+type Process struct {
+	// Pipes are what the process reads and writes; nil if it was not given any.
+	Pipes *child.Pipes
+
+	child  *Child
+	id     uint32
+	pid    int
+	ended  bool // guarded by child.mu
+	status syscall.WaitStatus
+	done   chan struct{} // closed when it has ended, and status is set
+	gone   chan struct{} // closed when it is stopped
+}
+
+// PID reports its process id.
+func (p *Process) PID() int { return p.pid }
+
+// Done is closed when it has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Status reports how it ended. It is valid once Done is closed; 0 if that
+// is not known.
+func (p *Process) Status() syscall.WaitStatus { return p.status }
+
+// stopWait is how long the root child may take to kill a process.
+const stopWait = endTime + time.Second
+
+// Stop ends the process as [child.Process.Stop] does.
+func (p *Process) Stop(ctx context.Context) {
+	if p.Pipes != nil {
+		p.Pipes.Close()
+	}
+	p.child.conn.send(message{kind: stop, id: p.id})
+	select {
+	case <-p.gone:
+	case <-p.child.lost:
+	case <-ctx.Done():
+		p.child.conn.send(message{kind: stop, id: p.id, now: true})
+		t := time.NewTimer(stopWait)
+		defer t.Stop()
+		select {
+		case <-p.gone:
+		case <-p.child.lost:
+		case <-t.C:
+		}
+	}
+	p.child.mu.Lock()
+	defer p.child.mu.Unlock()
+	delete(p.child.processes, p.id)
+	p.endLocked(0) // its status is not known
+}
+
+// endLocked notes that the process has ended. The caller holds mu of the child.
+func (p *Process) endLocked(status syscall.WaitStatus) {
+	if !p.ended {
+		p.ended, p.status = true, status
+		close(p.done)
+	}
+}
+
+// takePipes makes pipes of the descriptors that came with a process, of which
+// there must be as many as it needs.
+func (p *Process) takePipes(files []*os.File, want int) error {
+	if len(files) != want {
+		return fmt.Errorf("the process came with %d descriptors and not %d", len(files), want)
+	}
+	if want == 0 {
+		return nil
+	}
+	for _, f := range files { // without deadlines it could hang pmcd
+		if err := f.SetDeadline(time.Time{}); err != nil {
+			return fmt.Errorf("its pipes cannot be waited for: %w", err)
+		}
+	}
+	p.Pipes = child.NewPipes(files[0], files[1])
+	return nil
+}

@@ -1,0 +1,130 @@
+package roothelper
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// A rig has a root child in this process.
+type rig struct {
+	*Child
+	t       *testing.T
+	conf    string
+	program string
+	done    chan error // what Serve returns
+}
+
+// configure writes the configuration file, with PROGRAM for a program that
+// echoes, and returns its agents as the daemon sees them.
+func (r *rig) configure(text string) []pmcdconf.Agent {
+	r.t.Helper()
+	text = strings.ReplaceAll(text, "PROGRAM", r.program)
+	do(r.t, os.WriteFile(r.conf, []byte(text), 0o644))
+	conf, err := pmcdconf.ParseFile(r.conf, pmcdconf.Options{})
+	do(r.t, err)
+	return conf.Agents
+}
+
+func newRig(t *testing.T, text string) (*rig, []pmcdconf.Agent) {
+	t.Helper()
+	dir := t.TempDir()
+	r := &rig{t: t, conf: filepath.Join(dir, "pmcd.conf"), program: file(t, filepath.Join(dir, "agent")), done: make(chan error, 1)}
+	list := r.configure(text)
+	c, socket, err := pair()
+	do(t, err)
+	go func() {
+		r.done <- Serve(socket, Config{ConfigFile: r.conf, owner: me,
+			HostName: func(container string) (string, error) {
+				if container == "nobody" {
+					return "", errors.New("no such container")
+				}
+				return "host of " + container, nil
+			},
+			Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error) {
+				return child.Start(child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
+			}})
+	}()
+	r.Child = newChild(c)
+	t.Cleanup(func() { r.close() })
+	return r, list
+}
+
+// close ends the root child as the end of the daemon does.
+func (r *rig) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	r.Close(ctx)
+	select {
+	case err := <-r.done:
+		r.done <- err
+		return err
+	case <-ctx.Done():
+		return errors.New("the root child does not end")
+	}
+}
+
+func (r *rig) start(a pmcdconf.Agent) (*Process, error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
+	defer cancel()
+	stderr, err := child.NewStderr(os.Stderr)
+	do(r.t, err)
+	defer stderr.Started()
+	p, err := r.Start(ctx, &a, stderr.File())
+	if err == nil {
+		r.t.Cleanup(func() { r.stop(p) })
+	}
+	return p, err
+}
+
+func (r *rig) stop(p *Process) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	p.Stop(ctx)
+}
+
+// refused fails the test unless the agent is refused for what want says.
+func (r *rig) refused(a pmcdconf.Agent, want string) {
+	r.t.Helper()
+	p, err := r.start(a)
+	if err == nil {
+		r.t.Errorf("%s was started, pid %d, want %q", a.Name, p.PID(), want)
+	} else if !strings.Contains(err.Error(), want) {
+		r.t.Errorf("%s: %v, want %q", a.Name, err, want)
+	}
+}
+
+func echoes(t *testing.T, p *Process) {
+	t.Helper()
+	do(t, p.Pipes.SetReadDeadline(time.Now().Add(10*time.Second)))
+	if _, err := p.Pipes.Write([]byte("hello\n")); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(p.Pipes).ReadString('\n'); err != nil || line != "hello\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+}
+
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+
+func fdList() []os.DirEntry {
+	list, _ := os.ReadDir("/proc/self/fd")
+	return list
+}
+
+// zombie reports whether a process waits for whoever inherited it.
+func zombie(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return strings.Contains(string(stat), ") Z ")
+}

@@ -1,0 +1,151 @@
+package roothelper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/launch/child"
+)
+
+func TestStart(t *testing.T) {
+	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nsays 2 pipe binary sh -c \"exit 5\"\nsock 3 socket inet 1 cat\nbad 4 pipe binary /no/such/agent\n")
+	p, err := r.start(list[0])
+	do(t, err)
+	echoes(t, p)
+	if err := p.Pipes.SetReadDeadline(time.Now()); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Pipes.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a read after its deadline: %v", err)
+	}
+	select {
+	case <-p.Done():
+		t.Fatal("it has ended")
+	default:
+	}
+	r.stop(p)
+	<-p.Done()
+	if ws := p.Status(); !ws.Exited() || ws.ExitStatus() != 0 || alive(p.PID()) {
+		t.Errorf("status %v, alive %v", ws, alive(p.PID()))
+	}
+
+	p, err = r.start(list[1])
+	do(t, err)
+	<-p.Done()
+	if ws := p.Status(); ws.ExitStatus() != 5 {
+		t.Errorf("status %v, want 5", ws)
+	}
+
+	p, err = r.start(list[2])
+	do(t, err)
+	if p.Pipes != nil {
+		t.Error("a socket agent has pipes")
+	}
+	<-p.Done() // its input is empty
+
+	r.refused(list[3], "no such file")
+	do(t, r.close())
+}
+
+// At a stop "now" a process that does not want to end is killed.
+func TestStopNow(t *testing.T) {
+	r, list := newRig(t, "stays 1 pipe binary sh -c \"trap '' TERM; echo ready; while :; do sleep 1; done\"\n")
+	p, err := r.start(list[0])
+	do(t, err)
+	if _, err := io.ReadFull(p.Pipes, make([]byte, 6)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.Stop(ctx)
+	<-p.Done()
+	if ws := p.Status(); ws.Signal() != syscall.SIGKILL {
+		t.Errorf("status %v, want signal 9", ws)
+	}
+}
+
+func TestNotMoreThanFour(t *testing.T) {
+	r, list := newRig(t, "echo 1 pipe binary PROGRAM\n")
+	var ps []*Process
+	for range maxProcesses {
+		p, err := r.start(list[0])
+		do(t, err)
+		ps = append(ps, p)
+	}
+	r.refused(list[0], "there are 4 processes")
+	r.stop(ps[0])
+	_, err := r.start(list[0])
+	do(t, err)
+}
+
+// Nothing is left of agents that have been started and stopped.
+func TestManyStarts(t *testing.T) {
+	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nends 2 pipe binary true\n")
+	one := func(i int) {
+		t.Helper()
+		stderr, err := child.NewStderr(io.Discard)
+		do(t, err)
+		p, err := r.Start(t.Context(), &list[i%2], stderr.File())
+		stderr.Started()
+		do(t, err)
+		if i%2 == 0 {
+			echoes(t, p)
+		} else {
+			<-p.Done()
+		}
+		r.stop(p)
+		stderr.Close()
+	}
+	one(0)
+	fds, goroutines := len(fdList()), runtime.NumGoroutine()
+	for i := range 1000 {
+		one(i)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		fdsNow, goroutinesNow := len(fdList()), runtime.NumGoroutine()
+		if fdsNow <= fds && goroutinesNow <= goroutines {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d descriptors and %d goroutines, before it was %d and %d", fdsNow, goroutinesNow, fds, goroutines)
+		}
+	}
+}
+
+// The end of the daemon is that of all agents, and of what they have started.
+func TestDaemonGone(t *testing.T) {
+	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nstays 2 pipe binary sh -c \"trap '' TERM HUP; sleep 100 & echo $!; while :; do sleep 1; done\"\n")
+	var pids []int
+	for _, a := range list {
+		p, err := r.start(a)
+		do(t, err)
+		pids = append(pids, p.PID())
+		if a.Domain == 2 {
+			var pid int
+			if _, err := fmt.Fscan(p.Pipes, &pid); err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+		}
+	}
+	began := time.Now()
+	do(t, r.close())
+	if took := time.Since(began); took > 2*endTime {
+		t.Errorf("took %v", took)
+	}
+	for _, pid := range pids {
+		for end := time.Now().Add(5 * time.Second); alive(pid) && !zombie(pid); {
+			if time.Now().After(end) {
+				t.Fatalf("process %d lives on", pid)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}

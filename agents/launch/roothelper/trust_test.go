@@ -1,0 +1,118 @@
+package roothelper
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// me may own files in tests as root may elsewhere.
+var me = uint32(os.Getuid())
+
+// file makes an executable file and the directories that it is in.
+func file(t *testing.T, path string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nexec cat\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func do(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTrusted(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return dir + "/" + name }
+	good := file(t, at("good/bin/agent"))
+	file(t, at("writable/agent"))
+	do(t, os.Chmod(at("writable/agent"), 0o757))
+	file(t, at("group/agent"))
+	do(t, os.Chmod(at("group/agent"), 0o775))
+	file(t, at("open/bin/agent"))
+	do(t, os.Chmod(at("open"), 0o777))
+	file(t, at("sticky/bin/agent"))
+	do(t, os.Chmod(at("sticky"), 0o777|os.ModeSticky))
+	do(t, os.Symlink(good, at("link")))
+	do(t, os.Symlink("good/../link", at("link2")))
+	do(t, os.Symlink("bin", at("good/dirlink")))
+	do(t, os.Symlink("open/bin", at("intoOpen")))
+	do(t, os.Symlink(good, at("open/link")))
+	do(t, os.Symlink("loop", at("loop")))
+	do(t, os.Symlink("nowhere", at("dangling")))
+	do(t, os.Mkdir(at("own"), 0o755))
+	do(t, syscall.Mkfifo(at("fifo"), 0o622))
+	do(t, syscall.Mkfifo(at("open/fifo"), 0o622))
+	do(t, os.Symlink("open/none", at("intoNothing")))
+	for _, c := range []struct{ path, file, argument string }{ // why it is not trusted as what
+		{good, "", ""},
+		{at("good/./dirlink/../bin//agent"), "", ""},
+		{at("link2"), "", ""},
+		{at("good/dirlink/agent"), "", ""},
+		{at("sticky/bin/agent"), "", ""},
+		{at("writable/agent"), "agent is writable by all users", "agent is writable by all users"},
+		{at("group/agent"), "agent is writable by group ", "agent is writable by group "},
+		{at("open/bin/agent"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("intoOpen/agent"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("open/link"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("intoOpen/../bin/agent"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("loop"), "too many levels of symbolic links", ""},
+		{at("dangling"), "no such file", ""},
+		{at("none/agent"), "no such file", ""},
+		{at("own/none"), "no such file", ""},
+		{at("own/" + strings.Repeat("x", 300)), "file name too long", ""},
+		{at("open/none"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("intoNothing"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("sticky/none"), "no such file", at("sticky") + " is writable by all"},
+		{at("sticky"), "is a directory", at("sticky") + " is writable by all"},
+		{at("open"), at("open") + " is writable by all", at("open") + " is writable by all"},
+		{at("good"), "is a directory", ""},
+		{at("good") + "/", "is a directory", ""},
+		{at("good/bin/.."), "is a directory", ""},
+		{good + "/x", "not a directory", ""},
+		{"/dev/null", "is not a regular file", ""},
+		{at("fifo"), "is not a regular file", ""},
+		{at("open/fifo"), at("open") + " is writable by all", at("open") + " is writable by all"},
+	} {
+		for use, want := range map[use]string{toRead: c.file, asArgument: c.argument} {
+			err := trusted(c.path, use, me)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s, use %d: %v, want %q", c.path, use, err, want)
+			}
+			var u *Untrusted
+			if errors.As(err, &u) {
+				if back, err := parseUntrusted(u.text()); err != nil || *back != *u {
+					t.Errorf("%+v becomes %+v, %v", u, back, err)
+				}
+			}
+		}
+	}
+}
+
+func TestTrustedOwner(t *testing.T) {
+	if me != 0 {
+		t.Skip("only root can give files away")
+	}
+	dir := t.TempDir()
+	for _, give := range []string{"d", "d/agent", "link"} {
+		file(t, filepath.Join(dir, "d/agent"))
+		os.Symlink("d/agent", filepath.Join(dir, "link"))
+		path := filepath.Join(dir, "link")
+		do(t, trusted(path, toRead, 0))
+		do(t, os.Lchown(filepath.Join(dir, give), 1, 0))
+		if err := trusted(path, toRead, 0); err == nil || !strings.Contains(err.Error(), give+" is writable by user daemon") {
+			t.Errorf("%s of another user: %v", give, err)
+		}
+		do(t, os.Lchown(filepath.Join(dir, give), 0, 0))
+	}
+}
