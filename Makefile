@@ -1,8 +1,8 @@
 # What this file does not do, the CI does not do either: it calls "make test".
 #
 #   make          bin/pmcd, and pmcdctl, which is a link to it
-#   make plugins  bin/plugins/pmda_NAME.so from each agents/NAME/plugin
-#   make pmdas    bin/pmdas/pmdaNAME from each agents/NAME/pmdaNAME
+#   make plugins  bin/plugins/pmda_NAME.so from each agents/builtin/NAME/plugin
+#   make pmdas    bin/pmdas/pmdaNAME from each agents/builtin/NAME/pmdaNAME
 #   make run      bin/pmcd in the foreground, with what is compiled in
 #   make peers    PCP's packages from Debian, and a root directory of Debian 13
 #                 with PCP 6.3.8, to test with (root, once)
@@ -75,11 +75,11 @@ BOOTPKGS = ./cmd/pmcd/systemtest ./cmd/pmcd/internal/booted
 # All others.
 UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /internal/booted)
 # Parsers of what others send: sizes and offsets must not overflow an int.
-PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/linux
+PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/builtin/linux
 
 # Agents that have a main package as a plugin, and as a program.
-PLUGINS = $(patsubst agents/%/plugin,%,$(wildcard agents/*/plugin))
-PMDAS   = $(foreach n,$(notdir $(wildcard agents/*)),$(if $(wildcard agents/$n/pmda$n),$n))
+PLUGINS = $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin))
+PMDAS   = $(foreach n,$(notdir $(wildcard agents/builtin/*)),$(if $(wildcard agents/builtin/$n/pmda$n),$n))
 
 # What install wants to be there, and what it makes: uninstall removes that.
 BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDAS:%=bin/pmdas/pmda%)
@@ -109,10 +109,10 @@ pmdas: $(PMDAS:%=bin/pmdas/pmda%)
 
 # The go command knows what is up to date.
 bin/plugins/pmda_%.so: FORCE
-	$(GOBUILD) -buildmode=plugin -o $@ ./agents/$*/plugin
+	$(GOBUILD) -buildmode=plugin -o $@ ./agents/builtin/$*/plugin
 
 bin/pmdas/pmda%: FORCE
-	$(GOBUILD) -o $@ ./agents/$*/pmda$*
+	$(GOBUILD) -o $@ ./agents/builtin/$*/pmda$*
 
 FORCE:
 

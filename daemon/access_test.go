@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/pmcd"
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )

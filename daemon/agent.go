@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/pmcd"
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"

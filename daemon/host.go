@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/pmcd"
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )

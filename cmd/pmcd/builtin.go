@@ -5,14 +5,14 @@ import (
 	"runtime/debug"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/jbd2"
-	"github.com/gopcp/pmcd/agents/kvm"
-	"github.com/gopcp/pmcd/agents/linux"
-	"github.com/gopcp/pmcd/agents/linuxproc"
-	"github.com/gopcp/pmcd/agents/simple"
-	"github.com/gopcp/pmcd/agents/trivial"
-	"github.com/gopcp/pmcd/agents/txmon"
-	"github.com/gopcp/pmcd/agents/xfs"
+	"github.com/gopcp/pmcd/agents/builtin/jbd2"
+	"github.com/gopcp/pmcd/agents/builtin/kvm"
+	"github.com/gopcp/pmcd/agents/builtin/linux"
+	"github.com/gopcp/pmcd/agents/builtin/proc"
+	"github.com/gopcp/pmcd/agents/builtin/simple"
+	"github.com/gopcp/pmcd/agents/builtin/trivial"
+	"github.com/gopcp/pmcd/agents/builtin/txmon"
+	"github.com/gopcp/pmcd/agents/builtin/xfs"
 )
 
 // A builtinAgent is compiled in.
@@ -47,7 +47,7 @@ var builtin = builtinAgents{
 	"kvm_init": {newAgent: kvm.New, root: always, // debugfs is for root
 		lacks: "it has no values, which only root may read"},
 	"linux_init": {newAgent: linux.New, root: forContainer},
-	"proc_init": {newAgent: linuxproc.New, root: always, // it acts as the user of a client
+	"proc_init": {newAgent: proc.New, root: always, // it acts as the user of a client
 		lacks: "it has no values that only the user of a process may read"},
 	"simple_init":  {newAgent: simple.New},
 	"trivial_init": {newAgent: trivial.New},

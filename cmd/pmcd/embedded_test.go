@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/pmcd"
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 

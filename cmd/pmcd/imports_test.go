@@ -71,24 +71,10 @@ var mayImport = map[string][]string{
 		"golang.org/x/sys"},
 }
 
-// oldPaths has the packages that are not yet where mayImport has them.
-var oldPaths = map[string]string{
-	"agents/sysfile":   "agents/builtin/internal/sysfile",
-	"agents/pmcd":      "agents/builtin/pmcd",
-	"agents/linux":     "agents/builtin/linux",
-	"agents/linuxproc": "agents/builtin/proc",
-	"agents/xfs":       "agents/builtin/xfs",
-	"agents/jbd2":      "agents/builtin/jbd2",
-	"agents/kvm":       "agents/builtin/kvm",
-	"agents/trivial":   "agents/builtin/trivial",
-	"agents/simple":    "agents/builtin/simple",
-	"agents/txmon":     "agents/builtin/txmon",
-}
-
 // exceptions are dependencies that mayImport forbids and that are still there. A
 // line goes when its dependency goes.
 var exceptions = map[string]string{
-	"agents/linux on agents/wire": "its system calls",
+	"agents/builtin/linux on agents/wire": "its system calls",
 }
 
 // mustNotImport is what a package must not import itself, although it is in
@@ -159,7 +145,7 @@ func TestImports(t *testing.T) {
 		if name == "cmd/pmcd" || strings.HasPrefix(name, "cmd/pmcd/") {
 			continue
 		}
-		allowed, ok := mayImport[newPath(name)]
+		allowed, ok := mayImport[name]
 		if !ok && p.Name == "main" {
 			continue // it puts together what has rows
 		}
@@ -184,19 +170,6 @@ func TestImports(t *testing.T) {
 			t.Errorf("the exception %q is not needed any more", e)
 		}
 	}
-	for path := range oldPaths {
-		if !slices.ContainsFunc(ours, func(p pkg) bool { return p.ImportPath == module+"/"+path }) {
-			t.Errorf("%s is where it belongs: oldPaths has it still", path)
-		}
-	}
-}
-
-// newPath returns the path by which mayImport knows a package.
-func newPath(name string) string {
-	if p, ok := oldPaths[name]; ok {
-		return p
-	}
-	return name
 }
 
 // within reports whether a package is the one that the table names: a package
@@ -205,5 +178,5 @@ func within(dep, allowed string) bool {
 	if strings.Contains(allowed, ".") {
 		return dep == allowed || strings.HasPrefix(dep, allowed+"/")
 	}
-	return newPath(strings.TrimPrefix(dep, module+"/")) == allowed
+	return dep == module+"/"+allowed
 }

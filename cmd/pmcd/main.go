@@ -19,10 +19,10 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/agents/pmcd"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )

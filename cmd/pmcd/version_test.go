@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/pmcd"
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 )
 
 func TestVersionOf(t *testing.T) {

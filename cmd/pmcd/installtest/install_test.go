@@ -31,8 +31,8 @@ func tree(t *testing.T) string {
 	}
 	write(t, filepath.Join(dir, "bin/pmcd"), ours)
 	for _, kind := range []struct{ pattern, format string }{
-		{"agents/*/plugin", "bin/plugins/pmda_%s.so"},
-		{"agents/*/pmda*/main.go", "bin/pmdas/pmda%s"},
+		{"agents/builtin/*/plugin", "bin/plugins/pmda_%s.so"},
+		{"agents/builtin/*/pmda*/main.go", "bin/pmdas/pmda%s"},
 	} {
 		found, err := filepath.Glob(filepath.Join(top, kind.pattern))
 		if err != nil || len(found) == 0 {
@@ -40,7 +40,7 @@ func tree(t *testing.T) string {
 		}
 		for _, path := range found {
 			rel, _ := filepath.Rel(top, path)
-			name := strings.Split(rel, "/")[1]
+			name := strings.Split(rel, "/")[2]
 			write(t, filepath.Join(dir, fmt.Sprintf(kind.format, name)), name)
 		}
 	}
@@ -145,7 +145,7 @@ func want(t *testing.T, prefix string, lists ...[]string) []string {
 		mode, path, _ := strings.Cut(line, " ")
 		names := []string{""}
 		if strings.Contains(path, "NAME") {
-			names = []string{"jbd2", "kvm", "linux", "linuxproc", "simple", "trivial", "txmon", "xfs"}
+			names = []string{"jbd2", "kvm", "linux", "proc", "simple", "trivial", "txmon", "xfs"}
 		}
 		for _, name := range names {
 			lines = append(lines, mode+" "+filepath.Join(prefix, strings.Replace(path, "NAME", name, 1)))

@@ -105,8 +105,8 @@ func TestPeerInstallSamples(t *testing.T) {
 	t.Parallel()
 	c, ours := peer.StartMachine(t, peer.CPmcd), ourMachine(t)
 	for _, a := range samples {
-		src := filepath.Join(must(peer.ModuleRoot())(t), "agents", a.name)
-		program := must(os.ReadFile(must(peer.Program("pmda"+a.name, "./agents/"+a.name+"/pmda"+a.name))(t)))(t)
+		src := filepath.Join(must(peer.ModuleRoot())(t), "agents", "builtin", a.name)
+		program := must(os.ReadFile(must(peer.Program("pmda"+a.name, "./agents/builtin/"+a.name+"/pmda"+a.name))(t)))(t)
 		for _, m := range []*peer.Machine{c, ours} {
 			dir := m.Path(pmdas + a.name)
 			files := map[string][]byte{"pmda" + a.name: program}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/jbd2"
+	"github.com/gopcp/pmcd/agents/builtin/jbd2"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/kvm"
+	"github.com/gopcp/pmcd/agents/builtin/kvm"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/builtin/linux"
 	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/linux"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
@@ -215,7 +215,7 @@ func TestLinuxRecorded(t *testing.T) {
 var isStorage = regexp.MustCompile(`^(disk|filesys|tmpfs|zram|network|hinv)\.`)
 
 func testLinuxRecorded(t *testing.T, tree string) {
-	root, err := filepath.Abs("../../../agents/linux/testdata/" + tree)
+	root, err := filepath.Abs("../../../agents/builtin/linux/testdata/" + tree)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestSamplesFiles(t *testing.T) {
 	}
 	for _, a := range samples {
 		t.Run(a.name, func(t *testing.T) {
-			src := filepath.Join(root, "agents", a.name)
+			src := filepath.Join(root, "agents", "builtin", a.name)
 			if got, want := names(t, src), names(t, filepath.Join(pmdas, a.name)); got != want {
 				t.Errorf("names:\n%swant:\n%s", got, want)
 			}

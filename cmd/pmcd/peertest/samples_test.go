@@ -57,12 +57,12 @@ var forms = []form{
 
 // goDaemon is the line of pmcd.conf for an agent as a program.
 func goDaemon(t *testing.T, name string, domain int) string {
-	return pipeLine(t, name, domain, must(peer.Program("pmda"+name, "./agents/"+name+"/pmda"+name))(t))
+	return pipeLine(t, name, domain, must(peer.Program("pmda"+name, "./agents/builtin/"+name+"/pmda"+name))(t))
 }
 
 // goPlugin is the line of pmcd.conf for an agent as a Go plugin.
 func goPlugin(t *testing.T, name string, domain int) string {
-	so := must(peer.Plugin("pmda_"+name+".so", "./agents/"+name+"/plugin"))(t)
+	so := must(peer.Plugin("pmda_"+name+".so", "./agents/builtin/"+name+"/plugin"))(t)
 	return fmt.Sprintf("%s %d dso %s_init %s", name, domain, name, so)
 }
 
@@ -130,7 +130,7 @@ func (f form) pair(t *testing.T) *peer.Pair {
 		"pmdas/txmon/txmon.conf":   strings.Join(types, "\n"),
 	}
 	c := peer.Config{PMNS: samplesPMNS(t, "/var/lib/pcp/pmdas"), Files: files}
-	ours := peer.Config{PMNS: samplesPMNS(t, filepath.Join(must(peer.ModuleRoot())(t), "agents")), Files: files}
+	ours := peer.Config{PMNS: samplesPMNS(t, filepath.Join(must(peer.ModuleRoot())(t), "agents", "builtin")), Files: files}
 	for _, a := range samples {
 		c.Agents = append(c.Agents, cLine(t, a.name, a.domain, f.dso))
 		ours.Agents = append(ours.Agents, f.line(t, a.name, a.domain))

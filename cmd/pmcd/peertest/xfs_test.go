@@ -12,10 +12,10 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/builtin/xfs"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/agents/xfs"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"

@@ -1,0 +1,256 @@
+// Package jbd2 is the agent for the journals of ext3 and ext4 (domain 122): what
+// pmdajbd2 of PCP serves, with the same PMIDs, instances and values, jbd2. The
+// kernel has averages, from which totals are made.
+package jbd2
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"strconv"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmda/cache"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Options are how an agent differs from the one that New returns.
+type Options struct {
+	// Dir has a directory for each journal; "" is /proc/fs/jbd2 (pmdajbd2 -j).
+	Dir string
+
+	// CacheDir has the file with the ids of instances, see [cache.Options].
+	CacheDir string
+
+	// Log is for what is wrong with that file; nil is slog.Default.
+	Log *slog.Logger
+}
+
+// New returns the agent for this host.
+func New(domain int) (agents.Agent, error) { return Open(domain, Options{}) }
+
+// Open returns an agent.
+func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
+
+//go:embed help.txt
+var help string
+
+// A host is where journals come from.
+type host struct {
+	sysfile.Reader
+	Options
+	domain int
+	insts  *cache.Cache // with a *journal each
+	known  map[string]*journal
+	active uint64 // how many there are at the moment
+	broken string // what was wrong with the file of ids
+}
+
+func newHost(domain int, o Options) *host {
+	if o.Dir == "" {
+		o.Dir = "/proc/fs/jbd2"
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	h := &host{Options: o, domain: domain, known: make(map[string]*journal)}
+	h.insts = cache.New(pdu.NewInDom(domain, 0), cache.Options{Dir: o.CacheDir, Warn: h.warn})
+	return h
+}
+
+// warn logs what is wrong with the file of ids, once.
+func (h *host) warn(err error) {
+	if text := err.Error(); text != h.broken {
+		h.broken = text
+		h.Log.Warn("jbd2: " + text)
+	}
+}
+
+func (h *host) agent() (agents.Agent, error) {
+	return pmda.New(pmda.Config{Name: "jbd2", Domain: h.domain, Metrics: h.metrics(), Help: help, Log: h.Log})
+}
+
+// list finds the journals.
+func (h *host) list(context.Context, *pmda.Request) error {
+	if _, err := h.insts.TryLoad(); err != nil {
+		h.warn(err)
+	}
+	var names []string
+	_ = h.Path(h.Dir).List(func(name []byte, _ byte) {
+		if name[0] != '.' {
+			names = append(names, string(name))
+		}
+	})
+	h.insts.HideAll()
+	h.active = 0
+	for _, name := range names {
+		j := journal{}
+		b, err := h.Path(h.Dir).Str("/").Name(name).Str("/info").Text(4096)
+		if err != nil || !j.parse(b) {
+			continue
+		}
+		known := h.known[name]
+		if known == nil {
+			known = new(journal)
+		}
+		*known = j
+		if _, err := h.insts.Add(name, known); err == nil {
+			h.known[name] = known
+			h.active++
+		}
+	}
+	if err := h.insts.TrySave(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+		h.warn(err)
+	}
+	return nil
+}
+
+// Places in journal.averages.
+const (
+	waiting = iota // in ms, as are those up to logging
+	requestDelay
+	running
+	locked
+	flushing
+	logging
+	committing // in us
+	handles
+	blocks
+	blocksLogged
+	numAverages
+)
+
+// averages are the lines of a journal, behind their numbers.
+var averages = [numAverages]string{
+	"ms waiting for transaction", "ms request delay", "ms running transaction", "ms transaction was being locked",
+	"ms flushing data (in ordered mode)", "ms logging transaction", "us average transaction commit time",
+	" handles per transaction", " blocks per transaction", " logged blocks per transaction",
+}
+
+// A journal is what the kernel has of one (jbd2_seq_info_show):
+//
+//	12 transactions (3 requested), each up to 8192 blocks
+//	average:
+//	  0ms waiting for transaction
+type journal struct {
+	count, requested, maxBlocks uint64
+	counted                     bool // requests are counted, which they are since Linux 3
+	averages                    [numAverages]uint64
+}
+
+// parse sets j; false if there is no head, or nothing behind it.
+func (j *journal) parse(b []byte) bool {
+	head, averaged := false, false
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		switch {
+		case !head:
+			head = j.head(line)
+		case !averaged:
+			averaged = bytes.HasPrefix(line, []byte("average:"))
+		default:
+			line = bytes.TrimLeft(line, " \t")
+			digits := 0
+			for digits < len(line) && line[digits] >= '0' && line[digits] <= '9' {
+				digits++
+			}
+			n, ok := sysfile.Uint(line[:digits])
+			for i, what := range averages {
+				if ok && string(line[digits:]) == what {
+					j.averages[i] = n
+				}
+			}
+		}
+	}
+	return averaged
+}
+
+// head parses the first line.
+func (j *journal) head(line []byte) (ok bool) {
+	word := func(want string) {
+		var w []byte
+		w, line = sysfile.Field(line)
+		ok = ok && string(w) == want
+	}
+	number := func(trim string) (n uint64) {
+		var w []byte
+		w, line = sysfile.Field(line)
+		n, isNumber := sysfile.Uint(bytes.TrimPrefix(w, []byte(trim)))
+		ok = ok && isNumber
+		return n
+	}
+	ok = true
+	j.count = number("")
+	if j.counted = bytes.HasPrefix(line, []byte(" transactions ")); j.counted {
+		word("transactions")
+		j.requested = number("(")
+		word("requested),")
+	} else {
+		word("transaction,")
+	}
+	word("each")
+	word("up")
+	word("to")
+	j.maxBlocks = number("")
+	word("blocks")
+	return ok
+}
+
+func (h *host) metrics() []pmda.Metric {
+	source := &pmda.Source{Read: h.list}
+	indom := &pmda.InDom{Insts: h.insts, Source: source}
+	is := func(f func(j *journal) uint64) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, j *journal) { v.Uint(f(j)) })
+	}
+	asked := func(f func(j *journal) uint64) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, j *journal) {
+			if j.counted {
+				v.Uint(f(j))
+			}
+		})
+	}
+	average := func(i int) pmda.FetchFunc { return is(func(j *journal) uint64 { return j.averages[i] }) }
+	total := func(i int) pmda.FetchFunc { return is(func(j *journal) uint64 { return j.averages[i] * j.count }) }
+	const u32, u64, counter, instant = pdu.MetricU32, pdu.MetricU64, pdu.SemCounter, pdu.SemInstant
+	long := u64 // an unsigned long of the kernel
+	if strconv.IntSize == 32 {
+		long = u32
+	}
+	type row pmda.Row
+	return append(
+		pmda.Table(pmda.Metric{InDom: indom}, []row{
+			{0, 1, "jbd2.transaction.count", long, counter, pdu.Count, is(func(j *journal) uint64 { return j.count })},
+			{0, 2, "jbd2.transaction.requested", long, counter, pdu.Count, asked(func(j *journal) uint64 { return j.requested })},
+			{0, 3, "jbd2.transaction.max_blocks", u32, instant, 0, is(func(j *journal) uint64 { return j.maxBlocks })},
+			{0, 4, "jbd2.transaction.total.time.waiting", u64, counter, pdu.Msec, total(waiting)},
+			{0, 5, "jbd2.transaction.total.time.request_delay", u64, counter, pdu.Msec, asked(func(j *journal) uint64 { return j.averages[requestDelay] * j.requested })},
+			{0, 6, "jbd2.transaction.total.time.running", u64, counter, pdu.Msec, total(running)},
+			{0, 7, "jbd2.transaction.total.time.being_locked", u64, counter, pdu.Msec, total(locked)},
+			{0, 8, "jbd2.transaction.total.time.flushing_ordered_mode_data", u64, counter, pdu.Msec, total(flushing)},
+			{0, 9, "jbd2.transaction.total.time.logging", u64, counter, pdu.Msec, total(logging)},
+			{0, 10, "jbd2.transaction.total.blocks", u64, counter, pdu.Count, total(blocks)},
+			{0, 11, "jbd2.transaction.total.blocks_logged", u64, counter, pdu.Count, total(blocksLogged)},
+			{0, 12, "jbd2.transaction.total.handles", u64, counter, pdu.Count, total(handles)},
+			{0, 13, "jbd2.transaction.average.time.waiting", u32, instant, pdu.Msec, average(waiting)},
+			{0, 14, "jbd2.transaction.average.time.request_delay", u32, instant, pdu.Msec, asked(func(j *journal) uint64 { return j.averages[requestDelay] })},
+			{0, 15, "jbd2.transaction.average.time.running", u32, instant, pdu.Msec, average(running)},
+			{0, 16, "jbd2.transaction.average.time.being_locked", u32, instant, pdu.Msec, average(locked)},
+			{0, 17, "jbd2.transaction.average.time.flushing_ordered_mode_data", u32, instant, pdu.Msec, average(flushing)},
+			{0, 18, "jbd2.transaction.average.time.logging", u32, instant, pdu.Msec, average(logging)},
+			{0, 19, "jbd2.transaction.average.time.committing", u64, instant, pdu.Usec, average(committing)},
+			{0, 20, "jbd2.transaction.average.blocks", long, instant, pdu.Count, average(blocks)},
+			{0, 21, "jbd2.transaction.average.blocks_logged", long, instant, pdu.Count, average(blocksLogged)},
+			{0, 22, "jbd2.transaction.average.handles", long, instant, pdu.Count, average(handles)},
+		}),
+		pmda.Metric{
+			Name: "jbd2.njournals", Type: u32, Sem: instant, Units: pdu.Count, Source: source,
+			Fetch: pmda.Number(func() (uint64, bool) { return h.active, true }),
+		},
+	)
+}

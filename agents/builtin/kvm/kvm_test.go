@@ -1,0 +1,274 @@
+package kvm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A rig is an agent for a tree, and a client of it.
+type rig struct {
+	*pmdatest.Rig
+	host *host
+	log  bytes.Buffer
+}
+
+// newRig returns an agent for the files below root: debug, trace, lockdown and
+// kvm.conf.
+func newRig(tb testing.TB, root string, cpus int) *rig {
+	tb.Helper()
+	r := new(rig)
+	o := Options{
+		Conf: root + "/kvm.conf", Debugfs: root + "/debug", Tracefs: root + "/trace", Lockdown: root + "/lockdown",
+		CPUs: cpus, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+	}
+	r.host = newHost(95, o)
+	a, err := r.host.agent()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	fixed, _ := r.host.metrics()
+	r.Rig = pmdatest.New(tb, 95, a, fixed)
+	for i, name := range append([]string{"count"}, r.host.points...) {
+		m := pmda.Metric{Cluster: 1, Item: i, Name: "kvm.trace." + name, Type: pdu.Metric64}
+		if i > 0 {
+			m.InDom = new(pmda.InDom)
+		}
+		r.Metrics[m.Name] = m
+	}
+	return r
+}
+
+func TestDescribed(t *testing.T) {
+	r := newRig(t, t.TempDir(), 1)
+	// The names of trace points are in kvm.conf: the name space has them of the
+	// agent.
+	maps.DeleteFunc(r.Metrics, func(name string, _ pmda.Metric) bool { return strings.HasPrefix(name, "kvm.trace.") })
+	r.Described("../../../etc/root", r.Agent)
+}
+
+func TestAgent(t *testing.T) {
+	r := newRig(t, pmdatest.Tree(t, map[string]string{"debug/kvm/exits": "1\n"}), 2)
+	agenttest.Test(t, r.Conduit, r.IDs()...)
+}
+
+func TestCounters(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"debug/kvm/exits": "12\n", "debug/kvm/guest_mode": "18446744073709551615\n", "debug/kvm/pf_guest": "x\n",
+		"debug/kvm/invlpg": "", "debug/kvm/tlb_flush/": "", "debug/kvm/1234-5/exits": "99\n",
+	})
+	r := newRig(t, root, 1)
+	r.Want(map[string]string{
+		"kvm.exits": "12", "kvm.guest_mode": "18446744073709551615", "kvm.pf_guest": "", "kvm.invlpg": "", "kvm.tlb_flush": "",
+		"kvm.largepages": "", "kvm.trace.count": "5", "kvm.trace.kvm_exit": "",
+	})
+	pmdatest.WriteFile(t, root, "lockdown", "none [integrity] confidentiality\n")
+	r = newRig(t, root, 1)
+	denied := pdu.ErrnoPermission.Error()
+	r.Want(map[string]string{"kvm.exits": denied, "kvm.trace.count": denied, "kvm.trace.kvm_exit": denied})
+	if got := r.log.String(); strings.Count(got, "locked down") != 1 {
+		t.Errorf("log: %s", got)
+	}
+}
+
+// One who is not root is told so.
+func TestUnprivileged(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may read all files")
+	}
+	root := pmdatest.Tree(t, map[string]string{"debug/kvm/exits": "12\n"})
+	if err := os.Chmod(root+"/debug/kvm/exits", 0); err != nil {
+		t.Fatal(err)
+	}
+	newRig(t, root, 1).Want(map[string]string{"kvm.exits": pdu.ErrnoPermission.Error()})
+}
+
+// perf is the kernel's counters in a test: that of a trace point on a CPU.
+type perf struct {
+	t      *testing.T
+	groups map[int][]uint64 // descriptors to values
+	fail   func(id uint64, cpu int) error
+	broken int // bytes that are missing
+}
+
+func (p *perf) open(id uint64, cpu, group int) (int, error) {
+	if err := p.fail(id, cpu); err != nil {
+		return -1, err
+	}
+	fd, err := syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if group < 0 {
+		group = fd
+	}
+	p.groups[group] = append(p.groups[group], 100*uint64(cpu)+id)
+	return fd, nil
+}
+
+func (p *perf) read(fd int, b []byte) (int, error) {
+	values := p.groups[fd]
+	if p.broken < 0 {
+		return -1, syscall.EIO
+	}
+	out := binary.NativeEndian.AppendUint64(nil, uint64(len(values)))
+	for _, v := range values {
+		out = binary.NativeEndian.AppendUint64(out, v)
+	}
+	return copy(b, out[:len(out)-p.broken]), nil
+}
+
+func TestTrace(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"kvm.conf":                          "[trace]\none\ntwo # no name\ngone\n\n[other]\nnot\n[dynamic]\nthree\none\ncount\n3d\n[paths]\ntracefs=" + "{root}/events-are-here extra\n",
+		"events-are-here/events/kvm/one/id": "7\n", "events-are-here/events/kvm/three/id": "9\n",
+	})
+	b, err := os.ReadFile(root + "/kvm.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pmdatest.WriteFile(t, root, "kvm.conf", strings.Replace(string(b), "{root}", root, 1))
+	start := func(fail func(id uint64, cpu int) error) (*rig, *perf) {
+		r := newRig(t, root, 3)
+		p := &perf{t: t, groups: map[int][]uint64{}, fail: fail}
+		r.host.trace.open, r.host.trace.read = p.open, p.read
+		return r, p
+	}
+	r, p := start(func(_ uint64, cpu int) error {
+		if cpu == 1 {
+			return syscall.ENODEV // it is off
+		}
+		return nil
+	})
+	values := map[string]string{
+		"kvm.trace.count": "3", "kvm.trace.one": "cpu0=7 cpu2=207", "kvm.trace.three": "cpu0=9 cpu2=209", "kvm.trace.gone": "",
+	}
+	r.Want(values)
+	if got := fmt.Sprint(r.Instances(0)); got != "[{0 cpu0} {2 cpu2}]" {
+		t.Error(got)
+	}
+	if got := r.Labels(pdu.LabelInstances, 0); !slices.Equal(got, []string{`{"cpu":0}`, `{"cpu":2}`}) {
+		t.Error(got)
+	}
+	if got := strings.Count(r.log.String(), "is no name for a metric"); got != 4 {
+		t.Errorf("%d warnings: %s", got, &r.log)
+	}
+	for _, broken := range []int{-1, 1, 8, 24} {
+		p.broken = broken
+		r.Want(map[string]string{"kvm.trace.one": "", "kvm.trace.three": ""})
+	}
+	p.broken = 0
+	r.Want(values)
+	fds := slices.Clone(r.host.trace.fds)
+	if len(fds) != 4 {
+		t.Errorf("%d descriptors", len(fds))
+	}
+	r.Conduit.Close()
+	for _, fd := range fds {
+		if err := syscall.Fstat(fd, new(syscall.Stat_t)); err != syscall.EBADF {
+			t.Errorf("descriptor %d is open: %v", fd, err)
+		}
+	}
+
+	// With no descriptors left there are none, and those it had are free again.
+	r, p = start(func(_ uint64, cpu int) error {
+		if cpu == 2 {
+			return syscall.EMFILE
+		}
+		return nil
+	})
+	r.Want(map[string]string{"kvm.trace.count": "3", "kvm.trace.one": ""})
+	for fd := range p.groups {
+		if err := syscall.Fstat(fd, new(syscall.Stat_t)); err != syscall.EBADF {
+			t.Errorf("descriptor %d is open: %v", fd, err)
+		}
+	}
+
+	asked := 0
+	r, _ = start(func(uint64, int) error {
+		asked++
+		return syscall.EACCES
+	})
+	r.Want(map[string]string{"kvm.trace.count": "3", "kvm.trace.one": ""})
+	r.Want(map[string]string{"kvm.trace.one": ""})
+	if got := strings.Count(r.log.String(), "no trace points"); got != 1 || asked != 1 {
+		t.Errorf("asked %d times, %d warnings: %s", asked, got, &r.log)
+	}
+}
+
+// The kernel counts.
+func TestRealTrace(t *testing.T) {
+	const point = "/sys/kernel/tracing/events/sched/sched_switch/id"
+	id, err := os.ReadFile(point)
+	if err != nil {
+		t.Skip(err)
+	}
+	root := pmdatest.Tree(t, map[string]string{"kvm.conf": "[trace]\nsched_switch\n", "trace/events/kvm/sched_switch/id": string(id)})
+	r := newRig(t, root, 0)
+	before := r.Values("kvm.trace.sched_switch")
+	if before == "" {
+		t.Skipf("%s", &r.log)
+	}
+	if n := len(r.Instances(0)); n < 1 || n > r.host.trace.cpus {
+		t.Errorf("%d instances", n)
+	}
+	if err := syscall.Nanosleep(&syscall.Timespec{Nsec: 1}, nil); err != nil { // another thread runs
+		t.Fatal(err)
+	}
+	if after := r.Values("kvm.trace.sched_switch"); after == before {
+		t.Errorf("after a switch it is still %s", after)
+	}
+}
+
+func FuzzConf(f *testing.F) {
+	f.Add("# x\n[paths]\ndebugfs=/d\ntracefs = /x\nlockdown=/l y\n[trace]\nkvm_exit\n a-b\n[x]\n")
+	f.Add(defaultConf)
+	f.Fuzz(func(t *testing.T, text string) {
+		c, wrong := parseConf(text)
+		if len(c.points) > maxPoints || len(c.points)+len(wrong) > strings.Count(text, "\n")+1 {
+			t.Errorf("%q has %d points, %d wrong", text, len(c.points), len(wrong))
+		}
+		h := &host{conf: c, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+		h.trace = newTraces(h, 1)
+		fixed, tree := h.metrics()
+		a, err := pmda.New(pmda.Config{Name: "kvm", Domain: 95, Metrics: fixed, Subtrees: []*pmda.Subtree{tree}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := a.(agents.Namer).Traverse(t.Context(), agents.Origin{}, "kvm.trace")
+		if err != nil || len(names) != len(c.points)+1 {
+			t.Errorf("%q gives %d names, %v", text, len(names), err)
+		}
+	})
+}
+
+func BenchmarkFetch(b *testing.B) {
+	root := b.TempDir()
+	for _, name := range counters {
+		pmdatest.WriteFile(b, root, filepath.Join("debug/kvm", name), "123456\n")
+	}
+	r := newRig(b, root, 1)
+	var names []string
+	for _, name := range counters {
+		names = append(names, "kvm."+name)
+	}
+	fetch := r.Repeat(names...)
+	b.ReportAllocs()
+	for b.Loop() {
+		fetch()
+	}
+}

@@ -1,0 +1,70 @@
+package linux
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+)
+
+// bandwidth is the file $PCP_PMDAS_DIR/linux/bandwidth.conf, in which an admin
+// says how many MB/s the memory of each NUMA node can do:
+//
+//	# comment
+//	Version:1.0
+//	node0:1024
+//
+// C differs: a line that is broken ends the file.
+type bandwidth struct {
+	path  string
+	mtime time.Time          // of the file that was read; zero if there was none
+	mbs   map[string]float64 // by node
+}
+
+func newBandwidth() *bandwidth {
+	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd has it in the environment of agents
+	if dir == "" {
+		dir = "/var/lib/pcp/pmdas"
+	}
+	return &bandwidth{path: filepath.Join(dir, "linux", "bandwidth.conf")}
+}
+
+// load reads the file if it is not the one that was read last.
+func (w *bandwidth) load() {
+	st, err := os.Stat(w.path)
+	if err != nil {
+		w.mtime, w.mbs = time.Time{}, nil
+		return
+	}
+	if st.ModTime().Equal(w.mtime) {
+		return
+	}
+	w.mtime = st.ModTime()
+	f := sysfile.NewFile(w.path)
+	b, _ := f.Read()
+	f.Close()
+	w.parse(b)
+}
+
+func (w *bandwidth) parse(b []byte) {
+	w.mbs = make(map[string]float64)
+	version := false
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		name, value, ok := bytes.Cut(line, []byte{':'})
+		name, value = bytes.TrimSpace(name), bytes.TrimSpace(value)
+		if !ok || bytes.HasPrefix(line, []byte{'#'}) {
+			continue
+		}
+		if string(name) == "Version" {
+			version = string(value) == "1.0"
+			continue
+		}
+		if f, isNum := sysfile.Float(value); version && isNum {
+			w.mbs[string(name)] = f
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package linux
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strconv"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// buddies are /proc/buddyinfo, proc(5): how many blocks of 2^0, 2^1 ... pages
+// are free in each zone of memory.
+//
+//	Node 0, zone   Normal  30390  14988   9777   3936   1696   1316    833   1075    608    292    218
+type buddies struct {
+	h     *host
+	insts *insts[buddy]
+}
+
+type buddy struct {
+	node   int
+	zone   string
+	order  int
+	blocks uint64
+}
+
+func newBuddies(h *host) *buddies {
+	return &buddies{h: h, insts: newBriefInsts[buddy](h, indomBuddy)}
+}
+
+func (d *buddies) read(context.Context, *pmda.Request) error {
+	d.insts.begin()
+	defer d.insts.end()
+	proc, err := procfs.NewFS(d.h.path("proc"))
+	if err != nil {
+		return nil // there is nothing at all
+	}
+	zones, err := proc.BuddyInfo()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var name []byte
+	for _, z := range zones {
+		node, isNum := sysfile.Uint([]byte(z.Node))
+		if !isNum || node >= 1<<16 {
+			continue
+		}
+		for order, n := range z.Sizes {
+			// Numbers of 2^53 and more would not be exact; there is no such memory.
+			if order > maxOrder || !(n >= 0 && n < 1<<53) {
+				continue
+			}
+			name = strconv.AppendInt(append(append(name[:0], z.Zone...), "::order"...), int64(order), 10)
+			name = append(append(name, "::node"...), z.Node...)
+			if b := d.insts.add(name); b != nil {
+				*b = buddy{node: int(node), zone: z.Zone, order: order, blocks: uint64(n)}
+			}
+		}
+	}
+	return err
+}
+
+// maxOrder is far above what kernels are built for (CONFIG_ARCH_FORCE_MAX_ORDER).
+const maxOrder = 31
+
+func (d *buddies) metrics() []pmda.Metric {
+	indom := &pmda.InDom{
+		Serial: indomBuddy,
+		Insts:  d.insts,
+		Source: &pmda.Source{Read: d.read},
+		Labels: pmda.Labels{"device_type": []string{"memory", "numa_node"}, "indom_name": "per buddy per numa_node"},
+		// C differs: it has 0 for all nodes.
+		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+			b := &d.insts.known[i.Name].data
+			return pmda.Labels{"numa_node": b.node, "zone": b.zone, "order": b.order}, nil
+		},
+	}
+	pages := pmda.Of(func(v *pmda.Value, b *buddy) { v.Uint(b.blocks) })
+	total := pmda.Of(func(v *pmda.Value, b *buddy) { v.Uint(b.blocks << b.order * uint64(d.h.PageSize) / 1024) })
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{
+		{67, 0, "mem.buddyinfo.pages", u64, instant, none, pages},
+		{67, 1, "mem.buddyinfo.total", u64, instant, kbyte, total},
+	})
+}

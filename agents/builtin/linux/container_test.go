@@ -1,0 +1,432 @@
+package linux
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// newViewsRig is newRig for the agent with the views of containers.
+func newViewsRig(tb testing.TB, o Options) *pmdatest.Rig {
+	tb.Helper()
+	o.CacheDir, o.ConfDir = filepath.Join(tb.TempDir(), "none"), filepath.Join(tb.TempDir(), "none")
+	h := newHost(60, o)
+	h.ipv4 = func(func(ipv4)) error { return nil }
+	a, err := h.agent()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pmdatest.New(tb, 60, a, newHost(60, o).metrics())
+}
+
+// choose is the client's choice of a container.
+func choose(r *pmdatest.Rig, container string) {
+	r.Conduit.Notify(agents.Notice{Attrs: []pdu.Attr{
+		{Code: pdu.AttrUserID, Value: []byte("0")},
+		{Code: pdu.AttrContainer, Value: []byte(container)},
+	}})
+}
+
+func composedHost(t *testing.T) string {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("of the host\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return pmdatest.Tree(t, map[string]string{
+		"proc/loadavg":                          "0.25 0.5 1.0 2/300 4711\n",
+		"proc/slabinfo":                         "slabinfo - version: 2.1\n# name\nkmalloc-8 1 2 8 512 1 : tunables 0 0 0 : slabdata 1 1 0\n",
+		"proc/net/dev":                          "Inter-|\n face |\n  eth0: 10 1 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n",
+		"proc/net/snmp":                         "Ip: Forwarding InReceives\nIp: 1 5\n",
+		"proc/net/sockstat":                     "TCP: inuse 1 orphan 0 tw 0 alloc 0 mem 0\n",
+		"dev/":                                  "",
+		"proc/1/mounts":                         "/dev/vda1 / ext4 rw 0 0\n",
+		"sys/class/net/eth0/mtu":                "1500\n",
+		"sys/class/net/eth0/address":            "aa:aa:aa:aa:aa:aa\n",
+		"proc/77/root":                          "-> ../../box",
+		"proc/77/net/dev":                       "Inter-|\n face |\n  eth0: 77 7 0 0 0 0 0 0 88 8 0 0 0 0 0 0\n  veth1: 1 1 0 0 0 0 0 0 2 2 0 0 0 0 0 0\n",
+		"proc/77/net/snmp":                      "Ip: Forwarding InReceives\nIp: 1 77\n",
+		"proc/77/net/sockstat":                  "TCP: inuse 77 orphan 0 tw 0 alloc 0 mem 0\n",
+		"proc/77/mounts":                        "overlay / overlay rw 0 0\ntmpfs /run tmpfs rw 0 0\ntmpfs /out tmpfs ro 0 0\n/dev/disk/data /data ext4 ro 0 0\n",
+		"box/sys/devices/net/eth0/mtu":          "9000\n",
+		"box/sys/devices/net/eth0/address":      "-> " + secret,
+		"box/sys/class/net/eth0":                "-> ../../devices/net/eth0",
+		"box/sys/class/net/veth1/address":       "-> /etc/address",
+		"box/sys/devices/virtual/net/veth1/mtu": "1\n",
+		"box/etc/address":                       "bb:bb:bb:bb:bb:bb\n",
+		"box/run/":                              "",
+		"box/out":                               "-> " + filepath.Dir(secret),
+		"box/data/":                             "",
+		"box/dev/disk/data":                     "-> /dev/sdb",
+		"box/dev/sdb":                           "",
+		"proc/78/root":                          "-> ../../crate",
+		"proc/78/net/dev":                       "Inter-|\n face |\n  eth0: 78 8 0 0 0 0 0 0 88 8 0 0 0 0 0 0\n",
+		"crate/":                                "",
+	})
+}
+
+// A client of a container has its networks, file systems and host name, and all
+// else of the host. No link in a container leads out of it.
+func TestContainerViews(t *testing.T) {
+	root := roottest.Start(t)
+	root.Set("box", roottest.Container{PID: 77, Host: "boxed"})
+	root.Set("gone", roottest.Container{PID: 99})
+	r := newViewsRig(t, Options{Root: composedHost(t), Pmdaroot: root.Socket})
+	var u syscall.Utsname
+	if err := syscall.Uname(&u); err != nil {
+		t.Fatal(err)
+	}
+	same := map[string]string{"kernel.all.nprocs": "300", "mem.slabinfo.objects.active": "kmalloc-8=1"}
+	ofHost := map[string]string{
+		"network.interface.in.bytes": "eth0=10", "network.interface.mtu": "eth0=1500", "hinv.ninterface": "1",
+		"network.interface.hw_addr": "eth0=aa:aa:aa:aa:aa:aa",
+		"network.ip.inreceives":     "5", "network.sockstat.tcp.inuse": "1",
+		"filesys.mountdir": "/dev/vda1=/", "hinv.nfilesys": "1", "tmpfs.full": "",
+		"kernel.uname.nodename": string(bytesOf(u.Nodename[:])),
+	}
+	ofBox := map[string]string{
+		"network.interface.in.bytes": "eth0=77 veth1=1", "network.interface.mtu": "eth0=9000", "hinv.ninterface": "2",
+		"network.interface.virtual": "eth0=0 veth1=1",
+		"network.ip.inreceives":     "77", "network.sockstat.tcp.inuse": "77",
+		"filesys.mountdir": "overlay=/ /dev/sdb=/data", "hinv.nfilesys": "2", "filesys.readonly": "overlay=0 /dev/sdb=1",
+		"kernel.uname.nodename": "boxed", "kernel.uname.sysname": "Linux",
+	}
+	for _, tt := range []struct {
+		container string
+		want      map[string]string
+	}{{"", ofHost}, {"box", ofBox}, {"", ofHost}} {
+		choose(r, tt.container)
+		r.Want(tt.want)
+		r.Want(same)
+	}
+	choose(r, "box")
+	if got := r.Values("tmpfs.maxfiles"); !strings.HasPrefix(got, "/run=") || strings.Contains(got, "/out") {
+		t.Errorf("tmpfs.maxfiles is %q: /out leads to where there is nothing in the container", got)
+	}
+	a := r.Agent.(*views)
+	h := a.host.inside(a.host.newContainer("box", 77))
+	if err := h.in.begin(); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"eth0": "", "veth1": "bb:bb:bb:bb:bb:bb"} {
+		if hw, _ := sysfile.Field(h.netDevice(name).Value("address")); string(hw) != want {
+			t.Errorf("the address of %s is %q, want %q", name, hw, want)
+		}
+	}
+	h.in.end()
+
+	// It is another one when it was started again.
+	root.Set("box", roottest.Container{PID: 78})
+	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78", "filesys.mountdir": ""})
+	const want = pdu.ErrnoNoContainer
+	for _, name := range []string{"gone", "nobody"} { // of the first there is a view, until the second is chosen
+		choose(r, name)
+		r.Want(map[string]string{"network.interface.in.bytes": want.Error(), "kernel.all.nprocs": want.Error()})
+		if err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(60, indomInterface), Inst: pdu.NoInst}, new(pdu.Instance)); err != want {
+			t.Errorf("instances for %s: %v, want %v", name, err, want)
+		}
+	}
+	if len(a.containers) != 0 {
+		t.Errorf("there are views of %v, which nobody has chosen", a.containers)
+	}
+	choose(r, "box")
+	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78"})
+	r.Conduit.Notify(agents.Notice{End: true})
+	r.Want(ofHost) // the agent has been told before
+	if len(a.containers) != 0 || len(a.clients) != 0 || a.choosers != 0 {
+		t.Errorf("%d, %v, %v are left of a client that has gone", a.choosers, a.clients, a.containers)
+	}
+}
+
+// A real container, as far as the kernel has them: name spaces that unshare(1)
+// makes. They are seen as from inside, and the agent stays where it is.
+func TestContainerNamespaces(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	script := `set -e
+hostname boxed
+mount -t tmpfs -o size=1m boxed /mnt
+mount -t sysfs sysfs /sys
+ip link set lo up mtu 1234
+ip addr add 10.9.8.7/32 dev lo label lo:1
+ip -o link | awk '{print $2}' | tr -d : | tr '\n' ' '; echo
+stat -f -c '%b %S' /mnt
+read stay`
+	cmd := exec.Command("unshare", "--net", "--mount", "--uts", "sh", "-c", script)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		stdin.Close()
+		cmd.Wait()
+	}()
+	lines := bufio.NewScanner(stdout)
+	if !lines.Scan() {
+		t.Skip("no name spaces, or no ip(8)")
+	}
+	links := strings.Fields(lines.Text())
+	lines.Scan()
+	blocks, size, _ := strings.Cut(lines.Text(), " ")
+
+	root := roottest.Start(t)
+	root.Set("box", roottest.Container{PID: cmd.Process.Pid, Host: "boxed"})
+	r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+	names := func() (list []string) {
+		for _, i := range r.Instances(indomInterface) {
+			list = append(list, i.Name)
+		}
+		return list
+	}
+	before, mounts := names(), r.Values("filesys.mountdir")
+	nodename := r.Values("kernel.uname.nodename")
+	namespaces := func() (s string) { // of all threads
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ns := range []string{"net", "mnt", "uts"} {
+			of := make(map[string]bool)
+			for _, thread := range threads {
+				to, err := os.Readlink("/proc/self/task/" + thread.Name() + "/ns/" + ns)
+				if err == nil {
+					of[to] = true
+				} else if !errors.Is(err, fs.ErrNotExist) {
+					t.Fatal(err)
+				}
+			}
+			s += fmt.Sprint(slices.Sorted(maps.Keys(of)))
+		}
+		return s
+	}
+	at := namespaces()
+	open := 0
+	for i := range 20 { // whatever thread this is
+		choose(r, "box")
+		if got := names(); fmt.Sprint(got) != fmt.Sprint(links) {
+			t.Fatalf("interfaces are %v, want %v", got, links)
+		}
+		b, _ := strconv.Atoi(blocks)
+		s, _ := strconv.Atoi(size)
+		for metric, want := range map[string]string{
+			"kernel.uname.nodename":       "boxed",
+			"network.interface.inet_addr": "lo:1=10.9.8.7",
+			"network.interface.mtu":       "lo=1234",
+			"tmpfs.capacity":              fmt.Sprintf("/mnt=%d", b*s/1024),
+			"network.interface.virtual":   "lo=1",
+		} {
+			if got := r.Values(metric); !strings.Contains(" "+got+" ", " "+want+" ") {
+				t.Fatalf("%s is %q, want %q", metric, got, want)
+			}
+		}
+		choose(r, "")
+		if got := names(); fmt.Sprint(got) != fmt.Sprint(before) || r.Values("filesys.mountdir") != mounts || r.Values("kernel.uname.nodename") != nodename {
+			t.Fatalf("the host has become %v, %s", got, r.Values("filesys.mountdir"))
+		}
+		if now := namespaces(); now != at {
+			t.Fatalf("the agent was in %s and is in %s", at, now)
+		}
+		if i == 0 {
+			open = descriptors(t)
+		}
+	}
+	// The pmdaroot of the test closes its connections some time later.
+	for deadline := time.Now().Add(5 * time.Second); descriptors(t) > open; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d descriptors were open, and 19 views later %d", open, descriptors(t))
+		}
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(fds)
+}
+
+// inThread calls f on a thread that has a mount name space of its own, and
+// returns the thread's number: it is the first process of a container, for all
+// that /proc has. It ends with the test.
+func inThread(t *testing.T, f func() error) (tid int) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	ready, end, ended := make(chan error), make(chan struct{}), make(chan struct{})
+	go onThread(func() (same bool, err error) {
+		defer close(ended)
+		tid = syscall.Gettid()
+		err = unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS)
+		if err == nil {
+			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		}
+		if err == nil {
+			err = f()
+		}
+		ready <- err
+		<-end
+		return false, nil
+	})
+	t.Cleanup(func() {
+		close(end)
+		<-ended
+	})
+	if err := <-ready; err != nil {
+		t.Skip(err)
+	}
+	return tid
+}
+
+// What root in a container puts in the place of files of the kernel is not
+// opened: it may be a device, and the agent has the rights of the host's root.
+func TestContainerForeignFiles(t *testing.T) {
+	file := func(path string) error { return os.WriteFile(path, []byte("secret\n"), 0o644) }
+	for name, put := range map[string]func(path string) error{
+		"a file":   file,
+		"a device": func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 9))) },
+		"a FIFO":   func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"a link": func(path string) error {
+			if err := file("/sys/class/net/secret"); err != nil {
+				return err
+			}
+			return os.Symlink("/sys/class/net/secret", path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pid := inThread(t, func() error {
+				if err := unix.Mount("box", "/sys/class/net", "tmpfs", 0, ""); err != nil {
+					return err
+				}
+				if err := os.Mkdir("/sys/class/net/lo", 0o755); err != nil {
+					return err
+				}
+				return put("/sys/class/net/lo/address")
+			})
+			root := roottest.Start(t)
+			root.Set("box", roottest.Container{PID: pid})
+			r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+			choose(r, "box")
+			if got := r.Values("network.interface.hw_addr"); got != "" {
+				t.Errorf("network.interface.hw_addr is %q", got)
+			}
+			if got := r.Values("network.interface.in.bytes"); !strings.Contains(got, "lo=") {
+				t.Errorf("network.interface.in.bytes is %q", got)
+			}
+		})
+	}
+}
+
+// A file system that does not answer has no values, and the others have theirs.
+func TestContainerStuckFilesystem(t *testing.T) {
+	stuck, dir := t.TempDir(), t.TempDir()
+	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	closed := false
+	defer func() {
+		if !closed {
+			unix.Close(fuse)
+		}
+	}()
+	pid := inThread(t, func() error {
+		if err := unix.Mount("/dev/fuse", stuck, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse)); err != nil {
+			return err
+		}
+		return unix.Mount("box", dir, "tmpfs", 0, "size=1m")
+	})
+	root := roottest.Start(t)
+	root.Set("box", roottest.Container{PID: pid})
+	r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+	choose(r, "box")
+	r.Values("filesys.capacity") // waits for it
+	for range 3 {
+		if got := r.Values("filesys.capacity"); strings.Contains(got, "fuse") {
+			t.Errorf("filesys.capacity is %q", got)
+		}
+		if got := r.Values("tmpfs.capacity"); !strings.Contains(got, dir+"=1024") {
+			t.Errorf("tmpfs.capacity is %q", got)
+		}
+	}
+	v := r.Agent.(*views)
+	p := v.containers["box"].in.patience
+	busy := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.busy)
+	}
+	if n := busy(); n != 1 {
+		t.Errorf("%d calls were left behind, want 1", n)
+	}
+	unix.Close(fuse) // which ends all calls
+	closed = true
+	for end := time.Now().Add(10 * time.Second); busy() > 0; {
+		if time.Now().After(end) {
+			t.Fatal("a call that was left behind has not ended")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Nothing of a container is open between requests: it would keep name spaces
+// alive, and what is mounted there busy.
+func TestContainerStaysClosed(t *testing.T) {
+	pid := inThread(t, func() error { return nil })
+	root := roottest.Start(t)
+	root.Set("box", roottest.Container{PID: pid})
+	r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+	open := func() (list []string) {
+		files, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if to, err := os.Readlink("/proc/self/fd/" + f.Name()); err == nil && strings.HasPrefix(to, fmt.Sprintf("/proc/%d/", pid)) {
+				list = append(list, to)
+			}
+		}
+		return list
+	}
+	for _, name := range []string{"filesys.capacity", "network.interface.in.bytes", "network.interface.inet_addr", "kernel.all.load"} {
+		choose(r, "box")
+		r.Values(name)
+		if list := open(); len(list) > 0 {
+			t.Errorf("after %s %v are open", name, list)
+		}
+	}
+	if v := r.Agent.(*views); v.containers["box"].in.root != nil {
+		t.Error("the root of the container is open")
+	}
+}

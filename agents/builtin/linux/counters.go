@@ -1,0 +1,104 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// counters are the numbers of a file that has names for them, in groups such as
+// "Tcp:". Only those that a table asks for are kept: a kernel has others, and
+// each has its own.
+type counters struct {
+	file   *sysfile.File
+	source *pmda.Source
+	groups map[string]map[string]*fact
+	absent fact // what there is of a number that the file does not have
+}
+
+// newCounters returns the counters of a file; parse reads its text.
+func newCounters(f *sysfile.File, parse func(c *counters, b []byte)) *counters {
+	c := &counters{file: f, groups: make(map[string]map[string]*fact)}
+	c.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		b, err := c.file.Read()
+		c.clear()
+		parse(c, b)
+		return err
+	}}
+	return c
+}
+
+func (c *counters) clear() {
+	for _, g := range c.groups {
+		for _, f := range g {
+			*f = c.absent
+		}
+	}
+}
+
+// fact returns a number, for the table.
+func (c *counters) fact(group, name string) *fact {
+	if c.groups[group] == nil {
+		c.groups[group] = make(map[string]*fact)
+	}
+	if c.groups[group][name] == nil {
+		c.groups[group][name] = new(fact)
+	}
+	return c.groups[group][name]
+}
+
+// in returns a function that makes the FetchFuncs of numbers in a group.
+func (c *counters) in(group string) func(name string) pmda.FetchFunc {
+	return func(name string) pmda.FetchFunc {
+		f := c.fact(group, name)
+		return pmda.Number(func() (uint64, bool) { return f.n, f.ok })
+	}
+}
+
+// parseColumns reads pairs of lines, as in /proc/net/snmp:
+//
+//	Udp: InDatagrams NoPorts InErrors
+//	Udp: 345 1312 0
+func (c *counters) parseColumns(b []byte) {
+	for len(b) > 0 {
+		var names []byte
+		names, b = sysfile.CutLine(b)
+		values, rest := sysfile.CutLine(b)
+		group, names := sysfile.Field(names)
+		same, values := sysfile.Field(values)
+		if !bytes.Equal(group, same) {
+			continue
+		}
+		b = rest
+		facts := c.groups[string(group)]
+		for facts != nil {
+			var name, word []byte
+			name, names = sysfile.Field(names)
+			word, values = sysfile.Field(values)
+			if len(name) == 0 || len(word) == 0 {
+				break
+			}
+			if f := facts[string(name)]; f != nil {
+				f.n, f.ok = sysfile.Uint(word)
+			}
+		}
+	}
+}
+
+// parseLines reads a name and a number a line, as in /proc/net/snmp6. The group
+// is "".
+//
+//	Ip6InReceives                   	18607595
+func (c *counters) parseLines(b []byte) {
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		name, line := sysfile.Field(line)
+		if f := c.groups[""][string(name)]; f != nil {
+			word, _ := sysfile.Field(line)
+			f.n, f.ok = sysfile.Uint(word)
+		}
+	}
+}

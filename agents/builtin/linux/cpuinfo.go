@@ -1,0 +1,217 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// cpuInfo is what /proc/cpuinfo has of a CPU. The texts are in the memory of the
+// file.
+type cpuInfo struct {
+	field [infoFields][]byte
+}
+
+const (
+	infoVendor = iota
+	infoModel
+	infoModelName
+	infoStepping
+	infoCache
+	infoCacheAlign
+	infoFlags
+	infoBogomips
+	infoMHz
+	infoHertz
+	infoFields
+)
+
+// infoNames says which lines of /proc/cpuinfo mean what, by the beginnings of
+// their names on all architectures. Case does not matter; the first one that
+// fits counts, and so does the first line with it.
+var infoNames = []struct {
+	name  string
+	field int
+}{
+	{"model name", infoModelName},
+	{"hardware", infoModelName},
+	{"model", infoModel},
+	{"cpu model", infoModel},
+	{"cpu variant", infoModel},
+	{"vendor", infoVendor},
+	{"cpu implementer", infoVendor},
+	{"step", infoStepping},
+	{"revision", infoStepping},
+	{"cpu revision", infoStepping},
+	{"flags", infoFlags},
+	{"features", infoFlags},
+	{"cache size", infoCache},
+	{"cache_align", infoCacheAlign},
+	{"bogo", infoBogomips},
+	{"cpu mhz", infoMHz},
+	{"cycle frequency", infoHertz},
+}
+
+type cpuInfoFile struct {
+	h    *host
+	file *sysfile.File
+	stat *stat
+}
+
+func newCPUInfo(h *host, s *stat) *cpuInfoFile {
+	return &cpuInfoFile{h: h, file: h.file("proc/cpuinfo"), stat: s}
+}
+
+func (c *cpuInfoFile) read(context.Context, *pmda.Request) error {
+	b, err := c.file.Read()
+	c.parse(b)
+	return err
+}
+
+// parse reads the blocks of /proc/cpuinfo, of which each starts with
+//
+//	processor	: 0
+//
+// On some machines there is one block for all CPUs: before these lines, or
+// behind them.
+//
+// C differs: it counts blocks, and so takes the CPU behind one that is offline
+// for it.
+func (c *cpuInfoFile) parse(b []byte) {
+	for _, p := range c.stat.cpus {
+		if p != nil {
+			p.info = cpuInfo{}
+		}
+	}
+	var common cpuInfo
+	to, block, shared := &common, -1, false
+	bare := false // the last line was one of processor
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		i := bytes.IndexByte(line, ':')
+		if i < 0 {
+			continue
+		}
+		name, value := bytes.TrimSpace(line[:i]), bytes.TrimSpace(line[i+1:])
+		if bytes.HasPrefix(name, []byte("processor")) {
+			shared = shared || bare
+			block++
+			to, bare = c.block(name, value, block), true
+			continue
+		}
+		bare = false
+		if shared || block < 0 {
+			shared = true
+			to = &common
+		}
+		if to != nil {
+			to.set(name, value)
+		}
+	}
+	if shared {
+		for _, p := range c.stat.cpus {
+			if p != nil {
+				p.info = common
+			}
+		}
+	}
+}
+
+// block returns what the block of a line
+//
+//	processor	: 0
+//	processor 0: version = FF,  identification = 0133E8     (s390)
+//
+// is about; the nth CPU, from 0 on, if the line does not say. It is nil if that
+// CPU is not online.
+func (c *cpuInfoFile) block(name, value []byte, n int) *cpuInfo {
+	num, ok := sysfile.Uint(value)
+	if !ok {
+		_, word := sysfile.Field(name)
+		num, ok = sysfile.Uint(bytes.TrimSpace(word))
+	}
+	if !ok {
+		num = uint64(n)
+	}
+	if num >= uint64(len(c.stat.cpus)) || c.stat.cpus[num] == nil {
+		return nil
+	}
+	return &c.stat.cpus[num].info
+}
+
+// set takes the value of a line.
+func (c *cpuInfo) set(name, value []byte) {
+	for i := range infoNames {
+		n := &infoNames[i]
+		if len(name) < len(n.name) || !bytes.EqualFold(name[:len(n.name)], []byte(n.name)) || c.field[n.field] != nil {
+			continue
+		}
+		c.field[n.field] = value
+		return
+	}
+}
+
+// float returns a number.
+func (c *cpuInfo) float(n int) float64 {
+	word, _ := sysfile.Field(c.field[n])
+	f, _ := sysfile.Float(word)
+	return f
+}
+
+func (c *cpuInfoFile) metrics() []pmda.Metric {
+	// text is the first of the fields that the file has.
+	text := func(fields ...int) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, p *cpu) {
+			for _, f := range fields {
+				if t := p.info.field[f]; t != nil {
+					v.Bytes(t)
+					return
+				}
+			}
+			v.Bytes(unknown)
+		})
+	}
+	size := func(f int) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, p *cpu) {
+			word, _ := sysfile.Field(p.info.field[f])
+			if n, ok := sysfile.Uint(word); ok && n > 0 {
+				v.Uint(n)
+			}
+		})
+	}
+	bogomips := pmda.Of(func(v *pmda.Value, p *cpu) {
+		if f := p.info.float(infoBogomips); f != 0 {
+			v.Float(f)
+		}
+	})
+	clock := pmda.Of(func(v *pmda.Value, p *cpu) {
+		f := p.info.float(infoMHz)
+		if f == 0 {
+			f = p.info.float(infoHertz) / 1e6
+		}
+		if f == 0 {
+			khz, _ := c.h.cpufreq(p, "scaling_cur_freq")
+			f = float64(khz) / 1000
+		}
+		if f != 0 {
+			v.Float(f)
+		}
+	})
+	num := pmda.Of(func(v *pmda.Value, p *cpu) { v.Uint(uint64(p.num)) })
+	return append(pmda.Table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
+		{18, 0, "hinv.cpu.clock", float, discrete, mhz, clock},
+		{18, 1, "hinv.cpu.vendor", str, discrete, none, text(infoVendor)},
+		{18, 2, "hinv.cpu.model", str, discrete, none, text(infoModel, infoModelName)},
+		{18, 3, "hinv.cpu.stepping", str, discrete, none, text(infoStepping)},
+		{18, 4, "hinv.cpu.cache", u32, discrete, kbyte, size(infoCache)},
+		{18, 5, "hinv.cpu.bogomips", float, discrete, none, bogomips},
+		{18, 9, "hinv.cpu.model_name", str, discrete, none, text(infoModelName, infoModel)},
+		{18, 10, "hinv.cpu.flags", str, discrete, none, text(infoFlags)},
+		{18, 11, "hinv.cpu.cache_alignment", u32, discrete, none, size(infoCacheAlign)},
+	}), pmda.Table(pmda.Metric{InDom: c.stat.indom}, []row{
+		{18, 6, "hinv.map.cpu_num", u32, discrete, none, num},
+	})...)
+}

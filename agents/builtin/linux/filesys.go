@@ -1,0 +1,297 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// filesystems are those of /proc/self/mounts that are on devices, and tmpfs:
+//
+//	/dev/vda1 / ext4 rw,relatime 0 0
+//
+// They are those of process 1 if a service manager has given this process mounts
+// of its own (ProtectSystem= and others of systemd.exec(5)): these are read-only
+// where those of the host are not, and more. Below another root they are those of
+// process 1, too, and looked for there.
+//
+// C differs: with LINUX_STATSPATH it has /proc/self/mounts of that tree, but
+// looks for file systems of those names on this host.
+type filesystems struct {
+	h       *host
+	file    *sysfile.File
+	text    []byte // of the last look
+	devices *insts[filesystem]
+	tmpfs   *insts[filesystem]
+	source  *pmda.Source
+}
+
+type filesystem struct {
+	mount    string // as in the file
+	path     string // where it is
+	readonly bool
+	stat     syscall.Statfs_t
+	err      error // of statfs(2)
+	asked    bool  // it was called in this fetch
+	h        *host
+}
+
+func newFilesystems(h *host) *filesystems {
+	mounts := "proc/self/mounts"
+	switch {
+	case h.in != nil:
+		mounts = h.in.proc + "/mounts"
+	case h.Root != "/" || ownMounts(procFile("self"), procFile("1")):
+		mounts = "proc/1/mounts"
+	}
+	f := &filesystems{h: h, file: h.file(mounts), devices: newInsts[filesystem](h, indomFilesys), tmpfs: newBriefInsts[filesystem](h, indomTmpfs)}
+	f.source = &pmda.Source{Read: f.read}
+	return f
+}
+
+// procFile returns the mounts of a process, or nothing.
+func procFile(pid string) []byte {
+	b, _ := os.ReadFile("/proc/" + pid + "/mountinfo")
+	return b
+}
+
+// ownMounts reports whether a process has copies of the mounts of the host: its
+// root is another mount of the same directory. In a container it is another
+// directory, and the mounts of the host are not to be found there.
+func ownMounts(self, host []byte) bool {
+	a, b := rootMount(self), rootMount(host)
+	return a != nil && b != nil && a[0] != b[0] && a[2] == b[2] && a[3] == b[3]
+}
+
+// rootMount returns the fields of the mount at the root, proc_pid_mountinfo(5), or
+// nil:
+//
+//	101 72 0:55 / / rw,relatime shared:2 - ext4 /dev/vda1 rw
+//
+// Of several the last hides the others.
+func rootMount(mountinfo []byte) (root []string) {
+	for line := range strings.Lines(string(mountinfo)) {
+		if f := strings.Fields(line); len(f) > 4 && f[4] == "/" {
+			root = f
+		}
+	}
+	return root
+}
+
+func (f *filesystems) read(context.Context, *pmda.Request) error {
+	b, err := f.file.Read()
+	if bytes.Equal(b, f.text) && f.text != nil && !f.devices.fileDue() {
+		// The same are mounted. Links need not be followed again.
+		f.forget(f.devices)
+		f.forget(f.tmpfs)
+		return err
+	}
+	f.text = append(f.text[:0], b...)
+	f.parse(b)
+	return err
+}
+
+// forget has the file systems asked again in the next fetch.
+func (f *filesystems) forget(s *insts[filesystem]) {
+	for _, i := range s.known {
+		i.data.asked = false
+	}
+}
+
+func (f *filesystems) parse(b []byte) {
+	f.devices.begin()
+	f.tmpfs.begin()
+	defer f.devices.end()
+	defer f.tmpfs.end()
+	below := f.h.path
+	if f.h.in != nil {
+		below = func(path string) string { return path }
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		device, line := sysfile.Field(line)
+		mount, line := sysfile.Field(line)
+		typ, line := sysfile.Field(line)
+		options, _ := sysfile.Field(line)
+		if len(options) == 0 || isNoFilesystem(string(typ)) {
+			continue
+		}
+		insts, name := f.devices, string(device)
+		if string(typ) == "tmpfs" {
+			insts, name = f.tmpfs, string(mount)
+		} else if !strings.HasPrefix(name, "/dev") && string(mount) != "/" {
+			continue
+		}
+		if !strings.HasPrefix(name, "/dev/mapper") && !strings.HasPrefix(name, "/dev/md") {
+			name = f.follow(name)
+		}
+		if d := insts.add([]byte(name)); d != nil {
+			*d = filesystem{
+				mount:    string(mount),
+				path:     below(path.Clean("/" + unescape(mount))),
+				h:        f.h,
+				readonly: slices.Contains(strings.Split(string(options), ","), "ro"),
+			}
+		}
+	}
+}
+
+// isNoFilesystem reports whether a type of file systems is left out.
+func isNoFilesystem(typ string) bool {
+	switch typ {
+	case "proc", "nfs", "devfs", "devpts", "devtmpfs", "squashfs", "selinuxfs", "securityfs", "configfs", "cgroup", "sysfs":
+		return true
+	}
+	return strings.HasPrefix(typ, "auto")
+}
+
+// maxLinks is how many links lead to a device, at most (path_resolution(7)).
+const maxLinks = 40
+
+// follow returns what a symbolic link below the root leads to, as links of udev
+// do: /dev/disk/by-label/data. Whoever mounts by FUSE gives the device any name:
+// of links elsewhere root says nothing.
+func (f *filesystems) follow(name string) string {
+	if !strings.HasPrefix(path.Clean(name), "/dev/") {
+		return name
+	}
+	to := name
+	for range maxLinks {
+		text, err := f.h.own.Path(to).Link()
+		if err != nil {
+			return to
+		}
+		link := string(text)
+		if !filepath.IsAbs(link) {
+			link = path.Join(path.Dir(to), link)
+		}
+		to = path.Clean(link)
+	}
+	return name
+}
+
+// unescape returns a name in which fstab(5) has octal numbers for blanks.
+func unescape(b []byte) string {
+	if bytes.IndexByte(b, '\\') < 0 {
+		return string(b)
+	}
+	var out []byte
+	for len(b) > 0 {
+		if len(b) > 3 && b[0] == '\\' && isOctal(b[1]) && isOctal(b[2]) && isOctal(b[3]) {
+			out = append(out, (b[1]-'0')<<6|(b[2]-'0')<<3|(b[3]-'0'))
+			b = b[4:]
+			continue
+		}
+		out = append(out, b[0])
+		b = b[1:]
+	}
+	return string(out)
+}
+
+func isOctal(c byte) bool { return c >= '0' && c <= '7' }
+
+// ask makes a FetchFunc of one for what statfs(2) says, which is called once a
+// fetch for file systems that the client wants.
+//
+// C differs: it does not find those whose names have blanks.
+func ask(f func(v *pmda.Value, s *syscall.Statfs_t)) pmda.FetchFunc {
+	return func(_ context.Context, v *pmda.Value) error {
+		d := v.Data().(*filesystem)
+		if !d.asked {
+			d.asked = true
+			d.err = d.h.statfs(d.path, &d.stat)
+		}
+		switch d.err {
+		case nil:
+		case pdu.ErrnoAgain:
+			return d.err
+		default:
+			return pdu.ErrnoInst
+		}
+		f(v, &d.stat)
+		return nil
+	}
+}
+
+// statfs is statfs(2), which may take long.
+func (h *host) statfs(path string, st *syscall.Statfs_t) error {
+	var a *answer
+	var err error
+	if h.in != nil {
+		if a, err = h.in.path(path, 0); err == nil {
+			a.close()
+		}
+	} else {
+		a, err = h.wait.ask(path, func(a *answer) error { return syscall.Statfs(path, &a.statfs) })
+	}
+	if err == nil {
+		*st = a.statfs
+	}
+	return err
+}
+
+// size is a number of blocks, in KiB.
+func size(blocks func(s *syscall.Statfs_t) uint64) pmda.FetchFunc {
+	return ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(blocks(s) * uint64(s.Bsize) / 1024) })
+}
+
+func (f *filesystems) metrics() []pmda.Metric {
+	blocks := size(func(s *syscall.Statfs_t) uint64 { return s.Blocks })
+	used := size(func(s *syscall.Statfs_t) uint64 { return s.Blocks - s.Bfree })
+	free := size(func(s *syscall.Statfs_t) uint64 { return s.Bfree })
+	avail := size(func(s *syscall.Statfs_t) uint64 { return s.Bavail })
+	maxFiles := ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Files) })
+	usedFiles := ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Files - s.Ffree) })
+	freeFiles := ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Ffree) })
+	blockSize := ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(uint64(s.Bsize)) })
+	// C differs: what has no blocks is NaN per cent full.
+	full := ask(func(v *pmda.Value, s *syscall.Statfs_t) {
+		used := s.Blocks - s.Bfree
+		if all := used + s.Bavail; all > 0 {
+			v.Float(100 * float64(used) / float64(all))
+		}
+	})
+	mountDir := pmda.Of(func(v *pmda.Value, d *filesystem) { v.String(d.mount) })
+	readonly := pmda.Of(func(v *pmda.Value, d *filesystem) {
+		if d.readonly {
+			v.Uint(1)
+		} else {
+			v.Uint(0)
+		}
+	})
+	devices := &pmda.InDom{Serial: indomFilesys, Insts: f.devices, Source: f.source}
+	tmpfs := &pmda.InDom{Serial: indomTmpfs, Insts: f.tmpfs, Source: f.source}
+	return slices.Concat(pmda.Table(pmda.Metric{InDom: devices}, []row{
+		{5, 1, "filesys.capacity", u64, discrete, kbyte, blocks},
+		{5, 2, "filesys.used", u64, instant, kbyte, used},
+		{5, 3, "filesys.free", u64, instant, kbyte, free},
+		{5, 4, "filesys.maxfiles", u32, discrete, none, maxFiles},
+		{5, 5, "filesys.usedfiles", u32, instant, none, usedFiles},
+		{5, 6, "filesys.freefiles", u32, instant, none, freeFiles},
+		{5, 7, "filesys.mountdir", str, discrete, none, mountDir},
+		{5, 8, "filesys.full", double, instant, none, full},
+		{5, 9, "filesys.blocksize", u32, instant, octet, blockSize},
+		{5, 10, "filesys.avail", u64, instant, kbyte, avail},
+		{5, 11, "filesys.readonly", u32, instant, none, readonly},
+	}), pmda.Table(pmda.Metric{InDom: tmpfs}, []row{
+		{34, 1, "tmpfs.capacity", u64, discrete, kbyte, blocks},
+		{34, 2, "tmpfs.used", u64, instant, kbyte, used},
+		{34, 3, "tmpfs.free", u64, instant, kbyte, free},
+		{34, 4, "tmpfs.maxfiles", u32, discrete, none, maxFiles},
+		{34, 5, "tmpfs.usedfiles", u32, instant, none, usedFiles},
+		{34, 6, "tmpfs.freefiles", u32, instant, none, freeFiles},
+		{34, 7, "tmpfs.full", double, instant, none, full},
+	}), pmda.Table(pmda.Metric{Source: f.source}, []row{
+		{5, 0, "hinv.nfilesys", u32, discrete, count, pmda.Number(func() (uint64, bool) { return uint64(f.devices.seen), true })},
+	}))
+}

@@ -1,0 +1,284 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// interrupts are /proc/interrupts or /proc/softirqs, proc(5): how often each CPU
+// that is online was interrupted, a kind a line.
+//
+//	           CPU0       CPU1
+//	 24:          1          0  IO-APIC   5-edge      ACPI:Ged
+//	LOC:   37279254   36608384   Local timer interrupts
+//	ERR:          0
+//
+// On a large host there are a hundred thousand numbers. So instances are made
+// anew only if the lines or columns are not those of the time before.
+type interrupts struct {
+	file   *sysfile.File
+	header []byte
+	cpus   []int // by column
+	rows   []irqRow
+	percpu []fact // sums, by number of the CPU
+	lines  *insts[irqLine]
+	cells  *insts[irqCell]
+
+	errors, missed uint64
+	there          bool
+}
+
+// An irqLine is an instance: a kind of interrupt.
+type irqLine struct {
+	name  string
+	text  string // what is behind the numbers
+	total uint64
+}
+
+// An irqCell is an instance: a kind of interrupt on a CPU.
+type irqCell struct {
+	line *irqLine
+	cpu  int
+	n    uint64
+}
+
+// An irqRow is where the numbers of a line go to.
+type irqRow struct {
+	line  *irqLine
+	text  []byte
+	cells []*irqCell
+}
+
+func newInterrupts(h *host, path string, lines, cells int) *interrupts {
+	return &interrupts{
+		file:  h.file(path),
+		lines: newInsts[irqLine](h, lines),
+		cells: newInsts[irqCell](h, cells),
+	}
+}
+
+func (q *interrupts) read(context.Context, *pmda.Request) error {
+	b, err := q.file.Read()
+	q.parse(b)
+	return err
+}
+
+func (q *interrupts) parse(b []byte) {
+	q.there = len(b) > 0
+	header, b := sysfile.CutLine(b)
+	if !bytes.Equal(header, q.header) || !q.update(b) {
+		q.header = append(q.header[:0], header...)
+		q.rebuild(b)
+	}
+	clear(q.percpu)
+	for i := range q.rows {
+		r := &q.rows[i]
+		r.line.total = 0
+		for _, c := range r.cells {
+			r.line.total += c.n
+			q.percpu[c.cpu].n += c.n
+		}
+	}
+	for _, c := range q.cpus {
+		q.percpu[c].ok = true
+	}
+}
+
+// update takes the numbers of all lines; it reports false if the lines are not
+// those that there were.
+func (q *interrupts) update(b []byte) bool {
+	q.errors, q.missed = 0, 0
+	row := 0
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		name, rest := q.name(line)
+		if name == nil {
+			continue
+		}
+		if row == len(q.rows) {
+			return false
+		}
+		r := &q.rows[row]
+		row++
+		if r.line.name != string(name) {
+			return false
+		}
+		for _, c := range r.cells {
+			n, behind, ok := column(rest)
+			if !ok {
+				return false
+			}
+			c.n, rest = n, behind
+		}
+		if !bytes.Equal(rest, r.text) { // of a line with fewer numbers, too
+			return false
+		}
+	}
+	return row == len(q.rows)
+}
+
+// column takes a number from a line; ok is false if the next word is none.
+func column(line []byte) (n uint64, rest []byte, ok bool) {
+	word, rest := sysfile.Field(line)
+	n, ok = sysfile.Uint(word)
+	return n, rest, ok
+}
+
+// name takes the name of its interrupt from a line, nil if it has none: two kinds
+// of lines have one number for all CPUs.
+//
+// C differs: with a blank before them, as on hosts with a thousand interrupts, it
+// takes these two for others.
+func (q *interrupts) name(line []byte) (name, rest []byte) {
+	name, rest = sysfile.Field(line)
+	switch string(name) {
+	case "ERR:", "Err:", "BAD:":
+		q.errors, _, _ = column(rest)
+		return nil, nil
+	case "MIS:":
+		q.missed, _, _ = column(rest)
+		return nil, nil
+	}
+	if n := len(name); n > 0 && (name[n-1] == ':' || name[n-1] == '_') {
+		name = name[:n-1]
+	}
+	if len(name) == 0 {
+		return nil, nil
+	}
+	return name, rest
+}
+
+// rebuild makes instances for all lines.
+func (q *interrupts) rebuild(b []byte) {
+	q.columns()
+	q.errors, q.missed = 0, 0
+	clear(q.rows)
+	q.rows = q.rows[:0]
+	q.lines.begin()
+	q.cells.begin()
+	defer q.lines.end()
+	defer q.cells.end()
+	var full []byte
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		name, rest := q.name(line)
+		if name == nil || len(q.cpus) == 0 {
+			continue
+		}
+		l := q.lines.add(name)
+		if l == nil {
+			continue
+		}
+		*l = irqLine{name: string(name)}
+		r := irqRow{line: l}
+		for _, cpu := range q.cpus {
+			n, behind, ok := column(rest)
+			if !ok {
+				break
+			}
+			rest = behind
+			full = strconv.AppendInt(append(append(full[:0], name...), "::cpu"...), int64(cpu), 10)
+			if c := q.cells.add(full); c != nil {
+				*c = irqCell{line: l, cpu: cpu, n: n}
+				r.cells = append(r.cells, c)
+			}
+		}
+		r.text = bytes.Clone(rest)
+		l.text = string(bytes.Join(bytes.Fields(rest), []byte{' '}))
+		q.rows = append(q.rows, r)
+	}
+}
+
+// columns reads the first line, which says of which CPU each column is. If a word
+// of it is broken nothing is known.
+//
+// C differs: if a CPU is offline it takes the columns behind it for others.
+func (q *interrupts) columns() {
+	q.cpus = q.cpus[:0]
+	clear(q.percpu)
+	q.percpu = q.percpu[:0]
+	for line := q.header; ; {
+		var word []byte
+		if word, line = sysfile.Field(line); len(word) == 0 {
+			return
+		}
+		digits, ok := bytes.CutPrefix(word, []byte("CPU"))
+		n, isNum := sysfile.Uint(digits)
+		if !ok || !isNum || n > maxCPU {
+			q.cpus = q.cpus[:0]
+			return
+		}
+		q.cpus = append(q.cpus, int(n))
+		for len(q.percpu) <= int(n) {
+			q.percpu = append(q.percpu, fact{})
+		}
+	}
+}
+
+// indoms returns the instance domains of lines and cells.
+func (q *interrupts) indoms(source *pmda.Source) (lines, cells *pmda.InDom) {
+	return &pmda.InDom{Serial: q.lines.InDom().Serial(), Insts: q.lines, Source: source},
+		&pmda.InDom{Serial: q.cells.InDom().Serial(), Insts: q.cells, Source: source}
+}
+
+// ofLine, ofCell and ofCPU are numbers of instances.
+func ofLine(v *pmda.Value, l *irqLine) { v.Uint(l.total) }
+func ofCell(v *pmda.Value, c *irqCell) { v.Uint(c.n) }
+func (q *interrupts) ofCPU(v *pmda.Value, c *cpu) {
+	if c.num < len(q.percpu) {
+		q.percpu[c.num].give(v)
+	}
+}
+
+func interruptMetrics(h *host, s *stat) []pmda.Metric {
+	q := newInterrupts(h, "proc/interrupts", indomIRQ, indomIRQCPU)
+	source := &pmda.Source{Read: q.read}
+	lines, cells := q.indoms(source)
+	lines.Labels = pmda.Labels{"device_type": "irq", "indom_name": "per irq"}
+	lines.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+		return pmda.Labels{"irq": i.Name, "irqtext": q.lines.known[i.Name].data.text}, nil
+	}
+	cells.Labels = pmda.Labels{"device_type": []string{"irq", "cpu"}, "indom_name": "per cpu, per irq"}
+	cells.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+		c := &q.cells.known[i.Name].data
+		return pmda.Labels{"cpu": c.cpu, "irq": c.line.name, "irqtext": c.line.text}, nil
+	}
+	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, q.there }) }
+	return slices.Concat(pmda.Table(pmda.Metric{InDom: lines}, []row{
+		{4, 0, "kernel.all.interrupts.total", u64, counter, count, pmda.Of(ofLine)},
+	}), pmda.Table(pmda.Metric{InDom: cells}, []row{
+		{4, 1, "kernel.percpu.interrupts", u32, counter, count, pmda.Of(ofCell)},
+	}), pmda.Table(pmda.Metric{InDom: s.indom, Source: source}, []row{
+		{4, 4, "kernel.percpu.intr", u64, counter, count, pmda.Of(q.ofCPU)},
+	}), pmda.Table(pmda.Metric{Source: source}, []row{
+		{4, 2, "kernel.all.interrupts.missed", u32, counter, count, is(&q.missed)},
+		{4, 3, "kernel.all.interrupts.errors", u32, counter, count, is(&q.errors)},
+	}))
+}
+
+func softIRQMetrics(h *host, s *stat) []pmda.Metric {
+	q := newInterrupts(h, "proc/softirqs", indomSoftIRQ, indomSoftIRQCPU)
+	source := &pmda.Source{Read: q.read}
+	lines, cells := q.indoms(source)
+	lines.Labels = pmda.Labels{"indom_name": "per softirq"}
+	cells.Labels = pmda.Labels{"device_type": "cpu", "indom_name": "per cpu, per softirq"}
+	cells.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+		c := &q.cells.known[i.Name].data
+		return pmda.Labels{"cpu": c.cpu, "softirq": c.line.name}, nil
+	}
+	return slices.Concat(pmda.Table(pmda.Metric{InDom: lines}, []row{
+		{82, 0, "kernel.all.softirqs.total", u64, counter, count, pmda.Of(ofLine)},
+	}), pmda.Table(pmda.Metric{InDom: cells}, []row{
+		{63, 0, "kernel.percpu.softirqs", u32, counter, count, pmda.Of(ofCell)},
+	}), pmda.Table(pmda.Metric{InDom: s.indom, Source: source}, []row{
+		{63, 1, "kernel.percpu.sirq", u64, counter, count, pmda.Of(q.ofCPU)},
+	}))
+}

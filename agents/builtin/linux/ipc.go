@@ -1,0 +1,229 @@
+package linux
+
+import (
+	"context"
+	"fmt"
+	osuser "os/user"
+	"strconv"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// An ipc is a file of /proc/sysvipc, proc(5): shared memory segments, message
+// queues or sets of semaphores (sysvipc(7)), in columns that have names.
+//
+//	key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime
+//	  0     229409   666          3     0     0     0     0 1795282082          0
+type ipc struct {
+	file    *sysfile.File
+	source  *pmda.Source
+	columns []string // those of the header that are used
+	places  []int    // of these in a line; -1 if there is none
+	insts   *insts[ipcObject]
+	there   bool
+	objects uint64
+	sums    []uint64 // by column
+}
+
+type ipcObject struct {
+	key  int32
+	nums []fact // by column
+}
+
+// All have these columns first.
+const (
+	ipcID = iota
+	ipcPerms
+	ipcUID
+	ipcFirst // of the others
+)
+
+func newIPC(h *host, name, id string, serial int, columns ...string) *ipc {
+	columns = append([]string{id, "perms", "uid"}, columns...)
+	p := &ipc{
+		file:    h.file("proc/sysvipc/" + name),
+		columns: columns,
+		places:  make([]int, len(columns)),
+		sums:    make([]uint64, len(columns)),
+		insts:   newBriefInsts[ipcObject](h, serial),
+	}
+	p.source = &pmda.Source{Read: p.read}
+	return p
+}
+
+func (p *ipc) read(context.Context, *pmda.Request) error {
+	b, err := p.file.Read()
+	p.parse(b)
+	return err
+}
+
+func (p *ipc) parse(b []byte) {
+	p.insts.begin()
+	defer p.insts.end()
+	p.there, p.objects = len(b) > 0, 0
+	clear(p.sums)
+	header, b := sysfile.CutLine(b)
+	p.header(header)
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
+		key, err := strconv.ParseInt(string(word), 10, 32)
+		if err != nil {
+			continue
+		}
+		id, _ := sysfile.Field(rest)
+		if _, ok := sysfile.Uint(id); !ok {
+			continue
+		}
+		if o := p.insts.add(id); o != nil {
+			o.key = int32(key)
+			p.set(o, rest)
+			p.objects++
+		}
+	}
+}
+
+// header finds the columns.
+func (p *ipc) header(line []byte) {
+	for i := range p.places {
+		p.places[i] = -1
+	}
+	_, line = sysfile.Field(line) // key
+	for place := 0; ; place++ {
+		var word []byte
+		if word, line = sysfile.Field(line); len(word) == 0 {
+			return
+		}
+		for i, name := range p.columns {
+			if string(word) == name {
+				p.places[i] = place
+			}
+		}
+	}
+}
+
+// set takes the numbers of a line behind the key.
+func (p *ipc) set(o *ipcObject, line []byte) {
+	if o.nums == nil {
+		o.nums = make([]fact, len(p.columns))
+	}
+	var r sysfile.Record
+	r.Parse(line)
+	for i, place := range p.places {
+		o.nums[i] = fact{}
+		if place >= 0 && place < len(r.Nums) {
+			n, ok := r.At(place)
+			o.nums[i] = fact{n, ok}
+			p.sums[i] += n
+		}
+	}
+}
+
+func (p *ipc) indom() *pmda.InDom {
+	return &pmda.InDom{Serial: int(p.insts.InDom().Serial()), Insts: p.insts, Source: p.source}
+}
+
+// is is a column of each object.
+func (p *ipc) is(column int) pmda.FetchFunc {
+	return pmda.Of(func(v *pmda.Value, o *ipcObject) { o.nums[column].give(v) })
+}
+
+// sum is the sum of a column, count the number of objects.
+func (p *ipc) sum(column int) pmda.FetchFunc {
+	return pmda.Number(func() (uint64, bool) { return p.sums[column], p.there && p.places[column] >= 0 })
+}
+
+func (p *ipc) count() pmda.FetchFunc {
+	return pmda.Number(func() (uint64, bool) { return p.objects, p.there })
+}
+
+func ipcKey(v *pmda.Value, o *ipcObject) { v.String(fmt.Sprintf("0x%08x", uint32(o.key))) }
+
+// ipcOwner is the name of the owner, or his number if he has none.
+func ipcOwner(v *pmda.Value, o *ipcObject) {
+	if uid := o.nums[ipcUID]; uid.ok {
+		name := strconv.FormatUint(uid.n, 10)
+		if u, err := osuser.LookupId(name); err == nil {
+			name = u.Username
+		}
+		v.String(name)
+	}
+}
+
+// ipcMode is the permissions, whose octal digits the file has, as a decimal
+// number with the same digits.
+func ipcMode(v *pmda.Value, o *ipcObject) {
+	if f := o.nums[ipcPerms]; f.ok {
+		v.Uint(f.n % 1000)
+	}
+}
+
+func semMetrics(h *host) []pmda.Metric {
+	const nsems = ipcFirst
+	p := newIPC(h, "sem", "semid", indomSem, "nsems")
+	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{
+		{66, 0, "ipc.sem.key", str, discrete, none, pmda.Of(ipcKey)},
+		{66, 1, "ipc.sem.owner", str, discrete, none, pmda.Of(ipcOwner)},
+		{66, 2, "ipc.sem.perms", u32, instant, none, pmda.Of(ipcMode)},
+		{66, 3, "ipc.sem.nsems", u32, instant, none, p.is(nsems)},
+	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
+		{61, 0, "ipc.sem.used_sem", u32, instant, none, p.count()},
+		{61, 1, "ipc.sem.tot_sem", u32, instant, none, p.sum(nsems)},
+	})...)
+}
+
+func msgMetrics(h *host) []pmda.Metric {
+	const bytes, messages, sender, receiver = ipcFirst, ipcFirst + 1, ipcFirst + 2, ipcFirst + 3
+	p := newIPC(h, "msg", "msqid", indomMsg, "cbytes", "qnum", "lspid", "lrpid")
+	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{
+		{65, 0, "ipc.msg.key", str, discrete, none, pmda.Of(ipcKey)},
+		{65, 1, "ipc.msg.owner", str, discrete, none, pmda.Of(ipcOwner)},
+		{65, 2, "ipc.msg.perms", u32, instant, none, pmda.Of(ipcMode)},
+		{65, 3, "ipc.msg.msgsz", u32, discrete, octet, p.is(bytes)},
+		{65, 4, "ipc.msg.messages", u32, instant, none, p.is(messages)},
+		{65, 5, "ipc.msg.last_send_pid", u32, instant, octet, p.is(sender)},
+		{65, 6, "ipc.msg.last_recv_pid", u32, instant, none, p.is(receiver)},
+	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
+		{62, 0, "ipc.msg.used_queues", u32, instant, none, p.count()},
+		{62, 1, "ipc.msg.tot_msg", u32, instant, none, p.sum(messages)},
+		{62, 2, "ipc.msg.tot_bytes", u32, instant, octet, p.sum(bytes)},
+	})...)
+}
+
+func shmMetrics(h *host) []pmda.Metric {
+	const size, creator, last, attached, rss, swapped = ipcFirst, ipcFirst + 1, ipcFirst + 2, ipcFirst + 3, ipcFirst + 4, ipcFirst + 5
+	p := newIPC(h, "shm", "shmid", indomShm, "size", "cpid", "lpid", "nattch", "rss", "swap")
+	zero := pmda.Number(func() (uint64, bool) { return 0, p.there })
+	pages := pmda.Number(func() (total uint64, ok bool) {
+		page := uint64(h.PageSize)
+		for _, i := range p.insts.known {
+			total += (i.data.nums[size].n + page - 1) / page * page
+		}
+		return total, p.there
+	})
+	// SHM_DEST and SHM_LOCKED of sys/shm.h, of which perms has the octal digits.
+	status := pmda.Of(func(v *pmda.Value, o *ipcObject) {
+		if f := o.nums[ipcPerms]; f.ok {
+			v.String([]string{"", "dest", "locked", "dest locked"}[f.n/1000&3])
+		}
+	})
+	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{
+		{64, 0, "ipc.shm.key", str, discrete, none, pmda.Of(ipcKey)},
+		{64, 1, "ipc.shm.owner", str, discrete, none, pmda.Of(ipcOwner)},
+		{64, 2, "ipc.shm.perms", u32, instant, none, pmda.Of(ipcMode)},
+		{64, 3, "ipc.shm.segsz", u32, discrete, octet, p.is(size)},
+		{64, 4, "ipc.shm.nattch", u32, instant, none, p.is(attached)},
+		{64, 5, "ipc.shm.status", str, instant, none, status},
+		{64, 6, "ipc.shm.creator_pid", u32, discrete, none, p.is(creator)},
+		{64, 7, "ipc.shm.last_access_pid", u32, instant, none, p.is(last)},
+	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
+		{56, 0, "ipc.shm.tot", u32, instant, octet, pages},
+		{56, 1, "ipc.shm.rss", u32, instant, octet, p.sum(rss)},
+		{56, 2, "ipc.shm.swp", u32, instant, octet, p.sum(swapped)},
+		{56, 3, "ipc.shm.used_ids", u32, instant, none, p.count()},
+		{56, 4, "ipc.shm.swap_attempts", u32, instant, none, zero},
+		{56, 5, "ipc.shm.swap_successes", u32, instant, none, zero},
+	})...)
+}

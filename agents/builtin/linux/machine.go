@@ -1,0 +1,128 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"slices"
+	"syscall"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// uname is what uname(2) says, and what is in files of /etc.
+type uname struct {
+	h    *host
+	u    syscall.Utsname
+	name []byte // of the distribution
+}
+
+func (u *uname) read(context.Context, *pmda.Request) error {
+	u.u = syscall.Utsname{}
+	err := syscall.Uname(&u.u)
+	if u.h.in != nil && err == nil {
+		var name string
+		name, err = u.h.root.HostName(u.h.in.name)
+		setField(u.u.Nodename[:], name)
+	}
+	return err
+}
+
+// setField sets a field of Utsname, which ends in a NUL.
+func setField[C int8 | uint8](field []C, text string) {
+	clear(field)
+	for i := range min(len(text), len(field)-1) {
+		field[i] = C(text[i])
+	}
+}
+
+// bytesOf returns the text of a field of Utsname, whose elements have a sign on
+// some machines only.
+func bytesOf[C int8 | uint8](field []C) []byte {
+	b := make([]byte, 0, len(field))
+	for _, c := range field {
+		if c == 0 {
+			break
+		}
+		b = append(b, byte(c))
+	}
+	return b
+}
+
+// releases are files of which the first line names a distribution.
+var releases = []struct{ file, prefix string }{
+	{"debian_version", "Debian "},
+	{"oracle-release", ""},
+	{"fedora-release", ""},
+	{"redhat-release", ""},
+	{"slackware-version", ""},
+	{"SuSE-release", ""},
+	{"lsb-release", ""},
+}
+
+// readDistro reads the first of the files that there is. None of the others is
+// asked if it is empty: so it is in PCP.
+func (u *uname) readDistro(context.Context, *pmda.Request) error {
+	u.name = append(u.name[:0], '?')
+	for _, r := range releases {
+		f := sysfile.NewFile(u.h.path("etc/" + r.file))
+		b, err := f.Read()
+		f.Close()
+		if b == nil || err != nil {
+			continue
+		}
+		line, _ := sysfile.CutLine(b)
+		if r.file == "lsb-release" {
+			line = bytes.TrimPrefix(bytes.TrimPrefix(line, []byte("DISTRIB_ID = ")), []byte("DISTRIB_ID="))
+		}
+		if len(b) > 0 {
+			u.name = append(append(u.name[:0], r.prefix...), line...)
+		}
+		break
+	}
+	return nil
+}
+
+// machineMetrics are what the kernel has no file for.
+func machineMetrics(h *host) []pmda.Metric {
+	u := &uname{h: h}
+	machine := func() []byte { return bytesOf(u.u.Machine[:]) }
+	text := func(f func() []byte) pmda.FetchFunc {
+		return func(_ context.Context, v *pmda.Value) error {
+			v.Bytes(f())
+			return nil
+		}
+	}
+	all := func() []byte {
+		return bytes.Join([][]byte{
+			bytesOf(u.u.Sysname[:]), bytesOf(u.u.Nodename[:]), bytesOf(u.u.Release[:]), bytesOf(u.u.Version[:]), machine(),
+		}, []byte{' '})
+	}
+	// Of pcp.conf, which pmcd and libpcp put into the environment of agents.
+	version := os.Getenv("PCP_VERSION")
+	unsupported := func(context.Context, *pmda.Value) error { return pdu.ErrnoAppVersion }
+	return slices.Concat(pmda.Table(pmda.Metric{}, []row{
+		{0, 10, "swap.in", u32, counter, count, unsupported}, // of Linux 2.4
+		{0, 11, "swap.out", u32, counter, count, unsupported},
+		{0, 48, "kernel.all.hz", u32, discrete, perSec, pmda.Number(func() (uint64, bool) { return h.Hertz, true })},
+		{1, 11, "hinv.pagesize", u32, discrete, octet, pmda.Number(func() (uint64, bool) { return uint64(h.PageSize), true })},
+		{12, 6, "pmda.version", str, discrete, none, func(_ context.Context, v *pmda.Value) error {
+			if version != "" {
+				v.String(version)
+			}
+			return nil
+		}},
+	}), pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
+		{12, 0, "kernel.uname.release", str, discrete, none, text(func() []byte { return bytesOf(u.u.Release[:]) })},
+		{12, 1, "kernel.uname.version", str, discrete, none, text(func() []byte { return bytesOf(u.u.Version[:]) })},
+		{12, 2, "kernel.uname.sysname", str, discrete, none, text(func() []byte { return bytesOf(u.u.Sysname[:]) })},
+		{12, 3, "kernel.uname.machine", str, discrete, none, text(machine)},
+		{12, 4, "kernel.uname.nodename", str, discrete, none, text(func() []byte { return bytesOf(u.u.Nodename[:]) })},
+		{12, 5, "pmda.uname", str, discrete, none, text(all)},
+		{18, 7, "hinv.machine", str, discrete, none, text(machine)},
+	}), pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.readDistro}}, []row{
+		{12, 7, "kernel.uname.distro", str, discrete, none, text(func() []byte { return u.name })},
+	}))
+}

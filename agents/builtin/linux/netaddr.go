@@ -1,0 +1,174 @@
+package linux
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// addresses are those of interfaces, and of what ip-address(8) calls labels,
+// such as eth0:1. They are instances in the order of first sight: of /sys, of
+// IPv4 addresses, of IPv6 addresses.
+//
+// C differs: the order is that of the first fetches.
+type addresses struct {
+	h     *host
+	inet6 *sysfile.File
+	insts *insts[address]
+	list  []*address // those that /sys has
+	text  []byte     // of an address
+	turn  uint64     // host.nets when they were read
+
+	// What is called for each name in /sys and for each IPv4 address. They are
+	// here because making them in each read would allocate.
+	addName func(name []byte, typ byte)
+	addIPv4 func(ipv4)
+}
+
+type address struct {
+	name  string
+	hw    []byte
+	inet  netip.Addr
+	inet6 netip.Prefix
+	scope uint64
+}
+
+func newAddresses(h *host) *addresses {
+	a := &addresses{h: h, inet6: h.netFile("if_inet6"), insts: newInsts[address](h, indomAddress)}
+	a.addName = func(name []byte, _ byte) { a.list = append(a.list, a.of(name)) }
+	a.addIPv4 = func(i ipv4) {
+		if d := a.of(i.label); !d.inet.IsValid() {
+			d.inet = i.addr
+		}
+	}
+	return a
+}
+
+func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, a.h.news); err != nil {
+		return err
+	}
+	if a.turn == a.h.nets {
+		return nil
+	}
+	a.turn = 0
+	a.insts.begin()
+	defer a.insts.end()
+	a.list = a.list[:0]
+	// Without a /sys there are those that have addresses.
+	_ = a.h.own.Path("/sys/class/net").List(a.addName)
+	for _, d := range a.list {
+		hw, _ := sysfile.Field(a.h.netDevice(d.name).Value("address"))
+		d.hw = append(d.hw, hw...)
+	}
+	err := a.h.ipv4(a.addIPv4)
+	b, err6 := a.inet6.Read()
+	a.parse6(b)
+	if err == nil {
+		err = err6
+	}
+	if err == nil {
+		a.turn = a.h.nets
+	}
+	return err
+}
+
+// of returns what is known of the instance in this look.
+func (a *addresses) of(name []byte) *address {
+	if d := a.insts.add(name); d != nil {
+		if d.name == "" {
+			d.name = string(name)
+		}
+		d.hw, d.inet, d.inet6 = d.hw[:0], netip.Addr{}, netip.Prefix{}
+		return d
+	}
+	if i := a.insts.known[string(name)]; i != nil {
+		return &i.data
+	}
+	return new(address) // a name that is no good
+}
+
+// parse6 reads /proc/net/if_inet6, proc(5). All numbers are hexadecimal; of
+// several addresses of an interface the last one counts.
+//
+//	fe8000000000000000fc00fffe000001 04 40 20 80     eth0
+func (a *addresses) parse6(b []byte) {
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		var w [6][]byte
+		for i := range w {
+			w[i], line = sysfile.Field(line)
+		}
+		hi, ok1 := sysfile.Hex(w[0][:min(16, len(w[0]))])
+		lo, ok2 := sysfile.Hex(w[0][min(16, len(w[0])):])
+		bits, ok3 := sysfile.Hex(w[2])
+		scope, ok4 := sysfile.Hex(w[3])
+		if !ok1 || !ok2 || !ok3 || !ok4 || len(w[0]) != 32 || bits > 128 || len(w[5]) == 0 {
+			continue
+		}
+		var ip [16]byte
+		binary.BigEndian.PutUint64(ip[:], hi)
+		binary.BigEndian.PutUint64(ip[8:], lo)
+		d := a.of(w[5])
+		d.inet6 = netip.PrefixFrom(netip.AddrFrom16(ip), int(bits))
+		d.scope = scope
+	}
+}
+
+// scopeName is what pmdalinux calls a scope of if_inet6.
+func scopeName(scope uint64) string {
+	switch scope {
+	case 0:
+		return "Global"
+	case 0x10:
+		return "Host"
+	case 0x20:
+		return "Link"
+	case 0x40:
+		return "Site"
+	case 0x80:
+		return "Compat"
+	}
+	return "Unknown"
+}
+
+func (a *addresses) metrics() []pmda.Metric {
+	indom := &pmda.InDom{
+		Serial: indomAddress,
+		Insts:  a.insts,
+		Source: &pmda.Source{Read: a.read},
+		Labels: interfaceLabels,
+	}
+	inet := pmda.Of(func(v *pmda.Value, d *address) {
+		if d.inet.IsValid() {
+			a.text = d.inet.AppendTo(a.text[:0])
+			v.Bytes(a.text)
+		}
+	})
+	inet6 := pmda.Of(func(v *pmda.Value, d *address) {
+		if d.inet6.IsValid() {
+			a.text = d.inet6.AppendTo(a.text[:0])
+			v.Bytes(a.text)
+		}
+	})
+	scope := pmda.Of(func(v *pmda.Value, d *address) {
+		if d.inet6.IsValid() {
+			v.String(scopeName(d.scope))
+		}
+	})
+	hw := pmda.Of(func(v *pmda.Value, d *address) {
+		if len(d.hw) > 0 {
+			v.Bytes(d.hw)
+		}
+	})
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{
+		{33, 0, "network.interface.inet_addr", str, discrete, none, inet},
+		{33, 1, "network.interface.ipv6_addr", str, discrete, none, inet6},
+		{33, 2, "network.interface.ipv6_scope", str, discrete, none, scope},
+		{33, 3, "network.interface.hw_addr", str, discrete, none, hw},
+	})
+}

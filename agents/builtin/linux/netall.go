@@ -1,0 +1,131 @@
+package linux
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// notPhysical are interfaces whose packets other interfaces count too, unless
+// interfaces.conf says otherwise.
+const notPhysical = "^(lo|bond[0-9]+|team[0-9]+|face)$"
+
+// confRetry is how long interfaces.conf is left alone after it could not be
+// read.
+const confRetry = time.Second
+
+// readConf reads interfaces.conf, once it can: only a file that does not exist
+// is none. Until then the interfaces are those that they are without a file. It
+// reports whether n.skip may have changed.
+func (n *interfaces) readConf() bool {
+	if n.confRead || n.skip != nil && time.Since(n.confTried) < confRetry {
+		return false
+	}
+	n.confTried = time.Now()
+	skip, err := n.loadConf()
+	n.confRead = err == nil || skip != nil
+	if skip == nil {
+		skip = regexp.MustCompile(notPhysical)
+	}
+	if err != nil && err.Error() != n.confBroken {
+		n.confBroken = err.Error()
+		n.h.Log.Warn("linux: interfaces.conf: " + n.confBroken)
+	}
+	n.skip = skip
+	return true
+}
+
+// loadConf reads interfaces.conf: a regular expression of regex(7), with blanks
+// and comments. Without a file, or with one that has no good expression, it
+// returns what holds then; nil and an error if the file cannot be read.
+func (n *interfaces) loadConf() (*regexp.Regexp, error) {
+	standard := regexp.MustCompile(notPhysical)
+	dir := n.h.ConfDir
+	if dir == "" {
+		var err error
+		if dir, err = sysconfDir(); err != nil {
+			return nil, err
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "linux", "interfaces.conf"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return standard, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var pattern []byte
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		line, _, _ = bytes.Cut(line, []byte{'#'})
+		pattern = append(pattern, bytes.Join(bytes.Fields(line), nil)...)
+	}
+	if len(pattern) == 0 {
+		return standard, nil
+	}
+	re, err := regexp.CompilePOSIX(string(pattern))
+	if err != nil {
+		return standard, err
+	}
+	return re, nil
+}
+
+// sysconfDir returns PCP_SYSCONF_DIR, which has a default in pcp.conf.
+func sysconfDir() (string, error) {
+	const name, standard = "PCP_SYSCONF_DIR", "/etc/pcp"
+	if dir := os.Getenv(name); dir != "" {
+		return dir, nil
+	}
+	conf, err := pmcdconf.LoadPCPConf(os.LookupEnv)
+	for _, v := range conf {
+		if v.Name == name && v.Value != "" {
+			return v.Value, nil
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) { // PCP is not installed
+		return standard, nil
+	}
+	return standard, err
+}
+
+// all is the sum of numbers of physical interfaces.
+func (n *interfaces) all(places ...int) pmda.FetchFunc {
+	return pmda.Number(func() (sum uint64, ok bool) {
+		ok = true
+		n.insts.Each(func(_ int32, _ string, data any) bool {
+			if f := data.(*iface); f.physical {
+				var u uint64
+				u, ok = f.count.Sum(places, netFields)
+				sum += u
+			}
+			return ok
+		})
+		return sum, ok
+	})
+}
+
+func (n *interfaces) allMetrics() []pmda.Metric {
+	return pmda.Table(pmda.Metric{Source: n.source}, []row{
+		{90, 0, "network.all.in.bytes", u64, counter, octet, n.all(inBytes)},
+		{90, 1, "network.all.in.packets", u64, counter, count, n.all(inPackets)},
+		{90, 2, "network.all.in.errors", u64, counter, count, n.all(inErrors)},
+		{90, 3, "network.all.in.drops", u64, counter, count, n.all(inDrops)},
+		{90, 4, "network.all.out.bytes", u64, counter, octet, n.all(outBytes)},
+		{90, 5, "network.all.out.packets", u64, counter, count, n.all(outPackets)},
+		{90, 6, "network.all.out.errors", u64, counter, count, n.all(outErrors)},
+		{90, 7, "network.all.out.drops", u64, counter, count, n.all(outDrops)},
+		{90, 8, "network.all.total.bytes", u64, counter, octet, n.all(inBytes, outBytes)},
+		{90, 9, "network.all.total.packets", u64, counter, count, n.all(inPackets, outPackets)},
+		{90, 10, "network.all.total.errors", u64, counter, count, n.all(inErrors, outErrors)},
+		{90, 11, "network.all.total.drops", u64, counter, count, n.all(inDrops, outDrops)},
+	})
+}

@@ -1,0 +1,306 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Places of the numbers in a line of /proc/net/dev.
+const (
+	inBytes = iota
+	inPackets
+	inErrors
+	inDrops
+	inFIFO
+	inFrame
+	inCompressed
+	inMulticasts
+	outBytes
+	outPackets
+	outErrors
+	outDrops
+	outFIFO
+	collisions
+	outCarrier
+	outCompressed
+	netFields
+)
+
+// interfaces are /proc/net/dev, proc(5), and files of /sys/class/net.
+//
+//	Inter-|   Receive                                                |  Transmit
+//	 face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+//	  eth0: 141239187 4823 0 0 0 0 0 0 493248 3754 0 0 0 0 0 0
+type interfaces struct {
+	h      *host
+	file   *sysfile.File
+	insts  *insts[iface]
+	source *pmda.Source
+	indom  *pmda.InDom
+	skip   *regexp.Regexp // which are not physical; nil before the first look
+
+	confRead   bool // interfaces.conf was read, or there is none
+	confTried  time.Time
+	confBroken string // why it was not
+}
+
+type iface struct {
+	name     string
+	physical bool // network.all counts it
+	count    sysfile.Record
+	asked    bool   // speed was read
+	speed    uint64 // in megabits a second; 0 if it is not known
+	noMode   bool   // there is neither speed nor duplex
+
+	dir    *sysfile.Device
+	dirSet uint64 // host.nets when dir was got
+
+	// What stays the same as long as the device does.
+	since             uint64
+	wireless, virtual bool
+}
+
+// perInterface is more than a line of /proc/net/dev can have.
+const perInterface = 400
+
+func newInterfaces(h *host) *interfaces {
+	n := &interfaces{h: h, file: h.netFile("dev").Prompt(perInterface), insts: newInsts[iface](h, indomInterface)}
+	n.source = &pmda.Source{Read: n.read}
+	n.indom = &pmda.InDom{
+		Serial: indomInterface,
+		Insts:  n.insts,
+		Source: n.source,
+		Labels: interfaceLabels,
+		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+			return pmda.Labels{"interface": i.Name}, nil
+		},
+	}
+	return n
+}
+
+var interfaceLabels = pmda.Labels{"device_type": "interface", "indom_name": "per interface"}
+
+func (n *interfaces) read(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, n.h.news); err != nil {
+		return err
+	}
+	b, err := n.file.Read()
+	n.parse(b)
+	return err
+}
+
+func (n *interfaces) parse(b []byte) {
+	changed := n.readConf()
+	n.insts.begin()
+	defer n.insts.end()
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		i := bytes.IndexByte(line, ':')
+		if i < 0 {
+			continue // one of the two that say what there is
+		}
+		name := bytes.TrimLeft(line[:i], " \t")
+		f := n.insts.add(name)
+		if f == nil {
+			continue
+		}
+		if f.name == "" || changed {
+			f.name = string(name)
+			f.physical = !n.skip.Match(name)
+		}
+		f.count.Parse(line[i+1:])
+		f.asked, f.noMode = false, false
+	}
+}
+
+// packets is the sum of numbers of /proc/net/dev.
+func packets(places ...int) pmda.FetchFunc {
+	return pmda.Of(func(v *pmda.Value, f *iface) {
+		if n, ok := f.count.Sum(places, netFields); ok {
+			v.Uint(n)
+		}
+	})
+}
+
+// What /sys says is all that counts.
+//
+// C differs: ioctl(2) comes after /sys, and counts more. It says 1 for the type
+// of whatever ethtool(8) knows, and what a fetch gets depends on its other
+// metrics. Only C has the speed of wireless interfaces.
+
+// refreshNet has files of /sys/class/net read again, if anything may have
+// changed. The kernel tells of changes of those of this host only.
+func (h *host) refreshNet(context.Context, *pmda.Request) error {
+	if h.in != nil || h.Root != "/" || h.links.changed() {
+		h.own.Begin()
+		h.nets++
+	}
+	return nil
+}
+
+// netDevice is a directory of /sys/class/net. Of the files that are used here
+// the kernel tells changes of all but speed and duplex.
+func (h *host) netDevice(name string) *sysfile.Device { return h.own.Device("/sys/class/net/", name) }
+
+// device is the directory of an interface.
+func (n *interfaces) device(f *iface) *sysfile.Device {
+	if f.dir == nil || f.dirSet != n.h.nets {
+		f.dir, f.dirSet = n.h.netDevice(f.name), n.h.nets
+	}
+	return f.dir
+}
+
+// sys returns the text of a file there.
+func (n *interfaces) sys(f *iface, file string) []byte { return n.device(f).Value(file) }
+
+// identify looks at what stays the same as long as the device does.
+func (n *interfaces) identify(f *iface) {
+	d := n.device(f)
+	if f.since == d.Since() {
+		return
+	}
+	f.since = d.Since()
+	f.wireless = d.Exists("wireless")
+	f.virtual = n.h.own.Path("/sys/devices/virtual/net/").Name(f.name).Exists()
+}
+
+// number is the number that a file has, if it is not 0.
+func (n *interfaces) number(file string) pmda.FetchFunc {
+	return pmda.Of(func(v *pmda.Value, f *iface) {
+		if u, ok := sysfile.Uint(n.sys(f, file)); ok && u != 0 {
+			v.Uint(u)
+		}
+	})
+}
+
+// speed returns the speed of an interface in megabits a second; 0 if the kernel
+// does not know it.
+//
+// C differs: it takes -1, which the kernel has for a speed that is unknown, for
+// 4294967295.
+func (n *interfaces) speed(f *iface) uint64 {
+	if !f.asked {
+		text := n.mode(f, "speed")
+		mbit, ok := sysfile.Uint(text)
+		if !ok || mbit > 1<<31-1 {
+			mbit = 0
+		}
+		f.asked, f.speed, f.noMode = true, mbit, len(text) == 0
+	}
+	return f.speed
+}
+
+// mode returns the present text of a file that the kernel asks the driver for: of
+// an interface that is up, and has the file speed if it has duplex (speed_show
+// and duplex_show in net/core/net-sysfs.c).
+func (n *interfaces) mode(f *iface, file string) []byte {
+	if flags, ok := n.flags(f); f.noMode || ok && flags&up == 0 {
+		return nil
+	}
+	return n.device(f).Fresh(file)
+}
+
+// up is IFF_UP of net/if.h. The flags in /sys are without IFF_RUNNING.
+const up = 1
+
+func (n *interfaces) flags(f *iface) (flags uint64, ok bool) {
+	flags, err := strconv.ParseUint(string(n.sys(f, "flags")), 0, 32)
+	return flags, err == nil
+}
+
+func (n *interfaces) isUp(f *iface) bool {
+	flags, _ := n.flags(f)
+	return flags&up != 0
+}
+
+// isRunning reports whether an interface that is up can be used: the condition
+// under which the kernel has IFF_RUNNING.
+func (n *interfaces) isRunning(f *iface) bool {
+	if !n.isUp(f) {
+		return false
+	}
+	state := string(n.sys(f, "operstate"))
+	return state == "up" || state == "unknown"
+}
+
+func flag(f func(i *iface) bool) pmda.FetchFunc {
+	return pmda.Of(func(v *pmda.Value, i *iface) {
+		if f(i) {
+			v.Uint(1)
+		} else {
+			v.Uint(0)
+		}
+	})
+}
+
+func (n *interfaces) metrics() []pmda.Metric {
+	const bits = 1000000 // in a megabit
+	speed := pmda.Of(func(v *pmda.Value, f *iface) {
+		if s := n.speed(f); s > 0 {
+			v.Float(float64(s*bits) / 8 / (1 << 20))
+		}
+	})
+	baudrate := pmda.Of(func(v *pmda.Value, f *iface) {
+		if s := n.speed(f); s > 0 {
+			v.Uint(s * bits / 8)
+		}
+	})
+	duplex := pmda.Of(func(v *pmda.Value, f *iface) {
+		switch string(n.mode(f, "duplex")) {
+		case "half":
+			v.Uint(1)
+		case "full":
+			v.Uint(2)
+		}
+	})
+	typ := pmda.Of(func(v *pmda.Value, f *iface) {
+		u, _ := sysfile.Uint(n.sys(f, "type"))
+		v.Uint(u)
+	})
+	wireless := flag(func(f *iface) bool { n.identify(f); return f.wireless })
+	virtual := flag(func(f *iface) bool { n.identify(f); return f.virtual })
+	active := pmda.Number(func() (uint64, bool) { return uint64(n.insts.seen), true })
+
+	return append(pmda.Table(pmda.Metric{InDom: n.indom}, []row{
+		{3, 0, "network.interface.in.bytes", u64, counter, octet, packets(inBytes)},
+		{3, 1, "network.interface.in.packets", u64, counter, count, packets(inPackets)},
+		{3, 2, "network.interface.in.errors", u64, counter, count, packets(inErrors)},
+		{3, 3, "network.interface.in.drops", u64, counter, count, packets(inDrops)},
+		{3, 4, "network.interface.in.fifo", u64, counter, count, packets(inFIFO)},
+		{3, 5, "network.interface.in.frame", u64, counter, count, packets(inFrame)},
+		{3, 6, "network.interface.in.compressed", u64, counter, count, packets(inCompressed)},
+		{3, 7, "network.interface.in.mcasts", u64, counter, count, packets(inMulticasts)},
+		{3, 8, "network.interface.out.bytes", u64, counter, octet, packets(outBytes)},
+		{3, 9, "network.interface.out.packets", u64, counter, count, packets(outPackets)},
+		{3, 10, "network.interface.out.errors", u64, counter, count, packets(outErrors)},
+		{3, 11, "network.interface.out.drops", u64, counter, count, packets(outDrops)},
+		{3, 12, "network.interface.out.fifo", u64, counter, count, packets(outFIFO)},
+		{3, 13, "network.interface.collisions", u64, counter, count, packets(collisions)},
+		{3, 14, "network.interface.out.carrier", u64, counter, count, packets(outCarrier)},
+		{3, 15, "network.interface.out.compressed", u64, counter, count, packets(outCompressed)},
+		{3, 16, "network.interface.total.bytes", u64, counter, octet, packets(inBytes, outBytes)},
+		{3, 17, "network.interface.total.packets", u64, counter, count, packets(inPackets, outPackets)},
+		{3, 18, "network.interface.total.errors", u64, counter, count, packets(inErrors, outErrors)},
+		{3, 19, "network.interface.total.drops", u64, counter, count, packets(inDrops, outDrops)},
+		{3, 20, "network.interface.total.mcasts", u64, counter, count, packets(inMulticasts)},
+		{3, 21, "network.interface.mtu", u32, instant, octet, n.number("mtu")},
+		{3, 22, "network.interface.speed", float, discrete, mbyteSec, speed},
+		{3, 23, "network.interface.baudrate", u64, discrete, bytesSec, baudrate},
+		{3, 24, "network.interface.duplex", u32, discrete, none, duplex},
+		{3, 25, "network.interface.up", u32, instant, none, flag(n.isUp)},
+		{3, 26, "network.interface.running", u32, instant, none, flag(n.isRunning)},
+		{3, 28, "network.interface.wireless", u32, discrete, none, wireless},
+		{3, 29, "network.interface.type", u32, discrete, none, typ},
+		{3, 30, "network.interface.virtual", u32, discrete, none, virtual},
+	}), pmda.Table(pmda.Metric{Source: n.source}, []row{
+		{3, 27, "hinv.ninterface", u32, discrete, none, active},
+	})...)
+}

@@ -1,0 +1,280 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// numa is what the kernel has by NUMA node: the times of its CPUs, files in its
+// directory below /sys/devices/system/node, and fragmentation.
+type numa struct {
+	*nodes
+	stat  *stat
+	huge  *fact          // size of a huge page, in KiB
+	place map[string]int // of fields in mem
+	none  []fact         // as many without a number
+	frag  *sysfile.File
+	width *bandwidth
+}
+
+// A nodeInfo is what is known of a node beside its name.
+type nodeInfo struct {
+	times     cpuTimes // sum over the CPUs that are online
+	mem       []fact   // by place; none before they were read
+	frag      float64
+	hasFrag   bool
+	bandwidth float64 // in MB/s; 0 if it is not known
+}
+
+func newNUMA(h *host, n *nodes, s *stat, m *meminfo) *numa {
+	return &numa{
+		nodes: n,
+		stat:  s,
+		huge:  m.field("Hugepagesize"),
+		place: make(map[string]int),
+		frag:  h.file("sys/kernel/debug/extfrag/unusable_index"),
+		width: newBandwidth(),
+	}
+}
+
+// readTimes adds up times of CPUs.
+func (n *numa) readTimes(ctx context.Context, r *pmda.Request) error {
+	err := r.Read(ctx, n.stat.source)
+	n.readCPUs(n.stat)
+	for i := range n.list {
+		n.list[i].times = cpuTimes{}
+	}
+	for _, c := range n.stat.cpus {
+		if c == nil || !c.online || c.node < 0 {
+			continue
+		}
+		if i := slices.IndexFunc(n.list, func(d node) bool { return d.num == c.node }); i >= 0 {
+			n.list[i].times.add(&c.times)
+		}
+	}
+	for i := range n.list {
+		if t := &n.list[i].times; t.Words == 0 && n.stat.online > 0 {
+			t.Words = newTimes // 0 for a node that has memory alone
+		}
+	}
+	return err
+}
+
+// add adds the times of a CPU. Those that are broken or not there for one CPU
+// are so for the sum.
+func (t *cpuTimes) add(c *cpuTimes) {
+	for i, n := range c.Nums {
+		t.Nums[i] += n
+	}
+	t.Words = max(t.Words, c.Words)
+	t.Bad |= c.Bad
+}
+
+// readMem reads the files meminfo and numastat of each node:
+//
+//	Node 0 MemTotal:       10840276 kB
+//
+//	numa_hit 602715410
+//
+// C differs: it has FilePmdMapped for Mapped and SecPageTables for PageTables,
+// because their names end so.
+func (n *numa) readMem(context.Context, *pmda.Request) error {
+	for i := range n.list {
+		d := &n.list[i]
+		d.mem = append(d.mem[:0], n.none...)
+		for _, file := range []string{"meminfo", "numastat"} {
+			n.parse(d, n.h.sys.Path("/sys/devices/system/node/").Name(d.name).Str("/").Name(file).Value())
+		}
+	}
+	return nil
+}
+
+func (n *numa) parse(d *node, b []byte) {
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
+		if string(word) == "Node" {
+			_, rest = sysfile.Field(rest)
+			word, rest = sysfile.Field(rest)
+			word = bytes.TrimSuffix(word, []byte{':'})
+		}
+		if i, ok := n.place[string(word)]; ok {
+			d.mem[i].set(rest)
+		}
+	}
+}
+
+// is is a field of meminfo or numastat.
+func (n *numa) is(name string) pmda.FetchFunc {
+	i := n.placeOf(name)
+	return pmda.Of(func(v *pmda.Value, d *node) {
+		if i < len(d.mem) {
+			d.mem[i].give(v)
+		}
+	})
+}
+
+// inBytes is the size of huge pages, of which the field has the number.
+func (n *numa) inBytes(name string) pmda.FetchFunc {
+	i := n.placeOf(name)
+	return pmda.Of(func(v *pmda.Value, d *node) {
+		if i < len(d.mem) && d.mem[i].ok && n.huge.ok {
+			v.Uint(d.mem[i].n * n.huge.n << 10)
+		}
+	})
+}
+
+func (n *numa) placeOf(name string) int {
+	i, ok := n.place[name]
+	if !ok {
+		i = len(n.place)
+		n.place[name] = i
+		n.none = append(n.none, fact{})
+	}
+	return i
+}
+
+// readFrag reads the part of free memory that cannot be used, for each size of a
+// block, 2^0 pages first:
+//
+//	Node 0, zone   Normal 0.000 0.012 0.024 ...
+//
+// The value is their sum in the zone Normal: so it is in PCP.
+func (n *numa) readFrag(context.Context, *pmda.Request) error {
+	b, err := n.frag.Read()
+	for i := range n.list {
+		n.list[i].frag, n.list[i].hasFrag = 0, false
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		num, zone, rest, ok := zoneLine(line)
+		if !ok || string(zone) != "Normal" {
+			continue
+		}
+		for i := range n.list {
+			if d := &n.list[i]; d.num == num {
+				d.frag, d.hasFrag = sumOf(rest)
+			}
+		}
+	}
+	return err
+}
+
+// zoneLine takes the node and the name of the zone from a line like
+//
+//	Node 0, zone      DMA      0      0
+func zoneLine(line []byte) (node int, zone, rest []byte, ok bool) {
+	word, line := sysfile.Field(line)
+	num, line := sysfile.Field(line)
+	colon, line := sysfile.Field(line)
+	zone, rest = sysfile.Field(line)
+	n, isNum := sysfile.Uint(bytes.TrimSuffix(num, []byte{','}))
+	ok = string(word) == "Node" && isNum && n < 1<<16 && string(colon) == "zone" && len(zone) > 0
+	return int(n), zone, rest, ok
+}
+
+// sumOf returns the sum of the numbers of a line; ok is false if one is broken.
+func sumOf(line []byte) (sum float64, ok bool) {
+	for {
+		var word []byte
+		if word, line = sysfile.Field(line); len(word) == 0 {
+			return sum, ok
+		}
+		f, isNum := sysfile.Float(word)
+		if !isNum {
+			return 0, false
+		}
+		sum, ok = sum+f, true
+	}
+}
+
+func (n *numa) readBandwidth(context.Context, *pmda.Request) error {
+	n.width.load()
+	for i := range n.list {
+		n.list[i].bandwidth = n.width.mbs[n.list[i].name]
+	}
+	return nil
+}
+
+func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
+	each := func(f timeFunc) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, d *node) {
+			if t, ok := f(&d.times); ok && d.times.Words > 0 {
+				v.Uint(n.stat.msecs(t))
+			}
+		})
+	}
+	frag := pmda.Of(func(v *pmda.Value, d *node) {
+		if d.hasFrag {
+			v.Float(d.frag)
+		}
+	})
+	width := pmda.Of(func(v *pmda.Value, d *node) {
+		if d.bandwidth > 0 {
+			v.Float(d.bandwidth)
+		}
+	})
+	mem := &pmda.Source{Read: n.readMem}
+	huge := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
+		if err := r.Read(ctx, m.source); err != nil {
+			return err
+		}
+		return r.Read(ctx, mem)
+	}}
+	labels := pmda.Labels{"device_type": []string{"numa_node", "cpu"}}
+	times := pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readTimes}, Labels: labels}
+	return slices.Concat(timeTable(times, ofNode, "kernel.pernode.cpu.", each), pmda.Table(pmda.Metric{InDom: indom, Source: mem}, []row{
+		{36, 0, "mem.numa.util.total", u64, instant, kbyte, n.is("MemTotal")},
+		{36, 1, "mem.numa.util.free", u64, instant, kbyte, n.is("MemFree")},
+		{36, 2, "mem.numa.util.used", u64, instant, kbyte, n.is("MemUsed")},
+		{36, 3, "mem.numa.util.active", u64, instant, kbyte, n.is("Active")},
+		{36, 4, "mem.numa.util.inactive", u64, instant, kbyte, n.is("Inactive")},
+		{36, 5, "mem.numa.util.active_anon", u64, instant, kbyte, n.is("Active(anon)")},
+		{36, 6, "mem.numa.util.inactive_anon", u64, instant, kbyte, n.is("Inactive(anon)")},
+		{36, 7, "mem.numa.util.active_file", u64, instant, kbyte, n.is("Active(file)")},
+		{36, 8, "mem.numa.util.inactive_file", u64, instant, kbyte, n.is("Inactive(file)")},
+		{36, 9, "mem.numa.util.highTotal", u64, instant, kbyte, n.is("HighTotal")},
+		{36, 10, "mem.numa.util.highFree", u64, instant, kbyte, n.is("HighFree")},
+		{36, 11, "mem.numa.util.lowTotal", u64, instant, kbyte, n.is("LowTotal")},
+		{36, 12, "mem.numa.util.lowFree", u64, instant, kbyte, n.is("LowFree")},
+		{36, 13, "mem.numa.util.unevictable", u64, instant, kbyte, n.is("Unevictable")},
+		{36, 14, "mem.numa.util.mlocked", u64, instant, kbyte, n.is("Mlocked")},
+		{36, 15, "mem.numa.util.dirty", u64, instant, kbyte, n.is("Dirty")},
+		{36, 16, "mem.numa.util.writeback", u64, instant, kbyte, n.is("Writeback")},
+		{36, 17, "mem.numa.util.filePages", u64, instant, kbyte, n.is("FilePages")},
+		{36, 18, "mem.numa.util.mapped", u64, instant, kbyte, n.is("Mapped")},
+		{36, 19, "mem.numa.util.anonpages", u64, instant, kbyte, n.is("AnonPages")},
+		{36, 20, "mem.numa.util.shmem", u64, instant, kbyte, n.is("Shmem")},
+		{36, 21, "mem.numa.util.kernelStack", u64, instant, kbyte, n.is("KernelStack")},
+		{36, 22, "mem.numa.util.pageTables", u64, instant, kbyte, n.is("PageTables")},
+		{36, 23, "mem.numa.util.NFS_Unstable", u64, instant, kbyte, n.is("NFS_Unstable")},
+		{36, 24, "mem.numa.util.bounce", u64, instant, kbyte, n.is("Bounce")},
+		{36, 25, "mem.numa.util.writebackTmp", u64, instant, kbyte, n.is("WritebackTmp")},
+		{36, 26, "mem.numa.util.slab", u64, instant, kbyte, n.is("Slab")},
+		{36, 27, "mem.numa.util.slabReclaimable", u64, instant, kbyte, n.is("SReclaimable")},
+		{36, 28, "mem.numa.util.slabUnreclaimable", u64, instant, kbyte, n.is("SUnreclaim")},
+		{36, 29, "mem.numa.util.hugepagesTotal", u64, instant, count, n.is("HugePages_Total")},
+		{36, 30, "mem.numa.util.hugepagesFree", u64, instant, count, n.is("HugePages_Free")},
+		{36, 31, "mem.numa.util.hugepagesSurp", u64, instant, count, n.is("HugePages_Surp")},
+		{36, 32, "mem.numa.alloc.hit", u64, counter, count, n.is("numa_hit")},
+		{36, 33, "mem.numa.alloc.miss", u64, counter, count, n.is("numa_miss")},
+		{36, 34, "mem.numa.alloc.foreign", u64, counter, count, n.is("numa_foreign")},
+		{36, 35, "mem.numa.alloc.interleave_hit", u64, counter, count, n.is("interleave_hit")},
+		{36, 36, "mem.numa.alloc.local_node", u64, counter, count, n.is("local_node")},
+		{36, 37, "mem.numa.alloc.other_node", u64, counter, count, n.is("other_node")},
+	}), pmda.Table(pmda.Metric{InDom: indom, Source: huge}, []row{
+		{36, 39, "mem.numa.util.hugepagesTotalBytes", u64, instant, octet, n.inBytes("HugePages_Total")},
+		{36, 40, "mem.numa.util.hugepagesFreeBytes", u64, instant, octet, n.inBytes("HugePages_Free")},
+		{36, 41, "mem.numa.util.hugepagesSurpBytes", u64, instant, octet, n.inBytes("HugePages_Surp")},
+	}), pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readBandwidth}}, []row{
+		{36, 38, "mem.numa.max_bandwidth", double, discrete, mbyteSec, width},
+	}), pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readFrag}}, []row{
+		{35, 1, "sysfs.kernel.debug.extfrag_unusable", float, instant, none, frag},
+	}))
+}

@@ -1,0 +1,20 @@
+// Pmdalinux is package linux as a program (PMDA(3)). In pmcd.conf it is
+//
+//	linux  60  pipe  binary  /var/lib/pcp/pmdas/linux/pmdalinux -d 60
+package main
+
+import (
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/builtin/linux"
+	"github.com/gopcp/pmcd/agents/serve"
+)
+
+func main() {
+	serve.Main(serve.Program{
+		Name:   "pmdalinux",
+		Domain: 60,
+		Log:    "linux.log",
+		User:   "root", // it looks into containers, and root has slab caches
+		New:    func(s serve.Start) (agents.Agent, error) { return linux.New(s.Domain) },
+	})
+}

@@ -1,0 +1,102 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// slabs are /proc/slabinfo, slabinfo(5), which only root may read.
+//
+//	slabinfo - version: 2.1
+//	# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>
+//	kmalloc-64          8640   8640     64   64    1 : tunables    0    0    0 : slabdata    135    135      0
+//
+// C differs: it also reads what Linux 2.4 had, and a broken line ends the file.
+type slabs struct {
+	h     *host
+	file  *sysfile.File
+	insts *insts[slab]
+}
+
+type slab struct{ rec sysfile.Record }
+
+// Places of the numbers behind the name; between them are words.
+const (
+	slabActiveObjs   = 0
+	slabObjs         = 1
+	slabObjSize      = 2
+	slabObjsPerSlab  = 3
+	slabPagesPerSlab = 4
+	slabActive       = 12
+	slabTotal        = 13
+)
+
+func newSlabs(h *host) *slabs {
+	return &slabs{h: h, file: h.file("proc/slabinfo"), insts: newBriefInsts[slab](h, indomSlab)}
+}
+
+func (s *slabs) read(_ context.Context, r *pmda.Request) (err error) {
+	var b []byte
+	if s.h.mayRead(r) {
+		b, err = s.file.Read()
+	}
+	s.parse(b)
+	return err
+}
+
+func (s *slabs) parse(b []byte) {
+	s.insts.begin()
+	defer s.insts.end()
+	header, b := sysfile.CutLine(b)
+	if !bytes.HasPrefix(header, []byte("slabinfo - version: 2.")) {
+		return
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		if bytes.HasPrefix(line, []byte{'#'}) {
+			continue
+		}
+		name, rest := sysfile.Field(line)
+		if i := s.insts.add(name); i != nil {
+			i.rec.Parse(rest)
+		}
+	}
+}
+
+func (s *slabs) metrics() []pmda.Metric {
+	indom := &pmda.InDom{
+		Serial: indomSlab,
+		Insts:  s.insts,
+		Source: &pmda.Source{Read: s.read},
+		Labels: pmda.Labels{"device_type": "memory", "indom_name": "per slab"},
+	}
+	is := func(place int) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, i *slab) {
+			if n, ok := i.rec.At(place); ok {
+				v.Uint(n)
+			}
+		})
+	}
+	size := pmda.Of(func(v *pmda.Value, i *slab) {
+		objs, ok1 := i.rec.At(slabActiveObjs)
+		per, ok2 := i.rec.At(slabObjsPerSlab)
+		pages, ok3 := i.rec.At(slabPagesPerSlab)
+		if ok1 && ok2 && ok3 && per > 0 {
+			v.Uint(pages * objs * uint64(s.h.PageSize) / per)
+		}
+	})
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{
+		{20, 0, "mem.slabinfo.objects.active", u64, instant, none, is(slabActiveObjs)},
+		{20, 1, "mem.slabinfo.objects.total", u64, instant, none, is(slabObjs)},
+		{20, 2, "mem.slabinfo.objects.size", u32, instant, octet, is(slabObjSize)},
+		{20, 3, "mem.slabinfo.slabs.active", u32, instant, none, is(slabActive)},
+		{20, 4, "mem.slabinfo.slabs.total", u32, instant, none, is(slabTotal)},
+		{20, 5, "mem.slabinfo.slabs.pages_per_slab", u32, instant, none, is(slabPagesPerSlab)},
+		{20, 6, "mem.slabinfo.slabs.objects_per_slab", u32, instant, none, is(slabObjsPerSlab)},
+		{20, 7, "mem.slabinfo.slabs.total_size", u64, instant, octet, size},
+	})
+}

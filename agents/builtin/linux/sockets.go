@@ -1,0 +1,160 @@
+package linux
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// sockets are how many sockets a file of /proc/net has, by their states. Without
+// the file there are none, as without IPv6; so it is in C.
+//
+//	sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+//	 0: 0100007F:8191 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 9383670 2 00000000af4738c7 100 0 0 10 0
+type sockets struct {
+	file   *sysfile.File
+	source *pmda.Source
+	all    uint64
+	states [16]uint64
+}
+
+func newSockets(h *host, name string) *sockets {
+	s := &sockets{file: h.netFile(name)}
+	s.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		return s.file.Lines(s.begin, s.line)
+	}}
+	return s
+}
+
+func (s *sockets) begin() {
+	s.all = 0
+	clear(s.states[:])
+}
+
+func (s *sockets) line(line []byte) {
+	for range 3 {
+		_, line = sysfile.Field(line)
+	}
+	word, _ := sysfile.Field(line)
+	state, ok := sysfile.Hex(word)
+	if !ok {
+		return // the line that says what there is
+	}
+	s.all++
+	if state < uint64(len(s.states)) {
+		s.states[state]++
+	}
+}
+
+func (s *sockets) in(state int) pmda.FetchFunc {
+	return pmda.Number(func() (uint64, bool) { return s.states[state], true })
+}
+
+// The states of net/tcp_states.h.
+const (
+	established = iota + 1
+	synSent
+	synRecv
+	finWait1
+	finWait2
+	timeWait
+	closed
+	closeWait
+	lastACK
+	listen
+	closing
+)
+
+func socketMetrics(h *host) []pmda.Metric {
+	return slices.Concat(
+		tcpMetrics(19, "network.tcpconn", newSockets(h, "tcp")),
+		tcpMetrics(76, "network.tcpconn6", newSockets(h, "tcp6")),
+		rawMetrics(77, "network.rawconn", newSockets(h, "raw")),
+		rawMetrics(78, "network.rawconn6", newSockets(h, "raw6")),
+		udpMetrics(79, "network.udpconn", newSockets(h, "udp")),
+		udpMetrics(80, "network.udpconn6", newSockets(h, "udp6")),
+		newUnixSockets(h).metrics(),
+	)
+}
+
+func tcpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
+	return pmda.Table(pmda.Metric{Source: s.source}, []row{
+		{cluster, 1, name + ".established", u32, instant, count, s.in(established)},
+		{cluster, 2, name + ".syn_sent", u32, instant, count, s.in(synSent)},
+		{cluster, 3, name + ".syn_recv", u32, instant, count, s.in(synRecv)},
+		{cluster, 4, name + ".fin_wait1", u32, instant, count, s.in(finWait1)},
+		{cluster, 5, name + ".fin_wait2", u32, instant, count, s.in(finWait2)},
+		{cluster, 6, name + ".time_wait", u32, instant, count, s.in(timeWait)},
+		{cluster, 7, name + ".close", u32, instant, count, s.in(closed)},
+		{cluster, 8, name + ".close_wait", u32, instant, count, s.in(closeWait)},
+		{cluster, 9, name + ".last_ack", u32, instant, count, s.in(lastACK)},
+		{cluster, 10, name + ".listen", u32, instant, count, s.in(listen)},
+		{cluster, 11, name + ".closing", u32, instant, count, s.in(closing)},
+	})
+}
+
+// The kernel has UDP sockets that are connected in the state of established TCP
+// connections, others in that of closed ones.
+func udpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
+	return pmda.Table(pmda.Metric{Source: s.source}, []row{
+		{cluster, 1, name + ".established", u32, instant, count, s.in(established)},
+		{cluster, 2, name + ".listen", u32, instant, count, s.in(closed)},
+	})
+}
+
+func rawMetrics(cluster int, name string, s *sockets) []pmda.Metric {
+	return pmda.Table(pmda.Metric{Source: s.source}, []row{
+		{cluster, 1, name + ".count", u32, instant, count, pmda.Number(func() (uint64, bool) { return s.all, true })},
+	})
+}
+
+// unixSockets are /proc/net/unix, proc(5).
+//
+//	Num       RefCount Protocol Flags    Type St Inode Path
+//	000000000aedffd1: 00000002 00000000 00010000 0001 01 9383665 /run/sock
+type unixSockets struct {
+	file                                     *sysfile.File
+	datagram, stream, listening, established uint64
+}
+
+func newUnixSockets(h *host) *unixSockets { return &unixSockets{file: h.netFile("unix")} }
+
+func (u *unixSockets) begin() { *u = unixSockets{file: u.file} }
+
+func (u *unixSockets) line(line []byte) {
+	for range 4 {
+		_, line = sysfile.Field(line)
+	}
+	word, line := sysfile.Field(line)
+	typ, ok1 := sysfile.Hex(word)
+	word, _ = sysfile.Field(line)
+	state, ok2 := sysfile.Hex(word)
+	if !ok1 || !ok2 {
+		return
+	}
+	switch typ {
+	case 1: // SOCK_STREAM
+		u.stream++
+		switch state { // of linux/net.h
+		case 1: // SS_UNCONNECTED
+			u.listening++
+		case 3: // SS_CONNECTED
+			u.established++
+		}
+	case 2: // SOCK_DGRAM
+		u.datagram++
+	}
+}
+
+func (u *unixSockets) metrics() []pmda.Metric {
+	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
+	source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return u.file.Lines(u.begin, u.line) }}
+	return pmda.Table(pmda.Metric{Source: source}, []row{
+		{81, 1, "network.unix.datagram.count", u32, instant, count, is(&u.datagram)},
+		{81, 2, "network.unix.stream.established", u32, instant, count, is(&u.established)},
+		{81, 3, "network.unix.stream.listen", u32, instant, count, is(&u.listening)},
+		{81, 4, "network.unix.stream.count", u32, instant, count, is(&u.stream)},
+	})
+}

@@ -1,0 +1,259 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/prometheus/procfs"
+)
+
+// stat is /proc/stat, proc(5). Its first lines are the times of all CPUs and
+// of each that is online:
+//
+//	cpu  378542 346378 300480 1176914 2234 0 21734 246 0 0
+//	cpu0 187658 173415 147479 593093 540 0 10423 116 0 0
+type stat struct {
+	file   *sysfile.File
+	hertz  uint64
+	all    cpuTimes
+	lines  map[string]*fact // the first numbers of others
+	cpus   []*cpu           // by number; nil if it was never online
+	online int
+	source *pmda.Source
+	indom  *pmda.InDom
+}
+
+// Places of the numbers in a line, in ticks.
+const (
+	user = iota
+	nice
+	system
+	idle
+	iowait
+	irq
+	softirq
+	steal
+	guest
+	guestNice
+
+	newTimes = iowait // the first that older kernels lack
+)
+
+// cpuTimes are a line. user and nice have the time of guests in them.
+type cpuTimes struct{ sysfile.Record }
+
+// A cpu is an instance of the domain of CPUs.
+type cpu struct {
+	num    int
+	name   string // cpu0
+	node   int    // -1 if it is not known
+	online bool
+	times  cpuTimes
+	info   cpuInfo // of /proc/cpuinfo
+	freq   frequency
+	net    *procfs.SoftnetStat // nil if it is not known
+}
+
+// maxCPU is the highest number of a CPU that is believed, far above NR_CPUS.
+const maxCPU = 1<<16 - 1
+
+func newStat(h *host) *stat {
+	s := &stat{file: h.file("proc/stat").Prompt(0), hertz: h.Hertz, lines: make(map[string]*fact)}
+	s.source = &pmda.Source{Read: s.read}
+	s.indom = &pmda.InDom{
+		Serial: indomCPU,
+		Insts:  s,
+		Source: s.source,
+		Labels: pmda.Labels{"device_type": "cpu", "indom_name": "per cpu"},
+		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+			return pmda.Labels{"cpu": i.ID}, nil
+		},
+	}
+	return s
+}
+
+func (s *stat) read(context.Context, *pmda.Request) error {
+	b, err := s.file.Read()
+	s.parse(b)
+	return err
+}
+
+func (s *stat) parse(b []byte) {
+	s.all.Words, s.online = 0, 0
+	for _, c := range s.cpus {
+		if c != nil {
+			c.online = false
+		}
+	}
+	for bytes.HasPrefix(b, []byte("cpu")) { // those of CPUs come first
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
+		if len(word) == 3 {
+			s.all.set(rest)
+		} else if c := s.cpu(word[3:]); c != nil && !c.online && c.times.set(rest) {
+			c.online = true
+			s.online++
+		}
+	}
+	for _, f := range s.lines {
+		*f = fact{}
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
+		if f := s.lines[string(word)]; f != nil {
+			f.set(rest)
+		}
+	}
+	// A kernel for one CPU has no line for it.
+	if c := s.cpu([]byte{'0'}); s.online == 0 && s.all.Words > 0 {
+		c.times, c.online, s.online = s.all, true, 1
+	}
+}
+
+// cpu returns the CPU with a number, nil if that is none.
+func (s *stat) cpu(num []byte) *cpu {
+	n, ok := sysfile.Uint(num)
+	if !ok || n > maxCPU {
+		return nil
+	}
+	for len(s.cpus) <= int(n) {
+		s.cpus = append(s.cpus, nil)
+	}
+	if s.cpus[n] == nil {
+		s.cpus[n] = &cpu{num: int(n), name: "cpu" + strconv.Itoa(int(n)), node: -1}
+	}
+	return s.cpus[n]
+}
+
+// Each implements pmda.Instances: CPUs that are online.
+//
+// C differs: it knows the CPUs that were there when it started.
+func (s *stat) Each(yield func(inst int32, name string, data any) bool) {
+	for i, c := range s.cpus {
+		if c != nil && c.online && !yield(int32(i), c.name, c) {
+			return
+		}
+	}
+}
+
+// waitSlop is how far iowait may seem to go back, in ticks: the kernel's
+// bookkeeping of it is not exact (proc(5)).
+const waitSlop = 100
+
+// set sets c to what its line has, and reports whether that is anything. iowait
+// does not go back by less than waitSlop.
+//
+// C differs: it does while it is below 100 ticks.
+func (c *cpuTimes) set(line []byte) bool {
+	before := c.Nums[iowait]
+	c.Parse(line)
+	if now := c.Nums[iowait]; now < before && before-now < waitSlop {
+		c.Nums[iowait] = before
+	}
+	return c.Words > 0
+}
+
+// A timeFunc is what a metric is of the times of a CPU.
+type timeFunc func(c *cpuTimes) (ticks uint64, ok bool)
+
+func ticks(places ...int) timeFunc {
+	return func(c *cpuTimes) (uint64, bool) { return c.Sum(places, newTimes) }
+}
+
+// ticksWithout is a time without one that is part of it. The kernel writes a
+// line while its numbers change: the part may be ahead.
+//
+// C differs: the difference wraps then.
+func ticksWithout(whole, part int) timeFunc {
+	return func(c *cpuTimes) (uint64, bool) {
+		_, ok := c.Sum([]int{whole, part}, newTimes)
+		return c.Nums[whole] - min(c.Nums[whole], c.Nums[part]), ok
+	}
+}
+
+// line is the first number of a line.
+func (s *stat) line(name string) pmda.FetchFunc {
+	f := new(fact)
+	s.lines[name] = f
+	return f.fetch()
+}
+
+func (s *stat) msecs(ticks uint64) uint64 { return ticks/s.hertz*1000 + ticks%s.hertz*1000/s.hertz }
+
+// A timeRow is a metric of the times of all CPUs, of each, and of those of each
+// node: name is what is behind the prefix, each has an item in cluster 0.
+type timeRow struct {
+	name  string
+	items [3]int
+	f     timeFunc
+}
+
+// Places in timeRow.items.
+const (
+	ofAllCPUs = iota
+	ofCPU
+	ofNode
+)
+
+var timeRows = []timeRow{
+	{"user", [...]int{20, 0, 62}, ticks(user)},
+	{"nice", [...]int{21, 1, 63}, ticks(nice)},
+	{"sys", [...]int{22, 2, 64}, ticks(system)},
+	{"idle", [...]int{23, 3, 65}, ticks(idle)},
+	{"intr", [...]int{34, 31, 66}, ticks(irq, softirq)},
+	{"wait.total", [...]int{35, 30, 69}, ticks(iowait)},
+	{"irq.soft", [...]int{53, 56, 70}, ticks(softirq)},
+	{"irq.hard", [...]int{54, 57, 71}, ticks(irq)},
+	{"steal", [...]int{55, 58, 67}, ticks(steal)},
+	{"guest", [...]int{60, 61, 68}, ticks(guest)},
+	{"vuser", [...]int{78, 76, 77}, ticksWithout(user, guest)},
+	{"guest_nice", [...]int{81, 83, 85}, ticks(guestNice)},
+	{"vnice", [...]int{82, 84, 86}, ticksWithout(nice, guestNice)},
+}
+
+// timeTable returns the metrics of timeRows; fetch says whose times they are.
+func timeTable(common pmda.Metric, place int, prefix string, fetch func(timeFunc) pmda.FetchFunc) []pmda.Metric {
+	list := make([]row, len(timeRows))
+	for i, r := range timeRows {
+		list[i] = row{0, r.items[place], prefix + r.name, u64, counter, msec, fetch(r.f)}
+	}
+	return pmda.Table(common, list)
+}
+
+func (s *stat) metrics() []pmda.Metric {
+	// C differs: without a line cpu all are 0.
+	all := func(f timeFunc) pmda.FetchFunc {
+		return pmda.Number(func() (uint64, bool) {
+			n, ok := f(&s.all)
+			return s.msecs(n), ok && s.all.Words > 0
+		})
+	}
+	each := func(f timeFunc) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, c *cpu) {
+			if n, ok := f(&c.times); ok {
+				v.Uint(s.msecs(n))
+			}
+		})
+	}
+	return slices.Concat(
+		timeTable(pmda.Metric{Source: s.source, Labels: pmda.Labels{"device_type": "cpu"}}, ofAllCPUs, "kernel.all.cpu.", all),
+		timeTable(pmda.Metric{InDom: s.indom, Source: s.source}, ofCPU, "kernel.percpu.cpu.", each),
+		pmda.Table(pmda.Metric{Source: s.source}, []row{
+			{0, 12, "kernel.all.intr", u64, counter, count, s.line("intr")},
+			{0, 13, "kernel.all.pswitch", u64, counter, count, s.line("ctxt")},
+			{0, 14, "kernel.all.sysfork", u64, counter, count, s.line("processes")},
+			{0, 15, "kernel.all.running", u64, instant, none, s.line("procs_running")},
+			{0, 16, "kernel.all.blocked", u64, instant, none, s.line("procs_blocked")},
+			{0, 17, "kernel.all.boottime", i64, discrete, sec, s.line("btime")},
+			{0, 32, "hinv.ncpu", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(s.online), true })},
+		}),
+	)
+}

@@ -1,0 +1,86 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// swaps are /proc/swaps, proc(5), with sizes in KiB.
+//
+//	Filename				Type		Size		Used		Priority
+//	/dev/vda2                               partition	1048572		0		-2
+type swaps struct {
+	file  *sysfile.File
+	insts *insts[swap]
+}
+
+type swap struct {
+	size, used fact
+	priority   int64
+	ranked     bool // the priority is known
+}
+
+func newSwaps(h *host) *swaps {
+	return &swaps{file: h.file("proc/swaps"), insts: newBriefInsts[swap](h, indomSwap)}
+}
+
+func (s *swaps) read(context.Context, *pmda.Request) error {
+	b, err := s.file.Read()
+	s.parse(b)
+	return err
+}
+
+func (s *swaps) parse(b []byte) {
+	s.insts.begin()
+	defer s.insts.end()
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		if !bytes.HasPrefix(line, []byte{'/'}) {
+			continue
+		}
+		path, line := sysfile.Field(line)
+		_, line = sysfile.Field(line)
+		size, line := sysfile.Field(line)
+		used, line := sysfile.Field(line)
+		priority, _ := sysfile.Field(line)
+		if i := s.insts.add(path); i != nil {
+			i.size.set(size)
+			i.used.set(used)
+			n, err := strconv.ParseInt(string(priority), 10, 32)
+			i.priority, i.ranked = n, err == nil
+		}
+	}
+}
+
+func (s *swaps) metrics() []pmda.Metric {
+	indom := &pmda.InDom{
+		Serial: indomSwap,
+		Insts:  s.insts,
+		Source: &pmda.Source{Read: s.read},
+		Labels: pmda.Labels{"device_type": []string{"block", "memory"}, "indom_name": "per swap device"},
+	}
+	free := pmda.Of(func(v *pmda.Value, i *swap) {
+		if i.size.ok && i.used.ok {
+			v.Uint(i.size.n - min(i.size.n, i.used.n))
+		}
+	})
+	size := pmda.Of(func(v *pmda.Value, i *swap) { i.size.give(v) })
+	zero := pmda.Of(func(v *pmda.Value, _ *swap) { v.Uint(0) })
+	priority := pmda.Of(func(v *pmda.Value, i *swap) {
+		if i.ranked {
+			v.Int(i.priority)
+		}
+	})
+	return pmda.Table(pmda.Metric{InDom: indom}, []row{
+		{6, 0, "swapdev.free", u32, instant, kbyte, free},
+		{6, 1, "swapdev.length", u32, discrete, kbyte, size},
+		{6, 2, "swapdev.maxswap", u32, discrete, kbyte, size},
+		{6, 3, "swapdev.vlength", u32, discrete, kbyte, zero},
+		{6, 4, "swapdev.priority", i32, instant, none, priority},
+	})
+}

@@ -1,0 +1,282 @@
+package linux
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// zones are /proc/zoneinfo, proc(5): what the kernel counts by zone of memory
+// and, in the first zone of a node, by NUMA node.
+//
+//	Node 0, zone      DMA
+//	  per-node stats
+//	      nr_inactive_anon 45824
+//	  pages free     3840
+//	        min      23
+//	        protection: (0, 3019, 10571, 10571, 10571)
+//	      nr_free_pages 3840
+//
+// Instances are DMA::node0 and, for what is counted by node, node0. A zone that
+// has no memory at the moment is none.
+//
+// C differs: it has no nr_free_pages.
+type zones struct {
+	file     *sysfile.File
+	pageSize uint64
+	insts    *insts[zone]
+	kept     *insts[reserve]
+	fields   map[string]int // places of names
+
+	whole, spare  zone // the zone that is read; a node that is none
+	name, reserve []byte
+}
+
+type zone struct {
+	node  int
+	name  string // of the zone; "" for a node
+	facts [len(zoneFields)]fact
+}
+
+// A reserve is what allocations for a higher zone have to leave in a zone.
+type reserve struct {
+	node int
+	zone string
+	low  int    // place in the line
+	n    uint64 // pages
+}
+
+// zoneFields are the metrics mem.zoneinfo by item: names of the kernel, but for
+// those in zoneNames.
+var zoneFields = [...]string{
+	"free",
+	"min",
+	"low",
+	"high",
+	"scanned",
+	"spanned",
+	"present",
+	"managed",
+	"nr_free_pages",
+	"nr_alloc_batch",
+	"nr_inactive_anon",
+	"nr_active_anon",
+	"nr_inactive_file",
+	"nr_active_file",
+	"nr_unevictable",
+	"nr_mlock",
+	"nr_anon_pages",
+	"nr_mapped",
+	"nr_file_pages",
+	"nr_dirty",
+	"nr_writeback",
+	"nr_slab_reclaimable",
+	"nr_slab_unreclaimable",
+	"nr_page_table_pages",
+	"nr_kernel_stack",
+	"nr_unstable",
+	"nr_bounce",
+	"nr_vmscan_write",
+	"nr_vmscan_immediate_reclaim",
+	"nr_writeback_temp",
+	"nr_isolated_anon",
+	"nr_isolated_file",
+	"nr_shmem",
+	"nr_dirtied",
+	"nr_written",
+	"numa_hit",
+	"numa_miss",
+	"numa_foreign",
+	"numa_interleave",
+	"numa_local",
+	"numa_other",
+	"workingset_refault",
+	"workingset_activate",
+	"workingset_nodereclaim",
+	"nr_anon_transparent_hugepages",
+	"nr_free_cma",
+	"cma",
+	"nr_swapcached",
+	"nr_shmem_hugepages",
+	"nr_shmem_pmdmapped",
+	"nr_file_hugepages",
+	"nr_file_pmdmapped",
+	"nr_kernel_misc_reclaimable",
+	"nr_foll_pin_acquired",
+	"nr_foll_pin_released",
+	"workingset_refault_anon",
+	"workingset_refault_file",
+	"workingset_active_anon",
+	"workingset_active_file",
+	"workingset_restore_anon",
+	"workingset_restore_file",
+	"nr_zspages",
+	"nr_zone_inactive_file",
+	"nr_zone_active_file",
+	"nr_zone_inactive_anon",
+	"nr_zone_active_anon",
+	"nr_zone_unevictable",
+	"nr_zone_write_pending",
+}
+
+// zoneNames are names of the kernel that differ from those of metrics.
+var zoneNames = map[string]string{
+	"node_scanned":             "scanned",
+	"workingset_activate_anon": "workingset_active_anon",
+	"workingset_activate_file": "workingset_active_file",
+}
+
+const zonePresent = 6 // place of present
+
+func newZones(h *host) *zones {
+	z := &zones{
+		file:     h.file("proc/zoneinfo"),
+		pageSize: uint64(h.PageSize),
+		insts:    newInsts[zone](h, indomZone),
+		kept:     newBriefInsts[reserve](h, indomProtection),
+		fields:   make(map[string]int),
+	}
+	for i, name := range zoneFields {
+		z.fields[name] = i
+	}
+	for kernel, name := range zoneNames {
+		z.fields[kernel] = z.fields[name]
+	}
+	return z
+}
+
+func (z *zones) read(context.Context, *pmda.Request) error {
+	b, err := z.file.Read()
+	z.parse(b)
+	return err
+}
+
+func (z *zones) parse(b []byte) {
+	z.insts.begin()
+	z.kept.begin()
+	defer z.insts.end()
+	defer z.kept.end()
+	for len(b) > 0 {
+		line, rest := sysfile.CutLine(b)
+		node, name, _, ok := zoneLine(line)
+		if !ok {
+			b = rest
+			continue
+		}
+		b = z.zone(node, name, rest)
+	}
+}
+
+// zone reads the lines of a zone, up to the next one.
+func (z *zones) zone(node int, name, b []byte) (rest []byte) {
+	z.name = append(append(z.name[:0], name...), "::node"...)
+	z.name = strconv.AppendInt(z.name, int64(node), 10)
+	z.whole = zone{node: node}
+	of := &z.whole // what lines are of
+	for len(b) > 0 && !bytes.HasPrefix(b, []byte("Node")) {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		word, value := sysfile.Field(line)
+		switch string(word) {
+		case "per-node":
+			of = &z.spare
+			if n := z.insts.add(z.name[len(name)+len("::"):]); n != nil {
+				of = n
+				*of = zone{node: node}
+			}
+			continue
+		case "protection:":
+			z.reserves(node, name, value)
+			continue
+		case "pages":
+			of = &z.whole
+			word, value = sysfile.Field(value)
+		}
+		if i, ok := z.fields[string(word)]; ok {
+			of.facts[i].set(value)
+		}
+	}
+	if i := z.insts.add(z.name); i != nil {
+		z.whole.name = i.name
+		if z.whole.name == "" {
+			z.whole.name = string(name)
+		}
+		*i = z.whole
+		// It has an id also while it is none: so it is in PCP.
+		if i.facts[zonePresent].n == 0 {
+			z.insts.hide(z.name)
+		}
+	}
+	return b
+}
+
+// reserves reads the numbers of a line protection.
+func (z *zones) reserves(node int, name, numbers []byte) {
+	full := append(z.reserve[:0], z.name...)
+	full = append(full, "::lowmem_reserved"...)
+	for low, stem := 0, len(full); ; low++ {
+		var word []byte
+		if word, numbers = sysfile.Field(numbers); len(word) == 0 {
+			break
+		}
+		n, ok := sysfile.Uint(bytes.Trim(word, "(,)"))
+		full = strconv.AppendInt(full[:stem], int64(low), 10)
+		if !ok {
+			continue
+		}
+		if k := z.kept.add(full); k != nil {
+			if k.zone == "" {
+				k.zone = string(name)
+			}
+			k.node, k.low, k.n = node, low, n
+		}
+	}
+	z.reserve = full
+}
+
+// kib is a number of pages in KiB.
+func (z *zones) kib(pages uint64) uint64 { return pages * z.pageSize / 1024 }
+
+func (z *zones) metrics() []pmda.Metric {
+	source := &pmda.Source{Read: z.read}
+	indom := &pmda.InDom{
+		Serial: indomZone,
+		Insts:  z.insts,
+		Source: source,
+		Labels: pmda.Labels{"device_type": []string{"memory", "numa_node"}, "indom_name": "per zone per numa_node"},
+		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+			d := &z.insts.known[i.Name].data
+			if d.name == "" {
+				return pmda.Labels{"numa_node": d.node}, nil
+			}
+			return pmda.Labels{"numa_node": d.node, "zone": d.name}, nil
+		},
+	}
+	kept := &pmda.InDom{
+		Serial: indomProtection,
+		Insts:  z.kept,
+		Source: source,
+		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+			d := &z.kept.known[i.Name].data
+			return pmda.Labels{"numa_node": d.node, "zone": d.zone, "lowmem_reserved": d.low}, nil
+		},
+	}
+	ms := pmda.Table(pmda.Metric{InDom: kept}, []row{
+		{70, 0, "mem.zoneinfo.protection", u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *reserve) { v.Uint(z.kib(d.n)) })},
+	})
+	for i, name := range zoneFields {
+		// All are in KiB, also those that are events: so it is in PCP.
+		ms = append(ms, pmda.Table(pmda.Metric{InDom: indom}, []row{
+			{68, i, "mem.zoneinfo." + name, u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *zone) {
+				if f := d.facts[i]; f.ok {
+					v.Uint(z.kib(f.n))
+				}
+			})},
+		})...)
+	}
+	return ms
+}

@@ -1,0 +1,112 @@
+package proc
+
+import (
+	"bufio"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// accessRules are those of the file access.conf (pmdaproc(1)): names of
+// accounts that see everything once pmcd knows that a client is one of them;
+// with "mapped: true" they see what the account here may see.
+type accessRules struct {
+	allowed map[string]bool
+	mapped  bool
+}
+
+func readAccess(o Options) accessRules {
+	path := o.AccessConf
+	if path == "" {
+		dir := os.Getenv("PCP_SYSCONF_DIR")
+		if dir == "" {
+			dir = "/etc/pcp"
+		}
+		path = filepath.Join(dir, "proc", "access.conf")
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		if !os.IsNotExist(err) {
+			o.Log.Warn("proc: " + err.Error())
+		}
+		return accessRules{}
+	}
+	return parseAccess(string(b))
+}
+
+// parseAccess parses
+//
+//	# a comment
+//	allowed: alice, bob
+//	mapped: true
+func parseAccess(text string) accessRules {
+	rules := accessRules{allowed: make(map[string]bool)}
+	for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
+		line, _, _ := strings.Cut(s.Text(), "#")
+		if list, ok := strings.CutPrefix(line, "allowed:"); ok {
+			for _, name := range strings.FieldsFunc(list, func(c rune) bool { return c == ' ' || c == ',' || c == '\t' }) {
+				rules.allowed[name] = true
+			}
+		} else if list, ok := strings.CutPrefix(line, "mapped:"); ok {
+			for _, word := range strings.Fields(list) {
+				rules.mapped = rules.mapped || word == "1" || word == "true"
+			}
+		}
+	}
+	return rules
+}
+
+// begin finds out what a client may see, and becomes it if the agent is root.
+func (h *host) begin(c *pmda.Client) {
+	h.allowed, h.foreign = h.AllAccess, false
+	if h.AllAccess {
+		return
+	}
+	uid, isUser := c.UID()
+	gid, isGroup := c.GID()
+	if name, ok := c.Attr(pdu.AttrUserName); ok && h.access.allowed[name] {
+		if !h.access.mapped {
+			h.allowed = true
+			return
+		}
+		if u, g, ok := account(name); ok {
+			uid, gid, isUser, isGroup = u, g, true, true
+		}
+	}
+	switch {
+	case !isUser || !isGroup:
+		return
+	case h.own.uid != 0:
+		h.foreign = uid != h.own.uid && uid != 0
+	case uid != 0 || gid != h.own.gid:
+		if err := h.own.become(uid, gid); err != nil {
+			h.Log.Error("proc: cannot act as the client", "uid", uid, "gid", gid, "error", err)
+			return
+		}
+		h.switched, h.viewer = true, uid
+	}
+	h.allowed = true
+}
+
+// revert is root again.
+func (h *host) revert() {
+	if h.switched {
+		h.switched, h.viewer = false, h.own.uid
+		h.own.revert()
+	}
+}
+
+func account(name string) (uid, gid int, ok bool) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return 0, 0, false
+	}
+	id, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	group, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	return int(id), int(group), err1 == nil && err2 == nil
+}

@@ -1,0 +1,178 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Clients that pmcd does not know see numbers of processes only.
+func TestNobody(t *testing.T) {
+	denied := pdu.ErrnoPermission.Error()
+	for _, tt := range []struct {
+		attrs map[pdu.AttrCode]string
+		want  string
+	}{
+		{nil, denied},
+		{map[pdu.AttrCode]string{pdu.AttrUserID: "0"}, denied},
+		{map[pdu.AttrCode]string{pdu.AttrGroupID: "0"}, denied},
+		{map[pdu.AttrCode]string{pdu.AttrUserID: "x", pdu.AttrGroupID: "0"}, denied},
+		{map[pdu.AttrCode]string{pdu.AttrUserName: "mallory"}, denied},
+		{map[pdu.AttrCode]string{pdu.AttrUserName: "alice"}, "5=5"},
+		{map[pdu.AttrCode]string{pdu.AttrUserID: "0", pdu.AttrGroupID: "0"}, "5=5"},
+	} {
+		root := pmdatest.Tree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n", "access.conf": "# x\nallowed: bob, alice # no\nmapped: false\n"})
+		r := newRig(t, Options{Root: root, AccessConf: filepath.Join(root, "access.conf")})
+		r.attrs(tt.attrs)
+		r.Want(map[string]string{"proc.psinfo.pid": tt.want, "proc.nprocs": "1", "proc.runq.swapped": "1", "proc.control.all.threads": "0"})
+		if tt.want == denied {
+			r.Want(map[string]string{"proc.psinfo.ppid": denied, "proc.autogroup.enabled": denied})
+		}
+	}
+	r := newRig(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n"}), AllAccess: true})
+	r.attrs(nil)
+	r.Want(map[string]string{"proc.psinfo.ppid": "5=1"})
+}
+
+// An agent that is not root keeps from other users what is for its own.
+func TestForeign(t *testing.T) {
+	root := composed(t)
+	withoutThread(t, root)
+	r := newRig(t, Options{Root: root})
+	r.host.own = identity{uid: 1000, gid: 1000}
+	private := map[string]string{
+		"proc.psinfo.environ": "7= 100= 1234567=", "proc.psinfo.exe": "7= 100= 1234567=", "proc.psinfo.cwd": "7= 100= 1234567=",
+		"proc.memory.maps": "7= 100= 1234567=", "proc.io.rchar": "", "proc.fd.count": "", "proc.smaps.rss": "",
+		"proc.psinfo.start_code": "7=0 100=0 1234567=0",
+	}
+	delete(private, "proc.psinfo.start_code")
+	for _, uid := range []int{1000, 0} {
+		r.identify(uid, 1)
+		for name, hidden := range private {
+			if got := r.Values(name); got == hidden {
+				t.Errorf("user %d does not see %s", uid, name)
+			}
+		}
+	}
+	r.identify(1001, 1000)
+	r.Want(private)
+	r.Want(map[string]string{"proc.psinfo.cmd": "7=kworker/0:1 100=a (b) c", "proc.psinfo.start_code": "7=0 100=0"})
+}
+
+// An agent that is root shows what the kernel shows to the client.
+func TestActsAsClient(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("not root")
+	}
+	r := newRig(t, Options{})
+	sees := func(name string, pid int) bool {
+		return strings.Contains(" "+r.Values(name)+" ", fmt.Sprintf(" %d=/", pid))
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // on several threads
+		// Its own process, too, although the kernel shows that to all its threads.
+		for _, pid := range []int{os.Getppid(), os.Getpid()} {
+			r.identify(65534, 65534)
+			if sees("proc.psinfo.exe", pid) {
+				t.Fatal("nobody sees what root has")
+			}
+			if !strings.Contains(r.Values("proc.id.uid")+" ", fmt.Sprintf(" %d=0 ", pid)) {
+				t.Fatal("nobody does not see that there is a process of root")
+			}
+			r.identify(0, 0)
+			if !sees("proc.psinfo.exe", pid) {
+				t.Fatal("root does not see what it has")
+			}
+		}
+	}
+	// All threads are root again, with their groups.
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		b, err := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
+		if err != nil {
+			continue // it has ended
+		}
+		if !strings.Contains(string(b), "\nUid:\t0\t0\t0\t0\n") || !strings.Contains(string(b), "\nGid:\t0\t0\t0\t0\n") {
+			t.Errorf("thread %s:\n%s", task.Name(), b)
+		}
+		_, list, _ := strings.Cut(string(b), "\nGroups:")
+		list, _, _ = strings.Cut(list, "\n")
+		if len(strings.Fields(list)) != len(groups) {
+			t.Errorf("thread %s has groups %s, want %v", task.Name(), list, groups)
+		}
+	}
+}
+
+func FuzzAccess(f *testing.F) {
+	f.Add("allowed: alice, bob\nmapped: true\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for name := range parseAccess(text).allowed {
+			if strings.ContainsAny(name, " ,#\n\t") || name == "" {
+				t.Errorf("%q has %q", text, name)
+			}
+		}
+	})
+}
+
+// A command line that root has seen is not shown to others if /proc is mounted
+// so that they cannot read it.
+func TestHiddenArgs(t *testing.T) {
+	const inside = "LINUXPROC_TEST_HIDDEN"
+	if os.Getenv(inside) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestHiddenArgs$", "-test.v")
+		cmd.Env = append(os.Environ(), inside+"=1", "GORACE=atexit_sleep_ms=0")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+		switch out, err := cmd.CombinedOutput(); {
+		case os.IsPermission(err):
+			t.Skip(err)
+		case strings.Contains(string(out), "--- SKIP"):
+			t.Skipf("%s", out)
+		case err != nil:
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	root := t.TempDir()
+	if err := os.Mkdir(root+"/proc", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(root), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		t.Skip(err)
+	}
+	if err := syscall.Mount("proc", root+"/proc", "proc", 0, "hidepid=1"); err != nil {
+		t.Skip(err)
+	}
+	defer syscall.Unmount(root+"/proc", syscall.MNT_DETACH)
+	other := exec.Command("sleep", "60") // the kernel shows a process to itself
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer other.Wait()
+	defer other.Process.Kill()
+	r := newRig(t, Options{Root: root})
+	for _, who := range []struct {
+		uid  int
+		sees bool
+	}{{0, true}, {65534, false}, {0, true}} {
+		r.identify(who.uid, who.uid)
+		if got := r.Values("proc.psinfo.psargs"); strings.Contains(got, "=sleep 60") != who.sees {
+			t.Errorf("user %d sees %q", who.uid, got)
+		}
+	}
+}

@@ -1,0 +1,434 @@
+package proc
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// acctBytes composes a record of a process as linux/acct.h documents it.
+func acctBytes(pid, btime uint32, etime float32, comm string) []byte {
+	order := binary.NativeEndian
+	b := []byte{acctFork | acctXSig, 3}
+	if order.Uint16([]byte{0, 1}) == 1 {
+		b[1] |= 0x80
+	}
+	b = order.AppendUint16(b, 0x8803)
+	for _, n := range []uint32{9, 1000, 65534, pid, 1, btime, math.Float32bits(etime)} {
+		b = order.AppendUint32(b, n)
+	}
+	for _, n := range []uint16{150, 0x1fff, 0x2001, 0, 0, 0xffff, 0xe001, 7} {
+		b = order.AppendUint16(b, n)
+	}
+	return append(append(b, comm...), make([]byte, 16-len(comm))...)
+}
+
+func TestParseAcct(t *testing.T) {
+	b := acctBytes(77, 1000, 250, "a b\x1b[1mc")
+	r, ok := parseAcct(b)
+	want := acctRecord{
+		flags: 0x11, tty: 0x8803, exitcode: 9, uid: 1000, gid: 65534, pid: 77, ppid: 1, btime: 1000, etime: 250,
+		nums: [...]uint64{150, 8191, 8, 0, 0, 8191 << 21, 1 << 21, 7}, comm: "a bc",
+	}
+	if !ok || r != want {
+		t.Errorf("%+v, %v\nwant %+v", r, ok, want)
+	}
+	if end := r.ended(100); end != 1002 {
+		t.Errorf("ended at %d", end)
+	}
+	for _, etime := range []float32{-1, 1e30, float32(math.NaN()), float32(math.Inf(1))} {
+		if r.etime = etime; r.ended(100) != 1000 {
+			t.Errorf("after %v it ended at %d", etime, r.ended(100))
+		}
+	}
+	for _, version := range []byte{0, 2, 3 ^ 0x80 ^ b[1]&0x80, 0x13} {
+		b[1] = version
+		if _, ok := parseAcct(b); ok {
+			t.Errorf("version %#x is taken", version)
+		}
+	}
+	if _, ok := parseAcct(acctBytes(1, 1, 1, "x")[:63]); ok {
+		t.Error("a short record is taken")
+	}
+}
+
+// An acctRig has an agent whose file of accounting the test writes.
+type acctRig struct {
+	*rig
+	file string
+	now  time.Time
+}
+
+func newAcctRig(tb testing.TB) *acctRig {
+	tb.Helper()
+	tb.Setenv("PCP_PACCT_SYSTEM_PATH", "/pacct")
+	tb.Setenv("PCP_VAR_DIR", tb.TempDir())
+	root := pmdatest.Tree(tb, map[string]string{
+		"proc/": "", "pacct": string(acctBytes(1, 999, 100, "before")),
+		"proc/tty/drivers":  "pty_slave            /dev/pts      136 0-1048575 pty:slave\nserial /dev/ttyS 4 64-95 serial\n",
+		"sys/dev/char/4:64": "-> ../../devices/platform/serial8250/tty/ttyS0",
+	})
+	r := &acctRig{newRig(tb, Options{Root: root}), root + "/pacct", time.Unix(1000, 0)}
+	r.host.acct.now = func() time.Time { return r.now }
+	return r
+}
+
+func (r *acctRig) append(records ...[]byte) {
+	r.Helper()
+	f, err := os.OpenFile(r.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err == nil {
+		for _, b := range records {
+			f.Write(b)
+		}
+		err = f.Close()
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func TestAcct(t *testing.T) {
+	r := newAcctRig(t)
+	r.Want(map[string]string{
+		"acct.control.state": "0", "acct.psinfo.pid": "", "acct.control.lifetime": "60", "acct.control.refresh": "600",
+		"acct.control.open_retry_interval": "60", "acct.control.check_acct_interval": "600",
+		"acct.control.file_size_threshold": "10485760", "acct.control.enable_acct": "0",
+	})
+	// Half a record is read when the rest of it is there.
+	half := acctBytes(8, 998, 50, "half")
+	r.append(acctBytes(5, 990, 250, "sh"), acctBytes(0, 990, 0, "none"), acctBytes(1<<31, 990, 0, "none"), acctBytes(6, 900, 3900, "old"),
+		acctBytes(7, 900, 4000, "sh"), acctBytes(5, 995, 1, "again"), half[:20])
+	r.Want(map[string]string{
+		"acct.control.state": "1", "acct.psinfo.pid": "sh=7 sh=5", "acct.psinfo.btime": "sh=900 sh=990", "acct.psinfo.etime": "sh=40 sh=2.5",
+		"acct.psinfo.utime": "sh=1.5 sh=1.5", "acct.psinfo.stime": "sh=81.91 sh=81.91", "acct.psinfo.mem": "sh=8 sh=8",
+		"acct.psinfo.io": "sh=0 sh=0", "acct.psinfo.rw": "sh=0 sh=0", "acct.psinfo.swaps": "sh=7 sh=7",
+		"acct.psinfo.minflt": "sh=17177772032 sh=17177772032", "acct.psinfo.majflt": "sh=2097152 sh=2097152",
+		"acct.psinfo.exitcode": "sh=9 sh=9", "acct.psinfo.ppid": "sh=1 sh=1", "acct.psinfo.tty": "sh=34819 sh=34819",
+		"acct.psinfo.ttyname": "sh=pts/3 sh=pts/3", "acct.id.uid": "sh=1000 sh=1000", "acct.id.gid": "sh=65534 sh=65534",
+		"acct.flag.fork": "sh=1 sh=1", "acct.flag.su": "sh=0 sh=0", "acct.flag.core": "sh=0 sh=0", "acct.flag.xsig": "sh=1 sh=1",
+	})
+	r.append(half[20:])
+	r.Want(map[string]string{"acct.psinfo.pid": "half=8 sh=7 sh=5"})
+	// The first and the second are over a minute old.
+	r.now = time.Unix(1053, 0)
+	r.Want(map[string]string{"acct.psinfo.pid": "half=8"})
+	if got := r.host.terminals.name(&r.host.tree, 0x0440); got != "ttyS0" {
+		t.Errorf("the terminal is %s", got)
+	}
+	// It may come again now, from a new file, and from one that was made shorter.
+	if err := os.Rename(r.file, r.file+".1"); err != nil {
+		t.Fatal(err)
+	}
+	r.append(acctBytes(5, 1050, 1, "new"))
+	r.Want(map[string]string{"acct.psinfo.pid": "new=5 half=8"})
+	r.append(acctBytes(9, 1050, 1, "a"), acctBytes(10, 1050, 1, "b"))
+	r.Want(map[string]string{"acct.psinfo.pid": "b=10 a=9 new=5 half=8"})
+	if err := os.Truncate(r.file, 0); err != nil {
+		t.Fatal(err)
+	}
+	r.append(acctBytes(11, 1050, 1, "c"))
+	r.Want(map[string]string{"acct.psinfo.pid": "c=11 b=10 a=9 new=5 half=8"})
+	if got := r.Store("acct.control.lifetime", word(2)); got != "" {
+		t.Error(got)
+	}
+	r.Want(map[string]string{"acct.psinfo.pid": "", "acct.control.lifetime": "2"})
+	// What is no record is not waited behind.
+	r.append([]byte(strings.Repeat("x", 100)))
+	r.Want(map[string]string{"acct.control.state": "0"})
+	r.append(acctBytes(12, 1053, 1, "d"))
+	r.Want(map[string]string{"acct.control.state": "1", "acct.psinfo.pid": "d=12"})
+	// Long after the last growth it is off.
+	r.now = time.Unix(1653, 0)
+	r.Want(map[string]string{"acct.control.state": "1"})
+	r.now = time.Unix(1654, 0)
+	r.Want(map[string]string{"acct.control.state": "0"})
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	r.Want(map[string]string{"acct.control.state": "0", "acct.psinfo.pid": ""})
+}
+
+// Of many records the last ones count.
+func TestManyAcct(t *testing.T) {
+	r := newAcctRig(t)
+	r.Want(map[string]string{"acct.psinfo.pid": ""})
+	var b []byte
+	for pid := range uint32(2*maxEnded + 1) {
+		b = append(b, acctBytes(pid+1, 1000, 1, "x")...)
+	}
+	r.append(b[:maxEnded*acctSize], b[maxEnded*acctSize:])
+	for range 2 {
+		in := r.Instances(indomAcct)
+		if len(in) != maxEnded || in[0].ID != 2*maxEnded+1 || in[maxEnded-1].ID != maxEnded+2 {
+			t.Fatalf("%d from %v", len(in), in[:min(1, len(in))])
+		}
+	}
+	r.append(acctBytes(1, 1000, 1, "y"))
+	if in := r.Instances(indomAcct); len(in) != maxEnded || in[0].ID != 1 || in[1].ID != 2*maxEnded+1 {
+		t.Fatalf("%d from %v", len(in), in[:min(2, len(in))])
+	}
+}
+
+// The file decides who sees it, as far as pmcd knows who that is.
+func TestAcctVisible(t *testing.T) {
+	r := newAcctRig(t)
+	r.Values("acct.psinfo.pid")
+	r.append(acctBytes(5, 1000, 1, "x"))
+	uid, gid := os.Geteuid(), os.Getegid()
+	for _, tt := range []struct {
+		uid  int
+		mode os.FileMode
+		want string
+	}{
+		{uid, 0o600, "x=5"}, {uid + 1000, 0o600, ""}, {uid + 1000, 0o604, "x=5"}, {-1, 0o604, ""},
+	} {
+		if err := os.Chmod(r.file, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		for dir := filepath.Dir(r.file); dir != os.TempDir(); dir = filepath.Dir(dir) {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		switch {
+		case tt.uid < 0:
+			r.attrs(nil)
+		case tt.uid == uid:
+			r.identify(uid, gid)
+		default:
+			r.identify(tt.uid, gid+1000)
+		}
+		r.Want(map[string]string{"acct.psinfo.pid": tt.want})
+		if got := len(r.Instances(indomAcct)); got != len(strings.Fields(tt.want)) {
+			t.Errorf("user %d, mode %v: %d instances", tt.uid, tt.mode, got)
+		}
+		for _, name := range []string{"enable_acct", "lifetime", "refresh", "file_size_threshold", "open_retry_interval", "check_acct_interval"} {
+			want := ""
+			if tt.uid != 0 {
+				want = pdu.ErrnoPermission.Error()
+			} else if name == "enable_acct" {
+				continue
+			}
+			v := word(7)
+			if name == "file_size_threshold" {
+				v = long(7)
+			}
+			if got := r.Store("acct.control."+name, v); got != want {
+				t.Errorf("user %d stores %s: %q, want %q", tt.uid, name, got, want)
+			}
+		}
+		r.host.acct.check, r.host.acct.life = 600, 60
+	}
+	if got := r.Store("acct.control.state", word(1)); got != pdu.ErrnoPermission.Error() {
+		t.Errorf("store of the state: %q", got)
+	}
+}
+
+func long(n byte) pdu.Value {
+	return pdu.Value{Type: pdu.MetricU64, Block: []byte{0, 0, 0, 0, 0, 0, 0, n}}
+}
+
+// Accounting of the agent itself, in a pid namespace of its own: what the kernel
+// accounts is by namespace.
+func TestPrivateAcct(t *testing.T) {
+	const inside = "LINUXPROC_TEST_ACCT"
+	if os.Getenv(inside) == "" {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPrivateAcct$", "-test.v")
+		cmd.Env = append(os.Environ(), inside+"=1", "GORACE=atexit_sleep_ms=0")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
+		switch out, err := cmd.CombinedOutput(); {
+		case os.IsPermission(err):
+			t.Skip(err)
+		case strings.Contains(string(out), "--- SKIP"):
+			t.Skipf("%s", out)
+		case err != nil:
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	r := newAcctRig(t)
+	r.host.acct.now = time.Now
+	r.append(acctBytes(5, uint32(time.Now().Unix()), 1, "host"))
+	r.Want(map[string]string{"acct.control.state": "0"})
+	path := r.host.acct.path
+	if got := r.Store("acct.control.enable_acct", word(3)); got != "" {
+		t.Fatal(got)
+	}
+	if r.Values("acct.control.state") != "2" {
+		if _, err := startAcct(path); err != nil {
+			t.Skip(err) // a kernel without it
+		}
+	}
+	run := func() string {
+		t.Helper()
+		cmd := exec.Command("sh", "-c", "kill -KILL $$")
+		_ = cmd.Run()
+		return strconv.Itoa(cmd.Process.Pid)
+	}
+	has := func(name, value string) {
+		t.Helper()
+		if got := " " + r.Values(name) + " "; !strings.Contains(got, " sh="+value+" ") {
+			t.Errorf("%s has%s, not sh=%s", name, got, value)
+		}
+	}
+	pid := run()
+	has("acct.psinfo.pid", pid)
+	has("acct.psinfo.exitcode", "9")
+	has("acct.flag.xsig", "1")
+	has("acct.id.uid", "0")
+	has("acct.psinfo.ppid", "1")
+	r.Want(map[string]string{"acct.control.state": "2", "acct.control.enable_acct": "3"})
+
+	// It is root that wanted it: others see it, too. They do not get to stop it.
+	r.identify(65534, 65534)
+	has("acct.psinfo.pid", pid)
+	if got := r.Store("acct.control.enable_acct", word(0)); got != pdu.ErrnoPermission.Error() {
+		t.Errorf("nobody stores: %q", got)
+	}
+
+	// The file does not grow without end.
+	p := r.host.acct.private
+	p.limit(time.Millisecond, 3*acctSize)
+	for end := time.Now().Add(10 * time.Second); ; {
+		st, err := os.Stat(path)
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("%v bytes, %v", st.Size(), err)
+		}
+		if st.Size() < p.size {
+			break
+		}
+		run()
+	}
+	p.limit(time.Hour, 0)
+	has("acct.psinfo.pid", run())
+
+	// A file of the host takes its place as soon as the kernel writes to that.
+	r.identify(0, 0)
+	if err := syscall.Acct(r.file); err != nil {
+		t.Fatal(err)
+	}
+	pid = run()
+	r.Want(map[string]string{"acct.control.state": "1"})
+	has("acct.psinfo.pid", pid)
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the private file: %v", err)
+	}
+	has("acct.psinfo.pid", run()) // it is still on
+	for name, v := range map[string]pdu.Value{"check_acct_interval": word(0), "refresh": word(5), "file_size_threshold": long(100)} {
+		if got := r.Store("acct.control."+name, v); got != "" {
+			t.Errorf("store of %s: %s", name, got)
+		}
+	}
+	if got := r.Store("acct.control.refresh", word(0)); got != pdu.ErrnoPermission.Error() {
+		t.Errorf("refresh of 0: %q", got)
+	}
+	if _, _, errno := syscall.Syscall(syscall.SYS_ACCT, 0, 0, 0); errno != 0 {
+		t.Fatal(errno)
+	}
+	r.Values("acct.control.state") // what has ended before
+	r.Want(map[string]string{"acct.control.state": "2"})
+	if got := r.Store("acct.control.enable_acct", word(0)); got != "" {
+		t.Error(got)
+	}
+	r.Want(map[string]string{"acct.control.state": "0", "acct.psinfo.pid": ""})
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the private file: %v", err)
+	}
+	// What an agent has left on that was killed is switched off by the next one;
+	// of one that is there it is left alone.
+	for _, killed := range []bool{false, true} {
+		p, err := startAcct(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if killed {
+			p.file.Close()
+		}
+		if _, err := newHost(3, r.host.Options).agent(""); err != nil {
+			t.Fatal(err)
+		}
+		before, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		run()
+		after, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = os.Stat(path)
+		if on := after.Size() > before.Size(); on == killed || os.IsNotExist(err) != killed {
+			t.Errorf("killed is %v: accounting is %v, the file: %v", killed, on, err)
+		}
+		f.Close()
+		if !killed {
+			p.stop()
+		}
+	}
+	// A link in its place is not followed.
+	victim := filepath.Join(t.TempDir(), "victim")
+	pmdatest.WriteFile(t, "", victim, "precious")
+	pmdatest.WriteFile(t, "", path, "-> "+victim)
+	if got := r.Store("acct.control.enable_acct", word(1)); got != "" {
+		t.Error(got)
+	}
+	run()
+	if b, err := os.ReadFile(victim); string(b) != "precious" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	r.Conduit.Close()
+	if _, err := os.Lstat(path); !os.IsNotExist(err) {
+		t.Errorf("the private file: %v", err)
+	}
+}
+
+// Whatever is in the file, processes are few, and each is there once.
+func FuzzAcct(f *testing.F) {
+	f.Add(acctBytes(5, 1000, 1, "x"), []byte{})
+	f.Add(acctBytes(5, 1000, 1, "x")[:30], acctBytes(6, 1000, 1e30, "0123456789abcdef"))
+	f.Add([]byte("xyz"), append(acctBytes(5, 1000, 1, "x"), acctBytes(5, 1000, 1, "x")...))
+	h := newRig(f, Options{}).host
+	file, err := os.Create(filepath.Join(f.TempDir(), "pacct"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		if err := file.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+		a := newAcct(h)
+		a.visible = true
+		for _, b := range [][]byte{before, after} {
+			if _, err := file.WriteAt(b, a.system.size); err != nil {
+				t.Fatal(err)
+			}
+			a.system.size += int64(len(b))
+			a.system.read(int(file.Fd()), maxEnded, a.add)
+			seen := map[int32]bool{}
+			a.Each(func(pid int32, name string, _ any) bool {
+				if pid <= 0 || seen[pid] || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' }) {
+					t.Errorf("%d %q after %x, %x", pid, name, before, after)
+				}
+				seen[pid] = true
+				return true
+			})
+			if int64(len(seen)) > a.system.size/acctSize || a.system.size-a.system.offset >= acctSize {
+				t.Errorf("%d processes, read up to %d after %x, %x", len(seen), a.system.offset, before, after)
+			}
+		}
+	})
+}

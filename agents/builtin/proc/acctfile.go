@@ -1,0 +1,92 @@
+package proc
+
+import (
+	"syscall"
+	"time"
+)
+
+// An acctFile is a file of process accounting, and how far it was read.
+type acctFile struct {
+	dev, ino uint64
+	offset   int64     // of the first record that was not read, in bytes
+	size     int64     // at the last look
+	active   bool      // the kernel writes to it
+	checked  time.Time // when active was found out
+}
+
+// look finds out what the file has, and whether the kernel writes to it. That
+// a file has grown says so; of one that has not for as long as every, the end of
+// a process of our own tells. What is in a file that is seen for the first time
+// was before our time; in one that takes its place it is new.
+func (f *acctFile) look(fd int, now time.Time, every time.Duration) error {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return syscall.EINVAL
+	}
+	grown := false
+	switch dev, ino := uint64(st.Dev), uint64(st.Ino); {
+	case f.ino == 0:
+		*f = acctFile{dev: dev, ino: ino, offset: st.Size}
+	case f.dev != dev || f.ino != ino:
+		*f = acctFile{dev: dev, ino: ino}
+		grown = st.Size > 0
+	case st.Size < f.offset: // it was made shorter
+		f.offset = 0
+		grown = st.Size > 0
+	default:
+		grown = st.Size > f.size
+	}
+	f.size = st.Size
+	switch {
+	case grown:
+		f.active, f.checked = true, now
+	case f.checked.IsZero() || now.Sub(f.checked) > every:
+		size, err := grow(fd)
+		if err != nil {
+			return err
+		}
+		f.active, f.checked, f.size = size > f.size, now, size
+	}
+	return nil
+}
+
+// grow has a process end, and returns the size of the file after that.
+func grow(fd int) (size int64, err error) {
+	// There is no such program: the child ends before it becomes another one,
+	// and ForkExec waits for it.
+	_, _ = syscall.ForkExec("", nil, nil)
+	var st syscall.Stat_t
+	err = syscall.Fstat(fd, &st)
+	return st.Size, err
+}
+
+// read calls add for the records that were written since the last time, of more
+// than most for the last ones.
+func (f *acctFile) read(fd, most int, add func(r *acctRecord)) {
+	if first := f.size - int64(most)*acctSize; f.offset < first {
+		f.offset += (first - f.offset + acctSize - 1) / acctSize * acctSize
+	}
+	var buf [64 * acctSize]byte
+	for f.size-f.offset >= acctSize {
+		want := min(int64(len(buf)), (f.size-f.offset)/acctSize*acctSize)
+		n, err := syscall.Pread(fd, buf[:want], f.offset)
+		if err == syscall.EINTR {
+			continue
+		}
+		for b := buf[:max(n, 0)]; len(b) >= acctSize; b = b[acctSize:] {
+			r, ok := parseAcct(b)
+			if !ok {
+				f.active, f.offset = false, f.size
+				return
+			}
+			add(&r)
+			f.offset += acctSize
+		}
+		if n < acctSize {
+			return // it was made shorter just now
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package proc
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// storeNumber stores one of acct.control. Then changed is called.
+func storeNumber(n *uint32, changed func()) pmda.StoreFunc {
+	return forRoot(func(v pmda.StoredValue) error {
+		u, err := v.AsUint32()
+		if err == nil {
+			*n = u
+			changed()
+		}
+		return err
+	})
+}
+
+func (a *acct) limitPrivate() {
+	if a.private != nil {
+		a.private.limit(seconds(a.every), a.most)
+	}
+}
+
+func (a *acct) storeMost(v pmda.StoredValue) error {
+	n, err := v.AsUint64()
+	if err == nil {
+		a.most = n
+		a.limitPrivate()
+	}
+	return err
+}
+
+func (a *acct) storeEvery(v pmda.StoredValue) error {
+	n, err := v.AsUint32()
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return pdu.ErrnoPermission
+	}
+	a.every = n
+	a.limitPrivate()
+	return nil
+}
+
+// enable switches accounting on, if that of the host is off, or off again.
+func (a *acct) enable() {
+	if a.failed = (time.Time{}); a.enabled == 0 {
+		a.stopPrivate()
+	}
+	a.update(a.now())
+}
+
+func (a *acct) metrics() []pmda.Metric {
+	indom := &pmda.InDom{Serial: indomAcct, Insts: a, Source: a.source}
+	of := pmda.Of[acctRecord]
+	num := func(i int) pmda.FetchFunc { return of(func(v *pmda.Value, r *acctRecord) { v.Uint(r.nums[i]) }) }
+	ticks := func(i int) pmda.FetchFunc {
+		return of(func(v *pmda.Value, r *acctRecord) { v.Float(float64(r.nums[i]) / float64(a.hertz)) })
+	}
+	flag := func(bit byte) pmda.FetchFunc {
+		return of(func(v *pmda.Value, r *acctRecord) {
+			if r.flags&bit != 0 {
+				v.Uint(1)
+			} else {
+				v.Uint(0)
+			}
+		})
+	}
+	control := func(n *uint32) pmda.FetchFunc {
+		return pmda.Number(func() (uint64, bool) { return uint64(*n), true })
+	}
+	ms := pmda.Table(pmda.Metric{}, []row{
+		{70, 23, "acct.control.open_retry_interval", u32, discrete, sec, control(&a.retry)},
+		{70, 24, "acct.control.check_acct_interval", u32, discrete, sec, control(&a.check)},
+		{70, 26, "acct.control.lifetime", u32, discrete, sec, control(&a.life)},
+		{70, 28, "acct.control.enable_acct", u32, discrete, none, control(&a.enabled)},
+		{70, 25, "acct.control.file_size_threshold", u64, discrete, octet, pmda.Number(func() (uint64, bool) { return a.most, true })},
+		{70, 27, "acct.control.refresh", u32, discrete, sec, control(&a.every)},
+	})
+	nothing := func() {}
+	ms[0].Store, ms[1].Store, ms[2].Store = storeNumber(&a.retry, nothing), storeNumber(&a.check, nothing), storeNumber(&a.life, nothing)
+	ms[3].Store, ms[4].Store, ms[5].Store = storeNumber(&a.enabled, a.enable), forRoot(a.storeMost), forRoot(a.storeEvery)
+	return slices.Concat(
+		ms,
+		pmda.Table(pmda.Metric{Source: a.source}, []row{
+			{70, 29, "acct.control.state", i32, discrete, none, pmda.Number(func() (uint64, bool) { return a.state(), true })},
+		}),
+		pmda.Table(pmda.Metric{InDom: indom}, []row{
+			{70, 0, "acct.psinfo.tty", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.tty)) })},
+			{70, 1, "acct.psinfo.exitcode", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.exitcode)) })},
+			{70, 4, "acct.psinfo.pid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Int(int64(r.pid)) })},
+			{70, 5, "acct.psinfo.ppid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.ppid)) })},
+			{70, 6, "acct.psinfo.btime", u32, discrete, sec, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.btime)) })},
+			{70, 7, "acct.psinfo.etime", float, counter, sec, of(func(v *pmda.Value, r *acctRecord) { v.Float(float64(r.etime) / float64(a.hertz)) })},
+			{70, 8, "acct.psinfo.utime", float, counter, sec, ticks(acctUtime)},
+			{70, 9, "acct.psinfo.stime", float, counter, sec, ticks(acctStime)},
+			{70, 10, "acct.psinfo.mem", u64, instant, kbyte, num(acctMem)},
+			{70, 11, "acct.psinfo.io", u64, counter, count, num(acctIO)},
+			{70, 12, "acct.psinfo.rw", u64, counter, count, num(acctRW)},
+			{70, 13, "acct.psinfo.minflt", u64, counter, none, num(acctMinflt)},
+			{70, 14, "acct.psinfo.majflt", u64, counter, count, num(acctMajflt)},
+			{70, 15, "acct.psinfo.swaps", u64, counter, count, num(acctSwaps)},
+			{70, 16, "acct.psinfo.ttyname", str, discrete, none, of(func(v *pmda.Value, r *acctRecord) {
+				v.String(a.terminals.name(&a.tree, uint32(r.tty)))
+			})},
+			{70, 2, "acct.id.uid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.uid)) })},
+			{70, 3, "acct.id.gid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.gid)) })},
+			{70, 17, "acct.id.uid_nm", str, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.String(a.names.user(r.uid)) })},
+			{70, 18, "acct.id.gid_nm", str, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.String(a.names.group(r.gid)) })},
+			{70, 19, "acct.flag.fork", u32, instant, none, flag(acctFork)},
+			{70, 20, "acct.flag.su", u32, instant, none, flag(acctSU)},
+			{70, 21, "acct.flag.core", u32, discrete, none, flag(acctCore)},
+			{70, 22, "acct.flag.xsig", u32, discrete, none, flag(acctXSig)},
+		}),
+	)
+}

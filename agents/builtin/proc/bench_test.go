@@ -1,0 +1,125 @@
+package proc
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// manyTree is composed: a host with many processes, which are all the same.
+func manyTree(tb testing.TB, n int) string {
+	root := pmdatest.Tree(tb, map[string]string{
+		"one/stat": "1 (worker) S 1 100 100 34818 -1 4194304 97 2 3 4 200 100 6 7 20 -5 1 0 12345 4096000 250 " +
+			"18446744073709551615 94909355249664 94909355269545 140732906566208 11 12 1 2 4096 2147483647 1 0 0 17 3 7 1 50 25 5 94909355285552 0 0 0 0 0 0 0\n",
+		"one/cmdline": "/usr/bin/worker\x00--verbose\x00",
+		"proc/":       "",
+	})
+	for i := range n {
+		if err := os.Symlink("../one", fmt.Sprintf("%s/proc/%d", root, 1000+i)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return root
+}
+
+var usual = []string{"proc.psinfo.utime", "proc.psinfo.stime", "proc.psinfo.vsize", "proc.psinfo.psargs", "proc.id.uid_nm", "proc.io.rchar", "proc.memory.vmsize"}
+
+// Values cost no memory.
+func TestNothingIsAllocated(t *testing.T) {
+	root := composed(t)
+	for _, name := range []string{"7", "101", "1234567"} { // they lack files, and errors do
+		if err := os.RemoveAll(root + "/proc/" + name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := newRig(t, Options{Root: root})
+	var names []string
+	for name := range r.Metrics {
+		if strings.HasPrefix(name, "proc.") && name != "proc.namespaces.envid" {
+			names = append(names, name)
+		}
+	}
+	fetch := r.Repeat(names...)
+	fetch()
+	fetch()
+	if n := testing.AllocsPerRun(10, func() { fetch() }); n > 10 {
+		t.Errorf("a fetch of %d metrics allocates %v times", len(names), n)
+	}
+}
+
+// 10,000 processes are served well within the five seconds that pmcd waits.
+func TestManyProcesses(t *testing.T) {
+	r := newRig(t, Options{Root: manyTree(t, 10000)})
+	fetch := r.Repeat("proc.psinfo.utime", "proc.psinfo.psargs", "proc.runq.sleeping")
+	start := time.Now()
+	if n := fetch(); n < 10000*8 {
+		t.Errorf("%d bytes", n)
+	}
+	if d := time.Since(start); d > 4*time.Second {
+		t.Errorf("the first fetch took %v", d)
+	}
+	if n := len(r.Instances(indomProc)); n != 10000 {
+		t.Errorf("%d instances", n)
+	}
+}
+
+// A fetch for some processes reads files of no others.
+func TestReadsWhatIsAsked(t *testing.T) {
+	r := newRig(t, Options{Root: manyTree(t, 100)})
+	req := &agents.FetchRequest{PMIDs: []pdu.PMID{r.ID("proc.psinfo.utime"), r.ID("proc.nprocs")}, Profile: &pdu.Profile{}}
+	req.Profile.InDoms = []pdu.InDomProfile{{InDom: pdu.NewInDom(3, indomProc), Exclude: true, Insts: []int32{1007}}}
+	var w pdu.ResultWriter
+	w.Reset(nil, 0)
+	if err := r.Agent.Fetch(t.Context(), req, &w); err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	for _, p := range r.host.procs.view.list {
+		for _, rec := range p.recs {
+			if rec != nil {
+				read++
+			}
+		}
+		if p.name != "" {
+			read++
+		}
+	}
+	if read != 1 {
+		t.Errorf("%d files were read", read)
+	}
+}
+
+func BenchmarkFetch(b *testing.B) {
+	for _, root := range []string{"/", manyTree(b, 10000)} {
+		name := "this host"
+		if root != "/" {
+			name = "10000 processes"
+		}
+		for _, metrics := range [][]string{{"proc.nprocs"}, {"proc.runq.runnable"}, usual} {
+			b.Run(fmt.Sprintf("%s/%s", name, metrics[0]), func(b *testing.B) {
+				fetch := newRig(b, Options{Root: root}).Repeat(metrics...)
+				b.ReportAllocs()
+				for b.Loop() {
+					fetch()
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	for b.Loop() {
+		a, err := Open(3, Options{AccessConf: "none", HotConf: "none"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		a.(io.Closer).Close()
+	}
+}

@@ -1,0 +1,256 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// blkIO are the files of blkio (version 1) and io.stat (version 2), which have
+// lines for block devices: instances are pairs of a group and a device.
+type blkIO struct {
+	*groups  // of version 1
+	v2       *groups
+	devs     insts[blkStats]
+	devs2    insts[ioStats]
+	names    map[string]string // of devices, by 8:0
+	disks    *pmda.Source
+	perGroup *pmda.Source
+	perDev2  *pmda.Source
+}
+
+// Operations of blkStats.
+var blkOps = []string{"Read", "Write", "Sync", "Async", "Total"}
+
+// blkFiles are the files with a line for each operation, and names of metrics.
+var blkFiles = []struct {
+	name     string
+	dev, all int // items of the first
+	units    pdu.Units
+}{
+	{"io_merged", 0, 60, count},
+	{"io_queued", 5, 65, count},
+	{"io_service_bytes", 10, 70, octet},
+	{"io_serviced", 15, 75, count},
+	{"io_service_time", 20, 80, nsec},
+	{"io_wait_time", 25, 85, nsec},
+	{"throttle.io_service_bytes", 32, 92, octet},
+	{"throttle.io_serviced", 37, 97, count},
+}
+
+// blkStats are the numbers of a device in a group, or of all of them.
+type blkStats struct {
+	ops           [8][5]uint64 // by file and operation
+	sectors, time uint64
+}
+
+// ioStats are the numbers of a line of io.stat.
+type ioStats struct {
+	nums [6]uint64
+	has  [6]bool
+}
+
+var ioKeys = []string{"rbytes", "wbytes", "rios", "wios", "dbytes", "dios"}
+
+func newBlkIO(m *mounts) *blkIO {
+	b := &blkIO{
+		groups: newGroups(m, indomBlkIO, "blkio", "blkio.time", "block"),
+		v2:     newGroups(m, indomGroup2, "", anyGroup, nil),
+	}
+	b.disks = &pmda.Source{Read: b.readDisks}
+	b.perGroup = &pmda.Source{Read: b.readGroups}
+	b.perDev2 = &pmda.Source{Read: b.readIO}
+	b.indom.Source = b.perGroup
+	return b
+}
+
+// readDisks reads the names of devices, but for loop and RAM devices:
+//
+//	254       0 vda 575905 ...
+func (b *blkIO) readDisks(context.Context, *pmda.Request) error {
+	text, _ := b.Path("/proc/diskstats").Text(maxFile)
+	b.names = make(map[string]string)
+	for len(text) > 0 {
+		var line []byte
+		line, text = sysfile.CutLine(text)
+		major, rest := sysfile.Field(line)
+		minor, rest := sysfile.Field(rest)
+		name, _ := sysfile.Field(rest)
+		if s := string(name); s != "" && !strings.HasPrefix(s, "loop") && !strings.HasPrefix(s, "ram") {
+			b.names[string(major)+":"+string(minor)] = s
+		}
+	}
+	return nil
+}
+
+// device returns what is kept of a device in a group, which is 0 at first.
+func device[T any](s *insts[T], g *group, dev string) *T {
+	data, first := s.add(g.name + "::" + dev)
+	if first {
+		var zero T
+		*data = zero
+	}
+	return data
+}
+
+func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, b.source); err != nil {
+		return err
+	}
+	if err := r.Read(ctx, b.disks); err != nil {
+		return err
+	}
+	b.devs.begin()
+	defer b.devs.end()
+	for _, g := range b.list {
+		all, _ := g.data.(*blkStats)
+		if all == nil {
+			all = new(blkStats)
+			g.data = all
+		}
+		*all = blkStats{}
+		for i, f := range blkFiles {
+			text, _ := b.Path(g.dir).Str("/blkio.").Str(f.name).Text(maxFile)
+			b.parse(text, g, func(s *blkStats, op string, n uint64) {
+				for j, name := range blkOps {
+					if op == name {
+						s.ops[i][j] += n
+						all.ops[i][j] += n
+					}
+				}
+			})
+		}
+		text, _ := b.Path(g.dir).Str("/blkio.sectors").Text(maxFile)
+		b.parse(text, g, func(s *blkStats, _ string, n uint64) { s.sectors += n; all.sectors += n })
+		text, _ = b.Path(g.dir).Str("/blkio.time").Text(maxFile)
+		b.parse(text, g, func(s *blkStats, _ string, n uint64) { s.time += n; all.time += n })
+	}
+	return nil
+}
+
+// parse parses
+//
+//	254:0 Read 4096
+//	254:0 17
+//	Total 4096
+//
+// of which the last one is the sum of devices.
+func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n uint64)) {
+	for len(text) > 0 {
+		var line []byte
+		line, text = sysfile.CutLine(text)
+		number, rest := sysfile.Field(line)
+		dev := b.names[string(number)]
+		word, rest := sysfile.Field(rest)
+		op := ""
+		if last, _ := sysfile.Field(rest); len(last) > 0 {
+			op, word = string(word), last
+		}
+		n, ok := sysfile.Uint(word)
+		if dev == "" || !ok {
+			continue
+		}
+		add(device(&b.devs, g, dev), op, n)
+	}
+}
+
+// readIO reads io.stat:
+//
+//	254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6
+//
+// A device of which it has nothing is no instance.
+func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, b.v2.source); err != nil {
+		return err
+	}
+	if err := r.Read(ctx, b.disks); err != nil {
+		return err
+	}
+	b.devs2.begin()
+	defer b.devs2.end()
+	for _, g := range b.v2.list {
+		text, _ := b.Path(g.dir).Str("/io.stat").Text(maxFile)
+		for len(text) > 0 {
+			var line []byte
+			line, text = sysfile.CutLine(text)
+			number, rest := sysfile.Field(line)
+			dev := b.names[string(number)]
+			if dev == "" {
+				continue
+			}
+			for {
+				var word []byte
+				if word, rest = sysfile.Field(rest); len(word) == 0 {
+					break
+				}
+				key, value, _ := bytes.Cut(word, []byte{'='})
+				n, ok := sysfile.Uint(value)
+				for i, name := range ioKeys {
+					if ok && string(key) == name {
+						s := device(&b.devs2, g, dev)
+						s.nums[i], s.has[i] = n, true
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func labelDevice(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+	group, dev := cutDevice(i.Name)
+	return pmda.Labels{"cgroup": group, "device_name": dev}, nil
+}
+
+func (b *blkIO) metrics() []pmda.Metric {
+	block := pmda.Labels{"device_type": "block"}
+	dev := &pmda.InDom{Serial: indomBlkIODev, Insts: &b.devs, Source: b.perGroup, Labels: block, InstLabels: labelDevice}
+	dev2 := &pmda.InDom{Serial: indomGroup2Dev, Insts: &b.devs2, Source: b.perDev2, Labels: block, InstLabels: labelDevice}
+	ofAll := func(f func(s *blkStats) uint64) pmda.FetchFunc {
+		return func(_ context.Context, v *pmda.Value) error {
+			v.Uint(f((*v.Data().(**group)).data.(*blkStats)))
+			return nil
+		}
+	}
+	ofDev := func(f func(s *blkStats) uint64) pmda.FetchFunc {
+		return func(_ context.Context, v *pmda.Value) error {
+			v.Uint(f(v.Data().(*blkStats)))
+			return nil
+		}
+	}
+	sectors := func(s *blkStats) uint64 { return s.sectors / 2 }
+	ticks := func(s *blkStats) uint64 { return b.msecs(s.time) }
+	var perDev, all, io []row
+	for i, f := range blkFiles {
+		for j, op := range blkOps {
+			n := func(s *blkStats) uint64 { return s.ops[i][j] }
+			name := f.name + "." + strings.ToLower(op)
+			perDev = append(perDev, row{49, f.dev + j, "cgroup.blkio.dev." + name, u64, counter, f.units, ofDev(n)})
+			all = append(all, row{49, f.all + j, "cgroup.blkio.all." + name, u64, counter, f.units, ofAll(n)})
+		}
+	}
+	perDev = append(perDev,
+		row{49, 30, "cgroup.blkio.dev.sectors", u64, counter, kbyte, ofDev(sectors)},
+		row{49, 31, "cgroup.blkio.dev.time", u64, counter, msec, ofDev(ticks)})
+	all = append(all,
+		row{49, 90, "cgroup.blkio.all.sectors", u64, counter, kbyte, ofAll(sectors)},
+		row{49, 91, "cgroup.blkio.all.time", u64, counter, msec, ofAll(ticks)},
+		row{49, 42, "cgroup.blkio.id.container", str, discrete, none, b.containers()})
+	for i, key := range ioKeys {
+		units := octet
+		if strings.HasSuffix(key, "ios") {
+			units = count
+		}
+		io = append(io, row{68, i, "cgroup.io.stat." + key, u64, counter, units, func(_ context.Context, v *pmda.Value) error {
+			if s := v.Data().(*ioStats); s.has[i] {
+				v.Uint(s.nums[i])
+			}
+			return nil
+		}})
+	}
+	return append(append(pmda.Table(pmda.Metric{InDom: dev}, perDev), pmda.Table(pmda.Metric{InDom: b.indom}, all)...), pmda.Table(pmda.Metric{InDom: dev2}, io)...)
+}

@@ -1,0 +1,171 @@
+package proc
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// cgroups1 is composed: hierarchies of version 1, and one of version 2 beside
+// them that has no controllers.
+var cgroups1 = map[string]string{
+	"proc/mounts": "cgroup /cg/cpu cgroup rw,cpu,cpuacct 0 0\ncgroup /cg/memory cgroup rw,memory 0 0\ncgroup /cg/set cgroup rw,cpuset 0 0\n" +
+		"cgroup /cg/net cgroup rw,net_cls 0 0\ncgroup /cg/blk cgroup rw,blkio 0 0\ncgroup /cg/sy\\040stemd cgroup rw,name=systemd 0 0\n" +
+		"cgroup2 /cg/unified cgroup2 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\nbroken\n",
+	"proc/cgroups":                  "#subsys_name\thierarchy\tnum_cgroups\tenabled\ncpuset\t3\t1\t1\ncpu\t1\t2\t1\ncpuacct\t1\t2\t1\nmemory\t4\t43\t0\nblkio\tx\t1\t1\n",
+	"proc/diskstats":                "   8       0 sda 1\n   7       0 loop0 1\n 254       0 vda 1\n",
+	"cg/cpu/cpu.shares":             "1024\n",
+	"cg/cpu/cpu.stat":               "nr_periods 1\nnr_throttled 2\nthrottled_time 3\n",
+	"cg/cpu/cpu.cfs_quota_us":       "-1\n",
+	"cg/cpu/cpuacct.stat":           "user 12\nsystem x\n",
+	"cg/cpu/cpuacct.usage":          "120000000\n",
+	"cg/cpu/cpuacct.usage_percpu":   "70000000 50000000 \n",
+	"cg/cpu/a/cpu.shares":           "512\n",
+	"cg/cpu/a/cpu.cfs_quota_us":     "5000\n",
+	"cg/cpu/a\\x2db/c/cpuacct.stat": "user 1\nsystem 2\n",
+	"cg/memory/memory.stat":         "cache 4096\nrss 8192\ntotal_rss 99\nworkingset_refault 7\nrecent_scanned_anon 5\n",
+	"cg/memory/memory.failcnt":      "3\n",
+	"cg/memory/docker/" + strings.Repeat("0123456789abcdef", 4) + "/memory.stat": "cache 1\n",
+	"cg/memory/docker/memory.usage_in_bytes":                                     "77\n",
+	"cg/set/cpuset.cpus":                                                         "0-3\n",
+	"cg/set/cpuset.mems":                                                         "\n",
+	"cg/net/net_cls.classid":                                                     "65537\n",
+	"cg/blk/blkio.time":                                                          "8:0 12\n254:0 5\n",
+	"cg/blk/blkio.sectors":                                                       "8:0 11\n",
+	"cg/blk/blkio.io_serviced":                                                   "8:0 Read 1\n8:0 Write 2\n8:0 Sync 3\n8:0 Async 4\n8:0 Total 5\n254:0 Read 10\n7:0 Read 100\n9:9 Read 1\nTotal 15\n",
+	"cg/unified/cpu.stat":                                                        "usage_usec 1\n",
+}
+
+// cgroups2 is composed: version 2 alone.
+var cgroups2 = map[string]string{
+	"proc/mounts":               "cgroup2 /cg cgroup2 rw 0 0\ncgroup2 /cg cgroup2 rw 0 0\n",
+	"proc/diskstats":            " 254       0 vda 1\n",
+	"cg/cpu.stat":               "usage_usec 10\nuser_usec 7\nsystem_usec 3\n",
+	"cg/io.stat":                "254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6\n9:9 rbytes=1\n",
+	"cg/a.slice/cpu.pressure":   "some avg10=0.25 avg60=x avg300=1.50 total=44\nfull avg10=2.00 avg60=0.00 avg300=0.00 total=5\n",
+	"cg/a.slice/io.pressure":    "some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nfull avg10=2.00 avg60=0.00 avg300=0.00 total=5\n",
+	"cg/a.slice/irq.pressure":   "full avg10=0.50 avg60=0.00 avg300=0.00 total=6\n",
+	"cg/a.slice/memory.stat":    "anon 4096\nfile 1\nslab_reclaimable 2\n",
+	"cg/a.slice/memory.current": "8192\n",
+	"cg/a.slice/cpuset.cpus":    "0\n",
+}
+
+func TestCgroups1(t *testing.T) {
+	r := newRig(t, Options{Root: pmdatest.Tree(t, cgroups1)})
+	id := strings.Repeat("0123456789abcdef", 4)
+	for range 2 {
+		r.attrs(nil) // all clients see groups
+		r.Want(map[string]string{
+			"cgroup.subsys.hierarchy":                    "cpuset=3 cpu=1 cpuacct=1 memory=4",
+			"cgroup.subsys.enabled":                      "cpuset=1 cpu=1 cpuacct=1 memory=0",
+			"cgroup.subsys.count":                        "4",
+			"cgroup.mounts.count":                        "7",
+			"cgroup.mounts.subsys":                       "/cg/cpu=cpu,cpuacct /cg/memory=memory /cg/set=cpuset /cg/net=? /cg/blk=? /cg/sy_stemd=? /cg/unified=?",
+			"cgroup.cpuset.cpus":                         "/=0-3",
+			"cgroup.cpuset.mems":                         "/=",
+			"cgroup.cpusched.shares":                     "/=1024 /a=512",
+			"cgroup.cpusched.cfs_quota":                  "/a=5000",
+			"cgroup.cpusched.periods":                    "/=1",
+			"cgroup.cpusched.throttled_time":             "/=3",
+			"cgroup.cpuacct.usage":                       "/=120000000",
+			"cgroup.cpuacct.stat.system":                 "/a-b/c=20",
+			"cgroup.cpuacct.usage_percpu":                "/::cpu0=70000000 /::cpu1=50000000",
+			"cgroup.memory.stat.cache":                   "/=4096 /docker/" + id + "=1",
+			"cgroup.memory.stat.total.rss":               "/=99",
+			"cgroup.memory.stat.workingset.refault":      "/=7",
+			"cgroup.memory.stat.recent.scanned_anon":     "/=5",
+			"cgroup.memory.failcnt":                      "/=3",
+			"cgroup.memory.usage":                        "/docker=77",
+			"cgroup.memory.id.container":                 "/= /docker= /docker/" + id + "=" + id,
+			"cgroup.netclass.classid":                    "/=65537",
+			"cgroup.blkio.all.time":                      "/=170",
+			"cgroup.blkio.dev.time":                      "/::sda=120 /::vda=50",
+			"cgroup.blkio.dev.sectors":                   "/::sda=5 /::vda=0",
+			"cgroup.blkio.dev.io_serviced.async":         "/::sda=4 /::vda=0",
+			"cgroup.blkio.all.io_serviced.read":          "/=11",
+			"cgroup.blkio.all.throttle.io_serviced.read": "/=0",
+			"cgroup.cpu.stat.usage":                      "",
+			"cgroup.io.stat.rios":                        "",
+		})
+	}
+}
+
+func TestCgroups2(t *testing.T) {
+	r := newRig(t, Options{Root: pmdatest.Tree(t, cgroups2)})
+	r.Want(map[string]string{
+		"cgroup.mounts.count":               "1",
+		"cgroup.cpu.stat.usage":             "/=10",
+		"cgroup.cpu.stat.user":              "/=7",
+		"cgroup.pressure.cpu.some.avg10sec": "/a.slice=0.25",
+		"cgroup.pressure.cpu.some.avg1min":  "",
+		"cgroup.pressure.cpu.some.avg5min":  "/a.slice=1.5",
+		"cgroup.pressure.io.full.total":     "/a.slice=5",
+		"cgroup.pressure.irq.full.avg10sec": "/a.slice=0.5",
+		"cgroup.io.stat.rbytes":             "/::vda=1",
+		"cgroup.io.stat.dios":               "/::vda=6",
+		"cgroup.memory.stat.anon":           "/a.slice=4096",
+		"cgroup.memory.stat.rss":            "",
+		"cgroup.memory.current":             "/a.slice=8192",
+		"cgroup.cpuset.cpus":                "/a.slice=0",
+		"cgroup.cpuacct.usage":              "",
+		"cgroup.blkio.all.time":             "",
+	})
+	// The ids stay when others go, and are those of a group that comes back.
+	before := r.Instances(indomGroup2)
+	pmdatest.WriteFile(t, r.host.Root, "cg/b/cpu.stat", "")
+	if after := r.Instances(indomGroup2); len(after) != len(before)+1 || after[1] != before[1] && after[2] != before[1] {
+		t.Errorf("instances %v, then %v", before, after)
+	}
+}
+
+func TestInsts(t *testing.T) {
+	var s insts[int]
+	look := func(names ...string) (ids []int32) {
+		s.begin()
+		for _, name := range names {
+			s.add(name)
+		}
+		s.end()
+		s.Each(func(id int32, _ string, _ any) bool { ids = append(ids, id); return true })
+		return ids
+	}
+	for _, tt := range []struct {
+		names string
+		last  int32
+	}{{"a b c", 2}, {"c", 2}, {"d", 3}, {"a", 0}} {
+		if ids := look(strings.Fields(tt.names)...); ids[len(ids)-1] != tt.last {
+			t.Errorf("%s: %v", tt.names, ids)
+		}
+	}
+	for range 3 {
+		var many []string
+		for i := range 2000 {
+			many = append(many, "x"+string(rune('a'+i%26))+strings.Repeat("y", i/26)+string(rune('a'+s.next%26)))
+		}
+		look(many...)
+	}
+	if look(); len(s.known) > maxGone {
+		t.Errorf("%d are remembered", len(s.known))
+	}
+}
+
+func TestLabels(t *testing.T) {
+	r := newRig(t, Options{Root: pmdatest.Tree(t, cgroups1)})
+	for serial, want := range map[int]string{
+		indomBlkIODev: `{"cgroup":"/","device_name":"sda"}`, indomPerCPU: `{"cgroup":"/","cpu":"0"}`, indomCPUSet: `{"cgroup":"/"}`,
+	} {
+		if got := r.Labels(pdu.LabelInstances, serial); len(got) == 0 || got[0] != want {
+			t.Errorf("labels of instances of %d: %s, want %s", serial, got, want)
+		}
+	}
+	for serial, want := range map[int]string{
+		indomBlkIODev: `{"device_type":"block"}`, indomBlkIO: `{"device_type":"block"}`, indomMemory: `{"device_type":"memory"}`,
+		indomNetClass: `{"device_type":"interface"}`, indomCPUAcct: `{"device_type":"cpu"}`,
+	} {
+		if got := r.Labels(pdu.LabelInDom, serial); len(got) != 1 || got[0] != want {
+			t.Errorf("labels of %d: %s, want %s", serial, got, want)
+		}
+	}
+}

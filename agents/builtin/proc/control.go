@@ -1,0 +1,144 @@
+package proc
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A wish is what a client has stored into proc.control.perclient.
+type wish struct {
+	threads    bool
+	hasThreads bool
+	cgroup     string
+}
+
+// wishes returns how a client wants processes to be listed.
+func (h *host) wishes(c *pmda.Client) (threads bool, cgroup string) {
+	threads, cgroup = h.Threads, h.Cgroup
+	if w, ok := c.Data.(*wish); ok {
+		if w.hasThreads {
+			threads = w.threads
+		}
+		if w.cgroup != "" {
+			cgroup = w.cgroup
+		}
+	}
+	return threads, cgroup
+}
+
+// wishOf returns the wishes of a client that pmcd knows something of.
+//
+// C differs: its limits on the numbers of clients decide as well.
+func wishOf(c *pmda.Client) (*wish, error) {
+	known := c.Container() != ""
+	for _, a := range []pdu.AttrCode{pdu.AttrUserID, pdu.AttrGroupID, pdu.AttrUserName} {
+		_, ok := c.Attr(a)
+		known = known || ok
+	}
+	if !known {
+		return nil, pdu.ErrnoNoContext
+	}
+	w, ok := c.Data.(*wish)
+	if !ok {
+		w = new(wish)
+		c.Data = w
+	}
+	return w, nil
+}
+
+// one returns the only value of a store.
+func one(s *pmda.Stored) (v pmda.StoredValue, err error) {
+	if len(s.Values) != 1 {
+		return v, pdu.ErrnoInst
+	}
+	return s.Values[0], nil
+}
+
+// flag returns a value that is 0 or 1.
+func flag(s *pmda.Stored) (bool, error) {
+	v, err := one(s)
+	if err != nil {
+		return false, err
+	}
+	n, err := v.AsUint32()
+	if err == nil && n > 1 {
+		err = pdu.ErrnoBadStore
+	}
+	return n == 1, err
+}
+
+// storeAllThreads changes what all clients see.
+//
+// C differs: any client whose user is known may do it.
+func (h *host) storeAllThreads(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
+	on, err := flag(s)
+	if err == nil {
+		h.Threads = on
+	}
+	return err
+}
+
+func (h *host) storeThreads(_ context.Context, r *pmda.Request, s *pmda.Stored) error {
+	on, err := flag(s)
+	if err != nil && err != pdu.ErrnoBadStore {
+		return err
+	}
+	w, e := wishOf(r.Client())
+	if e != nil {
+		return e
+	}
+	if err == nil {
+		w.threads, w.hasThreads = on, true
+	}
+	return err
+}
+
+// maxCgroup is the longest path that a client may store (PATH_MAX, limits.h).
+const maxCgroup = 4096
+
+func (h *host) storeCgroups(_ context.Context, r *pmda.Request, s *pmda.Stored) error {
+	v, err := one(s)
+	if err != nil {
+		return err
+	}
+	dir, err := v.AsString()
+	if err != nil {
+		return err
+	}
+	w, err := wishOf(r.Client())
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(dir, "/") || path.Clean(dir) != dir || len(dir) > maxCgroup {
+		return pdu.ErrnoBadStore
+	}
+	w.cgroup = dir
+	return nil
+}
+
+func (h *host) control() []pmda.Metric {
+	of := func(f func(threads bool, cgroup string, v *pmda.Value)) pmda.FetchFunc {
+		return func(_ context.Context, v *pmda.Value) error {
+			threads, cgroup := h.wishes(v.Request().Client())
+			f(threads, cgroup, v)
+			return nil
+		}
+	}
+	bit := func(on bool) uint64 {
+		if on {
+			return 1
+		}
+		return 0
+	}
+	ms := pmda.Table(pmda.Metric{}, []row{
+		{10, 1, "proc.control.all.threads", u32, instant, none, pmda.Number(func() (uint64, bool) { return bit(h.Threads), true })},
+		{10, 2, "proc.control.perclient.threads", u32, instant, none, of(func(threads bool, _ string, v *pmda.Value) { v.Uint(bit(threads)) })},
+		{10, 3, "proc.control.perclient.cgroups", str, instant, none, of(func(_ bool, cgroup string, v *pmda.Value) { v.String(cgroup) })},
+	})
+	ms[0].Store, ms[1].Store, ms[2].Store = pmda.ForRoot(h.storeAllThreads), h.storeThreads, h.storeCgroups
+	return ms
+}

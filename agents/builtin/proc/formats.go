@@ -1,0 +1,208 @@
+package proc
+
+import (
+	"bytes"
+	"syscall"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+)
+
+// maxFile is the most that is read of a file, in bytes: the rest of it is left.
+// /proc/PID/maps has megabytes, environ what the process was given.
+const maxFile = 1 << 20
+
+// Files of a process, proc(5).
+const (
+	formatStat = iota
+	formatStatus
+	formatStatm
+	formatSchedstat
+	formatIO
+	formatSmaps
+	formatOOM
+	formatAutogroup
+	formatCgroup
+	formatLabel
+	formatWchan
+	formatEnviron
+	formatMaps
+	formatExe
+	formatCwd
+	formatFD
+	numFormats
+)
+
+var formats = [numFormats]format{
+	formatStat:      {file: "stat", fields: statFields, parse: parseStat},
+	formatStatus:    {file: "status", fields: statusFields, parse: parseStatus},
+	formatStatm:     {file: "statm", fields: 7, parse: words},
+	formatSchedstat: {file: "schedstat", fields: 3, parse: words},
+	formatIO: {file: "io", fields: 7, private: true, parse: keyed(
+		"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes")},
+	formatSmaps: {file: "smaps_rollup", fields: 20, private: true, parse: keyed(
+		"Rss", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Shared_Clean", "Shared_Dirty",
+		"Private_Clean", "Private_Dirty", "Referenced", "Anonymous", "LazyFree", "AnonHugePages",
+		"ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb", "Swap", "SwapPss", "Locked")},
+	formatOOM:       {file: "oom_score", fields: 1, parse: words},
+	formatAutogroup: {file: "autogroup", fields: 2, zero: true, parse: parseAutogroup},
+	formatCgroup:    {file: "cgroup", fields: 2, parse: parseCgroup},
+	formatLabel:     {file: "attr/current", fields: 1, parse: trimmed},
+	formatWchan:     {file: "wchan", fields: 1, optional: true, parse: trimmed},
+	formatEnviron:   {file: "environ", fields: 1, private: true, parse: parseEnviron},
+	formatMaps:      {file: "maps", fields: 1, private: true, parse: trimmed},
+	formatExe:       {fields: 1, private: true, read: readLink("exe")},
+	formatCwd:       {fields: 1, private: true, read: readLink("cwd")},
+	formatFD:        {fields: 1, private: true, read: countFDs},
+}
+
+// Fields of stat, by their numbers in proc(5).
+const (
+	statComm  = 2
+	statState = 3
+	statPPID  = 4
+
+	statTTY    = 7
+	statTPGID  = 8
+	statUtime  = 14
+	statStime  = 15
+	statStart  = 22
+	statVsize  = 23
+	statRSS    = 24
+	statRSSLim = 25
+	statPolicy = 41
+	statBlkio  = 42
+
+	statFields = 53
+)
+
+// parseStat parses
+//
+//	3362 (a name) S 1 3362 3362 0 -1 4194560 ...
+//
+// in which the name has anything, and what is behind it only numbers.
+func parseStat(r *record, b []byte) {
+	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if open < 0 || end < open {
+		return
+	}
+	r.setText(statComm, b[open+1:end])
+	state, rest := sysfile.Field(b[end+1:])
+	r.setText(statState, state[:min(len(state), 1)])
+	rest, _ = sysfile.CutLine(rest)
+	for i := statPPID; i < statFields; i++ {
+		var word []byte
+		if word, rest = sysfile.Field(rest); len(word) == 0 {
+			break
+		}
+		if n, ok := sysfile.Int(word); ok {
+			r.set(i, n)
+		}
+	}
+}
+
+// trimmed is a file that is one text, with a NUL or a newline at the end.
+func trimmed(r *record, b []byte) { r.setText(0, bytes.TrimRight(b, "\x00\n")) }
+
+// parseEnviron has a blank for each NUL.
+func parseEnviron(r *record, b []byte) {
+	r.setText(0, bytes.TrimSuffix(b, []byte{0}))
+	for i, c := range r.text {
+		if c == 0 {
+			r.text[i] = ' '
+		}
+	}
+}
+
+// parseAutogroup parses
+//
+//	/autogroup-450 nice 0
+func parseAutogroup(r *record, b []byte) {
+	line, _ := sysfile.CutLine(b)
+	word, rest := sysfile.Field(line)
+	if n, ok := sysfile.Uint(bytes.TrimPrefix(word, []byte("/autogroup-"))); ok {
+		r.set(0, n)
+	}
+	_, rest = sysfile.Field(rest)
+	word, _ = sysfile.Field(rest)
+	if n, ok := sysfile.Int(word); ok {
+		r.set(1, n)
+	}
+}
+
+// parseCgroup makes what ps has of
+//
+//	9:name=systemd:/
+//	4:memory:/user
+//
+// that is name=systemd:/;memory:/user, and looks for the container.
+//
+// C differs: it finds containers in a line of cpuset only, which control groups
+// of version 2 do not have.
+func parseCgroup(r *record, b []byte) {
+	var id []byte
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		i := bytes.IndexByte(line, ':')
+		if i < 0 {
+			continue
+		}
+		if line = line[i+1:]; id == nil {
+			id = containerID(line)
+		}
+		if len(r.text) > 0 {
+			r.text = append(r.text, ';')
+		}
+		r.text = append(r.text, line...)
+	}
+	r.set(0, uint64(len(r.text)))
+	r.setText(1, id)
+}
+
+// containerID returns the container that the path of a control group is of: 64
+// hexadecimal digits, alone or as docker-ID.scope or libpod-ID.scope; nil if
+// it is none.
+//
+// C differs: it takes any 64 characters.
+func containerID(path []byte) []byte {
+	base := path[bytes.LastIndexByte(path, '/')+1:]
+	for _, engine := range []string{"docker-", "libpod-"} {
+		if rest, ok := bytes.CutPrefix(base, []byte(engine)); ok {
+			base, _, _ = bytes.Cut(rest, []byte{'.'})
+			break
+		}
+	}
+	if len(base) != 64 {
+		return nil
+	}
+	for _, c := range base {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return nil
+		}
+	}
+	return base
+}
+
+func readLink(name string) func(p *process, r *record) error {
+	return func(p *process, r *record) error {
+		b, err := p.tree.Path("/proc/").Num(p.id).Str("/").Str(name).Link()
+		if err == nil {
+			r.setText(0, b)
+			r.ok = true
+		}
+		return err
+	}
+}
+
+func countFDs(p *process, r *record) error {
+	n := uint64(0)
+	err := p.at("fd").List(func([]byte, byte) { n++ })
+	if err == syscall.ENOENT && p.threads {
+		err = p.tree.Path("/proc/").Num(p.id).Str("/fd").List(func([]byte, byte) { n++ })
+	}
+	if err == nil {
+		r.set(0, n)
+		r.ok = true
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+package proc
+
+import (
+	"context"
+	"syscall"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// groups are the control groups of a controller, or of version 2: directories
+// below its hierarchies.
+type groups struct {
+	*mounts
+	controller string   // of version 1; "" is none
+	needs      string   // a file that groups of version 2 have if the controller is theirs
+	files      []format // of each group
+	insts      insts[*group]
+	known      map[string]*group // by directory
+	list       []*group          // those that there are
+	walk       []*group
+	source     *pmda.Source
+	indom      *pmda.InDom
+}
+
+type group struct {
+	dir       string // below the root
+	name      string
+	container string
+	turn      uint64
+	recs      []*record
+	data      any // of the table
+}
+
+// maxGroups is how many control groups are looked at.
+const maxGroups = 1 << 16
+
+func newGroups(m *mounts, serial int, controller, needs string, device any, files ...format) *groups {
+	g := &groups{
+		mounts: m, controller: controller, needs: needs, files: files,
+		known: make(map[string]*group),
+	}
+	g.source = &pmda.Source{Read: g.read}
+	g.indom = &pmda.InDom{Serial: serial, Insts: &g.insts, Source: g.source, InstLabels: labelGroup}
+	if device != nil {
+		g.indom.Labels = pmda.Labels{"device_type": device}
+	}
+	return g
+}
+
+func labelGroup(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
+	return pmda.Labels{"cgroup": i.Name}, nil
+}
+
+// read finds the groups there are.
+func (g *groups) read(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, g.mounts.source); err != nil {
+		return err
+	}
+	g.insts.begin()
+	defer g.insts.end()
+	g.list = g.list[:0]
+	for _, m := range g.mounts.list {
+		switch {
+		case m.version != g.version:
+		case m.version == 2 && g.needs != "", m.version == 1 && g.controller != "" && m.has(g.controller):
+			g.find(m)
+		}
+	}
+	if len(g.list) < len(g.known) {
+		for dir, c := range g.known {
+			if c.turn != g.turn {
+				delete(g.known, dir)
+			}
+		}
+	}
+	return nil
+}
+
+// find goes through the directories of a hierarchy.
+//
+// C differs: if there are hierarchies of both versions it forgets the groups of
+// version 1 again.
+func (g *groups) find(m *mount) {
+	g.walk = append(g.walk[:0], g.group([]byte(m.path), len(m.path)))
+	var path []byte
+	for i := 0; i < len(g.walk) && len(g.list) < maxGroups; i++ {
+		c := g.walk[i]
+		err := g.Path(c.dir).List(func(name []byte, typ byte) {
+			if name[0] == '.' || typ != syscall.DT_DIR && typ != syscall.DT_UNKNOWN {
+				return
+			}
+			path = append(append(append(path[:0], c.dir...), '/'), name...)
+			g.walk = append(g.walk, g.group(path, len(m.path)))
+		})
+		if err != nil { // it is none, or gone
+			continue
+		}
+		c.turn = g.turn
+		if !g.shows([]byte(c.dir[len(m.path):])) {
+			continue
+		}
+		if m.version == 2 && g.needs != anyGroup && !g.Path(c.dir).Str("/").Str(g.needs).Exists() {
+			continue
+		}
+		if data, first := g.insts.add(c.name); first { // not of another mount
+			*data = c
+			g.list = append(g.list, c)
+		}
+	}
+}
+
+// anyGroup, as what is needed, is nothing.
+const anyGroup = "."
+
+// group returns the group of a directory, which is below a hierarchy whose path
+// has a length.
+func (g *groups) group(dir []byte, mount int) *group {
+	c := g.known[string(dir)]
+	if c == nil {
+		c = &group{dir: string(dir), name: "/", recs: make([]*record, len(g.files))}
+		if len(dir) > mount {
+			c.name = unescapeUnit(dir[mount:])
+		}
+		c.container = string(containerID(dir[mount:]))
+		g.known[c.dir] = c
+	}
+	return c
+}
+
+// unescapeUnit undoes \xHH in names of systemd (systemd.unit(5)).
+func unescapeUnit(b []byte) string {
+	hex := func(c byte) int {
+		switch {
+		case c >= '0' && c <= '9':
+			return int(c - '0')
+		case c >= 'a' && c <= 'f':
+			return int(c-'a') + 10
+		case c >= 'A' && c <= 'F':
+			return int(c-'A') + 10
+		}
+		return -1
+	}
+	var to []byte
+	for i := 0; i < len(b); i++ {
+		if i+3 < len(b) && b[i] == '\\' && b[i+1] == 'x' {
+			if hi, lo := hex(b[i+2]), hex(b[i+3]); hi >= 0 && lo >= 0 && hi+lo > 0 {
+				to = append(to, byte(hi<<4|lo))
+				i += 3
+				continue
+			}
+		}
+		to = append(to, b[i])
+	}
+	return string(to)
+}
+
+// record returns what a file of a group has at the moment; nothing if it cannot
+// be read.
+func (g *groups) record(c *group, i int) *record {
+	r := c.recs[i]
+	if r == nil {
+		r = new(record)
+		c.recs[i] = r
+	}
+	if r.turn != g.turn {
+		r.turn = g.turn
+		r.reset(g.files[i].fields)
+		if b, err := g.Path(c.dir).Str("/").Str(g.files[i].file).Text(maxFile); err == nil && len(b) > 0 {
+			g.files[i].parse(r, b)
+		}
+	}
+	return r
+}
+
+// of makes a FetchFunc of one that gets a field of a file that is there.
+func (g *groups) of(i, field int, f func(v *pmda.Value, r *record)) pmda.FetchFunc {
+	return func(_ context.Context, v *pmda.Value) error {
+		if r := g.record(*v.Data().(**group), i); r.there(field) {
+			f(v, r)
+		}
+		return nil
+	}
+}
+
+func (g *groups) is(i, field int) pmda.FetchFunc {
+	return g.of(i, field, func(v *pmda.Value, r *record) { v.Uint(r.nums[field]) })
+}
+
+// containers is the container that a group is of, "" if it is of none.
+func (g *groups) containers() pmda.FetchFunc {
+	return func(_ context.Context, v *pmda.Value) error {
+		v.String((*v.Data().(**group)).container)
+		return nil
+	}
+}
+
+// single is a file with one number or with one text.
+func single(file string) format { return format{file: file, fields: 1, parse: words} }
+
+func oneText(file string) format { return format{file: file, fields: 1, parse: trimmed} }

@@ -1,0 +1,238 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// hotprocs are the metrics below hotproc: those of proc for the processes that
+// a predicate was true of when the sampler looked last.
+type hotprocs struct {
+	*host
+	view    *view
+	source  *pmda.Source
+	rule    *predicate // nil if there is none, and nothing hot
+	gen     uint32     // how many there were
+	every   time.Duration
+	verdict atomic.Pointer[verdict] // set by the sampler, never nil
+	stop    func()                  // ends the sampler, and waits for that
+}
+
+func newHotprocs(h *host) *hotprocs {
+	s := &hotprocs{host: h, view: newView(&h.tree), every: 10 * time.Second, stop: func() {}}
+	s.verdict.Store(new(verdict))
+	s.source = &pmda.Source{Read: s.list}
+	return s
+}
+
+// load reads the file with the predicate, if there is one.
+func (s *hotprocs) load() {
+	path := s.HotConf
+	if path == "" {
+		dir := os.Getenv("PCP_PMDAS_DIR")
+		if dir == "" {
+			dir = "/var/lib/pcp/pmdas"
+		}
+		path = filepath.Join(dir, "proc", "hotproc.conf")
+	}
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var b []byte
+	switch {
+	case err != nil:
+	case !st.Mode().IsRegular() || st.Size() > maxPredicate:
+		err = errors.New("is no file for a predicate")
+	case st.Mode()&0o002 != 0:
+		err = errors.New("all may write to it, so it is not used")
+	default:
+		b, err = os.ReadFile(path)
+	}
+	if err == nil {
+		err = s.set(string(b))
+	}
+	if err != nil {
+		s.Log.Warn(fmt.Sprintf("proc: %s: %v", path, err))
+	}
+}
+
+// set takes a predicate; one without anything is none.
+func (s *hotprocs) set(text string) error {
+	p, err := parsePredicate(text)
+	if err != nil {
+		return err
+	}
+	if s.rule = p; p == nil {
+		s.gen = 0
+	} else {
+		s.gen++
+	}
+	s.restart()
+	return nil
+}
+
+// restart starts the sampler for what there is to look for now.
+func (s *hotprocs) restart() {
+	s.stop()
+	s.stop = func() {}
+	s.verdict.Store(new(verdict))
+	if s.rule == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	sampler, rule, every := newSampler(s.host), s.rule, s.every
+	go func() {
+		defer close(done)
+		sampler.run(ctx, rule, every, s.verdict.Store)
+	}()
+	s.stop = func() {
+		cancel()
+		<-done
+	}
+}
+
+// list finds the hot processes that are still there. They are those of the host
+// for clients of containers, too, as in pmdaproc.
+func (s *hotprocs) list(ctx context.Context, r *pmda.Request) error {
+	if err := r.Read(ctx, s.container); err != nil {
+		return err
+	}
+	if r.Profile == nil && !s.allowed {
+		return pdu.ErrnoPermission // who asks for instances
+	}
+	s.view.threads, _ = s.wishes(r.Client())
+	s.view.pids = s.view.pids[:0]
+	for _, pid := range s.verdict.Load().pids {
+		if s.Path("/proc/").Num(pid).Exists() {
+			s.view.pids = append(s.view.pids, pid)
+		}
+	}
+	if s.view.threads {
+		s.view.addThreads()
+	}
+	s.view.update()
+	s.view.named(r)
+	return nil
+}
+
+// forRoot makes a StoreFunc of one value that is for root alone.
+func forRoot(f func(v pmda.StoredValue) error) pmda.StoreFunc {
+	return pmda.ForRoot(func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
+		v, err := one(s)
+		if err != nil {
+			return err
+		}
+		return f(v)
+	})
+}
+
+func (s *hotprocs) storeRefresh(v pmda.StoredValue) error {
+	n, err := v.AsUint32()
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return pdu.ErrnoBadStore
+	}
+	s.every = time.Duration(n) * time.Second
+	s.restart()
+	return nil
+}
+
+func (s *hotprocs) storeConfig(v pmda.StoredValue) error {
+	text, err := v.AsString()
+	if err == nil && s.set(text) != nil {
+		err = pdu.ErrnoBadStore
+	}
+	return err
+}
+
+func (s *hotprocs) storeReload(v pmda.StoredValue) error {
+	if _, err := v.AsUint32(); err != nil {
+		return err
+	}
+	s.load()
+	return nil
+}
+
+// hotClusters are the numbers of clusters in place of those of proc.
+var hotClusters = map[int]int{8: 52, 9: 53, 11: 54, 12: 55, 24: 56, 31: 57, 32: 58, 33: 34, 51: 59, 62: 63, 69: 71, 72: 73, 74: 75}
+
+func (s *hotprocs) metrics() []pmda.Metric {
+	// One that may see nothing has an error if there is anything to see.
+	source := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
+		if err := r.Read(ctx, s.source); err != nil || len(s.view.list) == 0 {
+			return err
+		}
+		return s.allow()
+	}}
+	total := func(f func(t totals) float64) pmda.FetchFunc {
+		return func(_ context.Context, v *pmda.Value) error {
+			v.Float(f(s.verdict.Load().totals))
+			return nil
+		}
+	}
+	was := func(i int) pmda.FetchFunc {
+		return func(_ context.Context, v *pmda.Value) error {
+			if x := s.verdict.Load().of(v.Inst()); x != nil {
+				v.Float(x.nums[i])
+			}
+			return nil
+		}
+	}
+	indom := s.view.indom(indomHot, source)
+	ms := pmda.Table(pmda.Metric{}, []row{
+		{60, 1, "hotproc.control.refresh", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.every / time.Second), true })},
+		{60, 8, "hotproc.control.config", str, instant, none, func(_ context.Context, v *pmda.Value) error {
+			text := ""
+			if s.rule != nil {
+				text = s.rule.text
+			}
+			v.String(text)
+			return nil
+		}},
+		{60, 10, "hotproc.control.reload_config", u32, instant, none, pmda.Number(func() (uint64, bool) { return 0, true })},
+		{60, 9, "hotproc.control.config_gen", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.gen), true })},
+		{60, 2, "hotproc.total.cpuidle", float, instant, none, total(func(t totals) float64 { return t.idle })},
+		{60, 3, "hotproc.total.cpuburn", float, instant, none, total(func(t totals) float64 { return t.hot })},
+		{60, 4, "hotproc.total.cpuother.transient", float, instant, none, total(func(t totals) float64 { return t.transient })},
+		{60, 5, "hotproc.total.cpuother.not_cpuburn", float, instant, none, total(func(t totals) float64 { return t.cold })},
+		{60, 6, "hotproc.total.cpuother.total", float, instant, none, total(func(t totals) float64 { return t.cold + t.transient })},
+		{60, 7, "hotproc.total.cpuother.percent", float, instant, none, total(func(t totals) float64 {
+			other := t.cold + t.transient
+			if other+t.hot == 0 {
+				return 0
+			}
+			return other / (other + t.hot) * 100
+		})},
+	})
+	ms[0].Store, ms[1].Store, ms[2].Store = forRoot(s.storeRefresh), forRoot(s.storeConfig), forRoot(s.storeReload)
+	return slices.Concat(
+		ms,
+		s.table("hotproc.", indom, hotClusters),
+		pmda.Table(pmda.Metric{Source: s.source}, []row{
+			{52, 99, "hotproc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.view.list)), true })},
+		}),
+		pmda.Table(pmda.Metric{InDom: indom}, []row{
+			{61, 1, "hotproc.predicate.ctxswitch", float, instant, countSec, was(varSwitches)},
+			{61, 2, "hotproc.predicate.virtualsize", u32, instant, kbyte, was(varVirtual)},
+			{61, 3, "hotproc.predicate.residentsize", u32, instant, kbyte, was(varResident)},
+			{61, 4, "hotproc.predicate.iodemand", float, instant, kbyteSec, was(varIO)},
+			{61, 5, "hotproc.predicate.iowait", float, instant, none, was(varIOWait)},
+			{61, 6, "hotproc.predicate.schedwait", float, instant, none, was(varSchedWait)},
+			{61, 7, "hotproc.predicate.cpuburn", float, instant, none, was(varCPU)},
+		}),
+	)
+}

@@ -1,0 +1,180 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+func TestPredicate(t *testing.T) {
+	v := &vars{texts: [...]string{"alice", "users", "top", "/usr/bin/top -b"}}
+	v.nums[varUID], v.nums[varCPU], v.nums[varVirtual] = 1000, 0.25, 4096
+	for _, tt := range []struct {
+		text, shown string
+		want        bool
+	}{
+		{"cpuburn > 0.2", "(cpuburn > 0.200000)", true},
+		{"#pmdahotproc\nVersion 1.0\n\nuname != \"root\" || cpuburn > 0.05", `((uname != "root") || (cpuburn > 0.050000))`, true},
+		{"! uid == 1000 && true", "((! (uid == 1000)) && (true))", false},
+		{"uid==0||virtualsize>=4096&&fname==\"top\"", `((uid == 0) || ((virtualsize >= 4096) && (fname == "top")))`, true},
+		{"(uid==1000||true)&&false", "(((uid == 1000) || (true)) && (false))", false},
+		{"psargs ~ /bin.top/ && psargs !~ /x/", `((psargs ~ "bin.top") && (psargs !~ "x"))`, true},
+		{"1. < 2 && .5 < 1", "((1 < 2) && (0.500000 < 1))", true},
+		{`gname == "users"`, `(gname == "users")`, true},
+	} {
+		p, err := parsePredicate(tt.text)
+		if err != nil || p.text != tt.shown || p.eval(v) != tt.want {
+			t.Errorf("%s: %+v, %v, want %s", tt.text, p, err, tt.shown)
+		}
+	}
+	for _, text := range []string{"", "  # nothing\n"} {
+		if p, err := parsePredicate(text); p != nil || err != nil {
+			t.Errorf("%q: %v, %v", text, p, err)
+		}
+	}
+	for _, text := range []string{
+		"cpuburn", "cpuburn >", "cpuburn > \"x\"", "uname > \"x\"", "uname == 1", "uname ~ \"x\"", "uname ~ /(/", "syscalls > 1", "(true", "true)",
+		"true true", "true &&", "Version 2.0 true", "Version 1.0", "cpuburn = 1", "\"x", "/x", "inf > 1", "@", strings.Repeat("(", 200), strings.Repeat("!", 200) + "true",
+	} {
+		if p, err := parsePredicate(text); err == nil {
+			t.Errorf("%q is taken: %v", text, p)
+		}
+	}
+}
+
+func FuzzPredicate(f *testing.F) {
+	f.Add(`Version 1.0 (uname == "root" || ! cpuburn > 0.05) && psargs ~ /x/`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if p, err := parsePredicate(text); err == nil && p != nil {
+			p.eval(new(vars))
+		}
+	})
+}
+
+func hotTree(tb testing.TB) string {
+	return pmdatest.Tree(tb, map[string]string{
+		"proc/stat":     "cpu  10 0 10 100 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\nintr 1\n",
+		"proc/5/stat":   "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 100 100 0 0 20 0 1 0 7 4096 2 0\n",
+		"proc/5/status": "Name:\tbusy\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nvoluntary_ctxt_switches:\t5\n",
+		"proc/5/io":     "read_bytes: 1024\n", "proc/5/cmdline": "busy\x00-v\x00",
+		"proc/6/stat":   "6 (idle) S 1 5 5 0 -1 0 0 0 0 0 100 100 0 0 20 0 1 0 7 4096 2 0\n",
+		"proc/6/status": "Name:\tidle\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\n",
+		"proc/7/stat":   "7 (half) S 1\n",
+	})
+}
+
+func TestSampler(t *testing.T) {
+	root := hotTree(t)
+	s := newSampler(newHost(3, Options{Root: root, PageSize: 4096, AccessConf: "none"}))
+	p, err := parsePredicate("cpuburn > 0.4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	if v := s.look(p, now); len(v.pids) != 0 || v.totals != (totals{}) {
+		t.Errorf("the first look has %+v", v)
+	}
+	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 150 150 0 0 20 0 1 0 7 8192 2 0\n")
+	pmdatest.WriteFile(t, root, "proc/5/io", "read_bytes: 5120\n")
+	pmdatest.WriteFile(t, root, "proc/5/status", "Uid:\t0\nGid:\t0\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t2\n")
+	pmdatest.WriteFile(t, root, "proc/6/stat", "6 (idle) S 1 5 5 0 -1 0 0 0 0 0 120 100 0 0 20 0 1 0 7 4096 2 0\n")
+	pmdatest.WriteFile(t, root, "proc/stat", "cpu  10 0 10 200 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n")
+	v := s.look(p, now.Add(2*time.Second))
+	if fmt.Sprint(v.pids) != "[5]" || v.of(6) != nil {
+		t.Fatalf("hot are %v", v.pids)
+	}
+	want := [len(numVars)]float64{varCPU: 0.5, varSwitches: 2, varVirtual: 8, varResident: 8, varIO: 2}
+	if got := v.of(5).nums; got != want {
+		t.Errorf("process 5 has %v, want %v", got, want)
+	}
+	if want := (totals{idle: 0.5, hot: 0.5, cold: 0.1, transient: 0.9}); fmt.Sprintf("%.3f", v.totals) != fmt.Sprintf("%.3f", want) {
+		t.Errorf("totals %+v, want %+v", v.totals, want)
+	}
+	// Another process with the number starts anew.
+	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (other) S 1 5 5 0 -1 0 0 0 0 0 950 150 0 0 20 0 1 0 9 8192 2 0\n")
+	if v := s.look(p, now.Add(4*time.Second)); len(v.pids) != 0 {
+		t.Errorf("hot are %v", v.pids)
+	}
+}
+
+func TestHotproc(t *testing.T) {
+	root := hotTree(t)
+	conf := filepath.Join(root, "hotproc.conf")
+	r := newRig(t, Options{Root: root, HotConf: conf, AllAccess: true})
+	r.Want(map[string]string{
+		"hotproc.nprocs": "0", "hotproc.psinfo.pid": "", "hotproc.control.config": "", "hotproc.control.config_gen": "0",
+		"hotproc.control.refresh": "10", "hotproc.total.cpuother.percent": "0",
+	})
+	stores := func(name string, v pdu.Value, want error) {
+		t.Helper()
+		text := ""
+		if want != nil {
+			text = want.Error()
+		}
+		if got := r.Store(name, v); got != text {
+			t.Errorf("store of %s: %q, want %q", name, got, text)
+		}
+	}
+	hot := func(want string) {
+		t.Helper()
+		end := time.Now().Add(10 * time.Second)
+		for r.Values("hotproc.psinfo.psargs") != want {
+			if time.Now().After(end) {
+				t.Fatalf("hot are %q, want %q", r.Values("hotproc.psinfo.psargs"), want)
+			}
+		}
+	}
+	r.identify(1000, 1000)
+	stores("hotproc.control.config", textValue("true"), pdu.ErrnoPermission)
+	stores("hotproc.control.refresh", word(1), pdu.ErrnoPermission)
+	r.identify(0, 0)
+	stores("hotproc.control.config", textValue("cpuburn >"), pdu.ErrnoBadStore)
+	stores("hotproc.control.config", textValue("psargs ~ /-v/"), nil)
+	hot("5=busy -v")
+	r.Want(map[string]string{
+		"hotproc.nprocs": "1", "hotproc.control.config": `(psargs ~ "-v")`, "hotproc.control.config_gen": "1",
+		"hotproc.predicate.virtualsize": "5=4", "hotproc.id.uid": "5=0",
+	})
+	if got := fmt.Sprint(r.Instances(indomHot)); got != "[{5 000005 busy}]" {
+		t.Errorf("instances %s", got)
+	}
+	stores("hotproc.control.refresh", word(0), pdu.ErrnoBadStore)
+	stores("hotproc.control.refresh", word(3), nil)
+	r.Want(map[string]string{"hotproc.control.refresh": "3"})
+	hot("5=busy -v")
+	if err := os.WriteFile(conf, []byte("#pmdahotproc\nVersion 1.0\nfname == \"idle\"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	stores("hotproc.control.reload_config", word(1), nil)
+	hot("6=(idle)")
+	if err := os.Chmod(conf, 0o646); err != nil {
+		t.Fatal(err)
+	}
+	stores("hotproc.control.config", textValue(""), nil)
+	stores("hotproc.control.reload_config", word(1), nil)
+	r.Want(map[string]string{"hotproc.nprocs": "0", "hotproc.control.config_gen": "0", "hotproc.psinfo.pid": ""})
+	if err := os.RemoveAll(root + "/proc/5"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Clients that pmcd does not know see neither hot processes nor that there are none.
+func TestHotNobody(t *testing.T) {
+	root := hotTree(t)
+	pmdatest.WriteFile(t, root, "hotproc.conf", "true")
+	if err := os.Chmod(root+"/hotproc.conf", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, Options{Root: root, HotConf: root + "/hotproc.conf"})
+	r.attrs(nil)
+	end := time.Now().Add(10 * time.Second)
+	for r.Values("hotproc.nprocs") != "2" && time.Now().Before(end) {
+	}
+	r.Want(map[string]string{"hotproc.nprocs": "2", "hotproc.psinfo.pid": pdu.ErrnoPermission.Error()})
+}

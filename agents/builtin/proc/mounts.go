@@ -1,0 +1,191 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+)
+
+// mounts are the controllers in /proc/cgroups, and where the hierarchies of
+// control groups are in /proc/mounts, cgroups(7).
+type mounts struct {
+	*host
+	controllers insts[controller]
+	places      insts[mount]
+	list        []*mount
+	version     int // 2 if there are no hierarchies but those of version 2
+
+	subsys, source *pmda.Source
+}
+
+type controller struct{ hierarchy, groups, enabled uint64 }
+
+type mount struct {
+	path    string
+	options string
+	version int
+	subsys  string // controllers, for the metric
+}
+
+func newMounts(h *host) *mounts {
+	m := &mounts{host: h}
+	m.subsys = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		b, _ := h.Path("/proc/cgroups").Text(maxFile)
+		m.parseControllers(b)
+		return nil
+	}}
+	m.source = &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
+		if err := r.Read(ctx, h.container); err != nil {
+			return err
+		}
+		if err := r.Read(ctx, m.subsys); err != nil {
+			return err
+		}
+		b, _ := h.Path("/proc/mounts").Text(maxFile)
+		m.parse(b)
+		return nil
+	}}
+	return m
+}
+
+// parseControllers parses
+//
+//	#subsys_name	hierarchy	num_cgroups	enabled
+//	cpuset	3	1	1
+func (m *mounts) parseControllers(b []byte) {
+	m.controllers.begin()
+	defer m.controllers.end()
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		name, rest := sysfile.Field(line)
+		var c controller
+		ok := len(name) > 0 && name[0] != '#'
+		for _, n := range []*uint64{&c.hierarchy, &c.groups, &c.enabled} {
+			var word []byte
+			word, rest = sysfile.Field(rest)
+			var isNumber bool
+			*n, isNumber = sysfile.Uint(word)
+			ok = ok && isNumber
+		}
+		if ok {
+			data, _ := m.controllers.add(string(name))
+			*data = c
+		}
+	}
+}
+
+// parse parses
+//
+//	cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
+func (m *mounts) parse(b []byte) {
+	m.places.begin()
+	defer m.places.end()
+	m.list, m.version = m.list[:0], 2
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		_, rest := sysfile.Field(line)
+		path, rest := sysfile.Field(rest)
+		typ, rest := sysfile.Field(rest)
+		options, _ := sysfile.Field(rest)
+		c := mount{path: unescapeMount(path), options: string(options)}
+		switch string(typ) {
+		case "cgroup":
+			c.version, m.version = 1, 1
+		case "cgroup2":
+			c.version = 2
+		default:
+			continue
+		}
+		// Of several at one place only the last one can be seen: they look the same.
+		if data, first := m.places.add(c.path); first {
+			c.subsys = m.subsysOf(&c)
+			*data = c
+			m.list = append(m.list, data)
+		}
+	}
+	if len(m.list) == 0 {
+		m.version = 1
+	}
+}
+
+// subsysOf returns the controllers of a hierarchy, "?" if it has none.
+func (m *mounts) subsysOf(c *mount) string {
+	var names []string
+	if c.version == 1 {
+		for _, o := range strings.Split(c.options, ",") {
+			if i := m.controllers.known[o]; i != nil && i.turn == m.controllers.turn {
+				names = append(names, o)
+			}
+		}
+	}
+	if names == nil {
+		return "?"
+	}
+	return strings.Join(names, ",")
+}
+
+// has reports whether a hierarchy has a controller.
+func (c *mount) has(controller string) bool {
+	for o := range strings.SplitSeq(c.options, ",") {
+		if o == controller {
+			return true
+		}
+	}
+	return false
+}
+
+// groupAt returns a path that a client says is of a control group, "" if it is
+// nowhere near one: it may be on a file system of the client's own, which would
+// have the agent wait for it. Links beside hierarchies have names of controllers.
+//
+// C differs: it reads what there is.
+func (m *mounts) groupAt(dir string) string {
+	for _, c := range m.list {
+		if dir == c.path || strings.HasPrefix(dir, strings.TrimSuffix(c.path, "/")+"/") {
+			return dir
+		}
+	}
+	if strings.HasPrefix(dir, "/sys/fs/cgroup/") {
+		return dir
+	}
+	return ""
+}
+
+// unescapeMount undoes what the kernel does to blanks in /proc/mounts.
+func unescapeMount(b []byte) string {
+	for _, e := range []string{" \\040", "\t\\011", "\n\\012", "\\\\134"} {
+		b = bytes.ReplaceAll(b, []byte(e[1:]), []byte(e[:1]))
+	}
+	return string(b)
+}
+
+func (m *mounts) metrics() []pmda.Metric {
+	subsys := &pmda.InDom{Serial: indomSubsys, Insts: &m.controllers, Source: m.subsys}
+	places := &pmda.InDom{Serial: indomMounts, Insts: &m.places, Source: m.source}
+	of := func(f func(c *controller) uint64) pmda.FetchFunc {
+		return func(_ context.Context, v *pmda.Value) error {
+			v.Uint(f(v.Data().(*controller)))
+			return nil
+		}
+	}
+	ms := pmda.Table(pmda.Metric{InDom: subsys}, []row{
+		{37, 0, "cgroup.subsys.hierarchy", u32, instant, none, of(func(c *controller) uint64 { return c.hierarchy })},
+		{37, 2, "cgroup.subsys.num_cgroups", u32, instant, none, of(func(c *controller) uint64 { return c.groups })},
+		{37, 3, "cgroup.subsys.enabled", u32, instant, none, of(func(c *controller) uint64 { return c.enabled })},
+	})
+	ms = append(ms, pmda.Table(pmda.Metric{InDom: places}, []row{
+		{38, 0, "cgroup.mounts.subsys", str, instant, none, func(_ context.Context, v *pmda.Value) error {
+			v.String(v.Data().(*mount).subsys)
+			return nil
+		}},
+	})...)
+	return append(ms,
+		pmda.Table(pmda.Metric{Source: m.subsys}, []row{{37, 1, "cgroup.subsys.count", u32, instant, count, pmda.Number(m.controllers.size)}})[0],
+		pmda.Table(pmda.Metric{Source: m.source}, []row{{38, 1, "cgroup.mounts.count", u32, instant, count, pmda.Number(m.places.size)}})[0],
+	)
+}

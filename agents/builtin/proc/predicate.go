@@ -1,0 +1,218 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A predicate says which processes are hot, pmdaproc(1):
+//
+//	cpuburn > 0.2 && (uname == "root" || psargs ~ /pmda/)
+//
+// Patterns are those of package regexp. C differs: they are those of Emacs.
+type predicate struct {
+	text string // as hotproc.control.config shows it
+	eval func(v *vars) bool
+}
+
+// vars are what a predicate is about.
+type vars struct {
+	nums  [len(numVars)]float64
+	texts [len(textVars)]string
+}
+
+var (
+	numVars  = [...]string{"uid", "gid", "cpuburn", "ctxswitch", "virtualsize", "residentsize", "iodemand", "iowait", "schedwait"}
+	textVars = [...]string{"uname", "gname", "fname", "psargs"}
+)
+
+// Places in vars.
+const (
+	varUID = iota
+	varGID
+	varCPU
+	varSwitches
+	varVirtual
+	varResident
+	varIO
+	varIOWait
+	varSchedWait
+)
+
+const (
+	maxPredicate = 64 << 10 // bytes
+	maxNested    = 100
+)
+
+var token = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[ \t\r\n]+|#[^\n]*)|^(&&|\|\||==|!=|<=|>=|!~|[<>~!()]|[A-Za-z]+|[0-9]+\.?[0-9]*|\.[0-9]+|"[^"\n]*"|/[^/\n]*/)`)
+})
+
+// parsePredicate returns nil for a text that has nothing but comments.
+func parsePredicate(text string) (p *predicate, err error) {
+	if len(text) > maxPredicate {
+		return nil, errors.New("it is too long")
+	}
+	l := &lexer{}
+	for len(text) > 0 {
+		m := token().FindStringSubmatch(text)
+		if m == nil {
+			return nil, fmt.Errorf("unexpected %.20q", text)
+		}
+		if m[1] != "" {
+			l.words = append(l.words, m[1])
+		}
+		text = text[len(m[0]):]
+	}
+	if l.take("Version") {
+		if v := l.next(); v != "1" && v != "1.0" && v != "1." {
+			return nil, fmt.Errorf("version %q is not 1.0", v)
+		}
+	} else if len(l.words) == 0 {
+		return nil, nil
+	}
+	p = l.or()
+	if l.err == nil && len(l.words) > 0 {
+		l.fail(l.words[0])
+	}
+	return p, l.err
+}
+
+// A lexer is the words still to come.
+type lexer struct {
+	words  []string
+	nested int
+	err    error // the first one
+}
+
+func (l *lexer) fail(word string) {
+	if l.err == nil {
+		l.err = fmt.Errorf("unexpected %q", word)
+	}
+	l.words = nil
+}
+
+func (l *lexer) next() string {
+	if len(l.words) == 0 {
+		return ""
+	}
+	w := l.words[0]
+	l.words = l.words[1:]
+	return w
+}
+
+func (l *lexer) take(word string) bool {
+	if len(l.words) > 0 && l.words[0] == word {
+		l.words = l.words[1:]
+		return true
+	}
+	return false
+}
+
+func (l *lexer) or() *predicate {
+	a := l.and()
+	for l.take("||") {
+		x, y := a, l.and()
+		a = &predicate{"(" + x.text + " || " + y.text + ")", func(v *vars) bool { return x.eval(v) || y.eval(v) }}
+	}
+	return a
+}
+
+func (l *lexer) and() *predicate {
+	a := l.not()
+	for l.take("&&") {
+		x, y := a, l.not()
+		a = &predicate{"(" + x.text + " && " + y.text + ")", func(v *vars) bool { return x.eval(v) && y.eval(v) }}
+	}
+	return a
+}
+
+func (l *lexer) not() *predicate {
+	if l.nested++; l.nested > maxNested {
+		l.fail("nesting")
+	}
+	defer func() { l.nested-- }()
+	switch {
+	case l.take("!"):
+		x := l.not()
+		return &predicate{"(! " + x.text + ")", func(v *vars) bool { return !x.eval(v) }}
+	case l.take("("):
+		x := l.or()
+		if !l.take(")") {
+			l.fail(l.next())
+		}
+		return x
+	case l.take("true"):
+		return &predicate{"(true)", func(*vars) bool { return true }}
+	case l.take("false"):
+		return &predicate{"(false)", func(*vars) bool { return false }}
+	}
+	return l.comparison()
+}
+
+// comparison parses what compares two numbers or two texts, or a text with a
+// pattern.
+func (l *lexer) comparison() *predicate {
+	nothing := &predicate{"", func(*vars) bool { return false }}
+	left, op, right := l.next(), l.next(), l.next()
+	show := func(l, r string) string { return "(" + l + " " + op + " " + r + ")" }
+	if a, aText, ok := number1(left); ok {
+		b, bText, ok := number1(right)
+		compare := map[string]func(a, b float64) bool{
+			"<": func(a, b float64) bool { return a < b }, "<=": func(a, b float64) bool { return a <= b },
+			">": func(a, b float64) bool { return a > b }, ">=": func(a, b float64) bool { return a >= b },
+			"==": func(a, b float64) bool { return a == b }, "!=": func(a, b float64) bool { return a != b },
+		}[op]
+		if ok && compare != nil {
+			return &predicate{show(aText, bText), func(v *vars) bool { return compare(a(v), b(v)) }}
+		}
+	} else if a, ok := text1(left); ok {
+		if op == "~" || op == "!~" {
+			if pattern, isPattern := strings.CutPrefix(right, "/"); isPattern {
+				pattern = strings.TrimSuffix(pattern, "/")
+				re, err := regexp.Compile(pattern)
+				if err != nil {
+					l.fail(right)
+					return nothing
+				}
+				return &predicate{show(left, `"`+pattern+`"`), func(v *vars) bool { return re.MatchString(a(v)) == (op == "~") }}
+			}
+		} else if b, ok := text1(right); ok && (op == "==" || op == "!=") {
+			return &predicate{show(left, right), func(v *vars) bool { return (a(v) == b(v)) == (op == "==") }}
+		}
+	}
+	l.fail(strings.TrimSpace(left + " " + op + " " + right))
+	return nothing
+}
+
+// number1 is a number or a variable that is one, and its text.
+func number1(word string) (f func(v *vars) float64, text string, ok bool) {
+	if i := slices.Index(numVars[:], word); i >= 0 {
+		return func(v *vars) float64 { return v.nums[i] }, word, true
+	}
+	n, err := strconv.ParseFloat(word, 64)
+	if err != nil || word == "" || word[0] > '9' {
+		return nil, "", false
+	}
+	if n == float64(int32(n)) {
+		return func(*vars) float64 { return n }, strconv.Itoa(int(n)), true
+	}
+	return func(*vars) float64 { return n }, strconv.FormatFloat(n, 'f', 6, 64), true
+}
+
+// text1 is a text in quotes or a variable that is one.
+func text1(word string) (f func(v *vars) string, ok bool) {
+	if i := slices.Index(textVars[:], word); i >= 0 {
+		return func(v *vars) string { return v.texts[i] }, true
+	}
+	if s, isText := strings.CutPrefix(word, `"`); isText {
+		s = strings.TrimSuffix(s, `"`)
+		return func(*vars) string { return s }, true
+	}
+	return nil, false
+}

@@ -1,0 +1,57 @@
+package proc
+
+import (
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+)
+
+func TestTables(t *testing.T) {
+	r := newRig(t, Options{Root: composed(t)})
+	if len(r.Metrics) < 150 {
+		t.Errorf("%d metrics", len(r.Metrics))
+	}
+	a, err := Open(3, Options{Root: r.host.Root, AccessConf: "none", HotConf: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Described("../../../etc/root", a)
+}
+
+// In PCP's name space some names have to come from the agent.
+func TestDynamicNames(t *testing.T) {
+	r := newRig(t, Options{Root: composed(t)})
+	namer := r.Agent.(agents.Namer)
+	for _, top := range []string{"proc", "hotproc"} {
+		for _, part := range dynamic {
+			below, err := namer.Traverse(t.Context(), agents.Origin{}, top+"."+part)
+			if err != nil || len(below) == 0 {
+				t.Errorf("%s.%s has %d names, %v", top, part, len(below), err)
+			}
+			for _, name := range below {
+				if id, err := namer.PMID(t.Context(), agents.Origin{}, name); id != r.ID(name) || err != nil {
+					t.Errorf("%s is %v, %v", name, id, err)
+				}
+			}
+		}
+	}
+}
+
+func TestAgent(t *testing.T) {
+	r := newRig(t, Options{Root: composed(t)})
+	agenttest.Test(t, r.Conduit, r.IDs()...)
+}
+
+// A host without any of the files has no processes, and no errors but where a
+// directory of processes is missing.
+func TestNothingThere(t *testing.T) {
+	r := newRig(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/": ""})})
+	for name, m := range r.Metrics {
+		if got := r.Values(name); m.InDom != nil && got != "" {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+	r.Want(map[string]string{"proc.nprocs": "0", "proc.runq.runnable": "0", "proc.autogroup.enabled": "0"})
+}

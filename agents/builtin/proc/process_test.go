@@ -1,0 +1,263 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// composed is a tree composed from the formats that the kernel documents: a
+// shell, a thread of the kernel, one in a container and one that is going.
+func composed(tb testing.TB) (root string) {
+	id := strings.Repeat("0123456789abcdef", 4)
+	return pmdatest.Tree(tb, map[string]string{
+		"proc/sys/kernel/sched_autogroup_enabled": "1\n",
+		"proc/tty/drivers":                        "/dev/tty             /dev/tty        5       0 system:/dev/tty\npty_slave            /dev/pts      136 0-1048575 pty:slave\nbroken\n",
+		"proc/100/cmdline":                        "/bin/sh\x00-c\x00echo\ta\nb\x1b[31mred\x1b]0;title\x07!\x00",
+		"proc/100/stat": "100 (a (b) c) S 1 100 100 34818 -1 4194304 97 2 3 4 200 100 6 7 20 -5 1 0 12345 4096000 250 18446744073709551615 " +
+			"94909355249664 94909355269545 140732906566208 11 12 1 2 4096 2147483647 1 0 0 17 3 7 1 50 25 5 94909355285552 0 0 0 0 0 0 0\n",
+		"proc/100/status": "Name:\tsh\nUmask:\t0022\nTgid:\t100\nNgid:\t0\nUid:\t0\t4294967294\t2\t3\nGid:\t4\t5\t6\t7\nNStgid:\t100\t7\nNSpid:\t100\t8\nNSpgid:\t100\nNSsid:\t100\n" +
+			"VmPeak:\t    3060 kB\nVmSize:\t    3000 kB\nVmRSS:\t    1736 kB\nVmLib:\t    1528 kB\nVmSwap:\t       4 kB\nThreads:\t2\n" +
+			"SigPnd:\t0000000000000000\nSigCgt:\t00000000000004e8\nCpus_allowed_list:\t0-1,4\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\n",
+		"proc/100/statm":         "1000 250 100 5 0 60 0\n",
+		"proc/100/schedstat":     "190915636 42776586 790\n",
+		"proc/100/io":            "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n",
+		"proc/100/smaps_rollup":  "55f8 ---p 00000000 00:00 0     [rollup]\nRss:                1736 kB\nPss:                 258 kB\nLocked:                0 kB\n",
+		"proc/100/oom_score":     "666\n",
+		"proc/100/autogroup":     "/autogroup-450 nice -3\n",
+		"proc/100/cgroup":        "9:name=systemd:/\n3:cpuset:/docker/" + id + "\n0::/\n",
+		"proc/100/attr/current":  "unconfined\n",
+		"proc/100/wchan":         "do_wait",
+		"proc/100/environ":       "HOME=/root\x00A=b c\x00",
+		"proc/100/maps":          "1-2 r--p 0 0:0 0 /x\n",
+		"proc/100/exe":           "-> /bin/dash",
+		"proc/100/cwd":           "-> /tmp",
+		"proc/100/fd/0":          "",
+		"proc/100/fd/1":          "",
+		"proc/100/task/100/stat": "100 (main) R 1\n",
+		"proc/100/task/101/stat": "101 (second) R 1\n",
+		"proc/101/cmdline":       "/bin/sh\x00",
+		"proc/7/cmdline":         "",
+		"proc/7/status":          "Name:\tkworker/0:1-events\n",
+		"proc/7/stat":            "7 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0 1\n",
+		"proc/7/autogroup":       "",
+		"proc/1234567/":          "",
+		"proc/0123/":             "",
+		"proc/99999999999/":      "",
+		"cg/a/cgroup.procs":      "7\n100\nx\n",
+		"cg/a/cgroup.threads":    "7\n100\n101\n",
+	})
+}
+
+// withoutThread takes away what only a look for threads is to find.
+func withoutThread(tb testing.TB, root string) {
+	if err := os.RemoveAll(root + "/proc/101"); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func TestProcess(t *testing.T) {
+	root := composed(t)
+	withoutThread(t, root)
+	r := newRig(t, Options{Root: root, PageSize: 8192, Hertz: 1000})
+	if got, want := fmt.Sprint(r.Instances(indomProc)), "[{7 000007 (kworker/0:1-events)} {100 000100 /bin/sh} {1234567 1234567 <exiting>}]"; got != want {
+		t.Errorf("instances %s, want %s", got, want)
+	}
+	r.Want(map[string]string{
+		"proc.nprocs":                      "3",
+		"proc.runq.sleeping":               "1",
+		"proc.runq.swapped":                "1",
+		"proc.runq.unknown":                "1",
+		"proc.psinfo.pid":                  "7=7 100=100 1234567=1234567",
+		"proc.psinfo.psargs":               "7=(kworker/0:1-events) 100=/bin/sh -c echo a bred! 1234567=<exiting>",
+		"proc.psinfo.cmd":                  "7=kworker/0:1 100=a (b) c",
+		"proc.psinfo.sname":                "7=I 100=S",
+		"proc.psinfo.tty":                  "7=0 100=34818",
+		"proc.psinfo.ttyname":              "7=? 100=pts/2",
+		"proc.psinfo.utime":                "7=0 100=200",
+		"proc.psinfo.priority":             "7=20 100=20",
+		"proc.psinfo.nice":                 "7=0 100=-5",
+		"proc.psinfo.vsize":                "7=0 100=4000",
+		"proc.psinfo.rss":                  "7=0 100=2000",
+		"proc.psinfo.rss_rlim":             "7=0 100=18014398509481983",
+		"proc.psinfo.start_code":           "100=" + fmt.Sprint(uint32(94909355249664&(1<<32-1))),
+		"proc.psinfo.processor":            "100=3",
+		"proc.psinfo.rt_priority":          "100=7",
+		"proc.psinfo.policy_s":             "7=NORMAL 100=FIFO",
+		"proc.psinfo.delayacct_blkio_time": "100=50",
+		"proc.psinfo.guest_time":           "100=25",
+		"proc.psinfo.cguest_time":          "100=5",
+		"proc.psinfo.environ":              "7= 100=HOME=/root A=b c 1234567=",
+		"proc.psinfo.exe":                  "7= 100=/bin/dash 1234567=",
+		"proc.psinfo.cwd":                  "7= 100=/tmp 1234567=",
+		"proc.psinfo.wchan_s":              "100=do_wait",
+		"proc.psinfo.labels":               "100=unconfined",
+		"proc.psinfo.cpusallowed":          "100=0-1,4",
+		"proc.psinfo.ngid":                 "100=0",
+		"proc.psinfo.oom_score":            "100=666",
+		"proc.psinfo.cgroups":              "100=name=systemd:/;cpuset:/docker/" + strings.Repeat("0123456789abcdef", 4) + ";:/",
+		"proc.id.container":                "100=" + strings.Repeat("0123456789abcdef", 4),
+		"proc.id.uid_nm":                   "7=root 100=root",
+		"proc.id.euid":                     "100=4294967294",
+		"proc.id.euid_nm":                  "7=root 100=",
+		"proc.id.gid":                      "100=4",
+		"proc.id.fsgid":                    "100=7",
+		"proc.namespaces.pid":              "100=100,8",
+		"proc.namespaces.envid":            pdu.ErrnoAppVersion.Error(),
+		"proc.memory.size":                 "100=8000",
+		"proc.memory.vmpeak":               "7=0 100=3060",
+		"proc.memory.vmreal":               "7=0 100=1740",
+		"proc.memory.vmnonlib":             "7=0 100=212",
+		"proc.memory.maps":                 "7= 100=1-2 r--p 0 0:0 0 /x 1234567=",
+		"proc.schedstat.run_delay":         "100=42776586",
+		"proc.io.cancelled_write_bytes":    "100=7",
+		"proc.fd.count":                    "100=2",
+		"proc.smaps.pss":                   "100=258",
+		"proc.autogroup.enabled":           "1",
+		"proc.autogroup.id":                "7=0 100=450",
+		"proc.autogroup.nice":              "7=0 100=-3",
+		"proc.control.perclient.threads":   "0",
+	})
+	pmdatest.WriteFile(t, root, "proc/sys/kernel/sched_autogroup_enabled", "0\n")
+	r.Want(map[string]string{"proc.autogroup.enabled": "0", "proc.autogroup.nice": ""})
+}
+
+// A number finds a process, with and without zeros before it.
+func TestFind(t *testing.T) {
+	r := newRig(t, Options{Root: composed(t)})
+	for name, want := range map[string]string{
+		"7": "7", "000007": "7", "0100": "100", "000100 /bin/sh": "100", "1234567": "1234567",
+		"8": pdu.ErrnoInst.Error(), "sh": pdu.ErrnoInst.Error(), "99999999999999999999": pdu.ErrnoInst.Error(),
+	} {
+		var in pdu.Instance
+		err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: pdu.NoInst, Name: name}, &in)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = fmt.Sprint(in.Insts[0].ID)
+		}
+		if got != want {
+			t.Errorf("%q is %s, want %s", name, got, want)
+		}
+	}
+}
+
+// Names stay as they were first seen; processes come and go.
+func TestNamesStay(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{"proc/5/cmdline": "sh\x00"})
+	r := newRig(t, Options{Root: root})
+	r.Want(map[string]string{"proc.psinfo.psargs": "5=sh"})
+	pmdatest.WriteFile(t, root, "proc/5/cmdline", "top\x00")
+	pmdatest.WriteFile(t, root, "proc/6/cmdline", "ls\x00")
+	r.Want(map[string]string{"proc.psinfo.psargs": "5=sh 6=ls"})
+	if err := os.RemoveAll(root + "/proc/5"); err != nil {
+		t.Fatal(err)
+	}
+	r.Want(map[string]string{"proc.psinfo.psargs": "6=ls"})
+	pmdatest.WriteFile(t, root, "proc/5/cmdline", "cat\x00")
+	r.Want(map[string]string{"proc.psinfo.psargs": "5=cat 6=ls"})
+}
+
+func word(n uint32) pdu.Value { return pdu.Value{Word: n} }
+
+func textValue(s string) pdu.Value {
+	return pdu.Value{Type: pdu.MetricString, Block: append([]byte(s), 0)}
+}
+
+// Threads and control groups are as the client wishes.
+func TestControl(t *testing.T) {
+	root := composed(t)
+	withoutThread(t, root)
+	pmdatest.WriteFile(t, root, "proc/mounts", "cgroup2 /cg cgroup2 rw 0 0\n")
+	pmdatest.WriteFile(t, root, "sys/fs/cgroup/cpu/cgroup.procs", "7\n")
+	pmdatest.WriteFile(t, root, "home/cgroup.procs", "7\n")
+	pmdatest.WriteFile(t, root, "cgroups/cgroup.procs", "7\n")
+	r := newRig(t, Options{Root: root})
+	all := func(want string) {
+		t.Helper()
+		r.Want(map[string]string{"proc.psinfo.pid": want})
+	}
+	stores := func(name string, v pdu.Value, want error) {
+		t.Helper()
+		text := ""
+		if want != nil {
+			text = want.Error()
+		}
+		if got := r.Store(name, v); got != text {
+			t.Errorf("store of %s: %q, want %q", name, got, text)
+		}
+	}
+	all("7=7 100=100 1234567=1234567")
+	stores("proc.control.perclient.threads", word(1), nil)
+	all("7=7 100=100 101=101 1234567=1234567")
+	r.Want(map[string]string{"proc.control.perclient.threads": "1", "proc.control.all.threads": "0", "proc.psinfo.cmd": "7=kworker/0:1 100=main"})
+	stores("proc.control.perclient.threads", word(2), pdu.ErrnoBadStore)
+	stores("proc.control.perclient.cgroups", textValue("/cg/a"), nil)
+	all("7=7 100=100 101=101")
+	stores("proc.control.perclient.threads", word(0), nil)
+	all("7=7 100=100")
+	r.Want(map[string]string{"proc.control.perclient.cgroups": "/cg/a"})
+	for _, bad := range []string{"", "cg/a", "/cg/../cg/a", "/cg/a/"} {
+		stores("proc.control.perclient.cgroups", textValue(bad), pdu.ErrnoBadStore)
+	}
+	for dir, want := range map[string]string{"/cg/none": "", "/sys/fs/cgroup/cpu": "7=7", "/home": "", "/cgroups": ""} {
+		stores("proc.control.perclient.cgroups", textValue(dir), nil)
+		all(want)
+	}
+	r.identify(1000, 0)
+	stores("proc.control.all.threads", word(1), pdu.ErrnoPermission)
+	r.identify(0, 0)
+	stores("proc.control.all.threads", word(1), nil)
+	stores("proc.control.all.threads", word(2), pdu.ErrnoBadStore)
+
+	r.identify(os.Geteuid(), os.Getegid()) // another client
+	all("7=7 100=100 101=101 1234567=1234567")
+	r.attrs(nil) // nobody that pmcd knows
+	stores("proc.control.all.threads", word(1), pdu.ErrnoPermission)
+	stores("proc.control.perclient.threads", word(1), pdu.ErrnoNoContext)
+	stores("proc.control.perclient.cgroups", textValue("/cg/a"), pdu.ErrnoNoContext)
+}
+
+// What is large is not kept between requests: a user can have it in many
+// processes at the price of one.
+func TestLargeRecords(t *testing.T) {
+	root := composed(t)
+	env := "A=" + strings.Repeat("x", 100<<10)
+	for pid := range 20 {
+		pmdatest.WriteFile(t, root, fmt.Sprintf("proc/%d/environ", 2000+pid), env)
+	}
+	r := newRig(t, Options{Root: root})
+	for range 2 {
+		if got := strings.Count(r.Values("proc.psinfo.environ"), env); got != 20 {
+			t.Fatalf("%d environments", got)
+		}
+		kept := 0
+		for _, p := range r.host.procs.view.known {
+			if rec := p.recs[formatEnviron]; rec != nil {
+				kept += cap(rec.text)
+			}
+		}
+		if kept > 20*maxKept {
+			t.Errorf("%d bytes are kept", kept)
+		}
+	}
+}
+
+func TestContainerID(t *testing.T) {
+	id := strings.Repeat("0123456789abcdef", 4)
+	for path, want := range map[string]string{
+		"/docker/" + id: id, "/system.slice/docker-" + id + ".scope": id, "/machine.slice/libpod-" + id + ".scope": id,
+		"/" + id: id, "/docker/" + id[1:]: "", "/docker-" + id[1:] + "g.scope": "", "/": "", "": "", "/docker-containerd.service": "",
+	} {
+		if got := string(containerID([]byte(path))); got != want {
+			t.Errorf("%q is %q, want %q", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package proc
+
+import (
+	"context"
+	"slices"
+
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// processes are the metrics below proc.
+type processes struct {
+	*host
+	view   *view
+	source *pmda.Source // which processes there are
+	runq   runq
+}
+
+func newProcesses(h *host) *processes {
+	p := &processes{host: h, view: newView(&h.tree)}
+	p.source = &pmda.Source{Read: p.list}
+	return p
+}
+
+// list finds the processes that the client wants.
+func (s *processes) list(ctx context.Context, r *pmda.Request) error {
+	err := r.Read(ctx, s.container)
+	threads, cgroup := s.wishes(r.Client())
+	if err == nil && (s.cgroup != "" || cgroup != "") {
+		err = r.Read(ctx, s.mounts.source)
+	}
+	if err != nil {
+		return err
+	}
+	s.view.threads = threads
+	if s.cgroup != "" {
+		err = s.view.container(s.mounts.ofContainer())
+	} else if cgroup != "" {
+		err = s.view.group(s.mounts.groupAt(cgroup))
+	} else if err = s.view.all(); err == nil && threads {
+		s.view.addThreads()
+	}
+	if err != nil {
+		return err
+	}
+	s.view.update()
+	s.view.named(r)
+	return nil
+}
+
+// allow is an error if the client may not see processes.
+func (h *host) allow() error {
+	if !h.allowed {
+		return pdu.ErrnoPermission
+	}
+	return nil
+}
+
+func (s *processes) metrics() []pmda.Metric {
+	allowed := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
+		if err := s.allow(); err != nil {
+			return err
+		}
+		return r.Read(ctx, s.source)
+	}}
+	states := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
+		err := r.Read(ctx, s.source)
+		if err == nil {
+			s.runq.count(s.view.list)
+		}
+		return err
+	}}
+	state := func(i int) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return s.runq[i], true }) }
+	return slices.Concat(
+		s.table("proc.", s.view.indom(indomProc, allowed), nil),
+		pmda.Table(pmda.Metric{Source: s.source}, []row{
+			{8, 99, "proc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.view.list)), true })},
+		}),
+		pmda.Table(pmda.Metric{Source: states}, []row{
+			{13, 0, "proc.runq.runnable", i32, instant, count, state(runnable)},
+			{13, 1, "proc.runq.blocked", i32, instant, count, state(blocked)},
+			{13, 2, "proc.runq.sleeping", i32, instant, count, state(sleeping)},
+			{13, 3, "proc.runq.stopped", i32, instant, count, state(stopped)},
+			{13, 4, "proc.runq.swapped", i32, instant, count, state(swapped)},
+			{13, 5, "proc.runq.defunct", i32, instant, count, state(defunct)},
+			{13, 6, "proc.runq.unknown", i32, instant, count, state(unknown)},
+			{13, 7, "proc.runq.kernel", i32, instant, count, state(kernel)},
+		}),
+	)
+}
+
+// table returns the metrics that each process has, with names below prefix. The
+// numbers of clusters are those of proc, or what to put in their place.
+func (h *host) table(prefix string, indom *pmda.InDom, clusters map[int]int) []pmda.Metric {
+	autogroups := &pmda.Source{Read: h.autogroups}
+	ms := slices.Concat(
+		pmda.Table(pmda.Metric{InDom: indom}, h.psinfo()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.memory()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.ids()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.activity()),
+		pmda.Table(pmda.Metric{InDom: indom, Source: autogroups}, []row{
+			{74, 1, "autogroup.id", u32, discrete, none, h.autogrouped(is(formatAutogroup, 0))},
+			{74, 2, "autogroup.nice", i32, instant, none, h.autogrouped(signed(formatAutogroup, 1))},
+		}),
+		pmda.Table(pmda.Metric{Source: autogroups}, []row{
+			{74, 0, "autogroup.enabled", u32, instant, none, func(_ context.Context, v *pmda.Value) error {
+				if h.autogroup {
+					v.Uint(1)
+				} else {
+					v.Uint(0)
+				}
+				return h.allow()
+			}},
+		}),
+	)
+	for i := range ms {
+		ms[i].Name = prefix + ms[i].Name
+		if c, ok := clusters[ms[i].Cluster]; ok {
+			ms[i].Cluster = c
+		}
+	}
+	return ms
+}
+
+// autogroups reads whether the scheduler makes groups of sessions, sched(7).
+func (h *host) autogroups(context.Context, *pmda.Request) error {
+	b, err := h.Path("/proc/sys/kernel/sched_autogroup_enabled").Text(16)
+	h.autogroup = err == nil && len(b) > 0 && b[0] == '1'
+	return h.allow()
+}
+
+func (h *host) autogrouped(f pmda.FetchFunc) pmda.FetchFunc {
+	return func(ctx context.Context, v *pmda.Value) error {
+		if !h.autogroup {
+			return nil
+		}
+		return f(ctx, v)
+	}
+}
+
+// activity is what a process has done: input and output, waiting, descriptors.
+func (h *host) activity() []row {
+	const i, s = formatIO, formatSchedstat
+	return []row{
+		{31, 0, "schedstat.cpu_time", u64, counter, nsec, is(s, 0)},
+		{31, 1, "schedstat.run_delay", u64, counter, nsec, is(s, 1)},
+		{31, 2, "schedstat.pcount", u64, counter, count, is(s, 2)},
+
+		{32, 0, "io.rchar", u64, counter, octet, is(i, 0)},
+		{32, 1, "io.wchar", u64, counter, octet, is(i, 1)},
+		{32, 2, "io.syscr", u64, counter, count, is(i, 2)},
+		{32, 3, "io.syscw", u64, counter, count, is(i, 3)},
+		{32, 4, "io.read_bytes", u64, counter, octet, is(i, 4)},
+		{32, 5, "io.write_bytes", u64, counter, octet, is(i, 5)},
+		{32, 6, "io.cancelled_write_bytes", u64, counter, octet, is(i, 6)},
+
+		{51, 0, "fd.count", u32, instant, count, is(formatFD, 0)},
+	}
+}
+
+// ids are the users and groups of a process, and its numbers in namespaces.
+func (h *host) ids() []row {
+	user := func(field int) pmda.FetchFunc {
+		return of(formatStatus, func(v *pmda.Value, p *process, r *record) {
+			v.String(p.tree.names.user(uint32(r.nums[field])))
+		})
+	}
+	group := func(field int) pmda.FetchFunc {
+		return of(formatStatus, func(v *pmda.Value, p *process, r *record) {
+			v.String(p.tree.names.group(uint32(r.nums[field])))
+		})
+	}
+	const f, u, g = formatStatus, statusUID, statusGID
+	return []row{
+		{24, 0, "id.uid", u32, discrete, none, is(f, u)},
+		{24, 1, "id.euid", u32, discrete, none, is(f, u+1)},
+		{24, 2, "id.suid", u32, discrete, none, is(f, u+2)},
+		{24, 3, "id.fsuid", u32, discrete, none, is(f, u+3)},
+		{24, 4, "id.gid", u32, discrete, none, is(f, g)}, // C differs: it has the user
+		{24, 5, "id.egid", u32, discrete, none, is(f, g+1)},
+		{24, 6, "id.sgid", u32, discrete, none, is(f, g+2)},
+		{24, 7, "id.fsgid", u32, discrete, none, is(f, g+3)},
+		{24, 8, "id.uid_nm", str, discrete, none, user(u)},
+		{24, 9, "id.euid_nm", str, discrete, none, user(u + 1)},
+		{24, 10, "id.suid_nm", str, discrete, none, user(u + 2)},
+		{24, 11, "id.fsuid_nm", str, discrete, none, user(u + 3)},
+		{24, 12, "id.gid_nm", str, discrete, none, group(g)},
+		{24, 13, "id.egid_nm", str, discrete, none, group(g + 1)},
+		{24, 14, "id.sgid_nm", str, discrete, none, group(g + 2)},
+		{24, 15, "id.fsgid_nm", str, discrete, none, group(g + 3)},
+		{11, 1, "id.container", str, discrete, none, text(formatCgroup, 1)},
+
+		{24, 37, "namespaces.tgid", str, discrete, none, known(statusNStgid, text)},
+		{24, 38, "namespaces.pid", str, discrete, none, known(statusNSpid, text)},
+		{24, 39, "namespaces.pgid", str, discrete, none, known(statusNSpgid, text)},
+		{24, 40, "namespaces.sid", str, discrete, none, known(statusNSsid, text)},
+		{24, 42, "namespaces.envid", u32, discrete, none, known(statusEnvID, is)},
+	}
+}
+
+// known is a field of status that older kernels do not have.
+func known(field int, value func(format, field int) pmda.FetchFunc) pmda.FetchFunc {
+	f := value(formatStatus, field)
+	return func(ctx context.Context, v *pmda.Value) error {
+		r := v.Data().(*process).record(formatStatus)
+		if r.ok && !r.there(field) {
+			return pdu.ErrnoAppVersion
+		}
+		return f(ctx, v)
+	}
+}

@@ -1,0 +1,56 @@
+package proc
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A rig is an agent for a tree, and a client of it.
+type rig struct {
+	*pmdatest.Rig
+	host *host
+}
+
+// newRig returns an agent whose client is the user of the test.
+func newRig(tb testing.TB, o Options) *rig {
+	tb.Helper()
+	if o.AccessConf == "" {
+		o.AccessConf = filepath.Join(tb.TempDir(), "none")
+	}
+	if o.HotConf == "" {
+		o.HotConf = filepath.Join(tb.TempDir(), "none")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	h := newHost(3, o)
+	a, err := h.agent("") // help texts take time to read
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := &rig{pmdatest.New(tb, 3, a, newHost(3, o).metrics()), h}
+	r.ByID = []int{indomProc, indomHot}
+	r.identify(os.Geteuid(), os.Getegid())
+	return r
+}
+
+// identify tells the agent who its client is.
+func (r *rig) identify(uid, gid int) {
+	r.attrs(map[pdu.AttrCode]string{pdu.AttrUserID: strconv.Itoa(uid), pdu.AttrGroupID: strconv.Itoa(gid)})
+}
+
+func (r *rig) attrs(values map[pdu.AttrCode]string) {
+	var attrs []pdu.Attr
+	for code, value := range values {
+		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
+	}
+	r.Conduit.Notify(agents.Notice{End: true, Attrs: attrs})
+}

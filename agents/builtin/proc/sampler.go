@@ -1,0 +1,152 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+)
+
+// A sampler looks at all processes from time to time, as the user of the agent,
+// and says which are hot. It has readers of its own: it works while the agent
+// answers.
+type sampler struct {
+	tree   tree
+	view   *view
+	before map[int32]sample
+	last   time.Time
+	idle   float64 // of all CPUs, in seconds
+}
+
+// A sample is the counters of a process.
+type sample struct {
+	start, switches, bytes uint64
+	cpu, iowait, schedwait float64 // in seconds
+}
+
+// A verdict is what a look has found. It is not changed any more.
+type verdict struct {
+	pids   []int32 // of hot processes, in ascending order
+	vars   []vars  // of those, without texts
+	totals totals
+}
+
+// totals are hotproc.total: CPUs that were busy, in CPUs.
+type totals struct{ idle, hot, cold, transient float64 }
+
+func newSampler(h *host) *sampler {
+	s := &sampler{tree: tree{
+		Reader: sysfile.Reader{Root: h.Root}, names: newAccounts(), hertz: h.hertz, pageSize: h.pageSize,
+	}}
+	s.view = newView(&s.tree)
+	return s
+}
+
+// look looks at all processes. What is a rate is 0 for those seen for the first
+// time.
+func (s *sampler) look(p *predicate, now time.Time) *verdict {
+	s.tree.turn++
+	s.tree.names.refresh()
+	v := &verdict{}
+	if s.view.all() != nil {
+		return v
+	}
+	s.view.update()
+	dt := now.Sub(s.last).Seconds()
+	first := s.last.IsZero() || dt <= 0
+	after := make(map[int32]sample, len(s.view.list))
+	var hot, cold float64
+	for _, proc := range s.view.list {
+		stat, status := proc.record(formatStat), proc.record(formatStatus)
+		if !stat.ok || !status.ok {
+			continue
+		}
+		io, sched := proc.record(formatIO), proc.record(formatSchedstat)
+		now := sample{
+			start:    stat.nums[statStart],
+			switches: status.nums[statusVoluntary] + status.nums[statusInvoluntary],
+			bytes:    io.nums[4] + io.nums[5],
+			cpu:      float64(stat.nums[statUtime]+stat.nums[statStime]) / float64(s.tree.hertz),
+			iowait:   float64(stat.nums[statBlkio]) / float64(s.tree.hertz),
+		}
+		now.schedwait = float64(sched.nums[1]) / 1e9
+		after[proc.id] = now
+		var x vars
+		x.nums[varUID], x.nums[varGID] = float64(status.nums[statusUID]), float64(status.nums[statusGID])
+		x.nums[varVirtual] = float64(stat.nums[statVsize] / 1024)
+		x.nums[varResident] = float64(stat.nums[statRSS] * s.tree.pageSize / 1024)
+		before, seen := s.before[proc.id]
+		burnt := 0.0
+		if seen && !first && before.start == now.start {
+			rate := func(from, to float64) float64 { return max(to-from, 0) / dt }
+			burnt = rate(before.cpu, now.cpu)
+			x.nums[varCPU] = burnt
+			x.nums[varSwitches] = rate(float64(before.switches), float64(now.switches))
+			x.nums[varIO] = rate(float64(before.bytes), float64(now.bytes)) / 1024 // C differs: in bytes
+			x.nums[varIOWait] = rate(before.iowait, now.iowait)
+			x.nums[varSchedWait] = rate(before.schedwait, now.schedwait)
+		}
+		x.texts = [...]string{
+			s.tree.names.user(uint32(status.nums[statusUID])), s.tree.names.group(uint32(status.nums[statusGID])),
+			string(stat.string(statComm)), proc.args(),
+		}
+		if !p.eval(&x) {
+			cold += burnt
+			continue
+		}
+		hot += burnt
+		x.texts = [len(textVars)]string{}
+		v.pids = append(v.pids, proc.id)
+		v.vars = append(v.vars, x)
+	}
+	idle, cpus := s.cpus()
+	if !first {
+		v.totals = totals{idle: max(idle-s.idle, 0) / dt, hot: hot, cold: cold}
+		v.totals.transient = max(cpus-hot-cold-v.totals.idle, 0)
+	}
+	s.before, s.last, s.idle = after, now, idle
+	return v
+}
+
+// cpus reads how long CPUs were idle, in seconds, and how many there are.
+func (s *sampler) cpus() (idle, n float64) {
+	b, _ := s.tree.Path("/proc/stat").Text(maxFile)
+	for bytes.HasPrefix(b, []byte("cpu")) {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		word, rest := sysfile.Field(line)
+		if len(word) > 3 {
+			n++
+			continue
+		}
+		for range 4 {
+			word, rest = sysfile.Field(rest)
+		}
+		if ticks, ok := sysfile.Uint(word); ok {
+			idle = float64(ticks) / float64(s.tree.hertz)
+		}
+	}
+	return idle, n
+}
+
+// run looks every so often, until ctx ends.
+func (s *sampler) run(ctx context.Context, p *predicate, every time.Duration, tell func(*verdict)) {
+	for {
+		tell(s.look(p, time.Now()))
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+	}
+}
+
+// of returns the vars of a process; nil if it is not hot.
+func (v *verdict) of(pid int32) *vars {
+	if i, ok := slices.BinarySearch(v.pids, pid); ok {
+		return &v.vars[i]
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package proc
+
+import (
+	"bytes"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+)
+
+// Fields of /proc/PID/status, proc(5).
+const (
+	statusUID  = 0 // and those of euid, suid, fsuid
+	statusGID  = 4 // and so on
+	statusSigs = 8 // SigPnd, SigBlk, SigIgn, SigCgt
+)
+
+const (
+	statusTgid = 12 + iota
+	statusNgid
+	statusThreads
+	statusEnvID
+	statusVoluntary
+	statusInvoluntary
+	statusVmSize
+	statusVmLck
+	statusVmRSS
+	statusVmData
+	statusVmStk
+	statusVmExe
+	statusVmLib
+	statusVmSwap
+	statusVmPeak
+	statusVmPin
+	statusVmHWM
+	statusVmPTE
+	statusCpus
+	statusNStgid
+	statusNSpid
+	statusNSpgid
+	statusNSsid
+	statusFields
+)
+
+// A statusLine is what to do with a line.
+type statusLine struct {
+	field int
+	kind  byte // a number, IDs: four of them, Text, or List: text with commas
+}
+
+var statusLines = map[string]statusLine{
+	"Uid": {statusUID, 'I'}, "Gid": {statusGID, 'I'},
+	"SigPnd": {statusSigs, 'T'}, "SigBlk": {statusSigs + 1, 'T'}, "SigIgn": {statusSigs + 2, 'T'}, "SigCgt": {statusSigs + 3, 'T'},
+	"Tgid": {statusTgid, 0}, "Ngid": {statusNgid, 0}, "Threads": {statusThreads, 0}, "envID": {statusEnvID, 0},
+	"voluntary_ctxt_switches": {statusVoluntary, 0}, "nonvoluntary_ctxt_switches": {statusInvoluntary, 0},
+	"VmSize": {statusVmSize, 0}, "VmLck": {statusVmLck, 0}, "VmRSS": {statusVmRSS, 0}, "VmData": {statusVmData, 0},
+	"VmStk": {statusVmStk, 0}, "VmExe": {statusVmExe, 0}, "VmLib": {statusVmLib, 0}, "VmSwap": {statusVmSwap, 0},
+	"VmPeak": {statusVmPeak, 0}, "VmPin": {statusVmPin, 0}, "VmHWM": {statusVmHWM, 0}, "VmPTE": {statusVmPTE, 0},
+	"Cpus_allowed_list": {statusCpus, 'T'},
+	"NStgid":            {statusNStgid, 'L'}, "NSpid": {statusNSpid, 'L'}, "NSpgid": {statusNSpgid, 'L'}, "NSsid": {statusNSsid, 'L'},
+}
+
+func parseStatus(r *record, b []byte) {
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		i := bytes.IndexByte(line, ':')
+		if i < 0 {
+			continue
+		}
+		l, ok := statusLines[string(line[:i])]
+		if !ok {
+			continue
+		}
+		rest := line[i+1:]
+		switch l.kind {
+		case 'T':
+			r.setText(l.field, bytes.TrimSpace(rest))
+		case 'L':
+			r.setText(l.field, bytes.TrimSpace(rest))
+			list := r.string(l.field)
+			for i, c := range list {
+				if sysfile.IsBlank(c) {
+					list[i] = ','
+				}
+			}
+		default:
+			n := 1
+			if l.kind == 'I' {
+				n = 4
+			}
+			for i := range n {
+				var word []byte
+				word, rest = sysfile.Field(rest)
+				if n, ok := sysfile.Uint(word); ok {
+					r.set(l.field+i, n)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package xfs
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/pmda/cache"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// The most that is read of files, in bytes.
+const (
+	maxMounts   = 16 << 20
+	maxProjects = 1 << 20
+)
+
+// quotas are those of projects, for file systems that are mounted.
+type quotas struct {
+	*host
+	filesys  *cache.Cache // with a *filesys each
+	projects *cache.Cache // with a *project each
+	mounted  map[string]*filesys
+	known    map[string]*project
+}
+
+type filesys struct {
+	turn  uint64
+	flags uint16
+}
+
+// A project is what the kernel has of one on one file system: fields of struct
+// fs_disk_quota of linux/dqblk_xfs.h.
+type project struct {
+	turn                            uint64
+	spaceHard, spaceSoft, spaceUsed uint64 // in 512 bytes
+	filesHard, filesSoft, filesUsed uint64
+	spaceTimeLeft, filesTimeLeft    int32 // in seconds
+}
+
+func newQuotas(h *host) *quotas {
+	return &quotas{
+		host:     h,
+		filesys:  cache.New(pdu.NewInDom(h.domain, indomFilesys), cache.Options{}),
+		projects: cache.New(pdu.NewInDom(h.domain, indomProject), cache.Options{}),
+		mounted:  make(map[string]*filesys), known: make(map[string]*project),
+	}
+}
+
+// Commands of quotactl(2), linux/dqblk_xfs.h.
+const (
+	qXGetQuota  = 'X'<<8 + 3
+	qXGetQstat  = 'X'<<8 + 5
+	qXQuotaSync = 'X'<<8 + 7
+
+	projectAccounting  = 1 << 4 // FS_QUOTA_PDQ_ACCT
+	projectEnforcement = 1 << 5 // FS_QUOTA_PDQ_ENFD
+)
+
+// quotactl is quotactl(2) for quotas of projects.
+func quotactl(cmd int, device string, id uint32, buf []byte) error {
+	const prjQuota = 2
+	path, err := syscall.BytePtrFromString(device)
+	if err != nil {
+		return err
+	}
+	_, _, errno := syscall.Syscall6(syscall.SYS_QUOTACTL, uintptr(cmd<<8|prjQuota), uintptr(unsafe.Pointer(path)),
+		uintptr(id), uintptr(unsafe.Pointer(&buf[0])), 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// read finds file systems, and projects on them.
+func (q *quotas) read(context.Context, *pmda.Request) error {
+	q.filesys.HideAll()
+	q.projects.HideAll()
+	b, err := q.Path("/proc/mounts").Text(maxMounts)
+	if err != nil {
+		return err
+	}
+	var devices []string
+	for len(b) > 0 {
+		var line, device, typ []byte
+		line, b = sysfile.CutLine(b)
+		device, line = sysfile.Field(line)
+		_, line = sysfile.Field(line)
+		typ, _ = sysfile.Field(line)
+		if string(typ) == "xfs" && bytes.HasPrefix(device, []byte("/dev")) {
+			devices = append(devices, q.device(string(device)))
+		}
+	}
+	var projects []byte
+	for _, device := range devices {
+		fs := q.mounted[device]
+		if fs == nil {
+			fs = new(filesys)
+		}
+		if fs.turn == q.turn {
+			continue // it is mounted twice
+		}
+		if _, err := q.filesys.Add(device, fs); err != nil {
+			continue
+		}
+		q.mounted[device] = fs
+		fs.turn, fs.flags = q.turn, q.state(device)
+		if fs.flags&projectAccounting == 0 {
+			continue
+		}
+		if projects == nil {
+			b, _ := q.Path("/etc/projects").Text(maxProjects)
+			projects = append([]byte{}, b...)
+		}
+		q.look(device, projects)
+	}
+	return nil
+}
+
+// device returns the name by which a device is an instance: where a link points
+// to, unless it is one of /dev/mapper or an array, which have lasting names.
+func (q *quotas) device(name string) string {
+	if strings.HasPrefix(name, "/dev/mapper") || strings.HasPrefix(name, "/dev/md") {
+		return name
+	}
+	path, err := filepath.EvalSymlinks(q.Root + name)
+	if rest, ok := strings.CutPrefix(path, q.Root); err == nil && ok {
+		return rest
+	}
+	return name
+}
+
+// state returns flags of a file system: qs_flags of struct fs_quota_stat.
+func (q *quotas) state(device string) uint16 {
+	var buf [128]byte
+	if q.quotactl(qXGetQstat, device, 0, buf[:]) != nil {
+		return 0
+	}
+	return binary.NativeEndian.Uint16(buf[2:])
+}
+
+// look finds the projects of a file system. Lines of /etc/projects are
+//
+//	ID:DIRECTORY
+func (q *quotas) look(device string, projects []byte) {
+	var buf [128]byte
+	_ = q.quotactl(qXQuotaSync, device, 0, buf[:])
+	for len(projects) > 0 {
+		var line []byte
+		line, projects = sysfile.CutLine(projects)
+		digits := line
+		if i := bytes.IndexFunc(line, func(c rune) bool { return c < '0' || c > '9' }); i >= 0 {
+			digits = line[:i]
+		}
+		id, ok := sysfile.Uint(digits)
+		if !ok || id > 1<<32-1 {
+			continue
+		}
+		name := string(digits) + ":" + device
+		p := q.known[name]
+		if p == nil {
+			p = new(project)
+		}
+		if p.turn == q.turn || q.quotactl(qXGetQuota, device, uint32(id), buf[:]) != nil {
+			continue
+		}
+		p.parse(buf[:])
+		p.turn = q.turn
+		if _, err := q.projects.Add(name, p); err == nil {
+			q.known[name] = p
+		}
+	}
+}
+
+// parse sets p to a struct fs_disk_quota.
+func (p *project) parse(b []byte) {
+	order := binary.NativeEndian
+	p.spaceHard, p.spaceSoft, p.spaceUsed = order.Uint64(b[8:]), order.Uint64(b[16:]), order.Uint64(b[40:])
+	p.filesHard, p.filesSoft, p.filesUsed = order.Uint64(b[24:]), order.Uint64(b[32:]), order.Uint64(b[48:])
+	p.filesTimeLeft, p.spaceTimeLeft = int32(order.Uint32(b[56:])), int32(order.Uint32(b[60:]))
+}
+
+func (q *quotas) metrics() []pmda.Metric {
+	source := &pmda.Source{Read: q.read}
+	flag := func(bit uint16) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, fs *filesys) {
+			if fs.flags&bit != 0 {
+				v.Uint(1)
+			} else {
+				v.Uint(0)
+			}
+		})
+	}
+	number := func(f func(p *project) uint64) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, p *project) { v.Uint(f(p)) })
+	}
+	seconds := func(f func(p *project) int32) pmda.FetchFunc {
+		return pmda.Of(func(v *pmda.Value, p *project) { v.Int(int64(f(p))) })
+	}
+	const u32, i32, u64, discrete = pdu.MetricU32, pdu.Metric32, pdu.MetricU64, pdu.SemDiscrete
+	type row pmda.Row
+	return append(
+		pmda.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomFilesys, Insts: q.filesys, Source: source}}, []row{
+			{30, 0, "quota.state.project.accounting", u32, discrete, 0, flag(projectAccounting)},
+			{30, 1, "quota.state.project.enforcement", u32, discrete, 0, flag(projectEnforcement)},
+		}),
+		pmda.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomProject, Insts: q.projects, Source: source}}, []row{
+			{30, 6, "quota.project.space.hard", u64, discrete, pdu.Kbyte, number(func(p *project) uint64 { return p.spaceHard / 2 })},
+			{30, 7, "quota.project.space.soft", u64, discrete, pdu.Kbyte, number(func(p *project) uint64 { return p.spaceSoft / 2 })},
+			{30, 8, "quota.project.space.used", u64, discrete, pdu.Kbyte, number(func(p *project) uint64 { return p.spaceUsed / 2 })},
+			{30, 9, "quota.project.space.time_left", i32, discrete, pdu.Sec, seconds(func(p *project) int32 { return p.spaceTimeLeft })},
+			{30, 10, "quota.project.files.hard", u64, discrete, pdu.Count, number(func(p *project) uint64 { return p.filesHard })},
+			{30, 11, "quota.project.files.soft", u64, discrete, pdu.Count, number(func(p *project) uint64 { return p.filesSoft })},
+			{30, 12, "quota.project.files.used", u64, discrete, pdu.Count, number(func(p *project) uint64 { return p.filesUsed })},
+			{30, 13, "quota.project.files.time_left", i32, discrete, pdu.Sec, seconds(func(p *project) int32 { return p.filesTimeLeft })},
+		})...,
+	)
+}
