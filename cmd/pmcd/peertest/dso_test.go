@@ -155,17 +155,22 @@ func TestDSOComesBack(t *testing.T) {
 	}
 	d := peer.StartT(t, path, peer.Config{Agents: dsoLines(t)})
 	other := hostOf(t, d, "simple", 0)
+	answers := func() {
+		t.Helper()
+		if !peer.Until(20*time.Second, func() bool {
+			return strings.Contains(output(t, d, "pmprobe -h {host} -v sample.long.hundred"), "sample.long.hundred 1 100")
+		}) {
+			t.Fatalf("the agent does not answer:\n%s", d.Log())
+		}
+	}
+	answers() // else the fault may come before the agent has started
 	for range 2 {
 		pid := hostOf(t, d, "sample", 0)
 		if err := syscall.Kill(pid, syscall.SIGSEGV); err != nil {
 			t.Fatal(err)
 		}
 		hostOf(t, d, "sample", pid)
-		if !peer.Until(20*time.Second, func() bool {
-			return strings.Contains(output(t, d, "pmprobe -h {host} -v sample.long.hundred"), "sample.long.hundred 1 100")
-		}) {
-			t.Fatalf("the agent does not come back:\n%s", d.Log())
-		}
+		answers()
 	}
 	if pid := hostOf(t, d, "simple", 0); pid != other {
 		t.Errorf("another agent had process %d and has %d", other, pid)

@@ -55,6 +55,7 @@ type Comparison struct {
 	Status      int                        // exit status that PCP's pmcd must give; AnyStatus: any
 	Must        string                     // what is in the output against PCP's pmcd, or there is nothing to compare
 	Rules       []Rule                     // the first that matches counts
+	Void        string                     // on stderr of either side: the attempt does not count, for the host has changed under the client; "": none
 	Differences []*Difference
 }
 
