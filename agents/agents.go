@@ -1,16 +1,14 @@
-// Package agents defines what pmcd asks of an agent.
+// Package agents defines what pmcd asks of an agent, and nothing else.
 //
-// An agent serves one performance metrics domain. Its author implements
-// [Agent]; pmcd drives a [Conduit], which is [Local] or [Inline] around an Agent
-// in pmcd's own process or a wire.Client for a PMDA behind pipes or a socket.
-// Requests and replies are PDUs in all cases, so the daemon has one way to
-// serve a client, and value sets stay in wire form from the agent to the
-// client.
+// An agent serves one performance metrics domain (PMDA(3)). Its author implements
+// [Agent] and those of the optional interfaces that it has something for. Package
+// pmda builds an Agent from tables; package serve makes a program of one; package
+// transport is how pmcd reaches it.
 //
 // Plugins are built against this package and package pdu, and a plugin loads
-// only if its copies of both, and of everything they import, are exactly
-// pmcd's. So this package imports nothing but the standard library and pdu,
-// and has no tests of its own package (see package agenttest).
+// only if its copies of both, and of everything they import, are exactly pmcd's.
+// So this package imports only the standard library and pdu, and its tests are
+// those of another package: a plugin must never have them.
 package agents
 
 import (

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -34,7 +34,7 @@ type OpenFunc func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) 
 
 // A Link is a connection to an agent that has just been opened.
 type Link struct {
-	Conduit agents.Conduit
+	Conduit transport.Conduit
 	Process Process // of the agent; nil if pmcd did not start it
 	In, Out int     // descriptors for replies and requests, for messages; -1 if there are none
 
@@ -47,9 +47,9 @@ type Link struct {
 	Changed func() error
 
 	holds holds
-	drop  sync.Once      // has the connection been given up? Sets the following
-	cause error          // why
-	owed  agents.Pending // what the agent has not answered; its Type is 0 for nothing
+	drop  sync.Once         // has the connection been given up? Sets the following
+	cause error             // why
+	owed  transport.Pending // what the agent has not answered; its Type is 0 for nothing
 }
 
 // An OpenError is why an OpenFunc failed that has more to tell.
@@ -245,7 +245,7 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Lin
 			LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",
 		})
 		// The interface is that of the agent in its place in C pmcd, for the log.
-		return &Link{Conduit: agents.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
+		return &Link{Conduit: transport.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
 	}
 	return d.cfg.Open(ctx, spec, wire.Options{
 		PID:      int32(os.Getpid()),

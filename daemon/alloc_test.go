@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -36,7 +36,7 @@ func TestNoAllocationPerValue(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return &Link{Conduit: agents.Local(a), In: -1, Out: -1}, nil
+			return &Link{Conduit: transport.Local(a), In: -1, Out: -1}, nil
 		}
 	}, nil)
 	r.settled()

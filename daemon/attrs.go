@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -54,7 +54,7 @@ func (s *session) introduce(l *Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.announced) > 0 && !s.left && l.Conduit.WantsAttrs() {
-		l.Conduit.Notify(agents.Notice{Client: s.num, Attrs: s.announced})
+		l.Conduit.Notify(transport.Notice{Client: s.num, Attrs: s.announced})
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *session) leave() {
 	for _, a := range s.d.routes.Load().list {
 		l := a.link.Load()
 		if l != nil && (s.asked.has(a.domain) || introduced && l.Conduit.WantsAttrs()) {
-			l.Conduit.Notify(agents.Notice{Client: s.num, End: true})
+			l.Conduit.Notify(transport.Notice{Client: s.num, End: true})
 		}
 	}
 }

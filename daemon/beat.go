@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -27,7 +28,7 @@ func (d *Daemon) Beat(ctx context.Context) error {
 			continue
 		}
 		const nobody = -1 // no client has this number
-		call := agents.Call{Origin: agents.Origin{Client: nobody}, Profile: new(pdu.Profile)}
+		call := transport.Call{Origin: agents.Origin{Client: nobody}, Profile: new(pdu.Profile)}
 		var err error
 		call.Req, err = pdu.Append(nil, nobody, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(a.domain, 0, 3)}})
 		if err != nil {

@@ -4,7 +4,7 @@
 //	              -> session: frames, then one request after the other
 //	              -> dispatch: access check, handler by PDU type
 //	              -> routes: domain -> agent, name tree; one immutable snapshot
-//	              -> agents.Conduit: a PDU out and a PDU back
+//	              -> transport.Conduit: a PDU out and a PDU back
 //	              -> one reply, one write
 //
 // Who waits in the lobby has no goroutine. A session does the rest on its own
@@ -23,7 +23,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -61,7 +61,7 @@ type Daemon struct {
 	rate         rate
 	sessionTasks sync.WaitGroup // sessions
 	sockets      sockets
-	callers      agents.Callers
+	callers      transport.Callers
 	lane         fastLane
 	counts       pdu.Counts
 	clients      clients

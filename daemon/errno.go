@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -13,7 +13,7 @@ func errnoOf(err error) pdu.Errno {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, agents.ErrLate), errors.Is(err, agents.ErrNotReady):
+	case errors.Is(err, transport.ErrLate), errors.Is(err, transport.ErrNotReady):
 		return pdu.ErrnoAgain
 	case errors.Is(err, access.ErrConnLimit):
 		return pdu.ErrnoConnLimit

@@ -6,14 +6,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // exchange sends call and appends the answer to *dst. If that is an ERROR
 // PDU, or there is none, *dst stays as it was and the error, which errnoOf
 // knows, says why.
-func (s *session) exchange(a *agent, l *Link, call *agents.Call, dst *[]byte) error {
+func (s *session) exchange(a *agent, l *Link, call *transport.Call, dst *[]byte) error {
 	call.Caller = s.caller
 	call.Alone = s.line.direct()
 	if err := l.Conduit.Send(call); err != nil {
@@ -24,11 +24,11 @@ func (s *session) exchange(a *agent, l *Link, call *agents.Call, dst *[]byte) er
 }
 
 // receive is the second half of exchange.
-func (s *session) receive(a *agent, l *Link, call *agents.Call, dst *[]byte) error {
+func (s *session) receive(a *agent, l *Link, call *transport.Call, dst *[]byte) error {
 	n, since := len(*dst), time.Now()
 	b, err := l.Conduit.Recv(call, *dst)
 	if err != nil {
-		if err == agents.ErrLate {
+		if err == transport.ErrLate {
 			a.load.abandon()
 		}
 		s.d.trace.failure(false, l.In, call.Req, err)
@@ -69,12 +69,12 @@ func (s *session) receive(a *agent, l *Link, call *agents.Call, dst *[]byte) err
 // a if that is the end of it.
 func (d *Daemon) lost(a *agent, l *Link, err error) error {
 	a.load.failed()
-	if err == agents.ErrLate || err == agents.ErrNotReady {
+	if err == transport.ErrLate || err == transport.ErrNotReady {
 		return err
 	}
 	d.drop(a, l, nil)
 	switch {
-	case err == agents.ErrClosed: // by us: it is being dropped or replaced
+	case err == transport.ErrClosed: // by us: it is being dropped or replaced
 		return pdu.ErrnoNoAgent
 	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
 		return pdu.ErrnoEPIPE // it died while idle
@@ -91,7 +91,7 @@ func (d *Daemon) broken(a *agent, l *Link, err error) error {
 
 // sendPart sends p.req to the agent of a domain, with what else call says. If
 // there is no error the connection is held until the answer is received.
-func (s *session) sendPart(w *work, p *part, domain int, call *agents.Call) (err error) {
+func (s *session) sendPart(w *work, p *part, domain int, call *transport.Call) (err error) {
 	if p.agent, p.link, err = s.available(w, domain); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -43,7 +44,7 @@ func (s *session) fetch(w *work, b []byte) error {
 	if s.contained && slices.Contains(m.PMIDs, hostnameID) {
 		s.observe()
 	}
-	call := agents.Call{
+	call := transport.Call{
 		Origin:  agents.Origin{Client: s.num, Context: m.Context},
 		Profile: profile,
 		Timeout: time.Duration(s.d.timeout.Load()),
@@ -93,7 +94,7 @@ func stretch(ids []pdu.PMID) (domain, n int) {
 
 // fetchOne has one agent's RESULT become the reply as it is, but for its
 // head. Behind noticeLen bytes w.out gets a reply without a time.
-func (s *session) fetchOne(w *work, call *agents.Call, domain int, high bool) error {
+func (s *session) fetchOne(w *work, call *transport.Call, domain int, high bool) error {
 	err := s.askOne(w, call, domain, len(w.out))
 	switch {
 	case err == nil && high:
@@ -113,7 +114,7 @@ func (s *session) fetchOne(w *work, call *agents.Call, domain int, high bool) er
 
 // askOne has the RESULT of the one agent of a fetch behind start bytes of
 // w.out.
-func (s *session) askOne(w *work, call *agents.Call, domain, start int) error {
+func (s *session) askOne(w *work, call *transport.Call, domain, start int) error {
 	a, l, err := s.available(w, domain)
 	if err != nil {
 		return err
@@ -147,7 +148,7 @@ func (s *session) checked(a *agent, l *Link, b []byte, err error) error {
 // fetchParts asks several agents, all before it waits for any, and puts their
 // value sets in the order that the client asked for. The slowest is asked first:
 // what the others do fits in its time.
-func (s *session) fetchParts(w *work, call *agents.Call, high bool) error {
+func (s *session) fetchParts(w *work, call *transport.Call, high bool) error {
 	defer w.reset()
 	for rest := w.fetch.PMIDs; len(rest) > 0; {
 		domain, n := stretch(rest)

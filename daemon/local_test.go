@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -42,7 +43,7 @@ func TestAgentInProcess(t *testing.T) {
 			case 242:
 				return byWire(ctx, spec, opt)
 			}
-			w := agents.Local(a)
+			w := transport.Local(a)
 			w.OnState(opt.OnState)
 			return &Link{Conduit: w, In: -1, Out: -1}, nil
 		}
@@ -99,7 +100,7 @@ func TestEndWithStuckAgent(t *testing.T) {
 			if spec.Domain != 240 {
 				return byWire(ctx, spec, opt)
 			}
-			return &Link{Conduit: agents.Local(stuck), In: -1, Out: -1}, nil
+			return &Link{Conduit: transport.Local(stuck), In: -1, Out: -1}, nil
 		}
 	}, nil)
 	c := r.dial()

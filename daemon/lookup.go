@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -24,7 +25,7 @@ func (s *session) ask(w *work, domain int, profile *pdu.Profile, req []byte, unk
 
 // askAgent is ask for an agent whose connection l the caller holds.
 func (s *session) askAgent(w *work, a *agent, l *Link, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
-	w.call = agents.Call{
+	w.call = transport.Call{
 		Origin:  agents.Origin{Client: s.num},
 		Profile: profile,
 		Timeout: time.Duration(s.d.timeout.Load()),
@@ -86,7 +87,7 @@ func (s *session) descs(w *work, b []byte) error {
 	if _, err := pdu.ParseInto(b, &m); err != nil {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
-	call := agents.Call{
+	call := transport.Call{
 		Origin:  agents.Origin{Client: s.num},
 		Timeout: time.Duration(s.d.timeout.Load()),
 	}
@@ -117,7 +118,7 @@ func (s *session) descs(w *work, b []byte) error {
 }
 
 // sendDesc asks for a descriptor.
-func (s *session) sendDesc(w *work, p *part, id pdu.PMID, call agents.Call) (err error) {
+func (s *session) sendDesc(w *work, p *part, id pdu.PMID, call transport.Call) (err error) {
 	if w.routes.agent(id.Domain()) == nil {
 		return pdu.ErrnoPMID
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -202,7 +203,7 @@ func (s *session) traverseDynamic(w *work, root pmnsload.DynamicRoot, m *pdu.PMN
 func (s *session) addNames(w *work, stretches []pmnsload.Stretch) {
 	defer w.reset()
 	w.parts = slices.Grow(w.parts[:0], askAhead) // calls on their way stay where they are
-	call := agents.Call{
+	call := transport.Call{
 		Origin:  agents.Origin{Client: s.num},
 		Timeout: time.Duration(s.d.timeout.Load()),
 	}
@@ -242,7 +243,7 @@ func (s *session) addNames(w *work, stretches []pmnsload.Stretch) {
 }
 
 // sendTraverse asks for the names at or below a dynamic root.
-func (s *session) sendTraverse(w *work, p *part, root *pmnsload.DynamicRoot, call *agents.Call) (err error) {
+func (s *session) sendTraverse(w *work, p *part, root *pmnsload.DynamicRoot, call *transport.Call) (err error) {
 	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.PMNSTraverse{Name: root.Name}); err != nil {
 		return err
 	}
@@ -290,10 +291,10 @@ func (s *session) askName(w *work, root pmnsload.DynamicRoot, req pdu.Message) (
 			answer = names.Err
 		}
 		s.noteNames(w, root, answer, true)
-	} else if err == agents.ErrLate || err == agents.ErrNotReady {
+	} else if err == transport.ErrLate || err == transport.ErrNotReady {
 		s.noteNames(w, root, err, false)
 	}
-	if err == agents.ErrLate {
+	if err == transport.ErrLate {
 		err = pdu.ErrnoNoAgent
 	}
 	return m, err

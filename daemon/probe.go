@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -63,7 +64,7 @@ func (d *Daemon) askNames(a *agent, root string) error {
 	}
 	defer l.holds.giveBack()
 	const noClient = -1 // no client has this number
-	call := agents.Call{Origin: agents.Origin{Client: noClient}, Timeout: time.Duration(d.timeout.Load())}
+	call := transport.Call{Origin: agents.Origin{Client: noClient}, Timeout: time.Duration(d.timeout.Load())}
 	var err error
 	if call.Req, err = pdu.Append(nil, 0, &pdu.PMNSTraverse{Name: root}); err != nil {
 		return err

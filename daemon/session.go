@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -36,10 +36,10 @@ type session struct {
 
 	// The following belong to the goroutine of the session.
 	greeted    bool
-	err        error          // that ends it
-	caller     *agents.Caller // of this turn
-	needsCert  bool           // and has none, as there is no TLS yet
-	awaiting   bool           // it has announced the name of a container
+	err        error             // that ends it
+	caller     *transport.Caller // of this turn
+	needsCert  bool              // and has none, as there is no TLS yet
+	awaiting   bool              // it has announced the name of a container
 	peer       access.Peer
 	contexts   contexts  // with their profiles
 	current    int32     // the context used last
@@ -65,7 +65,7 @@ type session struct {
 	left      bool           // it has gone
 }
 
-// Await implements agents.Session: it returns when there is input.
+// Await implements transport.Session: it returns when there is input.
 func (s *session) Await() bool {
 	if s.err != nil || s.input != nil { // from the lobby
 		return s.err == nil
@@ -90,8 +90,8 @@ func (s *session) Await() bool {
 	return s.err == nil
 }
 
-// Turn implements agents.Session: it answers the client.
-func (s *session) Turn(c *agents.Caller) {
+// Turn implements transport.Session: it answers the client.
+func (s *session) Turn(c *transport.Caller) {
 	s.turn = s.d.lane.turns.Add(1)
 	w := s.input
 	s.input, s.caller = nil, c
@@ -118,7 +118,7 @@ func (s *session) meet() error {
 	return nil
 }
 
-// End implements agents.Session: nothing is left of the session.
+// End implements transport.Session: nothing is left of the session.
 func (s *session) End() {
 	defer s.d.sessionTasks.Done()
 	defer s.line.close()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -50,7 +51,7 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.Result{Sets: p.store}); err != nil {
 		return err
 	}
-	p.call = agents.Call{
+	p.call = transport.Call{
 		Origin:  agents.Origin{Client: s.num},
 		Timeout: time.Duration(s.d.timeout.Load()),
 		Req:     p.req,

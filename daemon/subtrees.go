@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -88,9 +88,9 @@ func (s *session) noteNames(w *work, root pmnsload.DynamicRoot, err error, asked
 	var kind gapKind
 	var why string
 	switch {
-	case err == agents.ErrNotReady:
+	case err == transport.ErrNotReady:
 		kind, why, asked = gapNotReady, "is not ready", false
-	case err == agents.ErrLate:
+	case err == transport.ErrLate:
 		kind, why = gapLate, "has not answered in time"
 	case asked:
 		kind, why = gapFailed, fmt.Sprintf("failed: %v", errnoOf(err))

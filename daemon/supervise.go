@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -243,11 +243,11 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 }
 
 // pending is what the agent owes an answer to, if that is known.
-func (l *Link) pending() (agents.Pending, bool) {
+func (l *Link) pending() (transport.Pending, bool) {
 	if c, ok := l.Conduit.(interface {
-		Pending() (agents.Pending, bool)
+		Pending() (transport.Pending, bool)
 	}); ok {
 		return c.Pending()
 	}
-	return agents.Pending{}, false
+	return transport.Pending{}, false
 }

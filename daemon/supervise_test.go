@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -28,18 +28,18 @@ type fake struct {
 	dead chan struct{}
 	end  sync.Once
 	err  error // set by end
-	owes agents.Pending
+	owes transport.Pending
 }
 
-func (f *fake) Send(*agents.Call) error                       { return nil }
-func (f *fake) Recv(_ *agents.Call, b []byte) ([]byte, error) { return b, agents.ErrLate }
-func (f *fake) Notify(agents.Notice)                          {}
-func (f *fake) WantsAttrs() bool                              { return false }
-func (f *fake) Done() <-chan struct{}                         { return f.dead }
-func (f *fake) Err() error                                    { return f.err }
-func (f *fake) Close() error                                  { f.die(agents.ErrClosed); return nil }
-func (f *fake) Pending() (agents.Pending, bool)               { return f.owes, f.owes.Type != 0 }
-func (f *fake) die(err error)                                 { f.end.Do(func() { f.err = err; close(f.dead) }) }
+func (f *fake) Send(*transport.Call) error                       { return nil }
+func (f *fake) Recv(_ *transport.Call, b []byte) ([]byte, error) { return b, transport.ErrLate }
+func (f *fake) Notify(transport.Notice)                          {}
+func (f *fake) WantsAttrs() bool                                 { return false }
+func (f *fake) Done() <-chan struct{}                            { return f.dead }
+func (f *fake) Err() error                                       { return f.err }
+func (f *fake) Close() error                                     { f.die(transport.ErrClosed); return nil }
+func (f *fake) Pending() (transport.Pending, bool)               { return f.owes, f.owes.Type != 0 }
+func (f *fake) die(err error)                                    { f.end.Do(func() { f.err = err; close(f.dead) }) }
 
 // A stage is a Daemon in a bubble of package synctest, where agents are fakes.
 type stage struct {
@@ -337,7 +337,7 @@ func TestLateGrace(t *testing.T) {
 				}, nil)
 				s.start()
 				first := s.last
-				first.owes = agents.Pending{Type: pdu.TypeFetch, Client: 3, Since: time.Now()}
+				first.owes = transport.Pending{Type: pdu.TypeFetch, Client: 3, Since: time.Now()}
 				for _, step := range tt.steps {
 					s.pass(step.after)
 					if s.last != first {

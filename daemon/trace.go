@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -184,12 +184,12 @@ func (t *trace) failure(sent bool, fd int, req []byte, err error) {
 		return
 	}
 	_, typ, _ := pdu.Header(req)
-	want := agents.ReplyType(typ)
+	want := transport.ReplyType(typ)
 	switch code := errnoOf(err); {
-	case err == agents.ErrNotReady:
+	case err == transport.ErrNotReady:
 	case sent:
 		t.event(traceConns, "Send %v PDU failed: fd=%d, err=%d: %v", typ, fd, int32(code), err)
-	case err == agents.ErrLate:
+	case err == transport.ErrLate:
 		t.event(traceConns, "Recv timeout: expecting %v PDU, fd=%d", want, fd)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		t.event(traceConns, "Premature EOF: expecting %v PDU, fd=%d", want, fd)

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -140,10 +140,10 @@ func TestTraceEvents(t *testing.T) {
 		want string
 	}{
 		{true, pdu.ErrnoEPIPE, "Send DESC_REQ PDU failed: fd=7, err=-32: broken pipe"},
-		{false, agents.ErrLate, "Recv timeout: expecting DESC PDU, fd=7"},
+		{false, transport.ErrLate, "Recv timeout: expecting DESC PDU, fd=7"},
 		{false, fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "Premature EOF: expecting DESC PDU, fd=7"},
 		{false, pdu.ErrnoIPC, "Recv error: expecting DESC PDU, fd=7, err=-12366: " + pdu.ErrnoIPC.Error()},
-		{false, agents.ErrNotReady, ""},
+		{false, transport.ErrNotReady, ""},
 	} {
 		if got := event(func(tr *trace) { tr.failure(tt.sent, 7, req, tt.err) }); got != tt.want {
 			t.Errorf("%v: got %q, want %q", tt.err, got, tt.want)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -27,7 +27,7 @@ type work struct {
 	partOf [domains]int16 // index in parts plus 1; 0 between requests
 	order  []*part        // in which they are asked
 
-	call agents.Call
+	call transport.Call
 	req  []byte // a request to an agent
 	ans  []byte // its answer
 
@@ -39,7 +39,7 @@ type part struct {
 	agent *agent
 	link  *Link
 	fetch pdu.Fetch
-	call  agents.Call
+	call  transport.Call
 	req   []byte
 	reply []byte
 	sets  pdu.Sets

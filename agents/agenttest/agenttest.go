@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -20,7 +21,7 @@ import (
 //
 // What PCP's own agents do is right: where they differ among each other a
 // promise is no stricter than any of them.
-func Test(t testing.TB, cd agents.Conduit, ids ...pdu.PMID) {
+func Test(t testing.TB, cd transport.Conduit, ids ...pdu.PMID) {
 	t.Helper()
 	s := &suite{
 		TB: t, cd: cd, ids: ids,
@@ -42,7 +43,7 @@ func Test(t testing.TB, cd agents.Conduit, ids ...pdu.PMID) {
 // A suite is one run of the tests, and what it has seen so far.
 type suite struct {
 	testing.TB
-	cd      agents.Conduit
+	cd      transport.Conduit
 	ids     []pdu.PMID
 	unknown pdu.PMID // no metric of any agent
 	noInDom pdu.InDom
@@ -102,16 +103,16 @@ var all = new(pdu.Profile)
 // Do sends req, what needs a profile with one that hides nothing, and decodes
 // the reply into reply. An ERROR PDU becomes a pdu.Errno, which is 0 for a store
 // that went well. The agent has five seconds.
-func Do(cd agents.Conduit, o agents.Origin, req, reply pdu.Message) error {
+func Do(cd transport.Conduit, o agents.Origin, req, reply pdu.Message) error {
 	return do(cd, o, all, req, reply)
 }
 
-func do(cd agents.Conduit, o agents.Origin, p *pdu.Profile, req, reply pdu.Message) error {
+func do(cd transport.Conduit, o agents.Origin, p *pdu.Profile, req, reply pdu.Message) error {
 	b, err := pdu.Append(nil, 0, req)
 	if err != nil {
 		return err
 	}
-	c := agents.Call{Origin: o, Timeout: 5 * time.Second, Req: b}
+	c := transport.Call{Origin: o, Timeout: 5 * time.Second, Req: b}
 	switch req.Type() {
 	case pdu.TypeFetch, pdu.TypeLabelReq:
 		c.Profile = p

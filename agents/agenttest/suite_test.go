@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -46,7 +47,7 @@ func socketPair(t *testing.T) (wire.Conn, *os.File) {
 	return c.(wire.Conn), there
 }
 
-func dial(t *testing.T, conn wire.Conn, opt wire.Options) agents.Conduit {
+func dial(t *testing.T, conn wire.Conn, opt wire.Options) transport.Conduit {
 	t.Helper()
 	c, err := wire.Dial(t.Context(), conn, opt)
 	if err != nil {
@@ -59,19 +60,19 @@ func dial(t *testing.T, conn wire.Conn, opt wire.Options) agents.Conduit {
 // a shared object are in those that know of them.
 func TestWays(t *testing.T) {
 	a := &agenttest.Agent{Domain: domain}
-	stream := func(opt wire.Options) func(*testing.T) agents.Conduit {
-		return func(t *testing.T) agents.Conduit {
+	stream := func(opt wire.Options) func(*testing.T) transport.Conduit {
+		return func(t *testing.T) transport.Conduit {
 			here, there := socketPair(t)
 			go wire.Serve(context.Background(), a, there) // ends with here
 			return dial(t, here, opt)
 		}
 	}
-	for name, open := range map[string]func(*testing.T) agents.Conduit{
-		"Inline":        func(*testing.T) agents.Conduit { return agents.Inline(a) },
-		"Local":         func(*testing.T) agents.Conduit { return agents.Local(a) },
+	for name, open := range map[string]func(*testing.T) transport.Conduit{
+		"Inline":        func(*testing.T) transport.Conduit { return transport.Inline(a) },
+		"Local":         func(*testing.T) transport.Conduit { return transport.Local(a) },
 		"stream":        stream(wire.Options{}),
 		"stream, depth": stream(wire.Options{Depth: 8}),
-		"child": func(t *testing.T) agents.Conduit {
+		"child": func(t *testing.T) transport.Conduit {
 			self, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)
@@ -264,7 +265,7 @@ func TestBroken(t *testing.T) {
 						panic(v)
 					}
 				}()
-				agenttest.Test(&c, agents.Inline(b), b.Metrics()...)
+				agenttest.Test(&c, transport.Inline(b), b.Metrics()...)
 			}()
 			all := strings.Join(c.said, "\n")
 			if !strings.Contains(all, want) || want == "" && all != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -79,7 +80,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	c := agents.Inline(a)
+	c := transport.Inline(a)
 	defer c.Close()
 	var r pdu.Result
 	ask := []pdu.PMID{pdu.NewPMID(400, 0, 0), pdu.NewPMID(400, 1, 0)}

@@ -11,6 +11,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -108,7 +109,7 @@ func TestInstances(t *testing.T) {
 	for _, tt := range tests {
 		reads = 0
 		req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}})
-		c := agents.Call{Req: req, Profile: &tt.profile}
+		c := transport.Call{Req: req, Profile: &tt.profile}
 		if err := cd.Send(&c); err != nil {
 			t.Fatal(err)
 		}

@@ -10,11 +10,12 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // ask returns the label sets of one kind, each as "inst JSON flags".
-func ask(t *testing.T, cd agents.Conduit, kind pdu.LabelKind, ident uint32) string {
+func ask(t *testing.T, cd transport.Conduit, kind pdu.LabelKind, ident uint32) string {
 	t.Helper()
 	var reply pdu.Labels
 	if err := agenttest.Do(cd, agents.Origin{}, &pdu.LabelReq{Kind: kind, Ident: ident}, &reply); err != nil {

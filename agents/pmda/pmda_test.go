@@ -11,6 +11,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -28,7 +29,7 @@ func sets(n uint64) pmda.FetchFunc {
 }
 
 // start makes an agent; what it logs goes to the buffer.
-func start(t *testing.T, c pmda.Config) (agents.Conduit, *bytes.Buffer) {
+func start(t *testing.T, c pmda.Config) (transport.Conduit, *bytes.Buffer) {
 	t.Helper()
 	var out bytes.Buffer
 	c.Domain = domain
@@ -37,12 +38,12 @@ func start(t *testing.T, c pmda.Config) (agents.Conduit, *bytes.Buffer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cd := agents.Inline(a)
+	cd := transport.Inline(a)
 	t.Cleanup(func() { cd.Close() })
 	return cd, &out
 }
 
-func fetch(t *testing.T, cd agents.Conduit, ids ...pdu.PMID) *pdu.Result {
+func fetch(t *testing.T, cd transport.Conduit, ids ...pdu.PMID) *pdu.Result {
 	t.Helper()
 	r := new(pdu.Result)
 	if err := agenttest.Do(cd, agents.Origin{Client: 1}, &pdu.Fetch{PMIDs: ids}, r); err != nil {

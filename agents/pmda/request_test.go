@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -75,7 +76,7 @@ func TestClients(t *testing.T) {
 		}
 	}
 	attr := func(code pdu.AttrCode, value string) {
-		cd.Notify(agents.Notice{Client: 1, Attrs: []pdu.Attr{{Code: code, Value: []byte(value)}}})
+		cd.Notify(transport.Notice{Client: 1, Attrs: []pdu.Attr{{Code: code, Value: []byte(value)}}})
 	}
 	step("1000")
 	attr(pdu.AttrUserID, "7")
@@ -84,16 +85,16 @@ func TestClients(t *testing.T) {
 	step("4294967295")
 	attr(pdu.AttrContainer, "")
 	step("30007")
-	cd.Notify(agents.Notice{Client: 5, End: true}) // never heard of
-	cd.Notify(agents.Notice{Client: 1, End: true})
+	cd.Notify(transport.Notice{Client: 5, End: true}) // never heard of
+	cd.Notify(transport.Notice{Client: 1, End: true})
 	step("1000")
 	attr(pdu.AttrUserID, "nobody")
 	step("11000")
 	// Who has only asked for a descriptor or a text was there too.
 	agenttest.Do(cd, agents.Origin{Client: 8}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc))
 	agenttest.Do(cd, agents.Origin{Client: 0}, &pdu.TextReq{Ident: uint32(id(0, 0)), Kind: pdu.TextPMID}, new(pdu.Text))
-	cd.Notify(agents.Notice{Client: 8, End: true})
-	cd.Notify(agents.Notice{Client: 0, End: true})
+	cd.Notify(transport.Notice{Client: 8, End: true})
+	cd.Notify(transport.Notice{Client: 0, End: true})
 	if !slices.Equal(ended, []int32{1, 8, 0}) {
 		t.Errorf("ended: %v, want 1, 8 and 0", ended)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -94,7 +95,7 @@ func (c *process) wait(t *testing.T) (syscall.WaitStatus, string) {
 }
 
 // fetch fails the test if the agent does not answer.
-func fetch(t *testing.T, c agents.Conduit) {
+func fetch(t *testing.T, c transport.Conduit) {
 	t.Helper()
 	var r pdu.Result
 	if err := agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(120, 0, 1)}}, &r); err != nil {
@@ -268,7 +269,7 @@ func TestProcessSurvives(t *testing.T) {
 		syscall.Kill(c.PID(), sig)
 		fetch(t, conn)
 	}
-	conn.Notify(agents.Notice{Client: 1, End: true}) // which is written to the log
+	conn.Notify(transport.Notice{Client: 1, End: true}) // which is written to the log
 	fetch(t, conn)
 }
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -12,17 +12,17 @@ import (
 func BenchmarkFetchChild(b *testing.B) { benchmarkFetch(b, startSelf(b)) }
 
 func BenchmarkFetchInline(b *testing.B) {
-	c := agents.Inline(answer{})
+	c := transport.Inline(answer{})
 	defer c.Close()
 	benchmarkFetch(b, c)
 }
 
-func benchmarkFetch(b *testing.B, cd agents.Conduit) {
+func benchmarkFetch(b *testing.B, cd transport.Conduit) {
 	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := agents.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second}
+	c := transport.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second}
 	var reply []byte
 	b.ReportAllocs()
 	for b.Loop() {

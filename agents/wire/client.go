@@ -1,5 +1,5 @@
 // Package wire speaks the PDU protocol between pmcd and one agent, from both
-// ends: a [Client] makes a PMDA behind a stream an [agents.Conduit], and
+// ends: a [Client] makes a PMDA behind a stream an [transport.Conduit], and
 // [Serve] makes an [agents.Agent] a PMDA.
 package wire
 
@@ -12,17 +12,18 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // A State is what a Client that has not ended is able to do.
-type State = agents.State
+type State = transport.State
 
 // States of a [Client].
 const (
-	Ready    = agents.Ready
-	Late     = agents.Late
-	NotReady = agents.NotReady
+	Ready    = transport.Ready
+	Late     = transport.Late
+	NotReady = transport.NotReady
 )
 
 // A Client is the pmcd end of a stream to a PMDA.
@@ -65,7 +66,7 @@ type Client struct {
 	profile *pdu.Profile // the last one sent, and for whom
 	origin  agents.Origin
 
-	notices agents.Notices
+	notices transport.Notices
 	state   atomic.Int32 // a State; changed with mu held
 
 	mu      sync.Mutex // guards the following; not held over I/O
@@ -78,14 +79,14 @@ type Client struct {
 	reading bool
 	gone    error // the process has ended; what it has written can still be read
 	err     error // why the Client has ended
-	owed    agents.Pending
+	owed    transport.Pending
 }
 
-var _ agents.Conduit = (*Client)(nil)
+var _ transport.Conduit = (*Client)(nil)
 
 // A flight is a Call on its way. It is kept in Call.Wait, for the next time.
 type flight struct {
-	call     *agents.Call
+	call     *transport.Call
 	wake     chan struct{} // has room for one
 	want     pdu.Type      // of the reply
 	small    bool          // the request
@@ -104,28 +105,28 @@ type flight struct {
 // State reports the state of a Client that has not ended.
 func (c *Client) State() State { return State(c.state.Load()) }
 
-// WantsAttrs implements agents.Conduit.
+// WantsAttrs implements transport.Conduit.
 func (c *Client) WantsAttrs() bool { return c.attrs }
 
-// Done implements agents.Conduit.
+// Done implements transport.Conduit.
 func (c *Client) Done() <-chan struct{} { return c.dead }
 
-// Err implements agents.Conduit.
+// Err implements transport.Conduit.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Send implements agents.Conduit.
-func (c *Client) Send(call *agents.Call) error {
+// Send implements transport.Conduit.
+func (c *Client) Send(call *transport.Call) error {
 	f, _ := call.Wait.(*flight)
 	if f == nil {
 		f = &flight{wake: make(chan struct{}, 1)}
 		call.Wait = f
 	}
 	_, t, _ := pdu.Header(call.Req)
-	f.call, f.want = call, agents.ReplyType(t)
+	f.call, f.want = call, transport.ReplyType(t)
 	f.small = len(call.Req) <= small && (call.Profile == nil || len(call.Profile.InDoms) == 0)
 	f.granted, f.blocked, f.done, f.err, f.reply = false, false, false, nil, f.reply[:0]
 	if cap(f.reply) > 1<<20 {
@@ -144,7 +145,7 @@ func (c *Client) Send(call *agents.Call) error {
 	c.out = c.takeNotices(append(c.out[:0], c.backlog...))
 	ahead := len(c.out)
 	with := call.Profile != nil && !c.has(call) // any more
-	out, err := agents.AppendRequest(c.out, call, with)
+	out, err := transport.AppendRequest(c.out, call, with)
 
 	// From here on the reply is due, whatever becomes of the caller.
 	c.mu.Lock()
@@ -186,7 +187,7 @@ func (c *Client) Send(call *agents.Call) error {
 // C pmcd differs: it sends a profile whenever the client or the context is
 // another one. One without instance domains is the same for all of them, and
 // to send it again would double the work of an agent that many clients ask.
-func (c *Client) has(call *agents.Call) bool {
+func (c *Client) has(call *transport.Call) bool {
 	p, q := call.Profile, c.profile
 	if p == q && call.Origin == c.origin {
 		return true
@@ -226,8 +227,8 @@ func (c *Client) write(timeout time.Duration) error {
 	return c.missed()
 }
 
-// Recv implements agents.Conduit.
-func (c *Client) Recv(call *agents.Call, dst []byte) ([]byte, error) {
+// Recv implements transport.Conduit.
+func (c *Client) Recv(call *transport.Call, dst []byte) ([]byte, error) {
 	f := call.Wait.(*flight)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 )
 
 // How a Client ends, and what it leaves unanswered.
@@ -86,7 +86,7 @@ func (c *Client) failLocked(err error) error {
 		return c.err
 	}
 	switch {
-	case c.gone == nil, err == c.gone, err == agents.ErrClosed:
+	case c.gone == nil, err == c.gone, err == transport.ErrClosed:
 	case errors.Is(err, os.ErrDeadlineExceeded): // ours, see readBy
 		err = c.gone
 	default:
@@ -108,16 +108,16 @@ func (c *Client) failLocked(err error) error {
 	return err
 }
 
-// Close implements agents.Conduit. It waits for the background goroutine, if
+// Close implements transport.Conduit. It waits for the background goroutine, if
 // any.
 func (c *Client) Close() error {
-	c.fail(agents.ErrClosed)
+	c.fail(transport.ErrClosed)
 	c.tasks.Wait()
 	return nil
 }
 
-// Pending reports what the agent owes an answer to, as [agents.Pending] has it.
-func (c *Client) Pending() (agents.Pending, bool) {
+// Pending reports what the agent owes an answer to, as [transport.Pending] has it.
+func (c *Client) Pending() (transport.Pending, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.flying) > 0 {
@@ -126,6 +126,6 @@ func (c *Client) Pending() (agents.Pending, bool) {
 	return c.owed, c.owed.Type != 0
 }
 
-func (f *flight) pending() agents.Pending {
-	return agents.Pending{Type: requestType(f), Client: f.call.Origin.Client, Since: f.began}
+func (f *flight) pending() transport.Pending {
+	return transport.Pending{Type: requestType(f), Client: f.call.Origin.Client, Since: f.began}
 }

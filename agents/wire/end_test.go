@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -64,7 +65,7 @@ func testPending(t *testing.T, pair pair) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &agents.Call{Alone: true, Req: req, Origin: agents.Origin{Client: 7}, Timeout: 10 * time.Second}
+	call := &transport.Call{Alone: true, Req: req, Origin: agents.Origin{Client: 7}, Timeout: 10 * time.Second}
 	before := time.Now()
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
@@ -83,8 +84,8 @@ func testPending(t *testing.T, pair pair) {
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Recv(call, nil); err != agents.ErrLate {
-		t.Fatalf("got %v, want %v", err, agents.ErrLate)
+	if _, err := c.Recv(call, nil); err != transport.ErrLate {
+		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
 	owes("late", true)
 	put(t, there, &pdu.Desc{PMID: answerID})
@@ -128,16 +129,16 @@ func testPeerGoneAndThePipeIsOpen(t *testing.T, pair pair) {
 		}},
 		{"late", func(t *testing.T, c *wire.Client, _ wire.Conn) {
 			call := send(t, c, 20*time.Millisecond, false)
-			if _, err := c.Recv(call, nil); err != agents.ErrLate {
-				t.Fatalf("Recv: %v, want %v", err, agents.ErrLate)
+			if _, err := c.Recv(call, nil); err != transport.ErrLate {
+				t.Fatalf("Recv: %v, want %v", err, transport.ErrLate)
 			}
 			c.PeerGone(gone)
 		}},
 		{"not ready", func(t *testing.T, c *wire.Client, there wire.Conn) {
 			call := send(t, c, time.Minute, false)
 			put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
-			if _, err := c.Recv(call, nil); err != agents.ErrNotReady {
-				t.Fatalf("Recv: %v, want %v", err, agents.ErrNotReady)
+			if _, err := c.Recv(call, nil); err != transport.ErrNotReady {
+				t.Fatalf("Recv: %v, want %v", err, transport.ErrNotReady)
 			}
 			c.PeerGone(gone)
 		}},
@@ -169,8 +170,8 @@ func testCloseInACall(t *testing.T, pair pair) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(10*time.Millisecond, func() { c.Close() })
-	if _, err := c.Recv(call, nil); err != agents.ErrClosed {
-		t.Errorf("got %v, want %v", err, agents.ErrClosed)
+	if _, err := c.Recv(call, nil); err != transport.ErrClosed {
+		t.Errorf("got %v, want %v", err, transport.ErrClosed)
 	}
 }
 
@@ -184,8 +185,8 @@ func testTimes(t *testing.T, pair pair) {
 		for range 2 {
 			call := send(t, c, timeout, false)
 			began := time.Now()
-			if _, err := c.Recv(call, nil); err != agents.ErrLate {
-				t.Errorf("%v: got %v, want %v", timeout, err, agents.ErrLate)
+			if _, err := c.Recv(call, nil); err != transport.ErrLate {
+				t.Errorf("%v: got %v, want %v", timeout, err, transport.ErrLate)
 			}
 			if took := time.Since(began); took < timeout/2 || took > 5*time.Second {
 				t.Errorf("%v: waited for %v", timeout, took)
@@ -230,13 +231,13 @@ func TestAloneByTurns(t *testing.T) {
 		}
 	}()
 	for i := range 2000 {
-		var calls [3]*agents.Call
+		var calls [3]*transport.Call
 		for j := range calls[:1+i%3] {
 			req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(1, j, i%1024)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			calls[j] = &agents.Call{Req: req, Timeout: 20 * time.Second, Several: i%3 > 0, Alone: (i+j)%2 == 0}
+			calls[j] = &transport.Call{Req: req, Timeout: 20 * time.Second, Several: i%3 > 0, Alone: (i+j)%2 == 0}
 			if err := c.Send(calls[j]); err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -61,7 +62,7 @@ const (
 	notReady = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\313\256`
 )
 
-func desc(c agents.Conduit) error {
+func desc(c transport.Conduit) error {
 	return agenttest.Do(alone{c}, agents.Origin{}, &pdu.DescReq{}, new(pdu.Desc))
 }
 
@@ -74,8 +75,8 @@ func TestLateHalfway(t *testing.T) {
 		head -c 16 >/dev/null; printf '`+code+`'; cat >/dev/null`)
 	first := send(t, c, 50*time.Millisecond, false)
 	second := send(t, c, 5*time.Second, false)
-	for _, call := range []*agents.Call{first, second} {
-		if _, err := c.Recv(call, nil); err != agents.ErrLate {
+	for _, call := range []*transport.Call{first, second} {
+		if _, err := c.Recv(call, nil); err != transport.ErrLate {
 			t.Errorf("Recv: %v, want ErrLate", err)
 		}
 	}
@@ -126,8 +127,8 @@ func TestNotReady(t *testing.T) {
 		first  error  // of the first request; nil: there is none
 	}{
 		{"from the start", wire.Options{NotReady: true}, ``, nil},
-		{"as a reply", wire.Options{}, `printf '` + notReady + `'; sleep 0.1; printf '` + ready + `'; ` + take, agents.ErrNotReady},
-		{"before a reply that comes too", wire.Options{}, `printf '` + notReady + code + `'; sleep 0.1; printf '` + ready + `'; ` + take, agents.ErrNotReady},
+		{"as a reply", wire.Options{}, `printf '` + notReady + `'; sleep 0.1; printf '` + ready + `'; ` + take, transport.ErrNotReady},
+		{"before a reply that comes too", wire.Options{}, `printf '` + notReady + code + `'; sleep 0.1; printf '` + ready + `'; ` + take, transport.ErrNotReady},
 		{"behind a reply", wire.Options{}, `printf '` + code + notReady + `'; sleep 0.1; printf '` + ready + `'; ` + take, pdu.ErrnoPMID},
 		{"ready without need", wire.Options{}, `printf '` + ready + code + ready + `'; ` + take, pdu.ErrnoPMID},
 	}
@@ -143,9 +144,9 @@ func TestNotReady(t *testing.T) {
 					t.Errorf("first: %v, want %v", err, tt.first)
 				}
 			}
-			if tt.opt.NotReady || tt.first == agents.ErrNotReady {
-				if err := desc(c); err != agents.ErrNotReady {
-					t.Errorf("meanwhile: %v, want %v", err, agents.ErrNotReady)
+			if tt.opt.NotReady || tt.first == transport.ErrNotReady {
+				if err := desc(c); err != transport.ErrNotReady {
+					t.Errorf("meanwhile: %v, want %v", err, transport.ErrNotReady)
 				}
 			}
 			eventually(t, "ready", func() bool { return c.State() == wire.Ready })

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -29,20 +29,20 @@ func (c *Client) missed() error {
 			c.owed = f.pending()
 		}
 		owed = append(owed, f.want)
-		c.finish(f, agents.ErrLate)
+		c.finish(f, transport.ErrLate)
 	}
 	c.flying = slices.Delete(c.flying, 0, len(c.flying))
 	c.own(Late, owed)
-	return agents.ErrLate
+	return transport.ErrLate
 }
 
 // own gives the stream to a background goroutine, in a new state. owed are
 // the types of replies that may still come. The caller holds mu, and nobody
 // is reading.
 func (c *Client) own(s State, owed []pdu.Type) {
-	err := agents.ErrLate
+	err := transport.ErrLate
 	if s == NotReady {
-		err = agents.ErrNotReady
+		err = transport.ErrNotReady
 	}
 	for _, f := range c.waiting {
 		c.finish(f, err)
@@ -116,7 +116,7 @@ func (c *Client) background(s State, owed []pdu.Type) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading = false
-	c.owed = agents.Pending{}
+	c.owed = transport.Pending{}
 	c.state.Store(int32(Ready))
 	if err := c.unsolicited(); err != nil {
 		c.failLocked(err)

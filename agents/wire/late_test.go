@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -72,7 +73,7 @@ func TestLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := agents.Call{Req: req, Timeout: 50 * time.Millisecond}
+	c := transport.Call{Req: req, Timeout: 50 * time.Millisecond}
 	if err := cd.Send(&c); err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +82,13 @@ func TestLate(t *testing.T) {
 	go func() {
 		waited <- agenttest.Do(cd, agents.Origin{}, &pdu.DescReq{PMID: answerID}, new(pdu.Desc))
 	}()
-	if b, err := cd.Recv(&c, []byte("x")); err != agents.ErrLate || string(b) != "x" {
+	if b, err := cd.Recv(&c, []byte("x")); err != transport.ErrLate || string(b) != "x" {
 		t.Errorf("Recv: %q, %v, want ErrLate", b, err)
 	}
-	if err := <-waited; err != agents.ErrLate {
+	if err := <-waited; err != transport.ErrLate {
 		t.Errorf("waiting Send: %v, want ErrLate", err)
 	}
-	if err := cd.Send(&agents.Call{Req: req}); err != agents.ErrLate {
+	if err := cd.Send(&transport.Call{Req: req}); err != transport.ErrLate {
 		t.Errorf("Send: %v, want ErrLate", err)
 	}
 	if s := <-states; s != wire.Late || cd.State() != wire.Late {
@@ -103,11 +104,11 @@ func TestLate(t *testing.T) {
 
 // late lets the suite through a gate that is open.
 type late struct {
-	agents.Conduit
+	transport.Conduit
 	g gate
 }
 
-func (l late) Recv(c *agents.Call, dst []byte) ([]byte, error) {
+func (l late) Recv(c *transport.Call, dst []byte) ([]byte, error) {
 	b, err := l.Conduit.Recv(c, dst)
 	select {
 	case <-l.g.entered:
@@ -126,7 +127,7 @@ func TestWaitHasABound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := agents.Call{Req: req, Timeout: 0}
+	c := transport.Call{Req: req, Timeout: 0}
 	if err := cd.Send(&c); err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +138,8 @@ func TestWaitHasABound(t *testing.T) {
 	}()
 	<-g.entered
 	eventually(t, "another reads", func() bool {
-		c := agents.Call{Req: req, Timeout: 10 * time.Millisecond}
-		return cd.Send(&c) == agents.ErrLate
+		c := transport.Call{Req: req, Timeout: 10 * time.Millisecond}
+		return cd.Send(&c) == transport.ErrLate
 	})
 	if cd.State() != wire.Ready {
 		t.Errorf("state %v, want ready", cd.State())
@@ -159,13 +160,13 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := agents.Call{Req: req, Timeout: 50 * time.Millisecond}
+	call := transport.Call{Req: req, Timeout: 50 * time.Millisecond}
 	err = c.Send(&call)
 	if err == nil {
 		_, err = c.Recv(&call, nil)
 	}
-	if err != agents.ErrLate {
-		t.Fatalf("got %v, want %v", err, agents.ErrLate)
+	if err != transport.ErrLate {
+		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
 	eventually(t, "well again", func() bool { return c.State() == wire.Ready })
 	if err := desc(c); err != pdu.ErrnoPMID {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"weak"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -17,9 +17,9 @@ func TestCallsAreNotKept(t *testing.T) { inAllWays(t, testCallsAreNotKept) }
 func testCallsAreNotKept(t *testing.T, pair pair) {
 	c, there, _ := by(t, pair, wire.Options{Depth: 4})
 	const n = 3
-	var over [n]weak.Pointer[agents.Call]
+	var over [n]weak.Pointer[transport.Call]
 	func() {
-		var calls [n]*agents.Call
+		var calls [n]*transport.Call
 		for i := range calls {
 			calls[i] = ask(t, c, answerID)
 			over[i] = weak.Make(calls[i])

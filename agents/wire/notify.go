@@ -1,12 +1,12 @@
 package wire
 
 import (
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Notify implements agents.Conduit.
-func (c *Client) Notify(n agents.Notice) {
+// Notify implements transport.Conduit.
+func (c *Client) Notify(n transport.Notice) {
 	if !c.attrs {
 		n.Attrs = nil
 	}

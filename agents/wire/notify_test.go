@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -53,14 +54,14 @@ func TestNotices(t *testing.T) {
 		t.Fatal("wants no attributes")
 	}
 	attr := func(s string) []pdu.Attr { return []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(s)}} }
-	c.Notify(agents.Notice{Client: 1, Attrs: attr("alice")})
+	c.Notify(transport.Notice{Client: 1, Attrs: attr("alice")})
 	eventually(t, "told when idle", func() bool { return len(a.all()) == 1 })
 
 	busy := send(t, c, 0, true) // nothing may be sent now
-	c.Notify(agents.Notice{Client: 1, End: true})
-	c.Notify(agents.Notice{Client: 1, Attrs: attr("bob")})
-	c.Notify(agents.Notice{Client: 1, End: true})
-	c.Notify(agents.Notice{Client: 1, Attrs: attr("carol")})
+	c.Notify(transport.Notice{Client: 1, End: true})
+	c.Notify(transport.Notice{Client: 1, Attrs: attr("bob")})
+	c.Notify(transport.Notice{Client: 1, End: true})
+	c.Notify(transport.Notice{Client: 1, Attrs: attr("carol")})
 	if _, err := c.Recv(busy, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -42,10 +43,10 @@ func put(t *testing.T, w io.Writer, ms ...pdu.Message) {
 }
 
 // ask sends a DESC_REQ.
-func ask(t *testing.T, c agents.Conduit, id pdu.PMID) *agents.Call {
+func ask(t *testing.T, c transport.Conduit, id pdu.PMID) *transport.Call {
 	t.Helper()
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id})
-	call := &agents.Call{Alone: true, Req: req, Timeout: 5 * time.Second}
+	call := &transport.Call{Alone: true, Req: req, Timeout: 5 * time.Second}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestNotReadyMeetsARequest(t *testing.T) { inAllWays(t, testNotReadyMeetsARe
 func testNotReadyMeetsARequest(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{})
 	put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
-	if _, err := c.Recv(ask(t, c, 111), nil); err != agents.ErrNotReady {
+	if _, err := c.Recv(ask(t, c, 111), nil); err != transport.ErrNotReady {
 		t.Fatal(err)
 	}
 	r.Next()
@@ -85,12 +86,12 @@ func TestReadingForAnotherHasABound(t *testing.T) { inAllWays(t, testReadingForA
 func testReadingForAnotherHasABound(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{})
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
-	first := &agents.Call{Alone: true, Req: req, Several: true}
+	first := &transport.Call{Alone: true, Req: req, Several: true}
 	if err := c.Send(first); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Send(&agents.Call{Alone: true, Req: req, Timeout: 20 * time.Millisecond}); err != agents.ErrLate {
-		t.Errorf("got %v, want %v", err, agents.ErrLate)
+	if err := c.Send(&transport.Call{Alone: true, Req: req, Timeout: 20 * time.Millisecond}); err != transport.ErrLate {
+		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
 	r.Next()
 	put(t, there, &pdu.Desc{PMID: 1})
@@ -107,7 +108,7 @@ func testNoticesAreMerged(t *testing.T, pair pair) {
 	c, there, _ := by(t, pair, wire.Options{})
 	const each = 200
 	for range 20_000 {
-		c.Notify(agents.Notice{Client: 1, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrContainer, Value: make([]byte, each)}}})
+		c.Notify(transport.Notice{Client: 1, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrContainer, Value: make([]byte, each)}}})
 	}
 	c.Close()
 	sent, err := io.Copy(io.Discard, there)
@@ -132,7 +133,7 @@ func testLargeReplyToABusyCaller(t *testing.T, pair pair) {
 		there.Write(b[100:])
 	}()
 	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
-	call := &agents.Call{Alone: true, Req: req, Several: true, Timeout: time.Second}
+	call := &transport.Call{Alone: true, Req: req, Several: true, Timeout: time.Second}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +170,8 @@ func testRefusedSendKeepsNotices(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{Depth: 2})
 	first := ask(t, c, 1)
 	r.Next()
-	c.Notify(agents.Notice{Client: 7, End: true})
-	if err := c.Send(&agents.Call{Alone: true, Req: []byte("no PDU")}); err == nil {
+	c.Notify(transport.Notice{Client: 7, End: true})
+	if err := c.Send(&transport.Call{Alone: true, Req: []byte("no PDU")}); err == nil {
 		t.Fatal("sent")
 	}
 	put(t, there, &pdu.Desc{PMID: 1})
@@ -209,12 +210,12 @@ func testWhoIsSentRequestsAhead(t *testing.T, pair pair) {
 		want          error
 	}{
 		"new":                {nil, small, small, nil},
-		"large, then small":  {nil, large, small, agents.ErrLate},
-		"small, then large":  {nil, small, large, agents.ErrLate},
+		"large, then small":  {nil, large, small, transport.ErrLate},
+		"small, then large":  {nil, small, large, transport.ErrLate},
 		"after quick answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) { answerTo(t, c, there, r, 0, desc) }, small, small, nil},
 		"after slow answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
 			answerTo(t, c, there, r, 11*time.Millisecond, desc)
-		}, small, small, agents.ErrLate},
+		}, small, small, transport.ErrLate},
 		"after slow and quick answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
 			answerTo(t, c, there, r, 11*time.Millisecond, desc)
 			answerTo(t, c, there, r, 0, desc)
@@ -222,17 +223,17 @@ func testWhoIsSentRequestsAhead(t *testing.T, pair pair) {
 		"after not ready": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
 			answerTo(t, c, there, r, 0, notReady, ready)
 			answerTo(t, c, there, r, 0, desc)
-		}, small, small, agents.ErrLate},
+		}, small, small, transport.ErrLate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, there, r := by(t, pair, wire.Options{Depth: 2})
 			if test.before != nil {
 				test.before(t, c, there, r)
 			}
-			if err := c.Send(&agents.Call{Alone: true, Req: test.first, Several: true}); err != nil {
+			if err := c.Send(&transport.Call{Alone: true, Req: test.first, Several: true}); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Send(&agents.Call{Alone: true, Req: test.second, Several: true, Timeout: 20 * time.Millisecond}); err != test.want {
+			if err := c.Send(&transport.Call{Alone: true, Req: test.second, Several: true, Timeout: 20 * time.Millisecond}); err != test.want {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
@@ -245,14 +246,14 @@ func TestNotReadyMeetsSeveralRequests(t *testing.T) { inAllWays(t, testNotReadyM
 
 func testNotReadyMeetsSeveralRequests(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{Depth: 3})
-	var calls []*agents.Call
+	var calls []*transport.Call
 	for range 3 {
 		calls = append(calls, ask(t, c, 111))
 		r.Next()
 	}
 	put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
 	for _, call := range calls {
-		if _, err := c.Recv(call, nil); err != agents.ErrNotReady {
+		if _, err := c.Recv(call, nil); err != transport.ErrNotReady {
 			t.Fatal(err)
 		}
 	}
@@ -281,8 +282,8 @@ func testProfileOfOneWhoHasGone(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{Depth: 2})
 	all := new(pdu.Profile)
 	req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{1}})
-	fetch := func(client int32) *agents.Call {
-		call := &agents.Call{Alone: true, Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: 5 * time.Second}
+	fetch := func(client int32) *transport.Call {
+		call := &transport.Call{Alone: true, Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: 5 * time.Second}
 		if err := c.Send(call); err != nil {
 			t.Fatal(err)
 		}
@@ -303,11 +304,11 @@ func testProfileOfOneWhoHasGone(t *testing.T, pair pair) {
 	}
 	first := fetch(1)
 	expect("PROFILE 1", "FETCH 1")
-	c.Notify(agents.Notice{Client: 1, End: true}) // waits for the next request
+	c.Notify(transport.Notice{Client: 1, End: true}) // waits for the next request
 	second := fetch(2)
 	expect("ERROR 1", "PROFILE 2", "FETCH 2")
 	put(t, there, new(pdu.Result), new(pdu.Result))
-	for _, call := range []*agents.Call{first, second} {
+	for _, call := range []*transport.Call{first, second} {
 		if _, err := c.Recv(call, nil); err != nil {
 			t.Error(err)
 		}
@@ -322,7 +323,7 @@ func TestLateInBothDirections(t *testing.T) { inAllWays(t, testLateInBothDirecti
 func testLateInBothDirections(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{Depth: 2})
 	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
-	first := &agents.Call{Alone: true, Req: req, Several: true, Timeout: 50 * time.Millisecond}
+	first := &transport.Call{Alone: true, Req: req, Several: true, Timeout: 50 * time.Millisecond}
 	if err := c.Send(first); err != nil {
 		t.Fatal(err)
 	}
@@ -331,13 +332,13 @@ func testLateInBothDirections(t *testing.T, pair pair) {
 	}
 	const clients = 100_000 // more than a socket holds
 	for client := range int32(clients) {
-		c.Notify(agents.Notice{Client: client, End: true})
+		c.Notify(transport.Notice{Client: client, End: true})
 	}
-	if err := c.Send(&agents.Call{Alone: true, Req: req, Timeout: 50 * time.Millisecond}); err != agents.ErrLate {
-		t.Fatalf("got %v, want %v", err, agents.ErrLate)
+	if err := c.Send(&transport.Call{Alone: true, Req: req, Timeout: 50 * time.Millisecond}); err != transport.ErrLate {
+		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
-	if _, err := c.Recv(first, nil); err != agents.ErrLate {
-		t.Fatalf("got %v, want %v", err, agents.ErrLate)
+	if _, err := c.Recv(first, nil); err != transport.ErrLate {
+		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
 	there.SetWriteDeadline(time.Now().Add(20 * time.Second))
 	there.SetReadDeadline(time.Now().Add(20 * time.Second))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -122,7 +123,7 @@ func stressProfiles(t *testing.T, depth int) {
 				profiles = []*pdu.Profile{{}, {Exclude: true}, {InDoms: []pdu.InDomProfile{some}}}
 			}
 			begin()
-			var call agents.Call
+			var call transport.Call
 			for round := range rounds {
 				id := pdu.NewPMID(int(client), round>>10, round&0x3ff)
 				context := rand.IntN(len(profiles))
@@ -130,7 +131,7 @@ func stressProfiles(t *testing.T, depth int) {
 					context = 0
 				}
 				req, _ := pdu.Append(nil, 0, &pdu.Fetch{Context: int32(context), PMIDs: []pdu.PMID{id}})
-				call = agents.Call{
+				call = transport.Call{
 					Origin:  agents.Origin{Client: client, Context: int32(context)},
 					Profile: profiles[context], Req: req, Wait: call.Wait, Timeout: 20 * time.Millisecond,
 					Alone: rand.IntN(2) == 0,
@@ -143,7 +144,7 @@ func stressProfiles(t *testing.T, depth int) {
 				}
 				var m pdu.Result
 				switch {
-				case err == agents.ErrLate:
+				case err == transport.ErrLate:
 					for c.State() == wire.Late && c.Err() == nil {
 						time.Sleep(time.Millisecond)
 					}
@@ -161,7 +162,7 @@ func stressProfiles(t *testing.T, depth int) {
 					answers.Add(1)
 				}
 				if rand.IntN(10) == 0 {
-					c.Notify(agents.Notice{Client: client, End: true})
+					c.Notify(transport.Notice{Client: client, End: true})
 					begin()
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -47,19 +48,19 @@ func TestProfiles(t *testing.T) {
 	o, other := agents.Origin{Client: 1, Context: 3}, agents.Origin{Client: 2, Context: 3}
 	steps := []struct {
 		name string
-		call agents.Call
+		call transport.Call
 		want int
 	}{
-		{"first", agents.Call{Origin: o, Profile: p}, 1},
-		{"same again", agents.Call{Origin: o, Profile: p}, 1},
-		{"replaced", agents.Call{Origin: o, Profile: q}, 2},
-		{"of another client", agents.Call{Origin: other, Profile: q}, 3},
-		{"all instances", agents.Call{Origin: o, Profile: all}, 4},
-		{"all instances for another client", agents.Call{Origin: other, Profile: all}, 4},
-		{"all instances, replaced", agents.Call{Origin: o, Profile: also}, 4},
-		{"no instances", agents.Call{Origin: o, Profile: none}, 5},
-		{"no instances for another client", agents.Call{Origin: other, Profile: none}, 5},
-		{"back", agents.Call{Origin: o, Profile: q}, 6},
+		{"first", transport.Call{Origin: o, Profile: p}, 1},
+		{"same again", transport.Call{Origin: o, Profile: p}, 1},
+		{"replaced", transport.Call{Origin: o, Profile: q}, 2},
+		{"of another client", transport.Call{Origin: other, Profile: q}, 3},
+		{"all instances", transport.Call{Origin: o, Profile: all}, 4},
+		{"all instances for another client", transport.Call{Origin: other, Profile: all}, 4},
+		{"all instances, replaced", transport.Call{Origin: o, Profile: also}, 4},
+		{"no instances", transport.Call{Origin: o, Profile: none}, 5},
+		{"no instances for another client", transport.Call{Origin: other, Profile: none}, 5},
+		{"back", transport.Call{Origin: o, Profile: q}, 6},
 	}
 	for _, s := range steps {
 		s.call.Req = req
@@ -73,8 +74,8 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: %d profiles, want %d", s.name, n, s.want)
 		}
 	}
-	c.Notify(agents.Notice{Client: 1, End: true})
-	call := agents.Call{Origin: o, Profile: q, Req: req}
+	c.Notify(transport.Notice{Client: 1, End: true})
+	call := transport.Call{Origin: o, Profile: q, Req: req}
 	if err := c.Send(&call); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -87,7 +87,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 		// arrived, and the true answer may follow.
 		for _, f := range append([]*flight{f}, c.flying...) {
 			owed = append(owed, f.want)
-			c.finish(f, agents.ErrNotReady)
+			c.finish(f, transport.ErrNotReady)
 		}
 		c.flying = slices.Delete(c.flying, 0, len(c.flying))
 		c.own(NotReady, owed)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -149,9 +150,9 @@ func inAllWays(t *testing.T, test func(t *testing.T, pair pair)) {
 type pair func(testing.TB) (here, there wire.Conn)
 
 // alone is a Conduit whose caller is alone.
-type alone struct{ agents.Conduit }
+type alone struct{ transport.Conduit }
 
-func (a alone) Send(call *agents.Call) error {
+func (a alone) Send(call *transport.Call) error {
 	call.Alone = true
 	return a.Conduit.Send(call)
 }
@@ -213,13 +214,13 @@ func checkGoroutines(t *testing.T) {
 }
 
 // send sends a DESC_REQ and does not wait for the reply.
-func send(t *testing.T, c agents.Conduit, timeout time.Duration, several bool) *agents.Call {
+func send(t *testing.T, c transport.Conduit, timeout time.Duration, several bool) *transport.Call {
 	t.Helper()
 	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: answerID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &agents.Call{Alone: true, Req: req, Timeout: timeout, Several: several}
+	call := &transport.Call{Alone: true, Req: req, Timeout: timeout, Several: several}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}

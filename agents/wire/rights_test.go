@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -89,7 +89,7 @@ func TestAgentPassesDescriptors(t *testing.T) {
 	if err := syscall.Sendmsg(fds[1], creds, syscall.UnixRights(0), nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	call := &agents.Call{Req: req, Timeout: 10 * time.Second}
+	call := &transport.Call{Req: req, Timeout: 10 * time.Second}
 	err = c.Send(call)
 	if err == nil {
 		_, err = c.Recv(call, nil)

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -33,7 +34,7 @@ type Server struct {
 	conn    io.Writer
 	setter  agents.AttrSetter
 	ender   agents.ContextEnder
-	resp    agents.Responder
+	resp    transport.Responder
 	profile *pdu.Profile // the last one received
 	reply   []byte
 
@@ -172,7 +173,7 @@ func (s *Server) handle(ctx context.Context, b []byte) error {
 
 func (s *Server) answer(ctx context.Context, b []byte) error {
 	_, _, from := pdu.Header(b)
-	call := agents.Call{Origin: agents.Origin{Client: from}, Profile: s.profile, Req: b}
+	call := transport.Call{Origin: agents.Origin{Client: from}, Profile: s.profile, Req: b}
 	var err error
 	if s.reply, err = s.resp.Reply(ctx, &call, s.reply[:0]); err != nil {
 		var bad *pdu.ParseError

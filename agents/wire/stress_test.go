@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -106,7 +107,7 @@ func stress(t *testing.T, depth int) {
 		defer func() { cds[i].Load().Close() }()
 	}
 	failed := func(i int, err error) {
-		if err != agents.ErrLate && err != agents.ErrNotReady {
+		if err != transport.ErrLate && err != transport.ErrNotReady {
 			open(i)
 		}
 	}
@@ -114,7 +115,7 @@ func stress(t *testing.T, depth int) {
 	var wg sync.WaitGroup
 	for client := range int32(callers) {
 		wg.Go(func() {
-			var calls [agentCount]agents.Call
+			var calls [agentCount]transport.Call
 			profile := new(pdu.Profile)
 			for round := range rounds {
 				order := rand.Perm(agentCount)[:1+rand.IntN(agentCount)]
@@ -128,7 +129,7 @@ func stress(t *testing.T, depth int) {
 						c.Wait, other.Wait = other.Wait, c.Wait
 					}
 					req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
-					*c = agents.Call{
+					*c = transport.Call{
 						Origin: agents.Origin{Client: client}, Req: req, Wait: c.Wait,
 						Several: len(order) > 1, Alone: rand.IntN(2) == 0, Timeout: 20 * time.Millisecond,
 					}
@@ -157,7 +158,7 @@ func stress(t *testing.T, depth int) {
 				}
 				if rand.IntN(10) == 0 {
 					i := rand.IntN(agentCount)
-					cds[i].Load().Notify(agents.Notice{Client: client, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})
+					cds[i].Load().Notify(transport.Notice{Client: client, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})
 				}
 				switch rand.IntN(200) {
 				case 0:

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -28,12 +28,12 @@ func testTap(t *testing.T, pair pair) {
 		}
 		got = append(got, fmt.Sprint(sent, " ", typ))
 	}})
-	c.Notify(agents.Notice{Client: 3, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})
+	c.Notify(transport.Notice{Client: 3, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})
 	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &agents.Call{Req: req, Profile: new(pdu.Profile), Timeout: 10 * time.Second}
+	call := &transport.Call{Req: req, Profile: new(pdu.Profile), Timeout: 10 * time.Second}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 )
 
 // Who may send and who has to read: callers take turns at both.
@@ -32,7 +32,7 @@ func (c *Client) acquire(f *flight) error {
 		if !bound.IsZero() && !time.Now().Before(bound) { // the agent is busy with others, not late
 			c.forget(f)
 			c.wakeReader()
-			return agents.ErrLate
+			return transport.ErrLate
 		}
 		if !c.reading && len(c.flying) > 0 {
 			c.readReply(nil, nil, bound)
@@ -78,9 +78,9 @@ func (c *Client) refusal() error {
 	case c.err != nil:
 		return c.err
 	case c.State() == Late:
-		return agents.ErrLate
+		return transport.ErrLate
 	case c.State() == NotReady:
-		return agents.ErrNotReady
+		return transport.ErrNotReady
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -21,12 +22,12 @@ import (
 // One suite, several ways to reach an agent.
 func TestAgent(t *testing.T) {
 	t.Run("in process", func(t *testing.T) {
-		c := agents.Inline(answer{})
+		c := transport.Inline(answer{})
 		defer c.Close()
 		agenttest.Test(t, c, answerID)
 	})
 	t.Run("in process, apart", func(t *testing.T) {
-		c := agents.Local(answer{})
+		c := transport.Local(answer{})
 		defer c.Close()
 		agenttest.Test(t, c, answerID)
 	})
@@ -64,9 +65,9 @@ func TestPeerSample(t *testing.T) {
 // each gets its own reply.
 func TestConcurrent(t *testing.T) {
 	checkGoroutines(t)
-	for name, cd := range map[string]agents.Conduit{
-		"inline":   agents.Inline(answer{}),
-		"local":    agents.Local(answer{}),
+	for name, cd := range map[string]transport.Conduit{
+		"inline":   transport.Inline(answer{}),
+		"local":    transport.Local(answer{}),
 		"depth 1":  serve(t, answer{}, wire.Options{}),
 		"depth 16": serve(t, answer{}, wire.Options{Depth: 16}),
 		"child":    startSelf(t),
@@ -80,7 +81,7 @@ func TestConcurrent(t *testing.T) {
 						id := pdu.NewPMID(400, int(client)+1, i)
 						o := agents.Origin{Client: client}
 						if i%10 == 9 {
-							cd.Notify(agents.Notice{Client: client, End: true})
+							cd.Notify(transport.Notice{Client: client, End: true})
 						}
 						var r pdu.Result
 						if err := agenttest.Do(cd, o, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
@@ -105,7 +106,7 @@ func (panics) Desc(context.Context, agents.Origin, pdu.PMID) (pdu.Desc, error) {
 // A panic of an agent in process ends that agent.
 func TestPanic(t *testing.T) {
 	checkGoroutines(t)
-	c := agents.Inline(panics{})
+	c := transport.Inline(panics{})
 	for range 2 { // the error sticks
 		err := agenttest.Do(c, agents.Origin{}, &pdu.DescReq{PMID: answerID}, new(pdu.Desc))
 		if err == nil || !strings.Contains(err.Error(), "ouch") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -85,7 +86,7 @@ func TestBuiltinAgents(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Conduit.Close()
-			var c agents.Call
+			var c transport.Call
 			if c.Req, err = pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(250, 0, 0)}); err != nil {
 				t.Fatal(err)
 			}

@@ -15,8 +15,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/daemon"
@@ -117,8 +117,8 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 		PID:      int32(os.Getpid()),
 		NotReady: t.spec.NotReady,
 		Counts:   new(pdu.Counts),
-		OnState: func(s agents.State) {
-			if s == agents.Ready {
+		OnState: func(s transport.State) {
+			if s == transport.Ready {
 				select {
 				case ready <- struct{}{}:
 				default:
@@ -134,7 +134,7 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 	}
 	defer func() { t.words = end(&t.spec, l) }()
 	defer context.AfterFunc(ctx, func() { l.Conduit.Close() })()
-	for t.spec.NotReady && stateOf(l.Conduit) == agents.NotReady {
+	for t.spec.NotReady && stateOf(l.Conduit) == transport.NotReady {
 		select {
 		case <-ready:
 		case <-l.Conduit.Done():
@@ -152,7 +152,7 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 }
 
 // askMetric asks for the descriptor and the value of the metric.
-func (c *checker) askMetric(t *trial, cd agents.Conduit) error {
+func (c *checker) askMetric(t *trial, cd transport.Conduit) error {
 	id, name := t.metric.entry.PMID, t.metric.name
 	if t.metric.entry.Kind == pmnsload.Dynamic {
 		var names pdu.PMNSNames
@@ -201,12 +201,12 @@ func (c *checker) askMetric(t *trial, cd agents.Conduit) error {
 }
 
 // do sends a request and decodes the reply; an ERROR is a pdu.Errno.
-func (c *checker) do(cd agents.Conduit, req, reply pdu.Message) error {
+func (c *checker) do(cd transport.Conduit, req, reply pdu.Message) error {
 	b, err := pdu.Append(nil, 0, req)
 	if err != nil {
 		return err
 	}
-	call := agents.Call{Timeout: c.opt.timeout, Req: b}
+	call := transport.Call{Timeout: c.opt.timeout, Req: b}
 	if req.Type() == pdu.TypeFetch {
 		call.Profile = new(pdu.Profile) // hides nothing
 	}
@@ -228,11 +228,11 @@ func (c *checker) do(cd agents.Conduit, req, reply pdu.Message) error {
 }
 
 // stateOf is what an agent that is connected can do.
-func stateOf(cd agents.Conduit) agents.State {
-	if c, ok := cd.(interface{ State() agents.State }); ok {
+func stateOf(cd transport.Conduit) transport.State {
+	if c, ok := cd.(interface{ State() transport.State }); ok {
 		return c.State()
 	}
-	return agents.Ready
+	return transport.Ready
 }
 
 // endTime is how long an agent may take to end when its stream is closed.

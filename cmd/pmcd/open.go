@@ -18,6 +18,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -80,7 +81,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 		if b.root == forContainer && o.root != nil {
 			opt.OnState = nil // it is not the agent's
 			o.onlyRoot = true
-			l.Conduit = newTwin(l.Conduit.(*agents.Worker), spec.Name, o.log, func(ctx context.Context) (*daemon.Link, error) {
+			l.Conduit = newTwin(l.Conduit.(*transport.Worker), spec.Name, o.log, func(ctx context.Context) (*daemon.Link, error) {
 				return o.openProcess(ctx, spec, opt)
 			})
 		}
@@ -115,7 +116,7 @@ func (o opener) once(format string, args ...any) {
 
 // inProcess connects to an agent in this process.
 func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
-	w := agents.Local(a)
+	w := transport.Local(a)
 	w.OnState(opt.OnState)
 	return &daemon.Link{Conduit: w, In: -1, Out: -1}
 }

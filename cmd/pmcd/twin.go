@@ -14,8 +14,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmdaroot"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -33,7 +33,7 @@ import (
 //
 // Those who have not chosen one do not notice.
 type twin struct {
-	*agents.Worker
+	*transport.Worker
 	name  string // in messages
 	start func(ctx context.Context) (*daemon.Link, error)
 	log   *zap.Logger
@@ -48,10 +48,10 @@ type twin struct {
 	found    bool       // whether it was there
 
 	mu      sync.Mutex // guards the following
-	chosen  map[int32]agents.Notice
-	calls   map[*agents.Call]*daemon.Link // that the process has to answer
-	link    *daemon.Link                  // nil if there is no process
-	next    time.Time                     // when it may be started again
+	chosen  map[int32]transport.Notice
+	calls   map[*transport.Call]*daemon.Link // that the process has to answer
+	link    *daemon.Link                     // nil if there is no process
+	next    time.Time                        // when it may be started again
 	linger  time.Duration
 	idle    *time.Timer // ends it when linger is over
 	stopped bool
@@ -68,9 +68,9 @@ const (
 	twinLinger = time.Minute
 )
 
-func newTwin(w *agents.Worker, name string, log *zap.Logger, start func(ctx context.Context) (*daemon.Link, error)) *twin {
+func newTwin(w *transport.Worker, name string, log *zap.Logger, start func(ctx context.Context) (*daemon.Link, error)) *twin {
 	t := &twin{Worker: w, name: name, log: log, start: start, linger: twinLinger, now: time.Now, root: pmdaroot.Default(),
-		chosen: make(map[int32]agents.Notice), calls: make(map[*agents.Call]*daemon.Link)}
+		chosen: make(map[int32]transport.Notice), calls: make(map[*transport.Call]*daemon.Link)}
 	t.idle = time.AfterFunc(time.Hour, t.rest)
 	t.idle.Stop()
 	return t
@@ -85,8 +85,8 @@ func (t *twin) rest() {
 	}
 }
 
-// Send implements agents.Conduit.
-func (t *twin) Send(c *agents.Call) error {
+// Send implements transport.Conduit.
+func (t *twin) Send(c *transport.Call) error {
 	if t.choosers.Load() == 0 {
 		return t.Worker.Send(c)
 	}
@@ -101,7 +101,7 @@ func (t *twin) Send(c *agents.Call) error {
 	case !contained:
 		return t.Worker.Send(c) // it says that there is no such container
 	case l == nil:
-		return agents.ErrLate
+		return transport.ErrLate
 	}
 	if err := l.Conduit.Send(c); err != nil {
 		return t.failed(l, err)
@@ -113,8 +113,8 @@ func (t *twin) Send(c *agents.Call) error {
 	return nil
 }
 
-// Recv implements agents.Conduit.
-func (t *twin) Recv(c *agents.Call, dst []byte) ([]byte, error) {
+// Recv implements transport.Conduit.
+func (t *twin) Recv(c *transport.Call, dst []byte) ([]byte, error) {
 	if t.flying.Load() == 0 {
 		return t.Worker.Recv(c, dst)
 	}
@@ -217,9 +217,9 @@ func listens(path string) bool {
 
 // failed is told why the process has no answer.
 func (t *twin) failed(l *daemon.Link, err error) error {
-	if errors.Is(err, agents.ErrLate) || errors.Is(err, agents.ErrNotReady) {
+	if errors.Is(err, transport.ErrLate) || errors.Is(err, transport.ErrNotReady) {
 		c, ok := l.Conduit.(interface {
-			Pending() (agents.Pending, bool)
+			Pending() (transport.Pending, bool)
 		})
 		if !ok {
 			return err
@@ -233,7 +233,7 @@ func (t *twin) failed(l *daemon.Link, err error) error {
 	if t.link == l {
 		t.retire(err)
 	}
-	return agents.ErrLate
+	return transport.ErrLate
 }
 
 // retire ends the process, because of why if it should go on. The caller holds
@@ -257,8 +257,8 @@ func (t *twin) retire(why error) {
 	}()
 }
 
-// Notify implements agents.Conduit.
-func (t *twin) Notify(n agents.Notice) {
+// Notify implements transport.Conduit.
+func (t *twin) Notify(n transport.Notice) {
 	t.Worker.Notify(n)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -279,14 +279,14 @@ func (t *twin) Notify(n agents.Notice) {
 	case is:
 		t.link.Conduit.Notify(n)
 	default:
-		t.link.Conduit.Notify(agents.Notice{Client: n.Client, End: true})
+		t.link.Conduit.Notify(transport.Notice{Client: n.Client, End: true})
 	}
 	if len(t.chosen) == 0 {
 		t.idle.Reset(t.linger)
 	}
 }
 
-// Close implements agents.Conduit.
+// Close implements transport.Conduit.
 func (t *twin) Close() error {
 	t.mu.Lock()
 	t.stopped = true

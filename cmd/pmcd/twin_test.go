@@ -20,6 +20,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
@@ -66,7 +67,7 @@ func (a *answering) SetAttr(client int32, attr pdu.Attr) {
 func (a *answering) EndContext(client int32) { delete(a.clients, client) }
 
 // ended is a process that ends when its conduit does.
-type ended struct{ conduit agents.Conduit }
+type ended struct{ conduit transport.Conduit }
 
 func (e ended) PID() int                   { return 4711 }
 func (e ended) Done() <-chan struct{}      { return e.conduit.Done() }
@@ -90,14 +91,14 @@ func newTwinRig(t *testing.T) *twinRig {
 	core, log := observer.New(zap.InfoLevel)
 	r := &twinRig{t: t, log: log}
 	here := &answering{value: 100, clients: make(map[int32]string)}
-	r.twin = newTwin(agents.Local(here), "box", zap.New(core), func(context.Context) (*daemon.Link, error) {
+	r.twin = newTwin(transport.Local(here), "box", zap.New(core), func(context.Context) (*daemon.Link, error) {
 		r.starts.Add(1)
 		if r.fail.Load() {
 			return nil, errors.New("no process")
 		}
 		other := &answering{value: 200, clients: make(map[int32]string)}
 		r.other.Store(other)
-		c := agents.Local(other)
+		c := transport.Local(other)
 		return &daemon.Link{Conduit: c, Process: ended{c}}, nil
 	})
 	r.now = func() time.Time { return time.Now().Add(time.Duration(r.clock.Load())) }
@@ -114,7 +115,7 @@ func newTwinRig(t *testing.T) *twinRig {
 }
 
 func (r *twinRig) choose(client int32, container string) {
-	r.Notify(agents.Notice{Client: client, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("0")}, {Code: pdu.AttrContainer, Value: []byte(container)}}})
+	r.Notify(transport.Notice{Client: client, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("0")}, {Code: pdu.AttrContainer, Value: []byte(container)}}})
 }
 
 // fetch returns the value that a client gets.
@@ -142,7 +143,7 @@ func (r *twinRig) soon() { r.clock.Add(int64(twinRestart)) }
 func TestTwin(t *testing.T) {
 	r := newTwinRig(t)
 	agenttest.Test(t, r, answer)
-	r.Notify(agents.Notice{Client: 1, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("0")}}})
+	r.Notify(transport.Notice{Client: 1, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("0")}}})
 	r.want(1, 100)
 	r.choose(2, "box")
 	if r.starts.Load() != 0 {
@@ -161,9 +162,9 @@ func TestTwin(t *testing.T) {
 	if got := r.other.Load().clients; len(got) != 1 {
 		t.Errorf("the process has the clients %v", got)
 	}
-	r.Notify(agents.Notice{Client: 3, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrContainer, Value: []byte("ab")}}})
+	r.Notify(transport.Notice{Client: 3, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrContainer, Value: []byte("ab")}}})
 	r.want(3, 202)
-	r.Notify(agents.Notice{Client: 3, End: true})
+	r.Notify(transport.Notice{Client: 3, End: true})
 	r.want(3, 100)
 	r.choose(3, "box")
 	r.want(3, 203)
@@ -174,7 +175,7 @@ func TestTwin(t *testing.T) {
 	link := r.link
 	r.linger = 0
 	r.mu.Unlock()
-	r.Notify(agents.Notice{Client: 3, End: true})
+	r.Notify(transport.Notice{Client: 3, End: true})
 	<-link.Conduit.Done()
 	r.choose(3, "box")
 	r.soon()
@@ -196,7 +197,7 @@ func TestTwinFails(t *testing.T) {
 	r.choose(2, "box")
 	r.fail.Store(true)
 	for range 2 {
-		if _, err := r.fetch(2); err != agents.ErrLate {
+		if _, err := r.fetch(2); err != transport.ErrLate {
 			t.Errorf("without a process: %v", err)
 		}
 	}
@@ -208,7 +209,7 @@ func TestTwinFails(t *testing.T) {
 	r.soon()
 	r.want(2, 203)
 	r.other.Load().die.Store(true)
-	if _, err := r.fetch(2); err != agents.ErrLate {
+	if _, err := r.fetch(2); err != transport.ErrLate {
 		t.Errorf("when the process ends: %v", err)
 	}
 	r.want(1, 100)
@@ -256,7 +257,7 @@ func TestTwinStartsOnceAMinute(t *testing.T) {
 				link := r.link
 				r.mu.Unlock()
 				if what == "rests" {
-					r.Notify(agents.Notice{Client: client, End: true})
+					r.Notify(transport.Notice{Client: client, End: true})
 				}
 				if link != nil && what != "goes on" {
 					if what == "dies" {

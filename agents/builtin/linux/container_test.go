@@ -24,6 +24,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -42,7 +43,7 @@ func newViewsRig(tb testing.TB, o Options) *pmdatest.Rig {
 
 // choose is the client's choice of a container.
 func choose(r *pmdatest.Rig, container string) {
-	r.Conduit.Notify(agents.Notice{Attrs: []pdu.Attr{
+	r.Conduit.Notify(transport.Notice{Attrs: []pdu.Attr{
 		{Code: pdu.AttrUserID, Value: []byte("0")},
 		{Code: pdu.AttrContainer, Value: []byte(container)},
 	}})
@@ -151,7 +152,7 @@ func TestContainerViews(t *testing.T) {
 	}
 	choose(r, "box")
 	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78"})
-	r.Conduit.Notify(agents.Notice{End: true})
+	r.Conduit.Notify(transport.Notice{End: true})
 	r.Want(ofHost) // the agent has been told before
 	if len(a.containers) != 0 || len(a.clients) != 0 || a.choosers != 0 {
 		t.Errorf("%d, %v, %v are left of a client that has gone", a.choosers, a.clients, a.containers)

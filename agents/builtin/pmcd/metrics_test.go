@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -161,7 +162,7 @@ func TestEachMetricHasValues(t *testing.T) {
 
 // TestAgent is the suite that every agent has to pass.
 func TestAgent(t *testing.T) {
-	cd := agents.Inline(New(2, "pmcd", newHost(), pcpDirs(t)))
+	cd := transport.Inline(New(2, "pmcd", newHost(), pcpDirs(t)))
 	defer cd.Close()
 	agenttest.Test(t, cd, metricIDs()...)
 }

@@ -4,7 +4,7 @@
 // and pmie processes of the host.
 //
 // It needs the daemon's memory, so it is always built in and runs on the
-// goroutine of whoever asks (agents.Inline): it reads the daemon through a
+// goroutine of whoever asks (transport.Inline): it reads the daemon through a
 // [Host], and small local files, and waits for nothing.
 //
 // PMIDs, types and instances are those of PCP 7.2.1; clients know several of

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -52,5 +52,5 @@ func (r *rig) attrs(values map[pdu.AttrCode]string) {
 	for code, value := range values {
 		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
 	}
-	r.Conduit.Notify(agents.Notice{End: true, Attrs: attrs})
+	r.Conduit.Notify(transport.Notice{End: true, Attrs: attrs})
 }

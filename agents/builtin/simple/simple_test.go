@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -29,7 +30,7 @@ var (
 // A rig is an agent with a simple.conf of its own.
 type rig struct {
 	t    *testing.T
-	cd   agents.Conduit
+	cd   transport.Conduit
 	conf string       // path
 	log  bytes.Buffer // since it was last looked at
 }
@@ -50,7 +51,7 @@ func start(t *testing.T, conf string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cd = agents.Inline(a)
+	r.cd = transport.Inline(a)
 	t.Cleanup(func() { r.cd.Close() })
 	return r
 }
@@ -129,7 +130,7 @@ func (r *rig) fetchProfile(p *pdu.Profile, id pdu.PMID) string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c := agents.Call{Timeout: 5 * time.Second, Req: b, Profile: p}
+	c := transport.Call{Timeout: 5 * time.Second, Req: b, Profile: p}
 	if err := r.cd.Send(&c); err != nil {
 		r.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -15,7 +16,7 @@ func TestAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cd := agents.Inline(a)
+	cd := transport.Inline(a)
 	defer cd.Close()
 	id := pdu.NewPMID(Domain, 0, 0)
 	agenttest.Test(t, cd, id)

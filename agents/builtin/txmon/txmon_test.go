@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -21,7 +22,7 @@ func id(item int) pdu.PMID { return pdu.NewPMID(Domain, 0, item) }
 // A rig is an agent with memory of its own, and that memory as others see it.
 type rig struct {
 	t     *testing.T
-	cd    agents.Conduit
+	cd    transport.Conduit
 	m     *memory
 	bytes []byte
 }
@@ -36,7 +37,7 @@ func start(t *testing.T, types ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, cd: agents.Inline(a), m: m}
+	r := &rig{t: t, cd: transport.Inline(a), m: m}
 	if r.bytes, err = unix.SysvShmAttach(m.id, 0, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package xfs
 import (
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -29,7 +29,7 @@ func newRig(tb testing.TB, root string) *rig {
 // identify tells the agent that its client is another one, of a user; "" is not
 // known.
 func (r *rig) identify(uid string) {
-	n := agents.Notice{End: true}
+	n := transport.Notice{End: true}
 	if uid != "" {
 		n.Attrs = []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(uid)}}
 	}

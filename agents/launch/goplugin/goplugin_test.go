@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
+	"github.com/gopcp/pmcd/agents/transport"
 )
 
 func TestSymbols(t *testing.T) {
@@ -78,7 +78,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := agents.Local(a)
+		w := transport.Local(a)
 		agenttest.Test(t, w, (&agenttest.Agent{Domain: 400}).Metrics()...)
 		if err := w.Close(); err != nil {
 			t.Error(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -24,7 +25,7 @@ type Rig struct {
 	testing.TB
 	Domain  int
 	Agent   agents.Agent
-	Conduit agents.Conduit
+	Conduit transport.Conduit
 	Metrics map[string]pmda.Metric // by name
 
 	// ByID has the serials of the domains whose instances have many names or
@@ -35,7 +36,7 @@ type Rig struct {
 // New returns a rig for an agent in a domain that was made of metrics. It is
 // closed when the test is over.
 func New(tb testing.TB, domain int, a agents.Agent, metrics []pmda.Metric) *Rig {
-	r := &Rig{TB: tb, Domain: domain, Agent: a, Conduit: agents.Inline(a), Metrics: make(map[string]pmda.Metric)}
+	r := &Rig{TB: tb, Domain: domain, Agent: a, Conduit: transport.Inline(a), Metrics: make(map[string]pmda.Metric)}
 	tb.Cleanup(func() { r.Conduit.Close() })
 	for _, m := range metrics {
 		r.Metrics[m.Name] = m

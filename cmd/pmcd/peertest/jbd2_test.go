@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/jbd2"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -30,7 +30,7 @@ func TestJBD2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := agents.Inline(a)
+	ours := transport.Inline(a)
 	t.Cleanup(func() { ours.Close() })
 	req := &pdu.InstanceReq{InDom: pdu.NewInDom(122, 0), Inst: pdu.NoInst}
 	same(t, "instances", fmt.Sprint(ask[pdu.Instance](t, c, req)), fmt.Sprint(ask[pdu.Instance](t, ours, req)))

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/kvm"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -43,10 +43,10 @@ func TestKVM(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours := agents.Inline(a)
+	ours := transport.Inline(a)
 	t.Cleanup(func() { ours.Close() })
 
-	names := func(cd agents.Conduit) []string {
+	names := func(cd transport.Conduit) []string {
 		return ask[pdu.PMNSNames](t, cd, &pdu.PMNSTraverse{Name: "kvm.trace"}).Names
 	}
 	traced := map[string]bool{}
@@ -62,7 +62,7 @@ func TestKVM(t *testing.T) {
 			t.Errorf("pmdakvm has no %s", name)
 		}
 		delete(traced, name)
-		set := func(cd agents.Conduit) pdu.ValueSet {
+		set := func(cd transport.Conduit) pdu.ValueSet {
 			return ask[pdu.Result](t, cd, &pdu.Fetch{PMIDs: []pdu.PMID{id}}).Sets[0]
 		}
 		if name == "kvm.trace.count" {

@@ -19,6 +19,7 @@ import (
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/builtin/linux"
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
@@ -28,7 +29,7 @@ import (
 
 // linuxAgents are PCP's pmdalinux and ours for the files below root, but for what
 // is new in 7.2.1, and the metrics of ours. They have a directory each for the ids of instances.
-func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []pmnsload.Entry) {
+func linuxAgents(t *testing.T, root string) (c, ours transport.Conduit, metrics []pmnsload.Entry) {
 	t.Helper()
 	peer.Require(t)
 	vars := t.TempDir()
@@ -70,7 +71,7 @@ func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []p
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours = asBefore7{agents.Inline(a), t}
+	ours = asBefore7{transport.Inline(a), t}
 	t.Cleanup(func() { ours.Close() })
 
 	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true, Shell: pmnsload.NoShell})
@@ -92,7 +93,7 @@ func linuxAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []p
 func ask[T any, P interface {
 	*T
 	pdu.Message
-}](t *testing.T, cd agents.Conduit, req pdu.Message) T {
+}](t *testing.T, cd transport.Conduit, req pdu.Message) T {
 	t.Helper()
 	reply := P(new(T))
 	if err := agenttest.Do(cd, agents.Origin{}, req, reply); err != nil {
@@ -108,7 +109,7 @@ func TestLinuxDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labels := func(cd agents.Conduit, kind pdu.LabelKind, ident uint32) string {
+	labels := func(cd transport.Conduit, kind pdu.LabelKind, ident uint32) string {
 		var text strings.Builder
 		for _, s := range ask[pdu.Labels](t, cd, &pdu.LabelReq{Kind: kind, Ident: ident}).Sets {
 			if len(s.Labels) > 0 { // instances without any are there or not

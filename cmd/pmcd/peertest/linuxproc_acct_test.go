@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -44,7 +45,7 @@ func TestProcAcct(t *testing.T) {
 	t.Setenv("PCP_PACCT_SYSTEM_PATH", path)
 	c, ours, metrics, _ := procAgents(t, "")
 	indom := pdu.NewInDom(3, 40)
-	insts := func(cd agents.Conduit) []pdu.Inst {
+	insts := func(cd transport.Conduit) []pdu.Inst {
 		return ask[pdu.Instance](t, cd, &pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst}).Insts
 	}
 
@@ -87,7 +88,7 @@ func TestProcAcct(t *testing.T) {
 	if theirs, got := fmt.Sprint(insts(c)), fmt.Sprint(insts(ours)); theirs != got || strings.Count(got, "{") != 6 {
 		t.Errorf("instances\npmdaproc has %s\nours         %s", theirs, got)
 	}
-	set := func(cd agents.Conduit, id pdu.PMID) string {
+	set := func(cd transport.Conduit, id pdu.PMID) string {
 		s := ask[pdu.Result](t, cd, &pdu.Fetch{PMIDs: []pdu.PMID{id}}).Sets[0]
 		slices.SortFunc(s.Values, func(a, b pdu.Value) int { return int(a.Inst) - int(b.Inst) })
 		return fmt.Sprintf("%v %v", s.Err, s.Values)
@@ -105,7 +106,7 @@ func TestProcAcct(t *testing.T) {
 
 	// What can be stored, and by whom.
 	for _, uid := range []int{0, 1} {
-		for _, cd := range []agents.Conduit{c, ours} {
+		for _, cd := range []transport.Conduit{c, ours} {
 			identify(cd, uid, 0)
 		}
 		for item := 22; item < 29; item++ {
@@ -121,7 +122,7 @@ func TestProcAcct(t *testing.T) {
 				if v.Block != nil {
 					s.Format = pdu.FormatBlock
 				}
-				store := func(cd agents.Conduit) string {
+				store := func(cd transport.Conduit) string {
 					return fmt.Sprint(agenttest.Do(cd, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{s}}, new(pdu.Error)))
 				}
 				what := fmt.Sprintf("store of %+v into %v by %d", v, s.PMID, uid)

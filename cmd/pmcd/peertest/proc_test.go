@@ -19,6 +19,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/proc"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
@@ -27,7 +28,7 @@ import (
 
 // procAgents are PCP's pmdaproc and ours for the files below root, and the
 // metrics of ours. Both know the client to be the user of the test.
-func procAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []pmnsload.Entry, pmdaproc int32) {
+func procAgents(t *testing.T, root string) (c, ours transport.Conduit, metrics []pmnsload.Entry, pmdaproc int32) {
 	t.Helper()
 	peer.Require(t)
 	t.Setenv("PROC_STATSPATH", root)
@@ -50,9 +51,9 @@ func procAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []pm
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours = agents.Inline(a)
+	ours = transport.Inline(a)
 	t.Cleanup(func() { ours.Close() })
-	for _, cd := range []agents.Conduit{client, ours} {
+	for _, cd := range []transport.Conduit{client, ours} {
 		identify(cd, os.Getuid(), os.Getgid())
 	}
 	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true, Shell: pmnsload.NoShell})
@@ -71,8 +72,8 @@ func procAgents(t *testing.T, root string) (c, ours agents.Conduit, metrics []pm
 }
 
 // identify tells an agent who client 0 is.
-func identify(cd agents.Conduit, uid, gid int) {
-	cd.Notify(agents.Notice{Attrs: []pdu.Attr{
+func identify(cd transport.Conduit, uid, gid int) {
+	cd.Notify(transport.Notice{Attrs: []pdu.Attr{
 		{Code: pdu.AttrUserID, Value: strconv.AppendInt(nil, int64(uid), 10)},
 		{Code: pdu.AttrGroupID, Value: strconv.AppendInt(nil, int64(gid), 10)},
 	}})
@@ -124,7 +125,7 @@ func same[T comparable](t *testing.T, what string, c, ours T) {
 }
 
 // labelsByName returns labels by the names of instances; "" is the domain.
-func labelsByName(t *testing.T, cd agents.Conduit, kind pdu.LabelKind, d pdu.InDom) map[string]string {
+func labelsByName(t *testing.T, cd transport.Conduit, kind pdu.LabelKind, d pdu.InDom) map[string]string {
 	t.Helper()
 	names := map[int32]string{}
 	for _, i := range ask[pdu.Instance](t, cd, &pdu.InstanceReq{InDom: d, Inst: pdu.NoInst}).Insts {
@@ -173,7 +174,7 @@ func TestProcValues(t *testing.T) {
 		}
 		// pmdaproc looks for processes only if some of the metrics are asked for.
 		req := &pdu.Fetch{PMIDs: []pdu.PMID{pid, m.PMID}}
-		values := func(cd agents.Conduit) pdu.ValueSet { return compared(ask[pdu.Result](t, cd, req).Sets[1], reader) }
+		values := func(cd transport.Conduit) pdu.ValueSet { return compared(ask[pdu.Result](t, cd, req).Sets[1], reader) }
 		var bad map[int32]string
 		if !peer.Until(5*time.Second, func() bool {
 			now := differ(values(c), values(ours), values(c))
@@ -296,12 +297,12 @@ func TestProcCgroups(t *testing.T) {
 
 // A reader reads values of an agent, and keeps the names of instances.
 type reader struct {
-	agents.Conduit
+	transport.Conduit
 	with  []pdu.PMID // is asked for in front of each metric
 	names map[pdu.InDom]map[int32]string
 }
 
-func newReader(cd agents.Conduit, with ...pdu.PMID) *reader {
+func newReader(cd transport.Conduit, with ...pdu.PMID) *reader {
 	return &reader{cd, with, make(map[pdu.InDom]map[int32]string)}
 }
 

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -32,11 +32,11 @@ var scsiSince7 = regexp.MustCompile(`^(scsi\d+:\d+:\d+:\d+)_(\S+)$`)
 // with the pmdalinux that is installed. It fails the test where ours does not
 // follow 7.2.1.
 type asBefore7 struct {
-	agents.Conduit
+	transport.Conduit
 	t *testing.T
 }
 
-func (a asBefore7) Recv(c *agents.Call, dst []byte) ([]byte, error) {
+func (a asBefore7) Recv(c *transport.Call, dst []byte) ([]byte, error) {
 	b, err := a.Conduit.Recv(c, dst)
 	if err != nil {
 		return b, err

@@ -15,6 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/xfs"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
@@ -22,7 +23,7 @@ import (
 )
 
 // startPMDA starts a PMDA of PCP, with its log in a directory of its own.
-func startPMDA(t *testing.T, name string, domain int, args ...string) agents.Conduit {
+func startPMDA(t *testing.T, name string, domain int, args ...string) transport.Conduit {
 	t.Helper()
 	peer.Require(t)
 	p, err := child.Start(child.Spec{
@@ -80,7 +81,7 @@ func TestXFS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ours := agents.Inline(a)
+			ours := transport.Inline(a)
 			t.Cleanup(func() { ours.Close() })
 			installed, err := pmnsload.Load("/var/lib/pcp/pmns/root", pmnsload.Options{})
 			if err != nil {
@@ -114,9 +115,9 @@ func TestXFS(t *testing.T) {
 				same(t, d.String(), fmt.Sprint(ask[pdu.Instance](t, c, req)), fmt.Sprint(ask[pdu.Instance](t, ours, req)))
 			}
 			// C differs: any client may.
-			ours.Notify(agents.Notice{Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("0")}}})
+			ours.Notify(transport.Notice{Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("0")}}})
 			for _, v := range []pdu.Value{{Inst: pdu.NoInst, Word: 1 << 31}, {Inst: pdu.NoInst, Word: 1}} {
-				store := func(cd agents.Conduit, id pdu.PMID) string {
+				store := func(cd transport.Conduit, id pdu.PMID) string {
 					res := &pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Values: []pdu.Value{v}}}}
 					return fmt.Sprint(agenttest.Do(cd, agents.Origin{}, res, new(pdu.Error)))
 				}

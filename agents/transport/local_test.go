@@ -1,4 +1,4 @@
-package agenttest_test
+package transport_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -106,10 +107,10 @@ func (a *answer) SetAttr(client int32, attr pdu.Attr) { a.say("%d is %s", client
 func (a *answer) Close() error                        { a.closed.Store(true); return nil }
 
 // local returns a Worker that is gone when t ends, as is its goroutine.
-func local(t *testing.T, a agents.Agent) *agents.Worker {
+func local(t *testing.T, a agents.Agent) *transport.Worker {
 	t.Helper()
 	before := runtime.NumGoroutine()
-	w := agents.Local(a)
+	w := transport.Local(a)
 	t.Cleanup(func() {
 		w.Close()
 		eventually(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= before })
@@ -128,7 +129,7 @@ func eventually(t testing.TB, what string, cond func() bool) {
 }
 
 // send sends a DESC_REQ for an item and does not wait for the reply.
-func send(t *testing.T, w agents.Conduit, client int32, item int, timeout time.Duration) *agents.Call {
+func send(t *testing.T, w transport.Conduit, client int32, item int, timeout time.Duration) *transport.Call {
 	t.Helper()
 	c := request(client, item, timeout)
 	if err := w.Send(c); err != nil {
@@ -137,12 +138,12 @@ func send(t *testing.T, w agents.Conduit, client int32, item int, timeout time.D
 	return c
 }
 
-func request(client int32, item int, timeout time.Duration) *agents.Call {
+func request(client int32, item int, timeout time.Duration) *transport.Call {
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id(item)})
-	return &agents.Call{Origin: agents.Origin{Client: client}, Req: req, Timeout: timeout}
+	return &transport.Call{Origin: agents.Origin{Client: client}, Req: req, Timeout: timeout}
 }
 
-func desc(w agents.Conduit, item int) error {
+func desc(w transport.Conduit, item int) error {
 	return agenttest.Do(w, agents.Origin{}, &pdu.DescReq{PMID: id(item)}, new(pdu.Desc))
 }
 
@@ -158,8 +159,8 @@ func TestLocal(t *testing.T) {
 		t.Error("the agent is not closed")
 	}
 	<-w.Done()
-	if err := desc(w, plain); err != agents.ErrClosed || w.Err() != err {
-		t.Errorf("after Close: %v and %v, want %v", err, w.Err(), agents.ErrClosed)
+	if err := desc(w, plain); err != transport.ErrClosed || w.Err() != err {
+		t.Errorf("after Close: %v and %v, want %v", err, w.Err(), transport.ErrClosed)
 	}
 }
 
@@ -167,10 +168,10 @@ func TestLocal(t *testing.T) {
 func TestPanic(t *testing.T) {
 	for _, tt := range []struct {
 		name, method string
-		do           func(w agents.Conduit)
+		do           func(w transport.Conduit)
 	}{
-		{"in a request", "answer).Desc", func(w agents.Conduit) { desc(w, panics) }},
-		{"in a notice", "answer).EndContext", func(w agents.Conduit) { w.Notify(agents.Notice{Client: panics, End: true}) }},
+		{"in a request", "answer).Desc", func(w transport.Conduit) { desc(w, panics) }},
+		{"in a notice", "answer).EndContext", func(w transport.Conduit) { w.Notify(transport.Notice{Client: panics, End: true}) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := local(t, newAnswer())
@@ -190,33 +191,33 @@ func TestPanic(t *testing.T) {
 func TestLate(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
-	states := make(chan agents.State, 10)
-	w.OnState(func(s agents.State) { states <- s })
+	states := make(chan transport.State, 10)
+	w.OnState(func(s transport.State) { states <- s })
 	c := send(t, w, 1, blocks, 50*time.Millisecond)
 	<-a.entered
 	waited := make(chan error) // by one who waits for its turn
 	go func() { waited <- desc(w, plain) }()
-	if b, err := w.Recv(c, []byte("x")); err != agents.ErrLate || string(b) != "x" {
+	if b, err := w.Recv(c, []byte("x")); err != transport.ErrLate || string(b) != "x" {
 		t.Errorf("Recv: %q, %v, want ErrLate", b, err)
 	}
-	if err := <-waited; err != agents.ErrLate {
+	if err := <-waited; err != transport.ErrLate {
 		t.Errorf("waiting Send: %v, want ErrLate", err)
 	}
-	if err := w.Send(c); err != agents.ErrLate {
+	if err := w.Send(c); err != transport.ErrLate {
 		t.Errorf("Send: %v, want ErrLate", err)
 	}
-	if s := <-states; s != agents.Late || w.State() != agents.Late || w.Abandoned() != 1 {
+	if s := <-states; s != transport.Late || w.State() != transport.Late || w.Abandoned() != 1 {
 		t.Errorf("told %v, %v, %d calls abandoned; want late and 1", s, w.State(), w.Abandoned())
 	}
 	for range 1000 {
-		w.Notify(agents.Notice{Client: 1, End: true, Attrs: []pdu.Attr{{Value: []byte("alice")}}})
+		w.Notify(transport.Notice{Client: 1, End: true, Attrs: []pdu.Attr{{Value: []byte("alice")}}})
 	}
-	w.Notify(agents.Notice{Client: 1, Attrs: []pdu.Attr{{Value: []byte("bob")}}})
+	w.Notify(transport.Notice{Client: 1, Attrs: []pdu.Attr{{Value: []byte("bob")}}})
 	close(a.open)
-	if s := <-states; s != agents.Ready {
+	if s := <-states; s != transport.Ready {
 		t.Errorf("told %v, want ready", s)
 	}
-	eventually(t, "well again", func() bool { return w.State() == agents.Ready })
+	eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 	for _, client := range []int32{1, 2} { // the memory of an abandoned call is not used again
 		c.Origin.Client = client
 		if err := w.Send(c); err != nil {
@@ -237,16 +238,16 @@ func TestContextEnds(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
 	c := send(t, w, 0, endless, 10*time.Millisecond)
-	if _, err := w.Recv(c, nil); err != agents.ErrLate {
-		t.Errorf("got %v, want %v", err, agents.ErrLate)
+	if _, err := w.Recv(c, nil); err != transport.ErrLate {
+		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
-	eventually(t, "well again", func() bool { return w.State() == agents.Ready })
+	eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 	<-a.entered
 	c = send(t, w, 0, endless, 0)
 	<-a.entered
 	w.Close()
-	if _, err := w.Recv(c, nil); err != agents.ErrClosed {
-		t.Errorf("got %v, want %v", err, agents.ErrClosed)
+	if _, err := w.Recv(c, nil); err != transport.ErrClosed {
+		t.Errorf("got %v, want %v", err, transport.ErrClosed)
 	}
 	<-w.Done()
 	eventually(t, "closed", a.closed.Load)
@@ -260,8 +261,8 @@ func TestCloseWhileStuck(t *testing.T) {
 	c := send(t, w, 0, blocks, 0)
 	<-a.entered
 	w.Close()
-	if _, err := w.Recv(c, nil); err != agents.ErrClosed {
-		t.Errorf("got %v, want %v", err, agents.ErrClosed)
+	if _, err := w.Recv(c, nil); err != transport.ErrClosed {
+		t.Errorf("got %v, want %v", err, transport.ErrClosed)
 	}
 	if a.closed.Load() {
 		t.Error("closed during a call")
@@ -273,7 +274,7 @@ func TestCloseWhileStuck(t *testing.T) {
 // A caller that has sent and is busy elsewhere holds up nobody.
 func TestReplyWaitsForTheAbsent(t *testing.T) {
 	w := local(t, newAnswer())
-	var calls []*agents.Call
+	var calls []*transport.Call
 	for range 10 {
 		calls = append(calls, send(t, w, 0, plain, 5*time.Second))
 	}
@@ -291,10 +292,10 @@ func TestWaitHasABound(t *testing.T) {
 	w := local(t, a)
 	c := send(t, w, 0, blocks, 0)
 	<-a.entered
-	if err := w.Send(request(0, plain, 10*time.Millisecond)); err != agents.ErrLate {
-		t.Errorf("got %v, want %v", err, agents.ErrLate)
+	if err := w.Send(request(0, plain, 10*time.Millisecond)); err != transport.ErrLate {
+		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
-	if w.State() != agents.Ready {
+	if w.State() != transport.Ready {
 		t.Errorf("state %v, want ready", w.State())
 	}
 	close(a.open)
@@ -312,13 +313,13 @@ func TestNotices(t *testing.T) {
 		t.Fatal("wants no attributes")
 	}
 	attr := func(s string) []pdu.Attr { return []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(s)}} }
-	w.Notify(agents.Notice{Client: 1, Attrs: attr("alice")})
+	w.Notify(transport.Notice{Client: 1, Attrs: attr("alice")})
 	eventually(t, "told when idle", func() bool { return len(a.all()) == 1 })
 	c := send(t, w, 0, blocks, 0)
-	w.Notify(agents.Notice{Client: 1, End: true})
-	w.Notify(agents.Notice{Client: 1, Attrs: attr("bob")})
-	w.Notify(agents.Notice{Client: 1, End: true})
-	w.Notify(agents.Notice{Client: 1, Attrs: attr("carol")})
+	w.Notify(transport.Notice{Client: 1, End: true})
+	w.Notify(transport.Notice{Client: 1, Attrs: attr("bob")})
+	w.Notify(transport.Notice{Client: 1, End: true})
+	w.Notify(transport.Notice{Client: 1, Attrs: attr("carol")})
 	close(a.open)
 	if _, err := w.Recv(c, nil); err != nil {
 		t.Fatal(err)
@@ -357,7 +358,7 @@ func TestStress(t *testing.T) {
 	const agentCount, callers, rounds = 3, 12, 200
 	before := runtime.NumGoroutine()
 	var mu sync.Mutex // one opens at a time
-	var ws [agentCount]atomic.Pointer[agents.Worker]
+	var ws [agentCount]atomic.Pointer[transport.Worker]
 	open := func(i int) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -367,32 +368,32 @@ func TestStress(t *testing.T) {
 			}
 			w.Close()
 		}
-		ws[i].Store(agents.Local(new(moody)))
+		ws[i].Store(transport.Local(new(moody)))
 	}
 	for i := range ws {
 		open(i)
 	}
 	var answers atomic.Int64
 	var wg sync.WaitGroup
-	var pool agents.Callers
+	var pool transport.Callers
 	for client := range int32(callers) {
-		var calls [agentCount]agents.Call
-		turn := func(caller *agents.Caller, round int) {
+		var calls [agentCount]transport.Call
+		turn := func(caller *transport.Caller, round int) {
 			var sent []int
-			var to [agentCount]*agents.Worker
+			var to [agentCount]*transport.Worker
 			// The memory of a Call serves any Conduit.
 			calls[0].Wait, calls[1].Wait = calls[1].Wait, calls[0].Wait
 			asked := rand.Perm(agentCount)[:1+rand.IntN(agentCount)]
 			for n, i := range asked {
 				req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
-				calls[i] = agents.Call{
+				calls[i] = transport.Call{
 					Origin: agents.Origin{Client: client}, Req: req, Wait: calls[i].Wait,
 					Several: n+1 < len(asked), Caller: caller, Timeout: 10 * time.Millisecond,
 				}
 				to[i] = ws[i].Load()
 				if err := to[i].Send(&calls[i]); err == nil {
 					sent = append(sent, i)
-				} else if err != agents.ErrLate {
+				} else if err != transport.ErrLate {
 					open(i)
 				}
 			}
@@ -404,7 +405,7 @@ func TestStress(t *testing.T) {
 			for _, i := range sent {
 				b, err := to[i].Recv(&calls[i], nil)
 				if err != nil {
-					if err != agents.ErrLate {
+					if err != transport.ErrLate {
 						open(i)
 					}
 					continue
@@ -416,7 +417,7 @@ func TestStress(t *testing.T) {
 				answers.Add(1)
 			}
 			if rand.IntN(10) == 0 {
-				ws[rand.IntN(agentCount)].Load().Notify(agents.Notice{Client: 10 + client, End: true, Attrs: []pdu.Attr{{Value: []byte("1")}}})
+				ws[rand.IntN(agentCount)].Load().Notify(transport.Notice{Client: 10 + client, End: true, Attrs: []pdu.Attr{{Value: []byte("1")}}})
 			}
 			if rand.IntN(300) == 0 {
 				ws[rand.IntN(agentCount)].Load().Close()
@@ -430,9 +431,9 @@ func TestStress(t *testing.T) {
 			})
 			continue
 		}
-		var turns []func(c *agents.Caller)
+		var turns []func(c *transport.Caller)
 		for round := range rounds {
-			turns = append(turns, func(c *agents.Caller) { turn(c, round) })
+			turns = append(turns, func(c *transport.Caller) { turn(c, round) })
 		}
 		wg.Go(func() { serve(&pool, turns...) })
 	}

@@ -1,4 +1,4 @@
-package agenttest_test
+package transport_test
 
 import (
 	"context"
@@ -11,36 +11,37 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // turns is a Session that has something to do as long as there are any.
 type turns struct {
-	list  []func(c *agents.Caller)
+	list  []func(c *transport.Caller)
 	ended chan struct{}
 }
 
 func (s *turns) Await() bool { return len(s.list) > 0 }
 func (s *turns) End()        { close(s.ended) }
 
-func (s *turns) Turn(c *agents.Caller) {
+func (s *turns) Turn(c *transport.Caller) {
 	turn := s.list[0]
 	s.list = s.list[1:]
 	turn(c)
 }
 
 // serve takes turns to the end.
-func serve(p *agents.Callers, list ...func(c *agents.Caller)) {
+func serve(p *transport.Callers, list ...func(c *transport.Caller)) {
 	s := &turns{list, make(chan struct{})}
 	p.Serve(s)
 	<-s.ended
 }
 
 // callers is a pool that leaves nothing behind.
-func callers(t testing.TB) *agents.Callers {
+func callers(t testing.TB) *transport.Callers {
 	t.Helper()
 	before := runtime.NumGoroutine()
-	p := new(agents.Callers)
+	p := new(transport.Callers)
 	t.Cleanup(func() {
 		p.Close()
 		eventually(t, "no goroutine of a Caller left", func() bool { return runtime.NumGoroutine() <= before })
@@ -50,11 +51,11 @@ func callers(t testing.TB) *agents.Callers {
 
 // viaCaller is a Conduit whose calls are a Caller's.
 type viaCaller struct {
-	agents.Conduit
-	c *agents.Caller
+	transport.Conduit
+	c *transport.Caller
 }
 
-func (v viaCaller) Send(call *agents.Call) error {
+func (v viaCaller) Send(call *transport.Call) error {
 	call.Caller = v.c
 	return v.Conduit.Send(call)
 }
@@ -78,12 +79,12 @@ func TestCaller(t *testing.T) {
 	a := where{newAnswer()}
 	w, known := local(t, a), local(t, newAnswer())
 	p := callers(t)
-	ask := func(c *agents.Caller) {
+	ask := func(c *transport.Caller) {
 		if err := desc(viaCaller{w, c}, plain); err != nil {
 			t.Error(err)
 		}
 	}
-	serve(p, ask, ask, func(c *agents.Caller) {
+	serve(p, ask, ask, func(c *transport.Caller) {
 		agenttest.Test(t, viaCaller{known, c}, id(plain))
 	})
 	all := a.all()
@@ -99,11 +100,11 @@ func TestCallerLate(t *testing.T) {
 	a := newAnswer()
 	w, other := local(t, a), local(t, newAnswer())
 	p := callers(t)
-	states := make(chan agents.State, 10)
-	w.OnState(func(s agents.State) { states <- s })
+	states := make(chan transport.State, 10)
+	w.OnState(func(s transport.State) { states <- s })
 	s := &turns{ended: make(chan struct{})}
 	left := make(chan struct{}) // the goroutine of the test
-	ask := func(c *agents.Caller, w agents.Conduit, client int32, item int) error {
+	ask := func(c *transport.Caller, w transport.Conduit, client int32, item int) error {
 		call := request(client, item, 50*time.Millisecond)
 		call.Caller = c
 		if err := w.Send(call); err != nil {
@@ -115,21 +116,21 @@ func TestCallerLate(t *testing.T) {
 		}
 		return err
 	}
-	s.list = append(s.list, func(c *agents.Caller) {
-		if err := ask(c, w, 1, blocks); err != agents.ErrLate {
+	s.list = append(s.list, func(c *transport.Caller) {
+		if err := ask(c, w, 1, blocks); err != transport.ErrLate {
 			t.Errorf("got %v, want ErrLate", err)
 		}
-		if err := ask(c, w, 1, plain); err != agents.ErrLate {
+		if err := ask(c, w, 1, plain); err != transport.ErrLate {
 			t.Errorf("got %v, want ErrLate", err)
 		}
 		if err := ask(c, other, 1, plain); err != nil {
 			t.Error(err)
 		}
-		if s := <-states; s != agents.Late || w.Abandoned() != 1 {
+		if s := <-states; s != transport.Late || w.Abandoned() != 1 {
 			t.Errorf("told %v, %d calls abandoned; want late and 1", s, w.Abandoned())
 		}
-	}, func(c *agents.Caller) {
-		w.Notify(agents.Notice{Client: 1, End: true})
+	}, func(c *transport.Caller) {
+		w.Notify(transport.Notice{Client: 1, End: true})
 		select {
 		case <-left:
 			t.Error("the goroutine has left the agent")
@@ -137,10 +138,10 @@ func TestCallerLate(t *testing.T) {
 		}
 		close(a.open)
 		<-left
-		if s := <-states; s != agents.Ready {
+		if s := <-states; s != transport.Ready {
 			t.Errorf("told %v, want ready", s)
 		}
-		eventually(t, "well again", func() bool { return w.State() == agents.Ready })
+		eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 		if err := ask(c, w, 2, plain); err != nil {
 			t.Error(err)
 		}
@@ -165,23 +166,23 @@ func TestCallerLateAtOnce(t *testing.T) {
 			want := []string{"1 asks"}
 			if told {
 				want = []string{"2 ends", "1 asks"}
-				w.Notify(agents.Notice{Client: blocks, End: true})
+				w.Notify(transport.Notice{Client: blocks, End: true})
 				<-a.entered
 			}
-			serve(p, func(c *agents.Caller) {
+			serve(p, func(c *transport.Caller) {
 				call := request(1, plain, 20*time.Millisecond)
 				call.Caller = c
 				if err := w.Send(call); err != nil {
 					t.Error(err)
 				}
 				if !told {
-					eventually(t, "late", func() bool { return w.State() == agents.Late })
+					eventually(t, "late", func() bool { return w.State() == transport.Late })
 				}
-				if _, err := w.Recv(call, nil); err != agents.ErrLate {
-					t.Errorf("got %v, want %v", err, agents.ErrLate)
+				if _, err := w.Recv(call, nil); err != transport.ErrLate {
+					t.Errorf("got %v, want %v", err, transport.ErrLate)
 				}
 				close(a.open)
-				eventually(t, "well again", func() bool { return w.State() == agents.Ready })
+				eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 				if err := agenttest.Do(viaCaller{w, c}, agents.Origin{Client: 1}, &pdu.DescReq{PMID: id(plain)}, new(pdu.Desc)); err != nil {
 					t.Error(err)
 				}
@@ -203,9 +204,9 @@ func TestCallerBehindNotice(t *testing.T) {
 	for range rounds {
 		want = append(want, "1 ends", "0 asks")
 	}
-	serve(p, func(c *agents.Caller) {
+	serve(p, func(c *transport.Caller) {
 		for range rounds {
-			w.Notify(agents.Notice{Client: 1, End: true})
+			w.Notify(transport.Notice{Client: 1, End: true})
 			runtime.Gosched() // often the Worker is at it then
 			call := request(0, plain, 0)
 			call.Caller = c
@@ -238,11 +239,11 @@ func TestCallerSurvives(t *testing.T) {
 			w := local(t, a)
 			p := callers(t)
 			said := 0
-			check := func(c *agents.Caller) {
+			check := func(c *transport.Caller) {
 				call := request(0, tt.item, time.Minute)
 				call.Caller = c
 				if tt.notice && said == 0 {
-					w.Notify(agents.Notice{Client: panics, End: true})
+					w.Notify(transport.Notice{Client: panics, End: true})
 				}
 				err := w.Send(call)
 				if err == nil {
@@ -253,7 +254,7 @@ func TestCallerSurvives(t *testing.T) {
 				}
 				said++
 			}
-			s := &turns{[]func(*agents.Caller){check, check}, make(chan struct{})}
+			s := &turns{[]func(*transport.Caller){check, check}, make(chan struct{})}
 			go p.Serve(s) // the goroutine may be lost
 			<-s.ended
 			<-w.Done()
@@ -272,14 +273,14 @@ func TestCallerOfClosed(t *testing.T) {
 		w.Close()
 	}()
 	s := &turns{ended: make(chan struct{})}
-	s.list = append(s.list, func(c *agents.Caller) {
+	s.list = append(s.list, func(c *transport.Caller) {
 		call := request(0, blocks, 0)
 		call.Caller = c
 		if err := w.Send(call); err != nil {
 			t.Error(err)
 		}
-		if _, err := w.Recv(call, nil); err != agents.ErrClosed {
-			t.Errorf("got %v, want %v", err, agents.ErrClosed)
+		if _, err := w.Recv(call, nil); err != transport.ErrClosed {
+			t.Errorf("got %v, want %v", err, transport.ErrClosed)
 		}
 		if a.closed.Load() {
 			t.Error("closed during a call")
@@ -293,26 +294,26 @@ func TestCallerOfClosed(t *testing.T) {
 
 // A bug of ours ends the process, and is found by the stack.
 func TestPanicOfSession(t *testing.T) {
-	var p agents.Callers
+	var p transport.Callers
 	defer func() {
 		if v := fmt.Sprint(recover()); !strings.Contains(v, "ours") || !strings.Contains(v, "bugOfOurs") {
 			t.Errorf("got %s", v)
 		}
 	}()
-	serve(&p, func(*agents.Caller) { bugOfOurs() })
+	serve(&p, func(*transport.Caller) { bugOfOurs() })
 }
 
 func bugOfOurs() { panic("ours") }
 
 func BenchmarkFetchLocal(b *testing.B) {
-	fetch := func(b *testing.B, c *agents.Caller) {
-		w := agents.Local(newAnswer())
+	fetch := func(b *testing.B, c *transport.Caller) {
+		w := transport.Local(newAnswer())
 		defer w.Close()
 		req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(plain)}})
 		if err != nil {
 			b.Error(err)
 		}
-		call := agents.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second, Caller: c}
+		call := transport.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second, Caller: c}
 		var reply []byte
 		b.ReportAllocs()
 		for b.Loop() {
@@ -326,7 +327,7 @@ func BenchmarkFetchLocal(b *testing.B) {
 	}
 	b.Run("Worker", func(b *testing.B) { fetch(b, nil) })
 	b.Run("Caller", func(b *testing.B) {
-		serve(callers(b), func(c *agents.Caller) { fetch(b, c) })
+		serve(callers(b), func(c *transport.Caller) { fetch(b, c) })
 	})
 	b.Run("turn", func(b *testing.B) {
 		callers(b).Serve(&idle{b})
@@ -336,6 +337,6 @@ func BenchmarkFetchLocal(b *testing.B) {
 // idle is a Session with nothing to do in each turn.
 type idle struct{ b *testing.B }
 
-func (s *idle) Await() bool         { return s.b.Loop() }
-func (s *idle) Turn(*agents.Caller) {}
-func (s *idle) End()                {}
+func (s *idle) Await() bool            { return s.b.Loop() }
+func (s *idle) Turn(*transport.Caller) {}
+func (s *idle) End()                   {}

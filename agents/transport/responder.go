@@ -1,4 +1,4 @@
-package agents
+package transport
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -13,11 +14,11 @@ import (
 // wire.Serve all have one, so an agent in process and the same agent behind a
 // stream cannot be told apart. It is used by one goroutine at a time.
 type Responder struct {
-	Agent Agent
+	Agent agents.Agent
 	Max   int // largest answer to a fetch, in bytes; 0 is 16 MiB
 
 	fetch pdu.Fetch // the last one; its memory is used again
-	req   FetchRequest
+	req   agents.FetchRequest
 	w     pdu.ResultWriter
 }
 
@@ -63,8 +64,8 @@ func (r *Responder) replyFetch(ctx context.Context, c *Call, dst []byte) ([]byte
 		profile = noProfile
 	}
 	// The context of the profile may be another's: one that hides nothing serves all.
-	from := Origin{c.Origin.Client, r.fetch.Context}
-	r.req = FetchRequest{Origin: from, PMIDs: r.fetch.PMIDs, Profile: profile}
+	from := agents.Origin{Client: c.Origin.Client, Context: r.fetch.Context}
+	r.req = agents.FetchRequest{Origin: from, PMIDs: r.fetch.PMIDs, Profile: profile}
 	r.w.Limit(cmp.Or(r.Max, maxAnswer))
 	defer func() {
 		if r.w.Cap() > 64<<10 { // dst is the caller's, and a copy is not for keeps
@@ -101,7 +102,7 @@ func (r *Responder) call(ctx context.Context, c *Call, m pdu.Message) (pdu.Messa
 		return r.text(ctx, o, m)
 	case *pdu.LabelReq:
 		reply := &pdu.Labels{Ident: m.Ident, Kind: m.Kind}
-		a, ok := r.Agent.(Labeler)
+		a, ok := r.Agent.(agents.Labeler)
 		if !ok {
 			return reply, nil
 		}
@@ -112,7 +113,7 @@ func (r *Responder) call(ctx context.Context, c *Call, m pdu.Message) (pdu.Messa
 		reply.Sets = sets
 		return reply, err
 	case *pdu.Result:
-		a, ok := r.Agent.(Storer)
+		a, ok := r.Agent.(agents.Storer)
 		if !ok {
 			return nil, pdu.ErrnoPermission
 		}
@@ -140,8 +141,8 @@ func wanted(all []pdu.LabelSet, p pdu.InDomProfile) (sets []pdu.LabelSet) {
 // instance answers the three forms of INSTANCE_REQ from the list of all
 // (pmGetInDom(3), pmLookupInDom(3), pmNameInDom(3)). A name without blanks
 // stands for one that goes on after it with a blank, too (pmdaInstance(3)).
-func (r *Responder) instance(ctx context.Context, o Origin, m *pdu.InstanceReq) (pdu.Message, error) {
-	a, ok := r.Agent.(Instancer)
+func (r *Responder) instance(ctx context.Context, o agents.Origin, m *pdu.InstanceReq) (pdu.Message, error) {
+	a, ok := r.Agent.(agents.Instancer)
 	if !ok {
 		return nil, pdu.ErrnoInDom
 	}
@@ -158,7 +159,7 @@ func (r *Responder) instance(ctx context.Context, o Origin, m *pdu.InstanceReq) 
 		return nil, pdu.ErrnoInst
 	}
 	name := m.Name
-	if s, ok := r.Agent.(InstSpeller); ok && name != "" {
+	if s, ok := r.Agent.(agents.InstSpeller); ok && name != "" {
 		name = s.SpellInst(m.InDom, name)
 	}
 	for _, inst := range all {
@@ -180,8 +181,8 @@ func (r *Responder) instance(ctx context.Context, o Origin, m *pdu.InstanceReq) 
 	return reply, nil
 }
 
-func (r *Responder) text(ctx context.Context, o Origin, m *pdu.TextReq) (pdu.Message, error) {
-	a, ok := r.Agent.(Texter)
+func (r *Responder) text(ctx context.Context, o agents.Origin, m *pdu.TextReq) (pdu.Message, error) {
+	a, ok := r.Agent.(agents.Texter)
 	if !ok {
 		return nil, pdu.ErrnoText
 	}
@@ -199,8 +200,8 @@ func (r *Responder) text(ctx context.Context, o Origin, m *pdu.TextReq) (pdu.Mes
 	return &pdu.Text{Ident: pdu.TextIdent(m.Ident), Text: text}, err
 }
 
-func (r *Responder) names(ctx context.Context, o Origin, m pdu.Message) (pdu.Message, error) {
-	a, ok := r.Agent.(Namer)
+func (r *Responder) names(ctx context.Context, o agents.Origin, m pdu.Message) (pdu.Message, error) {
+	a, ok := r.Agent.(agents.Namer)
 	if !ok {
 		if m.Type() == pdu.TypePMNSIDs {
 			return nil, pdu.ErrnoPMID

@@ -1,10 +1,18 @@
-package agents
+// Package transport is how pmcd reaches an agent.
+//
+// A [Conduit] carries requests to one agent and replies back. [Local] and
+// [Inline] make one of an Agent in this process; package wire has one for a PMDA
+// behind pipes or a socket. Requests and replies are PDUs in all cases, so the
+// daemon has one way to serve a client, and value sets stay in wire form from the
+// agent to the client.
+package transport
 
 import (
 	"encoding/binary"
 	"errors"
 	"time"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -51,7 +59,7 @@ type Conduit interface {
 // A Call is one request on its way through a [Conduit]. It can be used again
 // once Recv has returned or Send has failed. The zero Call is ready to use.
 type Call struct {
-	Origin  Origin
+	Origin  agents.Origin
 	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
 	Timeout time.Duration // for the agent to answer, and again for the wait until it is sent; 0 is never
 	Req     []byte        // the request PDU; read, not changed, until Recv returns

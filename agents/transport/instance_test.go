@@ -1,4 +1,4 @@
-package agenttest_test
+package transport_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -21,7 +22,7 @@ func (loads) Instances(context.Context, agents.Origin, pdu.InDom) ([]pdu.Inst, e
 
 // Names are looked up as pmdaInstance(3) does: the first word will do.
 func TestLookupOfInstances(t *testing.T) {
-	cd := agents.Inline(loads{newAnswer()})
+	cd := transport.Inline(loads{newAnswer()})
 	defer cd.Close()
 	for _, tt := range []struct {
 		id   int32
@@ -60,7 +61,7 @@ func TestLabelsOfInstances(t *testing.T) {
 		t.Fatalf("all: %v, %v", all, err)
 	}
 	first := []int32{all[0].Inst}
-	cd := agents.Inline(agent)
+	cd := transport.Inline(agent)
 	defer cd.Close()
 	for _, tt := range []struct {
 		name    string
@@ -78,7 +79,7 @@ func TestLabelsOfInstances(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := agents.Call{Profile: tt.profile, Req: req}
+		call := transport.Call{Profile: tt.profile, Req: req}
 		var r pdu.Labels
 		if err := cd.Send(&call); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package agents
+package transport
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -18,7 +19,7 @@ import (
 //
 // A panic of a method ends the Agent. One of a goroutine that the Agent has
 // started ends the process, as do the runtime's own fatal errors.
-func Local(a Agent) *Worker {
+func Local(a agents.Agent) *Worker {
 	w := &Worker{
 		slot:  make(chan struct{}, 1),
 		wake:  make(chan struct{}, 1),
@@ -105,7 +106,7 @@ func (w *Worker) Abandoned() int64 { return w.abandoned.Load() }
 
 // WantsAttrs implements Conduit.
 func (w *Worker) WantsAttrs() bool {
-	_, ok := w.resp.Agent.(AttrSetter)
+	_, ok := w.resp.Agent.(agents.AttrSetter)
 	return ok
 }
 
@@ -238,7 +239,7 @@ func (e *errand) pending() Pending {
 
 // Notify implements Conduit.
 func (w *Worker) Notify(n Notice) {
-	if _, ok := w.resp.Agent.(ContextEnder); !ok {
+	if _, ok := w.resp.Agent.(agents.ContextEnder); !ok {
 		n.End = false
 	}
 	if !w.WantsAttrs() {

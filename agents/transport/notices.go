@@ -1,8 +1,10 @@
-package agents
+package transport
 
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/gopcp/pmcd/agents"
 )
 
 // Notices are what an agent is still to be told, by client. A second Notice
@@ -55,11 +57,11 @@ func (q *Notices) Take() []Notice {
 }
 
 // tell tells a of n, as far as it wants to know.
-func tell(a Agent, n Notice) {
-	if e, ok := a.(ContextEnder); ok && n.End {
+func tell(a agents.Agent, n Notice) {
+	if e, ok := a.(agents.ContextEnder); ok && n.End {
 		e.EndContext(n.Client)
 	}
-	if s, ok := a.(AttrSetter); ok {
+	if s, ok := a.(agents.AttrSetter); ok {
 		for _, attr := range n.Attrs {
 			s.SetAttr(n.Client, attr)
 		}

@@ -1,4 +1,4 @@
-package agents
+package transport
 
 import (
 	"context"
@@ -7,13 +7,15 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/gopcp/pmcd/agents"
 )
 
 // Inline returns a Conduit to an Agent whose methods run on the caller's
 // goroutine. Nothing is faster, but a method that waits for something makes
 // its caller wait, whatever the timeout: it is for agents that only look at
 // memory, as the one of domain 2 does.
-func Inline(a Agent) Conduit {
+func Inline(a agents.Agent) Conduit {
 	c := &inline{dead: make(chan struct{})}
 	c.resp.Agent = a
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -79,7 +81,7 @@ func (c *inline) Notify(n Notice) {
 }
 
 func (c *inline) WantsAttrs() bool {
-	_, ok := c.resp.Agent.(AttrSetter)
+	_, ok := c.resp.Agent.(agents.AttrSetter)
 	return ok
 }
 
