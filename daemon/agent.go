@@ -34,9 +34,9 @@ type OpenFunc func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) 
 
 // A Link is a connection to an agent that has just been opened.
 type Link struct {
-	Conduit transport.Conduit
-	Process Process // of the agent; nil if pmcd did not start it
-	In, Out int     // descriptors for replies and requests, for messages; -1 if there are none
+	Transport transport.Transport
+	Process   Process // of the agent; nil if pmcd did not start it
+	In, Out   int     // descriptors for replies and requests, for messages; -1 if there are none
 
 	// Interface is what a DSO has (PMDA_INTERFACE_7 is 7); 0 for other agents.
 	Interface int
@@ -122,7 +122,7 @@ func (a *agent) up() *Link {
 
 // state reports what the agent can do, if it is connected.
 func (l *Link) state() wire.State {
-	if c, ok := l.Conduit.(interface{ State() wire.State }); ok {
+	if c, ok := l.Transport.(interface{ State() wire.State }); ok {
 		return c.State()
 	}
 	return wire.Ready
@@ -186,15 +186,15 @@ func (l *Link) fds() string {
 }
 
 // drop gives up the connection l to a because of why; nil is the end of the
-// Conduit. Whoever notices calls it; it returns when the drop is visible to
+// Transport. Whoever notices calls it; it returns when the drop is visible to
 // clients. The rest is done by keep.
 func (d *Daemon) drop(a *agent, l *Link, why error) {
 	l.drop.Do(func() {
 		if why == nil {
-			why = l.Conduit.Err()
+			why = l.Transport.Err()
 		}
 		l.cause = why
-		l.Conduit.Close()
+		l.Transport.Close()
 		l.owed, _ = l.pending()
 		spec := a.spec.Load()
 		if spec.Kind == pmcdconf.Socket && spec.Family == "unix" && l.Process != nil {
@@ -245,7 +245,7 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Lin
 			LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",
 		})
 		// The interface is that of the agent in its place in C pmcd, for the log.
-		return &Link{Conduit: transport.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
+		return &Link{Transport: transport.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
 	}
 	return d.cfg.Open(ctx, spec, wire.Options{
 		PID:      int32(os.Getpid()),

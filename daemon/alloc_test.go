@@ -36,7 +36,7 @@ func TestNoAllocationPerValue(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return &Link{Conduit: transport.Local(a), In: -1, Out: -1}, nil
+			return &Link{Transport: transport.Local(a), In: -1, Out: -1}, nil
 		}
 	}, nil)
 	r.settled()

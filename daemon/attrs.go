@@ -53,8 +53,8 @@ func (s *session) announce() {
 func (s *session) introduce(l *Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.announced) > 0 && !s.left && l.Conduit.WantsAttrs() {
-		l.Conduit.Notify(transport.Notice{Client: s.num, Attrs: s.announced})
+	if len(s.announced) > 0 && !s.left && l.Transport.WantsAttrs() {
+		l.Transport.Notify(transport.Notice{Client: s.num, Attrs: s.announced})
 	}
 }
 
@@ -71,8 +71,8 @@ func (s *session) leave() {
 	s.mu.Unlock()
 	for _, a := range s.d.routes.Load().list {
 		l := a.link.Load()
-		if l != nil && (s.asked.has(a.domain) || introduced && l.Conduit.WantsAttrs()) {
-			l.Conduit.Notify(transport.Notice{Client: s.num, End: true})
+		if l != nil && (s.asked.has(a.domain) || introduced && l.Transport.WantsAttrs()) {
+			l.Transport.Notify(transport.Notice{Client: s.num, End: true})
 		}
 	}
 }

@@ -34,8 +34,8 @@ func (d *Daemon) Beat(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err = l.Conduit.Send(&call); err == nil {
-			_, err = l.Conduit.Recv(&call, nil)
+		if err = l.Transport.Send(&call); err == nil {
+			_, err = l.Transport.Recv(&call, nil)
 		}
 		return err
 	}

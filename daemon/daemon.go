@@ -4,7 +4,7 @@
 //	              -> session: frames, then one request after the other
 //	              -> dispatch: access check, handler by PDU type
 //	              -> routes: domain -> agent, name tree; one immutable snapshot
-//	              -> transport.Conduit: a PDU out and a PDU back
+//	              -> transport.Transport: a PDU out and a PDU back
 //	              -> one reply, one write
 //
 // Who waits in the lobby has no goroutine. A session does the rest on its own
@@ -61,7 +61,7 @@ type Daemon struct {
 	rate         rate
 	sessionTasks sync.WaitGroup // sessions
 	sockets      sockets
-	callers      transport.Callers
+	callers      transport.TurnPool
 	lane         fastLane
 	counts       pdu.Counts
 	clients      clients

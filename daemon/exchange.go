@@ -14,9 +14,9 @@ import (
 // PDU, or there is none, *dst stays as it was and the error, which errnoOf
 // knows, says why.
 func (s *session) exchange(a *agent, l *Link, call *transport.Call, dst *[]byte) error {
-	call.Caller = s.caller
-	call.Alone = s.line.direct()
-	if err := l.Conduit.Send(call); err != nil {
+	call.Turn = s.caller
+	call.MayBlock = s.line.direct()
+	if err := l.Transport.Send(call); err != nil {
 		s.d.trace.failure(true, l.Out, call.Req, err)
 		return s.d.lost(a, l, err)
 	}
@@ -26,7 +26,7 @@ func (s *session) exchange(a *agent, l *Link, call *transport.Call, dst *[]byte)
 // receive is the second half of exchange.
 func (s *session) receive(a *agent, l *Link, call *transport.Call, dst *[]byte) error {
 	n, since := len(*dst), time.Now()
-	b, err := l.Conduit.Recv(call, *dst)
+	b, err := l.Transport.Recv(call, *dst)
 	if err != nil {
 		if err == transport.ErrLate {
 			a.load.abandon()
@@ -34,7 +34,7 @@ func (s *session) receive(a *agent, l *Link, call *transport.Call, dst *[]byte) 
 		s.d.trace.failure(false, l.In, call.Req, err)
 		return s.d.lost(a, l, err)
 	}
-	if !call.Several {
+	if !call.Batched {
 		since = call.Began
 	}
 	a.load.served(call.Began, since, call.Done)
@@ -97,8 +97,8 @@ func (s *session) sendPart(w *work, p *part, domain int, call *transport.Call) (
 	}
 	wait := p.call.Wait
 	p.call = *call
-	p.call.Wait, p.call.Several, p.call.Alone, p.call.Req = wait, true, s.line.direct(), p.req
-	if err = p.link.Conduit.Send(&p.call); err != nil {
+	p.call.Wait, p.call.Batched, p.call.MayBlock, p.call.Req = wait, true, s.line.direct(), p.req
+	if err = p.link.Transport.Send(&p.call); err != nil {
 		p.link.holds.giveBack()
 		s.d.trace.failure(true, p.link.Out, p.req, err)
 		return s.d.lost(p.agent, p.link, err)

@@ -131,7 +131,7 @@ func TestStatusOfAgent(t *testing.T) {
 			last = &fake{opt: opt, dead: make(chan struct{})}
 			p := &killedProcess{fakeProcess{done: make(chan struct{})}}
 			close(p.done)
-			return &Link{Conduit: last, Process: p}, nil
+			return &Link{Transport: last, Process: p}, nil
 		}
 		status := func(when string, want int32, state AgentState) {
 			t.Helper()

@@ -45,7 +45,7 @@ func TestAgentInProcess(t *testing.T) {
 			}
 			w := transport.Local(a)
 			w.OnState(opt.OnState)
-			return &Link{Conduit: w, In: -1, Out: -1}, nil
+			return &Link{Transport: w, In: -1, Out: -1}, nil
 		}
 	}, nil)
 	c := r.dial()
@@ -100,7 +100,7 @@ func TestEndWithStuckAgent(t *testing.T) {
 			if spec.Domain != 240 {
 				return byWire(ctx, spec, opt)
 			}
-			return &Link{Conduit: transport.Local(stuck), In: -1, Out: -1}, nil
+			return &Link{Transport: transport.Local(stuck), In: -1, Out: -1}, nil
 		}
 	}, nil)
 	c := r.dial()

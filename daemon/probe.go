@@ -70,8 +70,8 @@ func (d *Daemon) askNames(a *agent, root string) error {
 		return err
 	}
 	var b []byte
-	if err = l.Conduit.Send(&call); err == nil {
-		b, err = l.Conduit.Recv(&call, nil)
+	if err = l.Transport.Send(&call); err == nil {
+		b, err = l.Transport.Recv(&call, nil)
 	}
 	if err != nil {
 		return d.lost(a, l, err)

@@ -39,7 +39,7 @@ func TestReloadInFlight(t *testing.T) {
 	r := newRig(t, openHook(func(_ context.Context, spec *pmcdconf.Agent) error {
 		if l := first.Load(); spec.Domain == 240 && l != nil {
 			select {
-			case <-l.Conduit.Done():
+			case <-l.Transport.Done():
 			default:
 				t.Error("the new agent is started while the old one is connected")
 			}

@@ -323,7 +323,7 @@ func TestClientNumbers(t *testing.T) {
 		// What comes now is behind all that the last client was the reason for.
 		for i, x := range []*tester{a, b} {
 			l := r.routes.Load().agent(x.domain).link.Load()
-			l.Conduit.Notify(transport.Notice{Client: 99, End: true})
+			l.Transport.Notify(transport.Notice{Client: 99, End: true})
 			x.hears(t, "end 99")
 			if got, want := x.told(), append([][]string{tt.a, tt.b}[i], "end 99"); !slices.Equal(got, want) {
 				t.Errorf("a client that %s: agent %d heard %q, want %q", tt.what, x.domain, got, want)

@@ -172,7 +172,7 @@ func (r *rig) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) 
 	if err != nil {
 		return nil, err
 	}
-	return &Link{Conduit: c, In: fds[0], Out: fds[0]}, nil
+	return &Link{Transport: c, In: fds[0], Out: fds[0]}, nil
 }
 
 // logged reports whether a line of the log contains text.

@@ -36,10 +36,10 @@ type session struct {
 
 	// The following belong to the goroutine of the session.
 	greeted    bool
-	err        error             // that ends it
-	caller     *transport.Caller // of this turn
-	needsCert  bool              // and has none, as there is no TLS yet
-	awaiting   bool              // it has announced the name of a container
+	err        error           // that ends it
+	caller     *transport.Turn // of this turn
+	needsCert  bool            // and has none, as there is no TLS yet
+	awaiting   bool            // it has announced the name of a container
 	peer       access.Peer
 	contexts   contexts  // with their profiles
 	current    int32     // the context used last
@@ -91,7 +91,7 @@ func (s *session) Await() bool {
 }
 
 // Turn implements transport.Session: it answers the client.
-func (s *session) Turn(c *transport.Caller) {
+func (s *session) RunTurn(c *transport.Turn) {
 	s.turn = s.d.lane.turns.Add(1)
 	w := s.input
 	s.input, s.caller = nil, c

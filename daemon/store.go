@@ -55,10 +55,10 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 		Origin:  agents.Origin{Client: s.num},
 		Timeout: time.Duration(s.d.timeout.Load()),
 		Req:     p.req,
-		Several: len(w.parts) > 1,
+		Batched: len(w.parts) > 1,
 		Wait:    p.call.Wait,
 	}
-	if err = p.link.Conduit.Send(&p.call); err != nil {
+	if err = p.link.Transport.Send(&p.call); err != nil {
 		s.d.trace.failure(true, p.link.Out, p.req, err)
 		return s.d.lost(p.agent, p.link, err)
 	}

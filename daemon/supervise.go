@@ -153,7 +153,7 @@ func (d *Daemon) keep(a *agent) {
 func (d *Daemon) watch(a *agent, l *Link) {
 	var peek func()
 	var ticks <-chan time.Time
-	if c, ok := l.Conduit.(interface{ Peek() }); ok && a.spec.Load().Kind == pmcdconf.Socket {
+	if c, ok := l.Transport.(interface{ Peek() }); ok && a.spec.Load().Kind == pmcdconf.Socket {
 		t := time.NewTicker(peekTime)
 		defer t.Stop()
 		peek, ticks = c.Peek, t.C
@@ -165,7 +165,7 @@ func (d *Daemon) watch(a *agent, l *Link) {
 	grace.Stop()
 	for {
 		select {
-		case <-l.Conduit.Done():
+		case <-l.Transport.Done():
 			d.drop(a, l, nil)
 			return
 		case <-a.ctx.Done():
@@ -219,7 +219,7 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 	d.HealthChanged()
 	text := fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s)
 	if l := a.link.Load(); s == wire.Late && l != nil {
-		if w, ok := l.Conduit.(interface{ Abandoned() int64 }); ok {
+		if w, ok := l.Transport.(interface{ Abandoned() int64 }); ok {
 			text += fmt.Sprintf(", calls abandoned so far: %d", w.Abandoned())
 		}
 		if p, ok := l.pending(); ok {
@@ -244,7 +244,7 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 
 // pending is what the agent owes an answer to, if that is known.
 func (l *Link) pending() (transport.Pending, bool) {
-	if c, ok := l.Conduit.(interface {
+	if c, ok := l.Transport.(interface {
 		Pending() (transport.Pending, bool)
 	}); ok {
 		return c.Pending()

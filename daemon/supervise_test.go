@@ -22,7 +22,7 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// A fake is a Conduit without an agent: the test says what becomes of it.
+// A fake is a Transport without an agent: the test says what becomes of it.
 type fake struct {
 	opt  wire.Options
 	dead chan struct{}
@@ -86,7 +86,7 @@ func newStage(t *testing.T, change func(*Config), open func(n int, f *fake) erro
 					return nil, err
 				}
 			}
-			return &Link{Conduit: f, In: 7, Out: 8}, nil
+			return &Link{Transport: f, In: 7, Out: 8}, nil
 		},
 	}
 	if change != nil {

@@ -1,5 +1,5 @@
 // Package agenttest tests agents, as package fstest tests file systems. The
-// suite drives a Conduit, so it is the same for an Agent in process and for a
+// suite drives a Transport, so it is the same for an Agent in process and for a
 // PMDA in any language.
 package agenttest
 
@@ -21,7 +21,7 @@ import (
 //
 // What PCP's own agents do is right: where they differ among each other a
 // promise is no stricter than any of them.
-func Test(t testing.TB, cd transport.Conduit, ids ...pdu.PMID) {
+func Test(t testing.TB, cd transport.Transport, ids ...pdu.PMID) {
 	t.Helper()
 	s := &suite{
 		TB: t, cd: cd, ids: ids,
@@ -43,7 +43,7 @@ func Test(t testing.TB, cd transport.Conduit, ids ...pdu.PMID) {
 // A suite is one run of the tests, and what it has seen so far.
 type suite struct {
 	testing.TB
-	cd      transport.Conduit
+	cd      transport.Transport
 	ids     []pdu.PMID
 	unknown pdu.PMID // no metric of any agent
 	noInDom pdu.InDom
@@ -103,11 +103,11 @@ var all = new(pdu.Profile)
 // Do sends req, what needs a profile with one that hides nothing, and decodes
 // the reply into reply. An ERROR PDU becomes a pdu.Errno, which is 0 for a store
 // that went well. The agent has five seconds.
-func Do(cd transport.Conduit, o agents.Origin, req, reply pdu.Message) error {
+func Do(cd transport.Transport, o agents.Origin, req, reply pdu.Message) error {
 	return do(cd, o, all, req, reply)
 }
 
-func do(cd transport.Conduit, o agents.Origin, p *pdu.Profile, req, reply pdu.Message) error {
+func do(cd transport.Transport, o agents.Origin, p *pdu.Profile, req, reply pdu.Message) error {
 	b, err := pdu.Append(nil, 0, req)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func socketPair(t *testing.T) (wire.Conn, *os.File) {
 	return c.(wire.Conn), there
 }
 
-func dial(t *testing.T, conn wire.Conn, opt wire.Options) transport.Conduit {
+func dial(t *testing.T, conn wire.Conn, opt wire.Options) transport.Transport {
 	t.Helper()
 	c, err := wire.Dial(t.Context(), conn, opt)
 	if err != nil {
@@ -60,19 +60,19 @@ func dial(t *testing.T, conn wire.Conn, opt wire.Options) transport.Conduit {
 // a shared object are in those that know of them.
 func TestWays(t *testing.T) {
 	a := &agenttest.Agent{Domain: domain}
-	stream := func(opt wire.Options) func(*testing.T) transport.Conduit {
-		return func(t *testing.T) transport.Conduit {
+	stream := func(opt wire.Options) func(*testing.T) transport.Transport {
+		return func(t *testing.T) transport.Transport {
 			here, there := socketPair(t)
 			go wire.Serve(context.Background(), a, there) // ends with here
 			return dial(t, here, opt)
 		}
 	}
-	for name, open := range map[string]func(*testing.T) transport.Conduit{
-		"Inline":        func(*testing.T) transport.Conduit { return transport.Inline(a) },
-		"Local":         func(*testing.T) transport.Conduit { return transport.Local(a) },
+	for name, open := range map[string]func(*testing.T) transport.Transport{
+		"Inline":        func(*testing.T) transport.Transport { return transport.Inline(a) },
+		"Local":         func(*testing.T) transport.Transport { return transport.Local(a) },
 		"stream":        stream(wire.Options{}),
 		"stream, depth": stream(wire.Options{Depth: 8}),
-		"child": func(t *testing.T) transport.Conduit {
+		"child": func(t *testing.T) transport.Transport {
 			self, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)

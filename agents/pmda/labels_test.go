@@ -15,7 +15,7 @@ import (
 )
 
 // ask returns the label sets of one kind, each as "inst JSON flags".
-func ask(t *testing.T, cd transport.Conduit, kind pdu.LabelKind, ident uint32) string {
+func ask(t *testing.T, cd transport.Transport, kind pdu.LabelKind, ident uint32) string {
 	t.Helper()
 	var reply pdu.Labels
 	if err := agenttest.Do(cd, agents.Origin{}, &pdu.LabelReq{Kind: kind, Ident: ident}, &reply); err != nil {

@@ -29,7 +29,7 @@ func sets(n uint64) pmda.FetchFunc {
 }
 
 // start makes an agent; what it logs goes to the buffer.
-func start(t *testing.T, c pmda.Config) (transport.Conduit, *bytes.Buffer) {
+func start(t *testing.T, c pmda.Config) (transport.Transport, *bytes.Buffer) {
 	t.Helper()
 	var out bytes.Buffer
 	c.Domain = domain
@@ -43,7 +43,7 @@ func start(t *testing.T, c pmda.Config) (transport.Conduit, *bytes.Buffer) {
 	return cd, &out
 }
 
-func fetch(t *testing.T, cd transport.Conduit, ids ...pdu.PMID) *pdu.Result {
+func fetch(t *testing.T, cd transport.Transport, ids ...pdu.PMID) *pdu.Result {
 	t.Helper()
 	r := new(pdu.Result)
 	if err := agenttest.Do(cd, agents.Origin{Client: 1}, &pdu.Fetch{PMIDs: ids}, r); err != nil {

@@ -21,7 +21,7 @@ func named(cluster, item int, name string, n uint64) pmda.Metric {
 }
 
 // names asks all that can be asked of names and shows the answers.
-func names(cd transport.Conduit, req pdu.Message) string {
+func names(cd transport.Transport, req pdu.Message) string {
 	var err error
 	switch req.(type) {
 	case *pdu.PMNSNames:

@@ -95,7 +95,7 @@ func (c *process) wait(t *testing.T) (syscall.WaitStatus, string) {
 }
 
 // fetch fails the test if the agent does not answer.
-func fetch(t *testing.T, c transport.Conduit) {
+func fetch(t *testing.T, c transport.Transport) {
 	t.Helper()
 	var r pdu.Result
 	if err := agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(120, 0, 1)}}, &r); err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/gopcp/pmcd/agents"
 )
 
-// Inline returns a Conduit to an Agent whose methods run on the caller's
+// Inline returns a Transport to an Agent whose methods run on the caller's
 // goroutine. Nothing is faster, but a method that waits for something makes
 // its caller wait, whatever the timeout: it is for agents that only look at
 // memory, as the one of domain 2 does.
-func Inline(a agents.Agent) Conduit {
+func Inline(a agents.Agent) Transport {
 	c := &inline{dead: make(chan struct{})}
 	c.resp.Agent = a
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -116,4 +116,4 @@ func (c *inline) Close() error {
 	return nil
 }
 
-var _ Conduit = (*inline)(nil)
+var _ Transport = (*inline)(nil)

@@ -48,7 +48,7 @@ func (w *Worker) changed(s State) {
 	}
 }
 
-// finish ends the wait for flying. A Caller that does it itself goes on when
+// finish ends the wait for flying. A Turn that does it itself goes on when
 // the Agent has returned, or at once if left is set: it leaves the Agent alone
 // with its goroutine. The caller holds mu.
 func (w *Worker) finish(err error, left bool) {
@@ -59,7 +59,7 @@ func (w *Worker) finish(err error, left bool) {
 	case e.caller == nil:
 		e.done <- struct{}{}
 	case left:
-		go e.caller.goOn()
+		go e.caller.resume()
 	}
 }
 
@@ -78,13 +78,13 @@ func (w *Worker) fail(err error) {
 		w.owed = w.flying.pending()
 		w.finish(err, true)
 	}
-	w.rouse()
+	w.wake()
 }
 
 // closeGrace is how long Close waits for the Agent.
 const closeGrace = 100 * time.Millisecond
 
-// Close implements Conduit. A method that is running is told by its context
+// Close implements Transport. A method that is running is told by its context
 // and has a moment to return; the Agent is closed when it has, if ever.
 func (w *Worker) Close() error {
 	w.fail(ErrClosed)

@@ -10,22 +10,22 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Local returns a Conduit to an Agent in this process.
+// Local returns a Transport to an Agent in this process.
 //
 // The Agent's methods run on a goroutine that can be left alone with them,
 // because that is the only way to stop waiting for one: Go cannot interrupt it.
-// It is the Worker's own, or that of a [Caller], which costs less. A call that
+// It is the Worker's own, or that of a [Turn], which costs less. A call that
 // has not returned in time is abandoned, and the Agent is late until it does.
 //
 // A panic of a method ends the Agent. One of a goroutine that the Agent has
 // started ends the process, as do the runtime's own fatal errors.
 func Local(a agents.Agent) *Worker {
 	w := &Worker{
-		slot:  make(chan struct{}, 1),
-		wake:  make(chan struct{}, 1),
-		dead:  make(chan struct{}),
-		ended: make(chan struct{}),
-		late:  make(chan struct{}),
+		slot:   make(chan struct{}, 1),
+		wakeup: make(chan struct{}, 1),
+		dead:   make(chan struct{}),
+		ended:  make(chan struct{}),
+		late:   make(chan struct{}),
 	}
 	w.resp.Agent = a
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -35,33 +35,33 @@ func Local(a agents.Agent) *Worker {
 	return w
 }
 
-// A Worker is a Conduit to an Agent in this process.
+// A Worker is a Transport to an Agent in this process.
 //
 // One goroutine, started by Local, tells the Agent what has no reply and does
-// the calls that no Caller does. It ends after Close or a panic of the Agent's,
+// the calls that no Turn does. It ends after Close or a panic of the Agent's,
 // but not before the Agent's method has returned: if that never happens nobody
 // waits for it.
 //
 // A reply belongs to its Call, so that the next call can start although
 // nobody has come for the reply yet.
 type Worker struct {
-	resp  Responder     // belongs to who has set busy
-	slot  chan struct{} // full from Send until the Agent's method has returned
-	wake  chan struct{} // full when there is something new for run
-	dead  chan struct{} // closed when err is set
-	ended chan struct{} // closed when run has returned, and closeErr is set
+	resp   Responder     // belongs to who has set busy
+	slot   chan struct{} // full from Send until the Agent's method has returned
+	wakeup chan struct{} // full when there is something new for run
+	dead   chan struct{} // closed when err is set
+	ended  chan struct{} // closed when run has returned, and closeErr is set
 
 	notices   Notices
 	state     atomic.Int32 // a State; changed with mu held
 	abandoned atomic.Int64
 	closeErr  error // of the Agent
 
-	mu      sync.Mutex // guards the following
-	busy    bool       // a goroutine is calling the Agent, or about to
-	missed  bool       // run has found it so
-	next    *errand    // not begun yet
-	ahead   []Notice   // to be told before next
-	flying  *errand    // whose reply is waited for
+	mu      sync.Mutex  // guards the following
+	busy    bool        // a goroutine is calling the Agent, or about to
+	missed  bool        // run has found it so
+	next    *queuedCall // not begun yet
+	ahead   []Notice    // to be told before next
+	flying  *queuedCall // whose reply is waited for
 	timer   *time.Timer
 	fires   time.Time       // when timer does; zero if it does not
 	ctx     context.Context // ends when a call is abandoned, and by the end of the Worker
@@ -73,19 +73,19 @@ type Worker struct {
 	err     error
 }
 
-var _ Conduit = (*Worker)(nil)
+var _ Transport = (*Worker)(nil)
 
-// An errand is a Call on its way. It is kept in Call.Wait, for the next time,
+// An queuedCall is a Call on its way. It is kept in Call.Wait, for the next time,
 // unless it was abandoned: the Agent may use its memory for ever then.
-type errand struct {
+type queuedCall struct {
 	worker   *Worker
-	call     Call // with memory of its own for the request; its Caller, if there is one, is to do it
+	call     Call // with memory of its own for the request; its Turn, if there is one, is to do it
 	began    time.Time
 	answered time.Time
 	deadline time.Time
-	reply    []byte // of who calls the Agent, until the errand is done
+	reply    []byte // of who calls the Agent, until the queuedCall is done
 	err      error
-	caller   *Caller       // that waits for it, while it is the one that does it; guarded by mu
+	caller   *Turn         // that waits for it, while it is the one that does it; guarded by mu
 	done     chan struct{} // has room for one; of errands that the Worker does
 }
 
@@ -104,36 +104,36 @@ func (w *Worker) State() State { return State(w.state.Load()) }
 // Abandoned reports how many calls have not returned in time.
 func (w *Worker) Abandoned() int64 { return w.abandoned.Load() }
 
-// WantsAttrs implements Conduit.
+// WantsAttrs implements Transport.
 func (w *Worker) WantsAttrs() bool {
 	_, ok := w.resp.Agent.(agents.AttrSetter)
 	return ok
 }
 
-// Done implements Conduit.
+// Done implements Transport.
 func (w *Worker) Done() <-chan struct{} { return w.dead }
 
-// Err implements Conduit.
+// Err implements Transport.
 func (w *Worker) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// Send implements Conduit.
+// Send implements Transport.
 func (w *Worker) Send(c *Call) error {
 	if err := w.acquire(c.Timeout); err != nil {
 		return err
 	}
-	e, _ := c.Wait.(*errand)
+	e, _ := c.Wait.(*queuedCall)
 	if e == nil {
-		e = &errand{done: make(chan struct{}, 1)}
+		e = &queuedCall{done: make(chan struct{}, 1)}
 		c.Wait = e
 	}
 	e.worker = w
 	e.call = Call{Origin: c.Origin, Profile: c.Profile, Req: append(e.call.Req[:0], c.Req...)}
-	if !c.Several {
-		e.call.Caller = c.Caller
+	if !c.Batched {
+		e.call.Turn = c.Turn
 	}
 	e.err, e.caller = nil, nil
 	if cap(e.reply) > 1<<20 {
@@ -154,8 +154,8 @@ func (w *Worker) Send(c *Call) error {
 			w.expireAt(e.deadline)
 		}
 	}
-	if e.call.Caller == nil {
-		w.rouse()
+	if e.call.Turn == nil {
+		w.wake()
 	}
 	return nil
 }
@@ -198,21 +198,21 @@ func (w *Worker) refusal() error {
 	return w.err
 }
 
-// rouse has run look for work.
-func (w *Worker) rouse() {
+// wake has run look for work.
+func (w *Worker) wake() {
 	select {
-	case w.wake <- struct{}{}:
+	case w.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// Recv implements Conduit.
+// Recv implements Transport.
 func (w *Worker) Recv(c *Call, dst []byte) ([]byte, error) {
-	e := c.Wait.(*errand)
-	if c.Caller == nil || c.Several {
+	e := c.Wait.(*queuedCall)
+	if c.Turn == nil || c.Batched {
 		<-e.done
 	} else {
-		c.Caller.yield(e)
+		c.Turn.yield(e)
 	}
 	if e.err != nil {
 		c.Wait = nil
@@ -232,12 +232,12 @@ func (w *Worker) Pending() (Pending, bool) {
 	return w.owed, w.owed.Type != 0
 }
 
-func (e *errand) pending() Pending {
+func (e *queuedCall) pending() Pending {
 	_, t, _ := pdu.Header(e.call.Req)
 	return Pending{Type: t, Client: e.call.Origin.Client, Since: e.began}
 }
 
-// Notify implements Conduit.
+// Notify implements Transport.
 func (w *Worker) Notify(n Notice) {
 	if _, ok := w.resp.Agent.(agents.ContextEnder); !ok {
 		n.End = false
@@ -247,6 +247,6 @@ func (w *Worker) Notify(n Notice) {
 	}
 	if n.End || len(n.Attrs) > 0 {
 		w.notices.Add(n)
-		w.rouse()
+		w.wake()
 	}
 }

@@ -129,7 +129,7 @@ func eventually(t testing.TB, what string, cond func() bool) {
 }
 
 // send sends a DESC_REQ for an item and does not wait for the reply.
-func send(t *testing.T, w transport.Conduit, client int32, item int, timeout time.Duration) *transport.Call {
+func send(t *testing.T, w transport.Transport, client int32, item int, timeout time.Duration) *transport.Call {
 	t.Helper()
 	c := request(client, item, timeout)
 	if err := w.Send(c); err != nil {
@@ -143,7 +143,7 @@ func request(client int32, item int, timeout time.Duration) *transport.Call {
 	return &transport.Call{Origin: agents.Origin{Client: client}, Req: req, Timeout: timeout}
 }
 
-func desc(w transport.Conduit, item int) error {
+func desc(w transport.Transport, item int) error {
 	return agenttest.Do(w, agents.Origin{}, &pdu.DescReq{PMID: id(item)}, new(pdu.Desc))
 }
 
@@ -168,10 +168,10 @@ func TestLocal(t *testing.T) {
 func TestPanic(t *testing.T) {
 	for _, tt := range []struct {
 		name, method string
-		do           func(w transport.Conduit)
+		do           func(w transport.Transport)
 	}{
-		{"in a request", "answer).Desc", func(w transport.Conduit) { desc(w, panics) }},
-		{"in a notice", "answer).EndContext", func(w transport.Conduit) { w.Notify(transport.Notice{Client: panics, End: true}) }},
+		{"in a request", "answer).Desc", func(w transport.Transport) { desc(w, panics) }},
+		{"in a notice", "answer).EndContext", func(w transport.Transport) { w.Notify(transport.Notice{Client: panics, End: true}) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := local(t, newAnswer())
@@ -375,20 +375,20 @@ func TestStress(t *testing.T) {
 	}
 	var answers atomic.Int64
 	var wg sync.WaitGroup
-	var pool transport.Callers
+	var pool transport.TurnPool
 	for client := range int32(callers) {
 		var calls [agentCount]transport.Call
-		turn := func(caller *transport.Caller, round int) {
+		turn := func(caller *transport.Turn, round int) {
 			var sent []int
 			var to [agentCount]*transport.Worker
-			// The memory of a Call serves any Conduit.
+			// The memory of a Call serves any Transport.
 			calls[0].Wait, calls[1].Wait = calls[1].Wait, calls[0].Wait
 			asked := rand.Perm(agentCount)[:1+rand.IntN(agentCount)]
 			for n, i := range asked {
 				req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
 				calls[i] = transport.Call{
 					Origin: agents.Origin{Client: client}, Req: req, Wait: calls[i].Wait,
-					Several: n+1 < len(asked), Caller: caller, Timeout: 10 * time.Millisecond,
+					Batched: n+1 < len(asked), Turn: caller, Timeout: 10 * time.Millisecond,
 				}
 				to[i] = ws[i].Load()
 				if err := to[i].Send(&calls[i]); err == nil {
@@ -400,7 +400,7 @@ func TestStress(t *testing.T) {
 			if caller == nil {
 				rand.Shuffle(len(sent), func(a, b int) { sent[a], sent[b] = sent[b], sent[a] })
 			} else {
-				slices.Reverse(sent) // what is not Several is received at once
+				slices.Reverse(sent) // what is not Batched is received at once
 			}
 			for _, i := range sent {
 				b, err := to[i].Recv(&calls[i], nil)
@@ -431,9 +431,9 @@ func TestStress(t *testing.T) {
 			})
 			continue
 		}
-		var turns []func(c *transport.Caller)
+		var turns []func(c *transport.Turn)
 		for round := range rounds {
-			turns = append(turns, func(c *transport.Caller) { turn(c, round) })
+			turns = append(turns, func(c *transport.Turn) { turn(c, round) })
 		}
 		wg.Go(func() { serve(&pool, turns...) })
 	}

@@ -9,7 +9,7 @@ import (
 
 // Notices are what an agent is still to be told, by client. A second Notice
 // of the same client is merged with the first, so that there are never more
-// than clients. It is for implementations of [Conduit]; the zero value is
+// than clients. It is for implementations of [Transport]; the zero value is
 // empty.
 type Notices struct {
 	some atomic.Bool // byClient is not empty

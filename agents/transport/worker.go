@@ -11,7 +11,7 @@ import (
 // busy.
 
 // run tells the Agent what there is to tell, and does the errands that are not
-// done by a Caller.
+// done by a Turn.
 func (w *Worker) run() {
 	defer close(w.ended)
 	if c, ok := w.resp.Agent.(io.Closer); ok {
@@ -23,7 +23,7 @@ func (w *Worker) run() {
 		case over:
 			return
 		case e == nil && len(notices) == 0:
-			<-w.wake
+			<-w.wakeup
 		default:
 			w.do(e, notices)
 		}
@@ -32,14 +32,14 @@ func (w *Worker) run() {
 
 // take returns what run has to do next, and sets busy if there is anything.
 // What the Agent is to be told is in the order of Notify and Send.
-func (w *Worker) take() (e *errand, ahead []Notice, over bool) {
+func (w *Worker) take() (e *queuedCall, ahead []Notice, over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.busy && w.err != nil {
 		return nil, nil, true
 	}
 	e, ahead = w.next, w.ahead
-	if w.busy || e != nil && e == w.flying && e.call.Caller != nil { // that comes for it
+	if w.busy || e != nil && e == w.flying && e.call.Turn != nil { // that comes for it
 		w.missed = true
 		return nil, nil, false
 	}
@@ -51,13 +51,13 @@ func (w *Worker) take() (e *errand, ahead []Notice, over bool) {
 	return e, ahead, false
 }
 
-// serve does an errand of a Caller's, on the goroutine that runs it. It reports
-// whether the Caller goes on there.
-func (w *Worker) serve(e *errand) bool {
+// serve does an queuedCall of a Turn's, on the goroutine that runs it. It reports
+// whether the Turn goes on there.
+func (w *Worker) serve(e *queuedCall) bool {
 	w.mu.Lock()
 	if w.busy || w.next != e || w.flying != e { // run has something to tell first, or it is over
-		e.call.Caller = nil
-		w.rouse()
+		e.call.Turn = nil
+		w.wake()
 		w.mu.Unlock()
 		<-e.done
 		return true
@@ -65,15 +65,15 @@ func (w *Worker) serve(e *errand) bool {
 	ahead := w.ahead
 	w.next, w.ahead = nil, nil
 	w.busy = true
-	e.caller = e.call.Caller
+	e.caller = e.call.Turn
 	w.mu.Unlock()
 	return w.do(e, ahead)
 }
 
-// do tells the Agent of clients and lets it do an errand, if there is one that
+// do tells the Agent of clients and lets it do an queuedCall, if there is one that
 // was not abandoned before. It reports whether it was done in time. The caller
 // has set busy.
-func (w *Worker) do(e *errand, ahead []Notice) (inTime bool) {
+func (w *Worker) do(e *queuedCall, ahead []Notice) (inTime bool) {
 	var err error
 	returned := false
 	defer func() {
@@ -98,9 +98,9 @@ func (w *Worker) do(e *errand, ahead []Notice) (inTime bool) {
 	return
 }
 
-// done is called when the Agent has returned. Without an errand, or with one
+// done is called when the Agent has returned. Without an queuedCall, or with one
 // that was abandoned, it reports false.
-func (w *Worker) done(e *errand, err error) (inTime bool) {
+func (w *Worker) done(e *queuedCall, err error) (inTime bool) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +116,7 @@ func (w *Worker) done(e *errand, err error) (inTime bool) {
 	w.busy = false
 	if w.missed {
 		w.missed = false
-		w.rouse()
+		w.wake()
 	}
 	return inTime
 }

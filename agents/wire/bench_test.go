@@ -17,7 +17,7 @@ func BenchmarkFetchInline(b *testing.B) {
 	benchmarkFetch(b, c)
 }
 
-func benchmarkFetch(b *testing.B, cd transport.Conduit) {
+func benchmarkFetch(b *testing.B, cd transport.Transport) {
 	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
 	if err != nil {
 		b.Fatal(err)

@@ -1,5 +1,5 @@
 // Package wire speaks the PDU protocol between pmcd and one agent, from both
-// ends: a [Client] makes a PMDA behind a stream an [transport.Conduit], and
+// ends: a [Client] makes a PMDA behind a stream an [transport.Transport], and
 // [Serve] makes an [agents.Agent] a PMDA.
 package wire
 
@@ -82,7 +82,7 @@ type Client struct {
 	owed    transport.Pending
 }
 
-var _ transport.Conduit = (*Client)(nil)
+var _ transport.Transport = (*Client)(nil)
 
 // A flight is a Call on its way. It is kept in Call.Wait, for the next time.
 type flight struct {
@@ -105,20 +105,20 @@ type flight struct {
 // State reports the state of a Client that has not ended.
 func (c *Client) State() State { return State(c.state.Load()) }
 
-// WantsAttrs implements transport.Conduit.
+// WantsAttrs implements transport.Transport.
 func (c *Client) WantsAttrs() bool { return c.attrs }
 
-// Done implements transport.Conduit.
+// Done implements transport.Transport.
 func (c *Client) Done() <-chan struct{} { return c.dead }
 
-// Err implements transport.Conduit.
+// Err implements transport.Transport.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Send implements transport.Conduit.
+// Send implements transport.Transport.
 func (c *Client) Send(call *transport.Call) error {
 	f, _ := call.Wait.(*flight)
 	if f == nil {
@@ -169,7 +169,7 @@ func (c *Client) Send(call *transport.Call) error {
 	if len(c.flying) == 1 {
 		f.begin(time.Now())
 	}
-	if call.Several {
+	if call.Batched {
 		c.wakeReader() // we may not come to read for a while
 	}
 	c.mu.Unlock()
@@ -227,7 +227,7 @@ func (c *Client) write(timeout time.Duration) error {
 	return c.missed()
 }
 
-// Recv implements transport.Conduit.
+// Recv implements transport.Transport.
 func (c *Client) Recv(call *transport.Call, dst []byte) ([]byte, error) {
 	f := call.Wait.(*flight)
 	c.mu.Lock()

@@ -108,7 +108,7 @@ func (c *Client) failLocked(err error) error {
 	return err
 }
 
-// Close implements transport.Conduit. It waits for the background goroutine, if
+// Close implements transport.Transport. It waits for the background goroutine, if
 // any.
 func (c *Client) Close() error {
 	c.fail(transport.ErrClosed)

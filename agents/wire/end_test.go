@@ -65,7 +65,7 @@ func testPending(t *testing.T, pair pair) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &transport.Call{Alone: true, Req: req, Origin: agents.Origin{Client: 7}, Timeout: 10 * time.Second}
+	call := &transport.Call{MayBlock: true, Req: req, Origin: agents.Origin{Client: 7}, Timeout: 10 * time.Second}
 	before := time.Now()
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestAloneByTurns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			calls[j] = &transport.Call{Req: req, Timeout: 20 * time.Second, Several: i%3 > 0, Alone: (i+j)%2 == 0}
+			calls[j] = &transport.Call{Req: req, Timeout: 20 * time.Second, Batched: i%3 > 0, MayBlock: (i+j)%2 == 0}
 			if err := c.Send(calls[j]); err != nil {
 				t.Fatal(err)
 			}

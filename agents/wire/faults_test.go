@@ -62,7 +62,7 @@ const (
 	notReady = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\313\256`
 )
 
-func desc(c transport.Conduit) error {
+func desc(c transport.Transport) error {
 	return agenttest.Do(alone{c}, agents.Origin{}, &pdu.DescReq{}, new(pdu.Desc))
 }
 

@@ -104,12 +104,12 @@ func TestLate(t *testing.T) {
 
 // late lets the suite through a gate that is open.
 type late struct {
-	transport.Conduit
+	transport.Transport
 	g gate
 }
 
 func (l late) Recv(c *transport.Call, dst []byte) ([]byte, error) {
-	b, err := l.Conduit.Recv(c, dst)
+	b, err := l.Transport.Recv(c, dst)
 	select {
 	case <-l.g.entered:
 	default:

@@ -5,7 +5,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Notify implements transport.Conduit.
+// Notify implements transport.Transport.
 func (c *Client) Notify(n transport.Notice) {
 	if !c.attrs {
 		n.Attrs = nil

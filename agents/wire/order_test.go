@@ -43,10 +43,10 @@ func put(t *testing.T, w io.Writer, ms ...pdu.Message) {
 }
 
 // ask sends a DESC_REQ.
-func ask(t *testing.T, c transport.Conduit, id pdu.PMID) *transport.Call {
+func ask(t *testing.T, c transport.Transport, id pdu.PMID) *transport.Call {
 	t.Helper()
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id})
-	call := &transport.Call{Alone: true, Req: req, Timeout: 5 * time.Second}
+	call := &transport.Call{MayBlock: true, Req: req, Timeout: 5 * time.Second}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +86,11 @@ func TestReadingForAnotherHasABound(t *testing.T) { inAllWays(t, testReadingForA
 func testReadingForAnotherHasABound(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{})
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
-	first := &transport.Call{Alone: true, Req: req, Several: true}
+	first := &transport.Call{MayBlock: true, Req: req, Batched: true}
 	if err := c.Send(first); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Send(&transport.Call{Alone: true, Req: req, Timeout: 20 * time.Millisecond}); err != transport.ErrLate {
+	if err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 20 * time.Millisecond}); err != transport.ErrLate {
 		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
 	r.Next()
@@ -133,7 +133,7 @@ func testLargeReplyToABusyCaller(t *testing.T, pair pair) {
 		there.Write(b[100:])
 	}()
 	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
-	call := &transport.Call{Alone: true, Req: req, Several: true, Timeout: time.Second}
+	call := &transport.Call{MayBlock: true, Req: req, Batched: true, Timeout: time.Second}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func testRefusedSendKeepsNotices(t *testing.T, pair pair) {
 	first := ask(t, c, 1)
 	r.Next()
 	c.Notify(transport.Notice{Client: 7, End: true})
-	if err := c.Send(&transport.Call{Alone: true, Req: []byte("no PDU")}); err == nil {
+	if err := c.Send(&transport.Call{MayBlock: true, Req: []byte("no PDU")}); err == nil {
 		t.Fatal("sent")
 	}
 	put(t, there, &pdu.Desc{PMID: 1})
@@ -230,10 +230,10 @@ func testWhoIsSentRequestsAhead(t *testing.T, pair pair) {
 			if test.before != nil {
 				test.before(t, c, there, r)
 			}
-			if err := c.Send(&transport.Call{Alone: true, Req: test.first, Several: true}); err != nil {
+			if err := c.Send(&transport.Call{MayBlock: true, Req: test.first, Batched: true}); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Send(&transport.Call{Alone: true, Req: test.second, Several: true, Timeout: 20 * time.Millisecond}); err != test.want {
+			if err := c.Send(&transport.Call{MayBlock: true, Req: test.second, Batched: true, Timeout: 20 * time.Millisecond}); err != test.want {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
@@ -283,7 +283,7 @@ func testProfileOfOneWhoHasGone(t *testing.T, pair pair) {
 	all := new(pdu.Profile)
 	req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{1}})
 	fetch := func(client int32) *transport.Call {
-		call := &transport.Call{Alone: true, Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: 5 * time.Second}
+		call := &transport.Call{MayBlock: true, Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: 5 * time.Second}
 		if err := c.Send(call); err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +323,7 @@ func TestLateInBothDirections(t *testing.T) { inAllWays(t, testLateInBothDirecti
 func testLateInBothDirections(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{Depth: 2})
 	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
-	first := &transport.Call{Alone: true, Req: req, Several: true, Timeout: 50 * time.Millisecond}
+	first := &transport.Call{MayBlock: true, Req: req, Batched: true, Timeout: 50 * time.Millisecond}
 	if err := c.Send(first); err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func testLateInBothDirections(t *testing.T, pair pair) {
 	for client := range int32(clients) {
 		c.Notify(transport.Notice{Client: client, End: true})
 	}
-	if err := c.Send(&transport.Call{Alone: true, Req: req, Timeout: 50 * time.Millisecond}); err != transport.ErrLate {
+	if err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 50 * time.Millisecond}); err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
 	if _, err := c.Recv(first, nil); err != transport.ErrLate {

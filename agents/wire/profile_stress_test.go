@@ -134,7 +134,7 @@ func stressProfiles(t *testing.T, depth int) {
 				call = transport.Call{
 					Origin:  agents.Origin{Client: client, Context: int32(context)},
 					Profile: profiles[context], Req: req, Wait: call.Wait, Timeout: 20 * time.Millisecond,
-					Alone: rand.IntN(2) == 0,
+					MayBlock: rand.IntN(2) == 0,
 				}
 				c := current.Load()
 				err := c.Send(&call)

@@ -39,7 +39,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 		stop = bound
 	}
 
-	c.setDirect(own != nil && own.call.Alone)
+	c.setDirect(own != nil && own.call.MayBlock)
 	err := c.readBy(stop)
 	var b []byte
 	for err == nil {

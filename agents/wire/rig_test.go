@@ -149,12 +149,12 @@ func inAllWays(t *testing.T, test func(t *testing.T, pair pair)) {
 
 type pair func(testing.TB) (here, there wire.Conn)
 
-// alone is a Conduit whose caller is alone.
-type alone struct{ transport.Conduit }
+// alone is a Transport whose caller is alone.
+type alone struct{ transport.Transport }
 
 func (a alone) Send(call *transport.Call) error {
-	call.Alone = true
-	return a.Conduit.Send(call)
+	call.MayBlock = true
+	return a.Transport.Send(call)
 }
 
 // serve runs a with Serve and returns a Client of it. Both are gone when t
@@ -214,13 +214,13 @@ func checkGoroutines(t *testing.T) {
 }
 
 // send sends a DESC_REQ and does not wait for the reply.
-func send(t *testing.T, c transport.Conduit, timeout time.Duration, several bool) *transport.Call {
+func send(t *testing.T, c transport.Transport, timeout time.Duration, several bool) *transport.Call {
 	t.Helper()
 	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: answerID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &transport.Call{Alone: true, Req: req, Timeout: timeout, Several: several}
+	call := &transport.Call{MayBlock: true, Req: req, Timeout: timeout, Batched: several}
 	if err := c.Send(call); err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func stress(t *testing.T, depth int) {
 				var sent []int
 				var to [agentCount]*wire.Client
 				for _, i := range order {
-					// The memory of a Call serves any Conduit.
+					// The memory of a Call serves any Transport.
 					c := &calls[i]
 					other := &calls[(i+1)%agentCount]
 					if to[(i+1)%agentCount] == nil {
@@ -131,7 +131,7 @@ func stress(t *testing.T, depth int) {
 					req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
 					*c = transport.Call{
 						Origin: agents.Origin{Client: client}, Req: req, Wait: c.Wait,
-						Several: len(order) > 1, Alone: rand.IntN(2) == 0, Timeout: 20 * time.Millisecond,
+						Batched: len(order) > 1, MayBlock: rand.IntN(2) == 0, Timeout: 20 * time.Millisecond,
 					}
 					if rand.IntN(2) == 0 {
 						c.Profile = profile

@@ -108,12 +108,12 @@ func (c *Client) grant() {
 		c.waiting = slices.Delete(c.waiting, 0, 1)
 		c.admit(f)
 		f.granted = true
-		c.rouse(f)
+		c.wake(f)
 	}
 }
 
-// rouse wakes f if it sleeps. The caller holds mu.
-func (c *Client) rouse(f *flight) {
+// wake wakes f if it sleeps. The caller holds mu.
+func (c *Client) wake(f *flight) {
 	if f.blocked {
 		f.blocked = false
 		f.wake <- struct{}{}
@@ -129,7 +129,7 @@ func (c *Client) wakeReader() {
 	for _, list := range [][]*flight{c.flying, c.waiting} {
 		for _, f := range list {
 			if f.blocked {
-				c.rouse(f)
+				c.wake(f)
 				return
 			}
 		}
@@ -142,5 +142,5 @@ func (c *Client) finish(f *flight, err error) {
 	if err != nil {
 		f.reply = nil // one who reads on f's behalf may not have noticed yet
 	}
-	c.rouse(f)
+	c.wake(f)
 }

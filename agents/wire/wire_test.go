@@ -65,7 +65,7 @@ func TestPeerSample(t *testing.T) {
 // each gets its own reply.
 func TestConcurrent(t *testing.T) {
 	checkGoroutines(t)
-	for name, cd := range map[string]transport.Conduit{
+	for name, cd := range map[string]transport.Transport{
 		"inline":   transport.Inline(answer{}),
 		"local":    transport.Local(answer{}),
 		"depth 1":  serve(t, answer{}, wire.Options{}),

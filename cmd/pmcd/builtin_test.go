@@ -85,15 +85,15 @@ func TestBuiltinAgents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Conduit.Close()
+			defer l.Transport.Close()
 			var c transport.Call
 			if c.Req, err = pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(250, 0, 0)}); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.Conduit.Send(&c); err != nil {
+			if err := l.Transport.Send(&c); err != nil {
 				t.Fatal(err)
 			}
-			reply, err := l.Conduit.Recv(&c, nil)
+			reply, err := l.Transport.Recv(&c, nil)
 			if _, typ, _ := pdu.Header(reply); err != nil || typ != pdu.TypeDesc {
 				t.Errorf("got %v, %v, want DESC", typ, err)
 			}
@@ -101,7 +101,7 @@ func TestBuiltinAgents(t *testing.T) {
 			if l, err = o.open(t.Context(), spec, wire.Options{}); err != nil {
 				t.Fatal(err)
 			}
-			l.Conduit.Close()
+			l.Transport.Close()
 			want := `Info: agent "one" (dom 250) is built in: ` + tt.path + " does not exist\n"
 			if tt.path == "" && log.Len() > 0 || tt.path != "" && (!strings.HasSuffix(log.String(), want) || strings.Count(log.String(), "\n") > 1) {
 				t.Errorf("log: got %q, want %q", log.String(), want)

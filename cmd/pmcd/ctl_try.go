@@ -133,12 +133,12 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	defer func() { t.words = end(&t.spec, l) }()
-	defer context.AfterFunc(ctx, func() { l.Conduit.Close() })()
-	for t.spec.NotReady && stateOf(l.Conduit) == transport.NotReady {
+	defer context.AfterFunc(ctx, func() { l.Transport.Close() })()
+	for t.spec.NotReady && stateOf(l.Transport) == transport.NotReady {
 		select {
 		case <-ready:
-		case <-l.Conduit.Done():
-			return fmt.Errorf("start: %w", l.Conduit.Err())
+		case <-l.Transport.Done():
+			return fmt.Errorf("start: %w", l.Transport.Err())
 		case <-starting.Done():
 			return errors.New("start: it has not become ready in time")
 		}
@@ -148,11 +148,11 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 		t.note = "started: the name space has no metric of its domain"
 		return nil
 	}
-	return c.askMetric(t, l.Conduit)
+	return c.askMetric(t, l.Transport)
 }
 
 // askMetric asks for the descriptor and the value of the metric.
-func (c *checker) askMetric(t *trial, cd transport.Conduit) error {
+func (c *checker) askMetric(t *trial, cd transport.Transport) error {
 	id, name := t.metric.entry.PMID, t.metric.name
 	if t.metric.entry.Kind == pmnsload.Dynamic {
 		var names pdu.PMNSNames
@@ -201,7 +201,7 @@ func (c *checker) askMetric(t *trial, cd transport.Conduit) error {
 }
 
 // do sends a request and decodes the reply; an ERROR is a pdu.Errno.
-func (c *checker) do(cd transport.Conduit, req, reply pdu.Message) error {
+func (c *checker) do(cd transport.Transport, req, reply pdu.Message) error {
 	b, err := pdu.Append(nil, 0, req)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func (c *checker) do(cd transport.Conduit, req, reply pdu.Message) error {
 }
 
 // stateOf is what an agent that is connected can do.
-func stateOf(cd transport.Conduit) transport.State {
+func stateOf(cd transport.Transport) transport.State {
 	if c, ok := cd.(interface{ State() transport.State }); ok {
 		return c.State()
 	}
@@ -248,7 +248,7 @@ func removeSocket(path string) {
 
 // end ends an agent and all that it has started. It returns its last words.
 func end(spec *pmcdconf.Agent, l *daemon.Link) []string {
-	l.Conduit.Close()
+	l.Transport.Close()
 	if l.Process == nil {
 		return nil
 	}

@@ -81,7 +81,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 		if b.root == forContainer && o.root != nil {
 			opt.OnState = nil // it is not the agent's
 			o.onlyRoot = true
-			l.Conduit = newTwin(l.Conduit.(*transport.Worker), spec.Name, o.log, func(ctx context.Context) (*daemon.Link, error) {
+			l.Transport = newTwin(l.Transport.(*transport.Worker), spec.Name, o.log, func(ctx context.Context) (*daemon.Link, error) {
 				return o.openProcess(ctx, spec, opt)
 			})
 		}
@@ -118,7 +118,7 @@ func (o opener) once(format string, args ...any) {
 func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
 	w := transport.Local(a)
 	w.OnState(opt.OnState)
-	return &daemon.Link{Conduit: w, In: -1, Out: -1}
+	return &daemon.Link{Transport: w, In: -1, Out: -1}
 }
 
 // openProcess starts a process for a built-in agent.
@@ -167,7 +167,7 @@ func (o opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Opti
 			if o.rootEnded(p) {
 				why = endedWithRoot{daemon.Ended(p.Status())}
 			}
-			l.Conduit.(*wire.Client).PeerGone(why)
+			l.Transport.(*wire.Client).PeerGone(why)
 		}()
 	}
 	return l, err
@@ -217,10 +217,10 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 	if err == nil && p != nil && o.root != nil {
 		go func() { // ends with the connection
 			select {
-			case <-l.Conduit.Done():
+			case <-l.Transport.Done():
 			case <-o.root.Lost(): // who would stop it?
 				if o.rootEnded(p) {
-					l.Conduit.(*wire.Client).PeerGone(endedWithRoot{daemon.Ended(p.Status())})
+					l.Transport.(*wire.Client).PeerGone(endedWithRoot{daemon.Ended(p.Status())})
 				}
 			}
 		}()
@@ -264,7 +264,7 @@ func connect(ctx context.Context, p *agentProcess, conn wire.Conn, in, out int, 
 	if err != nil {
 		return nil, p.failed(err)
 	}
-	l := &daemon.Link{Conduit: c, In: in, Out: out}
+	l := &daemon.Link{Transport: c, In: in, Out: out}
 	if p != nil {
 		l.Process = p
 	}

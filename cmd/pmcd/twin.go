@@ -85,7 +85,7 @@ func (t *twin) rest() {
 	}
 }
 
-// Send implements transport.Conduit.
+// Send implements transport.Transport.
 func (t *twin) Send(c *transport.Call) error {
 	if t.choosers.Load() == 0 {
 		return t.Worker.Send(c)
@@ -103,7 +103,7 @@ func (t *twin) Send(c *transport.Call) error {
 	case l == nil:
 		return transport.ErrLate
 	}
-	if err := l.Conduit.Send(c); err != nil {
+	if err := l.Transport.Send(c); err != nil {
 		return t.failed(l, err)
 	}
 	t.mu.Lock()
@@ -113,7 +113,7 @@ func (t *twin) Send(c *transport.Call) error {
 	return nil
 }
 
-// Recv implements transport.Conduit.
+// Recv implements transport.Transport.
 func (t *twin) Recv(c *transport.Call, dst []byte) ([]byte, error) {
 	if t.flying.Load() == 0 {
 		return t.Worker.Recv(c, dst)
@@ -126,7 +126,7 @@ func (t *twin) Recv(c *transport.Call, dst []byte) ([]byte, error) {
 	if l == nil {
 		return t.Worker.Recv(c, dst)
 	}
-	b, err := l.Conduit.Recv(c, dst)
+	b, err := l.Transport.Recv(c, dst)
 	if err != nil {
 		err = t.failed(l, err)
 	}
@@ -140,8 +140,8 @@ func (t *twin) up(patience time.Duration) (l *daemon.Link, contained bool) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
 	t.mu.Lock()
-	if t.link != nil && t.link.Conduit.Err() != nil {
-		t.retire(t.link.Conduit.Err())
+	if t.link != nil && t.link.Transport.Err() != nil {
+		t.retire(t.link.Transport.Err())
 	}
 	l, wait := t.link, t.stopped || t.now().Before(t.next)
 	t.mu.Unlock()
@@ -168,7 +168,7 @@ func (t *twin) up(patience time.Duration) (l *daemon.Link, contained bool) {
 		return nil, true
 	}
 	for _, n := range t.chosen {
-		l.Conduit.Notify(n)
+		l.Transport.Notify(n)
 	}
 	t.link = l
 	t.log.Info(fmt.Sprintf("agent %q has a process for containers, pid %d", t.name, l.Process.PID()))
@@ -218,7 +218,7 @@ func listens(path string) bool {
 // failed is told why the process has no answer.
 func (t *twin) failed(l *daemon.Link, err error) error {
 	if errors.Is(err, transport.ErrLate) || errors.Is(err, transport.ErrNotReady) {
-		c, ok := l.Conduit.(interface {
+		c, ok := l.Transport.(interface {
 			Pending() (transport.Pending, bool)
 		})
 		if !ok {
@@ -242,7 +242,7 @@ func (t *twin) retire(why error) {
 	l := t.link
 	t.link = nil
 	go func() { // ends with the process
-		l.Conduit.Close()
+		l.Transport.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()
 		l.Process.Stop(ctx)
@@ -257,7 +257,7 @@ func (t *twin) retire(why error) {
 	}()
 }
 
-// Notify implements transport.Conduit.
+// Notify implements transport.Transport.
 func (t *twin) Notify(n transport.Notice) {
 	t.Worker.Notify(n)
 	t.mu.Lock()
@@ -277,16 +277,16 @@ func (t *twin) Notify(n transport.Notice) {
 	case t.link == nil || !is && !was:
 		return
 	case is:
-		t.link.Conduit.Notify(n)
+		t.link.Transport.Notify(n)
 	default:
-		t.link.Conduit.Notify(transport.Notice{Client: n.Client, End: true})
+		t.link.Transport.Notify(transport.Notice{Client: n.Client, End: true})
 	}
 	if len(t.chosen) == 0 {
 		t.idle.Reset(t.linger)
 	}
 }
 
-// Close implements transport.Conduit.
+// Close implements transport.Transport.
 func (t *twin) Close() error {
 	t.mu.Lock()
 	t.stopped = true

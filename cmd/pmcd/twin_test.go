@@ -67,7 +67,7 @@ func (a *answering) SetAttr(client int32, attr pdu.Attr) {
 func (a *answering) EndContext(client int32) { delete(a.clients, client) }
 
 // ended is a process that ends when its conduit does.
-type ended struct{ conduit transport.Conduit }
+type ended struct{ conduit transport.Transport }
 
 func (e ended) PID() int                   { return 4711 }
 func (e ended) Done() <-chan struct{}      { return e.conduit.Done() }
@@ -99,7 +99,7 @@ func newTwinRig(t *testing.T) *twinRig {
 		other := &answering{value: 200, clients: make(map[int32]string)}
 		r.other.Store(other)
 		c := transport.Local(other)
-		return &daemon.Link{Conduit: c, Process: ended{c}}, nil
+		return &daemon.Link{Transport: c, Process: ended{c}}, nil
 	})
 	r.now = func() time.Time { return time.Now().Add(time.Duration(r.clock.Load())) }
 	r.root = filepath.Join(t.TempDir(), "root.socket")
@@ -176,7 +176,7 @@ func TestTwin(t *testing.T) {
 	r.linger = 0
 	r.mu.Unlock()
 	r.Notify(transport.Notice{Client: 3, End: true})
-	<-link.Conduit.Done()
+	<-link.Transport.Done()
 	r.choose(3, "box")
 	r.soon()
 	r.want(3, 203)
@@ -185,7 +185,7 @@ func TestTwin(t *testing.T) {
 	}
 	link = r.link
 	r.Close()
-	<-link.Conduit.Done()
+	<-link.Transport.Done()
 	if _, err := r.fetch(3); err == nil {
 		t.Error("it answers after its end")
 	}
@@ -217,8 +217,8 @@ func TestTwinFails(t *testing.T) {
 	r.want(2, 203)
 
 	// One that ends while nobody asks is noticed by the next one.
-	r.link.Conduit.Close()
-	<-r.link.Conduit.Done()
+	r.link.Transport.Close()
+	<-r.link.Transport.Done()
 	r.soon()
 	r.want(2, 203)
 	if n := r.starts.Load(); n != 4 {
@@ -261,9 +261,9 @@ func TestTwinStartsOnceAMinute(t *testing.T) {
 				}
 				if link != nil && what != "goes on" {
 					if what == "dies" {
-						link.Conduit.Close()
+						link.Transport.Close()
 					}
-					<-link.Conduit.Done()
+					<-link.Transport.Done()
 				}
 				r.clock.Add(int64(time.Second))
 			}

@@ -60,7 +60,7 @@ func TestDescribed(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	r := newRig(t, pmdatest.Tree(t, map[string]string{"vda1-8/info": info}))
-	agenttest.Test(t, r.Conduit, r.IDs()...)
+	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
 func TestJournals(t *testing.T) {

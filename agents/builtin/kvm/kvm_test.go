@@ -63,7 +63,7 @@ func TestDescribed(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	r := newRig(t, pmdatest.Tree(t, map[string]string{"debug/kvm/exits": "1\n"}), 2)
-	agenttest.Test(t, r.Conduit, r.IDs()...)
+	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
 func TestCounters(t *testing.T) {
@@ -177,7 +177,7 @@ func TestTrace(t *testing.T) {
 	if len(fds) != 4 {
 		t.Errorf("%d descriptors", len(fds))
 	}
-	r.Conduit.Close()
+	r.Transport.Close()
 	for _, fd := range fds {
 		if err := syscall.Fstat(fd, new(syscall.Stat_t)); err != syscall.EBADF {
 			t.Errorf("descriptor %d is open: %v", fd, err)

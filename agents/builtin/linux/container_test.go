@@ -43,7 +43,7 @@ func newViewsRig(tb testing.TB, o Options) *pmdatest.Rig {
 
 // choose is the client's choice of a container.
 func choose(r *pmdatest.Rig, container string) {
-	r.Conduit.Notify(transport.Notice{Attrs: []pdu.Attr{
+	r.Transport.Notify(transport.Notice{Attrs: []pdu.Attr{
 		{Code: pdu.AttrUserID, Value: []byte("0")},
 		{Code: pdu.AttrContainer, Value: []byte(container)},
 	}})
@@ -143,7 +143,7 @@ func TestContainerViews(t *testing.T) {
 	for _, name := range []string{"gone", "nobody"} { // of the first there is a view, until the second is chosen
 		choose(r, name)
 		r.Want(map[string]string{"network.interface.in.bytes": want.Error(), "kernel.all.nprocs": want.Error()})
-		if err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(60, indomInterface), Inst: pdu.NoInst}, new(pdu.Instance)); err != want {
+		if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(60, indomInterface), Inst: pdu.NoInst}, new(pdu.Instance)); err != want {
 			t.Errorf("instances for %s: %v, want %v", name, err, want)
 		}
 	}
@@ -152,7 +152,7 @@ func TestContainerViews(t *testing.T) {
 	}
 	choose(r, "box")
 	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78"})
-	r.Conduit.Notify(transport.Notice{End: true})
+	r.Transport.Notify(transport.Notice{End: true})
 	r.Want(ofHost) // the agent has been told before
 	if len(a.containers) != 0 || len(a.clients) != 0 || a.choosers != 0 {
 		t.Errorf("%d, %v, %v are left of a client that has gone", a.choosers, a.clients, a.containers)

@@ -26,7 +26,7 @@ type value struct {
 func valuesOf(r *pmdatest.Rig, pmids []pdu.PMID) map[value]string {
 	r.Helper()
 	var res pdu.Result
-	if err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.Fetch{PMIDs: pmids}, &res); err != nil {
+	if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.Fetch{PMIDs: pmids}, &res); err != nil {
 		r.Fatal(err)
 	}
 	all := make(map[value]string)

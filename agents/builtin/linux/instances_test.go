@@ -68,7 +68,7 @@ func TestInterrupts(t *testing.T) {
 		}
 		var labels pdu.Labels
 		req := &pdu.LabelReq{Kind: pdu.LabelInstances, Ident: uint32(pdu.NewInDom(60, indomIRQ))}
-		if err := agenttest.Do(r.Conduit, agents.Origin{}, req, &labels); err != nil {
+		if err := agenttest.Do(r.Transport, agents.Origin{}, req, &labels); err != nil {
 			t.Fatal(err)
 		}
 		if text := `"irq":"1","irqtext":"` + tt.labels + `"`; tt.text != "" && !strings.Contains(string(labels.Sets[0].JSON), text) {

@@ -24,7 +24,7 @@ func TestTables(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/vm"})
-	agenttest.Test(t, r.Conduit, r.IDs()...)
+	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
 // testdata/vm was recorded on a virtual machine with two CPUs.

@@ -390,7 +390,7 @@ func TestPrivateAcct(t *testing.T) {
 	if b, err := os.ReadFile(victim); string(b) != "precious" || err != nil {
 		t.Errorf("%q, %v", b, err)
 	}
-	r.Conduit.Close()
+	r.Transport.Close()
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("the private file: %v", err)
 	}

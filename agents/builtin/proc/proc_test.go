@@ -41,7 +41,7 @@ func TestDynamicNames(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	r := newRig(t, Options{Root: composed(t)})
-	agenttest.Test(t, r.Conduit, r.IDs()...)
+	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
 // A host without any of the files has no processes, and no errors but where a

@@ -136,7 +136,7 @@ func TestFind(t *testing.T) {
 		"8": pdu.ErrnoInst.Error(), "sh": pdu.ErrnoInst.Error(), "99999999999999999999": pdu.ErrnoInst.Error(),
 	} {
 		var in pdu.Instance
-		err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: pdu.NoInst, Name: name}, &in)
+		err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: pdu.NoInst, Name: name}, &in)
 		got := ""
 		if err != nil {
 			got = err.Error()

@@ -52,5 +52,5 @@ func (r *rig) attrs(values map[pdu.AttrCode]string) {
 	for code, value := range values {
 		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
 	}
-	r.Conduit.Notify(transport.Notice{End: true, Attrs: attrs})
+	r.Transport.Notify(transport.Notice{End: true, Attrs: attrs})
 }

@@ -30,7 +30,7 @@ var (
 // A rig is an agent with a simple.conf of its own.
 type rig struct {
 	t    *testing.T
-	cd   transport.Conduit
+	cd   transport.Transport
 	conf string       // path
 	log  bytes.Buffer // since it was last looked at
 }

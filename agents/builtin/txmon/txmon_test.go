@@ -22,7 +22,7 @@ func id(item int) pdu.PMID { return pdu.NewPMID(Domain, 0, item) }
 // A rig is an agent with memory of its own, and that memory as others see it.
 type rig struct {
 	t     *testing.T
-	cd    transport.Conduit
+	cd    transport.Transport
 	m     *memory
 	bytes []byte
 }

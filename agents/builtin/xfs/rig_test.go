@@ -33,5 +33,5 @@ func (r *rig) identify(uid string) {
 	if uid != "" {
 		n.Attrs = []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(uid)}}
 	}
-	r.Conduit.Notify(n)
+	r.Transport.Notify(n)
 }

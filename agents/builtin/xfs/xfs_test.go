@@ -46,7 +46,7 @@ func TestDescribed(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	r := newRig(t, pmdatest.Tree(t, map[string]string{"sys/fs/xfs/stats/stats": numbered(1), "sys/fs/xfs/sda1/stats/stats": numbered(1), "proc/mounts": ""}))
-	agenttest.Test(t, r.Conduit, r.IDs()...)
+	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
 func TestStatistics(t *testing.T) {

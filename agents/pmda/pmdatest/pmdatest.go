@@ -23,10 +23,10 @@ import (
 // A Rig is an agent and a client of it.
 type Rig struct {
 	testing.TB
-	Domain  int
-	Agent   agents.Agent
-	Conduit transport.Conduit
-	Metrics map[string]pmda.Metric // by name
+	Domain    int
+	Agent     agents.Agent
+	Transport transport.Transport
+	Metrics   map[string]pmda.Metric // by name
 
 	// ByID has the serials of the domains whose instances have many names or
 	// long ones: Values gives their ids.
@@ -36,8 +36,8 @@ type Rig struct {
 // New returns a rig for an agent in a domain that was made of metrics. It is
 // closed when the test is over.
 func New(tb testing.TB, domain int, a agents.Agent, metrics []pmda.Metric) *Rig {
-	r := &Rig{TB: tb, Domain: domain, Agent: a, Conduit: transport.Inline(a), Metrics: make(map[string]pmda.Metric)}
-	tb.Cleanup(func() { r.Conduit.Close() })
+	r := &Rig{TB: tb, Domain: domain, Agent: a, Transport: transport.Inline(a), Metrics: make(map[string]pmda.Metric)}
+	tb.Cleanup(func() { r.Transport.Close() })
 	for _, m := range metrics {
 		r.Metrics[m.Name] = m
 	}
@@ -67,7 +67,7 @@ func (r *Rig) IDs() (ids []pdu.PMID) {
 func (r *Rig) Values(name string) string {
 	r.Helper()
 	var res pdu.Result
-	if err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{r.ID(name)}}, &res); err != nil {
+	if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{r.ID(name)}}, &res); err != nil {
 		return err.Error()
 	}
 	set := res.Sets[0]
@@ -110,7 +110,7 @@ func (r *Rig) Instances(serial int) []pdu.Inst {
 	r.Helper()
 	var in pdu.Instance
 	req := &pdu.InstanceReq{InDom: pdu.NewInDom(r.Domain, serial), Inst: pdu.NoInst}
-	if err := agenttest.Do(r.Conduit, agents.Origin{}, req, &in); err != nil {
+	if err := agenttest.Do(r.Transport, agents.Origin{}, req, &in); err != nil {
 		r.Fatal(err)
 	}
 	return in.Insts
@@ -121,7 +121,7 @@ func (r *Rig) Labels(kind pdu.LabelKind, serial int) (list []string) {
 	r.Helper()
 	var reply pdu.Labels
 	req := &pdu.LabelReq{Kind: kind, Ident: uint32(pdu.NewInDom(r.Domain, serial))}
-	if err := agenttest.Do(r.Conduit, agents.Origin{}, req, &reply); err != nil {
+	if err := agenttest.Do(r.Transport, agents.Origin{}, req, &reply); err != nil {
 		r.Fatal(err)
 	}
 	for _, s := range reply.Sets {
@@ -138,7 +138,7 @@ func (r *Rig) Store(name string, v pdu.Value) string {
 	if v.Block != nil {
 		set.Format = pdu.FormatBlock
 	}
-	if err := agenttest.Do(r.Conduit, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
+	if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -46,7 +46,7 @@ func TestKVM(t *testing.T) {
 	ours := transport.Inline(a)
 	t.Cleanup(func() { ours.Close() })
 
-	names := func(cd transport.Conduit) []string {
+	names := func(cd transport.Transport) []string {
 		return ask[pdu.PMNSNames](t, cd, &pdu.PMNSTraverse{Name: "kvm.trace"}).Names
 	}
 	traced := map[string]bool{}
@@ -62,7 +62,7 @@ func TestKVM(t *testing.T) {
 			t.Errorf("pmdakvm has no %s", name)
 		}
 		delete(traced, name)
-		set := func(cd transport.Conduit) pdu.ValueSet {
+		set := func(cd transport.Transport) pdu.ValueSet {
 			return ask[pdu.Result](t, cd, &pdu.Fetch{PMIDs: []pdu.PMID{id}}).Sets[0]
 		}
 		if name == "kvm.trace.count" {

@@ -29,7 +29,7 @@ import (
 
 // linuxAgents are PCP's pmdalinux and ours for the files below root, but for what
 // is new in 7.2.1, and the metrics of ours. They have a directory each for the ids of instances.
-func linuxAgents(t *testing.T, root string) (c, ours transport.Conduit, metrics []pmnsload.Entry) {
+func linuxAgents(t *testing.T, root string) (c, ours transport.Transport, metrics []pmnsload.Entry) {
 	t.Helper()
 	peer.Require(t)
 	vars := t.TempDir()
@@ -93,7 +93,7 @@ func linuxAgents(t *testing.T, root string) (c, ours transport.Conduit, metrics 
 func ask[T any, P interface {
 	*T
 	pdu.Message
-}](t *testing.T, cd transport.Conduit, req pdu.Message) T {
+}](t *testing.T, cd transport.Transport, req pdu.Message) T {
 	t.Helper()
 	reply := P(new(T))
 	if err := agenttest.Do(cd, agents.Origin{}, req, reply); err != nil {
@@ -109,7 +109,7 @@ func TestLinuxDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labels := func(cd transport.Conduit, kind pdu.LabelKind, ident uint32) string {
+	labels := func(cd transport.Transport, kind pdu.LabelKind, ident uint32) string {
 		var text strings.Builder
 		for _, s := range ask[pdu.Labels](t, cd, &pdu.LabelReq{Kind: kind, Ident: ident}).Sets {
 			if len(s.Labels) > 0 { // instances without any are there or not

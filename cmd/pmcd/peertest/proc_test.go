@@ -28,7 +28,7 @@ import (
 
 // procAgents are PCP's pmdaproc and ours for the files below root, and the
 // metrics of ours. Both know the client to be the user of the test.
-func procAgents(t *testing.T, root string) (c, ours transport.Conduit, metrics []pmnsload.Entry, pmdaproc int32) {
+func procAgents(t *testing.T, root string) (c, ours transport.Transport, metrics []pmnsload.Entry, pmdaproc int32) {
 	t.Helper()
 	peer.Require(t)
 	t.Setenv("PROC_STATSPATH", root)
@@ -53,7 +53,7 @@ func procAgents(t *testing.T, root string) (c, ours transport.Conduit, metrics [
 	}
 	ours = transport.Inline(a)
 	t.Cleanup(func() { ours.Close() })
-	for _, cd := range []transport.Conduit{client, ours} {
+	for _, cd := range []transport.Transport{client, ours} {
 		identify(cd, os.Getuid(), os.Getgid())
 	}
 	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true, Shell: pmnsload.NoShell})
@@ -72,7 +72,7 @@ func procAgents(t *testing.T, root string) (c, ours transport.Conduit, metrics [
 }
 
 // identify tells an agent who client 0 is.
-func identify(cd transport.Conduit, uid, gid int) {
+func identify(cd transport.Transport, uid, gid int) {
 	cd.Notify(transport.Notice{Attrs: []pdu.Attr{
 		{Code: pdu.AttrUserID, Value: strconv.AppendInt(nil, int64(uid), 10)},
 		{Code: pdu.AttrGroupID, Value: strconv.AppendInt(nil, int64(gid), 10)},
@@ -125,7 +125,7 @@ func same[T comparable](t *testing.T, what string, c, ours T) {
 }
 
 // labelsByName returns labels by the names of instances; "" is the domain.
-func labelsByName(t *testing.T, cd transport.Conduit, kind pdu.LabelKind, d pdu.InDom) map[string]string {
+func labelsByName(t *testing.T, cd transport.Transport, kind pdu.LabelKind, d pdu.InDom) map[string]string {
 	t.Helper()
 	names := map[int32]string{}
 	for _, i := range ask[pdu.Instance](t, cd, &pdu.InstanceReq{InDom: d, Inst: pdu.NoInst}).Insts {
@@ -174,7 +174,9 @@ func TestProcValues(t *testing.T) {
 		}
 		// pmdaproc looks for processes only if some of the metrics are asked for.
 		req := &pdu.Fetch{PMIDs: []pdu.PMID{pid, m.PMID}}
-		values := func(cd transport.Conduit) pdu.ValueSet { return compared(ask[pdu.Result](t, cd, req).Sets[1], reader) }
+		values := func(cd transport.Transport) pdu.ValueSet {
+			return compared(ask[pdu.Result](t, cd, req).Sets[1], reader)
+		}
 		var bad map[int32]string
 		if !peer.Until(5*time.Second, func() bool {
 			now := differ(values(c), values(ours), values(c))
@@ -297,12 +299,12 @@ func TestProcCgroups(t *testing.T) {
 
 // A reader reads values of an agent, and keeps the names of instances.
 type reader struct {
-	transport.Conduit
+	transport.Transport
 	with  []pdu.PMID // is asked for in front of each metric
 	names map[pdu.InDom]map[int32]string
 }
 
-func newReader(cd transport.Conduit, with ...pdu.PMID) *reader {
+func newReader(cd transport.Transport, with ...pdu.PMID) *reader {
 	return &reader{cd, with, make(map[pdu.InDom]map[int32]string)}
 }
 

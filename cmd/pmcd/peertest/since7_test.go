@@ -32,12 +32,12 @@ var scsiSince7 = regexp.MustCompile(`^(scsi\d+:\d+:\d+:\d+)_(\S+)$`)
 // with the pmdalinux that is installed. It fails the test where ours does not
 // follow 7.2.1.
 type asBefore7 struct {
-	transport.Conduit
+	transport.Transport
 	t *testing.T
 }
 
 func (a asBefore7) Recv(c *transport.Call, dst []byte) ([]byte, error) {
-	b, err := a.Conduit.Recv(c, dst)
+	b, err := a.Transport.Recv(c, dst)
 	if err != nil {
 		return b, err
 	}

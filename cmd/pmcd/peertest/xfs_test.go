@@ -23,7 +23,7 @@ import (
 )
 
 // startPMDA starts a PMDA of PCP, with its log in a directory of its own.
-func startPMDA(t *testing.T, name string, domain int, args ...string) transport.Conduit {
+func startPMDA(t *testing.T, name string, domain int, args ...string) transport.Transport {
 	t.Helper()
 	peer.Require(t)
 	p, err := child.Start(child.Spec{
@@ -117,7 +117,7 @@ func TestXFS(t *testing.T) {
 			// C differs: any client may.
 			ours.Notify(transport.Notice{Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("0")}}})
 			for _, v := range []pdu.Value{{Inst: pdu.NoInst, Word: 1 << 31}, {Inst: pdu.NoInst, Word: 1}} {
-				store := func(cd transport.Conduit, id pdu.PMID) string {
+				store := func(cd transport.Transport, id pdu.PMID) string {
 					res := &pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Values: []pdu.Value{v}}}}
 					return fmt.Sprint(agenttest.Do(cd, agents.Origin{}, res, new(pdu.Error)))
 				}

@@ -1,6 +1,6 @@
 // Package transport is how pmcd reaches an agent.
 //
-// A [Conduit] carries requests to one agent and replies back. [Local] and
+// A [Transport] carries requests to one agent and replies back. [Local] and
 // [Inline] make one of an Agent in this process; package wire has one for a PMDA
 // behind pipes or a socket. Requests and replies are PDUs in all cases, so the
 // daemon has one way to serve a client, and value sets stay in wire form from the
@@ -16,20 +16,20 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Conduit carries requests to one agent and its replies back.
+// A Transport carries requests to one agent and its replies back.
 //
 // A goroutine that has a request calls Send and, if that succeeds, must call
 // Recv with the same Call. Between the two it may Send other Calls, to this or
 // other agents, but must not wait for anything else. Several goroutines may use
-// a Conduit; each has its Call to itself.
+// a Transport; each has its Call to itself.
 //
 // Errors other than [ErrLate] and [ErrNotReady] are terminal: Send and Recv
 // return the error from then on. An ERROR PDU is a reply like any other, not
 // an error.
-type Conduit interface {
+type Transport interface {
 	// Send sends c.Req and, before it, c.Profile if that is not the one the
 	// agent has; nothing comes between the two. It waits while as many
-	// requests as the Conduit allows are outstanding, for no longer than
+	// requests as the Transport allows are outstanding, for no longer than
 	// c.Timeout. Replies come in the order of the Sends.
 	Send(c *Call) error
 
@@ -47,16 +47,16 @@ type Conduit interface {
 	// WantsAttrs reports whether the agent asked for client attributes.
 	WantsAttrs() bool
 
-	// Done is closed when the Conduit has ended, for whatever reason. Err
+	// Done is closed when the Transport has ended, for whatever reason. Err
 	// then says why.
 	Done() <-chan struct{}
 	Err() error
 
-	// Close ends the Conduit. Calls in progress fail with ErrClosed.
+	// Close ends the Transport. Calls in progress fail with ErrClosed.
 	Close() error
 }
 
-// A Call is one request on its way through a [Conduit]. It can be used again
+// A Call is one request on its way through a [Transport]. It can be used again
 // once Recv has returned or Send has failed. The zero Call is ready to use.
 type Call struct {
 	Origin  agents.Origin
@@ -64,28 +64,28 @@ type Call struct {
 	Timeout time.Duration // for the agent to answer, and again for the wait until it is sent; 0 is never
 	Req     []byte        // the request PDU; read, not changed, until Recv returns
 
-	// Several says that the caller sends other Calls before it receives.
-	Several bool
+	// Batched says that the caller sends other Calls before it receives.
+	Batched bool
 
-	// Caller, if not nil, is on whose goroutine Send and Recv are called. An
-	// Agent in this process is called by it in Recv then, unless Several.
-	Caller *Caller
+	// Turn, if not nil, is on whose goroutine Send and Recv are called. An
+	// Agent in this process is called by it in Recv then, unless Batched.
+	Turn *Turn
 
-	// Alone says that nobody else has anything to do: the thread of the caller
+	// MayBlock says that nobody else has anything to do: the thread of the caller
 	// may wait for the answer itself.
-	Alone bool
+	MayBlock bool
 
 	// Began and Done are set by a Recv that succeeds: when the agent was free
 	// to work on the request, and when its answer was there.
 	Began, Done time.Time
 
-	// Wait is for the Conduit: what Send has to tell Recv.
+	// Wait is for the Transport: what Send has to tell Recv.
 	Wait any
 }
 
-// A Pending is a request whose answer an agent owes. A Conduit that knows has a
+// A Pending is a request whose answer an agent owes. A Transport that knows has a
 // method Pending() (Pending, bool), which reports the oldest one; at the end of
-// the Conduit it is the one that was not answered.
+// the Transport it is the one that was not answered.
 type Pending struct {
 	Type   pdu.Type
 	Client int32
@@ -100,7 +100,7 @@ type Notice struct {
 	Attrs  []pdu.Attr // all that is known, in place of what was; only if WantsAttrs
 }
 
-// A State is what a Conduit that has not ended is able to do. One whose state
+// A State is what a Transport that has not ended is able to do. One whose state
 // can change has a method State() State.
 type State int32
 
@@ -112,7 +112,7 @@ const (
 
 func (s State) String() string { return [...]string{"ready", "late", "not ready"}[s] }
 
-// Errors of a [Conduit].
+// Errors of a [Transport].
 var (
 	ErrLate     = errors.New("agent has not answered in time")
 	ErrNotReady = errors.New("agent is not ready")
@@ -121,7 +121,7 @@ var (
 
 // AppendRequest appends to b what goes to the agent for c: the profile, if
 // with says so, and the request, both in the name of c.Origin. It is for
-// implementations of [Conduit].
+// implementations of [Transport].
 func AppendRequest(b []byte, c *Call, with bool) (_ []byte, err error) {
 	if with {
 		profile := len(b)

@@ -14,38 +14,38 @@ type Session interface {
 	Await() bool
 
 	// Turn does it. The Calls that it makes of agents may name c.
-	Turn(c *Caller)
+	RunTurn(c *Turn)
 
 	// End is called last.
 	End()
 }
 
-// A Caller waits for agents in this process at no other cost than theirs. It
+// A Turn waits for agents in this process at no other cost than theirs. It
 // is a coroutine: while it has one of them called, it rests, and the Agent has
 // the goroutine on which the Session was. If the Agent does not return in time
 // it is left alone with that goroutine, and another takes its place.
-type Caller struct {
-	pool    *Callers
+type Turn struct {
+	pool    *TurnPool
 	session Session
-	next    func() (*errand, bool) // has the Caller go on: to its next errand, or nil at the end of a turn
+	next    func() (*queuedCall, bool) // has the Turn go on: to its next queuedCall, or nil at the end of a turn
 	stop    func()
-	yield   func(*errand) bool // lets who has called next go on
+	yield   func(*queuedCall) bool // lets who has called next go on
 }
 
-// Callers serve Sessions. They are shared, so that one which awaits something
+// TurnPool serve Sessions. They are shared, so that one which awaits something
 // costs one small stack. The zero value is ready to use.
-type Callers struct {
+type TurnPool struct {
 	mu     sync.Mutex // guards the following
-	idle   []*Caller
+	idle   []*Turn
 	closed bool
 }
 
-// maxIdle is how many Callers are kept for the next turns.
+// maxIdle is how many TurnPool are kept for the next turns.
 const maxIdle = 64
 
 // Serve serves s on the goroutine of its caller. It returns at the end of s, or
 // earlier if another goroutine serves s from there on.
-func (p *Callers) Serve(s Session) {
+func (p *TurnPool) Serve(s Session) {
 	for s.Await() {
 		c := p.take()
 		c.session = s
@@ -59,7 +59,7 @@ func (p *Callers) Serve(s Session) {
 
 // run has c go on to the end of its turn. It reports false if an Agent took the
 // goroutine longer than c waited: then another runs c.
-func (c *Caller) run() bool {
+func (c *Turn) run() bool {
 	for {
 		e, _ := c.next()
 		if e == nil {
@@ -71,8 +71,8 @@ func (c *Caller) run() bool {
 	}
 }
 
-// goOn is for the goroutine that takes the place of one in run.
-func (c *Caller) goOn() {
+// resume is for the goroutine that takes the place of one in run.
+func (c *Turn) resume() {
 	if c.run() {
 		s := c.session
 		c.pool.giveBack(c)
@@ -80,7 +80,7 @@ func (c *Caller) goOn() {
 	}
 }
 
-func (p *Callers) take() *Caller {
+func (p *TurnPool) take() *Turn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if last := len(p.idle) - 1; last >= 0 {
@@ -88,12 +88,12 @@ func (p *Callers) take() *Caller {
 		p.idle = p.idle[:last]
 		return c
 	}
-	c := &Caller{pool: p}
+	c := &Turn{pool: p}
 	c.next, c.stop = iter.Pull(c.turns)
 	return c
 }
 
-func (p *Callers) giveBack(c *Caller) {
+func (p *TurnPool) giveBack(c *Turn) {
 	c.session = nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,15 +104,15 @@ func (p *Callers) giveBack(c *Caller) {
 	p.idle = append(p.idle, c)
 }
 
-// Idle is how many Callers, each a coroutine, are kept for later turns.
-func (p *Callers) Idle() int {
+// Idle is how many TurnPool, each a coroutine, are kept for later turns.
+func (p *TurnPool) Idle() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle)
 }
 
 // turns is the coroutine.
-func (c *Caller) turns(yield func(*errand) bool) {
+func (c *Turn) turns(yield func(*queuedCall) bool) {
 	defer func() {
 		if v := recover(); v != nil { // it goes on, with the stack of who has called next
 			panic(fmt.Sprintf("%v\n\n%s", v, debug.Stack()))
@@ -120,7 +120,7 @@ func (c *Caller) turns(yield func(*errand) bool) {
 	}()
 	c.yield = yield
 	for {
-		c.session.Turn(c)
+		c.session.RunTurn(c)
 		if !yield(nil) {
 			return
 		}
@@ -128,7 +128,7 @@ func (c *Caller) turns(yield func(*errand) bool) {
 }
 
 // Close ends what is kept for later turns.
-func (p *Callers) Close() {
+func (p *TurnPool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true

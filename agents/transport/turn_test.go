@@ -17,47 +17,47 @@ import (
 
 // turns is a Session that has something to do as long as there are any.
 type turns struct {
-	list  []func(c *transport.Caller)
+	list  []func(c *transport.Turn)
 	ended chan struct{}
 }
 
 func (s *turns) Await() bool { return len(s.list) > 0 }
 func (s *turns) End()        { close(s.ended) }
 
-func (s *turns) Turn(c *transport.Caller) {
+func (s *turns) RunTurn(c *transport.Turn) {
 	turn := s.list[0]
 	s.list = s.list[1:]
 	turn(c)
 }
 
 // serve takes turns to the end.
-func serve(p *transport.Callers, list ...func(c *transport.Caller)) {
+func serve(p *transport.TurnPool, list ...func(c *transport.Turn)) {
 	s := &turns{list, make(chan struct{})}
 	p.Serve(s)
 	<-s.ended
 }
 
 // callers is a pool that leaves nothing behind.
-func callers(t testing.TB) *transport.Callers {
+func callers(t testing.TB) *transport.TurnPool {
 	t.Helper()
 	before := runtime.NumGoroutine()
-	p := new(transport.Callers)
+	p := new(transport.TurnPool)
 	t.Cleanup(func() {
 		p.Close()
-		eventually(t, "no goroutine of a Caller left", func() bool { return runtime.NumGoroutine() <= before })
+		eventually(t, "no goroutine of a Turn left", func() bool { return runtime.NumGoroutine() <= before })
 	})
 	return p
 }
 
-// viaCaller is a Conduit whose calls are a Caller's.
+// viaCaller is a Transport whose calls are a Turn's.
 type viaCaller struct {
-	transport.Conduit
-	c *transport.Caller
+	transport.Transport
+	c *transport.Turn
 }
 
 func (v viaCaller) Send(call *transport.Call) error {
-	call.Caller = v.c
-	return v.Conduit.Send(call)
+	call.Turn = v.c
+	return v.Transport.Send(call)
 }
 
 // goroutine is the number of the one that runs.
@@ -79,12 +79,12 @@ func TestCaller(t *testing.T) {
 	a := where{newAnswer()}
 	w, known := local(t, a), local(t, newAnswer())
 	p := callers(t)
-	ask := func(c *transport.Caller) {
+	ask := func(c *transport.Turn) {
 		if err := desc(viaCaller{w, c}, plain); err != nil {
 			t.Error(err)
 		}
 	}
-	serve(p, ask, ask, func(c *transport.Caller) {
+	serve(p, ask, ask, func(c *transport.Turn) {
 		agenttest.Test(t, viaCaller{known, c}, id(plain))
 	})
 	all := a.all()
@@ -93,7 +93,7 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// A call that does not return costs its Caller the timeout, and the goroutine
+// A call that does not return costs its Turn the timeout, and the goroutine
 // that it was on. When it has returned the agent is as good as before, and is
 // told what it has missed.
 func TestCallerLate(t *testing.T) {
@@ -104,9 +104,9 @@ func TestCallerLate(t *testing.T) {
 	w.OnState(func(s transport.State) { states <- s })
 	s := &turns{ended: make(chan struct{})}
 	left := make(chan struct{}) // the goroutine of the test
-	ask := func(c *transport.Caller, w transport.Conduit, client int32, item int) error {
+	ask := func(c *transport.Turn, w transport.Transport, client int32, item int) error {
 		call := request(client, item, 50*time.Millisecond)
-		call.Caller = c
+		call.Turn = c
 		if err := w.Send(call); err != nil {
 			return err
 		}
@@ -116,7 +116,7 @@ func TestCallerLate(t *testing.T) {
 		}
 		return err
 	}
-	s.list = append(s.list, func(c *transport.Caller) {
+	s.list = append(s.list, func(c *transport.Turn) {
 		if err := ask(c, w, 1, blocks); err != transport.ErrLate {
 			t.Errorf("got %v, want ErrLate", err)
 		}
@@ -129,7 +129,7 @@ func TestCallerLate(t *testing.T) {
 		if s := <-states; s != transport.Late || w.Abandoned() != 1 {
 			t.Errorf("told %v, %d calls abandoned; want late and 1", s, w.Abandoned())
 		}
-	}, func(c *transport.Caller) {
+	}, func(c *transport.Turn) {
 		w.Notify(transport.Notice{Client: 1, End: true})
 		select {
 		case <-left:
@@ -154,8 +154,8 @@ func TestCallerLate(t *testing.T) {
 	}
 }
 
-// The time of a call may be over before the Caller can make it, because the agent
-// is being told something or the Caller comes late. Then the agent is not asked,
+// The time of a call may be over before the Turn can make it, because the agent
+// is being told something or the Turn comes late. Then the agent is not asked,
 // and well again when it can be.
 func TestCallerLateAtOnce(t *testing.T) {
 	for _, told := range []bool{true, false} {
@@ -169,9 +169,9 @@ func TestCallerLateAtOnce(t *testing.T) {
 				w.Notify(transport.Notice{Client: blocks, End: true})
 				<-a.entered
 			}
-			serve(p, func(c *transport.Caller) {
+			serve(p, func(c *transport.Turn) {
 				call := request(1, plain, 20*time.Millisecond)
-				call.Caller = c
+				call.Turn = c
 				if err := w.Send(call); err != nil {
 					t.Error(err)
 				}
@@ -204,12 +204,12 @@ func TestCallerBehindNotice(t *testing.T) {
 	for range rounds {
 		want = append(want, "1 ends", "0 asks")
 	}
-	serve(p, func(c *transport.Caller) {
+	serve(p, func(c *transport.Turn) {
 		for range rounds {
 			w.Notify(transport.Notice{Client: 1, End: true})
 			runtime.Gosched() // often the Worker is at it then
 			call := request(0, plain, 0)
-			call.Caller = c
+			call.Turn = c
 			if err := w.Send(call); err != nil {
 				t.Error(err)
 			}
@@ -239,9 +239,9 @@ func TestCallerSurvives(t *testing.T) {
 			w := local(t, a)
 			p := callers(t)
 			said := 0
-			check := func(c *transport.Caller) {
+			check := func(c *transport.Turn) {
 				call := request(0, tt.item, time.Minute)
-				call.Caller = c
+				call.Turn = c
 				if tt.notice && said == 0 {
 					w.Notify(transport.Notice{Client: panics, End: true})
 				}
@@ -254,7 +254,7 @@ func TestCallerSurvives(t *testing.T) {
 				}
 				said++
 			}
-			s := &turns{[]func(*transport.Caller){check, check}, make(chan struct{})}
+			s := &turns{[]func(*transport.Turn){check, check}, make(chan struct{})}
 			go p.Serve(s) // the goroutine may be lost
 			<-s.ended
 			<-w.Done()
@@ -263,7 +263,7 @@ func TestCallerSurvives(t *testing.T) {
 	}
 }
 
-// The end of an agent that is stuck does not keep its Caller.
+// The end of an agent that is stuck does not keep its Turn.
 func TestCallerOfClosed(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
@@ -273,9 +273,9 @@ func TestCallerOfClosed(t *testing.T) {
 		w.Close()
 	}()
 	s := &turns{ended: make(chan struct{})}
-	s.list = append(s.list, func(c *transport.Caller) {
+	s.list = append(s.list, func(c *transport.Turn) {
 		call := request(0, blocks, 0)
-		call.Caller = c
+		call.Turn = c
 		if err := w.Send(call); err != nil {
 			t.Error(err)
 		}
@@ -294,26 +294,26 @@ func TestCallerOfClosed(t *testing.T) {
 
 // A bug of ours ends the process, and is found by the stack.
 func TestPanicOfSession(t *testing.T) {
-	var p transport.Callers
+	var p transport.TurnPool
 	defer func() {
 		if v := fmt.Sprint(recover()); !strings.Contains(v, "ours") || !strings.Contains(v, "bugOfOurs") {
 			t.Errorf("got %s", v)
 		}
 	}()
-	serve(&p, func(*transport.Caller) { bugOfOurs() })
+	serve(&p, func(*transport.Turn) { bugOfOurs() })
 }
 
 func bugOfOurs() { panic("ours") }
 
 func BenchmarkFetchLocal(b *testing.B) {
-	fetch := func(b *testing.B, c *transport.Caller) {
+	fetch := func(b *testing.B, c *transport.Turn) {
 		w := transport.Local(newAnswer())
 		defer w.Close()
 		req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(plain)}})
 		if err != nil {
 			b.Error(err)
 		}
-		call := transport.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second, Caller: c}
+		call := transport.Call{Profile: new(pdu.Profile), Req: req, Timeout: 5 * time.Second, Turn: c}
 		var reply []byte
 		b.ReportAllocs()
 		for b.Loop() {
@@ -326,8 +326,8 @@ func BenchmarkFetchLocal(b *testing.B) {
 		}
 	}
 	b.Run("Worker", func(b *testing.B) { fetch(b, nil) })
-	b.Run("Caller", func(b *testing.B) {
-		serve(callers(b), func(c *transport.Caller) { fetch(b, c) })
+	b.Run("Turn", func(b *testing.B) {
+		serve(callers(b), func(c *transport.Turn) { fetch(b, c) })
 	})
 	b.Run("turn", func(b *testing.B) {
 		callers(b).Serve(&idle{b})
@@ -337,6 +337,6 @@ func BenchmarkFetchLocal(b *testing.B) {
 // idle is a Session with nothing to do in each turn.
 type idle struct{ b *testing.B }
 
-func (s *idle) Await() bool            { return s.b.Loop() }
-func (s *idle) Turn(*transport.Caller) {}
-func (s *idle) End()                   {}
+func (s *idle) Await() bool             { return s.b.Loop() }
+func (s *idle) RunTurn(*transport.Turn) {}
+func (s *idle) End()                    {}
