@@ -120,20 +120,12 @@ func (a *agent) up() *Link {
 	return a.link.Load()
 }
 
-// state reports what the agent can do, if it is connected.
-func (l *Link) state() wire.State {
-	if c, ok := l.Transport.(interface{ State() wire.State }); ok {
-		return c.State()
-	}
-	return wire.Ready
-}
-
 // visible reports pmcd.agent.status.
 func (a *agent) visible() int32 {
 	settled := closed(a.settled) // before the link: it is set by then, or never
 	l := a.link.Load()
 	switch {
-	case l == nil && !settled, l != nil && l.state() == wire.NotReady:
+	case l == nil && !settled, l != nil && l.Transport.State() == wire.NotReady:
 		return statusStarting
 	case l == nil:
 		return a.status.Load()
@@ -152,7 +144,7 @@ func (d *Daemon) connect(a *agent) (*Link, error) {
 		return nil, err
 	}
 	a.history.up()
-	if l.state() == wire.Ready {
+	if l.Transport.State() == wire.Ready {
 		d.namesBack(a.domain) // a client that finds the agent has been told
 	}
 	a.link.Store(l)
@@ -195,7 +187,7 @@ func (d *Daemon) drop(a *agent, l *Link, why error) {
 		}
 		l.cause = why
 		l.Transport.Close()
-		l.owed, _ = l.pending()
+		l.owed, _ = l.Transport.Pending()
 		spec := a.spec.Load()
 		if spec.Kind == pmcdconf.Socket && spec.Family == "unix" && l.Process != nil {
 			os.Remove(spec.Address) // the next one could not bind to it

@@ -34,9 +34,7 @@ func (d *Daemon) Beat(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err = l.Transport.Send(&call); err == nil {
-			_, err = l.Transport.Recv(&call, nil)
-		}
+		_, err = transport.Do(l.Transport, &call, nil)
 		return err
 	}
 	return nil

@@ -16,17 +16,18 @@ import (
 func (s *session) exchange(a *agent, l *Link, call *transport.Call, dst *[]byte) error {
 	call.Turn = s.caller
 	call.MayBlock = s.line.direct()
-	if err := l.Transport.Send(call); err != nil {
+	reply, err := l.Transport.Send(call)
+	if err != nil {
 		s.d.trace.failure(true, l.Out, call.Req, err)
 		return s.d.lost(a, l, err)
 	}
-	return s.receive(a, l, call, dst)
+	return s.receive(a, l, call, reply, dst)
 }
 
 // receive is the second half of exchange.
-func (s *session) receive(a *agent, l *Link, call *transport.Call, dst *[]byte) error {
+func (s *session) receive(a *agent, l *Link, call *transport.Call, reply transport.Reply, dst *[]byte) error {
 	n, since := len(*dst), time.Now()
-	b, err := l.Transport.Recv(call, *dst)
+	b, err := reply.Recv(*dst)
 	if err != nil {
 		if err == transport.ErrLate {
 			a.load.abandon()
@@ -95,10 +96,9 @@ func (s *session) sendPart(w *work, p *part, domain int, call *transport.Call) (
 	if p.agent, p.link, err = s.available(w, domain); err != nil {
 		return err
 	}
-	wait := p.call.Wait
 	p.call = *call
-	p.call.Wait, p.call.Batched, p.call.MayBlock, p.call.Req = wait, true, s.line.direct(), p.req
-	if err = p.link.Transport.Send(&p.call); err != nil {
+	p.call.Batched, p.call.MayBlock, p.call.Req = true, s.line.direct(), p.req
+	if p.sent, err = p.link.Transport.Send(&p.call); err != nil {
 		p.link.holds.giveBack()
 		s.d.trace.failure(true, p.link.Out, p.req, err)
 		return s.d.lost(p.agent, p.link, err)
@@ -110,7 +110,7 @@ func (s *session) sendPart(w *work, p *part, domain int, call *transport.Call) (
 func (s *session) receiveMessage(p *part, m pdu.Message) error {
 	defer p.link.holds.giveBack()
 	p.reply = p.reply[:0]
-	err := s.receive(p.agent, p.link, &p.call, &p.reply)
+	err := s.receive(p.agent, p.link, &p.call, p.sent, &p.reply)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,6 @@ func (s *session) askOne(w *work, call *transport.Call, domain, start int) error
 		return err
 	}
 	defer l.holds.giveBack()
-	call.Wait = w.call.Wait
 	w.call = *call
 	if err := s.exchange(a, l, &w.call, &w.out); err != nil {
 		return err
@@ -171,7 +170,7 @@ func (s *session) fetchParts(w *work, call *transport.Call, high bool) error {
 			continue
 		}
 		p.reply = p.reply[:0]
-		err := s.receive(p.agent, p.link, &p.call, &p.reply)
+		err := s.receive(p.agent, p.link, &p.call, p.sent, &p.reply)
 		if err == nil {
 			err = s.checked(p.agent, p.link, p.reply, p.sets.Open(p.reply, p.fetch.PMIDs))
 		}

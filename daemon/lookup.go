@@ -30,7 +30,6 @@ func (s *session) askAgent(w *work, a *agent, l *Link, profile *pdu.Profile, req
 		Profile: profile,
 		Timeout: time.Duration(s.d.timeout.Load()),
 		Req:     req,
-		Wait:    w.call.Wait,
 	}
 	if profile != nil {
 		w.call.Origin.Context = s.current

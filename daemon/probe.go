@@ -17,7 +17,7 @@ func (d *Daemon) answers(domain int) bool {
 		return false
 	}
 	l := a.link.Load()
-	return l != nil && l.state() == wire.Ready
+	return l != nil && l.Transport.State() == wire.Ready
 }
 
 // checkNames looks for subtrees that are back, if that is due. A fetch calls it.
@@ -69,10 +69,7 @@ func (d *Daemon) askNames(a *agent, root string) error {
 	if call.Req, err = pdu.Append(nil, 0, &pdu.PMNSTraverse{Name: root}); err != nil {
 		return err
 	}
-	var b []byte
-	if err = l.Transport.Send(&call); err == nil {
-		b, err = l.Transport.Recv(&call, nil)
-	}
+	b, err := transport.Do(l.Transport, &call, nil)
 	if err != nil {
 		return d.lost(a, l, err)
 	}

@@ -28,7 +28,7 @@ func (s *session) store(w *work, b []byte) error {
 	for i := range w.parts {
 		p := &w.parts[i]
 		if p.err == 0 {
-			p.err = errnoOf(s.receive(p.agent, p.link, &p.call, &p.reply))
+			p.err = errnoOf(s.receive(p.agent, p.link, &p.call, p.sent, &p.reply))
 			p.link.holds.giveBack()
 		}
 		if weight(p.err) >= weight(code) {
@@ -56,9 +56,8 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 		Timeout: time.Duration(s.d.timeout.Load()),
 		Req:     p.req,
 		Batched: len(w.parts) > 1,
-		Wait:    p.call.Wait,
 	}
-	if err = p.link.Transport.Send(&p.call); err != nil {
+	if p.sent, err = p.link.Transport.Send(&p.call); err != nil {
 		s.d.trace.failure(true, p.link.Out, p.req, err)
 		return s.d.lost(p.agent, p.link, err)
 	}

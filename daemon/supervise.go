@@ -151,12 +151,12 @@ func (d *Daemon) keep(a *agent) {
 
 // watch returns when l is given up, for which it may be the reason.
 func (d *Daemon) watch(a *agent, l *Link) {
-	var peek func()
+	var checkIdle func()
 	var ticks <-chan time.Time
-	if c, ok := l.Transport.(interface{ Peek() }); ok && a.spec.Load().Kind == pmcdconf.Socket {
+	if c, ok := l.Transport.(transport.IdleChecker); ok && a.spec.Load().Kind == pmcdconf.Socket {
 		t := time.NewTicker(peekTime)
 		defer t.Stop()
-		peek, ticks = c.Peek, t.C
+		checkIdle, ticks = c.CheckIdle, t.C
 	}
 	well := time.NewTimer(healthy)
 	defer well.Stop()
@@ -178,7 +178,7 @@ func (d *Daemon) watch(a *agent, l *Link) {
 				d.log.Info(fmt.Sprintf("agent %q (dom %d) is well again after %d failures", a.name(), a.domain, n))
 			}
 		case <-ticks:
-			peek()
+			checkIdle()
 		case <-a.changed:
 			grace.Stop()
 			if since := a.history.lateSince(); !since.IsZero() {
@@ -219,10 +219,10 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 	d.HealthChanged()
 	text := fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s)
 	if l := a.link.Load(); s == wire.Late && l != nil {
-		if w, ok := l.Transport.(interface{ Abandoned() int64 }); ok {
+		if w, ok := l.Transport.(transport.AbandonCounter); ok {
 			text += fmt.Sprintf(", calls abandoned so far: %d", w.Abandoned())
 		}
-		if p, ok := l.pending(); ok {
+		if p, ok := l.Transport.Pending(); ok {
 			text += fmt.Sprintf("; no answer to %v for client[%d] in %v", p.Type, p.Client, round(time.Since(p.Since)))
 		}
 	}
@@ -240,14 +240,4 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 	case a.changed <- struct{}{}:
 	default:
 	}
-}
-
-// pending is what the agent owes an answer to, if that is known.
-func (l *Link) pending() (transport.Pending, bool) {
-	if c, ok := l.Transport.(interface {
-		Pending() (transport.Pending, bool)
-	}); ok {
-		return c.Pending()
-	}
-	return transport.Pending{}, false
 }

@@ -31,15 +31,16 @@ type fake struct {
 	owes transport.Pending
 }
 
-func (f *fake) Send(*transport.Call) error                       { return nil }
-func (f *fake) Recv(_ *transport.Call, b []byte) ([]byte, error) { return b, transport.ErrLate }
-func (f *fake) Notify(transport.Notice)                          {}
-func (f *fake) WantsAttrs() bool                                 { return false }
-func (f *fake) Done() <-chan struct{}                            { return f.dead }
-func (f *fake) Err() error                                       { return f.err }
-func (f *fake) Close() error                                     { f.die(transport.ErrClosed); return nil }
-func (f *fake) Pending() (transport.Pending, bool)               { return f.owes, f.owes.Type != 0 }
-func (f *fake) die(err error)                                    { f.end.Do(func() { f.err = err; close(f.dead) }) }
+func (f *fake) Send(*transport.Call) (transport.Reply, error) { return f, nil }
+func (f *fake) Recv(b []byte) ([]byte, error)                 { return b, transport.ErrLate }
+func (f *fake) State() transport.State                        { return transport.Ready }
+func (f *fake) Notify(transport.Notice)                       {}
+func (f *fake) WantsAttrs() bool                              { return false }
+func (f *fake) Done() <-chan struct{}                         { return f.dead }
+func (f *fake) Err() error                                    { return f.err }
+func (f *fake) Close() error                                  { f.die(transport.ErrClosed); return nil }
+func (f *fake) Pending() (transport.Pending, bool)            { return f.owes, f.owes.Type != 0 }
+func (f *fake) die(err error)                                 { f.end.Do(func() { f.err = err; close(f.dead) }) }
 
 // A stage is a Daemon in a bubble of package synctest, where agents are fakes.
 type stage struct {

@@ -117,10 +117,7 @@ func do(cd transport.Transport, o agents.Origin, p *pdu.Profile, req, reply pdu.
 	case pdu.TypeFetch, pdu.TypeLabelReq:
 		c.Profile = p
 	}
-	if err := cd.Send(&c); err != nil {
-		return err
-	}
-	if b, err = cd.Recv(&c, nil); err != nil {
+	if b, err = transport.Do(cd, &c, nil); err != nil {
 		return err
 	}
 	if _, t, _ := pdu.Header(b); t == pdu.TypeError {

@@ -110,10 +110,7 @@ func TestInstances(t *testing.T) {
 		reads = 0
 		req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}})
 		c := transport.Call{Req: req, Profile: &tt.profile}
-		if err := cd.Send(&c); err != nil {
-			t.Fatal(err)
-		}
-		b, err := cd.Recv(&c, nil)
+		b, err := transport.Do(cd, &c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

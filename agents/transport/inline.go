@@ -39,16 +39,26 @@ type inline struct {
 	closed bool
 }
 
-func (c *inline) Send(*Call) error {
+// An inlineReply is the Reply to a Call, of which it is a part.
+type inlineReply struct {
+	to   *inline
+	call *Call
+}
+
+func (c *inline) Send(call *Call) (Reply, error) {
 	select {
 	case <-c.dead:
-		return c.Err()
+		return nil, c.Err()
 	default:
-		return nil
+		call.inline = inlineReply{to: c, call: call}
+		return &call.inline, nil
 	}
 }
 
-func (c *inline) Recv(call *Call, dst []byte) (reply []byte, err error) {
+// Recv calls the Agent.
+func (r *inlineReply) Recv(dst []byte) ([]byte, error) { return r.to.recv(r.call, dst) }
+
+func (c *inline) recv(call *Call, dst []byte) (reply []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -84,6 +94,10 @@ func (c *inline) WantsAttrs() bool {
 	_, ok := c.resp.Agent.(agents.AttrSetter)
 	return ok
 }
+
+func (c *inline) State() State { return Ready }
+
+func (c *inline) Pending() (Pending, bool) { return Pending{}, false }
 
 func (c *inline) Done() <-chan struct{} { return c.dead }
 

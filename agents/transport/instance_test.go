@@ -81,10 +81,7 @@ func TestLabelsOfInstances(t *testing.T) {
 		}
 		call := transport.Call{Profile: tt.profile, Req: req}
 		var r pdu.Labels
-		if err := cd.Send(&call); err != nil {
-			t.Fatal(err)
-		}
-		b, err := cd.Recv(&call, nil)
+		b, err := transport.Do(cd, &call, nil)
 		if err == nil {
 			_, err = pdu.ParseInto(b, &r)
 		}

@@ -56,12 +56,13 @@ type Worker struct {
 	abandoned atomic.Int64
 	closeErr  error // of the Agent
 
-	mu      sync.Mutex  // guards the following
-	busy    bool        // a goroutine is calling the Agent, or about to
-	missed  bool        // run has found it so
-	next    *queuedCall // not begun yet
-	ahead   []Notice    // to be told before next
-	flying  *queuedCall // whose reply is waited for
+	mu      sync.Mutex    // guards the following
+	busy    bool          // a goroutine is calling the Agent, or about to
+	missed  bool          // run has found it so
+	free    []*queuedCall // for the next Calls
+	next    *queuedCall   // not begun yet
+	ahead   []Notice      // to be told before next
+	flying  *queuedCall   // whose reply is waited for
 	timer   *time.Timer
 	fires   time.Time       // when timer does; zero if it does not
 	ctx     context.Context // ends when a call is abandoned, and by the end of the Worker
@@ -73,13 +74,17 @@ type Worker struct {
 	err     error
 }
 
-var _ Transport = (*Worker)(nil)
+var (
+	_ Transport      = (*Worker)(nil)
+	_ AbandonCounter = (*Worker)(nil)
+)
 
-// An queuedCall is a Call on its way. It is kept in Call.Wait, for the next time,
-// unless it was abandoned: the Agent may use its memory for ever then.
+// A queuedCall is a Call on its way, and its Reply. It is used again, unless it
+// was abandoned: the Agent may use its memory for ever then.
 type queuedCall struct {
 	worker   *Worker
-	call     Call // with memory of its own for the request; its Turn, if there is one, is to do it
+	from     *Call // that was sent
+	call     Call  // with memory of its own for the request; its Turn, if there is one, is to do it
 	began    time.Time
 	answered time.Time
 	deadline time.Time
@@ -98,10 +103,10 @@ func (w *Worker) OnState(f func(State)) {
 	w.onState = f
 }
 
-// State reports Ready or Late.
+// State implements Transport: Ready or Late.
 func (w *Worker) State() State { return State(w.state.Load()) }
 
-// Abandoned reports how many calls have not returned in time.
+// Abandoned implements AbandonCounter: how many calls have not returned in time.
 func (w *Worker) Abandoned() int64 { return w.abandoned.Load() }
 
 // WantsAttrs implements Transport.
@@ -121,30 +126,16 @@ func (w *Worker) Err() error {
 }
 
 // Send implements Transport.
-func (w *Worker) Send(c *Call) error {
+func (w *Worker) Send(c *Call) (Reply, error) {
 	if err := w.acquire(c.Timeout); err != nil {
-		return err
+		return nil, err
 	}
-	e, _ := c.Wait.(*queuedCall)
-	if e == nil {
-		e = &queuedCall{done: make(chan struct{}, 1)}
-		c.Wait = e
-	}
-	e.worker = w
-	e.call = Call{Origin: c.Origin, Profile: c.Profile, Req: append(e.call.Req[:0], c.Req...)}
-	if !c.Batched {
-		e.call.Turn = c.Turn
-	}
-	e.err, e.caller = nil, nil
-	if cap(e.reply) > 1<<20 {
-		e.reply = nil
-	}
-
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
-		return w.err
+		return nil, w.err
 	}
+	e := w.newCall(c)
 	w.ahead = w.notices.Take()
 	w.next, w.flying = e, e
 	e.began, e.deadline = time.Now(), time.Time{}
@@ -157,7 +148,44 @@ func (w *Worker) Send(c *Call) error {
 	if e.call.Turn == nil {
 		w.wake()
 	}
-	return nil
+	return e, nil
+}
+
+const (
+	// maxFree is how many queuedCalls are kept for the next Calls.
+	maxFree = 8
+	// maxFreeReply is the size, in bytes, above which a buffer is not kept.
+	maxFreeReply = 1 << 20
+)
+
+// newCall returns a queuedCall for c. The caller holds mu.
+func (w *Worker) newCall(c *Call) *queuedCall {
+	var e *queuedCall
+	if last := len(w.free) - 1; last >= 0 {
+		e = w.free[last]
+		w.free = w.free[:last]
+	} else {
+		e = &queuedCall{worker: w, done: make(chan struct{}, 1)}
+	}
+	e.from = c
+	e.call = Call{Origin: c.Origin, Profile: c.Profile, Req: append(e.call.Req[:0], c.Req...)}
+	if !c.Batched {
+		e.call.Turn = c.Turn
+	}
+	return e
+}
+
+// keep keeps e, which is over, for the next Call.
+func (w *Worker) keep(e *queuedCall) {
+	e.from, e.call.Profile, e.call.Turn, e.caller = nil, nil, nil, nil
+	if cap(e.reply) > maxFreeReply {
+		e.reply = nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.free) < maxFree {
+		w.free = append(w.free, e)
+	}
 }
 
 // acquire fills slot, and waits no longer than timeout for it.
@@ -206,23 +234,24 @@ func (w *Worker) wake() {
 	}
 }
 
-// Recv implements Transport.
-func (w *Worker) Recv(c *Call, dst []byte) ([]byte, error) {
-	e := c.Wait.(*queuedCall)
+// Recv implements Reply.
+func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
+	c := e.from
 	if c.Turn == nil || c.Batched {
 		<-e.done
 	} else {
 		c.Turn.yield(e)
 	}
 	if e.err != nil {
-		c.Wait = nil
 		return dst, e.err
 	}
 	c.Began, c.Done = e.began, e.answered
-	return append(dst, e.reply...), nil
+	dst = append(dst, e.reply...)
+	e.worker.keep(e)
+	return dst, nil
 }
 
-// Pending reports what the Agent owes an answer to, as [Pending] has it.
+// Pending implements Transport.
 func (w *Worker) Pending() (Pending, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

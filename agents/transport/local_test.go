@@ -129,13 +129,13 @@ func eventually(t testing.TB, what string, cond func() bool) {
 }
 
 // send sends a DESC_REQ for an item and does not wait for the reply.
-func send(t *testing.T, w transport.Transport, client int32, item int, timeout time.Duration) *transport.Call {
+func send(t *testing.T, w transport.Transport, client int32, item int, timeout time.Duration) transport.Reply {
 	t.Helper()
-	c := request(client, item, timeout)
-	if err := w.Send(c); err != nil {
+	r, err := w.Send(request(client, item, timeout))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return r
 }
 
 func request(client int32, item int, timeout time.Duration) *transport.Call {
@@ -197,13 +197,14 @@ func TestLate(t *testing.T) {
 	<-a.entered
 	waited := make(chan error) // by one who waits for its turn
 	go func() { waited <- desc(w, plain) }()
-	if b, err := w.Recv(c, []byte("x")); err != transport.ErrLate || string(b) != "x" {
+	if b, err := c.Recv([]byte("x")); err != transport.ErrLate || string(b) != "x" {
 		t.Errorf("Recv: %q, %v, want ErrLate", b, err)
 	}
 	if err := <-waited; err != transport.ErrLate {
 		t.Errorf("waiting Send: %v, want ErrLate", err)
 	}
-	if err := w.Send(c); err != transport.ErrLate {
+	call := request(1, plain, 50*time.Millisecond)
+	if _, err := w.Send(call); err != transport.ErrLate {
 		t.Errorf("Send: %v, want ErrLate", err)
 	}
 	if s := <-states; s != transport.Late || w.State() != transport.Late || w.Abandoned() != 1 {
@@ -219,11 +220,8 @@ func TestLate(t *testing.T) {
 	}
 	eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 	for _, client := range []int32{1, 2} { // the memory of an abandoned call is not used again
-		c.Origin.Client = client
-		if err := w.Send(c); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Recv(c, nil); err != nil {
+		call.Origin.Client = client
+		if _, err := transport.Do(w, call, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -238,7 +236,7 @@ func TestContextEnds(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
 	c := send(t, w, 0, endless, 10*time.Millisecond)
-	if _, err := w.Recv(c, nil); err != transport.ErrLate {
+	if _, err := c.Recv(nil); err != transport.ErrLate {
 		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
 	eventually(t, "well again", func() bool { return w.State() == transport.Ready })
@@ -246,7 +244,7 @@ func TestContextEnds(t *testing.T) {
 	c = send(t, w, 0, endless, 0)
 	<-a.entered
 	w.Close()
-	if _, err := w.Recv(c, nil); err != transport.ErrClosed {
+	if _, err := c.Recv(nil); err != transport.ErrClosed {
 		t.Errorf("got %v, want %v", err, transport.ErrClosed)
 	}
 	<-w.Done()
@@ -261,7 +259,7 @@ func TestCloseWhileStuck(t *testing.T) {
 	c := send(t, w, 0, blocks, 0)
 	<-a.entered
 	w.Close()
-	if _, err := w.Recv(c, nil); err != transport.ErrClosed {
+	if _, err := c.Recv(nil); err != transport.ErrClosed {
 		t.Errorf("got %v, want %v", err, transport.ErrClosed)
 	}
 	if a.closed.Load() {
@@ -274,12 +272,12 @@ func TestCloseWhileStuck(t *testing.T) {
 // A caller that has sent and is busy elsewhere holds up nobody.
 func TestReplyWaitsForTheAbsent(t *testing.T) {
 	w := local(t, newAnswer())
-	var calls []*transport.Call
+	var calls []transport.Reply
 	for range 10 {
 		calls = append(calls, send(t, w, 0, plain, 5*time.Second))
 	}
 	for _, c := range calls {
-		if b, err := w.Recv(c, []byte("x")); err != nil || string(b[:1]) != "x" {
+		if b, err := c.Recv([]byte("x")); err != nil || string(b[:1]) != "x" {
 			t.Error(err)
 		}
 	}
@@ -292,14 +290,14 @@ func TestWaitHasABound(t *testing.T) {
 	w := local(t, a)
 	c := send(t, w, 0, blocks, 0)
 	<-a.entered
-	if err := w.Send(request(0, plain, 10*time.Millisecond)); err != transport.ErrLate {
+	if _, err := w.Send(request(0, plain, 10*time.Millisecond)); err != transport.ErrLate {
 		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
 	if w.State() != transport.Ready {
 		t.Errorf("state %v, want ready", w.State())
 	}
 	close(a.open)
-	if _, err := w.Recv(c, nil); err != nil {
+	if _, err := c.Recv(nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -321,10 +319,10 @@ func TestNotices(t *testing.T) {
 	w.Notify(transport.Notice{Client: 1, End: true})
 	w.Notify(transport.Notice{Client: 1, Attrs: attr("carol")})
 	close(a.open)
-	if _, err := w.Recv(c, nil); err != nil {
+	if _, err := c.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Recv(send(t, w, 1, plain, 0), nil); err != nil {
+	if _, err := send(t, w, 1, plain, 0).Recv(nil); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"1 is alice", "0 asks", "1 ends", "1 is carol", "1 asks"}
@@ -381,17 +379,17 @@ func TestStress(t *testing.T) {
 		turn := func(caller *transport.Turn, round int) {
 			var sent []int
 			var to [agentCount]*transport.Worker
-			// The memory of a Call serves any Transport.
-			calls[0].Wait, calls[1].Wait = calls[1].Wait, calls[0].Wait
+			var replies [agentCount]transport.Reply
 			asked := rand.Perm(agentCount)[:1+rand.IntN(agentCount)]
 			for n, i := range asked {
 				req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
 				calls[i] = transport.Call{
-					Origin: agents.Origin{Client: client}, Req: req, Wait: calls[i].Wait,
+					Origin: agents.Origin{Client: client}, Req: req,
 					Batched: n+1 < len(asked), Turn: caller, Timeout: 10 * time.Millisecond,
 				}
 				to[i] = ws[i].Load()
-				if err := to[i].Send(&calls[i]); err == nil {
+				var err error
+				if replies[i], err = to[i].Send(&calls[i]); err == nil {
 					sent = append(sent, i)
 				} else if err != transport.ErrLate {
 					open(i)
@@ -403,7 +401,7 @@ func TestStress(t *testing.T) {
 				slices.Reverse(sent) // what is not Batched is received at once
 			}
 			for _, i := range sent {
-				b, err := to[i].Recv(&calls[i], nil)
+				b, err := replies[i].Recv(nil)
 				if err != nil {
 					if err != transport.ErrLate {
 						open(i)

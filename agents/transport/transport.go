@@ -19,25 +19,21 @@ import (
 // A Transport carries requests to one agent and its replies back.
 //
 // A goroutine that has a request calls Send and, if that succeeds, must call
-// Recv with the same Call. Between the two it may Send other Calls, to this or
+// Recv of the Reply once. Between the two it may Send other Calls, to this or
 // other agents, but must not wait for anything else. Several goroutines may use
 // a Transport; each has its Call to itself.
 //
 // Errors other than [ErrLate] and [ErrNotReady] are terminal: Send and Recv
 // return the error from then on. An ERROR PDU is a reply like any other, not
 // an error.
+//
+// A Transport may be an [IdleChecker] and an [AbandonCounter], too.
 type Transport interface {
 	// Send sends c.Req and, before it, c.Profile if that is not the one the
 	// agent has; nothing comes between the two. It waits while as many
 	// requests as the Transport allows are outstanding, for no longer than
 	// c.Timeout. Replies come in the order of the Sends.
-	Send(c *Call) error
-
-	// Recv appends the reply PDU to dst. If none has come c.Timeout after the
-	// agent was free to work on it, Recv returns dst and ErrLate. The agent
-	// is late from then on: Send answers ErrLate at once until every reply
-	// that was due has come and been thrown away.
-	Recv(c *Call, dst []byte) ([]byte, error)
+	Send(c *Call) (Reply, error)
 
 	// Notify passes on what has no reply. It does not wait: a Notice is
 	// delivered at once if the agent is idle and in any case before the next
@@ -46,6 +42,13 @@ type Transport interface {
 
 	// WantsAttrs reports whether the agent asked for client attributes.
 	WantsAttrs() bool
+
+	// State reports what the agent can do, unless the Transport has ended.
+	State() State
+
+	// Pending reports the oldest request that the agent has not answered. Of a
+	// Transport that has ended it is the one that was never answered.
+	Pending() (Pending, bool)
 
 	// Done is closed when the Transport has ended, for whatever reason. Err
 	// then says why.
@@ -56,8 +59,38 @@ type Transport interface {
 	Close() error
 }
 
+// A Reply is the reply to a [Call] that was sent.
+type Reply interface {
+	// Recv appends the reply PDU to dst. If none has come c.Timeout after the
+	// agent was free to work on it, Recv returns dst and ErrLate. The agent
+	// is late from then on: Send answers ErrLate at once until every reply
+	// that was due has come and been thrown away. The Reply is invalid when
+	// Recv has returned.
+	Recv(dst []byte) ([]byte, error)
+}
+
+// Do sends c and appends its reply to dst. It may be used by a goroutine that has
+// no other Call on its way.
+func Do(t Transport, c *Call, dst []byte) ([]byte, error) {
+	r, err := t.Send(c)
+	if err != nil {
+		return dst, err
+	}
+	return r.Recv(dst)
+}
+
+// An IdleChecker is a Transport whose end is not noticed while no request is
+// outstanding. CheckIdle looks, without waiting, whether the peer has closed the
+// stream, and ends the Transport if so.
+type IdleChecker interface{ CheckIdle() }
+
+// An AbandonCounter is a Transport that can abandon a call that does not return.
+// Abandoned reports how many it has.
+type AbandonCounter interface{ Abandoned() int64 }
+
 // A Call is one request on its way through a [Transport]. It can be used again
-// once Recv has returned or Send has failed. The zero Call is ready to use.
+// once Recv of its Reply has returned or Send has failed. The zero Call is ready
+// to use.
 type Call struct {
 	Origin  agents.Origin
 	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
@@ -79,13 +112,10 @@ type Call struct {
 	// to work on the request, and when its answer was there.
 	Began, Done time.Time
 
-	// Wait is for the Transport: what Send has to tell Recv.
-	Wait any
+	inline inlineReply // of an Inline
 }
 
-// A Pending is a request whose answer an agent owes. A Transport that knows has a
-// method Pending() (Pending, bool), which reports the oldest one; at the end of
-// the Transport it is the one that was not answered.
+// A Pending is a request that an agent has not answered.
 type Pending struct {
 	Type   pdu.Type
 	Client int32
@@ -100,8 +130,7 @@ type Notice struct {
 	Attrs  []pdu.Attr // all that is known, in place of what was; only if WantsAttrs
 }
 
-// A State is what a Transport that has not ended is able to do. One whose state
-// can change has a method State() State.
+// A State is what an agent can do.
 type State int32
 
 const (

@@ -55,7 +55,7 @@ type viaCaller struct {
 	c *transport.Turn
 }
 
-func (v viaCaller) Send(call *transport.Call) error {
+func (v viaCaller) Send(call *transport.Call) (transport.Reply, error) {
 	call.Turn = v.c
 	return v.Transport.Send(call)
 }
@@ -107,10 +107,11 @@ func TestCallerLate(t *testing.T) {
 	ask := func(c *transport.Turn, w transport.Transport, client int32, item int) error {
 		call := request(client, item, 50*time.Millisecond)
 		call.Turn = c
-		if err := w.Send(call); err != nil {
+		r, err := w.Send(call)
+		if err != nil {
 			return err
 		}
-		b, err := w.Recv(call, []byte("x"))
+		b, err := r.Recv([]byte("x"))
 		if string(b[:1]) != "x" || err != nil && len(b) > 1 {
 			t.Errorf("got %q, %v", b, err)
 		}
@@ -172,13 +173,14 @@ func TestCallerLateAtOnce(t *testing.T) {
 			serve(p, func(c *transport.Turn) {
 				call := request(1, plain, 20*time.Millisecond)
 				call.Turn = c
-				if err := w.Send(call); err != nil {
+				r, err := w.Send(call)
+				if err != nil {
 					t.Error(err)
 				}
 				if !told {
 					eventually(t, "late", func() bool { return w.State() == transport.Late })
 				}
-				if _, err := w.Recv(call, nil); err != transport.ErrLate {
+				if _, err := r.Recv(nil); err != transport.ErrLate {
 					t.Errorf("got %v, want %v", err, transport.ErrLate)
 				}
 				close(a.open)
@@ -210,10 +212,7 @@ func TestCallerBehindNotice(t *testing.T) {
 			runtime.Gosched() // often the Worker is at it then
 			call := request(0, plain, 0)
 			call.Turn = c
-			if err := w.Send(call); err != nil {
-				t.Error(err)
-			}
-			if _, err := w.Recv(call, nil); err != nil {
+			if _, err := transport.Do(w, call, nil); err != nil {
 				t.Error(err)
 			}
 		}
@@ -245,10 +244,7 @@ func TestCallerSurvives(t *testing.T) {
 				if tt.notice && said == 0 {
 					w.Notify(transport.Notice{Client: panics, End: true})
 				}
-				err := w.Send(call)
-				if err == nil {
-					_, err = w.Recv(call, nil)
-				}
+				_, err := transport.Do(w, call, nil)
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("got %v, want %s", err, tt.want)
 				}
@@ -276,10 +272,7 @@ func TestCallerOfClosed(t *testing.T) {
 	s.list = append(s.list, func(c *transport.Turn) {
 		call := request(0, blocks, 0)
 		call.Turn = c
-		if err := w.Send(call); err != nil {
-			t.Error(err)
-		}
-		if _, err := w.Recv(call, nil); err != transport.ErrClosed {
+		if _, err := transport.Do(w, call, nil); err != transport.ErrClosed {
 			t.Errorf("got %v, want %v", err, transport.ErrClosed)
 		}
 		if a.closed.Load() {
@@ -317,10 +310,7 @@ func BenchmarkFetchLocal(b *testing.B) {
 		var reply []byte
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := w.Send(&call); err != nil {
-				b.Error(err)
-			}
-			if reply, err = w.Recv(&call, reply[:0]); err != nil {
+			if reply, err = transport.Do(w, &call, reply[:0]); err != nil {
 				b.Error(err)
 			}
 		}

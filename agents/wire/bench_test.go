@@ -26,10 +26,7 @@ func benchmarkFetch(b *testing.B, cd transport.Transport) {
 	var reply []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := cd.Send(&c); err != nil {
-			b.Fatal(err)
-		}
-		if reply, err = cd.Recv(&c, reply[:0]); err != nil {
+		if reply, err = transport.Do(cd, &c, reply[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}

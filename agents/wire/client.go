@@ -77,15 +77,20 @@ type Client struct {
 	slow    bool       // the last answer was not quick
 	wavered bool       // has said that it is not ready
 	reading bool
-	gone    error // the process has ended; what it has written can still be read
-	err     error // why the Client has ended
+	free    []*flight // for the next Calls
+	gone    error     // the process has ended; what it has written can still be read
+	err     error     // why the Client has ended
 	owed    transport.Pending
 }
 
-var _ transport.Transport = (*Client)(nil)
+var (
+	_ transport.Transport   = (*Client)(nil)
+	_ transport.IdleChecker = (*Client)(nil)
+)
 
-// A flight is a Call on its way. It is kept in Call.Wait, for the next time.
+// A flight is a Call on its way, and its Reply.
 type flight struct {
+	client   *Client
 	call     *transport.Call
 	wake     chan struct{} // has room for one
 	want     pdu.Type      // of the reply
@@ -102,7 +107,7 @@ type flight struct {
 	reply   []byte // read by another; its memory is used again
 }
 
-// State reports the state of a Client that has not ended.
+// State implements transport.Transport.
 func (c *Client) State() State { return State(c.state.Load()) }
 
 // WantsAttrs implements transport.Transport.
@@ -119,25 +124,11 @@ func (c *Client) Err() error {
 }
 
 // Send implements transport.Transport.
-func (c *Client) Send(call *transport.Call) error {
-	f, _ := call.Wait.(*flight)
-	if f == nil {
-		f = &flight{wake: make(chan struct{}, 1)}
-		call.Wait = f
-	}
+func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 	_, t, _ := pdu.Header(call.Req)
-	f.call, f.want = call, transport.ReplyType(t)
-	f.small = len(call.Req) <= small && (call.Profile == nil || len(call.Profile.InDoms) == 0)
-	f.granted, f.blocked, f.done, f.err, f.reply = false, false, false, nil, f.reply[:0]
-	if cap(f.reply) > 1<<20 {
-		f.reply = nil
-	}
-	select {
-	case <-f.wake:
-	default:
-	}
-	if err := c.acquire(f); err != nil {
-		return err
+	f, err := c.acquire(call)
+	if err != nil {
+		return nil, err
 	}
 
 	c.sendMu.Lock()
@@ -155,8 +146,9 @@ func (c *Client) Send(call *transport.Call) error {
 	if err != nil {
 		c.backlog = append(c.backlog[:0], c.out[:ahead]...)
 		c.release()
+		c.keep(f)
 		c.mu.Unlock()
-		return err
+		return nil, err
 	}
 	c.granted--
 	c.out, c.backlog = out, c.backlog[:0]
@@ -179,7 +171,49 @@ func (c *Client) Send(call *transport.Call) error {
 		ahead += int(n)
 	}
 	c.opt.Tap(true, out[ahead:])
-	return c.write(call.Timeout)
+	if err := c.write(call.Timeout); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+const (
+	// maxFree is how many flights are kept for the next Calls.
+	maxFree = 32
+	// maxFreeReply is the size, in bytes, above which a buffer is not kept.
+	maxFreeReply = 64 << 10
+)
+
+// newCall returns a flight for call. The caller holds mu.
+func (c *Client) newCall(call *transport.Call) *flight {
+	var f *flight
+	if last := len(c.free) - 1; last >= 0 {
+		f = c.free[last]
+		c.free = c.free[:last]
+	} else {
+		f = &flight{client: c, wake: make(chan struct{}, 1)}
+	}
+	_, t, _ := pdu.Header(call.Req)
+	f.call, f.want = call, transport.ReplyType(t)
+	f.small = len(call.Req) <= small && (call.Profile == nil || len(call.Profile.InDoms) == 0)
+	return f
+}
+
+// keep keeps f, which is over, for the next Call. The caller holds mu.
+func (c *Client) keep(f *flight) {
+	if len(c.free) >= maxFree {
+		return
+	}
+	reply := f.reply[:0]
+	if cap(reply) > maxFreeReply {
+		reply = nil
+	}
+	select {
+	case <-f.wake:
+	default:
+	}
+	*f = flight{client: c, wake: f.wake, reply: reply}
+	c.free = append(c.free, f)
 }
 
 // has reports whether the agent has the profile of call. The caller holds sendMu.
@@ -227,11 +261,12 @@ func (c *Client) write(timeout time.Duration) error {
 	return c.missed()
 }
 
-// Recv implements transport.Transport.
-func (c *Client) Recv(call *transport.Call, dst []byte) ([]byte, error) {
-	f := call.Wait.(*flight)
+// Recv implements transport.Reply.
+func (f *flight) Recv(dst []byte) ([]byte, error) {
+	c, call := f.client, f.call
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer c.keep(f)
 	for !f.done {
 		if !c.reading {
 			if b := c.readReply(f, dst, time.Time{}); b != nil {

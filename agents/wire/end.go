@@ -48,9 +48,10 @@ func (c *Client) readByLocked(t time.Time) error {
 	return c.conn.SetReadDeadline(t)
 }
 
-// Peek looks whether the peer of a socket that nobody reads has closed it, and
-// ends the Client if so. It does not wait, and takes nothing from the stream.
-func (c *Client) Peek() {
+// CheckIdle implements transport.IdleChecker: it looks whether the peer of a
+// socket that is not being read has closed it, and ends the Client if so. It does
+// not wait, and takes nothing from the stream.
+func (c *Client) CheckIdle() {
 	c.mu.Lock()
 	idle := len(c.flying) == 0 && !c.reading
 	c.mu.Unlock()
@@ -116,7 +117,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Pending reports what the agent owes an answer to, as [transport.Pending] has it.
+// Pending implements transport.Transport.
 func (c *Client) Pending() (transport.Pending, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

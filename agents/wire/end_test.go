@@ -19,16 +19,16 @@ func TestPeek(t *testing.T) {
 	answered := func() {
 		t.Helper()
 		call := send(t, c, 10*time.Second, false)
-		c.Peek()
+		c.CheckIdle()
 		if _, err := r.Next(); err != nil {
 			t.Fatal(err)
 		}
 		put(t, there, &pdu.Desc{PMID: answerID})
-		c.Peek()
-		if _, err := c.Recv(call, nil); err != nil {
+		c.CheckIdle()
+		if _, err := call.Recv(nil); err != nil {
 			t.Fatal(err)
 		}
-		c.Peek()
+		c.CheckIdle()
 	}
 	answered()
 	put(t, there, &pdu.Error{Code: pdu.ErrnoReady}) // what is unread is no end
@@ -37,14 +37,14 @@ func TestPeek(t *testing.T) {
 		t.Fatalf("ended while its peer is there: %v", err)
 	}
 	there.Close()
-	eventually(t, "the end is noticed", func() bool { c.Peek(); return c.Err() != nil })
+	eventually(t, "the end is noticed", func() bool { c.CheckIdle(); return c.Err() != nil })
 	if !errors.Is(c.Err(), io.EOF) {
 		t.Errorf("Err() = %v, want io.EOF", c.Err())
 	}
 	if p, ok := c.Pending(); ok {
 		t.Errorf("an idle agent owes %+v", p)
 	}
-	c.Peek() // of one that has ended
+	c.CheckIdle() // of one that has ended
 }
 
 // The request that an agent owes an answer to is known while it does, and after
@@ -67,12 +67,13 @@ func testPending(t *testing.T, pair pair) {
 	}
 	call := &transport.Call{MayBlock: true, Req: req, Origin: agents.Origin{Client: 7}, Timeout: 10 * time.Second}
 	before := time.Now()
-	if err := c.Send(call); err != nil {
+	reply, err := c.Send(call)
+	if err != nil {
 		t.Fatal(err)
 	}
 	owes("sent", true)
 	put(t, there, &pdu.Desc{PMID: answerID})
-	if _, err := c.Recv(call, nil); err != nil {
+	if _, err := reply.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
 	if call.Began.Before(before) || call.Done.Before(call.Began) || call.Done.After(time.Now()) {
@@ -81,10 +82,7 @@ func testPending(t *testing.T, pair pair) {
 	owes("answered", false)
 
 	call.Timeout = 20 * time.Millisecond
-	if err := c.Send(call); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Recv(call, nil); err != transport.ErrLate {
+	if _, err := transport.Do(c, call, nil); err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
 	owes("late", true)
@@ -93,11 +91,11 @@ func testPending(t *testing.T, pair pair) {
 	owes("well again", false)
 
 	call.Timeout = 10 * time.Second
-	if err := c.Send(call); err != nil {
+	if reply, err = c.Send(call); err != nil {
 		t.Fatal(err)
 	}
 	there.Close()
-	if _, err := c.Recv(call, nil); err == nil {
+	if _, err := reply.Recv(nil); err == nil {
 		t.Error("an answer from nobody")
 	}
 	owes("dead", true)
@@ -116,20 +114,20 @@ func testPeerGoneAndThePipeIsOpen(t *testing.T, pair pair) {
 		{"in a request", func(t *testing.T, c *wire.Client, _ wire.Conn) {
 			call := send(t, c, time.Minute, false)
 			time.AfterFunc(20*time.Millisecond, func() { c.PeerGone(gone) })
-			if _, err := c.Recv(call, nil); err != gone {
+			if _, err := call.Recv(nil); err != gone {
 				t.Errorf("Recv: %v, want %v", err, gone)
 			}
 		}},
 		{"before the answer is waited for", func(t *testing.T, c *wire.Client, _ wire.Conn) {
 			call := send(t, c, time.Minute, false)
 			c.PeerGone(gone)
-			if _, err := c.Recv(call, nil); err != gone {
+			if _, err := call.Recv(nil); err != gone {
 				t.Errorf("Recv: %v, want %v", err, gone)
 			}
 		}},
 		{"late", func(t *testing.T, c *wire.Client, _ wire.Conn) {
 			call := send(t, c, 20*time.Millisecond, false)
-			if _, err := c.Recv(call, nil); err != transport.ErrLate {
+			if _, err := call.Recv(nil); err != transport.ErrLate {
 				t.Fatalf("Recv: %v, want %v", err, transport.ErrLate)
 			}
 			c.PeerGone(gone)
@@ -137,7 +135,7 @@ func testPeerGoneAndThePipeIsOpen(t *testing.T, pair pair) {
 		{"not ready", func(t *testing.T, c *wire.Client, there wire.Conn) {
 			call := send(t, c, time.Minute, false)
 			put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
-			if _, err := c.Recv(call, nil); err != transport.ErrNotReady {
+			if _, err := call.Recv(nil); err != transport.ErrNotReady {
 				t.Fatalf("Recv: %v, want %v", err, transport.ErrNotReady)
 			}
 			c.PeerGone(gone)
@@ -170,7 +168,7 @@ func testCloseInACall(t *testing.T, pair pair) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(10*time.Millisecond, func() { c.Close() })
-	if _, err := c.Recv(call, nil); err != transport.ErrClosed {
+	if _, err := call.Recv(nil); err != transport.ErrClosed {
 		t.Errorf("got %v, want %v", err, transport.ErrClosed)
 	}
 }
@@ -185,7 +183,7 @@ func testTimes(t *testing.T, pair pair) {
 		for range 2 {
 			call := send(t, c, timeout, false)
 			began := time.Now()
-			if _, err := c.Recv(call, nil); err != transport.ErrLate {
+			if _, err := call.Recv(nil); err != transport.ErrLate {
 				t.Errorf("%v: got %v, want %v", timeout, err, transport.ErrLate)
 			}
 			if took := time.Since(began); took < timeout/2 || took > 5*time.Second {
@@ -198,7 +196,7 @@ func testTimes(t *testing.T, pair pair) {
 		call := ask(t, c, answerID)
 		r.Next()
 		put(t, there, &pdu.Desc{PMID: answerID})
-		b, err := c.Recv(call, nil)
+		b, err := call.Recv(nil)
 		var d pdu.Desc
 		if err != nil {
 			t.Fatal(err)
@@ -231,19 +229,19 @@ func TestAloneByTurns(t *testing.T) {
 		}
 	}()
 	for i := range 2000 {
-		var calls [3]*transport.Call
+		var calls [3]transport.Reply
 		for j := range calls[:1+i%3] {
 			req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(1, j, i%1024)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			calls[j] = &transport.Call{Req: req, Timeout: 20 * time.Second, Batched: i%3 > 0, MayBlock: (i+j)%2 == 0}
-			if err := c.Send(calls[j]); err != nil {
+			call := &transport.Call{Req: req, Timeout: 20 * time.Second, Batched: i%3 > 0, MayBlock: (i+j)%2 == 0}
+			if calls[j], err = c.Send(call); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for j, call := range calls[:1+i%3] {
-			b, err := c.Recv(call, nil)
+			b, err := call.Recv(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

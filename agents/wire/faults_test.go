@@ -75,8 +75,8 @@ func TestLateHalfway(t *testing.T) {
 		head -c 16 >/dev/null; printf '`+code+`'; cat >/dev/null`)
 	first := send(t, c, 50*time.Millisecond, false)
 	second := send(t, c, 5*time.Second, false)
-	for _, call := range []*transport.Call{first, second} {
-		if _, err := c.Recv(call, nil); err != transport.ErrLate {
+	for _, call := range []transport.Reply{first, second} {
+		if _, err := call.Recv(nil); err != transport.ErrLate {
 			t.Errorf("Recv: %v, want ErrLate", err)
 		}
 	}

@@ -22,12 +22,12 @@ func TestReplyIsReadForTheAbsent(t *testing.T) {
 	first := send(t, c, 0, true)
 	for range 3 {
 		second := send(t, c, 0, true) // reads the reply to the one before
-		if b, err := c.Recv(first, []byte("x")); err != nil || string(b[:1]) != "x" {
+		if b, err := first.Recv([]byte("x")); err != nil || string(b[:1]) != "x" {
 			t.Fatal(err)
 		}
 		first = second
 	}
-	if _, err := c.Recv(first, nil); err != nil {
+	if _, err := first.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
 
@@ -37,13 +37,13 @@ func TestReplyIsReadForTheAbsent(t *testing.T) {
 	for range 2 {
 		wg.Go(func() {
 			call := send(t, c, 0, true)
-			if _, err := c.Recv(call, nil); err != nil {
+			if _, err := call.Recv(nil); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if _, err := c.Recv(first, nil); err != nil {
+	if _, err := first.Recv(nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -73,8 +73,8 @@ func TestLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := transport.Call{Req: req, Timeout: 50 * time.Millisecond}
-	if err := cd.Send(&c); err != nil {
+	reply, err := cd.Send(&transport.Call{Req: req, Timeout: 50 * time.Millisecond})
+	if err != nil {
 		t.Fatal(err)
 	}
 	<-g.entered
@@ -82,13 +82,13 @@ func TestLate(t *testing.T) {
 	go func() {
 		waited <- agenttest.Do(cd, agents.Origin{}, &pdu.DescReq{PMID: answerID}, new(pdu.Desc))
 	}()
-	if b, err := cd.Recv(&c, []byte("x")); err != transport.ErrLate || string(b) != "x" {
+	if b, err := reply.Recv([]byte("x")); err != transport.ErrLate || string(b) != "x" {
 		t.Errorf("Recv: %q, %v, want ErrLate", b, err)
 	}
 	if err := <-waited; err != transport.ErrLate {
 		t.Errorf("waiting Send: %v, want ErrLate", err)
 	}
-	if err := cd.Send(&transport.Call{Req: req}); err != transport.ErrLate {
+	if _, err := cd.Send(&transport.Call{Req: req}); err != transport.ErrLate {
 		t.Errorf("Send: %v, want ErrLate", err)
 	}
 	if s := <-states; s != wire.Late || cd.State() != wire.Late {
@@ -108,10 +108,20 @@ type late struct {
 	g gate
 }
 
-func (l late) Recv(c *transport.Call, dst []byte) ([]byte, error) {
-	b, err := l.Transport.Recv(c, dst)
+func (l late) Send(c *transport.Call) (transport.Reply, error) {
+	r, err := l.Transport.Send(c)
+	return lateReply{r, l.g}, err
+}
+
+type lateReply struct {
+	transport.Reply
+	g gate
+}
+
+func (r lateReply) Recv(dst []byte) ([]byte, error) {
+	b, err := r.Reply.Recv(dst)
 	select {
-	case <-l.g.entered:
+	case <-r.g.entered:
 	default:
 	}
 	return b, err
@@ -127,19 +137,20 @@ func TestWaitHasABound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := transport.Call{Req: req, Timeout: 0}
-	if err := cd.Send(&c); err != nil {
+	sent, err := cd.Send(&transport.Call{Req: req, Timeout: 0})
+	if err != nil {
 		t.Fatal(err)
 	}
 	reply := make(chan error)
 	go func() {
-		_, err := cd.Recv(&c, nil)
+		_, err := sent.Recv(nil)
 		reply <- err
 	}()
 	<-g.entered
 	eventually(t, "another reads", func() bool {
 		c := transport.Call{Req: req, Timeout: 10 * time.Millisecond}
-		return cd.Send(&c) == transport.ErrLate
+		_, err := cd.Send(&c)
+		return err == transport.ErrLate
 	})
 	if cd.State() != wire.Ready {
 		t.Errorf("state %v, want ready", cd.State())
@@ -161,10 +172,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := transport.Call{Req: req, Timeout: 50 * time.Millisecond}
-	err = c.Send(&call)
-	if err == nil {
-		_, err = c.Recv(&call, nil)
-	}
+	_, err = transport.Do(c, &call, nil)
 	if err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}

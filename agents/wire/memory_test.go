@@ -19,14 +19,21 @@ func testCallsAreNotKept(t *testing.T, pair pair) {
 	const n = 3
 	var over [n]weak.Pointer[transport.Call]
 	func() {
-		var calls [n]*transport.Call
-		for i := range calls {
-			calls[i] = ask(t, c, answerID)
-			over[i] = weak.Make(calls[i])
+		req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: answerID})
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, call := range calls {
+		var replies [n]transport.Reply
+		for i := range replies {
+			call := &transport.Call{Req: req}
+			over[i] = weak.Make(call)
+			if replies[i], err = c.Send(call); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, reply := range replies {
 			put(t, there, &pdu.Desc{PMID: answerID, InDom: pdu.NoInDom})
-			if _, err := c.Recv(call, nil); err != nil {
+			if _, err := reply.Recv(nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -62,7 +62,7 @@ func TestNotices(t *testing.T) {
 	c.Notify(transport.Notice{Client: 1, Attrs: attr("bob")})
 	c.Notify(transport.Notice{Client: 1, End: true})
 	c.Notify(transport.Notice{Client: 1, Attrs: attr("carol")})
-	if _, err := c.Recv(busy, nil); err != nil {
+	if _, err := busy.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
 	agenttest.Do(c, agents.Origin{Client: 1}, &pdu.DescReq{PMID: answerID}, new(pdu.Desc))

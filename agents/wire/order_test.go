@@ -43,14 +43,14 @@ func put(t *testing.T, w io.Writer, ms ...pdu.Message) {
 }
 
 // ask sends a DESC_REQ.
-func ask(t *testing.T, c transport.Transport, id pdu.PMID) *transport.Call {
+func ask(t *testing.T, c transport.Transport, id pdu.PMID) transport.Reply {
 	t.Helper()
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id})
-	call := &transport.Call{MayBlock: true, Req: req, Timeout: 5 * time.Second}
-	if err := c.Send(call); err != nil {
+	r, err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 5 * time.Second})
+	if err != nil {
 		t.Fatal(err)
 	}
-	return call
+	return r
 }
 
 // An agent says that it is not ready before it sees a request, is ready again
@@ -60,7 +60,7 @@ func TestNotReadyMeetsARequest(t *testing.T) { inAllWays(t, testNotReadyMeetsARe
 func testNotReadyMeetsARequest(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{})
 	put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
-	if _, err := c.Recv(ask(t, c, 111), nil); err != transport.ErrNotReady {
+	if _, err := ask(t, c, 111).Recv(nil); err != transport.ErrNotReady {
 		t.Fatal(err)
 	}
 	r.Next()
@@ -69,7 +69,7 @@ func testNotReadyMeetsARequest(t *testing.T, pair pair) {
 	next := ask(t, c, 222)
 	r.Next()
 	put(t, there, &pdu.Desc{PMID: 222})
-	b, err := c.Recv(next, nil)
+	b, err := next.Recv(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,16 +86,16 @@ func TestReadingForAnotherHasABound(t *testing.T) { inAllWays(t, testReadingForA
 func testReadingForAnotherHasABound(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{})
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
-	first := &transport.Call{MayBlock: true, Req: req, Batched: true}
-	if err := c.Send(first); err != nil {
+	first, err := c.Send(&transport.Call{MayBlock: true, Req: req, Batched: true})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 20 * time.Millisecond}); err != transport.ErrLate {
+	if _, err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 20 * time.Millisecond}); err != transport.ErrLate {
 		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
 	r.Next()
 	put(t, there, &pdu.Desc{PMID: 1})
-	if _, err := c.Recv(first, nil); err != nil {
+	if _, err := first.Recv(nil); err != nil {
 		t.Errorf("the other: %v", err)
 	}
 }
@@ -134,12 +134,13 @@ func testLargeReplyToABusyCaller(t *testing.T, pair pair) {
 	}()
 	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
 	call := &transport.Call{MayBlock: true, Req: req, Batched: true, Timeout: time.Second}
-	if err := c.Send(call); err != nil {
+	reply, err := c.Send(call)
+	if err != nil {
 		t.Fatal(err)
 	}
 	<-begun
 	<-time.After(call.Timeout) // is what the caller is busy for
-	if _, err := c.Recv(call, nil); err != nil {
+	if _, err := reply.Recv(nil); err != nil {
 		t.Errorf("got %v", err)
 	}
 }
@@ -154,7 +155,7 @@ func testPeerGoneWhileBusy(t *testing.T, pair pair) {
 	gone := errors.New("exit 3")
 	c.PeerGone(gone)
 	put(t, there, &pdu.Desc{PMID: 1})
-	if _, err := c.Recv(call, nil); err != nil {
+	if _, err := call.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
 	<-c.Done()
@@ -171,11 +172,11 @@ func testRefusedSendKeepsNotices(t *testing.T, pair pair) {
 	first := ask(t, c, 1)
 	r.Next()
 	c.Notify(transport.Notice{Client: 7, End: true})
-	if err := c.Send(&transport.Call{MayBlock: true, Req: []byte("no PDU")}); err == nil {
+	if _, err := c.Send(&transport.Call{MayBlock: true, Req: []byte("no PDU")}); err == nil {
 		t.Fatal("sent")
 	}
 	put(t, there, &pdu.Desc{PMID: 1})
-	if _, err := c.Recv(first, nil); err != nil {
+	if _, err := first.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
 	ask(t, c, 2)
@@ -198,7 +199,7 @@ func testWhoIsSentRequestsAhead(t *testing.T, pair pair) {
 		r.Next()
 		<-time.After(after)
 		put(t, there, m...)
-		c.Recv(call, nil)
+		call.Recv(nil)
 		eventually(t, "ready", func() bool { return c.State() == wire.Ready })
 	}
 	notReady, ready, desc := &pdu.Error{Code: pdu.ErrnoNotReady}, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 1}
@@ -230,10 +231,10 @@ func testWhoIsSentRequestsAhead(t *testing.T, pair pair) {
 			if test.before != nil {
 				test.before(t, c, there, r)
 			}
-			if err := c.Send(&transport.Call{MayBlock: true, Req: test.first, Batched: true}); err != nil {
+			if _, err := c.Send(&transport.Call{MayBlock: true, Req: test.first, Batched: true}); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Send(&transport.Call{MayBlock: true, Req: test.second, Batched: true, Timeout: 20 * time.Millisecond}); err != test.want {
+			if _, err := c.Send(&transport.Call{MayBlock: true, Req: test.second, Batched: true, Timeout: 20 * time.Millisecond}); err != test.want {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
@@ -246,14 +247,14 @@ func TestNotReadyMeetsSeveralRequests(t *testing.T) { inAllWays(t, testNotReadyM
 
 func testNotReadyMeetsSeveralRequests(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{Depth: 3})
-	var calls []*transport.Call
+	var calls []transport.Reply
 	for range 3 {
 		calls = append(calls, ask(t, c, 111))
 		r.Next()
 	}
 	put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
 	for _, call := range calls {
-		if _, err := c.Recv(call, nil); err != transport.ErrNotReady {
+		if _, err := call.Recv(nil); err != transport.ErrNotReady {
 			t.Fatal(err)
 		}
 	}
@@ -264,7 +265,7 @@ func testNotReadyMeetsSeveralRequests(t *testing.T, pair pair) {
 	next := ask(t, c, 222)
 	r.Next()
 	put(t, there, &pdu.Desc{PMID: 222})
-	b, err := c.Recv(next, nil)
+	b, err := next.Recv(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,12 +283,13 @@ func testProfileOfOneWhoHasGone(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{Depth: 2})
 	all := new(pdu.Profile)
 	req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{1}})
-	fetch := func(client int32) *transport.Call {
+	fetch := func(client int32) transport.Reply {
 		call := &transport.Call{MayBlock: true, Origin: agents.Origin{Client: client}, Profile: all, Req: req, Timeout: 5 * time.Second}
-		if err := c.Send(call); err != nil {
+		r, err := c.Send(call)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return call
+		return r
 	}
 	expect := func(want ...string) {
 		t.Helper()
@@ -308,8 +310,8 @@ func testProfileOfOneWhoHasGone(t *testing.T, pair pair) {
 	second := fetch(2)
 	expect("ERROR 1", "PROFILE 2", "FETCH 2")
 	put(t, there, new(pdu.Result), new(pdu.Result))
-	for _, call := range []*transport.Call{first, second} {
-		if _, err := c.Recv(call, nil); err != nil {
+	for _, call := range []transport.Reply{first, second} {
+		if _, err := call.Recv(nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -323,8 +325,8 @@ func TestLateInBothDirections(t *testing.T) { inAllWays(t, testLateInBothDirecti
 func testLateInBothDirections(t *testing.T, pair pair) {
 	c, there, r := by(t, pair, wire.Options{Depth: 2})
 	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
-	first := &transport.Call{MayBlock: true, Req: req, Batched: true, Timeout: 50 * time.Millisecond}
-	if err := c.Send(first); err != nil {
+	first, err := c.Send(&transport.Call{MayBlock: true, Req: req, Batched: true, Timeout: 50 * time.Millisecond})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Next(); err != nil {
@@ -334,10 +336,10 @@ func testLateInBothDirections(t *testing.T, pair pair) {
 	for client := range int32(clients) {
 		c.Notify(transport.Notice{Client: client, End: true})
 	}
-	if err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 50 * time.Millisecond}); err != transport.ErrLate {
+	if _, err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 50 * time.Millisecond}); err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
-	if _, err := c.Recv(first, nil); err != transport.ErrLate {
+	if _, err := first.Recv(nil); err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
 	there.SetWriteDeadline(time.Now().Add(20 * time.Second))

@@ -133,15 +133,11 @@ func stressProfiles(t *testing.T, depth int) {
 				req, _ := pdu.Append(nil, 0, &pdu.Fetch{Context: int32(context), PMIDs: []pdu.PMID{id}})
 				call = transport.Call{
 					Origin:  agents.Origin{Client: client, Context: int32(context)},
-					Profile: profiles[context], Req: req, Wait: call.Wait, Timeout: 20 * time.Millisecond,
+					Profile: profiles[context], Req: req, Timeout: 20 * time.Millisecond,
 					MayBlock: rand.IntN(2) == 0,
 				}
 				c := current.Load()
-				err := c.Send(&call)
-				var b []byte
-				if err == nil {
-					b, err = c.Recv(&call, nil)
-				}
+				b, err := transport.Do(c, &call, nil)
 				var m pdu.Result
 				switch {
 				case err == transport.ErrLate:

@@ -64,10 +64,7 @@ func TestProfiles(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.call.Req = req
-		if err := c.Send(&s.call); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Recv(&s.call, nil); err != nil {
+		if _, err := transport.Do(c, &s.call, nil); err != nil {
 			t.Fatal(err)
 		}
 		if n := a.profiles(); n != s.want {
@@ -76,10 +73,7 @@ func TestProfiles(t *testing.T) {
 	}
 	c.Notify(transport.Notice{Client: 1, End: true})
 	call := transport.Call{Origin: o, Profile: q, Req: req}
-	if err := c.Send(&call); err != nil {
-		t.Fatal(err)
-	}
-	c.Recv(&call, nil)
+	transport.Do(c, &call, nil)
 	if n := a.profiles(); n != 7 {
 		t.Errorf("after the end of the client: %d profiles, want 7", n)
 	}

@@ -152,7 +152,7 @@ type pair func(testing.TB) (here, there wire.Conn)
 // alone is a Transport whose caller is alone.
 type alone struct{ transport.Transport }
 
-func (a alone) Send(call *transport.Call) error {
+func (a alone) Send(call *transport.Call) (transport.Reply, error) {
 	call.MayBlock = true
 	return a.Transport.Send(call)
 }
@@ -214,15 +214,16 @@ func checkGoroutines(t *testing.T) {
 }
 
 // send sends a DESC_REQ and does not wait for the reply.
-func send(t *testing.T, c transport.Transport, timeout time.Duration, several bool) *transport.Call {
+func send(t *testing.T, c transport.Transport, timeout time.Duration, several bool) transport.Reply {
 	t.Helper()
 	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: answerID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	call := &transport.Call{MayBlock: true, Req: req, Timeout: timeout, Batched: several}
-	if err := c.Send(call); err != nil {
+	r, err := c.Send(call)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return call
+	return r
 }

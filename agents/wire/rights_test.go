@@ -90,10 +90,7 @@ func TestAgentPassesDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := &transport.Call{Req: req, Timeout: 10 * time.Second}
-	err = c.Send(call)
-	if err == nil {
-		_, err = c.Recv(call, nil)
-	}
+	_, err = transport.Do(c, call, nil)
 	if !errors.Is(err, ErrRights) || errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)
 	}

@@ -33,8 +33,8 @@ func testTap(t *testing.T, pair pair) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &transport.Call{Req: req, Profile: new(pdu.Profile), Timeout: 10 * time.Second}
-	if err := c.Send(call); err != nil {
+	call, err := c.Send(&transport.Call{Req: req, Profile: new(pdu.Profile), Timeout: 10 * time.Second})
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
@@ -43,7 +43,7 @@ func testTap(t *testing.T, pair pair) {
 		}
 	}
 	put(t, there, &pdu.Result{Sets: []pdu.ValueSet{{PMID: answerID}}})
-	if _, err := c.Recv(call, nil); err != nil {
+	if _, err := call.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"false CREDS", "true CREDS", "true ERROR", "true ATTR", "true PROFILE", "true FETCH", "false RESULT"}

@@ -10,15 +10,16 @@ import (
 // Who may send and who has to read: callers take turns at both.
 
 // acquire waits for a slot, and for no longer than the call's timeout.
-func (c *Client) acquire(f *flight) error {
+func (c *Client) acquire(call *transport.Call) (*flight, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refusal(); err != nil {
-		return err
+		return nil, err
 	}
+	f := c.newCall(call)
 	if len(c.waiting) == 0 && c.admits(f) {
 		c.admit(f)
-		return nil
+		return f, nil
 	}
 	c.waiting = append(c.waiting, f)
 	bound := deadline(f.call.Timeout)
@@ -31,8 +32,9 @@ func (c *Client) acquire(f *flight) error {
 	for !f.granted && !f.done {
 		if !bound.IsZero() && !time.Now().Before(bound) { // the agent is busy with others, not late
 			c.forget(f)
+			c.keep(f)
 			c.wakeReader()
-			return transport.ErrLate
+			return nil, transport.ErrLate
 		}
 		if !c.reading && len(c.flying) > 0 {
 			c.readReply(nil, nil, bound)
@@ -48,7 +50,11 @@ func (c *Client) acquire(f *flight) error {
 		c.mu.Lock()
 		f.blocked = false
 	}
-	return f.err
+	if err := f.err; err != nil {
+		c.keep(f)
+		return nil, err
+	}
+	return f, nil
 }
 
 // Requests that are sent before the one ahead is answered must fit in what is

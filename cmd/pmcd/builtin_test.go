@@ -90,10 +90,7 @@ func TestBuiltinAgents(t *testing.T) {
 			if c.Req, err = pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(250, 0, 0)}); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.Transport.Send(&c); err != nil {
-				t.Fatal(err)
-			}
-			reply, err := l.Transport.Recv(&c, nil)
+			reply, err := transport.Do(l.Transport, &c, nil)
 			if _, typ, _ := pdu.Header(reply); err != nil || typ != pdu.TypeDesc {
 				t.Errorf("got %v, %v, want DESC", typ, err)
 			}

@@ -134,7 +134,7 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 	}
 	defer func() { t.words = end(&t.spec, l) }()
 	defer context.AfterFunc(ctx, func() { l.Transport.Close() })()
-	for t.spec.NotReady && stateOf(l.Transport) == transport.NotReady {
+	for t.spec.NotReady && l.Transport.State() == transport.NotReady {
 		select {
 		case <-ready:
 		case <-l.Transport.Done():
@@ -210,10 +210,7 @@ func (c *checker) do(cd transport.Transport, req, reply pdu.Message) error {
 	if req.Type() == pdu.TypeFetch {
 		call.Profile = new(pdu.Profile) // hides nothing
 	}
-	if err := cd.Send(&call); err != nil {
-		return err
-	}
-	if b, err = cd.Recv(&call, nil); err != nil {
+	if b, err = transport.Do(cd, &call, nil); err != nil {
 		return err
 	}
 	if _, typ, _ := pdu.Header(b); typ == pdu.TypeError {
@@ -225,14 +222,6 @@ func (c *checker) do(cd transport.Transport, req, reply pdu.Message) error {
 	}
 	_, err = pdu.ParseInto(b, reply)
 	return err
-}
-
-// stateOf is what an agent that is connected can do.
-func stateOf(cd transport.Transport) transport.State {
-	if c, ok := cd.(interface{ State() transport.State }); ok {
-		return c.State()
-	}
-	return transport.Ready
 }
 
 // endTime is how long an agent may take to end when its stream is closed.

@@ -41,7 +41,6 @@ type twin struct {
 	root  string           // pmdaroot's socket
 
 	choosers atomic.Int32 // how many have chosen a container: len(chosen)
-	flying   atomic.Int32 // len(calls)
 
 	starting sync.Mutex // held while the process is started; guards the following
 	looked   time.Time  // when root was last looked for
@@ -49,9 +48,8 @@ type twin struct {
 
 	mu      sync.Mutex // guards the following
 	chosen  map[int32]transport.Notice
-	calls   map[*transport.Call]*daemon.Link // that the process has to answer
-	link    *daemon.Link                     // nil if there is no process
-	next    time.Time                        // when it may be started again
+	link    *daemon.Link // nil if there is no process
+	next    time.Time    // when it may be started again
 	linger  time.Duration
 	idle    *time.Timer // ends it when linger is over
 	stopped bool
@@ -70,7 +68,7 @@ const (
 
 func newTwin(w *transport.Worker, name string, log *zap.Logger, start func(ctx context.Context) (*daemon.Link, error)) *twin {
 	t := &twin{Worker: w, name: name, log: log, start: start, linger: twinLinger, now: time.Now, root: pmdaroot.Default(),
-		chosen: make(map[int32]transport.Notice), calls: make(map[*transport.Call]*daemon.Link)}
+		chosen: make(map[int32]transport.Notice)}
 	t.idle = time.AfterFunc(time.Hour, t.rest)
 	t.idle.Stop()
 	return t
@@ -86,7 +84,7 @@ func (t *twin) rest() {
 }
 
 // Send implements transport.Transport.
-func (t *twin) Send(c *transport.Call) error {
+func (t *twin) Send(c *transport.Call) (transport.Reply, error) {
 	if t.choosers.Load() == 0 {
 		return t.Worker.Send(c)
 	}
@@ -101,34 +99,27 @@ func (t *twin) Send(c *transport.Call) error {
 	case !contained:
 		return t.Worker.Send(c) // it says that there is no such container
 	case l == nil:
-		return transport.ErrLate
+		return nil, transport.ErrLate
 	}
-	if err := l.Transport.Send(c); err != nil {
-		return t.failed(l, err)
+	r, err := l.Transport.Send(c)
+	if err != nil {
+		return nil, t.failed(l, err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.calls[c] = l
-	t.flying.Store(int32(len(t.calls)))
-	return nil
+	return &twinReply{r, t, l}, nil
 }
 
-// Recv implements transport.Transport.
-func (t *twin) Recv(c *transport.Call, dst []byte) ([]byte, error) {
-	if t.flying.Load() == 0 {
-		return t.Worker.Recv(c, dst)
-	}
-	t.mu.Lock()
-	l := t.calls[c]
-	delete(t.calls, c)
-	t.flying.Store(int32(len(t.calls)))
-	t.mu.Unlock()
-	if l == nil {
-		return t.Worker.Recv(c, dst)
-	}
-	b, err := l.Transport.Recv(c, dst)
+// A twinReply is a Reply of the process.
+type twinReply struct {
+	transport.Reply
+	t *twin
+	l *daemon.Link
+}
+
+// Recv implements transport.Reply.
+func (r *twinReply) Recv(dst []byte) ([]byte, error) {
+	b, err := r.Reply.Recv(dst)
 	if err != nil {
-		err = t.failed(l, err)
+		err = r.t.failed(r.l, err)
 	}
 	return b, err
 }
@@ -218,13 +209,7 @@ func listens(path string) bool {
 // failed is told why the process has no answer.
 func (t *twin) failed(l *daemon.Link, err error) error {
 	if errors.Is(err, transport.ErrLate) || errors.Is(err, transport.ErrNotReady) {
-		c, ok := l.Transport.(interface {
-			Pending() (transport.Pending, bool)
-		})
-		if !ok {
-			return err
-		}
-		if p, owes := c.Pending(); !owes || time.Since(p.Since) < twinGrace {
+		if p, owes := l.Transport.Pending(); !owes || time.Since(p.Since) < twinGrace {
 			return err
 		}
 	}

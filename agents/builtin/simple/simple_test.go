@@ -131,11 +131,8 @@ func (r *rig) fetchProfile(p *pdu.Profile, id pdu.PMID) string {
 		r.t.Fatal(err)
 	}
 	c := transport.Call{Timeout: 5 * time.Second, Req: b, Profile: p}
-	if err := r.cd.Send(&c); err != nil {
-		r.t.Fatal(err)
-	}
 	var res pdu.Result
-	if b, err = r.cd.Recv(&c, nil); err == nil {
+	if b, err = transport.Do(r.cd, &c, nil); err == nil {
 		_, err = pdu.ParseInto(b, &res)
 	}
 	if err != nil {

@@ -36,8 +36,18 @@ type asBefore7 struct {
 	t *testing.T
 }
 
-func (a asBefore7) Recv(c *transport.Call, dst []byte) ([]byte, error) {
-	b, err := a.Transport.Recv(c, dst)
+func (a asBefore7) Send(c *transport.Call) (transport.Reply, error) {
+	r, err := a.Transport.Send(c)
+	return replyBefore7{r, a.t}, err
+}
+
+type replyBefore7 struct {
+	transport.Reply
+	t *testing.T
+}
+
+func (a replyBefore7) Recv(dst []byte) ([]byte, error) {
+	b, err := a.Reply.Recv(dst)
 	if err != nil {
 		return b, err
 	}
@@ -82,7 +92,7 @@ func (a asBefore7) Recv(c *transport.Call, dst []byte) ([]byte, error) {
 }
 
 // shorten makes values of 64 bits such of 32.
-func (a asBefore7) shorten(set *pdu.ValueSet) {
+func (a replyBefore7) shorten(set *pdu.ValueSet) {
 	set.Format = pdu.FormatInsitu
 	for i := range set.Values {
 		v := &set.Values[i]
