@@ -54,8 +54,8 @@ type Link struct {
 
 // An OpenError is why an OpenFunc failed that has more to tell.
 type OpenError struct {
-	Err       error
-	LastWords []string // last lines of what the agent wrote to its standard error output
+	Err        error
+	StderrTail []string // last lines of what the agent wrote to its standard error output
 }
 
 func (e *OpenError) Error() string { return e.Err.Error() }
@@ -69,8 +69,8 @@ type Process interface {
 	// Stop ends it and all that it has started, in a time that is bounded and
 	// short when ctx ends. It is called once for each Process.
 	Stop(ctx context.Context)
-	// LastWords returns the last lines of its standard error output, after Stop.
-	LastWords() []string
+	// StderrTail returns the last lines of its standard error output, after Stop.
+	StderrTail() []string
 }
 
 // An agent is one line of pmcd.conf and what has become of it. It outlives

@@ -10,9 +10,9 @@ import (
 )
 
 // bury ends the process of a link that was dropped. It says why the agent has
-// ended, which was connected at up, and has its last words.
-func (d *Daemon) bury(l *Link, up time.Time) (ended string, words []string) {
-	why, words := splitStack(l.cause)
+// ended, which was connected at up, and the end of its stderr.
+func (d *Daemon) bury(l *Link, up time.Time) (ended string, stderrTail []string) {
+	why, stderrTail := splitStack(l.cause)
 	parts := []string{why}
 	if p := l.Process; p != nil {
 		own := closed(p.Done())
@@ -28,20 +28,20 @@ func (d *Daemon) bury(l *Link, up time.Time) (ended string, words []string) {
 				parts = append(parts, end.Error())
 			}
 		}
-		words = p.LastWords()
+		stderrTail = p.StderrTail()
 	}
 	if owed := l.owed; owed.Type != 0 {
 		parts = append(parts, fmt.Sprintf("it owed client[%d] an answer to %v for %v", owed.Client, owed.Type, round(time.Since(owed.Since))))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), words
+	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), stderrTail
 }
 
 // failed logs a failure and plans the next start. what says what has failed.
-func (d *Daemon) failed(a *agent, what, why string, words []string) (again <-chan time.Time) {
-	for i, line := range words {
-		words[i] = printable(line)
+func (d *Daemon) failed(a *agent, what, why string, stderrTail []string) (again <-chan time.Time) {
+	for i, line := range stderrTail {
+		stderrTail[i] = printable(line)
 	}
-	n := a.history.fail(why, words)
+	n := a.history.fail(why, stderrTail)
 	d.HealthChanged()
 	then := "it is not started again by itself"
 	if !d.cfg.NoRestart {
@@ -56,9 +56,9 @@ func (d *Daemon) failed(a *agent, what, why string, words []string) (again <-cha
 		return again
 	}
 	text := fmt.Sprintf("%s: %s; %s", what, why, then)
-	if len(words) > 0 {
-		text += "\n\tlast words:"
-		for _, line := range words {
+	if len(stderrTail) > 0 {
+		text += "\n\tend of its stderr:"
+		for _, line := range stderrTail {
 			text += "\n\t| " + line
 		}
 	}

@@ -10,16 +10,16 @@ import (
 
 // A history is what has become of an agent so far.
 type history struct {
-	mu       sync.Mutex // guards the following
-	opening  bool
-	state    wire.State // of one that is connected
-	since    time.Time  // when the state, or whether it is connected, changed
-	starts   int        // that succeeded
-	failures int        // ends and failed starts without a minute of health
-	next     time.Time  // of the next start
-	err      string     // of the last failure
-	words    []string
-	errAt    time.Time
+	mu         sync.Mutex // guards the following
+	opening    bool
+	state      wire.State // of one that is connected
+	since      time.Time  // when the state, or whether it is connected, changed
+	starts     int        // that succeeded
+	failures   int        // ends and failed starts without a minute of health
+	next       time.Time  // of the next start
+	err        string     // of the last failure
+	stderrTail []string
+	errAt      time.Time
 }
 
 // open is when an agent begins to be started.
@@ -46,14 +46,14 @@ func (h *history) down() {
 
 // fail is when it is known why an agent has ended or was not started. It
 // returns how often that has happened in a row.
-func (h *history) fail(err string, words []string) (failures int) {
+func (h *history) fail(err string, stderrTail []string) (failures int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
 	if h.opening {
 		h.opening, h.since = false, now
 	}
-	h.err, h.words, h.errAt = err, words, now
+	h.err, h.stderrTail, h.errAt = err, stderrTail, now
 	h.failures++
 	return h.failures
 }
@@ -113,5 +113,5 @@ func (h *history) report(st *AgentStatus, connected bool) {
 		st.State = [...]AgentState{wire.Ready: AgentReady, wire.Late: AgentLate, wire.NotReady: AgentNotReady}[h.state]
 	}
 	st.Since, st.Restarts, st.Failures = h.since, max(h.starts-1, 0), h.failures
-	st.LastError, st.ErrorAt, st.LastWords = h.err, h.errAt, slices.Clone(h.words)
+	st.LastError, st.ErrorAt, st.StderrTail = h.err, h.errAt, slices.Clone(h.stderrTail)
 }

@@ -102,7 +102,7 @@ type fakeProcess struct {
 func (p *fakeProcess) PID() int                   { return 4711 }
 func (p *fakeProcess) Done() <-chan struct{}      { return p.done }
 func (p *fakeProcess) Status() syscall.WaitStatus { return 0 }
-func (p *fakeProcess) LastWords() []string        { return nil }
+func (p *fakeProcess) StderrTail() []string       { return nil }
 func (p *fakeProcess) Stop(ctx context.Context) {
 	select {
 	case <-p.may:

@@ -32,12 +32,12 @@ type AgentStatus struct {
 	PID    int       // of the process that pmcd started for it; 0 if there is none
 	Note   string    // what an admin should know about it: Config.AgentNote; "" is nothing
 
-	Restarts  int       // starts that succeeded, but for the first
-	Failures  int       // ends and failed starts since it last was up for a minute
-	NextStart time.Time // of an agent that is down; zero if nobody starts it by itself
-	LastError string    // why it ended, or could not be started, the last time; "" if it never did
-	ErrorAt   time.Time // when that was; zero if never
-	LastWords []string  // last lines of its error output before that, or the stack of its panic
+	Restarts   int       // starts that succeeded, but for the first
+	Failures   int       // ends and failed starts since it last was up for a minute
+	NextStart  time.Time // of an agent that is down; zero if nobody starts it by itself
+	LastError  string    // why it ended, or could not be started, the last time; "" if it never did
+	ErrorAt    time.Time // when that was; zero if never
+	StderrTail []string  // last lines of its error output before that, or the stack of its panic
 
 	Requests  uint64        // answers
 	Errors    uint64        // requests that it did not answer, or with nonsense

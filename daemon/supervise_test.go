@@ -362,20 +362,20 @@ func TestLateGrace(t *testing.T) {
 	}
 }
 
-// The last words of an agent are in the log and in its status, but do nothing to
-// a terminal.
-func TestLastWords(t *testing.T) {
+// The end of an agent's stderr is in the log and in its status, without the
+// characters that control a terminal.
+func TestStderrTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil, func(int, *fake) error {
-			return &OpenError{Err: errNoStart, LastWords: []string{"caf\u00e9\tau lait", "\x1b[2Jbye\x07 \xff\u009b"}}
+			return &OpenError{Err: errNoStart, StderrTail: []string{"caf\u00e9\tau lait", "\x1b[2Jbye\x07 \xff\u009b"}}
 		})
 		s.start()
 		want := []string{"caf\u00e9\tau lait", "?[2Jbye? ??"}
 		st := s.status()
-		if st.State != AgentDown || st.LastError != errNoStart.Error() || !slices.Equal(st.LastWords, want) {
+		if st.State != AgentDown || st.LastError != errNoStart.Error() || !slices.Equal(st.StderrTail, want) {
 			t.Errorf("status %+v", st)
 		}
-		text := fmt.Sprintf("cannot start \"t\" agent (dom 240): %v; next start in 1s\n\tlast words:\n\t| %s\n\t| %s", errNoStart, want[0], want[1])
+		text := fmt.Sprintf("cannot start \"t\" agent (dom 240): %v; next start in 1s\n\tend of its stderr:\n\t| %s\n\t| %s", errNoStart, want[0], want[1])
 		if s.logs.FilterMessage(text).Len() != 1 {
 			t.Errorf("log: %+v\nwant %q", s.logs.All(), text)
 		}

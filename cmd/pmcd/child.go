@@ -99,8 +99,8 @@ func (c *agentProcess) Stop(ctx context.Context) {
 	c.stderr.Close()
 }
 
-// LastWords implements daemon.Process.
-func (c *agentProcess) LastWords() []string { return c.stderr.Last() }
+// StderrTail implements daemon.Process.
+func (c *agentProcess) StderrTail() []string { return c.stderr.Last() }
 
 // failed ends a process that did not become an agent, because of err, and has
 // what is known of that. A nil child is none.
@@ -122,7 +122,7 @@ func (c *agentProcess) failed(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	c.Stop(ctx)
-	return &daemon.OpenError{Err: err, LastWords: c.LastWords()}
+	return &daemon.OpenError{Err: err, StderrTail: c.StderrTail()}
 }
 
 // stopTime is how long an agent that did not get so far may take to end.

@@ -73,9 +73,9 @@ type trial struct {
 
 	untrusted *roothelper.Untrusted // why it is not started as root; nil if it is, or as any other user
 
-	note  string   // what else there is to say of one that is well
-	err   error    // what is wrong
-	words []string // the last that it has said
+	note   string   // what else there is to say of one that is well
+	err    error    // what is wrong
+	output []string // last lines of its standard error output and of its log
 }
 
 // checkAgents tries agents and reports whether all are well.
@@ -254,12 +254,12 @@ func printTrials(w io.Writer, trials []*trial, trust *trustCheck) bool {
 		}
 	}
 	for _, t := range trials {
-		if t.err == nil || len(t.words) == 0 {
+		if t.err == nil || len(t.output) == 0 {
 			continue
 		}
 		p.line("")
-		p.line("the last words of %s:", t.spec.Name)
-		for _, line := range t.words {
+		p.line("the last output of %s:", t.spec.Name)
+		for _, line := range t.output {
 			p.line("    %s", line)
 		}
 	}

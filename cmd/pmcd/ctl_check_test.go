@@ -112,11 +112,11 @@ func TestCheckAgents(t *testing.T) {
 		}
 	}
 	for _, w := range []string{
-		"\nthe last words of dies:\n    no such device\n",
-		"\nthe last words of hangs:\n    waiting for something\n",
-		"\nthe last words of ends:\n    out of order\n",
+		"\nthe last output of dies:\n    no such device\n",
+		"\nthe last output of hangs:\n    waiting for something\n",
+		"\nthe last output of ends:\n    out of order\n",
 		"xxx\n    .[2Jenough\n",
-		"\nthe last words of logs:\n    to the log\n",
+		"\nthe last output of logs:\n    to the log\n",
 	} {
 		if !strings.Contains(stdout, w) {
 			t.Errorf("no %q", w)

@@ -66,7 +66,7 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 		r.Agents[i] = ctl.Agent{
 			Name: a.Name, Domain: a.Domain, Kind: a.Kind, State: string(a.State), Since: a.Since, PID: a.PID, Note: a.Note,
 			Restarts: a.Restarts, Failures: a.Failures, NextStart: a.NextStart,
-			LastError: a.LastError, ErrorAt: a.ErrorAt, LastWords: a.LastWords,
+			LastError: a.LastError, ErrorAt: a.ErrorAt, StderrTail: a.StderrTail,
 			Requests: a.Requests, Errors: a.Errors, Abandoned: a.Abandoned,
 			MeanUS: a.Mean.Microseconds(), MaxUS: a.Max.Microseconds(),
 		}

@@ -182,8 +182,8 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 		}
 		p.line("")
 		p.line("%s, %s ago: %s", a.Name, ago(a.ErrorAt), a.LastError)
-		for _, words := range a.LastWords {
-			p.line("    %s", words)
+		for _, line := range a.StderrTail {
+			p.line("    %s", line)
 		}
 		if !a.NextStart.IsZero() {
 			p.line("    %d failures in a row; it is started again in %s", a.Failures, age(a.NextStart.Sub(r.Now)))

@@ -21,7 +21,7 @@ func TestPrintStatus(t *testing.T) {
 			{Name: "linux", Domain: 60, Kind: "pipe", State: "ready", Since: now.Add(-time.Minute), PID: 12, Requests: 1000, Errors: 1, MeanUS: 120, MaxUS: 4321},
 			{Name: "long name", Domain: 500, Kind: "socket", State: "not ready"},
 			{Name: "bad", Domain: 1, Kind: "dso", State: "down", Since: now, Restarts: 3, Failures: 2, NextStart: now.Add(90 * time.Second),
-				LastError: "the process has exited with status 1", ErrorAt: now.Add(-2 * time.Second), LastWords: []string{"no such\x1b[2J", "device"}},
+				LastError: "the process has exited with status 1", ErrorAt: now.Add(-2 * time.Second), StderrTail: []string{"no such\x1b[2J", "device"}},
 		},
 		Clients: []ctl.Client{
 			{Number: 3, Address: "::1", Since: now.Add(-time.Second), Denied: "store"},
@@ -91,7 +91,7 @@ func TestExitCode(t *testing.T) {
 func FuzzPrintStatus(f *testing.F) {
 	for _, r := range []ctl.Report{
 		{},
-		{Agents: []ctl.Agent{{Name: "a\x1b", LastError: "e\n", LastWords: []string{"\x00"}, Requests: 1, MeanUS: -1}}},
+		{Agents: []ctl.Agent{{Name: "a\x1b", LastError: "e\n", StderrTail: []string{"\x00"}, Requests: 1, MeanUS: -1}}},
 		{Clients: []ctl.Client{{Whoami: "\u202e", Denied: "\x9b"}}, Reloads: ctl.Reloads{Count: 1, Error: "\r"}},
 	} {
 		b, err := json.Marshal(r)

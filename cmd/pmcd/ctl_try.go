@@ -44,7 +44,7 @@ func (c *checker) try(ctx context.Context, t *trial) {
 		return
 	}
 	t.err = c.ask(ctx, t)
-	t.words = append(t.words, endOf(filepath.Join(c.dir, t.spec.Name+".log"))...)
+	t.output = append(t.output, endOf(filepath.Join(c.dir, t.spec.Name+".log"))...)
 }
 
 // taken returns what a socket agent would listen at, or pmdaroot, if it is in
@@ -128,11 +128,11 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 	})
 	if err != nil {
 		if e := (*daemon.OpenError)(nil); errors.As(err, &e) {
-			t.words = e.LastWords
+			t.output = e.StderrTail
 		}
 		return fmt.Errorf("start: %w", err)
 	}
-	defer func() { t.words = end(&t.spec, l) }()
+	defer func() { t.output = end(&t.spec, l) }()
 	defer context.AfterFunc(ctx, func() { l.Transport.Close() })()
 	for t.spec.NotReady && l.Transport.State() == transport.NotReady {
 		select {
@@ -235,7 +235,8 @@ func removeSocket(path string) {
 	}
 }
 
-// end ends an agent and all that it has started. It returns its last words.
+// end ends an agent and all that it has started. It returns the end of
+// its stderr.
 func end(spec *pmcdconf.Agent, l *daemon.Link) []string {
 	l.Transport.Close()
 	if l.Process == nil {
@@ -247,5 +248,5 @@ func end(spec *pmcdconf.Agent, l *daemon.Link) []string {
 	if spec.Kind == pmcdconf.Socket && spec.Family == "unix" {
 		removeSocket(spec.Address)
 	}
-	return l.Process.LastWords()
+	return l.Process.StderrTail()
 }

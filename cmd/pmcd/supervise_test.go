@@ -172,7 +172,7 @@ func TestSupervision(t *testing.T) {
 		what   string
 		is     func(daemon.AgentStatus) bool // in the end
 		errors []string                      // in LastError
-		words  bool                          // and its last words
+		stderr bool                          // and the end of its stderr
 	}{
 		{"exits at once", func(st daemon.AgentStatus) bool { return st.Failures >= 3 }, []string{"exited with status 3"}, true},
 		{"exits after a second", func(st daemon.AgentStatus) bool { return st.Restarts >= 2 }, []string{"exited with status 4", "it was up for "}, true},
@@ -283,8 +283,8 @@ func TestSupervision(t *testing.T) {
 						t.Errorf("last error %q has no %q", st.LastError, want)
 					}
 				}
-				if tt.words && !slices.Equal(st.LastWords, []string{"it ends here"}) {
-					t.Errorf("last words %q", st.LastWords)
+				if tt.stderr && !slices.Equal(st.StderrTail, []string{"it ends here"}) {
+					t.Errorf("end of its stderr: %q", st.StderrTail)
 				}
 			})
 		}
@@ -323,7 +323,7 @@ func TestSupervision(t *testing.T) {
 		t.Errorf("the log has %d bytes", len(text))
 	}
 	for _, want := range []string{
-		" lines dropped\n", "Auto-restarting agents.\n", "\tlast words:\n\t| it ends here\n", "\nit ends here\n",
+		" lines dropped\n", "Auto-restarting agents.\n", "\tend of its stderr:\n\t| it ends here\n", "\nit ends here\n",
 		`Cleanup "exits in a fetch" agent (dom 302): protocol failure for fd=`, ", exit(5)\n", ", signal(9)\n",
 		`agent "hangs" (dom 305) is late; no answer to FETCH for client[`,
 	} {

@@ -298,7 +298,7 @@ func TestCheckAgentsUntrusted(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\nbad runs as daemon: " + dir + "/script is writable by all users\n    to run it as root: chmod go-w " + dir + "/script; or set PMCD_TRUST_AGENTS=1 in " + dir + "/pmcd\n",
-		"the last words of good:\n    I am root\n", "the last words of bad:\n    I am daemon\n",
+		"the last output of good:\n    I am root\n", "the last output of bad:\n    I am daemon\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())

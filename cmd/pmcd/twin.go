@@ -235,7 +235,7 @@ func (t *twin) retire(why error) {
 			return
 		}
 		text := fmt.Sprintf("the process of agent %q for containers is down: %v", t.name, daemon.Ended(l.Process.Status()))
-		for _, line := range l.Process.LastWords() {
+		for _, line := range l.Process.StderrTail() {
 			text += "\n    " + line
 		}
 		t.log.Error(text)

@@ -73,7 +73,7 @@ func (e ended) PID() int                   { return 4711 }
 func (e ended) Done() <-chan struct{}      { return e.conduit.Done() }
 func (e ended) Status() syscall.WaitStatus { return 9 }
 func (e ended) Stop(context.Context)       {}
-func (e ended) LastWords() []string        { return []string{"farewell"} }
+func (e ended) StderrTail() []string       { return []string{"farewell"} }
 
 // A twinRig is a twin whose value is 100 in this process and 200 in the other.
 type twinRig struct {

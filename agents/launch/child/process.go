@@ -61,7 +61,7 @@ func Start(spec Spec) (*Process, error) {
 	p.cmd.Stdout, p.cmd.Stderr = spec.Stderr, spec.Stderr
 	if spec.Pipes {
 		// os.Pipe and not Cmd.StdoutPipe: the latter's reading end is closed
-		// by Wait, under the feet of whoever is reading the child's last words.
+		// by Wait, while the end of the child's output is still being read.
 		inR, inW, err := os.Pipe()
 		if err != nil {
 			return nil, err

@@ -58,7 +58,7 @@ func TestAsk(t *testing.T) {
 		Version: "7.2.1", Build: "b", PID: 3, UID: 4, Now: now, Started: now, Config: "/c", Namespace: "/n",
 		Listening: []string{"unix:/x"},
 		Agents: []Agent{{Name: "a", Domain: 5, Kind: "pipe", State: Ready, Since: now, PID: 6, Restarts: 7, Failures: 8, NextStart: now,
-			LastError: "e", ErrorAt: now, LastWords: []string{"w"}, Requests: 9, Errors: 10, Abandoned: 11, MeanUS: 12, MaxUS: 13}, {}},
+			LastError: "e", ErrorAt: now, StderrTail: []string{"w"}, Requests: 9, Errors: 10, Abandoned: 11, MeanUS: 12, MaxUS: 13}, {}},
 		Clients: []Client{{Number: 1, Address: "::1", Since: now, UID: &uid, Whoami: "w", Container: "c", Denied: "store"}, {}},
 		Reloads: Reloads{Count: 2, Last: now, Error: "e"},
 	}

@@ -3,8 +3,8 @@
 //
 // Who connects gets one JSON document, and the connection is closed. Nothing is
 // read, so there is nothing to get wrong. The socket is for root and for the
-// user that pmcd runs as: a Report has the names of clients and the last words
-// of agents in it.
+// user that pmcd runs as: a Report contains the names of clients and the end of
+// what agents wrote to their standard error output.
 package ctl
 
 import "time"
@@ -35,24 +35,24 @@ const Ready = "ready"
 
 // An Agent is one line of pmcd.conf and how its agent does.
 type Agent struct {
-	Name      string    `json:"name"`
-	Domain    int       `json:"domain"`
-	Kind      string    `json:"kind"`  // dso, pipe or socket
-	State     string    `json:"state"` // starting, ready, late, not ready, down or fenced
-	Since     time.Time `json:"since,omitzero"`
-	PID       int       `json:"pid,omitzero"`  // 0 if pmcd has started no process for it
-	Note      string    `json:"note,omitzero"` // as in "runs as pcp: /opt/x is writable by bob"
-	Restarts  int       `json:"restarts"`
-	Failures  int       `json:"failures"` // in a row
-	NextStart time.Time `json:"next_start,omitzero"`
-	LastError string    `json:"last_error,omitzero"`
-	ErrorAt   time.Time `json:"error_at,omitzero"`
-	LastWords []string  `json:"last_words,omitzero"` // of its standard error output
-	Requests  uint64    `json:"requests"`            // that were answered
-	Errors    uint64    `json:"errors"`
-	Abandoned uint64    `json:"abandoned"`
-	MeanUS    int64     `json:"mean_us"` // latency, in microseconds
-	MaxUS     int64     `json:"max_us"`  // of the last minute or two
+	Name       string    `json:"name"`
+	Domain     int       `json:"domain"`
+	Kind       string    `json:"kind"`  // dso, pipe or socket
+	State      string    `json:"state"` // starting, ready, late, not ready, down or fenced
+	Since      time.Time `json:"since,omitzero"`
+	PID        int       `json:"pid,omitzero"`  // 0 if pmcd has started no process for it
+	Note       string    `json:"note,omitzero"` // as in "runs as pcp: /opt/x is writable by bob"
+	Restarts   int       `json:"restarts"`
+	Failures   int       `json:"failures"` // in a row
+	NextStart  time.Time `json:"next_start,omitzero"`
+	LastError  string    `json:"last_error,omitzero"`
+	ErrorAt    time.Time `json:"error_at,omitzero"`
+	StderrTail []string  `json:"last_words,omitzero"` // of its standard error output
+	Requests   uint64    `json:"requests"`            // that were answered
+	Errors     uint64    `json:"errors"`
+	Abandoned  uint64    `json:"abandoned"`
+	MeanUS     int64     `json:"mean_us"` // latency, in microseconds
+	MaxUS      int64     `json:"max_us"`  // of the last minute or two
 }
 
 // A Client is one connection.

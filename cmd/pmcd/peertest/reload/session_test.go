@@ -200,7 +200,7 @@ var (
 	}
 	onlyOurs = []*lineRow{
 		row(`^Warning: (maxpending|restartAgents)=`, "what the environment says, at another time"),
-		row(`^\t(last words:$|\|)`, "what the agent has said"),
+		row(`^\t(end of its stderr:$|\|)`, "the end of its stderr"),
 		row(`\(\d+ more like it in .*\)$`, "lines that were left out"),
 		row(`^\[DATE\] pmcd\(PID\) Error: cannot start "simple" agent \(dom 253\): .*exited with status 1`, "why"),
 		row(`^\[DATE\] pmcd\(PID\) (Warning|Error): agent "simple" \(dom 253\) is down: .*ended by signal 9`, "why"),
