@@ -47,8 +47,8 @@ type Agent struct {
 	NextStart  time.Time `json:"next_start,omitzero"`
 	LastError  string    `json:"last_error,omitzero"`
 	ErrorAt    time.Time `json:"error_at,omitzero"`
-	StderrTail []string  `json:"last_words,omitzero"` // of its standard error output
-	Requests   uint64    `json:"requests"`            // that were answered
+	StderrTail []string  `json:"stderr_tail,omitzero"` // last lines of its standard error output
+	Requests   uint64    `json:"requests"`             // that were answered
 	Errors     uint64    `json:"errors"`
 	Abandoned  uint64    `json:"abandoned"`
 	MeanUS     int64     `json:"mean_us"` // latency, in microseconds
