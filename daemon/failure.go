@@ -9,10 +9,19 @@ import (
 	"unicode/utf8"
 )
 
-// bury ends the process of a link that was dropped. It says why the agent has
-// ended, which was connected at up, and the end of its stderr.
-func (d *Daemon) bury(l *Link, up time.Time) (ended string, stderrTail []string) {
-	why, stderrTail := splitStack(l.cause)
+// output is the last output of an agent that failed.
+type output struct {
+	what  string // as a log line calls it
+	lines []string
+}
+
+// stderrTail is the output of an agent with a process.
+func stderrTail(lines []string) output { return output{"end of its stderr", lines} }
+
+// bury ends the process of a link that was dropped. It returns why the agent,
+// which was connected at up, has ended, and its last output.
+func (d *Daemon) bury(l *Link, up time.Time) (ended string, last output) {
+	why, last := splitStack(l.cause)
 	parts := []string{why}
 	if p := l.Process; p != nil {
 		own := closed(p.Done())
@@ -28,20 +37,20 @@ func (d *Daemon) bury(l *Link, up time.Time) (ended string, stderrTail []string)
 				parts = append(parts, end.Error())
 			}
 		}
-		stderrTail = p.StderrTail()
+		last = stderrTail(p.StderrTail())
 	}
 	if owed := l.owed; owed.Type != 0 {
 		parts = append(parts, fmt.Sprintf("it owed client[%d] an answer to %v for %v", owed.Client, owed.Type, round(time.Since(owed.Since))))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), stderrTail
+	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), last
 }
 
 // failed logs a failure and plans the next start. what says what has failed.
-func (d *Daemon) failed(a *agent, what, why string, stderrTail []string) (again <-chan time.Time) {
-	for i, line := range stderrTail {
-		stderrTail[i] = printable(line)
+func (d *Daemon) failed(a *agent, what, why string, last output) (again <-chan time.Time) {
+	for i, line := range last.lines {
+		last.lines[i] = printable(line)
 	}
-	n := a.history.fail(why, stderrTail)
+	n := a.history.fail(why, last.lines)
 	d.HealthChanged()
 	then := "it is not started again by itself"
 	if !d.cfg.NoRestart {
@@ -56,9 +65,9 @@ func (d *Daemon) failed(a *agent, what, why string, stderrTail []string) (again 
 		return again
 	}
 	text := fmt.Sprintf("%s: %s; %s", what, why, then)
-	if len(stderrTail) > 0 {
-		text += "\n\tend of its stderr:"
-		for _, line := range stderrTail {
+	if len(last.lines) > 0 {
+		text += "\n\t" + last.what + ":"
+		for _, line := range last.lines {
 			text += "\n\t| " + line
 		}
 	}
@@ -77,11 +86,12 @@ func printable(line string) string {
 	}, line)
 }
 
-// splitStack returns the Reason of err without the stack of a panic, and that.
-func splitStack(err error) (text string, stack []string) {
+// splitStack returns the Reason of err without the stack of a panic, and the
+// stack.
+func splitStack(err error) (text string, stack output) {
 	text, rest, panicked := strings.Cut(Reason(err), "\n")
 	if panicked {
-		stack = strings.Split(strings.TrimSpace(rest), "\n")
+		stack = output{"stack of the panic", strings.Split(strings.TrimSpace(rest), "\n")}
 	}
 	return text, stack
 }

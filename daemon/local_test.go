@@ -60,7 +60,7 @@ func TestAgentInProcess(t *testing.T) {
 
 	fetch("240.0.1=240 241.0.8=PM_ERR_IPC 242.0.1=242", id(240, 1), id(241, 8), id(242, 1))
 	eventually(t, "the stack in the log", func() bool {
-		return r.logged(`agent "u" (dom 241) is down: agent panicked: ouch; it owed client[0] an answer to FETCH for `) && r.logged("\n\tend of its stderr:\n\t| goroutine ")
+		return r.logged(`agent "u" (dom 241) is down: agent panicked: ouch; it owed client[0] an answer to FETCH for `) && r.logged("\n\tstack of the panic:\n\t| goroutine ")
 	})
 	eventually(t, "dropped", func() bool {
 		sets, _ := c.fetch(id(241, 1))

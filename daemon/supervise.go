@@ -120,11 +120,11 @@ func (d *Daemon) keep(a *agent) {
 		again = nil
 		switch {
 		case err != nil && a.ctx.Err() == nil:
-			why, stderrTail := splitStack(err)
+			why, last := splitStack(err)
 			if e := (*OpenError)(nil); errors.As(err, &e) {
-				stderrTail = e.StderrTail
+				last = stderrTail(e.StderrTail)
 			}
-			again = d.failed(a, fmt.Sprintf("cannot start %q agent (dom %d)", a.name(), a.domain), why, stderrTail)
+			again = d.failed(a, fmt.Sprintf("cannot start %q agent (dom %d)", a.name(), a.domain), why, last)
 		case err == nil && asked == nil:
 			d.seqnum.Add(1)
 			d.notice(pdu.StateAddAgent | pdu.StateRestartAgent)
@@ -142,9 +142,9 @@ func (d *Daemon) keep(a *agent) {
 		}
 		up := time.Now()
 		d.watch(a, l)
-		ended, stderrTail := d.bury(l, up)
+		ended, last := d.bury(l, up)
 		if a.ctx.Err() == nil {
-			again = d.failed(a, fmt.Sprintf("agent %q (dom %d) is down", a.name(), a.domain), ended, stderrTail)
+			again = d.failed(a, fmt.Sprintf("agent %q (dom %d) is down", a.name(), a.domain), ended, last)
 		}
 	}
 }
