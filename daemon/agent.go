@@ -231,7 +231,7 @@ func (d *Daemon) drop(a *agent, l *Link, why error) {
 
 // open connects to the agent of spec.
 func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Link, error) {
-	if spec.Kind == pmcdconf.DSO && spec.Entry == "pmcd_init" {
+	if spec.Kind == pmcdconf.DSO && spec.Entry == pmcdconf.PMCDEntry {
 		agent := pmcd.New(spec.Domain, spec.Name, host{d}, pmcd.Config{
 			RunDir: d.cfg.RunDir, TmpDir: d.cfg.TmpDir, Build: d.cfg.Build,
 			LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",

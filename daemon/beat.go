@@ -24,7 +24,7 @@ func (d *Daemon) Beat(ctx context.Context) error {
 	}
 	for _, a := range d.routes.Load().list {
 		spec, l := a.spec.Load(), a.link.Load()
-		if l == nil || spec.Kind != pmcdconf.DSO || spec.Entry != "pmcd_init" {
+		if l == nil || spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
 			continue
 		}
 		const nobody = -1 // no client has this number

@@ -36,15 +36,14 @@ var (
 // pmdaroot comes first: others connect to it once, when they start. It returns
 // when all have settled. From then on each is kept up until it is retired.
 func (d *Daemon) startAgents(ctx context.Context, list []*agent) {
-	const rootDomain = 1
 	var wg sync.WaitGroup
 	for _, a := range list {
-		if a.domain == rootDomain {
+		if a.domain == pmcdconf.RootDomain {
 			d.startAgent(ctx, a)
 		}
 	}
 	for _, a := range list {
-		if a.domain != rootDomain {
+		if a.domain != pmcdconf.RootDomain {
 			wg.Go(func() { d.startAgent(ctx, a) })
 		}
 	}

@@ -42,6 +42,12 @@ func (k Kind) String() string {
 // metrics and for the roots of dynamic subtrees of the name space.
 const MaxDomain = 510
 
+// Agents that pmcd does not start like the others.
+const (
+	PMCDEntry  = "pmcd_init" // Entry of the agent that exports pmcd's own metrics: it is part of pmcd
+	RootDomain = 1           // Domain of pmdaroot: it is started before the others, which connect to it
+)
+
 // An Agent is one line of pmcd.conf: an agent and the way to reach it.
 type Agent struct {
 	Name   string // what people call it; need not be unique

@@ -106,21 +106,18 @@ func checkAgents(ctx context.Context, opt *options, names []string, stdout, stde
 	c := &checker{opt: opt, dir: dir, trust: trust}
 	var wg sync.WaitGroup
 	for _, t := range trials {
-		if t.spec.Domain == rootDomain { // the others connect to it
+		if t.spec.Domain == pmcdconf.RootDomain { // the others connect to it
 			c.try(ctx, t)
 		}
 	}
 	for _, t := range trials {
-		if t.spec.Domain != rootDomain {
+		if t.spec.Domain != pmcdconf.RootDomain {
 			wg.Go(func() { c.try(ctx, t) })
 		}
 	}
 	wg.Wait()
 	return printTrials(stdout, trials, trust), ctx.Err()
 }
-
-// rootDomain is that of pmdaroot.
-const rootDomain = 1
 
 // load reads the configuration and the name space.
 func (opt *options) load(ctx context.Context, stderr io.Writer) (*pmcdconf.Config, *pmnsload.Tree, error) {

@@ -35,7 +35,7 @@ type checker struct {
 
 // try starts the agent of t, asks it, and ends it. It writes to t only.
 func (c *checker) try(ctx context.Context, t *trial) {
-	if t.spec.Kind == pmcdconf.DSO && t.spec.Entry == "pmcd_init" {
+	if t.spec.Kind == pmcdconf.DSO && t.spec.Entry == pmcdconf.PMCDEntry {
 		t.note = "not started: it is part of pmcd"
 		return
 	}
@@ -66,7 +66,7 @@ func (c *checker) taken(a *pmcdconf.Agent) string {
 		}
 	case a.Kind == pmcdconf.Socket:
 		path = a.Address
-	case a.Domain == rootDomain: // it replaces the socket of another
+	case a.Domain == pmcdconf.RootDomain: // it replaces the socket of another
 		path = os.Getenv("PCP_VAR_DIR") + "/pmcd/root.socket"
 	}
 	if path != "" && ctl.Listening(path) {

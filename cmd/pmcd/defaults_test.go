@@ -116,7 +116,7 @@ func TestLoadEmbedded(t *testing.T) {
 	domains := make(map[int]bool)
 	for _, a := range e.Conf.Agents {
 		domains[a.Domain] = true
-		if a.Kind != pmcdconf.DSO || a.Entry != "pmcd_init" && builtin[a.Entry].newAgent == nil {
+		if a.Kind != pmcdconf.DSO || a.Entry != pmcdconf.PMCDEntry && builtin[a.Entry].newAgent == nil {
 			t.Errorf("agent %q is not built in: %v", a.Name, a)
 		}
 		if a.Path != "" {

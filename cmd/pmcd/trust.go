@@ -119,7 +119,7 @@ func (c *trustCheck) untrusted(a *pmcdconf.Agent, builtin builtinAgents) (u *roo
 	}
 	if a.Kind == pmcdconf.DSO {
 		_, err := os.Stat(a.Path)
-		if _, ok := builtin[a.Entry]; ok && errors.Is(err, fs.ErrNotExist) || a.Entry == "pmcd_init" || goplugin.Check(a.Path) == nil {
+		if _, ok := builtin[a.Entry]; ok && errors.Is(err, fs.ErrNotExist) || a.Entry == pmcdconf.PMCDEntry || goplugin.Check(a.Path) == nil {
 			return nil
 		}
 	}

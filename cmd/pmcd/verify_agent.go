@@ -104,7 +104,7 @@ func cause(err error) error {
 
 // dso checks the file of a dso line, and that it has the entry.
 func (v *verifier) dso(a *pmcdconf.Agent) error {
-	if a.Entry == "pmcd_init" {
+	if a.Entry == pmcdconf.PMCDEntry {
 		return nil // always built in
 	}
 	if _, ok := v.builtin[a.Entry]; a.Path == "" && !ok {
