@@ -13,8 +13,21 @@ const (
 	_    Family = iota // unknown: such a peer may do nothing
 	Inet               // IPv4
 	IPv6
-	Unix // the Unix domain socket of pmcd
+	Unix // a Unix domain socket; of a peer: that of pmcd
 )
+
+// String returns the word that pmcd.conf has for f.
+func (f Family) String() string {
+	switch f {
+	case Inet:
+		return "inet"
+	case IPv6:
+		return "ipv6"
+	case Unix:
+		return "unix"
+	}
+	return fmt.Sprintf("Family(%d)", uint8(f))
+}
 
 // A HostSpec is a set of addresses of one family: "host identifier" in
 // pmcd(1).

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -189,7 +190,7 @@ func (d *Daemon) drop(a *agent, l *Link, why error) {
 		l.Transport.Close()
 		l.owed, _ = l.Transport.Pending()
 		spec := a.spec.Load()
-		if spec.Kind == pmcdconf.Socket && spec.Family == "unix" && l.Process != nil {
+		if spec.Kind == pmcdconf.Socket && spec.Family == access.Unix && l.Process != nil {
 			os.Remove(spec.Address) // the next one could not bind to it
 		}
 		status := int32(statusProtocol)

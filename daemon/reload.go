@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -274,7 +275,7 @@ func inTheWay(old, spec *pmcdconf.Agent) bool {
 	if old.Kind != pmcdconf.Socket || spec.Kind != pmcdconf.Socket || old.Family != spec.Family {
 		return false
 	}
-	if old.Family == "unix" {
+	if old.Family == access.Unix {
 		return old.Address == spec.Address
 	}
 	return old.Port == spec.Port

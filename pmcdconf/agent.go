@@ -1,6 +1,10 @@
 package pmcdconf
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gopcp/pmcd/access"
+)
 
 // agent reads the rest of an agent line:
 //
@@ -77,8 +81,12 @@ func (p *parser) dso(a Agent) (Agent, *Error, bool) {
 func (p *parser) socket(a Agent) (Agent, *Error) {
 	t, _ := p.word()
 	switch {
-	case t.is("inet"), t.is("ipv6"), t.is("unix"):
-		a.Family = strings.ToLower(t.text)
+	case t.is(access.Inet.String()):
+		a.Family = access.Inet
+	case t.is(access.IPv6.String()):
+		a.Family = access.IPv6
+	case t.is(access.Unix.String()):
+		a.Family = access.Unix
 	default:
 		return a, p.s.errf(t, "expected socket address domain (`inet', `ipv6', or `unix')")
 	}
@@ -87,7 +95,7 @@ func (p *parser) socket(a Agent) (Agent, *Error) {
 		return a, p.s.errf(t, "expected socket port name or number")
 	}
 	a.Address = t.text
-	if a.Family != "unix" {
+	if a.Family != access.Unix {
 		if a.Port, ok = portNumber(a.Address); !ok {
 			// pmcd differs: it uses the number of a name with its bytes
 			// swapped.

@@ -56,11 +56,10 @@ type Agent struct {
 
 	Entry, Path string // DSO: the name of the function, the file; "" is none: "builtin" in pmcd.conf
 
-	// Socket: Family is "inet", "ipv6" or "unix". Address is what the file
-	// says: for unix the path, else the number or name of the port, which is
-	// in Port as a number. The number is not checked; above 65535 nothing can
-	// be reached.
-	Family  string
+	// Socket: Address is what the file says: in the family Unix the path, else
+	// the number or name of the port, which is in Port as a number. The number
+	// is not checked; above 65535 nothing can be reached.
+	Family  access.Family
 	Address string
 	Port    int
 
@@ -83,7 +82,7 @@ func (a Agent) Same(b Agent) bool {
 	case DSO:
 		return a.Entry == b.Entry && a.Path == b.Path
 	case Socket:
-		return a.Family == b.Family && (a.Family == "unix" || a.Port == b.Port) && slices.Equal(a.Argv, b.Argv)
+		return a.Family == b.Family && (a.Family == access.Unix || a.Port == b.Port) && slices.Equal(a.Argv, b.Argv)
 	case Pipe:
 		return slices.Equal(a.Argv, b.Argv)
 	}
@@ -102,7 +101,7 @@ func (a Agent) Params(iface int) string {
 		return fmt.Sprintf("dso i:%d  lib=%s entry=%s", iface, cmp.Or(a.Path, "builtin"), a.Entry)
 	case Socket:
 		s := fmt.Sprintf("bin sock dom=%s port=", a.Family)
-		if a.Family == "unix" {
+		if a.Family == access.Unix {
 			s += a.Address
 		} else {
 			s += fmt.Sprint(a.Port)

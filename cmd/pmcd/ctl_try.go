@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -52,9 +53,9 @@ func (c *checker) try(ctx context.Context, t *trial) {
 func (c *checker) taken(a *pmcdconf.Agent) string {
 	path := ""
 	switch {
-	case a.Kind == pmcdconf.Socket && a.Family != "unix":
+	case a.Kind == pmcdconf.Socket && a.Family != access.Unix:
 		network := "tcp4"
-		if a.Family == "ipv6" {
+		if a.Family == access.IPv6 {
 			network = "tcp6"
 		}
 		ln, err := net.Listen(network, fmt.Sprintf(":%d", a.Port))
@@ -245,7 +246,7 @@ func end(spec *pmcdconf.Agent, l *daemon.Link) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
 	l.Process.Stop(ctx)
-	if spec.Kind == pmcdconf.Socket && spec.Family == "unix" {
+	if spec.Kind == pmcdconf.Socket && spec.Family == access.Unix {
 		removeSocket(spec.Address)
 	}
 	return l.Process.StderrTail()

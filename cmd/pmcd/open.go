@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
@@ -232,9 +233,9 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 func dial(ctx context.Context, p *agentProcess, spec *pmcdconf.Agent) (wire.Conn, error) {
 	network, addr := "unix", spec.Address
 	switch spec.Family {
-	case "inet":
+	case access.Inet:
 		network, addr = "tcp4", net.JoinHostPort("127.0.0.1", fmt.Sprint(spec.Port))
-	case "ipv6": // not every host knows that localhost has such an address
+	case access.IPv6: // not every host knows that localhost has such an address
 		network, addr = "tcp6", net.JoinHostPort("::1", fmt.Sprint(spec.Port))
 	}
 	for {

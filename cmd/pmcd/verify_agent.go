@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -40,11 +41,11 @@ func (v *verifier) agent(a *pmcdconf.Agent) (errs []error) {
 func checkAddress(a *pmcdconf.Agent) error {
 	const maxPath = 107 // bytes; sockaddr_un.sun_path without its NUL
 	switch {
-	case a.Family != "unix" && (a.Port == 0 || a.Port > 65535):
+	case a.Family != access.Unix && (a.Port == 0 || a.Port > 65535):
 		return fmt.Errorf("there is no port %s", a.Address)
-	case a.Family == "unix" && len(a.Address) > maxPath:
+	case a.Family == access.Unix && len(a.Address) > maxPath:
 		return fmt.Errorf("the name of the socket has %d bytes, and can have %d", len(a.Address), maxPath)
-	case a.Family == "unix":
+	case a.Family == access.Unix:
 		if _, err := os.Stat(filepath.Dir(a.Address)); err != nil {
 			return fmt.Errorf("no directory for the socket: %w", err)
 		}
