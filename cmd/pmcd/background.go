@@ -76,7 +76,7 @@ func startInBackground(stderr io.Writer) int {
 // sealForBackground keeps descriptors that happen to be open from a process that
 // runs for months. Those of socket activation (sd_listen_fds(3)) are for it.
 func sealForBackground() error {
-	if err := child.Seal(); err != nil {
+	if err := child.SetCloexecAll(); err != nil {
 		return err
 	}
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {

@@ -116,7 +116,7 @@ func notStarted(stderr io.Writer) int {
 // serve opens the ports, then the log, and serves until a signal says not to.
 // waiter waits for it to begin.
 func serve(opt *options, waiter *launcher, stderr io.Writer) int {
-	if err := child.Seal(); err != nil {
+	if err := child.SetCloexecAll(); err != nil {
 		fmt.Fprintf(stderr, "pmcd: descriptors may leak into agents: %v\n", err)
 	}
 	env := takeManagerEnv()

@@ -124,7 +124,7 @@ func runRootChild(args []string) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
 	}
 	socket := os.NewFile(3, "pmcd")
-	if err := child.Seal(); err != nil {
+	if err := child.SetCloexecAll(); err != nil {
 		return fail(fmt.Errorf("descriptors may leak into agents: %w", err))
 	}
 	if len(args) == 2 {

@@ -129,11 +129,11 @@ func fd(f *os.File) (n int) {
 	return n
 }
 
-// widen gives a pipe room for a large answer, so that a child writes it at once
+// growPipe gives a pipe room for a large answer, so that a child writes it at once
 // and not in turns with us. It takes memory only for what is in it. A user who
 // is not root and has many pipes is refused (pipe(7), user-pages-soft), and
 // does without.
-func widen(f *os.File) {
+func growPipe(f *os.File) {
 	const size = 256 << 10
 	if raw, err := f.SyscallConn(); err == nil {
 		raw.Control(func(fd uintptr) { unix.FcntlInt(fd, unix.F_SETPIPE_SZ, size) })

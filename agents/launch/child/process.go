@@ -73,7 +73,7 @@ func Start(spec Spec) (*Process, error) {
 			return nil, err
 		}
 		defer outW.Close()
-		widen(outR)
+		growPipe(outR)
 		// Handing an *os.File to the child makes that end blocking, which a C
 		// program wants. Ours stay non-blocking, so deadlines work on them and
 		// Close ends a Read in progress; neither holds after a call of Fd.

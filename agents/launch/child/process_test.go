@@ -39,7 +39,7 @@ func TestNoDescriptorsLeak(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := Seal(); err != nil {
+	if err := SetCloexecAll(); err != nil {
 		t.Fatal(err)
 	}
 	first := start(t, true, "cat") // its pipes must not be in the second

@@ -309,7 +309,7 @@ func TestPeerUser(t *testing.T) {
 // that are meant for pmcd, and ends with its pipe.
 func TestPeerHost(t *testing.T) {
 	needPeer(t, pmdas+"sample/pmda_sample.so")
-	if err := child.Seal(); err != nil {
+	if err := child.SetCloexecAll(); err != nil {
 		t.Fatal(err)
 	}
 	h := start(t, dsohost.DSO{Name: "sample", Domain: 29, Entry: "sample_init", Path: pmdas + "sample/pmda_sample.so"})

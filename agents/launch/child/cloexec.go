@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// Seal keeps the descriptors that this process was started with, other than
+// SetCloexecAll keeps the descriptors that this process was started with, other than
 // the standard three, from its children: Go opens its own close-on-exec, but
 // those come from outside.
-func Seal() error {
+func SetCloexecAll() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return err
