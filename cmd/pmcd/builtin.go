@@ -20,7 +20,7 @@ type builtinAgent struct {
 	// newAgent is its constructor, which waits for nothing.
 	newAgent func(domain int) (agents.Agent, error)
 	// root says what it needs root's rights for. If this process has given them
-	// up, it is a process of the root child's for that; else it is in this process,
+	// up, it is a process of the root helper's for that; else it is in this process,
 	// as others are, with the rights that there are.
 	root need
 	// lacks says what it has not without those rights.

@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// An agentProcess is the process of an agent, started here or by the root child. Its
+// An agentProcess is the process of an agent, started here or by the root helper. Its
 // error output goes to the log.
 type agentProcess struct {
 	process

@@ -16,7 +16,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// The test binary is pmcd, too, with its root child.
+// The test binary is pmcd, too, with its root helper.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == scriptName {
 		playScript(os.Args[1], os.Args[2])

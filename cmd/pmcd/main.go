@@ -29,7 +29,7 @@ import (
 
 func main() {
 	if os.Args[0] == roothelper.Name {
-		os.Exit(runRootChild(os.Args[1:]))
+		os.Exit(runRootHelper(os.Args[1:]))
 	}
 	if strings.HasPrefix(os.Args[0], agentPrefix) {
 		os.Exit(runBuiltin(os.Args))
@@ -206,7 +206,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		if err := agents.withRoot(opt, id, out.file); err != nil {
 			return fail(err)
 		}
-		defer closeRootChild(agents.root)
+		defer closeRootHelper(agents.root)
 	}
 	d, err := daemon.New(daemon.Config{
 		ConfigFile:       opt.config,
@@ -276,7 +276,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	}()
 	var rootEnded atomic.Bool
 	if agents.root != nil {
-		go agents.watchRootChild(ctx, d.HealthChanged, func(why string) { // ends with ctx
+		go agents.watchRootHelper(ctx, d.HealthChanged, func(why string) { // ends with ctx
 			rootEnded.Store(true)
 			notify.ends(why)
 			cancel()

@@ -31,10 +31,10 @@ type opener struct {
 	plugins *goplugin.Loader
 	builtin builtinAgents
 	log     *zap.Logger
-	said    *sync.Map         // lines of once; may be nil
-	starter *child.Starter    // starts processes; may be nil
-	root    *roothelper.Child // starts processes as root; nil if there is none
-	rights  *rights           // who runs without root's rights; nil without root
+	said    *sync.Map          // lines of once; may be nil
+	starter *child.Starter     // starts processes; may be nil
+	root    *roothelper.Client // starts processes as root; nil if there is none
+	rights  *rights            // who runs without root's rights; nil without root
 
 	endWithRoot bool                // the daemon ends with root
 	onlyRoot    bool                // nothing is started without it
@@ -59,7 +59,7 @@ func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options
 
 // openDSO has the agent of a dso line in this process if it is a Go plugin, or
 // built in and there is no file, and else in a process of its own. So is a
-// built-in agent that needs rights which only the root child has.
+// built-in agent that needs rights which only the root helper has.
 func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
 	b, ok := o.builtin[spec.Entry]
 	if spec.Path == "" && !ok {

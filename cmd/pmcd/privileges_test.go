@@ -42,7 +42,7 @@ type privileged struct {
 	*place
 	user string // as in ids
 	pid  int
-	root int // pid of the root child
+	root int // pid of the root helper
 }
 
 // privilegedPlace is where such a pmcd can be started.
@@ -201,10 +201,10 @@ func TestPeerPrivileges(t *testing.T) {
 		is   string
 		argv string
 	}{
-		"root child": {p.root, root, "pmcd-root conf pcp"},
-		"agent":      {agents["pmdasimple"], root, "/.peers/pmdasimple -d 253"},
-		"DSO host":   {agents["pmcd-dso: sample"], p.user, "pmcd-dso: sample 29"},
-		"built-in":   {agents["pmcd-agent: proc"], root, "pmcd-agent: proc 3 proc_init "},
+		"root helper": {p.root, root, "pmcd-root conf pcp"},
+		"agent":       {agents["pmdasimple"], root, "/.peers/pmdasimple -d 253"},
+		"DSO host":    {agents["pmcd-dso: sample"], p.user, "pmcd-dso: sample 29"},
+		"built-in":    {agents["pmcd-agent: proc"], root, "pmcd-agent: proc 3 proc_init "},
 	} {
 		got := strings.TrimSpace(strings.TrimSuffix(ids(want.pid), " "))
 		// What root has in the way of other groups is the caller's.
@@ -273,7 +273,7 @@ func TestPeerPrivileges(t *testing.T) {
 			t.Errorf("process %d is called %q, want %q", pid, comm, want)
 		}
 	}
-	// What is for pmcd does not end the root child.
+	// What is for pmcd does not end the root helper.
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
 		syscall.Kill(p.root, sig)
 	}
@@ -335,7 +335,7 @@ func TestPeerProcessRights(t *testing.T) {
 }
 
 // The end of the daemon, even by force, is that of all its processes.
-func TestPeerRootChildEnds(t *testing.T) {
+func TestPeerRootHelperEnds(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		p := startPrivileged(t)
 		below := peer.Descendants(p.pid)

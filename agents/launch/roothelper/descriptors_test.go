@@ -67,7 +67,7 @@ func TestReceiveWithoutDescriptors(t *testing.T) {
 }
 
 // A process that comes without the pipes that it needs has not been started: the
-// root child stops it.
+// root helper stops it.
 func TestStartWithoutPipes(t *testing.T) {
 	for _, kind := range []pmcdconf.Kind{pmcdconf.Pipe, pmcdconf.DSO, pmcdconf.Socket} {
 		for n := range 3 { // descriptors
@@ -78,7 +78,7 @@ func TestStartWithoutPipes(t *testing.T) {
 			do(t, err)
 			other, err := newConn(socket)
 			do(t, err)
-			child := newChild(c)
+			client := newClient(c)
 			r, w, err := os.Pipe()
 			do(t, err)
 			go func() {
@@ -89,7 +89,7 @@ func TestStartWithoutPipes(t *testing.T) {
 				})
 				closeAll([]*os.File{r, w})
 			}()
-			p, err := child.Start(t.Context(), &pmcdconf.Agent{Domain: 1, Kind: kind}, os.Stderr)
+			p, err := client.Start(t.Context(), &pmcdconf.Agent{Domain: 1, Kind: kind}, os.Stderr)
 			if err == nil || p != nil || !strings.Contains(err.Error(), "descriptors") {
 				t.Errorf("%v with %d descriptors: %v, %v", kind, n, p, err)
 			}
@@ -97,13 +97,13 @@ func TestStartWithoutPipes(t *testing.T) {
 				t.Errorf("%v with %d descriptors: %+v, %v", kind, n, m, err)
 			}
 			other.Close()
-			<-child.Lost()
+			<-client.Lost()
 			c.Close()
 		}
 	}
 }
 
-// The root child and the daemon, which are one process here, run out of
+// The root helper and the daemon, which are one process here, run out of
 // descriptors at any point of a start: it fails or not, and afterwards one works.
 func TestStartWithoutDescriptors(t *testing.T) {
 	r, list := newRig(t, "echo 1 pipe binary PROGRAM\n")

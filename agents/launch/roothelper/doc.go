@@ -1,12 +1,12 @@
 // Package roothelper starts agents with root's rights for a daemon that has
 // given them up.
 //
-// There are two processes of the same program. The root child, whose argv[0] is
+// There are two processes of the same program. The root helper, whose argv[0] is
 // [Name], is started by the daemon while that is root still, stays root, and
-// runs [Serve]. The daemon becomes an ordinary user and has a [Child] for it.
+// runs [Serve]. The daemon becomes an ordinary user and has a [Client] for it.
 // They talk over a pair of sockets:
 //
-//	daemon                                root child
+//	daemon                                root helper
 //	start ID, domain, digest, stderr  ->
 //	                                  <-  started ID, pid, pipes | refused ID, reason |
 //	                                      untrusted ID, reason
@@ -16,7 +16,7 @@
 //	ask ID, container                 ->
 //	                                  <-  named ID, host | refused ID, reason
 //
-// The root child believes nothing of what it is sent, for the daemon may be in
+// The root helper believes nothing of what it is sent, for the daemon may be in
 // the hands of a client. It starts what it has read from pmcd.conf itself and
 // executes no string from the socket: a start names a line by its domain, and
 // by a digest so that a line that has become another one is not taken for it.
@@ -33,7 +33,7 @@
 // group nor others may be able to write to them (see [CheckAgent]). The rule is
 // the same at the start, at a reload and at a restart. For another agent the
 // answer is "untrusted" with what others can change. The daemon then starts it
-// itself: it is the user that such an agent should have, and so the root child
+// itself: it is the user that such an agent should have, and so the root helper
 // never reads a file that others can change, which may be a link to one that they
 // cannot read. Config.TrustAll is C pmcd's behaviour: all agents are root's.
 //
@@ -45,12 +45,12 @@
 // which it asks pmdaroot: the daemon itself must not be connected to that.
 //
 // When the daemon's end of the socket is closed, by whatever end of the daemon,
-// the root child stops all that it has started and ends. Should the root child end
+// the root helper stops all that it has started and ends. Should the root helper end
 // first, what it has started gets SIGTERM, if the program starts it by a
 // child.Starter.
 package roothelper
 
-// Name is argv[0] of the root child. PCP's scripts take a process for pmcd if
+// Name is argv[0] of the root helper. PCP's scripts take a process for pmcd if
 // its name is pmcd or ends in /pmcd.
 const Name = "pmcd-root"
 

@@ -35,7 +35,7 @@ func TestStderrIsAPipe(t *testing.T) {
 	}
 }
 
-// Nothing that the daemon sends makes the root child do more than it should, or
+// Nothing that the daemon sends makes the root helper do more than it should, or
 // keep anything.
 func TestHostile(t *testing.T) {
 	r, list := newRig(t, "echo 1 pipe binary PROGRAM\n")

@@ -16,7 +16,7 @@ const (
 	start   kind = iota + 1 // of the daemon
 	stop                    // of the daemon
 	ask                     // of the daemon
-	started                 // of the root child, as are those below
+	started                 // of the root helper, as are those below
 	refused
 	ended
 	gone

@@ -10,15 +10,15 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 )
 
-// A Process is what the root child has started.
+// A Process is what the root helper has started.
 type Process struct {
 	// Pipes are what the process reads and writes; nil if it was not given any.
 	Pipes *child.Pipes
 
-	child  *Child
+	client *Client
 	id     uint32
 	pid    int
-	ended  bool // guarded by child.mu
+	ended  bool // guarded by client.mu
 	status syscall.WaitStatus
 	done   chan struct{} // closed when it has ended, and status is set
 	gone   chan struct{} // closed when it is stopped
@@ -34,7 +34,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // is not known.
 func (p *Process) Status() syscall.WaitStatus { return p.status }
 
-// stopWait is how long the root child may take to kill a process.
+// stopWait is how long the root helper may take to kill a process.
 const stopWait = endTime + time.Second
 
 // Stop ends the process as [child.Process.Stop] does.
@@ -42,27 +42,27 @@ func (p *Process) Stop(ctx context.Context) {
 	if p.Pipes != nil {
 		p.Pipes.Close()
 	}
-	p.child.conn.send(message{kind: stop, id: p.id})
+	p.client.conn.send(message{kind: stop, id: p.id})
 	select {
 	case <-p.gone:
-	case <-p.child.lost:
+	case <-p.client.lost:
 	case <-ctx.Done():
-		p.child.conn.send(message{kind: stop, id: p.id, now: true})
+		p.client.conn.send(message{kind: stop, id: p.id, now: true})
 		t := time.NewTimer(stopWait)
 		defer t.Stop()
 		select {
 		case <-p.gone:
-		case <-p.child.lost:
+		case <-p.client.lost:
 		case <-t.C:
 		}
 	}
-	p.child.mu.Lock()
-	defer p.child.mu.Unlock()
-	delete(p.child.processes, p.id)
+	p.client.mu.Lock()
+	defer p.client.mu.Unlock()
+	delete(p.client.processes, p.id)
 	p.endLocked(0) // its status is not known
 }
 
-// endLocked notes that the process has ended. The caller holds mu of the child.
+// endLocked notes that the process has ended. The caller holds mu of the client.
 func (p *Process) endLocked(status syscall.WaitStatus) {
 	if !p.ended {
 		p.ended, p.status = true, status

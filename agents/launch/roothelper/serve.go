@@ -16,7 +16,7 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A Config is what the root child goes by. All of it is from the time when the
+// A Config is what the root helper goes by. All of it is from the time when the
 // daemon was root.
 type Config struct {
 	ConfigFile string // pmcd.conf; "" for the agents in Embedded, which is compiled in
@@ -53,7 +53,7 @@ const (
 	maxContainer = 255
 )
 
-// A server is the root child.
+// A server is the root helper.
 type server struct {
 	cfg  Config
 	conn conn
@@ -83,7 +83,7 @@ type process struct {
 	kill   context.CancelFunc
 }
 
-// Serve is the root child, for the daemon at the other end of socket. It returns
+// Serve is the root helper, for the daemon at the other end of socket. It returns
 // when that has gone and all agents have ended.
 func Serve(socket *os.File, cfg Config) error {
 	c, err := newConn(socket)

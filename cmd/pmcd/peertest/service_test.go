@@ -77,7 +77,7 @@ var serviceSteps = []string{
 }
 
 // TestPeerService has PCP's rc script start and stop pmcd, in the background and
-// with its root child.
+// with its root helper.
 func TestPeerService(t *testing.T) {
 	t.Parallel()
 	c, ours := peer.BootMachine(t, peer.CPmcd), peer.BootMachine(t, must(peer.UnderTest())(t))

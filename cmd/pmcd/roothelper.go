@@ -32,9 +32,9 @@ func processSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (chil
 // trustArg has the root helper start each agent with root's rights.
 const trustArg = "trust-agents"
 
-// newRootChild starts the process that starts agents when this one is not root
+// startRootHelper starts the process that starts agents when this one is not root
 // any more.
-func newRootChild(opt *options, id *identity, trustAll bool, stderr *os.File) (*roothelper.Child, error) {
+func startRootHelper(opt *options, id *identity, trustAll bool, stderr *os.File) (*roothelper.Client, error) {
 	config := opt.config
 	if opt.embedded {
 		config = ""
@@ -59,7 +59,7 @@ func (o *opener) withRoot(opt *options, id *identity, stderr *os.File) (err erro
 		o.rights.config = ""
 	}
 	o.rights.start()
-	o.root, err = newRootChild(opt, id, trustAll, stderr)
+	o.root, err = startRootHelper(opt, id, trustAll, stderr)
 	return err
 }
 
@@ -78,17 +78,17 @@ func askHost(container string) (string, error) {
 	return root.HostName(container)
 }
 
-// closeRootChild ends the root child. Its agents have ended by now.
-func closeRootChild(c *roothelper.Child) {
+// closeRootHelper ends the root helper. Its agents have ended by now.
+func closeRootHelper(c *roothelper.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	c.Close(ctx)
 }
 
-// watchRootChild waits for the end of the root child, unless that of the daemon
+// watchRootHelper waits for the end of the root helper, unless that of the daemon
 // comes first. It logs how that has ended and what comes of it. If the daemon has
 // to end because of that it calls end with the reason, else changed.
-func (o opener) watchRootChild(ctx context.Context, changed func(), end func(why string)) {
+func (o opener) watchRootHelper(ctx context.Context, changed func(), end func(why string)) {
 	select {
 	case <-ctx.Done():
 		return
@@ -108,8 +108,8 @@ func (o opener) watchRootChild(ctx context.Context, changed func(), end func(why
 	changed()
 }
 
-// runRootChild is the whole program in that process.
-func runRootChild(args []string) int {
+// runRootHelper is the whole program in that process.
+func runRootHelper(args []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
 		return exitError

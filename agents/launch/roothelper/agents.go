@@ -65,7 +65,7 @@ func (s *server) trustedFile() error {
 func is(a *pmcdconf.Agent, d [32]byte) bool { return a != nil && digest(a) == d }
 
 // read reads the agents in the configuration file, which is root's. Who may
-// connect is none of the root child's business: no names of hosts and users are
+// connect is none of the root helper's business: no names of hosts and users are
 // looked up.
 func (s *server) read() (map[int]*pmcdconf.Agent, error) {
 	list := s.cfg.Embedded

@@ -11,13 +11,13 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// The end of the root child is that of its agents, and none can be started.
+// The end of the root helper is that of its agents, and none can be started.
 func TestLost(t *testing.T) {
 	c, socket, err := pair()
 	do(t, err)
 	other, err := newConn(socket)
 	do(t, err)
-	child := newChild(c)
+	client := newClient(c)
 	var list []*os.File // of the agent
 	go func() {
 		m, files, _ := other.receive()
@@ -31,11 +31,11 @@ func TestLost(t *testing.T) {
 		closeAll([]*os.File{outR, inW})
 	}()
 	a := pmcdconf.Agent{Domain: 1}
-	p, err := child.Start(t.Context(), &a, os.Stderr)
+	p, err := client.Start(t.Context(), &a, os.Stderr)
 	do(t, err)
 	other.Close()
-	<-child.Lost()
-	if _, err := child.Start(t.Context(), &a, os.Stderr); !errors.Is(err, ErrLost) {
+	<-client.Lost()
+	if _, err := client.Start(t.Context(), &a, os.Stderr); !errors.Is(err, ErrLost) {
 		t.Errorf("got %v", err)
 	}
 	<-p.Done() // it has got SIGTERM
@@ -52,11 +52,11 @@ func TestStartAbandoned(t *testing.T) {
 	do(t, err)
 	other, err := newConn(socket)
 	do(t, err)
-	child := newChild(c)
+	client := newClient(c)
 	defer other.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := child.Start(ctx, &pmcdconf.Agent{Domain: 1}, os.Stderr); !errors.Is(err, context.Canceled) {
+	if _, err := client.Start(ctx, &pmcdconf.Agent{Domain: 1}, os.Stderr); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
 	m, files, err := other.receive()
@@ -83,6 +83,6 @@ func TestHostName(t *testing.T) {
 	}
 	do(t, r.close())
 	if _, err := r.HostName(t.Context(), "box"); !errors.Is(err, ErrLost) {
-		t.Errorf("without root child: %v", err)
+		t.Errorf("without root helper: %v", err)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A Child is the root child as the daemon sees it. Its methods may be called
+// A Client is the root helper as the daemon sees it. Its methods may be called
 // from any goroutine.
-type Child struct {
+type Client struct {
 	conn conn
 	cmd  *exec.Cmd     // nil in tests
 	wait sync.Once     // for cmd
@@ -44,10 +44,10 @@ type reply struct {
 // ErrLost is why nothing can be started with root's rights any more.
 var ErrLost = errors.New("the root helper (" + Name + ") has ended")
 
-// New starts the root child, which is the program at path with the name [Name]
+// New starts the root helper, which is the program at path with the name [Name]
 // and args. It is for one that calls [Serve] with descriptor 3. Messages go to
 // stderr.
-func New(path string, args []string, stderr *os.File) (*Child, error) {
+func New(path string, args []string, stderr *os.File) (*Client, error) {
 	c, socket, err := pair()
 	if err != nil {
 		return nil, err
@@ -63,27 +63,27 @@ func New(path string, args []string, stderr *os.File) (*Child, error) {
 		c.Close()
 		return nil, fmt.Errorf("cannot start %s: %w", Name, err)
 	}
-	child := newChild(c)
-	child.cmd = cmd
-	return child, nil
+	client := newClient(c)
+	client.cmd = cmd
+	return client, nil
 }
 
-func newChild(c conn) *Child {
-	child := &Child{conn: c, lost: make(chan struct{}), over: make(chan struct{}),
+func newClient(c conn) *Client {
+	client := &Client{conn: c, lost: make(chan struct{}), over: make(chan struct{}),
 		asked: make(map[uint32]*request), processes: make(map[uint32]*Process)}
-	go child.listen() // ends with the connection
-	return child
+	go client.listen() // ends with the connection
+	return client
 }
 
-// Lost is closed when the root child has ended, and with it what it has started:
+// Lost is closed when the root helper has ended, and with it what it has started:
 // that gets SIGTERM, and its pipes are closed by Stop.
-func (c *Child) Lost() <-chan struct{} { return c.lost }
+func (c *Client) Lost() <-chan struct{} { return c.lost }
 
 // Start has the process of an agent started, with stderr, a pipe, as its error
 // output. If ctx ends before that is done, it is stopped when it is. The error is
-// an [*Untrusted] if the root child does not start such an agent because others
+// an [*Untrusted] if the root helper does not start such an agent because others
 // than root decide on what would be executed.
-func (c *Child) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) (*Process, error) {
+func (c *Client) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) (*Process, error) {
 	pipes := 2
 	if a.Kind == pmcdconf.Socket {
 		pipes = 0
@@ -94,14 +94,14 @@ func (c *Child) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) (
 
 // HostName returns what the host is called in a container. An unknown container
 // is an error, as is a host without pmdaroot.
-func (c *Child) HostName(ctx context.Context, container string) (string, error) {
+func (c *Client) HostName(ctx context.Context, container string) (string, error) {
 	r := c.request(ctx, message{kind: ask, text: container}, 0)
 	return r.name, r.err
 }
 
 // request sends m, which gets an id, with files, and waits for the reply. A
 // process must come with that many pipes.
-func (c *Child) request(ctx context.Context, m message, pipes int, files ...*os.File) reply {
+func (c *Client) request(ctx context.Context, m message, pipes int, files ...*os.File) reply {
 	answer := make(chan reply, 1)
 	c.mu.Lock()
 	c.last++
@@ -131,15 +131,15 @@ func (c *Child) request(ctx context.Context, m message, pipes int, files ...*os.
 }
 
 // forget has an answer come too late.
-func (c *Child) forget(id uint32) {
+func (c *Client) forget(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.asked, id)
 }
 
-// Close ends the root child and all that it has started, and waits for that
+// Close ends the root helper and all that it has started, and waits for that
 // until ctx ends.
-func (c *Child) Close(ctx context.Context) {
+func (c *Client) Close(ctx context.Context) {
 	c.conn.CloseWrite()
 	select {
 	case <-c.lost:
@@ -151,12 +151,12 @@ func (c *Child) Close(ctx context.Context) {
 
 // await waits for the end of the process until ctx ends, and reports whether that
 // has come.
-func (c *Child) await(ctx context.Context) bool {
+func (c *Client) await(ctx context.Context) bool {
 	if c.cmd == nil {
 		return false
 	}
 	c.wait.Do(func() {
-		go func() { // ends with the root child
+		go func() { // ends with the root helper
 			c.cmd.Wait()
 			close(c.over)
 		}()
@@ -169,9 +169,9 @@ func (c *Child) await(ctx context.Context) bool {
 	}
 }
 
-// Ended says how the root child has ended, which Lost has said, to be put behind
+// Ended says how the root helper has ended, which Lost has said, to be put behind
 // ErrLost. It waits no longer than patience.
-func (c *Child) Ended(patience time.Duration) string {
+func (c *Client) Ended(patience time.Duration) string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if !c.await(ctx) {
@@ -180,8 +180,8 @@ func (c *Child) Ended(patience time.Duration) string {
 	return fmt.Sprintf(" (%v)", c.cmd.ProcessState)
 }
 
-// listen takes what the root child says.
-func (c *Child) listen() {
+// listen takes what the root helper says.
+func (c *Client) listen() {
 	defer c.end()
 	for {
 		m, files, err := c.conn.receive()
@@ -193,8 +193,8 @@ func (c *Child) listen() {
 	}
 }
 
-// end is the end of the root child, and of what it has started.
-func (c *Child) end() {
+// end is the end of the root helper, and of what it has started.
+func (c *Client) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.processes {
@@ -204,7 +204,7 @@ func (c *Child) end() {
 }
 
 // take does what m says, which came with files, or with err in place of some.
-func (c *Child) take(m message, files []*os.File, err error) {
+func (c *Client) take(m message, files []*os.File, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var answer chan reply
@@ -216,7 +216,7 @@ func (c *Child) take(m message, files []*os.File, err error) {
 	p := c.processes[m.id]
 	switch {
 	case m.kind == started:
-		p := &Process{child: c, id: m.id, pid: int(m.pid), done: make(chan struct{}), gone: make(chan struct{})}
+		p := &Process{client: c, id: m.id, pid: int(m.pid), done: make(chan struct{}), gone: make(chan struct{})}
 		c.processes[m.id] = p
 		if err == nil && asked {
 			err = p.takePipes(files, want)

@@ -18,7 +18,7 @@ func pair() (conn, *os.File, error) {
 	if err != nil {
 		return conn{}, nil, fmt.Errorf("socketpair: %w", err)
 	}
-	other := os.NewFile(uintptr(fds[1]), "root child")
+	other := os.NewFile(uintptr(fds[1]), "root helper")
 	c, err := newConn(os.NewFile(uintptr(fds[0]), "daemon"))
 	if err != nil {
 		other.Close()
@@ -36,7 +36,7 @@ func newConn(f *os.File) (conn, error) {
 	u, ok := c.(*net.UnixConn)
 	if !ok || u.LocalAddr().Network() != "unixpacket" {
 		c.Close()
-		return conn{}, errors.New("not the socket of a root child")
+		return conn{}, errors.New("not a socket of the root helper")
 	}
 	return conn{u}, nil
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A rig has a root child in this process.
+// A rig has a root helper in this process.
 type rig struct {
-	*Child
+	*Client
 	t       *testing.T
 	conf    string
 	program string
@@ -55,12 +55,12 @@ func newRig(t *testing.T, text string) (*rig, []pmcdconf.Agent) {
 				return child.Start(child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
 			}})
 	}()
-	r.Child = newChild(c)
+	r.Client = newClient(c)
 	t.Cleanup(func() { r.close() })
 	return r, list
 }
 
-// close ends the root child as the end of the daemon does.
+// close ends the root helper as the end of the daemon does.
 func (r *rig) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -70,7 +70,7 @@ func (r *rig) close() error {
 		r.done <- err
 		return err
 	case <-ctx.Done():
-		return errors.New("the root child does not end")
+		return errors.New("the root helper does not end")
 	}
 }
 
