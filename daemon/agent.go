@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/access"
@@ -31,21 +30,11 @@ const (
 // An OpenFunc starts or finds the agent of one line of pmcd.conf and connects
 // to it, until ctx ends. opt is for the exchange with one that speaks the
 // protocol.
-type OpenFunc func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error)
+type OpenFunc func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error)
 
-// A Link is a connection to an agent that has just been opened.
-type Link struct {
-	Transport transport.Transport
-	Process   Process // of the agent; nil if pmcd did not start it
-	In, Out   int     // descriptors for replies and requests, for messages; -1 if there are none
-
-	// Interface is what a DSO has (PMDA_INTERFACE_7 is 7); 0 for other agents.
-	Interface int
-
-	// Changed, if it is there, is asked at each reload. It says once of each
-	// change on disk that the agent goes on with what was there before, and how
-	// that ends.
-	Changed func() error
+// An agentConn is the connection of an agent and what the daemon knows of it.
+type agentConn struct {
+	*transport.Conn
 
 	holds holds
 	drop  sync.Once         // has the connection been given up? Sets the following
@@ -53,35 +42,14 @@ type Link struct {
 	owed  transport.Pending // what the agent has not answered; its Type is 0 for nothing
 }
 
-// An OpenError is why an OpenFunc failed that has more to tell.
-type OpenError struct {
-	Err        error
-	StderrTail []string // last lines of what the agent wrote to its standard error output
-}
-
-func (e *OpenError) Error() string { return e.Err.Error() }
-func (e *OpenError) Unwrap() error { return e.Err }
-
-// A Process is an agent that pmcd started.
-type Process interface {
-	PID() int
-	Done() <-chan struct{}      // closed when it has ended
-	Status() syscall.WaitStatus // how it ended, once Done is closed
-	// Stop ends it and all that it has started, in a time that is bounded and
-	// short when ctx ends. It is called once for each Process.
-	Stop(ctx context.Context)
-	// StderrTail returns the last lines of its standard error output, after Stop.
-	StderrTail() []string
-}
-
 // An agent is one line of pmcd.conf and what has become of it. It outlives
 // connections, and reloads that do not concern it.
 type agent struct {
 	domain  int
 	spec    atomic.Pointer[pmcdconf.Agent]
-	settled chan struct{}        // closed when the first start is over, well or not
-	link    atomic.Pointer[Link] // nil while the agent is down
-	status  atomic.Int32         // why it is down: all that has happened since it was up
+	settled chan struct{}             // closed when the first start is over, well or not
+	conn    atomic.Pointer[agentConn] // nil while the agent is down
+	status  atomic.Int32              // why it is down: all that has happened since it was up
 	fenced  atomic.Bool
 	history history
 	load    load
@@ -113,20 +81,20 @@ func newAgent(spec *pmcdconf.Agent) *agent {
 func (a *agent) name() string { return a.spec.Load().Name }
 
 // up returns the connection to a, waiting for its first start to end.
-func (a *agent) up() *Link {
-	if l := a.link.Load(); l != nil {
+func (a *agent) up() *agentConn {
+	if l := a.conn.Load(); l != nil {
 		return l
 	}
 	<-a.settled
-	return a.link.Load()
+	return a.conn.Load()
 }
 
 // visible reports pmcd.agent.status.
 func (a *agent) visible() int32 {
-	settled := closed(a.settled) // before the link: it is set by then, or never
-	l := a.link.Load()
+	settled := closed(a.settled) // before the connection: it is set by then, or never
+	l := a.conn.Load()
 	switch {
-	case l == nil && !settled, l != nil && l.Transport.State() == wire.NotReady:
+	case l == nil && !settled, l != nil && l.State() == wire.NotReady:
 		return statusStarting
 	case l == nil:
 		return a.status.Load()
@@ -135,20 +103,21 @@ func (a *agent) visible() int32 {
 }
 
 // connect starts a, or finds it, within the time for the handshake (-q).
-func (d *Daemon) connect(a *agent) (*Link, error) {
+func (d *Daemon) connect(a *agent) (*agentConn, error) {
 	a.history.open()
-	ctx, cancel := StartContext(a.ctx, time.Duration(d.credsTimeout.Load()))
+	ctx, cancel := transport.StartContext(a.ctx, time.Duration(d.credsTimeout.Load()))
 	defer cancel()
-	l, err := d.open(ctx, a, a.spec.Load())
+	c, err := d.open(ctx, a, a.spec.Load())
 	if err != nil {
 		a.status.Or(statusNotStarted)
 		return nil, err
 	}
+	l := &agentConn{Conn: c}
 	a.history.up()
-	if l.Transport.State() == wire.Ready {
+	if l.State() == wire.Ready {
 		d.namesBack(a.domain) // a client that finds the agent has been told
 	}
-	a.link.Store(l)
+	a.conn.Store(l)
 	d.HealthChanged()
 	d.seqnum.Add(1)
 	for _, s := range d.sessions() { // and those to come see the link
@@ -171,7 +140,7 @@ func (a *agent) settle() {
 	}
 }
 
-func (l *Link) fds() string {
+func (l *agentConn) fds() string {
 	if l.In < 0 {
 		return "DSO"
 	}
@@ -181,14 +150,14 @@ func (l *Link) fds() string {
 // drop gives up the connection l to a because of why; nil is the end of the
 // Transport. Whoever notices calls it; it returns when the drop is visible to
 // clients. The rest is done by keep.
-func (d *Daemon) drop(a *agent, l *Link, why error) {
+func (d *Daemon) drop(a *agent, l *agentConn, why error) {
 	l.drop.Do(func() {
 		if why == nil {
-			why = l.Transport.Err()
+			why = l.Err()
 		}
 		l.cause = why
-		l.Transport.Close()
-		l.owed, _ = l.Transport.Pending()
+		l.Close()
+		l.owed, _ = l.Pending()
 		spec := a.spec.Load()
 		if spec.Kind == pmcdconf.Socket && spec.Family == access.Unix && l.Process != nil {
 			os.Remove(spec.Address) // the next one could not bind to it
@@ -225,20 +194,20 @@ func (d *Daemon) drop(a *agent, l *Link, why error) {
 		d.notice(pdu.StateDropAgent)
 		a.fenced.Store(false)
 		a.history.down()
-		a.link.CompareAndSwap(l, nil)
+		a.conn.CompareAndSwap(l, nil)
 		d.HealthChanged()
 	})
 }
 
 // open connects to the agent of spec.
-func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*Link, error) {
+func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*transport.Conn, error) {
 	if spec.Kind == pmcdconf.DSO && spec.Entry == pmcdconf.PMCDEntry {
 		agent := pmcd.New(spec.Domain, spec.Name, host{d}, pmcd.Config{
 			RunDir: d.cfg.RunDir, TmpDir: d.cfg.TmpDir, Build: d.cfg.Build,
 			LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",
 		})
 		// The interface is that of the agent in its place in C pmcd, for the log.
-		return &Link{Transport: transport.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
+		return &transport.Conn{Transport: transport.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
 	}
 	return d.cfg.Open(ctx, spec, wire.Options{
 		PID:      int32(os.Getpid()),

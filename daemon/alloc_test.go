@@ -29,14 +29,14 @@ func TestNoAllocationPerValue(t *testing.T) {
 		{Item: 2, Type: pdu.MetricU64, Sem: pdu.SemInstant, Fetch: value, InDom: &pmda.InDom{Insts: list}},
 	}}
 	r := newRig(t, func(c *Config) {
-		c.Open = func(_ context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+		c.Open = func(_ context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			conf := conf
 			conf.Domain = spec.Domain
 			a, err := pmda.New(conf)
 			if err != nil {
 				return nil, err
 			}
-			return &Link{Transport: transport.Local(a), In: -1, Out: -1}, nil
+			return &transport.Conn{Transport: transport.Local(a), In: -1, Out: -1}, nil
 		}
 	}, nil)
 	r.settled()

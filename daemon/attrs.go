@@ -43,18 +43,18 @@ func (s *session) announce() {
 		s.d.debug.printf(debugAttr, "client[%d] attribute %v=%q for agents", s.num, a.Code, a.Value)
 	}
 	for _, a := range s.d.routes.Load().list {
-		if l := a.link.Load(); l != nil {
+		if l := a.conn.Load(); l != nil {
 			s.introduce(l)
 		}
 	}
 }
 
 // introduce tells one agent who the client is, if there is something to say.
-func (s *session) introduce(l *Link) {
+func (s *session) introduce(l *agentConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.announced) > 0 && !s.left && l.Transport.WantsAttrs() {
-		l.Transport.Notify(transport.Notice{Client: s.num, Attrs: s.announced})
+	if len(s.announced) > 0 && !s.left && l.WantsAttrs() {
+		l.Notify(transport.Notice{Client: s.num, Attrs: s.announced})
 	}
 }
 
@@ -70,9 +70,9 @@ func (s *session) leave() {
 	introduced := len(s.announced) > 0
 	s.mu.Unlock()
 	for _, a := range s.d.routes.Load().list {
-		l := a.link.Load()
-		if l != nil && (s.asked.has(a.domain) || introduced && l.Transport.WantsAttrs()) {
-			l.Transport.Notify(transport.Notice{Client: s.num, End: true})
+		l := a.conn.Load()
+		if l != nil && (s.asked.has(a.domain) || introduced && l.WantsAttrs()) {
+			l.Notify(transport.Notice{Client: s.num, End: true})
 		}
 	}
 }

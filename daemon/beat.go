@@ -23,7 +23,7 @@ func (d *Daemon) Beat(ctx context.Context) error {
 		return err
 	}
 	for _, a := range d.routes.Load().list {
-		spec, l := a.spec.Load(), a.link.Load()
+		spec, l := a.spec.Load(), a.conn.Load()
 		if l == nil || spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
 			continue
 		}
@@ -34,7 +34,7 @@ func (d *Daemon) Beat(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = transport.Do(l.Transport, &call, nil)
+		_, err = transport.Do(l, &call, nil)
 		return err
 	}
 	return nil

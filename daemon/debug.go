@@ -109,7 +109,7 @@ func (d *Daemon) tap(a *agent) func(sent bool, b []byte) {
 	return func(sent bool, b []byte) {
 		if d.trace.on(tracePDUs) {
 			fd := -1
-			if l := a.link.Load(); l != nil && sent {
+			if l := a.conn.Load(); l != nil && sent {
 				fd = l.Out
 			} else if l != nil {
 				fd = l.In

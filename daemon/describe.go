@@ -12,7 +12,7 @@ func (d *Daemon) describeAgents(r *routes) {
 	b.WriteString("\nactive agent dom   pid  in out ver protocol parameters\n")
 	b.WriteString("============ === ===== === === === ======== ==========")
 	for _, a := range r.list {
-		l := a.link.Load()
+		l := a.conn.Load()
 		if l == nil {
 			continue
 		}

@@ -13,10 +13,10 @@ import (
 // exchange sends call and appends the answer to *dst. If that is an ERROR
 // PDU, or there is none, *dst stays as it was and the error, which errnoOf
 // knows, says why.
-func (s *session) exchange(a *agent, l *Link, call *transport.Call, dst *[]byte) error {
+func (s *session) exchange(a *agent, l *agentConn, call *transport.Call, dst *[]byte) error {
 	call.Turn = s.caller
 	call.MayBlock = s.line.direct()
-	reply, err := l.Transport.Send(call)
+	reply, err := l.Send(call)
 	if err != nil {
 		s.d.trace.failure(true, l.Out, call.Req, err)
 		return s.d.lost(a, l, err)
@@ -25,7 +25,7 @@ func (s *session) exchange(a *agent, l *Link, call *transport.Call, dst *[]byte)
 }
 
 // receive is the second half of exchange.
-func (s *session) receive(a *agent, l *Link, call *transport.Call, reply transport.Reply, dst *[]byte) error {
+func (s *session) receive(a *agent, l *agentConn, call *transport.Call, reply transport.Reply, dst *[]byte) error {
 	n, since := len(*dst), time.Now()
 	b, err := reply.Recv(*dst)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *session) receive(a *agent, l *Link, call *transport.Call, reply transpo
 
 // lost says what err, of an exchange with a, means for the client, and drops
 // a if that is the end of it.
-func (d *Daemon) lost(a *agent, l *Link, err error) error {
+func (d *Daemon) lost(a *agent, l *agentConn, err error) error {
 	a.load.failed()
 	if err == transport.ErrLate || err == transport.ErrNotReady {
 		return err
@@ -84,7 +84,7 @@ func (d *Daemon) lost(a *agent, l *Link, err error) error {
 }
 
 // broken drops a because of an answer that makes no sense.
-func (d *Daemon) broken(a *agent, l *Link, err error) error {
+func (d *Daemon) broken(a *agent, l *agentConn, err error) error {
 	a.load.failed()
 	d.drop(a, l, err)
 	return pdu.ErrnoIPC
@@ -93,30 +93,30 @@ func (d *Daemon) broken(a *agent, l *Link, err error) error {
 // sendPart sends p.req to the agent of a domain, with what else call says. If
 // there is no error the connection is held until the answer is received.
 func (s *session) sendPart(w *work, p *part, domain int, call *transport.Call) (err error) {
-	if p.agent, p.link, err = s.available(w, domain); err != nil {
+	if p.agent, p.conn, err = s.available(w, domain); err != nil {
 		return err
 	}
 	p.call = *call
 	p.call.Batched, p.call.MayBlock, p.call.Req = true, s.line.direct(), p.req
-	if p.sent, err = p.link.Transport.Send(&p.call); err != nil {
-		p.link.holds.giveBack()
-		s.d.trace.failure(true, p.link.Out, p.req, err)
-		return s.d.lost(p.agent, p.link, err)
+	if p.sent, err = p.conn.Send(&p.call); err != nil {
+		p.conn.holds.giveBack()
+		s.d.trace.failure(true, p.conn.Out, p.req, err)
+		return s.d.lost(p.agent, p.conn, err)
 	}
 	return nil
 }
 
 // receiveMessage waits for the answer to what sendPart has sent.
 func (s *session) receiveMessage(p *part, m pdu.Message) error {
-	defer p.link.holds.giveBack()
+	defer p.conn.holds.giveBack()
 	p.reply = p.reply[:0]
-	err := s.receive(p.agent, p.link, &p.call, p.sent, &p.reply)
+	err := s.receive(p.agent, p.conn, &p.call, p.sent, &p.reply)
 	if err != nil {
 		return err
 	}
 	// What cannot be decoded here cannot be at the client's either.
 	if _, err = pdu.ParseInto(p.reply, m); err != nil {
-		return s.d.broken(p.agent, p.link, err)
+		return s.d.broken(p.agent, p.conn, err)
 	}
 	return nil
 }

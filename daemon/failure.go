@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/gopcp/pmcd/agents/transport"
 )
 
 // output is the last output of an agent that failed.
@@ -20,7 +23,7 @@ func stderrTail(lines []string) output { return output{"end of its stderr", line
 
 // bury ends the process of a link that was dropped. It returns why the agent,
 // which was connected at up, has ended, and its last output.
-func (d *Daemon) bury(l *Link, up time.Time) (ended string, last output) {
+func (d *Daemon) bury(l *agentConn, up time.Time) (ended string, last output) {
 	why, last := splitStack(l.cause)
 	parts := []string{why}
 	if p := l.Process; p != nil {
@@ -33,7 +36,7 @@ func (d *Daemon) bury(l *Link, up time.Time) (ended string, last output) {
 			parts = append(parts, fmt.Sprintf("the process %d was stopped%s", p.PID(), describe(p.Status())))
 		default:
 			// The end of the stream may have come first.
-			if end := Ended(p.Status()); !errors.Is(l.cause, end) {
+			if end := transport.Ended(p.Status()); !errors.Is(l.cause, end) {
 				parts = append(parts, end.Error())
 			}
 		}
@@ -89,7 +92,7 @@ func printable(line string) string {
 // splitStack returns the Reason of err without the stack of a panic, and the
 // stack.
 func splitStack(err error) (text string, stack output) {
-	text, rest, panicked := strings.Cut(Reason(err), "\n")
+	text, rest, panicked := strings.Cut(transport.Reason(err), "\n")
 	if panicked {
 		stack = output{"stack of the panic", strings.Split(strings.TrimSpace(rest), "\n")}
 	}
@@ -105,4 +108,17 @@ func round(t time.Duration) time.Duration {
 		return t.Round(time.Millisecond)
 	}
 	return t.Round(100 * time.Millisecond)
+}
+
+// describe says how a process ended, as the log of C pmcd does.
+func describe(ws syscall.WaitStatus) string {
+	switch {
+	case ws.Exited():
+		return fmt.Sprintf(", exit(%d)", ws.ExitStatus())
+	case ws.Signaled() && ws.CoreDump():
+		return fmt.Sprintf(", signal(%d), dumped core", ws.Signal())
+	case ws.Signaled():
+		return fmt.Sprintf(", signal(%d)", ws.Signal())
+	}
+	return ""
 }

@@ -130,7 +130,7 @@ func (s *session) askOne(w *work, call *transport.Call, domain, start int) error
 
 // checked is told what is wrong with b, the RESULT of an agent. If nothing is it
 // passes on the state changes in it.
-func (s *session) checked(a *agent, l *Link, b []byte, err error) error {
+func (s *session) checked(a *agent, l *agentConn, b []byte, err error) error {
 	if err != nil {
 		return s.d.broken(a, l, fmt.Errorf("in answer to FETCH: %w", err))
 	}
@@ -170,11 +170,11 @@ func (s *session) fetchParts(w *work, call *transport.Call, high bool) error {
 			continue
 		}
 		p.reply = p.reply[:0]
-		err := s.receive(p.agent, p.link, &p.call, p.sent, &p.reply)
+		err := s.receive(p.agent, p.conn, &p.call, p.sent, &p.reply)
 		if err == nil {
-			err = s.checked(p.agent, p.link, p.reply, p.sets.Open(p.reply, p.fetch.PMIDs))
+			err = s.checked(p.agent, p.conn, p.reply, p.sets.Open(p.reply, p.fetch.PMIDs))
 		}
-		p.link.holds.giveBack()
+		p.conn.holds.giveBack()
 		p.err = errnoOf(err)
 	}
 	s.begin(w, high)

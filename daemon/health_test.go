@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -50,7 +51,7 @@ func TestHealth(t *testing.T) {
 	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains", "v runs as bob"}})
 
 	a := r.routes.Load().agent(241)
-	r.drop(a, a.link.Load(), errors.New("the test says so"))
+	r.drop(a, a.conn.Load(), errors.New("the test says so"))
 	until(Health{Agents: 4, Ready: 3, Unwell: []string{"u is down"}, Problems: []string{"it rains", "v runs as bob"}})
 	r.Reload()
 	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains", "v runs as bob"}})
@@ -123,7 +124,7 @@ func TestStatusOfAgent(t *testing.T) {
 		s := newStage(t, nil, nil)
 		var last *fake
 		starts := 0
-		s.cfg.Open = func(_ context.Context, _ *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+		s.cfg.Open = func(_ context.Context, _ *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			time.Sleep(time.Second / 4)
 			if starts++; starts == 1 || starts == 3 {
 				return nil, errNoStart
@@ -131,7 +132,7 @@ func TestStatusOfAgent(t *testing.T) {
 			last = &fake{opt: opt, dead: make(chan struct{})}
 			p := &killedProcess{fakeProcess{done: make(chan struct{})}}
 			close(p.done)
-			return &Link{Transport: last, Process: p}, nil
+			return &transport.Conn{Transport: last, Process: p}, nil
 		}
 		status := func(when string, want int32, state AgentState) {
 			t.Helper()

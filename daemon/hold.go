@@ -55,7 +55,7 @@ func (h *holds) drain(ctx context.Context, limit time.Duration) {
 }
 
 // available is hold for a request that a fence stops.
-func (s *session) available(w *work, domain int) (*agent, *Link, error) {
+func (s *session) available(w *work, domain int) (*agent, *agentConn, error) {
 	a, l := s.hold(w, domain)
 	switch {
 	case l == nil:
@@ -70,7 +70,7 @@ func (s *session) available(w *work, domain int) (*agent, *Link, error) {
 // hold returns the agent of a domain, nil if there is none, and the connection
 // to it for one request, after which it is given back; nil if it is down. If a
 // reload has replaced the agent since the request came, it is the new one.
-func (s *session) hold(w *work, domain int) (*agent, *Link) {
+func (s *session) hold(w *work, domain int) (*agent, *agentConn) {
 	for {
 		a := w.routes.agent(domain)
 		if a == nil {

@@ -43,7 +43,7 @@ func (h host) Status(st *pmcd.Status) {
 		},
 	}
 	for _, a := range d.routes.Load().list {
-		if a.link.Load() != nil {
+		if a.conn.Load() != nil {
 			st.Agents++
 		}
 	}

@@ -74,7 +74,7 @@ func (s *session) labels(w *work, b []byte) error {
 // PCP's library.
 func (a *agent) knowsNoLabels() bool {
 	const withLabels = 7 // PMDA_INTERFACE_7
-	l := a.link.Load()
+	l := a.conn.Load()
 	return l != nil && l.Interface != 0 && l.Interface < withLabels
 }
 

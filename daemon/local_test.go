@@ -35,7 +35,7 @@ func TestAgentInProcess(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.RequestTimeout = 300 * time.Millisecond
 		byWire := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			var a agents.Agent = stuck
 			switch spec.Domain {
 			case 241:
@@ -45,7 +45,7 @@ func TestAgentInProcess(t *testing.T) {
 			}
 			w := transport.Local(a)
 			w.OnState(opt.OnState)
-			return &Link{Transport: w, In: -1, Out: -1}, nil
+			return &transport.Conn{Transport: w, In: -1, Out: -1}, nil
 		}
 	}, nil)
 	c := r.dial()
@@ -75,7 +75,7 @@ func TestAgentInProcess(t *testing.T) {
 	fetch("240.0.9=PM_ERR_AGAIN 241.0.1=241 242.0.1=242", id(240, 9), id(241, 1), id(242, 1))
 	<-stuck.enter
 	eventually(t, "late in the log", func() bool { return r.logged(`agent "t" (dom 240) is late, calls abandoned so far: 1`) })
-	if l := r.routes.Load().agent(240).link.Load(); l == nil || l.Transport.State() != wire.Late {
+	if l := r.routes.Load().agent(240).conn.Load(); l == nil || l.State() != wire.Late {
 		t.Error("not late")
 	}
 	fetch("240.0.1=PM_ERR_AGAIN 242.0.1=242", id(240, 1), id(242, 1))
@@ -96,11 +96,11 @@ func TestEndWithStuckAgent(t *testing.T) {
 		t.Cleanup(func() { close(stuck.leave) }) // after the end of Run, before leaks are counted
 		c.RequestTimeout = 10 * time.Millisecond
 		byWire := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			if spec.Domain != 240 {
 				return byWire(ctx, spec, opt)
 			}
-			return &Link{Transport: transport.Local(stuck), In: -1, Out: -1}, nil
+			return &transport.Conn{Transport: transport.Local(stuck), In: -1, Out: -1}, nil
 		}
 	}, nil)
 	c := r.dial()

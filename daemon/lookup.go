@@ -24,7 +24,7 @@ func (s *session) ask(w *work, domain int, profile *pdu.Profile, req []byte, unk
 }
 
 // askAgent is ask for an agent whose connection l the caller holds.
-func (s *session) askAgent(w *work, a *agent, l *Link, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
+func (s *session) askAgent(w *work, a *agent, l *agentConn, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
 	w.call = transport.Call{
 		Origin:  agents.Origin{Client: s.num},
 		Profile: profile,

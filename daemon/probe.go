@@ -16,8 +16,8 @@ func (d *Daemon) answers(domain int) bool {
 	if a == nil || a.fenced.Load() {
 		return false
 	}
-	l := a.link.Load()
-	return l != nil && l.Transport.State() == wire.Ready
+	l := a.conn.Load()
+	return l != nil && l.State() == wire.Ready
 }
 
 // checkNames looks for subtrees that are back, if that is due. A fetch calls it.
@@ -58,7 +58,7 @@ func (d *Daemon) probe(key subtree) {
 // askNames asks an agent for the names of a dynamic root and returns why there is
 // no answer.
 func (d *Daemon) askNames(a *agent, root string) error {
-	l := a.link.Load()
+	l := a.conn.Load()
 	if l == nil || !l.holds.take() {
 		return pdu.ErrnoNoAgent
 	}
@@ -69,7 +69,7 @@ func (d *Daemon) askNames(a *agent, root string) error {
 	if call.Req, err = pdu.Append(nil, 0, &pdu.PMNSTraverse{Name: root}); err != nil {
 		return err
 	}
-	b, err := transport.Do(l.Transport, &call, nil)
+	b, err := transport.Do(l, &call, nil)
 	if err != nil {
 		return d.lost(a, l, err)
 	}

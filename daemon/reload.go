@@ -186,7 +186,7 @@ func (d *Daemon) takeConf(ctx context.Context, got confRead) error {
 // warnChanged logs which agents run something that has changed on disk.
 func (d *Daemon) warnChanged(r *routes) {
 	for _, a := range r.list {
-		if l := a.link.Load(); l != nil && l.Changed != nil {
+		if l := a.conn.Load(); l != nil && l.Changed != nil {
 			if err := l.Changed(); err != nil {
 				d.log.Warn(err.Error())
 			}
@@ -199,7 +199,7 @@ func (d *Daemon) restartDead(ctx context.Context) {
 	var dead []*agent
 	text := "Restarting any deceased agents:"
 	for _, a := range d.routes.Load().list {
-		if a.link.Load() == nil {
+		if a.conn.Load() == nil {
 			dead = append(dead, a)
 			text += fmt.Sprintf("\n    %q agent", a.name())
 		}
@@ -217,7 +217,7 @@ func (d *Daemon) restartDead(ctx context.Context) {
 // added is the state change after list was started.
 func added(list []*agent) int32 {
 	for _, a := range list {
-		if a.link.Load() != nil {
+		if a.conn.Load() != nil {
 			return pdu.StateAddAgent
 		}
 	}
@@ -233,7 +233,7 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	var fresh []*agent
 	for i := range conf.Agents {
 		spec := &conf.Agents[i]
-		if a := old.agent(spec.Domain); a != nil && a.link.Load() != nil && a.spec.Load().Same(*spec) {
+		if a := old.agent(spec.Domain); a != nil && a.conn.Load() != nil && a.spec.Load().Same(*spec) {
 			a.spec.Store(spec) // the name may be another
 			list[i], kept[a] = a, true
 			continue
@@ -288,7 +288,7 @@ const drainTime = time.Second
 // letGo ends an agent that is no longer in the configuration, once it has
 // answered the requests of those who have it from before.
 func (d *Daemon) letGo(ctx context.Context, a *agent) {
-	if l := a.link.Load(); l != nil {
+	if l := a.conn.Load(); l != nil {
 		l.holds.drain(ctx, drainTime)
 	}
 	d.retire(a, errUnconfigured)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -21,7 +22,7 @@ import (
 func openHook(hook func(ctx context.Context, spec *pmcdconf.Agent) error) func(*Config) {
 	return func(c *Config) {
 		open := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			if err := hook(ctx, spec); err != nil {
 				return nil, err
 			}
@@ -35,11 +36,11 @@ func openHook(hook func(ctx context.Context, spec *pmcdconf.Agent) error) func(*
 // started when the old one is gone.
 func TestReloadInFlight(t *testing.T) {
 	old := &tester{domain: 240, enter: make(chan struct{}), leave: make(chan struct{})}
-	var first atomic.Pointer[Link]
+	var first atomic.Pointer[agentConn]
 	r := newRig(t, openHook(func(_ context.Context, spec *pmcdconf.Agent) error {
 		if l := first.Load(); spec.Domain == 240 && l != nil {
 			select {
-			case <-l.Transport.Done():
+			case <-l.Done():
 			default:
 				t.Error("the new agent is started while the old one is connected")
 			}
@@ -47,7 +48,7 @@ func TestReloadInFlight(t *testing.T) {
 		return nil
 	}), map[int]func(wire.Conn){240: serveAgent(old)})
 	r.settled()
-	first.Store(r.routes.Load().agent(240).link.Load())
+	first.Store(r.routes.Load().agent(240).conn.Load())
 	r.play(240, serveAgent(&tester{domain: 1240}))
 
 	busy, several, later, other := r.dial(), r.dial(), r.dial(), r.dial()
@@ -139,7 +140,7 @@ func TestReloadInTheWay(t *testing.T) {
 			r := newRig(t, func(c *Config) {
 				os.WriteFile(c.ConfigFile, []byte(pmcd+tt.before), 0o666)
 				open := c.Open
-				c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+				c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 					if second.Swap(true) {
 						gone.Store(closed(p.done))
 						if !tt.waits {

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap/zapcore"
 
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -113,9 +114,9 @@ func TestReloadRejectedStartsAgents(t *testing.T) {
 	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
 	r.reloaded()
 	a := r.Daemon.routes.Load().agent(240)
-	r.drop(a, a.link.Load(), errors.New("a test"))
+	r.drop(a, a.conn.Load(), errors.New("a test"))
 	r.reloaded()
-	if a.link.Load() == nil {
+	if a.conn.Load() == nil {
 		t.Error("still down")
 	}
 	if r.Reloads().Err == nil {
@@ -198,7 +199,7 @@ func TestReloadWarnsOfChanges(t *testing.T) {
 	var asked, changed atomic.Int32
 	r := newRig(t, func(c *Config) {
 		open := c.Open
-		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			l, err := open(ctx, spec, opt)
 			if err == nil && spec.Domain == 241 {
 				l.Changed = func() error {

@@ -106,7 +106,7 @@ func TestLabelOfOldDSO(t *testing.T) {
 	for iface, want := range map[int]string{0: "[]", 2: `{"agent":"old"}`, 6: `{"agent":"old"}`, 7: "[]"} {
 		r := newRig(t, func(cfg *Config) {
 			open := cfg.Open
-			cfg.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+			cfg.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 				l, err := open(ctx, spec, opt)
 				if err == nil && spec.Domain == 240 {
 					l.Interface = iface
@@ -205,7 +205,7 @@ func TestClientAttributes(t *testing.T) {
 	r.play(241, serveAgent(b))
 	d := r.dialTo("unix", r.unix, 0)
 	d.do(&pdu.DescReq{PMID: id(241, 1)})
-	if l := r.routes.Load().agent(241).link.Load(); l == nil {
+	if l := r.routes.Load().agent(241).conn.Load(); l == nil {
 		t.Fatal("not there")
 	} else {
 		r.drop(r.routes.Load().agent(241), l, errors.New("the test says so"))
@@ -322,8 +322,8 @@ func TestClientNumbers(t *testing.T) {
 		eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
 		// What comes now is behind all that the last client was the reason for.
 		for i, x := range []*tester{a, b} {
-			l := r.routes.Load().agent(x.domain).link.Load()
-			l.Transport.Notify(transport.Notice{Client: 99, End: true})
+			l := r.routes.Load().agent(x.domain).conn.Load()
+			l.Notify(transport.Notice{Client: 99, End: true})
 			x.hears(t, "end 99")
 			if got, want := x.told(), append([][]string{tt.a, tt.b}[i], "end 99"); !slices.Equal(got, want) {
 				t.Errorf("a client that %s: agent %d heard %q, want %q", tt.what, x.domain, got, want)
@@ -359,7 +359,7 @@ func TestStateChanges(t *testing.T) {
 	}
 
 	ag := r.routes.Load().agent(240)
-	r.drop(ag, ag.link.Load(), errors.New("the test says so"))
+	r.drop(ag, ag.conn.Load(), errors.New("the test says so"))
 	r.Reload()
 	eventually(t, "restarted", func() bool { return r.sighups.Load() == 1 })
 	want := pdu.Errno(pdu.StateDropAgent | pdu.StateAddAgent | pdu.StateRestartAgent)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -145,7 +146,7 @@ func (r *rig) write(name, text string) {
 }
 
 // open is the Daemon's OpenFunc.
-func (r *rig) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+func (r *rig) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func (r *rig) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) 
 	if err != nil {
 		return nil, err
 	}
-	return &Link{Transport: c, In: fds[0], Out: fds[0]}, nil
+	return &transport.Conn{Transport: c, In: fds[0], Out: fds[0]}, nil
 }
 
 // logged reports whether a line of the log contains text.

@@ -58,7 +58,7 @@ func TestRunWithoutNames(t *testing.T) {
 		t.Error("Run: no error")
 	}
 	for _, a := range d.routes.Load().list {
-		if a.link.Load() != nil {
+		if a.conn.Load() != nil {
 			t.Errorf("agent %q is there", a.name())
 		}
 	}

@@ -69,7 +69,7 @@ func (a *agent) report() AgentStatus {
 		st.Kind = "socket"
 	}
 	settled := closed(a.settled) // before the link, as in visible
-	l := a.link.Load()
+	l := a.conn.Load()
 	if l != nil && l.Process != nil {
 		st.PID = l.Process.PID()
 	}

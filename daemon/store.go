@@ -28,8 +28,8 @@ func (s *session) store(w *work, b []byte) error {
 	for i := range w.parts {
 		p := &w.parts[i]
 		if p.err == 0 {
-			p.err = errnoOf(s.receive(p.agent, p.link, &p.call, p.sent, &p.reply))
-			p.link.holds.giveBack()
+			p.err = errnoOf(s.receive(p.agent, p.conn, &p.call, p.sent, &p.reply))
+			p.conn.holds.giveBack()
 		}
 		if weight(p.err) >= weight(code) {
 			code = p.err
@@ -40,12 +40,12 @@ func (s *session) store(w *work, b []byte) error {
 
 // sendStore sends the part of a store that is for one agent.
 func (s *session) sendStore(w *work, p *part) (err error) {
-	if p.agent, p.link = s.hold(w, p.store[0].PMID.Domain()); p.link == nil {
+	if p.agent, p.conn = s.hold(w, p.store[0].PMID.Domain()); p.conn == nil {
 		return pdu.ErrnoNoAgent
 	}
 	defer func() {
 		if err != nil {
-			p.link.holds.giveBack()
+			p.conn.holds.giveBack()
 		}
 	}()
 	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.Result{Sets: p.store}); err != nil {
@@ -57,9 +57,9 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 		Req:     p.req,
 		Batched: len(w.parts) > 1,
 	}
-	if p.sent, err = p.link.Transport.Send(&p.call); err != nil {
-		s.d.trace.failure(true, p.link.Out, p.req, err)
-		return s.d.lost(p.agent, p.link, err)
+	if p.sent, err = p.conn.Send(&p.call); err != nil {
+		s.d.trace.failure(true, p.conn.Out, p.req, err)
+		return s.d.lost(p.agent, p.conn, err)
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func TestMissingSubtree(t *testing.T) {
 	}
 	drop := func(b *broken) {
 		a := b.r.routes.Load().agent(240)
-		b.r.drop(a, a.link.Load(), errors.New("the test says so"))
+		b.r.drop(a, a.conn.Load(), errors.New("the test says so"))
 		b.heal = b.r.Reload
 	}
 	tests := []struct {
@@ -243,7 +243,7 @@ func TestNamesComeWithValues(t *testing.T) {
 	}{
 		{"down", func(t *testing.T, r *rig, _ *tester, c *client) func() {
 			a := r.routes.Load().agent(240)
-			r.drop(a, a.link.Load(), errors.New("the test says so"))
+			r.drop(a, a.conn.Load(), errors.New("the test says so"))
 			return r.Reload
 		}},
 		{"fenced", func(t *testing.T, r *rig, _ *tester, c *client) func() {
@@ -313,7 +313,7 @@ func TestOddAnswersAboutNames(t *testing.T) {
 			if got := show(c.do(tt.req)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
-			if r.routes.Load().agent(240).link.Load() == nil {
+			if r.routes.Load().agent(240).conn.Load() == nil {
 				t.Error("the agent was dropped")
 			}
 		})

@@ -76,7 +76,7 @@ func (d *Daemon) retire(a *agent, why error) {
 		a.settle()
 		close(a.gone)
 	})
-	if l := a.link.Load(); l != nil {
+	if l := a.conn.Load(); l != nil {
 		d.drop(a, l, why)
 	}
 }
@@ -120,7 +120,7 @@ func (d *Daemon) keep(a *agent) {
 		switch {
 		case err != nil && a.ctx.Err() == nil:
 			why, last := splitStack(err)
-			if e := (*OpenError)(nil); errors.As(err, &e) {
+			if e := (*transport.OpenError)(nil); errors.As(err, &e) {
 				last = stderrTail(e.StderrTail)
 			}
 			again = d.failed(a, fmt.Sprintf("cannot start %q agent (dom %d)", a.name(), a.domain), why, last)
@@ -149,7 +149,7 @@ func (d *Daemon) keep(a *agent) {
 }
 
 // watch returns when l is given up, for which it may be the reason.
-func (d *Daemon) watch(a *agent, l *Link) {
+func (d *Daemon) watch(a *agent, l *agentConn) {
 	var checkIdle func()
 	var ticks <-chan time.Time
 	if c, ok := l.Transport.(transport.IdleChecker); ok && a.spec.Load().Kind == pmcdconf.Socket {
@@ -164,7 +164,7 @@ func (d *Daemon) watch(a *agent, l *Link) {
 	grace.Stop()
 	for {
 		select {
-		case <-l.Transport.Done():
+		case <-l.Done():
 			d.drop(a, l, nil)
 			return
 		case <-a.ctx.Done():
@@ -217,11 +217,11 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 	was := a.history.become(s)
 	d.HealthChanged()
 	text := fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s)
-	if l := a.link.Load(); s == wire.Late && l != nil {
+	if l := a.conn.Load(); s == wire.Late && l != nil {
 		if w, ok := l.Transport.(transport.AbandonCounter); ok {
 			text += fmt.Sprintf(", calls abandoned so far: %d", w.Abandoned())
 		}
-		if p, ok := l.Transport.Pending(); ok {
+		if p, ok := l.Pending(); ok {
 			text += fmt.Sprintf("; no answer to %v for client[%d] in %v", p.Type, p.Client, round(time.Since(p.Since)))
 		}
 	}

@@ -75,7 +75,7 @@ func newStage(t *testing.T, change func(*Config), open func(n int, f *fake) erro
 		RequestTimeout:   5 * time.Second,
 		HandshakeTimeout: 3 * time.Second,
 		Log:              zap.New(core),
-		Open: func(_ context.Context, _ *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+		Open: func(_ context.Context, _ *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			f := &fake{opt: opt, dead: make(chan struct{})}
 			s.mu.Lock()
 			s.starts = append(s.starts, time.Since(s.began))
@@ -87,7 +87,7 @@ func newStage(t *testing.T, change func(*Config), open func(n int, f *fake) erro
 					return nil, err
 				}
 			}
-			return &Link{Transport: f, In: 7, Out: 8}, nil
+			return &transport.Conn{Transport: f, In: 7, Out: 8}, nil
 		},
 	}
 	if change != nil {
@@ -256,7 +256,7 @@ func TestRetire(t *testing.T) {
 			}
 			a := s.agent()
 			s.retire(a, errUnconfigured)
-			if a.link.Load() != nil || !closed(a.settled) {
+			if a.conn.Load() != nil || !closed(a.settled) {
 				t.Errorf("%s: the agent is still there", tt.name)
 			}
 			<-a.gone
@@ -273,7 +273,7 @@ func TestRetire(t *testing.T) {
 func TestRetireWhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, func(c *Config) {
-			c.Open = func(ctx context.Context, _ *pmcdconf.Agent, _ wire.Options) (*Link, error) {
+			c.Open = func(ctx context.Context, _ *pmcdconf.Agent, _ wire.Options) (*transport.Conn, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
@@ -329,7 +329,7 @@ func TestLateGrace(t *testing.T) {
 				s := newStage(t, func(c *Config) {
 					c.LateGrace = tt.grace
 					if open := c.Open; tt.local {
-						c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*Link, error) {
+						c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 							l, err := open(ctx, spec, opt)
 							l.In, l.Out = -1, -1
 							return l, err
@@ -367,7 +367,7 @@ func TestLateGrace(t *testing.T) {
 func TestStderrTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, nil, func(int, *fake) error {
-			return &OpenError{Err: errNoStart, StderrTail: []string{"caf\u00e9\tau lait", "\x1b[2Jbye\x07 \xff\u009b"}}
+			return &transport.OpenError{Err: errNoStart, StderrTail: []string{"caf\u00e9\tau lait", "\x1b[2Jbye\x07 \xff\u009b"}}
 		})
 		s.start()
 		want := []string{"caf\u00e9\tau lait", "?[2Jbye? ??"}
@@ -462,7 +462,7 @@ func TestManyRestarts(t *testing.T) {
 		for range n {
 			r.startAgents(t.Context(), r.routes.Load().list)
 			a := r.routes.Load().agent(240)
-			eventually(t, "it is down", func() bool { return a.link.Load() == nil })
+			eventually(t, "it is down", func() bool { return a.conn.Load() == nil })
 		}
 	}
 	restart(10)

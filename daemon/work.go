@@ -37,7 +37,7 @@ type work struct {
 // A part of a request goes to one agent.
 type part struct {
 	agent *agent
-	link  *Link
+	conn  *agentConn
 	fetch pdu.Fetch
 	call  transport.Call
 	sent  transport.Reply // to call
@@ -107,7 +107,7 @@ func (w *work) release(s *session) {
 	large := 0
 	for i := range w.parts[:cap(w.parts)] {
 		p := &w.parts[:cap(w.parts)][i]
-		p.agent, p.link, p.sent = nil, nil, nil
+		p.agent, p.conn, p.sent = nil, nil, nil
 		clear(p.store[:cap(p.store)]) // aliases the input
 		if large += cap(p.req) + cap(p.reply) + p.sets.Cap(); large > keep {
 			p.req, p.reply, p.sets = nil, nil, pdu.Sets{}
@@ -143,7 +143,7 @@ func (w *work) nextPart() *part {
 		w.parts = append(w.parts, part{})
 	}
 	p := &w.parts[len(w.parts)-1]
-	p.agent, p.link, p.sent, p.fetch.PMIDs, p.err = nil, nil, nil, p.fetch.PMIDs[:0], 0
+	p.agent, p.conn, p.sent, p.fetch.PMIDs, p.err = nil, nil, nil, p.fetch.PMIDs[:0], 0
 	p.req, p.reply = p.req[:0], p.reply[:0]
 	p.store = p.store[:0]
 	return p

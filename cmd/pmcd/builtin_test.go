@@ -85,7 +85,7 @@ func TestBuiltinAgents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Transport.Close()
+			defer l.Close()
 			var c transport.Call
 			if c.Req, err = pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(250, 0, 0)}); err != nil {
 				t.Fatal(err)
@@ -98,7 +98,7 @@ func TestBuiltinAgents(t *testing.T) {
 			if l, err = o.open(t.Context(), spec, wire.Options{}); err != nil {
 				t.Fatal(err)
 			}
-			l.Transport.Close()
+			l.Close()
 			want := `Info: agent "one" (dom 250) is built in: ` + tt.path + " does not exist\n"
 			if tt.path == "" && log.Len() > 0 || tt.path != "" && (!strings.HasSuffix(log.String(), want) || strings.Count(log.String(), "\n") > 1) {
 				t.Errorf("log: got %q, want %q", log.String(), want)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -31,7 +31,7 @@ type process interface {
 	Stop(ctx context.Context)
 }
 
-var _ daemon.Process = (*agentProcess)(nil)
+var _ transport.Process = (*agentProcess)(nil)
 
 // start starts the process of an agent. program is roothelper.Self if it is built
 // in, else "".
@@ -93,13 +93,13 @@ func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, s
 	return p, p.Pipes, nil
 }
 
-// Stop implements daemon.Process.
+// Stop implements transport.Process.
 func (c *agentProcess) Stop(ctx context.Context) {
 	c.process.Stop(ctx)
 	c.stderr.Close()
 }
 
-// StderrTail implements daemon.Process.
+// StderrTail implements transport.Process.
 func (c *agentProcess) StderrTail() []string { return c.stderr.Last() }
 
 // failed ends a process that did not become an agent, because of err, and has
@@ -116,13 +116,13 @@ func (c *agentProcess) failed(err error) error {
 	}
 	select {
 	case <-c.Done():
-		err = fmt.Errorf("%w (%v)", err, daemon.Ended(c.Status()))
+		err = fmt.Errorf("%w (%v)", err, transport.Ended(c.Status()))
 	case <-time.After(grace):
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	c.Stop(ctx)
-	return &daemon.OpenError{Err: err, StderrTail: c.StderrTail()}
+	return &transport.OpenError{Err: err, StderrTail: c.StderrTail()}
 }
 
 // stopTime is how long an agent that did not get so far may take to end.

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -237,7 +237,7 @@ func printTrials(w io.Writer, trials []*trial, trust *trustCheck) bool {
 		result := cmp.Or(t.note, "ok")
 		if t.err != nil {
 			good = false
-			result = "FAILED: " + daemon.Reason(t.err)
+			result = "FAILED: " + transport.Reason(t.err)
 		}
 		p.line("%s\t%d\t%s\t%s\t%s\t%s\t%s", t.spec.Name, t.spec.Domain, t.spec.Kind.String(),
 			took(t.start), took(t.desc), took(t.fetch), result)

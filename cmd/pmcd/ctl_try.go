@@ -20,7 +20,6 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
-	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -108,7 +107,7 @@ func lastLines(text string) (lines []string) {
 func (c *checker) ask(ctx context.Context, t *trial) error {
 	began := time.Now()
 	ready := make(chan struct{}, 1)
-	starting, cancel := daemon.StartContext(ctx, c.opt.credsTimeout)
+	starting, cancel := transport.StartContext(ctx, c.opt.credsTimeout)
 	defer cancel()
 	o := opener{stderr: io.Discard, plugins: &c.plugins, builtin: builtin, log: zap.NewNop()}
 	if t.untrusted != nil {
@@ -128,18 +127,18 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 		},
 	})
 	if err != nil {
-		if e := (*daemon.OpenError)(nil); errors.As(err, &e) {
+		if e := (*transport.OpenError)(nil); errors.As(err, &e) {
 			t.output = e.StderrTail
 		}
 		return fmt.Errorf("start: %w", err)
 	}
 	defer func() { t.output = end(&t.spec, l) }()
-	defer context.AfterFunc(ctx, func() { l.Transport.Close() })()
-	for t.spec.NotReady && l.Transport.State() == transport.NotReady {
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	for t.spec.NotReady && l.State() == transport.NotReady {
 		select {
 		case <-ready:
-		case <-l.Transport.Done():
-			return fmt.Errorf("start: %w", l.Transport.Err())
+		case <-l.Done():
+			return fmt.Errorf("start: %w", l.Err())
 		case <-starting.Done():
 			return errors.New("start: it has not become ready in time")
 		}
@@ -238,8 +237,8 @@ func removeSocket(path string) {
 
 // end ends an agent and all that it has started. It returns the end of
 // its stderr.
-func end(spec *pmcdconf.Agent, l *daemon.Link) []string {
-	l.Transport.Close()
+func end(spec *pmcdconf.Agent, l *transport.Conn) []string {
+	l.Close()
 	if l.Process == nil {
 		return nil
 	}

@@ -43,7 +43,7 @@ type opener struct {
 
 var _ daemon.OpenFunc = opener{}.open
 
-func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	switch spec.Kind {
 	case pmcdconf.Pipe:
 		p, err := o.start(ctx, spec, "")
@@ -60,7 +60,7 @@ func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options
 // openDSO has the agent of a dso line in this process if it is a Go plugin, or
 // built in and there is no file, and else in a process of its own. So is a
 // built-in agent that needs rights which only the root helper has.
-func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	b, ok := o.builtin[spec.Entry]
 	if spec.Path == "" && !ok {
 		return nil, notBuiltIn(spec.Entry)
@@ -82,7 +82,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 		if b.root == forContainer && o.root != nil {
 			opt.OnState = nil // it is not the agent's
 			o.onlyRoot = true
-			l.Transport = newTwin(l.Transport.(*transport.Worker), spec.Name, o.log, func(ctx context.Context) (*daemon.Link, error) {
+			l.Transport = newTwin(l.Transport.(*transport.Worker), spec.Name, o.log, func(ctx context.Context) (*transport.Conn, error) {
 				return o.openProcess(ctx, spec, opt)
 			})
 		}
@@ -116,14 +116,14 @@ func (o opener) once(format string, args ...any) {
 }
 
 // inProcess connects to an agent in this process.
-func inProcess(a agents.Agent, opt wire.Options) *daemon.Link {
+func inProcess(a agents.Agent, opt wire.Options) *transport.Conn {
 	w := transport.Local(a)
 	w.OnState(opt.OnState)
-	return &daemon.Link{Transport: w, In: -1, Out: -1}
+	return &transport.Conn{Transport: w, In: -1, Out: -1}
 }
 
 // openProcess starts a process for a built-in agent.
-func (o opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+func (o opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	p, err := o.start(ctx, spec, roothelper.Self)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (o opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire.
 }
 
 // openHost starts a process for a shared object.
-func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	changed := changes(spec.Path)
 	p, err := o.start(ctx, spec, "")
 	if err != nil {
@@ -158,15 +158,15 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 }
 
 // connectPipes does the handshake with an agent that has pipes.
-func (o opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Options) (*daemon.Link, error) {
+func (o opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Options) (*transport.Conn, error) {
 	in, out := p.Pipes.FDs()
 	l, err := connect(ctx, p, p.Pipes, in, out, opt)
 	if err == nil {
 		go func() { // ends with the process
 			<-p.Done()
-			var why error = daemon.Ended(p.Status())
+			var why error = transport.Ended(p.Status())
 			if o.rootEnded(p) {
-				why = endedWithRoot{daemon.Ended(p.Status())}
+				why = endedWithRoot{transport.Ended(p.Status())}
 			}
 			l.Transport.(*wire.Client).PeerGone(why)
 		}()
@@ -176,7 +176,7 @@ func (o opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Opti
 
 // An endedWithRoot is why an agent has ended whose root helper has. The status, in
 // place of which it stands in messages, nobody knows.
-type endedWithRoot struct{ status daemon.Ended }
+type endedWithRoot struct{ status transport.Ended }
 
 func (endedWithRoot) Error() string   { return roothelper.ErrLost.Error() }
 func (e endedWithRoot) Unwrap() error { return e.status }
@@ -196,7 +196,7 @@ func (o opener) rootEnded(p *agentProcess) bool {
 
 // openSocket connects to an agent that listens. One that we start ourselves
 // needs some time until it does.
-func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*daemon.Link, error) {
+func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	var p *agentProcess
 	if len(spec.Argv) == 0 {
 		o.rights.full(spec) // pmcd does not decide on it
@@ -218,10 +218,10 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 	if err == nil && p != nil && o.root != nil {
 		go func() { // ends with the connection
 			select {
-			case <-l.Transport.Done():
+			case <-l.Done():
 			case <-o.root.Lost(): // who would stop it?
 				if o.rootEnded(p) {
-					l.Transport.(*wire.Client).PeerGone(endedWithRoot{daemon.Ended(p.Status())})
+					l.Transport.(*wire.Client).PeerGone(endedWithRoot{transport.Ended(p.Status())})
 				}
 			}
 		}()
@@ -260,12 +260,12 @@ func dial(ctx context.Context, p *agentProcess, spec *pmcdconf.Agent) (wire.Conn
 }
 
 // connect does the handshake with an agent; p is its process, or nil.
-func connect(ctx context.Context, p *agentProcess, conn wire.Conn, in, out int, opt wire.Options) (*daemon.Link, error) {
+func connect(ctx context.Context, p *agentProcess, conn wire.Conn, in, out int, opt wire.Options) (*transport.Conn, error) {
 	c, err := wire.Dial(ctx, conn, opt)
 	if err != nil {
 		return nil, p.failed(err)
 	}
-	l := &daemon.Link{Transport: c, In: in, Out: out}
+	l := &transport.Conn{Transport: c, In: in, Out: out}
 	if p != nil {
 		l.Process = p
 	}

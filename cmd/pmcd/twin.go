@@ -16,7 +16,6 @@ import (
 
 	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -35,7 +34,7 @@ import (
 type twin struct {
 	*transport.Worker
 	name  string // in messages
-	start func(ctx context.Context) (*daemon.Link, error)
+	start func(ctx context.Context) (*transport.Conn, error)
 	log   *zap.Logger
 	now   func() time.Time // time.Now, but for tests
 	root  string           // pmdaroot's socket
@@ -48,8 +47,8 @@ type twin struct {
 
 	mu      sync.Mutex // guards the following
 	chosen  map[int32]transport.Notice
-	link    *daemon.Link // nil if there is no process
-	next    time.Time    // when it may be started again
+	link    *transport.Conn // nil if there is no process
+	next    time.Time       // when it may be started again
 	linger  time.Duration
 	idle    *time.Timer // ends it when linger is over
 	stopped bool
@@ -66,7 +65,7 @@ const (
 	twinLinger = time.Minute
 )
 
-func newTwin(w *transport.Worker, name string, log *zap.Logger, start func(ctx context.Context) (*daemon.Link, error)) *twin {
+func newTwin(w *transport.Worker, name string, log *zap.Logger, start func(ctx context.Context) (*transport.Conn, error)) *twin {
 	t := &twin{Worker: w, name: name, log: log, start: start, linger: twinLinger, now: time.Now, root: pmdaroot.Default(),
 		chosen: make(map[int32]transport.Notice)}
 	t.idle = time.AfterFunc(time.Hour, t.rest)
@@ -101,7 +100,7 @@ func (t *twin) Send(c *transport.Call) (transport.Reply, error) {
 	case l == nil:
 		return nil, transport.ErrLate
 	}
-	r, err := l.Transport.Send(c)
+	r, err := l.Send(c)
 	if err != nil {
 		return nil, t.failed(l, err)
 	}
@@ -112,7 +111,7 @@ func (t *twin) Send(c *transport.Call) (transport.Reply, error) {
 type twinReply struct {
 	transport.Reply
 	t *twin
-	l *daemon.Link
+	l *transport.Conn
 }
 
 // Recv implements transport.Reply.
@@ -127,12 +126,12 @@ func (r *twinReply) Recv(dst []byte) ([]byte, error) {
 // up returns the process, which is started if there is none; nil if that fails,
 // or was tried less than a minute ago. contained reports whether there may be
 // containers at all.
-func (t *twin) up(patience time.Duration) (l *daemon.Link, contained bool) {
+func (t *twin) up(patience time.Duration) (l *transport.Conn, contained bool) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
 	t.mu.Lock()
-	if t.link != nil && t.link.Transport.Err() != nil {
-		t.retire(t.link.Transport.Err())
+	if t.link != nil && t.link.Err() != nil {
+		t.retire(t.link.Err())
 	}
 	l, wait := t.link, t.stopped || t.now().Before(t.next)
 	t.mu.Unlock()
@@ -155,11 +154,11 @@ func (t *twin) up(patience time.Duration) (l *daemon.Link, contained bool) {
 	defer t.mu.Unlock()
 	t.next = t.now().Add(twinRestart)
 	if err != nil {
-		t.log.Error(fmt.Sprintf("cannot start a process of agent %q for containers, next try in %v at the earliest: %s", t.name, twinRestart, daemon.Reason(err)))
+		t.log.Error(fmt.Sprintf("cannot start a process of agent %q for containers, next try in %v at the earliest: %s", t.name, twinRestart, transport.Reason(err)))
 		return nil, true
 	}
 	for _, n := range t.chosen {
-		l.Transport.Notify(n)
+		l.Notify(n)
 	}
 	t.link = l
 	t.log.Info(fmt.Sprintf("agent %q has a process for containers, pid %d", t.name, l.Process.PID()))
@@ -207,9 +206,9 @@ func listens(path string) bool {
 }
 
 // failed is told why the process has no answer.
-func (t *twin) failed(l *daemon.Link, err error) error {
+func (t *twin) failed(l *transport.Conn, err error) error {
 	if errors.Is(err, transport.ErrLate) || errors.Is(err, transport.ErrNotReady) {
-		if p, owes := l.Transport.Pending(); !owes || time.Since(p.Since) < twinGrace {
+		if p, owes := l.Pending(); !owes || time.Since(p.Since) < twinGrace {
 			return err
 		}
 	}
@@ -227,14 +226,14 @@ func (t *twin) retire(why error) {
 	l := t.link
 	t.link = nil
 	go func() { // ends with the process
-		l.Transport.Close()
+		l.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()
 		l.Process.Stop(ctx)
 		if why == nil {
 			return
 		}
-		text := fmt.Sprintf("the process of agent %q for containers is down: %v", t.name, daemon.Ended(l.Process.Status()))
+		text := fmt.Sprintf("the process of agent %q for containers is down: %v", t.name, transport.Ended(l.Process.Status()))
 		for _, line := range l.Process.StderrTail() {
 			text += "\n    " + line
 		}
@@ -262,9 +261,9 @@ func (t *twin) Notify(n transport.Notice) {
 	case t.link == nil || !is && !was:
 		return
 	case is:
-		t.link.Transport.Notify(n)
+		t.link.Notify(n)
 	default:
-		t.link.Transport.Notify(transport.Notice{Client: n.Client, End: true})
+		t.link.Notify(transport.Notice{Client: n.Client, End: true})
 	}
 	if len(t.chosen) == 0 {
 		t.idle.Reset(t.linger)

@@ -22,7 +22,6 @@ import (
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
-	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -91,7 +90,7 @@ func newTwinRig(t *testing.T) *twinRig {
 	core, log := observer.New(zap.InfoLevel)
 	r := &twinRig{t: t, log: log}
 	here := &answering{value: 100, clients: make(map[int32]string)}
-	r.twin = newTwin(transport.Local(here), "box", zap.New(core), func(context.Context) (*daemon.Link, error) {
+	r.twin = newTwin(transport.Local(here), "box", zap.New(core), func(context.Context) (*transport.Conn, error) {
 		r.starts.Add(1)
 		if r.fail.Load() {
 			return nil, errors.New("no process")
@@ -99,7 +98,7 @@ func newTwinRig(t *testing.T) *twinRig {
 		other := &answering{value: 200, clients: make(map[int32]string)}
 		r.other.Store(other)
 		c := transport.Local(other)
-		return &daemon.Link{Transport: c, Process: ended{c}}, nil
+		return &transport.Conn{Transport: c, Process: ended{c}}, nil
 	})
 	r.now = func() time.Time { return time.Now().Add(time.Duration(r.clock.Load())) }
 	r.root = filepath.Join(t.TempDir(), "root.socket")

@@ -1,4 +1,4 @@
-package daemon
+package transport
 
 import (
 	"fmt"
@@ -30,17 +30,4 @@ func (e Ended) Error() string {
 		text += fmt.Sprintf(" (%s): %s", sig.name, sig.means)
 	}
 	return text
-}
-
-// describe says how a process ended, as the log of C pmcd does.
-func describe(ws syscall.WaitStatus) string {
-	switch {
-	case ws.Exited():
-		return fmt.Sprintf(", exit(%d)", ws.ExitStatus())
-	case ws.Signaled() && ws.CoreDump():
-		return fmt.Sprintf(", signal(%d), dumped core", ws.Signal())
-	case ws.Signaled():
-		return fmt.Sprintf(", signal(%d)", ws.Signal())
-	}
-	return ""
 }
