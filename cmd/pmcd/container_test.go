@@ -147,7 +147,7 @@ func TestPeerContainers(t *testing.T) {
 	}
 	settled := func(metric, part string) string {
 		var got string
-		peer.Until(twinRestart+20*time.Second, func() bool { got = values("box", metric); return strings.Contains(got, part) })
+		peer.Until(80*time.Second, func() bool { got = values("box", metric); return strings.Contains(got, part) })
 		return got
 	}
 	for metric, part := range map[string]string{

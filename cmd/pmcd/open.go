@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"sync"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon"
@@ -78,15 +80,19 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 		if err != nil {
 			return nil, err
 		}
-		l := inProcess(a, opt)
-		if b.root == forContainer && o.root != nil {
-			opt.OnState = nil // it is not the agent's
-			o.onlyRoot = true
-			l.Transport = newTwin(l.Transport.(*transport.Worker), spec.Name, o.log, func(ctx context.Context) (*transport.Conn, error) {
-				return o.openProcess(ctx, spec, opt)
-			})
+		w := local(a, opt)
+		if b.root != forContainer || o.root == nil {
+			return inProcess(w), nil
 		}
-		return l, nil
+		opt.OnState = nil // the state of the process is not the agent's
+		o.onlyRoot = true
+		return inProcess(transport.NewContainerProxy(w, transport.ContainerOptions{
+			Name:        spec.Name,
+			Log:         slog.New(slogHandler{core: o.log.Core()}),
+			Start:       func(ctx context.Context) (*transport.Conn, error) { return o.openProcess(ctx, spec, opt) },
+			Available:   func() bool { return pmdaroot.Listening(pmdaroot.Default()) },
+			StopTimeout: stopTime,
+		})), nil
 	}
 	if err != nil {
 		return nil, err
@@ -99,7 +105,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 		return nil, err
 	}
 	o.rights.full(spec)
-	l := inProcess(a, opt)
+	l := inProcess(local(a, opt))
 	l.Changed = func() error { return o.plugins.Changed(spec.Path) }
 	return l, nil
 }
@@ -115,11 +121,16 @@ func (o opener) once(format string, args ...any) {
 	o.log.Info(text)
 }
 
-// inProcess connects to an agent in this process.
-func inProcess(a agents.Agent, opt wire.Options) *transport.Conn {
+// local returns the Transport of an agent in this process.
+func local(a agents.Agent, opt wire.Options) *transport.Worker {
 	w := transport.Local(a)
 	w.OnState(opt.OnState)
-	return &transport.Conn{Transport: w, In: -1, Out: -1}
+	return w
+}
+
+// inProcess returns the connection to an agent in this process.
+func inProcess(t transport.Transport) *transport.Conn {
+	return &transport.Conn{Transport: t, In: -1, Out: -1}
 }
 
 // openProcess starts a process for a built-in agent.
@@ -160,18 +171,19 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 // connectPipes does the handshake with an agent that has pipes.
 func (o opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Options) (*transport.Conn, error) {
 	in, out := p.Pipes.FDs()
-	l, err := connect(ctx, p, p.Pipes, in, out, opt)
-	if err == nil {
-		go func() { // ends with the process
-			<-p.Done()
-			var why error = transport.Ended(p.Status())
-			if o.rootEnded(p) {
-				why = endedWithRoot{transport.Ended(p.Status())}
-			}
-			l.Transport.(*wire.Client).PeerGone(why)
-		}()
+	c, err := handshake(ctx, p, p.Pipes, opt)
+	if err != nil {
+		return nil, err
 	}
-	return l, err
+	go func() { // ends with the process
+		<-p.Done()
+		var why error = transport.Ended(p.Status())
+		if o.rootEnded(p) {
+			why = endedWithRoot{transport.Ended(p.Status())}
+		}
+		c.PeerGone(why)
+	}()
+	return &transport.Conn{Transport: c, Process: p, In: in, Out: out}, nil
 }
 
 // An endedWithRoot is why an agent has ended whose root helper has. The status, in
@@ -214,19 +226,25 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 	if raw, err := conn.SyscallConn(); err == nil {
 		raw.Control(func(n uintptr) { fd = int(n) })
 	}
-	l, err := connect(ctx, p, conn, fd, fd, opt)
-	if err == nil && p != nil && o.root != nil {
+	c, err := handshake(ctx, p, conn, opt)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		return &transport.Conn{Transport: c, In: fd, Out: fd}, nil
+	}
+	if o.root != nil {
 		go func() { // ends with the connection
 			select {
-			case <-l.Done():
-			case <-o.root.Lost(): // who would stop it?
+			case <-c.Done():
+			case <-o.root.Lost(): // no process could stop the agent any more
 				if o.rootEnded(p) {
-					l.Transport.(*wire.Client).PeerGone(endedWithRoot{transport.Ended(p.Status())})
+					c.PeerGone(endedWithRoot{transport.Ended(p.Status())})
 				}
 			}
 		}()
 	}
-	return l, err
+	return &transport.Conn{Transport: c, Process: p, In: fd, Out: fd}, nil
 }
 
 // dial connects to the agent, until ctx ends if p is the agent.
@@ -259,15 +277,11 @@ func dial(ctx context.Context, p *agentProcess, spec *pmcdconf.Agent) (wire.Conn
 	}
 }
 
-// connect does the handshake with an agent; p is its process, or nil.
-func connect(ctx context.Context, p *agentProcess, conn wire.Conn, in, out int, opt wire.Options) (*transport.Conn, error) {
+// handshake does the version exchange with an agent; p is its process, or nil.
+func handshake(ctx context.Context, p *agentProcess, conn wire.Conn, opt wire.Options) (*wire.Client, error) {
 	c, err := wire.Dial(ctx, conn, opt)
 	if err != nil {
 		return nil, p.failed(err)
 	}
-	l := &transport.Conn{Transport: c, In: in, Out: out}
-	if p != nil {
-		l.Process = p
-	}
-	return l, nil
+	return c, nil
 }
