@@ -45,6 +45,31 @@ func twoProcessors(t *testing.T) {
 	}
 }
 
+// socketKinds are the kinds of sockets that clients have. Each is read in a way of its
+// own.
+var socketKinds = []socketKind{{"tcp", false}, {"unix", false}, {"unix with descriptors", true}}
+
+type socketKind struct {
+	name   string
+	rights bool // descriptors may be queued in it
+}
+
+// config is for a rig that has such sockets.
+func (k socketKind) config(t *testing.T) func(*Config) {
+	if k.rights {
+		return withRights(t)
+	}
+	return nil
+}
+
+// dial returns a client with such a socket.
+func (k socketKind) dial(r *rig) *client {
+	if k.name == "tcp" {
+		return r.dialTo("tcp", r.tcp, 0)
+	}
+	return r.dialTo("unix", r.unix, 0)
+}
+
 // enter has c ask until it is in the fast lane.
 func (r *rig) enter(c *client) (s *session) {
 	c.t.Helper()
@@ -226,13 +251,12 @@ func TestFastLane(t *testing.T) {
 			}
 		}, true},
 	} {
-		for _, network := range []string{"tcp", "unix"} {
-			t.Run(tt.name+"/"+network, func(t *testing.T) {
+		for _, kind := range socketKinds {
+			t.Run(tt.name+"/"+kind.name, func(t *testing.T) {
 				a := newHeavy()
-				r := newRig(t, nil, map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, a.play)})
+				r := newRig(t, kind.config(t), map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, a.play)})
 				r.settled()
-				addr := map[string]string{"tcp": r.tcp, "unix": r.unix}[network]
-				c, other := r.dialTo(network, addr, 0), r.dial()
+				c, other := kind.dial(r), r.dial()
 				tt.then(r, a, c, other, r.enter(c))
 				r.left(t)
 				if tt.gone {
@@ -278,55 +302,33 @@ func TestFewRequestsInTheFastLane(t *testing.T) {
 	}
 }
 
-// A request at a Unix socket is taken when it is answered: taking it wakes the
-// client.
-func TestRequestStaysInTheSocket(t *testing.T) {
-	a := newHeavy()
-	r := newRig(t, nil, map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, a.play)})
-	r.settled()
-	c := r.dialTo("unix", r.unix, 0)
-	raw, err := c.conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	untaken := func() (n int) {
-		raw.Control(func(fd uintptr) { n, err = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	r.enter(c)
-	c.send(&pdu.Profile{}, &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}})
-	<-a.enter
-	if untaken() == 0 {
-		t.Error("taken before the answer")
-	}
-	close(a.leave)
-	c.takes()
-	c.ask()
-	eventually(t, "taken", func() bool { return untaken() == 0 })
-}
-
-// An urgent byte at a Unix socket is a byte like others in the fast lane: what is
-// looked at is what is taken.
+// An urgent byte is dropped as it is outside the fast lane. Where descriptors may be
+// queued it is a byte like others, since what is looked at must be what is taken.
 func TestUrgentByteInTheFastLane(t *testing.T) {
-	r := newRig(t, nil, nil)
-	c := r.dialTo("unix", r.unix, 0)
-	raw, err := c.conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
+	for _, kind := range socketKinds {
+		t.Run(kind.name, func(t *testing.T) {
+			r := newRig(t, kind.config(t), nil)
+			c := kind.dial(r)
+			raw, err := c.conn.(syscall.Conn).SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.enter(c)
+			raw.Control(func(fd uintptr) { err = unix.Sendto(int(fd), []byte("!"), unix.MSG_OOB, nil) })
+			if err == unix.EOPNOTSUPP {
+				t.Skip("there are none here")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !kind.rights {
+				c.ask()
+				return
+			}
+			c.send(&pdu.PMNSNames{Names: []string{"u.one"}})
+			c.closed() // that was nonsense
+		})
 	}
-	r.enter(c)
-	raw.Control(func(fd uintptr) { err = unix.Sendto(int(fd), []byte("!"), unix.MSG_OOB, nil) })
-	if err == unix.EOPNOTSUPP {
-		t.Skip("there are none here")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.send(&pdu.PMNSNames{Names: []string{"u.one"}})
-	c.closed() // that was nonsense
 }
 
 // The end comes to who is in the fast lane, too.
@@ -418,13 +420,18 @@ func TestFastLaneOnOneProcessor(t *testing.T) {
 // Clients that take turns of many requests each, so that one after the other gets
 // into the fast lane, have their own answers in order, while agents come and go.
 func TestTurnsInTheFastLane(t *testing.T) {
+	t.Run("without descriptors", func(t *testing.T) { testTurns(t, nil) })
+	t.Run("where descriptors may be queued", func(t *testing.T) { testTurns(t, withRights(t)) })
+}
+
+func testTurns(t *testing.T, config func(*Config)) {
 	const clients, rounds, burst = 6, 12, 5 * eager
 	twoProcessors(t)
 	mortal := func(c wire.Conn) {
 		n := 0
 		script(242, pdu.TypePMNSNames, nil)(mortalConn{c, &n})
 	}
-	r := newRig(t, nil, map[int]func(wire.Conn){242: mortal})
+	r := newRig(t, config, map[int]func(wire.Conn){242: mortal})
 	r.settled()
 	var cs []*client
 	for i := range clients {

@@ -32,9 +32,6 @@ type line struct {
 	ep   int             // the lobby's, while the line is there, else -1
 	over bool            // closed
 
-	local bool // a direct line is a Unix socket
-	left  int  // bytes that recv has left in it
-
 	// The following are set once, before anything is read.
 	sockets *sockets
 	unix    bool   // a Unix socket
@@ -189,10 +186,6 @@ func (l *line) heat() bool {
 		unix.Close(fd)
 		return false
 	}
-	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
-	// What is looked at must be what is taken. An urgent byte is not that, unless
-	// it is in line, and where one is next Linux 6.9 and its like look for ever.
-	l.local = err == nil && domain == unix.AF_UNIX && unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_OOBINLINE, 1) == nil
 	l.conn.Close() // takes the socket out of the poller
 	l.conn, l.raw, l.fd = nil, nil, fd
 	l.put.Send(l.send)
@@ -204,11 +197,6 @@ func (l *line) heat() bool {
 func (l *line) cool() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var b [512]byte
-	if l.take(b[:]) != nil { // what is left would be answered twice
-		unix.Shutdown(l.fd, unix.SHUT_RDWR)
-	}
-	l.left = 0
 	unix.SetNonblock(l.fd, true)
 	l.init(os.NewFile(uintptr(l.fd), "client"))
 }
@@ -218,55 +206,25 @@ func (l *line) direct() bool { return l.fd >= 0 && l.ep < 0 }
 
 // recv reads from a direct line. It returns EAGAIN if nothing has come in time.
 //
-// In a Unix socket it leaves what it returns, until the next call: by then it is
-// answered. Whoever takes a request makes room for another, and the kernel wakes
-// the client for that, if it waits for the reply by way of epoll(7) or recv(2).
-func (l *line) recv(b []byte) (int, error) {
-	if err := l.take(b); err != nil {
-		return 0, err
-	}
+// If descriptors may be queued in the line, it waits by a peek, and then takes what
+// that has seen: see [wire.ReadNoRights].
+func (l *line) recv(b []byte) (n int, err error) {
 	if l.rights {
-		n, err := wire.PeekNoRights(uintptr(l.fd), b)
-		if err == nil && n == 0 {
-			err = io.EOF
+		if n, err = wire.PeekNoRights(uintptr(l.fd), b); n > 0 {
+			n, err = l.call(unix.SYS_RECVFROM, b[:n], unix.MSG_DONTWAIT)
 		}
-		l.left = n
-		return n, err
-	}
-	var flags uintptr
-	if l.local {
-		flags = unix.MSG_PEEK
-	}
-	for {
-		n, _, err := syscall.Syscall6(unix.SYS_RECVFROM, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
-		switch {
-		case err == syscall.EINTR:
-		case err != 0:
-			return 0, err
-		case n == 0:
-			return 0, io.EOF
-		default:
-			if l.local {
-				l.left = int(n)
+	} else {
+		for {
+			if n, err = unix.Read(l.fd, b); err != unix.EINTR {
+				break
 			}
-			return int(n), nil
 		}
+		n = max(n, 0)
 	}
-}
-
-// take takes from the socket what recv has left there, by way of b.
-func (l *line) take(b []byte) error {
-	for l.left > 0 {
-		n, err := l.call(unix.SYS_RECVFROM, b[:min(len(b), l.left)], unix.MSG_DONTWAIT)
-		if err == nil && n == 0 {
-			err = io.EOF
-		}
-		if err != nil {
-			return err
-		}
-		l.left -= n
+	if n == 0 && err == nil {
+		err = io.EOF
 	}
-	return nil
+	return n, err
 }
 
 // send is send(2) on a line that is not in the poller, whether it blocks or not.

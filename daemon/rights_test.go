@@ -179,6 +179,23 @@ func TestPassedDescriptors(t *testing.T) {
 			c.pass(request, 0)
 			return c
 		}, false},
+		{"as an urgent byte in blocking-read mode", func(r *rig) *client {
+			c := in(r)
+			r.enter(c)
+			c.pass(request[:1], unix.MSG_OOB)
+			c.conn.Write(request[1:])
+			return c
+		}, true},
+		{"behind a request in blocking-read mode", func(r *rig) *client {
+			c := in(r)
+			r.enter(c)
+			c.sendBytes(request)
+			c.pass(request, 0)
+			if got, err := c.r.Next(); err == nil {
+				r.t.Logf("the request: %x", got)
+			}
+			return c
+		}, false},
 		{"behind nonsense", func(r *rig) *client {
 			c := in(r)
 			c.ask()

@@ -30,8 +30,8 @@ import (
 //     descriptors: it only queues. To any other one a write is announced (see
 //     [Putter.Announce]): before Linux 6.8 it may run the collector of sockets in
 //     flight, and that closes what strangers have left.
-//   - The peek of package daemon in blocking-read mode is announced, since it
-//     waits. It takes afterwards what it has seen without descriptors.
+//   - [PeekNoRights] is announced, since it may wait. Its caller then takes the
+//     bytes that it has seen, with MSG_DONTWAIT.
 //   - epoll_ctl(2) copies nothing and closes nothing.
 //
 // close(2) is always announced. Package daemon closes Unix sockets of clients in
