@@ -23,7 +23,7 @@ import (
 // thread and, for a while, its place in the scheduler: so there is one at most,
 // that of a client which alone asks much, see [fastLane].
 type line struct {
-	put wire.Putter
+	put wire.NonblockWriter
 
 	mu   sync.Mutex // held to change the following, and by others to use them
 	conn stream

@@ -28,7 +28,7 @@ import (
 //     has SO_OOBINLINE, see [NoRights].
 //   - WriteNow, or send(2) with MSG_DONTWAIT, to a Unix socket that cannot hold
 //     descriptors: it only queues. To any other one a write is announced (see
-//     [Putter.Announce]): before Linux 6.8 it may run the collector of sockets in
+//     [NonblockWriter.Announce]): before Linux 6.8 it may run the collector of sockets in
 //     flight, and that closes what strangers have left.
 //   - [PeekNoRights] is announced, since it may wait. Its caller then takes the
 //     bytes that it has seen, with MSG_DONTWAIT.

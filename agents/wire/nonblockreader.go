@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A getter is an io.Reader of what a RawConn stands for. It is used by one
+// A nonblockReader is an io.Reader of what a RawConn stands for. It is used by one
 // goroutine at a time, and allocates nothing.
-type getter struct {
+type nonblockReader struct {
 	raw  syscall.RawConn
 	unix bool                  // a Unix socket: what it holds is looked at first
 	try  func(fd uintptr) bool // made once: a closure a read would cost memory
@@ -19,33 +19,33 @@ type getter struct {
 	err error
 }
 
-func (g *getter) init(raw syscall.RawConn) {
-	g.raw = raw
-	if g.try != nil {
+func (r *nonblockReader) init(raw syscall.RawConn) {
+	r.raw = raw
+	if r.try != nil {
 		return
 	}
-	g.try = func(fd uintptr) bool {
-		if g.unix {
-			g.n, g.err = ReadNoRights(fd, g.b)
+	r.try = func(fd uintptr) bool {
+		if r.unix {
+			r.n, r.err = ReadNoRights(fd, r.b)
 		} else {
-			g.n, g.err = ReadNow(fd, g.b)
+			r.n, r.err = ReadNow(fd, r.b)
 		}
-		return g.err != syscall.EAGAIN
+		return r.err != syscall.EAGAIN
 	}
 }
 
 // Read waits for input, until the deadline for reading. b must not be empty.
-func (g *getter) Read(b []byte) (int, error) {
-	g.b, g.n, g.err = b[:min(len(b), atOnce)], 0, nil
-	err := g.raw.Read(g.try)
-	g.b = nil
+func (r *nonblockReader) Read(b []byte) (int, error) {
+	r.b, r.n, r.err = b[:min(len(b), maxSyscallBytes)], 0, nil
+	err := r.raw.Read(r.try)
+	r.b = nil
 	switch {
 	case err != nil:
 		return 0, err
-	case g.err == nil && g.n == 0:
+	case r.err == nil && r.n == 0:
 		return 0, io.EOF
 	}
-	return g.n, g.err
+	return r.n, r.err
 }
 
 // patience is how long a thread waits itself. What takes longer is slow anyway.
@@ -75,7 +75,7 @@ func (c *Client) setDirect(on bool) {
 // fill reads some of the stream, until the deadline for reading.
 func (c *Client) fill(b []byte) (int, error) {
 	for c.direct {
-		n, err := c.in.ReadDirect(b[:min(len(b), atOnce)], patience)
+		n, err := c.in.ReadDirect(b[:min(len(b), maxSyscallBytes)], patience)
 		if err != syscall.EAGAIN {
 			return n, err
 		}
