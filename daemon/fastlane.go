@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/rawio"
 )
 
 // A fastLane is for the client that alone keeps the daemon busy, such as a
@@ -49,7 +49,7 @@ func (s *session) awaitLane() bool {
 	}
 	w.putBack()
 	s.leaveLane()
-	if err == wire.ErrRights {
+	if err == rawio.ErrRights {
 		s.err = err
 	} else if err != syscall.EAGAIN {
 		s.err = io.EOF

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/rawio"
 )
 
 // A line is the connection of a client. Only its session reads and writes it;
@@ -23,7 +23,7 @@ import (
 // thread and, for a while, its place in the scheduler: so there is one at most,
 // that of a client which alone asks much, see [fastLane].
 type line struct {
-	put wire.NonblockWriter
+	put rawio.NonblockWriter
 
 	mu   sync.Mutex // held to change the following, and by others to use them
 	conn stream
@@ -207,10 +207,10 @@ func (l *line) direct() bool { return l.fd >= 0 && l.ep < 0 }
 // recv reads from a direct line. It returns EAGAIN if nothing has come in time.
 //
 // If descriptors may be queued in the line, it waits by a peek, and then takes what
-// that has seen: see [wire.ReadNoRights].
+// that has seen: see [rawio.ReadNoRights].
 func (l *line) recv(b []byte) (n int, err error) {
 	if l.rights {
-		if n, err = wire.PeekNoRights(uintptr(l.fd), b); n > 0 {
+		if n, err = rawio.PeekNoRights(uintptr(l.fd), b); n > 0 {
 			n, err = l.call(unix.SYS_RECVFROM, b[:n], unix.MSG_DONTWAIT)
 		}
 	} else {
@@ -246,7 +246,7 @@ func (l *line) send(b []byte) (int, error) {
 }
 
 // call is send(2) or recv(2) that does not wait. It is not announced to the
-// scheduler: see [wire.ReadNow] for why it cannot block.
+// scheduler: see [rawio.ReadNow] for why it cannot block.
 func (l *line) call(trap uintptr, b []byte, flags uintptr) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall6(trap, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)

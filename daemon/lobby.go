@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -235,7 +235,7 @@ func (b *lobby) hear(s *session, fd int32) {
 	case s.refused.Load() != 0:
 		s.err = errRefused
 	case n == 0 && err == unix.EAGAIN:
-	case err == wire.ErrRights:
+	case err == rawio.ErrRights:
 		s.err = err
 	case n == 0:
 		s.err = io.EOF

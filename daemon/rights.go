@@ -6,10 +6,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/rawio"
 )
 
-// Unix sockets in which clients may have queued descriptors. [wire.ReadNow] says
+// Unix sockets in which clients may have queued descriptors. [rawio.ReadNow] says
 // why that matters.
 
 // guard says that the line, which is not in the poller yet, is the Unix socket of
@@ -23,15 +23,15 @@ func (l *line) guard(uid uint32) error {
 	}
 	l.rights = true
 	unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSPIDFD, 0) // since Linux 6.5
-	return wire.NoRights(l.fd)
+	return rawio.NoRights(l.fd)
 }
 
 // readNow reads what is there from fd, which is that of the line.
 func (l *line) readNow(fd uintptr, b []byte) (int, error) {
 	if l.rights {
-		return wire.ReadNoRights(fd, b)
+		return rawio.ReadNoRights(fd, b)
 	}
-	return wire.ReadNow(fd, b)
+	return rawio.ReadNow(fd, b)
 }
 
 // read reads from a line that is in the poller, until its deadline.
@@ -67,7 +67,7 @@ func (l *line) empty() (ok bool) {
 			return
 		}
 		for range maxScrap {
-			if n, err := wire.ReadNoRights(fd, scrap[:]); n == 0 {
+			if n, err := rawio.ReadNoRights(fd, scrap[:]); n == 0 {
 				ok = err == nil
 				return
 			}
@@ -77,7 +77,7 @@ func (l *line) empty() (ok bool) {
 }
 
 // greetApart greets a client on a goroutine of its own: the write may block, see
-// [wire.ReadNow].
+// [rawio.ReadNow].
 func (b *lobby) greetApart(s *session) {
 	s.err = s.meet()
 	b.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -80,7 +80,7 @@ func (s *session) Await() bool {
 	s.err = s.line.raw.Read(s.tryRead)
 	if s.err != nil && s.refused.Load() != 0 {
 		s.err = errRefused
-	} else if s.err == nil && s.readErr == wire.ErrRights {
+	} else if s.err == nil && s.readErr == rawio.ErrRights {
 		s.err = s.readErr
 	} else if s.err != nil || s.readErr != nil {
 		s.err = io.EOF
@@ -275,7 +275,7 @@ func (s *session) complain(err error) {
 		return // clients come and go
 	case errors.As(err, &bad):
 		s.d.rate.log(s.d, zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.line.number(), bad, s.num, s.addr)
-	case errors.Is(err, wire.ErrRights):
+	case errors.Is(err, rawio.ErrRights):
 		s.d.rate.printf(s.d, "client rights", "client[%d] %s (pid %d, uid %d) %v and is disconnected", s.num, s.addr, s.creds.Pid, s.creds.Uid, err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.d.rate.printf(s.d, "client timeout", "pduread: timeout (after %.3f sec) in the middle of a PDU on fd=%d; client[%d] %s",

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -50,7 +51,7 @@ type Client struct {
 
 	// How the stream is read belongs to the goroutine that has set reading, and
 	// changes with mu held.
-	get    nonblockReader
+	get    rawio.NonblockReader
 	in     DirectConn // conn, if it is one
 	direct bool       // read by in, not get
 	until  time.Time  // the deadline for reading; guarded by mu
@@ -61,9 +62,9 @@ type Client struct {
 
 	sendMu  sync.Mutex // held for one write; guards the following
 	out     []byte
-	backlog []byte         // could not be written: goes out before anything else
-	put     NonblockWriter // writes out, as far as that needs no waiting
-	profile *pdu.Profile   // the last one sent, and for whom
+	backlog []byte               // could not be written: goes out before anything else
+	put     rawio.NonblockWriter // writes out, as far as that needs no waiting
+	profile *pdu.Profile         // the last one sent, and for whom
 	origin  agents.Origin
 
 	notices transport.Notices

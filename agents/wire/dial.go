@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -89,12 +90,12 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	}
 	c := &Client{conn: conn, raw: raw, opt: opt, dead: make(chan struct{})}
 	c.put.Init(raw)
-	c.get.init(in)
-	if c.get.unix, err = guard(in); err != nil {
+	c.get.Init(in)
+	if c.get.Unix, err = guard(in); err != nil {
 		conn.Close()
 		return nil, err
 	}
-	if c.get.unix {
+	if c.get.Unix {
 		c.put.Announce()
 	}
 	c.in, _ = conn.(DirectConn)
@@ -119,15 +120,30 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 }
 
 // guard reports whether a stream is a Unix socket, and prepares it for
-// [ReadNoRights]: the agent may be another user's.
+// [rawio.ReadNoRights]: the agent may be another user's.
 func guard(raw syscall.RawConn) (unix bool, err error) {
 	cerr := raw.Control(func(fd uintptr) {
 		domain, gerr := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_DOMAIN)
 		if unix = gerr == nil && domain == syscall.AF_UNIX; unix {
-			err = NoRights(int(fd))
+			err = rawio.NoRights(int(fd))
 		}
 	})
 	return unix, errors.Join(err, cerr)
+}
+
+// unblock makes sure that neither does block: an [os.File] may have been made of
+// a descriptor that does.
+func unblock(conns ...syscall.RawConn) error {
+	for _, c := range conns {
+		var err error
+		if cerr := c.Control(func(fd uintptr) { err = syscall.SetNonblock(int(fd), true) }); cerr != nil {
+			return cerr
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // greet answers the agent's CREDS. It gets back of its flags PDU_FLAG_AUTH

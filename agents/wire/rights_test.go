@@ -10,11 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-func socketPair(t *testing.T) (fds [2]int) {
+func unixPair(t *testing.T) (fds [2]int) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -23,48 +24,9 @@ func socketPair(t *testing.T) (fds [2]int) {
 	return fds
 }
 
-// Bytes with descriptors are not taken, and what is before them is read.
-func TestReadNoRights(t *testing.T) {
-	fds := socketPair(t)
-	defer syscall.Close(fds[0])
-	defer syscall.Close(fds[1])
-	// A sender's credentials are no descriptors.
-	if err := syscall.SetsockoptInt(fds[0], syscall.SOL_SOCKET, syscall.SO_PASSCRED, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := NoRights(fds[0]); err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, 100)
-	read := func(want string, wantErr error) {
-		t.Helper()
-		n, err := ReadNoRights(uintptr(fds[0]), b)
-		if got := string(b[:n]); got != want || err != wantErr {
-			t.Errorf("got %q, %v, want %q, %v", got, err, want, wantErr)
-		}
-	}
-	read("", syscall.EAGAIN)
-	syscall.Write(fds[1], []byte("one"))
-	syscall.Write(fds[1], []byte(" two"))
-	read("one two", nil)
-	if err := syscall.Sendmsg(fds[1], []byte("three"), syscall.UnixRights(0), nil, 0); err != nil {
-		t.Fatal(err)
-	}
-	read("", ErrRights)
-	read("", ErrRights) // it is still there
-	if _, err := PeekNoRights(uintptr(fds[0]), b); err != ErrRights {
-		t.Errorf("peek: %v", err)
-	}
-	if n, err := syscall.Read(fds[0], b); string(b[:max(n, 0)]) != "three" {
-		t.Errorf("left: %q, %v", b[:max(n, 0)], err)
-	}
-	syscall.Shutdown(fds[1], syscall.SHUT_WR)
-	read("", nil)
-}
-
 // An agent that passes descriptors is dropped.
 func TestAgentPassesDescriptors(t *testing.T) {
-	fds := socketPair(t)
+	fds := unixPair(t)
 	defer syscall.Close(fds[1])
 	f := os.NewFile(uintptr(fds[0]), "agent")
 	conn, err := net.FileConn(f)
@@ -91,7 +53,7 @@ func TestAgentPassesDescriptors(t *testing.T) {
 	}
 	call := &transport.Call{Req: req, Timeout: 10 * time.Second}
 	_, err = transport.Do(c, call, nil)
-	if !errors.Is(err, ErrRights) || errors.Is(err, io.EOF) {
+	if !errors.Is(err, rawio.ErrRights) || errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -73,10 +73,7 @@ var mayImport = map[string][]string{
 
 // exceptions are dependencies that mayImport forbids and that are still there. A
 // line goes when its dependency goes.
-var exceptions = map[string]string{
-	"agents/builtin/linux on agents/wire":      "its system calls",
-	"agents/builtin/linux on agents/transport": "by way of agents/wire",
-}
+var exceptions = map[string]string{}
 
 // mustNotImport is what a package must not import itself, although it is in
 // the standard library.

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/agents/rawio"
 	"golang.org/x/sys/unix"
 )
 
@@ -160,7 +160,7 @@ func (w *linkWatch) changed() (changed bool) {
 	}
 	for {
 		// What has changed is of no interest: most of it is cut off.
-		switch _, err := wire.ReadNow(uintptr(w.fd), w.buf[:]); err {
+		switch _, err := rawio.ReadNow(uintptr(w.fd), w.buf[:]); err {
 		case syscall.EAGAIN:
 			return changed
 		case nil, syscall.EINTR, syscall.ENOBUFS: // there was no room for more

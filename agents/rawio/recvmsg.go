@@ -1,6 +1,6 @@
 //go:build !386
 
-package wire
+package rawio
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package wire
+package rawio
 
 import "syscall"
 
@@ -14,9 +14,9 @@ type NonblockWriter struct {
 	err error
 }
 
-// maxSyscallBytes is how many bytes are copied into the kernel, or out of it, before
+// MaxSyscallBytes is how many bytes are copied into the kernel, or out of it, before
 // others can stop the goroutine that does it.
-const maxSyscallBytes = 256 << 10
+const MaxSyscallBytes = 256 << 10
 
 // Init makes w write to raw.
 func (w *NonblockWriter) Init(raw syscall.RawConn) {
@@ -40,7 +40,7 @@ func (w *NonblockWriter) Send(f func(b []byte) (int, error)) { w.send = f }
 
 func (w *NonblockWriter) put(write func([]byte) (int, error)) {
 	for len(w.b) > 0 {
-		n, err := write(w.b[:min(len(w.b), maxSyscallBytes)])
+		n, err := write(w.b[:min(len(w.b), MaxSyscallBytes)])
 		w.b = w.b[n:]
 		if err != nil {
 			if err != syscall.EAGAIN {

@@ -1,52 +1,12 @@
 package wire
 
 import (
-	"io"
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/rawio"
 )
-
-// A nonblockReader is an io.Reader of what a RawConn stands for. It is used by one
-// goroutine at a time, and allocates nothing.
-type nonblockReader struct {
-	raw  syscall.RawConn
-	unix bool                  // a Unix socket: what it holds is looked at first
-	try  func(fd uintptr) bool // made once: a closure a read would cost memory
-
-	b   []byte
-	n   int
-	err error
-}
-
-func (r *nonblockReader) init(raw syscall.RawConn) {
-	r.raw = raw
-	if r.try != nil {
-		return
-	}
-	r.try = func(fd uintptr) bool {
-		if r.unix {
-			r.n, r.err = ReadNoRights(fd, r.b)
-		} else {
-			r.n, r.err = ReadNow(fd, r.b)
-		}
-		return r.err != syscall.EAGAIN
-	}
-}
-
-// Read waits for input, until the deadline for reading. b must not be empty.
-func (r *nonblockReader) Read(b []byte) (int, error) {
-	r.b, r.n, r.err = b[:min(len(b), maxSyscallBytes)], 0, nil
-	err := r.raw.Read(r.try)
-	r.b = nil
-	switch {
-	case err != nil:
-		return 0, err
-	case r.err == nil && r.n == 0:
-		return 0, io.EOF
-	}
-	return r.n, r.err
-}
 
 // patience is how long a thread waits itself. What takes longer is slow anyway.
 const patience = 4 * time.Millisecond
@@ -67,7 +27,7 @@ func (c *Client) setDirect(on bool) {
 		return
 	}
 	if raw, err := c.in.SyscallReadConn(); err == nil { // else it is closed, as get will find
-		c.get.init(raw)
+		c.get.Init(raw)
 	}
 	c.conn.SetReadDeadline(c.until)
 }
@@ -75,7 +35,7 @@ func (c *Client) setDirect(on bool) {
 // fill reads some of the stream, until the deadline for reading.
 func (c *Client) fill(b []byte) (int, error) {
 	for c.direct {
-		n, err := c.in.ReadDirect(b[:min(len(b), maxSyscallBytes)], patience)
+		n, err := c.in.ReadDirect(b[:min(len(b), rawio.MaxSyscallBytes)], patience)
 		if err != syscall.EAGAIN {
 			return n, err
 		}

@@ -1,12 +1,5 @@
-package wire
-
-import (
-	"syscall"
-	"unsafe"
-)
-
-// Unannounced system calls: the scheduler is not told of them, as it is by
-// syscall.Read. A thread that is preempted in what may be a long system call has
+// Package rawio makes unannounced system calls: the scheduler is not told of them,
+// as it is by syscall.Read. A thread that is preempted in what may be a long system call has
 // its place taken by another thread, and that one is woken up for nothing. An
 // unannounced call that blocks stops all goroutines in the end. So each of them
 // on a stream whose other end belongs to another program has a reason why it
@@ -28,14 +21,20 @@ import (
 //     has SO_OOBINLINE, see [NoRights].
 //   - WriteNow, or send(2) with MSG_DONTWAIT, to a Unix socket that cannot hold
 //     descriptors: it only queues. To any other one a write is announced (see
-//     [NonblockWriter.Announce]): before Linux 6.8 it may run the collector of sockets in
-//     flight, and that closes what strangers have left.
+//     [NonblockWriter.Announce]): before Linux 6.8 it may run the collector of
+//     sockets in flight, and that closes what strangers have left.
 //   - [PeekNoRights] is announced, since it may wait. Its caller then takes the
 //     bytes that it has seen, with MSG_DONTWAIT.
 //   - epoll_ctl(2) copies nothing and closes nothing.
 //
 // close(2) is always announced. Package daemon closes Unix sockets of clients in
 // goroutines of their own, in bounded number.
+package rawio
+
+import (
+	"syscall"
+	"unsafe"
+)
 
 // ReadNow is read(2) of a descriptor that does not block (O_NONBLOCK). It is not
 // announced.
@@ -65,19 +64,4 @@ func write(fd uintptr, b []byte) (int, error) {
 			return max(n, 0), err
 		}
 	}
-}
-
-// unblock makes sure that neither does block: an [os.File] may have been made of
-// a descriptor that does.
-func unblock(conns ...syscall.RawConn) error {
-	for _, c := range conns {
-		var err error
-		if cerr := c.Control(func(fd uintptr) { err = syscall.SetNonblock(int(fd), true) }); cerr != nil {
-			return cerr
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

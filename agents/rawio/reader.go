@@ -1,0 +1,49 @@
+package rawio
+
+import (
+	"io"
+	"syscall"
+)
+
+// A NonblockReader is an io.Reader of what a RawConn stands for. It is used by one
+// goroutine at a time, and allocates nothing.
+type NonblockReader struct {
+	Unix bool // a Unix socket: what it holds is looked at first
+
+	raw syscall.RawConn
+	try func(fd uintptr) bool // made once: a closure a read would cost memory
+
+	b   []byte
+	n   int
+	err error
+}
+
+// Init makes r read from raw.
+func (r *NonblockReader) Init(raw syscall.RawConn) {
+	r.raw = raw
+	if r.try != nil {
+		return
+	}
+	r.try = func(fd uintptr) bool {
+		if r.Unix {
+			r.n, r.err = ReadNoRights(fd, r.b)
+		} else {
+			r.n, r.err = ReadNow(fd, r.b)
+		}
+		return r.err != syscall.EAGAIN
+	}
+}
+
+// Read waits for input, until the deadline for reading. b must not be empty.
+func (r *NonblockReader) Read(b []byte) (int, error) {
+	r.b, r.n, r.err = b[:min(len(b), MaxSyscallBytes)], 0, nil
+	err := r.raw.Read(r.try)
+	r.b = nil
+	switch {
+	case err != nil:
+		return 0, err
+	case r.err == nil && r.n == 0:
+		return 0, io.EOF
+	}
+	return r.n, r.err
+}
