@@ -246,7 +246,7 @@ func (l *line) send(b []byte) (int, error) {
 }
 
 // call is send(2) or recv(2) that does not wait. It is not announced to the
-// scheduler: see [rawio.ReadNow] for why it cannot block.
+// scheduler: see package [rawio] for why it cannot block.
 func (l *line) call(trap uintptr, b []byte, flags uintptr) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall6(trap, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents/rawio"
 )
 
-// Unix sockets in which clients may have queued descriptors. [rawio.ReadNow] says
+// Unix sockets in which clients may have queued descriptors. Package [rawio] says
 // why that matters.
 
 // guard says that the line, which is not in the poller yet, is the Unix socket of
@@ -23,7 +23,7 @@ func (l *line) guard(uid uint32) error {
 	}
 	l.rights = true
 	unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSPIDFD, 0) // since Linux 6.5
-	return rawio.NoRights(l.fd)
+	return rawio.RefuseRights(l.fd)
 }
 
 // readNow reads what is there from fd, which is that of the line.
@@ -31,7 +31,7 @@ func (l *line) readNow(fd uintptr, b []byte) (int, error) {
 	if l.rights {
 		return rawio.ReadNoRights(fd, b)
 	}
-	return rawio.ReadNow(fd, b)
+	return rawio.Read(fd, b)
 }
 
 // read reads from a line that is in the poller, until its deadline.
@@ -77,7 +77,7 @@ func (l *line) empty() (ok bool) {
 }
 
 // greetApart greets a client on a goroutine of its own: the write may block, see
-// [rawio.ReadNow].
+// [rawio.Write].
 func (b *lobby) greetApart(s *session) {
 	s.err = s.meet()
 	b.mu.Lock()

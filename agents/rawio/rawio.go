@@ -5,10 +5,10 @@
 // on a stream whose other end belongs to another program has a reason why it
 // cannot block:
 //
-//   - [ReadNow] and [WriteNow] of a pipe or a TCP socket with O_NONBLOCK: neither
+//   - [Read] and [Write] of a pipe or a TCP socket with O_NONBLOCK: neither
 //     carries descriptors, so a call closes nothing and takes no more time than
 //     it takes to copy.
-//   - ReadNow of a Unix socket that cannot hold descriptors (SO_PASSRIGHTS is off
+//   - Read of a Unix socket that cannot hold descriptors (SO_PASSRIGHTS is off
 //     since before the peer connected, Linux 6.16): likewise.
 //   - [ReadNoRights] of any other Unix socket. A read that takes a message with
 //     descriptors closes them. If the last descriptor of a TCP socket is among
@@ -18,8 +18,8 @@
 //     It then takes the bytes that it has seen, and no more. Only one goroutine
 //     reads a socket, so those are the same bytes. An urgent byte would be skipped
 //     by the peek and dropped, with its descriptors, by the read. So such a socket
-//     has SO_OOBINLINE, see [NoRights].
-//   - WriteNow, or send(2) with MSG_DONTWAIT, to a Unix socket that cannot hold
+//     has SO_OOBINLINE, see [RefuseRights].
+//   - Write, or send(2) with MSG_DONTWAIT, to a Unix socket that cannot hold
 //     descriptors: it only queues. To any other one a write is announced (see
 //     [NonblockWriter.Announce]): before Linux 6.8 it may run the collector of
 //     sockets in flight, and that closes what strangers have left.
@@ -36,14 +36,14 @@ import (
 	"unsafe"
 )
 
-// ReadNow is read(2) of a descriptor that does not block (O_NONBLOCK). It is not
+// Read is read(2) of a descriptor that does not block (O_NONBLOCK). It is not
 // announced.
-func ReadNow(fd uintptr, b []byte) (int, error) { return now(syscall.SYS_READ, fd, b) }
+func Read(fd uintptr, b []byte) (int, error) { return rawIO(syscall.SYS_READ, fd, b) }
 
-// WriteNow is write(2) likewise.
-func WriteNow(fd uintptr, b []byte) (int, error) { return now(syscall.SYS_WRITE, fd, b) }
+// Write is write(2) likewise.
+func Write(fd uintptr, b []byte) (int, error) { return rawIO(syscall.SYS_WRITE, fd, b) }
 
-func now(trap, fd uintptr, b []byte) (int, error) {
+func rawIO(trap, fd uintptr, b []byte) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
 		switch err {

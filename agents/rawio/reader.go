@@ -28,7 +28,7 @@ func (r *NonblockReader) Init(raw syscall.RawConn) {
 		if r.Unix {
 			r.n, r.err = ReadNoRights(fd, r.b)
 		} else {
-			r.n, r.err = ReadNow(fd, r.b)
+			r.n, r.err = Read(fd, r.b)
 		}
 		return r.err != syscall.EAGAIN
 	}

@@ -10,11 +10,11 @@ import (
 // has no use for them.
 var ErrRights = errors.New("sends file descriptors (SCM_RIGHTS)")
 
-// NoRights prepares a Unix socket for [ReadNoRights] and [PeekNoRights]. It must
+// RefuseRights prepares a Unix socket for [ReadNoRights] and [PeekNoRights]. It must
 // be called before anything is read.
-func NoRights(fd int) error {
+func RefuseRights(fd int) error {
 	return errors.Join(
-		// What is peeked must be what is taken, see [ReadNow].
+		// What is peeked must be what is taken, see [Read].
 		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_OOBINLINE, 1),
 		// MSG_CTRUNC must mean descriptors.
 		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_PASSCRED, 0),
@@ -22,7 +22,7 @@ func NoRights(fd int) error {
 	)
 }
 
-// ReadNoRights is [ReadNow] of a Unix socket in which descriptors may be queued.
+// ReadNoRights is [Read] of a Unix socket in which descriptors may be queued.
 // It leaves a message that has some, and what is behind that, in the socket: the
 // error is ErrRights. The caller is the only reader.
 func ReadNoRights(fd uintptr, b []byte) (int, error) {
@@ -30,7 +30,7 @@ func ReadNoRights(fd uintptr, b []byte) (int, error) {
 	if n == 0 || err != nil {
 		return 0, err
 	}
-	return ReadNow(fd, b[:n])
+	return Read(fd, b[:n])
 }
 
 // PeekNoRights reads from a Unix socket likewise, but leaves all in it, and waits

@@ -23,7 +23,7 @@ func TestReadNoRights(t *testing.T) {
 	if err := syscall.SetsockoptInt(fds[0], syscall.SOL_SOCKET, syscall.SO_PASSCRED, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := NoRights(fds[0]); err != nil {
+	if err := RefuseRights(fds[0]); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 100)

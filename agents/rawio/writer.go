@@ -26,13 +26,13 @@ func (w *NonblockWriter) Init(raw syscall.RawConn) {
 			if w.told {
 				return write(fd, b)
 			}
-			return WriteNow(fd, b)
+			return Write(fd, b)
 		})
 		return true
 	}
 }
 
-// Announce has the scheduler told of each write to raw, see [ReadNow].
+// Announce has the scheduler told of each write to raw, see [Read].
 func (w *NonblockWriter) Announce() { w.told = true }
 
 // Send makes w write with a function, which does not wait.

@@ -125,7 +125,7 @@ func guard(raw syscall.RawConn) (unix bool, err error) {
 	cerr := raw.Control(func(fd uintptr) {
 		domain, gerr := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_DOMAIN)
 		if unix = gerr == nil && domain == syscall.AF_UNIX; unix {
-			err = rawio.NoRights(int(fd))
+			err = rawio.RefuseRights(int(fd))
 		}
 	})
 	return unix, errors.Join(err, cerr)

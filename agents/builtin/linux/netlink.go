@@ -160,7 +160,7 @@ func (w *linkWatch) changed() (changed bool) {
 	}
 	for {
 		// What has changed is of no interest: most of it is cut off.
-		switch _, err := rawio.ReadNow(uintptr(w.fd), w.buf[:]); err {
+		switch _, err := rawio.Read(uintptr(w.fd), w.buf[:]); err {
 		case syscall.EAGAIN:
 			return changed
 		case nil, syscall.EINTR, syscall.ENOBUFS: // there was no room for more
