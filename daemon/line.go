@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -54,16 +53,13 @@ func (l *line) init(conn stream) error {
 	}
 	l.conn, l.raw, l.fd, l.ep = conn, raw, -1, -1
 	l.put.Init(raw)
-	if l.rights {
-		l.put.Announce()
-	}
 	return nil
 }
 
 // lobby makes fd the line, which waits in the epoll set ep.
 func (l *line) lobby(fd, ep int, k *sockets) {
 	l.fd, l.ep, l.sockets = fd, ep, k
-	l.put.Send(l.send)
+	l.put.InitSocket(uintptr(fd))
 }
 
 // number is the descriptor, for messages.
@@ -188,7 +184,7 @@ func (l *line) heat() bool {
 	}
 	l.conn.Close() // takes the socket out of the poller
 	l.conn, l.raw, l.fd = nil, nil, fd
-	l.put.Send(l.send)
+	l.put.InitSocket(uintptr(fd))
 	return true
 }
 
@@ -205,14 +201,9 @@ func (l *line) cool() {
 func (l *line) direct() bool { return l.fd >= 0 && l.ep < 0 }
 
 // recv reads from a direct line. It returns EAGAIN if nothing has come in time.
-//
-// If descriptors may be queued in the line, it waits by a peek, and then takes what
-// that has seen: see [rawio.ReadNoRights].
 func (l *line) recv(b []byte) (n int, err error) {
 	if l.rights {
-		if n, err = rawio.PeekNoRights(uintptr(l.fd), b); n > 0 {
-			n, err = l.call(unix.SYS_RECVFROM, b[:n], unix.MSG_DONTWAIT)
-		}
+		n, err = rawio.WaitNoRights(uintptr(l.fd), b)
 	} else {
 		for {
 			if n, err = unix.Read(l.fd, b); err != unix.EINTR {
@@ -225,37 +216,4 @@ func (l *line) recv(b []byte) (n int, err error) {
 		err = io.EOF
 	}
 	return n, err
-}
-
-// send is send(2) on a line that is not in the poller, whether it blocks or not.
-func (l *line) send(b []byte) (int, error) {
-	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
-	if !l.rights {
-		return l.call(unix.SYS_SENDTO, b, flags)
-	}
-	for {
-		n, _, err := syscall.Syscall6(unix.SYS_SENDTO, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
-		switch err {
-		case 0:
-			return int(n), nil
-		case syscall.EINTR:
-		default:
-			return 0, err
-		}
-	}
-}
-
-// call is send(2) or recv(2) that does not wait. It is not announced to the
-// scheduler: see package [rawio] for why it cannot block.
-func (l *line) call(trap uintptr, b []byte, flags uintptr) (int, error) {
-	for {
-		n, _, err := syscall.RawSyscall6(trap, uintptr(l.fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
-		switch err {
-		case 0:
-			return int(n), nil
-		case syscall.EINTR:
-		default:
-			return 0, err
-		}
-	}
 }

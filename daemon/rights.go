@@ -21,9 +21,9 @@ func (l *line) guard(uid uint32) error {
 	if on, err := unix.GetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS); err == nil && on == 0 {
 		return nil
 	}
-	l.rights = true
+	l.rights, l.put.Rights = true, true
 	unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_PASSPIDFD, 0) // since Linux 6.5
-	return rawio.RefuseRights(l.fd)
+	return rawio.RefuseRights(uintptr(l.fd))
 }
 
 // readNow reads what is there from fd, which is that of the line.

@@ -1,34 +1,25 @@
-// Package rawio makes unannounced system calls: the scheduler is not told of them,
-// as it is by syscall.Read. A thread that is preempted in what may be a long system call has
-// its place taken by another thread, and that one is woken up for nothing. An
-// unannounced call that blocks stops all goroutines in the end. So each of them
-// on a stream whose other end belongs to another program has a reason why it
-// cannot block:
+// Package rawio makes unannounced system calls: the Go scheduler is not told of
+// them, as it is of those of package syscall.
 //
-//   - [Read] and [Write] of a pipe or a TCP socket with O_NONBLOCK: neither
-//     carries descriptors, so a call closes nothing and takes no more time than
-//     it takes to copy.
-//   - Read of a Unix socket that cannot hold descriptors (SO_PASSRIGHTS is off
-//     since before the peer connected, Linux 6.16): likewise.
-//   - [ReadNoRights] of any other Unix socket. A read that takes a message with
-//     descriptors closes them. If the last descriptor of a TCP socket is among
-//     them, that lasts as long as the sender's SO_LINGER says. ReadNoRights peeks:
-//     recvmsg(MSG_PEEK|MSG_DONTWAIT) without a control buffer installs and closes
-//     nothing, the queue keeps its reference, and MSG_CTRUNC tells of descriptors.
-//     It then takes the bytes that it has seen, and no more. Only one goroutine
-//     reads a socket, so those are the same bytes. An urgent byte would be skipped
-//     by the peek and dropped, with its descriptors, by the read. So such a socket
-//     has SO_OOBINLINE, see [RefuseRights].
-//   - Write, or send(2) with MSG_DONTWAIT, to a Unix socket that cannot hold
-//     descriptors: it only queues. To any other one a write is announced (see
-//     [NonblockWriter.Announce]): before Linux 6.8 it may run the collector of
-//     sockets in flight, and that closes what strangers have left.
-//   - [PeekNoRights] is announced, since it may wait. Its caller then takes the
-//     bytes that it has seen, with MSG_DONTWAIT.
-//   - epoll_ctl(2) copies nothing and closes nothing.
+// A thread that has announced a call may have its place in the scheduler taken by
+// another thread while the call lasts. For a short call that costs more than the
+// call: a thread is woken up for nothing. An unannounced call keeps the place, and
+// cannot be interrupted: if it blocks, the next garbage collection waits for it,
+// and all goroutines wait for that.
 //
-// close(2) is always announced. Package daemon closes Unix sockets of clients in
-// goroutines of their own, in bounded number.
+// So a call may be unannounced if none of the following can happen, whatever the
+// program at the other end does. The comment of each function says why.
+//
+//   - It waits. The descriptor has O_NONBLOCK, the call has MSG_DONTWAIT, or the
+//     kernel writes the file from memory.
+//   - It closes a file of another program's. A message at a Unix socket can hold
+//     descriptors (SCM_RIGHTS), and a read that takes the message closes them. If
+//     the last descriptor of a TCP socket is among them, that lasts as long as the
+//     sender's SO_LINGER says.
+//   - It copies much: [MaxSyscallBytes] is the most.
+//
+// close(2) is always announced. epoll_ctl(2) never is, as packages syscall and
+// golang.org/x/sys/unix have it: it copies nothing and closes nothing.
 package rawio
 
 import (
@@ -36,16 +27,51 @@ import (
 	"unsafe"
 )
 
-// Read is read(2) of a descriptor that does not block (O_NONBLOCK). It is not
-// announced.
-func Read(fd uintptr, b []byte) (int, error) { return rawIO(syscall.SYS_READ, fd, b) }
+// MaxSyscallBytes is how many bytes one call should copy at most. Until it returns
+// no other goroutine can run on its thread.
+const MaxSyscallBytes = 256 << 10
 
-// Write is write(2) likewise.
-func Write(fd uintptr, b []byte) (int, error) { return rawIO(syscall.SYS_WRITE, fd, b) }
+// Read is read(2) of a descriptor with O_NONBLOCK: that of
+//
+//   - a pipe or a TCP socket, which hold no descriptors, so that a read closes
+//     nothing;
+//   - a netlink socket on which no dump was requested: a read would go on with it;
+//   - a Unix socket that cannot hold descriptors: SO_PASSRIGHTS (Linux 6.16) is off
+//     since before the peer connected. [ReadNoRights] is for any other.
+//
+// A pipe has one lock for both ends. The other end holds it while it copies to or
+// from its own memory, and where that has to be fetched (from swap, by FUSE, by
+// userfaultfd(2)) a read or a write waits for it, even with O_NONBLOCK: seen on
+// Linux 6.18. So a pipe must lead to a program that is trusted not to do that on
+// purpose; pmcd's lead to agents.
+func Read(fd uintptr, b []byte) (int, error) {
+	return call(syscall.SYS_READ, fd, b, 0)
+}
 
-func rawIO(trap, fd uintptr, b []byte) (int, error) {
+// Write is write(2) to a descriptor with O_NONBLOCK, one that [Read] may read. At a
+// socket it only queues. To a Unix socket that may hold descriptors a write is
+// announced: before Linux 6.8 it may run the collector of sockets in flight, and
+// that closes what other programs have left. [NonblockWriter] does so.
+func Write(fd uintptr, b []byte) (int, error) {
+	return call(syscall.SYS_WRITE, fd, b, 0)
+}
+
+// Recv is recv(2) with MSG_DONTWAIT: [Read] of a socket that has no O_NONBLOCK.
+func Recv(fd uintptr, b []byte) (int, error) {
+	return call(sysRecvfrom, fd, b, syscall.MSG_DONTWAIT)
+}
+
+// Send is send(2) with MSG_DONTWAIT: [Write] to a socket that has no O_NONBLOCK.
+func Send(fd uintptr, b []byte) (int, error) {
+	return call(sysSendto, fd, b, sendFlags)
+}
+
+const sendFlags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
+
+// call makes an unannounced call. Those that have no flags do not look at them.
+func call(trap, fd uintptr, b []byte, flags uintptr) (int, error) {
 	for {
-		n, _, err := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+		n, _, err := syscall.RawSyscall6(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
 		switch err {
 		case 0:
 			return int(n), nil
@@ -56,12 +82,16 @@ func rawIO(trap, fd uintptr, b []byte) (int, error) {
 	}
 }
 
-// write is an announced write(2).
-func write(fd uintptr, b []byte) (int, error) {
+// announced makes an announced call.
+func announced(trap, fd uintptr, b []byte, flags uintptr) (int, error) {
 	for {
-		n, err := syscall.Write(int(fd), b)
-		if err != syscall.EINTR {
-			return max(n, 0), err
+		n, _, err := syscall.Syscall6(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
+		switch err {
+		case 0:
+			return int(n), nil
+		case syscall.EINTR:
+		default:
+			return 0, err
 		}
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// A NonblockReader is an io.Reader of what a RawConn stands for. It is used by one
-// goroutine at a time, and allocates nothing.
+// A NonblockReader is an io.Reader of what a RawConn stands for, by [Read] or by
+// [ReadNoRights]. It is used by one goroutine at a time, and allocates nothing.
 type NonblockReader struct {
-	Unix bool // a Unix socket: what it holds is looked at first
+	Rights bool // a Unix socket in which descriptors may be queued
 
 	raw syscall.RawConn
 	try func(fd uintptr) bool // made once: a closure a read would cost memory
@@ -18,14 +18,14 @@ type NonblockReader struct {
 	err error
 }
 
-// Init makes r read from raw.
+// Init makes r read from raw, which has O_NONBLOCK.
 func (r *NonblockReader) Init(raw syscall.RawConn) {
 	r.raw = raw
 	if r.try != nil {
 		return
 	}
 	r.try = func(fd uintptr) bool {
-		if r.Unix {
+		if r.Rights {
 			r.n, r.err = ReadNoRights(fd, r.b)
 		} else {
 			r.n, r.err = Read(fd, r.b)

@@ -6,39 +6,58 @@ import (
 	"unsafe"
 )
 
+// Unix sockets in which descriptors may be queued. A read peeks first: recvmsg(2)
+// with MSG_PEEK and without a control buffer installs and closes nothing, since the
+// queue keeps its reference, and MSG_CTRUNC tells of descriptors. Then it takes the
+// bytes that it has seen, and no more. There is only one reader, so those are the
+// same bytes, without descriptors.
+//
+// An urgent byte would be passed over by the peek, and dropped with its descriptors
+// by the read. Where one is next, Linux 6.9 and its like peek for ever. So such a
+// socket has SO_OOBINLINE, which makes it a byte like others.
+
 // ErrRights is the error for a peer at a Unix socket that sends descriptors. PCP
 // has no use for them.
 var ErrRights = errors.New("sends file descriptors (SCM_RIGHTS)")
 
-// RefuseRights prepares a Unix socket for [ReadNoRights] and [PeekNoRights]. It must
+// RefuseRights prepares a Unix socket for [ReadNoRights] and [WaitNoRights]. It must
 // be called before anything is read.
-func RefuseRights(fd int) error {
+func RefuseRights(fd uintptr) error {
+	set := func(option, value int) error {
+		return syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, option, value)
+	}
 	return errors.Join(
-		// What is peeked must be what is taken, see [Read].
-		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_OOBINLINE, 1),
+		// What is peeked must be what is taken.
+		set(syscall.SO_OOBINLINE, 1),
 		// MSG_CTRUNC must mean descriptors.
-		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_PASSCRED, 0),
-		syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_PASSSEC, 0),
+		set(syscall.SO_PASSCRED, 0),
+		set(syscall.SO_PASSSEC, 0),
 	)
 }
 
-// ReadNoRights is [Read] of a Unix socket in which descriptors may be queued.
-// It leaves a message that has some, and what is behind that, in the socket: the
-// error is ErrRights. The caller is the only reader.
+// ReadNoRights is [Recv] from a Unix socket in which descriptors may be queued. It
+// leaves a message that has some, and what is behind that, in the socket: the error
+// is [ErrRights]. The caller is the only reader.
 func ReadNoRights(fd uintptr, b []byte) (int, error) {
-	n, err := peek(fd, b, syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	return readNoRights(fd, b, syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+}
+
+// WaitNoRights is [ReadNoRights] that waits for input if the socket blocks. The wait
+// is announced. It ends with EAGAIN after the socket's SO_RCVTIMEO.
+func WaitNoRights(fd uintptr, b []byte) (int, error) {
+	return readNoRights(fd, b, syscall.MSG_PEEK)
+}
+
+func readNoRights(fd uintptr, b []byte, flags uintptr) (int, error) {
+	n, err := peek(fd, b, flags)
 	if n == 0 || err != nil {
 		return 0, err
 	}
-	return Read(fd, b[:n])
+	return Recv(fd, b[:n])
 }
 
-// PeekNoRights reads from a Unix socket likewise, but leaves all in it, and waits
-// if the socket blocks.
-func PeekNoRights(fd uintptr, b []byte) (int, error) { return peek(fd, b, syscall.MSG_PEEK) }
-
-// peek is recvmsg(2) without a control buffer. It is not announced if flags say
-// that it does not wait.
+// peek is recvmsg(2) without a control buffer. It is announced unless flags say that
+// it does not wait.
 func peek(fd uintptr, b []byte, flags uintptr) (int, error) {
 	vec := syscall.Iovec{Base: unsafe.SliceData(b)}
 	vec.SetLen(len(b))

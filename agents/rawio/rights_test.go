@@ -23,7 +23,7 @@ func TestReadNoRights(t *testing.T) {
 	if err := syscall.SetsockoptInt(fds[0], syscall.SOL_SOCKET, syscall.SO_PASSCRED, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := RefuseRights(fds[0]); err != nil {
+	if err := RefuseRights(uintptr(fds[0])); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 100)
@@ -43,7 +43,7 @@ func TestReadNoRights(t *testing.T) {
 	}
 	read("", ErrRights)
 	read("", ErrRights) // it is still there
-	if _, err := PeekNoRights(uintptr(fds[0]), b); err != ErrRights {
+	if _, err := WaitNoRights(uintptr(fds[0]), b); err != ErrRights {
 		t.Errorf("peek: %v", err)
 	}
 	if n, err := syscall.Read(fds[0], b); string(b[:max(n, 0)]) != "three" {

@@ -2,45 +2,43 @@ package rawio
 
 import "syscall"
 
-// A NonblockWriter writes without waiting. It is used by one goroutine at a time, and
-// allocates nothing.
+// A NonblockWriter writes without waiting, by [Write] or by [Send], but by announced
+// calls to a Unix socket that may hold descriptors. It is used by one goroutine at a
+// time, and allocates nothing.
 type NonblockWriter struct {
-	raw  syscall.RawConn
-	try  func(fd uintptr) bool       // made once: a closure a write would cost memory
-	send func(b []byte) (int, error) // in place of raw
-	told bool                        // writes are announced
+	Rights bool // a Unix socket in which descriptors may be queued
+
+	raw    syscall.RawConn
+	try    func(fd uintptr) bool // made once: a closure a write would cost memory
+	socket uintptr               // if there is no raw
 
 	b   []byte // what is left to write
 	err error
 }
 
-// MaxSyscallBytes is how many bytes are copied into the kernel, or out of it, before
-// others can stop the goroutine that does it.
-const MaxSyscallBytes = 256 << 10
-
-// Init makes w write to raw.
+// Init makes w write to raw, which has O_NONBLOCK.
 func (w *NonblockWriter) Init(raw syscall.RawConn) {
-	w.raw, w.send = raw, nil
+	w.raw = raw
+	if w.try != nil {
+		return
+	}
 	w.try = func(fd uintptr) bool {
-		w.put(func(b []byte) (int, error) {
-			if w.told {
-				return write(fd, b)
-			}
-			return Write(fd, b)
-		})
+		w.write(syscall.SYS_WRITE, fd, 0)
 		return true
 	}
 }
 
-// Announce has the scheduler told of each write to raw, see [Read].
-func (w *NonblockWriter) Announce() { w.told = true }
+// InitSocket makes w write to a socket, with O_NONBLOCK or without.
+func (w *NonblockWriter) InitSocket(fd uintptr) { w.raw, w.socket = nil, fd }
 
-// Send makes w write with a function, which does not wait.
-func (w *NonblockWriter) Send(f func(b []byte) (int, error)) { w.send = f }
-
-func (w *NonblockWriter) put(write func([]byte) (int, error)) {
+// write makes one of two system calls until all is written, or no more can be.
+func (w *NonblockWriter) write(trap, fd, flags uintptr) {
+	do := call
+	if w.Rights {
+		do = announced
+	}
 	for len(w.b) > 0 {
-		n, err := write(w.b[:min(len(w.b), MaxSyscallBytes)])
+		n, err := do(trap, fd, w.b[:min(len(w.b), MaxSyscallBytes)], flags)
 		w.b = w.b[n:]
 		if err != nil {
 			if err != syscall.EAGAIN {
@@ -54,8 +52,8 @@ func (w *NonblockWriter) put(write func([]byte) (int, error)) {
 // Write returns what of b could not be written at once.
 func (w *NonblockWriter) Write(b []byte) (rest []byte, err error) {
 	w.b, w.err = b, nil
-	if w.send != nil {
-		w.put(w.send)
+	if w.raw == nil {
+		w.write(sysSendto, w.socket, sendFlags)
 	} else {
 		err = w.raw.Write(w.try)
 	}

@@ -91,13 +91,11 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	c := &Client{conn: conn, raw: raw, opt: opt, dead: make(chan struct{})}
 	c.put.Init(raw)
 	c.get.Init(in)
-	if c.get.Unix, err = guard(in); err != nil {
+	if c.get.Rights, err = guard(in); err != nil {
 		conn.Close()
 		return nil, err
 	}
-	if c.get.Unix {
-		c.put.Announce()
-	}
+	c.put.Rights = c.get.Rights
 	c.in, _ = conn.(DirectConn)
 	stop := context.AfterFunc(ctx, func() {
 		conn.SetReadDeadline(time.Unix(1, 0))
@@ -125,7 +123,7 @@ func guard(raw syscall.RawConn) (unix bool, err error) {
 	cerr := raw.Control(func(fd uintptr) {
 		domain, gerr := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_DOMAIN)
 		if unix = gerr == nil && domain == syscall.AF_UNIX; unix {
-			err = rawio.RefuseRights(int(fd))
+			err = rawio.RefuseRights(fd)
 		}
 	})
 	return unix, errors.Join(err, cerr)

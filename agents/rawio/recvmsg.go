@@ -1,7 +1,0 @@
-//go:build !386
-
-package rawio
-
-import "syscall"
-
-const sysRecvmsg = syscall.SYS_RECVMSG
