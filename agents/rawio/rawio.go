@@ -23,6 +23,7 @@
 package rawio
 
 import (
+	"strconv"
 	"syscall"
 	"unsafe"
 )
@@ -67,6 +68,33 @@ func Send(fd uintptr, b []byte) (int, error) {
 }
 
 const sendFlags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
+
+// Pread is pread(2) of a file of /proc or /sys that the kernel writes from memory,
+// without a lock that is held for long. O_NONBLOCK makes no difference to those.
+// The caller knows the file, and asks fstatfs(2) whose it is: a container may have
+// one of a program's (FUSE) in its place, which may let the call wait.
+//
+// On a 32-bit processor the call is announced: there the offset is two words, in
+// registers that depend on the processor.
+func Pread(fd uintptr, b []byte, off int64) (int, error) {
+	for {
+		n, err := pread(fd, b, off)
+		if err != syscall.EINTR {
+			return max(n, 0), err
+		}
+	}
+}
+
+func pread(fd uintptr, b []byte, off int64) (int, error) {
+	if strconv.IntSize < 64 {
+		return syscall.Pread(int(fd), b, off)
+	}
+	n, _, err := syscall.RawSyscall6(syscall.SYS_PREAD64, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), uintptr(off), 0, 0)
+	if err != 0 {
+		return 0, err
+	}
+	return int(n), nil
+}
 
 // call makes an unannounced call. Those that have no flags do not look at them.
 func call(trap, fd uintptr, b []byte, flags uintptr) (int, error) {

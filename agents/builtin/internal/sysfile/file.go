@@ -8,7 +8,8 @@ import (
 	"io/fs"
 	"strconv"
 	"syscall"
-	"unsafe"
+
+	"github.com/gopcp/pmcd/agents/rawio"
 )
 
 // MaxFile is the largest file that File.Read reads, in bytes. /proc/stat has some
@@ -22,7 +23,7 @@ type File struct {
 	fd     int // -1 if it is not open
 	prompt bool
 	piece  int
-	now    bool // prompt, and there is preadNow for it
+	now    bool // prompt, and rawio.Pread is for it
 	buf    []byte
 }
 
@@ -89,7 +90,7 @@ func (f *File) again() (_ []byte, err error) {
 func (f *File) pread(b []byte, off int) (n int, err error) {
 	for {
 		if f.now {
-			n, err = preadNow(f.fd, b, off)
+			n, err = rawio.Pread(uintptr(f.fd), b, int64(off))
 		} else {
 			n, err = syscall.Pread(f.fd, b, int64(off))
 		}
@@ -103,16 +104,6 @@ func (f *File) pread(b []byte, off int) (n int, err error) {
 			return n, nil
 		}
 	}
-}
-
-// preadNow is pread(2) that the scheduler is not told of, where an offset is one
-// word. b must not be empty.
-func preadNow(fd int, b []byte, off int) (int, error) {
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(off), 0, 0)
-	if errno != 0 {
-		return 0, errno
-	}
-	return int(n), nil
 }
 
 // Lines calls line for each line of the present text, which may be of any size,
