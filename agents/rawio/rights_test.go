@@ -1,54 +1,203 @@
 package rawio
 
 import (
+	"math/rand"
+	"runtime"
 	"syscall"
 	"testing"
 )
 
-func unixPair(t *testing.T) (fds [2]int) {
+// guardedPair returns a Unix socket pair whose reader refuses descriptors.
+func guardedPair(t testing.TB) *pair {
 	t.Helper()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
-	if err != nil {
+	p := newPair(t, "unix")
+	// A sender's credentials are no descriptors.
+	if err := syscall.SetsockoptInt(p.r, syscall.SOL_SOCKET, syscall.SO_PASSCRED, 1); err != nil {
 		t.Fatal(err)
 	}
-	return fds
+	if err := RefuseRights(uintptr(p.r)); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
-// Bytes with descriptors are not taken, and what is before them is read.
-func TestReadNoRights(t *testing.T) {
-	fds := unixPair(t)
-	defer syscall.Close(fds[0])
-	defer syscall.Close(fds[1])
-	// A sender's credentials are no descriptors.
-	if err := syscall.SetsockoptInt(fds[0], syscall.SOL_SOCKET, syscall.SO_PASSCRED, 1); err != nil {
-		t.Fatal(err)
+// pass sends b with the last descriptor of the write end of a pipe. It returns the
+// read end.
+func (p *pair) pass(b string, flags int) (r int) {
+	p.t.Helper()
+	q := newPair(p.t, "pipe")
+	err := syscall.Sendmsg(p.w, []byte(b), syscall.UnixRights(q.w), nil, flags)
+	if err == syscall.EOPNOTSUPP && flags != 0 {
+		p.t.Skip("the kernel has no urgent bytes in Unix sockets")
 	}
-	if err := RefuseRights(uintptr(fds[0])); err != nil {
-		t.Fatal(err)
+	if err != nil {
+		p.t.Fatal(err)
 	}
-	b := make([]byte, 100)
-	read := func(want string, wantErr error) {
-		t.Helper()
-		n, err := ReadNoRights(uintptr(fds[0]), b)
-		if got := string(b[:n]); got != want || err != wantErr {
-			t.Errorf("got %q, %v, want %q, %v", got, err, want, wantErr)
-		}
+	q.closeWriter()
+	return q.r
+}
+
+// open reports whether a pipe whose read end is r has a write end.
+func open(t testing.TB, r int) bool {
+	t.Helper()
+	n, err := Read(uintptr(r), make([]byte, 1))
+	if n != 0 || err != nil && err != syscall.EAGAIN {
+		t.Fatalf("pipe: %d, %v", n, err)
 	}
-	read("", syscall.EAGAIN)
-	syscall.Write(fds[1], []byte("one"))
-	syscall.Write(fds[1], []byte(" two"))
-	read("one two", nil)
-	if err := syscall.Sendmsg(fds[1], []byte("three"), syscall.UnixRights(0), nil, 0); err != nil {
-		t.Fatal(err)
+	return err == syscall.EAGAIN
+}
+
+// guardedReads are the reads that take no descriptors.
+var guardedReads = []struct {
+	name     string
+	blocking bool
+	read     ioFunc
+}{
+	{"ReadNoRights", false, ReadNoRights},
+	{"ReadNoRights, blocking", true, ReadNoRights},
+	{"WaitNoRights", false, WaitNoRights},
+	{"WaitNoRights, blocking", true, WaitNoRights},
+}
+
+// Bytes with descriptors are not taken, the descriptors are not closed, and what is
+// before them is read.
+func TestNoRights(t *testing.T) {
+	for _, tt := range guardedReads {
+		t.Run(tt.name, func(t *testing.T) {
+			p := guardedPair(t)
+			if tt.blocking {
+				p.setBlocking()
+			}
+			b := make([]byte, 100)
+			read := func(want string, wantErr error) {
+				t.Helper()
+				n, err := tt.read(uintptr(p.r), b)
+				if got := string(b[:n]); got != want || err != wantErr {
+					t.Errorf("got %q, %v, want %q, %v", got, err, want, wantErr)
+				}
+			}
+			Send(uintptr(p.w), []byte("one"))
+			Send(uintptr(p.w), []byte(" two"))
+			read("one two", nil)
+			passed := p.pass("three", 0)
+			read("", ErrRights)
+			read("", ErrRights) // it is still there
+			if !open(t, passed) {
+				t.Error("the descriptor is closed")
+			}
+			Send(uintptr(p.w), []byte("four"))
+			read("", ErrRights)
+			if n, err := Recv(uintptr(p.r), b); string(b[:n]) != "three" {
+				t.Errorf("left: %q, %v", b[:n], err)
+			}
+			eventually(t, "Recv closes the descriptor", func() bool { return !open(t, passed) })
+			read("four", nil)
+			p.closeWriter()
+			read("", nil)
+		})
 	}
-	read("", ErrRights)
-	read("", ErrRights) // it is still there
-	if _, err := WaitNoRights(uintptr(fds[0]), b); err != ErrRights {
-		t.Errorf("peek: %v", err)
+}
+
+// Descriptors are closed when the socket is, and not by a read before that.
+func TestRightsAreLeft(t *testing.T) {
+	p := guardedPair(t)
+	passed := p.pass("x", 0)
+	if _, err := ReadNoRights(uintptr(p.r), make([]byte, 1)); err != ErrRights || !open(t, passed) {
+		t.Errorf("%v, open: %v", err, open(t, passed))
 	}
-	if n, err := syscall.Read(fds[0], b); string(b[:max(n, 0)]) != "three" {
-		t.Errorf("left: %q, %v", b[:max(n, 0)], err)
+	p.closeReader()
+	eventually(t, "the descriptor is closed", func() bool { return !open(t, passed) })
+}
+
+// An urgent byte with descriptors is not dropped with them.
+func TestUrgentRights(t *testing.T) {
+	for _, tt := range guardedReads {
+		t.Run(tt.name, func(t *testing.T) {
+			p := guardedPair(t)
+			if tt.blocking {
+				p.setBlocking()
+			}
+			queued := open(t, p.pass("!", syscall.MSG_OOB)) // some kernels drop it when it is sent
+			b := make([]byte, 10)
+			n, err := tt.read(uintptr(p.r), b)
+			if queued && err != ErrRights || !queued && (string(b[:n]) != "!" || err != nil) {
+				t.Errorf("the descriptor is queued: %v; read %q, %v", queued, b[:n], err)
+			}
+		})
 	}
-	syscall.Shutdown(fds[1], syscall.SHUT_WR)
-	read("", nil)
+}
+
+// What is peeked is what is taken, while more comes in pieces of any size.
+func TestPiecesOfAnySize(t *testing.T) {
+	const size = 1 << 20
+	for _, tt := range guardedReads {
+		t.Run(tt.name, func(t *testing.T) {
+			p := guardedPair(t)
+			if tt.blocking {
+				p.setBlocking()
+			}
+			seed := rand.Int63()
+			random := rand.New(rand.NewSource(seed))
+			done := make(chan error, 1)
+			go func() {
+				random := rand.New(rand.NewSource(seed + 1))
+				var b [3000]byte
+				for at := 0; at < size; {
+					piece := b[:min(1+random.Intn(len(b)), size-at)]
+					for i := range piece {
+						piece[i] = byte((at + i) % 251)
+					}
+					n, err := Send(uintptr(p.w), piece)
+					if err != nil && err != syscall.EAGAIN {
+						done <- err
+						return
+					}
+					if at += n; n == 0 {
+						runtime.Gosched()
+					}
+				}
+				done <- nil
+			}()
+			var b [3000]byte
+			at := 0
+			eventually(t, "all bytes", func() bool {
+				n, err := tt.read(uintptr(p.r), b[:1+random.Intn(len(b))])
+				if err != nil && err != syscall.EAGAIN || n == 0 && err == nil {
+					t.Fatal(n, err)
+				}
+				for _, c := range b[:n] {
+					if c != byte(at%251) {
+						t.Fatalf("seed %d: byte %d is %d", seed, at, c)
+					}
+					at++
+				}
+				return at == size
+			})
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A socket that cannot hold descriptors is one that Read is for.
+func TestPassrightsOff(t *testing.T) {
+	const soPassrights = 83 // SO_PASSRIGHTS in asm-generic/socket.h
+	p := newPair(t, "unix")
+	if err := syscall.SetsockoptInt(p.r, syscall.SOL_SOCKET, soPassrights, 0); err != nil {
+		t.Skip("Linux before 6.16: ", err)
+	}
+	if err := syscall.Sendmsg(p.w, []byte("x"), syscall.UnixRights(0), nil, 0); err != syscall.EPERM {
+		t.Errorf("sent: %v", err)
+	}
+	b := make([]byte, 10)
+	if n, err := Read(uintptr(p.r), b); n != 0 || err != syscall.EAGAIN {
+		t.Errorf("read %q, %v", b[:n], err)
+	}
+}
+
+func TestRefuseRightsOfWhatIsNoSocket(t *testing.T) {
+	if err := RefuseRights(uintptr(newPair(t, "pipe").r)); err == nil {
+		t.Error("a pipe is prepared")
+	}
 }

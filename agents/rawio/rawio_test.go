@@ -1,0 +1,392 @@
+package rawio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A pair is two ends of a stream: what is written to w is read from r.
+type pair struct {
+	t    testing.TB
+	r, w int
+}
+
+// newPair returns a pair of a kind. Its ends have O_NONBLOCK.
+func newPair(t testing.TB, kind string) *pair {
+	t.Helper()
+	var fds [2]int
+	var err error
+	switch kind {
+	case "pipe":
+		err = syscall.Pipe2(fds[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK)
+	case "unix":
+		fds, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	case "tcp":
+		fds, err = tcpPair()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{t, fds[0], fds[1]}
+	t.Cleanup(func() {
+		p.closeReader()
+		p.closeWriter()
+	})
+	return p
+}
+
+func tcpPair() (fds [2]int, err error) {
+	ln, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fds, err
+	}
+	defer syscall.Close(ln)
+	if err = syscall.Bind(ln, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return fds, err
+	}
+	if err = syscall.Listen(ln, 1); err != nil {
+		return fds, err
+	}
+	addr, err := syscall.Getsockname(ln)
+	if err != nil {
+		return fds, err
+	}
+	if fds[1], err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0); err != nil {
+		return fds, err
+	}
+	if err = syscall.Connect(fds[1], addr); err != nil && err != syscall.EINTR {
+		return fds, err
+	}
+	if fds[0], _, err = syscall.Accept4(ln, syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC); err != nil {
+		return fds, err
+	}
+	return fds, syscall.SetNonblock(fds[1], true)
+}
+
+func (p *pair) closeReader() {
+	if p.r >= 0 {
+		syscall.Close(p.r)
+		p.r = -1
+	}
+}
+
+func (p *pair) closeWriter() {
+	if p.w >= 0 {
+		syscall.Close(p.w)
+		p.w = -1
+	}
+}
+
+// setBlocking takes O_NONBLOCK from both ends.
+func (p *pair) setBlocking() {
+	p.t.Helper()
+	if err := errors.Join(syscall.SetNonblock(p.r, false), syscall.SetNonblock(p.w, false)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// urgent sends an urgent byte. It skips the test where there are none.
+func (p *pair) urgent(b byte) {
+	p.t.Helper()
+	err := syscall.Sendto(p.w, []byte{b}, syscall.MSG_OOB, nil)
+	if err == syscall.EOPNOTSUPP {
+		p.t.Skip("the kernel has no urgent bytes in Unix sockets")
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// eventually calls f until it returns true.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !f(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+type ioFunc func(fd uintptr, b []byte) (int, error)
+
+// collect reads until want has come, with a small buffer, and fails if something
+// else comes. What was sent by way of TCP may take a moment.
+func (p *pair) collect(read ioFunc, want string) {
+	p.t.Helper()
+	got := ""
+	b := make([]byte, 7)
+	eventually(p.t, fmt.Sprintf("%q", want), func() bool {
+		n, err := read(uintptr(p.r), b)
+		if got += string(b[:n]); err != nil && err != syscall.EAGAIN || n == 0 && err == nil {
+			p.t.Fatalf("read %q, then %d, %v", got, n, err)
+		}
+		return len(got) >= len(want)
+	})
+	if got != want {
+		p.t.Errorf("read %q, want %q", got, want)
+	}
+}
+
+// ways are all ways of reading and writing, on all that they are for.
+var ways = []struct {
+	name, kind  string
+	blocking    bool
+	guarded     bool
+	read, write ioFunc
+}{
+	{"Read and Write", "pipe", false, false, Read, Write},
+	{"Read and Write", "tcp", false, false, Read, Write},
+	{"Read and Write", "unix", false, false, Read, Write},
+	{"Recv and Send", "tcp", false, false, Recv, Send},
+	{"Recv and Send", "unix", false, false, Recv, Send},
+	{"Recv and Send, blocking", "tcp", true, false, Recv, Send},
+	{"Recv and Send, blocking", "unix", true, false, Recv, Send},
+	{"ReadNoRights", "unix", false, true, ReadNoRights, Send},
+	{"ReadNoRights, blocking", "unix", true, true, ReadNoRights, Send},
+	{"WaitNoRights", "unix", false, true, WaitNoRights, Send},
+}
+
+// eachWay runs a test for all ways.
+func eachWay(t *testing.T, test func(t *testing.T, p *pair, read, write ioFunc)) {
+	for _, w := range ways {
+		t.Run(w.name+"/"+w.kind, func(t *testing.T) {
+			p := newPair(t, w.kind)
+			if w.blocking {
+				p.setBlocking()
+			}
+			if w.guarded {
+				if err := RefuseRights(uintptr(p.r)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			test(t, p, w.read, w.write)
+		})
+	}
+}
+
+func TestReadAndWrite(t *testing.T) {
+	eachWay(t, func(t *testing.T, p *pair, read, write ioFunc) {
+		if n, err := read(uintptr(p.r), make([]byte, 10)); n != 0 || err != syscall.EAGAIN {
+			t.Errorf("nothing is there: %d, %v", n, err)
+		}
+		if n, err := write(uintptr(p.w), nil); n != 0 || err != nil {
+			t.Errorf("wrote nothing: %d, %v", n, err)
+		}
+		for _, s := range []string{"one ", "two ", "three"} {
+			if n, err := write(uintptr(p.w), []byte(s)); n != len(s) || err != nil {
+				t.Fatalf("wrote %d of %q, %v", n, s, err)
+			}
+		}
+		p.collect(read, "one two three")
+		if n, err := read(uintptr(p.r), make([]byte, 10)); n != 0 || err != syscall.EAGAIN {
+			t.Errorf("all is read: %d, %v", n, err)
+		}
+	})
+}
+
+// A write stops when there is no room, and nothing is lost.
+func TestNoRoom(t *testing.T) {
+	eachWay(t, func(t *testing.T, p *pair, read, write ioFunc) {
+		var sent []byte
+		piece := make([]byte, 10_000)
+		for {
+			for i := range piece {
+				piece[i] = byte((len(sent) + i) % 251)
+			}
+			n, err := write(uintptr(p.w), piece)
+			sent = append(sent, piece[:n]...)
+			if err == syscall.EAGAIN {
+				break
+			}
+			if err != nil || n == 0 {
+				t.Fatalf("wrote %d, %v, after %d bytes", n, err, len(sent))
+			}
+		}
+		var got []byte
+		b := make([]byte, 3_333)
+		eventually(t, "all bytes", func() bool {
+			n, err := read(uintptr(p.r), b)
+			if got = append(got, b[:n]...); err != nil && err != syscall.EAGAIN {
+				t.Fatal(err)
+			}
+			return len(got) >= len(sent)
+		})
+		if !bytes.Equal(got, sent) {
+			t.Errorf("read %d bytes, want the %d that were written", len(got), len(sent))
+		}
+	})
+}
+
+func TestEnd(t *testing.T) {
+	eachWay(t, func(t *testing.T, p *pair, read, write ioFunc) {
+		if _, err := write(uintptr(p.w), []byte("last")); err != nil {
+			t.Fatal(err)
+		}
+		p.closeWriter()
+		p.collect(read, "last")
+		for range 2 {
+			var n int
+			err := error(syscall.EAGAIN)
+			eventually(t, "the end", func() bool {
+				n, err = read(uintptr(p.r), make([]byte, 10))
+				return err != syscall.EAGAIN
+			})
+			if n != 0 || err != nil {
+				t.Errorf("at the end: %d, %v", n, err)
+			}
+		}
+	})
+}
+
+// The error for a writer whose reader has gone is no signal, and for a descriptor
+// that is not open no number of bytes.
+func TestErrors(t *testing.T) {
+	eachWay(t, func(t *testing.T, p *pair, read, write ioFunc) {
+		p.closeReader()
+		var err error
+		eventually(t, "an error", func() bool { // TCP takes what is written first
+			_, err = write(uintptr(p.w), []byte("x"))
+			return err != nil
+		})
+		if err != syscall.EPIPE && err != syscall.ECONNRESET {
+			t.Error(err)
+		}
+		closed := ^uintptr(0)
+		if n, err := read(closed, make([]byte, 1)); n != 0 || err != syscall.EBADF {
+			t.Errorf("read: %d, %v", n, err)
+		}
+		if n, err := write(closed, make([]byte, 1)); n != 0 || err != syscall.EBADF {
+			t.Errorf("write: %d, %v", n, err)
+		}
+	})
+}
+
+// An urgent byte is not read, except in line.
+func TestUrgentByte(t *testing.T) {
+	for _, w := range ways {
+		if w.kind == "pipe" {
+			continue
+		}
+		t.Run(w.name+"/"+w.kind, func(t *testing.T) {
+			p := newPair(t, w.kind)
+			want := "ab"
+			if w.guarded {
+				want = "a!b"
+				if err := RefuseRights(uintptr(p.r)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.write(uintptr(p.w), []byte("a"))
+			p.urgent('!')
+			w.write(uintptr(p.w), []byte("b"))
+			p.collect(w.read, want)
+		})
+	}
+}
+
+// inCall reports whether a thread of this process is in a system call.
+func inCall(tid int, trap uintptr) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/syscall", tid))
+	return err == nil && strings.HasPrefix(string(b), fmt.Sprintf("%d ", trap))
+}
+
+// A signal does not end the wait of WaitNoRights. With SO_RCVTIMEO the kernel does
+// not restart the call itself (signal(7)).
+func TestWaitIsInterrupted(t *testing.T) {
+	if b, err := os.ReadFile("/proc/self/syscall"); err != nil || len(b) == 0 {
+		t.Skip("the kernel does not show system calls: ", err)
+	}
+	p := newPair(t, "unix")
+	p.setBlocking()
+	if err := RefuseRights(uintptr(p.r)); err != nil {
+		t.Fatal(err)
+	}
+	timeout := syscall.NsecToTimeval(int64(time.Hour))
+	if err := syscall.SetsockoptTimeval(p.r, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &timeout); err != nil {
+		t.Fatal(err)
+	}
+	thread := make(chan int)
+	done := make(chan error)
+	b := make([]byte, 10)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		thread <- syscall.Gettid()
+		n, err := WaitNoRights(uintptr(p.r), b)
+		if err == nil && string(b[:n]) != "x" {
+			err = fmt.Errorf("read %q", b[:n])
+		}
+		done <- err
+	}()
+	tid := <-thread
+	eventually(t, "it waits", func() bool { return inCall(tid, sysRecvmsg) })
+	// This one the Go runtime takes, and does nothing more than preempt.
+	if err := syscall.Tgkill(syscall.Getpid(), tid, syscall.SIGURG); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Send(uintptr(p.w), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A socket that blocks is waited for, no longer than it says.
+func TestWait(t *testing.T) {
+	p := newPair(t, "unix")
+	p.setBlocking()
+	if err := RefuseRights(uintptr(p.r)); err != nil {
+		t.Fatal(err)
+	}
+	timeout := syscall.NsecToTimeval(int64(time.Millisecond))
+	if err := syscall.SetsockoptTimeval(p.r, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &timeout); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := WaitNoRights(uintptr(p.r), make([]byte, 10)); n != 0 || err != syscall.EAGAIN {
+		t.Errorf("nothing is there: %d, %v", n, err)
+	}
+}
+
+func TestPread(t *testing.T) {
+	recorded := t.TempDir() + "/f"
+	if err := os.WriteFile(recorded, []byte("text"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/proc/version", "/sys/devices/system/cpu/possible", recorded} {
+		t.Run(path, func(t *testing.T) {
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Skip(err)
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			b := make([]byte, 1000)
+			for _, off := range []int{0, 1, len(want) - 1, len(want), 0} {
+				n, err := Pread(f.Fd(), b, int64(off))
+				if err != nil || string(b[:n]) != string(want[off:]) {
+					t.Errorf("at %d: %q, %v, want %q", off, b[:n], err, want[off:])
+				}
+			}
+			if n, err := Pread(f.Fd(), nil, 0); n != 0 || err != nil {
+				t.Errorf("nothing: %d, %v", n, err)
+			}
+			if n, err := Pread(f.Fd(), b, -1); n != 0 || err != syscall.EINVAL {
+				t.Errorf("before the beginning: %d, %v", n, err)
+			}
+		})
+	}
+	if n, err := Pread(^uintptr(0), make([]byte, 1), 0); n != 0 || err != syscall.EBADF {
+		t.Errorf("no file: %d, %v", n, err)
+	}
+}
