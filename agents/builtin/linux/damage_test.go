@@ -161,3 +161,59 @@ func garbled(text string) string {
 		return c
 	}, text)
 }
+
+// A line of the kernel in which one word is broken costs the metrics of that
+// word; a line that is missing costs its own.
+func TestBrokenLines(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"proc/loadavg": "0.50 x 1e400 1/2 3\n",
+		"proc/stat":    "cpu  10 x 30 40 50 60 70 80 90 100\ncpu0 1 2\ncpuX 1 2 3\ncpu2\ncpu3 7 18446744073709551616 9 10\ncpu3 8 8 8 8\nintr 5\ncpu9 1 2 3 4\n",
+		"proc/meminfo": "MemTotal: 100 kB\nMemFree 5 kB\nCached: x kB\nBuffers:\nDirty: 18446744073709551615 kB\n: 7\nHugePages_Total: 3\nWriteback:9",
+		"proc/diskstats": "   8 0 sda 1 2 3 4 5 x 7 8 9 10 11\n" + // before Linux 4.18
+			"   8 16 sdb 1 2 3\n" +
+			"   8 x sdc 1 2 3 4 5 6 7 8 9 10 11\n" +
+			"   8 32 sdd 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\n" + // before 5.5
+			"   8\n\n   8 0 sda 9 9 9\n",
+		"proc/partitions": "major minor  #blocks  name\n\n   8        0      70 sda\n   8        1      71 sda1\n 8 16 x sdb\n 8 32\n 8 48 0 sdd\n",
+		"proc/net/dev":    "Inter-| x\n face | y\n  lo:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n eth0: 1 2 x 4\n noline\n:1\n../x: 1\n lo: 5\n",
+	})
+	r := newRig(t, Options{Root: root})
+	r.Want(map[string]string{
+		"kernel.all.load":              "1_minute=0.5",
+		"kernel.all.cpu.user":          "100",
+		"kernel.all.cpu.nice":          "",
+		"kernel.all.cpu.vnice":         "",
+		"kernel.all.cpu.vuser":         "0", // guest is ahead of user
+		"kernel.all.cpu.intr":          "1300",
+		"kernel.all.cpu.guest_nice":    "1000",
+		"kernel.percpu.cpu.user":       "cpu0=10 cpu3=70",
+		"kernel.percpu.cpu.nice":       "cpu0=20",
+		"kernel.percpu.cpu.sys":        "cpu3=90",
+		"kernel.percpu.cpu.steal":      "cpu0=0 cpu3=0",
+		"hinv.ncpu":                    "2",
+		"mem.physmem":                  "100",
+		"mem.util.free":                "",
+		"mem.util.used":                "",
+		"mem.util.cached":              "",
+		"mem.util.bufmem":              "",
+		"mem.util.other":               "",
+		"mem.util.dirty":               "18446744073709551615",
+		"mem.util.writeback":           "9",
+		"mem.util.hugepagesTotal":      "3",
+		"mem.util.hugepagesTotalBytes": "",
+		"disk.dev.read":                "sda=1 sdb=1 sdd=1",
+		"disk.dev.write":               "sda=5 sdd=5",
+		"disk.dev.write_merge":         "sdd=6",
+		"disk.dev.discard_bytes":       "sda=0 sdb=0 sdd=7",
+		"disk.dev.flush":               "sda=0 sdb=0 sdd=0",
+		"disk.dev.capacity":            "sda=70",
+		"disk.dev.scheduler":           "sda=unknown sdb=unknown sdd=unknown",
+		"hinv.ndisk":                   "3",
+		"network.interface.in.bytes":   "lo=1 eth0=1 ../x=1",
+		"network.interface.in.errors":  "lo=3",
+		"network.interface.in.drops":   "lo=4 eth0=4",
+		"network.interface.out.bytes":  "lo=9",
+		"network.interface.mtu":        "",
+		"hinv.ninterface":              "3",
+	})
+}

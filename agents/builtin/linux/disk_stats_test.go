@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -74,29 +75,38 @@ func TestBrokenDisks(t *testing.T) {
 	r.Want(map[string]string{"disk.wwid.read": "", "disk.all.read": "1", "zram.capacity": "", "disk.md.read": ""})
 }
 
-func TestTapesAndHosts(t *testing.T) {
-	r := newRig(t, Options{Root: "testdata/storage"})
-	// The order is that of a directory.
-	if got := r.Values("tape.dev.in_flight"); got != "st0=1000 st10=2000" && got != "st10=2000 st0=1000" {
-		t.Errorf("tape.dev.in_flight is %q", got)
+func TestDisks(t *testing.T) {
+	var lines strings.Builder
+	for i, name := range []string{
+		"sda", "sda1", "nvme0n1", "nvme0n1p1", "mmcblk0", "mmcblk0p2", "cciss/c0d0", "cciss/c0d0p1", "dm-0", "dm-1", "dm-2",
+		"md0", "md127", "md126", "sr0", "loop0", "ram1", "zram0", "nbd3", "nbd3p1", "rbd0", "xvmdisk", "xvda", "xvda1", "hda",
+		"3600508b1001c1d2d3", "dasda",
+	} {
+		fmt.Fprintf(&lines, " 8 %d %s %d 0 0 0 0 0 0 0 0 0 0\n", i, name, 100+i)
 	}
-	r.Want(map[string]string{
-		"hinv.ntape":             "2",
-		"hinv.nfchost":           "1",
-		"fchost.in.frames":       "host0=755",
-		"fchost.in.bytes":        "host0=3024",
-		"fchost.nos_count":       "host0=0", // the driver has none
-		"fchost.dumped_frames":   "host0=762",
-		"hinv.nfilesys":          "0",
-		"network.icmpmsg.intype": "",
-	})
 	root := pmdatest.Tree(t, map[string]string{
-		"sys/class/fc_host/host1/statistics/rx_words":  "0x4000000000000000\n",
-		"sys/class/fc_host/host1/statistics/tx_words":  "12\n",
-		"sys/class/fc_host/host1/statistics/lip_count": "0xg\n",
-		"sys/class/fc_host/host2/x":                    "",
+		"proc/diskstats":                    lines.String(),
+		"sys/block/sda/queue/scheduler":     "noop deadline [cfq]\n",
+		"sys/block/sda/device/wwid":         "naa.600508b1001c1d2d3\n",
+		"sys/block/nvme0n1/queue/scheduler": "[none] mq-deadline\n",
+		"sys/block/nvme0n1/wwid":            "eui.0025385b71b00a2c\n",
+		"sys/block/mmcblk0/queue/scheduler": "none\n",
+		"sys/block/cciss!c0d0/device/wwid":  "t10.ATA disk 1 \n",
+		"sys/block/dasda/device/wwid":       "other\n",
+		"sys/block/dm-0/dm/name":            "vg0-root\n",
+		"sys/block/dm-1/dm/name":            "vg0-swap\n",
+		"dev/md/data":                       "-> ../md127",
+		"dev/md/126":                        "-> ../md126",
+		"dev/md/.x":                         "-> ../md126",
+		"dev/mapper/control":                "",
 	})
-	newRig(t, Options{Root: root}).Want(map[string]string{
-		"fchost.in.bytes": "host1=0", "fchost.out.bytes": "host1=48", "fchost.lip_count": "host1=0", "tape.dev.io_ns": "",
+	r := newRig(t, Options{Root: root})
+	r.Want(map[string]string{
+		"disk.dev.read":      "sda=100 nvme0n1=102 mmcblk0=104 cciss/c0d0=106 nbd3=118 rbd0=120 xvda=122 hda=124 dasda=126",
+		"disk.dev.scheduler": "sda=cfq nvme0n1=none mmcblk0=unknown cciss/c0d0=unknown nbd3=unknown rbd0=unknown xvda=unknown hda=unknown dasda=unknown",
+		"hinv.map.scsi_id":   "sda=3600508b1001c1d2d3 nvme0n1=20025385b71b00a2c mmcblk0=unknown cciss/c0d0=1ATA disk 1 nbd3=unknown rbd0=unknown xvda=unknown hda=unknown dasda=other",
+		"hinv.ndisk":         "9",
+		"hinv.map.dmname":    "vg0-root=dm-0 vg0-swap=dm-1",
+		"hinv.map.mdname":    "md0=md0 data=md127 md126=md126",
 	})
 }

@@ -1,14 +1,9 @@
 package linux
 
 import (
-	"encoding/binary"
-	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
@@ -153,86 +148,4 @@ func FuzzFiles(f *testing.F) {
 			t.Errorf("%s: after %q, %q\n gives %v\nbut of itself %v", z.file, before, text, got, want)
 		}
 	})
-}
-
-// FuzzIPv4 reads messages of rtnetlink(7).
-func FuzzIPv4(f *testing.F) {
-	f.Add(addrMessage)
-	f.Add(append(addrMessage[:48:48], "\x14\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff"...)) // NLMSG_ERROR
-	f.Fuzz(func(t *testing.T, b []byte) {
-		_, _ = eachIPv4(b, 0, func(i ipv4) {
-			if len(i.label) == 0 || !i.addr.Is4() {
-				t.Errorf("%v", i)
-			}
-		})
-	})
-}
-
-// addrMessage is composed: RTM_NEWADDR of 192.0.2.2 with the label eth0:1.
-var addrMessage = func() []byte {
-	word := binary.NativeEndian
-	attr := func(b []byte, typ uint16, value string) []byte {
-		b = word.AppendUint16(word.AppendUint16(b, uint16(4+len(value))), typ)
-		b = append(b, value...)
-		return append(b, make([]byte, -len(value)&3)...)
-	}
-	m := make([]byte, 16+8)
-	m = attr(m, 2, "\xc0\x00\x02\x02") // IFA_LOCAL
-	m = attr(m, 3, "eth0:1\x00")       // IFA_LABEL
-	m = attr(m, 9, "")                 // another
-	word.PutUint32(m, uint32(len(m)))
-	word.PutUint16(m[4:], 20) // RTM_NEWADDR
-	return m
-}()
-
-func TestIPv4(t *testing.T) {
-	message := func(typ byte, body string) []byte {
-		return append([]byte{byte(16 + len(body)), 0, 0, 0, typ, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, body...)
-	}
-	for _, tt := range []struct {
-		what string
-		b    []byte
-		seq  uint32
-		want string
-		done bool
-		err  error
-	}{
-		{"one that is cut short", append(addrMessage, addrMessage[:47]...), 0, "eth0:1 192.0.2.2\n", false, nil},
-		{"of another request", addrMessage, 1, "", false, nil},
-		{"the end", append(addrMessage, message(3, "\x00\x00\x00\x00")...), 0, "eth0:1 192.0.2.2\n", true, nil},
-		{"an error", message(2, "\xff\xff\xff\xff"), 0, "", true, syscall.EPERM},
-		{"an error without a number", message(2, "x"), 0, "", true, syscall.EBADMSG},
-		{"no address", message(20, ""), 0, "", false, nil},
-		{"nothing", nil, 0, "", false, nil},
-	} {
-		got := ""
-		done, err := eachIPv4(tt.b, tt.seq, func(i ipv4) { got += fmt.Sprintf("%s %v\n", i.label, i.addr) })
-		if got != tt.want || done != tt.done || err != tt.err {
-			t.Errorf("%s: %q, %v, %v", tt.what, got, done, err)
-		}
-	}
-	// The kernel's own: there is a loopback interface on all hosts.
-	var n netlink
-	defer n.close()
-	for range 2 {
-		found := false
-		if err := n.each(func(i ipv4) { found = found || string(i.label) == "lo" && i.addr.IsLoopback() }); err != nil || !found {
-			t.Errorf("no address of lo, %v", err)
-		}
-	}
-	// A socket that fails is opened again.
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	if err := syscall.Dup3(int(null.Fd()), n.fd, syscall.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.each(func(ipv4) {}); err != io.ErrUnexpectedEOF {
-		t.Errorf("what is no socket: %v", err)
-	}
-	if err := n.each(func(ipv4) {}); err != nil {
-		t.Error(err)
-	}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
+// The trees of files that the tests read are recorded (testdata/vm) or composed
+// from the formats that the kernel documents.
+
 func newRig(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Rig {
 	tb.Helper()
 	if o.CacheDir == "" {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
@@ -170,4 +172,30 @@ func TestIDsOfContainer(t *testing.T) {
 			t.Fatalf("after %d turns %d are there, %d away, and %d known", turn, active, away, len(s.known))
 		}
 	}
+}
+
+// A directory that cannot be written to, such as /sys, costs one line in
+// the log and one look a minute.
+func TestIDsCannotBeSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := newInsts[struct{}](newHost(60, Options{
+			Root: t.TempDir(), CacheDir: "/sys", ConfDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil)),
+		}), indomFilesys)
+		for range 3 {
+			s.begin()
+			s.add([]byte("/dev/one"))
+			s.end()
+			if s.fileDue() {
+				t.Error("to be written again at once")
+			}
+			time.Sleep(2 * time.Minute)
+			if !s.fileDue() {
+				t.Error("not tried again")
+			}
+		}
+		if got := strings.Count(log.String(), "\n"); got != 1 {
+			t.Errorf("%d lines in the log:\n%s", got, &log)
+		}
+	})
 }

@@ -112,3 +112,64 @@ func TestInterfacesChange(t *testing.T) {
 		}
 	}
 }
+
+func TestInterfaces(t *testing.T) {
+	const zeros = ": 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+	root := pmdatest.Tree(t, map[string]string{
+		"proc/net/dev":                           " eth0" + zeros + "wlan0" + zeros + " bond0" + zeros + " eth1" + zeros + "veth9" + zeros,
+		"sys/class/net/eth0/speed":               "10000\n",
+		"sys/class/net/eth0/duplex":              "full\n",
+		"sys/class/net/eth0/flags":               "0x1003\n",
+		"sys/class/net/eth0/operstate":           "up\n",
+		"sys/class/net/eth0/type":                "1\n",
+		"sys/class/net/eth0/mtu":                 "9000\n",
+		"sys/class/net/eth1/speed":               "-1\n",
+		"sys/class/net/eth1/duplex":              "unknown\n",
+		"sys/class/net/eth1/flags":               "0x1003\n",
+		"sys/class/net/eth1/operstate":           "down\n",
+		"sys/class/net/wlan0/wireless/":          "",
+		"sys/class/net/wlan0/flags":              "0x1002\n",
+		"sys/class/net/wlan0/operstate":          "up\n",
+		"sys/class/net/wlan0/address":            "02:00:00:00:00:01\n",
+		"sys/class/net/bond0/speed":              "4294967295\n",
+		"sys/class/net/bond0/duplex":             "half\n",
+		"sys/devices/virtual/net/bond0/":         "",
+		"sys/devices/virtual/net/veth9/tx_queue": "",
+		"proc/net/if_inet6": "00000000000000000000000000000001 01 80 10 80 lo\n" +
+			"fe80000000000000020000fffe000001 02 40 20 80 eth0\n" +
+			"20010db8000000000000000000000001 02 40 00 80 eth0\n" +
+			"fec00000000000000000000000000001 03 30 40 80 wlan0\n" +
+			"00000000000000000000ffffc0000201 04 80 80 80 bond0\n" +
+			"00000000000000000000000000000000 04 81 00 80 eth1\n" + // broken
+			"0 04 80 00 80 eth1\n" +
+			"fe80000000000000020000fffe000002 05 0a 99 80 eth1:2\n",
+	})
+	r := newRig(t, Options{Root: root}, addr4("eth0", "192.0.2.1"), addr4("eth0", "192.0.2.2"), addr4("eth0:1", "198.51.100.1"))
+	r.Want(map[string]string{
+		"network.interface.speed":    "eth0=1192.0929",
+		"network.interface.baudrate": "eth0=1250000000",
+		"network.interface.duplex":   "eth0=2 bond0=1",
+		"network.interface.up":       "eth0=1 wlan0=0 bond0=0 eth1=1 veth9=0",
+		"network.interface.running":  "eth0=1 wlan0=0 bond0=0 eth1=0 veth9=0",
+		"network.interface.mtu":      "eth0=9000",
+		"network.interface.type":     "eth0=1 wlan0=0 bond0=0 eth1=0 veth9=0",
+		"network.interface.wireless": "eth0=0 wlan0=1 bond0=0 eth1=0 veth9=0",
+		"network.interface.virtual":  "eth0=0 wlan0=0 bond0=1 eth1=0 veth9=1",
+	})
+	for name, want := range map[string][]string{
+		"network.interface.hw_addr":    {"wlan0=02:00:00:00:00:01"},
+		"network.interface.inet_addr":  {"eth0=192.0.2.1", "eth0:1=198.51.100.1"},
+		"network.interface.ipv6_addr":  {"lo=::1/128", "eth0=2001:db8::1/64", "wlan0=fec0::1/48", "bond0=::ffff:192.0.2.1/128", "eth1:2=fe80::200:ff:fe00:2/10"},
+		"network.interface.ipv6_scope": {"lo=Host", "eth0=Global", "wlan0=Site", "bond0=Compat", "eth1:2=Unknown"},
+	} {
+		got := strings.Fields(r.Values(name))
+		if len(got) != len(want) {
+			t.Errorf("%s\n got %q\nwant %q in any order", name, got, want)
+		}
+		for _, w := range want {
+			if !strings.Contains(" "+strings.Join(got, " ")+" ", " "+w+" ") {
+				t.Errorf("%s is %q, without %s", name, got, w)
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package linux
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+func TestInterrupts(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{"proc/stat": "cpu 3 0 0 0\ncpu0 1 0 0 0\ncpu2 2 0 0 0\ncpu3 2 0 0 0\n"})
+	r := newRig(t, Options{Root: root})
+	for _, tt := range []struct{ what, text, lines, cells, cpus, errors, missed, labels string }{{
+		"CPU 1 is offline",
+		"           CPU0       CPU2\n  1:  10 20  IO-APIC   1-edge      i8042\nLOC: 3 4   Local timer interrupts\nERR: 5\nMIS: 6\n",
+		"1=30 LOC=7", "1::cpu0=10 1::cpu2=20 LOC::cpu0=3 LOC::cpu2=4", "cpu0=13 cpu2=24", "5", "6", "IO-APIC 1-edge i8042",
+	}, {
+		"other numbers",
+		"           CPU0       CPU2\n  1:  11 20  IO-APIC   1-edge      i8042\nLOC: 3 18446744073709551615   Local timer interrupts\nERR: 6\n",
+		"1=31 LOC=2", "1::cpu0=11 1::cpu2=20 LOC::cpu0=3 LOC::cpu2=4294967295", "cpu0=14 cpu2=19", "6", "0", "IO-APIC 1-edge i8042",
+	}, {
+		"another device, a line less",
+		"           CPU0       CPU2\n  1:  11 20  IO-APIC   1-edge      vda\n",
+		"1=31", "1::cpu0=11 1::cpu2=20", "cpu0=11 cpu2=20", "0", "0", "IO-APIC 1-edge vda",
+	}, {
+		"a CPU more, a line with one number, a broken one, a line twice",
+		"     CPU0  CPU2 CPU3\n  1: 1 2 3 x\n  2: 5\nABC: 1 x 3 y\n  1: 9 9 9\nlong_: 7 7 7\n:\n",
+		"1=6 2=5 ABC=1 long_=21", "1::cpu0=1 1::cpu2=2 1::cpu3=3 2::cpu0=5 ABC::cpu0=1 long_::cpu0=7 long_::cpu2=7 long_::cpu3=7",
+		"cpu0=14 cpu2=9 cpu3=10", "0", "0", "x",
+	}, {
+		"nothing", "", "", "", "", "", "", "",
+	}} {
+		pmdatest.WriteFile(t, root, "proc/interrupts", tt.text)
+		pmdatest.WriteFile(t, root, "proc/softirqs", tt.text)
+		for range 2 { // the second time only numbers are taken
+			for name, want := range map[string]string{
+				"kernel.all.interrupts.total":  tt.lines,
+				"kernel.percpu.interrupts":     tt.cells,
+				"kernel.percpu.intr":           tt.cpus,
+				"kernel.all.interrupts.errors": tt.errors,
+				"kernel.all.interrupts.missed": tt.missed,
+				"kernel.all.softirqs.total":    tt.lines,
+				"kernel.percpu.sirq":           tt.cpus,
+			} {
+				got := strings.Fields(r.Values(name))
+				if len(got) != len(strings.Fields(want)) {
+					t.Errorf("%s: %s is %q, want %q", tt.what, name, got, want)
+				}
+				for _, w := range strings.Fields(want) {
+					if !strings.Contains(" "+strings.Join(got, " ")+" ", " "+w+" ") {
+						t.Errorf("%s: %s is %q, without %s", tt.what, name, got, w)
+					}
+				}
+			}
+		}
+		var labels pdu.Labels
+		req := &pdu.LabelReq{Kind: pdu.LabelInstances, Ident: uint32(pdu.NewInDom(60, indomIRQ))}
+		if err := agenttest.Do(r.Transport, agents.Origin{}, req, &labels); err != nil {
+			t.Fatal(err)
+		}
+		if text := `"irq":"1","irqtext":"` + tt.labels + `"`; tt.text != "" && !strings.Contains(string(labels.Sets[0].JSON), text) {
+			t.Errorf("%s: labels are %s, without %s", tt.what, labels.Sets[0].JSON, text)
+		}
+	}
+}

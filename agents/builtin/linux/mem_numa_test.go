@@ -1,0 +1,57 @@
+package linux
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+)
+
+// A host with two nodes, of which the second is not 1, and a CPU that has none.
+func TestNodes(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"proc/stat": "cpu  0 0 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 10 20 30 40 50 60 70 80 90 100\n" +
+			"cpu2 100 200 300 400\ncpu3 1 x 1 1 1\ncpu4 7 7 7 7 7\n",
+		"sys/devices/system/node/node0/cpu0/":    "",
+		"sys/devices/system/node/node0/cpu1/":    "",
+		"sys/devices/system/node/node8/cpu2/":    "",
+		"sys/devices/system/node/node8/cpu3/":    "",
+		"sys/devices/system/node/node8/meminfo":  "Node 8 MemTotal: 5 kB\n",
+		"sys/devices/system/node/node0/meminfo":  "Node 0 MemTotal: 6 kB\n",
+		"sys/devices/system/node/node8/numastat": "local_node 3\n",
+	})
+	pmdas := t.TempDir()
+	t.Setenv("PCP_PMDAS_DIR", pmdas)
+	r := newRig(t, Options{Root: root})
+	r.Want(map[string]string{
+		"kernel.pernode.cpu.user":       "node0=110 node8=1010",
+		"kernel.pernode.cpu.nice":       "node0=220",
+		"kernel.pernode.cpu.intr":       "node0=1430 node8=0",
+		"kernel.pernode.cpu.wait.total": "node0=550 node8=10",
+		"kernel.pernode.cpu.vuser":      "node0=0 node8=1010",
+		"mem.numa.util.total":           "node0=6 node8=5",
+		"mem.numa.alloc.local_node":     "node8=3",
+		"mem.numa.max_bandwidth":        "",
+	})
+	conf := filepath.Join(pmdas, "linux", "bandwidth.conf")
+	for i, tt := range []struct{ text, want string }{
+		{"# comment\nVersion:1.0\n\nnode0:1024\nnode8: 12.5\nnode9:1\n", "node0=1024 node8=12.5"},
+		{"node0:5\nVersion:1.0\nnode0:x\nnode8:-1\n", ""},
+		{"Version:2.0\nnode0:5\n", ""},
+	} {
+		pmdatest.WriteFile(t, pmdas, "linux/bandwidth.conf", tt.text)
+		// The time of a file says whether it is another one.
+		if err := os.Chtimes(conf, time.Time{}, time.Unix(int64(1000+i), 0)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Values("mem.numa.max_bandwidth"); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
+		}
+	}
+	if err := os.Remove(conf); err != nil {
+		t.Fatal(err)
+	}
+	r.Want(map[string]string{"mem.numa.max_bandwidth": ""})
+}
