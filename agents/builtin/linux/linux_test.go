@@ -27,7 +27,8 @@ func TestAgent(t *testing.T) {
 	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
-// testdata/vm was recorded on a virtual machine with two CPUs.
+// testdata/vm was recorded on a virtual machine with two CPUs; of /proc/slabinfo
+// it has the first lines.
 func TestRecorded(t *testing.T) {
 	r := newRig(t, Options{Root: "testdata/vm", PageSize: 4096}, addr4("lo", "127.0.0.1"), addr4("eth0", "192.0.2.2"))
 	r.Want(map[string]string{
