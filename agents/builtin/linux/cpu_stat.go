@@ -63,7 +63,7 @@ type cpu struct {
 const maxCPU = 1<<16 - 1
 
 func newStat(h *host) *stat {
-	s := &stat{file: h.file("proc/stat").Prompt(0), hertz: h.Hertz, lines: make(map[string]*fact)}
+	s := &stat{file: h.file("proc/stat").NeverBlocks(0), hertz: h.Hertz, lines: make(map[string]*fact)}
 	s.source = &pmda.Source{Read: s.read}
 	s.indom = &pmda.InDom{
 		Serial: indomCPU,

@@ -70,7 +70,7 @@ type diskFiles struct {
 const perDisk = 1 << 16
 
 func newDiskFiles(h *host) *diskFiles {
-	d := &diskFiles{h: h, stats: h.file("proc/diskstats").Prompt(perDisk), partitions: h.file("proc/partitions").Prompt(perDisk)}
+	d := &diskFiles{h: h, stats: h.file("proc/diskstats").NeverBlocks(perDisk), partitions: h.file("proc/partitions").NeverBlocks(perDisk)}
 	d.statsSource = &pmda.Source{Read: func(context.Context, *pmda.Request) (err error) {
 		d.statsText, err = d.stats.Read()
 		return err

@@ -21,7 +21,7 @@ type load struct {
 	runnable, procs, last fact
 }
 
-func newLoad(h *host) *load { return &load{file: h.file("proc/loadavg").Prompt(0)} }
+func newLoad(h *host) *load { return &load{file: h.file("proc/loadavg").NeverBlocks(0)} }
 
 func (l *load) read(context.Context, *pmda.Request) error {
 	b, err := l.file.Read()

@@ -14,7 +14,7 @@ type meminfo struct{ *keyed }
 
 func newMeminfo(h *host) *meminfo {
 	m := &meminfo{newKeyed(h, "proc/meminfo", ':')}
-	m.file.Prompt(0)
+	m.file.NeverBlocks(0)
 	return m
 }
 

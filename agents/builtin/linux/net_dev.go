@@ -71,7 +71,7 @@ type iface struct {
 const perInterface = 400
 
 func newInterfaces(h *host) *interfaces {
-	n := &interfaces{h: h, file: h.netFile("dev").Prompt(perInterface), insts: newInsts[iface](h, indomInterface)}
+	n := &interfaces{h: h, file: h.netFile("dev").NeverBlocks(perInterface), insts: newInsts[iface](h, indomInterface)}
 	n.source = &pmda.Source{Read: n.read}
 	n.indom = &pmda.InDom{
 		Serial: indomInterface,
@@ -164,10 +164,10 @@ func (n *interfaces) sys(f *iface, file string) []byte { return n.device(f).Valu
 // identify looks at what stays the same as long as the device does.
 func (n *interfaces) identify(f *iface) {
 	d := n.device(f)
-	if f.since == d.Since() {
+	if f.since == d.Identity() {
 		return
 	}
-	f.since = d.Since()
+	f.since = d.Identity()
 	f.wireless = d.Exists("wireless")
 	f.virtual = n.h.own.Path("/sys/devices/virtual/net/").Name(f.name).Exists()
 }
@@ -205,7 +205,7 @@ func (n *interfaces) mode(f *iface, file string) []byte {
 	if flags, ok := n.flags(f); f.noMode || ok && flags&up == 0 {
 		return nil
 	}
-	return n.device(f).Fresh(file)
+	return n.device(f).Reread(file)
 }
 
 // up is IFF_UP of net/if.h. The flags in /sys are without IFF_RUNNING.

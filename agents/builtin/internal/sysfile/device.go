@@ -13,21 +13,21 @@ import (
 // in recorded trees, does not stay open, nor does one of a Reader with Open: a
 // link in it would lead out of where that stays in.
 type Device struct {
-	r      *Reader
-	parent string
-	name   string
-	fd     int    // of the directory, -1 if it is not open
-	turn   uint64 // when it was last looked at
-	since  uint64 // the turn in which it was opened
-	plain  bool   // it had no uevent when that was last looked for
-	files  []deviceFile
+	r          *Reader
+	parent     string
+	name       string
+	fd         int    // of the directory, -1 if it is not open
+	generation uint64 // when it was last looked at
+	identity   uint64 // the turn in which it was opened
+	noUevent   bool   // it had no uevent when that was last looked for
+	files      []deviceFile
 }
 
 type deviceFile struct {
-	name string
-	fd   int    // -1 if it is not open
-	turn uint64 // when it was read
-	text []byte
+	name       string
+	fd         int    // -1 if it is not open
+	generation uint64 // when it was read
+	text       []byte
 }
 
 const (
@@ -35,35 +35,35 @@ const (
 	// of them of files, each of which costs the kernel a page. What is not open
 	// is opened each time.
 	maxOpen = 400
-	// openShare is the part of RLIMIT_NOFILE, one in so many, that they have if
+	// rlimitShare is the part of RLIMIT_NOFILE, one in so many, that they have if
 	// that is less. The daemon counts on both numbers.
-	openShare = 16
-	// maxAge is how many turns a device stays open that is not asked for.
-	maxAge = 64
+	rlimitShare = 16
+	// maxIdle is how many turns a device stays open that is not asked for.
+	maxIdle = 64
 )
 
-// most is how many descriptors the devices of r may have.
-func (r *Reader) most() int {
-	if r.max == 0 {
+// openLimit is how many descriptors the devices of r may have.
+func (r *Reader) openLimit() int {
+	if r.limit == 0 {
 		var limit syscall.Rlimit
-		if r.max = maxOpen; syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
-			r.max = int(min(maxOpen, limit.Cur/openShare))
+		if r.limit = maxOpen; syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+			r.limit = int(min(maxOpen, limit.Cur/rlimitShare))
 		}
 	}
-	return r.max
+	return r.limit
 }
 
 // Begin begins a turn, in which a name is believed to mean one device, and a
 // file to have one text.
 func (r *Reader) Begin() {
-	r.turn++
-	if r.turn%maxAge != 0 {
+	r.generation++
+	if r.generation%maxIdle != 0 {
 		return
 	}
 	for _, devices := range r.devices {
 		for name, d := range devices {
-			d.plain = false
-			if d.turn+maxAge < r.turn {
+			d.noUevent = false
+			if d.generation+maxIdle < r.generation {
 				d.close()
 				delete(devices, name)
 			}
@@ -94,9 +94,9 @@ func (r *Reader) Device(parent, name string) *Device {
 		}
 		r.devices[parent][name] = d
 	}
-	if d.turn != r.turn || r.turn == 0 {
-		d.turn = r.turn
-		if d.fd < 0 || r.Renames && !d.isCalled(name) {
+	if d.generation != r.generation || r.generation == 0 {
+		d.generation = r.generation
+		if d.fd < 0 || r.Renames && !d.hasName(name) {
 			d.close()
 			d.open()
 		}
@@ -104,41 +104,41 @@ func (r *Reader) Device(parent, name string) *Device {
 	return d
 }
 
-// Since returns a number that stays the same as long as the device is known to
+// Identity returns a number that stays the same as long as the device is known to
 // be the same.
-func (d *Device) Since() uint64 { return d.since }
+func (d *Device) Identity() uint64 { return d.identity }
 
 // Exists reports whether the device has a file or directory.
 func (d *Device) Exists(file string) bool { return d.path(file).Exists() }
 
 // Value returns the text of a file that has one value, without blanks around it;
-// nothing if it cannot be read. It is valid until the next turn or Fresh.
+// nothing if it cannot be read. It is valid until the next turn or Reread.
 func (d *Device) Value(file string) []byte {
 	f := d.file(file)
-	if f.turn != d.turn || d.turn == 0 {
-		d.read(f)
+	if f.generation != d.generation || d.generation == 0 {
+		d.refresh(f)
 	}
 	return f.text
 }
 
-func (d *Device) read(f *deviceFile) {
-	b, err := d.present(f)
-	if err != nil && d.fd >= 0 && f.name != "uevent" && !d.isCalled(d.name) {
+func (d *Device) refresh(f *deviceFile) {
+	b, err := d.readFile(f)
+	if err != nil && d.fd >= 0 && f.name != "uevent" && !d.hasName(d.name) {
 		d.close()
 		d.open()
-		b, _ = d.present(f)
+		b, _ = d.readFile(f)
 	}
-	f.turn, f.text = d.turn, append(f.text[:0], b...)
+	f.generation, f.text = d.generation, append(f.text[:0], b...)
 }
 
-// present returns what a file has now. It is valid until the next call of the
+// readFile returns what a file has now. It is valid until the next call of the
 // Reader's.
-func (d *Device) present(f *deviceFile) ([]byte, error) {
-	if f.fd < 0 && d.fd >= 0 && d.r.files < d.r.most()/2 {
-		if fd, err := d.path(f.name).fd(0); err == nil {
+func (d *Device) readFile(f *deviceFile) ([]byte, error) {
+	if f.fd < 0 && d.fd >= 0 && d.r.openFiles < d.r.openLimit()/2 {
+		if fd, err := d.path(f.name).openPath(0); err == nil {
 			f.fd = fd
-			d.r.open++
-			d.r.files++
+			d.r.openCount++
+			d.r.openFiles++
 		}
 	}
 	if f.fd < 0 {
@@ -147,9 +147,9 @@ func (d *Device) present(f *deviceFile) ([]byte, error) {
 	return d.r.trim(syscall.Pread(f.fd, d.r.page(), 0))
 }
 
-// Fresh is Value as it is at this moment, whatever the turn.
-func (d *Device) Fresh(file string) []byte {
-	d.file(file).turn = 0
+// Reread is Value as it is at this moment, whatever the turn.
+func (d *Device) Reread(file string) []byte {
+	d.file(file).generation = 0
 	return d.Value(file)
 }
 
@@ -181,18 +181,18 @@ func (d *Device) path(file string) *Reader {
 
 // open opens the directory. Unless uevent has its name it does not stay open.
 func (d *Device) open() {
-	d.since = d.turn + 1
-	if d.plain || d.r.Open != nil || d.r.open >= d.r.most() {
+	d.identity = d.generation + 1
+	if d.noUevent || d.r.Open != nil || d.r.openCount >= d.r.openLimit() {
 		return
 	}
-	fd, err := d.r.Path(d.parent).Name(d.name).fd(syscall.O_DIRECTORY)
+	fd, err := d.r.Path(d.parent).Name(d.name).openPath(syscall.O_DIRECTORY)
 	if err != nil {
 		return
 	}
 	d.fd = fd
-	d.r.open++
-	if !d.isCalled(d.name) {
-		d.plain = !d.Exists("uevent")
+	d.r.openCount++
+	if !d.hasName(d.name) {
+		d.noUevent = !d.Exists("uevent")
 		d.close()
 	}
 }
@@ -203,21 +203,21 @@ func (d *Device) close() {
 		f := &d.files[i]
 		if f.fd >= 0 {
 			syscall.Close(f.fd)
-			d.r.open--
-			d.r.files--
+			d.r.openCount--
+			d.r.openFiles--
 		}
-		f.fd, f.turn = -1, 0
+		f.fd, f.generation = -1, 0
 	}
 	if d.fd >= 0 {
 		syscall.Close(d.fd)
 		d.fd = -1
-		d.r.open--
+		d.r.openCount--
 	}
 }
 
-// isCalled reports whether the device that is open has a name, now. Of uevent
+// hasName reports whether the device that is open has a name, now. Of uevent
 // see the kernel's Documentation/ABI; it has those of interfaces and disks.
-func (d *Device) isCalled(name string) bool {
+func (d *Device) hasName(name string) bool {
 	for b := d.Value("uevent"); len(b) > 0; {
 		var line []byte
 		line, b = CutLine(b)

@@ -53,10 +53,10 @@ func TestDevice(t *testing.T) {
 			if got := string(d.Value("mtu")); got != want {
 				t.Errorf("%s: %c is %q, want %q", what, 'a'+i, got, want)
 			}
-			if same := d.Since() == since[i]; same != [2]bool{sameA, sameB}[i] {
+			if same := d.Identity() == since[i]; same != [2]bool{sameA, sameB}[i] {
 				t.Errorf("%s: %c is the same device: %v", what, 'a'+i, same)
 			}
-			since[i] = d.Since()
+			since[i] = d.Identity()
 			if d.Exists("mtu") != (want != "") || d.Exists("none") || len(d.Value("none")) > 0 {
 				t.Errorf("%s: %c has other files", what, 'a'+i)
 			}
@@ -85,20 +85,20 @@ func TestDevice(t *testing.T) {
 	}
 	check("no uevent", "3", "", false, false)
 	check("again", "3", "", false, false)
-	if r.open != 0 || r.files != 0 {
-		t.Errorf("%d descriptors, %d files", r.open, r.files)
+	if r.openCount != 0 || r.openFiles != 0 {
+		t.Errorf("%d descriptors, %d files", r.openCount, r.openFiles)
 	}
 
 	// One that has got a uevent stays open some time later.
 	if err := os.WriteFile(dir+"/a/uevent", []byte("INTERFACE=a\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for range maxAge {
+	for range maxIdle {
 		r.Begin()
 		r.Device("/", "a")
 	}
-	if r.open != 2 || r.files != 1 {
-		t.Errorf("%d descriptors, %d files of one device", r.open, r.files)
+	if r.openCount != 2 || r.openFiles != 1 {
+		t.Errorf("%d descriptors, %d files of one device", r.openCount, r.openFiles)
 	}
 }
 
@@ -117,15 +117,15 @@ func TestDeviceOpen(t *testing.T) {
 		if n, ok := d.Number("mtu"); n != 1 || !ok || !d.Exists("uevent") || d.Exists("none") {
 			t.Errorf("%d, %v; there is uevent: %v, none: %v", n, ok, d.Exists("uevent"), d.Exists("none"))
 		}
-		if want := "/a/mtu /a/uevent /a/none "; opened != want || r.open != 0 {
-			t.Errorf("opened %q, want %q; %d stay open", opened, want, r.open)
+		if want := "/a/mtu /a/uevent /a/none "; opened != want || r.openCount != 0 {
+			t.Errorf("opened %q, want %q; %d stay open", opened, want, r.openCount)
 		}
 		opened = ""
 	}
 }
 
 // A text lasts for a turn.
-func TestDeviceTurns(t *testing.T) {
+func TestDeviceGenerations(t *testing.T) {
 	dir := t.TempDir()
 	r := &Reader{Root: dir, Renames: true}
 	defer r.Close()
@@ -148,7 +148,7 @@ func TestDeviceTurns(t *testing.T) {
 		if got := string(d.Value("mtu")); got != tt.value {
 			t.Errorf("after %q: %q, want %q", tt.text, got, tt.value)
 		}
-		if got := d.Fresh("mtu"); string(got) != tt.fresh {
+		if got := d.Reread("mtu"); string(got) != tt.fresh {
 			t.Errorf("after %q: fresh %q, want %q", tt.text, got, tt.fresh)
 		}
 	}
@@ -159,15 +159,15 @@ func TestDeviceTurns(t *testing.T) {
 
 // Devices have so many descriptors, and all of them work.
 func TestManyDevices(t *testing.T) {
-	for _, most := range []int{maxOpen, 20} {
-		testManyDevices(t, most)
+	for _, limit := range []int{maxOpen, 20} {
+		testManyDevices(t, limit)
 	}
 }
 
-func testManyDevices(t *testing.T, most int) {
+func testManyDevices(t *testing.T, limit int) {
 	dir := t.TempDir()
-	r := &Reader{Root: dir, Renames: true, max: most}
-	many := most + 10
+	r := &Reader{Root: dir, Renames: true, limit: limit}
+	many := limit + 10
 	for i := range many {
 		addDevice(t, dir, fmt.Sprint("a", i), fmt.Sprint(i))
 	}
@@ -178,19 +178,19 @@ func testManyDevices(t *testing.T, most int) {
 				t.Fatalf("%d is %d, %v", i, n, ok)
 			}
 		}
-		if r.open > most || r.open < most-1 || r.files != most/2 {
-			t.Errorf("%d descriptors, %d files", r.open, r.files)
+		if r.openCount > limit || r.openCount < limit-1 || r.openFiles != limit/2 {
+			t.Errorf("%d descriptors, %d files", r.openCount, r.openFiles)
 		}
 	}
-	for range 2 * maxAge {
+	for range 2 * maxIdle {
 		r.Begin()
 		r.Device("/", "a1")
 	}
-	if r.open != 3 || len(r.devices["/"]) != 1 {
-		t.Errorf("%d descriptors, %d devices that nobody wants", r.open, len(r.devices["/"]))
+	if r.openCount != 3 || len(r.devices["/"]) != 1 {
+		t.Errorf("%d descriptors, %d devices that nobody wants", r.openCount, len(r.devices["/"]))
 	}
 	r.Close()
-	if r.open != 0 || r.files != 0 {
-		t.Errorf("%d descriptors, %d files", r.open, r.files)
+	if r.openCount != 0 || r.openFiles != 0 {
+		t.Errorf("%d descriptors, %d files", r.openCount, r.openFiles)
 	}
 }

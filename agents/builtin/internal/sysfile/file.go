@@ -19,27 +19,27 @@ const MaxFile = 16 << 20
 // A File is one that is read again and again. It stays open if it is of /proc,
 // where a read at offset 0 has the kernel write it anew.
 type File struct {
-	path   string
-	fd     int // -1 if it is not open
-	prompt bool
-	piece  int
-	now    bool // prompt, and rawio.Pread is for it
-	buf    []byte
+	path        string
+	fd          int // -1 if it is not open
+	neverBlocks bool
+	maxPiece    int
+	now         bool // neverBlocks, and rawio.Pread is for it
+	buf         []byte
 }
 
 // NewFile returns the file with a path. It is opened when it is read.
-func NewFile(path string) *File { return &File{path: path, fd: -1, piece: pageSize} }
+func NewFile(path string) *File { return &File{path: path, fd: -1, maxPiece: pageSize} }
 
-// Prompt says that f is a file of /proc that the kernel writes from memory,
+// NeverBlocks says that f is a file of /proc that the kernel writes from memory,
 // without a lock that anybody holds for long, and returns it. The scheduler is
 // not told when it is read: sysmon, a thread which looks for system calls that
 // do not return, would be woken up for nothing, and cost more than a short file.
 //
-// The kernel writes the text in pieces, of which it hands out whole ones. Piece is
+// The kernel writes the text in pieces, of which it hands out whole ones. maxPiece is
 // the size of the largest, in bytes; 0 if there is but one, by single_open() in
 // fs/seq_file.c.
-func (f *File) Prompt(piece int) *File {
-	f.prompt, f.piece = true, piece
+func (f *File) NeverBlocks(maxPiece int) *File {
+	f.neverBlocks, f.maxPiece = true, maxPiece
 	return f
 }
 
@@ -50,10 +50,10 @@ const pageSize = 4096
 // Read returns the present text, nothing if there is no such file. It is valid
 // until the next read.
 func (f *File) Read() ([]byte, error) {
-	kept := f.fd >= 0
-	b, err := f.again()
-	if err != nil && kept { // what it was opened for has gone, perhaps not its name
-		b, err = f.again()
+	wasOpen := f.fd >= 0
+	b, err := f.readAll()
+	if err != nil && wasOpen { // what it was opened for has gone, perhaps not its name
+		b, err = f.readAll()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -61,8 +61,8 @@ func (f *File) Read() ([]byte, error) {
 	return b, err
 }
 
-// again reads the file that is open, or opens it.
-func (f *File) again() (_ []byte, err error) {
+// readAll reads the file that is open, or opens it.
+func (f *File) readAll() (_ []byte, err error) {
 	keep, err := f.open()
 	n := 0
 	for err == nil {
@@ -76,11 +76,11 @@ func (f *File) again() (_ []byte, err error) {
 		var m int
 		m, err = f.pread(f.buf[n:], n)
 		n += m
-		if f.now && n == m && n < len(f.buf) && (f.piece == 0 || n+f.piece < pageSize) {
+		if f.now && n == m && n < len(f.buf) && (f.maxPiece == 0 || n+f.maxPiece < pageSize) {
 			break // there was room for another piece: this was the last
 		}
 	}
-	if err = f.done(keep, err); err != nil {
+	if err = f.endRead(keep, err); err != nil {
 		return nil, err
 	}
 	return f.buf[:n], nil
@@ -109,10 +109,10 @@ func (f *File) pread(b []byte, off int) (n int, err error) {
 // Lines calls line for each line of the present text, which may be of any size,
 // after begin. It begins anew if what was opened has gone.
 func (f *File) Lines(begin func(), line func([]byte)) error {
-	kept := f.fd >= 0
+	wasOpen := f.fd >= 0
 	begin()
 	err := f.eachLine(line)
-	if err != nil && kept {
+	if err != nil && wasOpen {
 		begin()
 		err = f.eachLine(line)
 	}
@@ -155,7 +155,7 @@ func (f *File) eachLine(line func([]byte)) error {
 	if err == io.EOF && n > 0 {
 		line(f.buf[:n])
 	}
-	return f.done(keep, err)
+	return f.endRead(keep, err)
 }
 
 // open opens the file, unless it is open; keep is whether it may stay open.
@@ -183,7 +183,7 @@ func (f *File) open() (keep bool, err error) {
 		f.Close()
 		return false, err
 	}
-	f.now = f.prompt && strconv.IntSize == 64 && ofProc(f.fd)
+	f.now = f.neverBlocks && strconv.IntSize == 64 && ofProc(f.fd)
 	// Files of /proc have no size. One that has is a recorded one, which the
 	// next one takes the place of.
 	return st.Size == 0, nil
@@ -197,8 +197,8 @@ func ofProc(fd int) bool {
 	return syscall.Fstatfs(fd, &st) == nil && st.Type == procMagic
 }
 
-// done ends a read.
-func (f *File) done(keep bool, err error) error {
+// endRead ends a read.
+func (f *File) endRead(keep bool, err error) error {
 	if err == io.EOF {
 		err = nil
 	}

@@ -36,12 +36,12 @@ func TestFile(t *testing.T) {
 }
 
 // Files of one piece, of several that fit in a page, and of more than a page.
-func TestPrompt(t *testing.T) {
+func TestNeverBlocks(t *testing.T) {
 	for _, tt := range []struct {
 		path  string
 		piece int
 	}{{"/proc/loadavg", 0}, {"/proc/self/stat", 0}, {"/proc/net/dev", 400}, {"/proc/vmstat", 64}} {
-		f := NewFile(tt.path).Prompt(tt.piece)
+		f := NewFile(tt.path).NeverBlocks(tt.piece)
 		for range 3 {
 			want, err := os.ReadFile(tt.path)
 			if err != nil {
@@ -61,7 +61,7 @@ func TestPrompt(t *testing.T) {
 
 func TestFileChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	f := NewFile(path).Prompt(0) // it is not of /proc
+	f := NewFile(path).NeverBlocks(0) // it is not of /proc
 	defer f.Close()
 	for _, text := range []string{"", strings.Repeat("x", 4096), strings.Repeat("y", 10000), "z", ""} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
@@ -128,7 +128,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNone(t *testing.T) {
+func TestNotRegularOrTooLarge(t *testing.T) {
 	dir := t.TempDir()
 	fifo, large := filepath.Join(dir, "fifo"), filepath.Join(dir, "large")
 	if err := errors.Join(syscall.Mkfifo(fifo, 0o666), os.WriteFile(large, nil, 0o666), os.Truncate(large, MaxFile+1)); err != nil {

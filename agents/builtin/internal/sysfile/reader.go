@@ -29,11 +29,11 @@ type Reader struct {
 	path []byte
 	buf  []byte
 
-	turn    uint64
-	devices map[string]map[string]*Device // by parent and name
-	max     int                           // descriptors of devices, at most; 0 if most was not called
-	open    int                           // those that there are
-	files   int                           // those of their files
+	generation uint64
+	devices    map[string]map[string]*Device // by parent and name
+	limit      int                           // descriptors of devices, at most; 0 if openLimit was not called
+	openCount  int                           // those that there are
+	openFiles  int                           // those of their files
 }
 
 // Path starts a path below the root, with a /.
@@ -68,7 +68,7 @@ var atFDCWD = -100
 
 const oPath = 0x200000
 
-func (r *Reader) fd(flags int) (int, error) {
+func (r *Reader) openPath(flags int) (int, error) {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return -1, syscall.ENOENT
 	}
@@ -91,12 +91,12 @@ func (r *Reader) fd(flags int) (int, error) {
 }
 
 // FD returns a descriptor of the file, which the caller closes.
-func (r *Reader) FD() (fd int, err error) { return r.fd(0) }
+func (r *Reader) FD() (fd int, err error) { return r.openPath(0) }
 
 // Text returns what the file has, up to max bytes. It is valid until the next
 // call. What can be read before an error counts.
 func (r *Reader) Text(max int) ([]byte, error) {
-	fd, err := r.fd(0)
+	fd, err := r.openPath(0)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (r *Reader) Value() []byte {
 }
 
 func (r *Reader) value() ([]byte, error) {
-	fd, err := r.fd(0)
+	fd, err := r.openPath(0)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (r *Reader) Exists() bool {
 // not use the reader. Type is one of DT_DIR and so on; DT_UNKNOWN is one that
 // the file system does not tell.
 func (r *Reader) List(f func(name []byte, typ byte)) error {
-	fd, err := r.fd(syscall.O_DIRECTORY)
+	fd, err := r.openPath(syscall.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
