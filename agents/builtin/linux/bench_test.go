@@ -73,7 +73,7 @@ var fetched = []string{
 // one does.
 func TestNothingIsAllocated(t *testing.T) {
 	for root, limit := range map[string]float64{"/": 0, bigTree(t, 16, 8, 30): 40} {
-		r := newRig(t, Options{Root: root})
+		r := newHarness(t, Options{Root: root})
 		for _, prefix := range fetched {
 			fetch := repeat(r, prefix)
 			fetch()
@@ -94,7 +94,7 @@ func benchmarkFetch(b *testing.B, root string) {
 			name = "all"
 		}
 		b.Run(name, func(b *testing.B) {
-			fetch := repeat(newRig(b, Options{Root: root}), prefix)
+			fetch := repeat(newHarness(b, Options{Root: root}), prefix)
 			fetch() // instances are made
 			b.ReportAllocs()
 			for b.Loop() {

@@ -20,7 +20,7 @@ import (
 // /proc/PID/root, so it is entered only for what the kernel does not have as
 // files. Who is root in a container decides what is there: links, which are
 // looked up as if its root were the only one, by openat2(2), which Linux 5.6
-// brought; file systems that do not answer, see patience; and devices, FIFOs and
+// brought; file systems that do not answer, see timeoutGuard; and devices, FIFOs and
 // files of any size, none of which is opened: a file is read if it is the
 // kernel's.
 //
@@ -30,12 +30,12 @@ import (
 // C differs: it enters the name spaces of the container, and is there while it
 // reads.
 type container struct {
-	name     string
-	pid      int      // of its first process
-	proc     string   // proc/PID, below the root of the host
-	dir      string   // the same, as a path
-	root     *os.File // its root directory; nil between requests
-	patience *patience
+	name  string
+	pid   int      // of its first process
+	proc  string   // proc/PID, below the root of the host
+	dir   string   // the same, as a path
+	root  *os.File // its root directory; nil between requests
+	guard *timeoutGuard
 
 	// Types of file systems (statfs(2)) that the host has at /sys and /dev: those
 	// that files are read of, and links.
@@ -59,9 +59,9 @@ func (h *host) newContainer(name string, pid int) *container {
 
 // begin opens the root of the container, for one request.
 func (c *container) begin() error {
-	c.patience.begin()
-	a, err := c.patience.ask("", func(a *answer) (err error) { // of NFS, perhaps
-		a.fd, err = syscall.Open(c.dir+"/root", unix.O_PATH|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	c.guard.begin()
+	r, err := c.guard.call("", func(r *callResult) (err error) { // of NFS, perhaps
+		r.fd, err = syscall.Open(c.dir+"/root", unix.O_PATH|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 		return err
 	})
 	switch {
@@ -72,7 +72,7 @@ func (c *container) begin() error {
 	case err != nil:
 		return err
 	}
-	c.root = os.NewFile(uintptr(a.fd), c.dir+"/root")
+	c.root = os.NewFile(uintptr(r.fd), c.dir+"/root")
 	return nil
 }
 
@@ -82,17 +82,17 @@ func (c *container) end() {
 	c.root = nil
 }
 
-// path returns a descriptor of what there is at a path in the container, O_PATH,
+// openPath returns a descriptor of what there is at a path in the container, O_PATH,
 // and the file system that it is on.
-func (c *container) path(path string, flags int) (*answer, error) {
+func (c *container) openPath(path string, flags int) (*callResult, error) {
 	root, err := c.root.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	return c.patience.ask(path, func(a *answer) error {
+	return c.guard.call(path, func(r *callResult) error {
 		var err error
 		if e := root.Control(func(dir uintptr) {
-			a.fd, err = unix.Openat2(int(dir), path, &unix.OpenHow{
+			r.fd, err = unix.Openat2(int(dir), path, &unix.OpenHow{
 				Flags:   uint64(flags | unix.O_PATH | syscall.O_CLOEXEC),
 				Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
 			})
@@ -102,28 +102,28 @@ func (c *container) path(path string, flags int) (*answer, error) {
 		if err != nil {
 			return err
 		}
-		return syscall.Fstatfs(a.fd, &a.statfs)
+		return syscall.Fstatfs(r.fd, &r.statfs)
 	})
 }
 
 // open opens a file of the container as a sysfile.Reader does: to read it, which
 // must be the kernel's and for everybody, or with O_PATH.
 func (c *container) open(path string, flags int) (int, error) {
-	a, err := c.path(path, flags&syscall.O_NOFOLLOW)
+	r, err := c.openPath(path, flags&syscall.O_NOFOLLOW)
 	if err != nil {
 		return -1, err
 	}
-	typ := int64(a.statfs.Type)
+	typ := int64(r.statfs.Type)
 	if flags&unix.O_PATH != 0 {
 		if flags&syscall.O_NOFOLLOW == 0 || typ == c.devType {
-			return a.fd, nil
+			return r.fd, nil
 		}
-		syscall.Close(a.fd)
+		syscall.Close(r.fd)
 		return -1, syscall.EACCES
 	}
-	defer syscall.Close(a.fd)
+	defer syscall.Close(r.fd)
 	var st syscall.Stat_t
-	switch err := syscall.Fstat(a.fd, &st); {
+	switch err := syscall.Fstat(r.fd, &st); {
 	case err != nil:
 		return -1, err
 	case typ != c.sysType || st.Mode&0o004 == 0:
@@ -131,47 +131,47 @@ func (c *container) open(path string, flags int) (int, error) {
 	}
 	switch st.Mode & syscall.S_IFMT {
 	case syscall.S_IFREG, syscall.S_IFDIR:
-		return syscall.Open(fmt.Sprintf("/proc/self/fd/%d", a.fd), flags|syscall.O_CLOEXEC, 0)
+		return syscall.Open(fmt.Sprintf("/proc/self/fd/%d", r.fd), flags|syscall.O_CLOEXEC, 0)
 	}
 	return -1, syscall.EACCES
 }
 
-// inNetwork calls f in the network of the container, on another thread.
-func (c *container) inNetwork(f func() error) error {
-	return onThread(func() (bool, error) {
+// inNetworkNamespace calls f in the network of the container, on another thread.
+func (c *container) inNetworkNamespace(f func() error) error {
+	return onOwnThread(func() (bool, error) {
 		// Not /proc/self, which is the first thread.
-		home, err := syscall.Open("/proc/thread-self/ns/net", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		hostNS, err := syscall.Open("/proc/thread-self/ns/net", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err != nil {
 			return true, err
 		}
-		defer syscall.Close(home)
-		there, err := syscall.Open(c.dir+"/ns/net", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		defer syscall.Close(hostNS)
+		containerNS, err := syscall.Open(c.dir+"/ns/net", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err != nil {
 			return true, err
 		}
-		defer syscall.Close(there)
-		if err := unix.Setns(there, unix.CLONE_NEWNET); err != nil {
+		defer syscall.Close(containerNS)
+		if err := unix.Setns(containerNS, unix.CLONE_NEWNET); err != nil {
 			return true, err
 		}
 		err = f()
-		return unix.Setns(home, unix.CLONE_NEWNET) == nil, err
+		return unix.Setns(hostNS, unix.CLONE_NEWNET) == nil, err
 	})
 }
 
-// onThread calls f on a thread that nothing else is on. It ends if f does not
+// onOwnThread calls f on a thread that nothing else is on. It ends if f does not
 // say that it is as it was before. It is not the first one of the process: what
 // that is in, /proc/self shows to all.
-func onThread(f func() (same bool, err error)) error {
+func onOwnThread(f func() (restored bool, err error)) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if syscall.Gettid() == syscall.Getpid() {
 			defer runtime.UnlockOSThread()
-			done <- onThread(f) // on another one, as this one is taken
+			done <- onOwnThread(f) // on another one, as this one is taken
 			return
 		}
-		same, err := f()
-		if same {
+		restored, err := f()
+		if restored {
 			runtime.UnlockOSThread()
 		}
 		done <- err

@@ -28,8 +28,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// newViewsRig is newRig for the agent with the views of containers.
-func newViewsRig(tb testing.TB, o Options) *pmdatest.Rig {
+// newContainerHarness is newHarness for the agent with the views of containers.
+func newContainerHarness(tb testing.TB, o Options) *pmdatest.Rig {
 	tb.Helper()
 	o.CacheDir, o.ConfDir = filepath.Join(tb.TempDir(), "none"), filepath.Join(tb.TempDir(), "none")
 	h := newHost(60, o)
@@ -41,8 +41,8 @@ func newViewsRig(tb testing.TB, o Options) *pmdatest.Rig {
 	return pmdatest.New(tb, 60, a, newHost(60, o).metrics())
 }
 
-// choose is the client's choice of a container.
-func choose(r *pmdatest.Rig, container string) {
+// setContainer is the client's choice of a container.
+func setContainer(r *pmdatest.Rig, container string) {
 	r.Transport.Notify(transport.Notice{Attrs: []pdu.Attr{
 		{Code: pdu.AttrUserID, Value: []byte("0")},
 		{Code: pdu.AttrContainer, Value: []byte(container)},
@@ -92,7 +92,7 @@ func TestContainerViews(t *testing.T) {
 	root := roottest.Start(t)
 	root.Set("box", roottest.Container{PID: 77, Host: "boxed"})
 	root.Set("gone", roottest.Container{PID: 99})
-	r := newViewsRig(t, Options{Root: composedHost(t), Pmdaroot: root.Socket})
+	r := newContainerHarness(t, Options{Root: composedHost(t), Pmdaroot: root.Socket})
 	var u syscall.Utsname
 	if err := syscall.Uname(&u); err != nil {
 		t.Fatal(err)
@@ -116,17 +116,17 @@ func TestContainerViews(t *testing.T) {
 		container string
 		want      map[string]string
 	}{{"", ofHost}, {"box", ofBox}, {"", ofHost}} {
-		choose(r, tt.container)
+		setContainer(r, tt.container)
 		r.Want(tt.want)
 		r.Want(same)
 	}
-	choose(r, "box")
+	setContainer(r, "box")
 	if got := r.Values("tmpfs.maxfiles"); !strings.HasPrefix(got, "/run=") || strings.Contains(got, "/out") {
 		t.Errorf("tmpfs.maxfiles is %q: /out leads to where there is nothing in the container", got)
 	}
-	a := r.Agent.(*views)
-	h := a.host.inside(a.host.newContainer("box", 77))
-	if err := h.in.begin(); err != nil {
+	a := r.Agent.(*viewAgent)
+	h := a.host.forContainer(a.host.newContainer("box", 77))
+	if err := h.container.begin(); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"eth0": "", "veth1": "bb:bb:bb:bb:bb:bb"} {
@@ -134,14 +134,14 @@ func TestContainerViews(t *testing.T) {
 			t.Errorf("the address of %s is %q, want %q", name, hw, want)
 		}
 	}
-	h.in.end()
+	h.container.end()
 
 	// It is another one when it was started again.
 	root.Set("box", roottest.Container{PID: 78})
 	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78", "filesys.mountdir": ""})
 	const want = pdu.ErrnoNoContainer
 	for _, name := range []string{"gone", "nobody"} { // of the first there is a view, until the second is chosen
-		choose(r, name)
+		setContainer(r, name)
 		r.Want(map[string]string{"network.interface.in.bytes": want.Error(), "kernel.all.nprocs": want.Error()})
 		if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(60, indomInterface), Inst: pdu.NoInst}, new(pdu.Instance)); err != want {
 			t.Errorf("instances for %s: %v, want %v", name, err, want)
@@ -150,12 +150,12 @@ func TestContainerViews(t *testing.T) {
 	if len(a.containers) != 0 {
 		t.Errorf("there are views of %v, which nobody has chosen", a.containers)
 	}
-	choose(r, "box")
+	setContainer(r, "box")
 	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78"})
 	r.Transport.Notify(transport.Notice{End: true})
 	r.Want(ofHost) // the agent has been told before
-	if len(a.containers) != 0 || len(a.clients) != 0 || a.choosers != 0 {
-		t.Errorf("%d, %v, %v are left of a client that has gone", a.choosers, a.clients, a.containers)
+	if len(a.containers) != 0 || len(a.clients) != 0 || a.containerClients != 0 {
+		t.Errorf("%d, %v, %v are left of a client that has gone", a.containerClients, a.clients, a.containers)
 	}
 }
 
@@ -201,7 +201,7 @@ read stay`
 
 	root := roottest.Start(t)
 	root.Set("box", roottest.Container{PID: cmd.Process.Pid, Host: "boxed"})
-	r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+	r := newContainerHarness(t, Options{Pmdaroot: root.Socket})
 	names := func() (list []string) {
 		for _, i := range r.Instances(indomInterface) {
 			list = append(list, i.Name)
@@ -232,7 +232,7 @@ read stay`
 	at := namespaces()
 	open := 0
 	for i := range 20 { // whatever thread this is
-		choose(r, "box")
+		setContainer(r, "box")
 		if got := names(); fmt.Sprint(got) != fmt.Sprint(links) {
 			t.Fatalf("interfaces are %v, want %v", got, links)
 		}
@@ -249,7 +249,7 @@ read stay`
 				t.Fatalf("%s is %q, want %q", metric, got, want)
 			}
 		}
-		choose(r, "")
+		setContainer(r, "")
 		if got := names(); fmt.Sprint(got) != fmt.Sprint(before) || r.Values("filesys.mountdir") != mounts || r.Values("kernel.uname.nodename") != nodename {
 			t.Fatalf("the host has become %v, %s", got, r.Values("filesys.mountdir"))
 		}
@@ -277,16 +277,16 @@ func descriptors(t *testing.T) int {
 	return len(fds)
 }
 
-// inThread calls f on a thread that has a mount name space of its own, and
+// startFakeContainer calls f on a thread that has a mount name space of its own, and
 // returns the thread's number: it is the first process of a container, for all
 // that /proc has. It ends with the test.
-func inThread(t *testing.T, f func() error) (tid int) {
+func startFakeContainer(t *testing.T, f func() error) (tid int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
 	ready, end, ended := make(chan error), make(chan struct{}), make(chan struct{})
-	go onThread(func() (same bool, err error) {
+	go onOwnThread(func() (same bool, err error) {
 		defer close(ended)
 		tid = syscall.Gettid()
 		err = unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS)
@@ -326,7 +326,7 @@ func TestContainerForeignFiles(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pid := inThread(t, func() error {
+			pid := startFakeContainer(t, func() error {
 				if err := unix.Mount("box", "/sys/class/net", "tmpfs", 0, ""); err != nil {
 					return err
 				}
@@ -337,8 +337,8 @@ func TestContainerForeignFiles(t *testing.T) {
 			})
 			root := roottest.Start(t)
 			root.Set("box", roottest.Container{PID: pid})
-			r := newViewsRig(t, Options{Pmdaroot: root.Socket})
-			choose(r, "box")
+			r := newContainerHarness(t, Options{Pmdaroot: root.Socket})
+			setContainer(r, "box")
 			if got := r.Values("network.interface.hw_addr"); got != "" {
 				t.Errorf("network.interface.hw_addr is %q", got)
 			}
@@ -362,7 +362,7 @@ func TestContainerStuckFilesystem(t *testing.T) {
 			unix.Close(fuse)
 		}
 	}()
-	pid := inThread(t, func() error {
+	pid := startFakeContainer(t, func() error {
 		if err := unix.Mount("/dev/fuse", stuck, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fuse)); err != nil {
 			return err
 		}
@@ -370,8 +370,8 @@ func TestContainerStuckFilesystem(t *testing.T) {
 	})
 	root := roottest.Start(t)
 	root.Set("box", roottest.Container{PID: pid})
-	r := newViewsRig(t, Options{Pmdaroot: root.Socket})
-	choose(r, "box")
+	r := newContainerHarness(t, Options{Pmdaroot: root.Socket})
+	setContainer(r, "box")
 	r.Values("filesys.capacity") // waits for it
 	for range 3 {
 		if got := r.Values("filesys.capacity"); strings.Contains(got, "fuse") {
@@ -381,12 +381,12 @@ func TestContainerStuckFilesystem(t *testing.T) {
 			t.Errorf("tmpfs.capacity is %q", got)
 		}
 	}
-	v := r.Agent.(*views)
-	p := v.containers["box"].in.patience
+	v := r.Agent.(*viewAgent)
+	g := v.containers["box"].container.guard
 	busy := func() int {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return len(p.busy)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return len(g.pending)
 	}
 	if n := busy(); n != 1 {
 		t.Errorf("%d calls were left behind, want 1", n)
@@ -404,10 +404,10 @@ func TestContainerStuckFilesystem(t *testing.T) {
 // Nothing of a container is open between requests: it would keep name spaces
 // alive, and what is mounted there busy.
 func TestContainerStaysClosed(t *testing.T) {
-	pid := inThread(t, func() error { return nil })
+	pid := startFakeContainer(t, func() error { return nil })
 	root := roottest.Start(t)
 	root.Set("box", roottest.Container{PID: pid})
-	r := newViewsRig(t, Options{Pmdaroot: root.Socket})
+	r := newContainerHarness(t, Options{Pmdaroot: root.Socket})
 	open := func() (list []string) {
 		files, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -421,13 +421,13 @@ func TestContainerStaysClosed(t *testing.T) {
 		return list
 	}
 	for _, name := range []string{"filesys.capacity", "network.interface.in.bytes", "network.interface.inet_addr", "kernel.all.load"} {
-		choose(r, "box")
+		setContainer(r, "box")
 		r.Values(name)
 		if list := open(); len(list) > 0 {
 			t.Errorf("after %s %v are open", name, list)
 		}
 	}
-	if v := r.Agent.(*views); v.containers["box"].in.root != nil {
+	if v := r.Agent.(*viewAgent); v.containers["box"].container.root != nil {
 		t.Error("the root of the container is open")
 	}
 }

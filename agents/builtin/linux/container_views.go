@@ -24,31 +24,31 @@ type view interface {
 	io.Closer
 }
 
-// views is the agent: the view of the host and, for clients that have chosen a
+// viewAgent is the agent: the view of the host and, for clients that have chosen a
 // container, the views of those. What does not depend on that is the host's.
 //
 // A container has its own network, file systems and host name; the rest of its
 // view is as the host's. Ids of instances in it begin with those that the host
 // has given.
-type views struct {
+type viewAgent struct {
 	view // of the host
 	host *host
 
-	clients    map[int32]*client
-	choosers   int // clients that have chosen a container
-	containers map[string]*contained
+	clients          map[int32]*client
+	containerClients int // clients that have chosen a container
+	containers       map[string]*containerView
 }
 
-// A client is what views know of one.
+// A client is what viewAgent knows of one.
 type client struct {
 	container string
 	user      []pdu.Attr // whose it is
 }
 
-// A contained is the view of a container.
-type contained struct {
+// A containerView is the view of a container.
+type containerView struct {
 	view
-	in *container
+	container *container
 }
 
 func (h *host) agent() (agents.Agent, error) {
@@ -58,7 +58,7 @@ func (h *host) agent() (agents.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &views{view: v, host: h, clients: make(map[int32]*client), containers: make(map[string]*contained)}, nil
+	return &viewAgent{view: v, host: h, clients: make(map[int32]*client), containers: make(map[string]*containerView)}, nil
 }
 
 func newView(c pmda.Config) (view, error) {
@@ -73,26 +73,26 @@ func newView(c pmda.Config) (view, error) {
 	return v, nil
 }
 
-// of returns the view that a client has.
-func (v *views) of(o agents.Origin) (view, error) {
-	if v.choosers == 0 {
+// viewOf returns the view that a client has.
+func (v *viewAgent) viewOf(o agents.Origin) (view, error) {
+	if v.containerClients == 0 {
 		return v.view, nil
 	}
 	c := v.clients[o.Client]
 	if c == nil || c.container == "" {
 		return v.view, nil
 	}
-	pid, err := v.host.root.ProcessID(c.container)
+	pid, err := v.host.rootClient.ProcessID(c.container)
 	if err != nil {
 		return nil, err
 	}
 	w := v.containers[c.container]
-	if w != nil && w.in.pid != pid { // it was started again
-		v.drop(c.container)
+	if w != nil && w.container.pid != pid { // it was started again
+		v.dropView(c.container)
 		w = nil
 	}
 	if w == nil {
-		if w, err = v.host.contain(c.container, pid); err != nil {
+		if w, err = v.host.newContainerView(c.container, pid); err != nil {
 			return nil, err
 		}
 		v.containers[c.container] = w
@@ -103,43 +103,43 @@ func (v *views) of(o agents.Origin) (view, error) {
 	return w, nil
 }
 
-// contain makes the view of a container.
-func (h *host) contain(name string, pid int) (*contained, error) {
-	of := h.inside(h.newContainer(name, pid))
-	w, err := newView(of.config())
+// newContainerView makes the view of a container.
+func (h *host) newContainerView(name string, pid int) (*containerView, error) {
+	inner := h.forContainer(h.newContainer(name, pid))
+	w, err := newView(inner.config())
 	if err != nil {
 		return nil, err
 	}
-	return &contained{view: w, in: of.in}, nil
+	return &containerView{view: w, container: inner.container}, nil
 }
 
-// drop forgets the view of a container.
-func (v *views) drop(name string) { delete(v.containers, name) }
+// dropView forgets the view of a container.
+func (v *viewAgent) dropView(name string) { delete(v.containers, name) }
 
-// choose says which container a client wants to see; "" is the host.
-func (v *views) choose(c *client, name string) {
-	was := c.container
-	if was == name {
+// setContainer says which container a client wants to see; "" is the host.
+func (v *viewAgent) setContainer(c *client, name string) {
+	old := c.container
+	if old == name {
 		return
 	}
 	c.container = name
-	if was == "" {
-		v.choosers++
+	if old == "" {
+		v.containerClients++
 		return
 	}
 	if name == "" {
-		v.choosers--
+		v.containerClients--
 	}
 	for _, other := range v.clients {
-		if other.container == was {
+		if other.container == old {
 			return
 		}
 	}
-	v.drop(was)
+	v.dropView(old)
 }
 
 // SetAttr implements agents.AttrSetter.
-func (v *views) SetAttr(number int32, a pdu.Attr) {
+func (v *viewAgent) SetAttr(number int32, a pdu.Attr) {
 	v.view.SetAttr(number, a)
 	c := v.clients[number]
 	if c == nil {
@@ -148,18 +148,18 @@ func (v *views) SetAttr(number int32, a pdu.Attr) {
 	}
 	switch a.Code {
 	case pdu.AttrContainer:
-		v.choose(c, string(a.Value))
+		v.setContainer(c, string(a.Value))
 	case pdu.AttrUserID:
 		c.user = []pdu.Attr{{Code: a.Code, Value: append([]byte(nil), a.Value...)}}
 	}
 }
 
 // EndContext implements agents.ContextEnder.
-func (v *views) EndContext(number int32) {
+func (v *viewAgent) EndContext(number int32) {
 	v.view.EndContext(number)
 	if c := v.clients[number]; c != nil {
 		delete(v.clients, number)
-		v.choose(c, "")
+		v.setContainer(c, "")
 	}
 	for _, w := range v.containers {
 		w.EndContext(number)
@@ -167,31 +167,31 @@ func (v *views) EndContext(number int32) {
 }
 
 // Fetch implements agents.Agent.
-func (v *views) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
-	of, err := v.of(r.Origin)
+func (v *viewAgent) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	target, err := v.viewOf(r.Origin)
 	if err != nil {
 		return err
 	}
-	return of.Fetch(ctx, r, w)
+	return target.Fetch(ctx, r, w)
 }
 
 // Instances implements agents.Instancer.
-func (v *views) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
-	of, err := v.of(o)
+func (v *viewAgent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
+	target, err := v.viewOf(o)
 	if err != nil {
 		return nil, err
 	}
-	return of.Instances(ctx, o, indom)
+	return target.Instances(ctx, o, indom)
 }
 
 // Labels implements agents.Labeler.
-func (v *views) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error) {
+func (v *viewAgent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error) {
 	if kind != pdu.LabelInstances {
 		return v.view.Labels(ctx, o, kind, ident)
 	}
-	of, err := v.of(o)
+	target, err := v.viewOf(o)
 	if err != nil {
 		return nil, err
 	}
-	return of.Labels(ctx, o, kind, ident)
+	return target.Labels(ctx, o, kind, ident)
 }

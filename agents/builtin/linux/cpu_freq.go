@@ -15,14 +15,14 @@ type cpuFiles struct {
 
 // A frequency is what a CPU's directory cpufreq has.
 type frequency struct {
-	count, time, min, max fact
+	count, time, min, max optionalUint
 }
 
 func newCPUFiles(h *host, s *stat) *cpuFiles { return &cpuFiles{h: h, stat: s} }
 
 // cpufreq returns the number in a file of cpufreq.
 func (h *host) cpufreq(c *cpu, file string) (uint64, bool) {
-	return h.sys.Path("/sys/devices/system/cpu/").Name(c.name).Str("/cpufreq/").Name(file).Number()
+	return h.hostReader.Path("/sys/devices/system/cpu/").Name(c.name).Str("/cpufreq/").Name(file).Number()
 }
 
 func (c *cpuFiles) read(context.Context, *pmda.Request) error {
@@ -35,13 +35,13 @@ func (c *cpuFiles) read(context.Context, *pmda.Request) error {
 }
 
 func (c *cpuFiles) readCPU(p *cpu) {
-	if b := c.h.sys.Path("/sys/devices/system/cpu/").Name(p.name).Str("/cpufreq/stats/time_in_state").Value(); b != nil {
+	if b := c.h.hostReader.Path("/sys/devices/system/cpu/").Name(p.name).Str("/cpufreq/stats/time_in_state").Value(); b != nil {
 		p.freq.parse(b)
 		return
 	}
-	mhz := func(file string) fact {
+	mhz := func(file string) optionalUint {
 		khz, ok := c.h.cpufreq(p, file)
-		return fact{khz / 1000, ok}
+		return optionalUint{khz / 1000, ok}
 	}
 	p.freq = frequency{count: mhz("scaling_cur_freq"), min: mhz("cpuinfo_min_freq"), max: mhz("cpuinfo_max_freq")}
 }
@@ -69,18 +69,18 @@ func (f *frequency) parse(b []byte) {
 			low = mhz
 		}
 	}
-	*f = frequency{count: fact{total, true}, time: fact{hits, true}, min: fact{low, true}, max: fact{high, true}}
+	*f = frequency{count: optionalUint{total, true}, time: optionalUint{hits, true}, min: optionalUint{low, true}, max: optionalUint{high, true}}
 }
 
 func (c *cpuFiles) metrics() []pmda.Metric {
 	online := pmda.Of(func(v *pmda.Value, p *cpu) { v.Uint(c.h.online("cpu", p.name)) })
 	throttle := func(file string) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, p *cpu) {
-			n, _ := c.h.sys.Path("/sys/devices/system/cpu/").Name(p.name).Str("/thermal_throttle/").Name(file).Number()
+			n, _ := c.h.hostReader.Path("/sys/devices/system/cpu/").Name(p.name).Str("/thermal_throttle/").Name(file).Number()
 			v.Uint(n)
 		})
 	}
-	freq := func(f func(*frequency) fact) pmda.FetchFunc {
+	freq := func(f func(*frequency) optionalUint) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, p *cpu) {
 			if n := f(&p.freq); n.ok {
 				v.Uint(n.n)
@@ -94,9 +94,9 @@ func (c *cpuFiles) metrics() []pmda.Metric {
 		{55, 4, "hinv.cpu.thermal_throttle.package.count", u64, counter, count, throttle("package_throttle_count")},
 		{55, 5, "hinv.cpu.thermal_throttle.package.time", u64, counter, count, throttle("package_throttle_total_time_ms")},
 	}), pmda.Table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
-		{55, 6, "hinv.cpu.frequency_scaling.count", u64, counter, count, freq(func(f *frequency) fact { return f.count })},
-		{55, 7, "hinv.cpu.frequency_scaling.time", u64, counter, usec, freq(func(f *frequency) fact { return f.time })},
-		{55, 8, "hinv.cpu.frequency_scaling.max", u32, instant, mhz, freq(func(f *frequency) fact { return f.max })},
-		{55, 9, "hinv.cpu.frequency_scaling.min", u32, instant, mhz, freq(func(f *frequency) fact { return f.min })},
+		{55, 6, "hinv.cpu.frequency_scaling.count", u64, counter, count, freq(func(f *frequency) optionalUint { return f.count })},
+		{55, 7, "hinv.cpu.frequency_scaling.time", u64, counter, usec, freq(func(f *frequency) optionalUint { return f.time })},
+		{55, 8, "hinv.cpu.frequency_scaling.max", u32, instant, mhz, freq(func(f *frequency) optionalUint { return f.max })},
+		{55, 9, "hinv.cpu.frequency_scaling.min", u32, instant, mhz, freq(func(f *frequency) optionalUint { return f.min })},
 	})...)
 }

@@ -29,7 +29,7 @@ func TestCPUs(t *testing.T) {
 		"proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R)\nstepping\t: 7\ncpu MHz\t\t: 2100.000\ncache size\t: 36608 KB\nflags\t\t: fpu vme\nbogomips\t: 4200.00\ncache_alignment\t: 64\n\n" +
 			"processor\t: 2\nmodel name\t: other\ncache size\t: big\nbogomips\t: x\nflags:\n\nprocessor\t: 3\nmodel\t: nobody's\n",
 	})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"kernel.percpu.cpu.user":                  "cpu0=10 cpu2=20 cpu10=30",
 		"hinv.ncpu":                               "3",

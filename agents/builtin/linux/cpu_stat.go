@@ -21,8 +21,8 @@ type stat struct {
 	file   *sysfile.File
 	hertz  uint64
 	all    cpuTimes
-	lines  map[string]*fact // the first numbers of others
-	cpus   []*cpu           // by number; nil if it was never online
+	lines  map[string]*optionalUint // the first numbers of others
+	cpus   []*cpu                   // by number; nil if it was never online
 	online int
 	source *pmda.Source
 	indom  *pmda.InDom
@@ -63,7 +63,7 @@ type cpu struct {
 const maxCPU = 1<<16 - 1
 
 func newStat(h *host) *stat {
-	s := &stat{file: h.file("proc/stat").NeverBlocks(0), hertz: h.Hertz, lines: make(map[string]*fact)}
+	s := &stat{file: h.file("proc/stat").NeverBlocks(0), hertz: h.Hertz, lines: make(map[string]*optionalUint)}
 	s.source = &pmda.Source{Read: s.read}
 	s.indom = &pmda.InDom{
 		Serial: indomCPU,
@@ -102,14 +102,14 @@ func (s *stat) parse(b []byte) {
 		}
 	}
 	for _, f := range s.lines {
-		*f = fact{}
+		*f = optionalUint{}
 	}
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
 		word, rest := sysfile.Field(line)
 		if f := s.lines[string(word)]; f != nil {
-			f.set(rest)
+			f.parse(rest)
 		}
 	}
 	// A kernel for one CPU has no line for it.
@@ -181,7 +181,7 @@ func ticksWithout(whole, part int) timeFunc {
 
 // line is the first number of a line.
 func (s *stat) line(name string) pmda.FetchFunc {
-	f := new(fact)
+	f := new(optionalUint)
 	s.lines[name] = f
 	return f.fetch()
 }

@@ -10,7 +10,7 @@ import (
 // Other frequencies of the clock than 100, as in recordings of other machines.
 func TestHertz(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/stat": "cpu  1024 1 1025 18446744073709551615\n"})
-	r := newRig(t, Options{Root: root, Hertz: 1024})
+	r := newHarness(t, Options{Root: root, Hertz: 1024})
 	r.Want(map[string]string{
 		"kernel.all.cpu.user": "1000",
 		"kernel.all.cpu.nice": "0",
@@ -22,7 +22,7 @@ func TestHertz(t *testing.T) {
 // iowait may go back, as the kernel says, but not far.
 func TestWaitGoesUp(t *testing.T) {
 	root := pmdatest.Tree(t, nil)
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	for _, tt := range []struct{ ticks, want int }{
 		{500, 5000}, {499, 5000}, {401, 5000}, {502, 5020}, {402, 4020}, {50, 500}, {49, 500}, {0, 500}, {51, 510},
 	} {

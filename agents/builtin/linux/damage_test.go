@@ -67,7 +67,7 @@ func testDamagedLines(t *testing.T, tree string) {
 	if err := os.CopyFS(root, os.DirFS("testdata/"+tree)); err != nil {
 		t.Fatal(err)
 	}
-	d := damager{Rig: newRig(t, Options{Root: root}), names: make(map[pdu.PMID]string)}
+	d := damager{Rig: newHarness(t, Options{Root: root}), names: make(map[pdu.PMID]string)}
 	for name := range d.Metrics {
 		d.names[d.ID(name)] = name
 	}
@@ -177,7 +177,7 @@ func TestBrokenLines(t *testing.T) {
 		"proc/partitions": "major minor  #blocks  name\n\n   8        0      70 sda\n   8        1      71 sda1\n 8 16 x sdb\n 8 32\n 8 48 0 sdd\n",
 		"proc/net/dev":    "Inter-| x\n face | y\n  lo:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n eth0: 1 2 x 4\n noline\n:1\n../x: 1\n lo: 5\n",
 	})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"kernel.all.load":              "1_minute=0.5",
 		"kernel.all.cpu.user":          "100",

@@ -17,7 +17,7 @@ func deviceNumber(major, minor uint64) uint64 {
 // dmName returns the name of a dm device; without one it is not an instance.
 func (d *diskFiles) dmName(kernel []byte, dev uint64) []byte {
 	h := d.h
-	if name := h.sys.Path("/sys/block/").Name(string(kernel)).Str("/dm/name").Value(); len(name) > 0 {
+	if name := h.hostReader.Path("/sys/block/").Name(string(kernel)).Str("/dm/name").Value(); len(name) > 0 {
 		return name
 	}
 	// Linux before 2.6.29 has the name only in /dev.

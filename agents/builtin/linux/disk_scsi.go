@@ -21,13 +21,13 @@ import (
 type scsi struct {
 	h     *host
 	file  *sysfile.File
-	insts *insts[scsiDisk]
+	insts *instances[scsiDisk]
 }
 
 type scsiDisk struct{ dev string }
 
 func newSCSI(h *host) *scsi {
-	return &scsi{h: h, file: h.file("proc/scsi/scsi"), insts: newInsts[scsiDisk](h, indomSCSI)}
+	return &scsi{h: h, file: h.file("proc/scsi/scsi"), insts: newInstances[scsiDisk](h, indomSCSI)}
 }
 
 func (s *scsi) read(context.Context, *pmda.Request) error {

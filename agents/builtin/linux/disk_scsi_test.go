@@ -16,7 +16,7 @@ func TestSCSI(t *testing.T) {
 		"sys/class/scsi_device/0:0:0:0/device/block/sda/": "",
 		"sys/class/scsi_device/1:0:2:3/device/block/sr0/": "",
 	})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"hinv.map.scsi": "scsi0:0:0:0_Direct-Access=sda scsi1:0:2:3_CD-ROM=sr0",
 	})

@@ -88,7 +88,7 @@ type disks struct {
 	kind   kind
 	naming func(kernel []byte, dev uint64) []byte // nil: as the kernel
 	source *pmda.Source
-	insts  *insts[disk]
+	insts  *instances[disk]
 	indom  *pmda.InDom
 	kernel map[string]*disk // by the kernel's names, if there is a naming
 }
@@ -97,7 +97,7 @@ type disks struct {
 // they have any. naming returns the name of one, "" if it is
 // not to be seen; it is nil if they have the names of the kernel.
 func (d *diskFiles) of(k kind, serial int, label string, naming func([]byte, uint64) []byte) *disks {
-	s := &disks{diskFiles: d, kind: k, naming: naming, insts: newInsts[disk](d.h, serial), kernel: make(map[string]*disk)}
+	s := &disks{diskFiles: d, kind: k, naming: naming, insts: newInstances[disk](d.h, serial), kernel: make(map[string]*disk)}
 	s.source = &pmda.Source{Read: s.read}
 	s.indom = &pmda.InDom{Serial: serial, Insts: s.insts, Source: s.source}
 	if label != "" {
@@ -173,7 +173,7 @@ func (s *disks) readSizes(ctx context.Context, r *pmda.Request) error {
 
 func (s *disks) parseSizes(b []byte) {
 	clear(s.kernel)
-	for _, i := range s.insts.known {
+	for _, i := range s.insts.byName {
 		s.kernel[i.data.kernel] = &i.data
 	}
 	for len(b) > 0 {
@@ -230,7 +230,7 @@ func each(f ioFunc) pmda.FetchFunc {
 // would go back.
 func (s *disks) all(f ioFunc) pmda.FetchFunc {
 	return pmda.Number(func() (sum uint64, ok bool) {
-		for _, i := range s.insts.known {
+		for _, i := range s.insts.byName {
 			n, ok := f(&i.data)
 			if !ok {
 				return 0, false
@@ -242,7 +242,7 @@ func (s *disks) all(f ioFunc) pmda.FetchFunc {
 }
 
 // disk is a directory of /sys/block.
-func (h *host) disk(k *disk) *sysfile.Device { return h.sys.Device("/sys/block/", k.sys) }
+func (h *host) disk(k *disk) *sysfile.Device { return h.hostReader.Device("/sys/block/", k.sys) }
 
 var unknown = []byte("unknown")
 

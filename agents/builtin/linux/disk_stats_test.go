@@ -11,7 +11,7 @@ import (
 // testdata/storage is composed, see its README. The numbers of a line of
 // diskstats are 1000 times its place and some more for each field.
 func TestStorage(t *testing.T) {
-	r := newRig(t, Options{Root: "testdata/storage", PageSize: 4096})
+	r := newHarness(t, Options{Root: "testdata/storage", PageSize: 4096})
 	r.Want(map[string]string{
 		"disk.all.read":                   "17000", // sda, sdb, nvme0n1, sdc
 		"disk.all.total_bytes":            "17276",
@@ -50,7 +50,7 @@ func TestBrokenDisks(t *testing.T) {
 		"sys/block/md1/md/degraded":       "0\n",
 		"sys/block/md2/md/array_statexxx": "active\n",
 	})
-	r := newRig(t, Options{Root: root, PageSize: 65536})
+	r := newHarness(t, Options{Root: root, PageSize: 65536})
 	r.Want(map[string]string{
 		"disk.all.read":                     "11",
 		"disk.all.blkread":                  "", // that of sdb is not known
@@ -100,7 +100,7 @@ func TestDisks(t *testing.T) {
 		"dev/md/.x":                         "-> ../md126",
 		"dev/mapper/control":                "",
 	})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"disk.dev.read":      "sda=100 nvme0n1=102 mmcblk0=104 cciss/c0d0=106 nbd3=118 rbd0=120 xvda=122 hda=124 dasda=126",
 		"disk.dev.scheduler": "sda=cfq nvme0n1=none mmcblk0=unknown cciss/c0d0=unknown nbd3=unknown rbd0=unknown xvda=unknown hda=unknown dasda=unknown",

@@ -15,7 +15,7 @@ type classDir struct {
 	class  string // scsi_tape
 	stats  string // the directory of counters
 	isOne  func(device string) bool
-	insts  *insts[classDevice]
+	insts  *instances[classDevice]
 	source *pmda.Source
 	indom  *pmda.InDom
 }
@@ -23,7 +23,7 @@ type classDir struct {
 type classDevice struct{ name string }
 
 func newClassDir(h *host, class, stats string, serial int, isOne func(string) bool) *classDir {
-	c := &classDir{h: h, class: class, stats: stats, isOne: isOne, insts: newBriefInsts[classDevice](h, serial)}
+	c := &classDir{h: h, class: class, stats: stats, isOne: isOne, insts: newUnsavedInstances[classDevice](h, serial)}
 	c.source = &pmda.Source{Read: c.read}
 	c.indom = &pmda.InDom{Serial: serial, Insts: c.insts, Source: c.source}
 	return c
@@ -33,7 +33,7 @@ func (c *classDir) read(context.Context, *pmda.Request) error {
 	c.insts.begin()
 	defer c.insts.end()
 	for _, name := range entries(c.h.path("sys/class/" + c.class)) {
-		if name[0] == '.' || !c.isOne(name) || !c.h.sys.Path("/sys/class/").Name(c.class).Str("/").Name(name).Str("/").Name(c.stats).Exists() {
+		if name[0] == '.' || !c.isOne(name) || !c.h.hostReader.Path("/sys/class/").Name(c.class).Str("/").Name(name).Str("/").Name(c.stats).Exists() {
 			continue
 		}
 		if d := c.insts.add([]byte(name)); d != nil {
@@ -46,13 +46,13 @@ func (c *classDir) read(context.Context, *pmda.Request) error {
 // number makes a FetchFunc of a counter: parse reads the text of its file.
 func (c *classDir) number(file string, parse func(b []byte) uint64) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, d *classDevice) {
-		v.Uint(parse(c.h.sys.Path("/sys/class/").Name(c.class).Str("/").Name(d.name).Str("/").Name(c.stats).Str("/").Name(file).Value()))
+		v.Uint(parse(c.h.hostReader.Path("/sys/class/").Name(c.class).Str("/").Name(d.name).Str("/").Name(c.stats).Str("/").Name(file).Value()))
 	})
 }
 
 // active is how many devices there are.
 func (c *classDir) active() pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return uint64(c.insts.seen), true })
+	return pmda.Number(func() (uint64, bool) { return uint64(c.insts.present), true })
 }
 
 // tapeMetrics are of SCSI tapes, see the kernel's Documentation/scsi/st.rst.

@@ -7,7 +7,7 @@ import (
 )
 
 func TestTapesAndHosts(t *testing.T) {
-	r := newRig(t, Options{Root: "testdata/storage"})
+	r := newHarness(t, Options{Root: "testdata/storage"})
 	// The order is that of a directory.
 	if got := r.Values("tape.dev.in_flight"); got != "st0=1000 st10=2000" && got != "st10=2000 st0=1000" {
 		t.Errorf("tape.dev.in_flight is %q", got)
@@ -28,7 +28,7 @@ func TestTapesAndHosts(t *testing.T) {
 		"sys/class/fc_host/host1/statistics/lip_count": "0xg\n",
 		"sys/class/fc_host/host2/x":                    "",
 	})
-	newRig(t, Options{Root: root}).Want(map[string]string{
+	newHarness(t, Options{Root: root}).Want(map[string]string{
 		"fchost.in.bytes": "host1=0", "fchost.out.bytes": "host1=48", "fchost.lip_count": "host1=0", "tape.dev.io_ns": "",
 	})
 }

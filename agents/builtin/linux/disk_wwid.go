@@ -35,7 +35,7 @@ var wwidKinds = []struct {
 // it.
 type wwids struct {
 	devs  *disks
-	insts *insts[paths]
+	insts *instances[paths]
 }
 
 // paths are the disks with one name, by their ids.
@@ -45,7 +45,7 @@ type paths struct {
 }
 
 func newWWIDs(devs *disks) *wwids {
-	return &wwids{devs: devs, insts: newInsts[paths](devs.h, indomWWID)}
+	return &wwids{devs: devs, insts: newInstances[paths](devs.h, indomWWID)}
 }
 
 func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
@@ -61,7 +61,7 @@ func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 		p := w.insts.add(name)
 		if p != nil {
 			p.list, p.names = p.list[:0], p.names[:0]
-		} else if i := w.insts.known[string(name)]; i != nil {
+		} else if i := w.insts.byName[string(name)]; i != nil {
 			p = &i.data
 			p.names = append(p.names, ' ')
 		} else {

@@ -12,15 +12,15 @@ import (
 // "Tcp:". Only those that a table asks for are kept: a kernel has others, and
 // each has its own.
 type counters struct {
-	file   *sysfile.File
-	source *pmda.Source
-	groups map[string]map[string]*fact
-	absent fact // what there is of a number that the file does not have
+	file    *sysfile.File
+	source  *pmda.Source
+	groups  map[string]map[string]*optionalUint
+	missing optionalUint // what there is of a number that the file does not have
 }
 
 // newCounters returns the counters of a file; parse reads its text.
 func newCounters(f *sysfile.File, parse func(c *counters, b []byte)) *counters {
-	c := &counters{file: f, groups: make(map[string]map[string]*fact)}
+	c := &counters{file: f, groups: make(map[string]map[string]*optionalUint)}
 	c.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
 		b, err := c.file.Read()
 		c.clear()
@@ -33,26 +33,26 @@ func newCounters(f *sysfile.File, parse func(c *counters, b []byte)) *counters {
 func (c *counters) clear() {
 	for _, g := range c.groups {
 		for _, f := range g {
-			*f = c.absent
+			*f = c.missing
 		}
 	}
 }
 
-// fact returns a number, for the table.
-func (c *counters) fact(group, name string) *fact {
+// number returns a number, for the table.
+func (c *counters) number(group, name string) *optionalUint {
 	if c.groups[group] == nil {
-		c.groups[group] = make(map[string]*fact)
+		c.groups[group] = make(map[string]*optionalUint)
 	}
 	if c.groups[group][name] == nil {
-		c.groups[group][name] = new(fact)
+		c.groups[group][name] = new(optionalUint)
 	}
 	return c.groups[group][name]
 }
 
-// in returns a function that makes the FetchFuncs of numbers in a group.
-func (c *counters) in(group string) func(name string) pmda.FetchFunc {
+// group returns a function that makes the FetchFuncs of numbers in a group.
+func (c *counters) group(group string) func(name string) pmda.FetchFunc {
 	return func(name string) pmda.FetchFunc {
-		f := c.fact(group, name)
+		f := c.number(group, name)
 		return pmda.Number(func() (uint64, bool) { return f.n, f.ok })
 	}
 }
@@ -72,15 +72,15 @@ func (c *counters) parseColumns(b []byte) {
 			continue
 		}
 		b = rest
-		facts := c.groups[string(group)]
-		for facts != nil {
+		numbers := c.groups[string(group)]
+		for numbers != nil {
 			var name, word []byte
 			name, names = sysfile.Field(names)
 			word, values = sysfile.Field(values)
 			if len(name) == 0 || len(word) == 0 {
 				break
 			}
-			if f := facts[string(name)]; f != nil {
+			if f := numbers[string(name)]; f != nil {
 				f.n, f.ok = sysfile.Uint(word)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestRecordedCounters(t *testing.T) {
-	r := newRig(t, Options{Root: "testdata/vm"})
+	r := newHarness(t, Options{Root: "testdata/vm"})
 	r.Want(map[string]string{
 		"network.ip.forwarding":        "2",
 		"network.ip.innoroutes":        "0",
@@ -31,7 +31,7 @@ func TestCounters(t *testing.T) {
 		"proc/net/snmp6":   "Ip6InReceives                   \t5\nIp6New 6\n\nIp6InDelivers\nUdpLite6NoPorts x\nIp6OutRequests 8 9",
 		"proc/net/netstat": "TcpExt: SyncookiesSent TCPFastOpenActiveFail\nTcpExt: 3 4\nIpExt: InOctets\nIpExt: 6\nMPTcpExt: OFOQueue\nMPTcpExt: 7\nTcpExt: TCPOFOQueue\nTcpExt:\n",
 	})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"network.ip.forwarding":             "1",
 		"network.ip.inreceives":             "18446744073709551615",

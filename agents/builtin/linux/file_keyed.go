@@ -12,19 +12,19 @@ import (
 type keyed struct {
 	file   *sysfile.File
 	sep    byte
-	fields map[string]*fact // those of the table
-	facts  []*fact          // the same
-	lines  []keyedLine      // that were read last, which are the same most of the time
+	fields map[string]*optionalUint // those of the table
+	list   []*optionalUint          // the same
+	lines  []keyedLine              // that were read last, which are the same most of the time
 	source *pmda.Source
 }
 
 type keyedLine struct {
-	name string
-	fact *fact // nil if it is not in the table
+	name  string
+	field *optionalUint // nil if it is not in the table
 }
 
 func newKeyed(h *host, path string, sep byte) *keyed {
-	k := &keyed{file: h.file(path), sep: sep, fields: make(map[string]*fact)}
+	k := &keyed{file: h.file(path), sep: sep, fields: make(map[string]*optionalUint)}
 	k.source = &pmda.Source{Read: k.read}
 	return k
 }
@@ -36,8 +36,8 @@ func (k *keyed) read(context.Context, *pmda.Request) error {
 }
 
 func (k *keyed) parse(b []byte) {
-	for _, f := range k.facts {
-		*f = fact{}
+	for _, f := range k.list {
+		*f = optionalUint{}
 	}
 	for n := 0; len(b) > 0; {
 		var line []byte
@@ -49,21 +49,21 @@ func (k *keyed) parse(b []byte) {
 		if name := line[:i]; n == len(k.lines) || k.lines[n].name != string(name) {
 			k.lines = append(k.lines[:n], keyedLine{string(name), k.fields[string(name)]})
 		}
-		if f := k.lines[n].fact; f != nil {
-			f.set(line[i+1:])
+		if f := k.lines[n].field; f != nil {
+			f.parse(line[i+1:])
 		}
 		n++
 	}
 }
 
 // field returns the field with a name, for the table.
-func (k *keyed) field(name string) *fact {
+func (k *keyed) field(name string) *optionalUint {
 	if k.fields[name] == nil {
-		k.fields[name] = new(fact)
-		k.facts = append(k.facts, k.fields[name])
+		k.fields[name] = new(optionalUint)
+		k.list = append(k.list, k.fields[name])
 	}
 	return k.fields[name]
 }
 
-// is is the value of a field.
-func (k *keyed) is(name string) pmda.FetchFunc { return k.field(name).fetch() }
+// value is the value of a field.
+func (k *keyed) value(name string) pmda.FetchFunc { return k.field(name).fetch() }

@@ -7,52 +7,52 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// A fact is a number, if it is known.
-type fact struct {
+// An optionalUint is a number, if it is known.
+type optionalUint struct {
 	n  uint64
 	ok bool
 }
 
-// set sets f to the number that text starts with.
-func (f *fact) set(text []byte) {
+// parse sets f to the number that text starts with.
+func (f *optionalUint) parse(text []byte) {
 	word, _ := sysfile.Field(text)
 	f.n, f.ok = sysfile.Uint(word)
 }
 
-// give makes f the value.
-func (f *fact) give(v *pmda.Value) {
+// setValue makes f the value.
+func (f *optionalUint) setValue(v *pmda.Value) {
 	if f.ok {
 		v.Uint(f.n)
 	}
 }
 
-func (f *fact) fetch() pmda.FetchFunc {
+func (f *optionalUint) fetch() pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
-		f.give(v)
+		f.setValue(v)
 		return nil
 	}
 }
 
-// numbers is a file with one line of numbers.
-type numbers struct {
+// numberLine is a file with one line of numbers.
+type numberLine struct {
 	file *sysfile.File
 	rec  sysfile.Record
 }
 
-func (n *numbers) read(context.Context, *pmda.Request) error {
+func (n *numberLine) read(context.Context, *pmda.Request) error {
 	b, err := n.file.Read()
 	line, _ := sysfile.CutLine(b)
 	n.rec.Parse(line)
 	return err
 }
 
-// numbers returns such a file and what is read before its values are.
-func (h *host) numbers(path string) (*numbers, pmda.Metric) {
-	n := &numbers{file: h.file(path)}
+// numberLine returns such a file and what is read before its values are.
+func (h *host) numberLine(path string) (*numberLine, pmda.Metric) {
+	n := &numberLine{file: h.file(path)}
 	return n, pmda.Metric{Source: &pmda.Source{Read: n.read}}
 }
 
 // at is the number in a place, from 0 on.
-func (n *numbers) at(place int) pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return n.rec.At(place) })
+func (n *numberLine) at(i int) pmda.FetchFunc {
+	return pmda.Number(func() (uint64, bool) { return n.rec.At(i) })
 }

@@ -30,8 +30,8 @@ type filesystems struct {
 	h       *host
 	file    *sysfile.File
 	text    []byte // of the last look
-	devices *insts[filesystem]
-	tmpfs   *insts[filesystem]
+	devices *instances[filesystem]
+	tmpfs   *instances[filesystem]
 	source  *pmda.Source
 }
 
@@ -48,12 +48,12 @@ type filesystem struct {
 func newFilesystems(h *host) *filesystems {
 	mounts := "proc/self/mounts"
 	switch {
-	case h.in != nil:
-		mounts = h.in.proc + "/mounts"
+	case h.container != nil:
+		mounts = h.container.proc + "/mounts"
 	case h.Root != "/" || ownMounts(procFile("self"), procFile("1")):
 		mounts = "proc/1/mounts"
 	}
-	f := &filesystems{h: h, file: h.file(mounts), devices: newInsts[filesystem](h, indomFilesys), tmpfs: newBriefInsts[filesystem](h, indomTmpfs)}
+	f := &filesystems{h: h, file: h.file(mounts), devices: newInstances[filesystem](h, indomFilesys), tmpfs: newUnsavedInstances[filesystem](h, indomTmpfs)}
 	f.source = &pmda.Source{Read: f.read}
 	return f
 }
@@ -101,8 +101,8 @@ func (f *filesystems) read(context.Context, *pmda.Request) error {
 }
 
 // forget has the file systems asked again in the next fetch.
-func (f *filesystems) forget(s *insts[filesystem]) {
-	for _, i := range s.known {
+func (f *filesystems) forget(s *instances[filesystem]) {
+	for _, i := range s.byName {
 		i.data.asked = false
 	}
 }
@@ -113,7 +113,7 @@ func (f *filesystems) parse(b []byte) {
 	defer f.devices.end()
 	defer f.tmpfs.end()
 	below := f.h.path
-	if f.h.in != nil {
+	if f.h.container != nil {
 		below = func(path string) string { return path }
 	}
 	for len(b) > 0 {
@@ -167,7 +167,7 @@ func (f *filesystems) follow(name string) string {
 	}
 	to := name
 	for range maxLinks {
-		text, err := f.h.own.Path(to).Link()
+		text, err := f.h.viewReader.Path(to).Link()
 		if err != nil {
 			return to
 		}
@@ -225,17 +225,17 @@ func ask(f func(v *pmda.Value, s *syscall.Statfs_t)) pmda.FetchFunc {
 
 // statfs is statfs(2), which may take long.
 func (h *host) statfs(path string, st *syscall.Statfs_t) error {
-	var a *answer
+	var r *callResult
 	var err error
-	if h.in != nil {
-		if a, err = h.in.path(path, 0); err == nil {
-			a.close()
+	if h.container != nil {
+		if r, err = h.container.openPath(path, 0); err == nil {
+			r.close()
 		}
 	} else {
-		a, err = h.wait.ask(path, func(a *answer) error { return syscall.Statfs(path, &a.statfs) })
+		r, err = h.guard.call(path, func(r *callResult) error { return syscall.Statfs(path, &r.statfs) })
 	}
 	if err == nil {
-		*st = a.statfs
+		*st = r.statfs
 	}
 	return err
 }
@@ -292,6 +292,6 @@ func (f *filesystems) metrics() []pmda.Metric {
 		{34, 6, "tmpfs.freefiles", u32, instant, none, freeFiles},
 		{34, 7, "tmpfs.full", double, instant, none, full},
 	}), pmda.Table(pmda.Metric{Source: f.source}, []row{
-		{5, 0, "hinv.nfilesys", u32, discrete, count, pmda.Number(func() (uint64, bool) { return uint64(f.devices.seen), true })},
+		{5, 0, "hinv.nfilesys", u32, discrete, count, pmda.Number(func() (uint64, bool) { return uint64(f.devices.present), true })},
 	}))
 }

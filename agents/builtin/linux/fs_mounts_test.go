@@ -44,7 +44,7 @@ func TestFilesystems(t *testing.T) {
 	each := func(value any) string {
 		return strings.Join(strings.Fields(names), fmt.Sprintf("=%v ", value)) + fmt.Sprintf("=%v", value)
 	}
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	if got := ids(r.Instances(indomFilesys)); got != "0=/dev/vda1 1=/dev/vdb1 2=/dev/mapper/vg0-home 3=/dev/vdd 4=/dev/vde" {
 		t.Errorf("instances are %q", got)
 	}
@@ -132,12 +132,12 @@ func TestFilesystemIDs(t *testing.T) {
 		pmdatest.WriteFile(t, root, "proc/1/mounts", text)
 	}
 	mount("/dev/vda1", "/dev/vdb1")
-	r := newRig(t, Options{Root: root, CacheDir: cache})
+	r := newHarness(t, Options{Root: root, CacheDir: cache})
 	if got, want := ids(r.Instances(indomFilesys)), "0=/dev/vda1 1=/dev/vdb1"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	mount("/dev/vdc1", "/dev/vdb1")
-	r = newRig(t, Options{Root: root, CacheDir: cache})
+	r = newHarness(t, Options{Root: root, CacheDir: cache})
 	if got, want := ids(r.Instances(indomFilesys)), "1=/dev/vdb1 2=/dev/vdc1"; got != want {
 		t.Errorf("a new agent has %q, want %q", got, want)
 	}

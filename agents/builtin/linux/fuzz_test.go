@@ -122,7 +122,7 @@ func FuzzFiles(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which byte, before, text string) {
 		z := fuzzed[int(which)%len(fuzzed)]
 		values := func(root string, texts ...string) map[string]string {
-			r := newRig(t, Options{Root: root, CacheDir: "/dev/null/none", Access: true})
+			r := newHarness(t, Options{Root: root, CacheDir: "/dev/null/none", Access: true})
 			var m map[string]string
 			for _, text := range texts {
 				pmdatest.WriteFile(t, root, z.file, text)

@@ -14,7 +14,7 @@ import (
 // The trees of files that the tests read are recorded (testdata/vm) or composed
 // from the formats that the kernel documents.
 
-func newRig(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Rig {
+func newHarness(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Rig {
 	tb.Helper()
 	if o.CacheDir == "" {
 		o.CacheDir = filepath.Join(tb.TempDir(), "none") // ids are not kept

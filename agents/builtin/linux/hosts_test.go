@@ -62,7 +62,7 @@ func TestHosts(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, Options{Root: pmdatest.Tree(t, tt.files)})
+			r := newHarness(t, Options{Root: pmdatest.Tree(t, tt.files)})
 			for _, key := range slices.Sorted(maps.Keys(tt.want)) {
 				metric, inst, one := strings.Cut(strings.TrimSuffix(key, "]"), "[")
 				got := r.Values(metric)

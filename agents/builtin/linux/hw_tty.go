@@ -17,21 +17,23 @@ import (
 type serials struct {
 	h     *host
 	file  *sysfile.File
-	insts *insts[serial]
+	insts *instances[serial]
 }
 
-type serial struct{ counts [len(serialNames)]fact }
+type serial struct {
+	counts [len(serialNames)]optionalUint
+}
 
 // Names of counts, by item.
 var serialNames = [...]string{"tx", "rx", "fe", "pe", "brk", "oe", "irq"}
 
 func newSerials(h *host) *serials {
-	return &serials{h: h, file: h.file("proc/tty/driver/serial"), insts: newBriefInsts[serial](h, indomTTY)}
+	return &serials{h: h, file: h.file("proc/tty/driver/serial"), insts: newUnsavedInstances[serial](h, indomTTY)}
 }
 
 func (s *serials) read(_ context.Context, r *pmda.Request) (err error) {
 	var b []byte
-	if s.h.mayRead(r) {
+	if s.h.mayReadRootOnly(r) {
 		b, err = s.file.Read()
 	}
 	s.parse(b)
@@ -58,7 +60,7 @@ func (s *serials) parse(b []byte) {
 
 func (i *serial) set(line []byte) {
 	for n := range i.counts {
-		i.counts[n] = fact{ok: true}
+		i.counts[n] = optionalUint{ok: true}
 	}
 	for len(line) > 0 {
 		var word []byte
@@ -66,7 +68,7 @@ func (i *serial) set(line []byte) {
 		name, value, _ := bytes.Cut(word, []byte{':'})
 		for n, s := range serialNames {
 			if string(name) == s {
-				i.counts[n].set(value)
+				i.counts[n].parse(value)
 			}
 		}
 	}
@@ -75,7 +77,7 @@ func (i *serial) set(line []byte) {
 func (s *serials) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomTTY, Insts: s.insts, Source: &pmda.Source{Read: s.read}}
 	is := func(item int) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, i *serial) { i.counts[item].give(v) })
+		return pmda.Of(func(v *pmda.Value, i *serial) { i.counts[item].setValue(v) })
 	}
 	return pmda.Table(pmda.Metric{InDom: indom}, []row{
 		{74, 0, "tty.serial.tx", u32, counter, none, is(0)},

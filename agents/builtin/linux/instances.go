@@ -5,90 +5,90 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// insts are instances that come and go and keep their ids: those of disks,
+// instances come and go and keep their ids: those of disks,
 // interfaces. Each name has a T.
 //
 // Most of the time they are the same, in the same order, as in the turn before.
 // Then the cache, which has all that there ever were, is left as it is.
-type insts[T any] struct {
+type instances[T any] struct {
 	*cache.Cache
-	h      *host
-	known  map[string]*inst[T]
-	order  []*inst[T] // that were added, one after the other
-	same   bool       // as far as this turn has come, they are those of the turn before
-	anew   bool       // the next turn is not to be compared with this one
-	active []active   // what Each has, if that is listed
-	listed bool
-	turn   uint64
-	seen   int    // instances that there are at the moment
-	load   bool   // there is a file of ids
-	save   bool   // which new instances are written to
-	broken string // what was wrong with the file
+	h          *host
+	byName     map[string]*instance[T]
+	order      []*instance[T]   // that were added, one after the other
+	unchanged  bool             // as far as this turn has come, they are those of the turn before
+	rebuild    bool             // the next turn is not to be compared with this one
+	list       []activeInstance // what Each has, if that is listed
+	listValid  bool
+	generation uint64
+	present    int    // instances that there are at the moment
+	loadIDs    bool   // there is a file of ids
+	saveIDs    bool   // which new instances are written to
+	fileError  string // what was wrong with the file
 }
 
-type inst[T any] struct {
-	name string
-	turn uint64 // when it was last there
-	data T
+type instance[T any] struct {
+	name       string
+	generation uint64 // when it was last there
+	data       T
 }
 
-// An active instance is one that the cache has as such.
-type active struct {
+// An activeInstance is one that the cache has as such.
+type activeInstance struct {
 	id   int32
 	name string
 	data any
 }
 
-func newInsts[T any](h *host, serial int) *insts[T] {
-	s := &insts[T]{h: h, known: make(map[string]*inst[T]), anew: true, load: true, save: h.in == nil}
+func newInstances[T any](h *host, serial int) *instances[T] {
+	s := &instances[T]{h: h, byName: make(map[string]*instance[T]), rebuild: true, loadIDs: true, saveIDs: h.container == nil}
 	s.Cache = cache.New(pdu.NewInDom(h.domain, serial), cache.Options{Dir: h.CacheDir, Warn: s.warn})
 	return s
 }
 
-// newBriefInsts returns instances that keep their ids as long as the agent is
+// newUnsavedInstances returns instances that keep their ids as long as the agent is
 // there: so it is in PCP with what comes and goes a lot.
-func newBriefInsts[T any](h *host, serial int) *insts[T] {
-	s := newInsts[T](h, serial)
-	s.load, s.save = false, false
+func newUnsavedInstances[T any](h *host, serial int) *instances[T] {
+	s := newInstances[T](h, serial)
+	s.loadIDs, s.saveIDs = false, false
 	return s
 }
 
-// maxAway is how many instances of a container that have gone keep their ids:
+// maxInactive is how many instances of a container that have gone keep their ids:
 // root in it can give names to file systems and interfaces without end.
-const maxAway = 10000
+const maxInactive = 10000
 
 // begin starts a look at what there is.
-func (s *insts[T]) begin() {
-	if s.h.in != nil {
-		if _, away := s.Size(); away > maxAway {
+func (s *instances[T]) begin() {
+	if s.h.container != nil {
+		if _, inactive := s.Size(); inactive > maxInactive {
 			s.CullAll()
 			s.Reorg()
-			clear(s.known)
-			s.anew = true
+			clear(s.byName)
+			s.rebuild = true
 		}
 	}
-	if s.load {
+	if s.loadIDs {
 		loaded, err := s.TryLoad()
 		if err != nil {
 			s.warn(err)
 		}
 		if loaded {
-			s.anew = true // ids may have changed
+			s.rebuild = true // ids may have changed
 		}
 	}
-	s.turn++
-	s.seen, s.same = 0, true
-	if s.anew {
-		s.anew = false
-		s.differ()
+	s.generation++
+	s.present, s.unchanged = 0, true
+	if s.rebuild {
+		s.rebuild = false
+		s.markChanged()
 	}
 }
 
-// differ is called when this turn is seen to be different from the one before:
+// markChanged is called when this turn is seen to be different from the one before:
 // the cache is to have those that were added in it.
-func (s *insts[T]) differ() {
-	s.same, s.listed = false, false
-	s.order = s.order[:s.seen]
+func (s *instances[T]) markChanged() {
+	s.unchanged, s.listValid = false, false
+	s.order = s.order[:s.present]
 	s.HideAll()
 	for _, i := range s.order {
 		// They were added before.
@@ -98,63 +98,63 @@ func (s *insts[T]) differ() {
 
 // fileDue reports whether the file of ids is to be read or written now, so that a
 // look is needed even if the instances are the same.
-func (s *insts[T]) fileDue() bool { return s.load && s.LoadDue() || s.save && s.SaveDue() }
+func (s *instances[T]) fileDue() bool { return s.loadIDs && s.LoadDue() || s.saveIDs && s.SaveDue() }
 
 // add says that there is an instance, and returns what is kept of it; nil if the
 // name is no good, or there already.
-func (s *insts[T]) add(name []byte) *T {
-	if s.same {
-		if s.seen < len(s.order) && s.order[s.seen].name == string(name) {
-			i := s.order[s.seen]
-			i.turn = s.turn
-			s.seen++
+func (s *instances[T]) add(name []byte) *T {
+	if s.unchanged {
+		if s.present < len(s.order) && s.order[s.present].name == string(name) {
+			i := s.order[s.present]
+			i.generation = s.generation
+			s.present++
 			return &i.data
 		}
-		s.differ()
+		s.markChanged()
 	}
-	i := s.known[string(name)]
+	i := s.byName[string(name)]
 	if i == nil {
-		i = &inst[T]{name: string(name)}
+		i = &instance[T]{name: string(name)}
 		if _, err := s.Add(i.name, &i.data); err != nil {
 			return nil
 		}
-		s.known[i.name] = i
-	} else if i.turn == s.turn {
+		s.byName[i.name] = i
+	} else if i.generation == s.generation {
 		return nil
 	} else if _, err := s.Add(i.name, &i.data); err != nil {
 		return nil
 	}
-	i.turn = s.turn
+	i.generation = s.generation
 	s.order = append(s.order, i)
-	s.seen++
+	s.present++
 	return &i.data
 }
 
 // hide says that an instance that was added is none at the moment.
-func (s *insts[T]) hide(name []byte) {
-	if s.same {
-		s.differ()
+func (s *instances[T]) hide(name []byte) {
+	if s.unchanged {
+		s.markChanged()
 	}
-	if i := s.known[string(name)]; i != nil {
+	if i := s.byName[string(name)]; i != nil {
 		// The name is in the cache: it was added.
 		_ = s.Hide(i.name)
-		s.anew, s.listed = true, false
+		s.rebuild, s.listValid = true, false
 	}
 }
 
 // end ends the look.
-func (s *insts[T]) end() {
-	if s.same && s.seen < len(s.order) {
-		s.differ()
+func (s *instances[T]) end() {
+	if s.unchanged && s.present < len(s.order) {
+		s.markChanged()
 	}
-	if s.seen < len(s.known) {
-		for name, i := range s.known {
-			if i.turn != s.turn {
-				delete(s.known, name)
+	if s.present < len(s.byName) {
+		for name, i := range s.byName {
+			if i.generation != s.generation {
+				delete(s.byName, name)
 			}
 		}
 	}
-	if s.save {
+	if s.saveIDs {
 		if err := s.TrySave(); err != nil {
 			s.warn(err)
 		}
@@ -162,16 +162,16 @@ func (s *insts[T]) end() {
 }
 
 // Each implements pmda.Instances.
-func (s *insts[T]) Each(yield func(inst int32, name string, data any) bool) {
-	if !s.listed {
-		s.active, s.listed = s.active[:0], true
+func (s *instances[T]) Each(yield func(inst int32, name string, data any) bool) {
+	if !s.listValid {
+		s.list, s.listValid = s.list[:0], true
 		s.Cache.Each(func(id int32, name string, data any) bool {
-			s.active = append(s.active, active{id, name, data})
+			s.list = append(s.list, activeInstance{id, name, data})
 			return true
 		})
 	}
-	for i := range s.active {
-		if a := &s.active[i]; !yield(a.id, a.name, a.data) {
+	for i := range s.list {
+		if a := &s.list[i]; !yield(a.id, a.name, a.data) {
 			return
 		}
 	}
@@ -179,9 +179,9 @@ func (s *insts[T]) Each(yield func(inst int32, name string, data any) bool) {
 
 // warn logs what is wrong with the file, once: as long as it cannot be read or
 // written, ids last as long as the agent.
-func (s *insts[T]) warn(err error) {
-	if text := err.Error(); text != s.broken {
-		s.broken = text
+func (s *instances[T]) warn(err error) {
+	if text := err.Error(); text != s.fileError {
+		s.fileError = text
 		s.h.Log.Warn("linux: ids of instances do not outlast the agent: " + text)
 	}
 }

@@ -37,7 +37,7 @@ func netDev(names ...string) string {
 // An instance keeps its id while it is away, and when the agent starts anew.
 func TestIDs(t *testing.T) {
 	root, cache := pmdatest.Tree(t, nil), t.TempDir()
-	r := newRig(t, Options{Root: root, CacheDir: cache})
+	r := newHarness(t, Options{Root: root, CacheDir: cache})
 	for _, tt := range []struct{ there, want string }{
 		{"lo eth0 veth1", "0=lo 1=eth0 2=veth1"},
 		{"veth2 lo eth0", "0=lo 1=eth0 3=veth2"},
@@ -50,7 +50,7 @@ func TestIDs(t *testing.T) {
 			t.Errorf("with %q: %q, want %q", tt.there, got, tt.want)
 		}
 	}
-	r = newRig(t, Options{Root: root, CacheDir: cache})
+	r = newHarness(t, Options{Root: root, CacheDir: cache})
 	pmdatest.WriteFile(t, root, "proc/net/dev", netDev("new", "veth2", "lo"))
 	if got := ids(r.Instances(indomInterface)); got != "0=lo 3=veth2 4=new" {
 		t.Errorf("a new agent has %q", got)
@@ -60,11 +60,11 @@ func TestIDs(t *testing.T) {
 // Turns that are compared with the one before leave the same in the cache as
 // turns that are not.
 func TestSameInstances(t *testing.T) {
-	newOnes := func() *insts[int] {
-		return newInsts[int](newHost(60, Options{Root: t.TempDir(), CacheDir: t.TempDir()}), indomDisk)
+	newSet := func() *instances[int] {
+		return newInstances[int](newHost(60, Options{Root: t.TempDir(), CacheDir: t.TempDir()}), indomDisk)
 	}
-	s, plain := newOnes(), newOnes()
-	turn := func(s *insts[int], names string, n int) string {
+	s, plain := newSet(), newSet()
+	refresh := func(s *instances[int], names string, n int) string {
 		s.begin()
 		for name := range strings.FieldsSeq(names) {
 			name, hidden := strings.CutSuffix(name, "-")
@@ -76,7 +76,7 @@ func TestSameInstances(t *testing.T) {
 			}
 		}
 		s.end()
-		text := fmt.Sprint(s.seen, len(s.known))
+		text := fmt.Sprint(s.present, len(s.byName))
 		s.Each(func(id int32, name string, data any) bool {
 			text += fmt.Sprintf(" %d=%s,%d", id, name, *data.(*int))
 			return true
@@ -85,8 +85,8 @@ func TestSameInstances(t *testing.T) {
 	}
 	compare := func(names string, n int) {
 		t.Helper()
-		plain.anew = true
-		if got, want := turn(s, names, n), turn(plain, names, n); got != want {
+		plain.rebuild = true
+		if got, want := refresh(s, names, n), refresh(plain, names, n); got != want {
 			t.Fatalf("turn %d, %q:\n got %s\nwant %s", n, names, got, want)
 		}
 	}
@@ -96,11 +96,11 @@ func TestSameInstances(t *testing.T) {
 	} {
 		compare(names, n)
 	}
-	if s.same {
+	if s.unchanged {
 		t.Error("a turn like none before is the same")
 	}
 	compare("x a b c", -1)
-	if !s.same {
+	if !s.unchanged {
 		t.Error("a turn like the one before is not the same")
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -128,8 +128,8 @@ func TestGoneInstances(t *testing.T) {
 	for i := range 100 {
 		n.parse([]byte(netDev("lo", fmt.Sprint("veth", i))))
 	}
-	if len(n.insts.known) != 2 || n.insts.seen != 2 {
-		t.Errorf("%d known, %d seen, want 2", len(n.insts.known), n.insts.seen)
+	if len(n.insts.byName) != 2 || n.insts.present != 2 {
+		t.Errorf("%d known, %d seen, want 2", len(n.insts.byName), n.insts.present)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestNoCacheDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	r := newRig(t, Options{Root: root, CacheDir: filepath.Join(notDir, "pmda"), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	r := newHarness(t, Options{Root: root, CacheDir: filepath.Join(notDir, "pmda"), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	for i := range 20 {
 		pmdatest.WriteFile(t, root, "proc/net/dev", netDev("lo", fmt.Sprint("veth", i)))
 		if got, want := ids(r.Instances(indomInterface)), fmt.Sprintf("%d=lo %d=veth%d", 1<<30, 1<<30+i+1, i); got != want {
@@ -157,8 +157,8 @@ func TestNoCacheDir(t *testing.T) {
 // Names that a container invents are not kept for ever.
 func TestIDsOfContainer(t *testing.T) {
 	h := newHost(60, Options{CacheDir: t.TempDir()})
-	h.in = new(container)
-	s := newBriefInsts[int](h, indomTmpfs)
+	h.container = new(container)
+	s := newUnsavedInstances[int](h, indomTmpfs)
 	const at = 1000
 	for turn := range 50 {
 		s.begin()
@@ -168,8 +168,8 @@ func TestIDsOfContainer(t *testing.T) {
 			}
 		}
 		s.end()
-		if active, away := s.Size(); active != at || away > maxAway+at || len(s.known) != at {
-			t.Fatalf("after %d turns %d are there, %d away, and %d known", turn, active, away, len(s.known))
+		if active, away := s.Size(); active != at || away > maxInactive+at || len(s.byName) != at {
+			t.Fatalf("after %d turns %d are there, %d away, and %d known", turn, active, away, len(s.byName))
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestIDsOfContainer(t *testing.T) {
 func TestIDsCannotBeSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		s := newInsts[struct{}](newHost(60, Options{
+		s := newInstances[struct{}](newHost(60, Options{
 			Root: t.TempDir(), CacheDir: "/sys", ConfDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil)),
 		}), indomFilesys)
 		for range 3 {

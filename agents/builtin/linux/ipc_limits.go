@@ -23,18 +23,18 @@ const (
 // ipcLimits are files of /proc/sys/kernel, proc(5): what IPC_INFO of shmctl(2),
 // msgctl(2) and semctl(2) has, and unlike these it is below the root.
 func ipcLimits(h *host) []pmda.Metric {
-	sem, ofSem := h.numbers("proc/sys/kernel/sem") // SEMMSL, SEMMNS, SEMOPM, SEMMNI
-	msgMax, ofMsgMax := h.numbers("proc/sys/kernel/msgmax")
-	msgBytes, ofMsgBytes := h.numbers("proc/sys/kernel/msgmnb")
-	msgQueues, ofMsgQueues := h.numbers("proc/sys/kernel/msgmni")
-	shmMax, ofShmMax := h.numbers("proc/sys/kernel/shmmax")
-	shmSegs, ofShmSegs := h.numbers("proc/sys/kernel/shmmni")
-	shmAll, ofShmAll := h.numbers("proc/sys/kernel/shmall")
+	sem, fromSem := h.numberLine("proc/sys/kernel/sem") // SEMMSL, SEMMNS, SEMOPM, SEMMNI
+	msgMax, fromMsgMax := h.numberLine("proc/sys/kernel/msgmax")
+	msgBytes, fromMsgBytes := h.numberLine("proc/sys/kernel/msgmnb")
+	msgQueues, fromMsgQueues := h.numberLine("proc/sys/kernel/msgmni")
+	shmMax, fromShmMax := h.numberLine("proc/sys/kernel/shmmax")
+	shmSegs, fromShmSegs := h.numberLine("proc/sys/kernel/shmmni")
+	shmAll, fromShmAll := h.numberLine("proc/sys/kernel/shmall")
 	// constant is a number that there is if the file is.
-	constant := func(f *numbers, n uint64) pmda.FetchFunc {
+	constant := func(f *numberLine, n uint64) pmda.FetchFunc {
 		return pmda.Number(func() (uint64, bool) { return n, f.rec.Words > 0 })
 	}
-	return slices.Concat(pmda.Table(ofSem, []row{
+	return slices.Concat(pmda.Table(fromSem, []row{
 		{21, 0, "ipc.sem.max_semmap", u32, discrete, none, constant(sem, semMap)},
 		{21, 1, "ipc.sem.max_semid", u32, discrete, none, sem.at(3)},
 		{21, 2, "ipc.sem.max_sem", u32, discrete, none, sem.at(1)},
@@ -45,24 +45,24 @@ func ipcLimits(h *host) []pmda.Metric {
 		{21, 7, "ipc.sem.sz_semundo", u32, discrete, none, constant(sem, semUndo)},
 		{21, 8, "ipc.sem.max_semval", u32, discrete, none, constant(sem, semMax)},
 		{21, 9, "ipc.sem.max_exit", u32, discrete, none, constant(sem, semMax)},
-	}), pmda.Table(ofMsgMax, []row{
+	}), pmda.Table(fromMsgMax, []row{
 		{22, 0, "ipc.msg.sz_pool", u32, discrete, kbyte, constant(msgMax, msgPool)},
 		{22, 1, "ipc.msg.mapent", u32, discrete, none, constant(msgMax, msgMap)},
 		{22, 2, "ipc.msg.max_msgsz", u32, discrete, none, msgMax.at(0)},
 		{22, 5, "ipc.msg.max_msgseg", u32, discrete, none, constant(msgMax, msgSize)},
 		{22, 6, "ipc.msg.num_smsghdr", u32, discrete, none, constant(msgMax, msgMap)},
 		{22, 7, "ipc.msg.max_seg", u32, discrete, none, constant(msgMax, msgSegs)},
-	}), pmda.Table(ofMsgBytes, []row{
+	}), pmda.Table(fromMsgBytes, []row{
 		{22, 3, "ipc.msg.max_defmsgq", u32, discrete, none, msgBytes.at(0)},
-	}), pmda.Table(ofMsgQueues, []row{
+	}), pmda.Table(fromMsgQueues, []row{
 		{22, 4, "ipc.msg.max_msgqid", u32, discrete, none, msgQueues.at(0)},
-	}), pmda.Table(ofShmMax, []row{
+	}), pmda.Table(fromShmMax, []row{
 		{23, 0, "ipc.shm.max_segsz", u32, discrete, octet, shmMax.at(0)},
 		{23, 1, "ipc.shm.min_segsz", u32, discrete, octet, constant(shmMax, shmMin)},
-	}), pmda.Table(ofShmSegs, []row{
+	}), pmda.Table(fromShmSegs, []row{
 		{23, 2, "ipc.shm.max_seg", u32, discrete, none, shmSegs.at(0)},
 		{23, 3, "ipc.shm.max_segproc", u32, discrete, none, shmSegs.at(0)},
-	}), pmda.Table(ofShmAll, []row{
+	}), pmda.Table(fromShmAll, []row{
 		{23, 4, "ipc.shm.max_shmsys", u32, discrete, none, shmAll.at(0)},
 	}))
 }

@@ -20,7 +20,7 @@ type ipc struct {
 	source  *pmda.Source
 	columns []string // those of the header that are used
 	places  []int    // of these in a line; -1 if there is none
-	insts   *insts[ipcObject]
+	insts   *instances[ipcObject]
 	there   bool
 	objects uint64
 	sums    []uint64 // by column
@@ -28,7 +28,7 @@ type ipc struct {
 
 type ipcObject struct {
 	key  int32
-	nums []fact // by column
+	nums []optionalUint // by column
 }
 
 // All have these columns first.
@@ -46,7 +46,7 @@ func newIPC(h *host, name, id string, serial int, columns ...string) *ipc {
 		columns: columns,
 		places:  make([]int, len(columns)),
 		sums:    make([]uint64, len(columns)),
-		insts:   newBriefInsts[ipcObject](h, serial),
+		insts:   newUnsavedInstances[ipcObject](h, serial),
 	}
 	p.source = &pmda.Source{Read: p.read}
 	return p
@@ -107,15 +107,15 @@ func (p *ipc) header(line []byte) {
 // set takes the numbers of a line behind the key.
 func (p *ipc) set(o *ipcObject, line []byte) {
 	if o.nums == nil {
-		o.nums = make([]fact, len(p.columns))
+		o.nums = make([]optionalUint, len(p.columns))
 	}
 	var r sysfile.Record
 	r.Parse(line)
 	for i, place := range p.places {
-		o.nums[i] = fact{}
+		o.nums[i] = optionalUint{}
 		if place >= 0 && place < len(r.Nums) {
 			n, ok := r.At(place)
-			o.nums[i] = fact{n, ok}
+			o.nums[i] = optionalUint{n, ok}
 			p.sums[i] += n
 		}
 	}
@@ -127,7 +127,7 @@ func (p *ipc) indom() *pmda.InDom {
 
 // is is a column of each object.
 func (p *ipc) is(column int) pmda.FetchFunc {
-	return pmda.Of(func(v *pmda.Value, o *ipcObject) { o.nums[column].give(v) })
+	return pmda.Of(func(v *pmda.Value, o *ipcObject) { o.nums[column].setValue(v) })
 }
 
 // sum is the sum of a column, count the number of objects.
@@ -198,7 +198,7 @@ func shmMetrics(h *host) []pmda.Metric {
 	zero := pmda.Number(func() (uint64, bool) { return 0, p.there })
 	pages := pmda.Number(func() (total uint64, ok bool) {
 		page := uint64(h.PageSize)
-		for _, i := range p.insts.known {
+		for _, i := range p.insts.byName {
 			total += (i.data.nums[size].n + page - 1) / page * page
 		}
 		return total, p.there

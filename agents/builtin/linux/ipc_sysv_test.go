@@ -21,7 +21,7 @@ func TestIPC(t *testing.T) {
 		"proc/sys/kernel/msgmax": "8192\n",
 		"proc/sys/kernel/msgmnb": "16384\n",
 	})
-	newRig(t, Options{Root: root, PageSize: 4096}).Want(map[string]string{
+	newHarness(t, Options{Root: root, PageSize: 4096}).Want(map[string]string{
 		"ipc.shm.key":             "7=0xfffffffe 9=0x00000005 11=0x00000008",
 		"ipc.shm.owner":           "7=root 9=4000000",
 		"ipc.shm.perms":           "7=600 9=644 11=600",

@@ -26,9 +26,9 @@ type interrupts struct {
 	header []byte
 	cpus   []int // by column
 	rows   []irqRow
-	percpu []fact // sums, by number of the CPU
-	lines  *insts[irqLine]
-	cells  *insts[irqCell]
+	percpu []optionalUint // sums, by number of the CPU
+	lines  *instances[irqLine]
+	cells  *instances[irqCell]
 
 	errors, missed uint64
 	there          bool
@@ -58,8 +58,8 @@ type irqRow struct {
 func newInterrupts(h *host, path string, lines, cells int) *interrupts {
 	return &interrupts{
 		file:  h.file(path),
-		lines: newInsts[irqLine](h, lines),
-		cells: newInsts[irqCell](h, cells),
+		lines: newInstances[irqLine](h, lines),
+		cells: newInstances[irqCell](h, cells),
 	}
 }
 
@@ -218,7 +218,7 @@ func (q *interrupts) columns() {
 		}
 		q.cpus = append(q.cpus, int(n))
 		for len(q.percpu) <= int(n) {
-			q.percpu = append(q.percpu, fact{})
+			q.percpu = append(q.percpu, optionalUint{})
 		}
 	}
 }
@@ -234,7 +234,7 @@ func ofLine(v *pmda.Value, l *irqLine) { v.Uint(l.total) }
 func ofCell(v *pmda.Value, c *irqCell) { v.Uint(c.n) }
 func (q *interrupts) ofCPU(v *pmda.Value, c *cpu) {
 	if c.num < len(q.percpu) {
-		q.percpu[c.num].give(v)
+		q.percpu[c.num].setValue(v)
 	}
 }
 
@@ -244,11 +244,11 @@ func interruptMetrics(h *host, s *stat) []pmda.Metric {
 	lines, cells := q.indoms(source)
 	lines.Labels = pmda.Labels{"device_type": "irq", "indom_name": "per irq"}
 	lines.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-		return pmda.Labels{"irq": i.Name, "irqtext": q.lines.known[i.Name].data.text}, nil
+		return pmda.Labels{"irq": i.Name, "irqtext": q.lines.byName[i.Name].data.text}, nil
 	}
 	cells.Labels = pmda.Labels{"device_type": []string{"irq", "cpu"}, "indom_name": "per cpu, per irq"}
 	cells.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-		c := &q.cells.known[i.Name].data
+		c := &q.cells.byName[i.Name].data
 		return pmda.Labels{"cpu": c.cpu, "irq": c.line.name, "irqtext": c.line.text}, nil
 	}
 	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, q.there }) }
@@ -271,7 +271,7 @@ func softIRQMetrics(h *host, s *stat) []pmda.Metric {
 	lines.Labels = pmda.Labels{"indom_name": "per softirq"}
 	cells.Labels = pmda.Labels{"device_type": "cpu", "indom_name": "per cpu, per softirq"}
 	cells.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-		c := &q.cells.known[i.Name].data
+		c := &q.cells.byName[i.Name].data
 		return pmda.Labels{"cpu": c.cpu, "softirq": c.line.name}, nil
 	}
 	return slices.Concat(pmda.Table(pmda.Metric{InDom: lines}, []row{

@@ -12,7 +12,7 @@ import (
 
 func TestInterrupts(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/stat": "cpu 3 0 0 0\ncpu0 1 0 0 0\ncpu2 2 0 0 0\ncpu3 2 0 0 0\n"})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	for _, tt := range []struct{ what, text, lines, cells, cpus, errors, missed, labels string }{{
 		"CPU 1 is offline",
 		"           CPU0       CPU2\n  1:  10 20  IO-APIC   1-edge      i8042\nLOC: 3 4   Local timer interrupts\nERR: 5\nMIS: 6\n",

@@ -18,7 +18,7 @@ type load struct {
 	avg  [3]float64
 	ok   [3]bool
 
-	runnable, procs, last fact
+	runnable, procs, last optionalUint
 }
 
 func newLoad(h *host) *load { return &load{file: h.file("proc/loadavg").NeverBlocks(0)} }
@@ -38,9 +38,9 @@ func (l *load) parse(b []byte) {
 	}
 	word, line := sysfile.Field(line)
 	runnable, procs, _ := bytes.Cut(word, []byte{'/'})
-	l.runnable.set(runnable)
-	l.procs.set(procs)
-	l.last.set(line)
+	l.runnable.parse(runnable)
+	l.procs.parse(procs)
+	l.last.parse(line)
 }
 
 func (l *load) metrics() []pmda.Metric {

@@ -22,7 +22,7 @@ type pressure struct {
 type stall struct {
 	avg   [3]float64
 	ok    [3]bool
-	total fact
+	total optionalUint
 }
 
 func (p *pressure) read(context.Context, *pmda.Request) error {
@@ -59,7 +59,7 @@ func (s *stall) set(line []byte) {
 		case "avg300":
 			s.avg[2], s.ok[2] = sysfile.Float(value)
 		case "total":
-			s.total.set(value)
+			s.total.parse(value)
 		}
 	}
 }
@@ -89,15 +89,15 @@ func pressureMetrics(h *host) []pmda.Metric {
 			{cluster, item + 1, "kernel.all.pressure." + name + ".total", u64, counter, usec, s.total.fetch()},
 		})...)
 	}
-	cpu, ofCPU := file("cpu")
-	memory, ofMemory := file("memory")
-	io, ofIO := file("io")
-	irq, ofIRQ := file("irq")
-	add(83, 0, "cpu.some", &cpu.some, ofCPU)
-	add(84, 0, "memory.some", &memory.some, ofMemory)
-	add(84, 2, "memory.full", &memory.full, ofMemory)
-	add(85, 0, "io.some", &io.some, ofIO)
-	add(85, 2, "io.full", &io.full, ofIO)
-	add(93, 0, "irq.full", &irq.full, ofIRQ)
+	cpu, fromCPU := file("cpu")
+	memory, fromMemory := file("memory")
+	io, fromIO := file("io")
+	irq, fromIRQ := file("irq")
+	add(83, 0, "cpu.some", &cpu.some, fromCPU)
+	add(84, 0, "memory.some", &memory.some, fromMemory)
+	add(84, 2, "memory.full", &memory.full, fromMemory)
+	add(85, 0, "io.some", &io.some, fromIO)
+	add(85, 2, "io.full", &io.full, fromIO)
+	add(93, 0, "irq.full", &irq.full, fromIRQ)
 	return ms
 }

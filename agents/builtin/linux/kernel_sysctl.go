@@ -12,36 +12,36 @@ import (
 // C differs: without one of the files that have metrics vfs there are none of
 // these, without those of entropy it is 0, without pid_max that is 4194304.
 func sysctlMetrics(h *host) []pmda.Metric {
-	files, ofFiles := h.numbers("proc/sys/fs/file-nr")
-	inodes, ofInodes := h.numbers("proc/sys/fs/inode-state")
-	dentries, ofDentries := h.numbers("proc/sys/fs/dentry-state")
-	aio, ofAIO := h.numbers("proc/sys/fs/aio-nr")
-	aioMax, ofAIOMax := h.numbers("proc/sys/fs/aio-max-nr")
-	entropy, ofEntropy := h.numbers("proc/sys/kernel/random/entropy_avail")
-	pool, ofPool := h.numbers("proc/sys/kernel/random/poolsize")
-	pids, ofPIDs := h.numbers("proc/sys/kernel/pid_max")
-	ptys, ofPtys := h.numbers("proc/sys/kernel/pty/nr")
-	uevents, ofUevents := h.numbers("sys/kernel/uevent_seqnum")
+	files, fromFiles := h.numberLine("proc/sys/fs/file-nr")
+	inodes, fromInodes := h.numberLine("proc/sys/fs/inode-state")
+	dentries, fromDentries := h.numberLine("proc/sys/fs/dentry-state")
+	aio, fromAIO := h.numberLine("proc/sys/fs/aio-nr")
+	aioMax, fromAIOMax := h.numberLine("proc/sys/fs/aio-max-nr")
+	entropy, fromEntropy := h.numberLine("proc/sys/kernel/random/entropy_avail")
+	pool, fromPool := h.numberLine("proc/sys/kernel/random/poolsize")
+	pids, fromPIDs := h.numberLine("proc/sys/kernel/pid_max")
+	ptys, fromPtys := h.numberLine("proc/sys/kernel/pty/nr")
+	uevents, fromUevents := h.numberLine("sys/kernel/uevent_seqnum")
 	return slices.Concat(
-		pmda.Table(ofFiles, []row{
+		pmda.Table(fromFiles, []row{
 			{27, 0, "vfs.files.count", i32, instant, none, files.at(0)},
 			{27, 1, "vfs.files.free", i32, instant, none, files.at(1)},
 			{27, 2, "vfs.files.max", i32, instant, none, files.at(2)},
 		}),
-		pmda.Table(ofInodes, []row{
+		pmda.Table(fromInodes, []row{
 			{27, 3, "vfs.inodes.count", i32, instant, none, inodes.at(0)},
 			{27, 4, "vfs.inodes.free", i32, instant, none, inodes.at(1)},
 		}),
-		pmda.Table(ofDentries, []row{
+		pmda.Table(fromDentries, []row{
 			{27, 5, "vfs.dentry.count", i32, instant, none, dentries.at(0)},
 			{27, 6, "vfs.dentry.free", i32, instant, none, dentries.at(1)},
 		}),
-		pmda.Table(ofAIO, []row{{27, 7, "vfs.aio.count", i32, instant, none, aio.at(0)}}),
-		pmda.Table(ofAIOMax, []row{{27, 8, "vfs.aio.max", i32, instant, none, aioMax.at(0)}}),
-		pmda.Table(ofEntropy, []row{{72, 0, "kernel.all.entropy.avail", u32, instant, none, entropy.at(0)}}),
-		pmda.Table(ofPool, []row{{72, 1, "kernel.all.entropy.poolsize", u32, instant, none, pool.at(0)}}),
-		pmda.Table(ofPIDs, []row{{72, 2, "kernel.all.pid_max", u32, discrete, none, pids.at(0)}}),
-		pmda.Table(ofPtys, []row{{72, 3, "kernel.all.nptys", u32, instant, none, ptys.at(0)}}),
-		pmda.Table(ofUevents, []row{{35, 0, "sysfs.kernel.uevent_seqnum", u64, counter, count, uevents.at(0)}}),
+		pmda.Table(fromAIO, []row{{27, 7, "vfs.aio.count", i32, instant, none, aio.at(0)}}),
+		pmda.Table(fromAIOMax, []row{{27, 8, "vfs.aio.max", i32, instant, none, aioMax.at(0)}}),
+		pmda.Table(fromEntropy, []row{{72, 0, "kernel.all.entropy.avail", u32, instant, none, entropy.at(0)}}),
+		pmda.Table(fromPool, []row{{72, 1, "kernel.all.entropy.poolsize", u32, instant, none, pool.at(0)}}),
+		pmda.Table(fromPIDs, []row{{72, 2, "kernel.all.pid_max", u32, discrete, none, pids.at(0)}}),
+		pmda.Table(fromPtys, []row{{72, 3, "kernel.all.nptys", u32, instant, none, ptys.at(0)}}),
+		pmda.Table(fromUevents, []row{{35, 0, "sysfs.kernel.uevent_seqnum", u64, counter, count, uevents.at(0)}}),
 	)
 }

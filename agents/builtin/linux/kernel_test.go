@@ -44,7 +44,7 @@ func TestKernelFiles(t *testing.T) {
 		"sys/devices/system/node/node0/numastat":  "numa_hit 602715410\nnuma_miss\n",
 		"sys/devices/system/node/node0/cpu0/":     "",
 	})
-	newRig(t, Options{Root: root}).Want(map[string]string{
+	newHarness(t, Options{Root: root}).Want(map[string]string{
 		"kernel.all.runnable":                 "",
 		"kernel.all.nprocs":                   "80",
 		"kernel.all.lastpid":                  "77",

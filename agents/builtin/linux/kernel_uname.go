@@ -22,9 +22,9 @@ type uname struct {
 func (u *uname) read(context.Context, *pmda.Request) error {
 	u.u = syscall.Utsname{}
 	err := syscall.Uname(&u.u)
-	if u.h.in != nil && err == nil {
+	if u.h.container != nil && err == nil {
 		var name string
-		name, err = u.h.root.HostName(u.h.in.name)
+		name, err = u.h.rootClient.HostName(u.h.container.name)
 		setField(u.u.Nodename[:], name)
 	}
 	return err

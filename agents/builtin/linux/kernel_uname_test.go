@@ -15,6 +15,6 @@ func TestDistro(t *testing.T) {
 		{"os-release", "NAME=x\n", "?"},
 	} {
 		root := pmdatest.Tree(t, map[string]string{"etc/" + tt.file: tt.text})
-		newRig(t, Options{Root: root}).Want(map[string]string{"kernel.uname.distro": tt.want})
+		newHarness(t, Options{Root: root}).Want(map[string]string{"kernel.uname.distro": tt.want})
 	}
 }

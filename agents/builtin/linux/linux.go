@@ -119,18 +119,18 @@ var help string
 // A host is what all sources have in common.
 type host struct {
 	Options
-	domain int
-	in     *container      // whose view this is; nil for the host's
-	sys    *sysfile.Reader // of the host; a turn is a request
-	own    *sysfile.Reader // of the host, or of the container; see refreshNet
-	nets   uint64          // the number of the turn of own
-	news   *pmda.Source    // has refreshNet called, before own is used
-	files  []*sysfile.File
-	links  linkWatch
-	rtnl   netlink
-	wait   *patience // for file systems
-	root   *pmdaroot.Client
-	ipv4   func(f func(ipv4)) error // rtnl.each, but for containers and tests
+	domain        int
+	container     *container      // whose view this is; nil for the host's
+	hostReader    *sysfile.Reader // of the host; a generation is a request
+	viewReader    *sysfile.Reader // of the host, or of the container; see refreshNet
+	netGeneration uint64          // the number of the generation of viewReader
+	netChange     *pmda.Source    // has refreshNet called, before viewReader is used
+	files         []*sysfile.File
+	links         linkWatch
+	rtnl          netlink
+	guard         *timeoutGuard // for file systems
+	rootClient    *pmdaroot.Client
+	ipv4          func(f func(ipv4)) error // rtnl.each, but for containers and tests
 }
 
 func newHost(domain int, o Options) *host {
@@ -148,26 +148,26 @@ func newHost(domain int, o Options) *host {
 	}
 	h := &host{
 		Options: o, domain: domain,
-		sys: &sysfile.Reader{Root: o.Root}, own: &sysfile.Reader{Root: o.Root, Renames: true},
-		wait: newPatience(), root: &pmdaroot.Client{Path: o.Pmdaroot},
+		hostReader: &sysfile.Reader{Root: o.Root}, viewReader: &sysfile.Reader{Root: o.Root, Renames: true},
+		guard: newTimeoutGuard(), rootClient: &pmdaroot.Client{Path: o.Pmdaroot},
 	}
-	h.news = &pmda.Source{Read: h.refreshNet}
+	h.netChange = &pmda.Source{Read: h.refreshNet}
 	h.ipv4 = h.rtnl.each
 	return h
 }
 
-// inside returns the host as it is in a container.
-func (h *host) inside(in *container) *host {
-	of := newHost(h.domain, h.Options)
-	of.in, of.sys, of.own, of.root = in, h.sys, &sysfile.Reader{Open: in.open}, h.root
-	in.patience = of.wait
-	of.ipv4 = func(f func(ipv4)) error {
-		return in.inNetwork(func() error {
-			defer of.rtnl.close() // as long as it is open, the network stays
-			return of.rtnl.each(f)
+// forContainer returns the host as it is in a container.
+func (h *host) forContainer(c *container) *host {
+	inner := newHost(h.domain, h.Options)
+	inner.container, inner.hostReader, inner.viewReader, inner.rootClient = c, h.hostReader, &sysfile.Reader{Open: c.open}, h.rootClient
+	c.guard = inner.guard
+	inner.ipv4 = func(f func(ipv4)) error {
+		return c.inNetworkNamespace(func() error {
+			defer inner.rtnl.close() // as long as it is open, the network stays
+			return inner.rtnl.each(f)
 		})
 	}
-	return of
+	return inner
 }
 
 // metrics returns the tables of all sources.
@@ -218,8 +218,8 @@ func (h *host) metrics() []pmda.Metric {
 	)
 }
 
-// mayRead reports whether the client may see what only root may read.
-func (h *host) mayRead(r *pmda.Request) bool {
+// mayReadRootOnly reports whether the client may see what only root may read.
+func (h *host) mayReadRootOnly(r *pmda.Request) bool {
 	if h.Access {
 		return true
 	}
@@ -240,38 +240,38 @@ func (h *host) file(path string) *sysfile.File {
 
 // netFile returns a file of /proc/net, which each network has.
 func (h *host) netFile(name string) *sysfile.File {
-	if h.in == nil {
+	if h.container == nil {
 		return h.file("proc/net/" + name)
 	}
-	return h.file(h.in.proc + "/net/" + name)
+	return h.file(h.container.proc + "/net/" + name)
 }
 
 func (h *host) path(path string) string { return filepath.Join(h.Root, path) }
 
 // check starts a request.
 func (h *host) check(context.Context, *pmda.Request) error {
-	h.sys.Begin()
-	if h.in != nil {
-		return h.in.begin()
+	h.hostReader.Begin()
+	if h.container != nil {
+		return h.container.begin()
 	}
-	h.wait.begin()
+	h.guard.begin()
 	return nil
 }
 
 // done ends a request: nothing of a container stays open.
 func (h *host) done(*pmda.Request) {
-	if h.in != nil {
+	if h.container != nil {
 		_ = h.close()
-		h.in.end()
+		h.container.end()
 	}
 }
 
 func (h *host) close() error {
-	if h.in == nil {
-		h.sys.Close()
-		h.root.Close()
+	if h.container == nil {
+		h.hostReader.Close()
+		h.rootClient.Close()
 	}
-	h.own.Close()
+	h.viewReader.Close()
 	h.links.close()
 	h.rtnl.close()
 	for _, f := range h.files {

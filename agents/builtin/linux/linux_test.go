@@ -11,7 +11,7 @@ import (
 )
 
 func TestTables(t *testing.T) {
-	r := newRig(t, Options{Root: "testdata/vm"})
+	r := newHarness(t, Options{Root: "testdata/vm"})
 	if len(r.Metrics) < 620 {
 		t.Errorf("%d metrics", len(r.Metrics))
 	}
@@ -23,14 +23,14 @@ func TestTables(t *testing.T) {
 }
 
 func TestAgent(t *testing.T) {
-	r := newRig(t, Options{Root: "testdata/vm"})
+	r := newHarness(t, Options{Root: "testdata/vm"})
 	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
 // testdata/vm was recorded on a virtual machine with two CPUs; of /proc/slabinfo
 // it has the first lines.
 func TestRecorded(t *testing.T) {
-	r := newRig(t, Options{Root: "testdata/vm", PageSize: 4096}, addr4("lo", "127.0.0.1"), addr4("eth0", "192.0.2.2"))
+	r := newHarness(t, Options{Root: "testdata/vm", PageSize: 4096}, addr4("lo", "127.0.0.1"), addr4("eth0", "192.0.2.2"))
 	r.Want(map[string]string{
 		"kernel.all.load":                      "1_minute=4.1 5_minute=5.53 15_minute=3.79",
 		"kernel.all.cpu.user":                  "4821050",
@@ -115,7 +115,7 @@ func TestRecorded(t *testing.T) {
 // A host without any of the files has no values but those that pmdalinux has
 // too, and no errors.
 func TestNothingThere(t *testing.T) {
-	r := newRig(t, Options{Root: t.TempDir(), PageSize: 4096})
+	r := newHarness(t, Options{Root: t.TempDir(), PageSize: 4096})
 	has := map[string]string{
 		"hinv.ncpu": "0", "hinv.ndisk": "0", "hinv.ninterface": "0", "hinv.nnode": "1", "hinv.nfilesys": "0", "hinv.ntape": "0", "hinv.nfchost": "0",
 		"rpc.server.ra_size": "0", "rpc.server.ra_hits": "0", "rpc.server.ra_misses": "0",
@@ -160,7 +160,7 @@ func TestUnreadable(t *testing.T) {
 		"proc/loadavg":  "1 2 3 1/2 3\n",
 		"proc/meminfo/": "",
 	})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"kernel.all.load":        "1_minute=1 5_minute=2 15_minute=3",
 		"kernel.percpu.cpu.user": pdu.ErrnoGeneric.Error(),
@@ -172,7 +172,7 @@ func TestUnreadable(t *testing.T) {
 // testdata/vm was recorded on a virtual machine with two CPUs, the files of
 // this test later than those of TestRecorded.
 func TestRecordedKernel(t *testing.T) {
-	newRig(t, Options{Root: "testdata/vm", PageSize: 4096}).Want(map[string]string{
+	newHarness(t, Options{Root: "testdata/vm", PageSize: 4096}).Want(map[string]string{
 		"kernel.all.intr":                     "114831788",
 		"kernel.all.pswitch":                  "395214611",
 		"kernel.all.sysfork":                  "627242",

@@ -19,7 +19,7 @@ import (
 //	Node 0, zone   Normal  30390  14988   9777   3936   1696   1316    833   1075    608    292    218
 type buddies struct {
 	h     *host
-	insts *insts[buddy]
+	insts *instances[buddy]
 }
 
 type buddy struct {
@@ -30,7 +30,7 @@ type buddy struct {
 }
 
 func newBuddies(h *host) *buddies {
-	return &buddies{h: h, insts: newBriefInsts[buddy](h, indomBuddy)}
+	return &buddies{h: h, insts: newUnsavedInstances[buddy](h, indomBuddy)}
 }
 
 func (d *buddies) read(context.Context, *pmda.Request) error {
@@ -76,7 +76,7 @@ func (d *buddies) metrics() []pmda.Metric {
 		Labels: pmda.Labels{"device_type": []string{"memory", "numa_node"}, "indom_name": "per buddy per numa_node"},
 		// C differs: it has 0 for all nodes.
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			b := &d.insts.known[i.Name].data
+			b := &d.insts.byName[i.Name].data
 			return pmda.Labels{"numa_node": b.node, "zone": b.zone, "order": b.order}, nil
 		},
 	}

@@ -9,7 +9,7 @@ import (
 
 func TestBuddies(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{})
-	r := newRig(t, Options{Root: root, PageSize: 8192})
+	r := newHarness(t, Options{Root: root, PageSize: 8192})
 	for _, tt := range []struct{ text, pages, total string }{
 		{"Node 0, zone      DMA      5      7 \nNode 1, zone   Normal  3  1\n",
 			"DMA::order0::node0=5 DMA::order1::node0=7 Normal::order0::node1=3 Normal::order1::node1=1",

@@ -8,7 +8,7 @@ import "github.com/gopcp/pmcd/agents/pmda"
 // C differs: what is not there is 0.
 func ksmMetrics(h *host) []pmda.Metric {
 	is := func(file string) pmda.FetchFunc {
-		return pmda.Number(func() (uint64, bool) { return h.sys.Path("/sys/kernel/mm/ksm/").Name(file).Number() })
+		return pmda.Number(func() (uint64, bool) { return h.hostReader.Path("/sys/kernel/mm/ksm/").Name(file).Number() })
 	}
 	return pmda.Table(pmda.Metric{}, []row{
 		{69, 0, "mem.ksm.full_scans", u64, instant, count, is("full_scans")},

@@ -14,17 +14,17 @@ import (
 type numa struct {
 	*nodes
 	stat  *stat
-	huge  *fact          // size of a huge page, in KiB
+	huge  *optionalUint  // size of a huge page, in KiB
 	place map[string]int // of fields in mem
-	none  []fact         // as many without a number
+	none  []optionalUint // as many without a number
 	frag  *sysfile.File
 	width *bandwidth
 }
 
 // A nodeInfo is what is known of a node beside its name.
 type nodeInfo struct {
-	times     cpuTimes // sum over the CPUs that are online
-	mem       []fact   // by place; none before they were read
+	times     cpuTimes       // sum over the CPUs that are online
+	mem       []optionalUint // by place; none before they were read
 	frag      float64
 	hasFrag   bool
 	bandwidth float64 // in MB/s; 0 if it is not known
@@ -87,7 +87,7 @@ func (n *numa) readMem(context.Context, *pmda.Request) error {
 		d := &n.list[i]
 		d.mem = append(d.mem[:0], n.none...)
 		for _, file := range []string{"meminfo", "numastat"} {
-			n.parse(d, n.h.sys.Path("/sys/devices/system/node/").Name(d.name).Str("/").Name(file).Value())
+			n.parse(d, n.h.hostReader.Path("/sys/devices/system/node/").Name(d.name).Str("/").Name(file).Value())
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ func (n *numa) parse(d *node, b []byte) {
 			word = bytes.TrimSuffix(word, []byte{':'})
 		}
 		if i, ok := n.place[string(word)]; ok {
-			d.mem[i].set(rest)
+			d.mem[i].parse(rest)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (n *numa) is(name string) pmda.FetchFunc {
 	i := n.placeOf(name)
 	return pmda.Of(func(v *pmda.Value, d *node) {
 		if i < len(d.mem) {
-			d.mem[i].give(v)
+			d.mem[i].setValue(v)
 		}
 	})
 }
@@ -134,7 +134,7 @@ func (n *numa) placeOf(name string) int {
 	if !ok {
 		i = len(n.place)
 		n.place[name] = i
-		n.none = append(n.none, fact{})
+		n.none = append(n.none, optionalUint{})
 	}
 	return i
 }

@@ -151,7 +151,7 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 // online is what the file of that name says of a CPU or node. One that cannot be
 // switched off has none.
 func (h *host) online(kind, name string) uint64 {
-	if n, ok := h.sys.Path("/sys/devices/system/").Name(kind).Str("/").Name(name).Str("/online").Number(); ok {
+	if n, ok := h.hostReader.Path("/sys/devices/system/").Name(kind).Str("/").Name(name).Str("/online").Number(); ok {
 		return n
 	}
 	return 1

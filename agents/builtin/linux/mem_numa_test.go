@@ -24,7 +24,7 @@ func TestNodes(t *testing.T) {
 	})
 	pmdas := t.TempDir()
 	t.Setenv("PCP_PMDAS_DIR", pmdas)
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"kernel.pernode.cpu.user":       "node0=110 node8=1010",
 		"kernel.pernode.cpu.nice":       "node0=220",

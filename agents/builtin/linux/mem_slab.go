@@ -18,7 +18,7 @@ import (
 type slabs struct {
 	h     *host
 	file  *sysfile.File
-	insts *insts[slab]
+	insts *instances[slab]
 }
 
 type slab struct{ rec sysfile.Record }
@@ -35,12 +35,12 @@ const (
 )
 
 func newSlabs(h *host) *slabs {
-	return &slabs{h: h, file: h.file("proc/slabinfo"), insts: newBriefInsts[slab](h, indomSlab)}
+	return &slabs{h: h, file: h.file("proc/slabinfo"), insts: newUnsavedInstances[slab](h, indomSlab)}
 }
 
 func (s *slabs) read(_ context.Context, r *pmda.Request) (err error) {
 	var b []byte
-	if s.h.mayRead(r) {
+	if s.h.mayReadRootOnly(r) {
 		b, err = s.file.Read()
 	}
 	s.parse(b)

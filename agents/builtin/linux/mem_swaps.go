@@ -15,17 +15,17 @@ import (
 //	/dev/vda2                               partition	1048572		0		-2
 type swaps struct {
 	file  *sysfile.File
-	insts *insts[swap]
+	insts *instances[swap]
 }
 
 type swap struct {
-	size, used fact
+	size, used optionalUint
 	priority   int64
 	ranked     bool // the priority is known
 }
 
 func newSwaps(h *host) *swaps {
-	return &swaps{file: h.file("proc/swaps"), insts: newBriefInsts[swap](h, indomSwap)}
+	return &swaps{file: h.file("proc/swaps"), insts: newUnsavedInstances[swap](h, indomSwap)}
 }
 
 func (s *swaps) read(context.Context, *pmda.Request) error {
@@ -49,8 +49,8 @@ func (s *swaps) parse(b []byte) {
 		used, line := sysfile.Field(line)
 		priority, _ := sysfile.Field(line)
 		if i := s.insts.add(path); i != nil {
-			i.size.set(size)
-			i.used.set(used)
+			i.size.parse(size)
+			i.used.parse(used)
 			n, err := strconv.ParseInt(string(priority), 10, 32)
 			i.priority, i.ranked = n, err == nil
 		}
@@ -69,7 +69,7 @@ func (s *swaps) metrics() []pmda.Metric {
 			v.Uint(i.size.n - min(i.size.n, i.used.n))
 		}
 	})
-	size := pmda.Of(func(v *pmda.Value, i *swap) { i.size.give(v) })
+	size := pmda.Of(func(v *pmda.Value, i *swap) { i.size.setValue(v) })
 	zero := pmda.Of(func(v *pmda.Value, _ *swap) { v.Uint(0) })
 	priority := pmda.Of(func(v *pmda.Value, i *swap) {
 		if i.ranked {

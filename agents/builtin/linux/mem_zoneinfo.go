@@ -28,8 +28,8 @@ import (
 type zones struct {
 	file     *sysfile.File
 	pageSize uint64
-	insts    *insts[zone]
-	kept     *insts[reserve]
+	insts    *instances[zone]
+	kept     *instances[reserve]
 	fields   map[string]int // places of names
 
 	whole, spare  zone // the zone that is read; a node that is none
@@ -39,7 +39,7 @@ type zones struct {
 type zone struct {
 	node  int
 	name  string // of the zone; "" for a node
-	facts [len(zoneFields)]fact
+	facts [len(zoneFields)]optionalUint
 }
 
 // A reserve is what allocations for a higher zone have to leave in a zone.
@@ -136,8 +136,8 @@ func newZones(h *host) *zones {
 	z := &zones{
 		file:     h.file("proc/zoneinfo"),
 		pageSize: uint64(h.PageSize),
-		insts:    newInsts[zone](h, indomZone),
-		kept:     newBriefInsts[reserve](h, indomProtection),
+		insts:    newInstances[zone](h, indomZone),
+		kept:     newUnsavedInstances[reserve](h, indomProtection),
 		fields:   make(map[string]int),
 	}
 	for i, name := range zoneFields {
@@ -197,7 +197,7 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 			word, value = sysfile.Field(value)
 		}
 		if i, ok := z.fields[string(word)]; ok {
-			of.facts[i].set(value)
+			of.facts[i].parse(value)
 		}
 	}
 	if i := z.insts.add(z.name); i != nil {
@@ -249,7 +249,7 @@ func (z *zones) metrics() []pmda.Metric {
 		Source: source,
 		Labels: pmda.Labels{"device_type": []string{"memory", "numa_node"}, "indom_name": "per zone per numa_node"},
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			d := &z.insts.known[i.Name].data
+			d := &z.insts.byName[i.Name].data
 			if d.name == "" {
 				return pmda.Labels{"numa_node": d.node}, nil
 			}
@@ -261,7 +261,7 @@ func (z *zones) metrics() []pmda.Metric {
 		Insts:  z.kept,
 		Source: source,
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			d := &z.kept.known[i.Name].data
+			d := &z.kept.byName[i.Name].data
 			return pmda.Labels{"numa_node": d.node, "zone": d.zone, "lowmem_reserved": d.low}, nil
 		},
 	}

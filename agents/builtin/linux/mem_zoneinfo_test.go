@@ -15,7 +15,7 @@ func TestZones(t *testing.T) {
 		"Node 1, zone   Normal\n  per-node stats\n      nr_inactive_anon 20\n  pages free     4\n        present  5\n" +
 		"Node 1, zone  Movable\n  pages free     0\n        present  0\n        protection: (0, 0)\n" +
 		"Node x, zone Bad\n  pages free 8\n        present 9\nNode 2\n  min 5\n"})
-	r := newRig(t, Options{Root: root, PageSize: 8192})
+	r := newHarness(t, Options{Root: root, PageSize: 8192})
 	for range 2 {
 		r.Want(map[string]string{
 			"mem.zoneinfo.free":                   "DMA::node0=30720 Normal::node0=8 Normal::node1=32",

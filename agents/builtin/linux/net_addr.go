@@ -17,10 +17,10 @@ import (
 type addresses struct {
 	h     *host
 	inet6 *sysfile.File
-	insts *insts[address]
+	insts *instances[address]
 	list  []*address // those that /sys has
 	text  []byte     // of an address
-	turn  uint64     // host.nets when they were read
+	turn  uint64     // host.netGeneration when they were read
 
 	// What is called for each name in /sys and for each IPv4 address. They are
 	// here because making them in each read would allocate.
@@ -37,7 +37,7 @@ type address struct {
 }
 
 func newAddresses(h *host) *addresses {
-	a := &addresses{h: h, inet6: h.netFile("if_inet6"), insts: newInsts[address](h, indomAddress)}
+	a := &addresses{h: h, inet6: h.netFile("if_inet6"), insts: newInstances[address](h, indomAddress)}
 	a.addName = func(name []byte, _ byte) { a.list = append(a.list, a.of(name)) }
 	a.addIPv4 = func(i ipv4) {
 		if d := a.of(i.label); !d.inet.IsValid() {
@@ -48,10 +48,10 @@ func newAddresses(h *host) *addresses {
 }
 
 func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, a.h.news); err != nil {
+	if err := r.Read(ctx, a.h.netChange); err != nil {
 		return err
 	}
-	if a.turn == a.h.nets {
+	if a.turn == a.h.netGeneration {
 		return nil
 	}
 	a.turn = 0
@@ -59,7 +59,7 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 	defer a.insts.end()
 	a.list = a.list[:0]
 	// Without a /sys there are those that have addresses.
-	_ = a.h.own.Path("/sys/class/net").List(a.addName)
+	_ = a.h.viewReader.Path("/sys/class/net").List(a.addName)
 	for _, d := range a.list {
 		hw, _ := sysfile.Field(a.h.netDevice(d.name).Value("address"))
 		d.hw = append(d.hw, hw...)
@@ -71,7 +71,7 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 		err = err6
 	}
 	if err == nil {
-		a.turn = a.h.nets
+		a.turn = a.h.netGeneration
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (a *addresses) of(name []byte) *address {
 		d.hw, d.inet, d.inet6 = d.hw[:0], netip.Addr{}, netip.Prefix{}
 		return d
 	}
-	if i := a.insts.known[string(name)]; i != nil {
+	if i := a.insts.byName[string(name)]; i != nil {
 		return &i.data
 	}
 	return new(address) // a name that is no good

@@ -22,13 +22,13 @@ func TestPhysicalInterfaces(t *testing.T) {
 		if tt.conf != "none" {
 			pmdatest.WriteFile(t, dir, "linux/interfaces.conf", tt.conf)
 		}
-		r := newRig(t, Options{Root: root, ConfDir: dir})
+		r := newHarness(t, Options{Root: root, ConfDir: dir})
 		r.Want(map[string]string{"network.all.in.bytes": tt.in, "network.all.total.bytes": tt.total})
 	}
 
 	// One whose number is broken would make the sum go back.
 	pmdatest.WriteFile(t, root, "proc/net/dev", dev+"eth1: x 5 0 0 0 0 0 0 7 0 0 0 0 0 0 0\n")
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{"network.all.in.bytes": "", "network.all.total.bytes": "", "network.all.in.packets": "225", "network.all.out.bytes": "557"})
 	if err := os.Remove(filepath.Join(root, "proc/net/dev")); err != nil {
 		t.Fatal(err)

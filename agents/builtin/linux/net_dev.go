@@ -41,7 +41,7 @@ const (
 type interfaces struct {
 	h      *host
 	file   *sysfile.File
-	insts  *insts[iface]
+	insts  *instances[iface]
 	source *pmda.Source
 	indom  *pmda.InDom
 	skip   *regexp.Regexp // which are not physical; nil before the first look
@@ -60,7 +60,7 @@ type iface struct {
 	noMode   bool   // there is neither speed nor duplex
 
 	dir    *sysfile.Device
-	dirSet uint64 // host.nets when dir was got
+	dirSet uint64 // host.netGeneration when dir was got
 
 	// What stays the same as long as the device does.
 	since             uint64
@@ -71,7 +71,7 @@ type iface struct {
 const perInterface = 400
 
 func newInterfaces(h *host) *interfaces {
-	n := &interfaces{h: h, file: h.netFile("dev").NeverBlocks(perInterface), insts: newInsts[iface](h, indomInterface)}
+	n := &interfaces{h: h, file: h.netFile("dev").NeverBlocks(perInterface), insts: newInstances[iface](h, indomInterface)}
 	n.source = &pmda.Source{Read: n.read}
 	n.indom = &pmda.InDom{
 		Serial: indomInterface,
@@ -88,7 +88,7 @@ func newInterfaces(h *host) *interfaces {
 var interfaceLabels = pmda.Labels{"device_type": "interface", "indom_name": "per interface"}
 
 func (n *interfaces) read(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, n.h.news); err != nil {
+	if err := r.Read(ctx, n.h.netChange); err != nil {
 		return err
 	}
 	b, err := n.file.Read()
@@ -139,21 +139,23 @@ func packets(places ...int) pmda.FetchFunc {
 // refreshNet has files of /sys/class/net read again, if anything may have
 // changed. The kernel tells of changes of those of this host only.
 func (h *host) refreshNet(context.Context, *pmda.Request) error {
-	if h.in != nil || h.Root != "/" || h.links.changed() {
-		h.own.Begin()
-		h.nets++
+	if h.container != nil || h.Root != "/" || h.links.changed() {
+		h.viewReader.Begin()
+		h.netGeneration++
 	}
 	return nil
 }
 
 // netDevice is a directory of /sys/class/net. Of the files that are used here
 // the kernel tells changes of all but speed and duplex.
-func (h *host) netDevice(name string) *sysfile.Device { return h.own.Device("/sys/class/net/", name) }
+func (h *host) netDevice(name string) *sysfile.Device {
+	return h.viewReader.Device("/sys/class/net/", name)
+}
 
 // device is the directory of an interface.
 func (n *interfaces) device(f *iface) *sysfile.Device {
-	if f.dir == nil || f.dirSet != n.h.nets {
-		f.dir, f.dirSet = n.h.netDevice(f.name), n.h.nets
+	if f.dir == nil || f.dirSet != n.h.netGeneration {
+		f.dir, f.dirSet = n.h.netDevice(f.name), n.h.netGeneration
 	}
 	return f.dir
 }
@@ -169,7 +171,7 @@ func (n *interfaces) identify(f *iface) {
 	}
 	f.since = d.Identity()
 	f.wireless = d.Exists("wireless")
-	f.virtual = n.h.own.Path("/sys/devices/virtual/net/").Name(f.name).Exists()
+	f.virtual = n.h.viewReader.Path("/sys/devices/virtual/net/").Name(f.name).Exists()
 }
 
 // number is the number that a file has, if it is not 0.
@@ -267,7 +269,7 @@ func (n *interfaces) metrics() []pmda.Metric {
 	})
 	wireless := flag(func(f *iface) bool { n.identify(f); return f.wireless })
 	virtual := flag(func(f *iface) bool { n.identify(f); return f.virtual })
-	active := pmda.Number(func() (uint64, bool) { return uint64(n.insts.seen), true })
+	active := pmda.Number(func() (uint64, bool) { return uint64(n.insts.present), true })
 
 	return append(pmda.Table(pmda.Metric{InDom: n.indom}, []row{
 		{3, 0, "network.interface.in.bytes", u64, counter, octet, packets(inBytes)},

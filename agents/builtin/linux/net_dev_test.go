@@ -16,8 +16,8 @@ import (
 // What changes of interfaces is seen by the next fetch, whether the kernel tells
 // of changes or all is read again. It needs a network name space of its own.
 func TestInterfacesChange(t *testing.T) {
-	const inside = "LINUX_TEST_NETNS"
-	if os.Getenv(inside) == "" {
+	const inNamespace = "LINUX_TEST_NETNS"
+	if os.Getenv(inNamespace) == "" {
 		for _, tool := range []string{"ip", "unshare", "mount"} {
 			if _, err := exec.LookPath(tool); err != nil {
 				t.Skip(err)
@@ -30,7 +30,7 @@ func TestInterfacesChange(t *testing.T) {
 			t.Skipf("%v: %s", err, out)
 		}
 		cmd := exec.Command("unshare", "-n", "-m", os.Args[0], "-test.run", "^TestInterfacesChange$", "-test.v")
-		cmd.Env = append(os.Environ(), inside+"=1")
+		cmd.Env = append(os.Environ(), inNamespace+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -43,14 +43,14 @@ func TestInterfacesChange(t *testing.T) {
 		}
 	}
 	run("mount -t sysfs sys /sys")
-	var rigs []*pmdatest.Rig
+	var harnesses []*pmdatest.Rig
 	for _, root := range []string{"/", "/."} { // the other one might be a container's
 		h := newHost(60, Options{Root: root, CacheDir: t.TempDir(), ConfDir: t.TempDir()})
 		a, err := pmda.New(h.config())
 		if err != nil {
 			t.Fatal(err)
 		}
-		rigs = append(rigs, pmdatest.New(t, 60, a, h.metrics()))
+		harnesses = append(harnesses, pmdatest.New(t, 60, a, h.metrics()))
 	}
 	for _, tt := range []struct{ command, mtu, up, virtual, hw, inet string }{
 		{"for l in lo $(ls /sys/class/net); do ip link del dev $l 2>/dev/null || :; done",
@@ -69,7 +69,7 @@ func TestInterfacesChange(t *testing.T) {
 			"lo=65536", "lo=0", "lo=1", "lo=00:00:00:00:00:00", ""},
 	} {
 		run(tt.command)
-		for _, r := range rigs {
+		for _, r := range harnesses {
 			for name, want := range map[string]string{"mtu": tt.mtu, "up": tt.up, "virtual": tt.virtual, "hw_addr": tt.hw, "inet_addr": tt.inet} {
 				// Those with addresses have an order of their own.
 				got := strings.Fields(r.Values("network.interface." + name))
@@ -144,7 +144,7 @@ func TestInterfaces(t *testing.T) {
 			"0 04 80 00 80 eth1\n" +
 			"fe80000000000000020000fffe000002 05 0a 99 80 eth1:2\n",
 	})
-	r := newRig(t, Options{Root: root}, addr4("eth0", "192.0.2.1"), addr4("eth0", "192.0.2.2"), addr4("eth0:1", "198.51.100.1"))
+	r := newHarness(t, Options{Root: root}, addr4("eth0", "192.0.2.1"), addr4("eth0", "192.0.2.2"), addr4("eth0:1", "198.51.100.1"))
 	r.Want(map[string]string{
 		"network.interface.speed":    "eth0=1192.0929",
 		"network.interface.baudrate": "eth0=1250000000",

@@ -9,7 +9,7 @@ import "github.com/gopcp/pmcd/agents/pmda"
 // tcpfastopenactivefail has its value.
 func netstatMetrics(h *host) []pmda.Metric {
 	c := newCounters(h.netFile("netstat"), (*counters).parseColumns)
-	ip, tcp := c.in("IpExt:"), c.in("TcpExt:")
+	ip, tcp := c.group("IpExt:"), c.group("TcpExt:")
 	return append(pmda.Table(pmda.Metric{Source: c.source}, []row{
 		{53, 0, "network.ip.innoroutes", u64, counter, count, ip("InNoRoutes")},
 		{53, 1, "network.ip.intruncatedpkts", u64, counter, count, ip("InTruncatedPkts")},
@@ -171,7 +171,7 @@ func netstatMetrics(h *host) []pmda.Metric {
 
 // mptcpMetrics are those of Multipath TCP, RFC 8684.
 func mptcpMetrics(c *counters) []pmda.Metric {
-	mptcp := c.in("MPTcpExt:")
+	mptcp := c.group("MPTcpExt:")
 	return pmda.Table(pmda.Metric{Source: c.source}, []row{
 		{53, 119, "network.mptcp.mpcapablesynrx", u64, counter, count, mptcp("MPCapableSYNRX")},
 		{53, 120, "network.mptcp.mpcapableackrx", u64, counter, count, mptcp("MPCapableACKRX")},

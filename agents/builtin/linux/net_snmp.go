@@ -12,8 +12,8 @@ import (
 // and some more.
 func snmpMetrics(h *host) []pmda.Metric {
 	c := newCounters(h.netFile("snmp"), (*counters).parseColumns)
-	ip, icmp, tcp, udp, udplite := c.in("Ip:"), c.in("Icmp:"), c.in("Tcp:"), c.in("Udp:"), c.in("UdpLite:")
-	limit := c.fact("Tcp:", "MaxConn")
+	ip, icmp, tcp, udp, udplite := c.group("Ip:"), c.group("Icmp:"), c.group("Tcp:"), c.group("Udp:"), c.group("UdpLite:")
+	limit := c.number("Tcp:", "MaxConn")
 	// The kernel has -1: there is no limit.
 	maxConn := pmda.Number(func() (uint64, bool) {
 		if !limit.ok {
@@ -111,12 +111,12 @@ func snmpMetrics(h *host) []pmda.Metric {
 // icmpTypes are ICMP messages by type, of which the file has those that have
 // been seen, as InType3 and OutType3.
 func icmpTypes(c *counters) []pmda.Metric {
-	var types [256]struct{ in, out *fact }
+	var types [256]struct{ in, out *optionalUint }
 	insts := make(pmda.List, len(types))
 	for i := range types {
 		insts[i] = pdu.Inst{ID: int32(i), Name: fmt.Sprint("Type", i)}
-		types[i].in = c.fact("IcmpMsg:", fmt.Sprint("InType", i))
-		types[i].out = c.fact("IcmpMsg:", fmt.Sprint("OutType", i))
+		types[i].in = c.number("IcmpMsg:", fmt.Sprint("InType", i))
+		types[i].out = c.number("IcmpMsg:", fmt.Sprint("OutType", i))
 	}
 	in := func(_ context.Context, v *pmda.Value) error {
 		if f := types[v.Index()].in; f.ok {

@@ -6,8 +6,8 @@ import "github.com/gopcp/pmcd/agents/pmda"
 // not have them: without IPv6 there is nothing to count.
 func snmp6Metrics(h *host) []pmda.Metric {
 	c := newCounters(h.netFile("snmp6"), (*counters).parseLines)
-	c.absent = fact{ok: true}
-	is := c.in("")
+	c.missing = optionalUint{ok: true}
+	is := c.group("")
 	return pmda.Table(pmda.Metric{Source: c.source}, []row{
 		{58, 0, "network.ip6.inreceives", u64, counter, count, is("Ip6InReceives")},
 		{58, 1, "network.ip6.inhdrerrors", u64, counter, count, is("Ip6InHdrErrors")},

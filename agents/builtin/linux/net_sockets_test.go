@@ -11,7 +11,7 @@ import (
 )
 
 func TestRecordedSockets(t *testing.T) {
-	r := newRig(t, Options{Root: "testdata/vm"})
+	r := newHarness(t, Options{Root: "testdata/vm"})
 	r.Want(map[string]string{
 		"network.sockstat.total":              "57",
 		"network.sockstat.tcp.mem":            "61",
@@ -45,7 +45,7 @@ func TestSockets(t *testing.T) {
 			"1: 00000003 00000000 00000000 0001 03 9383993\n2: 00000003 00000000 00000000 0001 04 9\n" +
 			"3: 00000003 00000000 00000000 0002 01 9\n4: 00000003 00000000 00000000 0005 01 9\n5: 3 0 0 0001\n",
 	})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"network.tcpconn.established":     "1",
 		"network.tcpconn.listen":          "2",

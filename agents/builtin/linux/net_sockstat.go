@@ -16,10 +16,10 @@ func (h *host) procfs() (procfs.FS, error) { return procfs.NewFS(h.path("proc"))
 
 // network is procfs for the network of the host, or of the container.
 func (h *host) network() (procfs.FS, error) {
-	if h.in == nil {
+	if h.container == nil {
 		return h.procfs()
 	}
-	return procfs.NewFS(h.in.dir)
+	return procfs.NewFS(h.container.dir)
 }
 
 // sockstat is /proc/net/sockstat or sockstat6: what each protocol uses. What a

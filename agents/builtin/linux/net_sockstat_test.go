@@ -12,7 +12,7 @@ func TestSockstat(t *testing.T) {
 		"proc/net/sockstat":  "sockets: used 30\nTCP: inuse 5 orphan 1 tw 218 alloc 6 mem 57\nUDP: inuse 2\nNEW: x 1\n",
 		"proc/net/sockstat6": "TCP6: inuse 3\nFRAG6: inuse 1 memory 2048\n",
 	})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"network.sockstat.total":         "30",
 		"network.sockstat.tcp.inuse":     "5",

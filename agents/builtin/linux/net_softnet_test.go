@@ -10,7 +10,7 @@ import (
 func TestSoftnet(t *testing.T) {
 	const absent = "metric not supported by this version of the application"
 	root := pmdatest.Tree(t, map[string]string{"proc/stat": "cpu 3 0 0 0\ncpu0 1 0 0 0\ncpu2 2 0 0 0\n"}) // cpu1 is offline
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	for _, tt := range []struct{ text, processed, percpu, rps, flow, percpuFlow string }{
 		{"000000ff 1 2 0 0 0 0 0 3 4 5 6 00000002 0 0\n1 1 2 0 0 0 0 0 3 4 7 6 00000000 0 0\n", "256", "cpu0=1 cpu2=255", "8", "12", "cpu0=7 cpu2=5"},
 		{"1 1 2 0 0 0 0 0 3 4 5\n2 1 2 0 0 0 0 0 3 4 6\n", "3", "cpu0=1 cpu2=2", "8", "11", "cpu0=5 cpu2=6"},

@@ -27,7 +27,7 @@ type rpcFile struct {
 // first one is how many there are.
 const maxRPC = 1 + 71
 
-type rpcLine []fact
+type rpcLine []optionalUint
 
 func newRPCFile(h *host, path string) *rpcFile {
 	r := &rpcFile{file: h.file(path), lines: make(map[string]rpcLine)}
@@ -43,7 +43,7 @@ func newRPCFile(h *host, path string) *rpcFile {
 func (r *rpcFile) parse(b []byte) {
 	for _, l := range r.lines {
 		for i := range l {
-			l[i] = fact{ok: true}
+			l[i] = optionalUint{ok: true}
 		}
 	}
 	for len(b) > 0 {

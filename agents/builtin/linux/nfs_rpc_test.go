@@ -9,7 +9,7 @@ import (
 
 // testdata/storage is composed, see its README.
 func TestNFS(t *testing.T) {
-	r := newRig(t, Options{Root: "testdata/storage"})
+	r := newHarness(t, Options{Root: "testdata/storage"})
 	r.Want(map[string]string{
 		"rpc.client.rpccnt":            "4329785",
 		"rpc.client.nettcpconn":        "6",
@@ -61,7 +61,7 @@ func TestBrokenNFS(t *testing.T) {
 		"proc/fs/nfsd/pool_threads": "4 5 6\n",
 		"proc/fs/nfsd/pool_stats":   "# pool\n0 1 2 3 4 5\n1 1 2 x 4\n2 1 2 3\n",
 	})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
 		"rpc.client.rpccnt":           "5",
 		"rpc.client.rpcretrans":       "",

@@ -18,7 +18,7 @@ func TestOnlyRoot(t *testing.T) {
 			"1: uart:unknown port:000002F8 irq:3\nx: uart:16550A irq:1\n2: port:1\n",
 	})
 	const slab, tty = "mem.slabinfo.objects.active", "tty.serial.tx"
-	r := newRig(t, Options{Root: root, PageSize: 4096})
+	r := newHarness(t, Options{Root: root, PageSize: 4096})
 	attrs := r.Agent.(agents.AttrSetter)
 	for _, tt := range []struct {
 		uid, slab, tty string
@@ -31,7 +31,7 @@ func TestOnlyRoot(t *testing.T) {
 			t.Errorf("uid %q: %d slab caches", tt.uid, got)
 		}
 	}
-	all := newRig(t, Options{Root: root, PageSize: 4096, Access: true})
+	all := newHarness(t, Options{Root: root, PageSize: 4096, Access: true})
 	all.Want(map[string]string{
 		slab:                                  "kmalloc-64=8640 bad=1",
 		"mem.slabinfo.objects.total":          "kmalloc-64=8641",

@@ -8,80 +8,80 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A patience is for calls of the kernel that may not return: it waits for file
+// A timeoutGuard is for calls of the kernel that may not return: it waits for file
 // systems whose server is dead, or is a process that has no wish to answer. A
 // call that takes too long is left behind, with its thread, and what it was asked
 // for counts as busy until it returns.
 //
 // C differs: it waits.
-type patience struct {
-	left time.Duration // of this request
+type timeoutGuard struct {
+	remaining time.Duration // of this request
 
-	mu   sync.Mutex // guards the following
-	busy map[string]bool
+	mu      sync.Mutex // guards the following
+	pending map[string]bool
 }
 
 const (
-	// patienceTime is how long a request waits, in all.
-	patienceTime = time.Second
-	// maxBusy is how many calls may be left behind: each has a thread.
-	maxBusy = 64
+	// requestTimeout is how long a request waits, in all.
+	requestTimeout = time.Second
+	// maxPending is how many calls may be left behind: each has a thread.
+	maxPending = 64
 )
 
-func newPatience() *patience { return &patience{busy: make(map[string]bool)} }
+func newTimeoutGuard() *timeoutGuard { return &timeoutGuard{pending: make(map[string]bool)} }
 
 // begin is the begin of a request.
-func (p *patience) begin() { p.left = patienceTime }
+func (g *timeoutGuard) begin() { g.remaining = requestTimeout }
 
-// An answer is what a call has found out.
-type answer struct {
+// A callResult is what a call has found out.
+type callResult struct {
 	fd     int // open if there is no error, unless it is -1
 	statfs syscall.Statfs_t
 }
 
-// ask calls f, which sets the answer. PM_ERR_AGAIN is one that does not return in
+// call calls f, which sets the result. PM_ERR_AGAIN is one that does not return in
 // time, or that is not made because one for the same name has not returned yet.
-func (p *patience) ask(name string, f func(a *answer) error) (*answer, error) {
-	p.mu.Lock()
-	if p.left <= 0 || p.busy[name] || len(p.busy) >= maxBusy {
-		p.mu.Unlock()
+func (g *timeoutGuard) call(name string, f func(r *callResult) error) (*callResult, error) {
+	g.mu.Lock()
+	if g.remaining <= 0 || g.pending[name] || len(g.pending) >= maxPending {
+		g.mu.Unlock()
 		return nil, pdu.ErrnoAgain
 	}
-	p.busy[name] = true
-	p.mu.Unlock()
-	a := &answer{fd: -1}
-	done, late := make(chan error), make(chan struct{})
-	began := time.Now()
+	g.pending[name] = true
+	g.mu.Unlock()
+	r := &callResult{fd: -1}
+	done, abandoned := make(chan error), make(chan struct{})
+	start := time.Now()
 	go func() { // ends with the call
-		err := f(a)
+		err := f(r)
 		if err != nil {
-			a.close()
+			r.close()
 		}
-		p.mu.Lock()
-		delete(p.busy, name)
-		p.mu.Unlock()
+		g.mu.Lock()
+		delete(g.pending, name)
+		g.mu.Unlock()
 		select {
 		case done <- err:
-		case <-late:
-			a.close()
+		case <-abandoned:
+			r.close()
 		}
 	}()
-	t := time.NewTimer(p.left)
+	t := time.NewTimer(g.remaining)
 	defer t.Stop()
 	select {
 	case err := <-done:
-		p.left -= time.Since(began)
-		return a, err
+		g.remaining -= time.Since(start)
+		return r, err
 	case <-t.C:
-		p.left = 0
-		close(late)
+		g.remaining = 0
+		close(abandoned)
 		return nil, pdu.ErrnoAgain
 	}
 }
 
-func (a *answer) close() {
-	if a.fd >= 0 {
-		syscall.Close(a.fd)
-		a.fd = -1
+func (r *callResult) close() {
+	if r.fd >= 0 {
+		syscall.Close(r.fd)
+		r.fd = -1
 	}
 }

@@ -14,40 +14,40 @@ import (
 
 // A request waits for a second in all. What it has left behind is not asked
 // again until it has returned, and what it has opened is closed.
-func TestPatience(t *testing.T) {
+func TestTimeoutGuard(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer null.Close()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPatience()
-		p.begin()
-		if a, err := p.ask("good", func(a *answer) error { a.statfs.Blocks = 7; return nil }); err != nil || a.statfs.Blocks != 7 {
+		g := newTimeoutGuard()
+		g.begin()
+		if a, err := g.call("good", func(a *callResult) error { a.statfs.Blocks = 7; return nil }); err != nil || a.statfs.Blocks != 7 {
 			t.Fatalf("%v, %v", a, err)
 		}
-		if _, err := p.ask("bad", func(*answer) error { return syscall.ENOENT }); err != syscall.ENOENT {
+		if _, err := g.call("bad", func(*callResult) error { return syscall.ENOENT }); err != syscall.ENOENT {
 			t.Fatalf("%v, want ENOENT", err)
 		}
-		if _, err := p.ask("slow", func(*answer) error { time.Sleep(600 * time.Millisecond); return nil }); err != nil {
+		if _, err := g.call("slow", func(*callResult) error { time.Sleep(600 * time.Millisecond); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		var fd int
 		began, answer1 := time.Now(), make(chan error)
-		open := func(a *answer) (err error) {
+		open := func(a *callResult) (err error) {
 			fd, err = syscall.Dup(int(null.Fd()))
 			a.fd = fd
 			return errors.Join(err, <-answer1)
 		}
-		if _, err := p.ask("stuck", open); err != pdu.ErrnoAgain || time.Since(began) != 400*time.Millisecond {
+		if _, err := g.call("stuck", open); err != pdu.ErrnoAgain || time.Since(began) != 400*time.Millisecond {
 			t.Fatalf("%v after %v, want PM_ERR_AGAIN after 400ms", err, time.Since(began))
 		}
-		none := func(*answer) error { t.Error("called"); return nil }
-		if _, err := p.ask("good", none); err != pdu.ErrnoAgain {
+		none := func(*callResult) error { t.Error("called"); return nil }
+		if _, err := g.call("good", none); err != pdu.ErrnoAgain {
 			t.Errorf("%v when there is no time left", err)
 		}
-		p.begin()
-		if _, err := p.ask("stuck", none); err != pdu.ErrnoAgain {
+		g.begin()
+		if _, err := g.call("stuck", none); err != pdu.ErrnoAgain {
 			t.Errorf("%v for one that has not returned", err)
 		}
 		answer1 <- nil
@@ -56,20 +56,20 @@ func TestPatience(t *testing.T) {
 		if err := syscall.Fstat(fd, &st); err != syscall.EBADF {
 			t.Errorf("what it has opened late: %v, want EBADF", err)
 		}
-		if _, err := p.ask("stuck", func(*answer) error { return nil }); err != nil {
+		if _, err := g.call("stuck", func(*callResult) error { return nil }); err != nil {
 			t.Errorf("%v after it has returned", err)
 		}
 
 		end := make(chan error)
-		for i := range maxBusy {
-			p.begin()
-			if _, err := p.ask(fmt.Sprint(i), func(*answer) error { return <-end }); err != pdu.ErrnoAgain {
+		for i := range maxPending {
+			g.begin()
+			if _, err := g.call(fmt.Sprint(i), func(*callResult) error { return <-end }); err != pdu.ErrnoAgain {
 				t.Fatal(err)
 			}
 		}
-		p.begin()
-		if _, err := p.ask("more", none); err != pdu.ErrnoAgain {
-			t.Errorf("%v with %d left behind", err, maxBusy)
+		g.begin()
+		if _, err := g.call("more", none); err != pdu.ErrnoAgain {
+			t.Errorf("%v with %d left behind", err, maxPending)
 		}
 		close(end)
 	})
