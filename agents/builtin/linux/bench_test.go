@@ -71,7 +71,7 @@ var fetched = []string{
 
 // Values cost no memory: what a fetch of a thousand allocates is what a fetch of
 // one does.
-func TestNothingIsAllocated(t *testing.T) {
+func TestFetchDoesNotAllocate(t *testing.T) {
 	for root, limit := range map[string]float64{"/": 0, bigTree(t, 16, 8, 30): 40} {
 		r := newHarness(t, Options{Root: root})
 		for _, prefix := range fetched {
@@ -113,7 +113,7 @@ func BenchmarkParse(b *testing.B) {
 	stat, net, mem := newStat(h), newInterfaces(h), newMeminfo(h)
 	netstat := newCounters((&host{Options: Options{Root: "testdata/vm"}}).file("proc/net/netstat"), nil)
 	mptcpMetrics(netstat)
-	disks := newDiskFiles(h).of(aDisk, indomDisk, "", nil)
+	disks := newDiskFiles(h).disksOf(kindDisk, indomDisk, "", nil)
 	mem.metrics()
 	meminfo := (&host{Options: Options{Root: "testdata/vm"}}).file("proc/meminfo")
 	vm := func(name string) *sysfile.File { return sysfile.NewFile("testdata/vm/proc/" + name) }

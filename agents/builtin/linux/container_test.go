@@ -103,7 +103,7 @@ func TestContainerViews(t *testing.T) {
 		"network.interface.hw_addr": "eth0=aa:aa:aa:aa:aa:aa",
 		"network.ip.inreceives":     "5", "network.sockstat.tcp.inuse": "1",
 		"filesys.mountdir": "/dev/vda1=/", "hinv.nfilesys": "1", "tmpfs.full": "",
-		"kernel.uname.nodename": string(bytesOf(u.Nodename[:])),
+		"kernel.uname.nodename": string(utsText(u.Nodename[:])),
 	}
 	ofBox := map[string]string{
 		"network.interface.in.bytes": "eth0=77 veth1=1", "network.interface.mtu": "eth0=9000", "hinv.ninterface": "2",

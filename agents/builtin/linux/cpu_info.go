@@ -11,7 +11,7 @@ import (
 // cpuInfo is what /proc/cpuinfo has of a CPU. The texts are in the memory of the
 // file.
 type cpuInfo struct {
-	field [infoFields][]byte
+	fields [infoFields][]byte
 }
 
 const (
@@ -86,8 +86,8 @@ func (c *cpuInfoFile) parse(b []byte) {
 		}
 	}
 	var common cpuInfo
-	to, block, shared := &common, -1, false
-	bare := false // the last line was one of processor
+	dest, block, onlyBlock := &common, -1, false
+	afterProcessor := false // the last line was one of processor
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -97,21 +97,21 @@ func (c *cpuInfoFile) parse(b []byte) {
 		}
 		name, value := bytes.TrimSpace(line[:i]), bytes.TrimSpace(line[i+1:])
 		if bytes.HasPrefix(name, []byte("processor")) {
-			shared = shared || bare
+			onlyBlock = onlyBlock || afterProcessor
 			block++
-			to, bare = c.block(name, value, block), true
+			dest, afterProcessor = c.block(name, value, block), true
 			continue
 		}
-		bare = false
-		if shared || block < 0 {
-			shared = true
-			to = &common
+		afterProcessor = false
+		if onlyBlock || block < 0 {
+			onlyBlock = true
+			dest = &common
 		}
-		if to != nil {
-			to.set(name, value)
+		if dest != nil {
+			dest.set(name, value)
 		}
 	}
-	if shared {
+	if onlyBlock {
 		for _, p := range c.stat.cpus {
 			if p != nil {
 				p.info = common
@@ -146,17 +146,17 @@ func (c *cpuInfoFile) block(name, value []byte, n int) *cpuInfo {
 func (c *cpuInfo) set(name, value []byte) {
 	for i := range infoNames {
 		n := &infoNames[i]
-		if len(name) < len(n.name) || !bytes.EqualFold(name[:len(n.name)], []byte(n.name)) || c.field[n.field] != nil {
+		if len(name) < len(n.name) || !bytes.EqualFold(name[:len(n.name)], []byte(n.name)) || c.fields[n.field] != nil {
 			continue
 		}
-		c.field[n.field] = value
+		c.fields[n.field] = value
 		return
 	}
 }
 
 // float returns a number.
-func (c *cpuInfo) float(n int) float64 {
-	word, _ := sysfile.Field(c.field[n])
+func (c *cpuInfo) float(field int) float64 {
+	word, _ := sysfile.Field(c.fields[field])
 	f, _ := sysfile.Float(word)
 	return f
 }
@@ -166,7 +166,7 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 	text := func(fields ...int) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, p *cpu) {
 			for _, f := range fields {
-				if t := p.info.field[f]; t != nil {
+				if t := p.info.fields[f]; t != nil {
 					v.Bytes(t)
 					return
 				}
@@ -176,7 +176,7 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 	}
 	size := func(f int) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, p *cpu) {
-			word, _ := sysfile.Field(p.info.field[f])
+			word, _ := sysfile.Field(p.info.fields[f])
 			if n, ok := sysfile.Uint(word); ok && n > 0 {
 				v.Uint(n)
 			}

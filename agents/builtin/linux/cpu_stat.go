@@ -144,9 +144,9 @@ func (s *stat) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
-// waitSlop is how far iowait may seem to go back, in ticks: the kernel's
+// maxIowaitDrop is how far iowait may seem to go back, in ticks: the kernel's
 // bookkeeping of it is not exact (proc(5)).
-const waitSlop = 100
+const maxIowaitDrop = 100
 
 // set sets c to what its line has, and reports whether that is anything. iowait
 // does not go back by less than waitSlop.
@@ -155,7 +155,7 @@ const waitSlop = 100
 func (c *cpuTimes) set(line []byte) bool {
 	before := c.Nums[iowait]
 	c.Parse(line)
-	if now := c.Nums[iowait]; now < before && before-now < waitSlop {
+	if now := c.Nums[iowait]; now < before && before-now < maxIowaitDrop {
 		c.Nums[iowait] = before
 	}
 	return c.Words > 0
@@ -179,8 +179,8 @@ func ticksWithout(whole, part int) timeFunc {
 	}
 }
 
-// line is the first number of a line.
-func (s *stat) line(name string) pmda.FetchFunc {
+// lineValue is the first number of a line.
+func (s *stat) lineValue(name string) pmda.FetchFunc {
 	f := new(optionalUint)
 	s.lines[name] = f
 	return f.fetch()
@@ -230,13 +230,13 @@ func timeTable(common pmda.Metric, place int, prefix string, fetch func(timeFunc
 
 func (s *stat) metrics() []pmda.Metric {
 	// C differs: without a line cpu all are 0.
-	all := func(f timeFunc) pmda.FetchFunc {
+	total := func(f timeFunc) pmda.FetchFunc {
 		return pmda.Number(func() (uint64, bool) {
 			n, ok := f(&s.all)
 			return s.msecs(n), ok && s.all.Words > 0
 		})
 	}
-	each := func(f timeFunc) pmda.FetchFunc {
+	perCPU := func(f timeFunc) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, c *cpu) {
 			if n, ok := f(&c.times); ok {
 				v.Uint(s.msecs(n))
@@ -244,15 +244,15 @@ func (s *stat) metrics() []pmda.Metric {
 		})
 	}
 	return slices.Concat(
-		timeTable(pmda.Metric{Source: s.source, Labels: pmda.Labels{"device_type": "cpu"}}, ofAllCPUs, "kernel.all.cpu.", all),
-		timeTable(pmda.Metric{InDom: s.indom, Source: s.source}, ofCPU, "kernel.percpu.cpu.", each),
+		timeTable(pmda.Metric{Source: s.source, Labels: pmda.Labels{"device_type": "cpu"}}, ofAllCPUs, "kernel.all.cpu.", total),
+		timeTable(pmda.Metric{InDom: s.indom, Source: s.source}, ofCPU, "kernel.percpu.cpu.", perCPU),
 		pmda.Table(pmda.Metric{Source: s.source}, []row{
-			{0, 12, "kernel.all.intr", u64, counter, count, s.line("intr")},
-			{0, 13, "kernel.all.pswitch", u64, counter, count, s.line("ctxt")},
-			{0, 14, "kernel.all.sysfork", u64, counter, count, s.line("processes")},
-			{0, 15, "kernel.all.running", u64, instant, none, s.line("procs_running")},
-			{0, 16, "kernel.all.blocked", u64, instant, none, s.line("procs_blocked")},
-			{0, 17, "kernel.all.boottime", i64, discrete, sec, s.line("btime")},
+			{0, 12, "kernel.all.intr", u64, counter, count, s.lineValue("intr")},
+			{0, 13, "kernel.all.pswitch", u64, counter, count, s.lineValue("ctxt")},
+			{0, 14, "kernel.all.sysfork", u64, counter, count, s.lineValue("processes")},
+			{0, 15, "kernel.all.running", u64, instant, none, s.lineValue("procs_running")},
+			{0, 16, "kernel.all.blocked", u64, instant, none, s.lineValue("procs_blocked")},
+			{0, 17, "kernel.all.boottime", i64, discrete, sec, s.lineValue("btime")},
 			{0, 32, "hinv.ncpu", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(s.online), true })},
 		}),
 	)

@@ -20,7 +20,7 @@ func TestHertz(t *testing.T) {
 }
 
 // iowait may go back, as the kernel says, but not far.
-func TestWaitGoesUp(t *testing.T) {
+func TestIowaitDoesNotDecrease(t *testing.T) {
 	root := pmdatest.Tree(t, nil)
 	r := newHarness(t, Options{Root: root})
 	for _, tt := range []struct{ ticks, want int }{

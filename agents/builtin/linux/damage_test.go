@@ -38,11 +38,11 @@ func valuesOf(r *pmdatest.Rig, pmids []pdu.PMID) map[value]string {
 	return all
 }
 
-// shared are metrics that are made of several lines or columns, so that they are
+// derived are metrics that are made of several lines or columns, so that they are
 // others without one; or of which another line takes the place: the last address
 // counts, cpu is that of the only CPU if there is no cpu0, model for model name, and the lines
 // of a zone are those of the zone before without its first line.
-var shared = regexp.MustCompile(`^(hinv\.(n|cpu\.model)|kernel\.pernode\.cpu|kernel\.percpu\.(cpu|s?irq|intr)|kernel\.all\.(interrupts|softirqs)\.total|` +
+var derived = regexp.MustCompile(`^(hinv\.(n|cpu\.model)|kernel\.pernode\.cpu|kernel\.percpu\.(cpu|s?irq|intr)|kernel\.all\.(interrupts|softirqs)\.total|` +
 	`disk\.(all|wwid)\.|network\.(all|softnet|unix|tcpconn6?|udpconn6?|rawconn6?)\.|network\.interface\.ipv6_|vfs\.locks\.|` +
 	`mem\.zoneinfo\.|mem\.vmstat\.(pgsteal|pgscan|pgdemote)|kernel\.all\.(nusers|nroots|nsessions)|ipc\.(shm|sem|msg)\.(tot|rss|swp|used)|nfs\.server\.threads\.)`)
 
@@ -71,7 +71,7 @@ func testDamagedLines(t *testing.T, tree string) {
 	for name := range d.Metrics {
 		d.names[d.ID(name)] = name
 	}
-	d.whole = valuesOf(d.Rig, d.IDs())
+	d.undamaged = valuesOf(d.Rig, d.IDs())
 	// Files of /sys have one line.
 	err := filepath.WalkDir(root+"/proc", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
@@ -95,9 +95,9 @@ func testDamagedLines(t *testing.T, tree string) {
 // A damager damages the files of a tree, one after the other.
 type damager struct {
 	*pmdatest.Rig
-	names map[pdu.PMID]string
-	whole map[value]string // without damage
-	lines int              // that were damaged
+	names     map[pdu.PMID]string
+	undamaged map[value]string // without damage
+	lines     int              // that were damaged
 }
 
 // file damages up to 30 lines of a file, in several ways.
@@ -105,12 +105,12 @@ func (d *damager) file(path, text string) {
 	if err := os.Remove(path); err != nil {
 		d.Fatal(err)
 	}
-	ofFile := make(map[value]bool) // what the file has a part in
+	fromFile := make(map[value]bool) // what the file has a part in
 	var pmids []pdu.PMID
 	without := valuesOf(d.Rig, d.IDs())
-	for key, want := range d.whole {
+	for key, want := range d.undamaged {
 		if got, ok := without[key]; !ok || got != want {
-			ofFile[key] = true
+			fromFile[key] = true
 			if !slices.Contains(pmids, key.pmid) {
 				pmids = append(pmids, key.pmid)
 			}
@@ -121,11 +121,11 @@ func (d *damager) file(path, text string) {
 			d.Fatal(err)
 		}
 		for key, got := range valuesOf(d.Rig, pmids) {
-			want, ok := d.whole[key]
+			want, ok := d.undamaged[key]
 			name := d.names[key.pmid]
 			switch {
 			case !ok: // a name is part of the line
-			case ofFile[key] && (others || shared.MatchString(name) || absentIsZero.MatchString(name) && zero.MatchString(got)):
+			case fromFile[key] && (others || derived.MatchString(name) || absentIsZero.MatchString(name) && zero.MatchString(got)):
 			case got != want:
 				d.Errorf("%s: %s: %s[%d] is %q, not %q", filepath.Base(path), what, name, key.inst, got, want)
 			}

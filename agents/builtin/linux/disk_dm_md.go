@@ -22,7 +22,7 @@ func (d *diskFiles) dmName(kernel []byte, dev uint64) []byte {
 	}
 	// Linux before 2.6.29 has the name only in /dev.
 	dir := h.path("dev/mapper")
-	for _, e := range entries(dir) {
+	for _, e := range dirNames(dir) {
 		st, err := os.Stat(filepath.Join(dir, e))
 		if err != nil || st.Mode()&(os.ModeDevice|os.ModeCharDevice) != os.ModeDevice {
 			continue
@@ -38,7 +38,7 @@ func (d *diskFiles) dmName(kernel []byte, dev uint64) []byte {
 // number, else the kernel's name.
 func (d *diskFiles) mdName(kernel []byte, _ uint64) []byte {
 	dir := d.h.path("dev/md")
-	for _, e := range entries(dir) {
+	for _, e := range dirNames(dir) {
 		if e[0] == '.' || isDigit(e[0]) {
 			continue
 		}
@@ -49,9 +49,9 @@ func (d *diskFiles) mdName(kernel []byte, _ uint64) []byte {
 	return kernel
 }
 
-// entries returns the names in a directory in the order in which the kernel has
+// dirNames returns the names in a directory in the order in which the kernel has
 // them; none if it cannot be read.
-func entries(dir string) []string {
+func dirNames(dir string) []string {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -68,14 +68,14 @@ func entries(dir string) []string {
 // C differs: it runs mdadm, and has -1 without that; without the right to use
 // the device it has 1024.
 func (d *diskFiles) mdStatus(k *disk) int {
-	state := d.h.disk(k).Value("md/array_state")
+	state := d.h.blockDevice(k).Value("md/array_state")
 	switch string(state) {
 	case "":
 		return -1
 	case "clear", "inactive", "broken":
 		return 2 << 8
 	}
-	if n, ok := d.h.disk(k).Number("md/degraded"); ok && n > 0 {
+	if n, ok := d.h.blockDevice(k).Number("md/degraded"); ok && n > 0 {
 		return 1 << 8
 	}
 	return 0

@@ -6,33 +6,33 @@ import "bytes"
 type kind uint8
 
 const (
-	noDisk kind = iota // in none: loop, ram, cdrom, xvm
-	aDisk
-	aPartition
-	aDM   // device mapper
-	anMD  // software RAID
-	aZRAM // compressed memory
-	aWWID
+	kindNone kind = iota // in none: loop, ram, cdrom, xvm
+	kindDisk
+	kindPartition
+	kindDM   // device mapper
+	kindMD   // software RAID
+	kindZRAM // compressed memory
+	kindWWID
 )
 
 // diskKind tells by the name what a block device is, in the way of pmdalinux.
 func diskKind(name []byte) kind {
-	is := func(prefix string) bool { return bytes.HasPrefix(name, []byte(prefix)) }
+	hasPrefix := func(prefix string) bool { return bytes.HasPrefix(name, []byte(prefix)) }
 	switch {
-	case is("dm-"):
-		return aDM
-	case is("md"):
-		return anMD
+	case hasPrefix("dm-"):
+		return kindDM
+	case hasPrefix("md"):
+		return kindMD
 	case isPartition(name):
-		return aPartition
-	case is("zram"):
-		return aZRAM
-	case is("loop"), is("ram"), isCDROM(name), bytes.Contains(name, []byte("xvm")):
-		return noDisk
+		return kindPartition
+	case hasPrefix("zram"):
+		return kindZRAM
+	case hasPrefix("loop"), hasPrefix("ram"), isCDROM(name), bytes.Contains(name, []byte("xvm")):
+		return kindNone
 	case len(name) == 18 && name[0] >= '1' && name[0] <= '3':
-		return aWWID
+		return kindWWID
 	}
-	return aDisk
+	return kindDisk
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -43,30 +43,30 @@ var (
 
 // The items are of disks, paths, partitions, volumes, all.
 var ioRows = []ioRow{
-	{"read", items{4, 4, 0, 0, 24}, long, counter, count, ios(rdIOs)},
-	{"write", items{5, 5, 1, 1, 25}, long, counter, count, ios(wrIOs)},
-	{"total", items{28, 28, 2, 2, 29}, long, counter, count, ios(rdIOs, wrIOs)},
-	{"blkread", items{6, 6, 3, 3, 26}, long, counter, count, ios(rdSectors)},
-	{"blkwrite", items{7, 7, 4, 4, 27}, long, counter, count, ios(wrSectors)},
-	{"blktotal", items{36, 36, 5, 5, 37}, long, counter, count, ios(rdSectors, wrSectors)},
-	{"read_bytes", items{38, 38, 6, 6, 41}, long, counter, kbyte, kib(rdSectors)},
-	{"write_bytes", items{39, 39, 7, 7, 42}, long, counter, kbyte, kib(wrSectors)},
-	{"total_bytes", items{40, 40, 8, 8, 43}, long, counter, kbyte, kib(rdSectors, wrSectors)},
-	{"avactive", items{46, 46, 11, 11, 44}, times, counter, msec, ios(busyTime)},
-	{"aveq", items{47, 47, 12, 12, 45}, times, counter, msec, ios(queueTime)},
-	{"read_merge", items{49, 49, 9, 9, 51}, long, counter, count, ios(rdMerges)},
-	{"write_merge", items{50, 50, 10, 10, 52}, long, counter, count, ios(wrMerges)},
-	{"read_rawactive", items{72, 72, 13, 14, 74}, times, counter, msec, ios(rdTime)},
-	{"write_rawactive", items{73, 73, 14, 15, 75}, times, counter, msec, ios(wrTime)},
-	{"total_rawactive", items{79, 79, 15, 16, 80}, times, counter, msec, ios(rdTime, wrTime)},
-	{"discard", items{88, 88, 17, 18, 96}, long, counter, count, ios(dsIOs)},
-	{"blkdiscard", items{89, 89, 18, 19, 97}, long, counter, count, ios(dsSectors)},
-	{"discard_bytes", items{90, 90, 19, 20, 98}, long, counter, kbyte, kib(dsSectors)},
-	{"discard_merge", items{91, 91, 20, 21, 99}, long, counter, count, ios(dsMerges)},
-	{"discard_rawactive", items{92, 92, 21, 22, 100}, short, counter, msec, ios(dsTime)},
-	{"flush", items{93, 93, 22, 23, 101}, long, counter, count, ios(flIOs)},
-	{"flush_rawactive", items{94, 94, 23, 24, 102}, short, counter, msec, ios(flTime)},
-	{"inflight", items{95, 95, 24, 25, 104}, queue, instant, none, ios(inFlight)},
+	{"read", items{4, 4, 0, 0, 24}, long, counter, count, sumFields(rdIOs)},
+	{"write", items{5, 5, 1, 1, 25}, long, counter, count, sumFields(wrIOs)},
+	{"total", items{28, 28, 2, 2, 29}, long, counter, count, sumFields(rdIOs, wrIOs)},
+	{"blkread", items{6, 6, 3, 3, 26}, long, counter, count, sumFields(rdSectors)},
+	{"blkwrite", items{7, 7, 4, 4, 27}, long, counter, count, sumFields(wrSectors)},
+	{"blktotal", items{36, 36, 5, 5, 37}, long, counter, count, sumFields(rdSectors, wrSectors)},
+	{"read_bytes", items{38, 38, 6, 6, 41}, long, counter, kbyte, sumKiB(rdSectors)},
+	{"write_bytes", items{39, 39, 7, 7, 42}, long, counter, kbyte, sumKiB(wrSectors)},
+	{"total_bytes", items{40, 40, 8, 8, 43}, long, counter, kbyte, sumKiB(rdSectors, wrSectors)},
+	{"avactive", items{46, 46, 11, 11, 44}, times, counter, msec, sumFields(busyTime)},
+	{"aveq", items{47, 47, 12, 12, 45}, times, counter, msec, sumFields(queueTime)},
+	{"read_merge", items{49, 49, 9, 9, 51}, long, counter, count, sumFields(rdMerges)},
+	{"write_merge", items{50, 50, 10, 10, 52}, long, counter, count, sumFields(wrMerges)},
+	{"read_rawactive", items{72, 72, 13, 14, 74}, times, counter, msec, sumFields(rdTime)},
+	{"write_rawactive", items{73, 73, 14, 15, 75}, times, counter, msec, sumFields(wrTime)},
+	{"total_rawactive", items{79, 79, 15, 16, 80}, times, counter, msec, sumFields(rdTime, wrTime)},
+	{"discard", items{88, 88, 17, 18, 96}, long, counter, count, sumFields(dsIOs)},
+	{"blkdiscard", items{89, 89, 18, 19, 97}, long, counter, count, sumFields(dsSectors)},
+	{"discard_bytes", items{90, 90, 19, 20, 98}, long, counter, kbyte, sumKiB(dsSectors)},
+	{"discard_merge", items{91, 91, 20, 21, 99}, long, counter, count, sumFields(dsMerges)},
+	{"discard_rawactive", items{92, 92, 21, 22, 100}, short, counter, msec, sumFields(dsTime)},
+	{"flush", items{93, 93, 22, 23, 101}, long, counter, count, sumFields(flIOs)},
+	{"flush_rawactive", items{94, 94, 23, 24, 102}, short, counter, msec, sumFields(flTime)},
+	{"inflight", items{95, 95, 24, 25, 104}, queue, instant, none, sumFields(inFlight)},
 }
 
 // ioTable returns the metrics of one of the domains; fetch says what their
@@ -81,10 +81,10 @@ func ioTable(common pmda.Metric, domain, cluster int, prefix string, fetch func(
 
 func diskMetrics(h *host) []pmda.Metric {
 	files := newDiskFiles(h)
-	devs := files.of(aDisk, indomDisk, "per disk", nil)
-	partitions := files.of(aPartition, indomPartition, "per partition", nil)
-	dm := files.of(aDM, indomDM, "per dm device", files.dmName)
-	md := files.of(anMD, indomMD, "per md device", files.mdName)
+	devs := files.disksOf(kindDisk, indomDisk, "per disk", nil)
+	partitions := files.disksOf(kindPartition, indomPartition, "per partition", nil)
+	dm := files.disksOf(kindDM, indomDM, "per dm device", files.dmName)
+	md := files.disksOf(kindMD, indomMD, "per md device", files.mdName)
 	sized := func(s *disks) pmda.Metric {
 		return pmda.Metric{InDom: s.indom, Source: &pmda.Source{Read: s.readSizes}}
 	}
@@ -93,38 +93,38 @@ func diskMetrics(h *host) []pmda.Metric {
 	wwid := pmda.Of(func(v *pmda.Value, k *disk) { v.Bytes(files.wwid(k)) })
 	status := pmda.Of(func(v *pmda.Value, k *disk) { v.Int(int64(files.mdStatus(k))) })
 	return slices.Concat(
-		ioTable(pmda.Metric{InDom: devs.indom}, ofDisks, 0, "disk.dev.", each),
+		ioTable(pmda.Metric{InDom: devs.indom}, ofDisks, 0, "disk.dev.", perDisk),
 		pmda.Table(pmda.Metric{InDom: devs.indom}, []row{
 			{0, 59, "disk.dev.scheduler", str, discrete, none, scheduler},
 			{0, 103, "hinv.map.scsi_id", str, discrete, none, wwid},
 		}),
 		pmda.Table(sized(devs), []row{
-			{0, 87, "disk.dev.capacity", u64, discrete, kbyte, each(capacity)},
+			{0, 87, "disk.dev.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
 		pmda.Table(pmda.Metric{Source: devs.source}, []row{
 			{0, 33, "hinv.ndisk", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(devs.insts.present), true })},
 		}),
-		ioTable(pmda.Metric{Source: devs.source}, ofAll, 0, "disk.all.", devs.all),
-		ioTable(pmda.Metric{InDom: partitions.indom}, ofPartitions, 10, "disk.partitions.", each),
+		ioTable(pmda.Metric{Source: devs.source}, ofAll, 0, "disk.all.", devs.total),
+		ioTable(pmda.Metric{InDom: partitions.indom}, ofPartitions, 10, "disk.partitions.", perDisk),
 		pmda.Table(sized(partitions), []row{
-			{10, 16, "disk.partitions.capacity", u64, discrete, kbyte, each(capacity)},
+			{10, 16, "disk.partitions.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
-		ioTable(pmda.Metric{InDom: dm.indom}, ofVolumes, 54, "disk.dm.", each),
+		ioTable(pmda.Metric{InDom: dm.indom}, ofVolumes, 54, "disk.dm.", perDisk),
 		pmda.Table(pmda.Metric{InDom: dm.indom}, []row{
 			{54, 13, "hinv.map.dmname", str, discrete, none, kernel},
 		}),
 		pmda.Table(sized(dm), []row{
-			{54, 17, "disk.dm.capacity", u64, discrete, kbyte, each(capacity)},
+			{54, 17, "disk.dm.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
-		ioTable(pmda.Metric{InDom: md.indom}, ofVolumes, 59, "disk.md.", each),
+		ioTable(pmda.Metric{InDom: md.indom}, ofVolumes, 59, "disk.md.", perDisk),
 		pmda.Table(pmda.Metric{InDom: md.indom}, []row{
 			{59, 13, "hinv.map.mdname", str, discrete, none, kernel},
 			{60, 0, "disk.md.status", i32, instant, none, status},
 		}),
 		pmda.Table(sized(md), []row{
-			{59, 17, "disk.md.capacity", u64, discrete, kbyte, each(capacity)},
+			{59, 17, "disk.md.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
 		newWWIDs(devs).metrics(),
-		zramMetrics(files.of(aZRAM, indomZRAM, "", nil)),
+		zramMetrics(files.disksOf(kindZRAM, indomZRAM, "", nil)),
 	)
 }

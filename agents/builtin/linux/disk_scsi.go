@@ -51,7 +51,7 @@ func (s *scsi) parse(b []byte) {
 		if kind, _ = sysfile.Field(kind); !ok || addr == "" || len(kind) == 0 {
 			continue
 		}
-		devs := entries(s.h.path("sys/class/scsi_device/" + addr + "/device/block"))
+		devs := dirNames(s.h.path("sys/class/scsi_device/" + addr + "/device/block"))
 		if len(devs) > 0 {
 			if i := s.insts.add([]byte("scsi" + addr + "_" + string(kind))); i != nil {
 				i.dev = devs[0]

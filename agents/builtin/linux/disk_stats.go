@@ -65,12 +65,12 @@ type diskFiles struct {
 	statsSource, sizesSource *pmda.Source
 }
 
-// perDisk is more than the kernel writes of a disk, which has 255 partitions or
+// maxDiskPiece is more than the kernel writes of a disk, which has 255 partitions or
 // less, and more than a page.
-const perDisk = 1 << 16
+const maxDiskPiece = 1 << 16
 
 func newDiskFiles(h *host) *diskFiles {
-	d := &diskFiles{h: h, stats: h.file("proc/diskstats").NeverBlocks(perDisk), partitions: h.file("proc/partitions").NeverBlocks(perDisk)}
+	d := &diskFiles{h: h, stats: h.file("proc/diskstats").NeverBlocks(maxDiskPiece), partitions: h.file("proc/partitions").NeverBlocks(maxDiskPiece)}
 	d.statsSource = &pmda.Source{Read: func(context.Context, *pmda.Request) (err error) {
 		d.statsText, err = d.stats.Read()
 		return err
@@ -85,19 +85,19 @@ func newDiskFiles(h *host) *diskFiles {
 // disks are the lines of one kind, which are an instance domain.
 type disks struct {
 	*diskFiles
-	kind   kind
-	naming func(kernel []byte, dev uint64) []byte // nil: as the kernel
-	source *pmda.Source
-	insts  *instances[disk]
-	indom  *pmda.InDom
-	kernel map[string]*disk // by the kernel's names, if there is a naming
+	kind         kind
+	nameOf       func(kernel []byte, dev uint64) []byte // nil: as the kernel
+	source       *pmda.Source
+	insts        *instances[disk]
+	indom        *pmda.InDom
+	byKernelName map[string]*disk // by the kernel's names, if there is a naming
 }
 
-// of returns the disks of a kind. label is what they are called in labels, if
+// disksOf returns the disks of a kind. label is what they are called in labels, if
 // they have any. naming returns the name of one, "" if it is
 // not to be seen; it is nil if they have the names of the kernel.
-func (d *diskFiles) of(k kind, serial int, label string, naming func([]byte, uint64) []byte) *disks {
-	s := &disks{diskFiles: d, kind: k, naming: naming, insts: newInstances[disk](d.h, serial), kernel: make(map[string]*disk)}
+func (d *diskFiles) disksOf(k kind, serial int, label string, nameOf func([]byte, uint64) []byte) *disks {
+	s := &disks{diskFiles: d, kind: k, nameOf: nameOf, insts: newInstances[disk](d.h, serial), byKernelName: make(map[string]*disk)}
 	s.source = &pmda.Source{Read: s.read}
 	s.indom = &pmda.InDom{Serial: serial, Insts: s.insts, Source: s.source}
 	if label != "" {
@@ -126,16 +126,16 @@ func (s *disks) parse(b []byte) {
 			continue
 		}
 		inst := name
-		if s.naming != nil {
-			inst = s.naming(name, deviceNumber(major, minor))
+		if s.nameOf != nil {
+			inst = s.nameOf(name, deviceNumber(major, minor))
 		}
 		if len(inst) == 0 {
 			continue
 		}
 		if k := s.insts.add(inst); k != nil {
 			k.set(name, rest)
-			if s.kind == aPartition && k.io.Words == len(shortFields) {
-				k.expand()
+			if s.kind == kindPartition && k.io.Words == len(shortFields) {
+				k.expandShort()
 			}
 		}
 	}
@@ -152,8 +152,8 @@ func (k *disk) set(name, line []byte) {
 	k.blocks = 0
 }
 
-// expand puts the numbers of a short line into their places.
-func (k *disk) expand() {
+// expandShort puts the numbers of a short line into their places.
+func (k *disk) expandShort() {
 	short := k.io
 	k.io = sysfile.Record{Words: newFields, Bad: 1<<newFields - 1}
 	for i, place := range shortFields {
@@ -172,9 +172,9 @@ func (s *disks) readSizes(ctx context.Context, r *pmda.Request) error {
 }
 
 func (s *disks) parseSizes(b []byte) {
-	clear(s.kernel)
+	clear(s.byKernelName)
 	for _, i := range s.insts.byName {
-		s.kernel[i.data.kernel] = &i.data
+		s.byKernelName[i.data.kernel] = &i.data
 	}
 	for len(b) > 0 {
 		var line []byte
@@ -182,7 +182,7 @@ func (s *disks) parseSizes(b []byte) {
 		_, _, size, name, ok := device(line)
 		n, isSize := sysfile.Uint(size)
 		name, _ = sysfile.Field(name)
-		if k := s.kernel[string(name)]; k != nil && ok && isSize {
+		if k := s.byKernelName[string(name)]; k != nil && ok && isSize {
 			k.blocks = n
 		}
 	}
@@ -201,13 +201,13 @@ func device(line []byte) (major, minor uint64, word, rest []byte, ok bool) {
 // An ioFunc is a number that there is of a disk.
 type ioFunc func(k *disk) (n uint64, ok bool)
 
-// ios is the sum of fields of diskstats.
-func ios(fields ...int) ioFunc {
+// sumFields is the sum of fields of diskstats.
+func sumFields(fields ...int) ioFunc {
 	return func(k *disk) (uint64, bool) { return k.io.Sum(fields, newFields) }
 }
 
-// kib is the sum of fields in sectors, in KiB.
-func kib(sectors ...int) ioFunc {
+// sumKiB is the sum of fields in sectors, in KiB.
+func sumKiB(sectors ...int) ioFunc {
 	return func(k *disk) (uint64, bool) {
 		n, ok := k.io.Sum(sectors, newFields)
 		return n / 2, ok
@@ -217,8 +217,8 @@ func kib(sectors ...int) ioFunc {
 // capacity is the size of a disk in KiB.
 func capacity(k *disk) (uint64, bool) { return k.blocks, k.blocks > 0 }
 
-// each is the number of each disk.
-func each(f ioFunc) pmda.FetchFunc {
+// perDisk is the number of each disk.
+func perDisk(f ioFunc) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, k *disk) {
 		if n, ok := f(k); ok {
 			v.Uint(n)
@@ -226,9 +226,9 @@ func each(f ioFunc) pmda.FetchFunc {
 	})
 }
 
-// all is the sum over the disks: none if one of them is not known, since it
+// total is the sum over the disks: none if one of them is not known, since it
 // would go back.
-func (s *disks) all(f ioFunc) pmda.FetchFunc {
+func (s *disks) total(f ioFunc) pmda.FetchFunc {
 	return pmda.Number(func() (sum uint64, ok bool) {
 		for _, i := range s.insts.byName {
 			n, ok := f(&i.data)
@@ -241,8 +241,8 @@ func (s *disks) all(f ioFunc) pmda.FetchFunc {
 	})
 }
 
-// disk is a directory of /sys/block.
-func (h *host) disk(k *disk) *sysfile.Device { return h.hostReader.Device("/sys/block/", k.sys) }
+// blockDevice is a directory of /sys/block.
+func (h *host) blockDevice(k *disk) *sysfile.Device { return h.hostReader.Device("/sys/block/", k.sys) }
 
 var unknown = []byte("unknown")
 
@@ -252,7 +252,7 @@ var unknown = []byte("unknown")
 //
 // C differs: it knows none of a disk with a slash in its name.
 func (d *diskFiles) scheduler(k *disk) []byte {
-	_, b, _ := bytes.Cut(d.h.disk(k).Value("queue/scheduler"), []byte{'['})
+	_, b, _ := bytes.Cut(d.h.blockDevice(k).Value("queue/scheduler"), []byte{'['})
 	name, _, ok := bytes.Cut(b, []byte{']'})
 	if !ok {
 		return unknown

@@ -11,19 +11,19 @@ import (
 // A classDir is a directory of /sys/class with a directory of counters for each
 // device, a file each. As in C a file that is not there is 0.
 type classDir struct {
-	h      *host
-	class  string // scsi_tape
-	stats  string // the directory of counters
-	isOne  func(device string) bool
-	insts  *instances[classDevice]
-	source *pmda.Source
-	indom  *pmda.InDom
+	h       *host
+	class   string // scsi_tape
+	stats   string // the directory of counters
+	accepts func(device string) bool
+	insts   *instances[classDevice]
+	source  *pmda.Source
+	indom   *pmda.InDom
 }
 
 type classDevice struct{ name string }
 
-func newClassDir(h *host, class, stats string, serial int, isOne func(string) bool) *classDir {
-	c := &classDir{h: h, class: class, stats: stats, isOne: isOne, insts: newUnsavedInstances[classDevice](h, serial)}
+func newClassDir(h *host, class, stats string, serial int, accepts func(string) bool) *classDir {
+	c := &classDir{h: h, class: class, stats: stats, accepts: accepts, insts: newUnsavedInstances[classDevice](h, serial)}
 	c.source = &pmda.Source{Read: c.read}
 	c.indom = &pmda.InDom{Serial: serial, Insts: c.insts, Source: c.source}
 	return c
@@ -32,8 +32,8 @@ func newClassDir(h *host, class, stats string, serial int, isOne func(string) bo
 func (c *classDir) read(context.Context, *pmda.Request) error {
 	c.insts.begin()
 	defer c.insts.end()
-	for _, name := range entries(c.h.path("sys/class/" + c.class)) {
-		if name[0] == '.' || !c.isOne(name) || !c.h.hostReader.Path("/sys/class/").Name(c.class).Str("/").Name(name).Str("/").Name(c.stats).Exists() {
+	for _, name := range dirNames(c.h.path("sys/class/" + c.class)) {
+		if name[0] == '.' || !c.accepts(name) || !c.h.hostReader.Path("/sys/class/").Name(c.class).Str("/").Name(name).Str("/").Name(c.stats).Exists() {
 			continue
 		}
 		if d := c.insts.add([]byte(name)); d != nil {
@@ -50,8 +50,8 @@ func (c *classDir) number(file string, parse func(b []byte) uint64) pmda.FetchFu
 	})
 }
 
-// active is how many devices there are.
-func (c *classDir) active() pmda.FetchFunc {
+// count is how many devices there are.
+func (c *classDir) count() pmda.FetchFunc {
 	return pmda.Number(func() (uint64, bool) { return uint64(c.insts.present), true })
 }
 
@@ -61,22 +61,22 @@ func tapeMetrics(h *host) []pmda.Metric {
 	c := newClassDir(h, "scsi_tape", "stats", indomTape, func(device string) bool {
 		return strings.HasPrefix(device, "st") && isDigit(device[len(device)-1])
 	})
-	is := func(file string) pmda.FetchFunc {
+	value := func(file string) pmda.FetchFunc {
 		return c.number(file, func(b []byte) uint64 { n, _ := sysfile.Uint(b); return n })
 	}
 	return append(pmda.Table(pmda.Metric{InDom: c.indom}, []row{
-		{71, 0, "tape.dev.in_flight", u64, instant, count, is("in_flight")},
-		{71, 1, "tape.dev.io_ns", u64, counter, nsec, is("io_ns")},
-		{71, 2, "tape.dev.other_cnt", u64, counter, count, is("other_cnt")},
-		{71, 3, "tape.dev.read_byte_cnt", u64, counter, octet, is("read_byte_cnt")},
-		{71, 4, "tape.dev.read_cnt", u64, counter, count, is("read_cnt")},
-		{71, 5, "tape.dev.read_ns", u64, counter, nsec, is("read_ns")},
-		{71, 6, "tape.dev.resid_cnt", u64, counter, count, is("resid_cnt")},
-		{71, 7, "tape.dev.write_byte_cnt", u64, counter, octet, is("write_byte_cnt")},
-		{71, 8, "tape.dev.write_cnt", u64, counter, count, is("write_cnt")},
-		{71, 9, "tape.dev.write_ns", u64, counter, nsec, is("write_ns")},
+		{71, 0, "tape.dev.in_flight", u64, instant, count, value("in_flight")},
+		{71, 1, "tape.dev.io_ns", u64, counter, nsec, value("io_ns")},
+		{71, 2, "tape.dev.other_cnt", u64, counter, count, value("other_cnt")},
+		{71, 3, "tape.dev.read_byte_cnt", u64, counter, octet, value("read_byte_cnt")},
+		{71, 4, "tape.dev.read_cnt", u64, counter, count, value("read_cnt")},
+		{71, 5, "tape.dev.read_ns", u64, counter, nsec, value("read_ns")},
+		{71, 6, "tape.dev.resid_cnt", u64, counter, count, value("resid_cnt")},
+		{71, 7, "tape.dev.write_byte_cnt", u64, counter, octet, value("write_byte_cnt")},
+		{71, 8, "tape.dev.write_cnt", u64, counter, count, value("write_cnt")},
+		{71, 9, "tape.dev.write_ns", u64, counter, nsec, value("write_ns")},
 	}), pmda.Table(pmda.Metric{Source: c.source}, []row{
-		{71, 16, "hinv.ntape", u32, discrete, none, c.active()},
+		{71, 16, "hinv.ntape", u32, discrete, none, c.count()},
 	})...)
 }
 
@@ -87,22 +87,22 @@ func tapeMetrics(h *host) []pmda.Metric {
 // out.frames.
 func fcHostMetrics(h *host) []pmda.Metric {
 	c := newClassDir(h, "fc_host", "statistics", indomFCHost, func(string) bool { return true })
-	is := func(file string) pmda.FetchFunc { return c.number(file, fcNumber) }
+	value := func(file string) pmda.FetchFunc { return c.number(file, fcNumber) }
 	// The words of FC-PH have four bytes.
 	words := func(file string) pmda.FetchFunc {
 		return c.number(file, func(b []byte) uint64 { return fcNumber(b) << 2 })
 	}
 	return append(pmda.Table(pmda.Metric{InDom: c.indom}, []row{
-		{91, 0, "fchost.in.frames", u64, counter, count, is("rx_frames")},
-		{91, 1, "fchost.out.frames", u64, counter, count, is("tx_frames")},
+		{91, 0, "fchost.in.frames", u64, counter, count, value("rx_frames")},
+		{91, 1, "fchost.out.frames", u64, counter, count, value("tx_frames")},
 		{91, 2, "fchost.in.bytes", u64, counter, octet, words("rx_words")},
 		{91, 3, "fchost.out.bytes", u64, counter, octet, words("tx_words")},
-		{91, 4, "fchost.lip_count", u64, counter, count, is("lip_count")},
-		{91, 5, "fchost.nos_count", u64, counter, count, is("nos_count")},
-		{91, 6, "fchost.error_frames", u64, counter, count, is("error_frames")},
-		{91, 7, "fchost.dumped_frames", u64, counter, count, is("dumped_frames")},
+		{91, 4, "fchost.lip_count", u64, counter, count, value("lip_count")},
+		{91, 5, "fchost.nos_count", u64, counter, count, value("nos_count")},
+		{91, 6, "fchost.error_frames", u64, counter, count, value("error_frames")},
+		{91, 7, "fchost.dumped_frames", u64, counter, count, value("dumped_frames")},
 	}), pmda.Table(pmda.Metric{Source: c.source}, []row{
-		{91, 16, "hinv.nfchost", u32, discrete, none, c.active()},
+		{91, 16, "hinv.nfchost", u32, discrete, none, c.count()},
 	})...)
 }
 

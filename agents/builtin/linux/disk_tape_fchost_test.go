@@ -6,7 +6,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-func TestTapesAndHosts(t *testing.T) {
+func TestTapesAndFCHosts(t *testing.T) {
 	r := newHarness(t, Options{Root: "testdata/storage"})
 	// The order is that of a directory.
 	if got := r.Values("tape.dev.in_flight"); got != "st0=1000 st10=2000" && got != "st10=2000 st0=1000" {

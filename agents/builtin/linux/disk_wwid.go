@@ -10,9 +10,9 @@ import (
 // wwid returns the world wide name of a disk. /sys has the kind of it as a word,
 // SCSI as a digit. It is valid until the next call.
 func (d *diskFiles) wwid(k *disk) []byte {
-	b := d.h.disk(k).Value("device/wwid")
+	b := d.h.blockDevice(k).Value("device/wwid")
 	if len(b) == 0 {
-		b = d.h.disk(k).Value("wwid")
+		b = d.h.blockDevice(k).Value("wwid")
 	}
 	if len(b) == 0 {
 		return unknown

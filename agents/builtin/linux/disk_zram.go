@@ -29,12 +29,12 @@ func zramMetrics(s *disks) []pmda.Metric {
 		}}
 	}
 	// Numbers are counts, bytes or pages; bd_stat has units of 4 KiB.
-	one := func(n uint64) uint64 { return n }
+	asIs := func(n uint64) uint64 { return n }
 	bytes := func(n uint64) uint64 { return n >> 10 }
-	four := func(n uint64) uint64 { return n << 2 }
+	blocks := func(n uint64) uint64 { return n << 2 }
 	// C differs: it takes pages to have 4 KiB.
 	pages := func(n uint64) uint64 { return n * uint64(s.h.PageSize) >> 10 }
-	is := func(r func(z *zramFiles) *sysfile.Record, place int, unit func(uint64) uint64) pmda.FetchFunc {
+	value := func(r func(z *zramFiles) *sysfile.Record, place int, unit func(uint64) uint64) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, k *disk) {
 			if n, ok := r(k.zram).At(place); ok {
 				v.Uint(unit(n))
@@ -47,34 +47,34 @@ func zramMetrics(s *disks) []pmda.Metric {
 	// As in C it is 0 without the file.
 	size := pmda.Of(func(v *pmda.Value, k *disk) { v.Uint(k.zram.size >> 10) })
 	file := func(name string, r func(z *zramFiles) *sysfile.Record) pmda.Metric {
-		return pmda.Metric{InDom: s.indom, Source: source(func(k *disk) { r(k.zram).Parse(s.h.disk(k).Value(name)) })}
+		return pmda.Metric{InDom: s.indom, Source: source(func(k *disk) { r(k.zram).Parse(s.h.blockDevice(k).Value(name)) })}
 	}
-	disksize := source(func(k *disk) { k.zram.size, _ = s.h.disk(k).Number("disksize") })
+	disksize := source(func(k *disk) { k.zram.size, _ = s.h.blockDevice(k).Number("disksize") })
 	return slices.Concat(
-		ioTable(pmda.Metric{InDom: s.indom}, ofPartitions, 86, "zram.", each),
+		ioTable(pmda.Metric{InDom: s.indom}, ofPartitions, 86, "zram.", perDisk),
 		pmda.Table(pmda.Metric{InDom: s.indom, Source: disksize}, []row{
 			{86, 16, "zram.capacity", u64, discrete, kbyte, size},
 		}),
 		pmda.Table(file("io_stat", io), []row{
-			{87, 0, "zram.io_stat.failed.reads", u64, counter, count, is(io, 0, one)},
-			{87, 1, "zram.io_stat.failed.writes", u64, counter, count, is(io, 1, one)},
-			{87, 2, "zram.io_stat.invalid", u64, counter, count, is(io, 2, one)},
-			{87, 3, "zram.io_stat.notify_free", u64, counter, count, is(io, 3, one)},
+			{87, 0, "zram.io_stat.failed.reads", u64, counter, count, value(io, 0, asIs)},
+			{87, 1, "zram.io_stat.failed.writes", u64, counter, count, value(io, 1, asIs)},
+			{87, 2, "zram.io_stat.invalid", u64, counter, count, value(io, 2, asIs)},
+			{87, 3, "zram.io_stat.notify_free", u64, counter, count, value(io, 3, asIs)},
 		}),
 		pmda.Table(file("mm_stat", mm), []row{
-			{88, 0, "zram.mm_stat.data_size.original", u64, instant, kbyte, is(mm, 0, bytes)},
-			{88, 1, "zram.mm_stat.data_size.compressed", u64, instant, kbyte, is(mm, 1, bytes)},
-			{88, 2, "zram.mm_stat.mem.used_total", u64, instant, kbyte, is(mm, 2, bytes)},
-			{88, 3, "zram.mm_stat.mem.limit", u64, instant, kbyte, is(mm, 3, bytes)},
-			{88, 4, "zram.mm_stat.mem.max_used", u64, instant, kbyte, is(mm, 4, bytes)},
-			{88, 5, "zram.mm_stat.pages.same", u64, counter, kbyte, is(mm, 5, pages)},
-			{88, 6, "zram.mm_stat.pages.compacted", u64, counter, kbyte, is(mm, 6, pages)},
-			{88, 7, "zram.mm_stat.pages.huge", u64, counter, kbyte, is(mm, 7, pages)},
+			{88, 0, "zram.mm_stat.data_size.original", u64, instant, kbyte, value(mm, 0, bytes)},
+			{88, 1, "zram.mm_stat.data_size.compressed", u64, instant, kbyte, value(mm, 1, bytes)},
+			{88, 2, "zram.mm_stat.mem.used_total", u64, instant, kbyte, value(mm, 2, bytes)},
+			{88, 3, "zram.mm_stat.mem.limit", u64, instant, kbyte, value(mm, 3, bytes)},
+			{88, 4, "zram.mm_stat.mem.max_used", u64, instant, kbyte, value(mm, 4, bytes)},
+			{88, 5, "zram.mm_stat.pages.same", u64, counter, kbyte, value(mm, 5, pages)},
+			{88, 6, "zram.mm_stat.pages.compacted", u64, counter, kbyte, value(mm, 6, pages)},
+			{88, 7, "zram.mm_stat.pages.huge", u64, counter, kbyte, value(mm, 7, pages)},
 		}),
 		pmda.Table(file("bd_stat", bd), []row{
-			{89, 0, "zram.bd_stat.count", u64, counter, kbyte, is(bd, 0, four)},
-			{89, 1, "zram.bd_stat.reads", u64, counter, kbyte, is(bd, 1, four)},
-			{89, 2, "zram.bd_stat.writes", u64, counter, kbyte, is(bd, 2, four)},
+			{89, 0, "zram.bd_stat.count", u64, counter, kbyte, value(bd, 0, blocks)},
+			{89, 1, "zram.bd_stat.reads", u64, counter, kbyte, value(bd, 1, blocks)},
+			{89, 2, "zram.bd_stat.writes", u64, counter, kbyte, value(bd, 2, blocks)},
 		}),
 	)
 }

@@ -14,9 +14,9 @@ import (
 //	1: POSIX  ADVISORY  READ  5433 08:01:7864448 128 128
 //	1: -> POSIX  ADVISORY  WRITE 1234 08:01:7864448 128 128
 type locks struct {
-	file  *sysfile.File
-	there bool
-	kinds [lockKinds]struct{ read, write, all uint64 }
+	file   *sysfile.File
+	exists bool
+	kinds  [lockKinds]struct{ read, write, all uint64 }
 }
 
 const (
@@ -44,7 +44,7 @@ func (l *locks) read(context.Context, *pmda.Request) error {
 	b, err := l.file.Read()
 	l.parse(b)
 	// The file is empty as long as nobody has a lock.
-	l.there = b != nil
+	l.exists = b != nil
 	return err
 }
 
@@ -80,17 +80,17 @@ func (l *locks) parse(b []byte) {
 }
 
 func (l *locks) metrics() []pmda.Metric {
-	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, l.there }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, l.exists }) }
 	posix, flock, lease := &l.kinds[lockPOSIX], &l.kinds[lockFlock], &l.kinds[lockLease]
 	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: l.read}}, []row{
-		{75, 0, "vfs.locks.posix.read", u32, instant, none, is(&posix.read)},
-		{75, 1, "vfs.locks.posix.write", u32, instant, none, is(&posix.write)},
-		{75, 2, "vfs.locks.posix.count", u32, instant, none, is(&posix.all)},
-		{75, 3, "vfs.locks.flock.read", u32, instant, none, is(&flock.read)},
-		{75, 4, "vfs.locks.flock.write", u32, instant, none, is(&flock.write)},
-		{75, 5, "vfs.locks.flock.count", u32, instant, none, is(&flock.all)},
-		{75, 6, "vfs.locks.lease.read", u32, instant, none, is(&lease.read)},
-		{75, 7, "vfs.locks.lease.write", u32, instant, none, is(&lease.write)},
-		{75, 8, "vfs.locks.lease.count", u32, instant, none, is(&lease.all)},
+		{75, 0, "vfs.locks.posix.read", u32, instant, none, value(&posix.read)},
+		{75, 1, "vfs.locks.posix.write", u32, instant, none, value(&posix.write)},
+		{75, 2, "vfs.locks.posix.count", u32, instant, none, value(&posix.all)},
+		{75, 3, "vfs.locks.flock.read", u32, instant, none, value(&flock.read)},
+		{75, 4, "vfs.locks.flock.write", u32, instant, none, value(&flock.write)},
+		{75, 5, "vfs.locks.flock.count", u32, instant, none, value(&flock.all)},
+		{75, 6, "vfs.locks.lease.read", u32, instant, none, value(&lease.read)},
+		{75, 7, "vfs.locks.lease.write", u32, instant, none, value(&lease.write)},
+		{75, 8, "vfs.locks.lease.count", u32, instant, none, value(&lease.all)},
 	})
 }

@@ -36,13 +36,13 @@ type filesystems struct {
 }
 
 type filesystem struct {
-	mount    string // as in the file
-	path     string // where it is
-	readonly bool
-	stat     syscall.Statfs_t
-	err      error // of statfs(2)
-	asked    bool  // it was called in this fetch
-	h        *host
+	mount      string // as in the file
+	path       string // where it is
+	readonly   bool
+	stat       syscall.Statfs_t
+	err        error // of statfs(2)
+	statfsDone bool  // it was called in this fetch
+	h          *host
 }
 
 func newFilesystems(h *host) *filesystems {
@@ -50,7 +50,7 @@ func newFilesystems(h *host) *filesystems {
 	switch {
 	case h.container != nil:
 		mounts = h.container.proc + "/mounts"
-	case h.Root != "/" || ownMounts(procFile("self"), procFile("1")):
+	case h.Root != "/" || hasCopiedMounts(readMountinfo("self"), readMountinfo("1")):
 		mounts = "proc/1/mounts"
 	}
 	f := &filesystems{h: h, file: h.file(mounts), devices: newInstances[filesystem](h, indomFilesys), tmpfs: newUnsavedInstances[filesystem](h, indomTmpfs)}
@@ -58,16 +58,16 @@ func newFilesystems(h *host) *filesystems {
 	return f
 }
 
-// procFile returns the mounts of a process, or nothing.
-func procFile(pid string) []byte {
+// readMountinfo returns the mounts of a process, or nothing.
+func readMountinfo(pid string) []byte {
 	b, _ := os.ReadFile("/proc/" + pid + "/mountinfo")
 	return b
 }
 
-// ownMounts reports whether a process has copies of the mounts of the host: its
+// hasCopiedMounts reports whether a process has copies of the mounts of the host: its
 // root is another mount of the same directory. In a container it is another
 // directory, and the mounts of the host are not to be found there.
-func ownMounts(self, host []byte) bool {
+func hasCopiedMounts(self, host []byte) bool {
 	a, b := rootMount(self), rootMount(host)
 	return a != nil && b != nil && a[0] != b[0] && a[2] == b[2] && a[3] == b[3]
 }
@@ -91,8 +91,8 @@ func (f *filesystems) read(context.Context, *pmda.Request) error {
 	b, err := f.file.Read()
 	if bytes.Equal(b, f.text) && f.text != nil && !f.devices.fileDue() {
 		// The same are mounted. Links need not be followed again.
-		f.forget(f.devices)
-		f.forget(f.tmpfs)
+		f.expire(f.devices)
+		f.expire(f.tmpfs)
 		return err
 	}
 	f.text = append(f.text[:0], b...)
@@ -100,10 +100,10 @@ func (f *filesystems) read(context.Context, *pmda.Request) error {
 	return err
 }
 
-// forget has the file systems asked again in the next fetch.
-func (f *filesystems) forget(s *instances[filesystem]) {
+// expire has the file systems asked again in the next fetch.
+func (f *filesystems) expire(s *instances[filesystem]) {
 	for _, i := range s.byName {
-		i.data.asked = false
+		i.data.statfsDone = false
 	}
 }
 
@@ -112,9 +112,9 @@ func (f *filesystems) parse(b []byte) {
 	f.tmpfs.begin()
 	defer f.devices.end()
 	defer f.tmpfs.end()
-	below := f.h.path
+	hostPath := f.h.path
 	if f.h.container != nil {
-		below = func(path string) string { return path }
+		hostPath = func(path string) string { return path }
 	}
 	for len(b) > 0 {
 		var line []byte
@@ -123,7 +123,7 @@ func (f *filesystems) parse(b []byte) {
 		mount, line := sysfile.Field(line)
 		typ, line := sysfile.Field(line)
 		options, _ := sysfile.Field(line)
-		if len(options) == 0 || isNoFilesystem(string(typ)) {
+		if len(options) == 0 || isIgnoredType(string(typ)) {
 			continue
 		}
 		insts, name := f.devices, string(device)
@@ -133,12 +133,12 @@ func (f *filesystems) parse(b []byte) {
 			continue
 		}
 		if !strings.HasPrefix(name, "/dev/mapper") && !strings.HasPrefix(name, "/dev/md") {
-			name = f.follow(name)
+			name = f.resolve(name)
 		}
 		if d := insts.add([]byte(name)); d != nil {
 			*d = filesystem{
 				mount:    string(mount),
-				path:     below(path.Clean("/" + unescape(mount))),
+				path:     hostPath(path.Clean("/" + unescape(mount))),
 				h:        f.h,
 				readonly: slices.Contains(strings.Split(string(options), ","), "ro"),
 			}
@@ -146,8 +146,8 @@ func (f *filesystems) parse(b []byte) {
 	}
 }
 
-// isNoFilesystem reports whether a type of file systems is left out.
-func isNoFilesystem(typ string) bool {
+// isIgnoredType reports whether a type of file systems is left out.
+func isIgnoredType(typ string) bool {
 	switch typ {
 	case "proc", "nfs", "devfs", "devpts", "devtmpfs", "squashfs", "selinuxfs", "securityfs", "configfs", "cgroup", "sysfs":
 		return true
@@ -158,10 +158,10 @@ func isNoFilesystem(typ string) bool {
 // maxLinks is how many links lead to a device, at most (path_resolution(7)).
 const maxLinks = 40
 
-// follow returns what a symbolic link below the root leads to, as links of udev
+// resolve returns what a symbolic link below the root leads to, as links of udev
 // do: /dev/disk/by-label/data. Whoever mounts by FUSE gives the device any name:
 // of links elsewhere root says nothing.
-func (f *filesystems) follow(name string) string {
+func (f *filesystems) resolve(name string) string {
 	if !strings.HasPrefix(path.Clean(name), "/dev/") {
 		return name
 	}
@@ -200,15 +200,15 @@ func unescape(b []byte) string {
 
 func isOctal(c byte) bool { return c >= '0' && c <= '7' }
 
-// ask makes a FetchFunc of one for what statfs(2) says, which is called once a
+// statfsValue makes a FetchFunc of one for what statfs(2) says, which is called once a
 // fetch for file systems that the client wants.
 //
 // C differs: it does not find those whose names have blanks.
-func ask(f func(v *pmda.Value, s *syscall.Statfs_t)) pmda.FetchFunc {
+func statfsValue(f func(v *pmda.Value, s *syscall.Statfs_t)) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		d := v.Data().(*filesystem)
-		if !d.asked {
-			d.asked = true
+		if !d.statfsDone {
+			d.statfsDone = true
 			d.err = d.h.statfs(d.path, &d.stat)
 		}
 		switch d.err {
@@ -240,22 +240,22 @@ func (h *host) statfs(path string, st *syscall.Statfs_t) error {
 	return err
 }
 
-// size is a number of blocks, in KiB.
-func size(blocks func(s *syscall.Statfs_t) uint64) pmda.FetchFunc {
-	return ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(blocks(s) * uint64(s.Bsize) / 1024) })
+// statfsKiB is a number of blocks, in KiB.
+func statfsKiB(blocks func(s *syscall.Statfs_t) uint64) pmda.FetchFunc {
+	return statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(blocks(s) * uint64(s.Bsize) / 1024) })
 }
 
 func (f *filesystems) metrics() []pmda.Metric {
-	blocks := size(func(s *syscall.Statfs_t) uint64 { return s.Blocks })
-	used := size(func(s *syscall.Statfs_t) uint64 { return s.Blocks - s.Bfree })
-	free := size(func(s *syscall.Statfs_t) uint64 { return s.Bfree })
-	avail := size(func(s *syscall.Statfs_t) uint64 { return s.Bavail })
-	maxFiles := ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Files) })
-	usedFiles := ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Files - s.Ffree) })
-	freeFiles := ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Ffree) })
-	blockSize := ask(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(uint64(s.Bsize)) })
+	blocks := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Blocks })
+	used := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Blocks - s.Bfree })
+	free := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Bfree })
+	avail := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Bavail })
+	maxFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Files) })
+	usedFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Files - s.Ffree) })
+	freeFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Ffree) })
+	blockSize := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(uint64(s.Bsize)) })
 	// C differs: what has no blocks is NaN per cent full.
-	full := ask(func(v *pmda.Value, s *syscall.Statfs_t) {
+	full := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) {
 		used := s.Blocks - s.Bfree
 		if all := used + s.Bavail; all > 0 {
 			v.Float(100 * float64(used) / float64(all))

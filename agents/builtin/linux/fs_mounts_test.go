@@ -73,7 +73,7 @@ func TestFilesystems(t *testing.T) {
 }
 
 // The mounts of the host are used only if those of this process are copies.
-func TestOwnMounts(t *testing.T) {
+func TestHasCopiedMounts(t *testing.T) {
 	const (
 		proc = "22 1 0:21 / /proc rw - proc proc rw\n"
 		host = "1 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n" + proc
@@ -90,13 +90,13 @@ func TestOwnMounts(t *testing.T) {
 		{"the host's cannot be read", host, "", false},
 		{"short lines", "1 1 254:0 /\n", host, false},
 	} {
-		if got := ownMounts([]byte(tt.self), []byte(tt.host)); got != tt.want {
+		if got := hasCopiedMounts([]byte(tt.self), []byte(tt.host)); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
 
-func TestFollow(t *testing.T) {
+func TestResolveLinks(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"dev/a": "-> b", "dev/b": "-> /dev/c", "dev/c": "", "dev/loop": "-> loop", "dev/up": "-> ../../../x", "dev/none": "-> zero", "home/a": "-> secret",
 	})
@@ -105,7 +105,7 @@ func TestFollow(t *testing.T) {
 		"/dev/a": "/dev/c", "/dev/c": "/dev/c", "/dev/loop": "/dev/loop", "/dev/up": "/x", "/dev/none": "/dev/zero", "overlay": "overlay", "": "",
 		"/home/a": "/home/a", "/dev/../home/a": "/dev/../home/a",
 	} {
-		if got := f.follow(name); got != want {
+		if got := f.resolve(name); got != want {
 			t.Errorf("%s leads to %s, want %s", name, got, want)
 		}
 	}
@@ -152,7 +152,7 @@ func TestFilesystemIDs(t *testing.T) {
 
 // The file of ids is read later if it could not be read, though the same is
 // mounted.
-func TestFilesystemIDsLater(t *testing.T) {
+func TestFilesystemIDsReadLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root, cache := pmdatest.Tree(t, map[string]string{"proc/1/mounts": "/dev/vda1 / ext4 rw 0 0\n"}), t.TempDir()
 		if err := os.Symlink("elsewhere", filepath.Join(cache, "60.5")); err != nil { // nothing that root reads

@@ -76,16 +76,16 @@ func (i *serial) set(line []byte) {
 
 func (s *serials) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomTTY, Insts: s.insts, Source: &pmda.Source{Read: s.read}}
-	is := func(item int) pmda.FetchFunc {
+	value := func(item int) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, i *serial) { i.counts[item].setValue(v) })
 	}
 	return pmda.Table(pmda.Metric{InDom: indom}, []row{
-		{74, 0, "tty.serial.tx", u32, counter, none, is(0)},
-		{74, 1, "tty.serial.rx", u32, counter, none, is(1)},
-		{74, 2, "tty.serial.frame", u32, counter, none, is(2)},
-		{74, 3, "tty.serial.parity", u32, counter, none, is(3)},
-		{74, 4, "tty.serial.brk", u32, counter, none, is(4)},
-		{74, 5, "tty.serial.overrun", u32, counter, none, is(5)},
-		{74, 6, "tty.serial.irq", u32, discrete, none, is(6)},
+		{74, 0, "tty.serial.tx", u32, counter, none, value(0)},
+		{74, 1, "tty.serial.rx", u32, counter, none, value(1)},
+		{74, 2, "tty.serial.frame", u32, counter, none, value(2)},
+		{74, 3, "tty.serial.parity", u32, counter, none, value(3)},
+		{74, 4, "tty.serial.brk", u32, counter, none, value(4)},
+		{74, 5, "tty.serial.overrun", u32, counter, none, value(5)},
+		{74, 6, "tty.serial.irq", u32, discrete, none, value(6)},
 	})
 }

@@ -59,7 +59,7 @@ func TestIDs(t *testing.T) {
 
 // Turns that are compared with the one before leave the same in the cache as
 // turns that are not.
-func TestSameInstances(t *testing.T) {
+func TestUnchangedInstances(t *testing.T) {
 	newSet := func() *instances[int] {
 		return newInstances[int](newHost(60, Options{Root: t.TempDir(), CacheDir: t.TempDir()}), indomDisk)
 	}
@@ -123,7 +123,7 @@ func TestSameInstances(t *testing.T) {
 }
 
 // Interfaces that have gone for good take no memory, but for their ids.
-func TestGoneInstances(t *testing.T) {
+func TestGoneInstancesAreFreed(t *testing.T) {
 	n := newInterfaces(newHost(60, Options{Root: t.TempDir(), CacheDir: t.TempDir()}))
 	for i := range 100 {
 		n.parse([]byte(netDev("lo", fmt.Sprint("veth", i))))

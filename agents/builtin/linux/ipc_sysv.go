@@ -21,7 +21,7 @@ type ipc struct {
 	columns []string // those of the header that are used
 	places  []int    // of these in a line; -1 if there is none
 	insts   *instances[ipcObject]
-	there   bool
+	exists  bool
 	objects uint64
 	sums    []uint64 // by column
 }
@@ -61,7 +61,7 @@ func (p *ipc) read(context.Context, *pmda.Request) error {
 func (p *ipc) parse(b []byte) {
 	p.insts.begin()
 	defer p.insts.end()
-	p.there, p.objects = len(b) > 0, 0
+	p.exists, p.objects = len(b) > 0, 0
 	clear(p.sums)
 	header, b := sysfile.CutLine(b)
 	p.header(header)
@@ -125,18 +125,18 @@ func (p *ipc) indom() *pmda.InDom {
 	return &pmda.InDom{Serial: int(p.insts.InDom().Serial()), Insts: p.insts, Source: p.source}
 }
 
-// is is a column of each object.
-func (p *ipc) is(column int) pmda.FetchFunc {
+// value is a column of each object.
+func (p *ipc) value(column int) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, o *ipcObject) { o.nums[column].setValue(v) })
 }
 
 // sum is the sum of a column, count the number of objects.
 func (p *ipc) sum(column int) pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return p.sums[column], p.there && p.places[column] >= 0 })
+	return pmda.Number(func() (uint64, bool) { return p.sums[column], p.exists && p.places[column] >= 0 })
 }
 
 func (p *ipc) count() pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return p.objects, p.there })
+	return pmda.Number(func() (uint64, bool) { return p.objects, p.exists })
 }
 
 func ipcKey(v *pmda.Value, o *ipcObject) { v.String(fmt.Sprintf("0x%08x", uint32(o.key))) }
@@ -167,7 +167,7 @@ func semMetrics(h *host) []pmda.Metric {
 		{66, 0, "ipc.sem.key", str, discrete, none, pmda.Of(ipcKey)},
 		{66, 1, "ipc.sem.owner", str, discrete, none, pmda.Of(ipcOwner)},
 		{66, 2, "ipc.sem.perms", u32, instant, none, pmda.Of(ipcMode)},
-		{66, 3, "ipc.sem.nsems", u32, instant, none, p.is(nsems)},
+		{66, 3, "ipc.sem.nsems", u32, instant, none, p.value(nsems)},
 	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
 		{61, 0, "ipc.sem.used_sem", u32, instant, none, p.count()},
 		{61, 1, "ipc.sem.tot_sem", u32, instant, none, p.sum(nsems)},
@@ -181,10 +181,10 @@ func msgMetrics(h *host) []pmda.Metric {
 		{65, 0, "ipc.msg.key", str, discrete, none, pmda.Of(ipcKey)},
 		{65, 1, "ipc.msg.owner", str, discrete, none, pmda.Of(ipcOwner)},
 		{65, 2, "ipc.msg.perms", u32, instant, none, pmda.Of(ipcMode)},
-		{65, 3, "ipc.msg.msgsz", u32, discrete, octet, p.is(bytes)},
-		{65, 4, "ipc.msg.messages", u32, instant, none, p.is(messages)},
-		{65, 5, "ipc.msg.last_send_pid", u32, instant, octet, p.is(sender)},
-		{65, 6, "ipc.msg.last_recv_pid", u32, instant, none, p.is(receiver)},
+		{65, 3, "ipc.msg.msgsz", u32, discrete, octet, p.value(bytes)},
+		{65, 4, "ipc.msg.messages", u32, instant, none, p.value(messages)},
+		{65, 5, "ipc.msg.last_send_pid", u32, instant, octet, p.value(sender)},
+		{65, 6, "ipc.msg.last_recv_pid", u32, instant, none, p.value(receiver)},
 	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
 		{62, 0, "ipc.msg.used_queues", u32, instant, none, p.count()},
 		{62, 1, "ipc.msg.tot_msg", u32, instant, none, p.sum(messages)},
@@ -195,13 +195,13 @@ func msgMetrics(h *host) []pmda.Metric {
 func shmMetrics(h *host) []pmda.Metric {
 	const size, creator, last, attached, rss, swapped = ipcFirst, ipcFirst + 1, ipcFirst + 2, ipcFirst + 3, ipcFirst + 4, ipcFirst + 5
 	p := newIPC(h, "shm", "shmid", indomShm, "size", "cpid", "lpid", "nattch", "rss", "swap")
-	zero := pmda.Number(func() (uint64, bool) { return 0, p.there })
+	zero := pmda.Number(func() (uint64, bool) { return 0, p.exists })
 	pages := pmda.Number(func() (total uint64, ok bool) {
 		page := uint64(h.PageSize)
 		for _, i := range p.insts.byName {
 			total += (i.data.nums[size].n + page - 1) / page * page
 		}
-		return total, p.there
+		return total, p.exists
 	})
 	// SHM_DEST and SHM_LOCKED of sys/shm.h, of which perms has the octal digits.
 	status := pmda.Of(func(v *pmda.Value, o *ipcObject) {
@@ -213,11 +213,11 @@ func shmMetrics(h *host) []pmda.Metric {
 		{64, 0, "ipc.shm.key", str, discrete, none, pmda.Of(ipcKey)},
 		{64, 1, "ipc.shm.owner", str, discrete, none, pmda.Of(ipcOwner)},
 		{64, 2, "ipc.shm.perms", u32, instant, none, pmda.Of(ipcMode)},
-		{64, 3, "ipc.shm.segsz", u32, discrete, octet, p.is(size)},
-		{64, 4, "ipc.shm.nattch", u32, instant, none, p.is(attached)},
+		{64, 3, "ipc.shm.segsz", u32, discrete, octet, p.value(size)},
+		{64, 4, "ipc.shm.nattch", u32, instant, none, p.value(attached)},
 		{64, 5, "ipc.shm.status", str, instant, none, status},
-		{64, 6, "ipc.shm.creator_pid", u32, discrete, none, p.is(creator)},
-		{64, 7, "ipc.shm.last_access_pid", u32, instant, none, p.is(last)},
+		{64, 6, "ipc.shm.creator_pid", u32, discrete, none, p.value(creator)},
+		{64, 7, "ipc.shm.last_access_pid", u32, instant, none, p.value(last)},
 	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
 		{56, 0, "ipc.shm.tot", u32, instant, octet, pages},
 		{56, 1, "ipc.shm.rss", u32, instant, octet, p.sum(rss)},

@@ -31,7 +31,7 @@ type interrupts struct {
 	cells  *instances[irqCell]
 
 	errors, missed uint64
-	there          bool
+	exists         bool
 }
 
 // An irqLine is an instance: a kind of interrupt.
@@ -70,7 +70,7 @@ func (q *interrupts) read(context.Context, *pmda.Request) error {
 }
 
 func (q *interrupts) parse(b []byte) {
-	q.there = len(b) > 0
+	q.exists = len(b) > 0
 	header, b := sysfile.CutLine(b)
 	if !bytes.Equal(header, q.header) || !q.update(b) {
 		q.header = append(q.header[:0], header...)
@@ -111,11 +111,11 @@ func (q *interrupts) update(b []byte) bool {
 			return false
 		}
 		for _, c := range r.cells {
-			n, behind, ok := column(rest)
+			n, after, ok := column(rest)
 			if !ok {
 				return false
 			}
-			c.n, rest = n, behind
+			c.n, rest = n, after
 		}
 		if !bytes.Equal(rest, r.text) { // of a line with fewer numbers, too
 			return false
@@ -180,11 +180,11 @@ func (q *interrupts) rebuild(b []byte) {
 		*l = irqLine{name: string(name)}
 		r := irqRow{line: l}
 		for _, cpu := range q.cpus {
-			n, behind, ok := column(rest)
+			n, after, ok := column(rest)
 			if !ok {
 				break
 			}
-			rest = behind
+			rest = after
 			full = strconv.AppendInt(append(append(full[:0], name...), "::cpu"...), int64(cpu), 10)
 			if c := q.cells.add(full); c != nil {
 				*c = irqCell{line: l, cpu: cpu, n: n}
@@ -229,10 +229,10 @@ func (q *interrupts) indoms(source *pmda.Source) (lines, cells *pmda.InDom) {
 		&pmda.InDom{Serial: q.cells.InDom().Serial(), Insts: q.cells, Source: source}
 }
 
-// ofLine, ofCell and ofCPU are numbers of instances.
-func ofLine(v *pmda.Value, l *irqLine) { v.Uint(l.total) }
-func ofCell(v *pmda.Value, c *irqCell) { v.Uint(c.n) }
-func (q *interrupts) ofCPU(v *pmda.Value, c *cpu) {
+// lineTotal, ofCell and ofCPU are numbers of instances.
+func lineTotal(v *pmda.Value, l *irqLine) { v.Uint(l.total) }
+func cellCount(v *pmda.Value, c *irqCell) { v.Uint(c.n) }
+func (q *interrupts) cpuTotal(v *pmda.Value, c *cpu) {
 	if c.num < len(q.percpu) {
 		q.percpu[c.num].setValue(v)
 	}
@@ -251,16 +251,16 @@ func interruptMetrics(h *host, s *stat) []pmda.Metric {
 		c := &q.cells.byName[i.Name].data
 		return pmda.Labels{"cpu": c.cpu, "irq": c.line.name, "irqtext": c.line.text}, nil
 	}
-	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, q.there }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, q.exists }) }
 	return slices.Concat(pmda.Table(pmda.Metric{InDom: lines}, []row{
-		{4, 0, "kernel.all.interrupts.total", u64, counter, count, pmda.Of(ofLine)},
+		{4, 0, "kernel.all.interrupts.total", u64, counter, count, pmda.Of(lineTotal)},
 	}), pmda.Table(pmda.Metric{InDom: cells}, []row{
-		{4, 1, "kernel.percpu.interrupts", u32, counter, count, pmda.Of(ofCell)},
+		{4, 1, "kernel.percpu.interrupts", u32, counter, count, pmda.Of(cellCount)},
 	}), pmda.Table(pmda.Metric{InDom: s.indom, Source: source}, []row{
-		{4, 4, "kernel.percpu.intr", u64, counter, count, pmda.Of(q.ofCPU)},
+		{4, 4, "kernel.percpu.intr", u64, counter, count, pmda.Of(q.cpuTotal)},
 	}), pmda.Table(pmda.Metric{Source: source}, []row{
-		{4, 2, "kernel.all.interrupts.missed", u32, counter, count, is(&q.missed)},
-		{4, 3, "kernel.all.interrupts.errors", u32, counter, count, is(&q.errors)},
+		{4, 2, "kernel.all.interrupts.missed", u32, counter, count, value(&q.missed)},
+		{4, 3, "kernel.all.interrupts.errors", u32, counter, count, value(&q.errors)},
 	}))
 }
 
@@ -275,10 +275,10 @@ func softIRQMetrics(h *host, s *stat) []pmda.Metric {
 		return pmda.Labels{"cpu": c.cpu, "softirq": c.line.name}, nil
 	}
 	return slices.Concat(pmda.Table(pmda.Metric{InDom: lines}, []row{
-		{82, 0, "kernel.all.softirqs.total", u64, counter, count, pmda.Of(ofLine)},
+		{82, 0, "kernel.all.softirqs.total", u64, counter, count, pmda.Of(lineTotal)},
 	}), pmda.Table(pmda.Metric{InDom: cells}, []row{
-		{63, 0, "kernel.percpu.softirqs", u32, counter, count, pmda.Of(ofCell)},
+		{63, 0, "kernel.percpu.softirqs", u32, counter, count, pmda.Of(cellCount)},
 	}), pmda.Table(pmda.Metric{InDom: s.indom, Source: source}, []row{
-		{63, 1, "kernel.percpu.sirq", u64, counter, count, pmda.Of(q.ofCPU)},
+		{63, 1, "kernel.percpu.sirq", u64, counter, count, pmda.Of(q.cpuTotal)},
 	}))
 }

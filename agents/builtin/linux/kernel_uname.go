@@ -25,22 +25,22 @@ func (u *uname) read(context.Context, *pmda.Request) error {
 	if u.h.container != nil && err == nil {
 		var name string
 		name, err = u.h.rootClient.HostName(u.h.container.name)
-		setField(u.u.Nodename[:], name)
+		setUtsText(u.u.Nodename[:], name)
 	}
 	return err
 }
 
-// setField sets a field of Utsname, which ends in a NUL.
-func setField[C int8 | uint8](field []C, text string) {
+// setUtsText sets a field of Utsname, which ends in a NUL.
+func setUtsText[C int8 | uint8](field []C, text string) {
 	clear(field)
 	for i := range min(len(text), len(field)-1) {
 		field[i] = C(text[i])
 	}
 }
 
-// bytesOf returns the text of a field of Utsname, whose elements have a sign on
+// utsText returns the text of a field of Utsname, whose elements have a sign on
 // some machines only.
-func bytesOf[C int8 | uint8](field []C) []byte {
+func utsText[C int8 | uint8](field []C) []byte {
 	b := make([]byte, 0, len(field))
 	for _, c := range field {
 		if c == 0 {
@@ -88,7 +88,7 @@ func (u *uname) readDistro(context.Context, *pmda.Request) error {
 // machineMetrics are what the kernel has no file for.
 func machineMetrics(h *host) []pmda.Metric {
 	u := &uname{h: h}
-	machine := func() []byte { return bytesOf(u.u.Machine[:]) }
+	machine := func() []byte { return utsText(u.u.Machine[:]) }
 	text := func(f func() []byte) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			v.Bytes(f())
@@ -97,7 +97,7 @@ func machineMetrics(h *host) []pmda.Metric {
 	}
 	all := func() []byte {
 		return bytes.Join([][]byte{
-			bytesOf(u.u.Sysname[:]), bytesOf(u.u.Nodename[:]), bytesOf(u.u.Release[:]), bytesOf(u.u.Version[:]), machine(),
+			utsText(u.u.Sysname[:]), utsText(u.u.Nodename[:]), utsText(u.u.Release[:]), utsText(u.u.Version[:]), machine(),
 		}, []byte{' '})
 	}
 	// Of pcp.conf, which pmcd and libpcp put into the environment of agents.
@@ -115,11 +115,11 @@ func machineMetrics(h *host) []pmda.Metric {
 			return nil
 		}},
 	}), pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
-		{12, 0, "kernel.uname.release", str, discrete, none, text(func() []byte { return bytesOf(u.u.Release[:]) })},
-		{12, 1, "kernel.uname.version", str, discrete, none, text(func() []byte { return bytesOf(u.u.Version[:]) })},
-		{12, 2, "kernel.uname.sysname", str, discrete, none, text(func() []byte { return bytesOf(u.u.Sysname[:]) })},
+		{12, 0, "kernel.uname.release", str, discrete, none, text(func() []byte { return utsText(u.u.Release[:]) })},
+		{12, 1, "kernel.uname.version", str, discrete, none, text(func() []byte { return utsText(u.u.Version[:]) })},
+		{12, 2, "kernel.uname.sysname", str, discrete, none, text(func() []byte { return utsText(u.u.Sysname[:]) })},
 		{12, 3, "kernel.uname.machine", str, discrete, none, text(machine)},
-		{12, 4, "kernel.uname.nodename", str, discrete, none, text(func() []byte { return bytesOf(u.u.Nodename[:]) })},
+		{12, 4, "kernel.uname.nodename", str, discrete, none, text(func() []byte { return utsText(u.u.Nodename[:]) })},
 		{12, 5, "pmda.uname", str, discrete, none, text(all)},
 		{18, 7, "hinv.machine", str, discrete, none, text(machine)},
 	}), pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.readDistro}}, []row{

@@ -51,10 +51,10 @@ func (u *utmp) parse(b []byte) {
 }
 
 func (u *utmp) metrics() []pmda.Metric {
-	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
 	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
-		{25, 0, "kernel.all.nusers", u32, instant, none, is(&u.users)},
-		{25, 1, "kernel.all.nroots", u32, instant, none, is(&u.roots)},
-		{25, 2, "kernel.all.nsessions", u32, instant, none, is(&u.sessions)},
+		{25, 0, "kernel.all.nusers", u32, instant, none, value(&u.users)},
+		{25, 1, "kernel.all.nroots", u32, instant, none, value(&u.roots)},
+		{25, 2, "kernel.all.nsessions", u32, instant, none, value(&u.sessions)},
 	})
 }

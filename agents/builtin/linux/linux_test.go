@@ -114,7 +114,7 @@ func TestRecorded(t *testing.T) {
 
 // A host without any of the files has no values but those that pmdalinux has
 // too, and no errors.
-func TestNothingThere(t *testing.T) {
+func TestEmptyHost(t *testing.T) {
 	r := newHarness(t, Options{Root: t.TempDir(), PageSize: 4096})
 	has := map[string]string{
 		"hinv.ncpu": "0", "hinv.ndisk": "0", "hinv.ninterface": "0", "hinv.nnode": "1", "hinv.nfilesys": "0", "hinv.ntape": "0", "hinv.nfchost": "0",

@@ -18,30 +18,30 @@ func newMeminfo(h *host) *meminfo {
 	return m
 }
 
-// less is the value of a field without others, not below 0.
+// minus is the value of a field without others, not below 0.
 //
 // C differs: mem.util.used and swap.used may be.
-func (m *meminfo) less(name string, others ...string) pmda.FetchFunc {
+func (m *meminfo) minus(name string, others ...string) pmda.FetchFunc {
 	return pmda.Number(m.difference(name, others))
 }
 
 func (m *meminfo) difference(name string, others []string) func() (uint64, bool) {
 	f := m.field(name)
-	minus := make([]*optionalUint, len(others))
+	subtrahends := make([]*optionalUint, len(others))
 	for i, o := range others {
-		minus[i] = m.field(o)
+		subtrahends[i] = m.field(o)
 	}
 	return func() (uint64, bool) {
 		n, ok := f.n, f.ok
-		for _, o := range minus {
+		for _, o := range subtrahends {
 			n, ok = n-min(n, o.n), ok && o.ok
 		}
 		return n, ok
 	}
 }
 
-// swap is the same in bytes.
-func (m *meminfo) swap(name string, others ...string) pmda.FetchFunc {
+// bytes is the same in bytes.
+func (m *meminfo) bytes(name string, others ...string) pmda.FetchFunc {
 	f := m.difference(name, others)
 	return pmda.Number(func() (uint64, bool) {
 		n, ok := f()
@@ -49,8 +49,8 @@ func (m *meminfo) swap(name string, others ...string) pmda.FetchFunc {
 	})
 }
 
-// inBytes is the size of huge pages, of which the field has the number.
-func (m *meminfo) inBytes(name string) pmda.FetchFunc {
+// hugeBytes is the size of huge pages, of which the field has the number.
+func (m *meminfo) hugeBytes(name string) pmda.FetchFunc {
 	f, size := m.field(name), m.field("Hugepagesize")
 	return pmda.Number(func() (uint64, bool) { return f.n * size.n << 10, f.ok && size.ok })
 }
@@ -59,12 +59,12 @@ func (m *meminfo) metrics() []pmda.Metric {
 	total, huge := m.field("MemTotal"), m.field("Hugepagesize")
 	return pmda.Table(pmda.Metric{Source: m.source}, []row{
 		{1, 0, "mem.physmem", u64, discrete, kbyte, m.value("MemTotal")},
-		{1, 1, "mem.util.used", u64, instant, kbyte, m.less("MemTotal", "MemFree")},
+		{1, 1, "mem.util.used", u64, instant, kbyte, m.minus("MemTotal", "MemFree")},
 		{1, 2, "mem.util.free", u64, instant, kbyte, m.value("MemFree")},
 		{1, 3, "mem.util.shared", u64, instant, kbyte, m.value("MemShared")},
 		{1, 4, "mem.util.bufmem", u64, instant, kbyte, m.value("Buffers")},
 		{1, 5, "mem.util.cached", u64, instant, kbyte, m.value("Cached")},
-		{1, 12, "mem.util.other", u64, instant, kbyte, m.less("MemTotal", "MemFree", "Cached", "Buffers")},
+		{1, 12, "mem.util.other", u64, instant, kbyte, m.minus("MemTotal", "MemFree", "Cached", "Buffers")},
 		{1, 13, "mem.util.swapCached", u64, instant, kbyte, m.value("SwapCached")},
 		{1, 14, "mem.util.active", u64, instant, kbyte, m.value("Active")},
 		{1, 15, "mem.util.inactive", u64, instant, kbyte, m.value("Inactive")},
@@ -81,7 +81,7 @@ func (m *meminfo) metrics() []pmda.Metric {
 		{1, 26, "mem.util.committed_AS", u64, instant, kbyte, m.value("Committed_AS")},
 		{1, 27, "mem.util.pageTables", u64, instant, kbyte, m.value("PageTables")},
 		{1, 28, "mem.util.reverseMaps", u64, instant, kbyte, m.value("ReverseMaps")},
-		{1, 29, "mem.util.cache_clean", u64, instant, kbyte, m.less("Cached", "Dirty", "Writeback")},
+		{1, 29, "mem.util.cache_clean", u64, instant, kbyte, m.minus("Cached", "Dirty", "Writeback")},
 		{1, 30, "mem.util.anonpages", u64, instant, kbyte, m.value("AnonPages")},
 		{1, 31, "mem.util.commitLimit", u64, instant, kbyte, m.value("CommitLimit")},
 		{1, 32, "mem.util.bounce", u64, instant, kbyte, m.value("Bounce")},
@@ -111,16 +111,16 @@ func (m *meminfo) metrics() []pmda.Metric {
 		{1, 56, "mem.util.anonhugepages", u64, instant, kbyte, m.value("AnonHugePages")},
 		{1, 57, "mem.util.directMap1G", u64, instant, kbyte, m.value("DirectMap1G")},
 		{1, 58, "mem.util.available", u64, instant, kbyte, m.value("MemAvailable")},
-		{1, 60, "mem.util.hugepagesTotalBytes", u64, instant, octet, m.inBytes("HugePages_Total")},
-		{1, 61, "mem.util.hugepagesFreeBytes", u64, instant, octet, m.inBytes("HugePages_Free")},
-		{1, 62, "mem.util.hugepagesRsvdBytes", u64, instant, octet, m.inBytes("HugePages_Rsvd")},
-		{1, 63, "mem.util.hugepagesSurpBytes", u64, instant, octet, m.inBytes("HugePages_Surp")},
+		{1, 60, "mem.util.hugepagesTotalBytes", u64, instant, octet, m.hugeBytes("HugePages_Total")},
+		{1, 61, "mem.util.hugepagesFreeBytes", u64, instant, octet, m.hugeBytes("HugePages_Free")},
+		{1, 62, "mem.util.hugepagesRsvdBytes", u64, instant, octet, m.hugeBytes("HugePages_Rsvd")},
+		{1, 63, "mem.util.hugepagesSurpBytes", u64, instant, octet, m.hugeBytes("HugePages_Surp")},
 
 		{1, 10, "mem.freemem", u64, instant, kbyte, m.value("MemFree")},
 
-		{1, 6, "swap.length", u64, instant, octet, m.swap("SwapTotal")},
-		{1, 7, "swap.used", u64, instant, octet, m.swap("SwapTotal", "SwapFree")},
-		{1, 8, "swap.free", u64, instant, octet, m.swap("SwapFree")},
+		{1, 6, "swap.length", u64, instant, octet, m.bytes("SwapTotal")},
+		{1, 7, "swap.used", u64, instant, octet, m.bytes("SwapTotal", "SwapFree")},
+		{1, 8, "swap.free", u64, instant, octet, m.bytes("SwapFree")},
 
 		{1, 9, "hinv.physmem", u32, discrete, mbyte, pmda.Number(func() (uint64, bool) { return total.n >> 10, total.ok })},
 		{1, 59, "hinv.hugepagesize", u32, discrete, octet, pmda.Number(func() (uint64, bool) { return huge.n << 10, huge.ok })},

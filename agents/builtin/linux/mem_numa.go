@@ -13,12 +13,12 @@ import (
 // directory below /sys/devices/system/node, and fragmentation.
 type numa struct {
 	*nodes
-	stat  *stat
-	huge  *optionalUint  // size of a huge page, in KiB
-	place map[string]int // of fields in mem
-	none  []optionalUint // as many without a number
-	frag  *sysfile.File
-	width *bandwidth
+	stat      *stat
+	hugePage  *optionalUint  // size of a huge page, in KiB
+	index     map[string]int // of fields in mem
+	blank     []optionalUint // as many without a number
+	fragFile  *sysfile.File
+	bandwidth *bandwidth
 }
 
 // A nodeInfo is what is known of a node beside its name.
@@ -32,19 +32,19 @@ type nodeInfo struct {
 
 func newNUMA(h *host, n *nodes, s *stat, m *meminfo) *numa {
 	return &numa{
-		nodes: n,
-		stat:  s,
-		huge:  m.field("Hugepagesize"),
-		place: make(map[string]int),
-		frag:  h.file("sys/kernel/debug/extfrag/unusable_index"),
-		width: newBandwidth(),
+		nodes:     n,
+		stat:      s,
+		hugePage:  m.field("Hugepagesize"),
+		index:     make(map[string]int),
+		fragFile:  h.file("sys/kernel/debug/extfrag/unusable_index"),
+		bandwidth: newBandwidth(),
 	}
 }
 
 // readTimes adds up times of CPUs.
 func (n *numa) readTimes(ctx context.Context, r *pmda.Request) error {
 	err := r.Read(ctx, n.stat.source)
-	n.readCPUs(n.stat)
+	n.assignNodes(n.stat)
 	for i := range n.list {
 		n.list[i].times = cpuTimes{}
 	}
@@ -85,7 +85,7 @@ func (t *cpuTimes) add(c *cpuTimes) {
 func (n *numa) readMem(context.Context, *pmda.Request) error {
 	for i := range n.list {
 		d := &n.list[i]
-		d.mem = append(d.mem[:0], n.none...)
+		d.mem = append(d.mem[:0], n.blank...)
 		for _, file := range []string{"meminfo", "numastat"} {
 			n.parse(d, n.h.hostReader.Path("/sys/devices/system/node/").Name(d.name).Str("/").Name(file).Value())
 		}
@@ -103,15 +103,15 @@ func (n *numa) parse(d *node, b []byte) {
 			word, rest = sysfile.Field(rest)
 			word = bytes.TrimSuffix(word, []byte{':'})
 		}
-		if i, ok := n.place[string(word)]; ok {
+		if i, ok := n.index[string(word)]; ok {
 			d.mem[i].parse(rest)
 		}
 	}
 }
 
-// is is a field of meminfo or numastat.
-func (n *numa) is(name string) pmda.FetchFunc {
-	i := n.placeOf(name)
+// value is a field of meminfo or numastat.
+func (n *numa) value(name string) pmda.FetchFunc {
+	i := n.indexOf(name)
 	return pmda.Of(func(v *pmda.Value, d *node) {
 		if i < len(d.mem) {
 			d.mem[i].setValue(v)
@@ -119,22 +119,22 @@ func (n *numa) is(name string) pmda.FetchFunc {
 	})
 }
 
-// inBytes is the size of huge pages, of which the field has the number.
-func (n *numa) inBytes(name string) pmda.FetchFunc {
-	i := n.placeOf(name)
+// hugeBytes is the size of huge pages, of which the field has the number.
+func (n *numa) hugeBytes(name string) pmda.FetchFunc {
+	i := n.indexOf(name)
 	return pmda.Of(func(v *pmda.Value, d *node) {
-		if i < len(d.mem) && d.mem[i].ok && n.huge.ok {
-			v.Uint(d.mem[i].n * n.huge.n << 10)
+		if i < len(d.mem) && d.mem[i].ok && n.hugePage.ok {
+			v.Uint(d.mem[i].n * n.hugePage.n << 10)
 		}
 	})
 }
 
-func (n *numa) placeOf(name string) int {
-	i, ok := n.place[name]
+func (n *numa) indexOf(name string) int {
+	i, ok := n.index[name]
 	if !ok {
-		i = len(n.place)
-		n.place[name] = i
-		n.none = append(n.none, optionalUint{})
+		i = len(n.index)
+		n.index[name] = i
+		n.blank = append(n.blank, optionalUint{})
 	}
 	return i
 }
@@ -146,7 +146,7 @@ func (n *numa) placeOf(name string) int {
 //
 // The value is their sum in the zone Normal: so it is in PCP.
 func (n *numa) readFrag(context.Context, *pmda.Request) error {
-	b, err := n.frag.Read()
+	b, err := n.fragFile.Read()
 	for i := range n.list {
 		n.list[i].frag, n.list[i].hasFrag = 0, false
 	}
@@ -195,15 +195,15 @@ func sumOf(line []byte) (sum float64, ok bool) {
 }
 
 func (n *numa) readBandwidth(context.Context, *pmda.Request) error {
-	n.width.load()
+	n.bandwidth.load()
 	for i := range n.list {
-		n.list[i].bandwidth = n.width.mbs[n.list[i].name]
+		n.list[i].bandwidth = n.bandwidth.byNode[n.list[i].name]
 	}
 	return nil
 }
 
 func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
-	each := func(f timeFunc) pmda.FetchFunc {
+	perNode := func(f timeFunc) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, d *node) {
 			if t, ok := f(&d.times); ok && d.times.Words > 0 {
 				v.Uint(n.stat.msecs(t))
@@ -215,7 +215,7 @@ func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 			v.Float(d.frag)
 		}
 	})
-	width := pmda.Of(func(v *pmda.Value, d *node) {
+	bandwidth := pmda.Of(func(v *pmda.Value, d *node) {
 		if d.bandwidth > 0 {
 			v.Float(d.bandwidth)
 		}
@@ -229,51 +229,51 @@ func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 	}}
 	labels := pmda.Labels{"device_type": []string{"numa_node", "cpu"}}
 	times := pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readTimes}, Labels: labels}
-	return slices.Concat(timeTable(times, ofNode, "kernel.pernode.cpu.", each), pmda.Table(pmda.Metric{InDom: indom, Source: mem}, []row{
-		{36, 0, "mem.numa.util.total", u64, instant, kbyte, n.is("MemTotal")},
-		{36, 1, "mem.numa.util.free", u64, instant, kbyte, n.is("MemFree")},
-		{36, 2, "mem.numa.util.used", u64, instant, kbyte, n.is("MemUsed")},
-		{36, 3, "mem.numa.util.active", u64, instant, kbyte, n.is("Active")},
-		{36, 4, "mem.numa.util.inactive", u64, instant, kbyte, n.is("Inactive")},
-		{36, 5, "mem.numa.util.active_anon", u64, instant, kbyte, n.is("Active(anon)")},
-		{36, 6, "mem.numa.util.inactive_anon", u64, instant, kbyte, n.is("Inactive(anon)")},
-		{36, 7, "mem.numa.util.active_file", u64, instant, kbyte, n.is("Active(file)")},
-		{36, 8, "mem.numa.util.inactive_file", u64, instant, kbyte, n.is("Inactive(file)")},
-		{36, 9, "mem.numa.util.highTotal", u64, instant, kbyte, n.is("HighTotal")},
-		{36, 10, "mem.numa.util.highFree", u64, instant, kbyte, n.is("HighFree")},
-		{36, 11, "mem.numa.util.lowTotal", u64, instant, kbyte, n.is("LowTotal")},
-		{36, 12, "mem.numa.util.lowFree", u64, instant, kbyte, n.is("LowFree")},
-		{36, 13, "mem.numa.util.unevictable", u64, instant, kbyte, n.is("Unevictable")},
-		{36, 14, "mem.numa.util.mlocked", u64, instant, kbyte, n.is("Mlocked")},
-		{36, 15, "mem.numa.util.dirty", u64, instant, kbyte, n.is("Dirty")},
-		{36, 16, "mem.numa.util.writeback", u64, instant, kbyte, n.is("Writeback")},
-		{36, 17, "mem.numa.util.filePages", u64, instant, kbyte, n.is("FilePages")},
-		{36, 18, "mem.numa.util.mapped", u64, instant, kbyte, n.is("Mapped")},
-		{36, 19, "mem.numa.util.anonpages", u64, instant, kbyte, n.is("AnonPages")},
-		{36, 20, "mem.numa.util.shmem", u64, instant, kbyte, n.is("Shmem")},
-		{36, 21, "mem.numa.util.kernelStack", u64, instant, kbyte, n.is("KernelStack")},
-		{36, 22, "mem.numa.util.pageTables", u64, instant, kbyte, n.is("PageTables")},
-		{36, 23, "mem.numa.util.NFS_Unstable", u64, instant, kbyte, n.is("NFS_Unstable")},
-		{36, 24, "mem.numa.util.bounce", u64, instant, kbyte, n.is("Bounce")},
-		{36, 25, "mem.numa.util.writebackTmp", u64, instant, kbyte, n.is("WritebackTmp")},
-		{36, 26, "mem.numa.util.slab", u64, instant, kbyte, n.is("Slab")},
-		{36, 27, "mem.numa.util.slabReclaimable", u64, instant, kbyte, n.is("SReclaimable")},
-		{36, 28, "mem.numa.util.slabUnreclaimable", u64, instant, kbyte, n.is("SUnreclaim")},
-		{36, 29, "mem.numa.util.hugepagesTotal", u64, instant, count, n.is("HugePages_Total")},
-		{36, 30, "mem.numa.util.hugepagesFree", u64, instant, count, n.is("HugePages_Free")},
-		{36, 31, "mem.numa.util.hugepagesSurp", u64, instant, count, n.is("HugePages_Surp")},
-		{36, 32, "mem.numa.alloc.hit", u64, counter, count, n.is("numa_hit")},
-		{36, 33, "mem.numa.alloc.miss", u64, counter, count, n.is("numa_miss")},
-		{36, 34, "mem.numa.alloc.foreign", u64, counter, count, n.is("numa_foreign")},
-		{36, 35, "mem.numa.alloc.interleave_hit", u64, counter, count, n.is("interleave_hit")},
-		{36, 36, "mem.numa.alloc.local_node", u64, counter, count, n.is("local_node")},
-		{36, 37, "mem.numa.alloc.other_node", u64, counter, count, n.is("other_node")},
+	return slices.Concat(timeTable(times, ofNode, "kernel.pernode.cpu.", perNode), pmda.Table(pmda.Metric{InDom: indom, Source: mem}, []row{
+		{36, 0, "mem.numa.util.total", u64, instant, kbyte, n.value("MemTotal")},
+		{36, 1, "mem.numa.util.free", u64, instant, kbyte, n.value("MemFree")},
+		{36, 2, "mem.numa.util.used", u64, instant, kbyte, n.value("MemUsed")},
+		{36, 3, "mem.numa.util.active", u64, instant, kbyte, n.value("Active")},
+		{36, 4, "mem.numa.util.inactive", u64, instant, kbyte, n.value("Inactive")},
+		{36, 5, "mem.numa.util.active_anon", u64, instant, kbyte, n.value("Active(anon)")},
+		{36, 6, "mem.numa.util.inactive_anon", u64, instant, kbyte, n.value("Inactive(anon)")},
+		{36, 7, "mem.numa.util.active_file", u64, instant, kbyte, n.value("Active(file)")},
+		{36, 8, "mem.numa.util.inactive_file", u64, instant, kbyte, n.value("Inactive(file)")},
+		{36, 9, "mem.numa.util.highTotal", u64, instant, kbyte, n.value("HighTotal")},
+		{36, 10, "mem.numa.util.highFree", u64, instant, kbyte, n.value("HighFree")},
+		{36, 11, "mem.numa.util.lowTotal", u64, instant, kbyte, n.value("LowTotal")},
+		{36, 12, "mem.numa.util.lowFree", u64, instant, kbyte, n.value("LowFree")},
+		{36, 13, "mem.numa.util.unevictable", u64, instant, kbyte, n.value("Unevictable")},
+		{36, 14, "mem.numa.util.mlocked", u64, instant, kbyte, n.value("Mlocked")},
+		{36, 15, "mem.numa.util.dirty", u64, instant, kbyte, n.value("Dirty")},
+		{36, 16, "mem.numa.util.writeback", u64, instant, kbyte, n.value("Writeback")},
+		{36, 17, "mem.numa.util.filePages", u64, instant, kbyte, n.value("FilePages")},
+		{36, 18, "mem.numa.util.mapped", u64, instant, kbyte, n.value("Mapped")},
+		{36, 19, "mem.numa.util.anonpages", u64, instant, kbyte, n.value("AnonPages")},
+		{36, 20, "mem.numa.util.shmem", u64, instant, kbyte, n.value("Shmem")},
+		{36, 21, "mem.numa.util.kernelStack", u64, instant, kbyte, n.value("KernelStack")},
+		{36, 22, "mem.numa.util.pageTables", u64, instant, kbyte, n.value("PageTables")},
+		{36, 23, "mem.numa.util.NFS_Unstable", u64, instant, kbyte, n.value("NFS_Unstable")},
+		{36, 24, "mem.numa.util.bounce", u64, instant, kbyte, n.value("Bounce")},
+		{36, 25, "mem.numa.util.writebackTmp", u64, instant, kbyte, n.value("WritebackTmp")},
+		{36, 26, "mem.numa.util.slab", u64, instant, kbyte, n.value("Slab")},
+		{36, 27, "mem.numa.util.slabReclaimable", u64, instant, kbyte, n.value("SReclaimable")},
+		{36, 28, "mem.numa.util.slabUnreclaimable", u64, instant, kbyte, n.value("SUnreclaim")},
+		{36, 29, "mem.numa.util.hugepagesTotal", u64, instant, count, n.value("HugePages_Total")},
+		{36, 30, "mem.numa.util.hugepagesFree", u64, instant, count, n.value("HugePages_Free")},
+		{36, 31, "mem.numa.util.hugepagesSurp", u64, instant, count, n.value("HugePages_Surp")},
+		{36, 32, "mem.numa.alloc.hit", u64, counter, count, n.value("numa_hit")},
+		{36, 33, "mem.numa.alloc.miss", u64, counter, count, n.value("numa_miss")},
+		{36, 34, "mem.numa.alloc.foreign", u64, counter, count, n.value("numa_foreign")},
+		{36, 35, "mem.numa.alloc.interleave_hit", u64, counter, count, n.value("interleave_hit")},
+		{36, 36, "mem.numa.alloc.local_node", u64, counter, count, n.value("local_node")},
+		{36, 37, "mem.numa.alloc.other_node", u64, counter, count, n.value("other_node")},
 	}), pmda.Table(pmda.Metric{InDom: indom, Source: huge}, []row{
-		{36, 39, "mem.numa.util.hugepagesTotalBytes", u64, instant, octet, n.inBytes("HugePages_Total")},
-		{36, 40, "mem.numa.util.hugepagesFreeBytes", u64, instant, octet, n.inBytes("HugePages_Free")},
-		{36, 41, "mem.numa.util.hugepagesSurpBytes", u64, instant, octet, n.inBytes("HugePages_Surp")},
+		{36, 39, "mem.numa.util.hugepagesTotalBytes", u64, instant, octet, n.hugeBytes("HugePages_Total")},
+		{36, 40, "mem.numa.util.hugepagesFreeBytes", u64, instant, octet, n.hugeBytes("HugePages_Free")},
+		{36, 41, "mem.numa.util.hugepagesSurpBytes", u64, instant, octet, n.hugeBytes("HugePages_Surp")},
 	}), pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readBandwidth}}, []row{
-		{36, 38, "mem.numa.max_bandwidth", double, discrete, mbyteSec, width},
+		{36, 38, "mem.numa.max_bandwidth", double, discrete, mbyteSec, bandwidth},
 	}), pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readFrag}}, []row{
 		{35, 1, "sysfs.kernel.debug.extfrag_unusable", float, instant, none, frag},
 	}))

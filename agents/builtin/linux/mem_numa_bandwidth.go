@@ -18,9 +18,9 @@ import (
 //
 // C differs: a line that is broken ends the file.
 type bandwidth struct {
-	path  string
-	mtime time.Time          // of the file that was read; zero if there was none
-	mbs   map[string]float64 // by node
+	path   string
+	mtime  time.Time          // of the file that was read; zero if there was none
+	byNode map[string]float64 // by node
 }
 
 func newBandwidth() *bandwidth {
@@ -35,7 +35,7 @@ func newBandwidth() *bandwidth {
 func (w *bandwidth) load() {
 	st, err := os.Stat(w.path)
 	if err != nil {
-		w.mtime, w.mbs = time.Time{}, nil
+		w.mtime, w.byNode = time.Time{}, nil
 		return
 	}
 	if st.ModTime().Equal(w.mtime) {
@@ -49,7 +49,7 @@ func (w *bandwidth) load() {
 }
 
 func (w *bandwidth) parse(b []byte) {
-	w.mbs = make(map[string]float64)
+	w.byNode = make(map[string]float64)
 	version := false
 	for len(b) > 0 {
 		var line []byte
@@ -64,7 +64,7 @@ func (w *bandwidth) parse(b []byte) {
 			continue
 		}
 		if f, isNum := sysfile.Float(value); version && isNum {
-			w.mbs[string(name)] = f
+			w.byNode[string(name)] = f
 		}
 	}
 }

@@ -13,12 +13,12 @@ import (
 // nodes are the NUMA nodes of /sys/devices/system/node, and which CPUs they
 // have. They are looked at once, and again if there is a CPU that has none.
 type nodes struct {
-	h      *host
-	list   []node
-	byCPU  map[int]int // node numbers
-	info   map[int]*nodeInfo
-	cpus   int // for how many CPUs that was looked at
-	source *pmda.Source
+	h               *host
+	list            []node
+	byCPU           map[int]int // node numbers
+	infoByNode      map[int]*nodeInfo
+	cpusWithoutNode int // for how many CPUs that was looked at
+	source          *pmda.Source
 }
 
 type node struct {
@@ -28,21 +28,21 @@ type node struct {
 }
 
 func newNodes(h *host) *nodes {
-	n := &nodes{h: h, cpus: -1, info: make(map[int]*nodeInfo)}
+	n := &nodes{h: h, cpusWithoutNode: -1, infoByNode: make(map[int]*nodeInfo)}
 	n.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
 		if n.byCPU == nil {
-			n.look()
+			n.scan()
 		}
 		return nil
 	}}
 	return n
 }
 
-// look reads the directories.
-func (n *nodes) look() {
+// scan reads the directories.
+func (n *nodes) scan() {
 	n.list, n.byCPU = nil, make(map[int]int)
 	dir := n.h.path("sys/devices/system/node")
-	found := entries(dir)
+	found := dirNames(dir)
 	if found == nil { // a kernel without NUMA
 		n.list = []node{n.node(0, "node0")}
 		return
@@ -53,7 +53,7 @@ func (n *nodes) look() {
 			continue
 		}
 		n.list = append(n.list, n.node(num, name))
-		for _, e := range entries(dir + "/" + name) {
+		for _, e := range dirNames(dir + "/" + name) {
 			if cpu, ok := numbered(e, "cpu"); ok {
 				n.byCPU[cpu] = num
 			}
@@ -64,10 +64,10 @@ func (n *nodes) look() {
 
 // node returns a node with what is known of it, also if it was looked at before.
 func (n *nodes) node(num int, name string) node {
-	if n.info[num] == nil {
-		n.info[num] = new(nodeInfo)
+	if n.infoByNode[num] == nil {
+		n.infoByNode[num] = new(nodeInfo)
 	}
-	return node{num, name, n.info[num]}
+	return node{num, name, n.infoByNode[num]}
 }
 
 // numbered returns the number of a name like node12.
@@ -77,19 +77,19 @@ func numbered(name, prefix string) (int, bool) {
 	return int(n), ok && err == nil
 }
 
-// readCPUs tells each CPU of s its node.
-func (n *nodes) readCPUs(s *stat) {
+// assignNodes tells each CPU of s its node.
+func (n *nodes) assignNodes(s *stat) {
 	missing := 0
 	for _, c := range s.cpus {
 		if c != nil && c.node < 0 {
 			missing++
 		}
 	}
-	if missing == 0 || missing == n.cpus {
+	if missing == 0 || missing == n.cpusWithoutNode {
 		return
 	}
-	n.look()
-	n.cpus = 0
+	n.scan()
+	n.cpusWithoutNode = 0
 	for _, c := range s.cpus {
 		if c == nil || c.node >= 0 {
 			continue
@@ -99,7 +99,7 @@ func (n *nodes) readCPUs(s *stat) {
 		} else if len(n.byCPU) == 0 && len(n.list) > 0 {
 			c.node = 0
 		} else {
-			n.cpus++
+			n.cpusWithoutNode++
 		}
 	}
 }
@@ -131,15 +131,15 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 			v.Uint(uint64(c.node))
 		}
 	})
-	place := &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-		n.readCPUs(s)
+	assign := &pmda.Source{Read: func(context.Context, *pmda.Request) error {
+		n.assignNodes(s)
 		return nil
 	}}
 	return slices.Concat(
 		pmda.Table(pmda.Metric{InDom: indom}, []row{
 			{55, 1, "hinv.node.online", u32, instant, none, online},
 		}),
-		pmda.Table(pmda.Metric{InDom: s.indom, Source: place}, []row{
+		pmda.Table(pmda.Metric{InDom: s.indom, Source: assign}, []row{
 			{18, 8, "hinv.map.cpu_node", u32, discrete, none, ofCPU},
 		}),
 		pmda.Table(pmda.Metric{Source: n.source}, []row{

@@ -74,7 +74,7 @@ func (s *slabs) metrics() []pmda.Metric {
 		Source: &pmda.Source{Read: s.read},
 		Labels: pmda.Labels{"device_type": "memory", "indom_name": "per slab"},
 	}
-	is := func(place int) pmda.FetchFunc {
+	value := func(place int) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, i *slab) {
 			if n, ok := i.rec.At(place); ok {
 				v.Uint(n)
@@ -90,13 +90,13 @@ func (s *slabs) metrics() []pmda.Metric {
 		}
 	})
 	return pmda.Table(pmda.Metric{InDom: indom}, []row{
-		{20, 0, "mem.slabinfo.objects.active", u64, instant, none, is(slabActiveObjs)},
-		{20, 1, "mem.slabinfo.objects.total", u64, instant, none, is(slabObjs)},
-		{20, 2, "mem.slabinfo.objects.size", u32, instant, octet, is(slabObjSize)},
-		{20, 3, "mem.slabinfo.slabs.active", u32, instant, none, is(slabActive)},
-		{20, 4, "mem.slabinfo.slabs.total", u32, instant, none, is(slabTotal)},
-		{20, 5, "mem.slabinfo.slabs.pages_per_slab", u32, instant, none, is(slabPagesPerSlab)},
-		{20, 6, "mem.slabinfo.slabs.objects_per_slab", u32, instant, none, is(slabObjsPerSlab)},
+		{20, 0, "mem.slabinfo.objects.active", u64, instant, none, value(slabActiveObjs)},
+		{20, 1, "mem.slabinfo.objects.total", u64, instant, none, value(slabObjs)},
+		{20, 2, "mem.slabinfo.objects.size", u32, instant, octet, value(slabObjSize)},
+		{20, 3, "mem.slabinfo.slabs.active", u32, instant, none, value(slabActive)},
+		{20, 4, "mem.slabinfo.slabs.total", u32, instant, none, value(slabTotal)},
+		{20, 5, "mem.slabinfo.slabs.pages_per_slab", u32, instant, none, value(slabPagesPerSlab)},
+		{20, 6, "mem.slabinfo.slabs.objects_per_slab", u32, instant, none, value(slabObjsPerSlab)},
 		{20, 7, "mem.slabinfo.slabs.total_size", u64, instant, octet, size},
 	})
 }

@@ -19,9 +19,9 @@ type swaps struct {
 }
 
 type swap struct {
-	size, used optionalUint
-	priority   int64
-	ranked     bool // the priority is known
+	size, used  optionalUint
+	priority    int64
+	hasPriority bool // the priority is known
 }
 
 func newSwaps(h *host) *swaps {
@@ -52,7 +52,7 @@ func (s *swaps) parse(b []byte) {
 			i.size.parse(size)
 			i.used.parse(used)
 			n, err := strconv.ParseInt(string(priority), 10, 32)
-			i.priority, i.ranked = n, err == nil
+			i.priority, i.hasPriority = n, err == nil
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (s *swaps) metrics() []pmda.Metric {
 	size := pmda.Of(func(v *pmda.Value, i *swap) { i.size.setValue(v) })
 	zero := pmda.Of(func(v *pmda.Value, _ *swap) { v.Uint(0) })
 	priority := pmda.Of(func(v *pmda.Value, i *swap) {
-		if i.ranked {
+		if i.hasPriority {
 			v.Int(i.priority)
 		}
 	})

@@ -17,8 +17,8 @@ type vmstat struct{ *keyed }
 
 func newVmstat(h *host) *vmstat { return &vmstat{newKeyed(h, "proc/vmstat", ' ')} }
 
-// either is a field or, in kernels that have two in its place, their sum.
-func (m *vmstat) either(name, first, second string) pmda.FetchFunc {
+// orSum is a field or, in kernels that have two in its place, their sum.
+func (m *vmstat) orSum(name, first, second string) pmda.FetchFunc {
 	f, a, b := m.field(name), m.field(first), m.field(second)
 	return pmda.Number(func() (uint64, bool) {
 		if f.ok {
@@ -53,7 +53,7 @@ func (m *vmstat) metrics() []pmda.Metric {
 		{28, 2, "mem.vmstat.nr_unstable", u64, instant, none, m.value("nr_unstable")},
 		{28, 3, "mem.vmstat.nr_page_table_pages", u64, instant, none, m.value("nr_page_table_pages")},
 		{28, 4, "mem.vmstat.nr_mapped", u64, instant, none, m.value("nr_mapped")},
-		{28, 5, "mem.vmstat.nr_slab", u64, instant, none, m.either("nr_slab", "nr_slab_reclaimable", "nr_slab_unreclaimable")},
+		{28, 5, "mem.vmstat.nr_slab", u64, instant, none, m.orSum("nr_slab", "nr_slab_reclaimable", "nr_slab_unreclaimable")},
 		{28, 6, "mem.vmstat.pgpgin", u64, counter, count, m.value("pgpgin")},
 		{28, 7, "mem.vmstat.pgpgout", u64, counter, count, m.value("pgpgout")},
 		{28, 8, "mem.vmstat.pswpin", u64, counter, count, m.value("pswpin")},
@@ -125,7 +125,7 @@ func (m *vmstat) metrics() []pmda.Metric {
 		{28, 74, "mem.vmstat.thp_fault_fallback", u64, counter, count, m.value("thp_fault_fallback")},
 		{28, 75, "mem.vmstat.thp_collapse_alloc", u64, counter, count, m.value("thp_collapse_alloc")},
 		{28, 76, "mem.vmstat.thp_collapse_alloc_failed", u64, counter, count, m.value("thp_collapse_alloc_failed")},
-		{28, 77, "mem.vmstat.thp_split", u64, counter, count, m.either("thp_split", "thp_split_page", "thp_split_page_failed")},
+		{28, 77, "mem.vmstat.thp_split", u64, counter, count, m.orSum("thp_split", "thp_split_page", "thp_split_page_failed")},
 		{28, 78, "mem.vmstat.unevictable_pgs_cleared", u64, counter, count, m.value("unevictable_pgs_cleared")},
 		{28, 79, "mem.vmstat.unevictable_pgs_culled", u64, counter, count, m.value("unevictable_pgs_culled")},
 		{28, 80, "mem.vmstat.unevictable_pgs_mlocked", u64, counter, count, m.value("unevictable_pgs_mlocked")},

@@ -29,17 +29,17 @@ type zones struct {
 	file     *sysfile.File
 	pageSize uint64
 	insts    *instances[zone]
-	kept     *instances[reserve]
-	fields   map[string]int // places of names
+	reserves *instances[reserve]
+	index    map[string]int // places of names
 
-	whole, spare  zone // the zone that is read; a node that is none
-	name, reserve []byte
+	current, discard      zone // the zone that is read; a node that is none
+	zoneName, reserveName []byte
 }
 
 type zone struct {
-	node  int
-	name  string // of the zone; "" for a node
-	facts [len(zoneFields)]optionalUint
+	node   int
+	name   string // of the zone; "" for a node
+	values [len(zoneFields)]optionalUint
 }
 
 // A reserve is what allocations for a higher zone have to leave in a zone.
@@ -137,14 +137,14 @@ func newZones(h *host) *zones {
 		file:     h.file("proc/zoneinfo"),
 		pageSize: uint64(h.PageSize),
 		insts:    newInstances[zone](h, indomZone),
-		kept:     newUnsavedInstances[reserve](h, indomProtection),
-		fields:   make(map[string]int),
+		reserves: newUnsavedInstances[reserve](h, indomProtection),
+		index:    make(map[string]int),
 	}
 	for i, name := range zoneFields {
-		z.fields[name] = i
+		z.index[name] = i
 	}
 	for kernel, name := range zoneNames {
-		z.fields[kernel] = z.fields[name]
+		z.index[kernel] = z.index[name]
 	}
 	return z
 }
@@ -157,9 +157,9 @@ func (z *zones) read(context.Context, *pmda.Request) error {
 
 func (z *zones) parse(b []byte) {
 	z.insts.begin()
-	z.kept.begin()
+	z.reserves.begin()
 	defer z.insts.end()
-	defer z.kept.end()
+	defer z.reserves.end()
 	for len(b) > 0 {
 		line, rest := sysfile.CutLine(b)
 		node, name, _, ok := zoneLine(line)
@@ -173,50 +173,50 @@ func (z *zones) parse(b []byte) {
 
 // zone reads the lines of a zone, up to the next one.
 func (z *zones) zone(node int, name, b []byte) (rest []byte) {
-	z.name = append(append(z.name[:0], name...), "::node"...)
-	z.name = strconv.AppendInt(z.name, int64(node), 10)
-	z.whole = zone{node: node}
-	of := &z.whole // what lines are of
+	z.zoneName = append(append(z.zoneName[:0], name...), "::node"...)
+	z.zoneName = strconv.AppendInt(z.zoneName, int64(node), 10)
+	z.current = zone{node: node}
+	dest := &z.current // what lines are of
 	for len(b) > 0 && !bytes.HasPrefix(b, []byte("Node")) {
 		var line []byte
 		line, b = sysfile.CutLine(b)
 		word, value := sysfile.Field(line)
 		switch string(word) {
 		case "per-node":
-			of = &z.spare
-			if n := z.insts.add(z.name[len(name)+len("::"):]); n != nil {
-				of = n
-				*of = zone{node: node}
+			dest = &z.discard
+			if n := z.insts.add(z.zoneName[len(name)+len("::"):]); n != nil {
+				dest = n
+				*dest = zone{node: node}
 			}
 			continue
 		case "protection:":
-			z.reserves(node, name, value)
+			z.parseReserves(node, name, value)
 			continue
 		case "pages":
-			of = &z.whole
+			dest = &z.current
 			word, value = sysfile.Field(value)
 		}
-		if i, ok := z.fields[string(word)]; ok {
-			of.facts[i].parse(value)
+		if i, ok := z.index[string(word)]; ok {
+			dest.values[i].parse(value)
 		}
 	}
-	if i := z.insts.add(z.name); i != nil {
-		z.whole.name = i.name
-		if z.whole.name == "" {
-			z.whole.name = string(name)
+	if i := z.insts.add(z.zoneName); i != nil {
+		z.current.name = i.name
+		if z.current.name == "" {
+			z.current.name = string(name)
 		}
-		*i = z.whole
+		*i = z.current
 		// It has an id also while it is none: so it is in PCP.
-		if i.facts[zonePresent].n == 0 {
-			z.insts.hide(z.name)
+		if i.values[zonePresent].n == 0 {
+			z.insts.hide(z.zoneName)
 		}
 	}
 	return b
 }
 
-// reserves reads the numbers of a line protection.
-func (z *zones) reserves(node int, name, numbers []byte) {
-	full := append(z.reserve[:0], z.name...)
+// parseReserves reads the numbers of a line protection.
+func (z *zones) parseReserves(node int, name, numbers []byte) {
+	full := append(z.reserveName[:0], z.zoneName...)
 	full = append(full, "::lowmem_reserved"...)
 	for low, stem := 0, len(full); ; low++ {
 		var word []byte
@@ -228,14 +228,14 @@ func (z *zones) reserves(node int, name, numbers []byte) {
 		if !ok {
 			continue
 		}
-		if k := z.kept.add(full); k != nil {
+		if k := z.reserves.add(full); k != nil {
 			if k.zone == "" {
 				k.zone = string(name)
 			}
 			k.node, k.low, k.n = node, low, n
 		}
 	}
-	z.reserve = full
+	z.reserveName = full
 }
 
 // kib is a number of pages in KiB.
@@ -256,23 +256,23 @@ func (z *zones) metrics() []pmda.Metric {
 			return pmda.Labels{"numa_node": d.node, "zone": d.name}, nil
 		},
 	}
-	kept := &pmda.InDom{
+	reserves := &pmda.InDom{
 		Serial: indomProtection,
-		Insts:  z.kept,
+		Insts:  z.reserves,
 		Source: source,
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			d := &z.kept.byName[i.Name].data
+			d := &z.reserves.byName[i.Name].data
 			return pmda.Labels{"numa_node": d.node, "zone": d.zone, "lowmem_reserved": d.low}, nil
 		},
 	}
-	ms := pmda.Table(pmda.Metric{InDom: kept}, []row{
+	ms := pmda.Table(pmda.Metric{InDom: reserves}, []row{
 		{70, 0, "mem.zoneinfo.protection", u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *reserve) { v.Uint(z.kib(d.n)) })},
 	})
 	for i, name := range zoneFields {
 		// All are in KiB, also those that are events: so it is in PCP.
 		ms = append(ms, pmda.Table(pmda.Metric{InDom: indom}, []row{
 			{68, i, "mem.zoneinfo." + name, u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *zone) {
-				if f := d.facts[i]; f.ok {
+				if f := d.values[i]; f.ok {
 					v.Uint(z.kib(f.n))
 				}
 			})},

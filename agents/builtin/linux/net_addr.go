@@ -15,12 +15,12 @@ import (
 //
 // C differs: the order is that of the first fetches.
 type addresses struct {
-	h     *host
-	inet6 *sysfile.File
-	insts *instances[address]
-	list  []*address // those that /sys has
-	text  []byte     // of an address
-	turn  uint64     // host.netGeneration when they were read
+	h          *host
+	inet6      *sysfile.File
+	insts      *instances[address]
+	list       []*address // those that /sys has
+	text       []byte     // of an address
+	generation uint64     // host.netGeneration when they were read
 
 	// What is called for each name in /sys and for each IPv4 address. They are
 	// here because making them in each read would allocate.
@@ -38,9 +38,9 @@ type address struct {
 
 func newAddresses(h *host) *addresses {
 	a := &addresses{h: h, inet6: h.netFile("if_inet6"), insts: newInstances[address](h, indomAddress)}
-	a.addName = func(name []byte, _ byte) { a.list = append(a.list, a.of(name)) }
+	a.addName = func(name []byte, _ byte) { a.list = append(a.list, a.instance(name)) }
 	a.addIPv4 = func(i ipv4) {
-		if d := a.of(i.label); !d.inet.IsValid() {
+		if d := a.instance(i.label); !d.inet.IsValid() {
 			d.inet = i.addr
 		}
 	}
@@ -51,10 +51,10 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, a.h.netChange); err != nil {
 		return err
 	}
-	if a.turn == a.h.netGeneration {
+	if a.generation == a.h.netGeneration {
 		return nil
 	}
-	a.turn = 0
+	a.generation = 0
 	a.insts.begin()
 	defer a.insts.end()
 	a.list = a.list[:0]
@@ -71,13 +71,13 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 		err = err6
 	}
 	if err == nil {
-		a.turn = a.h.netGeneration
+		a.generation = a.h.netGeneration
 	}
 	return err
 }
 
-// of returns what is known of the instance in this look.
-func (a *addresses) of(name []byte) *address {
+// instance returns what is known of the instance in this look.
+func (a *addresses) instance(name []byte) *address {
 	if d := a.insts.add(name); d != nil {
 		if d.name == "" {
 			d.name = string(name)
@@ -113,7 +113,7 @@ func (a *addresses) parse6(b []byte) {
 		var ip [16]byte
 		binary.BigEndian.PutUint64(ip[:], hi)
 		binary.BigEndian.PutUint64(ip[8:], lo)
-		d := a.of(w[5])
+		d := a.instance(w[5])
 		d.inet6 = netip.PrefixFrom(netip.AddrFrom16(ip), int(bits))
 		d.scope = scope
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// notPhysical are interfaces whose packets other interfaces count too, unless
+// defaultNotPhysical are interfaces whose packets other interfaces count too, unless
 // interfaces.conf says otherwise.
-const notPhysical = "^(lo|bond[0-9]+|team[0-9]+|face)$"
+const defaultNotPhysical = "^(lo|bond[0-9]+|team[0-9]+|face)$"
 
 // confRetry is how long interfaces.conf is left alone after it could not be
 // read.
@@ -26,20 +26,20 @@ const confRetry = time.Second
 // is none. Until then the interfaces are those that they are without a file. It
 // reports whether n.skip may have changed.
 func (n *interfaces) readConf() bool {
-	if n.confRead || n.skip != nil && time.Since(n.confTried) < confRetry {
+	if n.confDone || n.notPhysical != nil && time.Since(n.confTried) < confRetry {
 		return false
 	}
 	n.confTried = time.Now()
-	skip, err := n.loadConf()
-	n.confRead = err == nil || skip != nil
-	if skip == nil {
-		skip = regexp.MustCompile(notPhysical)
+	notPhysical, err := n.loadConf()
+	n.confDone = err == nil || notPhysical != nil
+	if notPhysical == nil {
+		notPhysical = regexp.MustCompile(defaultNotPhysical)
 	}
-	if err != nil && err.Error() != n.confBroken {
-		n.confBroken = err.Error()
-		n.h.Log.Warn("linux: interfaces.conf: " + n.confBroken)
+	if err != nil && err.Error() != n.confError {
+		n.confError = err.Error()
+		n.h.Log.Warn("linux: interfaces.conf: " + n.confError)
 	}
-	n.skip = skip
+	n.notPhysical = notPhysical
 	return true
 }
 
@@ -47,7 +47,7 @@ func (n *interfaces) readConf() bool {
 // and comments. Without a file, or with one that has no good expression, it
 // returns what holds then; nil and an error if the file cannot be read.
 func (n *interfaces) loadConf() (*regexp.Regexp, error) {
-	standard := regexp.MustCompile(notPhysical)
+	byDefault := regexp.MustCompile(defaultNotPhysical)
 	dir := n.h.ConfDir
 	if dir == "" {
 		var err error
@@ -57,7 +57,7 @@ func (n *interfaces) loadConf() (*regexp.Regexp, error) {
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "linux", "interfaces.conf"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return standard, nil
+		return byDefault, nil
 	}
 	if err != nil {
 		return nil, err
@@ -70,11 +70,11 @@ func (n *interfaces) loadConf() (*regexp.Regexp, error) {
 		pattern = append(pattern, bytes.Join(bytes.Fields(line), nil)...)
 	}
 	if len(pattern) == 0 {
-		return standard, nil
+		return byDefault, nil
 	}
 	re, err := regexp.CompilePOSIX(string(pattern))
 	if err != nil {
-		return standard, err
+		return byDefault, err
 	}
 	return re, nil
 }
@@ -97,8 +97,8 @@ func sysconfDir() (string, error) {
 	return standard, err
 }
 
-// all is the sum of numbers of physical interfaces.
-func (n *interfaces) all(places ...int) pmda.FetchFunc {
+// total is the sum of numbers of physical interfaces.
+func (n *interfaces) total(places ...int) pmda.FetchFunc {
 	return pmda.Number(func() (sum uint64, ok bool) {
 		ok = true
 		n.insts.Each(func(_ int32, _ string, data any) bool {
@@ -115,17 +115,17 @@ func (n *interfaces) all(places ...int) pmda.FetchFunc {
 
 func (n *interfaces) allMetrics() []pmda.Metric {
 	return pmda.Table(pmda.Metric{Source: n.source}, []row{
-		{90, 0, "network.all.in.bytes", u64, counter, octet, n.all(inBytes)},
-		{90, 1, "network.all.in.packets", u64, counter, count, n.all(inPackets)},
-		{90, 2, "network.all.in.errors", u64, counter, count, n.all(inErrors)},
-		{90, 3, "network.all.in.drops", u64, counter, count, n.all(inDrops)},
-		{90, 4, "network.all.out.bytes", u64, counter, octet, n.all(outBytes)},
-		{90, 5, "network.all.out.packets", u64, counter, count, n.all(outPackets)},
-		{90, 6, "network.all.out.errors", u64, counter, count, n.all(outErrors)},
-		{90, 7, "network.all.out.drops", u64, counter, count, n.all(outDrops)},
-		{90, 8, "network.all.total.bytes", u64, counter, octet, n.all(inBytes, outBytes)},
-		{90, 9, "network.all.total.packets", u64, counter, count, n.all(inPackets, outPackets)},
-		{90, 10, "network.all.total.errors", u64, counter, count, n.all(inErrors, outErrors)},
-		{90, 11, "network.all.total.drops", u64, counter, count, n.all(inDrops, outDrops)},
+		{90, 0, "network.all.in.bytes", u64, counter, octet, n.total(inBytes)},
+		{90, 1, "network.all.in.packets", u64, counter, count, n.total(inPackets)},
+		{90, 2, "network.all.in.errors", u64, counter, count, n.total(inErrors)},
+		{90, 3, "network.all.in.drops", u64, counter, count, n.total(inDrops)},
+		{90, 4, "network.all.out.bytes", u64, counter, octet, n.total(outBytes)},
+		{90, 5, "network.all.out.packets", u64, counter, count, n.total(outPackets)},
+		{90, 6, "network.all.out.errors", u64, counter, count, n.total(outErrors)},
+		{90, 7, "network.all.out.drops", u64, counter, count, n.total(outDrops)},
+		{90, 8, "network.all.total.bytes", u64, counter, octet, n.total(inBytes, outBytes)},
+		{90, 9, "network.all.total.packets", u64, counter, count, n.total(inPackets, outPackets)},
+		{90, 10, "network.all.total.errors", u64, counter, count, n.total(inErrors, outErrors)},
+		{90, 11, "network.all.total.drops", u64, counter, count, n.total(inDrops, outDrops)},
 	})
 }

@@ -39,39 +39,39 @@ const (
 //	 face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
 //	  eth0: 141239187 4823 0 0 0 0 0 0 493248 3754 0 0 0 0 0 0
 type interfaces struct {
-	h      *host
-	file   *sysfile.File
-	insts  *instances[iface]
-	source *pmda.Source
-	indom  *pmda.InDom
-	skip   *regexp.Regexp // which are not physical; nil before the first look
+	h           *host
+	file        *sysfile.File
+	insts       *instances[iface]
+	source      *pmda.Source
+	indom       *pmda.InDom
+	notPhysical *regexp.Regexp // which are not physical; nil before the first look
 
-	confRead   bool // interfaces.conf was read, or there is none
-	confTried  time.Time
-	confBroken string // why it was not
+	confDone  bool // interfaces.conf was read, or there is none
+	confTried time.Time
+	confError string // why it was not
 }
 
 type iface struct {
-	name     string
-	physical bool // network.all counts it
-	count    sysfile.Record
-	asked    bool   // speed was read
-	speed    uint64 // in megabits a second; 0 if it is not known
-	noMode   bool   // there is neither speed nor duplex
+	name       string
+	physical   bool // network.all counts it
+	count      sysfile.Record
+	speedRead  bool   // speed was read
+	speed      uint64 // in megabits a second; 0 if it is not known
+	noLinkMode bool   // there is neither speed nor duplex
 
-	dir    *sysfile.Device
-	dirSet uint64 // host.netGeneration when dir was got
+	dir           *sysfile.Device
+	dirGeneration uint64 // host.netGeneration when dir was got
 
 	// What stays the same as long as the device does.
-	since             uint64
+	identity          uint64
 	wireless, virtual bool
 }
 
-// perInterface is more than a line of /proc/net/dev can have.
-const perInterface = 400
+// maxInterfacePiece is more than a line of /proc/net/dev can have.
+const maxInterfacePiece = 400
 
 func newInterfaces(h *host) *interfaces {
-	n := &interfaces{h: h, file: h.netFile("dev").NeverBlocks(perInterface), insts: newInstances[iface](h, indomInterface)}
+	n := &interfaces{h: h, file: h.netFile("dev").NeverBlocks(maxInterfacePiece), insts: newInstances[iface](h, indomInterface)}
 	n.source = &pmda.Source{Read: n.read}
 	n.indom = &pmda.InDom{
 		Serial: indomInterface,
@@ -114,15 +114,15 @@ func (n *interfaces) parse(b []byte) {
 		}
 		if f.name == "" || changed {
 			f.name = string(name)
-			f.physical = !n.skip.Match(name)
+			f.physical = !n.notPhysical.Match(name)
 		}
 		f.count.Parse(line[i+1:])
-		f.asked, f.noMode = false, false
+		f.speedRead, f.noLinkMode = false, false
 	}
 }
 
-// packets is the sum of numbers of /proc/net/dev.
-func packets(places ...int) pmda.FetchFunc {
+// sumCounters is the sum of numbers of /proc/net/dev.
+func sumCounters(places ...int) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, f *iface) {
 		if n, ok := f.count.Sum(places, netFields); ok {
 			v.Uint(n)
@@ -154,22 +154,22 @@ func (h *host) netDevice(name string) *sysfile.Device {
 
 // device is the directory of an interface.
 func (n *interfaces) device(f *iface) *sysfile.Device {
-	if f.dir == nil || f.dirSet != n.h.netGeneration {
-		f.dir, f.dirSet = n.h.netDevice(f.name), n.h.netGeneration
+	if f.dir == nil || f.dirGeneration != n.h.netGeneration {
+		f.dir, f.dirGeneration = n.h.netDevice(f.name), n.h.netGeneration
 	}
 	return f.dir
 }
 
-// sys returns the text of a file there.
-func (n *interfaces) sys(f *iface, file string) []byte { return n.device(f).Value(file) }
+// value returns the text of a file there.
+func (n *interfaces) value(f *iface, file string) []byte { return n.device(f).Value(file) }
 
 // identify looks at what stays the same as long as the device does.
 func (n *interfaces) identify(f *iface) {
 	d := n.device(f)
-	if f.since == d.Identity() {
+	if f.identity == d.Identity() {
 		return
 	}
-	f.since = d.Identity()
+	f.identity = d.Identity()
 	f.wireless = d.Exists("wireless")
 	f.virtual = n.h.viewReader.Path("/sys/devices/virtual/net/").Name(f.name).Exists()
 }
@@ -177,7 +177,7 @@ func (n *interfaces) identify(f *iface) {
 // number is the number that a file has, if it is not 0.
 func (n *interfaces) number(file string) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, f *iface) {
-		if u, ok := sysfile.Uint(n.sys(f, file)); ok && u != 0 {
+		if u, ok := sysfile.Uint(n.value(f, file)); ok && u != 0 {
 			v.Uint(u)
 		}
 	})
@@ -189,22 +189,22 @@ func (n *interfaces) number(file string) pmda.FetchFunc {
 // C differs: it takes -1, which the kernel has for a speed that is unknown, for
 // 4294967295.
 func (n *interfaces) speed(f *iface) uint64 {
-	if !f.asked {
-		text := n.mode(f, "speed")
+	if !f.speedRead {
+		text := n.linkMode(f, "speed")
 		mbit, ok := sysfile.Uint(text)
 		if !ok || mbit > 1<<31-1 {
 			mbit = 0
 		}
-		f.asked, f.speed, f.noMode = true, mbit, len(text) == 0
+		f.speedRead, f.speed, f.noLinkMode = true, mbit, len(text) == 0
 	}
 	return f.speed
 }
 
-// mode returns the present text of a file that the kernel asks the driver for: of
+// linkMode returns the present text of a file that the kernel asks the driver for: of
 // an interface that is up, and has the file speed if it has duplex (speed_show
 // and duplex_show in net/core/net-sysfs.c).
-func (n *interfaces) mode(f *iface, file string) []byte {
-	if flags, ok := n.flags(f); f.noMode || ok && flags&up == 0 {
+func (n *interfaces) linkMode(f *iface, file string) []byte {
+	if flags, ok := n.flags(f); f.noLinkMode || ok && flags&up == 0 {
 		return nil
 	}
 	return n.device(f).Reread(file)
@@ -214,7 +214,7 @@ func (n *interfaces) mode(f *iface, file string) []byte {
 const up = 1
 
 func (n *interfaces) flags(f *iface) (flags uint64, ok bool) {
-	flags, err := strconv.ParseUint(string(n.sys(f, "flags")), 0, 32)
+	flags, err := strconv.ParseUint(string(n.value(f, "flags")), 0, 32)
 	return flags, err == nil
 }
 
@@ -229,7 +229,7 @@ func (n *interfaces) isRunning(f *iface) bool {
 	if !n.isUp(f) {
 		return false
 	}
-	state := string(n.sys(f, "operstate"))
+	state := string(n.value(f, "operstate"))
 	return state == "up" || state == "unknown"
 }
 
@@ -256,7 +256,7 @@ func (n *interfaces) metrics() []pmda.Metric {
 		}
 	})
 	duplex := pmda.Of(func(v *pmda.Value, f *iface) {
-		switch string(n.mode(f, "duplex")) {
+		switch string(n.linkMode(f, "duplex")) {
 		case "half":
 			v.Uint(1)
 		case "full":
@@ -264,7 +264,7 @@ func (n *interfaces) metrics() []pmda.Metric {
 		}
 	})
 	typ := pmda.Of(func(v *pmda.Value, f *iface) {
-		u, _ := sysfile.Uint(n.sys(f, "type"))
+		u, _ := sysfile.Uint(n.value(f, "type"))
 		v.Uint(u)
 	})
 	wireless := flag(func(f *iface) bool { n.identify(f); return f.wireless })
@@ -272,27 +272,27 @@ func (n *interfaces) metrics() []pmda.Metric {
 	active := pmda.Number(func() (uint64, bool) { return uint64(n.insts.present), true })
 
 	return append(pmda.Table(pmda.Metric{InDom: n.indom}, []row{
-		{3, 0, "network.interface.in.bytes", u64, counter, octet, packets(inBytes)},
-		{3, 1, "network.interface.in.packets", u64, counter, count, packets(inPackets)},
-		{3, 2, "network.interface.in.errors", u64, counter, count, packets(inErrors)},
-		{3, 3, "network.interface.in.drops", u64, counter, count, packets(inDrops)},
-		{3, 4, "network.interface.in.fifo", u64, counter, count, packets(inFIFO)},
-		{3, 5, "network.interface.in.frame", u64, counter, count, packets(inFrame)},
-		{3, 6, "network.interface.in.compressed", u64, counter, count, packets(inCompressed)},
-		{3, 7, "network.interface.in.mcasts", u64, counter, count, packets(inMulticasts)},
-		{3, 8, "network.interface.out.bytes", u64, counter, octet, packets(outBytes)},
-		{3, 9, "network.interface.out.packets", u64, counter, count, packets(outPackets)},
-		{3, 10, "network.interface.out.errors", u64, counter, count, packets(outErrors)},
-		{3, 11, "network.interface.out.drops", u64, counter, count, packets(outDrops)},
-		{3, 12, "network.interface.out.fifo", u64, counter, count, packets(outFIFO)},
-		{3, 13, "network.interface.collisions", u64, counter, count, packets(collisions)},
-		{3, 14, "network.interface.out.carrier", u64, counter, count, packets(outCarrier)},
-		{3, 15, "network.interface.out.compressed", u64, counter, count, packets(outCompressed)},
-		{3, 16, "network.interface.total.bytes", u64, counter, octet, packets(inBytes, outBytes)},
-		{3, 17, "network.interface.total.packets", u64, counter, count, packets(inPackets, outPackets)},
-		{3, 18, "network.interface.total.errors", u64, counter, count, packets(inErrors, outErrors)},
-		{3, 19, "network.interface.total.drops", u64, counter, count, packets(inDrops, outDrops)},
-		{3, 20, "network.interface.total.mcasts", u64, counter, count, packets(inMulticasts)},
+		{3, 0, "network.interface.in.bytes", u64, counter, octet, sumCounters(inBytes)},
+		{3, 1, "network.interface.in.packets", u64, counter, count, sumCounters(inPackets)},
+		{3, 2, "network.interface.in.errors", u64, counter, count, sumCounters(inErrors)},
+		{3, 3, "network.interface.in.drops", u64, counter, count, sumCounters(inDrops)},
+		{3, 4, "network.interface.in.fifo", u64, counter, count, sumCounters(inFIFO)},
+		{3, 5, "network.interface.in.frame", u64, counter, count, sumCounters(inFrame)},
+		{3, 6, "network.interface.in.compressed", u64, counter, count, sumCounters(inCompressed)},
+		{3, 7, "network.interface.in.mcasts", u64, counter, count, sumCounters(inMulticasts)},
+		{3, 8, "network.interface.out.bytes", u64, counter, octet, sumCounters(outBytes)},
+		{3, 9, "network.interface.out.packets", u64, counter, count, sumCounters(outPackets)},
+		{3, 10, "network.interface.out.errors", u64, counter, count, sumCounters(outErrors)},
+		{3, 11, "network.interface.out.drops", u64, counter, count, sumCounters(outDrops)},
+		{3, 12, "network.interface.out.fifo", u64, counter, count, sumCounters(outFIFO)},
+		{3, 13, "network.interface.collisions", u64, counter, count, sumCounters(collisions)},
+		{3, 14, "network.interface.out.carrier", u64, counter, count, sumCounters(outCarrier)},
+		{3, 15, "network.interface.out.compressed", u64, counter, count, sumCounters(outCompressed)},
+		{3, 16, "network.interface.total.bytes", u64, counter, octet, sumCounters(inBytes, outBytes)},
+		{3, 17, "network.interface.total.packets", u64, counter, count, sumCounters(inPackets, outPackets)},
+		{3, 18, "network.interface.total.errors", u64, counter, count, sumCounters(inErrors, outErrors)},
+		{3, 19, "network.interface.total.drops", u64, counter, count, sumCounters(inDrops, outDrops)},
+		{3, 20, "network.interface.total.mcasts", u64, counter, count, sumCounters(inMulticasts)},
 		{3, 21, "network.interface.mtu", u32, instant, octet, n.number("mtu")},
 		{3, 22, "network.interface.speed", float, discrete, mbyteSec, speed},
 		{3, 23, "network.interface.baudrate", u64, discrete, bytesSec, baudrate},

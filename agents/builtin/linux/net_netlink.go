@@ -30,7 +30,7 @@ type netlink struct {
 func (n *netlink) each(f func(ipv4)) error {
 	err := n.open()
 	if err == nil {
-		err = n.ask(f)
+		err = n.request(f)
 	}
 	if err != nil {
 		n.close()
@@ -61,7 +61,7 @@ func (n *netlink) close() {
 	}
 }
 
-func (n *netlink) ask(f func(ipv4)) error {
+func (n *netlink) request(f func(ipv4)) error {
 	n.seq++
 	word := binary.NativeEndian
 	word.PutUint32(n.req[0:], uint32(len(n.req)))

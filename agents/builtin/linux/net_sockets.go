@@ -16,7 +16,7 @@ import (
 type sockets struct {
 	file   *sysfile.File
 	source *pmda.Source
-	all    uint64
+	total  uint64
 	states [16]uint64
 }
 
@@ -29,7 +29,7 @@ func newSockets(h *host, name string) *sockets {
 }
 
 func (s *sockets) begin() {
-	s.all = 0
+	s.total = 0
 	clear(s.states[:])
 }
 
@@ -42,13 +42,13 @@ func (s *sockets) line(line []byte) {
 	if !ok {
 		return // the line that says what there is
 	}
-	s.all++
+	s.total++
 	if state < uint64(len(s.states)) {
 		s.states[state]++
 	}
 }
 
-func (s *sockets) in(state int) pmda.FetchFunc {
+func (s *sockets) inState(state int) pmda.FetchFunc {
 	return pmda.Number(func() (uint64, bool) { return s.states[state], true })
 }
 
@@ -81,17 +81,17 @@ func socketMetrics(h *host) []pmda.Metric {
 
 func tcpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 	return pmda.Table(pmda.Metric{Source: s.source}, []row{
-		{cluster, 1, name + ".established", u32, instant, count, s.in(established)},
-		{cluster, 2, name + ".syn_sent", u32, instant, count, s.in(synSent)},
-		{cluster, 3, name + ".syn_recv", u32, instant, count, s.in(synRecv)},
-		{cluster, 4, name + ".fin_wait1", u32, instant, count, s.in(finWait1)},
-		{cluster, 5, name + ".fin_wait2", u32, instant, count, s.in(finWait2)},
-		{cluster, 6, name + ".time_wait", u32, instant, count, s.in(timeWait)},
-		{cluster, 7, name + ".close", u32, instant, count, s.in(closed)},
-		{cluster, 8, name + ".close_wait", u32, instant, count, s.in(closeWait)},
-		{cluster, 9, name + ".last_ack", u32, instant, count, s.in(lastACK)},
-		{cluster, 10, name + ".listen", u32, instant, count, s.in(listen)},
-		{cluster, 11, name + ".closing", u32, instant, count, s.in(closing)},
+		{cluster, 1, name + ".established", u32, instant, count, s.inState(established)},
+		{cluster, 2, name + ".syn_sent", u32, instant, count, s.inState(synSent)},
+		{cluster, 3, name + ".syn_recv", u32, instant, count, s.inState(synRecv)},
+		{cluster, 4, name + ".fin_wait1", u32, instant, count, s.inState(finWait1)},
+		{cluster, 5, name + ".fin_wait2", u32, instant, count, s.inState(finWait2)},
+		{cluster, 6, name + ".time_wait", u32, instant, count, s.inState(timeWait)},
+		{cluster, 7, name + ".close", u32, instant, count, s.inState(closed)},
+		{cluster, 8, name + ".close_wait", u32, instant, count, s.inState(closeWait)},
+		{cluster, 9, name + ".last_ack", u32, instant, count, s.inState(lastACK)},
+		{cluster, 10, name + ".listen", u32, instant, count, s.inState(listen)},
+		{cluster, 11, name + ".closing", u32, instant, count, s.inState(closing)},
 	})
 }
 
@@ -99,14 +99,14 @@ func tcpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 // connections, others in that of closed ones.
 func udpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 	return pmda.Table(pmda.Metric{Source: s.source}, []row{
-		{cluster, 1, name + ".established", u32, instant, count, s.in(established)},
-		{cluster, 2, name + ".listen", u32, instant, count, s.in(closed)},
+		{cluster, 1, name + ".established", u32, instant, count, s.inState(established)},
+		{cluster, 2, name + ".listen", u32, instant, count, s.inState(closed)},
 	})
 }
 
 func rawMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 	return pmda.Table(pmda.Metric{Source: s.source}, []row{
-		{cluster, 1, name + ".count", u32, instant, count, pmda.Number(func() (uint64, bool) { return s.all, true })},
+		{cluster, 1, name + ".count", u32, instant, count, pmda.Number(func() (uint64, bool) { return s.total, true })},
 	})
 }
 
@@ -149,12 +149,12 @@ func (u *unixSockets) line(line []byte) {
 }
 
 func (u *unixSockets) metrics() []pmda.Metric {
-	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
 	source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return u.file.Lines(u.begin, u.line) }}
 	return pmda.Table(pmda.Metric{Source: source}, []row{
-		{81, 1, "network.unix.datagram.count", u32, instant, count, is(&u.datagram)},
-		{81, 2, "network.unix.stream.established", u32, instant, count, is(&u.established)},
-		{81, 3, "network.unix.stream.listen", u32, instant, count, is(&u.listening)},
-		{81, 4, "network.unix.stream.count", u32, instant, count, is(&u.stream)},
+		{81, 1, "network.unix.datagram.count", u32, instant, count, value(&u.datagram)},
+		{81, 2, "network.unix.stream.established", u32, instant, count, value(&u.established)},
+		{81, 3, "network.unix.stream.listen", u32, instant, count, value(&u.listening)},
+		{81, 4, "network.unix.stream.count", u32, instant, count, value(&u.stream)},
 	})
 }

@@ -99,8 +99,8 @@ func TestSocketsOfThisHost(t *testing.T) {
 		for _, n := range s.states {
 			sum += n
 		}
-		if sum != s.all {
-			t.Errorf("%d sockets, of which %v", s.all, s.states)
+		if sum != s.total {
+			t.Errorf("%d sockets, of which %v", s.total, s.states)
 		}
 	}
 }

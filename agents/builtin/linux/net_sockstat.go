@@ -14,8 +14,8 @@ import (
 // it reads in full and that are not asked for often.
 func (h *host) procfs() (procfs.FS, error) { return procfs.NewFS(h.path("proc")) }
 
-// network is procfs for the network of the host, or of the container.
-func (h *host) network() (procfs.FS, error) {
+// netProcfs is procfs for the network of the host, or of the container.
+func (h *host) netProcfs() (procfs.FS, error) {
 	if h.container == nil {
 		return h.procfs()
 	}
@@ -26,16 +26,16 @@ func (h *host) network() (procfs.FS, error) {
 // file does not have is 0, as in C.
 type sockstat struct {
 	source *pmda.Source
-	now    *procfs.NetSockstat // nil if there is no file
+	stats  *procfs.NetSockstat // nil if there is no file
 }
 
 func newSockstat(h *host, read func(procfs.FS) (*procfs.NetSockstat, error)) *sockstat {
 	s := new(sockstat)
 	s.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-		s.now = nil
-		f, err := h.network()
+		s.stats = nil
+		f, err := h.netProcfs()
 		if err == nil {
-			s.now, err = read(f)
+			s.stats, err = read(f)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -45,18 +45,18 @@ func newSockstat(h *host, read func(procfs.FS) (*procfs.NetSockstat, error)) *so
 	return s
 }
 
-// of is the number of a protocol that f returns, nil if there is none.
-func (s *sockstat) of(protocol string, f func(p *procfs.NetSockstatProtocol) *int) pmda.FetchFunc {
+// value is the number of a protocol that f returns, nil if there is none.
+func (s *sockstat) value(protocol string, f func(p *procfs.NetSockstatProtocol) *int) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		n := 0
-		if s.now != nil {
-			for i := range s.now.Protocols {
-				p := &s.now.Protocols[i]
+		if s.stats != nil {
+			for i := range s.stats.Protocols {
+				p := &s.stats.Protocols[i]
 				if p.Protocol != protocol {
 					continue
 				}
-				if is := f(p); is != nil {
-					n = *is
+				if num := f(p); num != nil {
+					n = *num
 				}
 			}
 		}
@@ -75,30 +75,30 @@ func sockstatMetrics(h *host) []pmda.Metric {
 	s, s6 := newSockstat(h, procfs.FS.NetSockstat), newSockstat(h, procfs.FS.NetSockstat6)
 	used := func(_ context.Context, v *pmda.Value) error {
 		v.Int(0)
-		if s.now != nil && s.now.Used != nil {
-			v.Int(int64(*s.now.Used))
+		if s.stats != nil && s.stats.Used != nil {
+			v.Int(int64(*s.stats.Used))
 		}
 		return nil
 	}
 	return slices.Concat(pmda.Table(pmda.Metric{Source: s.source}, []row{
-		{11, 0, "network.sockstat.tcp.inuse", i32, instant, count, s.of("TCP", inUse)},
-		{11, 3, "network.sockstat.udp.inuse", i32, instant, count, s.of("UDP", inUse)},
-		{11, 6, "network.sockstat.raw.inuse", i32, instant, count, s.of("RAW", inUse)},
-		{11, 8, "network.sockstat.udplite.inuse", i32, instant, count, s.of("UDPLITE", inUse)},
+		{11, 0, "network.sockstat.tcp.inuse", i32, instant, count, s.value("TCP", inUse)},
+		{11, 3, "network.sockstat.udp.inuse", i32, instant, count, s.value("UDP", inUse)},
+		{11, 6, "network.sockstat.raw.inuse", i32, instant, count, s.value("RAW", inUse)},
+		{11, 8, "network.sockstat.udplite.inuse", i32, instant, count, s.value("UDPLITE", inUse)},
 		{11, 9, "network.sockstat.total", i32, instant, count, used},
-		{11, 10, "network.sockstat.tcp.orphan", i32, instant, count, s.of("TCP", orphan)},
-		{11, 11, "network.sockstat.tcp.tw", i32, instant, count, s.of("TCP", tw)},
-		{11, 12, "network.sockstat.tcp.alloc", i32, instant, count, s.of("TCP", alloc)},
-		{11, 13, "network.sockstat.tcp.mem", i32, instant, count, s.of("TCP", mem)},
-		{11, 14, "network.sockstat.udp.mem", i32, instant, count, s.of("UDP", mem)},
-		{11, 15, "network.sockstat.frag.inuse", i32, instant, count, s.of("FRAG", inUse)},
-		{11, 16, "network.sockstat.frag.memory", i32, instant, count, s.of("FRAG", memory)},
+		{11, 10, "network.sockstat.tcp.orphan", i32, instant, count, s.value("TCP", orphan)},
+		{11, 11, "network.sockstat.tcp.tw", i32, instant, count, s.value("TCP", tw)},
+		{11, 12, "network.sockstat.tcp.alloc", i32, instant, count, s.value("TCP", alloc)},
+		{11, 13, "network.sockstat.tcp.mem", i32, instant, count, s.value("TCP", mem)},
+		{11, 14, "network.sockstat.udp.mem", i32, instant, count, s.value("UDP", mem)},
+		{11, 15, "network.sockstat.frag.inuse", i32, instant, count, s.value("FRAG", inUse)},
+		{11, 16, "network.sockstat.frag.memory", i32, instant, count, s.value("FRAG", memory)},
 	}), pmda.Table(pmda.Metric{Source: s6.source}, []row{
-		{73, 0, "network.sockstat.tcp6.inuse", i32, instant, count, s6.of("TCP6", inUse)},
-		{73, 1, "network.sockstat.udp6.inuse", i32, instant, count, s6.of("UDP6", inUse)},
-		{73, 2, "network.sockstat.udplite6.inuse", i32, instant, count, s6.of("UDPLITE6", inUse)},
-		{73, 3, "network.sockstat.raw6.inuse", i32, instant, count, s6.of("RAW6", inUse)},
-		{73, 4, "network.sockstat.frag6.inuse", i32, instant, count, s6.of("FRAG6", inUse)},
-		{73, 5, "network.sockstat.frag6.memory", i32, instant, count, s6.of("FRAG6", memory)},
+		{73, 0, "network.sockstat.tcp6.inuse", i32, instant, count, s6.value("TCP6", inUse)},
+		{73, 1, "network.sockstat.udp6.inuse", i32, instant, count, s6.value("UDP6", inUse)},
+		{73, 2, "network.sockstat.udplite6.inuse", i32, instant, count, s6.value("UDPLITE6", inUse)},
+		{73, 3, "network.sockstat.raw6.inuse", i32, instant, count, s6.value("RAW6", inUse)},
+		{73, 4, "network.sockstat.frag6.inuse", i32, instant, count, s6.value("FRAG6", inUse)},
+		{73, 5, "network.sockstat.frag6.memory", i32, instant, count, s6.value("FRAG6", memory)},
 	}))
 }

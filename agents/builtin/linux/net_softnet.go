@@ -42,14 +42,14 @@ func (s *softnet) read(ctx context.Context, r *pmda.Request) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	s.place()
+	s.assignLines()
 	return err
 }
 
-// place gives each CPU its line.
+// assignLines gives each CPU its line.
 //
 // C differs: it takes the lines in order, also of kernels that have the number.
-func (s *softnet) place() {
+func (s *softnet) assignLines() {
 	next := 0
 	for _, c := range s.stat.cpus {
 		if c == nil {
@@ -72,7 +72,7 @@ func (s *softnet) metrics() []pmda.Metric {
 	type numberOf func(l *procfs.SoftnetStat) uint32
 	// all is the sum over the CPUs; each has that of one. Kernels whose lines
 	// have less than width words do not have the number.
-	all := func(width int, f numberOf) pmda.FetchFunc {
+	total := func(width int, f numberOf) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			var sum uint64
 			for i := range s.lines {
@@ -88,7 +88,7 @@ func (s *softnet) metrics() []pmda.Metric {
 			return nil
 		}
 	}
-	each := func(width int, f numberOf) pmda.FetchFunc {
+	perCPU := func(width int, f numberOf) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			c := v.Data().(*cpu)
 			if c.net == nil || c.net.Width < width {
@@ -106,18 +106,18 @@ func (s *softnet) metrics() []pmda.Metric {
 	flowLimit := func(l *procfs.SoftnetStat) uint32 { return l.FlowLimitCount }
 	source := &pmda.Source{Read: s.read}
 	return append(pmda.Table(pmda.Metric{Source: source}, []row{
-		{57, 0, "network.softnet.processed", u64, counter, count, all(0, processed)},
-		{57, 1, "network.softnet.dropped", u64, counter, count, all(0, dropped)},
-		{57, 2, "network.softnet.time_squeeze", u64, counter, count, all(0, squeezed)},
-		{57, 3, "network.softnet.cpu_collision", u64, counter, count, all(0, collision)},
-		{57, 4, "network.softnet.received_rps", u64, counter, count, all(rpsWidth, rps)},
-		{57, 5, "network.softnet.flow_limit_count", u64, counter, count, all(flowWidth, flowLimit)},
+		{57, 0, "network.softnet.processed", u64, counter, count, total(0, processed)},
+		{57, 1, "network.softnet.dropped", u64, counter, count, total(0, dropped)},
+		{57, 2, "network.softnet.time_squeeze", u64, counter, count, total(0, squeezed)},
+		{57, 3, "network.softnet.cpu_collision", u64, counter, count, total(0, collision)},
+		{57, 4, "network.softnet.received_rps", u64, counter, count, total(rpsWidth, rps)},
+		{57, 5, "network.softnet.flow_limit_count", u64, counter, count, total(flowWidth, flowLimit)},
 	}), pmda.Table(pmda.Metric{InDom: s.stat.indom, Source: source}, []row{
-		{57, 6, "network.softnet.percpu.processed", u64, counter, count, each(0, processed)},
-		{57, 7, "network.softnet.percpu.dropped", u64, counter, count, each(0, dropped)},
-		{57, 8, "network.softnet.percpu.time_squeeze", u64, counter, count, each(0, squeezed)},
-		{57, 9, "network.softnet.percpu.cpu_collision", u64, counter, count, each(0, collision)},
-		{57, 10, "network.softnet.percpu.received_rps", u64, counter, count, each(rpsWidth, rps)},
-		{57, 11, "network.softnet.percpu.flow_limit_count", u64, counter, count, each(flowWidth, flowLimit)},
+		{57, 6, "network.softnet.percpu.processed", u64, counter, count, perCPU(0, processed)},
+		{57, 7, "network.softnet.percpu.dropped", u64, counter, count, perCPU(0, dropped)},
+		{57, 8, "network.softnet.percpu.time_squeeze", u64, counter, count, perCPU(0, squeezed)},
+		{57, 9, "network.softnet.percpu.cpu_collision", u64, counter, count, perCPU(0, collision)},
+		{57, 10, "network.softnet.percpu.received_rps", u64, counter, count, perCPU(rpsWidth, rps)},
+		{57, 11, "network.softnet.percpu.flow_limit_count", u64, counter, count, perCPU(flowWidth, flowLimit)},
 	})...)
 }

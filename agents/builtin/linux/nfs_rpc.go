@@ -19,7 +19,7 @@ import (
 type rpcFile struct {
 	file   *sysfile.File
 	source *pmda.Source
-	there  bool
+	exists bool
 	lines  map[string]rpcLine
 }
 
@@ -33,7 +33,7 @@ func newRPCFile(h *host, path string) *rpcFile {
 	r := &rpcFile{file: h.file(path), lines: make(map[string]rpcLine)}
 	r.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
 		b, err := r.file.Read()
-		r.there = b != nil
+		r.exists = b != nil
 		r.parse(b)
 		return err
 	}}
@@ -79,10 +79,10 @@ func (l rpcLine) sum(places []int) (sum uint64, ok bool) {
 	return sum, true
 }
 
-// is is the number at a place of a line.
-func (r *rpcFile) is(name string, place int) pmda.FetchFunc {
+// value is the number at a place of a line.
+func (r *rpcFile) value(name string, place int) pmda.FetchFunc {
 	l := r.line(name)
-	return pmda.Number(func() (uint64, bool) { return l[place].n, l[place].ok && r.there })
+	return pmda.Number(func() (uint64, bool) { return l[place].n, l[place].ok && r.exists })
 }
 
 // calls is the sum of the operations of a line, reqs has each.
@@ -90,14 +90,14 @@ func (r *rpcFile) calls(name string, o operations) pmda.FetchFunc {
 	l := r.line(name)
 	return pmda.Number(func() (uint64, bool) {
 		n, ok := l.sum(o.places)
-		return n, ok && r.there
+		return n, ok && r.exists
 	})
 }
 
 func (r *rpcFile) reqs(name string, o operations) pmda.FetchFunc {
 	l := r.line(name)
 	return func(_ context.Context, v *pmda.Value) error {
-		if f := l[o.places[v.Index()]]; f.ok && r.there {
+		if f := l[o.places[v.Index()]]; f.ok && r.exists {
 			v.Uint(f.n)
 		}
 		return nil
@@ -156,43 +156,43 @@ func rpcMetrics(h *host) []pmda.Metric {
 	ops3 := &pmda.InDom{Serial: indomNFS3, Insts: nfs3Ops}
 	return slices.Concat(pmda.Table(pmda.Metric{Source: client.source}, []row{
 		{7, 1, "nfs.client.calls", u32, counter, count, client.calls("proc2", nfs2Ops)},
-		{7, 20, "rpc.client.rpccnt", u32, counter, count, client.is("rpc", 0)},
-		{7, 21, "rpc.client.rpcretrans", u32, counter, count, client.is("rpc", 1)},
-		{7, 22, "rpc.client.rpcauthrefresh", u32, counter, count, client.is("rpc", 2)},
-		{7, 24, "rpc.client.netcnt", u32, counter, count, client.is("net", 0)},
-		{7, 25, "rpc.client.netudpcnt", u32, counter, count, client.is("net", 1)},
-		{7, 26, "rpc.client.nettcpcnt", u32, counter, count, client.is("net", 2)},
-		{7, 27, "rpc.client.nettcpconn", u32, counter, count, client.is("net", 3)},
+		{7, 20, "rpc.client.rpccnt", u32, counter, count, client.value("rpc", 0)},
+		{7, 21, "rpc.client.rpcretrans", u32, counter, count, client.value("rpc", 1)},
+		{7, 22, "rpc.client.rpcauthrefresh", u32, counter, count, client.value("rpc", 2)},
+		{7, 24, "rpc.client.netcnt", u32, counter, count, client.value("net", 0)},
+		{7, 25, "rpc.client.netudpcnt", u32, counter, count, client.value("net", 1)},
+		{7, 26, "rpc.client.nettcpcnt", u32, counter, count, client.value("net", 2)},
+		{7, 27, "rpc.client.nettcpconn", u32, counter, count, client.value("net", 3)},
 		{7, 60, "nfs3.client.calls", u32, counter, count, client.calls("proc3", nfs3Ops)},
 		{7, 64, "nfs4.client.calls", u32, counter, count, client.calls("proc4", nfs4ClientOps)},
 	}), pmda.Table(pmda.Metric{Source: server.source}, []row{
-		{7, 30, "rpc.server.rpccnt", u32, counter, count, server.is("rpc", 0)},
-		{7, 31, "rpc.server.rpcerr", u32, counter, count, server.is("rpc", 1)},
-		{7, 32, "rpc.server.rpcbadfmt", u32, counter, count, server.is("rpc", 2)},
-		{7, 33, "rpc.server.rpcbadauth", u32, counter, count, server.is("rpc", 3)},
-		{7, 34, "rpc.server.rpcbadclnt", u32, counter, count, server.is("rpc", 4)},
-		{7, 35, "rpc.server.rchits", u32, counter, count, server.is("rc", 0)},
-		{7, 36, "rpc.server.rcmisses", u32, counter, count, server.is("rc", 1)},
-		{7, 37, "rpc.server.rcnocache", u32, counter, count, server.is("rc", 2)},
-		{7, 38, "rpc.server.fh_cached", u32, counter, count, server.is("rc", 3)}, // Linux 2.2
-		{7, 39, "rpc.server.fh_valid", u32, counter, count, server.is("rc", 4)},
-		{7, 40, "rpc.server.fh_fixup", u32, counter, count, server.is("rc", 5)},
-		{7, 41, "rpc.server.fh_lookup", u32, counter, count, server.is("fh", 1)},
-		{7, 42, "rpc.server.fh_stale", u32, counter, count, server.is("fh", 0)},
-		{7, 43, "rpc.server.fh_concurrent", u32, counter, count, server.is("rc", 8)},
-		{7, 44, "rpc.server.netcnt", u32, counter, count, server.is("net", 0)},
-		{7, 45, "rpc.server.netudpcnt", u32, counter, count, server.is("net", 1)},
-		{7, 46, "rpc.server.nettcpcnt", u32, counter, count, server.is("net", 2)},
+		{7, 30, "rpc.server.rpccnt", u32, counter, count, server.value("rpc", 0)},
+		{7, 31, "rpc.server.rpcerr", u32, counter, count, server.value("rpc", 1)},
+		{7, 32, "rpc.server.rpcbadfmt", u32, counter, count, server.value("rpc", 2)},
+		{7, 33, "rpc.server.rpcbadauth", u32, counter, count, server.value("rpc", 3)},
+		{7, 34, "rpc.server.rpcbadclnt", u32, counter, count, server.value("rpc", 4)},
+		{7, 35, "rpc.server.rchits", u32, counter, count, server.value("rc", 0)},
+		{7, 36, "rpc.server.rcmisses", u32, counter, count, server.value("rc", 1)},
+		{7, 37, "rpc.server.rcnocache", u32, counter, count, server.value("rc", 2)},
+		{7, 38, "rpc.server.fh_cached", u32, counter, count, server.value("rc", 3)}, // Linux 2.2
+		{7, 39, "rpc.server.fh_valid", u32, counter, count, server.value("rc", 4)},
+		{7, 40, "rpc.server.fh_fixup", u32, counter, count, server.value("rc", 5)},
+		{7, 41, "rpc.server.fh_lookup", u32, counter, count, server.value("fh", 1)},
+		{7, 42, "rpc.server.fh_stale", u32, counter, count, server.value("fh", 0)},
+		{7, 43, "rpc.server.fh_concurrent", u32, counter, count, server.value("rc", 8)},
+		{7, 44, "rpc.server.netcnt", u32, counter, count, server.value("net", 0)},
+		{7, 45, "rpc.server.netudpcnt", u32, counter, count, server.value("net", 1)},
+		{7, 46, "rpc.server.nettcpcnt", u32, counter, count, server.value("net", 2)},
 		// C differs: it has nettcpcnt here.
-		{7, 47, "rpc.server.nettcpconn", u32, counter, count, server.is("net", 3)},
+		{7, 47, "rpc.server.nettcpconn", u32, counter, count, server.value("net", 3)},
 		{7, 50, "nfs.server.calls", u32, counter, count, server.calls("proc2", nfs2Ops)},
-		{7, 51, "rpc.server.fh_anon", u32, counter, count, server.is("fh", 2)},
-		{7, 52, "rpc.server.fh_nocache_dir", u32, counter, count, server.is("fh", 3)},
-		{7, 53, "rpc.server.fh_nocache_nondir", u32, counter, count, server.is("fh", 4)},
-		{7, 54, "rpc.server.io_read", u32, counter, octet, server.is("io", 0)},
-		{7, 55, "rpc.server.io_write", u32, counter, octet, server.is("io", 1)},
-		{7, 56, "rpc.server.th_cnt", u32, instant, count, server.is("th", 0)},
-		{7, 57, "rpc.server.th_fullcnt", u32, counter, count, server.is("th", 1)},
+		{7, 51, "rpc.server.fh_anon", u32, counter, count, server.value("fh", 2)},
+		{7, 52, "rpc.server.fh_nocache_dir", u32, counter, count, server.value("fh", 3)},
+		{7, 53, "rpc.server.fh_nocache_nondir", u32, counter, count, server.value("fh", 4)},
+		{7, 54, "rpc.server.io_read", u32, counter, octet, server.value("io", 0)},
+		{7, 55, "rpc.server.io_write", u32, counter, octet, server.value("io", 1)},
+		{7, 56, "rpc.server.th_cnt", u32, instant, count, server.value("th", 0)},
+		{7, 57, "rpc.server.th_fullcnt", u32, counter, count, server.value("th", 1)},
 		{7, 62, "nfs3.server.calls", u32, counter, count, server.calls("proc3", nfs3Ops)},
 		{7, 66, "nfs4.server.calls", u32, counter, count, server.calls("proc4ops", nfs4ServerOps)},
 		{7, 68, "rpc.server.ra_size", u32, counter, count, cache(0)},

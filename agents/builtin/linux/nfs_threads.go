@@ -15,7 +15,7 @@ import (
 //	0 15240 2 15240 0
 type nfsd struct {
 	threadsFile, statsFile *sysfile.File
-	ok                     bool // it runs
+	running                bool // it runs
 	threads, pools         uint64
 	sums                   [5]uint64 // of the numbers of all pools
 }
@@ -30,7 +30,7 @@ func (d *nfsd) read(context.Context, *pmda.Request) error {
 	if d.threads > 0 {
 		stats, _ := d.statsFile.Read()
 		d.parseStats(stats)
-		d.ok = d.pools > 0
+		d.running = d.pools > 0
 	}
 	return nil
 }
@@ -47,7 +47,7 @@ func (d *nfsd) parseThreads(b []byte) {
 			return
 		}
 		var n uint64
-		if n, d.ok = sysfile.Uint(word); !d.ok {
+		if n, d.running = sysfile.Uint(word); !d.running {
 			d.threads = 0
 			return
 		}
@@ -71,13 +71,13 @@ func (d *nfsd) parseStats(b []byte) {
 }
 
 func (d *nfsd) metrics() []pmda.Metric {
-	is := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, d.ok }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, d.running }) }
 	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: d.read}}, []row{
-		{7, 71, "nfs.server.threads.total", u32, instant, count, is(&d.threads)},
-		{7, 72, "nfs.server.threads.pools", u32, instant, count, is(&d.pools)},
-		{7, 73, "nfs.server.threads.requests", u64, counter, count, is(&d.sums[1])},
-		{7, 74, "nfs.server.threads.enqueued", u64, counter, count, is(&d.sums[2])},
-		{7, 75, "nfs.server.threads.processed", u64, counter, count, is(&d.sums[3])},
-		{7, 76, "nfs.server.threads.timedout", u64, counter, count, is(&d.sums[4])},
+		{7, 71, "nfs.server.threads.total", u32, instant, count, value(&d.threads)},
+		{7, 72, "nfs.server.threads.pools", u32, instant, count, value(&d.pools)},
+		{7, 73, "nfs.server.threads.requests", u64, counter, count, value(&d.sums[1])},
+		{7, 74, "nfs.server.threads.enqueued", u64, counter, count, value(&d.sums[2])},
+		{7, 75, "nfs.server.threads.processed", u64, counter, count, value(&d.sums[3])},
+		{7, 76, "nfs.server.threads.timedout", u64, counter, count, value(&d.sums[4])},
 	})
 }

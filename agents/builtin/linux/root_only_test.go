@@ -10,7 +10,7 @@ import (
 )
 
 // Slab caches and serial lines are for root, not for the client before him.
-func TestOnlyRoot(t *testing.T) {
+func TestRootOnlyFiles(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/slabinfo": "slabinfo - version: 2.1\n# name            <active_objs>\n" +
 			"kmalloc-64 8640 8641 64 64 1 : tunables    0    0    0 : slabdata    135    136      0\nbad 1 x 3 0 5\n",
