@@ -68,7 +68,7 @@ var ErrMessage = errors.New("not a message of pmdaroot")
 // PM_ERR_NOCONTAINER; without a pmdaroot that answers it is PM_ERR_NOTCONN. An
 // answer is waited for 2 seconds.
 func (c *Client) ProcessID(container string) (int, error) {
-	m, err := c.ask(processReq, container)
+	m, err := c.request(processReq, container)
 	if err == nil && m.pid <= 0 {
 		err = pdu.ErrnoNoContainer
 	}
@@ -77,14 +77,14 @@ func (c *Client) ProcessID(container string) (int, error) {
 
 // HostName returns what gethostname(2) says in a container.
 func (c *Client) HostName(container string) (string, error) {
-	m, err := c.ask(hostNameReq, container)
+	m, err := c.request(hostNameReq, container)
 	return m.name, err
 }
 
 // Cgroup returns the control group of a container: a path below the hierarchies,
 // or below machine.slice there, without a slash at its beginning.
 func (c *Client) Cgroup(container string) (string, error) {
-	m, err := c.ask(cgroupReq, container)
+	m, err := c.request(cgroupReq, container)
 	if err == nil && strings.Trim(m.name, "/") == "" {
 		err = pdu.ErrnoNoContainer
 	}
@@ -99,15 +99,15 @@ type message struct {
 	name   string
 }
 
-func (c *Client) ask(typ int32, container string) (message, error) {
+func (c *Client) request(typ int32, container string) (message, error) {
 	if container == "" || len(container) >= maxName {
 		return message{}, pdu.ErrnoNoContainer
 	}
 	q, deadline := message{typ: typ, name: container}, time.Now().Add(timeout)
-	kept := c.conn != nil
-	m, err := c.try(q, deadline)
-	if err != nil && kept && time.Now().Before(deadline) {
-		m, err = c.try(q, deadline)
+	wasConnected := c.conn != nil
+	m, err := c.attempt(q, deadline)
+	if err != nil && wasConnected && time.Now().Before(deadline) {
+		m, err = c.attempt(q, deadline)
 	}
 	switch {
 	case err != nil:
@@ -118,13 +118,13 @@ func (c *Client) ask(typ int32, container string) (message, error) {
 	return m, nil
 }
 
-// try asks a question. After an error there is no connection.
-func (c *Client) try(q message, deadline time.Time) (m message, err error) {
+// attempt asks a question. After an error there is no connection.
+func (c *Client) attempt(q message, deadline time.Time) (m message, err error) {
 	if c.conn == nil {
 		m, err = c.connect(deadline)
 	}
 	if err == nil && m.status == 0 {
-		m, err = talk(c.conn, q, deadline)
+		m, err = exchange(c.conn, q, deadline)
 	}
 	if err != nil {
 		c.Close()
@@ -134,31 +134,31 @@ func (c *Client) try(q message, deadline time.Time) (m message, err error) {
 
 // connect returns what pmdaroot says first. There is a connection if that has a
 // status of 0.
-func (c *Client) connect(deadline time.Time) (hello message, err error) {
+func (c *Client) connect(deadline time.Time) (greeting message, err error) {
 	conn, err := (&net.Dialer{Deadline: deadline}).Dial("unix", cmp.Or(c.Path, Default()))
 	if err != nil {
 		return message{}, err
 	}
-	if err = trusted(conn.(*net.UnixConn)); err == nil {
+	if err = checkPeer(conn.(*net.UnixConn)); err == nil {
 		err = conn.SetDeadline(deadline)
 	}
 	if err == nil {
-		hello, err = read(conn)
+		greeting, err = read(conn)
 	}
-	if err == nil && hello.typ != info {
-		err = fmt.Errorf("%w: type %#x, not %#x", ErrMessage, hello.typ, info)
+	if err == nil && greeting.typ != info {
+		err = fmt.Errorf("%w: type %#x, not %#x", ErrMessage, greeting.typ, info)
 	}
-	if err != nil || hello.status != 0 {
+	if err != nil || greeting.status != 0 {
 		conn.Close()
-		return hello, err
+		return greeting, err
 	}
 	c.conn = conn
-	return hello, nil
+	return greeting, nil
 }
 
-// trusted is an error if others than root, and who asks, listen at the socket:
+// checkPeer is an error if others than root, and who asks, listen at the socket:
 // its directory may belong to PCP's user.
-func trusted(conn *net.UnixConn) error {
+func checkPeer(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return err
@@ -186,8 +186,8 @@ func (c *Client) Close() {
 	}
 }
 
-// talk asks a question.
-func talk(conn net.Conn, q message, deadline time.Time) (message, error) {
+// exchange asks a question.
+func exchange(conn net.Conn, q message, deadline time.Time) (message, error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return message{}, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-var hello = words(info, 24, 0, 2, 7, 0)
+var greeting = words(info, 24, 0, 2, 7, 0)
 
 func words(ns ...int32) []byte {
 	var b []byte
@@ -27,8 +27,8 @@ func words(ns ...int32) []byte {
 	return b
 }
 
-// serve is a pmdaroot that has one answer. It returns what it was asked.
-func serve(t *testing.T, hello, answer []byte) (*Client, chan []byte) {
+// startFake starts a pmdaroot that has one answer. It returns what it was asked.
+func startFake(t *testing.T, greeting, answer []byte) (*Client, chan []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root.socket")
 	l, err := net.Listen("unix", path)
@@ -44,7 +44,7 @@ func serve(t *testing.T, hello, answer []byte) (*Client, chan []byte) {
 			if err != nil {
 				return
 			}
-			conn.Write(hello)
+			conn.Write(greeting)
 			head := make([]byte, 24)
 			if _, err := io.ReadFull(conn, head); err == nil {
 				name := make([]byte, binary.NativeEndian.Uint32(head[20:]))
@@ -64,7 +64,7 @@ func serve(t *testing.T, hello, answer []byte) (*Client, chan []byte) {
 	return c, asked
 }
 
-func TestAsk(t *testing.T) {
+func TestRequests(t *testing.T) {
 	name := func(typ int32, text string) []byte {
 		return append(words(typ, int32(24+len(text)), 0, 2, 0, int32(len(text))), text...)
 	}
@@ -79,28 +79,28 @@ func TestAsk(t *testing.T) {
 		want          any
 		err           error
 	}{
-		{"a process", process, 0x9003, hello, words(0x9004, 24, 0, 2, 4711, 0), 4711, nil},
+		{"a process", process, 0x9003, greeting, words(0x9004, 24, 0, 2, 4711, 0), 4711, nil},
 		{"the version before", process, 0x9003, words(info, 24, 0, 1, 7, 0), words(0x9004, 24, 0, 1, 4711, 0), 4711, nil},
-		{"a container that does not run", process, 0x9003, hello, words(0x9004, 24, 0, 2, -1, 0), -1, pdu.ErrnoNoContainer},
-		{"no container", process, 0x9003, hello, words(0x9004, 24, -12399, 2, 0, 0), 0, pdu.ErrnoNoContainer},
-		{"a host", host, 0x9001, hello, name(0x9002, "box"), "box", nil},
-		{"no right to the name space", host, 0x9001, hello, words(0x9002, 24, -1, 2, 0, 0), "", pdu.Errno(-1)},
-		{"a group", cgroup, 0x9005, hello, name(0x9006, "docker/abc"), "docker/abc", nil},
-		{"a group with a slash", cgroup, 0x9005, hello, name(0x9006, "/docker/abc/"), "docker/abc", nil},
-		{"no group", cgroup, 0x9005, hello, name(0x9006, ""), "", pdu.ErrnoNoContainer},
-		{"another answer", cgroup, 0x9005, hello, name(0x9004, "docker/abc"), "", ErrMessage},
-		{"a name that is too long", cgroup, 0x9005, hello, name(0x9006, strings.Repeat("x", maxName)), "", ErrMessage},
-		{"a name of negative length", cgroup, 0x9005, hello, words(0x9006, 20, 0, 2, 0, -4), "", ErrMessage},
-		{"more than the name", cgroup, 0x9005, hello, append(words(0x9006, 28, 0, 2, 0, 1), "abcd"...), "", ErrMessage},
-		{"half a name", cgroup, 0x9005, hello, append(words(0x9006, 34, 0, 2, 0, 10), "abcd"...), "", io.ErrUnexpectedEOF},
-		{"a NUL", cgroup, 0x9005, hello, name(0x9006, "a\x00b"), "", ErrMessage},
-		{"nothing", cgroup, 0x9005, hello, nil, "", io.EOF},
-		{"a later version", cgroup, 0x9005, hello, words(0x9006, 24, 0, 3, 0, 0), "", ErrMessage},
+		{"a container that does not run", process, 0x9003, greeting, words(0x9004, 24, 0, 2, -1, 0), -1, pdu.ErrnoNoContainer},
+		{"no container", process, 0x9003, greeting, words(0x9004, 24, -12399, 2, 0, 0), 0, pdu.ErrnoNoContainer},
+		{"a host", host, 0x9001, greeting, name(0x9002, "box"), "box", nil},
+		{"no right to the name space", host, 0x9001, greeting, words(0x9002, 24, -1, 2, 0, 0), "", pdu.Errno(-1)},
+		{"a group", cgroup, 0x9005, greeting, name(0x9006, "docker/abc"), "docker/abc", nil},
+		{"a group with a slash", cgroup, 0x9005, greeting, name(0x9006, "/docker/abc/"), "docker/abc", nil},
+		{"no group", cgroup, 0x9005, greeting, name(0x9006, ""), "", pdu.ErrnoNoContainer},
+		{"another answer", cgroup, 0x9005, greeting, name(0x9004, "docker/abc"), "", ErrMessage},
+		{"a name that is too long", cgroup, 0x9005, greeting, name(0x9006, strings.Repeat("x", maxName)), "", ErrMessage},
+		{"a name of negative length", cgroup, 0x9005, greeting, words(0x9006, 20, 0, 2, 0, -4), "", ErrMessage},
+		{"more than the name", cgroup, 0x9005, greeting, append(words(0x9006, 28, 0, 2, 0, 1), "abcd"...), "", ErrMessage},
+		{"half a name", cgroup, 0x9005, greeting, append(words(0x9006, 34, 0, 2, 0, 10), "abcd"...), "", io.ErrUnexpectedEOF},
+		{"a NUL", cgroup, 0x9005, greeting, name(0x9006, "a\x00b"), "", ErrMessage},
+		{"nothing", cgroup, 0x9005, greeting, nil, "", io.EOF},
+		{"a later version", cgroup, 0x9005, greeting, words(0x9006, 24, 0, 3, 0, 0), "", ErrMessage},
 		{"it does not want to", cgroup, 0, words(info, 24, -13, 2, 0, 0), nil, "", pdu.Errno(-13)},
 		{"no greeting", cgroup, 0, words(0x9006, 24, 0, 2, 0, 0), nil, "", ErrMessage},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, asked := serve(t, tt.hello, tt.answer)
+			s, asked := startFake(t, tt.hello, tt.answer)
 			got, err := tt.ask(s, "c1")
 			if got != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("got %v, %v, want %v, %v", got, err, tt.want, tt.err)
@@ -118,7 +118,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-func TestNobodyThere(t *testing.T) {
+func TestNoPmdaroot(t *testing.T) {
 	s := &Client{Path: filepath.Join(t.TempDir(), "root.socket")}
 	if _, err := s.ProcessID("c1"); !errors.Is(err, pdu.ErrnoNotConn) {
 		t.Errorf("got %v", err)
@@ -164,7 +164,7 @@ func TestConnections(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(hello)
+	f.Add(greeting)
 	f.Add(append(words(0x9006, 27, 0, 2, 0, 3), "abc"...))
 	f.Add(words(0x9004, 24, -12399, 2, -1, 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -180,7 +180,7 @@ func FuzzRead(f *testing.F) {
 }
 
 // Somebody else than root who listens in its place is not asked.
-func TestOthersListen(t *testing.T) {
+func TestListenerOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
@@ -220,7 +220,7 @@ func TestOthersListen(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		conn.Write(hello)
+		conn.Write(greeting)
 		conn.Write(words(processReq+1, 24, 0, 2, 1, 0))
 	}()
 	defer func() {

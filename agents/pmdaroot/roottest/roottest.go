@@ -26,9 +26,9 @@ type Root struct {
 	listener net.Listener
 	wg       sync.WaitGroup
 
-	mu    sync.Mutex // guards the following
-	known map[string]Container
-	conns []net.Conn
+	mu         sync.Mutex // guards the following
+	containers map[string]Container
+	conns      []net.Conn
 }
 
 // Start starts one that ends with the test.
@@ -49,7 +49,7 @@ func Listen(t testing.TB, path string) *Root {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Root{Socket: path, listener: l, known: make(map[string]Container)}
+	r := &Root{Socket: path, listener: l, containers: make(map[string]Container)}
 	r.wg.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -61,7 +61,7 @@ func Listen(t testing.TB, path string) *Root {
 			r.mu.Unlock()
 			r.wg.Go(func() {
 				defer conn.Close()
-				for put(conn, 0x9000, 0, 7, ""); r.answer(conn); {
+				for send(conn, 0x9000, 0, 7, ""); r.reply(conn); {
 				}
 			})
 		}
@@ -97,10 +97,10 @@ func (r *Root) Connections() int {
 func (r *Root) Set(name string, c Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known[name] = c
+	r.containers[name] = c
 }
 
-func put(conn net.Conn, typ, status, pid int, name string) {
+func send(conn net.Conn, typ, status, pid int, name string) {
 	var b []byte
 	for _, n := range []int{typ, 24 + len(name), status, 2, pid, len(name)} {
 		b = binary.NativeEndian.AppendUint32(b, uint32(n))
@@ -108,8 +108,8 @@ func put(conn net.Conn, typ, status, pid int, name string) {
 	conn.Write(append(b, name...))
 }
 
-// answer answers a question; it is false if there is none any more.
-func (r *Root) answer(conn net.Conn) bool {
+// reply answers a question; it is false if there is none any more.
+func (r *Root) reply(conn net.Conn) bool {
 	head := make([]byte, 24)
 	if _, err := io.ReadFull(conn, head); err != nil {
 		return false
@@ -119,18 +119,18 @@ func (r *Root) answer(conn net.Conn) bool {
 		return false
 	}
 	r.mu.Lock()
-	c, ok := r.known[string(name)]
+	c, ok := r.containers[string(name)]
 	r.mu.Unlock()
 	typ := int(binary.NativeEndian.Uint32(head)) + 1
 	switch {
 	case !ok:
-		put(conn, typ, int(pdu.ErrnoNoContainer), 0, "")
+		send(conn, typ, int(pdu.ErrnoNoContainer), 0, "")
 	case typ == 0x9002:
-		put(conn, typ, 0, c.PID, c.Host)
+		send(conn, typ, 0, c.PID, c.Host)
 	case typ == 0x9004:
-		put(conn, typ, 0, c.PID, "")
+		send(conn, typ, 0, c.PID, "")
 	default:
-		put(conn, typ, 0, c.PID, c.Cgroup)
+		send(conn, typ, 0, c.PID, c.Cgroup)
 	}
 	return true
 }
