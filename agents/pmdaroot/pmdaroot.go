@@ -1,17 +1,17 @@
-// Package pmdaroot asks the root agent of PCP (pmdaroot(1)) about containers:
-// which process is the first of one, what the host is called there, and in which
-// control group it is. Pmdaroot knows containers of Docker, Podman and LXC, and
-// answers root and PCP's user only. Agents can be started through it, too, which
-// is not in here: whoever has a connection to it has root's rights.
+// Package pmdaroot is a client of PCP's root agent (pmdaroot(1)). It requests,
+// for a container, the id of its first process, its host name and its control
+// group. Pmdaroot knows containers of Docker, Podman and LXC, and replies to root
+// and PCP's user only. Pmdaroot can also start agents; this package does not
+// offer that, because it would give root's rights to every user of a Client.
 //
 // # Protocol
 //
-// It is that of pcp/pmdaroot.h, on a stream socket of the Unix domain. Numbers
-// are in the byte order of the host, 4 bytes each. A message starts with its
+// pcp/pmdaroot.h defines the protocol, on a stream socket of the Unix domain.
+// Numbers have 4 bytes, in the byte order of the host. A message starts with its
 // type, its length in bytes, a status and the version of the protocol, which is
-// 2. Pmdaroot speaks first: a message of type 0x9000 with two numbers, what it
-// can do and 0. A question, and its answer, which has the next type, have the
-// number of a process and the length of a name, and then the name.
+// 2. Pmdaroot sends the first message, of type 0x9000, with two numbers: its
+// capabilities and 0. Each request and its reply, which has the next type, have a
+// process id, the length of a name, and the name.
 package pmdaroot
 
 import (
@@ -42,31 +42,33 @@ const (
 const (
 	version   = 2
 	headerLen = 16
-	maxName   = 4096 // in bytes, with a NUL that is not sent (PATH_MAX, limits.h)
+	maxName   = 4096 // in bytes, including a NUL that is not sent (PATH_MAX, limits.h)
 	timeout   = 2 * time.Second
 )
 
-// Default is the socket that PCP's programs use, $PCP_VAR_DIR/pmcd/root.socket.
+// Default returns the path of the socket that PCP's programs use,
+// $PCP_VAR_DIR/pmcd/root.socket.
 func Default() string {
 	return filepath.Join(cmp.Or(os.Getenv("PCP_VAR_DIR"), "/var/lib/pcp"), "pmcd", "root.socket")
 }
 
-// A Client asks a pmdaroot. It connects when it is first asked, and again when
-// pmdaroot was started again. It is for one goroutine at a time.
+// A Client sends requests to a pmdaroot. It connects at the first request, and
+// again after a restart of pmdaroot. One goroutine at a time may use it.
 type Client struct {
 	Path string // of the socket; "" is the Default
 	conn net.Conn
 }
 
-// ErrMessage is an answer that is none of the protocol.
+// ErrMessage is the error for a message that breaks the protocol.
 var ErrMessage = errors.New("not a message of pmdaroot")
 
-// ProcessID returns the first process of a container, by its number on the host.
+// ProcessID returns the process id, on the host, of the first process of a
+// container.
 //
-// Here and below the name is one that the container engine knows, or an id of
-// its, or the beginning of that. An unknown one, and one that does not run, is
-// PM_ERR_NOCONTAINER; without a pmdaroot that answers it is PM_ERR_NOTCONN. An
-// answer is waited for 2 seconds.
+// Here and below, container is a name or an id that the container engine knows,
+// or the beginning of an id. The error is PM_ERR_NOCONTAINER if the container is
+// unknown or does not run, and PM_ERR_NOTCONN if pmdaroot does not reply within
+// 2 seconds.
 func (c *Client) ProcessID(container string) (int, error) {
 	m, err := c.request(processReq, container)
 	if err == nil && m.pid <= 0 {
@@ -75,14 +77,14 @@ func (c *Client) ProcessID(container string) (int, error) {
 	return int(m.pid), err
 }
 
-// HostName returns what gethostname(2) says in a container.
+// HostName returns the result of gethostname(2) in a container.
 func (c *Client) HostName(container string) (string, error) {
 	m, err := c.request(hostNameReq, container)
 	return m.name, err
 }
 
-// Cgroup returns the control group of a container: a path below the hierarchies,
-// or below machine.slice there, without a slash at its beginning.
+// Cgroup returns the control group of a container: a path relative to the root of
+// a hierarchy, or to machine.slice there, without slashes at its ends.
 func (c *Client) Cgroup(container string) (string, error) {
 	m, err := c.request(cgroupReq, container)
 	if err == nil && strings.Trim(m.name, "/") == "" {
@@ -91,7 +93,7 @@ func (c *Client) Cgroup(container string) (string, error) {
 	return strings.Trim(m.name, "/"), err
 }
 
-// A message is a question or an answer.
+// A message is a request or a reply.
 type message struct {
 	typ    int32
 	status int32
@@ -118,7 +120,8 @@ func (c *Client) request(typ int32, container string) (message, error) {
 	return m, nil
 }
 
-// attempt asks a question. After an error there is no connection.
+// attempt connects, if necessary, and sends a request. After an error there is no
+// connection.
 func (c *Client) attempt(q message, deadline time.Time) (m message, err error) {
 	if c.conn == nil {
 		m, err = c.connect(deadline)
@@ -132,8 +135,8 @@ func (c *Client) attempt(q message, deadline time.Time) (m message, err error) {
 	return m, err
 }
 
-// connect returns what pmdaroot says first. There is a connection if that has a
-// status of 0.
+// connect returns the first message of pmdaroot. If its status is not 0, pmdaroot
+// has refused the connection, and c is not connected.
 func (c *Client) connect(deadline time.Time) (greeting message, err error) {
 	conn, err := (&net.Dialer{Deadline: deadline}).Dial("unix", cmp.Or(c.Path, Default()))
 	if err != nil {
@@ -156,8 +159,9 @@ func (c *Client) connect(deadline time.Time) (greeting message, err error) {
 	return greeting, nil
 }
 
-// checkPeer is an error if others than root, and who asks, listen at the socket:
-// its directory may belong to PCP's user.
+// checkPeer returns an error unless the process that listens at the socket runs
+// as root or as the user of this process: the directory of the socket may belong
+// to PCP's user.
 func checkPeer(conn *net.UnixConn) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -173,12 +177,12 @@ func checkPeer(conn *net.UnixConn) error {
 		return err
 	}
 	if peer.Uid != 0 && int(peer.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s: it is user %d who listens, and not root", conn.RemoteAddr(), peer.Uid)
+		return fmt.Errorf("%s: the listening process runs as user %d, not as root", conn.RemoteAddr(), peer.Uid)
 	}
 	return nil
 }
 
-// Close closes the connection, which the next question makes again.
+// Close closes the connection. The next request connects again.
 func (c *Client) Close() {
 	if c.conn != nil {
 		c.conn.Close()
@@ -186,7 +190,7 @@ func (c *Client) Close() {
 	}
 }
 
-// exchange asks a question.
+// exchange sends a request and returns the reply.
 func exchange(conn net.Conn, q message, deadline time.Time) (message, error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return message{}, err
@@ -208,8 +212,8 @@ func (m message) append(b []byte) []byte {
 	return append(b, m.name...)
 }
 
-// read reads a message: all have two numbers behind the header, and info has
-// nothing else.
+// read reads a message: two numbers follow the header, and then a name, except in
+// a message of type info.
 func read(r io.Reader) (message, error) {
 	var b [headerLen + 8]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {

@@ -27,7 +27,8 @@ func words(ns ...int32) []byte {
 	return b
 }
 
-// startFake starts a pmdaroot that has one answer. It returns what it was asked.
+// startFake starts a pmdaroot that sends the same reply to every request. The
+// channel has the requests.
 func startFake(t *testing.T, greeting, answer []byte) (*Client, chan []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root.socket")
@@ -80,23 +81,23 @@ func TestRequests(t *testing.T) {
 		err           error
 	}{
 		{"a process", process, 0x9003, greeting, words(0x9004, 24, 0, 2, 4711, 0), 4711, nil},
-		{"the version before", process, 0x9003, words(info, 24, 0, 1, 7, 0), words(0x9004, 24, 0, 1, 4711, 0), 4711, nil},
+		{"version 1", process, 0x9003, words(info, 24, 0, 1, 7, 0), words(0x9004, 24, 0, 1, 4711, 0), 4711, nil},
 		{"a container that does not run", process, 0x9003, greeting, words(0x9004, 24, 0, 2, -1, 0), -1, pdu.ErrnoNoContainer},
 		{"no container", process, 0x9003, greeting, words(0x9004, 24, -12399, 2, 0, 0), 0, pdu.ErrnoNoContainer},
-		{"a host", host, 0x9001, greeting, name(0x9002, "box"), "box", nil},
-		{"no right to the name space", host, 0x9001, greeting, words(0x9002, 24, -1, 2, 0, 0), "", pdu.Errno(-1)},
+		{"a host name", host, 0x9001, greeting, name(0x9002, "box"), "box", nil},
+		{"no permission for the name space", host, 0x9001, greeting, words(0x9002, 24, -1, 2, 0, 0), "", pdu.Errno(-1)},
 		{"a group", cgroup, 0x9005, greeting, name(0x9006, "docker/abc"), "docker/abc", nil},
 		{"a group with a slash", cgroup, 0x9005, greeting, name(0x9006, "/docker/abc/"), "docker/abc", nil},
 		{"no group", cgroup, 0x9005, greeting, name(0x9006, ""), "", pdu.ErrnoNoContainer},
-		{"another answer", cgroup, 0x9005, greeting, name(0x9004, "docker/abc"), "", ErrMessage},
+		{"the reply to another request", cgroup, 0x9005, greeting, name(0x9004, "docker/abc"), "", ErrMessage},
 		{"a name that is too long", cgroup, 0x9005, greeting, name(0x9006, strings.Repeat("x", maxName)), "", ErrMessage},
 		{"a name of negative length", cgroup, 0x9005, greeting, words(0x9006, 20, 0, 2, 0, -4), "", ErrMessage},
-		{"more than the name", cgroup, 0x9005, greeting, append(words(0x9006, 28, 0, 2, 0, 1), "abcd"...), "", ErrMessage},
+		{"bytes after the name", cgroup, 0x9005, greeting, append(words(0x9006, 28, 0, 2, 0, 1), "abcd"...), "", ErrMessage},
 		{"half a name", cgroup, 0x9005, greeting, append(words(0x9006, 34, 0, 2, 0, 10), "abcd"...), "", io.ErrUnexpectedEOF},
 		{"a NUL", cgroup, 0x9005, greeting, name(0x9006, "a\x00b"), "", ErrMessage},
-		{"nothing", cgroup, 0x9005, greeting, nil, "", io.EOF},
+		{"no reply", cgroup, 0x9005, greeting, nil, "", io.EOF},
 		{"a later version", cgroup, 0x9005, greeting, words(0x9006, 24, 0, 3, 0, 0), "", ErrMessage},
-		{"it does not want to", cgroup, 0, words(info, 24, -13, 2, 0, 0), nil, "", pdu.Errno(-13)},
+		{"a greeting with an error", cgroup, 0, words(info, 24, -13, 2, 0, 0), nil, "", pdu.Errno(-13)},
 		{"no greeting", cgroup, 0, words(0x9006, 24, 0, 2, 0, 0), nil, "", ErrMessage},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,7 +135,8 @@ func TestNoPmdaroot(t *testing.T) {
 	}
 }
 
-// A connection serves many questions, and another one takes its place.
+// A connection serves many requests. After it was closed, by either side, the
+// next request connects again.
 func TestConnections(t *testing.T) {
 	root := roottest.Start(t)
 	root.Set("box", roottest.Container{PID: 5, Host: "boxed", Cgroup: "docker/box"})
@@ -145,8 +147,8 @@ func TestConnections(t *testing.T) {
 		if pid, err := c.ProcessID("box"); pid != 5 || err != nil {
 			t.Errorf("process %d, %v", pid, err)
 		}
-		if _, err := c.ProcessID("nobody"); err != pdu.ErrnoNoContainer {
-			t.Errorf("nobody: %v", err)
+		if _, err := c.ProcessID("unknown"); err != pdu.ErrnoNoContainer {
+			t.Errorf("an unknown container: %v", err)
 		}
 		host, err := c.HostName("box")
 		group, err2 := c.Cgroup("box")
@@ -179,7 +181,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Somebody else than root who listens in its place is not asked.
+// A socket at which another user than root listens gets no request.
 func TestListenerOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -194,7 +196,7 @@ func TestListenerOfAnotherUser(t *testing.T) {
 	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
 		t.Fatal(err)
 	}
-	// The user who listens is that of the thread.
+	// SO_PEERCRED has the user of the thread that calls listen(2).
 	seteuid := func(uid int) {
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); errno != 0 {
 			t.Fatal(errno)

@@ -13,15 +13,15 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Container is what pmdaroot says of one.
+// A Container has the replies of pmdaroot for one.
 type Container struct {
 	PID          int
 	Host, Cgroup string
 }
 
-// A Root is a pmdaroot that knows the containers that it is told of.
+// A Root is a pmdaroot that knows the containers that Set adds.
 type Root struct {
-	Socket string // the path of what it listens at
+	Socket string // path of the socket
 
 	listener net.Listener
 	wg       sync.WaitGroup
@@ -31,10 +31,10 @@ type Root struct {
 	conns      []net.Conn
 }
 
-// Start starts one that ends with the test.
+// Start starts a Root that ends with the test.
 func Start(t testing.TB) *Root {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "root") // short: it is part of a socket's name
+	dir, err := os.MkdirTemp("", "root") // short, because paths of sockets are
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func Start(t testing.TB) *Root {
 	return Listen(t, filepath.Join(dir, "root.socket"))
 }
 
-// Listen is Start with a path for the socket.
+// Listen is Start with the path of the socket.
 func Listen(t testing.TB, path string) *Root {
 	t.Helper()
 	l, err := net.Listen("unix", path)
@@ -70,7 +70,7 @@ func Listen(t testing.TB, path string) *Root {
 	return r
 }
 
-// Close ends it.
+// Close ends r.
 func (r *Root) Close() {
 	r.listener.Close()
 	r.Disconnect()
@@ -86,14 +86,14 @@ func (r *Root) Disconnect() {
 	}
 }
 
-// Connections returns how many there have been.
+// Connections returns the number of connections that r has accepted.
 func (r *Root) Connections() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.conns)
 }
 
-// Set makes a container known, in place of what was known of it.
+// Set adds or replaces a container.
 func (r *Root) Set(name string, c Container) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,7 +108,8 @@ func send(conn net.Conn, typ, status, pid int, name string) {
 	conn.Write(append(b, name...))
 }
 
-// reply answers a question; it is false if there is none any more.
+// reply reads a request and replies to it. It returns false at the end of the
+// connection.
 func (r *Root) reply(conn net.Conn) bool {
 	head := make([]byte, 24)
 	if _, err := io.ReadFull(conn, head); err != nil {
