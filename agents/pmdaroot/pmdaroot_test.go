@@ -29,14 +29,14 @@ func words(ns ...int32) []byte {
 
 // startFake starts a pmdaroot that sends the same reply to every request. The
 // channel has the requests.
-func startFake(t *testing.T, greeting, answer []byte) (*Client, chan []byte) {
+func startFake(t *testing.T, greeting, reply []byte) (*Client, chan []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "root.socket")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := make(chan []byte, 1)
+	requests := make(chan []byte, 1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -50,8 +50,8 @@ func startFake(t *testing.T, greeting, answer []byte) (*Client, chan []byte) {
 			if _, err := io.ReadFull(conn, head); err == nil {
 				name := make([]byte, binary.NativeEndian.Uint32(head[20:]))
 				io.ReadFull(conn, name)
-				asked <- append(head, name...)
-				conn.Write(answer)
+				requests <- append(head, name...)
+				conn.Write(reply)
 			}
 			conn.Close()
 		}
@@ -62,7 +62,7 @@ func startFake(t *testing.T, greeting, answer []byte) (*Client, chan []byte) {
 	})
 	c := &Client{Path: path}
 	t.Cleanup(c.Close)
-	return c, asked
+	return c, requests
 }
 
 func TestRequests(t *testing.T) {
@@ -73,12 +73,12 @@ func TestRequests(t *testing.T) {
 	host := func(s *Client, c string) (any, error) { return s.HostName(c) }
 	cgroup := func(s *Client, c string) (any, error) { return s.Cgroup(c) }
 	for _, tt := range []struct {
-		name          string
-		ask           func(*Client, string) (any, error)
-		typ           int32
-		hello, answer []byte
-		want          any
-		err           error
+		name            string
+		call            func(*Client, string) (any, error)
+		typ             int32
+		greeting, reply []byte
+		want            any
+		err             error
 	}{
 		{"a process", process, 0x9003, greeting, words(0x9004, 24, 0, 2, 4711, 0), 4711, nil},
 		{"version 1", process, 0x9003, words(info, 24, 0, 1, 7, 0), words(0x9004, 24, 0, 1, 4711, 0), 4711, nil},
@@ -101,8 +101,8 @@ func TestRequests(t *testing.T) {
 		{"no greeting", cgroup, 0, words(0x9006, 24, 0, 2, 0, 0), nil, "", ErrMessage},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, asked := startFake(t, tt.hello, tt.answer)
-			got, err := tt.ask(s, "c1")
+			s, requests := startFake(t, tt.greeting, tt.reply)
+			got, err := tt.call(s, "c1")
 			if got != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("got %v, %v, want %v, %v", got, err, tt.want, tt.err)
 			}
@@ -111,8 +111,8 @@ func TestRequests(t *testing.T) {
 			}
 			if tt.typ != 0 {
 				want := append(words(tt.typ, 26, 0, 2, 0, 2), "c1"...)
-				if q := <-asked; !bytes.Equal(q, want) {
-					t.Errorf("asked\n%x, want\n%x", q, want)
+				if q := <-requests; !bytes.Equal(q, want) {
+					t.Errorf("the request is\n%x, want\n%x", q, want)
 				}
 			}
 		})
