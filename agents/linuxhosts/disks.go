@@ -2,7 +2,7 @@ package linuxhosts
 
 import "fmt"
 
-// A Kernel is a version of Linux, as far as its formats differ.
+// A Kernel is a version of Linux that introduced other formats.
 type Kernel int
 
 const (
@@ -13,7 +13,7 @@ const (
 	Linux6_12
 )
 
-// Disks is a host with so many SCSI disks, each tenth of which has a partition,
+// Disks returns a host with sd SCSI disks, of which every tenth has a partition,
 // and with all other kinds of block devices.
 func Disks(k Kernel, sd int) Files {
 	f := Files{}
@@ -37,7 +37,7 @@ func Disks(k Kernel, sd int) Files {
 				v += Huge - 1e6
 			}
 			switch i {
-			case 3, 7, 8, 9, 10, 14, 16: // times and what is in flight
+			case 3, 7, 8, 9, 10, 14, 16: // times and requests in flight
 				v %= 1 << 32
 			}
 			if fields == 4 {
@@ -76,7 +76,7 @@ func Disks(k Kernel, sd int) Files {
 		add(d.major, d.name, false)
 		for _, p := range d.partitions {
 			if k == Linux2_6_20 && p == "md127p1" {
-				continue // those came with 2.6.28
+				continue // Linux 2.6.28 was the first with partitions of md
 			}
 			add(d.major, p, true)
 		}
@@ -99,7 +99,7 @@ func Disks(k Kernel, sd int) Files {
 	return f
 }
 
-// letters is what follows sd in the name of a disk: a, z, aa, zz, aaa.
+// letters returns the letters after sd in the name of a disk: a, z, aa, zz, aaa.
 func letters(i int) (name string) {
 	for ; i >= 0; i = i/26 - 1 {
 		name = string(rune('a'+i%26)) + name

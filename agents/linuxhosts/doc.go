@@ -1,12 +1,11 @@
-// Package linuxhosts composes files of /proc and /sys for tests of what reads
-// them: of hosts that are larger, older and newer than the one at hand. Nothing
-// in it was recorded; formats and names are those that the kernel documents:
-// proc(5), sysfs(5) and Documentation/admin-guide, filesystems and networking of
-// its sources.
+// Package linuxhosts composes trees of /proc and /sys for tests of agents. The
+// hosts are larger, older or newer than the test machine. Nothing was recorded:
+// formats and names are those that the kernel documents in proc(5), sysfs(5) and
+// in Documentation/admin-guide, filesystems and networking of its sources.
 //
-// A tree is large by its parameters, not by the size of this package. All
-// numbers follow from places (the CPU, the column), so that what an agent
-// makes of them can be said in tests; some are near 2^64, where counters wrap.
+// Parameters say how large a tree is. Every number follows from its place (the
+// CPU, the column), so that a test can compute the values an agent must have.
+// Some numbers are near 2^64, where counters wrap.
 package linuxhosts
 
 import (
@@ -15,12 +14,12 @@ import (
 	"strings"
 )
 
-// Files are a tree: texts by names below its root. A name that ends in / is a
-// directory, a text that begins with "-> " is what a symbolic link points to.
+// Files is a tree: texts by paths relative to its root. A path that ends in / is
+// a directory. A text that begins with "-> " makes a symbolic link to the rest.
 type Files map[string]string
 
-// Join returns all files of several trees. Of files with one name it has the
-// last.
+// Join returns all files of several trees. If several trees have a file, the last
+// one wins.
 func Join(trees ...Files) Files {
 	all := Files{}
 	for _, t := range trees {
@@ -29,14 +28,14 @@ func Join(trees ...Files) Files {
 	return all
 }
 
-// Large is where numbers begin that are more than 32 bits; Huge is the largest of
-// all, but one: some kernels and agents have the largest for "none".
+// Large is a number that does not fit into 32 bits. Huge is the second largest
+// number of 64 bits: some kernels and agents use the largest for "none".
 const (
 	Large = 1 << 33
 	Huge  = 1<<64 - 2
 )
 
-// A text is written by lines.
+// A text collects lines.
 type text struct{ strings.Builder }
 
 func (t *text) line(format string, args ...any) {
@@ -44,8 +43,8 @@ func (t *text) line(format string, args ...any) {
 	t.WriteByte('\n')
 }
 
-// columns are a line with names and a line with numbers, as in
-// /proc/net/netstat: the first number, and each other one more.
+// columns writes a line with names and a line with numbers, as in
+// /proc/net/netstat. Numbers count up from first.
 func (t *text) columns(name, fields string, first uint64) {
 	t.line("%s: %s", name, fields)
 	t.WriteString(name + ":")
@@ -55,8 +54,8 @@ func (t *text) columns(name, fields string, first uint64) {
 	t.WriteByte('\n')
 }
 
-// keyed is a line for each name: the first has the number first, and each other
-// one less.
+// keyed returns a line for each name, with a number. Numbers count down from
+// first.
 func keyed(format, names string, first uint64) string {
 	var t text
 	for i, name := range strings.Fields(names) {

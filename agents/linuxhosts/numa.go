@@ -4,10 +4,10 @@ import (
 	"fmt"
 )
 
-// NUMA is a host of Linux 6 with so many nodes that have CPUs, and one more that
-// has memory alone (CXL); and with so many CPUs, of which every 37th is offline,
-// but for the first. Half of the CPUs of a node are the first threads of its
-// cores; the others follow when all nodes had theirs.
+// NUMA returns a host of Linux 6. It has the given number of nodes with CPUs, and
+// one more with memory only (CXL). Of the CPUs every 37th is offline, except the
+// first. The lower half of the CPU numbers are the first threads of all cores,
+// node by node; the upper half are the second threads.
 func NUMA(nodes, cpus int) Files {
 	var online []int
 	for c := range cpus {
@@ -37,7 +37,7 @@ func NUMA(nodes, cpus int) Files {
 	for c := range cpus {
 		dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/", c)
 		f[fmt.Sprintf("sys/devices/system/node/node%d/cpu%d/", nodeOf(c), c)] = ""
-		if c > 0 { // the first cannot be switched off
+		if c > 0 { // the first CPU cannot be switched off
 			f[dir+"online"] = "0\n"
 		}
 	}
@@ -83,10 +83,10 @@ func cpuinfo(online []int, nodeOf func(int) int) string {
 	return t.String()
 }
 
-// interrupts have a column for each CPU that is online.
+// interrupts returns /proc/interrupts, with a column for each online CPU.
 func interrupts(online []int) string {
 	var t text
-	t.WriteString("     ") // names are as wide as the highest number of an interrupt
+	t.WriteString("     ") // names are padded to the width of the highest interrupt number
 	for _, c := range online {
 		fmt.Fprintf(&t, " %10s", fmt.Sprint("CPU", c))
 	}
@@ -104,7 +104,7 @@ func interrupts(online []int) string {
 	return t.String()
 }
 
-// softirqs have a column for each CPU that there may be.
+// softirqs returns /proc/softirqs, with a column for each possible CPU.
 func softirqs(cpus int) string {
 	var t text
 	fmt.Fprintf(&t, "%20s", "")
@@ -138,7 +138,7 @@ func zoneinfo(nodes int, online []int) string {
 			}
 			present := first
 			if zone == "Device" {
-				present = 0 // no memory, and no more is said of it
+				present = 0 // no memory: the kernel writes no further lines
 			}
 			t.line("  pages free     %d\n        boost    0\n        min      %d\n        low      %d\n        high     %d\n        promo    %d", first, first+1, first+2, first+3, first+4)
 			t.line("        spanned  %d\n        present  %d\n        managed  %d\n        cma      0", first+5, present, first+6)
@@ -175,7 +175,7 @@ func buddyinfo(nodes int) string {
 	return t.String()
 }
 
-// Names of Linux 6.12.
+// Names that Linux 6.12 writes.
 const (
 	meminfo = `MemTotal MemFree MemAvailable Buffers Cached SwapCached Active Inactive Active(anon) Inactive(anon)
 		Active(file) Inactive(file) Unevictable Mlocked SwapTotal SwapFree Zswap Zswapped Dirty Writeback AnonPages Mapped

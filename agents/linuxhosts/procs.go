@@ -8,22 +8,23 @@ import (
 // Container is the id of the container in the trees of this package.
 var Container = strings.Repeat("0123456789abcdef", 4)
 
-// A proc is a process. What is said of it follows from its pid.
+// A proc is a process. All its numbers follow from its pid.
 type proc struct {
 	pid     int
 	comm    string
-	args    []string // none: a thread of the kernel, or a zombie
+	args    []string // empty for a kernel thread or a zombie
 	state   byte
 	exe     string
 	cgroup  string
-	nspid   string // in its pid name spaces
+	nspid   string // pids in its nested pid name spaces, for status
 	uid     int
 	threads []int
 }
 
-// Processes is a host with processes of a kernel, in control groups of a version
-// (see Cgroups): with names that have blanks, parentheses and newlines; of the
-// kernel; in a container; of which the program is deleted; that have ended.
+// Processes returns a host with processes, as kernel k shows them, in control
+// groups of a version (see Cgroups). There are processes whose names have blanks,
+// parentheses and newlines, kernel threads, a process in a container, processes
+// whose program was deleted, and a zombie.
 func Processes(k Kernel, version int) Files {
 	f := Join(Cgroups(version))
 	for _, p := range []proc{
@@ -49,10 +50,10 @@ func Processes(k Kernel, version int) Files {
 	return f
 }
 
-// files are those of a process or, with another id, of one of its threads.
+// files adds the files of a process or, with the id of a thread, of that thread.
 func (p *proc) files(f Files, k Kernel, version int, dir string, id int) {
 	f[dir+"cmdline"] = strings.Join(append(p.args, ""), "\x00")
-	// The name is as it is here, and escaped in status.
+	// stat has the name as it is, status has it escaped.
 	var t text
 	fmt.Fprintf(&t, "%d (%s) %c 1 %d %d 34816 -1 4194304", id, p.comm, p.state, p.pid, p.pid)
 	memory := len(p.args) > 0
@@ -145,7 +146,7 @@ func (p *proc) status(k Kernel, id int) string {
 	return t.String()
 }
 
-// groups is the file cgroup, in which each hierarchy has a line.
+// groups returns the file cgroup, which has a line for each hierarchy.
 func (p *proc) groups(version int) string {
 	if version == 2 {
 		return "0::" + p.cgroup + "\n"
@@ -160,14 +161,14 @@ func (p *proc) groups(version int) string {
 	return t.String()
 }
 
-// Hybrid, as a version of control groups, has hierarchies of version 1, and one
-// of version 2 that has no controllers.
+// Hybrid is the version of control groups that has hierarchies of version 1, and
+// one of version 2 without controllers.
 const Hybrid = 3
 
 var hierarchies = []string{"name=systemd", "cpu,cpuacct", "cpuset", "memory", "blkio", "net_cls"}
 
-// Cgroups are control groups of a version (1, 2 or Hybrid): the root, a slice,
-// and one of a container.
+// Cgroups returns control groups of a version (1, 2 or Hybrid): the root, slices,
+// and the group of a container.
 func Cgroups(version int) Files {
 	f := Files{"proc/diskstats": "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n   8      16 sdb 1 2 3 4 5 6 7 8 9 10 11\n 253       0 dm-0 1 2 3 4 5 6 7 8 9 10 11\n"}
 	groups := []string{"", "/a.slice", "/system.slice", `/system.slice/dev-disk\x2dby.mount`, "/system.slice/docker-" + Container + ".scope"}
@@ -239,7 +240,7 @@ func version2(f Files, dir string, i uint64) {
 	f[dir+"io.stat"] = fmt.Sprintf("8:16 rbytes=%d wbytes=%d rios=3 wios=4 dbytes=5 dios=6\n253:0 \n8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0\n", uint64(Huge)-i, Large+i)
 	f[dir+"memory.stat"] = keyed("%s %d", "anon file kernel kernel_stack pagetables percpu sock vmalloc shmem zswap zswapped file_mapped file_dirty file_writeback swapcached anon_thp file_thp shmem_thp inactive_anon active_anon inactive_file active_file unevictable slab_reclaimable slab_unreclaimable slab workingset_refault_anon workingset_refault_file workingset_activate_anon workingset_nodereclaim pgscan pgsteal pgfault pgmajfault pgrefill pgactivate pgdeactivate pglazyfree pglazyfreed thp_fault_alloc thp_collapse_alloc", Large+i)
 	if i == 0 {
-		return // the root has no more
+		return // the root has no other files
 	}
 	f[dir+"memory.current"] = fmt.Sprintf("%d\n", Large*4096+i)
 	f[dir+"memory.max"] = "max\n"
