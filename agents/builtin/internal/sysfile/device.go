@@ -5,44 +5,49 @@ import (
 	"syscall"
 )
 
-// A Device is a directory of /sys with files that are read again and again. It
-// stays open, and so do they: the way to a file costs the kernel more than ten
-// times what its text does. But its name may be another device's by now. Then
-// it has gone, and nothing of it can be read, or was renamed, see
-// [Reader.Renames]: the file uevent says what it is called. One without it, as
-// in recorded trees, does not stay open, nor does one of a Reader with Open: a
-// link in it would lead out of where that stays in.
+// A Device is a directory of /sys with files that are read repeatedly. The
+// directory and its files stay open, because a path look-up costs the kernel more
+// than ten times as much as the text of a file.
+//
+// By the next read the name may belong to another device. Either the first device
+// was removed, and reads of its files fail; or it was renamed, see
+// [Reader.Renames], and its file uevent has the new name. A directory without
+// uevent, as in recorded trees, does not stay open. Neither does a directory of a
+// Reader with Open, because a link in it could lead out of the tree that Open
+// stays in.
 type Device struct {
 	r          *Reader
 	parent     string
 	name       string
 	fd         int    // of the directory, -1 if it is not open
-	generation uint64 // when it was last looked at
-	identity   uint64 // the turn in which it was opened
-	noUevent   bool   // it had no uevent when that was last looked for
+	generation uint64 // of the last call of Reader.Device
+	identity   uint64 // 1 + the generation in which it was opened
+	noUevent   bool   // there was no uevent at the last open
 	files      []deviceFile
 }
 
 type deviceFile struct {
 	name       string
 	fd         int    // -1 if it is not open
-	generation uint64 // when it was read
+	generation uint64 // of the last read
 	text       []byte
 }
 
 const (
-	// maxOpen is how many descriptors the devices of a Reader have at most, half
-	// of them of files, each of which costs the kernel a page. What is not open
-	// is opened each time.
+	// maxOpen is the largest number of descriptors that the devices of a Reader
+	// may have. At most half of them are of files, because each open file costs
+	// the kernel a page. A file that is not kept open is opened for each read.
 	maxOpen = 400
-	// rlimitShare is the part of RLIMIT_NOFILE, one in so many, that they have if
-	// that is less. The daemon counts on both numbers.
+	// rlimitShare limits the devices to one in so many of the descriptors of
+	// RLIMIT_NOFILE, if that is fewer than maxOpen. The daemon relies on both
+	// limits.
 	rlimitShare = 16
-	// maxIdle is how many turns a device stays open that is not asked for.
+	// maxIdle is the number of generations after which a device that is not used
+	// is closed.
 	maxIdle = 64
 )
 
-// openLimit is how many descriptors the devices of r may have.
+// openLimit returns the number of descriptors that the devices of r may have.
 func (r *Reader) openLimit() int {
 	if r.limit == 0 {
 		var limit syscall.Rlimit
@@ -53,8 +58,8 @@ func (r *Reader) openLimit() int {
 	return r.limit
 }
 
-// Begin begins a turn, in which a name is believed to mean one device, and a
-// file to have one text.
+// Begin begins a generation. Within a generation a name is taken to mean the same
+// device, and each file is read once.
 func (r *Reader) Begin() {
 	r.generation++
 	if r.generation%maxIdle != 0 {
@@ -81,7 +86,8 @@ func (r *Reader) Close() {
 	r.devices = nil
 }
 
-// Device returns the device with a name in a directory of /sys, which ends in /.
+// Device returns the device with a name in parent, a directory of /sys. parent
+// ends in /.
 func (r *Reader) Device(parent, name string) *Device {
 	d := r.devices[parent][name]
 	if d == nil {
@@ -104,15 +110,15 @@ func (r *Reader) Device(parent, name string) *Device {
 	return d
 }
 
-// Identity returns a number that stays the same as long as the device is known to
-// be the same.
+// Identity returns a number that changes when d may have become another device.
 func (d *Device) Identity() uint64 { return d.identity }
 
 // Exists reports whether the device has a file or directory.
 func (d *Device) Exists(file string) bool { return d.path(file).Exists() }
 
-// Value returns the text of a file that has one value, without blanks around it;
-// nothing if it cannot be read. It is valid until the next turn or Reread.
+// Value returns the text of a file that has one value, without white space at its
+// ends, or nothing if the file cannot be read. It is valid until the next
+// generation or Reread.
 func (d *Device) Value(file string) []byte {
 	f := d.file(file)
 	if f.generation != d.generation || d.generation == 0 {
@@ -121,6 +127,8 @@ func (d *Device) Value(file string) []byte {
 	return f.text
 }
 
+// refresh reads f. If that fails, the name may belong to another device by now,
+// whose file it reads then.
 func (d *Device) refresh(f *deviceFile) {
 	b, err := d.readFile(f)
 	if err != nil && d.fd >= 0 && f.name != "uevent" && !d.hasName(d.name) {
@@ -131,8 +139,8 @@ func (d *Device) refresh(f *deviceFile) {
 	f.generation, f.text = d.generation, append(f.text[:0], b...)
 }
 
-// readFile returns what a file has now. It is valid until the next call of the
-// Reader's.
+// readFile returns the current text of a file. It is valid until the next call of
+// a method of the Reader.
 func (d *Device) readFile(f *deviceFile) ([]byte, error) {
 	if f.fd < 0 && d.fd >= 0 && d.r.openFiles < d.r.openLimit()/2 {
 		if fd, err := d.path(f.name).openPath(0); err == nil {
@@ -147,14 +155,14 @@ func (d *Device) readFile(f *deviceFile) ([]byte, error) {
 	return d.r.trim(syscall.Pread(f.fd, d.r.page(), 0))
 }
 
-// Reread is Value as it is at this moment, whatever the turn.
+// Reread is Value, but reads the file again in the same generation.
 func (d *Device) Reread(file string) []byte {
 	d.file(file).generation = 0
 	return d.Value(file)
 }
 
-// Number returns the decimal number that the Value of a file starts with; ok is
-// false if it does not.
+// Number returns the decimal number at the start of the Value of a file. ok is
+// false if there is none.
 func (d *Device) Number(file string) (n uint64, ok bool) {
 	word, _ := Field(d.Value(file))
 	return Uint(word)
@@ -179,7 +187,7 @@ func (d *Device) path(file string) *Reader {
 	return d.r.Str(file)
 }
 
-// open opens the directory. Unless uevent has its name it does not stay open.
+// open opens the directory. It closes it again unless uevent has its name.
 func (d *Device) open() {
 	d.identity = d.generation + 1
 	if d.noUevent || d.r.Open != nil || d.r.openCount >= d.r.openLimit() {
@@ -215,8 +223,9 @@ func (d *Device) close() {
 	}
 }
 
-// hasName reports whether the device that is open has a name, now. Of uevent
-// see the kernel's Documentation/ABI; it has those of interfaces and disks.
+// hasName reports whether the device that is open has this name now. The file
+// uevent has the names of interfaces and disks, see the kernel's
+// Documentation/ABI.
 func (d *Device) hasName(name string) bool {
 	for b := d.Value("uevent"); len(b) > 0; {
 		var line []byte

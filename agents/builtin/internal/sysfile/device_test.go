@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// addDevice makes the directory of an interface.
+// addDevice creates the directory of an interface.
 func addDevice(t *testing.T, dir, name, mtu string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -25,7 +25,7 @@ func addDevice(t *testing.T, dir, name, mtu string) {
 	}
 }
 
-// rename gives a device another name, as the kernel does.
+// rename renames a device as the kernel does.
 func rename(t *testing.T, dir, from, to string) {
 	t.Helper()
 	err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to))
@@ -37,7 +37,7 @@ func rename(t *testing.T, dir, from, to string) {
 	}
 }
 
-// A device stays open, but not if its name is another's.
+// A device stays open until its name belongs to another device.
 func TestDevice(t *testing.T) {
 	dir := t.TempDir()
 	r := &Reader{Root: dir, Renames: true}
@@ -69,15 +69,15 @@ func TestDevice(t *testing.T) {
 	rename(t, dir, "t", "b")
 	check("swapped", "2", "1", false, false)
 	check("again", "2", "1", true, true)
-	// The kernel has no text for a file that has gone.
+	// A file of a device that was removed has no text.
 	if err := errors.Join(os.Truncate(dir+"/a/uevent", 0), os.RemoveAll(dir+"/a")); err != nil {
 		t.Fatal(err)
 	}
-	check("one removed", "", "1", false, true)
+	check("a removed", "", "1", false, true)
 	addDevice(t, dir, "a", "3")
-	check("another with its name", "3", "1", false, true)
-	rename(t, dir, "b", "bridge") // its DEVTYPE is no name
-	check("one renamed", "3", "", true, false)
+	check("a new device with its name", "3", "1", false, true)
+	rename(t, dir, "b", "bridge") // DEVTYPE has the same text, but is not the name
+	check("b renamed", "3", "", true, false)
 
 	// Without uevent, as in recorded trees, nothing stays open.
 	if err := errors.Join(os.Truncate(dir+"/a/uevent", 0), os.Remove(dir+"/a/uevent")); err != nil {
@@ -89,7 +89,7 @@ func TestDevice(t *testing.T) {
 		t.Errorf("%d descriptors, %d files", r.openCount, r.openFiles)
 	}
 
-	// One that has got a uevent stays open some time later.
+	// A device that gets a uevent later stays open after maxIdle generations.
 	if err := os.WriteFile(dir+"/a/uevent", []byte("INTERFACE=a\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// With Open everything goes through that, and nothing stays open.
+// With Reader.Open all files are opened by it, and none stays open.
 func TestDeviceOpen(t *testing.T) {
 	dir := t.TempDir()
 	addDevice(t, dir, "a", "1")
@@ -124,7 +124,7 @@ func TestDeviceOpen(t *testing.T) {
 	}
 }
 
-// A text lasts for a turn.
+// A file is read once in a generation.
 func TestDeviceGenerations(t *testing.T) {
 	dir := t.TempDir()
 	r := &Reader{Root: dir, Renames: true}
@@ -136,7 +136,7 @@ func TestDeviceGenerations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, ok := r.Device("/", "a").Number("mtu"); got != 1 || !ok { // no turn has begun
+	if got, ok := r.Device("/", "a").Number("mtu"); got != 1 || !ok { // before the first Begin
 		t.Errorf("%d, %v", got, ok)
 	}
 	r.Begin()
@@ -153,11 +153,11 @@ func TestDeviceGenerations(t *testing.T) {
 		}
 	}
 	if _, ok := d.Number("mtu"); ok {
-		t.Error("nothing is a number")
+		t.Error("an empty file has a number")
 	}
 }
 
-// Devices have so many descriptors, and all of them work.
+// The number of descriptors is limited. All devices have values.
 func TestManyDevices(t *testing.T) {
 	for _, limit := range []int{maxOpen, 20} {
 		testManyDevices(t, limit)
@@ -187,7 +187,7 @@ func testManyDevices(t *testing.T, limit int) {
 		r.Device("/", "a1")
 	}
 	if r.openCount != 3 || len(r.devices["/"]) != 1 {
-		t.Errorf("%d descriptors, %d devices that nobody wants", r.openCount, len(r.devices["/"]))
+		t.Errorf("%d descriptors, %d devices, want those of one device", r.openCount, len(r.devices["/"]))
 	}
 	r.Close()
 	if r.openCount != 0 || r.openFiles != 0 {

@@ -1,9 +1,9 @@
-// Package sysfile reads the files of /proc and /sys for agents that are asked
-// for the same ones again and again, without allocating anything: a [File] is
-// one that stays open, a [Device] a directory of them, a [Reader] is for those
-// that are many, small and soon gone, and the rest takes the numbers out of
-// their text.
+// Package sysfile reads files of /proc and /sys for agents that need the same
+// files in each fetch. Reads do not allocate memory. A [File] stays open. A
+// [Device] is a directory of /sys, which stays open with its files. A [Reader]
+// reads small files that are many and short-lived. The functions of scan.go parse
+// the text.
 //
-// Nothing here is for use by several goroutines at once, and what a read
-// returns is valid until the next one.
+// No type of this package may be used by several goroutines at once. What a read
+// returns is valid until the next read.
 package sysfile

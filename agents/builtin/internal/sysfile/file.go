@@ -12,12 +12,12 @@ import (
 	"github.com/gopcp/pmcd/agents/rawio"
 )
 
-// MaxFile is the largest file that File.Read reads, in bytes. /proc/stat has some
-// kilobytes, /proc/cpuinfo a megabyte on the largest machines.
+// MaxFile is the size of the largest file that File.Read reads, in bytes.
+// /proc/stat has some kilobytes, /proc/cpuinfo a megabyte on the largest machines.
 const MaxFile = 16 << 20
 
-// A File is one that is read again and again. It stays open if it is of /proc,
-// where a read at offset 0 has the kernel write it anew.
+// A File is a file that is read repeatedly. A file of /proc stays open: the kernel
+// writes its text anew for each read at offset 0.
 type File struct {
 	path        string
 	fd          int // -1 if it is not open
@@ -27,32 +27,33 @@ type File struct {
 	buf         []byte
 }
 
-// NewFile returns the file with a path. It is opened when it is read.
+// NewFile returns the File with a path. The first read opens it.
 func NewFile(path string) *File { return &File{path: path, fd: -1, maxPiece: pageSize} }
 
-// NeverBlocks says that f is a file of /proc that the kernel writes from memory,
-// without a lock that anybody holds for long, and returns it. The scheduler is
-// not told when it is read: sysmon, a thread which looks for system calls that
-// do not return, would be woken up for nothing, and cost more than a short file.
+// NeverBlocks marks f as a file of /proc that the kernel writes from memory, and
+// without a lock that is ever held for long. It returns f. Reads of such a file
+// bypass Go's scheduler. Otherwise each read would wake up sysmon, the thread of
+// the runtime that looks for system calls that do not return, which costs more
+// than the read of a short file.
 //
-// The kernel writes the text in pieces, of which it hands out whole ones. maxPiece is
-// the size of the largest, in bytes; 0 if there is but one, by single_open() in
-// fs/seq_file.c.
+// The kernel writes the text in pieces, and a read returns whole pieces. maxPiece
+// is the size of the largest, in bytes; 0 if there is only one, by single_open()
+// in fs/seq_file.c.
 func (f *File) NeverBlocks(maxPiece int) *File {
 	f.neverBlocks, f.maxPiece = true, maxPiece
 	return f
 }
 
-// pageSize is the least that the kernel has to write the pieces of a file into:
-// a read ends where the next one has no room.
+// pageSize is the smallest buffer into which the kernel writes the pieces of a
+// file. A read ends before the first piece that does not fit into it.
 const pageSize = 4096
 
-// Read returns the present text, nothing if there is no such file. It is valid
+// Read returns the current text, or nothing if there is no such file. It is valid
 // until the next read.
 func (f *File) Read() ([]byte, error) {
 	wasOpen := f.fd >= 0
 	b, err := f.readAll()
-	if err != nil && wasOpen { // what it was opened for has gone, perhaps not its name
+	if err != nil && wasOpen { // the open file was removed; there may be a new one
 		b, err = f.readAll()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +62,7 @@ func (f *File) Read() ([]byte, error) {
 	return b, err
 }
 
-// readAll reads the file that is open, or opens it.
+// readAll reads the whole file, and opens it if necessary.
 func (f *File) readAll() (_ []byte, err error) {
 	keep, err := f.open()
 	n := 0
@@ -77,7 +78,7 @@ func (f *File) readAll() (_ []byte, err error) {
 		m, err = f.pread(f.buf[n:], n)
 		n += m
 		if f.now && n == m && n < len(f.buf) && (f.maxPiece == 0 || n+f.maxPiece < pageSize) {
-			break // there was room for another piece: this was the last
+			break // another piece would have fit: this was the last
 		}
 	}
 	if err = f.endRead(keep, err); err != nil {
@@ -86,7 +87,7 @@ func (f *File) readAll() (_ []byte, err error) {
 	return f.buf[:n], nil
 }
 
-// pread reads at an offset. The error at the end is io.EOF.
+// pread reads at an offset. At the end of the file the error is io.EOF.
 func (f *File) pread(b []byte, off int) (n int, err error) {
 	for {
 		if f.now {
@@ -106,8 +107,8 @@ func (f *File) pread(b []byte, off int) (n int, err error) {
 	}
 }
 
-// Lines calls line for each line of the present text, which may be of any size,
-// after begin. It begins anew if what was opened has gone.
+// Lines calls begin, and then line for each line of the current text, which may
+// have any size. If the open file was removed, Lines starts again, with begin.
 func (f *File) Lines(begin func(), line func([]byte)) error {
 	wasOpen := f.fd >= 0
 	begin()
@@ -122,8 +123,8 @@ func (f *File) Lines(begin func(), line func([]byte)) error {
 	return err
 }
 
-// MaxLine is the longest line that File.Lines takes, in bytes. Those of sockets have
-// less than 300.
+// MaxLine is the length of the longest line that File.Lines reads, in bytes. Lines
+// of sockets have less than 300.
 const MaxLine = 1 << 15
 
 func (f *File) eachLine(line func([]byte)) error {
@@ -132,7 +133,7 @@ func (f *File) eachLine(line func([]byte)) error {
 		f.buf = make([]byte, MaxLine)
 	}
 	at := 0
-	n := 0 // bytes of a line whose end was not read yet
+	n := 0 // bytes in f.buf, of a line whose end was not read yet
 	for err == nil {
 		if n == len(f.buf) {
 			err = fmt.Errorf("%s: %w", f.path, syscall.EFBIG)
@@ -158,13 +159,13 @@ func (f *File) eachLine(line func([]byte)) error {
 	return f.endRead(keep, err)
 }
 
-// open opens the file, unless it is open; keep is whether it may stay open.
+// open opens the file, unless it is open. keep says whether it may stay open.
 func (f *File) open() (keep bool, err error) {
 	if f.fd >= 0 {
 		return true, nil
 	}
 	for {
-		// Without O_NONBLOCK a FIFO would be waited for.
+		// Without O_NONBLOCK the open of a FIFO would block.
 		f.fd, err = syscall.Open(f.path, syscall.O_RDONLY|syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
 		if err != syscall.EINTR {
 			break
@@ -184,20 +185,22 @@ func (f *File) open() (keep bool, err error) {
 		return false, err
 	}
 	f.now = f.neverBlocks && strconv.IntSize == 64 && ofProc(f.fd)
-	// Files of /proc have no size. One that has is a recorded one, which the
-	// next one takes the place of.
+	// Files of /proc have the size 0. A file with another size is a recorded one,
+	// and another file may replace it.
 	return st.Size == 0, nil
 }
 
-// ofProc reports whether a file is one of the kernel's /proc: a container may have
-// one of a program's in its place, which may let it wait.
+// ofProc reports whether the file system of a file is the kernel's /proc. In a
+// container another file system may be mounted in its place, by a program such as
+// lxcfs, and block.
 func ofProc(fd int) bool {
 	const procMagic = 0x9fa0 // PROC_SUPER_MAGIC in linux/magic.h
 	var st syscall.Statfs_t
 	return syscall.Fstatfs(fd, &st) == nil && st.Type == procMagic
 }
 
-// endRead ends a read.
+// endRead closes the file after an error, or if it may not stay open. It returns
+// the error, but not io.EOF.
 func (f *File) endRead(keep bool, err error) error {
 	if err == io.EOF {
 		err = nil
@@ -208,7 +211,7 @@ func (f *File) endRead(keep bool, err error) error {
 	return err
 }
 
-// Close closes the file, which another read opens again.
+// Close closes the file. The next read opens it again.
 func (f *File) Close() {
 	if f.fd >= 0 {
 		syscall.Close(f.fd)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A file of /proc stays open; one that is recorded does not.
+// A file of /proc stays open, a recorded file does not.
 func TestFile(t *testing.T) {
 	for _, tt := range []struct {
 		path string
@@ -23,7 +23,7 @@ func TestFile(t *testing.T) {
 		}
 		for range 2 {
 			got, err := f.Read()
-			// The first words of these do not change.
+			// The first words of these files do not change.
 			if err != nil || len(got) == 0 || string(got[:4]) != string(want[:4]) || got[len(got)-1] != '\n' {
 				t.Errorf("%s: %q, %v", tt.path, got, err)
 			}
@@ -35,7 +35,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// Files of one piece, of several that fit in a page, and of more than a page.
+// Files with one piece, with several in a page, and with more than a page.
 func TestNeverBlocks(t *testing.T) {
 	for _, tt := range []struct {
 		path  string
@@ -61,7 +61,7 @@ func TestNeverBlocks(t *testing.T) {
 
 func TestFileChanges(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	f := NewFile(path).NeverBlocks(0) // it is not of /proc
+	f := NewFile(path).NeverBlocks(0) // has no effect outside /proc
 	defer f.Close()
 	for _, text := range []string{"", strings.Repeat("x", 4096), strings.Repeat("y", 10000), "z", ""} {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
@@ -74,13 +74,13 @@ func TestFileChanges(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	f.Close() // it had no size, as if of /proc
+	f.Close() // with its size of 0 it was taken for a file of /proc
 	if got, err := f.Read(); got != nil || err != nil {
-		t.Errorf("a file that is gone: %q, %v", got, err)
+		t.Errorf("a removed file: %q, %v", got, err)
 	}
 }
 
-// A descriptor that fails is not the end of the file.
+// A File opens its file again if reads of the descriptor fail.
 func TestFileIsOpenedAgain(t *testing.T) {
 	f := NewFile("/proc/self/stat")
 	defer f.Close()
@@ -123,7 +123,7 @@ func TestLines(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Lines(func() {}, func(b []byte) { t.Errorf("a file that is gone has %q", b) }); err != nil {
+	if err := f.Lines(func() {}, func(b []byte) { t.Errorf("a removed file has %q", b) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,34 +9,35 @@ import (
 	"unsafe"
 )
 
-// A Reader reads files and directories that are small, many and soon gone. It
-// makes system calls itself because package os allocates several times for each.
+// A Reader reads files and directories that are small, many and short-lived. It
+// calls the kernel directly, because package os allocates memory several times
+// for each file.
 //
-// A path is said in parts, after which comes what to do with it:
+// A call chain builds a path from parts. The last method says what to do with it:
 //
 //	r.Path("/sys/class/net/").Name(eth).Str("/mtu").Value()
 type Reader struct {
-	Root string // what all paths are below; "" is /
+	Root string // all paths are relative to it; "" is /
 
-	// Open, if there is one, is what opens files, with the flags of open(2).
+	// Open, if it is not nil, opens all files. flags are those of open(2).
 	Open func(path string, flags int) (fd int, err error)
 
-	// Renames says that Devices may have other names in another turn, as
-	// interfaces may. Those of other kinds keep theirs.
+	// Renames says that a Device may have another name in the next generation.
+	// Interfaces may be renamed, devices of other kinds not.
 	Renames bool
 
-	dir  int // what path is below
+	dir  int // a directory, which path is relative to
 	path []byte
 	buf  []byte
 
 	generation uint64
 	devices    map[string]map[string]*Device // by parent and name
-	limit      int                           // descriptors of devices, at most; 0 if openLimit was not called
-	openCount  int                           // those that there are
-	openFiles  int                           // those of their files
+	limit      int                           // see openLimit; 0 before its first call
+	openCount  int                           // open descriptors of directories and files
+	openFiles  int                           // of these, descriptors of files
 }
 
-// Path starts a path below the root, with a /.
+// Path starts a path, which is relative to the root and begins with /.
 func (r *Reader) Path(path string) *Reader {
 	r.dir, r.path = atFDCWD, append(append(r.path[:0], r.Root...), path...)
 	return r
@@ -48,8 +49,9 @@ func (r *Reader) Str(s string) *Reader {
 	return r
 }
 
-// Name appends the name of one file or directory. With text that is none there
-// is no such file: a name that was read somewhere leads nowhere else.
+// Name appends the name of one file or directory. If name is not a file name, such
+// as "" or "../x", no file has the path: a name from an untrusted source cannot
+// lead to another directory.
 func (r *Reader) Name(name string) *Reader {
 	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
 		name = "\x00"
@@ -68,6 +70,7 @@ var atFDCWD = -100
 
 const oPath = 0x200000
 
+// openPath opens the file for reading.
 func (r *Reader) openPath(flags int) (int, error) {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return -1, syscall.ENOENT
@@ -76,7 +79,7 @@ func (r *Reader) openPath(flags int) (int, error) {
 		return r.Open(string(r.path), flags|syscall.O_NONBLOCK)
 	}
 	r.path = append(r.path, 0)
-	// Without O_NONBLOCK a FIFO would be waited for.
+	// Without O_NONBLOCK the open of a FIFO would block.
 	flags |= syscall.O_RDONLY | syscall.O_CLOEXEC | syscall.O_NONBLOCK
 	for {
 		fd, _, errno := syscall.Syscall6(syscall.SYS_OPENAT, uintptr(r.dir), uintptr(unsafe.Pointer(&r.path[0])), uintptr(flags), 0, 0, 0)
@@ -90,11 +93,12 @@ func (r *Reader) openPath(flags int) (int, error) {
 	}
 }
 
-// FD returns a descriptor of the file, which the caller closes.
+// FD opens the file and returns its descriptor, which the caller must close.
 func (r *Reader) FD() (fd int, err error) { return r.openPath(0) }
 
-// Text returns what the file has, up to max bytes. It is valid until the next
-// call. What can be read before an error counts.
+// Text returns the content of the file, up to max bytes. It is valid until the
+// next call. If a read fails, Text returns what was read before, if anything, and
+// no error.
 func (r *Reader) Text(max int) ([]byte, error) {
 	fd, err := r.openPath(0)
 	if err != nil {
@@ -120,12 +124,12 @@ func (r *Reader) Text(max int) ([]byte, error) {
 	return r.buf[:n], nil
 }
 
-// maxValue is the largest file that Value reads, in bytes: those of sysfs have a
+// maxValue is the number of bytes that Value reads at most. Files of sysfs have a
 // page.
 const maxValue = 4096
 
-// Value returns the text of a file that has one value, without blanks around it;
-// nothing if it cannot be read. It is valid until the next call.
+// Value returns the text of a file that has one value, without white space at its
+// ends, or nothing if the file cannot be read. It is valid until the next call.
 func (r *Reader) Value() []byte {
 	b, _ := r.value()
 	return b
@@ -140,29 +144,29 @@ func (r *Reader) value() ([]byte, error) {
 	return r.trim(syscall.Read(fd, r.page()))
 }
 
-// page is what files with one value are read into.
+// page returns the buffer for a file with one value.
 func (r *Reader) page() []byte {
 	r.grow(maxValue)
 	return r.buf[:maxValue]
 }
 
-// trim returns the value in what a read into the page has brought.
+// trim returns the value in the n bytes that were read into the page.
 func (r *Reader) trim(n int, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, _, _ := bytes.Cut(r.buf[:n], []byte{0}) // a page that was recorded has NULs behind it
+	text, _, _ := bytes.Cut(r.buf[:n], []byte{0}) // a recorded page ends in NULs
 	return bytes.TrimSpace(text), nil
 }
 
-// Number returns the decimal number that the Value starts with; ok is false if
-// it does not.
+// Number returns the decimal number at the start of the Value. ok is false if there
+// is none.
 func (r *Reader) Number() (n uint64, ok bool) {
 	word, _ := Field(r.Value())
 	return Uint(word)
 }
 
-// Link returns where a symbolic link points to. It is valid until the next call.
+// Link returns the target of a symbolic link. It is valid until the next call.
 func (r *Reader) Link() ([]byte, error) {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return nil, syscall.ENOENT
@@ -186,7 +190,7 @@ func (r *Reader) Link() ([]byte, error) {
 	return r.buf[:n], nil
 }
 
-// Exists reports whether there is such a file or directory.
+// Exists reports whether the file or directory exists.
 func (r *Reader) Exists() bool {
 	if bytes.IndexByte(r.path, 0) >= 0 {
 		return false
@@ -204,9 +208,9 @@ func (r *Reader) Exists() bool {
 	return errno == 0
 }
 
-// List calls f for each name in a directory but . and .., in its order. f may
-// not use the reader. Type is one of DT_DIR and so on; DT_UNKNOWN is one that
-// the file system does not tell.
+// List calls f for each name in a directory except . and .., in the order of the
+// directory. f must not use the reader. typ is DT_DIR, DT_REG and so on, or
+// DT_UNKNOWN if the file system does not say.
 func (r *Reader) List(f func(name []byte, typ byte)) error {
 	fd, err := r.openPath(syscall.O_DIRECTORY)
 	if err != nil {
@@ -229,7 +233,7 @@ func (r *Reader) grow(size int) {
 	}
 }
 
-// eachDirent goes through struct linux_dirent64 (getdents(2)).
+// eachDirent calls f for each struct linux_dirent64 (getdents(2)) in b.
 func eachDirent(b []byte, f func(name []byte, typ byte)) {
 	const head = 19 // d_ino, d_off, d_reclen, d_type
 	for len(b) >= head {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// newReader returns a reader of a tree with a few files.
+// newReader returns a Reader for a tree with a few files.
 func newReader(t *testing.T) *Reader {
 	root := t.TempDir()
 	err := os.MkdirAll(root+"/sys/a", 0o777)
@@ -118,7 +118,7 @@ func FuzzDirents(f *testing.F) {
 	})
 }
 
-// Files are opened by whoever wants to, for all that is done with them.
+// A Reader with Open gives the same results as one without.
 func TestReaderOpen(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.WriteFile(filepath.Join(dir, "f"), []byte(" 42 \n"), 0o666), os.Symlink("f", filepath.Join(dir, "l")), syscall.Mkfifo(filepath.Join(dir, "p"), 0o666)); err != nil {
@@ -143,7 +143,7 @@ func TestReaderOpen(t *testing.T) {
 				t.Errorf("a file is a link to %q", b)
 			}
 			if !r.Path("/").Exists() || !r.Path("/p").Exists() || r.Path("/x").Exists() || r.Path("/").Name("..").Exists() {
-				t.Error("what exists does not, or the other way round")
+				t.Error("Exists is wrong")
 			}
 			if b := r.Path("/p").Value(); len(b) > 0 {
 				t.Errorf("a FIFO has %q", b)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// CutLine returns the first line of b, without its end, and what is behind it.
+// CutLine returns the first line of b, without the newline, and the text after it.
 func CutLine(b []byte) (line, rest []byte) {
 	if i := bytes.IndexByte(b, '\n'); i >= 0 {
 		return b[:i], b[i+1:]
@@ -14,10 +14,10 @@ func CutLine(b []byte) (line, rest []byte) {
 	return b, nil
 }
 
-// IsBlank reports whether c is what words have between them.
+// IsBlank reports whether c separates words.
 func IsBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// Field returns the first word of a line, and what is behind it.
+// Field returns the first word of a line and the text after it.
 func Field(b []byte) (word, rest []byte) {
 	for len(b) > 0 && IsBlank(b[0]) {
 		b = b[1:]
@@ -29,8 +29,8 @@ func Field(b []byte) (word, rest []byte) {
 	return b[:i], b[i:]
 }
 
-// Uint returns the decimal number that b is; ok is false if it is none, or one
-// of more than 64 bits.
+// Uint parses a decimal number. ok is false if b is not a number of at most 64
+// bits.
 func Uint(b []byte) (n uint64, ok bool) {
 	for _, c := range b {
 		d := uint64(c - '0')
@@ -42,7 +42,7 @@ func Uint(b []byte) (n uint64, ok bool) {
 	return n, len(b) > 0
 }
 
-// Int is Uint for a number that may have a sign; it is in two's complement.
+// Int is Uint for a number that may have a minus sign. n is in two's complement.
 func Int(b []byte) (n uint64, ok bool) {
 	if len(b) == 0 || b[0] != '-' {
 		return Uint(b)
@@ -70,23 +70,23 @@ func Hex(b []byte) (n uint64, ok bool) {
 	return n, len(b) > 0
 }
 
-// Float returns the number that b is, which is not infinite.
+// Float parses a floating-point number. ok is false if b is not a finite number.
 func Float(b []byte) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(string(b), 64)
 	return f, err == nil && !math.IsInf(f, 0) && !math.IsNaN(f)
 }
 
-// A Record is the numbers of a line, of which it has the first 20.
+// A Record has the numbers of a line, at most the first 20.
 type Record struct {
-	Nums  [20]uint64 // 0 if broken or not there
-	Words int        // how many there are
-	Bad   uint32     // bits of those that are no numbers
+	Nums  [20]uint64 // 0 for a word that is not a number or is missing
+	Words int        // number of words
+	Bad   uint32     // bit i is set if word i is not a number
 }
 
-// maxDigits is how many digits every number of 64 bits has room for.
+// maxDigits is the largest count of digits that always fit into 64 bits.
 const maxDigits = 19
 
-// Parse sets r to what a line has.
+// Parse sets r to the numbers of a line.
 func (r *Record) Parse(line []byte) {
 	*r = Record{}
 	i := 0
@@ -99,7 +99,7 @@ func (r *Record) Parse(line []byte) {
 			n = n*10 + uint64(line[i]-'0')
 			i++
 		}
-		if i-start > maxDigits || i < len(line) && !IsBlank(line[i]) { // perhaps no number
+		if i-start > maxDigits || i < len(line) && !IsBlank(line[i]) { // too large, or not a number
 			word, rest := Field(line[start:])
 			i = len(line) - len(rest)
 			var ok bool
@@ -115,14 +115,14 @@ func (r *Record) Parse(line []byte) {
 	}
 }
 
-// At returns the number in a place; ok is false if it is broken or not there.
+// At returns number i. ok is false if it is malformed or missing.
 func (r *Record) At(i int) (n uint64, ok bool) {
 	return r.Nums[i], i < r.Words && r.Bad>>i&1 == 0
 }
 
-// Sum returns the sum of numbers, by their places; ok is false if one is broken
-// or not there. From place optional on, one that is not there is 0: older
-// kernels lack it.
+// Sum returns the sum of the numbers at some places. ok is false if one of them is
+// malformed or missing. A missing number at place optional or above counts as 0:
+// older kernels do not write it.
 func (r *Record) Sum(places []int, optional int) (n uint64, ok bool) {
 	for _, i := range places {
 		if r.Bad>>i&1 != 0 || i >= r.Words && i < optional {

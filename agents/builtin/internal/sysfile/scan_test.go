@@ -45,7 +45,7 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	if n, ok := r.At(1); ok {
-		t.Errorf("a broken number is %d", n)
+		t.Errorf("a malformed number is %d", n)
 	}
 	r.Parse([]byte("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22"))
 	if n, ok := r.At(19); n != 20 || !ok || r.Words != 20 || r.Bad != 0 {
@@ -53,7 +53,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// A Record has what Field and Uint find in a line.
+// A Record has the same numbers as Field and Uint find in a line.
 func FuzzRecord(f *testing.F) {
 	for _, s := range []string{"", " ", "1  2\t3 ", "x 1x 1 -2", "9999999999999999999 18446744073709551615 18446744073709551616", "00000000000000000000000001 2", "1\r\n", strings.Repeat("7 ", 30)} {
 		f.Add([]byte(s))
@@ -78,7 +78,8 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Numbers are what package strconv has, without what else it takes.
+// Numbers have the values that package strconv has for them. strconv accepts more
+// formats.
 func FuzzNumbers(f *testing.F) {
 	for _, s := range []string{"", "0", "18446744073709551615", "18446744073709551616", "-9223372036854775808", "-9223372036854775809", "+1", "1_0", "0x1f", "ffffffffffffffff", "1ffffffffffffffff", "1e3", "nan", "-"} {
 		f.Add(s)
