@@ -13,36 +13,36 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A container is what a view of one is made with. Its methods are for the host,
-// too, which is a nil one.
+// A container gives access to the files and the network of a container.
 //
-// The network of a container is in /proc/PID/net, and its file systems are below
-// /proc/PID/root, so it is entered only for what the kernel does not have as
-// files. Who is root in a container decides what is there: links, which are
-// looked up as if its root were the only one, by openat2(2), which Linux 5.6
-// brought; file systems that do not answer, see timeoutGuard; and devices, FIFOs and
-// files of any size, none of which is opened: a file is read if it is the
-// kernel's.
+// The network of a container is in /proc/PID/net, and its file systems are in
+// /proc/PID/root. The agent enters the container only for data that the kernel
+// does not have as files.
 //
-// Nothing of it is open between requests: a name space is there as long as
-// anybody has a file of it open, and so are its devices.
+// Root in the container controls the files there and may try to mislead the agent.
+// Symbolic links are resolved within the root of the container, by openat2(2) of
+// Linux 5.6. File systems that do not respond are the subject of timeoutGuard.
+// Devices, FIFOs and files of any size are never opened: only files of a file
+// system of the kernel are read.
 //
-// C differs: it enters the name spaces of the container, and is there while it
-// reads.
+// No file of a container is open between requests. An open file would keep its
+// name space and its devices alive.
+//
+// C differs: it enters the name spaces of the container while it reads.
 type container struct {
 	name  string
 	pid   int      // of its first process
-	proc  string   // proc/PID, below the root of the host
-	dir   string   // the same, as a path
+	proc  string   // proc/PID, relative to Options.Root
+	dir   string   // path of the same directory
 	root  *os.File // its root directory; nil between requests
 	guard *timeoutGuard
 
-	// Types of file systems (statfs(2)) that the host has at /sys and /dev: those
-	// that files are read of, and links.
+	// Types (statfs(2)) of the file systems that the host has at /sys and /dev.
+	// Files are read only from the first type, links only from the second.
 	sysType, devType int64
 }
 
-// newContainer returns the container of a process.
+// newContainer returns the container whose first process is pid.
 func (h *host) newContainer(name string, pid int) *container {
 	c := &container{name: name, pid: pid, proc: fmt.Sprintf("proc/%d", pid)}
 	c.dir = h.path(c.proc)
@@ -60,7 +60,7 @@ func (h *host) newContainer(name string, pid int) *container {
 // begin opens the root of the container, for one request.
 func (c *container) begin() error {
 	c.guard.begin()
-	r, err := c.guard.call("", func(r *callResult) (err error) { // of NFS, perhaps
+	r, err := c.guard.call("", func(r *callResult) (err error) { // may block, for instance if the root is on NFS
 		r.fd, err = syscall.Open(c.dir+"/root", unix.O_PATH|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 		return err
 	})
@@ -76,14 +76,14 @@ func (c *container) begin() error {
 	return nil
 }
 
-// end ends what begin has begun.
+// end ends a request.
 func (c *container) end() {
-	c.root.Close() // what is left behind holds it until it is done
+	c.root.Close() // abandoned calls hold the descriptor until they return
 	c.root = nil
 }
 
-// openPath returns a descriptor of what there is at a path in the container, O_PATH,
-// and the file system that it is on.
+// openPath opens a path in the container with O_PATH. The result has the
+// descriptor and the data of the file system.
 func (c *container) openPath(path string, flags int) (*callResult, error) {
 	root, err := c.root.SyscallConn()
 	if err != nil {
@@ -106,8 +106,9 @@ func (c *container) openPath(path string, flags int) (*callResult, error) {
 	})
 }
 
-// open opens a file of the container as a sysfile.Reader does: to read it, which
-// must be the kernel's and for everybody, or with O_PATH.
+// open opens a file of the container, as the Open of a sysfile.Reader. With O_PATH
+// it opens any file, or a link of /dev. Otherwise it opens the file for reading;
+// the file must be of the kernel and be readable by all users.
 func (c *container) open(path string, flags int) (int, error) {
 	r, err := c.openPath(path, flags&syscall.O_NOFOLLOW)
 	if err != nil {
@@ -136,10 +137,11 @@ func (c *container) open(path string, flags int) (int, error) {
 	return -1, syscall.EACCES
 }
 
-// inNetworkNamespace calls f in the network of the container, on another thread.
+// inNetworkNamespace calls f in the network name space of the container, on a
+// thread of its own.
 func (c *container) inNetworkNamespace(f func() error) error {
 	return onOwnThread(func() (bool, error) {
-		// Not /proc/self, which is the first thread.
+		// /proc/self is the first thread of the process, not this one.
 		hostNS, err := syscall.Open("/proc/thread-self/ns/net", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 		if err != nil {
 			return true, err
@@ -158,16 +160,17 @@ func (c *container) inNetworkNamespace(f func() error) error {
 	})
 }
 
-// onOwnThread calls f on a thread that nothing else is on. It ends if f does not
-// say that it is as it was before. It is not the first one of the process: what
-// that is in, /proc/self shows to all.
+// onOwnThread calls f on a thread that no other goroutine uses. Afterwards the
+// thread ends, unless f returns that it has restored the state of the thread. The
+// first thread of the process is not used, because /proc/self shows its name
+// spaces as those of the process.
 func onOwnThread(f func() (restored bool, err error)) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if syscall.Gettid() == syscall.Getpid() {
 			defer runtime.UnlockOSThread()
-			done <- onOwnThread(f) // on another one, as this one is taken
+			done <- onOwnThread(f) // on another thread, because this one is locked
 			return
 		}
 		restored, err := f()

@@ -10,7 +10,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A view is an agent for the host, or for one container.
+// A view is an agent for the host or for one container.
 type view interface {
 	agents.Agent
 	agents.Instancer
@@ -24,12 +24,13 @@ type view interface {
 	io.Closer
 }
 
-// viewAgent is the agent: the view of the host and, for clients that have chosen a
-// container, the views of those. What does not depend on that is the host's.
+// viewAgent is the agent. It has the view of the host and, for clients that have
+// chosen a container, views of containers. Requests that do not depend on the
+// container go to the view of the host.
 //
-// A container has its own network, file systems and host name; the rest of its
-// view is as the host's. Ids of instances in it begin with those that the host
-// has given.
+// A container has its own network, file systems and host name. Everything else in
+// its view is the host's. Instance ids of a container begin with the ids that the
+// host has saved.
 type viewAgent struct {
 	view // of the host
 	host *host
@@ -39,10 +40,10 @@ type viewAgent struct {
 	containers       map[string]*containerView
 }
 
-// A client is what viewAgent knows of one.
+// A client is a client of pmcd.
 type client struct {
 	container string
-	user      []pdu.Attr // whose it is
+	user      []pdu.Attr // its user id
 }
 
 // A containerView is the view of a container.
@@ -68,12 +69,12 @@ func newView(c pmda.Config) (view, error) {
 	}
 	v, ok := a.(view)
 	if !ok {
-		return nil, errors.New("linux: not an agent that is told who its clients are")
+		return nil, errors.New("linux: the agent of package pmda lacks methods of a view")
 	}
 	return v, nil
 }
 
-// viewOf returns the view that a client has.
+// viewOf returns the view for a request of a client.
 func (v *viewAgent) viewOf(o agents.Origin) (view, error) {
 	if v.containerClients == 0 {
 		return v.view, nil
@@ -87,7 +88,7 @@ func (v *viewAgent) viewOf(o agents.Origin) (view, error) {
 		return nil, err
 	}
 	w := v.containers[c.container]
-	if w != nil && w.container.pid != pid { // it was started again
+	if w != nil && w.container.pid != pid { // the container was restarted
 		v.dropView(c.container)
 		w = nil
 	}
@@ -103,7 +104,7 @@ func (v *viewAgent) viewOf(o agents.Origin) (view, error) {
 	return w, nil
 }
 
-// newContainerView makes the view of a container.
+// newContainerView returns a new view of a container.
 func (h *host) newContainerView(name string, pid int) (*containerView, error) {
 	inner := h.forContainer(h.newContainer(name, pid))
 	w, err := newView(inner.config())
@@ -113,10 +114,10 @@ func (h *host) newContainerView(name string, pid int) (*containerView, error) {
 	return &containerView{view: w, container: inner.container}, nil
 }
 
-// dropView forgets the view of a container.
+// dropView removes the view of a container.
 func (v *viewAgent) dropView(name string) { delete(v.containers, name) }
 
-// setContainer says which container a client wants to see; "" is the host.
+// setContainer sets the container that a client has chosen; "" is the host.
 func (v *viewAgent) setContainer(c *client, name string) {
 	old := c.container
 	if old == name {

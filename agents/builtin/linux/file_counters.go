@@ -8,14 +8,13 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// counters are the numbers of a file that has names for them, in groups such as
-// "Tcp:". Only those that a table asks for are kept: a kernel has others, and
-// each has its own.
+// counters is a file with named numbers, in groups such as "Tcp:". It keeps only
+// the numbers that have a metric: which names exist depends on the kernel.
 type counters struct {
 	file    *sysfile.File
 	source  *pmda.Source
 	groups  map[string]map[string]*optionalUint
-	missing optionalUint // what there is of a number that the file does not have
+	missing optionalUint // is the number if the file does not have it
 }
 
 // newCounters returns the counters of a file; parse reads its text.
@@ -38,7 +37,7 @@ func (c *counters) clear() {
 	}
 }
 
-// number returns a number, for the table.
+// number returns a number of a group, and adds it if necessary.
 func (c *counters) number(group, name string) *optionalUint {
 	if c.groups[group] == nil {
 		c.groups[group] = make(map[string]*optionalUint)
@@ -49,7 +48,7 @@ func (c *counters) number(group, name string) *optionalUint {
 	return c.groups[group][name]
 }
 
-// group returns a function that makes the FetchFuncs of numbers in a group.
+// group returns a function that returns FetchFuncs for the numbers of a group.
 func (c *counters) group(group string) func(name string) pmda.FetchFunc {
 	return func(name string) pmda.FetchFunc {
 		f := c.number(group, name)
@@ -87,7 +86,7 @@ func (c *counters) parseColumns(b []byte) {
 	}
 }
 
-// parseLines reads a name and a number a line, as in /proc/net/snmp6. The group
+// parseLines reads lines with a name and a number, as in /proc/net/snmp6. The group
 // is "".
 //
 //	Ip6InReceives                   	18607595

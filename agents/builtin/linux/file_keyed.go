@@ -8,19 +8,19 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// keyed is a file that has a number a line, behind a name and sep.
+// keyed is a file whose lines have a name, the byte sep and a number.
 type keyed struct {
 	file   *sysfile.File
 	sep    byte
-	fields map[string]*optionalUint // those of the table
-	list   []*optionalUint          // the same
-	lines  []keyedLine              // that were read last, which are the same most of the time
+	fields map[string]*optionalUint // fields that have a metric
+	list   []*optionalUint          // the same fields
+	lines  []keyedLine              // of the last read: names rarely change
 	source *pmda.Source
 }
 
 type keyedLine struct {
 	name  string
-	field *optionalUint // nil if it is not in the table
+	field *optionalUint // nil if it has no metric
 }
 
 func newKeyed(h *host, path string, sep byte) *keyed {
@@ -56,7 +56,7 @@ func (k *keyed) parse(b []byte) {
 	}
 }
 
-// field returns the field with a name, for the table.
+// field returns the field with a name, and adds it if necessary.
 func (k *keyed) field(name string) *optionalUint {
 	if k.fields[name] == nil {
 		k.fields[name] = new(optionalUint)
@@ -65,5 +65,5 @@ func (k *keyed) field(name string) *optionalUint {
 	return k.fields[name]
 }
 
-// value is the value of a field.
+// value returns a FetchFunc for a field.
 func (k *keyed) value(name string) pmda.FetchFunc { return k.field(name).fetch() }

@@ -7,25 +7,26 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// An optionalUint is a number, if it is known.
+// An optionalUint is a number that may be unknown.
 type optionalUint struct {
 	n  uint64
 	ok bool
 }
 
-// parse sets f to the number that text starts with.
+// parse sets f to the number at the start of text.
 func (f *optionalUint) parse(text []byte) {
 	word, _ := sysfile.Field(text)
 	f.n, f.ok = sysfile.Uint(word)
 }
 
-// setValue makes f the value.
+// setValue sets v to the number, if it is known.
 func (f *optionalUint) setValue(v *pmda.Value) {
 	if f.ok {
 		v.Uint(f.n)
 	}
 }
 
+// fetch returns a FetchFunc for the number.
 func (f *optionalUint) fetch() pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		f.setValue(v)
@@ -33,7 +34,7 @@ func (f *optionalUint) fetch() pmda.FetchFunc {
 	}
 }
 
-// numberLine is a file with one line of numbers.
+// A numberLine is a file with one line of numbers.
 type numberLine struct {
 	file *sysfile.File
 	rec  sysfile.Record
@@ -46,13 +47,13 @@ func (n *numberLine) read(context.Context, *pmda.Request) error {
 	return err
 }
 
-// numberLine returns such a file and what is read before its values are.
+// numberLine returns the file and a Metric with its Source, for pmda.Table.
 func (h *host) numberLine(path string) (*numberLine, pmda.Metric) {
 	n := &numberLine{file: h.file(path)}
 	return n, pmda.Metric{Source: &pmda.Source{Read: n.read}}
 }
 
-// at is the number in a place, from 0 on.
+// at returns a FetchFunc for number i of the line, counted from 0.
 func (n *numberLine) at(i int) pmda.FetchFunc {
 	return pmda.Number(func() (uint64, bool) { return n.rec.At(i) })
 }

@@ -5,34 +5,35 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// instances come and go and keep their ids: those of disks,
-// interfaces. Each name has a T.
+// instances is an instance domain whose instances come and go, and keep their ids,
+// such as disks or interfaces. Each instance has a T.
 //
-// Most of the time they are the same, in the same order, as in the turn before.
-// Then the cache, which has all that there ever were, is left as it is.
+// A refresh is begin, add for each instance that exists, and end. Usually the
+// instances are the same, in the same order, as in the refresh before. Then the
+// cache, which has all instances that ever existed, is not touched.
 type instances[T any] struct {
 	*cache.Cache
 	h          *host
 	byName     map[string]*instance[T]
-	order      []*instance[T]   // that were added, one after the other
-	unchanged  bool             // as far as this turn has come, they are those of the turn before
-	rebuild    bool             // the next turn is not to be compared with this one
-	list       []activeInstance // what Each has, if that is listed
+	order      []*instance[T]   // in the order of add
+	unchanged  bool             // so far, this refresh had the same instances as the one before
+	rebuild    bool             // the next refresh must update the cache
+	list       []activeInstance // of the cache, for Each
 	listValid  bool
-	generation uint64
-	present    int    // instances that there are at the moment
-	loadIDs    bool   // there is a file of ids
-	saveIDs    bool   // which new instances are written to
-	fileError  string // what was wrong with the file
+	generation uint64 // number of the refresh
+	present    int    // number of instances that exist now
+	loadIDs    bool   // ids are read from a file
+	saveIDs    bool   // new instances are written to it
+	fileError  string // last error of the file
 }
 
 type instance[T any] struct {
 	name       string
-	generation uint64 // when it was last there
+	generation uint64 // of the last refresh that had it
 	data       T
 }
 
-// An activeInstance is one that the cache has as such.
+// An activeInstance is an active entry of the cache.
 type activeInstance struct {
 	id   int32
 	name string
@@ -45,19 +46,20 @@ func newInstances[T any](h *host, serial int) *instances[T] {
 	return s
 }
 
-// newUnsavedInstances returns instances that keep their ids as long as the agent is
-// there: so it is in PCP with what comes and goes a lot.
+// newUnsavedInstances returns instances whose ids last as long as the agent. As in
+// PCP, instances that come and go often are not saved in a file.
 func newUnsavedInstances[T any](h *host, serial int) *instances[T] {
 	s := newInstances[T](h, serial)
 	s.loadIDs, s.saveIDs = false, false
 	return s
 }
 
-// maxInactive is how many instances of a container that have gone keep their ids:
-// root in it can give names to file systems and interfaces without end.
+// maxInactive is the number of inactive instances of a container that keep their
+// ids. It is limited because root in the container can create any number of names
+// of file systems and interfaces.
 const maxInactive = 10000
 
-// begin starts a look at what there is.
+// begin starts a refresh.
 func (s *instances[T]) begin() {
 	if s.h.container != nil {
 		if _, inactive := s.Size(); inactive > maxInactive {
@@ -84,24 +86,24 @@ func (s *instances[T]) begin() {
 	}
 }
 
-// markChanged is called when this turn is seen to be different from the one before:
-// the cache is to have those that were added in it.
+// markChanged is called at the first difference from the refresh before. It makes
+// the instances that this refresh has added so far the active ones of the cache.
 func (s *instances[T]) markChanged() {
 	s.unchanged, s.listValid = false, false
 	s.order = s.order[:s.present]
 	s.HideAll()
 	for _, i := range s.order {
-		// They were added before.
+		// No error: the cache accepted the name before.
 		_, _ = s.Add(i.name, &i.data)
 	}
 }
 
-// fileDue reports whether the file of ids is to be read or written now, so that a
-// look is needed even if the instances are the same.
+// fileDue reports whether the file of ids should be read or written now. Then a
+// refresh is necessary even if the instances are the same.
 func (s *instances[T]) fileDue() bool { return s.loadIDs && s.LoadDue() || s.saveIDs && s.SaveDue() }
 
-// add says that there is an instance, and returns what is kept of it; nil if the
-// name is no good, or there already.
+// add adds an instance that exists, and returns its T. It returns nil if the name
+// is not valid, or was added in this refresh already.
 func (s *instances[T]) add(name []byte) *T {
 	if s.unchanged {
 		if s.present < len(s.order) && s.order[s.present].name == string(name) {
@@ -130,19 +132,19 @@ func (s *instances[T]) add(name []byte) *T {
 	return &i.data
 }
 
-// hide says that an instance that was added is none at the moment.
+// hide makes an instance that was added inactive.
 func (s *instances[T]) hide(name []byte) {
 	if s.unchanged {
 		s.markChanged()
 	}
 	if i := s.byName[string(name)]; i != nil {
-		// The name is in the cache: it was added.
+		// No error: add has put the name into the cache.
 		_ = s.Hide(i.name)
 		s.rebuild, s.listValid = true, false
 	}
 }
 
-// end ends the look.
+// end ends a refresh.
 func (s *instances[T]) end() {
 	if s.unchanged && s.present < len(s.order) {
 		s.markChanged()
@@ -177,11 +179,10 @@ func (s *instances[T]) Each(yield func(inst int32, name string, data any) bool) 
 	}
 }
 
-// warn logs what is wrong with the file, once: as long as it cannot be read or
-// written, ids last as long as the agent.
+// warn logs an error of the file of ids, unless it is the same as the last one.
 func (s *instances[T]) warn(err error) {
 	if text := err.Error(); text != s.fileError {
 		s.fileError = text
-		s.h.Log.Warn("linux: ids of instances do not outlast the agent: " + text)
+		s.h.Log.Warn("linux: cannot use the file of instance ids, ids may change when the agent restarts: " + text)
 	}
 }

@@ -1,5 +1,5 @@
-// Package linux is the agent for the Linux kernel (domain 60): what pmdalinux
-// of PCP serves, with the same PMIDs, instances and values:
+// Package linux is the agent for the Linux kernel (domain 60). It has the metrics
+// of PCP's pmdalinux, with the same PMIDs, instances and values:
 //
 //	kernel, mem, swap, swapdev, vfs, ipc, tty, pmda, sysfs
 //	disk, zram, filesys, tmpfs, tape, fchost
@@ -8,27 +8,34 @@
 //
 // # Tables and sources
 //
-// A file of this package has what comes from one file of the kernel: a reader,
-// its Source, and a table with a row a metric. A fetch reads only the files that
-// its metrics need, each once. Files of /proc stay open, and so do directories
-// of devices in /sys, see sysfile.Device.
+// A file of this package serves one file of the kernel: it has a reader, its
+// pmda.Source, and a table with a row for each metric. Its name begins with the
+// subject: cpu, disk, fs, hw, ipc, kernel, mem, net or nfs. All of them share
+// linux.go (options and host), table.go, instances.go, timeout_guard.go,
+// container.go, container_views.go, and file_*.go for formats that several files
+// of the kernel have.
 //
-// A source that is not there, as on other kernels, means metrics without
-// values; or 0, where pmdalinux has that. A line that is broken means no values
-// for its own metrics only.
+// A fetch reads only the files that its metrics need, each once. Files of /proc
+// stay open, and so do directories of devices in /sys, see sysfile.Device.
+//
+// If a source does not exist, as on other kernels, its metrics have no values, or
+// 0 where pmdalinux has 0. A malformed line takes the values of its own metrics
+// only.
 //
 // # Containers
 //
 // A client that has chosen a container gets the networks, file systems and host
-// name of that, and all else of the host: see [Options.Pmdaroot]. It takes root.
+// name of the container, and everything else of the host: see [Options.Pmdaroot].
+// The agent must run as root for this.
 //
 // # Differences
 //
-// Package procfs is used where it has all of a source that is small, or that
-// few ask for: sockstat, softnet_stat, buddyinfo. Elsewhere it opens files anew,
-// makes objects of every line, fails at a broken one, gives counters as floating
-// point numbers, has no order of interfaces and lacks files and fields. What
-// pmdalinux does otherwise is in comments that start with "C differs".
+// Package procfs reads sources that it supports fully and that are small or
+// rarely fetched: sockstat, softnet_stat, buddyinfo. It is not used for others,
+// because it opens files anew, allocates objects for every line, fails at a
+// malformed line, returns counters as floating-point numbers, loses the order of
+// interfaces, and lacks files and fields. Comments that start with "C differs"
+// say where pmdalinux behaves differently.
 package linux
 
 import (
@@ -46,44 +53,44 @@ import (
 	"github.com/gopcp/pmcd/agents/pmdaroot"
 )
 
-// Options are how an agent differs from the one that New returns.
+// Options configure an agent. The zero value is an agent for this host.
 type Options struct {
-	// Root is the directory that has proc, sys and dev; "" is /. It is another
-	// one for a pmcd in a container, and for recorded trees.
+	// Root is the directory that has proc, sys and dev; "" is /. A pmcd in a
+	// container, or a test with a recorded tree, has another one.
 	Root string
 
-	// Hertz is the unit of CPU times in /proc/stat, in ticks a second; 0 is
-	// what the kernel has on all machines that Go knows, 100.
+	// Hertz is the unit of CPU times in /proc/stat, in ticks a second; 0 is 100,
+	// which the kernel has on all machines that Go supports.
 	Hertz uint64
 
-	// PageSize is in bytes; 0 is that of this host.
+	// PageSize is in bytes; 0 is the page size of this host.
 	PageSize int
 
 	// CacheDir has the files with the ids of instances, see package cache; "" is
-	// the one of PCP, $PCP_VAR_DIR/config/pmda. If it cannot be used, ids last
-	// as long as the agent.
+	// PCP's directory, $PCP_VAR_DIR/config/pmda. If it cannot be used, ids may
+	// change at a restart of the agent.
 	CacheDir string
 
-	// ConfDir has linux/interfaces.conf, which says what network.all is not the
-	// sum of; "" is PCP's, $PCP_SYSCONF_DIR.
+	// ConfDir has linux/interfaces.conf, which says which interfaces network.all
+	// does not count; "" is PCP's directory, $PCP_SYSCONF_DIR.
 	ConfDir string
 
-	// Access lets clients see what else only those of root see: slab caches
-	// and serial lines. As with pmdalinux, a client whose user is not known is
-	// not root.
+	// Access gives all clients the metrics that otherwise only clients of root
+	// get: slab caches and serial lines. As with pmdalinux, a client whose user
+	// is not known does not count as root.
 	Access bool
 
-	// Pmdaroot is the socket of the pmdaroot that is asked about containers; ""
-	// is PCP's. Whoever is not root gets no answer.
+	// Pmdaroot is the socket of the pmdaroot that knows the containers; "" is
+	// PCP's. It replies to root only.
 	Pmdaroot string
 
-	// Log is for what is wrong with the host; nil is slog.Default.
+	// Log receives warnings; nil is slog.Default.
 	Log *slog.Logger
 }
 
-// New returns the agent for this host. As with pmdalinux, LINUX_STATSPATH,
-// LINUX_HERTZ, LINUX_PAGESIZE and LINUX_ACCESS in the environment have the
-// Root, Hertz, PageSize and Access of another one.
+// New returns the agent for this host. As with pmdalinux, the environment
+// variables LINUX_STATSPATH, LINUX_HERTZ, LINUX_PAGESIZE and LINUX_ACCESS set
+// Options.Root, Hertz, PageSize and Access.
 func New(domain int) (agents.Agent, error) {
 	number := func(name string) uint64 {
 		n, _ := strconv.ParseUint(os.Getenv(name), 10, 31)
@@ -97,7 +104,7 @@ func New(domain int) (agents.Agent, error) {
 	})
 }
 
-// Open returns an agent.
+// Open returns an agent with options.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
 
 func (h *host) config() pmda.Config {
@@ -116,21 +123,22 @@ func (h *host) config() pmda.Config {
 //go:embed help.txt
 var help string
 
-// A host is what all sources have in common.
+// A host has the state that all sources share. A container has a host of its own,
+// see forContainer.
 type host struct {
 	Options
 	domain        int
-	container     *container      // whose view this is; nil for the host's
-	hostReader    *sysfile.Reader // of the host; a generation is a request
-	viewReader    *sysfile.Reader // of the host, or of the container; see refreshNet
-	netGeneration uint64          // the number of the generation of viewReader
-	netChange     *pmda.Source    // has refreshNet called, before viewReader is used
+	container     *container      // nil in the view of the host
+	hostReader    *sysfile.Reader // reads files of the host; its generation is a request
+	viewReader    *sysfile.Reader // reads files of the host or of the container, see refreshNet
+	netGeneration uint64          // of viewReader
+	netChange     *pmda.Source    // calls refreshNet; is read before any use of viewReader
 	files         []*sysfile.File
 	links         linkWatch
 	rtnl          netlink
-	guard         *timeoutGuard // for file systems
+	guard         *timeoutGuard // for calls that use file systems
 	rootClient    *pmdaroot.Client
-	ipv4          func(f func(ipv4)) error // rtnl.each, but for containers and tests
+	ipv4          func(f func(ipv4)) error // rtnl.each, except in containers and tests
 }
 
 func newHost(domain int, o Options) *host {
@@ -156,14 +164,14 @@ func newHost(domain int, o Options) *host {
 	return h
 }
 
-// forContainer returns the host as it is in a container.
+// forContainer returns the host as seen in container c.
 func (h *host) forContainer(c *container) *host {
 	inner := newHost(h.domain, h.Options)
 	inner.container, inner.hostReader, inner.viewReader, inner.rootClient = c, h.hostReader, &sysfile.Reader{Open: c.open}, h.rootClient
 	c.guard = inner.guard
 	inner.ipv4 = func(f func(ipv4)) error {
 		return c.inNetworkNamespace(func() error {
-			defer inner.rtnl.close() // as long as it is open, the network stays
+			defer inner.rtnl.close() // an open socket would keep the name space alive
 			return inner.rtnl.each(f)
 		})
 	}
@@ -218,7 +226,8 @@ func (h *host) metrics() []pmda.Metric {
 	)
 }
 
-// mayReadRootOnly reports whether the client may see what only root may read.
+// mayReadRootOnly reports whether the client gets metrics of files that only root
+// may read.
 func (h *host) mayReadRootOnly(r *pmda.Request) bool {
 	if h.Access {
 		return true
@@ -231,14 +240,14 @@ func (h *host) mayReadRootOnly(r *pmda.Request) bool {
 	return ok && uid == 0
 }
 
-// file returns a file below the root.
+// file returns the file with a path relative to the root.
 func (h *host) file(path string) *sysfile.File {
 	f := sysfile.NewFile(h.path(path))
 	h.files = append(h.files, f)
 	return f
 }
 
-// netFile returns a file of /proc/net, which each network has.
+// netFile returns a file of /proc/net, of the network name space of the view.
 func (h *host) netFile(name string) *sysfile.File {
 	if h.container == nil {
 		return h.file("proc/net/" + name)
@@ -258,7 +267,7 @@ func (h *host) check(context.Context, *pmda.Request) error {
 	return nil
 }
 
-// done ends a request: nothing of a container stays open.
+// done ends a request. No file of a container stays open.
 func (h *host) done(*pmda.Request) {
 	if h.container != nil {
 		_ = h.close()

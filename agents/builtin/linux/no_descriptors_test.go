@@ -68,7 +68,7 @@ func TestIDsWithoutDescriptors(t *testing.T) {
 		if got := strings.Join(list(), ", "); got != "1 eth0, 2 lo, 3 new" {
 			t.Errorf("instances %s", got)
 		}
-		if got := strings.Count(log.String(), "ids of instances"); got != 1 {
+		if got := strings.Count(log.String(), "file of instance ids"); got != 1 {
 			t.Errorf("%d lines in the log:\n%s", got, &log)
 		}
 	})

@@ -8,39 +8,42 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A timeoutGuard is for calls of the kernel that may not return: it waits for file
-// systems whose server is dead, or is a process that has no wish to answer. A
-// call that takes too long is left behind, with its thread, and what it was asked
-// for counts as busy until it returns.
+// A timeoutGuard makes system calls that may block: the server of a file system
+// may be dead, or be a process that does not reply. A call that takes too long is
+// abandoned, with its thread. Until it returns, there is no other call for the
+// same name.
 //
-// C differs: it waits.
+// C differs: it waits until the call returns.
 type timeoutGuard struct {
-	remaining time.Duration // of this request
+	remaining time.Duration // time that this request may still wait
 
 	mu      sync.Mutex // guards the following
 	pending map[string]bool
 }
 
 const (
-	// requestTimeout is how long a request waits, in all.
+	// requestTimeout is the time that a request waits, for all of its calls.
 	requestTimeout = time.Second
-	// maxPending is how many calls may be left behind: each has a thread.
+	// maxPending is the largest number of calls that have not returned. Each of
+	// them holds a thread.
 	maxPending = 64
 )
 
 func newTimeoutGuard() *timeoutGuard { return &timeoutGuard{pending: make(map[string]bool)} }
 
-// begin is the begin of a request.
+// begin starts a request.
 func (g *timeoutGuard) begin() { g.remaining = requestTimeout }
 
-// A callResult is what a call has found out.
+// A callResult is the result of a call.
 type callResult struct {
-	fd     int // open if there is no error, unless it is -1
+	fd     int // -1, or open if there is no error
 	statfs syscall.Statfs_t
 }
 
-// call calls f, which sets the result. PM_ERR_AGAIN is one that does not return in
-// time, or that is not made because one for the same name has not returned yet.
+// call calls f, which sets the result, in a goroutine. The error is PM_ERR_AGAIN if
+// f does not return in time. It is the same if call does not call f, because a call
+// for the same name, or maxPending calls, have not returned yet, or because the
+// request has no time left.
 func (g *timeoutGuard) call(name string, f func(r *callResult) error) (*callResult, error) {
 	g.mu.Lock()
 	if g.remaining <= 0 || g.pending[name] || len(g.pending) >= maxPending {
