@@ -7,20 +7,20 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// cpuFiles are those of /sys/devices/system/cpu/cpuN.
+// cpuFiles reads the files of /sys/devices/system/cpu/cpuN.
 type cpuFiles struct {
 	h    *host
 	stat *stat
 }
 
-// A frequency is what a CPU's directory cpufreq has.
+// A frequency has the values of the directory cpufreq of a CPU.
 type frequency struct {
 	count, time, min, max optionalUint
 }
 
 func newCPUFiles(h *host, s *stat) *cpuFiles { return &cpuFiles{h: h, stat: s} }
 
-// cpufreq returns the number in a file of cpufreq.
+// cpufreq returns the number in a file of the directory cpufreq of a CPU.
 func (h *host) cpufreq(c *cpu, file string) (uint64, bool) {
 	return h.hostReader.Path("/sys/devices/system/cpu/").Name(c.name).Str("/cpufreq/").Name(file).Number()
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// cpuInfo is what /proc/cpuinfo has of a CPU. The texts are in the memory of the
-// file.
+// cpuInfo has the fields of a CPU in /proc/cpuinfo. They are slices of the text
+// that was read, and valid until the next read.
 type cpuInfo struct {
 	fields [infoFields][]byte
 }
@@ -28,9 +28,9 @@ const (
 	infoFields
 )
 
-// infoNames says which lines of /proc/cpuinfo mean what, by the beginnings of
-// their names on all architectures. Case does not matter; the first one that
-// fits counts, and so does the first line with it.
+// infoNames maps lines of /proc/cpuinfo to fields, by the beginnings of their names
+// on all architectures. Upper and lower case are the same. The first entry that
+// matches a line counts, and the first line of a field.
 var infoNames = []struct {
 	name  string
 	field int
@@ -54,6 +54,7 @@ var infoNames = []struct {
 	{"cycle frequency", infoHertz},
 }
 
+// cpuInfoFile reads /proc/cpuinfo.
 type cpuInfoFile struct {
 	h    *host
 	file *sysfile.File
@@ -70,15 +71,14 @@ func (c *cpuInfoFile) read(context.Context, *pmda.Request) error {
 	return err
 }
 
-// parse reads the blocks of /proc/cpuinfo, of which each starts with
+// parse reads the blocks of /proc/cpuinfo. Each starts with a line
 //
 //	processor	: 0
 //
-// On some machines there is one block for all CPUs: before these lines, or
-// behind them.
+// On some machines there is one block for all CPUs, before or after these lines.
 //
-// C differs: it counts blocks, and so takes the CPU behind one that is offline
-// for it.
+// C differs: it counts blocks, and so assigns the block of the next CPU to a CPU
+// that is offline.
 func (c *cpuInfoFile) parse(b []byte) {
 	for _, p := range c.stat.cpus {
 		if p != nil {
@@ -87,7 +87,7 @@ func (c *cpuInfoFile) parse(b []byte) {
 	}
 	var common cpuInfo
 	dest, block, onlyBlock := &common, -1, false
-	afterProcessor := false // the last line was one of processor
+	afterProcessor := false // the previous line was a line processor
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -120,13 +120,13 @@ func (c *cpuInfoFile) parse(b []byte) {
 	}
 }
 
-// block returns what the block of a line
+// block returns the fields of the CPU that the block of a line
 //
 //	processor	: 0
 //	processor 0: version = FF,  identification = 0133E8     (s390)
 //
-// is about; the nth CPU, from 0 on, if the line does not say. It is nil if that
-// CPU is not online.
+// describes. If the line has no number, it is CPU n. The result is nil if that CPU
+// was never online.
 func (c *cpuInfoFile) block(name, value []byte, n int) *cpuInfo {
 	num, ok := sysfile.Uint(value)
 	if !ok {
@@ -142,7 +142,7 @@ func (c *cpuInfoFile) block(name, value []byte, n int) *cpuInfo {
 	return &c.stat.cpus[num].info
 }
 
-// set takes the value of a line.
+// set sets the field of a line.
 func (c *cpuInfo) set(name, value []byte) {
 	for i := range infoNames {
 		n := &infoNames[i]
@@ -154,7 +154,7 @@ func (c *cpuInfo) set(name, value []byte) {
 	}
 }
 
-// float returns a number.
+// float returns the number in a field, or 0.
 func (c *cpuInfo) float(field int) float64 {
 	word, _ := sysfile.Field(c.fields[field])
 	f, _ := sysfile.Float(word)
@@ -162,7 +162,7 @@ func (c *cpuInfo) float(field int) float64 {
 }
 
 func (c *cpuInfoFile) metrics() []pmda.Metric {
-	// text is the first of the fields that the file has.
+	// text returns a FetchFunc for the first of the fields that the file has.
 	text := func(fields ...int) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, p *cpu) {
 			for _, f := range fields {

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// stat is /proc/stat, proc(5). Its first lines are the times of all CPUs and
-// of each that is online:
+// stat reads /proc/stat, proc(5). The first lines are the times of all CPUs and of
+// each CPU that is online:
 //
 //	cpu  378542 346378 300480 1176914 2234 0 21734 246 0 0
 //	cpu0 187658 173415 147479 593093 540 0 10423 116 0 0
@@ -21,8 +21,8 @@ type stat struct {
 	file   *sysfile.File
 	hertz  uint64
 	all    cpuTimes
-	lines  map[string]*optionalUint // the first numbers of others
-	cpus   []*cpu                   // by number; nil if it was never online
+	lines  map[string]*optionalUint // the first numbers of other lines
+	cpus   []*cpu                   // by number; nil if the CPU was never online
 	online int
 	source *pmda.Source
 	indom  *pmda.InDom
@@ -41,10 +41,10 @@ const (
 	guest
 	guestNice
 
-	newTimes = iowait // the first that older kernels lack
+	newTimes = iowait // the first number that older kernels lack
 )
 
-// cpuTimes are a line. user and nice have the time of guests in them.
+// cpuTimes are the numbers of a line. user and nice include the times of guests.
 type cpuTimes struct{ sysfile.Record }
 
 // A cpu is an instance of the domain of CPUs.
@@ -59,7 +59,7 @@ type cpu struct {
 	net    *procfs.SoftnetStat // nil if it is not known
 }
 
-// maxCPU is the highest number of a CPU that is believed, far above NR_CPUS.
+// maxCPU is the highest number of a CPU that is accepted. It is far above NR_CPUS.
 const maxCPU = 1<<16 - 1
 
 func newStat(h *host) *stat {
@@ -90,7 +90,7 @@ func (s *stat) parse(b []byte) {
 			c.online = false
 		}
 	}
-	for bytes.HasPrefix(b, []byte("cpu")) { // those of CPUs come first
+	for bytes.HasPrefix(b, []byte("cpu")) { // these lines come first
 		var line []byte
 		line, b = sysfile.CutLine(b)
 		word, rest := sysfile.Field(line)
@@ -112,13 +112,13 @@ func (s *stat) parse(b []byte) {
 			f.parse(rest)
 		}
 	}
-	// A kernel for one CPU has no line for it.
+	// A kernel for one CPU writes no line cpu0.
 	if c := s.cpu([]byte{'0'}); s.online == 0 && s.all.Words > 0 {
 		c.times, c.online, s.online = s.all, true, 1
 	}
 }
 
-// cpu returns the CPU with a number, nil if that is none.
+// cpu returns the CPU with a number, or nil if num is not a number of a CPU.
 func (s *stat) cpu(num []byte) *cpu {
 	n, ok := sysfile.Uint(num)
 	if !ok || n > maxCPU {
@@ -133,9 +133,9 @@ func (s *stat) cpu(num []byte) *cpu {
 	return s.cpus[n]
 }
 
-// Each implements pmda.Instances: CPUs that are online.
+// Each implements pmda.Instances. Instances are the CPUs that are online.
 //
-// C differs: it knows the CPUs that were there when it started.
+// C differs: its instances are the CPUs that existed when it started.
 func (s *stat) Each(yield func(inst int32, name string, data any) bool) {
 	for i, c := range s.cpus {
 		if c != nil && c.online && !yield(int32(i), c.name, c) {
@@ -144,14 +144,14 @@ func (s *stat) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
-// maxIowaitDrop is how far iowait may seem to go back, in ticks: the kernel's
-// bookkeeping of it is not exact (proc(5)).
+// maxIowaitDrop is the largest decrease of iowait that is hidden, in ticks. The
+// kernel does not count iowait exactly (proc(5)).
 const maxIowaitDrop = 100
 
-// set sets c to what its line has, and reports whether that is anything. iowait
-// does not go back by less than waitSlop.
+// set sets c to the numbers of its line, and reports whether there are any. It
+// hides decreases of iowait of less than maxIowaitDrop.
 //
-// C differs: it does while it is below 100 ticks.
+// C differs: while iowait is below 100 ticks, it may decrease.
 func (c *cpuTimes) set(line []byte) bool {
 	before := c.Nums[iowait]
 	c.Parse(line)
@@ -161,17 +161,19 @@ func (c *cpuTimes) set(line []byte) bool {
 	return c.Words > 0
 }
 
-// A timeFunc is what a metric is of the times of a CPU.
+// A timeFunc computes the value of a metric from the times of a CPU.
 type timeFunc func(c *cpuTimes) (ticks uint64, ok bool)
 
+// ticks returns a timeFunc for the sum of some times.
 func ticks(places ...int) timeFunc {
 	return func(c *cpuTimes) (uint64, bool) { return c.Sum(places, newTimes) }
 }
 
-// ticksWithout is a time without one that is part of it. The kernel writes a
-// line while its numbers change: the part may be ahead.
+// ticksWithout returns a timeFunc for a time minus a part of it. The kernel writes
+// a line while its numbers change, so the part may be larger than the whole. The
+// value is 0 then.
 //
-// C differs: the difference wraps then.
+// C differs: the difference wraps.
 func ticksWithout(whole, part int) timeFunc {
 	return func(c *cpuTimes) (uint64, bool) {
 		_, ok := c.Sum([]int{whole, part}, newTimes)
@@ -179,17 +181,18 @@ func ticksWithout(whole, part int) timeFunc {
 	}
 }
 
-// lineValue is the first number of a line.
+// lineValue returns a FetchFunc for the first number of a line.
 func (s *stat) lineValue(name string) pmda.FetchFunc {
 	f := new(optionalUint)
 	s.lines[name] = f
 	return f.fetch()
 }
 
+// msecs converts ticks to milliseconds, without overflow of an intermediate result.
 func (s *stat) msecs(ticks uint64) uint64 { return ticks/s.hertz*1000 + ticks%s.hertz*1000/s.hertz }
 
-// A timeRow is a metric of the times of all CPUs, of each, and of those of each
-// node: name is what is behind the prefix, each has an item in cluster 0.
+// A timeRow describes three metrics: a time of all CPUs, of each CPU, and of each
+// node. name is their common suffix. Their items are in cluster 0.
 type timeRow struct {
 	name  string
 	items [3]int
@@ -219,7 +222,8 @@ var timeRows = []timeRow{
 	{"vnice", [...]int{82, 84, 86}, ticksWithout(nice, guestNice)},
 }
 
-// timeTable returns the metrics of timeRows; fetch says whose times they are.
+// timeTable returns the metrics of timeRows for one column of items. fetch returns
+// the FetchFunc that computes the value.
 func timeTable(common pmda.Metric, place int, prefix string, fetch func(timeFunc) pmda.FetchFunc) []pmda.Metric {
 	list := make([]row, len(timeRows))
 	for i, r := range timeRows {
@@ -229,7 +233,7 @@ func timeTable(common pmda.Metric, place int, prefix string, fetch func(timeFunc
 }
 
 func (s *stat) metrics() []pmda.Metric {
-	// C differs: without a line cpu all are 0.
+	// C differs: without a line cpu the values are 0.
 	total := func(f timeFunc) pmda.FetchFunc {
 		return pmda.Number(func() (uint64, bool) {
 			n, ok := f(&s.all)

@@ -6,15 +6,16 @@ import (
 	"syscall"
 )
 
-// Device mapper and software RAID devices have the names that people have given
-// to them.
+// Instances of device mapper and software RAID devices have the names that admins
+// have chosen.
 
-// deviceNumber is the number of a device as stat(2) has it, see makedev(3).
+// deviceNumber returns the device number as stat(2) has it, see makedev(3).
 func deviceNumber(major, minor uint64) uint64 {
 	return major&0xfff<<8 | major&^0xfff<<32 | minor&0xff | minor&^0xff<<12
 }
 
-// dmName returns the name of a dm device; without one it is not an instance.
+// dmName returns the name of a dm device, or nothing. A device without a name is
+// not an instance.
 func (d *diskFiles) dmName(kernel []byte, dev uint64) []byte {
 	h := d.h
 	if name := h.hostReader.Path("/sys/block/").Name(string(kernel)).Str("/dm/name").Value(); len(name) > 0 {
@@ -34,8 +35,8 @@ func (d *diskFiles) dmName(kernel []byte, dev uint64) []byte {
 	return nil
 }
 
-// mdName returns the name of a link in /dev/md to the device, unless that is a
-// number, else the kernel's name.
+// mdName returns the name of a link in /dev/md to the device that does not begin
+// with a digit. If there is none, it returns the kernel's name.
 func (d *diskFiles) mdName(kernel []byte, _ uint64) []byte {
 	dir := d.h.path("dev/md")
 	for _, e := range dirNames(dir) {
@@ -49,8 +50,8 @@ func (d *diskFiles) mdName(kernel []byte, _ uint64) []byte {
 	return kernel
 }
 
-// dirNames returns the names in a directory in the order in which the kernel has
-// them; none if it cannot be read.
+// dirNames returns the names in a directory, in the order of the kernel, or nil if
+// the directory cannot be read.
 func dirNames(dir string) []string {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -61,12 +62,12 @@ func dirNames(dir string) []string {
 	return names
 }
 
-// mdStatus returns what "mdadm --detail --test" exits with, as wait(2) has it:
-// 0 if the device is whole, 256 if it runs without some of its disks, 512 if it
-// does not; -1 if that is not known.
+// mdStatus returns the exit status of "mdadm --detail --test" in the form of
+// wait(2): 0 if the device is complete, 256 if it is degraded, 512 if it does not
+// run, and -1 if its state is not known.
 //
-// C differs: it runs mdadm, and has -1 without that; without the right to use
-// the device it has 1024.
+// C differs: it runs mdadm. It has -1 if mdadm does not exist, and 1024 without the
+// right to use the device.
 func (d *diskFiles) mdStatus(k *disk) int {
 	state := d.h.blockDevice(k).Value("md/array_state")
 	switch string(state) {

@@ -2,11 +2,11 @@ package linux
 
 import "bytes"
 
-// A kind says in which instance domain a line of /proc/diskstats is.
+// A kind is the kind of a block device. Each kind has an instance domain.
 type kind uint8
 
 const (
-	kindNone kind = iota // in none: loop, ram, cdrom, xvm
+	kindNone kind = iota // not an instance: loop, ram, cdrom, xvm
 	kindDisk
 	kindPartition
 	kindDM   // device mapper
@@ -15,7 +15,8 @@ const (
 	kindWWID
 )
 
-// diskKind tells by the name what a block device is, in the way of pmdalinux.
+// diskKind returns the kind of a block device by its name. The rules are those of
+// pmdalinux.
 func diskKind(name []byte) kind {
 	hasPrefix := func(prefix string) bool { return bytes.HasPrefix(name, []byte(prefix)) }
 	switch {
@@ -41,12 +42,13 @@ func isCDROM(name []byte) bool {
 	return len(name) > 2 && string(name[:2]) == "sr" && isDigit(name[2])
 }
 
-// isPartition reports whether a name that is not of dm or md is of a partition:
-// sda1, nvme0n1p1, cciss/c0d0p1.
+// isPartition reports whether a block device that is not of dm or md is a
+// partition: sda1, nvme0n1p1, cciss/c0d0p1.
 func isPartition(name []byte) bool {
 	base := bytes.TrimRight(name, "0123456789")
 	if bytes.IndexByte(name, '/') >= 0 {
-		// Without digits at the end it counts as one, by tradition.
+		// As in pmdalinux, a name with a slash and no digits at its end counts as
+		// a partition.
 		return len(base) == len(name) || bytes.HasSuffix(base, []byte{'p'})
 	}
 	if len(base) == len(name) || isCDROM(name) {
@@ -57,7 +59,7 @@ func isPartition(name []byte) bool {
 			return false
 		}
 	}
-	// The names of these disks end in digits.
+	// The names of these whole disks end in digits.
 	for _, prefix := range []string{"mmcblk", "nvme", "rbd", "nbd"} {
 		if rest, ok := bytes.CutPrefix(name, []byte(prefix)); ok {
 			return bytes.IndexByte(rest, 'p') >= 0

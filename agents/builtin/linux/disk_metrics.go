@@ -7,8 +7,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Domains that have ioRows: disks, the paths to one by its WWID, partitions,
-// volumes of dm and md; and, as one, the sums over all disks.
+// Places in items and types: instance domains that have ioRows. Paths are the
+// disks with the same WWID, volumes are those of dm and md, and ofAll are the sums
+// over all disks, without instances.
 const (
 	ofDisks = iota
 	ofPaths
@@ -18,8 +19,8 @@ const (
 	ioDomains
 )
 
-// An ioRow is a metric that there is in all of them: name is what is behind
-// their prefix, and each has an item and a type of its own.
+// An ioRow describes a metric that all these domains have. name is the suffix of
+// its names. The item and the type depend on the domain.
 type ioRow struct {
 	name  string
 	items items
@@ -41,7 +42,7 @@ var (
 	queue = types{u32, u64, u32, u32, u64}
 )
 
-// The items are of disks, paths, partitions, volumes, all.
+// The order of items is disks, paths, partitions, volumes, all.
 var ioRows = []ioRow{
 	{"read", items{4, 4, 0, 0, 24}, long, counter, count, sumFields(rdIOs)},
 	{"write", items{5, 5, 1, 1, 25}, long, counter, count, sumFields(wrIOs)},
@@ -69,8 +70,8 @@ var ioRows = []ioRow{
 	{"inflight", items{95, 95, 24, 25, 104}, queue, instant, none, sumFields(inFlight)},
 }
 
-// ioTable returns the metrics of one of the domains; fetch says what their
-// functions are called for.
+// ioTable returns the metrics of ioRows for one domain. fetch turns an ioFunc into
+// the FetchFunc of the domain.
 func ioTable(common pmda.Metric, domain, cluster int, prefix string, fetch func(ioFunc) pmda.FetchFunc) []pmda.Metric {
 	list := make([]row, len(ioRows))
 	for i, r := range ioRows {

@@ -10,8 +10,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// scsi is /proc/scsi/scsi, two lines and more a device, and the directory of its
-// block device in /sys. Devices without one are not seen.
+// scsi reads /proc/scsi/scsi, which has several lines for each device, and finds
+// the block device in /sys. Devices without a block device are not instances.
 //
 //	Host: scsi0 Channel: 00 Id: 00 Lun: 00
 //	  Vendor: QEMU     Model: QEMU HARDDISK    Rev: 2.5+
@@ -39,7 +39,7 @@ func (s *scsi) read(context.Context, *pmda.Request) error {
 func (s *scsi) parse(b []byte) {
 	s.insts.begin()
 	defer s.insts.end()
-	addr := "" // of the device whose kind is to come
+	addr := "" // of the device whose line Type follows
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -61,8 +61,8 @@ func (s *scsi) parse(b []byte) {
 	}
 }
 
-// scsiAddr returns the address that a line Host has, such as 0:0:0:0, "" if it
-// has none.
+// scsiAddr returns the address in a line Host, such as 0:0:0:0, or "" if the line is
+// malformed.
 func scsiAddr(line []byte) string {
 	var words [8]string
 	for i := range words {

@@ -10,7 +10,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Fields of a line of /proc/diskstats behind the name, in the kernel's
+// Fields of a line of /proc/diskstats after the name, see the kernel's
 // Documentation/admin-guide/iostats.rst. Sectors have 512 bytes, times are in
 // milliseconds. Linux has discards since 4.18, flushes since 5.5.
 const (
@@ -32,26 +32,27 @@ const (
 	flIOs
 	flTime
 
-	newFields = dsIOs // the first that older kernels lack
+	newFields = dsIOs // the first field that older kernels lack
 )
 
-// shortFields are what Linux before 2.6.25 has of a partition.
+// shortFields are the fields of a partition in Linux before 2.6.25.
 var shortFields = [...]int{rdIOs, rdSectors, wrIOs, wrSectors}
 
-// C differs: it reads on behind a broken word, or takes the line for one of
-// Linux 2.6.24, and so has numbers in the wrong places. /proc/net/dev likewise.
-// It adds two times of a disk in 32 bits, and up discards and flushes of paths.
+// C differs: after a malformed word it reads on, or takes the line for one of
+// Linux 2.6.24, so that numbers are in the wrong fields. The same holds for
+// /proc/net/dev. It adds two times of a disk, and the discards and flushes of
+// paths, in 32 bits.
 
-// A disk is what is known of an instance of a domain of disks.
+// A disk is an instance of a domain of block devices.
 type disk struct {
-	kernel string // its name in diskstats
-	sys    string // and below /sys/block
+	kernel string // name in diskstats
+	sys    string // name in /sys/block
 	io     sysfile.Record
-	blocks uint64     // of 1024 bytes; 0 if it is not known
-	zram   *zramFiles // nil if it is another kind
+	blocks uint64     // of 1024 bytes; 0 if the size is not known
+	zram   *zramFiles // nil for other kinds
 }
 
-// diskFiles are /proc/diskstats and, for the sizes, /proc/partitions:
+// diskFiles reads /proc/diskstats and, for the sizes, /proc/partitions:
 //
 //	 254       0 vda 513309 86013 14015802 250991 251010 176895 12280328 145650 0 68656 422860 349881 64 19674368 26179 1248 39
 //
@@ -65,8 +66,8 @@ type diskFiles struct {
 	statsSource, sizesSource *pmda.Source
 }
 
-// maxDiskPiece is more than the kernel writes of a disk, which has 255 partitions or
-// less, and more than a page.
+// maxDiskPiece is larger than the text that the kernel writes for a disk with all
+// of its partitions, of which there are at most 255, and larger than a page.
 const maxDiskPiece = 1 << 16
 
 func newDiskFiles(h *host) *diskFiles {
@@ -82,20 +83,20 @@ func newDiskFiles(h *host) *diskFiles {
 	return d
 }
 
-// disks are the lines of one kind, which are an instance domain.
+// disks is the instance domain of the block devices of one kind.
 type disks struct {
 	*diskFiles
 	kind         kind
-	nameOf       func(kernel []byte, dev uint64) []byte // nil: as the kernel
+	nameOf       func(kernel []byte, dev uint64) []byte // nil if instances have the kernel's names
 	source       *pmda.Source
 	insts        *instances[disk]
 	indom        *pmda.InDom
-	byKernelName map[string]*disk // by the kernel's names, if there is a naming
+	byKernelName map[string]*disk // by the kernel's names
 }
 
-// disksOf returns the disks of a kind. label is what they are called in labels, if
-// they have any. naming returns the name of one, "" if it is
-// not to be seen; it is nil if they have the names of the kernel.
+// disksOf returns the disks of a kind. label is the label indom_name; if it is "",
+// there are no labels. nameOf returns the name of an instance, or nothing if the
+// device is not an instance. It is nil if instances have the kernel's names.
 func (d *diskFiles) disksOf(k kind, serial int, label string, nameOf func([]byte, uint64) []byte) *disks {
 	s := &disks{diskFiles: d, kind: k, nameOf: nameOf, insts: newInstances[disk](d.h, serial), byKernelName: make(map[string]*disk)}
 	s.source = &pmda.Source{Read: s.read}
@@ -141,7 +142,7 @@ func (s *disks) parse(b []byte) {
 	}
 }
 
-// set sets k to what its line has.
+// set sets k to the fields of its line.
 func (k *disk) set(name, line []byte) {
 	if k.kernel != string(name) {
 		k.kernel = string(name)
@@ -152,7 +153,7 @@ func (k *disk) set(name, line []byte) {
 	k.blocks = 0
 }
 
-// expandShort puts the numbers of a short line into their places.
+// expandShort moves the numbers of a short line to the places of their fields.
 func (k *disk) expandShort() {
 	short := k.io
 	k.io = sysfile.Record{Words: newFields, Bad: 1<<newFields - 1}
@@ -164,7 +165,7 @@ func (k *disk) expandShort() {
 	}
 }
 
-// readSizes reads /proc/partitions. The source of disks was read before.
+// readSizes reads /proc/partitions. It must be called after read.
 func (s *disks) readSizes(ctx context.Context, r *pmda.Request) error {
 	err := r.Read(ctx, s.sizesSource)
 	s.parseSizes(s.sizesText)
@@ -188,7 +189,7 @@ func (s *disks) parseSizes(b []byte) {
 	}
 }
 
-// device takes the numbers of a device and the next word from a line.
+// device parses the device numbers and the next word of a line.
 func device(line []byte) (major, minor uint64, word, rest []byte, ok bool) {
 	first, line := sysfile.Field(line)
 	second, line := sysfile.Field(line)
@@ -198,15 +199,15 @@ func device(line []byte) (major, minor uint64, word, rest []byte, ok bool) {
 	return major, minor, word, rest, ok1 && ok2 && len(word) > 0
 }
 
-// An ioFunc is a number that there is of a disk.
+// An ioFunc computes the value of a metric of a disk.
 type ioFunc func(k *disk) (n uint64, ok bool)
 
-// sumFields is the sum of fields of diskstats.
+// sumFields returns an ioFunc for the sum of fields of diskstats.
 func sumFields(fields ...int) ioFunc {
 	return func(k *disk) (uint64, bool) { return k.io.Sum(fields, newFields) }
 }
 
-// sumKiB is the sum of fields in sectors, in KiB.
+// sumKiB returns an ioFunc for the sum of fields in sectors, converted to KiB.
 func sumKiB(sectors ...int) ioFunc {
 	return func(k *disk) (uint64, bool) {
 		n, ok := k.io.Sum(sectors, newFields)
@@ -214,10 +215,10 @@ func sumKiB(sectors ...int) ioFunc {
 	}
 }
 
-// capacity is the size of a disk in KiB.
+// capacity returns the size of a disk in KiB.
 func capacity(k *disk) (uint64, bool) { return k.blocks, k.blocks > 0 }
 
-// perDisk is the number of each disk.
+// perDisk returns a FetchFunc for the number of each disk.
 func perDisk(f ioFunc) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, k *disk) {
 		if n, ok := f(k); ok {
@@ -226,8 +227,8 @@ func perDisk(f ioFunc) pmda.FetchFunc {
 	})
 }
 
-// total is the sum over the disks: none if one of them is not known, since it
-// would go back.
+// total returns a FetchFunc for the sum over all disks. There is no value if the
+// number of one disk is not known, because the sum would decrease.
 func (s *disks) total(f ioFunc) pmda.FetchFunc {
 	return pmda.Number(func() (sum uint64, ok bool) {
 		for _, i := range s.insts.byName {
@@ -241,16 +242,16 @@ func (s *disks) total(f ioFunc) pmda.FetchFunc {
 	})
 }
 
-// blockDevice is a directory of /sys/block.
+// blockDevice returns the directory of a disk in /sys/block.
 func (h *host) blockDevice(k *disk) *sysfile.Device { return h.hostReader.Device("/sys/block/", k.sys) }
 
 var unknown = []byte("unknown")
 
-// scheduler returns the one in brackets of /sys/block/DISK/queue/scheduler:
+// scheduler returns the scheduler in brackets in /sys/block/DISK/queue/scheduler:
 //
 //	none [mq-deadline] kyber
 //
-// C differs: it knows none of a disk with a slash in its name.
+// C differs: it has "unknown" for disks with a slash in the name.
 func (d *diskFiles) scheduler(k *disk) []byte {
 	_, b, _ := bytes.Cut(d.h.blockDevice(k).Value("queue/scheduler"), []byte{'['})
 	name, _, ok := bytes.Cut(b, []byte{']'})

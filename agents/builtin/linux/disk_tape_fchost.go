@@ -8,12 +8,12 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// A classDir is a directory of /sys/class with a directory of counters for each
-// device, a file each. As in C a file that is not there is 0.
+// A classDir reads a directory of /sys/class in which each device has a directory
+// with a file for each counter. As in C, a missing file counts as 0.
 type classDir struct {
 	h       *host
 	class   string // scsi_tape
-	stats   string // the directory of counters
+	stats   string // name of the directory with the counters
 	accepts func(device string) bool
 	insts   *instances[classDevice]
 	source  *pmda.Source
@@ -43,21 +43,22 @@ func (c *classDir) read(context.Context, *pmda.Request) error {
 	return nil
 }
 
-// number makes a FetchFunc of a counter: parse reads the text of its file.
+// number returns a FetchFunc for a counter. parse parses the text of its file.
 func (c *classDir) number(file string, parse func(b []byte) uint64) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, d *classDevice) {
 		v.Uint(parse(c.h.hostReader.Path("/sys/class/").Name(c.class).Str("/").Name(d.name).Str("/").Name(c.stats).Str("/").Name(file).Value()))
 	})
 }
 
-// count is how many devices there are.
+// count returns a FetchFunc for the number of devices.
 func (c *classDir) count() pmda.FetchFunc {
 	return pmda.Number(func() (uint64, bool) { return uint64(c.insts.present), true })
 }
 
-// tapeMetrics are of SCSI tapes, see the kernel's Documentation/scsi/st.rst.
+// tapeMetrics returns the metrics of SCSI tapes, see the kernel's
+// Documentation/scsi/st.rst.
 func tapeMetrics(h *host) []pmda.Metric {
-	// nst0, st0a and the like are the same device in other modes.
+	// nst0, st0a and similar names are other modes of the device st0.
 	c := newClassDir(h, "scsi_tape", "stats", indomTape, func(device string) bool {
 		return strings.HasPrefix(device, "st") && isDigit(device[len(device)-1])
 	})
@@ -80,15 +81,16 @@ func tapeMetrics(h *host) []pmda.Metric {
 	})...)
 }
 
-// fcHostMetrics are of Fibre Channel hosts. Their counters are hexadecimal; all
-// bits are set in one that a driver does not have, which is 0 here as in C.
+// fcHostMetrics returns the metrics of Fibre Channel hosts. Counters are
+// hexadecimal. A counter that the driver does not support has all bits set; its
+// value is 0 here, as in C.
 //
-// C differs: it has the frames sent under in.bytes, and the bytes received under
-// out.frames.
+// C differs: in.bytes has the frames that were sent, and out.frames the bytes that
+// were received.
 func fcHostMetrics(h *host) []pmda.Metric {
 	c := newClassDir(h, "fc_host", "statistics", indomFCHost, func(string) bool { return true })
 	value := func(file string) pmda.FetchFunc { return c.number(file, fcNumber) }
-	// The words of FC-PH have four bytes.
+	// A word of FC-PH has four bytes.
 	words := func(file string) pmda.FetchFunc {
 		return c.number(file, func(b []byte) uint64 { return fcNumber(b) << 2 })
 	}

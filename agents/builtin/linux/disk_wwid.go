@@ -7,8 +7,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// wwid returns the world wide name of a disk. /sys has the kind of it as a word,
-// SCSI as a digit. It is valid until the next call.
+// wwid returns the world wide name of a disk, or "unknown". The kind of the name is
+// a word in /sys and a digit in SCSI. The result is valid until the next call.
 func (d *diskFiles) wwid(k *disk) []byte {
 	b := d.h.blockDevice(k).Value("device/wwid")
 	if len(b) == 0 {
@@ -31,17 +31,17 @@ var wwidKinds = []struct {
 	digit byte
 }{{[]byte("t10."), '1'}, {[]byte("eui."), '2'}, {[]byte("naa."), '3'}}
 
-// wwids are the world wide names of disks, each with the disks that are paths to
-// it.
+// wwids is the instance domain of world wide names. Each has the disks that are
+// paths to it.
 type wwids struct {
 	devs  *disks
 	insts *instances[paths]
 }
 
-// paths are the disks with one name, by their ids.
+// paths are the disks with the same name, in the order of their ids.
 type paths struct {
 	list  []*disk
-	names []byte // of them, with blanks between
+	names []byte // of the disks, separated by blanks
 }
 
 func newWWIDs(devs *disks) *wwids {
@@ -65,7 +65,7 @@ func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 			p = &i.data
 			p.names = append(p.names, ' ')
 		} else {
-			return true // a name that is no good
+			return true // not a valid name
 		}
 		p.list = append(p.list, k)
 		p.names = append(p.names, k.kernel...)
@@ -74,7 +74,7 @@ func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 	return err
 }
 
-// sum is the sum over all paths.
+// sum returns a FetchFunc for the sum over all paths.
 func (w *wwids) sum(f ioFunc) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, p *paths) {
 		var sum uint64
@@ -89,10 +89,11 @@ func (w *wwids) sum(f ioFunc) pmda.FetchFunc {
 	})
 }
 
-// last is the number of the last path, which is that of all.
+// last returns a FetchFunc for the number of the last path, which is the same for
+// all paths.
 //
-// C differs: it has the sum of capacities, if others are asked for in the same
-// fetch, and none if not. Of discard_bytes it has that of the last path.
+// C differs: it has the sum of the capacities if other capacities are in the same
+// fetch, else no value. For discard_bytes it has the value of the last path.
 func (w *wwids) last(f ioFunc) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, p *paths) {
 		if n, ok := f(p.list[len(p.list)-1]); ok {

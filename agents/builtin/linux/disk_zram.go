@@ -8,9 +8,9 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// zramFiles are what files of /sys/block/zramN have, see the kernel's
-// Documentation/admin-guide/blockdev/zram.rst. All but disksize have several
-// numbers, of which newer kernels have more.
+// zramFiles has the numbers of files of /sys/block/zramN, see the kernel's
+// Documentation/admin-guide/blockdev/zram.rst. Except disksize each file has
+// several numbers; newer kernels have more of them.
 type zramFiles struct {
 	size       uint64 // in bytes
 	io, mm, bd sysfile.Record
@@ -28,11 +28,11 @@ func zramMetrics(s *disks) []pmda.Metric {
 			return nil
 		}}
 	}
-	// Numbers are counts, bytes or pages; bd_stat has units of 4 KiB.
+	// Numbers are counts, bytes or pages. The unit of bd_stat is 4 KiB.
 	asIs := func(n uint64) uint64 { return n }
 	bytes := func(n uint64) uint64 { return n >> 10 }
 	blocks := func(n uint64) uint64 { return n << 2 }
-	// C differs: it takes pages to have 4 KiB.
+	// C differs: it assumes pages of 4 KiB.
 	pages := func(n uint64) uint64 { return n * uint64(s.h.PageSize) >> 10 }
 	value := func(r func(z *zramFiles) *sysfile.Record, place int, unit func(uint64) uint64) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, k *disk) {
@@ -44,7 +44,7 @@ func zramMetrics(s *disks) []pmda.Metric {
 	io := func(z *zramFiles) *sysfile.Record { return &z.io }
 	mm := func(z *zramFiles) *sysfile.Record { return &z.mm }
 	bd := func(z *zramFiles) *sysfile.Record { return &z.bd }
-	// As in C it is 0 without the file.
+	// As in C, the size is 0 without the file.
 	size := pmda.Of(func(v *pmda.Value, k *disk) { v.Uint(k.zram.size >> 10) })
 	file := func(name string, r func(z *zramFiles) *sysfile.Record) pmda.Metric {
 		return pmda.Metric{InDom: s.indom, Source: source(func(k *disk) { r(k.zram).Parse(s.h.blockDevice(k).Value(name)) })}

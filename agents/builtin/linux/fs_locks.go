@@ -8,8 +8,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// locks are /proc/locks, proc(5). Those that are waited for have another word
-// in the place of the kind, and do not count.
+// locks reads /proc/locks, proc(5). A line of a process that waits for a lock has
+// another word in place of the kind, and does not count.
 //
 //	1: POSIX  ADVISORY  READ  5433 08:01:7864448 128 128
 //	1: -> POSIX  ADVISORY  WRITE 1234 08:01:7864448 128 128
@@ -43,7 +43,7 @@ func newLocks(h *host) *locks { return &locks{file: h.file("proc/locks")} }
 func (l *locks) read(context.Context, *pmda.Request) error {
 	b, err := l.file.Read()
 	l.parse(b)
-	// The file is empty as long as nobody has a lock.
+	// The file is empty if there are no locks.
 	l.exists = b != nil
 	return err
 }

@@ -15,33 +15,34 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// filesystems are those of /proc/self/mounts that are on devices, and tmpfs:
+// filesystems reads /proc/self/mounts, for the file systems on devices, and tmpfs:
 //
 //	/dev/vda1 / ext4 rw,relatime 0 0
 //
-// They are those of process 1 if a service manager has given this process mounts
-// of its own (ProtectSystem= and others of systemd.exec(5)): these are read-only
-// where those of the host are not, and more. Below another root they are those of
-// process 1, too, and looked for there.
+// It reads the mounts of process 1 if a service manager has given this process a
+// mount name space of its own (ProtectSystem= and others of systemd.exec(5)):
+// there, some file systems are read-only that are writable on the host, for
+// instance. With another Options.Root it reads the mounts of process 1 in that
+// tree, and looks for the file systems in the tree.
 //
-// C differs: with LINUX_STATSPATH it has /proc/self/mounts of that tree, but
-// looks for file systems of those names on this host.
+// C differs: with LINUX_STATSPATH it reads /proc/self/mounts of that tree, but
+// looks for the file systems on this host.
 type filesystems struct {
 	h       *host
 	file    *sysfile.File
-	text    []byte // of the last look
+	text    []byte // of the last refresh
 	devices *instances[filesystem]
 	tmpfs   *instances[filesystem]
 	source  *pmda.Source
 }
 
 type filesystem struct {
-	mount      string // as in the file
-	path       string // where it is
+	mount      string // mount point as in the file
+	path       string // mount point, for statfs(2)
 	readonly   bool
 	stat       syscall.Statfs_t
 	err        error // of statfs(2)
-	statfsDone bool  // it was called in this fetch
+	statfsDone bool  // statfs(2) was called in this fetch
 	h          *host
 }
 
@@ -58,15 +59,15 @@ func newFilesystems(h *host) *filesystems {
 	return f
 }
 
-// readMountinfo returns the mounts of a process, or nothing.
+// readMountinfo returns the mountinfo of a process, or nothing.
 func readMountinfo(pid string) []byte {
 	b, _ := os.ReadFile("/proc/" + pid + "/mountinfo")
 	return b
 }
 
-// hasCopiedMounts reports whether a process has copies of the mounts of the host: its
-// root is another mount of the same directory. In a container it is another
-// directory, and the mounts of the host are not to be found there.
+// hasCopiedMounts reports whether a process has a copy of the host's mounts. Then
+// its root is another mount of the same directory. In a container the root is
+// another directory, and the host's mount points do not exist there.
 func hasCopiedMounts(self, host []byte) bool {
 	a, b := rootMount(self), rootMount(host)
 	return a != nil && b != nil && a[0] != b[0] && a[2] == b[2] && a[3] == b[3]
@@ -77,7 +78,7 @@ func hasCopiedMounts(self, host []byte) bool {
 //
 //	101 72 0:55 / / rw,relatime shared:2 - ext4 /dev/vda1 rw
 //
-// Of several the last hides the others.
+// If several mounts are at the root, the last one hides the others.
 func rootMount(mountinfo []byte) (root []string) {
 	for line := range strings.Lines(string(mountinfo)) {
 		if f := strings.Fields(line); len(f) > 4 && f[4] == "/" {
@@ -90,7 +91,7 @@ func rootMount(mountinfo []byte) (root []string) {
 func (f *filesystems) read(context.Context, *pmda.Request) error {
 	b, err := f.file.Read()
 	if bytes.Equal(b, f.text) && f.text != nil && !f.devices.fileDue() {
-		// The same are mounted. Links need not be followed again.
+		// The mounts are the same. Links need not be resolved again.
 		f.expire(f.devices)
 		f.expire(f.tmpfs)
 		return err
@@ -100,7 +101,7 @@ func (f *filesystems) read(context.Context, *pmda.Request) error {
 	return err
 }
 
-// expire has the file systems asked again in the next fetch.
+// expire makes the next fetch call statfs(2) again.
 func (f *filesystems) expire(s *instances[filesystem]) {
 	for _, i := range s.byName {
 		i.data.statfsDone = false
@@ -146,7 +147,7 @@ func (f *filesystems) parse(b []byte) {
 	}
 }
 
-// isIgnoredType reports whether a type of file systems is left out.
+// isIgnoredType reports whether file systems of a type are not instances.
 func isIgnoredType(typ string) bool {
 	switch typ {
 	case "proc", "nfs", "devfs", "devpts", "devtmpfs", "squashfs", "selinuxfs", "securityfs", "configfs", "cgroup", "sysfs":
@@ -155,12 +156,14 @@ func isIgnoredType(typ string) bool {
 	return strings.HasPrefix(typ, "auto")
 }
 
-// maxLinks is how many links lead to a device, at most (path_resolution(7)).
+// maxLinks is the largest number of links in the path of a device
+// (path_resolution(7)).
 const maxLinks = 40
 
-// resolve returns what a symbolic link below the root leads to, as links of udev
-// do: /dev/disk/by-label/data. Whoever mounts by FUSE gives the device any name:
-// of links elsewhere root says nothing.
+// resolve returns the target of a symbolic link in /dev, such as
+// /dev/disk/by-label/data of udev. It does not resolve links elsewhere: a user who
+// mounts a FUSE file system chooses the name of the device, and could find out
+// where links lead that only root may read.
 func (f *filesystems) resolve(name string) string {
 	if !strings.HasPrefix(path.Clean(name), "/dev/") {
 		return name
@@ -180,7 +183,7 @@ func (f *filesystems) resolve(name string) string {
 	return name
 }
 
-// unescape returns a name in which fstab(5) has octal numbers for blanks.
+// unescape replaces octal numbers, such as \040 for a blank, in a name (fstab(5)).
 func unescape(b []byte) string {
 	if bytes.IndexByte(b, '\\') < 0 {
 		return string(b)
@@ -200,10 +203,10 @@ func unescape(b []byte) string {
 
 func isOctal(c byte) bool { return c >= '0' && c <= '7' }
 
-// statfsValue makes a FetchFunc of one for what statfs(2) says, which is called once a
-// fetch for file systems that the client wants.
+// statfsValue returns a FetchFunc that calls f with the result of statfs(2), which
+// is called once in a fetch, and only for file systems that the client requests.
 //
-// C differs: it does not find those whose names have blanks.
+// C differs: it does not find mount points with blanks in their names.
 func statfsValue(f func(v *pmda.Value, s *syscall.Statfs_t)) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		d := v.Data().(*filesystem)
@@ -223,7 +226,7 @@ func statfsValue(f func(v *pmda.Value, s *syscall.Statfs_t)) pmda.FetchFunc {
 	}
 }
 
-// statfs is statfs(2), which may take long.
+// statfs calls statfs(2) by the guard, because it may block.
 func (h *host) statfs(path string, st *syscall.Statfs_t) error {
 	var r *callResult
 	var err error
@@ -240,7 +243,7 @@ func (h *host) statfs(path string, st *syscall.Statfs_t) error {
 	return err
 }
 
-// statfsKiB is a number of blocks, in KiB.
+// statfsKiB returns a FetchFunc for a number of blocks, converted to KiB.
 func statfsKiB(blocks func(s *syscall.Statfs_t) uint64) pmda.FetchFunc {
 	return statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(blocks(s) * uint64(s.Bsize) / 1024) })
 }
@@ -254,7 +257,7 @@ func (f *filesystems) metrics() []pmda.Metric {
 	usedFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Files - s.Ffree) })
 	freeFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Ffree) })
 	blockSize := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(uint64(s.Bsize)) })
-	// C differs: what has no blocks is NaN per cent full.
+	// C differs: a file system without blocks is NaN per cent full.
 	full := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) {
 		used := s.Blocks - s.Bfree
 		if all := used + s.Bavail; all > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// serials are /proc/tty/driver/serial, which only root may read. A count that is
-// 0 is not there.
+// serials reads /proc/tty/driver/serial, which only root may read. The kernel does
+// not write counts that are 0.
 //
 //	serinfo:1.0 driver revision:
 //	0: uart:16550A port:000003F8 irq:26 tx:218 rx:0 fe:3 RTS|CTS|DTR|DSR|CD

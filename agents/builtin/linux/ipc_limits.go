@@ -6,8 +6,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// Limits of System V IPC that the kernel has for programs of other systems only:
-// linux/sem.h, linux/msg.h.
+// Limits of System V IPC that the kernel does not use. linux/sem.h and linux/msg.h
+// define them for programs of other systems.
 const (
 	semMap  = 1024000000 // SEMMAP, SEMMNU
 	semOps  = 500        // SEMUME
@@ -20,8 +20,9 @@ const (
 	shmMin  = 1          // SHMMIN
 )
 
-// ipcLimits are files of /proc/sys/kernel, proc(5): what IPC_INFO of shmctl(2),
-// msgctl(2) and semctl(2) has, and unlike these it is below the root.
+// ipcLimits returns the metrics of limits in /proc/sys/kernel, proc(5). The values
+// are those of IPC_INFO of shmctl(2), msgctl(2) and semctl(2); unlike those, the
+// files also exist in a tree of another Options.Root.
 func ipcLimits(h *host) []pmda.Metric {
 	sem, fromSem := h.numberLine("proc/sys/kernel/sem") // SEMMSL, SEMMNS, SEMOPM, SEMMNI
 	msgMax, fromMsgMax := h.numberLine("proc/sys/kernel/msgmax")
@@ -30,7 +31,7 @@ func ipcLimits(h *host) []pmda.Metric {
 	shmMax, fromShmMax := h.numberLine("proc/sys/kernel/shmmax")
 	shmSegs, fromShmSegs := h.numberLine("proc/sys/kernel/shmmni")
 	shmAll, fromShmAll := h.numberLine("proc/sys/kernel/shmall")
-	// constant is a number that there is if the file is.
+	// constant returns a FetchFunc for a number that has a value if the file exists.
 	constant := func(f *numberLine, n uint64) pmda.FetchFunc {
 		return pmda.Number(func() (uint64, bool) { return n, f.rec.Words > 0 })
 	}

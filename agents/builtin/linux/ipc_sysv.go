@@ -10,16 +10,17 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// An ipc is a file of /proc/sysvipc, proc(5): shared memory segments, message
-// queues or sets of semaphores (sysvipc(7)), in columns that have names.
+// An ipc reads a file of /proc/sysvipc, proc(5): shared memory segments, message
+// queues or sets of semaphores (sysvipc(7)). The first line has the names of the
+// columns.
 //
 //	key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime
 //	  0     229409   666          3     0     0     0     0 1795282082          0
 type ipc struct {
 	file    *sysfile.File
 	source  *pmda.Source
-	columns []string // those of the header that are used
-	places  []int    // of these in a line; -1 if there is none
+	columns []string // names of the columns that are used
+	places  []int    // of these columns in a line; -1 if the file does not have the column
 	insts   *instances[ipcObject]
 	exists  bool
 	objects uint64
@@ -31,12 +32,12 @@ type ipcObject struct {
 	nums []optionalUint // by column
 }
 
-// All have these columns first.
+// The first columns of all files.
 const (
 	ipcID = iota
 	ipcPerms
 	ipcUID
-	ipcFirst // of the others
+	ipcFirst // the first of the other columns
 )
 
 func newIPC(h *host, name, id string, serial int, columns ...string) *ipc {
@@ -85,7 +86,7 @@ func (p *ipc) parse(b []byte) {
 	}
 }
 
-// header finds the columns.
+// header finds the places of the columns in the first line.
 func (p *ipc) header(line []byte) {
 	for i := range p.places {
 		p.places[i] = -1
@@ -104,7 +105,7 @@ func (p *ipc) header(line []byte) {
 	}
 }
 
-// set takes the numbers of a line behind the key.
+// set sets o to the numbers of a line after the key.
 func (p *ipc) set(o *ipcObject, line []byte) {
 	if o.nums == nil {
 		o.nums = make([]optionalUint, len(p.columns))
@@ -125,23 +126,24 @@ func (p *ipc) indom() *pmda.InDom {
 	return &pmda.InDom{Serial: int(p.insts.InDom().Serial()), Insts: p.insts, Source: p.source}
 }
 
-// value is a column of each object.
+// value returns a FetchFunc for a column of each object.
 func (p *ipc) value(column int) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, o *ipcObject) { o.nums[column].setValue(v) })
 }
 
-// sum is the sum of a column, count the number of objects.
+// sum returns a FetchFunc for the sum of a column.
 func (p *ipc) sum(column int) pmda.FetchFunc {
 	return pmda.Number(func() (uint64, bool) { return p.sums[column], p.exists && p.places[column] >= 0 })
 }
 
+// count returns a FetchFunc for the number of objects.
 func (p *ipc) count() pmda.FetchFunc {
 	return pmda.Number(func() (uint64, bool) { return p.objects, p.exists })
 }
 
 func ipcKey(v *pmda.Value, o *ipcObject) { v.String(fmt.Sprintf("0x%08x", uint32(o.key))) }
 
-// ipcOwner is the name of the owner, or his number if he has none.
+// ipcOwner sets v to the name of the owner, or to the user id if it has no name.
 func ipcOwner(v *pmda.Value, o *ipcObject) {
 	if uid := o.nums[ipcUID]; uid.ok {
 		name := strconv.FormatUint(uid.n, 10)
@@ -152,8 +154,8 @@ func ipcOwner(v *pmda.Value, o *ipcObject) {
 	}
 }
 
-// ipcMode is the permissions, whose octal digits the file has, as a decimal
-// number with the same digits.
+// ipcMode sets v to the permissions: a decimal number with the octal digits that the
+// file has.
 func ipcMode(v *pmda.Value, o *ipcObject) {
 	if f := o.nums[ipcPerms]; f.ok {
 		v.Uint(f.n % 1000)
@@ -203,7 +205,8 @@ func shmMetrics(h *host) []pmda.Metric {
 		}
 		return total, p.exists
 	})
-	// SHM_DEST and SHM_LOCKED of sys/shm.h, of which perms has the octal digits.
+	// The flags SHM_DEST and SHM_LOCKED of sys/shm.h are the octal digits of perms
+	// above the permissions.
 	status := pmda.Of(func(v *pmda.Value, o *ipcObject) {
 		if f := o.nums[ipcPerms]; f.ok {
 			v.String([]string{"", "dest", "locked", "dest locked"}[f.n/1000&3])

@@ -11,20 +11,20 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// interrupts are /proc/interrupts or /proc/softirqs, proc(5): how often each CPU
-// that is online was interrupted, a kind a line.
+// interrupts reads /proc/interrupts or /proc/softirqs, proc(5). A line counts the
+// interrupts of one kind on each CPU that is online.
 //
 //	           CPU0       CPU1
 //	 24:          1          0  IO-APIC   5-edge      ACPI:Ged
 //	LOC:   37279254   36608384   Local timer interrupts
 //	ERR:          0
 //
-// On a large host there are a hundred thousand numbers. So instances are made
-// anew only if the lines or columns are not those of the time before.
+// On a large host there are a hundred thousand numbers. Therefore instances are
+// rebuilt only if lines or columns have changed since the last read.
 type interrupts struct {
 	file   *sysfile.File
 	header []byte
-	cpus   []int // by column
+	cpus   []int // numbers of CPUs, by column
 	rows   []irqRow
 	percpu []optionalUint // sums, by number of the CPU
 	lines  *instances[irqLine]
@@ -37,7 +37,7 @@ type interrupts struct {
 // An irqLine is an instance: a kind of interrupt.
 type irqLine struct {
 	name  string
-	text  string // what is behind the numbers
+	text  string // the text after the numbers
 	total uint64
 }
 
@@ -48,7 +48,7 @@ type irqCell struct {
 	n    uint64
 }
 
-// An irqRow is where the numbers of a line go to.
+// An irqRow has the instances of a line.
 type irqRow struct {
 	line  *irqLine
 	text  []byte
@@ -90,8 +90,8 @@ func (q *interrupts) parse(b []byte) {
 	}
 }
 
-// update takes the numbers of all lines; it reports false if the lines are not
-// those that there were.
+// update reads the numbers of all lines. It returns false if the lines are not the
+// same as at the last read.
 func (q *interrupts) update(b []byte) bool {
 	q.errors, q.missed = 0, 0
 	row := 0
@@ -117,25 +117,25 @@ func (q *interrupts) update(b []byte) bool {
 			}
 			c.n, rest = n, after
 		}
-		if !bytes.Equal(rest, r.text) { // of a line with fewer numbers, too
+		if !bytes.Equal(rest, r.text) { // also if the line has fewer numbers
 			return false
 		}
 	}
 	return row == len(q.rows)
 }
 
-// column takes a number from a line; ok is false if the next word is none.
+// column parses the next number of a line. ok is false if the word is not a number.
 func column(line []byte) (n uint64, rest []byte, ok bool) {
 	word, rest := sysfile.Field(line)
 	n, ok = sysfile.Uint(word)
 	return n, rest, ok
 }
 
-// name takes the name of its interrupt from a line, nil if it has none: two kinds
-// of lines have one number for all CPUs.
+// name parses the name of the interrupt in a line. It is nil in two kinds of lines,
+// which have one number for all CPUs: errors and missed interrupts.
 //
-// C differs: with a blank before them, as on hosts with a thousand interrupts, it
-// takes these two for others.
+// C differs: if these two begin with a blank, as on hosts with a thousand
+// interrupts, it takes them for other lines.
 func (q *interrupts) name(line []byte) (name, rest []byte) {
 	name, rest = sysfile.Field(line)
 	switch string(name) {
@@ -155,7 +155,7 @@ func (q *interrupts) name(line []byte) (name, rest []byte) {
 	return name, rest
 }
 
-// rebuild makes instances for all lines.
+// rebuild creates the instances of all lines.
 func (q *interrupts) rebuild(b []byte) {
 	q.columns()
 	q.errors, q.missed = 0, 0
@@ -197,10 +197,10 @@ func (q *interrupts) rebuild(b []byte) {
 	}
 }
 
-// columns reads the first line, which says of which CPU each column is. If a word
-// of it is broken nothing is known.
+// columns reads the first line, which has the CPU of each column. If a word of it is
+// malformed, there are no values.
 //
-// C differs: if a CPU is offline it takes the columns behind it for others.
+// C differs: if a CPU is offline, it assigns the columns after it to other CPUs.
 func (q *interrupts) columns() {
 	q.cpus = q.cpus[:0]
 	clear(q.percpu)
@@ -229,7 +229,7 @@ func (q *interrupts) indoms(source *pmda.Source) (lines, cells *pmda.InDom) {
 		&pmda.InDom{Serial: q.cells.InDom().Serial(), Insts: q.cells, Source: source}
 }
 
-// lineTotal, ofCell and ofCPU are numbers of instances.
+// lineTotal, cellCount and cpuTotal set the values of instances.
 func lineTotal(v *pmda.Value, l *irqLine) { v.Uint(l.total) }
 func cellCount(v *pmda.Value, c *irqCell) { v.Uint(c.n) }
 func (q *interrupts) cpuTotal(v *pmda.Value, c *cpu) {

@@ -8,11 +8,11 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// load is /proc/loadavg, proc(5):
+// load reads /proc/loadavg, proc(5):
 //
 //	0.20 0.18 0.12 1/80 11206
 //
-// C differs: numbers that are not there are 0.
+// C differs: missing numbers are 0.
 type load struct {
 	file *sysfile.File
 	avg  [3]float64

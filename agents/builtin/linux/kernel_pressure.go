@@ -8,9 +8,9 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// A pressure is a file of /proc/pressure, in the kernel's
-// Documentation/accounting/psi.rst: the part of the time in which tasks waited,
-// in percent, as averages and as a sum in microseconds.
+// A pressure reads a file of /proc/pressure, see the kernel's
+// Documentation/accounting/psi.rst. Averages are the percentage of the time in
+// which tasks waited; the total is in microseconds.
 //
 //	some avg10=0.04 avg60=0.46 avg300=0.48 total=124804836
 //	full avg10=0.00 avg60=0.03 avg300=0.03 total=34167008

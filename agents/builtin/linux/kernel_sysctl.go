@@ -6,11 +6,12 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// sysctlMetrics are files of /proc/sys that have a line of numbers, in the
-// kernel's Documentation/admin-guide/sysctl.
+// sysctlMetrics returns the metrics of files with a line of numbers, most of them in
+// /proc/sys, see the kernel's Documentation/admin-guide/sysctl.
 //
-// C differs: without one of the files that have metrics vfs there are none of
-// these, without those of entropy it is 0, without pid_max that is 4194304.
+// C differs: if one of the files of the metrics vfs is missing, none of these
+// metrics has a value. Without their files, the metrics entropy are 0 and pid_max
+// is 4194304.
 func sysctlMetrics(h *host) []pmda.Metric {
 	files, fromFiles := h.numberLine("proc/sys/fs/file-nr")
 	inodes, fromInodes := h.numberLine("proc/sys/fs/inode-state")

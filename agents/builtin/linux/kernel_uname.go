@@ -12,7 +12,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// uname is what uname(2) says, and what is in files of /etc.
+// uname has the result of uname(2) and the name of the distribution in /etc.
 type uname struct {
 	h    *host
 	u    syscall.Utsname
@@ -30,7 +30,7 @@ func (u *uname) read(context.Context, *pmda.Request) error {
 	return err
 }
 
-// setUtsText sets a field of Utsname, which ends in a NUL.
+// setUtsText sets a field of Utsname. The text ends in a NUL.
 func setUtsText[C int8 | uint8](field []C, text string) {
 	clear(field)
 	for i := range min(len(text), len(field)-1) {
@@ -38,8 +38,8 @@ func setUtsText[C int8 | uint8](field []C, text string) {
 	}
 }
 
-// utsText returns the text of a field of Utsname, whose elements have a sign on
-// some machines only.
+// utsText returns the text of a field of Utsname. The elements are signed on some
+// architectures only.
 func utsText[C int8 | uint8](field []C) []byte {
 	b := make([]byte, 0, len(field))
 	for _, c := range field {
@@ -51,7 +51,7 @@ func utsText[C int8 | uint8](field []C) []byte {
 	return b
 }
 
-// releases are files of which the first line names a distribution.
+// releases are files of /etc whose first line names the distribution.
 var releases = []struct{ file, prefix string }{
 	{"debian_version", "Debian "},
 	{"oracle-release", ""},
@@ -62,8 +62,8 @@ var releases = []struct{ file, prefix string }{
 	{"lsb-release", ""},
 }
 
-// readDistro reads the first of the files that there is. None of the others is
-// asked if it is empty: so it is in PCP.
+// readDistro reads the first of the files that exists. As in PCP, it does not try
+// the next ones if that file is empty.
 func (u *uname) readDistro(context.Context, *pmda.Request) error {
 	u.name = append(u.name[:0], '?')
 	for _, r := range releases {
@@ -85,7 +85,7 @@ func (u *uname) readDistro(context.Context, *pmda.Request) error {
 	return nil
 }
 
-// machineMetrics are what the kernel has no file for.
+// machineMetrics returns the metrics that do not come from files of the kernel.
 func machineMetrics(h *host) []pmda.Metric {
 	u := &uname{h: h}
 	machine := func() []byte { return utsText(u.u.Machine[:]) }
@@ -100,11 +100,11 @@ func machineMetrics(h *host) []pmda.Metric {
 			utsText(u.u.Sysname[:]), utsText(u.u.Nodename[:]), utsText(u.u.Release[:]), utsText(u.u.Version[:]), machine(),
 		}, []byte{' '})
 	}
-	// Of pcp.conf, which pmcd and libpcp put into the environment of agents.
+	// pmcd and libpcp put the variables of pcp.conf into the environment of agents.
 	version := os.Getenv("PCP_VERSION")
 	unsupported := func(context.Context, *pmda.Value) error { return pdu.ErrnoAppVersion }
 	return slices.Concat(pmda.Table(pmda.Metric{}, []row{
-		{0, 10, "swap.in", u32, counter, count, unsupported}, // of Linux 2.4
+		{0, 10, "swap.in", u32, counter, count, unsupported}, // only Linux 2.4 has it
 		{0, 11, "swap.out", u32, counter, count, unsupported},
 		{0, 48, "kernel.all.hz", u32, discrete, perSec, pmda.Number(func() (uint64, bool) { return h.Hertz, true })},
 		{1, 11, "hinv.pagesize", u32, discrete, octet, pmda.Number(func() (uint64, bool) { return uint64(h.PageSize), true })},

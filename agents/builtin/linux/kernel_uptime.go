@@ -7,8 +7,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// uptime is /proc/uptime, proc(5): since the kernel was started, and the sum of
-// the idle times of all CPUs, in seconds.
+// uptime reads /proc/uptime, proc(5): the time since the start of the kernel, and
+// the sum of the idle times of all CPUs, in seconds.
 //
 //	17037.56 14116.73
 type uptime struct {
@@ -30,6 +30,7 @@ func (u *uptime) read(context.Context, *pmda.Request) error {
 	return err
 }
 
+// at returns a FetchFunc for number i of the line.
 func (u *uptime) at(i int) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		if u.ok[i] {

@@ -10,8 +10,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// utmp is /run/utmp, utmp(5): records of who is logged in. Without it, as on
-// hosts of systemd 256 and later, that is nobody.
+// utmp reads /run/utmp, utmp(5), which has a record for each login session. Without
+// the file, as with systemd 256 and later, the number of users is 0.
 type utmp struct {
 	file                   *sysfile.File
 	users, roots, sessions uint64
@@ -24,7 +24,8 @@ const (
 	userProcess = 7 // USER_PROCESS of ut_type, a short at 0
 )
 
-// utSize is the size of a record. On most machines it is that of 32 bit ones.
+// utSize is the size of a record. Most 64-bit machines use the layout of 32-bit
+// machines.
 var utSize = map[bool]int{false: 384, true: 400}[runtime.GOARCH == "arm64"]
 
 func newUtmp(h *host) *utmp { return &utmp{file: h.file("run/utmp")} }

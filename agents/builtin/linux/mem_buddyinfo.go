@@ -13,8 +13,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// buddies are /proc/buddyinfo, proc(5): how many blocks of 2^0, 2^1 ... pages
-// are free in each zone of memory.
+// buddies reads /proc/buddyinfo, proc(5): the number of free blocks of 2^0, 2^1 ...
+// pages in each zone of memory.
 //
 //	Node 0, zone   Normal  30390  14988   9777   3936   1696   1316    833   1075    608    292    218
 type buddies struct {
@@ -38,7 +38,7 @@ func (d *buddies) read(context.Context, *pmda.Request) error {
 	defer d.insts.end()
 	proc, err := procfs.NewFS(d.h.path("proc"))
 	if err != nil {
-		return nil // there is nothing at all
+		return nil // there is no /proc
 	}
 	zones, err := proc.BuddyInfo()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func (d *buddies) read(context.Context, *pmda.Request) error {
 			continue
 		}
 		for order, n := range z.Sizes {
-			// Numbers of 2^53 and more would not be exact; there is no such memory.
+			// A float64 is not exact from 2^53 on; no machine has that much memory.
 			if order > maxOrder || !(n >= 0 && n < 1<<53) {
 				continue
 			}
@@ -65,7 +65,7 @@ func (d *buddies) read(context.Context, *pmda.Request) error {
 	return err
 }
 
-// maxOrder is far above what kernels are built for (CONFIG_ARCH_FORCE_MAX_ORDER).
+// maxOrder is far above the orders of any kernel (CONFIG_ARCH_FORCE_MAX_ORDER).
 const maxOrder = 31
 
 func (d *buddies) metrics() []pmda.Metric {
@@ -74,7 +74,7 @@ func (d *buddies) metrics() []pmda.Metric {
 		Insts:  d.insts,
 		Source: &pmda.Source{Read: d.read},
 		Labels: pmda.Labels{"device_type": []string{"memory", "numa_node"}, "indom_name": "per buddy per numa_node"},
-		// C differs: it has 0 for all nodes.
+		// C differs: numa_node is 0 for all nodes.
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
 			b := &d.insts.byName[i.Name].data
 			return pmda.Labels{"numa_node": b.node, "zone": b.zone, "order": b.order}, nil

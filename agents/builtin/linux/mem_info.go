@@ -4,12 +4,12 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// meminfo is /proc/meminfo, proc(5): a number a line, most of them in KiB.
+// meminfo reads /proc/meminfo, proc(5): a number in each line, most of them in KiB.
 //
 //	MemTotal:       24684092 kB
 //	HugePages_Total:       0
 //
-// C differs: it estimates MemAvailable where a kernel before 3.14 has none.
+// C differs: it estimates MemAvailable for kernels before 3.14, which lack it.
 type meminfo struct{ *keyed }
 
 func newMeminfo(h *host) *meminfo {
@@ -18,7 +18,8 @@ func newMeminfo(h *host) *meminfo {
 	return m
 }
 
-// minus is the value of a field without others, not below 0.
+// minus returns a FetchFunc for a field minus other fields. The value is never
+// below 0.
 //
 // C differs: mem.util.used and swap.used may be.
 func (m *meminfo) minus(name string, others ...string) pmda.FetchFunc {
@@ -40,7 +41,7 @@ func (m *meminfo) difference(name string, others []string) func() (uint64, bool)
 	}
 }
 
-// bytes is the same in bytes.
+// bytes is minus with the result in bytes.
 func (m *meminfo) bytes(name string, others ...string) pmda.FetchFunc {
 	f := m.difference(name, others)
 	return pmda.Number(func() (uint64, bool) {
@@ -49,7 +50,8 @@ func (m *meminfo) bytes(name string, others ...string) pmda.FetchFunc {
 	})
 }
 
-// hugeBytes is the size of huge pages, of which the field has the number.
+// hugeBytes returns a FetchFunc for a field that counts huge pages, converted to
+// bytes.
 func (m *meminfo) hugeBytes(name string) pmda.FetchFunc {
 	f, size := m.field(name), m.field("Hugepagesize")
 	return pmda.Number(func() (uint64, bool) { return f.n * size.n << 10, f.ok && size.ok })

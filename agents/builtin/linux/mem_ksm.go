@@ -2,10 +2,10 @@ package linux
 
 import "github.com/gopcp/pmcd/agents/pmda"
 
-// ksmMetrics are files of /sys/kernel/mm/ksm, in the kernel's
+// ksmMetrics returns the metrics of files of /sys/kernel/mm/ksm, see the kernel's
 // Documentation/admin-guide/mm/ksm.rst.
 //
-// C differs: what is not there is 0.
+// C differs: without the file the value is 0.
 func ksmMetrics(h *host) []pmda.Metric {
 	value := func(file string) pmda.FetchFunc {
 		return pmda.Number(func() (uint64, bool) { return h.hostReader.Path("/sys/kernel/mm/ksm/").Name(file).Number() })

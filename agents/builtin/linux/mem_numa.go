@@ -9,22 +9,22 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// numa is what the kernel has by NUMA node: the times of its CPUs, files in its
-// directory below /sys/devices/system/node, and fragmentation.
+// numa reads the metrics of NUMA nodes: the times of their CPUs, the files of their
+// directories in /sys/devices/system/node, and fragmentation.
 type numa struct {
 	*nodes
 	stat      *stat
 	hugePage  *optionalUint  // size of a huge page, in KiB
 	index     map[string]int // of fields in mem
-	blank     []optionalUint // as many without a number
+	blank     []optionalUint // one for each field of mem, without a number
 	fragFile  *sysfile.File
 	bandwidth *bandwidth
 }
 
-// A nodeInfo is what is known of a node beside its name.
+// A nodeInfo has the values of a node.
 type nodeInfo struct {
 	times     cpuTimes       // sum over the CPUs that are online
-	mem       []optionalUint // by place; none before they were read
+	mem       []optionalUint // by place; empty before the first read
 	frag      float64
 	hasFrag   bool
 	bandwidth float64 // in MB/s; 0 if it is not known
@@ -41,7 +41,7 @@ func newNUMA(h *host, n *nodes, s *stat, m *meminfo) *numa {
 	}
 }
 
-// readTimes adds up times of CPUs.
+// readTimes sums the times of the CPUs of each node.
 func (n *numa) readTimes(ctx context.Context, r *pmda.Request) error {
 	err := r.Read(ctx, n.stat.source)
 	n.assignNodes(n.stat)
@@ -58,14 +58,14 @@ func (n *numa) readTimes(ctx context.Context, r *pmda.Request) error {
 	}
 	for i := range n.list {
 		if t := &n.list[i].times; t.Words == 0 && n.stat.online > 0 {
-			t.Words = newTimes // 0 for a node that has memory alone
+			t.Words = newTimes // a node with memory only has the value 0
 		}
 	}
 	return err
 }
 
-// add adds the times of a CPU. Those that are broken or not there for one CPU
-// are so for the sum.
+// add adds the times of a CPU. A time that is malformed or missing for one CPU has
+// no sum.
 func (t *cpuTimes) add(c *cpuTimes) {
 	for i, n := range c.Nums {
 		t.Nums[i] += n
@@ -81,7 +81,7 @@ func (t *cpuTimes) add(c *cpuTimes) {
 //	numa_hit 602715410
 //
 // C differs: it has FilePmdMapped for Mapped and SecPageTables for PageTables,
-// because their names end so.
+// because it compares the ends of names.
 func (n *numa) readMem(context.Context, *pmda.Request) error {
 	for i := range n.list {
 		d := &n.list[i]
@@ -109,7 +109,7 @@ func (n *numa) parse(d *node, b []byte) {
 	}
 }
 
-// value is a field of meminfo or numastat.
+// value returns a FetchFunc for a field of meminfo or numastat.
 func (n *numa) value(name string) pmda.FetchFunc {
 	i := n.indexOf(name)
 	return pmda.Of(func(v *pmda.Value, d *node) {
@@ -119,7 +119,8 @@ func (n *numa) value(name string) pmda.FetchFunc {
 	})
 }
 
-// hugeBytes is the size of huge pages, of which the field has the number.
+// hugeBytes returns a FetchFunc for a field that counts huge pages, converted to
+// bytes.
 func (n *numa) hugeBytes(name string) pmda.FetchFunc {
 	i := n.indexOf(name)
 	return pmda.Of(func(v *pmda.Value, d *node) {
@@ -129,6 +130,7 @@ func (n *numa) hugeBytes(name string) pmda.FetchFunc {
 	})
 }
 
+// indexOf returns the place of a field in nodeInfo.mem, and adds it if necessary.
 func (n *numa) indexOf(name string) int {
 	i, ok := n.index[name]
 	if !ok {
@@ -139,12 +141,12 @@ func (n *numa) indexOf(name string) int {
 	return i
 }
 
-// readFrag reads the part of free memory that cannot be used, for each size of a
-// block, 2^0 pages first:
+// readFrag reads the fraction of free memory that is unusable for a block of 2^0,
+// 2^1 ... pages:
 //
 //	Node 0, zone   Normal 0.000 0.012 0.024 ...
 //
-// The value is their sum in the zone Normal: so it is in PCP.
+// As in PCP, the value is the sum of these in the zone Normal.
 func (n *numa) readFrag(context.Context, *pmda.Request) error {
 	b, err := n.fragFile.Read()
 	for i := range n.list {
@@ -166,7 +168,7 @@ func (n *numa) readFrag(context.Context, *pmda.Request) error {
 	return err
 }
 
-// zoneLine takes the node and the name of the zone from a line like
+// zoneLine parses the node and the name of the zone in a line like
 //
 //	Node 0, zone      DMA      0      0
 func zoneLine(line []byte) (node int, zone, rest []byte, ok bool) {
@@ -179,7 +181,8 @@ func zoneLine(line []byte) (node int, zone, rest []byte, ok bool) {
 	return int(n), zone, rest, ok
 }
 
-// sumOf returns the sum of the numbers of a line; ok is false if one is broken.
+// sumOf returns the sum of the numbers of a line. ok is false if there are none, or
+// one is malformed.
 func sumOf(line []byte) (sum float64, ok bool) {
 	for {
 		var word []byte

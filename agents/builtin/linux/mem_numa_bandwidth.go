@@ -9,29 +9,29 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 )
 
-// bandwidth is the file $PCP_PMDAS_DIR/linux/bandwidth.conf, in which an admin
-// says how many MB/s the memory of each NUMA node can do:
+// bandwidth reads the file $PCP_PMDAS_DIR/linux/bandwidth.conf, in which an admin
+// can state the memory bandwidth of each NUMA node in MB/s:
 //
 //	# comment
 //	Version:1.0
 //	node0:1024
 //
-// C differs: a line that is broken ends the file.
+// C differs: it stops at a malformed line.
 type bandwidth struct {
 	path   string
-	mtime  time.Time          // of the file that was read; zero if there was none
-	byNode map[string]float64 // by node
+	mtime  time.Time          // of the file that was read; zero if there is none
+	byNode map[string]float64 // by name of the node
 }
 
 func newBandwidth() *bandwidth {
-	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd has it in the environment of agents
+	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd sets it for agents
 	if dir == "" {
 		dir = "/var/lib/pcp/pmdas"
 	}
 	return &bandwidth{path: filepath.Join(dir, "linux", "bandwidth.conf")}
 }
 
-// load reads the file if it is not the one that was read last.
+// load reads the file if it has changed since the last read.
 func (w *bandwidth) load() {
 	st, err := os.Stat(w.path)
 	if err != nil {

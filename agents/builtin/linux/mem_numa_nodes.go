@@ -10,14 +10,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// nodes are the NUMA nodes of /sys/devices/system/node, and which CPUs they
-// have. They are looked at once, and again if there is a CPU that has none.
+// nodes are the NUMA nodes of /sys/devices/system/node and their CPUs. The
+// directories are read once, and again if there is a CPU without a node.
 type nodes struct {
 	h               *host
 	list            []node
-	byCPU           map[int]int // node numbers
+	byCPU           map[int]int // numbers of nodes by number of the CPU
 	infoByNode      map[int]*nodeInfo
-	cpusWithoutNode int // for how many CPUs that was looked at
+	cpusWithoutNode int // number of CPUs without a node at the last scan; -1 before the first
 	source          *pmda.Source
 }
 
@@ -38,7 +38,7 @@ func newNodes(h *host) *nodes {
 	return n
 }
 
-// scan reads the directories.
+// scan reads the directories of the nodes.
 func (n *nodes) scan() {
 	n.list, n.byCPU = nil, make(map[int]int)
 	dir := n.h.path("sys/devices/system/node")
@@ -62,7 +62,7 @@ func (n *nodes) scan() {
 	slices.SortFunc(n.list, func(a, b node) int { return a.num - b.num })
 }
 
-// node returns a node with what is known of it, also if it was looked at before.
+// node returns a node with its nodeInfo, which outlasts a scan.
 func (n *nodes) node(num int, name string) node {
 	if n.infoByNode[num] == nil {
 		n.infoByNode[num] = new(nodeInfo)
@@ -70,14 +70,14 @@ func (n *nodes) node(num int, name string) node {
 	return node{num, name, n.infoByNode[num]}
 }
 
-// numbered returns the number of a name like node12.
+// numbered returns the number in a name like node12.
 func numbered(name, prefix string) (int, bool) {
 	digits, ok := strings.CutPrefix(name, prefix)
 	n, err := strconv.ParseUint(digits, 10, 16)
 	return int(n), ok && err == nil
 }
 
-// assignNodes tells each CPU of s its node.
+// assignNodes sets the node of each CPU of s.
 func (n *nodes) assignNodes(s *stat) {
 	missing := 0
 	for _, c := range s.cpus {
@@ -104,8 +104,8 @@ func (n *nodes) assignNodes(s *stat) {
 	}
 }
 
-// Each implements pmda.Instances. Instances are counted, not numbered as nodes:
-// so it is in PCP.
+// Each implements pmda.Instances. As in PCP, instance ids count the nodes, and are
+// not their numbers.
 func (n *nodes) Each(yield func(inst int32, name string, data any) bool) {
 	for i := range n.list {
 		if !yield(int32(i), n.list[i].name, &n.list[i]) {
@@ -120,7 +120,7 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 		Insts:  n,
 		Source: n.source,
 		Labels: pmda.Labels{"device_type": "numa_node", "indom_name": "per numa_node"},
-		// C differs: it has the instance.
+		// C differs: numa_node is the instance id.
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
 			return pmda.Labels{"numa_node": n.list[i.ID].num}, nil
 		},
@@ -148,8 +148,8 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 		newNUMA(n.h, n, s, m).metrics(indom, m))
 }
 
-// online is what the file of that name says of a CPU or node. One that cannot be
-// switched off has none.
+// online returns the number in the file online of a CPU or node. If there is no such
+// file, it cannot be switched off, and online returns 1.
 func (h *host) online(kind, name string) uint64 {
 	if n, ok := h.hostReader.Path("/sys/devices/system/").Name(kind).Str("/").Name(name).Str("/online").Number(); ok {
 		return n

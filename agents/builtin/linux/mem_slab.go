@@ -8,13 +8,13 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// slabs are /proc/slabinfo, slabinfo(5), which only root may read.
+// slabs reads /proc/slabinfo, slabinfo(5), which only root may read.
 //
 //	slabinfo - version: 2.1
 //	# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit> <batchcount> <sharedfactor> : slabdata <active_slabs> <num_slabs> <sharedavail>
 //	kmalloc-64          8640   8640     64   64    1 : tunables    0    0    0 : slabdata    135    135      0
 //
-// C differs: it also reads what Linux 2.4 had, and a broken line ends the file.
+// C differs: it also reads the format of Linux 2.4, and stops at a malformed line.
 type slabs struct {
 	h     *host
 	file  *sysfile.File
@@ -23,7 +23,7 @@ type slabs struct {
 
 type slab struct{ rec sysfile.Record }
 
-// Places of the numbers behind the name; between them are words.
+// Places of the numbers after the name. There are words between them.
 const (
 	slabActiveObjs   = 0
 	slabObjs         = 1

@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// swaps are /proc/swaps, proc(5), with sizes in KiB.
+// swaps reads /proc/swaps, proc(5). Sizes are in KiB.
 //
 //	Filename				Type		Size		Used		Priority
 //	/dev/vda2                               partition	1048572		0		-2

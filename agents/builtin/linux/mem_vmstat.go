@@ -6,18 +6,19 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// vmstat is /proc/vmstat, proc(5): a number a line, in pages or events.
+// vmstat reads /proc/vmstat, proc(5): a number of pages or events in each line.
 //
 //	nr_free_pages 5149289
 //	pswpin 0
 //
-// C differs: if one of the two that nr_slab and thp_split have become is not
-// there either, the sum is nearly 2^64.
+// C differs: newer kernels have two fields in place of nr_slab, and of thp_split. If
+// one of the two is missing, the sum is nearly 2^64.
 type vmstat struct{ *keyed }
 
 func newVmstat(h *host) *vmstat { return &vmstat{newKeyed(h, "proc/vmstat", ' ')} }
 
-// orSum is a field or, in kernels that have two in its place, their sum.
+// orSum returns a FetchFunc for a field or, in kernels that have two fields in its
+// place, for their sum.
 func (m *vmstat) orSum(name, first, second string) pmda.FetchFunc {
 	f, a, b := m.field(name), m.field(first), m.field(second)
 	return pmda.Number(func() (uint64, bool) {
@@ -28,9 +29,9 @@ func (m *vmstat) orSum(name, first, second string) pmda.FetchFunc {
 	})
 }
 
-// total is the sum of all fields of the table whose names start with prefix,
-// which counts what the kernel has both by zone and by kind twice: so it is in
-// PCP. It is 0 if there are others only.
+// total returns a FetchFunc for the sum of all fields with a metric whose names
+// start with prefix. As in PCP, events that the kernel counts both by zone and by
+// kind are counted twice. The sum is 0 if the file has other fields only.
 func (m *vmstat) total(prefix string) pmda.FetchFunc {
 	return pmda.Number(func() (n uint64, ok bool) {
 		for name, f := range m.fields {
@@ -151,7 +152,7 @@ func (m *vmstat) metrics() []pmda.Metric {
 		{28, 100, "mem.vmstat.numa_other", u64, counter, count, m.value("numa_other")},
 		{28, 101, "mem.vmstat.thp_zero_page_alloc", u64, counter, count, m.value("thp_zero_page_alloc")},
 		{28, 102, "mem.vmstat.thp_zero_page_alloc_failed", u64, counter, count, m.value("thp_zero_page_alloc_failed")},
-		// PCP has these two the other way round.
+		// PCP has swapped these two.
 		{28, 103, "mem.vmstat.balloon_deflate", u64, counter, count, m.value("balloon_inflate")},
 		{28, 104, "mem.vmstat.balloon_inflate", u64, counter, count, m.value("balloon_deflate")},
 

@@ -10,8 +10,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// zones are /proc/zoneinfo, proc(5): what the kernel counts by zone of memory
-// and, in the first zone of a node, by NUMA node.
+// zones reads /proc/zoneinfo, proc(5), which has numbers for each zone of memory.
+// The first zone of a NUMA node also has the numbers of the node.
 //
 //	Node 0, zone      DMA
 //	  per-node stats
@@ -21,8 +21,8 @@ import (
 //	        protection: (0, 3019, 10571, 10571, 10571)
 //	      nr_free_pages 3840
 //
-// Instances are DMA::node0 and, for what is counted by node, node0. A zone that
-// has no memory at the moment is none.
+// Instances have names like DMA::node0 and, for the numbers of a node, node0. A zone
+// without memory is not an instance.
 //
 // C differs: it has no nr_free_pages.
 type zones struct {
@@ -30,9 +30,9 @@ type zones struct {
 	pageSize uint64
 	insts    *instances[zone]
 	reserves *instances[reserve]
-	index    map[string]int // places of names
+	index    map[string]int // item by name
 
-	current, discard      zone // the zone that is read; a node that is none
+	current, discard      zone // the zone that is being read; takes the lines of a node that add refused
 	zoneName, reserveName []byte
 }
 
@@ -42,7 +42,8 @@ type zone struct {
 	values [len(zoneFields)]optionalUint
 }
 
-// A reserve is what allocations for a higher zone have to leave in a zone.
+// A reserve is the number of pages in a zone that allocations for a higher zone must
+// leave free.
 type reserve struct {
 	node int
 	zone string
@@ -50,8 +51,8 @@ type reserve struct {
 	n    uint64 // pages
 }
 
-// zoneFields are the metrics mem.zoneinfo by item: names of the kernel, but for
-// those in zoneNames.
+// zoneFields are the names of the metrics mem.zoneinfo by item. Except for zoneNames
+// they are the kernel's names.
 var zoneFields = [...]string{
 	"free",
 	"min",
@@ -123,14 +124,14 @@ var zoneFields = [...]string{
 	"nr_zone_write_pending",
 }
 
-// zoneNames are names of the kernel that differ from those of metrics.
+// zoneNames maps names of the kernel to other names of metrics.
 var zoneNames = map[string]string{
 	"node_scanned":             "scanned",
 	"workingset_activate_anon": "workingset_active_anon",
 	"workingset_activate_file": "workingset_active_file",
 }
 
-const zonePresent = 6 // place of present
+const zonePresent = 6 // item of present
 
 func newZones(h *host) *zones {
 	z := &zones{
@@ -176,7 +177,7 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 	z.zoneName = append(append(z.zoneName[:0], name...), "::node"...)
 	z.zoneName = strconv.AppendInt(z.zoneName, int64(node), 10)
 	z.current = zone{node: node}
-	dest := &z.current // what lines are of
+	dest := &z.current // of the numbers that follow
 	for len(b) > 0 && !bytes.HasPrefix(b, []byte("Node")) {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -206,7 +207,7 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 			z.current.name = string(name)
 		}
 		*i = z.current
-		// It has an id also while it is none: so it is in PCP.
+		// As in PCP, a zone has an id even while it is not an instance.
 		if i.values[zonePresent].n == 0 {
 			z.insts.hide(z.zoneName)
 		}
@@ -214,7 +215,7 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 	return b
 }
 
-// parseReserves reads the numbers of a line protection.
+// parseReserves parses the numbers of a line protection.
 func (z *zones) parseReserves(node int, name, numbers []byte) {
 	full := append(z.reserveName[:0], z.zoneName...)
 	full = append(full, "::lowmem_reserved"...)
@@ -238,7 +239,7 @@ func (z *zones) parseReserves(node int, name, numbers []byte) {
 	z.reserveName = full
 }
 
-// kib is a number of pages in KiB.
+// kib converts a number of pages to KiB.
 func (z *zones) kib(pages uint64) uint64 { return pages * z.pageSize / 1024 }
 
 func (z *zones) metrics() []pmda.Metric {
@@ -269,7 +270,7 @@ func (z *zones) metrics() []pmda.Metric {
 		{70, 0, "mem.zoneinfo.protection", u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *reserve) { v.Uint(z.kib(d.n)) })},
 	})
 	for i, name := range zoneFields {
-		// All are in KiB, also those that are events: so it is in PCP.
+		// As in PCP, all are in KiB, even counts of events.
 		ms = append(ms, pmda.Table(pmda.Metric{InDom: indom}, []row{
 			{68, i, "mem.zoneinfo." + name, u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *zone) {
 				if f := d.values[i]; f.ok {

@@ -9,21 +9,21 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// addresses are those of interfaces, and of what ip-address(8) calls labels,
-// such as eth0:1. They are instances in the order of first sight: of /sys, of
-// IPv4 addresses, of IPv6 addresses.
+// addresses is the instance domain of interfaces and of address labels, such as
+// eth0:1 (ip-address(8)), with their addresses. Instances get their ids in the order
+// of /sys, then of IPv4 addresses, then of IPv6 addresses.
 //
-// C differs: the order is that of the first fetches.
+// C differs: the order depends on which metrics are fetched first.
 type addresses struct {
 	h          *host
 	inet6      *sysfile.File
 	insts      *instances[address]
-	list       []*address // those that /sys has
-	text       []byte     // of an address
-	generation uint64     // host.netGeneration when they were read
+	list       []*address // those in /sys
+	text       []byte     // buffer for the text of an address
+	generation uint64     // host.netGeneration of the last read
 
-	// What is called for each name in /sys and for each IPv4 address. They are
-	// here because making them in each read would allocate.
+	// These are called for each name in /sys and for each IPv4 address. They are
+	// fields because a closure in each read would be allocated.
 	addName func(name []byte, typ byte)
 	addIPv4 func(ipv4)
 }
@@ -58,7 +58,7 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 	a.insts.begin()
 	defer a.insts.end()
 	a.list = a.list[:0]
-	// Without a /sys there are those that have addresses.
+	// Without /sys only interfaces with addresses are instances.
 	_ = a.h.viewReader.Path("/sys/class/net").List(a.addName)
 	for _, d := range a.list {
 		hw, _ := sysfile.Field(a.h.netDevice(d.name).Value("address"))
@@ -76,7 +76,7 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 	return err
 }
 
-// instance returns what is known of the instance in this look.
+// instance returns the address with a name. The first call in a refresh clears it.
 func (a *addresses) instance(name []byte) *address {
 	if d := a.insts.add(name); d != nil {
 		if d.name == "" {
@@ -88,11 +88,11 @@ func (a *addresses) instance(name []byte) *address {
 	if i := a.insts.byName[string(name)]; i != nil {
 		return &i.data
 	}
-	return new(address) // a name that is no good
+	return new(address) // not a valid name
 }
 
-// parse6 reads /proc/net/if_inet6, proc(5). All numbers are hexadecimal; of
-// several addresses of an interface the last one counts.
+// parse6 reads /proc/net/if_inet6, proc(5). All numbers are hexadecimal. If an
+// interface has several addresses, the last one counts.
 //
 //	fe8000000000000000fc00fffe000001 04 40 20 80     eth0
 func (a *addresses) parse6(b []byte) {
@@ -119,7 +119,7 @@ func (a *addresses) parse6(b []byte) {
 	}
 }
 
-// scopeName is what pmdalinux calls a scope of if_inet6.
+// scopeName returns the name that pmdalinux has for a scope of if_inet6.
 func scopeName(scope uint64) string {
 	switch scope {
 	case 0:

@@ -14,17 +14,17 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// defaultNotPhysical are interfaces whose packets other interfaces count too, unless
-// interfaces.conf says otherwise.
+// defaultNotPhysical matches interfaces whose packets other interfaces count, too.
+// interfaces.conf can replace it.
 const defaultNotPhysical = "^(lo|bond[0-9]+|team[0-9]+|face)$"
 
-// confRetry is how long interfaces.conf is left alone after it could not be
-// read.
+// confRetry is the time after which interfaces.conf is read again if it could not
+// be read.
 const confRetry = time.Second
 
-// readConf reads interfaces.conf, once it can: only a file that does not exist
-// is none. Until then the interfaces are those that they are without a file. It
-// reports whether n.skip may have changed.
+// readConf reads interfaces.conf once. If the file exists and cannot be read, it
+// tries again in later fetches, and the default applies until then. It reports
+// whether n.notPhysical may have changed.
 func (n *interfaces) readConf() bool {
 	if n.confDone || n.notPhysical != nil && time.Since(n.confTried) < confRetry {
 		return false
@@ -37,15 +37,16 @@ func (n *interfaces) readConf() bool {
 	}
 	if err != nil && err.Error() != n.confError {
 		n.confError = err.Error()
-		n.h.Log.Warn("linux: interfaces.conf: " + n.confError)
+		n.h.Log.Warn("linux: cannot use interfaces.conf, network.all counts the default interfaces: " + n.confError)
 	}
 	n.notPhysical = notPhysical
 	return true
 }
 
-// loadConf reads interfaces.conf: a regular expression of regex(7), with blanks
-// and comments. Without a file, or with one that has no good expression, it
-// returns what holds then; nil and an error if the file cannot be read.
+// loadConf reads interfaces.conf: a regular expression of regex(7), with blanks and
+// comments. If there is no file, or no expression in it, it returns the default. If
+// the expression is not valid, it returns the default and an error; if the file
+// cannot be read, nil and an error.
 func (n *interfaces) loadConf() (*regexp.Regexp, error) {
 	byDefault := regexp.MustCompile(defaultNotPhysical)
 	dir := n.h.ConfDir
@@ -79,7 +80,7 @@ func (n *interfaces) loadConf() (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// sysconfDir returns PCP_SYSCONF_DIR, which has a default in pcp.conf.
+// sysconfDir returns PCP_SYSCONF_DIR of the environment or of pcp.conf.
 func sysconfDir() (string, error) {
 	const name, standard = "PCP_SYSCONF_DIR", "/etc/pcp"
 	if dir := os.Getenv(name); dir != "" {
@@ -97,7 +98,7 @@ func sysconfDir() (string, error) {
 	return standard, err
 }
 
-// total is the sum of numbers of physical interfaces.
+// total returns a FetchFunc for the sum of numbers over all physical interfaces.
 func (n *interfaces) total(places ...int) pmda.FetchFunc {
 	return pmda.Number(func() (sum uint64, ok bool) {
 		ok = true

@@ -33,7 +33,7 @@ const (
 	netFields
 )
 
-// interfaces are /proc/net/dev, proc(5), and files of /sys/class/net.
+// interfaces reads /proc/net/dev, proc(5), and files of /sys/class/net.
 //
 //	Inter-|   Receive                                                |  Transmit
 //	 face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
@@ -44,30 +44,30 @@ type interfaces struct {
 	insts       *instances[iface]
 	source      *pmda.Source
 	indom       *pmda.InDom
-	notPhysical *regexp.Regexp // which are not physical; nil before the first look
+	notPhysical *regexp.Regexp // matches interfaces that are not physical; nil before the first read
 
-	confDone  bool // interfaces.conf was read, or there is none
+	confDone  bool // interfaces.conf was read, or does not exist
 	confTried time.Time
-	confError string // why it was not
+	confError string // last error of interfaces.conf
 }
 
 type iface struct {
 	name       string
 	physical   bool // network.all counts it
 	count      sysfile.Record
-	speedRead  bool   // speed was read
+	speedRead  bool   // speed was read in this fetch
 	speed      uint64 // in megabits a second; 0 if it is not known
-	noLinkMode bool   // there is neither speed nor duplex
+	noLinkMode bool   // the interface has neither speed nor duplex
 
 	dir           *sysfile.Device
-	dirGeneration uint64 // host.netGeneration when dir was got
+	dirGeneration uint64 // host.netGeneration when dir was set
 
-	// What stays the same as long as the device does.
+	// These do not change while the device has the same identity.
 	identity          uint64
 	wireless, virtual bool
 }
 
-// maxInterfacePiece is more than a line of /proc/net/dev can have.
+// maxInterfacePiece is larger than any line of /proc/net/dev, in bytes.
 const maxInterfacePiece = 400
 
 func newInterfaces(h *host) *interfaces {
@@ -105,7 +105,7 @@ func (n *interfaces) parse(b []byte) {
 		line, b = sysfile.CutLine(b)
 		i := bytes.IndexByte(line, ':')
 		if i < 0 {
-			continue // one of the two that say what there is
+			continue // one of the two header lines
 		}
 		name := bytes.TrimLeft(line[:i], " \t")
 		f := n.insts.add(name)
@@ -121,7 +121,7 @@ func (n *interfaces) parse(b []byte) {
 	}
 }
 
-// sumCounters is the sum of numbers of /proc/net/dev.
+// sumCounters returns a FetchFunc for the sum of numbers of an interface.
 func sumCounters(places ...int) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, f *iface) {
 		if n, ok := f.count.Sum(places, netFields); ok {
@@ -130,14 +130,17 @@ func sumCounters(places ...int) pmda.FetchFunc {
 	})
 }
 
-// What /sys says is all that counts.
+// Attributes of interfaces come from /sys only.
 //
-// C differs: ioctl(2) comes after /sys, and counts more. It says 1 for the type
-// of whatever ethtool(8) knows, and what a fetch gets depends on its other
-// metrics. Only C has the speed of wireless interfaces.
+// C differs: it calls ioctl(2) after reading /sys, and the result replaces the
+// value of /sys. The type is 1 for every interface that ethtool(8) supports, and
+// values depend on the other metrics in the fetch. Only C has the speed of wireless
+// interfaces.
 
-// refreshNet has files of /sys/class/net read again, if anything may have
-// changed. The kernel tells of changes of those of this host only.
+// refreshNet starts a new generation of viewReader if files of /sys/class/net may
+// have changed. The kernel reports changes in this process's network name space
+// only, so that there is a new generation in each fetch for containers and for
+// another Options.Root.
 func (h *host) refreshNet(context.Context, *pmda.Request) error {
 	if h.container != nil || h.Root != "/" || h.links.changed() {
 		h.viewReader.Begin()
@@ -146,13 +149,13 @@ func (h *host) refreshNet(context.Context, *pmda.Request) error {
 	return nil
 }
 
-// netDevice is a directory of /sys/class/net. Of the files that are used here
-// the kernel tells changes of all but speed and duplex.
+// netDevice returns a directory of /sys/class/net. The kernel reports changes of all
+// files that are used here, except speed and duplex.
 func (h *host) netDevice(name string) *sysfile.Device {
 	return h.viewReader.Device("/sys/class/net/", name)
 }
 
-// device is the directory of an interface.
+// device returns the directory of an interface.
 func (n *interfaces) device(f *iface) *sysfile.Device {
 	if f.dir == nil || f.dirGeneration != n.h.netGeneration {
 		f.dir, f.dirGeneration = n.h.netDevice(f.name), n.h.netGeneration
@@ -160,10 +163,10 @@ func (n *interfaces) device(f *iface) *sysfile.Device {
 	return f.dir
 }
 
-// value returns the text of a file there.
+// value returns the text of a file of an interface.
 func (n *interfaces) value(f *iface, file string) []byte { return n.device(f).Value(file) }
 
-// identify looks at what stays the same as long as the device does.
+// identify sets the fields that do not change while the device is the same.
 func (n *interfaces) identify(f *iface) {
 	d := n.device(f)
 	if f.identity == d.Identity() {
@@ -174,7 +177,7 @@ func (n *interfaces) identify(f *iface) {
 	f.virtual = n.h.viewReader.Path("/sys/devices/virtual/net/").Name(f.name).Exists()
 }
 
-// number is the number that a file has, if it is not 0.
+// number returns a FetchFunc for the number in a file. 0 is no value.
 func (n *interfaces) number(file string) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, f *iface) {
 		if u, ok := sysfile.Uint(n.value(f, file)); ok && u != 0 {
@@ -183,11 +186,10 @@ func (n *interfaces) number(file string) pmda.FetchFunc {
 	})
 }
 
-// speed returns the speed of an interface in megabits a second; 0 if the kernel
-// does not know it.
+// speed returns the speed of an interface in megabits a second, or 0 if it is
+// unknown.
 //
-// C differs: it takes -1, which the kernel has for a speed that is unknown, for
-// 4294967295.
+// C differs: it has 4294967295 for -1, the kernel's value of an unknown speed.
 func (n *interfaces) speed(f *iface) uint64 {
 	if !f.speedRead {
 		text := n.linkMode(f, "speed")
@@ -200,9 +202,10 @@ func (n *interfaces) speed(f *iface) uint64 {
 	return f.speed
 }
 
-// linkMode returns the present text of a file that the kernel asks the driver for: of
-// an interface that is up, and has the file speed if it has duplex (speed_show
-// and duplex_show in net/core/net-sysfs.c).
+// linkMode returns the current text of speed or duplex, which the kernel gets from
+// the driver for each read. An interface that is down has neither, and one without
+// speed has no duplex (speed_show and duplex_show in net/core/net-sysfs.c), so that
+// the read can be omitted.
 func (n *interfaces) linkMode(f *iface, file string) []byte {
 	if flags, ok := n.flags(f); f.noLinkMode || ok && flags&up == 0 {
 		return nil
@@ -223,8 +226,8 @@ func (n *interfaces) isUp(f *iface) bool {
 	return flags&up != 0
 }
 
-// isRunning reports whether an interface that is up can be used: the condition
-// under which the kernel has IFF_RUNNING.
+// isRunning reports whether an interface is up and can be used. It is the condition
+// under which the kernel sets IFF_RUNNING.
 func (n *interfaces) isRunning(f *iface) bool {
 	if !n.isUp(f) {
 		return false
@@ -233,6 +236,7 @@ func (n *interfaces) isRunning(f *iface) bool {
 	return state == "up" || state == "unknown"
 }
 
+// flag returns a FetchFunc for 1 or 0.
 func flag(f func(i *iface) bool) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, i *iface) {
 		if f(i) {

@@ -17,8 +17,8 @@ type ipv4 struct {
 	addr  netip.Addr
 }
 
-// A netlink asks the kernel for the IPv4 addresses of this process's network
-// name space, see rtnetlink(7): no file has them by label. Its socket stays open.
+// A netlink requests the IPv4 addresses of this process's network name space from
+// the kernel, see rtnetlink(7). No file has them by label. The socket stays open.
 type netlink struct {
 	fd  int // 0 if it is not open
 	seq uint32
@@ -26,7 +26,7 @@ type netlink struct {
 	buf []byte
 }
 
-// each calls f for each address. What f gets is valid until it returns.
+// each calls f for each address. The argument is valid until f returns.
 func (n *netlink) each(f func(ipv4)) error {
 	err := n.open()
 	if err == nil {
@@ -48,9 +48,9 @@ func (n *netlink) open() error {
 	}
 	n.fd = fd
 	if n.buf == nil {
-		n.buf = make([]byte, 32<<10) // the most that the kernel sends at a time
+		n.buf = make([]byte, 32<<10) // the largest message of the kernel
 	}
-	// The kernel answers at once. If it did not, the agent must not hang.
+	// The kernel replies at once. The timeout makes sure that the agent never hangs.
 	return syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &syscall.Timeval{Sec: 1})
 }
 
@@ -89,8 +89,9 @@ func (n *netlink) request(f func(ipv4)) error {
 	}
 }
 
-// eachIPv4 calls f for each address in an answer; done is whether it was the last
-// part. Package syscall has parsers for it, which panic when a length is not right.
+// eachIPv4 calls f for each address in a part of the reply. done says whether it was
+// the last part. The parsers of package syscall are not used because they panic at
+// a wrong length.
 func eachIPv4(b []byte, seq uint32, f func(ipv4)) (done bool, err error) {
 	word := binary.NativeEndian
 	for len(b) >= syscall.NLMSG_HDRLEN {
@@ -117,7 +118,7 @@ func eachIPv4(b []byte, seq uint32, f func(ipv4)) (done bool, err error) {
 	return false, nil
 }
 
-// parseIPv4 reads the body of RTM_NEWADDR.
+// parseIPv4 parses the body of RTM_NEWADDR.
 func parseIPv4(b []byte) (i ipv4) {
 	word := binary.NativeEndian
 	for b = b[min(len(b), syscall.SizeofIfAddrmsg):]; len(b) >= syscall.SizeofRtAttr; {
@@ -136,8 +137,8 @@ func parseIPv4(b []byte) (i ipv4) {
 	return i
 }
 
-// cutMessage returns the first n bytes of b and what is behind them and their
-// padding to a multiple of four; nothing if there are not as many.
+// cutMessage returns the first n bytes of b, and the bytes after them and their
+// padding to a multiple of four. It returns nothing if b has fewer than n bytes.
 func cutMessage(b []byte, n int) (m, rest []byte) {
 	if n <= 0 || n > len(b) {
 		return nil, nil
@@ -145,14 +146,14 @@ func cutMessage(b []byte, n int) (m, rest []byte) {
 	return b[:n], b[min((n+3)&^3, len(b)):]
 }
 
-// A linkWatch is told by the kernel of changes of interfaces and addresses in
-// this process's network name space.
+// A linkWatch receives the kernel's messages about changes of interfaces and
+// addresses in this process's network name space.
 type linkWatch struct {
 	fd  int // 0 if it is not open
 	buf [16]byte
 }
 
-// changed reports whether there may have been a change since the last call.
+// changed reports whether something may have changed since the last call.
 func (w *linkWatch) changed() (changed bool) {
 	if w.fd == 0 {
 		w.open()
@@ -163,7 +164,7 @@ func (w *linkWatch) changed() (changed bool) {
 		switch _, err := rawio.Read(uintptr(w.fd), w.buf[:]); err {
 		case syscall.EAGAIN:
 			return changed
-		case nil, syscall.EINTR, syscall.ENOBUFS: // there was no room for more
+		case nil, syscall.EINTR, syscall.ENOBUFS: // ENOBUFS: messages were lost
 			changed = true
 		default:
 			w.close()
@@ -172,15 +173,15 @@ func (w *linkWatch) changed() (changed bool) {
 	}
 }
 
-// open has the kernel tell of changes from now on. If it cannot, everything is
-// taken for changed.
+// open subscribes to changes. If that fails, w stays closed, and changed always
+// returns true.
 func (w *linkWatch) open() {
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_RAW|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, syscall.NETLINK_ROUTE)
 	if err != nil {
 		return
 	}
 	w.fd = fd
-	// One message says as much as many: the smallest buffer will do.
+	// One message is as good as many, so the smallest buffer is large enough.
 	err = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_RCVBUF, 0)
 	if err == nil {
 		const groups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV6_IFADDR

@@ -2,8 +2,9 @@ package linux
 
 import "github.com/gopcp/pmcd/agents/pmda"
 
-// netstatMetrics are those of /proc/net/netstat, see the kernel's
-// Documentation/networking/snmp_counter.rst. Each kernel has some of them.
+// netstatMetrics returns the metrics of /proc/net/netstat, see the kernel's
+// Documentation/networking/snmp_counter.rst. Which counters exist depends on the
+// kernel.
 //
 // C differs: network.tcp.fastopenactivefail is always 0, because
 // tcpfastopenactivefail has its value.
@@ -169,7 +170,7 @@ func netstatMetrics(h *host) []pmda.Metric {
 	}), mptcpMetrics(c)...)
 }
 
-// mptcpMetrics are those of Multipath TCP, RFC 8684.
+// mptcpMetrics returns the metrics of Multipath TCP, RFC 8684.
 func mptcpMetrics(c *counters) []pmda.Metric {
 	mptcp := c.group("MPTcpExt:")
 	return pmda.Table(pmda.Metric{Source: c.source}, []row{

@@ -8,13 +8,13 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// snmpMetrics are those of /proc/net/snmp: what RFC 2011, 2012 and 2013 count,
-// and some more.
+// snmpMetrics returns the metrics of /proc/net/snmp: the counters of RFC 2011, 2012
+// and 2013, and some others.
 func snmpMetrics(h *host) []pmda.Metric {
 	c := newCounters(h.netFile("snmp"), (*counters).parseColumns)
 	ip, icmp, tcp, udp, udplite := c.group("Ip:"), c.group("Icmp:"), c.group("Tcp:"), c.group("Udp:"), c.group("UdpLite:")
 	limit := c.number("Tcp:", "MaxConn")
-	// The kernel has -1: there is no limit.
+	// The kernel has -1 if there is no limit.
 	maxConn := pmda.Number(func() (uint64, bool) {
 		if !limit.ok {
 			return 1<<64 - 1, true
@@ -108,8 +108,8 @@ func snmpMetrics(h *host) []pmda.Metric {
 	}), icmpTypes(c)...)
 }
 
-// icmpTypes are ICMP messages by type, of which the file has those that have
-// been seen, as InType3 and OutType3.
+// icmpTypes returns the metrics of ICMP messages by type. The file has the types
+// that have occurred, as InType3 and OutType3.
 func icmpTypes(c *counters) []pmda.Metric {
 	var types [256]struct{ in, out *optionalUint }
 	insts := make(pmda.List, len(types))

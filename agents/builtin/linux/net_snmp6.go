@@ -2,8 +2,8 @@ package linux
 
 import "github.com/gopcp/pmcd/agents/pmda"
 
-// snmp6Metrics are those of /proc/net/snmp6. As in C they are 0 if the file does
-// not have them: without IPv6 there is nothing to count.
+// snmp6Metrics returns the metrics of /proc/net/snmp6. As in C, a counter that the
+// file does not have is 0: without IPv6 there is no file.
 func snmp6Metrics(h *host) []pmda.Metric {
 	c := newCounters(h.netFile("snmp6"), (*counters).parseLines)
 	c.missing = optionalUint{ok: true}

@@ -8,8 +8,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// sockets are how many sockets a file of /proc/net has, by their states. Without
-// the file there are none, as without IPv6; so it is in C.
+// sockets counts the sockets in a file of /proc/net by their states. As in C, the
+// counts are 0 without the file, for instance without IPv6.
 //
 //	sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
 //	 0: 0100007F:8191 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 9383670 2 00000000af4738c7 100 0 0 10 0
@@ -40,7 +40,7 @@ func (s *sockets) line(line []byte) {
 	word, _ := sysfile.Field(line)
 	state, ok := sysfile.Hex(word)
 	if !ok {
-		return // the line that says what there is
+		return // the header line
 	}
 	s.total++
 	if state < uint64(len(s.states)) {
@@ -48,6 +48,7 @@ func (s *sockets) line(line []byte) {
 	}
 }
 
+// inState returns a FetchFunc for the number of sockets in a state.
 func (s *sockets) inState(state int) pmda.FetchFunc {
 	return pmda.Number(func() (uint64, bool) { return s.states[state], true })
 }
@@ -95,8 +96,8 @@ func tcpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 	})
 }
 
-// The kernel has UDP sockets that are connected in the state of established TCP
-// connections, others in that of closed ones.
+// udpMetrics returns the metrics of UDP sockets. The kernel gives connected sockets
+// the state of established TCP connections, and others that of closed ones.
 func udpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 	return pmda.Table(pmda.Metric{Source: s.source}, []row{
 		{cluster, 1, name + ".established", u32, instant, count, s.inState(established)},
@@ -110,7 +111,7 @@ func rawMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 	})
 }
 
-// unixSockets are /proc/net/unix, proc(5).
+// unixSockets reads /proc/net/unix, proc(5).
 //
 //	Num       RefCount Protocol Flags    Type St Inode Path
 //	000000000aedffd1: 00000002 00000000 00010000 0001 01 9383665 /run/sock

@@ -10,11 +10,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// procfs is proc below the root for package procfs, which has the sources that
-// it reads in full and that are not asked for often.
+// procfs returns the directory proc for package procfs. The package comment says
+// which sources it reads.
 func (h *host) procfs() (procfs.FS, error) { return procfs.NewFS(h.path("proc")) }
 
-// netProcfs is procfs for the network of the host, or of the container.
+// netProcfs is procfs for the network name space of the view.
 func (h *host) netProcfs() (procfs.FS, error) {
 	if h.container == nil {
 		return h.procfs()
@@ -22,8 +22,8 @@ func (h *host) netProcfs() (procfs.FS, error) {
 	return procfs.NewFS(h.container.dir)
 }
 
-// sockstat is /proc/net/sockstat or sockstat6: what each protocol uses. What a
-// file does not have is 0, as in C.
+// sockstat reads /proc/net/sockstat or sockstat6: the resources that each protocol
+// uses. As in C, a number that the file does not have is 0.
 type sockstat struct {
 	source *pmda.Source
 	stats  *procfs.NetSockstat // nil if there is no file
@@ -45,7 +45,8 @@ func newSockstat(h *host, read func(procfs.FS) (*procfs.NetSockstat, error)) *so
 	return s
 }
 
-// value is the number of a protocol that f returns, nil if there is none.
+// value returns a FetchFunc for a number of a protocol. f returns nil if the file
+// does not have it.
 func (s *sockstat) value(protocol string, f func(p *procfs.NetSockstatProtocol) *int) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		n := 0

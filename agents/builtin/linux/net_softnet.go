@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// softnet is /proc/net/softnet_stat, which has a line for each CPU that is
-// online: what has come from drivers.
+// softnet reads /proc/net/softnet_stat, which has a line for each CPU that is
+// online, with counts of packets that drivers have received.
 type softnet struct {
 	h     *host
 	stat  *stat
@@ -20,16 +20,15 @@ type softnet struct {
 
 func newSoftnet(h *host, s *stat) *softnet { return &softnet{h: h, stat: s} }
 
-// Words of a line, which kernels have had more of with time; the last one is
-// the number of the CPU.
+// Numbers of words in a line with certain fields. Newer kernels have more words.
 const (
 	rpsWidth  = 10 // since Linux 2.6.35
 	flowWidth = 11 // since 3.11
 	cpuWidth  = 13 // since 5.14
 )
 
-// read reads the file. The source of CPUs was read before, if there is a metric
-// of theirs.
+// read reads the file, and before it the source of CPUs, unless the fetch has read
+// that already.
 func (s *softnet) read(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, s.stat.source); err != nil {
 		return err
@@ -46,9 +45,9 @@ func (s *softnet) read(ctx context.Context, r *pmda.Request) error {
 	return err
 }
 
-// assignLines gives each CPU its line.
+// assignLines sets the line of each CPU.
 //
-// C differs: it takes the lines in order, also of kernels that have the number.
+// C differs: it assigns lines in order, even if they have the number of the CPU.
 func (s *softnet) assignLines() {
 	next := 0
 	for _, c := range s.stat.cpus {
@@ -70,8 +69,8 @@ func (s *softnet) assignLines() {
 
 func (s *softnet) metrics() []pmda.Metric {
 	type numberOf func(l *procfs.SoftnetStat) uint32
-	// all is the sum over the CPUs; each has that of one. Kernels whose lines
-	// have less than width words do not have the number.
+	// total is for the sum over all CPUs, perCPU for the number of each. If lines
+	// have fewer than width words, the kernel does not support the number.
 	total := func(width int, f numberOf) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			var sum uint64

@@ -10,9 +10,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// An rpcFile is /proc/net/rpc/nfs or nfsd, of the NFS client or server: lines of
-// numbers, of which there are more on newer kernels. What a line does not have
-// is 0; without the file there are no values.
+// An rpcFile reads /proc/net/rpc/nfs or nfsd, of the NFS client or server. Lines
+// have numbers, and newer kernels have more of them. A number that the file does
+// not have is 0; without the file there are no values.
 //
 //	rpc 1218785 128 1218900
 //	proc3 22 4084 29407 98330 129 12 0 0 3 0 0 0 0 0 0 0 0 0 0 0 1 1 0
@@ -23,8 +23,8 @@ type rpcFile struct {
 	lines  map[string]rpcLine
 }
 
-// maxRPC is how many numbers of a line count: those of proc4ops, of which the
-// first one is how many there are.
+// maxRPC is the number of numbers of a line that are kept. The longest line is
+// proc4ops, whose first number is the count of the others.
 const maxRPC = 1 + 71
 
 type rpcLine []optionalUint
@@ -68,7 +68,7 @@ func (r *rpcFile) line(name string) rpcLine {
 	return r.lines[name]
 }
 
-// sum is the sum of the numbers at some places.
+// sum returns the sum of the numbers at some places.
 func (l rpcLine) sum(places []int) (sum uint64, ok bool) {
 	for _, p := range places {
 		if !l[p].ok {
@@ -79,13 +79,13 @@ func (l rpcLine) sum(places []int) (sum uint64, ok bool) {
 	return sum, true
 }
 
-// value is the number at a place of a line.
+// value returns a FetchFunc for the number at a place of a line.
 func (r *rpcFile) value(name string, place int) pmda.FetchFunc {
 	l := r.line(name)
 	return pmda.Number(func() (uint64, bool) { return l[place].n, l[place].ok && r.exists })
 }
 
-// calls is the sum of the operations of a line, reqs has each.
+// calls returns a FetchFunc for the sum of the operations of a line.
 func (r *rpcFile) calls(name string, o operations) pmda.FetchFunc {
 	l := r.line(name)
 	return pmda.Number(func() (uint64, bool) {
@@ -94,6 +94,7 @@ func (r *rpcFile) calls(name string, o operations) pmda.FetchFunc {
 	})
 }
 
+// reqs returns a FetchFunc for each operation of a line.
 func (r *rpcFile) reqs(name string, o operations) pmda.FetchFunc {
 	l := r.line(name)
 	return func(_ context.Context, v *pmda.Value) error {
@@ -104,14 +105,14 @@ func (r *rpcFile) reqs(name string, o operations) pmda.FetchFunc {
 	}
 }
 
-// operations are instances, and their places in a line.
+// operations are instances with their places in a line.
 type operations struct {
 	pmda.List
 	places []int
 }
 
-// newOperations returns instances with ids from first on. A name in brackets is
-// none, but has a place.
+// newOperations returns instances with ids from first on. A name in brackets has a
+// place in the line, but is not an instance.
 func newOperations(first int32, names string) (o operations) {
 	for i, name := range strings.Fields(names) {
 		if name[0] != '(' {
@@ -125,8 +126,8 @@ func newOperations(first int32, names string) (o operations) {
 // The calls of NFS 2 and 3, and the operations of NFS 4 in the order of the
 // kernel's client (linux/nfs4.h, NFSPROC4_CLNT_NULL) and server (OP_ACCESS).
 //
-// C differs: it does not know of layoutreturn, which clients have, and so has
-// the operations behind it under the names of their neighbours.
+// C differs: it does not know layoutreturn, which clients have, and so has the
+// operations after it under the names of their neighbours.
 var (
 	nfs2Ops = newOperations(0, "null getattr setattr root lookup readlink read wrcache write create remove rename link symlink mkdir rmdir readdir statfs")
 	nfs3Ops = newOperations(0, "null getattr setattr lookup access readlink read write create mkdir symlink mknod remove rmdir rename link readdir readdir+ statfs fsinfo pathconf commit")
@@ -146,8 +147,8 @@ var (
 
 func rpcMetrics(h *host) []pmda.Metric {
 	client, server := newRPCFile(h, "proc/net/rpc/nfs"), newRPCFile(h, "proc/net/rpc/nfsd")
-	// The cache of read-ahead parameters is gone since Linux 5.4. It is 0 on
-	// hosts without a server too, as in C.
+	// Linux 5.4 removed the cache of read-ahead parameters. As in C, its numbers
+	// are 0 even on hosts without a server.
 	ra := server.line("ra")
 	cache := func(places ...int) pmda.FetchFunc {
 		return pmda.Number(func() (uint64, bool) { return ra.sum(places) })
@@ -174,7 +175,7 @@ func rpcMetrics(h *host) []pmda.Metric {
 		{7, 35, "rpc.server.rchits", u32, counter, count, server.value("rc", 0)},
 		{7, 36, "rpc.server.rcmisses", u32, counter, count, server.value("rc", 1)},
 		{7, 37, "rpc.server.rcnocache", u32, counter, count, server.value("rc", 2)},
-		{7, 38, "rpc.server.fh_cached", u32, counter, count, server.value("rc", 3)}, // Linux 2.2
+		{7, 38, "rpc.server.fh_cached", u32, counter, count, server.value("rc", 3)}, // of Linux 2.2
 		{7, 39, "rpc.server.fh_valid", u32, counter, count, server.value("rc", 4)},
 		{7, 40, "rpc.server.fh_fixup", u32, counter, count, server.value("rc", 5)},
 		{7, 41, "rpc.server.fh_lookup", u32, counter, count, server.value("fh", 1)},
@@ -183,7 +184,7 @@ func rpcMetrics(h *host) []pmda.Metric {
 		{7, 44, "rpc.server.netcnt", u32, counter, count, server.value("net", 0)},
 		{7, 45, "rpc.server.netudpcnt", u32, counter, count, server.value("net", 1)},
 		{7, 46, "rpc.server.nettcpcnt", u32, counter, count, server.value("net", 2)},
-		// C differs: it has nettcpcnt here.
+		// C differs: it has the value of nettcpcnt.
 		{7, 47, "rpc.server.nettcpconn", u32, counter, count, server.value("net", 3)},
 		{7, 50, "nfs.server.calls", u32, counter, count, server.calls("proc2", nfs2Ops)},
 		{7, 51, "rpc.server.fh_anon", u32, counter, count, server.value("fh", 2)},

@@ -7,17 +7,18 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// nfsd are the threads of the NFS server, in /proc/fs/nfsd: pool_threads has how
-// many each pool has, and pool_stats, while there are any, what they have done.
-// They are root's: for others there are no values, as in C.
+// nfsd reads the numbers of threads of the NFS server in /proc/fs/nfsd. pool_threads
+// has the number of threads of each pool. pool_stats has counts of their work, and
+// is read while there are threads. Only root may read these files. As in C, there
+// are no values if the agent does not run as root.
 //
 //	# pool packets-arrived sockets-enqueued threads-woken threads-timedout
 //	0 15240 2 15240 0
 type nfsd struct {
 	threadsFile, statsFile *sysfile.File
-	running                bool // it runs
+	valid                  bool // the files have valid numbers
 	threads, pools         uint64
-	sums                   [5]uint64 // of the numbers of all pools
+	sums                   [5]uint64 // of the numbers of pool_stats, over all pools
 }
 
 func newNFSD(h *host) *nfsd {
@@ -30,14 +31,14 @@ func (d *nfsd) read(context.Context, *pmda.Request) error {
 	if d.threads > 0 {
 		stats, _ := d.statsFile.Read()
 		d.parseStats(stats)
-		d.running = d.pools > 0
+		d.valid = d.pools > 0
 	}
 	return nil
 }
 
-// parseThreads adds up the threads of all pools.
+// parseThreads sums the threads of all pools.
 //
-// C differs: it has those of the first pool.
+// C differs: it has the threads of the first pool.
 func (d *nfsd) parseThreads(b []byte) {
 	*d = nfsd{threadsFile: d.threadsFile, statsFile: d.statsFile}
 	line, _ := sysfile.CutLine(b)
@@ -47,7 +48,7 @@ func (d *nfsd) parseThreads(b []byte) {
 			return
 		}
 		var n uint64
-		if n, d.running = sysfile.Uint(word); !d.running {
+		if n, d.valid = sysfile.Uint(word); !d.valid {
 			d.threads = 0
 			return
 		}
@@ -61,7 +62,7 @@ func (d *nfsd) parseStats(b []byte) {
 		line, b = sysfile.CutLine(b)
 		var r sysfile.Record
 		if r.Parse(line); r.Words < len(d.sums) || r.Bad != 0 {
-			continue // the line that says what there is
+			continue // the header line
 		}
 		d.pools++
 		for i := range d.sums {
@@ -71,7 +72,7 @@ func (d *nfsd) parseStats(b []byte) {
 }
 
 func (d *nfsd) metrics() []pmda.Metric {
-	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, d.running }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, d.valid }) }
 	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: d.read}}, []row{
 		{7, 71, "nfs.server.threads.total", u32, instant, count, value(&d.threads)},
 		{7, 72, "nfs.server.threads.pools", u32, instant, count, value(&d.pools)},

@@ -123,7 +123,7 @@ func TestConfWithoutDescriptors(t *testing.T) {
 		if got := physical(); len(got) != 1 || got[0] != "lo" {
 			t.Errorf("with it: %s", got)
 		}
-		if got := strings.Count(log.String(), "linux: interfaces.conf"); got != 1 {
+		if got := strings.Count(log.String(), "linux: cannot use interfaces.conf"); got != 1 {
 			t.Errorf("%d lines in the log:\n%s", got, &log)
 		}
 	})
