@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// bigTree is composed: a host with many CPUs, disks and interfaces.
+// bigTree composes the files of a host with many CPUs, disks and interfaces.
 func bigTree(tb testing.TB, cpus, disks, ifaces int) string {
 	var stat, diskstats, dev strings.Builder
 	fmt.Fprintf(&stat, "cpu  %d 20 30 40 50 60 70 80 90 100\n", cpus)
@@ -34,8 +34,8 @@ func bigTree(tb testing.TB, cpus, disks, ifaces int) string {
 	return pmdatest.Tree(tb, files)
 }
 
-// interruptsOf is a /proc/interrupts with as many lines as a host with so many
-// CPUs has.
+// interruptsOf returns a /proc/interrupts with as many lines as a host with that
+// number of CPUs has.
 func interruptsOf(cpus int) string {
 	var b strings.Builder
 	for i := range cpus {
@@ -52,7 +52,7 @@ func interruptsOf(cpus int) string {
 	return b.String()
 }
 
-// repeat fetches the metrics whose names start with prefix again and again.
+// repeat returns a function that fetches the metrics whose names start with prefix.
 func repeat(r *pmdatest.Rig, prefix string) (fetch func() int) {
 	var names []string
 	for name := range r.Metrics {
@@ -69,8 +69,8 @@ var fetched = []string{
 	"mem.util.", "disk.", "network.interface.", "network.tcp.", "network.all.", "network.tcpconn", "network.unix.", "network.ip6.",
 }
 
-// Values cost no memory: what a fetch of a thousand allocates is what a fetch of
-// one does.
+// A fetch allocates no memory for values: the number of allocations does not depend
+// on the number of values.
 func TestFetchDoesNotAllocate(t *testing.T) {
 	for root, limit := range map[string]float64{"/": 0, bigTree(t, 16, 8, 30): 40} {
 		r := newHarness(t, Options{Root: root})
@@ -79,7 +79,8 @@ func TestFetchDoesNotAllocate(t *testing.T) {
 			fetch()
 			fetch()
 			allocs := testing.AllocsPerRun(20, func() { fetch() })
-			// A recorded tree is opened each time, that of the kernel is not.
+			// Files of a recorded tree are opened in each fetch, files of the kernel
+			// stay open.
 			if allocs > limit {
 				t.Errorf("root %s: a fetch of %s allocates %v times", root, prefix, allocs)
 			}
@@ -95,7 +96,7 @@ func benchmarkFetch(b *testing.B, root string) {
 		}
 		b.Run(name, func(b *testing.B) {
 			fetch := repeat(newHarness(b, Options{Root: root}), prefix)
-			fetch() // instances are made
+			fetch() // creates the instances
 			b.ReportAllocs()
 			for b.Loop() {
 				fetch()
@@ -107,7 +108,7 @@ func benchmarkFetch(b *testing.B, root string) {
 func BenchmarkFetch(b *testing.B)    { benchmarkFetch(b, "/") }
 func BenchmarkFetchBig(b *testing.B) { benchmarkFetch(b, bigTree(b, 256, 64, 500)) }
 
-// BenchmarkParse has the readers of files alone, for a large host.
+// BenchmarkParse measures only the parsers, with files of a large host.
 func BenchmarkParse(b *testing.B) {
 	h := newHost(60, Options{Root: bigTree(b, 256, 64, 500), CacheDir: b.TempDir()})
 	stat, net, mem := newStat(h), newInterfaces(h), newMeminfo(h)
@@ -141,7 +142,7 @@ func BenchmarkParse(b *testing.B) {
 				b.Fatalf("%d bytes, %v", len(text), err)
 			}
 			b.SetBytes(int64(len(text)))
-			bb.parse(text) // instances are made
+			bb.parse(text) // creates the instances
 			b.ReportAllocs()
 			for b.Loop() {
 				bb.parse(text)

@@ -28,7 +28,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// newContainerHarness is newHarness for the agent with the views of containers.
+// newContainerHarness is newHarness for the agent with views of containers.
 func newContainerHarness(tb testing.TB, o Options) *pmdatest.Rig {
 	tb.Helper()
 	o.CacheDir, o.ConfDir = filepath.Join(tb.TempDir(), "none"), filepath.Join(tb.TempDir(), "none")
@@ -41,7 +41,7 @@ func newContainerHarness(tb testing.TB, o Options) *pmdatest.Rig {
 	return pmdatest.New(tb, 60, a, newHost(60, o).metrics())
 }
 
-// setContainer is the client's choice of a container.
+// setContainer makes the client choose a container.
 func setContainer(r *pmdatest.Rig, container string) {
 	r.Transport.Notify(transport.Notice{Attrs: []pdu.Attr{
 		{Code: pdu.AttrUserID, Value: []byte("0")},
@@ -49,6 +49,7 @@ func setContainer(r *pmdatest.Rig, container string) {
 	}})
 }
 
+// composedHost composes the files of a host with the containers box and crate.
 func composedHost(t *testing.T) string {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("of the host\n"), 0o666); err != nil {
@@ -86,8 +87,9 @@ func composedHost(t *testing.T) string {
 	})
 }
 
-// A client of a container has its networks, file systems and host name, and all
-// else of the host. No link in a container leads out of it.
+// A client of a container gets the networks, file systems and host name of the
+// container, and everything else of the host. No link in a container leads out of
+// it.
 func TestContainerViews(t *testing.T) {
 	root := roottest.Start(t)
 	root.Set("box", roottest.Container{PID: 77, Host: "boxed"})
@@ -122,7 +124,7 @@ func TestContainerViews(t *testing.T) {
 	}
 	setContainer(r, "box")
 	if got := r.Values("tmpfs.maxfiles"); !strings.HasPrefix(got, "/run=") || strings.Contains(got, "/out") {
-		t.Errorf("tmpfs.maxfiles is %q: /out leads to where there is nothing in the container", got)
+		t.Errorf("tmpfs.maxfiles is %q, but the target of /out does not exist in the container", got)
 	}
 	a := r.Agent.(*viewAgent)
 	h := a.host.forContainer(a.host.newContainer("box", 77))
@@ -136,11 +138,11 @@ func TestContainerViews(t *testing.T) {
 	}
 	h.container.end()
 
-	// It is another one when it was started again.
+	// After a restart of the container there is a new view.
 	root.Set("box", roottest.Container{PID: 78})
 	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78", "filesys.mountdir": ""})
 	const want = pdu.ErrnoNoContainer
-	for _, name := range []string{"gone", "nobody"} { // of the first there is a view, until the second is chosen
+	for _, name := range []string{"gone", "unknown"} { // choosing the second drops the view of the first
 		setContainer(r, name)
 		r.Want(map[string]string{"network.interface.in.bytes": want.Error(), "kernel.all.nprocs": want.Error()})
 		if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(60, indomInterface), Inst: pdu.NoInst}, new(pdu.Instance)); err != want {
@@ -148,19 +150,19 @@ func TestContainerViews(t *testing.T) {
 		}
 	}
 	if len(a.containers) != 0 {
-		t.Errorf("there are views of %v, which nobody has chosen", a.containers)
+		t.Errorf("there are views of %v, which no client has chosen", a.containers)
 	}
 	setContainer(r, "box")
 	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78"})
 	r.Transport.Notify(transport.Notice{End: true})
-	r.Want(ofHost) // the agent has been told before
+	r.Want(ofHost) // the agent receives the notice first
 	if len(a.containers) != 0 || len(a.clients) != 0 || a.containerClients != 0 {
-		t.Errorf("%d, %v, %v are left of a client that has gone", a.containerClients, a.clients, a.containers)
+		t.Errorf("%d, %v, %v are left of a client that has ended", a.containerClients, a.clients, a.containers)
 	}
 }
 
-// A real container, as far as the kernel has them: name spaces that unshare(1)
-// makes. They are seen as from inside, and the agent stays where it is.
+// A container with real name spaces, made by unshare(1). The agent sees them as
+// processes in the container do, and stays in its own name spaces.
 func TestContainerNamespaces(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -231,7 +233,7 @@ read stay`
 	}
 	at := namespaces()
 	open := 0
-	for i := range 20 { // whatever thread this is
+	for i := range 20 { // the goroutine may run on other threads
 		setContainer(r, "box")
 		if got := names(); fmt.Sprint(got) != fmt.Sprint(links) {
 			t.Fatalf("interfaces are %v, want %v", got, links)
@@ -251,7 +253,7 @@ read stay`
 		}
 		setContainer(r, "")
 		if got := names(); fmt.Sprint(got) != fmt.Sprint(before) || r.Values("filesys.mountdir") != mounts || r.Values("kernel.uname.nodename") != nodename {
-			t.Fatalf("the host has become %v, %s", got, r.Values("filesys.mountdir"))
+			t.Fatalf("the view of the host is now %v, %s", got, r.Values("filesys.mountdir"))
 		}
 		if now := namespaces(); now != at {
 			t.Fatalf("the agent was in %s and is in %s", at, now)
@@ -260,14 +262,15 @@ read stay`
 			open = descriptors(t)
 		}
 	}
-	// The pmdaroot of the test closes its connections some time later.
+	// The pmdaroot of the test closes its connections asynchronously.
 	for deadline := time.Now().Add(5 * time.Second); descriptors(t) > open; runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d descriptors were open, and 19 views later %d", open, descriptors(t))
+			t.Fatalf("%d descriptors were open, and after 19 more views %d", open, descriptors(t))
 		}
 	}
 }
 
+// descriptors returns the number of open descriptors.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
@@ -277,9 +280,9 @@ func descriptors(t *testing.T) int {
 	return len(fds)
 }
 
-// startFakeContainer calls f on a thread that has a mount name space of its own, and
-// returns the thread's number: it is the first process of a container, for all
-// that /proc has. It ends with the test.
+// startFakeContainer starts a thread with a mount name space of its own, calls f on
+// it, and returns its id. In /proc it looks like the first process of a container.
+// It ends with the test.
 func startFakeContainer(t *testing.T, f func() error) (tid int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -310,8 +313,9 @@ func startFakeContainer(t *testing.T, f func() error) (tid int) {
 	return tid
 }
 
-// What root in a container puts in the place of files of the kernel is not
-// opened: it may be a device, and the agent has the rights of the host's root.
+// Root in a container may mount other files in place of files of the kernel. The
+// agent does not open them: it has the rights of the host's root, and the file may
+// be a device.
 func TestContainerForeignFiles(t *testing.T) {
 	file := func(path string) error { return os.WriteFile(path, []byte("secret\n"), 0o644) }
 	for name, put := range map[string]func(path string) error{
@@ -349,7 +353,7 @@ func TestContainerForeignFiles(t *testing.T) {
 	}
 }
 
-// A file system that does not answer has no values, and the others have theirs.
+// A file system that does not respond has no values, and others have values.
 func TestContainerStuckFilesystem(t *testing.T) {
 	stuck, dir := t.TempDir(), t.TempDir()
 	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -372,7 +376,7 @@ func TestContainerStuckFilesystem(t *testing.T) {
 	root.Set("box", roottest.Container{PID: pid})
 	r := newContainerHarness(t, Options{Pmdaroot: root.Socket})
 	setContainer(r, "box")
-	r.Values("filesys.capacity") // waits for it
+	r.Values("filesys.capacity") // waits until the timeout
 	for range 3 {
 		if got := r.Values("filesys.capacity"); strings.Contains(got, "fuse") {
 			t.Errorf("filesys.capacity is %q", got)
@@ -389,20 +393,20 @@ func TestContainerStuckFilesystem(t *testing.T) {
 		return len(g.pending)
 	}
 	if n := busy(); n != 1 {
-		t.Errorf("%d calls were left behind, want 1", n)
+		t.Errorf("%d calls are pending, want 1", n)
 	}
-	unix.Close(fuse) // which ends all calls
+	unix.Close(fuse) // ends all calls
 	closed = true
 	for end := time.Now().Add(10 * time.Second); busy() > 0; {
 		if time.Now().After(end) {
-			t.Fatal("a call that was left behind has not ended")
+			t.Fatal("an abandoned call has not returned")
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// Nothing of a container is open between requests: it would keep name spaces
-// alive, and what is mounted there busy.
+// No file of a container is open between requests. It would keep name spaces alive
+// and file systems busy.
 func TestContainerStaysClosed(t *testing.T) {
 	pid := startFakeContainer(t, func() error { return nil })
 	root := roottest.Start(t)

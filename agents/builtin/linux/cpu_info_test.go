@@ -27,7 +27,7 @@ func TestCPUs(t *testing.T) {
 		cpu("2") + "thermal_throttle/package_throttle_total_time_ms": "7\n",
 		// x86: the second block is of cpu2.
 		"proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R)\nstepping\t: 7\ncpu MHz\t\t: 2100.000\ncache size\t: 36608 KB\nflags\t\t: fpu vme\nbogomips\t: 4200.00\ncache_alignment\t: 64\n\n" +
-			"processor\t: 2\nmodel name\t: other\ncache size\t: big\nbogomips\t: x\nflags:\n\nprocessor\t: 3\nmodel\t: nobody's\n",
+			"processor\t: 2\nmodel name\t: other\ncache size\t: big\nbogomips\t: x\nflags:\n\nprocessor\t: 3\nmodel\t: of no CPU\n",
 	})
 	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{
@@ -57,7 +57,7 @@ func TestCPUs(t *testing.T) {
 		"hinv.cpu.thermal_throttle.package.time":  "cpu0=0 cpu2=7 cpu10=0",
 	})
 
-	// The same agent, when the machine has become others.
+	// The same agent with the files of other machines.
 	for _, tt := range []struct{ name, stat, info, model, stepping string }{{
 		"arm: one block before the CPUs", "cpu 1 0 0 0\ncpu0 1 0 0 0\n",
 		"Processor\t: ARMv7 rev 4\nFeatures\t: half thumb\nprocessor\t: 0\nBogoMIPS\t: 38.40\n",

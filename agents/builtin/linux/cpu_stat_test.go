@@ -7,7 +7,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// Other frequencies of the clock than 100, as in recordings of other machines.
+// Another clock frequency than 100, as in recordings of other machines.
 func TestHertz(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/stat": "cpu  1024 1 1025 18446744073709551615\n"})
 	r := newHarness(t, Options{Root: root, Hertz: 1024})
@@ -19,7 +19,7 @@ func TestHertz(t *testing.T) {
 	})
 }
 
-// iowait may go back, as the kernel says, but not far.
+// The agent hides small decreases of iowait in the file.
 func TestIowaitDoesNotDecrease(t *testing.T) {
 	root := pmdatest.Tree(t, nil)
 	r := newHarness(t, Options{Root: root})

@@ -16,46 +16,47 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A value is one of a metric, named by the PMID and the id of the instance.
-type value struct {
+// A valueID identifies a value by the PMID and the id of the instance.
+type valueID struct {
 	pmid pdu.PMID
 	inst int32
 }
 
 // valuesOf returns all values of some metrics of an agent as text.
-func valuesOf(r *pmdatest.Rig, pmids []pdu.PMID) map[value]string {
+func valuesOf(r *pmdatest.Rig, pmids []pdu.PMID) map[valueID]string {
 	r.Helper()
 	var res pdu.Result
 	if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.Fetch{PMIDs: pmids}, &res); err != nil {
 		r.Fatal(err)
 	}
-	all := make(map[value]string)
+	all := make(map[valueID]string)
 	for _, set := range res.Sets {
 		for _, v := range set.Values {
-			all[value{set.PMID, v.Inst}] = fmt.Sprint(v.Word, v.Block)
+			all[valueID{set.PMID, v.Inst}] = fmt.Sprint(v.Word, v.Block)
 		}
 	}
 	return all
 }
 
-// derived are metrics that are made of several lines or columns, so that they are
-// others without one; or of which another line takes the place: the last address
-// counts, cpu is that of the only CPU if there is no cpu0, model for model name, and the lines
-// of a zone are those of the zone before without its first line.
+// derived are metrics that depend on several lines or columns. Without one of them
+// they have another value. It may also be that another line takes its place: the
+// last address of an interface counts, the line cpu is used if there is no cpu0,
+// model is used for model name, and without the first line of a zone its lines
+// belong to the zone before.
 var derived = regexp.MustCompile(`^(hinv\.(n|cpu\.model)|kernel\.pernode\.cpu|kernel\.percpu\.(cpu|s?irq|intr)|kernel\.all\.(interrupts|softirqs)\.total|` +
 	`disk\.(all|wwid)\.|network\.(all|softnet|unix|tcpconn6?|udpconn6?|rawconn6?)\.|network\.interface\.ipv6_|vfs\.locks\.|` +
 	`mem\.zoneinfo\.|mem\.vmstat\.(pgsteal|pgscan|pgdemote)|kernel\.all\.(nusers|nroots|nsessions)|ipc\.(shm|sem|msg)\.(tot|rss|swp|used)|nfs\.server\.threads\.)`)
 
-// absentIsZero are metrics of which pmdalinux, and so ours, has 0 or "unknown" if
-// there is no line; zero is what that is here.
+// absentIsZero are metrics that are 0 or "unknown" if the line is missing, as in
+// pmdalinux. zero matches these values.
 var (
 	absentIsZero = regexp.MustCompile(`^(network\.(ip6|icmp6|udp6|udplite6|sockstat)|nfs[34]?\.(client|server)|rpc\.(client|server)|hinv\.cpu)\.`)
 	lastNumber   = regexp.MustCompile(`\s\d+\s*$`)
 	zero         = regexp.MustCompile(`^0 (\[(0 )*0?\]|\[117 110 107 110 111 119 110 0\])$`)
 )
 
-// A line that is not there or broken costs what it says, and nothing else: what
-// other files say stays, and so does what is made of other lines.
+// A line that is missing or malformed affects only the values that come from it.
+// Values from other files and other lines do not change.
 func TestDamagedLines(t *testing.T) {
 	for _, tree := range []string{"vm", "storage"} {
 		t.Run(tree, func(t *testing.T) { testDamagedLines(t, tree) })
@@ -72,7 +73,7 @@ func testDamagedLines(t *testing.T, tree string) {
 		d.names[d.ID(name)] = name
 	}
 	d.undamaged = valuesOf(d.Rig, d.IDs())
-	// Files of /sys have one line.
+	// Files of /sys have one line, and are not damaged.
 	err := filepath.WalkDir(root+"/proc", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
@@ -96,16 +97,16 @@ func testDamagedLines(t *testing.T, tree string) {
 type damager struct {
 	*pmdatest.Rig
 	names     map[pdu.PMID]string
-	undamaged map[value]string // without damage
-	lines     int              // that were damaged
+	undamaged map[valueID]string // values of the undamaged files
+	lines     int                // that were damaged
 }
 
-// file damages up to 30 lines of a file, in several ways.
+// file damages up to 30 lines of a file, each in several ways.
 func (d *damager) file(path, text string) {
 	if err := os.Remove(path); err != nil {
 		d.Fatal(err)
 	}
-	fromFile := make(map[value]bool) // what the file has a part in
+	fromFile := make(map[valueID]bool) // values that the file contributes to
 	var pmids []pdu.PMID
 	without := valuesOf(d.Rig, d.IDs())
 	for key, want := range d.undamaged {
@@ -124,14 +125,14 @@ func (d *damager) file(path, text string) {
 			want, ok := d.undamaged[key]
 			name := d.names[key.pmid]
 			switch {
-			case !ok: // a name is part of the line
+			case !ok: // a new instance: its name is part of the line
 			case fromFile[key] && (others || derived.MatchString(name) || absentIsZero.MatchString(name) && zero.MatchString(got)):
 			case got != want:
 				d.Errorf("%s: %s: %s[%d] is %q, not %q", filepath.Base(path), what, name, key.inst, got, want)
 			}
 		}
 	}
-	// Whatever is in the file, metrics of others stay.
+	// The metrics of other files do not depend on this file.
 	try(garbled(text), "garbled", d.IDs(), true)
 	if len(pmids) == 0 {
 		return
@@ -162,8 +163,8 @@ func garbled(text string) string {
 	}, text)
 }
 
-// A line of the kernel in which one word is broken costs the metrics of that
-// word; a line that is missing costs its own.
+// A malformed word takes the values of the metrics of that word, a missing line
+// those of the line.
 func TestBrokenLines(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/loadavg": "0.50 x 1e400 1/2 3\n",

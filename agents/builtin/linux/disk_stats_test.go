@@ -8,8 +8,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// testdata/storage is composed, see its README. The numbers of a line of
-// diskstats are 1000 times its place and some more for each field.
+// testdata/storage is composed, see its README. The numbers in a line of diskstats
+// are 1000 times the number of the line, plus an offset for each field.
 func TestStorage(t *testing.T) {
 	r := newHarness(t, Options{Root: "testdata/storage", PageSize: 4096})
 	r.Want(map[string]string{
@@ -43,7 +43,7 @@ func TestBrokenDisks(t *testing.T) {
 			" 252 0 zram0 1 2\n   9 0 md0 1\n   9 1 md1 2\n   9 2 md2 3\n",
 		"sys/block/sda/wwid":              "unknown\n",
 		"sys/block/sdb/wwid":              "naa.5\n",
-		"sys/block/zram0/mm_stat":         "1024 x 2048 0 0 3\n", // of an older kernel
+		"sys/block/zram0/mm_stat":         "1024 x 2048 0 0 3\n", // as in older kernels
 		"sys/block/zram0/disksize":        "large\n",
 		"sys/block/md0/md/array_state":    "clean\n",
 		"sys/block/md1/md/array_state":    "active\n",
@@ -53,7 +53,7 @@ func TestBrokenDisks(t *testing.T) {
 	r := newHarness(t, Options{Root: root, PageSize: 65536})
 	r.Want(map[string]string{
 		"disk.all.read":                     "11",
-		"disk.all.blkread":                  "", // that of sdb is not known
+		"disk.all.blkread":                  "", // the number of sdb is not known
 		"disk.all.write":                    "",
 		"disk.all.flush":                    "0",
 		"disk.wwid.read":                    "35=10",
@@ -70,7 +70,7 @@ func TestBrokenDisks(t *testing.T) {
 		"zram.io_stat.invalid":              "",
 		"disk.md.status":                    "md0=0 md1=0 md2=-1",
 	})
-	// A path that has gone is not one any more.
+	// A disk that was removed is not a path any more.
 	pmdatest.WriteFile(t, root, "proc/diskstats", strings.Repeat(" 8 0 sda 1\n", 2))
 	r.Want(map[string]string{"disk.wwid.read": "", "disk.all.read": "1", "zram.capacity": "", "disk.md.read": ""})
 }

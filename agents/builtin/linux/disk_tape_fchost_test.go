@@ -8,7 +8,7 @@ import (
 
 func TestTapesAndFCHosts(t *testing.T) {
 	r := newHarness(t, Options{Root: "testdata/storage"})
-	// The order is that of a directory.
+	// The order is that of the directory.
 	if got := r.Values("tape.dev.in_flight"); got != "st0=1000 st10=2000" && got != "st10=2000 st0=1000" {
 		t.Errorf("tape.dev.in_flight is %q", got)
 	}
@@ -17,7 +17,7 @@ func TestTapesAndFCHosts(t *testing.T) {
 		"hinv.nfchost":           "1",
 		"fchost.in.frames":       "host0=755",
 		"fchost.in.bytes":        "host0=3024",
-		"fchost.nos_count":       "host0=0", // the driver has none
+		"fchost.nos_count":       "host0=0", // the driver does not support it
 		"fchost.dumped_frames":   "host0=762",
 		"hinv.nfilesys":          "0",
 		"network.icmpmsg.intype": "",

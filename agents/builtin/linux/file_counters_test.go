@@ -14,12 +14,11 @@ func TestRecordedCounters(t *testing.T) {
 		"network.tcp.rtomin":           "200",
 		"network.tcp.maxconn":          "18446744073709551615",
 		"network.udplite.indatagrams":  "0",
-		"network.tcp.hphitstouser":     "", // gone since Linux 4.3
+		"network.tcp.hphitstouser":     "", // removed in Linux 4.3
 		"network.mptcp.mpcapablesynrx": "0",
 	})
 }
 
-// The files of this test are composed.
 func TestCounters(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/net/snmp": "Ip: Forwarding DefaultTTL InReceives\nIp: 1 64 18446744073709551615\n" +
@@ -44,7 +43,7 @@ func TestCounters(t *testing.T) {
 		"network.tcp.rtomax":                "",
 		"network.tcp.activeopens":           "",
 		"network.tcp.maxconn":               "5",
-		"network.udp.indatagrams":           "", // the line of values is not there
+		"network.udp.indatagrams":           "", // the line of values is missing
 		"network.udplite.indatagrams":       "1",
 		"network.udplite.noports":           "",
 		"network.ip6.inreceives":            "5",
@@ -59,7 +58,7 @@ func TestCounters(t *testing.T) {
 		"network.mptcp.ofoqueue":            "7",
 		"network.tcp.ofoqueue":              "",
 	})
-	// What a file had before does not count.
+	// Numbers of an earlier read are not kept.
 	for _, f := range []string{"snmp", "snmp6", "netstat"} {
 		pmdatest.WriteFile(t, root, "proc/net/"+f, "")
 	}

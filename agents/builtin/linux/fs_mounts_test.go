@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// The files of this test are composed. All file systems are the one of the tree.
+// All file systems of this test are the one that has the tree.
 func TestFilesystems(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/1/mounts": "proc /proc proc rw 0 0\n" +
@@ -58,7 +58,8 @@ func TestFilesystems(t *testing.T) {
 		"hinv.nfilesys":     "5",
 	})
 
-	// The same text, but the directory is no more: each fetch asks anew.
+	// The text is the same, but the directory was removed: each fetch calls
+	// statfs(2).
 	if err := os.Remove(filepath.Join(root, "run")); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestFilesystems(t *testing.T) {
 	r.Want(map[string]string{"filesys.mountdir": "", "hinv.nfilesys": "0"})
 }
 
-// The mounts of the host are used only if those of this process are copies.
+// The mounts of the host are used only if this process has a copy of them.
 func TestHasCopiedMounts(t *testing.T) {
 	const (
 		proc = "22 1 0:21 / /proc rw - proc proc rw\n"
@@ -87,7 +88,7 @@ func TestHasCopiedMounts(t *testing.T) {
 		{"a container", "119 76 0:55 / / rw - overlay overlay rw\n" + proc, host, false},
 		{"a container in a directory", "119 76 254:0 /srv/c / rw - ext4 /dev/vda1 rw\n" + proc, host, false},
 		{"one mounted over another", "1 1 0:2 / / rw - rootfs rootfs rw\n" + host, host, false},
-		{"the host's cannot be read", host, "", false},
+		{"the mounts of the host cannot be read", host, "", false},
 		{"short lines", "1 1 254:0 /\n", host, false},
 	} {
 		if got := hasCopiedMounts([]byte(tt.self), []byte(tt.host)); got != tt.want {
@@ -106,7 +107,7 @@ func TestResolveLinks(t *testing.T) {
 		"/home/a": "/home/a", "/dev/../home/a": "/dev/../home/a",
 	} {
 		if got := f.resolve(name); got != want {
-			t.Errorf("%s leads to %s, want %s", name, got, want)
+			t.Errorf("%s resolves to %s, want %s", name, got, want)
 		}
 	}
 }
@@ -121,7 +122,7 @@ func TestUnescape(t *testing.T) {
 	}
 }
 
-// Ids outlast the agent, as in 7.2.1, which saves them.
+// Ids of file systems are saved, as in PCP 7.2.1.
 func TestFilesystemIDs(t *testing.T) {
 	root, cache := pmdatest.Tree(t, nil), t.TempDir()
 	mount := func(devices ...string) {
@@ -150,12 +151,12 @@ func TestFilesystemIDs(t *testing.T) {
 	}
 }
 
-// The file of ids is read later if it could not be read, though the same is
-// mounted.
+// If the file of ids could not be read, it is read later, even if the mounts have
+// not changed.
 func TestFilesystemIDsReadLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root, cache := pmdatest.Tree(t, map[string]string{"proc/1/mounts": "/dev/vda1 / ext4 rw 0 0\n"}), t.TempDir()
-		if err := os.Symlink("elsewhere", filepath.Join(cache, "60.5")); err != nil { // nothing that root reads
+		if err := os.Symlink("elsewhere", filepath.Join(cache, "60.5")); err != nil { // package cache does not follow links, not even as root
 			t.Fatal(err)
 		}
 		f := newFilesystems(newHost(60, Options{Root: root, CacheDir: cache, Log: slog.New(slog.DiscardHandler)}))

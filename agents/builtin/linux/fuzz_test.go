@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// fuzzed are the files that FuzzFiles writes, and metrics that come from each.
+// fuzzed are the files that FuzzFiles writes, with prefixes of their metrics.
 var fuzzed = []struct{ file, metrics string }{
 	{"proc/loadavg", "kernel.all."},
 	{"proc/stat", "kernel. hinv.ncpu"},
@@ -67,8 +67,8 @@ var fuzzed = []struct{ file, metrics string }{
 	{"proc/net/softnet_stat", "network.softnet."},
 }
 
-// FuzzFiles has the kernel write anything. What an agent makes of it does not
-// depend on what it has read before, but for ids.
+// FuzzFiles replaces the text of a file. The values of an agent do not depend on
+// what it has read before; only ids may.
 func FuzzFiles(f *testing.F) {
 	seeds := map[string]string{
 		"proc/loadavg":                  "4.10 5.53 3.79 4/184 10805\n",
@@ -130,7 +130,7 @@ func FuzzFiles(f *testing.F) {
 				for name := range r.Metrics {
 					if slices.ContainsFunc(strings.Fields(z.metrics), func(p string) bool { return strings.HasPrefix(name, p) }) {
 						words := strings.Fields(r.Values(name))
-						slices.Sort(words) // ids may differ, and so the order
+						slices.Sort(words) // ids may differ, and with them the order
 						m[name] = strings.Join(words, " ")
 					}
 				}
@@ -139,13 +139,13 @@ func FuzzFiles(f *testing.F) {
 			return m
 		}
 		got, want := values(used, before, text), values(fresh, text)
-		for _, m := range []map[string]string{got, want} { // it does not go back
+		for _, m := range []map[string]string{got, want} { // depends on the value before: decreases are hidden
 			delete(m, "kernel.all.cpu.wait.total")
 			delete(m, "kernel.percpu.cpu.wait.total")
 			delete(m, "kernel.pernode.cpu.wait.total")
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("%s: after %q, %q\n gives %v\nbut of itself %v", z.file, before, text, got, want)
+			t.Errorf("%s: after %q, %q\n gives %v\nbut a new agent has %v", z.file, before, text, got, want)
 		}
 	})
 }

@@ -14,10 +14,12 @@ import (
 // The trees of files that the tests read are recorded (testdata/vm) or composed
 // from the formats that the kernel documents.
 
+// newHarness returns a harness for an agent without help texts and views of
+// containers. addrs are the IPv4 addresses of its interfaces.
 func newHarness(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Rig {
 	tb.Helper()
 	if o.CacheDir == "" {
-		o.CacheDir = filepath.Join(tb.TempDir(), "none") // ids are not kept
+		o.CacheDir = filepath.Join(tb.TempDir(), "none") // ids are not saved
 	}
 	if o.ConfDir == "" {
 		o.ConfDir = filepath.Join(tb.TempDir(), "none")
@@ -32,7 +34,7 @@ func newHarness(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Rig {
 		}
 		return nil
 	}
-	// Help texts take time to read.
+	// h.config has no help texts, which take time to parse.
 	a, err := pmda.New(h.config())
 	if err != nil {
 		tb.Fatal(err)

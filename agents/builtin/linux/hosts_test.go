@@ -10,8 +10,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// Some of what composed hosts are to be; peertest compares all of it with what
-// pmdalinux says.
+// Some values of composed hosts. cmd/pmcd/peertest compares all values with those of
+// pmdalinux.
 func TestHosts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		files linuxhosts.Files
@@ -23,7 +23,7 @@ func TestHosts(t *testing.T) {
 			"kernel.percpu.cpu.user[cpu255]":         "85899348470",
 			"kernel.all.cpu.user":                    "21474836798630",
 			"kernel.pernode.cpu.user[node0]":         "5411658842360",
-			"kernel.pernode.cpu.user[node4]":         "0", // memory alone
+			"kernel.pernode.cpu.user[node4]":         "0", // has memory only
 			"kernel.all.intr":                        "18446744073709551614",
 			"kernel.percpu.interrupts[1025::cpu255]": "3000000255",
 			"kernel.percpu.softirqs[RCU::cpu37]":     "3600000037",

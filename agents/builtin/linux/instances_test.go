@@ -17,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
+// ids returns instances as text: "0=lo 1=eth0".
 func ids(list []pdu.Inst) string {
 	var words []string
 	for _, i := range list {
@@ -25,7 +26,7 @@ func ids(list []pdu.Inst) string {
 	return strings.Join(words, " ")
 }
 
-// netDev is a /proc/net/dev.
+// netDev returns a /proc/net/dev with interfaces.
 func netDev(names ...string) string {
 	text := "Inter-|   Receive\n face |bytes\n"
 	for _, n := range names {
@@ -34,7 +35,7 @@ func netDev(names ...string) string {
 	return text
 }
 
-// An instance keeps its id while it is away, and when the agent starts anew.
+// An instance keeps its id while it does not exist, and at a restart of the agent.
 func TestIDs(t *testing.T) {
 	root, cache := pmdatest.Tree(t, nil), t.TempDir()
 	r := newHarness(t, Options{Root: root, CacheDir: cache})
@@ -57,8 +58,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Turns that are compared with the one before leave the same in the cache as
-// turns that are not.
+// A refresh that is compared with the one before has the same result as one that is
+// not.
 func TestUnchangedInstances(t *testing.T) {
 	newSet := func() *instances[int] {
 		return newInstances[int](newHost(60, Options{Root: t.TempDir(), CacheDir: t.TempDir()}), indomDisk)
@@ -87,7 +88,7 @@ func TestUnchangedInstances(t *testing.T) {
 		t.Helper()
 		plain.rebuild = true
 		if got, want := refresh(s, names, n), refresh(plain, names, n); got != want {
-			t.Fatalf("turn %d, %q:\n got %s\nwant %s", n, names, got, want)
+			t.Fatalf("refresh %d, %q:\n got %s\nwant %s", n, names, got, want)
 		}
 	}
 	for n, names := range []string{
@@ -97,11 +98,11 @@ func TestUnchangedInstances(t *testing.T) {
 		compare(names, n)
 	}
 	if s.unchanged {
-		t.Error("a turn like none before is the same")
+		t.Error("a refresh with new instances is taken for unchanged")
 	}
 	compare("x a b c", -1)
 	if !s.unchanged {
-		t.Error("a turn like the one before is not the same")
+		t.Error("a refresh with the same instances is not taken for unchanged")
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for n := range 2000 {
@@ -122,19 +123,19 @@ func TestUnchangedInstances(t *testing.T) {
 	}
 }
 
-// Interfaces that have gone for good take no memory, but for their ids.
+// Interfaces that were removed take no memory, except for their ids.
 func TestGoneInstancesAreFreed(t *testing.T) {
 	n := newInterfaces(newHost(60, Options{Root: t.TempDir(), CacheDir: t.TempDir()}))
 	for i := range 100 {
 		n.parse([]byte(netDev("lo", fmt.Sprint("veth", i))))
 	}
 	if len(n.insts.byName) != 2 || n.insts.present != 2 {
-		t.Errorf("%d known, %d seen, want 2", len(n.insts.byName), n.insts.present)
+		t.Errorf("%d by name, %d present, want 2", len(n.insts.byName), n.insts.present)
 	}
 }
 
-// Where the files of ids cannot be used, ids are in memory, are none that a file
-// could have, and that is said once.
+// If the files of ids cannot be used, ids are only in memory, and are larger than
+// any id in a file. The log says so once.
 func TestNoCacheDir(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/net/dev": netDev("lo")})
 	notDir := filepath.Join(root, "file")
@@ -154,7 +155,7 @@ func TestNoCacheDir(t *testing.T) {
 	}
 }
 
-// Names that a container invents are not kept for ever.
+// The number of names of a container that are kept is limited.
 func TestIDsOfContainer(t *testing.T) {
 	h := newHost(60, Options{CacheDir: t.TempDir()})
 	h.container = new(container)
@@ -169,13 +170,13 @@ func TestIDsOfContainer(t *testing.T) {
 		}
 		s.end()
 		if active, away := s.Size(); active != at || away > maxInactive+at || len(s.byName) != at {
-			t.Fatalf("after %d turns %d are there, %d away, and %d known", turn, active, away, len(s.byName))
+			t.Fatalf("after %d refreshes %d instances are active, %d inactive, and %d by name", turn, active, away, len(s.byName))
 		}
 	}
 }
 
-// A directory that cannot be written to, such as /sys, costs one line in
-// the log and one look a minute.
+// If the directory is not writable, such as /sys, there is one line in the log, and
+// one attempt each minute.
 func TestIDsCannotBeSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -187,11 +188,11 @@ func TestIDsCannotBeSaved(t *testing.T) {
 			s.add([]byte("/dev/one"))
 			s.end()
 			if s.fileDue() {
-				t.Error("to be written again at once")
+				t.Error("the file is due again at once")
 			}
 			time.Sleep(2 * time.Minute)
 			if !s.fileDue() {
-				t.Error("not tried again")
+				t.Error("the file is not due after two minutes")
 			}
 		}
 		if got := strings.Count(log.String(), "\n"); got != 1 {

@@ -12,7 +12,7 @@ func TestIPC(t *testing.T) {
 			"        -2          7  1600                  4097    11    12      1     0     0     0     0          1          2          3                  8192                  4096\n" +
 			"         5          9  3644            4294967296    13    14      2  4000000     0     0     0          1          2          3                  4096                     0\n" +
 			"x 10 600 1\n6 x 600 1\n7 7 600 1\n8 11 2600 x\n",
-		// Older kernels have no rss and swap.
+		// Older kernels lack the columns rss and swap.
 		"proc/sysvipc/msg":       "       key      msqid perms      cbytes       qnum lspid lrpid   uid   gid  cuid  cgid      stime      rtime      ctime\n 1 0 666 100 2 7 8 0 0 0 0 1 2 3\n 2 32769 600 50 1 9 0 0 0 0 0 1 2 3\n",
 		"proc/sysvipc/sem":       "       key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime\n 1 0 600 3 0 0 0 0 1 2\n",
 		"proc/sys/kernel/sem":    "32000\t1024000000\tx\t32001\n",

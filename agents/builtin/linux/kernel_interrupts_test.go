@@ -22,20 +22,20 @@ func TestInterrupts(t *testing.T) {
 		"           CPU0       CPU2\n  1:  11 20  IO-APIC   1-edge      i8042\nLOC: 3 18446744073709551615   Local timer interrupts\nERR: 6\n",
 		"1=31 LOC=2", "1::cpu0=11 1::cpu2=20 LOC::cpu0=3 LOC::cpu2=4294967295", "cpu0=14 cpu2=19", "6", "0", "IO-APIC 1-edge i8042",
 	}, {
-		"another device, a line less",
+		"another device, a removed line",
 		"           CPU0       CPU2\n  1:  11 20  IO-APIC   1-edge      vda\n",
 		"1=31", "1::cpu0=11 1::cpu2=20", "cpu0=11 cpu2=20", "0", "0", "IO-APIC 1-edge vda",
 	}, {
-		"a CPU more, a line with one number, a broken one, a line twice",
+		"another CPU, a line with one number, a malformed line, a line twice",
 		"     CPU0  CPU2 CPU3\n  1: 1 2 3 x\n  2: 5\nABC: 1 x 3 y\n  1: 9 9 9\nlong_: 7 7 7\n:\n",
 		"1=6 2=5 ABC=1 long_=21", "1::cpu0=1 1::cpu2=2 1::cpu3=3 2::cpu0=5 ABC::cpu0=1 long_::cpu0=7 long_::cpu2=7 long_::cpu3=7",
 		"cpu0=14 cpu2=9 cpu3=10", "0", "0", "x",
 	}, {
-		"nothing", "", "", "", "", "", "", "",
+		"an empty file", "", "", "", "", "", "", "",
 	}} {
 		pmdatest.WriteFile(t, root, "proc/interrupts", tt.text)
 		pmdatest.WriteFile(t, root, "proc/softirqs", tt.text)
-		for range 2 { // the second time only numbers are taken
+		for range 2 { // the second read only updates numbers
 			for name, want := range map[string]string{
 				"kernel.all.interrupts.total":  tt.lines,
 				"kernel.percpu.interrupts":     tt.cells,

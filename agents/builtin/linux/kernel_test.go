@@ -7,7 +7,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// utRecord is a record of utmp(5).
+// utRecord returns a record of utmp(5).
 func utRecord(typ uint16, user string) string {
 	b := make([]byte, utSize)
 	binary.NativeEndian.PutUint16(b, typ)
@@ -63,7 +63,7 @@ func TestKernelFiles(t *testing.T) {
 		"swap.pagesout":                       "0", // 32 bits
 		"vfs.locks.posix.read":                "1",
 		"vfs.locks.posix.write":               "1",
-		"vfs.locks.posix.count":               "3", // one says nothing more
+		"vfs.locks.posix.count":               "3", // one line has no mode
 		"vfs.locks.flock.read":                "0",
 		"vfs.locks.flock.count":               "1",
 		"vfs.locks.lease.read":                "1",

@@ -27,8 +27,8 @@ func TestAgent(t *testing.T) {
 	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
-// testdata/vm was recorded on a virtual machine with two CPUs; of /proc/slabinfo
-// it has the first lines.
+// testdata/vm was recorded on a virtual machine with two CPUs. It has only the first
+// lines of /proc/slabinfo.
 func TestRecorded(t *testing.T) {
 	r := newHarness(t, Options{Root: "testdata/vm", PageSize: 4096}, addr4("lo", "127.0.0.1"), addr4("eth0", "192.0.2.2"))
 	r.Want(map[string]string{
@@ -87,7 +87,7 @@ func TestRecorded(t *testing.T) {
 		"network.interface.in.bytes":           "lo=6210894957 ifb0=0 ifb1=0 eth0=150572056",
 		"network.interface.total.bytes":        "lo=12421789914 ifb0=0 ifb1=0 eth0=151362297",
 		"network.interface.mtu":                "lo=65536 ifb0=1500 ifb1=1500 eth0=1400",
-		"network.interface.speed":              "", // -1, -1 and errors
+		"network.interface.speed":              "", // -1, -1 and read errors
 		"network.interface.baudrate":           "",
 		"network.interface.duplex":             "",
 		"network.interface.up":                 "lo=1 ifb0=0 ifb1=0 eth0=1",
@@ -96,7 +96,7 @@ func TestRecorded(t *testing.T) {
 		"network.interface.virtual":            "lo=1 ifb0=1 ifb1=1 eth0=0",
 		"network.interface.wireless":           "lo=0 ifb0=0 ifb1=0 eth0=0",
 	})
-	// The order of these is that of a directory.
+	// The order of these instances is that of the directory.
 	for name, want := range map[string][]string{
 		"network.interface.inet_addr":  {"lo=127.0.0.1", "eth0=192.0.2.2"},
 		"network.interface.ipv6_addr":  {"lo=::1/128", "eth0=fd00::2/64"},
@@ -112,7 +112,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// A host without any of the files has no values but those that pmdalinux has
+// On a host without any of the files there are only the values that pmdalinux has,
 // too, and no errors.
 func TestEmptyHost(t *testing.T) {
 	r := newHarness(t, Options{Root: t.TempDir(), PageSize: 4096})
@@ -153,7 +153,7 @@ func TestEmptyHost(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is an error of its own metrics only.
+// A file that cannot be read is an error for its own metrics only.
 func TestUnreadable(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/stat/":    "",
@@ -169,8 +169,7 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
-// testdata/vm was recorded on a virtual machine with two CPUs, the files of
-// this test later than those of TestRecorded.
+// The files of this test were recorded later than those of TestRecorded.
 func TestRecordedKernel(t *testing.T) {
 	newHarness(t, Options{Root: "testdata/vm", PageSize: 4096}).Want(map[string]string{
 		"kernel.all.intr":                     "114831788",

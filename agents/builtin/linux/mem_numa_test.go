@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// A host with two nodes, of which the second is not 1, and a CPU that has none.
+// A host with nodes 0 and 8, and a CPU without a node.
 func TestNodes(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/stat": "cpu  0 0 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 10 20 30 40 50 60 70 80 90 100\n" +
@@ -42,7 +42,7 @@ func TestNodes(t *testing.T) {
 		{"Version:2.0\nnode0:5\n", ""},
 	} {
 		pmdatest.WriteFile(t, pmdas, "linux/bandwidth.conf", tt.text)
-		// The time of a file says whether it is another one.
+		// The modification time says whether the file has changed.
 		if err := os.Chtimes(conf, time.Time{}, time.Unix(int64(1000+i), 0)); err != nil {
 			t.Fatal(err)
 		}

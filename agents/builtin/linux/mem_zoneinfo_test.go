@@ -33,7 +33,7 @@ func TestZones(t *testing.T) {
 	if got := ids(r.Instances(indomZone)); got != "0=node0 1=DMA::node0 2=Normal::node0 3=node1 4=Normal::node1" {
 		t.Errorf("instances are %s", got)
 	}
-	// Memory was plugged in: the zone has had an id all the time.
+	// Memory was plugged in. The zone had an id before.
 	pmdatest.WriteFile(t, root, "proc/zoneinfo", "Node 1, zone  Movable\n  pages free     6\n        present  7\n")
 	if got := ids(r.Instances(indomZone)); got != "5=Movable::node1" {
 		t.Errorf("instances are %s", got)

@@ -26,7 +26,7 @@ func TestPhysicalInterfaces(t *testing.T) {
 		r.Want(map[string]string{"network.all.in.bytes": tt.in, "network.all.total.bytes": tt.total})
 	}
 
-	// One whose number is broken would make the sum go back.
+	// With an interface whose number is malformed, the sum would decrease.
 	pmdatest.WriteFile(t, root, "proc/net/dev", dev+"eth1: x 5 0 0 0 0 0 0 7 0 0 0 0 0 0 0\n")
 	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{"network.all.in.bytes": "", "network.all.total.bytes": "", "network.all.in.packets": "225", "network.all.out.bytes": "557"})

@@ -13,8 +13,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// What changes of interfaces is seen by the next fetch, whether the kernel tells
-// of changes or all is read again. It needs a network name space of its own.
+// The next fetch sees changes of interfaces, both if the kernel reports changes and
+// if all files are read again. The test needs a network name space of its own.
 func TestInterfacesChange(t *testing.T) {
 	const inNamespace = "LINUX_TEST_NETNS"
 	if os.Getenv(inNamespace) == "" {
@@ -44,7 +44,7 @@ func TestInterfacesChange(t *testing.T) {
 	}
 	run("mount -t sysfs sys /sys")
 	var harnesses []*pmdatest.Rig
-	for _, root := range []string{"/", "/."} { // the other one might be a container's
+	for _, root := range []string{"/", "/."} { // with the other one all files are read again, as for containers
 		h := newHost(60, Options{Root: root, CacheDir: t.TempDir(), ConfDir: t.TempDir()})
 		a, err := pmda.New(h.config())
 		if err != nil {
@@ -71,7 +71,7 @@ func TestInterfacesChange(t *testing.T) {
 		run(tt.command)
 		for _, r := range harnesses {
 			for name, want := range map[string]string{"mtu": tt.mtu, "up": tt.up, "virtual": tt.virtual, "hw_addr": tt.hw, "inet_addr": tt.inet} {
-				// Those with addresses have an order of their own.
+				// Instances of addresses have another order.
 				got := strings.Fields(r.Values("network.interface." + name))
 				slices.Sort(got)
 				if got := strings.Join(got, " "); got != want {
@@ -84,8 +84,8 @@ func TestInterfacesChange(t *testing.T) {
 		}
 	}
 
-	// A device that has gone is not taken for one that has got its name, whether
-	// a file of it is open or only the directory.
+	// A new device with the name of a removed one is not taken for it, whether a
+	// file of the device is open or only the directory.
 	sys := new(sysfile.Reader)
 	defer sys.Close()
 	mtu := func(first string) string {
@@ -101,13 +101,13 @@ func TestInterfacesChange(t *testing.T) {
 		run("ip link add name a mtu " + want + " type bridge")
 		for range 2 {
 			if got := mtu(first); got != want {
-				t.Errorf("mtu of another device: %q, want %s", got, want)
+				t.Errorf("mtu of the new device: %q, want %s", got, want)
 			}
 		}
 		run("ip link del dev a")
-		if i%2 == 1 { // else the next one is there before it is missed
+		if i%2 == 1 { // else the new device exists before the removal is noticed
 			if got := mtu(""); got != "" {
-				t.Errorf("mtu of no device: %q", got)
+				t.Errorf("mtu of a removed device: %q", got)
 			}
 		}
 	}

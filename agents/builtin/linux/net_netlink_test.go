@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FuzzIPv4 reads messages of rtnetlink(7).
+// FuzzIPv4 parses messages of rtnetlink(7).
 func FuzzIPv4(f *testing.F) {
 	f.Add(addrMessage)
 	f.Add(append(addrMessage[:48:48], "\x14\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff"...)) // NLMSG_ERROR
@@ -22,7 +22,7 @@ func FuzzIPv4(f *testing.F) {
 	})
 }
 
-// addrMessage is composed: RTM_NEWADDR of 192.0.2.2 with the label eth0:1.
+// addrMessage is RTM_NEWADDR of 192.0.2.2 with the label eth0:1.
 var addrMessage = func() []byte {
 	word := binary.NativeEndian
 	attr := func(b []byte, typ uint16, value string) []byte {
@@ -51,13 +51,13 @@ func TestIPv4(t *testing.T) {
 		done bool
 		err  error
 	}{
-		{"one that is cut short", append(addrMessage, addrMessage[:47]...), 0, "eth0:1 192.0.2.2\n", false, nil},
-		{"of another request", addrMessage, 1, "", false, nil},
+		{"a truncated message", append(addrMessage, addrMessage[:47]...), 0, "eth0:1 192.0.2.2\n", false, nil},
+		{"a reply to another request", addrMessage, 1, "", false, nil},
 		{"the end", append(addrMessage, message(3, "\x00\x00\x00\x00")...), 0, "eth0:1 192.0.2.2\n", true, nil},
 		{"an error", message(2, "\xff\xff\xff\xff"), 0, "", true, syscall.EPERM},
 		{"an error without a number", message(2, "x"), 0, "", true, syscall.EBADMSG},
 		{"no address", message(20, ""), 0, "", false, nil},
-		{"nothing", nil, 0, "", false, nil},
+		{"an empty reply", nil, 0, "", false, nil},
 	} {
 		got := ""
 		done, err := eachIPv4(tt.b, tt.seq, func(i ipv4) { got += fmt.Sprintf("%s %v\n", i.label, i.addr) })
@@ -65,7 +65,7 @@ func TestIPv4(t *testing.T) {
 			t.Errorf("%s: %q, %v, %v", tt.what, got, done, err)
 		}
 	}
-	// The kernel's own: there is a loopback interface on all hosts.
+	// The kernel's reply: all hosts have a loopback interface.
 	var n netlink
 	defer n.close()
 	for range 2 {
@@ -74,7 +74,7 @@ func TestIPv4(t *testing.T) {
 			t.Errorf("no address of lo, %v", err)
 		}
 	}
-	// A socket that fails is opened again.
+	// After an error of the socket, the next call opens a new one.
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestIPv4(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := n.each(func(ipv4) {}); err != io.ErrUnexpectedEOF {
-		t.Errorf("what is no socket: %v", err)
+		t.Errorf("a descriptor that is not a socket: %v", err)
 	}
 	if err := n.each(func(ipv4) {}); err != nil {
 		t.Error(err)

@@ -24,7 +24,6 @@ func TestRecordedSockets(t *testing.T) {
 	})
 }
 
-// The files of this test are composed.
 func TestSockets(t *testing.T) {
 	const head = "  sl  local_address rem_address   st tx_queue rx_queue\n"
 	conn := func(states ...string) string {
@@ -38,7 +37,7 @@ func TestSockets(t *testing.T) {
 		"proc/net/tcp":  conn("01", "0A", "0a", "0B", "0C", "0D", "FF", "x", "06", "06"),
 		"proc/net/tcp6": conn("02", "03", "04", "05", "07", "08", "09"),
 		"proc/net/udp":  conn("01", "07", "07"),
-		"proc/net/udp6": "0: 1 2\n 1: a b 07\n\n1 2 3 01", // broken lines
+		"proc/net/udp6": "0: 1 2\n 1: a b 07\n\n1 2 3 01", // malformed lines
 		"proc/net/raw":  conn("07", "FF"),
 		"proc/net/unix": "Num       RefCount Protocol Flags    Type St Inode Path\n" +
 			"0: 00000002 00000000 00010000 0001 01 9383665 /run/a b\n" +
@@ -71,7 +70,7 @@ func TestSockets(t *testing.T) {
 		"network.unix.stream.established": "1",
 	})
 
-	// More than a buffer, and more than any other file may have.
+	// More than a buffer, and more than the limit of other files.
 	var all strings.Builder
 	all.WriteString(head)
 	line := conn("01")[len(head):]
@@ -84,7 +83,7 @@ func TestSockets(t *testing.T) {
 	r.Want(map[string]string{"network.tcpconn.established": "file too large"})
 }
 
-// A file of sockets stays open, and is read from its beginning each time.
+// A file of sockets stays open, and each read starts at its beginning.
 func TestSocketsOfThisHost(t *testing.T) {
 	if _, err := os.Stat("/proc/net/tcp"); err != nil {
 		t.Skip(err)
@@ -100,7 +99,7 @@ func TestSocketsOfThisHost(t *testing.T) {
 			sum += n
 		}
 		if sum != s.total {
-			t.Errorf("%d sockets, of which %v", s.total, s.states)
+			t.Errorf("%d sockets, by states %v", s.total, s.states)
 		}
 	}
 }

@@ -15,13 +15,13 @@ func TestNFS(t *testing.T) {
 		"rpc.client.nettcpconn":        "6",
 		"nfs.client.calls":             "4582",
 		"nfs3.client.calls":            "4327403",
-		"nfs4.client.calls":            "1605", // 1 to 57 without 48, layoutreturn
+		"nfs4.client.calls":            "1605", // the sum of 1 to 57, except 48 of layoutreturn
 		"rpc.server.rcmisses":          "6",
 		"rpc.server.fh_lookup":         "2",
 		"rpc.server.fh_nocache_nondir": "5",
 		"rpc.server.fh_cached":         "0",
 		"rpc.server.io_read":           "157286400",
-		"rpc.server.io_write":          "3", // 32 bits of it
+		"rpc.server.io_write":          "3", // the lower 32 bits
 		"rpc.server.th_cnt":            "8",
 		"rpc.server.ra_size":           "32",
 		"rpc.server.ra_hits":           "55",
@@ -80,7 +80,7 @@ func TestBrokenNFS(t *testing.T) {
 		t.Errorf("nfs.client.reqs is %q", got)
 	}
 	for _, tt := range []struct{ threads, stats, total, requests string }{
-		{"0\n", "0 1 2 3 4\n", "0", "0"}, // it does not run
+		{"0\n", "0 1 2 3 4\n", "0", "0"}, // the server does not run
 		{"8\n", "", "", ""},
 		{"x\n", "0 1 2 3 4\n", "", ""},
 		{"", "0 1 2 3 4\n", "", ""},

@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// withoutDescriptors runs f while the process can open nothing.
+// withoutDescriptors runs f while the process cannot open files.
 func withoutDescriptors(t *testing.T, f func()) {
 	t.Helper()
 	var old syscall.Rlimit
@@ -33,9 +33,8 @@ func withoutDescriptors(t *testing.T, f func()) {
 	f()
 }
 
-// An agent that starts without a descriptor left gives instances other ids for
-// the time being. The file stays as it is, and its ids are back once it can be
-// read.
+// An agent that starts while no descriptor is free gives instances temporary ids. It
+// does not change the file of ids, and uses its ids as soon as it can read it.
 func TestIDsWithoutDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -48,7 +47,7 @@ func TestIDsWithoutDescriptors(t *testing.T) {
 		list := func() (got []string) {
 			n.insts.Each(func(id int32, name string, data any) bool {
 				if data.(*iface).name != name {
-					t.Errorf("%s has the numbers of %s", name, data.(*iface).name)
+					t.Errorf("%s has the values of %s", name, data.(*iface).name)
 				}
 				got = append(got, fmt.Sprint(id, " ", name))
 				return true
@@ -62,7 +61,7 @@ func TestIDsWithoutDescriptors(t *testing.T) {
 			}
 		})
 		if b, err := os.ReadFile(filepath.Join(dir, "60.3")); string(b) != saved || err != nil {
-			t.Fatalf("the file was\n%sis\n%s%v", saved, b, err)
+			t.Fatalf("the file was\n%sand is now\n%s%v", saved, b, err)
 		}
 		n.parse([]byte(netDev("lo", "eth0", "new")))
 		if got := strings.Join(list(), ", "); got != "1 eth0, 2 lo, 3 new" {
@@ -74,7 +73,7 @@ func TestIDsWithoutDescriptors(t *testing.T) {
 	})
 }
 
-// Meanwhile instances have values.
+// Instances with temporary ids have values.
 func TestTemporaryInstances(t *testing.T) {
 	dir := t.TempDir()
 	pmdatest.WriteFile(t, dir, "60.3", "2 0 2147483647\n5 1 lo\n")
@@ -93,7 +92,8 @@ func TestTemporaryInstances(t *testing.T) {
 	}
 }
 
-// interfaces.conf that cannot be read is not taken for one that is not there.
+// If interfaces.conf cannot be read, the agent does not behave as if the file did
+// not exist, but tries again.
 func TestConfWithoutDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

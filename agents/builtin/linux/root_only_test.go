@@ -9,7 +9,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Slab caches and serial lines are for root, not for the client before him.
+// Only clients of root get slab caches and serial lines, even if the request before
+// came from a client of root.
 func TestRootOnlyFiles(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/slabinfo": "slabinfo - version: 2.1\n# name            <active_objs>\n" +
@@ -47,7 +48,7 @@ func TestRootOnlyFiles(t *testing.T) {
 		"tty.serial.overrun":                  "",
 		"tty.serial.irq":                      "0=26",
 	})
-	// Linux 2.4, and nothing that is known.
+	// The format of Linux 2.4, and unknown formats.
 	for _, text := range []string{"slabinfo - version: 1.1\nkmem_cache 59 78 100 2 2 1\n", "x\nkmem_cache 59 78\n", ""} {
 		pmdatest.WriteFile(t, root, "proc/slabinfo", text)
 		all.Want(map[string]string{slab: ""})

@@ -12,8 +12,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A request waits for a second in all. What it has left behind is not asked
-// again until it has returned, and what it has opened is closed.
+// A request waits for at most a second in all. There is no second call for a name
+// until the abandoned one has returned, and a descriptor that it has opened is
+// closed.
 func TestTimeoutGuard(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -33,31 +34,31 @@ func TestTimeoutGuard(t *testing.T) {
 			t.Fatal(err)
 		}
 		var fd int
-		began, answer1 := time.Now(), make(chan error)
+		began, result := time.Now(), make(chan error)
 		open := func(a *callResult) (err error) {
 			fd, err = syscall.Dup(int(null.Fd()))
 			a.fd = fd
-			return errors.Join(err, <-answer1)
+			return errors.Join(err, <-result)
 		}
 		if _, err := g.call("stuck", open); err != pdu.ErrnoAgain || time.Since(began) != 400*time.Millisecond {
 			t.Fatalf("%v after %v, want PM_ERR_AGAIN after 400ms", err, time.Since(began))
 		}
 		none := func(*callResult) error { t.Error("called"); return nil }
 		if _, err := g.call("good", none); err != pdu.ErrnoAgain {
-			t.Errorf("%v when there is no time left", err)
+			t.Errorf("%v without time left", err)
 		}
 		g.begin()
 		if _, err := g.call("stuck", none); err != pdu.ErrnoAgain {
-			t.Errorf("%v for one that has not returned", err)
+			t.Errorf("%v while a call for the name is pending", err)
 		}
-		answer1 <- nil
+		result <- nil
 		synctest.Wait()
 		var st syscall.Stat_t
 		if err := syscall.Fstat(fd, &st); err != syscall.EBADF {
-			t.Errorf("what it has opened late: %v, want EBADF", err)
+			t.Errorf("the descriptor of an abandoned call: %v, want EBADF", err)
 		}
 		if _, err := g.call("stuck", func(*callResult) error { return nil }); err != nil {
-			t.Errorf("%v after it has returned", err)
+			t.Errorf("%v after the call has returned", err)
 		}
 
 		end := make(chan error)
@@ -69,7 +70,7 @@ func TestTimeoutGuard(t *testing.T) {
 		}
 		g.begin()
 		if _, err := g.call("more", none); err != pdu.ErrnoAgain {
-			t.Errorf("%v with %d left behind", err, maxPending)
+			t.Errorf("%v with %d pending calls", err, maxPending)
 		}
 		close(end)
 	})
