@@ -38,28 +38,28 @@ average:
   9 blocks per transaction
 `
 
-type rig struct {
+type harness struct {
 	*pmdatest.Rig
 	host *host
 }
 
-func newRig(tb testing.TB, dir string) *rig {
+func newHarness(tb testing.TB, dir string) *harness {
 	tb.Helper()
 	h := newHost(122, Options{Dir: dir, CacheDir: tb.TempDir()})
 	a, err := h.agent()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &rig{pmdatest.New(tb, 122, a, newHost(122, Options{}).metrics()), h}
+	return &harness{pmdatest.New(tb, 122, a, newHost(122, Options{}).metrics()), h}
 }
 
 func TestDescribed(t *testing.T) {
-	r := newRig(t, t.TempDir())
+	r := newHarness(t, t.TempDir())
 	r.Described("../../../etc/root", r.Agent)
 }
 
 func TestAgent(t *testing.T) {
-	r := newRig(t, pmdatest.Tree(t, map[string]string{"vda1-8/info": info}))
+	r := newHarness(t, pmdatest.Tree(t, map[string]string{"vda1-8/info": info}))
 	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
@@ -68,7 +68,7 @@ func TestJournals(t *testing.T) {
 		"a/info": info, "b/info": older, "c/info": "12 transactions (7 requested), each up to 8192 blocks\n",
 		"d/info": strings.Replace(info, "12", "x", 1), "e/": "", ".f/info": info, "g": "",
 	})
-	r := newRig(t, root)
+	r := newHarness(t, root)
 	for range 2 {
 		r.Want(map[string]string{"jbd2.njournals": "2"})
 		each := map[string][2]string{ // of a and b
@@ -160,7 +160,7 @@ func FuzzJournal(f *testing.F) {
 }
 
 func BenchmarkFetch(b *testing.B) {
-	r := newRig(b, pmdatest.Tree(b, map[string]string{"vda1-8/info": info, "vdb1-8/info": info}))
+	r := newHarness(b, pmdatest.Tree(b, map[string]string{"vda1-8/info": info, "vdb1-8/info": info}))
 	fetch := r.Repeat("jbd2.transaction.count", "jbd2.transaction.total.blocks")
 	b.ReportAllocs()
 	for b.Loop() {

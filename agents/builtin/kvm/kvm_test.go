@@ -20,18 +20,18 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A rig is an agent for a tree, and a client of it.
-type rig struct {
+// A harness is an agent for a tree, and a client of it.
+type harness struct {
 	*pmdatest.Rig
 	host *host
 	log  bytes.Buffer
 }
 
-// newRig returns an agent for the files below root: debug, trace, lockdown and
+// newHarness returns an agent for the files below root: debug, trace, lockdown and
 // kvm.conf.
-func newRig(tb testing.TB, root string, cpus int) *rig {
+func newHarness(tb testing.TB, root string, cpus int) *harness {
 	tb.Helper()
-	r := new(rig)
+	r := new(harness)
 	o := Options{
 		Conf: root + "/kvm.conf", Debugfs: root + "/debug", Tracefs: root + "/trace", Lockdown: root + "/lockdown",
 		CPUs: cpus, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
@@ -54,7 +54,7 @@ func newRig(tb testing.TB, root string, cpus int) *rig {
 }
 
 func TestDescribed(t *testing.T) {
-	r := newRig(t, t.TempDir(), 1)
+	r := newHarness(t, t.TempDir(), 1)
 	// The names of trace points are in kvm.conf: the name space has them of the
 	// agent.
 	maps.DeleteFunc(r.Metrics, func(name string, _ pmda.Metric) bool { return strings.HasPrefix(name, "kvm.trace.") })
@@ -62,7 +62,7 @@ func TestDescribed(t *testing.T) {
 }
 
 func TestAgent(t *testing.T) {
-	r := newRig(t, pmdatest.Tree(t, map[string]string{"debug/kvm/exits": "1\n"}), 2)
+	r := newHarness(t, pmdatest.Tree(t, map[string]string{"debug/kvm/exits": "1\n"}), 2)
 	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
@@ -71,13 +71,13 @@ func TestCounters(t *testing.T) {
 		"debug/kvm/exits": "12\n", "debug/kvm/guest_mode": "18446744073709551615\n", "debug/kvm/pf_guest": "x\n",
 		"debug/kvm/invlpg": "", "debug/kvm/tlb_flush/": "", "debug/kvm/1234-5/exits": "99\n",
 	})
-	r := newRig(t, root, 1)
+	r := newHarness(t, root, 1)
 	r.Want(map[string]string{
 		"kvm.exits": "12", "kvm.guest_mode": "18446744073709551615", "kvm.pf_guest": "", "kvm.invlpg": "", "kvm.tlb_flush": "",
 		"kvm.largepages": "", "kvm.trace.count": "5", "kvm.trace.kvm_exit": "",
 	})
 	pmdatest.WriteFile(t, root, "lockdown", "none [integrity] confidentiality\n")
-	r = newRig(t, root, 1)
+	r = newHarness(t, root, 1)
 	denied := pdu.ErrnoPermission.Error()
 	r.Want(map[string]string{"kvm.exits": denied, "kvm.trace.count": denied, "kvm.trace.kvm_exit": denied})
 	if got := r.log.String(); strings.Count(got, "locked down") != 1 {
@@ -94,7 +94,7 @@ func TestUnprivileged(t *testing.T) {
 	if err := os.Chmod(root+"/debug/kvm/exits", 0); err != nil {
 		t.Fatal(err)
 	}
-	newRig(t, root, 1).Want(map[string]string{"kvm.exits": pdu.ErrnoPermission.Error()})
+	newHarness(t, root, 1).Want(map[string]string{"kvm.exits": pdu.ErrnoPermission.Error()})
 }
 
 // perf is the kernel's counters in a test: that of a trace point on a CPU.
@@ -142,8 +142,8 @@ func TestTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	pmdatest.WriteFile(t, root, "kvm.conf", strings.Replace(string(b), "{root}", root, 1))
-	start := func(fail func(id uint64, cpu int) error) (*rig, *perf) {
-		r := newRig(t, root, 3)
+	start := func(fail func(id uint64, cpu int) error) (*harness, *perf) {
+		r := newHarness(t, root, 3)
 		p := &perf{t: t, groups: map[int][]uint64{}, fail: fail}
 		r.host.trace.open, r.host.trace.read = p.open, p.read
 		return r, p
@@ -218,7 +218,7 @@ func TestRealTrace(t *testing.T) {
 		t.Skip(err)
 	}
 	root := pmdatest.Tree(t, map[string]string{"kvm.conf": "[trace]\nsched_switch\n", "trace/events/kvm/sched_switch/id": string(id)})
-	r := newRig(t, root, 0)
+	r := newHarness(t, root, 0)
 	before := r.Values("kvm.trace.sched_switch")
 	if before == "" {
 		t.Skipf("%s", &r.log)
@@ -261,7 +261,7 @@ func BenchmarkFetch(b *testing.B) {
 	for _, name := range counters {
 		pmdatest.WriteFile(b, root, filepath.Join("debug/kvm", name), "123456\n")
 	}
-	r := newRig(b, root, 1)
+	r := newHarness(b, root, 1)
 	var names []string
 	for _, name := range counters {
 		names = append(names, "kvm."+name)

@@ -29,14 +29,14 @@ func TestNobody(t *testing.T) {
 		{map[pdu.AttrCode]string{pdu.AttrUserID: "0", pdu.AttrGroupID: "0"}, "5=5"},
 	} {
 		root := pmdatest.Tree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n", "access.conf": "# x\nallowed: bob, alice # no\nmapped: false\n"})
-		r := newRig(t, Options{Root: root, AccessConf: filepath.Join(root, "access.conf")})
+		r := newHarness(t, Options{Root: root, AccessConf: filepath.Join(root, "access.conf")})
 		r.attrs(tt.attrs)
 		r.Want(map[string]string{"proc.psinfo.pid": tt.want, "proc.nprocs": "1", "proc.runq.swapped": "1", "proc.control.all.threads": "0"})
 		if tt.want == denied {
 			r.Want(map[string]string{"proc.psinfo.ppid": denied, "proc.autogroup.enabled": denied})
 		}
 	}
-	r := newRig(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n"}), AllAccess: true})
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n"}), AllAccess: true})
 	r.attrs(nil)
 	r.Want(map[string]string{"proc.psinfo.ppid": "5=1"})
 }
@@ -45,7 +45,7 @@ func TestNobody(t *testing.T) {
 func TestForeign(t *testing.T) {
 	root := composed(t)
 	withoutThread(t, root)
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.host.own = identity{uid: 1000, gid: 1000}
 	private := map[string]string{
 		"proc.psinfo.environ": "7= 100= 1234567=", "proc.psinfo.exe": "7= 100= 1234567=", "proc.psinfo.cwd": "7= 100= 1234567=",
@@ -71,7 +71,7 @@ func TestActsAsClient(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
 	}
-	r := newRig(t, Options{})
+	r := newHarness(t, Options{})
 	sees := func(name string, pid int) bool {
 		return strings.Contains(" "+r.Values(name)+" ", fmt.Sprintf(" %d=/", pid))
 	}
@@ -165,7 +165,7 @@ func TestHiddenArgs(t *testing.T) {
 	}
 	defer other.Wait()
 	defer other.Process.Kill()
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	for _, who := range []struct {
 		uid  int
 		sees bool

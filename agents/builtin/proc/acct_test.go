@@ -62,14 +62,14 @@ func TestParseAcct(t *testing.T) {
 	}
 }
 
-// An acctRig has an agent whose file of accounting the test writes.
-type acctRig struct {
-	*rig
+// An acctHarness has an agent whose file of accounting the test writes.
+type acctHarness struct {
+	*harness
 	file string
 	now  time.Time
 }
 
-func newAcctRig(tb testing.TB) *acctRig {
+func newAcctHarness(tb testing.TB) *acctHarness {
 	tb.Helper()
 	tb.Setenv("PCP_PACCT_SYSTEM_PATH", "/pacct")
 	tb.Setenv("PCP_VAR_DIR", tb.TempDir())
@@ -78,12 +78,12 @@ func newAcctRig(tb testing.TB) *acctRig {
 		"proc/tty/drivers":  "pty_slave            /dev/pts      136 0-1048575 pty:slave\nserial /dev/ttyS 4 64-95 serial\n",
 		"sys/dev/char/4:64": "-> ../../devices/platform/serial8250/tty/ttyS0",
 	})
-	r := &acctRig{newRig(tb, Options{Root: root}), root + "/pacct", time.Unix(1000, 0)}
+	r := &acctHarness{newHarness(tb, Options{Root: root}), root + "/pacct", time.Unix(1000, 0)}
 	r.host.acct.now = func() time.Time { return r.now }
 	return r
 }
 
-func (r *acctRig) append(records ...[]byte) {
+func (r *acctHarness) append(records ...[]byte) {
 	r.Helper()
 	f, err := os.OpenFile(r.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {
@@ -98,7 +98,7 @@ func (r *acctRig) append(records ...[]byte) {
 }
 
 func TestAcct(t *testing.T) {
-	r := newAcctRig(t)
+	r := newAcctHarness(t)
 	r.Want(map[string]string{
 		"acct.control.state": "0", "acct.psinfo.pid": "", "acct.control.lifetime": "60", "acct.control.refresh": "600",
 		"acct.control.open_retry_interval": "60", "acct.control.check_acct_interval": "600",
@@ -160,7 +160,7 @@ func TestAcct(t *testing.T) {
 
 // Of many records the last ones count.
 func TestManyAcct(t *testing.T) {
-	r := newAcctRig(t)
+	r := newAcctHarness(t)
 	r.Want(map[string]string{"acct.psinfo.pid": ""})
 	var b []byte
 	for pid := range uint32(2*maxEnded + 1) {
@@ -181,7 +181,7 @@ func TestManyAcct(t *testing.T) {
 
 // The file decides who sees it, as far as pmcd knows who that is.
 func TestAcctVisible(t *testing.T) {
-	r := newAcctRig(t)
+	r := newAcctHarness(t)
 	r.Values("acct.psinfo.pid")
 	r.append(acctBytes(5, 1000, 1, "x"))
 	uid, gid := os.Geteuid(), os.Getegid()
@@ -256,7 +256,7 @@ func TestPrivateAcct(t *testing.T) {
 		}
 		return
 	}
-	r := newAcctRig(t)
+	r := newAcctHarness(t)
 	r.host.acct.now = time.Now
 	r.append(acctBytes(5, uint32(time.Now().Unix()), 1, "host"))
 	r.Want(map[string]string{"acct.control.state": "0"})
@@ -401,7 +401,7 @@ func FuzzAcct(f *testing.F) {
 	f.Add(acctBytes(5, 1000, 1, "x"), []byte{})
 	f.Add(acctBytes(5, 1000, 1, "x")[:30], acctBytes(6, 1000, 1e30, "0123456789abcdef"))
 	f.Add([]byte("xyz"), append(acctBytes(5, 1000, 1, "x"), acctBytes(5, 1000, 1, "x")...))
-	h := newRig(f, Options{}).host
+	h := newHarness(f, Options{}).host
 	file, err := os.Create(filepath.Join(f.TempDir(), "pacct"))
 	if err != nil {
 		f.Fatal(err)

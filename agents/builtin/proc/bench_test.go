@@ -39,7 +39,7 @@ func TestNothingIsAllocated(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	var names []string
 	for name := range r.Metrics {
 		if strings.HasPrefix(name, "proc.") && name != "proc.namespaces.envid" {
@@ -56,7 +56,7 @@ func TestNothingIsAllocated(t *testing.T) {
 
 // 10,000 processes are served well within the five seconds that pmcd waits.
 func TestManyProcesses(t *testing.T) {
-	r := newRig(t, Options{Root: manyTree(t, 10000)})
+	r := newHarness(t, Options{Root: manyTree(t, 10000)})
 	fetch := r.Repeat("proc.psinfo.utime", "proc.psinfo.psargs", "proc.runq.sleeping")
 	start := time.Now()
 	if n := fetch(); n < 10000*8 {
@@ -72,7 +72,7 @@ func TestManyProcesses(t *testing.T) {
 
 // A fetch for some processes reads files of no others.
 func TestReadsWhatIsAsked(t *testing.T) {
-	r := newRig(t, Options{Root: manyTree(t, 100)})
+	r := newHarness(t, Options{Root: manyTree(t, 100)})
 	req := &agents.FetchRequest{PMIDs: []pdu.PMID{r.ID("proc.psinfo.utime"), r.ID("proc.nprocs")}, Profile: &pdu.Profile{}}
 	req.Profile.InDoms = []pdu.InDomProfile{{InDom: pdu.NewInDom(3, indomProc), Exclude: true, Insts: []int32{1007}}}
 	var w pdu.ResultWriter
@@ -104,7 +104,7 @@ func BenchmarkFetch(b *testing.B) {
 		}
 		for _, metrics := range [][]string{{"proc.nprocs"}, {"proc.runq.runnable"}, usual} {
 			b.Run(fmt.Sprintf("%s/%s", name, metrics[0]), func(b *testing.B) {
-				fetch := newRig(b, Options{Root: root}).Repeat(metrics...)
+				fetch := newHarness(b, Options{Root: root}).Repeat(metrics...)
 				b.ReportAllocs()
 				for b.Loop() {
 					fetch()

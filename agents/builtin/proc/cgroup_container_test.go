@@ -12,7 +12,7 @@ import (
 )
 
 // choose is another client: the user of the test, with a container.
-func (r *rig) choose(container string) {
+func (r *harness) choose(container string) {
 	r.attrs(map[pdu.AttrCode]string{
 		pdu.AttrUserID: strconv.Itoa(os.Geteuid()), pdu.AttrGroupID: strconv.Itoa(os.Getegid()),
 		pdu.AttrContainer: container,
@@ -63,7 +63,7 @@ func TestContainer(t *testing.T) {
 	none := pdu.ErrnoNoContainer.Error()
 	for version, metric := range map[int]string{1: "cgroup.cpusched.shares", 2: "cgroup.cpu.stat.usage"} {
 		value := map[int]string{1: "1024", 2: "10"}[version]
-		r := newRig(t, Options{Root: pmdatest.Tree(t, containerTree(version)), Pmdaroot: root.Socket})
+		r := newHarness(t, Options{Root: pmdatest.Tree(t, containerTree(version)), Pmdaroot: root.Socket})
 		all := "1=1 5=5 6=6 7=7 8=8 9=9"
 		ids := r.Instances(r.Metrics[metric].InDom.Serial)
 		for _, tt := range []struct{ container, pids, n, groups string }{
@@ -88,7 +88,7 @@ func TestContainer(t *testing.T) {
 		r.choose("odd")
 		r.Want(map[string]string{"proc.nprocs": none, metric: none})
 	}
-	r := newRig(t, Options{Root: pmdatest.Tree(t, containerTree(2)), Pmdaroot: "/nonexistent"})
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, containerTree(2)), Pmdaroot: "/nonexistent"})
 	r.choose("abc")
 	lost := pdu.ErrnoNotConn.Error()
 	r.Want(map[string]string{"proc.nprocs": lost, "cgroup.cpu.stat.usage": lost, "cgroup.subsys.count": "2"})

@@ -53,7 +53,7 @@ var cgroups2 = map[string]string{
 }
 
 func TestCgroups1(t *testing.T) {
-	r := newRig(t, Options{Root: pmdatest.Tree(t, cgroups1)})
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, cgroups1)})
 	id := strings.Repeat("0123456789abcdef", 4)
 	for range 2 {
 		r.attrs(nil) // all clients see groups
@@ -93,7 +93,7 @@ func TestCgroups1(t *testing.T) {
 }
 
 func TestCgroups2(t *testing.T) {
-	r := newRig(t, Options{Root: pmdatest.Tree(t, cgroups2)})
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, cgroups2)})
 	r.Want(map[string]string{
 		"cgroup.mounts.count":               "1",
 		"cgroup.cpu.stat.usage":             "/=10",
@@ -152,7 +152,7 @@ func TestInsts(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	r := newRig(t, Options{Root: pmdatest.Tree(t, cgroups1)})
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, cgroups1)})
 	for serial, want := range map[int]string{
 		indomBlkIODev: `{"cgroup":"/","device_name":"sda"}`, indomPerCPU: `{"cgroup":"/","cpu":"0"}`, indomCPUSet: `{"cgroup":"/"}`,
 	} {

@@ -29,7 +29,7 @@ var fuzzed = []struct{ file, metrics string }{
 func FuzzFiles(f *testing.F) {
 	root := composed(f)
 	withoutThread(f, root)
-	r := newRig(f, Options{Root: root})
+	r := newHarness(f, Options{Root: root})
 	seeds := map[string]string{}
 	for i, z := range fuzzed {
 		text, err := r.host.Path("/" + z.file).Text(maxFile)
@@ -43,7 +43,7 @@ func FuzzFiles(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which byte, before, text string) {
 		z := fuzzed[int(which)%len(fuzzed)]
 		values := func(texts ...string) map[string]string {
-			r := newRig(t, Options{Root: root})
+			r := newHarness(t, Options{Root: root})
 			var m map[string]string
 			for _, text := range texts {
 				pmdatest.WriteFile(t, root, z.file, text)
@@ -93,7 +93,7 @@ func FuzzCgroups(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which byte, text string) {
 		name := names[int(which)%len(names)]
 		pmdatest.WriteFile(t, root, name, text)
-		r := newRig(t, Options{Root: root})
+		r := newHarness(t, Options{Root: root})
 		for metric := range r.Metrics {
 			if strings.HasPrefix(metric, "cgroup.") {
 				r.Values(metric)

@@ -13,14 +13,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A rig is an agent for a tree, and a client of it.
-type rig struct {
+// A harness is an agent for a tree, and a client of it.
+type harness struct {
 	*pmdatest.Rig
 	host *host
 }
 
-// newRig returns an agent whose client is the user of the test.
-func newRig(tb testing.TB, o Options) *rig {
+// newHarness returns an agent whose client is the user of the test.
+func newHarness(tb testing.TB, o Options) *harness {
 	tb.Helper()
 	if o.AccessConf == "" {
 		o.AccessConf = filepath.Join(tb.TempDir(), "none")
@@ -36,18 +36,18 @@ func newRig(tb testing.TB, o Options) *rig {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &rig{pmdatest.New(tb, 3, a, newHost(3, o).metrics()), h}
+	r := &harness{pmdatest.New(tb, 3, a, newHost(3, o).metrics()), h}
 	r.ByID = []int{indomProc, indomHot}
 	r.identify(os.Geteuid(), os.Getegid())
 	return r
 }
 
 // identify tells the agent who its client is.
-func (r *rig) identify(uid, gid int) {
+func (r *harness) identify(uid, gid int) {
 	r.attrs(map[pdu.AttrCode]string{pdu.AttrUserID: strconv.Itoa(uid), pdu.AttrGroupID: strconv.Itoa(gid)})
 }
 
-func (r *rig) attrs(values map[pdu.AttrCode]string) {
+func (r *harness) attrs(values map[pdu.AttrCode]string) {
 	var attrs []pdu.Attr
 	for code, value := range values {
 		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})

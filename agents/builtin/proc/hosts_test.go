@@ -10,7 +10,7 @@ import (
 // Some of what composed hosts are to be; peertest compares all of it with what
 // pmdaproc says.
 func TestHosts(t *testing.T) {
-	r := newRig(t, Options{Root: pmdatest.Tree(t, linuxhosts.Processes(linuxhosts.Linux6_12, 2))})
+	r := newHarness(t, Options{Root: pmdatest.Tree(t, linuxhosts.Processes(linuxhosts.Linux6_12, 2))})
 	r.Want(map[string]string{
 		"proc.psinfo.cmd":     "1=systemd 2=kthreadd 17=kworker/u512:0+flush-259:0 40=) S 1 ( 41=new\nline x 42=((sd-pam)) 43= 44=gone 4000=Main Thread 4194303=nginx",
 		"proc.psinfo.sname":   "1=S 2=S 17=I 40=R 41=D 42=S 43=S 44=Z 4000=S 4194303=S",

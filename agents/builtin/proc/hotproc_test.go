@@ -106,7 +106,7 @@ func TestSampler(t *testing.T) {
 func TestHotproc(t *testing.T) {
 	root := hotTree(t)
 	conf := filepath.Join(root, "hotproc.conf")
-	r := newRig(t, Options{Root: root, HotConf: conf, AllAccess: true})
+	r := newHarness(t, Options{Root: root, HotConf: conf, AllAccess: true})
 	r.Want(map[string]string{
 		"hotproc.nprocs": "0", "hotproc.psinfo.pid": "", "hotproc.control.config": "", "hotproc.control.config_gen": "0",
 		"hotproc.control.refresh": "10", "hotproc.total.cpuother.percent": "0",
@@ -171,7 +171,7 @@ func TestHotNobody(t *testing.T) {
 	if err := os.Chmod(root+"/hotproc.conf", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, Options{Root: root, HotConf: root + "/hotproc.conf"})
+	r := newHarness(t, Options{Root: root, HotConf: root + "/hotproc.conf"})
 	r.attrs(nil)
 	end := time.Now().Add(10 * time.Second)
 	for r.Values("hotproc.nprocs") != "2" && time.Now().Before(end) {

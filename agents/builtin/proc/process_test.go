@@ -65,7 +65,7 @@ func withoutThread(tb testing.TB, root string) {
 func TestProcess(t *testing.T) {
 	root := composed(t)
 	withoutThread(t, root)
-	r := newRig(t, Options{Root: root, PageSize: 8192, Hertz: 1000})
+	r := newHarness(t, Options{Root: root, PageSize: 8192, Hertz: 1000})
 	if got, want := fmt.Sprint(r.Instances(indomProc)), "[{7 000007 (kworker/0:1-events)} {100 000100 /bin/sh} {1234567 1234567 <exiting>}]"; got != want {
 		t.Errorf("instances %s, want %s", got, want)
 	}
@@ -130,7 +130,7 @@ func TestProcess(t *testing.T) {
 
 // A number finds a process, with and without zeros before it.
 func TestFind(t *testing.T) {
-	r := newRig(t, Options{Root: composed(t)})
+	r := newHarness(t, Options{Root: composed(t)})
 	for name, want := range map[string]string{
 		"7": "7", "000007": "7", "0100": "100", "000100 /bin/sh": "100", "1234567": "1234567",
 		"8": pdu.ErrnoInst.Error(), "sh": pdu.ErrnoInst.Error(), "99999999999999999999": pdu.ErrnoInst.Error(),
@@ -152,7 +152,7 @@ func TestFind(t *testing.T) {
 // Names stay as they were first seen; processes come and go.
 func TestNamesStay(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/5/cmdline": "sh\x00"})
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{"proc.psinfo.psargs": "5=sh"})
 	pmdatest.WriteFile(t, root, "proc/5/cmdline", "top\x00")
 	pmdatest.WriteFile(t, root, "proc/6/cmdline", "ls\x00")
@@ -179,7 +179,7 @@ func TestControl(t *testing.T) {
 	pmdatest.WriteFile(t, root, "sys/fs/cgroup/cpu/cgroup.procs", "7\n")
 	pmdatest.WriteFile(t, root, "home/cgroup.procs", "7\n")
 	pmdatest.WriteFile(t, root, "cgroups/cgroup.procs", "7\n")
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	all := func(want string) {
 		t.Helper()
 		r.Want(map[string]string{"proc.psinfo.pid": want})
@@ -233,7 +233,7 @@ func TestLargeRecords(t *testing.T) {
 	for pid := range 20 {
 		pmdatest.WriteFile(t, root, fmt.Sprintf("proc/%d/environ", 2000+pid), env)
 	}
-	r := newRig(t, Options{Root: root})
+	r := newHarness(t, Options{Root: root})
 	for range 2 {
 		if got := strings.Count(r.Values("proc.psinfo.environ"), env); got != 20 {
 			t.Fatalf("%d environments", got)

@@ -16,7 +16,7 @@ import (
 )
 
 // insts are the instances of simple.now, as "id name ...".
-func (r *rig) insts() string {
+func (r *harness) insts() string {
 	r.t.Helper()
 	var reply pdu.Instance
 	if err := r.do(&pdu.InstanceReq{InDom: pdu.NewInDom(Domain, 1), Inst: pdu.NoInst}, &reply); err != nil {
@@ -60,7 +60,7 @@ var confs = []struct {
 func TestConf(t *testing.T) {
 	for _, tt := range confs {
 		t.Run(tt.name, func(t *testing.T) {
-			r := start(t, tt.text)
+			r := newHarness(t, tt.text)
 			if got := r.insts(); got != tt.want {
 				t.Errorf("instances %q, want %q", got, tt.want)
 			}
@@ -80,7 +80,7 @@ func TestConf(t *testing.T) {
 // An instance keeps its number, whatever the file said in between, and even if
 // nobody asked for simple.now then.
 func TestConfChanges(t *testing.T) {
-	r := start(t, "min\n")
+	r := newHarness(t, "min\n")
 	for _, step := range []struct {
 		text string
 		ask  func() string
@@ -102,7 +102,7 @@ func TestConfChanges(t *testing.T) {
 
 // Without a file there are no instances, and that is said once.
 func TestConfGone(t *testing.T) {
-	r := start(t, "sec,min\n")
+	r := newHarness(t, "sec,min\n")
 	r.insts()
 	aside := r.conf + ".aside"
 	for range 2 {
@@ -133,7 +133,7 @@ func TestConfGone(t *testing.T) {
 
 // The open of a FIFO would never return.
 func TestConfNotRegular(t *testing.T) {
-	r := start(t, "")
+	r := newHarness(t, "")
 	if err := os.Remove(r.conf); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestConfUnreadable(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may read all files")
 	}
-	r := start(t, "sec\n")
+	r := newHarness(t, "sec\n")
 	if err := os.Chmod(r.conf, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestConfUnreadable(t *testing.T) {
 }
 
 func TestNow(t *testing.T) {
-	r := start(t, "hour,min,sec\n")
+	r := newHarness(t, "hour,min,sec\n")
 	before := time.Now()
 	s := r.fetch(now)[0]
 	after := time.Now()
@@ -208,7 +208,7 @@ func FuzzConf(f *testing.F) {
 // changed.
 func TestConfReadLater(t *testing.T) {
 	var log bytes.Buffer
-	r := start(t, "sec\n")
+	r := newHarness(t, "sec\n")
 	c := newConf(Domain, slog.New(slog.NewTextHandler(&log, nil)))
 	c.open = func(path string) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}

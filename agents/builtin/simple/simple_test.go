@@ -27,19 +27,19 @@ var (
 	all      = []pdu.PMID{numfetch, color, user, sys, now}
 )
 
-// A rig is an agent with a simple.conf of its own.
-type rig struct {
+// A harness is an agent with a simple.conf of its own.
+type harness struct {
 	t    *testing.T
 	cd   transport.Transport
 	conf string       // path
 	log  bytes.Buffer // since it was last looked at
 }
 
-func start(t *testing.T, conf string) *rig {
+func newHarness(t *testing.T, conf string) *harness {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("PCP_PMDAS_DIR", dir)
-	r := &rig{t: t, conf: filepath.Join(dir, "simple", "simple.conf")}
+	r := &harness{t: t, conf: filepath.Join(dir, "simple", "simple.conf")}
 	if err := os.Mkdir(filepath.Dir(r.conf), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func start(t *testing.T, conf string) *rig {
 
 // write replaces simple.conf. The clock of a file system can be slow, so each
 // file gets a time of its own.
-func (r *rig) write(text string) {
+func (r *harness) write(text string) {
 	r.t.Helper()
 	at := time.Unix(1, 0)
 	if st, err := os.Stat(r.conf); err == nil {
@@ -72,11 +72,11 @@ func (r *rig) write(text string) {
 	}
 }
 
-func (r *rig) do(req, reply pdu.Message) error {
+func (r *harness) do(req, reply pdu.Message) error {
 	return agenttest.Do(r.cd, agents.Origin{Client: 1}, req, reply)
 }
 
-func (r *rig) fetch(ids ...pdu.PMID) []pdu.ValueSet {
+func (r *harness) fetch(ids ...pdu.PMID) []pdu.ValueSet {
 	r.t.Helper()
 	var res pdu.Result
 	if err := r.do(&pdu.Fetch{PMIDs: ids}, &res); err != nil {
@@ -98,12 +98,12 @@ func show(s pdu.ValueSet) string {
 }
 
 func TestAgent(t *testing.T) {
-	r := start(t, "sec,min,hour\n")
+	r := newHarness(t, "sec,min,hour\n")
 	agenttest.Test(t, r.cd, all...)
 }
 
 func TestValues(t *testing.T) {
-	r := start(t, "sec,min,hour\n")
+	r := newHarness(t, "sec,min,hour\n")
 	for i, want := range []string{"-1=1", "-1=2", "-1=3"} {
 		s := r.fetch(numfetch, color)
 		if got := show(s[0]); got != want {
@@ -124,7 +124,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func (r *rig) fetchProfile(p *pdu.Profile, id pdu.PMID) string {
+func (r *harness) fetchProfile(p *pdu.Profile, id pdu.PMID) string {
 	r.t.Helper()
 	b, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id}})
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *rig) fetchProfile(p *pdu.Profile, id pdu.PMID) string {
 
 // 256 fetches later each color is what it was.
 func TestColorWraps(t *testing.T) {
-	r := start(t, "")
+	r := newHarness(t, "")
 	seen := map[uint32]int{}
 	for range 256 {
 		seen[r.fetch(color)[0].Values[2].Word]++
@@ -165,7 +165,7 @@ func float(t *testing.T, s pdu.ValueSet) float64 {
 }
 
 func TestTimes(t *testing.T) {
-	r := start(t, "")
+	r := newHarness(t, "")
 	s := r.fetch(user, sys, user)
 	if float(t, s[0]) != float(t, s[2]) {
 		t.Error("simple.time.user changes within a fetch")
@@ -184,7 +184,7 @@ func TestTimes(t *testing.T) {
 }
 
 func TestDescriptors(t *testing.T) {
-	r := start(t, "")
+	r := newHarness(t, "")
 	for _, tt := range []struct {
 		id    pdu.PMID
 		typ   pdu.MetricType
@@ -220,7 +220,7 @@ func TestDescriptors(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	r := start(t, "hour,sec\n")
+	r := newHarness(t, "hour,sec\n")
 	for _, tt := range []struct {
 		kind  pdu.LabelKind
 		ident uint32

@@ -76,7 +76,7 @@ func TestStore(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := start(t, "sec\n")
+			r := newHarness(t, "sec\n")
 			if err := r.do(&pdu.Result{Sets: tt.sets}, new(pdu.Error)); err != tt.want {
 				t.Errorf("store: %v, want %v", err, tt.want)
 			}

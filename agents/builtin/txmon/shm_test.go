@@ -17,7 +17,7 @@ import (
 
 // The memory of three types, byte by byte.
 func TestLayout(t *testing.T) {
-	r := start(t, "aa", "bb", "a_very_long_name_of_a_type")
+	r := newHarness(t, "aa", "bb", "a_very_long_name_of_a_type")
 	if got := []uint32{r.get(0), r.get(4), r.get(8), r.get(12), r.get(16)}; fmt.Sprint(got) != "[2 3 32 96 160]" {
 		t.Errorf("level, n and index: %v", got)
 	}
@@ -47,7 +47,7 @@ func TestLayout(t *testing.T) {
 // 6 types fill the first line of 32 bytes, the 7th needs another one.
 func TestFirstBlock(t *testing.T) {
 	for n, want := range map[int]uint32{1: 32, 6: 32, 7: 64, 14: 64, 15: 96} {
-		r := start(t, strings.Fields(strings.Repeat("x ", n))...)
+		r := newHarness(t, strings.Fields(strings.Repeat("x ", n))...)
 		if got := r.get(8); got != want {
 			t.Errorf("%d types: the first block is at %d, want %d", n, got, want)
 		}
@@ -56,7 +56,7 @@ func TestFirstBlock(t *testing.T) {
 
 // Others can write what they like: it is numbers.
 func TestHostileMemory(t *testing.T) {
-	r := start(t, "a", "b")
+	r := newHarness(t, "a", "b")
 	for range 2000 {
 		for i := 0; i < len(r.bytes); i += 4 {
 			r.put(i, rand.Uint32())

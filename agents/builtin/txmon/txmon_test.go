@@ -19,15 +19,15 @@ import (
 
 func id(item int) pdu.PMID { return pdu.NewPMID(Domain, 0, item) }
 
-// A rig is an agent with memory of its own, and that memory as others see it.
-type rig struct {
+// A harness is an agent with memory of its own, and that memory as others see it.
+type harness struct {
 	t     *testing.T
 	cd    transport.Transport
 	m     *memory
 	bytes []byte
 }
 
-func start(t *testing.T, types ...string) *rig {
+func newHarness(t *testing.T, types ...string) *harness {
 	t.Helper()
 	m, err := newMemory(unix.IPC_PRIVATE, types)
 	if err != nil {
@@ -37,7 +37,7 @@ func start(t *testing.T, types ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, cd: transport.Inline(a), m: m}
+	r := &harness{t: t, cd: transport.Inline(a), m: m}
 	if r.bytes, err = unix.SysvShmAttach(m.id, 0, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -54,14 +54,14 @@ func start(t *testing.T, types ...string) *rig {
 }
 
 // put writes a word of the memory, as another process would.
-func (r *rig) put(off int, n uint32) {
+func (r *harness) put(off int, n uint32) {
 	atomic.StoreUint32((*uint32)(unsafe.Pointer(&r.bytes[off])), n)
 }
 
-func (r *rig) get(off int) uint32 { return binary.NativeEndian.Uint32(r.bytes[off:]) }
+func (r *harness) get(off int) uint32 { return binary.NativeEndian.Uint32(r.bytes[off:]) }
 
 // record does what txrecord does for one transaction.
-func (r *rig) record(i int, seconds float32) {
+func (r *harness) record(i int, seconds float32) {
 	off := int(r.get(8 + 4*i))
 	r.put(off+24, r.get(off+24)+1)
 	if r.get(0) != 2 {
@@ -74,11 +74,11 @@ func (r *rig) record(i int, seconds float32) {
 	atomic.StoreUint64(sum, math.Float64bits(math.Float64frombits(*sum)+float64(seconds)))
 }
 
-func (r *rig) do(req, reply pdu.Message) error {
+func (r *harness) do(req, reply pdu.Message) error {
 	return agenttest.Do(r.cd, agents.Origin{}, req, reply)
 }
 
-func (r *rig) store(sets ...pdu.ValueSet) error {
+func (r *harness) store(sets ...pdu.ValueSet) error {
 	return r.do(&pdu.Result{Sets: sets}, new(pdu.Error))
 }
 
@@ -92,7 +92,7 @@ func set(id pdu.PMID, n ...uint32) pdu.ValueSet {
 
 // values fetches all metrics and returns those of items as
 // "item inst=value ...", or the error.
-func (r *rig) values(items ...int) string {
+func (r *harness) values(items ...int) string {
 	r.t.Helper()
 	var req pdu.Fetch
 	for _, item := range items {
@@ -123,7 +123,7 @@ func (r *rig) values(items ...int) string {
 var everything = []int{itemCount, itemAveTime, itemMaxTime, itemResetCount, itemLevel, itemReset}
 
 func TestAgent(t *testing.T) {
-	r := start(t, "a", "b")
+	r := newHarness(t, "a", "b")
 	var ids []pdu.PMID
 	for _, item := range everything {
 		ids = append(ids, id(item))
@@ -166,7 +166,7 @@ func TestAgent(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	r := start(t, "a", "b", "c")
+	r := newHarness(t, "a", "b", "c")
 	const none = "0=-1 1=-1 2=-1"
 	const zero = "0=0 1=0 2=0"
 	step := func(what, want string) {
@@ -227,7 +227,7 @@ func TestStore(t *testing.T) {
 		{"the last error counts", []pdu.ValueSet{set(id(itemCount), 1), set(id(6), 1), set(reset, 1)}, pdu.ErrnoPMID, isReset},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := start(t, "a", "b")
+			r := newHarness(t, "a", "b")
 			r.record(0, 1)
 			if err := r.store(tt.sets...); err != tt.want {
 				t.Errorf("store: %v, want %v", err, tt.want)

@@ -8,27 +8,27 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A rig is an agent for a tree, and a client of it.
-type rig struct {
+// A harness is an agent for a tree, and a client of it.
+type harness struct {
 	*pmdatest.Rig
 	host *host
 }
 
-func newRig(tb testing.TB, root string) *rig {
+func newHarness(tb testing.TB, root string) *harness {
 	tb.Helper()
 	h := newHost(11, Options{Root: root})
 	a, err := h.agent(help)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	r := &rig{pmdatest.New(tb, 11, a, newHost(11, Options{}).metrics()), h}
+	r := &harness{pmdatest.New(tb, 11, a, newHost(11, Options{}).metrics()), h}
 	r.identify("0")
 	return r
 }
 
 // identify tells the agent that its client is another one, of a user; "" is not
 // known.
-func (r *rig) identify(uid string) {
+func (r *harness) identify(uid string) {
 	n := transport.Notice{End: true}
 	if uid != "" {
 		n.Attrs = []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(uid)}}

@@ -37,7 +37,7 @@ func numbered(from int) string {
 }
 
 func TestDescribed(t *testing.T) {
-	r := newRig(t, t.TempDir())
+	r := newHarness(t, t.TempDir())
 	r.Described("../../../etc/root", r.Agent)
 	if len(r.Metrics) != 559 {
 		t.Errorf("%d metrics", len(r.Metrics))
@@ -45,7 +45,7 @@ func TestDescribed(t *testing.T) {
 }
 
 func TestAgent(t *testing.T) {
-	r := newRig(t, pmdatest.Tree(t, map[string]string{"sys/fs/xfs/stats/stats": numbered(1), "sys/fs/xfs/sda1/stats/stats": numbered(1), "proc/mounts": ""}))
+	r := newHarness(t, pmdatest.Tree(t, map[string]string{"sys/fs/xfs/stats/stats": numbered(1), "sys/fs/xfs/sda1/stats/stats": numbered(1), "proc/mounts": ""}))
 	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
@@ -59,7 +59,7 @@ func TestStatistics(t *testing.T) {
 		"sys/fs/xfs/sdb/stats/stats":     "",
 		"sys/fs/xfs/debug/bug_on_assert": "1\n",
 	})
-	r := newRig(t, root)
+	r := newHarness(t, root)
 	r.Want(map[string]string{
 		"xfs.allocs.alloc_extent": "1", "xfs.allocs.free_block": "4", "xfs.alloc_btree.lookup": "5", "xfs.block_map.cmp_exlist": "15",
 		"xfs.bmap_btree.delrec": "19", "xfs.dir_ops.lookup": "20", "xfs.transactions.empty": "26", "xfs.inode_ops.ig_attrchg": "33",
@@ -107,7 +107,7 @@ func TestOld(t *testing.T) {
 		"proc/fs/xfs/xqmstat":         "qm\t11 12 13 14 15 16\n",
 		"proc/sys/fs/xfs/stats_clear": "",
 	})
-	r := newRig(t, root)
+	r := newHarness(t, root)
 	r.Want(map[string]string{
 		"xfs.write": "5", "xfs.quota.reclaims": "11", "xfs.quota.wants": "16", "xfs.quota.dquots": "1", "xfs.btree.rcbag.moves": "0",
 		"xfs.perdev.read": "", "quota.project.files.used": "no such file or directory",
@@ -135,7 +135,7 @@ func TestOld(t *testing.T) {
 	if b, _ := os.ReadFile(root + "/proc/sys/fs/xfs/stats_clear"); len(b) > 0 {
 		t.Errorf("after stores of others: %q", b)
 	}
-	r = newRig(t, t.TempDir())
+	r = newHarness(t, t.TempDir())
 	r.Want(map[string]string{"xfs.write": "", "xfs.log.write_ratio": "", "xfs.perdev.read": "", "xfs.control.reset": "0"})
 	if got := r.Store("xfs.control.reset", pdu.Value{Word: 1}); got != pdu.ErrnoPermission.Error() {
 		t.Errorf("reset without a file: %q", got)
@@ -150,7 +150,7 @@ func TestQuotas(t *testing.T) {
 		"dev/disk/x":   "-> ../sdc1",
 		"dev/sdc1":     "", "dev/sdb1": "", "dev/mapper/v-c": "-> ../dm-1", "dev/dm-1": "",
 	})
-	r := newRig(t, root)
+	r := newHarness(t, root)
 	flags := map[string]uint16{"/dev/sdc1": projectAccounting | projectEnforcement, "/dev/mapper/v-c": projectAccounting, "/dev/sdb1": 0xffcf}
 	r.host.quotactl = func(cmd int, device string, id uint32, buf []byte) error {
 		order := binary.NativeEndian
@@ -240,7 +240,7 @@ func instances(q *quotas) (names []string) {
 }
 
 func BenchmarkFetch(b *testing.B) {
-	r := newRig(b, pmdatest.Tree(b, map[string]string{
+	r := newHarness(b, pmdatest.Tree(b, map[string]string{
 		"sys/fs/xfs/stats/stats": numbered(1), "sys/fs/xfs/sda1/stats/stats": numbered(1), "sys/fs/xfs/sdb1/stats/stats": numbered(1),
 	}))
 	var all []string
