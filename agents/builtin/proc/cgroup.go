@@ -17,18 +17,18 @@ import (
 // Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
 func (h *host) cgroups() []pmda.Metric {
 	m := h.mounts
-	return slices.Concat(m.metrics(), m.cpuset(), m.cpuacct(), m.cpusched(), m.memory(), m.netclass(), newBlkIO(m).metrics(), m.version2())
+	return slices.Concat(m.metrics(), m.cpuset(), m.cpuacct(), m.cpusched(), m.memory(), m.netclass(), newBlkIO(m).metrics(), m.v2Metrics())
 }
 
 func (m *mounts) cpuset() []pmda.Metric {
 	g := newGroups(m, indomCPUSet, "cpuset", "cpuset.cpus", "cpu", oneText("cpuset.cpus"), oneText("cpuset.mems"))
 	text := func(i int) pmda.FetchFunc {
-		return g.of(i, 0, func(v *pmda.Value, r *record) { v.Bytes(r.string(0)) })
+		return g.withField(i, 0, func(v *pmda.Value, r *record) { v.Bytes(r.string(0)) })
 	}
 	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
 		{39, 0, "cgroup.cpuset.cpus", str, instant, none, text(0)},
 		{39, 1, "cgroup.cpuset.mems", str, instant, none, text(1)},
-		{39, 2, "cgroup.cpuset.id.container", str, discrete, none, g.containers()},
+		{39, 2, "cgroup.cpuset.id.container", str, discrete, none, g.containerName()},
 	})
 }
 
@@ -37,24 +37,24 @@ func (m *mounts) cpuset() []pmda.Metric {
 // C differs: cgroup.cpuacct.stat is in ticks.
 func (m *mounts) cpuacct() []pmda.Metric {
 	g := newGroups(m, indomCPUAcct, "cpuacct", "cpuacct.stat", "cpu",
-		format{file: "cpuacct.stat", fields: 2, parse: keyed("user", "system")}, single("cpuacct.usage"))
+		format{file: "cpuacct.stat", fields: 2, parse: keyed("user", "system")}, oneNumber("cpuacct.usage"))
 	ticks := func(field int) pmda.FetchFunc {
-		return g.of(0, field, func(v *pmda.Value, r *record) { v.Uint(m.msecs(r.nums[field])) })
+		return g.withField(0, field, func(v *pmda.Value, r *record) { v.Uint(m.msecs(r.nums[field])) })
 	}
 	p := &perCPU{groups: g}
 	each := &pmda.InDom{
-		Serial: indomPerCPU, Insts: &p.insts, Source: &pmda.Source{Read: p.read},
+		Serial: indomPerCPU, Insts: &p.instances, Source: &pmda.Source{Read: p.read},
 		Labels: pmda.Labels{"device_type": "cpu"},
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			group, cpu := cutDevice(i.Name)
+			group, cpu := splitInstance(i.Name)
 			return pmda.Labels{"cgroup": group, "cpu": strings.TrimPrefix(cpu, "cpu")}, nil
 		},
 	}
 	return append(pmda.Table(pmda.Metric{InDom: g.indom}, []row{
 		{41, 0, "cgroup.cpuacct.stat.user", u64, counter, msec, ticks(0)},
 		{41, 1, "cgroup.cpuacct.stat.system", u64, counter, msec, ticks(1)},
-		{41, 2, "cgroup.cpuacct.usage", u64, counter, nsec, g.is(1, 0)},
-		{41, 4, "cgroup.cpuacct.id.container", str, discrete, none, g.containers()},
+		{41, 2, "cgroup.cpuacct.usage", u64, counter, nsec, g.unsigned(1, 0)},
+		{41, 4, "cgroup.cpuacct.id.container", str, discrete, none, g.containerName()},
 	}), pmda.Table(pmda.Metric{InDom: each}, []row{
 		{41, 3, "cgroup.cpuacct.usage_percpu", u64, counter, nsec, func(_ context.Context, v *pmda.Value) error {
 			v.Uint(*v.Data().(*uint64))
@@ -66,15 +66,15 @@ func (m *mounts) cpuacct() []pmda.Metric {
 // perCPU is cpuacct.usage_percpu: a line with a number for each CPU, in ns.
 type perCPU struct {
 	*groups
-	insts insts[uint64]
+	instances instances[uint64]
 }
 
 func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, p.source); err != nil {
 		return err
 	}
-	p.insts.begin()
-	defer p.insts.end()
+	p.instances.beginScan()
+	defer p.instances.endScan()
 	for _, c := range p.list {
 		b, err := p.Path(c.dir).Str("/cpuacct.usage_percpu").Text(maxFile)
 		if err != nil {
@@ -87,7 +87,7 @@ func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
 				break
 			}
 			if n, ok := sysfile.Uint(word); ok {
-				data, _ := p.insts.add(c.name + "::cpu" + strconv.Itoa(cpu))
+				data, _ := p.instances.add(c.name + "::cpu" + strconv.Itoa(cpu))
 				*data = n
 			}
 		}
@@ -95,8 +95,8 @@ func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// cutDevice returns the group and the device of an instance.
-func cutDevice(name string) (group, device string) {
+// splitInstance returns the group and the device of an instance.
+func splitInstance(name string) (group, device string) {
 	i := strings.LastIndex(name, "::")
 	return name[:max(i, 0)], name[i+2:]
 }
@@ -104,15 +104,15 @@ func cutDevice(name string) (group, device string) {
 func (m *mounts) cpusched() []pmda.Metric {
 	g := newGroups(m, indomCPUSched, "cpu", "cpu.shares", "cpu",
 		format{file: "cpu.stat", fields: 3, parse: keyed("nr_periods", "nr_throttled", "throttled_time")},
-		single("cpu.shares"), single("cpu.cfs_period_us"), single("cpu.cfs_quota_us"))
+		oneNumber("cpu.shares"), oneNumber("cpu.cfs_period_us"), oneNumber("cpu.cfs_quota_us"))
 	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
-		{43, 0, "cgroup.cpusched.shares", u64, instant, none, g.is(1, 0)},
-		{43, 1, "cgroup.cpusched.periods", u64, instant, none, g.is(0, 0)},
-		{43, 2, "cgroup.cpusched.throttled", u64, instant, none, g.is(0, 1)},
-		{43, 3, "cgroup.cpusched.throttled_time", u64, counter, nsec, g.is(0, 2)},
-		{43, 4, "cgroup.cpusched.cfs_period", u64, instant, usec, g.is(2, 0)},
-		{43, 5, "cgroup.cpusched.cfs_quota", i64, instant, usec, g.is(3, 0)}, // -1 is no limit, and no value
-		{43, 6, "cgroup.cpusched.id.container", str, discrete, none, g.containers()},
+		{43, 0, "cgroup.cpusched.shares", u64, instant, none, g.unsigned(1, 0)},
+		{43, 1, "cgroup.cpusched.periods", u64, instant, none, g.unsigned(0, 0)},
+		{43, 2, "cgroup.cpusched.throttled", u64, instant, none, g.unsigned(0, 1)},
+		{43, 3, "cgroup.cpusched.throttled_time", u64, counter, nsec, g.unsigned(0, 2)},
+		{43, 4, "cgroup.cpusched.cfs_period", u64, instant, usec, g.unsigned(2, 0)},
+		{43, 5, "cgroup.cpusched.cfs_quota", i64, instant, usec, g.unsigned(3, 0)}, // -1 is no limit, and no value
+		{43, 6, "cgroup.cpusched.id.container", str, discrete, none, g.containerName()},
 	})
 }
 
@@ -120,30 +120,30 @@ func (m *mounts) cpusched() []pmda.Metric {
 //
 // C differs: it looks for a controller of another name, and finds none.
 func (m *mounts) netclass() []pmda.Metric {
-	g := newGroups(m, indomNetClass, "net_cls", "net_cls.classid", "interface", single("net_cls.classid"))
+	g := newGroups(m, indomNetClass, "net_cls", "net_cls.classid", "interface", oneNumber("net_cls.classid"))
 	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
-		{47, 0, "cgroup.netclass.classid", u64, instant, none, g.is(0, 0)},
-		{47, 1, "cgroup.netclass.id.container", str, discrete, none, g.containers()},
+		{47, 0, "cgroup.netclass.classid", u64, instant, none, g.unsigned(0, 0)},
+		{47, 1, "cgroup.netclass.id.container", str, discrete, none, g.containerName()},
 	})
 }
 
-// version2 are the metrics of groups of version 2 only.
+// v2Metrics are the metrics of groups of version 2 only.
 //
 // C differs: averages of pressure lack what is behind the point, and are
 // in the form of another type.
-func (m *mounts) version2() []pmda.Metric {
+func (m *mounts) v2Metrics() []pmda.Metric {
 	files := []format{{file: "cpu.stat", fields: 3, parse: keyed("user_usec", "system_usec", "usage_usec")}}
 	for _, name := range []string{"cpu", "io", "memory", "irq"} {
 		files = append(files, format{file: name + ".pressure", fields: 8, parse: parsePressure})
 	}
 	g := newGroups(m, indomGroup2, "", anyGroup, nil, files...)
 	avg := func(i, field int) pmda.FetchFunc {
-		return g.of(i, field, func(v *pmda.Value, r *record) { v.Float(math.Float64frombits(r.nums[field])) })
+		return g.withField(i, field, func(v *pmda.Value, r *record) { v.Float(math.Float64frombits(r.nums[field])) })
 	}
 	rows := []row{
-		{67, 0, "cgroup.cpu.stat.user", u64, counter, usec, g.is(0, 0)},
-		{67, 1, "cgroup.cpu.stat.system", u64, counter, usec, g.is(0, 1)},
-		{67, 2, "cgroup.cpu.stat.usage", u64, counter, usec, g.is(0, 2)},
+		{67, 0, "cgroup.cpu.stat.user", u64, counter, usec, g.unsigned(0, 0)},
+		{67, 1, "cgroup.cpu.stat.system", u64, counter, usec, g.unsigned(0, 1)},
+		{67, 2, "cgroup.cpu.stat.usage", u64, counter, usec, g.unsigned(0, 2)},
 	}
 	add := func(file, cluster, item int, name string, field int) {
 		name = "cgroup.pressure." + name
@@ -151,7 +151,7 @@ func (m *mounts) version2() []pmda.Metric {
 			row{cluster, item, name + ".avg10sec", float, instant, none, avg(file, field)},
 			row{cluster, item + 1, name + ".avg1min", float, instant, none, avg(file, field+1)},
 			row{cluster, item + 2, name + ".avg5min", float, instant, none, avg(file, field+2)},
-			row{cluster, item + 3, name + ".total", u64, instant, usec, g.is(file, field+3)},
+			row{cluster, item + 3, name + ".total", u64, instant, usec, g.unsigned(file, field+3)},
 		)
 	}
 	add(1, 64, 0, "cpu.some", 0)

@@ -13,14 +13,14 @@ import (
 // blkIO are the files of blkio (version 1) and io.stat (version 2), which have
 // lines for block devices: instances are pairs of a group and a device.
 type blkIO struct {
-	*groups  // of version 1
-	v2       *groups
-	devs     insts[blkStats]
-	devs2    insts[ioStats]
-	names    map[string]string // of devices, by 8:0
-	disks    *pmda.Source
-	perGroup *pmda.Source
-	perDev2  *pmda.Source
+	*groups           // of version 1
+	v2                *groups
+	devices           instances[blkStats]
+	v2Devices         instances[ioStats]
+	deviceNames       map[string]string // of devices, by 8:0
+	deviceNamesSource *pmda.Source
+	v1PerGroup        *pmda.Source
+	v2PerDevice       *pmda.Source
 }
 
 // Operations of blkStats.
@@ -61,10 +61,10 @@ func newBlkIO(m *mounts) *blkIO {
 		groups: newGroups(m, indomBlkIO, "blkio", "blkio.time", "block"),
 		v2:     newGroups(m, indomGroup2, "", anyGroup, nil),
 	}
-	b.disks = &pmda.Source{Read: b.readDisks}
-	b.perGroup = &pmda.Source{Read: b.readGroups}
-	b.perDev2 = &pmda.Source{Read: b.readIO}
-	b.indom.Source = b.perGroup
+	b.deviceNamesSource = &pmda.Source{Read: b.readDisks}
+	b.v1PerGroup = &pmda.Source{Read: b.readGroups}
+	b.v2PerDevice = &pmda.Source{Read: b.readIO}
+	b.indom.Source = b.v1PerGroup
 	return b
 }
 
@@ -73,7 +73,7 @@ func newBlkIO(m *mounts) *blkIO {
 //	254       0 vda 575905 ...
 func (b *blkIO) readDisks(context.Context, *pmda.Request) error {
 	text, _ := b.Path("/proc/diskstats").Text(maxFile)
-	b.names = make(map[string]string)
+	b.deviceNames = make(map[string]string)
 	for len(text) > 0 {
 		var line []byte
 		line, text = sysfile.CutLine(text)
@@ -81,14 +81,14 @@ func (b *blkIO) readDisks(context.Context, *pmda.Request) error {
 		minor, rest := sysfile.Field(rest)
 		name, _ := sysfile.Field(rest)
 		if s := string(name); s != "" && !strings.HasPrefix(s, "loop") && !strings.HasPrefix(s, "ram") {
-			b.names[string(major)+":"+string(minor)] = s
+			b.deviceNames[string(major)+":"+string(minor)] = s
 		}
 	}
 	return nil
 }
 
-// device returns what is kept of a device in a group, which is 0 at first.
-func device[T any](s *insts[T], g *group, dev string) *T {
+// deviceStats returns what is kept of a device in a group, which is 0 at first.
+func deviceStats[T any](s *instances[T], g *group, dev string) *T {
 	data, first := s.add(g.name + "::" + dev)
 	if first {
 		var zero T
@@ -101,16 +101,16 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, b.source); err != nil {
 		return err
 	}
-	if err := r.Read(ctx, b.disks); err != nil {
+	if err := r.Read(ctx, b.deviceNamesSource); err != nil {
 		return err
 	}
-	b.devs.begin()
-	defer b.devs.end()
+	b.devices.beginScan()
+	defer b.devices.endScan()
 	for _, g := range b.list {
-		all, _ := g.data.(*blkStats)
+		all, _ := g.stats.(*blkStats)
 		if all == nil {
 			all = new(blkStats)
-			g.data = all
+			g.stats = all
 		}
 		*all = blkStats{}
 		for i, f := range blkFiles {
@@ -144,7 +144,7 @@ func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n 
 		var line []byte
 		line, text = sysfile.CutLine(text)
 		number, rest := sysfile.Field(line)
-		dev := b.names[string(number)]
+		dev := b.deviceNames[string(number)]
 		word, rest := sysfile.Field(rest)
 		op := ""
 		if last, _ := sysfile.Field(rest); len(last) > 0 {
@@ -154,7 +154,7 @@ func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n 
 		if dev == "" || !ok {
 			continue
 		}
-		add(device(&b.devs, g, dev), op, n)
+		add(deviceStats(&b.devices, g, dev), op, n)
 	}
 }
 
@@ -167,18 +167,18 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, b.v2.source); err != nil {
 		return err
 	}
-	if err := r.Read(ctx, b.disks); err != nil {
+	if err := r.Read(ctx, b.deviceNamesSource); err != nil {
 		return err
 	}
-	b.devs2.begin()
-	defer b.devs2.end()
+	b.v2Devices.beginScan()
+	defer b.v2Devices.endScan()
 	for _, g := range b.v2.list {
 		text, _ := b.Path(g.dir).Str("/io.stat").Text(maxFile)
 		for len(text) > 0 {
 			var line []byte
 			line, text = sysfile.CutLine(text)
 			number, rest := sysfile.Field(line)
-			dev := b.names[string(number)]
+			dev := b.deviceNames[string(number)]
 			if dev == "" {
 				continue
 			}
@@ -191,7 +191,7 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 				n, ok := sysfile.Uint(value)
 				for i, name := range ioKeys {
 					if ok && string(key) == name {
-						s := device(&b.devs2, g, dev)
+						s := deviceStats(&b.v2Devices, g, dev)
 						s.nums[i], s.has[i] = n, true
 					}
 				}
@@ -202,17 +202,17 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 }
 
 func labelDevice(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-	group, dev := cutDevice(i.Name)
+	group, dev := splitInstance(i.Name)
 	return pmda.Labels{"cgroup": group, "device_name": dev}, nil
 }
 
 func (b *blkIO) metrics() []pmda.Metric {
 	block := pmda.Labels{"device_type": "block"}
-	dev := &pmda.InDom{Serial: indomBlkIODev, Insts: &b.devs, Source: b.perGroup, Labels: block, InstLabels: labelDevice}
-	dev2 := &pmda.InDom{Serial: indomGroup2Dev, Insts: &b.devs2, Source: b.perDev2, Labels: block, InstLabels: labelDevice}
+	dev := &pmda.InDom{Serial: indomBlkIODev, Insts: &b.devices, Source: b.v1PerGroup, Labels: block, InstLabels: labelDevice}
+	dev2 := &pmda.InDom{Serial: indomGroup2Dev, Insts: &b.v2Devices, Source: b.v2PerDevice, Labels: block, InstLabels: labelDevice}
 	ofAll := func(f func(s *blkStats) uint64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.Uint(f((*v.Data().(**group)).data.(*blkStats)))
+			v.Uint(f((*v.Data().(**group)).stats.(*blkStats)))
 			return nil
 		}
 	}
@@ -239,7 +239,7 @@ func (b *blkIO) metrics() []pmda.Metric {
 	all = append(all,
 		row{49, 90, "cgroup.blkio.all.sectors", u64, counter, kbyte, ofAll(sectors)},
 		row{49, 91, "cgroup.blkio.all.time", u64, counter, msec, ofAll(ticks)},
-		row{49, 42, "cgroup.blkio.id.container", str, discrete, none, b.containers()})
+		row{49, 42, "cgroup.blkio.id.container", str, discrete, none, b.containerName()})
 	for i, key := range ioKeys {
 		units := octet
 		if strings.HasSuffix(key, "ios") {

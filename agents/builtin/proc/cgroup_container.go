@@ -32,21 +32,21 @@ func (h *host) readContainer(_ context.Context, r *pmda.Request) error {
 	return err
 }
 
-// shows reports whether the group of a path below a hierarchy is that of the
+// inContainer reports whether the group of a path below a hierarchy is that of the
 // container, or one below it. Pmdaroot leaves out where Podman's are.
 //
 // C differs: it compares the beginning of the path, and of its last part.
-func (h *host) shows(group []byte) bool {
+func (h *host) inContainer(group []byte) bool {
 	if h.cgroup == "" {
 		return true
 	}
 	return strings.Contains(string(group)+"/", "/"+h.cgroup+"/")
 }
 
-// ofContainer returns the directory that has the processes of the container, ""
+// containerDir returns the directory that has the processes of the container, ""
 // if there is none. Of version 1 it is that of the controller memory, which all
 // container engines use.
-func (m *mounts) ofContainer() string {
+func (m *mounts) containerDir() string {
 	for _, c := range m.list {
 		if c.version != m.version || c.version == 1 && !c.has("memory") {
 			continue

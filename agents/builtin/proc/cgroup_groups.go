@@ -12,36 +12,36 @@ import (
 // below its hierarchies.
 type groups struct {
 	*mounts
-	controller string   // of version 1; "" is none
-	needs      string   // a file that groups of version 2 have if the controller is theirs
-	files      []format // of each group
-	insts      insts[*group]
-	known      map[string]*group // by directory
-	list       []*group          // those that there are
-	walk       []*group
-	source     *pmda.Source
-	indom      *pmda.InDom
+	controller   string   // of version 1; "" is none
+	requiredFile string   // a file that groups of version 2 have if the controller is theirs
+	files        []format // of each group
+	instances    instances[*group]
+	known        map[string]*group // by directory
+	list         []*group          // those that there are
+	queue        []*group
+	source       *pmda.Source
+	indom        *pmda.InDom
 }
 
 type group struct {
 	dir       string // below the root
 	name      string
 	container string
-	turn      uint64
-	recs      []*record
-	data      any // of the table
+	lastSeen  uint64
+	records   []*record
+	stats     any // of the table
 }
 
 // maxGroups is how many control groups are looked at.
 const maxGroups = 1 << 16
 
-func newGroups(m *mounts, serial int, controller, needs string, device any, files ...format) *groups {
+func newGroups(m *mounts, serial int, controller, requiredFile string, device any, files ...format) *groups {
 	g := &groups{
-		mounts: m, controller: controller, needs: needs, files: files,
+		mounts: m, controller: controller, requiredFile: requiredFile, files: files,
 		known: make(map[string]*group),
 	}
 	g.source = &pmda.Source{Read: g.read}
-	g.indom = &pmda.InDom{Serial: serial, Insts: &g.insts, Source: g.source, InstLabels: labelGroup}
+	g.indom = &pmda.InDom{Serial: serial, Insts: &g.instances, Source: g.source, InstLabels: labelGroup}
 	if device != nil {
 		g.indom.Labels = pmda.Labels{"device_type": device}
 	}
@@ -57,19 +57,19 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, g.mounts.source); err != nil {
 		return err
 	}
-	g.insts.begin()
-	defer g.insts.end()
+	g.instances.beginScan()
+	defer g.instances.endScan()
 	g.list = g.list[:0]
 	for _, m := range g.mounts.list {
 		switch {
 		case m.version != g.version:
-		case m.version == 2 && g.needs != "", m.version == 1 && g.controller != "" && m.has(g.controller):
-			g.find(m)
+		case m.version == 2 && g.requiredFile != "", m.version == 1 && g.controller != "" && m.has(g.controller):
+			g.findGroups(m)
 		}
 	}
 	if len(g.list) < len(g.known) {
 		for dir, c := range g.known {
-			if c.turn != g.turn {
+			if c.lastSeen != g.turn {
 				delete(g.known, dir)
 			}
 		}
@@ -77,33 +77,33 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// find goes through the directories of a hierarchy.
+// findGroups goes through the directories of a hierarchy.
 //
 // C differs: if there are hierarchies of both versions it forgets the groups of
 // version 1 again.
-func (g *groups) find(m *mount) {
-	g.walk = append(g.walk[:0], g.group([]byte(m.path), len(m.path)))
+func (g *groups) findGroups(m *mount) {
+	g.queue = append(g.queue[:0], g.groupOf([]byte(m.path), len(m.path)))
 	var path []byte
-	for i := 0; i < len(g.walk) && len(g.list) < maxGroups; i++ {
-		c := g.walk[i]
+	for i := 0; i < len(g.queue) && len(g.list) < maxGroups; i++ {
+		c := g.queue[i]
 		err := g.Path(c.dir).List(func(name []byte, typ byte) {
 			if name[0] == '.' || typ != syscall.DT_DIR && typ != syscall.DT_UNKNOWN {
 				return
 			}
 			path = append(append(append(path[:0], c.dir...), '/'), name...)
-			g.walk = append(g.walk, g.group(path, len(m.path)))
+			g.queue = append(g.queue, g.groupOf(path, len(m.path)))
 		})
 		if err != nil { // it is none, or gone
 			continue
 		}
-		c.turn = g.turn
-		if !g.shows([]byte(c.dir[len(m.path):])) {
+		c.lastSeen = g.turn
+		if !g.inContainer([]byte(c.dir[len(m.path):])) {
 			continue
 		}
-		if m.version == 2 && g.needs != anyGroup && !g.Path(c.dir).Str("/").Str(g.needs).Exists() {
+		if m.version == 2 && g.requiredFile != anyGroup && !g.Path(c.dir).Str("/").Str(g.requiredFile).Exists() {
 			continue
 		}
-		if data, first := g.insts.add(c.name); first { // not of another mount
+		if data, first := g.instances.add(c.name); first { // not of another mount
 			*data = c
 			g.list = append(g.list, c)
 		}
@@ -113,12 +113,12 @@ func (g *groups) find(m *mount) {
 // anyGroup, as what is needed, is nothing.
 const anyGroup = "."
 
-// group returns the group of a directory, which is below a hierarchy whose path
+// groupOf returns the group of a directory, which is below a hierarchy whose path
 // has a length.
-func (g *groups) group(dir []byte, mount int) *group {
+func (g *groups) groupOf(dir []byte, mount int) *group {
 	c := g.known[string(dir)]
 	if c == nil {
-		c = &group{dir: string(dir), name: "/", recs: make([]*record, len(g.files))}
+		c = &group{dir: string(dir), name: "/", records: make([]*record, len(g.files))}
 		if len(dir) > mount {
 			c.name = unescapeUnit(dir[mount:])
 		}
@@ -158,10 +158,10 @@ func unescapeUnit(b []byte) string {
 // record returns what a file of a group has at the moment; nothing if it cannot
 // be read.
 func (g *groups) record(c *group, i int) *record {
-	r := c.recs[i]
+	r := c.records[i]
 	if r == nil {
 		r = new(record)
-		c.recs[i] = r
+		c.records[i] = r
 	}
 	if r.turn != g.turn {
 		r.turn = g.turn
@@ -173,8 +173,8 @@ func (g *groups) record(c *group, i int) *record {
 	return r
 }
 
-// of makes a FetchFunc of one that gets a field of a file that is there.
-func (g *groups) of(i, field int, f func(v *pmda.Value, r *record)) pmda.FetchFunc {
+// withField makes a FetchFunc of one that gets a field of a file that is there.
+func (g *groups) withField(i, field int, f func(v *pmda.Value, r *record)) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		if r := g.record(*v.Data().(**group), i); r.there(field) {
 			f(v, r)
@@ -183,19 +183,19 @@ func (g *groups) of(i, field int, f func(v *pmda.Value, r *record)) pmda.FetchFu
 	}
 }
 
-func (g *groups) is(i, field int) pmda.FetchFunc {
-	return g.of(i, field, func(v *pmda.Value, r *record) { v.Uint(r.nums[field]) })
+func (g *groups) unsigned(i, field int) pmda.FetchFunc {
+	return g.withField(i, field, func(v *pmda.Value, r *record) { v.Uint(r.nums[field]) })
 }
 
-// containers is the container that a group is of, "" if it is of none.
-func (g *groups) containers() pmda.FetchFunc {
+// containerName is the container that a group is of, "" if it is of none.
+func (g *groups) containerName() pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		v.String((*v.Data().(**group)).container)
 		return nil
 	}
 }
 
-// single is a file with one number or with one text.
-func single(file string) format { return format{file: file, fields: 1, parse: words} }
+// oneNumber is a file with one number or with one text.
+func oneNumber(file string) format { return format{file: file, fields: 1, parse: words} }
 
 func oneText(file string) format { return format{file: file, fields: 1, parse: trimmed} }

@@ -1,64 +1,64 @@
 package proc
 
-// insts are instances that come and go, with a T each. One that comes back has
+// instances are instances that come and go, with a T each. One that comes back has
 // the id that it had, unless many others came meanwhile. Ids are not used again.
-type insts[T any] struct {
-	known map[string]*inst[T]
-	list  []*inst[T] // those that are there, in the order that they were found
-	turn  uint64
-	next  int32
+type instances[T any] struct {
+	known  map[string]*instance[T]
+	list   []*instance[T] // those that are there, in the order that they were found
+	scan   uint64
+	nextID int32
 }
 
-type inst[T any] struct {
-	id   int32
-	name string
-	turn uint64 // when it was last there
-	data T
+type instance[T any] struct {
+	id       int32
+	name     string
+	lastScan uint64 // when it was last there
+	data     T
 }
 
-// maxGone is how many instances are remembered beside as many as there are.
-const maxGone = 1000
+// maxAbsent is how many instances are remembered beside as many as there are.
+const maxAbsent = 1000
 
-// begin starts a look at what there is.
-func (s *insts[T]) begin() {
-	s.turn++
+// beginScan starts a look at what there is.
+func (s *instances[T]) beginScan() {
+	s.scan++
 	s.list = s.list[:0]
 	if s.known == nil {
-		s.known = make(map[string]*inst[T])
+		s.known = make(map[string]*instance[T])
 	}
 }
 
 // add says that there is an instance; first is false if that was said before in
 // this look.
-func (s *insts[T]) add(name string) (data *T, first bool) {
+func (s *instances[T]) add(name string) (data *T, first bool) {
 	i := s.known[name]
 	if i == nil {
-		i = &inst[T]{id: s.next, name: name}
-		s.next = (s.next + 1) & (1<<31 - 1)
+		i = &instance[T]{id: s.nextID, name: name}
+		s.nextID = (s.nextID + 1) & (1<<31 - 1)
 		s.known[name] = i
 	}
-	if i.turn == s.turn {
+	if i.lastScan == s.scan {
 		return &i.data, false
 	}
-	i.turn = s.turn
+	i.lastScan = s.scan
 	s.list = append(s.list, i)
 	return &i.data, true
 }
 
-// end ends the look.
-func (s *insts[T]) end() {
-	if len(s.known) <= 2*len(s.list)+maxGone {
+// endScan ends the look.
+func (s *instances[T]) endScan() {
+	if len(s.known) <= 2*len(s.list)+maxAbsent {
 		return
 	}
 	for name, i := range s.known {
-		if i.turn != s.turn {
+		if i.lastScan != s.scan {
 			delete(s.known, name)
 		}
 	}
 }
 
 // Each implements pmda.Instances.
-func (s *insts[T]) Each(yield func(inst int32, name string, data any) bool) {
+func (s *instances[T]) Each(yield func(inst int32, name string, data any) bool) {
 	for _, i := range s.list {
 		if !yield(i.id, i.name, &i.data) {
 			return
@@ -66,4 +66,4 @@ func (s *insts[T]) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
-func (s *insts[T]) size() (uint64, bool) { return uint64(len(s.list)), true }
+func (s *instances[T]) count() (uint64, bool) { return uint64(len(s.list)), true }

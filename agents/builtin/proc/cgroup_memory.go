@@ -16,8 +16,8 @@ func (m *mounts) memory() []pmda.Metric {
 		return i
 	}
 	g := newGroups(m, indomMemory, "memory", "memory.stat", "memory", format{file: "memory.stat", fields: 64},
-		single("memory.usage_in_bytes"), single("memory.limit_in_bytes"), single("memory.failcnt"), single("memory.current"))
-	stat := func(name string) pmda.FetchFunc { return g.is(0, place(name)) }
+		oneNumber("memory.usage_in_bytes"), oneNumber("memory.limit_in_bytes"), oneNumber("memory.failcnt"), oneNumber("memory.current"))
+	stat := func(name string) pmda.FetchFunc { return g.unsigned(0, place(name)) }
 	ms := pmda.Table(pmda.Metric{InDom: g.indom}, []row{
 		{45, 0, "cgroup.memory.stat.cache", u64, instant, octet, stat("cache")},
 		{45, 1, "cgroup.memory.stat.rss", u64, instant, octet, stat("rss")},
@@ -44,7 +44,7 @@ func (m *mounts) memory() []pmda.Metric {
 		{45, 26, "cgroup.memory.stat.pgactivate", u64, instant, octet, stat("pgactivate")},
 		{45, 27, "cgroup.memory.stat.pgdeactivate", u64, instant, octet, stat("pgdeactivate")},
 		{45, 28, "cgroup.memory.stat.pglazyfree", u64, instant, octet, stat("pglazyfree")},
-		{45, 29, "cgroup.memory.id.container", str, discrete, none, g.containers()},
+		{45, 29, "cgroup.memory.id.container", str, discrete, none, g.containerName()},
 		{45, 30, "cgroup.memory.stat.total.cache", u64, instant, octet, stat("total_cache")},
 		{45, 31, "cgroup.memory.stat.total.rss", u64, instant, octet, stat("total_rss")},
 		{45, 32, "cgroup.memory.stat.total.rss_huge", u64, instant, octet, stat("total_rss_huge")},
@@ -78,14 +78,14 @@ func (m *mounts) memory() []pmda.Metric {
 		{45, 72, "cgroup.memory.stat.workingset.activate", u64, instant, octet, stat("workingset_activate")},
 		{45, 73, "cgroup.memory.stat.workingset.nodereclaim", u64, instant, octet, stat("workingset_nodereclaim")},
 		{45, 74, "cgroup.memory.stat.workingset.refault", u64, instant, octet, stat("workingset_refault")},
-		{45, 80, "cgroup.memory.usage", u64, instant, octet, g.is(1, 0)},
-		{45, 81, "cgroup.memory.limit", u64, instant, octet, g.of(2, 0, func(v *pmda.Value, r *record) {
+		{45, 80, "cgroup.memory.usage", u64, instant, octet, g.unsigned(1, 0)},
+		{45, 81, "cgroup.memory.limit", u64, instant, octet, g.withField(2, 0, func(v *pmda.Value, r *record) {
 			if r.nums[0] != 1<<64-1 { // Linux 3.15 to 3.18 has that for no limit
 				v.Uint(r.nums[0])
 			}
 		})},
-		{45, 82, "cgroup.memory.failcnt", u64, counter, count, g.is(3, 0)},
-		{45, 90, "cgroup.memory.current", u64, instant, octet, g.is(4, 0)},
+		{45, 82, "cgroup.memory.failcnt", u64, counter, count, g.unsigned(3, 0)},
+		{45, 90, "cgroup.memory.current", u64, instant, octet, g.unsigned(4, 0)},
 	})
 	g.files[0].parse = keyedBy(fields)
 	return ms

@@ -13,8 +13,8 @@ import (
 // control groups are in /proc/mounts, cgroups(7).
 type mounts struct {
 	*host
-	controllers insts[controller]
-	places      insts[mount]
+	controllers instances[controller]
+	points      instances[mount]
 	list        []*mount
 	version     int // 2 if there are no hierarchies but those of version 2
 
@@ -24,10 +24,10 @@ type mounts struct {
 type controller struct{ hierarchy, groups, enabled uint64 }
 
 type mount struct {
-	path    string
-	options string
-	version int
-	subsys  string // controllers, for the metric
+	path        string
+	options     string
+	version     int
+	controllers string // controllers, for the metric
 }
 
 func newMounts(h *host) *mounts {
@@ -45,7 +45,7 @@ func newMounts(h *host) *mounts {
 			return err
 		}
 		b, _ := h.Path("/proc/mounts").Text(maxFile)
-		m.parse(b)
+		m.parseMounts(b)
 		return nil
 	}}
 	return m
@@ -56,8 +56,8 @@ func newMounts(h *host) *mounts {
 //	#subsys_name	hierarchy	num_cgroups	enabled
 //	cpuset	3	1	1
 func (m *mounts) parseControllers(b []byte) {
-	m.controllers.begin()
-	defer m.controllers.end()
+	m.controllers.beginScan()
+	defer m.controllers.endScan()
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -78,12 +78,12 @@ func (m *mounts) parseControllers(b []byte) {
 	}
 }
 
-// parse parses
+// parseMounts parses
 //
 //	cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
-func (m *mounts) parse(b []byte) {
-	m.places.begin()
-	defer m.places.end()
+func (m *mounts) parseMounts(b []byte) {
+	m.points.beginScan()
+	defer m.points.endScan()
 	m.list, m.version = m.list[:0], 2
 	for len(b) > 0 {
 		var line []byte
@@ -102,8 +102,8 @@ func (m *mounts) parse(b []byte) {
 			continue
 		}
 		// Of several at one place only the last one can be seen: they look the same.
-		if data, first := m.places.add(c.path); first {
-			c.subsys = m.subsysOf(&c)
+		if data, first := m.points.add(c.path); first {
+			c.controllers = m.controllersOf(&c)
 			*data = c
 			m.list = append(m.list, data)
 		}
@@ -113,12 +113,12 @@ func (m *mounts) parse(b []byte) {
 	}
 }
 
-// subsysOf returns the controllers of a hierarchy, "?" if it has none.
-func (m *mounts) subsysOf(c *mount) string {
+// controllersOf returns the controllers of a hierarchy, "?" if it has none.
+func (m *mounts) controllersOf(c *mount) string {
 	var names []string
 	if c.version == 1 {
 		for _, o := range strings.Split(c.options, ",") {
-			if i := m.controllers.known[o]; i != nil && i.turn == m.controllers.turn {
+			if i := m.controllers.known[o]; i != nil && i.lastScan == m.controllers.scan {
 				names = append(names, o)
 			}
 		}
@@ -139,12 +139,12 @@ func (c *mount) has(controller string) bool {
 	return false
 }
 
-// groupAt returns a path that a client says is of a control group, "" if it is
+// checkedDir returns a path that a client says is of a control group, "" if it is
 // nowhere near one: it may be on a file system of the client's own, which would
 // have the agent wait for it. Links beside hierarchies have names of controllers.
 //
 // C differs: it reads what there is.
-func (m *mounts) groupAt(dir string) string {
+func (m *mounts) checkedDir(dir string) string {
 	for _, c := range m.list {
 		if dir == c.path || strings.HasPrefix(dir, strings.TrimSuffix(c.path, "/")+"/") {
 			return dir
@@ -166,7 +166,7 @@ func unescapeMount(b []byte) string {
 
 func (m *mounts) metrics() []pmda.Metric {
 	subsys := &pmda.InDom{Serial: indomSubsys, Insts: &m.controllers, Source: m.subsys}
-	places := &pmda.InDom{Serial: indomMounts, Insts: &m.places, Source: m.source}
+	places := &pmda.InDom{Serial: indomMounts, Insts: &m.points, Source: m.source}
 	of := func(f func(c *controller) uint64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			v.Uint(f(v.Data().(*controller)))
@@ -180,12 +180,12 @@ func (m *mounts) metrics() []pmda.Metric {
 	})
 	ms = append(ms, pmda.Table(pmda.Metric{InDom: places}, []row{
 		{38, 0, "cgroup.mounts.subsys", str, instant, none, func(_ context.Context, v *pmda.Value) error {
-			v.String(v.Data().(*mount).subsys)
+			v.String(v.Data().(*mount).controllers)
 			return nil
 		}},
 	})...)
 	return append(ms,
-		pmda.Table(pmda.Metric{Source: m.subsys}, []row{{37, 1, "cgroup.subsys.count", u32, instant, count, pmda.Number(m.controllers.size)}})[0],
-		pmda.Table(pmda.Metric{Source: m.source}, []row{{38, 1, "cgroup.mounts.count", u32, instant, count, pmda.Number(m.places.size)}})[0],
+		pmda.Table(pmda.Metric{Source: m.subsys}, []row{{37, 1, "cgroup.subsys.count", u32, instant, count, pmda.Number(m.controllers.count)}})[0],
+		pmda.Table(pmda.Metric{Source: m.source}, []row{{38, 1, "cgroup.mounts.count", u32, instant, count, pmda.Number(m.points.count)}})[0],
 	)
 }

@@ -120,14 +120,14 @@ func TestCgroups2(t *testing.T) {
 	}
 }
 
-func TestInsts(t *testing.T) {
-	var s insts[int]
+func TestInstances(t *testing.T) {
+	var s instances[int]
 	look := func(names ...string) (ids []int32) {
-		s.begin()
+		s.beginScan()
 		for _, name := range names {
 			s.add(name)
 		}
-		s.end()
+		s.endScan()
 		s.Each(func(id int32, _ string, _ any) bool { ids = append(ids, id); return true })
 		return ids
 	}
@@ -142,11 +142,11 @@ func TestInsts(t *testing.T) {
 	for range 3 {
 		var many []string
 		for i := range 2000 {
-			many = append(many, "x"+string(rune('a'+i%26))+strings.Repeat("y", i/26)+string(rune('a'+s.next%26)))
+			many = append(many, "x"+string(rune('a'+i%26))+strings.Repeat("y", i/26)+string(rune('a'+s.nextID%26)))
 		}
 		look(many...)
 	}
-	if look(); len(s.known) > maxGone {
+	if look(); len(s.known) > maxAbsent {
 		t.Errorf("%d are remembered", len(s.known))
 	}
 }

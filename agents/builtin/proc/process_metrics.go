@@ -34,9 +34,9 @@ func (s *processes) list(ctx context.Context, r *pmda.Request) error {
 	}
 	s.view.threads = threads
 	if s.cgroup != "" {
-		err = s.view.container(s.mounts.ofContainer())
+		err = s.view.container(s.mounts.containerDir())
 	} else if cgroup != "" {
-		err = s.view.group(s.mounts.groupAt(cgroup))
+		err = s.view.group(s.mounts.checkedDir(cgroup))
 	} else if err = s.view.all(); err == nil && threads {
 		s.view.addThreads()
 	}
