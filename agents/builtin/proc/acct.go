@@ -16,9 +16,9 @@ const maxEnded = 5000
 
 // What acct.control.state says.
 const (
-	acctInactive = iota
-	acctSystem
-	acctOwn
+	acctStateInactive = iota
+	acctStateSystem
+	acctStatePrivate
 )
 
 // An acct is the metrics below acct: processes that ended a short time ago, from
@@ -34,38 +34,38 @@ const (
 // switches off that of others that came after its own.
 type acct struct {
 	*host
-	source  *pmda.Source
-	now     func() time.Time
-	paths   []string // of the file of the host: the first that is there counts
-	system  acctFile
-	private *acctPrivate // nil if the agent has not switched accounting on
-	path    string       // of the private file
-	failed  time.Time    // when that was last tried in vain
-	ended   []acctRecord // in the order of the file
-	known   map[int32]bool
-	visible bool // to the client of this request
+	source      *pmda.Source
+	now         func() time.Time
+	systemPaths []string // of the file of the host: the first that is there counts
+	system      acctFile
+	private     *privateAcct // nil if the agent has not switched accounting on
+	privatePath string       // of the private file
+	lastFailure time.Time    // when that was last tried in vain
+	ended       []acctRecord // in the order of the file
+	pids        map[int32]bool
+	visible     bool // to the client of this request
 
 	// acct.control
-	retry, check, life, every uint32 // in seconds
-	most                      uint64 // bytes of the private file
-	enabled                   uint32
+	retryInterval, checkInterval, lifetime, sizeInterval uint32 // in seconds
+	maxSize                                              uint64 // bytes of the private file
+	enabled                                              uint32
 }
 
 func newAcct(h *host) *acct {
 	a := &acct{
-		host: h, now: time.Now, known: make(map[int32]bool),
-		retry: 60, check: 600, life: 60, every: 600, most: 10 << 20,
+		host: h, now: time.Now, pids: make(map[int32]bool),
+		retryInterval: 60, checkInterval: 600, lifetime: 60, sizeInterval: 600, maxSize: 10 << 20,
 	}
 	a.source = &pmda.Source{Read: a.refresh}
-	a.paths = []string{"/var/log/account/pacct", "/var/account/pacct"}
+	a.systemPaths = []string{"/var/log/account/pacct", "/var/account/pacct"}
 	if path := os.Getenv("PCP_PACCT_SYSTEM_PATH"); path != "" {
-		a.paths = slices.Insert(a.paths, 0, path)
+		a.systemPaths = slices.Insert(a.systemPaths, 0, path)
 	}
 	dir := os.Getenv("PCP_VAR_DIR")
 	if dir == "" {
 		dir = "/var/lib/pcp"
 	}
-	a.path = filepath.Join(dir, "pmcd", "pacct")
+	a.privatePath = filepath.Join(dir, "pmcd", "pacct")
 	return a
 }
 
@@ -101,7 +101,7 @@ func (a *acct) readable() bool {
 }
 
 func (a *acct) openSystem() (fd int, err error) {
-	for _, path := range a.paths {
+	for _, path := range a.systemPaths {
 		if fd, err = a.Path(path).FD(); err != syscall.ENOENT {
 			return fd, err
 		}
@@ -111,11 +111,11 @@ func (a *acct) openSystem() (fd int, err error) {
 
 // update reads what was written since the last time, and forgets what is old.
 func (a *acct) update(now time.Time) {
-	check := seconds(a.check)
+	check := seconds(a.checkInterval)
 	fd, err := a.openSystem()
 	if err == nil {
 		defer syscall.Close(fd)
-		err = a.system.look(fd, now, check)
+		err = a.system.check(fd, now, check)
 	}
 	if err != nil {
 		a.system = acctFile{}
@@ -127,9 +127,9 @@ func (a *acct) update(now time.Time) {
 		a.updatePrivate(now, check)
 	}
 	a.ended = slices.DeleteFunc(a.ended, func(r acctRecord) bool {
-		old := now.Unix()-r.ended(a.hertz) > int64(a.life)
+		old := now.Unix()-r.ended(a.hertz) > int64(a.lifetime)
 		if old {
-			delete(a.known, r.pid)
+			delete(a.pids, r.pid)
 		}
 		return old
 	})
@@ -138,51 +138,51 @@ func (a *acct) update(now time.Time) {
 func (a *acct) updatePrivate(now time.Time, check time.Duration) {
 	if a.private != nil {
 		fd := int(a.private.file.Fd())
-		if a.private.look(fd, now, check) == nil && a.private.active {
+		if a.private.check(fd, now, check) == nil && a.private.active {
 			a.private.read(fd, maxEnded, a.add)
 			return
 		}
 		a.stopPrivate()
 	}
-	if a.enabled == 0 || !a.failed.IsZero() && now.Sub(a.failed) <= seconds(a.retry) {
+	if a.enabled == 0 || !a.lastFailure.IsZero() && now.Sub(a.lastFailure) <= seconds(a.retryInterval) {
 		return
 	}
-	p, err := startAcct(a.path)
+	p, err := startPrivateAcct(a.privatePath)
 	if err != nil {
-		if a.failed.IsZero() {
+		if a.lastFailure.IsZero() {
 			a.Log.Warn("proc: no process accounting: " + err.Error())
 		}
-		a.failed = now
+		a.lastFailure = now
 		return
 	}
-	a.forget()
-	p.limit(seconds(a.every), a.most)
-	a.private, a.failed = p, time.Time{}
+	a.clearEnded()
+	p.limitSize(seconds(a.sizeInterval), a.maxSize)
+	a.private, a.lastFailure = p, time.Time{}
 }
 
 func (a *acct) stopPrivate() {
 	if a.private != nil {
 		a.private.stop()
 		a.private = nil
-		a.forget()
+		a.clearEnded()
 	}
 }
 
-func (a *acct) forget() {
-	clear(a.known)
+func (a *acct) clearEnded() {
+	clear(a.pids)
 	a.ended = a.ended[:0]
 }
 
 // add remembers a process, unless one with its number was there a moment ago.
 func (a *acct) add(r *acctRecord) {
-	if r.pid <= 0 || a.known[r.pid] {
+	if r.pid <= 0 || a.pids[r.pid] {
 		return
 	}
 	if len(a.ended) == maxEnded {
-		delete(a.known, a.ended[0].pid)
+		delete(a.pids, a.ended[0].pid)
 		a.ended = slices.Delete(a.ended, 0, 1)
 	}
-	a.known[r.pid] = true
+	a.pids[r.pid] = true
 	a.ended = append(a.ended, *r)
 }
 
@@ -202,11 +202,11 @@ func (a *acct) Each(yield func(inst int32, name string, data any) bool) {
 func (a *acct) state() uint64 {
 	switch {
 	case a.system.active:
-		return acctSystem
+		return acctStateSystem
 	case a.private != nil:
-		return acctOwn
+		return acctStatePrivate
 	}
-	return acctInactive
+	return acctStateInactive
 }
 
 func seconds(n uint32) time.Duration { return time.Duration(n) * time.Second }

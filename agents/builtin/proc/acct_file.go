@@ -9,16 +9,16 @@ import (
 type acctFile struct {
 	dev, ino uint64
 	offset   int64     // of the first record that was not read, in bytes
-	size     int64     // at the last look
+	lastSize int64     // at the last look
 	active   bool      // the kernel writes to it
 	checked  time.Time // when active was found out
 }
 
-// look finds out what the file has, and whether the kernel writes to it. That
+// check finds out what the file has, and whether the kernel writes to it. That
 // a file has grown says so; of one that has not for as long as every, the end of
 // a process of our own tells. What is in a file that is seen for the first time
 // was before our time; in one that takes its place it is new.
-func (f *acctFile) look(fd int, now time.Time, every time.Duration) error {
+func (f *acctFile) check(fd int, now time.Time, interval time.Duration) error {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
 		return err
@@ -37,24 +37,24 @@ func (f *acctFile) look(fd int, now time.Time, every time.Duration) error {
 		f.offset = 0
 		grown = st.Size > 0
 	default:
-		grown = st.Size > f.size
+		grown = st.Size > f.lastSize
 	}
-	f.size = st.Size
+	f.lastSize = st.Size
 	switch {
 	case grown:
 		f.active, f.checked = true, now
-	case f.checked.IsZero() || now.Sub(f.checked) > every:
-		size, err := grow(fd)
+	case f.checked.IsZero() || now.Sub(f.checked) > interval:
+		size, err := sizeAfterChild(fd)
 		if err != nil {
 			return err
 		}
-		f.active, f.checked, f.size = size > f.size, now, size
+		f.active, f.checked, f.lastSize = size > f.lastSize, now, size
 	}
 	return nil
 }
 
-// grow has a process end, and returns the size of the file after that.
-func grow(fd int) (size int64, err error) {
+// sizeAfterChild has a process end, and returns the size of the file after that.
+func sizeAfterChild(fd int) (size int64, err error) {
 	// There is no such program: the child ends before it becomes another one,
 	// and ForkExec waits for it.
 	_, _ = syscall.ForkExec("", nil, nil)
@@ -65,13 +65,13 @@ func grow(fd int) (size int64, err error) {
 
 // read calls add for the records that were written since the last time, of more
 // than most for the last ones.
-func (f *acctFile) read(fd, most int, add func(r *acctRecord)) {
-	if first := f.size - int64(most)*acctSize; f.offset < first {
+func (f *acctFile) read(fd, maxRecords int, add func(r *acctRecord)) {
+	if first := f.lastSize - int64(maxRecords)*acctSize; f.offset < first {
 		f.offset += (first - f.offset + acctSize - 1) / acctSize * acctSize
 	}
 	var buf [64 * acctSize]byte
-	for f.size-f.offset >= acctSize {
-		want := min(int64(len(buf)), (f.size-f.offset)/acctSize*acctSize)
+	for f.lastSize-f.offset >= acctSize {
+		want := min(int64(len(buf)), (f.lastSize-f.offset)/acctSize*acctSize)
 		n, err := syscall.Pread(fd, buf[:want], f.offset)
 		if err == syscall.EINTR {
 			continue
@@ -79,7 +79,7 @@ func (f *acctFile) read(fd, most int, add func(r *acctRecord)) {
 		for b := buf[:max(n, 0)]; len(b) >= acctSize; b = b[acctSize:] {
 			r, ok := parseAcct(b)
 			if !ok {
-				f.active, f.offset = false, f.size
+				f.active, f.offset = false, f.lastSize
 				return
 			}
 			add(&r)

@@ -8,8 +8,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// storeNumber stores one of acct.control. Then changed is called.
-func storeNumber(n *uint32, changed func()) pmda.StoreFunc {
+// storeUint32 stores one of acct.control. Then changed is called.
+func storeUint32(n *uint32, changed func()) pmda.StoreFunc {
 	return forRoot(func(v pmda.StoredValue) error {
 		u, err := v.AsUint32()
 		if err == nil {
@@ -20,22 +20,22 @@ func storeNumber(n *uint32, changed func()) pmda.StoreFunc {
 	})
 }
 
-func (a *acct) limitPrivate() {
+func (a *acct) applyLimit() {
 	if a.private != nil {
-		a.private.limit(seconds(a.every), a.most)
+		a.private.limitSize(seconds(a.sizeInterval), a.maxSize)
 	}
 }
 
-func (a *acct) storeMost(v pmda.StoredValue) error {
+func (a *acct) storeMaxSize(v pmda.StoredValue) error {
 	n, err := v.AsUint64()
 	if err == nil {
-		a.most = n
-		a.limitPrivate()
+		a.maxSize = n
+		a.applyLimit()
 	}
 	return err
 }
 
-func (a *acct) storeEvery(v pmda.StoredValue) error {
+func (a *acct) storeSizeInterval(v pmda.StoredValue) error {
 	n, err := v.AsUint32()
 	switch {
 	case err != nil:
@@ -43,14 +43,14 @@ func (a *acct) storeEvery(v pmda.StoredValue) error {
 	case n == 0:
 		return pdu.ErrnoPermission
 	}
-	a.every = n
-	a.limitPrivate()
+	a.sizeInterval = n
+	a.applyLimit()
 	return nil
 }
 
-// enable switches accounting on, if that of the host is off, or off again.
-func (a *acct) enable() {
-	if a.failed = (time.Time{}); a.enabled == 0 {
+// applyEnabled switches accounting on, if that of the host is off, or off again.
+func (a *acct) applyEnabled() {
+	if a.lastFailure = (time.Time{}); a.enabled == 0 {
 		a.stopPrivate()
 	}
 	a.update(a.now())
@@ -59,9 +59,9 @@ func (a *acct) enable() {
 func (a *acct) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomAcct, Insts: a, Source: a.source}
 	of := pmda.Of[acctRecord]
-	num := func(i int) pmda.FetchFunc { return of(func(v *pmda.Value, r *acctRecord) { v.Uint(r.nums[i]) }) }
+	num := func(i int) pmda.FetchFunc { return of(func(v *pmda.Value, r *acctRecord) { v.Uint(r.counters[i]) }) }
 	ticks := func(i int) pmda.FetchFunc {
-		return of(func(v *pmda.Value, r *acctRecord) { v.Float(float64(r.nums[i]) / float64(a.hertz)) })
+		return of(func(v *pmda.Value, r *acctRecord) { v.Float(float64(r.counters[i]) / float64(a.hertz)) })
 	}
 	flag := func(bit byte) pmda.FetchFunc {
 		return of(func(v *pmda.Value, r *acctRecord) {
@@ -76,16 +76,16 @@ func (a *acct) metrics() []pmda.Metric {
 		return pmda.Number(func() (uint64, bool) { return uint64(*n), true })
 	}
 	ms := pmda.Table(pmda.Metric{}, []row{
-		{70, 23, "acct.control.open_retry_interval", u32, discrete, sec, control(&a.retry)},
-		{70, 24, "acct.control.check_acct_interval", u32, discrete, sec, control(&a.check)},
-		{70, 26, "acct.control.lifetime", u32, discrete, sec, control(&a.life)},
+		{70, 23, "acct.control.open_retry_interval", u32, discrete, sec, control(&a.retryInterval)},
+		{70, 24, "acct.control.check_acct_interval", u32, discrete, sec, control(&a.checkInterval)},
+		{70, 26, "acct.control.lifetime", u32, discrete, sec, control(&a.lifetime)},
 		{70, 28, "acct.control.enable_acct", u32, discrete, none, control(&a.enabled)},
-		{70, 25, "acct.control.file_size_threshold", u64, discrete, octet, pmda.Number(func() (uint64, bool) { return a.most, true })},
-		{70, 27, "acct.control.refresh", u32, discrete, sec, control(&a.every)},
+		{70, 25, "acct.control.file_size_threshold", u64, discrete, octet, pmda.Number(func() (uint64, bool) { return a.maxSize, true })},
+		{70, 27, "acct.control.refresh", u32, discrete, sec, control(&a.sizeInterval)},
 	})
-	nothing := func() {}
-	ms[0].Store, ms[1].Store, ms[2].Store = storeNumber(&a.retry, nothing), storeNumber(&a.check, nothing), storeNumber(&a.life, nothing)
-	ms[3].Store, ms[4].Store, ms[5].Store = storeNumber(&a.enabled, a.enable), forRoot(a.storeMost), forRoot(a.storeEvery)
+	unchanged := func() {}
+	ms[0].Store, ms[1].Store, ms[2].Store = storeUint32(&a.retryInterval, unchanged), storeUint32(&a.checkInterval, unchanged), storeUint32(&a.lifetime, unchanged)
+	ms[3].Store, ms[4].Store, ms[5].Store = storeUint32(&a.enabled, a.applyEnabled), forRoot(a.storeMaxSize), forRoot(a.storeSizeInterval)
 	return slices.Concat(
 		ms,
 		pmda.Table(pmda.Metric{Source: a.source}, []row{

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// An acctPrivate is accounting that the agent has switched on itself, acct(2),
+// An privateAcct is accounting that the agent has switched on itself, acct(2),
 // with a file of its own.
-type acctPrivate struct {
+type privateAcct struct {
 	acctFile
-	file   *os.File
-	limits func() // ends the goroutine that keeps the file short, and waits for that
+	file      *os.File
+	stopLimit func() // ends the goroutine that keeps the file short, and waits for that
 }
 
-// startAcct switches accounting on.
-func startAcct(path string) (*acctPrivate, error) {
+// startPrivateAcct switches accounting on.
+func startPrivateAcct(path string) (*privateAcct, error) {
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
 		if err = os.Remove(path); errors.Is(err, os.ErrNotExist) {
@@ -29,7 +29,7 @@ func startAcct(path string) (*acctPrivate, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, acctMode)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, privateAcctMode)
 	if err != nil {
 		return nil, err
 	}
@@ -38,11 +38,11 @@ func startAcct(path string) (*acctPrivate, error) {
 		f.Close()
 		return nil, os.NewSyscallError("flock", err)
 	}
-	p := &acctPrivate{file: f, limits: func() {}}
+	p := &privateAcct{file: f, stopLimit: func() {}}
 	// Not path: what is there could be another file by now.
 	if err = syscall.Acct(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil {
 		err = os.NewSyscallError("acct", err)
-	} else if err = p.look(int(f.Fd()), time.Now(), 0); err == nil && !p.active {
+	} else if err = p.check(int(f.Fd()), time.Now(), 0); err == nil && !p.active {
 		err = errors.New("the kernel does not write to " + path)
 	}
 	if err != nil {
@@ -52,41 +52,41 @@ func startAcct(path string) (*acctPrivate, error) {
 	return p, nil
 }
 
-// acctMode is the mode of the file. PCP's agent, which has one in the same place
+// privateAcctMode is the mode of the file. PCP's agent, which has one in the same place
 // and does not lock it, has 0400.
-const acctMode = 0o600
+const privateAcctMode = 0o600
 
-// endLost switches off accounting that an agent has switched on that was killed:
+// stopAbandonedAcct switches off accounting that an agent has switched on that was killed:
 // there is nobody to keep the file short, and the kernel goes on.
 //
 // C differs: it goes on.
-func endLost(path string) {
+func stopAbandonedAcct(path string) {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return
 	}
 	fd := int(f.Fd())
 	var st syscall.Stat_t
-	if syscall.Fstat(fd, &st) != nil || st.Mode != syscall.S_IFREG|acctMode || st.Uid != 0 ||
+	if syscall.Fstat(fd, &st) != nil || st.Mode != syscall.S_IFREG|privateAcctMode || st.Uid != 0 ||
 		syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		f.Close()
 		return
 	}
-	p := &acctPrivate{file: f, limits: func() {}}
+	p := &privateAcct{file: f, stopLimit: func() {}}
 	p.stop()
 }
 
 // stop switches accounting off, unless the kernel writes to another file by now:
 // then somebody else has switched it on.
-func (p *acctPrivate) stop() {
-	p.limits()
+func (p *privateAcct) stop() {
+	p.stopLimit()
 	if p.file == nil {
 		return
 	}
 	fd := int(p.file.Fd())
 	var st syscall.Stat_t
 	if syscall.Fstat(fd, &st) == nil {
-		if size, err := grow(fd); err == nil && size > st.Size {
+		if size, err := sizeAfterChild(fd); err == nil && size > st.Size {
 			_, _, _ = syscall.Syscall(syscall.SYS_ACCT, 0, 0, 0) // syscall.Acct has no NULL
 		}
 	}
@@ -95,19 +95,19 @@ func (p *acctPrivate) stop() {
 	p.file = nil
 }
 
-// limit has the file made empty whenever it is found to be longer than most
+// limitSize has the file made empty whenever it is found to be longer than most
 // bytes. Whether anybody reads it makes no difference.
-func (p *acctPrivate) limit(every time.Duration, most uint64) {
-	p.limits()
+func (p *privateAcct) limitSize(interval time.Duration, maxSize uint64) {
+	p.stopLimit()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	p.limits = func() {
+	p.stopLimit = func() {
 		cancel()
 		<-done
 	}
 	go func() {
 		defer close(done)
-		t := time.NewTicker(every)
+		t := time.NewTicker(interval)
 		defer t.Stop()
 		for {
 			select {
@@ -115,7 +115,7 @@ func (p *acctPrivate) limit(every time.Duration, most uint64) {
 				return
 			case <-t.C:
 			}
-			if st, err := p.file.Stat(); err == nil && uint64(st.Size()) > most {
+			if st, err := p.file.Stat(); err == nil && uint64(st.Size()) > maxSize {
 				_ = p.file.Truncate(0)
 			}
 		}

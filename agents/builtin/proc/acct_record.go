@@ -41,7 +41,7 @@ type acctRecord struct {
 	ppid     uint32
 	btime    uint32  // when it was started, in seconds since 1970
 	etime    float32 // how long it was there, in ticks
-	nums     [acctNums]uint64
+	counters [acctNums]uint64
 	comm     string
 }
 
@@ -68,17 +68,17 @@ func parseAcct(b []byte) (r acctRecord, ok bool) {
 		btime:    order.Uint32(b[24:]),
 		etime:    math.Float32frombits(order.Uint32(b[28:])),
 	}
-	for i := range r.nums {
-		r.nums[i] = compressed(order.Uint16(b[32+2*i:]))
+	for i := range r.counters {
+		r.counters[i] = decodeCompT(order.Uint16(b[32+2*i:]))
 	}
 	comm, _, _ := bytes.Cut(b[48:acctSize], []byte{0})
 	r.comm = string(cleanArgs(bytes.Clone(comm)))
 	return r, true
 }
 
-// compressed returns the number that a comp_t is, acct(5): 13 bits, to be
+// decodeCompT returns the number that a comp_t is, acct(5): 13 bits, to be
 // multiplied by 8 as often as the 3 bits above them say.
-func compressed(c uint16) uint64 { return uint64(c&0x1fff) << (3 * (c >> 13)) }
+func decodeCompT(c uint16) uint64 { return uint64(c&0x1fff) << (3 * (c >> 13)) }
 
 // ended returns when the process ended, in seconds since 1970.
 func (r *acctRecord) ended(hertz uint64) int64 {

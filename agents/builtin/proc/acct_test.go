@@ -38,7 +38,7 @@ func TestParseAcct(t *testing.T) {
 	r, ok := parseAcct(b)
 	want := acctRecord{
 		flags: 0x11, tty: 0x8803, exitcode: 9, uid: 1000, gid: 65534, pid: 77, ppid: 1, btime: 1000, etime: 250,
-		nums: [...]uint64{150, 8191, 8, 0, 0, 8191 << 21, 1 << 21, 7}, comm: "a bc",
+		counters: [...]uint64{150, 8191, 8, 0, 0, 8191 << 21, 1 << 21, 7}, comm: "a bc",
 	}
 	if !ok || r != want {
 		t.Errorf("%+v, %v\nwant %+v", r, ok, want)
@@ -65,8 +65,8 @@ func TestParseAcct(t *testing.T) {
 // An acctHarness has an agent whose file of accounting the test writes.
 type acctHarness struct {
 	*harness
-	file string
-	now  time.Time
+	systemFile string
+	now        time.Time
 }
 
 func newAcctHarness(tb testing.TB) *acctHarness {
@@ -85,7 +85,7 @@ func newAcctHarness(tb testing.TB) *acctHarness {
 
 func (r *acctHarness) append(records ...[]byte) {
 	r.Helper()
-	f, err := os.OpenFile(r.file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(r.systemFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err == nil {
 		for _, b := range records {
 			f.Write(b)
@@ -126,14 +126,14 @@ func TestAcct(t *testing.T) {
 		t.Errorf("the terminal is %s", got)
 	}
 	// It may come again now, from a new file, and from one that was made shorter.
-	if err := os.Rename(r.file, r.file+".1"); err != nil {
+	if err := os.Rename(r.systemFile, r.systemFile+".1"); err != nil {
 		t.Fatal(err)
 	}
 	r.append(acctBytes(5, 1050, 1, "new"))
 	r.Want(map[string]string{"acct.psinfo.pid": "new=5 half=8"})
 	r.append(acctBytes(9, 1050, 1, "a"), acctBytes(10, 1050, 1, "b"))
 	r.Want(map[string]string{"acct.psinfo.pid": "b=10 a=9 new=5 half=8"})
-	if err := os.Truncate(r.file, 0); err != nil {
+	if err := os.Truncate(r.systemFile, 0); err != nil {
 		t.Fatal(err)
 	}
 	r.append(acctBytes(11, 1050, 1, "c"))
@@ -152,7 +152,7 @@ func TestAcct(t *testing.T) {
 	r.Want(map[string]string{"acct.control.state": "1"})
 	r.now = time.Unix(1654, 0)
 	r.Want(map[string]string{"acct.control.state": "0"})
-	if err := os.Remove(r.file); err != nil {
+	if err := os.Remove(r.systemFile); err != nil {
 		t.Fatal(err)
 	}
 	r.Want(map[string]string{"acct.control.state": "0", "acct.psinfo.pid": ""})
@@ -192,10 +192,10 @@ func TestAcctVisible(t *testing.T) {
 	}{
 		{uid, 0o600, "x=5"}, {uid + 1000, 0o600, ""}, {uid + 1000, 0o604, "x=5"}, {-1, 0o604, ""},
 	} {
-		if err := os.Chmod(r.file, tt.mode); err != nil {
+		if err := os.Chmod(r.systemFile, tt.mode); err != nil {
 			t.Fatal(err)
 		}
-		for dir := filepath.Dir(r.file); dir != os.TempDir(); dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(r.systemFile); dir != os.TempDir(); dir = filepath.Dir(dir) {
 			if err := os.Chmod(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -227,7 +227,7 @@ func TestAcctVisible(t *testing.T) {
 				t.Errorf("user %d stores %s: %q, want %q", tt.uid, name, got, want)
 			}
 		}
-		r.host.acct.check, r.host.acct.life = 600, 60
+		r.host.acct.checkInterval, r.host.acct.lifetime = 600, 60
 	}
 	if got := r.Store("acct.control.state", word(1)); got != pdu.ErrnoPermission.Error() {
 		t.Errorf("store of the state: %q", got)
@@ -260,12 +260,12 @@ func TestPrivateAcct(t *testing.T) {
 	r.host.acct.now = time.Now
 	r.append(acctBytes(5, uint32(time.Now().Unix()), 1, "host"))
 	r.Want(map[string]string{"acct.control.state": "0"})
-	path := r.host.acct.path
+	path := r.host.acct.privatePath
 	if got := r.Store("acct.control.enable_acct", word(3)); got != "" {
 		t.Fatal(got)
 	}
 	if r.Values("acct.control.state") != "2" {
-		if _, err := startAcct(path); err != nil {
+		if _, err := startPrivateAcct(path); err != nil {
 			t.Skip(err) // a kernel without it
 		}
 	}
@@ -298,23 +298,23 @@ func TestPrivateAcct(t *testing.T) {
 
 	// The file does not grow without end.
 	p := r.host.acct.private
-	p.limit(time.Millisecond, 3*acctSize)
+	p.limitSize(time.Millisecond, 3*acctSize)
 	for end := time.Now().Add(10 * time.Second); ; {
 		st, err := os.Stat(path)
 		if err != nil || time.Now().After(end) {
 			t.Fatalf("%v bytes, %v", st.Size(), err)
 		}
-		if st.Size() < p.size {
+		if st.Size() < p.lastSize {
 			break
 		}
 		run()
 	}
-	p.limit(time.Hour, 0)
+	p.limitSize(time.Hour, 0)
 	has("acct.psinfo.pid", run())
 
 	// A file of the host takes its place as soon as the kernel writes to that.
 	r.identify(0, 0)
-	if err := syscall.Acct(r.file); err != nil {
+	if err := syscall.Acct(r.systemFile); err != nil {
 		t.Fatal(err)
 	}
 	pid = run()
@@ -347,7 +347,7 @@ func TestPrivateAcct(t *testing.T) {
 	// What an agent has left on that was killed is switched off by the next one;
 	// of one that is there it is left alone.
 	for _, killed := range []bool{false, true} {
-		p, err := startAcct(path)
+		p, err := startPrivateAcct(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -413,10 +413,10 @@ func FuzzAcct(f *testing.F) {
 		a := newAcct(h)
 		a.visible = true
 		for _, b := range [][]byte{before, after} {
-			if _, err := file.WriteAt(b, a.system.size); err != nil {
+			if _, err := file.WriteAt(b, a.system.lastSize); err != nil {
 				t.Fatal(err)
 			}
-			a.system.size += int64(len(b))
+			a.system.lastSize += int64(len(b))
 			a.system.read(int(file.Fd()), maxEnded, a.add)
 			seen := map[int32]bool{}
 			a.Each(func(pid int32, name string, _ any) bool {
@@ -426,7 +426,7 @@ func FuzzAcct(f *testing.F) {
 				seen[pid] = true
 				return true
 			})
-			if int64(len(seen)) > a.system.size/acctSize || a.system.size-a.system.offset >= acctSize {
+			if int64(len(seen)) > a.system.lastSize/acctSize || a.system.lastSize-a.system.offset >= acctSize {
 				t.Errorf("%d processes, read up to %d after %x, %x", len(seen), a.system.offset, before, after)
 			}
 		}

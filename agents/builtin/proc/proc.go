@@ -110,7 +110,7 @@ func (h *host) agent(help string) (agents.Agent, error) {
 		return nil, err
 	}
 	h.hot.load()
-	endLost(h.acct.path)
+	stopAbandonedAcct(h.acct.privatePath)
 	return pmda.New(pmda.Config{
 		Name:     "proc",
 		Domain:   h.domain,
