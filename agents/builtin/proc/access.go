@@ -61,9 +61,9 @@ func parseAccess(text string) accessRules {
 	return rules
 }
 
-// begin finds out what a client may see, and becomes it if the agent is root.
-func (h *host) begin(c *pmda.Client) {
-	h.allowed, h.foreign = h.AllAccess, false
+// impersonate finds out what a client may see, and becomes it if the agent is root.
+func (h *host) impersonate(c *pmda.Client) {
+	h.mayReadProcesses, h.otherUser = h.AllAccess, false
 	if h.AllAccess {
 		return
 	}
@@ -71,37 +71,37 @@ func (h *host) begin(c *pmda.Client) {
 	gid, isGroup := c.GID()
 	if name, ok := c.Attr(pdu.AttrUserName); ok && h.access.allowed[name] {
 		if !h.access.mapped {
-			h.allowed = true
+			h.mayReadProcesses = true
 			return
 		}
-		if u, g, ok := account(name); ok {
+		if u, g, ok := lookupUser(name); ok {
 			uid, gid, isUser, isGroup = u, g, true, true
 		}
 	}
 	switch {
 	case !isUser || !isGroup:
 		return
-	case h.own.uid != 0:
-		h.foreign = uid != h.own.uid && uid != 0
-	case uid != 0 || gid != h.own.gid:
-		if err := h.own.become(uid, gid); err != nil {
+	case h.ownCreds.uid != 0:
+		h.otherUser = uid != h.ownCreds.uid && uid != 0
+	case uid != 0 || gid != h.ownCreds.gid:
+		if err := h.ownCreds.assume(uid, gid); err != nil {
 			h.Log.Error("proc: cannot act as the client", "uid", uid, "gid", gid, "error", err)
 			return
 		}
-		h.switched, h.viewer = true, uid
+		h.impersonating, h.effectiveUID = true, uid
 	}
-	h.allowed = true
+	h.mayReadProcesses = true
 }
 
-// revert is root again.
-func (h *host) revert() {
-	if h.switched {
-		h.switched, h.viewer = false, h.own.uid
-		h.own.revert()
+// restoreOwn is root again.
+func (h *host) restoreOwn() {
+	if h.impersonating {
+		h.impersonating, h.effectiveUID = false, h.ownCreds.uid
+		h.ownCreds.restore()
 	}
 }
 
-func account(name string) (uid, gid int, ok bool) {
+func lookupUser(name string) (uid, gid int, ok bool) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return 0, 0, false

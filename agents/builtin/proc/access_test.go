@@ -14,7 +14,7 @@ import (
 )
 
 // Clients that pmcd does not know see numbers of processes only.
-func TestNobody(t *testing.T) {
+func TestUnknownClient(t *testing.T) {
 	denied := pdu.ErrnoPermission.Error()
 	for _, tt := range []struct {
 		attrs map[pdu.AttrCode]string
@@ -30,23 +30,23 @@ func TestNobody(t *testing.T) {
 	} {
 		root := pmdatest.Tree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n", "access.conf": "# x\nallowed: bob, alice # no\nmapped: false\n"})
 		r := newHarness(t, Options{Root: root, AccessConf: filepath.Join(root, "access.conf")})
-		r.attrs(tt.attrs)
+		r.setAttrs(tt.attrs)
 		r.Want(map[string]string{"proc.psinfo.pid": tt.want, "proc.nprocs": "1", "proc.runq.swapped": "1", "proc.control.all.threads": "0"})
 		if tt.want == denied {
 			r.Want(map[string]string{"proc.psinfo.ppid": denied, "proc.autogroup.enabled": denied})
 		}
 	}
 	r := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/5/stat": "5 (x) S 1\n"}), AllAccess: true})
-	r.attrs(nil)
+	r.setAttrs(nil)
 	r.Want(map[string]string{"proc.psinfo.ppid": "5=1"})
 }
 
 // An agent that is not root keeps from other users what is for its own.
-func TestForeign(t *testing.T) {
+func TestUnprivilegedAgent(t *testing.T) {
 	root := composed(t)
 	withoutThread(t, root)
 	r := newHarness(t, Options{Root: root})
-	r.host.own = identity{uid: 1000, gid: 1000}
+	r.host.ownCreds = credentials{uid: 1000, gid: 1000}
 	private := map[string]string{
 		"proc.psinfo.environ": "7= 100= 1234567=", "proc.psinfo.exe": "7= 100= 1234567=", "proc.psinfo.cwd": "7= 100= 1234567=",
 		"proc.memory.maps": "7= 100= 1234567=", "proc.io.rchar": "", "proc.fd.count": "", "proc.smaps.rss": "",
@@ -54,14 +54,14 @@ func TestForeign(t *testing.T) {
 	}
 	delete(private, "proc.psinfo.start_code")
 	for _, uid := range []int{1000, 0} {
-		r.identify(uid, 1)
+		r.setUser(uid, 1)
 		for name, hidden := range private {
 			if got := r.Values(name); got == hidden {
 				t.Errorf("user %d does not see %s", uid, name)
 			}
 		}
 	}
-	r.identify(1001, 1000)
+	r.setUser(1001, 1000)
 	r.Want(private)
 	r.Want(map[string]string{"proc.psinfo.cmd": "7=kworker/0:1 100=a (b) c", "proc.psinfo.start_code": "7=0 100=0"})
 }
@@ -82,14 +82,14 @@ func TestActsAsClient(t *testing.T) {
 	for range 20 { // on several threads
 		// Its own process, too, although the kernel shows that to all its threads.
 		for _, pid := range []int{os.Getppid(), os.Getpid()} {
-			r.identify(65534, 65534)
+			r.setUser(65534, 65534)
 			if sees("proc.psinfo.exe", pid) {
 				t.Fatal("nobody sees what root has")
 			}
 			if !strings.Contains(r.Values("proc.id.uid")+" ", fmt.Sprintf(" %d=0 ", pid)) {
 				t.Fatal("nobody does not see that there is a process of root")
 			}
-			r.identify(0, 0)
+			r.setUser(0, 0)
 			if !sees("proc.psinfo.exe", pid) {
 				t.Fatal("root does not see what it has")
 			}
@@ -166,13 +166,13 @@ func TestHiddenArgs(t *testing.T) {
 	defer other.Wait()
 	defer other.Process.Kill()
 	r := newHarness(t, Options{Root: root})
-	for _, who := range []struct {
+	for _, tt := range []struct {
 		uid  int
 		sees bool
 	}{{0, true}, {65534, false}, {0, true}} {
-		r.identify(who.uid, who.uid)
-		if got := r.Values("proc.psinfo.psargs"); strings.Contains(got, "=sleep 60") != who.sees {
-			t.Errorf("user %d sees %q", who.uid, got)
+		r.setUser(tt.uid, tt.uid)
+		if got := r.Values("proc.psinfo.psargs"); strings.Contains(got, "=sleep 60") != tt.sees {
+			t.Errorf("user %d sees %q", tt.uid, got)
 		}
 	}
 }

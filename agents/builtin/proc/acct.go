@@ -71,18 +71,18 @@ func newAcct(h *host) *acct {
 
 // refresh finds out what there is for the client.
 func (a *acct) refresh(_ context.Context, r *pmda.Request) error {
-	if a.visible = a.allowed; !a.allowed {
+	if a.visible = a.mayReadProcesses; !a.mayReadProcesses {
 		return nil
 	}
-	client := a.switched
-	if client {
-		a.revert()
+	wasImpersonating := a.impersonating
+	if wasImpersonating {
+		a.restoreOwn()
 	}
 	a.update(a.now())
-	if client {
-		a.begin(r.Client())
+	if wasImpersonating {
+		a.impersonate(r.Client())
 	}
-	a.visible = a.allowed && a.readable()
+	a.visible = a.mayReadProcesses && a.readable()
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (a *acct) readable() bool {
 	}
 	defer syscall.Close(fd)
 	var st syscall.Stat_t
-	return !a.foreign || syscall.Fstat(fd, &st) == nil && st.Mode&0o004 != 0
+	return !a.otherUser || syscall.Fstat(fd, &st) == nil && st.Mode&0o004 != 0
 }
 
 func (a *acct) openSystem() (fd int, err error) {

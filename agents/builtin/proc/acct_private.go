@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// An privateAcct is accounting that the agent has switched on itself, acct(2),
+// A privateAcct is accounting that the agent has switched on itself, acct(2),
 // with a file of its own.
 type privateAcct struct {
 	acctFile

@@ -202,11 +202,11 @@ func TestAcctVisible(t *testing.T) {
 		}
 		switch {
 		case tt.uid < 0:
-			r.attrs(nil)
+			r.setAttrs(nil)
 		case tt.uid == uid:
-			r.identify(uid, gid)
+			r.setUser(uid, gid)
 		default:
-			r.identify(tt.uid, gid+1000)
+			r.setUser(tt.uid, gid+1000)
 		}
 		r.Want(map[string]string{"acct.psinfo.pid": tt.want})
 		if got := len(r.Instances(indomAcct)); got != len(strings.Fields(tt.want)) {
@@ -290,7 +290,7 @@ func TestPrivateAcct(t *testing.T) {
 	r.Want(map[string]string{"acct.control.state": "2", "acct.control.enable_acct": "3"})
 
 	// It is root that wanted it: others see it, too. They do not get to stop it.
-	r.identify(65534, 65534)
+	r.setUser(65534, 65534)
 	has("acct.psinfo.pid", pid)
 	if got := r.Store("acct.control.enable_acct", word(0)); got != pdu.ErrnoPermission.Error() {
 		t.Errorf("nobody stores: %q", got)
@@ -313,7 +313,7 @@ func TestPrivateAcct(t *testing.T) {
 	has("acct.psinfo.pid", run())
 
 	// A file of the host takes its place as soon as the kernel writes to that.
-	r.identify(0, 0)
+	r.setUser(0, 0)
 	if err := syscall.Acct(r.systemFile); err != nil {
 		t.Fatal(err)
 	}

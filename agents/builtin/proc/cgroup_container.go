@@ -17,11 +17,11 @@ func (h *host) readContainer(_ context.Context, r *pmda.Request) error {
 	if c == nil || c.Container() == "" {
 		return nil
 	}
-	was := h.switched
-	h.revert() // pmdaroot answers root, not the client
+	wasImpersonating := h.impersonating
+	h.restoreOwn() // pmdaroot answers root, not the client
 	group, err := h.root.Cgroup(c.Container())
-	if was {
-		if h.begin(c); !h.switched {
+	if wasImpersonating {
+		if h.impersonate(c); !h.impersonating {
 			return pdu.ErrnoPermission
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// choose is another client: the user of the test, with a container.
-func (r *harness) choose(container string) {
-	r.attrs(map[pdu.AttrCode]string{
+// setContainer is another client: the user of the test, with a container.
+func (r *harness) setContainer(container string) {
+	r.setAttrs(map[pdu.AttrCode]string{
 		pdu.AttrUserID: strconv.Itoa(os.Geteuid()), pdu.AttrGroupID: strconv.Itoa(os.Getegid()),
 		pdu.AttrContainer: container,
 	})
@@ -74,7 +74,7 @@ func TestContainer(t *testing.T) {
 			{"nobody", none, none, none},
 			{"", all, "6", ""},
 		} {
-			r.choose(tt.container)
+			r.setContainer(tt.container)
 			want := map[string]string{"proc.psinfo.pid": tt.pids, "proc.nprocs": tt.n, metric: tt.groups}
 			if tt.container == "" {
 				delete(want, metric)
@@ -85,11 +85,11 @@ func TestContainer(t *testing.T) {
 			t.Errorf("version %d: instances were %v and are %v", version, ids, again)
 		}
 		// What has a way out of the hierarchies has none.
-		r.choose("odd")
+		r.setContainer("odd")
 		r.Want(map[string]string{"proc.nprocs": none, metric: none})
 	}
 	r := newHarness(t, Options{Root: pmdatest.Tree(t, containerTree(2)), Pmdaroot: "/nonexistent"})
-	r.choose("abc")
+	r.setContainer("abc")
 	lost := pdu.ErrnoNotConn.Error()
 	r.Want(map[string]string{"proc.nprocs": lost, "cgroup.cpu.stat.usage": lost, "cgroup.subsys.count": "2"})
 }

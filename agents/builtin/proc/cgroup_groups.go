@@ -69,7 +69,7 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 	}
 	if len(g.list) < len(g.known) {
 		for dir, c := range g.known {
-			if c.lastSeen != g.turn {
+			if c.lastSeen != g.request {
 				delete(g.known, dir)
 			}
 		}
@@ -96,7 +96,7 @@ func (g *groups) findGroups(m *mount) {
 		if err != nil { // it is none, or gone
 			continue
 		}
-		c.lastSeen = g.turn
+		c.lastSeen = g.request
 		if !g.inContainer([]byte(c.dir[len(m.path):])) {
 			continue
 		}
@@ -163,8 +163,8 @@ func (g *groups) record(c *group, i int) *record {
 		r = new(record)
 		c.records[i] = r
 	}
-	if r.turn != g.turn {
-		r.turn = g.turn
+	if r.turn != g.request {
+		r.turn = g.request
 		r.reset(g.files[i].fields)
 		if b, err := g.Path(c.dir).Str("/").Str(g.files[i].file).Text(maxFile); err == nil && len(b) > 0 {
 			g.files[i].parse(r, b)

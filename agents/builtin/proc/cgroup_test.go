@@ -56,7 +56,7 @@ func TestCgroups1(t *testing.T) {
 	r := newHarness(t, Options{Root: pmdatest.Tree(t, cgroups1)})
 	id := strings.Repeat("0123456789abcdef", 4)
 	for range 2 {
-		r.attrs(nil) // all clients see groups
+		r.setAttrs(nil) // all clients see groups
 		r.Want(map[string]string{
 			"cgroup.subsys.hierarchy":                    "cpuset=3 cpu=1 cpuacct=1 memory=4",
 			"cgroup.subsys.enabled":                      "cpuset=1 cpu=1 cpuacct=1 memory=0",

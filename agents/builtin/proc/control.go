@@ -9,31 +9,31 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A wish is what a client has stored into proc.control.perclient.
-type wish struct {
+// A clientSettings is what a client has stored into proc.control.perclient.
+type clientSettings struct {
 	threads    bool
 	hasThreads bool
 	cgroup     string
 }
 
-// wishes returns how a client wants processes to be listed.
-func (h *host) wishes(c *pmda.Client) (threads bool, cgroup string) {
+// listSettings returns how a client wants processes to be listed.
+func (h *host) listSettings(c *pmda.Client) (threads bool, cgroup string) {
 	threads, cgroup = h.Threads, h.Cgroup
-	if w, ok := c.Data.(*wish); ok {
-		if w.hasThreads {
-			threads = w.threads
+	if settings, ok := c.Data.(*clientSettings); ok {
+		if settings.hasThreads {
+			threads = settings.threads
 		}
-		if w.cgroup != "" {
-			cgroup = w.cgroup
+		if settings.cgroup != "" {
+			cgroup = settings.cgroup
 		}
 	}
 	return threads, cgroup
 }
 
-// wishOf returns the wishes of a client that pmcd knows something of.
+// clientSettingsOf returns the wishes of a client that pmcd knows something of.
 //
 // C differs: its limits on the numbers of clients decide as well.
-func wishOf(c *pmda.Client) (*wish, error) {
+func clientSettingsOf(c *pmda.Client) (*clientSettings, error) {
 	known := c.Container() != ""
 	for _, a := range []pdu.AttrCode{pdu.AttrUserID, pdu.AttrGroupID, pdu.AttrUserName} {
 		_, ok := c.Attr(a)
@@ -42,25 +42,25 @@ func wishOf(c *pmda.Client) (*wish, error) {
 	if !known {
 		return nil, pdu.ErrnoNoContext
 	}
-	w, ok := c.Data.(*wish)
+	settings, ok := c.Data.(*clientSettings)
 	if !ok {
-		w = new(wish)
-		c.Data = w
+		settings = new(clientSettings)
+		c.Data = settings
 	}
-	return w, nil
+	return settings, nil
 }
 
-// one returns the only value of a store.
-func one(s *pmda.Stored) (v pmda.StoredValue, err error) {
+// singleValue returns the only value of a store.
+func singleValue(s *pmda.Stored) (v pmda.StoredValue, err error) {
 	if len(s.Values) != 1 {
 		return v, pdu.ErrnoInst
 	}
 	return s.Values[0], nil
 }
 
-// flag returns a value that is 0 or 1.
-func flag(s *pmda.Stored) (bool, error) {
-	v, err := one(s)
+// boolValue returns a value that is 0 or 1.
+func boolValue(s *pmda.Stored) (bool, error) {
+	v, err := singleValue(s)
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +75,7 @@ func flag(s *pmda.Stored) (bool, error) {
 //
 // C differs: any client whose user is known may do it.
 func (h *host) storeAllThreads(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
-	on, err := flag(s)
+	on, err := boolValue(s)
 	if err == nil {
 		h.Threads = on
 	}
@@ -83,16 +83,16 @@ func (h *host) storeAllThreads(_ context.Context, _ *pmda.Request, s *pmda.Store
 }
 
 func (h *host) storeThreads(_ context.Context, r *pmda.Request, s *pmda.Stored) error {
-	on, err := flag(s)
+	on, err := boolValue(s)
 	if err != nil && err != pdu.ErrnoBadStore {
 		return err
 	}
-	w, e := wishOf(r.Client())
+	settings, e := clientSettingsOf(r.Client())
 	if e != nil {
 		return e
 	}
 	if err == nil {
-		w.threads, w.hasThreads = on, true
+		settings.threads, settings.hasThreads = on, true
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func (h *host) storeThreads(_ context.Context, r *pmda.Request, s *pmda.Stored) 
 const maxCgroup = 4096
 
 func (h *host) storeCgroups(_ context.Context, r *pmda.Request, s *pmda.Stored) error {
-	v, err := one(s)
+	v, err := singleValue(s)
 	if err != nil {
 		return err
 	}
@@ -109,21 +109,21 @@ func (h *host) storeCgroups(_ context.Context, r *pmda.Request, s *pmda.Stored) 
 	if err != nil {
 		return err
 	}
-	w, err := wishOf(r.Client())
+	settings, err := clientSettingsOf(r.Client())
 	if err != nil {
 		return err
 	}
 	if !strings.HasPrefix(dir, "/") || path.Clean(dir) != dir || len(dir) > maxCgroup {
 		return pdu.ErrnoBadStore
 	}
-	w.cgroup = dir
+	settings.cgroup = dir
 	return nil
 }
 
 func (h *host) control() []pmda.Metric {
 	of := func(f func(threads bool, cgroup string, v *pmda.Value)) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			threads, cgroup := h.wishes(v.Request().Client())
+			threads, cgroup := h.listSettings(v.Request().Client())
 			f(threads, cgroup, v)
 			return nil
 		}

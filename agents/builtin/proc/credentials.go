@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// An identity is who the agent is, and can be again after it was someone else.
+// A credentials is who the agent is, and can be again after it was someone else.
 //
 // To be someone else is a matter of one thread, which does nothing but the
 // request meanwhile: the system calls are made as such, because those of
@@ -18,25 +18,25 @@ import (
 // root, so that the client can neither trace nor signal the agent.
 //
 // C differs: it changes the real user, too.
-type identity struct {
+type credentials struct {
 	uid, gid int
 	groups   []uint32 // supplementary ones
 }
 
-func ownIdentity() identity {
-	id := identity{uid: os.Geteuid(), gid: os.Getegid()}
+func ownCredentials() credentials {
+	c := credentials{uid: os.Geteuid(), gid: os.Getegid()}
 	groups, _ := syscall.Getgroups()
 	for _, g := range groups {
-		id.groups = append(id.groups, uint32(g))
+		c.groups = append(c.groups, uint32(g))
 	}
-	return id
+	return c
 }
 
-const keep = ^uintptr(0) // in place of a user or a group: as it is
+const unchangedID = ^uintptr(0) // in place of a user or a group: as it is
 
-// become makes the thread act as another user and group, without supplementary
+// assume makes the thread act as another user and group, without supplementary
 // groups, until revert.
-func (id *identity) become(uid, gid int) error {
+func (c *credentials) assume(uid, gid int) error {
 	runtime.LockOSThread()
 	err := setGroups(nil)
 	if err == nil {
@@ -46,20 +46,20 @@ func (id *identity) become(uid, gid int) error {
 		err = setID(sysSetresuid, uid)
 	}
 	if err != nil {
-		id.revert()
+		c.restore()
 	}
 	return err
 }
 
-// revert makes the thread what it was. One that cannot be is never used again:
+// restore makes the thread what it was. One that cannot be is never used again:
 // the goroutine ends with it.
-func (id *identity) revert() {
-	err := setID(sysSetresuid, id.uid)
+func (c *credentials) restore() {
+	err := setID(sysSetresuid, c.uid)
 	if err == nil {
-		err = setID(sysSetresgid, id.gid)
+		err = setID(sysSetresgid, c.gid)
 	}
 	if err == nil {
-		err = setGroups(id.groups)
+		err = setGroups(c.groups)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("proc: cannot be root again: %v", err))
@@ -68,7 +68,7 @@ func (id *identity) revert() {
 }
 
 func setID(trap uintptr, n int) error {
-	if _, _, errno := syscall.RawSyscall(trap, keep, uintptr(uint32(n)), keep); errno != 0 {
+	if _, _, errno := syscall.RawSyscall(trap, unchangedID, uintptr(uint32(n)), unchangedID); errno != 0 {
 		return errno
 	}
 	return nil

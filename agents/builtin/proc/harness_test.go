@@ -38,16 +38,16 @@ func newHarness(tb testing.TB, o Options) *harness {
 	}
 	r := &harness{pmdatest.New(tb, 3, a, newHost(3, o).metrics()), h}
 	r.ByID = []int{indomProc, indomHot}
-	r.identify(os.Geteuid(), os.Getegid())
+	r.setUser(os.Geteuid(), os.Getegid())
 	return r
 }
 
-// identify tells the agent who its client is.
-func (r *harness) identify(uid, gid int) {
-	r.attrs(map[pdu.AttrCode]string{pdu.AttrUserID: strconv.Itoa(uid), pdu.AttrGroupID: strconv.Itoa(gid)})
+// setUser tells the agent who its client is.
+func (r *harness) setUser(uid, gid int) {
+	r.setAttrs(map[pdu.AttrCode]string{pdu.AttrUserID: strconv.Itoa(uid), pdu.AttrGroupID: strconv.Itoa(gid)})
 }
 
-func (r *harness) attrs(values map[pdu.AttrCode]string) {
+func (r *harness) setAttrs(values map[pdu.AttrCode]string) {
 	var attrs []pdu.Attr
 	for code, value := range values {
 		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})

@@ -109,10 +109,10 @@ func (s *hotprocs) list(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, s.container); err != nil {
 		return err
 	}
-	if r.Profile == nil && !s.allowed {
+	if r.Profile == nil && !s.mayReadProcesses {
 		return pdu.ErrnoPermission // who asks for instances
 	}
-	s.view.threads, _ = s.wishes(r.Client())
+	s.view.threads, _ = s.listSettings(r.Client())
 	s.view.pids = s.view.pids[:0]
 	for _, pid := range s.verdict.Load().pids {
 		if s.Path("/proc/").Num(pid).Exists() {
@@ -130,7 +130,7 @@ func (s *hotprocs) list(ctx context.Context, r *pmda.Request) error {
 // forRoot makes a StoreFunc of one value that is for root alone.
 func forRoot(f func(v pmda.StoredValue) error) pmda.StoreFunc {
 	return pmda.ForRoot(func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
-		v, err := one(s)
+		v, err := singleValue(s)
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (s *hotprocs) metrics() []pmda.Metric {
 		if err := r.Read(ctx, s.source); err != nil || len(s.view.list) == 0 {
 			return err
 		}
-		return s.allow()
+		return s.checkMayRead()
 	}}
 	total := func(f func(t totals) float64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {

@@ -38,7 +38,7 @@ type totals struct{ idle, hot, cold, transient float64 }
 
 func newSampler(h *host) *sampler {
 	s := &sampler{tree: tree{
-		Reader: sysfile.Reader{Root: h.Root}, names: newAccounts(), hertz: h.hertz, pageSize: h.pageSize,
+		Reader: sysfile.Reader{Root: h.Root}, names: newUserNames(), hertz: h.hertz, pageSize: h.pageSize,
 	}}
 	s.view = newView(&s.tree)
 	return s
@@ -47,7 +47,7 @@ func newSampler(h *host) *sampler {
 // look looks at all processes. What is a rate is 0 for those seen for the first
 // time.
 func (s *sampler) look(p *predicate, now time.Time) *verdict {
-	s.tree.turn++
+	s.tree.request++
 	s.tree.names.refresh()
 	v := &verdict{}
 	if s.view.all() != nil {

@@ -130,10 +130,10 @@ func TestHotproc(t *testing.T) {
 			}
 		}
 	}
-	r.identify(1000, 1000)
+	r.setUser(1000, 1000)
 	stores("hotproc.control.config", textValue("true"), pdu.ErrnoPermission)
 	stores("hotproc.control.refresh", word(1), pdu.ErrnoPermission)
-	r.identify(0, 0)
+	r.setUser(0, 0)
 	stores("hotproc.control.config", textValue("cpuburn >"), pdu.ErrnoBadStore)
 	stores("hotproc.control.config", textValue("psargs ~ /-v/"), nil)
 	hot("5=busy -v")
@@ -165,14 +165,14 @@ func TestHotproc(t *testing.T) {
 }
 
 // Clients that pmcd does not know see neither hot processes nor that there are none.
-func TestHotNobody(t *testing.T) {
+func TestHotprocUnknownClient(t *testing.T) {
 	root := hotTree(t)
 	pmdatest.WriteFile(t, root, "hotproc.conf", "true")
 	if err := os.Chmod(root+"/hotproc.conf", 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := newHarness(t, Options{Root: root, HotConf: root + "/hotproc.conf"})
-	r.attrs(nil)
+	r.setAttrs(nil)
 	end := time.Now().Add(10 * time.Second)
 	for r.Values("hotproc.nprocs") != "2" && time.Now().Before(end) {
 	}

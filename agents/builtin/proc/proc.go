@@ -157,16 +157,16 @@ var help string
 type host struct {
 	Options
 	tree
-	domain    int
-	access    accessRules
-	own       identity
-	autogroup bool // the scheduler has groups of sessions
-	terminals terminals
-	procs     *processes
-	hot       *hotprocs
-	acct      *acct
-	mounts    *mounts
-	allowed   bool // the client of this request may see processes
+	domain           int
+	access           accessRules
+	ownCreds         credentials
+	autogroup        bool // the scheduler has groups of sessions
+	terminals        terminals
+	procs            *processes
+	hot              *hotprocs
+	acct             *acct
+	mounts           *mounts
+	mayReadProcesses bool // the client of this request may see processes
 
 	root      pmdaroot.Client
 	container *pmda.Source // the following
@@ -176,24 +176,24 @@ type host struct {
 // A tree is what processes and groups are read with.
 type tree struct {
 	sysfile.Reader
-	names    *accounts
-	hertz    uint64
-	pageSize uint64
-	turn     uint64    // the number of the present request
-	foreign  bool      // the client may not see what the kernel has for the user of the agent
-	switched bool      // the thread acts as the client
-	viewer   int       // the user that it acts as, else the agent's
-	large    []*record // that were read in this request
-	self     int32     // the number of this process, 0 if the tree is not this host's
+	names         *userNames
+	hertz         uint64
+	pageSize      uint64
+	request       uint64    // the number of the present request
+	otherUser     bool      // the client may not see what the kernel has for the user of the agent
+	impersonating bool      // the thread acts as the client
+	effectiveUID  int       // the user that it acts as, else the agent's
+	largeRecords  []*record // that were read in this request
+	self          int32     // the number of this process, 0 if the tree is not this host's
 }
 
-// hidden reports whether the client may not see what p has for those who may
+// hidesPrivate reports whether the client may not see what p has for those who may
 // trace it, although the kernel would show it to the agent.
-func (t *tree) hidden(p *process) bool {
+func (t *tree) hidesPrivate(p *process) bool {
 	switch {
-	case t.foreign:
+	case t.otherUser:
 		return true
-	case !t.switched || t.self == 0:
+	case !t.impersonating || t.self == 0:
 		return false
 	case p.id == t.self:
 		return true // the kernel lets all threads see their process, whoever they are
@@ -215,12 +215,12 @@ func newHost(domain int, o Options) *host {
 	h := &host{Options: o, domain: domain, root: pmdaroot.Client{Path: o.Pmdaroot}}
 	h.container = &pmda.Source{Read: h.readContainer}
 	h.tree = tree{
-		Reader: sysfile.Reader{Root: o.Root}, names: newAccounts(),
+		Reader: sysfile.Reader{Root: o.Root}, names: newUserNames(),
 		hertz: o.Hertz, pageSize: uint64(o.PageSize),
 	}
 	h.access = readAccess(o)
-	h.own = ownIdentity()
-	h.viewer = h.own.uid
+	h.ownCreds = ownCredentials()
+	h.effectiveUID = h.ownCreds.uid
 	if b, err := h.Path("/proc/self").Link(); err == nil {
 		h.self = pidOf(b)
 	}
@@ -241,16 +241,16 @@ func (h *host) metrics() []pmda.Metric {
 
 // check starts a request.
 func (h *host) check(_ context.Context, r *pmda.Request) error {
-	h.turn++
+	h.request++
 	h.names.refresh()
-	h.begin(r.Client())
+	h.impersonate(r.Client())
 	return nil
 }
 
 // done ends a request.
 func (h *host) done(*pmda.Request) {
-	h.revert()
-	h.release()
+	h.restoreOwn()
+	h.releaseLarge()
 }
 
 func (h *host) close() error {

@@ -32,12 +32,12 @@ func (p *process) record(i int) *record {
 		r = new(record)
 		p.recs[i] = r
 	}
-	if r.turn != p.tree.turn {
-		r.turn = p.tree.turn
+	if r.turn != p.tree.request {
+		r.turn = p.tree.request
 		r.reset(formats[i].fields)
 		r.err = p.load(&formats[i], r)
 		if cap(r.text) > maxKept {
-			p.tree.large = append(p.tree.large, r)
+			p.tree.largeRecords = append(p.tree.largeRecords, r)
 		}
 	}
 	return r
@@ -48,17 +48,17 @@ func (p *process) record(i int) *record {
 // cheap.
 const maxKept = 4096
 
-// release lets go of what is large in records, at the end of a request.
-func (t *tree) release() {
-	for _, r := range t.large {
+// releaseLarge lets go of what is large in records, at the end of a request.
+func (t *tree) releaseLarge() {
+	for _, r := range t.largeRecords {
 		*r = record{nums: r.nums}
 	}
-	clear(t.large)
-	t.large = t.large[:0]
+	clear(t.largeRecords)
+	t.largeRecords = t.largeRecords[:0]
 }
 
 func (p *process) load(f *format, r *record) error {
-	if f.private && p.tree.hidden(p) {
+	if f.private && p.tree.hidesPrivate(p) {
 		return nil
 	}
 	if f.read != nil {
@@ -173,10 +173,10 @@ const maxArgs = 4096
 // identify reads the command line, once for each user in a row: where /proc is
 // mounted with hidepid=1 it is not for all.
 func (p *process) identify() {
-	if p.name != "" && p.seenBy == p.tree.viewer {
+	if p.name != "" && p.seenBy == p.tree.effectiveUID {
 		return
 	}
-	p.seenBy = p.tree.viewer
+	p.seenBy = p.tree.effectiveUID
 	prefix := fmt.Sprintf("%06d ", p.id)
 	b, err := p.tree.Path("/proc/").Num(p.id).Str("/cmdline").Text(maxArgs - len(prefix) - 1)
 	if err == nil && len(b) > 0 {

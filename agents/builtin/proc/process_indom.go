@@ -126,7 +126,7 @@ func (s *view) addThreads() {
 func (s *view) update() {
 	slices.Sort(s.pids)
 	s.pids = slices.Compact(s.pids)
-	turn := s.tree.turn
+	turn := s.tree.request
 	s.list = s.list[:0]
 	for _, pid := range s.pids {
 		p := s.known[pid]

@@ -25,7 +25,7 @@ func newProcesses(h *host) *processes {
 // list finds the processes that the client wants.
 func (s *processes) list(ctx context.Context, r *pmda.Request) error {
 	err := r.Read(ctx, s.container)
-	threads, cgroup := s.wishes(r.Client())
+	threads, cgroup := s.listSettings(r.Client())
 	if err == nil && (s.cgroup != "" || cgroup != "") {
 		err = r.Read(ctx, s.mounts.source)
 	}
@@ -48,9 +48,9 @@ func (s *processes) list(ctx context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// allow is an error if the client may not see processes.
-func (h *host) allow() error {
-	if !h.allowed {
+// checkMayRead is an error if the client may not see processes.
+func (h *host) checkMayRead() error {
+	if !h.mayReadProcesses {
 		return pdu.ErrnoPermission
 	}
 	return nil
@@ -58,7 +58,7 @@ func (h *host) allow() error {
 
 func (s *processes) metrics() []pmda.Metric {
 	allowed := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
-		if err := s.allow(); err != nil {
+		if err := s.checkMayRead(); err != nil {
 			return err
 		}
 		return r.Read(ctx, s.source)
@@ -109,7 +109,7 @@ func (h *host) table(prefix string, indom *pmda.InDom, clusters map[int]int) []p
 				} else {
 					v.Uint(0)
 				}
-				return h.allow()
+				return h.checkMayRead()
 			}},
 		}),
 	)
@@ -126,7 +126,7 @@ func (h *host) table(prefix string, indom *pmda.InDom, clusters map[int]int) []p
 func (h *host) autogroups(context.Context, *pmda.Request) error {
 	b, err := h.Path("/proc/sys/kernel/sched_autogroup_enabled").Text(16)
 	h.autogroup = err == nil && len(b) > 0 && b[0] == '1'
-	return h.allow()
+	return h.checkMayRead()
 }
 
 func (h *host) autogrouped(f pmda.FetchFunc) pmda.FetchFunc {

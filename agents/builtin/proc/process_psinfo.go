@@ -22,7 +22,7 @@ func (h *host) psinfo() []row {
 	address := func(field int) pmda.FetchFunc {
 		return of(formatStat, func(v *pmda.Value, p *process, r *record) {
 			switch {
-			case p.tree.hidden(p):
+			case p.tree.hidesPrivate(p):
 				v.Uint(0)
 			case r.there(field):
 				v.Uint(r.nums[field])

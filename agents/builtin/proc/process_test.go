@@ -211,15 +211,15 @@ func TestControl(t *testing.T) {
 		stores("proc.control.perclient.cgroups", textValue(dir), nil)
 		all(want)
 	}
-	r.identify(1000, 0)
+	r.setUser(1000, 0)
 	stores("proc.control.all.threads", word(1), pdu.ErrnoPermission)
-	r.identify(0, 0)
+	r.setUser(0, 0)
 	stores("proc.control.all.threads", word(1), nil)
 	stores("proc.control.all.threads", word(2), pdu.ErrnoBadStore)
 
-	r.identify(os.Geteuid(), os.Getegid()) // another client
+	r.setUser(os.Geteuid(), os.Getegid()) // another client
 	all("7=7 100=100 101=101 1234567=1234567")
-	r.attrs(nil) // nobody that pmcd knows
+	r.setAttrs(nil) // nobody that pmcd knows
 	stores("proc.control.all.threads", word(1), pdu.ErrnoPermission)
 	stores("proc.control.perclient.threads", word(1), pdu.ErrnoNoContext)
 	stores("proc.control.perclient.cgroups", textValue("/cg/a"), pdu.ErrnoNoContext)
