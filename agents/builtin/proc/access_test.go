@@ -43,7 +43,7 @@ func TestUnknownClient(t *testing.T) {
 
 // An agent that is not root keeps from other users what is for its own.
 func TestUnprivilegedAgent(t *testing.T) {
-	root := composed(t)
+	root := composedTree(t)
 	withoutThread(t, root)
 	r := newHarness(t, Options{Root: root})
 	r.host.ownCreds = credentials{uid: 1000, gid: 1000}

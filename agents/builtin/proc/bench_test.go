@@ -29,11 +29,11 @@ func manyTree(tb testing.TB, n int) string {
 	return root
 }
 
-var usual = []string{"proc.psinfo.utime", "proc.psinfo.stime", "proc.psinfo.vsize", "proc.psinfo.psargs", "proc.id.uid_nm", "proc.io.rchar", "proc.memory.vmsize"}
+var commonMetrics = []string{"proc.psinfo.utime", "proc.psinfo.stime", "proc.psinfo.vsize", "proc.psinfo.psargs", "proc.id.uid_nm", "proc.io.rchar", "proc.memory.vmsize"}
 
 // Values cost no memory.
-func TestNothingIsAllocated(t *testing.T) {
-	root := composed(t)
+func TestFetchAllocations(t *testing.T) {
+	root := composedTree(t)
 	for _, name := range []string{"7", "101", "1234567"} { // they lack files, and errors do
 		if err := os.RemoveAll(root + "/proc/" + name); err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestManyProcesses(t *testing.T) {
 }
 
 // A fetch for some processes reads files of no others.
-func TestReadsWhatIsAsked(t *testing.T) {
+func TestReadsOnlyRequestedFiles(t *testing.T) {
 	r := newHarness(t, Options{Root: manyTree(t, 100)})
 	req := &agents.FetchRequest{PMIDs: []pdu.PMID{r.ID("proc.psinfo.utime"), r.ID("proc.nprocs")}, Profile: &pdu.Profile{}}
 	req.Profile.InDoms = []pdu.InDomProfile{{InDom: pdu.NewInDom(3, indomProc), Exclude: true, Insts: []int32{1007}}}
@@ -81,8 +81,8 @@ func TestReadsWhatIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := 0
-	for _, p := range r.host.procs.view.list {
-		for _, rec := range p.recs {
+	for _, p := range r.host.procs.indom.list {
+		for _, rec := range p.records {
 			if rec != nil {
 				read++
 			}
@@ -102,7 +102,7 @@ func BenchmarkFetch(b *testing.B) {
 		if root != "/" {
 			name = "10000 processes"
 		}
-		for _, metrics := range [][]string{{"proc.nprocs"}, {"proc.runq.runnable"}, usual} {
+		for _, metrics := range [][]string{{"proc.nprocs"}, {"proc.runq.runnable"}, commonMetrics} {
 			b.Run(fmt.Sprintf("%s/%s", name, metrics[0]), func(b *testing.B) {
 				fetch := newHarness(b, Options{Root: root}).Repeat(metrics...)
 				b.ReportAllocs()

@@ -13,9 +13,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// cgroups returns the metrics below cgroup, see the kernel's
+// cgroupMetrics returns the metrics below cgroup, see the kernel's
 // Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
-func (h *host) cgroups() []pmda.Metric {
+func (h *host) cgroupMetrics() []pmda.Metric {
 	m := h.mounts
 	return slices.Concat(m.metrics(), m.cpuset(), m.cpuacct(), m.cpusched(), m.memory(), m.netclass(), newBlkIO(m).metrics(), m.v2Metrics())
 }

@@ -163,8 +163,8 @@ func (g *groups) record(c *group, i int) *record {
 		r = new(record)
 		c.records[i] = r
 	}
-	if r.turn != g.request {
-		r.turn = g.request
+	if r.request != g.request {
+		r.request = g.request
 		r.reset(g.files[i].fields)
 		if b, err := g.Path(c.dir).Str("/").Str(g.files[i].file).Text(maxFile); err == nil && len(b) > 0 {
 			g.files[i].parse(r, b)
@@ -176,7 +176,7 @@ func (g *groups) record(c *group, i int) *record {
 // withField makes a FetchFunc of one that gets a field of a file that is there.
 func (g *groups) withField(i, field int, f func(v *pmda.Value, r *record)) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
-		if r := g.record(*v.Data().(**group), i); r.there(field) {
+		if r := g.record(*v.Data().(**group), i); r.has(field) {
 			f(v, r)
 		}
 		return nil
@@ -196,6 +196,6 @@ func (g *groups) containerName() pmda.FetchFunc {
 }
 
 // oneNumber is a file with one number or with one text.
-func oneNumber(file string) format { return format{file: file, fields: 1, parse: words} }
+func oneNumber(file string) format { return format{file: file, fields: 1, parse: parseWords} }
 
-func oneText(file string) format { return format{file: file, fields: 1, parse: trimmed} }
+func oneText(file string) format { return format{file: file, fields: 1, parse: parseText} }

@@ -120,7 +120,7 @@ func (h *host) storeCgroups(_ context.Context, r *pmda.Request, s *pmda.Stored) 
 	return nil
 }
 
-func (h *host) control() []pmda.Metric {
+func (h *host) controlMetrics() []pmda.Metric {
 	of := func(f func(threads bool, cgroup string, v *pmda.Value)) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			threads, cgroup := h.listSettings(v.Request().Client())

@@ -8,8 +8,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// fuzzed are the files that FuzzFiles writes, and metrics that come from each.
-var fuzzed = []struct{ file, metrics string }{
+// fuzzedFiles are the files that FuzzFiles writes, and metrics that come from each.
+var fuzzedFiles = []struct{ file, metrics string }{
 	{"proc/100/stat", "proc.psinfo. proc.runq."},
 	{"proc/100/status", "proc.id. proc.memory.vm proc.namespaces. proc.psinfo."},
 	{"proc/100/statm", "proc.memory."},
@@ -27,11 +27,11 @@ var fuzzed = []struct{ file, metrics string }{
 // FuzzFiles has the kernel, and processes, write anything. What an agent makes
 // of it does not depend on what it has read before, but for what stays.
 func FuzzFiles(f *testing.F) {
-	root := composed(f)
+	root := composedTree(f)
 	withoutThread(f, root)
 	r := newHarness(f, Options{Root: root})
 	seeds := map[string]string{}
-	for i, z := range fuzzed {
+	for i, z := range fuzzedFiles {
 		text, err := r.host.Path("/" + z.file).Text(maxFile)
 		if err != nil {
 			f.Fatal(err)
@@ -41,7 +41,7 @@ func FuzzFiles(f *testing.F) {
 		f.Add(byte(i), string(text), string(text[:len(text)/2]))
 	}
 	f.Fuzz(func(t *testing.T, which byte, before, text string) {
-		z := fuzzed[int(which)%len(fuzzed)]
+		z := fuzzedFiles[int(which)%len(fuzzedFiles)]
 		values := func(texts ...string) map[string]string {
 			r := newHarness(t, Options{Root: root})
 			var m map[string]string

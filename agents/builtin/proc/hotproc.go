@@ -19,7 +19,7 @@ import (
 // a predicate was true of when the sampler looked last.
 type hotprocs struct {
 	*host
-	view    *view
+	indom   *processIndom
 	source  *pmda.Source
 	rule    *predicate // nil if there is none, and nothing hot
 	gen     uint32     // how many there were
@@ -29,7 +29,7 @@ type hotprocs struct {
 }
 
 func newHotprocs(h *host) *hotprocs {
-	s := &hotprocs{host: h, view: newView(&h.tree), every: 10 * time.Second, stop: func() {}}
+	s := &hotprocs{host: h, indom: newProcessIndom(&h.tree), every: 10 * time.Second, stop: func() {}}
 	s.verdict.Store(new(verdict))
 	s.source = &pmda.Source{Read: s.list}
 	return s
@@ -112,18 +112,18 @@ func (s *hotprocs) list(ctx context.Context, r *pmda.Request) error {
 	if r.Profile == nil && !s.mayReadProcesses {
 		return pdu.ErrnoPermission // who asks for instances
 	}
-	s.view.threads, _ = s.listSettings(r.Client())
-	s.view.pids = s.view.pids[:0]
+	s.indom.threads, _ = s.listSettings(r.Client())
+	s.indom.pids = s.indom.pids[:0]
 	for _, pid := range s.verdict.Load().pids {
 		if s.Path("/proc/").Num(pid).Exists() {
-			s.view.pids = append(s.view.pids, pid)
+			s.indom.pids = append(s.indom.pids, pid)
 		}
 	}
-	if s.view.threads {
-		s.view.addThreads()
+	if s.indom.threads {
+		s.indom.addThreads()
 	}
-	s.view.update()
-	s.view.named(r)
+	s.indom.updateList()
+	s.indom.makeNames(r)
 	return nil
 }
 
@@ -173,7 +173,7 @@ var hotClusters = map[int]int{8: 52, 9: 53, 11: 54, 12: 55, 24: 56, 31: 57, 32: 
 func (s *hotprocs) metrics() []pmda.Metric {
 	// One that may see nothing has an error if there is anything to see.
 	source := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
-		if err := r.Read(ctx, s.source); err != nil || len(s.view.list) == 0 {
+		if err := r.Read(ctx, s.source); err != nil || len(s.indom.list) == 0 {
 			return err
 		}
 		return s.checkMayRead()
@@ -192,7 +192,7 @@ func (s *hotprocs) metrics() []pmda.Metric {
 			return nil
 		}
 	}
-	indom := s.view.indom(indomHot, source)
+	indom := s.indom.pmdaInDom(indomHot, source)
 	ms := pmda.Table(pmda.Metric{}, []row{
 		{60, 1, "hotproc.control.refresh", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.every / time.Second), true })},
 		{60, 8, "hotproc.control.config", str, instant, none, func(_ context.Context, v *pmda.Value) error {
@@ -221,9 +221,9 @@ func (s *hotprocs) metrics() []pmda.Metric {
 	ms[0].Store, ms[1].Store, ms[2].Store = forRoot(s.storeRefresh), forRoot(s.storeConfig), forRoot(s.storeReload)
 	return slices.Concat(
 		ms,
-		s.table("hotproc.", indom, hotClusters),
+		s.processMetrics("hotproc.", indom, hotClusters),
 		pmda.Table(pmda.Metric{Source: s.source}, []row{
-			{52, 99, "hotproc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.view.list)), true })},
+			{52, 99, "hotproc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
 		}),
 		pmda.Table(pmda.Metric{InDom: indom}, []row{
 			{61, 1, "hotproc.predicate.ctxswitch", float, instant, countSec, was(varSwitches)},

@@ -14,7 +14,7 @@ import (
 // answers.
 type sampler struct {
 	tree   tree
-	view   *view
+	indom  *processIndom
 	before map[int32]sample
 	last   time.Time
 	idle   float64 // of all CPUs, in seconds
@@ -40,7 +40,7 @@ func newSampler(h *host) *sampler {
 	s := &sampler{tree: tree{
 		Reader: sysfile.Reader{Root: h.Root}, names: newUserNames(), hertz: h.hertz, pageSize: h.pageSize,
 	}}
-	s.view = newView(&s.tree)
+	s.indom = newProcessIndom(&s.tree)
 	return s
 }
 
@@ -50,15 +50,15 @@ func (s *sampler) look(p *predicate, now time.Time) *verdict {
 	s.tree.request++
 	s.tree.names.refresh()
 	v := &verdict{}
-	if s.view.all() != nil {
+	if s.indom.findAll() != nil {
 		return v
 	}
-	s.view.update()
+	s.indom.updateList()
 	dt := now.Sub(s.last).Seconds()
 	first := s.last.IsZero() || dt <= 0
-	after := make(map[int32]sample, len(s.view.list))
+	after := make(map[int32]sample, len(s.indom.list))
 	var hot, cold float64
-	for _, proc := range s.view.list {
+	for _, proc := range s.indom.list {
 		stat, status := proc.record(formatStat), proc.record(formatStatus)
 		if !stat.ok || !status.ok {
 			continue

@@ -233,8 +233,8 @@ func (h *host) metrics() []pmda.Metric {
 	return slices.Concat(
 		h.procs.metrics(),
 		h.hot.metrics(),
-		h.control(),
-		h.cgroups(),
+		h.controlMetrics(),
+		h.cgroupMetrics(),
 		h.acct.metrics(),
 	)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func TestTables(t *testing.T) {
-	r := newHarness(t, Options{Root: composed(t)})
+	r := newHarness(t, Options{Root: composedTree(t)})
 	if len(r.Metrics) < 150 {
 		t.Errorf("%d metrics", len(r.Metrics))
 	}
@@ -22,7 +22,7 @@ func TestTables(t *testing.T) {
 
 // In PCP's name space some names have to come from the agent.
 func TestDynamicNames(t *testing.T) {
-	r := newHarness(t, Options{Root: composed(t)})
+	r := newHarness(t, Options{Root: composedTree(t)})
 	namer := r.Agent.(agents.Namer)
 	for _, top := range []string{"proc", "hotproc"} {
 		for _, part := range dynamic {
@@ -40,13 +40,13 @@ func TestDynamicNames(t *testing.T) {
 }
 
 func TestAgent(t *testing.T) {
-	r := newHarness(t, Options{Root: composed(t)})
+	r := newHarness(t, Options{Root: composedTree(t)})
 	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
 // A host without any of the files has no processes, and no errors but where a
 // directory of processes is missing.
-func TestNothingThere(t *testing.T) {
+func TestEmptyProc(t *testing.T) {
 	r := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/": ""})})
 	for name, m := range r.Metrics {
 		if got := r.Values(name); m.InDom != nil && got != "" {

@@ -16,37 +16,37 @@ import (
 
 // A process is an instance; with threads it may be one of them.
 type process struct {
-	*view
-	id     int32
-	turn   uint64 // when it was last there
-	name   string // of the instance; "" is not known yet
-	psargs string
-	seenBy int // the user that these two were read as
-	recs   [numFormats]*record
+	*processIndom
+	id       int32
+	lastSeen uint64 // when it was last there
+	name     string // of the instance; "" is not known yet
+	psargs   string
+	readAs   int // the user that these two were read as
+	records  [numFormats]*record
 }
 
 // record returns what a file of the process has at the moment.
 func (p *process) record(i int) *record {
-	r := p.recs[i]
+	r := p.records[i]
 	if r == nil {
 		r = new(record)
-		p.recs[i] = r
+		p.records[i] = r
 	}
-	if r.turn != p.tree.request {
-		r.turn = p.tree.request
+	if r.request != p.tree.request {
+		r.request = p.tree.request
 		r.reset(formats[i].fields)
 		r.err = p.load(&formats[i], r)
-		if cap(r.text) > maxKept {
+		if cap(r.text) > maxKeptText {
 			p.tree.largeRecords = append(p.tree.largeRecords, r)
 		}
 	}
 	return r
 }
 
-// maxKept is how much text a record has between requests, in bytes. Environments
+// maxKeptText is how much text a record has between requests, in bytes. Environments
 // and maps may have a megabyte each, and processes that share it in memory are
 // cheap.
-const maxKept = 4096
+const maxKeptText = 4096
 
 // releaseLarge lets go of what is large in records, at the end of a request.
 func (t *tree) releaseLarge() {
@@ -62,28 +62,28 @@ func (p *process) load(f *format, r *record) error {
 		return nil
 	}
 	if f.read != nil {
-		return p.fault(f.read(p, r))
+		return p.clientError(f.read(p, r))
 	}
-	b, err := p.at(f.file).Text(maxFile)
+	b, err := p.path(f.file).Text(maxFile)
 	if p.threads && errors.Is(err, fs.ErrNotExist) {
 		b, err = p.tree.Path("/proc/").Num(p.id).Str("/").Str(f.file).Text(maxFile)
 	}
 	switch {
 	case f.optional && errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return p.fault(err)
+		return p.clientError(err)
 	case len(b) > 0:
 		f.parse(r, b)
 		r.ok = true
-	case f.zero:
-		r.has, r.ok = 1<<f.fields-1, true
+	case f.mayBeEmpty:
+		r.present, r.ok = 1<<f.fields-1, true
 	}
 	return nil
 }
 
-// at starts the path of a file of the process. That of a thread has the numbers
+// path starts the path of a file of the process. That of a thread has the numbers
 // of the thread alone, not those of its process.
-func (p *process) at(file string) *sysfile.Reader {
+func (p *process) path(file string) *sysfile.Reader {
 	r := p.tree.Path("/proc/").Num(p.id)
 	if p.threads {
 		r.Str("/task/").Num(p.id)
@@ -91,9 +91,9 @@ func (p *process) at(file string) *sysfile.Reader {
 	return r.Str("/").Str(file)
 }
 
-// fault returns what a client sees of err. What may not be read is not
+// clientError returns what a client sees of err. What may not be read is not
 // there, and a process that has ended is no error; what the kernel does not have is.
-func (p *process) fault(err error) error {
+func (p *process) clientError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrPermission), err == syscall.EINVAL, err == syscall.ESRCH:
 		return nil
@@ -106,8 +106,8 @@ func (p *process) fault(err error) error {
 	return err
 }
 
-// of makes a FetchFunc of one that gets the record of a file.
-func of(i int, f func(v *pmda.Value, p *process, r *record)) pmda.FetchFunc {
+// withRecord makes a FetchFunc of one that gets the record of a file.
+func withRecord(i int, f func(v *pmda.Value, p *process, r *record)) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		p := v.Data().(*process)
 		r := p.record(i)
@@ -118,10 +118,10 @@ func of(i int, f func(v *pmda.Value, p *process, r *record)) pmda.FetchFunc {
 	}
 }
 
-// is is the value of a field that is a number, with a sign or without.
-func is(i, field int) pmda.FetchFunc {
-	return of(i, func(v *pmda.Value, _ *process, r *record) {
-		if r.there(field) {
+// unsigned is the value of a field that is a number, with a sign or without.
+func unsigned(i, field int) pmda.FetchFunc {
+	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
+		if r.has(field) {
 			v.Uint(r.nums[field])
 		}
 	})
@@ -129,8 +129,8 @@ func is(i, field int) pmda.FetchFunc {
 
 // signed is a field that may be less than 0.
 func signed(i, field int) pmda.FetchFunc {
-	return of(i, func(v *pmda.Value, _ *process, r *record) {
-		if r.there(field) {
+	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
+		if r.has(field) {
 			v.Int(int64(r.nums[field]))
 		}
 	})
@@ -138,31 +138,31 @@ func signed(i, field int) pmda.FetchFunc {
 
 // text is a field that is text.
 func text(i, field int) pmda.FetchFunc {
-	return of(i, func(v *pmda.Value, _ *process, r *record) {
-		if r.there(field) {
+	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
+		if r.has(field) {
 			v.Bytes(r.string(field))
 		}
 	})
 }
 
-// textOrNone is text of a file: "" if the file cannot be read.
-func textOrNone(i int) pmda.FetchFunc {
+// textOrEmpty is text of a file: "" if the file cannot be read.
+func textOrEmpty(i int) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		v.Bytes(v.Data().(*process).record(i).string(0))
 		return nil
 	}
 }
 
-// instName returns the name of the instance, which is made when it is first
+// instanceName returns the name of the instance, which is made when it is first
 // asked for, and stays: the number and the command up to its first blank.
-func (p *process) instName() string {
-	p.identify()
+func (p *process) instanceName() string {
+	p.readCommand()
 	return p.name
 }
 
 // args returns the command line.
 func (p *process) args() string {
-	p.identify()
+	p.readCommand()
 	return p.psargs
 }
 
@@ -170,13 +170,13 @@ func (p *process) args() string {
 // it and a NUL behind it.
 const maxArgs = 4096
 
-// identify reads the command line, once for each user in a row: where /proc is
+// readCommand reads the command line, once for each user in a row: where /proc is
 // mounted with hidepid=1 it is not for all.
-func (p *process) identify() {
-	if p.name != "" && p.seenBy == p.tree.effectiveUID {
+func (p *process) readCommand() {
+	if p.name != "" && p.readAs == p.tree.effectiveUID {
 		return
 	}
-	p.seenBy = p.tree.effectiveUID
+	p.readAs = p.tree.effectiveUID
 	prefix := fmt.Sprintf("%06d ", p.id)
 	b, err := p.tree.Path("/proc/").Num(p.id).Str("/cmdline").Text(maxArgs - len(prefix) - 1)
 	if err == nil && len(b) > 0 {

@@ -35,21 +35,21 @@ const (
 var formats = [numFormats]format{
 	formatStat:      {file: "stat", fields: statFields, parse: parseStat},
 	formatStatus:    {file: "status", fields: statusFields, parse: parseStatus},
-	formatStatm:     {file: "statm", fields: 7, parse: words},
-	formatSchedstat: {file: "schedstat", fields: 3, parse: words},
+	formatStatm:     {file: "statm", fields: 7, parse: parseWords},
+	formatSchedstat: {file: "schedstat", fields: 3, parse: parseWords},
 	formatIO: {file: "io", fields: 7, private: true, parse: keyed(
 		"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes")},
 	formatSmaps: {file: "smaps_rollup", fields: 20, private: true, parse: keyed(
 		"Rss", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Shared_Clean", "Shared_Dirty",
 		"Private_Clean", "Private_Dirty", "Referenced", "Anonymous", "LazyFree", "AnonHugePages",
 		"ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb", "Swap", "SwapPss", "Locked")},
-	formatOOM:       {file: "oom_score", fields: 1, parse: words},
-	formatAutogroup: {file: "autogroup", fields: 2, zero: true, parse: parseAutogroup},
+	formatOOM:       {file: "oom_score", fields: 1, parse: parseWords},
+	formatAutogroup: {file: "autogroup", fields: 2, mayBeEmpty: true, parse: parseAutogroup},
 	formatCgroup:    {file: "cgroup", fields: 2, parse: parseCgroup},
-	formatLabel:     {file: "attr/current", fields: 1, parse: trimmed},
-	formatWchan:     {file: "wchan", fields: 1, optional: true, parse: trimmed},
+	formatLabel:     {file: "attr/current", fields: 1, parse: parseText},
+	formatWchan:     {file: "wchan", fields: 1, optional: true, parse: parseText},
 	formatEnviron:   {file: "environ", fields: 1, private: true, parse: parseEnviron},
-	formatMaps:      {file: "maps", fields: 1, private: true, parse: trimmed},
+	formatMaps:      {file: "maps", fields: 1, private: true, parse: parseText},
 	formatExe:       {fields: 1, private: true, read: readLink("exe")},
 	formatCwd:       {fields: 1, private: true, read: readLink("cwd")},
 	formatFD:        {fields: 1, private: true, read: countFDs},
@@ -100,8 +100,8 @@ func parseStat(r *record, b []byte) {
 	}
 }
 
-// trimmed is a file that is one text, with a NUL or a newline at the end.
-func trimmed(r *record, b []byte) { r.setText(0, bytes.TrimRight(b, "\x00\n")) }
+// parseText is a file that is one text, with a NUL or a newline at the end.
+func parseText(r *record, b []byte) { r.setText(0, bytes.TrimRight(b, "\x00\n")) }
 
 // parseEnviron has a blank for each NUL.
 func parseEnviron(r *record, b []byte) {
@@ -196,7 +196,7 @@ func readLink(name string) func(p *process, r *record) error {
 
 func countFDs(p *process, r *record) error {
 	n := uint64(0)
-	err := p.at("fd").List(func([]byte, byte) { n++ })
+	err := p.path("fd").List(func([]byte, byte) { n++ })
 	if err == syscall.ENOENT && p.threads {
 		err = p.tree.Path("/proc/").Num(p.id).Str("/fd").List(func([]byte, byte) { n++ })
 	}

@@ -13,20 +13,22 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A view is an instance domain of processes: all that there are, or some.
-type view struct {
-	tree    *tree
-	threads bool // of this request: threads are instances, too
-	known   map[int32]*process
-	list    []*process // in the order of their numbers
-	pids    []int32
+// A processIndom is an instance domain of processes: all that there are, or some.
+type processIndom struct {
+	tree      *tree
+	threads   bool // of this request: threads are instances, too
+	processes map[int32]*process
+	list      []*process // in the order of their numbers
+	pids      []int32
 }
 
-func newView(t *tree) *view { return &view{tree: t, known: make(map[int32]*process)} }
+func newProcessIndom(t *tree) *processIndom {
+	return &processIndom{tree: t, processes: make(map[int32]*process)}
+}
 
 // Each implements pmda.Instances. Names are made for requests that are no
 // fetches, see named.
-func (s *view) Each(yield func(inst int32, name string, data any) bool) {
+func (s *processIndom) Each(yield func(inst int32, name string, data any) bool) {
 	for _, p := range s.list {
 		if !yield(p.id, p.name, p) {
 			return
@@ -43,8 +45,8 @@ func pidOf(b []byte) int32 {
 	return int32(n)
 }
 
-// all finds all processes.
-func (s *view) all() error {
+// findAll finds all processes.
+func (s *processIndom) findAll() error {
 	s.pids = s.pids[:0]
 	add := func(name []byte, _ byte) {
 		if pid := pidOf(name); pid != 0 {
@@ -54,27 +56,27 @@ func (s *view) all() error {
 	return s.tree.Path("/proc").List(add)
 }
 
-// group finds the processes of a control group, by the directory of it. One
+// findGroup finds the processes of a control group, by the directory of it. One
 // that is not there has none.
-func (s *view) group(dir string) error {
+func (s *processIndom) findGroup(dir string) error {
 	s.pids = s.pids[:0]
-	s.members(dir)
+	s.addMembers(dir)
 	return nil
 }
 
-// container finds the processes of a container, by the directory of its control
+// findContainer finds the processes of a container, by the directory of its control
 // group: those of groups below it are its own, too. "" has none.
 //
 // C differs: it looks into a group called container below that one, as Podman
 // makes it, and nowhere else.
-func (s *view) container(dir string) error {
+func (s *processIndom) findContainer(dir string) error {
 	s.pids = s.pids[:0]
 	var dirs []string
 	if dir != "" {
 		dirs = append(dirs, dir)
 	}
 	for i := 0; i < len(dirs) && i < maxGroups; i++ {
-		s.members(dirs[i])
+		s.addMembers(dirs[i])
 		add := func(name []byte, typ byte) {
 			if name[0] != '.' && (typ == syscall.DT_DIR || typ == syscall.DT_UNKNOWN) {
 				dirs = append(dirs, dirs[i]+"/"+string(name))
@@ -85,8 +87,8 @@ func (s *view) container(dir string) error {
 	return nil
 }
 
-// members adds the processes of a control group.
-func (s *view) members(dir string) {
+// addMembers adds the processes of a control group.
+func (s *processIndom) addMembers(dir string) {
 	files := []string{"/cgroup.procs"}
 	if s.threads {
 		files = []string{"/cgroup.threads", "/tasks", "/cgroup.procs"} // v2, v1
@@ -111,7 +113,7 @@ func (s *view) members(dir string) {
 const maxPIDs = 32 << 20
 
 // addThreads finds the threads of the processes found.
-func (s *view) addThreads() {
+func (s *processIndom) addThreads() {
 	for _, pid := range s.pids[:len(s.pids):len(s.pids)] {
 		add := func(name []byte, _ byte) {
 			if tid := pidOf(name); tid != 0 && tid != pid {
@@ -122,43 +124,43 @@ func (s *view) addThreads() {
 	}
 }
 
-// update makes the list of what was found.
-func (s *view) update() {
+// updateList makes the list of what was found.
+func (s *processIndom) updateList() {
 	slices.Sort(s.pids)
 	s.pids = slices.Compact(s.pids)
-	turn := s.tree.request
+	request := s.tree.request
 	s.list = s.list[:0]
 	for _, pid := range s.pids {
-		p := s.known[pid]
+		p := s.processes[pid]
 		if p == nil {
-			p = &process{view: s, id: pid}
-			s.known[pid] = p
+			p = &process{processIndom: s, id: pid}
+			s.processes[pid] = p
 		}
-		p.turn = turn
+		p.lastSeen = request
 		s.list = append(s.list, p)
 	}
-	if len(s.list) < len(s.known) {
-		for pid, p := range s.known {
-			if p.turn != turn {
-				delete(s.known, pid)
+	if len(s.list) < len(s.processes) {
+		for pid, p := range s.processes {
+			if p.lastSeen != request {
+				delete(s.processes, pid)
 			}
 		}
 		clear(s.list[len(s.list):cap(s.list)])
 	}
 }
 
-// named makes names of instances if r is a request that needs them: a fetch
+// makeNames makes names of instances if r is a request that needs them: a fetch
 // does not.
-func (s *view) named(r *pmda.Request) {
+func (s *processIndom) makeNames(r *pmda.Request) {
 	if r.Profile != nil {
 		return
 	}
 	for _, p := range s.list {
-		p.instName()
+		p.instanceName()
 	}
 }
 
-func (s *view) indom(serial int, source *pmda.Source) *pmda.InDom {
+func (s *processIndom) pmdaInDom(serial int, source *pmda.Source) *pmda.InDom {
 	return &pmda.InDom{
 		Serial: serial,
 		Insts:  s,

@@ -11,19 +11,19 @@ import (
 // processes are the metrics below proc.
 type processes struct {
 	*host
-	view   *view
+	indom  *processIndom
 	source *pmda.Source // which processes there are
 	runq   runq
 }
 
 func newProcesses(h *host) *processes {
-	p := &processes{host: h, view: newView(&h.tree)}
-	p.source = &pmda.Source{Read: p.list}
+	p := &processes{host: h, indom: newProcessIndom(&h.tree)}
+	p.source = &pmda.Source{Read: p.find}
 	return p
 }
 
-// list finds the processes that the client wants.
-func (s *processes) list(ctx context.Context, r *pmda.Request) error {
+// find finds the processes that the client wants.
+func (s *processes) find(ctx context.Context, r *pmda.Request) error {
 	err := r.Read(ctx, s.container)
 	threads, cgroup := s.listSettings(r.Client())
 	if err == nil && (s.cgroup != "" || cgroup != "") {
@@ -32,19 +32,19 @@ func (s *processes) list(ctx context.Context, r *pmda.Request) error {
 	if err != nil {
 		return err
 	}
-	s.view.threads = threads
+	s.indom.threads = threads
 	if s.cgroup != "" {
-		err = s.view.container(s.mounts.containerDir())
+		err = s.indom.findContainer(s.mounts.containerDir())
 	} else if cgroup != "" {
-		err = s.view.group(s.mounts.checkedDir(cgroup))
-	} else if err = s.view.all(); err == nil && threads {
-		s.view.addThreads()
+		err = s.indom.findGroup(s.mounts.checkedDir(cgroup))
+	} else if err = s.indom.findAll(); err == nil && threads {
+		s.indom.addThreads()
 	}
 	if err != nil {
 		return err
 	}
-	s.view.update()
-	s.view.named(r)
+	s.indom.updateList()
+	s.indom.makeNames(r)
 	return nil
 }
 
@@ -66,15 +66,15 @@ func (s *processes) metrics() []pmda.Metric {
 	states := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
 		err := r.Read(ctx, s.source)
 		if err == nil {
-			s.runq.count(s.view.list)
+			s.runq.count(s.indom.list)
 		}
 		return err
 	}}
 	state := func(i int) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return s.runq[i], true }) }
 	return slices.Concat(
-		s.table("proc.", s.view.indom(indomProc, allowed), nil),
+		s.processMetrics("proc.", s.indom.pmdaInDom(indomProc, allowed), nil),
 		pmda.Table(pmda.Metric{Source: s.source}, []row{
-			{8, 99, "proc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.view.list)), true })},
+			{8, 99, "proc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
 		}),
 		pmda.Table(pmda.Metric{Source: states}, []row{
 			{13, 0, "proc.runq.runnable", i32, instant, count, state(runnable)},
@@ -89,18 +89,18 @@ func (s *processes) metrics() []pmda.Metric {
 	)
 }
 
-// table returns the metrics that each process has, with names below prefix. The
+// processMetrics returns the metrics that each process has, with names below prefix. The
 // numbers of clusters are those of proc, or what to put in their place.
-func (h *host) table(prefix string, indom *pmda.InDom, clusters map[int]int) []pmda.Metric {
-	autogroups := &pmda.Source{Read: h.autogroups}
+func (h *host) processMetrics(prefix string, indom *pmda.InDom, clusters map[int]int) []pmda.Metric {
+	autogroups := &pmda.Source{Read: h.readAutogroup}
 	ms := slices.Concat(
-		pmda.Table(pmda.Metric{InDom: indom}, h.psinfo()),
-		pmda.Table(pmda.Metric{InDom: indom}, h.memory()),
-		pmda.Table(pmda.Metric{InDom: indom}, h.ids()),
-		pmda.Table(pmda.Metric{InDom: indom}, h.activity()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.psinfoMetrics()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.memoryMetrics()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.idMetrics()),
+		pmda.Table(pmda.Metric{InDom: indom}, h.activityMetrics()),
 		pmda.Table(pmda.Metric{InDom: indom, Source: autogroups}, []row{
-			{74, 1, "autogroup.id", u32, discrete, none, h.autogrouped(is(formatAutogroup, 0))},
-			{74, 2, "autogroup.nice", i32, instant, none, h.autogrouped(signed(formatAutogroup, 1))},
+			{74, 1, "autogroup.id", u32, discrete, none, h.ifAutogroup(unsigned(formatAutogroup, 0))},
+			{74, 2, "autogroup.nice", i32, instant, none, h.ifAutogroup(signed(formatAutogroup, 1))},
 		}),
 		pmda.Table(pmda.Metric{Source: autogroups}, []row{
 			{74, 0, "autogroup.enabled", u32, instant, none, func(_ context.Context, v *pmda.Value) error {
@@ -122,14 +122,14 @@ func (h *host) table(prefix string, indom *pmda.InDom, clusters map[int]int) []p
 	return ms
 }
 
-// autogroups reads whether the scheduler makes groups of sessions, sched(7).
-func (h *host) autogroups(context.Context, *pmda.Request) error {
+// readAutogroup reads whether the scheduler makes groups of sessions, sched(7).
+func (h *host) readAutogroup(context.Context, *pmda.Request) error {
 	b, err := h.Path("/proc/sys/kernel/sched_autogroup_enabled").Text(16)
 	h.autogroup = err == nil && len(b) > 0 && b[0] == '1'
 	return h.checkMayRead()
 }
 
-func (h *host) autogrouped(f pmda.FetchFunc) pmda.FetchFunc {
+func (h *host) ifAutogroup(f pmda.FetchFunc) pmda.FetchFunc {
 	return func(ctx context.Context, v *pmda.Value) error {
 		if !h.autogroup {
 			return nil
@@ -138,48 +138,48 @@ func (h *host) autogrouped(f pmda.FetchFunc) pmda.FetchFunc {
 	}
 }
 
-// activity is what a process has done: input and output, waiting, descriptors.
-func (h *host) activity() []row {
+// activityMetrics is what a process has done: input and output, waiting, descriptors.
+func (h *host) activityMetrics() []row {
 	const i, s = formatIO, formatSchedstat
 	return []row{
-		{31, 0, "schedstat.cpu_time", u64, counter, nsec, is(s, 0)},
-		{31, 1, "schedstat.run_delay", u64, counter, nsec, is(s, 1)},
-		{31, 2, "schedstat.pcount", u64, counter, count, is(s, 2)},
+		{31, 0, "schedstat.cpu_time", u64, counter, nsec, unsigned(s, 0)},
+		{31, 1, "schedstat.run_delay", u64, counter, nsec, unsigned(s, 1)},
+		{31, 2, "schedstat.pcount", u64, counter, count, unsigned(s, 2)},
 
-		{32, 0, "io.rchar", u64, counter, octet, is(i, 0)},
-		{32, 1, "io.wchar", u64, counter, octet, is(i, 1)},
-		{32, 2, "io.syscr", u64, counter, count, is(i, 2)},
-		{32, 3, "io.syscw", u64, counter, count, is(i, 3)},
-		{32, 4, "io.read_bytes", u64, counter, octet, is(i, 4)},
-		{32, 5, "io.write_bytes", u64, counter, octet, is(i, 5)},
-		{32, 6, "io.cancelled_write_bytes", u64, counter, octet, is(i, 6)},
+		{32, 0, "io.rchar", u64, counter, octet, unsigned(i, 0)},
+		{32, 1, "io.wchar", u64, counter, octet, unsigned(i, 1)},
+		{32, 2, "io.syscr", u64, counter, count, unsigned(i, 2)},
+		{32, 3, "io.syscw", u64, counter, count, unsigned(i, 3)},
+		{32, 4, "io.read_bytes", u64, counter, octet, unsigned(i, 4)},
+		{32, 5, "io.write_bytes", u64, counter, octet, unsigned(i, 5)},
+		{32, 6, "io.cancelled_write_bytes", u64, counter, octet, unsigned(i, 6)},
 
-		{51, 0, "fd.count", u32, instant, count, is(formatFD, 0)},
+		{51, 0, "fd.count", u32, instant, count, unsigned(formatFD, 0)},
 	}
 }
 
-// ids are the users and groups of a process, and its numbers in namespaces.
-func (h *host) ids() []row {
+// idMetrics are the users and groups of a process, and its numbers in namespaces.
+func (h *host) idMetrics() []row {
 	user := func(field int) pmda.FetchFunc {
-		return of(formatStatus, func(v *pmda.Value, p *process, r *record) {
+		return withRecord(formatStatus, func(v *pmda.Value, p *process, r *record) {
 			v.String(p.tree.names.user(uint32(r.nums[field])))
 		})
 	}
 	group := func(field int) pmda.FetchFunc {
-		return of(formatStatus, func(v *pmda.Value, p *process, r *record) {
+		return withRecord(formatStatus, func(v *pmda.Value, p *process, r *record) {
 			v.String(p.tree.names.group(uint32(r.nums[field])))
 		})
 	}
 	const f, u, g = formatStatus, statusUID, statusGID
 	return []row{
-		{24, 0, "id.uid", u32, discrete, none, is(f, u)},
-		{24, 1, "id.euid", u32, discrete, none, is(f, u+1)},
-		{24, 2, "id.suid", u32, discrete, none, is(f, u+2)},
-		{24, 3, "id.fsuid", u32, discrete, none, is(f, u+3)},
-		{24, 4, "id.gid", u32, discrete, none, is(f, g)}, // C differs: it has the user
-		{24, 5, "id.egid", u32, discrete, none, is(f, g+1)},
-		{24, 6, "id.sgid", u32, discrete, none, is(f, g+2)},
-		{24, 7, "id.fsgid", u32, discrete, none, is(f, g+3)},
+		{24, 0, "id.uid", u32, discrete, none, unsigned(f, u)},
+		{24, 1, "id.euid", u32, discrete, none, unsigned(f, u+1)},
+		{24, 2, "id.suid", u32, discrete, none, unsigned(f, u+2)},
+		{24, 3, "id.fsuid", u32, discrete, none, unsigned(f, u+3)},
+		{24, 4, "id.gid", u32, discrete, none, unsigned(f, g)}, // C differs: it has the user
+		{24, 5, "id.egid", u32, discrete, none, unsigned(f, g+1)},
+		{24, 6, "id.sgid", u32, discrete, none, unsigned(f, g+2)},
+		{24, 7, "id.fsgid", u32, discrete, none, unsigned(f, g+3)},
 		{24, 8, "id.uid_nm", str, discrete, none, user(u)},
 		{24, 9, "id.euid_nm", str, discrete, none, user(u + 1)},
 		{24, 10, "id.suid_nm", str, discrete, none, user(u + 2)},
@@ -190,20 +190,20 @@ func (h *host) ids() []row {
 		{24, 15, "id.fsgid_nm", str, discrete, none, group(g + 3)},
 		{11, 1, "id.container", str, discrete, none, text(formatCgroup, 1)},
 
-		{24, 37, "namespaces.tgid", str, discrete, none, known(statusNStgid, text)},
-		{24, 38, "namespaces.pid", str, discrete, none, known(statusNSpid, text)},
-		{24, 39, "namespaces.pgid", str, discrete, none, known(statusNSpgid, text)},
-		{24, 40, "namespaces.sid", str, discrete, none, known(statusNSsid, text)},
-		{24, 42, "namespaces.envid", u32, discrete, none, known(statusEnvID, is)},
+		{24, 37, "namespaces.tgid", str, discrete, none, newerField(statusNStgid, text)},
+		{24, 38, "namespaces.pid", str, discrete, none, newerField(statusNSpid, text)},
+		{24, 39, "namespaces.pgid", str, discrete, none, newerField(statusNSpgid, text)},
+		{24, 40, "namespaces.sid", str, discrete, none, newerField(statusNSsid, text)},
+		{24, 42, "namespaces.envid", u32, discrete, none, newerField(statusEnvID, unsigned)},
 	}
 }
 
-// known is a field of status that older kernels do not have.
-func known(field int, value func(format, field int) pmda.FetchFunc) pmda.FetchFunc {
+// newerField is a field of status that older kernels do not have.
+func newerField(field int, value func(format, field int) pmda.FetchFunc) pmda.FetchFunc {
 	f := value(formatStatus, field)
 	return func(ctx context.Context, v *pmda.Value) error {
 		r := v.Data().(*process).record(formatStatus)
-		if r.ok && !r.there(field) {
+		if r.ok && !r.has(field) {
 			return pdu.ErrnoAppVersion
 		}
 		return f(ctx, v)

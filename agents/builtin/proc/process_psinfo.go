@@ -6,25 +6,25 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// psinfo are the metrics of stat, and what ps(1) shows besides.
+// psinfoMetrics are the metrics of stat, and what ps(1) shows besides.
 //
 // C differs: of the last fields of stat it takes the one behind each, so that
 // priority is that of the real-time scheduler, and so on.
-func (h *host) psinfo() []row {
+func (h *host) psinfoMetrics() []row {
 	msecs := func(field int) pmda.FetchFunc {
-		return of(formatStat, func(v *pmda.Value, p *process, r *record) {
-			if r.there(field) {
+		return withRecord(formatStat, func(v *pmda.Value, p *process, r *record) {
+			if r.has(field) {
 				v.Uint(p.tree.msecs(r.nums[field]))
 			}
 		})
 	}
 	// Addresses are for those who may trace the process.
 	address := func(field int) pmda.FetchFunc {
-		return of(formatStat, func(v *pmda.Value, p *process, r *record) {
+		return withRecord(formatStat, func(v *pmda.Value, p *process, r *record) {
 			switch {
 			case p.tree.hidesPrivate(p):
 				v.Uint(0)
-			case r.there(field):
+			case r.has(field):
 				v.Uint(r.nums[field])
 			}
 		})
@@ -37,27 +37,27 @@ func (h *host) psinfo() []row {
 		}},
 		{8, 1, "psinfo.cmd", str, discrete, none, text(s, statComm)},
 		{8, 2, "psinfo.sname", str, instant, none, text(s, statState)},
-		{8, 3, "psinfo.ppid", u32, discrete, none, is(s, statPPID)},
-		{8, 4, "psinfo.pgrp", u32, discrete, none, is(s, 5)},
-		{8, 5, "psinfo.session", u32, discrete, none, is(s, 6)},
-		{8, 6, "psinfo.tty", u32, discrete, none, is(s, statTTY)},
-		{8, 7, "psinfo.tty_pgrp", u32, discrete, none, of(s, func(v *pmda.Value, _ *process, r *record) {
-			if n := int64(r.nums[statTPGID]); r.there(statTPGID) && n >= 0 {
+		{8, 3, "psinfo.ppid", u32, discrete, none, unsigned(s, statPPID)},
+		{8, 4, "psinfo.pgrp", u32, discrete, none, unsigned(s, 5)},
+		{8, 5, "psinfo.session", u32, discrete, none, unsigned(s, 6)},
+		{8, 6, "psinfo.tty", u32, discrete, none, unsigned(s, statTTY)},
+		{8, 7, "psinfo.tty_pgrp", u32, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r *record) {
+			if n := int64(r.nums[statTPGID]); r.has(statTPGID) && n >= 0 {
 				v.Int(n)
 			}
 		})},
-		{8, 8, "psinfo.flags", u32, discrete, none, is(s, 9)},
-		{8, 9, "psinfo.minflt", u32, counter, count, is(s, 10)},
-		{8, 10, "psinfo.cmin_flt", u32, counter, count, is(s, 11)},
-		{8, 11, "psinfo.maj_flt", u32, counter, count, is(s, 12)},
-		{8, 12, "psinfo.cmaj_flt", u32, counter, count, is(s, 13)},
+		{8, 8, "psinfo.flags", u32, discrete, none, unsigned(s, 9)},
+		{8, 9, "psinfo.minflt", u32, counter, count, unsigned(s, 10)},
+		{8, 10, "psinfo.cmin_flt", u32, counter, count, unsigned(s, 11)},
+		{8, 11, "psinfo.maj_flt", u32, counter, count, unsigned(s, 12)},
+		{8, 12, "psinfo.cmaj_flt", u32, counter, count, unsigned(s, 13)},
 		{8, 13, "psinfo.utime", u64, counter, msec, msecs(statUtime)},
 		{8, 14, "psinfo.stime", u64, counter, msec, msecs(statStime)},
 		{8, 15, "psinfo.cutime", u64, counter, msec, msecs(16)},
 		{8, 16, "psinfo.cstime", u64, counter, msec, msecs(17)},
 		{8, 17, "psinfo.priority", i32, instant, none, signed(s, 18)},
 		{8, 18, "psinfo.nice", i32, instant, none, signed(s, 19)},
-		{8, 20, "psinfo.it_real_value", u32, discrete, none, is(s, 21)},
+		{8, 20, "psinfo.it_real_value", u32, discrete, none, unsigned(s, 21)},
 		{8, 21, "psinfo.start_time", u64, discrete, msec, msecs(statStart)},
 		{8, 22, "psinfo.vsize", u64, instant, kbyte, scaled(s, statVsize, func(*tree) (uint64, uint64) { return 1, 1024 })},
 		{8, 23, "psinfo.rss", u64, instant, kbyte, pages(s, statRSS)},
@@ -67,16 +67,16 @@ func (h *host) psinfo() []row {
 		{8, 27, "psinfo.start_stack", u32, discrete, none, address(28)},
 		{8, 28, "psinfo.esp", u32, discrete, none, address(29)},
 		{8, 29, "psinfo.eip", u32, discrete, none, address(30)},
-		{8, 30, "psinfo.signal", u32, discrete, none, is(s, 31)},
-		{8, 31, "psinfo.blocked", u32, discrete, none, is(s, 32)},
-		{8, 32, "psinfo.sigignore", u32, discrete, none, is(s, 33)},
-		{8, 33, "psinfo.sigcatch", u32, discrete, none, is(s, 34)},
+		{8, 30, "psinfo.signal", u32, discrete, none, unsigned(s, 31)},
+		{8, 31, "psinfo.blocked", u32, discrete, none, unsigned(s, 32)},
+		{8, 32, "psinfo.sigignore", u32, discrete, none, unsigned(s, 33)},
+		{8, 33, "psinfo.sigcatch", u32, discrete, none, unsigned(s, 34)},
 		{8, 34, "psinfo.wchan", u64, discrete, none, address(35)},
-		{8, 35, "psinfo.nswap", u32, counter, count, is(s, 36)},
-		{8, 36, "psinfo.cnswap", u32, counter, count, is(s, 37)},
-		{8, 37, "psinfo.exit_signal", u32, discrete, none, is(s, 38)},
-		{8, 38, "psinfo.processor", u32, instant, none, is(s, 39)},
-		{8, 39, "psinfo.ttyname", str, discrete, none, of(s, func(v *pmda.Value, _ *process, r *record) {
+		{8, 35, "psinfo.nswap", u32, counter, count, unsigned(s, 36)},
+		{8, 36, "psinfo.cnswap", u32, counter, count, unsigned(s, 37)},
+		{8, 37, "psinfo.exit_signal", u32, discrete, none, unsigned(s, 38)},
+		{8, 38, "psinfo.processor", u32, instant, none, unsigned(s, 39)},
+		{8, 39, "psinfo.ttyname", str, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r *record) {
 			v.String(h.terminals.name(&h.tree, uint32(r.nums[statTTY])))
 		})},
 		{8, 40, "psinfo.wchan_s", str, instant, none, text(formatWchan, 0)},
@@ -84,13 +84,13 @@ func (h *host) psinfo() []row {
 			v.String(v.Data().(*process).args())
 			return nil
 		}},
-		{8, 42, "psinfo.rt_priority", u32, instant, none, is(s, 40)},
-		{8, 43, "psinfo.policy", u32, instant, none, is(s, statPolicy)},
+		{8, 42, "psinfo.rt_priority", u32, instant, none, unsigned(s, 40)},
+		{8, 43, "psinfo.policy", u32, instant, none, unsigned(s, statPolicy)},
 		{8, 44, "psinfo.delayacct_blkio_time", u64, counter, msec, msecs(statBlkio)},
 		{8, 45, "psinfo.guest_time", u64, counter, msec, msecs(43)},
 		{8, 46, "psinfo.cguest_time", u64, counter, msec, msecs(44)},
-		{8, 47, "psinfo.environ", str, instant, none, textOrNone(formatEnviron)},
-		{8, 48, "psinfo.policy_s", str, instant, none, of(s, func(v *pmda.Value, _ *process, r *record) {
+		{8, 47, "psinfo.environ", str, instant, none, textOrEmpty(formatEnviron)},
+		{8, 48, "psinfo.policy_s", str, instant, none, withRecord(s, func(v *pmda.Value, _ *process, r *record) {
 			v.String(policyName(r.nums[statPolicy]))
 		})},
 
@@ -101,16 +101,16 @@ func (h *host) psinfo() []row {
 		{24, 17, "psinfo.blocked_s", str, instant, none, text(st, statusSigs+1)},
 		{24, 18, "psinfo.sigignore_s", str, instant, none, text(st, statusSigs+2)},
 		{24, 19, "psinfo.sigcatch_s", str, instant, none, text(st, statusSigs+3)},
-		{24, 28, "psinfo.threads", u32, instant, none, is(st, statusThreads)},
-		{24, 29, "psinfo.vctxsw", u32, instant, none, is(st, statusVoluntary)},
-		{24, 30, "psinfo.nvctxsw", u32, instant, none, is(st, statusInvoluntary)},
-		{24, 31, "psinfo.cpusallowed", str, instant, none, known(statusCpus, text)},
-		{24, 32, "psinfo.ngid", u32, discrete, none, known(statusNgid, is)}, // C differs: it has an index of its own
-		{24, 41, "psinfo.tgid", u32, discrete, none, known(statusTgid, is)},
+		{24, 28, "psinfo.threads", u32, instant, none, unsigned(st, statusThreads)},
+		{24, 29, "psinfo.vctxsw", u32, instant, none, unsigned(st, statusVoluntary)},
+		{24, 30, "psinfo.nvctxsw", u32, instant, none, unsigned(st, statusInvoluntary)},
+		{24, 31, "psinfo.cpusallowed", str, instant, none, newerField(statusCpus, text)},
+		{24, 32, "psinfo.ngid", u32, discrete, none, newerField(statusNgid, unsigned)}, // C differs: it has an index of its own
+		{24, 41, "psinfo.tgid", u32, discrete, none, newerField(statusTgid, unsigned)},
 
-		{62, 0, "psinfo.oom_score", u32, instant, none, is(formatOOM, 0)},
-		{69, 0, "psinfo.exe", str, discrete, none, textOrNone(formatExe)},
-		{72, 0, "psinfo.cwd", str, discrete, none, textOrNone(formatCwd)},
+		{62, 0, "psinfo.oom_score", u32, instant, none, unsigned(formatOOM, 0)},
+		{69, 0, "psinfo.exe", str, discrete, none, textOrEmpty(formatExe)},
+		{72, 0, "psinfo.cwd", str, discrete, none, textOrEmpty(formatCwd)},
 	}
 }
 
@@ -123,11 +123,11 @@ func policyName(policy uint64) string {
 	return "?"
 }
 
-// memory are the metrics of statm, status and smaps_rollup, in KiB.
-func (h *host) memory() []row {
+// memoryMetrics are the metrics of statm, status and smaps_rollup, in KiB.
+func (h *host) memoryMetrics() []row {
 	// Threads of the kernel have none of these: that is 0.
 	vm := func(field int) pmda.FetchFunc {
-		return of(formatStatus, func(v *pmda.Value, _ *process, r *record) { v.Uint(r.nums[field]) })
+		return withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) { v.Uint(r.nums[field]) })
 	}
 	const m, sm = formatStatm, formatSmaps
 	return []row{
@@ -138,7 +138,7 @@ func (h *host) memory() []row {
 		{9, 4, "memory.librss", u32, instant, kbyte, pages(m, 4)},
 		{9, 5, "memory.datrss", u32, instant, kbyte, pages(m, 5)},
 		{9, 6, "memory.dirty", u32, instant, kbyte, pages(m, 6)},
-		{9, 7, "memory.maps", str, instant, none, textOrNone(formatMaps)},
+		{9, 7, "memory.maps", str, instant, none, textOrEmpty(formatMaps)},
 
 		{24, 20, "memory.vmsize", u32, instant, kbyte, vm(statusVmSize)},
 		{24, 21, "memory.vmlock", u32, instant, kbyte, vm(statusVmLck)},
@@ -152,41 +152,41 @@ func (h *host) memory() []row {
 		{24, 34, "memory.vmpin", u32, instant, kbyte, vm(statusVmPin)},
 		{24, 35, "memory.vmhwm", u32, instant, kbyte, vm(statusVmHWM)},
 		{24, 36, "memory.vmpte", u32, instant, kbyte, vm(statusVmPTE)},
-		{24, 43, "memory.vmreal", u64, instant, kbyte, of(formatStatus, func(v *pmda.Value, _ *process, r *record) {
+		{24, 43, "memory.vmreal", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) {
 			v.Uint(r.nums[statusVmRSS] + r.nums[statusVmSwap])
 		})},
-		{24, 44, "memory.vmnonlib", u64, instant, kbyte, of(formatStatus, func(v *pmda.Value, _ *process, r *record) {
+		{24, 44, "memory.vmnonlib", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) {
 			n := r.nums[statusVmRSS] + r.nums[statusVmSwap]
 			v.Uint(n - min(n, r.nums[statusVmLib]))
 		})},
 
-		{33, 0, "smaps.rss", u64, instant, kbyte, is(sm, 0)},
-		{33, 1, "smaps.pss", u64, instant, kbyte, is(sm, 1)},
-		{33, 2, "smaps.pss_anon", u64, instant, kbyte, is(sm, 2)},
-		{33, 3, "smaps.pss_file", u64, instant, kbyte, is(sm, 3)},
-		{33, 4, "smaps.pss_shmem", u64, instant, kbyte, is(sm, 4)},
-		{33, 5, "smaps.shared_clean", u64, instant, kbyte, is(sm, 5)},
-		{33, 6, "smaps.shared_dirty", u64, instant, kbyte, is(sm, 6)},
-		{33, 7, "smaps.private_clean", u64, instant, kbyte, is(sm, 7)},
-		{33, 8, "smaps.private_dirty", u64, instant, kbyte, is(sm, 8)},
-		{33, 9, "smaps.referenced", u64, instant, kbyte, is(sm, 9)},
-		{33, 10, "smaps.anonymous", u64, instant, kbyte, is(sm, 10)},
-		{33, 11, "smaps.lazyfree", u64, instant, kbyte, is(sm, 11)},
-		{33, 12, "smaps.anonhugepages", u64, instant, kbyte, is(sm, 12)},
-		{33, 13, "smaps.shmempmdmapped", u64, instant, kbyte, is(sm, 13)},
-		{33, 14, "smaps.filepmdmapped", u64, instant, kbyte, is(sm, 14)},
-		{33, 15, "smaps.shared_hugetlb", u64, instant, kbyte, is(sm, 15)},
-		{33, 16, "smaps.private_hugetlb", u64, instant, kbyte, is(sm, 16)},
-		{33, 17, "smaps.swap", u64, instant, kbyte, is(sm, 17)},
-		{33, 18, "smaps.swappss", u64, instant, kbyte, is(sm, 18)},
-		{33, 19, "smaps.locked", u64, instant, kbyte, is(sm, 19)},
+		{33, 0, "smaps.rss", u64, instant, kbyte, unsigned(sm, 0)},
+		{33, 1, "smaps.pss", u64, instant, kbyte, unsigned(sm, 1)},
+		{33, 2, "smaps.pss_anon", u64, instant, kbyte, unsigned(sm, 2)},
+		{33, 3, "smaps.pss_file", u64, instant, kbyte, unsigned(sm, 3)},
+		{33, 4, "smaps.pss_shmem", u64, instant, kbyte, unsigned(sm, 4)},
+		{33, 5, "smaps.shared_clean", u64, instant, kbyte, unsigned(sm, 5)},
+		{33, 6, "smaps.shared_dirty", u64, instant, kbyte, unsigned(sm, 6)},
+		{33, 7, "smaps.private_clean", u64, instant, kbyte, unsigned(sm, 7)},
+		{33, 8, "smaps.private_dirty", u64, instant, kbyte, unsigned(sm, 8)},
+		{33, 9, "smaps.referenced", u64, instant, kbyte, unsigned(sm, 9)},
+		{33, 10, "smaps.anonymous", u64, instant, kbyte, unsigned(sm, 10)},
+		{33, 11, "smaps.lazyfree", u64, instant, kbyte, unsigned(sm, 11)},
+		{33, 12, "smaps.anonhugepages", u64, instant, kbyte, unsigned(sm, 12)},
+		{33, 13, "smaps.shmempmdmapped", u64, instant, kbyte, unsigned(sm, 13)},
+		{33, 14, "smaps.filepmdmapped", u64, instant, kbyte, unsigned(sm, 14)},
+		{33, 15, "smaps.shared_hugetlb", u64, instant, kbyte, unsigned(sm, 15)},
+		{33, 16, "smaps.private_hugetlb", u64, instant, kbyte, unsigned(sm, 16)},
+		{33, 17, "smaps.swap", u64, instant, kbyte, unsigned(sm, 17)},
+		{33, 18, "smaps.swappss", u64, instant, kbyte, unsigned(sm, 18)},
+		{33, 19, "smaps.locked", u64, instant, kbyte, unsigned(sm, 19)},
 	}
 }
 
 // scaled is a field that is multiplied and divided.
 func scaled(i, field int, by func(t *tree) (mul, div uint64)) pmda.FetchFunc {
-	return of(i, func(v *pmda.Value, p *process, r *record) {
-		if r.there(field) {
+	return withRecord(i, func(v *pmda.Value, p *process, r *record) {
+		if r.has(field) {
 			mul, div := by(p.tree)
 			v.Uint(r.nums[field] * mul / div)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// composed is a tree composed from the formats that the kernel documents: a
+// composedTree is a tree composed from the formats that the kernel documents: a
 // shell, a thread of the kernel, one in a container and one that is going.
-func composed(tb testing.TB) (root string) {
+func composedTree(tb testing.TB) (root string) {
 	id := strings.Repeat("0123456789abcdef", 4)
 	return pmdatest.Tree(tb, map[string]string{
 		"proc/sys/kernel/sched_autogroup_enabled": "1\n",
@@ -63,7 +63,7 @@ func withoutThread(tb testing.TB, root string) {
 }
 
 func TestProcess(t *testing.T) {
-	root := composed(t)
+	root := composedTree(t)
 	withoutThread(t, root)
 	r := newHarness(t, Options{Root: root, PageSize: 8192, Hertz: 1000})
 	if got, want := fmt.Sprint(r.Instances(indomProc)), "[{7 000007 (kworker/0:1-events)} {100 000100 /bin/sh} {1234567 1234567 <exiting>}]"; got != want {
@@ -129,8 +129,8 @@ func TestProcess(t *testing.T) {
 }
 
 // A number finds a process, with and without zeros before it.
-func TestFind(t *testing.T) {
-	r := newHarness(t, Options{Root: composed(t)})
+func TestFindByNumber(t *testing.T) {
+	r := newHarness(t, Options{Root: composedTree(t)})
 	for name, want := range map[string]string{
 		"7": "7", "000007": "7", "0100": "100", "000100 /bin/sh": "100", "1234567": "1234567",
 		"8": pdu.ErrnoInst.Error(), "sh": pdu.ErrnoInst.Error(), "99999999999999999999": pdu.ErrnoInst.Error(),
@@ -150,7 +150,7 @@ func TestFind(t *testing.T) {
 }
 
 // Names stay as they were first seen; processes come and go.
-func TestNamesStay(t *testing.T) {
+func TestNamesDoNotChange(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/5/cmdline": "sh\x00"})
 	r := newHarness(t, Options{Root: root})
 	r.Want(map[string]string{"proc.psinfo.psargs": "5=sh"})
@@ -173,7 +173,7 @@ func textValue(s string) pdu.Value {
 
 // Threads and control groups are as the client wishes.
 func TestControl(t *testing.T) {
-	root := composed(t)
+	root := composedTree(t)
 	withoutThread(t, root)
 	pmdatest.WriteFile(t, root, "proc/mounts", "cgroup2 /cg cgroup2 rw 0 0\n")
 	pmdatest.WriteFile(t, root, "sys/fs/cgroup/cpu/cgroup.procs", "7\n")
@@ -228,7 +228,7 @@ func TestControl(t *testing.T) {
 // What is large is not kept between requests: a user can have it in many
 // processes at the price of one.
 func TestLargeRecords(t *testing.T) {
-	root := composed(t)
+	root := composedTree(t)
 	env := "A=" + strings.Repeat("x", 100<<10)
 	for pid := range 20 {
 		pmdatest.WriteFile(t, root, fmt.Sprintf("proc/%d/environ", 2000+pid), env)
@@ -239,12 +239,12 @@ func TestLargeRecords(t *testing.T) {
 			t.Fatalf("%d environments", got)
 		}
 		kept := 0
-		for _, p := range r.host.procs.view.known {
-			if rec := p.recs[formatEnviron]; rec != nil {
+		for _, p := range r.host.procs.indom.processes {
+			if rec := p.records[formatEnviron]; rec != nil {
 				kept += cap(rec.text)
 			}
 		}
-		if kept > 20*maxKept {
+		if kept > 20*maxKeptText {
 			t.Errorf("%d bytes are kept", kept)
 		}
 	}

@@ -5,12 +5,12 @@ import "github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 // A record is what was read of one file of a process or of a group, as the
 // fields that its format has.
 type record struct {
-	turn uint64 // of the request that has read it
-	err  error  // why there is nothing, if the client is to know
-	ok   bool   // there is something
-	nums []uint64
-	has  uint64 // bits of the fields that the file has
-	text []byte // of all fields that are text
+	request uint64 // of the request that has read it
+	err     error  // why there is nothing, if the client is to know
+	ok      bool   // there is something
+	nums    []uint64
+	present uint64 // bits of the fields that the file has
+	text    []byte // of all fields that are text
 }
 
 func (r *record) reset(fields int) {
@@ -18,12 +18,12 @@ func (r *record) reset(fields int) {
 		r.nums = make([]uint64, fields)
 	}
 	clear(r.nums)
-	r.err, r.ok, r.has, r.text = nil, false, 0, r.text[:0]
+	r.err, r.ok, r.present, r.text = nil, false, 0, r.text[:0]
 }
 
 func (r *record) set(field int, n uint64) {
 	r.nums[field] = n
-	r.has |= 1 << field
+	r.present |= 1 << field
 }
 
 // setText sets a field that is text. It is kept as where it is in r.text.
@@ -32,7 +32,7 @@ func (r *record) setText(field int, b []byte) {
 	r.text = append(r.text, b...)
 }
 
-func (r *record) there(field int) bool { return r.has>>field&1 != 0 }
+func (r *record) has(field int) bool { return r.present>>field&1 != 0 }
 
 // string returns a field that is text, nothing if it is not there.
 func (r *record) string(field int) []byte {
@@ -52,7 +52,7 @@ type format struct {
 	read func(p *process, r *record) error
 
 	// zero is a file that may be empty: its fields are 0 then.
-	zero bool
+	mayBeEmpty bool
 
 	// optional is a file that the kernel may be built without: that is no error.
 	optional bool
@@ -62,9 +62,9 @@ type format struct {
 	private bool
 }
 
-// words parses numbers with blanks between them, by place. One that is broken is
+// parseWords parses numbers with blanks between them, by place. One that is broken is
 // not there.
-func words(r *record, b []byte) {
+func parseWords(r *record, b []byte) {
 	b, _ = sysfile.CutLine(b)
 	for i := range r.nums {
 		var word []byte

@@ -11,7 +11,7 @@ import (
 //
 //	pty_slave            /dev/pts      136 0-1048575 pty:slave
 type terminals struct {
-	read    bool
+	loaded  bool
 	drivers []terminal
 	names   map[uint32]string
 }
@@ -28,8 +28,8 @@ func (t *terminals) name(tree *tree, dev uint32) string {
 	if dev == 0 {
 		return "?"
 	}
-	if !t.read {
-		t.read, t.names = true, make(map[uint32]string)
+	if !t.loaded {
+		t.loaded, t.names = true, make(map[uint32]string)
 		b, _ := tree.Path("/proc/tty/drivers").Text(maxFile)
 		t.parse(b)
 	}
