@@ -19,24 +19,24 @@ import (
 // a predicate was true of when the sampler looked last.
 type hotprocs struct {
 	*host
-	indom   *processIndom
-	source  *pmda.Source
-	rule    *predicate // nil if there is none, and nothing hot
-	gen     uint32     // how many there were
-	every   time.Duration
-	verdict atomic.Pointer[verdict] // set by the sampler, never nil
-	stop    func()                  // ends the sampler, and waits for that
+	indom       *processIndom
+	source      *pmda.Source
+	predicate   *predicate // nil if there is none, and nothing hot
+	generation  uint32     // how many there were
+	interval    time.Duration
+	hot         atomic.Pointer[hotSet] // set by the sampler, never nil
+	stopSampler func()                 // ends the sampler, and waits for that
 }
 
 func newHotprocs(h *host) *hotprocs {
-	s := &hotprocs{host: h, indom: newProcessIndom(&h.tree), every: 10 * time.Second, stop: func() {}}
-	s.verdict.Store(new(verdict))
-	s.source = &pmda.Source{Read: s.list}
+	s := &hotprocs{host: h, indom: newProcessIndom(&h.tree), interval: 10 * time.Second, stopSampler: func() {}}
+	s.hot.Store(new(hotSet))
+	s.source = &pmda.Source{Read: s.find}
 	return s
 }
 
-// load reads the file with the predicate, if there is one.
-func (s *hotprocs) load() {
+// loadConf reads the file with the predicate, if there is one.
+func (s *hotprocs) loadConf() {
 	path := s.HotConf
 	if path == "" {
 		dir := os.Getenv("PCP_PMDAS_DIR")
@@ -60,52 +60,52 @@ func (s *hotprocs) load() {
 		b, err = os.ReadFile(path)
 	}
 	if err == nil {
-		err = s.set(string(b))
+		err = s.setPredicate(string(b))
 	}
 	if err != nil {
 		s.Log.Warn(fmt.Sprintf("proc: %s: %v", path, err))
 	}
 }
 
-// set takes a predicate; one without anything is none.
-func (s *hotprocs) set(text string) error {
+// setPredicate takes a predicate; one without anything is none.
+func (s *hotprocs) setPredicate(text string) error {
 	p, err := parsePredicate(text)
 	if err != nil {
 		return err
 	}
-	if s.rule = p; p == nil {
-		s.gen = 0
+	if s.predicate = p; p == nil {
+		s.generation = 0
 	} else {
-		s.gen++
+		s.generation++
 	}
-	s.restart()
+	s.restartSampler()
 	return nil
 }
 
-// restart starts the sampler for what there is to look for now.
-func (s *hotprocs) restart() {
-	s.stop()
-	s.stop = func() {}
-	s.verdict.Store(new(verdict))
-	if s.rule == nil {
+// restartSampler starts the sampler for what there is to look for now.
+func (s *hotprocs) restartSampler() {
+	s.stopSampler()
+	s.stopSampler = func() {}
+	s.hot.Store(new(hotSet))
+	if s.predicate == nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	sampler, rule, every := newSampler(s.host), s.rule, s.every
+	sampler, predicate, interval := newSampler(s.host), s.predicate, s.interval
 	go func() {
 		defer close(done)
-		sampler.run(ctx, rule, every, s.verdict.Store)
+		sampler.run(ctx, predicate, interval, s.hot.Store)
 	}()
-	s.stop = func() {
+	s.stopSampler = func() {
 		cancel()
 		<-done
 	}
 }
 
-// list finds the hot processes that are still there. They are those of the host
+// find finds the hot processes that are still there. They are those of the host
 // for clients of containers, too, as in pmdaproc.
-func (s *hotprocs) list(ctx context.Context, r *pmda.Request) error {
+func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, s.container); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (s *hotprocs) list(ctx context.Context, r *pmda.Request) error {
 	}
 	s.indom.threads, _ = s.listSettings(r.Client())
 	s.indom.pids = s.indom.pids[:0]
-	for _, pid := range s.verdict.Load().pids {
+	for _, pid := range s.hot.Load().pids {
 		if s.Path("/proc/").Num(pid).Exists() {
 			s.indom.pids = append(s.indom.pids, pid)
 		}
@@ -146,14 +146,14 @@ func (s *hotprocs) storeRefresh(v pmda.StoredValue) error {
 	case n == 0:
 		return pdu.ErrnoBadStore
 	}
-	s.every = time.Duration(n) * time.Second
-	s.restart()
+	s.interval = time.Duration(n) * time.Second
+	s.restartSampler()
 	return nil
 }
 
 func (s *hotprocs) storeConfig(v pmda.StoredValue) error {
 	text, err := v.AsString()
-	if err == nil && s.set(text) != nil {
+	if err == nil && s.setPredicate(text) != nil {
 		err = pdu.ErrnoBadStore
 	}
 	return err
@@ -163,7 +163,7 @@ func (s *hotprocs) storeReload(v pmda.StoredValue) error {
 	if _, err := v.AsUint32(); err != nil {
 		return err
 	}
-	s.load()
+	s.loadConf()
 	return nil
 }
 
@@ -180,13 +180,13 @@ func (s *hotprocs) metrics() []pmda.Metric {
 	}}
 	total := func(f func(t totals) float64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.Float(f(s.verdict.Load().totals))
+			v.Float(f(s.hot.Load().totals))
 			return nil
 		}
 	}
-	was := func(i int) pmda.FetchFunc {
+	variable := func(i int) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			if x := s.verdict.Load().of(v.Inst()); x != nil {
+			if x := s.hot.Load().varsOf(v.Inst()); x != nil {
 				v.Float(x.nums[i])
 			}
 			return nil
@@ -194,17 +194,17 @@ func (s *hotprocs) metrics() []pmda.Metric {
 	}
 	indom := s.indom.pmdaInDom(indomHot, source)
 	ms := pmda.Table(pmda.Metric{}, []row{
-		{60, 1, "hotproc.control.refresh", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.every / time.Second), true })},
+		{60, 1, "hotproc.control.refresh", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.interval / time.Second), true })},
 		{60, 8, "hotproc.control.config", str, instant, none, func(_ context.Context, v *pmda.Value) error {
 			text := ""
-			if s.rule != nil {
-				text = s.rule.text
+			if s.predicate != nil {
+				text = s.predicate.text
 			}
 			v.String(text)
 			return nil
 		}},
 		{60, 10, "hotproc.control.reload_config", u32, instant, none, pmda.Number(func() (uint64, bool) { return 0, true })},
-		{60, 9, "hotproc.control.config_gen", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.gen), true })},
+		{60, 9, "hotproc.control.config_gen", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.generation), true })},
 		{60, 2, "hotproc.total.cpuidle", float, instant, none, total(func(t totals) float64 { return t.idle })},
 		{60, 3, "hotproc.total.cpuburn", float, instant, none, total(func(t totals) float64 { return t.hot })},
 		{60, 4, "hotproc.total.cpuother.transient", float, instant, none, total(func(t totals) float64 { return t.transient })},
@@ -226,13 +226,13 @@ func (s *hotprocs) metrics() []pmda.Metric {
 			{52, 99, "hotproc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
 		}),
 		pmda.Table(pmda.Metric{InDom: indom}, []row{
-			{61, 1, "hotproc.predicate.ctxswitch", float, instant, countSec, was(varSwitches)},
-			{61, 2, "hotproc.predicate.virtualsize", u32, instant, kbyte, was(varVirtual)},
-			{61, 3, "hotproc.predicate.residentsize", u32, instant, kbyte, was(varResident)},
-			{61, 4, "hotproc.predicate.iodemand", float, instant, kbyteSec, was(varIO)},
-			{61, 5, "hotproc.predicate.iowait", float, instant, none, was(varIOWait)},
-			{61, 6, "hotproc.predicate.schedwait", float, instant, none, was(varSchedWait)},
-			{61, 7, "hotproc.predicate.cpuburn", float, instant, none, was(varCPU)},
+			{61, 1, "hotproc.predicate.ctxswitch", float, instant, countSec, variable(varSwitches)},
+			{61, 2, "hotproc.predicate.virtualsize", u32, instant, kbyte, variable(varVirtual)},
+			{61, 3, "hotproc.predicate.residentsize", u32, instant, kbyte, variable(varResident)},
+			{61, 4, "hotproc.predicate.iodemand", float, instant, kbyteSec, variable(varIO)},
+			{61, 5, "hotproc.predicate.iowait", float, instant, none, variable(varIOWait)},
+			{61, 6, "hotproc.predicate.schedwait", float, instant, none, variable(varSchedWait)},
+			{61, 7, "hotproc.predicate.cpuburn", float, instant, none, variable(varCPU)},
 		}),
 	)
 }

@@ -58,7 +58,7 @@ func parsePredicate(text string) (p *predicate, err error) {
 	if len(text) > maxPredicate {
 		return nil, errors.New("it is too long")
 	}
-	l := &lexer{}
+	l := &parser{}
 	for len(text) > 0 {
 		m := token().FindStringSubmatch(text)
 		if m == nil {
@@ -69,35 +69,35 @@ func parsePredicate(text string) (p *predicate, err error) {
 		}
 		text = text[len(m[0]):]
 	}
-	if l.take("Version") {
+	if l.accept("Version") {
 		if v := l.next(); v != "1" && v != "1.0" && v != "1." {
 			return nil, fmt.Errorf("version %q is not 1.0", v)
 		}
 	} else if len(l.words) == 0 {
 		return nil, nil
 	}
-	p = l.or()
+	p = l.parseOr()
 	if l.err == nil && len(l.words) > 0 {
 		l.fail(l.words[0])
 	}
 	return p, l.err
 }
 
-// A lexer is the words still to come.
-type lexer struct {
+// A parser is the words still to come.
+type parser struct {
 	words  []string
 	nested int
 	err    error // the first one
 }
 
-func (l *lexer) fail(word string) {
+func (l *parser) fail(word string) {
 	if l.err == nil {
 		l.err = fmt.Errorf("unexpected %q", word)
 	}
 	l.words = nil
 }
 
-func (l *lexer) next() string {
+func (l *parser) next() string {
 	if len(l.words) == 0 {
 		return ""
 	}
@@ -106,7 +106,7 @@ func (l *lexer) next() string {
 	return w
 }
 
-func (l *lexer) take(word string) bool {
+func (l *parser) accept(word string) bool {
 	if len(l.words) > 0 && l.words[0] == word {
 		l.words = l.words[1:]
 		return true
@@ -114,55 +114,55 @@ func (l *lexer) take(word string) bool {
 	return false
 }
 
-func (l *lexer) or() *predicate {
-	a := l.and()
-	for l.take("||") {
-		x, y := a, l.and()
+func (l *parser) parseOr() *predicate {
+	a := l.parseAnd()
+	for l.accept("||") {
+		x, y := a, l.parseAnd()
 		a = &predicate{"(" + x.text + " || " + y.text + ")", func(v *vars) bool { return x.eval(v) || y.eval(v) }}
 	}
 	return a
 }
 
-func (l *lexer) and() *predicate {
-	a := l.not()
-	for l.take("&&") {
-		x, y := a, l.not()
+func (l *parser) parseAnd() *predicate {
+	a := l.parseNot()
+	for l.accept("&&") {
+		x, y := a, l.parseNot()
 		a = &predicate{"(" + x.text + " && " + y.text + ")", func(v *vars) bool { return x.eval(v) && y.eval(v) }}
 	}
 	return a
 }
 
-func (l *lexer) not() *predicate {
+func (l *parser) parseNot() *predicate {
 	if l.nested++; l.nested > maxNested {
 		l.fail("nesting")
 	}
 	defer func() { l.nested-- }()
 	switch {
-	case l.take("!"):
-		x := l.not()
+	case l.accept("!"):
+		x := l.parseNot()
 		return &predicate{"(! " + x.text + ")", func(v *vars) bool { return !x.eval(v) }}
-	case l.take("("):
-		x := l.or()
-		if !l.take(")") {
+	case l.accept("("):
+		x := l.parseOr()
+		if !l.accept(")") {
 			l.fail(l.next())
 		}
 		return x
-	case l.take("true"):
+	case l.accept("true"):
 		return &predicate{"(true)", func(*vars) bool { return true }}
-	case l.take("false"):
+	case l.accept("false"):
 		return &predicate{"(false)", func(*vars) bool { return false }}
 	}
-	return l.comparison()
+	return l.parseComparison()
 }
 
-// comparison parses what compares two numbers or two texts, or a text with a
+// parseComparison parses what compares two numbers or two texts, or a text with a
 // pattern.
-func (l *lexer) comparison() *predicate {
+func (l *parser) parseComparison() *predicate {
 	nothing := &predicate{"", func(*vars) bool { return false }}
 	left, op, right := l.next(), l.next(), l.next()
 	show := func(l, r string) string { return "(" + l + " " + op + " " + r + ")" }
-	if a, aText, ok := number1(left); ok {
-		b, bText, ok := number1(right)
+	if a, aText, ok := numberOperand(left); ok {
+		b, bText, ok := numberOperand(right)
 		compare := map[string]func(a, b float64) bool{
 			"<": func(a, b float64) bool { return a < b }, "<=": func(a, b float64) bool { return a <= b },
 			">": func(a, b float64) bool { return a > b }, ">=": func(a, b float64) bool { return a >= b },
@@ -171,7 +171,7 @@ func (l *lexer) comparison() *predicate {
 		if ok && compare != nil {
 			return &predicate{show(aText, bText), func(v *vars) bool { return compare(a(v), b(v)) }}
 		}
-	} else if a, ok := text1(left); ok {
+	} else if a, ok := textOperand(left); ok {
 		if op == "~" || op == "!~" {
 			if pattern, isPattern := strings.CutPrefix(right, "/"); isPattern {
 				pattern = strings.TrimSuffix(pattern, "/")
@@ -182,7 +182,7 @@ func (l *lexer) comparison() *predicate {
 				}
 				return &predicate{show(left, `"`+pattern+`"`), func(v *vars) bool { return re.MatchString(a(v)) == (op == "~") }}
 			}
-		} else if b, ok := text1(right); ok && (op == "==" || op == "!=") {
+		} else if b, ok := textOperand(right); ok && (op == "==" || op == "!=") {
 			return &predicate{show(left, right), func(v *vars) bool { return (a(v) == b(v)) == (op == "==") }}
 		}
 	}
@@ -190,8 +190,8 @@ func (l *lexer) comparison() *predicate {
 	return nothing
 }
 
-// number1 is a number or a variable that is one, and its text.
-func number1(word string) (f func(v *vars) float64, text string, ok bool) {
+// numberOperand is a number or a variable that is one, and its text.
+func numberOperand(word string) (f func(v *vars) float64, text string, ok bool) {
 	if i := slices.Index(numVars[:], word); i >= 0 {
 		return func(v *vars) float64 { return v.nums[i] }, word, true
 	}
@@ -205,8 +205,8 @@ func number1(word string) (f func(v *vars) float64, text string, ok bool) {
 	return func(*vars) float64 { return n }, strconv.FormatFloat(n, 'f', 6, 64), true
 }
 
-// text1 is a text in quotes or a variable that is one.
-func text1(word string) (f func(v *vars) string, ok bool) {
+// textOperand is a text in quotes or a variable that is one.
+func textOperand(word string) (f func(v *vars) string, ok bool) {
 	if i := slices.Index(textVars[:], word); i >= 0 {
 		return func(v *vars) string { return v.texts[i] }, true
 	}

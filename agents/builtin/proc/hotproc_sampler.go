@@ -13,11 +13,11 @@ import (
 // and says which are hot. It has readers of its own: it works while the agent
 // answers.
 type sampler struct {
-	tree   tree
-	indom  *processIndom
-	before map[int32]sample
-	last   time.Time
-	idle   float64 // of all CPUs, in seconds
+	tree     tree
+	indom    *processIndom
+	before   map[int32]sample
+	lastScan time.Time
+	idle     float64 // of all CPUs, in seconds
 }
 
 // A sample is the counters of a process.
@@ -26,8 +26,8 @@ type sample struct {
 	cpu, iowait, schedwait float64 // in seconds
 }
 
-// A verdict is what a look has found. It is not changed any more.
-type verdict struct {
+// A hotSet is what a look has found. It is not changed any more.
+type hotSet struct {
 	pids   []int32 // of hot processes, in ascending order
 	vars   []vars  // of those, without texts
 	totals totals
@@ -44,18 +44,18 @@ func newSampler(h *host) *sampler {
 	return s
 }
 
-// look looks at all processes. What is a rate is 0 for those seen for the first
+// scan looks at all processes. What is a rate is 0 for those seen for the first
 // time.
-func (s *sampler) look(p *predicate, now time.Time) *verdict {
+func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	s.tree.request++
 	s.tree.names.refresh()
-	v := &verdict{}
+	v := &hotSet{}
 	if s.indom.findAll() != nil {
 		return v
 	}
 	s.indom.updateList()
-	dt := now.Sub(s.last).Seconds()
-	first := s.last.IsZero() || dt <= 0
+	dt := now.Sub(s.lastScan).Seconds()
+	first := s.lastScan.IsZero() || dt <= 0
 	after := make(map[int32]sample, len(s.indom.list))
 	var hot, cold float64
 	for _, proc := range s.indom.list {
@@ -78,11 +78,11 @@ func (s *sampler) look(p *predicate, now time.Time) *verdict {
 		x.nums[varVirtual] = float64(stat.nums[statVsize] / 1024)
 		x.nums[varResident] = float64(stat.nums[statRSS] * s.tree.pageSize / 1024)
 		before, seen := s.before[proc.id]
-		burnt := 0.0
+		cpuBurn := 0.0
 		if seen && !first && before.start == now.start {
 			rate := func(from, to float64) float64 { return max(to-from, 0) / dt }
-			burnt = rate(before.cpu, now.cpu)
-			x.nums[varCPU] = burnt
+			cpuBurn = rate(before.cpu, now.cpu)
+			x.nums[varCPU] = cpuBurn
 			x.nums[varSwitches] = rate(float64(before.switches), float64(now.switches))
 			x.nums[varIO] = rate(float64(before.bytes), float64(now.bytes)) / 1024 // C differs: in bytes
 			x.nums[varIOWait] = rate(before.iowait, now.iowait)
@@ -93,10 +93,10 @@ func (s *sampler) look(p *predicate, now time.Time) *verdict {
 			string(stat.string(statComm)), proc.args(),
 		}
 		if !p.eval(&x) {
-			cold += burnt
+			cold += cpuBurn
 			continue
 		}
-		hot += burnt
+		hot += cpuBurn
 		x.texts = [len(textVars)]string{}
 		v.pids = append(v.pids, proc.id)
 		v.vars = append(v.vars, x)
@@ -106,7 +106,7 @@ func (s *sampler) look(p *predicate, now time.Time) *verdict {
 		v.totals = totals{idle: max(idle-s.idle, 0) / dt, hot: hot, cold: cold}
 		v.totals.transient = max(cpus-hot-cold-v.totals.idle, 0)
 	}
-	s.before, s.last, s.idle = after, now, idle
+	s.before, s.lastScan, s.idle = after, now, idle
 	return v
 }
 
@@ -132,21 +132,21 @@ func (s *sampler) cpus() (idle, n float64) {
 }
 
 // run looks every so often, until ctx ends.
-func (s *sampler) run(ctx context.Context, p *predicate, every time.Duration, tell func(*verdict)) {
+func (s *sampler) run(ctx context.Context, p *predicate, interval time.Duration, publish func(*hotSet)) {
 	for {
-		tell(s.look(p, time.Now()))
+		publish(s.scan(p, time.Now()))
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(every):
+		case <-time.After(interval):
 		}
 	}
 }
 
-// of returns the vars of a process; nil if it is not hot.
-func (v *verdict) of(pid int32) *vars {
-	if i, ok := slices.BinarySearch(v.pids, pid); ok {
-		return &v.vars[i]
+// varsOf returns the vars of a process; nil if it is not hot.
+func (h *hotSet) varsOf(pid int32) *vars {
+	if i, ok := slices.BinarySearch(h.pids, pid); ok {
+		return &h.vars[i]
 	}
 	return nil
 }

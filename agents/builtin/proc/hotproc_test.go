@@ -77,7 +77,7 @@ func TestSampler(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Unix(1000, 0)
-	if v := s.look(p, now); len(v.pids) != 0 || v.totals != (totals{}) {
+	if v := s.scan(p, now); len(v.pids) != 0 || v.totals != (totals{}) {
 		t.Errorf("the first look has %+v", v)
 	}
 	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 150 150 0 0 20 0 1 0 7 8192 2 0\n")
@@ -85,12 +85,12 @@ func TestSampler(t *testing.T) {
 	pmdatest.WriteFile(t, root, "proc/5/status", "Uid:\t0\nGid:\t0\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t2\n")
 	pmdatest.WriteFile(t, root, "proc/6/stat", "6 (idle) S 1 5 5 0 -1 0 0 0 0 0 120 100 0 0 20 0 1 0 7 4096 2 0\n")
 	pmdatest.WriteFile(t, root, "proc/stat", "cpu  10 0 10 200 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\n")
-	v := s.look(p, now.Add(2*time.Second))
-	if fmt.Sprint(v.pids) != "[5]" || v.of(6) != nil {
+	v := s.scan(p, now.Add(2*time.Second))
+	if fmt.Sprint(v.pids) != "[5]" || v.varsOf(6) != nil {
 		t.Fatalf("hot are %v", v.pids)
 	}
 	want := [len(numVars)]float64{varCPU: 0.5, varSwitches: 2, varVirtual: 8, varResident: 8, varIO: 2}
-	if got := v.of(5).nums; got != want {
+	if got := v.varsOf(5).nums; got != want {
 		t.Errorf("process 5 has %v, want %v", got, want)
 	}
 	if want := (totals{idle: 0.5, hot: 0.5, cold: 0.1, transient: 0.9}); fmt.Sprintf("%.3f", v.totals) != fmt.Sprintf("%.3f", want) {
@@ -98,7 +98,7 @@ func TestSampler(t *testing.T) {
 	}
 	// Another process with the number starts anew.
 	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (other) S 1 5 5 0 -1 0 0 0 0 0 950 150 0 0 20 0 1 0 9 8192 2 0\n")
-	if v := s.look(p, now.Add(4*time.Second)); len(v.pids) != 0 {
+	if v := s.scan(p, now.Add(4*time.Second)); len(v.pids) != 0 {
 		t.Errorf("hot are %v", v.pids)
 	}
 }

@@ -109,7 +109,7 @@ func (h *host) agent(help string) (agents.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.hot.load()
+	h.hot.loadConf()
 	stopAbandonedAcct(h.acct.privatePath)
 	return pmda.New(pmda.Config{
 		Name:     "proc",
@@ -254,7 +254,7 @@ func (h *host) done(*pmda.Request) {
 }
 
 func (h *host) close() error {
-	h.hot.stop()
+	h.hot.stopSampler()
 	h.acct.close()
 	h.root.Close()
 	return nil
