@@ -44,11 +44,11 @@ var help string
 type host struct {
 	sysfile.Reader
 	Options
-	domain int
-	insts  *cache.Cache // with a *journal each
-	known  map[string]*journal
-	active uint64 // how many there are at the moment
-	broken string // what was wrong with the file of ids
+	domain      int
+	instances   *cache.Cache // with a *journal each
+	known       map[string]*journal
+	active      uint64 // how many there are at the moment
+	lastWarning string // what was wrong with the file of ids
 }
 
 func newHost(domain int, o Options) *host {
@@ -59,14 +59,14 @@ func newHost(domain int, o Options) *host {
 		o.Log = slog.Default()
 	}
 	h := &host{Options: o, domain: domain, known: make(map[string]*journal)}
-	h.insts = cache.New(pdu.NewInDom(domain, 0), cache.Options{Dir: o.CacheDir, Warn: h.warn})
+	h.instances = cache.New(pdu.NewInDom(domain, 0), cache.Options{Dir: o.CacheDir, Warn: h.warn})
 	return h
 }
 
 // warn logs what is wrong with the file of ids, once.
 func (h *host) warn(err error) {
-	if text := err.Error(); text != h.broken {
-		h.broken = text
+	if text := err.Error(); text != h.lastWarning {
+		h.lastWarning = text
 		h.Log.Warn("jbd2: " + text)
 	}
 }
@@ -75,9 +75,9 @@ func (h *host) agent() (agents.Agent, error) {
 	return pmda.New(pmda.Config{Name: "jbd2", Domain: h.domain, Metrics: h.metrics(), Help: help, Log: h.Log})
 }
 
-// list finds the journals.
-func (h *host) list(context.Context, *pmda.Request) error {
-	if _, err := h.insts.TryLoad(); err != nil {
+// findJournals finds the journals.
+func (h *host) findJournals(context.Context, *pmda.Request) error {
+	if _, err := h.instances.TryLoad(); err != nil {
 		h.warn(err)
 	}
 	var names []string
@@ -86,7 +86,7 @@ func (h *host) list(context.Context, *pmda.Request) error {
 			names = append(names, string(name))
 		}
 	})
-	h.insts.HideAll()
+	h.instances.HideAll()
 	h.active = 0
 	for _, name := range names {
 		j := journal{}
@@ -99,12 +99,12 @@ func (h *host) list(context.Context, *pmda.Request) error {
 			known = new(journal)
 		}
 		*known = j
-		if _, err := h.insts.Add(name, known); err == nil {
+		if _, err := h.instances.Add(name, known); err == nil {
 			h.known[name] = known
 			h.active++
 		}
 	}
-	if err := h.insts.TrySave(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
+	if err := h.instances.TrySave(); err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 		h.warn(err)
 	}
 	return nil
@@ -112,21 +112,21 @@ func (h *host) list(context.Context, *pmda.Request) error {
 
 // Places in journal.averages.
 const (
-	waiting = iota // in ms, as are those up to logging
-	requestDelay
-	running
-	locked
-	flushing
-	logging
-	committing // in us
-	handles
-	blocks
-	blocksLogged
+	avgWaiting = iota // in ms, as are those up to logging
+	avgRequestDelay
+	avgRunning
+	avgLocked
+	avgFlushing
+	avgLogging
+	avgCommitting // in us
+	avgHandles
+	avgBlocks
+	avgBlocksLogged
 	numAverages
 )
 
-// averages are the lines of a journal, behind their numbers.
-var averages = [numAverages]string{
+// averageTexts are the lines of a journal, behind their numbers.
+var averageTexts = [numAverages]string{
 	"ms waiting for transaction", "ms request delay", "ms running transaction", "ms transaction was being locked",
 	"ms flushing data (in ordered mode)", "ms logging transaction", "us average transaction commit time",
 	" handles per transaction", " blocks per transaction", " logged blocks per transaction",
@@ -139,7 +139,7 @@ var averages = [numAverages]string{
 //	  0ms waiting for transaction
 type journal struct {
 	count, requested, maxBlocks uint64
-	counted                     bool // requests are counted, which they are since Linux 3
+	hasRequested                bool // requests are counted, which they are since Linux 3
 	averages                    [numAverages]uint64
 }
 
@@ -151,7 +151,7 @@ func (j *journal) parse(b []byte) bool {
 		line, b = sysfile.CutLine(b)
 		switch {
 		case !head:
-			head = j.head(line)
+			head = j.parseHead(line)
 		case !averaged:
 			averaged = bytes.HasPrefix(line, []byte("average:"))
 		default:
@@ -161,7 +161,7 @@ func (j *journal) parse(b []byte) bool {
 				digits++
 			}
 			n, ok := sysfile.Uint(line[:digits])
-			for i, what := range averages {
+			for i, what := range averageTexts {
 				if ok && string(line[digits:]) == what {
 					j.averages[i] = n
 				}
@@ -171,8 +171,8 @@ func (j *journal) parse(b []byte) bool {
 	return averaged
 }
 
-// head parses the first line.
-func (j *journal) head(line []byte) (ok bool) {
+// parseHead parses the first line.
+func (j *journal) parseHead(line []byte) (ok bool) {
 	word := func(want string) {
 		var w []byte
 		w, line = sysfile.Field(line)
@@ -187,7 +187,7 @@ func (j *journal) head(line []byte) (ok bool) {
 	}
 	ok = true
 	j.count = number("")
-	if j.counted = bytes.HasPrefix(line, []byte(" transactions ")); j.counted {
+	if j.hasRequested = bytes.HasPrefix(line, []byte(" transactions ")); j.hasRequested {
 		word("transactions")
 		j.requested = number("(")
 		word("requested),")
@@ -203,20 +203,20 @@ func (j *journal) head(line []byte) (ok bool) {
 }
 
 func (h *host) metrics() []pmda.Metric {
-	source := &pmda.Source{Read: h.list}
-	indom := &pmda.InDom{Insts: h.insts, Source: source}
-	is := func(f func(j *journal) uint64) pmda.FetchFunc {
+	source := &pmda.Source{Read: h.findJournals}
+	indom := &pmda.InDom{Insts: h.instances, Source: source}
+	number := func(f func(j *journal) uint64) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, j *journal) { v.Uint(f(j)) })
 	}
-	asked := func(f func(j *journal) uint64) pmda.FetchFunc {
+	requested := func(f func(j *journal) uint64) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, j *journal) {
-			if j.counted {
+			if j.hasRequested {
 				v.Uint(f(j))
 			}
 		})
 	}
-	average := func(i int) pmda.FetchFunc { return is(func(j *journal) uint64 { return j.averages[i] }) }
-	total := func(i int) pmda.FetchFunc { return is(func(j *journal) uint64 { return j.averages[i] * j.count }) }
+	average := func(i int) pmda.FetchFunc { return number(func(j *journal) uint64 { return j.averages[i] }) }
+	total := func(i int) pmda.FetchFunc { return number(func(j *journal) uint64 { return j.averages[i] * j.count }) }
 	const u32, u64, counter, instant = pdu.MetricU32, pdu.MetricU64, pdu.SemCounter, pdu.SemInstant
 	long := u64 // an unsigned long of the kernel
 	if strconv.IntSize == 32 {
@@ -225,28 +225,28 @@ func (h *host) metrics() []pmda.Metric {
 	type row pmda.Row
 	return append(
 		pmda.Table(pmda.Metric{InDom: indom}, []row{
-			{0, 1, "jbd2.transaction.count", long, counter, pdu.Count, is(func(j *journal) uint64 { return j.count })},
-			{0, 2, "jbd2.transaction.requested", long, counter, pdu.Count, asked(func(j *journal) uint64 { return j.requested })},
-			{0, 3, "jbd2.transaction.max_blocks", u32, instant, 0, is(func(j *journal) uint64 { return j.maxBlocks })},
-			{0, 4, "jbd2.transaction.total.time.waiting", u64, counter, pdu.Msec, total(waiting)},
-			{0, 5, "jbd2.transaction.total.time.request_delay", u64, counter, pdu.Msec, asked(func(j *journal) uint64 { return j.averages[requestDelay] * j.requested })},
-			{0, 6, "jbd2.transaction.total.time.running", u64, counter, pdu.Msec, total(running)},
-			{0, 7, "jbd2.transaction.total.time.being_locked", u64, counter, pdu.Msec, total(locked)},
-			{0, 8, "jbd2.transaction.total.time.flushing_ordered_mode_data", u64, counter, pdu.Msec, total(flushing)},
-			{0, 9, "jbd2.transaction.total.time.logging", u64, counter, pdu.Msec, total(logging)},
-			{0, 10, "jbd2.transaction.total.blocks", u64, counter, pdu.Count, total(blocks)},
-			{0, 11, "jbd2.transaction.total.blocks_logged", u64, counter, pdu.Count, total(blocksLogged)},
-			{0, 12, "jbd2.transaction.total.handles", u64, counter, pdu.Count, total(handles)},
-			{0, 13, "jbd2.transaction.average.time.waiting", u32, instant, pdu.Msec, average(waiting)},
-			{0, 14, "jbd2.transaction.average.time.request_delay", u32, instant, pdu.Msec, asked(func(j *journal) uint64 { return j.averages[requestDelay] })},
-			{0, 15, "jbd2.transaction.average.time.running", u32, instant, pdu.Msec, average(running)},
-			{0, 16, "jbd2.transaction.average.time.being_locked", u32, instant, pdu.Msec, average(locked)},
-			{0, 17, "jbd2.transaction.average.time.flushing_ordered_mode_data", u32, instant, pdu.Msec, average(flushing)},
-			{0, 18, "jbd2.transaction.average.time.logging", u32, instant, pdu.Msec, average(logging)},
-			{0, 19, "jbd2.transaction.average.time.committing", u64, instant, pdu.Usec, average(committing)},
-			{0, 20, "jbd2.transaction.average.blocks", long, instant, pdu.Count, average(blocks)},
-			{0, 21, "jbd2.transaction.average.blocks_logged", long, instant, pdu.Count, average(blocksLogged)},
-			{0, 22, "jbd2.transaction.average.handles", long, instant, pdu.Count, average(handles)},
+			{0, 1, "jbd2.transaction.count", long, counter, pdu.Count, number(func(j *journal) uint64 { return j.count })},
+			{0, 2, "jbd2.transaction.requested", long, counter, pdu.Count, requested(func(j *journal) uint64 { return j.requested })},
+			{0, 3, "jbd2.transaction.max_blocks", u32, instant, 0, number(func(j *journal) uint64 { return j.maxBlocks })},
+			{0, 4, "jbd2.transaction.total.time.waiting", u64, counter, pdu.Msec, total(avgWaiting)},
+			{0, 5, "jbd2.transaction.total.time.request_delay", u64, counter, pdu.Msec, requested(func(j *journal) uint64 { return j.averages[avgRequestDelay] * j.requested })},
+			{0, 6, "jbd2.transaction.total.time.running", u64, counter, pdu.Msec, total(avgRunning)},
+			{0, 7, "jbd2.transaction.total.time.being_locked", u64, counter, pdu.Msec, total(avgLocked)},
+			{0, 8, "jbd2.transaction.total.time.flushing_ordered_mode_data", u64, counter, pdu.Msec, total(avgFlushing)},
+			{0, 9, "jbd2.transaction.total.time.logging", u64, counter, pdu.Msec, total(avgLogging)},
+			{0, 10, "jbd2.transaction.total.blocks", u64, counter, pdu.Count, total(avgBlocks)},
+			{0, 11, "jbd2.transaction.total.blocks_logged", u64, counter, pdu.Count, total(avgBlocksLogged)},
+			{0, 12, "jbd2.transaction.total.handles", u64, counter, pdu.Count, total(avgHandles)},
+			{0, 13, "jbd2.transaction.average.time.waiting", u32, instant, pdu.Msec, average(avgWaiting)},
+			{0, 14, "jbd2.transaction.average.time.request_delay", u32, instant, pdu.Msec, requested(func(j *journal) uint64 { return j.averages[avgRequestDelay] })},
+			{0, 15, "jbd2.transaction.average.time.running", u32, instant, pdu.Msec, average(avgRunning)},
+			{0, 16, "jbd2.transaction.average.time.being_locked", u32, instant, pdu.Msec, average(avgLocked)},
+			{0, 17, "jbd2.transaction.average.time.flushing_ordered_mode_data", u32, instant, pdu.Msec, average(avgFlushing)},
+			{0, 18, "jbd2.transaction.average.time.logging", u32, instant, pdu.Msec, average(avgLogging)},
+			{0, 19, "jbd2.transaction.average.time.committing", u64, instant, pdu.Usec, average(avgCommitting)},
+			{0, 20, "jbd2.transaction.average.blocks", long, instant, pdu.Count, average(avgBlocks)},
+			{0, 21, "jbd2.transaction.average.blocks_logged", long, instant, pdu.Count, average(avgBlocksLogged)},
+			{0, 22, "jbd2.transaction.average.handles", long, instant, pdu.Count, average(avgHandles)},
 		}),
 		pmda.Metric{
 			Name: "jbd2.njournals", Type: u32, Sem: instant, Units: pdu.Count, Source: source,

@@ -112,10 +112,10 @@ func TestIDs(t *testing.T) {
 			Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		list := func() (got string) {
-			if err := h.list(t.Context(), nil); err != nil {
+			if err := h.findJournals(t.Context(), nil); err != nil {
 				t.Error(err)
 			}
-			h.insts.Each(func(id int32, name string, _ any) bool {
+			h.instances.Each(func(id int32, name string, _ any) bool {
 				got += fmt.Sprintf("%d=%s ", id, name)
 				return true
 			})

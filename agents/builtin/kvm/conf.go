@@ -16,18 +16,18 @@ import (
 //	kvm_exit
 type conf struct {
 	debugfs, tracefs, lockdown string
-	points                     []string
+	tracePoints                []string
 }
 
 // defaultConf is for a host without PCP: the trace points of PCP's file.
 const defaultConf = "[trace]\nkvm_exit\nkvm_entry\nkvm_mmio\nkvm_hypercall\nkvm_vcpu_wakeup\n"
 
-// maxPoints is how many trace points there may be: items of a cluster but one.
-const maxPoints = 1023
+// maxTracePoints is how many trace points there may be: items of a cluster but one.
+const maxTracePoints = 1023
 
 // parseConf parses the file. What is no trace point, there already or one too
 // many is wrong.
-func parseConf(text string) (c conf, wrong []string) {
+func parseConf(text string) (c conf, rejected []string) {
 	paths := map[string]*string{"debugfs": &c.debugfs, "tracefs": &c.tracefs, "lockdown": &c.lockdown}
 	section := ""
 	for line := range strings.Lines(text) {
@@ -42,13 +42,13 @@ func parseConf(text string) (c conf, wrong []string) {
 				*path = words[0]
 			}
 		case section != "[trace]" && section != "[dynamic]":
-		case !isName(line) || slices.Contains(c.points, line) || len(c.points) == maxPoints:
-			wrong = append(wrong, line)
+		case !isName(line) || slices.Contains(c.tracePoints, line) || len(c.tracePoints) == maxTracePoints:
+			rejected = append(rejected, line)
 		default:
-			c.points = append(c.points, line)
+			c.tracePoints = append(c.tracePoints, line)
 		}
 	}
-	return c, wrong
+	return c, rejected
 }
 
 // isName reports whether s can be a part of the name of a metric, pmns(5). The

@@ -96,21 +96,21 @@ func newHost(domain int, o Options) *host {
 		}
 		b = []byte(defaultConf)
 	}
-	var wrong []string
-	h.conf, wrong = parseConf(string(b))
-	for _, name := range wrong {
+	var rejected []string
+	h.conf, rejected = parseConf(string(b))
+	for _, name := range rejected {
 		h.log.Warn("kvm: " + o.Conf + ": " + strconv.Quote(name) + " is no name for a metric")
 	}
-	or := func(path *string, others ...string) {
+	setDefault := func(path *string, others ...string) {
 		for _, s := range others {
 			if *path == "" {
 				*path = s
 			}
 		}
 	}
-	or(&h.debugfs, o.Debugfs, "/sys/kernel/debug")
-	or(&h.tracefs, o.Tracefs, "/sys/kernel/debug/tracing")
-	or(&h.lockdown, o.Lockdown, "/sys/kernel/security/lockdown")
+	setDefault(&h.debugfs, o.Debugfs, "/sys/kernel/debug")
+	setDefault(&h.tracefs, o.Tracefs, "/sys/kernel/debug/tracing")
+	setDefault(&h.lockdown, o.Lockdown, "/sys/kernel/security/lockdown")
 	if h.locked = h.isLocked(); h.locked {
 		h.log.Warn("kvm: no metrics, because the kernel is locked down")
 	}

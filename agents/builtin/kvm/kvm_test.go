@@ -43,7 +43,7 @@ func newHarness(tb testing.TB, root string, cpus int) *harness {
 	}
 	fixed, _ := r.host.metrics()
 	r.Rig = pmdatest.New(tb, 95, a, fixed)
-	for i, name := range append([]string{"count"}, r.host.points...) {
+	for i, name := range append([]string{"count"}, r.host.tracePoints...) {
 		m := pmda.Metric{Cluster: 1, Item: i, Name: "kvm.trace." + name, Type: pdu.Metric64}
 		if i > 0 {
 			m.InDom = new(pmda.InDom)
@@ -97,15 +97,15 @@ func TestUnprivileged(t *testing.T) {
 	newHarness(t, root, 1).Want(map[string]string{"kvm.exits": pdu.ErrnoPermission.Error()})
 }
 
-// perf is the kernel's counters in a test: that of a trace point on a CPU.
-type perf struct {
-	t      *testing.T
-	groups map[int][]uint64 // descriptors to values
-	fail   func(id uint64, cpu int) error
-	broken int // bytes that are missing
+// fakePerf is the kernel's counters in a test: that of a trace point on a CPU.
+type fakePerf struct {
+	t       *testing.T
+	groups  map[int][]uint64 // descriptors to values
+	fail    func(id uint64, cpu int) error
+	shortBy int // bytes that are missing
 }
 
-func (p *perf) open(id uint64, cpu, group int) (int, error) {
+func (p *fakePerf) open(id uint64, cpu, group int) (int, error) {
 	if err := p.fail(id, cpu); err != nil {
 		return -1, err
 	}
@@ -120,16 +120,16 @@ func (p *perf) open(id uint64, cpu, group int) (int, error) {
 	return fd, nil
 }
 
-func (p *perf) read(fd int, b []byte) (int, error) {
+func (p *fakePerf) read(fd int, b []byte) (int, error) {
 	values := p.groups[fd]
-	if p.broken < 0 {
+	if p.shortBy < 0 {
 		return -1, syscall.EIO
 	}
 	out := binary.NativeEndian.AppendUint64(nil, uint64(len(values)))
 	for _, v := range values {
 		out = binary.NativeEndian.AppendUint64(out, v)
 	}
-	return copy(b, out[:len(out)-p.broken]), nil
+	return copy(b, out[:len(out)-p.shortBy]), nil
 }
 
 func TestTrace(t *testing.T) {
@@ -142,10 +142,10 @@ func TestTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	pmdatest.WriteFile(t, root, "kvm.conf", strings.Replace(string(b), "{root}", root, 1))
-	start := func(fail func(id uint64, cpu int) error) (*harness, *perf) {
+	start := func(fail func(id uint64, cpu int) error) (*harness, *fakePerf) {
 		r := newHarness(t, root, 3)
-		p := &perf{t: t, groups: map[int][]uint64{}, fail: fail}
-		r.host.trace.open, r.host.trace.read = p.open, p.read
+		p := &fakePerf{t: t, groups: map[int][]uint64{}, fail: fail}
+		r.host.trace.perfOpen, r.host.trace.perfRead = p.open, p.read
 		return r, p
 	}
 	r, p := start(func(_ uint64, cpu int) error {
@@ -168,10 +168,10 @@ func TestTrace(t *testing.T) {
 		t.Errorf("%d warnings: %s", got, &r.log)
 	}
 	for _, broken := range []int{-1, 1, 8, 24} {
-		p.broken = broken
+		p.shortBy = broken
 		r.Want(map[string]string{"kvm.trace.one": "", "kvm.trace.three": ""})
 	}
-	p.broken = 0
+	p.shortBy = 0
 	r.Want(values)
 	fds := slices.Clone(r.host.trace.fds)
 	if len(fds) != 4 {
@@ -239,8 +239,8 @@ func FuzzConf(f *testing.F) {
 	f.Add(defaultConf)
 	f.Fuzz(func(t *testing.T, text string) {
 		c, wrong := parseConf(text)
-		if len(c.points) > maxPoints || len(c.points)+len(wrong) > strings.Count(text, "\n")+1 {
-			t.Errorf("%q has %d points, %d wrong", text, len(c.points), len(wrong))
+		if len(c.tracePoints) > maxTracePoints || len(c.tracePoints)+len(wrong) > strings.Count(text, "\n")+1 {
+			t.Errorf("%q has %d points, %d wrong", text, len(c.tracePoints), len(wrong))
 		}
 		h := &host{conf: c, log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 		h.trace = newTraces(h, 1)
@@ -250,7 +250,7 @@ func FuzzConf(f *testing.F) {
 			t.Fatal(err)
 		}
 		names, err := a.(agents.Namer).Traverse(t.Context(), agents.Origin{}, "kvm.trace")
-		if err != nil || len(names) != len(c.points)+1 {
+		if err != nil || len(names) != len(c.tracePoints)+1 {
 			t.Errorf("%q gives %d names, %v", text, len(names), err)
 		}
 	})

@@ -21,22 +21,22 @@ const maxCPUs = 1 << 16
 // for each CPU from the first fetch on.
 type traces struct {
 	*host
-	cpus   int
-	opened bool
-	places []int // of each point among those that the kernel counts; -1 if it is none
-	groups []int // a descriptor for each CPU that has an instance
-	list   pmda.List
-	values [][]byte // what was read for each of them; nil if that failed
-	buf    []byte
+	cpus      int
+	opened    bool
+	index     []int // of each point among those that the kernel counts; -1 if it is none
+	groupFDs  []int // a descriptor for each CPU that has an instance
+	instances pmda.List
+	values    [][]byte // what was read for each of them; nil if that failed
+	buf       []byte
 
 	// Of the kernel, but in tests.
-	open func(id uint64, cpu, group int) (fd int, err error)
-	read func(fd int, b []byte) (int, error)
-	fds  []int // all that are open
+	perfOpen func(id uint64, cpu, group int) (fd int, err error)
+	perfRead func(fd int, b []byte) (int, error)
+	fds      []int // all that are open
 }
 
 func newTraces(h *host, cpus int) *traces {
-	return &traces{host: h, cpus: min(cpus, maxCPUs), open: perfEventOpen, read: syscall.Read}
+	return &traces{host: h, cpus: min(cpus, maxCPUs), perfOpen: perfEventOpen, perfRead: syscall.Read}
 }
 
 // perfEventOpen counts a trace point on one CPU, with others if group is not -1.
@@ -46,17 +46,17 @@ func perfEventOpen(id uint64, cpu, group int) (fd int, err error) {
 	return unix.PerfEventOpen(&attr, -1, cpu, group, unix.PERF_FLAG_FD_CLOEXEC)
 }
 
-// start has the kernel count. A CPU that cannot be counted on, since it is off,
+// openAll has the kernel count. A CPU that cannot be counted on, since it is off,
 // has no instance.
 //
 // C differs: it has 0 for all points if the kernel does not have one of them.
-func (t *traces) start() {
+func (t *traces) openAll() {
 	t.opened = true
 	var ids []uint64
-	for _, name := range t.points {
-		t.places = append(t.places, -1)
+	for _, name := range t.tracePoints {
+		t.index = append(t.index, -1)
 		if id, ok := t.Path(t.tracefs).Str("/events/kvm/").Name(name).Str("/id").Number(); ok {
-			t.places[len(t.places)-1] = len(ids)
+			t.index[len(t.index)-1] = len(ids)
 			ids = append(ids, id)
 		}
 	}
@@ -65,23 +65,23 @@ func (t *traces) start() {
 	}
 	t.buf = make([]byte, 8*(1+len(ids)))
 	for cpu := range t.cpus {
-		if err := t.count(ids, cpu); err != nil {
+		if err := t.openCPU(ids, cpu); err != nil {
 			if errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EINVAL) {
 				continue
 			}
 			t.log.Warn(fmt.Sprintf("kvm: no trace points: perf_event_open: %v", err))
 			_ = t.close() // there may be no descriptors left for others
-			t.list, t.values = nil, nil
+			t.instances, t.values = nil, nil
 			return
 		}
 	}
 }
 
-// count has trace points counted on one CPU.
-func (t *traces) count(ids []uint64, cpu int) error {
+// openCPU has trace points counted on one CPU.
+func (t *traces) openCPU(ids []uint64, cpu int) error {
 	group := -1
 	for _, id := range ids {
-		fd, err := t.open(id, cpu, group)
+		fd, err := t.perfOpen(id, cpu, group)
 		if err != nil {
 			return err
 		}
@@ -90,9 +90,9 @@ func (t *traces) count(ids []uint64, cpu int) error {
 			group = fd
 		}
 	}
-	t.groups = append(t.groups, group)
+	t.groupFDs = append(t.groupFDs, group)
 	t.values = append(t.values, make([]byte, 8*len(ids)))
-	t.list = append(t.list, pdu.Inst{ID: int32(cpu), Name: "cpu" + strconv.Itoa(cpu)})
+	t.instances = append(t.instances, pdu.Inst{ID: int32(cpu), Name: "cpu" + strconv.Itoa(cpu)})
 	return nil
 }
 
@@ -102,10 +102,10 @@ func (t *traces) refresh(context.Context, *pmda.Request) error {
 		return pdu.ErrnoPermission
 	}
 	if !t.opened {
-		t.start()
+		t.openAll()
 	}
-	for i, fd := range t.groups {
-		n, err := t.read(fd, t.buf)
+	for i, fd := range t.groupFDs {
+		n, err := t.perfRead(fd, t.buf)
 		t.values[i] = t.values[i][:0]
 		if err == nil && n == len(t.buf) {
 			t.values[i] = append(t.values[i], t.buf[8:]...)
@@ -118,13 +118,13 @@ func (t *traces) close() error {
 	for _, fd := range t.fds {
 		syscall.Close(fd)
 	}
-	t.fds, t.groups = nil, nil
+	t.fds, t.groupFDs = nil, nil
 	return nil
 }
 
 func (t *traces) subtree() *pmda.Subtree {
 	indom := &pmda.InDom{
-		Insts: &t.list, Source: &pmda.Source{Read: t.refresh}, Labels: pmda.Labels{"device_type": "cpu", "indom_name": "per cpu"},
+		Insts: &t.instances, Source: &pmda.Source{Read: t.refresh}, Labels: pmda.Labels{"device_type": "cpu", "indom_name": "per cpu"},
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
 			return pmda.Labels{"cpu": i.ID}, nil
 		},
@@ -135,17 +135,17 @@ func (t *traces) subtree() *pmda.Subtree {
 			if t.locked {
 				return pdu.ErrnoPermission
 			}
-			v.Uint(uint64(len(t.points)))
+			v.Uint(uint64(len(t.tracePoints)))
 			return nil
 		},
 	}}
-	for i, name := range t.points {
+	for i, name := range t.tracePoints {
 		ms = append(ms, pmda.Metric{
 			Cluster: 1, Item: i + 1, Name: "kvm.trace." + name, Type: pdu.Metric64, InDom: indom, Sem: pdu.SemInstant,
 			OneLine: "how often the trace point " + name + " was passed",
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				if values := t.values[v.Index()]; t.places[i] >= 0 && len(values) > 0 {
-					v.Uint(binary.NativeEndian.Uint64(values[8*t.places[i]:]))
+				if values := t.values[v.Index()]; t.index[i] >= 0 && len(values) > 0 {
+					v.Uint(binary.NativeEndian.Uint64(values[8*t.index[i]:]))
 				}
 				return nil
 			},

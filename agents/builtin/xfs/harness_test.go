@@ -22,13 +22,13 @@ func newHarness(tb testing.TB, root string) *harness {
 		tb.Fatal(err)
 	}
 	r := &harness{pmdatest.New(tb, 11, a, newHost(11, Options{}).metrics()), h}
-	r.identify("0")
+	r.setUser("0")
 	return r
 }
 
-// identify tells the agent that its client is another one, of a user; "" is not
+// setUser tells the agent that its client is another one, of a user; "" is not
 // known.
-func (r *harness) identify(uid string) {
+func (r *harness) setUser(uid string) {
 	n := transport.Notice{End: true}
 	if uid != "" {
 		n.Attrs = []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(uid)}}

@@ -24,21 +24,21 @@ const (
 // quotas are those of projects, for file systems that are mounted.
 type quotas struct {
 	*host
-	filesys  *cache.Cache // with a *filesys each
-	projects *cache.Cache // with a *project each
-	mounted  map[string]*filesys
-	known    map[string]*project
+	filesys       *cache.Cache // with a *filesys each
+	projects      *cache.Cache // with a *project each
+	knownFilesys  map[string]*filesys
+	knownProjects map[string]*project
 }
 
 type filesys struct {
-	turn  uint64
-	flags uint16
+	request uint64
+	flags   uint16
 }
 
 // A project is what the kernel has of one on one file system: fields of struct
 // fs_disk_quota of linux/dqblk_xfs.h.
 type project struct {
-	turn                            uint64
+	request                         uint64
 	spaceHard, spaceSoft, spaceUsed uint64 // in 512 bytes
 	filesHard, filesSoft, filesUsed uint64
 	spaceTimeLeft, filesTimeLeft    int32 // in seconds
@@ -46,10 +46,10 @@ type project struct {
 
 func newQuotas(h *host) *quotas {
 	return &quotas{
-		host:     h,
-		filesys:  cache.New(pdu.NewInDom(h.domain, indomFilesys), cache.Options{}),
-		projects: cache.New(pdu.NewInDom(h.domain, indomProject), cache.Options{}),
-		mounted:  make(map[string]*filesys), known: make(map[string]*project),
+		host:         h,
+		filesys:      cache.New(pdu.NewInDom(h.domain, indomFilesys), cache.Options{}),
+		projects:     cache.New(pdu.NewInDom(h.domain, indomProject), cache.Options{}),
+		knownFilesys: make(map[string]*filesys), knownProjects: make(map[string]*project),
 	}
 }
 
@@ -94,23 +94,23 @@ func (q *quotas) read(context.Context, *pmda.Request) error {
 		_, line = sysfile.Field(line)
 		typ, _ = sysfile.Field(line)
 		if string(typ) == "xfs" && bytes.HasPrefix(device, []byte("/dev")) {
-			devices = append(devices, q.device(string(device)))
+			devices = append(devices, q.deviceName(string(device)))
 		}
 	}
 	var projects []byte
 	for _, device := range devices {
-		fs := q.mounted[device]
+		fs := q.knownFilesys[device]
 		if fs == nil {
 			fs = new(filesys)
 		}
-		if fs.turn == q.turn {
+		if fs.request == q.request {
 			continue // it is mounted twice
 		}
 		if _, err := q.filesys.Add(device, fs); err != nil {
 			continue
 		}
-		q.mounted[device] = fs
-		fs.turn, fs.flags = q.turn, q.state(device)
+		q.knownFilesys[device] = fs
+		fs.request, fs.flags = q.request, q.stateFlags(device)
 		if fs.flags&projectAccounting == 0 {
 			continue
 		}
@@ -118,14 +118,14 @@ func (q *quotas) read(context.Context, *pmda.Request) error {
 			b, _ := q.Path("/etc/projects").Text(maxProjects)
 			projects = append([]byte{}, b...)
 		}
-		q.look(device, projects)
+		q.findProjects(device, projects)
 	}
 	return nil
 }
 
-// device returns the name by which a device is an instance: where a link points
+// deviceName returns the name by which a device is an instance: where a link points
 // to, unless it is one of /dev/mapper or an array, which have lasting names.
-func (q *quotas) device(name string) string {
+func (q *quotas) deviceName(name string) string {
 	if strings.HasPrefix(name, "/dev/mapper") || strings.HasPrefix(name, "/dev/md") {
 		return name
 	}
@@ -136,8 +136,8 @@ func (q *quotas) device(name string) string {
 	return name
 }
 
-// state returns flags of a file system: qs_flags of struct fs_quota_stat.
-func (q *quotas) state(device string) uint16 {
+// stateFlags returns flags of a file system: qs_flags of struct fs_quota_stat.
+func (q *quotas) stateFlags(device string) uint16 {
 	var buf [128]byte
 	if q.quotactl(qXGetQstat, device, 0, buf[:]) != nil {
 		return 0
@@ -145,10 +145,10 @@ func (q *quotas) state(device string) uint16 {
 	return binary.NativeEndian.Uint16(buf[2:])
 }
 
-// look finds the projects of a file system. Lines of /etc/projects are
+// findProjects finds the projects of a file system. Lines of /etc/projects are
 //
 //	ID:DIRECTORY
-func (q *quotas) look(device string, projects []byte) {
+func (q *quotas) findProjects(device string, projects []byte) {
 	var buf [128]byte
 	_ = q.quotactl(qXQuotaSync, device, 0, buf[:])
 	for len(projects) > 0 {
@@ -163,17 +163,17 @@ func (q *quotas) look(device string, projects []byte) {
 			continue
 		}
 		name := string(digits) + ":" + device
-		p := q.known[name]
+		p := q.knownProjects[name]
 		if p == nil {
 			p = new(project)
 		}
-		if p.turn == q.turn || q.quotactl(qXGetQuota, device, uint32(id), buf[:]) != nil {
+		if p.request == q.request || q.quotactl(qXGetQuota, device, uint32(id), buf[:]) != nil {
 			continue
 		}
 		p.parse(buf[:])
-		p.turn = q.turn
+		p.request = q.request
 		if _, err := q.projects.Add(name, p); err == nil {
-			q.known[name] = p
+			q.knownProjects[name] = p
 		}
 	}
 }

@@ -7,11 +7,11 @@ import (
 // A line is numbers that follow each other in a line of the statistics
 // (xfs_stats_format of the kernel), and in items of PCP's.
 type line struct {
-	key   string // the first word
-	at    int    // where the numbers begin, 0 for those behind the key
-	item  int    // of the first one
-	under string // what names start with
-	names string
+	key         string // the first word
+	firstNumber int    // where the numbers begin, 0 for those behind the key
+	firstItem   int    // of the first one
+	prefix      string // what names start with
+	names       string
 }
 
 // lines are all of them but those of buffers, which have two clusters.

@@ -17,29 +17,29 @@ const maxStats = 64 << 10
 // A device is the statistics of one.
 type device struct {
 	stats
-	dir  string // below /sys/fs/xfs
-	turn uint64 // when it was read
+	dir     string // below /sys/fs/xfs
+	request uint64 // when it was read
 }
 
-// read reads the statistics of all file systems.
-func (h *host) read(context.Context, *pmda.Request) error {
+// readAll reads the statistics of all file systems.
+func (h *host) readAll(context.Context, *pmda.Request) error {
 	b, err := h.Path("/sys/fs/xfs/stats/stats").Text(maxStats)
 	if err != nil {
 		b, err = h.Path("/proc/fs/xfs/stat").Text(maxStats)
 	}
-	if h.all.ok = err == nil; !h.all.ok {
+	if h.total.ok = err == nil; !h.total.ok {
 		return nil // there is no XFS
 	}
-	h.layout.parse(&h.all, b)
+	h.layout.parse(&h.total, b)
 	// Older kernels have quotas in a file of its own.
 	if b, err := h.Path("/proc/fs/xfs/xqmstat").Text(maxStats); err == nil {
-		h.layout.merge(&h.all, b)
+		h.layout.merge(&h.total, b)
 	}
 	return nil
 }
 
-// list finds the devices.
-func (h *host) list(context.Context, *pmda.Request) error {
+// findDevices finds the devices.
+func (h *host) findDevices(context.Context, *pmda.Request) error {
 	var dirs []string
 	_ = h.Path("/sys/fs/xfs").List(func(name []byte, _ byte) {
 		if name[0] != '.' && string(name) != "stats" {
@@ -55,40 +55,40 @@ func (h *host) list(context.Context, *pmda.Request) error {
 		if dm := h.Path("/sys/block/").Name(dir).Str("/dm/name").Value(); len(dm) > 0 {
 			name = "/dev/mapper/" + string(dm)
 		}
-		d := h.perdev[name]
+		d := h.perDevice[name]
 		if d == nil {
 			d = new(device)
 		}
 		d.dir = dir
 		if _, err := h.devices.Add(name, d); err == nil {
-			h.perdev[name] = d
+			h.perDevice[name] = d
 		}
 	}
 	return nil
 }
 
-// load reads the statistics of a device, once in a request.
+// readDevice reads the statistics of a device, once in a request.
 //
 // C differs: without a file it has the statistics of all.
-func (h *host) load(d *device) {
-	if d.turn == h.turn {
+func (h *host) readDevice(d *device) {
+	if d.request == h.request {
 		return
 	}
-	d.turn = h.turn
+	d.request = h.request
 	b, err := h.Path("/sys/fs/xfs/").Name(d.dir).Str("/stats/stats").Text(maxStats)
 	if d.ok = err == nil; d.ok {
 		h.layout.parse(&d.stats, b)
 	}
 }
 
-// statistics returns xfs and xfs.perdev.
-func (h *host) statistics() []pmda.Metric {
-	source := &pmda.Source{Read: h.read}
-	indom := &pmda.InDom{Serial: indomDevice, Insts: h.devices, Source: &pmda.Source{Read: h.list}}
+// statisticsMetrics returns xfs and xfs.perdev.
+func (h *host) statisticsMetrics() []pmda.Metric {
+	source := &pmda.Source{Read: h.readAll}
+	indom := &pmda.InDom{Serial: indomDevice, Insts: h.devices, Source: &pmda.Source{Read: h.findDevices}}
 	texts, _ := pmda.ParseHelp(help)
 	var ms []pmda.Metric
 	// add adds a metric of all file systems, and that of each.
-	add := func(m pmda.Metric, perdev int, set func(v *pmda.Value, s *stats)) {
+	add := func(m pmda.Metric, perDeviceItem int, set func(v *pmda.Value, s *stats)) {
 		all := m
 		all.Name = "xfs." + m.Name
 		text, ok := texts[all.Name]
@@ -97,27 +97,27 @@ func (h *host) statistics() []pmda.Metric {
 		}
 		all.OneLine, all.Text, all.Source = text.OneLine, text.Text, source
 		all.Fetch = func(_ context.Context, v *pmda.Value) error {
-			if h.all.ok {
-				set(v, &h.all)
+			if h.total.ok {
+				set(v, &h.total)
 			}
 			return nil
 		}
-		each := all
-		each.Name, each.Cluster, each.Item, each.InDom, each.Source = "xfs.perdev."+m.Name, 18, perdev, indom, nil
-		each.Fetch = pmda.Of(func(v *pmda.Value, d *device) {
-			if h.load(d); d.ok {
+		perDevice := all
+		perDevice.Name, perDevice.Cluster, perDevice.Item, perDevice.InDom, perDevice.Source = "xfs.perdev."+m.Name, 18, perDeviceItem, indom, nil
+		perDevice.Fetch = pmda.Of(func(v *pmda.Value, d *device) {
+			if h.readDevice(d); d.ok {
 				set(v, &d.stats)
 			}
 		})
 		if strings.HasPrefix(m.Name, "quota.dquots") {
-			each.Sem = pdu.SemInstant
+			perDevice.Sem = pdu.SemInstant
 		}
-		ms = append(ms, all, each)
+		ms = append(ms, all, perDevice)
 	}
-	of := func(l line, cluster, perdev int) {
+	addLine := func(l line, cluster, perDeviceItem int) {
 		for i, name := range strings.Fields(l.names) {
-			at := h.layout[l.key] + l.at + i
-			m := pmda.Metric{Cluster: cluster, Item: l.item + i, Name: l.under + name, Type: pdu.MetricU32, Sem: pdu.SemCounter, Units: pdu.Count}
+			at := h.layout[l.key] + l.firstNumber + i
+			m := pmda.Metric{Cluster: cluster, Item: l.firstItem + i, Name: l.prefix + name, Type: pdu.MetricU32, Sem: pdu.SemCounter, Units: pdu.Count}
 			set := func(v *pmda.Value, s *stats) { v.Uint(s.nums[at]) }
 			switch m.Name {
 			case "log.blocks": // of 512 bytes
@@ -132,13 +132,13 @@ func (h *host) statistics() []pmda.Metric {
 			case "metafile.inodes":
 				m.Sem = pdu.SemInstant
 			}
-			add(m, perdev+i, set)
+			add(m, perDeviceItem+i, set)
 		}
 	}
 	for _, l := range lines {
-		of(l, 16, l.item)
+		addLine(l, 16, l.firstItem)
 	}
-	of(buffers, 17, 187)
+	addLine(buffers, 17, 187)
 
 	// C differs: it leaves out the fraction.
 	writes := h.layout["log"]
@@ -184,17 +184,17 @@ func btreeHelp(name string) string {
 	if len(words) != 3 {
 		return ""
 	}
-	return btreeOps[words[2]] + " " + btreeTrees[words[1]]
+	return btreeOpHelp[words[2]] + " " + btreeTreeHelp[words[1]]
 }
 
-var btreeOps = map[string]string{
+var btreeOpHelp = map[string]string{
 	"lookup": "look-ups in", "compare": "records compared in", "insrec": "records inserted into", "delrec": "records removed from",
 	"newroot": "new roots of", "killroot": "roots removed from", "increment": "steps to a next record in",
 	"decrement": "steps to a previous record in", "lshift": "records moved to a left block in", "rshift": "records moved to a right block in",
 	"split": "blocks split in", "join": "blocks joined in", "alloc": "blocks added to", "free": "blocks removed from", "moves": "records moved within blocks of",
 }
 
-var btreeTrees = map[string]string{
+var btreeTreeHelp = map[string]string{
 	"alloc_blocks": "trees of free space by block", "alloc_contig": "trees of free space by length", "block_map": "trees of blocks of files",
 	"inode": "trees of inodes", "free_inode": "trees of free inodes", "reverse_map": "trees of owners", "refcount": "trees of shared extents",
 	"rmap_mem": "trees of owners in memory", "rcbag": "trees of counts in memory", "rtrmap": "real-time trees of owners",

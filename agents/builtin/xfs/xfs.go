@@ -57,20 +57,20 @@ const (
 // A host is what all sources have in common.
 type host struct {
 	sysfile.Reader
-	domain   int
-	layout   layout
-	all      stats
-	devices  *cache.Cache
-	perdev   map[string]*device
-	turn     uint64 // the number of the present request
-	quotas   *quotas
-	quotactl func(cmd int, device string, id uint32, buf []byte) error
+	domain    int
+	layout    layout
+	total     stats
+	devices   *cache.Cache
+	perDevice map[string]*device
+	request   uint64 // the number of the present request
+	quotas    *quotas
+	quotactl  func(cmd int, device string, id uint32, buf []byte) error
 }
 
 func newHost(domain int, o Options) *host {
 	h := &host{
 		Reader: sysfile.Reader{Root: strings.TrimRight(o.Root, "/")}, domain: domain, layout: newLayout(),
-		devices: cache.New(pdu.NewInDom(domain, indomDevice), cache.Options{}), perdev: make(map[string]*device),
+		devices: cache.New(pdu.NewInDom(domain, indomDevice), cache.Options{}), perDevice: make(map[string]*device),
 		quotactl: quotactl,
 	}
 	h.quotas = newQuotas(h)
@@ -85,10 +85,12 @@ func (h *host) agent(help string) (agents.Agent, error) {
 		Help:    help,
 		Attrs:   true,
 		Check: func(context.Context, *pmda.Request) error {
-			h.turn++
+			h.request++
 			return nil
 		},
 	})
 }
 
-func (h *host) metrics() []pmda.Metric { return slices.Concat(h.statistics(), h.quotas.metrics()) }
+func (h *host) metrics() []pmda.Metric {
+	return slices.Concat(h.statisticsMetrics(), h.quotas.metrics())
+}

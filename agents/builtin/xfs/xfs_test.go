@@ -13,9 +13,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// numbered composes statistics with all the lines of Linux 6.18, in which each
+// numberedStats composes statistics with all the lines of Linux 6.18, in which each
 // number is another one.
-func numbered(from int) string {
+func numberedStats(from int) string {
 	var b strings.Builder
 	for _, line := range []struct {
 		key string
@@ -45,15 +45,15 @@ func TestDescribed(t *testing.T) {
 }
 
 func TestAgent(t *testing.T) {
-	r := newHarness(t, pmdatest.Tree(t, map[string]string{"sys/fs/xfs/stats/stats": numbered(1), "sys/fs/xfs/sda1/stats/stats": numbered(1), "proc/mounts": ""}))
+	r := newHarness(t, pmdatest.Tree(t, map[string]string{"sys/fs/xfs/stats/stats": numberedStats(1), "sys/fs/xfs/sda1/stats/stats": numberedStats(1), "proc/mounts": ""}))
 	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
 func TestStatistics(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
-		"sys/fs/xfs/stats/stats":         numbered(1),
+		"sys/fs/xfs/stats/stats":         numberedStats(1),
 		"sys/fs/xfs/sda1/stats/stats":    "xpc 1 18446744073709551615 5\nlog 4 14 1\nrw x 9\nvnodes 4294967295\nextent_alloc 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\nabt 99\n",
-		"sys/fs/xfs/dm-3/stats/stats":    numbered(1001),
+		"sys/fs/xfs/dm-3/stats/stats":    numberedStats(1001),
 		"sys/block/dm-3/dm/name":         "vg-a b\n",
 		"sys/fs/xfs/broken/stats/":       "",
 		"sys/fs/xfs/sdb/stats/stats":     "",
@@ -101,7 +101,7 @@ func TestStatistics(t *testing.T) {
 }
 
 // Of an older kernel, and of one without XFS.
-func TestOld(t *testing.T) {
+func TestOlderKernels(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/fs/xfs/stat":            "rw 5 6\nqm 1 1 1 1 1 1 1 1\n",
 		"proc/fs/xfs/xqmstat":         "qm\t11 12 13 14 15 16\n",
@@ -125,7 +125,7 @@ func TestOld(t *testing.T) {
 	}
 	pmdatest.WriteFile(t, root, "proc/sys/fs/xfs/stats_clear", "")
 	for _, uid := range []string{"1000", "", "x", "4294967296"} {
-		r.identify(uid)
+		r.setUser(uid)
 		for _, n := range []uint32{0, 1, 1 << 31} {
 			if got := r.Store("xfs.control.reset", pdu.Value{Word: n}); got != pdu.ErrnoPermission.Error() {
 				t.Errorf("store of %d by user %q: %q", n, uid, got)
@@ -189,8 +189,8 @@ func TestQuotas(t *testing.T) {
 // Whatever the kernel writes, a fetch has one value for each number that
 // depends on nothing that was read before.
 func FuzzStats(f *testing.F) {
-	f.Add("", numbered(1))
-	f.Add(numbered(1), "rw 1\nrw 2 3\ngc 5\nxpc\t1 -2 99999999999999999999\nlog\n")
+	f.Add("", numberedStats(1))
+	f.Add(numberedStats(1), "rw 1\nrw 2 3\ngc 5\nxpc\t1 -2 99999999999999999999\nlog\n")
 	l := newLayout()
 	f.Fuzz(func(t *testing.T, before, text string) {
 		var reused, fresh stats
@@ -217,12 +217,12 @@ func FuzzQuotas(f *testing.F) {
 			buf[2] = projectAccounting
 			return nil
 		}
-		h.turn++
+		h.request++
 		if err := h.quotas.read(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		seen := map[string]bool{}
-		for _, name := range instances(h.quotas) {
+		for _, name := range projectNames(h.quotas) {
 			if seen[name] {
 				t.Errorf("%q is there twice", name)
 			}
@@ -231,7 +231,7 @@ func FuzzQuotas(f *testing.F) {
 	})
 }
 
-func instances(q *quotas) (names []string) {
+func projectNames(q *quotas) (names []string) {
 	q.projects.Each(func(_ int32, name string, _ any) bool {
 		names = append(names, name)
 		return true
@@ -241,7 +241,7 @@ func instances(q *quotas) (names []string) {
 
 func BenchmarkFetch(b *testing.B) {
 	r := newHarness(b, pmdatest.Tree(b, map[string]string{
-		"sys/fs/xfs/stats/stats": numbered(1), "sys/fs/xfs/sda1/stats/stats": numbered(1), "sys/fs/xfs/sdb1/stats/stats": numbered(1),
+		"sys/fs/xfs/stats/stats": numberedStats(1), "sys/fs/xfs/sda1/stats/stats": numberedStats(1), "sys/fs/xfs/sdb1/stats/stats": numberedStats(1),
 	}))
 	var all []string
 	for name := range r.Metrics {
