@@ -17,7 +17,7 @@ var agentMetrics = []metric{
 		w.Word(inst, uint32(v.Status))
 	}), nil},
 	{itemFenced, "pmcd.agent.fenced", u32, indomAgents, instant, none, eachAgent(func(w *pdu.ResultWriter, inst int32, v *AgentInfo) {
-		w.Word(inst, bit(v.Fenced))
+		w.Word(inst, boolWord(v.Fenced))
 	}), storeFenced},
 	{3, "pmcd.agent.name", str, indomAgents, discrete, none, eachAgent(func(w *pdu.ResultWriter, inst int32, v *AgentInfo) {
 		w.String(inst, v.Name)
@@ -55,7 +55,7 @@ var featureMetrics = []metric{
 }
 
 func feature(item int, name string, has func(*Features) bool) metric {
-	get := func(f *fetch) uint32 { return bit(has(&f.status().Features)) }
+	get := func(f *fetch) uint32 { return boolWord(has(&f.status().Features)) }
 	return metric{item, name, u32, 0, instant, none, word(get), nil}
 }
 
@@ -65,7 +65,7 @@ func eachAgent(put func(*pdu.ResultWriter, int32, *AgentInfo)) fetchFunc {
 
 // agents returns the agents by domain, unlike Instances.
 func (f *fetch) agents() []AgentInfo {
-	if first(&f.has.agents) {
+	if markFetched(&f.fetched.agents) {
 		f.agentsNow = f.a.host.Agents(f.agentsNow[:0])
 		slices.SortFunc(f.agentsNow, func(a, b AgentInfo) int { return cmp.Compare(a.Domain, b.Domain) })
 	}
@@ -77,7 +77,7 @@ func eachClient(put func(*pdu.ResultWriter, int32, *ClientInfo)) fetchFunc {
 }
 
 func (f *fetch) clients() []ClientInfo {
-	if first(&f.has.clients) {
+	if markFetched(&f.fetched.clients) {
 		f.clientsNow = f.a.host.Clients(f.clientsNow[:0])
 	}
 	return f.clientsNow

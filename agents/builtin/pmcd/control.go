@@ -31,7 +31,7 @@ var controlMetrics = []metric{
 	{17, "pmcd.openfds", u32, 0, instant, none, word(openFDs), nil},
 	{18, "pmcd.buf.alloc", i32, indomBuffers, instant, count, buffers((*fetch).buffers), nil},
 	{19, "pmcd.buf.free", i32, indomBuffers, instant, count, buffers(noBuffers), nil},
-	{20, "pmcd.build", str, 0, discrete, none, text(func(f *fetch) string { return f.a.conf.Build }), nil},
+	{20, "pmcd.build", str, 0, discrete, none, text(func(f *fetch) string { return f.a.config.Build }), nil},
 	{21, "pmcd.hostname", str, 0, discrete, none, text(func(f *fetch) string { return f.a.host.Hostname(f.client) }), nil},
 	{22, "pmcd.sighups", u32, 0, counter, count, word(func(f *fetch) uint32 { return f.status().Sighups }), nil},
 	{23, "pmcd.pid", u64, 0, discrete, none, func(f *fetch) { f.w.Uint64(pdu.NoInst, u64, uint64(f.status().PID)) }, nil},
@@ -55,12 +55,12 @@ func zero(*fetch) uint32 { return 0 }
 func seconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }
 
 func traceBit(t Trace) fetchFunc {
-	return word(func(f *fetch) uint32 { return bit(f.status().Trace&t != 0) })
+	return word(func(f *fetch) uint32 { return boolWord(f.status().Trace&t != 0) })
 }
 
 func registers(f *fetch) {
 	p := f.profile.For(pdu.NewInDom(f.a.domain, indomRegisters))
-	for i, v := range f.a.reg {
+	for i, v := range f.a.registers {
 		if p.Includes(int32(i)) {
 			f.w.Word(int32(i), uint32(v))
 		}
@@ -70,7 +70,7 @@ func registers(f *fetch) {
 // services names the PCP services of this host: pmcd, which is there, and
 // others that can be told to be.
 func services(f *fetch) string {
-	if dir := f.a.conf.RunDir; dir != "" && readPID(filepath.Join(dir, "pmproxy.pid")) != 0 {
+	if dir := f.a.config.RunDir; dir != "" && readPID(filepath.Join(dir, "pmproxy.pid")) != 0 {
 		return "pmcd pmproxy"
 	}
 	return "pmcd"

@@ -73,9 +73,9 @@ func (h *fakeHost) client(num int32) *ClientInfo {
 
 // Numbers of the clients of newHost.
 const (
-	root  = 3 // over the local socket
-	user  = 1
-	other = 2 // over TCP, and so nobody in particular
+	root   = 3 // over the local socket
+	user   = 1
+	remote = 2 // over TCP, and so nobody in particular
 )
 
 func newHost() *fakeHost {
@@ -96,7 +96,7 @@ func newHost() *fakeHost {
 		clients: []ClientInfo{
 			{Client: root, Seq: 0, UID: 0, Started: time.Unix(1e9, 0), Whoami: "vm -x"},
 			{Client: user, Seq: 7, UID: 1000, Started: time.Unix(1e9+1, 0), Container: "box"},
-			{Client: other, Seq: 9, UID: -1, Started: time.Unix(1e9+2, 0)},
+			{Client: remote, Seq: 9, UID: -1, Started: time.Unix(1e9+2, 0)},
 		},
 	}
 	for i := range uint32(0x18) {
@@ -207,7 +207,7 @@ func errnoOf(err error) pdu.Errno {
 	return code
 }
 
-func write(t testing.TB, path string, data []byte) {
+func writeFile(t testing.TB, path string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func (a *Agent) Instances(_ context.Context, _ agents.Origin, indom pdu.InDom) (
 	var list []pdu.Inst
 	switch indom.Serial() {
 	case indomLoggers:
-		for _, l := range loggers(a.conf.TmpDir, nil) {
+		for _, l := range loggers(a.config.TmpDir, nil) {
 			list = append(list, l.inst)
 		}
 	case indomRegisters:
@@ -28,7 +28,7 @@ func (a *Agent) Instances(_ context.Context, _ agents.Origin, indom pdu.InDom) (
 			list = append(list, pdu.Inst{ID: int32(v.Domain), Name: v.Name})
 		}
 	case indomPmies:
-		for _, p := range pmies(a.conf.TmpDir, a.conf.RunDir, nil) {
+		for _, p := range pmies(a.config.TmpDir, a.config.RunDir, nil) {
 			list = append(list, p.inst)
 		}
 	case indomBuffers:

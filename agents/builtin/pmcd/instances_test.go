@@ -46,12 +46,12 @@ func TestInstances(t *testing.T) {
 // TestProfiles fetches a metric of each instance domain with all profiles that
 // are special.
 func TestProfiles(t *testing.T) {
-	a := New(2, "pmcd", newHost(), pcpDirs(t))
+	a := New(2, "pmcd", newHost(), pcpConfig(t))
 	for _, name := range []string{
 		"pmcd.pmlogger.port", "pmcd.control.register", "pmcd.agent.status",
 		"pmcd.pmie.numrules", "pmcd.buf.alloc", "pmcd.buf.free", "pmcd.client.whoami", "pmcd.client.start_date",
 	} {
-		m := named(t, name)
+		m := pmidOf(t, name)
 		d, _ := a.Desc(context.Background(), agents.Origin{}, m)
 		list, err := a.Instances(context.Background(), agents.Origin{}, d.InDom)
 		if err != nil || len(list) < 2 {

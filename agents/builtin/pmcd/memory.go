@@ -19,18 +19,18 @@ import (
 const (
 	// minGarbage is how many bytes are made before a collection is worth while.
 	minGarbage = 64 << 10
-	// minPause is the shortest time between two collections for fetches.
-	minPause = 100 * time.Millisecond
-	// maxPause is after what time one is done for less: what was released.
-	maxPause = 10 * time.Second
-	// gcShare is the part of the time that these may take: one in gcShare. They use
+	// minGCInterval is the shortest time between two collections for fetches.
+	minGCInterval = 100 * time.Millisecond
+	// maxGCInterval is after what time one is done for less: what was released.
+	maxGCInterval = 10 * time.Second
+	// maxGCShare is the part of the time that these may take: one in gcShare. They use
 	// a quarter of the CPUs then, and those that are idle.
-	gcShare = 100
+	maxGCShare = 100
 )
 
-// inUse are the parts of memory that pmcd.datasize is the sum of: objects, stacks
+// inUseMetrics are the parts of memory that pmcd.datasize is the sum of: objects, stacks
 // and variables.
-var inUse = [...]string{
+var inUseMetrics = [...]string{
 	"/gc/heap/live:bytes",
 	"/gc/scan/stack:bytes",
 	"/gc/scan/globals:bytes",
@@ -39,7 +39,7 @@ var inUse = [...]string{
 // dataSize returns the memory that the process holds, in KiB.
 func dataSize(f *fetch) uint32 {
 	s := f.a.usage.memory[:]
-	f.a.usage.live.collected()
+	f.a.usage.live.collect()
 	metrics.Read(s)
 	var sum uint64
 	for i := range s {
@@ -58,14 +58,14 @@ func dataSize(f *fetch) uint32 {
 type liveObjects struct {
 	// next is when a fetch may have a collection done, and last when one had. Fetches
 	// come one at a time.
-	next, last time.Time
+	notBefore, lastGC time.Time
 
-	mu     sync.Mutex // guards the following
-	allocs [2]metrics.Sample
-	frees  [1]metrics.Sample
-	made   []uint64 // when the last collection ended, by bucket
-	bytes  uint64   // all that was made by then
-	bounds []float64
+	mu             sync.Mutex // guards the following
+	allocs         [2]metrics.Sample
+	frees          [1]metrics.Sample
+	allocated      []uint64 // when the last collection ended, by bucket
+	allocatedBytes uint64   // all that was made by then
+	bounds         []float64
 }
 
 func newLiveObjects() *liveObjects {
@@ -73,7 +73,7 @@ func newLiveObjects() *liveObjects {
 	l.allocs[0].Name = "/gc/heap/allocs-by-size:bytes"
 	l.allocs[1].Name = "/gc/heap/allocs:bytes"
 	l.frees[0].Name = "/gc/heap/frees-by-size:bytes"
-	l.watch()
+	l.onEachGC()
 	return l
 }
 
@@ -81,57 +81,57 @@ func newLiveObjects() *liveObjects {
 // pointer keeps it out of memory that it would share with other objects.
 type sentinel struct{ _ *sentinel }
 
-// watch has collected called after each garbage collection, as long as l is in
+// onEachGC has collected called after each garbage collection, as long as l is in
 // use.
-func (l *liveObjects) watch() {
+func (l *liveObjects) onEachGC() {
 	runtime.AddCleanup(new(sentinel), func(w weak.Pointer[liveObjects]) {
 		if l := w.Value(); l != nil {
-			l.take()
-			l.watch()
+			l.recordAllocs()
+			l.onEachGC()
 		}
 	}, weak.Make(l))
 }
 
-// collected has collections done, unless little was made since the last one or
+// collect has collections done, unless little was made since the last one or
 // that of another fetch was just now.
-func (l *liveObjects) collected() {
+func (l *liveObjects) collect() {
 	start := time.Now()
-	if start.Before(l.next) || start.Sub(l.last) < maxPause && !l.worthwhile() {
+	if start.Before(l.notBefore) || start.Sub(l.lastGC) < maxGCInterval && !l.mayHaveGarbage() {
 		return
 	}
 	// What a sync.Pool keeps for later is found by the second.
 	runtime.GC()
 	runtime.GC()
-	l.take()
+	l.recordAllocs()
 	now := time.Now()
-	l.last, l.next = now, now.Add(max(minPause, gcShare*now.Sub(start)))
+	l.lastGC, l.notBefore = now, now.Add(max(minGCInterval, maxGCShare*now.Sub(start)))
 }
 
-// worthwhile reports whether there may be garbage.
-func (l *liveObjects) worthwhile() bool {
+// mayHaveGarbage reports whether there may be garbage.
+func (l *liveObjects) mayHaveGarbage() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	metrics.Read(l.allocs[1:])
 	v := l.allocs[1].Value
-	return l.made == nil || v.Kind() == metrics.KindUint64 && v.Uint64()-l.bytes >= minGarbage
+	return l.allocated == nil || v.Kind() == metrics.KindUint64 && v.Uint64()-l.allocatedBytes >= minGarbage
 }
 
-// take notes what was made until now.
-func (l *liveObjects) take() {
+// recordAllocs notes what was made until now.
+func (l *liveObjects) recordAllocs() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	metrics.Read(l.allocs[:])
 	if v := l.allocs[0].Value; v.Kind() == metrics.KindFloat64Histogram {
 		h := v.Float64Histogram()
-		l.made, l.bounds = append(l.made[:0], h.Counts...), h.Buckets
+		l.allocated, l.bounds = append(l.allocated[:0], h.Counts...), h.Buckets
 	}
 	if v := l.allocs[1].Value; v.Kind() == metrics.KindUint64 {
-		l.bytes = v.Uint64()
+		l.allocatedBytes = v.Uint64()
 	}
 }
 
 func (l *liveObjects) bySize() (n [numBuffers]int32) {
-	l.collected()
+	l.collect()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	metrics.Read(l.frees[:])
@@ -143,7 +143,7 @@ func (l *liveObjects) bySize() (n [numBuffers]int32) {
 		return n
 	}
 	class := 0
-	for i, made := range l.made {
+	for i, made := range l.allocated {
 		// Sizes of the bucket are below the next bucket's lower bound.
 		for class < numBuffers-1 && l.bounds[i+1]-1 > float64(bufferSizes[class]) {
 			class++

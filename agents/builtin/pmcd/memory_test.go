@@ -13,11 +13,11 @@ var sink [][]byte
 func TestMemoryInUse(t *testing.T) {
 	a := newAgent(newHost())
 	size := func() (kib int64) {
-		return values(t, a, root, includeAll, named(t, "pmcd.datasize"))[0].value.(int64)
+		return values(t, a, root, includeAll, pmidOf(t, "pmcd.datasize"))[0].value.(int64)
 	}
 	// Objects of 8 KiB and less, the class of those that are made below.
 	blocks := func() (n int64) {
-		for _, v := range values(t, a, root, includeAll, named(t, "pmcd.buf.alloc")) {
+		for _, v := range values(t, a, root, includeAll, pmidOf(t, "pmcd.buf.alloc")) {
 			if v.inst == 8192 {
 				n = v.value.(int64)
 			}
@@ -26,9 +26,9 @@ func TestMemoryInUse(t *testing.T) {
 	}
 	// Two fetches that are not just after each other.
 	look := func() (int64, int64) {
-		a.usage.live.next = time.Time{}
+		a.usage.live.notBefore = time.Time{}
 		kib := size()
-		a.usage.live.next = time.Time{}
+		a.usage.live.notBefore = time.Time{}
 		return kib, blocks()
 	}
 	make8K := func(n int) {
@@ -51,7 +51,7 @@ func TestMemoryInUse(t *testing.T) {
 	}
 	runtime.KeepAlive(sink)
 	sink = nil
-	a.usage.live.last = time.Time{}
+	a.usage.live.lastGC = time.Time{}
 	if kib, n := look(); kib > startSize+128 || n > startBlocks+16 {
 		t.Errorf("in the end: %d KiB, then %d; %d blocks, then %d", startSize, kib, startBlocks, n)
 	}
@@ -60,13 +60,13 @@ func TestMemoryInUse(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	kib, n := look()
-	a.usage.live.next, a.usage.live.last = time.Time{}, time.Now()
+	a.usage.live.notBefore, a.usage.live.lastGC = time.Time{}, time.Now()
 	for range 20 {
 		if k, m := size(), blocks(); k != kib || m != n {
 			t.Errorf("an idle process: %d KiB, then %d; %d blocks, then %d", kib, k, n, m)
 		}
 	}
-	a.usage.live.next = time.Now().Add(time.Hour)
+	a.usage.live.notBefore = time.Now().Add(time.Hour)
 	for range 20 {
 		make8K(10)
 		size()

@@ -102,7 +102,7 @@ type fetch struct {
 	client  int32
 	profile *pdu.Profile
 
-	has struct{ status, agents, clients, loggers, pmies, cpu, perPDU, buffers bool }
+	fetched struct{ status, agents, clients, loggers, pmies, cpu, perPDU, buffers bool }
 
 	statusNow  Status
 	agentsNow  []AgentInfo // by domain
@@ -123,14 +123,14 @@ func (f *fetch) begin(r *agents.FetchRequest, w *pdu.ResultWriter) {
 func (f *fetch) end() {
 	f.w, f.profile = nil, nil
 	f.statusNow = Status{}
-	f.agentsNow = empty(f.agentsNow)
-	f.clientsNow = empty(f.clientsNow)
-	f.loggersNow = empty(f.loggersNow)
-	f.pmiesNow = empty(f.pmiesNow)
-	f.has = struct{ status, agents, clients, loggers, pmies, cpu, perPDU, buffers bool }{}
+	f.agentsNow = emptied(f.agentsNow)
+	f.clientsNow = emptied(f.clientsNow)
+	f.loggersNow = emptied(f.loggersNow)
+	f.pmiesNow = emptied(f.pmiesNow)
+	f.fetched = struct{ status, agents, clients, loggers, pmies, cpu, perPDU, buffers bool }{}
 }
 
-func empty[T any](s []T) []T {
+func emptied[T any](s []T) []T {
 	if cap(s) > 1000 {
 		return nil
 	}
@@ -138,15 +138,15 @@ func empty[T any](s []T) []T {
 	return s[:0]
 }
 
-// first reports whether *has is false, and makes it true.
-func first(has *bool) bool {
-	was := *has
-	*has = true
+// markFetched reports whether *has is false, and makes it true.
+func markFetched(fetched *bool) bool {
+	was := *fetched
+	*fetched = true
 	return !was
 }
 
 func (f *fetch) status() *Status {
-	if first(&f.has.status) {
+	if markFetched(&f.fetched.status) {
 		f.a.host.Status(&f.statusNow)
 	}
 	return &f.statusNow
@@ -178,8 +178,8 @@ func each[T any](indom int, all func(*fetch) []T, id func(*T) int32, put func(*p
 	}
 }
 
-// bit returns the value of a metric that is 0 or 1.
-func bit(b bool) uint32 {
+// boolWord returns the value of a metric that is 0 or 1.
+func boolWord(b bool) uint32 {
 	if b {
 		return 1
 	}

@@ -143,7 +143,7 @@ func TestEachMetricHasHelp(t *testing.T) {
 // TestEachMetricHasValues fetches all there is in one go.
 func TestEachMetricHasValues(t *testing.T) {
 	h := newHost()
-	a := New(2, "pmcd", h, pcpDirs(t))
+	a := New(2, "pmcd", h, pcpConfig(t))
 	ids := metricIDs()
 	for i, vs := range fetchAs(t, a, root, includeAll, ids...) {
 		if vs.PMID != ids[i] || vs.Err != 0 || len(vs.Values) == 0 {
@@ -162,7 +162,7 @@ func TestEachMetricHasValues(t *testing.T) {
 
 // TestAgent is the suite that every agent has to pass.
 func TestAgent(t *testing.T) {
-	cd := transport.Inline(New(2, "pmcd", newHost(), pcpDirs(t)))
+	cd := transport.Inline(New(2, "pmcd", newHost(), pcpConfig(t)))
 	defer cd.Close()
 	agenttest.Test(t, cd, metricIDs()...)
 }
@@ -227,12 +227,12 @@ func TestValues(t *testing.T) {
 		{"pmcd.pmlogger.port", nil},
 		{"pmcd.pmie.actions", nil},
 	} {
-		if got := values(t, all, user, includeAll, named(t, tt.name)); !reflect.DeepEqual(got, tt.want) {
+		if got := values(t, all, user, includeAll, pmidOf(t, tt.name)); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
 	if runtime.GOARCH == "amd64" {
-		if got := values(t, all, user, includeAll, named(t, "pmcd.simabi")); got[0].value != "x86_64" {
+		if got := values(t, all, user, includeAll, pmidOf(t, "pmcd.simabi")); got[0].value != "x86_64" {
 			t.Errorf("pmcd.simabi: got %v", got)
 		}
 	}
@@ -267,7 +267,7 @@ func metricIDs() []pdu.PMID {
 	return ids
 }
 
-func named(t testing.TB, name string) pdu.PMID {
+func pmidOf(t testing.TB, name string) pdu.PMID {
 	t.Helper()
 	for cluster, c := range clusters {
 		for _, m := range c {

@@ -72,7 +72,7 @@ func readPID(path string) int32 {
 	return 0
 }
 
-var errNotSmall = errors.New("not a regular file, or too large")
+var errNotSmallFile = errors.New("not a regular file, or too large")
 
 // readSmall reads a whole regular file, which must be smaller than buf. It
 // returns a part of buf.
@@ -88,12 +88,12 @@ func readSmall(path string, buf []byte) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() >= int64(len(buf)) {
-		return nil, errNotSmall
+		return nil, errNotSmallFile
 	}
 	n, err := io.ReadFull(f, buf)
 	switch {
 	case err == nil: // it grew
-		return nil, errNotSmall
+		return nil, errNotSmallFile
 	case err != io.EOF && err != io.ErrUnexpectedEOF:
 		return nil, err
 	}

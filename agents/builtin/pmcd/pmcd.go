@@ -39,18 +39,18 @@ type Agent struct {
 	domain int
 	name   string
 	host   Host
-	conf   Config
+	config Config
 
-	zone  zone
-	usage usage
-	reg   [numRegisters]int32 // pmcd.control.register
-	fetch fetch               // the present one; its memory is used again
+	zone      zone
+	usage     usage
+	registers [numRegisters]int32 // pmcd.control.register
+	fetch     fetch               // the present one; its memory is used again
 }
 
 // New returns the agent of a domain, normally 2. Its name is that of the
 // agent in pmcd.conf.
 func New(domain int, name string, h Host, c Config) *Agent {
-	a := &Agent{domain: domain, name: name, host: h, conf: c}
+	a := &Agent{domain: domain, name: name, host: h, config: c}
 	a.zone = newZone(c.LocalTime, c.ZoneInfoDir)
 	a.usage = newUsage()
 	a.fetch.a = a
@@ -109,4 +109,4 @@ func (a *Agent) Labels(_ context.Context, _ agents.Origin, kind pdu.LabelKind, _
 }
 
 // EndContext implements [agents.ContextEnder].
-func (a *Agent) EndContext(client int32) { delete(a.usage.marks, client) }
+func (a *Agent) EndContext(client int32) { delete(a.usage.lastFetch, client) }

@@ -12,11 +12,11 @@ import (
 
 // A pmie is what a pmie process says about itself in a file named by its pid.
 type pmie struct {
-	inst                      pdu.Inst
-	config, log, pmcdHost     string
-	expected                  float32 // evaluations a second
-	rules, actions            uint32
-	yes, no, unknown, actuals uint32 // evaluations, by outcome and all
+	inst                                         pdu.Inst
+	config, log, pmcdHost                        string
+	expected                                     float32 // evaluations a second
+	rules, actions                               uint32
+	evalTrue, evalFalse, evalUnknown, evalActual uint32 // evaluations, by outcome and all
 }
 
 // pmieMetrics is cluster 5.
@@ -26,13 +26,13 @@ var pmieMetrics = []metric{
 	{2, "pmcd.pmie.pmcd_host", str, indomPmies, discrete, none, pmieText(func(v *pmie) string { return v.pmcdHost }), nil},
 	{3, "pmcd.pmie.numrules", u32, indomPmies, discrete, none, pmieWord(func(v *pmie) uint32 { return v.rules }), nil},
 	{4, "pmcd.pmie.actions", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.actions }), nil},
-	{5, "pmcd.pmie.eval.true", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.yes }), nil},
-	{6, "pmcd.pmie.eval.false", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.no }), nil},
-	{7, "pmcd.pmie.eval.unknown", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.unknown }), nil},
+	{5, "pmcd.pmie.eval.true", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.evalTrue }), nil},
+	{6, "pmcd.pmie.eval.false", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.evalFalse }), nil},
+	{7, "pmcd.pmie.eval.unknown", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.evalUnknown }), nil},
 	{8, "pmcd.pmie.eval.expected", float, indomPmies, discrete, perSec, eachPmie(func(w *pdu.ResultWriter, inst int32, v *pmie) {
 		w.Float32(inst, v.expected)
 	}), nil},
-	{9, "pmcd.pmie.eval.actual", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.actuals }), nil},
+	{9, "pmcd.pmie.eval.actual", u32, indomPmies, counter, count, pmieWord(func(v *pmie) uint32 { return v.evalActual }), nil},
 }
 
 func eachPmie(put func(*pdu.ResultWriter, int32, *pmie)) fetchFunc {
@@ -49,8 +49,8 @@ func pmieText(get func(*pmie) string) fetchFunc {
 
 // pmies returns the pmies by id, unlike Instances.
 func (f *fetch) pmies() []pmie {
-	if first(&f.has.pmies) {
-		f.pmiesNow = pmies(f.a.conf.TmpDir, f.a.conf.RunDir, f.pmiesNow[:0])
+	if markFetched(&f.fetched.pmies) {
+		f.pmiesNow = pmies(f.a.config.TmpDir, f.a.config.RunDir, f.pmiesNow[:0])
 		slices.SortFunc(f.pmiesNow, func(a, b pmie) int { return cmp.Compare(a.inst.ID, b.inst.ID) })
 	}
 	return f.pmiesNow
@@ -123,15 +123,15 @@ func parsePmie(b []byte) (pmie, bool) {
 		return pmie{}, false
 	}
 	return pmie{
-		config:   cString(b[:pmieLog]),
-		log:      cString(b[pmieLog:pmieHost]),
-		pmcdHost: cString(b[pmieHost : pmieNumbers-1]),
-		expected: math.Float32frombits(n[0]),
-		rules:    n[1],
-		actions:  n[2],
-		yes:      n[3],
-		no:       n[4],
-		unknown:  n[5],
-		actuals:  n[6],
+		config:      cString(b[:pmieLog]),
+		log:         cString(b[pmieLog:pmieHost]),
+		pmcdHost:    cString(b[pmieHost : pmieNumbers-1]),
+		expected:    math.Float32frombits(n[0]),
+		rules:       n[1],
+		actions:     n[2],
+		evalTrue:    n[3],
+		evalFalse:   n[4],
+		evalUnknown: n[5],
+		evalActual:  n[6],
 	}, true
 }

@@ -41,8 +41,8 @@ func eachLogger(put func(*pdu.ResultWriter, int32, *logger)) fetchFunc {
 }
 
 func (f *fetch) loggers() []logger {
-	if first(&f.has.loggers) {
-		f.loggersNow = loggers(f.a.conf.TmpDir, f.loggersNow[:0])
+	if markFetched(&f.fetched.loggers) {
+		f.loggersNow = loggers(f.a.config.TmpDir, f.loggersNow[:0])
 	}
 	return f.loggersNow
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// pcpDirs returns directories with a pmlogger and a pmie, both of them this
+// pcpConfig returns directories with a pmlogger and a pmie, both of them this
 // process and primary.
-func pcpDirs(t testing.TB) Config {
+func pcpConfig(t testing.TB) Config {
 	t.Helper()
 	c := Config{RunDir: t.TempDir(), TmpDir: t.TempDir(), Build: "1"}
 	for _, dir := range []string{"pmlogger", "pmie"} {
@@ -25,20 +25,20 @@ func pcpDirs(t testing.TB) Config {
 			t.Fatal(err)
 		}
 	}
-	write(t, filepath.Join(c.TmpDir, "pmlogger", self), []byte("4330\nfar.example\n/var/log/a\nfarm\n"))
-	symlink(t, "/somewhere/else/"+self, filepath.Join(c.TmpDir, "pmlogger", "primary"))
-	write(t, filepath.Join(c.TmpDir, "pmie", self), pmieFile(0))
-	write(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(self+"\n"))
+	writeFile(t, filepath.Join(c.TmpDir, "pmlogger", selfPID), []byte("4330\nfar.example\n/var/log/a\nfarm\n"))
+	symlink(t, "/somewhere/else/"+selfPID, filepath.Join(c.TmpDir, "pmlogger", "primary"))
+	writeFile(t, filepath.Join(c.TmpDir, "pmie", selfPID), pmieFile(0))
+	writeFile(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(selfPID+"\n"))
 	return c
 }
 
 // Processes that are there, as names of files, and one that cannot be.
 var (
-	self   = strconv.Itoa(os.Getpid())
-	parent = strconv.Itoa(os.Getppid())
+	selfPID   = strconv.Itoa(os.Getpid())
+	parentPID = strconv.Itoa(os.Getppid())
 )
 
-const dead = "4194305" // more than the largest pid_max
+const deadPID = "4194305" // more than the largest pid_max
 
 func symlink(t testing.TB, target, path string) {
 	t.Helper()
@@ -61,14 +61,14 @@ func pmieFile(add uint32) []byte {
 	return b
 }
 
-func TestFormatOfPmieFile(t *testing.T) {
+func TestPmieFileLength(t *testing.T) {
 	if pmieFileLen != 8292 {
 		t.Errorf("%d bytes", pmieFileLen)
 	}
 }
 
 func TestPmlogger(t *testing.T) {
-	a := New(2, "pmcd", newHost(), pcpDirs(t))
+	a := New(2, "pmcd", newHost(), pcpConfig(t))
 	pid := int32(os.Getpid())
 	host, _ := os.Hostname()
 	for name, want := range map[string]any{
@@ -78,7 +78,7 @@ func TestPmlogger(t *testing.T) {
 		"pmcd.pmlogger.host":      host,
 		"pmcd.pmlogger.note":      "farm",
 	} {
-		got := values(t, a, root, includeAll, named(t, name))
+		got := values(t, a, root, includeAll, pmidOf(t, name))
 		if want := []instValue{{pid, want}, {0, want}}; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
@@ -86,11 +86,11 @@ func TestPmlogger(t *testing.T) {
 }
 
 func TestPmie(t *testing.T) {
-	c := pcpDirs(t)
+	c := pcpConfig(t)
 	a := New(2, "pmcd", newHost(), c)
 	pid := int32(os.Getpid())
 	for _, add := range []uint32{0, 10} { // numbers change without notice
-		write(t, filepath.Join(c.TmpDir, "pmie", self), pmieFile(add))
+		writeFile(t, filepath.Join(c.TmpDir, "pmie", selfPID), pmieFile(add))
 		for name, want := range map[string]any{
 			"pmcd.pmie.configfile":    "/etc/rules",
 			"pmcd.pmie.logfile":       "/var/log/pmie",
@@ -103,7 +103,7 @@ func TestPmie(t *testing.T) {
 			"pmcd.pmie.eval.expected": 0.5,
 			"pmcd.pmie.eval.actual":   int64(6 + add),
 		} {
-			got := values(t, a, root, includeAll, named(t, name))
+			got := values(t, a, root, includeAll, pmidOf(t, name))
 			if want := []instValue{{0, want}, {pid, want}}; !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: got %v, want %v", name, got, want)
 			}
@@ -139,14 +139,14 @@ func TestParseLogger(t *testing.T) {
 	}
 }
 
-// TestHostileDirectories has files that are not to be taken for pmloggers and
+// TestUntrustedDirectories has files that are not to be taken for pmloggers and
 // pmies, beside one that is.
-func TestHostileDirectories(t *testing.T) {
+func TestUntrustedDirectories(t *testing.T) {
 	for _, dir := range []string{"pmlogger", "pmie"} {
 		t.Run(dir, func(t *testing.T) {
 			good := map[string][]byte{"pmlogger": []byte("4330\nh\n"), "pmie": pmieFile(0)}[dir]
 			secret := filepath.Join(t.TempDir(), "secret")
-			write(t, secret, good)
+			writeFile(t, secret, good)
 			for what, plant := range map[string]func(path string){
 				"nothing":         func(string) {},
 				"symbolic link":   func(path string) { symlink(t, secret, path) },
@@ -154,28 +154,28 @@ func TestHostileDirectories(t *testing.T) {
 				"loop":            func(path string) { symlink(t, filepath.Base(path), path) },
 				"directory":       func(path string) { os.Mkdir(path, 0o755) },
 				"FIFO":            func(path string) { syscall.Mkfifo(path, 0o644) },
-				"empty":           func(path string) { write(t, path, nil) },
-				"short":           func(path string) { write(t, path, good[:3]) },
-				"long":            func(path string) { write(t, path, append(good[:len(good):len(good)], make([]byte, 20000)...)) },
-				"sparse":          func(path string) { write(t, path, good); os.Truncate(path, 1<<40) },
-				"zeros":           func(path string) { write(t, path, make([]byte, pmieFileLen)) },
+				"empty":           func(path string) { writeFile(t, path, nil) },
+				"short":           func(path string) { writeFile(t, path, good[:3]) },
+				"long":            func(path string) { writeFile(t, path, append(good[:len(good):len(good)], make([]byte, 20000)...)) },
+				"sparse":          func(path string) { writeFile(t, path, good); os.Truncate(path, 1<<40) },
+				"zeros":           func(path string) { writeFile(t, path, make([]byte, pmieFileLen)) },
 			} {
 				c := Config{TmpDir: t.TempDir(), RunDir: t.TempDir()}
 				d := filepath.Join(c.TmpDir, dir)
 				os.Mkdir(d, 0o755)
-				write(t, filepath.Join(d, self), good)
-				plant(filepath.Join(d, parent))
-				for _, name := range []string{dead, "0" + parent, "+" + parent, parent + ".x", "-1", "0", "99999999999999999999", "x", "primary.x"} {
-					write(t, filepath.Join(d, name), good)
+				writeFile(t, filepath.Join(d, selfPID), good)
+				plant(filepath.Join(d, parentPID))
+				for _, name := range []string{deadPID, "0" + parentPID, "+" + parentPID, parentPID + ".x", "-1", "0", "99999999999999999999", "x", "primary.x"} {
+					writeFile(t, filepath.Join(d, name), good)
 				}
 				// The primary one must be one of the others.
 				symlink(t, secret, filepath.Join(d, "primary"))
-				write(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(parent))
+				writeFile(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(parentPID))
 
 				a := New(2, "pmcd", newHost(), c)
 				indom := map[string]int{"pmlogger": indomLoggers, "pmie": indomPmies}[dir]
 				list, err := a.Instances(t.Context(), origin, pdu.NewInDom(2, indom))
-				if want := []pdu.Inst{{ID: int32(os.Getpid()), Name: self}}; err != nil || !reflect.DeepEqual(list, want) {
+				if want := []pdu.Inst{{ID: int32(os.Getpid()), Name: selfPID}}; err != nil || !reflect.DeepEqual(list, want) {
 					t.Errorf("%s: got %v, %v, want %v", what, list, err, want)
 				}
 			}
@@ -183,15 +183,15 @@ func TestHostileDirectories(t *testing.T) {
 	}
 }
 
-// TestPrimaryIsALink has a file where the link should be.
-func TestPrimaryIsALink(t *testing.T) {
-	c := pcpDirs(t)
+// TestPrimaryMustBeALink has a file where the link should be.
+func TestPrimaryMustBeALink(t *testing.T) {
+	c := pcpConfig(t)
 	primary := filepath.Join(c.TmpDir, "pmlogger", "primary")
 	for what, plant := range map[string]func() error{
 		"file":        func() error { return os.WriteFile(primary, []byte("4330\nh\n"), 0o644) },
 		"to nothing":  func() error { return os.Symlink("", primary) },
 		"to itself":   func() error { return os.Symlink("primary", primary) },
-		"to the dead": func() error { return os.Symlink(dead, primary) },
+		"to the dead": func() error { return os.Symlink(deadPID, primary) },
 		"to ..":       func() error { return os.Symlink("..", primary) },
 	} {
 		os.Remove(primary)
@@ -203,23 +203,23 @@ func TestPrimaryIsALink(t *testing.T) {
 }
 
 func TestPrimaryPmie(t *testing.T) {
-	c := pcpDirs(t)
+	c := pcpConfig(t)
 	for _, tt := range []struct {
 		pidFile string
 		want    int
 	}{
-		{self, 2},
-		{self + "\n", 2},
-		{" " + self + " \n", 2},
-		{dead, 1},
-		{parent, 1},
+		{selfPID, 2},
+		{selfPID + "\n", 2},
+		{" " + selfPID + " \n", 2},
+		{deadPID, 1},
+		{parentPID, 1},
 		{"", 1},
 		{"-1", 1},
 		{"0", 1},
 		{"x", 1},
 		{strings.Repeat("1", 1000), 1},
 	} {
-		write(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(tt.pidFile))
+		writeFile(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(tt.pidFile))
 		if got := pmies(c.TmpDir, c.RunDir, nil); len(got) != tt.want {
 			t.Errorf("%q: got %v", tt.pidFile, got)
 		}
@@ -231,15 +231,15 @@ func TestServices(t *testing.T) {
 	a := New(2, "pmcd", newHost(), c)
 	for _, tt := range []struct{ pidFile, want string }{
 		{"", "pmcd"},
-		{self + "\n", "pmcd pmproxy"},
-		{dead, "pmcd"},
+		{selfPID + "\n", "pmcd pmproxy"},
+		{deadPID, "pmcd"},
 		{"1\n2\n", "pmcd"},
-		{parent, "pmcd pmproxy"},
+		{parentPID, "pmcd pmproxy"},
 	} {
 		if tt.pidFile != "" {
-			write(t, filepath.Join(c.RunDir, "pmproxy.pid"), []byte(tt.pidFile))
+			writeFile(t, filepath.Join(c.RunDir, "pmproxy.pid"), []byte(tt.pidFile))
 		}
-		if got := values(t, a, root, includeAll, named(t, "pmcd.services"))[0].value; got != tt.want {
+		if got := values(t, a, root, includeAll, pmidOf(t, "pmcd.services"))[0].value; got != tt.want {
 			t.Errorf("pmproxy.pid %q: got %q, want %q", tt.pidFile, got, tt.want)
 		}
 	}

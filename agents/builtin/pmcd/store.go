@@ -169,7 +169,7 @@ func storeRegisters(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
 		if v.Inst < 0 || v.Inst >= numRegisters {
 			return pdu.ErrnoInst
 		}
-		a.reg[v.Inst] = n
+		a.registers[v.Inst] = n
 	}
 	return nil
 }
@@ -202,9 +202,9 @@ func storeFenced(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
 	return nil
 }
 
-// own returns the one value that a client stores about itself. It need not know
+// ownValue returns the one value that a client stores about itself. It need not know
 // the number of its instance.
-func own(vs *pdu.ValueSet) (string, error) {
+func ownValue(vs *pdu.ValueSet) (string, error) {
 	if len(vs.Values) != 1 {
 		return "", pdu.ErrnoInst
 	}
@@ -212,7 +212,7 @@ func own(vs *pdu.ValueSet) (string, error) {
 }
 
 func storeWhoami(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error {
-	s, err := own(vs)
+	s, err := ownValue(vs)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func storeWhoami(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error {
 }
 
 func storeContainer(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error {
-	s, err := own(vs)
+	s, err := ownValue(vs)
 	if err != nil {
 		return err
 	}

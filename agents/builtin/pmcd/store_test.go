@@ -58,7 +58,7 @@ func TestStore(t *testing.T) {
 		{"pmcd.control.timeout", root, pdu.ValueSet{Err: pdu.ErrnoGeneric}, 0, nil, nil},
 		{"pmcd.control.timeout", root, block(u64, "\x00\x00\x00\x00\x00\x00\x00\x07"), conv, nil, nil},
 		{"pmcd.control.timeout", user, words(-1, 7), perm, nil, nil},
-		{"pmcd.control.timeout", other, words(-1, 7), perm, nil, nil},
+		{"pmcd.control.timeout", remote, words(-1, 7), perm, nil, nil},
 		{"pmcd.control.timeout", gone, words(-1, 7), perm, nil, nil},
 		{"pmcd.control.creds_timeout", root, words(-1, 1), 0, func(h *fakeHost) any { return h.status.CredsTimeout }, time.Second},
 		{"pmcd.control.creds_timeout", root, words(-1, 0), conv, nil, nil},
@@ -84,7 +84,7 @@ func TestStore(t *testing.T) {
 		{"pmcd.control.dumpconn", root, words(-1, 0), 0, func(h *fakeHost) any { return h.calls }, []string{"DumpClients"}},
 		{"pmcd.control.sighup", root, words(-1, 1), 0, func(h *fakeHost) any { return h.calls }, []string{"Sighup"}},
 		{"pmcd.control.sighup", user, words(-1, 1), perm, nil, nil},
-		{"pmcd.seqnum", other, words(-1, 99), 0, func(h *fakeHost) any { return h.status.Seqnum }, uint32(6)},
+		{"pmcd.seqnum", remote, words(-1, 99), 0, func(h *fakeHost) any { return h.status.Seqnum }, uint32(6)},
 		{"pmcd.version", root, block(str, "1\x00"), pmid, nil, nil},
 		{"pmcd.version", user, block(str, "1\x00"), perm, nil, nil},
 		{"pmcd.pid", root, words(-1, 1), pmid, nil, nil},
@@ -98,9 +98,9 @@ func TestStore(t *testing.T) {
 		{"pmcd.agent.fenced", root, words(60, 2), bad, nil, nil},
 		{"pmcd.agent.fenced", root, words(99, 1), inst, nil, nil},
 		{"pmcd.agent.fenced", user, words(60, 1), perm, nil, nil},
-		{"pmcd.agent.fenced", other, words(60, 1), perm, nil, nil},
+		{"pmcd.agent.fenced", remote, words(60, 1), perm, nil, nil},
 		{"pmcd.client.whoami", user, block(str, "me\x00\x00\x00~~"), 0, whoami, []string{"vm -x", "me", ""}},
-		{"pmcd.client.whoami", other, block(str, "no NUL"), 0, whoami, []string{"vm -x", "", "no NUL"}},
+		{"pmcd.client.whoami", remote, block(str, "no NUL"), 0, whoami, []string{"vm -x", "", "no NUL"}},
 		{"pmcd.client.whoami", root, block(str, ""), 0, whoami, []string{"", "", ""}},
 		{"pmcd.client.whoami", user, block(str, strings.Repeat("x", 60000)), 0, whoami, []string{"vm -x", strings.Repeat("x", 4096), ""}},
 		{"pmcd.client.whoami", user, block(str), inst, nil, nil},
@@ -109,7 +109,7 @@ func TestStore(t *testing.T) {
 		{"pmcd.client.whoami", user, block(u64, "12345678"), conv, nil, nil},
 		{"pmcd.client.whoami", gone, block(str, "me\x00"), perm, nil, nil},
 		{"pmcd.client.start_date", user, block(str, "x\x00"), pmid, nil, nil},
-		{"pmcd.client.container", other, block(str, "a-B_0.9\x00"), 0, containers, []string{"", "box", "a-B_0.9"}},
+		{"pmcd.client.container", remote, block(str, "a-B_0.9\x00"), 0, containers, []string{"", "box", "a-B_0.9"}},
 		{"pmcd.client.container", user, block(str, "\x00"), 0, containers, []string{"", "", ""}},
 		{"pmcd.client.container", user, block(str, "a b\x00"), inval, nil, nil},
 		{"pmcd.client.container", user, block(str, `x","y":"`), inval, nil, nil},
@@ -119,7 +119,7 @@ func TestStore(t *testing.T) {
 	} {
 		h := newHost()
 		a := newAgent(h)
-		tt.set.PMID = named(t, tt.name)
+		tt.set.PMID = pmidOf(t, tt.name)
 		if err := store(a, tt.client, tt.set); err != tt.err {
 			t.Errorf("%s: client %d stores %v: got %v, want %v", tt.name, tt.client, tt.set.Values, err, tt.err)
 			continue
@@ -186,7 +186,7 @@ func TestStoreToMetricsThatDoNotExist(t *testing.T) {
 // TestRegisters stores several instances at once. Those before a bad one stay.
 func TestRegisters(t *testing.T) {
 	a := newAgent(newHost())
-	reg := named(t, "pmcd.control.register")
+	reg := pmidOf(t, "pmcd.control.register")
 	vs := pdu.ValueSet{PMID: reg, Values: []pdu.Value{{Inst: 0, Word: 5}, {Inst: 15, Word: 0xffffffff}}}
 	if got := store(a, root, vs); got != 0 {
 		t.Fatal(got)
@@ -215,7 +215,7 @@ func TestStoreStopsAtTheFirstError(t *testing.T) {
 	a := newAgent(h)
 	set := func(n int32) pdu.ValueSet {
 		vs := words(-1, n)
-		vs.PMID = named(t, "pmcd.control.timeout")
+		vs.PMID = pmidOf(t, "pmcd.control.timeout")
 		return vs
 	}
 	if got := store(a, root, set(8), set(-1), set(9)); got != pdu.ErrnoSign {

@@ -108,11 +108,11 @@ func (z *zone) location() *time.Location {
 }
 
 // timezone returns the zone at a time as TZ may say it in POSIX.
-func (z *zone) timezone(t time.Time) string { return tzText(t.In(z.location()).Zone()) }
+func (z *zone) timezone(t time.Time) string { return posixTZ(t.In(z.location()).Zone()) }
 
-// tzText returns what TZ says for an abbreviation and seconds east of UTC: what
+// posixTZ returns what TZ says for an abbreviation and seconds east of UTC: what
 // is west of it is positive, and what is at it has no number at all.
-func tzText(name string, east int) string {
+func posixTZ(name string, east int) string {
 	sign, minutes := '-', east/60
 	if east < 0 {
 		sign, minutes = '+', -minutes

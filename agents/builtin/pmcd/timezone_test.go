@@ -25,7 +25,7 @@ func TestTimeZoneText(t *testing.T) {
 		{"LMT", 3, "LMT"},
 		{"LMT", -(1172), "LMT+0:19"},
 	} {
-		if got := tzText(tt.name, tt.east); got != tt.want {
+		if got := posixTZ(tt.name, tt.east); got != tt.want {
 			t.Errorf("%s, %d s east: got %q, want %q", tt.name, tt.east, got, tt.want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestTimeZoneOfHost(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	os.Remove(local)
-	write(t, local, []byte("TZif nonsense"))
+	writeFile(t, local, []byte("TZif nonsense"))
 	if got := z.timezone(at); got != "UTC" {
 		t.Errorf("nonsense: got %q", got)
 	}
@@ -71,7 +71,7 @@ func TestTimeZoneOfHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, local, b)
+	writeFile(t, local, b)
 	for month, want := range map[time.Month]string{time.January: "AEDT-11", time.July: "AEST-10"} {
 		if got := z.timezone(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)); got != want {
 			t.Errorf("%v: got %q, want %q", month, got, want)
@@ -91,7 +91,7 @@ func TestZoneName(t *testing.T) {
 		"Area/Town": "TZif1", "Area/City": "TZif2", "Area/Copy": "TZif2", "posix/Area/City": "TZif2",
 		"localtime": "TZif2", "large": "TZif2 and more", "posix/Area/Only": "TZif4",
 	} {
-		write(t, filepath.Join(info, name), []byte(data))
+		writeFile(t, filepath.Join(info, name), []byte(data))
 	}
 	for _, tt := range []struct{ link, data, want string }{
 		{link: "/usr/share/zoneinfo/Europe/Berlin", want: ":Europe/Berlin"},
@@ -111,7 +111,7 @@ func TestZoneName(t *testing.T) {
 		case tt.link != "":
 			symlink(t, tt.link, local)
 		case tt.data != "":
-			write(t, local, []byte(tt.data))
+			writeFile(t, local, []byte(tt.data))
 		}
 		if got := newZone(local, info).name; got != tt.want {
 			t.Errorf("link %q, content %q: got %q, want %q", tt.link, tt.data, got, tt.want)

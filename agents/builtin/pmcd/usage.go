@@ -28,24 +28,24 @@ type cpuTime struct {
 
 // A usage knows what the process takes of the host.
 type usage struct {
-	memory  [len(inUse)]metrics.Sample
-	live    *liveObjects
-	highFD  int               // highest file descriptor seen
-	marks   map[int32]cpuTime // at the last fetch of each client
-	rusage  syscall.Rusage
-	process syscall.Stat_t
+	memory    [len(inUseMetrics)]metrics.Sample
+	live      *liveObjects
+	highFD    int               // highest file descriptor seen
+	lastFetch map[int32]cpuTime // at the last fetch of each client
+	rusage    syscall.Rusage
+	fdDir     syscall.Stat_t
 }
 
 func newUsage() usage {
-	u := usage{live: newLiveObjects(), marks: make(map[int32]cpuTime)}
-	for i, name := range inUse {
+	u := usage{live: newLiveObjects(), lastFetch: make(map[int32]cpuTime)}
+	for i, name := range inUseMetrics {
 		u.memory[i].Name = name
 	}
 	return u
 }
 
 func (f *fetch) cpu() cpuTime {
-	if first(&f.has.cpu) {
+	if markFetched(&f.fetched.cpu) {
 		ru := &f.a.usage.rusage
 		f.cpuNow = cpuTime{pdus: received(f.status().PDUs, 0)}
 		if syscall.Getrusage(syscall.RUSAGE_SELF, ru) == nil {
@@ -58,10 +58,10 @@ func (f *fetch) cpu() cpuTime {
 // perPDU returns the microseconds a PDU has cost since the last fetch of the
 // same client; at first, since pmcd was started.
 func (f *fetch) perPDU() float64 {
-	if first(&f.has.perPDU) {
+	if markFetched(&f.fetched.perPDU) {
 		now := f.cpu()
-		last := f.a.usage.marks[f.client]
-		f.a.usage.marks[f.client] = now
+		last := f.a.usage.lastFetch[f.client]
+		f.a.usage.lastFetch[f.client] = now
 		f.perPDUNow = 0
 		if n := now.pdus - last.pdus; n != 0 {
 			f.perPDUNow = float64((now.used - last.used).Nanoseconds()) / 1e3 / float64(n)
@@ -76,8 +76,8 @@ func (f *fetch) perPDU() float64 {
 func openFDs(f *fetch) uint32 {
 	u := &f.a.usage
 	n := 0
-	if err := syscall.Stat("/proc/self/fd", &u.process); err == nil {
-		n = int(u.process.Size)
+	if err := syscall.Stat("/proc/self/fd", &u.fdDir); err == nil {
+		n = int(u.fdDir.Size)
 	}
 	if n == 0 { // a directory has a size only from Linux 6.2 on
 		n = countFiles("/proc/self/fd")
@@ -136,7 +136,7 @@ func buffers(get func(*fetch) [numBuffers]int32) fetchFunc {
 
 // buffers returns the objects on the heap by size, PDU buffers among them.
 func (f *fetch) buffers() [numBuffers]int32 {
-	if first(&f.has.buffers) {
+	if markFetched(&f.fetched.buffers) {
 		f.buffersNow = f.a.usage.live.bySize()
 	}
 	return f.buffersNow

@@ -17,7 +17,7 @@ func TestProcessMetrics(t *testing.T) {
 	a := newAgent(newHost())
 	one := func(name string) float64 {
 		t.Helper()
-		switch v := values(t, a, root, includeAll, named(t, name))[0].value.(type) {
+		switch v := values(t, a, root, includeAll, pmidOf(t, name))[0].value.(type) {
 		case int64:
 			return float64(v)
 		case float64:
@@ -52,7 +52,7 @@ func TestProcessMetrics(t *testing.T) {
 	}
 
 	total := 0
-	for _, v := range values(t, a, root, includeAll, named(t, "pmcd.buf.alloc")) {
+	for _, v := range values(t, a, root, includeAll, pmidOf(t, "pmcd.buf.alloc")) {
 		n := int(v.value.(int64))
 		if n < 0 {
 			t.Errorf("pmcd.buf.alloc[%d] = %d", v.inst, n)
@@ -62,21 +62,21 @@ func TestProcessMetrics(t *testing.T) {
 	if total < 100 || total > 1e7 {
 		t.Errorf("pmcd.buf.alloc is %d in all", total)
 	}
-	for _, v := range values(t, a, root, includeAll, named(t, "pmcd.buf.free")) {
+	for _, v := range values(t, a, root, includeAll, pmidOf(t, "pmcd.buf.free")) {
 		if v.value != int64(0) {
 			t.Errorf("pmcd.buf.free[%d] = %v", v.inst, v.value)
 		}
 	}
 
 	start := one("pmcd.cputime.total")
-	burn(30 * time.Millisecond)
+	useCPU(30 * time.Millisecond)
 	if end := one("pmcd.cputime.total"); end < start+30 || end > start+30000 {
 		t.Errorf("pmcd.cputime.total = %v, then %v", start, end)
 	}
 }
 
-// burn uses some processor time.
-func burn(d time.Duration) {
+// useCPU uses some processor time.
+func useCPU(d time.Duration) {
 	a := newAgent(newHost())
 	used := func() time.Duration {
 		f := &fetch{a: a}
@@ -90,7 +90,7 @@ func burn(d time.Duration) {
 func TestCPUTimePerPDU(t *testing.T) {
 	h := newHost()
 	a := newAgent(h)
-	m := named(t, "pmcd.cputime.per_pdu_in")
+	m := pmidOf(t, "pmcd.cputime.per_pdu_in")
 	cost := func(client int32) float64 { return values(t, a, client, includeAll, m)[0].value.(float64) }
 
 	f := &fetch{a: a}
@@ -101,7 +101,7 @@ func TestCPUTimePerPDU(t *testing.T) {
 	for range 10 {
 		h.counts.In(pdu.TypeFetch)
 	}
-	burn(50 * time.Millisecond)
+	useCPU(50 * time.Millisecond)
 	if got := cost(user); got < 5e3 {
 		t.Errorf("50 ms for 10 PDUs: got %v", got)
 	}
@@ -109,16 +109,16 @@ func TestCPUTimePerPDU(t *testing.T) {
 		t.Errorf("no PDUs: got %v", got)
 	}
 	h.counts.In(pdu.TypeFetch)
-	if got, least := cost(other), float64(f.cpu().used.Microseconds())/311; got < least || got > 1e6 {
+	if got, least := cost(remote), float64(f.cpu().used.Microseconds())/311; got < least || got > 1e6 {
 		t.Errorf("first fetch of another client: got %v, want %v or more", got, least)
 	}
-	if len(a.usage.marks) != 2 {
-		t.Errorf("marks: %v", a.usage.marks)
+	if len(a.usage.lastFetch) != 2 {
+		t.Errorf("marks: %v", a.usage.lastFetch)
 	}
 	a.EndContext(user)
-	a.EndContext(other)
-	if len(a.usage.marks) != 0 {
-		t.Errorf("marks of clients that have gone: %v", a.usage.marks)
+	a.EndContext(remote)
+	if len(a.usage.lastFetch) != 0 {
+		t.Errorf("marks of clients that have gone: %v", a.usage.lastFetch)
 	}
 
 	// Within one fetch the value is one.
@@ -148,7 +148,7 @@ func TestFetchDoesNotAllocate(t *testing.T) {
 			}
 		}
 	}
-	ids = append(ids, named(t, "pmcd.client.whoami"), named(t, "pmcd.agent.name"), named(t, "pmcd.version"))
+	ids = append(ids, pmidOf(t, "pmcd.client.whoami"), pmidOf(t, "pmcd.agent.name"), pmidOf(t, "pmcd.version"))
 	var w pdu.ResultWriter
 	var buf []byte
 	r := &agents.FetchRequest{Origin: agents.Origin{Client: root}, PMIDs: ids, Profile: includeAll}
@@ -174,7 +174,7 @@ func BenchmarkFetch(b *testing.B) {
 	var buf []byte
 	for _, name := range []string{"pmcd.pid", "pmcd.pdu_in.total", "pmcd.agent.status", "pmcd.timezone", "pmcd.openfds", "pmcd.buf.alloc", "pmcd.datasize"} {
 		b.Run(name, func(b *testing.B) {
-			r := &agents.FetchRequest{PMIDs: []pdu.PMID{named(b, name)}, Profile: includeAll}
+			r := &agents.FetchRequest{PMIDs: []pdu.PMID{pmidOf(b, name)}, Profile: includeAll}
 			b.ReportAllocs()
 			for b.Loop() {
 				w.Reset(buf[:0], 0)

@@ -28,11 +28,11 @@ const maxLine = 255
 
 // A conf is simple.conf, and the instances that it names.
 type conf struct {
-	path  string
-	log   *slog.Logger
-	insts *cache.Cache // data is a field
-	mtime time.Time    // of the file that was read; zero if there was none
-	fault string       // what keeps it from being read, so that it is said once
+	path      string
+	log       *slog.Logger
+	instances *cache.Cache // data is a field
+	mtime     time.Time    // of the file that was read; zero if there was none
+	lastError string       // what keeps it from being read, so that it is said once
 
 	open func(path string) (*os.File, error) // os.Open, but for tests
 }
@@ -43,23 +43,23 @@ func newConf(domain int, log *slog.Logger) *conf {
 		dir = "/var/lib/pcp/pmdas"
 	}
 	return &conf{
-		path:  filepath.Join(dir, "simple", "simple.conf"),
-		log:   log,
-		insts: cache.New(pdu.NewInDom(domain, 1), cache.Options{}),
-		open:  os.Open,
+		path:      filepath.Join(dir, "simple", "simple.conf"),
+		log:       log,
+		instances: cache.New(pdu.NewInDom(domain, 1), cache.Options{}),
+		open:      os.Open,
 	}
 }
 
 var errNotRegular = errors.New("not a regular file")
 
-// check reads the file if it is not the one that was read last.
-func (c *conf) check() {
+// readIfChanged reads the file if it is not the one that was read last.
+func (c *conf) readIfChanged() {
 	st, err := os.Stat(c.path)
 	if err == nil && !st.Mode().IsRegular() { // the open of a FIFO would wait
 		err = &os.PathError{Op: "open", Path: c.path, Err: errNotRegular}
 	}
 	if err != nil {
-		c.failed(err)
+		c.fail(err)
 		return
 	}
 	if st.ModTime().Equal(c.mtime) {
@@ -67,22 +67,22 @@ func (c *conf) check() {
 	}
 	line, err := c.firstLine()
 	if err != nil {
-		c.failed(err) // and is tried again
+		c.fail(err) // and is tried again
 		return
 	}
-	c.fault, c.mtime = "", st.ModTime()
-	c.insts.HideAll()
+	c.lastError, c.mtime = "", st.ModTime()
+	c.instances.HideAll()
 	c.parse(line)
 }
 
-// failed is told why the file cannot be read: there are no instances until it
+// fail is told why the file cannot be read: there are no instances until it
 // can.
-func (c *conf) failed(err error) {
-	if text := err.Error(); text != c.fault {
-		c.fault = text
+func (c *conf) fail(err error) {
+	if text := err.Error(); text != c.lastError {
+		c.lastError = text
 		c.log.Error("simple: " + text)
 	}
-	c.insts.HideAll()
+	c.instances.HideAll()
 	c.mtime = time.Time{}
 }
 
@@ -115,12 +115,12 @@ func (c *conf) parse(line string) {
 			c.log.Warn(fmt.Sprintf("simple: ignoring %q in %s", name, c.path))
 			continue
 		}
-		if _, err := c.insts.Add(name, f); err != nil {
+		if _, err := c.instances.Add(name, f); err != nil {
 			c.log.Error(fmt.Sprintf("simple: instance %s: %v", name, err))
 			return
 		}
 	}
-	if active, _ := c.insts.Size(); active == 0 {
+	if active, _ := c.instances.Size(); active == 0 {
 		c.log.Warn(fmt.Sprintf("simple: %s names no instance of simple.now", c.path))
 	}
 }

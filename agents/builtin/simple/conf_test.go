@@ -15,8 +15,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// insts are the instances of simple.now, as "id name ...".
-func (r *harness) insts() string {
+// instances are the instances of simple.now, as "id name ...".
+func (r *harness) instances() string {
 	r.t.Helper()
 	var reply pdu.Instance
 	if err := r.do(&pdu.InstanceReq{InDom: pdu.NewInDom(Domain, 1), Inst: pdu.NoInst}, &reply); err != nil {
@@ -33,7 +33,7 @@ func list(insts []pdu.Inst) string {
 	return strings.Join(s, " ")
 }
 
-var confs = []struct {
+var confTests = []struct {
 	name, text string
 	want       string // instances
 	log        string // a part of what is logged; "" is nothing
@@ -58,17 +58,17 @@ var confs = []struct {
 }
 
 func TestConf(t *testing.T) {
-	for _, tt := range confs {
+	for _, tt := range confTests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHarness(t, tt.text)
-			if got := r.insts(); got != tt.want {
+			if got := r.instances(); got != tt.want {
 				t.Errorf("instances %q, want %q", got, tt.want)
 			}
 			if got := r.log.String(); tt.log == "" && got != "" || !strings.Contains(got, tt.log) {
 				t.Errorf("log: %q, want %q", got, tt.log)
 			}
 			r.log.Reset()
-			r.insts()
+			r.instances()
 			r.fetch(now)
 			if got := r.log.String(); got != "" {
 				t.Errorf("a file that has not changed is spoken of: %q", got)
@@ -86,12 +86,12 @@ func TestConfChanges(t *testing.T) {
 		ask  func() string
 		want string
 	}{
-		{"min\n", r.insts, "0 min"},
+		{"min\n", r.instances, "0 min"},
 		{"hour\n", func() string { return show(r.fetch(numfetch)[0]) }, "-1=1"},
-		{"sec,min\n", r.insts, "0 min 2 sec"},
-		{"hour,sec,min\n", r.insts, "0 min 1 hour 2 sec"},
-		{"\n", r.insts, ""},
-		{"sec\n", r.insts, "2 sec"},
+		{"sec,min\n", r.instances, "0 min 2 sec"},
+		{"hour,sec,min\n", r.instances, "0 min 1 hour 2 sec"},
+		{"\n", r.instances, ""},
+		{"sec\n", r.instances, "2 sec"},
 	} {
 		r.write(step.text)
 		if got := step.ask(); got != step.want {
@@ -103,7 +103,7 @@ func TestConfChanges(t *testing.T) {
 // Without a file there are no instances, and that is said once.
 func TestConfGone(t *testing.T) {
 	r := newHarness(t, "sec,min\n")
-	r.insts()
+	r.instances()
 	aside := r.conf + ".aside"
 	for range 2 {
 		if err := os.Rename(r.conf, aside); err != nil {
@@ -111,7 +111,7 @@ func TestConfGone(t *testing.T) {
 		}
 		r.log.Reset()
 		for range 2 {
-			if got := r.insts(); got != "" {
+			if got := r.instances(); got != "" {
 				t.Errorf("instances without a file: %q", got)
 			}
 			if got := show(r.fetch(now)[0]); got != "" {
@@ -125,7 +125,7 @@ func TestConfGone(t *testing.T) {
 		if err := os.Rename(aside, r.conf); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.insts(); got != "0 sec 1 min" {
+		if got := r.instances(); got != "0 sec 1 min" {
 			t.Errorf("the file is back: %q", got)
 		}
 	}
@@ -140,7 +140,7 @@ func TestConfNotRegular(t *testing.T) {
 	if err := syscall.Mkfifo(r.conf, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.insts(); got != "" || !strings.Contains(r.log.String(), "not a regular file") {
+	if got := r.instances(); got != "" || !strings.Contains(r.log.String(), "not a regular file") {
 		t.Errorf("a FIFO has the instances %q; log:\n%s", got, &r.log)
 	}
 }
@@ -153,7 +153,7 @@ func TestConfUnreadable(t *testing.T) {
 	if err := os.Chmod(r.conf, 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.insts(); got != "" || !strings.Contains(r.log.String(), "permission denied") {
+	if got := r.instances(); got != "" || !strings.Contains(r.log.String(), "permission denied") {
 		t.Errorf("instances %q; log:\n%s", got, &r.log)
 	}
 }
@@ -174,24 +174,24 @@ func TestNow(t *testing.T) {
 
 // Whatever is in the file, the instances are some of the three.
 func FuzzConf(f *testing.F) {
-	for _, tt := range confs {
+	for _, tt := range confTests {
 		f.Add([]byte(tt.text))
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c := &conf{
-			open:  os.Open,
-			path:  filepath.Join(dir, "simple.conf"),
-			log:   slog.New(slog.DiscardHandler),
-			insts: cache.New(pdu.NewInDom(Domain, 1), cache.Options{}),
+			open:      os.Open,
+			path:      filepath.Join(dir, "simple.conf"),
+			log:       slog.New(slog.DiscardHandler),
+			instances: cache.New(pdu.NewInDom(Domain, 1), cache.Options{}),
 		}
 		if err := os.WriteFile(c.path, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		c.check()
+		c.readIfChanged()
 		first, _, _ := strings.Cut(string(text), "\n")
 		n := 0
-		c.insts.Each(func(_ int32, name string, _ any) bool {
+		c.instances.Each(func(_ int32, name string, _ any) bool {
 			if fields[name] == nil || !strings.Contains(first, name) {
 				t.Errorf("%q is an instance", name)
 			}
@@ -213,17 +213,17 @@ func TestConfReadLater(t *testing.T) {
 	c.open = func(path string) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
 	}
-	c.check()
-	c.check()
-	if n, _ := c.insts.Size(); n != 0 {
+	c.readIfChanged()
+	c.readIfChanged()
+	if n, _ := c.instances.Size(); n != 0 {
 		t.Errorf("%d instances", n)
 	}
 	if got := strings.Count(log.String(), "too many open files"); got != 1 {
 		t.Errorf("%d lines in the log:\n%s", got, &log)
 	}
 	c.open = os.Open
-	c.check()
-	if n, _ := c.insts.Size(); n != 1 {
+	c.readIfChanged()
+	if n, _ := c.instances.Size(); n != 1 {
 		t.Errorf("%s can be read, and there are %d instances", r.conf, n)
 	}
 }

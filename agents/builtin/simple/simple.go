@@ -46,8 +46,8 @@ var colors = pmda.List{{ID: 0, Name: "red"}, {ID: 1, Name: "green"}, {ID: 2, Nam
 type agent struct {
 	numfetch uint32
 	color    [3]int32 // 0 to 255
-	user     float64  // own CPU time in seconds
-	sys      float64
+	userTime float64  // own CPU time in seconds
+	sysTime  float64
 	conf     *conf
 	now      time.Time // of the fetch, for all instances
 }
@@ -63,7 +63,7 @@ func New(domain int) (agents.Agent, error) {
 	}
 	now := &pmda.InDom{
 		Serial: 1,
-		Insts:  a.conf.insts,
+		Insts:  a.conf.instances,
 		Labels: pmda.Labels{"indom_name": "time", "unitsystem": "SI"},
 		InstLabels: func(_ context.Context, _ *pmda.Request, inst pdu.Inst) (pmda.Labels, error) {
 			return pmda.Labels{"units": inst.Name}, nil
@@ -96,14 +96,14 @@ func New(domain int) (agents.Agent, error) {
 			Cluster: 1, Item: 2, Name: "simple.time.user", Source: cpu,
 			Type: pdu.MetricDouble, Sem: pdu.SemCounter, Units: sec,
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Float(a.user)
+				v.Float(a.userTime)
 				return nil
 			},
 		}, {
 			Cluster: 1, Item: 3, Name: "simple.time.sys", Source: cpu,
 			Type: pdu.MetricDouble, Sem: pdu.SemCounter, Units: sec,
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Float(a.sys)
+				v.Float(a.sysTime)
 				return nil
 			},
 		}, {
@@ -117,7 +117,7 @@ func New(domain int) (agents.Agent, error) {
 		// Numbers of instances depend on what was in the file meanwhile, so it
 		// is not only read for those who ask for simple.now.
 		Check: func(context.Context, *pmda.Request) error {
-			a.conf.check()
+			a.conf.readIfChanged()
 			return nil
 		},
 		BeforeFetch: func(context.Context, *pmda.Request, []pdu.PMID) error {
@@ -136,7 +136,7 @@ func (a *agent) readTimes(context.Context, *pmda.Request) error {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return err
 	}
-	a.user = time.Duration(u.Utime.Nano()).Seconds()
-	a.sys = time.Duration(u.Stime.Nano()).Seconds()
+	a.userTime = time.Duration(u.Utime.Nano()).Seconds()
+	a.sysTime = time.Duration(u.Stime.Nano()).Seconds()
 	return nil
 }

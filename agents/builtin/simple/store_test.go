@@ -7,13 +7,13 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A val is a value to be stored, for an instance.
-type val struct {
+// A storeValue is a value to be stored, for an instance.
+type storeValue struct {
 	inst int32
 	n    int32
 }
 
-func set(id pdu.PMID, values ...val) pdu.ValueSet {
+func set(id pdu.PMID, values ...storeValue) pdu.ValueSet {
 	s := pdu.ValueSet{PMID: id}
 	for _, v := range values {
 		s.Values = append(s.Values, pdu.Value{Inst: v.inst, Word: uint32(v.n)})
@@ -41,32 +41,32 @@ func TestStore(t *testing.T) {
 		numfetch string
 		color    string
 	}{
-		{"numfetch", []pdu.ValueSet{set(numfetch, val{none, 7})}, nil, "-1=8", startColor},
-		{"the largest numfetch", []pdu.ValueSet{set(numfetch, val{none, 1<<31 - 1})}, nil, "-1=2147483648", startColor},
-		{"a numfetch over an int", []pdu.ValueSet{set(numfetch, val{none, -1})}, pdu.ErrnoBadStore, start1, startColor},
-		{"only the first numfetch counts", []pdu.ValueSet{set(numfetch, val{none, 3}, val{none, 4})}, nil, "-1=4", startColor},
+		{"numfetch", []pdu.ValueSet{set(numfetch, storeValue{none, 7})}, nil, "-1=8", startColor},
+		{"the largest numfetch", []pdu.ValueSet{set(numfetch, storeValue{none, 1<<31 - 1})}, nil, "-1=2147483648", startColor},
+		{"a numfetch over an int", []pdu.ValueSet{set(numfetch, storeValue{none, -1})}, pdu.ErrnoBadStore, start1, startColor},
+		{"only the first numfetch counts", []pdu.ValueSet{set(numfetch, storeValue{none, 3}, storeValue{none, 4})}, nil, "-1=4", startColor},
 		{"numfetch without value", []pdu.ValueSet{set(numfetch)}, pdu.ErrnoBadStore, start1, startColor},
-		{"all colors", []pdu.ValueSet{set(color, val{0, 10}, val{1, 20}, val{2, 255})}, nil, start1, "0=11 1=21 2=0"},
-		{"one color", []pdu.ValueSet{set(color, val{1, 0})}, nil, start1, "0=1 1=1 2=201"},
-		{"a negative color, then others", []pdu.ValueSet{set(color, val{0, -5}, val{1, 7})}, pdu.ErrnoBadStore, start1, startColor},
-		{"a negative color is 0", []pdu.ValueSet{set(color, val{2, -1 << 31})}, pdu.ErrnoBadStore, start1, "0=1 1=101 2=1"},
-		{"a color over 255 is 255", []pdu.ValueSet{set(color, val{1, 256}, val{0, 9})}, pdu.ErrnoBadStore, start1, "0=1 1=0 2=201"},
-		{"no such color", []pdu.ValueSet{set(color, val{0, 9}, val{3, 9}, val{1, 9})}, pdu.ErrnoInst, start1, "0=10 1=101 2=201"},
-		{"no such color and too much", []pdu.ValueSet{set(color, val{none, 999})}, pdu.ErrnoInst, start1, startColor},
+		{"all colors", []pdu.ValueSet{set(color, storeValue{0, 10}, storeValue{1, 20}, storeValue{2, 255})}, nil, start1, "0=11 1=21 2=0"},
+		{"one color", []pdu.ValueSet{set(color, storeValue{1, 0})}, nil, start1, "0=1 1=1 2=201"},
+		{"a negative color, then others", []pdu.ValueSet{set(color, storeValue{0, -5}, storeValue{1, 7})}, pdu.ErrnoBadStore, start1, startColor},
+		{"a negative color is 0", []pdu.ValueSet{set(color, storeValue{2, -1 << 31})}, pdu.ErrnoBadStore, start1, "0=1 1=101 2=1"},
+		{"a color over 255 is 255", []pdu.ValueSet{set(color, storeValue{1, 256}, storeValue{0, 9})}, pdu.ErrnoBadStore, start1, "0=1 1=0 2=201"},
+		{"no such color", []pdu.ValueSet{set(color, storeValue{0, 9}, storeValue{3, 9}, storeValue{1, 9})}, pdu.ErrnoInst, start1, "0=10 1=101 2=201"},
+		{"no such color and too much", []pdu.ValueSet{set(color, storeValue{none, 999})}, pdu.ErrnoInst, start1, startColor},
 		{"no color", []pdu.ValueSet{set(color)}, nil, start1, startColor},
-		{"time", []pdu.ValueSet{set(user, val{none, 1})}, pdu.ErrnoPermission, start1, startColor},
-		{"now", []pdu.ValueSet{set(now, val{0, 1})}, pdu.ErrnoPermission, start1, startColor},
-		{"no such item", []pdu.ValueSet{set(other, val{none, 1})}, pdu.ErrnoPMID, start1, startColor},
-		{"no such cluster", []pdu.ValueSet{set(strange, val{none, 1})}, pdu.ErrnoPMID, start1, startColor},
+		{"time", []pdu.ValueSet{set(user, storeValue{none, 1})}, pdu.ErrnoPermission, start1, startColor},
+		{"now", []pdu.ValueSet{set(now, storeValue{0, 1})}, pdu.ErrnoPermission, start1, startColor},
+		{"no such item", []pdu.ValueSet{set(other, storeValue{none, 1})}, pdu.ErrnoPMID, start1, startColor},
+		{"no such cluster", []pdu.ValueSet{set(strange, storeValue{none, 1})}, pdu.ErrnoPMID, start1, startColor},
 
-		{"both", []pdu.ValueSet{set(numfetch, val{none, 7}), set(color, val{0, 7})}, nil, "-1=8", "0=8 1=101 2=201"},
-		{"no color after an error", []pdu.ValueSet{set(numfetch, val{none, -7}), set(color, val{0, 7})}, pdu.ErrnoBadStore, start1, startColor},
-		{"numfetch after an error", []pdu.ValueSet{set(color, val{7, 7}), set(numfetch, val{none, 7})}, pdu.ErrnoInst, "-1=8", startColor},
-		{"numfetch after an unknown item", []pdu.ValueSet{set(other, val{none, 1}), set(numfetch, val{none, 7})}, pdu.ErrnoPMID, "-1=8", startColor},
-		{"the last error counts", []pdu.ValueSet{set(color, val{7, 7}), set(numfetch, val{none, -7})}, pdu.ErrnoBadStore, start1, startColor},
-		{"nothing after another cluster", []pdu.ValueSet{set(sys, val{none, 1}), set(numfetch, val{none, 7})}, pdu.ErrnoPermission, start1, startColor},
-		{"nothing after an unknown cluster", []pdu.ValueSet{set(strange, val{none, 1}), set(numfetch, val{none, 7})}, pdu.ErrnoPMID, start1, startColor},
-		{"what was before another cluster", []pdu.ValueSet{set(numfetch, val{none, 7}), set(now, val{0, 1})}, pdu.ErrnoPermission, "-1=8", startColor},
+		{"both", []pdu.ValueSet{set(numfetch, storeValue{none, 7}), set(color, storeValue{0, 7})}, nil, "-1=8", "0=8 1=101 2=201"},
+		{"no color after an error", []pdu.ValueSet{set(numfetch, storeValue{none, -7}), set(color, storeValue{0, 7})}, pdu.ErrnoBadStore, start1, startColor},
+		{"numfetch after an error", []pdu.ValueSet{set(color, storeValue{7, 7}), set(numfetch, storeValue{none, 7})}, pdu.ErrnoInst, "-1=8", startColor},
+		{"numfetch after an unknown item", []pdu.ValueSet{set(other, storeValue{none, 1}), set(numfetch, storeValue{none, 7})}, pdu.ErrnoPMID, "-1=8", startColor},
+		{"the last error counts", []pdu.ValueSet{set(color, storeValue{7, 7}), set(numfetch, storeValue{none, -7})}, pdu.ErrnoBadStore, start1, startColor},
+		{"nothing after another cluster", []pdu.ValueSet{set(sys, storeValue{none, 1}), set(numfetch, storeValue{none, 7})}, pdu.ErrnoPermission, start1, startColor},
+		{"nothing after an unknown cluster", []pdu.ValueSet{set(strange, storeValue{none, 1}), set(numfetch, storeValue{none, 7})}, pdu.ErrnoPMID, start1, startColor},
+		{"what was before another cluster", []pdu.ValueSet{set(numfetch, storeValue{none, 7}), set(now, storeValue{0, 1})}, pdu.ErrnoPermission, "-1=8", startColor},
 
 		{"another type that fits", []pdu.ValueSet{block(numfetch, none, pdu.Metric64, i64(7))}, nil, "-1=8", startColor},
 		{"another type that does not", []pdu.ValueSet{block(numfetch, none, pdu.Metric64, i64(-1<<40))}, pdu.ErrnoBadStore, start1, startColor},

@@ -15,14 +15,14 @@ import (
 const Key = 0xdeadbeef - 1<<32
 
 const (
-	line     = 32 // blocks begin at multiples of it
-	nameSize = 20
-	initial  = 2 // level
+	blockAlign   = 32 // blocks begin at multiples of it
+	nameSize     = 20
+	initialLevel = 2 // level
 )
 
-// A tx is a block. Its fields are changed by others at any time, so they are
+// A txBlock is a block. Its fields are changed by others at any time, so they are
 // read and written atomically.
-type tx struct {
+type txBlock struct {
 	name    [nameSize]byte
 	base    uint32
 	counted uint32
@@ -31,15 +31,15 @@ type tx struct {
 	_       [24]byte
 }
 
-var _ [64]byte = [unsafe.Sizeof(tx{})]byte{} // on all machines
+var _ [64]byte = [unsafe.Sizeof(txBlock{})]byte{} // on all machines
 
 // A memory is the shared memory of one agent, and where things are in it.
 type memory struct {
-	id    int
-	bytes []byte
-	head  *[2]int32 // level, n
-	txs   []tx
-	types []string // as in the blocks, which others can write to
+	id        int
+	bytes     []byte
+	header    *[2]int32 // level, n
+	blocks    []txBlock
+	typeNames []string // as in the blocks, which others can write to
 }
 
 // newMemory makes the memory for these types. If there is one with that key,
@@ -48,8 +48,8 @@ func newMemory(key int, types []string) (_ *memory, err error) {
 	if len(types) == 0 {
 		return nil, errors.New("no transaction types specified")
 	}
-	first := (4*(2+len(types)) + line - 1) / line * line
-	size := first + len(types)*int(unsafe.Sizeof(tx{}))
+	first := (4*(2+len(types)) + blockAlign - 1) / blockAlign * blockAlign
+	size := first + len(types)*int(unsafe.Sizeof(txBlock{}))
 	if size > math.MaxInt32 {
 		return nil, fmt.Errorf("%d types are too many", len(types))
 	}
@@ -67,26 +67,26 @@ func newMemory(key int, types []string) (_ *memory, err error) {
 		return nil, errors.Join(fmt.Errorf("shared memory has %d bytes and not %d", len(m.bytes), size), m.Close())
 	}
 	// The memory begins with a page, so that all is aligned.
-	m.head = (*[2]int32)(unsafe.Pointer(&m.bytes[0]))
-	m.txs = unsafe.Slice((*tx)(unsafe.Pointer(&m.bytes[first])), len(types))
+	m.header = (*[2]int32)(unsafe.Pointer(&m.bytes[0]))
+	m.blocks = unsafe.Slice((*txBlock)(unsafe.Pointer(&m.bytes[first])), len(types))
 	index := unsafe.Slice((*int32)(unsafe.Pointer(&m.bytes[8])), len(types))
 	for i, name := range types {
 		name, _, _ = strings.Cut(name[:min(len(name), nameSize-1)], "\x00")
-		m.types = append(m.types, name)
-		atomic.StoreInt32(&index[i], int32(first+i*int(unsafe.Sizeof(tx{}))))
-		m.txs[i].clear(name)
+		m.typeNames = append(m.typeNames, name)
+		atomic.StoreInt32(&index[i], int32(first+i*int(unsafe.Sizeof(txBlock{}))))
+		m.blocks[i].clear(name)
 	}
-	atomic.StoreInt32(&m.head[1], int32(len(types)))
-	m.setLevel(initial)
+	atomic.StoreInt32(&m.header[1], int32(len(types)))
+	m.setLevel(initialLevel)
 	return m, nil
 }
 
-func (m *memory) level() int32     { return atomic.LoadInt32(&m.head[0]) }
-func (m *memory) setLevel(n int32) { atomic.StoreInt32(&m.head[0], n) }
+func (m *memory) level() int32     { return atomic.LoadInt32(&m.header[0]) }
+func (m *memory) setLevel(n int32) { atomic.StoreInt32(&m.header[0], n) }
 
 // Close removes the memory. Who is attached to it can go on, but is alone.
 func (m *memory) Close() error {
-	m.head, m.txs = nil, nil
+	m.header, m.blocks = nil, nil
 	return errors.Join(unix.SysvShmDetach(m.bytes), m.remove())
 }
 
@@ -98,7 +98,7 @@ func (m *memory) remove() error {
 	return err
 }
 
-func (t *tx) clear(name string) {
+func (t *txBlock) clear(name string) {
 	t.name = [nameSize]byte{}
 	copy(t.name[:], name)
 	atomic.StoreUint32(&t.counted, 0)
@@ -106,19 +106,19 @@ func (t *tx) clear(name string) {
 }
 
 // reset starts all but the count anew.
-func (t *tx) reset() {
+func (t *txBlock) reset() {
 	atomic.StoreUint32(&t.base, t.count())
 	atomic.StoreUint64(&t.sumBits, math.Float64bits(0))
 	atomic.StoreUint32(&t.maxBits, math.Float32bits(-1))
 }
 
-func (t *tx) count() uint32 { return atomic.LoadUint32(&t.counted) }
+func (t *txBlock) count() uint32 { return atomic.LoadUint32(&t.counted) }
 
 // resetCount is the number since the last reset.
-func (t *tx) resetCount() uint32 { return t.count() - atomic.LoadUint32(&t.base) }
+func (t *txBlock) resetCount() uint32 { return t.count() - atomic.LoadUint32(&t.base) }
 
 // aveTime is -1 if there was nothing.
-func (t *tx) aveTime() float64 {
+func (t *txBlock) aveTime() float64 {
 	n := t.resetCount()
 	if n == 0 {
 		return -1
@@ -126,6 +126,6 @@ func (t *tx) aveTime() float64 {
 	return math.Float64frombits(atomic.LoadUint64(&t.sumBits)) / float64(n)
 }
 
-func (t *tx) maxTime() float64 {
+func (t *txBlock) maxTime() float64 {
 	return float64(math.Float32frombits(atomic.LoadUint32(&t.maxBits)))
 }

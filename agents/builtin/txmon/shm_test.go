@@ -36,7 +36,7 @@ func TestLayout(t *testing.T) {
 		}
 	}
 	var st unix.SysvShmDesc
-	if _, err := unix.SysvShmCtl(r.m.id, unix.IPC_STAT, &st); err != nil {
+	if _, err := unix.SysvShmCtl(r.memory.id, unix.IPC_STAT, &st); err != nil {
 		t.Fatal(err)
 	}
 	if st.Segsz != 224 || st.Perm.Mode&0o777 != 0o666 {
@@ -61,7 +61,7 @@ func TestHostileMemory(t *testing.T) {
 		for i := 0; i < len(r.bytes); i += 4 {
 			r.put(i, rand.Uint32())
 		}
-		r.values(everything...)
+		r.values(allItems...)
 		if err := r.store(set(id(itemReset), 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestMemoryLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer left.Close()
-	left.txs[0].counted = 7
+	left.blocks[0].counted = 7
 	left.setLevel(0)
 
 	m, err := newMemory(key, []string{"x", "y"})
@@ -110,8 +110,8 @@ func TestMemoryLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.SysvShmDetach(m.bytes)
-	if m.id != left.id || left.head[1] != 2 || left.level() != 2 || left.txs[0].count() != 0 {
-		t.Errorf("memory %d has n %d, level %d, count %d; want %d, 2, 2, 0", m.id, left.head[1], left.level(), left.txs[0].count(), left.id)
+	if m.id != left.id || left.header[1] != 2 || left.level() != 2 || left.blocks[0].count() != 0 {
+		t.Errorf("memory %d has n %d, level %d, count %d; want %d, 2, 2, 0", m.id, left.header[1], left.level(), left.blocks[0].count(), left.id)
 	}
 	if m, err := newMemory(key, make([]string, 50)); err == nil {
 		m.Close()

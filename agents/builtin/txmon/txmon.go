@@ -94,20 +94,20 @@ func open(key, domain int, types []string) (agents.Agent, error) {
 }
 
 func newAgent(domain int, m *memory) (agents.Agent, error) {
-	list := make(pmda.List, len(m.types))
-	for i, name := range m.types {
+	list := make(pmda.List, len(m.typeNames))
+	for i, name := range m.typeNames {
 		list[i] = pdu.Inst{ID: int32(i), Name: name}
 	}
 	// By reference, so that it may have a name twice, as in C.
 	types := &pmda.InDom{Serial: 0, Insts: &list}
 
 	// at returns a function for a metric that is kept from this level on.
-	at := func(level int32, set func(*pmda.Value, *tx)) pmda.FetchFunc {
+	fromLevel := func(level int32, set func(*pmda.Value, *txBlock)) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			if m.level() < level {
 				return pdu.ErrnoAgain
 			}
-			set(v, &m.txs[v.Index()])
+			set(v, &m.blocks[v.Index()])
 			return nil
 		}
 	}
@@ -119,19 +119,19 @@ func newAgent(domain int, m *memory) (agents.Agent, error) {
 		Metrics: []pmda.Metric{{
 			Item: itemCount, Name: "txmon.count", InDom: types,
 			Type: pdu.MetricU32, Sem: pdu.SemCounter, Units: count,
-			Fetch: at(1, func(v *pmda.Value, t *tx) { v.Uint(uint64(t.count())) }),
+			Fetch: fromLevel(1, func(v *pmda.Value, t *txBlock) { v.Uint(uint64(t.count())) }),
 		}, {
 			Item: itemAveTime, Name: "txmon.ave_time", InDom: types,
 			Type: pdu.MetricFloat, Sem: pdu.SemInstant, Units: pdu.NewUnits(0, 1, -1, 0, pdu.TimeSec, 0),
-			Fetch: at(2, func(v *pmda.Value, t *tx) { v.Float(t.aveTime()) }),
+			Fetch: fromLevel(2, func(v *pmda.Value, t *txBlock) { v.Float(t.aveTime()) }),
 		}, {
 			Item: itemMaxTime, Name: "txmon.max_time", InDom: types,
 			Type: pdu.MetricFloat, Sem: pdu.SemInstant, Units: pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0),
-			Fetch: at(2, func(v *pmda.Value, t *tx) { v.Float(t.maxTime()) }),
+			Fetch: fromLevel(2, func(v *pmda.Value, t *txBlock) { v.Float(t.maxTime()) }),
 		}, {
 			Item: itemResetCount, Name: "txmon.reset_count", InDom: types,
 			Type: pdu.MetricU32, Sem: pdu.SemInstant, Units: count,
-			Fetch: at(1, func(v *pmda.Value, t *tx) { v.Uint(uint64(t.resetCount())) }),
+			Fetch: fromLevel(1, func(v *pmda.Value, t *txBlock) { v.Uint(uint64(t.resetCount())) }),
 		}, {
 			Item: itemLevel, Name: "txmon.control.level",
 			Type: pdu.MetricU32, Sem: pdu.SemInstant,
@@ -164,8 +164,8 @@ func (m *memory) store(_ context.Context, _ *pmda.Request, sets []pmda.Stored) e
 		case s.Metric.Item == itemLevel:
 			e = m.storeLevel(s.Values)
 		case s.Metric.Item == itemReset:
-			for i := range m.txs {
-				m.txs[i].reset()
+			for i := range m.blocks {
+				m.blocks[i].reset()
 			}
 		default:
 			e = pdu.ErrnoPermission

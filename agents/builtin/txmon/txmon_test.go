@@ -21,10 +21,10 @@ func id(item int) pdu.PMID { return pdu.NewPMID(Domain, 0, item) }
 
 // A harness is an agent with memory of its own, and that memory as others see it.
 type harness struct {
-	t     *testing.T
-	cd    transport.Transport
-	m     *memory
-	bytes []byte
+	t      *testing.T
+	cd     transport.Transport
+	memory *memory
+	bytes  []byte
 }
 
 func newHarness(t *testing.T, types ...string) *harness {
@@ -37,7 +37,7 @@ func newHarness(t *testing.T, types ...string) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &harness{t: t, cd: transport.Inline(a), m: m}
+	r := &harness{t: t, cd: transport.Inline(a), memory: m}
 	if r.bytes, err = unix.SysvShmAttach(m.id, 0, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -120,12 +120,12 @@ func (r *harness) values(items ...int) string {
 	return strings.Join(sets, ", ")
 }
 
-var everything = []int{itemCount, itemAveTime, itemMaxTime, itemResetCount, itemLevel, itemReset}
+var allItems = []int{itemCount, itemAveTime, itemMaxTime, itemResetCount, itemLevel, itemReset}
 
 func TestAgent(t *testing.T) {
 	r := newHarness(t, "a", "b")
 	var ids []pdu.PMID
-	for _, item := range everything {
+	for _, item := range allItems {
 		ids = append(ids, id(item))
 	}
 	agenttest.Test(t, r.cd, ids...)
@@ -171,7 +171,7 @@ func TestValues(t *testing.T) {
 	const zero = "0=0 1=0 2=0"
 	step := func(what, want string) {
 		t.Helper()
-		if got := r.values(everything...); got != want {
+		if got := r.values(allItems...); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", what, got, want)
 		}
 	}
