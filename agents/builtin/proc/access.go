@@ -12,9 +12,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// accessRules are those of the file access.conf (pmdaproc(1)): names of
-// accounts that see everything once pmcd knows that a client is one of them;
-// with "mapped: true" they see what the account here may see.
+// accessRules are the contents of the file access.conf (pmdaproc(1)). A client
+// whose user name, as pmcd has authenticated it, is in allowed sees everything;
+// with "mapped: true" it sees what the local account of that name may see.
 type accessRules struct {
 	allowed map[string]bool
 	mapped  bool
@@ -32,7 +32,7 @@ func readAccess(o Options) accessRules {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		if !os.IsNotExist(err) {
-			o.Log.Warn("proc: " + err.Error())
+			o.Log.Warn("proc: access.conf cannot be read and is ignored: " + err.Error())
 		}
 		return accessRules{}
 	}
@@ -61,7 +61,8 @@ func parseAccess(text string) accessRules {
 	return rules
 }
 
-// impersonate finds out what a client may see, and becomes it if the agent is root.
+// impersonate decides what a client may see. An agent that is root assumes the
+// client's user and group for the rest of the request.
 func (h *host) impersonate(c *pmda.Client) {
 	h.mayReadProcesses, h.otherUser = h.AllAccess, false
 	if h.AllAccess {
@@ -85,7 +86,7 @@ func (h *host) impersonate(c *pmda.Client) {
 		h.otherUser = uid != h.ownCreds.uid && uid != 0
 	case uid != 0 || gid != h.ownCreds.gid:
 		if err := h.ownCreds.assume(uid, gid); err != nil {
-			h.Log.Error("proc: cannot act as the client", "uid", uid, "gid", gid, "error", err)
+			h.Log.Error("proc: cannot assume the client's user and group, so it sees no processes", "uid", uid, "gid", gid, "error", err)
 			return
 		}
 		h.impersonating, h.effectiveUID = true, uid
@@ -93,7 +94,7 @@ func (h *host) impersonate(c *pmda.Client) {
 	h.mayReadProcesses = true
 }
 
-// restoreOwn is root again.
+// restoreOwn ends impersonate: the thread is root again.
 func (h *host) restoreOwn() {
 	if h.impersonating {
 		h.impersonating, h.effectiveUID = false, h.ownCreds.uid

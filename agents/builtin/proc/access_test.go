@@ -13,7 +13,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Clients that pmcd does not know see numbers of processes only.
+// Clients whose user or group pmcd does not know see counts of processes only.
 func TestUnknownClient(t *testing.T) {
 	denied := pdu.ErrnoPermission.Error()
 	for _, tt := range []struct {
@@ -41,7 +41,7 @@ func TestUnknownClient(t *testing.T) {
 	r.Want(map[string]string{"proc.psinfo.ppid": "5=1"})
 }
 
-// An agent that is not root keeps from other users what is for its own.
+// An agent that is not root shows private files only to its own user and to root.
 func TestUnprivilegedAgent(t *testing.T) {
 	root := composedTree(t)
 	withoutThread(t, root)
@@ -66,7 +66,7 @@ func TestUnprivilegedAgent(t *testing.T) {
 	r.Want(map[string]string{"proc.psinfo.cmd": "7=kworker/0:1 100=a (b) c", "proc.psinfo.start_code": "7=0 100=0"})
 }
 
-// An agent that is root shows what the kernel shows to the client.
+// An agent that is root shows what the kernel shows to the client's user.
 func TestActsAsClient(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not root")
@@ -80,22 +80,23 @@ func TestActsAsClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 20 { // on several threads
-		// Its own process, too, although the kernel shows that to all its threads.
+		// The agent's own process is hidden, too, although the kernel shows it to all
+		// threads of the agent.
 		for _, pid := range []int{os.Getppid(), os.Getpid()} {
 			r.setUser(65534, 65534)
 			if sees("proc.psinfo.exe", pid) {
-				t.Fatal("nobody sees what root has")
+				t.Fatalf("uid 65534 sees the program of process %d of root", pid)
 			}
 			if !strings.Contains(r.Values("proc.id.uid")+" ", fmt.Sprintf(" %d=0 ", pid)) {
-				t.Fatal("nobody does not see that there is a process of root")
+				t.Fatalf("uid 65534 does not see the user of process %d of root", pid)
 			}
 			r.setUser(0, 0)
 			if !sees("proc.psinfo.exe", pid) {
-				t.Fatal("root does not see what it has")
+				t.Fatalf("root does not see the program of its process %d", pid)
 			}
 		}
 	}
-	// All threads are root again, with their groups.
+	// All threads have root's user and groups again.
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func TestActsAsClient(t *testing.T) {
 	for _, task := range tasks {
 		b, err := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
 		if err != nil {
-			continue // it has ended
+			continue // the thread has ended
 		}
 		if !strings.Contains(string(b), "\nUid:\t0\t0\t0\t0\n") || !strings.Contains(string(b), "\nGid:\t0\t0\t0\t0\n") {
 			t.Errorf("thread %s:\n%s", task.Name(), b)
@@ -127,10 +128,10 @@ func FuzzAccess(f *testing.F) {
 	})
 }
 
-// A command line that root has seen is not shown to others if /proc is mounted
-// so that they cannot read it.
+// A command line that was read as root is not shown to other users if /proc is
+// mounted with hidepid=1.
 func TestHiddenArgs(t *testing.T) {
-	const inside = "LINUXPROC_TEST_HIDDEN"
+	const inside = "PROC_TEST_HIDDEN"
 	if os.Getenv(inside) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestHiddenArgs$", "-test.v")
 		cmd.Env = append(os.Environ(), inside+"=1", "GORACE=atexit_sleep_ms=0")

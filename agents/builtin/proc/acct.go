@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,36 +12,38 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// maxEnded is how many processes that have ended are kept.
+// maxEnded is the largest number of ended processes that are kept.
 const maxEnded = 5000
 
-// What acct.control.state says.
+// Values of acct.control.state.
 const (
 	acctStateInactive = iota
 	acctStateSystem
 	acctStatePrivate
 )
 
-// An acct is the metrics below acct: processes that ended a short time ago, from
-// the file that the kernel writes if accounting is switched on. If it is not, the
-// agent does so itself once root has stored acct.control.enable_acct.
+// An acct is the metrics below acct: processes that ended a short time ago, read
+// from the file that the kernel writes while process accounting is on. If the
+// host has accounting off, the agent switches it on with a private file once
+// root has stored acct.control.enable_acct.
 //
-// The file of the host is read as the agent's user, and is for clients who may
-// read it. Records of accounting that root has had switched on are for
-// all clients that pmcd knows the user of.
+// The agent reads the host's file as its own user, and shows its records to
+// clients that may read the file. Records of the private file are shown to all
+// clients whose user pmcd knows.
 //
-// C differs: it opens the file as the first client that asks, and then has it
-// for all; which accounting there is it finds out again only now and then; and it
-// switches off that of others that came after its own.
+// C differs: it opens the host's file as the first client that asks, and shows
+// it to all clients from then on; it checks only from time to time which
+// accounting is active; and it switches off accounting that another program has
+// switched on after it.
 type acct struct {
 	*host
 	source      *pmda.Source
 	now         func() time.Time
-	systemPaths []string // of the file of the host: the first that is there counts
+	systemPaths []string // of the host's file: the first that exists is used
 	system      acctFile
 	private     *privateAcct // nil if the agent has not switched accounting on
-	privatePath string       // of the private file
-	lastFailure time.Time    // when that was last tried in vain
+	privatePath string
+	lastFailure time.Time    // of switching on private accounting
 	ended       []acctRecord // in the order of the file
 	pids        map[int32]bool
 	visible     bool // to the client of this request
@@ -69,7 +72,7 @@ func newAcct(h *host) *acct {
 	return a
 }
 
-// refresh finds out what there is for the client.
+// refresh reads new records, and decides whether the client may see them.
 func (a *acct) refresh(_ context.Context, r *pmda.Request) error {
 	if a.visible = a.mayReadProcesses; !a.mayReadProcesses {
 		return nil
@@ -86,7 +89,7 @@ func (a *acct) refresh(_ context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// readable reports whether the client may read what update has read.
+// readable reports whether the client may read the file that update has read.
 func (a *acct) readable() bool {
 	if a.private != nil {
 		return true
@@ -109,7 +112,8 @@ func (a *acct) openSystem() (fd int, err error) {
 	return fd, err
 }
 
-// update reads what was written since the last time, and forgets what is old.
+// update reads the records written since the last call, and drops those that are
+// older than the lifetime.
 func (a *acct) update(now time.Time) {
 	check := seconds(a.checkInterval)
 	fd, err := a.openSystem()
@@ -150,7 +154,7 @@ func (a *acct) updatePrivate(now time.Time, check time.Duration) {
 	p, err := startPrivateAcct(a.privatePath)
 	if err != nil {
 		if a.lastFailure.IsZero() {
-			a.Log.Warn("proc: no process accounting: " + err.Error())
+			a.Log.Warn(fmt.Sprintf("proc: cannot switch on process accounting (trying again every %v): %v", seconds(a.retryInterval), err))
 		}
 		a.lastFailure = now
 		return
@@ -173,7 +177,7 @@ func (a *acct) clearEnded() {
 	a.ended = a.ended[:0]
 }
 
-// add remembers a process, unless one with its number was there a moment ago.
+// add keeps a record, unless there is one with the same process id already.
 func (a *acct) add(r *acctRecord) {
 	if r.pid <= 0 || a.pids[r.pid] {
 		return
@@ -186,7 +190,7 @@ func (a *acct) add(r *acctRecord) {
 	a.ended = append(a.ended, *r)
 }
 
-// Each implements pmda.Instances. Who ended last comes first.
+// Each implements pmda.Instances. The process that ended last comes first.
 func (a *acct) Each(yield func(inst int32, name string, data any) bool) {
 	if !a.visible {
 		return
@@ -211,5 +215,5 @@ func (a *acct) state() uint64 {
 
 func seconds(n uint32) time.Duration { return time.Duration(n) * time.Second }
 
-// close switches off what the agent has switched on.
+// close switches off private accounting.
 func (a *acct) close() { a.stopPrivate() }

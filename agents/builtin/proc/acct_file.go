@@ -5,19 +5,21 @@ import (
 	"time"
 )
 
-// An acctFile is a file of process accounting, and how far it was read.
+// An acctFile is a file of process accounting, and the position up to which it
+// has been read.
 type acctFile struct {
 	dev, ino uint64
-	offset   int64     // of the first record that was not read, in bytes
-	lastSize int64     // at the last look
+	offset   int64     // of the first record that has not been read, in bytes
+	lastSize int64     // at the last check
 	active   bool      // the kernel writes to it
-	checked  time.Time // when active was found out
+	checked  time.Time // when active was last set
 }
 
-// check finds out what the file has, and whether the kernel writes to it. That
-// a file has grown says so; of one that has not for as long as every, the end of
-// a process of our own tells. What is in a file that is seen for the first time
-// was before our time; in one that takes its place it is new.
+// check reads the size of the file, and decides whether the kernel writes to it:
+// it does if the file has grown. If the file has not grown for interval, check
+// lets a child process end and looks whether the kernel writes a record for it.
+// Records that a file has when it is seen for the first time are skipped; all
+// records of a file that replaces it are new.
 func (f *acctFile) check(fd int, now time.Time, interval time.Duration) error {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil {
@@ -33,7 +35,7 @@ func (f *acctFile) check(fd int, now time.Time, interval time.Duration) error {
 	case f.dev != dev || f.ino != ino:
 		*f = acctFile{dev: dev, ino: ino}
 		grown = st.Size > 0
-	case st.Size < f.offset: // it was made shorter
+	case st.Size < f.offset: // it was truncated
 		f.offset = 0
 		grown = st.Size > 0
 	default:
@@ -53,18 +55,19 @@ func (f *acctFile) check(fd int, now time.Time, interval time.Duration) error {
 	return nil
 }
 
-// sizeAfterChild has a process end, and returns the size of the file after that.
+// sizeAfterChild starts a child process, waits for its end, and returns the size
+// of the file after that.
 func sizeAfterChild(fd int) (size int64, err error) {
-	// There is no such program: the child ends before it becomes another one,
-	// and ForkExec waits for it.
+	// There is no program of this name: the execve of the child fails, the child
+	// exits, and ForkExec waits for it.
 	_, _ = syscall.ForkExec("", nil, nil)
 	var st syscall.Stat_t
 	err = syscall.Fstat(fd, &st)
 	return st.Size, err
 }
 
-// read calls add for the records that were written since the last time, of more
-// than most for the last ones.
+// read calls add for each record written since the last call. If there are more
+// than maxRecords, it skips the oldest.
 func (f *acctFile) read(fd, maxRecords int, add func(r *acctRecord)) {
 	if first := f.lastSize - int64(maxRecords)*acctSize; f.offset < first {
 		f.offset += (first - f.offset + acctSize - 1) / acctSize * acctSize
@@ -86,7 +89,7 @@ func (f *acctFile) read(fd, maxRecords int, add func(r *acctRecord)) {
 			f.offset += acctSize
 		}
 		if n < acctSize {
-			return // it was made shorter just now
+			return // it was truncated just now
 		}
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// storeUint32 stores one of acct.control. Then changed is called.
+// storeUint32 returns the StoreFunc of a setting in acct.control. It calls changed
+// after a store.
 func storeUint32(n *uint32, changed func()) pmda.StoreFunc {
 	return forRoot(func(v pmda.StoredValue) error {
 		u, err := v.AsUint32()
@@ -48,7 +49,8 @@ func (a *acct) storeSizeInterval(v pmda.StoredValue) error {
 	return nil
 }
 
-// applyEnabled switches accounting on, if that of the host is off, or off again.
+// applyEnabled switches private accounting on, unless the host has accounting on,
+// or off, as acct.control.enable_acct says.
 func (a *acct) applyEnabled() {
 	if a.lastFailure = (time.Time{}); a.enabled == 0 {
 		a.stopPrivate()

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// A privateAcct is accounting that the agent has switched on itself, acct(2),
-// with a file of its own.
+// A privateAcct is process accounting that the agent itself has switched on,
+// acct(2), with a file of its own.
 type privateAcct struct {
 	acctFile
 	file      *os.File
-	stopLimit func() // ends the goroutine that keeps the file short, and waits for that
+	stopLimit func() // stops the goroutine that limits the file's size, and waits for its end
 }
 
-// startPrivateAcct switches accounting on.
+// startPrivateAcct switches accounting on, to a new file.
 func startPrivateAcct(path string) (*privateAcct, error) {
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
@@ -33,13 +33,14 @@ func startPrivateAcct(path string) (*privateAcct, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A file that nobody has locked is one of an agent that was killed.
+	// The lock is held until the agent ends: stopAbandonedAcct takes a file without
+	// a lock for that of an agent that was killed.
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
 		return nil, os.NewSyscallError("flock", err)
 	}
 	p := &privateAcct{file: f, stopLimit: func() {}}
-	// Not path: what is there could be another file by now.
+	// Not path: it could name another file by now.
 	if err = syscall.Acct(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil {
 		err = os.NewSyscallError("acct", err)
 	} else if err = p.check(int(f.Fd()), time.Now(), 0); err == nil && !p.active {
@@ -52,14 +53,15 @@ func startPrivateAcct(path string) (*privateAcct, error) {
 	return p, nil
 }
 
-// privateAcctMode is the mode of the file. PCP's agent, which has one in the same place
-// and does not lock it, has 0400.
+// privateAcctMode is the mode of the file. PCP's agent has a file in the same
+// place, with mode 0400, and does not lock it.
 const privateAcctMode = 0o600
 
-// stopAbandonedAcct switches off accounting that an agent has switched on that was killed:
-// there is nobody to keep the file short, and the kernel goes on.
+// stopAbandonedAcct switches off accounting that was switched on by an agent
+// which was killed: the kernel would go on writing, and no process would limit the
+// size of the file.
 //
-// C differs: it goes on.
+// C differs: it leaves that accounting on.
 func stopAbandonedAcct(path string) {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -77,7 +79,7 @@ func stopAbandonedAcct(path string) {
 }
 
 // stop switches accounting off, unless the kernel writes to another file by now:
-// then somebody else has switched it on.
+// then another program has switched it on.
 func (p *privateAcct) stop() {
 	p.stopLimit()
 	if p.file == nil {
@@ -95,8 +97,8 @@ func (p *privateAcct) stop() {
 	p.file = nil
 }
 
-// limitSize has the file made empty whenever it is found to be longer than most
-// bytes. Whether anybody reads it makes no difference.
+// limitSize starts a goroutine that truncates the file to 0 bytes when it is
+// longer than maxSize bytes, whether or not clients fetch its records.
 func (p *privateAcct) limitSize(interval time.Duration, maxSize uint64) {
 	p.stopLimit()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -17,7 +17,7 @@ const (
 	acctXSig = 0x10
 )
 
-// Places in acctRecord.nums: numbers that the kernel has made shorter.
+// Indexes into acctRecord.counters, which the kernel writes as comp_t.
 const (
 	acctUtime = iota // in ticks, as is acctStime
 	acctStime
@@ -30,23 +30,23 @@ const (
 	acctNums
 )
 
-// An acctRecord is what the kernel has written of a process that has ended:
-// struct acct_v3, acct(5). All of it is in the byte order of the host.
+// An acctRecord is the kernel's record of a process that has ended: struct
+// acct_v3, acct(5), in the byte order of the host.
 type acctRecord struct {
 	flags    byte
 	tty      uint16
 	exitcode uint32
 	uid, gid uint32
-	pid      int32 // over 0
+	pid      int32 // above 0
 	ppid     uint32
 	btime    uint32  // when it was started, in seconds since 1970
-	etime    float32 // how long it was there, in ticks
+	etime    float32 // elapsed time, in ticks
 	counters [acctNums]uint64
 	comm     string
 }
 
-// parseAcct parses a record. It is false for other versions than the third, and
-// for the byte order of another host.
+// parseAcct parses a record. It returns false for a version other than 3 and for
+// the other byte order.
 func parseAcct(b []byte) (r acctRecord, ok bool) {
 	const bigEndian = 0x80 // ACCT_BYTEORDER
 	order := binary.NativeEndian
@@ -76,14 +76,14 @@ func parseAcct(b []byte) (r acctRecord, ok bool) {
 	return r, true
 }
 
-// decodeCompT returns the number that a comp_t is, acct(5): 13 bits, to be
-// multiplied by 8 as often as the 3 bits above them say.
+// decodeCompT decodes a comp_t, acct(5): a floating-point number with a mantissa
+// of 13 bits and, above it, an exponent of 3 bits to base 8.
 func decodeCompT(c uint16) uint64 { return uint64(c&0x1fff) << (3 * (c >> 13)) }
 
 // ended returns when the process ended, in seconds since 1970.
 func (r *acctRecord) ended(hertz uint64) int64 {
 	t := float64(r.etime) / float64(hertz)
-	if !(t >= 0 && t <= math.MaxUint32) { // NaN is neither
+	if !(t >= 0 && t <= math.MaxUint32) { // true for NaN, too
 		t = 0
 	}
 	return int64(r.btime) + int64(t)

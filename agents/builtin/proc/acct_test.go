@@ -48,21 +48,21 @@ func TestParseAcct(t *testing.T) {
 	}
 	for _, etime := range []float32{-1, 1e30, float32(math.NaN()), float32(math.Inf(1))} {
 		if r.etime = etime; r.ended(100) != 1000 {
-			t.Errorf("after %v it ended at %d", etime, r.ended(100))
+			t.Errorf("etime %v: ended at %d", etime, r.ended(100))
 		}
 	}
 	for _, version := range []byte{0, 2, 3 ^ 0x80 ^ b[1]&0x80, 0x13} {
 		b[1] = version
 		if _, ok := parseAcct(b); ok {
-			t.Errorf("version %#x is taken", version)
+			t.Errorf("version %#x is accepted", version)
 		}
 	}
 	if _, ok := parseAcct(acctBytes(1, 1, 1, "x")[:63]); ok {
-		t.Error("a short record is taken")
+		t.Error("a short record is accepted")
 	}
 }
 
-// An acctHarness has an agent whose file of accounting the test writes.
+// An acctHarness is a harness whose test writes the host's accounting file.
 type acctHarness struct {
 	*harness
 	systemFile string
@@ -104,7 +104,7 @@ func TestAcct(t *testing.T) {
 		"acct.control.open_retry_interval": "60", "acct.control.check_acct_interval": "600",
 		"acct.control.file_size_threshold": "10485760", "acct.control.enable_acct": "0",
 	})
-	// Half a record is read when the rest of it is there.
+	// A partial record is read when it is complete.
 	half := acctBytes(8, 998, 50, "half")
 	r.append(acctBytes(5, 990, 250, "sh"), acctBytes(0, 990, 0, "none"), acctBytes(1<<31, 990, 0, "none"), acctBytes(6, 900, 3900, "old"),
 		acctBytes(7, 900, 4000, "sh"), acctBytes(5, 995, 1, "again"), half[:20])
@@ -119,13 +119,14 @@ func TestAcct(t *testing.T) {
 	})
 	r.append(half[20:])
 	r.Want(map[string]string{"acct.psinfo.pid": "half=8 sh=7 sh=5"})
-	// The first and the second are over a minute old.
+	// The processes sh ended more than a minute ago.
 	r.now = time.Unix(1053, 0)
 	r.Want(map[string]string{"acct.psinfo.pid": "half=8"})
 	if got := r.host.terminals.name(&r.host.tree, 0x0440); got != "ttyS0" {
 		t.Errorf("the terminal is %s", got)
 	}
-	// It may come again now, from a new file, and from one that was made shorter.
+	// The process id 5 may be used again now. Records are read from a new file and
+	// from a truncated one.
 	if err := os.Rename(r.systemFile, r.systemFile+".1"); err != nil {
 		t.Fatal(err)
 	}
@@ -142,12 +143,12 @@ func TestAcct(t *testing.T) {
 		t.Error(got)
 	}
 	r.Want(map[string]string{"acct.psinfo.pid": "", "acct.control.lifetime": "2"})
-	// What is no record is not waited behind.
+	// Bytes that are not a record are skipped.
 	r.append([]byte(strings.Repeat("x", 100)))
 	r.Want(map[string]string{"acct.control.state": "0"})
 	r.append(acctBytes(12, 1053, 1, "d"))
 	r.Want(map[string]string{"acct.control.state": "1", "acct.psinfo.pid": "d=12"})
-	// Long after the last growth it is off.
+	// Accounting counts as off check_acct_interval after the file last grew.
 	r.now = time.Unix(1653, 0)
 	r.Want(map[string]string{"acct.control.state": "1"})
 	r.now = time.Unix(1654, 0)
@@ -158,7 +159,7 @@ func TestAcct(t *testing.T) {
 	r.Want(map[string]string{"acct.control.state": "0", "acct.psinfo.pid": ""})
 }
 
-// Of many records the last ones count.
+// Of many records the last are kept.
 func TestManyAcct(t *testing.T) {
 	r := newAcctHarness(t)
 	r.Want(map[string]string{"acct.psinfo.pid": ""})
@@ -179,7 +180,7 @@ func TestManyAcct(t *testing.T) {
 	}
 }
 
-// The file decides who sees it, as far as pmcd knows who that is.
+// Clients see the records of the host's file if their user may read the file.
 func TestAcctVisible(t *testing.T) {
 	r := newAcctHarness(t)
 	r.Values("acct.psinfo.pid")
@@ -238,10 +239,10 @@ func long(n byte) pdu.Value {
 	return pdu.Value{Type: pdu.MetricU64, Block: []byte{0, 0, 0, 0, 0, 0, 0, n}}
 }
 
-// Accounting of the agent itself, in a pid namespace of its own: what the kernel
-// accounts is by namespace.
+// Private accounting. The test runs in a pid namespace of its own, because the
+// kernel has accounting for each pid namespace.
 func TestPrivateAcct(t *testing.T) {
-	const inside = "LINUXPROC_TEST_ACCT"
+	const inside = "PROC_TEST_ACCT"
 	if os.Getenv(inside) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestPrivateAcct$", "-test.v")
 		cmd.Env = append(os.Environ(), inside+"=1", "GORACE=atexit_sleep_ms=0")
@@ -266,7 +267,7 @@ func TestPrivateAcct(t *testing.T) {
 	}
 	if r.Values("acct.control.state") != "2" {
 		if _, err := startPrivateAcct(path); err != nil {
-			t.Skip(err) // a kernel without it
+			t.Skip(err) // a kernel without process accounting
 		}
 	}
 	run := func() string {
@@ -289,14 +290,14 @@ func TestPrivateAcct(t *testing.T) {
 	has("acct.psinfo.ppid", "1")
 	r.Want(map[string]string{"acct.control.state": "2", "acct.control.enable_acct": "3"})
 
-	// It is root that wanted it: others see it, too. They do not get to stop it.
+	// Other users see the records, too, but may not switch accounting off.
 	r.setUser(65534, 65534)
 	has("acct.psinfo.pid", pid)
 	if got := r.Store("acct.control.enable_acct", word(0)); got != pdu.ErrnoPermission.Error() {
-		t.Errorf("nobody stores: %q", got)
+		t.Errorf("store by uid 65534: %q", got)
 	}
 
-	// The file does not grow without end.
+	// The size of the private file is limited.
 	p := r.host.acct.private
 	p.limitSize(time.Millisecond, 3*acctSize)
 	for end := time.Now().Add(10 * time.Second); ; {
@@ -312,7 +313,7 @@ func TestPrivateAcct(t *testing.T) {
 	p.limitSize(time.Hour, 0)
 	has("acct.psinfo.pid", run())
 
-	// A file of the host takes its place as soon as the kernel writes to that.
+	// The host's file replaces the private one when the kernel writes to it.
 	r.setUser(0, 0)
 	if err := syscall.Acct(r.systemFile); err != nil {
 		t.Fatal(err)
@@ -323,7 +324,7 @@ func TestPrivateAcct(t *testing.T) {
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("the private file: %v", err)
 	}
-	has("acct.psinfo.pid", run()) // it is still on
+	has("acct.psinfo.pid", run()) // the host's accounting is still on
 	for name, v := range map[string]pdu.Value{"check_acct_interval": word(0), "refresh": word(5), "file_size_threshold": long(100)} {
 		if got := r.Store("acct.control."+name, v); got != "" {
 			t.Errorf("store of %s: %s", name, got)
@@ -335,7 +336,7 @@ func TestPrivateAcct(t *testing.T) {
 	if _, _, errno := syscall.Syscall(syscall.SYS_ACCT, 0, 0, 0); errno != 0 {
 		t.Fatal(errno)
 	}
-	r.Values("acct.control.state") // what has ended before
+	r.Values("acct.control.state") // reads the records so far
 	r.Want(map[string]string{"acct.control.state": "2"})
 	if got := r.Store("acct.control.enable_acct", word(0)); got != "" {
 		t.Error(got)
@@ -344,8 +345,8 @@ func TestPrivateAcct(t *testing.T) {
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("the private file: %v", err)
 	}
-	// What an agent has left on that was killed is switched off by the next one;
-	// of one that is there it is left alone.
+	// An agent switches off the accounting of one that was killed, but not that of
+	// one that runs.
 	for _, killed := range []bool{false, true} {
 		p, err := startPrivateAcct(path)
 		if err != nil {
@@ -379,7 +380,7 @@ func TestPrivateAcct(t *testing.T) {
 			p.stop()
 		}
 	}
-	// A link in its place is not followed.
+	// A symbolic link in place of the private file is not followed.
 	victim := filepath.Join(t.TempDir(), "victim")
 	pmdatest.WriteFile(t, "", victim, "precious")
 	pmdatest.WriteFile(t, "", path, "-> "+victim)
@@ -396,7 +397,8 @@ func TestPrivateAcct(t *testing.T) {
 	}
 }
 
-// Whatever is in the file, processes are few, and each is there once.
+// For any contents of the file there is at most one process for each record, and
+// no process id occurs twice.
 func FuzzAcct(f *testing.F) {
 	f.Add(acctBytes(5, 1000, 1, "x"), []byte{})
 	f.Add(acctBytes(5, 1000, 1, "x")[:30], acctBytes(6, 1000, 1e30, "0123456789abcdef"))

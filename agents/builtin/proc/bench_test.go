@@ -13,7 +13,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// manyTree is composed: a host with many processes, which are all the same.
+// manyTree makes the tree of a host with n processes, which are all the same.
 func manyTree(tb testing.TB, n int) string {
 	root := pmdatest.Tree(tb, map[string]string{
 		"one/stat": "1 (worker) S 1 100 100 34818 -1 4194304 97 2 3 4 200 100 6 7 20 -5 1 0 12345 4096000 250 " +
@@ -31,10 +31,10 @@ func manyTree(tb testing.TB, n int) string {
 
 var commonMetrics = []string{"proc.psinfo.utime", "proc.psinfo.stime", "proc.psinfo.vsize", "proc.psinfo.psargs", "proc.id.uid_nm", "proc.io.rchar", "proc.memory.vmsize"}
 
-// Values cost no memory.
+// A fetch does not allocate memory for each value.
 func TestFetchAllocations(t *testing.T) {
 	root := composedTree(t)
-	for _, name := range []string{"7", "101", "1234567"} { // they lack files, and errors do
+	for _, name := range []string{"7", "101", "1234567"} { // these lack files, and errors allocate
 		if err := os.RemoveAll(root + "/proc/" + name); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestFetchAllocations(t *testing.T) {
 	}
 }
 
-// 10,000 processes are served well within the five seconds that pmcd waits.
+// A fetch with 10,000 processes takes less than the five seconds that pmcd waits.
 func TestManyProcesses(t *testing.T) {
 	r := newHarness(t, Options{Root: manyTree(t, 10000)})
 	fetch := r.Repeat("proc.psinfo.utime", "proc.psinfo.psargs", "proc.runq.sleeping")
@@ -70,7 +70,7 @@ func TestManyProcesses(t *testing.T) {
 	}
 }
 
-// A fetch for some processes reads files of no others.
+// A fetch for some processes does not read files of other processes.
 func TestReadsOnlyRequestedFiles(t *testing.T) {
 	r := newHarness(t, Options{Root: manyTree(t, 100)})
 	req := &agents.FetchRequest{PMIDs: []pdu.PMID{r.ID("proc.psinfo.utime"), r.ID("proc.nprocs")}, Profile: &pdu.Profile{}}

@@ -13,8 +13,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// cgroupMetrics returns the metrics below cgroup, see the kernel's
-// Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
+// cgroupMetrics returns the metrics below cgroup. The kernel documents the files
+// in Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst.
 func (h *host) cgroupMetrics() []pmda.Metric {
 	m := h.mounts
 	return slices.Concat(m.metrics(), m.cpuset(), m.cpuacct(), m.cpusched(), m.memory(), m.netclass(), newBlkIO(m).metrics(), m.v2Metrics())
@@ -32,9 +32,9 @@ func (m *mounts) cpuset() []pmda.Metric {
 	})
 }
 
-// cpuacct are times of groups.
+// cpuacct returns the metrics of CPU times.
 //
-// C differs: cgroup.cpuacct.stat is in ticks.
+// C differs: its values of cgroup.cpuacct.stat are in ticks.
 func (m *mounts) cpuacct() []pmda.Metric {
 	g := newGroups(m, indomCPUAcct, "cpuacct", "cpuacct.stat", "cpu",
 		format{file: "cpuacct.stat", fields: 2, parse: keyed("user", "system")}, oneNumber("cpuacct.usage"))
@@ -63,7 +63,8 @@ func (m *mounts) cpuacct() []pmda.Metric {
 	})...)
 }
 
-// perCPU is cpuacct.usage_percpu: a line with a number for each CPU, in ns.
+// perCPU has the instances of cgroup.cpuacct.usage_percpu, pairs of a group and a
+// CPU. The file cpuacct.usage_percpu is a line with a number for each CPU, in ns.
 type perCPU struct {
 	*groups
 	instances instances[uint64]
@@ -95,7 +96,7 @@ func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// splitInstance returns the group and the device of an instance.
+// splitInstance returns the two parts of an instance name GROUP::DEVICE.
 func splitInstance(name string) (group, device string) {
 	i := strings.LastIndex(name, "::")
 	return name[:max(i, 0)], name[i+2:]
@@ -111,14 +112,14 @@ func (m *mounts) cpusched() []pmda.Metric {
 		{43, 2, "cgroup.cpusched.throttled", u64, instant, none, g.unsigned(0, 1)},
 		{43, 3, "cgroup.cpusched.throttled_time", u64, counter, nsec, g.unsigned(0, 2)},
 		{43, 4, "cgroup.cpusched.cfs_period", u64, instant, usec, g.unsigned(2, 0)},
-		{43, 5, "cgroup.cpusched.cfs_quota", i64, instant, usec, g.unsigned(3, 0)}, // -1 is no limit, and no value
+		{43, 5, "cgroup.cpusched.cfs_quota", i64, instant, usec, g.unsigned(3, 0)}, // -1 means no limit: there is no value then
 		{43, 6, "cgroup.cpusched.id.container", str, discrete, none, g.containerName()},
 	})
 }
 
-// netclass has the classes of packets.
+// netclass returns the metrics of the controller net_cls.
 //
-// C differs: it looks for a controller of another name, and finds none.
+// C differs: it looks for a controller of another name, so it has no values.
 func (m *mounts) netclass() []pmda.Metric {
 	g := newGroups(m, indomNetClass, "net_cls", "net_cls.classid", "interface", oneNumber("net_cls.classid"))
 	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
@@ -127,10 +128,10 @@ func (m *mounts) netclass() []pmda.Metric {
 	})
 }
 
-// v2Metrics are the metrics of groups of version 2 only.
+// v2Metrics returns the metrics that only groups of version 2 have.
 //
-// C differs: averages of pressure lack what is behind the point, and are
-// in the form of another type.
+// C differs: its averages of pressure have no fraction and are encoded as
+// another type than the descriptor says.
 func (m *mounts) v2Metrics() []pmda.Metric {
 	files := []format{{file: "cpu.stat", fields: 3, parse: keyed("user_usec", "system_usec", "usage_usec")}}
 	for _, name := range []string{"cpu", "io", "memory", "irq"} {

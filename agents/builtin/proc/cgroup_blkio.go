@@ -10,26 +10,27 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// blkIO are the files of blkio (version 1) and io.stat (version 2), which have
-// lines for block devices: instances are pairs of a group and a device.
+// blkIO has the metrics of blkio (version 1) and of io.stat (version 2). The files
+// have lines for block devices, so instances are pairs of a group and a device.
 type blkIO struct {
 	*groups           // of version 1
 	v2                *groups
 	devices           instances[blkStats]
 	v2Devices         instances[ioStats]
-	deviceNames       map[string]string // of devices, by 8:0
+	deviceNames       map[string]string // by device number, such as 8:0
 	deviceNamesSource *pmda.Source
 	v1PerGroup        *pmda.Source
 	v2PerDevice       *pmda.Source
 }
 
-// Operations of blkStats.
+// blkOps are the operations in blkStats.ops.
 var blkOps = []string{"Read", "Write", "Sync", "Async", "Total"}
 
-// blkFiles are the files with a line for each operation, and names of metrics.
+// blkFiles are the files with a line for each operation. Their names are also
+// parts of names of metrics.
 var blkFiles = []struct {
 	name     string
-	dev, all int // items of the first
+	dev, all int // items of the first operation
 	units    pdu.Units
 }{
 	{"io_merged", 0, 60, count},
@@ -42,13 +43,13 @@ var blkFiles = []struct {
 	{"throttle.io_serviced", 37, 97, count},
 }
 
-// blkStats are the numbers of a device in a group, or of all of them.
+// blkStats are the numbers of one device in a group, or the sums of all its devices.
 type blkStats struct {
-	ops           [8][5]uint64 // by file and operation
+	ops           [8][5]uint64 // by index into blkFiles and blkOps
 	sectors, time uint64
 }
 
-// ioStats are the numbers of a line of io.stat.
+// ioStats are the numbers in a line of io.stat, by index into ioKeys.
 type ioStats struct {
 	nums [6]uint64
 	has  [6]bool
@@ -68,7 +69,7 @@ func newBlkIO(m *mounts) *blkIO {
 	return b
 }
 
-// readDisks reads the names of devices, but for loop and RAM devices:
+// readDisks reads the names of all block devices except loop and RAM devices:
 //
 //	254       0 vda 575905 ...
 func (b *blkIO) readDisks(context.Context, *pmda.Request) error {
@@ -87,7 +88,8 @@ func (b *blkIO) readDisks(context.Context, *pmda.Request) error {
 	return nil
 }
 
-// deviceStats returns what is kept of a device in a group, which is 0 at first.
+// deviceStats returns the statistics of a device in a group, which it sets to zero
+// when they are first asked for in a scan.
 func deviceStats[T any](s *instances[T], g *group, dev string) *T {
 	data, first := s.add(g.name + "::" + dev)
 	if first {
@@ -138,7 +140,7 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 //	254:0 17
 //	Total 4096
 //
-// of which the last one is the sum of devices.
+// It ignores the line Total, which has the sum of all devices.
 func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n uint64)) {
 	for len(text) > 0 {
 		var line []byte
@@ -162,7 +164,7 @@ func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n 
 //
 //	254:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6
 //
-// A device of which it has nothing is no instance.
+// A device without numbers is not an instance.
 func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, b.v2.source); err != nil {
 		return err

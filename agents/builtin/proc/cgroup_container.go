@@ -10,7 +10,7 @@ import (
 )
 
 // readContainer finds the control group of the container that the client has
-// chosen. Who has chosen none gets what the host has.
+// chosen. A client without a container gets the values of the host.
 func (h *host) readContainer(_ context.Context, r *pmda.Request) error {
 	h.cgroup = ""
 	c := r.Client()
@@ -18,7 +18,7 @@ func (h *host) readContainer(_ context.Context, r *pmda.Request) error {
 		return nil
 	}
 	wasImpersonating := h.impersonating
-	h.restoreOwn() // pmdaroot answers root, not the client
+	h.restoreOwn() // pmdaroot replies to root, not to the client's user
 	group, err := h.root.Cgroup(c.Container())
 	if wasImpersonating {
 		if h.impersonate(c); !h.impersonating {
@@ -26,16 +26,17 @@ func (h *host) readContainer(_ context.Context, r *pmda.Request) error {
 		}
 	}
 	if group = strings.TrimPrefix(path.Clean("/"+group), "/"); err == nil && group == "" {
-		err = pdu.ErrnoNoContainer // and not all groups
+		err = pdu.ErrnoNoContainer // "" would stand for all groups
 	}
 	h.cgroup = group
 	return err
 }
 
-// inContainer reports whether the group of a path below a hierarchy is that of the
-// container, or one below it. Pmdaroot leaves out where Podman's are.
+// inContainer reports whether a group, given by its path below a hierarchy, is the
+// container's or below it. For Podman, pmdaroot's path lacks the parent group.
 //
-// C differs: it compares the beginning of the path, and of its last part.
+// C differs: it compares the beginning of the path, and the beginning of its last
+// element.
 func (h *host) inContainer(group []byte) bool {
 	if h.cgroup == "" {
 		return true
@@ -43,9 +44,9 @@ func (h *host) inContainer(group []byte) bool {
 	return strings.Contains(string(group)+"/", "/"+h.cgroup+"/")
 }
 
-// containerDir returns the directory that has the processes of the container, ""
-// if there is none. Of version 1 it is that of the controller memory, which all
-// container engines use.
+// containerDir returns the directory of the container's control group, "" if there
+// is none. With version 1 it is below the controller memory, which all container
+// engines use.
 func (m *mounts) containerDir() string {
 	for _, c := range m.list {
 		if c.version != m.version || c.version == 1 && !c.has("memory") {

@@ -11,7 +11,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// setContainer is another client: the user of the test, with a container.
+// setContainer replaces the client by one of the test's user with a container.
 func (r *harness) setContainer(container string) {
 	r.setAttrs(map[pdu.AttrCode]string{
 		pdu.AttrUserID: strconv.Itoa(os.Geteuid()), pdu.AttrGroupID: strconv.Itoa(os.Getegid()),
@@ -52,8 +52,8 @@ func containerTree(version int) map[string]string {
 	return files
 }
 
-// A client of a container has the processes and control groups of that; others
-// go on to have those of the host, with the same ids.
+// A client with a container gets its processes and control groups. Other clients
+// still get those of the host, with the same ids.
 func TestContainer(t *testing.T) {
 	root := roottest.Start(t)
 	root.Set("abc", roottest.Container{PID: 5, Cgroup: "docker/abc"})
@@ -71,7 +71,7 @@ func TestContainer(t *testing.T) {
 			{"abc", "5=5 6=6 7=7", "3", "/docker/abc=" + value + " /docker/abc/child=" + value},
 			{"pod", "9=9", "1", "/machine.slice/libpod-x.scope=" + value + " /machine.slice/libpod-x.scope/payload=" + value},
 			{"gone", "", "0", ""},
-			{"nobody", none, none, none},
+			{"unknown", none, none, none},
 			{"", all, "6", ""},
 		} {
 			r.setContainer(tt.container)
@@ -84,7 +84,7 @@ func TestContainer(t *testing.T) {
 		if again := r.Instances(r.Metrics[metric].InDom.Serial); !slices.Equal(again, ids) {
 			t.Errorf("version %d: instances were %v and are %v", version, ids, again)
 		}
-		// What has a way out of the hierarchies has none.
+		// A container whose path leads out of the hierarchies is an error.
 		r.setContainer("odd")
 		r.Want(map[string]string{"proc.nprocs": none, metric: none})
 	}

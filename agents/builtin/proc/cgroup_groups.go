@@ -8,31 +8,31 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// groups are the control groups of a controller, or of version 2: directories
-// below its hierarchies.
+// groups are the control groups of one controller of version 1, or of version 2:
+// the directories below its hierarchies.
 type groups struct {
 	*mounts
-	controller   string   // of version 1; "" is none
-	requiredFile string   // a file that groups of version 2 have if the controller is theirs
+	controller   string   // of version 1; "" if version 2 alone has the metrics
+	requiredFile string   // file that a group of version 2 has if the controller is enabled in it
 	files        []format // of each group
 	instances    instances[*group]
 	known        map[string]*group // by directory
-	list         []*group          // those that there are
-	queue        []*group
+	list         []*group          // those that exist
+	queue        []*group          // of findGroups
 	source       *pmda.Source
 	indom        *pmda.InDom
 }
 
 type group struct {
-	dir       string // below the root
+	dir       string // below host.Root
 	name      string
 	container string
 	lastSeen  uint64
 	records   []*record
-	stats     any // of the table
+	stats     any // of the metrics that use it, see blkIO
 }
 
-// maxGroups is how many control groups are looked at.
+// maxGroups is the largest number of control groups that are read.
 const maxGroups = 1 << 16
 
 func newGroups(m *mounts, serial int, controller, requiredFile string, device any, files ...format) *groups {
@@ -52,7 +52,7 @@ func labelGroup(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, er
 	return pmda.Labels{"cgroup": i.Name}, nil
 }
 
-// read finds the groups there are.
+// read lists the groups that exist.
 func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, g.mounts.source); err != nil {
 		return err
@@ -77,10 +77,10 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// findGroups goes through the directories of a hierarchy.
+// findGroups walks the directories of a hierarchy.
 //
-// C differs: if there are hierarchies of both versions it forgets the groups of
-// version 1 again.
+// C differs: if there are hierarchies of both versions, it drops the groups of
+// version 1.
 func (g *groups) findGroups(m *mount) {
 	g.queue = append(g.queue[:0], g.groupOf([]byte(m.path), len(m.path)))
 	var path []byte
@@ -93,7 +93,7 @@ func (g *groups) findGroups(m *mount) {
 			path = append(append(append(path[:0], c.dir...), '/'), name...)
 			g.queue = append(g.queue, g.groupOf(path, len(m.path)))
 		})
-		if err != nil { // it is none, or gone
+		if err != nil { // not a directory, or removed meanwhile
 			continue
 		}
 		c.lastSeen = g.request
@@ -103,18 +103,18 @@ func (g *groups) findGroups(m *mount) {
 		if m.version == 2 && g.requiredFile != anyGroup && !g.Path(c.dir).Str("/").Str(g.requiredFile).Exists() {
 			continue
 		}
-		if data, first := g.instances.add(c.name); first { // not of another mount
+		if data, first := g.instances.add(c.name); first { // no other mount has a group of this name
 			*data = c
 			g.list = append(g.list, c)
 		}
 	}
 }
 
-// anyGroup, as what is needed, is nothing.
+// anyGroup as requiredFile selects all groups of version 2.
 const anyGroup = "."
 
-// groupOf returns the group of a directory, which is below a hierarchy whose path
-// has a length.
+// groupOf returns the group of a directory. mount is the length of the path of its
+// hierarchy's mount point.
 func (g *groups) groupOf(dir []byte, mount int) *group {
 	c := g.known[string(dir)]
 	if c == nil {
@@ -155,8 +155,8 @@ func unescapeUnit(b []byte) string {
 	return string(to)
 }
 
-// record returns what a file of a group has at the moment; nothing if it cannot
-// be read.
+// record returns the present contents of a file of a group. The record has no
+// fields if the file cannot be read.
 func (g *groups) record(c *group, i int) *record {
 	r := c.records[i]
 	if r == nil {
@@ -173,7 +173,7 @@ func (g *groups) record(c *group, i int) *record {
 	return r
 }
 
-// withField makes a FetchFunc of one that gets a field of a file that is there.
+// withField returns a FetchFunc that calls f if the file has the field.
 func (g *groups) withField(i, field int, f func(v *pmda.Value, r *record)) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		if r := g.record(*v.Data().(**group), i); r.has(field) {
@@ -187,7 +187,8 @@ func (g *groups) unsigned(i, field int) pmda.FetchFunc {
 	return g.withField(i, field, func(v *pmda.Value, r *record) { v.Uint(r.nums[field]) })
 }
 
-// containerName is the container that a group is of, "" if it is of none.
+// containerName returns the FetchFunc of the name of a group's container, "" if the
+// group does not belong to one.
 func (g *groups) containerName() pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		v.String((*v.Data().(**group)).container)
@@ -195,7 +196,8 @@ func (g *groups) containerName() pmda.FetchFunc {
 	}
 }
 
-// oneNumber is a file with one number or with one text.
+// oneNumber is the format of a file with one number, oneText that of a file with
+// one text.
 func oneNumber(file string) format { return format{file: file, fields: 1, parse: parseWords} }
 
 func oneText(file string) format { return format{file: file, fields: 1, parse: parseText} }

@@ -1,10 +1,11 @@
 package proc
 
-// instances are instances that come and go, with a T each. One that comes back has
-// the id that it had, unless many others came meanwhile. Ids are not used again.
+// instances are instances that come and go, with a T each. An instance that comes
+// back has its old id, unless many others have come meanwhile (see maxAbsent). An
+// id is not used for another instance.
 type instances[T any] struct {
 	known  map[string]*instance[T]
-	list   []*instance[T] // those that are there, in the order that they were found
+	list   []*instance[T] // those of this scan, in the order in which they were found
 	scan   uint64
 	nextID int32
 }
@@ -12,14 +13,15 @@ type instances[T any] struct {
 type instance[T any] struct {
 	id       int32
 	name     string
-	lastScan uint64 // when it was last there
+	lastScan uint64 // the last scan that found it
 	data     T
 }
 
-// maxAbsent is how many instances are remembered beside as many as there are.
+// maxAbsent bounds the instances that are remembered although they are absent: at
+// most this number plus the number of those present.
 const maxAbsent = 1000
 
-// beginScan starts a look at what there is.
+// beginScan starts a new list of the instances that are present.
 func (s *instances[T]) beginScan() {
 	s.scan++
 	s.list = s.list[:0]
@@ -28,8 +30,8 @@ func (s *instances[T]) beginScan() {
 	}
 }
 
-// add says that there is an instance; first is false if that was said before in
-// this look.
+// add adds an instance to the list. first is false if this scan has added it
+// before.
 func (s *instances[T]) add(name string) (data *T, first bool) {
 	i := s.known[name]
 	if i == nil {
@@ -45,7 +47,7 @@ func (s *instances[T]) add(name string) (data *T, first bool) {
 	return &i.data, true
 }
 
-// endScan ends the look.
+// endScan completes the list.
 func (s *instances[T]) endScan() {
 	if len(s.known) <= 2*len(s.list)+maxAbsent {
 		return

@@ -2,10 +2,10 @@ package proc
 
 import "github.com/gopcp/pmcd/agents/pmda"
 
-// memory are the metrics of memory.stat and the files beside it, of both
-// versions: each has fields that the other one lacks.
+// memory returns the metrics of memory.stat and the files beside it. Each of the two
+// versions has fields that the other lacks.
 func (m *mounts) memory() []pmda.Metric {
-	// The fields of memory.stat are those of the table.
+	// The table below decides which fields of memory.stat are parsed.
 	fields := make(map[string]int)
 	place := func(name string) int {
 		i, ok := fields[name]
@@ -80,7 +80,7 @@ func (m *mounts) memory() []pmda.Metric {
 		{45, 74, "cgroup.memory.stat.workingset.refault", u64, instant, octet, stat("workingset_refault")},
 		{45, 80, "cgroup.memory.usage", u64, instant, octet, g.unsigned(1, 0)},
 		{45, 81, "cgroup.memory.limit", u64, instant, octet, g.withField(2, 0, func(v *pmda.Value, r *record) {
-			if r.nums[0] != 1<<64-1 { // Linux 3.15 to 3.18 has that for no limit
+			if r.nums[0] != 1<<64-1 { // no limit, with Linux 3.15 to 3.18
 				v.Uint(r.nums[0])
 			}
 		})},

@@ -9,14 +9,14 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// mounts are the controllers in /proc/cgroups, and where the hierarchies of
-// control groups are in /proc/mounts, cgroups(7).
+// mounts are the controllers, from /proc/cgroups, and the mount points of the
+// hierarchies of control groups, from /proc/mounts (cgroups(7)).
 type mounts struct {
 	*host
 	controllers instances[controller]
 	points      instances[mount]
 	list        []*mount
-	version     int // 2 if there are no hierarchies but those of version 2
+	version     int // 2 if all hierarchies are of version 2, else 1
 
 	subsys, source *pmda.Source
 }
@@ -27,7 +27,7 @@ type mount struct {
 	path        string
 	options     string
 	version     int
-	controllers string // controllers, for the metric
+	controllers string // with commas, the value of cgroup.mounts.subsys
 }
 
 func newMounts(h *host) *mounts {
@@ -101,7 +101,7 @@ func (m *mounts) parseMounts(b []byte) {
 		default:
 			continue
 		}
-		// Of several at one place only the last one can be seen: they look the same.
+		// If several are mounted at one path, only the last is visible there.
 		if data, first := m.points.add(c.path); first {
 			c.controllers = m.controllersOf(&c)
 			*data = c
@@ -139,11 +139,13 @@ func (c *mount) has(controller string) bool {
 	return false
 }
 
-// checkedDir returns a path that a client says is of a control group, "" if it is
-// nowhere near one: it may be on a file system of the client's own, which would
-// have the agent wait for it. Links beside hierarchies have names of controllers.
+// checkedDir returns dir, which a client has given as the directory of a control
+// group, or "" if dir is not below a mount point of a hierarchy or /sys/fs/cgroup.
+// Any other directory may be on a file system that the client controls, and the
+// agent would block on it. /sys/fs/cgroup has links to hierarchies, with the names
+// of controllers.
 //
-// C differs: it reads what there is.
+// C differs: it reads any directory.
 func (m *mounts) checkedDir(dir string) string {
 	for _, c := range m.list {
 		if dir == c.path || strings.HasPrefix(dir, strings.TrimSuffix(c.path, "/")+"/") {
@@ -156,7 +158,7 @@ func (m *mounts) checkedDir(dir string) string {
 	return ""
 }
 
-// unescapeMount undoes what the kernel does to blanks in /proc/mounts.
+// unescapeMount undoes the kernel's escaping of blanks in /proc/mounts.
 func unescapeMount(b []byte) string {
 	for _, e := range []string{" \\040", "\t\\011", "\n\\012", "\\\\134"} {
 		b = bytes.ReplaceAll(b, []byte(e[1:]), []byte(e[:1]))

@@ -8,8 +8,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// cgroups1 is composed: hierarchies of version 1, and one of version 2 beside
-// them that has no controllers.
+// cgroups1 has hierarchies of version 1, and one of version 2 without controllers.
 var cgroups1 = map[string]string{
 	"proc/mounts": "cgroup /cg/cpu cgroup rw,cpu,cpuacct 0 0\ncgroup /cg/memory cgroup rw,memory 0 0\ncgroup /cg/set cgroup rw,cpuset 0 0\n" +
 		"cgroup /cg/net cgroup rw,net_cls 0 0\ncgroup /cg/blk cgroup rw,blkio 0 0\ncgroup /cg/sy\\040stemd cgroup rw,name=systemd 0 0\n" +
@@ -38,7 +37,7 @@ var cgroups1 = map[string]string{
 	"cg/unified/cpu.stat":                                                        "usage_usec 1\n",
 }
 
-// cgroups2 is composed: version 2 alone.
+// cgroups2 has a hierarchy of version 2 only.
 var cgroups2 = map[string]string{
 	"proc/mounts":               "cgroup2 /cg cgroup2 rw 0 0\ncgroup2 /cg cgroup2 rw 0 0\n",
 	"proc/diskstats":            " 254       0 vda 1\n",
@@ -112,7 +111,7 @@ func TestCgroups2(t *testing.T) {
 		"cgroup.cpuacct.usage":              "",
 		"cgroup.blkio.all.time":             "",
 	})
-	// The ids stay when others go, and are those of a group that comes back.
+	// An instance keeps its id when another one is added.
 	before := r.Instances(indomGroup2)
 	pmdatest.WriteFile(t, r.host.Root, "cg/b/cpu.stat", "")
 	if after := r.Instances(indomGroup2); len(after) != len(before)+1 || after[1] != before[1] && after[2] != before[1] {

@@ -9,14 +9,16 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A clientSettings is what a client has stored into proc.control.perclient.
+// clientSettings are the values that a client has stored into
+// proc.control.perclient.
 type clientSettings struct {
 	threads    bool
 	hasThreads bool
 	cgroup     string
 }
 
-// listSettings returns how a client wants processes to be listed.
+// listSettings returns the settings that apply to a client's list of processes: its
+// own, or else those of the agent.
 func (h *host) listSettings(c *pmda.Client) (threads bool, cgroup string) {
 	threads, cgroup = h.Threads, h.Cgroup
 	if settings, ok := c.Data.(*clientSettings); ok {
@@ -30,9 +32,10 @@ func (h *host) listSettings(c *pmda.Client) (threads bool, cgroup string) {
 	return threads, cgroup
 }
 
-// clientSettingsOf returns the wishes of a client that pmcd knows something of.
+// clientSettingsOf returns the settings of a client. It is an error if pmcd knows
+// neither user, group nor container of the client.
 //
-// C differs: its limits on the numbers of clients decide as well.
+// C differs: it also limits the number of clients with settings.
 func clientSettingsOf(c *pmda.Client) (*clientSettings, error) {
 	known := c.Container() != ""
 	for _, a := range []pdu.AttrCode{pdu.AttrUserID, pdu.AttrGroupID, pdu.AttrUserName} {
@@ -58,7 +61,7 @@ func singleValue(s *pmda.Stored) (v pmda.StoredValue, err error) {
 	return s.Values[0], nil
 }
 
-// boolValue returns a value that is 0 or 1.
+// boolValue returns the only value of a store, which must be 0 or 1.
 func boolValue(s *pmda.Stored) (bool, error) {
 	v, err := singleValue(s)
 	if err != nil {
@@ -71,9 +74,9 @@ func boolValue(s *pmda.Stored) (bool, error) {
 	return n == 1, err
 }
 
-// storeAllThreads changes what all clients see.
+// storeAllThreads stores the setting for all clients without one of their own.
 //
-// C differs: any client whose user is known may do it.
+// C differs: any client whose user is known may store it, not only root.
 func (h *host) storeAllThreads(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
 	on, err := boolValue(s)
 	if err == nil {
@@ -97,7 +100,8 @@ func (h *host) storeThreads(_ context.Context, r *pmda.Request, s *pmda.Stored) 
 	return err
 }
 
-// maxCgroup is the longest path that a client may store (PATH_MAX, limits.h).
+// maxCgroup is the length of the longest path that a client may store, in bytes
+// (PATH_MAX, limits.h).
 const maxCgroup = 4096
 
 func (h *host) storeCgroups(_ context.Context, r *pmda.Request, s *pmda.Stored) error {

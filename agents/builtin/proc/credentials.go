@@ -8,14 +8,15 @@ import (
 	"unsafe"
 )
 
-// A credentials is who the agent is, and can be again after it was someone else.
+// credentials are the user and groups of the agent, to be restored after it has
+// acted as a client (see credentials(7)).
 //
-// To be someone else is a matter of one thread, which does nothing but the
-// request meanwhile: the system calls are made as such, because those of
-// package syscall change all threads. It is the effective user, not that of the
-// file system (setfsuid(2)), because only then does root give up
-// CAP_SYS_PTRACE, which opens all of /proc; the real and the saved user stay
-// root, so that the client can neither trace nor signal the agent.
+// The credentials of one thread are changed, which is locked to the goroutine of
+// the request meanwhile. That takes raw system calls, because those of package
+// syscall change all threads. assume changes the effective user and not that of
+// the file system (setfsuid(2)): only then does root lose CAP_SYS_PTRACE, which
+// gives access to all of /proc. The real and the saved user stay root, so that the
+// client can neither trace nor signal the agent.
 //
 // C differs: it changes the real user, too.
 type credentials struct {
@@ -32,10 +33,10 @@ func ownCredentials() credentials {
 	return c
 }
 
-const unchangedID = ^uintptr(0) // in place of a user or a group: as it is
+const unchangedID = ^uintptr(0) // -1: setresuid(2) keeps this id
 
 // assume makes the thread act as another user and group, without supplementary
-// groups, until revert.
+// groups, until restore.
 func (c *credentials) assume(uid, gid int) error {
 	runtime.LockOSThread()
 	err := setGroups(nil)
@@ -51,8 +52,9 @@ func (c *credentials) assume(uid, gid int) error {
 	return err
 }
 
-// restore makes the thread what it was. One that cannot be is never used again:
-// the goroutine ends with it.
+// restore gives the thread its own credentials back. If that fails it panics with
+// the thread still locked, so that the thread ends with the goroutine and is not
+// used again.
 func (c *credentials) restore() {
 	err := setID(sysSetresuid, c.uid)
 	if err == nil {

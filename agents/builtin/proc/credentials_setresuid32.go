@@ -4,7 +4,8 @@ package proc
 
 import "syscall"
 
-// The calls without 32 are for 16 bits.
+// On these machines the system calls without 32 in their names take ids of 16
+// bits.
 const (
 	sysSetresuid = syscall.SYS_SETRESUID32
 	sysSetresgid = syscall.SYS_SETRESGID32

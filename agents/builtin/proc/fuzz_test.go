@@ -8,7 +8,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// fuzzedFiles are the files that FuzzFiles writes, and metrics that come from each.
+// fuzzedFiles are the files that FuzzFiles writes, and the prefixes of the metrics
+// that are read from each.
 var fuzzedFiles = []struct{ file, metrics string }{
 	{"proc/100/stat", "proc.psinfo. proc.runq."},
 	{"proc/100/status", "proc.id. proc.memory.vm proc.namespaces. proc.psinfo."},
@@ -24,8 +25,8 @@ var fuzzedFiles = []struct{ file, metrics string }{
 	{"proc/sys/kernel/sched_autogroup_enabled", "proc.autogroup."},
 }
 
-// FuzzFiles has the kernel, and processes, write anything. What an agent makes
-// of it does not depend on what it has read before, but for what stays.
+// FuzzFiles has any contents in the files of the kernel and of processes. Values do
+// not depend on what the agent has read before, except for those that it keeps.
 func FuzzFiles(f *testing.F) {
 	root := composedTree(f)
 	withoutThread(f, root)
@@ -60,17 +61,17 @@ func FuzzFiles(f *testing.F) {
 			return m
 		}
 		got, want := values(before, text), values(text)
-		for _, m := range []map[string]string{got, want} { // what stays
+		for _, m := range []map[string]string{got, want} { // values that the agent keeps
 			delete(m, "proc.psinfo.psargs")
 			delete(m, "proc.psinfo.ttyname")
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("%s: after %q, %q\n gives %v\nbut of itself %v", z.file, before, text, got, want)
+			t.Errorf("%s: after %q, %q\n gives %v\nwithout it %v", z.file, before, text, got, want)
 		}
 	})
 }
 
-// What is in psargs does no harm to a terminal.
+// psargs has no control characters.
 func FuzzArgs(f *testing.F) {
 	f.Add("/bin/sh\x00-c\x00\x1b[31mx\x1b]0;y\x07\x1b]z\x1b\\\x1bc\x7f")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -82,7 +83,7 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// Control groups are what was read last, whatever that is.
+// The files of control groups may have any contents.
 func FuzzCgroups(f *testing.F) {
 	names := []string{"proc/mounts", "proc/cgroups", "proc/diskstats", "cg/io.stat", "cg/a.slice/cpu.pressure", "cg/a.slice/memory.stat"}
 	for i, name := range names {

@@ -13,7 +13,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A harness is an agent for a tree, and a client of it.
+// A harness is an agent that reads a tree of files, and a client of the agent.
 type harness struct {
 	*pmdatest.Rig
 	host *host
@@ -32,7 +32,7 @@ func newHarness(tb testing.TB, o Options) *harness {
 		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	h := newHost(3, o)
-	a, err := h.agent("") // help texts take time to read
+	a, err := h.agent("") // parsing the help texts takes time
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -42,11 +42,12 @@ func newHarness(tb testing.TB, o Options) *harness {
 	return r
 }
 
-// setUser tells the agent who its client is.
+// setUser replaces the client by one of this user and group.
 func (r *harness) setUser(uid, gid int) {
 	r.setAttrs(map[pdu.AttrCode]string{pdu.AttrUserID: strconv.Itoa(uid), pdu.AttrGroupID: strconv.Itoa(gid)})
 }
 
+// setAttrs replaces the client by one with these attributes.
 func (r *harness) setAttrs(values map[pdu.AttrCode]string) {
 	var attrs []pdu.Attr
 	for code, value := range values {

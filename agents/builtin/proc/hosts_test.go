@@ -7,8 +7,8 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// Some of what composed hosts are to be; peertest compares all of it with what
-// pmdaproc says.
+// Some values of a composed host. peertest compares all of them with those of
+// pmdaproc.
 func TestHosts(t *testing.T) {
 	r := newHarness(t, Options{Root: pmdatest.Tree(t, linuxhosts.Processes(linuxhosts.Linux6_12, 2))})
 	r.Want(map[string]string{

@@ -15,17 +15,17 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// hotprocs are the metrics below hotproc: those of proc for the processes that
-// a predicate was true of when the sampler looked last.
+// hotprocs are the metrics below hotproc: those of proc, for the processes that
+// matched a predicate in the sampler's last scan.
 type hotprocs struct {
 	*host
 	indom       *processIndom
 	source      *pmda.Source
-	predicate   *predicate // nil if there is none, and nothing hot
-	generation  uint32     // how many there were
+	predicate   *predicate // nil if there is none: no process is hot
+	generation  uint32     // number of predicates so far; 0 without a predicate
 	interval    time.Duration
 	hot         atomic.Pointer[hotSet] // set by the sampler, never nil
-	stopSampler func()                 // ends the sampler, and waits for that
+	stopSampler func()                 // stops the sampler, and waits for its end
 }
 
 func newHotprocs(h *host) *hotprocs {
@@ -53,9 +53,9 @@ func (s *hotprocs) loadConf() {
 	switch {
 	case err != nil:
 	case !st.Mode().IsRegular() || st.Size() > maxPredicate:
-		err = errors.New("is no file for a predicate")
+		err = fmt.Errorf("not a regular file of at most %d bytes", maxPredicate)
 	case st.Mode()&0o002 != 0:
-		err = errors.New("all may write to it, so it is not used")
+		err = errors.New("writable by all users")
 	default:
 		b, err = os.ReadFile(path)
 	}
@@ -63,11 +63,11 @@ func (s *hotprocs) loadConf() {
 		err = s.setPredicate(string(b))
 	}
 	if err != nil {
-		s.Log.Warn(fmt.Sprintf("proc: %s: %v", path, err))
+		s.Log.Warn(fmt.Sprintf("proc: %s is ignored: %v", path, err))
 	}
 }
 
-// setPredicate takes a predicate; one without anything is none.
+// setPredicate parses and uses a predicate. An empty text removes the predicate.
 func (s *hotprocs) setPredicate(text string) error {
 	p, err := parsePredicate(text)
 	if err != nil {
@@ -82,7 +82,8 @@ func (s *hotprocs) setPredicate(text string) error {
 	return nil
 }
 
-// restartSampler starts the sampler for what there is to look for now.
+// restartSampler stops the sampler, and starts it for the present predicate and
+// interval, if there is a predicate.
 func (s *hotprocs) restartSampler() {
 	s.stopSampler()
 	s.stopSampler = func() {}
@@ -103,14 +104,14 @@ func (s *hotprocs) restartSampler() {
 	}
 }
 
-// find finds the hot processes that are still there. They are those of the host
-// for clients of containers, too, as in pmdaproc.
+// find lists the hot processes that still exist. As in pmdaproc, clients that have
+// chosen a container get those of the host, too.
 func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 	if err := r.Read(ctx, s.container); err != nil {
 		return err
 	}
 	if r.Profile == nil && !s.mayReadProcesses {
-		return pdu.ErrnoPermission // who asks for instances
+		return pdu.ErrnoPermission // a request for instances
 	}
 	s.indom.threads, _ = s.listSettings(r.Client())
 	s.indom.pids = s.indom.pids[:0]
@@ -127,7 +128,7 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// forRoot makes a StoreFunc of one value that is for root alone.
+// forRoot returns a StoreFunc for exactly one value, which only root may store.
 func forRoot(f func(v pmda.StoredValue) error) pmda.StoreFunc {
 	return pmda.ForRoot(func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
 		v, err := singleValue(s)
@@ -167,11 +168,11 @@ func (s *hotprocs) storeReload(v pmda.StoredValue) error {
 	return nil
 }
 
-// hotClusters are the numbers of clusters in place of those of proc.
+// hotClusters maps clusters of proc to those of hotproc.
 var hotClusters = map[int]int{8: 52, 9: 53, 11: 54, 12: 55, 24: 56, 31: 57, 32: 58, 33: 34, 51: 59, 62: 63, 69: 71, 72: 73, 74: 75}
 
 func (s *hotprocs) metrics() []pmda.Metric {
-	// One that may see nothing has an error if there is anything to see.
+	// A client that may not see processes gets an error if any process is hot.
 	source := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
 		if err := r.Read(ctx, s.source); err != nil || len(s.indom.list) == 0 {
 			return err

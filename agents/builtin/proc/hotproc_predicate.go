@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -14,13 +13,15 @@ import (
 //
 //	cpuburn > 0.2 && (uname == "root" || psargs ~ /pmda/)
 //
-// Patterns are those of package regexp. C differs: they are those of Emacs.
+// Patterns are those of package regexp.
+//
+// C differs: patterns are those of Emacs.
 type predicate struct {
-	text string // as hotproc.control.config shows it
+	text string // the value of hotproc.control.config
 	eval func(v *vars) bool
 }
 
-// vars are what a predicate is about.
+// vars are the variables of a predicate, for one process.
 type vars struct {
 	nums  [len(numVars)]float64
 	texts [len(textVars)]string
@@ -31,7 +32,7 @@ var (
 	textVars = [...]string{"uname", "gname", "fname", "psargs"}
 )
 
-// Places in vars.
+// Indexes into vars.nums.
 const (
 	varUID = iota
 	varGID
@@ -53,10 +54,10 @@ var token = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:[ \t\r\n]+|#[^\n]*)|^(&&|\|\||==|!=|<=|>=|!~|[<>~!()]|[A-Za-z]+|[0-9]+\.?[0-9]*|\.[0-9]+|"[^"\n]*"|/[^/\n]*/)`)
 })
 
-// parsePredicate returns nil for a text that has nothing but comments.
+// parsePredicate returns nil for a text of blanks and comments only.
 func parsePredicate(text string) (p *predicate, err error) {
 	if len(text) > maxPredicate {
-		return nil, errors.New("it is too long")
+		return nil, fmt.Errorf("predicate longer than %d bytes", maxPredicate)
 	}
 	l := &parser{}
 	for len(text) > 0 {
@@ -83,7 +84,7 @@ func parsePredicate(text string) (p *predicate, err error) {
 	return p, l.err
 }
 
-// A parser is the words still to come.
+// A parser holds the words that have not been parsed yet.
 type parser struct {
 	words  []string
 	nested int
@@ -155,8 +156,8 @@ func (l *parser) parseNot() *predicate {
 	return l.parseComparison()
 }
 
-// parseComparison parses what compares two numbers or two texts, or a text with a
-// pattern.
+// parseComparison parses a comparison of two numbers, of two texts, or of a text
+// with a pattern.
 func (l *parser) parseComparison() *predicate {
 	nothing := &predicate{"", func(*vars) bool { return false }}
 	left, op, right := l.next(), l.next(), l.next()
@@ -190,7 +191,8 @@ func (l *parser) parseComparison() *predicate {
 	return nothing
 }
 
-// numberOperand is a number or a variable that is one, and its text.
+// numberOperand parses a number or the name of a numeric variable. text is its
+// canonical form.
 func numberOperand(word string) (f func(v *vars) float64, text string, ok bool) {
 	if i := slices.Index(numVars[:], word); i >= 0 {
 		return func(v *vars) float64 { return v.nums[i] }, word, true
@@ -205,7 +207,7 @@ func numberOperand(word string) (f func(v *vars) float64, text string, ok bool) 
 	return func(*vars) float64 { return n }, strconv.FormatFloat(n, 'f', 6, 64), true
 }
 
-// textOperand is a text in quotes or a variable that is one.
+// textOperand parses a text in quotes or the name of a text variable.
 func textOperand(word string) (f func(v *vars) string, ok bool) {
 	if i := slices.Index(textVars[:], word); i >= 0 {
 		return func(v *vars) string { return v.texts[i] }, true

@@ -9,9 +9,9 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 )
 
-// A sampler looks at all processes from time to time, as the user of the agent,
-// and says which are hot. It has readers of its own: it works while the agent
-// answers.
+// A sampler scans all processes at intervals, as the user of the agent, and
+// publishes which are hot. It has readers of its own because its goroutine runs
+// beside the agent's requests.
 type sampler struct {
 	tree     tree
 	indom    *processIndom
@@ -26,14 +26,15 @@ type sample struct {
 	cpu, iowait, schedwait float64 // in seconds
 }
 
-// A hotSet is what a look has found. It is not changed any more.
+// A hotSet is the result of a scan. It is immutable.
 type hotSet struct {
 	pids   []int32 // of hot processes, in ascending order
-	vars   []vars  // of those, without texts
+	vars   []vars  // for each of pids, without texts
 	totals totals
 }
 
-// totals are hotproc.total: CPUs that were busy, in CPUs.
+// totals are the values of hotproc.total: CPU time divided by elapsed time, so 1 is
+// one CPU.
 type totals struct{ idle, hot, cold, transient float64 }
 
 func newSampler(h *host) *sampler {
@@ -44,8 +45,8 @@ func newSampler(h *host) *sampler {
 	return s
 }
 
-// scan looks at all processes. What is a rate is 0 for those seen for the first
-// time.
+// scan evaluates the predicate for all processes. Rates are 0 for a process that
+// the last scan did not see.
 func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	s.tree.request++
 	s.tree.names.refresh()
@@ -84,7 +85,7 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 			cpuBurn = rate(before.cpu, now.cpu)
 			x.nums[varCPU] = cpuBurn
 			x.nums[varSwitches] = rate(float64(before.switches), float64(now.switches))
-			x.nums[varIO] = rate(float64(before.bytes), float64(now.bytes)) / 1024 // C differs: in bytes
+			x.nums[varIO] = rate(float64(before.bytes), float64(now.bytes)) / 1024 // C differs: it compares bytes
 			x.nums[varIOWait] = rate(before.iowait, now.iowait)
 			x.nums[varSchedWait] = rate(before.schedwait, now.schedwait)
 		}
@@ -110,7 +111,7 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	return v
 }
 
-// cpus reads how long CPUs were idle, in seconds, and how many there are.
+// cpus reads the idle time of all CPUs, in seconds, and their number.
 func (s *sampler) cpus() (idle, n float64) {
 	b, _ := s.tree.Path("/proc/stat").Text(maxFile)
 	for bytes.HasPrefix(b, []byte("cpu")) {
@@ -131,7 +132,7 @@ func (s *sampler) cpus() (idle, n float64) {
 	return idle, n
 }
 
-// run looks every so often, until ctx ends.
+// run scans at intervals until ctx ends.
 func (s *sampler) run(ctx context.Context, p *predicate, interval time.Duration, publish func(*hotSet)) {
 	for {
 		publish(s.scan(p, time.Now()))

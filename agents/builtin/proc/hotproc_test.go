@@ -43,7 +43,7 @@ func TestPredicate(t *testing.T) {
 		"true true", "true &&", "Version 2.0 true", "Version 1.0", "cpuburn = 1", "\"x", "/x", "inf > 1", "@", strings.Repeat("(", 200), strings.Repeat("!", 200) + "true",
 	} {
 		if p, err := parsePredicate(text); err == nil {
-			t.Errorf("%q is taken: %v", text, p)
+			t.Errorf("%q is accepted: %v", text, p)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestSampler(t *testing.T) {
 	}
 	now := time.Unix(1000, 0)
 	if v := s.scan(p, now); len(v.pids) != 0 || v.totals != (totals{}) {
-		t.Errorf("the first look has %+v", v)
+		t.Errorf("the first scan has %+v", v)
 	}
 	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (busy) S 1 5 5 0 -1 0 0 0 0 0 150 150 0 0 20 0 1 0 7 8192 2 0\n")
 	pmdatest.WriteFile(t, root, "proc/5/io", "read_bytes: 5120\n")
@@ -96,7 +96,7 @@ func TestSampler(t *testing.T) {
 	if want := (totals{idle: 0.5, hot: 0.5, cold: 0.1, transient: 0.9}); fmt.Sprintf("%.3f", v.totals) != fmt.Sprintf("%.3f", want) {
 		t.Errorf("totals %+v, want %+v", v.totals, want)
 	}
-	// Another process with the number starts anew.
+	// The counters of another process with the same process id start at 0.
 	pmdatest.WriteFile(t, root, "proc/5/stat", "5 (other) S 1 5 5 0 -1 0 0 0 0 0 950 150 0 0 20 0 1 0 9 8192 2 0\n")
 	if v := s.scan(p, now.Add(4*time.Second)); len(v.pids) != 0 {
 		t.Errorf("hot are %v", v.pids)
@@ -164,7 +164,7 @@ func TestHotproc(t *testing.T) {
 	}
 }
 
-// Clients that pmcd does not know see neither hot processes nor that there are none.
+// Clients whose user pmcd does not know get an error for metrics of hot processes.
 func TestHotprocUnknownClient(t *testing.T) {
 	root := hotTree(t)
 	pmdatest.WriteFile(t, root, "hotproc.conf", "true")

@@ -1,32 +1,34 @@
 // Package proc is the agent for the processes and control groups of Linux
-// (domain 3): what pmdaproc of PCP serves, with the same PMIDs, instances and
-// values: proc, hotproc, cgroup and acct. A client that has chosen a container
-// gets the processes and control groups of that.
+// (domain 3). It serves the metrics of PCP's pmdaproc, with the same PMIDs,
+// instances and values: proc, hotproc, cgroup and acct. A client that has chosen a
+// container gets the processes and control groups of that container.
 //
 // # Tables and formats
 //
-// Each process has a record of each of its files in /proc, which is read when
-// the first value that needs it is asked for, and once in a request: a fetch
-// reads nothing of processes and files that the client has not named. Control
-// groups are the same.
+// Each process has a record for each of its files in /proc. The file is read when
+// a fetch needs the first value from it, and at most once in a request: a fetch
+// does not read files of processes and metrics that the client has not asked for.
+// The files of control groups are read in the same way.
 //
-// Processes end at any time. What can no longer be read has no value, which is
-// no error.
+// Processes end at any time. A file that can no longer be read gives no value,
+// and no error.
 //
-// # Who may see what
+// # Access
 //
-// As in pmdaproc, clients that pmcd knows the user and the group of have the
-// metrics of processes; others have PM_ERR_PERMISSION, but for the numbers of
-// proc.nprocs and proc.runq. An agent that is root reads as that user, so the
-// kernel decides what there is to see. Another agent sees what its own user
-// may see, and keeps what the kernel would only show to that user from clients
-// that are neither it nor root.
+// As in pmdaproc, a client gets the metrics of processes if pmcd knows its user
+// and group. Other clients get PM_ERR_PERMISSION, except for the counts in
+// proc.nprocs and proc.runq. An agent that runs as root assumes the client's user
+// and group while it reads, so the kernel decides what the client sees. An agent
+// that runs as another user reads as that user. It shows files that the kernel
+// restricts to the owner of a process only to clients of its own user and to root.
 //
 // # Differences
 //
-// What pmdaproc does otherwise is in comments that start with "C differs".
-// Package procfs is not used here: it opens files by os.Open, makes objects of
-// each line, drops fields of stat and status and has no cgroups.
+// Comments that start with "C differs" say what pmdaproc does otherwise.
+//
+// The module github.com/prometheus/procfs is not used: it opens files with
+// os.Open, allocates objects for each line, drops fields of stat and status, and
+// does not read cgroups.
 package proc
 
 import (
@@ -44,46 +46,48 @@ import (
 	"github.com/gopcp/pmcd/agents/pmdaroot"
 )
 
-// Options are how an agent differs from the one that New returns.
+// Options configure an agent. The zero value is for this host.
 type Options struct {
-	// Root is the directory that has proc, sys and dev; "" is /. It is another
-	// one for a pmcd in a container, and for recorded trees.
+	// Root is the directory that has proc, sys and dev; "" is /. A pmcd in a
+	// container sets it to where the host's directories are mounted, and tests set
+	// it to a recorded tree.
 	Root string
 
-	// Hertz is the unit of CPU times, in ticks a second; 0 is what the kernel
-	// has on all machines that Go knows, 100.
+	// Hertz is the unit of CPU times, in ticks a second. 0 is 100, the value of
+	// the kernel on all machines that Go supports.
 	Hertz uint64
 
 	// PageSize is in bytes; 0 is that of this host.
 	PageSize int
 
-	// AllAccess has the agent answer all clients, with what its own user may
-	// see (pmdaproc -A). It is insecure.
+	// AllAccess shows all that the agent's user may see to all clients (pmdaproc
+	// -A). It is insecure.
 	AllAccess bool
 
-	// Threads has the agent list threads besides processes, unless a client
-	// has another wish (pmdaproc -L, proc.control.all.threads).
+	// Threads lists threads besides processes, unless a client has stored another
+	// setting (pmdaproc -L, proc.control.all.threads).
 	Threads bool
 
-	// Cgroup, if not "", is the directory of a control group, below Root, whose
-	// processes alone are listed, unless a client has another wish (pmdaproc -r).
+	// Cgroup, if not "", is the directory of a control group, below Root. Only its
+	// processes are listed, unless a client has stored another setting (pmdaproc
+	// -r).
 	Cgroup string
 
-	// Pmdaroot is the socket of the pmdaroot that is asked about containers; ""
-	// is PCP's.
+	// Pmdaroot is the socket of the pmdaroot that knows the containers; "" is
+	// PCP's.
 	Pmdaroot string
 
-	// AccessConf and HotConf are files, "" for those of PCP:
+	// AccessConf and HotConf are files; "" is that of PCP,
 	// $PCP_SYSCONF_DIR/proc/access.conf and $PCP_PMDAS_DIR/proc/hotproc.conf.
 	AccessConf, HotConf string
 
-	// Log is for what is wrong with the host; nil is slog.Default.
+	// Log gets warnings about the host and the configuration; nil is slog.Default.
 	Log *slog.Logger
 }
 
-// New returns the agent for this host. As with pmdaproc, PROC_STATSPATH,
-// PROC_HERTZ, PROC_PAGESIZE, PROC_THREADS and PROC_ACCESS in the environment
-// have the Root, Hertz, PageSize, Threads and AllAccess of another one.
+// New returns the agent for this host. As with pmdaproc, the environment variables
+// PROC_STATSPATH, PROC_HERTZ, PROC_PAGESIZE, PROC_THREADS and PROC_ACCESS set Root,
+// Hertz, PageSize, Threads and AllAccess.
 func New(domain int) (agents.Agent, error) { return Open(domain, FromEnv()) }
 
 // FromEnv returns the Options that New uses.
@@ -101,7 +105,7 @@ func FromEnv() Options {
 	}
 }
 
-// Open returns an agent.
+// Open returns the agent for the host that o describes.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent(help) }
 
 func (h *host) agent(help string) (agents.Agent, error) {
@@ -125,11 +129,12 @@ func (h *host) agent(help string) (agents.Agent, error) {
 	})
 }
 
-// dynamic are the parts of the name space that the agent has the names of, below
-// proc and hotproc: in PCP's PMNS they are 3:*:*.
+// dynamic are the subtrees of proc and hotproc whose names come from the agent: in
+// PCP's PMNS they are 3:*:*.
 var dynamic = []string{"psinfo", "memory", "id", "io", "schedstat", "fd", "namespaces", "smaps", "autogroup"}
 
-// subtrees returns metrics without those that are in subtrees.
+// subtrees divides the metrics into those with names in the PMNS and the dynamic
+// subtrees.
 func subtrees(all []pmda.Metric) (fixed []pmda.Metric, trees []*pmda.Subtree, err error) {
 	below := make(map[string][]pmda.Metric)
 	for _, m := range all {
@@ -153,14 +158,14 @@ func subtrees(all []pmda.Metric) (fixed []pmda.Metric, trees []*pmda.Subtree, er
 //go:embed help.txt
 var help string
 
-// A host is what all sources have in common.
+// A host is the state that all sources share.
 type host struct {
 	Options
 	tree
 	domain           int
 	access           accessRules
 	ownCreds         credentials
-	autogroup        bool // the scheduler has groups of sessions
+	autogroup        bool // the scheduler groups processes by session
 	terminals        terminals
 	procs            *processes
 	hot              *hotprocs
@@ -169,26 +174,26 @@ type host struct {
 	mayReadProcesses bool // the client of this request may see processes
 
 	root      pmdaroot.Client
-	container *pmda.Source // the following
+	container *pmda.Source // reads cgroup
 	cgroup    string       // of the container that the client has chosen, "" for the host
 }
 
-// A tree is what processes and groups are read with.
+// A tree reads the files of processes and groups.
 type tree struct {
 	sysfile.Reader
 	names         *userNames
 	hertz         uint64
 	pageSize      uint64
 	request       uint64    // the number of the present request
-	otherUser     bool      // the client may not see what the kernel has for the user of the agent
+	otherUser     bool      // the client may not see what only the agent's user may see
 	impersonating bool      // the thread acts as the client
-	effectiveUID  int       // the user that it acts as, else the agent's
+	effectiveUID  int       // the client's while impersonating, else the agent's
 	largeRecords  []*record // that were read in this request
-	self          int32     // the number of this process, 0 if the tree is not this host's
+	self          int32     // the process id of the agent, 0 if the tree is not this host's
 }
 
-// hidesPrivate reports whether the client may not see what p has for those who may
-// trace it, although the kernel would show it to the agent.
+// hidesPrivate reports whether the client may not see the private files of p,
+// although the kernel would show them to the agent.
 func (t *tree) hidesPrivate(p *process) bool {
 	switch {
 	case t.otherUser:
@@ -196,7 +201,7 @@ func (t *tree) hidesPrivate(p *process) bool {
 	case !t.impersonating || t.self == 0:
 		return false
 	case p.id == t.self:
-		return true // the kernel lets all threads see their process, whoever they are
+		return true // the kernel shows a process to all its threads, whatever their user
 	}
 	return p.threads && t.Path("/proc/").Num(t.self).Str("/task/").Num(p.id).Exists()
 }
@@ -227,7 +232,7 @@ func newHost(domain int, o Options) *host {
 	return h
 }
 
-// metrics returns the tables of all sources.
+// metrics returns the metrics of all sources.
 func (h *host) metrics() []pmda.Metric {
 	h.mounts, h.procs, h.hot, h.acct = newMounts(h), newProcesses(h), newHotprocs(h), newAcct(h)
 	return slices.Concat(
@@ -239,7 +244,7 @@ func (h *host) metrics() []pmda.Metric {
 	)
 }
 
-// check starts a request.
+// check is called at the start of a request.
 func (h *host) check(_ context.Context, r *pmda.Request) error {
 	h.request++
 	h.names.refresh()
@@ -247,7 +252,7 @@ func (h *host) check(_ context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// done ends a request.
+// done is called at the end of a request.
 func (h *host) done(*pmda.Request) {
 	h.restoreOwn()
 	h.releaseLarge()
@@ -260,5 +265,5 @@ func (h *host) close() error {
 	return nil
 }
 
-// msecs returns a time of the kernel in milliseconds.
+// msecs returns ticks of the kernel in milliseconds, without overflow.
 func (t *tree) msecs(ticks uint64) uint64 { return ticks/t.hertz*1000 + ticks%t.hertz*1000/t.hertz }

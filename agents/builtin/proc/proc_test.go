@@ -20,7 +20,7 @@ func TestTables(t *testing.T) {
 	r.Described("../../../etc/root", a)
 }
 
-// In PCP's name space some names have to come from the agent.
+// The names below dynamic come from the agent, because PCP's PMNS does not have them.
 func TestDynamicNames(t *testing.T) {
 	r := newHarness(t, Options{Root: composedTree(t)})
 	namer := r.Agent.(agents.Namer)
@@ -44,8 +44,7 @@ func TestAgent(t *testing.T) {
 	agenttest.Test(t, r.Transport, r.IDs()...)
 }
 
-// A host without any of the files has no processes, and no errors but where a
-// directory of processes is missing.
+// With an empty /proc there are no values of processes, and counts are 0.
 func TestEmptyProc(t *testing.T) {
 	r := newHarness(t, Options{Root: pmdatest.Tree(t, map[string]string{"proc/": ""})})
 	for name, m := range r.Metrics {

@@ -14,18 +14,18 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A process is an instance; with threads it may be one of them.
+// A process is an instance: a process, or a thread if threads are listed.
 type process struct {
 	*processIndom
 	id       int32
-	lastSeen uint64 // when it was last there
+	lastSeen uint64 // number of the last request that listed it
 	name     string // of the instance; "" is not known yet
 	psargs   string
-	readAs   int // the user that these two were read as
+	readAs   int // the user as which name and psargs were read
 	records  [numFormats]*record
 }
 
-// record returns what a file of the process has at the moment.
+// record returns the present contents of a file of the process.
 func (p *process) record(i int) *record {
 	r := p.records[i]
 	if r == nil {
@@ -43,12 +43,12 @@ func (p *process) record(i int) *record {
 	return r
 }
 
-// maxKeptText is how much text a record has between requests, in bytes. Environments
-// and maps may have a megabyte each, and processes that share it in memory are
-// cheap.
+// maxKeptText is the capacity of text that a record keeps between requests, in
+// bytes. Environments and maps may have a megabyte each, and a user can start many
+// processes that share the memory of one environment.
 const maxKeptText = 4096
 
-// releaseLarge lets go of what is large in records, at the end of a request.
+// releaseLarge frees the large texts of records, at the end of a request.
 func (t *tree) releaseLarge() {
 	for _, r := range t.largeRecords {
 		*r = record{nums: r.nums}
@@ -81,8 +81,9 @@ func (p *process) load(f *format, r *record) error {
 	return nil
 }
 
-// path starts the path of a file of the process. That of a thread has the numbers
-// of the thread alone, not those of its process.
+// path returns a reader for the path of a file of the process. If threads are
+// listed the path is that of the thread, /proc/TID/task/TID: /proc/PID has the
+// sums of all threads.
 func (p *process) path(file string) *sysfile.Reader {
 	r := p.tree.Path("/proc/").Num(p.id)
 	if p.threads {
@@ -91,8 +92,9 @@ func (p *process) path(file string) *sysfile.Reader {
 	return r.Str("/").Str(file)
 }
 
-// clientError returns what a client sees of err. What may not be read is not
-// there, and a process that has ended is no error; what the kernel does not have is.
+// clientError returns the error that a client gets for err. It is nil if the file
+// may not be read or the process has ended: there is no value then. It is
+// PM_ERR_APPVERSION for a file that the kernel does not have.
 func (p *process) clientError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, fs.ErrPermission), err == syscall.EINVAL, err == syscall.ESRCH:
@@ -106,7 +108,8 @@ func (p *process) clientError(err error) error {
 	return err
 }
 
-// withRecord makes a FetchFunc of one that gets the record of a file.
+// withRecord returns a FetchFunc that calls f with the record of a file, if it could
+// be read.
 func withRecord(i int, f func(v *pmda.Value, p *process, r *record)) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		p := v.Data().(*process)
@@ -118,7 +121,7 @@ func withRecord(i int, f func(v *pmda.Value, p *process, r *record)) pmda.FetchF
 	}
 }
 
-// unsigned is the value of a field that is a number, with a sign or without.
+// unsigned returns the FetchFunc of a field that is a number not below 0.
 func unsigned(i, field int) pmda.FetchFunc {
 	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
 		if r.has(field) {
@@ -127,7 +130,7 @@ func unsigned(i, field int) pmda.FetchFunc {
 	})
 }
 
-// signed is a field that may be less than 0.
+// signed returns the FetchFunc of a field that may be below 0.
 func signed(i, field int) pmda.FetchFunc {
 	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
 		if r.has(field) {
@@ -136,7 +139,7 @@ func signed(i, field int) pmda.FetchFunc {
 	})
 }
 
-// text is a field that is text.
+// text returns the FetchFunc of a text field.
 func text(i, field int) pmda.FetchFunc {
 	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
 		if r.has(field) {
@@ -145,7 +148,8 @@ func text(i, field int) pmda.FetchFunc {
 	})
 }
 
-// textOrEmpty is text of a file: "" if the file cannot be read.
+// textOrEmpty returns the FetchFunc of a file that is one text. The value is "" if
+// the file cannot be read.
 func textOrEmpty(i int) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		v.Bytes(v.Data().(*process).record(i).string(0))
@@ -153,8 +157,8 @@ func textOrEmpty(i int) pmda.FetchFunc {
 	}
 }
 
-// instanceName returns the name of the instance, which is made when it is first
-// asked for, and stays: the number and the command up to its first blank.
+// instanceName returns the name of the instance: the process id and the command up
+// to its first blank. It is read when it is first needed, and does not change.
 func (p *process) instanceName() string {
 	p.readCommand()
 	return p.name
@@ -166,12 +170,12 @@ func (p *process) args() string {
 	return p.psargs
 }
 
-// maxArgs is how many bytes of a command line are kept, with the number before
-// it and a NUL behind it.
+// maxArgs is the largest size of a command line in bytes, together with the process
+// id before it and a NUL after it.
 const maxArgs = 4096
 
-// readCommand reads the command line, once for each user in a row: where /proc is
-// mounted with hidepid=1 it is not for all.
+// readCommand reads the command line, unless it was last read as the same user: if
+// /proc is mounted with hidepid=1, not all users may read it.
 func (p *process) readCommand() {
 	if p.name != "" && p.readAs == p.tree.effectiveUID {
 		return
@@ -182,7 +186,7 @@ func (p *process) readCommand() {
 	if err == nil && len(b) > 0 {
 		p.psargs = string(cleanArgs(b))
 	} else if b, err := p.tree.Path("/proc/").Num(p.id).Str("/status").Text(maxArgs); err == nil && bytes.HasPrefix(b, []byte("Name:\t")) {
-		// A thread of the kernel.
+		// A kernel thread.
 		line, _ := sysfile.CutLine(b)
 		p.psargs = "(" + string(line[6:]) + ")"
 	} else {
@@ -192,10 +196,11 @@ func (p *process) readCommand() {
 	p.name = prefix + first
 }
 
-// cleanArgs makes text for a terminal of /proc/PID/cmdline: a blank for each NUL
-// and control character, none at the end, and no escape sequences.
+// cleanArgs makes the contents of /proc/PID/cmdline safe for a terminal. It replaces
+// NULs and control characters by blanks, and removes NULs at the end and escape
+// sequences.
 //
-// C differs: before PCP 7.2 only NULs are replaced.
+// C differs: before PCP 7.2 it replaces NULs only.
 func cleanArgs(b []byte) []byte {
 	const esc, bel = 0x1b, 0x07
 	b = bytes.TrimRight(b, "\x00")
@@ -209,13 +214,13 @@ func cleanArgs(b []byte) []byte {
 		case c != esc:
 			to = append(to, c)
 		case len(b) == 0:
-		case b[0] == '[': // up to a byte from @ to ~
+		case b[0] == '[': // CSI: ends with a byte from @ to ~
 			n := bytes.IndexFunc(b[1:], func(c rune) bool { return c >= '@' && c <= '~' })
 			if n < 0 {
 				return to
 			}
 			b = b[n+2:]
-		case b[0] == ']': // up to BEL or ESC \
+		case b[0] == ']': // OSC: ends with BEL or ESC \
 			n := bytes.IndexAny(b, "\x07\x1b")
 			switch {
 			case n < 0:

@@ -7,11 +7,12 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 )
 
-// maxFile is the most that is read of a file, in bytes: the rest of it is left.
-// /proc/PID/maps has megabytes, environ what the process was given.
+// maxFile is the largest number of bytes that are read of a file; the rest is
+// ignored. /proc/PID/maps can have megabytes, and environ is as long as the process
+// likes.
 const maxFile = 1 << 20
 
-// Files of a process, proc(5).
+// Files of a process, proc(5): indexes into formats and process.records.
 const (
 	formatStat = iota
 	formatStatus
@@ -79,7 +80,7 @@ const (
 //
 //	3362 (a name) S 1 3362 3362 0 -1 4194560 ...
 //
-// in which the name has anything, and what is behind it only numbers.
+// The name may have any characters. The fields after the state are numbers.
 func parseStat(r *record, b []byte) {
 	open, end := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if open < 0 || end < open {
@@ -100,10 +101,10 @@ func parseStat(r *record, b []byte) {
 	}
 }
 
-// parseText is a file that is one text, with a NUL or a newline at the end.
+// parseText parses a file that is one text, without NULs and newlines at its end.
 func parseText(r *record, b []byte) { r.setText(0, bytes.TrimRight(b, "\x00\n")) }
 
-// parseEnviron has a blank for each NUL.
+// parseEnviron replaces the NUL after each variable by a blank.
 func parseEnviron(r *record, b []byte) {
 	r.setText(0, bytes.TrimSuffix(b, []byte{0}))
 	for i, c := range r.text {
@@ -129,15 +130,16 @@ func parseAutogroup(r *record, b []byte) {
 	}
 }
 
-// parseCgroup makes what ps has of
+// parseCgroup parses
 //
 //	9:name=systemd:/
 //	4:memory:/user
 //
-// that is name=systemd:/;memory:/user, and looks for the container.
+// The first field is the text that ps(1) shows, name=systemd:/;memory:/user, the
+// second the id of the container.
 //
-// C differs: it finds containers in a line of cpuset only, which control groups
-// of version 2 do not have.
+// C differs: it finds containers only in a line of cpuset, which control groups of
+// version 2 do not have.
 func parseCgroup(r *record, b []byte) {
 	var id []byte
 	for len(b) > 0 {
@@ -159,11 +161,11 @@ func parseCgroup(r *record, b []byte) {
 	r.setText(1, id)
 }
 
-// containerID returns the container that the path of a control group is of: 64
-// hexadecimal digits, alone or as docker-ID.scope or libpod-ID.scope; nil if
-// it is none.
+// containerID returns the id of the container from the path of its control group,
+// nil if the path is not that of a container. The last element of the path is ID,
+// docker-ID.scope or libpod-ID.scope, where ID is 64 hexadecimal digits.
 //
-// C differs: it takes any 64 characters.
+// C differs: it accepts any 64 characters.
 func containerID(path []byte) []byte {
 	base := path[bytes.LastIndexByte(path, '/')+1:]
 	for _, engine := range []string{"docker-", "libpod-"} {

@@ -13,21 +13,21 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A processIndom is an instance domain of processes: all that there are, or some.
+// A processIndom is an instance domain of processes: all, or those of a control
+// group, of a container, or of a sampler.
 type processIndom struct {
 	tree      *tree
-	threads   bool // of this request: threads are instances, too
+	threads   bool // in this request threads are instances, too
 	processes map[int32]*process
-	list      []*process // in the order of their numbers
-	pids      []int32
+	list      []*process // by process id
+	pids      []int32    // input of updateList
 }
 
 func newProcessIndom(t *tree) *processIndom {
 	return &processIndom{tree: t, processes: make(map[int32]*process)}
 }
 
-// Each implements pmda.Instances. Names are made for requests that are no
-// fetches, see named.
+// Each implements pmda.Instances. In a fetch names may be missing, see makeNames.
 func (s *processIndom) Each(yield func(inst int32, name string, data any) bool) {
 	for _, p := range s.list {
 		if !yield(p.id, p.name, p) {
@@ -36,7 +36,7 @@ func (s *processIndom) Each(yield func(inst int32, name string, data any) bool) 
 	}
 }
 
-// pidOf returns the process that a name in /proc is; 0 if it is none.
+// pidOf returns the process id that a name in /proc is, 0 if it is not one.
 func pidOf(b []byte) int32 {
 	n, ok := sysfile.Uint(b)
 	if !ok || n > math.MaxInt32 || b[0] == '0' {
@@ -45,7 +45,7 @@ func pidOf(b []byte) int32 {
 	return int32(n)
 }
 
-// findAll finds all processes.
+// findAll sets pids to all processes.
 func (s *processIndom) findAll() error {
 	s.pids = s.pids[:0]
 	add := func(name []byte, _ byte) {
@@ -56,19 +56,20 @@ func (s *processIndom) findAll() error {
 	return s.tree.Path("/proc").List(add)
 }
 
-// findGroup finds the processes of a control group, by the directory of it. One
-// that is not there has none.
+// findGroup sets pids to the processes of a control group, which is given by its
+// directory. It finds none if the directory does not exist.
 func (s *processIndom) findGroup(dir string) error {
 	s.pids = s.pids[:0]
 	s.addMembers(dir)
 	return nil
 }
 
-// findContainer finds the processes of a container, by the directory of its control
-// group: those of groups below it are its own, too. "" has none.
+// findContainer sets pids to the processes of a container, which is given by the
+// directory of its control group. Processes of groups below it count, too. If dir is
+// "" it finds none.
 //
-// C differs: it looks into a group called container below that one, as Podman
-// makes it, and nowhere else.
+// C differs: of the groups below, it reads only one called container, which Podman
+// makes.
 func (s *processIndom) findContainer(dir string) error {
 	s.pids = s.pids[:0]
 	var dirs []string
@@ -82,12 +83,12 @@ func (s *processIndom) findContainer(dir string) error {
 				dirs = append(dirs, dirs[i]+"/"+string(name))
 			}
 		}
-		_ = s.tree.Path(dirs[i]).List(add) // it may have gone
+		_ = s.tree.Path(dirs[i]).List(add) // the group may have been removed
 	}
 	return nil
 }
 
-// addMembers adds the processes of a control group.
+// addMembers adds the processes, or threads, of a control group to pids.
 func (s *processIndom) addMembers(dir string) {
 	files := []string{"/cgroup.procs"}
 	if s.threads {
@@ -109,10 +110,10 @@ func (s *processIndom) addMembers(dir string) {
 	}
 }
 
-// maxPIDs is the most that is read of a list of processes, in bytes.
+// maxPIDs is the largest number of bytes that are read of a list of processes.
 const maxPIDs = 32 << 20
 
-// addThreads finds the threads of the processes found.
+// addThreads adds the threads of the processes in pids to pids.
 func (s *processIndom) addThreads() {
 	for _, pid := range s.pids[:len(s.pids):len(s.pids)] {
 		add := func(name []byte, _ byte) {
@@ -120,11 +121,11 @@ func (s *processIndom) addThreads() {
 				s.pids = append(s.pids, tid)
 			}
 		}
-		_ = s.tree.Path("/proc/").Num(pid).Str("/task").List(add) // it may have ended
+		_ = s.tree.Path("/proc/").Num(pid).Str("/task").List(add) // the process may have ended
 	}
 }
 
-// updateList makes the list of what was found.
+// updateList makes the list of the processes in pids.
 func (s *processIndom) updateList() {
 	slices.Sort(s.pids)
 	s.pids = slices.Compact(s.pids)
@@ -149,8 +150,8 @@ func (s *processIndom) updateList() {
 	}
 }
 
-// makeNames makes names of instances if r is a request that needs them: a fetch
-// does not.
+// makeNames reads the names of the instances in list if r needs them. A fetch does
+// not: its Profile is not nil.
 func (s *processIndom) makeNames(r *pmda.Request) {
 	if r.Profile != nil {
 		return
@@ -172,7 +173,8 @@ func (s *processIndom) pmdaInDom(serial int, source *pmda.Source) *pmda.InDom {
 	}
 }
 
-// spellPID returns the first word of the name of a process for its number.
+// spellPID returns the first word of the name of an instance, 000007, for a process
+// id, 7.
 func spellPID(name string) string {
 	if n, ok := sysfile.Uint([]byte(name)); ok && n <= math.MaxInt32 {
 		return fmt.Sprintf("%06d", n)
@@ -180,10 +182,10 @@ func spellPID(name string) string {
 	return name
 }
 
-// A runq is proc.runq: how many processes are in which state.
+// A runq is the values of proc.runq: the number of processes in each state.
 type runq [8]uint64
 
-// Places in a runq, and items of the metrics.
+// Indexes into a runq, which are also the items of the metrics.
 const (
 	runnable = iota
 	blocked
@@ -209,7 +211,7 @@ func (q *runq) count(list []*process) {
 		case state == 'Z':
 			q[defunct]++
 		case r.nums[statVsize] == 0:
-			q[swapped]++ // or one of the kernel
+			q[swapped]++ // or a kernel thread
 		default:
 			i := bytes.IndexByte([]byte("RDSTtP"), state)
 			q[[]int{unknown, runnable, blocked, sleeping, stopped, stopped, blocked}[i+1]]++

@@ -12,7 +12,7 @@ import (
 type processes struct {
 	*host
 	indom  *processIndom
-	source *pmda.Source // which processes there are
+	source *pmda.Source // finds the processes
 	runq   runq
 }
 
@@ -22,7 +22,7 @@ func newProcesses(h *host) *processes {
 	return p
 }
 
-// find finds the processes that the client wants.
+// find lists the processes that the client's settings and container select.
 func (s *processes) find(ctx context.Context, r *pmda.Request) error {
 	err := r.Read(ctx, s.container)
 	threads, cgroup := s.listSettings(r.Client())
@@ -48,7 +48,7 @@ func (s *processes) find(ctx context.Context, r *pmda.Request) error {
 	return nil
 }
 
-// checkMayRead is an error if the client may not see processes.
+// checkMayRead returns an error if the client may not see processes.
 func (h *host) checkMayRead() error {
 	if !h.mayReadProcesses {
 		return pdu.ErrnoPermission
@@ -89,8 +89,8 @@ func (s *processes) metrics() []pmda.Metric {
 	)
 }
 
-// processMetrics returns the metrics that each process has, with names below prefix. The
-// numbers of clusters are those of proc, or what to put in their place.
+// processMetrics returns the metrics that each process has, with names below prefix.
+// Clusters that are keys of clusters are replaced by the values.
 func (h *host) processMetrics(prefix string, indom *pmda.InDom, clusters map[int]int) []pmda.Metric {
 	autogroups := &pmda.Source{Read: h.readAutogroup}
 	ms := slices.Concat(
@@ -122,7 +122,8 @@ func (h *host) processMetrics(prefix string, indom *pmda.InDom, clusters map[int
 	return ms
 }
 
-// readAutogroup reads whether the scheduler makes groups of sessions, sched(7).
+// readAutogroup reads whether the scheduler groups processes by session (autogroups,
+// sched(7)).
 func (h *host) readAutogroup(context.Context, *pmda.Request) error {
 	b, err := h.Path("/proc/sys/kernel/sched_autogroup_enabled").Text(16)
 	h.autogroup = err == nil && len(b) > 0 && b[0] == '1'
@@ -138,7 +139,8 @@ func (h *host) ifAutogroup(f pmda.FetchFunc) pmda.FetchFunc {
 	}
 }
 
-// activityMetrics is what a process has done: input and output, waiting, descriptors.
+// activityMetrics returns the metrics of scheduling, of input and output, and of
+// file descriptors.
 func (h *host) activityMetrics() []row {
 	const i, s = formatIO, formatSchedstat
 	return []row{
@@ -158,7 +160,8 @@ func (h *host) activityMetrics() []row {
 	}
 }
 
-// idMetrics are the users and groups of a process, and its numbers in namespaces.
+// idMetrics returns the metrics of the users and groups of a process, of its
+// container, and of its ids in namespaces.
 func (h *host) idMetrics() []row {
 	user := func(field int) pmda.FetchFunc {
 		return withRecord(formatStatus, func(v *pmda.Value, p *process, r *record) {
@@ -176,7 +179,7 @@ func (h *host) idMetrics() []row {
 		{24, 1, "id.euid", u32, discrete, none, unsigned(f, u+1)},
 		{24, 2, "id.suid", u32, discrete, none, unsigned(f, u+2)},
 		{24, 3, "id.fsuid", u32, discrete, none, unsigned(f, u+3)},
-		{24, 4, "id.gid", u32, discrete, none, unsigned(f, g)}, // C differs: it has the user
+		{24, 4, "id.gid", u32, discrete, none, unsigned(f, g)}, // C differs: the value is the user id
 		{24, 5, "id.egid", u32, discrete, none, unsigned(f, g+1)},
 		{24, 6, "id.sgid", u32, discrete, none, unsigned(f, g+2)},
 		{24, 7, "id.fsgid", u32, discrete, none, unsigned(f, g+3)},
@@ -198,7 +201,8 @@ func (h *host) idMetrics() []row {
 	}
 }
 
-// newerField is a field of status that older kernels do not have.
+// newerField returns the FetchFunc of a field of status that older kernels do not
+// have: it fails with PM_ERR_APPVERSION there.
 func newerField(field int, value func(format, field int) pmda.FetchFunc) pmda.FetchFunc {
 	f := value(formatStatus, field)
 	return func(ctx context.Context, v *pmda.Value) error {

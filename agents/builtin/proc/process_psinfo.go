@@ -6,10 +6,10 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda"
 )
 
-// psinfoMetrics are the metrics of stat, and what ps(1) shows besides.
+// psinfoMetrics returns the metrics of stat, and others that ps(1) shows.
 //
-// C differs: of the last fields of stat it takes the one behind each, so that
-// priority is that of the real-time scheduler, and so on.
+// C differs: its rt_priority, policy, delayacct_blkio_time, guest_time and
+// cguest_time are the field after theirs in stat, and its priority is rt_priority.
 func (h *host) psinfoMetrics() []row {
 	msecs := func(field int) pmda.FetchFunc {
 		return withRecord(formatStat, func(v *pmda.Value, p *process, r *record) {
@@ -18,7 +18,7 @@ func (h *host) psinfoMetrics() []row {
 			}
 		})
 	}
-	// Addresses are for those who may trace the process.
+	// The kernel shows addresses only to users that may trace the process.
 	address := func(field int) pmda.FetchFunc {
 		return withRecord(formatStat, func(v *pmda.Value, p *process, r *record) {
 			switch {
@@ -105,7 +105,7 @@ func (h *host) psinfoMetrics() []row {
 		{24, 29, "psinfo.vctxsw", u32, instant, none, unsigned(st, statusVoluntary)},
 		{24, 30, "psinfo.nvctxsw", u32, instant, none, unsigned(st, statusInvoluntary)},
 		{24, 31, "psinfo.cpusallowed", str, instant, none, newerField(statusCpus, text)},
-		{24, 32, "psinfo.ngid", u32, discrete, none, newerField(statusNgid, unsigned)}, // C differs: it has an index of its own
+		{24, 32, "psinfo.ngid", u32, discrete, none, newerField(statusNgid, unsigned)}, // C differs: the value is an index of its own
 		{24, 41, "psinfo.tgid", u32, discrete, none, newerField(statusTgid, unsigned)},
 
 		{62, 0, "psinfo.oom_score", u32, instant, none, unsigned(formatOOM, 0)},
@@ -123,9 +123,9 @@ func policyName(policy uint64) string {
 	return "?"
 }
 
-// memoryMetrics are the metrics of statm, status and smaps_rollup, in KiB.
+// memoryMetrics returns the metrics of statm, status and smaps_rollup, in KiB.
 func (h *host) memoryMetrics() []row {
-	// Threads of the kernel have none of these: that is 0.
+	// Kernel threads have none of these fields; their values are 0.
 	vm := func(field int) pmda.FetchFunc {
 		return withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) { v.Uint(r.nums[field]) })
 	}
@@ -183,7 +183,8 @@ func (h *host) memoryMetrics() []row {
 	}
 }
 
-// scaled is a field that is multiplied and divided.
+// scaled returns the FetchFunc of a field that is multiplied by mul and divided by
+// div.
 func scaled(i, field int, by func(t *tree) (mul, div uint64)) pmda.FetchFunc {
 	return withRecord(i, func(v *pmda.Value, p *process, r *record) {
 		if r.has(field) {
@@ -193,7 +194,7 @@ func scaled(i, field int, by func(t *tree) (mul, div uint64)) pmda.FetchFunc {
 	})
 }
 
-// pages is a field in pages.
+// pages returns the FetchFunc, in KiB, of a field that is a number of pages.
 func pages(i, field int) pmda.FetchFunc {
 	return scaled(i, field, func(t *tree) (uint64, uint64) { return t.pageSize, 1024 })
 }

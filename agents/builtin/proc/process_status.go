@@ -8,8 +8,8 @@ import (
 
 // Fields of /proc/PID/status, proc(5).
 const (
-	statusUID  = 0 // and those of euid, suid, fsuid
-	statusGID  = 4 // and so on
+	statusUID  = 0 // followed by euid, suid, fsuid
+	statusGID  = 4 // followed by egid, sgid, fsgid
 	statusSigs = 8 // SigPnd, SigBlk, SigIgn, SigCgt
 )
 
@@ -40,10 +40,10 @@ const (
 	statusFields
 )
 
-// A statusLine is what to do with a line.
+// A statusLine says how to parse a line.
 type statusLine struct {
 	field int
-	kind  byte // a number, IDs: four of them, Text, or List: text with commas
+	kind  byte // 0: a number; 'I': four ids; 'T': text; 'L': a list, which gets commas
 }
 
 var statusLines = map[string]statusLine{

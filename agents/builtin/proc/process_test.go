@@ -12,8 +12,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// composedTree is a tree composed from the formats that the kernel documents: a
-// shell, a thread of the kernel, one in a container and one that is going.
+// composedTree makes a tree of files in the formats that the kernel documents. It
+// has a shell in a container (100) with a thread (101), a kernel thread (7), and a
+// process that has just ended (1234567).
 func composedTree(tb testing.TB) (root string) {
 	id := strings.Repeat("0123456789abcdef", 4)
 	return pmdatest.Tree(tb, map[string]string{
@@ -55,7 +56,7 @@ func composedTree(tb testing.TB) (root string) {
 	})
 }
 
-// withoutThread takes away what only a look for threads is to find.
+// withoutThread removes the thread from the list of processes, as in a real /proc.
 func withoutThread(tb testing.TB, root string) {
 	if err := os.RemoveAll(root + "/proc/101"); err != nil {
 		tb.Fatal(err)
@@ -128,7 +129,7 @@ func TestProcess(t *testing.T) {
 	r.Want(map[string]string{"proc.autogroup.enabled": "0", "proc.autogroup.nice": ""})
 }
 
-// A number finds a process, with and without zeros before it.
+// A process is found by its process id as a name, with and without leading zeros.
 func TestFindByNumber(t *testing.T) {
 	r := newHarness(t, Options{Root: composedTree(t)})
 	for name, want := range map[string]string{
@@ -149,7 +150,7 @@ func TestFindByNumber(t *testing.T) {
 	}
 }
 
-// Names stay as they were first seen; processes come and go.
+// A command line stays as it was first read, until the process has ended.
 func TestNamesDoNotChange(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{"proc/5/cmdline": "sh\x00"})
 	r := newHarness(t, Options{Root: root})
@@ -171,7 +172,7 @@ func textValue(s string) pdu.Value {
 	return pdu.Value{Type: pdu.MetricString, Block: append([]byte(s), 0)}
 }
 
-// Threads and control groups are as the client wishes.
+// Clients select threads and control groups by a store.
 func TestControl(t *testing.T) {
 	root := composedTree(t)
 	withoutThread(t, root)
@@ -219,14 +220,14 @@ func TestControl(t *testing.T) {
 
 	r.setUser(os.Geteuid(), os.Getegid()) // another client
 	all("7=7 100=100 101=101 1234567=1234567")
-	r.setAttrs(nil) // nobody that pmcd knows
+	r.setAttrs(nil) // a client whose user pmcd does not know
 	stores("proc.control.all.threads", word(1), pdu.ErrnoPermission)
 	stores("proc.control.perclient.threads", word(1), pdu.ErrnoNoContext)
 	stores("proc.control.perclient.cgroups", textValue("/cg/a"), pdu.ErrnoNoContext)
 }
 
-// What is large is not kept between requests: a user can have it in many
-// processes at the price of one.
+// Large texts are not kept between requests: a user can have one in many processes
+// that share its memory.
 func TestLargeRecords(t *testing.T) {
 	root := composedTree(t)
 	env := "A=" + strings.Repeat("x", 100<<10)

@@ -2,15 +2,15 @@ package proc
 
 import "github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 
-// A record is what was read of one file of a process or of a group, as the
-// fields that its format has.
+// A record is the parsed contents of one file of a process or of a group, as the
+// fields of the file's format.
 type record struct {
-	request uint64 // of the request that has read it
-	err     error  // why there is nothing, if the client is to know
-	ok      bool   // there is something
+	request uint64 // number of the request that has read it
+	err     error  // for the client, if the file could not be read
+	ok      bool   // the file has been read
 	nums    []uint64
-	present uint64 // bits of the fields that the file has
-	text    []byte // of all fields that are text
+	present uint64 // a bit for each field that the file has
+	text    []byte // of all text fields, see setText
 }
 
 func (r *record) reset(fields int) {
@@ -26,7 +26,8 @@ func (r *record) set(field int, n uint64) {
 	r.present |= 1 << field
 }
 
-// setText sets a field that is text. It is kept as where it is in r.text.
+// setText sets a text field. nums has the position and the length of the text in
+// r.text.
 func (r *record) setText(field int, b []byte) {
 	r.set(field, uint64(len(r.text))<<32|uint64(len(b)))
 	r.text = append(r.text, b...)
@@ -34,36 +35,37 @@ func (r *record) setText(field int, b []byte) {
 
 func (r *record) has(field int) bool { return r.present>>field&1 != 0 }
 
-// string returns a field that is text, nothing if it is not there.
+// string returns a text field, nil if the file does not have it.
 func (r *record) string(field int) []byte {
 	at, n := r.nums[field]>>32, r.nums[field]&(1<<32-1)
 	return r.text[at : at+n]
 }
 
-// A format says how to read a kind of file, of which each process or group has
-// one. Fields are 64 at most.
+// A format says how to read one kind of file of processes or groups. It has at
+// most 64 fields.
 type format struct {
 	file   string
 	fields int
 	parse  func(r *record, b []byte)
 
-	// read, if not nil, is used in place of file: it has the record filled by
-	// other means than by reading a file.
+	// read, if not nil, is used in place of file and parse. It fills the record by
+	// other means than reading a file, such as readlink(2).
 	read func(p *process, r *record) error
 
-	// zero is a file that may be empty: its fields are 0 then.
+	// mayBeEmpty says that the file may be empty. All fields are 0 then.
 	mayBeEmpty bool
 
-	// optional is a file that the kernel may be built without: that is no error.
+	// optional says that kernels may be built without the file: its absence is not
+	// an error.
 	optional bool
 
-	// private is a file that the kernel has for those who may trace the
-	// process only (ptrace(2), "Ptrace access mode checking").
+	// private says that the kernel shows the file only to users that may trace the
+	// process (ptrace(2), "Ptrace access mode checking").
 	private bool
 }
 
-// parseWords parses numbers with blanks between them, by place. One that is broken is
-// not there.
+// parseWords parses a line of numbers with blanks between them. The field of a word
+// that is not a number is absent.
 func parseWords(r *record, b []byte) {
 	b, _ = sysfile.CutLine(b)
 	for i := range r.nums {
@@ -82,7 +84,7 @@ func parseWords(r *record, b []byte) {
 //	NAME: NUMBER UNIT
 //	NAME NUMBER
 //
-// for the names given, by place.
+// Fields are in the order of names.
 func keyed(names ...string) func(r *record, b []byte) {
 	places := make(map[string]int, len(names))
 	for i, name := range names {
@@ -91,7 +93,7 @@ func keyed(names ...string) func(r *record, b []byte) {
 	return keyedBy(places)
 }
 
-// keyedBy is keyed for places that are given.
+// keyedBy is like keyed, with the index of the field for each name.
 func keyedBy(places map[string]int) func(r *record, b []byte) {
 	return func(r *record, b []byte) {
 		for len(b) > 0 {

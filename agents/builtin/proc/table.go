@@ -7,7 +7,7 @@ import (
 
 type row pmda.Row
 
-// Short for the tables.
+// Short names for the tables.
 const (
 	i32, u32, i64, u64         = pdu.Metric32, pdu.MetricU32, pdu.Metric64, pdu.MetricU64
 	float, str                 = pdu.MetricFloat, pdu.MetricString

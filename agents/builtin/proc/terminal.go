@@ -17,13 +17,13 @@ type terminals struct {
 }
 
 type terminal struct {
-	name        string // pts
+	name        string // such as pts
 	major       uint64
 	first, last uint64 // minor numbers
 }
 
-// name returns what ps calls the terminal with a device number: pts/3. It is
-// "?" for none and for one that is not known.
+// name returns the name, such as pts/3, that ps(1) shows for the terminal with this
+// device number. It is "?" for no terminal and for one that is not known.
 func (t *terminals) name(tree *tree, dev uint32) string {
 	if dev == 0 {
 		return "?"
@@ -39,8 +39,8 @@ func (t *terminals) name(tree *tree, dev uint32) string {
 			clear(t.names)
 		}
 		major, minor := dev>>8&0xfff, dev&0xff|dev>>12&0xfff00
-		// sysfs has all but those of /dev/pts: tty1 and ttyS0, whose numbers in the
-		// names are not the minor ones.
+		// sysfs has all terminals except those of /dev/pts. The numbers in their names
+		// (tty1, ttyS0) are not the minor numbers.
 		if b, err := tree.Path("/sys/dev/char/").Num(int32(major)).Str(":").Num(int32(minor)).Link(); err == nil {
 			name = string(b[bytes.LastIndexByte(b, '/')+1:])
 		} else {

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// userNames are the names of users and groups, which are asked for again and
-// again. They are looked up anew after a while.
+// userNames caches the names of users and groups. All are looked up again after
+// userNamesTTL.
 type userNames struct {
 	users, groups map[uint32]string
 	since         time.Time
 	now           func() time.Time
 }
 
-// userNamesTTL is how long a name is believed.
+// userNamesTTL is how long a name stays in the cache.
 const userNamesTTL = time.Minute
 
 func newUserNames() *userNames { return &userNames{now: time.Now} }
 
-// refresh forgets what is too old. It is called once for each request.
+// refresh empties the cache if it is too old. It is called once in each request.
 func (a *userNames) refresh() {
 	if now := a.now(); a.users == nil || now.Sub(a.since) > userNamesTTL {
 		a.users, a.groups, a.since = make(map[uint32]string), make(map[uint32]string), now

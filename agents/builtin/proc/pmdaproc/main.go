@@ -16,9 +16,9 @@ func main() {
 		Name:   "pmdaproc",
 		Domain: 3,
 		Log:    "proc.log",
-		User:   "root", // it acts as the client of a request, which takes root
+		User:   "root", // to assume the client's user and group in a request
 		Options: []serve.Option{
-			{Short: 'A', Long: "no-access-checks", Text: "answer all clients with all there is (insecure, beware!)", Set: func(string) error {
+			{Short: 'A', Long: "no-access-checks", Text: "show all values to all clients (insecure)", Set: func(string) error {
 				o.AllAccess = true
 				return nil
 			}},
