@@ -1,6 +1,7 @@
-// Package jbd2 is the agent for the journals of ext3 and ext4 (domain 122): what
-// pmdajbd2 of PCP serves, with the same PMIDs, instances and values, jbd2. The
-// kernel has averages, from which totals are made.
+// Package jbd2 is the agent for the journals of ext3 and ext4 (domain 122). It
+// serves the metrics of PCP's pmdajbd2, jbd2, with the same PMIDs, instances and
+// values. The kernel reports averages; totals are averages times the number of
+// transactions.
 package jbd2
 
 import (
@@ -19,36 +20,37 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Options are how an agent differs from the one that New returns.
+// Options configure an agent. The zero value is for this host.
 type Options struct {
 	// Dir has a directory for each journal; "" is /proc/fs/jbd2 (pmdajbd2 -j).
 	Dir string
 
-	// CacheDir has the file with the ids of instances, see [cache.Options].
+	// CacheDir is the directory of the file with the ids of instances, see
+	// [cache.Options].
 	CacheDir string
 
-	// Log is for what is wrong with that file; nil is slog.Default.
+	// Log gets warnings about that file; nil is slog.Default.
 	Log *slog.Logger
 }
 
 // New returns the agent for this host.
 func New(domain int) (agents.Agent, error) { return Open(domain, Options{}) }
 
-// Open returns an agent.
+// Open returns an agent with these options.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
 
 //go:embed help.txt
 var help string
 
-// A host is where journals come from.
+// A host reads the journals.
 type host struct {
 	sysfile.Reader
 	Options
 	domain      int
 	instances   *cache.Cache // with a *journal each
 	known       map[string]*journal
-	active      uint64 // how many there are at the moment
-	lastWarning string // what was wrong with the file of ids
+	active      uint64 // number of journals that exist
+	lastWarning string // about the file of ids
 }
 
 func newHost(domain int, o Options) *host {
@@ -63,11 +65,11 @@ func newHost(domain int, o Options) *host {
 	return h
 }
 
-// warn logs what is wrong with the file of ids, once.
+// warn logs an error of the file of ids, unless it is the same as the last one.
 func (h *host) warn(err error) {
 	if text := err.Error(); text != h.lastWarning {
 		h.lastWarning = text
-		h.Log.Warn("jbd2: " + text)
+		h.Log.Warn("jbd2: ids of instances may change at a restart: " + text)
 	}
 }
 
@@ -75,7 +77,7 @@ func (h *host) agent() (agents.Agent, error) {
 	return pmda.New(pmda.Config{Name: "jbd2", Domain: h.domain, Metrics: h.metrics(), Help: help, Log: h.Log})
 }
 
-// findJournals finds the journals.
+// findJournals lists and reads the journals.
 func (h *host) findJournals(context.Context, *pmda.Request) error {
 	if _, err := h.instances.TryLoad(); err != nil {
 		h.warn(err)
@@ -110,7 +112,7 @@ func (h *host) findJournals(context.Context, *pmda.Request) error {
 	return nil
 }
 
-// Places in journal.averages.
+// Indexes into journal.averages.
 const (
 	avgWaiting = iota // in ms, as are those up to logging
 	avgRequestDelay
@@ -125,25 +127,26 @@ const (
 	numAverages
 )
 
-// averageTexts are the lines of a journal, behind their numbers.
+// averageTexts are the texts after the number in the lines of a journal.
 var averageTexts = [numAverages]string{
 	"ms waiting for transaction", "ms request delay", "ms running transaction", "ms transaction was being locked",
 	"ms flushing data (in ordered mode)", "ms logging transaction", "us average transaction commit time",
 	" handles per transaction", " blocks per transaction", " logged blocks per transaction",
 }
 
-// A journal is what the kernel has of one (jbd2_seq_info_show):
+// A journal has the statistics of one (jbd2_seq_info_show in the kernel):
 //
 //	12 transactions (3 requested), each up to 8192 blocks
 //	average:
 //	  0ms waiting for transaction
 type journal struct {
 	count, requested, maxBlocks uint64
-	hasRequested                bool // requests are counted, which they are since Linux 3
+	hasRequested                bool // the kernel counts requested transactions: since Linux 3
 	averages                    [numAverages]uint64
 }
 
-// parse sets j; false if there is no head, or nothing behind it.
+// parse sets j to the contents of a file. It returns false unless the file has a
+// head and the line "average:".
 func (j *journal) parse(b []byte) bool {
 	head, averaged := false, false
 	for len(b) > 0 {
@@ -171,7 +174,7 @@ func (j *journal) parse(b []byte) bool {
 	return averaged
 }
 
-// parseHead parses the first line.
+// parseHead parses the first line, of which Linux 2.6 has another form.
 func (j *journal) parseHead(line []byte) (ok bool) {
 	word := func(want string) {
 		var w []byte
@@ -218,7 +221,7 @@ func (h *host) metrics() []pmda.Metric {
 	average := func(i int) pmda.FetchFunc { return number(func(j *journal) uint64 { return j.averages[i] }) }
 	total := func(i int) pmda.FetchFunc { return number(func(j *journal) uint64 { return j.averages[i] * j.count }) }
 	const u32, u64, counter, instant = pdu.MetricU32, pdu.MetricU64, pdu.SemCounter, pdu.SemInstant
-	long := u64 // an unsigned long of the kernel
+	long := u64 // unsigned long in the kernel
 	if strconv.IntSize == 32 {
 		long = u32
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
-// info is composed as the kernel writes it since Linux 3.
+// info has the format of Linux 3 and later.
 const info = `12 transactions (7 requested), each up to 8192 blocks
 average: 
   1ms waiting for transaction
@@ -30,7 +30,7 @@ average:
   10 logged blocks per transaction
 `
 
-// older is that of Linux 2.6.
+// older has the format of Linux 2.6.
 const older = `3 transaction, each up to 2048 blocks
 average: 
   1ms waiting for transaction
@@ -38,6 +38,7 @@ average:
   9 blocks per transaction
 `
 
+// A harness is an agent that reads a tree of files, and a client of the agent.
 type harness struct {
 	*pmdatest.Rig
 	host *host
@@ -96,14 +97,14 @@ func TestJournals(t *testing.T) {
 	r.Want(map[string]string{"jbd2.njournals": "1", "jbd2.transaction.count": "a=12"})
 }
 
-// A file of ids that cannot be read is left alone, and read later.
+// A file of ids that cannot be read is not overwritten, and is read again later.
 func TestIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const saved = "2 0 2147483647\n4 1700000000 vda1-8\n"
 		dir := t.TempDir()
 		pmdatest.WriteFile(t, dir, "elsewhere", saved)
 		ids := filepath.Join(dir, "122.0")
-		if err := os.Symlink("elsewhere", ids); err != nil { // nothing that root reads
+		if err := os.Symlink("elsewhere", ids); err != nil { // not even root reads a symbolic link
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
@@ -142,7 +143,7 @@ func TestIDs(t *testing.T) {
 	})
 }
 
-// A journal is what was read of it, and nothing else.
+// Parsing does not depend on a newline at the end of the file.
 func FuzzJournal(f *testing.F) {
 	f.Add(info)
 	f.Add(older)
@@ -154,7 +155,7 @@ func FuzzJournal(f *testing.F) {
 			t.Errorf("%q is %+v, %v, with a newline %+v", text, j, ok, again)
 		}
 		if !ok && strings.HasPrefix(text, info) {
-			t.Errorf("%q is none", text)
+			t.Errorf("%q is not accepted", text)
 		}
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A conf is the file kvm.conf:
+// A conf is the contents of the file kvm.conf:
 //
-//	# where the kernel's file systems are
+//	# mount points
 //	[paths]
 //	debugfs=/sys/kernel/debug
 //	# trace points
@@ -19,14 +19,16 @@ type conf struct {
 	tracePoints                []string
 }
 
-// defaultConf is for a host without PCP: the trace points of PCP's file.
+// defaultConf is used on a host without kvm.conf. It has the trace points of PCP's
+// file.
 const defaultConf = "[trace]\nkvm_exit\nkvm_entry\nkvm_mmio\nkvm_hypercall\nkvm_vcpu_wakeup\n"
 
-// maxTracePoints is how many trace points there may be: items of a cluster but one.
+// maxTracePoints is the largest number of trace points: the items of a cluster
+// except that of kvm.trace.count.
 const maxTracePoints = 1023
 
-// parseConf parses the file. What is no trace point, there already or one too
-// many is wrong.
+// parseConf parses the file. It rejects lines that are not the name of a trace
+// point, duplicates, and names beyond maxTracePoints.
 func parseConf(text string) (c conf, rejected []string) {
 	paths := map[string]*string{"debugfs": &c.debugfs, "tracefs": &c.tracefs, "lockdown": &c.lockdown}
 	section := ""
@@ -51,8 +53,8 @@ func parseConf(text string) (c conf, rejected []string) {
 	return c, rejected
 }
 
-// isName reports whether s can be a part of the name of a metric, pmns(5). The
-// name of the number of trace points is taken.
+// isName reports whether s can be the last part of a metric's name below kvm.trace,
+// pmns(5). kvm.trace.count is the number of trace points.
 func isName(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c|0x20 >= 'a' && c|0x20 <= 'z'

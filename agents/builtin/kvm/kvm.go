@@ -1,15 +1,16 @@
 // Package kvm is the agent for the virtual machines of the Linux kernel
-// (domain 95): what pmdakvm of PCP serves, with the same PMIDs, instances and
-// values:
+// (domain 95). It serves the metrics of PCP's pmdakvm, with the same PMIDs,
+// instances and values:
 //
-//	kvm          counters of debugfs, for all machines together
-//	kvm.trace    how often trace points were passed, by CPU
+//	kvm          counters in debugfs, for all virtual machines together
+//	kvm.trace    counts of trace points, for each CPU
 //
-// Both are for root alone, as debugfs and perf_event_open(2) are: an agent of
-// another user answers PM_ERR_PERMISSION for the first and has no instances for
-// the second. So it is where the kernel is locked down, kernel_lockdown(7).
+// The agent must run as root, because debugfs and perf_event_open(2) require it. An
+// agent of another user returns PM_ERR_PERMISSION for the counters and has no
+// instances for trace points. If the kernel is locked down (kernel_lockdown(7)), all
+// metrics are PM_ERR_PERMISSION.
 //
-// What pmdakvm does otherwise is in comments that start with "C differs".
+// Comments that start with "C differs" say what pmdakvm does otherwise.
 package kvm
 
 import (
@@ -29,27 +30,27 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Options are how an agent differs from the one that New returns.
+// Options configure an agent. The zero value is for this host.
 type Options struct {
 	// Conf is the file kvm.conf; "" is that of PCP, $PCP_PMDAS_DIR/kvm/kvm.conf.
-	// What it says of paths comes before Debugfs, Tracefs and Lockdown.
+	// Paths in the file override Debugfs, Tracefs and Lockdown.
 	Conf string
 
-	// Debugfs and Tracefs are where the kernel's file systems are, "" for
-	// /sys/kernel/debug and /sys/kernel/debug/tracing. Lockdown says whether
-	// they may be used, "" for /sys/kernel/security/lockdown.
+	// Debugfs and Tracefs are mount points; "" is /sys/kernel/debug and
+	// /sys/kernel/debug/tracing. Lockdown is the file that says whether the kernel
+	// is locked down; "" is /sys/kernel/security/lockdown.
 	Debugfs, Tracefs, Lockdown string
 
-	// CPUs is how many there may be; 0 is what /sys says.
+	// CPUs is the number of possible CPUs; 0 is that in /sys.
 	CPUs int
 
-	// Log is for what is wrong with the host; nil is slog.Default.
+	// Log gets warnings about the host and the configuration; nil is slog.Default.
 	Log *slog.Logger
 }
 
-// New returns the agent for this host. As with pmdakvm, KVM_DEBUGFS_PATH,
-// KVM_TRACEFS_PATH, KVM_LOCKDOWN_PATH and KVM_NCPUS in the environment are
-// Options.
+// New returns the agent for this host. As with pmdakvm, the environment variables
+// KVM_DEBUGFS_PATH, KVM_TRACEFS_PATH, KVM_LOCKDOWN_PATH and KVM_NCPUS set Debugfs,
+// Tracefs, Lockdown and CPUs.
 func New(domain int) (agents.Agent, error) { return Open(domain, FromEnv()) }
 
 // FromEnv returns the Options that New uses.
@@ -61,13 +62,13 @@ func FromEnv() Options {
 	}
 }
 
-// Open returns an agent.
+// Open returns the agent for the host that o describes.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }
 
 //go:embed help.txt
 var help string
 
-// A host is the files that values come from.
+// A host is the configuration and the files that values are read from.
 type host struct {
 	sysfile.Reader
 	conf
@@ -92,14 +93,14 @@ func newHost(domain int, o Options) *host {
 	b, err := os.ReadFile(o.Conf)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			h.log.Warn("kvm: " + err.Error())
+			h.log.Warn("kvm: using default settings, because kvm.conf cannot be read: " + err.Error())
 		}
 		b = []byte(defaultConf)
 	}
 	var rejected []string
 	h.conf, rejected = parseConf(string(b))
 	for _, name := range rejected {
-		h.log.Warn("kvm: " + o.Conf + ": " + strconv.Quote(name) + " is no name for a metric")
+		h.log.Warn("kvm: " + o.Conf + ": ignoring trace point " + strconv.Quote(name) + ": not a valid name, a duplicate, or too many")
 	}
 	setDefault := func(path *string, others ...string) {
 		for _, s := range others {
@@ -112,7 +113,7 @@ func newHost(domain int, o Options) *host {
 	setDefault(&h.tracefs, o.Tracefs, "/sys/kernel/debug/tracing")
 	setDefault(&h.lockdown, o.Lockdown, "/sys/kernel/security/lockdown")
 	if h.locked = h.isLocked(); h.locked {
-		h.log.Warn("kvm: no metrics, because the kernel is locked down")
+		h.log.Warn("kvm: the kernel is locked down (kernel_lockdown(7)), so all metrics return PM_ERR_PERMISSION")
 	}
 	if o.CPUs <= 0 {
 		o.CPUs = h.cpus()
@@ -121,7 +122,7 @@ func newHost(domain int, o Options) *host {
 	return h
 }
 
-// cpus returns how many CPUs the host may have.
+// cpus returns the number of possible CPUs of the host.
 func (h *host) cpus() (n int) {
 	_ = h.Path("/sys/devices/system/cpu").List(func(name []byte, _ byte) {
 		if len(name) > 3 && string(name[:3]) == "cpu" {
@@ -146,8 +147,7 @@ func (h *host) agent() (agents.Agent, error) {
 	})
 }
 
-// counters are the files below kvm in debugfs, by items. Kernels have most, but
-// not all of them.
+// counters are the files below kvm in debugfs, by item. No kernel has all of them.
 var counters = []string{
 	"efer_reload", "exits", "fpu_reload", "halt_attempted_poll", "halt_exits", "halt_successful_poll", "halt_wakeup",
 	"host_state_reload", "hypercalls", "insn_emulation", "insn_emulation_fail", "invlpg", "io_exits", "irq_exits", "irq_injections",
@@ -157,7 +157,8 @@ var counters = []string{
 	"nested_run", "directed_yield_attempted", "directed_yield_successful", "guest_mode",
 }
 
-// metrics returns those that are always there, and kvm.trace.
+// metrics returns the fixed metrics, and the subtree kvm.trace, which depends on
+// kvm.conf.
 func (h *host) metrics() (fixed []pmda.Metric, trace *pmda.Subtree) {
 	for i, name := range counters {
 		m := pmda.Metric{Item: i, Name: "kvm." + name, Type: pdu.MetricU64, Sem: pdu.SemCounter, Units: pdu.Count}
@@ -172,8 +173,8 @@ func (h *host) metrics() (fixed []pmda.Metric, trace *pmda.Subtree) {
 
 // counter reads a file of debugfs.
 //
-// C differs: it has 0 for files that are not there, and for all of them if it
-// may not read them.
+// C differs: the value is 0 if the file does not exist, or if the agent may not read
+// it.
 func (h *host) counter(v *pmda.Value, name string) error {
 	if h.locked {
 		return pdu.ErrnoPermission
@@ -193,8 +194,8 @@ func (h *host) counter(v *pmda.Value, name string) error {
 	return nil
 }
 
-// isLocked reports whether the kernel keeps root from its memory,
-// kernel_lockdown(7): the file has
+// isLocked reports whether the kernel is locked down, kernel_lockdown(7). The file
+// has the present mode in brackets:
 //
 //	none [integrity] confidentiality
 func (h *host) isLocked() bool {

@@ -20,15 +20,15 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A harness is an agent for a tree, and a client of it.
+// A harness is an agent that reads a tree of files, and a client of the agent.
 type harness struct {
 	*pmdatest.Rig
 	host *host
 	log  bytes.Buffer
 }
 
-// newHarness returns an agent for the files below root: debug, trace, lockdown and
-// kvm.conf.
+// newHarness returns an agent that reads debug, trace, lockdown and kvm.conf below
+// root.
 func newHarness(tb testing.TB, root string, cpus int) *harness {
 	tb.Helper()
 	r := new(harness)
@@ -55,8 +55,7 @@ func newHarness(tb testing.TB, root string, cpus int) *harness {
 
 func TestDescribed(t *testing.T) {
 	r := newHarness(t, t.TempDir(), 1)
-	// The names of trace points are in kvm.conf: the name space has them of the
-	// agent.
+	// The names of trace points depend on kvm.conf and come from the agent.
 	maps.DeleteFunc(r.Metrics, func(name string, _ pmda.Metric) bool { return strings.HasPrefix(name, "kvm.trace.") })
 	r.Described("../../../etc/root", r.Agent)
 }
@@ -85,7 +84,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// One who is not root is told so.
+// An agent that is not root returns PM_ERR_PERMISSION.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may read all files")
@@ -97,12 +96,13 @@ func TestUnprivileged(t *testing.T) {
 	newHarness(t, root, 1).Want(map[string]string{"kvm.exits": pdu.ErrnoPermission.Error()})
 }
 
-// fakePerf is the kernel's counters in a test: that of a trace point on a CPU.
+// A fakePerf replaces the kernel's counters of trace points. The value of a counter
+// is 100 times the CPU plus the id of the trace point.
 type fakePerf struct {
 	t       *testing.T
-	groups  map[int][]uint64 // descriptors to values
+	groups  map[int][]uint64 // values, by descriptor of the group leader
 	fail    func(id uint64, cpu int) error
-	shortBy int // bytes that are missing
+	shortBy int // number of bytes that a read lacks; -1: reads fail
 }
 
 func (p *fakePerf) open(id uint64, cpu, group int) (int, error) {
@@ -150,7 +150,7 @@ func TestTrace(t *testing.T) {
 	}
 	r, p := start(func(_ uint64, cpu int) error {
 		if cpu == 1 {
-			return syscall.ENODEV // it is off
+			return syscall.ENODEV // the CPU is offline
 		}
 		return nil
 	})
@@ -164,7 +164,7 @@ func TestTrace(t *testing.T) {
 	if got := r.Labels(pdu.LabelInstances, 0); !slices.Equal(got, []string{`{"cpu":0}`, `{"cpu":2}`}) {
 		t.Error(got)
 	}
-	if got := strings.Count(r.log.String(), "is no name for a metric"); got != 4 {
+	if got := strings.Count(r.log.String(), "ignoring trace point"); got != 4 {
 		t.Errorf("%d warnings: %s", got, &r.log)
 	}
 	for _, broken := range []int{-1, 1, 8, 24} {
@@ -184,7 +184,7 @@ func TestTrace(t *testing.T) {
 		}
 	}
 
-	// With no descriptors left there are none, and those it had are free again.
+	// If descriptors run out there are no instances, and all descriptors are closed.
 	r, p = start(func(_ uint64, cpu int) error {
 		if cpu == 2 {
 			return syscall.EMFILE
@@ -205,12 +205,12 @@ func TestTrace(t *testing.T) {
 	})
 	r.Want(map[string]string{"kvm.trace.count": "3", "kvm.trace.one": ""})
 	r.Want(map[string]string{"kvm.trace.one": ""})
-	if got := strings.Count(r.log.String(), "no trace points"); got != 1 || asked != 1 {
-		t.Errorf("asked %d times, %d warnings: %s", asked, got, &r.log)
+	if got := strings.Count(r.log.String(), "kvm.trace has no values"); got != 1 || asked != 1 {
+		t.Errorf("%d calls of perf_event_open, %d warnings: %s", asked, got, &r.log)
 	}
 }
 
-// The kernel counts.
+// A trace point of the kernel is counted.
 func TestRealTrace(t *testing.T) {
 	const point = "/sys/kernel/tracing/events/sched/sched_switch/id"
 	id, err := os.ReadFile(point)
@@ -226,11 +226,11 @@ func TestRealTrace(t *testing.T) {
 	if n := len(r.Instances(0)); n < 1 || n > r.host.trace.cpus {
 		t.Errorf("%d instances", n)
 	}
-	if err := syscall.Nanosleep(&syscall.Timespec{Nsec: 1}, nil); err != nil { // another thread runs
+	if err := syscall.Nanosleep(&syscall.Timespec{Nsec: 1}, nil); err != nil { // forces a context switch
 		t.Fatal(err)
 	}
 	if after := r.Values("kvm.trace.sched_switch"); after == before {
-		t.Errorf("after a switch it is still %s", after)
+		t.Errorf("after a context switch the values are still %s", after)
 	}
 }
 

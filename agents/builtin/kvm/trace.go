@@ -14,42 +14,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCPUs is how many CPUs are counted on: more than Linux has (NR_CPUS).
+// maxCPUs is the largest number of CPUs that are counted on. It is above the
+// kernel's limit (NR_CPUS).
 const maxCPUs = 1 << 16
 
-// traces are the trace points below events/kvm in tracefs, counted by the kernel
-// for each CPU from the first fetch on.
+// traces are the trace points below events/kvm in tracefs. From the first fetch on
+// the kernel counts them on each CPU.
 type traces struct {
 	*host
 	cpus      int
 	opened    bool
-	index     []int // of each point among those that the kernel counts; -1 if it is none
-	groupFDs  []int // a descriptor for each CPU that has an instance
+	index     []int // for each trace point, its index in a group; -1 if the kernel does not have it
+	groupFDs  []int // for each instance, the descriptor of its group's leader
 	instances pmda.List
-	values    [][]byte // what was read for each of them; nil if that failed
+	values    [][]byte // for each instance, the counters; empty if the read failed
 	buf       []byte
 
-	// Of the kernel, but in tests.
+	// System calls, which tests replace.
 	perfOpen func(id uint64, cpu, group int) (fd int, err error)
 	perfRead func(fd int, b []byte) (int, error)
-	fds      []int // all that are open
+	fds      []int // all open descriptors
 }
 
 func newTraces(h *host, cpus int) *traces {
 	return &traces{host: h, cpus: min(cpus, maxCPUs), perfOpen: perfEventOpen, perfRead: syscall.Read}
 }
 
-// perfEventOpen counts a trace point on one CPU, with others if group is not -1.
+// perfEventOpen opens the counter of a trace point on one CPU. group is the
+// descriptor of the group's leader, or -1 for a new group.
 func perfEventOpen(id uint64, cpu, group int) (fd int, err error) {
 	attr := unix.PerfEventAttr{Type: unix.PERF_TYPE_TRACEPOINT, Config: id, Read_format: unix.PERF_FORMAT_GROUP}
 	attr.Size = uint32(unsafe.Sizeof(attr))
 	return unix.PerfEventOpen(&attr, -1, cpu, group, unix.PERF_FLAG_FD_CLOEXEC)
 }
 
-// openAll has the kernel count. A CPU that cannot be counted on, since it is off,
-// has no instance.
+// openAll opens the counters. A CPU that is offline has no instance.
 //
-// C differs: it has 0 for all points if the kernel does not have one of them.
+// C differs: all values are 0 if the kernel lacks one of the trace points.
 func (t *traces) openAll() {
 	t.opened = true
 	var ids []uint64
@@ -69,15 +70,15 @@ func (t *traces) openAll() {
 			if errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EINVAL) {
 				continue
 			}
-			t.log.Warn(fmt.Sprintf("kvm: no trace points: perf_event_open: %v", err))
-			_ = t.close() // there may be no descriptors left for others
+			t.log.Warn(fmt.Sprintf("kvm: kvm.trace has no values until the agent is restarted: perf_event_open: %v", err))
+			_ = t.close() // the process may have run out of descriptors
 			t.instances, t.values = nil, nil
 			return
 		}
 	}
 }
 
-// openCPU has trace points counted on one CPU.
+// openCPU opens the counters of one CPU.
 func (t *traces) openCPU(ids []uint64, cpu int) error {
 	group := -1
 	for _, id := range ids {
@@ -96,7 +97,7 @@ func (t *traces) openCPU(ids []uint64, cpu int) error {
 	return nil
 }
 
-// refresh reads all CPUs.
+// refresh reads the counters of all CPUs.
 func (t *traces) refresh(context.Context, *pmda.Request) error {
 	if t.locked {
 		return pdu.ErrnoPermission

@@ -8,7 +8,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A harness is an agent for a tree, and a client of it.
+// A harness is an agent that reads a tree of files, and a client of the agent.
 type harness struct {
 	*pmdatest.Rig
 	host *host
@@ -26,8 +26,8 @@ func newHarness(tb testing.TB, root string) *harness {
 	return r
 }
 
-// setUser tells the agent that its client is another one, of a user; "" is not
-// known.
+// setUser replaces the client by one of this user; "" is a user that pmcd does not
+// know.
 func (r *harness) setUser(uid string) {
 	n := transport.Notice{End: true}
 	if uid != "" {

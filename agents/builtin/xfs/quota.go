@@ -15,13 +15,13 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// The most that is read of files, in bytes.
+// The largest numbers of bytes that are read of files.
 const (
 	maxMounts   = 16 << 20
 	maxProjects = 1 << 20
 )
 
-// quotas are those of projects, for file systems that are mounted.
+// quotas are the quotas of projects on the file systems that are mounted.
 type quotas struct {
 	*host
 	filesys       *cache.Cache // with a *filesys each
@@ -35,11 +35,11 @@ type filesys struct {
 	flags   uint16
 }
 
-// A project is what the kernel has of one on one file system: fields of struct
-// fs_disk_quota of linux/dqblk_xfs.h.
+// A project has the usage and the limits of one project on one file system: fields
+// of struct fs_disk_quota (linux/dqblk_xfs.h).
 type project struct {
 	request                         uint64
-	spaceHard, spaceSoft, spaceUsed uint64 // in 512 bytes
+	spaceHard, spaceSoft, spaceUsed uint64 // in blocks of 512 bytes
 	filesHard, filesSoft, filesUsed uint64
 	spaceTimeLeft, filesTimeLeft    int32 // in seconds
 }
@@ -63,7 +63,7 @@ const (
 	projectEnforcement = 1 << 5 // FS_QUOTA_PDQ_ENFD
 )
 
-// quotactl is quotactl(2) for quotas of projects.
+// quotactl calls quotactl(2) for quotas of projects.
 func quotactl(cmd int, device string, id uint32, buf []byte) error {
 	const prjQuota = 2
 	path, err := syscall.BytePtrFromString(device)
@@ -78,7 +78,7 @@ func quotactl(cmd int, device string, id uint32, buf []byte) error {
 	return nil
 }
 
-// read finds file systems, and projects on them.
+// read finds the mounted file systems, and the projects on them.
 func (q *quotas) read(context.Context, *pmda.Request) error {
 	q.filesys.HideAll()
 	q.projects.HideAll()
@@ -123,8 +123,8 @@ func (q *quotas) read(context.Context, *pmda.Request) error {
 	return nil
 }
 
-// deviceName returns the name by which a device is an instance: where a link points
-// to, unless it is one of /dev/mapper or an array, which have lasting names.
+// deviceName returns the name of a device's instance. A symbolic link is resolved,
+// unless it is in /dev/mapper or names an array: those names are persistent.
 func (q *quotas) deviceName(name string) string {
 	if strings.HasPrefix(name, "/dev/mapper") || strings.HasPrefix(name, "/dev/md") {
 		return name
@@ -136,7 +136,8 @@ func (q *quotas) deviceName(name string) string {
 	return name
 }
 
-// stateFlags returns flags of a file system: qs_flags of struct fs_quota_stat.
+// stateFlags returns the quota flags of a file system: qs_flags of struct
+// fs_quota_stat.
 func (q *quotas) stateFlags(device string) uint16 {
 	var buf [128]byte
 	if q.quotactl(qXGetQstat, device, 0, buf[:]) != nil {
@@ -145,7 +146,7 @@ func (q *quotas) stateFlags(device string) uint16 {
 	return binary.NativeEndian.Uint16(buf[2:])
 }
 
-// findProjects finds the projects of a file system. Lines of /etc/projects are
+// findProjects finds the projects on a file system. The lines of /etc/projects are
 //
 //	ID:DIRECTORY
 func (q *quotas) findProjects(device string, projects []byte) {

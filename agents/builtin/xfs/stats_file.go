@@ -4,17 +4,17 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 )
 
-// A line is numbers that follow each other in a line of the statistics
-// (xfs_stats_format of the kernel), and in items of PCP's.
+// A line describes consecutive numbers in a line of the statistics
+// (xfs_stats_format in the kernel) that are consecutive items of PCP.
 type line struct {
 	key         string // the first word
-	firstNumber int    // where the numbers begin, 0 for those behind the key
-	firstItem   int    // of the first one
-	prefix      string // what names start with
+	firstNumber int    // index of the first number in the line, 0 for that after the key
+	firstItem   int    // item of the first number
+	prefix      string // of all names
 	names       string
 }
 
-// lines are all of them but those of buffers, which have two clusters.
+// lines has all lines except that of buffers, whose metrics are in other clusters.
 var lines = []line{
 	{"extent_alloc", 0, 0, "allocs.", "alloc_extent alloc_block free_extent free_block"},
 	{"abt", 0, 4, "alloc_btree.", "lookup compare insrec delrec"},
@@ -36,8 +36,8 @@ var lines = []line{
 	{"qm", 0, 59, "quota.", "reclaims reclaim_misses dquot_dups cachemisses cachehits wants"},
 	{"icluster", 0, 67, "", "iflush_count icluster_flushcnt icluster_flushinode"},
 	{"vnodes", 0, 70, "vnodes.", "active alloc get hold rele reclaim remove free"},
-	// C differs: it has look-ups for comparisons, and the other way round, in
-	// inode, free_inode, reverse_map and refcount.
+	// C differs: the values of lookup and compare are swapped in inode, free_inode,
+	// reverse_map and refcount.
 	{"abtb2", 0, 80, "btree.alloc_blocks.", btree},
 	{"abtc2", 0, 95, "btree.alloc_contig.", btree},
 	{"bmbt2", 0, 110, "btree.block_map.", btree},
@@ -47,7 +47,7 @@ var lines = []line{
 	{"refcntbt", 0, 170, "btree.refcount.", btree},
 	{"qm", 6, 185, "quota.", "dquots dquots_unused"},
 	{"zoned", 0, 196, "zoned.", "read_calls write_calls zone_reset_calls"},
-	{"gc", 1, 199, "zoned.", "bytes"}, // the number behind "gc xpc"
+	{"gc", 1, 199, "zoned.", "bytes"}, // the number after "gc xpc"
 	{"defer_relog", 0, 200, "", "defer_relog"},
 	{"rmapbt_mem", 0, 201, "btree.rmap_mem.", btree},
 	{"rcbagbt", 0, 216, "btree.rcbag.", btree},
@@ -61,10 +61,11 @@ var buffers = line{"buf", 0, 0, "buffer.", "get create get_locked get_locked_wai
 
 const btree = "lookup compare insrec delrec newroot killroot increment decrement lshift rshift split join alloc free moves"
 
-// maxNumbers is how many numbers of a line there are at most.
+// maxNumbers is the largest number of numbers in a line.
 const maxNumbers = 15
 
-// A layout says where the numbers of a line are, by its key.
+// A layout has, for the key of each line, the index of its first number in
+// stats.nums.
 type layout map[string]int
 
 func newLayout() layout {
@@ -77,14 +78,14 @@ func newLayout() layout {
 	return l
 }
 
-// stats is what a file of statistics has. What it does not have is 0, as with
-// older kernels.
+// stats are the numbers of a file of statistics. A number that the file does not
+// have, as with older kernels, is 0.
 type stats struct {
 	ok   bool
 	nums []uint64
 }
 
-// parse sets s to what the file has.
+// parse sets s to the numbers in b.
 func (l layout) parse(s *stats, b []byte) {
 	if s.nums == nil {
 		s.nums = make([]uint64, len(l)*maxNumbers)
@@ -94,7 +95,7 @@ func (l layout) parse(s *stats, b []byte) {
 	l.merge(s, b)
 }
 
-// merge adds the lines of b.
+// merge sets the numbers of those lines that are in b.
 func (l layout) merge(s *stats, b []byte) {
 	for len(b) > 0 {
 		var line, word []byte

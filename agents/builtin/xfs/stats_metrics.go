@@ -10,35 +10,35 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// maxStats is the most that is read of a file of statistics, in bytes: that of
-// Linux 6.18 has 1.5 KB.
+// maxStats is the largest number of bytes that are read of a file of statistics.
+// That of Linux 6.18 has 1.5 KB.
 const maxStats = 64 << 10
 
-// A device is the statistics of one.
+// A device has the statistics of the file system on one device.
 type device struct {
 	stats
 	dir     string // below /sys/fs/xfs
-	request uint64 // when it was read
+	request uint64 // number of the request that has read it
 }
 
-// readAll reads the statistics of all file systems.
+// readAll reads the statistics of all file systems together.
 func (h *host) readAll(context.Context, *pmda.Request) error {
 	b, err := h.Path("/sys/fs/xfs/stats/stats").Text(maxStats)
 	if err != nil {
 		b, err = h.Path("/proc/fs/xfs/stat").Text(maxStats)
 	}
 	if h.total.ok = err == nil; !h.total.ok {
-		return nil // there is no XFS
+		return nil // the kernel has no XFS
 	}
 	h.layout.parse(&h.total, b)
-	// Older kernels have quotas in a file of its own.
+	// Older kernels have the statistics of quotas in a file of their own.
 	if b, err := h.Path("/proc/fs/xfs/xqmstat").Text(maxStats); err == nil {
 		h.layout.merge(&h.total, b)
 	}
 	return nil
 }
 
-// findDevices finds the devices.
+// findDevices lists the devices with a mounted file system.
 func (h *host) findDevices(context.Context, *pmda.Request) error {
 	var dirs []string
 	_ = h.Path("/sys/fs/xfs").List(func(name []byte, _ byte) {
@@ -69,7 +69,7 @@ func (h *host) findDevices(context.Context, *pmda.Request) error {
 
 // readDevice reads the statistics of a device, once in a request.
 //
-// C differs: without a file it has the statistics of all.
+// C differs: without the device's file the values are those of all file systems.
 func (h *host) readDevice(d *device) {
 	if d.request == h.request {
 		return
@@ -81,13 +81,13 @@ func (h *host) readDevice(d *device) {
 	}
 }
 
-// statisticsMetrics returns xfs and xfs.perdev.
+// statisticsMetrics returns the metrics below xfs, those of xfs.perdev included.
 func (h *host) statisticsMetrics() []pmda.Metric {
 	source := &pmda.Source{Read: h.readAll}
 	indom := &pmda.InDom{Serial: indomDevice, Insts: h.devices, Source: &pmda.Source{Read: h.findDevices}}
 	texts, _ := pmda.ParseHelp(help)
 	var ms []pmda.Metric
-	// add adds a metric of all file systems, and that of each.
+	// add adds a metric of all file systems together, and the one for each device.
 	add := func(m pmda.Metric, perDeviceItem int, set func(v *pmda.Value, s *stats)) {
 		all := m
 		all.Name = "xfs." + m.Name
@@ -140,7 +140,7 @@ func (h *host) statisticsMetrics() []pmda.Metric {
 	}
 	addLine(buffers, 17, 187)
 
-	// C differs: it leaves out the fraction.
+	// C differs: the value has no fraction.
 	writes := h.layout["log"]
 	add(pmda.Metric{Cluster: 16, Item: 78, Name: "log.write_ratio", Type: pdu.MetricFloat, Sem: pdu.SemInstant}, 78, func(v *pmda.Value, s *stats) {
 		ratio := 0.0
@@ -156,9 +156,9 @@ func (h *host) statisticsMetrics() []pmda.Metric {
 	})
 }
 
-// reset has the kernel set its statistics to 0, unless 0 is stored.
+// reset makes the kernel set its statistics to 0, unless the value stored is 0.
 //
-// C differs: any client that may store may do it.
+// C differs: any client that may store can reset, not only root.
 func (h *host) reset(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
 	if len(s.Values) != 1 {
 		return pdu.ErrnoBadStore

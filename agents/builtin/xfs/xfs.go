@@ -1,17 +1,18 @@
-// Package xfs is the agent for the XFS file systems of Linux (domain 11): what
-// pmdaxfs of PCP serves, with the same PMIDs, instances and values, those that
-// are new in PCP 7.2 included:
+// Package xfs is the agent for the XFS file systems of Linux (domain 11). It serves
+// the metrics of PCP's pmdaxfs, with the same PMIDs, instances and values, including
+// those that are new in PCP 7.2:
 //
 //	xfs          statistics of all file systems
 //	xfs.perdev   the same for each device
 //	quota        quotas of projects, quotactl(2)
 //
-// Statistics are for everybody. The agent has to be root to see quotas, and so
-// has a client that stores xfs.control.reset.
+// All clients may see statistics. To read quotas the agent must run as root, and
+// only a client that is root may store xfs.control.reset.
 //
-// What pmdaxfs does otherwise is in comments that start with "C differs".
-// Package procfs is not used here: it has fewer of the lines, and reads a device
-// only by a look at all of them.
+// Comments that start with "C differs" say what pmdaxfs does otherwise.
+//
+// The module github.com/prometheus/procfs is not used: it parses fewer lines, and
+// cannot read one device without all others.
 package xfs
 
 import (
@@ -28,20 +29,21 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Options are how an agent differs from the one that New returns.
+// Options configure an agent. The zero value is for this host.
 type Options struct {
-	// Root is the directory that has proc, sys, dev and etc; "" is /. It is
-	// another one for a pmcd in a container, and for recorded trees.
+	// Root is the directory that has proc, sys, dev and etc; "" is /. A pmcd in a
+	// container sets it to where the host's directories are mounted, and tests set
+	// it to a recorded tree.
 	Root string
 }
 
-// New returns the agent for this host. As with pmdaxfs, XFS_STATSPATH in the
-// environment has the Root of another one.
+// New returns the agent for this host. As with pmdaxfs, the environment variable
+// XFS_STATSPATH sets Root.
 func New(domain int) (agents.Agent, error) {
 	return Open(domain, Options{Root: os.Getenv("XFS_STATSPATH")})
 }
 
-// Open returns an agent.
+// Open returns the agent for the host that o describes.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent(help) }
 
 //go:embed help.txt
@@ -54,7 +56,7 @@ const (
 	indomProject = 16
 )
 
-// A host is what all sources have in common.
+// A host is the state that all sources share.
 type host struct {
 	sysfile.Reader
 	domain    int

@@ -13,8 +13,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// numberedStats composes statistics with all the lines of Linux 6.18, in which each
-// number is another one.
+// numberedStats composes statistics with all lines of Linux 6.18. The numbers count
+// from from.
 func numberedStats(from int) string {
 	var b strings.Builder
 	for _, line := range []struct {
@@ -100,7 +100,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// Of an older kernel, and of one without XFS.
+// The files of an older kernel, and a kernel without XFS.
 func TestOlderKernels(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/fs/xfs/stat":            "rw 5 6\nqm 1 1 1 1 1 1 1 1\n",
@@ -133,7 +133,7 @@ func TestOlderKernels(t *testing.T) {
 		}
 	}
 	if b, _ := os.ReadFile(root + "/proc/sys/fs/xfs/stats_clear"); len(b) > 0 {
-		t.Errorf("after stores of others: %q", b)
+		t.Errorf("after stores of clients other than root: %q", b)
 	}
 	r = newHarness(t, t.TempDir())
 	r.Want(map[string]string{"xfs.write": "", "xfs.log.write_ratio": "", "xfs.perdev.read": "", "xfs.control.reset": "0"})
@@ -186,8 +186,7 @@ func TestQuotas(t *testing.T) {
 	r.Want(map[string]string{"quota.state.project.accounting": "/dev/sdb1=0", "quota.project.files.used": ""})
 }
 
-// Whatever the kernel writes, a fetch has one value for each number that
-// depends on nothing that was read before.
+// For any contents of the file, the numbers do not depend on what was read before.
 func FuzzStats(f *testing.F) {
 	f.Add("", numberedStats(1))
 	f.Add(numberedStats(1), "rw 1\nrw 2 3\ngc 5\nxpc\t1 -2 99999999999999999999\nlog\n")
@@ -198,7 +197,7 @@ func FuzzStats(f *testing.F) {
 		l.parse(&reused, []byte(text))
 		l.parse(&fresh, []byte(text))
 		if fmt.Sprint(reused) != fmt.Sprint(fresh) {
-			t.Errorf("after %q, %q gives %v\nbut of itself %v", before, text, reused, fresh)
+			t.Errorf("after %q, %q gives %v\nwithout it %v", before, text, reused, fresh)
 		}
 	})
 }

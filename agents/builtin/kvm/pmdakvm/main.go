@@ -14,7 +14,7 @@ func main() {
 		Name:   "pmdakvm",
 		Domain: 95,
 		Log:    "kvm.log",
-		User:   "root", // debugfs is for root
+		User:   "root", // to read debugfs
 		New: func(s serve.Start) (agents.Agent, error) {
 			o := kvm.FromEnv()
 			o.Log = s.Log

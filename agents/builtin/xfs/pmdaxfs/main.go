@@ -14,7 +14,7 @@ func main() {
 		Name:   "pmdaxfs",
 		Domain: 11,
 		Log:    "xfs.log",
-		User:   "root", // quotas and xfs.control.reset are for root
+		User:   "root", // to read quotas and to reset statistics
 		New:    func(s serve.Start) (agents.Agent, error) { return xfs.New(s.Domain) },
 	})
 }
