@@ -63,7 +63,8 @@ func eachAgent(put func(*pdu.ResultWriter, int32, *AgentInfo)) fetchFunc {
 	return each(indomAgents, (*fetch).agents, func(v *AgentInfo) int32 { return int32(v.Domain) }, put)
 }
 
-// agents returns the agents by domain, unlike Instances.
+// agents returns the agents in the order of their domains. Instances has them in
+// the order of pmcd.conf.
 func (f *fetch) agents() []AgentInfo {
 	if markFetched(&f.fetched.agents) {
 		f.agentsNow = f.a.host.Agents(f.agentsNow[:0])
@@ -83,7 +84,8 @@ func (f *fetch) clients() []ClientInfo {
 	return f.clientsNow
 }
 
-// startDates gives each client the time of its connection, as ctime(3) has it.
+// startDates appends the time at which each client connected, in the format of
+// ctime(3).
 func startDates(f *fetch) {
 	loc := f.a.zone.location()
 	var buf [len(time.ANSIC)]byte

@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// controlMetrics is cluster 0: the settings of pmcd, and facts about it.
+// controlMetrics is cluster 0: settings and properties of pmcd.
 var controlMetrics = []metric{
 	{0, "pmcd.control.debug", str, 0, discrete, none, text(func(f *fetch) string { return f.status().Debug }), storeText(setDebug)},
 	{1, "pmcd.datasize", u32, 0, instant, kbyte, word(dataSize), nil},
@@ -46,12 +46,12 @@ var controlMetrics = []metric{
 
 const itemSeqnum = 24
 
-// numRegisters is the size of pmcd.control.register.
+// numRegisters is the number of instances of pmcd.control.register.
 const numRegisters = 16
 
 func zero(*fetch) uint32 { return 0 }
 
-// seconds rounds up: only what is 0 is shown as 0.
+// seconds returns d in seconds, rounded up, so that only 0 is shown as 0.
 func seconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }
 
 func traceBit(t Trace) fetchFunc {
@@ -67,8 +67,8 @@ func registers(f *fetch) {
 	}
 }
 
-// services names the PCP services of this host: pmcd, which is there, and
-// others that can be told to be.
+// services returns the names of the PCP services that run on this host: pmcd, and
+// pmproxy if its pid file names a live process.
 func services(f *fetch) string {
 	if dir := f.a.config.RunDir; dir != "" && readPID(filepath.Join(dir, "pmproxy.pid")) != 0 {
 		return "pmcd pmproxy"
@@ -76,7 +76,7 @@ func services(f *fetch) string {
 	return "pmcd"
 }
 
-// simABI is the platform in the words of pmcd.simabi.
+// simABI is the value of pmcd.simabi, which names the platform.
 var simABI = func() string {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -90,6 +90,6 @@ var simABI = func() string {
 }()
 
 func hostname() string {
-	name, _ := os.Hostname() // "" is as good as an error
+	name, _ := os.Hostname() // on an error the value is ""
 	return name
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A fakeHost is a daemon without any activity. What is asked of it, beyond
-// new values, is in calls.
+// A fakeHost is a Host whose values change only by its setters. Calls of the other
+// methods that act are recorded in calls.
 type fakeHost struct {
 	status  Status
 	agents  []AgentInfo
@@ -71,11 +71,11 @@ func (h *fakeHost) client(num int32) *ClientInfo {
 	return nil
 }
 
-// Numbers of the clients of newHost.
+// Numbers of newHost's clients.
 const (
 	root   = 3 // over the local socket
 	user   = 1
-	remote = 2 // over TCP, and so nobody in particular
+	remote = 2 // over TCP, so its user is not known
 )
 
 func newHost() *fakeHost {
@@ -111,7 +111,7 @@ func newHost() *fakeHost {
 	return h
 }
 
-// newAgent returns an agent without any files to look at.
+// newAgent returns an agent that reads no files.
 func newAgent(h Host) *Agent { return New(2, "pmcd", h, Config{Build: "1"}) }
 
 // includeAll is a profile that selects everything.
@@ -140,8 +140,7 @@ func fetchAs(t testing.TB, a *Agent, client int32, p *pdu.Profile, ids ...pdu.PM
 	return sets
 }
 
-// values returns the values of one metric by instance, strings and words as
-// what they are.
+// values fetches one metric and returns its decoded values.
 func values(t testing.TB, a *Agent, client int32, p *pdu.Profile, id pdu.PMID) []instValue {
 	t.Helper()
 	vs := fetchAs(t, a, client, p, id)[0]
@@ -197,7 +196,7 @@ func decode(t testing.TB, typ pdu.MetricType, vs *pdu.ValueSet, v pdu.Value) any
 
 func id(cluster, item int) pdu.PMID { return pdu.NewPMID(2, cluster, item) }
 
-// errnoOf returns the code that a client would see; 0 is success.
+// errnoOf returns the error code that a client would get; 0 is success.
 func errnoOf(err error) pdu.Errno {
 	if err == nil {
 		return 0

@@ -18,11 +18,12 @@ import (
 var helpFile string
 
 // help returns the texts of the help file, as pmda.ParseHelp does, and those of
-// the PDU counts. Most daemons are never asked for one.
+// the PDU counts. It parses the file at the first request for a text, which most
+// daemons never get.
 var help = sync.OnceValue(func() map[string]pmda.HelpText {
 	help, err := pmda.ParseHelp(helpFile)
 	if err != nil {
-		panic(err) // it is ours
+		panic(err) // the file is part of the program
 	}
 	addPDUHelp(help)
 	return help

@@ -6,72 +6,73 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Host is the daemon, as its own agent sees it.
+// A Host gives the agent access to the daemon that it is part of.
 //
-// The methods are called inside a fetch or a store, so none may wait for I/O
-// or for another agent, and none may call back into the Agent: what takes time
-// (a reload, the log) is only asked for here. They are called by one goroutine
-// at a time, while the daemon changes under them: an implementation locks or
-// copies for itself.
+// The methods are called during a fetch or a store, so they must not wait for I/O
+// or for another agent, and must not call the Agent. What takes time (a reload,
+// output to the log) they only start. They are called by one goroutine at a time,
+// but concurrently with the rest of the daemon: an implementation must lock or copy
+// what it reads.
 //
-// Values have been checked when a setter is called. Who may store what is the
-// Agent's business too, by the UID of [ClientInfo]; the daemon has only decided
-// before that the client may store at all.
+// The Agent validates values before it calls a setter. It also decides which
+// metrics a client may store, by the UID in [ClientInfo]; the daemon has decided
+// before whether the client may store at all.
 type Host interface {
-	// Status fills in s, which is the Agent's and is used again.
+	// Status fills in s, which belongs to the Agent and is reused.
 	Status(s *Status)
 
-	// Agents appends the agents of pmcd.conf to dst, dead ones included, in
-	// the order of configuration.
+	// Agents appends the agents of pmcd.conf to dst, including those that have
+	// failed, in the order of pmcd.conf.
 	Agents(dst []AgentInfo) []AgentInfo
 
 	// Clients appends the connected clients to dst, by ascending Seq.
 	Clients(dst []ClientInfo) []ClientInfo
 
-	// Client returns the client that Origin.Client names; false if it has
-	// gone.
+	// Client returns the client with the number Origin.Client; false if it has
+	// disconnected.
 	Client(num int32) (ClientInfo, bool)
 
-	// Hostname returns the name of the host that a client observes: of the
-	// container it chose, else what pmcd -H says, else gethostname(2).
+	// Hostname returns the name of the host that a client observes: the host name
+	// of the container that it has chosen, else that given by pmcd -H, else that of
+	// gethostname(2).
 	Hostname(client int32) string
 
-	// Labels returns the JSON text of the labels from the label files, as of
-	// the last time they were read; "" if there are none.
+	// Labels returns the JSON text of the labels that were last read from the
+	// label files; "" if there are none.
 	Labels() string
 
-	// SetWhoami and SetContainer store what a client says about itself; ""
-	// resets. SetContainer also has the new attribute sent to the agents that
-	// want attributes.
+	// SetWhoami and SetContainer set a client's description of itself and its
+	// container; "" removes them. SetContainer also sends the new attribute to the
+	// agents that receive attributes.
 	SetWhoami(client int32, s string)
 	SetContainer(client int32, name string)
 
-	// SetFenced fences an agent off, or lets clients in again. It is never
-	// called for the Agent itself; an agent that has gone meanwhile is ignored.
+	// SetFenced fences an agent, or removes the fence. It is never called for the
+	// Agent itself. A domain without an agent is ignored.
 	SetFenced(domain int, on bool)
 
-	// SetDebug replaces the debug options by those named in opts, separated by
-	// commas; "" turns all off. A name that does not exist is PM_ERR_CONV, and
-	// then nothing has changed.
+	// SetDebug replaces the debug options by those in opts, whose names are
+	// separated by commas; "" turns all off. If opts has an unknown name it returns
+	// PM_ERR_CONV and changes nothing.
 	SetDebug(opts string) error
 
 	SetTimeout(d time.Duration)      // pmcd -t; 0 is no timeout
 	SetCredsTimeout(d time.Duration) // pmcd -q; above 0
 	SetTrace(t Trace)                // all bits at once
 	SetTraceBufs(n int)              // 0 to MaxTraceBufs; empties the ring; 0 keeps no events
-	DumpTrace()                      // event trace to the log, and empty the ring
-	DumpClients()                    // table of clients to the log
-	Sighup()                         // as if the process had got SIGHUP; the log says that it was a store
+	DumpTrace()                      // writes the trace events to the log and empties the ring
+	DumpClients()                    // writes the table of clients to the log
+	Sighup()                         // does what SIGHUP does; the log says that it was a store
 	BumpSeqnum()                     // adds 1 to Status.Seqnum
 }
 
-// A Status is the state of the daemon in plain numbers, as of one moment.
+// A Status is a snapshot of the daemon's state.
 type Status struct {
-	PID     int    // of the serving process
-	Agents  int    // connected agents, not ready ones included
-	Clients int    // connected clients, the asking one included
+	PID     int    // of the daemon
+	Agents  int    // connected agents, including those that are not ready
+	Clients int    // connected clients, including the one that fetches
 	Sighups uint32 // SIGHUP signals since start
-	Seqnum  uint32 // 1 at start, +1 for each agent that comes back
+	Seqnum  uint32 // 1 at start, plus 1 for each agent that is started again
 
 	Timeout      time.Duration // pmcd -t
 	CredsTimeout time.Duration // pmcd -q
@@ -81,8 +82,8 @@ type Status struct {
 	TraceBufs    int // size of the ring of trace events
 	Features     Features
 
-	// PDUs on all connections, to clients and to agents, since start. Nil
-	// counts as none.
+	// PDUs counts the PDUs on all connections, to clients and to agents, since
+	// start. Nil stands for no PDUs.
 	PDUs *pdu.Counts
 }
 
@@ -93,28 +94,28 @@ type Limits struct {
 	Metrics   uint32 // PMIDs in one fetch (pmcd -M)
 }
 
-// Trace says which events the daemon remembers (pmcd -T).
+// Trace says which events the daemon records (pmcd -T).
 type Trace uint32
 
 // The bits of a Trace.
 const (
-	TraceConn  Trace = 1 << 0 // connections: made, lost, failed
+	TraceConn  Trace = 1 << 0 // connections made, lost and failed
 	TracePDU   Trace = 1 << 1 // each PDU sent and received
-	TraceNoBuf Trace = 1 << 8 // to the log at once, not to the ring
+	TraceNoBuf Trace = 1 << 8 // write events to the log at once, not to the ring
 )
 
-// Features are the options of pmcd that pmcd.feature.* reports on. Each is
-// what the greeting promises to clients, so it must be true.
+// Features are the values of pmcd.feature.*. They must agree with the features
+// that pmcd announces in the handshake with a client.
 type Features struct {
 	Secure             bool // TLS is configured
-	Compress           bool // never: retired
-	IPv6               bool // the host can do it
-	Authentication     bool // SASL is there
-	CredsRequired      bool // clients must say who they are
+	Compress           bool // always false: PCP has retired it
+	IPv6               bool // the host supports it
+	Authentication     bool // SASL is available
+	CredsRequired      bool // clients must authenticate
 	UnixDomainSockets  bool // the local socket is served
 	ServiceDiscovery   bool // pmcd announces itself
 	Containers         bool // clients may choose a container
-	Local              bool // PMCD_LOCAL is set: the loopback interface only
+	Local              bool // PMCD_LOCAL is set: pmcd listens on the loopback interface only
 	ClientCertRequired bool // clients must have a certificate (pmcd -Q)
 }
 
@@ -125,18 +126,20 @@ type AgentInfo struct {
 	Kind   Kind
 	Fenced bool
 
-	// Status is 0 for a connected agent, 1 for one that is not ready; or else
-	// why it is not there: bits 0-7 the reason (2 found dead, 4 not started, 8
-	// protocol failure), bits 8-15 the exit code, bits 16-23 the signal.
+	// Status is 0 for a connected agent and 1 for one that is not ready. Any other
+	// value says why there is no connection: bits 0-7 have the reason (2 found
+	// dead, 4 not started, 8 protocol failure), bits 8-15 the exit code, bits
+	// 16-23 the signal.
 	Status int32
 }
 
-// Kind is how an agent is reached, with the numbers of pmcd.agent.type.
+// Kind is how pmcd communicates with an agent: the values of pmcd.agent.type.
 type Kind uint32
 
-// The kinds of agents. Bit 0 would say that an agent speaks ASCII; none does.
+// The kinds of agents. Bit 0 is reserved for agents with the ASCII protocol, which
+// no longer exist.
 const (
-	KindDSO    Kind = 0 << 1 // built-in agents and plugins too
+	KindDSO    Kind = 0 << 1 // also built-in agents and plugins
 	KindSocket Kind = 1 << 1
 	KindPipe   Kind = 2 << 1
 )
@@ -144,9 +147,9 @@ const (
 // ClientInfo describes one connected client.
 type ClientInfo struct {
 	Client    int32 // its number, as in agents.Origin
-	Seq       int32 // connections before it since start; 0 again after MaxInt32
+	Seq       int32 // number of connections before it since start; 0 again after MaxInt32
 	UID       int64 // user, from the socket or by authentication; -1 if not known
 	Started   time.Time
-	Whoami    string // what it stored about itself, or ""
-	Container string // the container it chose, or ""
+	Whoami    string // its description of itself, or ""
+	Container string // the container that it has chosen, or ""
 }

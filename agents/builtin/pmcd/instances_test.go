@@ -43,8 +43,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestProfiles fetches a metric of each instance domain with all profiles that
-// are special.
+// TestProfiles fetches a metric of each instance domain with profiles that select
+// no, one, some and all instances.
 func TestProfiles(t *testing.T) {
 	a := New(2, "pmcd", newHost(), pcpConfig(t))
 	for _, name := range []string{
@@ -60,7 +60,7 @@ func TestProfiles(t *testing.T) {
 		one := list[1].ID
 		for _, tt := range []struct {
 			profile  pdu.Profile
-			one, all bool // whether it selects one, and all others
+			one, all bool // whether it selects instance one, and all other instances
 		}{
 			{pdu.Profile{}, true, true},
 			{pdu.Profile{Exclude: true}, false, false},

@@ -10,33 +10,35 @@ import (
 	"weak"
 )
 
-// What the process holds is what its last garbage collection has found to be in
-// use. Memory that has become garbage since, and memory that the Go runtime
-// keeps for later, would make a daemon look as if it leaked. A fetch has a
-// collection done if there was work for it since the last one, and collections for
-// fetches go on for less than a hundredth of the time: see collected.
+// The figures of memory are what the last garbage collection has found to be in
+// use. If memory counted that has become garbage since, or that the Go runtime keeps
+// for later, a daemon would seem to leak. So a fetch runs a collection if there may
+// be new garbage. Collections for fetches take less than a hundredth of the time, see
+// collect.
 
 const (
-	// minGarbage is how many bytes are made before a collection is worth while.
+	// minGarbage is the number of bytes that must have been allocated since the last
+	// collection for another one.
 	minGarbage = 64 << 10
 	// minGCInterval is the shortest time between two collections for fetches.
 	minGCInterval = 100 * time.Millisecond
-	// maxGCInterval is after what time one is done for less: what was released.
+	// maxGCInterval is the time after which a fetch runs a collection even if less
+	// than minGarbage was allocated: objects may have been released.
 	maxGCInterval = 10 * time.Second
-	// maxGCShare is the part of the time that these may take: one in gcShare. They use
-	// a quarter of the CPUs then, and those that are idle.
+	// maxGCShare limits collections for fetches to one part in maxGCShare of the
+	// time. While they run they use a quarter of the CPUs, and those that are idle.
 	maxGCShare = 100
 )
 
-// inUseMetrics are the parts of memory that pmcd.datasize is the sum of: objects, stacks
-// and variables.
+// inUseMetrics are the metrics of the runtime that pmcd.datasize is the sum of:
+// objects, stacks and variables.
 var inUseMetrics = [...]string{
 	"/gc/heap/live:bytes",
 	"/gc/scan/stack:bytes",
 	"/gc/scan/globals:bytes",
 }
 
-// dataSize returns the memory that the process holds, in KiB.
+// dataSize returns the memory in use, in KiB.
 func dataSize(f *fetch) uint32 {
 	s := f.a.usage.memory[:]
 	f.a.usage.live.collect()
@@ -50,21 +52,20 @@ func dataSize(f *fetch) uint32 {
 	return uint32(min(sum/1024, math.MaxUint32))
 }
 
-// liveObjects counts the objects that the last garbage collection has left, by
-// size. The runtime counts those that were made and those that were freed: the
-// former are taken when a collection has ended, the latter when they are asked
-// for, as the memory of dead objects is swept, and counted, until the next
-// collection starts.
+// liveObjects counts the objects that survived the last garbage collection, by
+// size. It is the difference of two counters of the runtime: of allocated objects,
+// read when a collection has ended, and of freed objects, read at the time of a
+// fetch, because dead objects are swept and counted until the next collection starts.
 type liveObjects struct {
-	// next is when a fetch may have a collection done, and last when one had. Fetches
-	// come one at a time.
+	// A fetch may run a collection from notBefore on; lastGC is the time of the last
+	// one that a fetch ran. Fetches are not concurrent, so no lock is needed.
 	notBefore, lastGC time.Time
 
-	mu             sync.Mutex // guards the following
+	mu             sync.Mutex // guards the following: cleanups run on a goroutine of the runtime
 	allocs         [2]metrics.Sample
 	frees          [1]metrics.Sample
-	allocated      []uint64 // when the last collection ended, by bucket
-	allocatedBytes uint64   // all that was made by then
+	allocated      []uint64 // objects allocated up to the end of the last collection, by bucket
+	allocatedBytes uint64   // bytes allocated up to then
 	bounds         []float64
 }
 
@@ -77,12 +78,13 @@ func newLiveObjects() *liveObjects {
 	return l
 }
 
-// A sentinel is garbage as soon as it is made: the next collection finds it. The
-// pointer keeps it out of memory that it would share with other objects.
+// A sentinel is garbage as soon as it is allocated, so its cleanup runs after the
+// next collection. It has a pointer so that the runtime does not allocate it in one
+// block with other tiny objects.
 type sentinel struct{ _ *sentinel }
 
-// onEachGC has collected called after each garbage collection, as long as l is in
-// use.
+// onEachGC arranges that recordAllocs is called after each garbage collection, as
+// long as l is in use.
 func (l *liveObjects) onEachGC() {
 	runtime.AddCleanup(new(sentinel), func(w weak.Pointer[liveObjects]) {
 		if l := w.Value(); l != nil {
@@ -92,14 +94,14 @@ func (l *liveObjects) onEachGC() {
 	}, weak.Make(l))
 }
 
-// collect has collections done, unless little was made since the last one or
-// that of another fetch was just now.
+// collect runs garbage collections, unless little was allocated since the last one or
+// the last one for a fetch was too short a time ago.
 func (l *liveObjects) collect() {
 	start := time.Now()
 	if start.Before(l.notBefore) || start.Sub(l.lastGC) < maxGCInterval && !l.mayHaveGarbage() {
 		return
 	}
-	// What a sync.Pool keeps for later is found by the second.
+	// It takes a second collection to free the objects in a sync.Pool.
 	runtime.GC()
 	runtime.GC()
 	l.recordAllocs()
@@ -107,7 +109,8 @@ func (l *liveObjects) collect() {
 	l.lastGC, l.notBefore = now, now.Add(max(minGCInterval, maxGCShare*now.Sub(start)))
 }
 
-// mayHaveGarbage reports whether there may be garbage.
+// mayHaveGarbage reports whether minGarbage bytes were allocated since the last
+// collection.
 func (l *liveObjects) mayHaveGarbage() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +119,7 @@ func (l *liveObjects) mayHaveGarbage() bool {
 	return l.allocated == nil || v.Kind() == metrics.KindUint64 && v.Uint64()-l.allocatedBytes >= minGarbage
 }
 
-// recordAllocs notes what was made until now.
+// recordAllocs reads the counters of allocated objects.
 func (l *liveObjects) recordAllocs() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,6 +133,7 @@ func (l *liveObjects) recordAllocs() {
 	}
 }
 
+// bySize returns the number of live objects in each size class.
 func (l *liveObjects) bySize() (n [numBuffers]int32) {
 	l.collect()
 	l.mu.Lock()
@@ -144,7 +148,7 @@ func (l *liveObjects) bySize() (n [numBuffers]int32) {
 	}
 	class := 0
 	for i, made := range l.allocated {
-		// Sizes of the bucket are below the next bucket's lower bound.
+		// The sizes in a bucket are below the lower bound of the next bucket.
 		for class < numBuffers-1 && l.bounds[i+1]-1 > float64(bufferSizes[class]) {
 			class++
 		}

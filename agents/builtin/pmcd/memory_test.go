@@ -8,14 +8,14 @@ import (
 
 var sink [][]byte
 
-// The figures of memory are what is in use: not what has become garbage, and not
-// what the runtime keeps.
+// The figures of memory count what is in use, but not garbage, nor memory that the
+// runtime keeps.
 func TestMemoryInUse(t *testing.T) {
 	a := newAgent(newHost())
 	size := func() (kib int64) {
 		return values(t, a, root, includeAll, pmidOf(t, "pmcd.datasize"))[0].value.(int64)
 	}
-	// Objects of 8 KiB and less, the class of those that are made below.
+	// Objects in the size class up to 8 KiB, that of the objects allocated below.
 	blocks := func() (n int64) {
 		for _, v := range values(t, a, root, includeAll, pmidOf(t, "pmcd.buf.alloc")) {
 			if v.inst == 8192 {
@@ -24,7 +24,7 @@ func TestMemoryInUse(t *testing.T) {
 		}
 		return n
 	}
-	// Two fetches that are not just after each other.
+	// look fetches both metrics. It resets notBefore as if time had passed.
 	look := func() (int64, int64) {
 		a.usage.live.notBefore = time.Time{}
 		kib := size()
@@ -47,16 +47,17 @@ func TestMemoryInUse(t *testing.T) {
 	}
 	make8K(1000)
 	if kib, n := look(); kib < startSize+7000 || n < startBlocks+984 || n > startBlocks+1016 {
-		t.Errorf("what is in use does not count: %d KiB, then %d; %d blocks, then %d", startSize, kib, startBlocks, n)
+		t.Errorf("memory in use does not count: %d KiB, then %d; %d blocks, then %d", startSize, kib, startBlocks, n)
 	}
 	runtime.KeepAlive(sink)
 	sink = nil
 	a.usage.live.lastGC = time.Time{}
 	if kib, n := look(); kib > startSize+128 || n > startBlocks+16 {
-		t.Errorf("in the end: %d KiB, then %d; %d blocks, then %d", startSize, kib, startBlocks, n)
+		t.Errorf("after the release: %d KiB, then %d; %d blocks, then %d", startSize, kib, startBlocks, n)
 	}
 
-	// Without work there is no collection, and with work not one a fetch.
+	// Without allocations there is no collection, and with allocations there are
+	// fewer than fetches.
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	kib, n := look()

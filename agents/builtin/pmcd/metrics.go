@@ -7,8 +7,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A metric is one row of the tables below, whose rows are all that is special
-// about a metric, except for its help text.
+// A metric is one row of the tables. It defines all of a metric except its help
+// text.
 type metric struct {
 	item  int
 	name  string
@@ -20,10 +20,11 @@ type metric struct {
 	store storeFunc // nil if it cannot be stored
 }
 
-// A fetchFunc appends the values of a metric to f.w, where their set is open.
+// A fetchFunc appends the values of a metric to f.w, which has begun the metric's
+// value set.
 type fetchFunc func(f *fetch)
 
-// Short for the tables.
+// Short names for the tables.
 const (
 	i32, u32, u64              = pdu.Metric32, pdu.MetricU32, pdu.MetricU64
 	float, doubl, str          = pdu.MetricFloat, pdu.MetricDouble, pdu.MetricString
@@ -38,7 +39,7 @@ var (
 	perSec = pdu.NewUnits(0, -1, 1, 0, pdu.TimeSec, 0)
 	perPDU = pdu.NewUnits(0, 1, -1, 0, pdu.TimeUsec, 0)
 
-	// PCP 7.2.1 says by mistake that a size is a time. Clients see it so.
+	// By mistake the unit of this size is a time in PCP 7.2.1. Clients expect it.
 	pduSize = pdu.NewUnits(0, 1, 0, 0, pdu.TimeNsec, 0)
 )
 
@@ -52,8 +53,8 @@ const (
 	indomClients
 )
 
-// clusters has all metrics, by cluster and item. Where there is no metric the
-// name is empty.
+// clusters has all metrics, by cluster and item. An element without a name is not a
+// metric.
 var clusters = [...][]metric{
 	byItem(controlMetrics),
 	byItem(pduMetrics("pmcd.pdu_in.", received)),
@@ -94,8 +95,8 @@ func (a *Agent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWr
 	return nil
 }
 
-// A fetch is one call of Fetch. Whatever several metrics are made of is asked
-// for once, so their values are of one moment.
+// A fetch is one call of Fetch. It reads data that several metrics need only once,
+// so their values are consistent.
 type fetch struct {
 	a       *Agent
 	w       *pdu.ResultWriter
@@ -118,8 +119,8 @@ func (f *fetch) begin(r *agents.FetchRequest, w *pdu.ResultWriter) {
 	f.w, f.client, f.profile = w, r.Origin.Client, r.Profile
 }
 
-// end lets go of what is not the agent's. The memory is kept for the next
-// fetch, unless it is much.
+// end drops references to data of the caller. Memory is kept for the next fetch,
+// except large slices.
 func (f *fetch) end() {
 	f.w, f.profile = nil, nil
 	f.statusNow = Status{}
@@ -138,7 +139,7 @@ func emptied[T any](s []T) []T {
 	return s[:0]
 }
 
-// markFetched reports whether *has is false, and makes it true.
+// markFetched sets *fetched, and reports whether it was false before.
 func markFetched(fetched *bool) bool {
 	was := *fetched
 	*fetched = true
@@ -152,17 +153,18 @@ func (f *fetch) status() *Status {
 	return &f.statusNow
 }
 
-// word is for metrics of a 32-bit type without instances.
+// word returns the fetchFunc of a metric of a 32-bit type without instances.
 func word(get func(*fetch) uint32) fetchFunc {
 	return func(f *fetch) { f.w.Word(pdu.NoInst, get(f)) }
 }
 
-// text is for metrics of type STRING without instances.
+// text returns the fetchFunc of a metric of type STRING without instances.
 func text(get func(*fetch) string) fetchFunc {
 	return func(f *fetch) { f.w.String(pdu.NoInst, get(f)) }
 }
 
-// each is for metrics with instances: put appends the value of one.
+// each returns the fetchFunc of a metric with instances. put appends the value of
+// one instance.
 func each[T any](indom int, all func(*fetch) []T, id func(*T) int32, put func(*pdu.ResultWriter, int32, *T)) fetchFunc {
 	return func(f *fetch) {
 		p := f.profile.For(pdu.NewInDom(f.a.domain, indom))
@@ -178,7 +180,7 @@ func each[T any](indom int, all func(*fetch) []T, id func(*T) int32, put func(*p
 	}
 }
 
-// boolWord returns the value of a metric that is 0 or 1.
+// boolWord returns 1 for true and 0 for false.
 func boolWord(b bool) uint32 {
 	if b {
 		return 1

@@ -15,8 +15,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// TestDescriptorsAreThoseOf721 compares with a table that was taken from
-// PCP 6.0.3 and 7.2.1.
+// TestDescriptorsAreThoseOf721 compares descriptors with a table that was extracted
+// from PCP 6.0.3 and 7.2.1.
 func TestDescriptorsAreThoseOf721(t *testing.T) {
 	rows := map[string][]string{}
 	for _, line := range lines(t, "testdata/metrics.tsv") {
@@ -25,7 +25,7 @@ func TestDescriptorsAreThoseOf721(t *testing.T) {
 			rows[f[0]] = f
 		}
 	}
-	const domain = 77 // nothing depends on 2
+	const domain = 77 // not pmcd's own, 2: nothing depends on it
 	a := New(domain, "pmcd", newHost(), Config{})
 	n := 0
 	for cluster, c := range clusters {
@@ -140,7 +140,7 @@ func TestEachMetricHasHelp(t *testing.T) {
 	}
 }
 
-// TestEachMetricHasValues fetches all there is in one go.
+// TestEachMetricHasValues fetches all metrics at once.
 func TestEachMetricHasValues(t *testing.T) {
 	h := newHost()
 	a := New(2, "pmcd", h, pcpConfig(t))

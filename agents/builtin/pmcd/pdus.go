@@ -5,13 +5,13 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// pduTypes are the items of clusters 1 and 2. The order is that in which the
-// types were invented, but that total was thought complete at 16.
+// pduTypes are the items of clusters 1 and 2. Items are in the order in which the
+// types were added to PCP. Item 16 is the total: later types have higher items.
 var pduTypes = []struct {
 	item int
 	name string
-	typ  pdu.Type // 0 is all
-	what string   // what such a PDU is for
+	typ  pdu.Type // 0 for the total
+	what string   // the purpose of such a PDU, for the help text
 }{
 	{0, "error", pdu.TypeError, "an error code in place of a reply, the result of a store, or a notice"},
 	{1, "result", pdu.TypeResult, "the values of metrics, as reply to a fetch or to be stored"},
@@ -24,7 +24,7 @@ var pduTypes = []struct {
 	{8, "text_req", pdu.TypeTextReq, "a request for help text"},
 	{9, "text", pdu.TypeText, "help text"},
 	{10, "control_req", pdu.TypeControlReq, "a type that is no longer in use"},
-	{12, "creds", pdu.TypeCreds, "what a peer is able to do and wants, when a connection is set up"},
+	{12, "creds", pdu.TypeCreds, "the version and the features of a peer, when a connection is set up"},
 	{13, "pmns_ids", pdu.TypePMNSIDs, "PMIDs, as reply to names or to ask for their names"},
 	{14, "pmns_names", pdu.TypePMNSNames, "names of metrics, as reply to PMIDs or to ask for their PMIDs"},
 	{15, "pmns_child", pdu.TypePMNSChild, "a request for the names one level below a name"},
@@ -39,7 +39,7 @@ var pduTypes = []struct {
 	{24, "descs", pdu.TypeDescs, "the descriptors of several metrics"},
 }
 
-// pduMetrics returns the metrics for one direction.
+// pduMetrics returns the metrics of one direction.
 func pduMetrics(prefix string, n func(*pdu.Counts, pdu.Type) uint32) []metric {
 	var rows []metric
 	for _, t := range pduTypes {
@@ -53,7 +53,7 @@ func received(c *pdu.Counts, t pdu.Type) uint32 { return total(c, (*pdu.Counts).
 
 func sent(c *pdu.Counts, t pdu.Type) uint32 { return total(c, (*pdu.Counts).Sent, t) }
 
-// total returns the count of PDUs of one type; of all if t is 0.
+// total returns the count of PDUs of one type, or of all types if t is 0.
 func total(c *pdu.Counts, n func(*pdu.Counts, pdu.Type) uint32, t pdu.Type) uint32 {
 	if c == nil {
 		return 0

@@ -14,26 +14,26 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// What is in the directories of PCP belongs to whoever may write there, so
-// nothing is believed: only so many names are looked at, symbolic links are
-// not followed, and only regular files of a sensible size are read.
+// Other users may be able to write to the directories of PCP, so their contents are
+// not trusted: the number of names is limited, symbolic links are not followed, and
+// only small regular files are read.
 
-// maxPIDFiles is how many names of a directory are looked at.
+// maxPIDFiles is the largest number of names that are read of a directory.
 const maxPIDFiles = 4096
 
-// primaryName is the instance that the host's own pmlogger or pmie has beside
-// the one named by its pid.
+// primaryName is the name of the second instance of the host's own pmlogger or pmie,
+// beside the one named by its pid.
 const primaryName = "primary"
 
-// pidFiles returns the names of directory entries that are the pid of a live
-// process, in the order of names.
+// pidFiles returns the directory entries whose name is the pid of a live process,
+// sorted by name.
 func pidFiles(dir string) []pdu.Inst {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
 	}
 	defer d.Close()
-	names, _ := d.Readdirnames(maxPIDFiles) // an error means fewer names
+	names, _ := d.Readdirnames(maxPIDFiles) // after an error there are fewer names
 	slices.Sort(names)
 	var list []pdu.Inst
 	for _, name := range names {
@@ -44,7 +44,7 @@ func pidFiles(dir string) []pdu.Inst {
 	return list
 }
 
-// parsePID returns the pid that s is, or 0.
+// parsePID parses s as a pid; 0 if it is not one.
 func parsePID(s string) int32 {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n <= 0 || s[0] < '1' || s[0] > '9' {
@@ -53,7 +53,7 @@ func parsePID(s string) int32 {
 	return int32(n)
 }
 
-// alive reports whether there is a process of that pid.
+// alive reports whether there is a process with that pid.
 func alive(pid int32) bool {
 	err := syscall.Kill(int(pid), 0)
 	return err == nil || err == syscall.EPERM
@@ -74,10 +74,10 @@ func readPID(path string) int32 {
 
 var errNotSmallFile = errors.New("not a regular file, or too large")
 
-// readSmall reads a whole regular file, which must be smaller than buf. It
-// returns a part of buf.
+// readSmall reads a regular file that is smaller than buf into buf, and returns that
+// part of buf.
 func readSmall(path string, buf []byte) ([]byte, error) {
-	// Without O_NONBLOCK a FIFO would be waited for.
+	// Without O_NONBLOCK the open of a FIFO would block.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func readSmall(path string, buf []byte) ([]byte, error) {
 	}
 	n, err := io.ReadFull(f, buf)
 	switch {
-	case err == nil: // it grew
+	case err == nil: // the file has grown
 		return nil, errNotSmallFile
 	case err != io.EOF && err != io.ErrUnexpectedEOF:
 		return nil, err
@@ -100,8 +100,7 @@ func readSmall(path string, buf []byte) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// linkedPID returns the pid that the last component of a symbolic link's
-// target is, or 0.
+// linkedPID returns the pid in the last element of a symbolic link's target, or 0.
 func linkedPID(path string) int32 {
 	target, err := os.Readlink(path)
 	if err != nil {

@@ -1,16 +1,16 @@
-// Package pmcd is the agent of domain 2, whose metrics, pmcd.*, are about the
-// collector daemon itself: its agents and clients, the PDUs it has sent and
-// received, its settings, which can be changed by a store, and the pmlogger
-// and pmie processes of the host.
+// Package pmcd is the agent of domain 2. Its metrics, pmcd.*, are about the
+// collector daemon itself: its agents and clients, the PDUs that it has sent and
+// received, its settings, which can be changed by a store, and the pmlogger and pmie
+// processes of the host.
 //
-// It needs the daemon's memory, so it is always built in and runs on the
-// goroutine of whoever asks (transport.Inline): it reads the daemon through a
-// [Host], and small local files, and waits for nothing.
+// The agent reads the daemon's state through a [Host], so it is always built in. It
+// runs on the goroutine of the request (transport.Inline): it reads small local
+// files and never blocks.
 //
-// PMIDs, types and instances are those of PCP 7.2.1; clients know several of
-// them by number. Where a value describes the inside of the C program
-// (pmcd.datasize, pmcd.openfds, pmcd.buf.*) it is the nearest thing that a Go
-// program has, as its help text says.
+// PMIDs, types and instances are those of PCP 7.2.1, because clients know several
+// PMIDs by number. Values that describe the internals of the C program
+// (pmcd.datasize, pmcd.openfds, pmcd.buf.*) have the nearest equivalent in a Go
+// program, as their help texts say.
 package pmcd
 
 import (
@@ -21,20 +21,20 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Version is the version of PCP whose behaviour is implemented; the value of
+// Version is the version of PCP whose behaviour pmcd implements. It is the value of
 // pmcd.version.
 const Version = "7.2.1"
 
-// A Config says where the Agent looks. What is empty is not looked at.
+// A Config says which files the Agent reads. A path that is empty is not read.
 type Config struct {
-	RunDir      string // PCP_RUN_DIR, with pmproxy.pid and pmie.pid
-	TmpDir      string // PCP_TMP_DIR, with pmlogger and pmie
-	LocalTime   string // time zone of the host, /etc/localtime
+	RunDir      string // PCP_RUN_DIR: has the files pmproxy.pid and pmie.pid
+	TmpDir      string // PCP_TMP_DIR: has the directories pmlogger and pmie
+	LocalTime   string // the time zone of the host, /etc/localtime
 	ZoneInfoDir string // all time zones, /usr/share/zoneinfo
 	Build       string // value of pmcd.build
 }
 
-// An Agent answers for pmcd.*. It is called by one goroutine at a time.
+// An Agent serves pmcd.*. It is called by one goroutine at a time.
 type Agent struct {
 	domain int
 	name   string
@@ -44,11 +44,11 @@ type Agent struct {
 	zone      zone
 	usage     usage
 	registers [numRegisters]int32 // pmcd.control.register
-	fetch     fetch               // the present one; its memory is used again
+	fetch     fetch               // the present one; its memory is reused
 }
 
-// New returns the agent of a domain, normally 2. Its name is that of the
-// agent in pmcd.conf.
+// New returns the agent for a domain, normally 2. name is the agent's name in
+// pmcd.conf.
 func New(domain int, name string, h Host, c Config) *Agent {
 	a := &Agent{domain: domain, name: name, host: h, config: c}
 	a.zone = newZone(c.LocalTime, c.ZoneInfoDir)
@@ -91,8 +91,8 @@ func (a *Agent) metric(id pdu.PMID) *metric {
 	return &c[id.Item()]
 }
 
-// Labels implements [agents.Labeler]. There is one label, the one that pmcd
-// gives to an agent that has none: which agent it is.
+// Labels implements [agents.Labeler]. The only label is "agent", which pmcd also adds
+// for agents that have no labels.
 func (a *Agent) Labels(_ context.Context, _ agents.Origin, kind pdu.LabelKind, _ uint32) ([]pdu.LabelSet, error) {
 	if kind != pdu.LabelDomain {
 		return nil, nil

@@ -10,13 +10,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A pmie is what a pmie process says about itself in a file named by its pid.
+// A pmie is the contents of the file that a pmie process writes about itself. The
+// name of the file is its pid.
 type pmie struct {
 	inst                                         pdu.Inst
 	config, log, pmcdHost                        string
 	expected                                     float32 // evaluations a second
 	rules, actions                               uint32
-	evalTrue, evalFalse, evalUnknown, evalActual uint32 // evaluations, by outcome and all
+	evalTrue, evalFalse, evalUnknown, evalActual uint32 // evaluations by outcome, and all
 }
 
 // pmieMetrics is cluster 5.
@@ -47,7 +48,8 @@ func pmieText(get func(*pmie) string) fetchFunc {
 	return eachPmie(func(w *pdu.ResultWriter, inst int32, v *pmie) { w.String(inst, get(v)) })
 }
 
-// pmies returns the pmies by id, unlike Instances.
+// pmies returns the pmies in the order of their ids. Instances has them in the order
+// of names.
 func (f *fetch) pmies() []pmie {
 	if markFetched(&f.fetched.pmies) {
 		f.pmiesNow = pmies(f.a.config.TmpDir, f.a.config.RunDir, f.pmiesNow[:0])
@@ -56,11 +58,11 @@ func (f *fetch) pmies() []pmie {
 	return f.pmiesNow
 }
 
-// pmies appends the pmies of this host to list, by name of their files; the
-// primary one, which pmie.pid names, once more at the end.
+// pmies appends the pmies of this host to list, in the order of their files' names.
+// The primary one, whose pid is in pmie.pid, is appended a second time at the end.
 //
-// The files are read and not mapped, as their writers do: a mapped file that
-// somebody cuts short would kill pmcd.
+// pmie maps its file into memory. pmies reads the files instead: access to a mapped
+// file that has been truncated would kill pmcd.
 func pmies(tmpDir, runDir string, list []pmie) []pmie {
 	if tmpDir == "" {
 		return list
@@ -94,7 +96,7 @@ func pmies(tmpDir, runDir string, list []pmie) []pmie {
 	return list
 }
 
-// The file of a pmie, in host byte order:
+// The format of a pmie's file, in the byte order of the host:
 //
 //	config    [4097]byte  // strings end with a NUL
 //	log       [4097]byte
@@ -110,7 +112,7 @@ const (
 	pmieVersion = 1
 )
 
-// parsePmie reads the file of a pmie; false if it is not one.
+// parsePmie parses the file of a pmie; it returns false if the format is another one.
 func parsePmie(b []byte) (pmie, bool) {
 	if len(b) != pmieFileLen {
 		return pmie{}, false

@@ -8,9 +8,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A logger is what a pmlogger process says about itself in a file named by its
-// pid: its port, the host whose pmcd it asks, the archive it writes, and, from
-// PCP 7.2 on, a note; one a line.
+// A logger is the contents of the file that a pmlogger process writes about itself.
+// The name of the file is its pid. Its lines are the port, the host whose pmcd it
+// is connected to, the archive that it writes, and, from PCP 7.2 on, a note.
 type logger struct {
 	inst                    pdu.Inst
 	port                    uint32
@@ -47,12 +47,11 @@ func (f *fetch) loggers() []logger {
 	return f.loggersNow
 }
 
-// maxLoggerFile is larger than any file that pmlogger writes: a path and a
-// host name, and a note.
+// maxLoggerFile is larger than any file that pmlogger writes, in bytes.
 const maxLoggerFile = 16 << 10
 
-// loggers appends the pmloggers of this host to list, by name of their files.
-// That called primary is a link to one of the others.
+// loggers appends the pmloggers of this host to list, in the order of their files'
+// names. The file primary is a symbolic link to one of the others.
 func loggers(tmpDir string, list []logger) []logger {
 	if tmpDir == "" {
 		return list
@@ -81,13 +80,13 @@ func loggers(tmpDir string, list []logger) []logger {
 		}
 	}
 	if primary != nil {
-		list = append(list, *primary) // as a file it would come last too
+		list = append(list, *primary) // "primary" sorts after all pids
 	}
 	return list
 }
 
-// parseLogger reads the file of a pmlogger; false if it is none, which it also
-// is not until the first line is complete.
+// parseLogger parses the file of a pmlogger. It returns false if the first line is
+// not a port or not complete yet.
 func parseLogger(b []byte) (logger, bool) {
 	line, rest, ok := bytes.Cut(b, newline)
 	port, err := strconv.ParseUint(string(line), 10, 16)

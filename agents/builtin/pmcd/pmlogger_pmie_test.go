@@ -15,8 +15,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// pcpConfig returns directories with a pmlogger and a pmie, both of them this
-// process and primary.
+// pcpConfig returns directories with the files of a pmlogger and a pmie. Both are
+// primary, and have the pid of this process.
 func pcpConfig(t testing.TB) Config {
 	t.Helper()
 	c := Config{RunDir: t.TempDir(), TmpDir: t.TempDir(), Build: "1"}
@@ -32,13 +32,14 @@ func pcpConfig(t testing.TB) Config {
 	return c
 }
 
-// Processes that are there, as names of files, and one that cannot be.
+// Pids of two processes that exist, as names of files.
 var (
 	selfPID   = strconv.Itoa(os.Getpid())
 	parentPID = strconv.Itoa(os.Getppid())
 )
 
-const deadPID = "4194305" // more than the largest pid_max
+// deadPID is not the pid of a process: it is above the largest pid_max.
+const deadPID = "4194305"
 
 func symlink(t testing.TB, target, path string) {
 	t.Helper()
@@ -47,7 +48,7 @@ func symlink(t testing.TB, target, path string) {
 	}
 }
 
-// pmieFile returns a good file, whose numbers are those from add+1 on.
+// pmieFile returns a valid file of a pmie. Its numbers count from add+1.
 func pmieFile(add uint32) []byte {
 	b := make([]byte, pmieFileLen)
 	copy(b, "/etc/rules")
@@ -89,7 +90,7 @@ func TestPmie(t *testing.T) {
 	c := pcpConfig(t)
 	a := New(2, "pmcd", newHost(), c)
 	pid := int32(os.Getpid())
-	for _, add := range []uint32{0, 10} { // numbers change without notice
+	for _, add := range []uint32{0, 10} { // pmie updates the numbers in place
 		writeFile(t, filepath.Join(c.TmpDir, "pmie", selfPID), pmieFile(add))
 		for name, want := range map[string]any{
 			"pmcd.pmie.configfile":    "/etc/rules",
@@ -139,8 +140,8 @@ func TestParseLogger(t *testing.T) {
 	}
 }
 
-// TestUntrustedDirectories has files that are not to be taken for pmloggers and
-// pmies, beside one that is.
+// TestUntrustedDirectories has one valid file of a pmlogger or pmie, and many that
+// must not be taken for one.
 func TestUntrustedDirectories(t *testing.T) {
 	for _, dir := range []string{"pmlogger", "pmie"} {
 		t.Run(dir, func(t *testing.T) {
@@ -168,7 +169,7 @@ func TestUntrustedDirectories(t *testing.T) {
 				for _, name := range []string{deadPID, "0" + parentPID, "+" + parentPID, parentPID + ".x", "-1", "0", "99999999999999999999", "x", "primary.x"} {
 					writeFile(t, filepath.Join(d, name), good)
 				}
-				// The primary one must be one of the others.
+				// The primary instance must be one of the others.
 				symlink(t, secret, filepath.Join(d, "primary"))
 				writeFile(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(parentPID))
 
@@ -183,7 +184,8 @@ func TestUntrustedDirectories(t *testing.T) {
 	}
 }
 
-// TestPrimaryMustBeALink has a file where the link should be.
+// TestPrimaryMustBeALink has a file, or links to other things, in place of the link to
+// a pmlogger's file.
 func TestPrimaryMustBeALink(t *testing.T) {
 	c := pcpConfig(t)
 	primary := filepath.Join(c.TmpDir, "pmlogger", "primary")
@@ -191,7 +193,7 @@ func TestPrimaryMustBeALink(t *testing.T) {
 		"file":        func() error { return os.WriteFile(primary, []byte("4330\nh\n"), 0o644) },
 		"to nothing":  func() error { return os.Symlink("", primary) },
 		"to itself":   func() error { return os.Symlink("primary", primary) },
-		"to the dead": func() error { return os.Symlink(deadPID, primary) },
+		"to dead pid": func() error { return os.Symlink(deadPID, primary) },
 		"to ..":       func() error { return os.Symlink("..", primary) },
 	} {
 		os.Remove(primary)
@@ -254,7 +256,7 @@ func FuzzParseLogger(f *testing.F) {
 		if !ok {
 			return
 		}
-		// What was read, written again, reads the same.
+		// The result is the same after it is written and parsed again.
 		again, ok := parseLogger(fmt.Appendf(nil, "%d\n%s\n%s\n%s\n", l.port, l.pmcdHost, l.archive, l.note))
 		if !ok || again != l {
 			t.Errorf("got %+v, %v; want %+v", again, ok, l)

@@ -8,26 +8,30 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A storeFunc stores the values of a set. No values are nothing to do.
+// A storeFunc stores the values of a set, of which there may be none.
 type storeFunc func(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error
 
 const (
-	// MaxTraceBufs is the largest pmcd.control.tracebufs. C pmcd has no limit.
+	// MaxTraceBufs is the largest value of pmcd.control.tracebufs.
+	//
+	// C pmcd differs: it has no limit.
 	MaxTraceBufs = 1 << 16
 
-	// maxWhoami cuts short what a client says about itself, in bytes, because
-	// others will be sent it. C pmcd differs: it keeps all.
+	// maxWhoami is the length to which pmcd.client.whoami is cut, in bytes, because
+	// the value is sent to other clients.
+	//
+	// C pmcd differs: it keeps the whole value.
 	maxWhoami = 4096
 
 	// maxContainer is the length of the longest container name, in bytes.
 	maxContainer = 255
 )
 
-// Store implements [agents.Storer]. The sets are stored one after another up
-// to the first that cannot be.
+// Store implements [agents.Storer]. It stores the sets in order and stops at the
+// first error.
 //
-// The superuser alone may change how pmcd works, and only if pmcd knows that
-// it is the superuser. What a client says about itself is its own business.
+// Only root may store settings of pmcd, and only if pmcd knows that the client's user
+// is root. Any client may store the metrics about itself.
 func (a *Agent) Store(_ context.Context, o agents.Origin, r *pdu.Result) error {
 	c, ok := a.host.Client(o.Client)
 	if !ok {
@@ -59,8 +63,8 @@ func needsRoot(id pdu.PMID) bool {
 	return false
 }
 
-// storeInt is for metrics of a 32-bit type without instances. The first value
-// counts, whatever its instance.
+// storeInt returns the storeFunc of a metric of a 32-bit type without instances. It
+// stores the first value, whatever its instance.
 func storeInt(set func(a *Agent, n int32) error) storeFunc {
 	return func(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
 		if len(vs.Values) == 0 {
@@ -74,7 +78,7 @@ func storeInt(set func(a *Agent, n int32) error) storeFunc {
 	}
 }
 
-// storeText is the same for strings.
+// storeText is like storeInt for a metric of type STRING.
 func storeText(set func(a *Agent, s string) error) storeFunc {
 	return func(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
 		if len(vs.Values) == 0 {
@@ -95,8 +99,8 @@ func intValue(vs *pdu.ValueSet, i int) (int32, error) {
 	return int32(vs.Values[i].Word), nil
 }
 
-// textValue returns a string value, which ends at its first NUL: some clients
-// send the rest of their buffer too.
+// textValue returns a string value, up to its first NUL: some clients send the rest
+// of their buffer after it.
 func textValue(vs *pdu.ValueSet, i int) (string, error) {
 	v := &vs.Values[i]
 	if vs.Format == pdu.FormatInsitu || v.Type != pdu.MetricString {
@@ -153,7 +157,7 @@ func setTraceBufs(a *Agent, n int32) error {
 	return nil
 }
 
-// Any value will do for these.
+// The following accept any value.
 
 func dumpTrace(a *Agent, _ int32) error   { a.host.DumpTrace(); return nil }
 func dumpClients(a *Agent, _ int32) error { a.host.DumpClients(); return nil }
@@ -174,8 +178,8 @@ func storeRegisters(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
 	return nil
 }
 
-// storeFenced fences agents; without an instance, all. The agent itself stays
-// as it is, or nobody could take the fences away.
+// storeFenced fences agents or removes fences. A value without an instance is for all
+// agents. The pmcd agent itself is never fenced: no store could remove its fence.
 func storeFenced(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
 	for i, v := range vs.Values {
 		n, err := intValue(vs, i)
@@ -202,8 +206,8 @@ func storeFenced(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
 	return nil
 }
 
-// ownValue returns the one value that a client stores about itself. It need not know
-// the number of its instance.
+// ownValue returns the only value of a set that a client stores about itself. The
+// instance is ignored, because the client need not know its own.
 func ownValue(vs *pdu.ValueSet) (string, error) {
 	if len(vs.Values) != 1 {
 		return "", pdu.ErrnoInst
@@ -232,7 +236,7 @@ func storeContainer(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error {
 	return nil
 }
 
-// containerName reports whether s may be the name of a container, or none.
+// containerName reports whether s can be the name of a container, or is empty.
 func containerName(s string) bool {
 	for _, c := range []byte(s) {
 		switch {

@@ -20,7 +20,7 @@ func words(inst int32, n ...int32) pdu.ValueSet {
 }
 
 func block(typ pdu.MetricType, s ...string) pdu.ValueSet {
-	vs := pdu.ValueSet{Format: 2} // as pmcd.client.whoami is stored
+	vs := pdu.ValueSet{Format: 2} // the format in which clients store pmcd.client.whoami
 	for _, s := range s {
 		vs.Values = append(vs.Values, pdu.Value{Inst: pdu.NoInst, Type: typ, Block: []byte(s)})
 	}
@@ -47,7 +47,7 @@ func TestStore(t *testing.T) {
 		client int32
 		set    pdu.ValueSet
 		err    pdu.Errno
-		then   func(h *fakeHost) any // nil: nothing has changed
+		then   func(h *fakeHost) any // nil: the store has changed nothing
 		want   any
 	}{
 		{"pmcd.control.timeout", root, words(-1, 7), 0, func(h *fakeHost) any { return h.status.Timeout }, 7 * time.Second},
@@ -183,7 +183,8 @@ func TestStoreToMetricsThatDoNotExist(t *testing.T) {
 	}
 }
 
-// TestRegisters stores several instances at once. Those before a bad one stay.
+// TestRegisters stores several instances at once. Those before an invalid instance
+// are stored.
 func TestRegisters(t *testing.T) {
 	a := newAgent(newHost())
 	reg := pmidOf(t, "pmcd.control.register")

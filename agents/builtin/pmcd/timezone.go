@@ -10,22 +10,23 @@ import (
 	"time"
 )
 
-// A zone is the time zone of the host. The environment variable TZ does not
-// matter, as it does not to C pmcd, and a change of the host's zone is noticed.
+// A zone is the time zone of the host. It follows changes of the file. The
+// environment variable TZ is ignored, as in C pmcd.
 type zone struct {
 	path string
-	name string // such as :Europe/Berlin, or ""; never found out again
+	name string // such as :Europe/Berlin, or ""; not updated
 	loc  *time.Location
 	info os.FileInfo // of the file that loc is from
 }
 
 const (
 	maxZoneFile  = 64 << 10
-	maxZoneFiles = 5000 // of which there are about 1800
+	maxZoneFiles = 5000 // zoneinfo has about 1800
 )
 
-// newZone returns the zone in a file. Its name is in the file's being a link;
-// else it is that of the first zone in dir that has the same content.
+// newZone returns the zone in a file. If the file is a symbolic link, the zone's name
+// is in its target; else it is the name of the first file below dir with the same
+// contents.
 func newZone(path, dir string) zone {
 	z := zone{path: path, loc: time.UTC}
 	if path == "" {
@@ -43,8 +44,8 @@ func newZone(path, dir string) zone {
 	return z
 }
 
-// searchZone returns the name of the file below dir that is like the one at
-// path, or "".
+// searchZone returns the name of the first file below dir with the same contents as
+// the one at path, or "".
 func searchZone(path, dir string) string {
 	info, err := os.Stat(path)
 	if err != nil || dir == "" || !info.Mode().IsRegular() || info.Size() > maxZoneFile {
@@ -66,7 +67,7 @@ func searchZone(path, dir string) string {
 		case err != nil:
 			return nil
 		case d.IsDir():
-			if name == "posix" || name == "right" { // the same zones again
+			if name == "posix" || name == "right" { // copies of all zones
 				return fs.SkipDir
 			}
 			return nil
@@ -85,7 +86,7 @@ func searchZone(path, dir string) string {
 	return found
 }
 
-// location returns the zone as it is now; UTC if there is none.
+// location returns the present zone of the host; UTC if there is none.
 func (z *zone) location() *time.Location {
 	info, err := os.Stat(z.path)
 	if err != nil {
@@ -107,11 +108,11 @@ func (z *zone) location() *time.Location {
 	return z.loc
 }
 
-// timezone returns the zone at a time as TZ may say it in POSIX.
+// timezone returns the zone at time t in the POSIX format of TZ.
 func (z *zone) timezone(t time.Time) string { return posixTZ(t.In(z.location()).Zone()) }
 
-// posixTZ returns what TZ says for an abbreviation and seconds east of UTC: what
-// is west of it is positive, and what is at it has no number at all.
+// posixTZ returns the value of TZ for an abbreviation and an offset in seconds east of
+// UTC. Numbers in TZ are positive west of UTC, and there is none for UTC.
 func posixTZ(name string, east int) string {
 	sign, minutes := '-', east/60
 	if east < 0 {

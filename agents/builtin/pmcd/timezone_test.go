@@ -33,7 +33,7 @@ func TestTimeZoneText(t *testing.T) {
 
 const zoneInfo = "/usr/share/zoneinfo"
 
-// TestTimeZoneOfHost follows the file as an administrator changes it.
+// TestTimeZoneOfHost changes the file as an administrator does.
 func TestTimeZoneOfHost(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(zoneInfo, "Australia/Sydney")); err != nil {
 		t.Skip(err)

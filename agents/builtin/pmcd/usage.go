@@ -20,18 +20,18 @@ var cpuMetrics = []metric{
 	}, nil},
 }
 
-// cpuTime is what the process has used, and what for.
+// cpuTime is the CPU time of the process and the number of PDUs that it has received.
 type cpuTime struct {
 	used time.Duration // user and system
 	pdus uint32        // PDUs received; wraps
 }
 
-// A usage knows what the process takes of the host.
+// A usage has the state of the metrics about resources that the process uses.
 type usage struct {
 	memory    [len(inUseMetrics)]metrics.Sample
 	live      *liveObjects
 	highFD    int               // highest file descriptor seen
-	lastFetch map[int32]cpuTime // at the last fetch of each client
+	lastFetch map[int32]cpuTime // at the last fetch, by client
 	rusage    syscall.Rusage
 	fdDir     syscall.Stat_t
 }
@@ -55,8 +55,9 @@ func (f *fetch) cpu() cpuTime {
 	return f.cpuNow
 }
 
-// perPDU returns the microseconds a PDU has cost since the last fetch of the
-// same client; at first, since pmcd was started.
+// perPDU returns the CPU time for each PDU received, in microseconds, since the last
+// fetch of the same client. In the first fetch of a client it is since the start of
+// pmcd.
 func (f *fetch) perPDU() float64 {
 	if markFetched(&f.fetched.perPDU) {
 		now := f.cpu()
@@ -70,16 +71,16 @@ func (f *fetch) perPDU() float64 {
 	return f.perPDUNow
 }
 
-// openFDs returns the highest file descriptor that the process is known to
-// have had, as far as fetches of this metric have seen: descriptors are given
-// out from below, so with n of them the highest is n-1 or more.
+// openFDs returns the highest file descriptor that fetches of this metric have seen in
+// use. It is estimated from the number of descriptors: the kernel assigns the lowest
+// free number, so with n of them the highest is at least n-1.
 func openFDs(f *fetch) uint32 {
 	u := &f.a.usage
 	n := 0
 	if err := syscall.Stat("/proc/self/fd", &u.fdDir); err == nil {
 		n = int(u.fdDir.Size)
 	}
-	if n == 0 { // a directory has a size only from Linux 6.2 on
+	if n == 0 { // before Linux 6.2 this directory has no size
 		n = countFiles("/proc/self/fd")
 	}
 	u.highFD = max(u.highFD, n-1)
@@ -101,8 +102,8 @@ func countFiles(dir string) (n int) {
 	}
 }
 
-// bufferSizes are the instances of pmcd.buf: the largest size of each class,
-// which for the last one is not so.
+// bufferSizes are the instances of pmcd.buf: the largest size of each class, in bytes.
+// The last class has no largest size.
 var bufferSizes = [numBuffers]int32{12, 20, 1024, 2048, 4196, 8192, 8193}
 
 const numBuffers = 7
@@ -134,7 +135,8 @@ func buffers(get func(*fetch) [numBuffers]int32) fetchFunc {
 	}
 }
 
-// buffers returns the objects on the heap by size, PDU buffers among them.
+// buffers returns the number of objects on the heap by size. PDU buffers are among
+// them.
 func (f *fetch) buffers() [numBuffers]int32 {
 	if markFetched(&f.fetched.buffers) {
 		f.buffersNow = f.a.usage.live.bySize()
@@ -142,5 +144,6 @@ func (f *fetch) buffers() [numBuffers]int32 {
 	return f.buffersNow
 }
 
-// noBuffers is for buffers kept for later use: a Go program keeps none.
+// noBuffers returns the number of buffers kept for later use: none, because the
+// garbage collector manages memory.
 func noBuffers(*fetch) [numBuffers]int32 { return [numBuffers]int32{} }

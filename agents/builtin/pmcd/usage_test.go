@@ -12,7 +12,7 @@ import (
 
 var origin agents.Origin
 
-// TestProcessMetrics checks what can be known of a process that is a test.
+// TestProcessMetrics checks the metrics of the process for plausible values.
 func TestProcessMetrics(t *testing.T) {
 	a := newAgent(newHost())
 	one := func(name string) float64 {
@@ -75,7 +75,7 @@ func TestProcessMetrics(t *testing.T) {
 	}
 }
 
-// useCPU uses some processor time.
+// useCPU returns when the process has used d of CPU time.
 func useCPU(d time.Duration) {
 	a := newAgent(newHost())
 	used := func() time.Duration {
@@ -86,7 +86,8 @@ func useCPU(d time.Duration) {
 	}
 }
 
-// TestCPUTimePerPDU has two clients with intervals of their own.
+// TestCPUTimePerPDU has two clients, for each of which the value is since its own last
+// fetch.
 func TestCPUTimePerPDU(t *testing.T) {
 	h := newHost()
 	a := newAgent(h)
@@ -94,7 +95,7 @@ func TestCPUTimePerPDU(t *testing.T) {
 	cost := func(client int32) float64 { return values(t, a, client, includeAll, m)[0].value.(float64) }
 
 	f := &fetch{a: a}
-	least := float64(f.cpu().used.Microseconds()) / 300 // what the fake host has received
+	least := float64(f.cpu().used.Microseconds()) / 300 // the number of PDUs that the fake host has received
 	if got := cost(user); got < least {
 		t.Errorf("first fetch: got %v, want %v or more", got, least)
 	}
@@ -113,22 +114,23 @@ func TestCPUTimePerPDU(t *testing.T) {
 		t.Errorf("first fetch of another client: got %v, want %v or more", got, least)
 	}
 	if len(a.usage.lastFetch) != 2 {
-		t.Errorf("marks: %v", a.usage.lastFetch)
+		t.Errorf("last fetches: %v", a.usage.lastFetch)
 	}
 	a.EndContext(user)
 	a.EndContext(remote)
 	if len(a.usage.lastFetch) != 0 {
-		t.Errorf("marks of clients that have gone: %v", a.usage.lastFetch)
+		t.Errorf("last fetches of disconnected clients: %v", a.usage.lastFetch)
 	}
 
-	// Within one fetch the value is one.
+	// All values in one fetch are the same.
 	sets := fetchAs(t, a, user, includeAll, m, m)
 	if string(sets[0].Values[0].Block) != string(sets[1].Values[0].Block) {
 		t.Errorf("twice in one fetch: %v", sets)
 	}
 }
 
-// TestFetchDoesNotAllocate is about plain numbers, once the memory is there.
+// TestFetchDoesNotAllocate fetches numbers and some strings, after a first fetch has
+// allocated the memory.
 func TestFetchDoesNotAllocate(t *testing.T) {
 	h := newHost()
 	for i := range int32(200) {
@@ -140,7 +142,7 @@ func TestFetchDoesNotAllocate(t *testing.T) {
 	for cluster, c := range clusters {
 		for _, m := range c {
 			switch m.name {
-			case "", "pmcd.openfds": // which has the operating system look up a path
+			case "", "pmcd.openfds": // stat(2) allocates for the path
 				continue
 			}
 			if m.typ != str && m.indom != indomLoggers && m.indom != indomPmies {
