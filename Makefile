@@ -75,7 +75,7 @@ BOOTPKGS = ./cmd/pmcd/systemtest ./cmd/pmcd/internal/booted
 # All others.
 UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /internal/booted)
 # Parsers of what others send: sizes and offsets must not overflow an int.
-PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/builtin/linux
+PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/builtin/linux ./agents/rawio
 
 # Agents that have a main package as a plugin, and as a program.
 PLUGINS = $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin))

@@ -8,7 +8,8 @@
 // and all goroutines wait for that.
 //
 // So a call may be unannounced if none of the following can happen, whatever the
-// program at the other end does. The comment of each function says why.
+// program at the other end does. The comment of each function says why. There is one
+// exception, a pipe: see [Read].
 //
 //   - It waits. The descriptor has O_NONBLOCK, the call has MSG_DONTWAIT, or the
 //     kernel writes the file from memory.
