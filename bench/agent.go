@@ -39,7 +39,7 @@ var slowAgent = serve.Program{
 				Fetch: func(_ context.Context, v *pmda.Value) error {
 					time.Sleep(delay)
 					count++
-					v.Int(count)
+					v.SetInt(count)
 					return nil
 				},
 			}},

@@ -23,7 +23,7 @@ func TestNoAllocationPerValue(t *testing.T) {
 	for i := range int32(1000) {
 		list = append(list, pdu.Inst{ID: i, Name: fmt.Sprint(i)})
 	}
-	value := func(_ context.Context, v *pmda.Value) error { v.Int(int64(v.Index())); return nil }
+	value := func(_ context.Context, v *pmda.Value) error { v.SetInt(int64(v.Index())); return nil }
 	conf := pmda.Config{Metrics: []pmda.Metric{
 		{Item: 1, Type: pdu.MetricU64, Sem: pdu.SemInstant, Fetch: value},
 		{Item: 2, Type: pdu.MetricU64, Sem: pdu.SemInstant, Fetch: value, InDom: &pmda.InDom{Insts: list}},

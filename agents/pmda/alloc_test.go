@@ -21,9 +21,9 @@ func many(t testing.TB, n int) (a agents.Agent, ids []pdu.PMID) {
 	for i, typ := range []pdu.MetricType{pdu.MetricU32, pdu.MetricU64, pdu.MetricFloat, pdu.MetricDouble, pdu.MetricString} {
 		m := row(i, func(_ context.Context, v *pmda.Value) error {
 			if v.Metric().Type == pdu.MetricString {
-				v.String(v.InstName())
+				v.SetString(v.InstName())
 			} else {
-				v.Uint(uint64(v.Index()))
+				v.SetUint(uint64(v.Index()))
 			}
 			return nil
 		})

@@ -13,7 +13,7 @@
 //				Type: pdu.MetricDouble, Sem: pdu.SemCounter, Units: pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0),
 //				OneLine: "time since the agent was started",
 //				Fetch: func(_ context.Context, v *pmda.Value) error {
-//					v.Float(time.Since(start).Seconds())
+//					v.SetFloat(time.Since(start).Seconds())
 //					return nil
 //				},
 //			}},

@@ -40,7 +40,7 @@ func ExampleNew() {
 				Type: pdu.MetricU32, Sem: pdu.SemInstant, Units: pdu.NewUnits(0, 0, 1, 0, 0, 0),
 				OneLine: "what waits",
 				Fetch: func(_ context.Context, v *pmda.Value) error {
-					v.Int(int64(queues[v.Index()].length))
+					v.SetInt(int64(queues[v.Index()].length))
 					return nil
 				},
 			}, {
@@ -48,7 +48,7 @@ func ExampleNew() {
 				Type: pdu.MetricU64, Sem: pdu.SemCounter, Units: pdu.NewUnits(0, 0, 1, 0, 0, 0),
 				OneLine: "what has been handled since the start",
 				Fetch: func(_ context.Context, v *pmda.Value) error {
-					v.Uint(queues[v.Index()].handled)
+					v.SetUint(queues[v.Index()].handled)
 					return nil
 				},
 			}, {
@@ -56,7 +56,7 @@ func ExampleNew() {
 				Type: pdu.MetricU32, Sem: pdu.SemDiscrete,
 				OneLine: "how much may wait; can be stored",
 				Fetch: func(_ context.Context, v *pmda.Value) error {
-					v.Uint(uint64(limit))
+					v.SetUint(uint64(limit))
 					return nil
 				},
 				Store: func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {

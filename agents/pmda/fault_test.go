@@ -19,7 +19,7 @@ import (
 func TestLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var fault error
-		m := row(0, func(_ context.Context, v *pmda.Value) error { v.Uint(1); return fault })
+		m := row(0, func(_ context.Context, v *pmda.Value) error { v.SetUint(1); return fault })
 		m.Name = "printer.pages"
 		cd, log := start(t, pmda.Config{Name: "printer", Metrics: []pmda.Metric{m}})
 		ask := func(texts ...string) {

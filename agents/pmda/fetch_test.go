@@ -21,12 +21,12 @@ func TestValues(t *testing.T) {
 	set := func(f func(v *pmda.Value)) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error { f(v); return nil }
 	}
-	minus := set(func(v *pmda.Value) { v.Int(-2) })
-	big := set(func(v *pmda.Value) { v.Uint(1<<63 + 1<<32 + 5) })
-	half := set(func(v *pmda.Value) { v.Float(2.5) })
-	text := set(func(v *pmda.Value) { v.String("hi") })
-	blob := set(func(v *pmda.Value) { v.Bytes([]byte{1, 2, 3}) })
-	events := set(func(v *pmda.Value) { v.Events(rec) })
+	minus := set(func(v *pmda.Value) { v.SetInt(-2) })
+	big := set(func(v *pmda.Value) { v.SetUint(1<<63 + 1<<32 + 5) })
+	half := set(func(v *pmda.Value) { v.SetFloat(2.5) })
+	text := set(func(v *pmda.Value) { v.SetString("hi") })
+	blob := set(func(v *pmda.Value) { v.SetBytes([]byte{1, 2, 3}) })
+	events := set(func(v *pmda.Value) { v.SetEvents(rec) })
 	const bad = "PM_ERR_TYPE"
 	tests := []struct {
 		typ   pdu.MetricType
@@ -39,8 +39,8 @@ func TestValues(t *testing.T) {
 		{pdu.Metric32, text, bad},
 		{pdu.Metric64, minus, "-1=64:fffffffffffffffe"},
 		{pdu.MetricU64, big, "-1=U64:8000000100000005"},
-		{pdu.MetricU64, set(func(v *pmda.Value) { v.Float(1 << 63) }), "-1=U64:8000000000000000"},
-		{pdu.MetricU64, set(func(v *pmda.Value) { v.Float(-1) }), "-1=U64:ffffffffffffffff"},
+		{pdu.MetricU64, set(func(v *pmda.Value) { v.SetFloat(1 << 63) }), "-1=U64:8000000000000000"},
+		{pdu.MetricU64, set(func(v *pmda.Value) { v.SetFloat(-1) }), "-1=U64:ffffffffffffffff"},
 		{pdu.MetricFloat, half, "-1=FLOAT:40200000"},
 		{pdu.MetricFloat, minus, "-1=FLOAT:c0000000"},
 		{pdu.MetricDouble, half, "-1=DOUBLE:4004000000000000"},
@@ -54,7 +54,7 @@ func TestValues(t *testing.T) {
 		{pdu.MetricEvent, events, "-1=EVENT:000000010000000100000002000000010000000" + "0"},
 		{pdu.MetricHighResEvent, events, "-1=HIGHRES_EVENT:00000001000000000000000100000000000007d00000000100000000"},
 		{pdu.MetricEvent, blob, bad},
-		{pdu.MetricU32, set(func(v *pmda.Value) { v.String("x"); v.Uint(3) }), "-1=3"},
+		{pdu.MetricU32, set(func(v *pmda.Value) { v.SetString("x"); v.SetUint(3) }), "-1=3"},
 		{pdu.MetricU32, set(func(*pmda.Value) {}), ""},
 	}
 	var metrics []pmda.Metric
@@ -85,10 +85,10 @@ func TestInstances(t *testing.T) {
 		case v.InstName() == "b":
 			return syscall.ENOENT
 		case v.Inst() == 1:
-			v.Uint(99)
+			v.SetUint(99)
 			return pdu.ErrnoAgain
 		}
-		v.Uint(uint64(10*v.Inst()) + uint64(v.Index()))
+		v.SetUint(uint64(10*v.Inst()) + uint64(v.Index()))
 		return nil
 	})
 	m.InDom = dom

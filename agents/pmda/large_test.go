@@ -19,12 +19,12 @@ func TestLongValues(t *testing.T) {
 	long := strings.Repeat("x", most+1)
 	var metrics []pmda.Metric
 	for i, set := range []func(v *pmda.Value){
-		func(v *pmda.Value) { v.String(long[:most]) }, // and a NUL
-		func(v *pmda.Value) { v.Bytes([]byte(long[:most])) },
-		func(v *pmda.Value) { v.Bytes([]byte(long)) },
-		func(v *pmda.Value) { v.Events(slices.Repeat([]pdu.EventRecord{{}}, 1<<20)) },
-		func(v *pmda.Value) { v.Bytes([]byte("short")) },
-		func(v *pmda.Value) { v.String(long[:1000]) },
+		func(v *pmda.Value) { v.SetString(long[:most]) }, // and a NUL
+		func(v *pmda.Value) { v.SetBytes([]byte(long[:most])) },
+		func(v *pmda.Value) { v.SetBytes([]byte(long)) },
+		func(v *pmda.Value) { v.SetEvents(slices.Repeat([]pdu.EventRecord{{}}, 1<<20)) },
+		func(v *pmda.Value) { v.SetBytes([]byte("short")) },
+		func(v *pmda.Value) { v.SetString(long[:1000]) },
 	} {
 		m := row(i, func(_ context.Context, v *pmda.Value) error { set(v); return nil })
 		m.Type = []pdu.MetricType{pdu.MetricString, pdu.MetricString, pdu.MetricAggregate, pdu.MetricEvent,
@@ -49,7 +49,7 @@ func TestLargeAnswer(t *testing.T) {
 		list = append(list, pdu.Inst{ID: i, Name: fmt.Sprint(i)})
 	}
 	calls := 0
-	m := row(0, func(_ context.Context, v *pmda.Value) error { calls++; v.Uint(1); return nil })
+	m := row(0, func(_ context.Context, v *pmda.Value) error { calls++; v.SetUint(1); return nil })
 	m.Type, m.InDom = pdu.MetricU64, &pmda.InDom{Insts: list}
 	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
 	ids := slices.Repeat([]pdu.PMID{id(0, 0)}, 16000)

@@ -25,7 +25,7 @@ func row(item int, fetch pmda.FetchFunc) pmda.Metric {
 }
 
 func sets(n uint64) pmda.FetchFunc {
-	return func(_ context.Context, v *pmda.Value) error { v.Uint(n); return nil }
+	return func(_ context.Context, v *pmda.Value) error { v.SetUint(n); return nil }
 }
 
 // start makes an agent; what it logs goes to the buffer.

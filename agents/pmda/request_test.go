@@ -55,9 +55,9 @@ func TestClients(t *testing.T) {
 		if !ok {
 			uid = 1000
 		}
-		v.Int(int64(n*10000 + uid))
+		v.SetInt(int64(n*10000 + uid))
 		if c.Container() == "box" {
-			v.Int(-1)
+			v.SetInt(-1)
 		}
 		return nil
 	})

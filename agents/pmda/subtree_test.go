@@ -108,7 +108,7 @@ func TestSubtreeInFetch(t *testing.T) {
 	jobs := &pmda.Subtree{Prefix: "job"}
 	next := uint64(1)
 	toggle := row(0, func(_ context.Context, v *pmda.Value) error {
-		v.Uint(0)
+		v.SetUint(0)
 		return jobs.Set([]pmda.Metric{named(1, int(next), "job.a", next)})
 	})
 	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{toggle}, Subtrees: []*pmda.Subtree{jobs}})

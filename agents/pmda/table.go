@@ -58,7 +58,7 @@ func Of[T any](f func(v *Value, data *T)) FetchFunc {
 func Number(f func() (n uint64, ok bool)) FetchFunc {
 	return func(_ context.Context, v *Value) error {
 		if n, ok := f(); ok {
-			v.Uint(n)
+			v.SetUint(n)
 		}
 		return nil
 	}

@@ -61,25 +61,25 @@ func (v *Value) Index() int { return v.index }
 // cache.Cache; nil for a [List].
 func (v *Value) Data() any { return v.data }
 
-// Int sets v to a number.
-func (v *Value) Int(n int64) { v.kind, v.num = isInt, uint64(n) }
+// SetInt sets v to a number.
+func (v *Value) SetInt(n int64) { v.kind, v.num = isInt, uint64(n) }
 
-// Uint sets v to a number.
-func (v *Value) Uint(n uint64) { v.kind, v.num = isUint, n }
+// SetUint sets v to a number.
+func (v *Value) SetUint(n uint64) { v.kind, v.num = isUint, n }
 
-// Float sets v to a number.
-func (v *Value) Float(f float64) { v.kind, v.num = isFloat, math.Float64bits(f) }
+// SetFloat sets v to a number.
+func (v *Value) SetFloat(f float64) { v.kind, v.num = isFloat, math.Float64bits(f) }
 
-// String sets v to a text. A NUL ends it for clients.
-func (v *Value) String(s string) { v.kind, v.str = isString, s }
+// SetString sets v to a text. A NUL ends it for clients.
+func (v *Value) SetString(s string) { v.kind, v.str = isString, s }
 
-// Bytes sets v to an aggregate, or to a text. They are copied when the function
+// SetBytes sets v to an aggregate, or to a text. They are copied when the function
 // has returned.
-func (v *Value) Bytes(b []byte) { v.kind, v.bytes = isBytes, b }
+func (v *Value) SetBytes(b []byte) { v.kind, v.bytes = isBytes, b }
 
-// Events sets v to event records, for types MetricEvent and
+// SetEvents sets v to event records, for types MetricEvent and
 // MetricHighResEvent. They are copied when the function has returned.
-func (v *Value) Events(recs []pdu.EventRecord) { v.kind, v.events = isEvents, recs }
+func (v *Value) SetEvents(recs []pdu.EventRecord) { v.kind, v.events = isEvents, recs }
 
 // int is the number as Go converts it.
 func (v *Value) int() uint64 {

@@ -209,12 +209,12 @@ func (h *host) metrics() []pmda.Metric {
 	source := &pmda.Source{Read: h.findJournals}
 	indom := &pmda.InDom{Insts: h.instances, Source: source}
 	number := func(f func(j *journal) uint64) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, j *journal) { v.Uint(f(j)) })
+		return pmda.Of(func(v *pmda.Value, j *journal) { v.SetUint(f(j)) })
 	}
 	requested := func(f func(j *journal) uint64) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, j *journal) {
 			if j.hasRequested {
-				v.Uint(f(j))
+				v.SetUint(f(j))
 			}
 		})
 	}

@@ -189,7 +189,7 @@ func (h *host) counter(v *pmda.Value, name string) error {
 	line, _ := sysfile.CutLine(b)
 	word, _ := sysfile.Field(line)
 	if n, ok := sysfile.Uint(word); ok {
-		v.Uint(n)
+		v.SetUint(n)
 	}
 	return nil
 }

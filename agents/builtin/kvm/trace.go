@@ -136,7 +136,7 @@ func (t *traces) subtree() *pmda.Subtree {
 			if t.locked {
 				return pdu.ErrnoPermission
 			}
-			v.Uint(uint64(len(t.tracePoints)))
+			v.SetUint(uint64(len(t.tracePoints)))
 			return nil
 		},
 	}}
@@ -146,7 +146,7 @@ func (t *traces) subtree() *pmda.Subtree {
 			OneLine: "how often the trace point " + name + " was passed",
 			Fetch: func(_ context.Context, v *pmda.Value) error {
 				if values := t.values[v.Index()]; t.index[i] >= 0 && len(values) > 0 {
-					v.Uint(binary.NativeEndian.Uint64(values[8*t.index[i]:]))
+					v.SetUint(binary.NativeEndian.Uint64(values[8*t.index[i]:]))
 				}
 				return nil
 			},

@@ -167,24 +167,24 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 		return pmda.Of(func(v *pmda.Value, p *cpu) {
 			for _, f := range fields {
 				if t := p.info.fields[f]; t != nil {
-					v.Bytes(t)
+					v.SetBytes(t)
 					return
 				}
 			}
-			v.Bytes(unknown)
+			v.SetBytes(unknown)
 		})
 	}
 	size := func(f int) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, p *cpu) {
 			word, _ := sysfile.Field(p.info.fields[f])
 			if n, ok := sysfile.Uint(word); ok && n > 0 {
-				v.Uint(n)
+				v.SetUint(n)
 			}
 		})
 	}
 	bogomips := pmda.Of(func(v *pmda.Value, p *cpu) {
 		if f := p.info.float(infoBogomips); f != 0 {
-			v.Float(f)
+			v.SetFloat(f)
 		}
 	})
 	clock := pmda.Of(func(v *pmda.Value, p *cpu) {
@@ -197,10 +197,10 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 			f = float64(khz) / 1000
 		}
 		if f != 0 {
-			v.Float(f)
+			v.SetFloat(f)
 		}
 	})
-	num := pmda.Of(func(v *pmda.Value, p *cpu) { v.Uint(uint64(p.num)) })
+	num := pmda.Of(func(v *pmda.Value, p *cpu) { v.SetUint(uint64(p.num)) })
 	return append(pmda.Table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
 		{18, 0, "hinv.cpu.clock", float, discrete, mhz, clock},
 		{18, 1, "hinv.cpu.vendor", str, discrete, none, text(infoVendor)},

@@ -243,7 +243,7 @@ func (s *stat) metrics() []pmda.Metric {
 	perCPU := func(f timeFunc) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, c *cpu) {
 			if n, ok := f(&c.times); ok {
-				v.Uint(s.msecs(n))
+				v.SetUint(s.msecs(n))
 			}
 		})
 	}

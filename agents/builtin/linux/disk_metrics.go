@@ -89,10 +89,10 @@ func diskMetrics(h *host) []pmda.Metric {
 	sized := func(s *disks) pmda.Metric {
 		return pmda.Metric{InDom: s.indom, Source: &pmda.Source{Read: s.readSizes}}
 	}
-	kernel := pmda.Of(func(v *pmda.Value, k *disk) { v.String(k.kernel) })
-	scheduler := pmda.Of(func(v *pmda.Value, k *disk) { v.Bytes(files.scheduler(k)) })
-	wwid := pmda.Of(func(v *pmda.Value, k *disk) { v.Bytes(files.wwid(k)) })
-	status := pmda.Of(func(v *pmda.Value, k *disk) { v.Int(int64(files.mdStatus(k))) })
+	kernel := pmda.Of(func(v *pmda.Value, k *disk) { v.SetString(k.kernel) })
+	scheduler := pmda.Of(func(v *pmda.Value, k *disk) { v.SetBytes(files.scheduler(k)) })
+	wwid := pmda.Of(func(v *pmda.Value, k *disk) { v.SetBytes(files.wwid(k)) })
+	status := pmda.Of(func(v *pmda.Value, k *disk) { v.SetInt(int64(files.mdStatus(k))) })
 	return slices.Concat(
 		ioTable(pmda.Metric{InDom: devs.indom}, ofDisks, 0, "disk.dev.", perDisk),
 		pmda.Table(pmda.Metric{InDom: devs.indom}, []row{

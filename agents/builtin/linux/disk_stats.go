@@ -222,7 +222,7 @@ func capacity(k *disk) (uint64, bool) { return k.blocks, k.blocks > 0 }
 func perDisk(f ioFunc) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, k *disk) {
 		if n, ok := f(k); ok {
-			v.Uint(n)
+			v.SetUint(n)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func (c *classDir) read(context.Context, *pmda.Request) error {
 // number returns a FetchFunc for a counter. parse parses the text of its file.
 func (c *classDir) number(file string, parse func(b []byte) uint64) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, d *classDevice) {
-		v.Uint(parse(c.h.hostReader.Path("/sys/class/").Name(c.class).Str("/").Name(d.name).Str("/").Name(c.stats).Str("/").Name(file).Value()))
+		v.SetUint(parse(c.h.hostReader.Path("/sys/class/").Name(c.class).Str("/").Name(d.name).Str("/").Name(c.stats).Str("/").Name(file).Value()))
 	})
 }
 

@@ -85,7 +85,7 @@ func (w *wwids) sum(f ioFunc) pmda.FetchFunc {
 			}
 			sum += n
 		}
-		v.Uint(sum)
+		v.SetUint(sum)
 	})
 }
 
@@ -97,15 +97,15 @@ func (w *wwids) sum(f ioFunc) pmda.FetchFunc {
 func (w *wwids) last(f ioFunc) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, p *paths) {
 		if n, ok := f(p.list[len(p.list)-1]); ok {
-			v.Uint(n)
+			v.SetUint(n)
 		}
 	})
 }
 
 func (w *wwids) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomWWID, Insts: w.insts, Source: &pmda.Source{Read: w.read}}
-	names := pmda.Of(func(v *pmda.Value, p *paths) { v.Bytes(p.names) })
-	scheduler := pmda.Of(func(v *pmda.Value, p *paths) { v.Bytes(w.devs.scheduler(p.list[len(p.list)-1])) })
+	names := pmda.Of(func(v *pmda.Value, p *paths) { v.SetBytes(p.names) })
+	scheduler := pmda.Of(func(v *pmda.Value, p *paths) { v.SetBytes(w.devs.scheduler(p.list[len(p.list)-1])) })
 	ms := ioTable(pmda.Metric{InDom: indom}, ofPaths, 92, "disk.wwid.", w.sum)
 	ms = append(ms, pmda.Table(pmda.Metric{InDom: indom}, []row{
 		{92, 3, "disk.wwid.scsi_paths", str, discrete, none, names},

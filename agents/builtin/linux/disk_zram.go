@@ -37,7 +37,7 @@ func zramMetrics(s *disks) []pmda.Metric {
 	value := func(r func(z *zramFiles) *sysfile.Record, place int, unit func(uint64) uint64) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, k *disk) {
 			if n, ok := r(k.zram).At(place); ok {
-				v.Uint(unit(n))
+				v.SetUint(unit(n))
 			}
 		})
 	}
@@ -45,7 +45,7 @@ func zramMetrics(s *disks) []pmda.Metric {
 	mm := func(z *zramFiles) *sysfile.Record { return &z.mm }
 	bd := func(z *zramFiles) *sysfile.Record { return &z.bd }
 	// As in C, the size is 0 without the file.
-	size := pmda.Of(func(v *pmda.Value, k *disk) { v.Uint(k.zram.size >> 10) })
+	size := pmda.Of(func(v *pmda.Value, k *disk) { v.SetUint(k.zram.size >> 10) })
 	file := func(name string, r func(z *zramFiles) *sysfile.Record) pmda.Metric {
 		return pmda.Metric{InDom: s.indom, Source: source(func(k *disk) { r(k.zram).Parse(s.h.blockDevice(k).Value(name)) })}
 	}

@@ -22,7 +22,7 @@ func (f *optionalUint) parse(text []byte) {
 // setValue sets v to the number, if it is known.
 func (f *optionalUint) setValue(v *pmda.Value) {
 	if f.ok {
-		v.Uint(f.n)
+		v.SetUint(f.n)
 	}
 }
 

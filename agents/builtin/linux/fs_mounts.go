@@ -245,7 +245,7 @@ func (h *host) statfs(path string, st *syscall.Statfs_t) error {
 
 // statfsKiB returns a FetchFunc for a number of blocks, converted to KiB.
 func statfsKiB(blocks func(s *syscall.Statfs_t) uint64) pmda.FetchFunc {
-	return statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(blocks(s) * uint64(s.Bsize) / 1024) })
+	return statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(blocks(s) * uint64(s.Bsize) / 1024) })
 }
 
 func (f *filesystems) metrics() []pmda.Metric {
@@ -253,23 +253,23 @@ func (f *filesystems) metrics() []pmda.Metric {
 	used := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Blocks - s.Bfree })
 	free := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Bfree })
 	avail := statfsKiB(func(s *syscall.Statfs_t) uint64 { return s.Bavail })
-	maxFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Files) })
-	usedFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Files - s.Ffree) })
-	freeFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(s.Ffree) })
-	blockSize := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.Uint(uint64(s.Bsize)) })
+	maxFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(s.Files) })
+	usedFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(s.Files - s.Ffree) })
+	freeFiles := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(s.Ffree) })
+	blockSize := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) { v.SetUint(uint64(s.Bsize)) })
 	// C differs: a file system without blocks is NaN per cent full.
 	full := statfsValue(func(v *pmda.Value, s *syscall.Statfs_t) {
 		used := s.Blocks - s.Bfree
 		if all := used + s.Bavail; all > 0 {
-			v.Float(100 * float64(used) / float64(all))
+			v.SetFloat(100 * float64(used) / float64(all))
 		}
 	})
-	mountDir := pmda.Of(func(v *pmda.Value, d *filesystem) { v.String(d.mount) })
+	mountDir := pmda.Of(func(v *pmda.Value, d *filesystem) { v.SetString(d.mount) })
 	readonly := pmda.Of(func(v *pmda.Value, d *filesystem) {
 		if d.readonly {
-			v.Uint(1)
+			v.SetUint(1)
 		} else {
-			v.Uint(0)
+			v.SetUint(0)
 		}
 	})
 	devices := &pmda.InDom{Serial: indomFilesys, Insts: f.devices, Source: f.source}

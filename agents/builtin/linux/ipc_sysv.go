@@ -141,7 +141,7 @@ func (p *ipc) count() pmda.FetchFunc {
 	return pmda.Number(func() (uint64, bool) { return p.objects, p.exists })
 }
 
-func ipcKey(v *pmda.Value, o *ipcObject) { v.String(fmt.Sprintf("0x%08x", uint32(o.key))) }
+func ipcKey(v *pmda.Value, o *ipcObject) { v.SetString(fmt.Sprintf("0x%08x", uint32(o.key))) }
 
 // ipcOwner sets v to the name of the owner, or to the user id if it has no name.
 func ipcOwner(v *pmda.Value, o *ipcObject) {
@@ -150,7 +150,7 @@ func ipcOwner(v *pmda.Value, o *ipcObject) {
 		if u, err := osuser.LookupId(name); err == nil {
 			name = u.Username
 		}
-		v.String(name)
+		v.SetString(name)
 	}
 }
 
@@ -158,7 +158,7 @@ func ipcOwner(v *pmda.Value, o *ipcObject) {
 // file has.
 func ipcMode(v *pmda.Value, o *ipcObject) {
 	if f := o.nums[ipcPerms]; f.ok {
-		v.Uint(f.n % 1000)
+		v.SetUint(f.n % 1000)
 	}
 }
 
@@ -209,7 +209,7 @@ func shmMetrics(h *host) []pmda.Metric {
 	// above the permissions.
 	status := pmda.Of(func(v *pmda.Value, o *ipcObject) {
 		if f := o.nums[ipcPerms]; f.ok {
-			v.String([]string{"", "dest", "locked", "dest locked"}[f.n/1000&3])
+			v.SetString([]string{"", "dest", "locked", "dest locked"}[f.n/1000&3])
 		}
 	})
 	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{

@@ -230,8 +230,8 @@ func (q *interrupts) indoms(source *pmda.Source) (lines, cells *pmda.InDom) {
 }
 
 // lineTotal, cellCount and cpuTotal set the values of instances.
-func lineTotal(v *pmda.Value, l *irqLine) { v.Uint(l.total) }
-func cellCount(v *pmda.Value, c *irqCell) { v.Uint(c.n) }
+func lineTotal(v *pmda.Value, l *irqLine) { v.SetUint(l.total) }
+func cellCount(v *pmda.Value, c *irqCell) { v.SetUint(c.n) }
 func (q *interrupts) cpuTotal(v *pmda.Value, c *cpu) {
 	if c.num < len(q.percpu) {
 		q.percpu[c.num].setValue(v)

@@ -50,7 +50,7 @@ func (l *load) metrics() []pmda.Metric {
 	}
 	average := func(_ context.Context, v *pmda.Value) error {
 		if i := v.Index(); l.ok[i] {
-			v.Float(l.avg[i])
+			v.SetFloat(l.avg[i])
 		}
 		return nil
 	}

@@ -66,7 +66,7 @@ func (s *stall) set(line []byte) {
 
 func (s *stall) average(_ context.Context, v *pmda.Value) error {
 	if i := v.Index(); s.ok[i] {
-		v.Float(s.avg[i])
+		v.SetFloat(s.avg[i])
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func machineMetrics(h *host) []pmda.Metric {
 	machine := func() []byte { return utsText(u.u.Machine[:]) }
 	text := func(f func() []byte) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.Bytes(f())
+			v.SetBytes(f())
 			return nil
 		}
 	}
@@ -110,7 +110,7 @@ func machineMetrics(h *host) []pmda.Metric {
 		{1, 11, "hinv.pagesize", u32, discrete, octet, pmda.Number(func() (uint64, bool) { return uint64(h.PageSize), true })},
 		{12, 6, "pmda.version", str, discrete, none, func(_ context.Context, v *pmda.Value) error {
 			if version != "" {
-				v.String(version)
+				v.SetString(version)
 			}
 			return nil
 		}},

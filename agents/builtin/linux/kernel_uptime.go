@@ -34,7 +34,7 @@ func (u *uptime) read(context.Context, *pmda.Request) error {
 func (u *uptime) at(i int) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
 		if u.ok[i] {
-			v.Float(u.secs[i])
+			v.SetFloat(u.secs[i])
 		}
 		return nil
 	}

@@ -125,7 +125,7 @@ func (n *numa) hugeBytes(name string) pmda.FetchFunc {
 	i := n.indexOf(name)
 	return pmda.Of(func(v *pmda.Value, d *node) {
 		if i < len(d.mem) && d.mem[i].ok && n.hugePage.ok {
-			v.Uint(d.mem[i].n * n.hugePage.n << 10)
+			v.SetUint(d.mem[i].n * n.hugePage.n << 10)
 		}
 	})
 }
@@ -209,18 +209,18 @@ func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 	perNode := func(f timeFunc) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, d *node) {
 			if t, ok := f(&d.times); ok && d.times.Words > 0 {
-				v.Uint(n.stat.msecs(t))
+				v.SetUint(n.stat.msecs(t))
 			}
 		})
 	}
 	frag := pmda.Of(func(v *pmda.Value, d *node) {
 		if d.hasFrag {
-			v.Float(d.frag)
+			v.SetFloat(d.frag)
 		}
 	})
 	bandwidth := pmda.Of(func(v *pmda.Value, d *node) {
 		if d.bandwidth > 0 {
-			v.Float(d.bandwidth)
+			v.SetFloat(d.bandwidth)
 		}
 	})
 	mem := &pmda.Source{Read: n.readMem}

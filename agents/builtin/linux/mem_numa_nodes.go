@@ -125,10 +125,10 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 			return pmda.Labels{"numa_node": n.list[i.ID].num}, nil
 		},
 	}
-	online := pmda.Of(func(v *pmda.Value, d *node) { v.Uint(n.h.online("node", d.name)) })
+	online := pmda.Of(func(v *pmda.Value, d *node) { v.SetUint(n.h.online("node", d.name)) })
 	ofCPU := pmda.Of(func(v *pmda.Value, c *cpu) {
 		if c.node >= 0 {
-			v.Uint(uint64(c.node))
+			v.SetUint(uint64(c.node))
 		}
 	})
 	assign := &pmda.Source{Read: func(context.Context, *pmda.Request) error {

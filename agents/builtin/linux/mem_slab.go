@@ -77,7 +77,7 @@ func (s *slabs) metrics() []pmda.Metric {
 	value := func(place int) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, i *slab) {
 			if n, ok := i.rec.At(place); ok {
-				v.Uint(n)
+				v.SetUint(n)
 			}
 		})
 	}
@@ -86,7 +86,7 @@ func (s *slabs) metrics() []pmda.Metric {
 		per, ok2 := i.rec.At(slabObjsPerSlab)
 		pages, ok3 := i.rec.At(slabPagesPerSlab)
 		if ok1 && ok2 && ok3 && per > 0 {
-			v.Uint(pages * objs * uint64(s.h.PageSize) / per)
+			v.SetUint(pages * objs * uint64(s.h.PageSize) / per)
 		}
 	})
 	return pmda.Table(pmda.Metric{InDom: indom}, []row{

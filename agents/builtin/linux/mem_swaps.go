@@ -66,14 +66,14 @@ func (s *swaps) metrics() []pmda.Metric {
 	}
 	free := pmda.Of(func(v *pmda.Value, i *swap) {
 		if i.size.ok && i.used.ok {
-			v.Uint(i.size.n - min(i.size.n, i.used.n))
+			v.SetUint(i.size.n - min(i.size.n, i.used.n))
 		}
 	})
 	size := pmda.Of(func(v *pmda.Value, i *swap) { i.size.setValue(v) })
-	zero := pmda.Of(func(v *pmda.Value, _ *swap) { v.Uint(0) })
+	zero := pmda.Of(func(v *pmda.Value, _ *swap) { v.SetUint(0) })
 	priority := pmda.Of(func(v *pmda.Value, i *swap) {
 		if i.hasPriority {
-			v.Int(i.priority)
+			v.SetInt(i.priority)
 		}
 	})
 	return pmda.Table(pmda.Metric{InDom: indom}, []row{

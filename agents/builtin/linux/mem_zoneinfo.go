@@ -267,14 +267,14 @@ func (z *zones) metrics() []pmda.Metric {
 		},
 	}
 	ms := pmda.Table(pmda.Metric{InDom: reserves}, []row{
-		{70, 0, "mem.zoneinfo.protection", u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *reserve) { v.Uint(z.kib(d.n)) })},
+		{70, 0, "mem.zoneinfo.protection", u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *reserve) { v.SetUint(z.kib(d.n)) })},
 	})
 	for i, name := range zoneFields {
 		// As in PCP, all are in KiB, even counts of events.
 		ms = append(ms, pmda.Table(pmda.Metric{InDom: indom}, []row{
 			{68, i, "mem.zoneinfo." + name, u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *zone) {
 				if f := d.values[i]; f.ok {
-					v.Uint(z.kib(f.n))
+					v.SetUint(z.kib(f.n))
 				}
 			})},
 		})...)

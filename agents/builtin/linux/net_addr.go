@@ -146,23 +146,23 @@ func (a *addresses) metrics() []pmda.Metric {
 	inet := pmda.Of(func(v *pmda.Value, d *address) {
 		if d.inet.IsValid() {
 			a.text = d.inet.AppendTo(a.text[:0])
-			v.Bytes(a.text)
+			v.SetBytes(a.text)
 		}
 	})
 	inet6 := pmda.Of(func(v *pmda.Value, d *address) {
 		if d.inet6.IsValid() {
 			a.text = d.inet6.AppendTo(a.text[:0])
-			v.Bytes(a.text)
+			v.SetBytes(a.text)
 		}
 	})
 	scope := pmda.Of(func(v *pmda.Value, d *address) {
 		if d.inet6.IsValid() {
-			v.String(scopeName(d.scope))
+			v.SetString(scopeName(d.scope))
 		}
 	})
 	hw := pmda.Of(func(v *pmda.Value, d *address) {
 		if len(d.hw) > 0 {
-			v.Bytes(d.hw)
+			v.SetBytes(d.hw)
 		}
 	})
 	return pmda.Table(pmda.Metric{InDom: indom}, []row{

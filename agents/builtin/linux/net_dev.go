@@ -125,7 +125,7 @@ func (n *interfaces) parse(b []byte) {
 func sumCounters(places ...int) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, f *iface) {
 		if n, ok := f.count.Sum(places, netFields); ok {
-			v.Uint(n)
+			v.SetUint(n)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func (n *interfaces) identify(f *iface) {
 func (n *interfaces) number(file string) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, f *iface) {
 		if u, ok := sysfile.Uint(n.value(f, file)); ok && u != 0 {
-			v.Uint(u)
+			v.SetUint(u)
 		}
 	})
 }
@@ -240,9 +240,9 @@ func (n *interfaces) isRunning(f *iface) bool {
 func flag(f func(i *iface) bool) pmda.FetchFunc {
 	return pmda.Of(func(v *pmda.Value, i *iface) {
 		if f(i) {
-			v.Uint(1)
+			v.SetUint(1)
 		} else {
-			v.Uint(0)
+			v.SetUint(0)
 		}
 	})
 }
@@ -251,25 +251,25 @@ func (n *interfaces) metrics() []pmda.Metric {
 	const bits = 1000000 // in a megabit
 	speed := pmda.Of(func(v *pmda.Value, f *iface) {
 		if s := n.speed(f); s > 0 {
-			v.Float(float64(s*bits) / 8 / (1 << 20))
+			v.SetFloat(float64(s*bits) / 8 / (1 << 20))
 		}
 	})
 	baudrate := pmda.Of(func(v *pmda.Value, f *iface) {
 		if s := n.speed(f); s > 0 {
-			v.Uint(s * bits / 8)
+			v.SetUint(s * bits / 8)
 		}
 	})
 	duplex := pmda.Of(func(v *pmda.Value, f *iface) {
 		switch string(n.linkMode(f, "duplex")) {
 		case "half":
-			v.Uint(1)
+			v.SetUint(1)
 		case "full":
-			v.Uint(2)
+			v.SetUint(2)
 		}
 	})
 	typ := pmda.Of(func(v *pmda.Value, f *iface) {
 		u, _ := sysfile.Uint(n.value(f, "type"))
-		v.Uint(u)
+		v.SetUint(u)
 	})
 	wireless := flag(func(f *iface) bool { n.identify(f); return f.wireless })
 	virtual := flag(func(f *iface) bool { n.identify(f); return f.virtual })

@@ -120,13 +120,13 @@ func icmpTypes(c *counters) []pmda.Metric {
 	}
 	in := func(_ context.Context, v *pmda.Value) error {
 		if f := types[v.Index()].in; f.ok {
-			v.Uint(f.n)
+			v.SetUint(f.n)
 		}
 		return nil
 	}
 	out := func(_ context.Context, v *pmda.Value) error {
 		if f := types[v.Index()].out; f.ok {
-			v.Uint(f.n)
+			v.SetUint(f.n)
 		}
 		return nil
 	}

@@ -61,7 +61,7 @@ func (s *sockstat) value(protocol string, f func(p *procfs.NetSockstatProtocol) 
 				}
 			}
 		}
-		v.Int(int64(n))
+		v.SetInt(int64(n))
 		return nil
 	}
 }
@@ -75,9 +75,9 @@ func sockstatMetrics(h *host) []pmda.Metric {
 	memory := func(p *procfs.NetSockstatProtocol) *int { return p.Memory }
 	s, s6 := newSockstat(h, procfs.FS.NetSockstat), newSockstat(h, procfs.FS.NetSockstat6)
 	used := func(_ context.Context, v *pmda.Value) error {
-		v.Int(0)
+		v.SetInt(0)
 		if s.stats != nil && s.stats.Used != nil {
-			v.Int(int64(*s.stats.Used))
+			v.SetInt(int64(*s.stats.Used))
 		}
 		return nil
 	}

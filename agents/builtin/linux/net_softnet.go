@@ -83,7 +83,7 @@ func (s *softnet) metrics() []pmda.Metric {
 			if len(s.lines) == 0 {
 				return pdu.ErrnoAppVersion
 			}
-			v.Uint(sum)
+			v.SetUint(sum)
 			return nil
 		}
 	}
@@ -93,7 +93,7 @@ func (s *softnet) metrics() []pmda.Metric {
 			if c.net == nil || c.net.Width < width {
 				return pdu.ErrnoAppVersion
 			}
-			v.Uint(uint64(f(c.net)))
+			v.SetUint(uint64(f(c.net)))
 			return nil
 		}
 	}

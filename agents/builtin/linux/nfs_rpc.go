@@ -99,7 +99,7 @@ func (r *rpcFile) reqs(name string, o operations) pmda.FetchFunc {
 	l := r.line(name)
 	return func(_ context.Context, v *pmda.Value) error {
 		if f := l[o.places[v.Index()]]; f.ok && r.exists {
-			v.Uint(f.n)
+			v.SetUint(f.n)
 		}
 		return nil
 	}

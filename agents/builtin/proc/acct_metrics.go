@@ -61,16 +61,16 @@ func (a *acct) applyEnabled() {
 func (a *acct) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomAcct, Insts: a, Source: a.source}
 	of := pmda.Of[acctRecord]
-	num := func(i int) pmda.FetchFunc { return of(func(v *pmda.Value, r *acctRecord) { v.Uint(r.counters[i]) }) }
+	num := func(i int) pmda.FetchFunc { return of(func(v *pmda.Value, r *acctRecord) { v.SetUint(r.counters[i]) }) }
 	ticks := func(i int) pmda.FetchFunc {
-		return of(func(v *pmda.Value, r *acctRecord) { v.Float(float64(r.counters[i]) / float64(a.hertz)) })
+		return of(func(v *pmda.Value, r *acctRecord) { v.SetFloat(float64(r.counters[i]) / float64(a.hertz)) })
 	}
 	flag := func(bit byte) pmda.FetchFunc {
 		return of(func(v *pmda.Value, r *acctRecord) {
 			if r.flags&bit != 0 {
-				v.Uint(1)
+				v.SetUint(1)
 			} else {
-				v.Uint(0)
+				v.SetUint(0)
 			}
 		})
 	}
@@ -94,12 +94,12 @@ func (a *acct) metrics() []pmda.Metric {
 			{70, 29, "acct.control.state", i32, discrete, none, pmda.Number(func() (uint64, bool) { return a.state(), true })},
 		}),
 		pmda.Table(pmda.Metric{InDom: indom}, []row{
-			{70, 0, "acct.psinfo.tty", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.tty)) })},
-			{70, 1, "acct.psinfo.exitcode", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.exitcode)) })},
-			{70, 4, "acct.psinfo.pid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Int(int64(r.pid)) })},
-			{70, 5, "acct.psinfo.ppid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.ppid)) })},
-			{70, 6, "acct.psinfo.btime", u32, discrete, sec, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.btime)) })},
-			{70, 7, "acct.psinfo.etime", float, counter, sec, of(func(v *pmda.Value, r *acctRecord) { v.Float(float64(r.etime) / float64(a.hertz)) })},
+			{70, 0, "acct.psinfo.tty", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.tty)) })},
+			{70, 1, "acct.psinfo.exitcode", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.exitcode)) })},
+			{70, 4, "acct.psinfo.pid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetInt(int64(r.pid)) })},
+			{70, 5, "acct.psinfo.ppid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.ppid)) })},
+			{70, 6, "acct.psinfo.btime", u32, discrete, sec, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.btime)) })},
+			{70, 7, "acct.psinfo.etime", float, counter, sec, of(func(v *pmda.Value, r *acctRecord) { v.SetFloat(float64(r.etime) / float64(a.hertz)) })},
 			{70, 8, "acct.psinfo.utime", float, counter, sec, ticks(acctUtime)},
 			{70, 9, "acct.psinfo.stime", float, counter, sec, ticks(acctStime)},
 			{70, 10, "acct.psinfo.mem", u64, instant, kbyte, num(acctMem)},
@@ -109,12 +109,12 @@ func (a *acct) metrics() []pmda.Metric {
 			{70, 14, "acct.psinfo.majflt", u64, counter, count, num(acctMajflt)},
 			{70, 15, "acct.psinfo.swaps", u64, counter, count, num(acctSwaps)},
 			{70, 16, "acct.psinfo.ttyname", str, discrete, none, of(func(v *pmda.Value, r *acctRecord) {
-				v.String(a.terminals.name(&a.tree, uint32(r.tty)))
+				v.SetString(a.terminals.name(&a.tree, uint32(r.tty)))
 			})},
-			{70, 2, "acct.id.uid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.uid)) })},
-			{70, 3, "acct.id.gid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.Uint(uint64(r.gid)) })},
-			{70, 17, "acct.id.uid_nm", str, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.String(a.names.user(r.uid)) })},
-			{70, 18, "acct.id.gid_nm", str, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.String(a.names.group(r.gid)) })},
+			{70, 2, "acct.id.uid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.uid)) })},
+			{70, 3, "acct.id.gid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.gid)) })},
+			{70, 17, "acct.id.uid_nm", str, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetString(a.names.user(r.uid)) })},
+			{70, 18, "acct.id.gid_nm", str, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetString(a.names.group(r.gid)) })},
 			{70, 19, "acct.flag.fork", u32, instant, none, flag(acctFork)},
 			{70, 20, "acct.flag.su", u32, instant, none, flag(acctSU)},
 			{70, 21, "acct.flag.core", u32, discrete, none, flag(acctCore)},

@@ -214,13 +214,13 @@ func (b *blkIO) metrics() []pmda.Metric {
 	dev2 := &pmda.InDom{Serial: indomGroup2Dev, Insts: &b.v2Devices, Source: b.v2PerDevice, Labels: block, InstLabels: labelDevice}
 	ofAll := func(f func(s *blkStats) uint64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.Uint(f((*v.Data().(**group)).stats.(*blkStats)))
+			v.SetUint(f((*v.Data().(**group)).stats.(*blkStats)))
 			return nil
 		}
 	}
 	ofDev := func(f func(s *blkStats) uint64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.Uint(f(v.Data().(*blkStats)))
+			v.SetUint(f(v.Data().(*blkStats)))
 			return nil
 		}
 	}
@@ -249,7 +249,7 @@ func (b *blkIO) metrics() []pmda.Metric {
 		}
 		io = append(io, row{68, i, "cgroup.io.stat." + key, u64, counter, units, func(_ context.Context, v *pmda.Value) error {
 			if s := v.Data().(*ioStats); s.has[i] {
-				v.Uint(s.nums[i])
+				v.SetUint(s.nums[i])
 			}
 			return nil
 		}})

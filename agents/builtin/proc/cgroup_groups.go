@@ -184,14 +184,14 @@ func (g *groups) withField(i, field int, f func(v *pmda.Value, r *record)) pmda.
 }
 
 func (g *groups) unsigned(i, field int) pmda.FetchFunc {
-	return g.withField(i, field, func(v *pmda.Value, r *record) { v.Uint(r.nums[field]) })
+	return g.withField(i, field, func(v *pmda.Value, r *record) { v.SetUint(r.nums[field]) })
 }
 
 // containerName returns the FetchFunc of the name of a group's container, "" if the
 // group does not belong to one.
 func (g *groups) containerName() pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
-		v.String((*v.Data().(**group)).container)
+		v.SetString((*v.Data().(**group)).container)
 		return nil
 	}
 }

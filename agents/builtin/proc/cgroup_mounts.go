@@ -171,7 +171,7 @@ func (m *mounts) metrics() []pmda.Metric {
 	places := &pmda.InDom{Serial: indomMounts, Insts: &m.points, Source: m.source}
 	of := func(f func(c *controller) uint64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.Uint(f(v.Data().(*controller)))
+			v.SetUint(f(v.Data().(*controller)))
 			return nil
 		}
 	}
@@ -182,7 +182,7 @@ func (m *mounts) metrics() []pmda.Metric {
 	})
 	ms = append(ms, pmda.Table(pmda.Metric{InDom: places}, []row{
 		{38, 0, "cgroup.mounts.subsys", str, instant, none, func(_ context.Context, v *pmda.Value) error {
-			v.String(v.Data().(*mount).controllers)
+			v.SetString(v.Data().(*mount).controllers)
 			return nil
 		}},
 	})...)

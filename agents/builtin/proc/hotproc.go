@@ -181,14 +181,14 @@ func (s *hotprocs) metrics() []pmda.Metric {
 	}}
 	total := func(f func(t totals) float64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
-			v.Float(f(s.hot.Load().totals))
+			v.SetFloat(f(s.hot.Load().totals))
 			return nil
 		}
 	}
 	variable := func(i int) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			if x := s.hot.Load().varsOf(v.Inst()); x != nil {
-				v.Float(x.nums[i])
+				v.SetFloat(x.nums[i])
 			}
 			return nil
 		}
@@ -201,7 +201,7 @@ func (s *hotprocs) metrics() []pmda.Metric {
 			if s.predicate != nil {
 				text = s.predicate.text
 			}
-			v.String(text)
+			v.SetString(text)
 			return nil
 		}},
 		{60, 10, "hotproc.control.reload_config", u32, instant, none, pmda.Number(func() (uint64, bool) { return 0, true })},

@@ -125,7 +125,7 @@ func withRecord(i int, f func(v *pmda.Value, p *process, r *record)) pmda.FetchF
 func unsigned(i, field int) pmda.FetchFunc {
 	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
 		if r.has(field) {
-			v.Uint(r.nums[field])
+			v.SetUint(r.nums[field])
 		}
 	})
 }
@@ -134,7 +134,7 @@ func unsigned(i, field int) pmda.FetchFunc {
 func signed(i, field int) pmda.FetchFunc {
 	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
 		if r.has(field) {
-			v.Int(int64(r.nums[field]))
+			v.SetInt(int64(r.nums[field]))
 		}
 	})
 }
@@ -143,7 +143,7 @@ func signed(i, field int) pmda.FetchFunc {
 func text(i, field int) pmda.FetchFunc {
 	return withRecord(i, func(v *pmda.Value, _ *process, r *record) {
 		if r.has(field) {
-			v.Bytes(r.string(field))
+			v.SetBytes(r.string(field))
 		}
 	})
 }
@@ -152,7 +152,7 @@ func text(i, field int) pmda.FetchFunc {
 // the file cannot be read.
 func textOrEmpty(i int) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error {
-		v.Bytes(v.Data().(*process).record(i).string(0))
+		v.SetBytes(v.Data().(*process).record(i).string(0))
 		return nil
 	}
 }

@@ -105,9 +105,9 @@ func (h *host) processMetrics(prefix string, indom *pmda.InDom, clusters map[int
 		pmda.Table(pmda.Metric{Source: autogroups}, []row{
 			{74, 0, "autogroup.enabled", u32, instant, none, func(_ context.Context, v *pmda.Value) error {
 				if h.autogroup {
-					v.Uint(1)
+					v.SetUint(1)
 				} else {
-					v.Uint(0)
+					v.SetUint(0)
 				}
 				return h.checkMayRead()
 			}},
@@ -165,12 +165,12 @@ func (h *host) activityMetrics() []row {
 func (h *host) idMetrics() []row {
 	user := func(field int) pmda.FetchFunc {
 		return withRecord(formatStatus, func(v *pmda.Value, p *process, r *record) {
-			v.String(p.tree.names.user(uint32(r.nums[field])))
+			v.SetString(p.tree.names.user(uint32(r.nums[field])))
 		})
 	}
 	group := func(field int) pmda.FetchFunc {
 		return withRecord(formatStatus, func(v *pmda.Value, p *process, r *record) {
-			v.String(p.tree.names.group(uint32(r.nums[field])))
+			v.SetString(p.tree.names.group(uint32(r.nums[field])))
 		})
 	}
 	const f, u, g = formatStatus, statusUID, statusGID

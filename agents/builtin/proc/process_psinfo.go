@@ -14,7 +14,7 @@ func (h *host) psinfoMetrics() []row {
 	msecs := func(field int) pmda.FetchFunc {
 		return withRecord(formatStat, func(v *pmda.Value, p *process, r *record) {
 			if r.has(field) {
-				v.Uint(p.tree.msecs(r.nums[field]))
+				v.SetUint(p.tree.msecs(r.nums[field]))
 			}
 		})
 	}
@@ -23,16 +23,16 @@ func (h *host) psinfoMetrics() []row {
 		return withRecord(formatStat, func(v *pmda.Value, p *process, r *record) {
 			switch {
 			case p.tree.hidesPrivate(p):
-				v.Uint(0)
+				v.SetUint(0)
 			case r.has(field):
-				v.Uint(r.nums[field])
+				v.SetUint(r.nums[field])
 			}
 		})
 	}
 	const s, st = formatStat, formatStatus
 	return []row{
 		{8, 0, "psinfo.pid", u32, discrete, none, func(_ context.Context, v *pmda.Value) error {
-			v.Int(int64(v.Inst()))
+			v.SetInt(int64(v.Inst()))
 			return nil
 		}},
 		{8, 1, "psinfo.cmd", str, discrete, none, text(s, statComm)},
@@ -43,7 +43,7 @@ func (h *host) psinfoMetrics() []row {
 		{8, 6, "psinfo.tty", u32, discrete, none, unsigned(s, statTTY)},
 		{8, 7, "psinfo.tty_pgrp", u32, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r *record) {
 			if n := int64(r.nums[statTPGID]); r.has(statTPGID) && n >= 0 {
-				v.Int(n)
+				v.SetInt(n)
 			}
 		})},
 		{8, 8, "psinfo.flags", u32, discrete, none, unsigned(s, 9)},
@@ -77,11 +77,11 @@ func (h *host) psinfoMetrics() []row {
 		{8, 37, "psinfo.exit_signal", u32, discrete, none, unsigned(s, 38)},
 		{8, 38, "psinfo.processor", u32, instant, none, unsigned(s, 39)},
 		{8, 39, "psinfo.ttyname", str, discrete, none, withRecord(s, func(v *pmda.Value, _ *process, r *record) {
-			v.String(h.terminals.name(&h.tree, uint32(r.nums[statTTY])))
+			v.SetString(h.terminals.name(&h.tree, uint32(r.nums[statTTY])))
 		})},
 		{8, 40, "psinfo.wchan_s", str, instant, none, text(formatWchan, 0)},
 		{8, 41, "psinfo.psargs", str, discrete, none, func(_ context.Context, v *pmda.Value) error {
-			v.String(v.Data().(*process).args())
+			v.SetString(v.Data().(*process).args())
 			return nil
 		}},
 		{8, 42, "psinfo.rt_priority", u32, instant, none, unsigned(s, 40)},
@@ -91,7 +91,7 @@ func (h *host) psinfoMetrics() []row {
 		{8, 46, "psinfo.cguest_time", u64, counter, msec, msecs(44)},
 		{8, 47, "psinfo.environ", str, instant, none, textOrEmpty(formatEnviron)},
 		{8, 48, "psinfo.policy_s", str, instant, none, withRecord(s, func(v *pmda.Value, _ *process, r *record) {
-			v.String(policyName(r.nums[statPolicy]))
+			v.SetString(policyName(r.nums[statPolicy]))
 		})},
 
 		{11, 0, "psinfo.cgroups", str, instant, none, text(formatCgroup, 0)},
@@ -127,7 +127,7 @@ func policyName(policy uint64) string {
 func (h *host) memoryMetrics() []row {
 	// Kernel threads have none of these fields; their values are 0.
 	vm := func(field int) pmda.FetchFunc {
-		return withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) { v.Uint(r.nums[field]) })
+		return withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) { v.SetUint(r.nums[field]) })
 	}
 	const m, sm = formatStatm, formatSmaps
 	return []row{
@@ -153,11 +153,11 @@ func (h *host) memoryMetrics() []row {
 		{24, 35, "memory.vmhwm", u32, instant, kbyte, vm(statusVmHWM)},
 		{24, 36, "memory.vmpte", u32, instant, kbyte, vm(statusVmPTE)},
 		{24, 43, "memory.vmreal", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) {
-			v.Uint(r.nums[statusVmRSS] + r.nums[statusVmSwap])
+			v.SetUint(r.nums[statusVmRSS] + r.nums[statusVmSwap])
 		})},
 		{24, 44, "memory.vmnonlib", u64, instant, kbyte, withRecord(formatStatus, func(v *pmda.Value, _ *process, r *record) {
 			n := r.nums[statusVmRSS] + r.nums[statusVmSwap]
-			v.Uint(n - min(n, r.nums[statusVmLib]))
+			v.SetUint(n - min(n, r.nums[statusVmLib]))
 		})},
 
 		{33, 0, "smaps.rss", u64, instant, kbyte, unsigned(sm, 0)},
@@ -189,7 +189,7 @@ func scaled(i, field int, by func(t *tree) (mul, div uint64)) pmda.FetchFunc {
 	return withRecord(i, func(v *pmda.Value, p *process, r *record) {
 		if r.has(field) {
 			mul, div := by(p.tree)
-			v.Uint(r.nums[field] * mul / div)
+			v.SetUint(r.nums[field] * mul / div)
 		}
 	})
 }

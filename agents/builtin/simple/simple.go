@@ -80,7 +80,7 @@ func New(domain int) (agents.Agent, error) {
 			Cluster: 0, Item: 0, Name: "simple.numfetch",
 			Type: pdu.MetricU32, Sem: pdu.SemInstant,
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Uint(uint64(a.numfetch))
+				v.SetUint(uint64(a.numfetch))
 				return nil
 			},
 		}, {
@@ -89,28 +89,28 @@ func New(domain int) (agents.Agent, error) {
 			Fetch: func(_ context.Context, v *pmda.Value) error {
 				c := &a.color[v.Index()]
 				*c = (*c + 1) % 256
-				v.Int(int64(*c))
+				v.SetInt(int64(*c))
 				return nil
 			},
 		}, {
 			Cluster: 1, Item: 2, Name: "simple.time.user", Source: cpu,
 			Type: pdu.MetricDouble, Sem: pdu.SemCounter, Units: sec,
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Float(a.userTime)
+				v.SetFloat(a.userTime)
 				return nil
 			},
 		}, {
 			Cluster: 1, Item: 3, Name: "simple.time.sys", Source: cpu,
 			Type: pdu.MetricDouble, Sem: pdu.SemCounter, Units: sec,
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Float(a.sysTime)
+				v.SetFloat(a.sysTime)
 				return nil
 			},
 		}, {
 			Cluster: 2, Item: 4, Name: "simple.now", InDom: now,
 			Type: pdu.MetricU32, Sem: pdu.SemInstant,
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Int(int64(v.Data().(field)(a.now)))
+				v.SetInt(int64(v.Data().(field)(a.now)))
 				return nil
 			},
 		}},

@@ -35,7 +35,7 @@ func New(domain int) (agents.Agent, error) {
 			Cluster: 0, Item: 0, Name: "trivial.time",
 			Type: pdu.MetricU64, Sem: pdu.SemCounter, Units: pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0),
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Int(time.Now().Unix())
+				v.SetInt(time.Now().Unix())
 				return nil
 			},
 		}},

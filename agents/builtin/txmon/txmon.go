@@ -119,31 +119,31 @@ func newAgent(domain int, m *memory) (agents.Agent, error) {
 		Metrics: []pmda.Metric{{
 			Item: itemCount, Name: "txmon.count", InDom: types,
 			Type: pdu.MetricU32, Sem: pdu.SemCounter, Units: count,
-			Fetch: fromLevel(1, func(v *pmda.Value, t *txBlock) { v.Uint(uint64(t.count())) }),
+			Fetch: fromLevel(1, func(v *pmda.Value, t *txBlock) { v.SetUint(uint64(t.count())) }),
 		}, {
 			Item: itemAveTime, Name: "txmon.ave_time", InDom: types,
 			Type: pdu.MetricFloat, Sem: pdu.SemInstant, Units: pdu.NewUnits(0, 1, -1, 0, pdu.TimeSec, 0),
-			Fetch: fromLevel(2, func(v *pmda.Value, t *txBlock) { v.Float(t.aveTime()) }),
+			Fetch: fromLevel(2, func(v *pmda.Value, t *txBlock) { v.SetFloat(t.aveTime()) }),
 		}, {
 			Item: itemMaxTime, Name: "txmon.max_time", InDom: types,
 			Type: pdu.MetricFloat, Sem: pdu.SemInstant, Units: pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0),
-			Fetch: fromLevel(2, func(v *pmda.Value, t *txBlock) { v.Float(t.maxTime()) }),
+			Fetch: fromLevel(2, func(v *pmda.Value, t *txBlock) { v.SetFloat(t.maxTime()) }),
 		}, {
 			Item: itemResetCount, Name: "txmon.reset_count", InDom: types,
 			Type: pdu.MetricU32, Sem: pdu.SemInstant, Units: count,
-			Fetch: fromLevel(1, func(v *pmda.Value, t *txBlock) { v.Uint(uint64(t.resetCount())) }),
+			Fetch: fromLevel(1, func(v *pmda.Value, t *txBlock) { v.SetUint(uint64(t.resetCount())) }),
 		}, {
 			Item: itemLevel, Name: "txmon.control.level",
 			Type: pdu.MetricU32, Sem: pdu.SemInstant,
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Int(int64(m.level()))
+				v.SetInt(int64(m.level()))
 				return nil
 			},
 		}, {
 			Item: itemReset, Name: "txmon.control.reset",
 			Type: pdu.MetricU32, Sem: pdu.SemInstant,
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Uint(1)
+				v.SetUint(1)
 				return nil
 			},
 		}},

@@ -192,17 +192,17 @@ func (q *quotas) metrics() []pmda.Metric {
 	flag := func(bit uint16) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, fs *filesys) {
 			if fs.flags&bit != 0 {
-				v.Uint(1)
+				v.SetUint(1)
 			} else {
-				v.Uint(0)
+				v.SetUint(0)
 			}
 		})
 	}
 	number := func(f func(p *project) uint64) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, p *project) { v.Uint(f(p)) })
+		return pmda.Of(func(v *pmda.Value, p *project) { v.SetUint(f(p)) })
 	}
 	seconds := func(f func(p *project) int32) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, p *project) { v.Int(int64(f(p))) })
+		return pmda.Of(func(v *pmda.Value, p *project) { v.SetInt(int64(f(p))) })
 	}
 	const u32, i32, u64, discrete = pdu.MetricU32, pdu.Metric32, pdu.MetricU64, pdu.SemDiscrete
 	type row pmda.Row

@@ -118,11 +118,11 @@ func (h *host) statisticsMetrics() []pmda.Metric {
 		for i, name := range strings.Fields(l.names) {
 			at := h.layout[l.key] + l.firstNumber + i
 			m := pmda.Metric{Cluster: cluster, Item: l.firstItem + i, Name: l.prefix + name, Type: pdu.MetricU32, Sem: pdu.SemCounter, Units: pdu.Count}
-			set := func(v *pmda.Value, s *stats) { v.Uint(s.nums[at]) }
+			set := func(v *pmda.Value, s *stats) { v.SetUint(s.nums[at]) }
 			switch m.Name {
 			case "log.blocks": // of 512 bytes
 				m.Units = pdu.Kbyte
-				set = func(v *pmda.Value, s *stats) { v.Uint(s.nums[at] / 2) }
+				set = func(v *pmda.Value, s *stats) { v.SetUint(s.nums[at] / 2) }
 			case "xstrat.bytes", "write_bytes", "read_bytes", "zoned.bytes":
 				m.Type, m.Units = pdu.MetricU64, pdu.Byte
 			case "defer_relog":
@@ -147,7 +147,7 @@ func (h *host) statisticsMetrics() []pmda.Metric {
 		if s.nums[writes] > 0 {
 			ratio = float64(s.nums[writes+1]) / float64(s.nums[writes])
 		}
-		v.Float(ratio)
+		v.SetFloat(ratio)
 	})
 	return append(ms, pmda.Metric{
 		Cluster: 16, Item: 79, Name: "xfs.control.reset", Type: pdu.MetricU32, Sem: pdu.SemDiscrete,

@@ -39,7 +39,7 @@ func newAgent(domain int) (agents.Agent, error) {
 					a.Param(lineID, pdu.MetricString, e.Data)
 				})
 				if len(recs) > 0 {
-					v.Events(recs)
+					v.SetEvents(recs)
 				}
 				return nil
 			},

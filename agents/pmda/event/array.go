@@ -36,7 +36,7 @@ func (a *Array) Reset() {
 	a.cut(mark{})
 }
 
-// Records returns what was added, for pmda.Value.Events or [pdu.AppendEvents].
+// Records returns what was added, for pmda.Value.SetEvents or [pdu.AppendEvents].
 // It is valid until a is changed.
 func (a *Array) Records() []pdu.EventRecord { return a.recs }
 

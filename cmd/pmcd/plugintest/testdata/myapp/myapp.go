@@ -17,7 +17,7 @@ func New(domain int) (agents.Agent, error) {
 			Cluster: 0, Item: 1, Name: "myapp.answer",
 			Type: pdu.MetricU32, Sem: pdu.SemInstant,
 			Fetch: func(_ context.Context, v *pmda.Value) error {
-				v.Uint(42)
+				v.SetUint(42)
 				return nil
 			},
 		}},
