@@ -225,9 +225,8 @@ func (h *host) metrics() []pmda.Metric {
 	if strconv.IntSize == 32 {
 		long = u32
 	}
-	type row pmda.Row
 	return append(
-		pmda.Table(pmda.Metric{InDom: indom}, []row{
+		table(pmda.Metric{InDom: indom}, []row{
 			{0, 1, "jbd2.transaction.count", long, counter, pdu.Count, number(func(j *journal) uint64 { return j.count })},
 			{0, 2, "jbd2.transaction.requested", long, counter, pdu.Count, requested(func(j *journal) uint64 { return j.requested })},
 			{0, 3, "jbd2.transaction.max_blocks", u32, instant, 0, number(func(j *journal) uint64 { return j.maxBlocks })},
@@ -256,4 +255,28 @@ func (h *host) metrics() []pmda.Metric {
 			Fetch: pmda.Number(func() (uint64, bool) { return h.active, true }),
 		},
 	)
+}
+
+// A row is what differs between the metrics of a table. It has fields in the
+// order of PCP's pmdaMetric; the help texts are in a file.
+type row struct {
+	cluster, item int
+	name          string
+	typ           pdu.MetricType
+	sem           pdu.Sem
+	units         pdu.Units
+	fetch         pmda.FetchFunc
+}
+
+// table returns a metric for each row. The other fields, such as InDom and
+// Source, are those of common.
+func table(common pmda.Metric, rows []row) []pmda.Metric {
+	ms := make([]pmda.Metric, len(rows))
+	for i, r := range rows {
+		m := common
+		m.Cluster, m.Item, m.Name = r.cluster, r.item, r.name
+		m.Type, m.Sem, m.Units, m.Fetch = r.typ, r.sem, r.units, r.fetch
+		ms[i] = m
+	}
+	return ms
 }

@@ -87,13 +87,13 @@ func (c *cpuFiles) metrics() []pmda.Metric {
 			}
 		})
 	}
-	return append(pmda.Table(pmda.Metric{InDom: c.stat.indom}, []row{
+	return append(table(pmda.Metric{InDom: c.stat.indom}, []row{
 		{55, 0, "hinv.cpu.online", u32, instant, none, online},
 		{55, 2, "hinv.cpu.thermal_throttle.core.count", u64, counter, count, throttle("core_throttle_count")},
 		{55, 3, "hinv.cpu.thermal_throttle.core.time", u64, counter, msec, throttle("core_throttle_total_time_ms")},
 		{55, 4, "hinv.cpu.thermal_throttle.package.count", u64, counter, count, throttle("package_throttle_count")},
 		{55, 5, "hinv.cpu.thermal_throttle.package.time", u64, counter, count, throttle("package_throttle_total_time_ms")},
-	}), pmda.Table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
+	}), table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
 		{55, 6, "hinv.cpu.frequency_scaling.count", u64, counter, count, freq(func(f *frequency) optionalUint { return f.count })},
 		{55, 7, "hinv.cpu.frequency_scaling.time", u64, counter, usec, freq(func(f *frequency) optionalUint { return f.time })},
 		{55, 8, "hinv.cpu.frequency_scaling.max", u32, instant, mhz, freq(func(f *frequency) optionalUint { return f.max })},

@@ -201,7 +201,7 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 		}
 	})
 	num := pmda.Of(func(v *pmda.Value, p *cpu) { v.SetUint(uint64(p.num)) })
-	return append(pmda.Table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
+	return append(table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
 		{18, 0, "hinv.cpu.clock", float, discrete, mhz, clock},
 		{18, 1, "hinv.cpu.vendor", str, discrete, none, text(infoVendor)},
 		{18, 2, "hinv.cpu.model", str, discrete, none, text(infoModel, infoModelName)},
@@ -211,7 +211,7 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 		{18, 9, "hinv.cpu.model_name", str, discrete, none, text(infoModelName, infoModel)},
 		{18, 10, "hinv.cpu.flags", str, discrete, none, text(infoFlags)},
 		{18, 11, "hinv.cpu.cache_alignment", u32, discrete, none, size(infoCacheAlign)},
-	}), pmda.Table(pmda.Metric{InDom: c.stat.indom}, []row{
+	}), table(pmda.Metric{InDom: c.stat.indom}, []row{
 		{18, 6, "hinv.map.cpu_num", u32, discrete, none, num},
 	})...)
 }

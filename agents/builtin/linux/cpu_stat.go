@@ -229,7 +229,7 @@ func timeTable(common pmda.Metric, place int, prefix string, fetch func(timeFunc
 	for i, r := range timeRows {
 		list[i] = row{0, r.items[place], prefix + r.name, u64, counter, msec, fetch(r.f)}
 	}
-	return pmda.Table(common, list)
+	return table(common, list)
 }
 
 func (s *stat) metrics() []pmda.Metric {
@@ -250,7 +250,7 @@ func (s *stat) metrics() []pmda.Metric {
 	return slices.Concat(
 		timeTable(pmda.Metric{Source: s.source, Labels: pmda.Labels{"device_type": "cpu"}}, ofAllCPUs, "kernel.all.cpu.", total),
 		timeTable(pmda.Metric{InDom: s.indom, Source: s.source}, ofCPU, "kernel.percpu.cpu.", perCPU),
-		pmda.Table(pmda.Metric{Source: s.source}, []row{
+		table(pmda.Metric{Source: s.source}, []row{
 			{0, 12, "kernel.all.intr", u64, counter, count, s.lineValue("intr")},
 			{0, 13, "kernel.all.pswitch", u64, counter, count, s.lineValue("ctxt")},
 			{0, 14, "kernel.all.sysfork", u64, counter, count, s.lineValue("processes")},

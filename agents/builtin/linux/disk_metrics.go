@@ -77,7 +77,7 @@ func ioTable(common pmda.Metric, domain, cluster int, prefix string, fetch func(
 	for i, r := range ioRows {
 		list[i] = row{cluster, r.items[domain], prefix + r.name, r.types[domain], r.sem, r.units, fetch(r.f)}
 	}
-	return pmda.Table(common, list)
+	return table(common, list)
 }
 
 func diskMetrics(h *host) []pmda.Metric {
@@ -95,34 +95,34 @@ func diskMetrics(h *host) []pmda.Metric {
 	status := pmda.Of(func(v *pmda.Value, k *disk) { v.SetInt(int64(files.mdStatus(k))) })
 	return slices.Concat(
 		ioTable(pmda.Metric{InDom: devs.indom}, ofDisks, 0, "disk.dev.", perDisk),
-		pmda.Table(pmda.Metric{InDom: devs.indom}, []row{
+		table(pmda.Metric{InDom: devs.indom}, []row{
 			{0, 59, "disk.dev.scheduler", str, discrete, none, scheduler},
 			{0, 103, "hinv.map.scsi_id", str, discrete, none, wwid},
 		}),
-		pmda.Table(sized(devs), []row{
+		table(sized(devs), []row{
 			{0, 87, "disk.dev.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
-		pmda.Table(pmda.Metric{Source: devs.source}, []row{
+		table(pmda.Metric{Source: devs.source}, []row{
 			{0, 33, "hinv.ndisk", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(devs.insts.present), true })},
 		}),
 		ioTable(pmda.Metric{Source: devs.source}, ofAll, 0, "disk.all.", devs.total),
 		ioTable(pmda.Metric{InDom: partitions.indom}, ofPartitions, 10, "disk.partitions.", perDisk),
-		pmda.Table(sized(partitions), []row{
+		table(sized(partitions), []row{
 			{10, 16, "disk.partitions.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
 		ioTable(pmda.Metric{InDom: dm.indom}, ofVolumes, 54, "disk.dm.", perDisk),
-		pmda.Table(pmda.Metric{InDom: dm.indom}, []row{
+		table(pmda.Metric{InDom: dm.indom}, []row{
 			{54, 13, "hinv.map.dmname", str, discrete, none, kernel},
 		}),
-		pmda.Table(sized(dm), []row{
+		table(sized(dm), []row{
 			{54, 17, "disk.dm.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
 		ioTable(pmda.Metric{InDom: md.indom}, ofVolumes, 59, "disk.md.", perDisk),
-		pmda.Table(pmda.Metric{InDom: md.indom}, []row{
+		table(pmda.Metric{InDom: md.indom}, []row{
 			{59, 13, "hinv.map.mdname", str, discrete, none, kernel},
 			{60, 0, "disk.md.status", i32, instant, none, status},
 		}),
-		pmda.Table(sized(md), []row{
+		table(sized(md), []row{
 			{59, 17, "disk.md.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
 		newWWIDs(devs).metrics(),

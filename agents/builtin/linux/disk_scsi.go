@@ -91,5 +91,5 @@ func (s *scsi) metrics() []pmda.Metric {
 		Labels: pmda.Labels{"device_type": "block", "indom_name": "per disk"},
 	}
 	dev := pmda.Of(func(v *pmda.Value, i *scsiDisk) { v.SetString(i.dev) })
-	return pmda.Table(pmda.Metric{InDom: indom}, []row{{15, 0, "hinv.map.scsi", str, discrete, none, dev}})
+	return table(pmda.Metric{InDom: indom}, []row{{15, 0, "hinv.map.scsi", str, discrete, none, dev}})
 }

@@ -65,7 +65,7 @@ func tapeMetrics(h *host) []pmda.Metric {
 	value := func(file string) pmda.FetchFunc {
 		return c.number(file, func(b []byte) uint64 { n, _ := sysfile.Uint(b); return n })
 	}
-	return append(pmda.Table(pmda.Metric{InDom: c.indom}, []row{
+	return append(table(pmda.Metric{InDom: c.indom}, []row{
 		{71, 0, "tape.dev.in_flight", u64, instant, count, value("in_flight")},
 		{71, 1, "tape.dev.io_ns", u64, counter, nsec, value("io_ns")},
 		{71, 2, "tape.dev.other_cnt", u64, counter, count, value("other_cnt")},
@@ -76,7 +76,7 @@ func tapeMetrics(h *host) []pmda.Metric {
 		{71, 7, "tape.dev.write_byte_cnt", u64, counter, octet, value("write_byte_cnt")},
 		{71, 8, "tape.dev.write_cnt", u64, counter, count, value("write_cnt")},
 		{71, 9, "tape.dev.write_ns", u64, counter, nsec, value("write_ns")},
-	}), pmda.Table(pmda.Metric{Source: c.source}, []row{
+	}), table(pmda.Metric{Source: c.source}, []row{
 		{71, 16, "hinv.ntape", u32, discrete, none, c.count()},
 	})...)
 }
@@ -94,7 +94,7 @@ func fcHostMetrics(h *host) []pmda.Metric {
 	words := func(file string) pmda.FetchFunc {
 		return c.number(file, func(b []byte) uint64 { return fcNumber(b) << 2 })
 	}
-	return append(pmda.Table(pmda.Metric{InDom: c.indom}, []row{
+	return append(table(pmda.Metric{InDom: c.indom}, []row{
 		{91, 0, "fchost.in.frames", u64, counter, count, value("rx_frames")},
 		{91, 1, "fchost.out.frames", u64, counter, count, value("tx_frames")},
 		{91, 2, "fchost.in.bytes", u64, counter, octet, words("rx_words")},
@@ -103,7 +103,7 @@ func fcHostMetrics(h *host) []pmda.Metric {
 		{91, 5, "fchost.nos_count", u64, counter, count, value("nos_count")},
 		{91, 6, "fchost.error_frames", u64, counter, count, value("error_frames")},
 		{91, 7, "fchost.dumped_frames", u64, counter, count, value("dumped_frames")},
-	}), pmda.Table(pmda.Metric{Source: c.source}, []row{
+	}), table(pmda.Metric{Source: c.source}, []row{
 		{91, 16, "hinv.nfchost", u32, discrete, none, c.count()},
 	})...)
 }

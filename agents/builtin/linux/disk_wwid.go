@@ -107,11 +107,11 @@ func (w *wwids) metrics() []pmda.Metric {
 	names := pmda.Of(func(v *pmda.Value, p *paths) { v.SetBytes(p.names) })
 	scheduler := pmda.Of(func(v *pmda.Value, p *paths) { v.SetBytes(w.devs.scheduler(p.list[len(p.list)-1])) })
 	ms := ioTable(pmda.Metric{InDom: indom}, ofPaths, 92, "disk.wwid.", w.sum)
-	ms = append(ms, pmda.Table(pmda.Metric{InDom: indom}, []row{
+	ms = append(ms, table(pmda.Metric{InDom: indom}, []row{
 		{92, 3, "disk.wwid.scsi_paths", str, discrete, none, names},
 		{92, 59, "disk.wwid.scheduler", str, discrete, none, scheduler},
 	})...)
-	return append(ms, pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: w.devs.readSizes}}, []row{
+	return append(ms, table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: w.devs.readSizes}}, []row{
 		{92, 87, "disk.wwid.capacity", u64, discrete, kbyte, w.last(capacity)},
 	})...)
 }

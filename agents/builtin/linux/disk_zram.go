@@ -52,16 +52,16 @@ func zramMetrics(s *disks) []pmda.Metric {
 	disksize := source(func(k *disk) { k.zram.size, _ = s.h.blockDevice(k).Number("disksize") })
 	return slices.Concat(
 		ioTable(pmda.Metric{InDom: s.indom}, ofPartitions, 86, "zram.", perDisk),
-		pmda.Table(pmda.Metric{InDom: s.indom, Source: disksize}, []row{
+		table(pmda.Metric{InDom: s.indom, Source: disksize}, []row{
 			{86, 16, "zram.capacity", u64, discrete, kbyte, size},
 		}),
-		pmda.Table(file("io_stat", io), []row{
+		table(file("io_stat", io), []row{
 			{87, 0, "zram.io_stat.failed.reads", u64, counter, count, value(io, 0, asIs)},
 			{87, 1, "zram.io_stat.failed.writes", u64, counter, count, value(io, 1, asIs)},
 			{87, 2, "zram.io_stat.invalid", u64, counter, count, value(io, 2, asIs)},
 			{87, 3, "zram.io_stat.notify_free", u64, counter, count, value(io, 3, asIs)},
 		}),
-		pmda.Table(file("mm_stat", mm), []row{
+		table(file("mm_stat", mm), []row{
 			{88, 0, "zram.mm_stat.data_size.original", u64, instant, kbyte, value(mm, 0, bytes)},
 			{88, 1, "zram.mm_stat.data_size.compressed", u64, instant, kbyte, value(mm, 1, bytes)},
 			{88, 2, "zram.mm_stat.mem.used_total", u64, instant, kbyte, value(mm, 2, bytes)},
@@ -71,7 +71,7 @@ func zramMetrics(s *disks) []pmda.Metric {
 			{88, 6, "zram.mm_stat.pages.compacted", u64, counter, kbyte, value(mm, 6, pages)},
 			{88, 7, "zram.mm_stat.pages.huge", u64, counter, kbyte, value(mm, 7, pages)},
 		}),
-		pmda.Table(file("bd_stat", bd), []row{
+		table(file("bd_stat", bd), []row{
 			{89, 0, "zram.bd_stat.count", u64, counter, kbyte, value(bd, 0, blocks)},
 			{89, 1, "zram.bd_stat.reads", u64, counter, kbyte, value(bd, 1, blocks)},
 			{89, 2, "zram.bd_stat.writes", u64, counter, kbyte, value(bd, 2, blocks)},

@@ -47,7 +47,7 @@ func (n *numberLine) read(context.Context, *pmda.Request) error {
 	return err
 }
 
-// numberLine returns the file and a Metric with its Source, for pmda.Table.
+// numberLine returns the file and a Metric with its Source, for table.
 func (h *host) numberLine(path string) (*numberLine, pmda.Metric) {
 	n := &numberLine{file: h.file(path)}
 	return n, pmda.Metric{Source: &pmda.Source{Read: n.read}}

@@ -82,7 +82,7 @@ func (l *locks) parse(b []byte) {
 func (l *locks) metrics() []pmda.Metric {
 	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, l.exists }) }
 	posix, flock, lease := &l.kinds[lockPOSIX], &l.kinds[lockFlock], &l.kinds[lockLease]
-	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: l.read}}, []row{
+	return table(pmda.Metric{Source: &pmda.Source{Read: l.read}}, []row{
 		{75, 0, "vfs.locks.posix.read", u32, instant, none, value(&posix.read)},
 		{75, 1, "vfs.locks.posix.write", u32, instant, none, value(&posix.write)},
 		{75, 2, "vfs.locks.posix.count", u32, instant, none, value(&posix.all)},

@@ -274,7 +274,7 @@ func (f *filesystems) metrics() []pmda.Metric {
 	})
 	devices := &pmda.InDom{Serial: indomFilesys, Insts: f.devices, Source: f.source}
 	tmpfs := &pmda.InDom{Serial: indomTmpfs, Insts: f.tmpfs, Source: f.source}
-	return slices.Concat(pmda.Table(pmda.Metric{InDom: devices}, []row{
+	return slices.Concat(table(pmda.Metric{InDom: devices}, []row{
 		{5, 1, "filesys.capacity", u64, discrete, kbyte, blocks},
 		{5, 2, "filesys.used", u64, instant, kbyte, used},
 		{5, 3, "filesys.free", u64, instant, kbyte, free},
@@ -286,7 +286,7 @@ func (f *filesystems) metrics() []pmda.Metric {
 		{5, 9, "filesys.blocksize", u32, instant, octet, blockSize},
 		{5, 10, "filesys.avail", u64, instant, kbyte, avail},
 		{5, 11, "filesys.readonly", u32, instant, none, readonly},
-	}), pmda.Table(pmda.Metric{InDom: tmpfs}, []row{
+	}), table(pmda.Metric{InDom: tmpfs}, []row{
 		{34, 1, "tmpfs.capacity", u64, discrete, kbyte, blocks},
 		{34, 2, "tmpfs.used", u64, instant, kbyte, used},
 		{34, 3, "tmpfs.free", u64, instant, kbyte, free},
@@ -294,7 +294,7 @@ func (f *filesystems) metrics() []pmda.Metric {
 		{34, 5, "tmpfs.usedfiles", u32, instant, none, usedFiles},
 		{34, 6, "tmpfs.freefiles", u32, instant, none, freeFiles},
 		{34, 7, "tmpfs.full", double, instant, none, full},
-	}), pmda.Table(pmda.Metric{Source: f.source}, []row{
+	}), table(pmda.Metric{Source: f.source}, []row{
 		{5, 0, "hinv.nfilesys", u32, discrete, count, pmda.Number(func() (uint64, bool) { return uint64(f.devices.present), true })},
 	}))
 }

@@ -79,7 +79,7 @@ func (s *serials) metrics() []pmda.Metric {
 	value := func(item int) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, i *serial) { i.counts[item].setValue(v) })
 	}
-	return pmda.Table(pmda.Metric{InDom: indom}, []row{
+	return table(pmda.Metric{InDom: indom}, []row{
 		{74, 0, "tty.serial.tx", u32, counter, none, value(0)},
 		{74, 1, "tty.serial.rx", u32, counter, none, value(1)},
 		{74, 2, "tty.serial.frame", u32, counter, none, value(2)},

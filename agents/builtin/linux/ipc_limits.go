@@ -35,7 +35,7 @@ func ipcLimits(h *host) []pmda.Metric {
 	constant := func(f *numberLine, n uint64) pmda.FetchFunc {
 		return pmda.Number(func() (uint64, bool) { return n, f.rec.Words > 0 })
 	}
-	return slices.Concat(pmda.Table(fromSem, []row{
+	return slices.Concat(table(fromSem, []row{
 		{21, 0, "ipc.sem.max_semmap", u32, discrete, none, constant(sem, semMap)},
 		{21, 1, "ipc.sem.max_semid", u32, discrete, none, sem.at(3)},
 		{21, 2, "ipc.sem.max_sem", u32, discrete, none, sem.at(1)},
@@ -46,24 +46,24 @@ func ipcLimits(h *host) []pmda.Metric {
 		{21, 7, "ipc.sem.sz_semundo", u32, discrete, none, constant(sem, semUndo)},
 		{21, 8, "ipc.sem.max_semval", u32, discrete, none, constant(sem, semMax)},
 		{21, 9, "ipc.sem.max_exit", u32, discrete, none, constant(sem, semMax)},
-	}), pmda.Table(fromMsgMax, []row{
+	}), table(fromMsgMax, []row{
 		{22, 0, "ipc.msg.sz_pool", u32, discrete, kbyte, constant(msgMax, msgPool)},
 		{22, 1, "ipc.msg.mapent", u32, discrete, none, constant(msgMax, msgMap)},
 		{22, 2, "ipc.msg.max_msgsz", u32, discrete, none, msgMax.at(0)},
 		{22, 5, "ipc.msg.max_msgseg", u32, discrete, none, constant(msgMax, msgSize)},
 		{22, 6, "ipc.msg.num_smsghdr", u32, discrete, none, constant(msgMax, msgMap)},
 		{22, 7, "ipc.msg.max_seg", u32, discrete, none, constant(msgMax, msgSegs)},
-	}), pmda.Table(fromMsgBytes, []row{
+	}), table(fromMsgBytes, []row{
 		{22, 3, "ipc.msg.max_defmsgq", u32, discrete, none, msgBytes.at(0)},
-	}), pmda.Table(fromMsgQueues, []row{
+	}), table(fromMsgQueues, []row{
 		{22, 4, "ipc.msg.max_msgqid", u32, discrete, none, msgQueues.at(0)},
-	}), pmda.Table(fromShmMax, []row{
+	}), table(fromShmMax, []row{
 		{23, 0, "ipc.shm.max_segsz", u32, discrete, octet, shmMax.at(0)},
 		{23, 1, "ipc.shm.min_segsz", u32, discrete, octet, constant(shmMax, shmMin)},
-	}), pmda.Table(fromShmSegs, []row{
+	}), table(fromShmSegs, []row{
 		{23, 2, "ipc.shm.max_seg", u32, discrete, none, shmSegs.at(0)},
 		{23, 3, "ipc.shm.max_segproc", u32, discrete, none, shmSegs.at(0)},
-	}), pmda.Table(fromShmAll, []row{
+	}), table(fromShmAll, []row{
 		{23, 4, "ipc.shm.max_shmsys", u32, discrete, none, shmAll.at(0)},
 	}))
 }

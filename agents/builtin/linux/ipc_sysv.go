@@ -165,12 +165,12 @@ func ipcMode(v *pmda.Value, o *ipcObject) {
 func semMetrics(h *host) []pmda.Metric {
 	const nsems = ipcFirst
 	p := newIPC(h, "sem", "semid", indomSem, "nsems")
-	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{
+	return append(table(pmda.Metric{InDom: p.indom()}, []row{
 		{66, 0, "ipc.sem.key", str, discrete, none, pmda.Of(ipcKey)},
 		{66, 1, "ipc.sem.owner", str, discrete, none, pmda.Of(ipcOwner)},
 		{66, 2, "ipc.sem.perms", u32, instant, none, pmda.Of(ipcMode)},
 		{66, 3, "ipc.sem.nsems", u32, instant, none, p.value(nsems)},
-	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
+	}), table(pmda.Metric{Source: p.source}, []row{
 		{61, 0, "ipc.sem.used_sem", u32, instant, none, p.count()},
 		{61, 1, "ipc.sem.tot_sem", u32, instant, none, p.sum(nsems)},
 	})...)
@@ -179,7 +179,7 @@ func semMetrics(h *host) []pmda.Metric {
 func msgMetrics(h *host) []pmda.Metric {
 	const bytes, messages, sender, receiver = ipcFirst, ipcFirst + 1, ipcFirst + 2, ipcFirst + 3
 	p := newIPC(h, "msg", "msqid", indomMsg, "cbytes", "qnum", "lspid", "lrpid")
-	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{
+	return append(table(pmda.Metric{InDom: p.indom()}, []row{
 		{65, 0, "ipc.msg.key", str, discrete, none, pmda.Of(ipcKey)},
 		{65, 1, "ipc.msg.owner", str, discrete, none, pmda.Of(ipcOwner)},
 		{65, 2, "ipc.msg.perms", u32, instant, none, pmda.Of(ipcMode)},
@@ -187,7 +187,7 @@ func msgMetrics(h *host) []pmda.Metric {
 		{65, 4, "ipc.msg.messages", u32, instant, none, p.value(messages)},
 		{65, 5, "ipc.msg.last_send_pid", u32, instant, octet, p.value(sender)},
 		{65, 6, "ipc.msg.last_recv_pid", u32, instant, none, p.value(receiver)},
-	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
+	}), table(pmda.Metric{Source: p.source}, []row{
 		{62, 0, "ipc.msg.used_queues", u32, instant, none, p.count()},
 		{62, 1, "ipc.msg.tot_msg", u32, instant, none, p.sum(messages)},
 		{62, 2, "ipc.msg.tot_bytes", u32, instant, octet, p.sum(bytes)},
@@ -212,7 +212,7 @@ func shmMetrics(h *host) []pmda.Metric {
 			v.SetString([]string{"", "dest", "locked", "dest locked"}[f.n/1000&3])
 		}
 	})
-	return append(pmda.Table(pmda.Metric{InDom: p.indom()}, []row{
+	return append(table(pmda.Metric{InDom: p.indom()}, []row{
 		{64, 0, "ipc.shm.key", str, discrete, none, pmda.Of(ipcKey)},
 		{64, 1, "ipc.shm.owner", str, discrete, none, pmda.Of(ipcOwner)},
 		{64, 2, "ipc.shm.perms", u32, instant, none, pmda.Of(ipcMode)},
@@ -221,7 +221,7 @@ func shmMetrics(h *host) []pmda.Metric {
 		{64, 5, "ipc.shm.status", str, instant, none, status},
 		{64, 6, "ipc.shm.creator_pid", u32, discrete, none, p.value(creator)},
 		{64, 7, "ipc.shm.last_access_pid", u32, instant, none, p.value(last)},
-	}), pmda.Table(pmda.Metric{Source: p.source}, []row{
+	}), table(pmda.Metric{Source: p.source}, []row{
 		{56, 0, "ipc.shm.tot", u32, instant, octet, pages},
 		{56, 1, "ipc.shm.rss", u32, instant, octet, p.sum(rss)},
 		{56, 2, "ipc.shm.swp", u32, instant, octet, p.sum(swapped)},

@@ -55,9 +55,9 @@ func (l *load) metrics() []pmda.Metric {
 		return nil
 	}
 	source := &pmda.Source{Read: l.read}
-	return append(pmda.Table(pmda.Metric{InDom: indom, Source: source}, []row{
+	return append(table(pmda.Metric{InDom: indom, Source: source}, []row{
 		{2, 0, "kernel.all.load", float, instant, none, average},
-	}), pmda.Table(pmda.Metric{Source: source}, []row{
+	}), table(pmda.Metric{Source: source}, []row{
 		{2, 1, "kernel.all.lastpid", u32, instant, none, l.last.fetch()},
 		{2, 2, "kernel.all.runnable", u32, instant, none, l.runnable.fetch()},
 		{2, 3, "kernel.all.nprocs", u32, instant, none, l.procs.fetch()},

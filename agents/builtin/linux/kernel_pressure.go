@@ -82,10 +82,10 @@ func pressureMetrics(h *host) []pmda.Metric {
 		return p, &pmda.Source{Read: p.read}
 	}
 	add := func(cluster, item int, name string, s *stall, source *pmda.Source) {
-		ms = append(ms, pmda.Table(pmda.Metric{InDom: indom, Source: source}, []row{
+		ms = append(ms, table(pmda.Metric{InDom: indom, Source: source}, []row{
 			{cluster, item, "kernel.all.pressure." + name + ".avg", float, instant, none, s.average},
 		})...)
-		ms = append(ms, pmda.Table(pmda.Metric{Source: source}, []row{
+		ms = append(ms, table(pmda.Metric{Source: source}, []row{
 			{cluster, item + 1, "kernel.all.pressure." + name + ".total", u64, counter, usec, s.total.fetch()},
 		})...)
 	}

@@ -103,7 +103,7 @@ func machineMetrics(h *host) []pmda.Metric {
 	// pmcd and libpcp put the variables of pcp.conf into the environment of agents.
 	version := os.Getenv("PCP_VERSION")
 	unsupported := func(context.Context, *pmda.Value) error { return pdu.ErrnoAppVersion }
-	return slices.Concat(pmda.Table(pmda.Metric{}, []row{
+	return slices.Concat(table(pmda.Metric{}, []row{
 		{0, 10, "swap.in", u32, counter, count, unsupported}, // only Linux 2.4 has it
 		{0, 11, "swap.out", u32, counter, count, unsupported},
 		{0, 48, "kernel.all.hz", u32, discrete, perSec, pmda.Number(func() (uint64, bool) { return h.Hertz, true })},
@@ -114,7 +114,7 @@ func machineMetrics(h *host) []pmda.Metric {
 			}
 			return nil
 		}},
-	}), pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
+	}), table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
 		{12, 0, "kernel.uname.release", str, discrete, none, text(func() []byte { return utsText(u.u.Release[:]) })},
 		{12, 1, "kernel.uname.version", str, discrete, none, text(func() []byte { return utsText(u.u.Version[:]) })},
 		{12, 2, "kernel.uname.sysname", str, discrete, none, text(func() []byte { return utsText(u.u.Sysname[:]) })},
@@ -122,7 +122,7 @@ func machineMetrics(h *host) []pmda.Metric {
 		{12, 4, "kernel.uname.nodename", str, discrete, none, text(func() []byte { return utsText(u.u.Nodename[:]) })},
 		{12, 5, "pmda.uname", str, discrete, none, text(all)},
 		{18, 7, "hinv.machine", str, discrete, none, text(machine)},
-	}), pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.readDistro}}, []row{
+	}), table(pmda.Metric{Source: &pmda.Source{Read: u.readDistro}}, []row{
 		{12, 7, "kernel.uname.distro", str, discrete, none, text(func() []byte { return u.name })},
 	}))
 }

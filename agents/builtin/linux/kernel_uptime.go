@@ -41,7 +41,7 @@ func (u *uptime) at(i int) pmda.FetchFunc {
 }
 
 func (u *uptime) metrics() []pmda.Metric {
-	return pmda.Table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
+	return table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
 		{26, 0, "kernel.all.uptime", double, instant, sec, u.at(0)},
 		{26, 1, "kernel.all.idletime", double, instant, sec, u.at(1)},
 	})

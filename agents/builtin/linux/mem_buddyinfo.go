@@ -82,7 +82,7 @@ func (d *buddies) metrics() []pmda.Metric {
 	}
 	pages := pmda.Of(func(v *pmda.Value, b *buddy) { v.SetUint(b.blocks) })
 	total := pmda.Of(func(v *pmda.Value, b *buddy) { v.SetUint(b.blocks << b.order * uint64(d.h.PageSize) / 1024) })
-	return pmda.Table(pmda.Metric{InDom: indom}, []row{
+	return table(pmda.Metric{InDom: indom}, []row{
 		{67, 0, "mem.buddyinfo.pages", u64, instant, none, pages},
 		{67, 1, "mem.buddyinfo.total", u64, instant, kbyte, total},
 	})

@@ -59,7 +59,7 @@ func (m *meminfo) hugeBytes(name string) pmda.FetchFunc {
 
 func (m *meminfo) metrics() []pmda.Metric {
 	total, huge := m.field("MemTotal"), m.field("Hugepagesize")
-	return pmda.Table(pmda.Metric{Source: m.source}, []row{
+	return table(pmda.Metric{Source: m.source}, []row{
 		{1, 0, "mem.physmem", u64, discrete, kbyte, m.value("MemTotal")},
 		{1, 1, "mem.util.used", u64, instant, kbyte, m.minus("MemTotal", "MemFree")},
 		{1, 2, "mem.util.free", u64, instant, kbyte, m.value("MemFree")},

@@ -10,7 +10,7 @@ func ksmMetrics(h *host) []pmda.Metric {
 	value := func(file string) pmda.FetchFunc {
 		return pmda.Number(func() (uint64, bool) { return h.hostReader.Path("/sys/kernel/mm/ksm/").Name(file).Number() })
 	}
-	return pmda.Table(pmda.Metric{}, []row{
+	return table(pmda.Metric{}, []row{
 		{69, 0, "mem.ksm.full_scans", u64, instant, count, value("full_scans")},
 		{69, 1, "mem.ksm.merge_across_nodes", u64, instant, none, value("merge_across_nodes")},
 		{69, 2, "mem.ksm.pages_shared", u64, instant, none, value("pages_shared")},

@@ -232,7 +232,7 @@ func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 	}}
 	labels := pmda.Labels{"device_type": []string{"numa_node", "cpu"}}
 	times := pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readTimes}, Labels: labels}
-	return slices.Concat(timeTable(times, ofNode, "kernel.pernode.cpu.", perNode), pmda.Table(pmda.Metric{InDom: indom, Source: mem}, []row{
+	return slices.Concat(timeTable(times, ofNode, "kernel.pernode.cpu.", perNode), table(pmda.Metric{InDom: indom, Source: mem}, []row{
 		{36, 0, "mem.numa.util.total", u64, instant, kbyte, n.value("MemTotal")},
 		{36, 1, "mem.numa.util.free", u64, instant, kbyte, n.value("MemFree")},
 		{36, 2, "mem.numa.util.used", u64, instant, kbyte, n.value("MemUsed")},
@@ -271,13 +271,13 @@ func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 		{36, 35, "mem.numa.alloc.interleave_hit", u64, counter, count, n.value("interleave_hit")},
 		{36, 36, "mem.numa.alloc.local_node", u64, counter, count, n.value("local_node")},
 		{36, 37, "mem.numa.alloc.other_node", u64, counter, count, n.value("other_node")},
-	}), pmda.Table(pmda.Metric{InDom: indom, Source: huge}, []row{
+	}), table(pmda.Metric{InDom: indom, Source: huge}, []row{
 		{36, 39, "mem.numa.util.hugepagesTotalBytes", u64, instant, octet, n.hugeBytes("HugePages_Total")},
 		{36, 40, "mem.numa.util.hugepagesFreeBytes", u64, instant, octet, n.hugeBytes("HugePages_Free")},
 		{36, 41, "mem.numa.util.hugepagesSurpBytes", u64, instant, octet, n.hugeBytes("HugePages_Surp")},
-	}), pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readBandwidth}}, []row{
+	}), table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readBandwidth}}, []row{
 		{36, 38, "mem.numa.max_bandwidth", double, discrete, mbyteSec, bandwidth},
-	}), pmda.Table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readFrag}}, []row{
+	}), table(pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readFrag}}, []row{
 		{35, 1, "sysfs.kernel.debug.extfrag_unusable", float, instant, none, frag},
 	}))
 }

@@ -136,13 +136,13 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 		return nil
 	}}
 	return slices.Concat(
-		pmda.Table(pmda.Metric{InDom: indom}, []row{
+		table(pmda.Metric{InDom: indom}, []row{
 			{55, 1, "hinv.node.online", u32, instant, none, online},
 		}),
-		pmda.Table(pmda.Metric{InDom: s.indom, Source: assign}, []row{
+		table(pmda.Metric{InDom: s.indom, Source: assign}, []row{
 			{18, 8, "hinv.map.cpu_node", u32, discrete, none, ofCPU},
 		}),
-		pmda.Table(pmda.Metric{Source: n.source}, []row{
+		table(pmda.Metric{Source: n.source}, []row{
 			{0, 19, "hinv.nnode", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(len(n.list)), true })},
 		}),
 		newNUMA(n.h, n, s, m).metrics(indom, m))

@@ -89,7 +89,7 @@ func (s *slabs) metrics() []pmda.Metric {
 			v.SetUint(pages * objs * uint64(s.h.PageSize) / per)
 		}
 	})
-	return pmda.Table(pmda.Metric{InDom: indom}, []row{
+	return table(pmda.Metric{InDom: indom}, []row{
 		{20, 0, "mem.slabinfo.objects.active", u64, instant, none, value(slabActiveObjs)},
 		{20, 1, "mem.slabinfo.objects.total", u64, instant, none, value(slabObjs)},
 		{20, 2, "mem.slabinfo.objects.size", u32, instant, octet, value(slabObjSize)},

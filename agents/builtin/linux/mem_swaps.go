@@ -76,7 +76,7 @@ func (s *swaps) metrics() []pmda.Metric {
 			v.SetInt(i.priority)
 		}
 	})
-	return pmda.Table(pmda.Metric{InDom: indom}, []row{
+	return table(pmda.Metric{InDom: indom}, []row{
 		{6, 0, "swapdev.free", u32, instant, kbyte, free},
 		{6, 1, "swapdev.length", u32, discrete, kbyte, size},
 		{6, 2, "swapdev.maxswap", u32, discrete, kbyte, size},

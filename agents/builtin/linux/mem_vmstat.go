@@ -45,7 +45,7 @@ func (m *vmstat) total(prefix string) pmda.FetchFunc {
 }
 
 func (m *vmstat) metrics() []pmda.Metric {
-	return pmda.Table(pmda.Metric{Source: m.source}, []row{
+	return table(pmda.Metric{Source: m.source}, []row{
 		{0, 8, "swap.pagesin", u32, counter, count, m.value("pswpin")},
 		{0, 9, "swap.pagesout", u32, counter, count, m.value("pswpout")},
 

@@ -165,7 +165,7 @@ func (a *addresses) metrics() []pmda.Metric {
 			v.SetBytes(d.hw)
 		}
 	})
-	return pmda.Table(pmda.Metric{InDom: indom}, []row{
+	return table(pmda.Metric{InDom: indom}, []row{
 		{33, 0, "network.interface.inet_addr", str, discrete, none, inet},
 		{33, 1, "network.interface.ipv6_addr", str, discrete, none, inet6},
 		{33, 2, "network.interface.ipv6_scope", str, discrete, none, scope},

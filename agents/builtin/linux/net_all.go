@@ -115,7 +115,7 @@ func (n *interfaces) total(places ...int) pmda.FetchFunc {
 }
 
 func (n *interfaces) allMetrics() []pmda.Metric {
-	return pmda.Table(pmda.Metric{Source: n.source}, []row{
+	return table(pmda.Metric{Source: n.source}, []row{
 		{90, 0, "network.all.in.bytes", u64, counter, octet, n.total(inBytes)},
 		{90, 1, "network.all.in.packets", u64, counter, count, n.total(inPackets)},
 		{90, 2, "network.all.in.errors", u64, counter, count, n.total(inErrors)},

@@ -275,7 +275,7 @@ func (n *interfaces) metrics() []pmda.Metric {
 	virtual := flag(func(f *iface) bool { n.identify(f); return f.virtual })
 	active := pmda.Number(func() (uint64, bool) { return uint64(n.insts.present), true })
 
-	return append(pmda.Table(pmda.Metric{InDom: n.indom}, []row{
+	return append(table(pmda.Metric{InDom: n.indom}, []row{
 		{3, 0, "network.interface.in.bytes", u64, counter, octet, sumCounters(inBytes)},
 		{3, 1, "network.interface.in.packets", u64, counter, count, sumCounters(inPackets)},
 		{3, 2, "network.interface.in.errors", u64, counter, count, sumCounters(inErrors)},
@@ -306,7 +306,7 @@ func (n *interfaces) metrics() []pmda.Metric {
 		{3, 28, "network.interface.wireless", u32, discrete, none, wireless},
 		{3, 29, "network.interface.type", u32, discrete, none, typ},
 		{3, 30, "network.interface.virtual", u32, discrete, none, virtual},
-	}), pmda.Table(pmda.Metric{Source: n.source}, []row{
+	}), table(pmda.Metric{Source: n.source}, []row{
 		{3, 27, "hinv.ninterface", u32, discrete, none, active},
 	})...)
 }

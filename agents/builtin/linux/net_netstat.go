@@ -11,7 +11,7 @@ import "github.com/gopcp/pmcd/agents/pmda"
 func netstatMetrics(h *host) []pmda.Metric {
 	c := newCounters(h.netFile("netstat"), (*counters).parseColumns)
 	ip, tcp := c.group("IpExt:"), c.group("TcpExt:")
-	return append(pmda.Table(pmda.Metric{Source: c.source}, []row{
+	return append(table(pmda.Metric{Source: c.source}, []row{
 		{53, 0, "network.ip.innoroutes", u64, counter, count, ip("InNoRoutes")},
 		{53, 1, "network.ip.intruncatedpkts", u64, counter, count, ip("InTruncatedPkts")},
 		{53, 2, "network.ip.inmcastpkts", u64, counter, count, ip("InMcastPkts")},
@@ -173,7 +173,7 @@ func netstatMetrics(h *host) []pmda.Metric {
 // mptcpMetrics returns the metrics of Multipath TCP, RFC 8684.
 func mptcpMetrics(c *counters) []pmda.Metric {
 	mptcp := c.group("MPTcpExt:")
-	return pmda.Table(pmda.Metric{Source: c.source}, []row{
+	return table(pmda.Metric{Source: c.source}, []row{
 		{53, 119, "network.mptcp.mpcapablesynrx", u64, counter, count, mptcp("MPCapableSYNRX")},
 		{53, 120, "network.mptcp.mpcapableackrx", u64, counter, count, mptcp("MPCapableACKRX")},
 		{53, 121, "network.mptcp.mpcapablefallbackack", u64, counter, count, mptcp("MPCapableFallbackACK")},

@@ -21,7 +21,7 @@ func snmpMetrics(h *host) []pmda.Metric {
 		}
 		return limit.n, true
 	})
-	return append(pmda.Table(pmda.Metric{Source: c.source}, []row{
+	return append(table(pmda.Metric{Source: c.source}, []row{
 		{14, 0, "network.ip.forwarding", u64, counter, count, ip("Forwarding")},
 		{14, 1, "network.ip.defaultttl", u64, counter, count, ip("DefaultTTL")},
 		{14, 2, "network.ip.inreceives", u64, counter, count, ip("InReceives")},
@@ -131,7 +131,7 @@ func icmpTypes(c *counters) []pmda.Metric {
 		return nil
 	}
 	indom := &pmda.InDom{Serial: indomICMPType, Insts: insts}
-	return pmda.Table(pmda.Metric{InDom: indom, Source: c.source}, []row{
+	return table(pmda.Metric{InDom: indom, Source: c.source}, []row{
 		{14, 88, "network.icmpmsg.intype", u64, counter, count, in},
 		{14, 89, "network.icmpmsg.outtype", u64, counter, count, out},
 	})

@@ -8,7 +8,7 @@ func snmp6Metrics(h *host) []pmda.Metric {
 	c := newCounters(h.netFile("snmp6"), (*counters).parseLines)
 	c.missing = optionalUint{ok: true}
 	value := c.group("")
-	return pmda.Table(pmda.Metric{Source: c.source}, []row{
+	return table(pmda.Metric{Source: c.source}, []row{
 		{58, 0, "network.ip6.inreceives", u64, counter, count, value("Ip6InReceives")},
 		{58, 1, "network.ip6.inhdrerrors", u64, counter, count, value("Ip6InHdrErrors")},
 		{58, 2, "network.ip6.intoobigerrors", u64, counter, count, value("Ip6InTooBigErrors")},

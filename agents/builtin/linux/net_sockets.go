@@ -81,7 +81,7 @@ func socketMetrics(h *host) []pmda.Metric {
 }
 
 func tcpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
-	return pmda.Table(pmda.Metric{Source: s.source}, []row{
+	return table(pmda.Metric{Source: s.source}, []row{
 		{cluster, 1, name + ".established", u32, instant, count, s.inState(established)},
 		{cluster, 2, name + ".syn_sent", u32, instant, count, s.inState(synSent)},
 		{cluster, 3, name + ".syn_recv", u32, instant, count, s.inState(synRecv)},
@@ -99,14 +99,14 @@ func tcpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 // udpMetrics returns the metrics of UDP sockets. The kernel gives connected sockets
 // the state of established TCP connections, and others that of closed ones.
 func udpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
-	return pmda.Table(pmda.Metric{Source: s.source}, []row{
+	return table(pmda.Metric{Source: s.source}, []row{
 		{cluster, 1, name + ".established", u32, instant, count, s.inState(established)},
 		{cluster, 2, name + ".listen", u32, instant, count, s.inState(closed)},
 	})
 }
 
 func rawMetrics(cluster int, name string, s *sockets) []pmda.Metric {
-	return pmda.Table(pmda.Metric{Source: s.source}, []row{
+	return table(pmda.Metric{Source: s.source}, []row{
 		{cluster, 1, name + ".count", u32, instant, count, pmda.Number(func() (uint64, bool) { return s.total, true })},
 	})
 }
@@ -152,7 +152,7 @@ func (u *unixSockets) line(line []byte) {
 func (u *unixSockets) metrics() []pmda.Metric {
 	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
 	source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return u.file.Lines(u.begin, u.line) }}
-	return pmda.Table(pmda.Metric{Source: source}, []row{
+	return table(pmda.Metric{Source: source}, []row{
 		{81, 1, "network.unix.datagram.count", u32, instant, count, value(&u.datagram)},
 		{81, 2, "network.unix.stream.established", u32, instant, count, value(&u.established)},
 		{81, 3, "network.unix.stream.listen", u32, instant, count, value(&u.listening)},

@@ -81,7 +81,7 @@ func sockstatMetrics(h *host) []pmda.Metric {
 		}
 		return nil
 	}
-	return slices.Concat(pmda.Table(pmda.Metric{Source: s.source}, []row{
+	return slices.Concat(table(pmda.Metric{Source: s.source}, []row{
 		{11, 0, "network.sockstat.tcp.inuse", i32, instant, count, s.value("TCP", inUse)},
 		{11, 3, "network.sockstat.udp.inuse", i32, instant, count, s.value("UDP", inUse)},
 		{11, 6, "network.sockstat.raw.inuse", i32, instant, count, s.value("RAW", inUse)},
@@ -94,7 +94,7 @@ func sockstatMetrics(h *host) []pmda.Metric {
 		{11, 14, "network.sockstat.udp.mem", i32, instant, count, s.value("UDP", mem)},
 		{11, 15, "network.sockstat.frag.inuse", i32, instant, count, s.value("FRAG", inUse)},
 		{11, 16, "network.sockstat.frag.memory", i32, instant, count, s.value("FRAG", memory)},
-	}), pmda.Table(pmda.Metric{Source: s6.source}, []row{
+	}), table(pmda.Metric{Source: s6.source}, []row{
 		{73, 0, "network.sockstat.tcp6.inuse", i32, instant, count, s6.value("TCP6", inUse)},
 		{73, 1, "network.sockstat.udp6.inuse", i32, instant, count, s6.value("UDP6", inUse)},
 		{73, 2, "network.sockstat.udplite6.inuse", i32, instant, count, s6.value("UDPLITE6", inUse)},

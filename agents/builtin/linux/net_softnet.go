@@ -104,14 +104,14 @@ func (s *softnet) metrics() []pmda.Metric {
 	rps := func(l *procfs.SoftnetStat) uint32 { return l.ReceivedRps }
 	flowLimit := func(l *procfs.SoftnetStat) uint32 { return l.FlowLimitCount }
 	source := &pmda.Source{Read: s.read}
-	return append(pmda.Table(pmda.Metric{Source: source}, []row{
+	return append(table(pmda.Metric{Source: source}, []row{
 		{57, 0, "network.softnet.processed", u64, counter, count, total(0, processed)},
 		{57, 1, "network.softnet.dropped", u64, counter, count, total(0, dropped)},
 		{57, 2, "network.softnet.time_squeeze", u64, counter, count, total(0, squeezed)},
 		{57, 3, "network.softnet.cpu_collision", u64, counter, count, total(0, collision)},
 		{57, 4, "network.softnet.received_rps", u64, counter, count, total(rpsWidth, rps)},
 		{57, 5, "network.softnet.flow_limit_count", u64, counter, count, total(flowWidth, flowLimit)},
-	}), pmda.Table(pmda.Metric{InDom: s.stat.indom, Source: source}, []row{
+	}), table(pmda.Metric{InDom: s.stat.indom, Source: source}, []row{
 		{57, 6, "network.softnet.percpu.processed", u64, counter, count, perCPU(0, processed)},
 		{57, 7, "network.softnet.percpu.dropped", u64, counter, count, perCPU(0, dropped)},
 		{57, 8, "network.softnet.percpu.time_squeeze", u64, counter, count, perCPU(0, squeezed)},

@@ -155,7 +155,7 @@ func rpcMetrics(h *host) []pmda.Metric {
 	}
 	ops2 := &pmda.InDom{Serial: indomNFS2, Insts: nfs2Ops}
 	ops3 := &pmda.InDom{Serial: indomNFS3, Insts: nfs3Ops}
-	return slices.Concat(pmda.Table(pmda.Metric{Source: client.source}, []row{
+	return slices.Concat(table(pmda.Metric{Source: client.source}, []row{
 		{7, 1, "nfs.client.calls", u32, counter, count, client.calls("proc2", nfs2Ops)},
 		{7, 20, "rpc.client.rpccnt", u32, counter, count, client.value("rpc", 0)},
 		{7, 21, "rpc.client.rpcretrans", u32, counter, count, client.value("rpc", 1)},
@@ -166,7 +166,7 @@ func rpcMetrics(h *host) []pmda.Metric {
 		{7, 27, "rpc.client.nettcpconn", u32, counter, count, client.value("net", 3)},
 		{7, 60, "nfs3.client.calls", u32, counter, count, client.calls("proc3", nfs3Ops)},
 		{7, 64, "nfs4.client.calls", u32, counter, count, client.calls("proc4", nfs4ClientOps)},
-	}), pmda.Table(pmda.Metric{Source: server.source}, []row{
+	}), table(pmda.Metric{Source: server.source}, []row{
 		{7, 30, "rpc.server.rpccnt", u32, counter, count, server.value("rpc", 0)},
 		{7, 31, "rpc.server.rpcerr", u32, counter, count, server.value("rpc", 1)},
 		{7, 32, "rpc.server.rpcbadfmt", u32, counter, count, server.value("rpc", 2)},
@@ -199,17 +199,17 @@ func rpcMetrics(h *host) []pmda.Metric {
 		{7, 68, "rpc.server.ra_size", u32, counter, count, cache(0)},
 		{7, 69, "rpc.server.ra_hits", u32, counter, count, cache(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)},
 		{7, 70, "rpc.server.ra_misses", u32, counter, count, cache(11)},
-	}), pmda.Table(pmda.Metric{InDom: ops2, Source: client.source}, []row{
+	}), table(pmda.Metric{InDom: ops2, Source: client.source}, []row{
 		{7, 4, "nfs.client.reqs", u32, counter, count, client.reqs("proc2", nfs2Ops)},
-	}), pmda.Table(pmda.Metric{InDom: ops2, Source: server.source}, []row{
+	}), table(pmda.Metric{InDom: ops2, Source: server.source}, []row{
 		{7, 12, "nfs.server.reqs", u32, counter, count, server.reqs("proc2", nfs2Ops)},
-	}), pmda.Table(pmda.Metric{InDom: ops3, Source: client.source}, []row{
+	}), table(pmda.Metric{InDom: ops3, Source: client.source}, []row{
 		{7, 61, "nfs3.client.reqs", u32, counter, count, client.reqs("proc3", nfs3Ops)},
-	}), pmda.Table(pmda.Metric{InDom: ops3, Source: server.source}, []row{
+	}), table(pmda.Metric{InDom: ops3, Source: server.source}, []row{
 		{7, 63, "nfs3.server.reqs", u32, counter, count, server.reqs("proc3", nfs3Ops)},
-	}), pmda.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomNFS4Client, Insts: nfs4ClientOps}, Source: client.source}, []row{
+	}), table(pmda.Metric{InDom: &pmda.InDom{Serial: indomNFS4Client, Insts: nfs4ClientOps}, Source: client.source}, []row{
 		{7, 65, "nfs4.client.reqs", u32, counter, count, client.reqs("proc4", nfs4ClientOps)},
-	}), pmda.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomNFS4Server, Insts: nfs4ServerOps}, Source: server.source}, []row{
+	}), table(pmda.Metric{InDom: &pmda.InDom{Serial: indomNFS4Server, Insts: nfs4ServerOps}, Source: server.source}, []row{
 		{7, 67, "nfs4.server.reqs", u32, counter, count, server.reqs("proc4ops", nfs4ServerOps)},
 	}))
 }

@@ -5,7 +5,29 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-type row pmda.Row
+// A row is what differs between the metrics of a table. It has fields in the
+// order of PCP's pmdaMetric; the help texts are in a file.
+type row struct {
+	cluster, item int
+	name          string
+	typ           pdu.MetricType
+	sem           pdu.Sem
+	units         pdu.Units
+	fetch         pmda.FetchFunc
+}
+
+// table returns a metric for each row. The other fields, such as InDom and
+// Source, are those of common.
+func table(common pmda.Metric, rows []row) []pmda.Metric {
+	ms := make([]pmda.Metric, len(rows))
+	for i, r := range rows {
+		m := common
+		m.Cluster, m.Item, m.Name = r.cluster, r.item, r.name
+		m.Type, m.Sem, m.Units, m.Fetch = r.typ, r.sem, r.units, r.fetch
+		ms[i] = m
+	}
+	return ms
+}
 
 // Short names for the tables.
 const (

@@ -77,7 +77,7 @@ func (a *acct) metrics() []pmda.Metric {
 	control := func(n *uint32) pmda.FetchFunc {
 		return pmda.Number(func() (uint64, bool) { return uint64(*n), true })
 	}
-	ms := pmda.Table(pmda.Metric{}, []row{
+	ms := table(pmda.Metric{}, []row{
 		{70, 23, "acct.control.open_retry_interval", u32, discrete, sec, control(&a.retryInterval)},
 		{70, 24, "acct.control.check_acct_interval", u32, discrete, sec, control(&a.checkInterval)},
 		{70, 26, "acct.control.lifetime", u32, discrete, sec, control(&a.lifetime)},
@@ -90,10 +90,10 @@ func (a *acct) metrics() []pmda.Metric {
 	ms[3].Store, ms[4].Store, ms[5].Store = storeUint32(&a.enabled, a.applyEnabled), forRoot(a.storeMaxSize), forRoot(a.storeSizeInterval)
 	return slices.Concat(
 		ms,
-		pmda.Table(pmda.Metric{Source: a.source}, []row{
+		table(pmda.Metric{Source: a.source}, []row{
 			{70, 29, "acct.control.state", i32, discrete, none, pmda.Number(func() (uint64, bool) { return a.state(), true })},
 		}),
-		pmda.Table(pmda.Metric{InDom: indom}, []row{
+		table(pmda.Metric{InDom: indom}, []row{
 			{70, 0, "acct.psinfo.tty", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.tty)) })},
 			{70, 1, "acct.psinfo.exitcode", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.exitcode)) })},
 			{70, 4, "acct.psinfo.pid", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetInt(int64(r.pid)) })},

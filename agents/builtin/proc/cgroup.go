@@ -25,7 +25,7 @@ func (m *mounts) cpuset() []pmda.Metric {
 	text := func(i int) pmda.FetchFunc {
 		return g.withField(i, 0, func(v *pmda.Value, r *record) { v.SetBytes(r.string(0)) })
 	}
-	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
+	return table(pmda.Metric{InDom: g.indom}, []row{
 		{39, 0, "cgroup.cpuset.cpus", str, instant, none, text(0)},
 		{39, 1, "cgroup.cpuset.mems", str, instant, none, text(1)},
 		{39, 2, "cgroup.cpuset.id.container", str, discrete, none, g.containerName()},
@@ -50,12 +50,12 @@ func (m *mounts) cpuacct() []pmda.Metric {
 			return pmda.Labels{"cgroup": group, "cpu": strings.TrimPrefix(cpu, "cpu")}, nil
 		},
 	}
-	return append(pmda.Table(pmda.Metric{InDom: g.indom}, []row{
+	return append(table(pmda.Metric{InDom: g.indom}, []row{
 		{41, 0, "cgroup.cpuacct.stat.user", u64, counter, msec, ticks(0)},
 		{41, 1, "cgroup.cpuacct.stat.system", u64, counter, msec, ticks(1)},
 		{41, 2, "cgroup.cpuacct.usage", u64, counter, nsec, g.unsigned(1, 0)},
 		{41, 4, "cgroup.cpuacct.id.container", str, discrete, none, g.containerName()},
-	}), pmda.Table(pmda.Metric{InDom: each}, []row{
+	}), table(pmda.Metric{InDom: each}, []row{
 		{41, 3, "cgroup.cpuacct.usage_percpu", u64, counter, nsec, func(_ context.Context, v *pmda.Value) error {
 			v.SetUint(*v.Data().(*uint64))
 			return nil
@@ -106,7 +106,7 @@ func (m *mounts) cpusched() []pmda.Metric {
 	g := newGroups(m, indomCPUSched, "cpu", "cpu.shares", "cpu",
 		format{file: "cpu.stat", fields: 3, parse: keyed("nr_periods", "nr_throttled", "throttled_time")},
 		oneNumber("cpu.shares"), oneNumber("cpu.cfs_period_us"), oneNumber("cpu.cfs_quota_us"))
-	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
+	return table(pmda.Metric{InDom: g.indom}, []row{
 		{43, 0, "cgroup.cpusched.shares", u64, instant, none, g.unsigned(1, 0)},
 		{43, 1, "cgroup.cpusched.periods", u64, instant, none, g.unsigned(0, 0)},
 		{43, 2, "cgroup.cpusched.throttled", u64, instant, none, g.unsigned(0, 1)},
@@ -122,7 +122,7 @@ func (m *mounts) cpusched() []pmda.Metric {
 // C differs: it looks for a controller of another name, so it has no values.
 func (m *mounts) netclass() []pmda.Metric {
 	g := newGroups(m, indomNetClass, "net_cls", "net_cls.classid", "interface", oneNumber("net_cls.classid"))
-	return pmda.Table(pmda.Metric{InDom: g.indom}, []row{
+	return table(pmda.Metric{InDom: g.indom}, []row{
 		{47, 0, "cgroup.netclass.classid", u64, instant, none, g.unsigned(0, 0)},
 		{47, 1, "cgroup.netclass.id.container", str, discrete, none, g.containerName()},
 	})
@@ -161,7 +161,7 @@ func (m *mounts) v2Metrics() []pmda.Metric {
 	add(3, 66, 0, "memory.some", 0)
 	add(3, 66, 4, "memory.full", 4)
 	add(4, 76, 0, "irq.full", 4)
-	return pmda.Table(pmda.Metric{InDom: g.indom}, rows)
+	return table(pmda.Metric{InDom: g.indom}, rows)
 }
 
 // parsePressure parses

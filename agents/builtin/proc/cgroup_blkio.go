@@ -254,5 +254,5 @@ func (b *blkIO) metrics() []pmda.Metric {
 			return nil
 		}})
 	}
-	return append(append(pmda.Table(pmda.Metric{InDom: dev}, perDev), pmda.Table(pmda.Metric{InDom: b.indom}, all)...), pmda.Table(pmda.Metric{InDom: dev2}, io)...)
+	return append(append(table(pmda.Metric{InDom: dev}, perDev), table(pmda.Metric{InDom: b.indom}, all)...), table(pmda.Metric{InDom: dev2}, io)...)
 }

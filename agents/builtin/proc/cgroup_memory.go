@@ -18,7 +18,7 @@ func (m *mounts) memory() []pmda.Metric {
 	g := newGroups(m, indomMemory, "memory", "memory.stat", "memory", format{file: "memory.stat", fields: 64},
 		oneNumber("memory.usage_in_bytes"), oneNumber("memory.limit_in_bytes"), oneNumber("memory.failcnt"), oneNumber("memory.current"))
 	stat := func(name string) pmda.FetchFunc { return g.unsigned(0, place(name)) }
-	ms := pmda.Table(pmda.Metric{InDom: g.indom}, []row{
+	ms := table(pmda.Metric{InDom: g.indom}, []row{
 		{45, 0, "cgroup.memory.stat.cache", u64, instant, octet, stat("cache")},
 		{45, 1, "cgroup.memory.stat.rss", u64, instant, octet, stat("rss")},
 		{45, 2, "cgroup.memory.stat.rss_huge", u64, instant, octet, stat("rss_huge")},

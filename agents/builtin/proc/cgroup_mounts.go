@@ -175,19 +175,19 @@ func (m *mounts) metrics() []pmda.Metric {
 			return nil
 		}
 	}
-	ms := pmda.Table(pmda.Metric{InDom: subsys}, []row{
+	ms := table(pmda.Metric{InDom: subsys}, []row{
 		{37, 0, "cgroup.subsys.hierarchy", u32, instant, none, of(func(c *controller) uint64 { return c.hierarchy })},
 		{37, 2, "cgroup.subsys.num_cgroups", u32, instant, none, of(func(c *controller) uint64 { return c.groups })},
 		{37, 3, "cgroup.subsys.enabled", u32, instant, none, of(func(c *controller) uint64 { return c.enabled })},
 	})
-	ms = append(ms, pmda.Table(pmda.Metric{InDom: places}, []row{
+	ms = append(ms, table(pmda.Metric{InDom: places}, []row{
 		{38, 0, "cgroup.mounts.subsys", str, instant, none, func(_ context.Context, v *pmda.Value) error {
 			v.SetString(v.Data().(*mount).controllers)
 			return nil
 		}},
 	})...)
 	return append(ms,
-		pmda.Table(pmda.Metric{Source: m.subsys}, []row{{37, 1, "cgroup.subsys.count", u32, instant, count, pmda.Number(m.controllers.count)}})[0],
-		pmda.Table(pmda.Metric{Source: m.source}, []row{{38, 1, "cgroup.mounts.count", u32, instant, count, pmda.Number(m.points.count)}})[0],
+		table(pmda.Metric{Source: m.subsys}, []row{{37, 1, "cgroup.subsys.count", u32, instant, count, pmda.Number(m.controllers.count)}})[0],
+		table(pmda.Metric{Source: m.source}, []row{{38, 1, "cgroup.mounts.count", u32, instant, count, pmda.Number(m.points.count)}})[0],
 	)
 }

@@ -194,7 +194,7 @@ func (s *hotprocs) metrics() []pmda.Metric {
 		}
 	}
 	indom := s.indom.pmdaInDom(indomHot, source)
-	ms := pmda.Table(pmda.Metric{}, []row{
+	ms := table(pmda.Metric{}, []row{
 		{60, 1, "hotproc.control.refresh", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.interval / time.Second), true })},
 		{60, 8, "hotproc.control.config", str, instant, none, func(_ context.Context, v *pmda.Value) error {
 			text := ""
@@ -223,10 +223,10 @@ func (s *hotprocs) metrics() []pmda.Metric {
 	return slices.Concat(
 		ms,
 		s.processMetrics("hotproc.", indom, hotClusters),
-		pmda.Table(pmda.Metric{Source: s.source}, []row{
+		table(pmda.Metric{Source: s.source}, []row{
 			{52, 99, "hotproc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
 		}),
-		pmda.Table(pmda.Metric{InDom: indom}, []row{
+		table(pmda.Metric{InDom: indom}, []row{
 			{61, 1, "hotproc.predicate.ctxswitch", float, instant, countSec, variable(varSwitches)},
 			{61, 2, "hotproc.predicate.virtualsize", u32, instant, kbyte, variable(varVirtual)},
 			{61, 3, "hotproc.predicate.residentsize", u32, instant, kbyte, variable(varResident)},

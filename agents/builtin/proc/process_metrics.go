@@ -73,10 +73,10 @@ func (s *processes) metrics() []pmda.Metric {
 	state := func(i int) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return s.runq[i], true }) }
 	return slices.Concat(
 		s.processMetrics("proc.", s.indom.pmdaInDom(indomProc, allowed), nil),
-		pmda.Table(pmda.Metric{Source: s.source}, []row{
+		table(pmda.Metric{Source: s.source}, []row{
 			{8, 99, "proc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
 		}),
-		pmda.Table(pmda.Metric{Source: states}, []row{
+		table(pmda.Metric{Source: states}, []row{
 			{13, 0, "proc.runq.runnable", i32, instant, count, state(runnable)},
 			{13, 1, "proc.runq.blocked", i32, instant, count, state(blocked)},
 			{13, 2, "proc.runq.sleeping", i32, instant, count, state(sleeping)},
@@ -94,15 +94,15 @@ func (s *processes) metrics() []pmda.Metric {
 func (h *host) processMetrics(prefix string, indom *pmda.InDom, clusters map[int]int) []pmda.Metric {
 	autogroups := &pmda.Source{Read: h.readAutogroup}
 	ms := slices.Concat(
-		pmda.Table(pmda.Metric{InDom: indom}, h.psinfoMetrics()),
-		pmda.Table(pmda.Metric{InDom: indom}, h.memoryMetrics()),
-		pmda.Table(pmda.Metric{InDom: indom}, h.idMetrics()),
-		pmda.Table(pmda.Metric{InDom: indom}, h.activityMetrics()),
-		pmda.Table(pmda.Metric{InDom: indom, Source: autogroups}, []row{
+		table(pmda.Metric{InDom: indom}, h.psinfoMetrics()),
+		table(pmda.Metric{InDom: indom}, h.memoryMetrics()),
+		table(pmda.Metric{InDom: indom}, h.idMetrics()),
+		table(pmda.Metric{InDom: indom}, h.activityMetrics()),
+		table(pmda.Metric{InDom: indom, Source: autogroups}, []row{
 			{74, 1, "autogroup.id", u32, discrete, none, h.ifAutogroup(unsigned(formatAutogroup, 0))},
 			{74, 2, "autogroup.nice", i32, instant, none, h.ifAutogroup(signed(formatAutogroup, 1))},
 		}),
-		pmda.Table(pmda.Metric{Source: autogroups}, []row{
+		table(pmda.Metric{Source: autogroups}, []row{
 			{74, 0, "autogroup.enabled", u32, instant, none, func(_ context.Context, v *pmda.Value) error {
 				if h.autogroup {
 					v.SetUint(1)

@@ -205,13 +205,12 @@ func (q *quotas) metrics() []pmda.Metric {
 		return pmda.Of(func(v *pmda.Value, p *project) { v.SetInt(int64(f(p))) })
 	}
 	const u32, i32, u64, discrete = pdu.MetricU32, pdu.Metric32, pdu.MetricU64, pdu.SemDiscrete
-	type row pmda.Row
 	return append(
-		pmda.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomFilesys, Insts: q.filesys, Source: source}}, []row{
+		table(pmda.Metric{InDom: &pmda.InDom{Serial: indomFilesys, Insts: q.filesys, Source: source}}, []row{
 			{30, 0, "quota.state.project.accounting", u32, discrete, 0, flag(projectAccounting)},
 			{30, 1, "quota.state.project.enforcement", u32, discrete, 0, flag(projectEnforcement)},
 		}),
-		pmda.Table(pmda.Metric{InDom: &pmda.InDom{Serial: indomProject, Insts: q.projects, Source: source}}, []row{
+		table(pmda.Metric{InDom: &pmda.InDom{Serial: indomProject, Insts: q.projects, Source: source}}, []row{
 			{30, 6, "quota.project.space.hard", u64, discrete, pdu.Kbyte, number(func(p *project) uint64 { return p.spaceHard / 2 })},
 			{30, 7, "quota.project.space.soft", u64, discrete, pdu.Kbyte, number(func(p *project) uint64 { return p.spaceSoft / 2 })},
 			{30, 8, "quota.project.space.used", u64, discrete, pdu.Kbyte, number(func(p *project) uint64 { return p.spaceUsed / 2 })},
@@ -222,4 +221,28 @@ func (q *quotas) metrics() []pmda.Metric {
 			{30, 13, "quota.project.files.time_left", i32, discrete, pdu.Sec, seconds(func(p *project) int32 { return p.filesTimeLeft })},
 		})...,
 	)
+}
+
+// A row is what differs between the metrics of a table. It has fields in the
+// order of PCP's pmdaMetric; the help texts are in a file.
+type row struct {
+	cluster, item int
+	name          string
+	typ           pdu.MetricType
+	sem           pdu.Sem
+	units         pdu.Units
+	fetch         pmda.FetchFunc
+}
+
+// table returns a metric for each row. The other fields, such as InDom and
+// Source, are those of common.
+func table(common pmda.Metric, rows []row) []pmda.Metric {
+	ms := make([]pmda.Metric, len(rows))
+	for i, r := range rows {
+		m := common
+		m.Cluster, m.Item, m.Name = r.cluster, r.item, r.name
+		m.Type, m.Sem, m.Units, m.Fetch = r.typ, r.sem, r.units, r.fetch
+		ms[i] = m
+	}
+	return ms
 }
