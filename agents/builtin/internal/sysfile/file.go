@@ -23,7 +23,7 @@ type File struct {
 	fd          int // -1 if it is not open
 	neverBlocks bool
 	maxPiece    int
-	now         bool // neverBlocks, and rawio.Pread is for it
+	raw         bool // reads are by rawio.Pread: neverBlocks, and of /proc on a 64-bit machine
 	buf         []byte
 }
 
@@ -77,7 +77,7 @@ func (f *File) readAll() (_ []byte, err error) {
 		var m int
 		m, err = f.pread(f.buf[n:], n)
 		n += m
-		if f.now && n == m && n < len(f.buf) && (f.maxPiece == 0 || n+f.maxPiece < pageSize) {
+		if f.raw && n == m && n < len(f.buf) && (f.maxPiece == 0 || n+f.maxPiece < pageSize) {
 			break // another piece would have fit: this was the last
 		}
 	}
@@ -90,7 +90,7 @@ func (f *File) readAll() (_ []byte, err error) {
 // pread reads at an offset. At the end of the file the error is io.EOF.
 func (f *File) pread(b []byte, off int) (n int, err error) {
 	for {
-		if f.now {
+		if f.raw {
 			n, err = rawio.Pread(uintptr(f.fd), b, int64(off))
 		} else {
 			n, err = syscall.Pread(f.fd, b, int64(off))
@@ -184,7 +184,7 @@ func (f *File) open() (keep bool, err error) {
 		f.Close()
 		return false, err
 	}
-	f.now = f.neverBlocks && strconv.IntSize == 64 && ofProc(f.fd)
+	f.raw = f.neverBlocks && strconv.IntSize == 64 && ofProc(f.fd)
 	// Files of /proc have the size 0. A file with another size is a recorded one,
 	// and another file may replace it.
 	return st.Size == 0, nil

@@ -51,8 +51,8 @@ func TestNeverBlocks(t *testing.T) {
 			if lines := strings.Count(string(got), "\n"); err != nil || lines != strings.Count(string(want), "\n") || len(got) == 0 {
 				t.Errorf("%s: %d lines of %d, %v", tt.path, lines, strings.Count(string(want), "\n"), err)
 			}
-			if f.now != (strconv.IntSize == 64) {
-				t.Errorf("%s: now is %v", tt.path, f.now)
+			if f.raw != (strconv.IntSize == 64) {
+				t.Errorf("%s: raw is %v", tt.path, f.raw)
 			}
 		}
 		f.Close()
