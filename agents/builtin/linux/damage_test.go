@@ -163,8 +163,8 @@ func garbled(text string) string {
 	}, text)
 }
 
-// A malformed word takes the values of the metrics of that word, a missing line
-// those of the line.
+// A malformed word leaves only its own metrics without values, and a missing line
+// only the metrics of the line.
 func TestBrokenLines(t *testing.T) {
 	root := pmdatest.Tree(t, map[string]string{
 		"proc/loadavg": "0.50 x 1e400 1/2 3\n",

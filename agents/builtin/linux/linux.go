@@ -19,8 +19,8 @@
 // stay open, and so do directories of devices in /sys, see sysfile.Device.
 //
 // If a source does not exist, as on other kernels, its metrics have no values, or
-// 0 where pmdalinux has 0. A malformed line takes the values of its own metrics
-// only.
+// 0 where pmdalinux has 0. A malformed line leaves only its own metrics without
+// values.
 //
 // # Containers
 //

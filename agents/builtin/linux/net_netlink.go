@@ -160,7 +160,8 @@ func (w *linkWatch) changed() (changed bool) {
 		return true
 	}
 	for {
-		// What has changed is of no interest: most of it is cut off.
+		// The content of messages does not matter. The buffer has room for a
+		// part of each.
 		switch _, err := rawio.Read(uintptr(w.fd), w.buf[:]); err {
 		case syscall.EAGAIN:
 			return changed
