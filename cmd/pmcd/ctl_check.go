@@ -247,7 +247,7 @@ func printTrials(w io.Writer, trials []*trial, trust *trustCheck) bool {
 		if t.untrusted != nil {
 			p.line("")
 			p.line("%s %s", t.spec.Name, trust.runsAs(t.untrusted))
-			p.line("    %s", trust.cure(t.untrusted))
+			p.line("    %s", trust.remedy(t.untrusted))
 		}
 	}
 	for _, t := range trials {

@@ -61,7 +61,7 @@ func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 	}
 	// Of a reason that all agents share only what is this one's own is said.
 	if isUntrusted && !u.Config {
-		text += "; " + r.cure(u)
+		text += "; " + r.remedy(u)
 	} else if lacks == "" {
 		return
 	}
@@ -73,7 +73,7 @@ func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 func (r *rights) warnConfigLocked(u *roothelper.Untrusted) {
 	if text := u.Error(); text != r.warned {
 		r.warned = text
-		r.log.Warn(fmt.Sprintf("all agents run as %s: %s; %s", r.user, text, strings.Replace(r.cure(u), "run it", "run them", 1)))
+		r.log.Warn(fmt.Sprintf("all agents run as %s: %s; %s", r.user, text, strings.Replace(r.remedy(u), "run it", "run them", 1)))
 	}
 }
 

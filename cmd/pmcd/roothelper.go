@@ -43,7 +43,7 @@ func startRootHelper(opt *options, id *identity, trustAll bool, stderr *os.File)
 	if trustAll {
 		args = append(args, trustArg)
 	}
-	return roothelper.New(roothelper.Self, args, stderr)
+	return roothelper.Start(roothelper.Self, args, stderr)
 }
 
 // withRoot starts the root helper of a daemon that becomes id.

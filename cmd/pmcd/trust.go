@@ -139,7 +139,7 @@ func (c *trustCheck) credential() *syscall.Credential {
 // runsAs says that an agent, or all, runs without root's rights because of why.
 func (c *trustCheck) runsAs(why error) string { return fmt.Sprintf("runs as %s: %v", c.user, why) }
 
-// cure says what to do about that.
-func (c *trustCheck) cure(u *roothelper.Untrusted) string {
-	return fmt.Sprintf("to run it as root: %s; or set %s=1 in %s", u.Cure(), trustVar, cmp.Or(c.file, "a file of root's"))
+// remedy says what to do about that.
+func (c *trustCheck) remedy(u *roothelper.Untrusted) string {
+	return fmt.Sprintf("to run it as root: %s; or set %s=1 in %s", u.Remedy(), trustVar, cmp.Or(c.file, "a file of root's"))
 }

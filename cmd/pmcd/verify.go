@@ -113,10 +113,10 @@ func (v *verifier) rights(opt *options, list []pmcdconf.Agent) {
 		switch u := trust.untrusted(&a, v.builtin); {
 		case u == nil:
 		case u.Config:
-			v.warn(pmcdconf.Pos{File: opt.config}, fmt.Errorf("each agent %s; %s", trust.runsAs(u), trust.cure(u)))
+			v.warn(pmcdconf.Pos{File: opt.config}, fmt.Errorf("each agent %s; %s", trust.runsAs(u), trust.remedy(u)))
 			return
 		default:
-			v.warn(a.Pos, fmt.Errorf("agent %q %s; %s", a.Name, trust.runsAs(u), trust.cure(u)))
+			v.warn(a.Pos, fmt.Errorf("agent %q %s; %s", a.Name, trust.runsAs(u), trust.remedy(u)))
 		}
 	}
 }

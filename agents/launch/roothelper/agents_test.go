@@ -13,23 +13,23 @@ import (
 
 // What is started has been read from the file.
 func TestRefused(t *testing.T) {
-	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nother 2 pipe binary PROGRAM -x\nnothing 3 socket inet 44\n")
-	r.refused(list[2], "has another line")
+	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nother 2 pipe binary PROGRAM -x\nnothing 3 socket inet 44\n")
+	r.wantRefused(list[2], "has another line")
 	evil := list[0]
 	evil.Argv = []string{"/bin/sh", "-c", "echo evil"}
-	r.refused(evil, "has another line for this agent")
+	r.wantRefused(evil, "has another line for this agent")
 	evil.Domain = 77
-	r.refused(evil, "has another line for this agent")
+	r.wantRefused(evil, "has another line for this agent")
 	evil.Domain = 511
-	r.refused(evil, "no agent has domain 511")
-	do(t, os.Remove(r.conf))
-	r.refused(list[1], "no such file")
+	r.wantRefused(evil, "no agent has domain 511")
+	must(t, os.Remove(r.conf))
+	r.wantRefused(list[1], "no such file")
 }
 
 // An agent that others than root decide on is not started by root: not the first
 // time, when the system starts, and not later.
 func TestUntrusted(t *testing.T) {
-	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nother 2 pipe binary PROGRAM -x\n")
+	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nother 2 pipe binary PROGRAM -x\n")
 	dir := filepath.Dir(r.program)
 	for _, when := range []string{"at first", "when it has run"} {
 		for _, c := range []struct {
@@ -42,21 +42,21 @@ func TestUntrusted(t *testing.T) {
 			{r.program, 0o775, 0o755, false, " is writable by group ", "chmod go-w "},
 			{dir, 0o777, 0o755, true, " is writable by all users", "chmod go-w "},
 		} {
-			do(t, os.Chmod(c.path, c.bad))
+			must(t, os.Chmod(c.path, c.bad))
 			p, err := r.start(list[1])
 			var u *Untrusted
 			if !errors.As(err, &u) || u.Path != c.path || u.Config != c.config ||
-				!strings.Contains(err.Error(), c.path+c.want) || u.Cure() != c.cure+c.path {
+				!strings.Contains(err.Error(), c.path+c.want) || u.Remedy() != c.cure+c.path {
 				t.Errorf("%s, %s with mode %v: got %v (%+v)", when, c.path, c.bad, err, u)
 			}
 			if err == nil {
 				r.stop(p)
 			}
-			do(t, os.Chmod(c.path, c.good))
+			must(t, os.Chmod(c.path, c.good))
 		}
 		p, err := r.start(list[1])
-		do(t, err)
-		echoes(t, p)
+		must(t, err)
+		checkEcho(t, p)
 		r.stop(p)
 	}
 }
@@ -66,19 +66,19 @@ func TestUntrusted(t *testing.T) {
 func TestReadUntrusted(t *testing.T) {
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "pmcd.conf")
-	do(t, os.WriteFile(conf, []byte("evil 1 pipe binary true\n"), 0o644))
-	do(t, os.Chmod(conf, 0o666))
-	s := &server{cfg: Config{ConfigFile: conf, owner: me}}
+	must(t, os.WriteFile(conf, []byte("evil 1 pipe binary true\n"), 0o644))
+	must(t, os.Chmod(conf, 0o666))
+	s := &server{cfg: Config{ConfigFile: conf, owner: testOwner}}
 	evil := digest(&pmcdconf.Agent{Name: "evil", Domain: 1, Kind: pmcdconf.Pipe, Argv: []string{"true"}})
-	if _, _, err := s.line(1, evil); !errors.As(err, new(*Untrusted)) {
+	if _, _, err := s.lookup(1, evil); !errors.As(err, new(*Untrusted)) {
 		t.Errorf("got %v", err)
 	}
-	do(t, os.WriteFile(conf, []byte("good 1 pipe binary true\n"), 0o644))
-	do(t, os.Chmod(conf, 0o644))
-	if _, _, err := s.line(1, evil); err == nil || !strings.Contains(err.Error(), "has another line") {
+	must(t, os.WriteFile(conf, []byte("good 1 pipe binary true\n"), 0o644))
+	must(t, os.Chmod(conf, 0o644))
+	if _, _, err := s.lookup(1, evil); err == nil || !strings.Contains(err.Error(), "has another line") {
 		t.Errorf("got %v", err)
 	}
-	if a, _, err := s.line(1, digest(s.lines[1])); err != nil || a.Name != "good" {
+	if a, _, err := s.lookup(1, digest(s.agents[1])); err != nil || a.Name != "good" {
 		t.Errorf("got %v, %v", a, err)
 	}
 }
@@ -86,14 +86,14 @@ func TestReadUntrusted(t *testing.T) {
 // With TrustAll everything is started, as by C pmcd.
 func TestTrustAll(t *testing.T) {
 	dir := t.TempDir()
-	conf, program := filepath.Join(dir, "pmcd.conf"), file(t, filepath.Join(dir, "agent"))
-	do(t, os.WriteFile(conf, []byte("a 1 pipe binary "+program+"\n"), 0o644))
-	do(t, os.Chmod(conf, 0o666))
-	do(t, os.Chmod(program, 0o777))
+	conf, program := filepath.Join(dir, "pmcd.conf"), writeExecutable(t, filepath.Join(dir, "agent"))
+	must(t, os.WriteFile(conf, []byte("a 1 pipe binary "+program+"\n"), 0o644))
+	must(t, os.Chmod(conf, 0o666))
+	must(t, os.Chmod(program, 0o777))
 	parsed, err := pmcdconf.ParseFile(conf, pmcdconf.Options{})
-	do(t, err)
-	s := &server{cfg: Config{ConfigFile: conf, owner: me, TrustAll: true}}
-	if a, program, err := s.line(1, digest(&parsed.Agents[0])); err != nil || a.Name != "a" || program != "" {
+	must(t, err)
+	s := &server{cfg: Config{ConfigFile: conf, owner: testOwner, TrustAll: true}}
+	if a, program, err := s.lookup(1, digest(&parsed.Agents[0])); err != nil || a.Name != "a" || program != "" {
 		t.Errorf("got %v, %q, %v", a, program, err)
 	}
 }
@@ -103,19 +103,19 @@ func TestTrustAll(t *testing.T) {
 // place where the file would be. What has a file is not.
 func TestBuiltIn(t *testing.T) {
 	dir := t.TempDir()
-	conf, so := filepath.Join(dir, "pmcd.conf"), file(t, filepath.Join(dir, "there.so"))
+	conf, so := filepath.Join(dir, "pmcd.conf"), writeExecutable(t, filepath.Join(dir, "there.so"))
 	open := filepath.Join(dir, "open")
-	do(t, os.Mkdir(open, 0o755))
-	do(t, os.Chmod(open, 0o777))
+	must(t, os.Mkdir(open, 0o755))
+	must(t, os.Chmod(open, 0o777))
 	text := fmt.Sprintf("a 1 dso in_init %s/none.so\nb 2 dso in_init %s\nc 3 dso out_init %s/none.so\nd 4 dso in_init %s/none.so\n",
 		dir, so, dir, open)
-	do(t, os.WriteFile(conf, []byte(text), 0o644))
+	must(t, os.WriteFile(conf, []byte(text), 0o644))
 	parsed, err := pmcdconf.ParseFile(conf, pmcdconf.Options{})
-	do(t, err)
+	must(t, err)
 	builtIn := func(entry string) bool { return entry == "in_init" }
 	for _, cfg := range []Config{
-		{ConfigFile: conf, owner: me, BuiltIn: builtIn},
-		{Embedded: parsed.Agents, owner: me, BuiltIn: builtIn},
+		{ConfigFile: conf, owner: testOwner, BuiltIn: builtIn},
+		{Embedded: parsed.Agents, owner: testOwner, BuiltIn: builtIn},
 	} {
 		s := &server{cfg: cfg}
 		for _, when := range []string{"at the start", "later"} {
@@ -129,7 +129,7 @@ func TestBuiltIn(t *testing.T) {
 				{3, "", "no such file"},
 				{4, Self, ""},
 			} {
-				a, program, err := s.line(want.domain, digest(&parsed.Agents[want.domain-1]))
+				a, program, err := s.lookup(want.domain, digest(&parsed.Agents[want.domain-1]))
 				switch {
 				case err != nil && (want.err == "" || !strings.Contains(err.Error(), want.err)):
 					t.Errorf("%s, %q, agent %d: %v", when, cfg.ConfigFile, want.domain, err)
@@ -141,7 +141,7 @@ func TestBuiltIn(t *testing.T) {
 	}
 	// What is compiled in has no other lines.
 	s := &server{cfg: Config{Embedded: parsed.Agents[:1]}}
-	if _, _, err := s.line(2, digest(&parsed.Agents[1])); err == nil || !strings.Contains(err.Error(), "what is compiled in has another line") {
+	if _, _, err := s.lookup(2, digest(&parsed.Agents[1])); err == nil || !strings.Contains(err.Error(), "what is compiled in has another line") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -149,17 +149,17 @@ func TestBuiltIn(t *testing.T) {
 // A line that is new is found in the file, and what a rejected file had before
 // goes on to be started.
 func TestReRead(t *testing.T) {
-	r, _ := newRig(t, "echo 1 pipe binary PROGRAM\n")
+	r, _ := newHarness(t, "echo 1 pipe binary PROGRAM\n")
 	list := r.configure("echo 1 pipe binary PROGRAM -n\nnew 2 pipe binary PROGRAM\n[access]\ndisallow * : store;\n")
 	for _, a := range list {
 		p, err := r.start(a)
-		do(t, err)
-		echoes(t, p)
+		must(t, err)
+		checkEcho(t, p)
 		r.stop(p)
 	}
-	do(t, os.WriteFile(r.conf, []byte("broken\n"), 0o644))
+	must(t, os.WriteFile(r.conf, []byte("broken\n"), 0o644))
 	_, err := r.start(list[0])
-	do(t, err)
+	must(t, err)
 	list[0].Argv = []string{"x"}
-	r.refused(list[0], "expected domain number")
+	r.wantRefused(list[0], "expected domain number")
 }

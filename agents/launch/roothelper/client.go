@@ -16,38 +16,38 @@ import (
 // A Client is the root helper as the daemon sees it. Its methods may be called
 // from any goroutine.
 type Client struct {
-	conn conn
-	cmd  *exec.Cmd     // nil in tests
-	wait sync.Once     // for cmd
-	over chan struct{} // closed when cmd has ended and wait was called
-	lost chan struct{} // closed when nothing more comes
+	conn     conn
+	cmd      *exec.Cmd     // nil in tests
+	waitOnce sync.Once     // for cmd
+	exited   chan struct{} // closed when cmd has ended and wait was called
+	lost     chan struct{} // closed when nothing more comes
 
 	mu        sync.Mutex // guards the following
-	last      uint32     // id
-	asked     map[uint32]*request
+	lastID    uint32     // id
+	requests  map[uint32]*request
 	processes map[uint32]*Process
 }
 
 // A request is one that was not replied to.
 type request struct {
-	pipes  int // how many descriptors a process must come with
-	answer chan reply
+	pipes int // how many descriptors a process must come with
+	reply chan reply
 }
 
 // A reply is what a request to start something gets, or a question.
 type reply struct {
-	p    *Process
-	name string
-	err  error
+	process  *Process
+	hostName string
+	err      error
 }
 
 // ErrLost is why nothing can be started with root's rights any more.
 var ErrLost = errors.New("the root helper (" + Name + ") has ended")
 
-// New starts the root helper, which is the program at path with the name [Name]
+// Start starts the root helper, which is the program at path with the name [Name]
 // and args. It is for one that calls [Serve] with descriptor 3. Messages go to
 // stderr.
-func New(path string, args []string, stderr *os.File) (*Client, error) {
+func Start(path string, args []string, stderr *os.File) (*Client, error) {
 	c, socket, err := pair()
 	if err != nil {
 		return nil, err
@@ -69,9 +69,9 @@ func New(path string, args []string, stderr *os.File) (*Client, error) {
 }
 
 func newClient(c conn) *Client {
-	client := &Client{conn: c, lost: make(chan struct{}), over: make(chan struct{}),
-		asked: make(map[uint32]*request), processes: make(map[uint32]*Process)}
-	go client.listen() // ends with the connection
+	client := &Client{conn: c, lost: make(chan struct{}), exited: make(chan struct{}),
+		requests: make(map[uint32]*request), processes: make(map[uint32]*Process)}
+	go client.receiveLoop() // ends with the connection
 	return client
 }
 
@@ -88,15 +88,15 @@ func (c *Client) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) 
 	if a.Kind == pmcdconf.Socket {
 		pipes = 0
 	}
-	r := c.request(ctx, message{kind: start, domain: uint32(a.Domain), digest: digest(a)}, pipes, stderr)
-	return r.p, r.err
+	r := c.request(ctx, message{kind: msgStart, domain: uint32(a.Domain), digest: digest(a)}, pipes, stderr)
+	return r.process, r.err
 }
 
 // HostName returns what the host is called in a container. An unknown container
 // is an error, as is a host without pmdaroot.
 func (c *Client) HostName(ctx context.Context, container string) (string, error) {
-	r := c.request(ctx, message{kind: ask, text: container}, 0)
-	return r.name, r.err
+	r := c.request(ctx, message{kind: msgAskHostName, text: container}, 0)
+	return r.hostName, r.err
 }
 
 // request sends m, which gets an id, with files, and waits for the reply. A
@@ -104,13 +104,13 @@ func (c *Client) HostName(ctx context.Context, container string) (string, error)
 func (c *Client) request(ctx context.Context, m message, pipes int, files ...*os.File) reply {
 	answer := make(chan reply, 1)
 	c.mu.Lock()
-	c.last++
-	m.id = c.last
-	c.asked[m.id] = &request{pipes, answer}
+	c.lastID++
+	m.id = c.lastID
+	c.requests[m.id] = &request{pipes, answer}
 	c.mu.Unlock()
 	err := withFDs(files, func(fds []int) error { return c.conn.send(m, fds...) })
 	if err != nil {
-		c.forget(m.id)
+		c.abandon(m.id)
 		return reply{err: errors.Join(ErrLost, err)}
 	}
 	select {
@@ -121,7 +121,7 @@ func (c *Client) request(ctx context.Context, m message, pipes int, files ...*os
 	case <-c.lost:
 		err = ErrLost
 	}
-	c.forget(m.id)
+	c.abandon(m.id)
 	select {
 	case r := <-answer: // it came meanwhile
 		return r
@@ -130,11 +130,11 @@ func (c *Client) request(ctx context.Context, m message, pipes int, files ...*os
 	}
 }
 
-// forget has an answer come too late.
-func (c *Client) forget(id uint32) {
+// abandon has an answer come too late.
+func (c *Client) abandon(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.asked, id)
+	delete(c.requests, id)
 }
 
 // Close ends the root helper and all that it has started, and waits for that
@@ -146,23 +146,23 @@ func (c *Client) Close(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	c.conn.Close()
-	c.await(ctx)
+	c.waitExit(ctx)
 }
 
-// await waits for the end of the process until ctx ends, and reports whether that
+// waitExit waits for the end of the process until ctx ends, and reports whether that
 // has come.
-func (c *Client) await(ctx context.Context) bool {
+func (c *Client) waitExit(ctx context.Context) bool {
 	if c.cmd == nil {
 		return false
 	}
-	c.wait.Do(func() {
+	c.waitOnce.Do(func() {
 		go func() { // ends with the root helper
 			c.cmd.Wait()
-			close(c.over)
+			close(c.exited)
 		}()
 	})
 	select {
-	case <-c.over:
+	case <-c.exited:
 		return true
 	case <-ctx.Done():
 		return false
@@ -171,55 +171,55 @@ func (c *Client) await(ctx context.Context) bool {
 
 // Ended says how the root helper has ended, which Lost has said, to be put behind
 // ErrLost. It waits no longer than patience.
-func (c *Client) Ended(patience time.Duration) string {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (c *Client) Ended(timeout time.Duration) string {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	if !c.await(ctx) {
+	if !c.waitExit(ctx) {
 		return ""
 	}
 	return fmt.Sprintf(" (%v)", c.cmd.ProcessState)
 }
 
-// listen takes what the root helper says.
-func (c *Client) listen() {
-	defer c.end()
+// receiveLoop takes what the root helper says.
+func (c *Client) receiveLoop() {
+	defer c.connectionLost()
 	for {
 		m, files, err := c.conn.receive()
 		if err != nil && !errors.Is(err, ErrDescriptors) {
 			closeAll(files)
 			return
 		}
-		c.take(m, files, err)
+		c.handle(m, files, err)
 	}
 }
 
-// end is the end of the root helper, and of what it has started.
-func (c *Client) end() {
+// connectionLost is the connectionLost of the root helper, and of what it has started.
+func (c *Client) connectionLost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.processes {
-		p.endLocked(0)
+		p.setExitedLocked(0)
 	}
 	close(c.lost)
 }
 
-// take does what m says, which came with files, or with err in place of some.
-func (c *Client) take(m message, files []*os.File, err error) {
+// handle does what m says, which came with files, or with err in place of some.
+func (c *Client) handle(m message, files []*os.File, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var answer chan reply
 	want := 0
-	r, asked := c.asked[m.id]
+	r, asked := c.requests[m.id]
 	if asked {
-		answer, want = r.answer, r.pipes
+		answer, want = r.reply, r.pipes
 	}
 	p := c.processes[m.id]
 	switch {
-	case m.kind == started:
-		p := &Process{client: c, id: m.id, pid: int(m.pid), done: make(chan struct{}), gone: make(chan struct{})}
+	case m.kind == msgStarted:
+		p := &Process{client: c, id: m.id, pid: int(m.pid), done: make(chan struct{}), stopped: make(chan struct{})}
 		c.processes[m.id] = p
 		if err == nil && asked {
-			err = p.takePipes(files, want)
+			err = p.setPipes(files, want)
 		}
 		switch {
 		case !asked: // the caller has stopped waiting
@@ -229,27 +229,27 @@ func (c *Client) take(m message, files []*os.File, err error) {
 			answer <- reply{err: err}
 		default:
 			files = nil
-			answer <- reply{p: p}
+			answer <- reply{process: p}
 		}
-		delete(c.asked, m.id)
-	case m.kind == refused && asked:
+		delete(c.requests, m.id)
+	case m.kind == msgRefused && asked:
 		answer <- reply{err: errors.New(m.text)}
-		delete(c.asked, m.id)
-	case m.kind == untrusted && asked:
+		delete(c.requests, m.id)
+	case m.kind == msgUntrusted && asked:
 		u, err := parseUntrusted(m.text)
 		if err == nil {
 			err = u
 		}
 		answer <- reply{err: err}
-		delete(c.asked, m.id)
-	case m.kind == named && asked:
-		answer <- reply{name: m.text}
-		delete(c.asked, m.id)
-	case m.kind == ended && p != nil:
-		p.endLocked(syscall.WaitStatus(m.status))
-	case m.kind == gone && p != nil:
+		delete(c.requests, m.id)
+	case m.kind == msgHostName && asked:
+		answer <- reply{hostName: m.text}
+		delete(c.requests, m.id)
+	case m.kind == msgExited && p != nil:
+		p.setExitedLocked(syscall.WaitStatus(m.status))
+	case m.kind == msgStopped && p != nil:
 		delete(c.processes, m.id)
-		close(p.gone)
+		close(p.stopped)
 	}
 	closeAll(files)
 }

@@ -14,9 +14,9 @@ import (
 // The end of the root helper is that of its agents, and none can be started.
 func TestLost(t *testing.T) {
 	c, socket, err := pair()
-	do(t, err)
+	must(t, err)
 	other, err := newConn(socket)
-	do(t, err)
+	must(t, err)
 	client := newClient(c)
 	var list []*os.File // of the agent
 	go func() {
@@ -26,13 +26,13 @@ func TestLost(t *testing.T) {
 		outR, outW, _ := os.Pipe()
 		list = []*os.File{inR, outW}
 		withFDs([]*os.File{outR, inW}, func(fds []int) error {
-			return other.send(message{kind: started, id: m.id, pid: 4711}, fds...)
+			return other.send(message{kind: msgStarted, id: m.id, pid: 4711}, fds...)
 		})
 		closeAll([]*os.File{outR, inW})
 	}()
 	a := pmcdconf.Agent{Domain: 1}
 	p, err := client.Start(t.Context(), &a, os.Stderr)
-	do(t, err)
+	must(t, err)
 	other.Close()
 	<-client.Lost()
 	if _, err := client.Start(t.Context(), &a, os.Stderr); !errors.Is(err, ErrLost) {
@@ -49,9 +49,9 @@ func TestLost(t *testing.T) {
 // One who does not wait is not given what comes later, and it does not run on.
 func TestStartAbandoned(t *testing.T) {
 	c, socket, err := pair()
-	do(t, err)
+	must(t, err)
 	other, err := newConn(socket)
-	do(t, err)
+	must(t, err)
 	client := newClient(c)
 	defer other.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -60,17 +60,17 @@ func TestStartAbandoned(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	m, files, err := other.receive()
-	do(t, err)
+	must(t, err)
 	closeAll(files)
-	do(t, other.send(message{kind: started, id: m.id, pid: 4711}))
-	if next, _, err := other.receive(); err != nil || next.kind != stop || next.id != m.id {
+	must(t, other.send(message{kind: msgStarted, id: m.id, pid: 4711}))
+	if next, _, err := other.receive(); err != nil || next.kind != msgStop || next.id != m.id {
 		t.Errorf("got %+v, %v", next, err)
 	}
 }
 
 // It is asked what the host is called in a container, and nothing else.
 func TestHostName(t *testing.T) {
-	r, _ := newRig(t, "echo 1 pipe binary PROGRAM\n")
+	r, _ := newHarness(t, "echo 1 pipe binary PROGRAM\n")
 	if name, err := r.HostName(t.Context(), "box"); name != "host of box" || err != nil {
 		t.Errorf("got %q, %v", name, err)
 	}
@@ -81,7 +81,7 @@ func TestHostName(t *testing.T) {
 			t.Errorf("a name of %d bytes: %q, %v, want %s", len(container), name, err, want)
 		}
 	}
-	do(t, r.close())
+	must(t, r.close())
 	if _, err := r.HostName(t.Context(), "box"); !errors.Is(err, ErrLost) {
 		t.Errorf("without root helper: %v", err)
 	}

@@ -25,7 +25,7 @@ func checkConfig(path string, uid uint32) error {
 	if path == "" {
 		return nil
 	}
-	err := trusted(path, toRead, uid)
+	err := checkPath(path, toRead, uid)
 	var u *Untrusted
 	if errors.As(err, &u) {
 		u.Config = true
@@ -35,7 +35,7 @@ func checkConfig(path string, uid uint32) error {
 
 // CheckFile reports why a user other than root can change a file, or why there is
 // none.
-func CheckFile(path string) error { return trusted(path, toRead, 0) }
+func CheckFile(path string) error { return checkPath(path, toRead, 0) }
 
 // SortPath returns a list of directories for PATH with those at its end in which
 // others than root can put a program, which rest are. So they cannot put one in
@@ -45,7 +45,7 @@ func SortPath(list string) (sorted string, rest []string) { return sortPath(list
 func sortPath(list string, uid uint32) (sorted string, rest []string) {
 	var good []string
 	for _, dir := range filepath.SplitList(list) {
-		if !filepath.IsAbs(dir) || trusted(dir, asArgument, uid) != nil {
+		if !filepath.IsAbs(dir) || checkPath(dir, asArgument, uid) != nil {
 			rest = append(rest, dir)
 		} else {
 			good = append(good, dir)
@@ -58,16 +58,16 @@ func sortPath(list string, uid uint32) (sorted string, rest []string) {
 // part of this program is not root's alone, as an [*Untrusted], or why there is
 // none.
 func CheckAgent(a *pmcdconf.Agent) error {
-	_, err := trustedProgram(a, 0)
+	_, err := checkProgram(a, 0)
 	return err
 }
 
-// trustedProgram returns the program of a, or reports why a user other than root
+// checkProgram returns the program of a, or reports why a user other than root
 // could change what its process executes: the shared object; or the program, its
 // interpreter, and each argument that can be code.
-func trustedProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
+func checkProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 	if a.Kind == pmcdconf.DSO {
-		return "", trusted(a.Path, toRead, uid)
+		return "", checkPath(a.Path, toRead, uid)
 	}
 	if len(a.Argv) == 0 {
 		return "", nil // there is nothing to start
@@ -75,35 +75,35 @@ func trustedProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 	program, err := exec.LookPath(a.Argv[0])
 	if err != nil {
 		if _, err := os.Stat(a.Argv[0]); errors.Is(err, fs.ErrPermission) { // a file system may not serve root
-			return "", &Untrusted{Path: a.Argv[0], by: notLooked, id: uint32(syscall.EACCES)}
+			return "", &Untrusted{Path: a.Argv[0], by: notExamined, id: uint32(syscall.EACCES)}
 		}
 		return "", err
 	}
-	if err := trustedExecutable(program, uid); err != nil {
+	if err := checkExecutable(program, uid); err != nil {
 		return "", err
 	}
 	for i := 1; i < len(a.Argv); i++ {
-		if isLog(a.Argv, i) {
+		if isLogArgument(a.Argv, i) {
 			continue
 		}
-		if err := trustedArgument(a.Argv[i], a.Address, uid); err != nil {
+		if err := checkArgument(a.Argv[i], a.Address, uid); err != nil {
 			return "", err
 		}
 	}
 	return program, nil
 }
 
-// trustedArgument checks what of an argument can be code. That is not the address
+// checkArgument checks what of an argument can be code. That is not the address
 // that a socket agent listens at.
-func trustedArgument(arg, address string, uid uint32) error {
-	return trustedArgumentOf(0, arg, address, uid)
+func checkArgument(arg, address string, uid uint32) error {
+	return checkArgumentAt(0, arg, address, uid)
 }
 
-// trustedArgumentOf is trustedArgument for what that many scripts lead to.
-func trustedArgumentOf(scripts int, arg, address string, uid uint32) error {
-	list := paths(arg)
-	for _, part := range parts(arg) {
-		list = append(list, paths(part)...)
+// checkArgumentAt is trustedArgument for what that many scripts lead to.
+func checkArgumentAt(depth int, arg, address string, uid uint32) error {
+	list := codePaths(arg)
+	for _, part := range shellWords(arg) {
+		list = append(list, codePaths(part)...)
 		// A wrapper executes it.
 		if path, err := exec.LookPath(part); err == nil && !strings.Contains(part, "/") {
 			list = append(list, path)
@@ -113,12 +113,12 @@ func trustedArgumentOf(scripts int, arg, address string, uid uint32) error {
 		if path == address {
 			continue
 		}
-		if err := trusted(path, asArgument, uid); err != nil {
+		if err := checkPath(path, asArgument, uid); err != nil {
 			return err
 		}
 		// A wrapper executes the interpreter of a script.
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			if err := trustedInterpreter(scripts, path, uid); err != nil {
+			if err := checkInterpreter(depth, path, uid); err != nil {
 				return err
 			}
 		}
@@ -126,60 +126,60 @@ func trustedArgumentOf(scripts int, arg, address string, uid uint32) error {
 	return nil
 }
 
-// parts returns the words of an argument that is a shell command, or a list of
+// shellWords returns the words of an argument that is a shell command, or a list of
 // directories; of another one that one.
-func parts(arg string) []string {
+func shellWords(arg string) []string {
 	return strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>{}`$\"':,", r) })
 }
 
-// maxScripts is how many scripts may be each other's interpreters, as for the
+// maxDepth is how many scripts may be each other's interpreters, as for the
 // kernel.
-const maxScripts = 4
+const maxDepth = 4
 
-// trustedExecutable checks a program, and, if it is a script, the interpreter that
+// checkExecutable checks a program, and, if it is a script, the interpreter that
 // the kernel executes for it.
-func trustedExecutable(program string, uid uint32) error {
-	if err := trusted(program, toRead, uid); err != nil {
+func checkExecutable(program string, uid uint32) error {
+	if err := checkPath(program, toRead, uid); err != nil {
 		return err
 	}
-	return trustedInterpreter(0, program, uid)
+	return checkInterpreter(0, program, uid)
 }
 
-// trustedInterpreter checks the interpreter of a file, if it is a script, which that
+// checkInterpreter checks the interpreter of a file, if it is a script, which that
 // many scripts have led to. Others than root cannot change the file.
-func trustedInterpreter(scripts int, file string, uid uint32) error {
-	if scripts == maxScripts {
+func checkInterpreter(depth int, file string, uid uint32) error {
+	if depth == maxDepth {
 		return nil // the kernel executes no more
 	}
-	words, err := interpreter(file)
+	words, err := shebang(file)
 	if err != nil || len(words) == 0 {
 		return err
 	}
-	if err := trusted(words[0], toRead, uid); err != nil {
+	if err := checkPath(words[0], toRead, uid); err != nil {
 		return err
 	}
 	for _, arg := range words[1:] {
-		if err := trustedArgumentOf(scripts+1, arg, "", uid); err != nil {
+		if err := checkArgumentAt(depth+1, arg, "", uid); err != nil {
 			return err
 		}
 	}
-	return trustedInterpreter(scripts+1, words[0], uid)
+	return checkInterpreter(depth+1, words[0], uid)
 }
 
-// interpreter returns the words of the first line of a script. One that cannot be
+// shebang returns the words of the first line of a script. One that cannot be
 // read is not trusted: what it would execute is not known.
-func interpreter(path string) ([]string, error) {
+func shebang(path string) ([]string, error) {
 	f, err := os.Open(path)
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
 		return nil, err // it says nothing about the file: the start is tried again
 	case err != nil:
-		return nil, missing(err, toRead)
+		return nil, lookupError(err, toRead)
 	}
 	defer f.Close()
 	first, err := bufio.NewReader(f).Peek(256) // the kernel looks at no more
 	if err != nil && err != io.EOF {
-		return nil, missing(err, toRead)
+		return nil, lookupError(err, toRead)
 	}
 	line, ok := bytes.CutPrefix(first, []byte("#!"))
 	if !ok {
@@ -189,13 +189,13 @@ func interpreter(path string) ([]string, error) {
 	return strings.Fields(string(line)), nil
 }
 
-// paths returns what of an argument can be the path of code, if there is a slash
+// codePaths returns what of an argument can be the path of code, if there is a slash
 // in it or a file of that name in the working directory: the argument, what is
 // behind its "=", and what is behind an option of one letter. As a whole an option
 // or a NAME=VALUE is a path only where there is such a file: others can make one
 // in the working directory, but a command that would execute it does not have it
 // in mind.
-func paths(arg string) (list []string) {
+func codePaths(arg string) (list []string) {
 	add := func(s string, also bool) {
 		if s == "" || slices.Contains(list, s) {
 			return
@@ -224,11 +224,11 @@ func isName(s string) bool {
 	return strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// isLog reports whether argument i of argv is, or has, the log of an agent, which
+// isLogArgument reports whether argument i of argv is, or has, the log of an agent, which
 // is written and not executed: the argument of -l or --log.
 //
 // Interpreters have another -l, behind which there may be a script.
-func isLog(argv []string, i int) bool {
+func isLogArgument(argv []string, i int) bool {
 	option := i // where -l is
 	switch arg := argv[i]; {
 	case strings.HasPrefix(arg, "--log="), argv[i-1] == "--log":

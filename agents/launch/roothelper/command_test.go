@@ -15,33 +15,33 @@ import (
 func agentOf(t *testing.T, line string) *pmcdconf.Agent {
 	t.Helper()
 	conf, err := pmcdconf.Parse("conf", strings.NewReader("a 1 "+line+"\n"), pmcdconf.Options{})
-	do(t, err)
+	must(t, err)
 	return &conf.Agents[0]
 }
 
 // Each part of a command that can be code has to be root's.
 func TestTrustedProgram(t *testing.T) {
 	dir := t.TempDir()
-	good, bad := file(t, filepath.Join(dir, "good")), file(t, filepath.Join(dir, "bad"))
-	do(t, os.Chmod(bad, 0o777))
+	good, bad := writeExecutable(t, filepath.Join(dir, "good")), writeExecutable(t, filepath.Join(dir, "bad"))
+	must(t, os.Chmod(bad, 0o777))
 	open := filepath.Join(dir, "open")
-	do(t, os.Mkdir(open, 0o755))
-	do(t, os.Chmod(open, 0o777))
-	do(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o622))
-	do(t, syscall.Mkfifo(filepath.Join(open, "fifo"), 0o622))
+	must(t, os.Mkdir(open, 0o755))
+	must(t, os.Chmod(open, 0o777))
+	must(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o622))
+	must(t, syscall.Mkfifo(filepath.Join(open, "fifo"), 0o622))
 	for name, text := range map[string]string{
 		"byBad": "#! " + bad + " -x\n", "byEnv": "#!/usr/bin/env theirs\n", "byGood": "#!" + good + "\n",
 		"bySh": "#!/bin/sh " + bad + "\n", "byByBad": "#!" + dir + "/byBad\n",
 		"byItself": "#!" + dir + "/byItself byItself " + dir + "/byItself\n",
 	} {
-		do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
-	do(t, os.WriteFile(filepath.Join(open, "theirs"), []byte("#!/bin/sh\n"), 0o755))
+	must(t, os.WriteFile(filepath.Join(open, "theirs"), []byte("#!/bin/sh\n"), 0o755))
 	t.Setenv("PATH", os.Getenv("PATH")+":"+open)
 	// As pmcd, it works where others can make files.
 	wd := filepath.Join(dir, "wd")
-	file(t, filepath.Join(wd, "here"))
-	do(t, os.Chmod(wd, 0o777))
+	writeExecutable(t, filepath.Join(wd, "here"))
+	must(t, os.Chmod(wd, 0o777))
 	t.Chdir(wd)
 	const theirs = "is writable by all users"
 	for _, c := range []struct{ line, want string }{
@@ -120,7 +120,7 @@ func TestTrustedProgram(t *testing.T) {
 		{"dso x_init BAD", theirs},
 	} {
 		a := agentOf(t, strings.NewReplacer("GOOD", good, "BAD", bad, "OPEN", open, "DIR", dir).Replace(c.line))
-		program, err := trustedProgram(a, me)
+		program, err := checkProgram(a, testOwner)
 		if argv := a.Argv; err == nil && len(argv) > 0 && (!filepath.IsAbs(program) || filepath.Base(program) != filepath.Base(argv[0])) {
 			t.Errorf("%s: the program is %q", c.line, program)
 		}
@@ -135,12 +135,12 @@ func TestTrustedProgram(t *testing.T) {
 // does it make the agent one that others can change.
 func TestTrustedUnread(t *testing.T) {
 	dir := t.TempDir()
-	bad := file(t, filepath.Join(dir, "bad"))
-	do(t, os.Chmod(bad, 0o777))
+	bad := writeExecutable(t, filepath.Join(dir, "bad"))
+	must(t, os.Chmod(bad, 0o777))
 	script := filepath.Join(dir, "script")
-	do(t, os.WriteFile(script, []byte("#!"+bad+"\n"), 0o755))
+	must(t, os.WriteFile(script, []byte("#!"+bad+"\n"), 0o755))
 	withoutDescriptors(t, 0, func() {
-		err := trustedExecutable(script, me)
+		err := checkExecutable(script, testOwner)
 		var u *Untrusted
 		if !errors.Is(err, syscall.EMFILE) || errors.As(err, &u) {
 			t.Errorf("got %v", err)
@@ -152,12 +152,12 @@ func TestTrustedUnread(t *testing.T) {
 func TestSortPath(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"open": 0o777, "good": 0o755, "sticky": 0o777 | os.ModeSticky} {
-		do(t, os.Mkdir(filepath.Join(dir, name), 0o755))
-		do(t, os.Chmod(filepath.Join(dir, name), mode))
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		must(t, os.Chmod(filepath.Join(dir, name), mode))
 	}
 	list := strings.ReplaceAll("D/good:D/open::.:D/none:D/sticky:D/open/none:/usr/bin", "D", dir)
 	want := strings.ReplaceAll("D/good:D/none:/usr/bin:D/open::.:D/sticky:D/open/none", "D", dir)
-	if got, rest := sortPath(list, me); got != want || len(rest) != 5 {
+	if got, rest := sortPath(list, testOwner); got != want || len(rest) != 5 {
 		t.Errorf("got %s and %q, want %s", got, rest, want)
 	}
 }
@@ -167,13 +167,13 @@ func TestSortPath(t *testing.T) {
 // directory that pmcd works in, which is its user's.
 func TestTrustedInstall(t *testing.T) {
 	dir := t.TempDir()
-	pmda := file(t, filepath.Join(dir, "pmdas/x/pmdax"))
-	conf := file(t, filepath.Join(dir, "pmdas/x/x.conf"))
+	pmda := writeExecutable(t, filepath.Join(dir, "pmdas/x/pmdax"))
+	conf := writeExecutable(t, filepath.Join(dir, "pmdas/x/x.conf"))
 	queue := filepath.Join(dir, "mqueue")
-	do(t, os.Mkdir(queue, 0o700))
+	must(t, os.Mkdir(queue, 0o700))
 	log := filepath.Join(dir, "log")
-	do(t, os.Mkdir(log, 0o755))
-	do(t, os.Chmod(log, 0o777))
+	must(t, os.Mkdir(log, 0o755))
+	must(t, os.Chmod(log, 0o777))
 	t.Chdir(log)
 	for _, args := range []string{
 		"-d 253 -l LOG/x.log",           // most
@@ -197,7 +197,7 @@ func TestTrustedInstall(t *testing.T) {
 	} {
 		args := strings.NewReplacer("LOG", log, "CONF", conf, "QUEUE", queue, "PMDA", pmda).Replace(args)
 		for _, line := range []string{"pipe binary " + pmda + " " + args, "pipe binary python3 " + pmda + " " + args, "socket inet 2080 " + pmda + " " + args} {
-			if _, err := trustedProgram(agentOf(t, line), me); err != nil {
+			if _, err := checkProgram(agentOf(t, line), testOwner); err != nil {
 				t.Errorf("%s: %v", line, err)
 			}
 		}

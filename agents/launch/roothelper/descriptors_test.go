@@ -18,10 +18,10 @@ func withoutDescriptors(t *testing.T, n int, f func()) {
 	var fill []*os.File
 	defer func() { closeAll(fill) }()
 	var limit syscall.Rlimit
-	do(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	low := limit
 	low.Cur = uint64(len(fdList()) + n + 20)
-	do(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &low))
 	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
 	for {
 		fd, err := syscall.Open(os.DevNull, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
@@ -41,21 +41,21 @@ func withoutDescriptors(t *testing.T, n int, f func()) {
 // Descriptors that do not arrive are an error, and those that do are there.
 func TestReceiveWithoutDescriptors(t *testing.T) {
 	c, socket, err := pair()
-	do(t, err)
+	must(t, err)
 	defer c.Close()
 	other, err := newConn(socket)
-	do(t, err)
+	must(t, err)
 	defer other.Close()
 	null, err := os.Open(os.DevNull)
-	do(t, err)
+	must(t, err)
 	defer null.Close()
 	for n := range 3 {
 		withoutDescriptors(t, n, func() {
-			do(t, withFDs([]*os.File{null, null}, func(fds []int) error {
-				return other.send(message{kind: started, id: 7, pid: 8}, fds...)
+			must(t, withFDs([]*os.File{null, null}, func(fds []int) error {
+				return other.send(message{kind: msgStarted, id: 7, pid: 8}, fds...)
 			}))
 			m, files, err := c.receive()
-			if len(files) != n || m.kind != started || m.id != 7 {
+			if len(files) != n || m.kind != msgStarted || m.id != 7 {
 				t.Errorf("with room for %d: %d descriptors, %+v", n, len(files), m)
 			}
 			if want := map[bool]error{true: ErrDescriptors}[n < 2]; !errors.Is(err, want) {
@@ -75,17 +75,17 @@ func TestStartWithoutPipes(t *testing.T) {
 				continue // that is right
 			}
 			c, socket, err := pair()
-			do(t, err)
+			must(t, err)
 			other, err := newConn(socket)
-			do(t, err)
+			must(t, err)
 			client := newClient(c)
 			r, w, err := os.Pipe()
-			do(t, err)
+			must(t, err)
 			go func() {
 				m, files, _ := other.receive()
 				closeAll(files)
 				withFDs([]*os.File{r, w}[:n], func(fds []int) error {
-					return other.send(message{kind: started, id: m.id, pid: 4711}, fds...)
+					return other.send(message{kind: msgStarted, id: m.id, pid: 4711}, fds...)
 				})
 				closeAll([]*os.File{r, w})
 			}()
@@ -93,7 +93,7 @@ func TestStartWithoutPipes(t *testing.T) {
 			if err == nil || p != nil || !strings.Contains(err.Error(), "descriptors") {
 				t.Errorf("%v with %d descriptors: %v, %v", kind, n, p, err)
 			}
-			if m, _, err := other.receive(); err != nil || m.kind != stop {
+			if m, _, err := other.receive(); err != nil || m.kind != msgStop {
 				t.Errorf("%v with %d descriptors: %+v, %v", kind, n, m, err)
 			}
 			other.Close()
@@ -106,19 +106,19 @@ func TestStartWithoutPipes(t *testing.T) {
 // The root helper and the daemon, which are one process here, run out of
 // descriptors at any point of a start: it fails or not, and afterwards one works.
 func TestStartWithoutDescriptors(t *testing.T) {
-	r, list := newRig(t, "echo 1 pipe binary PROGRAM\n")
+	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\n")
 	p, err := r.start(list[0]) // it is set up
-	do(t, err)
+	must(t, err)
 	r.stop(p)
 	failed, cut := 0, 0
 	for n := range 24 {
 		stderr, err := child.NewStderr(io.Discard)
-		do(t, err)
+		must(t, err)
 		withoutDescriptors(t, n, func() {
 			p, err := r.Start(t.Context(), &list[0], stderr.File())
 			switch {
 			case err == nil:
-				echoes(t, p)
+				checkEcho(t, p)
 				r.stop(p)
 			case strings.Contains(err.Error(), ErrDescriptors.Error()):
 				cut++
@@ -133,7 +133,7 @@ func TestStartWithoutDescriptors(t *testing.T) {
 		t.Errorf("%d starts failed, %d for want of descriptors that were sent", failed, cut)
 	}
 	p, err = r.start(list[0])
-	do(t, err)
-	echoes(t, p)
-	do(t, r.close())
+	must(t, err)
+	checkEcho(t, p)
+	must(t, r.close())
 }

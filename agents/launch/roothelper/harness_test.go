@@ -16,8 +16,8 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A rig has a root helper in this process.
-type rig struct {
+// A harness has a root helper in this process.
+type harness struct {
 	*Client
 	t       *testing.T
 	conf    string
@@ -27,24 +27,24 @@ type rig struct {
 
 // configure writes the configuration file, with PROGRAM for a program that
 // echoes, and returns its agents as the daemon sees them.
-func (r *rig) configure(text string) []pmcdconf.Agent {
+func (r *harness) configure(text string) []pmcdconf.Agent {
 	r.t.Helper()
 	text = strings.ReplaceAll(text, "PROGRAM", r.program)
-	do(r.t, os.WriteFile(r.conf, []byte(text), 0o644))
+	must(r.t, os.WriteFile(r.conf, []byte(text), 0o644))
 	conf, err := pmcdconf.ParseFile(r.conf, pmcdconf.Options{})
-	do(r.t, err)
+	must(r.t, err)
 	return conf.Agents
 }
 
-func newRig(t *testing.T, text string) (*rig, []pmcdconf.Agent) {
+func newHarness(t *testing.T, text string) (*harness, []pmcdconf.Agent) {
 	t.Helper()
 	dir := t.TempDir()
-	r := &rig{t: t, conf: filepath.Join(dir, "pmcd.conf"), program: file(t, filepath.Join(dir, "agent")), done: make(chan error, 1)}
+	r := &harness{t: t, conf: filepath.Join(dir, "pmcd.conf"), program: writeExecutable(t, filepath.Join(dir, "agent")), done: make(chan error, 1)}
 	list := r.configure(text)
 	c, socket, err := pair()
-	do(t, err)
+	must(t, err)
 	go func() {
-		r.done <- Serve(socket, Config{ConfigFile: r.conf, owner: me,
+		r.done <- Serve(socket, Config{ConfigFile: r.conf, owner: testOwner,
 			HostName: func(container string) (string, error) {
 				if container == "nobody" {
 					return "", errors.New("no such container")
@@ -61,7 +61,7 @@ func newRig(t *testing.T, text string) (*rig, []pmcdconf.Agent) {
 }
 
 // close ends the root helper as the end of the daemon does.
-func (r *rig) close() error {
+func (r *harness) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	r.Close(ctx)
@@ -74,12 +74,12 @@ func (r *rig) close() error {
 	}
 }
 
-func (r *rig) start(a pmcdconf.Agent) (*Process, error) {
+func (r *harness) start(a pmcdconf.Agent) (*Process, error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
 	defer cancel()
 	stderr, err := child.NewStderr(os.Stderr)
-	do(r.t, err)
+	must(r.t, err)
 	defer stderr.Started()
 	p, err := r.Start(ctx, &a, stderr.File())
 	if err == nil {
@@ -88,14 +88,14 @@ func (r *rig) start(a pmcdconf.Agent) (*Process, error) {
 	return p, err
 }
 
-func (r *rig) stop(p *Process) {
+func (r *harness) stop(p *Process) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	p.Stop(ctx)
 }
 
-// refused fails the test unless the agent is refused for what want says.
-func (r *rig) refused(a pmcdconf.Agent, want string) {
+// wantRefused fails the test unless the agent is wantRefused for what want says.
+func (r *harness) wantRefused(a pmcdconf.Agent, want string) {
 	r.t.Helper()
 	p, err := r.start(a)
 	if err == nil {
@@ -105,9 +105,9 @@ func (r *rig) refused(a pmcdconf.Agent, want string) {
 	}
 }
 
-func echoes(t *testing.T, p *Process) {
+func checkEcho(t *testing.T, p *Process) {
 	t.Helper()
-	do(t, p.Pipes.SetReadDeadline(time.Now().Add(10*time.Second)))
+	must(t, p.Pipes.SetReadDeadline(time.Now().Add(10*time.Second)))
 	if _, err := p.Pipes.Write([]byte("hello\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -16,14 +16,14 @@ import (
 // A process of root's does not write to whatever the daemon has opened: at the
 // other end of a socket may be one that goes by who writes (SO_PASSCRED).
 func TestStderrIsAPipe(t *testing.T) {
-	r, list := newRig(t, "says 1 pipe binary sh -c \"echo evil >&2\"\n")
+	r, list := newHarness(t, "says 1 pipe binary sh -c \"echo evil >&2\"\n")
 	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
-	do(t, err)
+	must(t, err)
 	own, socket := os.NewFile(uintptr(ends[0]), "own"), os.NewFile(uintptr(ends[1]), "socket")
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	do(t, err)
+	must(t, err)
 	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
-	do(t, err)
+	must(t, err)
 	defer closeAll([]*os.File{own, socket, null, file})
 	for _, f := range []*os.File{socket, null, file} {
 		if p, err := r.Start(t.Context(), &list[0], f); err == nil || !strings.Contains(err.Error(), "is no pipe") {
@@ -38,16 +38,16 @@ func TestStderrIsAPipe(t *testing.T) {
 // Nothing that the daemon sends makes the root helper do more than it should, or
 // keep anything.
 func TestHostile(t *testing.T) {
-	r, list := newRig(t, "echo 1 pipe binary PROGRAM\n")
+	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\n")
 	p, err := r.start(list[0])
-	do(t, err)
+	must(t, err)
 	pipe, err := child.NewStderr(os.Stderr)
-	do(t, err)
+	must(t, err)
 	defer pipe.Close()
 	before, _ := os.ReadDir("/proc/self/fd")
 	goroutines := runtime.NumGoroutine()
 	raw, err := r.conn.SyscallConn()
-	do(t, err)
+	must(t, err)
 	send := func(b []byte, fds ...int) {
 		t.Helper()
 		var oob []byte
@@ -63,7 +63,7 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	fd := int(pipe.File().Fd())
-	good := message{kind: start, id: 99, domain: 1, digest: digest(&list[0])}
+	good := message{kind: msgStart, id: 99, domain: 1, digest: digest(&list[0])}
 	for i := range 2000 {
 		send([]byte("\x00"))
 		send([]byte("exec /bin/sh"), fd, fd)
@@ -71,17 +71,17 @@ func TestHostile(t *testing.T) {
 		send(good.append(nil))                 // no descriptor
 		send(good.append(nil), fd, fd)         // one too many
 		send(good.append(nil), fd, fd, fd, fd) // more than there is room for
-		send((&message{kind: start, id: uint32(1000 + i), domain: 1}).append(nil), fd)
-		send((&message{kind: stop, id: uint32(i + 1000)}).append(nil), fd)
-		send((&message{kind: stop, id: uint32(i + 1000), now: true}).append(nil))
-		send((&message{kind: started, id: 1, pid: 1}).append(nil))
-		send((&message{kind: gone, id: 1}).append(nil))
-		send((&message{kind: named, id: 1, text: "x"}).append(nil))
-		send((&message{kind: ask, id: uint32(i)}).append(nil))
-		send((&message{kind: ask, id: 1, text: strings.Repeat("x", 900)}).append(nil))
-		send((&message{kind: ask, id: uint32(i), text: "box"}).append(nil))
+		send((&message{kind: msgStart, id: uint32(1000 + i), domain: 1}).append(nil), fd)
+		send((&message{kind: msgStop, id: uint32(i + 1000)}).append(nil), fd)
+		send((&message{kind: msgStop, id: uint32(i + 1000), now: true}).append(nil))
+		send((&message{kind: msgStarted, id: 1, pid: 1}).append(nil))
+		send((&message{kind: msgStopped, id: 1}).append(nil))
+		send((&message{kind: msgHostName, id: 1, text: "x"}).append(nil))
+		send((&message{kind: msgAskHostName, id: uint32(i)}).append(nil))
+		send((&message{kind: msgAskHostName, id: 1, text: strings.Repeat("x", 900)}).append(nil))
+		send((&message{kind: msgAskHostName, id: uint32(i), text: "box"}).append(nil))
 	}
-	echoes(t, p) // it is still there
+	checkEcho(t, p) // it is still there
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		q, err := r.start(list[0]) // the last of those above are being looked at
 		if err == nil {
@@ -103,21 +103,21 @@ func TestHostile(t *testing.T) {
 			t.Fatalf("%d descriptors and %d goroutines, before it was %d and %d", len(after), runtime.NumGoroutine(), len(before), goroutines)
 		}
 	}
-	do(t, r.close())
+	must(t, r.close())
 }
 
 // Descriptor 3 may be anything if somebody starts the program by that name.
 func TestServeNoSocket(t *testing.T) {
 	null, err := os.Open("/dev/null")
-	do(t, err)
+	must(t, err)
 	if err := Serve(null, Config{}); err == nil {
 		t.Error("served /dev/null")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	do(t, err)
+	must(t, err)
 	defer l.Close()
 	f, err := l.(*net.TCPListener).File()
-	do(t, err)
+	must(t, err)
 	if err := Serve(f, Config{}); err == nil {
 		t.Error("served a listener")
 	}

@@ -13,15 +13,15 @@ import (
 type kind byte
 
 const (
-	start   kind = iota + 1 // of the daemon
-	stop                    // of the daemon
-	ask                     // of the daemon
-	started                 // of the root helper, as are those below
-	refused
-	ended
-	gone
-	named
-	untrusted // as refused, but the daemon may start it itself
+	msgStart       kind = iota + 1 // of the daemon
+	msgStop                        // of the daemon
+	msgAskHostName                 // of the daemon
+	msgStarted                     // of the root helper, as are those below
+	msgRefused
+	msgExited
+	msgStopped
+	msgHostName
+	msgUntrusted // as refused, but the daemon may start it itself
 )
 
 // A message is one packet on the socket: its kind and its id in 5 bytes, then
@@ -49,19 +49,19 @@ func (m *message) append(b []byte) []byte {
 	b = append(b, byte(m.kind))
 	b = binary.BigEndian.AppendUint32(b, m.id)
 	switch m.kind {
-	case start:
+	case msgStart:
 		b = binary.BigEndian.AppendUint32(b, m.domain)
 		b = append(b, m.digest[:]...)
-	case stop:
+	case msgStop:
 		if m.now {
 			return append(b, 1)
 		}
 		return append(b, 0)
-	case started:
+	case msgStarted:
 		b = binary.BigEndian.AppendUint32(b, m.pid)
-	case ended:
+	case msgExited:
 		b = binary.BigEndian.AppendUint32(b, m.status)
-	case ask, named, refused, untrusted:
+	case msgAskHostName, msgHostName, msgRefused, msgUntrusted:
 		b = append(b, m.text[:min(len(m.text), maxText)]...)
 	}
 	return b
@@ -76,27 +76,27 @@ func parseMessage(b []byte) (message, error) {
 	}
 	m := message{kind: kind(b[0]), id: binary.BigEndian.Uint32(b[1:])}
 	b = b[5:]
-	size := map[kind]int{start: 4 + sha256.Size, stop: 1, started: 4, ended: 4, ask: len(b), named: len(b), refused: len(b), untrusted: len(b)}[m.kind]
+	size := map[kind]int{msgStart: 4 + sha256.Size, msgStop: 1, msgStarted: 4, msgExited: 4, msgAskHostName: len(b), msgHostName: len(b), msgRefused: len(b), msgUntrusted: len(b)}[m.kind]
 	switch {
-	case m.kind < start || m.kind > untrusted:
+	case m.kind < msgStart || m.kind > msgUntrusted:
 		return message{}, fmt.Errorf("%w: kind %d", errMessage, m.kind)
 	case len(b) != size:
 		return message{}, fmt.Errorf("%w: %d bytes more for kind %d", errMessage, len(b), m.kind)
 	}
 	switch m.kind {
-	case start:
+	case msgStart:
 		m.domain = binary.BigEndian.Uint32(b)
 		copy(m.digest[:], b[4:])
-	case stop:
+	case msgStop:
 		if b[0] > 1 {
 			return message{}, fmt.Errorf("%w: %d is neither yes nor no", errMessage, b[0])
 		}
 		m.now = b[0] == 1
-	case started:
+	case msgStarted:
 		m.pid = binary.BigEndian.Uint32(b)
-	case ended:
+	case msgExited:
 		m.status = binary.BigEndian.Uint32(b)
-	case ask, named, refused, untrusted:
+	case msgAskHostName, msgHostName, msgRefused, msgUntrusted:
 		m.text = string(b)
 	}
 	return m, nil

@@ -11,22 +11,22 @@ import (
 )
 
 var messages = []message{
-	{kind: start, id: 1, domain: 510, digest: [32]byte{1, 31: 2}},
-	{kind: stop, id: 2},
-	{kind: stop, id: 0xffffffff, now: true},
-	{kind: started, id: 3, pid: 4711},
-	{kind: refused, id: 4, text: "because"},
-	{kind: ask, id: 5, text: "box"},
-	{kind: named, id: 6, text: "host"},
-	{kind: refused, id: 4},
-	{kind: ended, id: 5, status: 0x80},
-	{kind: gone, id: 6},
-	{kind: untrusted, id: 7, text: "au100 /path"},
+	{kind: msgStart, id: 1, domain: 510, digest: [32]byte{1, 31: 2}},
+	{kind: msgStop, id: 2},
+	{kind: msgStop, id: 0xffffffff, now: true},
+	{kind: msgStarted, id: 3, pid: 4711},
+	{kind: msgRefused, id: 4, text: "because"},
+	{kind: msgAskHostName, id: 5, text: "box"},
+	{kind: msgHostName, id: 6, text: "host"},
+	{kind: msgRefused, id: 4},
+	{kind: msgExited, id: 5, status: 0x80},
+	{kind: msgStopped, id: 6},
+	{kind: msgUntrusted, id: 7, text: "au100 /path"},
 }
 
 func TestMessage(t *testing.T) {
 	for _, want := range messages {
-		text := slices.Contains([]kind{ask, named, refused, untrusted}, want.kind) // of any length
+		text := slices.Contains([]kind{msgAskHostName, msgHostName, msgRefused, msgUntrusted}, want.kind) // of any length
 		b := want.append(nil)
 		if m, err := parseMessage(b); err != nil || m != want {
 			t.Errorf("%+v became %x and then %+v, %v", want, b, m, err)
@@ -40,7 +40,7 @@ func TestMessage(t *testing.T) {
 			t.Errorf("%x and more is taken for %+v", b, m)
 		}
 	}
-	long := message{kind: refused, text: strings.Repeat("x", 5000)}
+	long := message{kind: msgRefused, text: strings.Repeat("x", 5000)}
 	if m, err := parseMessage(long.append(nil)); err != nil || len(m.text) != maxText {
 		t.Errorf("a long reason has %d bytes, %v", len(m.text), err)
 	}

@@ -15,13 +15,13 @@ type Process struct {
 	// Pipes are what the process reads and writes; nil if it was not given any.
 	Pipes *child.Pipes
 
-	client *Client
-	id     uint32
-	pid    int
-	ended  bool // guarded by client.mu
-	status syscall.WaitStatus
-	done   chan struct{} // closed when it has ended, and status is set
-	gone   chan struct{} // closed when it is stopped
+	client  *Client
+	id      uint32
+	pid     int
+	exited  bool // guarded by client.mu
+	status  syscall.WaitStatus
+	done    chan struct{} // closed when it has ended, and status is set
+	stopped chan struct{} // closed when it is stopped
 }
 
 // PID reports its process id.
@@ -34,24 +34,24 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // is not known.
 func (p *Process) Status() syscall.WaitStatus { return p.status }
 
-// stopWait is how long the root helper may take to kill a process.
-const stopWait = endTime + time.Second
+// stopTimeout is how long the root helper may take to kill a process.
+const stopTimeout = stopGrace + time.Second
 
 // Stop ends the process as [child.Process.Stop] does.
 func (p *Process) Stop(ctx context.Context) {
 	if p.Pipes != nil {
 		p.Pipes.Close()
 	}
-	p.client.conn.send(message{kind: stop, id: p.id})
+	p.client.conn.send(message{kind: msgStop, id: p.id})
 	select {
-	case <-p.gone:
+	case <-p.stopped:
 	case <-p.client.lost:
 	case <-ctx.Done():
-		p.client.conn.send(message{kind: stop, id: p.id, now: true})
-		t := time.NewTimer(stopWait)
+		p.client.conn.send(message{kind: msgStop, id: p.id, now: true})
+		t := time.NewTimer(stopTimeout)
 		defer t.Stop()
 		select {
-		case <-p.gone:
+		case <-p.stopped:
 		case <-p.client.lost:
 		case <-t.C:
 		}
@@ -59,20 +59,20 @@ func (p *Process) Stop(ctx context.Context) {
 	p.client.mu.Lock()
 	defer p.client.mu.Unlock()
 	delete(p.client.processes, p.id)
-	p.endLocked(0) // its status is not known
+	p.setExitedLocked(0) // its status is not known
 }
 
-// endLocked notes that the process has ended. The caller holds mu of the client.
-func (p *Process) endLocked(status syscall.WaitStatus) {
-	if !p.ended {
-		p.ended, p.status = true, status
+// setExitedLocked notes that the process has ended. The caller holds mu of the client.
+func (p *Process) setExitedLocked(status syscall.WaitStatus) {
+	if !p.exited {
+		p.exited, p.status = true, status
 		close(p.done)
 	}
 }
 
-// takePipes makes pipes of the descriptors that came with a process, of which
+// setPipes makes pipes of the descriptors that came with a process, of which
 // there must be as many as it needs.
-func (p *Process) takePipes(files []*os.File, want int) error {
+func (p *Process) setPipes(files []*os.File, want int) error {
 	if len(files) != want {
 		return fmt.Errorf("the process came with %d descriptors and not %d", len(files), want)
 	}

@@ -44,13 +44,13 @@ const (
 	// maxProcesses is how many there may be of one agent: the one before may
 	// not have ended yet.
 	maxProcesses = 4
-	// endTime is how long it may take to stop all agents when the daemon has
+	// stopGrace is how long it may take to stop all agents when the daemon has
 	// gone, until they are killed.
-	endTime = 2 * time.Second
-	// maxQuestions is how many are looked into at a time.
-	maxQuestions = 16
-	// maxContainer is more than the name of a container has, in bytes.
-	maxContainer = 255
+	stopGrace = 2 * time.Second
+	// maxHostNameRequests is how many are looked into at a time.
+	maxHostNameRequests = 16
+	// maxContainerName is more than the name of a container has, in bytes.
+	maxContainerName = 255
 )
 
 // A server is the root helper.
@@ -58,16 +58,16 @@ type server struct {
 	cfg  Config
 	conn conn
 
-	reading sync.Mutex              // held while the file is read
-	lines   map[int]*pmcdconf.Agent // by domain, as last read; guarded by reading
+	configMu sync.Mutex              // held while the file is read
+	agents   map[int]*pmcdconf.Agent // by domain, as last read; guarded by reading
 
-	questions chan struct{} // has one for each that is looked into
+	hostNameSlots chan struct{} // has one for each that is looked into
 
-	mu        sync.Mutex // guards the following
-	processes map[uint32]*process
-	count     map[int]int // of processes by domain
-	closing   bool
-	tasks     sync.WaitGroup
+	mu           sync.Mutex // guards the following
+	processes    map[uint32]*process
+	perDomain    map[int]int // of processes by domain
+	shuttingDown bool
+	tasks        sync.WaitGroup
 }
 
 // A process is what was started for an id. It is there from the request on, and
@@ -76,11 +76,11 @@ type process struct {
 	domain int
 
 	// Of one that has been started.
-	p      *child.Process // else nil
-	told   chan struct{}  // closed when the daemon was told of its end
-	ending bool
-	ctx    context.Context // ends when it must be killed
-	kill   context.CancelFunc
+	p        *child.Process // else nil
+	exitSent chan struct{}  // closed when the daemon was told of its end
+	stopping bool
+	ctx      context.Context // ends when it must be killed
+	kill     context.CancelFunc
 }
 
 // Serve is the root helper, for the daemon at the other end of socket. It returns
@@ -92,10 +92,10 @@ func Serve(socket *os.File, cfg Config) error {
 	}
 	defer c.Close()
 	s := &server{cfg: cfg, conn: c,
-		questions: make(chan struct{}, maxQuestions),
-		processes: make(map[uint32]*process), count: make(map[int]int)}
+		hostNameSlots: make(chan struct{}, maxHostNameRequests),
+		processes:     make(map[uint32]*process), perDomain: make(map[int]int)}
 	err = s.run()
-	s.end()
+	s.shutdown()
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (s *server) run() error {
 			return err
 		}
 		switch {
-		case m.kind == start && len(files) == 1:
+		case m.kind == msgStart && len(files) == 1:
 			if err := s.reserve(m); err != nil {
 				closeAll(files)
 				s.refuse(m.id, err)
@@ -125,14 +125,14 @@ func (s *server) run() error {
 			s.tasks.Go(func() {
 				defer closeAll(files)
 				if err := s.start(m, files[0]); err != nil {
-					s.forget(m.id)
+					s.release(m.id)
 					s.refuse(m.id, err)
 				}
 			})
-		case m.kind == stop && len(files) == 0:
+		case m.kind == msgStop && len(files) == 0:
 			s.stop(m.id, m.now)
-		case m.kind == ask && len(files) == 0:
-			s.ask(m.id, m.text)
+		case m.kind == msgAskHostName && len(files) == 0:
+			s.answerHostName(m.id, m.text)
 		default:
 			closeAll(files)
 			s.refuse(m.id, fmt.Errorf("a message of kind %d with %d descriptors", m.kind, len(files)))
@@ -140,26 +140,26 @@ func (s *server) run() error {
 	}
 }
 
-// ask finds out what the host is called in a container.
-func (s *server) ask(id uint32, container string) {
-	if s.cfg.HostName == nil || container == "" || len(container) > maxContainer {
+// answerHostName finds out what the host is called in a container.
+func (s *server) answerHostName(id uint32, container string) {
+	if s.cfg.HostName == nil || container == "" || len(container) > maxContainerName {
 		s.refuse(id, errors.New("nobody can be asked about such a container"))
 		return
 	}
 	select {
-	case s.questions <- struct{}{}:
+	case s.hostNameSlots <- struct{}{}:
 	default:
 		s.refuse(id, errors.New("there are too many questions"))
 		return
 	}
 	s.tasks.Go(func() {
-		defer func() { <-s.questions }()
+		defer func() { <-s.hostNameSlots }()
 		name, err := s.cfg.HostName(container)
 		if err != nil {
 			s.refuse(id, err)
 			return
 		}
-		s.conn.send(message{kind: named, id: id, text: name})
+		s.conn.send(message{kind: msgHostName, id: id, text: name})
 	})
 }
 
@@ -168,10 +168,10 @@ func (s *server) ask(id uint32, container string) {
 func (s *server) refuse(id uint32, err error) {
 	var u *Untrusted
 	if errors.As(err, &u) {
-		s.conn.send(message{kind: untrusted, id: id, text: u.text()})
+		s.conn.send(message{kind: msgUntrusted, id: id, text: u.encode()})
 		return
 	}
-	s.conn.send(message{kind: refused, id: id, text: err.Error()})
+	s.conn.send(message{kind: msgRefused, id: id, text: err.Error()})
 }
 
 // reserve makes room for one more process.
@@ -184,19 +184,19 @@ func (s *server) reserve(m message) error {
 		return fmt.Errorf("no agent has domain %d", m.domain)
 	case s.processes[m.id] != nil:
 		return fmt.Errorf("there is a process %d already", m.id)
-	case s.count[domain] >= maxProcesses:
+	case s.perDomain[domain] >= maxProcesses:
 		return fmt.Errorf("there are %d processes of this agent already", maxProcesses)
 	}
 	s.processes[m.id] = &process{domain: domain}
-	s.count[domain]++
+	s.perDomain[domain]++
 	return nil
 }
 
-// forget undoes reserve.
-func (s *server) forget(id uint32) {
+// release undoes reserve.
+func (s *server) release(id uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.count[s.processes[id].domain]--
+	s.perDomain[s.processes[id].domain]--
 	delete(s.processes, id)
 }
 
@@ -206,7 +206,7 @@ func (s *server) start(m message, stderr *os.File) error {
 	if fi, err := stderr.Stat(); err != nil || fi.Mode().Type() != fs.ModeNamedPipe {
 		return errors.New("its error output is no pipe")
 	}
-	a, program, err := s.line(int(m.domain), m.digest)
+	a, program, err := s.lookup(int(m.domain), m.digest)
 	if err != nil {
 		return err
 	}
@@ -217,9 +217,9 @@ func (s *server) start(m message, stderr *os.File) error {
 	told := make(chan struct{})
 	s.mu.Lock()
 	pr := s.processes[m.id]
-	pr.p, pr.told = p, told
+	pr.p, pr.exitSent = p, told
 	pr.ctx, pr.kill = context.WithCancel(context.Background())
-	closing := s.closing
+	closing := s.shuttingDown
 	s.mu.Unlock()
 
 	var ends []*os.File
@@ -227,7 +227,7 @@ func (s *server) start(m message, stderr *os.File) error {
 		ends = p.Pipes.Files()
 	}
 	err = withFDs(ends, func(fds []int) error {
-		return s.conn.send(message{kind: started, id: m.id, pid: uint32(p.PID())}, fds...)
+		return s.conn.send(message{kind: msgStarted, id: m.id, pid: uint32(p.PID())}, fds...)
 	})
 	if p.Pipes != nil {
 		p.Pipes.Close() // the daemon has them now
@@ -242,7 +242,7 @@ func (s *server) start(m message, stderr *os.File) error {
 	s.tasks.Go(func() {
 		defer close(told)
 		<-p.Done()
-		s.conn.send(message{kind: ended, id: m.id, status: uint32(p.Status())})
+		s.conn.send(message{kind: msgExited, id: m.id, status: uint32(p.Status())})
 	})
 	return nil
 }
@@ -258,30 +258,30 @@ func (s *server) stop(id uint32, now bool) {
 	if now {
 		pr.kill()
 	}
-	if pr.ending {
+	if pr.stopping {
 		return
 	}
-	pr.ending = true
+	pr.stopping = true
 	s.tasks.Go(func() {
 		defer pr.kill()
-		ctx, cancel := context.WithTimeout(pr.ctx, endTime)
+		ctx, cancel := context.WithTimeout(pr.ctx, stopGrace)
 		defer cancel()
 		pr.p.Stop(ctx)
 		select {
 		case <-pr.p.Done():
-			<-pr.told
+			<-pr.exitSent
 		default: // the kernel holds it
 		}
-		s.forget(id)
-		s.conn.send(message{kind: gone, id: id})
+		s.release(id)
+		s.conn.send(message{kind: msgStopped, id: id})
 	})
 }
 
-// end stops all agents, when the daemon is not there to do it.
-func (s *server) end() {
+// shutdown stops all agents, when the daemon is not there to do it.
+func (s *server) shutdown() {
 	s.conn.Close()
 	s.mu.Lock()
-	s.closing = true // what is being started is stopped when it is there
+	s.shuttingDown = true // what is being started is stopped when it is there
 	ids := slices.Collect(maps.Keys(s.processes))
 	s.mu.Unlock()
 	for _, id := range ids {
@@ -294,6 +294,6 @@ func (s *server) end() {
 	}()
 	select {
 	case <-done:
-	case <-time.After(2 * endTime): // the kernel holds one
+	case <-time.After(2 * stopGrace): // the kernel holds one
 	}
 }

@@ -15,10 +15,10 @@ import (
 )
 
 func TestStart(t *testing.T) {
-	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nsays 2 pipe binary sh -c \"exit 5\"\nsock 3 socket inet 1 cat\nbad 4 pipe binary /no/such/agent\n")
+	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nsays 2 pipe binary sh -c \"exit 5\"\nsock 3 socket inet 1 cat\nbad 4 pipe binary /no/such/agent\n")
 	p, err := r.start(list[0])
-	do(t, err)
-	echoes(t, p)
+	must(t, err)
+	checkEcho(t, p)
 	if err := p.Pipes.SetReadDeadline(time.Now()); err != nil {
 		t.Error(err)
 	}
@@ -37,28 +37,28 @@ func TestStart(t *testing.T) {
 	}
 
 	p, err = r.start(list[1])
-	do(t, err)
+	must(t, err)
 	<-p.Done()
 	if ws := p.Status(); ws.ExitStatus() != 5 {
 		t.Errorf("status %v, want 5", ws)
 	}
 
 	p, err = r.start(list[2])
-	do(t, err)
+	must(t, err)
 	if p.Pipes != nil {
 		t.Error("a socket agent has pipes")
 	}
 	<-p.Done() // its input is empty
 
-	r.refused(list[3], "no such file")
-	do(t, r.close())
+	r.wantRefused(list[3], "no such file")
+	must(t, r.close())
 }
 
 // At a stop "now" a process that does not want to end is killed.
 func TestStopNow(t *testing.T) {
-	r, list := newRig(t, "stays 1 pipe binary sh -c \"trap '' TERM; echo ready; while :; do sleep 1; done\"\n")
+	r, list := newHarness(t, "stays 1 pipe binary sh -c \"trap '' TERM; echo ready; while :; do sleep 1; done\"\n")
 	p, err := r.start(list[0])
-	do(t, err)
+	must(t, err)
 	if _, err := io.ReadFull(p.Pipes, make([]byte, 6)); err != nil {
 		t.Fatal(err)
 	}
@@ -72,31 +72,31 @@ func TestStopNow(t *testing.T) {
 }
 
 func TestNotMoreThanFour(t *testing.T) {
-	r, list := newRig(t, "echo 1 pipe binary PROGRAM\n")
+	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\n")
 	var ps []*Process
 	for range maxProcesses {
 		p, err := r.start(list[0])
-		do(t, err)
+		must(t, err)
 		ps = append(ps, p)
 	}
-	r.refused(list[0], "there are 4 processes")
+	r.wantRefused(list[0], "there are 4 processes")
 	r.stop(ps[0])
 	_, err := r.start(list[0])
-	do(t, err)
+	must(t, err)
 }
 
 // Nothing is left of agents that have been started and stopped.
 func TestManyStarts(t *testing.T) {
-	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nends 2 pipe binary true\n")
+	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nends 2 pipe binary true\n")
 	one := func(i int) {
 		t.Helper()
 		stderr, err := child.NewStderr(io.Discard)
-		do(t, err)
+		must(t, err)
 		p, err := r.Start(t.Context(), &list[i%2], stderr.File())
 		stderr.Started()
-		do(t, err)
+		must(t, err)
 		if i%2 == 0 {
-			echoes(t, p)
+			checkEcho(t, p)
 		} else {
 			<-p.Done()
 		}
@@ -121,11 +121,11 @@ func TestManyStarts(t *testing.T) {
 
 // The end of the daemon is that of all agents, and of what they have started.
 func TestDaemonGone(t *testing.T) {
-	r, list := newRig(t, "echo 1 pipe binary PROGRAM\nstays 2 pipe binary sh -c \"trap '' TERM HUP; sleep 100 & echo $!; while :; do sleep 1; done\"\n")
+	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nstays 2 pipe binary sh -c \"trap '' TERM HUP; sleep 100 & echo $!; while :; do sleep 1; done\"\n")
 	var pids []int
 	for _, a := range list {
 		p, err := r.start(a)
-		do(t, err)
+		must(t, err)
 		pids = append(pids, p.PID())
 		if a.Domain == 2 {
 			var pid int
@@ -136,8 +136,8 @@ func TestDaemonGone(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	do(t, r.close())
-	if took := time.Since(began); took > 2*endTime {
+	must(t, r.close())
+	if took := time.Since(began); took > 2*stopGrace {
 		t.Errorf("took %v", took)
 	}
 	for _, pid := range pids {

@@ -24,12 +24,12 @@ type Untrusted struct {
 
 // Those who can change something.
 const (
-	byOwner   = 'u' // id is the user
-	byGroup   = 'g' // id is the group
-	byAll     = 'o'
-	bySticky  = 's' // all: it is a directory in which everybody makes files
-	notFile   = 'x' // no regular file: what it has is not known
-	notLooked = '?' // id is an error number
+	byOwner     = 'u' // id is the user
+	byGroup     = 'g' // id is the group
+	byAll       = 'o'
+	bySticky    = 's' // all: it is a directory in which everybody makes files
+	notRegular  = 'x' // no regular file: what it has is not known
+	notExamined = '?' // id is an error number
 )
 
 func (e *Untrusted) Error() string {
@@ -45,9 +45,9 @@ func (e *Untrusted) Error() string {
 			name = g.Name
 		}
 		return fmt.Sprintf("%s is writable by group %s", e.Path, name)
-	case notFile:
+	case notRegular:
 		return fmt.Sprintf("%s is not a regular file", e.Path)
-	case notLooked:
+	case notExamined:
 		return fmt.Sprintf("%s cannot be examined: %v", e.Path, syscall.Errno(e.id))
 	}
 	return fmt.Sprintf("%s is writable by all users", e.Path)
@@ -55,10 +55,10 @@ func (e *Untrusted) Error() string {
 
 // Known reports whether others can change it for certain: else this process could
 // not find out.
-func (e *Untrusted) Known() bool { return e.by != notLooked }
+func (e *Untrusted) Known() bool { return e.by != notExamined }
 
-// Cure says what makes root's part of it. Others may have to be cured after it.
-func (e *Untrusted) Cure() string {
+// Remedy says what makes root's part of it. Others may have to be cured after it.
+func (e *Untrusted) Remedy() string {
 	switch e.by {
 	case byOwner:
 		return "chown -h root " + e.Path
@@ -68,8 +68,8 @@ func (e *Untrusted) Cure() string {
 	return "name a file in a directory that only root can write to"
 }
 
-// text is e in a message.
-func (e *Untrusted) text() string {
+// encode is e in a message.
+func (e *Untrusted) encode() string {
 	config := byte('a')
 	if e.Config {
 		config = 'c'
@@ -101,7 +101,7 @@ const (
 	asArgument            // what a program may take for code, or not
 )
 
-// trusted reports why a user other than root could change what is in a file,
+// checkPath reports why a user other than root could change what is in a file,
 // or put another in its place: the file, and each directory and link on the way
 // to it, must belong to root, and neither its group nor others may write to it.
 // In a directory with the sticky bit they may: they can add to it, but not
@@ -116,7 +116,7 @@ const (
 //
 // The error is an *Untrusted, or says why a file cannot be used. Since only
 // root can change any of it, nil still holds when the file is used.
-func trusted(path string, use use, uid uint32) error {
+func checkPath(path string, use use, uid uint32) error {
 	if !filepath.IsAbs(path) {
 		wd, err := os.Getwd()
 		if err != nil {
@@ -145,16 +145,16 @@ func trusted(path string, use use, uid uint32) error {
 		next, err := examine(filepath.Join(dir.path, name), uid)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && use == asArgument:
-			return dir.full() // only root can make it
+			return dir.checkWrite() // only root can make it
 		case err != nil:
-			return missing(err, use)
+			return lookupError(err, use)
 		}
 		switch mode := next.info.Mode().Type(); {
 		case mode == fs.ModeSymlink:
 			if links++; links > maxLinks {
-				return missing(&fs.PathError{Op: "lstat", Path: path, Err: syscall.ELOOP}, use)
+				return lookupError(&fs.PathError{Op: "lstat", Path: path, Err: syscall.ELOOP}, use)
 			}
-			if err := next.owned(); err != nil {
+			if err := next.checkOwner(); err != nil {
 				return err
 			}
 			to, err := os.Readlink(next.path)
@@ -168,32 +168,32 @@ func trusted(path string, use use, uid uint32) error {
 			}
 			rest = append(strings.Split(to, "/"), rest...)
 		case mode == fs.ModeDir:
-			if err := next.safe(); err != nil {
+			if err := next.checkWriteUnlessSticky(); err != nil {
 				return err
 			}
 			dir = next
 		case len(rest) > 0 && use == toRead:
 			return &fs.PathError{Op: "lstat", Path: next.path, Err: syscall.ENOTDIR}
 		case mode == 0 && len(rest) == 0:
-			return next.safe()
+			return next.checkWriteUnlessSticky()
 		case use == asArgument: // no file, and only root can replace it by one
-			if dir.full() != nil {
-				return next.owned() // the sticky bit keeps what is root's
+			if dir.checkWrite() != nil {
+				return next.checkOwner() // the sticky bit keeps what is root's
 			}
 			return nil
 		default:
-			return &Untrusted{Path: next.path, by: notFile}
+			return &Untrusted{Path: next.path, by: notRegular}
 		}
 	}
 	if use == asArgument {
-		return dir.full()
+		return dir.checkWrite()
 	}
 	return &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
 }
 
-// missing is err, which says that there is no such file; nil if that is true for
+// lookupError is err, which says that there is no such file; nil if that is true for
 // ever of an argument: what is on the way has been found to be root's.
-func missing(err error, use use) error {
+func lookupError(err error, use use) error {
 	var path *fs.PathError
 	var errno syscall.Errno
 	switch {
@@ -203,7 +203,7 @@ func missing(err error, use use) error {
 		}
 	case errors.Is(err, fs.ErrNotExist):
 	case errors.As(err, &path) && errors.As(err, &errno):
-		return &Untrusted{Path: path.Path, by: notLooked, id: uint32(errno)}
+		return &Untrusted{Path: path.Path, by: notExamined, id: uint32(errno)}
 	}
 	return err
 }
@@ -221,25 +221,25 @@ func examine(path string, uid uint32) (examined, error) {
 	return examined{path, info, uid}, err
 }
 
-// owned reports why it is not root's.
-func (e examined) owned() error {
+// checkOwner reports why it is not root's.
+func (e examined) checkOwner() error {
 	if st := e.info.Sys().(*syscall.Stat_t); st.Uid != 0 && st.Uid != e.uid {
 		return &Untrusted{Path: e.path, by: byOwner, id: st.Uid}
 	}
 	return nil
 }
 
-// safe reports how others can change it, or what is root's in it.
-func (e examined) safe() error {
+// checkWriteUnlessSticky reports how others can change it, or what is root's in it.
+func (e examined) checkWriteUnlessSticky() error {
 	if e.info.IsDir() && e.info.Mode()&fs.ModeSticky != 0 {
-		return e.owned()
+		return e.checkOwner()
 	}
-	return e.full()
+	return e.checkWrite()
 }
 
-// full reports how others can change it, or make something in it.
-func (e examined) full() error {
-	if err := e.owned(); err != nil {
+// checkWrite reports how others can change it, or make something in it.
+func (e examined) checkWrite() error {
+	if err := e.checkOwner(); err != nil {
 		return err
 	}
 	st := e.info.Sys().(*syscall.Stat_t)

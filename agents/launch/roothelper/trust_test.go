@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// me may own files in tests as root may elsewhere.
-var me = uint32(os.Getuid())
+// testOwner may own files in tests as root may elsewhere.
+var testOwner = uint32(os.Getuid())
 
-// file makes an executable file and the directories that it is in.
-func file(t *testing.T, path string) string {
+// writeExecutable makes an executable writeExecutable and the directories that it is in.
+func writeExecutable(t *testing.T, path string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func file(t *testing.T, path string) string {
 	return path
 }
 
-func do(t *testing.T, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -34,26 +34,26 @@ func do(t *testing.T, err error) {
 func TestTrusted(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return dir + "/" + name }
-	good := file(t, at("good/bin/agent"))
-	file(t, at("writable/agent"))
-	do(t, os.Chmod(at("writable/agent"), 0o757))
-	file(t, at("group/agent"))
-	do(t, os.Chmod(at("group/agent"), 0o775))
-	file(t, at("open/bin/agent"))
-	do(t, os.Chmod(at("open"), 0o777))
-	file(t, at("sticky/bin/agent"))
-	do(t, os.Chmod(at("sticky"), 0o777|os.ModeSticky))
-	do(t, os.Symlink(good, at("link")))
-	do(t, os.Symlink("good/../link", at("link2")))
-	do(t, os.Symlink("bin", at("good/dirlink")))
-	do(t, os.Symlink("open/bin", at("intoOpen")))
-	do(t, os.Symlink(good, at("open/link")))
-	do(t, os.Symlink("loop", at("loop")))
-	do(t, os.Symlink("nowhere", at("dangling")))
-	do(t, os.Mkdir(at("own"), 0o755))
-	do(t, syscall.Mkfifo(at("fifo"), 0o622))
-	do(t, syscall.Mkfifo(at("open/fifo"), 0o622))
-	do(t, os.Symlink("open/none", at("intoNothing")))
+	good := writeExecutable(t, at("good/bin/agent"))
+	writeExecutable(t, at("writable/agent"))
+	must(t, os.Chmod(at("writable/agent"), 0o757))
+	writeExecutable(t, at("group/agent"))
+	must(t, os.Chmod(at("group/agent"), 0o775))
+	writeExecutable(t, at("open/bin/agent"))
+	must(t, os.Chmod(at("open"), 0o777))
+	writeExecutable(t, at("sticky/bin/agent"))
+	must(t, os.Chmod(at("sticky"), 0o777|os.ModeSticky))
+	must(t, os.Symlink(good, at("link")))
+	must(t, os.Symlink("good/../link", at("link2")))
+	must(t, os.Symlink("bin", at("good/dirlink")))
+	must(t, os.Symlink("open/bin", at("intoOpen")))
+	must(t, os.Symlink(good, at("open/link")))
+	must(t, os.Symlink("loop", at("loop")))
+	must(t, os.Symlink("nowhere", at("dangling")))
+	must(t, os.Mkdir(at("own"), 0o755))
+	must(t, syscall.Mkfifo(at("fifo"), 0o622))
+	must(t, syscall.Mkfifo(at("open/fifo"), 0o622))
+	must(t, os.Symlink("open/none", at("intoNothing")))
 	for _, c := range []struct{ path, file, argument string }{ // why it is not trusted as what
 		{good, "", ""},
 		{at("good/./dirlink/../bin//agent"), "", ""},
@@ -85,13 +85,13 @@ func TestTrusted(t *testing.T) {
 		{at("open/fifo"), at("open") + " is writable by all", at("open") + " is writable by all"},
 	} {
 		for use, want := range map[use]string{toRead: c.file, asArgument: c.argument} {
-			err := trusted(c.path, use, me)
+			err := checkPath(c.path, use, testOwner)
 			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 				t.Errorf("%s, use %d: %v, want %q", c.path, use, err, want)
 			}
 			var u *Untrusted
 			if errors.As(err, &u) {
-				if back, err := parseUntrusted(u.text()); err != nil || *back != *u {
+				if back, err := parseUntrusted(u.encode()); err != nil || *back != *u {
 					t.Errorf("%+v becomes %+v, %v", u, back, err)
 				}
 			}
@@ -100,19 +100,19 @@ func TestTrusted(t *testing.T) {
 }
 
 func TestTrustedOwner(t *testing.T) {
-	if me != 0 {
+	if testOwner != 0 {
 		t.Skip("only root can give files away")
 	}
 	dir := t.TempDir()
 	for _, give := range []string{"d", "d/agent", "link"} {
-		file(t, filepath.Join(dir, "d/agent"))
+		writeExecutable(t, filepath.Join(dir, "d/agent"))
 		os.Symlink("d/agent", filepath.Join(dir, "link"))
 		path := filepath.Join(dir, "link")
-		do(t, trusted(path, toRead, 0))
-		do(t, os.Lchown(filepath.Join(dir, give), 1, 0))
-		if err := trusted(path, toRead, 0); err == nil || !strings.Contains(err.Error(), give+" is writable by user daemon") {
+		must(t, checkPath(path, toRead, 0))
+		must(t, os.Lchown(filepath.Join(dir, give), 1, 0))
+		if err := checkPath(path, toRead, 0); err == nil || !strings.Contains(err.Error(), give+" is writable by user daemon") {
 			t.Errorf("%s of another user: %v", give, err)
 		}
-		do(t, os.Lchown(filepath.Join(dir, give), 0, 0))
+		must(t, os.Lchown(filepath.Join(dir, give), 0, 0))
 	}
 }
