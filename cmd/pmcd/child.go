@@ -100,7 +100,7 @@ func (c *agentProcess) Stop(ctx context.Context) {
 }
 
 // StderrTail implements transport.Process.
-func (c *agentProcess) StderrTail() []string { return c.stderr.Last() }
+func (c *agentProcess) StderrTail() []string { return c.stderr.Tail() }
 
 // failed ends a process that did not become an agent, because of err, and has
 // what is known of that. A nil child is none.

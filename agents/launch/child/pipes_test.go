@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipes returns Pipes that are read, and what is written to for that. Both are
+// newTestPipes returns Pipes that are read, and what is written to for that. Both are
 // closed when t ends, and no descriptor is left.
-func pipes(t *testing.T) (p *Pipes, there *os.File) {
+func newTestPipes(t *testing.T) (p *Pipes, there *os.File) {
 	t.Helper()
 	before := openFDs(t)
 	r, there, err := os.Pipe()
@@ -47,7 +47,7 @@ func openFDs(t *testing.T) int {
 	return len(list)
 }
 
-func direct(t *testing.T, p *Pipes, on bool) {
+func setDirect(t *testing.T, p *Pipes, on bool) {
 	t.Helper()
 	if !p.Direct(on) {
 		t.Fatalf("Direct(%v) is not possible", on)
@@ -64,9 +64,9 @@ func TestReadDirect(t *testing.T) {
 	}{
 		{"what is there", func(_ *testing.T, _ *Pipes, there *os.File) { there.WriteString("abc") }, "abc", nil},
 		{"what was there before", func(t *testing.T, p *Pipes, there *os.File) {
-			direct(t, p, false)
+			setDirect(t, p, false)
 			there.WriteString("abc")
-			direct(t, p, true)
+			setDirect(t, p, true)
 		}, "abc", nil},
 		{"what comes", func(_ *testing.T, _ *Pipes, there *os.File) {
 			time.AfterFunc(5*time.Millisecond, func() { there.WriteString("abc") })
@@ -79,9 +79,9 @@ func TestReadDirect(t *testing.T) {
 		{"closed", func(_ *testing.T, p *Pipes, _ *os.File) { p.Close() }, "", os.ErrClosed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, there := pipes(t)
-			direct(t, p, true)
-			direct(t, p, true) // as it is
+			p, there := newTestPipes(t)
+			setDirect(t, p, true)
+			setDirect(t, p, true) // as it is
 			tt.do(t, p, there)
 			b := make([]byte, 10)
 			n, err := p.ReadDirect(b, 20*time.Second)
@@ -91,8 +91,8 @@ func TestReadDirect(t *testing.T) {
 		})
 	}
 	t.Run("nothing", func(t *testing.T) {
-		p, _ := pipes(t)
-		direct(t, p, true)
+		p, _ := newTestPipes(t)
+		setDirect(t, p, true)
 		began := time.Now()
 		n, err := p.ReadDirect(make([]byte, 10), 20*time.Millisecond)
 		if took := time.Since(began); n != 0 || err != syscall.EAGAIN || took < 20*time.Millisecond {
@@ -105,8 +105,8 @@ func TestReadDirect(t *testing.T) {
 func TestCloseWhileReading(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		t.Run(fmt.Sprintf("direct=%v", on), func(t *testing.T) {
-			p, _ := pipes(t)
-			direct(t, p, on)
+			p, _ := newTestPipes(t)
+			setDirect(t, p, on)
 			reading, read := make(chan struct{}), make(chan error)
 			go func() {
 				b := make([]byte, 10)
@@ -140,7 +140,7 @@ func TestCloseWhileReading(t *testing.T) {
 // Nothing is lost or twice there when the way of reading changes under load, and
 // a deadline holds in the poller every time.
 func TestDirectOnAndOff(t *testing.T) {
-	p, there := pipes(t)
+	p, there := newTestPipes(t)
 	const size = 1 << 20
 	sent := make([]byte, size)
 	for i := range sent {
@@ -160,7 +160,7 @@ func TestDirectOnAndOff(t *testing.T) {
 	b := make([]byte, 1000)
 	for i := 0; ; i++ {
 		on := i%3 == 0
-		direct(t, p, on)
+		setDirect(t, p, on)
 		var n int
 		var err error
 		if on {
@@ -184,9 +184,9 @@ func TestDirectOnAndOff(t *testing.T) {
 
 // Deadlines hold for the poller's reader that follows a direct one.
 func TestDeadlineAfterDirect(t *testing.T) {
-	p, _ := pipes(t)
-	direct(t, p, true)
-	direct(t, p, false)
+	p, _ := newTestPipes(t)
+	setDirect(t, p, true)
+	setDirect(t, p, false)
 	p.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	if _, err := p.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %v, want %v", err, os.ErrDeadlineExceeded)
@@ -195,8 +195,8 @@ func TestDeadlineAfterDirect(t *testing.T) {
 
 // Without a descriptor to spare Pipes are read as they were.
 func TestPipesWithoutDescriptors(t *testing.T) {
-	p, there := pipes(t)
-	direct(t, p, true)
+	p, there := newTestPipes(t)
+	setDirect(t, p, true)
 	spare, err := os.Open("/dev/null") // closed, it is the lowest that is free
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestPipesWithoutDescriptors(t *testing.T) {
 	if n, err := p.ReadDirect(b, 20*time.Second); string(b[:n]) != "abc" || err != nil {
 		t.Errorf("got %q, %v", b[:n], err)
 	}
-	direct(t, p, false)
+	setDirect(t, p, false)
 	there.WriteString("def")
 	if n, err := p.Read(b); string(b[:n]) != "def" || err != nil {
 		t.Errorf("then %q, %v", b[:n], err)
@@ -237,7 +237,7 @@ func TestPipesWithoutDescriptors(t *testing.T) {
 
 // Pipes that have got no second descriptor cannot be read directly.
 func TestNotDirect(t *testing.T) {
-	p, there := pipes(t)
+	p, there := newTestPipes(t)
 	unix.Close(p.in)
 	p.in = -1
 	if p.Direct(true) {

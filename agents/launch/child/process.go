@@ -91,7 +91,7 @@ func Start(spec Spec) (*Process, error) {
 	}
 	go func() {
 		defer close(p.reaped)
-		p.status = await(p.PID())
+		p.status = waitExit(p.PID())
 		close(p.done)
 		<-p.reap
 		p.cmd.Wait()
@@ -126,12 +126,12 @@ func (p *Process) Stop(ctx context.Context) {
 		if p.Pipes != nil {
 			p.Pipes.Close()
 		}
-		if !p.ended(ctx.Done(), eofTime) {
+		if !p.waitDone(ctx.Done(), eofTime) {
 			p.signal(syscall.SIGTERM)
-			p.ended(ctx.Done(), termTime)
+			p.waitDone(ctx.Done(), termTime)
 		}
 		p.signal(syscall.SIGKILL)
-		ended := p.ended(nil, killTime)
+		ended := p.waitDone(nil, killTime)
 		close(p.reap)
 		if ended {
 			<-p.reaped
@@ -148,8 +148,8 @@ func (p *Process) signal(sig syscall.Signal) {
 	}
 }
 
-// ended waits for the end of the child until stop is closed or d has passed.
-func (p *Process) ended(stop <-chan struct{}, d time.Duration) bool {
+// waitDone waits for the end of the child until stop is closed or d has passed.
+func (p *Process) waitDone(stop <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

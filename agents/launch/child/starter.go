@@ -19,12 +19,12 @@ import (
 //
 // A nil Starter starts children without that.
 type Starter struct {
-	calls  chan call
+	calls  chan startCall
 	close  sync.Once
 	closed chan struct{} // by Close
 }
 
-type call struct {
+type startCall struct {
 	start func()
 	done  chan struct{} // closed when it is over
 }
@@ -32,7 +32,7 @@ type call struct {
 // NewStarter returns a Starter. Around, if it is not nil, is called on its thread
 // for each start, and calls start.
 func NewStarter(around func(start func())) *Starter {
-	s := &Starter{calls: make(chan call), closed: make(chan struct{})}
+	s := &Starter{calls: make(chan startCall), closed: make(chan struct{})}
 	if around == nil {
 		around = func(start func()) { start() }
 	}
@@ -57,7 +57,7 @@ func (s *Starter) Start(spec Spec) (p *Process, err error) {
 		return Start(spec)
 	}
 	spec.deathSignal = syscall.SIGTERM
-	c := call{start: func() { p, err = Start(spec) }, done: make(chan struct{})}
+	c := startCall{start: func() { p, err = Start(spec) }, done: make(chan struct{})}
 	select {
 	case s.calls <- c:
 		<-c.done

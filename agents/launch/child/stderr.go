@@ -13,14 +13,14 @@ import (
 
 // Bounds of what a Stderr passes on.
 const (
-	maxLine   = 1 << 10  // bytes of a line; the rest is cut off
-	costUnit  = 128      // bytes that cost as much as a line
-	rateLines = 10       // lines a second that are passed on in the long run
-	rateBurst = 1000     // lines that are passed on at once
-	rateAgain = 600      // lines that may be passed on at once when some were left out
-	lastLines = 10       // lines that are kept
-	lastBytes = 2 << 10  // bytes of them
-	pipeBytes = 64 << 10 // what a pipe holds (pipe(7))
+	maxLine    = 1 << 10  // bytes of a line; the rest is cut off
+	costUnit   = 128      // bytes that cost as much as a line
+	rateLines  = 10       // lines a second that are passed on in the long run
+	rateBurst  = 1000     // lines that are passed on at once
+	rateResume = 600      // lines that may be passed on at once when some were left out
+	tailLines  = 10       // lines that are kept
+	tailBytes  = 2 << 10  // bytes of them
+	pipeBytes  = 64 << 10 // what a pipe holds (pipe(7))
 )
 
 // A Stderr copies what a child writes to its standard error output, line by
@@ -39,18 +39,18 @@ type Stderr struct {
 	done chan struct{} // closed when there is no more to come
 
 	// Of the goroutine.
-	line    []byte // begun
-	cut     bool   // the rest of it is left out
-	out     []byte // for log
-	tokens  float64
-	filled  time.Time // when tokens was right
-	full    bool      // lines are left out
-	dropped int       // lines left out that the log does not tell of
-	quiet   time.Duration
+	line        []byte // begun
+	truncated   bool   // the rest of it is left out
+	out         []byte // for log
+	tokens      float64
+	tokensAt    time.Time // when tokens was right
+	dropping    bool      // lines are left out
+	dropped     int       // lines left out that the log does not tell of
+	reportDelay time.Duration
 
-	mu   sync.Mutex // guards the following
-	last []string
-	size int // of last, in bytes
+	mu       sync.Mutex // guards the following
+	tail     []string
+	tailSize int // of last, in bytes
 }
 
 // NewStderr returns a Stderr that writes to log, whole lines at a time.
@@ -59,11 +59,11 @@ func NewStderr(log io.Writer) (*Stderr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStderr(r, w, log, quietTime), nil
+	return newStderr(r, w, log, reportTime), nil
 }
 
 func newStderr(r, w *os.File, log io.Writer, quiet time.Duration) *Stderr {
-	s := &Stderr{r: r, w: w, log: log, done: make(chan struct{}), tokens: rateBurst, filled: time.Now(), quiet: quiet}
+	s := &Stderr{r: r, w: w, log: log, done: make(chan struct{}), tokens: rateBurst, tokensAt: time.Now(), reportDelay: quiet}
 	go s.run()
 	return s
 }
@@ -74,11 +74,11 @@ func (s *Stderr) File() *os.File { return s.w }
 // Started says that the child has File, or that there will be none.
 func (s *Stderr) Started() { s.w.Close() }
 
-// Last returns the last lines, at most 10 and of 2 KiB, the oldest first.
-func (s *Stderr) Last() []string {
+// Tail returns the last lines, at most 10 and of 2 KiB, the oldest first.
+func (s *Stderr) Tail() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.last)
+	return slices.Clone(s.tail)
 }
 
 // Close ends the reading. The child has ended; what it wrote is waited for, but
@@ -96,9 +96,9 @@ func (s *Stderr) Close() {
 }
 
 const (
-	closeTime = 100 * time.Millisecond
-	floodTime = 10 * time.Millisecond // between two reads when something is left out
-	quietTime = 10 * time.Second      // without a line, and the log is told what was left out
+	closeTime  = 100 * time.Millisecond
+	floodTime  = 10 * time.Millisecond // between two reads when something is left out
+	reportTime = 10 * time.Second      // without a line, and the log is told what was left out
 )
 
 // run reads until the end.
@@ -107,28 +107,28 @@ func (s *Stderr) run() {
 	defer s.r.Close()
 	b := make([]byte, 4<<10)
 	for {
-		flood := s.full || s.cut
+		flood := s.dropping || s.truncated
 		if flood && len(b) < pipeBytes {
 			b = make([]byte, pipeBytes)
 		}
 		// Lines that were left out are told of also if no more come.
 		var until time.Time
 		if s.dropped > 0 {
-			until = time.Now().Add(s.quiet)
+			until = time.Now().Add(s.reportDelay)
 		}
 		if s.r.SetReadDeadline(until) != nil {
 			break
 		}
 		n, err := s.r.Read(b)
-		s.take(b[:n])
+		s.splitLines(b[:n])
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			s.tell()
+			s.reportDropped()
 		case err != nil:
 			if len(s.line) > 0 {
-				s.take([]byte{'\n'})
+				s.splitLines([]byte{'\n'})
 			}
-			s.tell()
+			s.reportDropped()
 			s.flush()
 			return
 		}
@@ -139,48 +139,48 @@ func (s *Stderr) run() {
 	}
 }
 
-// take goes through what was read.
-func (s *Stderr) take(b []byte) {
+// splitLines goes through what was read.
+func (s *Stderr) splitLines(b []byte) {
 	for len(b) > 0 {
 		part, rest, whole := bytes.Cut(b, []byte{'\n'})
 		b = rest
 		if room := maxLine - len(s.line); len(part) > room {
-			part, s.cut = part[:room], true
+			part, s.truncated = part[:room], true
 		}
 		s.line = append(s.line, part...)
 		if !whole {
 			return
 		}
-		if s.cut {
+		if s.truncated {
 			s.line = append(s.line, " ..."...)
 		}
-		s.pass(s.line)
-		s.line, s.cut = s.line[:0], false
+		s.logLine(s.line)
+		s.line, s.truncated = s.line[:0], false
 	}
 }
 
-// pass has a line go to the log, unless there are too many.
-func (s *Stderr) pass(line []byte) {
+// logLine has a line go to the log, unless there are too many.
+func (s *Stderr) logLine(line []byte) {
 	s.remember(string(line))
 	now := time.Now()
-	s.tokens = min(rateBurst, s.tokens+rateLines*now.Sub(s.filled).Seconds())
-	s.filled = now
+	s.tokens = min(rateBurst, s.tokens+rateLines*now.Sub(s.tokensAt).Seconds())
+	s.tokensAt = now
 	cost := 1 + float64(len(line)/costUnit)
 	need := cost
-	if s.full { // not a line here and a line there
-		need = rateAgain
+	if s.dropping { // not a line here and a line there
+		need = rateResume
 	}
-	if s.full = s.tokens < need; s.full {
+	if s.dropping = s.tokens < need; s.dropping {
 		s.dropped++
 		return
 	}
-	s.tell()
+	s.reportDropped()
 	s.tokens -= cost
 	s.out = append(append(s.out, line...), '\n')
 }
 
-// tell says how many lines were left out.
-func (s *Stderr) tell() {
+// reportDropped says how many lines were left out.
+func (s *Stderr) reportDropped() {
 	if s.dropped > 0 {
 		s.out = fmt.Appendf(s.out, "%d lines dropped\n", s.dropped)
 		s.dropped = 0
@@ -198,10 +198,10 @@ func (s *Stderr) flush() {
 func (s *Stderr) remember(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = append(s.last, line)
-	s.size += len(line)
-	for len(s.last) > lastLines || s.size > lastBytes {
-		s.size -= len(s.last[0])
-		s.last = slices.Delete(s.last, 0, 1)
+	s.tail = append(s.tail, line)
+	s.tailSize += len(line)
+	for len(s.tail) > tailLines || s.tailSize > tailBytes {
+		s.tailSize -= len(s.tail[0])
+		s.tail = slices.Delete(s.tail, 0, 1)
 	}
 }

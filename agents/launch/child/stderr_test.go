@@ -15,28 +15,28 @@ import (
 	"time"
 )
 
-// A buffer is a log.
-type buffer struct {
+// A logBuffer is a log.
+type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (b *buffer) Write(p []byte) (int, error) {
+func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.Write(p)
 }
 
-func (b *buffer) String() string {
+func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
 }
 
-// said runs a script and returns what its log has then, and the last lines.
-func said(t *testing.T, script string) (log string, last []string) {
+// runScript runs a script and returns what its log has then, and the last lines.
+func runScript(t *testing.T, script string) (log string, last []string) {
 	t.Helper()
-	var b buffer
+	var b logBuffer
 	s, err := NewStderr(&b)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func said(t *testing.T, script string) (log string, last []string) {
 	<-p.Done()
 	stop(p, time.Second)
 	s.Close()
-	return b.String(), s.Last()
+	return b.String(), s.Tail()
 }
 
 func TestStderr(t *testing.T) {
@@ -77,7 +77,7 @@ func TestStderr(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			log, last := said(t, tt.script)
+			log, last := runScript(t, tt.script)
 			if log != tt.log {
 				t.Errorf("log %.100q, want %.100q", log, tt.log)
 			}
@@ -93,10 +93,10 @@ func TestStderr(t *testing.T) {
 func TestStderrFlood(t *testing.T) {
 	const lines = 200_000
 	began := time.Now()
-	log, last := said(t, fmt.Sprintf("seq %d >&2", lines))
+	log, last := runScript(t, fmt.Sprintf("seq %d >&2", lines))
 	took := time.Since(began)
-	if want := strconv.Itoa(lines); len(last) != lastLines || last[lastLines-1] != want {
-		t.Errorf("last lines %q, want %d up to %s", last, lastLines, want)
+	if want := strconv.Itoa(lines); len(last) != tailLines || last[tailLines-1] != want {
+		t.Errorf("last lines %q, want %d up to %s", last, tailLines, want)
 	}
 	passed, dropped := 0, 0
 	for line := range strings.Lines(log) {
@@ -124,7 +124,7 @@ func TestStderrFloodWaits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := newStderr(r, w, io.Discard, quietTime)
+			s := newStderr(r, w, io.Discard, reportTime)
 			defer s.Close()
 			began := time.Now()
 			w.SetWriteDeadline(began.Add(300 * time.Millisecond))
@@ -147,7 +147,7 @@ func TestStderrFloodWaits(t *testing.T) {
 
 // What was dropped is told also if the child says nothing more.
 func TestStderrFloodEnds(t *testing.T) {
-	var b buffer
+	var b logBuffer
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestStderrFloodEnds(t *testing.T) {
 	if x := strings.Count(b.String(), "x\n"); x < rateBurst || x+dropped != rateBurst+501 {
 		t.Errorf("%d lines passed on and %d dropped, want %d together", x, dropped, rateBurst+501)
 	}
-	if last := s.Last(); last[len(last)-1] != "the end" {
+	if last := s.Tail(); last[len(last)-1] != "the end" {
 		t.Errorf("last lines %q", last)
 	}
 }
@@ -188,7 +188,7 @@ func TestStderrFloodEnds(t *testing.T) {
 func TestStderrOfGrandchildren(t *testing.T) {
 	before, _ := os.ReadDir("/proc/self/fd")
 	for _, escapes := range []bool{false, true} {
-		var b buffer
+		var b logBuffer
 		s, err := NewStderr(&b)
 		if err != nil {
 			t.Fatal(err)
@@ -202,12 +202,12 @@ func TestStderrOfGrandchildren(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(20 * time.Second); len(s.Last()) == 0; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(20 * time.Second); len(s.Tail()) == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("no grandchild")
 			}
 		}
-		grandchild, err := strconv.Atoi(s.Last()[0])
+		grandchild, err := strconv.Atoi(s.Tail()[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,12 +239,12 @@ func FuzzStderr(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("line of text\n"), 20), 100)
 	f.Fuzz(func(t *testing.T, data []byte, chunk int) {
 		chunk = max(chunk, 1)
-		s := &Stderr{tokens: rateBurst, filled: time.Now()}
+		s := &Stderr{tokens: rateBurst, tokensAt: time.Now()}
 		for rest := data; len(rest) > 0; rest = rest[min(chunk, len(rest)):] {
-			s.take(rest[:min(chunk, len(rest))])
+			s.splitLines(rest[:min(chunk, len(rest))])
 		}
-		s.take([]byte("\n"))
-		s.tell()
+		s.splitLines([]byte("\n"))
+		s.reportDropped()
 		var want []byte
 		tokens := rateBurst
 		for line := range bytes.SplitSeq(data, []byte("\n")) {
@@ -263,10 +263,10 @@ func FuzzStderr(f *testing.F) {
 			t.Errorf("log of %d bytes, want %d", len(s.out), len(want))
 		}
 		size := 0
-		for _, line := range s.Last() {
+		for _, line := range s.Tail() {
 			size += len(line)
 		}
-		if n := len(s.Last()); n == 0 || n > lastLines || size > lastBytes {
+		if n := len(s.Tail()); n == 0 || n > tailLines || size > tailBytes {
 			t.Errorf("%d last lines of %d bytes", n, size)
 		}
 	})

@@ -24,12 +24,12 @@ const (
 	cldDumped = 3
 )
 
-// await waits until the child pid has ended, and leaves it to be reaped. A
+// waitExit waits until the child pid has ended, and leaves it to be reaped. A
 // child that cannot be waited for has ended in a way that nobody knows.
 //
 // Where the kernel tells of the end by a descriptor (Linux 5.10) the wait is
 // the poller's, and takes no thread.
-func await(pid int) syscall.WaitStatus {
+func waitExit(pid int) syscall.WaitStatus {
 	var si unix.Siginfo
 	ended := func(uintptr) bool { return waitid(pid, &si, unix.WNOHANG) != 0 || si.Signo != 0 }
 	if fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK); err == nil {
