@@ -53,14 +53,14 @@ func compare(path string, theirs, ours *debug.BuildInfo) error {
 	for _, key := range []string{"GOOS", "GOARCH", "-race", "-msan", "-asan", "-cover", "-trimpath", "-tags"} {
 		a, b := setting(theirs, key), setting(ours, key)
 		if a != b {
-			return fmt.Errorf("%s is built with %s, pmcd with %s", path, flag(key, a), flag(key, b))
+			return fmt.Errorf("%s is built with %s, pmcd with %s", path, flagText(key, a), flagText(key, b))
 		}
 	}
 	return nil
 }
 
-// flag is how a setting is given to the go command.
-func flag(key, value string) string {
+// flagText is how a setting is given to the go command.
+func flagText(key, value string) string {
 	if value == "" {
 		return "no " + key
 	}

@@ -22,21 +22,21 @@ import (
 // code can be loaded only once into a process: there should be no second one.
 // The zero value is ready to use, by several goroutines.
 type Loader struct {
-	mu       sync.Mutex // guards the following
-	files    map[string]*file
-	starting map[start]bool // entries that have not returned yet
+	mu    sync.Mutex // guards the following
+	files map[string]*file
+	calls map[entryCall]bool // entries that have not returned yet
 }
 
 // A file is a plugin that is loaded or could not be.
 type file struct {
-	info   os.FileInfo   // of what was loaded
-	told   os.FileInfo   // of the change that was reported last
-	loaded chan struct{} // closed when the following are set
-	plugin *plugin.Plugin
-	err    error
+	info     os.FileInfo   // of what was loaded
+	reported os.FileInfo   // of the change that was reported last
+	loaded   chan struct{} // closed when the following are set
+	plugin   *plugin.Plugin
+	err      error
 }
 
-type start struct {
+type entryCall struct {
 	path, entry string
 	domain      int
 }
@@ -68,8 +68,8 @@ func (l *Loader) Open(ctx context.Context, path, entry string, domain int) (agen
 		return nil, err
 	}
 
-	s := start{path, entry, domain}
-	if !l.begin(s) {
+	s := entryCall{path, entry, domain}
+	if !l.beginCall(s) {
 		return nil, fmt.Errorf("%s: the last call of %s has not returned yet", path, name)
 	}
 	type result struct {
@@ -78,18 +78,18 @@ func (l *Loader) Open(ctx context.Context, path, entry string, domain int) (agen
 	}
 	made := make(chan result)
 	go func() { // ends when the entry returns, if ever
-		r := result{err: errEnded}
+		r := result{err: errGoexit}
 		defer func() {
-			l.end(s)
+			l.endCall(s)
 			select {
 			case made <- r:
 			case <-ctx.Done():
 				if c, ok := r.agent.(io.Closer); ok {
-					guard(c.Close)
+					recoverPanic(c.Close)
 				}
 			}
 		}()
-		r.err = guard(func() (err error) {
+		r.err = recoverPanic(func() (err error) {
 			r.agent, err = newAgent(domain)
 			return err
 		})
@@ -118,29 +118,29 @@ func (l *Loader) file(path string) (*file, error) {
 	defer l.mu.Unlock()
 	f := l.files[path]
 	if f != nil {
-		if !same(fi, f.info) {
-			return nil, changed(path)
+		if !sameFile(fi, f.info) {
+			return nil, errChanged(path)
 		}
 		return f, nil
 	}
 	if err := Check(path); err != nil {
 		return nil, err
 	}
-	f = &file{info: fi, told: fi, loaded: make(chan struct{})}
+	f = &file{info: fi, reported: fi, loaded: make(chan struct{})}
 	if l.files == nil {
 		l.files = make(map[string]*file)
 	}
 	l.files[path] = f
 	go func() { // ends when the plugin's init functions have
 		defer close(f.loaded)
-		init := errEnded
+		init := errGoexit
 		var opened error
 		defer func() {
 			if f.err = explain(path, opened); init != nil {
 				f.err = fmt.Errorf("%s: its init functions: %w", path, init)
 			}
 		}()
-		init = guard(func() error {
+		init = recoverPanic(func() error {
 			f.plugin, opened = plugin.Open(path)
 			return nil
 		})
@@ -158,30 +158,30 @@ func (l *Loader) Changed(path string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.files[path]
-	if f == nil || same(fi, f.told) {
+	if f == nil || sameFile(fi, f.reported) {
 		return nil
 	}
-	f.told = fi
-	if same(fi, f.info) {
+	f.reported = fi
+	if sameFile(fi, f.info) {
 		return nil
 	}
-	return changed(path)
+	return errChanged(path)
 }
 
-func changed(path string) error {
+func errChanged(path string) error {
 	return fmt.Errorf("%s has changed since pmcd loaded it, and code can be loaded only once: restart pmcd to use it", path)
 }
 
-func same(a, b os.FileInfo) bool {
+func sameFile(a, b os.FileInfo) bool {
 	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// errEnded is what to say of a plugin's function that neither returns nor
+// errGoexit is what to say of a plugin's function that neither returns nor
 // panics (runtime.Goexit): what called it does not come to say anything.
-var errEnded = errors.New("ended the goroutine that called it")
+var errGoexit = errors.New("ended the goroutine that called it")
 
-// guard makes a panic of f an error.
-func guard(f func() error) (err error) {
+// recoverPanic makes a panic of f an error.
+func recoverPanic(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panicked: %v\n%s", v, debug.Stack())
@@ -190,23 +190,23 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-func (l *Loader) begin(s start) bool {
+func (l *Loader) beginCall(s entryCall) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.starting[s] {
+	if l.calls[s] {
 		return false
 	}
-	if l.starting == nil {
-		l.starting = make(map[start]bool)
+	if l.calls == nil {
+		l.calls = make(map[entryCall]bool)
 	}
-	l.starting[s] = true
+	l.calls[s] = true
 	return true
 }
 
-func (l *Loader) end(s start) {
+func (l *Loader) endCall(s entryCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.starting, s)
+	delete(l.calls, s)
 }
 
 func lookup(path string, p *plugin.Plugin, entry string) (string, func(int) (agents.Agent, error), error) {

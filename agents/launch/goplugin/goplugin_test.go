@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func has(key, value string) bool {
+func builtWith(key, value string) bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: key, Value: value})
 }
@@ -63,12 +63,12 @@ func build(t *testing.T, so string, args ...string) {
 // A plugin passes the suite like any other agent, and whatever its entries do
 // is an error at most. It has to be built just as the test binary is.
 func TestOpen(t *testing.T) {
-	if has("-cover", "true") {
+	if builtWith("-cover", "true") {
 		t.Skip("the test has packages of its own for -cover")
 	}
 	so := filepath.Join(tmp, "pmda_simple.so")
 	args := []string{"-buildmode=plugin"}
-	if has("-race", "true") {
+	if builtWith("-race", "true") {
 		args = append(args, "-race")
 	}
 	build(t, so, append(args, "./testdata/plugin")...)
@@ -199,7 +199,7 @@ func TestCheck(t *testing.T) {
 		{"-tags", made("tags.so", "-buildmode=plugin", "-tags=a"), "tags.so is built with -tags=a, pmcd with no -tags", nil},
 	}
 	for _, key := range []string{"-cover", "-race"} { // -race is the first to be seen
-		if has(key, "true") {
+		if builtWith(key, "true") {
 			text := "no " + key + ", pmcd with " + key + "=true"
 			tests[len(tests)-1].text, tests[len(tests)-2].text = text, text
 		}

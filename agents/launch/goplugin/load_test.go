@@ -15,11 +15,11 @@ import (
 // loader loads what can be loaded once only, with -count too.
 var loader goplugin.Loader
 
-// plugged builds a plugin just as the test binary is built, unless that was
+// buildPlugin builds a plugin just as the test binary is built, unless that was
 // done before.
-func plugged(t *testing.T, name, dir string) string {
+func buildPlugin(t *testing.T, name, dir string) string {
 	t.Helper()
-	if has("-cover", "true") {
+	if builtWith("-cover", "true") {
 		t.Skip("the test has packages of its own for -cover")
 	}
 	so := filepath.Join(tmp, name)
@@ -27,14 +27,14 @@ func plugged(t *testing.T, name, dir string) string {
 		return so
 	}
 	args := []string{"-buildmode=plugin"}
-	if has("-race", "true") {
+	if builtWith("-race", "true") {
 		args = append(args, "-race")
 	}
 	build(t, so, append(args, dir)...)
 	return so
 }
 
-func opens(t *testing.T, so, want string) {
+func wantOpenError(t *testing.T, so, want string) {
 	t.Helper()
 	if _, err := loader.Open(t.Context(), so, "simple_init", 400); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
@@ -46,9 +46,9 @@ func TestInitFails(t *testing.T) {
 		"panics": "panics.so: its init functions: panicked: no licence\ngoroutine ",
 		"exits":  "exits.so: its init functions: ended the goroutine that called it",
 	} {
-		so := plugged(t, name+".so", "./testdata/"+name)
+		so := buildPlugin(t, name+".so", "./testdata/"+name)
 		for range 2 { // the runtime would wait for ever the second time
-			opens(t, so, want)
+			wantOpenError(t, so, want)
 		}
 	}
 }
@@ -59,7 +59,7 @@ func TestInitHangs(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(tmp, "hangs.so")); err == nil {
 		t.Skip("it has returned by now")
 	}
-	so := plugged(t, "hangs.so", "./testdata/hangs")
+	so := buildPlugin(t, "hangs.so", "./testdata/hangs")
 	leave := filepath.Join(t.TempDir(), "leave")
 	t.Setenv("GOPLUGIN_TEST_LEAVE", leave)
 	for range 2 {
@@ -69,27 +69,27 @@ func TestInitHangs(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	opens(t, plugged(t, "panics2.so", "./testdata/panics"), "/panics2")
+	wantOpenError(t, buildPlugin(t, "panics2.so", "./testdata/panics"), "/panics2")
 	if err := os.WriteFile(leave, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opens(t, so, "NewAgent: no agent and no error")
+	wantOpenError(t, so, "NewAgent: no agent and no error")
 }
 
 // The code of one plugin at two paths is loaded once.
 func TestSamePluginTwice(t *testing.T) {
-	plugged(t, "once.so", "./testdata/plugin")
-	twice := plugged(t, "twice.so", "./testdata/plugin")
+	buildPlugin(t, "once.so", "./testdata/plugin")
+	twice := buildPlugin(t, "twice.so", "./testdata/plugin")
 	if _, err := loader.Open(t.Context(), filepath.Join(tmp, "once.so"), "simple_init", 400); err != nil && !strings.Contains(err.Error(), "plugin already loaded") {
 		t.Error(err)
 	}
-	opens(t, twice, "plugin already loaded")
+	wantOpenError(t, twice, "plugin already loaded")
 }
 
 // A plugin with another copy of the packages that it shares with the program
 // is refused, and the error says where each has them from.
 func TestOtherCopy(t *testing.T) {
-	if has("-cover", "true") {
+	if builtWith("-cover", "true") {
 		t.Skip("the test has packages of its own for -cover")
 	}
 	dir := t.TempDir()
@@ -119,7 +119,7 @@ func main() {}
 	}
 	so := filepath.Join(dir, "copy.so")
 	args := []string{"build", "-buildmode=plugin", "-o", so}
-	if has("-race", "true") {
+	if builtWith("-race", "true") {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "./copy")...)
@@ -127,6 +127,6 @@ func main() {}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	opens(t, so, "plugin was built with a different version of package github.com/gopcp/pmcd/")
-	opens(t, so, ": the plugin has it from github.com/gopcp/pmcd from a directory, pmcd from github.com/gopcp/pmcd ")
+	wantOpenError(t, so, "plugin was built with a different version of package github.com/gopcp/pmcd/")
+	wantOpenError(t, so, ": the plugin has it from github.com/gopcp/pmcd from a directory, pmcd from github.com/gopcp/pmcd ")
 }
