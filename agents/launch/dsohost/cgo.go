@@ -3,8 +3,8 @@
 package dsohost
 
 // #cgo LDFLAGS: -ldl
-// extern const int pmcd_dsohost_built;
+// extern const int pmcd_dsohost_supported;
 import "C"
 
-// built reports whether this program can be a host.
-var built = C.pmcd_dsohost_built != 0
+// supported reports whether this program can be a host.
+var supported = C.pmcd_dsohost_supported != 0

@@ -33,7 +33,7 @@
  * can be set. */
 #ifdef __GLIBC__
 
-const int pmcd_dsohost_built = 1;
+const int pmcd_dsohost_supported = 1;
 
 static const char prefix[] = "pmcd-dso: ";
 
@@ -53,7 +53,7 @@ enum { NO_INTERFACE = 0xff, NO_API = 0xfd };
 
 static int replies = -1; /* where PDUs go to */
 
-static void say(const char *format, ...)
+static void send_line(const char *format, ...)
 {
 	char line[1000];
 	va_list args;
@@ -69,7 +69,7 @@ static void say(const char *format, ...)
 		fputs(line, stderr);
 }
 
-#define DIE(...) do { say("error " __VA_ARGS__); exit(1); } while (0)
+#define DIE(...) do { send_line("error " __VA_ARGS__); exit(1); } while (0)
 
 static pid_t parent; /* the process that has started this one */
 
@@ -84,18 +84,18 @@ static void on_signal(int sig)
 /* Another signal is pmcd's affair; the end of the pipe is the host's. There is a
  * function for it, and not SIG_IGN, which programs that the DSO starts would
  * inherit. SIGPIPE is ignored because it is in C pmcd. */
-static void signals(void)
+static void set_signal_handlers(void)
 {
-	static const int mine[] = { SIGHUP, SIGINT, SIGTERM };
+	static const int handled[] = { SIGHUP, SIGINT, SIGTERM };
 	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 
 	parent = getppid(); /* before there is a handler */
-	for (size_t i = 0; i < sizeof(mine) / sizeof(mine[0]); i++)
-		sigaction(mine[i], &act, NULL);
+	for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
+		sigaction(handled[i], &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static const char *reason(void *dso, int code, char *buf, int size)
+static const char *error_text(void *dso, int code, char *buf, int size)
 {
 	char *(*text)(int, char *, int) = dlsym(dso, "pmErrStr_r");
 
@@ -105,7 +105,7 @@ static const char *reason(void *dso, int code, char *buf, int size)
 }
 
 /* As C pmcd, which loads the DSO as root and then becomes this user. */
-static void become(const char *user)
+static void become_user(const char *user)
 {
 	struct passwd *pw;
 	int death = 0;
@@ -123,7 +123,7 @@ static void become(const char *user)
 		_exit(1);
 }
 
-static void host(const char *name, const char *domain, const char *entry, const char *path, const char *user)
+static void run_host(const char *name, const char *domain, const char *entry, const char *path, const char *user)
 {
 	char buf[200];
 	FILE *in, *out, *plainin = stdin, *plainout = stdout;
@@ -141,7 +141,7 @@ static void host(const char *name, const char *domain, const char *entry, const 
 	close(null);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	prctl(PR_SET_NAME, "pmcd-dso");
-	signals();
+	set_signal_handlers();
 
 	/* Not RTLD_NOW: there are DSOs with unresolved symbols that nobody uses. */
 	if ((dso = dlopen(path, RTLD_LAZY)) == NULL)
@@ -160,7 +160,7 @@ static void host(const char *name, const char *domain, const char *entry, const 
 	agent.api = NO_API;
 	init(&agent);
 	if (agent.status != 0)
-		DIE("%s of %s failed: %s", entry, path, reason(dso, agent.status, buf, sizeof(buf)));
+		DIE("%s of %s failed: %s", entry, path, error_text(dso, agent.status, buf, sizeof(buf)));
 	if (agent.interface == NO_INTERFACE || agent.ext == NULL)
 		DIE("%s of %s has not set up an agent: no call of pmdaDSO", entry, path);
 	if (agent.interface < 2 || agent.interface > 7)
@@ -168,8 +168,8 @@ static void host(const char *name, const char *domain, const char *entry, const 
 	if (agent.api < 2 || agent.api == NO_API)
 		DIE("%s of %s wants PMAPI version %d; 2 is the oldest", entry, path, agent.api);
 	if (user != NULL)
-		become(user);
-	say("interface %d", agent.interface);
+		become_user(user);
+	send_line("interface %d", agent.interface);
 
 	/* pmdaConnect takes the descriptors of stdin and stdout. */
 	stdin = in;
@@ -179,7 +179,7 @@ static void host(const char *name, const char *domain, const char *entry, const 
 	stdout = plainout;
 	if (agent.status != 0) {
 		fprintf(stderr, "%s%s: cannot negotiate with pmcd: %s\n", prefix, name,
-		    reason(dso, agent.status, buf, sizeof(buf)));
+		    error_text(dso, agent.status, buf, sizeof(buf)));
 		exit(1);
 	}
 	pmdamain(&agent);
@@ -191,11 +191,11 @@ __attribute__((constructor)) static void take_over(int argc, char **argv)
 	size_t n = sizeof(prefix) - 1;
 
 	if ((argc == 4 || argc == 5) && strncmp(argv[0], prefix, n) == 0)
-		host(argv[0] + n, argv[1], argv[2], argv[3], argv[4]); /* argv[argc] is NULL */
+		run_host(argv[0] + n, argv[1], argv[2], argv[3], argv[4]); /* argv[argc] is NULL */
 }
 
 #else
 
-const int pmcd_dsohost_built = 0;
+const int pmcd_dsohost_supported = 0;
 
 #endif

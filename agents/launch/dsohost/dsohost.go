@@ -98,7 +98,7 @@ func Start(d DSO, stderr *os.File) (*child.Process, error) {
 
 // Spec says how Start runs a host.
 func Spec(d DSO, stderr *os.File) (child.Spec, error) {
-	if !built {
+	if !supported {
 		return child.Spec{}, errors.New("this pmcd was built without cgo or glibc and cannot run DSOs")
 	}
 	// Scripts take a process for pmcd if its name ends in /pmcd.

@@ -163,11 +163,11 @@ func TestHostSaysWhy(t *testing.T) {
 		{broken, "no_init", "cannot load the DSO: ", 1},
 	} {
 		h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: c.entry, Path: c.path})
-		check(t, h, c.entry, c.want, c.status)
+		wantReadyError(t, h, c.entry, c.want, c.status)
 	}
 }
 
-func check(t *testing.T, h host, name, want string, status int) {
+func wantReadyError(t *testing.T, h host, name, want string, status int) {
 	t.Helper()
 	_, err := dsohost.Ready(t.Context(), h.p.Pipes)
 	if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -216,7 +216,7 @@ func TestPeerInitFails(t *testing.T) {
 		{"exits_init", "while it was loaded or initialised: EOF", 7},
 	} {
 		h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: c.entry, Path: path})
-		check(t, h, c.entry, c.want, c.status)
+		wantReadyError(t, h, c.entry, c.want, c.status)
 	}
 	h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "waits_init", Path: path})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -277,11 +277,11 @@ func TestPeerUser(t *testing.T) {
 	path := oddDSO(t)
 	if os.Geteuid() != 0 {
 		h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "root"})
-		check(t, h, "who_init", "cannot become user root: Operation not permitted", 1)
+		wantReadyError(t, h, "who_init", "cannot become user root: Operation not permitted", 1)
 		t.Skip("needs root")
 	}
 	h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "nosuchuser"})
-	check(t, h, "who_init", "cannot become user nosuchuser: there is none", 1)
+	wantReadyError(t, h, "who_init", "cannot become user nosuchuser: there is none", 1)
 
 	nobody, err := user.Lookup("nobody")
 	if err != nil {

@@ -2,4 +2,4 @@
 
 package dsohost
 
-const built = false
+const supported = false
