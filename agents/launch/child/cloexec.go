@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// SetCloexecAll keeps the descriptors that this process was started with, other than
-// the standard three, from its children: Go opens its own close-on-exec, but
-// those come from outside.
+// SetCloexecAll sets the close-on-exec flag of all open descriptors but the
+// standard three, so that children do not inherit them. Go sets the flag of the
+// descriptors that it opens, but not of those that this process inherited.
 func SetCloexecAll() error {
 	list, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

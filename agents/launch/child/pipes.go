@@ -13,19 +13,20 @@ import (
 
 // Pipes are the two pipes to a child, as one connection.
 //
-// They are read through Go's poller, or directly: then the thread that reads
-// waits itself, which is quicker where nobody else has anything to do.
+// They are read through Go's poller or directly. A direct read blocks its thread,
+// which is faster when the program has nothing else to do.
 type Pipes struct {
 	w  *os.File
-	in int // what is read directly, or -1
+	in int // the descriptor for direct reads, or -1
 
-	mu     sync.Mutex // held to change r, and while in is read
-	r      *os.File   // the same pipe in the poller; nil while it is read directly
+	mu     sync.Mutex // held to change r, and during a direct read
+	r      *os.File   // the same pipe in the poller; nil while direct reads are on
 	closed bool
 }
 
-// Direct says how the pipe is read from now on, by [Pipes.ReadDirect] or not,
-// and reports whether that is possible. Nobody must be reading.
+// Direct switches direct reads on or off: the pipe is then read by
+// [Pipes.ReadDirect] or by [Pipes.Read]. It reports whether that is possible. It
+// must not be called during a read.
 func (p *Pipes) Direct(on bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,8 +47,8 @@ func (p *Pipes) Direct(on bool) bool {
 	return true
 }
 
-// ReadDirect reads what is there, and waits for it for some time. If nothing has
-// come it returns 0 and EAGAIN.
+// ReadDirect reads what is available, and waits for it for at most wait. If
+// nothing has arrived by then it returns 0 and EAGAIN.
 func (p *Pipes) ReadDirect(b []byte, wait time.Duration) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,8 +103,8 @@ func (p *Pipes) SetWriteDeadline(t time.Time) error { return p.w.SetWriteDeadlin
 // SyscallConn gives access to the pipe that Write writes to.
 func (p *Pipes) SyscallConn() (syscall.RawConn, error) { return p.w.SyscallConn() }
 
-// SyscallReadConn gives access to the pipe that Read reads from, until Direct is
-// called.
+// SyscallReadConn gives access to the pipe that Read reads from. The result is
+// valid until Direct is called.
 func (p *Pipes) SyscallReadConn() (syscall.RawConn, error) {
 	if r := p.reader(); r != nil {
 		return r.SyscallConn()
@@ -111,7 +112,7 @@ func (p *Pipes) SyscallReadConn() (syscall.RawConn, error) {
 	return nil, os.ErrClosed
 }
 
-// FDs reports the descriptors that Read and Write use, for messages only.
+// FDs returns the descriptors that Read and Write use, for log messages only.
 func (p *Pipes) FDs() (in, out int) {
 	if p.in >= 0 {
 		return p.in, fd(p.w)
@@ -129,10 +130,11 @@ func fd(f *os.File) (n int) {
 	return n
 }
 
-// growPipe gives a pipe room for a large answer, so that a child writes it at once
-// and not in turns with us. It takes memory only for what is in it. A user who
-// is not root and has many pipes is refused (pipe(7), user-pages-soft), and
-// does without.
+// growPipe enlarges the buffer of a pipe, so that a child can write a large
+// reply at once and need not wait until this process has read part of it. The
+// kernel allocates memory only for the data in the pipe. It refuses the request
+// of a user other than root who has many pipes (pipe(7), user-pages-soft); then
+// the pipe keeps its size.
 func growPipe(f *os.File) {
 	const size = 256 << 10
 	if raw, err := f.SyscallConn(); err == nil {
@@ -158,8 +160,8 @@ func (p *Pipes) Close() error {
 	return err
 }
 
-// NewPipes returns the pipes of a child, and owns them: r is what the child
-// writes to, w what it reads. They may have come from another process.
+// NewPipes returns the Pipes of a child. The child writes to r and reads from w,
+// which Pipes then owns. They may have been received from another process.
 func NewPipes(r, w *os.File) *Pipes {
 	p := &Pipes{r: r, w: w, in: -1}
 	raw, err := r.SyscallConn()
@@ -174,5 +176,5 @@ func NewPipes(r, w *os.File) *Pipes {
 	return p
 }
 
-// Files returns the ends of ours, for NewPipes in another process.
+// Files returns the ends of this process, for NewPipes in another process.
 func (p *Pipes) Files() []*os.File { return []*os.File{p.r, p.w} }

@@ -13,29 +13,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newTestPipes returns Pipes that are read, and what is written to for that. Both are
-// closed when t ends, and no descriptor is left.
-func newTestPipes(t *testing.T) (p *Pipes, there *os.File) {
+// newTestPipes returns Pipes, and the end that the child would write to. Both are
+// closed when t ends; a descriptor that is still open then is an error.
+func newTestPipes(t *testing.T) (p *Pipes, childEnd *os.File) {
 	t.Helper()
 	before := openFDs(t)
-	r, there, err := os.Pipe()
+	r, childEnd, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	nowhere, w, err := os.Pipe()
+	stdin, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p = NewPipes(r, w)
 	t.Cleanup(func() {
 		p.Close()
-		there.Close()
-		nowhere.Close()
+		childEnd.Close()
+		stdin.Close()
 		if after := openFDs(t); after > before {
 			t.Errorf("%d descriptors before, %d after", before, after)
 		}
 	})
-	return p, there
+	return p, childEnd
 }
 
 func openFDs(t *testing.T) int {
@@ -54,35 +54,35 @@ func setDirect(t *testing.T, p *Pipes, on bool) {
 	}
 }
 
-// What is read directly is what is there, for as long as one waits.
+// ReadDirect returns what is available, or waits for it.
 func TestReadDirect(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		do   func(t *testing.T, p *Pipes, there *os.File)
+		do   func(t *testing.T, p *Pipes, childEnd *os.File)
 		want string
 		err  error
 	}{
-		{"what is there", func(_ *testing.T, _ *Pipes, there *os.File) { there.WriteString("abc") }, "abc", nil},
-		{"what was there before", func(t *testing.T, p *Pipes, there *os.File) {
+		{"data available", func(_ *testing.T, _ *Pipes, childEnd *os.File) { childEnd.WriteString("abc") }, "abc", nil},
+		{"data from before Direct", func(t *testing.T, p *Pipes, childEnd *os.File) {
 			setDirect(t, p, false)
-			there.WriteString("abc")
+			childEnd.WriteString("abc")
 			setDirect(t, p, true)
 		}, "abc", nil},
-		{"what comes", func(_ *testing.T, _ *Pipes, there *os.File) {
-			time.AfterFunc(5*time.Millisecond, func() { there.WriteString("abc") })
+		{"data that arrives later", func(_ *testing.T, _ *Pipes, childEnd *os.File) {
+			time.AfterFunc(5*time.Millisecond, func() { childEnd.WriteString("abc") })
 		}, "abc", nil},
-		{"the end", func(_ *testing.T, _ *Pipes, there *os.File) { there.Close() }, "", io.EOF},
-		{"the end, behind something", func(_ *testing.T, _ *Pipes, there *os.File) {
-			there.WriteString("abc")
-			there.Close()
+		{"end of file", func(_ *testing.T, _ *Pipes, childEnd *os.File) { childEnd.Close() }, "", io.EOF},
+		{"data, then end of file", func(_ *testing.T, _ *Pipes, childEnd *os.File) {
+			childEnd.WriteString("abc")
+			childEnd.Close()
 		}, "abc", nil},
 		{"closed", func(_ *testing.T, p *Pipes, _ *os.File) { p.Close() }, "", os.ErrClosed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, there := newTestPipes(t)
+			p, childEnd := newTestPipes(t)
 			setDirect(t, p, true)
-			setDirect(t, p, true) // as it is
-			tt.do(t, p, there)
+			setDirect(t, p, true) // no change
+			tt.do(t, p, childEnd)
 			b := make([]byte, 10)
 			n, err := p.ReadDirect(b, 20*time.Second)
 			if string(b[:n]) != tt.want || err != tt.err {
@@ -90,7 +90,7 @@ func TestReadDirect(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nothing", func(t *testing.T) {
+	t.Run("no data", func(t *testing.T) {
 		p, _ := newTestPipes(t)
 		setDirect(t, p, true)
 		began := time.Now()
@@ -101,7 +101,7 @@ func TestReadDirect(t *testing.T) {
 	})
 }
 
-// Close ends a read, in either way; directly, once that has waited long enough.
+// Close ends a read of either kind; a direct read once it has waited long enough.
 func TestCloseWhileReading(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		t.Run(fmt.Sprintf("direct=%v", on), func(t *testing.T) {
@@ -131,16 +131,16 @@ func TestCloseWhileReading(t *testing.T) {
 				t.Errorf("got %v, want %v", err, os.ErrClosed)
 			}
 			if p.Direct(!on) || p.Close() != nil {
-				t.Error("closed Pipes can still be changed, or not be closed again")
+				t.Error("after Close, Direct works or a second Close fails")
 			}
 		})
 	}
 }
 
-// Nothing is lost or twice there when the way of reading changes under load, and
-// a deadline holds in the poller every time.
+// No data is lost or read twice while direct reads are switched on and off under
+// load, and each deadline of the poller works.
 func TestDirectOnAndOff(t *testing.T) {
-	p, there := newTestPipes(t)
+	p, childEnd := newTestPipes(t)
 	const size = 1 << 20
 	sent := make([]byte, size)
 	for i := range sent {
@@ -148,13 +148,13 @@ func TestDirectOnAndOff(t *testing.T) {
 	}
 	go func() {
 		for b := sent; len(b) > 0; {
-			n, err := there.Write(b[:min(len(b), 1+len(b)%977)])
+			n, err := childEnd.Write(b[:min(len(b), 1+len(b)%977)])
 			if err != nil {
 				return
 			}
 			b = b[n:]
 		}
-		there.Close()
+		childEnd.Close()
 	}()
 	var got []byte
 	b := make([]byte, 1000)
@@ -178,11 +178,11 @@ func TestDirectOnAndOff(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(got, sent) {
-		t.Errorf("%d bytes of %d, or others", len(got), len(sent))
+		t.Errorf("read %d bytes that differ from the %d bytes sent", len(got), len(sent))
 	}
 }
 
-// Deadlines hold for the poller's reader that follows a direct one.
+// Deadlines work for reads through the poller after direct reads.
 func TestDeadlineAfterDirect(t *testing.T) {
 	p, _ := newTestPipes(t)
 	setDirect(t, p, true)
@@ -193,11 +193,11 @@ func TestDeadlineAfterDirect(t *testing.T) {
 	}
 }
 
-// Without a descriptor to spare Pipes are read as they were.
+// When no descriptor is free, direct reads stay on.
 func TestPipesWithoutDescriptors(t *testing.T) {
-	p, there := newTestPipes(t)
+	p, childEnd := newTestPipes(t)
 	setDirect(t, p, true)
-	spare, err := os.Open("/dev/null") // closed, it is the lowest that is free
+	spare, err := os.Open("/dev/null") // once it is closed, the lowest free descriptor
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestPipesWithoutDescriptors(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
 		t.Fatal(err)
 	}
-	var files []int // all below spare are in use
+	var files []int // fills all descriptors below spare
 	for fd := 0; fd <= int(spare.Fd()); {
 		if fd, err = syscall.Dup(0); err != nil {
 			t.Fatal(err)
@@ -221,29 +221,29 @@ func TestPipesWithoutDescriptors(t *testing.T) {
 	}
 	spare.Close()
 	if off || r != nil || w != nil {
-		t.Fatalf("there were descriptors: Direct(false) = %v", off)
+		t.Fatalf("a descriptor was free: Direct(false) = %v", off)
 	}
-	there.WriteString("abc")
+	childEnd.WriteString("abc")
 	b := make([]byte, 10)
 	if n, err := p.ReadDirect(b, 20*time.Second); string(b[:n]) != "abc" || err != nil {
 		t.Errorf("got %q, %v", b[:n], err)
 	}
 	setDirect(t, p, false)
-	there.WriteString("def")
+	childEnd.WriteString("def")
 	if n, err := p.Read(b); string(b[:n]) != "def" || err != nil {
 		t.Errorf("then %q, %v", b[:n], err)
 	}
 }
 
-// Pipes that have got no second descriptor cannot be read directly.
+// Pipes without a second descriptor have no direct reads.
 func TestNotDirect(t *testing.T) {
-	p, there := newTestPipes(t)
+	p, childEnd := newTestPipes(t)
 	unix.Close(p.in)
 	p.in = -1
 	if p.Direct(true) {
 		t.Error("Direct(true) is possible")
 	}
-	there.WriteString("abc")
+	childEnd.WriteString("abc")
 	b := make([]byte, 10)
 	if n, err := p.Read(b); string(b[:n]) != "abc" || err != nil {
 		t.Errorf("got %q, %v", b[:n], err)

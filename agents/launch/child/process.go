@@ -1,4 +1,5 @@
-// Package child starts agents as child processes and watches over them.
+// Package child starts agents as child processes, copies their standard error
+// output to the log, and ends them.
 package child
 
 import (
@@ -15,38 +16,40 @@ import (
 
 // A Process is a child.
 //
-// One goroutine, started by Start, waits for the child. The child is reaped by
-// Stop, which must be called, and not before: until then its number is nobody
-// else's, and what it has started can be found by it. There is no wait for "any
-// child": that would steal the exit status of other parts of the program.
+// One goroutine, started by Start, waits until the child has ended. Stop reaps
+// the child, and must be called. Until then the kernel does not give the process
+// id to another process, so that Stop can signal the process group of that
+// number. There is no wait for any child: that would take the exit status from
+// other parts of the program.
 type Process struct {
-	// Pipes are what the child reads and writes; nil if it was not given any.
+	// Pipes are the standard input and output of the child; nil without
+	// Spec.Pipes.
 	Pipes *Pipes
 
 	cmd    *exec.Cmd
 	status syscall.WaitStatus
-	done   chan struct{} // closed when the child has ended, and status is set
+	done   chan struct{} // closed when the child has ended and status is set
 	stop   sync.Once
 	reap   chan struct{} // closed by Stop
-	reaped chan struct{}
+	reaped chan struct{} // closed when the child has been reaped
 }
 
-// A Spec says what to start and how. The environment, the directory and the
-// umask are the caller's; nothing goes through a shell (pmcd(1),
-// CONFIGURATION).
+// A Spec says which program to start and how. The child inherits the
+// environment, the working directory and the umask of the caller. No shell is
+// involved (pmcd(1), CONFIGURATION).
 type Spec struct {
 	Argv []string
-	// Path is the program; "" is argv[0]. It is searched for in PATH.
+	// Path is the program; "" is Argv[0]. It is searched for in PATH.
 	Path string
-	// Pipes gives the child pipes as standard input and output. Without, it
-	// reads nothing, and its output goes where its errors go.
+	// Pipes gives the child pipes as standard input and output. Without them the
+	// standard input is empty, and the standard output goes to Stderr.
 	Pipes  bool
 	Stderr *os.File
-	// Credential is the user that the child becomes before it executes anything;
-	// nil is the caller's.
+	// Credential is the user that the child becomes before it executes the
+	// program; nil is the user of the caller.
 	Credential *syscall.Credential
 
-	deathSignal syscall.Signal // that the child gets when the thread that starts it ends; 0 is none
+	deathSignal syscall.Signal // sent to the child when the thread that started it ends; 0 is none
 }
 
 // Start runs a child.
@@ -54,14 +57,14 @@ func Start(spec Spec) (*Process, error) {
 	p := &Process{cmd: exec.Command(cmp.Or(spec.Path, spec.Argv[0])),
 		done: make(chan struct{}), reap: make(chan struct{}), reaped: make(chan struct{})}
 	p.cmd.Args = spec.Argv
-	// A group of its own: a signal from the terminal is pmcd's alone, and what
-	// the child starts can be ended with it. C pmcd differs: its agents stay
-	// in its group.
+	// With a process group of its own the child does not get signals of the
+	// terminal, and Stop can end the processes that the child has started. C
+	// pmcd differs: its agents stay in its process group.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: spec.Credential, Pdeathsig: spec.deathSignal}
 	p.cmd.Stdout, p.cmd.Stderr = spec.Stderr, spec.Stderr
 	if spec.Pipes {
-		// os.Pipe and not Cmd.StdoutPipe: the latter's reading end is closed
-		// by Wait, while the end of the child's output is still being read.
+		// os.Pipe and not Cmd.StdoutPipe: Wait closes the read end of the
+		// latter, although there may be output of the child in it.
 		inR, inW, err := os.Pipe()
 		if err != nil {
 			return nil, err
@@ -74,9 +77,10 @@ func Start(spec Spec) (*Process, error) {
 		}
 		defer outW.Close()
 		growPipe(outR)
-		// Handing an *os.File to the child makes that end blocking, which a C
-		// program wants. Ours stay non-blocking, so deadlines work on them and
-		// Close ends a Read in progress; neither holds after a call of Fd.
+		// An *os.File that is passed to the child becomes blocking, which C
+		// programs need. The ends of this process stay non-blocking, so that
+		// deadlines work and Close ends a Read. Neither works after a call of
+		// Fd.
 		p.cmd.Stdin, p.cmd.Stdout = inR, outW
 		p.Pipes = NewPipes(outR, inW)
 	}
@@ -84,7 +88,7 @@ func Start(spec Spec) (*Process, error) {
 		if p.Pipes != nil {
 			p.Pipes.Close()
 		}
-		if e := (*fs.PathError)(nil); errors.As(err, &e) { // "fork/exec PATH: ": callers say what they start
+		if e := (*fs.PathError)(nil); errors.As(err, &e) { // without "fork/exec PATH: ": callers name the program
 			err = e.Err
 		}
 		return nil, err
@@ -99,28 +103,30 @@ func Start(spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// PID reports the process id of the child.
+// PID returns the process id of the child.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the child has ended.
+// Done returns a channel that is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Status reports how the child ended. It is valid once Done is closed.
+// Status returns how the child ended. It is valid once Done is closed.
 func (p *Process) Status() syscall.WaitStatus { return p.status }
 
-// How long a child is waited for before the next step of Stop.
+// How long Stop waits for the end of the child before its next step.
 const (
 	eofTime  = 500 * time.Millisecond
 	termTime = time.Second
 	killTime = 500 * time.Millisecond
 )
 
-// Stop ends the child: it closes the pipes, which a PMDA takes as the end of
-// its work; then comes SIGTERM and, as soon as ctx ends at the latest, SIGKILL,
-// for all that is in its process group. What the child has left behind in that
-// is killed in any case. Stop takes no more than 2 seconds; a child that is
-// still there then, because the kernel holds it or it is not ours to kill, is
-// reaped whenever it ends.
+// Stop ends the child. It closes the pipes, at which a PMDA exits. If the child
+// does not end it sends SIGTERM and then SIGKILL to its process group; when ctx
+// ends it sends SIGKILL at once. Processes that the child has left behind in its
+// group are killed in any case.
+//
+// Stop takes no more than 2 seconds. A child that has not ended by then, because
+// it is blocked in the kernel or this process may not kill it, is reaped when it
+// ends.
 func (p *Process) Stop(ctx context.Context) {
 	p.stop.Do(func() {
 		if p.Pipes != nil {
@@ -139,8 +145,8 @@ func (p *Process) Stop(ctx context.Context) {
 	})
 }
 
-// signal sends sig to the process group of the child, and to the child, which may
-// have left it.
+// signal sends sig to the process group of the child, and to the child itself if
+// it has left the group.
 func (p *Process) signal(sig syscall.Signal) {
 	syscall.Kill(-p.PID(), sig)
 	if group, err := syscall.Getpgid(p.PID()); err != nil || group != p.PID() {
@@ -148,7 +154,8 @@ func (p *Process) signal(sig syscall.Signal) {
 	}
 }
 
-// waitDone waits for the end of the child until stop is closed or d has passed.
+// waitDone waits until the child has ended, stop is closed or d has passed. It
+// reports whether the child has ended.
 func (p *Process) waitDone(stop <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -32,7 +32,7 @@ func stop(p *Process, after time.Duration) {
 	p.Stop(ctx)
 }
 
-// A child has its standard descriptors and no other of ours.
+// A child has the standard descriptors and inherits no others.
 func TestNoDescriptorsLeak(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,8 +42,7 @@ func TestNoDescriptorsLeak(t *testing.T) {
 	if err := SetCloexecAll(); err != nil {
 		t.Fatal(err)
 	}
-	first := start(t, true, "cat") // its pipes must not be in the second
-	_ = first
+	start(t, true, "cat") // the next child must not inherit its pipes
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +77,7 @@ func TestNoDescriptorsLeak(t *testing.T) {
 	}
 }
 
-// The status that is known before a child is reaped is what wait4(2) says.
+// The status before a child is reaped is the one that wait4(2) returns.
 func TestStatus(t *testing.T) {
 	for _, tt := range []struct {
 		script string
@@ -89,7 +88,7 @@ func TestStatus(t *testing.T) {
 		{"exit 255", 255 << 8},
 		{"kill -9 $$", syscall.WaitStatus(syscall.SIGKILL)},
 		{"ulimit -c unlimited; kill -QUIT $$", syscall.WaitStatus(syscall.SIGQUIT)},
-		// Who is stopped has not ended.
+		// A stopped process has not ended.
 		{"p=$$; (kill -STOP $p; kill -CONT $p; kill -TERM $p) & wait; sleep 60", syscall.WaitStatus(syscall.SIGTERM)},
 	} {
 		p := start(t, true, "cd '"+t.TempDir()+"'; "+tt.script)
@@ -105,7 +104,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// alive reports whether a process runs: one that nobody has reaped yet does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")
@@ -117,24 +116,24 @@ func waitGone(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Errorf("process %d lives on", pid)
+			t.Errorf("process %d still runs", pid)
 			kill(pid)
 			return
 		}
 	}
 }
 
-// A child ends when its pipes are closed, else by SIGTERM, else by SIGKILL, and
-// what it has started ends with it.
+// Stop ends a child by closing its pipes, else by SIGTERM, else by SIGKILL, and
+// ends the processes that the child has started.
 func TestStop(t *testing.T) {
 	tests := []struct {
 		name, script string
 		status       syscall.WaitStatus
 		least, most  time.Duration
 	}{
-		{"takes the hint", "echo $$; exec cat >/dev/null", 0, 0, 5 * time.Second},
-		{"ends by itself", "sleep 60 & echo $!; exit 7", 7 << 8, 0, 5 * time.Second},
-		{"needs SIGTERM", "echo $$; exec sleep 60", syscall.WaitStatus(syscall.SIGTERM), eofTime, 5 * time.Second},
+		{"ends at end of file", "echo $$; exec cat >/dev/null", 0, 0, 5 * time.Second},
+		{"has ended", "sleep 60 & echo $!; exit 7", 7 << 8, 0, 5 * time.Second},
+		{"is ended by SIGTERM", "echo $$; exec sleep 60", syscall.WaitStatus(syscall.SIGTERM), eofTime, 5 * time.Second},
 		{"exits at SIGTERM", "trap 'exit 3' TERM; sleep 60 & echo $!; wait", 3 << 8, eofTime, 5 * time.Second},
 		{"is in another group", "exec perl -e '$| = 1; setpgrp(0, getpgrp(getppid())) or die; $SIG{TERM} = sub { exit 4 }; print \"$$\\n\"; sleep 60'",
 			4 << 8, eofTime, eofTime + termTime},
@@ -169,12 +168,12 @@ func TestStop(t *testing.T) {
 			if _, err := os.Stat("/proc/" + strconv.Itoa(p.PID())); err == nil {
 				t.Error("the child is not reaped")
 			}
-			p.Stop(context.Background()) // again is nothing
+			p.Stop(context.Background()) // a second call does nothing
 		})
 	}
 }
 
-// The end of the context is the end of patience.
+// When the context ends, Stop kills the child at once.
 func TestStopAtOnce(t *testing.T) {
 	p := start(t, true, "trap '' TERM; echo; sleep 60")
 	p.Pipes.Read(make([]byte, 1))
@@ -188,7 +187,7 @@ func TestStopAtOnce(t *testing.T) {
 	}
 }
 
-// The number of a child that has ended is kept until Stop.
+// A child that has ended is not reaped before Stop.
 func TestNotReapedBeforeStop(t *testing.T) {
 	p := start(t, true, "exit 1")
 	<-p.Done()
@@ -204,18 +203,18 @@ func TestNotReapedBeforeStop(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	before, _ := os.ReadDir("/proc/self/fd")
 	if _, err := Start(Spec{Argv: []string{"/no/such/agent"}, Pipes: true, Stderr: os.Stderr}); err == nil {
-		t.Error("started what does not exist")
+		t.Error("a program that does not exist was started")
 	}
 	if after, _ := os.ReadDir("/proc/self/fd"); len(after) > len(before) {
 		t.Errorf("%d descriptors before, %d after", len(before), len(after))
 	}
 }
 
-// To wait for a child takes no thread, where the kernel can do without.
+// Waiting for a child blocks no thread, if the kernel has non-blocking pidfds.
 func TestWaitingTakesNoThread(t *testing.T) {
 	fd, err := unix.PidfdOpen(os.Getpid(), unix.PIDFD_NONBLOCK)
 	if err != nil {
-		t.Skip("this kernel has no such descriptors: ", err)
+		t.Skip("this kernel has no non-blocking pidfds: ", err)
 	}
 	unix.Close(fd)
 	threads := func() int {
@@ -231,6 +230,6 @@ func TestWaitingTakesNoThread(t *testing.T) {
 		start(t, true, "exec cat")
 	}
 	if more := threads() - before; more > children/2 {
-		t.Errorf("%d threads more for %d children", more, children)
+		t.Errorf("%d more threads for %d children", more, children)
 	}
 }

@@ -7,37 +7,38 @@ import (
 	"syscall"
 )
 
-// A Starter starts children that get SIGTERM when this process ends, in whatever
-// way (PR_SET_PDEATHSIG of prctl(2)).
+// A Starter starts children that get SIGTERM when this process ends, also when it
+// is killed (PR_SET_PDEATHSIG of prctl(2)).
 //
-// For the kernel the parent of a child is the thread that has forked it, so one
-// thread does, which lasts as long as the Starter. There are limits. The signal
-// is for the child, not for what the child starts. The kernel forgets it when
-// the child changes its user, as many PMDAs do, or executes a set-user-ID
-// program: such a child ends with its pipe or its connection, and a child that
-// stays in place is expected to call prctl again.
+// The kernel sends the signal when the thread that forked the child ends.
+// Therefore one thread, which lives as long as the Starter, starts all children.
+// There are limits. The child gets the signal, but the processes that it starts
+// do not. The kernel cancels the signal when the child changes its user, as many
+// PMDAs do, or executes a set-user-ID program. Such a child should end when its
+// pipe or its connection is closed, or call prctl again.
 //
-// A nil Starter starts children without that.
+// A nil Starter starts children without the signal.
 type Starter struct {
 	calls  chan startCall
 	close  sync.Once
-	closed chan struct{} // by Close
+	closed chan struct{} // closed by Close
 }
 
+// A startCall is a start for the thread of a Starter.
 type startCall struct {
 	start func()
-	done  chan struct{} // closed when it is over
+	done  chan struct{} // closed when start has returned
 }
 
-// NewStarter returns a Starter. Around, if it is not nil, is called on its thread
-// for each start, and calls start.
+// NewStarter returns a Starter. If around is not nil, it is called for each start
+// on the thread of the Starter, and must call start.
 func NewStarter(around func(start func())) *Starter {
 	s := &Starter{calls: make(chan startCall), closed: make(chan struct{})}
 	if around == nil {
 		around = func(start func()) { start() }
 	}
 	go func() { // ends by Close
-		runtime.LockOSThread() // and the thread ends with the goroutine
+		runtime.LockOSThread() // without unlock: the thread ends with the goroutine
 		for {
 			select {
 			case call := <-s.calls:
@@ -51,7 +52,7 @@ func NewStarter(around func(start func())) *Starter {
 	return s
 }
 
-// Start runs a child, as the function [Start] does.
+// Start runs a child as the function [Start] does.
 func (s *Starter) Start(spec Spec) (p *Process, err error) {
 	if s == nil {
 		return Start(spec)
@@ -67,10 +68,10 @@ func (s *Starter) Start(spec Spec) (p *Process, err error) {
 	}
 }
 
-var errClosed = errors.New("no process is started any more")
+var errClosed = errors.New("pmcd is ending and starts no more processes")
 
-// Close ends the thread, and by that all children that there are. A Start that
-// comes later, as of one who was given up for the end of the program, is an error.
+// Close ends the thread, and by that all children. A later Start, for example by
+// a goroutine that the end of the program did not wait for, returns an error.
 func (s *Starter) Close() {
 	if s != nil {
 		s.close.Do(func() { close(s.closed) })

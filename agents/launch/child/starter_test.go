@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// The end of the process that has started them, by force too, is that of its
-// children, whatever became of the thread that asked for them.
+// The children of a Starter end when its process ends, also when it is killed, and
+// whether or not the thread that called Start still exists.
 func TestStarterEnds(t *testing.T) {
-	if os.Getenv("PROC_TEST_STARTER") != "" {
+	if os.Getenv("CHILD_TEST_STARTER") != "" {
 		s := NewStarter(nil)
 		for range 3 {
 			p, err := s.Start(Spec{Argv: []string{"sleep", "600"}, Stderr: os.Stderr})
@@ -30,7 +30,7 @@ func TestStarterEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "-test.run=^TestStarterEnds$")
-	cmd.Env = append(os.Environ(), "PROC_TEST_STARTER=1")
+	cmd.Env = append(os.Environ(), "CHILD_TEST_STARTER=1")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -59,14 +59,14 @@ func TestStarterEnds(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("process %d lives on", pid)
+				t.Fatalf("process %d still runs", pid)
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}
 }
 
-// Around is called for each start, and the child is there afterwards.
+// The function around is called for each start, and the child is started in it.
 func TestStarterAround(t *testing.T) {
 	var steps []string
 	s := NewStarter(func(start func()) {
@@ -81,7 +81,7 @@ func TestStarterAround(t *testing.T) {
 	<-p.Done()
 	p.Stop(t.Context())
 	if _, err := s.Start(Spec{Argv: []string{"/no/such/program"}, Stderr: os.Stderr}); err == nil {
-		t.Error("a program that is not there was started")
+		t.Error("a program that does not exist was started")
 	}
 	s.Close()
 	if _, err := s.Start(Spec{Argv: []string{"true"}, Stderr: os.Stderr}); err == nil {

@@ -11,49 +11,49 @@ import (
 	"time"
 )
 
-// Bounds of what a Stderr passes on.
+// Limits of what a Stderr logs: a token bucket of lines.
 const (
 	maxLine    = 1 << 10  // bytes of a line; the rest is cut off
-	costUnit   = 128      // bytes that cost as much as a line
-	rateLines  = 10       // lines a second that are passed on in the long run
-	rateBurst  = 1000     // lines that are passed on at once
-	rateResume = 600      // lines that may be passed on at once when some were left out
-	tailLines  = 10       // lines that are kept
-	tailBytes  = 2 << 10  // bytes of them
-	pipeBytes  = 64 << 10 // what a pipe holds (pipe(7))
+	costUnit   = 128      // each so many bytes of a line cost one more token
+	rateLines  = 10       // tokens that are added a second
+	rateBurst  = 1000     // most tokens
+	rateResume = 600      // tokens needed to log lines again after lines were dropped
+	tailLines  = 10       // most lines that Tail returns
+	tailBytes  = 2 << 10  // most bytes of them
+	pipeBytes  = 64 << 10 // capacity of a pipe (pipe(7))
 )
 
-// A Stderr copies what a child writes to its standard error output, line by
-// line and as it is, to a log, and remembers the last lines.
+// A Stderr copies the standard error output of a child to a log, line by line and
+// unchanged, and keeps the last lines.
 //
-// It always reads, so the child is not held up. A child that writes without end
-// gets 1000 lines into the log, and then 600 a minute; a line says how many were
-// left out. From then on it is read no faster than 6 MB a second, so that it
-// does not take a processor of ours.
+// It always reads, so that the child is not blocked. Of a child that writes
+// without end it logs 1000 lines, and then 600 a minute; a line says how many
+// lines were dropped. While it drops lines it reads no more than 6 MB a second,
+// so that the child cannot make it use a whole CPU.
 //
-// One goroutine, started by NewStderr, reads. It ends when nobody has the other
-// end of the pipe any more, or by Close.
+// One goroutine, started by NewStderr, reads. It ends when all other ends of the
+// pipe are closed, or by Close.
 type Stderr struct {
 	r, w *os.File
 	log  io.Writer
-	done chan struct{} // closed when there is no more to come
+	done chan struct{} // closed when the goroutine has ended
 
-	// Of the goroutine.
-	line        []byte // begun
-	truncated   bool   // the rest of it is left out
-	out         []byte // for log
+	// Used by the goroutine only.
+	line        []byte // the line that has not ended yet
+	truncated   bool   // line has maxLine bytes, and the rest is cut off
+	out         []byte // to be written to log
 	tokens      float64
-	tokensAt    time.Time // when tokens was right
-	dropping    bool      // lines are left out
-	dropped     int       // lines left out that the log does not tell of
+	tokensAt    time.Time // when tokens was computed
+	dropping    bool      // lines are being dropped
+	dropped     int       // dropped lines that were not reported yet
 	reportDelay time.Duration
 
 	mu       sync.Mutex // guards the following
 	tail     []string
-	tailSize int // of last, in bytes
+	tailSize int // bytes in tail
 }
 
-// NewStderr returns a Stderr that writes to log, whole lines at a time.
+// NewStderr returns a Stderr that writes to log. Each Write is of whole lines.
 func NewStderr(log io.Writer) (*Stderr, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -68,21 +68,23 @@ func newStderr(r, w *os.File, log io.Writer, quiet time.Duration) *Stderr {
 	return s
 }
 
-// File is for the child, see [Spec].
+// File returns the end of the pipe for [Spec].Stderr.
 func (s *Stderr) File() *os.File { return s.w }
 
-// Started says that the child has File, or that there will be none.
+// Started closes File in this process. It must be called when the child has been
+// started, or could not be.
 func (s *Stderr) Started() { s.w.Close() }
 
-// Tail returns the last lines, at most 10 and of 2 KiB, the oldest first.
+// Tail returns the last lines, oldest first: at most 10 lines and 2 KiB.
 func (s *Stderr) Tail() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.tail)
 }
 
-// Close ends the reading. The child has ended; what it wrote is waited for, but
-// not for long: what it has started may have the pipe still.
+// Close ends the copying. It is called when the child has ended, and waits for
+// the rest of its output. It does not wait for long: a process that the child
+// has started may still have the pipe open.
 func (s *Stderr) Close() {
 	s.Started()
 	t := time.NewTimer(closeTime)
@@ -97,11 +99,11 @@ func (s *Stderr) Close() {
 
 const (
 	closeTime  = 100 * time.Millisecond
-	floodTime  = 10 * time.Millisecond // between two reads when something is left out
-	reportTime = 10 * time.Second      // without a line, and the log is told what was left out
+	floodTime  = 10 * time.Millisecond // between two reads while lines are dropped
+	reportTime = 10 * time.Second      // without output until dropped lines are reported
 )
 
-// run reads until the end.
+// run is the goroutine of s.
 func (s *Stderr) run() {
 	defer close(s.done)
 	defer s.r.Close()
@@ -111,7 +113,7 @@ func (s *Stderr) run() {
 		if flood && len(b) < pipeBytes {
 			b = make([]byte, pipeBytes)
 		}
-		// Lines that were left out are told of also if no more come.
+		// Dropped lines are reported even if the child writes nothing more.
 		var until time.Time
 		if s.dropped > 0 {
 			until = time.Now().Add(s.reportDelay)
@@ -139,7 +141,8 @@ func (s *Stderr) run() {
 	}
 }
 
-// splitLines goes through what was read.
+// splitLines logs the lines in b. What follows the last newline is kept for the
+// next call.
 func (s *Stderr) splitLines(b []byte) {
 	for len(b) > 0 {
 		part, rest, whole := bytes.Cut(b, []byte{'\n'})
@@ -159,7 +162,8 @@ func (s *Stderr) splitLines(b []byte) {
 	}
 }
 
-// logLine has a line go to the log, unless there are too many.
+// logLine adds a line to out and to tail. If the rate is too high it drops the
+// line from the log.
 func (s *Stderr) logLine(line []byte) {
 	s.remember(string(line))
 	now := time.Now()
@@ -167,7 +171,7 @@ func (s *Stderr) logLine(line []byte) {
 	s.tokensAt = now
 	cost := 1 + float64(len(line)/costUnit)
 	need := cost
-	if s.dropping { // not a line here and a line there
+	if s.dropping { // then log many lines together, not single ones
 		need = rateResume
 	}
 	if s.dropping = s.tokens < need; s.dropping {
@@ -179,7 +183,7 @@ func (s *Stderr) logLine(line []byte) {
 	s.out = append(append(s.out, line...), '\n')
 }
 
-// reportDropped says how many lines were left out.
+// reportDropped logs how many lines were dropped since the last report.
 func (s *Stderr) reportDropped() {
 	if s.dropped > 0 {
 		s.out = fmt.Appendf(s.out, "%d lines dropped\n", s.dropped)
@@ -187,7 +191,7 @@ func (s *Stderr) reportDropped() {
 	}
 }
 
-// flush writes to the log. If that fails there is nobody to tell.
+// flush writes out to the log. An error could not be logged either.
 func (s *Stderr) flush() {
 	if len(s.out) > 0 {
 		s.log.Write(s.out)

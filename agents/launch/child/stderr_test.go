@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A logBuffer is a log.
+// A logBuffer is a log in memory.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -33,7 +33,7 @@ func (b *logBuffer) String() string {
 	return b.b.String()
 }
 
-// runScript runs a script and returns what its log has then, and the last lines.
+// runScript runs a script and returns the log and the last lines.
 func runScript(t *testing.T, script string) (log string, last []string) {
 	t.Helper()
 	var b logBuffer
@@ -64,12 +64,12 @@ func TestStderr(t *testing.T) {
 		name, script, log string
 		last              []string
 	}{
-		{"nothing", ":", "", nil},
+		{"no output", ":", "", nil},
 		{"lines", "echo a >&2; echo ' b\t' >&2; echo >&2", "a\n b\t\n\n", []string{"a", " b\t", ""}},
 		{"a line in pieces", "printf a >&2; printf b >&2; echo c >&2", "abc\n", []string{"abc"}},
-		{"no end of the last line", "printf 'a\\nb' >&2", "a\nb\n", []string{"a", "b"}},
+		{"no newline at the end", "printf 'a\\nb' >&2", "a\nb\n", []string{"a", "b"}},
 		{"the longest line", "echo " + long + " >&2", long + "\n", []string{long}},
-		{"too long a line", "echo " + long + "y >&2; echo z >&2", long + " ...\nz\n", []string{long + " ...", "z"}},
+		{"a line that is too long", "echo " + long + "y >&2; echo z >&2", long + " ...\nz\n", []string{long + " ...", "z"}},
 		{"many lines", "seq 50 >&2", strings.Join(numbers(1, 50), "\n") + "\n", numbers(41, 50)},
 		{"many long lines", fmt.Sprintf("for i in 1 2 3 4; do echo ${i}%s >&2; done", long[:1000]),
 			"1" + long[:1000] + "\n2" + long[:1000] + "\n3" + long[:1000] + "\n4" + long[:1000] + "\n",
@@ -88,8 +88,8 @@ func TestStderr(t *testing.T) {
 	}
 }
 
-// A child that writes without end fills no log and is not held up. The log says
-// how much is missing, and the last lines are those.
+// A child that writes without end does not fill the log and is not blocked. The
+// log says how many lines are missing, and Tail has the last lines.
 func TestStderrFlood(t *testing.T) {
 	const lines = 200_000
 	began := time.Now()
@@ -108,16 +108,17 @@ func TestStderrFlood(t *testing.T) {
 		}
 	}
 	if passed+dropped != lines {
-		t.Errorf("%d lines passed on and %d dropped, want %d together", passed, dropped, lines)
+		t.Errorf("%d lines logged and %d dropped, want %d together", passed, dropped, lines)
 	}
 	if most := rateBurst + int(rateLines*(took.Seconds()+1)); passed < rateBurst || passed > most {
-		t.Errorf("%d lines passed on in %v, want %d to %d", passed, took, rateBurst, most)
+		t.Errorf("%d lines logged in %v, want %d to %d", passed, took, rateBurst, most)
 	}
 }
 
-// To read from a child that writes without end costs little, for it has to wait.
+// A child that writes without end has to wait, so that reading from it takes
+// little CPU time.
 func TestStderrFloodWaits(t *testing.T) {
-	for name, text := range map[string]string{"lines": "chatter\n", "no end of a line": "chatter "} {
+	for name, text := range map[string]string{"lines": "chatter\n", "no newline": "chatter "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, w, err := os.Pipe()
@@ -137,7 +138,7 @@ func TestStderrFloodWaits(t *testing.T) {
 			if !errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Fatal(err)
 			}
-			// What is there before it begins to wait, and in the pipe, comes on top.
+			// In addition: what is read before the waits begin, and the pipe's capacity.
 			if most := pipeBytes * (10 + int(time.Since(began)/floodTime)); sum > most {
 				t.Errorf("%d bytes in 300 ms, want at most %d", sum, most)
 			}
@@ -145,7 +146,7 @@ func TestStderrFloodWaits(t *testing.T) {
 	}
 }
 
-// What was dropped is told also if the child says nothing more.
+// Dropped lines are reported even if the child writes nothing more.
 func TestStderrFloodEnds(t *testing.T) {
 	var b logBuffer
 	r, w, err := os.Pipe()
@@ -161,10 +162,10 @@ func TestStderrFloodEnds(t *testing.T) {
 	}
 	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(b.String(), "lines dropped\n"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody says that lines were dropped")
+			t.Fatal("the log does not say that lines were dropped")
 		}
 	}
-	if _, err := s.File().WriteString("the end\n"); err != nil { // comes too early
+	if _, err := s.File().WriteString("the end\n"); err != nil { // too early to be logged
 		t.Fatal(err)
 	}
 	s.Close()
@@ -176,15 +177,16 @@ func TestStderrFloodEnds(t *testing.T) {
 		dropped += n
 	}
 	if x := strings.Count(b.String(), "x\n"); x < rateBurst || x+dropped != rateBurst+501 {
-		t.Errorf("%d lines passed on and %d dropped, want %d together", x, dropped, rateBurst+501)
+		t.Errorf("%d lines logged and %d dropped, want %d together", x, dropped, rateBurst+501)
 	}
 	if last := s.Tail(); last[len(last)-1] != "the end" {
 		t.Errorf("last lines %q", last)
 	}
 }
 
-// A grandchild that has the pipe holds up nobody, and neither it nor the pipe
-// is there afterwards. One that has left the group lives on.
+// Stop and Close do not wait for a grandchild that has the pipe open, and
+// afterwards both the grandchild and the pipe are gone. A grandchild that has left
+// the process group is not killed.
 func TestStderrOfGrandchildren(t *testing.T) {
 	before, _ := os.ReadDir("/proc/self/fd")
 	for _, escapes := range []bool{false, true} {
@@ -219,7 +221,7 @@ func TestStderrOfGrandchildren(t *testing.T) {
 		}
 		if escapes {
 			if !alive(grandchild) {
-				t.Error("a process that is not in the group was killed")
+				t.Error("a process outside the group was killed")
 			}
 			kill(grandchild)
 		}
@@ -230,8 +232,8 @@ func TestStderrOfGrandchildren(t *testing.T) {
 	}
 }
 
-// However the bytes of a child come, the log gets its lines, cut where they are
-// too long, and what is remembered stays small.
+// In whatever pieces the output of a child arrives, the log has its lines, cut
+// where they are too long, and the tail stays small.
 func FuzzStderr(f *testing.F) {
 	f.Add([]byte("a\nb\n\nc"), 1)
 	f.Add([]byte(strings.Repeat("x", maxLine+1)+"\n"), 7)
@@ -257,7 +259,7 @@ func FuzzStderr(f *testing.F) {
 			want = append(append(want, line...), '\n')
 		}
 		if !bytes.HasPrefix(s.out, want) {
-			t.Errorf("log %.200q, want %.200q at its beginning", s.out, want)
+			t.Errorf("log %.200q, want the prefix %.200q", s.out, want)
 		}
 		if tokens >= 0 && len(s.out) != len(want) {
 			t.Errorf("log of %d bytes, want %d", len(s.out), len(want))
@@ -267,7 +269,7 @@ func FuzzStderr(f *testing.F) {
 			size += len(line)
 		}
 		if n := len(s.Tail()); n == 0 || n > tailLines || size > tailBytes {
-			t.Errorf("%d last lines of %d bytes", n, size)
+			t.Errorf("the tail has %d lines and %d bytes", n, size)
 		}
 	})
 }

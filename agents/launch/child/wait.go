@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sigchld is the part of a unix.Siginfo that package unix keeps to itself
-// (siginfo_t in <signal.h>, for SIGCHLD).
+// sigchld is the layout of a unix.Siginfo for SIGCHLD (siginfo_t in <signal.h>).
+// Package unix does not export these fields.
 type sigchld struct {
 	_      [3]int32
 	_      [0]uintptr // alignment
@@ -24,11 +24,11 @@ const (
 	cldDumped = 3
 )
 
-// waitExit waits until the child pid has ended, and leaves it to be reaped. A
-// child that cannot be waited for has ended in a way that nobody knows.
+// waitExit waits until the child pid has ended, and does not reap it. It returns
+// 0 if the child cannot be waited for: then the status is not known.
 //
-// Where the kernel tells of the end by a descriptor (Linux 5.10) the wait is
-// the poller's, and takes no thread.
+// Where the kernel has non-blocking pidfds (Linux 5.10) the poller waits, and no
+// thread is blocked.
 func waitExit(pid int) syscall.WaitStatus {
 	var si unix.Siginfo
 	ended := func(uintptr) bool { return waitid(pid, &si, unix.WNOHANG) != 0 || si.Signo != 0 }
