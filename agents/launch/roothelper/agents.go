@@ -10,13 +10,15 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// lookup returns the agent of a domain, if its lookup has the digest, and its program
-// if that has been searched for or is this one. The error is an *Untrusted if
-// others than root decide on what would be executed.
+// lookup returns the agent of a domain if its line has the digest. If it does not,
+// lookup reads the configuration file again. program is as for Config.Start. The
+// error is an *Untrusted if a user other than root can change what would be
+// executed.
 func (s *server) lookup(domain int, digest [32]byte) (a *pmcdconf.Agent, program string, err error) {
 	s.configMu.Lock()
 	defer s.configMu.Unlock()
-	// What was read when the file was root's still is; what it has now may not be.
+	// Lines that were read earlier come from a file that only root could change.
+	// That must be true of the file as it is now, too.
 	if err := s.checkConfigFile(); err != nil {
 		return nil, "", err
 	}
@@ -28,7 +30,7 @@ func (s *server) lookup(domain int, digest [32]byte) (a *pmcdconf.Agent, program
 		}
 		s.agents = lines
 		if a = lines[domain]; !hasDigest(a, digest) {
-			return nil, "", fmt.Errorf("%s has another line for this agent than when pmcd read it", cmp.Or(s.cfg.ConfigFile, "what is compiled in"))
+			return nil, "", fmt.Errorf("the line of this agent in %s has changed since pmcd read it: send pmcd SIGHUP", cmp.Or(s.cfg.ConfigFile, "the embedded configuration"))
 		}
 	}
 	switch {
@@ -43,8 +45,8 @@ func (s *server) lookup(domain int, digest [32]byte) (a *pmcdconf.Agent, program
 	return a, program, nil
 }
 
-// isBuiltIn reports whether an agent is part of this program. Who could put a file
-// in its place would have that looked at.
+// isBuiltIn reports whether an agent is part of this program. It is not if its
+// file exists: then the file is checked like any other.
 func (s *server) isBuiltIn(a *pmcdconf.Agent) bool {
 	if a.Kind != pmcdconf.DSO || s.cfg.BuiltIn == nil || !s.cfg.BuiltIn(a.Entry) {
 		return false
@@ -53,7 +55,8 @@ func (s *server) isBuiltIn(a *pmcdconf.Agent) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// checkConfigFile reports why others than root could change the lines.
+// checkConfigFile returns an error if a user other than root can change the
+// configuration file.
 func (s *server) checkConfigFile() error {
 	if s.cfg.TrustAll {
 		return nil
@@ -61,12 +64,12 @@ func (s *server) checkConfigFile() error {
 	return checkConfig(s.cfg.ConfigFile, s.cfg.owner)
 }
 
-// hasDigest reports whether a, which may be nil, has the digest.
+// hasDigest reports whether a, which may be nil, has the digest d.
 func hasDigest(a *pmcdconf.Agent, d [32]byte) bool { return a != nil && digest(a) == d }
 
-// readConfig reads the agents in the configuration file, which is root's. Who may
-// connect is none of the root helper's business: no names of hosts and users are
-// looked up.
+// readConfig reads the agents in the configuration file, by domain. The root helper
+// does not need the access rules, so it does not look up the hosts and users in
+// them.
 func (s *server) readConfig() (map[int]*pmcdconf.Agent, error) {
 	list := s.cfg.Embedded
 	if s.cfg.ConfigFile != "" {
@@ -84,7 +87,7 @@ func (s *server) readConfig() (map[int]*pmcdconf.Agent, error) {
 	lines := make(map[int]*pmcdconf.Agent, len(list))
 	for _, a := range list {
 		if a.Kind == pmcdconf.Socket && len(a.Argv) == 0 {
-			continue // there is nothing to start
+			continue // pmcd does not start it
 		}
 		lines[a.Domain] = &a
 	}

@@ -11,32 +11,32 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// What is started has been read from the file.
+// Only lines of the configuration file are started.
 func TestRefused(t *testing.T) {
 	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nother 2 pipe binary PROGRAM -x\nnothing 3 socket inet 44\n")
-	r.wantRefused(list[2], "has another line")
+	r.wantRefused(list[2], "has changed since pmcd read it")
 	evil := list[0]
 	evil.Argv = []string{"/bin/sh", "-c", "echo evil"}
-	r.wantRefused(evil, "has another line for this agent")
+	r.wantRefused(evil, "has changed since pmcd read it")
 	evil.Domain = 77
-	r.wantRefused(evil, "has another line for this agent")
+	r.wantRefused(evil, "has changed since pmcd read it")
 	evil.Domain = 511
 	r.wantRefused(evil, "no agent has domain 511")
 	must(t, os.Remove(r.conf))
 	r.wantRefused(list[1], "no such file")
 }
 
-// An agent that others than root decide on is not started by root: not the first
-// time, when the system starts, and not later.
+// An agent that users other than root can change is not started as root: neither
+// the first time, when the system starts, nor later.
 func TestUntrusted(t *testing.T) {
 	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nother 2 pipe binary PROGRAM -x\n")
 	dir := filepath.Dir(r.program)
-	for _, when := range []string{"at first", "when it has run"} {
+	for _, when := range []string{"the first time", "after it has run"} {
 		for _, c := range []struct {
-			path       string
-			bad, good  os.FileMode
-			config     bool
-			want, cure string
+			path         string
+			bad, good    os.FileMode
+			config       bool
+			want, remedy string
 		}{
 			{r.conf, 0o666, 0o644, true, " is writable by all users", "chmod go-w "},
 			{r.program, 0o775, 0o755, false, " is writable by group ", "chmod go-w "},
@@ -46,7 +46,7 @@ func TestUntrusted(t *testing.T) {
 			p, err := r.start(list[1])
 			var u *Untrusted
 			if !errors.As(err, &u) || u.Path != c.path || u.Config != c.config ||
-				!strings.Contains(err.Error(), c.path+c.want) || u.Remedy() != c.cure+c.path {
+				!strings.Contains(err.Error(), c.path+c.want) || u.Remedy() != c.remedy+c.path {
 				t.Errorf("%s, %s with mode %v: got %v (%+v)", when, c.path, c.bad, err, u)
 			}
 			if err == nil {
@@ -61,8 +61,8 @@ func TestUntrusted(t *testing.T) {
 	}
 }
 
-// What the file had when others could change it is not started because they
-// cannot any more.
+// A line from the time when others could change the file is not started after the
+// file has been made root's.
 func TestReadUntrusted(t *testing.T) {
 	dir := t.TempDir()
 	conf := filepath.Join(dir, "pmcd.conf")
@@ -75,7 +75,7 @@ func TestReadUntrusted(t *testing.T) {
 	}
 	must(t, os.WriteFile(conf, []byte("good 1 pipe binary true\n"), 0o644))
 	must(t, os.Chmod(conf, 0o644))
-	if _, _, err := s.lookup(1, evil); err == nil || !strings.Contains(err.Error(), "has another line") {
+	if _, _, err := s.lookup(1, evil); err == nil || !strings.Contains(err.Error(), "has changed since pmcd read it") {
 		t.Errorf("got %v", err)
 	}
 	if a, _, err := s.lookup(1, digest(s.agents[1])); err != nil || a.Name != "good" {
@@ -83,7 +83,7 @@ func TestReadUntrusted(t *testing.T) {
 	}
 }
 
-// With TrustAll everything is started, as by C pmcd.
+// With TrustAll every agent is started, as by C pmcd.
 func TestTrustAll(t *testing.T) {
 	dir := t.TempDir()
 	conf, program := filepath.Join(dir, "pmcd.conf"), writeExecutable(t, filepath.Join(dir, "agent"))
@@ -98,9 +98,9 @@ func TestTrustAll(t *testing.T) {
 	}
 }
 
-// An agent that is part of the program is started as that if the file of its dso
-// line does not exist, at the start and after it, and whoever could change the
-// place where the file would be. What has a file is not.
+// A built-in agent is started from the program if the file of its dso line does not
+// exist, at the start and later, even if others can change the directory that the
+// file would be in. If the file exists, the agent is not the built-in one.
 func TestBuiltIn(t *testing.T) {
 	dir := t.TempDir()
 	conf, so := filepath.Join(dir, "pmcd.conf"), writeExecutable(t, filepath.Join(dir, "there.so"))
@@ -139,15 +139,15 @@ func TestBuiltIn(t *testing.T) {
 			}
 		}
 	}
-	// What is compiled in has no other lines.
+	// The embedded configuration has no other lines.
 	s := &server{cfg: Config{Embedded: parsed.Agents[:1]}}
-	if _, _, err := s.lookup(2, digest(&parsed.Agents[1])); err == nil || !strings.Contains(err.Error(), "what is compiled in has another line") {
+	if _, _, err := s.lookup(2, digest(&parsed.Agents[1])); err == nil || !strings.Contains(err.Error(), "the embedded configuration has changed") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A line that is new is found in the file, and what a rejected file had before
-// goes on to be started.
+// A new line is read from the file. When the file has become invalid, the lines that
+// it had before are still started.
 func TestReRead(t *testing.T) {
 	r, _ := newHarness(t, "echo 1 pipe binary PROGRAM\n")
 	list := r.configure("echo 1 pipe binary PROGRAM -n\nnew 2 pipe binary PROGRAM\n[access]\ndisallow * : store;\n")

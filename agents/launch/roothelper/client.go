@@ -13,39 +13,40 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A Client is the root helper as the daemon sees it. Its methods may be called
-// from any goroutine.
+// A Client is the daemon's end of the connection to the root helper. Its methods
+// may be called from any goroutine.
 type Client struct {
 	conn     conn
 	cmd      *exec.Cmd     // nil in tests
-	waitOnce sync.Once     // for cmd
-	exited   chan struct{} // closed when cmd has ended and wait was called
-	lost     chan struct{} // closed when nothing more comes
+	waitOnce sync.Once     // guards the call of cmd.Wait
+	exited   chan struct{} // closed when cmd.Wait has returned
+	lost     chan struct{} // closed when the connection has ended
 
-	mu        sync.Mutex // guards the following
-	lastID    uint32     // id
-	requests  map[uint32]*request
-	processes map[uint32]*Process
+	mu        sync.Mutex          // guards the following
+	lastID    uint32              // of a message
+	requests  map[uint32]*request // without a reply yet, by id
+	processes map[uint32]*Process // by id
 }
 
-// A request is one that was not replied to.
+// A request waits for its reply.
 type request struct {
-	pipes int // how many descriptors a process must come with
+	pipes int // number of descriptors that must come with the process
 	reply chan reply
 }
 
-// A reply is what a request to start something gets, or a question.
+// A reply is the process, or the host name, or the error that a request gets.
 type reply struct {
 	process  *Process
 	hostName string
 	err      error
 }
 
-// ErrLost is why nothing can be started with root's rights any more.
+// ErrLost means that the root helper has ended, so that no more agents can be
+// started with root's rights.
 var ErrLost = errors.New("the root helper (" + Name + ") has ended")
 
-// Start starts the root helper, which is the program at path with the name [Name]
-// and args. It is for one that calls [Serve] with descriptor 3. Messages go to
+// Start starts the root helper: the program at path with [Name] as argv[0] and
+// with args. That program must call [Serve] with descriptor 3. Its output goes to
 // stderr.
 func Start(path string, args []string, stderr *os.File) (*Client, error) {
 	c, socket, err := pair()
@@ -57,7 +58,7 @@ func Start(path string, args []string, stderr *os.File) (*Client, error) {
 	cmd.Args = append([]string{Name}, args...)
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.ExtraFiles = []*os.File{socket}
-	// A key on the terminal is meant for pmcd.
+	// Terminal signals must not reach the root helper.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		c.Close()
@@ -75,14 +76,15 @@ func newClient(c conn) *Client {
 	return client
 }
 
-// Lost is closed when the root helper has ended, and with it what it has started:
-// that gets SIGTERM, and its pipes are closed by Stop.
+// Lost returns a channel that is closed when the root helper has ended. Then the
+// agents that it has started end, too: they get SIGTERM, and Stop closes their
+// pipes.
 func (c *Client) Lost() <-chan struct{} { return c.lost }
 
-// Start has the process of an agent started, with stderr, a pipe, as its error
-// output. If ctx ends before that is done, it is stopped when it is. The error is
-// an [*Untrusted] if the root helper does not start such an agent because others
-// than root decide on what would be executed.
+// Start starts the process of an agent. stderr, which must be a pipe, is its
+// standard error output. If ctx ends first, the process is stopped as soon as it
+// has been started. The error is an [*Untrusted] if a user other than root can
+// change what would be executed: the root helper does not start such an agent.
 func (c *Client) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) (*Process, error) {
 	pipes := 2
 	if a.Kind == pmcdconf.Socket {
@@ -92,15 +94,15 @@ func (c *Client) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) 
 	return r.process, r.err
 }
 
-// HostName returns what the host is called in a container. An unknown container
-// is an error, as is a host without pmdaroot.
+// HostName returns the host name in a container, as pmdaroot knows it. It is an
+// error if the container is unknown, or if pmdaroot does not run.
 func (c *Client) HostName(ctx context.Context, container string) (string, error) {
 	r := c.request(ctx, message{kind: msgAskHostName, text: container}, 0)
 	return r.hostName, r.err
 }
 
-// request sends m, which gets an id, with files, and waits for the reply. A
-// process must come with that many pipes.
+// request sends m with files and waits for the reply. It sets the id of m. The
+// process that is started must come with pipes descriptors.
 func (c *Client) request(ctx context.Context, m message, pipes int, files ...*os.File) reply {
 	answer := make(chan reply, 1)
 	c.mu.Lock()
@@ -123,22 +125,22 @@ func (c *Client) request(ctx context.Context, m message, pipes int, files ...*os
 	}
 	c.abandon(m.id)
 	select {
-	case r := <-answer: // it came meanwhile
+	case r := <-answer: // it has arrived meanwhile
 		return r
 	default:
 		return reply{err: err}
 	}
 }
 
-// abandon has an answer come too late.
+// abandon removes a request, whose reply is no longer waited for.
 func (c *Client) abandon(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.requests, id)
 }
 
-// Close ends the root helper and all that it has started, and waits for that
-// until ctx ends.
+// Close ends the root helper and all agents that it has started. It waits for
+// their end until ctx ends.
 func (c *Client) Close(ctx context.Context) {
 	c.conn.CloseWrite()
 	select {
@@ -149,14 +151,14 @@ func (c *Client) Close(ctx context.Context) {
 	c.waitExit(ctx)
 }
 
-// waitExit waits for the end of the process until ctx ends, and reports whether that
-// has come.
+// waitExit waits until the root helper or ctx has ended. It reports whether the
+// root helper has ended.
 func (c *Client) waitExit(ctx context.Context) bool {
 	if c.cmd == nil {
 		return false
 	}
 	c.waitOnce.Do(func() {
-		go func() { // ends with the root helper
+		go func() { // ends when the root helper has ended
 			c.cmd.Wait()
 			close(c.exited)
 		}()
@@ -169,8 +171,9 @@ func (c *Client) waitExit(ctx context.Context) bool {
 	}
 }
 
-// Ended says how the root helper has ended, which Lost has said, to be put behind
-// ErrLost. It waits no longer than patience.
+// Ended returns how the root helper ended, as in " (signal: killed)", to be
+// appended to the text of ErrLost. It is called when Lost is closed, and waits at
+// most timeout for the status; "" means that there is none yet.
 func (c *Client) Ended(timeout time.Duration) string {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -180,7 +183,7 @@ func (c *Client) Ended(timeout time.Duration) string {
 	return fmt.Sprintf(" (%v)", c.cmd.ProcessState)
 }
 
-// receiveLoop takes what the root helper says.
+// receiveLoop handles the messages of the root helper.
 func (c *Client) receiveLoop() {
 	defer c.connectionLost()
 	for {
@@ -193,7 +196,7 @@ func (c *Client) receiveLoop() {
 	}
 }
 
-// connectionLost is the connectionLost of the root helper, and of what it has started.
+// connectionLost marks the root helper and all processes as ended.
 func (c *Client) connectionLost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +206,8 @@ func (c *Client) connectionLost() {
 	close(c.lost)
 }
 
-// handle does what m says, which came with files, or with err in place of some.
+// handle handles the message m, which came with files. err is not nil if some of
+// its descriptors did not arrive.
 func (c *Client) handle(m message, files []*os.File, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,14 +11,15 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// The end of the root helper is that of its agents, and none can be started.
+// When the root helper has ended, its agents have ended, too, and no agent can be
+// started.
 func TestLost(t *testing.T) {
 	c, socket, err := pair()
 	must(t, err)
 	other, err := newConn(socket)
 	must(t, err)
 	client := newClient(c)
-	var list []*os.File // of the agent
+	var list []*os.File // the agent's ends of the pipes
 	go func() {
 		m, files, _ := other.receive()
 		closeAll(files)
@@ -38,15 +39,15 @@ func TestLost(t *testing.T) {
 	if _, err := client.Start(t.Context(), &a, os.Stderr); !errors.Is(err, ErrLost) {
 		t.Errorf("got %v", err)
 	}
-	<-p.Done() // it has got SIGTERM
+	<-p.Done()
 	p.Stop(t.Context())
 	if _, err := list[0].Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("its input has not ended: %v", err)
+		t.Errorf("its standard input is not at its end: %v", err)
 	}
 	closeAll(list)
 }
 
-// One who does not wait is not given what comes later, and it does not run on.
+// A process whose Start was abandoned is stopped as soon as it has been started.
 func TestStartAbandoned(t *testing.T) {
 	c, socket, err := pair()
 	must(t, err)
@@ -68,21 +69,21 @@ func TestStartAbandoned(t *testing.T) {
 	}
 }
 
-// It is asked what the host is called in a container, and nothing else.
+// HostName returns the host name in a container, or an error.
 func TestHostName(t *testing.T) {
 	r, _ := newHarness(t, "echo 1 pipe binary PROGRAM\n")
 	if name, err := r.HostName(t.Context(), "box"); name != "host of box" || err != nil {
 		t.Errorf("got %q, %v", name, err)
 	}
 	for container, want := range map[string]string{
-		"nobody": "no such container", "": "nobody can be asked", strings.Repeat("x", 256): "nobody can be asked",
+		"nobody": "no such container", "": "1 to 255 bytes, not 0", strings.Repeat("x", 256): "1 to 255 bytes, not 256",
 	} {
 		if name, err := r.HostName(t.Context(), container); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("a name of %d bytes: %q, %v, want %s", len(container), name, err, want)
+			t.Errorf("container name of %d bytes: got %q, %v, want %s", len(container), name, err, want)
 		}
 	}
 	must(t, r.close())
 	if _, err := r.HostName(t.Context(), "box"); !errors.Is(err, ErrLost) {
-		t.Errorf("without root helper: %v", err)
+		t.Errorf("after the end of the root helper: %v", err)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// CheckConfig reports why the configuration file at path is not root's alone, as
-// an [*Untrusted], or why it cannot be read. "" is what is compiled in, which is
-// trusted.
+// CheckConfig returns an [*Untrusted] if a user other than root can change the
+// configuration file at path, and another error if it cannot be read. "" is the
+// embedded configuration, which is trusted.
 func CheckConfig(path string) error { return checkConfig(path, 0) }
 
 func checkConfig(path string, uid uint32) error {
@@ -33,13 +33,14 @@ func checkConfig(path string, uid uint32) error {
 	return err
 }
 
-// CheckFile reports why a user other than root can change a file, or why there is
-// none.
+// CheckFile returns an [*Untrusted] if a user other than root can change a file,
+// and another error if it does not exist.
 func CheckFile(path string) error { return checkPath(path, toRead, 0) }
 
-// SortPath returns a list of directories for PATH with those at its end in which
-// others than root can put a program, which rest are. So they cannot put one in
-// the place of root's, for a wrapper such as nice, or for a script.
+// SortPath moves the directories in which users other than root can create a
+// program to the end of list, a value of PATH. They are returned as rest, too. So
+// those users cannot put a program in the place of a program of root that a wrapper
+// such as nice, or a script, looks up.
 func SortPath(list string) (sorted string, rest []string) { return sortPath(list, 0) }
 
 func sortPath(list string, uid uint32) (sorted string, rest []string) {
@@ -54,27 +55,28 @@ func sortPath(list string, uid uint32) (sorted string, rest []string) {
 	return strings.Join(append(good, rest...), string(filepath.ListSeparator)), rest
 }
 
-// CheckAgent reports why the command or the shared object of an agent that is not
-// part of this program is not root's alone, as an [*Untrusted], or why there is
-// none.
+// CheckAgent returns an [*Untrusted] if a user other than root can change the
+// command or the shared object of an agent that is not part of this program, and
+// another error if it does not exist.
 func CheckAgent(a *pmcdconf.Agent) error {
 	_, err := checkProgram(a, 0)
 	return err
 }
 
-// checkProgram returns the program of a, or reports why a user other than root
-// could change what its process executes: the shared object; or the program, its
-// interpreter, and each argument that can be code.
+// checkProgram returns the program of a. The error is an *Untrusted if a user other
+// than root can change what its process executes: the shared object; or the
+// program, its interpreter, and each argument that can be code. Files of uid are
+// trusted like those of root, here and below.
 func checkProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 	if a.Kind == pmcdconf.DSO {
 		return "", checkPath(a.Path, toRead, uid)
 	}
 	if len(a.Argv) == 0 {
-		return "", nil // there is nothing to start
+		return "", nil // pmcd does not start it
 	}
 	program, err := exec.LookPath(a.Argv[0])
 	if err != nil {
-		if _, err := os.Stat(a.Argv[0]); errors.Is(err, fs.ErrPermission) { // a file system may not serve root
+		if _, err := os.Stat(a.Argv[0]); errors.Is(err, fs.ErrPermission) { // as root in a network file system
 			return "", &Untrusted{Path: a.Argv[0], by: notExamined, id: uint32(syscall.EACCES)}
 		}
 		return "", err
@@ -93,18 +95,19 @@ func checkProgram(a *pmcdconf.Agent, uid uint32) (string, error) {
 	return program, nil
 }
 
-// checkArgument checks what of an argument can be code. That is not the address
-// that a socket agent listens at.
+// checkArgument checks each part of an argument that can be the path of code. The
+// address that a socket agent listens at is not code.
 func checkArgument(arg, address string, uid uint32) error {
 	return checkArgumentAt(0, arg, address, uid)
 }
 
-// checkArgumentAt is trustedArgument for what that many scripts lead to.
+// checkArgumentAt is checkArgument for an argument that was reached through depth
+// scripts.
 func checkArgumentAt(depth int, arg, address string, uid uint32) error {
 	list := codePaths(arg)
 	for _, part := range shellWords(arg) {
 		list = append(list, codePaths(part)...)
-		// A wrapper executes it.
+		// A wrapper such as nice executes it.
 		if path, err := exec.LookPath(part); err == nil && !strings.Contains(part, "/") {
 			list = append(list, path)
 		}
@@ -116,7 +119,7 @@ func checkArgumentAt(depth int, arg, address string, uid uint32) error {
 		if err := checkPath(path, asArgument, uid); err != nil {
 			return err
 		}
-		// A wrapper executes the interpreter of a script.
+		// If it is a script, a wrapper executes its interpreter.
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			if err := checkInterpreter(depth, path, uid); err != nil {
 				return err
@@ -126,18 +129,18 @@ func checkArgumentAt(depth int, arg, address string, uid uint32) error {
 	return nil
 }
 
-// shellWords returns the words of an argument that is a shell command, or a list of
-// directories; of another one that one.
+// shellWords returns the words of an argument that is a shell command or a list of
+// directories. Any other argument is one word.
 func shellWords(arg string) []string {
 	return strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()<>{}`$\"':,", r) })
 }
 
-// maxDepth is how many scripts may be each other's interpreters, as for the
-// kernel.
+// maxDepth is how many scripts may be interpreters of each other. The kernel has
+// the same limit.
 const maxDepth = 4
 
-// checkExecutable checks a program, and, if it is a script, the interpreter that
-// the kernel executes for it.
+// checkExecutable checks a program and, if it is a script, the interpreter that the
+// kernel executes for it.
 func checkExecutable(program string, uid uint32) error {
 	if err := checkPath(program, toRead, uid); err != nil {
 		return err
@@ -145,11 +148,11 @@ func checkExecutable(program string, uid uint32) error {
 	return checkInterpreter(0, program, uid)
 }
 
-// checkInterpreter checks the interpreter of a file, if it is a script, which that
-// many scripts have led to. Others than root cannot change the file.
+// checkInterpreter checks the interpreter of a file if the file is a script. The
+// file was reached through depth scripts, and only root can change it.
 func checkInterpreter(depth int, file string, uid uint32) error {
 	if depth == maxDepth {
-		return nil // the kernel executes no more
+		return nil // the kernel does not execute it
 	}
 	words, err := shebang(file)
 	if err != nil || len(words) == 0 {
@@ -166,18 +169,19 @@ func checkInterpreter(depth int, file string, uid uint32) error {
 	return checkInterpreter(depth+1, words[0], uid)
 }
 
-// shebang returns the words of the first line of a script. One that cannot be
-// read is not trusted: what it would execute is not known.
+// shebang returns the words of the first line of a script, or none for any other
+// file. A file that cannot be read is not trusted, since its interpreter is not
+// known.
 func shebang(path string) ([]string, error) {
 	f, err := os.Open(path)
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
-		return nil, err // it says nothing about the file: the start is tried again
+		return nil, err // not about the file: the start is tried again later
 	case err != nil:
 		return nil, lookupError(err, toRead)
 	}
 	defer f.Close()
-	first, err := bufio.NewReader(f).Peek(256) // the kernel looks at no more
+	first, err := bufio.NewReader(f).Peek(256) // the kernel reads no more
 	if err != nil && err != io.EOF {
 		return nil, lookupError(err, toRead)
 	}
@@ -189,18 +193,18 @@ func shebang(path string) ([]string, error) {
 	return strings.Fields(string(line)), nil
 }
 
-// codePaths returns what of an argument can be the path of code, if there is a slash
-// in it or a file of that name in the working directory: the argument, what is
-// behind its "=", and what is behind an option of one letter. As a whole an option
-// or a NAME=VALUE is a path only where there is such a file: others can make one
-// in the working directory, but a command that would execute it does not have it
-// in mind.
+// codePaths returns the parts of an argument that can be the path of code: the
+// argument, the text after its "=", and the text after an option of one letter. A
+// part counts if it has a slash in it or if a file of that name exists in the
+// working directory. An option or a NAME=VALUE as a whole counts only if such a
+// file exists: others can create one in the working directory, but the command
+// does not mean to execute it.
 func codePaths(arg string) (list []string) {
-	add := func(s string, also bool) {
+	add := func(s string, always bool) {
 		if s == "" || slices.Contains(list, s) {
 			return
 		}
-		if _, err := os.Lstat(s); err == nil || also {
+		if _, err := os.Lstat(s); err == nil || always {
 			list = append(list, s)
 		}
 	}
@@ -219,17 +223,17 @@ func codePaths(arg string) (list []string) {
 	return list
 }
 
-// isName reports whether s can be the name of a variable, or is empty.
+// isName reports whether s is empty or can be the name of a variable.
 func isName(s string) bool {
 	return strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// isLogArgument reports whether argument i of argv is, or has, the log of an agent, which
-// is written and not executed: the argument of -l or --log.
+// isLogArgument reports whether argument i of argv is or contains the log file of an
+// agent, which is written and not executed: the argument of -l or --log.
 //
-// Interpreters have another -l, behind which there may be a script.
+// The -l of interpreters means something else, and a script may follow it.
 func isLogArgument(argv []string, i int) bool {
-	option := i // where -l is
+	option := i // index of -l
 	switch arg := argv[i]; {
 	case strings.HasPrefix(arg, "--log="), argv[i-1] == "--log":
 		return true
@@ -240,7 +244,7 @@ func isLogArgument(argv []string, i int) bool {
 		return false
 	}
 	if option == 0 {
-		return false // the program has that name
+		return false // it is the program
 	}
 	program := option - 1
 	for program > 0 && strings.HasPrefix(argv[program], "-") {
@@ -250,5 +254,5 @@ func isLogArgument(argv []string, i int) bool {
 	return !slices.Contains(interpreters, name)
 }
 
-// interpreters have an option -l that is not about a log.
+// interpreters are programs whose option -l does not name a log file.
 var interpreters = strings.Fields("sh ash bash dash ksh mksh zsh csh tcsh fish busybox perl ruby lua luajit guile emacs awk gawk php")

@@ -19,7 +19,7 @@ func agentOf(t *testing.T, line string) *pmcdconf.Agent {
 	return &conf.Agents[0]
 }
 
-// Each part of a command that can be code has to be root's.
+// Each part of a command that can be code must belong to root.
 func TestTrustedProgram(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := writeExecutable(t, filepath.Join(dir, "good")), writeExecutable(t, filepath.Join(dir, "bad"))
@@ -38,7 +38,7 @@ func TestTrustedProgram(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(open, "theirs"), []byte("#!/bin/sh\n"), 0o755))
 	t.Setenv("PATH", os.Getenv("PATH")+":"+open)
-	// As pmcd, it works where others can make files.
+	// The working directory is writable by others, as that of pmcd.
 	wd := filepath.Join(dir, "wd")
 	writeExecutable(t, filepath.Join(wd, "here"))
 	must(t, os.Chmod(wd, 0o777))
@@ -69,7 +69,7 @@ func TestTrustedProgram(t *testing.T) {
 		{"pipe binary GOOD LD_PRELOAD=BAD", theirs},
 		{"pipe binary GOOD --script=GOOD -fGOOD X=GOOD", ""},
 		{"pipe binary sh X/y=/etc/passwd", "wd " + theirs},
-		{"pipe binary sh OPEN/none", theirs}, // it can come
+		{"pipe binary sh OPEN/none", theirs}, // others can create it
 		{"pipe binary sh /tmp/no.such.script", theirs},
 		{"pipe binary sh /no/such/script", ""},
 		{"pipe binary sh GOOD/none", ""},
@@ -86,14 +86,14 @@ func TestTrustedProgram(t *testing.T) {
 		{"pipe binary GOOD -I/usr/lib:OPEN", theirs},
 		{"pipe binary env PYTHONPATH=/usr/lib:OPEN GOOD", theirs},
 
-		// So may be the interpreter of a script behind it.
+		// So may the interpreter of a script after it.
 		{"pipe binary nice -n 1 DIR/byBad", theirs},
 		{"pipe binary nice -n 1 DIR/byByBad", theirs},
 		{"pipe binary nice -n 1 DIR/byGood", ""},
 		{"pipe binary nice -n 1 DIR/byItself", ""},
 		{"pipe binary sh -fhere", "wd " + theirs},
 
-		// What is no file is not executed, as long as no one else can replace it.
+		// Anything but a file is not executed, as long as only root can replace it.
 		{"pipe binary GOOD /dev/null", ""},
 		{"pipe binary GOOD DIR/fifo", ""},
 		{"pipe binary GOOD OPEN/fifo", theirs},
@@ -104,7 +104,7 @@ func TestTrustedProgram(t *testing.T) {
 		{"socket unix OPEN/socket GOOD -u OPEN/other", theirs},
 		{"pipe binary GOOD -u OPEN/socket", theirs},
 
-		// Logs are written.
+		// Log files are written and not executed.
 		{"pipe binary GOOD -l BAD", ""},
 		{"pipe binary GOOD -d 3 -l OPEN/log", ""},
 		{"pipe binary GOOD -lOPEN/log --log=OPEN/log --log OPEN/log", ""},
@@ -130,9 +130,9 @@ func TestTrustedProgram(t *testing.T) {
 	}
 }
 
-// While descriptors are short the interpreter of a script is not known. That is an
-// error, after which the start is tried again, and not a program without one. Nor
-// does it make the agent one that others can change.
+// When there are too many open files the interpreter of a script cannot be read.
+// That is an error, after which the start is tried again. The script is not taken
+// for a program without an interpreter, nor for an untrusted one.
 func TestTrustedUnread(t *testing.T) {
 	dir := t.TempDir()
 	bad := writeExecutable(t, filepath.Join(dir, "bad"))
@@ -148,7 +148,7 @@ func TestTrustedUnread(t *testing.T) {
 	})
 }
 
-// What others can put a program into, now or later, is searched last.
+// Directories in which others can create a program, now or later, come last.
 func TestSortPath(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"open": 0o777, "good": 0o755, "sticky": 0o777 | os.ModeSticky} {
@@ -162,9 +162,9 @@ func TestSortPath(t *testing.T) {
 	}
 }
 
-// What the Install scripts of PCP's PMDAs put behind the program keeps root's
-// rights, where the configuration files that they name are root's, and in the
-// directory that pmcd works in, which is its user's.
+// With the arguments that the Install scripts of PCP's PMDAs write, agents get
+// root's rights, provided that the configuration files in them belong to root. The
+// working directory is that of pmcd, which belongs to its user.
 func TestTrustedInstall(t *testing.T) {
 	dir := t.TempDir()
 	pmda := writeExecutable(t, filepath.Join(dir, "pmdas/x/pmdax"))
@@ -187,7 +187,7 @@ func TestTrustedInstall(t *testing.T) {
 		"/proc/sys/",
 		"-R 5",            // perfevent and others
 		"-d 46 /dev/tty",  // roomtemp
-		"-d 46 /dev/null", // a terminal there may not be
+		"-d 46 /dev/null", // the terminal may not exist
 		"-c CONF",
 		"-d 32 -I 120 -t 20 -D 1 CONF",          // shping
 		"-d 26 PMDA -h localhost -x -t 10 CONF", // summary

@@ -12,7 +12,7 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// withoutDescriptors calls f while this process can have but n more descriptors.
+// withoutDescriptors calls f while this process can open only n more descriptors.
 func withoutDescriptors(t *testing.T, n int, f func()) {
 	t.Helper()
 	var fill []*os.File
@@ -31,14 +31,14 @@ func withoutDescriptors(t *testing.T, n int, f func()) {
 		fill = append(fill, os.NewFile(uintptr(fd), os.DevNull))
 	}
 	if len(fill) < n {
-		t.Fatalf("%d descriptors of %d", len(fill), n)
+		t.Fatalf("%d descriptors could be opened, want %d or more", len(fill), n)
 	}
 	closeAll(fill[:n])
 	fill = fill[n:]
 	f()
 }
 
-// Descriptors that do not arrive are an error, and those that do are there.
+// If descriptors do not arrive, receive returns an error and those that did arrive.
 func TestReceiveWithoutDescriptors(t *testing.T) {
 	c, socket, err := pair()
 	must(t, err)
@@ -66,13 +66,13 @@ func TestReceiveWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// A process that comes without the pipes that it needs has not been started: the
-// root helper stops it.
+// If a process comes without the pipes that it needs, Start fails, and the process
+// is stopped.
 func TestStartWithoutPipes(t *testing.T) {
 	for _, kind := range []pmcdconf.Kind{pmcdconf.Pipe, pmcdconf.DSO, pmcdconf.Socket} {
 		for n := range 3 { // descriptors
 			if n == 0 == (kind == pmcdconf.Socket) && n != 1 {
-				continue // that is right
+				continue // the right number
 			}
 			c, socket, err := pair()
 			must(t, err)
@@ -103,14 +103,14 @@ func TestStartWithoutPipes(t *testing.T) {
 	}
 }
 
-// The root helper and the daemon, which are one process here, run out of
-// descriptors at any point of a start: it fails or not, and afterwards one works.
+// The root helper and the daemon, which are one process here, have no descriptors
+// left at any point of a start. The start may fail, and the next one works.
 func TestStartWithoutDescriptors(t *testing.T) {
 	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\n")
-	p, err := r.start(list[0]) // it is set up
+	p, err := r.start(list[0]) // opens what is opened once
 	must(t, err)
 	r.stop(p)
-	failed, cut := 0, 0
+	failed, lost := 0, 0
 	for n := range 24 {
 		stderr, err := child.NewStderr(io.Discard)
 		must(t, err)
@@ -121,7 +121,7 @@ func TestStartWithoutDescriptors(t *testing.T) {
 				checkEcho(t, p)
 				r.stop(p)
 			case strings.Contains(err.Error(), ErrDescriptors.Error()):
-				cut++
+				lost++
 				fallthrough
 			default:
 				failed++
@@ -129,8 +129,8 @@ func TestStartWithoutDescriptors(t *testing.T) {
 		})
 		stderr.Close()
 	}
-	if failed == 0 || cut == 0 {
-		t.Errorf("%d starts failed, %d for want of descriptors that were sent", failed, cut)
+	if failed == 0 || lost == 0 {
+		t.Errorf("%d starts failed, %d because descriptors did not arrive", failed, lost)
 	}
 	p, err = r.start(list[0])
 	must(t, err)

@@ -2,58 +2,59 @@
 // given them up.
 //
 // There are two processes of the same program. The root helper, whose argv[0] is
-// [Name], is started by the daemon while that is root still, stays root, and
-// runs [Serve]. The daemon becomes an ordinary user and has a [Client] for it.
-// They talk over a pair of sockets:
+// [Name], is started by the daemon while the daemon is still root. It stays root
+// and runs [Serve]. The daemon becomes an ordinary user and talks to it by a
+// [Client], over a pair of sockets:
 //
 //	daemon                                root helper
 //	start ID, domain, digest, stderr  ->
 //	                                  <-  started ID, pid, pipes | refused ID, reason |
-//	                                      untrusted ID, reason
-//	                                  <-  ended ID, wait status
-//	stop ID [now]                     ->
-//	                                  <-  gone ID
-//	ask ID, container                 ->
-//	                                  <-  named ID, host | refused ID, reason
+//	                                      untrusted ID, path and reason
+//	                                  <-  exited ID, wait status
+//	stop ID, now                      ->
+//	                                  <-  stopped ID
+//	askHostName ID, container         ->
+//	                                  <-  hostName ID, name | refused ID, reason
 //
-// The root helper believes nothing of what it is sent, for the daemon may be in
-// the hands of a client. It starts what it has read from pmcd.conf itself and
-// executes no string from the socket: a start names a line by its domain, and
-// by a digest so that a line that has become another one is not taken for it.
-// A line that it does not know makes it read the file again. The stderr that it
-// takes is a pipe, for what root writes to a socket is root's word.
+// The root helper does not trust what it receives, because a client of pmcd may
+// have taken over the daemon. It reads pmcd.conf itself and starts only what is in
+// there; it executes no string from the socket. A start message names a line by
+// its domain and a digest, so that a line that has changed is not started by
+// mistake. If the root helper has no line with that digest, it reads the file
+// again. The standard error output that it receives must be a pipe: what root
+// writes to a socket could be taken for root's own message.
 //
-// A dso line may be for an agent that is part of the program; then it is the
-// program that is started. Without a file there are the lines that are compiled
-// in.
+// A dso line may be for an agent that is built into the program. Then the root
+// helper starts the program itself. Without a configuration file it uses the lines
+// that are compiled in.
 //
-// It starts an agent if only root can change what would be executed: the
-// file, the program and its interpreter, each argument that can be code, and each
-// directory and link on the way to them must belong to root, and neither their
-// group nor others may be able to write to them (see [CheckAgent]). The rule is
-// the same at the start, at a reload and at a restart. For another agent the
-// answer is "untrusted" with what others can change. The daemon then starts it
-// itself: it is the user that such an agent should have, and so the root helper
-// never reads a file that others can change, which may be a link to one that they
-// cannot read. Config.TrustAll is C pmcd's behaviour: all agents are root's.
+// It starts an agent only if no user but root can change what would be executed.
+// The file, the program and its interpreter, each argument that can be code, and
+// each directory and symbolic link on the way to them must belong to root, and
+// must not be writable by their group or others (see [CheckAgent]). The rule is
+// the same at the start of pmcd, at a reload and at a restart of the agent. For
+// any other agent the reply is "untrusted", with the path that others can change.
+// The daemon then starts the agent itself, as the user that such an agent should
+// have. So the root helper never reads a file that others can change; such a file
+// could be a link to one that they may not read. With Config.TrustAll it starts all
+// agents as root, as C pmcd does.
 //
-// Of each line there are at most 4 processes at a time. What comes without the
-// descriptors that it should have, because there were too many open files, is
-// stopped, and is an error at the other end.
+// There are at most 4 processes of a line at a time. If descriptors of a message
+// do not arrive, because the receiver has too many open files, the process is
+// stopped and the start fails.
 //
-// The other question that it answers is what the host is called in a container,
-// which it asks pmdaroot: the daemon itself must not be connected to that.
+// The root helper also answers requests for the host name in a container. It asks
+// pmdaroot, to which the daemon itself must not be connected.
 //
-// When the daemon's end of the socket is closed, by whatever end of the daemon,
-// the root helper stops all that it has started and ends. Should the root helper end
-// first, what it has started gets SIGTERM, if the program starts it by a
-// child.Starter.
+// When the daemon's end of the socket is closed, for whatever reason, the root
+// helper stops all agents that it has started and exits. If the root helper ends
+// first, its agents get SIGTERM, provided that Config.Start uses a child.Starter.
 package roothelper
 
 // Name is argv[0] of the root helper. PCP's scripts take a process for pmcd if
 // its name is pmcd or ends in /pmcd.
 const Name = "pmcd-root"
 
-// Self is this program, even if there is another one by now, or none, where it
-// was: that is why it is not os.Executable.
+// Self is the path of this program. It is not os.Executable, because an update may
+// have replaced or removed the file that was started.
 const Self = "/proc/self/exe"

@@ -16,17 +16,17 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A harness has a root helper in this process.
+// A harness runs a root helper in this process.
 type harness struct {
 	*Client
 	t       *testing.T
 	conf    string
 	program string
-	done    chan error // what Serve returns
+	done    chan error // result of Serve
 }
 
-// configure writes the configuration file, with PROGRAM for a program that
-// echoes, and returns its agents as the daemon sees them.
+// configure writes the configuration file and returns its agents. PROGRAM in the
+// text stands for a program that copies its input to its output.
 func (r *harness) configure(text string) []pmcdconf.Agent {
 	r.t.Helper()
 	text = strings.ReplaceAll(text, "PROGRAM", r.program)
@@ -60,7 +60,7 @@ func newHarness(t *testing.T, text string) (*harness, []pmcdconf.Agent) {
 	return r, list
 }
 
-// close ends the root helper as the end of the daemon does.
+// close ends the root helper, as the end of the daemon does.
 func (r *harness) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -94,12 +94,13 @@ func (r *harness) stop(p *Process) {
 	p.Stop(ctx)
 }
 
-// wantRefused fails the test unless the agent is wantRefused for what want says.
+// wantRefused fails the test unless starting the agent fails with an error that
+// contains want.
 func (r *harness) wantRefused(a pmcdconf.Agent, want string) {
 	r.t.Helper()
 	p, err := r.start(a)
 	if err == nil {
-		r.t.Errorf("%s was started, pid %d, want %q", a.Name, p.PID(), want)
+		r.t.Errorf("%s was started as process %d, want error %q", a.Name, p.PID(), want)
 	} else if !strings.Contains(err.Error(), want) {
 		r.t.Errorf("%s: %v, want %q", a.Name, err, want)
 	}
@@ -123,7 +124,7 @@ func fdList() []os.DirEntry {
 	return list
 }
 
-// zombie reports whether a process waits for whoever inherited it.
+// zombie reports whether a process has ended and was not reaped yet.
 func zombie(pid int) bool {
 	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return strings.Contains(string(stat), ") Z ")

@@ -13,10 +13,10 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 )
 
-// A process of root's does not write to whatever the daemon has opened: at the
-// other end of a socket may be one that goes by who writes (SO_PASSCRED).
+// The standard error output of a root process must be a pipe: the reader of a
+// socket may trust messages by their sender (SO_PASSCRED).
 func TestStderrIsAPipe(t *testing.T) {
-	r, list := newHarness(t, "says 1 pipe binary sh -c \"echo evil >&2\"\n")
+	r, list := newHarness(t, "writes 1 pipe binary sh -c \"echo evil >&2\"\n")
 	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	must(t, err)
 	own, socket := os.NewFile(uintptr(ends[0]), "own"), os.NewFile(uintptr(ends[1]), "socket")
@@ -26,7 +26,7 @@ func TestStderrIsAPipe(t *testing.T) {
 	must(t, err)
 	defer closeAll([]*os.File{own, socket, null, file})
 	for _, f := range []*os.File{socket, null, file} {
-		if p, err := r.Start(t.Context(), &list[0], f); err == nil || !strings.Contains(err.Error(), "is no pipe") {
+		if p, err := r.Start(t.Context(), &list[0], f); err == nil || !strings.Contains(err.Error(), "is not a pipe") {
 			t.Errorf("%s: %v", f.Name(), err)
 			if err == nil {
 				r.stop(p)
@@ -35,8 +35,8 @@ func TestStderrIsAPipe(t *testing.T) {
 	}
 }
 
-// Nothing that the daemon sends makes the root helper do more than it should, or
-// keep anything.
+// No message of the daemon makes the root helper do anything but its task, or keep
+// descriptors or goroutines.
 func TestHostile(t *testing.T) {
 	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\n")
 	p, err := r.start(list[0])
@@ -70,7 +70,7 @@ func TestHostile(t *testing.T) {
 		send(make([]byte, 20000))
 		send(good.append(nil))                 // no descriptor
 		send(good.append(nil), fd, fd)         // one too many
-		send(good.append(nil), fd, fd, fd, fd) // more than there is room for
+		send(good.append(nil), fd, fd, fd, fd) // more than the receiver has room for
 		send((&message{kind: msgStart, id: uint32(1000 + i), domain: 1}).append(nil), fd)
 		send((&message{kind: msgStop, id: uint32(i + 1000)}).append(nil), fd)
 		send((&message{kind: msgStop, id: uint32(i + 1000), now: true}).append(nil))
@@ -81,9 +81,9 @@ func TestHostile(t *testing.T) {
 		send((&message{kind: msgAskHostName, id: 1, text: strings.Repeat("x", 900)}).append(nil))
 		send((&message{kind: msgAskHostName, id: uint32(i), text: "box"}).append(nil))
 	}
-	checkEcho(t, p) // it is still there
+	checkEcho(t, p) // it still runs
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		q, err := r.start(list[0]) // the last of those above are being looked at
+		q, err := r.start(list[0]) // the last messages above are still being handled
 		if err == nil {
 			r.stop(q)
 			break
@@ -95,18 +95,18 @@ func TestHostile(t *testing.T) {
 	var after []os.DirEntry
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		after, _ = os.ReadDir("/proc/self/fd")
-		if len(after) <= len(before)+2 && // the wait for the end of p may have begun since
+		if len(after) <= len(before)+2 && // the wait for the end of p may have started since
 			runtime.NumGoroutine() <= goroutines+2 {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d descriptors and %d goroutines, before it was %d and %d", len(after), runtime.NumGoroutine(), len(before), goroutines)
+			t.Fatalf("%d descriptors and %d goroutines, want %d and %d as before", len(after), runtime.NumGoroutine(), len(before), goroutines)
 		}
 	}
 	must(t, r.close())
 }
 
-// Descriptor 3 may be anything if somebody starts the program by that name.
+// Descriptor 3 may be anything if the program is not started by pmcd.
 func TestServeNoSocket(t *testing.T) {
 	null, err := os.Open("/dev/null")
 	must(t, err)

@@ -9,40 +9,40 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A kind is what a message says.
+// A kind is the type of a message.
 type kind byte
 
 const (
-	msgStart       kind = iota + 1 // of the daemon
-	msgStop                        // of the daemon
-	msgAskHostName                 // of the daemon
-	msgStarted                     // of the root helper, as are those below
+	msgStart       kind = iota + 1 // sent by the daemon
+	msgStop                        // sent by the daemon
+	msgAskHostName                 // sent by the daemon
+	msgStarted                     // sent by the root helper, as are those below
 	msgRefused
 	msgExited
 	msgStopped
 	msgHostName
-	msgUntrusted // as refused, but the daemon may start it itself
+	msgUntrusted // like refused, but the daemon may start the agent itself
 )
 
-// A message is one packet on the socket: its kind and its id in 5 bytes, then
-// what that kind has, numbers in network byte order. The descriptors that come
-// with it are not in here.
+// A message is one packet on the socket: its kind (1 byte), its id (4 bytes), and
+// the fields of that kind. Numbers are in network byte order. Descriptors are
+// passed beside it as control messages.
 type message struct {
 	kind kind
-	id   uint32 // of a process or a question, chosen by the daemon
+	id   uint32 // of a process or a request, chosen by the daemon
 
 	domain uint32            // start: of the agent
-	digest [sha256.Size]byte // start: of its line
-	now    bool              // stop: do not wait for it to end by itself
+	digest [sha256.Size]byte // start: of its line in pmcd.conf, see digest
+	now    bool              // stop: kill the process at once
 	pid    uint32            // started
-	status uint32            // ended: as of wait(2)
-	text   string            // ask: a container; named: its host; refused: why; untrusted: see Untrusted
+	status uint32            // exited: as of wait(2)
+	text   string            // askHostName: a container; hostName: the name; refused: the reason; untrusted: an encoded Untrusted
 }
 
-// maxMessage is more than any message has, in bytes.
+// maxMessage is the largest size of a message, in bytes.
 const maxMessage = 1024
 
-// maxText is how much of a text is sent, in bytes.
+// maxText is the most bytes of a text that are sent; the rest is cut off.
 const maxText = maxMessage - 5
 
 func (m *message) append(b []byte) []byte {
@@ -67,9 +67,9 @@ func (m *message) append(b []byte) []byte {
 	return b
 }
 
-var errMessage = errors.New("not a message")
+var errMessage = errors.New("malformed message")
 
-// parseMessage reads one packet, which may hold anything.
+// parseMessage parses one packet, which is not trusted.
 func parseMessage(b []byte) (message, error) {
 	if len(b) < 5 || len(b) > maxMessage {
 		return message{}, fmt.Errorf("%w: %d bytes", errMessage, len(b))
@@ -81,7 +81,7 @@ func parseMessage(b []byte) (message, error) {
 	case m.kind < msgStart || m.kind > msgUntrusted:
 		return message{}, fmt.Errorf("%w: kind %d", errMessage, m.kind)
 	case len(b) != size:
-		return message{}, fmt.Errorf("%w: %d bytes more for kind %d", errMessage, len(b), m.kind)
+		return message{}, fmt.Errorf("%w: %d bytes after the head for kind %d", errMessage, len(b), m.kind)
 	}
 	switch m.kind {
 	case msgStart:
@@ -89,7 +89,7 @@ func parseMessage(b []byte) (message, error) {
 		copy(m.digest[:], b[4:])
 	case msgStop:
 		if b[0] > 1 {
-			return message{}, fmt.Errorf("%w: %d is neither yes nor no", errMessage, b[0])
+			return message{}, fmt.Errorf("%w: %d is not a bool", errMessage, b[0])
 		}
 		m.now = b[0] == 1
 	case msgStarted:
@@ -102,7 +102,8 @@ func parseMessage(b []byte) (message, error) {
 	return m, nil
 }
 
-// digest is the same for two lines if the same would be started for them.
+// digest returns a hash of everything in the line of an agent that determines what
+// is started for it.
 func digest(a *pmcdconf.Agent) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %d %d %q %q %q %q %q",
 		a.Name, a.Domain, a.Kind, a.Entry, a.Path, a.Family, a.Address, a.Argv))

@@ -29,20 +29,20 @@ func TestMessage(t *testing.T) {
 		text := slices.Contains([]kind{msgAskHostName, msgHostName, msgRefused, msgUntrusted}, want.kind) // of any length
 		b := want.append(nil)
 		if m, err := parseMessage(b); err != nil || m != want {
-			t.Errorf("%+v became %x and then %+v, %v", want, b, m, err)
+			t.Errorf("%+v is encoded as %x, which is parsed as %+v, %v", want, b, m, err)
 		}
 		for n := range b {
 			if m, err := parseMessage(b[:n]); err == nil && (!text || n < 5) {
-				t.Errorf("%x is taken for %+v", b[:n], m)
+				t.Errorf("%x is parsed as %+v", b[:n], m)
 			}
 		}
 		if m, err := parseMessage(append(b, 0)); err == nil && !text {
-			t.Errorf("%x and more is taken for %+v", b, m)
+			t.Errorf("%x and one byte more is parsed as %+v", b, m)
 		}
 	}
 	long := message{kind: msgRefused, text: strings.Repeat("x", 5000)}
 	if m, err := parseMessage(long.append(nil)); err != nil || len(m.text) != maxText {
-		t.Errorf("a long reason has %d bytes, %v", len(m.text), err)
+		t.Errorf("a long reason is parsed as %d bytes, %v", len(m.text), err)
 	}
 	for _, b := range [][]byte{nil, {0, 0, 0, 0, 1}, {10, 0, 0, 0, 1}, {255, 0, 0, 0, 1}, {2, 0, 0, 0, 1, 2}, make([]byte, maxMessage+1)} {
 		if m, err := parseMessage(b); !errors.Is(err, errMessage) {
@@ -58,12 +58,12 @@ func FuzzMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := parseMessage(b)
 		if err == nil && !bytes.Equal(m.append(nil), b) {
-			t.Errorf("%x is %+v and that is %x", b, m, m.append(nil))
+			t.Errorf("%x is parsed as %+v, which is encoded as %x", b, m, m.append(nil))
 		}
 	})
 }
 
-// Whatever changes what is started changes the digest.
+// The digest changes with everything that determines what is started.
 func TestDigest(t *testing.T) {
 	seen := make(map[[32]byte]string)
 	for _, text := range []string{

@@ -10,9 +10,10 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 )
 
-// A Process is what the root helper has started.
+// A Process is an agent that the root helper has started.
 type Process struct {
-	// Pipes are what the process reads and writes; nil if it was not given any.
+	// Pipes are the standard input and output of the process; nil for a socket
+	// agent.
 	Pipes *child.Pipes
 
 	client  *Client
@@ -20,18 +21,18 @@ type Process struct {
 	pid     int
 	exited  bool // guarded by client.mu
 	status  syscall.WaitStatus
-	done    chan struct{} // closed when it has ended, and status is set
-	stopped chan struct{} // closed when it is stopped
+	done    chan struct{} // closed when it has ended and status is set
+	stopped chan struct{} // closed when the root helper has stopped and reaped it
 }
 
-// PID reports its process id.
+// PID returns its process id.
 func (p *Process) PID() int { return p.pid }
 
-// Done is closed when it has ended.
+// Done returns a channel that is closed when it has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Status reports how it ended. It is valid once Done is closed; 0 if that
-// is not known.
+// Status returns how it ended. It is valid once Done is closed; 0 if the status is
+// not known.
 func (p *Process) Status() syscall.WaitStatus { return p.status }
 
 // stopTimeout is how long the root helper may take to kill a process.
@@ -62,7 +63,7 @@ func (p *Process) Stop(ctx context.Context) {
 	p.setExitedLocked(0) // its status is not known
 }
 
-// setExitedLocked notes that the process has ended. The caller holds mu of the client.
+// setExitedLocked records that the process has ended. The caller holds client.mu.
 func (p *Process) setExitedLocked(status syscall.WaitStatus) {
 	if !p.exited {
 		p.exited, p.status = true, status
@@ -70,18 +71,18 @@ func (p *Process) setExitedLocked(status syscall.WaitStatus) {
 	}
 }
 
-// setPipes makes pipes of the descriptors that came with a process, of which
-// there must be as many as it needs.
+// setPipes makes Pipes from the descriptors that came with the process. want is
+// how many it needs: two or none.
 func (p *Process) setPipes(files []*os.File, want int) error {
 	if len(files) != want {
-		return fmt.Errorf("the process came with %d descriptors and not %d", len(files), want)
+		return fmt.Errorf("the root helper sent %d descriptors with the process, want %d", len(files), want)
 	}
 	if want == 0 {
 		return nil
 	}
-	for _, f := range files { // without deadlines it could hang pmcd
+	for _, f := range files { // a descriptor without deadlines could block pmcd
 		if err := f.SetDeadline(time.Time{}); err != nil {
-			return fmt.Errorf("its pipes cannot be waited for: %w", err)
+			return fmt.Errorf("its pipes have no deadlines: %w", err)
 		}
 	}
 	p.Pipes = child.NewPipes(files[0], files[1])

@@ -16,75 +16,76 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A Config is what the root helper goes by. All of it is from the time when the
+// A Config is the configuration of the root helper. All of it was set while the
 // daemon was root.
 type Config struct {
-	ConfigFile string // pmcd.conf; "" for the agents in Embedded, which is compiled in
-	Embedded   []pmcdconf.Agent
+	ConfigFile string           // pmcd.conf; "" is Embedded
+	Embedded   []pmcdconf.Agent // the agents that are compiled in
 
-	// BuiltIn reports whether an agent whose dso line has this entry point is
-	// part of this program, if the file does not exist. Nil is never.
+	// BuiltIn reports whether the agent of a dso line with this entry point is
+	// part of this program. It applies if the file of the line does not exist.
+	// Nil means that there is no such agent.
 	BuiltIn func(entry string) bool
 
-	// TrustAll starts each agent with root's rights, and has every configuration
-	// file for root's, as C pmcd does.
+	// TrustAll starts every agent with root's rights and accepts any
+	// configuration file, as C pmcd does.
 	TrustAll bool
 
-	// Start starts the process of an agent. program is where its program was
-	// found, Self if that is this one, or "". stderr is the caller's.
+	// Start starts the process of an agent. program is the path of its program,
+	// Self if it is built in, or "" if the program has not been looked up. The
+	// caller closes stderr.
 	Start func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error)
 
-	// HostName returns what the host is called in a container. Nil is not known.
+	// HostName returns the host name in a container. It may be nil.
 	HostName func(container string) (string, error)
 
-	owner uint32 // for tests: may own files as root may
+	owner uint32 // for tests: a user whose files are trusted like those of root
 }
 
 const (
-	// maxProcesses is how many there may be of one agent: the one before may
-	// not have ended yet.
+	// maxProcesses is the most processes of one agent at a time. More than one is
+	// needed because the previous process may not have ended yet.
 	maxProcesses = 4
-	// stopGrace is how long it may take to stop all agents when the daemon has
-	// gone, until they are killed.
+	// stopGrace is how long a process may take to stop before it is killed.
 	stopGrace = 2 * time.Second
-	// maxHostNameRequests is how many are looked into at a time.
+	// maxHostNameRequests is the most such requests in progress at a time.
 	maxHostNameRequests = 16
-	// maxContainerName is more than the name of a container has, in bytes.
+	// maxContainerName is the longest name of a container, in bytes.
 	maxContainerName = 255
 )
 
-// A server is the root helper.
+// A server is the state of the root helper.
 type server struct {
 	cfg  Config
 	conn conn
 
-	configMu sync.Mutex              // held while the file is read
-	agents   map[int]*pmcdconf.Agent // by domain, as last read; guarded by reading
+	configMu sync.Mutex              // held while the configuration file is read
+	agents   map[int]*pmcdconf.Agent // by domain, as last read; guarded by configMu
 
-	hostNameSlots chan struct{} // has one for each that is looked into
+	hostNameSlots chan struct{} // has one element for each request in progress
 
-	mu           sync.Mutex // guards the following
-	processes    map[uint32]*process
-	perDomain    map[int]int // of processes by domain
+	mu           sync.Mutex          // guards the following
+	processes    map[uint32]*process // by id
+	perDomain    map[int]int         // number of processes by domain
 	shuttingDown bool
 	tasks        sync.WaitGroup
 }
 
-// A process is what was started for an id. It is there from the request on, and
-// gone when it is stopped.
+// A process is the process of a start message. It is in server.processes from the
+// message until it has been stopped.
 type process struct {
 	domain int
 
-	// Of one that has been started.
-	p        *child.Process // else nil
-	exitSent chan struct{}  // closed when the daemon was told of its end
+	// Set when it has been started.
+	p        *child.Process
+	exitSent chan struct{} // closed when the exited message was sent
 	stopping bool
-	ctx      context.Context // ends when it must be killed
+	ctx      context.Context // canceled when it must be killed
 	kill     context.CancelFunc
 }
 
-// Serve is the root helper, for the daemon at the other end of socket. It returns
-// when that has gone and all agents have ended.
+// Serve runs the root helper for the daemon at the other end of socket. It returns
+// when the daemon has closed its end and all agents have ended.
 func Serve(socket *os.File, cfg Config) error {
 	c, err := newConn(socket)
 	if err != nil {
@@ -102,7 +103,7 @@ func Serve(socket *os.File, cfg Config) error {
 	return err
 }
 
-// run does what the daemon asks for, until that ends.
+// run handles the messages of the daemon until the connection ends.
 func (s *server) run() error {
 	for {
 		m, files, err := s.conn.receive()
@@ -135,21 +136,25 @@ func (s *server) run() error {
 			s.answerHostName(m.id, m.text)
 		default:
 			closeAll(files)
-			s.refuse(m.id, fmt.Errorf("a message of kind %d with %d descriptors", m.kind, len(files)))
+			s.refuse(m.id, fmt.Errorf("unexpected message of kind %d with %d descriptors", m.kind, len(files)))
 		}
 	}
 }
 
-// answerHostName finds out what the host is called in a container.
+// answerHostName sends the host name in a container.
 func (s *server) answerHostName(id uint32, container string) {
-	if s.cfg.HostName == nil || container == "" || len(container) > maxContainerName {
-		s.refuse(id, errors.New("nobody can be asked about such a container"))
+	switch {
+	case s.cfg.HostName == nil:
+		s.refuse(id, errors.New("host names of containers are not known"))
+		return
+	case container == "" || len(container) > maxContainerName:
+		s.refuse(id, fmt.Errorf("the name of a container has 1 to %d bytes, not %d", maxContainerName, len(container)))
 		return
 	}
 	select {
 	case s.hostNameSlots <- struct{}{}:
 	default:
-		s.refuse(id, errors.New("there are too many questions"))
+		s.refuse(id, errors.New("too many requests for host names"))
 		return
 	}
 	s.tasks.Go(func() {
@@ -163,8 +168,8 @@ func (s *server) answerHostName(id uint32, container string) {
 	})
 }
 
-// refuse says why something is not done. If the daemon has gone, receive says
-// so; so it is with all that is sent.
+// refuse sends the reason why a request fails. Errors of send are ignored, here
+// and elsewhere: when the connection has ended receive returns an error, too.
 func (s *server) refuse(id uint32, err error) {
 	var u *Untrusted
 	if errors.As(err, &u) {
@@ -174,7 +179,7 @@ func (s *server) refuse(id uint32, err error) {
 	s.conn.send(message{kind: msgRefused, id: id, text: err.Error()})
 }
 
-// reserve makes room for one more process.
+// reserve adds a process for m, which is not started yet.
 func (s *server) reserve(m message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,9 +188,9 @@ func (s *server) reserve(m message) error {
 	case m.domain > pmcdconf.MaxDomain:
 		return fmt.Errorf("no agent has domain %d", m.domain)
 	case s.processes[m.id] != nil:
-		return fmt.Errorf("there is a process %d already", m.id)
+		return fmt.Errorf("process id %d is already in use", m.id)
 	case s.perDomain[domain] >= maxProcesses:
-		return fmt.Errorf("there are %d processes of this agent already", maxProcesses)
+		return fmt.Errorf("this agent already has %d processes", maxProcesses)
 	}
 	s.processes[m.id] = &process{domain: domain}
 	s.perDomain[domain]++
@@ -200,11 +205,12 @@ func (s *server) release(id uint32) {
 	delete(s.processes, id)
 }
 
-// start starts a process and hands its pipes to the daemon.
+// start starts the process of an agent and sends its pipes to the daemon.
 func (s *server) start(m message, stderr *os.File) error {
-	// Whoever reads a socket, or what a device does, may go by who has written.
+	// The reader of a socket, or a device, may trust what a process of root
+	// writes.
 	if fi, err := stderr.Stat(); err != nil || fi.Mode().Type() != fs.ModeNamedPipe {
-		return errors.New("its error output is no pipe")
+		return errors.New("the file for its standard error output is not a pipe")
 	}
 	a, program, err := s.lookup(int(m.domain), m.digest)
 	if err != nil {
@@ -214,10 +220,10 @@ func (s *server) start(m message, stderr *os.File) error {
 	if err != nil {
 		return err
 	}
-	told := make(chan struct{})
+	exitSent := make(chan struct{})
 	s.mu.Lock()
 	pr := s.processes[m.id]
-	pr.p, pr.exitSent = p, told
+	pr.p, pr.exitSent = p, exitSent
 	pr.ctx, pr.kill = context.WithCancel(context.Background())
 	closing := s.shuttingDown
 	s.mu.Unlock()
@@ -230,7 +236,7 @@ func (s *server) start(m message, stderr *os.File) error {
 		return s.conn.send(message{kind: msgStarted, id: m.id, pid: uint32(p.PID())}, fds...)
 	})
 	if p.Pipes != nil {
-		p.Pipes.Close() // the daemon has them now
+		p.Pipes.Close() // the daemon has its copies
 	}
 	switch {
 	case err != nil:
@@ -240,20 +246,20 @@ func (s *server) start(m message, stderr *os.File) error {
 		s.stop(m.id, false)
 	}
 	s.tasks.Go(func() {
-		defer close(told)
+		defer close(exitSent)
 		<-p.Done()
 		s.conn.send(message{kind: msgExited, id: m.id, status: uint32(p.Status())})
 	})
 	return nil
 }
 
-// stop ends a process: by itself if it wants to, or now.
+// stop stops a process. If now is set it kills the process at once.
 func (s *server) stop(id uint32, now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pr := s.processes[id]
 	if pr == nil || pr.p == nil {
-		return // it has gone, or was never there
+		return // it has been stopped already, or was never started
 	}
 	if now {
 		pr.kill()
@@ -270,30 +276,30 @@ func (s *server) stop(id uint32, now bool) {
 		select {
 		case <-pr.p.Done():
 			<-pr.exitSent
-		default: // the kernel holds it
+		default: // it is blocked in the kernel
 		}
 		s.release(id)
 		s.conn.send(message{kind: msgStopped, id: id})
 	})
 }
 
-// shutdown stops all agents, when the daemon is not there to do it.
+// shutdown stops all agents when the connection has ended.
 func (s *server) shutdown() {
 	s.conn.Close()
 	s.mu.Lock()
-	s.shuttingDown = true // what is being started is stopped when it is there
+	s.shuttingDown = true // start stops a process that it is just starting
 	ids := slices.Collect(maps.Keys(s.processes))
 	s.mu.Unlock()
 	for _, id := range ids {
 		s.stop(id, false)
 	}
 	done := make(chan struct{})
-	go func() { // ends with the tasks, or the program
+	go func() { // ends when the tasks have ended, or with the program
 		s.tasks.Wait()
 		close(done)
 	}()
 	select {
 	case <-done:
-	case <-time.After(2 * stopGrace): // the kernel holds one
+	case <-time.After(2 * stopGrace): // a process is blocked in the kernel
 	}
 }

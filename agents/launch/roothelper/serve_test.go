@@ -15,7 +15,7 @@ import (
 )
 
 func TestStart(t *testing.T) {
-	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nsays 2 pipe binary sh -c \"exit 5\"\nsock 3 socket inet 1 cat\nbad 4 pipe binary /no/such/agent\n")
+	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nexits 2 pipe binary sh -c \"exit 5\"\nsock 3 socket inet 1 cat\nbad 4 pipe binary /no/such/agent\n")
 	p, err := r.start(list[0])
 	must(t, err)
 	checkEcho(t, p)
@@ -27,7 +27,7 @@ func TestStart(t *testing.T) {
 	}
 	select {
 	case <-p.Done():
-		t.Fatal("it has ended")
+		t.Fatal("the process has ended")
 	default:
 	}
 	r.stop(p)
@@ -48,13 +48,13 @@ func TestStart(t *testing.T) {
 	if p.Pipes != nil {
 		t.Error("a socket agent has pipes")
 	}
-	<-p.Done() // its input is empty
+	<-p.Done() // cat reads the end of its standard input
 
 	r.wantRefused(list[3], "no such file")
 	must(t, r.close())
 }
 
-// At a stop "now" a process that does not want to end is killed.
+// When the context of Stop ends, a process that ignores SIGTERM is killed.
 func TestStopNow(t *testing.T) {
 	r, list := newHarness(t, "stays 1 pipe binary sh -c \"trap '' TERM; echo ready; while :; do sleep 1; done\"\n")
 	p, err := r.start(list[0])
@@ -79,13 +79,13 @@ func TestNotMoreThanFour(t *testing.T) {
 		must(t, err)
 		ps = append(ps, p)
 	}
-	r.wantRefused(list[0], "there are 4 processes")
+	r.wantRefused(list[0], "already has 4 processes")
 	r.stop(ps[0])
 	_, err := r.start(list[0])
 	must(t, err)
 }
 
-// Nothing is left of agents that have been started and stopped.
+// Agents that were started and stopped leave no descriptors and no goroutines.
 func TestManyStarts(t *testing.T) {
 	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nends 2 pipe binary true\n")
 	one := func(i int) {
@@ -114,12 +114,12 @@ func TestManyStarts(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%d descriptors and %d goroutines, before it was %d and %d", fdsNow, goroutinesNow, fds, goroutines)
+			t.Fatalf("%d descriptors and %d goroutines, want %d and %d as before", fdsNow, goroutinesNow, fds, goroutines)
 		}
 	}
 }
 
-// The end of the daemon is that of all agents, and of what they have started.
+// When the daemon ends, all agents end, and the processes that they have started.
 func TestDaemonGone(t *testing.T) {
 	r, list := newHarness(t, "echo 1 pipe binary PROGRAM\nstays 2 pipe binary sh -c \"trap '' TERM HUP; sleep 100 & echo $!; while :; do sleep 1; done\"\n")
 	var pids []int
@@ -143,7 +143,7 @@ func TestDaemonGone(t *testing.T) {
 	for _, pid := range pids {
 		for end := time.Now().Add(5 * time.Second); alive(pid) && !zombie(pid); {
 			if time.Now().After(end) {
-				t.Fatalf("process %d lives on", pid)
+				t.Fatalf("process %d still runs", pid)
 			}
 			time.Sleep(time.Millisecond)
 		}

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// A conn is one end of the socket pair. One goroutine may receive while others
-// send.
+// A conn is one end of the connection, a pair of SOCK_SEQPACKET sockets. One
+// goroutine may receive while others send.
 type conn struct{ *net.UnixConn }
 
-// pair returns two ends, the second for another process.
+// pair returns the two ends of a connection; the second is for another process.
 func pair() (conn, *os.File, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -26,7 +26,7 @@ func pair() (conn, *os.File, error) {
 	return c, other, err
 }
 
-// newConn returns the end that f is. It closes f.
+// newConn makes a conn from f and closes f.
 func newConn(f *os.File) (conn, error) {
 	defer f.Close()
 	c, err := net.FileConn(f)
@@ -41,7 +41,7 @@ func newConn(f *os.File) (conn, error) {
 	return conn{u}, nil
 }
 
-// send sends m with descriptors.
+// send sends m and the descriptors fds.
 func (c conn) send(m message, fds ...int) error {
 	var oob []byte
 	if len(fds) > 0 {
@@ -51,19 +51,19 @@ func (c conn) send(m message, fds ...int) error {
 	return err
 }
 
-// maxFiles is how many descriptors come with a message.
+// maxFiles is the most descriptors that come with a message.
 const maxFiles = 2
 
-// ErrDescriptors is a message without all the descriptors that were sent with it:
-// this process has as many as it may have, and the kernel has closed the others.
+// ErrDescriptors means that some descriptors of a message did not arrive: this
+// process has as many open files as it may have, so the kernel has closed them.
 var ErrDescriptors = errors.New("descriptors that were sent have not arrived: too many open files")
 
-// receive waits for the next message. Its descriptors are the caller's, also if
-// there is an error. After errMessage and ErrDescriptors, with which there is a
-// message as far as it goes, there may be more messages.
+// receive waits for the next message. The caller must close files, also if there
+// is an error. errMessage and ErrDescriptors concern that message only: the next
+// one can be received. With ErrDescriptors m is valid.
 func (c conn) receive() (m message, files []*os.File, err error) {
 	var b [maxMessage + 1]byte
-	var oob [64]byte // what does not fit in the kernel does not hand out
+	var oob [64]byte // the kernel does not pass on descriptors that do not fit
 	n, oobn, flags, _, err := c.ReadMsgUnix(b[:], oob[:syscall.CmsgSpace(4*maxFiles)])
 	if err != nil {
 		return message{}, nil, err
@@ -75,7 +75,7 @@ func (c conn) receive() (m message, files []*os.File, err error) {
 	return m, files, err
 }
 
-// received returns the descriptors in control messages.
+// received returns the descriptors in the control messages oob.
 func received(oob []byte) (files []*os.File) {
 	msgs, err := syscall.ParseSocketControlMessage(oob)
 	if err != nil {
@@ -87,7 +87,7 @@ func received(oob []byte) (files []*os.File) {
 			continue
 		}
 		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "from the other end"))
+			files = append(files, os.NewFile(uintptr(fd), "received"))
 		}
 	}
 	return files
@@ -99,8 +99,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// withFDs calls f with the descriptors of files, which stay as they are: after
-// a call of Fd they would block.
+// withFDs calls f with the descriptors of files. It does not use Fd, which would
+// make them blocking.
 func withFDs(files []*os.File, f func(fds []int) error) error {
 	fds := make([]int, 0, len(files))
 	var next func() error

@@ -12,24 +12,25 @@ import (
 	"syscall"
 )
 
-// An Untrusted is what others than root can change of what an agent would
-// execute. Such an agent must not have root's rights.
+// An Untrusted is a file, directory or link that users other than root can change
+// and that determines what an agent executes. Such an agent must not have root's
+// rights.
 type Untrusted struct {
 	Path   string // of the file, directory or link
-	Config bool   // it decides on the configuration file: no agent is trusted
+	Config bool   // it determines the configuration file: then no agent is trusted
 
-	by byte // who can change it, as below
+	by byte // the reason: one of the following
 	id uint32
 }
 
-// Those who can change something.
+// Reasons why a path is not trusted.
 const (
-	byOwner     = 'u' // id is the user
-	byGroup     = 'g' // id is the group
-	byAll       = 'o'
-	bySticky    = 's' // all: it is a directory in which everybody makes files
-	notRegular  = 'x' // no regular file: what it has is not known
-	notExamined = '?' // id is an error number
+	byOwner     = 'u' // its owner can change it; id is the user
+	byGroup     = 'g' // its group can change it; id is the group
+	byAll       = 'o' // all users can change it
+	bySticky    = 's' // a directory with the sticky bit: all users can create files in it
+	notRegular  = 'x' // it is not a regular file, so its contents are not known
+	notExamined = '?' // it could not be examined; id is an error number
 )
 
 func (e *Untrusted) Error() string {
@@ -53,11 +54,12 @@ func (e *Untrusted) Error() string {
 	return fmt.Sprintf("%s is writable by all users", e.Path)
 }
 
-// Known reports whether others can change it for certain: else this process could
-// not find out.
+// Known reports whether it is certain that others can change it. If not, this
+// process could not find out.
 func (e *Untrusted) Known() bool { return e.by != notExamined }
 
-// Remedy says what makes root's part of it. Others may have to be cured after it.
+// Remedy returns a command, or advice, by which only root can change e.Path. Other
+// paths may need the same afterwards.
 func (e *Untrusted) Remedy() string {
 	switch e.by {
 	case byOwner:
@@ -68,7 +70,7 @@ func (e *Untrusted) Remedy() string {
 	return "name a file in a directory that only root can write to"
 }
 
-// encode is e in a message.
+// encode returns e as the text of a message.
 func (e *Untrusted) encode() string {
 	config := byte('a')
 	if e.Config {
@@ -77,7 +79,7 @@ func (e *Untrusted) encode() string {
 	return fmt.Sprintf("%c%c%d %s", config, e.by, e.id, e.Path)
 }
 
-// parseUntrusted is the inverse of text, which may have been cut off at its end.
+// parseUntrusted is the inverse of encode. The path may have been cut off.
 func parseUntrusted(text string) (*Untrusted, error) {
 	head, path, ok := strings.Cut(text, " ")
 	if !ok || len(head) < 3 {
@@ -90,39 +92,42 @@ func parseUntrusted(text string) (*Untrusted, error) {
 	return &Untrusted{Path: path, Config: head[0] == 'c', by: head[1], id: uint32(id)}, nil
 }
 
-// maxLinks is how many symbolic links a path may go through, as for the kernel.
+// maxLinks is how many symbolic links a path may have. The kernel has the same
+// limit.
 const maxLinks = 40
 
-// A use is what a path is for, which decides on what it may be.
+// A use is what a path is used for. It determines which kinds of files are
+// allowed.
 type use int
 
 const (
-	toRead     use = iota // a file that is read, or executed
-	asArgument            // what a program may take for code, or not
+	toRead     use = iota // a file that is read or executed
+	asArgument            // an argument of a program, which may be the path of code
 )
 
-// checkPath reports why a user other than root could change what is in a file,
-// or put another in its place: the file, and each directory and link on the way
-// to it, must belong to root, and neither its group nor others may write to it.
-// In a directory with the sticky bit they may: they can add to it, but not
-// replace what is root's. Write permission by an access control list is seen as
-// that of the group. uid may own things as root may; it is 0 but in tests.
+// checkPath returns an *Untrusted if a user other than root can change a file or
+// replace it by another one. The file, and each directory and link on the way to
+// it, must belong to root, and must not be writable by its group or others. A
+// directory on the way may be writable if it has the sticky bit: then others can
+// create files in it, but cannot replace those of root. Write permission by an
+// access control list shows as that of the group. uid may own files as root may; it
+// is 0 except in tests.
 //
-// An argument may be a directory, to which only root may be able to add anything; or
-// a device, a socket or a FIFO, whose own owner and mode do not count; or
-// nothing, if only root can make it something. The directories on the
-// way count for all of these: in a directory of their own others could replace a
-// FIFO by a file.
+// An argument may also be a directory, if only root can create files in it. It may
+// be a device, a socket or a FIFO, whose own owner and mode do not matter. It need
+// not exist, if only root can create it. For all of these the directories on the
+// way are checked: in a directory of their own, others could replace a FIFO by a
+// file.
 //
-// The error is an *Untrusted, or says why a file cannot be used. Since only
-// root can change any of it, nil still holds when the file is used.
+// Any other error says why the file cannot be used. Since only root can change the
+// path and the file, a result of nil is still valid when the file is used.
 func checkPath(path string, use use, uid uint32) error {
 	if !filepath.IsAbs(path) {
 		wd, err := os.Getwd()
 		if err != nil {
 			return err
 		}
-		path = wd + "/" + path // and not Clean: ".." after a link is another directory
+		path = wd + "/" + path // not Clean: ".." after a link is in another directory
 	}
 	dir, err := examine("/", uid)
 	if err != nil {
@@ -136,7 +141,7 @@ func checkPath(path string, use use, uid uint32) error {
 		case "", ".":
 			continue
 		case "..":
-			// There are no links in it, and it has been looked at.
+			// dir.path has no links in it, and its parent has been checked.
 			if dir, err = examine(filepath.Dir(dir.path), uid); err != nil {
 				return err
 			}
@@ -145,7 +150,7 @@ func checkPath(path string, use use, uid uint32) error {
 		next, err := examine(filepath.Join(dir.path, name), uid)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && use == asArgument:
-			return dir.checkWrite() // only root can make it
+			return dir.checkWrite() // allowed if only root can create it
 		case err != nil:
 			return lookupError(err, use)
 		}
@@ -176,9 +181,9 @@ func checkPath(path string, use use, uid uint32) error {
 			return &fs.PathError{Op: "lstat", Path: next.path, Err: syscall.ENOTDIR}
 		case mode == 0 && len(rest) == 0:
 			return next.checkWriteUnlessSticky()
-		case use == asArgument: // no file, and only root can replace it by one
+		case use == asArgument: // not a regular file: allowed if only root can replace it
 			if dir.checkWrite() != nil {
-				return next.checkOwner() // the sticky bit keeps what is root's
+				return next.checkOwner() // with the sticky bit only its owner can
 			}
 			return nil
 		default:
@@ -191,8 +196,9 @@ func checkPath(path string, use use, uid uint32) error {
 	return &fs.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
 }
 
-// lookupError is err, which says that there is no such file; nil if that is true for
-// ever of an argument: what is on the way has been found to be root's.
+// lookupError returns the error of checkPath for err, an error of a system call. It
+// is nil if err means that an argument can never be the path of a file: only root
+// can change the directories on the way.
 func lookupError(err error, use use) error {
 	var path *fs.PathError
 	var errno syscall.Errno
@@ -208,20 +214,21 @@ func lookupError(err error, use use) error {
 	return err
 }
 
-// An examined is what was found at a path, which has no links before its last
-// name.
+// An examined is the result of examine. The path has no links in it, except that
+// its last element may be one.
 type examined struct {
 	path string
 	info fs.FileInfo
-	uid  uint32 // that counts as root
+	uid  uint32 // is trusted like root
 }
 
+// examine returns what is at path.
 func examine(path string, uid uint32) (examined, error) {
 	info, err := os.Lstat(path)
 	return examined{path, info, uid}, err
 }
 
-// checkOwner reports why it is not root's.
+// checkOwner returns an *Untrusted if it does not belong to root.
 func (e examined) checkOwner() error {
 	if st := e.info.Sys().(*syscall.Stat_t); st.Uid != 0 && st.Uid != e.uid {
 		return &Untrusted{Path: e.path, by: byOwner, id: st.Uid}
@@ -229,7 +236,8 @@ func (e examined) checkOwner() error {
 	return nil
 }
 
-// checkWriteUnlessSticky reports how others can change it, or what is root's in it.
+// checkWriteUnlessSticky returns an *Untrusted if others can change it or replace
+// files of root in it. In a directory with the sticky bit others may create files.
 func (e examined) checkWriteUnlessSticky() error {
 	if e.info.IsDir() && e.info.Mode()&fs.ModeSticky != 0 {
 		return e.checkOwner()
@@ -237,7 +245,7 @@ func (e examined) checkWriteUnlessSticky() error {
 	return e.checkWrite()
 }
 
-// checkWrite reports how others can change it, or make something in it.
+// checkWrite returns an *Untrusted if others can change it or create files in it.
 func (e examined) checkWrite() error {
 	if err := e.checkOwner(); err != nil {
 		return err

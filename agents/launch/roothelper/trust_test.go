@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// testOwner may own files in tests as root may elsewhere.
+// testOwner is trusted in tests like root.
 var testOwner = uint32(os.Getuid())
 
-// writeExecutable makes an executable writeExecutable and the directories that it is in.
+// writeExecutable creates an executable file and its directories.
 func writeExecutable(t *testing.T, path string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -54,7 +54,7 @@ func TestTrusted(t *testing.T) {
 	must(t, syscall.Mkfifo(at("fifo"), 0o622))
 	must(t, syscall.Mkfifo(at("open/fifo"), 0o622))
 	must(t, os.Symlink("open/none", at("intoNothing")))
-	for _, c := range []struct{ path, file, argument string }{ // why it is not trusted as what
+	for _, c := range []struct{ path, file, argument string }{ // file and argument: errors for the two uses
 		{good, "", ""},
 		{at("good/./dirlink/../bin//agent"), "", ""},
 		{at("link2"), "", ""},
@@ -92,7 +92,7 @@ func TestTrusted(t *testing.T) {
 			var u *Untrusted
 			if errors.As(err, &u) {
 				if back, err := parseUntrusted(u.encode()); err != nil || *back != *u {
-					t.Errorf("%+v becomes %+v, %v", u, back, err)
+					t.Errorf("%+v is parsed as %+v, %v", u, back, err)
 				}
 			}
 		}
