@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// ErrNotPlugin is wrapped by errors about files that are no Go plugins, such
-// as PMDA DSOs written in C.
+// ErrNotPlugin is wrapped by errors about files that are not Go plugins, such as
+// PMDA DSOs written in C.
 var ErrNotPlugin = errors.New("not a Go plugin")
 
-// Check reports why pmcd must not pass path to plugin.Open, or nil.
+// Check returns an error if pmcd must not pass path to plugin.Open.
 //
-// It has to be called first: plugin.Open returns an error for a Go plugin
-// that does not fit, but any other shared object ends the process, and no
-// recover can stop it.
+// It must be called before plugin.Open, which returns an error for a Go plugin
+// that does not fit, but ends the process for any other shared object. Recover
+// does not help.
 func Check(path string) error {
 	if fi, err := os.Stat(path); err != nil {
 		return err
-	} else if !fi.Mode().IsRegular() { // reading one could take for ever
+	} else if !fi.Mode().IsRegular() { // reading it could block
 		return fmt.Errorf("%s is %w: not a file", path, ErrNotPlugin)
 	}
 	theirs, err := buildinfo.ReadFile(path)
@@ -39,13 +39,13 @@ func Check(path string) error {
 	}
 	ours, ok := debug.ReadBuildInfo()
 	if !ok {
-		return errors.New("pmcd carries no build information")
+		return errors.New("pmcd has no build information")
 	}
 	return compare(path, theirs, ours)
 }
 
-// compare says how the builds of a plugin and of pmcd differ, as far as the
-// runtime is known not to load one into the other.
+// compare returns an error if the builds of a plugin and of pmcd differ in a
+// setting for which the runtime is known to refuse the plugin.
 func compare(path string, theirs, ours *debug.BuildInfo) error {
 	if theirs.GoVersion != runtime.Version() {
 		return fmt.Errorf("%s is built with %s, pmcd with %s", path, theirs.GoVersion, runtime.Version())
@@ -59,7 +59,7 @@ func compare(path string, theirs, ours *debug.BuildInfo) error {
 	return nil
 }
 
-// flagText is how a setting is given to the go command.
+// flagText returns a setting as an option of the go command.
 func flagText(key, value string) string {
 	if value == "" {
 		return "no " + key
@@ -76,13 +76,14 @@ func setting(info *debug.BuildInfo, key string) string {
 	return ""
 }
 
-// explain adds to an error of plugin.Open what an admin can do.
+// explain adds to an error of plugin.Open where the two versions of a package come
+// from.
 func explain(path string, err error) error {
-	const other = "different version of package "
+	const differs = "different version of package "
 	if err == nil {
 		return nil
 	}
-	_, pkg, ok := strings.Cut(err.Error(), other)
+	_, pkg, ok := strings.Cut(err.Error(), differs)
 	if !ok {
 		return err
 	}
@@ -96,7 +97,7 @@ func explain(path string, err error) error {
 	return err
 }
 
-// origin says which version of which module a package in a build is from.
+// origin returns the module and the version that a package in a build comes from.
 func origin(info *debug.BuildInfo, pkg string) string {
 	var best *debug.Module
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {

@@ -1,4 +1,4 @@
-// Package goplugin loads agents from Go plugins.
+// Package goplugin loads agents from Go plugins into the process of pmcd.
 package goplugin
 
 import (
@@ -18,38 +18,39 @@ import (
 	"github.com/gopcp/pmcd/agents"
 )
 
-// A Loader makes agents from plugins. It remembers what it has loaded, since
-// code can be loaded only once into a process: there should be no second one.
-// The zero value is ready to use, by several goroutines.
+// A Loader makes agents from plugins. It keeps the plugins that it has loaded,
+// because a process can load code only once. Therefore a program should have one
+// Loader. The zero value is ready to use, by several goroutines.
 type Loader struct {
 	mu    sync.Mutex // guards the following
 	files map[string]*file
-	calls map[entryCall]bool // entries that have not returned yet
+	calls map[entryCall]bool // calls of entries that have not returned yet
 }
 
-// A file is a plugin that is loaded or could not be.
+// A file is a plugin that was loaded or could not be loaded.
 type file struct {
-	info     os.FileInfo   // of what was loaded
-	reported os.FileInfo   // of the change that was reported last
+	info     os.FileInfo   // of the file that was loaded
+	reported os.FileInfo   // of the file that Changed has reported last
 	loaded   chan struct{} // closed when the following are set
 	plugin   *plugin.Plugin
 	err      error
 }
 
+// An entryCall is a call of an entry.
 type entryCall struct {
 	path, entry string
 	domain      int
 }
 
-// Open loads the plugin path, unless that was done before, and has it make an
-// agent for domain, until ctx ends. The entry is the one of the pmcd.conf line;
-// see [Symbols] for what it is called in a plugin. The error wraps
-// [ErrNotPlugin] if the file is something else.
+// Open loads the plugin path, if it is not loaded yet, and calls its entry, which
+// makes an agent for domain. It returns when ctx ends at the latest. The entry is
+// that of the line in pmcd.conf; [Symbols] returns its name in the plugin. The error
+// wraps [ErrNotPlugin] if the file is not a plugin.
 //
-// A plugin cannot be unloaded: opening it again calls the entry of the same
-// code, and if the file is another one by then it is an error. A panic of the
-// plugin is an error; what does not return is left alone, and not called a
-// second time before it has.
+// A plugin cannot be unloaded: a later Open calls the entry of the same code. It
+// returns an error if the file has changed since. A panic of the plugin becomes an
+// error. An entry that does not return goes on in the background, and is not called
+// again before it has returned.
 func (l *Loader) Open(ctx context.Context, path, entry string, domain int) (agents.Agent, error) {
 	f, err := l.file(path)
 	if err != nil {
@@ -77,7 +78,7 @@ func (l *Loader) Open(ctx context.Context, path, entry string, domain int) (agen
 		err   error
 	}
 	made := make(chan result)
-	go func() { // ends when the entry returns, if ever
+	go func() { // ends when the entry returns
 		r := result{err: errGoexit}
 		defer func() {
 			l.endCall(s)
@@ -108,7 +109,7 @@ func (l *Loader) Open(ctx context.Context, path, entry string, domain int) (agen
 	}
 }
 
-// file starts to load path if that was not done before.
+// file returns the file at path. It starts to load it if that was not done before.
 func (l *Loader) file(path string) (*file, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -131,7 +132,7 @@ func (l *Loader) file(path string) (*file, error) {
 		l.files = make(map[string]*file)
 	}
 	l.files[path] = f
-	go func() { // ends when the plugin's init functions have
+	go func() { // ends when the plugin's init functions have returned
 		defer close(f.loaded)
 		init := errGoexit
 		var opened error
@@ -148,8 +149,8 @@ func (l *Loader) file(path string) (*file, error) {
 	return f, nil
 }
 
-// Changed reports, once for each change, that path is another file than the
-// plugin that was loaded from there.
+// Changed returns an error if the file at path is no longer the one that was
+// loaded. It does so once for each change.
 func (l *Loader) Changed(path string) error {
 	fi, err := os.Stat(path)
 	if err != nil { // there is nothing new to load
@@ -168,19 +169,21 @@ func (l *Loader) Changed(path string) error {
 	return errChanged(path)
 }
 
+// errChanged returns the error of a file that was replaced after it was loaded.
 func errChanged(path string) error {
 	return fmt.Errorf("%s has changed since pmcd loaded it, and code can be loaded only once: restart pmcd to use it", path)
 }
 
+// sameFile reports whether two results of stat of a path are of the same contents.
 func sameFile(a, b os.FileInfo) bool {
 	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// errGoexit is what to say of a plugin's function that neither returns nor
-// panics (runtime.Goexit): what called it does not come to say anything.
+// errGoexit is the error of a function of a plugin that calls runtime.Goexit. Then
+// the code after the call is not reached: deferred functions report the error.
 var errGoexit = errors.New("ended the goroutine that called it")
 
-// recoverPanic makes a panic of f an error.
+// recoverPanic calls f and returns a panic as an error.
 func recoverPanic(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -190,6 +193,8 @@ func recoverPanic(f func() error) (err error) {
 	return f()
 }
 
+// beginCall records the call s of an entry. It is false if the same call has not
+// returned yet.
 func (l *Loader) beginCall(s entryCall) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,12 +208,14 @@ func (l *Loader) beginCall(s entryCall) bool {
 	return true
 }
 
+// endCall records that the call s has returned.
 func (l *Loader) endCall(s entryCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.calls, s)
 }
 
+// lookup finds the function of an entry, and returns its name in the plugin.
 func lookup(path string, p *plugin.Plugin, entry string) (string, func(int) (agents.Agent, error), error) {
 	names := Symbols(entry)
 	for _, name := range names {
@@ -225,9 +232,9 @@ func lookup(path string, p *plugin.Plugin, entry string) (string, func(int) (age
 	return "", nil, fmt.Errorf("%s has none of %s", path, strings.Join(names, ", "))
 }
 
-// Symbols returns the names to look up in a plugin, in that order, for an
-// entry such as simple_init: SimpleInit, since plugins export capitalised
-// names only, else NewAgent.
+// Symbols returns the names to look up in a plugin for an entry, in this order: for
+// simple_init SimpleInit, because plugins export only capitalised names, then
+// NewAgent.
 func Symbols(entry string) []string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(entry, "_") {

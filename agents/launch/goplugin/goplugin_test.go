@@ -34,7 +34,7 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// tmp outlives a test: a plugin loaded once cannot be loaded from elsewhere.
+// tmp exists during all tests: a plugin cannot be loaded again from another path.
 var tmp string
 
 func TestMain(m *testing.M) {
@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// builtWith reports whether the test binary was built with a setting.
 func builtWith(key, value string) bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: key, Value: value})
@@ -60,11 +61,11 @@ func build(t *testing.T, so string, args ...string) {
 	}
 }
 
-// A plugin passes the suite like any other agent, and whatever its entries do
-// is an error at most. It has to be built just as the test binary is.
+// A plugin passes the suite of agents. Whatever its entries do wrong is an error.
+// The plugin must be built with the same flags as the test binary.
 func TestOpen(t *testing.T) {
 	if builtWith("-cover", "true") {
-		t.Skip("the test has packages of its own for -cover")
+		t.Skip("with -cover the test binary has other versions of the packages")
 	}
 	so := filepath.Join(tmp, "pmda_simple.so")
 	args := []string{"-buildmode=plugin"}
@@ -73,7 +74,7 @@ func TestOpen(t *testing.T) {
 	}
 	build(t, so, append(args, "./testdata/plugin")...)
 	var l goplugin.Loader
-	for range 2 { // a restart is another call of the entry
+	for range 2 { // a restart of the agent calls the entry again
 		a, err := l.Open(t.Context(), so, "simple_init", 400)
 		if err != nil {
 			t.Fatal(err)
@@ -107,14 +108,14 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		*leave.(*chan struct{}) = make(chan struct{}) // closed, the second time
+		*leave.(*chan struct{}) = make(chan struct{}) // closed when StuckInit is called again
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		if _, err := l.Open(ctx, so, "stuck_init", 400); err == nil || !strings.Contains(err.Error(), "StuckInit has not returned in time") {
 			t.Errorf("stuck: %v", err)
 		}
 		if _, err := l.Open(t.Context(), so, "stuck_init", 400); err == nil || !strings.Contains(err.Error(), "has not returned yet") {
-			t.Errorf("again: %v", err)
+			t.Errorf("second call: %v", err)
 		}
 		if _, err := l.Open(t.Context(), so, "simple_init", 400); err != nil {
 			t.Errorf("another entry: %v", err)
@@ -139,11 +140,11 @@ func TestOpen(t *testing.T) {
 			modified time.Time
 			want     string
 		}{
-			{"as it was", fi.ModTime(), ""},
-			{"another", time.Unix(1e9, 0), so + advice},
+			{"unchanged", fi.ModTime(), ""},
+			{"changed", time.Unix(1e9, 0), so + advice},
 			{"the same change", time.Unix(1e9, 0), ""},
-			{"the one that was loaded", fi.ModTime(), ""},
-			{"another again", time.Unix(1e9, 0), so + advice},
+			{"as it was loaded", fi.ModTime(), ""},
+			{"changed again", time.Unix(1e9, 0), so + advice},
 		} {
 			if err := os.Chtimes(so, time.Time{}, step.modified); err != nil {
 				t.Fatal(err)
@@ -157,7 +158,7 @@ func TestOpen(t *testing.T) {
 			}
 		}
 		if _, err := l.Open(t.Context(), so, "simple_init", 400); err == nil || err.Error() != so+advice {
-			t.Errorf("got %v, want the advice to restart", err)
+			t.Errorf("got %v, want the text that says to restart pmcd", err)
 		}
 		for _, path := range []string{so + "x", "/dev/null"} { // missing, never loaded
 			if err := l.Changed(path); err != nil {
@@ -167,7 +168,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// What is not a plugin, or not one for this program, is not opened.
+// A file that is not a plugin, or not one for this program, is not opened.
 func TestCheck(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -178,7 +179,7 @@ func TestCheck(t *testing.T) {
 	if err := os.WriteFile(src, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	made := func(name string, args ...string) string {
+	built := func(name string, args ...string) string {
 		so := filepath.Join(dir, name)
 		build(t, so, append(args, src)...)
 		return so
@@ -194,11 +195,11 @@ func TestCheck(t *testing.T) {
 		{"C DSO", "/usr/lib/pcp/pmdas/sample/pmda_sample.so", "not a Go plugin", none},
 		{"C library", "/lib/x86_64-linux-gnu/libc.so.6", "not a Go plugin", none},
 		{"program", self, "-buildmode=exe", none},
-		{"C shared", made("c.so", "-buildmode=c-shared"), "-buildmode=c-shared", none},
-		{"-trimpath", made("trim.so", "-buildmode=plugin", "-trimpath"), "trim.so is built with -trimpath=true, pmcd with no -trimpath", nil},
-		{"-tags", made("tags.so", "-buildmode=plugin", "-tags=a"), "tags.so is built with -tags=a, pmcd with no -tags", nil},
+		{"C shared", built("c.so", "-buildmode=c-shared"), "-buildmode=c-shared", none},
+		{"-trimpath", built("trim.so", "-buildmode=plugin", "-trimpath"), "trim.so is built with -trimpath=true, pmcd with no -trimpath", nil},
+		{"-tags", built("tags.so", "-buildmode=plugin", "-tags=a"), "tags.so is built with -tags=a, pmcd with no -tags", nil},
 	}
-	for _, key := range []string{"-cover", "-race"} { // -race is the first to be seen
+	for _, key := range []string{"-cover", "-race"} { // -race is compared first
 		if builtWith(key, "true") {
 			text := "no " + key + ", pmcd with " + key + "=true"
 			tests[len(tests)-1].text, tests[len(tests)-2].text = text, text

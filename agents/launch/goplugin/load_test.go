@@ -12,15 +12,16 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 )
 
-// loader loads what can be loaded once only, with -count too.
+// loader is shared by all tests, because a plugin can be loaded only once. With
+// -count a test uses what it has loaded before.
 var loader goplugin.Loader
 
-// buildPlugin builds a plugin just as the test binary is built, unless that was
-// done before.
+// buildPlugin builds a plugin with the flags of the test binary, if it does not
+// exist yet.
 func buildPlugin(t *testing.T, name, dir string) string {
 	t.Helper()
 	if builtWith("-cover", "true") {
-		t.Skip("the test has packages of its own for -cover")
+		t.Skip("with -cover the test binary has other versions of the packages")
 	}
 	so := filepath.Join(tmp, name)
 	if _, err := os.Stat(so); err == nil {
@@ -34,6 +35,7 @@ func buildPlugin(t *testing.T, name, dir string) string {
 	return so
 }
 
+// wantOpenError fails the test unless Open returns an error that contains want.
 func wantOpenError(t *testing.T, so, want string) {
 	t.Helper()
 	if _, err := loader.Open(t.Context(), so, "simple_init", 400); err == nil || !strings.Contains(err.Error(), want) {
@@ -47,17 +49,17 @@ func TestInitFails(t *testing.T) {
 		"exits":  "exits.so: its init functions: ended the goroutine that called it",
 	} {
 		so := buildPlugin(t, name+".so", "./testdata/"+name)
-		for range 2 { // the runtime would wait for ever the second time
+		for range 2 { // a second plugin.Open would block for ever
 			wantOpenError(t, so, want)
 		}
 	}
 }
 
-// An init function that hangs costs who opens that plugin their time, and
-// others nothing.
+// If an init function does not return, Open of that plugin fails when its context
+// ends. Other plugins can be opened.
 func TestInitHangs(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(tmp, "hangs.so")); err == nil {
-		t.Skip("it has returned by now")
+		t.Skip("the plugin is loaded: with -count its init function has returned")
 	}
 	so := buildPlugin(t, "hangs.so", "./testdata/hangs")
 	leave := filepath.Join(t.TempDir(), "leave")
@@ -76,7 +78,7 @@ func TestInitHangs(t *testing.T) {
 	wantOpenError(t, so, "NewAgent: no agent and no error")
 }
 
-// The code of one plugin at two paths is loaded once.
+// A plugin that is loaded cannot be loaded again from another path.
 func TestSamePluginTwice(t *testing.T) {
 	buildPlugin(t, "once.so", "./testdata/plugin")
 	twice := buildPlugin(t, "twice.so", "./testdata/plugin")
@@ -86,11 +88,11 @@ func TestSamePluginTwice(t *testing.T) {
 	wantOpenError(t, twice, "plugin already loaded")
 }
 
-// A plugin with another copy of the packages that it shares with the program
-// is refused, and the error says where each has them from.
+// A plugin with another version of a package that is in the program, too, is
+// refused. The error says where each of them comes from.
 func TestOtherCopy(t *testing.T) {
 	if builtWith("-cover", "true") {
-		t.Skip("the test has packages of its own for -cover")
+		t.Skip("with -cover the test binary has other versions of the packages")
 	}
 	dir := t.TempDir()
 	for _, pkg := range []string{"agents", "pdu"} {

@@ -1,4 +1,4 @@
-// A plugin whose init function ends its goroutine.
+// A plugin whose init function calls runtime.Goexit.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// A plugin whose init function returns when it may.
+// A plugin whose init function does not return before the file
+// $GOPLUGIN_TEST_LEAVE exists.
 package main
 
 import (

@@ -9,13 +9,13 @@ import (
 	"github.com/gopcp/pmcd/agents/agenttest"
 )
 
-// SimpleInit is what the entry simple_init finds.
+// SimpleInit is the entry simple_init.
 func SimpleInit(domain int) (agents.Agent, error) { return &agenttest.Agent{Domain: domain}, nil }
 
-// OtherInit is not of the type that is wanted.
+// OtherInit has a type that entries must not have.
 func OtherInit() {}
 
-// Entries that do not make an agent.
+// Entries that make no agent.
 
 func FailsInit(int) (agents.Agent, error)  { return nil, errors.New("no such device") }
 func NoneInit(int) (agents.Agent, error)   { return nil, nil }
