@@ -6,5 +6,5 @@ package dsohost
 // extern const int pmcd_dsohost_supported;
 import "C"
 
-// supported reports whether this program can be a host.
+// supported reports whether this program can be a host: with glibc it can.
 var supported = C.pmcd_dsohost_supported != 0

@@ -1,16 +1,16 @@
 //go:build cgo
 
 /*
- * The host of one DSO agent: the part that runs in a process of its own.
+ * The host of one DSO agent, which runs in a process of its own.
  *
- * It takes over in a constructor, before the Go runtime starts. So the agent
- * has a process as a C program has it: one thread, and no handlers for signals
- * but those below. Nothing of PCP is linked: what the host needs it takes from
- * the libraries that the DSO brings along.
+ * A constructor takes over before the Go runtime starts. So the process of the
+ * agent is like that of a C program: it has one thread, and no signal handlers
+ * but those below. The program is not linked with PCP: the host looks up the
+ * functions that it needs in the libraries of the DSO.
  *
- * argv is "pmcd-dso: NAME" DOMAIN ENTRY PATH [USER]. Before the PDUs, the host
- * writes one line to its standard output: "interface N", or "error TEXT" and
- * ends.
+ * argv is "pmcd-dso: NAME" DOMAIN ENTRY PATH [USER]. Before the PDUs the host
+ * writes one line to its standard output: "interface N"; or "error TEXT", and
+ * exits.
  */
 
 #define _GNU_SOURCE
@@ -29,16 +29,16 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* Other C libraries give a constructor no arguments, and have no stdin that
- * can be set. */
+/* Other C libraries do not pass argc and argv to a constructor, and do not allow
+ * assignments to stdin. */
 #ifdef __GLIBC__
 
 const int pmcd_dsohost_supported = 1;
 
 static const char prefix[] = "pmcd-dso: ";
 
-/* The head of pmdaInterface (pmda.h), with its three bit fields as they are in
- * memory, and room for more methods than any version has. */
+/* The first fields of pmdaInterface (pmda.h), with its three bit fields as they
+ * are in memory, and space for more methods than any version has. */
 static struct {
 	int32_t domain;
 	uint8_t interface, api;
@@ -48,11 +48,12 @@ static struct {
 	void *methods[64];
 } agent;
 
-/* What the entry function finds, and has to replace. */
+/* Initial values, which the entry function must replace. */
 enum { NO_INTERFACE = 0xff, NO_API = 0xfd };
 
-static int replies = -1; /* where PDUs go to */
+static int replies = -1; /* descriptor for PDUs to pmcd */
 
+/* Sends a line to pmcd, before the PDUs. */
 static void send_line(const char *format, ...)
 {
 	char line[1000];
@@ -71,30 +72,31 @@ static void send_line(const char *format, ...)
 
 #define DIE(...) do { send_line("error " __VA_ARGS__); exit(1); } while (0)
 
-static pid_t parent; /* the process that has started this one */
+static pid_t parent; /* the process that started this one */
 
-/* The end of the parent, for which SIGTERM is the death signal, ends the host
- * even if the DSO does not return. */
+/* SIGTERM is also the death signal of the parent. When the parent has ended, the
+ * host exits even if a function of the DSO does not return. */
 static void on_signal(int sig)
 {
 	if (sig == SIGTERM && getppid() != parent)
 		_exit(1);
 }
 
-/* Another signal is pmcd's affair; the end of the pipe is the host's. There is a
- * function for it, and not SIG_IGN, which programs that the DSO starts would
- * inherit. SIGPIPE is ignored because it is in C pmcd. */
+/* The host does not end by other signals, which are meant for pmcd: it ends when
+ * its pipe is closed. It has a handler, because programs that the DSO starts would
+ * inherit SIG_IGN. SIGPIPE is ignored, as in C pmcd. */
 static void set_signal_handlers(void)
 {
 	static const int handled[] = { SIGHUP, SIGINT, SIGTERM };
 	struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
 
-	parent = getppid(); /* before there is a handler */
+	parent = getppid(); /* before the handler is set */
 	for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
 		sigaction(handled[i], &act, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
+/* Returns the text of an error code, from libpcp if the DSO is linked with it. */
 static const char *error_text(void *dso, int code, char *buf, int size)
 {
 	char *(*text)(int, char *, int) = dlsym(dso, "pmErrStr_r");
@@ -104,7 +106,8 @@ static const char *error_text(void *dso, int code, char *buf, int size)
 	return text(code, buf, size);
 }
 
-/* As C pmcd, which loads the DSO as root and then becomes this user. */
+/* Becomes a user for good. C pmcd, too, loads the DSO as root and then becomes the
+ * user. */
 static void become_user(const char *user)
 {
 	struct passwd *pw;
@@ -113,25 +116,27 @@ static void become_user(const char *user)
 	prctl(PR_GET_PDEATHSIG, &death);
 	errno = 0;
 	if ((pw = getpwnam(user)) == NULL)
-		DIE("cannot become user %s: %s", user, errno ? strerror(errno) : "there is none");
+		DIE("cannot become user %s: %s", user, errno ? strerror(errno) : "there is no such user");
 	if (setgid(pw->pw_gid) < 0 || initgroups(user, pw->pw_gid) < 0 || setuid(pw->pw_uid) < 0)
 		DIE("cannot become user %s: %s", user, strerror(errno));
 	if (pw->pw_uid != 0 && setuid(0) == 0)
 		DIE("cannot become user %s for good", user);
-	/* The kernel has forgotten it because of the change. */
+	/* The kernel has cancelled the death signal because of the change. */
 	if (death != 0 && prctl(PR_SET_PDEATHSIG, death) == 0 && getppid() != parent)
 		_exit(1);
 }
 
+/* The whole program of a host. It does not return. */
 static void run_host(const char *name, const char *domain, const char *entry, const char *path, const char *user)
 {
 	char buf[200];
-	FILE *in, *out, *plainin = stdin, *plainout = stdout;
+	FILE *in, *out, *saved_in = stdin, *saved_out = stdout;
 	void *dso;
 	void (*init)(void *), (*progname)(const char *), (*pmdaconnect)(void *), (*pmdamain)(void *);
 
-	/* PDUs get descriptors that neither a printf of the DSO nor a program
-	 * that it starts can find; its output goes where its errors go. */
+	/* PDUs use descriptors that a printf of the DSO does not write to and that
+	 * programs it starts do not inherit. The standard output of the DSO goes
+	 * to stderr. */
 	int requests = fcntl(0, F_DUPFD_CLOEXEC, 3);
 	replies = fcntl(1, F_DUPFD_CLOEXEC, 3);
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -143,7 +148,7 @@ static void run_host(const char *name, const char *domain, const char *entry, co
 	prctl(PR_SET_NAME, "pmcd-dso");
 	set_signal_handlers();
 
-	/* Not RTLD_NOW: there are DSOs with unresolved symbols that nobody uses. */
+	/* Not RTLD_NOW: some DSOs have unresolved symbols that are never used. */
 	if ((dso = dlopen(path, RTLD_LAZY)) == NULL)
 		DIE("cannot load the DSO: %s", dlerror());
 	if ((init = dlsym(dso, entry)) == NULL)
@@ -171,12 +176,12 @@ static void run_host(const char *name, const char *domain, const char *entry, co
 		become_user(user);
 	send_line("interface %d", agent.interface);
 
-	/* pmdaConnect takes the descriptors of stdin and stdout. */
+	/* pmdaConnect uses the descriptors of stdin and stdout. */
 	stdin = in;
 	stdout = out;
 	pmdaconnect(&agent);
-	stdin = plainin;
-	stdout = plainout;
+	stdin = saved_in;
+	stdout = saved_out;
 	if (agent.status != 0) {
 		fprintf(stderr, "%s%s: cannot negotiate with pmcd: %s\n", prefix, name,
 		    error_text(dso, agent.status, buf, sizeof(buf)));

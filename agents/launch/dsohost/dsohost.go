@@ -1,11 +1,11 @@
-// Package dsohost runs agents that are C shared objects ("dso" in pmcd.conf),
-// each in a process of its own, where it speaks the protocol of a PMDA on
-// pipes. So the fault of one costs that agent only.
+// Package dsohost runs agents that are C shared objects ("dso" in pmcd.conf). Each
+// has a process of its own, its host, which speaks the protocol of a PMDA on pipes.
+// So the crash of one does not affect other agents.
 //
-// The process is this program again: importing the package makes a program one
-// that can be a host, by a constructor in C that takes over before the Go
-// runtime starts. It needs cgo and glibc. PCP's libraries are needed to run,
-// by the DSO, but not to build.
+// The host is another process of this program. A program that imports the package
+// can be a host: a constructor in C takes over before the Go runtime starts. That
+// requires cgo and glibc. PCP's libraries are not needed to build the program; the
+// DSO brings them when it is loaded.
 package dsohost
 
 import (
@@ -23,21 +23,22 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 )
 
-// A DSO is an agent as a line of pmcd.conf has it.
+// A DSO is the agent of a dso line in pmcd.conf.
 type DSO struct {
 	Name   string
 	Domain int
-	Entry  string // name of the function that sets up the agent
+	Entry  string // name of the function that initialises the agent
 	Path   string
-	// User is who the host becomes when the DSO has been initialised, for good;
-	// "" is who starts it. That takes the rights of root.
+	// User is the user that the host becomes for good when the DSO has been
+	// initialised, which requires root's rights. "" is the user that starts it.
 	User string
 }
 
-// Check reports why a file is not a shared object; fs.ErrNotExist is among the
-// reasons. What only the dynamic linker can tell is left to it.
+// Check returns an error if a file is not a shared object. The error wraps
+// fs.ErrNotExist if there is no file. Check does not find what only the dynamic
+// linker can find, such as missing libraries.
 func Check(path string) error {
-	fi, err := os.Stat(path) // opening it may wait, if it is a FIFO
+	fi, err := os.Stat(path) // open would block on a FIFO
 	if err != nil {
 		return fmt.Errorf("cannot find the DSO: %w", err)
 	}
@@ -57,10 +58,11 @@ func Check(path string) error {
 	if f.Type != elf.ET_DYN {
 		return fmt.Errorf("%s is not a shared object: its ELF type is %v", path, f.Type)
 	}
-	if m := machine(); m != elf.EM_NONE && f.Machine != m { // the linker says that there is no such file
+	if m := machine(); m != elf.EM_NONE && f.Machine != m { // the error of the linker would be that there is no such file
 		return fmt.Errorf("%s is not a shared object for this machine: it is for %v", path, f.Machine)
 	}
-	// The dynamic linker maps what is not there, and dies of it.
+	// The dynamic linker maps segments beyond the end of the file, too, and is
+	// killed by SIGBUS.
 	for _, p := range f.Progs {
 		if end := p.Off + p.Filesz; p.Type == elf.PT_LOAD && (end < p.Off || end > uint64(fi.Size())) {
 			return fmt.Errorf("%s is not all of a shared object: it has %d bytes, but refers to more", path, fi.Size())
@@ -69,7 +71,7 @@ func Check(path string) error {
 	return nil
 }
 
-// machine is what this program runs on, if that can be told.
+// machine is the machine of this program, or EM_NONE if it is not known.
 var machine = sync.OnceValue(func() elf.Machine {
 	f, err := elf.Open("/proc/self/exe")
 	if err != nil {
@@ -79,6 +81,7 @@ var machine = sync.OnceValue(func() elf.Machine {
 	return f.Machine
 })
 
+// kindOf returns what a file is that is not a regular file.
 func kindOf(m os.FileMode) string {
 	if m.IsDir() {
 		return "a directory"
@@ -86,8 +89,8 @@ func kindOf(m os.FileMode) string {
 	return "a special file"
 }
 
-// Start runs a host for d. Its errors and all that the DSO prints go to
-// stderr. [Ready] comes next.
+// Start starts a host for d. Its errors and all output of the DSO go to stderr. The
+// caller must call [Ready] next.
 func Start(d DSO, stderr *os.File) (*child.Process, error) {
 	spec, err := Spec(d, stderr)
 	if err != nil {
@@ -96,18 +99,18 @@ func Start(d DSO, stderr *os.File) (*child.Process, error) {
 	return child.Start(spec)
 }
 
-// Spec says how Start runs a host.
+// Spec returns how Start starts a host.
 func Spec(d DSO, stderr *os.File) (child.Spec, error) {
 	if !supported {
 		return child.Spec{}, errors.New("this pmcd was built without cgo or glibc and cannot run DSOs")
 	}
-	// Scripts take a process for pmcd if its name ends in /pmcd.
+	// PCP's scripts take a process for pmcd if its name ends in /pmcd.
 	argv := []string{"pmcd-dso: " + strings.ReplaceAll(d.Name, "/", "_"), strconv.Itoa(d.Domain), d.Entry, d.Path}
 	if d.User != "" {
 		argv = append(argv, d.User)
 	}
 	return child.Spec{
-		// Not os.Executable: after an update there is another program, or none.
+		// Not os.Executable: an update may have replaced or removed the file.
 		Path:   "/proc/self/exe",
 		Argv:   argv,
 		Pipes:  true,
@@ -115,13 +118,14 @@ func Spec(d DSO, stderr *os.File) (child.Spec, error) {
 	}, nil
 }
 
-// maxLine is more than a host writes before the first PDU, in bytes.
+// maxLine is the limit for the line that a host writes before the first PDU, in
+// bytes.
 const maxLine = 1024
 
-// Ready waits, until ctx ends, for the host at the other end of conn to have
-// loaded the DSO and called its entry function. It reports the version of the
-// interface that the agent has (PMDA_INTERFACE_7 is 7), or why there is none.
-// The handshake of the PDU protocol comes next.
+// Ready waits until the host at the other end of conn has loaded the DSO and called
+// its entry function, or until ctx ends. It returns the version of the agent's
+// interface (PMDA_INTERFACE_7 is 7). The caller does the handshake of the PDU
+// protocol next.
 func Ready(ctx context.Context, conn *child.Pipes) (iface int, err error) {
 	if conn == nil {
 		return 0, errors.New("the DSO host has no pipes")
@@ -129,10 +133,10 @@ func Ready(ctx context.Context, conn *child.Pipes) (iface int, err error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Unix(1, 0)) })
 	line, err := readLine(conn)
 	if !stop() {
-		return 0, fmt.Errorf("the DSO is not initialised in time: %w", context.Cause(ctx))
+		return 0, fmt.Errorf("the DSO was not initialised in time: %w", context.Cause(ctx))
 	}
 	if err != nil {
-		return 0, fmt.Errorf("the DSO ended the host while it was loaded or initialised: %w", err)
+		return 0, fmt.Errorf("the DSO host ended while the DSO was loaded or initialised: %w", err)
 	}
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
@@ -143,10 +147,10 @@ func Ready(ctx context.Context, conn *child.Pipes) (iface int, err error) {
 			return iface, nil
 		}
 	}
-	return 0, fmt.Errorf("the host says %q", line)
+	return 0, fmt.Errorf("unexpected line from the DSO host: %q", line)
 }
 
-// readLine reads no more than the line: PDUs follow.
+// readLine reads a line and nothing after it, because PDUs follow.
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); len(line) < maxLine; line = append(line, b[0]) {

@@ -26,7 +26,7 @@ import (
 
 const pmdas = "/var/lib/pcp/pmdas/"
 
-// libc is a shared object that each program here has, and no PMDA.
+// libc returns the path of the C library, a shared object that is not a PMDA.
 func libc(t *testing.T) string {
 	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -95,7 +95,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A host is a process whose messages are in log.
+// A host is a host process and its log.
 type host struct {
 	p   *child.Process
 	log *os.File
@@ -143,8 +143,8 @@ func (h host) dial(t *testing.T) (*wire.Client, int) {
 	return c, iface
 }
 
-// What needs no PMDA to go wrong.
-func TestHostSaysWhy(t *testing.T) {
+// Errors that need no PMDA: Ready returns the text that the host sends.
+func TestHostErrors(t *testing.T) {
 	broken := filepath.Join(t.TempDir(), "broken\n.so")
 	whole, err := os.ReadFile(libc(t))
 	if err != nil {
@@ -167,6 +167,8 @@ func TestHostSaysWhy(t *testing.T) {
 	}
 }
 
+// wantReadyError fails the test unless Ready returns an error that contains want and
+// the host exits with status.
 func wantReadyError(t *testing.T, h host, name, want string, status int) {
 	t.Helper()
 	_, err := dsohost.Ready(t.Context(), h.p.Pipes)
@@ -190,8 +192,8 @@ func oddDSO(t *testing.T) string {
 	return path
 }
 
-// needPeer skips the test if a file of PCP is not installed, and fails it
-// where PMCD_REQUIRE_PEERS says that it must be.
+// needPeer skips the test if a file of PCP is not installed. With
+// PMCD_REQUIRE_PEERS=1 it fails the test instead.
 func needPeer(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
@@ -212,8 +214,8 @@ func TestPeerInitFails(t *testing.T) {
 		{"forgets_init", "has not set up an agent: no call of pmdaDSO", 1},
 		{"future_init", "wants PMDA interface 8; 2 to 7 are known", 1},
 		{"old_init", "wants PMAPI version 1;", 1},
-		{"crashes_init", "while it was loaded or initialised: EOF", -1},
-		{"exits_init", "while it was loaded or initialised: EOF", 7},
+		{"crashes_init", "while the DSO was loaded or initialised: EOF", -1},
+		{"exits_init", "while the DSO was loaded or initialised: EOF", 7},
 	} {
 		h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: c.entry, Path: path})
 		wantReadyError(t, h, c.entry, c.want, c.status)
@@ -228,8 +230,8 @@ func TestPeerInitFails(t *testing.T) {
 	syscall.Kill(h.p.PID(), syscall.SIGKILL)
 }
 
-// A DSO that writes to the standard output, and starts programs that do and
-// that read the standard input, does not disturb the PDUs.
+// PDUs are not disturbed by a DSO that writes to the standard output and starts
+// programs that read the standard input and write to the standard output.
 func TestPeerNoisy(t *testing.T) {
 	h := start(t, dsohost.DSO{Name: "a/pmcd", Domain: 250, Entry: "noisy_init", Path: oddDSO(t)})
 	c, iface := h.dial(t)
@@ -252,27 +254,27 @@ func TestPeerNoisy(t *testing.T) {
 		}
 	}
 
-	// What it looks like from outside.
-	of := func(name string) string {
+	// The process as ps(1) shows it.
+	proc := func(name string) string {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", h.p.PID(), name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(b)
 	}
-	if argv0, _, _ := strings.Cut(of("cmdline"), "\x00"); argv0 != "pmcd-dso: a_pmcd" {
+	if argv0, _, _ := strings.Cut(proc("cmdline"), "\x00"); argv0 != "pmcd-dso: a_pmcd" {
 		t.Errorf("argv[0] is %q", argv0)
 	}
-	if comm := of("comm"); comm != "pmcd-dso\n" {
+	if comm := proc("comm"); comm != "pmcd-dso\n" {
 		t.Errorf("the name of the process is %q", comm)
 	}
-	if status := of("status"); !strings.Contains(status, "\nThreads:\t1\n") {
-		t.Errorf("not one thread:\n%s", status)
+	if status := proc("status"); !strings.Contains(status, "\nThreads:\t1\n") {
+		t.Errorf("the host does not have one thread:\n%s", status)
 	}
 }
 
-// A host that root starts for a user initialises the DSO as root and serves as
-// the user.
+// A host that is started as root with a user initialises the DSO as root, and
+// answers requests as the user.
 func TestPeerUser(t *testing.T) {
 	path := oddDSO(t)
 	if os.Geteuid() != 0 {
@@ -281,7 +283,7 @@ func TestPeerUser(t *testing.T) {
 		t.Skip("needs root")
 	}
 	h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "nosuchuser"})
-	wantReadyError(t, h, "who_init", "cannot become user nosuchuser: there is none", 1)
+	wantReadyError(t, h, "who_init", "cannot become user nosuchuser: there is no such user", 1)
 
 	nobody, err := user.Lookup("nobody")
 	if err != nil {
@@ -305,8 +307,8 @@ func TestPeerUser(t *testing.T) {
 	}
 }
 
-// A host has descriptors for messages and for PDUs only, does not mind signals
-// that are meant for pmcd, and ends with its pipe.
+// A host has only the standard descriptors and those for PDUs. It does not end by
+// signals that are meant for pmcd, and ends when its pipe is closed.
 func TestPeerHost(t *testing.T) {
 	needPeer(t, pmdas+"sample/pmda_sample.so")
 	if err := child.SetCloexecAll(); err != nil {
@@ -347,11 +349,11 @@ func TestPeerHost(t *testing.T) {
 			t.Errorf("ended with %v", ws)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("lives on without its pipe")
+		t.Error("the host still runs after its pipe was closed")
 	}
 }
 
-// The fault of an agent costs its process.
+// A crash of the agent ends its host, and requests fail.
 func TestPeerCrash(t *testing.T) {
 	needPeer(t, pmdas+"sample/pmda_sample.so")
 	h := start(t, dsohost.DSO{Name: "sample", Domain: 29, Entry: "sample_init", Path: pmdas + "sample/pmda_sample.so"})
@@ -364,9 +366,9 @@ func TestPeerCrash(t *testing.T) {
 		t.Errorf("ended with %v", ws)
 	}
 	if err := agenttest.Do(c, agents.Origin{}, &pdu.DescReq{PMID: pdu.NewPMID(29, 0, 10)}, new(pdu.Desc)); err == nil {
-		t.Error("it answers")
+		t.Error("the agent still answers")
 	}
 	if errors.Is(c.Err(), io.EOF) {
-		t.Error("the end of a stream with a reply due is no clean end")
+		t.Error("got io.EOF, want an error that says that a reply is missing")
 	}
 }

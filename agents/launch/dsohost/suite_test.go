@@ -17,7 +17,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// metricsOf reads the metrics from a PMDA's name space file, and adds others.
+// metricsOf returns the metrics in the name space file of a PMDA, and others.
 func metricsOf(t *testing.T, name string, domain int, others ...pdu.PMID) (ids []pdu.PMID) {
 	t.Helper()
 	text, err := os.ReadFile(pmdas + name + "/pmns")
@@ -35,7 +35,7 @@ func metricsOf(t *testing.T, name string, domain int, others ...pdu.PMID) (ids [
 	return append(ids, others...)
 }
 
-// compiled builds a PMDA of PCP from its source; Debian has no others.
+// compiled builds a PMDA of PCP from its source: Debian has no binaries of some.
 func compiled(t *testing.T, name string, flags ...string) string {
 	t.Helper()
 	needPeer(t, "/usr/include/pcp/pmda.h")
@@ -47,29 +47,29 @@ func compiled(t *testing.T, name string, flags ...string) string {
 	return out
 }
 
-// TestPeerSuite has PCP's demonstration agents, as shared objects and as
-// programs, keep the promises that ours do.
+// PCP's demonstration agents, as shared objects and as programs, pass the suite of
+// agents.
 func TestPeerSuite(t *testing.T) {
-	// Files that agents write.
+	// Agents write files there.
 	t.Setenv("PCP_VAR_DIR", t.TempDir())
 	sample := func(cluster, item int) pdu.PMID { return pdu.NewPMID(29, cluster, item) }
-	var secret []pdu.PMID // with names that only the agent knows
+	var secret []pdu.PMID // metrics that are not in the name space file
 	for item := range 8 {
 		secret = append(secret, sample(0, 1000+item))
 	}
-	// not is what a metric of pmdasample does otherwise than any other agent.
-	not := map[pdu.PMID]string{
+	// excluded has the metrics of pmdasample that do not pass the suite, and why.
+	excluded := map[pdu.PMID]string{
 		sample(0, 51):  "values for instances that are not in its domain",
 		sample(0, 54):  "no descriptor",
 		sample(0, 121): "instances come and go",
-		sample(0, 156): "so they do",
-		sample(0, 157): "so they do",
-		sample(0, 158): "so they do",
+		sample(0, 156): "instances come and go",
+		sample(0, 157): "instances come and go",
+		sample(0, 158): "instances come and go",
 	}
 	for _, tt := range []struct {
 		name    string
 		domain  int
-		program string // "" is compiled
+		program string // "" is compiled from source
 		object  string
 		others  []pdu.PMID
 	}{
@@ -80,7 +80,7 @@ func TestPeerSuite(t *testing.T) {
 		for _, hosted := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s hosted %v", tt.name, hosted), func(t *testing.T) {
 				needPeer(t, pmdas+tt.name+"/pmns")
-				ids := slices.DeleteFunc(metricsOf(t, tt.name, tt.domain, tt.others...), func(id pdu.PMID) bool { return not[id] != "" })
+				ids := slices.DeleteFunc(metricsOf(t, tt.name, tt.domain, tt.others...), func(id pdu.PMID) bool { return excluded[id] != "" })
 				if hosted {
 					path := tt.object
 					if path == "" {

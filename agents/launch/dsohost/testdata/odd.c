@@ -1,5 +1,6 @@
-/* An agent for tests: entry functions that go wrong in all ways, and one,
- * noisy_init, that works, but writes and reads where PDUs should not be. */
+/* An agent for tests. Most entry functions fail, each in another way. noisy_init
+ * works, but uses the standard input and output, which must not disturb the
+ * PDUs. */
 #include <pcp/pmapi.h>
 #include <pcp/pmda.h>
 #include <stdlib.h>
