@@ -17,7 +17,8 @@ import (
 // PCP's scripts take a process for pmcd if its name is pmcd or ends in /pmcd.
 const agentPrefix = "pmcd-agent: "
 
-// builtinSpec is a process of this program for a built-in agent.
+// builtinSpec returns how the process of a built-in agent is started: it is another
+// process of this program.
 func builtinSpec(a *pmcdconf.Agent, stderr *os.File) child.Spec {
 	return child.Spec{
 		Argv:   []string{agentPrefix + strings.ReplaceAll(a.Name, "/", "_"), strconv.Itoa(a.Domain), a.Entry},
@@ -27,22 +28,22 @@ func builtinSpec(a *pmcdconf.Agent, stderr *os.File) child.Spec {
 	}
 }
 
-// runBuiltin is the whole program in that process. It ends when pmcd's end of
-// the pipe is closed.
+// runBuiltin is the main function of that process, which ends when pmcd closes its
+// end of the pipe.
 func runBuiltin(argv []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
 		return exitError
 	}
 	if len(argv) != 3 {
-		return fail(fmt.Errorf("%d arguments: only pmcd can start this", len(argv)-1))
+		return fail(fmt.Errorf("%d arguments: this program is started by pmcd only", len(argv)-1))
 	}
 	domain, err := strconv.Atoi(argv[1])
 	b, ok := builtin[argv[2]]
 	if err != nil || !ok {
 		return fail(fmt.Errorf("no agent is built in as %s with domain %s", argv[2], argv[1]))
 	}
-	// It is "exe". The kernel keeps 15 bytes.
+	// The name was "exe". The kernel keeps 15 bytes of the new one.
 	if err := os.WriteFile("/proc/self/comm", []byte(argv[0]), 0); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// An agentProcess is the process of an agent, started here or by the root helper. Its
-// error output goes to the log.
+// An agentProcess is the process of an agent, which this process or the root helper
+// has started. Its standard error output goes to the log.
 type agentProcess struct {
 	process
 	Pipes  *child.Pipes // nil for a socket agent
@@ -33,8 +33,8 @@ type process interface {
 
 var _ transport.Process = (*agentProcess)(nil)
 
-// start starts the process of an agent. program is roothelper.Self if it is built
-// in, else "".
+// start starts the process of an agent. program is roothelper.Self for a built-in
+// agent, else "".
 func (o opener) start(ctx context.Context, spec *pmcdconf.Agent, program string) (*agentProcess, error) {
 	what := "error starting a process for " + spec.Path
 	if spec.Kind != pmcdconf.DSO {
@@ -52,17 +52,18 @@ func (o opener) start(ctx context.Context, spec *pmcdconf.Agent, program string)
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	if c.Pipes == nil && spec.Kind != pmcdconf.Socket {
-		return nil, c.failed(fmt.Errorf("%s: it has no pipes", what))
+		return nil, c.failed(fmt.Errorf("%s: the process has no pipes", what))
 	}
 	return c, nil
 }
 
-// run has the root helper start the process of an agent. Without one, and if the
-// helper does not start such an agent, because others than root decide on what it
-// executes, this process does, with its own rights.
+// run starts the process of an agent by the root helper. This process starts it
+// with its own rights if there is no root helper, or if the root helper does not
+// start the agent because users other than root can change what it executes.
 //
-// The helper would have to read such a file as root, and to become the user
-// itself. This process is that user.
+// The root helper does not start such an agent as another user: it would have to
+// read such a file as root, and to change its user. This process already runs as
+// that user.
 func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, stderr *os.File) (process, *child.Pipes, error) {
 	if o.root != nil {
 		p, err := o.root.Start(ctx, spec, stderr)
@@ -77,7 +78,7 @@ func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, s
 			return nil, nil, err
 		}
 		if o.onlyRoot {
-			return nil, nil, fmt.Errorf("only root can do that: %w", err)
+			return nil, nil, fmt.Errorf("only the root helper can start it: %w", err)
 		}
 		o.rights.reduced(spec, err, builtin.lacks(spec, program))
 	}
@@ -102,14 +103,15 @@ func (c *agentProcess) Stop(ctx context.Context) {
 // StderrTail implements transport.Process.
 func (c *agentProcess) StderrTail() []string { return c.stderr.Tail() }
 
-// failed ends a process that did not become an agent, because of err, and has
-// what is known of that. A nil child is none.
+// failed stops a process that did not become an agent because of err. It returns
+// err with the status and the end of the stderr of the process. With a nil c, which
+// is an agent without a process, it returns err.
 func (c *agentProcess) failed(err error) error {
 	if c == nil {
 		return err
 	}
-	// It may have ended by itself, and how says more. Who has closed its output
-	// most likely is about to.
+	// If it has ended by itself its status says more than err. A process that has
+	// closed its output is most likely about to end.
 	grace := 20 * time.Millisecond
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		grace = 500 * time.Millisecond
@@ -125,5 +127,5 @@ func (c *agentProcess) failed(err error) error {
 	return &transport.OpenError{Err: err, StderrTail: c.StderrTail()}
 }
 
-// stopTime is how long an agent that did not get so far may take to end.
+// stopTime is how long a process that did not become an agent may take to stop.
 const stopTime = time.Second

@@ -12,23 +12,24 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A rights knows which agents run without root's rights, in a daemon that has a
-// root helper. It writes one warning for each. A nil rights is for other daemons.
+// rights records which agents run without root's rights in a daemon with a root
+// helper, and logs one warning for each. It is nil in a daemon without one.
 type rights struct {
 	trustCheck
 	trustAll bool
 	log      *zap.Logger
 
-	mu     sync.Mutex     // guards the following, which agents that start at once set
-	lost   string         // how the root helper has ended; "" if it has not
-	agents map[int]string // "runs as ..." by domain; none for root's
-	warned string         // what was said of the configuration file
+	mu     sync.Mutex     // guards the following; agents start concurrently
+	lost   string         // how the root helper ended; "" if it runs
+	agents map[int]string // "runs as ..." by domain; no entry for agents with all their rights
+	warned string         // last warning about the configuration file
 }
 
-// errNoRoot is in place of an *roothelper.Untrusted when the helper has ended.
+// errNoRoot takes the place of a *roothelper.Untrusted when the root helper has
+// ended.
 var errNoRoot = errors.New("the root helper has ended")
 
-// full says that an agent has the rights that it is meant to have.
+// full records that an agent runs with all its rights.
 func (r *rights) full(a *pmcdconf.Agent) {
 	if r == nil {
 		return
@@ -38,8 +39,8 @@ func (r *rights) full(a *pmcdconf.Agent) {
 	delete(r.agents, a.Domain)
 }
 
-// reduced says that an agent is started without root's rights because of why, and
-// what it lacks then, if that is known.
+// reduced records that an agent is started without root's rights because of why, and
+// logs a warning. lacks is what the agent cannot do then; "" if it is not known.
 func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 	if r == nil {
 		return
@@ -51,7 +52,7 @@ func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.agents[a.Domain] == text {
-		return // it is known
+		return // already logged
 	}
 	r.agents[a.Domain] = text
 	var u *roothelper.Untrusted
@@ -59,7 +60,8 @@ func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 	if isUntrusted && u.Config {
 		r.warnConfigLocked(u)
 	}
-	// Of a reason that all agents share only what is this one's own is said.
+	// For a reason that all agents share, the warning of this agent says only what
+	// it lacks.
 	if isUntrusted && !u.Config {
 		text += "; " + r.remedy(u)
 	} else if lacks == "" {
@@ -68,8 +70,8 @@ func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 	r.log.Warn(fmt.Sprintf("agent %q (dom %d) %s", a.Name, a.Domain, text))
 }
 
-// warnConfigLocked warns of a configuration file that is not root's, once. The
-// caller holds mu.
+// warnConfigLocked logs one warning that users other than root can change the
+// configuration file. The caller holds mu.
 func (r *rights) warnConfigLocked(u *roothelper.Untrusted) {
 	if text := u.Error(); text != r.warned {
 		r.warned = text
@@ -77,18 +79,19 @@ func (r *rights) warnConfigLocked(u *roothelper.Untrusted) {
 	}
 }
 
-// checkConfig returns why the configuration file is not root's, if it is not.
+// checkConfig returns how users other than root can change the configuration file;
+// nil if they cannot.
 func (r *rights) checkConfig() (u *roothelper.Untrusted) {
 	if r != nil && !r.trustAll {
 		errors.As(roothelper.CheckConfig(r.config), &u)
 	}
-	if u != nil && !u.Known() { // not to this user; the root helper finds out
+	if u != nil && !u.Known() { // this user may not examine it; the root helper can
 		return nil
 	}
 	return u
 }
 
-// start warns of a configuration file that is not root's.
+// start logs a warning if users other than root can change the configuration file.
 func (r *rights) start() {
 	if u := r.checkConfig(); u != nil {
 		r.mu.Lock()
@@ -97,15 +100,15 @@ func (r *rights) start() {
 	}
 }
 
-// helperEnded says how the root helper has ended.
+// helperEnded records how the root helper ended.
 func (r *rights) helperEnded(how string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost = how
 }
 
-// note says how an agent runs that has not root's rights and would have, or "". A
-// reason that all agents share is not repeated for each: see all.
+// note returns "runs as ..." for an agent that runs without the root's rights that it
+// would have, else "". It is "" for all agents if they share the reason: see all.
 func (r *rights) note(domain int) string {
 	if r == nil || len(r.all()) > 0 {
 		return ""
@@ -115,7 +118,7 @@ func (r *rights) note(domain int) string {
 	return r.agents[domain]
 }
 
-// all says what is true of all agents.
+// all returns lines about the rights of all agents.
 func (r *rights) all() (lines []string) {
 	if r == nil {
 		return nil

@@ -16,9 +16,10 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// processSpec says how the process of an agent is started as a child of this
-// process. program is where its program is, roothelper.Self for a built-in agent,
-// or "" if it has not been looked for; user is who the host of a DSO becomes.
+// processSpec returns how the process of an agent is started as a child of this
+// process. program is the path of its program, roothelper.Self for a built-in
+// agent, or "" if it has not been looked up. user is the user that the host of a
+// DSO becomes.
 func processSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error) {
 	switch {
 	case program == roothelper.Self:
@@ -29,11 +30,12 @@ func processSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (chil
 	return child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr}, nil
 }
 
-// trustArg has the root helper start each agent with root's rights.
+// trustArg is the argument with which the root helper starts every agent with root's
+// rights.
 const trustArg = "trust-agents"
 
-// startRootHelper starts the process that starts agents when this one is not root
-// any more.
+// startRootHelper starts the process that starts agents when this process is no
+// longer root.
 func startRootHelper(opt *options, id *identity, trustAll bool, stderr *os.File) (*roothelper.Client, error) {
 	config := opt.config
 	if opt.embedded {
@@ -46,7 +48,7 @@ func startRootHelper(opt *options, id *identity, trustAll bool, stderr *os.File)
 	return roothelper.Start(roothelper.Self, args, stderr)
 }
 
-// withRoot starts the root helper of a daemon that becomes id.
+// withRoot starts the root helper of a daemon that will become id.
 func (o *opener) withRoot(opt *options, id *identity, stderr *os.File) (err error) {
 	files := trustFiles(os.Getenv)
 	trustAll, problem := trustAgents(files, os.Getenv)
@@ -63,31 +65,31 @@ func (o *opener) withRoot(opt *options, id *identity, stderr *os.File) (err erro
 	return err
 }
 
-// containerHost returns what the host is called in a container.
+// containerHost returns the host name in a container.
 func (o opener) containerHost(ctx context.Context, container string) (string, error) {
-	if o.root != nil { // pmdaroot answers root
+	if o.root != nil { // pmdaroot answers only root
 		return o.root.HostName(ctx, container)
 	}
 	return askHost(container)
 }
 
-// askHost asks pmdaroot what the host is called in a container.
+// askHost asks pmdaroot for the host name in a container.
 func askHost(container string) (string, error) {
 	var root pmdaroot.Client
 	defer root.Close()
 	return root.HostName(container)
 }
 
-// closeRootHelper ends the root helper. Its agents have ended by now.
+// closeRootHelper ends the root helper, whose agents have ended already.
 func closeRootHelper(c *roothelper.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	c.Close(ctx)
 }
 
-// watchRootHelper waits for the end of the root helper, unless that of the daemon
-// comes first. It logs how that has ended and what comes of it. If the daemon has
-// to end because of that it calls end with the reason, else changed.
+// watchRootHelper waits until the root helper has ended, or ctx when the daemon
+// ends. If the root helper has ended, it logs how and what follows from it. Then it
+// calls end with the reason if the daemon must end, else changed.
 func (o opener) watchRootHelper(ctx context.Context, changed func(), end func(why string)) {
 	select {
 	case <-ctx.Done():
@@ -108,29 +110,29 @@ func (o opener) watchRootHelper(ctx context.Context, changed func(), end func(wh
 	changed()
 }
 
-// runRootHelper is the whole program in that process.
+// runRootHelper is the main function of that process.
 func runRootHelper(args []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
 		return exitError
 	}
 	if len(args) != 2 && (len(args) != 3 || args[2] != trustArg) {
-		return fail(fmt.Errorf("%d arguments: only pmcd can start this", len(args)))
+		return fail(fmt.Errorf("%d arguments: this program is started by pmcd only", len(args)))
 	}
-	// Signals are meant for pmcd, whose end is the end of this process. To ignore
-	// them would have agents ignore them, too.
+	// These signals are meant for pmcd; this process ends when pmcd ends. They are
+	// caught and not ignored, because agents would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
-	if err := os.WriteFile("/proc/self/comm", []byte(roothelper.Name), 0); err != nil { // it is "exe"
+	if err := os.WriteFile("/proc/self/comm", []byte(roothelper.Name), 0); err != nil { // the name was "exe"
 		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
 	}
 	socket := os.NewFile(3, "pmcd")
 	if err := child.SetCloexecAll(); err != nil {
-		return fail(fmt.Errorf("descriptors may leak into agents: %w", err))
+		return fail(fmt.Errorf("agents may inherit open descriptors: %w", err))
 	}
 	if len(args) == 2 {
 		path, rest := roothelper.SortPath(os.Getenv("PATH"))
 		if len(rest) > 0 {
-			fmt.Fprintf(os.Stderr, "%s: Warning: agents with root's rights have %q last in PATH: others than root can write there\n", roothelper.Name, rest)
+			fmt.Fprintf(os.Stderr, "%s: Warning: users other than root can write to %q: these directories come last in PATH of agents with root's rights\n", roothelper.Name, rest)
 		}
 		if err := os.Setenv("PATH", path); err != nil {
 			return fail(err)
@@ -163,7 +165,7 @@ func runRootHelper(args []string) int {
 	return exitOK
 }
 
-// lacks says what a built-in agent does not have without root's rights.
+// lacks returns what a built-in agent cannot do without root's rights.
 func (b builtinAgents) lacks(a *pmcdconf.Agent, program string) string {
 	if program != roothelper.Self {
 		return ""

@@ -16,12 +16,13 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// trustVar is the variable that has every agent started with root's rights, as C
-// pmcd does.
+// trustVar is the variable with which every agent is started with root's rights, as
+// by C pmcd.
 const trustVar = "PMCD_TRUST_AGENTS"
 
-// trustFiles are where administrators set the variables of pmcd: PCP's script
-// exports those of $PCP_SYSCONFIG_DIR/pmcd, a unit those of its EnvironmentFile.
+// trustFiles returns the files in which admins set the variables of pmcd: PCP's
+// script exports those in $PCP_SYSCONFIG_DIR/pmcd, a systemd unit those in its
+// EnvironmentFile.
 func trustFiles(getenv func(string) string) []string {
 	if dir := getenv("PCP_SYSCONFIG_DIR"); dir != "" {
 		return []string{filepath.Join(dir, "pmcd")}
@@ -29,31 +30,32 @@ func trustFiles(getenv func(string) string) []string {
 	return []string{"/etc/default/pmcd", "/etc/sysconfig/pmcd"}
 }
 
-// trustAgents reports whether PMCD_TRUST_AGENTS is 1 in one of the files, which
-// only root can write to. The variable itself does not count: where the
-// environment comes from cannot be told. problem is why what there is does not
-// count, if anybody seems to have meant it.
+// trustAgents reports whether PMCD_TRUST_AGENTS is 1 in one of the files, to which
+// only root can write. The variable in the environment is ignored, because it is
+// not known who has set it. problem says why a PMCD_TRUST_AGENTS=1 is ignored; nil
+// if there is none.
 func trustAgents(files []string, getenv func(string) string) (trust bool, problem error) {
 	for _, path := range files {
-		untrusted := roothelper.CheckFile(path) // first: what is root's then stays so
+		untrusted := roothelper.CheckFile(path) // before reading: a file of root stays a file of root
 		value, err := variable(path, trustVar)
 		switch {
 		case err != nil || value != "1":
 			continue
 		case untrusted != nil:
-			return false, fmt.Errorf("%s=1 in %s does not count: %w", trustVar, path, untrusted)
+			return false, fmt.Errorf("%s=1 in %s is ignored: %w", trustVar, path, untrusted)
 		}
 		return true, nil
 	}
 	if getenv(trustVar) == "1" {
-		return false, fmt.Errorf("%s=1 in the environment does not count: set it in %s", trustVar, files[0])
+		return false, fmt.Errorf("%s=1 in the environment is ignored: set it in %s", trustVar, files[0])
 	}
 	return false, nil
 }
 
-// variable returns what a file of variables sets one to, "" if it does not.
+// variable returns the value of a variable in a file of NAME=VALUE lines, "" if it
+// is not set.
 func variable(path, name string) (value string, err error) {
-	fi, err := os.Stat(path) // a FIFO would be waited for
+	fi, err := os.Stat(path) // open would block on a FIFO
 	if err != nil || !fi.Mode().IsRegular() {
 		return "", err
 	}
@@ -77,19 +79,19 @@ func variable(path, name string) (value string, err error) {
 	return value, lines.Err()
 }
 
-// A trustCheck says with whose rights the agents of a configuration run.
+// A trustCheck finds out with which rights the agents of a configuration run.
 type trustCheck struct {
-	config string    // pmcd.conf; "" is what is compiled in
-	user   string    // of those who do not have root's
-	file   string    // where PMCD_TRUST_AGENTS counts
-	id     *identity // of user, if anything is started as that
+	config string    // pmcd.conf; "" is the embedded configuration
+	user   string    // that agents without root's rights run as
+	file   string    // where PMCD_TRUST_AGENTS can be set
+	id     *identity // of user, if processes are started as that user
 
-	problem error // why PMCD_TRUST_AGENTS does not count, if it is set
+	problem error // why PMCD_TRUST_AGENTS=1 is ignored, if it is
 }
 
-// newTrustCheck returns the check of a pmcd that is started now with these
-// options; nil if all its agents have the same rights: it is not root, or stays
-// root, or trusts them all.
+// newTrustCheck returns the check for a pmcd that would be started now with these
+// options. It is nil if all agents would have the same rights, because that pmcd
+// is not root, stays root, or trusts all agents.
 func newTrustCheck(opt *options, getenv func(string) string) *trustCheck {
 	id, err := opt.runAs(os.Geteuid(), getenv)
 	if err != nil || id == nil || id.uid == 0 || opt.foreground && !opt.managed {
@@ -107,8 +109,8 @@ func newTrustCheck(opt *options, getenv func(string) string) *trustCheck {
 	return c
 }
 
-// untrusted returns why an agent does not get root's rights; nil if it does, or
-// would not use them.
+// untrusted returns why an agent does not get root's rights; nil if it gets them or
+// does not need them.
 func (c *trustCheck) untrusted(a *pmcdconf.Agent, builtin builtinAgents) (u *roothelper.Untrusted) {
 	if c == nil {
 		return nil
@@ -127,7 +129,7 @@ func (c *trustCheck) untrusted(a *pmcdconf.Agent, builtin builtinAgents) (u *roo
 	return u
 }
 
-// credential is for a process that is started as the user.
+// credential returns the credential of a process that is started as the user.
 func (c *trustCheck) credential() *syscall.Credential {
 	cred := &syscall.Credential{Uid: uint32(c.id.uid), Gid: uint32(c.id.gid)}
 	for _, g := range c.id.groups {
@@ -136,10 +138,11 @@ func (c *trustCheck) credential() *syscall.Credential {
 	return cred
 }
 
-// runsAs says that an agent, or all, runs without root's rights because of why.
+// runsAs returns the text that an agent, or all agents, run without root's rights
+// because of why.
 func (c *trustCheck) runsAs(why error) string { return fmt.Sprintf("runs as %s: %v", c.user, why) }
 
-// remedy says what to do about that.
+// remedy returns what an admin can do about it.
 func (c *trustCheck) remedy(u *roothelper.Untrusted) string {
-	return fmt.Sprintf("to run it as root: %s; or set %s=1 in %s", u.Remedy(), trustVar, cmp.Or(c.file, "a file of root's"))
+	return fmt.Sprintf("to run it as root: %s; or set %s=1 in %s", u.Remedy(), trustVar, cmp.Or(c.file, "a file that only root can write to"))
 }

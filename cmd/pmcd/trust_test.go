@@ -245,8 +245,8 @@ func TestTrustAgents(t *testing.T) {
 		{"PMCD_TRUST_AGENTS=1\nPMCD_TRUST_AGENTS=0\n", 0o644, "", false, ""},
 		{"#PMCD_TRUST_AGENTS=1\n", 0o644, "", false, ""},
 		{"PMCD_TRUST_AGENTS=yes\n", 0o644, "", false, ""},
-		{"PMCD_TRUST_AGENTS=1\n", 0o664, "", false, "in " + path + " does not count: " + path + " is writable by group root"},
-		{"", 0o644, "1", false, "in the environment does not count: set it in " + path},
+		{"PMCD_TRUST_AGENTS=1\n", 0o664, "", false, "in " + path + " is ignored: " + path + " is writable by group root"},
+		{"", 0o644, "1", false, "in the environment is ignored: set it in " + path},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)
@@ -304,7 +304,7 @@ func TestCheckAgentsUntrusted(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
 	}
-	const problem = "PMCD_TRUST_AGENTS=1 in the environment does not count: set it in "
+	const problem = "PMCD_TRUST_AGENTS=1 in the environment is ignored: set it in "
 	if !strings.Contains(stderr.String(), problem+dir+"/pmcd\n") {
 		t.Errorf("%q is not in\n%s", problem, stderr.String())
 	}
