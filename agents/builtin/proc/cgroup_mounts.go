@@ -168,7 +168,7 @@ func unescapeMount(b []byte) string {
 
 func (m *mounts) metrics() []pmda.Metric {
 	subsys := &pmda.InDom{Serial: indomSubsys, Insts: &m.controllers, Source: m.subsys}
-	places := &pmda.InDom{Serial: indomMounts, Insts: &m.points, Source: m.source}
+	points := &pmda.InDom{Serial: indomMounts, Insts: &m.points, Source: m.source}
 	of := func(f func(c *controller) uint64) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			v.SetUint(f(v.Data().(*controller)))
@@ -180,7 +180,7 @@ func (m *mounts) metrics() []pmda.Metric {
 		{37, 2, "cgroup.subsys.num_cgroups", u32, instant, none, of(func(c *controller) uint64 { return c.groups })},
 		{37, 3, "cgroup.subsys.enabled", u32, instant, none, of(func(c *controller) uint64 { return c.enabled })},
 	})
-	ms = append(ms, table(pmda.Metric{InDom: places}, []row{
+	ms = append(ms, table(pmda.Metric{InDom: points}, []row{
 		{38, 0, "cgroup.mounts.subsys", str, instant, none, func(_ context.Context, v *pmda.Value) error {
 			v.SetString(v.Data().(*mount).controllers)
 			return nil
