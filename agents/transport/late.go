@@ -16,7 +16,7 @@ func (w *Worker) expireAt(t time.Time) {
 func (w *Worker) expire() {
 	w.mu.Lock()
 	w.fires = time.Time{}
-	e := w.flying
+	e := w.current
 	if e == nil || e.deadline.IsZero() {
 		w.mu.Unlock()
 		return
@@ -48,18 +48,18 @@ func (w *Worker) changed(s State) {
 	}
 }
 
-// finish ends the wait for flying. A Turn that does it itself goes on when
+// finish ends the wait for current. A Turn that does it itself goes on when
 // the Agent has returned, or at once if left is set: it leaves the Agent alone
 // with its goroutine. The caller holds mu.
 func (w *Worker) finish(err error, left bool) {
-	e := w.flying
-	w.flying = nil
+	e := w.current
+	w.current = nil
 	e.err = err
 	switch {
-	case e.caller == nil:
+	case e.turn == nil:
 		e.done <- struct{}{}
 	case left:
-		go e.caller.resume()
+		go e.turn.resume()
 	}
 }
 
@@ -74,8 +74,8 @@ func (w *Worker) fail(err error) {
 	w.timer.Stop()
 	w.cancel()
 	close(w.dead)
-	if w.flying != nil {
-		w.owed = w.flying.pending()
+	if w.current != nil {
+		w.owed = w.current.pending()
 		w.finish(err, true)
 	}
 	w.wake()

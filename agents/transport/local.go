@@ -56,22 +56,22 @@ type Worker struct {
 	abandoned atomic.Int64
 	closeErr  error // of the Agent
 
-	mu      sync.Mutex    // guards the following
-	busy    bool          // a goroutine is calling the Agent, or about to
-	missed  bool          // run has found it so
-	free    []*queuedCall // for the next Calls
-	next    *queuedCall   // not begun yet
-	ahead   []Notice      // to be told before next
-	flying  *queuedCall   // whose reply is waited for
-	timer   *time.Timer
-	fires   time.Time       // when timer does; zero if it does not
-	ctx     context.Context // ends when a call is abandoned, and by the end of the Worker
-	cancel  context.CancelFunc
-	late    chan struct{} // closed while the Agent is late; then there is a new one
-	told    chan struct{} // closed when onState has been told of the last Late
-	owed    Pending       // while the Agent is late, and after its end
-	onState func(State)
-	err     error
+	mu        sync.Mutex    // guards the following
+	busy      bool          // a goroutine is calling the Agent, or about to
+	wakeAgain bool          // run has found it so
+	free      []*queuedCall // for the next Calls
+	next      *queuedCall   // not begun yet
+	ahead     []Notice      // to be told before next
+	current   *queuedCall   // whose reply is waited for
+	timer     *time.Timer
+	fires     time.Time       // when timer does; zero if it does not
+	ctx       context.Context // ends when a call is abandoned, and by the end of the Worker
+	cancel    context.CancelFunc
+	late      chan struct{} // closed while the Agent is late; then there is a new one
+	told      chan struct{} // closed when onState has been told of the last Late
+	owed      Pending       // while the Agent is late, and after its end
+	onState   func(State)
+	err       error
 }
 
 var (
@@ -90,7 +90,7 @@ type queuedCall struct {
 	deadline time.Time
 	reply    []byte // of who calls the Agent, until the queuedCall is done
 	err      error
-	caller   *Turn         // that waits for it, while it is the one that does it; guarded by mu
+	turn     *Turn         // that waits for it, while it is the one that does it; guarded by mu
 	done     chan struct{} // has room for one; of errands that the Worker does
 }
 
@@ -137,7 +137,7 @@ func (w *Worker) Send(c *Call) (Reply, error) {
 	}
 	e := w.newCall(c)
 	w.ahead = w.notices.Take()
-	w.next, w.flying = e, e
+	w.next, w.current = e, e
 	e.began, e.deadline = time.Now(), time.Time{}
 	if c.Timeout > 0 {
 		e.deadline = e.began.Add(c.Timeout)
@@ -177,7 +177,7 @@ func (w *Worker) newCall(c *Call) *queuedCall {
 
 // keep keeps e, which is over, for the next Call.
 func (w *Worker) keep(e *queuedCall) {
-	e.from, e.call.Profile, e.call.Turn, e.caller = nil, nil, nil, nil
+	e.from, e.call.Profile, e.call.Turn, e.turn = nil, nil, nil, nil
 	if cap(e.reply) > maxFreeReply {
 		e.reply = nil
 	}
@@ -255,8 +255,8 @@ func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 func (w *Worker) Pending() (Pending, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.flying != nil {
-		return w.flying.pending(), true
+	if w.current != nil {
+		return w.current.pending(), true
 	}
 	return w.owed, w.owed.Type != 0
 }

@@ -185,7 +185,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A call that does not return costs its caller the timeout and others
+// A call that does not return costs its turnOf the timeout and others
 // nothing. When it has returned the agent is as good as before, and is told
 // what it has missed.
 func TestLate(t *testing.T) {
@@ -269,7 +269,7 @@ func TestCloseWhileStuck(t *testing.T) {
 	eventually(t, "closed", a.closed.Load)
 }
 
-// A caller that has sent and is busy elsewhere holds up nobody.
+// A turnOf that has sent and is busy elsewhere holds up nobody.
 func TestReplyWaitsForTheAbsent(t *testing.T) {
 	w := local(t, newAnswer())
 	var calls []transport.Reply
@@ -331,11 +331,11 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// moody answers each DESC_REQ for the PMID asked for, and at times is slow,
+// flakyAgent answers each DESC_REQ for the PMID asked for, and at times is slow,
 // late or panics.
-type moody struct{ answer }
+type flakyAgent struct{ answer }
 
-func (m *moody) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+func (m *flakyAgent) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
 	switch mood := rand.IntN(200); {
 	case mood == 0:
 		panic("mood")
@@ -349,11 +349,11 @@ func (m *moody) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pdu.Des
 	return pdu.Desc{PMID: id}, nil
 }
 
-// Many callers, each of several agents in any order, and the ends of them at
-// any time. Each caller gets the answer to its own question or an error, and
+// Many clients, each of several agents in any order, and the ends of them at
+// any time. Each turnOf gets the answer to its own question or an error, and
 // all come to an end.
 func TestStress(t *testing.T) {
-	const agentCount, callers, rounds = 3, 12, 200
+	const agentCount, clients, rounds = 3, 12, 200
 	before := runtime.NumGoroutine()
 	var mu sync.Mutex // one opens at a time
 	var ws [agentCount]atomic.Pointer[transport.Worker]
@@ -366,7 +366,7 @@ func TestStress(t *testing.T) {
 			}
 			w.Close()
 		}
-		ws[i].Store(transport.Local(new(moody)))
+		ws[i].Store(transport.Local(new(flakyAgent)))
 	}
 	for i := range ws {
 		open(i)
@@ -374,9 +374,9 @@ func TestStress(t *testing.T) {
 	var answers atomic.Int64
 	var wg sync.WaitGroup
 	var pool transport.TurnPool
-	for client := range int32(callers) {
+	for client := range int32(clients) {
 		var calls [agentCount]transport.Call
-		turn := func(caller *transport.Turn, round int) {
+		turn := func(turnOf *transport.Turn, round int) {
 			var sent []int
 			var to [agentCount]*transport.Worker
 			var replies [agentCount]transport.Reply
@@ -385,7 +385,7 @@ func TestStress(t *testing.T) {
 				req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
 				calls[i] = transport.Call{
 					Origin: agents.Origin{Client: client}, Req: req,
-					Batched: n+1 < len(asked), Turn: caller, Timeout: 10 * time.Millisecond,
+					Batched: n+1 < len(asked), Turn: turnOf, Timeout: 10 * time.Millisecond,
 				}
 				to[i] = ws[i].Load()
 				var err error
@@ -395,7 +395,7 @@ func TestStress(t *testing.T) {
 					open(i)
 				}
 			}
-			if caller == nil {
+			if turnOf == nil {
 				rand.Shuffle(len(sent), func(a, b int) { sent[a], sent[b] = sent[b], sent[a] })
 			} else {
 				slices.Reverse(sent) // what is not Batched is received at once

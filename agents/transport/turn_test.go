@@ -37,8 +37,8 @@ func serve(p *transport.TurnPool, list ...func(c *transport.Turn)) {
 	<-s.ended
 }
 
-// callers is a pool that leaves nothing behind.
-func callers(t testing.TB) *transport.TurnPool {
+// newPool returns a pool that leaves nothing behind.
+func newPool(t testing.TB) *transport.TurnPool {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	p := new(transport.TurnPool)
@@ -49,13 +49,13 @@ func callers(t testing.TB) *transport.TurnPool {
 	return p
 }
 
-// viaCaller is a Transport whose calls are a Turn's.
-type viaCaller struct {
+// viaTurn is a Transport whose calls are a Turn's.
+type viaTurn struct {
 	transport.Transport
 	c *transport.Turn
 }
 
-func (v viaCaller) Send(call *transport.Call) (transport.Reply, error) {
+func (v viaTurn) Send(call *transport.Call) (transport.Reply, error) {
 	call.Turn = v.c
 	return v.Transport.Send(call)
 }
@@ -75,17 +75,17 @@ func (a where) Desc(context.Context, agents.Origin, pdu.PMID) (pdu.Desc, error) 
 }
 
 // A Session and what it asks share a goroutine.
-func TestCaller(t *testing.T) {
+func TestTurn(t *testing.T) {
 	a := where{newAnswer()}
 	w, known := local(t, a), local(t, newAnswer())
-	p := callers(t)
+	p := newPool(t)
 	ask := func(c *transport.Turn) {
-		if err := desc(viaCaller{w, c}, plain); err != nil {
+		if err := desc(viaTurn{w, c}, plain); err != nil {
 			t.Error(err)
 		}
 	}
 	serve(p, ask, ask, func(c *transport.Turn) {
-		agenttest.Test(t, viaCaller{known, c}, id(plain))
+		agenttest.Test(t, viaTurn{known, c}, id(plain))
 	})
 	all := a.all()
 	if want := []string{goroutine(), goroutine()}; !slices.Equal(all, want) {
@@ -96,10 +96,10 @@ func TestCaller(t *testing.T) {
 // A call that does not return costs its Turn the timeout, and the goroutine
 // that it was on. When it has returned the agent is as good as before, and is
 // told what it has missed.
-func TestCallerLate(t *testing.T) {
+func TestTurnLate(t *testing.T) {
 	a := newAnswer()
 	w, other := local(t, a), local(t, newAnswer())
-	p := callers(t)
+	p := newPool(t)
 	states := make(chan transport.State, 10)
 	w.OnState(func(s transport.State) { states <- s })
 	s := &turns{ended: make(chan struct{})}
@@ -158,12 +158,12 @@ func TestCallerLate(t *testing.T) {
 // The time of a call may be over before the Turn can make it, because the agent
 // is being told something or the Turn comes late. Then the agent is not asked,
 // and well again when it can be.
-func TestCallerLateAtOnce(t *testing.T) {
+func TestTurnLateAtOnce(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		t.Run(fmt.Sprintf("told=%v", told), func(t *testing.T) {
 			a := newAnswer()
 			w := local(t, a)
-			p := callers(t)
+			p := newPool(t)
 			want := []string{"1 asks"}
 			if told {
 				want = []string{"2 ends", "1 asks"}
@@ -185,7 +185,7 @@ func TestCallerLateAtOnce(t *testing.T) {
 				}
 				close(a.open)
 				eventually(t, "well again", func() bool { return w.State() == transport.Ready })
-				if err := agenttest.Do(viaCaller{w, c}, agents.Origin{Client: 1}, &pdu.DescReq{PMID: id(plain)}, new(pdu.Desc)); err != nil {
+				if err := agenttest.Do(viaTurn{w, c}, agents.Origin{Client: 1}, &pdu.DescReq{PMID: id(plain)}, new(pdu.Desc)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -197,10 +197,10 @@ func TestCallerLateAtOnce(t *testing.T) {
 }
 
 // A call that comes while the agent is being told something is done after that.
-func TestCallerBehindNotice(t *testing.T) {
+func TestTurnBehindNotice(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
-	p := callers(t)
+	p := newPool(t)
 	const rounds = 200
 	var want []string
 	for range rounds {
@@ -223,7 +223,7 @@ func TestCallerBehindNotice(t *testing.T) {
 }
 
 // What ends an agent does not end the Session that asked it.
-func TestCallerSurvives(t *testing.T) {
+func TestTurnSurvives(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
 		item       int
@@ -236,7 +236,7 @@ func TestCallerSurvives(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newAnswer()
 			w := local(t, a)
-			p := callers(t)
+			p := newPool(t)
 			said := 0
 			check := func(c *transport.Turn) {
 				call := request(0, tt.item, time.Minute)
@@ -260,10 +260,10 @@ func TestCallerSurvives(t *testing.T) {
 }
 
 // The end of an agent that is stuck does not keep its Turn.
-func TestCallerOfClosed(t *testing.T) {
+func TestTurnOfClosed(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
-	p := callers(t)
+	p := newPool(t)
 	go func() {
 		<-a.entered
 		w.Close()
@@ -317,10 +317,10 @@ func BenchmarkFetchLocal(b *testing.B) {
 	}
 	b.Run("Worker", func(b *testing.B) { fetch(b, nil) })
 	b.Run("Turn", func(b *testing.B) {
-		serve(callers(b), func(c *transport.Turn) { fetch(b, c) })
+		serve(newPool(b), func(c *transport.Turn) { fetch(b, c) })
 	})
 	b.Run("turn", func(b *testing.B) {
-		callers(b).Serve(&idle{b})
+		newPool(b).Serve(&idle{b})
 	})
 }
 

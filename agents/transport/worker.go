@@ -39,8 +39,8 @@ func (w *Worker) take() (e *queuedCall, ahead []Notice, over bool) {
 		return nil, nil, true
 	}
 	e, ahead = w.next, w.ahead
-	if w.busy || e != nil && e == w.flying && e.call.Turn != nil { // that comes for it
-		w.missed = true
+	if w.busy || e != nil && e == w.current && e.call.Turn != nil { // that comes for it
+		w.wakeAgain = true
 		return nil, nil, false
 	}
 	w.next, w.ahead = nil, nil
@@ -55,7 +55,7 @@ func (w *Worker) take() (e *queuedCall, ahead []Notice, over bool) {
 // whether the Turn goes on there.
 func (w *Worker) serve(e *queuedCall) bool {
 	w.mu.Lock()
-	if w.busy || w.next != e || w.flying != e { // run has something to tell first, or it is over
+	if w.busy || w.next != e || w.current != e { // run has something to tell first, or it is over
 		e.call.Turn = nil
 		w.wake()
 		w.mu.Unlock()
@@ -65,7 +65,7 @@ func (w *Worker) serve(e *queuedCall) bool {
 	ahead := w.ahead
 	w.next, w.ahead = nil, nil
 	w.busy = true
-	e.caller = e.call.Turn
+	e.turn = e.call.Turn
 	w.mu.Unlock()
 	return w.do(e, ahead)
 }
@@ -89,7 +89,7 @@ func (w *Worker) do(e *queuedCall, ahead []Notice) (inTime bool) {
 		w.guard(func() { tell(w.resp.Agent, n) })
 	}
 	w.mu.Lock()
-	ctx, wanted := w.ctx, e != nil && w.flying == e
+	ctx, wanted := w.ctx, e != nil && w.current == e
 	w.mu.Unlock()
 	if wanted {
 		w.guard(func() { e.reply, err = w.resp.Reply(ctx, &e.call, e.reply[:0]) })
@@ -105,7 +105,7 @@ func (w *Worker) done(e *queuedCall, err error) (inTime bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e != nil {
-		if inTime = w.flying == e; inTime {
+		if inTime = w.current == e; inTime {
 			e.answered = now
 			w.finish(err, false)
 		} else if w.err == nil {
@@ -114,8 +114,8 @@ func (w *Worker) done(e *queuedCall, err error) (inTime bool) {
 		<-w.slot
 	}
 	w.busy = false
-	if w.missed {
-		w.missed = false
+	if w.wakeAgain {
+		w.wakeAgain = false
 		w.wake()
 	}
 	return inTime

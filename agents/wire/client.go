@@ -70,18 +70,18 @@ type Client struct {
 	notices transport.Notices
 	state   atomic.Int32 // a State; changed with mu held
 
-	mu      sync.Mutex // guards the following; not held over I/O
-	flying  []*flight  // sent, in order: the next reply is for the first
-	waiting []*flight  // for a slot, in order; as in flying, nothing is behind the last: it would keep a Call
-	granted int        // slots given and not yet in flying
-	alone   bool       // the last slot is for a request that no other may follow
-	slow    bool       // the last answer was not quick
-	wavered bool       // has said that it is not ready
-	reading bool
-	free    []*flight // for the next Calls
-	gone    error     // the process has ended; what it has written can still be read
-	err     error     // why the Client has ended
-	owed    transport.Pending
+	mu           sync.Mutex     // guards the following; not held over I/O
+	inflight     []*pendingCall // sent, in order: the next reply is for the first
+	waiting      []*pendingCall // for a slot, in order; as in inflight, nothing is behind the last: it would keep a Call
+	granted      int            // slots given and not yet in inflight
+	exclusive    bool           // the last slot is for a request that no other may follow
+	slow         bool           // the last answer was not quick
+	everNotReady bool           // has said that it is not ready
+	reading      bool
+	free         []*pendingCall // for the next Calls
+	gone         error          // the process has ended; what it has written can still be read
+	err          error          // why the Client has ended
+	owed         transport.Pending
 }
 
 var (
@@ -89,14 +89,14 @@ var (
 	_ transport.IdleChecker = (*Client)(nil)
 )
 
-// A flight is a Call on its way, and its Reply.
-type flight struct {
+// A pendingCall is a Call on its way, and its Reply.
+type pendingCall struct {
 	client   *Client
 	call     *transport.Call
 	wake     chan struct{} // has room for one
 	want     pdu.Type      // of the reply
 	small    bool          // the request
-	began    time.Time     // when it became first of flying
+	began    time.Time     // when it became first of inflight
 	deadline time.Time     // for the reply; set then too
 	answered time.Time     // set with reply
 
@@ -158,8 +158,8 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 		c.profile, c.origin = call.Profile, call.Origin
 	}
 	c.opt.Counts.Out(t)
-	c.flying = append(c.flying, f)
-	if len(c.flying) == 1 {
+	c.inflight = append(c.inflight, f)
+	if len(c.inflight) == 1 {
 		f.begin(time.Now())
 	}
 	if call.Batched {
@@ -179,20 +179,20 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 }
 
 const (
-	// maxFree is how many flights are kept for the next Calls.
+	// maxFree is how many pendingCalls are kept for the next Calls.
 	maxFree = 32
 	// maxFreeReply is the size, in bytes, above which a buffer is not kept.
 	maxFreeReply = 64 << 10
 )
 
-// newCall returns a flight for call. The caller holds mu.
-func (c *Client) newCall(call *transport.Call) *flight {
-	var f *flight
+// newCall returns a pendingCall for call. The caller holds mu.
+func (c *Client) newCall(call *transport.Call) *pendingCall {
+	var f *pendingCall
 	if last := len(c.free) - 1; last >= 0 {
 		f = c.free[last]
 		c.free = c.free[:last]
 	} else {
-		f = &flight{client: c, wake: make(chan struct{}, 1)}
+		f = &pendingCall{client: c, wake: make(chan struct{}, 1)}
 	}
 	_, t, _ := pdu.Header(call.Req)
 	f.call, f.want = call, transport.ReplyType(t)
@@ -201,7 +201,7 @@ func (c *Client) newCall(call *transport.Call) *flight {
 }
 
 // keep keeps f, which is over, for the next Call. The caller holds mu.
-func (c *Client) keep(f *flight) {
+func (c *Client) keep(f *pendingCall) {
 	if len(c.free) >= maxFree {
 		return
 	}
@@ -213,7 +213,7 @@ func (c *Client) keep(f *flight) {
 	case <-f.wake:
 	default:
 	}
-	*f = flight{client: c, wake: f.wake, reply: reply}
+	*f = pendingCall{client: c, wake: f.wake, reply: reply}
 	c.free = append(c.free, f)
 }
 
@@ -259,11 +259,11 @@ func (c *Client) write(timeout time.Duration) error {
 	if c.reading { // and that ends now too
 		return nil
 	}
-	return c.missed()
+	return c.markLate()
 }
 
 // Recv implements transport.Reply.
-func (f *flight) Recv(dst []byte) ([]byte, error) {
+func (f *pendingCall) Recv(dst []byte) ([]byte, error) {
 	c, call := f.client, f.call
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -290,7 +290,7 @@ func (f *flight) Recv(dst []byte) ([]byte, error) {
 }
 
 // begin starts the time for the reply.
-func (f *flight) begin(now time.Time) {
+func (f *pendingCall) begin(now time.Time) {
 	f.began, f.deadline = now, time.Time{}
 	if t := f.call.Timeout; t > 0 {
 		f.deadline = now.Add(t)

@@ -111,7 +111,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	}
 	if opt.NotReady {
 		c.mu.Lock()
-		c.own(NotReady, nil)
+		c.startRecovery(NotReady, nil)
 		c.mu.Unlock()
 	}
 	return c, nil

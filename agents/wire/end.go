@@ -20,7 +20,7 @@ func (c *Client) PeerGone(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = err
-	if len(c.flying) == 0 && !c.reading {
+	if len(c.inflight) == 0 && !c.reading {
 		c.failLocked(err)
 	} else if c.err == nil {
 		c.readByLocked(time.Time{})
@@ -37,7 +37,7 @@ func (c *Client) readBy(t time.Time) error {
 
 func (c *Client) readByLocked(t time.Time) error {
 	if c.gone != nil {
-		if soon := time.Now().Add(settle); t.IsZero() || soon.Before(t) {
+		if soon := time.Now().Add(readyGrace); t.IsZero() || soon.Before(t) {
 			t = soon
 		}
 	}
@@ -53,7 +53,7 @@ func (c *Client) readByLocked(t time.Time) error {
 // not wait, and takes nothing from the stream.
 func (c *Client) CheckIdle() {
 	c.mu.Lock()
-	idle := len(c.flying) == 0 && !c.reading
+	idle := len(c.inflight) == 0 && !c.reading
 	c.mu.Unlock()
 	if !idle {
 		return
@@ -94,17 +94,17 @@ func (c *Client) failLocked(err error) error {
 		err = fmt.Errorf("%w (%w)", err, c.gone)
 	}
 	c.err = err
-	if len(c.flying) > 0 {
-		c.owed = c.flying[0].pending()
+	if len(c.inflight) > 0 {
+		c.owed = c.inflight[0].pending()
 	}
 	close(c.dead)
-	for _, f := range c.flying {
+	for _, f := range c.inflight {
 		c.finish(f, err)
 	}
 	for _, f := range c.waiting {
 		c.finish(f, err)
 	}
-	c.flying, c.waiting = nil, nil
+	c.inflight, c.waiting = nil, nil
 	c.conn.Close() // ends a read or write in progress
 	return err
 }
@@ -121,12 +121,12 @@ func (c *Client) Close() error {
 func (c *Client) Pending() (transport.Pending, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.flying) > 0 {
-		return c.flying[0].pending(), true
+	if len(c.inflight) > 0 {
+		return c.inflight[0].pending(), true
 	}
 	return c.owed, c.owed.Type != 0
 }
 
-func (f *flight) pending() transport.Pending {
+func (f *pendingCall) pending() transport.Pending {
 	return transport.Pending{Type: requestType(f), Client: f.call.Origin.Client, Since: f.began}
 }

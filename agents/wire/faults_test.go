@@ -63,7 +63,7 @@ const (
 )
 
 func desc(c transport.Transport) error {
-	return agenttest.Do(alone{c}, agents.Origin{}, &pdu.DescReq{}, new(pdu.Desc))
+	return agenttest.Do(blocking{c}, agents.Origin{}, &pdu.DescReq{}, new(pdu.Desc))
 }
 
 // Half a reply comes in time. The drain takes it from there, with the replies

@@ -13,33 +13,33 @@ import (
 
 // An agent that is late, or not ready, and what becomes of it.
 
-// settle is how long an agent that is ready again is given to answer the
+// readyGrace is how long an agent that is ready again is given to answer the
 // request that it may have got before it was not.
-const settle = 100 * time.Millisecond
+const readyGrace = 100 * time.Millisecond
 
-// missed makes the agent late: all that is flying is overdue, and nobody
+// markLate makes the agent late: all that is inflight is overdue, and nobody
 // waits for it. The caller holds mu, and nobody is reading.
-func (c *Client) missed() error {
+func (c *Client) markLate() error {
 	if c.err != nil {
 		return c.err
 	}
 	var owed []pdu.Type
-	for i, f := range c.flying {
+	for i, f := range c.inflight {
 		if i == 0 {
 			c.owed = f.pending()
 		}
 		owed = append(owed, f.want)
 		c.finish(f, transport.ErrLate)
 	}
-	c.flying = slices.Delete(c.flying, 0, len(c.flying))
-	c.own(Late, owed)
+	c.inflight = slices.Delete(c.inflight, 0, len(c.inflight))
+	c.startRecovery(Late, owed)
 	return transport.ErrLate
 }
 
-// own gives the stream to a background goroutine, in a new state. owed are
+// startRecovery gives the stream to a background goroutine, in a new state. owed are
 // the types of replies that may still come. The caller holds mu, and nobody
 // is reading.
-func (c *Client) own(s State, owed []pdu.Type) {
+func (c *Client) startRecovery(s State, owed []pdu.Type) {
 	err := transport.ErrLate
 	if s == NotReady {
 		err = transport.ErrNotReady
@@ -49,7 +49,7 @@ func (c *Client) own(s State, owed []pdu.Type) {
 	}
 	c.waiting = slices.Delete(c.waiting, 0, len(c.waiting))
 	c.reading = true
-	c.wavered = c.wavered || s == NotReady
+	c.everNotReady = c.everNotReady || s == NotReady
 	c.state.Store(int32(s))
 	c.tasks.Add(1)
 	go c.background(s, owed)
@@ -77,7 +77,7 @@ func (c *Client) background(s State, owed []pdu.Type) {
 	for err == nil && (s == NotReady || len(owed) > 0) {
 		if last := unsure && s == Late && len(owed) == 1; last && !settling {
 			settling = true
-			err = c.readBy(time.Now().Add(settle))
+			err = c.readBy(time.Now().Add(readyGrace))
 			continue
 		}
 		b, err = c.read(b[:0])
@@ -96,7 +96,7 @@ func (c *Client) background(s State, owed []pdu.Type) {
 			s, unsure, settling = NotReady, true, false
 			err = c.readBy(time.Time{})
 			c.mu.Lock()
-			c.wavered = true
+			c.everNotReady = true
 			c.state.Store(int32(s))
 			c.mu.Unlock()
 			c.changed(s)

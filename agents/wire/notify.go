@@ -16,7 +16,7 @@ func (c *Client) Notify(n transport.Notice) {
 	c.notices.Add(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.refusal() == nil && !c.reading && len(c.flying)+c.granted == 0 {
+	if c.refusal() == nil && !c.reading && len(c.inflight)+c.granted == 0 {
 		c.flushLocked()
 	}
 }

@@ -17,13 +17,13 @@ import (
 // have come while the one who waits for it was busy with another agent.
 const lastLook = 10 * time.Millisecond
 
-// readReply reads the reply to the first of flying. If that is own, the reply
+// readReply reads the reply to the first of inflight. If that is own, the reply
 // is appended to dst and returned; otherwise it goes to its owner. The caller
 // holds mu, which is let go meanwhile, and nobody is reading.
-func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
-	f := c.flying[0]
+func (c *Client) readReply(waiter *pendingCall, dst []byte, bound time.Time) []byte {
+	f := c.inflight[0]
 	buf := dst
-	if f != own {
+	if f != waiter {
 		buf = f.reply[:0]
 	}
 	start := len(buf)
@@ -39,7 +39,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 		stop = bound
 	}
 
-	c.setDirect(own != nil && own.call.MayBlock)
+	c.setDirect(waiter != nil && waiter.call.MayBlock)
 	err := c.readBy(stop)
 	var b []byte
 	for err == nil {
@@ -65,7 +65,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 		if late && stop != until && (until.IsZero() || now.Before(until)) {
 			c.wakeReader() // our time is over, not the agent's
 		} else if late {
-			c.missed()
+			c.markLate()
 		} else {
 			c.failLocked(err)
 		}
@@ -77,23 +77,23 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 	}
 	f.answered = now
 	c.slow = now.Sub(f.began) > quick
-	c.flying = slices.Delete(c.flying, 0, 1)
-	if len(c.flying) > 0 {
-		c.flying[0].begin(now)
+	c.inflight = slices.Delete(c.inflight, 0, 1)
+	if len(c.inflight) > 0 {
+		c.inflight[0].begin(now)
 	}
 	if errorCode(b[start:]) == pdu.ErrnoNotReady {
-		owed := make([]pdu.Type, 0, 1+len(c.flying))
+		owed := make([]pdu.Type, 0, 1+len(c.inflight))
 		// What looks like the answer may have been sent before the request
 		// arrived, and the true answer may follow.
-		for _, f := range append([]*flight{f}, c.flying...) {
+		for _, f := range append([]*pendingCall{f}, c.inflight...) {
 			owed = append(owed, f.want)
 			c.finish(f, transport.ErrNotReady)
 		}
-		c.flying = slices.Delete(c.flying, 0, len(c.flying))
-		c.own(NotReady, owed)
+		c.inflight = slices.Delete(c.inflight, 0, len(c.inflight))
+		c.startRecovery(NotReady, owed)
 		return nil
 	}
-	if f != own {
+	if f != waiter {
 		f.reply = b
 		c.finish(f, nil)
 	}
@@ -102,13 +102,13 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 	}
 	c.grant()
 	c.wakeReader()
-	if len(c.flying)+c.granted == 0 && c.refusal() == nil {
+	if len(c.inflight)+c.granted == 0 && c.refusal() == nil {
 		c.flushLocked()
 	}
-	if c.gone != nil && len(c.flying) == 0 {
+	if c.gone != nil && len(c.inflight) == 0 {
 		c.failLocked(c.gone)
 	}
-	if f == own {
+	if f == waiter {
 		return b
 	}
 	return nil
@@ -117,7 +117,7 @@ func (c *Client) readReply(own *flight, dst []byte, bound time.Time) []byte {
 // unsolicited looks at what came behind the last reply that was due. The
 // caller holds mu.
 func (c *Client) unsolicited() error {
-	for c.err == nil && len(c.flying)+c.granted == 0 && len(c.ahead) >= pdu.HeaderLen {
+	for c.err == nil && len(c.inflight)+c.granted == 0 && len(c.ahead) >= pdu.HeaderLen {
 		n, t, _ := pdu.Header(c.ahead)
 		if t != pdu.TypeError || n != 16 {
 			return fmt.Errorf("%v PDU not asked for: %w", t, pdu.ErrnoIPC)
@@ -130,7 +130,7 @@ func (c *Client) unsolicited() error {
 			c.ahead = append(c.ahead[:0], c.ahead[16:]...)
 		case pdu.ErrnoNotReady:
 			c.ahead = append(c.ahead[:0], c.ahead[16:]...)
-			c.own(NotReady, nil)
+			c.startRecovery(NotReady, nil)
 			return nil
 		default:
 			return fmt.Errorf("ERROR PDU (%d) not asked for: %w", code, pdu.ErrnoIPC)
@@ -187,7 +187,7 @@ func errorCode(b []byte) pdu.Errno {
 	return pdu.Errno(binary.BigEndian.Uint32(b[12:]))
 }
 
-func requestType(f *flight) pdu.Type {
+func requestType(f *pendingCall) pdu.Type {
 	_, t, _ := pdu.Header(f.call.Req)
 	return t
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// moody plays a PMDA that answers each DESC_REQ for the PMID asked for, in
+// flakyPMDA plays a PMDA that answers each DESC_REQ for the PMID asked for, in
 // pieces, and at times is slow, late, not ready, or dead. unready says whether
 // it may use PM_ERR_PMDANOTREADY, which with several requests outstanding it
 // may not.
-func moody(conn wire.Conn, unready bool) {
+func flakyPMDA(conn wire.Conn, unready bool) {
 	defer conn.Close()
 	put := func(ms ...pdu.Message) {
 		var b []byte
@@ -94,7 +94,7 @@ func stress(t *testing.T, depth int) {
 			c.Close()
 		}
 		here, there := [agentCount]pair{socketPair, pipePair, pipePair, frozenPair}[i](t)
-		go moody(there, depth == 1)
+		go flakyPMDA(there, depth == 1)
 		c, err := wire.Dial(t.Context(), here, wire.Options{Depth: depth})
 		if err != nil {
 			t.Error(err)

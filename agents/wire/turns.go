@@ -10,7 +10,7 @@ import (
 // Who may send and who has to read: callers take turns at both.
 
 // acquire waits for a slot, and for no longer than the call's timeout.
-func (c *Client) acquire(call *transport.Call) (*flight, error) {
+func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refusal(); err != nil {
@@ -36,7 +36,7 @@ func (c *Client) acquire(call *transport.Call) (*flight, error) {
 			c.wakeReader()
 			return nil, transport.ErrLate
 		}
-		if !c.reading && len(c.flying) > 0 {
+		if !c.reading && len(c.inflight) > 0 {
 			c.readReply(nil, nil, bound)
 			continue
 		}
@@ -67,15 +67,15 @@ const small = 4 << 10
 const quick = 10 * time.Millisecond
 
 // admits reports whether f may be sent now. The caller holds mu.
-func (c *Client) admits(f *flight) bool {
-	n := len(c.flying) + c.granted
-	return n == 0 || n < c.opt.Depth && f.small && !c.alone && !c.slow && !c.wavered
+func (c *Client) admits(f *pendingCall) bool {
+	n := len(c.inflight) + c.granted
+	return n == 0 || n < c.opt.Depth && f.small && !c.exclusive && !c.slow && !c.everNotReady
 }
 
 // admit gives f a slot. The caller holds mu.
-func (c *Client) admit(f *flight) {
+func (c *Client) admit(f *pendingCall) {
 	c.granted++
-	c.alone = !f.small
+	c.exclusive = !f.small
 }
 
 // refusal says why no request can be sent now. The caller holds mu.
@@ -92,7 +92,7 @@ func (c *Client) refusal() error {
 }
 
 // forget takes f out of waiting. The caller holds mu.
-func (c *Client) forget(f *flight) {
+func (c *Client) forget(f *pendingCall) {
 	for i, w := range c.waiting {
 		if w == f {
 			c.waiting = slices.Delete(c.waiting, i, i+1)
@@ -119,7 +119,7 @@ func (c *Client) grant() {
 }
 
 // wake wakes f if it sleeps. The caller holds mu.
-func (c *Client) wake(f *flight) {
+func (c *Client) wake(f *pendingCall) {
 	if f.blocked {
 		f.blocked = false
 		f.wake <- struct{}{}
@@ -129,10 +129,10 @@ func (c *Client) wake(f *flight) {
 // wakeReader makes somebody who sleeps read, if nobody does and a reply is
 // due. The caller holds mu.
 func (c *Client) wakeReader() {
-	if c.reading || len(c.flying) == 0 {
+	if c.reading || len(c.inflight) == 0 {
 		return
 	}
-	for _, list := range [][]*flight{c.flying, c.waiting} {
+	for _, list := range [][]*pendingCall{c.inflight, c.waiting} {
 		for _, f := range list {
 			if f.blocked {
 				c.wake(f)
@@ -143,7 +143,7 @@ func (c *Client) wakeReader() {
 }
 
 // finish ends f. The caller holds mu.
-func (c *Client) finish(f *flight, err error) {
+func (c *Client) finish(f *pendingCall, err error) {
 	f.done, f.err = true, err
 	if err != nil {
 		f.reply = nil // one who reads on f's behalf may not have noticed yet

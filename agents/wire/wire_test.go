@@ -37,8 +37,8 @@ func TestAgent(t *testing.T) {
 	t.Run("child", func(t *testing.T) {
 		agenttest.Test(t, startSelf(t), answerID)
 	})
-	t.Run("child, alone", func(t *testing.T) {
-		agenttest.Test(t, alone{startSelf(t)}, answerID)
+	t.Run("child, may block", func(t *testing.T) {
+		agenttest.Test(t, blocking{startSelf(t)}, answerID)
 	})
 }
 

@@ -149,10 +149,10 @@ func inAllWays(t *testing.T, test func(t *testing.T, pair pair)) {
 
 type pair func(testing.TB) (here, there wire.Conn)
 
-// alone is a Transport whose caller is alone.
-type alone struct{ transport.Transport }
+// blocking is a Transport whose calls may block their thread.
+type blocking struct{ transport.Transport }
 
-func (a alone) Send(call *transport.Call) (transport.Reply, error) {
+func (a blocking) Send(call *transport.Call) (transport.Reply, error) {
 	call.MayBlock = true
 	return a.Transport.Send(call)
 }
@@ -214,13 +214,13 @@ func checkGoroutines(t *testing.T) {
 }
 
 // send sends a DESC_REQ and does not wait for the reply.
-func send(t *testing.T, c transport.Transport, timeout time.Duration, several bool) transport.Reply {
+func send(t *testing.T, c transport.Transport, timeout time.Duration, batched bool) transport.Reply {
 	t.Helper()
 	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: answerID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := &transport.Call{MayBlock: true, Req: req, Timeout: timeout, Batched: several}
+	call := &transport.Call{MayBlock: true, Req: req, Timeout: timeout, Batched: batched}
 	r, err := c.Send(call)
 	if err != nil {
 		t.Fatal(err)
