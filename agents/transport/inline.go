@@ -11,10 +11,10 @@ import (
 	"github.com/gopcp/pmcd/agents"
 )
 
-// Inline returns a Transport to an Agent whose methods run on the caller's
-// goroutine. Nothing is faster, but a method that waits for something makes
-// its caller wait, whatever the timeout: it is for agents that only look at
-// memory, as the one of domain 2 does.
+// Inline returns a Transport that calls the methods of a on the goroutine that
+// calls Recv. Nothing is faster, but a method that waits makes its caller wait,
+// whatever the timeout. It is for agents that only read memory, such as that of
+// domain 2.
 func Inline(a agents.Agent) Transport {
 	c := &inline{dead: make(chan struct{})}
 	c.resp.Agent = a
@@ -22,8 +22,8 @@ func Inline(a agents.Agent) Transport {
 	return c
 }
 
-// panicError is why an agent has ended that panicked with v. It is called by
-// the deferred function that recovered.
+// panicError returns the error of an agent that panicked with v. The deferred
+// function that recovered must call it, for the stack.
 func panicError(v any) error {
 	return fmt.Errorf("agent panicked: %v\n%s", v, debug.Stack())
 }
@@ -39,7 +39,8 @@ type inline struct {
 	closed bool
 }
 
-// An inlineReply is the Reply to a Call, of which it is a part.
+// An inlineReply is the Reply to a Call. It is part of the Call, so that Send
+// allocates nothing.
 type inlineReply struct {
 	to   *inline
 	call *Call
@@ -107,7 +108,7 @@ func (c *inline) Err() error {
 	return c.err
 }
 
-// end makes err the reason that c has ended. The caller holds mu.
+// end ends c for the reason err, unless it has ended. The caller holds mu.
 func (c *inline) end(err error) {
 	if c.err == nil {
 		c.err = err

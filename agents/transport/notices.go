@@ -7,10 +7,9 @@ import (
 	"github.com/gopcp/pmcd/agents"
 )
 
-// Notices are what an agent is still to be told, by client. A second Notice
-// of the same client is merged with the first, so that there are never more
-// than clients. It is for implementations of [Transport]; the zero value is
-// empty.
+// Notices are the Notices that an agent has not got yet. A second Notice about the
+// same client is merged with the first, so there are never more than clients. It is
+// for implementations of [Transport]; the zero value is empty.
 type Notices struct {
 	some atomic.Bool // byClient is not empty
 
@@ -19,7 +18,7 @@ type Notices struct {
 	order    []int32
 }
 
-// Add adds n behind what the agent is to be told of others.
+// Add adds n behind the Notices about other clients.
 func (q *Notices) Add(n Notice) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -36,10 +35,10 @@ func (q *Notices) Add(n Notice) {
 	q.some.Store(true)
 }
 
-// Any reports whether there is anything to tell.
+// Any reports whether there is a Notice.
 func (q *Notices) Any() bool { return q.some.Load() }
 
-// Take returns all of them and forgets them.
+// Take removes all Notices and returns them.
 func (q *Notices) Take() []Notice {
 	if !q.Any() {
 		return nil
@@ -56,7 +55,7 @@ func (q *Notices) Take() []Notice {
 	return list
 }
 
-// tell tells a of n, as far as it wants to know.
+// tell calls the methods of a that n is for, if a has them.
 func tell(a agents.Agent, n Notice) {
 	if e, ok := a.(agents.ContextEnder); ok && n.End {
 		e.EndContext(n.Client)

@@ -36,7 +36,7 @@ type Transport interface {
 	Send(c *Call) (Reply, error)
 
 	// Notify passes on what has no reply. It does not wait: a Notice is
-	// delivered at once if the agent is idle and in any case before the next
+	// delivered at once if the agent is idle, and in any case before the next
 	// request, whatever state the agent is in.
 	Notify(n Notice)
 
@@ -50,8 +50,7 @@ type Transport interface {
 	// Transport that has ended it is the one that was never answered.
 	Pending() (Pending, bool)
 
-	// Done is closed when the Transport has ended, for whatever reason. Err
-	// then says why.
+	// Done is closed when the Transport has ended. Err then returns the reason.
 	Done() <-chan struct{}
 	Err() error
 
@@ -94,22 +93,22 @@ type AbandonCounter interface{ Abandoned() int64 }
 type Call struct {
 	Origin  agents.Origin
 	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
-	Timeout time.Duration // for the agent to answer, and again for the wait until it is sent; 0 is never
+	Timeout time.Duration // for the agent's reply, and again for the wait until the request is sent; 0 is none
 	Req     []byte        // the request PDU; read, not changed, until Recv returns
 
 	// Batched says that the caller sends other Calls before it receives.
 	Batched bool
 
-	// Turn, if not nil, is on whose goroutine Send and Recv are called. An
-	// Agent in this process is called by it in Recv then, unless Batched.
+	// Turn, if not nil, is the Turn that calls Send and Recv. Recv then calls an
+	// Agent in this process on the same goroutine, unless the Call is Batched.
 	Turn *Turn
 
-	// MayBlock says that nobody else has anything to do: the thread of the caller
-	// may wait for the answer itself.
+	// MayBlock says that the daemon has no other work: the caller's thread may
+	// block until the reply is there.
 	MayBlock bool
 
-	// Began and Done are set by a Recv that succeeds: when the agent was free
-	// to work on the request, and when its answer was there.
+	// Recv sets Began and Done when it succeeds: the times when the agent was free
+	// to work on the request, and when the reply had arrived.
 	Began, Done time.Time
 
 	inline inlineReply // of an Inline
@@ -122,12 +121,12 @@ type Pending struct {
 	Since  time.Time // when the agent was free to work on it
 }
 
-// A Notice tells an agent of a client. End comes first if both are set: the
-// number's former user has gone, Attrs are those of the new one.
+// A Notice tells an agent about a client. If both End and Attrs are set, End comes
+// first: the client that had the number has gone, Attrs are those of its successor.
 type Notice struct {
 	Client int32
 	End    bool       // end of context (PM_ERR_NOTCONN in an ERROR PDU)
-	Attrs  []pdu.Attr // all that is known, in place of what was; only if WantsAttrs
+	Attrs  []pdu.Attr // all attributes, in place of those before; only if WantsAttrs
 }
 
 // A State is what an agent can do.
@@ -135,8 +134,8 @@ type State int32
 
 const (
 	Ready    State = iota // answers
-	Late                  // has not answered in time, and still owes that answer
-	NotReady              // has said PM_ERR_PMDANOTREADY and not yet PM_ERR_PMDAREADY
+	Late                  // has not answered a request in time, nor since
+	NotReady              // has sent PM_ERR_PMDANOTREADY and not yet PM_ERR_PMDAREADY
 )
 
 func (s State) String() string { return [...]string{"ready", "late", "not ready"}[s] }
@@ -148,11 +147,11 @@ var (
 	ErrClosed   = errors.New("agent is closed")
 )
 
-// AppendRequest appends to b what goes to the agent for c: the profile, if
-// with says so, and the request, both in the name of c.Origin. It is for
+// AppendRequest appends to b the PDUs that an agent gets for c: the profile, if
+// withProfile is set, and the request, both with the numbers of c.Origin. It is for
 // implementations of [Transport].
-func AppendRequest(b []byte, c *Call, with bool) (_ []byte, err error) {
-	if with {
+func AppendRequest(b []byte, c *Call, withProfile bool) (_ []byte, err error) {
+	if withProfile {
 		profile := len(b)
 		if b, err = pdu.Append(b, c.Origin.Client, c.Profile); err != nil {
 			return nil, err
@@ -169,8 +168,8 @@ func AppendRequest(b []byte, c *Call, with bool) (_ []byte, err error) {
 	return b, nil
 }
 
-// ReplyType reports the type of PDU that answers a request of type t, besides
-// ERROR, which may answer any. A store has no other answer.
+// ReplyType returns the type of PDU that replies to a request of type t. ERROR may
+// reply to any request, and is the only reply to a store.
 func ReplyType(t pdu.Type) pdu.Type {
 	switch t {
 	case pdu.TypeFetch:

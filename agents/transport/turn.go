@@ -7,61 +7,65 @@ import (
 	"sync"
 )
 
-// A Session is somebody who asks agents, one turn after the other. Its methods
-// are called one at a time, but on different goroutines.
+// A Session is a client of agents. It waits for input and handles it, in turns. Its
+// methods are called one at a time, but on different goroutines.
 type Session interface {
-	// Await waits for something to do. It reports false if nothing will come.
+	// Await waits for input. It reports false if there will be none.
 	Await() bool
 
-	// Turn does it. The Calls that it makes of agents may name c.
-	RunTurn(c *Turn)
+	// RunTurn handles the input. The Calls that it sends may have t as their Turn.
+	RunTurn(t *Turn)
 
 	// End is called last.
 	End()
 }
 
-// A Turn waits for agents in this process at no other cost than theirs. It
-// is a coroutine: while it has one of them called, it rests, and the Agent has
-// the goroutine on which the Session was. If the Agent does not return in time
-// it is left alone with that goroutine, and another takes its place.
+// A Turn runs one turn of a Session. It is a coroutine, so that a call to an Agent
+// in this process needs no other goroutine: when the Session receives the reply,
+// the coroutine is suspended, and the Agent's method runs on the goroutine on which
+// the Session was. If the method does not return in time, it keeps that goroutine,
+// and the Session goes on on a new one.
+//
+// A fetch of one metric takes 0.5 us in this way and 1.0 us by way of the Worker's
+// goroutine (BenchmarkFetchLocal, 2 CPUs).
 type Turn struct {
 	pool    *TurnPool
 	session Session
-	next    func() (*queuedCall, bool) // has the Turn go on: to its next queuedCall, or nil at the end of a turn
+	next    func() (*queuedCall, bool) // resumes the coroutine until its next call, or nil at the end of the turn
 	stop    func()
-	yield   func(*queuedCall) bool // lets who has called next go on
+	yield   func(*queuedCall) bool // suspends the coroutine
 }
 
-// TurnPool serve Sessions. They are shared, so that one which awaits something
-// costs one small stack. The zero value is ready to use.
+// A TurnPool serves Sessions with Turns. The Turns are shared, so that a Session
+// that waits costs one small stack. The zero value is ready to use.
 type TurnPool struct {
 	mu     sync.Mutex // guards the following
 	idle   []*Turn
 	closed bool
 }
 
-// maxIdle is how many TurnPool are kept for the next turns.
+// maxIdle is how many idle Turns a TurnPool keeps.
 const maxIdle = 64
 
 // Serve serves s on the goroutine of its caller. It returns at the end of s, or
-// earlier if another goroutine serves s from there on.
+// earlier if s goes on on another goroutine.
 func (p *TurnPool) Serve(s Session) {
 	for s.Await() {
-		c := p.take()
-		c.session = s
-		if !c.run() {
+		t := p.acquire()
+		t.session = s
+		if !t.run() {
 			return
 		}
-		p.giveBack(c)
+		p.release(t)
 	}
 	s.End()
 }
 
-// run has c go on to the end of its turn. It reports false if an Agent took the
-// goroutine longer than c waited: then another runs c.
-func (c *Turn) run() bool {
+// run runs t to the end of its turn. It reports false if a call was abandoned: then
+// another goroutine runs t.
+func (t *Turn) run() bool {
 	for {
-		e, _ := c.next()
+		e, _ := t.next()
 		if e == nil {
 			return true
 		}
@@ -71,69 +75,69 @@ func (c *Turn) run() bool {
 	}
 }
 
-// resume is for the goroutine that takes the place of one in run.
-func (c *Turn) resume() {
-	if c.run() {
-		s := c.session
-		c.pool.giveBack(c)
-		c.pool.Serve(s)
+// resume goes on with t on a new goroutine, after a call was abandoned.
+func (t *Turn) resume() {
+	if t.run() {
+		s := t.session
+		t.pool.release(t)
+		t.pool.Serve(s)
 	}
 }
 
-func (p *TurnPool) take() *Turn {
+func (p *TurnPool) acquire() *Turn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if last := len(p.idle) - 1; last >= 0 {
-		c := p.idle[last]
+		t := p.idle[last]
 		p.idle = p.idle[:last]
-		return c
+		return t
 	}
-	c := &Turn{pool: p}
-	c.next, c.stop = iter.Pull(c.turns)
-	return c
+	t := &Turn{pool: p}
+	t.next, t.stop = iter.Pull(t.turns)
+	return t
 }
 
-func (p *TurnPool) giveBack(c *Turn) {
-	c.session = nil
+func (p *TurnPool) release(t *Turn) {
+	t.session = nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || len(p.idle) == maxIdle {
-		c.stop()
+		t.stop()
 		return
 	}
-	p.idle = append(p.idle, c)
+	p.idle = append(p.idle, t)
 }
 
-// Idle is how many TurnPool, each a coroutine, are kept for later turns.
+// Idle returns the number of idle Turns, each a coroutine.
 func (p *TurnPool) Idle() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.idle)
 }
 
-// turns is the coroutine.
-func (c *Turn) turns(yield func(*queuedCall) bool) {
+// turns is the coroutine: one turn after the other.
+func (t *Turn) turns(yield func(*queuedCall) bool) {
 	defer func() {
-		if v := recover(); v != nil { // it goes on, with the stack of who has called next
+		if v := recover(); v != nil { // the panic continues in next, with the stack of the coroutine
 			panic(fmt.Sprintf("%v\n\n%s", v, debug.Stack()))
 		}
 	}()
-	c.yield = yield
+	t.yield = yield
 	for {
-		c.session.RunTurn(c)
+		t.session.RunTurn(t)
 		if !yield(nil) {
 			return
 		}
 	}
 }
 
-// Close ends what is kept for later turns.
+// Close ends the idle Turns, and those that become idle later.
 func (p *TurnPool) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for _, c := range p.idle {
-		c.stop()
+	for _, t := range p.idle {
+		t.stop()
 	}
 	p.idle = nil
 }

@@ -2,146 +2,280 @@ package transport
 
 import (
 	"context"
-	"errors"
-	"io"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/pdu"
 )
 
-// How a Worker calls its Agent: one goroutine at a time, the one that has set
-// busy.
-
-// run tells the Agent what there is to tell, and does the errands that are not
-// done by a Turn.
-func (w *Worker) run() {
-	defer close(w.ended)
-	if c, ok := w.resp.Agent.(io.Closer); ok {
-		defer w.guard(func() { w.closeErr = c.Close() })
+// Local returns a Transport to an Agent in this process.
+//
+// The Agent's methods run on a goroutine that can be abandoned, because Go cannot
+// interrupt a method that does not return. It is the Worker's own goroutine, or
+// that of a [Turn], which costs less. A call that has not returned in time is
+// abandoned, and the Agent is late until it returns.
+//
+// A panic of a method ends the Agent. A panic of a goroutine that the Agent has
+// started ends the process, as do fatal errors of the Go runtime.
+func Local(a agents.Agent) *Worker {
+	w := &Worker{
+		slot:   make(chan struct{}, 1),
+		wakeup: make(chan struct{}, 1),
+		dead:   make(chan struct{}),
+		ended:  make(chan struct{}),
+		late:   make(chan struct{}),
 	}
-	for {
-		e, notices, over := w.take()
-		switch {
-		case over:
-			return
-		case e == nil && len(notices) == 0:
-			<-w.wakeup
-		default:
-			w.do(e, notices)
-		}
-	}
+	w.resp.Agent = a
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.timer = time.AfterFunc(time.Hour, w.expire)
+	w.timer.Stop()
+	go w.run()
+	return w
 }
 
-// take returns what run has to do next, and sets busy if there is anything.
-// What the Agent is to be told is in the order of Notify and Send.
-func (w *Worker) take() (e *queuedCall, ahead []Notice, over bool) {
+// A Worker is a Transport to an Agent in this process.
+//
+// Local starts one goroutine for it. It delivers Notices, and makes the calls that
+// are not made by a Turn. It ends after Close or a panic of the Agent, but not
+// before the Agent's method has returned. If the method never returns, the
+// goroutine stays; nothing waits for it.
+//
+// Each reply has a buffer of its own, so that the next call can start before the
+// reply is received.
+type Worker struct {
+	resp   Responder     // used by the goroutine that has set busy
+	slot   chan struct{} // full from Send until the Agent's method has returned
+	wakeup chan struct{} // full when run has to look for work
+	dead   chan struct{} // closed when err is set
+	ended  chan struct{} // closed when run has returned, and closeErr is set
+
+	notices   Notices
+	state     atomic.Int32 // a State; changed with mu held
+	abandoned atomic.Int64
+	closeErr  error // of the Agent
+
+	mu        sync.Mutex    // guards the following
+	busy      bool          // a goroutine is calling the Agent, or about to
+	wakeAgain bool          // run has found busy set, and must be woken when it is not
+	free      []*queuedCall // for the next Calls
+	next      *queuedCall   // has not begun
+	ahead     []Notice      // to be delivered before next
+	current   *queuedCall   // has no reply yet
+	timer     *time.Timer
+	fires     time.Time       // when timer fires; zero if it is not set
+	ctx       context.Context // ends when a call is abandoned, or the Worker ends
+	cancel    context.CancelFunc
+	late      chan struct{} // closed when the Agent becomes late; replaced when it recovers
+	told      chan struct{} // closed when onState has returned from the last Late
+	owed      Pending       // while the Agent is late, and after its end
+	onState   func(State)
+	err       error
+}
+
+var (
+	_ Transport      = (*Worker)(nil)
+	_ AbandonCounter = (*Worker)(nil)
+)
+
+// A queuedCall is a Call on its way, and its Reply. It is reused for later Calls,
+// but not if it was abandoned: then the Agent may use its memory for ever.
+type queuedCall struct {
+	worker   *Worker
+	from     *Call // the Call that was sent
+	call     Call  // a copy with its own memory for the request; its Turn, if not nil, makes the call
+	began    time.Time
+	answered time.Time
+	deadline time.Time
+	reply    []byte // used by the goroutine that calls the Agent until the call is done
+	err      error
+	turn     *Turn         // the Turn that is making the call; guarded by mu
+	done     chan struct{} // has room for one; receives when the Worker's goroutine has made the call
+}
+
+// OnState sets the function that is called when the state has changed. For Ready it
+// is called before requests are accepted again. There is one call at a time, by a
+// goroutine that holds no lock. OnState must be called before the Worker is used.
+func (w *Worker) OnState(f func(State)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.busy && w.err != nil {
-		return nil, nil, true
-	}
-	e, ahead = w.next, w.ahead
-	if w.busy || e != nil && e == w.current && e.call.Turn != nil { // that comes for it
-		w.wakeAgain = true
-		return nil, nil, false
-	}
-	w.next, w.ahead = nil, nil
-	if e == nil {
-		ahead = w.notices.Take()
-	}
-	w.busy = e != nil || len(ahead) > 0
-	return e, ahead, false
+	w.onState = f
 }
 
-// serve does an queuedCall of a Turn's, on the goroutine that runs it. It reports
-// whether the Turn goes on there.
-func (w *Worker) serve(e *queuedCall) bool {
+// State implements Transport: Ready or Late.
+func (w *Worker) State() State { return State(w.state.Load()) }
+
+// Abandoned implements AbandonCounter: how many calls have not returned in time.
+func (w *Worker) Abandoned() int64 { return w.abandoned.Load() }
+
+// WantsAttrs implements Transport.
+func (w *Worker) WantsAttrs() bool {
+	_, ok := w.resp.Agent.(agents.AttrSetter)
+	return ok
+}
+
+// Done implements Transport.
+func (w *Worker) Done() <-chan struct{} { return w.dead }
+
+// Err implements Transport.
+func (w *Worker) Err() error {
 	w.mu.Lock()
-	if w.busy || w.next != e || w.current != e { // run has something to tell first, or it is over
-		e.call.Turn = nil
+	defer w.mu.Unlock()
+	return w.err
+}
+
+// Send implements Transport.
+func (w *Worker) Send(c *Call) (Reply, error) {
+	if err := w.acquire(c.Timeout); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return nil, w.err
+	}
+	e := w.newCall(c)
+	w.ahead = w.notices.Take()
+	w.next, w.current = e, e
+	e.began, e.deadline = time.Now(), time.Time{}
+	if c.Timeout > 0 {
+		e.deadline = e.began.Add(c.Timeout)
+		if w.fires.IsZero() || e.deadline.Before(w.fires) {
+			w.expireAt(e.deadline)
+		}
+	}
+	if e.call.Turn == nil {
 		w.wake()
-		w.mu.Unlock()
+	}
+	return e, nil
+}
+
+const (
+	// maxFree is how many queuedCalls are kept for the next Calls.
+	maxFree = 8
+	// maxFreeReply is the size, in bytes, above which a buffer is not kept.
+	maxFreeReply = 1 << 20
+)
+
+// newCall returns a queuedCall for c. The caller holds mu.
+func (w *Worker) newCall(c *Call) *queuedCall {
+	var e *queuedCall
+	if last := len(w.free) - 1; last >= 0 {
+		e = w.free[last]
+		w.free = w.free[:last]
+	} else {
+		e = &queuedCall{worker: w, done: make(chan struct{}, 1)}
+	}
+	e.from = c
+	e.call = Call{Origin: c.Origin, Profile: c.Profile, Req: append(e.call.Req[:0], c.Req...)}
+	if !c.Batched {
+		e.call.Turn = c.Turn
+	}
+	return e
+}
+
+// keep keeps e, which is over, for the next Call.
+func (w *Worker) keep(e *queuedCall) {
+	e.from, e.call.Profile, e.call.Turn, e.turn = nil, nil, nil, nil
+	if cap(e.reply) > maxFreeReply {
+		e.reply = nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.free) < maxFree {
+		w.free = append(w.free, e)
+	}
+}
+
+// acquire fills slot, within timeout.
+func (w *Worker) acquire(timeout time.Duration) error {
+	w.mu.Lock()
+	late, err := w.late, w.refusal()
+	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case w.slot <- struct{}{}:
+		return nil
+	default:
+	}
+	var expired <-chan time.Time
+	if timeout > 0 {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		expired = t.C
+	}
+	select {
+	case w.slot <- struct{}{}:
+		return nil
+	case <-w.dead:
+		return w.Err()
+	case <-late:
+	case <-expired: // the Agent is busy with others, not late
+	}
+	return ErrLate
+}
+
+// refusal returns the error that a Send gets now, if any. The caller holds mu.
+func (w *Worker) refusal() error {
+	if w.err == nil && w.State() == Late {
+		return ErrLate
+	}
+	return w.err
+}
+
+// wake has run look for work.
+func (w *Worker) wake() {
+	select {
+	case w.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// Recv implements Reply.
+func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
+	c := e.from
+	if c.Turn == nil || c.Batched {
 		<-e.done
-		return true
+	} else {
+		c.Turn.yield(e)
 	}
-	ahead := w.ahead
-	w.next, w.ahead = nil, nil
-	w.busy = true
-	e.turn = e.call.Turn
-	w.mu.Unlock()
-	return w.do(e, ahead)
+	if e.err != nil {
+		return dst, e.err
+	}
+	c.Began, c.Done = e.began, e.answered
+	dst = append(dst, e.reply...)
+	e.worker.keep(e)
+	return dst, nil
 }
 
-// do tells the Agent of clients and lets it do an queuedCall, if there is one that
-// was not abandoned before. It reports whether it was done in time. The caller
-// has set busy.
-func (w *Worker) do(e *queuedCall, ahead []Notice) (inTime bool) {
-	var err error
-	returned := false
-	defer func() {
-		if !returned {
-			w.fail(errors.New("agent has ended the goroutine that called it"))
-		}
-		inTime = w.done(e, err)
-	}()
-	for _, n := range ahead {
-		if w.Err() != nil {
-			break
-		}
-		w.guard(func() { tell(w.resp.Agent, n) })
-	}
-	w.mu.Lock()
-	ctx, wanted := w.ctx, e != nil && w.current == e
-	w.mu.Unlock()
-	if wanted {
-		w.guard(func() { e.reply, err = w.resp.Reply(ctx, &e.call, e.reply[:0]) })
-	}
-	returned = true
-	return
-}
-
-// done is called when the Agent has returned. Without an queuedCall, or with one
-// that was abandoned, it reports false.
-func (w *Worker) done(e *queuedCall, err error) (inTime bool) {
-	now := time.Now()
+// Pending implements Transport.
+func (w *Worker) Pending() (Pending, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e != nil {
-		if inTime = w.current == e; inTime {
-			e.answered = now
-			w.finish(err, false)
-		} else if w.err == nil {
-			w.recover()
-		}
-		<-w.slot
+	if w.current != nil {
+		return w.current.pending(), true
 	}
-	w.busy = false
-	if w.wakeAgain {
-		w.wakeAgain = false
+	return w.owed, w.owed.Type != 0
+}
+
+func (e *queuedCall) pending() Pending {
+	_, t, _ := pdu.Header(e.call.Req)
+	return Pending{Type: t, Client: e.call.Origin.Client, Since: e.began}
+}
+
+// Notify implements Transport.
+func (w *Worker) Notify(n Notice) {
+	if _, ok := w.resp.Agent.(agents.ContextEnder); !ok {
+		n.End = false
+	}
+	if !w.WantsAttrs() {
+		n.Attrs = nil
+	}
+	if n.End || len(n.Attrs) > 0 {
+		w.notices.Add(n)
 		w.wake()
 	}
-	return inTime
-}
-
-// recover ends the state Late. The caller holds mu, which is let go meanwhile.
-func (w *Worker) recover() {
-	told := w.told
-	w.mu.Unlock()
-	<-told
-	w.changed(Ready)
-	w.mu.Lock()
-	if w.err == nil {
-		w.late = make(chan struct{})
-		w.ctx, w.cancel = context.WithCancel(context.Background())
-		w.owed = Pending{}
-		w.state.Store(int32(Ready))
-	}
-}
-
-// guard calls f and turns a panic into the end of w.
-func (w *Worker) guard(f func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			w.fail(panicError(v))
-		}
-	}()
-	f()
 }

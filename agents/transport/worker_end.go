@@ -2,17 +2,16 @@ package transport
 
 import "time"
 
-// How the wait for an Agent ends other than by its answer.
+// The ways in which the wait for an Agent ends, other than by its reply.
 
-// expireAt sets timer. It is not stopped when the answer has come, and set again
-// only for an earlier time: that would cost more than a short answer does. The
-// caller holds mu.
+// expireAt sets timer. A reply does not stop the timer, and a later deadline does
+// not reset it: that would cost more than a quick call. The caller holds mu.
 func (w *Worker) expireAt(t time.Time) {
 	w.fires = t
 	w.timer.Reset(time.Until(t))
 }
 
-// expire abandons a call whose time is over.
+// expire abandons the current call if its deadline has passed.
 func (w *Worker) expire() {
 	w.mu.Lock()
 	w.fires = time.Time{}
@@ -48,22 +47,22 @@ func (w *Worker) changed(s State) {
 	}
 }
 
-// finish ends the wait for current. A Turn that does it itself goes on when
-// the Agent has returned, or at once if left is set: it leaves the Agent alone
-// with its goroutine. The caller holds mu.
-func (w *Worker) finish(err error, left bool) {
+// finish ends the wait for the current call. A Turn that is calling the Agent goes
+// on when the Agent has returned. If abandon is set, it goes on at once on another
+// goroutine, and the Agent keeps its own. The caller holds mu.
+func (w *Worker) finish(err error, abandon bool) {
 	e := w.current
 	w.current = nil
 	e.err = err
 	switch {
 	case e.turn == nil:
 		e.done <- struct{}{}
-	case left:
+	case abandon:
 		go e.turn.resume()
 	}
 }
 
-// fail ends w because of err, unless it has ended before.
+// fail ends w for the reason err, unless it has ended.
 func (w *Worker) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,11 +80,12 @@ func (w *Worker) fail(err error) {
 	w.wake()
 }
 
-// closeGrace is how long Close waits for the Agent.
+// closeGrace is how long Close waits for the Agent's methods to return.
 const closeGrace = 100 * time.Millisecond
 
-// Close implements Transport. A method that is running is told by its context
-// and has a moment to return; the Agent is closed when it has, if ever.
+// Close implements Transport. It cancels the context of a method that is running
+// and waits up to closeGrace for it. The Agent is closed when the method has
+// returned, if ever.
 func (w *Worker) Close() error {
 	w.fail(ErrClosed)
 	w.mu.Lock()

@@ -195,7 +195,7 @@ func TestLate(t *testing.T) {
 	w.OnState(func(s transport.State) { states <- s })
 	c := send(t, w, 1, blocks, 50*time.Millisecond)
 	<-a.entered
-	waited := make(chan error) // by one who waits for its turn
+	waited := make(chan error) // by a goroutine that waits for the slot
 	go func() { waited <- desc(w, plain) }()
 	if b, err := c.Recv([]byte("x")); err != transport.ErrLate || string(b) != "x" {
 		t.Errorf("Recv: %q, %v, want ErrLate", b, err)
@@ -269,8 +269,8 @@ func TestCloseWhileStuck(t *testing.T) {
 	eventually(t, "closed", a.closed.Load)
 }
 
-// A turnOf that has sent and is busy elsewhere holds up nobody.
-func TestReplyWaitsForTheAbsent(t *testing.T) {
+// A reply that its caller does not receive yet holds up no other call.
+func TestReplyIsReceivedLater(t *testing.T) {
 	w := local(t, newAnswer())
 	var calls []transport.Reply
 	for range 10 {
@@ -283,8 +283,8 @@ func TestReplyWaitsForTheAbsent(t *testing.T) {
 	}
 }
 
-// One who waits behind others for longer than its timeout gives up, and the
-// agent is not late for it.
+// A call that waits behind others for longer than its timeout gets ErrLate, and the
+// agent is not late because of it.
 func TestWaitHasABound(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
