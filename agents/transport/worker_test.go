@@ -185,7 +185,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A call that does not return costs its turnOf the timeout and others
+// A call that does not return costs its caller the timeout and others
 // nothing. When it has returned the agent is as good as before, and is told
 // what it has missed.
 func TestLate(t *testing.T) {
@@ -350,7 +350,7 @@ func (m *flakyAgent) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pd
 }
 
 // Many clients, each of several agents in any order, and the ends of them at
-// any time. Each turnOf gets the answer to its own question or an error, and
+// any time. Each caller gets the answer to its own question or an error, and
 // all come to an end.
 func TestStress(t *testing.T) {
 	const agentCount, clients, rounds = 3, 12, 200
@@ -376,7 +376,7 @@ func TestStress(t *testing.T) {
 	var pool transport.TurnPool
 	for client := range int32(clients) {
 		var calls [agentCount]transport.Call
-		turn := func(turnOf *transport.Turn, round int) {
+		oneRound := func(turn *transport.Turn, round int) {
 			var sent []int
 			var to [agentCount]*transport.Worker
 			var replies [agentCount]transport.Reply
@@ -385,7 +385,7 @@ func TestStress(t *testing.T) {
 				req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: pdu.NewPMID(int(client), round, i)})
 				calls[i] = transport.Call{
 					Origin: agents.Origin{Client: client}, Req: req,
-					Batched: n+1 < len(asked), Turn: turnOf, Timeout: 10 * time.Millisecond,
+					Batched: n+1 < len(asked), Turn: turn, Timeout: 10 * time.Millisecond,
 				}
 				to[i] = ws[i].Load()
 				var err error
@@ -395,7 +395,7 @@ func TestStress(t *testing.T) {
 					open(i)
 				}
 			}
-			if turnOf == nil {
+			if turn == nil {
 				rand.Shuffle(len(sent), func(a, b int) { sent[a], sent[b] = sent[b], sent[a] })
 			} else {
 				slices.Reverse(sent) // what is not Batched is received at once
@@ -424,14 +424,14 @@ func TestStress(t *testing.T) {
 		if client%3 == 0 {
 			wg.Go(func() {
 				for round := range rounds {
-					turn(nil, round)
+					oneRound(nil, round)
 				}
 			})
 			continue
 		}
 		var turns []func(c *transport.Turn)
 		for round := range rounds {
-			turns = append(turns, func(c *transport.Turn) { turn(c, round) })
+			turns = append(turns, func(c *transport.Turn) { oneRound(c, round) })
 		}
 		wg.Go(func() { serve(&pool, turns...) })
 	}
