@@ -103,7 +103,7 @@ func diskMetrics(h *host) []pmda.Metric {
 			{0, 87, "disk.dev.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
 		table(pmda.Metric{Source: devs.source}, []row{
-			{0, 33, "hinv.ndisk", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(devs.insts.present), true })},
+			{0, 33, "hinv.ndisk", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(devs.instances.present), true })},
 		}),
 		ioTable(pmda.Metric{Source: devs.source}, ofAll, 0, "disk.all.", devs.total),
 		ioTable(pmda.Metric{InDom: partitions.indom}, ofPartitions, 10, "disk.partitions.", perDisk),

@@ -19,15 +19,15 @@ import (
 //
 // PCP before 7 had a blank before the type in names of instances.
 type scsi struct {
-	h     *host
-	file  *sysfile.File
-	insts *instances[scsiDisk]
+	h         *host
+	file      *sysfile.File
+	instances *instances[scsiDisk]
 }
 
 type scsiDisk struct{ dev string }
 
 func newSCSI(h *host) *scsi {
-	return &scsi{h: h, file: h.file("proc/scsi/scsi"), insts: newInstances[scsiDisk](h, indomSCSI)}
+	return &scsi{h: h, file: h.file("proc/scsi/scsi"), instances: newInstances[scsiDisk](h, indomSCSI)}
 }
 
 func (s *scsi) read(context.Context, *pmda.Request) error {
@@ -37,8 +37,8 @@ func (s *scsi) read(context.Context, *pmda.Request) error {
 }
 
 func (s *scsi) parse(b []byte) {
-	s.insts.begin()
-	defer s.insts.end()
+	s.instances.begin()
+	defer s.instances.end()
 	addr := "" // of the device whose line Type follows
 	for len(b) > 0 {
 		var line []byte
@@ -53,7 +53,7 @@ func (s *scsi) parse(b []byte) {
 		}
 		devs := dirNames(s.h.path("sys/class/scsi_device/" + addr + "/device/block"))
 		if len(devs) > 0 {
-			if i := s.insts.add([]byte("scsi" + addr + "_" + string(kind))); i != nil {
+			if i := s.instances.add([]byte("scsi" + addr + "_" + string(kind))); i != nil {
 				i.dev = devs[0]
 			}
 		}
@@ -86,7 +86,7 @@ func scsiAddr(line []byte) string {
 func (s *scsi) metrics() []pmda.Metric {
 	indom := &pmda.InDom{
 		Serial: indomSCSI,
-		Insts:  s.insts,
+		Insts:  s.instances,
 		Source: &pmda.Source{Read: s.read},
 		Labels: pmda.Labels{"device_type": "block", "indom_name": "per disk"},
 	}

@@ -89,7 +89,7 @@ type disks struct {
 	kind         kind
 	nameOf       func(kernel []byte, dev uint64) []byte // nil if instances have the kernel's names
 	source       *pmda.Source
-	insts        *instances[disk]
+	instances    *instances[disk]
 	indom        *pmda.InDom
 	byKernelName map[string]*disk // by the kernel's names
 }
@@ -98,9 +98,9 @@ type disks struct {
 // there are no labels. nameOf returns the name of an instance, or nothing if the
 // device is not an instance. It is nil if instances have the kernel's names.
 func (d *diskFiles) disksOf(k kind, serial int, label string, nameOf func([]byte, uint64) []byte) *disks {
-	s := &disks{diskFiles: d, kind: k, nameOf: nameOf, insts: newInstances[disk](d.h, serial), byKernelName: make(map[string]*disk)}
+	s := &disks{diskFiles: d, kind: k, nameOf: nameOf, instances: newInstances[disk](d.h, serial), byKernelName: make(map[string]*disk)}
 	s.source = &pmda.Source{Read: s.read}
-	s.indom = &pmda.InDom{Serial: serial, Insts: s.insts, Source: s.source}
+	s.indom = &pmda.InDom{Serial: serial, Insts: s.instances, Source: s.source}
 	if label != "" {
 		s.indom.Labels = pmda.Labels{"device_type": "block", "indom_name": label}
 		s.indom.InstLabels = func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
@@ -117,8 +117,8 @@ func (s *disks) read(ctx context.Context, r *pmda.Request) error {
 }
 
 func (s *disks) parse(b []byte) {
-	s.insts.begin()
-	defer s.insts.end()
+	s.instances.begin()
+	defer s.instances.end()
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -133,7 +133,7 @@ func (s *disks) parse(b []byte) {
 		if len(inst) == 0 {
 			continue
 		}
-		if k := s.insts.add(inst); k != nil {
+		if k := s.instances.add(inst); k != nil {
 			k.set(name, rest)
 			if s.kind == kindPartition && k.io.Words == len(shortFields) {
 				k.expandShort()
@@ -174,7 +174,7 @@ func (s *disks) readSizes(ctx context.Context, r *pmda.Request) error {
 
 func (s *disks) parseSizes(b []byte) {
 	clear(s.byKernelName)
-	for _, i := range s.insts.byName {
+	for _, i := range s.instances.byName {
 		s.byKernelName[i.data.kernel] = &i.data
 	}
 	for len(b) > 0 {
@@ -231,7 +231,7 @@ func perDisk(f ioFunc) pmda.FetchFunc {
 // number of one disk is not known, because the sum would decrease.
 func (s *disks) total(f ioFunc) pmda.FetchFunc {
 	return pmda.Number(func() (sum uint64, ok bool) {
-		for _, i := range s.insts.byName {
+		for _, i := range s.instances.byName {
 			n, ok := f(&i.data)
 			if !ok {
 				return 0, false

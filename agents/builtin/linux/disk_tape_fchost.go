@@ -11,32 +11,32 @@ import (
 // A classDir reads a directory of /sys/class in which each device has a directory
 // with a file for each counter. As in C, a missing file counts as 0.
 type classDir struct {
-	h       *host
-	class   string // scsi_tape
-	stats   string // name of the directory with the counters
-	accepts func(device string) bool
-	insts   *instances[classDevice]
-	source  *pmda.Source
-	indom   *pmda.InDom
+	h         *host
+	class     string // scsi_tape
+	stats     string // name of the directory with the counters
+	accepts   func(device string) bool
+	instances *instances[classDevice]
+	source    *pmda.Source
+	indom     *pmda.InDom
 }
 
 type classDevice struct{ name string }
 
 func newClassDir(h *host, class, stats string, serial int, accepts func(string) bool) *classDir {
-	c := &classDir{h: h, class: class, stats: stats, accepts: accepts, insts: newUnsavedInstances[classDevice](h, serial)}
+	c := &classDir{h: h, class: class, stats: stats, accepts: accepts, instances: newUnsavedInstances[classDevice](h, serial)}
 	c.source = &pmda.Source{Read: c.read}
-	c.indom = &pmda.InDom{Serial: serial, Insts: c.insts, Source: c.source}
+	c.indom = &pmda.InDom{Serial: serial, Insts: c.instances, Source: c.source}
 	return c
 }
 
 func (c *classDir) read(context.Context, *pmda.Request) error {
-	c.insts.begin()
-	defer c.insts.end()
+	c.instances.begin()
+	defer c.instances.end()
 	for _, name := range dirNames(c.h.path("sys/class/" + c.class)) {
 		if name[0] == '.' || !c.accepts(name) || !c.h.hostReader.Path("/sys/class/").Name(c.class).Str("/").Name(name).Str("/").Name(c.stats).Exists() {
 			continue
 		}
-		if d := c.insts.add([]byte(name)); d != nil {
+		if d := c.instances.add([]byte(name)); d != nil {
 			d.name = name
 		}
 	}
@@ -52,7 +52,7 @@ func (c *classDir) number(file string, parse func(b []byte) uint64) pmda.FetchFu
 
 // count returns a FetchFunc for the number of devices.
 func (c *classDir) count() pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return uint64(c.insts.present), true })
+	return pmda.Number(func() (uint64, bool) { return uint64(c.instances.present), true })
 }
 
 // tapeMetrics returns the metrics of SCSI tapes, see the kernel's

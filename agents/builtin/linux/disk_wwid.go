@@ -34,8 +34,8 @@ var wwidKinds = []struct {
 // wwids is the instance domain of world wide names. Each has the disks that are
 // paths to it.
 type wwids struct {
-	devs  *disks
-	insts *instances[paths]
+	devs      *disks
+	instances *instances[paths]
 }
 
 // paths are the disks with the same name, in the order of their ids.
@@ -45,23 +45,23 @@ type paths struct {
 }
 
 func newWWIDs(devs *disks) *wwids {
-	return &wwids{devs: devs, insts: newInstances[paths](devs.h, indomWWID)}
+	return &wwids{devs: devs, instances: newInstances[paths](devs.h, indomWWID)}
 }
 
 func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 	err := r.Read(ctx, w.devs.source)
-	w.insts.begin()
-	defer w.insts.end()
-	w.devs.insts.Each(func(_ int32, _ string, data any) bool {
+	w.instances.begin()
+	defer w.instances.end()
+	w.devs.instances.Each(func(_ int32, _ string, data any) bool {
 		k := data.(*disk)
 		name := w.devs.wwid(k)
 		if bytes.HasPrefix(name, unknown) {
 			return true
 		}
-		p := w.insts.add(name)
+		p := w.instances.add(name)
 		if p != nil {
 			p.list, p.names = p.list[:0], p.names[:0]
-		} else if i := w.insts.byName[string(name)]; i != nil {
+		} else if i := w.instances.byName[string(name)]; i != nil {
 			p = &i.data
 			p.names = append(p.names, ' ')
 		} else {
@@ -103,7 +103,7 @@ func (w *wwids) last(f ioFunc) pmda.FetchFunc {
 }
 
 func (w *wwids) metrics() []pmda.Metric {
-	indom := &pmda.InDom{Serial: indomWWID, Insts: w.insts, Source: &pmda.Source{Read: w.read}}
+	indom := &pmda.InDom{Serial: indomWWID, Insts: w.instances, Source: &pmda.Source{Read: w.read}}
 	names := pmda.Of(func(v *pmda.Value, p *paths) { v.SetBytes(p.names) })
 	scheduler := pmda.Of(func(v *pmda.Value, p *paths) { v.SetBytes(w.devs.scheduler(p.list[len(p.list)-1])) })
 	ms := ioTable(pmda.Metric{InDom: indom}, ofPaths, 92, "disk.wwid.", w.sum)

@@ -19,7 +19,7 @@ type zramFiles struct {
 func zramMetrics(s *disks) []pmda.Metric {
 	source := func(read func(k *disk)) *pmda.Source {
 		return &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-			for _, i := range s.insts.byName {
+			for _, i := range s.instances.byName {
 				if i.data.zram == nil {
 					i.data.zram = new(zramFiles)
 				}

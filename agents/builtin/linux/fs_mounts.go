@@ -127,16 +127,16 @@ func (f *filesystems) parse(b []byte) {
 		if len(options) == 0 || isIgnoredType(string(typ)) {
 			continue
 		}
-		insts, name := f.devices, string(device)
+		instances, name := f.devices, string(device)
 		if string(typ) == "tmpfs" {
-			insts, name = f.tmpfs, string(mount)
+			instances, name = f.tmpfs, string(mount)
 		} else if !strings.HasPrefix(name, "/dev") && string(mount) != "/" {
 			continue
 		}
 		if !strings.HasPrefix(name, "/dev/mapper") && !strings.HasPrefix(name, "/dev/md") {
 			name = f.resolve(name)
 		}
-		if d := insts.add([]byte(name)); d != nil {
+		if d := instances.add([]byte(name)); d != nil {
 			*d = filesystem{
 				mount:    string(mount),
 				path:     hostPath(path.Clean("/" + unescape(mount))),

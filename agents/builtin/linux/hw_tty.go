@@ -15,9 +15,9 @@ import (
 //	0: uart:16550A port:000003F8 irq:26 tx:218 rx:0 fe:3 RTS|CTS|DTR|DSR|CD
 //	1: uart:unknown port:000002F8 irq:3
 type serials struct {
-	h     *host
-	file  *sysfile.File
-	insts *instances[serial]
+	h         *host
+	file      *sysfile.File
+	instances *instances[serial]
 }
 
 type serial struct {
@@ -28,7 +28,7 @@ type serial struct {
 var serialNames = [...]string{"tx", "rx", "fe", "pe", "brk", "oe", "irq"}
 
 func newSerials(h *host) *serials {
-	return &serials{h: h, file: h.file("proc/tty/driver/serial"), insts: newUnsavedInstances[serial](h, indomTTY)}
+	return &serials{h: h, file: h.file("proc/tty/driver/serial"), instances: newUnsavedInstances[serial](h, indomTTY)}
 }
 
 func (s *serials) read(_ context.Context, r *pmda.Request) (err error) {
@@ -41,8 +41,8 @@ func (s *serials) read(_ context.Context, r *pmda.Request) (err error) {
 }
 
 func (s *serials) parse(b []byte) {
-	s.insts.begin()
-	defer s.insts.end()
+	s.instances.begin()
+	defer s.instances.end()
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -52,7 +52,7 @@ func (s *serials) parse(b []byte) {
 		if _, isNum := sysfile.Uint(port); !ok || !isNum || !isPort || string(kind) == "unknown" {
 			continue
 		}
-		if i := s.insts.add(port); i != nil {
+		if i := s.instances.add(port); i != nil {
 			i.set(rest)
 		}
 	}
@@ -75,7 +75,7 @@ func (i *serial) set(line []byte) {
 }
 
 func (s *serials) metrics() []pmda.Metric {
-	indom := &pmda.InDom{Serial: indomTTY, Insts: s.insts, Source: &pmda.Source{Read: s.read}}
+	indom := &pmda.InDom{Serial: indomTTY, Insts: s.instances, Source: &pmda.Source{Read: s.read}}
 	value := func(item int) pmda.FetchFunc {
 		return pmda.Of(func(v *pmda.Value, i *serial) { i.counts[item].setValue(v) })
 	}

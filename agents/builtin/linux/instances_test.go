@@ -129,8 +129,8 @@ func TestGoneInstancesAreFreed(t *testing.T) {
 	for i := range 100 {
 		n.parse([]byte(netDev("lo", fmt.Sprint("veth", i))))
 	}
-	if len(n.insts.byName) != 2 || n.insts.present != 2 {
-		t.Errorf("%d by name, %d present, want 2", len(n.insts.byName), n.insts.present)
+	if len(n.instances.byName) != 2 || n.instances.present != 2 {
+		t.Errorf("%d by name, %d present, want 2", len(n.instances.byName), n.instances.present)
 	}
 }
 

@@ -17,14 +17,14 @@ import (
 //	key      semid perms      nsems   uid   gid  cuid  cgid      otime      ctime
 //	  0     229409   666          3     0     0     0     0 1795282082          0
 type ipc struct {
-	file    *sysfile.File
-	source  *pmda.Source
-	columns []string // names of the columns that are used
-	places  []int    // of these columns in a line; -1 if the file does not have the column
-	insts   *instances[ipcObject]
-	exists  bool
-	objects uint64
-	sums    []uint64 // by column
+	file      *sysfile.File
+	source    *pmda.Source
+	columns   []string // names of the columns that are used
+	places    []int    // of these columns in a line; -1 if the file does not have the column
+	instances *instances[ipcObject]
+	exists    bool
+	objects   uint64
+	sums      []uint64 // by column
 }
 
 type ipcObject struct {
@@ -43,11 +43,11 @@ const (
 func newIPC(h *host, name, id string, serial int, columns ...string) *ipc {
 	columns = append([]string{id, "perms", "uid"}, columns...)
 	p := &ipc{
-		file:    h.file("proc/sysvipc/" + name),
-		columns: columns,
-		places:  make([]int, len(columns)),
-		sums:    make([]uint64, len(columns)),
-		insts:   newUnsavedInstances[ipcObject](h, serial),
+		file:      h.file("proc/sysvipc/" + name),
+		columns:   columns,
+		places:    make([]int, len(columns)),
+		sums:      make([]uint64, len(columns)),
+		instances: newUnsavedInstances[ipcObject](h, serial),
 	}
 	p.source = &pmda.Source{Read: p.read}
 	return p
@@ -60,8 +60,8 @@ func (p *ipc) read(context.Context, *pmda.Request) error {
 }
 
 func (p *ipc) parse(b []byte) {
-	p.insts.begin()
-	defer p.insts.end()
+	p.instances.begin()
+	defer p.instances.end()
 	p.exists, p.objects = len(b) > 0, 0
 	clear(p.sums)
 	header, b := sysfile.CutLine(b)
@@ -78,7 +78,7 @@ func (p *ipc) parse(b []byte) {
 		if _, ok := sysfile.Uint(id); !ok {
 			continue
 		}
-		if o := p.insts.add(id); o != nil {
+		if o := p.instances.add(id); o != nil {
 			o.key = int32(key)
 			p.set(o, rest)
 			p.objects++
@@ -123,7 +123,7 @@ func (p *ipc) set(o *ipcObject, line []byte) {
 }
 
 func (p *ipc) indom() *pmda.InDom {
-	return &pmda.InDom{Serial: int(p.insts.InDom().Serial()), Insts: p.insts, Source: p.source}
+	return &pmda.InDom{Serial: int(p.instances.InDom().Serial()), Insts: p.instances, Source: p.source}
 }
 
 // value returns a FetchFunc for a column of each object.
@@ -200,7 +200,7 @@ func shmMetrics(h *host) []pmda.Metric {
 	zero := pmda.Number(func() (uint64, bool) { return 0, p.exists })
 	pages := pmda.Number(func() (total uint64, ok bool) {
 		page := uint64(h.PageSize)
-		for _, i := range p.insts.byName {
+		for _, i := range p.instances.byName {
 			total += (i.data.nums[size].n + page - 1) / page * page
 		}
 		return total, p.exists

@@ -18,8 +18,8 @@ import (
 //
 //	Node 0, zone   Normal  30390  14988   9777   3936   1696   1316    833   1075    608    292    218
 type buddies struct {
-	h     *host
-	insts *instances[buddy]
+	h         *host
+	instances *instances[buddy]
 }
 
 type buddy struct {
@@ -30,12 +30,12 @@ type buddy struct {
 }
 
 func newBuddies(h *host) *buddies {
-	return &buddies{h: h, insts: newUnsavedInstances[buddy](h, indomBuddy)}
+	return &buddies{h: h, instances: newUnsavedInstances[buddy](h, indomBuddy)}
 }
 
 func (d *buddies) read(context.Context, *pmda.Request) error {
-	d.insts.begin()
-	defer d.insts.end()
+	d.instances.begin()
+	defer d.instances.end()
 	proc, err := procfs.NewFS(d.h.path("proc"))
 	if err != nil {
 		return nil // there is no /proc
@@ -57,7 +57,7 @@ func (d *buddies) read(context.Context, *pmda.Request) error {
 			}
 			name = strconv.AppendInt(append(append(name[:0], z.Zone...), "::order"...), int64(order), 10)
 			name = append(append(name, "::node"...), z.Node...)
-			if b := d.insts.add(name); b != nil {
+			if b := d.instances.add(name); b != nil {
 				*b = buddy{node: int(node), zone: z.Zone, order: order, blocks: uint64(n)}
 			}
 		}
@@ -71,12 +71,12 @@ const maxOrder = 31
 func (d *buddies) metrics() []pmda.Metric {
 	indom := &pmda.InDom{
 		Serial: indomBuddy,
-		Insts:  d.insts,
+		Insts:  d.instances,
 		Source: &pmda.Source{Read: d.read},
 		Labels: pmda.Labels{"device_type": []string{"memory", "numa_node"}, "indom_name": "per buddy per numa_node"},
 		// C differs: numa_node is 0 for all nodes.
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			b := &d.insts.byName[i.Name].data
+			b := &d.instances.byName[i.Name].data
 			return pmda.Labels{"numa_node": b.node, "zone": b.zone, "order": b.order}, nil
 		},
 	}

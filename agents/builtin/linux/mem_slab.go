@@ -16,9 +16,9 @@ import (
 //
 // C differs: it also reads the format of Linux 2.4, and stops at a malformed line.
 type slabs struct {
-	h     *host
-	file  *sysfile.File
-	insts *instances[slab]
+	h         *host
+	file      *sysfile.File
+	instances *instances[slab]
 }
 
 type slab struct{ rec sysfile.Record }
@@ -35,7 +35,7 @@ const (
 )
 
 func newSlabs(h *host) *slabs {
-	return &slabs{h: h, file: h.file("proc/slabinfo"), insts: newUnsavedInstances[slab](h, indomSlab)}
+	return &slabs{h: h, file: h.file("proc/slabinfo"), instances: newUnsavedInstances[slab](h, indomSlab)}
 }
 
 func (s *slabs) read(_ context.Context, r *pmda.Request) (err error) {
@@ -48,8 +48,8 @@ func (s *slabs) read(_ context.Context, r *pmda.Request) (err error) {
 }
 
 func (s *slabs) parse(b []byte) {
-	s.insts.begin()
-	defer s.insts.end()
+	s.instances.begin()
+	defer s.instances.end()
 	header, b := sysfile.CutLine(b)
 	if !bytes.HasPrefix(header, []byte("slabinfo - version: 2.")) {
 		return
@@ -61,7 +61,7 @@ func (s *slabs) parse(b []byte) {
 			continue
 		}
 		name, rest := sysfile.Field(line)
-		if i := s.insts.add(name); i != nil {
+		if i := s.instances.add(name); i != nil {
 			i.rec.Parse(rest)
 		}
 	}
@@ -70,7 +70,7 @@ func (s *slabs) parse(b []byte) {
 func (s *slabs) metrics() []pmda.Metric {
 	indom := &pmda.InDom{
 		Serial: indomSlab,
-		Insts:  s.insts,
+		Insts:  s.instances,
 		Source: &pmda.Source{Read: s.read},
 		Labels: pmda.Labels{"device_type": "memory", "indom_name": "per slab"},
 	}

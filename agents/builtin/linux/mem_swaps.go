@@ -14,8 +14,8 @@ import (
 //	Filename				Type		Size		Used		Priority
 //	/dev/vda2                               partition	1048572		0		-2
 type swaps struct {
-	file  *sysfile.File
-	insts *instances[swap]
+	file      *sysfile.File
+	instances *instances[swap]
 }
 
 type swap struct {
@@ -25,7 +25,7 @@ type swap struct {
 }
 
 func newSwaps(h *host) *swaps {
-	return &swaps{file: h.file("proc/swaps"), insts: newUnsavedInstances[swap](h, indomSwap)}
+	return &swaps{file: h.file("proc/swaps"), instances: newUnsavedInstances[swap](h, indomSwap)}
 }
 
 func (s *swaps) read(context.Context, *pmda.Request) error {
@@ -35,8 +35,8 @@ func (s *swaps) read(context.Context, *pmda.Request) error {
 }
 
 func (s *swaps) parse(b []byte) {
-	s.insts.begin()
-	defer s.insts.end()
+	s.instances.begin()
+	defer s.instances.end()
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -48,7 +48,7 @@ func (s *swaps) parse(b []byte) {
 		size, line := sysfile.Field(line)
 		used, line := sysfile.Field(line)
 		priority, _ := sysfile.Field(line)
-		if i := s.insts.add(path); i != nil {
+		if i := s.instances.add(path); i != nil {
 			i.size.parse(size)
 			i.used.parse(used)
 			n, err := strconv.ParseInt(string(priority), 10, 32)
@@ -60,7 +60,7 @@ func (s *swaps) parse(b []byte) {
 func (s *swaps) metrics() []pmda.Metric {
 	indom := &pmda.InDom{
 		Serial: indomSwap,
-		Insts:  s.insts,
+		Insts:  s.instances,
 		Source: &pmda.Source{Read: s.read},
 		Labels: pmda.Labels{"device_type": []string{"block", "memory"}, "indom_name": "per swap device"},
 	}

@@ -26,11 +26,11 @@ import (
 //
 // C differs: it has no nr_free_pages.
 type zones struct {
-	file     *sysfile.File
-	pageSize uint64
-	insts    *instances[zone]
-	reserves *instances[reserve]
-	index    map[string]int // item by name
+	file      *sysfile.File
+	pageSize  uint64
+	instances *instances[zone]
+	reserves  *instances[reserve]
+	index     map[string]int // item by name
 
 	current, discard      zone // the zone that is being read; takes the lines of a node that add refused
 	zoneName, reserveName []byte
@@ -135,11 +135,11 @@ const zonePresent = 6 // item of present
 
 func newZones(h *host) *zones {
 	z := &zones{
-		file:     h.file("proc/zoneinfo"),
-		pageSize: uint64(h.PageSize),
-		insts:    newInstances[zone](h, indomZone),
-		reserves: newUnsavedInstances[reserve](h, indomProtection),
-		index:    make(map[string]int),
+		file:      h.file("proc/zoneinfo"),
+		pageSize:  uint64(h.PageSize),
+		instances: newInstances[zone](h, indomZone),
+		reserves:  newUnsavedInstances[reserve](h, indomProtection),
+		index:     make(map[string]int),
 	}
 	for i, name := range zoneFields {
 		z.index[name] = i
@@ -157,9 +157,9 @@ func (z *zones) read(context.Context, *pmda.Request) error {
 }
 
 func (z *zones) parse(b []byte) {
-	z.insts.begin()
+	z.instances.begin()
 	z.reserves.begin()
-	defer z.insts.end()
+	defer z.instances.end()
 	defer z.reserves.end()
 	for len(b) > 0 {
 		line, rest := sysfile.CutLine(b)
@@ -185,7 +185,7 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 		switch string(word) {
 		case "per-node":
 			dest = &z.discard
-			if n := z.insts.add(z.zoneName[len(name)+len("::"):]); n != nil {
+			if n := z.instances.add(z.zoneName[len(name)+len("::"):]); n != nil {
 				dest = n
 				*dest = zone{node: node}
 			}
@@ -201,7 +201,7 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 			dest.values[i].parse(value)
 		}
 	}
-	if i := z.insts.add(z.zoneName); i != nil {
+	if i := z.instances.add(z.zoneName); i != nil {
 		z.current.name = i.name
 		if z.current.name == "" {
 			z.current.name = string(name)
@@ -209,7 +209,7 @@ func (z *zones) zone(node int, name, b []byte) (rest []byte) {
 		*i = z.current
 		// As in PCP, a zone has an id even while it is not an instance.
 		if i.values[zonePresent].n == 0 {
-			z.insts.hide(z.zoneName)
+			z.instances.hide(z.zoneName)
 		}
 	}
 	return b
@@ -246,11 +246,11 @@ func (z *zones) metrics() []pmda.Metric {
 	source := &pmda.Source{Read: z.read}
 	indom := &pmda.InDom{
 		Serial: indomZone,
-		Insts:  z.insts,
+		Insts:  z.instances,
 		Source: source,
 		Labels: pmda.Labels{"device_type": []string{"memory", "numa_node"}, "indom_name": "per zone per numa_node"},
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
-			d := &z.insts.byName[i.Name].data
+			d := &z.instances.byName[i.Name].data
 			if d.name == "" {
 				return pmda.Labels{"numa_node": d.node}, nil
 			}

@@ -17,7 +17,7 @@ import (
 type addresses struct {
 	h          *host
 	inet6      *sysfile.File
-	insts      *instances[address]
+	instances  *instances[address]
 	list       []*address // those in /sys
 	text       []byte     // buffer for the text of an address
 	generation uint64     // host.netGeneration of the last read
@@ -37,7 +37,7 @@ type address struct {
 }
 
 func newAddresses(h *host) *addresses {
-	a := &addresses{h: h, inet6: h.netFile("if_inet6"), insts: newInstances[address](h, indomAddress)}
+	a := &addresses{h: h, inet6: h.netFile("if_inet6"), instances: newInstances[address](h, indomAddress)}
 	a.addName = func(name []byte, _ byte) { a.list = append(a.list, a.instance(name)) }
 	a.addIPv4 = func(i ipv4) {
 		if d := a.instance(i.label); !d.inet.IsValid() {
@@ -55,8 +55,8 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 		return nil
 	}
 	a.generation = 0
-	a.insts.begin()
-	defer a.insts.end()
+	a.instances.begin()
+	defer a.instances.end()
 	a.list = a.list[:0]
 	// Without /sys only interfaces with addresses are instances.
 	_ = a.h.viewReader.Path("/sys/class/net").List(a.addName)
@@ -78,14 +78,14 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 
 // instance returns the address with a name. The first call in a refresh clears it.
 func (a *addresses) instance(name []byte) *address {
-	if d := a.insts.add(name); d != nil {
+	if d := a.instances.add(name); d != nil {
 		if d.name == "" {
 			d.name = string(name)
 		}
 		d.hw, d.inet, d.inet6 = d.hw[:0], netip.Addr{}, netip.Prefix{}
 		return d
 	}
-	if i := a.insts.byName[string(name)]; i != nil {
+	if i := a.instances.byName[string(name)]; i != nil {
 		return &i.data
 	}
 	return new(address) // not a valid name
@@ -139,7 +139,7 @@ func scopeName(scope uint64) string {
 func (a *addresses) metrics() []pmda.Metric {
 	indom := &pmda.InDom{
 		Serial: indomAddress,
-		Insts:  a.insts,
+		Insts:  a.instances,
 		Source: &pmda.Source{Read: a.read},
 		Labels: interfaceLabels,
 	}

@@ -102,7 +102,7 @@ func sysconfDir() (string, error) {
 func (n *interfaces) total(places ...int) pmda.FetchFunc {
 	return pmda.Number(func() (sum uint64, ok bool) {
 		ok = true
-		n.insts.Each(func(_ int32, _ string, data any) bool {
+		n.instances.Each(func(_ int32, _ string, data any) bool {
 			if f := data.(*iface); f.physical {
 				var u uint64
 				u, ok = f.count.Sum(places, netFields)

@@ -41,7 +41,7 @@ const (
 type interfaces struct {
 	h           *host
 	file        *sysfile.File
-	insts       *instances[iface]
+	instances   *instances[iface]
 	source      *pmda.Source
 	indom       *pmda.InDom
 	notPhysical *regexp.Regexp // matches interfaces that are not physical; nil before the first read
@@ -71,11 +71,11 @@ type iface struct {
 const maxInterfacePiece = 400
 
 func newInterfaces(h *host) *interfaces {
-	n := &interfaces{h: h, file: h.netFile("dev").NeverBlocks(maxInterfacePiece), insts: newInstances[iface](h, indomInterface)}
+	n := &interfaces{h: h, file: h.netFile("dev").NeverBlocks(maxInterfacePiece), instances: newInstances[iface](h, indomInterface)}
 	n.source = &pmda.Source{Read: n.read}
 	n.indom = &pmda.InDom{
 		Serial: indomInterface,
-		Insts:  n.insts,
+		Insts:  n.instances,
 		Source: n.source,
 		Labels: interfaceLabels,
 		InstLabels: func(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, error) {
@@ -98,8 +98,8 @@ func (n *interfaces) read(ctx context.Context, r *pmda.Request) error {
 
 func (n *interfaces) parse(b []byte) {
 	changed := n.readConf()
-	n.insts.begin()
-	defer n.insts.end()
+	n.instances.begin()
+	defer n.instances.end()
 	for len(b) > 0 {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -108,7 +108,7 @@ func (n *interfaces) parse(b []byte) {
 			continue // one of the two header lines
 		}
 		name := bytes.TrimLeft(line[:i], " \t")
-		f := n.insts.add(name)
+		f := n.instances.add(name)
 		if f == nil {
 			continue
 		}
@@ -273,7 +273,7 @@ func (n *interfaces) metrics() []pmda.Metric {
 	})
 	wireless := flag(func(f *iface) bool { n.identify(f); return f.wireless })
 	virtual := flag(func(f *iface) bool { n.identify(f); return f.virtual })
-	active := pmda.Number(func() (uint64, bool) { return uint64(n.insts.present), true })
+	active := pmda.Number(func() (uint64, bool) { return uint64(n.instances.present), true })
 
 	return append(table(pmda.Metric{InDom: n.indom}, []row{
 		{3, 0, "network.interface.in.bytes", u64, counter, octet, sumCounters(inBytes)},

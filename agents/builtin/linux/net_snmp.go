@@ -112,9 +112,9 @@ func snmpMetrics(h *host) []pmda.Metric {
 // that have occurred, as InType3 and OutType3.
 func icmpTypes(c *counters) []pmda.Metric {
 	var types [256]struct{ in, out *optionalUint }
-	insts := make(pmda.List, len(types))
+	instances := make(pmda.List, len(types))
 	for i := range types {
-		insts[i] = pdu.Inst{ID: int32(i), Name: fmt.Sprint("Type", i)}
+		instances[i] = pdu.Inst{ID: int32(i), Name: fmt.Sprint("Type", i)}
 		types[i].in = c.number("IcmpMsg:", fmt.Sprint("InType", i))
 		types[i].out = c.number("IcmpMsg:", fmt.Sprint("OutType", i))
 	}
@@ -130,7 +130,7 @@ func icmpTypes(c *counters) []pmda.Metric {
 		}
 		return nil
 	}
-	indom := &pmda.InDom{Serial: indomICMPType, Insts: insts}
+	indom := &pmda.InDom{Serial: indomICMPType, Insts: instances}
 	return table(pmda.Metric{InDom: indom, Source: c.source}, []row{
 		{14, 88, "network.icmpmsg.intype", u64, counter, count, in},
 		{14, 89, "network.icmpmsg.outtype", u64, counter, count, out},

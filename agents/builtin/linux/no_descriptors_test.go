@@ -45,7 +45,7 @@ func TestIDsWithoutDescriptors(t *testing.T) {
 			Root: t.TempDir(), CacheDir: dir, ConfDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil)),
 		}))
 		list := func() (got []string) {
-			n.insts.Each(func(id int32, name string, data any) bool {
+			n.instances.Each(func(id int32, name string, data any) bool {
 				if data.(*iface).name != name {
 					t.Errorf("%s has the values of %s", name, data.(*iface).name)
 				}
@@ -80,7 +80,7 @@ func TestTemporaryInstances(t *testing.T) {
 	n := newInterfaces(newHost(60, Options{Root: t.TempDir(), CacheDir: dir, ConfDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}))
 	withoutDescriptors(t, func() { n.parse([]byte(netDev("lo", "eth0"))) })
 	found := 0
-	n.insts.Each(func(id int32, name string, data any) bool {
+	n.instances.Each(func(id int32, name string, data any) bool {
 		found++
 		if id < 1<<30 || data.(*iface).name != name {
 			t.Errorf("%d %s: %+v", id, name, data)
@@ -104,7 +104,7 @@ func TestConfWithoutDescriptors(t *testing.T) {
 		}))
 		physical := func() (names []string) {
 			n.parse([]byte(netDev("lo", "eth0")))
-			n.insts.Each(func(_ int32, name string, data any) bool {
+			n.instances.Each(func(_ int32, name string, data any) bool {
 				if data.(*iface).physical {
 					names = append(names, name)
 				}

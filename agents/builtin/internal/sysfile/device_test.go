@@ -142,14 +142,14 @@ func TestDeviceGenerations(t *testing.T) {
 	r.Begin()
 	d := r.Device("/", "a")
 	for _, tt := range []struct {
-		text, value, fresh string
+		text, value, reread string
 	}{{"2", "2", "2"}, {"3", "2", "3"}, {"", "3", ""}} {
 		write(tt.text)
 		if got := string(d.Value("mtu")); got != tt.value {
 			t.Errorf("after %q: %q, want %q", tt.text, got, tt.value)
 		}
-		if got := d.Reread("mtu"); string(got) != tt.fresh {
-			t.Errorf("after %q: fresh %q, want %q", tt.text, got, tt.fresh)
+		if got := d.Reread("mtu"); string(got) != tt.reread {
+			t.Errorf("after %q: reread %q, want %q", tt.text, got, tt.reread)
 		}
 	}
 	if _, ok := d.Number("mtu"); ok {
