@@ -14,7 +14,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A field is the value of an instance of simple.now, in local time.
+// A field returns the value of an instance of simple.now at a time, in local time.
 type field func(time.Time) int
 
 var fields = map[string]field{
@@ -23,22 +23,22 @@ var fields = map[string]field{
 	"hour": time.Time.Hour,
 }
 
-// maxLine is what C reads of the first line, in bytes.
+// maxLine is the largest number of bytes that PCP's agent reads of the first line.
 const maxLine = 255
 
-// A conf is simple.conf, and the instances that it names.
+// A conf is the file simple.conf, and the instances that it names.
 type conf struct {
 	path      string
 	log       *slog.Logger
 	instances *cache.Cache // data is a field
-	mtime     time.Time    // of the file that was read; zero if there was none
-	lastError string       // what keeps it from being read, so that it is said once
+	mtime     time.Time    // of the file that was read; zero if it could not be read
+	lastError string       // why it could not be read, to log each error once
 
-	open func(path string) (*os.File, error) // os.Open, but for tests
+	open func(path string) (*os.File, error) // os.Open, which tests replace
 }
 
 func newConf(domain int, log *slog.Logger) *conf {
-	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd has it in the environment of agents
+	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd sets it for agents
 	if dir == "" {
 		dir = "/var/lib/pcp/pmdas"
 	}
@@ -52,10 +52,11 @@ func newConf(domain int, log *slog.Logger) *conf {
 
 var errNotRegular = errors.New("not a regular file")
 
-// readIfChanged reads the file if it is not the one that was read last.
+// readIfChanged reads the file if its time is not that of the file that was read
+// last.
 func (c *conf) readIfChanged() {
 	st, err := os.Stat(c.path)
-	if err == nil && !st.Mode().IsRegular() { // the open of a FIFO would wait
+	if err == nil && !st.Mode().IsRegular() { // the open of a FIFO would block
 		err = &os.PathError{Op: "open", Path: c.path, Err: errNotRegular}
 	}
 	if err != nil {
@@ -67,7 +68,7 @@ func (c *conf) readIfChanged() {
 	}
 	line, err := c.firstLine()
 	if err != nil {
-		c.fail(err) // and is tried again
+		c.fail(err) // the next request tries again
 		return
 	}
 	c.lastError, c.mtime = "", st.ModTime()
@@ -75,18 +76,17 @@ func (c *conf) readIfChanged() {
 	c.parse(line)
 }
 
-// fail is told why the file cannot be read: there are no instances until it
-// can.
+// fail hides all instances because the file cannot be read, and logs why.
 func (c *conf) fail(err error) {
 	if text := err.Error(); text != c.lastError {
 		c.lastError = text
-		c.log.Error("simple: " + text)
+		c.log.Error("simple: simple.now has no instances: " + text)
 	}
 	c.instances.HideAll()
 	c.mtime = time.Time{}
 }
 
-// firstLine returns what C would see of it.
+// firstLine returns as much of the first line as PCP's agent reads.
 func (c *conf) firstLine() (string, error) {
 	f, err := c.open(c.path)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *conf) firstLine() (string, error) {
 	return line, nil
 }
 
-// parse makes the instances active that the line names.
+// parse adds the instances that the line names.
 func (c *conf) parse(line string) {
 	for _, name := range strings.FieldsFunc(line, func(r rune) bool { return r == ',' }) {
 		f, ok := fields[name]

@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// instances are the instances of simple.now, as "id name ...".
+// instances returns the instances of simple.now, as "id name ...".
 func (r *harness) instances() string {
 	r.t.Helper()
 	var reply pdu.Instance
@@ -36,7 +36,7 @@ func list(insts []pdu.Inst) string {
 var confTests = []struct {
 	name, text string
 	want       string // instances
-	log        string // a part of what is logged; "" is nothing
+	log        string // a part of the log; "" for an empty log
 }{
 	{"all", "sec,min,hour\n", "0 sec 1 min 2 hour", ""},
 	{"another order", "hour,sec,min\n", "0 hour 1 sec 2 min", ""},
@@ -53,8 +53,8 @@ var confTests = []struct {
 	{"no name", "\nsec\n", "", "names no instance of simple.now"},
 	{"only unknown words", "day\n", "", "names no instance of simple.now"},
 	{"empty", "", "", "no data"},
-	{"as long as C reads", strings.Repeat(",", 252) + "min", "0 min", ""},
-	{"longer than C reads", strings.Repeat(",", 253) + "min", "", `ignoring \"mi\" in`},
+	{"as long as PCP's agent reads", strings.Repeat(",", 252) + "min", "0 min", ""},
+	{"longer than PCP's agent reads", strings.Repeat(",", 253) + "min", "", `ignoring \"mi\" in`},
 }
 
 func TestConf(t *testing.T) {
@@ -71,14 +71,14 @@ func TestConf(t *testing.T) {
 			r.instances()
 			r.fetch(now)
 			if got := r.log.String(); got != "" {
-				t.Errorf("a file that has not changed is spoken of: %q", got)
+				t.Errorf("log for a file that has not changed: %q", got)
 			}
 		})
 	}
 }
 
-// An instance keeps its number, whatever the file said in between, and even if
-// nobody asked for simple.now then.
+// An instance keeps its id while the file changes, even if no client fetches
+// simple.now between two changes.
 func TestConfChanges(t *testing.T) {
 	r := newHarness(t, "min\n")
 	for _, step := range []struct {
@@ -100,7 +100,7 @@ func TestConfChanges(t *testing.T) {
 	}
 }
 
-// Without a file there are no instances, and that is said once.
+// Without a file there are no instances, and the error is logged once.
 func TestConfGone(t *testing.T) {
 	r := newHarness(t, "sec,min\n")
 	r.instances()
@@ -121,7 +121,7 @@ func TestConfGone(t *testing.T) {
 		if got := strings.Count(r.log.String(), "no such file"); got != 1 {
 			t.Errorf("%d lines in the log:\n%s", got, &r.log)
 		}
-		// Its time is what it was.
+		// The file comes back with its old modification time.
 		if err := os.Rename(aside, r.conf); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestConfGone(t *testing.T) {
 	}
 }
 
-// The open of a FIFO would never return.
+// A FIFO is not opened: the open would block.
 func TestConfNotRegular(t *testing.T) {
 	r := newHarness(t, "")
 	if err := os.Remove(r.conf); err != nil {
@@ -172,7 +172,7 @@ func TestNow(t *testing.T) {
 	t.Errorf("simple.now is %s, want %s to %s", show(s), at(before), at(after))
 }
 
-// Whatever is in the file, the instances are some of the three.
+// For any contents of the file the instances are among the three.
 func FuzzConf(f *testing.F) {
 	for _, tt := range confTests {
 		f.Add([]byte(tt.text))
@@ -204,7 +204,7 @@ func FuzzConf(f *testing.F) {
 	})
 }
 
-// A file that cannot be read for a moment is read later, although it has not
+// A file that could not be read is read by a later request, even if it has not
 // changed.
 func TestConfReadLater(t *testing.T) {
 	var log bytes.Buffer

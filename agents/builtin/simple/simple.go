@@ -1,23 +1,23 @@
-// Package simple is the demonstration agent that PCP's guide for programmers
-// explains (pmdasimple(1), "Performance Metrics Programmer's Guide", chapter
-// 2). It shows what most agents need:
+// Package simple is the demonstration agent of PCP's guide for programmers
+// (pmdasimple(1), "Performance Metrics Programmer's Guide", chapter 2). It shows
+// what most agents need:
 //
 //   - simple.numfetch counts the fetches; it can be stored
-//   - simple.color has three instances; they can be stored, each by itself
-//   - simple.time is the agent's own CPU time, read once in a fetch
+//   - simple.color has three instances; each can be stored by itself
+//   - simple.time is the agent's own CPU time, which is read once in a fetch
 //   - simple.now has instances that a file names, see below
 //   - labels of the domain, of instance domains and of instances
 //
 // # simple.conf
 //
 // The file $PCP_PMDAS_DIR/simple/simple.conf says which instances simple.now
-// has. Its first line is a list of sec, min and hour with commas and nothing
-// else between them. It is looked at with each request; an instance keeps its
-// number for as long as the agent runs.
+// has. Its first line is a list of some of sec, min and hour, separated by commas
+// only. The agent reads the file again in the next request after a change. An
+// instance keeps its id as long as the agent runs.
 //
-// C differs: a file that is put back with the time that it had before is not
-// noticed; and simple.time stands still after a store of a smaller number into
-// simple.numfetch, until that is what it was.
+// C differs: it does not read a file that was removed and comes back with the same
+// modification time; and after a store of a smaller number into simple.numfetch it
+// does not update simple.time until simple.numfetch has its old value again.
 package simple
 
 import (
@@ -38,22 +38,22 @@ const Domain = 253
 //go:embed help
 var help string
 
-// The instances of simple.color are 0 to 2.
+// colors are the instances of simple.color: indexes into agent.color.
 var colors = pmda.List{{ID: 0, Name: "red"}, {ID: 1, Name: "green"}, {ID: 2, Name: "blue"}}
 
-// An agent is what the functions of the metrics have in common. They are
-// called one at a time.
+// An agent is the state that the functions of the metrics share. They are called
+// one at a time.
 type agent struct {
 	numfetch uint32
 	color    [3]int32 // 0 to 255
 	userTime float64  // own CPU time in seconds
 	sysTime  float64
 	conf     *conf
-	now      time.Time // of the fetch, for all instances
+	now      time.Time // the time of the fetch, for all instances
 }
 
-// New returns the agent. It is what SimpleInit of the plugin and simple_init
-// in pmcd.conf stand for.
+// New returns the agent. The entry points SimpleInit (of the plugin) and simple_init
+// (in pmcd.conf) call it.
 func New(domain int) (agents.Agent, error) {
 	a := &agent{color: [3]int32{0, 100, 200}, conf: newConf(domain, slog.Default())}
 	color := &pmda.InDom{
@@ -114,8 +114,8 @@ func New(domain int) (agents.Agent, error) {
 				return nil
 			},
 		}},
-		// Numbers of instances depend on what was in the file meanwhile, so it
-		// is not only read for those who ask for simple.now.
+		// Each request reads a changed file, not only a fetch of simple.now: the ids
+		// of instances depend on all contents that the file has had.
 		Check: func(context.Context, *pmda.Request) error {
 			a.conf.readIfChanged()
 			return nil
@@ -129,8 +129,8 @@ func New(domain int) (agents.Agent, error) {
 	})
 }
 
-// readTimes finds out what CPU time this process has used: the agent's own, or
-// pmcd's if the agent is in pmcd's process.
+// readTimes reads the CPU time of this process: the agent's own, or pmcd's if the
+// agent is in pmcd's process.
 func (a *agent) readTimes(context.Context, *pmda.Request) error {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -32,7 +32,7 @@ type harness struct {
 	t    *testing.T
 	cd   transport.Transport
 	conf string       // path
-	log  bytes.Buffer // since it was last looked at
+	log  bytes.Buffer // tests may reset it
 }
 
 func newHarness(t *testing.T, conf string) *harness {
@@ -56,8 +56,8 @@ func newHarness(t *testing.T, conf string) *harness {
 	return r
 }
 
-// write replaces simple.conf. The clock of a file system can be slow, so each
-// file gets a time of its own.
+// write replaces simple.conf. Each file gets its own modification time, because two
+// writes within one tick of the file system's clock would have the same.
 func (r *harness) write(text string) {
 	r.t.Helper()
 	at := time.Unix(1, 0)
@@ -85,7 +85,7 @@ func (r *harness) fetch(ids ...pdu.PMID) []pdu.ValueSet {
 	return res.Sets
 }
 
-// show writes a value set as "inst=value ...", or the error.
+// show returns a value set as "inst=value ...", or its error.
 func show(s pdu.ValueSet) string {
 	if s.Err != 0 {
 		return s.Err.Name()
@@ -114,7 +114,7 @@ func TestValues(t *testing.T) {
 			t.Errorf("fetch %d: simple.color is %s, want %s", i, got, want)
 		}
 	}
-	// A client that wants one color does not move the others.
+	// A fetch of one color does not change the others.
 	green := &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: pdu.NewInDom(Domain, 0), Exclude: true, Insts: []int32{1}}}}
 	if got := r.fetchProfile(green, color); got != "1=104" {
 		t.Errorf("simple.color of green: %s", got)
@@ -141,7 +141,7 @@ func (r *harness) fetchProfile(p *pdu.Profile, id pdu.PMID) string {
 	return show(res.Sets[0])
 }
 
-// 256 fetches later each color is what it was.
+// After 256 fetches each color has its first value again.
 func TestColorWraps(t *testing.T) {
 	r := newHarness(t, "")
 	seen := map[uint32]int{}
@@ -173,7 +173,7 @@ func TestTimes(t *testing.T) {
 	first := float(t, s[0]) + float(t, s[1])
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		s = r.fetch(user, sys) // uses time itself
+		s = r.fetch(user, sys) // uses CPU time
 		if float(t, s[0])+float(t, s[1]) > first {
 			return
 		}

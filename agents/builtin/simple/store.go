@@ -8,9 +8,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// store has the rules of C's: an error does not keep metrics of cluster 0 that
-// follow from being stored, but for the values of simple.color; one of
-// another cluster ends it. The last error counts.
+// store follows the rules of PCP's agent. After an error it still stores
+// simple.numfetch, but no further values of simple.color. A metric of another cluster
+// ends the store. It returns the last error.
 func (a *agent) store(_ context.Context, _ *pmda.Request, sets []pmda.Stored) error {
 	var err error
 	for _, s := range sets {
@@ -34,7 +34,7 @@ func (a *agent) store(_ context.Context, _ *pmda.Request, sets []pmda.Stored) er
 	return err
 }
 
-// storeNumfetch takes the first value. C has it in an int.
+// storeNumfetch stores the first value. Its limits are those of int in C.
 func (a *agent) storeNumfetch(values []pmda.StoredValue) error {
 	if len(values) == 0 {
 		return pdu.ErrnoBadStore
@@ -51,7 +51,8 @@ func (a *agent) storeNumfetch(values []pmda.StoredValue) error {
 	return nil
 }
 
-// storeColor stores the nearest value that can be, even if it is an error.
+// storeColor stores a value. If the value is out of range it stores the nearest valid
+// value and returns an error.
 func (a *agent) storeColor(v pmda.StoredValue) error {
 	n, err := v.AsInt64()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A storeValue is a value to be stored, for an instance.
+// A storeValue is a value to be stored for an instance.
 type storeValue struct {
 	inst int32
 	n    int32
@@ -21,14 +21,14 @@ func set(id pdu.PMID, values ...storeValue) pdu.ValueSet {
 	return s
 }
 
-// block is one value of a type that has a block.
+// block returns a value set with one value of a type that is encoded as a block.
 func block(id pdu.PMID, inst int32, typ pdu.MetricType, b []byte) pdu.ValueSet {
 	return pdu.ValueSet{PMID: id, Format: pdu.FormatBlock, Values: []pdu.Value{{Inst: inst, Type: typ, Block: b}}}
 }
 
 func i64(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// What is there after a store is seen one fetch later: all is one more.
+// The values after a store are read by a fetch, which adds 1 to each.
 func TestStore(t *testing.T) {
 	const none = pdu.NoInst
 	const start1, startColor = "-1=1", "0=1 1=101 2=201"
@@ -66,7 +66,7 @@ func TestStore(t *testing.T) {
 		{"the last error counts", []pdu.ValueSet{set(color, storeValue{7, 7}), set(numfetch, storeValue{none, -7})}, pdu.ErrnoBadStore, start1, startColor},
 		{"nothing after another cluster", []pdu.ValueSet{set(sys, storeValue{none, 1}), set(numfetch, storeValue{none, 7})}, pdu.ErrnoPermission, start1, startColor},
 		{"nothing after an unknown cluster", []pdu.ValueSet{set(strange, storeValue{none, 1}), set(numfetch, storeValue{none, 7})}, pdu.ErrnoPMID, start1, startColor},
-		{"what was before another cluster", []pdu.ValueSet{set(numfetch, storeValue{none, 7}), set(now, storeValue{0, 1})}, pdu.ErrnoPermission, "-1=8", startColor},
+		{"numfetch before another cluster", []pdu.ValueSet{set(numfetch, storeValue{none, 7}), set(now, storeValue{0, 1})}, pdu.ErrnoPermission, "-1=8", startColor},
 
 		{"another type that fits", []pdu.ValueSet{block(numfetch, none, pdu.Metric64, i64(7))}, nil, "-1=8", startColor},
 		{"another type that does not", []pdu.ValueSet{block(numfetch, none, pdu.Metric64, i64(-1<<40))}, pdu.ErrnoBadStore, start1, startColor},

@@ -1,11 +1,10 @@
-// Package trivial is the smallest demonstration agent of PCP (pmdatrivial(1)):
-// trivial.time is the time in seconds since 1970. It shows what every agent
-// has, a table of metrics with a function for each.
+// Package trivial is the smallest demonstration agent of PCP (pmdatrivial(1)). Its
+// only metric, trivial.time, is the time in seconds since 1970. It shows what every
+// agent has: a table of metrics with a function for each. Package simple also shows
+// instances, stores and labels.
 //
-// Package simple has instances, stores and labels.
-//
-// C differs: pmdatrivial is of interface 2, which has no labels, so it has the
-// label "agent" as a DSO only.
+// C differs: pmdatrivial uses PMDA_INTERFACE_2, which has no labels, so it has the
+// label "agent" only as a DSO.
 package trivial
 
 import (
@@ -24,8 +23,8 @@ const Domain = 250
 //go:embed help
 var help string
 
-// New returns the agent. It is what TrivialInit of the plugin and trivial_init
-// in pmcd.conf stand for.
+// New returns the agent. The entry points TrivialInit (of the plugin) and
+// trivial_init (in pmcd.conf) call it.
 func New(domain int) (agents.Agent, error) {
 	return pmda.New(pmda.Config{
 		Name:   "trivial",

@@ -67,6 +67,6 @@ func TestAgent(t *testing.T) {
 
 func TestDomain(t *testing.T) {
 	if _, err := New(0); err == nil {
-		t.Error("domain 0 is taken")
+		t.Error("domain 0 is accepted")
 	}
 }

@@ -10,17 +10,17 @@ import (
 	"syscall"
 )
 
-// maxConf is the largest txmon.conf, in bytes.
+// maxConf is the largest size of txmon.conf, in bytes.
 const maxConf = 64 << 10
 
 // loadTypes reads txmon.conf.
 func loadTypes() ([]string, error) {
-	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd has it in the environment of agents
+	dir := os.Getenv("PCP_PMDAS_DIR") // pmcd sets it for agents
 	if dir == "" {
 		dir = "/var/lib/pcp/pmdas"
 	}
 	path := filepath.Join(dir, "txmon", "txmon.conf")
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // that of a FIFO would wait
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without O_NONBLOCK the open of a FIFO blocks
 	if err != nil {
 		return nil, err
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 )
 
-// buildTxrecord compiles PCP's txrecord for another key: the one that is in
-// its header may be in use on this machine.
+// buildTxrecord compiles PCP's txrecord with another key: that in its header may be
+// in use on this machine.
 func buildTxrecord(t *testing.T, key int) string {
 	t.Helper()
 	const src = "/var/lib/pcp/pmdas/txmon"
 	missing := func(err error) {
 		t.Helper()
 		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-			t.Fatalf("txrecord is required but cannot be had: %v", err)
+			t.Fatalf("txrecord is required but cannot be built: %v", err)
 		}
 		t.Skipf("no txrecord (run make peers): %v", err)
 	}
@@ -51,7 +51,7 @@ func buildTxrecord(t *testing.T, key int) string {
 	return filepath.Join(dir, "txrecord")
 }
 
-// PCP's txrecord records, and lists what is there.
+// PCP's txrecord records transactions and lists the contents of the memory.
 func TestPeerTxrecord(t *testing.T) {
 	key := freeKey(t)
 	txrecord := buildTxrecord(t, key)
@@ -109,7 +109,7 @@ func TestPeerTxrecord(t *testing.T) {
 	if err := r.store(set(id(itemLevel), 2)); err != nil {
 		t.Fatal(err)
 	}
-	// Level 1 has counted one more, without its time.
+	// At level 1 one more transaction was counted, without its time.
 	const more = "0 0=2 1=2 2=1, 1 0=2.75 1=1.0625 2=3, 2 0=4 1=2.125 2=3, 3 0=2 1=2 2=1"
 	if got := r.values(values...); got != more {
 		t.Errorf("after all levels:\n got %s\nwant %s", got, more)

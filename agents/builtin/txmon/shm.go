@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Key is that of the shared memory, shmget(2): 0xdeadbeef.
+// Key is the key of the shared memory, shmget(2): 0xdeadbeef as a signed number.
 const Key = 0xdeadbeef - 1<<32
 
 const (
-	blockAlign   = 32 // blocks begin at multiples of it
+	blockAlign   = 32 // alignment of the first block, in bytes
 	nameSize     = 20
-	initialLevel = 2 // level
+	initialLevel = 2
 )
 
-// A txBlock is a block. Its fields are changed by others at any time, so they are
-// read and written atomically.
+// A txBlock is the block of a type of transactions. Other processes change its fields
+// at any time, so they are read and written atomically.
 type txBlock struct {
 	name    [nameSize]byte
 	base    uint32
@@ -31,19 +31,19 @@ type txBlock struct {
 	_       [24]byte
 }
 
-var _ [64]byte = [unsafe.Sizeof(txBlock{})]byte{} // on all machines
+var _ [64]byte = [unsafe.Sizeof(txBlock{})]byte{} // the size is 64 on all machines
 
-// A memory is the shared memory of one agent, and where things are in it.
+// A memory is the shared memory of one agent, and pointers to its parts.
 type memory struct {
 	id        int
 	bytes     []byte
 	header    *[2]int32 // level, n
 	blocks    []txBlock
-	typeNames []string // as in the blocks, which others can write to
+	typeNames []string // copies of those in the blocks, which other processes can overwrite
 }
 
-// newMemory makes the memory for these types. If there is one with that key,
-// and it is large enough, that is used.
+// newMemory makes the shared memory for these types, or uses the one with this key
+// if there is one and it is large enough.
 func newMemory(key int, types []string) (_ *memory, err error) {
 	if len(types) == 0 {
 		return nil, errors.New("no transaction types specified")
@@ -63,10 +63,10 @@ func newMemory(key int, types []string) (_ *memory, err error) {
 	if m.bytes, err = unix.SysvShmAttach(m.id, 0, 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("attaching shared memory: %w", err), m.remove())
 	}
-	if len(m.bytes) < size { // not with Linux
+	if len(m.bytes) < size { // does not happen on Linux
 		return nil, errors.Join(fmt.Errorf("shared memory has %d bytes and not %d", len(m.bytes), size), m.Close())
 	}
-	// The memory begins with a page, so that all is aligned.
+	// The memory begins at a page, so all its parts are aligned.
 	m.header = (*[2]int32)(unsafe.Pointer(&m.bytes[0]))
 	m.blocks = unsafe.Slice((*txBlock)(unsafe.Pointer(&m.bytes[first])), len(types))
 	index := unsafe.Slice((*int32)(unsafe.Pointer(&m.bytes[8])), len(types))
@@ -84,7 +84,8 @@ func newMemory(key int, types []string) (_ *memory, err error) {
 func (m *memory) level() int32     { return atomic.LoadInt32(&m.header[0]) }
 func (m *memory) setLevel(n int32) { atomic.StoreInt32(&m.header[0], n) }
 
-// Close removes the memory. Who is attached to it can go on, but is alone.
+// Close removes the memory. Processes that are attached to it can go on using it, but
+// the next agent makes another one.
 func (m *memory) Close() error {
 	m.header, m.blocks = nil, nil
 	return errors.Join(unix.SysvShmDetach(m.bytes), m.remove())
@@ -92,7 +93,7 @@ func (m *memory) Close() error {
 
 func (m *memory) remove() error {
 	_, err := unix.SysvShmCtl(m.id, unix.IPC_RMID, nil)
-	if err == unix.EINVAL || err == unix.EIDRM { // another agent has done it
+	if err == unix.EINVAL || err == unix.EIDRM { // another agent has removed it
 		return nil
 	}
 	return err
@@ -105,7 +106,7 @@ func (t *txBlock) clear(name string) {
 	t.reset()
 }
 
-// reset starts all but the count anew.
+// reset sets all but the count to its initial value.
 func (t *txBlock) reset() {
 	atomic.StoreUint32(&t.base, t.count())
 	atomic.StoreUint64(&t.sumBits, math.Float64bits(0))
@@ -114,10 +115,11 @@ func (t *txBlock) reset() {
 
 func (t *txBlock) count() uint32 { return atomic.LoadUint32(&t.counted) }
 
-// resetCount is the number since the last reset.
+// resetCount returns the number of transactions since the last reset.
 func (t *txBlock) resetCount() uint32 { return t.count() - atomic.LoadUint32(&t.base) }
 
-// aveTime is -1 if there was nothing.
+// aveTime returns the average time since the last reset, in seconds; -1 if there were
+// no transactions.
 func (t *txBlock) aveTime() float64 {
 	n := t.resetCount()
 	if n == 0 {

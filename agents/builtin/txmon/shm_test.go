@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// The memory of three types, byte by byte.
+// The layout of the memory of three types.
 func TestLayout(t *testing.T) {
 	r := newHarness(t, "aa", "bb", "a_very_long_name_of_a_type")
 	if got := []uint32{r.get(0), r.get(4), r.get(8), r.get(12), r.get(16)}; fmt.Sprint(got) != "[2 3 32 96 160]" {
@@ -44,7 +44,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// 6 types fill the first line of 32 bytes, the 7th needs another one.
+// The index of 6 types fits into the first 32 bytes, with 7 types the first block is
+// at 64.
 func TestFirstBlock(t *testing.T) {
 	for n, want := range map[int]uint32{1: 32, 6: 32, 7: 64, 14: 64, 15: 96} {
 		r := newHarness(t, strings.Fields(strings.Repeat("x ", n))...)
@@ -54,7 +55,7 @@ func TestFirstBlock(t *testing.T) {
 	}
 }
 
-// Others can write what they like: it is numbers.
+// Other processes may write anything into the memory: only values change.
 func TestHostileMemory(t *testing.T) {
 	r := newHarness(t, "a", "b")
 	for range 2000 {
@@ -81,7 +82,7 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
-// freeKey is a key that nobody uses.
+// freeKey returns a key that is not in use.
 func freeKey(t *testing.T) int {
 	t.Helper()
 	for range 100 {
@@ -94,7 +95,7 @@ func freeKey(t *testing.T) int {
 	return 0
 }
 
-// Memory that an agent has left behind is used again if it is large enough.
+// Memory that an agent has not removed is used again if it is large enough.
 func TestMemoryLeft(t *testing.T) {
 	key := freeKey(t)
 	left, err := newMemory(key, []string{"a", "b", "c"})
@@ -121,14 +122,14 @@ func TestMemoryLeft(t *testing.T) {
 	}
 }
 
-// A mistake after the memory was made takes it away again.
+// If open fails after it has made the memory, it removes the memory.
 func TestOpenFails(t *testing.T) {
 	key := freeKey(t)
 	if _, err := open(key, 0, []string{"a"}); err == nil {
-		t.Error("domain 0 is taken")
+		t.Error("domain 0 is accepted")
 	}
 	if _, err := open(key, Domain, nil); err == nil {
-		t.Error("an agent without types")
+		t.Error("an agent without types is accepted")
 	}
 	if _, err := unix.SysvShmGet(key, 0, 0); !errors.Is(err, unix.ENOENT) {
 		t.Errorf("the memory is still there: %v", err)
@@ -169,7 +170,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// Names have no blanks, whatever is in the file.
+// For any contents of the file names have no blanks.
 func FuzzTypes(f *testing.F) {
 	f.Add("a\nb\n")
 	f.Add("# c\n a\tb\r\nd")

@@ -1,17 +1,17 @@
 // Package txmon is PCP's demonstration of an agent that gets its values through
-// shared memory (PMDA txmon): programs that handle transactions count them and
-// their service times there, as txrecord does, and the agent reports them by
-// type of transaction. Programs and agents of PCP and of this package work with
-// each other.
+// shared memory (PMDA txmon). Programs that handle transactions, such as txrecord,
+// record counts and service times in the memory, and the agent reports them by type
+// of transaction. The agent works with PCP's programs, and programs written for it
+// work with PCP's agent.
 //
 // # Memory
 //
-// It has the key 0xdeadbeef, see shmget(2), and the byte order and types of the
-// machine (txmon.h of PCP):
+// The memory has the key 0xdeadbeef, see shmget(2), and the byte order and types of
+// the machine (txmon.h of PCP):
 //
-//	level   int32              // 0 nothing, 1 counts, 2 and times
+//	level   int32              // 0: nothing is recorded, 1: counts, 2: counts and times
 //	n       int32              // number of types
-//	index   [n]int32           // where the blocks are, in bytes from the start
+//	index   [n]int32           // offset of each block from the start, in bytes
 //	                           // zeros up to a multiple of 32
 //	blocks  [n]{
 //		name   [20]byte    // ends with a NUL
@@ -22,21 +22,21 @@
 //		_      [24]byte
 //	}
 //
-// Programs add to count, and at level 2 to max and sum. Nobody locks: two of
-// them at a time may lose a transaction.
+// Programs update count, and at level 2 also max and sum. There is no lock, so a
+// transaction may be lost if two programs record at the same time.
 //
 // # Types
 //
-// The program pmdatxmon has the types of transactions as arguments. In pmcd's
-// process the agent reads them from $PCP_PMDAS_DIR/txmon/txmon.conf: names with
-// blanks or newlines between them, lines that start with # do not count. There
-// must be one at least.
+// The program pmdatxmon gets the types of transactions as arguments. In pmcd's
+// process the agent reads them from $PCP_PMDAS_DIR/txmon/txmon.conf. The file has
+// names separated by blanks or newlines; lines that start with # are ignored. There
+// must be at least one type.
 //
 // # Trust
 //
-// Any process may write to the memory, so nothing but the numbers is read from
-// it: where they are, how many and what types they are of is what the agent
-// itself knows.
+// Any process may write to the memory, so the agent reads only values from it. It
+// keeps its own copy of the number of types, their names and the offsets of their
+// blocks.
 package txmon
 
 import (
@@ -65,8 +65,8 @@ const (
 	itemReset
 )
 
-// New returns the agent for the types in txmon.conf. It is what TxmonInit of
-// the plugin and txmon_init in pmcd.conf stand for.
+// New returns the agent for the types in txmon.conf. The entry points TxmonInit (of
+// the plugin) and txmon_init (in pmcd.conf) call it.
 func New(domain int) (agents.Agent, error) {
 	types, err := loadTypes()
 	if err != nil {
@@ -75,9 +75,8 @@ func New(domain int) (agents.Agent, error) {
 	return Open(domain, types)
 }
 
-// Open returns the agent for these types of transactions, whose names are cut
-// to 19 bytes. The shared memory is made by it, and removed when the agent is
-// closed.
+// Open returns the agent for these types of transactions, whose names are cut to 19
+// bytes. It makes the shared memory; the agent's Close removes it.
 func Open(domain int, types []string) (agents.Agent, error) { return open(Key, domain, types) }
 
 func open(key, domain int, types []string) (agents.Agent, error) {
@@ -98,10 +97,10 @@ func newAgent(domain int, m *memory) (agents.Agent, error) {
 	for i, name := range m.typeNames {
 		list[i] = pdu.Inst{ID: int32(i), Name: name}
 	}
-	// By reference, so that it may have a name twice, as in C.
+	// A *List, not a List, because a type may occur twice, as with PCP's agent.
 	types := &pmda.InDom{Serial: 0, Insts: &list}
 
-	// at returns a function for a metric that is kept from this level on.
+	// fromLevel returns the FetchFunc of a metric that is recorded from this level on.
 	fromLevel := func(level int32, set func(*pmda.Value, *txBlock)) pmda.FetchFunc {
 		return func(_ context.Context, v *pmda.Value) error {
 			if m.level() < level {
@@ -152,8 +151,8 @@ func newAgent(domain int, m *memory) (agents.Agent, error) {
 	})
 }
 
-// store has the rules of C's: all metrics are stored that can be, and the last
-// error counts.
+// store follows the rules of PCP's agent: it goes on after an error, and returns the
+// last one.
 func (m *memory) store(_ context.Context, _ *pmda.Request, sets []pmda.Stored) error {
 	var err error
 	for _, s := range sets {
@@ -177,7 +176,7 @@ func (m *memory) store(_ context.Context, _ *pmda.Request, sets []pmda.Stored) e
 	return err
 }
 
-// storeLevel takes the first value. C has it in an int.
+// storeLevel stores the first value. Its limits are those of int in C.
 func (m *memory) storeLevel(values []pmda.StoredValue) error {
 	if len(values) == 0 {
 		return pdu.ErrnoBadStore

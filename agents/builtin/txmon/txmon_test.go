@@ -19,7 +19,8 @@ import (
 
 func id(item int) pdu.PMID { return pdu.NewPMID(Domain, 0, item) }
 
-// A harness is an agent with memory of its own, and that memory as others see it.
+// A harness is an agent with private memory, and that memory as another process sees
+// it.
 type harness struct {
 	t      *testing.T
 	cd     transport.Transport
@@ -60,7 +61,7 @@ func (r *harness) put(off int, n uint32) {
 
 func (r *harness) get(off int) uint32 { return binary.NativeEndian.Uint32(r.bytes[off:]) }
 
-// record does what txrecord does for one transaction.
+// record records one transaction like txrecord.
 func (r *harness) record(i int, seconds float32) {
 	off := int(r.get(8 + 4*i))
 	r.put(off+24, r.get(off+24)+1)
@@ -90,7 +91,7 @@ func set(id pdu.PMID, n ...uint32) pdu.ValueSet {
 	return s
 }
 
-// values fetches all metrics and returns those of items as
+// values fetches metrics, given by their items, and returns the values as
 // "item inst=value ...", or the error.
 func (r *harness) values(items ...int) string {
 	r.t.Helper()
@@ -210,7 +211,7 @@ func TestStore(t *testing.T) {
 		want error
 		then string
 	}{
-		{"a level that nobody knows", []pdu.ValueSet{set(level, 9)}, nil, "0 0=1 1=0, 3 0=1 1=0, 4 -1=9"},
+		{"an unknown level", []pdu.ValueSet{set(level, 9)}, nil, "0 0=1 1=0, 3 0=1 1=0, 4 -1=9"},
 		{"the largest level", []pdu.ValueSet{set(level, 1<<31-1)}, nil, "0 0=1 1=0, 3 0=1 1=0, 4 -1=2147483647"},
 		{"a negative level is 0", []pdu.ValueSet{set(level, 1<<32-1)}, pdu.ErrnoSign, "0 PM_ERR_AGAIN, 3 PM_ERR_AGAIN, 4 -1=0"},
 		{"only the first level counts", []pdu.ValueSet{set(level, 1, 0)}, nil, "0 0=1 1=0, 3 0=1 1=0, 4 -1=1"},
@@ -223,7 +224,7 @@ func TestStore(t *testing.T) {
 		{"reset count", []pdu.ValueSet{set(id(itemResetCount), 1)}, pdu.ErrnoPermission, untouched},
 		{"no such item", []pdu.ValueSet{set(id(6), 1)}, pdu.ErrnoPMID, untouched},
 		{"no such cluster", []pdu.ValueSet{set(pdu.NewPMID(Domain, 1, 4), 1)}, pdu.ErrnoPMID, untouched},
-		{"an error does not end it", []pdu.ValueSet{set(id(itemCount), 1), set(reset, 1)}, pdu.ErrnoPermission, isReset},
+		{"after an error", []pdu.ValueSet{set(id(itemCount), 1), set(reset, 1)}, pdu.ErrnoPermission, isReset},
 		{"the last error counts", []pdu.ValueSet{set(id(itemCount), 1), set(id(6), 1), set(reset, 1)}, pdu.ErrnoPMID, isReset},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
