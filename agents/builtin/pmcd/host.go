@@ -9,10 +9,10 @@ import (
 // A Host gives the agent access to the daemon that it is part of.
 //
 // The methods are called during a fetch or a store, so they must not wait for I/O
-// or for another agent, and must not call the Agent. What takes time (a reload,
-// output to the log) they only start. They are called by one goroutine at a time,
-// but concurrently with the rest of the daemon: an implementation must lock or copy
-// what it reads.
+// or for another agent, and must not call the Agent. A reload and output to the log
+// take time: the methods only start them. They are called by one goroutine at a
+// time, but concurrently with the rest of the daemon, so an implementation must lock
+// or copy the state that it reads.
 //
 // The Agent validates values before it calls a setter. It also decides which
 // metrics a client may store, by the UID in [ClientInfo]; the daemon has decided
