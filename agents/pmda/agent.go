@@ -12,8 +12,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// An Agent is an [agents.Agent] made of tables. [New] makes one.
-type Agent struct {
+// An agent is an [agents.Agent] made of tables. [New] makes one.
+type agent struct {
 	conf    Config
 	log     *slog.Logger
 	metrics map[pdu.PMID]*metric // all, those of Subtrees included
@@ -45,7 +45,7 @@ type metric struct {
 // The agent is an agents.ContextEnder and an agents.AttrSetter only if the
 // Config asks for Clients and Attrs, since pmcd has work with both.
 func New(c Config) (agents.Agent, error) {
-	a := &Agent{
+	a := &agent{
 		conf:    c,
 		log:     c.Log,
 		fixed:   make(map[pdu.PMID]*metric),
@@ -63,10 +63,10 @@ func New(c Config) (agents.Agent, error) {
 		return nil, err
 	}
 	switch {
-	case c.Attrs:
+	case c.WantAttrs:
 		a.clients = make(map[int32]*Client)
 		return withAttrs{withClients{a}}, nil
-	case c.Clients, c.EndClient != nil:
+	case c.TrackClients, c.EndClient != nil:
 		a.clients = make(map[int32]*Client)
 		return withClients{a}, nil
 	}
@@ -74,18 +74,18 @@ func New(c Config) (agents.Agent, error) {
 }
 
 var (
-	_ agents.Instancer    = (*Agent)(nil)
-	_ agents.Texter       = (*Agent)(nil)
-	_ agents.Storer       = (*Agent)(nil)
-	_ agents.Namer        = (*Agent)(nil)
-	_ agents.Labeler      = (*Agent)(nil)
+	_ agents.Instancer    = (*agent)(nil)
+	_ agents.Texter       = (*agent)(nil)
+	_ agents.Storer       = (*agent)(nil)
+	_ agents.Namer        = (*agent)(nil)
+	_ agents.Labeler      = (*agent)(nil)
 	_ agents.ContextEnder = withClients{}
 	_ agents.AttrSetter   = withAttrs{}
 )
 
 // tables takes the tables of the Config over, and returns what is wrong with
 // them.
-func (a *Agent) tables() error {
+func (a *agent) tables() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if d := a.conf.Domain; d < 1 || d > 510 {
@@ -149,7 +149,7 @@ func (m *Metric) label() string {
 }
 
 // newMetric checks a row of the table of metrics.
-func (a *Agent) newMetric(row *Metric) (*metric, error) {
+func (a *agent) newMetric(row *Metric) (*metric, error) {
 	if row.Cluster < 0 || row.Cluster > 4095 || row.Item < 0 || row.Item > 1023 {
 		return nil, fmt.Errorf("cluster %d is not in 0 to 4095, or item %d not in 0 to 1023", row.Cluster, row.Item)
 	}
@@ -187,10 +187,10 @@ func (a *Agent) newMetric(row *Metric) (*metric, error) {
 	return m, nil
 }
 
-func (a *Agent) indom(d *InDom) pdu.InDom { return pdu.NewInDom(a.conf.Domain, d.Serial) }
+func (a *agent) indom(d *InDom) pdu.InDom { return pdu.NewInDom(a.conf.Domain, d.Serial) }
 
 // addInDom makes d known.
-func (a *Agent) addInDom(d *InDom) error {
+func (a *agent) addInDom(d *InDom) error {
 	if d.Serial < 0 || d.Serial > 1<<22-1 {
 		return fmt.Errorf("instance domain: %d is not in 0 to 4194303", d.Serial)
 	}
@@ -235,7 +235,7 @@ func checkInsts(insts Instances, id pdu.InDom) error {
 }
 
 // begin starts a request. If it returns no error, end must be called.
-func (a *Agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Request, error) {
+func (a *agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Request, error) {
 	a.turn++
 	a.req.Origin, a.req.Profile = o, p
 	if a.clients != nil {
@@ -249,7 +249,7 @@ func (a *Agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Re
 	return &a.req, nil
 }
 
-func (a *Agent) end(r *Request) {
+func (a *agent) end(r *Request) {
 	if a.conf.Done != nil {
 		a.conf.Done(r)
 	}
@@ -257,7 +257,7 @@ func (a *Agent) end(r *Request) {
 }
 
 // read reads a Source, unless that was done in this request.
-func (a *Agent) read(ctx context.Context, s *Source) error {
+func (a *agent) read(ctx context.Context, s *Source) error {
 	if s == nil || s.Read == nil {
 		return nil
 	}
@@ -269,7 +269,7 @@ func (a *Agent) read(ctx context.Context, s *Source) error {
 }
 
 // Desc implements [agents.Agent].
-func (a *Agent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+func (a *agent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return pdu.Desc{}, err
@@ -284,7 +284,7 @@ func (a *Agent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Des
 }
 
 // Close implements io.Closer.
-func (a *Agent) Close() error {
+func (a *agent) Close() error {
 	if a.conf.Close == nil {
 		return nil
 	}

@@ -43,7 +43,7 @@ func (c *Client) number(code pdu.AttrCode) (int, bool) {
 // Clients.
 func (r *Request) Client() *Client { return r.a.client(r.Origin.Client) }
 
-func (a *Agent) client(number int32) *Client {
+func (a *agent) client(number int32) *Client {
 	c := a.clients[number]
 	if c == nil && a.clients != nil {
 		c = &Client{Number: number}
@@ -53,7 +53,7 @@ func (a *Agent) client(number int32) *Client {
 }
 
 // withClients is an Agent that keeps Clients.
-type withClients struct{ *Agent }
+type withClients struct{ *agent }
 
 // EndContext implements [agents.ContextEnder].
 func (a withClients) EndContext(number int32) {

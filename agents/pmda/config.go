@@ -50,13 +50,13 @@ type Config struct {
 	// functions of metrics, with all value sets of the request.
 	Store func(ctx context.Context, r *Request, sets []Stored) error
 
-	// Clients has the agent keep a [Client] for each client of pmcd that it
+	// TrackClients has the agent keep a [Client] for each client of pmcd that it
 	// hears of; see [Request.Client]. Attrs has pmcd tell who they are, which
-	// costs an exchange for each connection, and implies Clients. EndClient,
-	// if not nil, is called when one has gone, and implies Clients too.
-	Clients   bool
-	Attrs     bool
-	EndClient func(c *Client)
+	// costs an exchange for each connection, and implies TrackClients. EndClient,
+	// if not nil, is called when one has gone, and implies TrackClients too.
+	TrackClients bool
+	WantAttrs    bool
+	EndClient    func(c *Client)
 
 	// Close, if not nil, is called when the agent is no longer needed.
 	Close func() error
@@ -155,7 +155,7 @@ type Source struct {
 	// fails, they are not called, and each metric has its error.
 	Read func(ctx context.Context, r *Request) error
 
-	a    *Agent // it was read for, and the request; a plugin that is started
+	a    *agent // it was read for, and the request; a plugin that is started
 	turn uint64 // again may have kept it
 	err  error
 	of   string // the metric that the log names when it fails
@@ -166,17 +166,17 @@ type Request struct {
 	Origin  agents.Origin
 	Profile *pdu.Profile // of a fetch; nil if it is something else
 
-	a *Agent
+	a *agent
 }
 
-// LabelsChanged has clients told, by the next fetch, that labels are not what
+// MarkLabelsChanged has clients told, by the next fetch, that labels are not what
 // they were (PMCD_LABEL_CHANGE, pmFetch(3)).
-func (r *Request) LabelsChanged() { r.a.changed |= pdu.StateLabelChange }
+func (r *Request) MarkLabelsChanged() { r.a.changed |= pdu.StateLabelChange }
 
-// NamesChanged has clients told, by the next fetch, that names are not what
+// MarkNamesChanged has clients told, by the next fetch, that names are not what
 // they were (PMCD_NAMES_CHANGE, pmFetch(3)). Subtrees do it by themselves.
-func (r *Request) NamesChanged() { r.a.changed |= pdu.StateNamesChange }
+func (r *Request) MarkNamesChanged() { r.a.changed |= pdu.StateNamesChange }
 
-// Read reads s, unless that was done in this request. It is for a Source that
+// ReadSource reads s, unless that was done in this request. It is for a Source that
 // needs another one first.
-func (r *Request) Read(ctx context.Context, s *Source) error { return r.a.read(ctx, s) }
+func (r *Request) ReadSource(ctx context.Context, s *Source) error { return r.a.read(ctx, s) }

@@ -21,7 +21,7 @@ const (
 )
 
 // code is what a client sees of err. If it says nothing the text is logged.
-func (a *Agent) code(what, of string, err error) pdu.Errno {
+func (a *agent) code(what, of string, err error) pdu.Errno {
 	code := pdu.ErrnoOf(err)
 	if code == pdu.ErrnoGeneric && err != error(code) {
 		a.warn(what+of, err)
@@ -30,7 +30,7 @@ func (a *Agent) code(what, of string, err error) pdu.Errno {
 }
 
 // warn logs err, but not each time that the same thing fails.
-func (a *Agent) warn(what string, err error) {
+func (a *agent) warn(what string, err error) {
 	text, now := err.Error(), time.Now()
 	if last, ok := a.logged[what]; ok && (last.text == text || now.Sub(last.when) < faultPause) {
 		return
@@ -43,7 +43,7 @@ func (a *Agent) warn(what string, err error) {
 }
 
 // well says that something has not failed. There is no need to if nothing has.
-func (a *Agent) well(what, of string) {
+func (a *agent) well(what, of string) {
 	what += of
 	switch last, ok := a.logged[what]; {
 	case !ok:

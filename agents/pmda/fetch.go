@@ -11,7 +11,7 @@ import (
 // A fetch is the state of a call of Fetch. There is one at a time, and its
 // memory is used again.
 type fetch struct {
-	a       *Agent
+	a       *agent
 	ctx     context.Context
 	w       *pdu.ResultWriter
 	v       Value
@@ -27,13 +27,13 @@ type fetch struct {
 	plan []*metric // of ids; nil for those that there are not
 }
 
-func (f *fetch) init(a *Agent) {
+func (f *fetch) init(a *agent) {
 	f.a = a
 	f.visit = f.instance
 }
 
 // Fetch implements [agents.Agent].
-func (a *Agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.ResultWriter) error {
+func (a *agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.ResultWriter) error {
 	r, err := a.begin(ctx, fr.Origin, fr.Profile)
 	if err != nil {
 		return err

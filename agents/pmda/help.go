@@ -85,7 +85,7 @@ func helpKey(name string) string {
 }
 
 // Text implements [agents.Texter].
-func (a *Agent) Text(ctx context.Context, o agents.Origin, id pdu.PMID, oneline bool) (string, error) {
+func (a *agent) Text(ctx context.Context, o agents.Origin, id pdu.PMID, oneline bool) (string, error) {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return "", err
@@ -101,7 +101,7 @@ func (a *Agent) Text(ctx context.Context, o agents.Origin, id pdu.PMID, oneline 
 }
 
 // InDomText implements [agents.Texter].
-func (a *Agent) InDomText(ctx context.Context, o agents.Origin, indom pdu.InDom, oneline bool) (string, error) {
+func (a *agent) InDomText(ctx context.Context, o agents.Origin, indom pdu.InDom, oneline bool) (string, error) {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return "", err
@@ -115,7 +115,7 @@ func (a *Agent) InDomText(ctx context.Context, o agents.Origin, indom pdu.InDom,
 }
 
 // text returns the text from the tables, else the one in the help file.
-func (a *Agent) text(oneline bool, own HelpText, keys ...string) (string, error) {
+func (a *agent) text(oneline bool, own HelpText, keys ...string) (string, error) {
 	for _, key := range keys {
 		h := a.help[key]
 		if own.OneLine == "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // Instances implements [agents.Instancer].
-func (a *Agent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
+func (a *agent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (a *Agent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom)
 }
 
 // instances returns those of d at the moment.
-func (a *Agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
+func (a *agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
 	if err := a.read(ctx, d.Source); err != nil {
 		return nil, a.code("instances of ", a.indom(d).String(), err)
 	}
@@ -35,7 +35,7 @@ func (a *Agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
 }
 
 // SpellInst implements [agents.InstSpeller].
-func (a *Agent) SpellInst(indom pdu.InDom, name string) string {
+func (a *agent) SpellInst(indom pdu.InDom, name string) string {
 	if d := a.indoms[indom]; d != nil && d.Spell != nil {
 		return d.Spell(name)
 	}

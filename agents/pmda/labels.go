@@ -12,13 +12,13 @@ import (
 )
 
 // Labels are metric labels by name (pmLookupLabels(3)). A value is a string, a
-// number, a bool, nil or a list of such, or a [Note] of one. A name is a letter
+// number, a bool, nil or a list of such, or an [OptionalLabel] of one. A name is a letter
 // followed by letters, digits and underscores.
 type Labels map[string]any
 
-// A Note is the value of a label that does not identify a metric, but says
+// An OptionalLabel is the value of a label that does not identify a metric, but says
 // something about it (an optional label, PM_LABEL_OPTIONAL).
-type Note struct{ Value any }
+type OptionalLabel struct{ Value any }
 
 // set returns l in the form of a PDU.
 func (l Labels) set(inst int32, kind pdu.LabelKind) (pdu.LabelSet, error) {
@@ -28,7 +28,7 @@ func (l Labels) set(inst int32, kind pdu.LabelKind) (pdu.LabelSet, error) {
 	named := make([]pdu.NamedLabel, 0, len(l))
 	for name, v := range l {
 		n := pdu.NamedLabel{Name: name}
-		if note, ok := v.(Note); ok {
+		if note, ok := v.(OptionalLabel); ok {
 			n.Flags, v = pdu.LabelOptional, note.Value
 		}
 		var b bytes.Buffer
@@ -62,7 +62,7 @@ func (l Labels) merge(more Labels) Labels {
 }
 
 // Labels implements [agents.Labeler].
-func (a *Agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error) {
+func (a *agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error) {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (a *Agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind,
 }
 
 // fixedLabels returns the labels that are in the tables.
-func (a *Agent) fixedLabels(kind pdu.LabelKind, ident uint32) Labels {
+func (a *agent) fixedLabels(kind pdu.LabelKind, ident uint32) Labels {
 	switch kind {
 	case pdu.LabelDomain:
 		return a.conf.Labels
@@ -115,7 +115,7 @@ func (a *Agent) fixedLabels(kind pdu.LabelKind, ident uint32) Labels {
 }
 
 // instanceLabels returns a set for each instance, empty ones included.
-func (a *Agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom) ([]pdu.LabelSet, error) {
+func (a *agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom) ([]pdu.LabelSet, error) {
 	d := a.indoms[indom]
 	if d == nil {
 		return nil, nil

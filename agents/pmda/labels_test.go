@@ -45,7 +45,7 @@ func TestLabels(t *testing.T) {
 			return nil, nil
 		}}
 	m := row(0, nil)
-	m.InDom, m.Labels = dom, pmda.Labels{"b": []int{1, 2}, "a": pmda.Note{Value: true}, "c": nil}
+	m.InDom, m.Labels = dom, pmda.Labels{"b": []int{1, 2}, "a": pmda.OptionalLabel{Value: true}, "c": nil}
 	c := pmda.Config{
 		Name:     "things",
 		Metrics:  []pmda.Metric{m, row(1, nil)},

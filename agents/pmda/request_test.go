@@ -63,7 +63,7 @@ func TestClients(t *testing.T) {
 	})
 	cd, _ := start(t, pmda.Config{
 		Metrics:   []pmda.Metric{count},
-		Attrs:     true,
+		WantAttrs: true,
 		EndClient: func(c *pmda.Client) { ended = append(ended, c.Number) },
 	})
 	if !cd.WantsAttrs() {
@@ -107,10 +107,10 @@ func TestChanged(t *testing.T) {
 		Metrics: []pmda.Metric{row(0, sets(1))},
 		BeforeFetch: func(_ context.Context, r *pmda.Request, _ []pdu.PMID) error {
 			if labels {
-				r.LabelsChanged()
+				r.MarkLabelsChanged()
 			}
 			if names {
-				r.NamesChanged()
+				r.MarkNamesChanged()
 			}
 			labels, names = false, false
 			return nil
@@ -140,7 +140,7 @@ func TestSourceReadsAnother(t *testing.T) {
 		return nil
 	}}
 	second := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
-		err := r.Read(ctx, first)
+		err := r.ReadSource(ctx, first)
 		reads = append(reads, "second")
 		return err
 	}}

@@ -29,7 +29,7 @@ type StoredValue struct {
 
 // Store implements [agents.Storer]. Value sets are taken in order, up to the
 // first error.
-func (a *Agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) error {
+func (a *agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) error {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return err
@@ -61,12 +61,12 @@ func (a *Agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) err
 	return nil
 }
 
-// ForRoot makes a StoreFunc that accepts values from root alone: from a client
+// RootOnly makes a StoreFunc that accepts values from root alone: from a client
 // that pmcd knows to be user 0, as pmcd.control.* does. Others get
 // PM_ERR_PERMISSION, and so does a client whose user is not known, such as one
 // over TCP that has not authenticated. It takes a Config that asks for Attrs;
 // without that it refuses all.
-func ForRoot(f StoreFunc) StoreFunc {
+func RootOnly(f StoreFunc) StoreFunc {
 	return func(ctx context.Context, r *Request, s *Stored) error {
 		c := r.Client()
 		if c == nil {
@@ -79,7 +79,7 @@ func ForRoot(f StoreFunc) StoreFunc {
 	}
 }
 
-func (a *Agent) stored(set *pdu.ValueSet) Stored {
+func (a *agent) stored(set *pdu.ValueSet) Stored {
 	s := Stored{PMID: set.PMID}
 	typ := pdu.MetricNoSupport
 	if m := a.metrics[set.PMID]; m != nil {

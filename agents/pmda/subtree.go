@@ -22,7 +22,7 @@ type Subtree struct {
 	// calls Set if they have changed.
 	Source *Source
 
-	a       *Agent
+	a       *agent
 	metrics []Metric
 }
 
@@ -46,7 +46,7 @@ func (t *Subtree) Set(metrics []Metric) error {
 }
 
 // join makes t a part of a.
-func (t *Subtree) join(a *Agent) error {
+func (t *Subtree) join(a *agent) error {
 	if t.Prefix == "" {
 		return errors.New("a subtree has no prefix")
 	}
@@ -55,7 +55,7 @@ func (t *Subtree) join(a *Agent) error {
 }
 
 // refreshNames has Subtrees see what is new.
-func (a *Agent) refreshNames(ctx context.Context) {
+func (a *agent) refreshNames(ctx context.Context) {
 	for _, t := range a.conf.Subtrees {
 		if err := a.read(ctx, t.Source); err != nil {
 			a.warn("names below "+t.Prefix, err) // clients do not see it
@@ -64,7 +64,7 @@ func (a *Agent) refreshNames(ctx context.Context) {
 }
 
 // rebuild makes the tables anew from Config.Metrics and all Subtrees.
-func (a *Agent) rebuild() error {
+func (a *agent) rebuild() error {
 	all := maps.Clone(a.fixed)
 	names := new(tree)
 	var errs []error
@@ -178,7 +178,7 @@ func (t *tree) leaves(list []string, name string) []string {
 }
 
 // PMID implements [agents.Namer].
-func (a *Agent) PMID(ctx context.Context, o agents.Origin, name string) (pdu.PMID, error) {
+func (a *agent) PMID(ctx context.Context, o agents.Origin, name string) (pdu.PMID, error) {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return pdu.NoPMID, err
@@ -193,7 +193,7 @@ func (a *Agent) PMID(ctx context.Context, o agents.Origin, name string) (pdu.PMI
 }
 
 // Names implements [agents.Namer].
-func (a *Agent) Names(ctx context.Context, o agents.Origin, id pdu.PMID) ([]string, error) {
+func (a *agent) Names(ctx context.Context, o agents.Origin, id pdu.PMID) ([]string, error) {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (a *Agent) Names(ctx context.Context, o agents.Origin, id pdu.PMID) ([]stri
 }
 
 // Children implements [agents.Namer].
-func (a *Agent) Children(ctx context.Context, o agents.Origin, name string) ([]pdu.Child, error) {
+func (a *agent) Children(ctx context.Context, o agents.Origin, name string) ([]pdu.Child, error) {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (a *Agent) Children(ctx context.Context, o agents.Origin, name string) ([]p
 }
 
 // Traverse implements [agents.Namer].
-func (a *Agent) Traverse(ctx context.Context, o agents.Origin, name string) ([]string, error) {
+func (a *agent) Traverse(ctx context.Context, o agents.Origin, name string) ([]string, error) {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
 		return nil, err

@@ -2,18 +2,18 @@ package pmda
 
 import "context"
 
-// Of makes a FetchFunc of one that cannot fail and gets the data of the
+// FromData makes a FetchFunc of one that cannot fail and gets the data of the
 // instance, see [Instances].
-func Of[T any](f func(v *Value, data *T)) FetchFunc {
+func FromData[T any](f func(v *Value, data *T)) FetchFunc {
 	return func(_ context.Context, v *Value) error {
 		f(v, v.Data().(*T))
 		return nil
 	}
 }
 
-// Number makes a FetchFunc of one that cannot fail; ok is false if there is no
+// FromUint makes a FetchFunc of one that cannot fail; ok is false if there is no
 // value.
-func Number(f func() (n uint64, ok bool)) FetchFunc {
+func FromUint(f func() (n uint64, ok bool)) FetchFunc {
 	return func(_ context.Context, v *Value) error {
 		if n, ok := f(); ok {
 			v.SetUint(n)

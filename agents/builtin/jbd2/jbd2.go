@@ -209,10 +209,10 @@ func (h *host) metrics() []pmda.Metric {
 	source := &pmda.Source{Read: h.findJournals}
 	indom := &pmda.InDom{Insts: h.instances, Source: source}
 	number := func(f func(j *journal) uint64) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, j *journal) { v.SetUint(f(j)) })
+		return pmda.FromData(func(v *pmda.Value, j *journal) { v.SetUint(f(j)) })
 	}
 	requested := func(f func(j *journal) uint64) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, j *journal) {
+		return pmda.FromData(func(v *pmda.Value, j *journal) {
 			if j.hasRequested {
 				v.SetUint(f(j))
 			}
@@ -252,7 +252,7 @@ func (h *host) metrics() []pmda.Metric {
 		}),
 		pmda.Metric{
 			Name: "jbd2.njournals", Type: u32, Sem: instant, Units: pdu.Count, Source: source,
-			Fetch: pmda.Number(func() (uint64, bool) { return h.active, true }),
+			Fetch: pmda.FromUint(func() (uint64, bool) { return h.active, true }),
 		},
 	)
 }

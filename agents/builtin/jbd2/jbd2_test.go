@@ -40,7 +40,7 @@ average:
 
 // A harness is an agent that reads a tree of files, and a client of the agent.
 type harness struct {
-	*pmdatest.Rig
+	*pmdatest.Harness
 	host *host
 }
 
@@ -56,7 +56,7 @@ func newHarness(tb testing.TB, dir string) *harness {
 
 func TestDescribed(t *testing.T) {
 	r := newHarness(t, t.TempDir())
-	r.Described("../../../etc/root", r.Agent)
+	r.CheckNamesAndHelp("../../../etc/root", r.Agent)
 }
 
 func TestAgent(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 
 // A harness is an agent that reads a tree of files, and a client of the agent.
 type harness struct {
-	*pmdatest.Rig
+	*pmdatest.Harness
 	host *host
 	log  bytes.Buffer
 }
@@ -42,7 +42,7 @@ func newHarness(tb testing.TB, root string, cpus int) *harness {
 		tb.Fatal(err)
 	}
 	fixed, _ := r.host.metrics()
-	r.Rig = pmdatest.New(tb, 95, a, fixed)
+	r.Harness = pmdatest.New(tb, 95, a, fixed)
 	for i, name := range append([]string{"count"}, r.host.tracePoints...) {
 		m := pmda.Metric{Cluster: 1, Item: i, Name: "kvm.trace." + name, Type: pdu.Metric64}
 		if i > 0 {
@@ -57,7 +57,7 @@ func TestDescribed(t *testing.T) {
 	r := newHarness(t, t.TempDir(), 1)
 	// The names of trace points depend on kvm.conf and come from the agent.
 	maps.DeleteFunc(r.Metrics, func(name string, _ pmda.Metric) bool { return strings.HasPrefix(name, "kvm.trace.") })
-	r.Described("../../../etc/root", r.Agent)
+	r.CheckNamesAndHelp("../../../etc/root", r.Agent)
 }
 
 func TestAgent(t *testing.T) {

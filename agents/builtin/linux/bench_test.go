@@ -53,7 +53,7 @@ func interruptsOf(cpus int) string {
 }
 
 // repeat returns a function that fetches the metrics whose names start with prefix.
-func repeat(r *pmdatest.Rig, prefix string) (fetch func() int) {
+func repeat(r *pmdatest.Harness, prefix string) (fetch func() int) {
 	var names []string
 	for name := range r.Metrics {
 		if strings.HasPrefix(name, prefix) {

@@ -29,7 +29,7 @@ import (
 )
 
 // newContainerHarness is newHarness for the agent with views of containers.
-func newContainerHarness(tb testing.TB, o Options) *pmdatest.Rig {
+func newContainerHarness(tb testing.TB, o Options) *pmdatest.Harness {
 	tb.Helper()
 	o.CacheDir, o.ConfDir = filepath.Join(tb.TempDir(), "none"), filepath.Join(tb.TempDir(), "none")
 	h := newHost(60, o)
@@ -42,7 +42,7 @@ func newContainerHarness(tb testing.TB, o Options) *pmdatest.Rig {
 }
 
 // setContainer makes the client choose a container.
-func setContainer(r *pmdatest.Rig, container string) {
+func setContainer(r *pmdatest.Harness, container string) {
 	r.Transport.Notify(transport.Notice{Attrs: []pdu.Attr{
 		{Code: pdu.AttrUserID, Value: []byte("0")},
 		{Code: pdu.AttrContainer, Value: []byte(container)},

@@ -73,15 +73,15 @@ func (f *frequency) parse(b []byte) {
 }
 
 func (c *cpuFiles) metrics() []pmda.Metric {
-	online := pmda.Of(func(v *pmda.Value, p *cpu) { v.SetUint(c.h.online("cpu", p.name)) })
+	online := pmda.FromData(func(v *pmda.Value, p *cpu) { v.SetUint(c.h.online("cpu", p.name)) })
 	throttle := func(file string) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, p *cpu) {
+		return pmda.FromData(func(v *pmda.Value, p *cpu) {
 			n, _ := c.h.hostReader.Path("/sys/devices/system/cpu/").Name(p.name).Str("/thermal_throttle/").Name(file).Number()
 			v.SetUint(n)
 		})
 	}
 	freq := func(f func(*frequency) optionalUint) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, p *cpu) {
+		return pmda.FromData(func(v *pmda.Value, p *cpu) {
 			if n := f(&p.freq); n.ok {
 				v.SetUint(n.n)
 			}

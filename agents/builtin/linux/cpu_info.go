@@ -164,7 +164,7 @@ func (c *cpuInfo) float(field int) float64 {
 func (c *cpuInfoFile) metrics() []pmda.Metric {
 	// text returns a FetchFunc for the first of the fields that the file has.
 	text := func(fields ...int) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, p *cpu) {
+		return pmda.FromData(func(v *pmda.Value, p *cpu) {
 			for _, f := range fields {
 				if t := p.info.fields[f]; t != nil {
 					v.SetBytes(t)
@@ -175,19 +175,19 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 		})
 	}
 	size := func(f int) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, p *cpu) {
+		return pmda.FromData(func(v *pmda.Value, p *cpu) {
 			word, _ := sysfile.Field(p.info.fields[f])
 			if n, ok := sysfile.Uint(word); ok && n > 0 {
 				v.SetUint(n)
 			}
 		})
 	}
-	bogomips := pmda.Of(func(v *pmda.Value, p *cpu) {
+	bogomips := pmda.FromData(func(v *pmda.Value, p *cpu) {
 		if f := p.info.float(infoBogomips); f != 0 {
 			v.SetFloat(f)
 		}
 	})
-	clock := pmda.Of(func(v *pmda.Value, p *cpu) {
+	clock := pmda.FromData(func(v *pmda.Value, p *cpu) {
 		f := p.info.float(infoMHz)
 		if f == 0 {
 			f = p.info.float(infoHertz) / 1e6
@@ -200,7 +200,7 @@ func (c *cpuInfoFile) metrics() []pmda.Metric {
 			v.SetFloat(f)
 		}
 	})
-	num := pmda.Of(func(v *pmda.Value, p *cpu) { v.SetUint(uint64(p.num)) })
+	num := pmda.FromData(func(v *pmda.Value, p *cpu) { v.SetUint(uint64(p.num)) })
 	return append(table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
 		{18, 0, "hinv.cpu.clock", float, discrete, mhz, clock},
 		{18, 1, "hinv.cpu.vendor", str, discrete, none, text(infoVendor)},

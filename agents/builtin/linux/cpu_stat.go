@@ -235,13 +235,13 @@ func timeTable(common pmda.Metric, place int, prefix string, fetch func(timeFunc
 func (s *stat) metrics() []pmda.Metric {
 	// C differs: without a line cpu the values are 0.
 	total := func(f timeFunc) pmda.FetchFunc {
-		return pmda.Number(func() (uint64, bool) {
+		return pmda.FromUint(func() (uint64, bool) {
 			n, ok := f(&s.all)
 			return s.msecs(n), ok && s.all.Words > 0
 		})
 	}
 	perCPU := func(f timeFunc) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, c *cpu) {
+		return pmda.FromData(func(v *pmda.Value, c *cpu) {
 			if n, ok := f(&c.times); ok {
 				v.SetUint(s.msecs(n))
 			}
@@ -257,7 +257,7 @@ func (s *stat) metrics() []pmda.Metric {
 			{0, 15, "kernel.all.running", u64, instant, none, s.lineValue("procs_running")},
 			{0, 16, "kernel.all.blocked", u64, instant, none, s.lineValue("procs_blocked")},
 			{0, 17, "kernel.all.boottime", i64, discrete, sec, s.lineValue("btime")},
-			{0, 32, "hinv.ncpu", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(s.online), true })},
+			{0, 32, "hinv.ncpu", u32, discrete, none, pmda.FromUint(func() (uint64, bool) { return uint64(s.online), true })},
 		}),
 	)
 }

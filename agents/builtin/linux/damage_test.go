@@ -23,7 +23,7 @@ type valueID struct {
 }
 
 // valuesOf returns all values of some metrics of an agent as text.
-func valuesOf(r *pmdatest.Rig, pmids []pdu.PMID) map[valueID]string {
+func valuesOf(r *pmdatest.Harness, pmids []pdu.PMID) map[valueID]string {
 	r.Helper()
 	var res pdu.Result
 	if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.Fetch{PMIDs: pmids}, &res); err != nil {
@@ -68,11 +68,11 @@ func testDamagedLines(t *testing.T, tree string) {
 	if err := os.CopyFS(root, os.DirFS("testdata/"+tree)); err != nil {
 		t.Fatal(err)
 	}
-	d := damager{Rig: newHarness(t, Options{Root: root}), names: make(map[pdu.PMID]string)}
+	d := damager{Harness: newHarness(t, Options{Root: root}), names: make(map[pdu.PMID]string)}
 	for name := range d.Metrics {
 		d.names[d.ID(name)] = name
 	}
-	d.undamaged = valuesOf(d.Rig, d.IDs())
+	d.undamaged = valuesOf(d.Harness, d.IDs())
 	// Files of /sys have one line, and are not damaged.
 	err := filepath.WalkDir(root+"/proc", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
@@ -95,7 +95,7 @@ func testDamagedLines(t *testing.T, tree string) {
 
 // A damager damages the files of a tree, one after the other.
 type damager struct {
-	*pmdatest.Rig
+	*pmdatest.Harness
 	names     map[pdu.PMID]string
 	undamaged map[valueID]string // values of the undamaged files
 	lines     int                // that were damaged
@@ -108,7 +108,7 @@ func (d *damager) file(path, text string) {
 	}
 	fromFile := make(map[valueID]bool) // values that the file contributes to
 	var pmids []pdu.PMID
-	without := valuesOf(d.Rig, d.IDs())
+	without := valuesOf(d.Harness, d.IDs())
 	for key, want := range d.undamaged {
 		if got, ok := without[key]; !ok || got != want {
 			fromFile[key] = true
@@ -121,7 +121,7 @@ func (d *damager) file(path, text string) {
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
 			d.Fatal(err)
 		}
-		for key, got := range valuesOf(d.Rig, pmids) {
+		for key, got := range valuesOf(d.Harness, pmids) {
 			want, ok := d.undamaged[key]
 			name := d.names[key.pmid]
 			switch {

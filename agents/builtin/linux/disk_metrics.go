@@ -89,10 +89,10 @@ func diskMetrics(h *host) []pmda.Metric {
 	sized := func(s *disks) pmda.Metric {
 		return pmda.Metric{InDom: s.indom, Source: &pmda.Source{Read: s.readSizes}}
 	}
-	kernel := pmda.Of(func(v *pmda.Value, k *disk) { v.SetString(k.kernel) })
-	scheduler := pmda.Of(func(v *pmda.Value, k *disk) { v.SetBytes(files.scheduler(k)) })
-	wwid := pmda.Of(func(v *pmda.Value, k *disk) { v.SetBytes(files.wwid(k)) })
-	status := pmda.Of(func(v *pmda.Value, k *disk) { v.SetInt(int64(files.mdStatus(k))) })
+	kernel := pmda.FromData(func(v *pmda.Value, k *disk) { v.SetString(k.kernel) })
+	scheduler := pmda.FromData(func(v *pmda.Value, k *disk) { v.SetBytes(files.scheduler(k)) })
+	wwid := pmda.FromData(func(v *pmda.Value, k *disk) { v.SetBytes(files.wwid(k)) })
+	status := pmda.FromData(func(v *pmda.Value, k *disk) { v.SetInt(int64(files.mdStatus(k))) })
 	return slices.Concat(
 		ioTable(pmda.Metric{InDom: devs.indom}, ofDisks, 0, "disk.dev.", perDisk),
 		table(pmda.Metric{InDom: devs.indom}, []row{
@@ -103,7 +103,7 @@ func diskMetrics(h *host) []pmda.Metric {
 			{0, 87, "disk.dev.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
 		table(pmda.Metric{Source: devs.source}, []row{
-			{0, 33, "hinv.ndisk", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(devs.instances.present), true })},
+			{0, 33, "hinv.ndisk", u32, discrete, none, pmda.FromUint(func() (uint64, bool) { return uint64(devs.instances.present), true })},
 		}),
 		ioTable(pmda.Metric{Source: devs.source}, ofAll, 0, "disk.all.", devs.total),
 		ioTable(pmda.Metric{InDom: partitions.indom}, ofPartitions, 10, "disk.partitions.", perDisk),

@@ -90,6 +90,6 @@ func (s *scsi) metrics() []pmda.Metric {
 		Source: &pmda.Source{Read: s.read},
 		Labels: pmda.Labels{"device_type": "block", "indom_name": "per disk"},
 	}
-	dev := pmda.Of(func(v *pmda.Value, i *scsiDisk) { v.SetString(i.dev) })
+	dev := pmda.FromData(func(v *pmda.Value, i *scsiDisk) { v.SetString(i.dev) })
 	return table(pmda.Metric{InDom: indom}, []row{{15, 0, "hinv.map.scsi", str, discrete, none, dev}})
 }

@@ -111,7 +111,7 @@ func (d *diskFiles) disksOf(k kind, serial int, label string, nameOf func([]byte
 }
 
 func (s *disks) read(ctx context.Context, r *pmda.Request) error {
-	err := r.Read(ctx, s.statsSource)
+	err := r.ReadSource(ctx, s.statsSource)
 	s.parse(s.statsText)
 	return err
 }
@@ -167,7 +167,7 @@ func (k *disk) expandShort() {
 
 // readSizes reads /proc/partitions. It must be called after read.
 func (s *disks) readSizes(ctx context.Context, r *pmda.Request) error {
-	err := r.Read(ctx, s.sizesSource)
+	err := r.ReadSource(ctx, s.sizesSource)
 	s.parseSizes(s.sizesText)
 	return err
 }
@@ -220,7 +220,7 @@ func capacity(k *disk) (uint64, bool) { return k.blocks, k.blocks > 0 }
 
 // perDisk returns a FetchFunc for the number of each disk.
 func perDisk(f ioFunc) pmda.FetchFunc {
-	return pmda.Of(func(v *pmda.Value, k *disk) {
+	return pmda.FromData(func(v *pmda.Value, k *disk) {
 		if n, ok := f(k); ok {
 			v.SetUint(n)
 		}
@@ -230,7 +230,7 @@ func perDisk(f ioFunc) pmda.FetchFunc {
 // total returns a FetchFunc for the sum over all disks. There is no value if the
 // number of one disk is not known, because the sum would decrease.
 func (s *disks) total(f ioFunc) pmda.FetchFunc {
-	return pmda.Number(func() (sum uint64, ok bool) {
+	return pmda.FromUint(func() (sum uint64, ok bool) {
 		for _, i := range s.instances.byName {
 			n, ok := f(&i.data)
 			if !ok {

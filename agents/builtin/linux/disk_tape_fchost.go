@@ -45,14 +45,14 @@ func (c *classDir) read(context.Context, *pmda.Request) error {
 
 // number returns a FetchFunc for a counter. parse parses the text of its file.
 func (c *classDir) number(file string, parse func(b []byte) uint64) pmda.FetchFunc {
-	return pmda.Of(func(v *pmda.Value, d *classDevice) {
+	return pmda.FromData(func(v *pmda.Value, d *classDevice) {
 		v.SetUint(parse(c.h.hostReader.Path("/sys/class/").Name(c.class).Str("/").Name(d.name).Str("/").Name(c.stats).Str("/").Name(file).Value()))
 	})
 }
 
 // count returns a FetchFunc for the number of devices.
 func (c *classDir) count() pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return uint64(c.instances.present), true })
+	return pmda.FromUint(func() (uint64, bool) { return uint64(c.instances.present), true })
 }
 
 // tapeMetrics returns the metrics of SCSI tapes, see the kernel's

@@ -49,7 +49,7 @@ func newWWIDs(devs *disks) *wwids {
 }
 
 func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
-	err := r.Read(ctx, w.devs.source)
+	err := r.ReadSource(ctx, w.devs.source)
 	w.instances.begin()
 	defer w.instances.end()
 	w.devs.instances.Each(func(_ int32, _ string, data any) bool {
@@ -76,7 +76,7 @@ func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 
 // sum returns a FetchFunc for the sum over all paths.
 func (w *wwids) sum(f ioFunc) pmda.FetchFunc {
-	return pmda.Of(func(v *pmda.Value, p *paths) {
+	return pmda.FromData(func(v *pmda.Value, p *paths) {
 		var sum uint64
 		for _, k := range p.list {
 			n, ok := f(k)
@@ -95,7 +95,7 @@ func (w *wwids) sum(f ioFunc) pmda.FetchFunc {
 // C differs: it has the sum of the capacities if other capacities are in the same
 // fetch, else no value. For discard_bytes it has the value of the last path.
 func (w *wwids) last(f ioFunc) pmda.FetchFunc {
-	return pmda.Of(func(v *pmda.Value, p *paths) {
+	return pmda.FromData(func(v *pmda.Value, p *paths) {
 		if n, ok := f(p.list[len(p.list)-1]); ok {
 			v.SetUint(n)
 		}
@@ -104,8 +104,8 @@ func (w *wwids) last(f ioFunc) pmda.FetchFunc {
 
 func (w *wwids) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomWWID, Insts: w.instances, Source: &pmda.Source{Read: w.read}}
-	names := pmda.Of(func(v *pmda.Value, p *paths) { v.SetBytes(p.names) })
-	scheduler := pmda.Of(func(v *pmda.Value, p *paths) { v.SetBytes(w.devs.scheduler(p.list[len(p.list)-1])) })
+	names := pmda.FromData(func(v *pmda.Value, p *paths) { v.SetBytes(p.names) })
+	scheduler := pmda.FromData(func(v *pmda.Value, p *paths) { v.SetBytes(w.devs.scheduler(p.list[len(p.list)-1])) })
 	ms := ioTable(pmda.Metric{InDom: indom}, ofPaths, 92, "disk.wwid.", w.sum)
 	ms = append(ms, table(pmda.Metric{InDom: indom}, []row{
 		{92, 3, "disk.wwid.scsi_paths", str, discrete, none, names},

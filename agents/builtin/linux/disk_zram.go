@@ -35,7 +35,7 @@ func zramMetrics(s *disks) []pmda.Metric {
 	// C differs: it assumes pages of 4 KiB.
 	pages := func(n uint64) uint64 { return n * uint64(s.h.PageSize) >> 10 }
 	value := func(r func(z *zramFiles) *sysfile.Record, place int, unit func(uint64) uint64) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, k *disk) {
+		return pmda.FromData(func(v *pmda.Value, k *disk) {
 			if n, ok := r(k.zram).At(place); ok {
 				v.SetUint(unit(n))
 			}
@@ -45,7 +45,7 @@ func zramMetrics(s *disks) []pmda.Metric {
 	mm := func(z *zramFiles) *sysfile.Record { return &z.mm }
 	bd := func(z *zramFiles) *sysfile.Record { return &z.bd }
 	// As in C, the size is 0 without the file.
-	size := pmda.Of(func(v *pmda.Value, k *disk) { v.SetUint(k.zram.size >> 10) })
+	size := pmda.FromData(func(v *pmda.Value, k *disk) { v.SetUint(k.zram.size >> 10) })
 	file := func(name string, r func(z *zramFiles) *sysfile.Record) pmda.Metric {
 		return pmda.Metric{InDom: s.indom, Source: source(func(k *disk) { r(k.zram).Parse(s.h.blockDevice(k).Value(name)) })}
 	}

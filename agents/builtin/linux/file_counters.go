@@ -52,7 +52,7 @@ func (c *counters) number(group, name string) *optionalUint {
 func (c *counters) group(group string) func(name string) pmda.FetchFunc {
 	return func(name string) pmda.FetchFunc {
 		f := c.number(group, name)
-		return pmda.Number(func() (uint64, bool) { return f.n, f.ok })
+		return pmda.FromUint(func() (uint64, bool) { return f.n, f.ok })
 	}
 }
 

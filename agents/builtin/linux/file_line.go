@@ -55,5 +55,5 @@ func (h *host) numberLine(path string) (*numberLine, pmda.Metric) {
 
 // at returns a FetchFunc for number i of the line, counted from 0.
 func (n *numberLine) at(i int) pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return n.rec.At(i) })
+	return pmda.FromUint(func() (uint64, bool) { return n.rec.At(i) })
 }

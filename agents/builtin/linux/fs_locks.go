@@ -80,7 +80,7 @@ func (l *locks) parse(b []byte) {
 }
 
 func (l *locks) metrics() []pmda.Metric {
-	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, l.exists }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return *n, l.exists }) }
 	posix, flock, lease := &l.kinds[lockPOSIX], &l.kinds[lockFlock], &l.kinds[lockLease]
 	return table(pmda.Metric{Source: &pmda.Source{Read: l.read}}, []row{
 		{75, 0, "vfs.locks.posix.read", u32, instant, none, value(&posix.read)},

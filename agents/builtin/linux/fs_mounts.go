@@ -264,8 +264,8 @@ func (f *filesystems) metrics() []pmda.Metric {
 			v.SetFloat(100 * float64(used) / float64(all))
 		}
 	})
-	mountDir := pmda.Of(func(v *pmda.Value, d *filesystem) { v.SetString(d.mount) })
-	readonly := pmda.Of(func(v *pmda.Value, d *filesystem) {
+	mountDir := pmda.FromData(func(v *pmda.Value, d *filesystem) { v.SetString(d.mount) })
+	readonly := pmda.FromData(func(v *pmda.Value, d *filesystem) {
 		if d.readonly {
 			v.SetUint(1)
 		} else {
@@ -295,6 +295,6 @@ func (f *filesystems) metrics() []pmda.Metric {
 		{34, 6, "tmpfs.freefiles", u32, instant, none, freeFiles},
 		{34, 7, "tmpfs.full", double, instant, none, full},
 	}), table(pmda.Metric{Source: f.source}, []row{
-		{5, 0, "hinv.nfilesys", u32, discrete, count, pmda.Number(func() (uint64, bool) { return uint64(f.devices.present), true })},
+		{5, 0, "hinv.nfilesys", u32, discrete, count, pmda.FromUint(func() (uint64, bool) { return uint64(f.devices.present), true })},
 	}))
 }

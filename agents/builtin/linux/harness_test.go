@@ -16,7 +16,7 @@ import (
 
 // newHarness returns a harness for an agent without help texts and views of
 // containers. addrs are the IPv4 addresses of its interfaces.
-func newHarness(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Rig {
+func newHarness(tb testing.TB, o Options, addrs ...ipv4) *pmdatest.Harness {
 	tb.Helper()
 	if o.CacheDir == "" {
 		o.CacheDir = filepath.Join(tb.TempDir(), "none") // ids are not saved

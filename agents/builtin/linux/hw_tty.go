@@ -77,7 +77,7 @@ func (i *serial) set(line []byte) {
 func (s *serials) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomTTY, Insts: s.instances, Source: &pmda.Source{Read: s.read}}
 	value := func(item int) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, i *serial) { i.counts[item].setValue(v) })
+		return pmda.FromData(func(v *pmda.Value, i *serial) { i.counts[item].setValue(v) })
 	}
 	return table(pmda.Metric{InDom: indom}, []row{
 		{74, 0, "tty.serial.tx", u32, counter, none, value(0)},

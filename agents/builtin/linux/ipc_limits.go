@@ -33,7 +33,7 @@ func ipcLimits(h *host) []pmda.Metric {
 	shmAll, fromShmAll := h.numberLine("proc/sys/kernel/shmall")
 	// constant returns a FetchFunc for a number that has a value if the file exists.
 	constant := func(f *numberLine, n uint64) pmda.FetchFunc {
-		return pmda.Number(func() (uint64, bool) { return n, f.rec.Words > 0 })
+		return pmda.FromUint(func() (uint64, bool) { return n, f.rec.Words > 0 })
 	}
 	return slices.Concat(table(fromSem, []row{
 		{21, 0, "ipc.sem.max_semmap", u32, discrete, none, constant(sem, semMap)},

@@ -128,17 +128,17 @@ func (p *ipc) indom() *pmda.InDom {
 
 // value returns a FetchFunc for a column of each object.
 func (p *ipc) value(column int) pmda.FetchFunc {
-	return pmda.Of(func(v *pmda.Value, o *ipcObject) { o.nums[column].setValue(v) })
+	return pmda.FromData(func(v *pmda.Value, o *ipcObject) { o.nums[column].setValue(v) })
 }
 
 // sum returns a FetchFunc for the sum of a column.
 func (p *ipc) sum(column int) pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return p.sums[column], p.exists && p.places[column] >= 0 })
+	return pmda.FromUint(func() (uint64, bool) { return p.sums[column], p.exists && p.places[column] >= 0 })
 }
 
 // count returns a FetchFunc for the number of objects.
 func (p *ipc) count() pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return p.objects, p.exists })
+	return pmda.FromUint(func() (uint64, bool) { return p.objects, p.exists })
 }
 
 func ipcKey(v *pmda.Value, o *ipcObject) { v.SetString(fmt.Sprintf("0x%08x", uint32(o.key))) }
@@ -166,9 +166,9 @@ func semMetrics(h *host) []pmda.Metric {
 	const nsems = ipcFirst
 	p := newIPC(h, "sem", "semid", indomSem, "nsems")
 	return append(table(pmda.Metric{InDom: p.indom()}, []row{
-		{66, 0, "ipc.sem.key", str, discrete, none, pmda.Of(ipcKey)},
-		{66, 1, "ipc.sem.owner", str, discrete, none, pmda.Of(ipcOwner)},
-		{66, 2, "ipc.sem.perms", u32, instant, none, pmda.Of(ipcMode)},
+		{66, 0, "ipc.sem.key", str, discrete, none, pmda.FromData(ipcKey)},
+		{66, 1, "ipc.sem.owner", str, discrete, none, pmda.FromData(ipcOwner)},
+		{66, 2, "ipc.sem.perms", u32, instant, none, pmda.FromData(ipcMode)},
 		{66, 3, "ipc.sem.nsems", u32, instant, none, p.value(nsems)},
 	}), table(pmda.Metric{Source: p.source}, []row{
 		{61, 0, "ipc.sem.used_sem", u32, instant, none, p.count()},
@@ -180,9 +180,9 @@ func msgMetrics(h *host) []pmda.Metric {
 	const bytes, messages, sender, receiver = ipcFirst, ipcFirst + 1, ipcFirst + 2, ipcFirst + 3
 	p := newIPC(h, "msg", "msqid", indomMsg, "cbytes", "qnum", "lspid", "lrpid")
 	return append(table(pmda.Metric{InDom: p.indom()}, []row{
-		{65, 0, "ipc.msg.key", str, discrete, none, pmda.Of(ipcKey)},
-		{65, 1, "ipc.msg.owner", str, discrete, none, pmda.Of(ipcOwner)},
-		{65, 2, "ipc.msg.perms", u32, instant, none, pmda.Of(ipcMode)},
+		{65, 0, "ipc.msg.key", str, discrete, none, pmda.FromData(ipcKey)},
+		{65, 1, "ipc.msg.owner", str, discrete, none, pmda.FromData(ipcOwner)},
+		{65, 2, "ipc.msg.perms", u32, instant, none, pmda.FromData(ipcMode)},
 		{65, 3, "ipc.msg.msgsz", u32, discrete, octet, p.value(bytes)},
 		{65, 4, "ipc.msg.messages", u32, instant, none, p.value(messages)},
 		{65, 5, "ipc.msg.last_send_pid", u32, instant, octet, p.value(sender)},
@@ -197,8 +197,8 @@ func msgMetrics(h *host) []pmda.Metric {
 func shmMetrics(h *host) []pmda.Metric {
 	const size, creator, last, attached, rss, swapped = ipcFirst, ipcFirst + 1, ipcFirst + 2, ipcFirst + 3, ipcFirst + 4, ipcFirst + 5
 	p := newIPC(h, "shm", "shmid", indomShm, "size", "cpid", "lpid", "nattch", "rss", "swap")
-	zero := pmda.Number(func() (uint64, bool) { return 0, p.exists })
-	pages := pmda.Number(func() (total uint64, ok bool) {
+	zero := pmda.FromUint(func() (uint64, bool) { return 0, p.exists })
+	pages := pmda.FromUint(func() (total uint64, ok bool) {
 		page := uint64(h.PageSize)
 		for _, i := range p.instances.byName {
 			total += (i.data.nums[size].n + page - 1) / page * page
@@ -207,15 +207,15 @@ func shmMetrics(h *host) []pmda.Metric {
 	})
 	// The flags SHM_DEST and SHM_LOCKED of sys/shm.h are the octal digits of perms
 	// above the permissions.
-	status := pmda.Of(func(v *pmda.Value, o *ipcObject) {
+	status := pmda.FromData(func(v *pmda.Value, o *ipcObject) {
 		if f := o.nums[ipcPerms]; f.ok {
 			v.SetString([]string{"", "dest", "locked", "dest locked"}[f.n/1000&3])
 		}
 	})
 	return append(table(pmda.Metric{InDom: p.indom()}, []row{
-		{64, 0, "ipc.shm.key", str, discrete, none, pmda.Of(ipcKey)},
-		{64, 1, "ipc.shm.owner", str, discrete, none, pmda.Of(ipcOwner)},
-		{64, 2, "ipc.shm.perms", u32, instant, none, pmda.Of(ipcMode)},
+		{64, 0, "ipc.shm.key", str, discrete, none, pmda.FromData(ipcKey)},
+		{64, 1, "ipc.shm.owner", str, discrete, none, pmda.FromData(ipcOwner)},
+		{64, 2, "ipc.shm.perms", u32, instant, none, pmda.FromData(ipcMode)},
 		{64, 3, "ipc.shm.segsz", u32, discrete, octet, p.value(size)},
 		{64, 4, "ipc.shm.nattch", u32, instant, none, p.value(attached)},
 		{64, 5, "ipc.shm.status", str, instant, none, status},

@@ -251,13 +251,13 @@ func interruptMetrics(h *host, s *stat) []pmda.Metric {
 		c := &q.cells.byName[i.Name].data
 		return pmda.Labels{"cpu": c.cpu, "irq": c.line.name, "irqtext": c.line.text}, nil
 	}
-	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, q.exists }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return *n, q.exists }) }
 	return slices.Concat(table(pmda.Metric{InDom: lines}, []row{
-		{4, 0, "kernel.all.interrupts.total", u64, counter, count, pmda.Of(lineTotal)},
+		{4, 0, "kernel.all.interrupts.total", u64, counter, count, pmda.FromData(lineTotal)},
 	}), table(pmda.Metric{InDom: cells}, []row{
-		{4, 1, "kernel.percpu.interrupts", u32, counter, count, pmda.Of(cellCount)},
+		{4, 1, "kernel.percpu.interrupts", u32, counter, count, pmda.FromData(cellCount)},
 	}), table(pmda.Metric{InDom: s.indom, Source: source}, []row{
-		{4, 4, "kernel.percpu.intr", u64, counter, count, pmda.Of(q.cpuTotal)},
+		{4, 4, "kernel.percpu.intr", u64, counter, count, pmda.FromData(q.cpuTotal)},
 	}), table(pmda.Metric{Source: source}, []row{
 		{4, 2, "kernel.all.interrupts.missed", u32, counter, count, value(&q.missed)},
 		{4, 3, "kernel.all.interrupts.errors", u32, counter, count, value(&q.errors)},
@@ -275,10 +275,10 @@ func softIRQMetrics(h *host, s *stat) []pmda.Metric {
 		return pmda.Labels{"cpu": c.cpu, "softirq": c.line.name}, nil
 	}
 	return slices.Concat(table(pmda.Metric{InDom: lines}, []row{
-		{82, 0, "kernel.all.softirqs.total", u64, counter, count, pmda.Of(lineTotal)},
+		{82, 0, "kernel.all.softirqs.total", u64, counter, count, pmda.FromData(lineTotal)},
 	}), table(pmda.Metric{InDom: cells}, []row{
-		{63, 0, "kernel.percpu.softirqs", u32, counter, count, pmda.Of(cellCount)},
+		{63, 0, "kernel.percpu.softirqs", u32, counter, count, pmda.FromData(cellCount)},
 	}), table(pmda.Metric{InDom: s.indom, Source: source}, []row{
-		{63, 1, "kernel.percpu.sirq", u64, counter, count, pmda.Of(q.cpuTotal)},
+		{63, 1, "kernel.percpu.sirq", u64, counter, count, pmda.FromData(q.cpuTotal)},
 	}))
 }

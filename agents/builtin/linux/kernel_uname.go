@@ -106,8 +106,8 @@ func machineMetrics(h *host) []pmda.Metric {
 	return slices.Concat(table(pmda.Metric{}, []row{
 		{0, 10, "swap.in", u32, counter, count, unsupported}, // only Linux 2.4 has it
 		{0, 11, "swap.out", u32, counter, count, unsupported},
-		{0, 48, "kernel.all.hz", u32, discrete, perSec, pmda.Number(func() (uint64, bool) { return h.Hertz, true })},
-		{1, 11, "hinv.pagesize", u32, discrete, octet, pmda.Number(func() (uint64, bool) { return uint64(h.PageSize), true })},
+		{0, 48, "kernel.all.hz", u32, discrete, perSec, pmda.FromUint(func() (uint64, bool) { return h.Hertz, true })},
+		{1, 11, "hinv.pagesize", u32, discrete, octet, pmda.FromUint(func() (uint64, bool) { return uint64(h.PageSize), true })},
 		{12, 6, "pmda.version", str, discrete, none, func(_ context.Context, v *pmda.Value) error {
 			if version != "" {
 				v.SetString(version)

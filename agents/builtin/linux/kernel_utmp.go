@@ -52,7 +52,7 @@ func (u *utmp) parse(b []byte) {
 }
 
 func (u *utmp) metrics() []pmda.Metric {
-	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return *n, true }) }
 	return table(pmda.Metric{Source: &pmda.Source{Read: u.read}}, []row{
 		{25, 0, "kernel.all.nusers", u32, instant, none, value(&u.users)},
 		{25, 1, "kernel.all.nroots", u32, instant, none, value(&u.roots)},

@@ -109,14 +109,14 @@ func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, 
 
 func (h *host) config() pmda.Config {
 	return pmda.Config{
-		Name:    "linux",
-		Domain:  h.domain,
-		Metrics: h.metrics(),
-		Attrs:   true,
-		Check:   h.check,
-		Done:    h.done,
-		Log:     h.Log,
-		Close:   h.close,
+		Name:      "linux",
+		Domain:    h.domain,
+		Metrics:   h.metrics(),
+		WantAttrs: true,
+		Check:     h.check,
+		Done:      h.done,
+		Log:       h.Log,
+		Close:     h.close,
 	}
 }
 

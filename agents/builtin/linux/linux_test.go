@@ -19,7 +19,7 @@ func TestTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Described("../../../etc/root", a)
+	r.CheckNamesAndHelp("../../../etc/root", a)
 }
 
 func TestAgent(t *testing.T) {

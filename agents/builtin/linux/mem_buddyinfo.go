@@ -80,8 +80,8 @@ func (d *buddies) metrics() []pmda.Metric {
 			return pmda.Labels{"numa_node": b.node, "zone": b.zone, "order": b.order}, nil
 		},
 	}
-	pages := pmda.Of(func(v *pmda.Value, b *buddy) { v.SetUint(b.blocks) })
-	total := pmda.Of(func(v *pmda.Value, b *buddy) { v.SetUint(b.blocks << b.order * uint64(d.h.PageSize) / 1024) })
+	pages := pmda.FromData(func(v *pmda.Value, b *buddy) { v.SetUint(b.blocks) })
+	total := pmda.FromData(func(v *pmda.Value, b *buddy) { v.SetUint(b.blocks << b.order * uint64(d.h.PageSize) / 1024) })
 	return table(pmda.Metric{InDom: indom}, []row{
 		{67, 0, "mem.buddyinfo.pages", u64, instant, none, pages},
 		{67, 1, "mem.buddyinfo.total", u64, instant, kbyte, total},

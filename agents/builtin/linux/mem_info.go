@@ -23,7 +23,7 @@ func newMeminfo(h *host) *meminfo {
 //
 // C differs: mem.util.used and swap.used may be.
 func (m *meminfo) minus(name string, others ...string) pmda.FetchFunc {
-	return pmda.Number(m.difference(name, others))
+	return pmda.FromUint(m.difference(name, others))
 }
 
 func (m *meminfo) difference(name string, others []string) func() (uint64, bool) {
@@ -44,7 +44,7 @@ func (m *meminfo) difference(name string, others []string) func() (uint64, bool)
 // bytes is minus with the result in bytes.
 func (m *meminfo) bytes(name string, others ...string) pmda.FetchFunc {
 	f := m.difference(name, others)
-	return pmda.Number(func() (uint64, bool) {
+	return pmda.FromUint(func() (uint64, bool) {
 		n, ok := f()
 		return n << 10, ok
 	})
@@ -54,7 +54,7 @@ func (m *meminfo) bytes(name string, others ...string) pmda.FetchFunc {
 // bytes.
 func (m *meminfo) hugeBytes(name string) pmda.FetchFunc {
 	f, size := m.field(name), m.field("Hugepagesize")
-	return pmda.Number(func() (uint64, bool) { return f.n * size.n << 10, f.ok && size.ok })
+	return pmda.FromUint(func() (uint64, bool) { return f.n * size.n << 10, f.ok && size.ok })
 }
 
 func (m *meminfo) metrics() []pmda.Metric {
@@ -124,7 +124,7 @@ func (m *meminfo) metrics() []pmda.Metric {
 		{1, 7, "swap.used", u64, instant, octet, m.bytes("SwapTotal", "SwapFree")},
 		{1, 8, "swap.free", u64, instant, octet, m.bytes("SwapFree")},
 
-		{1, 9, "hinv.physmem", u32, discrete, mbyte, pmda.Number(func() (uint64, bool) { return total.n >> 10, total.ok })},
-		{1, 59, "hinv.hugepagesize", u32, discrete, octet, pmda.Number(func() (uint64, bool) { return huge.n << 10, huge.ok })},
+		{1, 9, "hinv.physmem", u32, discrete, mbyte, pmda.FromUint(func() (uint64, bool) { return total.n >> 10, total.ok })},
+		{1, 59, "hinv.hugepagesize", u32, discrete, octet, pmda.FromUint(func() (uint64, bool) { return huge.n << 10, huge.ok })},
 	})
 }

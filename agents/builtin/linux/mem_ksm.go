@@ -8,7 +8,7 @@ import "github.com/gopcp/pmcd/agents/pmda"
 // C differs: without the file the value is 0.
 func ksmMetrics(h *host) []pmda.Metric {
 	value := func(file string) pmda.FetchFunc {
-		return pmda.Number(func() (uint64, bool) { return h.hostReader.Path("/sys/kernel/mm/ksm/").Name(file).Number() })
+		return pmda.FromUint(func() (uint64, bool) { return h.hostReader.Path("/sys/kernel/mm/ksm/").Name(file).Number() })
 	}
 	return table(pmda.Metric{}, []row{
 		{69, 0, "mem.ksm.full_scans", u64, instant, count, value("full_scans")},

@@ -43,7 +43,7 @@ func newNUMA(h *host, n *nodes, s *stat, m *meminfo) *numa {
 
 // readTimes sums the times of the CPUs of each node.
 func (n *numa) readTimes(ctx context.Context, r *pmda.Request) error {
-	err := r.Read(ctx, n.stat.source)
+	err := r.ReadSource(ctx, n.stat.source)
 	n.assignNodes(n.stat)
 	for i := range n.list {
 		n.list[i].times = cpuTimes{}
@@ -112,7 +112,7 @@ func (n *numa) parse(d *node, b []byte) {
 // value returns a FetchFunc for a field of meminfo or numastat.
 func (n *numa) value(name string) pmda.FetchFunc {
 	i := n.indexOf(name)
-	return pmda.Of(func(v *pmda.Value, d *node) {
+	return pmda.FromData(func(v *pmda.Value, d *node) {
 		if i < len(d.mem) {
 			d.mem[i].setValue(v)
 		}
@@ -123,7 +123,7 @@ func (n *numa) value(name string) pmda.FetchFunc {
 // bytes.
 func (n *numa) hugeBytes(name string) pmda.FetchFunc {
 	i := n.indexOf(name)
-	return pmda.Of(func(v *pmda.Value, d *node) {
+	return pmda.FromData(func(v *pmda.Value, d *node) {
 		if i < len(d.mem) && d.mem[i].ok && n.hugePage.ok {
 			v.SetUint(d.mem[i].n * n.hugePage.n << 10)
 		}
@@ -207,28 +207,28 @@ func (n *numa) readBandwidth(context.Context, *pmda.Request) error {
 
 func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 	perNode := func(f timeFunc) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, d *node) {
+		return pmda.FromData(func(v *pmda.Value, d *node) {
 			if t, ok := f(&d.times); ok && d.times.Words > 0 {
 				v.SetUint(n.stat.msecs(t))
 			}
 		})
 	}
-	frag := pmda.Of(func(v *pmda.Value, d *node) {
+	frag := pmda.FromData(func(v *pmda.Value, d *node) {
 		if d.hasFrag {
 			v.SetFloat(d.frag)
 		}
 	})
-	bandwidth := pmda.Of(func(v *pmda.Value, d *node) {
+	bandwidth := pmda.FromData(func(v *pmda.Value, d *node) {
 		if d.bandwidth > 0 {
 			v.SetFloat(d.bandwidth)
 		}
 	})
 	mem := &pmda.Source{Read: n.readMem}
 	huge := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
-		if err := r.Read(ctx, m.source); err != nil {
+		if err := r.ReadSource(ctx, m.source); err != nil {
 			return err
 		}
-		return r.Read(ctx, mem)
+		return r.ReadSource(ctx, mem)
 	}}
 	labels := pmda.Labels{"device_type": []string{"numa_node", "cpu"}}
 	times := pmda.Metric{InDom: indom, Source: &pmda.Source{Read: n.readTimes}, Labels: labels}

@@ -125,8 +125,8 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 			return pmda.Labels{"numa_node": n.list[i.ID].num}, nil
 		},
 	}
-	online := pmda.Of(func(v *pmda.Value, d *node) { v.SetUint(n.h.online("node", d.name)) })
-	ofCPU := pmda.Of(func(v *pmda.Value, c *cpu) {
+	online := pmda.FromData(func(v *pmda.Value, d *node) { v.SetUint(n.h.online("node", d.name)) })
+	ofCPU := pmda.FromData(func(v *pmda.Value, c *cpu) {
 		if c.node >= 0 {
 			v.SetUint(uint64(c.node))
 		}
@@ -143,7 +143,7 @@ func (n *nodes) metrics(s *stat, m *meminfo) []pmda.Metric {
 			{18, 8, "hinv.map.cpu_node", u32, discrete, none, ofCPU},
 		}),
 		table(pmda.Metric{Source: n.source}, []row{
-			{0, 19, "hinv.nnode", u32, discrete, none, pmda.Number(func() (uint64, bool) { return uint64(len(n.list)), true })},
+			{0, 19, "hinv.nnode", u32, discrete, none, pmda.FromUint(func() (uint64, bool) { return uint64(len(n.list)), true })},
 		}),
 		newNUMA(n.h, n, s, m).metrics(indom, m))
 }

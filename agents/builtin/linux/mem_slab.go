@@ -75,13 +75,13 @@ func (s *slabs) metrics() []pmda.Metric {
 		Labels: pmda.Labels{"device_type": "memory", "indom_name": "per slab"},
 	}
 	value := func(place int) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, i *slab) {
+		return pmda.FromData(func(v *pmda.Value, i *slab) {
 			if n, ok := i.rec.At(place); ok {
 				v.SetUint(n)
 			}
 		})
 	}
-	size := pmda.Of(func(v *pmda.Value, i *slab) {
+	size := pmda.FromData(func(v *pmda.Value, i *slab) {
 		objs, ok1 := i.rec.At(slabActiveObjs)
 		per, ok2 := i.rec.At(slabObjsPerSlab)
 		pages, ok3 := i.rec.At(slabPagesPerSlab)

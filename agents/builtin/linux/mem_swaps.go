@@ -64,14 +64,14 @@ func (s *swaps) metrics() []pmda.Metric {
 		Source: &pmda.Source{Read: s.read},
 		Labels: pmda.Labels{"device_type": []string{"block", "memory"}, "indom_name": "per swap device"},
 	}
-	free := pmda.Of(func(v *pmda.Value, i *swap) {
+	free := pmda.FromData(func(v *pmda.Value, i *swap) {
 		if i.size.ok && i.used.ok {
 			v.SetUint(i.size.n - min(i.size.n, i.used.n))
 		}
 	})
-	size := pmda.Of(func(v *pmda.Value, i *swap) { i.size.setValue(v) })
-	zero := pmda.Of(func(v *pmda.Value, _ *swap) { v.SetUint(0) })
-	priority := pmda.Of(func(v *pmda.Value, i *swap) {
+	size := pmda.FromData(func(v *pmda.Value, i *swap) { i.size.setValue(v) })
+	zero := pmda.FromData(func(v *pmda.Value, _ *swap) { v.SetUint(0) })
+	priority := pmda.FromData(func(v *pmda.Value, i *swap) {
 		if i.hasPriority {
 			v.SetInt(i.priority)
 		}

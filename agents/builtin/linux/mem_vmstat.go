@@ -21,7 +21,7 @@ func newVmstat(h *host) *vmstat { return &vmstat{newKeyed(h, "proc/vmstat", ' ')
 // place, for their sum.
 func (m *vmstat) orSum(name, first, second string) pmda.FetchFunc {
 	f, a, b := m.field(name), m.field(first), m.field(second)
-	return pmda.Number(func() (uint64, bool) {
+	return pmda.FromUint(func() (uint64, bool) {
 		if f.ok {
 			return f.n, true
 		}
@@ -33,7 +33,7 @@ func (m *vmstat) orSum(name, first, second string) pmda.FetchFunc {
 // start with prefix. As in PCP, events that the kernel counts both by zone and by
 // kind are counted twice. The sum is 0 if the file has other fields only.
 func (m *vmstat) total(prefix string) pmda.FetchFunc {
-	return pmda.Number(func() (n uint64, ok bool) {
+	return pmda.FromUint(func() (n uint64, ok bool) {
 		for name, f := range m.fields {
 			ok = ok || f.ok
 			if strings.HasPrefix(name, prefix) {

@@ -267,12 +267,12 @@ func (z *zones) metrics() []pmda.Metric {
 		},
 	}
 	ms := table(pmda.Metric{InDom: reserves}, []row{
-		{70, 0, "mem.zoneinfo.protection", u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *reserve) { v.SetUint(z.kib(d.n)) })},
+		{70, 0, "mem.zoneinfo.protection", u64, instant, kbyte, pmda.FromData(func(v *pmda.Value, d *reserve) { v.SetUint(z.kib(d.n)) })},
 	})
 	for i, name := range zoneFields {
 		// As in PCP, all are in KiB, even counts of events.
 		ms = append(ms, table(pmda.Metric{InDom: indom}, []row{
-			{68, i, "mem.zoneinfo." + name, u64, instant, kbyte, pmda.Of(func(v *pmda.Value, d *zone) {
+			{68, i, "mem.zoneinfo." + name, u64, instant, kbyte, pmda.FromData(func(v *pmda.Value, d *zone) {
 				if f := d.values[i]; f.ok {
 					v.SetUint(z.kib(f.n))
 				}

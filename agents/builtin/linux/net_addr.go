@@ -48,7 +48,7 @@ func newAddresses(h *host) *addresses {
 }
 
 func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, a.h.netChange); err != nil {
+	if err := r.ReadSource(ctx, a.h.netChange); err != nil {
 		return err
 	}
 	if a.generation == a.h.netGeneration {
@@ -143,24 +143,24 @@ func (a *addresses) metrics() []pmda.Metric {
 		Source: &pmda.Source{Read: a.read},
 		Labels: interfaceLabels,
 	}
-	inet := pmda.Of(func(v *pmda.Value, d *address) {
+	inet := pmda.FromData(func(v *pmda.Value, d *address) {
 		if d.inet.IsValid() {
 			a.text = d.inet.AppendTo(a.text[:0])
 			v.SetBytes(a.text)
 		}
 	})
-	inet6 := pmda.Of(func(v *pmda.Value, d *address) {
+	inet6 := pmda.FromData(func(v *pmda.Value, d *address) {
 		if d.inet6.IsValid() {
 			a.text = d.inet6.AppendTo(a.text[:0])
 			v.SetBytes(a.text)
 		}
 	})
-	scope := pmda.Of(func(v *pmda.Value, d *address) {
+	scope := pmda.FromData(func(v *pmda.Value, d *address) {
 		if d.inet6.IsValid() {
 			v.SetString(scopeName(d.scope))
 		}
 	})
-	hw := pmda.Of(func(v *pmda.Value, d *address) {
+	hw := pmda.FromData(func(v *pmda.Value, d *address) {
 		if len(d.hw) > 0 {
 			v.SetBytes(d.hw)
 		}

@@ -100,7 +100,7 @@ func sysconfDir() (string, error) {
 
 // total returns a FetchFunc for the sum of numbers over all physical interfaces.
 func (n *interfaces) total(places ...int) pmda.FetchFunc {
-	return pmda.Number(func() (sum uint64, ok bool) {
+	return pmda.FromUint(func() (sum uint64, ok bool) {
 		ok = true
 		n.instances.Each(func(_ int32, _ string, data any) bool {
 			if f := data.(*iface); f.physical {

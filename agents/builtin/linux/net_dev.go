@@ -88,7 +88,7 @@ func newInterfaces(h *host) *interfaces {
 var interfaceLabels = pmda.Labels{"device_type": "interface", "indom_name": "per interface"}
 
 func (n *interfaces) read(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, n.h.netChange); err != nil {
+	if err := r.ReadSource(ctx, n.h.netChange); err != nil {
 		return err
 	}
 	b, err := n.file.Read()
@@ -123,7 +123,7 @@ func (n *interfaces) parse(b []byte) {
 
 // sumCounters returns a FetchFunc for the sum of numbers of an interface.
 func sumCounters(places ...int) pmda.FetchFunc {
-	return pmda.Of(func(v *pmda.Value, f *iface) {
+	return pmda.FromData(func(v *pmda.Value, f *iface) {
 		if n, ok := f.count.Sum(places, netFields); ok {
 			v.SetUint(n)
 		}
@@ -179,7 +179,7 @@ func (n *interfaces) identify(f *iface) {
 
 // number returns a FetchFunc for the number in a file. 0 is no value.
 func (n *interfaces) number(file string) pmda.FetchFunc {
-	return pmda.Of(func(v *pmda.Value, f *iface) {
+	return pmda.FromData(func(v *pmda.Value, f *iface) {
 		if u, ok := sysfile.Uint(n.value(f, file)); ok && u != 0 {
 			v.SetUint(u)
 		}
@@ -238,7 +238,7 @@ func (n *interfaces) isRunning(f *iface) bool {
 
 // flag returns a FetchFunc for 1 or 0.
 func flag(f func(i *iface) bool) pmda.FetchFunc {
-	return pmda.Of(func(v *pmda.Value, i *iface) {
+	return pmda.FromData(func(v *pmda.Value, i *iface) {
 		if f(i) {
 			v.SetUint(1)
 		} else {
@@ -249,17 +249,17 @@ func flag(f func(i *iface) bool) pmda.FetchFunc {
 
 func (n *interfaces) metrics() []pmda.Metric {
 	const bits = 1000000 // in a megabit
-	speed := pmda.Of(func(v *pmda.Value, f *iface) {
+	speed := pmda.FromData(func(v *pmda.Value, f *iface) {
 		if s := n.speed(f); s > 0 {
 			v.SetFloat(float64(s*bits) / 8 / (1 << 20))
 		}
 	})
-	baudrate := pmda.Of(func(v *pmda.Value, f *iface) {
+	baudrate := pmda.FromData(func(v *pmda.Value, f *iface) {
 		if s := n.speed(f); s > 0 {
 			v.SetUint(s * bits / 8)
 		}
 	})
-	duplex := pmda.Of(func(v *pmda.Value, f *iface) {
+	duplex := pmda.FromData(func(v *pmda.Value, f *iface) {
 		switch string(n.linkMode(f, "duplex")) {
 		case "half":
 			v.SetUint(1)
@@ -267,13 +267,13 @@ func (n *interfaces) metrics() []pmda.Metric {
 			v.SetUint(2)
 		}
 	})
-	typ := pmda.Of(func(v *pmda.Value, f *iface) {
+	typ := pmda.FromData(func(v *pmda.Value, f *iface) {
 		u, _ := sysfile.Uint(n.value(f, "type"))
 		v.SetUint(u)
 	})
 	wireless := flag(func(f *iface) bool { n.identify(f); return f.wireless })
 	virtual := flag(func(f *iface) bool { n.identify(f); return f.virtual })
-	active := pmda.Number(func() (uint64, bool) { return uint64(n.instances.present), true })
+	active := pmda.FromUint(func() (uint64, bool) { return uint64(n.instances.present), true })
 
 	return append(table(pmda.Metric{InDom: n.indom}, []row{
 		{3, 0, "network.interface.in.bytes", u64, counter, octet, sumCounters(inBytes)},

@@ -43,7 +43,7 @@ func TestInterfacesChange(t *testing.T) {
 		}
 	}
 	run("mount -t sysfs sys /sys")
-	var harnesses []*pmdatest.Rig
+	var harnesses []*pmdatest.Harness
 	for _, root := range []string{"/", "/."} { // with the other one all files are read again, as for containers
 		h := newHost(60, Options{Root: root, CacheDir: t.TempDir(), ConfDir: t.TempDir()})
 		a, err := pmda.New(h.config())

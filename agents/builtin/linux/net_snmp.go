@@ -15,7 +15,7 @@ func snmpMetrics(h *host) []pmda.Metric {
 	ip, icmp, tcp, udp, udplite := c.group("Ip:"), c.group("Icmp:"), c.group("Tcp:"), c.group("Udp:"), c.group("UdpLite:")
 	limit := c.number("Tcp:", "MaxConn")
 	// The kernel has -1 if there is no limit.
-	maxConn := pmda.Number(func() (uint64, bool) {
+	maxConn := pmda.FromUint(func() (uint64, bool) {
 		if !limit.ok {
 			return 1<<64 - 1, true
 		}

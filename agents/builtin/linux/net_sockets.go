@@ -50,7 +50,7 @@ func (s *sockets) line(line []byte) {
 
 // inState returns a FetchFunc for the number of sockets in a state.
 func (s *sockets) inState(state int) pmda.FetchFunc {
-	return pmda.Number(func() (uint64, bool) { return s.states[state], true })
+	return pmda.FromUint(func() (uint64, bool) { return s.states[state], true })
 }
 
 // The states of net/tcp_states.h.
@@ -107,7 +107,7 @@ func udpMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 
 func rawMetrics(cluster int, name string, s *sockets) []pmda.Metric {
 	return table(pmda.Metric{Source: s.source}, []row{
-		{cluster, 1, name + ".count", u32, instant, count, pmda.Number(func() (uint64, bool) { return s.total, true })},
+		{cluster, 1, name + ".count", u32, instant, count, pmda.FromUint(func() (uint64, bool) { return s.total, true })},
 	})
 }
 
@@ -150,7 +150,7 @@ func (u *unixSockets) line(line []byte) {
 }
 
 func (u *unixSockets) metrics() []pmda.Metric {
-	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, true }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return *n, true }) }
 	source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return u.file.Lines(u.begin, u.line) }}
 	return table(pmda.Metric{Source: source}, []row{
 		{81, 1, "network.unix.datagram.count", u32, instant, count, value(&u.datagram)},

@@ -30,7 +30,7 @@ const (
 // read reads the file, and before it the source of CPUs, unless the fetch has read
 // that already.
 func (s *softnet) read(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, s.stat.source); err != nil {
+	if err := r.ReadSource(ctx, s.stat.source); err != nil {
 		return err
 	}
 	s.lines = nil

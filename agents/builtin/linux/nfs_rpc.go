@@ -82,13 +82,13 @@ func (l rpcLine) sum(places []int) (sum uint64, ok bool) {
 // value returns a FetchFunc for the number at a place of a line.
 func (r *rpcFile) value(name string, place int) pmda.FetchFunc {
 	l := r.line(name)
-	return pmda.Number(func() (uint64, bool) { return l[place].n, l[place].ok && r.exists })
+	return pmda.FromUint(func() (uint64, bool) { return l[place].n, l[place].ok && r.exists })
 }
 
 // calls returns a FetchFunc for the sum of the operations of a line.
 func (r *rpcFile) calls(name string, o operations) pmda.FetchFunc {
 	l := r.line(name)
-	return pmda.Number(func() (uint64, bool) {
+	return pmda.FromUint(func() (uint64, bool) {
 		n, ok := l.sum(o.places)
 		return n, ok && r.exists
 	})
@@ -151,7 +151,7 @@ func rpcMetrics(h *host) []pmda.Metric {
 	// are 0 even on hosts without a server.
 	ra := server.line("ra")
 	cache := func(places ...int) pmda.FetchFunc {
-		return pmda.Number(func() (uint64, bool) { return ra.sum(places) })
+		return pmda.FromUint(func() (uint64, bool) { return ra.sum(places) })
 	}
 	ops2 := &pmda.InDom{Serial: indomNFS2, Insts: nfs2Ops}
 	ops3 := &pmda.InDom{Serial: indomNFS3, Insts: nfs3Ops}

@@ -72,7 +72,7 @@ func (d *nfsd) parseStats(b []byte) {
 }
 
 func (d *nfsd) metrics() []pmda.Metric {
-	value := func(n *uint64) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return *n, d.valid }) }
+	value := func(n *uint64) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return *n, d.valid }) }
 	return table(pmda.Metric{Source: &pmda.Source{Read: d.read}}, []row{
 		{7, 71, "nfs.server.threads.total", u32, instant, count, value(&d.threads)},
 		{7, 72, "nfs.server.threads.pools", u32, instant, count, value(&d.pools)},

@@ -60,7 +60,7 @@ func (a *acct) applyEnabled() {
 
 func (a *acct) metrics() []pmda.Metric {
 	indom := &pmda.InDom{Serial: indomAcct, Insts: a, Source: a.source}
-	of := pmda.Of[acctRecord]
+	of := pmda.FromData[acctRecord]
 	num := func(i int) pmda.FetchFunc { return of(func(v *pmda.Value, r *acctRecord) { v.SetUint(r.counters[i]) }) }
 	ticks := func(i int) pmda.FetchFunc {
 		return of(func(v *pmda.Value, r *acctRecord) { v.SetFloat(float64(r.counters[i]) / float64(a.hertz)) })
@@ -75,14 +75,14 @@ func (a *acct) metrics() []pmda.Metric {
 		})
 	}
 	control := func(n *uint32) pmda.FetchFunc {
-		return pmda.Number(func() (uint64, bool) { return uint64(*n), true })
+		return pmda.FromUint(func() (uint64, bool) { return uint64(*n), true })
 	}
 	ms := table(pmda.Metric{}, []row{
 		{70, 23, "acct.control.open_retry_interval", u32, discrete, sec, control(&a.retryInterval)},
 		{70, 24, "acct.control.check_acct_interval", u32, discrete, sec, control(&a.checkInterval)},
 		{70, 26, "acct.control.lifetime", u32, discrete, sec, control(&a.lifetime)},
 		{70, 28, "acct.control.enable_acct", u32, discrete, none, control(&a.enabled)},
-		{70, 25, "acct.control.file_size_threshold", u64, discrete, octet, pmda.Number(func() (uint64, bool) { return a.maxSize, true })},
+		{70, 25, "acct.control.file_size_threshold", u64, discrete, octet, pmda.FromUint(func() (uint64, bool) { return a.maxSize, true })},
 		{70, 27, "acct.control.refresh", u32, discrete, sec, control(&a.sizeInterval)},
 	})
 	unchanged := func() {}
@@ -91,7 +91,7 @@ func (a *acct) metrics() []pmda.Metric {
 	return slices.Concat(
 		ms,
 		table(pmda.Metric{Source: a.source}, []row{
-			{70, 29, "acct.control.state", i32, discrete, none, pmda.Number(func() (uint64, bool) { return a.state(), true })},
+			{70, 29, "acct.control.state", i32, discrete, none, pmda.FromUint(func() (uint64, bool) { return a.state(), true })},
 		}),
 		table(pmda.Metric{InDom: indom}, []row{
 			{70, 0, "acct.psinfo.tty", u32, discrete, none, of(func(v *pmda.Value, r *acctRecord) { v.SetUint(uint64(r.tty)) })},

@@ -71,7 +71,7 @@ type perCPU struct {
 }
 
 func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, p.source); err != nil {
+	if err := r.ReadSource(ctx, p.source); err != nil {
 		return err
 	}
 	p.instances.beginScan()

@@ -100,10 +100,10 @@ func deviceStats[T any](s *instances[T], g *group, dev string) *T {
 }
 
 func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, b.source); err != nil {
+	if err := r.ReadSource(ctx, b.source); err != nil {
 		return err
 	}
-	if err := r.Read(ctx, b.deviceNamesSource); err != nil {
+	if err := r.ReadSource(ctx, b.deviceNamesSource); err != nil {
 		return err
 	}
 	b.devices.beginScan()
@@ -166,10 +166,10 @@ func (b *blkIO) parse(text []byte, g *group, add func(s *blkStats, op string, n 
 //
 // A device without numbers is not an instance.
 func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, b.v2.source); err != nil {
+	if err := r.ReadSource(ctx, b.v2.source); err != nil {
 		return err
 	}
-	if err := r.Read(ctx, b.deviceNamesSource); err != nil {
+	if err := r.ReadSource(ctx, b.deviceNamesSource); err != nil {
 		return err
 	}
 	b.v2Devices.beginScan()

@@ -54,7 +54,7 @@ func labelGroup(_ context.Context, _ *pmda.Request, i pdu.Inst) (pmda.Labels, er
 
 // read lists the groups that exist.
 func (g *groups) read(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, g.mounts.source); err != nil {
+	if err := r.ReadSource(ctx, g.mounts.source); err != nil {
 		return err
 	}
 	g.instances.beginScan()

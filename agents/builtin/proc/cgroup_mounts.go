@@ -38,10 +38,10 @@ func newMounts(h *host) *mounts {
 		return nil
 	}}
 	m.source = &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
-		if err := r.Read(ctx, h.container); err != nil {
+		if err := r.ReadSource(ctx, h.container); err != nil {
 			return err
 		}
-		if err := r.Read(ctx, m.subsys); err != nil {
+		if err := r.ReadSource(ctx, m.subsys); err != nil {
 			return err
 		}
 		b, _ := h.Path("/proc/mounts").Text(maxFile)
@@ -187,7 +187,7 @@ func (m *mounts) metrics() []pmda.Metric {
 		}},
 	})...)
 	return append(ms,
-		table(pmda.Metric{Source: m.subsys}, []row{{37, 1, "cgroup.subsys.count", u32, instant, count, pmda.Number(m.controllers.count)}})[0],
-		table(pmda.Metric{Source: m.source}, []row{{38, 1, "cgroup.mounts.count", u32, instant, count, pmda.Number(m.points.count)}})[0],
+		table(pmda.Metric{Source: m.subsys}, []row{{37, 1, "cgroup.subsys.count", u32, instant, count, pmda.FromUint(m.controllers.count)}})[0],
+		table(pmda.Metric{Source: m.source}, []row{{38, 1, "cgroup.mounts.count", u32, instant, count, pmda.FromUint(m.points.count)}})[0],
 	)
 }

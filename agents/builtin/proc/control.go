@@ -139,10 +139,10 @@ func (h *host) controlMetrics() []pmda.Metric {
 		return 0
 	}
 	ms := table(pmda.Metric{}, []row{
-		{10, 1, "proc.control.all.threads", u32, instant, none, pmda.Number(func() (uint64, bool) { return bit(h.Threads), true })},
+		{10, 1, "proc.control.all.threads", u32, instant, none, pmda.FromUint(func() (uint64, bool) { return bit(h.Threads), true })},
 		{10, 2, "proc.control.perclient.threads", u32, instant, none, of(func(threads bool, _ string, v *pmda.Value) { v.SetUint(bit(threads)) })},
 		{10, 3, "proc.control.perclient.cgroups", str, instant, none, of(func(_ bool, cgroup string, v *pmda.Value) { v.SetString(cgroup) })},
 	})
-	ms[0].Store, ms[1].Store, ms[2].Store = pmda.ForRoot(h.storeAllThreads), h.storeThreads, h.storeCgroups
+	ms[0].Store, ms[1].Store, ms[2].Store = pmda.RootOnly(h.storeAllThreads), h.storeThreads, h.storeCgroups
 	return ms
 }

@@ -15,7 +15,7 @@ import (
 
 // A harness is an agent that reads a tree of files, and a client of the agent.
 type harness struct {
-	*pmdatest.Rig
+	*pmdatest.Harness
 	host *host
 }
 

@@ -107,7 +107,7 @@ func (s *hotprocs) restartSampler() {
 // find lists the hot processes that still exist. As in pmdaproc, clients that have
 // chosen a container get those of the host, too.
 func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
-	if err := r.Read(ctx, s.container); err != nil {
+	if err := r.ReadSource(ctx, s.container); err != nil {
 		return err
 	}
 	if r.Profile == nil && !s.mayReadProcesses {
@@ -130,7 +130,7 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 
 // forRoot returns a StoreFunc for exactly one value, which only root may store.
 func forRoot(f func(v pmda.StoredValue) error) pmda.StoreFunc {
-	return pmda.ForRoot(func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
+	return pmda.RootOnly(func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
 		v, err := singleValue(s)
 		if err != nil {
 			return err
@@ -174,7 +174,7 @@ var hotClusters = map[int]int{8: 52, 9: 53, 11: 54, 12: 55, 24: 56, 31: 57, 32: 
 func (s *hotprocs) metrics() []pmda.Metric {
 	// A client that may not see processes gets an error if any process is hot.
 	source := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
-		if err := r.Read(ctx, s.source); err != nil || len(s.indom.list) == 0 {
+		if err := r.ReadSource(ctx, s.source); err != nil || len(s.indom.list) == 0 {
 			return err
 		}
 		return s.checkMayRead()
@@ -195,7 +195,7 @@ func (s *hotprocs) metrics() []pmda.Metric {
 	}
 	indom := s.indom.pmdaInDom(indomHot, source)
 	ms := table(pmda.Metric{}, []row{
-		{60, 1, "hotproc.control.refresh", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.interval / time.Second), true })},
+		{60, 1, "hotproc.control.refresh", u32, instant, none, pmda.FromUint(func() (uint64, bool) { return uint64(s.interval / time.Second), true })},
 		{60, 8, "hotproc.control.config", str, instant, none, func(_ context.Context, v *pmda.Value) error {
 			text := ""
 			if s.predicate != nil {
@@ -204,8 +204,8 @@ func (s *hotprocs) metrics() []pmda.Metric {
 			v.SetString(text)
 			return nil
 		}},
-		{60, 10, "hotproc.control.reload_config", u32, instant, none, pmda.Number(func() (uint64, bool) { return 0, true })},
-		{60, 9, "hotproc.control.config_gen", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(s.generation), true })},
+		{60, 10, "hotproc.control.reload_config", u32, instant, none, pmda.FromUint(func() (uint64, bool) { return 0, true })},
+		{60, 9, "hotproc.control.config_gen", u32, instant, none, pmda.FromUint(func() (uint64, bool) { return uint64(s.generation), true })},
 		{60, 2, "hotproc.total.cpuidle", float, instant, none, total(func(t totals) float64 { return t.idle })},
 		{60, 3, "hotproc.total.cpuburn", float, instant, none, total(func(t totals) float64 { return t.hot })},
 		{60, 4, "hotproc.total.cpuother.transient", float, instant, none, total(func(t totals) float64 { return t.transient })},
@@ -224,7 +224,7 @@ func (s *hotprocs) metrics() []pmda.Metric {
 		ms,
 		s.processMetrics("hotproc.", indom, hotClusters),
 		table(pmda.Metric{Source: s.source}, []row{
-			{52, 99, "hotproc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
+			{52, 99, "hotproc.nprocs", u32, instant, none, pmda.FromUint(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
 		}),
 		table(pmda.Metric{InDom: indom}, []row{
 			{61, 1, "hotproc.predicate.ctxswitch", float, instant, countSec, variable(varSwitches)},

@@ -116,16 +116,16 @@ func (h *host) agent(help string) (agents.Agent, error) {
 	h.hot.loadConf()
 	stopAbandonedAcct(h.acct.privatePath)
 	return pmda.New(pmda.Config{
-		Name:     "proc",
-		Domain:   h.domain,
-		Metrics:  fixed,
-		Subtrees: subtrees,
-		Help:     help,
-		Attrs:    true,
-		Check:    h.check,
-		Done:     h.done,
-		Close:    h.close,
-		Log:      h.Log,
+		Name:      "proc",
+		Domain:    h.domain,
+		Metrics:   fixed,
+		Subtrees:  subtrees,
+		Help:      help,
+		WantAttrs: true,
+		Check:     h.check,
+		Done:      h.done,
+		Close:     h.close,
+		Log:       h.Log,
 	})
 }
 

@@ -17,7 +17,7 @@ func TestTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Described("../../../etc/root", a)
+	r.CheckNamesAndHelp("../../../etc/root", a)
 }
 
 // The names below dynamic come from the agent, because PCP's PMNS does not have them.

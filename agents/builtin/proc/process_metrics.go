@@ -24,10 +24,10 @@ func newProcesses(h *host) *processes {
 
 // find lists the processes that the client's settings and container select.
 func (s *processes) find(ctx context.Context, r *pmda.Request) error {
-	err := r.Read(ctx, s.container)
+	err := r.ReadSource(ctx, s.container)
 	threads, cgroup := s.listSettings(r.Client())
 	if err == nil && (s.cgroup != "" || cgroup != "") {
-		err = r.Read(ctx, s.mounts.source)
+		err = r.ReadSource(ctx, s.mounts.source)
 	}
 	if err != nil {
 		return err
@@ -61,20 +61,20 @@ func (s *processes) metrics() []pmda.Metric {
 		if err := s.checkMayRead(); err != nil {
 			return err
 		}
-		return r.Read(ctx, s.source)
+		return r.ReadSource(ctx, s.source)
 	}}
 	states := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
-		err := r.Read(ctx, s.source)
+		err := r.ReadSource(ctx, s.source)
 		if err == nil {
 			s.runq.count(s.indom.list)
 		}
 		return err
 	}}
-	state := func(i int) pmda.FetchFunc { return pmda.Number(func() (uint64, bool) { return s.runq[i], true }) }
+	state := func(i int) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return s.runq[i], true }) }
 	return slices.Concat(
 		s.processMetrics("proc.", s.indom.pmdaInDom(indomProc, allowed), nil),
 		table(pmda.Metric{Source: s.source}, []row{
-			{8, 99, "proc.nprocs", u32, instant, none, pmda.Number(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
+			{8, 99, "proc.nprocs", u32, instant, none, pmda.FromUint(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
 		}),
 		table(pmda.Metric{Source: states}, []row{
 			{13, 0, "proc.runq.runnable", i32, instant, count, state(runnable)},

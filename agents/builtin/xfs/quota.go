@@ -190,7 +190,7 @@ func (p *project) parse(b []byte) {
 func (q *quotas) metrics() []pmda.Metric {
 	source := &pmda.Source{Read: q.read}
 	flag := func(bit uint16) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, fs *filesys) {
+		return pmda.FromData(func(v *pmda.Value, fs *filesys) {
 			if fs.flags&bit != 0 {
 				v.SetUint(1)
 			} else {
@@ -199,10 +199,10 @@ func (q *quotas) metrics() []pmda.Metric {
 		})
 	}
 	number := func(f func(p *project) uint64) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, p *project) { v.SetUint(f(p)) })
+		return pmda.FromData(func(v *pmda.Value, p *project) { v.SetUint(f(p)) })
 	}
 	seconds := func(f func(p *project) int32) pmda.FetchFunc {
-		return pmda.Of(func(v *pmda.Value, p *project) { v.SetInt(int64(f(p))) })
+		return pmda.FromData(func(v *pmda.Value, p *project) { v.SetInt(int64(f(p))) })
 	}
 	const u32, i32, u64, discrete = pdu.MetricU32, pdu.Metric32, pdu.MetricU64, pdu.SemDiscrete
 	return append(

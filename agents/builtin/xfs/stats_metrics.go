@@ -104,7 +104,7 @@ func (h *host) statisticsMetrics() []pmda.Metric {
 		}
 		perDevice := all
 		perDevice.Name, perDevice.Cluster, perDevice.Item, perDevice.InDom, perDevice.Source = "xfs.perdev."+m.Name, 18, perDeviceItem, indom, nil
-		perDevice.Fetch = pmda.Of(func(v *pmda.Value, d *device) {
+		perDevice.Fetch = pmda.FromData(func(v *pmda.Value, d *device) {
 			if h.readDevice(d); d.ok {
 				set(v, &d.stats)
 			}
@@ -151,8 +151,8 @@ func (h *host) statisticsMetrics() []pmda.Metric {
 	})
 	return append(ms, pmda.Metric{
 		Cluster: 16, Item: 79, Name: "xfs.control.reset", Type: pdu.MetricU32, Sem: pdu.SemDiscrete,
-		Fetch: pmda.Number(func() (uint64, bool) { return 0, true }),
-		Store: pmda.ForRoot(h.reset),
+		Fetch: pmda.FromUint(func() (uint64, bool) { return 0, true }),
+		Store: pmda.RootOnly(h.reset),
 	})
 }
 

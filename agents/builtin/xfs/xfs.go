@@ -81,11 +81,11 @@ func newHost(domain int, o Options) *host {
 
 func (h *host) agent(help string) (agents.Agent, error) {
 	return pmda.New(pmda.Config{
-		Name:    "xfs",
-		Domain:  h.domain,
-		Metrics: h.metrics(),
-		Help:    help,
-		Attrs:   true,
+		Name:      "xfs",
+		Domain:    h.domain,
+		Metrics:   h.metrics(),
+		Help:      help,
+		WantAttrs: true,
 		Check: func(context.Context, *pmda.Request) error {
 			h.request++
 			return nil

@@ -38,7 +38,7 @@ func numberedStats(from int) string {
 
 func TestDescribed(t *testing.T) {
 	r := newHarness(t, t.TempDir())
-	r.Described("../../../etc/root", r.Agent)
+	r.CheckNamesAndHelp("../../../etc/root", r.Agent)
 	if len(r.Metrics) != 559 {
 		t.Errorf("%d metrics", len(r.Metrics))
 	}

@@ -74,7 +74,7 @@ func varDir() (string, error) {
 // Three kinds of error are apart:
 //
 //   - A missing file is an fs.ErrNotExist. It counts as loaded.
-//   - A damaged file is an [*ErrDamaged]. All other lines are loaded, and the
+//   - A damaged file is a [*DamagedError]. All other lines are loaded, and the
 //     next Save, Sync or Write keeps the old file under the name with ".damaged"
 //     at its end.
 //   - After any other error the file may have ids that this Cache does not know.
@@ -158,9 +158,9 @@ func (c *Cache) read() (path string, text []byte, err error) {
 	return path, text, err
 }
 
-// ErrDamaged is the error of Load for a file that has lines which are none of a
+// DamagedError is the error of Load for a file that has lines which are none of a
 // cache. It wraps PM_ERR_GENERIC.
-type ErrDamaged struct {
+type DamagedError struct {
 	Path  string
 	Line  int    // the first line that is damaged, from 1
 	Text  string // of that line, or its start
@@ -168,7 +168,7 @@ type ErrDamaged struct {
 	err   error
 }
 
-func (e *ErrDamaged) Error() string {
+func (e *DamagedError) Error() string {
 	more := ""
 	if e.Lines > 1 {
 		more = fmt.Sprintf(" and %d more lines", e.Lines-1)
@@ -176,14 +176,14 @@ func (e *ErrDamaged) Error() string {
 	return fmt.Sprintf("%s:%d: %v %q%s (%v)", e.Path, e.Line, e.err, e.Text, more, pdu.ErrnoGeneric)
 }
 
-func (e *ErrDamaged) Unwrap() []error { return []error{e.err, pdu.ErrnoGeneric} }
+func (e *DamagedError) Unwrap() []error { return []error{e.err, pdu.ErrnoGeneric} }
 
 func (c *Cache) load(path string, text []byte) (n int, err error) {
 	if len(text) == 0 {
 		c.warn("%s: empty", path)
 		return 0, nil
 	}
-	var damaged *ErrDamaged
+	var damaged *DamagedError
 	for num := 1; len(text) > 0; num++ {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte("\n"))
@@ -198,7 +198,7 @@ func (c *Cache) load(path string, text []byte) (n int, err error) {
 		}
 		c.damaged = true
 		if damaged == nil {
-			damaged = &ErrDamaged{Path: path, Line: num, Text: string(line[:min(len(line), 80)]), err: err}
+			damaged = &DamagedError{Path: path, Line: num, Text: string(line[:min(len(line), 80)]), err: err}
 		}
 		damaged.Lines++
 		if num == 1 {

@@ -199,7 +199,7 @@ func TestDamagedIsKept(t *testing.T) {
 		if err := os.WriteFile(path+".damaged", []byte("earlier"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		var damaged *ErrDamaged
+		var damaged *DamagedError
 		if _, err := c.TryLoad(); !errors.As(err, &damaged) || damaged.Path != path {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -34,9 +34,9 @@ func newAgent(domain int) (agents.Agent, error) {
 			Fetch: func(_ context.Context, v *pmda.Value) error {
 				client := v.Request().Client().Number
 				q.Allow(client, true)
-				recs := q.Records(client, func(e event.Event, a *event.Array) {
-					a.Record(e.Time, pdu.EventPoint)
-					a.Param(lineID, pdu.MetricString, e.Data)
+				recs := q.TakeRecords(client, func(e event.Event, a *event.Array) {
+					a.AddRecord(e.Time, pdu.EventPoint)
+					a.AddParam(lineID, pdu.MetricString, e.Data)
 				})
 				if len(recs) > 0 {
 					v.SetEvents(recs)
@@ -139,9 +139,9 @@ func TestPeerDbpmda(t *testing.T) {
 func ExampleQueue() {
 	q := event.NewQueue(pdu.MetricEvent, 1<<20)
 	fetch := func(client int32) {
-		recs := q.Records(client, func(e event.Event, a *event.Array) {
-			a.Record(e.Time, pdu.EventPoint)
-			a.Param(pdu.NewPMID(250, 0, 2), pdu.MetricString, e.Data)
+		recs := q.TakeRecords(client, func(e event.Event, a *event.Array) {
+			a.AddRecord(e.Time, pdu.EventPoint)
+			a.AddParam(pdu.NewPMID(250, 0, 2), pdu.MetricString, e.Data)
 		})
 		fmt.Printf("client %d:", client)
 		for _, r := range recs {
@@ -158,8 +158,8 @@ func ExampleQueue() {
 	q.Append([]byte("stop"), time.Now())
 	fetch(2)
 	fetch(1)
-	q.End(1)
-	q.End(2)
+	q.EndClient(1)
+	q.EndClient(2)
 	// Output:
 	// client 1:
 	// client 1: start

@@ -40,16 +40,16 @@ func (a *Array) Reset() {
 // It is valid until a is changed.
 func (a *Array) Records() []pdu.EventRecord { return a.recs }
 
-// Record adds a record without parameters (pmdaEventAddRecord). The flags are
+// AddRecord adds a record without parameters (pmdaEventAddRecord). The flags are
 // those of package pdu, such as EventPoint; EventMissed is left out, see
 // Missed. MetricEvent has microseconds and only times of 1901 to 2038: the
 // nearest takes the place of another one.
-func (a *Array) Record(when time.Time, flags uint32) {
+func (a *Array) AddRecord(when time.Time, flags uint32) {
 	a.add(when, pdu.EventRecord{Flags: flags &^ pdu.EventMissed})
 }
 
-// Missed adds a record that says that n were lost (pmdaEventAddMissedRecord).
-func (a *Array) Missed(when time.Time, n uint64) {
+// AddMissed adds a record that says that n were lost (pmdaEventAddMissedRecord).
+func (a *Array) AddMissed(when time.Time, n uint64) {
 	a.add(when, pdu.EventRecord{Flags: pdu.EventMissed, Missed: int32(min(n, math.MaxInt32))})
 }
 
@@ -64,39 +64,39 @@ func (a *Array) add(when time.Time, r pdu.EventRecord) {
 	a.recs = append(a.recs, r)
 }
 
-// Param adds a parameter to the last record, which must be there and none of
+// AddParam adds a parameter to the last record, which must be there and none of
 // Missed: a value in wire order, which is copied (pmdaEventAddParam). The bytes
 // of a string are those before a NUL.
-func (a *Array) Param(id pdu.PMID, typ pdu.MetricType, value []byte) {
+func (a *Array) AddParam(id pdu.PMID, typ pdu.MetricType, value []byte) {
 	n := len(a.values)
 	a.values = append(a.values, value...)
 	a.param(id, typ, n)
 }
 
-// String adds a parameter of type MetricString, as Param does.
-func (a *Array) String(id pdu.PMID, s string) {
+// AddString adds a parameter of type MetricString, as Param does.
+func (a *Array) AddString(id pdu.PMID, s string) {
 	n := len(a.values)
 	a.values = append(a.values, s...)
 	a.param(id, pdu.MetricString, n)
 }
 
-// Int32 adds a parameter of type Metric32, as Param does.
-func (a *Array) Int32(id pdu.PMID, v int32) { a.word(id, pdu.Metric32, uint32(v)) }
+// AddInt32 adds a parameter of type Metric32, as Param does.
+func (a *Array) AddInt32(id pdu.PMID, v int32) { a.word(id, pdu.Metric32, uint32(v)) }
 
-// Uint32 adds a parameter of type MetricU32, as Param does.
-func (a *Array) Uint32(id pdu.PMID, v uint32) { a.word(id, pdu.MetricU32, v) }
+// AddUint32 adds a parameter of type MetricU32, as Param does.
+func (a *Array) AddUint32(id pdu.PMID, v uint32) { a.word(id, pdu.MetricU32, v) }
 
-// Int64 adds a parameter of type Metric64, as Param does.
-func (a *Array) Int64(id pdu.PMID, v int64) { a.long(id, pdu.Metric64, uint64(v)) }
+// AddInt64 adds a parameter of type Metric64, as Param does.
+func (a *Array) AddInt64(id pdu.PMID, v int64) { a.long(id, pdu.Metric64, uint64(v)) }
 
-// Uint64 adds a parameter of type MetricU64, as Param does.
-func (a *Array) Uint64(id pdu.PMID, v uint64) { a.long(id, pdu.MetricU64, v) }
+// AddUint64 adds a parameter of type MetricU64, as Param does.
+func (a *Array) AddUint64(id pdu.PMID, v uint64) { a.long(id, pdu.MetricU64, v) }
 
-// Float32 adds a parameter of type MetricFloat, as Param does.
-func (a *Array) Float32(id pdu.PMID, v float32) { a.word(id, pdu.MetricFloat, math.Float32bits(v)) }
+// AddFloat32 adds a parameter of type MetricFloat, as Param does.
+func (a *Array) AddFloat32(id pdu.PMID, v float32) { a.word(id, pdu.MetricFloat, math.Float32bits(v)) }
 
-// Float64 adds a parameter of type MetricDouble, as Param does.
-func (a *Array) Float64(id pdu.PMID, v float64) { a.long(id, pdu.MetricDouble, math.Float64bits(v)) }
+// AddFloat64 adds a parameter of type MetricDouble, as Param does.
+func (a *Array) AddFloat64(id pdu.PMID, v float64) { a.long(id, pdu.MetricDouble, math.Float64bits(v)) }
 
 func (a *Array) word(id pdu.PMID, typ pdu.MetricType, v uint32) {
 	n := len(a.values)

@@ -23,46 +23,46 @@ func TestArray(t *testing.T) {
 		{
 			"microseconds", pdu.MetricEvent,
 			func(a *Array) {
-				a.Record(when, pdu.EventStart|pdu.EventID)
-				a.Record(time.Unix(-1, 999_999_999), pdu.EventMissed|pdu.EventPoint)
+				a.AddRecord(when, pdu.EventStart|pdu.EventID)
+				a.AddRecord(time.Unix(-1, 999_999_999), pdu.EventMissed|pdu.EventPoint)
 			},
 			"00000002 00000001 00000002 0000000a 00000000 ffffffff 000f423f 00000001 00000000",
 		},
 		{
 			"nanoseconds", pdu.MetricHighResEvent,
-			func(a *Array) { a.Record(time.Unix(1<<31, 2003), 0) },
+			func(a *Array) { a.AddRecord(time.Unix(1<<31, 2003), 0) },
 			"00000001 00000000 80000000 00000000 000007d3 00000000 00000000",
 		},
 		{
 			"times that have no microseconds", pdu.MetricEvent,
 			func(a *Array) {
-				a.Record(time.Unix(1<<31, 2003), 0)
-				a.Record(time.Time{}, 0)
+				a.AddRecord(time.Unix(1<<31, 2003), 0)
+				a.AddRecord(time.Time{}, 0)
 			},
 			"00000002 7fffffff 00000002 00000000 00000000 80000000 00000000 00000000 00000000",
 		},
 		{
 			"missed", pdu.MetricEvent,
 			func(a *Array) {
-				a.Missed(when, 7)
-				a.Missed(when, math.MaxUint64)
+				a.AddMissed(when, 7)
+				a.AddMissed(when, math.MaxUint64)
 			},
 			"00000002 00000001 00000002 80000000 00000007 00000001 00000002 80000000 7fffffff",
 		},
 		{
 			"all types", pdu.MetricEvent,
 			func(a *Array) {
-				a.Record(when, 0)
-				a.Int32(id, -2)
-				a.Uint32(id, 3)
-				a.Int64(id, -4)
-				a.Uint64(id, 5)
-				a.Float32(id, 1.5)
-				a.Float64(id, -2)
-				a.String(id, "bingo!")
-				a.String(id, "")
-				a.Param(id, pdu.MetricString, []byte("abc"))
-				a.Param(id, pdu.MetricAggregate, []byte{1, 2, 3, 4, 5})
+				a.AddRecord(when, 0)
+				a.AddInt32(id, -2)
+				a.AddUint32(id, 3)
+				a.AddInt64(id, -4)
+				a.AddUint64(id, 5)
+				a.AddFloat32(id, 1.5)
+				a.AddFloat64(id, -2)
+				a.AddString(id, "bingo!")
+				a.AddString(id, "")
+				a.AddParam(id, pdu.MetricString, []byte("abc"))
+				a.AddParam(id, pdu.MetricAggregate, []byte{1, 2, 3, 4, 5})
 			},
 			"00000001 00000001 00000002 00000000 0000000a" +
 				"07400086 00000008 fffffffe 07400086 01000008 00000003" +
@@ -94,9 +94,9 @@ func TestArray(t *testing.T) {
 func TestArrayGrows(t *testing.T) {
 	a := NewArray(pdu.MetricEvent)
 	for i := range 100 {
-		a.Record(time.Unix(int64(i), 0), 0)
+		a.AddRecord(time.Unix(int64(i), 0), 0)
 		for j := range i % 10 {
-			a.Uint32(pdu.PMID(j), uint32(i))
+			a.AddUint32(pdu.PMID(j), uint32(i))
 		}
 	}
 	for i, r := range a.Records() {

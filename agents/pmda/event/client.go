@@ -52,12 +52,12 @@ func (q *Queue) SetFilter(id int32, keep func(Event) bool) {
 	}
 }
 
-// Records returns what a client has not seen yet and marks it as seen
+// TakeRecords returns what a client has not seen yet and marks it as seen
 // (pmdaEventQueueRecords). It calls decode for each event that the client may
 // see; decode adds any number of records to the Array, often one, and must not
-// keep it. The records are valid until the next call of Records; none are left
+// keep it. The records are valid until the next call of TakeRecords; none are left
 // when there is no value.
-func (q *Queue) Records(id int32, decode func(Event, *Array)) []pdu.EventRecord {
+func (q *Queue) TakeRecords(id int32, decode func(Event, *Array)) []pdu.EventRecord {
 	a := &q.array
 	a.Reset()
 	q.mu.Lock()
@@ -72,7 +72,7 @@ func (q *Queue) Records(id int32, decode func(Event, *Array)) []pdu.EventRecord 
 	end := q.next // others may append faster than we decode
 	for full := false; c.active && c.pos < end && !full; {
 		if c.pos < q.first {
-			a.Missed(q.lost, q.first-c.pos)
+			a.AddMissed(q.lost, q.first-c.pos)
 			c.pos = q.first
 		}
 		var batch [32]Event
@@ -112,9 +112,9 @@ func (q *Queue) decode(events []Event, keep func(Event) bool, decode func(Event,
 	return len(events)
 }
 
-// End forgets a client (pmdaEventEndClient). One that the queue does not know
+// EndClient forgets a client (pmdaEventEndClient). One that the queue does not know
 // is nothing special: pmcd tells agents of all clients.
-func (q *Queue) End(id int32) {
+func (q *Queue) EndClient(id int32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.end(id)
@@ -165,11 +165,11 @@ func (q *Queue) finish() {
 
 // Stats are what C PMDAs export of a queue.
 type Stats struct {
-	Count   uint64 // events so far (pmdaEventQueueCounter)
-	Bytes   uint64 // and the bytes of their data (pmdaEventQueueBytes)
-	Clients int    // active clients (pmdaEventQueueClients)
-	Events  int    // events that are held
-	Queued  int    // and the bytes of their data (pmdaEventQueueMemory)
+	Count        uint64 // events so far (pmdaEventQueueCounter)
+	Bytes        uint64 // and the bytes of their data (pmdaEventQueueBytes)
+	Clients      int    // active clients (pmdaEventQueueClients)
+	QueuedEvents int    // events that are held
+	QueuedBytes  int    // and the bytes of their data (pmdaEventQueueMemory)
 }
 
 // Stats returns the state of the queue.

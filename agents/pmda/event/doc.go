@@ -14,12 +14,12 @@
 //	})
 //
 // Without records there is no value (PMDA_FETCH_NOVALUES). The agent has to
-// say when a client has gone, by [Queue.End] or, for all queues at once, by
+// say when a client has gone, by [Queue.EndClient] or, for all queues at once, by
 // [Group.EndContext]; else the queue fills up for it.
 //
 // # Clients
 //
-// A client becomes active with its first call of [Queue.Records], which has
+// A client becomes active with its first call of [Queue.TakeRecords], which has
 // nothing to return yet, and sees each event after that once, in order. Events
 // are kept only while there are active clients, and each until the last of
 // them has read it. If the queue is full the oldest events go; a client that

@@ -79,6 +79,6 @@ func (g *Group) EndContext(id int32) {
 	queues := slices.Collect(maps.Keys(g.queues))
 	g.mu.Unlock() // a queue that is done wants it
 	for _, q := range queues {
-		q.End(id)
+		q.EndClient(id)
 	}
 }

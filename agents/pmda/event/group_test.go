@@ -21,17 +21,17 @@ func TestGroup(t *testing.T) {
 		q.Allow(1, true)
 		q.Append([]byte("x"), time.Unix(1, 2003))
 	}
-	if n := len(a.Records(1, one)); n != 0 {
+	if n := len(a.TakeRecords(1, one)); n != 0 {
 		t.Errorf("%d records of a new queue", n)
 	}
-	if r := b.Records(1, one); len(r) != 1 || r[0].Nsec != 2003 {
+	if r := b.TakeRecords(1, one); len(r) != 1 || r[0].Nsec != 2003 {
 		t.Errorf("%+v of a queue that was active", r)
 	}
-	if n, s := g.Clients(), b.Stats(); n != 2 || s.Clients != 2 || s.Events != 1 {
+	if n, s := g.Clients(), b.Stats(); n != 2 || s.Clients != 2 || s.QueuedEvents != 1 {
 		t.Errorf("%d clients, %+v", n, s)
 	}
 	g.EndContext(2)
-	if n, s := g.Clients(), b.Stats(); n != 1 || s.Clients != 1 || s.Events != 0 {
+	if n, s := g.Clients(), b.Stats(); n != 1 || s.Clients != 1 || s.QueuedEvents != 0 {
 		t.Errorf("%d clients, %+v", n, s)
 	}
 	a.Close() // nobody has to read anything
@@ -52,10 +52,10 @@ func TestGroup(t *testing.T) {
 	}
 	c := g.NewQueue(pdu.MetricEvent, 100)
 	c.Allow(1, true)
-	c.Records(1, one)
+	c.TakeRecords(1, one)
 	c.Append([]byte("z"), time.Unix(1, 0))
 	c.Close()
-	if n := len(c.Records(1, one)); n != 1 || len(g.queues) != 0 {
+	if n := len(c.TakeRecords(1, one)); n != 1 || len(g.queues) != 0 {
 		t.Errorf("%d records of a closed queue, then %d queues", n, len(g.queues))
 	}
 }

@@ -41,7 +41,7 @@ func TestConcurrent(t *testing.T) {
 	seen := make([]int, clients)
 	var last [clients][writers]int64
 	read := func(id int32) {
-		for _, r := range q.Records(id, one) {
+		for _, r := range q.TakeRecords(id, one) {
 			if r.Flags == pdu.EventMissed {
 				seen[id] += int(r.Missed)
 				continue
@@ -73,7 +73,7 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 	check(t, q)
-	if s := q.Stats(); s.Events != 0 || s.Count != writers*each {
+	if s := q.Stats(); s.QueuedEvents != 0 || s.Count != writers*each {
 		t.Errorf("%+v", s)
 	}
 }
@@ -117,7 +117,7 @@ func BenchmarkRecords(b *testing.B) {
 					q.Append(line, when)
 				}
 				for id := range int32(clients) {
-					n += len(q.Records(id, one))
+					n += len(q.TakeRecords(id, one))
 				}
 			}
 		})
@@ -131,6 +131,6 @@ func BenchmarkEnd(b *testing.B) {
 	for b.Loop() {
 		q.Activate(1000)
 		q.Append(line, time.Time{})
-		q.End(1000)
+		q.EndClient(1000)
 	}
 }

@@ -141,7 +141,7 @@ func compare(t *testing.T, ops []byte) {
 			m.append(sec, size)
 		case op < 24:
 			var got [][2]int64
-			for _, r := range q.Records(id, one) {
+			for _, r := range q.TakeRecords(id, one) {
 				if r.Flags == pdu.EventMissed {
 					got = append(got, [2]int64{r.Sec, -int64(r.Missed)})
 				} else {
@@ -180,7 +180,7 @@ func compare(t *testing.T, ops []byte) {
 				c.active = true
 			}
 		case op < 31:
-			q.End(id)
+			q.EndClient(id)
 			m.end(id)
 		case ops[1] == 0: // seldom
 			q.Close()
@@ -194,7 +194,7 @@ func compare(t *testing.T, ops []byte) {
 			}
 		}
 		s := q.Stats()
-		if s.Events != len(m.events) || s.Queued != m.bytes() || s.Clients != active || len(q.clients) != len(m.clients) {
+		if s.QueuedEvents != len(m.events) || s.QueuedBytes != m.bytes() || s.Clients != active || len(q.clients) != len(m.clients) {
 			t.Fatalf("%+v and %d clients, want %d events of %d bytes and %d of %d clients active",
 				s, len(q.clients), len(m.events), m.bytes(), active, len(m.clients))
 		}

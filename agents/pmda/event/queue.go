@@ -15,7 +15,7 @@ var (
 	ErrClosed  = errors.New("event queue is closed")
 )
 
-// MaxValue is the size of a value that [Queue.Records] does not pass, in bytes,
+// MaxValue is the size of a value that [Queue.TakeRecords] does not pass, in bytes,
 // unless one event alone makes more than that. A value block has less than
 // 16 MiB (pmValueBlock, pmapi.h).
 const MaxValue = 1 << 20

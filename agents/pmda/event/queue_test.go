@@ -122,8 +122,8 @@ func TestQueue(t *testing.T) {
 }
 
 func one(e Event, a *Array) {
-	a.Record(e.Time, 0)
-	a.Param(textID, pdu.MetricString, e.Data)
+	a.AddRecord(e.Time, 0)
+	a.AddParam(textID, pdu.MetricString, e.Data)
 }
 
 // open returns a queue with client 1 active and allowed.
@@ -144,7 +144,7 @@ func TestAppendErrors(t *testing.T) {
 		t.Error(err)
 	}
 	b[0] = 'x' // the queue has its own
-	if r := q.Records(1, one); len(r) != 1 || string(r[0].Params[0].Value) != "abc" {
+	if r := q.TakeRecords(1, one); len(r) != 1 || string(r[0].Params[0].Value) != "abc" {
 		t.Errorf("%+v", r)
 	}
 	q.Close()
@@ -161,11 +161,11 @@ func TestManySmallEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s := q.Stats(); s != (Stats{Count: 1000, Clients: 1, Events: 100}) {
+	if s := q.Stats(); s != (Stats{Count: 1000, Clients: 1, QueuedEvents: 100}) {
 		t.Errorf("%+v", s)
 	}
 	// The missed ones have the time of the last of them.
-	r := q.Records(1, one)
+	r := q.TakeRecords(1, one)
 	if len(r) != 101 || r[0].Missed != 900 || r[0].Sec != 899 || r[1].Sec != 900 || r[100].Sec != 999 {
 		t.Errorf("%d records: %+v", len(r), r[:2])
 	}
@@ -184,8 +184,8 @@ func TestMaxValue(t *testing.T) {
 		}
 		var got []int
 		calls := 0
-		for ; q.Stats().Events > 0; calls++ {
-			recs := q.Records(1, one)
+		for ; q.Stats().QueuedEvents > 0; calls++ {
+			recs := q.TakeRecords(1, one)
 			b, err := pdu.AppendEvents(nil, typ, recs)
 			if err != nil || len(recs) == 0 {
 				t.Fatalf("%d records: %v", len(recs), err)
@@ -215,7 +215,7 @@ func TestAppendFromDecoder(t *testing.T) {
 		put()
 	}
 	first := true
-	recs := q.Records(1, func(e Event, a *Array) {
+	recs := q.TakeRecords(1, func(e Event, a *Array) {
 		if first {
 			for range 90 { // the first 40 go, of which 32 are being decoded
 				put()
@@ -238,7 +238,7 @@ func TestAppendFromDecoder(t *testing.T) {
 		}
 	}
 	check(t, q)
-	if recs = q.Records(1, one); next != 50 || len(recs) != 90 || recs[0].Sec != 50 {
+	if recs = q.TakeRecords(1, one); next != 50 || len(recs) != 90 || recs[0].Sec != 50 {
 		t.Errorf("first %d events, then %d", next, len(recs))
 	}
 }
@@ -253,10 +253,10 @@ func TestPanic(t *testing.T) {
 				t.Error("no panic")
 			}
 		}()
-		q.Records(1, func(Event, *Array) { panic("decoder") })
+		q.TakeRecords(1, func(Event, *Array) { panic("decoder") })
 	}()
 	check(t, q)
-	if r := q.Records(1, one); len(r) != 1 {
+	if r := q.TakeRecords(1, one); len(r) != 1 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -265,9 +265,9 @@ func TestEndFromDecoder(t *testing.T) {
 	q := open(pdu.MetricEvent, 100)
 	q.Append([]byte("a"), time.Unix(1, 0))
 	q.Append([]byte("b"), time.Unix(1, 0))
-	q.Records(1, func(Event, *Array) { q.End(1) })
+	q.TakeRecords(1, func(Event, *Array) { q.EndClient(1) })
 	check(t, q)
-	if s := q.Stats(); s.Clients != 0 || s.Events != 0 {
+	if s := q.Stats(); s.Clients != 0 || s.QueuedEvents != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -278,10 +278,10 @@ func TestMemoryIsLetGo(t *testing.T) {
 	for range 20000 {
 		q.Append([]byte("a"), time.Unix(1, 0))
 	}
-	if n := len(q.Records(1, one)); n != 20000 {
+	if n := len(q.TakeRecords(1, one)); n != 20000 {
 		t.Fatalf("%d records", n)
 	}
-	q.Records(1, one)
+	q.TakeRecords(1, one)
 	if len(q.ring) > keepSlots || cap(q.array.recs)+cap(q.array.params)+cap(q.array.values) > 0 {
 		t.Errorf("keeps %d slots, %d records", len(q.ring), cap(q.array.recs))
 	}
@@ -294,7 +294,7 @@ func TestReadingAllocatesNothing(t *testing.T) {
 		for range 10 {
 			q.Append(data, time.Unix(1, 2))
 		}
-		if len(q.Records(1, decode)) != 10 {
+		if len(q.TakeRecords(1, decode)) != 10 {
 			t.Fatal("not 10 records")
 		}
 	})

@@ -23,9 +23,9 @@ func decode(e Event, a *Array) {
 		n = int(e.Data[0] - '0')
 	}
 	for range n {
-		a.Record(e.Time, pdu.EventPoint)
-		a.Param(textID, pdu.MetricString, e.Data)
-		a.Uint64(sizeID, uint64(len(e.Data)))
+		a.AddRecord(e.Time, pdu.EventPoint)
+		a.AddParam(textID, pdu.MetricString, e.Data)
+		a.AddUint64(sizeID, uint64(len(e.Data)))
 	}
 }
 
@@ -97,15 +97,15 @@ func run(t *testing.T, script []string) []string {
 			q.SetFilter(id, nil)
 		case "records":
 			scan(&id)
-			say = "records" + text(q.Records(id, decode))
+			say = "records" + text(q.TakeRecords(id, decode))
 		case "end":
 			scan(&id)
-			q.End(id)
+			q.EndClient(id)
 		case "close":
 			q.Close()
 		case "stats":
 			s := q.Stats()
-			say = fmt.Sprintf("stats %d %d %d %d", s.Count, s.Bytes, s.Clients, s.Queued)
+			say = fmt.Sprintf("stats %d %d %d %d", s.Count, s.Bytes, s.Clients, s.QueuedBytes)
 		default:
 			t.Fatalf("what is %s?", line)
 		}

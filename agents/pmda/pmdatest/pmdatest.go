@@ -20,8 +20,8 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// A Rig is an agent and a client of it.
-type Rig struct {
+// A Harness is an agent and a client of it.
+type Harness struct {
 	testing.TB
 	Domain    int
 	Agent     agents.Agent
@@ -35,8 +35,8 @@ type Rig struct {
 
 // New returns a rig for an agent in a domain that was made of metrics. It is
 // closed when the test is over.
-func New(tb testing.TB, domain int, a agents.Agent, metrics []pmda.Metric) *Rig {
-	r := &Rig{TB: tb, Domain: domain, Agent: a, Transport: transport.Inline(a), Metrics: make(map[string]pmda.Metric)}
+func New(tb testing.TB, domain int, a agents.Agent, metrics []pmda.Metric) *Harness {
+	r := &Harness{TB: tb, Domain: domain, Agent: a, Transport: transport.Inline(a), Metrics: make(map[string]pmda.Metric)}
 	tb.Cleanup(func() { r.Transport.Close() })
 	for _, m := range metrics {
 		r.Metrics[m.Name] = m
@@ -45,7 +45,7 @@ func New(tb testing.TB, domain int, a agents.Agent, metrics []pmda.Metric) *Rig 
 }
 
 // ID returns the PMID of a metric.
-func (r *Rig) ID(name string) pdu.PMID {
+func (r *Harness) ID(name string) pdu.PMID {
 	r.Helper()
 	m, ok := r.Metrics[name]
 	if !ok {
@@ -55,7 +55,7 @@ func (r *Rig) ID(name string) pdu.PMID {
 }
 
 // IDs returns the PMIDs of all metrics.
-func (r *Rig) IDs() (ids []pdu.PMID) {
+func (r *Harness) IDs() (ids []pdu.PMID) {
 	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
 		ids = append(ids, r.ID(name))
 	}
@@ -64,7 +64,7 @@ func (r *Rig) IDs() (ids []pdu.PMID) {
 
 // Values fetches a metric and returns its values as text: "5",
 // "vda=5 vdb=6" with _ for blanks in names, or an error.
-func (r *Rig) Values(name string) string {
+func (r *Harness) Values(name string) string {
 	r.Helper()
 	var res pdu.Result
 	if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{r.ID(name)}}, &res); err != nil {
@@ -96,7 +96,7 @@ func (r *Rig) Values(name string) string {
 }
 
 // Want compares values of metrics with what they are to be.
-func (r *Rig) Want(values map[string]string) {
+func (r *Harness) Want(values map[string]string) {
 	r.Helper()
 	for name, want := range values {
 		if got := r.Values(name); got != want {
@@ -106,7 +106,7 @@ func (r *Rig) Want(values map[string]string) {
 }
 
 // Instances returns those of a domain.
-func (r *Rig) Instances(serial int) []pdu.Inst {
+func (r *Harness) Instances(serial int) []pdu.Inst {
 	r.Helper()
 	var in pdu.Instance
 	req := &pdu.InstanceReq{InDom: pdu.NewInDom(r.Domain, serial), Inst: pdu.NoInst}
@@ -117,7 +117,7 @@ func (r *Rig) Instances(serial int) []pdu.Inst {
 }
 
 // Labels returns those of an instance domain, or of its instances.
-func (r *Rig) Labels(kind pdu.LabelKind, serial int) (list []string) {
+func (r *Harness) Labels(kind pdu.LabelKind, serial int) (list []string) {
 	r.Helper()
 	var reply pdu.Labels
 	req := &pdu.LabelReq{Kind: kind, Ident: uint32(pdu.NewInDom(r.Domain, serial))}
@@ -131,7 +131,7 @@ func (r *Rig) Labels(kind pdu.LabelKind, serial int) (list []string) {
 }
 
 // Store stores a value and returns the error, "" for none.
-func (r *Rig) Store(name string, v pdu.Value) string {
+func (r *Harness) Store(name string, v pdu.Value) string {
 	r.Helper()
 	v.Inst = pdu.NoInst
 	set := pdu.ValueSet{PMID: r.ID(name), Values: []pdu.Value{v}}
@@ -146,7 +146,7 @@ func (r *Rig) Store(name string, v pdu.Value) string {
 
 // Repeat returns a function that fetches metrics without a wire, and returns
 // the size of the reply in bytes. It is for measuring: nothing is allocated here.
-func (r *Rig) Repeat(names ...string) (fetch func() int) {
+func (r *Harness) Repeat(names ...string) (fetch func() int) {
 	r.Helper()
 	req := &agents.FetchRequest{Profile: new(pdu.Profile)}
 	for _, name := range names {
@@ -168,10 +168,10 @@ func (r *Rig) Repeat(names ...string) (fetch func() int) {
 	}
 }
 
-// Described checks that the name space in a file has the metrics of the tables,
+// CheckNamesAndHelp checks that the name space in a file has the metrics of the tables,
 // each with its PMID, and that a, an agent with help texts, has a line for each
 // and for their instance domains.
-func (r *Rig) Described(pmns string, a agents.Agent) {
+func (r *Harness) CheckNamesAndHelp(pmns string, a agents.Agent) {
 	r.Helper()
 	tree, err := pmnsload.Load(pmns, pmnsload.Options{Preprocess: true, Unique: true, Shell: pmnsload.NoShell})
 	if err != nil {
