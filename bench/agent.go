@@ -18,7 +18,7 @@ const slowArg = "slow-agent"
 // slowAgent is a PMDA whose one metric, slow.count, takes its time.
 var slowAgent = serve.Program{
 	Name: "slow", Domain: domainSlow, Usage: slowArg + " duration",
-	Args: func(args []string) error {
+	CheckArgs: func(args []string) error {
 		if len(args) != 2 {
 			return fmt.Errorf("%d arguments", len(args))
 		}

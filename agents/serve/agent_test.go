@@ -19,8 +19,8 @@ import (
 
 // The test binary is its own PMDA: run under this name it is colours.
 func TestMain(m *testing.M) {
-	if os.Args[0] == "part: colours" {
-		Part(os.Args[0], func() (agents.Agent, error) {
+	if os.Args[0] == "child: colours" {
+		RunChild(os.Args[0], func() (agents.Agent, error) {
 			fmt.Println("this must not get into the protocol")
 			slog.Info("by slog")
 			return newColours(Start{Domain: 120, Log: slog.Default()})
@@ -46,12 +46,12 @@ func TestMain(m *testing.M) {
 // program is an agent that has all there is, and whose arguments make trouble.
 func program() Program {
 	return Program{
-		Name:   "pmdacolours",
-		Domain: 253,
-		Log:    "colours.log",
-		Help:   "colours.help",
-		Args:   checkTrouble,
-		New:    newColours,
+		Name:      "pmdacolours",
+		Domain:    253,
+		Log:       "colours.log",
+		Help:      "colours.help",
+		CheckArgs: checkTrouble,
+		New:       newColours,
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // An Option is an option of the command line.
 type Option = getopt.Option
 
-// errUsage is a mistake that has been reported, or none.
-var errUsage = errors.New("usage")
+// errHelp is a mistake that has been reported, or none.
+var errHelp = errors.New("usage")
 
 // settings are what the command line says.
 type settings struct {
@@ -27,14 +27,14 @@ type settings struct {
 	address   string // port or path
 }
 
-// usage is a mistake on the command line: what to print behind the name, and
+// usageError is a mistake on the command line: what to print behind the name, and
 // then the usage message.
-type usage struct {
+type usageError struct {
 	errs []error
 	text string
 }
 
-func (u *usage) Error() string { return errors.Join(u.errs...).Error() }
+func (u *usageError) Error() string { return errors.Join(u.errs...).Error() }
 
 // settings reads the command line. An error is of type *usage.
 func (p *Program) settings(args []string) (*settings, error) {
@@ -45,8 +45,8 @@ func (p *Program) settings(args []string) (*settings, error) {
 	if len(errs) == 0 {
 		var err error
 		switch {
-		case p.Args != nil:
-			err = p.Args(rest)
+		case p.CheckArgs != nil:
+			err = p.CheckArgs(rest)
 		case len(rest) > 0:
 			err = fmt.Errorf("unexpected argument '%s'", rest[0])
 		}
@@ -55,7 +55,7 @@ func (p *Program) settings(args []string) (*settings, error) {
 		}
 	}
 	if len(errs) > 0 {
-		return nil, &usage{errs, getopt.Usage(p.Name, p.Usage, options)}
+		return nil, &usageError{errs, getopt.Usage(p.Name, p.Usage, options)}
 	}
 	return s, nil
 }
@@ -70,15 +70,15 @@ func (s *settings) options(p *Program) []Option {
 	}
 	if p.Help != "" {
 		options = append(options, Option{Short: 'h', Long: "helpfile", Arg: "FILE",
-			Text: "path to PMDA metrics help text file", Set: set(&s.Help)})
+			Text: "path to PMDA metrics help text file", Set: setString(&s.Help)})
 	}
 	options = append(options, []Option{
-		{Short: 'l', Long: "log", Arg: "FILE", Text: "write log to FILE rather than using default log name", Set: set(&s.log)},
-		{Short: 'U', Long: "username", Arg: "USER", Text: "run the PMDA using the named user account", Set: set(&s.user)},
+		{Short: 'l', Long: "log", Arg: "FILE", Text: "write log to FILE rather than using default log name", Set: setString(&s.log)},
+		{Short: 'U', Long: "username", Arg: "USER", Text: "run the PMDA using the named user account", Set: setString(&s.user)},
 	}...)
 	options = append(options, p.Options...)
 	return append(options, []Option{
-		{Short: '?', Long: "help", Text: "show this usage message and exit", Set: func(string) error { return errUsage }},
+		{Short: '?', Long: "help", Text: "show this usage message and exit", Set: func(string) error { return errHelp }},
 		{Text: "Exactly one of the following options may appear"},
 		{Short: 'i', Long: "inet", Arg: "PORT", Text: "pmcd IPv4 connection service name or numeric port", Set: s.setTransport('i')},
 		{Short: 'p', Long: "pipe", Text: "use a pipe for communication with pmcd", Set: s.setTransport('p')},
@@ -87,7 +87,7 @@ func (s *settings) options(p *Program) []Option {
 	}...)
 }
 
-func set(v *string) func(string) error {
+func setString(v *string) func(string) error {
 	return func(arg string) error {
 		*v = arg
 		return nil

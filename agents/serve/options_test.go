@@ -71,7 +71,7 @@ Exactly one of the following options may appear:
 		t.Errorf("left %v", files)
 	}
 
-	p.Args, p.Help = nil, ""
+	p.CheckArgs, p.Help = nil, ""
 	var stderr buffer
 	if code := Run(t.Context(), p, []string{"word"}, strings.NewReader(""), new(bytes.Buffer), &stderr); code != 1 ||
 		!strings.HasPrefix(stderr.String(), "pmdacolours: unexpected argument 'word'\n") || strings.Contains(stderr.String(), "-h FILE") {

@@ -33,7 +33,7 @@ func needPeer(t *testing.T, name string) string {
 }
 
 // What differs from run to run, or from one transport to another.
-var moves = []struct {
+var variableParts = []struct {
 	re *regexp.Regexp
 	to string
 }{
@@ -94,7 +94,7 @@ func TestPeerDbpmda(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s%s", err, out, &stderr)
 			}
-			for _, m := range moves {
+			for _, m := range variableParts {
 				out = m.re.ReplaceAll(out, []byte(m.to))
 			}
 			if *update && transport == "pipe" {

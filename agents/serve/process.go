@@ -39,8 +39,8 @@ func takeStdio() (in, out *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "stdin"), os.NewFile(uintptr(fds[1]), "stdout"), nil
 }
 
-// redirect makes f the standard output and error output.
-func redirect(f *os.File) error {
+// redirectOutput makes f the standard output and error output.
+func redirectOutput(f *os.File) error {
 	for _, fd := range []int{1, 2} {
 		if err := syscall.Dup3(int(f.Fd()), fd, 0); err != nil {
 			return err
@@ -49,9 +49,9 @@ func redirect(f *os.File) error {
 	return nil
 }
 
-// become changes the user of the whole process to asked or, if there is none
+// setUser changes the user of the whole process to asked or, if there is none
 // and the process is root's, to def or PCP's user (pmSetProcessIdentity(3)).
-func become(asked, def string) error {
+func setUser(asked, def string) error {
 	if asked == "" && os.Geteuid() != 0 {
 		return nil
 	}

@@ -43,8 +43,8 @@ func startChild(t *testing.T, pipes bool, args ...string) *process {
 	}
 	defer stderr.Close()
 	argv := append([]string{"pmdacolours", "-d", "120", "-D", "libpmda", "-l", c.log}, args...)
-	if len(args) > 0 && args[0] == "part" {
-		argv = []string{"part: colours"}
+	if len(args) > 0 && args[0] == "child" {
+		argv = []string{"child: colours"}
 	}
 	if c.Process, err = child.Start(child.Spec{Argv: argv, Path: self, Pipes: pipes, Stderr: stderr}); err != nil {
 		t.Fatal(err)
@@ -132,8 +132,8 @@ func TestProcess(t *testing.T) {
 
 // A part of pmcd says what there is to say in pmcd's log, and no more. A SIGHUP
 // is not for it; the end of the stream is the end.
-func TestPart(t *testing.T) {
-	c := startChild(t, true, "part")
+func TestRunChild(t *testing.T) {
+	c := startChild(t, true, "child")
 	w := c.dial(t, nil)
 	agenttest.Test(t, w, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
 	if err := syscall.Kill(c.PID(), syscall.SIGHUP); err != nil {
@@ -151,9 +151,9 @@ func TestPart(t *testing.T) {
 		t.Errorf("ended with %#x, want 0; %v", c.Status(), err)
 	}
 	want := regexp.MustCompile(`^this must not get into the protocol
-\[.*\] part: colours\(\d+\) Info: by slog
-\[.*\] part: colours\(\d+\) Info: colours is made domain=120 help=""
-\[.*\] part: colours\(\d+\) Info: colours is closed first=100
+\[.*\] child: colours\(\d+\) Info: by slog
+\[.*\] child: colours\(\d+\) Info: colours is made domain=120 help=""
+\[.*\] child: colours\(\d+\) Info: colours is closed first=100
 $`)
 	if !want.Match(log) {
 		t.Errorf("stderr is\n%swant\n%v", log, want)

@@ -25,22 +25,22 @@ type runner struct {
 	stdout, stderr io.Writer
 	grace          time.Duration
 	process        bool // this is the whole process: Main, not Run
-	part           bool // of pmcd: Part
+	child          bool // of pmcd: RunChild
 }
 
-// complain is for what comes before the log.
-func (r *runner) complain(format string, args ...any) {
+// preLogError is for what comes before the log.
+func (r *runner) preLogError(format string, args ...any) {
 	fmt.Fprintf(r.stderr, "%s: %s\n", r.Name, fmt.Sprintf(format, args...))
 }
 
 // run is a run from the command line to the exit code.
 func (r *runner) run(ctx context.Context, args []string) int {
 	s, err := r.settings(args)
-	var u *usage
+	var u *usageError
 	if errors.As(err, &u) {
 		for _, err := range u.errs {
-			if err != errUsage {
-				r.complain("%v", err)
+			if err != errHelp {
+				r.preLogError("%v", err)
 			}
 		}
 		io.WriteString(r.stderr, u.text)
@@ -51,16 +51,16 @@ func (r *runner) run(ctx context.Context, args []string) int {
 	if s.log != "-" {
 		f, err := openLog(s.log)
 		if err == nil && r.process {
-			err = redirect(f)
+			err = redirectOutput(f)
 		}
 		if err != nil {
-			r.complain("cannot open log %q for writing : %v", s.log, err)
+			r.preLogError("cannot open log %q for writing : %v", s.log, err)
 		} else {
 			out = f
 			defer f.Close()
 		}
 	}
-	if !r.part {
+	if !r.child {
 		logHeader(out, r.Name)
 		defer logTrailer(out)
 	}
@@ -78,7 +78,7 @@ func (r *runner) run(ctx context.Context, args []string) int {
 	go func() {
 		code := exitError
 		defer func() { done <- code }()
-		code = r.work(ctx, s, sync.OnceFunc(func() { close(ended) }))
+		code = r.serveAgent(ctx, s, sync.OnceFunc(func() { close(ended) }))
 	}()
 	select {
 	case code := <-done:
@@ -97,9 +97,9 @@ func (r *runner) run(ctx context.Context, args []string) int {
 	}
 }
 
-// work has the agent made and serves it. It calls ended when the stream has
+// serveAgent has the agent made and serves it. It calls ended when the stream has
 // ended.
-func (r *runner) work(ctx context.Context, s *settings, ended func()) (code int) {
+func (r *runner) serveAgent(ctx context.Context, s *settings, ended func()) (code int) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.Log.Error(fmt.Sprintf("agent panicked: %v\n%s", v, debug.Stack()))
@@ -108,11 +108,11 @@ func (r *runner) work(ctx context.Context, s *settings, ended func()) (code int)
 	}()
 	// Before the change of user, which may not be allowed to; and before the
 	// agent is made, because pmcd connects once and then waits.
-	conn, err := r.open(s)
+	conn, err := r.openEndpoint(s)
 	if err == nil {
 		defer conn.close()
-		if r.process && !r.part {
-			err = become(s.user, r.User)
+		if r.process && !r.child {
+			err = setUser(s.user, r.User)
 		}
 	}
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *runner) work(ctx context.Context, s *settings, ended func()) (code int)
 	stream, err := conn.accept(ctx)
 	if err == nil {
 		srv := wire.Server{Agent: a, Log: s.Log}
-		err = srv.Serve(ctx, endNoticer{stream, ended})
+		err = srv.Serve(ctx, eofNotifier{stream, ended})
 		ended()
 	}
 	switch {
@@ -148,14 +148,14 @@ func (r *runner) work(ctx context.Context, s *settings, ended func()) (code int)
 	return exitOK
 }
 
-// An endNoticer calls ended when it has been read to its end: pmcd has gone,
+// An eofNotifier calls ended when it has been read to its end: pmcd has gone,
 // although the Agent may still be at work for it.
-type endNoticer struct {
+type eofNotifier struct {
 	io.ReadWriteCloser
 	ended func()
 }
 
-func (e endNoticer) Read(p []byte) (int, error) {
+func (e eofNotifier) Read(p []byte) (int, error) {
 	n, err := e.ReadWriteCloser.Read(p)
 	if err != nil {
 		e.ended()

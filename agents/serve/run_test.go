@@ -64,20 +64,20 @@ func address(t *testing.T, log func() string) (addr string) {
 // logFrame is a log from its header to its trailer.
 var logFrame = regexp.MustCompile(`(?s)^Log for pmdacolours on \S+ started \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\n\n(.*)\nLog finished \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\n$`)
 
-// started is an agent that has been run by Run.
-type started struct {
+// running is an agent that has been run by Run.
+type running struct {
 	stderr buffer
 	code   chan int
 }
 
-func start(ctx context.Context, conn net.Conn, args ...string) *started {
-	s := &started{code: make(chan int, 1)}
+func start(ctx context.Context, conn net.Conn, args ...string) *running {
+	s := &running{code: make(chan int, 1)}
 	go func() { s.code <- Run(ctx, program(), args, conn, conn, &s.stderr) }()
 	return s
 }
 
 // wait checks how the run has ended, and returns what is in the log.
-func (s *started) wait(t *testing.T, code int) string {
+func (s *running) wait(t *testing.T, code int) string {
 	t.Helper()
 	select {
 	case got := <-s.code:
@@ -224,7 +224,7 @@ func TestCancel(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			here, there := pipe(t)
-			s := &started{code: make(chan int, 1)}
+			s := &running{code: make(chan int, 1)}
 			made := make(chan struct{}, 1)
 			p := program()
 			p.New = func(s Start) (agents.Agent, error) {
@@ -253,7 +253,7 @@ func TestCancel(t *testing.T) {
 // An agent whose pmcd has gone while it hangs is left behind.
 func TestPmcdGoneWhileBusy(t *testing.T) {
 	here, there := pipe(t)
-	s := &started{code: make(chan int, 1)}
+	s := &running{code: make(chan int, 1)}
 	r := runner{Program: program(), stdin: there, stdout: there, stderr: &s.stderr, grace: 20 * time.Millisecond}
 	go func() { s.code <- r.run(t.Context(), []string{"-l", "-", "hangclose"}) }()
 	here.Close()

@@ -42,9 +42,9 @@ type Program struct {
 	Usage   string   // the arguments in the usage message, such as "[options] type ..."; none is "[options]"
 	Options []Option // those that the agent has besides the standard ones
 
-	// Args looks at the arguments that follow the options. Its error is a
-	// mistake on the command line. If Args is nil there must be none.
-	Args func(args []string) error
+	// CheckArgs looks at the arguments that follow the options. Its error is a
+	// mistake on the command line. If CheckArgs is nil there must be none.
+	CheckArgs func(args []string) error
 
 	// New returns the agent. It is called with the log open and as the user
 	// of the agent; pmcd waits for it, three seconds by default. An agent
@@ -93,14 +93,14 @@ func Main(p Program) {
 	os.Exit(r.main(os.Args[1:]))
 }
 
-// Part runs an agent of pmcd's own as a process that pmcd has started for it,
+// RunChild runs an agent of pmcd's own as a process that pmcd has started for it,
 // and does not return. It is Main without what makes a program: there are no
 // options, the user and the environment are pmcd's choice, and messages, which
 // have name in them, are lines of pmcd's log.
-func Part(name string, newAgent func() (agents.Agent, error)) {
+func RunChild(name string, newAgent func() (agents.Agent, error)) {
 	r := runner{
 		Program: Program{Name: name, New: func(Start) (agents.Agent, error) { return newAgent() }},
-		stderr:  os.Stderr, grace: grace, process: true, part: true,
+		stderr:  os.Stderr, grace: grace, process: true, child: true,
 	}
 	os.Exit(r.main(nil))
 }
@@ -122,13 +122,13 @@ func (r *runner) main(args []string) int {
 
 	in, out, err := takeStdio()
 	if err != nil {
-		r.complain("cannot keep the standard input and output: %v", err)
+		r.preLogError("cannot keep the standard input and output: %v", err)
 		return exitError
 	}
 	r.stdin, r.stdout = in, out
-	if !r.part {
+	if !r.child {
 		if err := pmcdconf.SetPCPEnv(); err != nil { // options may say all that is needed
-			r.complain("Warning: pcp.conf is not used: %v", err)
+			r.preLogError("Warning: pcp.conf is not used: %v", err)
 		}
 	}
 	code := r.run(ctx, args)

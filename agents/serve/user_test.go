@@ -56,13 +56,13 @@ func TestBecome(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may become anybody")
 	}
-	if err := become("", "root"); err != nil {
+	if err := setUser("", "root"); err != nil {
 		t.Errorf("default: %v", err)
 	}
-	if err := become(me.Username, ""); err != nil {
+	if err := setUser(me.Username, ""); err != nil {
 		t.Errorf("oneself: %v", err)
 	}
-	if err := become("root", ""); err == nil || !strings.Contains(err.Error(), "of root user") {
+	if err := setUser("root", ""); err == nil || !strings.Contains(err.Error(), "of root user") {
 		t.Errorf("root: %v", err)
 	}
 }

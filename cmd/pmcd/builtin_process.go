@@ -47,6 +47,6 @@ func runBuiltin(argv []string) int {
 	if err := os.WriteFile("/proc/self/comm", []byte(argv[0]), 0); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
 	}
-	agentserve.Part(argv[0], func() (agents.Agent, error) { return b.newAgent(domain) })
+	agentserve.RunChild(argv[0], func() (agents.Agent, error) { return b.newAgent(domain) })
 	panic("not reached")
 }

@@ -17,7 +17,7 @@ func main() {
 		Domain: txmon.Domain,
 		Log:    "txmon.log",
 		Usage:  "[options] tx_type [...]",
-		Args: func(types []string) error {
+		CheckArgs: func(types []string) error {
 			if len(types) == 0 {
 				return errors.New("No transaction types specified")
 			}

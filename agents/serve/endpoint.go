@@ -12,16 +12,16 @@ import (
 	"strconv"
 )
 
-// A door is where pmcd comes in: a pipe that is there already or a socket that
+// An endpoint is where pmcd comes in: a pipe that is there already or a socket that
 // takes one connection (pmdaConnect(3)).
-type door struct {
+type endpoint struct {
 	pipe     io.ReadWriteCloser
 	listener net.Listener
 }
 
-// open opens the transport of s. TCP is on the loopback address only, as in
+// openEndpoint opens the transport of s. TCP is on the loopback address only, as in
 // libpcp_pmda: whoever connects is believed to be pmcd.
-func (r *runner) open(s *settings) (*door, error) {
+func (r *runner) openEndpoint(s *settings) (*endpoint, error) {
 	var l net.Listener
 	var err error
 	switch s.transport {
@@ -32,32 +32,32 @@ func (r *runner) open(s *settings) (*door, error) {
 	case 'u':
 		l, err = listenUnix(s.address, s.Log)
 	default:
-		return &door{pipe: stdio{r.stdin, r.stdout}}, nil
+		return &endpoint{pipe: stdio{r.stdin, r.stdout}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.Log.Debug("listening", "address", l.Addr())
-	return &door{listener: l}, nil
+	return &endpoint{listener: l}, nil
 }
 
 // accept returns the stream, for which it waits until ctx ends. A socket has
 // served its purpose then.
-func (d *door) accept(ctx context.Context) (io.ReadWriteCloser, error) {
-	if d.listener == nil {
-		return d.pipe, nil
+func (e *endpoint) accept(ctx context.Context) (io.ReadWriteCloser, error) {
+	if e.listener == nil {
+		return e.pipe, nil
 	}
-	defer d.listener.Close()
-	defer context.AfterFunc(ctx, func() { d.listener.Close() })()
-	return d.listener.Accept()
+	defer e.listener.Close()
+	defer context.AfterFunc(ctx, func() { e.listener.Close() })()
+	return e.listener.Accept()
 }
 
 // close leaves nobody waiting: whoever is at the pipe, or came too late.
-func (d *door) close() {
-	if d.listener != nil {
-		d.listener.Close()
+func (e *endpoint) close() {
+	if e.listener != nil {
+		e.listener.Close()
 	} else {
-		d.pipe.Close()
+		e.pipe.Close()
 	}
 }
 
