@@ -17,7 +17,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// The test binary is its own PMDA: run under this name it is colours.
+// If the name of the test binary is that of a PMDA, it runs the agent colours.
 func TestMain(m *testing.M) {
 	if os.Args[0] == "child: colours" {
 		RunChild(os.Args[0], func() (agents.Agent, error) {
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		p := program()
 		p.New = func(s Start) (agents.Agent, error) {
 			fmt.Println("this must not get into the protocol")
-			fmt.Fprintln(os.Stderr, "nor into pmcd's log")
+			fmt.Fprintln(os.Stderr, "this must not get into pmcd's log")
 			slog.Info("by slog")
 			log.Print("by log")
 			a, err := newColours(s)
@@ -39,26 +39,27 @@ func TestMain(m *testing.M) {
 		}
 		Main(p)
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // for children
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // of child processes
 	os.Exit(m.Run())
 }
 
-// program is an agent that has all there is, and whose arguments make trouble.
+// program returns a program whose agent implements all optional interfaces. Its
+// arguments name the failures that the agent simulates.
 func program() Program {
 	return Program{
 		Name:      "pmdacolours",
 		Domain:    253,
 		Log:       "colours.log",
 		Help:      "colours.help",
-		CheckArgs: checkTrouble,
+		CheckArgs: checkFailures,
 		New:       newColours,
 	}
 }
 
-func checkTrouble(args []string) error {
+func checkFailures(args []string) error {
 	for _, a := range args {
 		if !strings.Contains("fail panic panicfetch hang hangclose", a) {
-			return fmt.Errorf("no such trouble: %s", a)
+			return fmt.Errorf("unknown failure: %s", a)
 		}
 	}
 	return nil
@@ -73,7 +74,7 @@ func newColours(s Start) (agents.Agent, error) {
 	case slices.Contains(s.Args, "hang"):
 		select {}
 	}
-	s.Log.Info("colours is made", "domain", s.Domain, "help", s.Help)
+	s.Log.Info("agent made", "domain", s.Domain, "help", s.Help)
 	return &colours{Start: s, values: []uint32{0, 100, 200}}, nil
 }
 
@@ -176,7 +177,7 @@ func (a *colours) Labels(_ context.Context, _ agents.Origin, kind pdu.LabelKind,
 	return []pdu.LabelSet{set}, err
 }
 
-// dynamicNames are those of the colour that pmcd's name space does not have.
+// dynamicNames are names of the metric colour that are not in pmcd's PMNS.
 var dynamicNames = []string{"colours.dynamic.hue", "colours.dynamic.more.hue"}
 
 func (a *colours) PMID(_ context.Context, _ agents.Origin, name string) (pdu.PMID, error) {
@@ -220,12 +221,12 @@ func (a *colours) SetAttr(client int32, attr pdu.Attr) {
 	a.Log.Info("attribute", "client", client, "key", attr.Code, "value", attr.Value)
 }
 
-func (a *colours) EndContext(client int32) { a.Log.Info("end", "client", client) }
+func (a *colours) EndContext(client int32) { a.Log.Info("client closed", "client", client) }
 
 func (a *colours) Close() error {
 	if slices.Contains(a.Args, "hangclose") {
 		select {}
 	}
-	a.Log.Info("colours is closed", "first", cmp.Or(a.values...))
+	a.Log.Info("agent closed", "first", cmp.Or(a.values...))
 	return nil
 }

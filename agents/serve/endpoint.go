@@ -12,15 +12,16 @@ import (
 	"strconv"
 )
 
-// An endpoint is where pmcd comes in: a pipe that is there already or a socket that
-// takes one connection (pmdaConnect(3)).
+// An endpoint is what pmcd connects to (pmdaConnect(3)): the pipe that it made,
+// or a listener that accepts one connection.
 type endpoint struct {
-	pipe     io.ReadWriteCloser
+	pipe     io.ReadWriteCloser // nil if there is a listener
 	listener net.Listener
 }
 
-// openEndpoint opens the transport of s. TCP is on the loopback address only, as in
-// libpcp_pmda: whoever connects is believed to be pmcd.
+// openEndpoint opens the pipe or listener that s selects. TCP listens on the
+// loopback address only, as in libpcp_pmda, because any process that connects is
+// taken for pmcd.
 func (r *runner) openEndpoint(s *settings) (*endpoint, error) {
 	var l net.Listener
 	var err error
@@ -41,8 +42,8 @@ func (r *runner) openEndpoint(s *settings) (*endpoint, error) {
 	return &endpoint{listener: l}, nil
 }
 
-// accept returns the stream, for which it waits until ctx ends. A socket has
-// served its purpose then.
+// accept returns the stream to pmcd. It waits for a connection until ctx ends,
+// and then closes the listener.
 func (e *endpoint) accept(ctx context.Context) (io.ReadWriteCloser, error) {
 	if e.listener == nil {
 		return e.pipe, nil
@@ -52,7 +53,7 @@ func (e *endpoint) accept(ctx context.Context) (io.ReadWriteCloser, error) {
 	return e.listener.Accept()
 }
 
-// close leaves nobody waiting: whoever is at the pipe, or came too late.
+// close closes the endpoint, so that pmcd does not wait for the agent.
 func (e *endpoint) close() {
 	if e.listener != nil {
 		e.listener.Close()
@@ -61,15 +62,16 @@ func (e *endpoint) close() {
 	}
 }
 
-// listenUnix opens a socket for pmcd, which may run as root or as PCP's user.
-// A socket that is there is removed, and this one stays after the end, as with
-// libpcp_pmda. A file that is no socket is left: it would be a mistake.
+// listenUnix listens on a Unix socket. It gives the socket to PCP's user, as whom
+// pmcd runs if not as root. It replaces a socket that exists at path, and the new
+// one is not removed at the end, as with libpcp_pmda. It is an error if path is
+// another kind of file.
 func listenUnix(path string, log *slog.Logger) (net.Listener, error) {
 	if st, err := os.Lstat(path); err == nil && st.Mode().Type() == fs.ModeSocket {
 		if err := os.Remove(path); err != nil {
 			return nil, err
 		}
-		log.Warn("socket exists, unlinked it", "path", path)
+		log.Warn("removed the old socket", "path", path)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -79,32 +81,32 @@ func listenUnix(path string, log *slog.Logger) (net.Listener, error) {
 	owner := pcpUser()
 	u, err := user.Lookup(owner)
 	if err != nil {
-		log.Warn("socket keeps its owner", "error", err)
+		log.Warn("cannot find the user that should own the socket", "error", err)
 	}
-	// Not for everybody, as with dbpmda(1): no failure.
+	// Errors are not fatal: pmcd may run as the same user as the agent.
 	if err := os.Chmod(path, 0o660); err != nil {
-		log.Debug("socket keeps its mode", "error", err)
+		log.Debug("cannot set the mode of the socket", "error", err)
 	}
 	if u != nil {
 		uid, _ := strconv.Atoi(u.Uid)
 		gid, _ := strconv.Atoi(u.Gid)
 		if err := os.Lchown(path, uid, gid); err != nil {
-			log.Debug("socket keeps its owner", "error", err)
+			log.Debug("cannot set the owner of the socket", "error", err)
 		}
 	}
 	return l, nil
 }
 
-// pcpUser is the account that PCP's programs run as (pmGetUsername(3)).
+// pcpUser returns the user that PCP's programs run as (pmGetUsername(3)).
 func pcpUser() string { return cmp.Or(os.Getenv("PCP_USER"), "pcp") }
 
-// stdio are the ends of two pipes, or one stream twice.
+// stdio combines the ends of two pipes. Both may be the same stream.
 type stdio struct {
 	io.Reader
 	io.Writer
 }
 
-// Close closes what can be closed.
+// Close closes the Writer and the Reader if they are io.Closers.
 func (s stdio) Close() error {
 	for _, v := range []any{s.Writer, s.Reader} {
 		if c, ok := v.(io.Closer); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// clock has one metric, the time in seconds.
+// A clock is an agent with one metric, the time in seconds.
 type clock struct{ id pdu.PMID }
 
 func (c clock) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
@@ -17,7 +17,7 @@ func (c clock) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, 
 		return pdu.Desc{}, pdu.ErrnoPMID
 	}
 	return pdu.Desc{PMID: id, ValueType: pdu.MetricU64, InDom: pdu.NoInDom, Sem: pdu.SemCounter,
-		Units: pdu.NewUnits(0, 1, 0, 0, 3, 0)}, nil
+		Units: pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0)}, nil
 }
 
 func (c clock) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
@@ -32,7 +32,7 @@ func (c clock) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWri
 	return nil
 }
 
-// A whole PMDA, for a line of pmcd.conf such as
+// This is a complete PMDA. Its line in pmcd.conf is, for example:
 //
 //	clock 250 pipe binary /usr/local/bin/pmdaclock -d 250
 func ExampleMain() {

@@ -17,17 +17,18 @@ import (
 	"unicode/utf8"
 )
 
-// openLog opens a log. The file that was there gets the suffix .prev, as with
-// libpcp since 7.0 (pmOpenLog(3)); what is no file is written to as it is. A link
-// counts as a file if it is somebody else's: the directory of logs is that of
-// PCP's user, and root does not write to what that user has a link to.
+// openLog opens a log file. An old file gets the suffix .prev, as with libpcp since
+// 7.0 (pmOpenLog(3)). A device or FIFO is opened as it is, and a symbolic link to
+// one is followed if it belongs to root or to the user of this process. A link of
+// another user is replaced like a file: the log directory belongs to PCP's user,
+// and root must not write to a file that this user has linked.
 func openLog(path string) (*os.File, error) {
-	flags, look := os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, os.Lstat
+	flags, stat := os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, os.Lstat
 	if isTrustedLink(path) {
-		flags, look = os.O_WRONLY|os.O_APPEND, os.Stat
+		flags, stat = os.O_WRONLY|os.O_APPEND, os.Stat
 	}
-	if st, err := look(path); err != nil || st.Mode().IsRegular() || st.Mode().Type() == fs.ModeSymlink {
-		os.Rename(path, path+".prev") // if that fails, it is truncated
+	if st, err := stat(path); err != nil || st.Mode().IsRegular() || st.Mode().Type() == fs.ModeSymlink {
+		os.Rename(path, path+".prev") // if this fails, the old file is truncated
 		flags |= os.O_CREATE | os.O_TRUNC | syscall.O_NOFOLLOW
 	}
 	f, err := os.OpenFile(path, flags, 0o666)
@@ -38,7 +39,8 @@ func openLog(path string) (*os.File, error) {
 	return f, err
 }
 
-// isTrustedLink reports whether path is a link of root or of who asks.
+// isTrustedLink reports whether path is a symbolic link of root or of the user of
+// this process.
 func isTrustedLink(path string) bool {
 	fi, err := os.Lstat(path)
 	if err != nil || fi.Mode().Type() != fs.ModeSymlink {
@@ -62,27 +64,28 @@ const (
 	messageTime = "Mon Jan _2 15:04:05"
 )
 
-// levelCritical is above those of slog: the agent cannot do its work.
+// levelCritical is above slog's levels. It is for errors that keep the agent from
+// starting.
 const levelCritical = slog.LevelError + 4
 
-// A Handler writes messages in the form that all programs of PCP have
+// A Handler is a slog.Handler that writes messages in the format of PCP's programs
 // (pmNotifyErr(3)):
 //
 //	[Sat Nov 21 13:00:00] pmdasimple(4321) Info: text key=value
 //
-// The levels of slog are Debug, Info, Warning and Error; what is above is
-// Critical. A text may have several lines.
+// The words for slog's levels are Debug, Info, Warning and Error. A higher level
+// is Critical. The text may have several lines.
 type Handler struct {
 	level slog.Leveler
 	name  string
-	mu    *sync.Mutex // guards w; shared with those that With methods return
+	mu    *sync.Mutex // serializes writes to w; shared with Handlers derived from this one
 	w     io.Writer
-	attrs string // of WithAttrs, ready to be written
-	group string // of WithGroup: a prefix of keys, with its dot
+	attrs string // attributes of WithAttrs, formatted
+	group string // groups of WithGroup: a prefix of keys that ends in a dot
 }
 
-// NewHandler returns a Handler for a program called name. Each message is one
-// Write; those below level are dropped.
+// NewHandler returns a Handler for the program name. It writes each message with
+// one call of w.Write and drops messages below level.
 func NewHandler(w io.Writer, name string, level slog.Leveler) *Handler {
 	return &Handler{level: level, name: name, mu: new(sync.Mutex), w: w}
 }
@@ -143,7 +146,8 @@ func levelName(l slog.Level) string {
 	return "Critical"
 }
 
-// appendAttr appends " key=value", quoted where that is not plain.
+// appendAttr appends " key=value". It quotes a key or value that has blanks, quotes,
+// "=" or unprintable characters.
 func appendAttr(b []byte, group string, a slog.Attr) []byte {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {

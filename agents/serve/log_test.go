@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// Messages have the form of pmNotifyErr(3).
+// Messages have the format of pmNotifyErr(3).
 func TestHandler(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		log  func(*slog.Logger)
-		want string // behind the process id
+		want string // without time stamp, name and process id
 	}{
 		{"debug is dropped", func(l *slog.Logger) { l.Debug("x") }, ""},
 		{"info", func(l *slog.Logger) { l.Info("x") }, "Info: x\n"},
@@ -52,9 +52,9 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// Loggers derived from one another do not share what With gave them, and their
-// lines stay whole.
-func TestHandlerIsShared(t *testing.T) {
+// Handlers derived from the same Handler have separate attributes, and do not
+// write their lines at the same time.
+func TestDerivedHandlers(t *testing.T) {
 	var b bytes.Buffer
 	base := slog.New(NewHandler(&b, "prog", slog.LevelInfo)).With("base", 1)
 	var wg sync.WaitGroup
@@ -93,7 +93,7 @@ func TestOpenLog(t *testing.T) {
 	if _, err := openLog(filepath.Join(dir, "no", "log")); err == nil || err.Error() != "no such file or directory" {
 		t.Errorf("missing directory: %v", err)
 	}
-	// A device stays what it is.
+	// A link to a device is not replaced.
 	link := filepath.Join(dir, "null")
 	if err := os.Symlink(os.DevNull, link); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestOpenLog(t *testing.T) {
 	if to, err := os.Readlink(link); err != nil || to != os.DevNull {
 		t.Errorf("link to a device: %q, %v", to, err)
 	}
-	// A link that leads to nowhere, or to a file, is not followed.
+	// A link to a file is not followed.
 	target := filepath.Join(dir, "target")
 	if err := os.WriteFile(target, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)

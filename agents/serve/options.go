@@ -11,32 +11,32 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// An Option is an option of the command line.
+// An Option is a command line option.
 type Option = getopt.Option
 
-// errHelp is a mistake that has been reported, or none.
+// errHelp is the result of the option -?: the usage message is printed without
+// an error.
 var errHelp = errors.New("usage")
 
-// settings are what the command line says.
+// settings are the result of parsing the command line.
 type settings struct {
 	Start
 	log  string
-	user string // -U only
+	user string // of -U; "" without it
 
-	transport byte   // letter of its option: p, i, 6 or u; 0 is a pipe
+	transport byte   // letter of its option: p, i, 6 or u; 0 is a pipe, too
 	address   string // port or path
 }
 
-// usageError is a mistake on the command line: what to print behind the name, and
-// then the usage message.
+// A usageError has the errors on a command line.
 type usageError struct {
 	errs []error
-	text string
+	text string // the usage message
 }
 
 func (u *usageError) Error() string { return errors.Join(u.errs...).Error() }
 
-// settings reads the command line. An error is of type *usage.
+// settings parses the command line. Its error is a *usageError.
 func (p *Program) settings(args []string) (*settings, error) {
 	s := &settings{Start: Start{Domain: p.Domain, Help: p.Help}, log: cmp.Or(p.Log, "-")}
 	options := s.options(p)
@@ -60,8 +60,9 @@ func (p *Program) settings(args []string) (*settings, error) {
 	return s, nil
 }
 
-// options are those that PCP's agents have, with its words
-// (pmdaGetOptions(3), PMDAOPT_* in pmda.h), which do not mention -D.
+// options returns the options of p and those of PCP's agents, with their texts in
+// the usage message (pmdaGetOptions(3), PMDAOPT_* in pmda.h). They have no text for
+// -D.
 func (s *settings) options(p *Program) []Option {
 	options := []Option{
 		{Text: "Options"},
@@ -87,6 +88,7 @@ func (s *settings) options(p *Program) []Option {
 	}...)
 }
 
+// setString returns a function that sets *v.
 func setString(v *string) func(string) error {
 	return func(arg string) error {
 		*v = arg
@@ -101,12 +103,13 @@ func (s *settings) setDomain(arg string) error {
 		s.Domain = n
 		return nil
 	case err == nil || errors.Is(err, strconv.ErrRange):
-		return fmt.Errorf("-d %s is no domain number, which is from 0 to %d", arg, pmcdconf.MaxDomain)
+		return fmt.Errorf("-d %s is not a domain number, 0 to %d", arg, pmcdconf.MaxDomain)
 	}
 	return errors.New("-d requires numeric domain number")
 }
 
-// setDebug takes names, and the number that they once were: any will do.
+// setDebug adds the debug options of -D (pmdbg(1)). It accepts any number, too,
+// because -D once had a number as its argument.
 func (s *settings) setDebug(arg string) error {
 	names, err := pmcdconf.ParseDebug(arg)
 	if _, nerr := strconv.Atoi(arg); nerr == nil {
@@ -121,7 +124,8 @@ func (s *settings) setDebug(arg string) error {
 	return nil
 }
 
-// setTransport is for the options that exclude each other.
+// setTransport returns the Set function of an option that selects the transport.
+// Only one of these options is allowed.
 func (s *settings) setTransport(letter byte) func(string) error {
 	return func(arg string) error {
 		if s.transport != 0 && s.transport != letter {

@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// A mistake on the command line is told with the usage message, before there is
-// a log.
+// Errors on the command line are printed with the usage message, and no log is
+// opened.
 func TestCommandLine(t *testing.T) {
 	p := program()
-	p.Usage = "[options] [trouble ...]"
+	p.Usage = "[options] [failure ...]"
 	p.Options = []Option{{Short: 'x', Long: "extra", Arg: "X", Text: "one more", Set: func(arg string) error {
 		if arg != "x" {
 			return fmt.Errorf("-x takes x, not %s", arg)
 		}
 		return nil
 	}}}
-	const usage = `Usage: pmdacolours [options] [trouble ...]
+	const usage = `Usage: pmdacolours [options] [failure ...]
 
 Options:
   -d NUM, --domain=NUM  use domain (numeric) for metrics domain of PMDA
@@ -46,14 +46,14 @@ Exactly one of the following options may appear:
 		{"--help", ""},
 		{"-d abc", "-d requires numeric domain number"},
 		{"-d 5x -p -i 3", "-d requires numeric domain number|-i option clashes with -p option"},
-		{"-d 511", "-d 511 is no domain number, which is from 0 to 510"},
-		{"-d -1", "-d -1 is no domain number, which is from 0 to 510"},
-		{"-d 99999999999999999999", "-d 99999999999999999999 is no domain number, which is from 0 to 510"},
+		{"-d 511", "-d 511 is not a domain number, 0 to 510"},
+		{"-d -1", "-d -1 is not a domain number, 0 to 510"},
+		{"-d 99999999999999999999", "-d 99999999999999999999 is not a domain number, 0 to 510"},
 		{"-u a -6 b", "-6 option clashes with -u option"},
 		{"-D nosuch", "unrecognized debug options specification (nosuch)"},
 		{"-x y", "-x takes x, not y"},
 		{"-d 5 -Z", "invalid option -- 'Z'"},
-		{"fail sing", "no such trouble: sing"},
+		{"fail sing", "unknown failure: sing"},
 	} {
 		var stderr buffer
 		code := Run(t.Context(), p, strings.Fields(tt.args), strings.NewReader(""), new(bytes.Buffer), &stderr)
@@ -68,13 +68,13 @@ Exactly one of the following options may appear:
 		}
 	}
 	if files, _ := os.ReadDir("."); len(files) > 0 {
-		t.Errorf("left %v", files)
+		t.Errorf("files were created: %v", files)
 	}
 
 	p.CheckArgs, p.Help = nil, ""
 	var stderr buffer
 	if code := Run(t.Context(), p, []string{"word"}, strings.NewReader(""), new(bytes.Buffer), &stderr); code != 1 ||
 		!strings.HasPrefix(stderr.String(), "pmdacolours: unexpected argument 'word'\n") || strings.Contains(stderr.String(), "-h FILE") {
-		t.Errorf("argument, none expected: %d, %s", code, &stderr)
+		t.Errorf("argument without CheckArgs: exit code %d, %s", code, &stderr)
 	}
 }

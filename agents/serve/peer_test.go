@@ -16,10 +16,10 @@ import (
 	"github.com/gopcp/pmcd/agents"
 )
 
-var update = flag.Bool("update", false, "write testdata/dbpmda.out anew: then read it")
+var update = flag.Bool("update", false, "write testdata/dbpmda.out; review the result")
 
-// needPeer skips the test if a program of PCP is not installed, and fails it
-// where PMCD_REQUIRE_PEERS says that it must be.
+// needPeer returns the path of one of PCP's programs. If it is not installed, the
+// test is skipped or, with PMCD_REQUIRE_PEERS=1, fails.
 func needPeer(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -32,7 +32,8 @@ func needPeer(t *testing.T, name string) string {
 	return path
 }
 
-// What differs from run to run, or from one transport to another.
+// variableParts are the parts of dbpmda's output that differ between runs or
+// transports.
 var variableParts = []struct {
 	re *regexp.Regexp
 	to string
@@ -42,7 +43,8 @@ var variableParts = []struct {
 	{regexp.MustCompile(`dump from 0x[0-9a-f]+`), "dump from X"},
 }
 
-// dbpmda(1) asks all that it can, and is told the same over all transports.
+// dbpmda(1) sends all its requests, and its output is the same with all
+// transports.
 func TestPeerDbpmda(t *testing.T) {
 	dbpmda := needPeer(t, "dbpmda")
 	script, err := os.ReadFile("testdata/dbpmda.in")
@@ -118,8 +120,8 @@ func TestPeerDbpmda(t *testing.T) {
 	}
 }
 
-// A command line means to us what it means to PCP's pmdasimple: the same exit
-// code, and the same words if it is a mistake.
+// For each command line the exit code is the same as that of PCP's pmdasimple, and
+// so is the text of an error.
 func TestPeerCommandLine(t *testing.T) {
 	simple := needPeer(t, "../../.peers/pmdasimple")
 	simple, err := filepath.Abs(simple)
@@ -148,7 +150,7 @@ func TestPeerCommandLine(t *testing.T) {
 		cmd := exec.CommandContext(ctx, simple, args...)
 		var theirs bytes.Buffer
 		cmd.Stderr = &theirs
-		err := cmd.Run() // its input is empty: the end of the stream
+		err := cmd.Run() // stdin is empty: the stream ends at once
 		cancel()
 		if cmd.ProcessState == nil || ctx.Err() == context.DeadlineExceeded {
 			t.Fatalf("%q: %v", args, err)

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// takeStdio returns the standard input and output and puts others in their
-// place: an empty input, and the standard error output. The two are not
-// inherited by children of the agent.
+// takeStdio returns duplicates of the standard input and output, which children
+// of the agent do not inherit. It replaces the originals by an empty input and by
+// the standard error output.
 func takeStdio() (in, out *os.File, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -39,7 +39,7 @@ func takeStdio() (in, out *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "stdin"), os.NewFile(uintptr(fds[1]), "stdout"), nil
 }
 
-// redirectOutput makes f the standard output and error output.
+// redirectOutput replaces the standard output and the standard error output by f.
 func redirectOutput(f *os.File) error {
 	for _, fd := range []int{1, 2} {
 		if err := syscall.Dup3(int(f.Fd()), fd, 0); err != nil {
@@ -49,13 +49,14 @@ func redirectOutput(f *os.File) error {
 	return nil
 }
 
-// setUser changes the user of the whole process to asked or, if there is none
-// and the process is root's, to def or PCP's user (pmSetProcessIdentity(3)).
-func setUser(asked, def string) error {
-	if asked == "" && os.Geteuid() != 0 {
+// setUser changes the user of the process (pmSetProcessIdentity(3)) to the one
+// that -U names. Without -U it changes the user only if the process is root's, to
+// def or, if def is "", to PCP's user.
+func setUser(fromOption, def string) error {
+	if fromOption == "" && os.Geteuid() != 0 {
 		return nil
 	}
-	name := cmp.Or(asked, def, pcpUser())
+	name := cmp.Or(fromOption, def, pcpUser())
 	u, err := user.Lookup(name)
 	if err != nil {
 		return fmt.Errorf("cannot find the %s user to switch to", name)
@@ -83,7 +84,8 @@ func setUser(asked, def string) error {
 	if err := syscall.Setgid(gid); err != nil {
 		return fmt.Errorf("setgid to gid of %s user (gid=%d): %w", name, gid, err)
 	}
-	// One who is that user already may not set groups, and need not.
+	// A process that runs as that user already has its groups, and is not allowed
+	// to set them.
 	if err := syscall.Setgroups(groups); err != nil && err != syscall.EPERM {
 		return fmt.Errorf("setgroups to those of %s user: %w", name, err)
 	}

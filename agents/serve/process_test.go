@@ -21,14 +21,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A process is pmdacolours as a process.
+// A process is a process of pmdacolours.
 type process struct {
 	*child.Process
 	log, stderr string // files
 }
 
-// startChild starts this test binary as pmdacolours with a log of its own. It
-// is gone when t ends.
+// startChild starts this test binary as pmdacolours with a log of its own, or with
+// RunChild if the first argument is "child". The process is stopped when t ends.
 func startChild(t *testing.T, pipes bool, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
@@ -62,7 +62,7 @@ func (c *process) text() string {
 	return string(b)
 }
 
-// dial is the pmcd that the agent gets, over its pipes or over conn.
+// dial returns a client of the agent. If conn is nil, it uses the pipes.
 func (c *process) dial(t *testing.T, conn wire.Conn) *wire.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -78,14 +78,14 @@ func (c *process) dial(t *testing.T, conn wire.Conn) *wire.Client {
 	return w
 }
 
-// wait returns how the process has ended and what its log has within header
-// and trailer.
+// wait returns the exit status of the process and its log without header and
+// trailer.
 func (c *process) wait(t *testing.T) (syscall.WaitStatus, string) {
 	t.Helper()
 	select {
 	case <-c.Done():
 	case <-time.After(30 * time.Second):
-		t.Fatalf("does not end; log:\n%s", c.text())
+		t.Fatalf("the process has not ended; log:\n%s", c.text())
 	}
 	m := logFrame.FindStringSubmatch(c.text())
 	if m == nil {
@@ -94,7 +94,7 @@ func (c *process) wait(t *testing.T) (syscall.WaitStatus, string) {
 	return c.Status(), m[1]
 }
 
-// fetch fails the test if the agent does not answer.
+// fetch fetches a metric from the agent.
 func fetch(t *testing.T, c transport.Transport) {
 	t.Helper()
 	var r pdu.Result
@@ -106,8 +106,8 @@ func fetch(t *testing.T, c transport.Transport) {
 	}
 }
 
-// Whatever the agent prints, the protocol is undisturbed and the rest is in the
-// log; pmcd's end of the stream is the end.
+// Output of the agent goes to the log and not into the protocol. The process ends
+// when pmcd closes the stream.
 func TestProcess(t *testing.T) {
 	c := startChild(t, true)
 	w := c.dial(t, nil)
@@ -118,8 +118,8 @@ func TestProcess(t *testing.T) {
 		t.Errorf("ended with %#x, want 0", status)
 	}
 	for _, want := range []string{
-		"this must not get into the protocol\n", "nor into pmcd's log\n", "Info: by slog\n", "Info: by log\n",
-		"Info: colours is made domain=120 help=colours.help\n", "Info: colours is closed first=100\n",
+		"this must not get into the protocol\n", "this must not get into pmcd's log\n", "Info: by slog\n", "Info: by log\n",
+		"Info: agent made domain=120 help=colours.help\n", "Info: agent closed first=100\n",
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("log: %s\nwant %s", log, want)
@@ -130,8 +130,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// A part of pmcd says what there is to say in pmcd's log, and no more. A SIGHUP
-// is not for it; the end of the stream is the end.
+// RunChild writes messages to stderr, without header and trailer. SIGHUP has no
+// effect. The process ends when pmcd closes the stream.
 func TestRunChild(t *testing.T) {
 	c := startChild(t, true, "child")
 	w := c.dial(t, nil)
@@ -144,7 +144,7 @@ func TestRunChild(t *testing.T) {
 	select {
 	case <-c.Done():
 	case <-time.After(30 * time.Second):
-		t.Fatal("does not end")
+		t.Fatal("the process has not ended")
 	}
 	log, err := os.ReadFile(c.stderr)
 	if err != nil || c.Status() != 0 {
@@ -152,15 +152,15 @@ func TestRunChild(t *testing.T) {
 	}
 	want := regexp.MustCompile(`^this must not get into the protocol
 \[.*\] child: colours\(\d+\) Info: by slog
-\[.*\] child: colours\(\d+\) Info: colours is made domain=120 help=""
-\[.*\] child: colours\(\d+\) Info: colours is closed first=100
+\[.*\] child: colours\(\d+\) Info: agent made domain=120 help=""
+\[.*\] child: colours\(\d+\) Info: agent closed first=100
 $`)
 	if !want.Match(log) {
 		t.Errorf("stderr is\n%swant\n%v", log, want)
 	}
 }
 
-// A socket takes one connection, and pmcd's user may use it.
+// A socket accepts one connection, and pmcd's user has access to it.
 func TestProcessSockets(t *testing.T) {
 	for _, tt := range []struct{ option, network string }{{"-i", "tcp4"}, {"-6", "tcp6"}, {"-u", "unix"}} {
 		t.Run(tt.network, func(t *testing.T) {
@@ -197,13 +197,13 @@ func TestProcessSockets(t *testing.T) {
 				t.Errorf("ended with %#x, want 0", status)
 			}
 			if _, err := os.Stat(arg); tt.network == "unix" && err != nil {
-				t.Errorf("the socket is gone: %v", err)
+				t.Errorf("the socket was removed: %v", err)
 			}
 		})
 	}
 }
 
-// checkOwner checks the file of a socket.
+// checkOwner checks the mode and the owner of a Unix socket.
 func checkOwner(t *testing.T, path string) {
 	t.Helper()
 	st, err := os.Stat(path)
@@ -212,14 +212,15 @@ func checkOwner(t *testing.T, path string) {
 	}
 	u, err := user.Lookup(pcpUser())
 	if err != nil || os.Geteuid() != 0 {
-		return // it stays ours
+		return // it keeps its owner
 	}
 	if st := st.Sys().(*syscall.Stat_t); fmt.Sprint(st.Uid) != u.Uid || fmt.Sprint(st.Gid) != u.Gid {
 		t.Errorf("owner %d:%d, want %s:%s", st.Uid, st.Gid, u.Uid, u.Gid)
 	}
 }
 
-// A signal that ends the agent closes it first, and is what its parent sees.
+// On SIGTERM or SIGINT the agent is closed, and its parent sees the signal in the
+// exit status.
 func TestProcessSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		for _, connected := range []bool{true, false} {
@@ -230,14 +231,14 @@ func TestProcessSignals(t *testing.T) {
 					fetch(t, c.dial(t, nil))
 				} else {
 					c = startChild(t, false, "-i", "0")
-					eventually(t, "made", func() bool { return strings.Contains(c.text(), "colours is made") })
+					eventually(t, "no agent made", func() bool { return strings.Contains(c.text(), "agent made") })
 				}
 				syscall.Kill(c.PID(), sig)
 				status, log := c.wait(t)
 				if !status.Signaled() || status.Signal() != sig {
 					t.Errorf("ended with %#x, want signal %v", status, sig)
 				}
-				if !strings.Contains(log, "colours is closed") {
+				if !strings.Contains(log, "agent closed") {
 					t.Errorf("log: %s", log)
 				}
 			})
@@ -245,7 +246,7 @@ func TestProcessSignals(t *testing.T) {
 	}
 }
 
-// SIGHUP and SIGPIPE are nothing, and neither is a log that nobody reads.
+// The process survives SIGHUP, SIGPIPE and a log that is a broken pipe.
 func TestProcessSurvives(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -269,17 +270,16 @@ func TestProcessSurvives(t *testing.T) {
 		syscall.Kill(c.PID(), sig)
 		fetch(t, conn)
 	}
-	conn.Notify(transport.Notice{Client: 1, End: true}) // which is written to the log
+	conn.Notify(transport.Notice{Client: 1, End: true}) // the agent logs it
 	fetch(t, conn)
 }
 
-// A second signal does not wait for an agent that does not end.
+// A second signal ends the process at once, although Close hangs.
 func TestProcessSecondSignal(t *testing.T) {
 	c := startChild(t, true, "hangclose")
 	fetch(t, c.dial(t, nil))
 	syscall.Kill(c.PID(), syscall.SIGTERM)
-	begin := time.Now()
-	eventually(t, "dead", func() bool {
+	eventually(t, "the process has not ended", func() bool {
 		syscall.Kill(c.PID(), syscall.SIGTERM)
 		select {
 		case <-c.Done():
@@ -288,24 +288,24 @@ func TestProcessSecondSignal(t *testing.T) {
 			return false
 		}
 	})
-	if took := time.Since(begin); took >= grace {
-		t.Errorf("ended after %v, which is its time of grace", took)
+	if log := c.text(); strings.Contains(log, "has not stopped") {
+		t.Errorf("ended after its grace period; log:\n%s", log)
 	}
 	if status := c.Status(); status.Signal() != syscall.SIGTERM {
 		t.Errorf("ended with %#x, want SIGTERM", status)
 	}
 }
 
-// Exit codes as PCP's agents have them.
-func TestProcessTrouble(t *testing.T) {
-	for _, tt := range []struct{ trouble, want string }{
+// Exit codes are those of PCP's agents.
+func TestProcessFailures(t *testing.T) {
+	for _, tt := range []struct{ failure, want string }{
 		{"fail", "Error: cannot start the agent: no colours today\n"},
 		{"panic", "Error: agent panicked: ouch\n"},
 		{"panicfetch", "Error: agent panicked: ouch\n"},
 	} {
-		t.Run(tt.trouble, func(t *testing.T) {
-			c := startChild(t, true, tt.trouble)
-			if tt.trouble == "panicfetch" {
+		t.Run(tt.failure, func(t *testing.T) {
+			c := startChild(t, true, tt.failure)
+			if tt.failure == "panicfetch" {
 				w := c.dial(t, nil)
 				agenttest.Do(w, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{1}}, new(pdu.Result))
 			}

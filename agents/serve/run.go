@@ -14,11 +14,11 @@ import (
 	"github.com/gopcp/pmcd/agents/wire"
 )
 
-// grace is how long an agent may take to end: a call, New or Close that goes
-// on must not keep a process that nobody wants.
+// grace is how long an agent may take to return after the end of the stream. A
+// call of the agent, New or Close that hangs must not keep the process alive.
 const grace = 5 * time.Second
 
-// A runner is one run of a Program.
+// A runner runs a Program once.
 type runner struct {
 	Program
 	stdin          io.Reader
@@ -28,12 +28,12 @@ type runner struct {
 	child          bool // of pmcd: RunChild
 }
 
-// preLogError is for what comes before the log.
+// preLogError writes a message to stderr, before the log is open.
 func (r *runner) preLogError(format string, args ...any) {
 	fmt.Fprintf(r.stderr, "%s: %s\n", r.Name, fmt.Sprintf(format, args...))
 }
 
-// run is a run from the command line to the exit code.
+// run runs the program with the arguments args and returns the exit code.
 func (r *runner) run(ctx context.Context, args []string) int {
 	s, err := r.settings(args)
 	var u *usageError
@@ -73,18 +73,18 @@ func (r *runner) run(ctx context.Context, args []string) int {
 		slog.SetDefault(s.Log)
 	}
 
-	ended := make(chan struct{}) // by pmcd
+	streamEnded := make(chan struct{}) // pmcd closed it
 	done := make(chan int, 1)
 	go func() {
 		code := exitError
 		defer func() { done <- code }()
-		code = r.serveAgent(ctx, s, sync.OnceFunc(func() { close(ended) }))
+		code = r.serveAgent(ctx, s, sync.OnceFunc(func() { close(streamEnded) }))
 	}()
 	select {
 	case code := <-done:
 		return code
 	case <-ctx.Done():
-	case <-ended:
+	case <-streamEnded:
 	}
 	t := time.NewTimer(r.grace)
 	defer t.Stop()
@@ -92,25 +92,26 @@ func (r *runner) run(ctx context.Context, args []string) int {
 	case code := <-done:
 		return code
 	case <-t.C:
-		s.Log.Error("the agent does not end: it is left as it is")
+		s.Log.Error(fmt.Sprintf("the agent has not stopped after %v: exiting without it", r.grace))
 		return exitError
 	}
 }
 
-// serveAgent has the agent made and serves it. It calls ended when the stream has
-// ended.
-func (r *runner) serveAgent(ctx context.Context, s *settings, ended func()) (code int) {
+// serveAgent makes the agent and serves it. It calls streamEnded at the end of
+// the stream, when the agent may still be in a call.
+func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()) (code int) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.Log.Error(fmt.Sprintf("agent panicked: %v\n%s", v, debug.Stack()))
 			code = exitError
 		}
 	}()
-	// Before the change of user, which may not be allowed to; and before the
-	// agent is made, because pmcd connects once and then waits.
-	conn, err := r.openEndpoint(s)
+	// The endpoint is opened before the change of user, because the new user may
+	// not have the permission, and before New is called, because pmcd tries to
+	// connect only once and then waits.
+	ep, err := r.openEndpoint(s)
 	if err == nil {
-		defer conn.close()
+		defer ep.close()
 		if r.process && !r.child {
 			err = setUser(s.user, r.User)
 		}
@@ -132,15 +133,15 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, ended func()) (cod
 			}
 		}()
 	}
-	stream, err := conn.accept(ctx)
+	stream, err := ep.accept(ctx)
 	if err == nil {
 		srv := wire.Server{Agent: a, Log: s.Log}
-		err = srv.Serve(ctx, eofNotifier{stream, ended})
-		ended()
+		err = srv.Serve(ctx, eofNotifier{stream, streamEnded})
+		streamEnded()
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:
-	case errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET): // pmcd did not wait for an answer
+	case errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET): // pmcd closed the stream before it read a reply
 	default:
 		s.Log.Error(err.Error())
 		return exitError
@@ -148,17 +149,17 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, ended func()) (cod
 	return exitOK
 }
 
-// An eofNotifier calls ended when it has been read to its end: pmcd has gone,
-// although the Agent may still be at work for it.
+// An eofNotifier calls notify when Read reaches the end of the stream: pmcd has
+// closed it, but the agent may still be in a call.
 type eofNotifier struct {
 	io.ReadWriteCloser
-	ended func()
+	notify func()
 }
 
 func (e eofNotifier) Read(p []byte) (int, error) {
 	n, err := e.ReadWriteCloser.Read(p)
 	if err != nil {
-		e.ended()
+		e.notify()
 	}
 	return n, err
 }

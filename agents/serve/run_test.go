@@ -18,9 +18,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// buffer is a log that can be read while it is written.
+// A buffer is a log that can be read while it is written.
 type buffer struct {
-	mu sync.Mutex
+	mu sync.Mutex // guards b
 	b  bytes.Buffer
 }
 
@@ -36,22 +36,23 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// eventually waits for cond.
+// eventually waits until cond returns true.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
 
 var listening = regexp.MustCompile(`Debug: listening address=(\S+)`)
 
-// address waits until a log says where its agent listens.
+// address waits until the log has the address of the agent's listener, and returns
+// it.
 func address(t *testing.T, log func() string) (addr string) {
 	t.Helper()
-	eventually(t, "listening", func() bool {
+	eventually(t, "the agent does not listen", func() bool {
 		m := listening.FindStringSubmatch(log())
 		if m != nil {
 			addr = m[1]
@@ -61,10 +62,10 @@ func address(t *testing.T, log func() string) (addr string) {
 	return addr
 }
 
-// logFrame is a log from its header to its trailer.
+// logFrame matches a log from its header to its trailer.
 var logFrame = regexp.MustCompile(`(?s)^Log for pmdacolours on \S+ started \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\n\n(.*)\nLog finished \w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\n$`)
 
-// running is an agent that has been run by Run.
+// running is a call of Run.
 type running struct {
 	stderr buffer
 	code   chan int
@@ -76,7 +77,7 @@ func start(ctx context.Context, conn net.Conn, args ...string) *running {
 	return s
 }
 
-// wait checks how the run has ended, and returns what is in the log.
+// wait checks the exit code, and returns the log without header and trailer.
 func (s *running) wait(t *testing.T, code int) string {
 	t.Helper()
 	select {
@@ -85,7 +86,7 @@ func (s *running) wait(t *testing.T, code int) string {
 			t.Errorf("exit code %d, want %d; log:\n%s", got, code, &s.stderr)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatalf("does not end; log:\n%s", &s.stderr)
+		t.Fatalf("Run has not returned; log:\n%s", &s.stderr)
 	}
 	m := logFrame.FindStringSubmatch(s.stderr.String())
 	if m == nil {
@@ -94,7 +95,7 @@ func (s *running) wait(t *testing.T, code int) string {
 	return m[1]
 }
 
-// An agent can be had over a pipe, by default, and over all kinds of sockets.
+// An agent serves a pipe by default, and all kinds of sockets.
 func TestRun(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -113,7 +114,7 @@ func TestRun(t *testing.T) {
 				t.Skip(err)
 			}
 			t.Chdir(t.TempDir())
-			// What is not used must not be touched.
+			// With a socket, Run must not use stdin and stdout.
 			here, there := pipe(t)
 			s := start(t.Context(), there, append(tt.args, "-d", "120", "-l", "-", "-D", "libpmda")...)
 			var conn wire.Conn = here
@@ -159,8 +160,8 @@ func pipe(t *testing.T) (wire.Conn, net.Conn) {
 	return here.(wire.Conn), there
 }
 
-// Trouble is in the log, and the code says so.
-func TestTrouble(t *testing.T) {
+// Errors are logged, and set the exit code.
+func TestFailures(t *testing.T) {
 	for _, tt := range []struct {
 		args string
 		code int
@@ -195,7 +196,7 @@ func TestTrouble(t *testing.T) {
 					t.Errorf("exit code %d, want %d", code, tt.code)
 				}
 			case <-time.After(30 * time.Second):
-				t.Fatal("does not end")
+				t.Fatal("Run has not returned")
 			}
 			if got := s.stderr.String(); !strings.Contains(got, tt.want) {
 				t.Errorf("log: %s\nwant %s", got, tt.want)
@@ -204,8 +205,8 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// The end of ctx is the end wherever the agent is, and if it can be it is
-// closed.
+// Run returns when ctx ends, whatever the agent does. It closes the agent unless
+// the agent is in a call.
 func TestCancel(t *testing.T) {
 	for _, tt := range []struct {
 		name, args string
@@ -213,11 +214,11 @@ func TestCancel(t *testing.T) {
 		code       int
 		want       string
 	}{
-		{"waits for a request", "", true, 0, "colours is closed"},
-		{"waits for pmcd", "-u socket", false, 0, "colours is closed"},
-		{"waits for CREDS", "", false, 0, "colours is closed"},
-		{"hangs in New", "hang", false, 1, "the agent does not end"},
-		{"hangs in Close", "hangclose", true, 1, "the agent does not end"},
+		{"waiting for a request", "", true, 0, "agent closed"},
+		{"waiting for a connection", "-u socket", false, 0, "agent closed"},
+		{"waiting for CREDS", "", false, 0, "agent closed"},
+		{"New hangs", "hang", false, 1, "the agent has not stopped after 20ms: exiting without it"},
+		{"Close hangs", "hangclose", true, 1, "the agent has not stopped after 20ms: exiting without it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -250,8 +251,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// An agent whose pmcd has gone while it hangs is left behind.
-func TestPmcdGoneWhileBusy(t *testing.T) {
+// Run does not wait for an agent that hangs after pmcd has closed the stream.
+func TestStreamEndsWhileBusy(t *testing.T) {
 	here, there := pipe(t)
 	s := &running{code: make(chan int, 1)}
 	r := runner{Program: program(), stdin: there, stdout: there, stderr: &s.stderr, grace: 20 * time.Millisecond}
@@ -260,7 +261,7 @@ func TestPmcdGoneWhileBusy(t *testing.T) {
 	s.wait(t, 1)
 }
 
-// A file that is no socket is not removed for one.
+// listenUnix replaces an old socket, but no file of another kind.
 func TestUnixSocketPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("file", []byte("precious"), 0o600); err != nil {
@@ -273,7 +274,7 @@ func TestUnixSocketPath(t *testing.T) {
 	if b, err := os.ReadFile("file"); string(b) != "precious" {
 		t.Errorf("file: %q, %v", b, err)
 	}
-	for _, warning := range []bool{false, true} { // the socket stays, and is replaced
+	for _, replaced := range []bool{false, true} { // the socket is not removed at the end
 		ctx, cancel := context.WithCancel(t.Context())
 		s := start(ctx, there, "-l", "-", "-D", "libpmda", "-u", "socket")
 		address(t, s.stderr.String)
@@ -281,8 +282,8 @@ func TestUnixSocketPath(t *testing.T) {
 			t.Errorf("socket: %v, %v; want mode 0660", st.Mode(), err)
 		}
 		cancel()
-		if log := s.wait(t, 0); strings.Contains(log, "Warning: socket exists, unlinked it path=socket") != warning {
-			t.Errorf("log: %s\nwarning: want %v", log, warning)
+		if log := s.wait(t, 0); strings.Contains(log, "Warning: removed the old socket path=socket") != replaced {
+			t.Errorf("log: %s\nreplaced: want %v", log, replaced)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The agent runs as the user that it should. Its log was opened before.
+// The agent runs as the user that -U or PCP_USER names. The log is opened as root.
 func TestProcessUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -25,10 +25,10 @@ func TestProcessUser(t *testing.T) {
 		want string // in the log
 		code int
 	}{
-		{"asked for", "root", []string{"-U", "nobody"}, "Info: user id=" + nobody.Uid + " group=" + nobody.Gid + " ", 0},
-		{"root", "nobody", []string{"-U", "root"}, "Info: user id=0 group=0 ", 0},
-		{"PCP's", "nobody", nil, "Info: user id=" + nobody.Uid + " group=" + nobody.Gid + " ", 0},
-		{"unknown", "", []string{"-U", "no such user"}, "Critical: cannot find the no such user user to switch to\n", 1},
+		{"-U", "root", []string{"-U", "nobody"}, "Info: user id=" + nobody.Uid + " group=" + nobody.Gid + " ", 0},
+		{"-U root", "nobody", []string{"-U", "root"}, "Info: user id=0 group=0 ", 0},
+		{"PCP_USER", "nobody", nil, "Info: user id=" + nobody.Uid + " group=" + nobody.Gid + " ", 0},
+		{"unknown user", "", []string{"-U", "no such user"}, "Critical: cannot find the no such user user to switch to\n", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv("PCP_USER", tt.env)
@@ -41,33 +41,34 @@ func TestProcessUser(t *testing.T) {
 				t.Errorf("ended with %#x, log: %s\nwant %d and %s", status, log, tt.code, tt.want)
 			}
 			if st, err := os.Stat(c.log); err != nil || st.Sys().(*syscall.Stat_t).Uid != 0 {
-				t.Errorf("log: %v, %v; want that of root", st, err)
+				t.Errorf("log: %v, %v; want a file of root", st, err)
 			}
 		})
 	}
 }
 
-// Who is not root can become nobody else, and stays what he is without -U.
-func TestBecome(t *testing.T) {
+// A process that is not root's cannot change its user, and keeps it without -U.
+func TestSetUser(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		t.Skip("root may become anybody")
+		t.Skip("root can change the user")
 	}
 	if err := setUser("", "root"); err != nil {
 		t.Errorf("default: %v", err)
 	}
 	if err := setUser(me.Username, ""); err != nil {
-		t.Errorf("oneself: %v", err)
+		t.Errorf("same user: %v", err)
 	}
 	if err := setUser("root", ""); err == nil || !strings.Contains(err.Error(), "of root user") {
 		t.Errorf("root: %v", err)
 	}
 }
 
-// The agent finds pcp.conf's variables, but those that are set win.
+// The agent's environment has the variables of pcp.conf. Variables that are set
+// already are not changed.
 func TestProcessEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "pcp.conf"), []byte("PCP_LOG_DIR=/from/pcp.conf\nPCP_USER=nosuchuser\n"), 0o644); err != nil {

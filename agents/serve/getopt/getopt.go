@@ -1,7 +1,7 @@
-// Package getopt reads command lines as getopt_long(3) does, options before
-// arguments: they may be joined (-ab, -cVALUE), and long ones cut short as long
-// as they are unique. pmcd and PMDAs have their options by it, so that they take
-// what PCP's own do.
+// Package getopt parses command lines as getopt_long(3) does if options precede
+// arguments: short options may be joined (-ab, -cVALUE), and a long option may be
+// abbreviated if the abbreviation is unique. pmcd and the PMDAs of package serve
+// use it to accept the same command lines as PCP's programs.
 package getopt
 
 import (
@@ -9,21 +9,22 @@ import (
 	"strings"
 )
 
-// An Option is an option of the command line.
+// An Option is a command line option.
 type Option struct {
-	Short byte   // 0 is none
-	Long  string // none is ""
-	Arg   string // what the usage message calls its argument; "" is an option without one
-	Text  string // in the usage message; an option without is not shown
-	Whole bool   // Long may not be cut short: what others cut short stays unique
+	Short byte   // the letter; 0 if there is none
+	Long  string // the long name; "" if there is none
+	Arg   string // name of the argument in the usage message; "" if the option has none
+	Text  string // description in the usage message; if it is "", the message omits the option
+	Whole bool   // Long has no abbreviations, so that those of other options stay unique
 
-	// Set is told of each use. Its error is printed with the usage message.
+	// Set is called each time that the option is used. arg is "" if the option
+	// has no argument. Parse returns the error.
 	Set func(arg string) error
 }
 
-// Parse does what args ask for, as getopt_long(3) with options before
-// arguments, and returns the arguments. It goes on after mistakes, and returns
-// an error for each: what Set says, or what glibc does.
+// Parse parses args, calls the Set functions of the options, and returns the
+// arguments that follow the options. It continues after errors and returns all of
+// them: those of Set, and errors of the command line in the words of glibc.
 func Parse(options []Option, args []string) (rest []string, errs []error) {
 	for len(args) > 0 {
 		word := args[0]
@@ -52,8 +53,8 @@ func Parse(options []Option, args []string) (rest []string, errs []error) {
 	return args, errs
 }
 
-// parseShort takes the first option of a cluster, and its argument from the
-// rest of it or from args.
+// parseShort parses the first option of a cluster of letters. The argument is the
+// rest of the cluster or the next one of args. It returns what is left of both.
 func parseShort(options []Option, cluster string, args []string) (string, []string, error) {
 	c, cluster := cluster[0], cluster[1:]
 	for _, o := range options {
@@ -72,8 +73,8 @@ func parseShort(options []Option, cluster string, args []string) (string, []stri
 	return cluster, args, fmt.Errorf("invalid option -- '%c'", c)
 }
 
-// parseLong takes --name, --name=value or --name value. A name may be cut short
-// as long as it is unique.
+// parseLong parses --name, --name=value or --name value, and returns the rest of
+// args. A name may be abbreviated if that is unique.
 func parseLong(options []Option, word string, args []string) ([]string, error) {
 	name, value, given := strings.Cut(word[2:], "=")
 	var found []Option
@@ -108,8 +109,8 @@ func parseLong(options []Option, word string, args []string) ([]string, error) {
 	return args[1:], o.Set(args[0])
 }
 
-// Usage is the usage message in the layout of pmUsageMessage(3). An option
-// without letter and name is a heading.
+// Usage returns the usage message in the layout of pmUsageMessage(3). An Option
+// without Short and Long is a heading.
 func Usage(name, arguments string, options []Option) string {
 	if arguments == "" {
 		arguments = "[options]"
@@ -141,8 +142,9 @@ func Usage(name, arguments string, options []Option) string {
 	return s.String()
 }
 
-const textColumn = 24 // where the texts of a usage message begin
+const textColumn = 24 // column of the texts in a usage message
 
+// join returns an option with its argument, if it has one.
 func join(name, sep, arg string) string {
 	if arg == "" {
 		return name

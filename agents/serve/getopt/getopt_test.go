@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// recorder returns options that write down their use.
-func recorder() ([]Option, *[]string) {
-	said := new([]string)
-	say := func(name string) func(string) error {
+// recorder returns options whose Set functions append to calls.
+func recorder() (options []Option, calls *[]string) {
+	calls = new([]string)
+	record := func(name string) func(string) error {
 		return func(arg string) error {
-			*said = append(*said, name+"="+arg)
+			*calls = append(*calls, name+"="+arg)
 			if arg == "bad" {
 				return errors.New("bad " + name)
 			}
@@ -22,50 +22,50 @@ func recorder() ([]Option, *[]string) {
 	}
 	return []Option{
 		{Text: "Heading"},
-		{Short: 'd', Long: "domain", Arg: "NUM", Text: "a number", Set: say("d")},
-		{Short: 'p', Long: "pipe", Text: "a flag", Set: say("p")},
-		{Short: '6', Long: "ipv6", Arg: "PORT", Text: "a digit", Set: say("6")},
-		{Short: 'i', Long: "inet", Arg: "PORT", Text: "like another", Set: say("i")},
-		{Long: "only-a-name", Arg: "AVERYLONGARGUMENT", Text: "no letter", Set: say("o")},
-		{Short: 'x', Arg: "X", Text: "no name", Set: say("x")},
-		{Short: 'h', Long: "hidden", Set: say("h")},
-		{Long: "pipeline", Whole: true, Set: say("l")},
-	}, said
+		{Short: 'd', Long: "domain", Arg: "NUM", Text: "a number", Set: record("d")},
+		{Short: 'p', Long: "pipe", Text: "a flag", Set: record("p")},
+		{Short: '6', Long: "ipv6", Arg: "PORT", Text: "a digit", Set: record("6")},
+		{Short: 'i', Long: "inet", Arg: "PORT", Text: "like another", Set: record("i")},
+		{Long: "only-a-name", Arg: "AVERYLONGARGUMENT", Text: "no letter", Set: record("o")},
+		{Short: 'x', Arg: "X", Text: "no name", Set: record("x")},
+		{Short: 'h', Long: "hidden", Set: record("h")},
+		{Long: "pipeline", Whole: true, Set: record("l")},
+	}, calls
 }
 
-// As getopt_long(3), but for POSIX's order.
+// Parse works like getopt_long(3) with POSIXLY_CORRECT.
 func TestParse(t *testing.T) {
 	for _, tt := range []struct {
-		args string // separated by blanks, "." is an empty one
-		said string
-		rest string
-		errs string
+		args  string // separated by blanks; "." is an empty argument
+		calls string
+		rest  string
+		errs  string
 	}{
 		{args: ""},
-		{args: "-d 5", said: "d=5"},
-		{args: "-d5", said: "d=5"},
-		{args: "-d -5", said: "d=-5"},
-		{args: "-d .", said: "d="},
-		{args: "-d --", said: "d=--"},
-		{args: "-pd 5", said: "p= d=5"},
-		{args: "-ppd5p", said: "p= p= d=5p"},
-		{args: "-6 1 -61", said: "6=1 6=1"},
-		{args: "-d 5 a -p b", said: "d=5", rest: "a -p b"},
-		{args: "-p -- -d 5", said: "p=", rest: "-d 5"},
-		{args: "-p - -d", said: "p=", rest: "- -d"},
+		{args: "-d 5", calls: "d=5"},
+		{args: "-d5", calls: "d=5"},
+		{args: "-d -5", calls: "d=-5"},
+		{args: "-d .", calls: "d="},
+		{args: "-d --", calls: "d=--"},
+		{args: "-pd 5", calls: "p= d=5"},
+		{args: "-ppd5p", calls: "p= p= d=5p"},
+		{args: "-6 1 -61", calls: "6=1 6=1"},
+		{args: "-d 5 a -p b", calls: "d=5", rest: "a -p b"},
+		{args: "-p -- -d 5", calls: "p=", rest: "-d 5"},
+		{args: "-p - -d", calls: "p=", rest: "- -d"},
 		{args: ". -p", rest: ". -p"},
-		{args: "--domain 5 --domain=6 --domain= --dom 7", said: "d=5 d=6 d= d=7"},
-		{args: "--pipe -p --pi", said: "p= p= p="},
-		{args: "--pipeline --pi --p", said: "l= p= p="},
+		{args: "--domain 5 --domain=6 --domain= --dom 7", calls: "d=5 d=6 d= d=7"},
+		{args: "--pipe -p --pi", calls: "p= p= p="},
+		{args: "--pipeline --pi --p", calls: "l= p= p="},
 		{args: "--pipel", errs: "unrecognized option '--pipel'"},
-		{args: "--inet 1 --ipv6=2 --in 3", said: "i=1 6=2 i=3"},
-		{args: "--only-a-name 1", said: "o=1"},
-		{args: "-x 1", said: "x=1"},
+		{args: "--inet 1 --ipv6=2 --in 3", calls: "i=1 6=2 i=3"},
+		{args: "--only-a-name 1", calls: "o=1"},
+		{args: "-x 1", calls: "x=1"},
 		{args: "-d", errs: "option requires an argument -- 'd'"},
-		{args: "-pd", said: "p=", errs: "option requires an argument -- 'd'"},
+		{args: "-pd", calls: "p=", errs: "option requires an argument -- 'd'"},
 		{args: "-Z", errs: "invalid option -- 'Z'"},
-		{args: "-Zp -d 1", said: "p= d=1", errs: "invalid option -- 'Z'"},
-		{args: "-d bad -p", said: "d=bad p=", errs: "bad d"},
+		{args: "-Zp -d 1", calls: "p= d=1", errs: "invalid option -- 'Z'"},
+		{args: "-d bad -p", calls: "d=bad p=", errs: "bad d"},
 		{args: "--bogus --bogus=1", errs: "unrecognized option '--bogus'|unrecognized option '--bogus=1'"},
 		{args: "--domain", errs: "option '--domain' requires an argument"},
 		{args: "--pipe=3", errs: "option '--pipe' doesn't allow an argument"},
@@ -75,7 +75,7 @@ func TestParse(t *testing.T) {
 		for _, a := range strings.Fields(tt.args) {
 			args = append(args, strings.TrimPrefix(a, "."))
 		}
-		options, said := recorder()
+		options, calls := recorder()
 		rest, errs := Parse(options, args)
 		var texts []string
 		for _, e := range errs {
@@ -88,8 +88,8 @@ func TestParse(t *testing.T) {
 			}
 			words = append(words, r)
 		}
-		got := fmt.Sprintf("%s; %s; %s", strings.Join(*said, " "), strings.Join(words, " "), strings.Join(texts, "|"))
-		if want := fmt.Sprintf("%s; %s; %s", tt.said, tt.rest, tt.errs); got != want {
+		got := fmt.Sprintf("%s; %s; %s", strings.Join(*calls, " "), strings.Join(words, " "), strings.Join(texts, "|"))
+		if want := fmt.Sprintf("%s; %s; %s", tt.calls, tt.rest, tt.errs); got != want {
 			t.Errorf("%q:\ngot  %s\nwant %s", tt.args, got, want)
 		}
 	}
@@ -113,18 +113,18 @@ Heading:
 	}
 }
 
-// What is left of a command line is its end, and each word was looked at once.
+// The arguments are the end of the command line, and each word is parsed once.
 func FuzzParse(f *testing.F) {
 	f.Add("-d 5 --pipe -6 x a b")
 	f.Add("-pd5 --only=1 -- -x")
 	f.Fuzz(func(t *testing.T, line string) {
 		args := strings.Split(line, " ")
-		options, said := recorder()
+		options, calls := recorder()
 		rest, errs := Parse(options, args)
 		if len(rest) > len(args) || !slices.Equal(rest, args[len(args)-len(rest):]) {
 			t.Errorf("%q: rest %q", args, rest)
 		}
-		if n := len(*said) + len(errs); n > 2*len(line) {
+		if n := len(*calls) + len(errs); n > 2*len(line) {
 			t.Errorf("%q: %d options", args, n)
 		}
 	})
