@@ -24,11 +24,11 @@ type agent struct {
 	help    map[string]HelpText
 	clients map[int32]*Client // nil if they are not kept
 
-	turn    uint64 // the number of the present request, for Sources
-	changed int32  // state change flags for the next fetch
-	req     Request
-	fetch   fetch
-	logged  map[string]fault // by what has failed
+	requestNumber uint64 // the number of the present request, for Sources
+	changed       int32  // state change flags for the next fetch
+	req           Request
+	fetch         fetch
+	logged        map[string]loggedError // by what has failed
 }
 
 // A metric is a row of the table of metrics with what New has found out.
@@ -51,7 +51,7 @@ func New(c Config) (agents.Agent, error) {
 		fixed:   make(map[pdu.PMID]*metric),
 		indoms:  make(map[pdu.InDom]*InDom),
 		cluster: make(map[int]*Cluster),
-		logged:  make(map[string]fault),
+		logged:  make(map[string]loggedError),
 		names:   new(tree),
 	}
 	if a.log == nil {
@@ -59,7 +59,7 @@ func New(c Config) (agents.Agent, error) {
 	}
 	a.req.a = a
 	a.fetch.init(a)
-	if err := a.tables(); err != nil {
+	if err := a.addTables(); err != nil {
 		return nil, err
 	}
 	switch {
@@ -83,9 +83,9 @@ var (
 	_ agents.AttrSetter   = withAttrs{}
 )
 
-// tables takes the tables of the Config over, and returns what is wrong with
+// addTables takes the addTables of the Config over, and returns what is wrong with
 // them.
-func (a *agent) tables() error {
+func (a *agent) addTables() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if d := a.conf.Domain; d < 1 || d > 510 {
@@ -100,7 +100,7 @@ func (a *agent) tables() error {
 			add("cluster %d is not in 0 to 4095", c.Cluster)
 		}
 		a.cluster[c.Cluster] = c
-		if _, err := c.Labels.set(pdu.NoInst, pdu.LabelCluster); err != nil {
+		if _, err := c.Labels.encode(pdu.NoInst, pdu.LabelCluster); err != nil {
 			add("cluster %d: %w", c.Cluster, err)
 		}
 	}
@@ -115,13 +115,13 @@ func (a *agent) tables() error {
 			err = errors.New("is there twice")
 		}
 		if err != nil {
-			add("metric %s: %w", a.conf.Metrics[i].label(), err)
+			add("metric %s: %w", a.conf.Metrics[i].logName(), err)
 			continue
 		}
 		a.fixed[m.desc.PMID] = m
 	}
 	a.metrics = a.fixed
-	if _, err := a.conf.Labels.set(pdu.NoInst, pdu.LabelDomain); err != nil {
+	if _, err := a.conf.Labels.encode(pdu.NoInst, pdu.LabelDomain); err != nil {
 		add("domain: %w", err)
 	}
 	for _, t := range a.conf.Subtrees {
@@ -140,8 +140,8 @@ func (a *agent) tables() error {
 	return errors.Join(errs...)
 }
 
-// label is what messages call a metric.
-func (m *Metric) label() string {
+// logName is what messages call a metric.
+func (m *Metric) logName() string {
 	if m.Name != "" {
 		return m.Name
 	}
@@ -181,7 +181,7 @@ func (a *agent) newMetric(row *Metric) (*metric, error) {
 		}
 		m.desc.InDom = a.indom(row.InDom)
 	}
-	if _, err := row.Labels.set(pdu.NoInst, pdu.LabelItem); err != nil {
+	if _, err := row.Labels.encode(pdu.NoInst, pdu.LabelItem); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -203,7 +203,7 @@ func (a *agent) addInDom(d *InDom) error {
 	case d.Insts == nil:
 		return fmt.Errorf("instance domain %d has no Insts", d.Serial)
 	}
-	if _, err := d.Labels.set(pdu.NoInst, pdu.LabelInDom); err != nil {
+	if _, err := d.Labels.encode(pdu.NoInst, pdu.LabelInDom); err != nil {
 		return fmt.Errorf("instance domain %d: %w", d.Serial, err)
 	}
 	if err := checkInsts(d.Insts, id); err != nil {
@@ -236,14 +236,14 @@ func checkInsts(insts Instances, id pdu.InDom) error {
 
 // begin starts a request. If it returns no error, end must be called.
 func (a *agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Request, error) {
-	a.turn++
+	a.requestNumber++
 	a.req.Origin, a.req.Profile = o, p
 	if a.clients != nil {
 		a.client(o.Client) // to have been heard of
 	}
 	if a.conf.Check != nil {
 		if err := a.conf.Check(ctx, &a.req); err != nil {
-			return nil, a.code("check", "", err)
+			return nil, a.errno("check", "", err)
 		}
 	}
 	return &a.req, nil
@@ -261,8 +261,8 @@ func (a *agent) read(ctx context.Context, s *Source) error {
 	if s == nil || s.Read == nil {
 		return nil
 	}
-	if s.a != a || s.turn != a.turn {
-		s.a, s.turn = a, a.turn
+	if s.a != a || s.requestNumber != a.requestNumber {
+		s.a, s.requestNumber = a, a.requestNumber
 		s.err = s.Read(ctx, &a.req)
 	}
 	return s.err

@@ -155,10 +155,10 @@ type Source struct {
 	// fails, they are not called, and each metric has its error.
 	Read func(ctx context.Context, r *Request) error
 
-	a    *agent // it was read for, and the request; a plugin that is started
-	turn uint64 // again may have kept it
-	err  error
-	of   string // the metric that the log names when it fails
+	a             *agent // it was read for, and the request; a plugin that is started
+	requestNumber uint64 // again may have kept it
+	err           error
+	failedMetric  string // the metric that the log names when it fails
 }
 
 // A Request is what an agent is asked. It is valid until the call returns.

@@ -11,20 +11,20 @@ import (
 // A fetch is the state of a call of Fetch. There is one at a time, and its
 // memory is used again.
 type fetch struct {
-	a       *agent
-	ctx     context.Context
-	w       *pdu.ResultWriter
-	v       Value
-	insts   pdu.InDomProfile
-	all     bool      // insts are all
-	open    bool      // the metric has a value
-	last    pdu.Errno // what the last function said
-	scratch []byte    // for values that are encoded
-	visit   func(inst int32, name string, data any) bool
+	a        *agent
+	ctx      context.Context
+	w        *pdu.ResultWriter
+	v        Value
+	insts    pdu.InDomProfile
+	allInsts bool      // insts are all
+	hasValue bool      // the metric has a value
+	lastErr  pdu.Errno // what the last function said
+	scratch  []byte    // for values that are encoded
+	visit    func(inst int32, name string, data any) bool
 
 	// The same metrics are fetched again and again.
-	ids  []pdu.PMID
-	plan []*metric // of ids; nil for those that there are not
+	ids     []pdu.PMID
+	metrics []*metric // of ids; nil for those that there are not
 }
 
 func (f *fetch) init(a *agent) {
@@ -41,7 +41,7 @@ func (a *agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 	defer a.end(r)
 	if a.conf.BeforeFetch != nil {
 		if err := a.conf.BeforeFetch(ctx, r, fr.PMIDs); err != nil {
-			return a.code("fetch", "", err)
+			return a.errno("fetch", "", err)
 		}
 	}
 	a.refreshNames(ctx)
@@ -50,11 +50,11 @@ func (a *agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 	defer f.reset()
 	if !slices.Equal(f.ids, fr.PMIDs) {
 		f.ids = append(f.ids[:0], fr.PMIDs...)
-		f.find()
+		f.lookUp()
 	}
-	for i, m := range f.plan {
+	for i, m := range f.metrics {
 		if err := ctx.Err(); err != nil {
-			return a.code("fetch", "", err)
+			return a.errno("fetch", "", err)
 		}
 		f.metric(f.ids[i], m)
 		if w.Err() != nil {
@@ -74,19 +74,19 @@ func (f *fetch) reset() {
 	if cap(f.scratch) > 64<<10 {
 		f.scratch = nil
 	}
-	if len(f.ids) > maxPlan {
-		f.ids, f.plan = nil, nil
+	if len(f.ids) > maxRemembered {
+		f.ids, f.metrics = nil, nil
 	}
 }
 
-// maxPlan is how many metrics are remembered.
-const maxPlan = 4096
+// maxRemembered is how many metrics are remembered.
+const maxRemembered = 4096
 
-// find finds the metrics of ids, also anew in the middle of a fetch.
-func (f *fetch) find() {
-	f.plan = f.plan[:0]
+// lookUp finds the metrics of ids, also anew in the middle of a fetch.
+func (f *fetch) lookUp() {
+	f.metrics = f.metrics[:0]
 	for _, id := range f.ids {
-		f.plan = append(f.plan, f.a.metrics[id])
+		f.metrics = append(f.metrics, f.a.metrics[id])
 	}
 }
 
@@ -101,13 +101,13 @@ func (f *fetch) metric(id pdu.PMID, m *metric) {
 		return
 	}
 	f.v.r, f.v.m = &f.a.req, m
-	f.open, f.last = false, 0
+	f.hasValue, f.lastErr = false, 0
 	f.values(m)
 	switch {
-	case !f.open:
-		f.w.Fail(id, f.last)
-	case f.last == 0 && len(f.a.logged) > 0:
-		f.a.well("fetch of ", m.label())
+	case !f.hasValue:
+		f.w.Fail(id, f.lastErr)
+	case f.lastErr == 0 && len(f.a.logged) > 0:
+		f.a.clearError("fetch of ", m.logName())
 	}
 }
 
@@ -117,7 +117,7 @@ func (f *fetch) values(m *metric) {
 		// A client that wants no instance of it needs nothing to be read.
 		if m.desc.InDom != f.insts.InDom { // else it is that of the metric before
 			f.insts = f.a.req.Profile.For(m.desc.InDom)
-			f.all = f.insts.All()
+			f.allInsts = f.insts.All()
 		}
 		if f.insts.Exclude && len(f.insts.Insts) == 0 {
 			return
@@ -139,25 +139,25 @@ func (f *fetch) values(m *metric) {
 
 // read reads a Source. The log has a failure once, not for each of its metrics.
 func (f *fetch) read(s *Source) bool {
-	if s == nil || s.a == f.a && s.turn == f.a.turn && s.err == nil && s.of == "" {
+	if s == nil || s.a == f.a && s.requestNumber == f.a.requestNumber && s.err == nil && s.failedMetric == "" {
 		return true // there is none, or it was read before
 	}
 	if err := f.a.read(f.ctx, s); err != nil {
-		if s.of == "" {
-			s.of = f.v.m.label()
+		if s.failedMetric == "" {
+			s.failedMetric = f.v.m.logName()
 		}
-		f.last = f.a.code("fetch of ", s.of, err)
+		f.lastErr = f.a.errno("fetch of ", s.failedMetric, err)
 		return false
 	}
-	if s.of != "" {
-		f.a.well("fetch of ", s.of)
+	if s.failedMetric != "" {
+		f.a.clearError("fetch of ", s.failedMetric)
 	}
 	return true
 }
 
 func (f *fetch) instance(inst int32, name string, data any) bool {
 	f.v.index++
-	if f.all || f.insts.Includes(inst) {
+	if f.allInsts || f.insts.Includes(inst) {
 		f.value(inst, name, data)
 	}
 	return f.ctx.Err() == nil && f.w.Err() == nil
@@ -171,20 +171,20 @@ func (f *fetch) value(inst int32, name string, data any) {
 	if err == nil && v.kind != unset {
 		err = v.encode(&f.scratch)
 	}
-	f.last = 0
+	f.lastErr = 0
 	switch {
 	case err != nil:
-		f.last = f.code(err)
+		f.lastErr = f.errno(err)
 		return
 	case v.kind == unset:
 		return
-	case !f.open:
+	case !f.hasValue:
 		f.w.Begin(v.m.desc.PMID)
-		f.open = true
+		f.hasValue = true
 	}
 	v.put(f.w)
 }
 
-func (f *fetch) code(err error) pdu.Errno {
-	return f.a.code("fetch of ", f.v.m.label(), err)
+func (f *fetch) errno(err error) pdu.Errno {
+	return f.a.errno("fetch of ", f.v.m.logName(), err)
 }

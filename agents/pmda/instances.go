@@ -24,7 +24,7 @@ func (a *agent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom)
 // instances returns those of d at the moment.
 func (a *agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
 	if err := a.read(ctx, d.Source); err != nil {
-		return nil, a.code("instances of ", a.indom(d).String(), err)
+		return nil, a.errno("instances of ", a.indom(d).String(), err)
 	}
 	var list []pdu.Inst
 	d.Insts.Each(func(inst int32, name string, _ any) bool {

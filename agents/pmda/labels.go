@@ -20,8 +20,8 @@ type Labels map[string]any
 // something about it (an optional label, PM_LABEL_OPTIONAL).
 type OptionalLabel struct{ Value any }
 
-// set returns l in the form of a PDU.
-func (l Labels) set(inst int32, kind pdu.LabelKind) (pdu.LabelSet, error) {
+// encode returns l in the form of a PDU.
+func (l Labels) encode(inst int32, kind pdu.LabelKind) (pdu.LabelSet, error) {
 	if len(l) == 0 {
 		return pdu.LabelSet{Inst: inst}, nil
 	}
@@ -76,7 +76,7 @@ func (a *agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind,
 	if a.conf.LabelFunc != nil {
 		more, err := a.conf.LabelFunc(ctx, r, kind, ident)
 		if err != nil {
-			return nil, a.code("labels", "", err)
+			return nil, a.errno("labels", "", err)
 		}
 		l = l.merge(more)
 	}
@@ -86,9 +86,9 @@ func (a *agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind,
 	if len(l) == 0 {
 		return nil, nil
 	}
-	s, err := l.set(pdu.NoInst, kind)
+	s, err := l.encode(pdu.NoInst, kind)
 	if err != nil {
-		return nil, a.code("labels", "", err)
+		return nil, a.errno("labels", "", err)
 	}
 	return []pdu.LabelSet{s}, nil
 }
@@ -133,7 +133,7 @@ func (a *agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 		}
 		l, err := d.InstLabels(ctx, r, inst)
 		if err == nil {
-			sets[i], err = l.set(inst.ID, pdu.LabelInstances)
+			sets[i], err = l.encode(inst.ID, pdu.LabelInstances)
 		}
 		if err != nil {
 			bad = cmp.Or(bad, fmt.Errorf("%s: %w", inst.Name, err))

@@ -42,7 +42,7 @@ func (a *agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) err
 	}
 	if a.conf.Store != nil {
 		if err := a.conf.Store(ctx, r, sets); err != nil {
-			return a.code("store", "", err)
+			return a.errno("store", "", err)
 		}
 		return nil
 	}
@@ -55,7 +55,7 @@ func (a *agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) err
 			return pdu.ErrnoPermission
 		}
 		if err := s.Metric.Store(ctx, r, s); err != nil {
-			return a.code("store into ", s.Metric.label(), err)
+			return a.errno("store into ", s.Metric.logName(), err)
 		}
 	}
 	return nil

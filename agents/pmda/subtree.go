@@ -82,7 +82,7 @@ func (a *agent) rebuild() error {
 				err = names.add(row.Name, m.desc.PMID)
 			}
 			if err != nil {
-				errs = append(errs, fmt.Errorf("metric %s: %w", row.label(), err))
+				errs = append(errs, fmt.Errorf("metric %s: %w", row.logName(), err))
 				continue
 			}
 			if all[m.desc.PMID] == nil {
@@ -94,7 +94,7 @@ func (a *agent) rebuild() error {
 		return errors.Join(errs...)
 	}
 	a.metrics, a.names = all, names
-	a.fetch.find()
+	a.fetch.lookUp()
 	return nil
 }
 

@@ -81,8 +81,8 @@ func (v *Value) SetBytes(b []byte) { v.kind, v.bytes = isBytes, b }
 // MetricHighResEvent. They are copied when the function has returned.
 func (v *Value) SetEvents(recs []pdu.EventRecord) { v.kind, v.events = isEvents, recs }
 
-// int is the number as Go converts it.
-func (v *Value) int() uint64 {
+// toUint64 is the number as Go converts it.
+func (v *Value) toUint64() uint64 {
 	if v.kind == isFloat {
 		f := math.Float64frombits(v.num)
 		if f >= math.MaxInt64 {
@@ -93,7 +93,7 @@ func (v *Value) int() uint64 {
 	return v.num
 }
 
-func (v *Value) float() float64 {
+func (v *Value) toFloat64() float64 {
 	switch v.kind {
 	case isFloat:
 		return math.Float64frombits(v.num)
@@ -107,8 +107,8 @@ func (v *Value) float() float64 {
 // pmapi.h).
 const maxBlock = 1<<24 - 1 - 4
 
-// fits says whether a value of n bytes can be sent.
-func fits(n int) error {
+// checkSize says whether a value of n bytes can be sent.
+func checkSize(n int) error {
 	if n > maxBlock {
 		return pdu.ErrnoTooBig
 	}
@@ -126,20 +126,20 @@ func (v *Value) encode(scratch *[]byte) error {
 			return nil
 		}
 	case typ == pdu.MetricString && v.kind == isString:
-		return fits(len(v.str) + 1)
+		return checkSize(len(v.str) + 1)
 	case typ == pdu.MetricString && v.kind == isBytes:
 		*scratch = append(append((*scratch)[:0], v.bytes...), 0)
 		v.bytes = *scratch
-		return fits(len(v.bytes))
+		return checkSize(len(v.bytes))
 	case typ <= pdu.MetricAggregateStatic && v.kind == isBytes:
-		return fits(len(v.bytes))
+		return checkSize(len(v.bytes))
 	case typ > pdu.MetricAggregateStatic && v.kind == isEvents:
 		b, err := pdu.AppendEvents((*scratch)[:0], typ, v.events)
 		if err != nil {
 			return err
 		}
 		*scratch, v.bytes = b, b
-		return fits(len(b))
+		return checkSize(len(b))
 	}
 	return pdu.ErrnoType
 }
@@ -148,13 +148,13 @@ func (v *Value) encode(scratch *[]byte) error {
 func (v *Value) put(w *pdu.ResultWriter) {
 	switch typ := v.m.desc.ValueType; typ {
 	case pdu.Metric32, pdu.MetricU32:
-		w.Word(v.inst, uint32(v.int()))
+		w.Word(v.inst, uint32(v.toUint64()))
 	case pdu.Metric64, pdu.MetricU64:
-		w.Uint64(v.inst, typ, v.int())
+		w.Uint64(v.inst, typ, v.toUint64())
 	case pdu.MetricFloat:
-		w.Float32(v.inst, float32(v.float()))
+		w.Float32(v.inst, float32(v.toFloat64()))
 	case pdu.MetricDouble:
-		w.Float64(v.inst, v.float())
+		w.Float64(v.inst, v.toFloat64())
 	case pdu.MetricString:
 		if v.kind == isString {
 			w.String(v.inst, v.str)
