@@ -12,26 +12,27 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// An agent is an [agents.Agent] made of tables. [New] makes one.
+// An agent implements [agents.Agent] and the optional interfaces with the tables
+// of a Config.
 type agent struct {
 	conf    Config
 	log     *slog.Logger
-	metrics map[pdu.PMID]*metric // all, those of Subtrees included
+	metrics map[pdu.PMID]*metric // all metrics, including those of Subtrees
 	fixed   map[pdu.PMID]*metric // those of Config.Metrics
 	indoms  map[pdu.InDom]*InDom
-	names   *tree // of Subtrees
+	names   *tree // names in Subtrees
 	cluster map[int]*Cluster
 	help    map[string]HelpText
-	clients map[int32]*Client // nil if they are not kept
+	clients map[int32]*Client // nil if the Config does not ask for clients
 
-	requestNumber uint64 // the number of the present request, for Sources
-	changed       int32  // state change flags for the next fetch
+	requestNumber uint64 // counts requests; see agent.read
+	changed       int32  // state change flags for the next FETCH reply
 	req           Request
 	fetch         fetch
-	logged        map[string]loggedError // by what has failed
+	logged        map[string]loggedError // by the operation that failed
 }
 
-// A metric is a row of the table of metrics with what New has found out.
+// A metric is a Metric with its descriptor and the defaults of its Cluster.
 type metric struct {
 	*Metric
 	desc   pdu.Desc
@@ -39,11 +40,12 @@ type metric struct {
 	source *Source
 }
 
-// New returns an agent. It fails if the tables contradict themselves; the
-// error names all mistakes.
+// New returns an agent. It returns an error if the tables are wrong or contradict
+// each other; the error lists all problems.
 //
-// The agent is an agents.ContextEnder and an agents.AttrSetter only if the
-// Config asks for Clients and Attrs, since pmcd has work with both.
+// Both interfaces agents.ContextEnder and agents.AttrSetter cost pmcd extra work.
+// The agent implements them only if c.TrackClients, c.EndClient or c.WantAttrs ask
+// for that.
 func New(c Config) (agents.Agent, error) {
 	a := &agent{
 		conf:    c,
@@ -83,8 +85,7 @@ var (
 	_ agents.AttrSetter   = withAttrs{}
 )
 
-// addTables takes the addTables of the Config over, and returns what is wrong with
-// them.
+// addTables adds the tables of the Config to a. The error lists all problems.
 func (a *agent) addTables() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -94,7 +95,7 @@ func (a *agent) addTables() error {
 	for i := range a.conf.Clusters {
 		c := &a.conf.Clusters[i]
 		if a.cluster[c.Cluster] != nil {
-			add("cluster %d is there twice", c.Cluster)
+			add("cluster %d is defined twice", c.Cluster)
 		}
 		if c.Cluster < 0 || c.Cluster > 4095 {
 			add("cluster %d is not in 0 to 4095", c.Cluster)
@@ -112,7 +113,7 @@ func (a *agent) addTables() error {
 	for i := range a.conf.Metrics {
 		m, err := a.newMetric(&a.conf.Metrics[i])
 		if err == nil && a.fixed[m.desc.PMID] != nil {
-			err = errors.New("is there twice")
+			err = errors.New("its cluster and item are defined twice")
 		}
 		if err != nil {
 			add("metric %s: %w", a.conf.Metrics[i].logName(), err)
@@ -135,12 +136,12 @@ func (a *agent) addTables() error {
 	}
 	a.help = help
 	if len(a.conf.Metrics)+len(a.conf.Subtrees) == 0 {
-		add("there are no metrics")
+		add("no metrics")
 	}
 	return errors.Join(errs...)
 }
 
-// logName is what messages call a metric.
+// logName returns the name of m in log lines and errors.
 func (m *Metric) logName() string {
 	if m.Name != "" {
 		return m.Name
@@ -148,16 +149,17 @@ func (m *Metric) logName() string {
 	return fmt.Sprintf("%d.%d", m.Cluster, m.Item)
 }
 
-// newMetric checks a row of the table of metrics.
+// newMetric checks a row of the table of metrics, and adds its instance domain
+// to a.
 func (a *agent) newMetric(row *Metric) (*metric, error) {
 	if row.Cluster < 0 || row.Cluster > 4095 || row.Item < 0 || row.Item > 1023 {
 		return nil, fmt.Errorf("cluster %d is not in 0 to 4095, or item %d not in 0 to 1023", row.Cluster, row.Item)
 	}
 	if row.Type < pdu.Metric32 || row.Type > pdu.MetricHighResEvent {
-		return nil, fmt.Errorf("%d is no type of a value", row.Type)
+		return nil, fmt.Errorf("type %d is not a type of values", row.Type)
 	}
 	if !slices.Contains([]pdu.Sem{pdu.SemCounter, pdu.SemInstant, pdu.SemDiscrete}, row.Sem) {
-		return nil, fmt.Errorf("%d are no semantics", row.Sem)
+		return nil, fmt.Errorf("semantics %d are not counter, instant or discrete", row.Sem)
 	}
 	m := &metric{Metric: row, fetch: row.Fetch, source: row.Source}
 	if c := a.cluster[row.Cluster]; c != nil {
@@ -189,17 +191,17 @@ func (a *agent) newMetric(row *Metric) (*metric, error) {
 
 func (a *agent) indom(d *InDom) pdu.InDom { return pdu.NewInDom(a.conf.Domain, d.Serial) }
 
-// addInDom makes d known.
+// addInDom adds d to the instance domains of a.
 func (a *agent) addInDom(d *InDom) error {
 	if d.Serial < 0 || d.Serial > 1<<22-1 {
-		return fmt.Errorf("instance domain: %d is not in 0 to 4194303", d.Serial)
+		return fmt.Errorf("instance domain: serial %d is not in 0 to 4194303", d.Serial)
 	}
 	id := a.indom(d)
 	switch old := a.indoms[id]; {
 	case old == d:
 		return nil
 	case old != nil:
-		return fmt.Errorf("instance domain %d is there twice", d.Serial)
+		return fmt.Errorf("instance domain %d is defined twice", d.Serial)
 	case d.Insts == nil:
 		return fmt.Errorf("instance domain %d has no Insts", d.Serial)
 	}
@@ -213,20 +215,19 @@ func (a *agent) addInDom(d *InDom) error {
 	return nil
 }
 
-// checkInsts says what is wrong with instances that can be looked at before
-// they are needed.
+// checkInsts checks Instances as far as that is possible before the first request.
 func checkInsts(insts Instances, id pdu.InDom) error {
 	switch insts := insts.(type) {
-	case interface{ InDom() pdu.InDom }: // a cache.Cache; its file goes by that
+	case interface{ InDom() pdu.InDom }: // a cache.Cache; the InDom is the name of its file
 		if other := insts.InDom(); other != id {
-			return fmt.Errorf("its Insts are those of %v, not of %v", other, id)
+			return fmt.Errorf("Insts is a cache of instance domain %v, not %v", other, id)
 		}
 	case List:
 		ids, names := make(map[int32]bool), make(map[string]bool)
 		for _, i := range insts {
 			name, _, _ := strings.Cut(i.Name, " ")
 			if i.ID < 0 || ids[i.ID] || name == "" || names[name] {
-				return fmt.Errorf("instance %d %q: the id is negative, the name is empty, or one of them is there twice", i.ID, i.Name)
+				return fmt.Errorf("instance %d %q: the id is negative, the name is empty, or one of them is used twice", i.ID, i.Name)
 			}
 			ids[i.ID], names[name] = true, true
 		}
@@ -234,12 +235,12 @@ func checkInsts(insts Instances, id pdu.InDom) error {
 	return nil
 }
 
-// begin starts a request. If it returns no error, end must be called.
+// begin starts a request. Unless it returns an error, end must be called.
 func (a *agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Request, error) {
 	a.requestNumber++
 	a.req.Origin, a.req.Profile = o, p
 	if a.clients != nil {
-		a.client(o.Client) // to have been heard of
+		a.client(o.Client) // remember the client
 	}
 	if a.conf.Check != nil {
 		if err := a.conf.Check(ctx, &a.req); err != nil {
@@ -249,6 +250,7 @@ func (a *agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Re
 	return &a.req, nil
 }
 
+// end ends a request.
 func (a *agent) end(r *Request) {
 	if a.conf.Done != nil {
 		a.conf.Done(r)
@@ -256,7 +258,8 @@ func (a *agent) end(r *Request) {
 	r.Profile = nil
 }
 
-// read reads a Source, unless that was done in this request.
+// read reads s, unless it has been read in this request. It returns the error of
+// the read.
 func (a *agent) read(ctx context.Context, s *Source) error {
 	if s == nil || s.Read == nil {
 		return nil

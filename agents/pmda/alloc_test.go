@@ -10,8 +10,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// many is an agent with a metric of each common type, over n instances.
-func many(t testing.TB, n int) (a agents.Agent, ids []pdu.PMID) {
+// manyInsts returns an agent with a metric of each common type, all with n
+// instances.
+func manyInsts(t testing.TB, n int) (a agents.Agent, ids []pdu.PMID) {
 	var list pmda.List
 	for i := range n {
 		list = append(list, pdu.Inst{ID: int32(i), Name: fmt.Sprintf("cpu%d", i)})
@@ -38,9 +39,9 @@ func many(t testing.TB, n int) (a agents.Agent, ids []pdu.PMID) {
 	return a, ids
 }
 
-// A fetch allocates nothing, however many values it has.
+// A fetch does not allocate, regardless of the number of values.
 func TestNoAllocation(t *testing.T) {
-	a, ids := many(t, 100)
+	a, ids := manyInsts(t, 100)
 	req := agents.FetchRequest{PMIDs: ids, Profile: new(pdu.Profile)}
 	var w pdu.ResultWriter
 	var buf []byte
@@ -63,7 +64,7 @@ func TestNoAllocation(t *testing.T) {
 func BenchmarkFetch(b *testing.B) {
 	for _, n := range []int{1, 100, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			a, ids := many(b, n)
+			a, ids := manyInsts(b, n)
 			req := agents.FetchRequest{PMIDs: ids, Profile: new(pdu.Profile)}
 			var w pdu.ResultWriter
 			var buf []byte

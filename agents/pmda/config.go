@@ -8,70 +8,72 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Config is all there is to say of an agent. Only Domain and Metrics are
-// needed. The agent keeps what the Config points to; its author may change
-// only what the fields say can change.
+// A Config describes an agent. Only Domain and Metrics are required. The agent
+// keeps using what the Config points to. Do not change it after New, except where
+// the documentation of a field or type allows that.
 type Config struct {
-	// Name is that of the agent, such as "simple". It is the value of the
-	// label "agent" that all metrics of a domain without Labels have.
+	// Name is the name of the agent, such as "simple". It is used in log lines.
+	// If the domain has no labels, it has the label "agent" with this value.
 	Name string
 
-	// Domain is that of all PMIDs and instance domains, 1 to 510. The tables
-	// below do not repeat it.
+	// Domain is the domain number of all metrics and instance domains, 1 to 510.
 	Domain int
 
 	Metrics  []Metric
-	Clusters []Cluster // what the metrics of a cluster have in common
-	InDoms   []*InDom  // besides those that metrics name
+	Clusters []Cluster // defaults for the metrics of a cluster
+	InDoms   []*InDom  // instance domains without a metric
 	Subtrees []*Subtree
 
-	// Help has help texts in the format of newhelp(1), see [ParseHelp], for
-	// metrics and instance domains that have none themselves.
+	// Help has help texts in the format of newhelp(1); see [ParseHelp]. They are
+	// used for metrics and instance domains that have no texts of their own.
 	Help string
 
-	// Labels are those of the domain. LabelFunc, if not nil, returns more of
-	// them: of the domain, a cluster, a metric or an instance domain, as kind
-	// says. It is called for each request.
+	// Labels are the labels of the domain. LabelFunc, if not nil, is called for
+	// each LABEL request. It returns additional labels of a domain, cluster,
+	// metric or instance domain: kind says which, and ident is its number.
 	Labels    Labels
 	LabelFunc func(ctx context.Context, r *Request, kind pdu.LabelKind, ident uint32) (Labels, error)
 
-	// Check, if not nil, is called before each request; if it fails the
-	// request fails with its error. Done is called after each request that
-	// Check has let through.
+	// Check, if not nil, is called before each request (pmdaSetCheckCallBack(3)).
+	// If it returns an error, the request fails with it. Done, if not nil, is
+	// called after each request for which Check succeeded
+	// (pmdaSetDoneCallBack(3)).
 	Check func(ctx context.Context, r *Request) error
 	Done  func(r *Request)
 
 	// BeforeFetch, if not nil, is called once for each fetch, before Sources are
-	// read; if it fails, the whole fetch does. The slice is the caller's again
-	// afterwards.
+	// read. If it returns an error, the whole fetch fails. BeforeFetch must not
+	// retain ids.
 	BeforeFetch func(ctx context.Context, r *Request, ids []pdu.PMID) error
 
-	// Store, if not nil, is called for each store, in place of the Store
-	// functions of metrics, with all value sets of the request.
+	// Store, if not nil, is called for each store with all value sets of the
+	// request. The Store functions of metrics are not called then.
 	Store func(ctx context.Context, r *Request, sets []Stored) error
 
-	// TrackClients has the agent keep a [Client] for each client of pmcd that it
-	// hears of; see [Request.Client]. Attrs has pmcd tell who they are, which
-	// costs an exchange for each connection, and implies TrackClients. EndClient,
-	// if not nil, is called when one has gone, and implies TrackClients too.
+	// TrackClients makes the agent keep a [Client] for each client of pmcd from
+	// its first request on; see [Request.Client]. WantAttrs makes pmcd send the
+	// attributes of clients, which costs one PDU or more for each connection.
+	// EndClient, if not nil, is called after a client has disconnected. WantAttrs
+	// and EndClient imply TrackClients.
 	TrackClients bool
 	WantAttrs    bool
 	EndClient    func(c *Client)
 
-	// Close, if not nil, is called when the agent is no longer needed.
+	// Close, if not nil, is called when the agent is closed.
 	Close func() error
 
-	// Log is for errors that have no code. If nil it is slog.Default, which
-	// goes to the log of pmcd or of the PMDA.
+	// Log is the logger for errors; see the package comment. The default is
+	// slog.Default, which writes to the log of pmcd or of the PMDA.
 	Log *slog.Logger
 }
 
-// A FetchFunc sets v to the value of one instance of a metric. If it sets
-// nothing there is no value. If it fails, and no other instance of the metric
-// has a value, the client sees the error in its place.
+// A FetchFunc sets v to the value of one instance of a metric. If it sets nothing,
+// the instance has no value. If it returns an error, the instance has no value
+// either, and if no instance of the metric has a value, the client gets the last
+// error.
 type FetchFunc func(ctx context.Context, v *Value) error
 
-// A StoreFunc accepts the values of one metric. See [Stored].
+// A StoreFunc stores new values of one metric.
 type StoreFunc func(ctx context.Context, r *Request, s *Stored) error
 
 // A Metric is one row of the table of metrics (pmDesc, pmLookupDesc(3)).
@@ -79,9 +81,9 @@ type Metric struct {
 	Cluster int // 0 to 4095
 	Item    int // 0 to 1023
 
-	// Name is the full name, dots included. It is used for help texts and
-	// messages and, in a Subtree, for clients; the names of other metrics are
-	// in the PMNS of the host.
+	// Name is the full name, such as "disk.dev.read". It is used to find the
+	// help text and in log lines. Clients see it only for a metric in a Subtree;
+	// the names of other metrics are in the PMNS of the host.
 	Name string
 
 	Type  pdu.MetricType
@@ -89,21 +91,21 @@ type Metric struct {
 	Sem   pdu.Sem
 	Units pdu.Units
 
-	Fetch  FetchFunc // if nil, that of the Cluster
-	Store  StoreFunc // if nil, the metric cannot be stored
-	Source *Source   // if nil, that of the Cluster; read before Fetch is called
+	Fetch  FetchFunc // the default is that of the Cluster
+	Store  StoreFunc // if nil, clients cannot store into the metric
+	Source *Source   // read before Fetch is called; the default is that of the Cluster
 
-	OneLine string // one line of help text
-	Text    string // many
+	OneLine string // short help text, one line
+	Text    string // full help text
 	Labels  Labels
 }
 
-// A Cluster has what metrics of one cluster number have in common.
+// A Cluster has defaults for the metrics of one cluster.
 type Cluster struct {
-	Cluster int
+	Cluster int // 0 to 4095
 	Fetch   FetchFunc
 	Source  *Source
-	Labels  Labels
+	Labels  Labels // labels of the cluster itself
 }
 
 // An InDom is an instance domain.
@@ -112,30 +114,31 @@ type InDom struct {
 	Insts  Instances
 	Source *Source // read before Insts is used
 
-	OneLine string // one line of help text
-	Text    string // many
+	OneLine string // short help text, one line
+	Text    string // full help text
 	Labels  Labels
 
-	// InstLabels, if not nil, returns the labels of one instance, nil if it
+	// InstLabels, if not nil, returns the labels of one instance, or nil if it
 	// has none.
 	InstLabels func(ctx context.Context, r *Request, inst pdu.Inst) (Labels, error)
 
-	// Spell, if not nil, returns the name of an instance, or the first word of
-	// it, for what a client wrote in its place.
+	// Spell, if not nil, converts the name in a client's request to the name of
+	// an instance or the first word of that, for example "1" to "000001".
 	Spell func(name string) string
 }
 
-// Instances say which instances an instance domain has.
+// Instances are the instances of an instance domain.
 type Instances interface {
-	// Each calls yield for each instance, in the order clients are to see,
-	// until it returns false. Names are unique up to their first blank, IDs
-	// are 0 or more. The data is the author's, see [Value.Data].
+	// Each calls yield for each instance until yield returns false. Clients get
+	// the instances in that order. inst is 0 or more. The part of a name before
+	// the first blank is unique in the instance domain. data is for the author's
+	// use; see [Value.Data].
 	Each(yield func(inst int32, name string, data any) bool)
 }
 
-// A List is a list of instances. A literal is for instances that are always
-// the same, which New checks; for others, InDom.Insts is a pointer to a List
-// that a Source sets.
+// A List is a list of instances. If the instances never change, InDom.Insts is a
+// List, which New checks. If they change, InDom.Insts is a *List, and InDom.Source
+// sets the List.
 type List []pdu.Inst
 
 // Each implements Instances.
@@ -147,36 +150,40 @@ func (l List) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
-// A Source is something that values or instances come from, such as a file. It
-// is read at most once in a request. Metrics and instance domains of one
-// agent can share it.
+// A Source is where values or instances come from, such as a file. It is read at
+// most once in a request. Metrics and instance domains of one agent can share it.
 type Source struct {
-	// Read gets what is needed for the functions of metrics to find. If it
-	// fails, they are not called, and each metric has its error.
+	// Read reads the data that the functions of metrics return. If it returns an
+	// error, these functions are not called, and the metrics have that error.
 	Read func(ctx context.Context, r *Request) error
 
-	a             *agent // it was read for, and the request; a plugin that is started
-	requestNumber uint64 // again may have kept it
-	err           error
-	failedMetric  string // the metric that the log names when it fails
+	// The agent and the request of the last Read. The agent matters if a plugin
+	// keeps the Source in a package variable and is started again.
+	a             *agent
+	requestNumber uint64
+
+	err          error  // of the last Read
+	failedMetric string // the metric that log lines about err name
 }
 
-// A Request is what an agent is asked. It is valid until the call returns.
+// A Request is a request to the agent. It is valid until the function that got it
+// returns.
 type Request struct {
 	Origin  agents.Origin
-	Profile *pdu.Profile // of a fetch; nil if it is something else
+	Profile *pdu.Profile // the instances that a fetch requests; nil for other requests
 
 	a *agent
 }
 
-// MarkLabelsChanged has clients told, by the next fetch, that labels are not what
-// they were (PMCD_LABEL_CHANGE, pmFetch(3)).
+// MarkLabelsChanged reports that labels have changed (PMCD_LABEL_CHANGE,
+// pmFetch(3)). The next reply to a fetch tells pmcd, which tells its clients.
 func (r *Request) MarkLabelsChanged() { r.a.changed |= pdu.StateLabelChange }
 
-// MarkNamesChanged has clients told, by the next fetch, that names are not what
-// they were (PMCD_NAMES_CHANGE, pmFetch(3)). Subtrees do it by themselves.
+// MarkNamesChanged reports that names have changed (PMCD_NAMES_CHANGE, pmFetch(3)).
+// The next reply to a fetch tells pmcd, which tells its clients. [Subtree.Set]
+// reports it by itself.
 func (r *Request) MarkNamesChanged() { r.a.changed |= pdu.StateNamesChange }
 
-// ReadSource reads s, unless that was done in this request. It is for a Source that
-// needs another one first.
+// ReadSource reads s, unless it has been read in this request, and returns the
+// error of the read. It is for a Source that needs the data of another one.
 func (r *Request) ReadSource(ctx context.Context, s *Source) error { return r.a.read(ctx, s) }

@@ -1,7 +1,7 @@
-// Package pmda builds agents from tables: it is what an author of a PMDA needs,
-// as libpcp_pmda (PMDA(3)) is in C.
+// Package pmda makes agents from tables of metrics. It is to Go what libpcp_pmda
+// (PMDA(3)) is to C.
 //
-// An agent is a table of metrics, each with a function that sets its value:
+// Each metric in the table has a function that sets its value:
 //
 //	func NewAgent(domain int) (agents.Agent, error) {
 //		start := time.Now()
@@ -11,7 +11,7 @@
 //			Metrics: []pmda.Metric{{
 //				Cluster: 0, Item: 0, Name: "uptime.seconds",
 //				Type: pdu.MetricDouble, Sem: pdu.SemCounter, Units: pdu.NewUnits(0, 1, 0, 0, pdu.TimeSec, 0),
-//				OneLine: "time since the agent was started",
+//				OneLine: "time since the agent has started",
 //				Fetch: func(_ context.Context, v *pmda.Value) error {
 //					v.SetFloat(time.Since(start).Seconds())
 //					return nil
@@ -20,44 +20,45 @@
 //		})
 //	}
 //
-// What New returns is an [agents.Agent]. It is compiled into pmcd, or into a Go
-// plugin (docs/plugins.md), or with package agents/serve into a program that any
-// pmcd starts, C's included. Clients look names up in the PMNS of the host; for
-// the metric above that is
+// New returns an [agents.Agent]. Package agents/serve makes it a program that any
+// pmcd can start, C pmcd included; or it is built as a Go plugin (docs/plugins.md)
+// or compiled into pmcd. Clients find a metric by its name in the PMNS of the
+// host, which an admin extends (pmnsadd(1)). For domain 400, the entry of the
+// metric above is
 //
-//	uptime { seconds DOMAIN:0:0 }
-//
-// with the number of the domain.
+//	uptime { seconds 400:0:0 }
 //
 // # Instances
 //
-// A metric with several values has an instance domain, an [InDom], whose
-// [Instances] are a [List], which the agent may change from one request to the
-// next, or a cache.Cache, which gives each name a number of its own and keeps
-// it on disk. The function of a metric is called for each instance that the
-// client wants.
+// A metric with several values has an instance domain, an [InDom]. Its [Instances]
+// are a [List] or a cache.Cache, which assigns ids to names and keeps them on
+// disk. The function of the metric is called once for each instance that the
+// client requests.
 //
 // # Sources
 //
-// Metrics mostly come in groups: one file, one query, many values. What is read
-// for a group is a [Source], which is read once in a request, and only if one
-// of its metrics or instance domains is asked for:
+// Often several metrics have their values from one file or one query. This is a
+// [Source]. It is read at most once in a request, and only if the request is for
+// one of its metrics or instance domains:
 //
 //	stat := &pmda.Source{Read: readStat}
 //	cpus := &pmda.InDom{Serial: 0, Insts: &cpuList, Source: stat}
 //
 // # Errors
 //
-// The error of a function reaches the client as the code that [pdu.ErrnoOf]
-// finds in it: a pdu.Errno, or that of a system call. Other errors have no
-// code: the client sees PM_ERR_GENERIC and the text is logged, as are those that
-// no client sees: of the labels of instances and of Subtrees. What the author
-// leaves out is answered as libpcp_pmda does: a store is PM_ERR_PERMISSION, a
-// text that is not there PM_ERR_TEXT, a metric without a function has no value.
+// If a function returns an error, the client gets the code that [pdu.ErrnoOf]
+// finds in it, which is a pdu.Errno or a syscall.Errno. An error without a code is
+// PM_ERR_GENERIC to the client, and its text is logged. Errors of instance labels
+// and Subtrees do not reach clients, and are always logged. The same error is
+// logged once until it changes, and no more than once a minute.
+//
+// Defaults are those of libpcp_pmda: a metric without a FetchFunc has no value, a
+// store into a metric without a StoreFunc fails with PM_ERR_PERMISSION, and a
+// missing help text is PM_ERR_TEXT.
 //
 // # Calls
 //
-// All functions of an agent are called one at a time; they need no locks. The
-// context that they get ends when nobody waits for the answer any more: a
-// function that waits for something should end then.
+// The functions of an agent are called one at a time and need no locks. Their
+// context ends when pmcd no longer waits for the reply. A function that waits for
+// something should return then.
 package pmda

@@ -14,39 +14,40 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A queue is a waiting line of the program that is monitored.
+// A queue is a queue of the monitored program.
 type queue struct {
 	length  int
 	handled uint64
 	longest time.Duration
 }
 
-// An agent with two metrics per queue and one that can be stored.
+// This agent has two metrics with a value for each queue, and a metric that clients
+// can store into.
 func ExampleNew() {
 	queues := []queue{{length: 3, handled: 1200, longest: time.Second}, {length: 0, handled: 7}}
 	limit := uint32(100)
 
-	lines := &pmda.InDom{
+	indom := &pmda.InDom{
 		Serial:  0,
 		Insts:   pmda.List{{ID: 0, Name: "mail"}, {ID: 1, Name: "print"}},
-		OneLine: "one for each waiting line",
+		OneLine: "the queues",
 	}
 	newAgent := func(domain int) (agents.Agent, error) {
 		return pmda.New(pmda.Config{
 			Name:   "queues",
 			Domain: domain,
 			Metrics: []pmda.Metric{{
-				Cluster: 0, Item: 0, Name: "queues.length", InDom: lines,
-				Type: pdu.MetricU32, Sem: pdu.SemInstant, Units: pdu.NewUnits(0, 0, 1, 0, 0, 0),
-				OneLine: "what waits",
+				Cluster: 0, Item: 0, Name: "queues.length", InDom: indom,
+				Type: pdu.MetricU32, Sem: pdu.SemInstant, Units: pdu.Count,
+				OneLine: "number of jobs in the queue",
 				Fetch: func(_ context.Context, v *pmda.Value) error {
 					v.SetInt(int64(queues[v.Index()].length))
 					return nil
 				},
 			}, {
-				Cluster: 0, Item: 1, Name: "queues.handled", InDom: lines,
-				Type: pdu.MetricU64, Sem: pdu.SemCounter, Units: pdu.NewUnits(0, 0, 1, 0, 0, 0),
-				OneLine: "what has been handled since the start",
+				Cluster: 0, Item: 1, Name: "queues.handled", InDom: indom,
+				Type: pdu.MetricU64, Sem: pdu.SemCounter, Units: pdu.Count,
+				OneLine: "number of jobs that have been processed",
 				Fetch: func(_ context.Context, v *pmda.Value) error {
 					v.SetUint(queues[v.Index()].handled)
 					return nil
@@ -54,7 +55,7 @@ func ExampleNew() {
 			}, {
 				Cluster: 1, Item: 0, Name: "queues.limit",
 				Type: pdu.MetricU32, Sem: pdu.SemDiscrete,
-				OneLine: "how much may wait; can be stored",
+				OneLine: "maximum length of a queue",
 				Fetch: func(_ context.Context, v *pmda.Value) error {
 					v.SetUint(uint64(limit))
 					return nil
@@ -75,7 +76,7 @@ func ExampleNew() {
 		})
 	}
 
-	a, err := newAgent(400) // pmcd does this, and what follows
+	a, err := newAgent(400) // pmcd does this and the following
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,23 +8,24 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A fetch is the state of a call of Fetch. There is one at a time, and its
-// memory is used again.
+// A fetch is the state of a call of Fetch. There is one call at a time, and the
+// next one reuses the memory.
 type fetch struct {
 	a        *agent
 	ctx      context.Context
 	w        *pdu.ResultWriter
 	v        Value
-	insts    pdu.InDomProfile
-	allInsts bool      // insts are all
-	hasValue bool      // the metric has a value
-	lastErr  pdu.Errno // what the last function said
-	scratch  []byte    // for values that are encoded
+	insts    pdu.InDomProfile // requested instances of the last metric's instance domain
+	allInsts bool             // insts includes all instances
+	hasValue bool             // the current metric has a value
+	lastErr  pdu.Errno        // of the last call of a FetchFunc, or of a Source
+	scratch  []byte           // for Value.encode
 	visit    func(inst int32, name string, data any) bool
 
-	// The same metrics are fetched again and again.
+	// Clients fetch the same metrics again and again, so the result of the last
+	// lookUp is kept.
 	ids     []pdu.PMID
-	metrics []*metric // of ids; nil for those that there are not
+	metrics []*metric // of ids; nil for an unknown id
 }
 
 func (f *fetch) init(a *agent) {
@@ -58,7 +59,7 @@ func (a *agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 		}
 		f.metric(f.ids[i], m)
 		if w.Err() != nil {
-			return nil // a client can ask for more than an answer may have
+			return nil // too large; w has the error
 		}
 	}
 	if a.changed != 0 {
@@ -68,7 +69,7 @@ func (a *agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 	return nil
 }
 
-// reset lets go of what is not the agent's.
+// reset clears pointers to memory of the caller, and frees large buffers.
 func (f *fetch) reset() {
 	f.ctx, f.w, f.v, f.insts = nil, nil, Value{}, pdu.InDomProfile{}
 	if cap(f.scratch) > 64<<10 {
@@ -79,10 +80,11 @@ func (f *fetch) reset() {
 	}
 }
 
-// maxRemembered is how many metrics are remembered.
+// maxRemembered is the number of metrics up to which ids are kept for the next
+// fetch.
 const maxRemembered = 4096
 
-// lookUp finds the metrics of ids, also anew in the middle of a fetch.
+// lookUp sets metrics from ids. Subtree.Set calls it, possibly during a fetch.
 func (f *fetch) lookUp() {
 	f.metrics = f.metrics[:0]
 	for _, id := range f.ids {
@@ -90,7 +92,7 @@ func (f *fetch) lookUp() {
 	}
 }
 
-// metric appends the value set of one metric; m is nil if there is none such.
+// metric appends the value set of one metric. m is nil if there is no such metric.
 func (f *fetch) metric(id pdu.PMID, m *metric) {
 	switch {
 	case m == nil:
@@ -111,11 +113,11 @@ func (f *fetch) metric(id pdu.PMID, m *metric) {
 	}
 }
 
-// values sets the values of a metric.
+// values appends the values of a metric.
 func (f *fetch) values(m *metric) {
 	if m.InDom != nil {
-		// A client that wants no instance of it needs nothing to be read.
-		if m.desc.InDom != f.insts.InDom { // else it is that of the metric before
+		// If the profile has no instance of it, no Source needs to be read.
+		if m.desc.InDom != f.insts.InDom { // else the previous metric had the same one
 			f.insts = f.a.req.Profile.For(m.desc.InDom)
 			f.allInsts = f.insts.All()
 		}
@@ -137,10 +139,11 @@ func (f *fetch) values(m *metric) {
 	m.InDom.Insts.Each(f.visit)
 }
 
-// read reads a Source. The log has a failure once, not for each of its metrics.
+// read reads a Source and reports whether that succeeded. A failure is logged
+// once, and not for each metric of the Source.
 func (f *fetch) read(s *Source) bool {
 	if s == nil || s.a == f.a && s.requestNumber == f.a.requestNumber && s.err == nil && s.failedMetric == "" {
-		return true // there is none, or it was read before
+		return true // no Source, or it was read before in this request
 	}
 	if err := f.a.read(f.ctx, s); err != nil {
 		if s.failedMetric == "" {
@@ -155,6 +158,7 @@ func (f *fetch) read(s *Source) bool {
 	return true
 }
 
+// instance is called for each instance of the metric's instance domain.
 func (f *fetch) instance(inst int32, name string, data any) bool {
 	f.v.index++
 	if f.allInsts || f.insts.Includes(inst) {
@@ -163,7 +167,7 @@ func (f *fetch) instance(inst int32, name string, data any) bool {
 	return f.ctx.Err() == nil && f.w.Err() == nil
 }
 
-// value calls the function of a metric for one instance.
+// value calls the function of the metric for one instance, and appends the value.
 func (f *fetch) value(inst int32, name string, data any) {
 	v := &f.v
 	v.inst, v.name, v.data, v.kind = inst, name, data, unset

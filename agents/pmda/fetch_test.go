@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Each type of value, from each Go type that it can be set to.
+// All conversions from the type that is set to the type of the metric.
 func TestValues(t *testing.T) {
 	rec := []pdu.EventRecord{{Sec: 1, Nsec: 2000, Flags: pdu.EventPoint}}
 	set := func(f func(v *pmda.Value)) pmda.FetchFunc {
@@ -66,7 +66,7 @@ func TestValues(t *testing.T) {
 		ids = append(ids, id(0, i))
 	}
 	cd, _ := start(t, pmda.Config{Metrics: metrics})
-	for range 2 { // memory is used again
+	for range 2 { // the second fetch reuses memory
 		for i, s := range fetch(t, cd, ids...).Sets {
 			if got := show(s); got != tests[i].want {
 				t.Errorf("%d: %v is %q, want %q", i, tests[i].typ, got, tests[i].want)
@@ -76,7 +76,8 @@ func TestValues(t *testing.T) {
 	agenttest.Test(t, cd, ids...)
 }
 
-// Which instances a metric has, and which error stands for several.
+// A fetch returns the instances in the profile. If all of them fail, it returns the
+// last error. Instance requests find instances by number and by name.
 func TestInstances(t *testing.T) {
 	list := pmda.List{{ID: 3, Name: "c"}, {ID: 1, Name: "a b"}, {ID: 2, Name: "b"}}
 	dom := &pmda.InDom{Serial: 5, Insts: &list}
@@ -122,7 +123,7 @@ func TestInstances(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 		if needed := tt.name != "none"; needed != (reads == 1) {
-			t.Errorf("%s: the source is read %d times", tt.name, reads)
+			t.Errorf("%s: the Source was read %d times", tt.name, reads)
 		}
 	}
 	if log.Len() > 0 {
@@ -137,7 +138,7 @@ func TestInstances(t *testing.T) {
 		{pdu.NoInst, "", []pdu.Inst(list)},
 		{2, "", []pdu.Inst{{ID: pdu.NoInst, Name: "b"}}},
 		{pdu.NoInst, "c", []pdu.Inst{{ID: 3}}},
-		{pdu.NoInst, "a", []pdu.Inst{{ID: 1}}}, // the first word
+		{pdu.NoInst, "a", []pdu.Inst{{ID: 1}}}, // the part before the first blank
 		{pdu.NoInst, "a b", []pdu.Inst{{ID: 1}}},
 		{pdu.NoInst, "a c", pdu.ErrnoInst},
 		{9, "", pdu.ErrnoInst},
@@ -155,8 +156,8 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// A Source is read once in a request, and only if it is asked for; its error is
-// that of its metrics alone.
+// A Source is read once in a request, and only if the request needs it. Its error
+// concerns only its own metrics.
 func TestSources(t *testing.T) {
 	reads := make(map[string]int)
 	source := func(name string, err error) *pmda.Source {

@@ -2,8 +2,8 @@ package pmda
 
 import "context"
 
-// FromData makes a FetchFunc of one that cannot fail and gets the data of the
-// instance, see [Instances].
+// FromData returns a FetchFunc that calls f with the data of the instance, which
+// must be a *T: see [Value.Data].
 func FromData[T any](f func(v *Value, data *T)) FetchFunc {
 	return func(_ context.Context, v *Value) error {
 		f(v, v.Data().(*T))
@@ -11,8 +11,8 @@ func FromData[T any](f func(v *Value, data *T)) FetchFunc {
 	}
 }
 
-// FromUint makes a FetchFunc of one that cannot fail; ok is false if there is no
-// value.
+// FromUint returns a FetchFunc that sets the value to n. If ok is false, the metric
+// has no value.
 func FromUint(f func() (n uint64, ok bool)) FetchFunc {
 	return func(_ context.Context, v *Value) error {
 		if n, ok := f(); ok {

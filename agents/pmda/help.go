@@ -13,22 +13,22 @@ import (
 
 // A HelpText is one entry of a help file.
 type HelpText struct {
-	OneLine string // without a newline
-	Text    string // lines with newlines between them; "" if there is none
+	OneLine string // short text, one line without a newline
+	Text    string // full text, lines separated by newlines
 }
 
-// ParseHelp reads help texts in the format of newhelp(1): an entry starts with
-// a line
+// ParseHelp parses help texts in the format of newhelp(1). An entry starts with a
+// line
 //
-//	@ NAME TEXT
+//	@ NAME ONELINE
 //
-// and has all lines up to the next one; lines that start with # do not count.
-// NAME is the name of a metric, its number D.C.I or, of an instance domain,
-// D.S, where D is anything: a symbol or a number. The texts are returned by
-// NAME, of numbers without D: "C.I", "S".
+// The following lines up to the next such line are the full text. Lines that start
+// with # are comments. NAME is the name of a metric, the number D.C.I of a metric
+// or the number D.S of an instance domain. D is ignored and may be a symbol. The
+// keys of the map are names, and numbers without D: "C.I" or "S".
 //
-// The error, which names all mistakes, comes with what could be read. C
-// differs: newhelp(1) splits lines over 127 characters.
+// The error lists all problems. The entries without problems are returned in any
+// case. C PCP differs: newhelp(1) splits lines over 127 characters.
 func ParseHelp(text string) (map[string]HelpText, error) {
 	help := make(map[string]HelpText)
 	var errs []error
@@ -62,9 +62,9 @@ func ParseHelp(text string) (map[string]HelpText, error) {
 			_, twice := help[key]
 			switch {
 			case key == "":
-				errs = append(errs, fmt.Errorf("line %d: no name behind @", n))
+				errs = append(errs, fmt.Errorf("line %d: no name after @", n))
 			case twice:
-				errs = append(errs, fmt.Errorf("line %d: %s is there twice", n, fields[:i]))
+				errs = append(errs, fmt.Errorf("line %d: second entry for %s", n, fields[:i]))
 			default:
 				name, entry.OneLine = key, strings.TrimSpace(fields[i:])
 			}
@@ -74,8 +74,8 @@ func ParseHelp(text string) (map[string]HelpText, error) {
 	return help, errors.Join(errs...)
 }
 
-// helpKey returns what an entry of a help file is for, without the domain of
-// a number.
+// helpKey returns the key for the NAME of an entry: NAME itself, or the number
+// without its domain.
 func helpKey(name string) string {
 	_, rest, _ := strings.Cut(name, ".")
 	if rest == "" || strings.Trim(rest, "0123456789.") != "" {
@@ -114,7 +114,8 @@ func (a *agent) InDomText(ctx context.Context, o agents.Origin, indom pdu.InDom,
 	return a.text(oneline, HelpText{d.OneLine, d.Text}, fmt.Sprint(d.Serial))
 }
 
-// text returns the text from the tables, else the one in the help file.
+// text returns the text in own, which is from the tables, or else the text in the
+// help file under one of keys.
 func (a *agent) text(oneline bool, own HelpText, keys ...string) (string, error) {
 	for _, key := range keys {
 		h := a.help[key]

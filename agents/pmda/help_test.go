@@ -43,7 +43,7 @@ func TestParseHelp(t *testing.T) {
 	}
 }
 
-// What is read can be written and read again.
+// The result of ParseHelp, written as a help file, is parsed to the same result.
 func FuzzParseHelp(f *testing.F) {
 	f.Add(helpFile)
 	f.Add("@")
@@ -57,7 +57,7 @@ func FuzzParseHelp(f *testing.F) {
 				t.Fatalf("entry %q: %q", name, h)
 			}
 			if strings.Trim(name, "0123456789.") == "" {
-				name = "0." + name // the domain was left out
+				name = "0." + name // ParseHelp removes the domain
 			}
 			b.WriteString("@ " + name + " " + h.OneLine + "\n" + h.Text + "\n")
 		}
@@ -73,7 +73,7 @@ func FuzzParseHelp(f *testing.F) {
 	})
 }
 
-// Texts in the tables count before those of the help file.
+// Texts in the tables have precedence over those in the help file.
 func TestText(t *testing.T) {
 	dom := &pmda.InDom{Serial: 3, Insts: pmda.List{}}
 	m0, m1, m2 := row(0, nil), row(1, nil), row(2, nil)

@@ -21,7 +21,7 @@ func (a *agent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom)
 	return a.instances(ctx, d)
 }
 
-// instances returns those of d at the moment.
+// instances returns the current instances of d.
 func (a *agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
 	if err := a.read(ctx, d.Source); err != nil {
 		return nil, a.errno("instances of ", a.indom(d).String(), err)

@@ -11,16 +11,16 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Labels are metric labels by name (pmLookupLabels(3)). A value is a string, a
-// number, a bool, nil or a list of such, or an [OptionalLabel] of one. A name is a letter
-// followed by letters, digits and underscores.
+// Labels maps names of metric labels to values (pmLookupLabels(3)). A name is a
+// letter followed by letters, digits and underscores. A value is a string, a
+// number, a bool, nil, a slice of these, or an [OptionalLabel] with one of these.
 type Labels map[string]any
 
-// An OptionalLabel is the value of a label that does not identify a metric, but says
-// something about it (an optional label, PM_LABEL_OPTIONAL).
+// An OptionalLabel is the value of a label that describes a metric but does not
+// identify it (PM_LABEL_OPTIONAL).
 type OptionalLabel struct{ Value any }
 
-// encode returns l in the form of a PDU.
+// encode returns l as a label set for a PDU.
 func (l Labels) encode(inst int32, kind pdu.LabelKind) (pdu.LabelSet, error) {
 	if len(l) == 0 {
 		return pdu.LabelSet{Inst: inst}, nil
@@ -38,7 +38,7 @@ func (l Labels) encode(inst int32, kind pdu.LabelKind) (pdu.LabelSet, error) {
 			return pdu.LabelSet{}, fmt.Errorf("label %s: %w", name, err)
 		}
 		if b.Bytes()[0] == '{' {
-			return pdu.LabelSet{}, fmt.Errorf("label %s: a %T is no value of a label", name, v)
+			return pdu.LabelSet{}, fmt.Errorf("label %s: a label cannot have a value of type %T", name, v)
 		}
 		n.Value = b.String()
 		named = append(named, n)
@@ -46,7 +46,8 @@ func (l Labels) encode(inst int32, kind pdu.LabelKind) (pdu.LabelSet, error) {
 	return pdu.NewLabelSet(inst, kind, named...)
 }
 
-// merge returns l and more, of which the latter counts if both have a name.
+// merge returns the labels of l and more. If both have a name, it is the label in
+// more.
 func (l Labels) merge(more Labels) Labels {
 	if len(more) == 0 {
 		return l
@@ -93,7 +94,7 @@ func (a *agent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind,
 	return []pdu.LabelSet{s}, nil
 }
 
-// fixedLabels returns the labels that are in the tables.
+// fixedLabels returns the labels in the tables.
 func (a *agent) fixedLabels(kind pdu.LabelKind, ident uint32) Labels {
 	switch kind {
 	case pdu.LabelDomain:
@@ -114,7 +115,8 @@ func (a *agent) fixedLabels(kind pdu.LabelKind, ident uint32) Labels {
 	return nil
 }
 
-// instanceLabels returns a set for each instance, empty ones included.
+// instanceLabels returns a label set for each instance. It is empty for an instance
+// without labels.
 func (a *agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom) ([]pdu.LabelSet, error) {
 	d := a.indoms[indom]
 	if d == nil {
@@ -125,7 +127,7 @@ func (a *agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 		return nil, err
 	}
 	sets := make([]pdu.LabelSet, len(list))
-	var bad error // the first
+	var firstErr error
 	for i, inst := range list {
 		sets[i] = pdu.LabelSet{Inst: inst.ID}
 		if d.InstLabels == nil {
@@ -136,12 +138,12 @@ func (a *agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 			sets[i], err = l.encode(inst.ID, pdu.LabelInstances)
 		}
 		if err != nil {
-			bad = cmp.Or(bad, fmt.Errorf("%s: %w", inst.Name, err))
+			firstErr = cmp.Or(firstErr, fmt.Errorf("%s: %w", inst.Name, err))
 			sets[i] = pdu.LabelSet{Inst: inst.ID}
 		}
 	}
-	if bad != nil { // clients do not see it
-		a.warn("labels of instances of "+indom.String(), bad)
+	if firstErr != nil { // clients do not get it
+		a.warn("labels of instances of "+indom.String(), firstErr)
 	}
 	return sets, nil
 }

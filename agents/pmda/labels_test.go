@@ -32,6 +32,8 @@ func ask(t *testing.T, cd transport.Transport, kind pdu.LabelKind, ident uint32)
 	return strings.Join(list, "; ")
 }
 
+// Labels are those of the tables and of LabelFunc. A failure of InstLabels is
+// logged, and does not affect other instances.
 func TestLabels(t *testing.T) {
 	dom := &pmda.InDom{Serial: 2, Insts: pmda.List{{ID: 4, Name: "x"}, {ID: 5, Name: "y"}, {ID: 6, Name: "bad"}},
 		Labels: pmda.Labels{"what": "<things>"},
@@ -95,6 +97,6 @@ func TestLabels(t *testing.T) {
 		t.Errorf("domain: %q, want %q", got, want)
 	}
 	if got, want := ask(t, cd, pdu.LabelInDom, indom), pdu.ErrnoAgain.Error(); got != want {
-		t.Errorf("failing: %q, want %q", got, want)
+		t.Errorf("LabelFunc fails: %q, want %q", got, want)
 	}
 }

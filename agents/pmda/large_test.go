@@ -13,14 +13,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A value that is too long is the trouble of its metric alone.
+// If a value is too long, only its metric has an error.
 func TestLongValues(t *testing.T) {
-	const most = 1<<24 - 1 - 4 // bytes of a block
-	long := strings.Repeat("x", most+1)
+	const maxBlock = 1<<24 - 1 - 4 // bytes
+	long := strings.Repeat("x", maxBlock+1)
 	var metrics []pmda.Metric
 	for i, set := range []func(v *pmda.Value){
-		func(v *pmda.Value) { v.SetString(long[:most]) }, // and a NUL
-		func(v *pmda.Value) { v.SetBytes([]byte(long[:most])) },
+		func(v *pmda.Value) { v.SetString(long[:maxBlock]) }, // a NUL is added
+		func(v *pmda.Value) { v.SetBytes([]byte(long[:maxBlock])) },
 		func(v *pmda.Value) { v.SetBytes([]byte(long)) },
 		func(v *pmda.Value) { v.SetEvents(slices.Repeat([]pdu.EventRecord{{}}, 1<<20)) },
 		func(v *pmda.Value) { v.SetBytes([]byte("short")) },
@@ -40,9 +40,9 @@ func TestLongValues(t *testing.T) {
 	}
 }
 
-// A client that asks for more than an answer may have is told so as soon as that
-// is known: the functions of the metric are not called for all the rest.
-func TestLargeAnswer(t *testing.T) {
+// If the reply to a fetch becomes too large, the fetch ends at once: functions are
+// not called for the remaining instances.
+func TestLargeReply(t *testing.T) {
 	const n = 1000
 	var list pmda.List
 	for i := range int32(n) {
@@ -57,7 +57,7 @@ func TestLargeAnswer(t *testing.T) {
 	if err != error(pdu.ErrnoTooBig) {
 		t.Errorf("got %v, want %v", err, pdu.ErrnoTooBig)
 	}
-	// 20 bytes a value, and the one that was too much.
+	// A value has 20 bytes. The last call is for the value that exceeds the limit.
 	if most := 16<<20/20 + 1; calls > most {
 		t.Errorf("%d calls, want %d at most", calls, most)
 	}

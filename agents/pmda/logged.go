@@ -7,20 +7,22 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A loggedError is what was last logged of one thing that has failed.
+// A loggedError is the last error of an operation that was logged.
 type loggedError struct {
-	text string // "" if it has not failed since
+	text string // "" if the operation has succeeded since
 	when time.Time
 }
 
-// Requests are as frequent as clients like, and so are their errors: some say
-// something else each time, a port for example, and metrics may come and go.
+// Clients decide how often requests, and so their errors, occur. The text of an
+// error may be different each time, for example if it has a port number, and the
+// metrics of a Subtree change. So both the rate of log lines and the memory for
+// them are limited.
 const (
-	logPause  = time.Minute // between two lines about the same thing
-	maxLogged = 1000        // things that are remembered
+	logPause  = time.Minute // minimum between two lines about an operation
+	maxLogged = 1000        // operations that are remembered
 )
 
-// errno is what a client sees of err. If it says nothing the text is logged.
+// errno returns the code of err for the client. It logs an error without a code.
 func (a *agent) errno(what, of string, err error) pdu.Errno {
 	code := pdu.ErrnoOf(err)
 	if code == pdu.ErrnoGeneric && err != error(code) {
@@ -29,7 +31,8 @@ func (a *agent) errno(what, of string, err error) pdu.Errno {
 	return code
 }
 
-// warn logs err, but not each time that the same thing fails.
+// warn logs err unless the last line about the same operation has the same text
+// or is recent.
 func (a *agent) warn(what string, err error) {
 	text, now := err.Error(), time.Now()
 	if last, ok := a.logged[what]; ok && (last.text == text || now.Sub(last.when) < logPause) {
@@ -42,7 +45,8 @@ func (a *agent) warn(what string, err error) {
 	a.log.Warn(fmt.Sprintf("%s: %s: %s", a.conf.Name, what, text))
 }
 
-// clearError says that something has not failed. There is no need to if nothing has.
+// clearError is called when an operation succeeds, so that its next error is
+// logged even if it has the same text. It need not be called if a.logged is empty.
 func (a *agent) clearError(what, of string) {
 	what += of
 	switch last, ok := a.logged[what]; {

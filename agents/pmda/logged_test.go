@@ -14,20 +14,20 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// An error that has no code is logged once, until it is another one or has been
-// away; but no more than once a minute, however often clients ask.
+// An error without a code is logged when it is new, when its text changes and when
+// it recurs after a success, but at most once a minute.
 func TestLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var fault error
-		m := row(0, func(_ context.Context, v *pmda.Value) error { v.SetUint(1); return fault })
+		var fetchErr error
+		m := row(0, func(_ context.Context, v *pmda.Value) error { v.SetUint(1); return fetchErr })
 		m.Name = "printer.pages"
 		cd, log := start(t, pmda.Config{Name: "printer", Metrics: []pmda.Metric{m}})
 		ask := func(texts ...string) {
 			for _, text := range texts {
-				fault = nil
+				fetchErr = nil
 				want := "-1=1"
 				if text != "" {
-					fault, want = errors.New(text), "PM_ERR_GENERIC"
+					fetchErr, want = errors.New(text), "PM_ERR_GENERIC"
 				}
 				if got := show(fetch(t, cd, id(0, 0)).Sets[0]); got != want {
 					t.Errorf("%q: got %q, want %q", text, got, want)
@@ -60,12 +60,12 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// A file that cannot be read is one line, and not one for each of its metrics;
-// another one if it was well in between, even if other metrics are asked for.
+// The error of a Source is logged once, and not for each of its metrics. It is
+// logged again after a success, even if that was for another metric.
 func TestLogSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var fault error
-		source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return fault }}
+		var fetchErr error
+		source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return fetchErr }}
 		var metrics []pmda.Metric
 		for i := range 3 {
 			m := row(i, sets(1))
@@ -76,7 +76,7 @@ func TestLogSource(t *testing.T) {
 		cd, log := start(t, pmda.Config{Metrics: metrics})
 		ids := []pdu.PMID{id(0, 0), id(0, 1), id(0, 2)}
 		for i, want := range []int{1, 1, 2} {
-			fault = errors.New("broken")
+			fetchErr = errors.New("broken")
 			for _, s := range fetch(t, cd, ids[i:]...).Sets {
 				if s.Err != pdu.ErrnoGeneric {
 					t.Errorf("fetch %d: %v", i, s)
@@ -86,7 +86,7 @@ func TestLogSource(t *testing.T) {
 				t.Errorf("fetch %d: %d lines, not %d: %s", i, n, want, log)
 			}
 			if i > 0 {
-				fault = nil
+				fetchErr = nil
 				fetch(t, cd, ids[2])
 				time.Sleep(time.Minute)
 			}
@@ -94,9 +94,9 @@ func TestLogSource(t *testing.T) {
 	})
 }
 
-// What no client sees is logged, even if it has a code. A failure of many
-// instances at once is one line.
-func TestLogUnseen(t *testing.T) {
+// Errors that no client gets are logged even if they have a code. Errors of many
+// instances in one request are one line.
+func TestLogErrorsOfNoClient(t *testing.T) {
 	var list pmda.List
 	for i := range int32(100) {
 		list = append(list, pdu.Inst{ID: i, Name: fmt.Sprint("job", i)})
@@ -119,13 +119,13 @@ func TestLogUnseen(t *testing.T) {
 		"jobs: names below jobs: " + syscall.ENOENT.Error(),
 	} {
 		if n := strings.Count(log.String(), want); n != 1 {
-			t.Errorf("%q is there %d times, log: %s", want, n, log)
+			t.Errorf("%q is logged %d times; log: %s", want, n, log)
 		}
 	}
 }
 
-// What has failed is not remembered without end: metrics come and go.
-func TestLogForgets(t *testing.T) {
+// The number of errors that are remembered is limited.
+func TestLogLimit(t *testing.T) {
 	lines := func(n int) int {
 		var metrics []pmda.Metric
 		var ids []pdu.PMID
@@ -141,9 +141,9 @@ func TestLogForgets(t *testing.T) {
 		return strings.Count(log.String(), "\n")
 	}
 	if n := lines(1000); n != 1000 {
-		t.Errorf("1000 faults, asked for twice: %d lines, want 1000", n)
+		t.Errorf("two fetches of 1000 metrics that fail: %d lines, want 1000", n)
 	}
 	if n := lines(1001); n <= 1001 {
-		t.Errorf("1001 faults, asked for twice: %d lines, but only 1000 can be remembered", n)
+		t.Errorf("two fetches of 1001 metrics that fail: %d lines, although only 1000 errors are remembered", n)
 	}
 }

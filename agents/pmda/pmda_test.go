@@ -19,16 +19,17 @@ const domain = 400
 
 func id(cluster, item int) pdu.PMID { return pdu.NewPMID(domain, cluster, item) }
 
-// row is a metric that needs no more than a function.
+// row returns a metric with one value.
 func row(item int, fetch pmda.FetchFunc) pmda.Metric {
 	return pmda.Metric{Item: item, Sem: pdu.SemInstant, Type: pdu.MetricU32, Fetch: fetch}
 }
 
+// sets returns a function that sets the value n.
 func sets(n uint64) pmda.FetchFunc {
 	return func(_ context.Context, v *pmda.Value) error { v.SetUint(n); return nil }
 }
 
-// start makes an agent; what it logs goes to the buffer.
+// start returns a transport to a new agent, and its log.
 func start(t *testing.T, c pmda.Config) (transport.Transport, *bytes.Buffer) {
 	t.Helper()
 	var out bytes.Buffer
@@ -43,6 +44,7 @@ func start(t *testing.T, c pmda.Config) (transport.Transport, *bytes.Buffer) {
 	return cd, &out
 }
 
+// fetch fetches metrics as client 1.
 func fetch(t *testing.T, cd transport.Transport, ids ...pdu.PMID) *pdu.Result {
 	t.Helper()
 	r := new(pdu.Result)
@@ -52,7 +54,7 @@ func fetch(t *testing.T, cd transport.Transport, ids ...pdu.PMID) *pdu.Result {
 	return r
 }
 
-// show writes a value set as "inst=value ...", or the error.
+// show returns a value set as "inst=value ...", or its error.
 func show(s pdu.ValueSet) string {
 	if s.Err != 0 {
 		return s.Err.Name()
@@ -68,7 +70,7 @@ func show(s pdu.ValueSet) string {
 	return strings.Join(list, " ")
 }
 
-// What an author leaves out is answered as by libpcp_pmda.
+// The replies of an agent with a minimal Config are those of libpcp_pmda.
 func TestDefaults(t *testing.T) {
 	cd, _ := start(t, pmda.Config{Name: "bare", Metrics: []pmda.Metric{row(0, nil)}})
 	agenttest.Test(t, cd, id(0, 0))
@@ -98,6 +100,6 @@ func TestDefaults(t *testing.T) {
 		}
 	}
 	if cd.WantsAttrs() {
-		t.Error("attributes are asked for")
+		t.Error("the agent wants attributes")
 	}
 }

@@ -14,15 +14,16 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Check and Done are around each request, BeforeFetch is at the start of one.
+// Check and Done are called before and after each request, BeforeFetch at the start
+// of a fetch.
 func TestHooks(t *testing.T) {
 	var calls []string
-	var refuse error
+	var checkErr error
 	cd, _ := start(t, pmda.Config{
 		Metrics: []pmda.Metric{row(0, sets(1))},
 		Check: func(_ context.Context, r *pmda.Request) error {
 			calls = append(calls, fmt.Sprint("check ", r.Origin.Client))
-			return refuse
+			return checkErr
 		},
 		Done: func(*pmda.Request) { calls = append(calls, "done") },
 		BeforeFetch: func(_ context.Context, _ *pmda.Request, ids []pdu.PMID) error {
@@ -34,9 +35,9 @@ func TestHooks(t *testing.T) {
 	if err := agenttest.Do(cd, agents.Origin{Client: 2}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc)); err != nil {
 		t.Error(err)
 	}
-	refuse = pdu.ErrnoAgain
+	checkErr = pdu.ErrnoAgain
 	if err := agenttest.Do(cd, agents.Origin{Client: 3}, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}}, new(pdu.Result)); err != error(pdu.ErrnoAgain) {
-		t.Errorf("refused: %v", err)
+		t.Errorf("after Check failed: %v", err)
 	}
 	want := []string{"check 1", "2", "done", "check 2", "done", "check 3"}
 	if !slices.Equal(calls, want) {
@@ -44,7 +45,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// Clients are kept until they end, with what pmcd says of them.
+// A Client and its attributes are kept until it disconnects.
 func TestClients(t *testing.T) {
 	var ended []int32
 	count := row(0, func(_ context.Context, v *pmda.Value) error {
@@ -67,7 +68,7 @@ func TestClients(t *testing.T) {
 		EndClient: func(c *pmda.Client) { ended = append(ended, c.Number) },
 	})
 	if !cd.WantsAttrs() {
-		t.Error("attributes are not asked for")
+		t.Error("the agent does not want attributes")
 	}
 	step := func(want string) {
 		t.Helper()
@@ -85,12 +86,12 @@ func TestClients(t *testing.T) {
 	step("4294967295")
 	attr(pdu.AttrContainer, "")
 	step("30007")
-	cd.Notify(transport.Notice{Client: 5, End: true}) // never heard of
+	cd.Notify(transport.Notice{Client: 5, End: true}) // has sent no request
 	cd.Notify(transport.Notice{Client: 1, End: true})
 	step("1000")
 	attr(pdu.AttrUserID, "nobody")
 	step("11000")
-	// Who has only asked for a descriptor or a text was there too.
+	// Clients that have only requested a descriptor or a text are kept, too.
 	agenttest.Do(cd, agents.Origin{Client: 8}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc))
 	agenttest.Do(cd, agents.Origin{Client: 0}, &pdu.TextReq{Ident: uint32(id(0, 0)), Kind: pdu.TextPMID}, new(pdu.Text))
 	cd.Notify(transport.Notice{Client: 8, End: true})
@@ -100,7 +101,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// The fetch after a change says so, once.
+// The next fetch after a change has the flags in its reply, once.
 func TestChanged(t *testing.T) {
 	labels, names := false, false
 	cd, _ := start(t, pmda.Config{
@@ -161,9 +162,9 @@ func TestSourceReadsAnother(t *testing.T) {
 	}
 }
 
-// A plugin that is started again has the Sources that it had before, if they are
-// variables of its package.
-func TestSourceOfAgentBefore(t *testing.T) {
+// A second agent reads a Source that the first one has read. This happens if a
+// plugin keeps Sources in package variables and is started again.
+func TestSourceOfFormerAgent(t *testing.T) {
 	reads := 0
 	s := &pmda.Source{Read: func(context.Context, *pmda.Request) error { reads++; return nil }}
 	m := row(0, sets(1))

@@ -7,19 +7,19 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Stored is the values that a client stores into one metric.
+// Stored has the values that a client stores into one metric.
 type Stored struct {
 	PMID   pdu.PMID
-	Metric *Metric // nil if there is no such metric
+	Metric *Metric // nil for an unknown PMID, which only Config.Store gets
 	Values []StoredValue
 }
 
 // A StoredValue is the value for one instance.
 //
-// Its methods return the value as a Go type. Like pmExtractValue(3) they fail
-// with PM_ERR_SIGN if a negative number should be unsigned, PM_ERR_TRUNC if it
-// does not fit, and PM_ERR_CONV if the value is nothing of the kind, or not of
-// the length that its type has. They return 0 then.
+// Its methods convert the value to a Go type. Their errors are those of
+// pmExtractValue(3): PM_ERR_SIGN for a negative number if the result is unsigned,
+// PM_ERR_TRUNC for a number out of range, and PM_ERR_CONV if the value has another
+// type or its length is wrong. The result is zero then.
 type StoredValue struct {
 	Inst int32 // pdu.NoInst for a metric without instances
 
@@ -27,8 +27,8 @@ type StoredValue struct {
 	typ   pdu.MetricType
 }
 
-// Store implements [agents.Storer]. Value sets are taken in order, up to the
-// first error.
+// Store implements [agents.Storer]. It stores value sets in order until the first
+// error.
 func (a *agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) error {
 	r, err := a.begin(ctx, o, nil)
 	if err != nil {
@@ -61,11 +61,11 @@ func (a *agent) Store(ctx context.Context, o agents.Origin, res *pdu.Result) err
 	return nil
 }
 
-// RootOnly makes a StoreFunc that accepts values from root alone: from a client
-// that pmcd knows to be user 0, as pmcd.control.* does. Others get
-// PM_ERR_PERMISSION, and so does a client whose user is not known, such as one
-// over TCP that has not authenticated. It takes a Config that asks for Attrs;
-// without that it refuses all.
+// RootOnly returns a StoreFunc that calls f if the client is root: if pmcd knows
+// that its user id is 0. Other clients get PM_ERR_PERMISSION, as with
+// pmcd.control.*, including clients whose user is unknown, such as those that have
+// connected by TCP and not authenticated. RootOnly needs Config.WantAttrs. Without
+// it the StoreFunc rejects all clients.
 func RootOnly(f StoreFunc) StoreFunc {
 	return func(ctx context.Context, r *Request, s *Stored) error {
 		c := r.Client()
@@ -79,6 +79,7 @@ func RootOnly(f StoreFunc) StoreFunc {
 	}
 }
 
+// stored converts a value set of a store request.
 func (a *agent) stored(set *pdu.ValueSet) Stored {
 	s := Stored{PMID: set.PMID}
 	typ := pdu.MetricNoSupport

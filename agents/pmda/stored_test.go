@@ -21,6 +21,8 @@ func f64(f float64) []byte { return u64(math.Float64bits(f)) }
 func i64(n int64) []byte   { return u64(uint64(n)) }
 func text(s string) []byte { return append([]byte(s), 0) }
 func word(n int32) *[]byte { b := binary.BigEndian.AppendUint32(nil, uint32(n)); return &b }
+
+// show1 returns v, or the code of err.
 func show1(v any, err error) string {
 	var code pdu.Errno
 	if errors.As(err, &code) {
@@ -29,7 +31,7 @@ func show1(v any, err error) string {
 	return fmt.Sprint(v)
 }
 
-// Every type that can be stored as every Go type: the table in pmExtractValue(3).
+// All conversions of stored values, as in the table of pmExtractValue(3).
 func TestStored(t *testing.T) {
 	tests := []struct {
 		typ    pdu.MetricType
@@ -41,7 +43,7 @@ func TestStored(t *testing.T) {
 		{pdu.Metric32, word(7), nil, "7 7 7 7 7 7 CONV"},
 		{pdu.MetricU32, word(-1), nil, "TRUNC 4294967295 4294967295 4294967295 4.294967295e+09 4294967295 CONV"},
 		{pdu.MetricFloat, word(0x40200000), nil, "2 2 2 2 2.5 2.5 CONV"},
-		{pdu.Metric64, word(7), nil, "CONV CONV CONV CONV CONV CONV CONV"}, // does not fit in a word
+		{pdu.Metric64, word(7), nil, "CONV CONV CONV CONV CONV CONV CONV"}, // a 64-bit value cannot be in-situ
 		{pdu.Metric64, nil, i64(-1 << 40), "TRUNC SIGN -1099511627776 SIGN -1.099511627776e+12 -1099511627776 CONV"},
 		{pdu.MetricU64, nil, u64(1 << 63), "TRUNC TRUNC TRUNC 9223372036854775808 9.223372036854776e+18 9223372036854775808 CONV"},
 		{pdu.MetricFloat, nil, f32(-1.5), "-1 SIGN -1 SIGN -1.5 -1.5 CONV"},
@@ -88,8 +90,8 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// The type of a value is what the client says, not what the metric has: a client
-// may send a number for a text.
+// The type of a value is the one in the request, not that of the metric: a client
+// may store a number into a text.
 func TestStoredOfOtherType(t *testing.T) {
 	var got string
 	m := row(0, nil)
@@ -106,7 +108,7 @@ func TestStoredOfOtherType(t *testing.T) {
 		{pdu.MetricU32, pdu.Metric64, i64(5), "5"},
 		{pdu.MetricU32, pdu.MetricDouble, f64(5.5), "5"},
 		{pdu.MetricU32, pdu.MetricString, text("5"), "CONV"},
-		{pdu.MetricU64, pdu.MetricString, []byte("12345678"), "CONV"}, // as long as a number
+		{pdu.MetricU64, pdu.MetricString, []byte("12345678"), "CONV"}, // has the length of a number
 		{pdu.MetricU64, pdu.MetricAggregate, u64(5), "CONV"},
 		{pdu.MetricString, pdu.MetricU64, u64(5), "5"},
 	} {
@@ -120,7 +122,7 @@ func TestStoredOfOtherType(t *testing.T) {
 	}
 }
 
-// A store goes on to the first error. Config.Store gets all of it at once.
+// A store ends at the first error. Config.Store gets all value sets at once.
 func TestStore(t *testing.T) {
 	var stored []string
 	store := func(err error) pmda.StoreFunc {

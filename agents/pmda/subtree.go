@@ -12,24 +12,26 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Subtree is metrics that come and go, with their names (pmdaDynamicPMNS(3)).
-// In the PMNS its place is a dynamic root, PREFIX DOMAIN:*:*.
+// A Subtree is a part of the name space with metrics that may change
+// (pmdaDynamicPMNS(3)). The PMNS of the host has only its root, as
+// "PREFIX DOMAIN:*:*".
 type Subtree struct {
-	// Prefix is the name that all names start with, dots included: "hotproc".
+	// Prefix is the full name of the root, such as "hotproc".
 	Prefix string
 
-	// Source, if not nil, is read before names or metrics are looked up. It
-	// calls Set if they have changed.
+	// Source, if not nil, is read before names or metrics are looked up. Its Read
+	// function calls Set if the metrics have changed.
 	Source *Source
 
 	a       *agent
 	metrics []Metric
 }
 
-// Set replaces the metrics of the subtree. Their Names are the Prefix, or begin
-// with it and a dot. A metric with several names is there several times. If
-// it fails nothing has changed; the error names all mistakes. Set is called
-// before New, or by a function of the agent. The slice belongs to t then.
+// Set replaces the metrics of the subtree. Their Names are the Prefix itself, or
+// begin with the Prefix and a dot. A metric with several names is in the slice
+// several times. If Set returns an error, which lists all problems, the metrics
+// have not changed. Call Set before New or from a function of the agent. The caller
+// must not use the slice afterwards.
 func (t *Subtree) Set(metrics []Metric) error {
 	if t.a == nil {
 		t.metrics = metrics
@@ -45,7 +47,7 @@ func (t *Subtree) Set(metrics []Metric) error {
 	return nil
 }
 
-// join makes t a part of a.
+// join adds t to a.
 func (t *Subtree) join(a *agent) error {
 	if t.Prefix == "" {
 		return errors.New("a subtree has no prefix")
@@ -54,23 +56,23 @@ func (t *Subtree) join(a *agent) error {
 	return a.rebuild()
 }
 
-// refreshNames has Subtrees see what is new.
+// refreshNames reads the Sources of Subtrees.
 func (a *agent) refreshNames(ctx context.Context) {
 	for _, t := range a.conf.Subtrees {
 		if err := a.read(ctx, t.Source); err != nil {
-			a.warn("names below "+t.Prefix, err) // clients do not see it
+			a.warn("names below "+t.Prefix, err) // clients do not get it
 		}
 	}
 }
 
-// rebuild makes the tables anew from Config.Metrics and all Subtrees.
+// rebuild makes new tables from Config.Metrics and all Subtrees.
 func (a *agent) rebuild() error {
 	all := maps.Clone(a.fixed)
 	names := new(tree)
 	var errs []error
 	for _, t := range a.conf.Subtrees {
 		if t.a == nil {
-			continue // its turn is still to come
+			continue // addTables has not joined it yet
 		}
 		for i := range t.metrics {
 			row := &t.metrics[i]
@@ -98,40 +100,39 @@ func (a *agent) rebuild() error {
 	return nil
 }
 
-// check says what is wrong with a row of t; there is another metric of that
-// number if old is not nil.
+// check checks a row of t. old is the metric that has the same PMID already, or nil.
 func (t *Subtree) check(row *Metric, old, m *metric) error {
 	switch {
 	case row.Name != t.Prefix && !strings.HasPrefix(row.Name, t.Prefix+"."):
-		return fmt.Errorf("is not below %s", t.Prefix)
+		return fmt.Errorf("its name is not below %s", t.Prefix)
 	case old != nil && old.desc != m.desc:
-		return fmt.Errorf("%v is another metric already", m.desc.PMID)
+		return fmt.Errorf("its number %v is that of another metric", m.desc.PMID)
 	}
 	return nil
 }
 
-// A tree is the names of all Subtrees. The zero tree has none.
+// A tree has the names of all Subtrees. The zero value is empty.
 type tree struct {
 	nodes map[string]*node // by full name
 	pmids map[pdu.PMID][]string
 }
 
 type node struct {
-	pmid     pdu.PMID // NoPMID if it is no metric
+	pmid     pdu.PMID // NoPMID if it is not a metric
 	children []string // the last components
 }
 
-// add adds the name of a metric and of all that is above it.
+// add adds the name of a metric and its ancestors.
 func (t *tree) add(name string, id pdu.PMID) error {
 	if t.nodes == nil {
 		t.nodes = make(map[string]*node)
 		t.pmids = make(map[pdu.PMID][]string)
 	}
 	if slices.Contains(strings.Split(name, "."), "") {
-		return fmt.Errorf("%q is no name", name)
+		return fmt.Errorf("%q is not a valid name", name)
 	}
 	if t.nodes[name] != nil {
-		return errors.New("the name is there twice, or names start with it")
+		return errors.New("the name is used twice, or has names below it")
 	}
 	for above := name; ; {
 		i := strings.LastIndexByte(above, '.')
@@ -187,7 +188,7 @@ func (a *agent) PMID(ctx context.Context, o agents.Origin, name string) (pdu.PMI
 	a.refreshNames(ctx)
 	n := a.names.nodes[name]
 	if n == nil || n.pmid == pdu.NoPMID {
-		return pdu.NoPMID, pdu.ErrnoName // of a place in the tree too, as in C
+		return pdu.NoPMID, pdu.ErrnoName // also for a name that is not a leaf, as in C
 	}
 	return n.pmid, nil
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
+// named returns a metric with a name, a text and the value n.
 func named(cluster, item int, name string, n uint64) pmda.Metric {
 	m := row(item, sets(n))
 	m.Cluster, m.Name, m.OneLine = cluster, name, "text of "+name
 	return m
 }
 
-// names asks all that can be asked of names and shows the answers.
+// names sends a request about names and returns the reply as text.
 func names(cd transport.Transport, req pdu.Message) string {
 	var err error
 	switch req.(type) {
@@ -38,7 +39,7 @@ func names(cd transport.Transport, req pdu.Message) string {
 	return err.Error()
 }
 
-// Metrics of a subtree come and go with their names.
+// The metrics of a Subtree and their names can change.
 func TestSubtree(t *testing.T) {
 	jobs := &pmda.Subtree{Prefix: "job"}
 	next := []pmda.Metric{named(7, 0, "job.b.size", 1), named(7, 1, "job.a", 2), named(7, 2, "job.b.age", 3), named(7, 1, "job.same", 2)}
@@ -93,17 +94,17 @@ func TestSubtree(t *testing.T) {
 		t.Errorf("after a change: %s, flags %#x", got, r.Sec)
 	}
 
-	// What cannot be leaves all as it was.
+	// If Set fails, nothing changes.
 	next = []pmda.Metric{named(7, 6, "job.x", 6), named(9, 0, "elsewhere", 1)}
 	if got := names(cd, &pdu.PMNSTraverse{Name: "job"}); got != "[job.new] []" {
 		t.Errorf("after a failure: %s", got)
 	}
-	if !strings.Contains(log.String(), "jobs: names below job: metric elsewhere: is not below job") {
+	if !strings.Contains(log.String(), "jobs: names below job: metric elsewhere: its name is not below job") {
 		t.Errorf("log: %s", log)
 	}
 }
 
-// A metric may make others come and go while they are fetched.
+// A metric may call Set while it is fetched.
 func TestSubtreeInFetch(t *testing.T) {
 	jobs := &pmda.Subtree{Prefix: "job"}
 	next := uint64(1)
@@ -124,19 +125,21 @@ func TestSubtreeInFetch(t *testing.T) {
 	}
 }
 
-func TestSubtreeMistakes(t *testing.T) {
+// Set and New reject wrong names and numbers. A Subtree whose Source fails does not
+// affect other metrics.
+func TestSubtreeErrors(t *testing.T) {
 	tests := []struct {
 		metrics []pmda.Metric
 		want    string
 	}{
-		{[]pmda.Metric{named(1, 0, "job.a", 1), named(1, 1, "job.a", 1)}, "there twice"},
-		{[]pmda.Metric{named(1, 0, "job.a.b", 1), named(1, 1, "job.a", 1)}, "names start with it"},
+		{[]pmda.Metric{named(1, 0, "job.a", 1), named(1, 1, "job.a", 1)}, "the name is used twice"},
+		{[]pmda.Metric{named(1, 0, "job.a.b", 1), named(1, 1, "job.a", 1)}, "has names below it"},
 		{[]pmda.Metric{named(1, 0, "job.a", 1), named(1, 1, "job.a.b", 1)}, "job.a is a metric"},
-		{[]pmda.Metric{named(1, 0, "job..b", 1)}, `"job..b" is no name`},
-		{[]pmda.Metric{named(1, 0, "job.", 1)}, `"job." is no name`},
-		{[]pmda.Metric{named(1, 0, "jobs.a", 1)}, "is not below job"},
-		{[]pmda.Metric{{Name: "job.x"}}, "0 are no semantics"},
-		{[]pmda.Metric{func() pmda.Metric { m := named(0, 0, "job.x", 1); m.Type = pdu.MetricDouble; return m }()}, "400.0.0 is another metric"},
+		{[]pmda.Metric{named(1, 0, "job..b", 1)}, `"job..b" is not a valid name`},
+		{[]pmda.Metric{named(1, 0, "job.", 1)}, `"job." is not a valid name`},
+		{[]pmda.Metric{named(1, 0, "jobs.a", 1)}, "its name is not below job"},
+		{[]pmda.Metric{{Name: "job.x"}}, "semantics 0"},
+		{[]pmda.Metric{func() pmda.Metric { m := named(0, 0, "job.x", 1); m.Type = pdu.MetricDouble; return m }()}, "its number 400.0.0 is that of another metric"},
 	}
 	for _, tt := range tests {
 		jobs := &pmda.Subtree{Prefix: "job"}
@@ -152,6 +155,6 @@ func TestSubtreeMistakes(t *testing.T) {
 	bad := &pmda.Subtree{Prefix: "job", Source: &pmda.Source{Read: func(context.Context, *pmda.Request) error { return errors.New("gone") }}}
 	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{row(0, sets(1))}, Subtrees: []*pmda.Subtree{bad}})
 	if got := show(fetch(t, cd, id(0, 0)).Sets[0]); got != "-1=1" {
-		t.Errorf("a metric beside a subtree that fails: %q", got)
+		t.Errorf("a metric outside of the Subtree: %q", got)
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Value is what a [FetchFunc] sets: the value of one instance of a metric.
+// A Value is the value of one instance of a metric, which a [FetchFunc] sets.
 //
-// A number is converted to the type of the metric as Go converts it, so that a
-// counter may wrap; a number for a metric that has text, and text for one that
-// has numbers, is PM_ERR_TYPE. One that is too long for a value, 16 MiB, is
-// PM_ERR_TOOBIG. What is set last counts.
+// A number is converted to the type of the metric as in a Go conversion, so a
+// counter may wrap. A number for a metric that is a text, or a text for a metric
+// that is a number, is PM_ERR_TYPE. A text or aggregate of 16 MiB or more is
+// PM_ERR_TOOBIG. If a FetchFunc calls several Set methods, the last one counts.
 //
-// A Value is valid until the function returns. Setting one allocates nothing.
+// A Value is valid until the FetchFunc returns. The Set methods do not allocate.
 type Value struct {
 	r      *Request
 	m      *metric
@@ -28,7 +28,7 @@ type Value struct {
 	events []pdu.EventRecord
 }
 
-// A kind says what a Value was set to.
+// A kind is the kind of value that was set.
 type kind uint8
 
 const (
@@ -47,41 +47,44 @@ func (v *Value) Request() *Request { return v.r }
 // Metric returns the row of the metric. It must not be changed.
 func (v *Value) Metric() *Metric { return v.m.Metric }
 
-// Inst returns the instance; pdu.NoInst for a metric without instances.
+// Inst returns the id of the instance, or pdu.NoInst for a metric without an
+// instance domain.
 func (v *Value) Inst() int32 { return v.inst }
 
-// InstName returns the name of the instance.
+// InstName returns the name of the instance, or "" for a metric without an instance
+// domain.
 func (v *Value) InstName() string { return v.name }
 
-// Index returns the place of the instance among all of its [Instances],
-// whether the client wants them or not, starting at 0.
+// Index returns the position of the instance among all [Instances], whether they
+// are requested or not, starting at 0; or -1 for a metric without an instance
+// domain.
 func (v *Value) Index() int { return v.index }
 
-// Data returns what the author has attached to the instance: the data of a
-// cache.Cache; nil for a [List].
+// Data returns the author's data for the instance, which Instances.Each passes to
+// yield: the data in a cache.Cache, or nil for a [List].
 func (v *Value) Data() any { return v.data }
 
-// SetInt sets v to a number.
+// SetInt sets v to a signed number.
 func (v *Value) SetInt(n int64) { v.kind, v.num = isInt, uint64(n) }
 
-// SetUint sets v to a number.
+// SetUint sets v to an unsigned number.
 func (v *Value) SetUint(n uint64) { v.kind, v.num = isUint, n }
 
-// SetFloat sets v to a number.
+// SetFloat sets v to a floating-point number.
 func (v *Value) SetFloat(f float64) { v.kind, v.num = isFloat, math.Float64bits(f) }
 
-// SetString sets v to a text. A NUL ends it for clients.
+// SetString sets v to a text. Clients ignore a NUL and what follows it.
 func (v *Value) SetString(s string) { v.kind, v.str = isString, s }
 
-// SetBytes sets v to an aggregate, or to a text. They are copied when the function
-// has returned.
+// SetBytes sets v to an aggregate or a text. b must not change until the FetchFunc
+// has returned, and is copied then.
 func (v *Value) SetBytes(b []byte) { v.kind, v.bytes = isBytes, b }
 
-// SetEvents sets v to event records, for types MetricEvent and
-// MetricHighResEvent. They are copied when the function has returned.
+// SetEvents sets v to event records, for types MetricEvent and MetricHighResEvent.
+// recs must not change until the FetchFunc has returned, and is copied then.
 func (v *Value) SetEvents(recs []pdu.EventRecord) { v.kind, v.events = isEvents, recs }
 
-// toUint64 is the number as Go converts it.
+// toUint64 converts the number to a uint64.
 func (v *Value) toUint64() uint64 {
 	if v.kind == isFloat {
 		f := math.Float64frombits(v.num)
@@ -93,6 +96,7 @@ func (v *Value) toUint64() uint64 {
 	return v.num
 }
 
+// toFloat64 converts the number to a float64.
 func (v *Value) toFloat64() float64 {
 	switch v.kind {
 	case isFloat:
@@ -103,11 +107,11 @@ func (v *Value) toFloat64() float64 {
 	return float64(v.num)
 }
 
-// maxBlock is the size of a value that is not a number, in bytes (pmValueBlock,
-// pmapi.h).
+// maxBlock is the maximum size of a value block in bytes, without its header
+// (pmValueBlock, pmapi.h).
 const maxBlock = 1<<24 - 1 - 4
 
-// checkSize says whether a value of n bytes can be sent.
+// checkSize returns an error if n bytes are too many for a value block.
 func checkSize(n int) error {
 	if n > maxBlock {
 		return pdu.ErrnoTooBig
@@ -115,8 +119,8 @@ func checkSize(n int) error {
 	return nil
 }
 
-// encode turns what v was set to into what put appends: a value of the type of
-// the metric. Blocks are made in scratch. It fails if it cannot be one.
+// encode prepares v for put. It checks that the value can be converted to the type
+// of the metric, and encodes texts from SetBytes and events in scratch.
 func (v *Value) encode(scratch *[]byte) error {
 	typ := v.m.desc.ValueType
 	switch {
