@@ -14,7 +14,7 @@ func disks(n int) (names []string, keys [][]byte) {
 	return names, keys
 }
 
-const many = 10000
+const numDisks = 10000
 
 // refresh is what an agent does for each request.
 func refresh(tb testing.TB, c *Cache, names []string, keys [][]byte, data any) {
@@ -54,7 +54,7 @@ func TestRefreshAllocates(t *testing.T) {
 }
 
 func BenchmarkRefresh(b *testing.B) {
-	names, keys := disks(many)
+	names, keys := disks(numDisks)
 	for _, bm := range []struct {
 		name string
 		keys [][]byte
@@ -71,7 +71,7 @@ func BenchmarkRefresh(b *testing.B) {
 }
 
 func BenchmarkNew(b *testing.B) {
-	names, keys := disks(many)
+	names, keys := disks(numDisks)
 	for _, bm := range []struct {
 		name  string
 		keys  [][]byte
@@ -89,13 +89,13 @@ func BenchmarkNew(b *testing.B) {
 }
 
 func BenchmarkFile(b *testing.B) {
-	names, _ := disks(many)
+	names, _ := disks(numDisks)
 	c := newCache(b, Options{})
 	refresh(b, c, names, nil, c)
 	b.Run("Write", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if n, err := c.Write(); n != many || err != nil {
+			if n, err := c.Write(); n != numDisks || err != nil {
 				b.Fatal(n, err)
 			}
 		}
@@ -103,7 +103,7 @@ func BenchmarkFile(b *testing.B) {
 	b.Run("Load", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if n, err := New(indom, c.opt).Load(); n != many || err != nil {
+			if n, err := New(indom, c.opt).Load(); n != numDisks || err != nil {
 				b.Fatal(n, err)
 			}
 		}

@@ -104,23 +104,23 @@ type Cache struct {
 	list   []*entry          // those of the maps and culled ones whose id is not free yet
 	sorted bool              // list is in order of ids
 
-	reuse bool  // ids are the lowest free ones; else last+1
-	last  int32 // highest id there ever was, or -1
-	max   int32 // highest id that may be given
-	dense int   // list[i].Inst <= i for all i below; see nextInst
+	reuse    bool  // ids are the lowest free ones; else last+1
+	last     int32 // highest id there ever was, or -1
+	max      int32 // highest id that may be given
+	denseLen int   // list[i].Inst <= i for all i below; see nextInst
 
-	added int // entries ever inserted
-	grow  int // how many of them make culled ids free, see insert
+	inserted int // entries ever inserted
+	reorgAt  int // how many of them make culled ids free, see insert
 
-	unread     error // of the last Load, if the file may have ids that are not here
-	damaged    bool  // the file has lines that are not here
-	temporary  int64 // how many temporary ids were tried
-	tried      bool  // Load was called
-	lastLoad   time.Time
-	saveFailed bool // the last TrySave has failed
-	lastSave   time.Time
-	open       func(path string, flag int, perm os.FileMode) (*os.File, error) // os.OpenFile, but for tests
-	link       func(from, to string) error                                     // os.Link, but for tests
+	loadErr        error // of the last Load, if the file may have ids that are not here
+	damaged        bool  // the file has lines that are not here
+	temporaryTried int64 // how many temporary ids were tried
+	loadTried      bool  // Load was called
+	lastLoad       time.Time
+	saveFailed     bool // the last TrySave has failed
+	lastSave       time.Time
+	open           func(path string, flag int, perm os.FileMode) (*os.File, error) // os.OpenFile, but for tests
+	link           func(from, to string) error                                     // os.Link, but for tests
 
 	dirtyInst  bool // instances are not as in the file
 	dirtyStamp bool // stamps or max are not as in the file
@@ -132,24 +132,24 @@ func New(indom pdu.InDom, opt Options) *Cache {
 		panic("cache: no instance domain")
 	}
 	return &Cache{
-		indom:  indom,
-		opt:    opt,
-		byInst: make(map[int32]*entry),
-		byName: make(map[string]*entry),
-		sorted: true,
-		last:   -1,
-		max:    math.MaxInt32,
-		open:   os.OpenFile,
-		link:   os.Link,
-		grow:   64,
+		indom:   indom,
+		opt:     opt,
+		byInst:  make(map[int32]*entry),
+		byName:  make(map[string]*entry),
+		sorted:  true,
+		last:    -1,
+		max:     math.MaxInt32,
+		open:    os.OpenFile,
+		link:    os.Link,
+		reorgAt: 64,
 	}
 }
 
 // InDom returns the instance domain.
 func (c *Cache) InDom() pdu.InDom { return c.indom }
 
-// short returns the part of a name that is unique.
-func (c *Cache) short(name string) string {
+// shortName returns the part of a name that is unique.
+func (c *Cache) shortName(name string) string {
 	if i := strings.IndexByte(name, ' '); i >= 0 && !c.opt.Strings {
 		return name[:i]
 	}
@@ -159,7 +159,7 @@ func (c *Cache) short(name string) string {
 // find returns the entry that has the short name of name, or nil. If matches is
 // false the rest differs, and name can be neither found nor added.
 func (c *Cache) find(name string) (e *entry, matches bool) {
-	short := c.short(name)
+	short := c.shortName(name)
 	e = c.byName[short]
 	return e, e != nil && (len(short) == len(name) || e.Name == name)
 }

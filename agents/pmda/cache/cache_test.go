@@ -22,8 +22,8 @@ func newCache(t testing.TB, opt Options) *Cache {
 	return New(indom, opt)
 }
 
-// check fails if the parts of c contradict each other.
-func check(t testing.TB, c *Cache) {
+// checkConsistent fails if the parts of c contradict each other.
+func checkConsistent(t testing.TB, c *Cache) {
 	t.Helper()
 	live := 0
 	for _, e := range c.list {
@@ -34,7 +34,7 @@ func check(t testing.TB, c *Cache) {
 			continue
 		}
 		live++
-		if c.byInst[e.Inst] != e || c.byName[c.short(e.Name)] != e {
+		if c.byInst[e.Inst] != e || c.byName[c.shortName(e.Name)] != e {
 			t.Errorf("%d %q is not where it is looked for", e.Inst, e.Name)
 		}
 	}
@@ -56,7 +56,7 @@ func add(t testing.TB, c *Cache, names ...string) (ids []int32) {
 		}
 		ids = append(ids, id)
 	}
-	check(t, c)
+	checkConsistent(t, c)
 	return ids
 }
 
@@ -135,7 +135,7 @@ func TestNames(t *testing.T) {
 			wantErr(t, what+": add with a key", err, pdu.ErrnoInst)
 		}
 		wantErr(t, what+": cull", k.Cull(c.asked), c.store)
-		check(t, k)
+		checkConsistent(t, k)
 	}
 
 	c := newCache(t, Options{Strings: true})
@@ -150,7 +150,7 @@ func TestNames(t *testing.T) {
 		_, err = c.AddKey("", []byte("key"), nil)
 		wantErr(t, "empty name with a key", err, pdu.ErrnoGeneric)
 	}
-	check(t, c)
+	checkConsistent(t, c)
 }
 
 func TestNew(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// put writes a cache's file.
-func put(t testing.TB, c *Cache, text string) {
+// writeFile writes a cache's file.
+func writeFile(t testing.TB, c *Cache, text string) {
 	t.Helper()
 	path, err := c.Path()
 	if err == nil {
@@ -27,7 +27,7 @@ func put(t testing.TB, c *Cache, text string) {
 	}
 }
 
-func content(t testing.TB, c *Cache) string {
+func readFile(t testing.TB, c *Cache) string {
 	t.Helper()
 	path, err := c.Path()
 	if err != nil {
@@ -105,7 +105,7 @@ func TestLoad(t *testing.T) {
 		{"2 0 9\n0 1 " + long + "x\n", "append 9", 0, ":2: illegal record"},
 	} {
 		k := newCache(t, Options{})
-		put(t, k, c.text)
+		writeFile(t, k, c.text)
 		n, err := k.Load()
 		what := fmt.Sprintf("%.80q", c.text)
 		if c.err == "" {
@@ -116,7 +116,7 @@ func TestLoad(t *testing.T) {
 		if got := dump(k); got != c.want || n != c.n {
 			t.Errorf("%s: %d, %s\nwant %d, %s", what, n, got, c.n, c.want)
 		}
-		check(t, k)
+		checkConsistent(t, k)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestLoadInto(t *testing.T) {
 	c.Add("a", 42)
 	add(t, c, "b long", "c")
 	c.Hide("c")
-	put(t, c, "2 1 500\n0 5 [6b] a\n1 6 b\n2 7 d\n9 8 c\n10 9 b short\n11 10 e\n11 11 e\n")
+	writeFile(t, c, "2 1 500\n0 5 [6b] a\n1 6 b\n2 7 d\n9 8 c\n10 9 b short\n11 10 e\n11 11 e\n")
 	n, err := c.Load()
 	if n != 7 || err != nil {
 		t.Errorf("%d, %v", n, err)
@@ -147,10 +147,10 @@ func TestLoadInto(t *testing.T) {
 	if e, _ := c.Lookup(0); e.Data != 42 {
 		t.Errorf("%+v", e)
 	}
-	check(t, c)
+	checkConsistent(t, c)
 
 	warnings = nil
-	put(t, c, "")
+	writeFile(t, c, "")
 	if n, err := c.Load(); n != 0 || err != nil || len(warnings) != 1 || !strings.HasSuffix(warnings[0], ": empty") {
 		t.Errorf("empty file: %d, %v, %q", n, err, warnings)
 	}
@@ -177,7 +177,7 @@ func TestLoadNot(t *testing.T) {
 		t.Errorf("a link: %v", err)
 	}
 	os.Remove(path)
-	put(t, c, "2 0 9\n0 1 a\n")
+	writeFile(t, c, "2 0 9\n0 1 a\n")
 	if err := os.Truncate(path, maxFile+1); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestSave(t *testing.T) {
 		if hash("x", 0)%(1<<31) > hash("\x00\xff]", 0)%(1<<31) {
 			t.Fatal("the keys are in another order")
 		}
-		if got := content(t, c); got != want {
+		if got := readFile(t, c); got != want {
 			t.Errorf("file is\n%swant\n%s", got, want)
 		}
 		if len(left) != len(bad) || !strings.Contains(left[0], `/250.1: left out 3 "new\nline"`) {
@@ -281,7 +281,7 @@ func TestSaveFails(t *testing.T) {
 	if names, err := os.ReadDir(c.opt.Dir); err != nil || len(names) != 1 {
 		t.Errorf("left behind: %v, %v", names, err)
 	}
-	if got := content(t, c); strings.Count(got, "\n") != 3 {
+	if got := readFile(t, c); strings.Count(got, "\n") != 3 {
 		t.Errorf("file is %q", got)
 	}
 }
@@ -300,7 +300,7 @@ func TestSaveTooBig(t *testing.T) {
 	if n, err := c.Save(); n != 0 || !errors.Is(err, pdu.ErrnoTooBig) {
 		t.Errorf("%d, %v", n, err)
 	}
-	if got := content(t, c); strings.Count(got, "\n") != 2 {
+	if got := readFile(t, c); strings.Count(got, "\n") != 2 {
 		t.Errorf("the file has %d bytes", len(got))
 	}
 }

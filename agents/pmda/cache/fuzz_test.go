@@ -18,7 +18,7 @@ func FuzzLoad(f *testing.F) {
 		if n < 0 || n > strings.Count(text, "\n") {
 			t.Fatalf("%d instances in %d lines", n, strings.Count(text, "\n"))
 		}
-		check(t, c)
+		checkConsistent(t, c)
 		first, m := c.text("file", 1)
 		if m != len(c.byInst) || err == nil && m > n {
 			t.Fatalf("wrote %d of %d, read %d", m, len(c.byInst), n)
@@ -34,6 +34,6 @@ func FuzzLoad(f *testing.F) {
 			c.Add(name, nil)
 			c.AddKey(name, []byte(text), nil)
 		}
-		check(t, c)
+		checkConsistent(t, c)
 	})
 }

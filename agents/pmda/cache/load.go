@@ -91,10 +91,10 @@ func varDir() (string, error) {
 func (c *Cache) Load() (int, error) {
 	path, text, err := c.read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.unread = err
+		c.loadErr = err
 		return 0, err
 	}
-	c.unread, c.damaged, c.tried = nil, false, true
+	c.loadErr, c.damaged, c.loadTried = nil, false, true
 	temporary := c.takeTemporary()
 	n, lerr := 0, err
 	if err == nil {
@@ -115,17 +115,17 @@ func (c *Cache) TryLoad() (loaded bool, err error) {
 	if !c.LoadDue() {
 		return false, nil
 	}
-	c.tried, c.lastLoad = true, time.Now()
+	c.loadTried, c.lastLoad = true, time.Now()
 	_, err = c.Load()
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return c.unread == nil, err
+	return c.loadErr == nil, err
 }
 
 // LoadDue reports whether TryLoad would read the file now.
 func (c *Cache) LoadDue() bool {
-	return !c.tried || c.unread != nil && time.Since(c.lastLoad) >= loadRetry
+	return !c.loadTried || c.loadErr != nil && time.Since(c.lastLoad) >= loadRetry
 }
 
 // read returns the file.

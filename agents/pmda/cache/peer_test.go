@@ -16,8 +16,8 @@ type peer struct {
 	dir string // of its files
 	in  io.Writer
 	out *bufio.Reader
-	// scales says that the limit for ids holds for keys, as since PCP 7.
-	scales bool
+	// keysLimited says that the limit for ids holds for keys, as since PCP 7.
+	keysLimited bool
 }
 
 // startPeer skips the test if PCP is not installed, and fails it where
@@ -58,9 +58,9 @@ func startPeer(t *testing.T) *peer {
 	})
 	p.in, p.out = in, bufio.NewReader(out)
 	p.do(t, "resize 0 999")
-	switch got := p.do(t, "addkey 0 "+hexa("eth0")+" - 0"); got {
+	switch got := p.do(t, "addkey 0 "+hexArg("eth0")+" - 0"); got {
 	case "192":
-		p.scales = true
+		p.keysLimited = true
 	case "2142326192":
 	default:
 		t.Fatalf("eth0 is %q", got)
@@ -80,7 +80,7 @@ func (p *peer) do(t *testing.T, line string) string {
 	return strings.TrimSpace(answer)
 }
 
-func hexa(s string) string {
+func hexArg(s string) string {
 	if s == "" {
 		return "-"
 	}

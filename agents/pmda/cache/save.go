@@ -22,7 +22,7 @@ import (
 // the disk. A name that Load could not read back is left out: one with a newline
 // or NUL, one that starts with a blank or with what looks like a key, one of
 // about 1000 bytes. The error is PM_ERR_TOOBIG for a file over 64 MiB,
-// [ErrUnread] after a Load that has failed, else that of the file system.
+// [ErrNotLoaded] after a Load that has failed, else that of the file system.
 //
 // C differs: it writes all names, over the old file.
 func (c *Cache) Save() (int, error) {
@@ -50,12 +50,12 @@ func (c *Cache) TrySave() error {
 
 // SaveDue reports whether TrySave would write now.
 func (c *Cache) SaveDue() bool {
-	return c.dirtyInst && c.unread == nil && !(c.saveFailed && time.Since(c.lastSave) < saveRetry)
+	return c.dirtyInst && c.loadErr == nil && !(c.saveFailed && time.Since(c.lastSave) < saveRetry)
 }
 
-// ErrUnread is the error of Save, Sync and Write after a Load that has failed:
+// ErrNotLoaded is the error of Save, Sync and Write after a Load that has failed:
 // they would destroy the ids that the file has.
-var ErrUnread = errors.New("not written, as it could not be read")
+var ErrNotLoaded = errors.New("not written, as it could not be read")
 
 // Sync is like Save, and also writes if instances were added again since the
 // file was last written, so that the times for Purge are more exact, or if Resize
@@ -73,8 +73,8 @@ func (c *Cache) Write() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if c.unread != nil {
-		return 0, fmt.Errorf("%s: %w: %w", path, ErrUnread, c.unread)
+	if c.loadErr != nil {
+		return 0, fmt.Errorf("%s: %w: %w", path, ErrNotLoaded, c.loadErr)
 	}
 	now := time.Now().Unix()
 	text, n := c.text(path, now)

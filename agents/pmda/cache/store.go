@@ -108,7 +108,7 @@ func (c *Cache) activate(e *entry, data any) {
 // C differs: 7.2.1 may give one that is higher than max by 1, and if a file has
 // set a max below ids that are there, C appends to them all the same.
 func (c *Cache) nextInst() (inst int32, ok bool) {
-	if c.unread != nil {
+	if c.loadErr != nil {
 		return c.nextTemporary()
 	}
 	if !c.reuse && c.last < c.max {
@@ -120,10 +120,10 @@ func (c *Cache) nextInst() (inst int32, ok bool) {
 	// where this one ends. An id can be in the list twice, once culled: as in C
 	// the walk then passes one that is free.
 	c.sort()
-	for c.dense < len(c.list) && int(c.list[c.dense].Inst) <= c.dense {
-		c.dense++
+	for c.denseLen < len(c.list) && int(c.list[c.denseLen].Inst) <= c.denseLen {
+		c.denseLen++
 	}
-	return int32(c.dense), c.dense <= int(c.max)
+	return int32(c.denseLen), c.denseLen <= int(c.max)
 }
 
 // insert adds an inactive entry, whose name and id are not there yet.
@@ -131,18 +131,18 @@ func (c *Cache) insert(name string, inst int32) *entry {
 	name = strings.Clone(name) // it may be a part of a whole file
 	e := &entry{Entry: Entry{Inst: inst, Name: name, State: Inactive}}
 	c.byInst[inst] = e
-	c.byName[c.short(name)] = e
+	c.byName[c.shortName(name)] = e
 	if n := len(c.list); n > 0 && c.list[n-1].Inst > inst {
 		c.sorted = false
 	}
 	c.list = append(c.list, e)
-	if c.unread == nil {
+	if c.loadErr == nil {
 		c.last = max(c.last, inst)
 	}
 	// When C doubles its hash table it drops what was culled. That is a part of
 	// how ids are given.
-	if c.added++; c.added > c.grow {
-		c.grow *= 2
+	if c.inserted++; c.inserted > c.reorgAt {
+		c.reorgAt *= 2
 		c.Reorg()
 	}
 	return e
@@ -151,14 +151,14 @@ func (c *Cache) insert(name string, inst int32) *entry {
 // insertNew is insert for an instance that is not from the file.
 func (c *Cache) insertNew(name string, inst int32) *entry {
 	e := c.insert(name, inst)
-	e.temporary = c.unread != nil
+	e.temporary = c.loadErr != nil
 	return e
 }
 
 // Hide makes an instance inactive: PM_ERR_INST if there is none such, -EINVAL if
 // there is another one with the same short name (PMDA_CACHE_HIDE).
 func (c *Cache) Hide(name string) error {
-	e, err := c.known(name)
+	e, err := c.findKnown(name)
 	if err == nil {
 		e.State = Inactive
 	}
@@ -167,14 +167,14 @@ func (c *Cache) Hide(name string) error {
 
 // Cull removes an instance; errors are as with Hide (PMDA_CACHE_CULL).
 func (c *Cache) Cull(name string) error {
-	e, err := c.known(name)
+	e, err := c.findKnown(name)
 	if err == nil {
 		c.cull(e)
 	}
 	return err
 }
 
-func (c *Cache) known(name string) (*entry, error) {
+func (c *Cache) findKnown(name string) (*entry, error) {
 	switch e, matches := c.find(name); {
 	case e == nil:
 		return nil, pdu.ErrnoInst
@@ -188,19 +188,19 @@ func (c *Cache) known(name string) (*entry, error) {
 // cull leaves of an entry what keeps its id from being given again.
 func (c *Cache) cull(e *entry) {
 	delete(c.byInst, e.Inst)
-	delete(c.byName, c.short(e.Name))
+	delete(c.byName, c.shortName(e.Name))
 	e.Entry = Entry{Inst: e.Inst, State: culled}
 	c.dirtyInst = true
 }
 
 // HideAll makes all instances inactive and returns how many were not.
-func (c *Cache) HideAll() int { return c.change(Active, Inactive) }
+func (c *Cache) HideAll() int { return c.setStates(Active, Inactive) }
 
 // ActivateAll makes all instances active and returns how many were not. It does
 // not count as activity for Purge.
-func (c *Cache) ActivateAll() int { return c.change(Inactive, Active) }
+func (c *Cache) ActivateAll() int { return c.setStates(Inactive, Active) }
 
-func (c *Cache) change(from, to State) (n int) {
+func (c *Cache) setStates(from, to State) (n int) {
 	for _, e := range c.list {
 		if e.State == from {
 			e.State = to
@@ -267,5 +267,5 @@ func (c *Cache) Reuse() { c.reuse = true }
 // Reorg frees the ids of culled instances (PMDA_CACHE_REORG).
 func (c *Cache) Reorg() {
 	c.list = slices.DeleteFunc(c.list, func(e *entry) bool { return e.State == culled })
-	c.dense = 0
+	c.denseLen = 0
 }

@@ -7,8 +7,8 @@ import "slices"
 func (c *Cache) nextTemporary() (inst int32, ok bool) {
 	n := int64(c.max) + 1
 	for range n {
-		inst = int32((n/2 + c.temporary) % n)
-		c.temporary++
+		inst = int32((n/2 + c.temporaryTried) % n)
+		c.temporaryTried++
 		if c.byInst[inst] == nil {
 			return inst, true
 		}
@@ -23,12 +23,12 @@ func (c *Cache) takeTemporary() (taken []*entry) {
 	for _, e := range c.list {
 		if e.temporary && e.State != culled {
 			delete(c.byInst, e.Inst)
-			delete(c.byName, c.short(e.Name))
+			delete(c.byName, c.shortName(e.Name))
 			taken = append(taken, e)
 		}
 	}
 	c.list = slices.DeleteFunc(c.list, func(e *entry) bool { return e.temporary })
-	c.dense, c.temporary = 0, 0
+	c.denseLen, c.temporaryTried = 0, 0
 	return taken
 }
 
@@ -45,6 +45,6 @@ func (c *Cache) addTemporary(taken []*entry) {
 			c.warn("%s: %q: %w", c.indom, t.Name, err)
 			continue
 		}
-		c.byName[c.short(t.Name)].State = t.State
+		c.byName[c.shortName(t.Name)].State = t.State
 	}
 }

@@ -15,9 +15,9 @@ import (
 
 const saved = "2 0 2147483647\n0 1700000000 sda\n7 1700000000 sdb\n"
 
-// failing returns an open that fails with an error. The file whose reads fail
+// failingOpen returns an open that fails with an error. The file whose reads fail
 // with EIO is one that the kernel has.
-func failing(err error) func(string, int, os.FileMode) (*os.File, error) {
+func failingOpen(err error) func(string, int, os.FileMode) (*os.File, error) {
 	return func(path string, flag int, perm os.FileMode) (*os.File, error) {
 		if err == syscall.EIO {
 			return os.Open("/proc/self/mem")
@@ -31,20 +31,20 @@ func TestUnreadFile(t *testing.T) {
 	for _, fault := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EACCES, syscall.EIO, syscall.ENOMEM} {
 		t.Run(fault.Error(), func(t *testing.T) {
 			c := newCache(t, Options{})
-			put(t, c, saved)
-			c.open = failing(fault)
+			writeFile(t, c, saved)
+			c.open = failingOpen(fault)
 			if n, err := c.Load(); n != 0 || !errors.Is(err, fault) {
 				t.Errorf("load: %d, %v, want %v", n, err, fault)
 			}
 			wantIDs(t, "not loaded", add(t, c, "new", "sdb", "sda", "new"), 1<<30, 1<<30+1, 1<<30+2, 1<<30)
 			c.Hide("sda")
 			for what, save := range map[string]func() (int, error){"Save": c.Save, "Sync": c.Sync, "Write": c.Write} {
-				if n, err := save(); n != 0 || !errors.Is(err, ErrUnread) || !errors.Is(err, fault) {
+				if n, err := save(); n != 0 || !errors.Is(err, ErrNotLoaded) || !errors.Is(err, fault) {
 					t.Errorf("%s: %d, %v", what, n, err)
 				}
 			}
 			wantErr(t, "TrySave", c.TrySave(), nil)
-			if got := content(t, c); got != saved {
+			if got := readFile(t, c); got != saved {
 				t.Fatalf("the file was %q, is %q", saved, got)
 			}
 
@@ -52,12 +52,12 @@ func TestUnreadFile(t *testing.T) {
 			if n, err := c.Load(); n != 2 || err != nil {
 				t.Errorf("loaded %d, %v", n, err)
 			}
-			check(t, c)
+			checkConsistent(t, c)
 			if got, want := dump(c), `append 2147483647; 0 0 "" "sda" inactive; 7 0 "" "sdb" active; 8 0 "" "new" active`; got != want {
 				t.Errorf("%s\nwant %s", got, want)
 			}
 			wantErr(t, "TrySave", c.TrySave(), nil)
-			if got := content(t, c); !strings.Contains(got, "\n0 ") || !strings.HasSuffix(got, " new\n") || strings.Count(got, "\n") != 4 {
+			if got := readFile(t, c); !strings.Contains(got, "\n0 ") || !strings.HasSuffix(got, " new\n") || strings.Count(got, "\n") != 4 {
 				t.Errorf("the file is %q", got)
 			}
 			wantIDs(t, "after", add(t, c, "newer", "sda"), 9, 0)
@@ -71,22 +71,22 @@ func TestTemporaryIDs(t *testing.T) {
 	c := newCache(t, Options{})
 	add(t, c, "first")
 	key, _ := New(indom, c.opt).AddKey("k", []byte("key"), nil)
-	put(t, c, "2 0 2147483647\n3 1 long name\n")
-	c.open = failing(syscall.EMFILE)
+	writeFile(t, c, "2 0 2147483647\n3 1 long name\n")
+	c.open = failingOpen(syscall.EMFILE)
 	c.Load()
 	wantIDs(t, "temporary", add(t, c, "x", "gone", "long"), 1<<30, 1<<30+1, 1<<30+2)
 	if id, err := c.AddKey("k", []byte("key"), "data"); id != key || err != nil {
 		t.Errorf("key: %d, %v, want %d", id, err, key)
 	}
 	c.Cull("gone")
-	check(t, c)
+	checkConsistent(t, c)
 	c.Load() // once more without success
 	wantIDs(t, "temporary", add(t, c, "y", "x"), 1<<30+3, 1<<30)
 	c.open = os.OpenFile
 	if _, err := c.Load(); err != nil {
 		t.Error(err)
 	}
-	check(t, c)
+	checkConsistent(t, c)
 	wantIDs(t, "loaded", add(t, c, "first", "x", "long", "y"), 0, 1, 3, 2)
 	if e, err := c.LookupName("k"); e.Inst != key || e.Data != "data" || err != nil {
 		t.Errorf("key: %+v, %v", e, err)
@@ -102,7 +102,7 @@ func TestTemporaryIDsResized(t *testing.T) {
 	c := newCache(t, Options{})
 	c.Resize(2)
 	add(t, c, "a")
-	c.open = failing(syscall.EMFILE)
+	c.open = failingOpen(syscall.EMFILE)
 	c.Load()
 	wantIDs(t, "temporary", add(t, c, "b", "c"), 1, 2)
 	if id, err := c.Add("d", nil); !errors.Is(err, pdu.ErrnoGeneric) {
@@ -118,10 +118,10 @@ func TestTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opens := 0
 		c := newCache(t, Options{})
-		put(t, c, saved)
+		writeFile(t, c, saved)
 		c.open = func(path string, flag int, perm os.FileMode) (*os.File, error) {
 			opens++
-			return failing(syscall.EMFILE)(path, flag, perm)
+			return failingOpen(syscall.EMFILE)(path, flag, perm)
 		}
 		for i := range 100 {
 			loaded, err := c.TryLoad()
@@ -153,7 +153,7 @@ func TestTry(t *testing.T) {
 		c.opt.Dir = dir
 		time.Sleep(saveRetry)
 		wantErr(t, "save at last", c.TrySave(), nil)
-		if got := content(t, c); !strings.Contains(got, "\n8 ") {
+		if got := readFile(t, c); !strings.Contains(got, "\n8 ") {
 			t.Errorf("the file is %q", got)
 		}
 	})
@@ -166,7 +166,7 @@ func TestTry(t *testing.T) {
 // A process without a descriptor left, and its file.
 func TestNoDescriptors(t *testing.T) {
 	c := newCache(t, Options{})
-	put(t, c, saved)
+	writeFile(t, c, saved)
 	var old syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
 		t.Fatal(err)
@@ -181,11 +181,11 @@ func TestNoDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantErr(t, "load", lerr, syscall.EMFILE)
-	wantErr(t, "save", serr, ErrUnread)
-	if _, err := c.Save(); !errors.Is(err, ErrUnread) {
+	wantErr(t, "save", serr, ErrNotLoaded)
+	if _, err := c.Save(); !errors.Is(err, ErrNotLoaded) {
 		t.Errorf("with descriptors, not loaded: %v", err)
 	}
-	if got := content(t, c); got != saved {
+	if got := readFile(t, c); got != saved {
 		t.Errorf("the file was %q, is %q", saved, got)
 	}
 }
@@ -194,7 +194,7 @@ func TestNoDescriptors(t *testing.T) {
 func TestDamagedIsKept(t *testing.T) {
 	for _, text := range []string{"\x00\x00\x00\x00", "2 0 9\n0 1 a\nnonsense\n2 1 c\n"} {
 		c := newCache(t, Options{})
-		put(t, c, text)
+		writeFile(t, c, text)
 		path, _ := c.Path()
 		if err := os.WriteFile(path+".damaged", []byte("earlier"), 0o644); err != nil {
 			t.Fatal(err)
@@ -203,8 +203,8 @@ func TestDamagedIsKept(t *testing.T) {
 		if _, err := c.TryLoad(); !errors.As(err, &damaged) || damaged.Path != path {
 			t.Errorf("%q: %v", text, err)
 		}
-		if err := c.TrySave(); err != nil || content(t, c) != text {
-			t.Errorf("%q: nothing to save: %v, %q", text, err, content(t, c))
+		if err := c.TrySave(); err != nil || readFile(t, c) != text {
+			t.Errorf("%q: nothing to save: %v, %q", text, err, readFile(t, c))
 		}
 		add(t, c, "d")
 		if err := c.TrySave(); err != nil {
@@ -235,13 +235,13 @@ func TestDamagedIsKeptWithoutLinks(t *testing.T) {
 	c.link = func(from, to string) error {
 		return &os.LinkError{Op: "link", Old: from, New: to, Err: syscall.ENOSPC}
 	}
-	put(t, c, text)
+	writeFile(t, c, text)
 	path, _ := c.Path()
 	for range 2 {
 		if err := c.keepDamaged(path); err != nil {
 			t.Fatal(err)
 		}
-		if got := content(t, c); got != text {
+		if got := readFile(t, c); got != text {
 			t.Errorf("the file is %q", got)
 		}
 		if b, err := os.ReadFile(path + ".damaged"); string(b) != text || err != nil {

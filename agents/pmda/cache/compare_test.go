@@ -41,7 +41,7 @@ func code[N int | int32](n N, err error) string {
 	return strconv.Itoa(int(n))
 }
 
-func status(s State) int {
+func stateCode(s State) int {
 	if s == Active {
 		return 8 // PMDA_CACHE_ACTIVE
 	}
@@ -53,9 +53,9 @@ func entryOf(e Entry, err error, name bool) string {
 	case err != nil:
 		return code(0, err)
 	case name:
-		return fmt.Sprintf("%d %d %d %s", status(e.State), e.Inst, dataOf(e), e.Name)
+		return fmt.Sprintf("%d %d %d %s", stateCode(e.State), e.Inst, dataOf(e), e.Name)
 	}
-	return fmt.Sprintf("%d %d %d", status(e.State), e.Inst, dataOf(e))
+	return fmt.Sprintf("%d %d %d", stateCode(e.State), e.Inst, dataOf(e))
 }
 
 func dataOf(e Entry) int {
@@ -63,8 +63,8 @@ func dataOf(e Entry) int {
 	return n
 }
 
-// both compares an answer of C with ours.
-func (r *run) both(ours, op, args string) {
+// compare compares an answer of C with ours.
+func (r *run) compare(ours, op, args string) {
 	r.Helper()
 	line := strings.TrimSpace(fmt.Sprintf("%s %d %s", op, r.serial, args))
 	theirs := r.p.do(r.T, line)
@@ -75,8 +75,8 @@ func (r *run) both(ours, op, args string) {
 	}
 }
 
-// file compares the files. Stamps of the test are equal.
-func (r *run) file() {
+// compareFiles compares the files. Stamps of the test are equal.
+func (r *run) compareFiles() {
 	r.Helper()
 	read := func(dir string) string {
 		b, err := os.ReadFile(filepath.Join(dir, r.c.indom.String()))
@@ -98,10 +98,10 @@ func (r *run) file() {
 	}
 }
 
-// unsafe reports whether the highest id is that of a culled instance. C then
+// crashesC reports whether the highest id is that of a culled instance. C then
 // puts what should go there at the start of its list, or follows a pointer to
 // what it has freed.
-func (r *run) unsafe() bool {
+func (r *run) crashesC() bool {
 	r.c.sort()
 	n := len(r.c.list)
 	return n > 0 && r.c.list[n-1].State == culled
@@ -112,75 +112,75 @@ func (r *run) step() error {
 	c, name, data := r.c, r.names[r.r.IntN(len(r.names))], r.r.IntN(1000)
 	key := r.keys[r.r.IntN(len(r.keys))]
 	known, _ := c.find(name)
-	grows := known == nil && c.added == c.grow
+	grows := known == nil && c.inserted == c.reorgAt
 	switch n := r.r.IntN(100); {
 	case n < 30:
-		if grows && r.unsafe() {
+		if grows && r.crashesC() {
 			return nil
 		}
 		if !c.reuse && c.last > c.max {
 			return errStop // a file has set a limit that is lower; C goes on beyond it
 		}
 		id, err := c.Add(name, data)
-		if errors.Is(err, pdu.ErrnoGeneric) && name != "" && r.p.scales && c.dense == int(c.max)+1 {
+		if errors.Is(err, pdu.ErrnoGeneric) && name != "" && r.p.keysLimited && c.denseLen == int(c.max)+1 {
 			return errStop // C gives one more
 		}
-		r.both(code(id, err), "add", fmt.Sprintf("%s - %d", hexa(name), data))
+		r.compare(code(id, err), "add", fmt.Sprintf("%s - %d", hexArg(name), data))
 	case n < 42:
-		if known == nil && (r.unsafe() || !r.p.scales && c.max != math.MaxInt32) {
+		if known == nil && (r.crashesC() || !r.p.keysLimited && c.max != math.MaxInt32) {
 			return nil
 		}
 		id, err := c.AddKey(name, []byte(key), data)
-		r.both(code(id, err), "addkey", fmt.Sprintf("%s %s %d", hexa(name), hexa(key), data))
+		r.compare(code(id, err), "addkey", fmt.Sprintf("%s %s %d", hexArg(name), hexArg(key), data))
 	case n < 50:
 		inst := int32(0)
 		if known != nil {
 			inst = known.Inst
 		}
 		err := c.Hide(name)
-		r.both(code(inst, err), "hide", hexa(name))
+		r.compare(code(inst, err), "hide", hexArg(name))
 	case n < 58:
 		inst := int32(0)
 		if known != nil {
 			inst = known.Inst
 		}
-		r.both(code(inst, c.Cull(name)), "cull", hexa(name))
+		r.compare(code(inst, c.Cull(name)), "cull", hexArg(name))
 	case n < 66:
 		e, err := c.LookupName(name)
 		if errors.Is(err, errDomain) {
 			return nil // C finds another one
 		}
-		r.both(entryOf(e, err, false), "lookupname", hexa(name))
+		r.compare(entryOf(e, err, false), "lookupname", hexArg(name))
 	case n < 70:
 		inst := int32(r.r.IntN(len(r.names)))
 		if known != nil {
 			inst = known.Inst
 		}
 		e, err := c.Lookup(inst)
-		r.both(entryOf(e, err, true), "lookup", strconv.Itoa(int(inst)))
+		r.compare(entryOf(e, err, true), "lookup", strconv.Itoa(int(inst)))
 	case n < 74:
 		if key == "" {
 			return nil
 		}
 		e, err := c.LookupKey([]byte(key))
-		r.both(entryOf(e, err, true), "lookupkey", hexa(key))
+		r.compare(entryOf(e, err, true), "lookupkey", hexArg(key))
 	case n < 78:
 		var ids strings.Builder
 		for id := range c.Active() {
 			fmt.Fprintf(&ids, "%d ", id)
 		}
-		r.both(strings.TrimSpace(ids.String()), "walk", "")
+		r.compare(strings.TrimSpace(ids.String()), "walk", "")
 	case n < 80:
 		active, inactive := c.Size()
-		r.both(strconv.Itoa(active), "active", "")
-		r.both(strconv.Itoa(inactive), "inactive", "")
+		r.compare(strconv.Itoa(active), "active", "")
+		r.compare(strconv.Itoa(inactive), "inactive", "")
 	case n < 82:
-		r.both(strconv.Itoa(c.HideAll()), "hideall", "")
+		r.compare(strconv.Itoa(c.HideAll()), "hideall", "")
 	case n < 83:
-		r.both(strconv.Itoa(c.ActivateAll()), "activateall", "")
+		r.compare(strconv.Itoa(c.ActivateAll()), "activateall", "")
 	case n < 84:
 		if r.r.IntN(4) == 0 {
-			r.both(strconv.Itoa(c.CullAll()), "cullall", "")
+			r.compare(strconv.Itoa(c.CullAll()), "cullall", "")
 		}
 	case n < 86:
 		for _, e := range c.list {
@@ -190,17 +190,17 @@ func (r *run) step() error {
 		}
 		secs := r.start - 500 - int64(r.r.IntN(600)) // of the stamps in first
 		ago := time.Now().Unix() - secs
-		r.both(strconv.Itoa(c.Purge(time.Duration(ago)*time.Second)), "purge", strconv.FormatInt(ago, 10))
+		r.compare(strconv.Itoa(c.Purge(time.Duration(ago)*time.Second)), "purge", strconv.FormatInt(ago, 10))
 	case n < 88:
 		most := []int32{-1, 5, 20, 1000, math.MaxInt32}[r.r.IntN(5)]
-		r.both(code(0, c.Resize(most)), "resize", fmt.Sprint(most))
+		r.compare(code(0, c.Resize(most)), "resize", fmt.Sprint(most))
 	case n < 89:
 		c.Reuse()
-		r.both("0", "reuse", "")
+		r.compare("0", "reuse", "")
 	case n < 91:
-		if !r.unsafe() {
+		if !r.crashesC() {
 			c.Reorg()
-			r.both("0", "reorg", "")
+			r.compare("0", "reorg", "")
 		}
 	case n < 94:
 		return r.load()
@@ -210,29 +210,29 @@ func (r *run) step() error {
 			op, f = "sync", c.Sync
 		}
 		wrote, err := f()
-		r.both(code(wrote, err), op, "")
+		r.compare(code(wrote, err), op, "")
 		if wrote > 0 {
-			r.file()
+			r.compareFiles()
 		}
 	}
 	return nil
 }
 
 func (r *run) load() error {
-	if r.unsafe() {
+	if r.crashesC() {
 		return nil
 	}
 	r.warned = false
 	n, err := r.c.Load()
-	r.both(code(n, err), "load", "")
+	r.compare(code(n, err), "load", "")
 	if r.warned {
 		return errStop // C gives others the keys and stamps of lines that it ignores
 	}
 	return nil
 }
 
-// first has both load a file.
-func (r *run) first() {
+// loadFirst has both load a file.
+func (r *run) loadFirst() {
 	text := fmt.Sprintf("2 %d %d\n", r.r.IntN(2), math.MaxInt32)
 	if r.r.IntN(2) == 0 {
 		text = fmt.Sprintf("1 %d\n", r.r.IntN(2))
@@ -244,14 +244,14 @@ func (r *run) first() {
 		}
 		text += fmt.Sprintf("%d %d %sdisk%d at %d\n", 2*i, r.start-1000+int64(i), key, i, r.r.IntN(3))
 	}
-	r.put(text)
+	r.writeFiles(text)
 	n, err := r.c.Load()
-	r.both(code(n, err), "load", "")
+	r.compare(code(n, err), "load", "")
 }
 
-// put writes the file of both.
-func (r *run) put(text string) {
-	put(r, r.c, text)
+// writeFiles writes the file of both.
+func (r *run) writeFiles(text string) {
+	writeFile(r, r.c, text)
 	if err := os.WriteFile(filepath.Join(r.p.dir, r.c.indom.String()), []byte(text), 0o644); err != nil {
 		r.Fatal(err)
 	}
@@ -259,32 +259,32 @@ func (r *run) put(text string) {
 
 // exchange has each load what the other has written.
 func (r *run) exchange() {
-	r.both(code(0, r.c.Resize(math.MaxInt32)), "resize", strconv.Itoa(math.MaxInt32))
+	r.compare(code(0, r.c.Resize(math.MaxInt32)), "resize", strconv.Itoa(math.MaxInt32))
 	wrote, err := r.c.Sync()
-	r.both(code(wrote, err), "sync", "")
-	r.file()
-	if r.p.scales { // else there is no such operation
+	r.compare(code(wrote, err), "sync", "")
+	r.compareFiles()
+	if r.p.keysLimited { // else there is no such operation
 		wrote, err := r.c.Write()
-		r.both(code(wrote, err), "write", "")
-		r.file()
+		r.compare(code(wrote, err), "write", "")
+		r.compareFiles()
 	}
 
 	theirs := New(r.c.indom, Options{Dir: r.p.dir, Strings: r.c.opt.Strings})
 	if n, err := theirs.Load(); n != wrote || err != nil {
 		r.Errorf("loaded %d, %v, of %d of C's", n, err, wrote)
 	}
-	text := content(r, r.c)
+	text := readFile(r, r.c)
 	r.serial++
 	r.c = New(pdu.NewInDom(250, r.serial), r.c.opt)
-	r.put(text)
+	r.writeFiles(text)
 	if r.c.opt.Strings {
-		r.both("0", "strings", "")
+		r.compare("0", "strings", "")
 	}
 	n, err := r.c.Load()
-	r.both(code(n, err), "load", "")
+	r.compare(code(n, err), "load", "")
 	for id := range r.c.byInst {
 		e, err := r.c.Lookup(id)
-		r.both(entryOf(e, err, true), "lookup", strconv.Itoa(int(id)))
+		r.compare(entryOf(e, err, true), "lookup", strconv.Itoa(int(id)))
 	}
 	for _, c := range []*Cache{r.c, theirs} {
 		for _, e := range c.list {
@@ -296,8 +296,8 @@ func (r *run) exchange() {
 	}
 }
 
-// collide returns keys with the same id at the first try.
-func collide() (string, string) {
+// collidingKeys returns keys with the same id at the first try.
+func collidingKeys() (string, string) {
 	seen := make(map[uint32]string)
 	for i := 0; ; i++ {
 		key := fmt.Sprint("key", i)
@@ -313,7 +313,7 @@ func collide() (string, string) {
 func TestPeerSame(t *testing.T) {
 	p := startPeer(t)
 	ops := make(map[string]int)
-	one, two := collide()
+	one, two := collidingKeys()
 	for seed := range 100 {
 		r := &run{T: t, p: p, r: rand.New(rand.NewPCG(uint64(seed), 0)), serial: 1 + 2*seed, ops: ops}
 		r.start = time.Now().Unix() - 1 // time(2) may be behind by a tick
@@ -329,12 +329,12 @@ func TestPeerSame(t *testing.T) {
 		}
 		r.names = append(r.names, one, two, "eth0")
 		if opt.Strings {
-			r.both("0", "strings", "")
+			r.compare("0", "strings", "")
 		} else {
 			r.names = append(r.names, "")
 		}
 		if seed%2 == 0 {
-			r.first()
+			r.loadFirst()
 		}
 		var err error
 		for n := 0; n < steps && err == nil; n++ {
@@ -342,7 +342,7 @@ func TestPeerSame(t *testing.T) {
 				return
 			}
 		}
-		check(t, r.c)
+		checkConsistent(t, r.c)
 		if err == nil {
 			r.exchange()
 		}
