@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// disks returns what an agent finds when it looks.
+// disks returns the names and keys of n disks.
 func disks(n int) (names []string, keys [][]byte) {
 	for i := range n {
 		names = append(names, fmt.Sprintf("disk-%05d at controller %d", i, i%7))
@@ -16,7 +16,7 @@ func disks(n int) (names []string, keys [][]byte) {
 
 const numDisks = 10000
 
-// refresh is what an agent does for each request.
+// refresh updates a Cache as an agent does for each request.
 func refresh(tb testing.TB, c *Cache, names []string, keys [][]byte, data any) {
 	c.HideAll()
 	for i, name := range names {
@@ -38,10 +38,11 @@ func refresh(tb testing.TB, c *Cache, names []string, keys [][]byte, data any) {
 		n++
 	}
 	if n != len(names) {
-		tb.Fatalf("%d active of %d", n, len(names))
+		tb.Fatalf("%d active instances of %d", n, len(names))
 	}
 }
 
+// A refresh does not allocate if all names are known.
 func TestRefreshAllocates(t *testing.T) {
 	names, keys := disks(100)
 	for what, keys := range map[string][][]byte{"Add": nil, "AddKey": keys} {

@@ -1,41 +1,45 @@
-// Package cache keeps instance domains whose instances come and go, and gives
-// each instance an id of its own that outlives the agent: what pmdaCache(3) is
-// to PMDAs in C. The file is the same, and so are the ids:
+// Package cache assigns ids to the instances of an instance domain. It stores them
+// in a file, so that an instance has the same id after a restart of the agent. It is
+// to Go what pmdaCache(3) is to C, with the same file format and the same ids.
+//
+// An agent makes a Cache once
 //
 //	disks := cache.New(pdu.NewInDom(domain, 0), cache.Options{})
 //
-// and, each time that the disks are looked at,
+// and updates it each time it reads its instances:
 //
 //	if _, err := disks.TryLoad(); err != nil {
-//		log.Print(err) // some ids are new, or temporary
+//		log.Print(err) // some instances have new or temporary ids
 //	}
 //	disks.HideAll()
 //	for _, d := range found {
 //		disks.Add(d.name, d)
 //	}
-//	disks.TrySave()
+//	if err := disks.TrySave(); err != nil {
+//		log.Print(err)
+//	}
 //
-// A Cache is one of the Instances of package pmda.
+// A Cache implements pmda.Instances.
 //
 // # Names
 //
-// The part of a name up to its first blank, the short name, is unique in an
-// instance domain. A short name finds the instance that has it; another name
-// has to be equal to that of the instance (pmdaCache(3), "INSTANCE NAME
-// MATCHING").
+// The short name of an instance is the part of its name before the first blank. It
+// is unique in the instance domain. An instance is found by its short name or by
+// its full name, and by no other name with the same short name (pmdaCache(3),
+// "INSTANCE NAME MATCHING").
 //
 // # Ids
 //
-// Ids are 0 to 2147483647, or less, see [Cache.Resize]. A new instance gets the
-// highest id so far plus 1. Once the last one is in use, or after [Cache.Reuse]
-// or [Cache.AddKey], it gets the lowest one that is free. An id that was culled
-// is not free at once, and takes some memory, until the 65th, 129th, 257th ...
-// instance is added or [Cache.Reorg] is called. All this is as in C, so that the
-// same calls give the same ids.
+// Ids are 0 to 2147483647, or to the limit of [Cache.Resize]. A new instance gets
+// the highest id so far plus 1. After the last id has been used, or after
+// [Cache.Reuse] or [Cache.AddKey], it gets the lowest free id. The id of a culled
+// instance becomes free, and its memory is released, when the 65th, 129th, 257th
+// ... instance is added or [Cache.Reorg] is called. All this is as in C, so the
+// same calls result in the same ids.
 //
-// A file that is there and cannot be read, as when the process has no
-// descriptor left, is never overwritten: see [Cache.Load] for the ids that
-// instances have meanwhile.
+// If the file exists but cannot be read, for example because the process has too
+// many open files, it is not overwritten. [Cache.Load] explains which ids the
+// instances have then.
 package cache
 
 import (
@@ -50,80 +54,83 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A State says whether an instance is there at the moment.
+// A State says whether an instance is currently part of the instance domain.
 type State uint8
 
 const (
 	culled   State = iota
 	Active         // part of the instance domain (PMDA_CACHE_ACTIVE)
-	Inactive       // hidden, not forgotten (PMDA_CACHE_INACTIVE)
+	Inactive       // not part of it, but its id is kept (PMDA_CACHE_INACTIVE)
 )
 
 func (s State) String() string { return [...]string{"culled", "active", "inactive"}[s] }
 
-// An Entry is what a Cache knows of an instance.
+// An Entry describes an instance in a Cache.
 type Entry struct {
-	Inst  int32  // the id
-	Name  string // external name
-	Key   string // bytes given to AddKey; "" if none
+	Inst  int32  // id
+	Name  string // full name
+	Key   string // the key of AddKey; "" if there is none
 	State State
-	Data  any // the author's, given to Add or AddKey; nil after Load
+	Data  any // the data of Add or AddKey; nil after Load
 }
 
-// entry is an Entry and when it was last active: the time of the first save
-// after that, in seconds since 1970; 0 if that is yet to come.
+// entry is an Entry in the list of a Cache.
 type entry struct {
 	Entry
+	// stamp is the time of the first save after the last Add or AddKey, in seconds
+	// since 1970. It is 0 before that save.
 	stamp     int64
-	temporary bool // the id is, see Load
+	temporary bool // the id is temporary; see Load
 }
 
-// Options are how a Cache differs from an ordinary one.
+// Options are the options of a Cache. The zero value is right for most agents.
 type Options struct {
-	// Dir has the file, which is named after the instance domain ("60.1").
-	// "" is $PCP_VAR_DIR/config/pmda, where PCP_VAR_DIR is in the environment
-	// or in pcp.conf(5); if there is neither it is /var/lib/pcp.
+	// Dir is the directory of the file, whose name is the number of the instance
+	// domain, such as "60.1". The default is $PCP_VAR_DIR/config/pmda. If
+	// PCP_VAR_DIR is neither in the environment nor in pcp.conf(5), because there
+	// is no pcp.conf, it is /var/lib/pcp.
 	Dir string
 
-	// Strings makes it a table of strings rather than an instance domain: blanks
-	// in names mean nothing, and a name may be empty (PMDA_CACHE_STRINGS).
+	// Strings is for a Cache that is a table of strings and not an instance domain:
+	// blanks in names have no meaning, and a name may be empty
+	// (PMDA_CACHE_STRINGS).
 	Strings bool
 
-	// Warn, if not nil, is told what Load and Save have left out.
+	// Warn, if not nil, is called for each instance that Load or Save omits.
 	Warn func(error)
 }
 
-// A Cache holds the instances of one instance domain. It is used by one
-// goroutine at a time, as an agent is.
+// A Cache has the instances of one instance domain. It is not safe for concurrent
+// use. The functions of an agent need no lock for it.
 type Cache struct {
 	indom pdu.InDom
 	opt   Options
 
 	byInst map[int32]*entry
 	byName map[string]*entry // by short name
-	list   []*entry          // those of the maps and culled ones whose id is not free yet
-	sorted bool              // list is in order of ids
+	list   []*entry          // entries in the maps, and culled ones whose id is not free yet
+	sorted bool              // list is sorted by id
 
-	reuse    bool  // ids are the lowest free ones; else last+1
-	last     int32 // highest id there ever was, or -1
-	max      int32 // highest id that may be given
-	denseLen int   // list[i].Inst <= i for all i below; see nextInst
+	reuse    bool  // a new instance gets the lowest free id, else last+1
+	last     int32 // highest id so far, or -1
+	max      int32 // highest id that may be assigned
+	denseLen int   // list[i].Inst <= i for all i < denseLen; see nextInst
 
-	inserted int // entries ever inserted
-	reorgAt  int // how many of them make culled ids free, see insert
+	inserted int // number of inserted entries
+	reorgAt  int // insert calls Reorg when inserted exceeds this
 
-	loadErr        error // of the last Load, if the file may have ids that are not here
-	damaged        bool  // the file has lines that are not here
-	temporaryTried int64 // how many temporary ids were tried
-	loadTried      bool  // Load was called
+	loadErr        error // of the last Load, if the file may have ids that are unknown
+	damaged        bool  // the file has lines that could not be parsed
+	temporaryTried int64 // number of temporary ids tried
+	loadTried      bool  // Load has succeeded, or TryLoad has called it
 	lastLoad       time.Time
-	saveFailed     bool // the last TrySave has failed
+	saveFailed     bool // the last TrySave failed
 	lastSave       time.Time
-	open           func(path string, flag int, perm os.FileMode) (*os.File, error) // os.OpenFile, but for tests
-	link           func(from, to string) error                                     // os.Link, but for tests
+	open           func(path string, flag int, perm os.FileMode) (*os.File, error) // os.OpenFile, except in tests
+	link           func(from, to string) error                                     // os.Link, except in tests
 
-	dirtyInst  bool // instances are not as in the file
-	dirtyStamp bool // stamps or max are not as in the file
+	dirtyInst  bool // instances differ from the file
+	dirtyStamp bool // stamps or max differ from the file
 }
 
 // New returns an empty Cache. It panics if indom is pdu.NoInDom.
@@ -148,7 +155,7 @@ func New(indom pdu.InDom, opt Options) *Cache {
 // InDom returns the instance domain.
 func (c *Cache) InDom() pdu.InDom { return c.indom }
 
-// shortName returns the part of a name that is unique.
+// shortName returns the part of a name before the first blank.
 func (c *Cache) shortName(name string) string {
 	if i := strings.IndexByte(name, ' '); i >= 0 && !c.opt.Strings {
 		return name[:i]
@@ -157,14 +164,15 @@ func (c *Cache) shortName(name string) string {
 }
 
 // find returns the entry that has the short name of name, or nil. If matches is
-// false the rest differs, and name can be neither found nor added.
+// false, the rest of the names differs, and name can neither be found nor added.
 func (c *Cache) find(name string) (e *entry, matches bool) {
 	short := c.shortName(name)
 	e = c.byName[short]
 	return e, e != nil && (len(short) == len(name) || e.Name == name)
 }
 
-// Lookup returns the instance with an id, active or not; PM_ERR_INST.
+// Lookup returns the instance with the given id, active or not. If there is none,
+// the error is PM_ERR_INST.
 func (c *Cache) Lookup(inst int32) (Entry, error) {
 	if e := c.byInst[inst]; e != nil {
 		return e.Entry, nil
@@ -175,11 +183,11 @@ func (c *Cache) Lookup(inst int32) (Entry, error) {
 // errDomain is -EDOM.
 const errDomain = -pdu.Errno(syscall.EDOM)
 
-// LookupName returns the instance that a name or short name finds, active or
-// not; PM_ERR_INST. The error is -EDOM if there is another instance with that
-// short name.
+// LookupName returns the instance with the given name or short name, active or not.
+// If there is none, the error is PM_ERR_INST, or -EDOM if an instance has the same
+// short name but another name.
 //
-// C differs: the manual page has -EDOM too, but the other instance is found.
+// C PCP differs: it returns that other instance, although pmdaCache(3) has -EDOM.
 func (c *Cache) LookupName(name string) (Entry, error) {
 	switch e, matches := c.find(name); {
 	case e == nil:
@@ -191,9 +199,9 @@ func (c *Cache) LookupName(name string) (Entry, error) {
 	}
 }
 
-// LookupKey returns the instance with a key, active or not; PM_ERR_INST. If
-// AddKey was given none, the name is the key. It looks at one instance after the
-// other.
+// LookupKey returns the instance with the given key, active or not. If there is
+// none, the error is PM_ERR_INST. The key is the name if AddKey was called without
+// a key. LookupKey is a linear search.
 func (c *Cache) LookupKey(key []byte) (Entry, error) {
 	c.sort()
 	for _, e := range c.list {
@@ -204,17 +212,16 @@ func (c *Cache) LookupKey(key []byte) (Entry, error) {
 	return Entry{}, pdu.ErrnoInst
 }
 
-// Active returns the ids of active instances in ascending order. Instances
-// may be hidden and culled in the loop, but not added or loaded.
+// Active returns an iterator over the ids of active instances in ascending order.
+// The loop may hide and cull instances, but not add or load any.
 func (c *Cache) Active() iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		c.Each(func(inst int32, _ string, _ any) bool { return yield(inst) })
 	}
 }
 
-// Each calls yield for each active instance, in ascending order of ids, until
-// it returns false. Instances may be hidden and culled meanwhile, but not added
-// or loaded.
+// Each calls yield for each active instance in ascending order of ids, until yield
+// returns false. yield may hide and cull instances, but not add or load any.
 func (c *Cache) Each(yield func(inst int32, name string, data any) bool) {
 	c.sort()
 	for _, e := range c.list {
@@ -224,9 +231,9 @@ func (c *Cache) Each(yield func(inst int32, name string, data any) bool) {
 	}
 }
 
-// Size returns how many instances there are of each state.
+// Size returns the number of active and of inactive instances.
 //
-// C differs: PMDA_CACHE_SIZE counts those that were ever added.
+// C PCP differs: PMDA_CACHE_SIZE is the number of instances ever added.
 func (c *Cache) Size() (active, inactive int) {
 	for _, e := range c.list {
 		if e.State == Active {
@@ -236,7 +243,7 @@ func (c *Cache) Size() (active, inactive int) {
 	return active, len(c.byInst) - active
 }
 
-// sort puts the list in order. Most entries are added at its end, in order.
+// sort sorts the list by id, if it is not sorted. Most entries are added in order.
 func (c *Cache) sort() {
 	if c.sorted {
 		return

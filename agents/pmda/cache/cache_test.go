@@ -22,27 +22,27 @@ func newCache(t testing.TB, opt Options) *Cache {
 	return New(indom, opt)
 }
 
-// checkConsistent fails if the parts of c contradict each other.
+// checkConsistent checks that the list and the maps of c have the same entries.
 func checkConsistent(t testing.TB, c *Cache) {
 	t.Helper()
 	live := 0
 	for _, e := range c.list {
 		if e.Inst < 0 || e.Inst > c.last && !e.temporary {
-			t.Errorf("id %d, the highest ever is %d", e.Inst, c.last)
+			t.Errorf("id %d, but the highest id so far is %d", e.Inst, c.last)
 		}
 		if e.State == culled {
 			continue
 		}
 		live++
 		if c.byInst[e.Inst] != e || c.byName[c.shortName(e.Name)] != e {
-			t.Errorf("%d %q is not where it is looked for", e.Inst, e.Name)
+			t.Errorf("%d %q is not in both maps", e.Inst, e.Name)
 		}
 	}
 	if len(c.byInst) != live || len(c.byName) != live {
 		t.Errorf("%d entries, %d by id, %d by name", live, len(c.byInst), len(c.byName))
 	}
 	if c.sorted && !slices.IsSortedFunc(c.list, func(a, b *entry) int { return int(a.Inst) - int(b.Inst) }) {
-		t.Error("the list is not in order")
+		t.Error("the list is not sorted")
 	}
 }
 
@@ -74,7 +74,7 @@ func wantErr(t testing.TB, what string, got, want error) {
 	}
 }
 
-// These were measured with PCP 6.0.3.
+// Ids of keys are those of PCP 6.0.3, where these were measured.
 func TestHash(t *testing.T) {
 	for key, want := range map[string]int32{
 		"eth0":                2142326192,
@@ -91,15 +91,15 @@ func TestHash(t *testing.T) {
 			t.Errorf("name %q: %d, %v, want %d", key, got, err, want)
 		}
 	}
-	// 7.2.1; 6.0.3 does not look at the limit.
+	// This is as in 7.2.1. 6.0.3 ignores the limit.
 	c := newCache(t, Options{})
 	c.Resize(999)
 	if got, err := c.AddKey("eth0", nil, nil); err != nil || got != 192 {
-		t.Errorf("at most 999: %d, %v, want 192", got, err)
+		t.Errorf("limit 999: %d, %v, want 192", got, err)
 	}
 }
 
-// The table of pmdaCache(3), "INSTANCE NAME MATCHING".
+// Names match as in the table of pmdaCache(3), "INSTANCE NAME MATCHING".
 func TestNames(t *testing.T) {
 	for _, c := range []struct {
 		in, asked     string
@@ -126,7 +126,7 @@ func TestNames(t *testing.T) {
 		}
 		wantErr(t, what+": hide", k.Hide(c.asked), c.store)
 		if active, _ := k.Size(); (active == 0) != (c.store == nil) {
-			t.Errorf("%s: hide leaves %d active", what, active)
+			t.Errorf("%s: %d active after hide", what, active)
 		}
 		if errors.Is(c.store, pdu.ErrnoEINVAL) {
 			_, err := k.Add(c.asked, nil)
@@ -153,10 +153,11 @@ func TestNames(t *testing.T) {
 	checkConsistent(t, c)
 }
 
+// New panics without an instance domain.
 func TestNew(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a cache of no instance domain")
+			t.Error("no panic")
 		}
 	}()
 	New(pdu.NoInDom, Options{})
@@ -171,7 +172,7 @@ func TestPath(t *testing.T) {
 	for _, c := range []struct{ dir, env, conf, want, err string }{
 		{dir: "/given", env: "/env", conf: conf, want: "/given/250.1"},
 		{env: "/env", conf: conf, want: "/env/config/pmda/250.1"},
-		{conf: conf, err: "PCP_VAR_DIR is not set"}, // set, but empty: it hides the file's
+		{conf: conf, err: "PCP_VAR_DIR is not set"}, // an empty variable overrides the file
 		{conf: filepath.Join(dir, "none"), want: "/var/lib/pcp/config/pmda/250.1"},
 		{conf: dir, err: "PCP_VAR_DIR is not set"}, // cannot be read
 	} {

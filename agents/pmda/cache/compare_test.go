@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A run does the same to a Cache and to one in C.
+// A run performs the same operations on a Cache and on one of pmdaCache(3).
 type run struct {
 	*testing.T
 	p      *peer
@@ -24,34 +24,36 @@ type run struct {
 	serial int
 	names  []string
 	keys   []string
-	start  int64 // stamps from then on are of the test
+	start  int64 // later stamps are from this run
 	warned bool
 	log    []string
 	ops    map[string]int
 }
 
-// errStop ends a run after which both can no longer be compared.
+// errStop ends a run when the two caches can no longer be compared.
 var errStop = errors.New("stop")
 
-// code is what C has for a result.
-func code[N int | int32](n N, err error) string {
+// codeOf returns the result of an operation as the peer prints it.
+func codeOf[N int | int32](n N, err error) string {
 	if err != nil {
 		return strconv.Itoa(int(pdu.ErrnoOf(err)))
 	}
 	return strconv.Itoa(int(n))
 }
 
+// stateCode returns the value of PMDA_CACHE_ACTIVE or PMDA_CACHE_INACTIVE.
 func stateCode(s State) int {
 	if s == Active {
-		return 8 // PMDA_CACHE_ACTIVE
+		return 8
 	}
 	return 9
 }
 
+// entryOf returns an Entry as the peer prints it.
 func entryOf(e Entry, err error, name bool) string {
 	switch {
 	case err != nil:
-		return code(0, err)
+		return codeOf(0, err)
 	case name:
 		return fmt.Sprintf("%d %d %d %s", stateCode(e.State), e.Inst, dataOf(e), e.Name)
 	}
@@ -63,7 +65,7 @@ func dataOf(e Entry) int {
 	return n
 }
 
-// compare compares an answer of C with ours.
+// compare sends an operation to the peer and compares its result with ours.
 func (r *run) compare(ours, op, args string) {
 	r.Helper()
 	line := strings.TrimSpace(fmt.Sprintf("%s %d %s", op, r.serial, args))
@@ -71,11 +73,11 @@ func (r *run) compare(ours, op, args string) {
 	r.log = append(r.log, line+" = "+ours)
 	r.ops[op]++
 	if ours != theirs {
-		r.Fatalf("C has %s\n%s", theirs, strings.Join(r.log, "\n"))
+		r.Fatalf("the result of C is %s\n%s", theirs, strings.Join(r.log, "\n"))
 	}
 }
 
-// compareFiles compares the files. Stamps of the test are equal.
+// compareFiles compares the two files. All stamps of this run count as equal.
 func (r *run) compareFiles() {
 	r.Helper()
 	read := func(dir string) string {
@@ -98,16 +100,15 @@ func (r *run) compareFiles() {
 	}
 }
 
-// crashesC reports whether the highest id is that of a culled instance. C then
-// puts what should go there at the start of its list, or follows a pointer to
-// what it has freed.
+// crashesC reports whether the highest id is that of a culled instance. In this case
+// C inserts a new last instance at the start of its list, or uses freed memory.
 func (r *run) crashesC() bool {
 	r.c.sort()
 	n := len(r.c.list)
 	return n > 0 && r.c.list[n-1].State == culled
 }
 
-// step does something by chance. Where C is known to go wrong it does nothing.
+// step performs a random operation. It does nothing if C is known to do it wrong.
 func (r *run) step() error {
 	c, name, data := r.c, r.names[r.r.IntN(len(r.names))], r.r.IntN(1000)
 	key := r.keys[r.r.IntN(len(r.keys))]
@@ -119,36 +120,36 @@ func (r *run) step() error {
 			return nil
 		}
 		if !c.reuse && c.last > c.max {
-			return errStop // a file has set a limit that is lower; C goes on beyond it
+			return errStop // the file has a lower limit than an id; C exceeds the limit
 		}
 		id, err := c.Add(name, data)
 		if errors.Is(err, pdu.ErrnoGeneric) && name != "" && r.p.keysLimited && c.denseLen == int(c.max)+1 {
-			return errStop // C gives one more
+			return errStop // C assigns one more id
 		}
-		r.compare(code(id, err), "add", fmt.Sprintf("%s - %d", hexArg(name), data))
+		r.compare(codeOf(id, err), "add", fmt.Sprintf("%s - %d", hexArg(name), data))
 	case n < 42:
 		if known == nil && (r.crashesC() || !r.p.keysLimited && c.max != math.MaxInt32) {
 			return nil
 		}
 		id, err := c.AddKey(name, []byte(key), data)
-		r.compare(code(id, err), "addkey", fmt.Sprintf("%s %s %d", hexArg(name), hexArg(key), data))
+		r.compare(codeOf(id, err), "addkey", fmt.Sprintf("%s %s %d", hexArg(name), hexArg(key), data))
 	case n < 50:
 		inst := int32(0)
 		if known != nil {
 			inst = known.Inst
 		}
 		err := c.Hide(name)
-		r.compare(code(inst, err), "hide", hexArg(name))
+		r.compare(codeOf(inst, err), "hide", hexArg(name))
 	case n < 58:
 		inst := int32(0)
 		if known != nil {
 			inst = known.Inst
 		}
-		r.compare(code(inst, c.Cull(name)), "cull", hexArg(name))
+		r.compare(codeOf(inst, c.Cull(name)), "cull", hexArg(name))
 	case n < 66:
 		e, err := c.LookupName(name)
 		if errors.Is(err, errDomain) {
-			return nil // C finds another one
+			return nil // C finds an instance
 		}
 		r.compare(entryOf(e, err, false), "lookupname", hexArg(name))
 	case n < 70:
@@ -185,15 +186,15 @@ func (r *run) step() error {
 	case n < 86:
 		for _, e := range c.list {
 			if e.State == culled && e.stamp != 0 {
-				return nil // C counts it again
+				return nil // C counts it, too
 			}
 		}
-		secs := r.start - 500 - int64(r.r.IntN(600)) // of the stamps in first
+		secs := r.start - 500 - int64(r.r.IntN(600)) // a stamp of loadFirst
 		ago := time.Now().Unix() - secs
 		r.compare(strconv.Itoa(c.Purge(time.Duration(ago)*time.Second)), "purge", strconv.FormatInt(ago, 10))
 	case n < 88:
 		most := []int32{-1, 5, 20, 1000, math.MaxInt32}[r.r.IntN(5)]
-		r.compare(code(0, c.Resize(most)), "resize", fmt.Sprint(most))
+		r.compare(codeOf(0, c.Resize(most)), "resize", fmt.Sprint(most))
 	case n < 89:
 		c.Reuse()
 		r.compare("0", "reuse", "")
@@ -210,7 +211,7 @@ func (r *run) step() error {
 			op, f = "sync", c.Sync
 		}
 		wrote, err := f()
-		r.compare(code(wrote, err), op, "")
+		r.compare(codeOf(wrote, err), op, "")
 		if wrote > 0 {
 			r.compareFiles()
 		}
@@ -224,14 +225,14 @@ func (r *run) load() error {
 	}
 	r.warned = false
 	n, err := r.c.Load()
-	r.compare(code(n, err), "load", "")
+	r.compare(codeOf(n, err), "load", "")
 	if r.warned {
-		return errStop // C gives others the keys and stamps of lines that it ignores
+		return errStop // for ignored lines C changes keys and stamps of other instances
 	}
 	return nil
 }
 
-// loadFirst has both load a file.
+// loadFirst makes a random file, which both load.
 func (r *run) loadFirst() {
 	text := fmt.Sprintf("2 %d %d\n", r.r.IntN(2), math.MaxInt32)
 	if r.r.IntN(2) == 0 {
@@ -246,10 +247,10 @@ func (r *run) loadFirst() {
 	}
 	r.writeFiles(text)
 	n, err := r.c.Load()
-	r.compare(code(n, err), "load", "")
+	r.compare(codeOf(n, err), "load", "")
 }
 
-// writeFiles writes the file of both.
+// writeFiles writes text to both files.
 func (r *run) writeFiles(text string) {
 	writeFile(r, r.c, text)
 	if err := os.WriteFile(filepath.Join(r.p.dir, r.c.indom.String()), []byte(text), 0o644); err != nil {
@@ -257,21 +258,21 @@ func (r *run) writeFiles(text string) {
 	}
 }
 
-// exchange has each load what the other has written.
+// exchange makes each load the file of the other.
 func (r *run) exchange() {
-	r.compare(code(0, r.c.Resize(math.MaxInt32)), "resize", strconv.Itoa(math.MaxInt32))
+	r.compare(codeOf(0, r.c.Resize(math.MaxInt32)), "resize", strconv.Itoa(math.MaxInt32))
 	wrote, err := r.c.Sync()
-	r.compare(code(wrote, err), "sync", "")
+	r.compare(codeOf(wrote, err), "sync", "")
 	r.compareFiles()
-	if r.p.keysLimited { // else there is no such operation
+	if r.p.keysLimited { // older versions do not have this operation
 		wrote, err := r.c.Write()
-		r.compare(code(wrote, err), "write", "")
+		r.compare(codeOf(wrote, err), "write", "")
 		r.compareFiles()
 	}
 
 	theirs := New(r.c.indom, Options{Dir: r.p.dir, Strings: r.c.opt.Strings})
 	if n, err := theirs.Load(); n != wrote || err != nil {
-		r.Errorf("loaded %d, %v, of %d of C's", n, err, wrote)
+		r.Errorf("loaded %d, %v, of %d instances in the file of C", n, err, wrote)
 	}
 	text := readFile(r, r.c)
 	r.serial++
@@ -281,7 +282,7 @@ func (r *run) exchange() {
 		r.compare("0", "strings", "")
 	}
 	n, err := r.c.Load()
-	r.compare(code(n, err), "load", "")
+	r.compare(codeOf(n, err), "load", "")
 	for id := range r.c.byInst {
 		e, err := r.c.Lookup(id)
 		r.compare(entryOf(e, err, true), "lookup", strconv.Itoa(int(id)))
@@ -292,11 +293,11 @@ func (r *run) exchange() {
 		}
 	}
 	if got, want := dump(r.c), dump(theirs); got != want {
-		r.Errorf("our file has\n%s\nC's has\n%s", got, want)
+		r.Errorf("our file has\n%s\nthe file of C has\n%s", got, want)
 	}
 }
 
-// collidingKeys returns keys with the same id at the first try.
+// collidingKeys returns two keys with the same hash.
 func collidingKeys() (string, string) {
 	seen := make(map[uint32]string)
 	for i := 0; ; i++ {
@@ -309,14 +310,14 @@ func collidingKeys() (string, string) {
 	}
 }
 
-// The same operations have the same results and the same file.
+// The same operations have the same results and the same file as with C.
 func TestPeerSame(t *testing.T) {
 	p := startPeer(t)
 	ops := make(map[string]int)
 	one, two := collidingKeys()
 	for seed := range 100 {
 		r := &run{T: t, p: p, r: rand.New(rand.NewPCG(uint64(seed), 0)), serial: 1 + 2*seed, ops: ops}
-		r.start = time.Now().Unix() - 1 // time(2) may be behind by a tick
+		r.start = time.Now().Unix() - 1 // time(2) may be a tick late
 		opt := Options{Dir: t.TempDir(), Strings: seed%5 == 4, Warn: func(error) { r.warned = true }}
 		r.c = New(pdu.NewInDom(250, r.serial), opt)
 		r.keys = []string{"", "k", "key of 1", "key of 2", one, two, "\x80\xff\x00\x01", "a key of more than twelve bytes"}
@@ -349,7 +350,7 @@ func TestPeerSame(t *testing.T) {
 	}
 	for op, want := range map[string]int{"add": 5000, "addkey": 1000, "load": 100, "save": 1000, "sync": 1000, "reorg": 100, "purge": 100, "lookup": 1000} {
 		if ops[op] < want {
-			t.Errorf("only %d times %s", ops[op], op)
+			t.Errorf("only %d operations %s", ops[op], op)
 		}
 	}
 }

@@ -17,9 +17,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(dir) // an agent has no Dir in its Options
+	defer os.RemoveAll(dir) // agents use the default of Options.Dir
 
-	// What an agent finds each time that it is started.
+	// The disks that an agent finds in its first run and in its second.
 	for _, found := range [][]string{{"sda", "sdb"}, {"nvme0", "sdb"}} {
 		disks := cache.New(pdu.NewInDom(250, 0), cache.Options{Dir: dir})
 		if _, err := disks.TryLoad(); err != nil {

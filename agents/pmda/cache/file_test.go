@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// writeFile writes a cache's file.
+// writeFile writes the file of a Cache.
 func writeFile(t testing.TB, c *Cache, text string) {
 	t.Helper()
 	path, err := c.Path()
@@ -27,6 +27,7 @@ func writeFile(t testing.TB, c *Cache, text string) {
 	}
 }
 
+// readFile returns the contents of the file of a Cache.
 func readFile(t testing.TB, c *Cache) string {
 	t.Helper()
 	path, err := c.Path()
@@ -40,7 +41,7 @@ func readFile(t testing.TB, c *Cache) string {
 	return string(b)
 }
 
-// dump is all that a file has, and states.
+// dump returns what a file has of c, and the states.
 func dump(c *Cache) string {
 	c.sort()
 	mode := "append"
@@ -57,6 +58,7 @@ func dump(c *Cache) string {
 	return b.String()
 }
 
+// Load parses valid lines and reports invalid ones.
 func TestLoad(t *testing.T) {
 	const none = "append 2147483647"
 	long := strings.Repeat("x", maxLine-len("0 1 "))
@@ -73,36 +75,36 @@ func TestLoad(t *testing.T) {
 		{"2 0 9\n \t1\t\t5  [FF00]\vx\n", `append 9; 1 5 "\xff\x00" "x" inactive`, 1, ""},
 		{"2 0 9\n2147483647 9223372036854775807 \xff\r\n", `append 9; 2147483647 9223372036854775807 "" "\xff\r" inactive`, 1, ""},
 		{"2 0 9\n0 1 " + long + "\n", `append 9; 0 1 "" "` + long + `" inactive`, 1, ""},
-		// Not keys.
+		// Brackets in names.
 		{"2 0 9\n0 1 [::1]:80 x\n1 1 [abc] y\n2 1 [ab\n3 1 []\n4 1 [cd]\n5 1 [ef]z\n",
 			`append 9; 0 1 "" "[::1]:80 x" inactive; 1 1 "" "[abc] y" inactive; 2 1 "" "[ab" inactive; ` +
 				`3 1 "" "[]" inactive; 4 1 "" "[cd]" inactive; 5 1 "" "[ef]z" inactive`, 6, ""},
 
 		{"", none, 0, ""},
-		{"\n", none, 0, ":1: illegal header"},
-		{"x 0 9\n", none, 0, ":1: illegal header"},
-		{"0 0 9\n", none, 0, ":1: illegal header"},
-		{"3 0 9\n", none, 0, ":1: illegal header"},
-		{"1\n", none, 0, ":1: illegal header"},
-		{"2 1\n", none, 0, ":1: illegal header"},
-		{"2 2 9\n", none, 0, ":1: illegal header"},
-		{"2 -1 9\n", none, 0, ":1: illegal header"},
-		{"2 0 -1\n", none, 0, ":1: illegal header"},
-		{"2 0 2147483648\n", none, 0, ":1: illegal header"},
-		{"2 0 9 " + strings.Repeat(" ", maxLine), none, 0, ":1: illegal header"},
-		{"2 0 9\n0 1 a\n\n1 1 b\n", `append 9; 0 1 "" "a" inactive; 1 1 "" "b" inactive`, 2, `:3: illegal record ""`},
-		{"2 0 9\n0 1 a\nx\n\x00\x00\n3 1 b\n", `append 9; 0 1 "" "a" inactive; 3 1 "" "b" inactive`, 2, `:3: illegal record "x" and 1 more lines`},
-		{"x\n0 1 a\n", none, 0, ":1: illegal header"},
-		{"2 0 9\n0 1 \n", "append 9", 0, ":2: illegal record"},
-		{"2 0 9\n0\n", "append 9", 0, ":2: illegal record"},
-		{"2 0 9\na 1 b\n", "append 9", 0, `:2: illegal record "a 1 b"`},
-		{"2 0 9\n-1 1 b\n", "append 9", 0, ":2: illegal record"},
-		{"2 0 9\n1 -1 b\n", "append 9", 0, ":2: illegal record"},
-		{"2 0 9\n1 1b\n", "append 9", 0, ":2: illegal record"},
-		{"2 0 9\n2147483648 1 b\n", "append 9", 0, ":2: illegal record"},
-		{"2 0 9\n0 9223372036854775808 b\n", "append 9", 0, ":2: illegal record"},
-		{"2 0 9\n0 1 a\x00b\n", "append 9", 0, ":2: illegal record"},
-		{"2 0 9\n0 1 " + long + "x\n", "append 9", 0, ":2: illegal record"},
+		{"\n", none, 0, ":1: invalid header"},
+		{"x 0 9\n", none, 0, ":1: invalid header"},
+		{"0 0 9\n", none, 0, ":1: invalid header"},
+		{"3 0 9\n", none, 0, ":1: invalid header"},
+		{"1\n", none, 0, ":1: invalid header"},
+		{"2 1\n", none, 0, ":1: invalid header"},
+		{"2 2 9\n", none, 0, ":1: invalid header"},
+		{"2 -1 9\n", none, 0, ":1: invalid header"},
+		{"2 0 -1\n", none, 0, ":1: invalid header"},
+		{"2 0 2147483648\n", none, 0, ":1: invalid header"},
+		{"2 0 9 " + strings.Repeat(" ", maxLine), none, 0, ":1: invalid header"},
+		{"2 0 9\n0 1 a\n\n1 1 b\n", `append 9; 0 1 "" "a" inactive; 1 1 "" "b" inactive`, 2, `:3: invalid line ""`},
+		{"2 0 9\n0 1 a\nx\n\x00\x00\n3 1 b\n", `append 9; 0 1 "" "a" inactive; 3 1 "" "b" inactive`, 2, `:3: invalid line "x" and 1 more invalid lines`},
+		{"x\n0 1 a\n", none, 0, ":1: invalid header"},
+		{"2 0 9\n0 1 \n", "append 9", 0, ":2: invalid line"},
+		{"2 0 9\n0\n", "append 9", 0, ":2: invalid line"},
+		{"2 0 9\na 1 b\n", "append 9", 0, `:2: invalid line "a 1 b"`},
+		{"2 0 9\n-1 1 b\n", "append 9", 0, ":2: invalid line"},
+		{"2 0 9\n1 -1 b\n", "append 9", 0, ":2: invalid line"},
+		{"2 0 9\n1 1b\n", "append 9", 0, ":2: invalid line"},
+		{"2 0 9\n2147483648 1 b\n", "append 9", 0, ":2: invalid line"},
+		{"2 0 9\n0 9223372036854775808 b\n", "append 9", 0, ":2: invalid line"},
+		{"2 0 9\n0 1 a\x00b\n", "append 9", 0, ":2: invalid line"},
+		{"2 0 9\n0 1 " + long + "x\n", "append 9", 0, ":2: invalid line"},
 	} {
 		k := newCache(t, Options{})
 		writeFile(t, k, c.text)
@@ -120,7 +122,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// What is there already wins over the file.
+// Instances that exist before Load have precedence over those in the file.
 func TestLoadInto(t *testing.T) {
 	var warnings []string
 	c := newCache(t, Options{Warn: func(err error) { warnings = append(warnings, err.Error()) }})
@@ -134,9 +136,9 @@ func TestLoadInto(t *testing.T) {
 	}
 	path, _ := c.Path()
 	want := []string{
-		path + `:4: ignored 2 "d": there is 2 "c"`,
-		path + `:5: ignored 9 "c": there is 2 "c"`,
-		path + `:6: ignored 10 "b short": there is 1 "b long"`,
+		path + `:4: instance 2 "d" ignored: it conflicts with instance 2 "c"`,
+		path + `:5: instance 9 "c" ignored: it conflicts with instance 2 "c"`,
+		path + `:6: instance 10 "b short" ignored: it conflicts with instance 1 "b long"`,
 	}
 	if got := strings.Join(warnings, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("warnings:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
@@ -151,12 +153,13 @@ func TestLoadInto(t *testing.T) {
 
 	warnings = nil
 	writeFile(t, c, "")
-	if n, err := c.Load(); n != 0 || err != nil || len(warnings) != 1 || !strings.HasSuffix(warnings[0], ": empty") {
+	if n, err := c.Load(); n != 0 || err != nil || len(warnings) != 1 || !strings.HasSuffix(warnings[0], ": the file is empty") {
 		t.Errorf("empty file: %d, %v, %q", n, err, warnings)
 	}
 }
 
-func TestLoadNot(t *testing.T) {
+// Load rejects files that are missing, not regular or too large.
+func TestLoadErrors(t *testing.T) {
 	c := newCache(t, Options{})
 	if n, err := c.Load(); n != 0 || !errors.Is(err, fs.ErrNotExist) || pdu.ErrnoOf(err) != -2 {
 		t.Errorf("no file: %d, %v", n, err)
@@ -187,17 +190,18 @@ func TestLoadNot(t *testing.T) {
 	if err := os.Truncate(path, maxFile); err != nil {
 		t.Fatal(err)
 	}
-	// A hole of NULs is one line, and is not read whole.
-	if _, err := c.Load(); err == nil || !strings.Contains(err.Error(), ":3: illegal record") || len(err.Error()) > 1000 {
+	// A hole, which is many NULs, is one invalid line. The error has only its start.
+	if _, err := c.Load(); err == nil || !strings.Contains(err.Error(), ":3: invalid line") || len(err.Error()) > 1000 {
 		t.Errorf("a hole: %.1000v", err)
 	}
 }
 
+// Save writes all instances but those with invalid names.
 func TestSave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Now().Unix()
-		var left []string
-		c := newCache(t, Options{Warn: func(err error) { left = append(left, err.Error()) }})
+		var warnings []string
+		c := newCache(t, Options{Warn: func(err error) { warnings = append(warnings, err.Error()) }})
 		add(t, c, "a b", "gone", "[::1]:80")
 		c.AddKey("k", []byte("\x00\xff]"), nil)
 		c.AddKey("[k", []byte("x"), nil)
@@ -212,13 +216,13 @@ func TestSave(t *testing.T) {
 		want := fmt.Sprintf("2 1 2147483646\n0 %d a b\n2 %[1]d [::1]:80\n%[2]d %[1]d [78] [k\n%[3]d %[1]d [00ff5d] k\n",
 			now, hash("x", 0)%(1<<31), hash("\x00\xff]", 0)%(1<<31))
 		if hash("x", 0)%(1<<31) > hash("\x00\xff]", 0)%(1<<31) {
-			t.Fatal("the keys are in another order")
+			t.Fatal("the hashes are not in ascending order")
 		}
 		if got := readFile(t, c); got != want {
 			t.Errorf("file is\n%swant\n%s", got, want)
 		}
-		if len(left) != len(bad) || !strings.Contains(left[0], `/250.1: left out 3 "new\nline"`) {
-			t.Errorf("left out: %q", left)
+		if len(warnings) != len(bad) || !strings.Contains(warnings[0], `/250.1: instance 3 "new\nline" not written: `) {
+			t.Errorf("warnings: %q", warnings)
 		}
 
 		back := New(indom, c.opt)
@@ -235,7 +239,7 @@ func TestSave(t *testing.T) {
 	})
 }
 
-// A Save that fails leaves the file as it was, and no other, and can be
+// A Save that fails does not change the file and leaves no temporary file. It can be
 // repeated.
 func TestSaveFails(t *testing.T) {
 	dir := t.TempDir()
@@ -262,7 +266,7 @@ func TestSaveFails(t *testing.T) {
 		t.Errorf("cannot rename: %d, %v", n, err)
 	}
 	if names, err := os.ReadDir(c.opt.Dir); err != nil || len(names) != 1 {
-		t.Errorf("left behind: %v, %v", names, err)
+		t.Errorf("files in the directory: %v, %v", names, err)
 	}
 	if err := os.RemoveAll(path); err != nil {
 		t.Fatal(err)
@@ -270,23 +274,23 @@ func TestSaveFails(t *testing.T) {
 	if n, err := c.Save(); n != 2 || err != nil {
 		t.Errorf("again: %d, %v", n, err)
 	}
-	// The disk is full: a limit on the size of files is as good.
+	// A limit on file sizes has the same effect as a full disk.
 	if err := limitFileSize(t, 10, func() error {
 		add(t, c, "c")
 		_, err := c.Save()
 		return err
 	}); !errors.Is(err, syscall.EFBIG) {
-		t.Errorf("no room: %v", err)
+		t.Errorf("file size limit: %v", err)
 	}
 	if names, err := os.ReadDir(c.opt.Dir); err != nil || len(names) != 1 {
-		t.Errorf("left behind: %v, %v", names, err)
+		t.Errorf("files in the directory: %v, %v", names, err)
 	}
 	if got := readFile(t, c); strings.Count(got, "\n") != 3 {
 		t.Errorf("file is %q", got)
 	}
 }
 
-// What could not be loaded is not written.
+// Save does not write a file that is too large for Load.
 func TestSaveTooBig(t *testing.T) {
 	c := newCache(t, Options{})
 	add(t, c, "a")
@@ -305,8 +309,7 @@ func TestSaveTooBig(t *testing.T) {
 	}
 }
 
-// limitFileSize runs f while no file can grow beyond size bytes. (Go ignores
-// SIGXFSZ.)
+// limitFileSize runs f with a limit of size bytes for files. (Go ignores SIGXFSZ.)
 func limitFileSize(t *testing.T, size uint64, f func() error) error {
 	t.Helper()
 	const which = syscall.RLIMIT_FSIZE
@@ -321,6 +324,7 @@ func limitFileSize(t *testing.T, size uint64, f func() error) error {
 	return f()
 }
 
+// A new file has the owner and the mode of the old one.
 func TestSaveKeepsOwnerAndMode(t *testing.T) {
 	c := newCache(t, Options{})
 	path, _ := c.Path()

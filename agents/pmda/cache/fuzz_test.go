@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzLoad: whatever is loaded can be saved and comes back, to the byte.
+// What Load has read, Save writes and Load reads again, with the same bytes.
 func FuzzLoad(f *testing.F) {
 	f.Add("2 0 2147483647\n0 1700000000 sda\n1 1700000000 [6b6579] sdb disk\n", false)
 	f.Add("1 1\n5 5 [::1]:80\n4 4 x\n4 4 x y\n", false)
@@ -21,11 +21,11 @@ func FuzzLoad(f *testing.F) {
 		checkConsistent(t, c)
 		first, m := c.text("file", 1)
 		if m != len(c.byInst) || err == nil && m > n {
-			t.Fatalf("wrote %d of %d, read %d", m, len(c.byInst), n)
+			t.Fatalf("wrote %d of %d instances, read %d", m, len(c.byInst), n)
 		}
 		back := New(indom, opt)
 		if n, err := back.load("file", first); n != m || err != nil {
-			t.Fatalf("read %d of %d, %v, of\n%s", n, m, err, first)
+			t.Fatalf("read %d of %d instances, %v, of\n%s", n, m, err, first)
 		}
 		if second, _ := back.text("file", 1); !bytes.Equal(first, second) {
 			t.Fatalf("first\n%sthen\n%s", first, second)

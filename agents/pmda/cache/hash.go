@@ -1,8 +1,8 @@
 package cache
 
 // hash is Bob Jenkins' lookup2 of 1996, which is in the public domain
-// (https://burtleburtle.net/bob/hash/evahash.html), but for the bytes: PCP has
-// them signed.
+// (https://burtleburtle.net/bob/hash/evahash.html), except that bytes are signed,
+// as in PCP.
 func hash[B []byte | string](key B, seed uint32) uint32 {
 	const golden = 0x9e3779b9
 	a, b, c := uint32(golden), uint32(golden), seed
@@ -13,7 +13,7 @@ func hash[B []byte | string](key B, seed uint32) uint32 {
 		c += word(key[8:12])
 		a, b, c = mix(a, b, c)
 	}
-	// What is left, of 0 to 11 bytes; the lowest byte of c is for the length.
+	// The last 0 to 11 bytes. The lowest byte of c is for the length.
 	c += n
 	a += word(key[:min(4, len(key))])
 	if len(key) > 4 {
@@ -26,8 +26,8 @@ func hash[B []byte | string](key B, seed uint32) uint32 {
 	return c
 }
 
-// word adds up to 4 bytes, the lowest first. A negative one borrows from those
-// above it.
+// word adds up to 4 signed bytes, the lowest first. A negative byte borrows from the
+// higher ones.
 func word[B []byte | string](p B) (w uint32) {
 	for i := range len(p) {
 		w += uint32(int8(p[i])) << (8 * i)
@@ -35,6 +35,7 @@ func word[B []byte | string](p B) (w uint32) {
 	return w
 }
 
+// mix mixes three words.
 func mix(a, b, c uint32) (_, _, _ uint32) {
 	a = (a - b - c) ^ c>>13
 	b = (b - c - a) ^ a<<8

@@ -18,18 +18,18 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// The file is text (pmdaCache(3), "FILES"; no page has its format):
+// The file is text (pmdaCache(3), "FILES"; the manual page does not have the format):
 //
-//	2 MODE MAX                 version 1 has no MAX; MODE is 1 if ids are used again
-//	INST STAMP [KEY] NAME      one line an instance; KEY is hexadecimal,
-//	INST STAMP NAME            NAME goes on to the end of the line
+//	2 MODE MAX                 version 1 has no MAX; MODE is 1 after Cache.Reuse
+//	INST STAMP [KEY] NAME      a line for each instance; KEY is hexadecimal,
+//	INST STAMP NAME            NAME is the rest of the line
 
 const (
-	maxLine = 1022     // bytes of a line without its end: what C reads
+	maxLine = 1022     // bytes of a line without the newline, as in C
 	maxFile = 64 << 20 // bytes; C has no limit
 )
 
-var errHeader, errRecord = errors.New("illegal header"), errors.New("illegal record")
+var errHeader, errRecord = errors.New("invalid header"), errors.New("invalid line")
 
 // Path returns the name of the file.
 func (c *Cache) Path() (string, error) {
@@ -44,8 +44,8 @@ func (c *Cache) Path() (string, error) {
 	return filepath.Join(dir, c.indom.String()), nil
 }
 
-// varDir returns PCP_VAR_DIR, which pmcd has in the environment of agents. On a
-// host without PCP it is what it is with PCP everywhere: ids last there, too.
+// varDir returns PCP_VAR_DIR, which pmcd sets in the environment of agents. On a
+// host without pcp.conf it returns PCP's default, so that ids are stored there, too.
 func varDir() (string, error) {
 	const name = "PCP_VAR_DIR"
 	if dir := os.Getenv(name); dir != "" {
@@ -66,28 +66,28 @@ func varDir() (string, error) {
 	return "", fmt.Errorf("%s is not set: %v (%w)", name, err, pdu.ErrnoGeneric)
 }
 
-// Load adds what is in the file, as inactive instances, and returns how many
-// lines it had for them. An instance that is there already, with the id and
-// name of the file, takes its key and stamp; a line that contradicts one is
-// ignored. What Resize and Reuse have set is as in the file afterwards.
+// Load reads the file and adds its instances as inactive ones. It returns the number
+// of valid lines. If an instance with the id and name of a line exists already, it
+// gets the key and the time of the line. A line that contradicts an instance is
+// ignored. The settings of Resize and Reuse become those of the file.
 //
-// Three kinds of error are apart:
+// There are three kinds of errors:
 //
-//   - A missing file is an fs.ErrNotExist. It counts as loaded.
-//   - A damaged file is a [*DamagedError]. All other lines are loaded, and the
-//     next Save, Sync or Write keeps the old file under the name with ".damaged"
-//     at its end.
-//   - After any other error the file may have ids that this Cache does not know.
-//     Until a Load succeeds, Save, Sync and Write return an error and leave the
-//     file as it is, and new instances get temporary ids: those of Add count
-//     from the middle of the range, 1073741824, which the ids of files do not
-//     reach. The Load that succeeds gives these instances the ids of the file,
-//     or new ones that follow them.
+//   - If the file does not exist, the error is fs.ErrNotExist. The file counts as
+//     loaded.
+//   - If the file has invalid lines, the error is a [*DamagedError]. All other lines
+//     are loaded. The next Save, Sync or Write keeps the old file, with ".damaged"
+//     added to its name.
+//   - After any other error the ids in the file are unknown. Until a Load succeeds,
+//     Save, Sync and Write return an error and do not change the file, and new
+//     instances get temporary ids. Those of Add count from the middle of the range,
+//     1073741824, which ids in files do not reach in practice. The Load that succeeds
+//     replaces temporary ids by those of the file, or by new ones.
 //
-// C differs: after an error of any kind it gives ids from 0 on and writes them
-// over the file; it stops at a line that is damaged; it follows links, gives the
-// key and stamp of a line that it ignores to the instance that is in the way,
-// ids and stamps may overflow, and lines need not be complete.
+// C PCP differs: after any error it assigns ids from 0 on and overwrites the file. It
+// stops at an invalid line and follows symbolic links. If it ignores a line, the
+// instance in conflict with it gets the key and time of the line. Ids and times may
+// overflow, and incomplete lines are accepted.
 func (c *Cache) Load() (int, error) {
 	path, text, err := c.read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -104,13 +104,14 @@ func (c *Cache) Load() (int, error) {
 	return n, lerr
 }
 
-// loadRetry is how long TryLoad waits after a Load that has failed.
+// loadRetry is how long TryLoad waits after a failed Load.
 const loadRetry = time.Second
 
-// TryLoad is Load for an agent that calls it before each look at its instances:
-// it does nothing once a Load has succeeded, or within a second of one that has
-// failed. loaded says that this call has loaded the file, or found that there is
-// none: ids may have changed. The error is that of Load, but for a missing file.
+// TryLoad calls Load if that is necessary. It is for an agent that calls it each time
+// before it updates its instances. It does nothing after a successful Load, and in
+// the second after a failed one. loaded is true if this call has loaded the file or
+// has found that there is none, so that ids may have changed. The error is that of
+// Load, but a missing file is not an error.
 func (c *Cache) TryLoad() (loaded bool, err error) {
 	if !c.LoadDue() {
 		return false, nil
@@ -123,19 +124,20 @@ func (c *Cache) TryLoad() (loaded bool, err error) {
 	return c.loadErr == nil, err
 }
 
-// LoadDue reports whether TryLoad would read the file now.
+// LoadDue reports whether TryLoad would call Load now.
 func (c *Cache) LoadDue() bool {
 	return !c.loadTried || c.loadErr != nil && time.Since(c.lastLoad) >= loadRetry
 }
 
-// read returns the file.
+// read returns the path and the contents of the file.
 func (c *Cache) read() (path string, text []byte, err error) {
 	path, err = c.Path()
 	if err != nil {
 		return "", nil, err
 	}
-	// Without O_NONBLOCK a FIFO would be waited for. The directory is PCP's
-	// user's: root does not read what a link of his leads to.
+	// O_NONBLOCK is for a FIFO, whose open would block. O_NOFOLLOW is because the
+	// directory belongs to PCP's user, and root must not read a file that this
+	// user has linked.
 	f, err := c.open(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, syscall.ELOOP) {
 		return path, nil, fmt.Errorf("%s: a symbolic link (%w)", path, pdu.ErrnoGeneric)
@@ -153,34 +155,36 @@ func (c *Cache) read() (path string, text []byte, err error) {
 	case st.Size() > maxFile:
 		return path, nil, fmt.Errorf("%s: larger than 64 MiB (%w)", path, pdu.ErrnoTooBig)
 	}
-	// All of it before anything is taken from it: a disk may fail half-way.
+	// Read the whole file before adding instances: the disk may fail half-way.
 	text, err = io.ReadAll(io.LimitReader(f, maxFile))
 	return path, text, err
 }
 
-// DamagedError is the error of Load for a file that has lines which are none of a
-// cache. It wraps PM_ERR_GENERIC.
+// A DamagedError is the error of Load for a file with invalid lines. It wraps
+// PM_ERR_GENERIC.
 type DamagedError struct {
 	Path  string
-	Line  int    // the first line that is damaged, from 1
-	Text  string // of that line, or its start
-	Lines int    // how many are damaged
+	Line  int    // number of the first invalid line, starting at 1
+	Text  string // up to 80 bytes of this line
+	Lines int    // number of invalid lines
 	err   error
 }
 
 func (e *DamagedError) Error() string {
 	more := ""
 	if e.Lines > 1 {
-		more = fmt.Sprintf(" and %d more lines", e.Lines-1)
+		more = fmt.Sprintf(" and %d more invalid lines", e.Lines-1)
 	}
 	return fmt.Sprintf("%s:%d: %v %q%s (%v)", e.Path, e.Line, e.err, e.Text, more, pdu.ErrnoGeneric)
 }
 
 func (e *DamagedError) Unwrap() []error { return []error{e.err, pdu.ErrnoGeneric} }
 
+// load adds the instances in text, the contents of the file path. n is the number
+// of valid lines.
 func (c *Cache) load(path string, text []byte) (n int, err error) {
 	if len(text) == 0 {
-		c.warn("%s: empty", path)
+		c.warn("%s: the file is empty", path)
 		return 0, nil
 	}
 	var damaged *DamagedError
@@ -202,7 +206,7 @@ func (c *Cache) load(path string, text []byte) (n int, err error) {
 		}
 		damaged.Lines++
 		if num == 1 {
-			break // what follows may have another format
+			break // the other lines may have another format
 		}
 	}
 	if damaged != nil {
@@ -211,6 +215,7 @@ func (c *Cache) load(path string, text []byte) (n int, err error) {
 	return n, nil
 }
 
+// loadHeader parses the first line.
 func (c *Cache) loadHeader(line []byte) error {
 	var num [3]int32 // version, mode, max
 	num[2] = math.MaxInt32
@@ -232,6 +237,7 @@ func (c *Cache) loadHeader(line []byte) error {
 	return nil
 }
 
+// loadRecord adds the instance in a line.
 func (c *Cache) loadRecord(path string, num int, line []byte) error {
 	r, ok := parseRecord(line)
 	if !ok {
@@ -246,21 +252,22 @@ func (c *Cache) loadRecord(path string, num int, line []byte) error {
 		if e == nil {
 			e = named
 		}
-		c.warn("%s:%d: ignored %d %q: there is %d %q", path, num, r.Inst, r.Name, e.Inst, e.Name)
+		c.warn("%s:%d: instance %d %q ignored: it conflicts with instance %d %q", path, num, r.Inst, r.Name, e.Inst, e.Name)
 		return nil
 	}
 	e.Key, e.stamp = r.Key, r.stamp
 	return nil
 }
 
+// warn calls Options.Warn.
 func (c *Cache) warn(format string, args ...any) {
 	if c.opt.Warn != nil {
 		c.opt.Warn(fmt.Errorf(format, args...))
 	}
 }
 
-// parseRecord reads a line. Brackets around anything but a key belong to the
-// name: "[::1]:80" is one.
+// parseRecord parses the line of an instance. Brackets that do not enclose a key are
+// a part of the name, as in "[::1]:80".
 func parseRecord(line []byte) (e entry, ok bool) {
 	if len(line) > maxLine || bytes.ContainsAny(line, "\n\x00") {
 		return e, false
@@ -287,7 +294,8 @@ func parseRecord(line []byte) (e entry, ok bool) {
 	return e, true
 }
 
-// parseNumber reads digits, and the blanks before and after them.
+// parseNumber parses a number, and removes blanks before and after it. There must be
+// a blank after it.
 func parseNumber(line []byte, limit int64) (n int64, rest []byte, ok bool) {
 	rest = trimSpace(line)
 	for ; len(rest) > 0 && '0' <= rest[0] && rest[0] <= '9'; rest = rest[1:] {
@@ -301,5 +309,5 @@ func parseNumber(line []byte, limit int64) (n int64, rest []byte, ok bool) {
 	return n, name, ok && len(name) < len(rest)
 }
 
-// trimSpace takes off what isspace(3) is true for, at the start.
+// trimSpace removes leading white space as defined by isspace(3).
 func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\n\v\f\r") }

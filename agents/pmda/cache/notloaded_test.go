@@ -15,8 +15,8 @@ import (
 
 const saved = "2 0 2147483647\n0 1700000000 sda\n7 1700000000 sdb\n"
 
-// failingOpen returns an open that fails with an error. The file whose reads fail
-// with EIO is one that the kernel has.
+// failingOpen returns a function for Cache.open that fails with err. For EIO, the open
+// succeeds and reads fail: those of /proc/self/mem do.
 func failingOpen(err error) func(string, int, os.FileMode) (*os.File, error) {
 	return func(path string, flag int, perm os.FileMode) (*os.File, error) {
 		if err == syscall.EIO {
@@ -26,8 +26,8 @@ func failingOpen(err error) func(string, int, os.FileMode) (*os.File, error) {
 	}
 }
 
-// A file that is there and cannot be read is not written, whatever is added.
-func TestUnreadFile(t *testing.T) {
+// A file that exists but cannot be read is not written.
+func TestNotLoaded(t *testing.T) {
 	for _, fault := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EACCES, syscall.EIO, syscall.ENOMEM} {
 		t.Run(fault.Error(), func(t *testing.T) {
 			c := newCache(t, Options{})
@@ -65,8 +65,8 @@ func TestUnreadFile(t *testing.T) {
 	}
 }
 
-// What was there before the load that fails keeps its id, and instances with
-// keys get the same id as ever if the file allows it.
+// Instances that were added before a Load fails keep their ids. Instances with keys
+// get their usual ids unless the file has others with these ids.
 func TestTemporaryIDs(t *testing.T) {
 	c := newCache(t, Options{})
 	add(t, c, "first")
@@ -80,7 +80,7 @@ func TestTemporaryIDs(t *testing.T) {
 	}
 	c.Cull("gone")
 	checkConsistent(t, c)
-	c.Load() // once more without success
+	c.Load() // fails again
 	wantIDs(t, "temporary", add(t, c, "y", "x"), 1<<30+3, 1<<30)
 	c.open = os.OpenFile
 	if _, err := c.Load(); err != nil {
@@ -97,7 +97,7 @@ func TestTemporaryIDs(t *testing.T) {
 	wantIDs(t, "after a key", add(t, c, "z"), 4)
 }
 
-// The limit of ids holds for temporary ones.
+// The limit of ids holds for temporary ids, too.
 func TestTemporaryIDsResized(t *testing.T) {
 	c := newCache(t, Options{})
 	c.Resize(2)
@@ -113,7 +113,7 @@ func TestTemporaryIDsResized(t *testing.T) {
 	wantIDs(t, "no file", add(t, c, "b", "c", "a"), 1, 2, 0)
 }
 
-// TryLoad and TrySave do not repeat what fails at each refresh.
+// TryLoad and TrySave do not retry at each refresh.
 func TestTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opens := 0
@@ -136,7 +136,7 @@ func TestTry(t *testing.T) {
 		c.open = os.OpenFile
 		time.Sleep(loadRetry)
 		if loaded, err := c.TryLoad(); !loaded || err != nil {
-			t.Errorf("at last: %v, %v", loaded, err)
+			t.Errorf("after the failure: %v, %v", loaded, err)
 		}
 		if loaded, err := c.TryLoad(); loaded || err != nil {
 			t.Errorf("again: %v, %v", loaded, err)
@@ -152,7 +152,7 @@ func TestTry(t *testing.T) {
 		}
 		c.opt.Dir = dir
 		time.Sleep(saveRetry)
-		wantErr(t, "save at last", c.TrySave(), nil)
+		wantErr(t, "save after the failure", c.TrySave(), nil)
 		if got := readFile(t, c); !strings.Contains(got, "\n8 ") {
 			t.Errorf("the file is %q", got)
 		}
@@ -163,7 +163,7 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// A process without a descriptor left, and its file.
+// The file is not lost if the process has no file descriptors left.
 func TestNoDescriptors(t *testing.T) {
 	c := newCache(t, Options{})
 	writeFile(t, c, saved)
@@ -183,14 +183,14 @@ func TestNoDescriptors(t *testing.T) {
 	wantErr(t, "load", lerr, syscall.EMFILE)
 	wantErr(t, "save", serr, ErrNotLoaded)
 	if _, err := c.Save(); !errors.Is(err, ErrNotLoaded) {
-		t.Errorf("with descriptors, not loaded: %v", err)
+		t.Errorf("with descriptors, before a Load: %v", err)
 	}
 	if got := readFile(t, c); got != saved {
 		t.Errorf("the file was %q, is %q", saved, got)
 	}
 }
 
-// A damaged file is kept when it is replaced.
+// A damaged file is kept under another name when it is replaced.
 func TestDamagedIsKept(t *testing.T) {
 	for _, text := range []string{"\x00\x00\x00\x00", "2 0 9\n0 1 a\nnonsense\n2 1 c\n"} {
 		c := newCache(t, Options{})
@@ -222,13 +222,13 @@ func TestDamagedIsKept(t *testing.T) {
 		add(t, c, "e")
 		c.TrySave()
 		if _, err := os.Stat(path + ".damaged"); err == nil {
-			t.Error("a good file was kept")
+			t.Error("an undamaged file was kept, too")
 		}
 	}
 }
 
-// Where a file has no second name, as on a full disk, it stays under its own until
-// there is a new one, and what was kept of it is not lost either.
+// If a damaged file cannot be linked, for example because the disk is full, it is
+// copied. A second call does not lose the copy.
 func TestDamagedIsKeptWithoutLinks(t *testing.T) {
 	const text = "nonsense\n0 1 a\n"
 	c := newCache(t, Options{})
@@ -259,8 +259,8 @@ func TestDamagedIsKeptWithoutLinks(t *testing.T) {
 	}
 }
 
-// An error that lasts has the same text each time, so that it is logged once.
-// Not even root can make a file in /sys.
+// An error that persists has the same text each time, so that it can be logged once.
+// Even root cannot create files in /sys.
 func TestSaveErrorStaysTheSame(t *testing.T) {
 	c := New(indom, Options{Dir: "/sys"})
 	if _, err := c.TryLoad(); err != nil {
@@ -268,14 +268,14 @@ func TestSaveErrorStaysTheSame(t *testing.T) {
 	}
 	add(t, c, "a")
 	if c.LoadDue() || !c.SaveDue() {
-		t.Error("not loaded, or nothing to save")
+		t.Error("LoadDue, or not SaveDue")
 	}
 	first := c.TrySave()
 	if first == nil {
-		t.Fatal("saved")
+		t.Fatal("TrySave succeeded")
 	}
 	if c.SaveDue() {
-		t.Error("saved again at once")
+		t.Error("SaveDue directly after a failure")
 	}
 	if _, err := c.Save(); err == nil || err.Error() != first.Error() {
 		t.Errorf("%v, then %v", first, err)

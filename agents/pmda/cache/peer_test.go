@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// A peer is a C program that has caches too: testdata/pmdacache.c.
+// A peer is a process of testdata/pmdacache.c, which calls pmdaCache(3).
 type peer struct {
-	dir string // of its files
+	dir string // directory of its cache files
 	in  io.Writer
 	out *bufio.Reader
 	// keysLimited says that the limit for ids holds for keys, as since PCP 7.
 	keysLimited bool
 }
 
-// startPeer skips the test if PCP is not installed, and fails it where
-// PMCD_REQUIRE_PEERS says that it must be.
+// startPeer starts a peer. If PCP is not installed, the test is skipped or, with
+// PMCD_REQUIRE_PEERS=1, fails.
 func startPeer(t *testing.T) *peer {
 	t.Helper()
 	if _, err := os.Stat("/usr/include/pcp/pmda.h"); err != nil {
@@ -63,11 +63,12 @@ func startPeer(t *testing.T) *peer {
 		p.keysLimited = true
 	case "2142326192":
 	default:
-		t.Fatalf("eth0 is %q", got)
+		t.Fatalf("the id of key eth0 is %q", got)
 	}
 	return p
 }
 
+// do sends a line and returns the reply.
 func (p *peer) do(t *testing.T, line string) string {
 	t.Helper()
 	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
@@ -80,6 +81,7 @@ func (p *peer) do(t *testing.T, line string) string {
 	return strings.TrimSpace(answer)
 }
 
+// hexArg returns a string argument for the peer.
 func hexArg(s string) string {
 	if s == "" {
 		return "-"

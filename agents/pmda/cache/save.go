@@ -14,17 +14,17 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Save writes the file if instances were added or culled since it was last
-// written, and returns how many are in it; 0 if it is as it should be
+// Save writes the file if instances were added or culled since the last write. It
+// returns the number of instances in the file, or 0 if it did not write
 // (PMDA_CACHE_SAVE).
 //
-// The new file takes the place of the old one when it is whole. Save waits for
-// the disk. A name that Load could not read back is left out: one with a newline
-// or NUL, one that starts with a blank or with what looks like a key, one of
-// about 1000 bytes. The error is PM_ERR_TOOBIG for a file over 64 MiB,
-// [ErrNotLoaded] after a Load that has failed, else that of the file system.
+// Save writes a new file, syncs it to disk and renames it. It omits instances whose
+// name Load could not read back: names with a newline or NUL, names that start with a
+// blank or with text that looks like a key, and names of about 1000 bytes or more.
+// The error is PM_ERR_TOOBIG for a file of more than 64 MiB, [ErrNotLoaded] after a
+// failed Load, or an error of the file system.
 //
-// C differs: it writes all names, over the old file.
+// C PCP differs: it writes all names, and overwrites the old file.
 func (c *Cache) Save() (int, error) {
 	if !c.dirtyInst {
 		return 0, nil
@@ -32,12 +32,12 @@ func (c *Cache) Save() (int, error) {
 	return c.Write()
 }
 
-// saveRetry is how long TrySave waits after a Save that has failed.
+// saveRetry is how long TrySave waits after a failed Save.
 const saveRetry = time.Minute
 
-// TrySave is Save for an agent that calls it after each look at its instances:
-// it does nothing as long as the file could not be read, or within a minute of
-// a Save that has failed.
+// TrySave calls Save, except after failures. It is for an agent that calls it each
+// time after it has updated its instances. It does nothing while the file could not
+// be read, and in the minute after a failed Save.
 func (c *Cache) TrySave() error {
 	if !c.SaveDue() {
 		return nil
@@ -48,18 +48,18 @@ func (c *Cache) TrySave() error {
 	return err
 }
 
-// SaveDue reports whether TrySave would write now.
+// SaveDue reports whether TrySave would call Save now, and Save would write.
 func (c *Cache) SaveDue() bool {
 	return c.dirtyInst && c.loadErr == nil && !(c.saveFailed && time.Since(c.lastSave) < saveRetry)
 }
 
-// ErrNotLoaded is the error of Save, Sync and Write after a Load that has failed:
-// they would destroy the ids that the file has.
-var ErrNotLoaded = errors.New("not written, as it could not be read")
+// ErrNotLoaded is the error of Save, Sync and Write after a failed Load. To write
+// would destroy the ids in the file.
+var ErrNotLoaded = errors.New("not written because it could not be read")
 
-// Sync is like Save, and also writes if instances were added again since the
-// file was last written, so that the times for Purge are more exact, or if Resize
-// was called (PMDA_CACHE_SYNC).
+// Sync is like Save, but also writes if existing instances were added again since
+// the last write, which makes the ages for Purge more exact, or if Resize was called
+// (PMDA_CACHE_SYNC).
 func (c *Cache) Sync() (int, error) {
 	if !c.dirtyInst && !c.dirtyStamp {
 		return 0, nil
@@ -67,7 +67,7 @@ func (c *Cache) Sync() (int, error) {
 	return c.Write()
 }
 
-// Write is like Save, and writes in any case (PMDA_CACHE_WRITE).
+// Write is like Save, but always writes (PMDA_CACHE_WRITE).
 func (c *Cache) Write() (int, error) {
 	path, err := c.Path()
 	if err != nil {
@@ -99,8 +99,8 @@ func (c *Cache) Write() (int, error) {
 	return n, nil
 }
 
-// text returns the file and how many instances are in it. Those that were active
-// since it was last written get the stamp now.
+// text returns the contents of the file and the number of instances in it. Instances
+// without a stamp have the stamp now.
 func (c *Cache) text(path string, now int64) (text []byte, n int) {
 	mode := 0
 	if c.reuse {
@@ -120,7 +120,7 @@ func (c *Cache) text(path string, now int64) (text []byte, n int) {
 		text = appendRecord(text, &r)
 		if back, ok := parseRecord(text[start:]); !ok || back != r {
 			text = text[:start]
-			c.warn("%s: left out %d %.80q", path, e.Inst, e.Name)
+			c.warn("%s: instance %d %.80q not written: the file format does not allow its name", path, e.Inst, e.Name)
 			continue
 		}
 		text = append(text, '\n')
@@ -129,7 +129,7 @@ func (c *Cache) text(path string, now int64) (text []byte, n int) {
 	return text, n
 }
 
-// appendRecord appends the line of an entry, without its end.
+// appendRecord appends the line of an entry, without the newline.
 func appendRecord(b []byte, e *entry) []byte {
 	b = strconv.AppendInt(b, int64(e.Inst), 10)
 	b = append(b, ' ')
@@ -143,9 +143,9 @@ func appendRecord(b []byte, e *entry) []byte {
 	return append(b, e.Name...)
 }
 
-// keepDamaged gives a damaged file, which is about to be replaced, a second
-// name, in place of what had that name. The file stays where it is: if it cannot
-// be replaced after that, the next Load still finds it.
+// keepDamaged links a damaged file, which is about to be replaced, to a name that
+// ends in ".damaged". An earlier file of that name is removed. The damaged file keeps
+// its own name, too, so that the next Load finds it if the replacement fails.
 func (c *Cache) keepDamaged(path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -157,15 +157,15 @@ func (c *Cache) keepDamaged(path string) error {
 	if err := c.link(path, aside); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	_, text, err := c.read() // the file system has no links, or no room for one
+	_, text, err := c.read() // the file system has no hard links, or is full
 	if err != nil {
 		return err
 	}
 	return replace(aside, text)
 }
 
-// replace puts a file in the place of another, with its owner and mode: an
-// agent that runs as root must not take the file from one that does not.
+// replace replaces a file by a new one with the same owner and mode. Otherwise an
+// agent that runs as root once would make the file unusable for one that does not.
 func replace(path string, text []byte) (err error) {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -186,7 +186,7 @@ func replace(path string, text []byte) (err error) {
 	if old, err := os.Lstat(path); err == nil && old.Mode().IsRegular() {
 		mode = old.Mode().Perm()
 		if st, ok := old.Sys().(*syscall.Stat_t); ok {
-			f.Chown(int(st.Uid), int(st.Gid)) // only root can; others keep it
+			f.Chown(int(st.Uid), int(st.Gid)) // only root may; otherwise the new file has our user
 		}
 	}
 	if err := f.Chmod(mode); err != nil {
@@ -195,7 +195,7 @@ func replace(path string, text []byte) (err error) {
 	if _, err := f.Write(text); err != nil {
 		return err
 	}
-	// Else the name may reach the disk before the text.
+	// Without this, the rename may reach the disk before the contents.
 	if err := f.Sync(); err != nil {
 		return err
 	}
@@ -205,9 +205,8 @@ func replace(path string, text []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// withPath returns an error of the file system that names path in place of a
-// temporary file: an error that lasts has the same text each time, and callers
-// log it once.
+// withPath replaces the name of the temporary file in err by path. The text of an
+// error that persists is then the same each time, so callers can log it once.
 func withPath(err error, path string) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: p.Op, Path: path, Err: p.Err}

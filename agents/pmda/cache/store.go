@@ -8,11 +8,11 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Add adds an instance or, if it is known, makes it active again, and returns
-// its id. In both cases data takes the place of what was attached to the
-// instance, and its key is forgotten. It is pmdaCacheStore(PMDA_CACHE_ADD).
+// Add adds an instance, or makes it active if it exists already, and returns its
+// id. In both cases data replaces the data of the instance, and its key is removed.
+// It is pmdaCacheStore(PMDA_CACHE_ADD).
 //
-// The error is -EINVAL if there is another instance with the same short name,
+// The error is -EINVAL if another instance has the same short name, and
 // PM_ERR_GENERIC if the name is empty or no id is free.
 func (c *Cache) Add(name string, data any) (int32, error) {
 	e, matches := c.find(name)
@@ -34,14 +34,14 @@ func (c *Cache) Add(name string, data any) (int32, error) {
 	return e.Inst, nil
 }
 
-// AddKey is like Add, but a new instance gets an id that follows from key, or
-// from name if key is empty: the same on each host. If another instance has
-// that id already another one is tried, 10 in all. From the first new instance
-// on, those of Add have the lowest free id. It is
+// AddKey is like Add, but the id of a new instance is a hash of key, or of name if
+// key is empty, and so it is the same on all hosts. If another instance has this
+// id, AddKey tries another hash, up to 10 in all. After AddKey has added an
+// instance, Add assigns the lowest free id. It is
 // pmdaCacheStoreKey(PMDA_CACHE_ADD).
 //
-// The error is PM_ERR_INST if the name is known with another key or the key
-// with another name, PM_ERR_GENERIC if the name is empty or all ids that were
+// The error is PM_ERR_INST if the instance exists with another key, or another
+// instance has this key; PM_ERR_GENERIC if the name is empty or all ids that were
 // tried are in use.
 func (c *Cache) AddKey(name string, key []byte, data any) (int32, error) {
 	if len(key) == 0 {
@@ -74,7 +74,7 @@ func addKey[B []byte | string](c *Cache, name string, key B, data any) (int32, e
 	return e.Inst, nil
 }
 
-// hashInst returns a free id for a key. PCP before 7 did not know of max here.
+// hashInst returns a free id for a key. C PCP before version 7 ignores max here.
 func hashInst[B []byte | string](c *Cache, key B) (int32, error) {
 	var h uint32
 	for range 10 {
@@ -105,8 +105,8 @@ func (c *Cache) activate(e *entry, data any) {
 
 // nextInst returns an id for a new instance.
 //
-// C differs: 7.2.1 may give one that is higher than max by 1, and if a file has
-// set a max below ids that are there, C appends to them all the same.
+// C PCP differs: 7.2.1 may assign max+1. If a file sets max to less than an id in
+// it, C assigns higher ids nevertheless.
 func (c *Cache) nextInst() (inst int32, ok bool) {
 	if c.loadErr != nil {
 		return c.nextTemporary()
@@ -115,10 +115,10 @@ func (c *Cache) nextInst() (inst int32, ok bool) {
 		return c.last + 1, true
 	}
 	c.reuse = true
-	// The list is walked for the first place where an id is missing. Entries
-	// before it stay before it, whatever is inserted, so the next walk starts
-	// where this one ends. An id can be in the list twice, once culled: as in C
-	// the walk then passes one that is free.
+	// Search the list for the first missing id. Entries before that position stay
+	// before it when others are inserted, so the next search starts there. If an
+	// id is in the list twice, because one of the entries is culled, the search
+	// misses a free id, as in C.
 	c.sort()
 	for c.denseLen < len(c.list) && int(c.list[c.denseLen].Inst) <= c.denseLen {
 		c.denseLen++
@@ -126,9 +126,9 @@ func (c *Cache) nextInst() (inst int32, ok bool) {
 	return int32(c.denseLen), c.denseLen <= int(c.max)
 }
 
-// insert adds an inactive entry, whose name and id are not there yet.
+// insert adds an inactive entry. No other entry may have its name or id.
 func (c *Cache) insert(name string, inst int32) *entry {
-	name = strings.Clone(name) // it may be a part of a whole file
+	name = strings.Clone(name) // it may be a part of the whole file in memory
 	e := &entry{Entry: Entry{Inst: inst, Name: name, State: Inactive}}
 	c.byInst[inst] = e
 	c.byName[c.shortName(name)] = e
@@ -139,8 +139,8 @@ func (c *Cache) insert(name string, inst int32) *entry {
 	if c.loadErr == nil {
 		c.last = max(c.last, inst)
 	}
-	// When C doubles its hash table it drops what was culled. That is a part of
-	// how ids are given.
+	// C removes culled entries when it doubles the size of its hash table. Which
+	// ids are free depends on that.
 	if c.inserted++; c.inserted > c.reorgAt {
 		c.reorgAt *= 2
 		c.Reorg()
@@ -148,15 +148,16 @@ func (c *Cache) insert(name string, inst int32) *entry {
 	return e
 }
 
-// insertNew is insert for an instance that is not from the file.
+// insertNew inserts an instance that is not from the file.
 func (c *Cache) insertNew(name string, inst int32) *entry {
 	e := c.insert(name, inst)
 	e.temporary = c.loadErr != nil
 	return e
 }
 
-// Hide makes an instance inactive: PM_ERR_INST if there is none such, -EINVAL if
-// there is another one with the same short name (PMDA_CACHE_HIDE).
+// Hide makes an instance inactive (PMDA_CACHE_HIDE). The error is PM_ERR_INST if
+// there is no such instance, and -EINVAL if an instance has the same short name but
+// another name.
 func (c *Cache) Hide(name string) error {
 	e, err := c.findKnown(name)
 	if err == nil {
@@ -165,7 +166,7 @@ func (c *Cache) Hide(name string) error {
 	return err
 }
 
-// Cull removes an instance; errors are as with Hide (PMDA_CACHE_CULL).
+// Cull removes an instance (PMDA_CACHE_CULL). Its errors are those of Hide.
 func (c *Cache) Cull(name string) error {
 	e, err := c.findKnown(name)
 	if err == nil {
@@ -174,6 +175,7 @@ func (c *Cache) Cull(name string) error {
 	return err
 }
 
+// findKnown returns the entry for Hide and Cull.
 func (c *Cache) findKnown(name string) (*entry, error) {
 	switch e, matches := c.find(name); {
 	case e == nil:
@@ -185,7 +187,7 @@ func (c *Cache) findKnown(name string) (*entry, error) {
 	}
 }
 
-// cull leaves of an entry what keeps its id from being given again.
+// cull removes an entry, but leaves it in the list so that its id is not free.
 func (c *Cache) cull(e *entry) {
 	delete(c.byInst, e.Inst)
 	delete(c.byName, c.shortName(e.Name))
@@ -193,13 +195,15 @@ func (c *Cache) cull(e *entry) {
 	c.dirtyInst = true
 }
 
-// HideAll makes all instances inactive and returns how many were not.
+// HideAll makes all instances inactive and returns the number of those that were
+// active.
 func (c *Cache) HideAll() int { return c.setStates(Active, Inactive) }
 
-// ActivateAll makes all instances active and returns how many were not. It does
-// not count as activity for Purge.
+// ActivateAll makes all instances active and returns the number of those that were
+// inactive. Purge does not count it as activity.
 func (c *Cache) ActivateAll() int { return c.setStates(Inactive, Active) }
 
+// setStates changes the state of all instances in one state.
 func (c *Cache) setStates(from, to State) (n int) {
 	for _, e := range c.list {
 		if e.State == from {
@@ -210,19 +214,19 @@ func (c *Cache) setStates(from, to State) (n int) {
 	return n
 }
 
-// CullAll removes all instances and returns how many there were.
+// CullAll removes all instances and returns their number.
 func (c *Cache) CullAll() int { return c.cullFunc(func(*entry) bool { return true }) }
 
-// Purge removes instances that have not been active for the given time and
-// returns how many. The time counts, in seconds, from the Save, Sync or Write
-// that followed the last Add or AddKey; instances for which there was none yet
-// stay.
+// Purge removes the instances that have not been active for longer than age and
+// returns their number. The age of an instance is the time, in whole seconds, since
+// the first Save, Sync or Write after its last Add or AddKey. Purge keeps instances
+// for which there was none.
 //
-// C differs: it counts those again that were culled before.
+// C PCP differs: the number includes instances that were culled before.
 func (c *Cache) Purge(age time.Duration) int { return c.PurgeFunc(age, func(Entry) {}) }
 
-// PurgeFunc is like Purge, and calls f with each instance that goes, before it
-// does. f must not change the Cache.
+// PurgeFunc is like Purge, and calls f for each instance before it removes the
+// instance. f must not change the Cache.
 func (c *Cache) PurgeFunc(age time.Duration, f func(Entry)) int {
 	oldest := time.Now().Add(-age).Unix()
 	return c.cullFunc(func(e *entry) bool {
@@ -234,6 +238,7 @@ func (c *Cache) PurgeFunc(age time.Duration, f func(Entry)) int {
 	})
 }
 
+// cullFunc removes the instances for which f returns true.
 func (c *Cache) cullFunc(f func(*entry) bool) (n int) {
 	for _, e := range c.list {
 		if e.State != culled && f(e) {
@@ -244,9 +249,9 @@ func (c *Cache) cullFunc(f func(*entry) bool) (n int) {
 	return n
 }
 
-// Resize sets the highest id that may be given. It is kept in the file. The
-// error is PM_ERR_SIGN if it is negative, PM_ERR_TOOBIG if there is a higher
-// one already, perhaps a culled one that is not free yet.
+// Resize sets the highest id that may be assigned. The file has this limit. The
+// error is PM_ERR_SIGN if it is negative, and PM_ERR_TOOBIG if an instance has a
+// higher id, which includes culled instances whose id is not free yet.
 func (c *Cache) Resize(max int32) error {
 	if max < 0 {
 		return pdu.ErrnoSign
@@ -260,8 +265,8 @@ func (c *Cache) Resize(max int32) error {
 	return nil
 }
 
-// Reuse has new instances get the lowest free id from now on
-// (PMDA_CACHE_REUSE). It is kept in the file.
+// Reuse makes new instances get the lowest free id (PMDA_CACHE_REUSE). The file has
+// this setting.
 func (c *Cache) Reuse() { c.reuse = true }
 
 // Reorg frees the ids of culled instances (PMDA_CACHE_REORG).

@@ -12,6 +12,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
+// Hide, Cull and the like change the states of instances.
 func TestStates(t *testing.T) {
 	c := newCache(t, Options{})
 	add(t, c, "a", "b")
@@ -57,12 +58,12 @@ func TestStates(t *testing.T) {
 	}
 	want(0, 0)
 	if n := c.ActivateAll(); n != 0 {
-		t.Errorf("%d activated of none", n)
+		t.Errorf("%d activated in an empty cache", n)
 	}
 	if _, err := c.Lookup(1); !errors.Is(err, pdu.ErrnoInst) {
 		t.Error(err)
 	}
-	wantIDs(t, "after all", add(t, c, "a"), 2)
+	wantIDs(t, "after CullAll", add(t, c, "a"), 2)
 
 	add(t, c, "b", "c", "d")
 	for id := range c.Active() {
@@ -80,6 +81,7 @@ func TestStates(t *testing.T) {
 	want(2, 1, 2, 5)
 }
 
+// Ids are assigned as in C.
 func TestIDs(t *testing.T) {
 	c := newCache(t, Options{})
 	wantIDs(t, "append", add(t, c, "a", "b", "c"), 0, 1, 2)
@@ -97,14 +99,14 @@ func TestIDs(t *testing.T) {
 	add(t, c, "a", "b")
 	c.Cull("a")
 	c.Reorg()
-	wantIDs(t, "highest one, then from the start", add(t, c, "c", "d"), 2, 0)
+	wantIDs(t, "highest id, then the lowest free one", add(t, c, "c", "d"), 2, 0)
 	_, err := c.Add("e", nil)
 	wantErr(t, "none is free", err, pdu.ErrnoGeneric)
 	wantErr(t, "1, with 2 in use", c.Resize(1), pdu.ErrnoTooBig)
 	wantErr(t, "3", c.Resize(3), nil)
 	wantIDs(t, "one more", add(t, c, "e"), 3)
 
-	// The 65th entry frees the ids of those that were culled.
+	// The 65th entry frees the ids of culled instances.
 	c = newCache(t, Options{})
 	c.Reuse()
 	for i := range 64 {
@@ -115,16 +117,17 @@ func TestIDs(t *testing.T) {
 	wantIDs(t, "the 65th", add(t, c, "x"), 64)
 	wantIDs(t, "the 66th", add(t, c, "y", "z", "more"), 7, 9, 65)
 
-	// Keys are anywhere, the others are below.
+	// The id of a key may be any. Add continues with the lowest free ids.
 	c = newCache(t, Options{})
 	add(t, c, "a", "b")
 	if _, err := c.AddKey("eth0", nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantIDs(t, "after a key", add(t, c, "c"), 2)
-	wantIDs(t, "in order", slices.Collect(c.Active()), 0, 1, 2, 2142326192)
+	wantIDs(t, "sorted", slices.Collect(c.Active()), 0, 1, 2, 2142326192)
 }
 
+// AddKey finds instances by name and key, and tries 10 ids.
 func TestKeys(t *testing.T) {
 	c := newCache(t, Options{})
 	id, err := c.AddKey("name", []byte("key"), 1)
@@ -161,8 +164,8 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 
-	// Ten tries, then no more. With two ids of which 0 is taken, a key gets 1
-	// at the first try that is odd.
+	// AddKey tries ten ids. With a limit of 1 and id 0 in use, a key gets id 1 at
+	// the first try with an odd hash.
 	found := make(map[int]bool)
 	for i := 0; len(found) < 2; i++ {
 		key, tries := fmt.Sprint("key", i), 1
@@ -177,7 +180,7 @@ func TestKeys(t *testing.T) {
 		c.Resize(1)
 		add(t, c, "a")
 		if id, err := c.AddKey("b", []byte(key), nil); (err == nil) != (tries == 10) || err == nil && id != 1 {
-			t.Errorf("%s, free at try %d: %d, %v", key, tries, id, err)
+			t.Errorf("key %s, odd hash at try %d: %d, %v", key, tries, id, err)
 		}
 	}
 	c = newCache(t, Options{})
@@ -187,11 +190,12 @@ func TestKeys(t *testing.T) {
 	wantErr(t, "all ids in use", err, pdu.ErrnoGeneric)
 	c.Cull("a")
 	if id, err := c.AddKey("c", nil, nil); err != nil || id != 0 {
-		t.Errorf("one is free: %d, %v", id, err)
+		t.Errorf("one id free: %d, %v", id, err)
 	}
 	checkConsistent(t, c)
 }
 
+// Purge removes instances by age since the first save after their last Add.
 func TestPurge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCache(t, Options{})
@@ -199,7 +203,7 @@ func TestPurge(t *testing.T) {
 		c.Hide("hidden")
 		time.Sleep(time.Hour)
 		if n := c.Purge(0); n != 0 {
-			t.Errorf("%d purged that were never saved", n)
+			t.Errorf("%d purged before a save", n)
 		}
 		if n, err := c.Save(); n != 3 || err != nil {
 			t.Fatal(n, err)
@@ -207,14 +211,14 @@ func TestPurge(t *testing.T) {
 		time.Sleep(time.Minute)
 		add(t, c, "busy")
 		if n, err := c.Save(); n != 0 || err != nil {
-			t.Fatalf("Save wrote %d, %v, and nothing was added", n, err)
+			t.Fatalf("Save wrote %d, %v, although nothing was added", n, err)
 		}
 		if n, err := c.Sync(); n != 3 || err != nil {
-			t.Fatalf("Sync wrote %d, %v, and a stamp is new", n, err)
+			t.Fatalf("Sync wrote %d, %v, want 3 for a new stamp", n, err)
 		}
 		time.Sleep(time.Second)
 		if n := c.Purge(61 * time.Second); n != 0 {
-			t.Errorf("%d purged that are not older than 61 s", n)
+			t.Errorf("%d of age 61 s purged, with that limit", n)
 		}
 		var names []string
 		n := c.PurgeFunc(60*time.Second, func(e Entry) { names = append(names, e.Name) })
@@ -224,7 +228,7 @@ func TestPurge(t *testing.T) {
 		if n := c.Purge(60 * time.Second); n != 0 {
 			t.Errorf("purged %d again", n)
 		}
-		wantIDs(t, "left", slices.Collect(c.Active()), 2)
+		wantIDs(t, "after Purge", slices.Collect(c.Active()), 2)
 		if n, err := c.Save(); n != 1 || err != nil {
 			t.Errorf("Save wrote %d, %v after Purge", n, err)
 		}
@@ -232,7 +236,7 @@ func TestPurge(t *testing.T) {
 	})
 }
 
-// What is written when.
+// Save and Sync write only if something has changed.
 func TestDirty(t *testing.T) {
 	for _, c := range []struct {
 		what       string
@@ -243,7 +247,7 @@ func TestDirty(t *testing.T) {
 		{"add", func(c *Cache) { c.Add("new", nil) }, 3, 0},
 		{"add a key", func(c *Cache) { c.AddKey("new", nil, nil) }, 3, 0},
 		{"add again", func(c *Cache) { c.Add("a", nil) }, 0, 2},
-		{"add in vain", func(c *Cache) { c.Add("a a", nil) }, 0, 0},
+		{"failing add", func(c *Cache) { c.Add("a a", nil) }, 0, 0},
 		{"hide", func(c *Cache) { c.Hide("a") }, 0, 0},
 		{"hide and activate all", func(c *Cache) { c.HideAll(); c.ActivateAll() }, 0, 0},
 		{"cull", func(c *Cache) { c.Cull("a") }, 1, 0},
@@ -269,7 +273,7 @@ func TestDirty(t *testing.T) {
 			t.Errorf("%s: Write %d, %v of %d", c.what, n, err, active+inactive)
 		}
 	}
-	// A file without instances is written too.
+	// A file without instances is written, too.
 	k := newCache(t, Options{})
 	add(t, k, "a")
 	k.Save()

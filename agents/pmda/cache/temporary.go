@@ -2,8 +2,8 @@ package cache
 
 import "slices"
 
-// nextTemporary returns an id for a new instance as long as it is not known
-// which ids the file has, see Load.
+// nextTemporary returns an id for a new instance while the ids in the file are
+// unknown; see Load.
 func (c *Cache) nextTemporary() (inst int32, ok bool) {
 	n := int64(c.max) + 1
 	for range n {
@@ -16,8 +16,8 @@ func (c *Cache) nextTemporary() (inst int32, ok bool) {
 	return 0, false
 }
 
-// takeTemporary removes the instances with temporary ids and returns them in
-// the order of these, which is mostly that in which they were added.
+// takeTemporary removes the instances with temporary ids and returns them sorted by
+// these ids. This is the order in which they were added, unless ids have wrapped.
 func (c *Cache) takeTemporary() (taken []*entry) {
 	c.sort()
 	for _, e := range c.list {
@@ -32,7 +32,7 @@ func (c *Cache) takeTemporary() (taken []*entry) {
 	return taken
 }
 
-// addTemporary adds them again, with the ids of the file or new ones.
+// addTemporary adds these instances again, with the ids of the file or new ones.
 func (c *Cache) addTemporary(taken []*entry) {
 	for _, t := range taken {
 		var err error

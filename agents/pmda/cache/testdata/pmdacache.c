@@ -1,10 +1,11 @@
 /*
- * Calls pmdaCache routines as it is told on standard input, a line each:
+ * Reads operations from standard input, a line each:
  *
  *	OP SERIAL [ARGS]
  *
- * and answers each with a line: the result and, if that is an instance, what is
- * known of it. Names and keys are hexadecimal, "-" is empty.
+ * It calls the routine of pmdaCache(3) and prints a line with the result. If the
+ * result is an instance, its properties follow. Names and keys are hexadecimal,
+ * "-" is the empty one.
  */
 #include <pcp/pmapi.h>
 #include <pcp/pmda.h>
