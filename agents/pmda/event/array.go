@@ -33,7 +33,7 @@ func (a *Array) Reset() {
 		*a = Array{highRes: a.highRes}
 		return
 	}
-	a.cut(mark{})
+	a.truncate(mark{})
 }
 
 // Records returns what was added, for pmda.Value.SetEvents or [pdu.AppendEvents].
@@ -70,48 +70,50 @@ func (a *Array) add(when time.Time, r pdu.EventRecord) {
 func (a *Array) AddParam(id pdu.PMID, typ pdu.MetricType, value []byte) {
 	n := len(a.values)
 	a.values = append(a.values, value...)
-	a.param(id, typ, n)
+	a.appendParam(id, typ, n)
 }
 
 // AddString adds a parameter of type MetricString, as Param does.
 func (a *Array) AddString(id pdu.PMID, s string) {
 	n := len(a.values)
 	a.values = append(a.values, s...)
-	a.param(id, pdu.MetricString, n)
+	a.appendParam(id, pdu.MetricString, n)
 }
 
 // AddInt32 adds a parameter of type Metric32, as Param does.
-func (a *Array) AddInt32(id pdu.PMID, v int32) { a.word(id, pdu.Metric32, uint32(v)) }
+func (a *Array) AddInt32(id pdu.PMID, v int32) { a.add32(id, pdu.Metric32, uint32(v)) }
 
 // AddUint32 adds a parameter of type MetricU32, as Param does.
-func (a *Array) AddUint32(id pdu.PMID, v uint32) { a.word(id, pdu.MetricU32, v) }
+func (a *Array) AddUint32(id pdu.PMID, v uint32) { a.add32(id, pdu.MetricU32, v) }
 
 // AddInt64 adds a parameter of type Metric64, as Param does.
-func (a *Array) AddInt64(id pdu.PMID, v int64) { a.long(id, pdu.Metric64, uint64(v)) }
+func (a *Array) AddInt64(id pdu.PMID, v int64) { a.add64(id, pdu.Metric64, uint64(v)) }
 
 // AddUint64 adds a parameter of type MetricU64, as Param does.
-func (a *Array) AddUint64(id pdu.PMID, v uint64) { a.long(id, pdu.MetricU64, v) }
+func (a *Array) AddUint64(id pdu.PMID, v uint64) { a.add64(id, pdu.MetricU64, v) }
 
 // AddFloat32 adds a parameter of type MetricFloat, as Param does.
-func (a *Array) AddFloat32(id pdu.PMID, v float32) { a.word(id, pdu.MetricFloat, math.Float32bits(v)) }
+func (a *Array) AddFloat32(id pdu.PMID, v float32) { a.add32(id, pdu.MetricFloat, math.Float32bits(v)) }
 
 // AddFloat64 adds a parameter of type MetricDouble, as Param does.
-func (a *Array) AddFloat64(id pdu.PMID, v float64) { a.long(id, pdu.MetricDouble, math.Float64bits(v)) }
+func (a *Array) AddFloat64(id pdu.PMID, v float64) {
+	a.add64(id, pdu.MetricDouble, math.Float64bits(v))
+}
 
-func (a *Array) word(id pdu.PMID, typ pdu.MetricType, v uint32) {
+func (a *Array) add32(id pdu.PMID, typ pdu.MetricType, v uint32) {
 	n := len(a.values)
 	a.values = binary.BigEndian.AppendUint32(a.values, v)
-	a.param(id, typ, n)
+	a.appendParam(id, typ, n)
 }
 
-func (a *Array) long(id pdu.PMID, typ pdu.MetricType, v uint64) {
+func (a *Array) add64(id pdu.PMID, typ pdu.MetricType, v uint64) {
 	n := len(a.values)
 	a.values = binary.BigEndian.AppendUint64(a.values, v)
-	a.param(id, typ, n)
+	a.appendParam(id, typ, n)
 }
 
-// param adds a parameter whose value begins at start in a.values.
-func (a *Array) param(id pdu.PMID, typ pdu.MetricType, start int) {
+// appendParam adds a parameter whose value begins at start in a.values.
+func (a *Array) appendParam(id pdu.PMID, typ pdu.MetricType, start int) {
 	r := &a.recs[len(a.recs)-1]
 	// What was added before stays where it is if one of these has to grow.
 	a.params = append(a.params, pdu.EventParam{PMID: id, Type: typ, Value: a.values[start:len(a.values):len(a.values)]})
@@ -126,7 +128,7 @@ type mark struct{ recs, params, values, size int }
 
 func (a *Array) mark() mark { return mark{len(a.recs), len(a.params), len(a.values), a.size} }
 
-// cut takes back what was added since m.
-func (a *Array) cut(m mark) {
+// truncate takes back what was added since m.
+func (a *Array) truncate(m mark) {
 	a.recs, a.params, a.values, a.size = a.recs[:m.recs], a.params[:m.params], a.values[:m.values], m.size
 }

@@ -26,7 +26,7 @@ func (q *Queue) activate(id int32) *client {
 	if c != nil && !c.active {
 		c.active, c.pos = true, q.next
 		q.active++
-		q.join(c)
+		q.addReader(c)
 	}
 	return c
 }
@@ -67,12 +67,12 @@ func (q *Queue) TakeRecords(id int32, decode func(Event, *Array)) []pdu.EventRec
 		return nil
 	}
 	if c.keep == nil && !c.allowed {
-		q.move(c, q.next)
+		q.moveTo(c, q.next)
 	}
 	end := q.next // others may append faster than we decode
 	for full := false; c.active && c.pos < end && !full; {
 		if c.pos < q.first {
-			a.AddMissed(q.lost, q.first-c.pos)
+			a.AddMissed(q.lastLost, q.first-c.pos)
 			c.pos = q.first
 		}
 		var batch [32]Event
@@ -84,11 +84,11 @@ func (q *Queue) TakeRecords(id int32, decode func(Event, *Array)) []pdu.EventRec
 		seen := q.decode(batch[:n], c.keep, decode)
 		full = seen < n
 		if c.active {
-			q.move(c, c.pos+uint64(seen))
+			q.moveTo(c, c.pos+uint64(seen))
 		}
 	}
-	q.settle(id)
-	q.finish()
+	q.endIfDone(id)
+	q.callDone()
 	return a.Records()
 }
 
@@ -105,7 +105,7 @@ func (q *Queue) decode(events []Event, keep func(Event) bool, decode func(Event,
 		m := a.mark()
 		decode(e, a)
 		if a.size > MaxValue-8 && m.recs > 0 {
-			a.cut(m)
+			a.truncate(m)
 			return i
 		}
 	}
@@ -118,7 +118,7 @@ func (q *Queue) EndClient(id int32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.end(id)
-	q.finish()
+	q.callDone()
 }
 
 func (q *Queue) end(id int32) {
@@ -130,8 +130,8 @@ func (q *Queue) end(id int32) {
 	if c.active {
 		c.active = false
 		q.active--
-		q.leave(c)
-		q.sweep()
+		q.removeReader(c)
+		q.freeRead()
 	}
 }
 
@@ -143,20 +143,20 @@ func (q *Queue) Close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	for id := range q.clients {
-		q.settle(id)
+		q.endIfDone(id)
 	}
-	q.finish()
+	q.callDone()
 }
 
-// settle forgets a client of a closed queue that has nothing to read.
-func (q *Queue) settle(id int32) {
+// endIfDone forgets a client of a closed queue that has nothing to read.
+func (q *Queue) endIfDone(id int32) {
 	if c := q.clients[id]; q.closed && c != nil && (!c.active || c.pos == q.next) {
 		q.end(id)
 	}
 }
 
-// finish calls done after a closed queue's last client.
-func (q *Queue) finish() {
+// callDone calls done after a closed queue's last client.
+func (q *Queue) callDone() {
 	if q.closed && len(q.clients) == 0 && q.done != nil {
 		q.done()
 		q.done = nil
@@ -176,5 +176,5 @@ type Stats struct {
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Stats{q.count, q.bytes, q.active, int(q.next - q.first), q.queued}
+	return Stats{q.count, q.bytes, q.active, int(q.next - q.first), q.queuedBytes}
 }

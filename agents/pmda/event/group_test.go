@@ -21,10 +21,10 @@ func TestGroup(t *testing.T) {
 		q.Allow(1, true)
 		q.Append([]byte("x"), time.Unix(1, 2003))
 	}
-	if n := len(a.TakeRecords(1, one)); n != 0 {
+	if n := len(a.TakeRecords(1, decodeOne)); n != 0 {
 		t.Errorf("%d records of a new queue", n)
 	}
-	if r := b.TakeRecords(1, one); len(r) != 1 || r[0].Nsec != 2003 {
+	if r := b.TakeRecords(1, decodeOne); len(r) != 1 || r[0].Nsec != 2003 {
 		t.Errorf("%+v of a queue that was active", r)
 	}
 	if n, s := g.Clients(), b.Stats(); n != 2 || s.Clients != 2 || s.QueuedEvents != 1 {
@@ -52,10 +52,10 @@ func TestGroup(t *testing.T) {
 	}
 	c := g.NewQueue(pdu.MetricEvent, 100)
 	c.Allow(1, true)
-	c.TakeRecords(1, one)
+	c.TakeRecords(1, decodeOne)
 	c.Append([]byte("z"), time.Unix(1, 0))
 	c.Close()
-	if n := len(c.TakeRecords(1, one)); n != 1 || len(g.queues) != 0 {
+	if n := len(c.TakeRecords(1, decodeOne)); n != 1 || len(g.queues) != 0 {
 		t.Errorf("%d records of a closed queue, then %d queues", n, len(g.queues))
 	}
 }

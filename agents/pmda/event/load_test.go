@@ -41,7 +41,7 @@ func TestConcurrent(t *testing.T) {
 	seen := make([]int, clients)
 	var last [clients][writers]int64
 	read := func(id int32) {
-		for _, r := range q.TakeRecords(id, one) {
+		for _, r := range q.TakeRecords(id, decodeOne) {
 			if r.Flags == pdu.EventMissed {
 				seen[id] += int(r.Missed)
 				continue
@@ -72,13 +72,13 @@ func TestConcurrent(t *testing.T) {
 			t.Errorf("client %d has seen or missed %d events of %d", id, n, writers*each)
 		}
 	}
-	check(t, q)
+	checkInvariants(t, q)
 	if s := q.Stats(); s.QueuedEvents != 0 || s.Count != writers*each {
 		t.Errorf("%+v", s)
 	}
 }
 
-func full(clients int) *Queue {
+func newQueueFor(clients int) *Queue {
 	q := NewQueue(pdu.MetricEvent, 2<<20)
 	for id := range int32(clients) {
 		q.Allow(id, true)
@@ -94,7 +94,7 @@ var line = []byte("Nov 21 16:25:46 host daemon[123]: something has happened, and
 func BenchmarkAppend(b *testing.B) {
 	for _, clients := range []int{0, 1, 1000} {
 		b.Run(fmt.Sprint(clients, " clients"), func(b *testing.B) {
-			q := full(clients)
+			q := newQueueFor(clients)
 			when := time.Unix(1, 0)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -109,7 +109,7 @@ func BenchmarkAppend(b *testing.B) {
 func BenchmarkRecords(b *testing.B) {
 	for _, clients := range []int{1, 1000} {
 		b.Run(fmt.Sprint(clients, " clients"), func(b *testing.B) {
-			q := full(clients)
+			q := newQueueFor(clients)
 			when := time.Unix(1, 0)
 			b.ReportAllocs()
 			for n := 0; n < b.N; {
@@ -117,7 +117,7 @@ func BenchmarkRecords(b *testing.B) {
 					q.Append(line, when)
 				}
 				for id := range int32(clients) {
-					n += len(q.TakeRecords(id, one))
+					n += len(q.TakeRecords(id, decodeOne))
 				}
 			}
 		})
@@ -127,7 +127,7 @@ func BenchmarkRecords(b *testing.B) {
 // A client that comes, and goes without having read an event, among a thousand
 // others that have read none.
 func BenchmarkEnd(b *testing.B) {
-	q := full(1000)
+	q := newQueueFor(1000)
 	for b.Loop() {
 		q.Activate(1000)
 		q.Append(line, time.Time{})

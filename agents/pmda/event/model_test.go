@@ -141,7 +141,7 @@ func compare(t *testing.T, ops []byte) {
 			m.append(sec, size)
 		case op < 24:
 			var got [][2]int64
-			for _, r := range q.TakeRecords(id, one) {
+			for _, r := range q.TakeRecords(id, decodeOne) {
 				if r.Flags == pdu.EventMissed {
 					got = append(got, [2]int64{r.Sec, -int64(r.Missed)})
 				} else {
@@ -198,7 +198,7 @@ func compare(t *testing.T, ops []byte) {
 			t.Fatalf("%+v and %d clients, want %d events of %d bytes and %d of %d clients active",
 				s, len(q.clients), len(m.events), m.bytes(), active, len(m.clients))
 		}
-		check(t, q)
+		checkInvariants(t, q)
 	}
 }
 

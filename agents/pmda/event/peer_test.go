@@ -48,10 +48,10 @@ func libpcp(t *testing.T) func(script []string) []string {
 	}
 }
 
-// inStep returns a random script in which libpcp_pmda does what it says it
+// inStepScript returns a random script in which libpcp_pmda does what it says it
 // does: clients come and go when nothing is queued, and each reads once after
 // events have come.
-func inStep(seed uint64) []string {
+func inStepScript(seed uint64) []string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	size := 10 + r.IntN(300)
 	var script []string
@@ -125,9 +125,9 @@ func TestPeerInStep(t *testing.T) {
 	peer := libpcp(t)
 	missed, records := 0, 0
 	for seed := range uint64(60) {
-		script := inStep(seed)
+		script := inStepScript(seed)
 		want := peer(script)
-		got := run(t, script)
+		got := runScript(t, script)
 		for i := range script {
 			line, n := withoutMissed(got[i])
 			missed += n
@@ -183,12 +183,12 @@ func TestPeerDiffers(t *testing.T) {
 			want string
 		}{
 			"libpcp_pmda": {peer(lines(tt.script)), tt.theirs},
-			"we":          {run(t, lines(tt.script)), tt.ours},
+			"we":          {runScript(t, lines(tt.script)), tt.ours},
 		} {
 			got := slices.DeleteFunc(lib.got, func(s string) bool { return s == "ok" })
 			want := lines(lib.want)
 			for i := range want {
-				want[i] = long(want[i])
+				want[i] = expand(want[i])
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("%s: %s:\n got %q\nwant %q", tt.name, who, got, want)

@@ -51,25 +51,25 @@ type Queue struct {
 	done      func() // called, with mu held, when a closed queue has lost its last client
 	array     Array  // of Records
 
-	mu      sync.Mutex // guards the following
-	clients map[int32]*client
-	active  int       // clients that read
-	ring    []slot    // a power of two; event n is in ring[n%len(ring)]
-	first   uint64    // the oldest event
-	next    uint64    // the number of the next to come
-	atEnd   int       // clients that have read all
-	lost    time.Time // of the last event that was dropped
-	queued  int       // bytes
-	count   uint64    // events so far, and their bytes
-	bytes   uint64
-	closed  bool
+	mu          sync.Mutex // guards the following
+	clients     map[int32]*client
+	active      int       // clients that read
+	ring        []slot    // a power of two; event n is in ring[n%len(ring)]
+	first       uint64    // the oldest event
+	next        uint64    // the number of the next to come
+	atEnd       int       // clients that have read all
+	lastLost    time.Time // of the last event that was dropped
+	queuedBytes int       // bytes
+	count       uint64    // events so far, and their bytes
+	bytes       uint64
+	closed      bool
 }
 
 // A slot is an event and how many clients have to read it next. The oldest
 // event has such clients always: it is let go when they move on.
 type slot struct {
 	Event
-	clients int
+	readers int
 }
 
 type client struct {
@@ -108,26 +108,26 @@ func (q *Queue) Append(data []byte, when time.Time) error {
 	if q.active == 0 {
 		return nil
 	}
-	for q.queued+len(data) > q.maxBytes || q.next-q.first == q.maxEvents {
-		q.drop()
+	for q.queuedBytes+len(data) > q.maxBytes || q.next-q.first == q.maxEvents {
+		q.dropOldest()
 	}
 	q.grow()
 	*q.slot(q.next) = slot{Event{when, bytes.Clone(data)}, q.atEnd}
 	q.atEnd = 0
 	q.next++
-	q.queued += len(data)
+	q.queuedBytes += len(data)
 	return nil
 }
 
 // slot returns that of event n, which is in the queue or the next to come.
 func (q *Queue) slot(n uint64) *slot { return &q.ring[n%uint64(len(q.ring))] }
 
-// at returns the number of clients that have to read event n next.
-func (q *Queue) at(n uint64) *int {
+// readersAt returns the number of clients that have to read event n next.
+func (q *Queue) readersAt(n uint64) *int {
 	if n == q.next {
 		return &q.atEnd
 	}
-	return &q.slot(n).clients
+	return &q.slot(n).readers
 }
 
 // grow makes room for one more event in the ring.
@@ -142,19 +142,19 @@ func (q *Queue) grow() {
 	q.ring = ring
 }
 
-// drop lets go of the oldest event, whoever has not read it.
-func (q *Queue) drop() {
+// dropOldest lets go of the oldest event, whoever has not read it.
+func (q *Queue) dropOldest() {
 	s := q.slot(q.first)
-	n := s.clients
-	q.lost = s.Time
-	q.free()
-	*q.at(q.first) += n
+	n := s.readers
+	q.lastLost = s.Time
+	q.freeOldest()
+	*q.readersAt(q.first) += n
 }
 
-// free forgets the oldest event.
-func (q *Queue) free() {
+// freeOldest forgets the oldest event.
+func (q *Queue) freeOldest() {
 	s := q.slot(q.first)
-	q.queued -= len(s.Data)
+	q.queuedBytes -= len(s.Data)
 	*s = slot{}
 	q.first++
 	if q.first == q.next && len(q.ring) > keepSlots {
@@ -162,22 +162,22 @@ func (q *Queue) free() {
 	}
 }
 
-// join counts an active client at pos, leave no longer does.
-func (q *Queue) join(c *client) { *q.at(max(c.pos, q.first))++ }
+// addReader counts an active client at pos, leave no longer does.
+func (q *Queue) addReader(c *client) { *q.readersAt(max(c.pos, q.first))++ }
 
-func (q *Queue) leave(c *client) { *q.at(max(c.pos, q.first))-- }
+func (q *Queue) removeReader(c *client) { *q.readersAt(max(c.pos, q.first))-- }
 
-// sweep forgets what nobody has to read any more.
-func (q *Queue) sweep() {
-	for q.first < q.next && q.slot(q.first).clients == 0 {
-		q.free()
+// freeRead forgets what nobody has to read any more.
+func (q *Queue) freeRead() {
+	for q.first < q.next && q.slot(q.first).readers == 0 {
+		q.freeOldest()
 	}
 }
 
-// move has c read event n next.
-func (q *Queue) move(c *client, n uint64) {
-	q.leave(c)
+// moveTo has c read event n next.
+func (q *Queue) moveTo(c *client, n uint64) {
+	q.removeReader(c)
 	c.pos = n
-	q.join(c)
-	q.sweep()
+	q.addReader(c)
+	q.freeRead()
 }

@@ -80,8 +80,8 @@ var scripts = []struct{ name, script, want string }{
 	},
 }
 
-// long writes the records of a line of want in full: a word is an event.
-func long(line string) string {
+// expand writes the records of a line of want in full: a word is an event.
+func expand(line string) string {
 	words := strings.Fields(line)
 	if words[0] != "records" {
 		return strings.Join(words, " ")
@@ -109,10 +109,10 @@ func lines(s string) []string {
 func TestQueue(t *testing.T) {
 	for _, tt := range scripts {
 		t.Run(tt.name, func(t *testing.T) {
-			got := slices.DeleteFunc(run(t, lines(tt.script)), func(s string) bool { return s == "ok" })
+			got := slices.DeleteFunc(runScript(t, lines(tt.script)), func(s string) bool { return s == "ok" })
 			want := lines(tt.want)
 			for i := range want {
-				want[i] = long(want[i])
+				want[i] = expand(want[i])
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("%s\n got %s\nwant %s", tt.script, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
@@ -121,13 +121,13 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-func one(e Event, a *Array) {
+func decodeOne(e Event, a *Array) {
 	a.AddRecord(e.Time, 0)
 	a.AddParam(textID, pdu.MetricString, e.Data)
 }
 
-// open returns a queue with client 1 active and allowed.
-func open(typ pdu.MetricType, maxBytes int) *Queue {
+// newActiveTestQueue returns a queue with client 1 active and allowed.
+func newActiveTestQueue(typ pdu.MetricType, maxBytes int) *Queue {
 	q := NewQueue(typ, maxBytes)
 	q.Allow(1, true)
 	q.Activate(1)
@@ -135,7 +135,7 @@ func open(typ pdu.MetricType, maxBytes int) *Queue {
 }
 
 func TestAppendErrors(t *testing.T) {
-	q := open(pdu.MetricEvent, 3)
+	q := newActiveTestQueue(pdu.MetricEvent, 3)
 	if err := q.Append([]byte("four"), time.Time{}); err != ErrTooLong {
 		t.Error(err)
 	}
@@ -144,7 +144,7 @@ func TestAppendErrors(t *testing.T) {
 		t.Error(err)
 	}
 	b[0] = 'x' // the queue has its own
-	if r := q.TakeRecords(1, one); len(r) != 1 || string(r[0].Params[0].Value) != "abc" {
+	if r := q.TakeRecords(1, decodeOne); len(r) != 1 || string(r[0].Params[0].Value) != "abc" {
 		t.Errorf("%+v", r)
 	}
 	q.Close()
@@ -155,7 +155,7 @@ func TestAppendErrors(t *testing.T) {
 
 // Events without data are bounded by their number.
 func TestManySmallEvents(t *testing.T) {
-	q := open(pdu.MetricEvent, 100*minEvent)
+	q := newActiveTestQueue(pdu.MetricEvent, 100*minEvent)
 	for i := range 1000 {
 		if err := q.Append(nil, time.Unix(int64(i), 0)); err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestManySmallEvents(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	// The missed ones have the time of the last of them.
-	r := q.TakeRecords(1, one)
+	r := q.TakeRecords(1, decodeOne)
 	if len(r) != 101 || r[0].Missed != 900 || r[0].Sec != 899 || r[1].Sec != 900 || r[100].Sec != 999 {
 		t.Errorf("%d records: %+v", len(r), r[:2])
 	}
@@ -174,7 +174,7 @@ func TestManySmallEvents(t *testing.T) {
 // What does not fit in a value comes with the next one.
 func TestMaxValue(t *testing.T) {
 	for _, typ := range []pdu.MetricType{pdu.MetricEvent, pdu.MetricHighResEvent} {
-		q := open(typ, 16*MaxValue)
+		q := newActiveTestQueue(typ, 16*MaxValue)
 		huge := 3 * MaxValue
 		sizes := []int{1, MaxValue / 2, MaxValue / 4, MaxValue / 4, 2, huge, 3, MaxValue - 50, 4}
 		for _, n := range sizes {
@@ -185,7 +185,7 @@ func TestMaxValue(t *testing.T) {
 		var got []int
 		calls := 0
 		for ; q.Stats().QueuedEvents > 0; calls++ {
-			recs := q.TakeRecords(1, one)
+			recs := q.TakeRecords(1, decodeOne)
 			b, err := pdu.AppendEvents(nil, typ, recs)
 			if err != nil || len(recs) == 0 {
 				t.Fatalf("%d records: %v", len(recs), err)
@@ -205,7 +205,7 @@ func TestMaxValue(t *testing.T) {
 
 // Events may come, and go, while others are decoded.
 func TestAppendFromDecoder(t *testing.T) {
-	q := open(pdu.MetricEvent, 100*minEvent)
+	q := newActiveTestQueue(pdu.MetricEvent, 100*minEvent)
 	n := 0
 	put := func() {
 		q.Append(fmt.Appendf(nil, "%03d", n), time.Unix(int64(n), 0))
@@ -222,7 +222,7 @@ func TestAppendFromDecoder(t *testing.T) {
 			}
 			first = false
 		}
-		one(e, a)
+		decodeOne(e, a)
 	})
 	next := 0
 	for _, r := range recs {
@@ -237,15 +237,15 @@ func TestAppendFromDecoder(t *testing.T) {
 			next++
 		}
 	}
-	check(t, q)
-	if recs = q.TakeRecords(1, one); next != 50 || len(recs) != 90 || recs[0].Sec != 50 {
+	checkInvariants(t, q)
+	if recs = q.TakeRecords(1, decodeOne); next != 50 || len(recs) != 90 || recs[0].Sec != 50 {
 		t.Errorf("first %d events, then %d", next, len(recs))
 	}
 }
 
 // A panic of the author's code ends the agent, but not with the lock held.
 func TestPanic(t *testing.T) {
-	q := open(pdu.MetricEvent, 100)
+	q := newActiveTestQueue(pdu.MetricEvent, 100)
 	q.Append([]byte("a"), time.Unix(1, 0))
 	func() {
 		defer func() {
@@ -255,18 +255,18 @@ func TestPanic(t *testing.T) {
 		}()
 		q.TakeRecords(1, func(Event, *Array) { panic("decoder") })
 	}()
-	check(t, q)
-	if r := q.TakeRecords(1, one); len(r) != 1 {
+	checkInvariants(t, q)
+	if r := q.TakeRecords(1, decodeOne); len(r) != 1 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestEndFromDecoder(t *testing.T) {
-	q := open(pdu.MetricEvent, 100)
+	q := newActiveTestQueue(pdu.MetricEvent, 100)
 	q.Append([]byte("a"), time.Unix(1, 0))
 	q.Append([]byte("b"), time.Unix(1, 0))
 	q.TakeRecords(1, func(Event, *Array) { q.EndClient(1) })
-	check(t, q)
+	checkInvariants(t, q)
 	if s := q.Stats(); s.Clients != 0 || s.QueuedEvents != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -274,21 +274,21 @@ func TestEndFromDecoder(t *testing.T) {
 
 // A queue that was large does not stay so.
 func TestMemoryIsLetGo(t *testing.T) {
-	q := open(pdu.MetricEvent, 1<<20)
+	q := newActiveTestQueue(pdu.MetricEvent, 1<<20)
 	for range 20000 {
 		q.Append([]byte("a"), time.Unix(1, 0))
 	}
-	if n := len(q.TakeRecords(1, one)); n != 20000 {
+	if n := len(q.TakeRecords(1, decodeOne)); n != 20000 {
 		t.Fatalf("%d records", n)
 	}
-	q.TakeRecords(1, one)
+	q.TakeRecords(1, decodeOne)
 	if len(q.ring) > keepSlots || cap(q.array.recs)+cap(q.array.params)+cap(q.array.values) > 0 {
 		t.Errorf("keeps %d slots, %d records", len(q.ring), cap(q.array.recs))
 	}
 }
 
 func TestReadingAllocatesNothing(t *testing.T) {
-	q := open(pdu.MetricHighResEvent, 1<<20)
+	q := newActiveTestQueue(pdu.MetricHighResEvent, 1<<20)
 	data := []byte("an event")
 	n := testing.AllocsPerRun(100, func() {
 		for range 10 {

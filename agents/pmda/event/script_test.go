@@ -50,7 +50,7 @@ func text(recs []pdu.EventRecord) string {
 	return b.String()
 }
 
-// run does with one queue what the lines of a script say, and returns a line
+// runScript does with one queue what the lines of a script say, and returns a line
 // for each. A script is for testdata/queue.c too:
 //
 //	queue BYTES
@@ -62,7 +62,7 @@ func text(recs []pdu.EventRecord) string {
 //	end CLIENT
 //	close
 //	stats                    events, bytes, active clients, bytes queued
-func run(t *testing.T, script []string) []string {
+func runScript(t *testing.T, script []string) []string {
 	t.Helper()
 	var out []string
 	var q *Queue
@@ -110,20 +110,20 @@ func run(t *testing.T, script []string) []string {
 			t.Fatalf("what is %s?", line)
 		}
 		out = append(out, say)
-		check(t, q)
+		checkInvariants(t, q)
 	}
 	return out
 }
 
-// check looks whether q is what it says.
-func check(t *testing.T, q *Queue) {
+// checkInvariants looks whether q is what it says.
+func checkInvariants(t *testing.T, q *Queue) {
 	t.Helper()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	queued, active := 0, q.atEnd
 	for _, s := range q.ring { // what is no longer queued is no longer there
 		queued += len(s.Data)
-		active += s.clients
+		active += s.readers
 	}
 	for id, c := range q.clients {
 		if c.active {
@@ -133,13 +133,13 @@ func check(t *testing.T, q *Queue) {
 			t.Errorf("client %d is at %d of %d", id, c.pos, q.next)
 		}
 	}
-	if queued != q.queued || queued > q.maxBytes || q.next-q.first > q.maxEvents {
-		t.Errorf("%d events of %d bytes, counted as %d, in a queue of %d", q.next-q.first, queued, q.queued, q.maxBytes)
+	if queued != q.queuedBytes || queued > q.maxBytes || q.next-q.first > q.maxEvents {
+		t.Errorf("%d events of %d bytes, counted as %d, in a queue of %d", q.next-q.first, queued, q.queuedBytes, q.maxBytes)
 	}
 	if active != 0 {
 		t.Errorf("%d active clients are not among those that have to read something", active)
 	}
-	if q.first < q.next && q.slot(q.first).clients == 0 {
+	if q.first < q.next && q.slot(q.first).readers == 0 {
 		t.Error("nobody has to read the oldest event")
 	}
 }
