@@ -19,9 +19,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// newAgent returns an agent with two event metrics, one of each type, and one
-// for their parameters. Before the n-th fetch 3*(n-1) events happen; the queues
-// hold six.
+// newAgent returns an agent with two event metrics, one of each type, and the metric
+// of their parameters. There are 3*(n-1) events before the n-th fetch. A queue has room
+// for six.
 func newAgent(domain int) (agents.Agent, error) {
 	var events event.Group
 	lineID := pdu.NewPMID(domain, 0, 2)
@@ -69,7 +69,7 @@ func newAgent(domain int) (agents.Agent, error) {
 	})
 }
 
-// The test binary is its own PMDA: run under this name it serves newAgent.
+// If the name of the test binary is pmdaevents, it serves newAgent.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "pmdaevents" {
 		a, err := newAgent(250)
@@ -82,7 +82,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Setenv("GORACE", "atexit_sleep_ms=0") // for children
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // of child processes
 	os.Exit(m.Run())
 }
 
@@ -91,6 +91,7 @@ type stdio struct {
 	io.WriteCloser
 }
 
+// dbpmda(1) decodes the values, and missed events are counted.
 func TestPeerDbpmda(t *testing.T) {
 	dbpmda, err := exec.LookPath("dbpmda")
 	if err != nil {
@@ -122,8 +123,8 @@ func TestPeerDbpmda(t *testing.T) {
 			got = append(got, strings.TrimSpace(line))
 		}
 	}
-	// dbpmda counts missed events once more for each record behind theirs: 3
-	// are 18 here.
+	// dbpmda adds the number of missed events again for each record that follows
+	// theirs, so 3 become 18 here.
 	const low, high = "timestamps 00:00:01.023...00:00:01.023]", "timestamps 00:00:01.023456000...00:00:01.023456000]"
 	want := []string{
 		"250.0.0 (events.low): No values returned!", "250.0.1 (events.high): No values returned!",

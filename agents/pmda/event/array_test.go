@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
+// Records and parameters are encoded as in C, and their size is known.
 func TestArray(t *testing.T) {
 	when := time.Unix(1, 2003)
 	id := pdu.PMID(0x07400086)
@@ -34,7 +35,7 @@ func TestArray(t *testing.T) {
 			"00000001 00000000 80000000 00000000 000007d3 00000000 00000000",
 		},
 		{
-			"times that have no microseconds", pdu.MetricEvent,
+			"times out of range", pdu.MetricEvent,
 			func(a *Array) {
 				a.AddRecord(time.Unix(1<<31, 2003), 0)
 				a.AddRecord(time.Time{}, 0)
@@ -75,7 +76,7 @@ func TestArray(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			a := NewArray(tt.typ)
-			for range 2 { // it is used again
+			for range 2 { // the second time reuses memory
 				a.Reset()
 				tt.add(a)
 				got, err := pdu.AppendEvents(nil, tt.typ, a.Records())
@@ -83,14 +84,14 @@ func TestArray(t *testing.T) {
 					t.Errorf("%v\n got %x\nwant %s", err, got, want)
 				}
 				if a.size != len(got)-4 {
-					t.Errorf("counts %d bytes, not %d", a.size, len(got)-4)
+					t.Errorf("size is %d, want %d", a.size, len(got)-4)
 				}
 			}
 		})
 	}
 }
 
-// Memory that grows does not move what was added.
+// Records stay valid when the memory of an Array is reallocated.
 func TestArrayGrows(t *testing.T) {
 	a := NewArray(pdu.MetricEvent)
 	for i := range 100 {

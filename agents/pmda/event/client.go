@@ -2,8 +2,8 @@ package event
 
 import "github.com/gopcp/pmcd/pdu"
 
-// client returns what is known of a client; nil if it is unknown to a queue
-// that is closed.
+// client returns the client with the given number, and makes one if there is none.
+// It returns nil for a new client of a closed queue.
 func (q *Queue) client(id int32) *client {
 	c := q.clients[id]
 	if c == nil && !q.closed {
@@ -13,14 +13,16 @@ func (q *Queue) client(id int32) *client {
 	return c
 }
 
-// Activate has a client see all events from now on, without a first call of
-// Records (pmdaEventNewActiveQueue).
+// Activate makes a client active without a call of TakeRecords: the client gets all
+// later events (pmdaEventNewActiveQueue).
 func (q *Queue) Activate(id int32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.activate(id)
 }
 
+// activate makes a client active and returns it, or nil for a new client of a closed
+// queue.
 func (q *Queue) activate(id int32) *client {
 	c := q.client(id)
 	if c != nil && !c.active {
@@ -31,8 +33,8 @@ func (q *Queue) activate(id int32) *client {
 	return c
 }
 
-// Allow says whether a client may see the events (pmdaEventSetAccess). If it
-// has a filter, that decides alone.
+// Allow sets whether a client may see the events (pmdaEventSetAccess). It has no
+// effect on a client with a filter.
 func (q *Queue) Allow(id int32, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -41,9 +43,9 @@ func (q *Queue) Allow(id int32, ok bool) {
 	}
 }
 
-// SetFilter lets a client see the events for which keep returns true, in place
-// of the filter that it had; all if keep is nil (pmdaEventSetFilter, where true
-// means the opposite).
+// SetFilter sets the filter of a client: the client may see the events for which keep
+// returns true. If keep is nil, the client has no filter and may see all events. (In
+// pmdaEventSetFilter, true has the opposite meaning.)
 func (q *Queue) SetFilter(id int32, keep func(Event) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -52,11 +54,11 @@ func (q *Queue) SetFilter(id int32, keep func(Event) bool) {
 	}
 }
 
-// TakeRecords returns what a client has not seen yet and marks it as seen
-// (pmdaEventQueueRecords). It calls decode for each event that the client may
-// see; decode adds any number of records to the Array, often one, and must not
-// keep it. The records are valid until the next call of TakeRecords; none are left
-// when there is no value.
+// TakeRecords returns records of the events that a client has not read yet, and marks
+// these events as read (pmdaEventQueueRecords). It calls decode for each event that
+// the client may see. decode adds any number of records, usually one, to the Array,
+// and must not retain it. The records are valid until the next call of TakeRecords
+// for this queue. If there are none, the metric has no value.
 func (q *Queue) TakeRecords(id int32, decode func(Event, *Array)) []pdu.EventRecord {
 	a := &q.array
 	a.Reset()
@@ -69,7 +71,7 @@ func (q *Queue) TakeRecords(id int32, decode func(Event, *Array)) []pdu.EventRec
 	if c.keep == nil && !c.allowed {
 		q.moveTo(c, q.next)
 	}
-	end := q.next // others may append faster than we decode
+	end := q.next // events may be appended faster than they are decoded
 	for full := false; c.active && c.pos < end && !full; {
 		if c.pos < q.first {
 			a.AddMissed(q.lastLost, q.first-c.pos)
@@ -81,10 +83,10 @@ func (q *Queue) TakeRecords(id int32, decode func(Event, *Array)) []pdu.EventRec
 			batch[n] = q.slot(c.pos + uint64(n)).Event
 			n++
 		}
-		seen := q.decode(batch[:n], c.keep, decode)
-		full = seen < n
+		done := q.decode(batch[:n], c.keep, decode)
+		full = done < n
 		if c.active {
-			q.moveTo(c, c.pos+uint64(seen))
+			q.moveTo(c, c.pos+uint64(done))
 		}
 	}
 	q.endIfDone(id)
@@ -92,11 +94,11 @@ func (q *Queue) TakeRecords(id int32, decode func(Event, *Array)) []pdu.EventRec
 	return a.Records()
 }
 
-// decode calls the author's functions, without the lock, for events, and
-// returns for how many of them there was room.
+// decode calls keep and decode for events, without holding q.mu. It returns the number
+// of events whose records fit in the value.
 func (q *Queue) decode(events []Event, keep func(Event) bool, decode func(Event, *Array)) int {
 	q.mu.Unlock()
-	defer q.mu.Lock() // the author's functions may panic
+	defer q.mu.Lock() // deferred because keep and decode may panic
 	a := &q.array
 	for i, e := range events {
 		if keep != nil && !keep(e) {
@@ -112,8 +114,8 @@ func (q *Queue) decode(events []Event, keep func(Event) bool, decode func(Event,
 	return len(events)
 }
 
-// EndClient forgets a client (pmdaEventEndClient). One that the queue does not know
-// is nothing special: pmcd tells agents of all clients.
+// EndClient removes a client (pmdaEventEndClient). The client may be unknown, because
+// pmcd reports the end of all clients to an agent.
 func (q *Queue) EndClient(id int32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,6 +123,7 @@ func (q *Queue) EndClient(id int32) {
 	q.callDone()
 }
 
+// end removes a client.
 func (q *Queue) end(id int32) {
 	c := q.clients[id]
 	if c == nil {
@@ -135,9 +138,8 @@ func (q *Queue) end(id int32) {
 	}
 }
 
-// Close says that no more events will come (pmdaEventQueueShutdown). Active
-// clients can read those that are there; a client that has, or that ends, is
-// forgotten, and with the last one what the queue holds.
+// Close makes Append fail (pmdaEventQueueShutdown). Active clients can still read the
+// events in the queue. A client that has read all of them is removed.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -148,14 +150,14 @@ func (q *Queue) Close() {
 	q.callDone()
 }
 
-// endIfDone forgets a client of a closed queue that has nothing to read.
+// endIfDone removes a client of a closed queue if it has nothing to read.
 func (q *Queue) endIfDone(id int32) {
 	if c := q.clients[id]; q.closed && c != nil && (!c.active || c.pos == q.next) {
 		q.end(id)
 	}
 }
 
-// callDone calls done after a closed queue's last client.
+// callDone calls q.done if q is closed and has no clients.
 func (q *Queue) callDone() {
 	if q.closed && len(q.clients) == 0 && q.done != nil {
 		q.done()
@@ -163,16 +165,16 @@ func (q *Queue) callDone() {
 	}
 }
 
-// Stats are what C PMDAs export of a queue.
+// Stats are the statistics of a queue, which C PMDAs export as metrics.
 type Stats struct {
-	Count        uint64 // events so far (pmdaEventQueueCounter)
-	Bytes        uint64 // and the bytes of their data (pmdaEventQueueBytes)
-	Clients      int    // active clients (pmdaEventQueueClients)
-	QueuedEvents int    // events that are held
-	QueuedBytes  int    // and the bytes of their data (pmdaEventQueueMemory)
+	Count        uint64 // number of events so far (pmdaEventQueueCounter)
+	Bytes        uint64 // bytes of data of these events (pmdaEventQueueBytes)
+	Clients      int    // number of active clients (pmdaEventQueueClients)
+	QueuedEvents int    // number of events in the queue
+	QueuedBytes  int    // bytes of data of these events (pmdaEventQueueMemory)
 }
 
-// Stats returns the state of the queue.
+// Stats returns the statistics of the queue.
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,53 +1,58 @@
-// Package event lets an agent have event metrics: metrics whose value is what
-// has happened since the same client asked before. It is what
-// pmdaEventArray(3) and pmdaEventQueue(3) are to PMDAs in C.
+// Package event is for agents with event metrics: the value of such a metric is a
+// list of what has happened since the same client fetched it before. The package is
+// to Go what pmdaEventArray(3) and pmdaEventQueue(3) are to C.
 //
-// A [Queue] stands for one metric, or for one of its instances. Whatever finds
-// the events, a goroutine that reads a log for example, appends them as they
-// come; fetching the metric for a client decodes those that this client has
-// not seen yet into an [Array] of records:
+// A [Queue] belongs to one metric, or to one of its instances. The code that detects
+// events, for example a goroutine that reads a log, appends them. The function that
+// fetches the metric for a client decodes the events that this client has not read
+// yet into an [Array] of records:
 //
 //	q.Allow(client, true)
-//	recs := q.Records(client, func(e event.Event, a *event.Array) {
-//		a.Record(e.Time, pdu.EventPoint)
-//		a.Param(lineID, pdu.MetricString, e.Data)
+//	recs := q.TakeRecords(client, func(e event.Event, a *event.Array) {
+//		a.AddRecord(e.Time, pdu.EventPoint)
+//		a.AddParam(lineID, pdu.MetricString, e.Data)
 //	})
+//	if len(recs) > 0 {
+//		v.SetEvents(recs)
+//	}
 //
-// Without records there is no value (PMDA_FETCH_NOVALUES). The agent has to
-// say when a client has gone, by [Queue.EndClient] or, for all queues at once, by
-// [Group.EndContext]; else the queue fills up for it.
+// If there are no records, the function should set no value (PMDA_FETCH_NOVALUES).
+// When a client has disconnected, the agent must call [Queue.EndClient] or, for all
+// queues at once, [Group.EndContext]. Otherwise the queue fills up with events for
+// that client.
 //
 // # Clients
 //
-// A client becomes active with its first call of [Queue.TakeRecords], which has
-// nothing to return yet, and sees each event after that once, in order. Events
-// are kept only while there are active clients, and each until the last of
-// them has read it. If the queue is full the oldest events go; a client that
-// had not read them finds a record with the flag EventMissed and their number
-// in their place.
+// A client becomes active with its first call of [Queue.TakeRecords], which returns
+// nothing. After that it gets each event once, in order. A queue keeps an event until
+// all active clients have read it, and keeps no events without active clients. If the
+// queue is full, it drops the oldest events. A client that has not read them gets a
+// record with the flag EventMissed and their number in their place.
 //
-// A client sees nothing as long as it has neither been allowed to, by
-// [Queue.Allow], nor has a filter, which [Queue.SetFilter] gives it. What it
-// may not see it does not miss either. Both are mostly done in a store.
+// A client gets no events until [Queue.Allow] has allowed it to or [Queue.SetFilter]
+// has set a filter for it. Events that it may not see do not count as missed. Agents
+// usually call both functions when a client stores into a control metric.
 //
 // # Differences from C
 //
-// The queues of libpcp_pmda (6.0.3) behave otherwise as soon as clients are not
-// in step, though their man page says what is done here:
+// The queues of libpcp_pmda (6.0.3) behave in another way than their manual page
+// describes and than this package does if clients do not fetch in turn:
 //
-//   - a client is given again what others have not read yet, and then they
-//     never see it;
-//   - a new client is given what was queued for others, with the same effect;
-//   - events that only a client which has gone had not read stay, and are given
-//     to others again;
-//   - nobody is told of missed events; here the record is where they were, with
-//     the time of the last of them;
-//   - making a queue empties all others.
+//   - A client gets events again that others have not read yet, and then the others
+//     never get them.
+//   - A new client gets events that were queued for others, with the same effect.
+//   - Events that only a disconnected client had not read stay in the queue, and
+//     others get them again.
+//   - There is no record of missed events. Here this record is in the place of the
+//     events and has the time of the last one.
+//   - Making a queue empties all other queues.
 //
-// And on purpose: a value has no more than [MaxValue] bytes if that can be
-// helped, and the rest comes with the next fetch; the number of events is
-// bounded as well as their size; a queue that is closed gives to its clients
-// what it has and takes no more; a decoder has no way to fail, since in C its
-// failure comes back with each fetch, and takes what was decoded before with
-// it.
+// Further differences are intended:
+//
+//   - A value has at most [MaxValue] bytes, unless a single event has more. The next
+//     fetch returns the rest.
+//   - The number of events in a queue is limited, and not only their size.
+//   - A closed queue delivers the events that it has, but accepts no more.
+//   - A decoder cannot fail. In C, its error is returned by each following fetch, and
+//     records that were decoded before are lost.
 package event

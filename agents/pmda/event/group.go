@@ -8,32 +8,32 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Group is the queues of one agent and the clients that it knows. The zero
-// Group is empty and ready to use. It is an agents.ContextEnder, and so is an
-// agent that embeds it. Its methods may be called by any goroutine.
+// A Group has the queues and the clients of one agent. The zero Group is empty and
+// ready to use. It implements agents.ContextEnder, also for an agent that embeds it.
+// Its methods are safe for concurrent use, except as noted for EndContext.
 type Group struct {
 	mu      sync.Mutex // guards the following
 	queues  map[*Queue]struct{}
 	clients map[int32]struct{}
 }
 
-// NewQueue is [NewQueue] for a queue of the group. It belongs to the group
-// until it is closed and its last client has gone.
+// NewQueue is like the function [NewQueue], but adds the queue to the group. The queue
+// leaves the group when it is closed and has no clients.
 func (g *Group) NewQueue(typ pdu.MetricType, maxBytes int) *Queue {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.newQueue(typ, maxBytes)
 }
 
-// NewActiveQueue is NewQueue for a queue that comes into being while clients
-// look on: all clients of the group are active in it from the start
-// (pmdaEventNewActiveQueue).
+// NewActiveQueue is like NewQueue, but all clients of the group are active in the new
+// queue (pmdaEventNewActiveQueue). It is for metrics or instances that are added while
+// clients fetch.
 func (g *Group) NewActiveQueue(typ pdu.MetricType, maxBytes int) *Queue {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q := g.newQueue(typ, maxBytes)
 	for id := range g.clients {
-		q.Activate(id) // nobody else has q yet, so there is no wrong order of locks
+		q.Activate(id) // no other goroutine has q yet, so the order of locks does not matter
 	}
 	return q
 }
@@ -52,8 +52,8 @@ func (g *Group) newQueue(typ pdu.MetricType, maxBytes int) *Queue {
 	return q
 }
 
-// NewClient makes a client known, if it is not yet (pmdaEventNewClient). Only
-// NewActiveQueue and Clients need that.
+// NewClient adds a client to the group, unless it is there already
+// (pmdaEventNewClient). Only NewActiveQueue and Clients depend on it.
 func (g *Group) NewClient(id int32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,21 +63,20 @@ func (g *Group) NewClient(id int32) {
 	g.clients[id] = struct{}{}
 }
 
-// Clients returns the number of known clients (pmdaEventClients).
+// Clients returns the number of clients in the group (pmdaEventClients).
 func (g *Group) Clients() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.clients)
 }
 
-// EndContext forgets a client in all queues. Together with NewClient, and with
-// the methods of queues that are for clients, it is called by one goroutine at
-// a time.
+// EndContext removes a client from the group and all its queues. It must not be called
+// concurrently with itself, NewClient or the client methods of a Queue; see [Queue].
 func (g *Group) EndContext(id int32) {
 	g.mu.Lock()
 	delete(g.clients, id)
 	queues := slices.Collect(maps.Keys(g.queues))
-	g.mu.Unlock() // a queue that is done wants it
+	g.mu.Unlock() // Queue.done locks it
 	for _, q := range queues {
 		q.EndClient(id)
 	}

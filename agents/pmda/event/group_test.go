@@ -9,6 +9,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
+// A Group ends clients in all its queues, and forgets closed queues without clients.
 func TestGroup(t *testing.T) {
 	var g Group
 	g.EndContext(1)
@@ -25,7 +26,7 @@ func TestGroup(t *testing.T) {
 		t.Errorf("%d records of a new queue", n)
 	}
 	if r := b.TakeRecords(1, decodeOne); len(r) != 1 || r[0].Nsec != 2003 {
-		t.Errorf("%+v of a queue that was active", r)
+		t.Errorf("%+v of a queue of NewActiveQueue", r)
 	}
 	if n, s := g.Clients(), b.Stats(); n != 2 || s.Clients != 2 || s.QueuedEvents != 1 {
 		t.Errorf("%d clients, %+v", n, s)
@@ -34,7 +35,7 @@ func TestGroup(t *testing.T) {
 	if n, s := g.Clients(), b.Stats(); n != 1 || s.Clients != 1 || s.QueuedEvents != 0 {
 		t.Errorf("%d clients, %+v", n, s)
 	}
-	a.Close() // nobody has to read anything
+	a.Close() // it has no unread events
 	if len(g.queues) != 1 {
 		t.Errorf("%d queues", len(g.queues))
 	}
@@ -60,8 +61,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// The methods of a Group, and the end of its queues, do not wait for each
-// other in a circle.
+// The methods of a Group and the closing of its queues do not deadlock.
 func TestConcurrentGroup(t *testing.T) {
 	var g Group
 	var wg sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Goroutines append while the agent reads for its clients: each sees every
-// event of each goroutine in order, or hears how many it missed.
+// Several goroutines append while clients read. Each client gets the events of each
+// goroutine in order, or a record of missed events.
 func TestConcurrent(t *testing.T) {
 	const (
 		writers = 4
@@ -69,7 +69,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	for id, n := range seen {
 		if n != writers*each {
-			t.Errorf("client %d has seen or missed %d events of %d", id, n, writers*each)
+			t.Errorf("client %d got or missed %d events of %d", id, n, writers*each)
 		}
 	}
 	checkInvariants(t, q)
@@ -78,6 +78,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+// newQueueFor returns a queue with active clients.
 func newQueueFor(clients int) *Queue {
 	q := NewQueue(pdu.MetricEvent, 2<<20)
 	for id := range int32(clients) {
@@ -89,8 +90,7 @@ func newQueueFor(clients int) *Queue {
 
 var line = []byte("Nov 21 16:25:46 host daemon[123]: something has happened, and not for the first time")
 
-// What an event costs must not depend on how many clients there are, whether
-// they read it or not.
+// The cost of appending an event must not depend on the number of clients.
 func BenchmarkAppend(b *testing.B) {
 	for _, clients := range []int{0, 1, 1000} {
 		b.Run(fmt.Sprint(clients, " clients"), func(b *testing.B) {
@@ -104,8 +104,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// One event read by one client, of batches of a hundred, with its share of
-// appending it.
+// An operation is one event that one client reads, including its share of appending.
+// Events are read in batches of a hundred.
 func BenchmarkRecords(b *testing.B) {
 	for _, clients := range []int{1, 1000} {
 		b.Run(fmt.Sprint(clients, " clients"), func(b *testing.B) {
@@ -124,8 +124,8 @@ func BenchmarkRecords(b *testing.B) {
 	}
 }
 
-// A client that comes, and goes without having read an event, among a thousand
-// others that have read none.
+// A client is added and removed without reading an event, while a thousand other
+// clients have unread events.
 func BenchmarkEnd(b *testing.B) {
 	q := newQueueFor(1000)
 	for b.Loop() {

@@ -8,8 +8,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A model is a queue as one would explain it: a list of events, each with the
-// clients that have not read it, and for each client what it has missed.
+// A model is a simple implementation of a queue: a list of events, each with the
+// clients that have not read it, and the events that each client has missed.
 type model struct {
 	maxBytes int
 	events   []modelEvent
@@ -25,7 +25,7 @@ type modelEvent struct {
 
 type modelClient struct {
 	active, allowed bool
-	least           int // -1 is no filter
+	least           int // filter: minimum size of an event; -1 without a filter
 	missed          int
 	lastMissed      int64
 }
@@ -86,8 +86,8 @@ func (m *model) append(sec int64, size int) {
 	m.events = append(m.events, modelEvent{sec, size, unread})
 }
 
-// records returns the seconds of the events that a client sees, and minus
-// their number for those that it missed.
+// records returns a client's records: the second and the size of an event, or of missed
+// events the second of the last one and minus their number.
 func (m *model) records(id int32) (recs [][2]int64) {
 	c := m.client(id)
 	if c == nil {
@@ -119,7 +119,8 @@ func (m *model) end(id int32) {
 	m.sweep()
 }
 
-// compare does with a queue and with a model what ops say, three bytes each.
+// compare performs operations, of three bytes each, on a Queue and a model, and compares
+// the results.
 func compare(t *testing.T, ops []byte) {
 	q := NewQueue(pdu.MetricHighResEvent, 300)
 	m := &model{maxBytes: 300, clients: make(map[int32]*modelClient)}
@@ -182,7 +183,7 @@ func compare(t *testing.T, ops []byte) {
 		case op < 31:
 			q.EndClient(id)
 			m.end(id)
-		case ops[1] == 0: // seldom
+		case ops[1] == 0: // rarely
 			q.Close()
 			m.closed = true
 			m.sweep()
@@ -202,6 +203,7 @@ func compare(t *testing.T, ops []byte) {
 	}
 }
 
+// randomOps returns n operations for compare.
 func randomOps(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := make([]byte, 3*n)
@@ -211,6 +213,7 @@ func randomOps(seed uint64, n int) []byte {
 	return b
 }
 
+// A Queue behaves like the model.
 func TestModel(t *testing.T) {
 	for seed := range uint64(50) {
 		compare(t, randomOps(seed, 2000))

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// needPeer skips the test if a file of PCP is not installed, and fails it
-// where PMCD_REQUIRE_PEERS says that it must be.
+// needPeer skips the test if a file of PCP is not installed. With
+// PMCD_REQUIRE_PEERS=1 the test fails.
 func needPeer(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Stat(path); err != nil {
@@ -23,8 +23,8 @@ func needPeer(t *testing.T, path string) {
 	}
 }
 
-// libpcp builds testdata/queue.c and returns a function that runs scripts with
-// it as run does.
+// libpcp builds testdata/queue.c and returns a function that runs a script with it, as
+// runScript does with a Queue.
 func libpcp(t *testing.T) func(script []string) []string {
 	t.Helper()
 	needPeer(t, "/usr/include/pcp/pmda.h")
@@ -48,9 +48,9 @@ func libpcp(t *testing.T) func(script []string) []string {
 	}
 }
 
-// inStepScript returns a random script in which libpcp_pmda does what it says it
-// does: clients come and go when nothing is queued, and each reads once after
-// events have come.
+// inStepScript returns a random script in which libpcp_pmda behaves as documented:
+// clients start and end when no events are queued, and each client reads once after
+// events were appended.
 func inStepScript(seed uint64) []string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	size := 10 + r.IntN(300)
@@ -112,8 +112,8 @@ func inStepScript(seed uint64) []string {
 	return append(script, "append 1 1 late")
 }
 
-// withoutMissed takes the records of missed events, which libpcp_pmda never
-// makes, out of the line of a client's records; n counts them.
+// withoutMissed removes the records of missed events, which libpcp_pmda never makes,
+// from a line of records. n is their number.
 func withoutMissed(line string) (_ string, n int) {
 	words := strings.Split(line, " ")
 	all := len(words)
@@ -121,6 +121,7 @@ func withoutMissed(line string) (_ string, n int) {
 	return strings.Join(words, " "), all - len(words)
 }
 
+// If all clients read in step, results are those of libpcp_pmda.
 func TestPeerInStep(t *testing.T) {
 	peer := libpcp(t)
 	missed, records := 0, 0
@@ -139,59 +140,59 @@ func TestPeerInStep(t *testing.T) {
 		}
 	}
 	if missed == 0 || records < 1000 {
-		t.Errorf("%d records, %d of missed events: not much of a test", records, missed)
+		t.Errorf("only %d records and %d missed events", records, missed)
 	}
 }
 
-// Where we differ; see the comment of the package.
+// These are the differences from libpcp_pmda that the package comment lists.
 func TestPeerDiffers(t *testing.T) {
 	peer := libpcp(t)
 	for _, tt := range []struct{ name, script, theirs, ours string }{
 		{
-			"events that others have not read come again, and others do not see them",
+			"a client gets events again that others have not read, and others never get them",
 			"queue 9; allow 1 1; allow 2 1; records 1; records 2; append 1 5 a; records 1; records 1; records 2",
 			"records; records; records a; records a; records",
 			"records; records; records a; records; records a",
 		},
 		{
-			"a new client sees the events of others",
+			"a new client gets the events of others",
 			"queue 9; allow 1 1; allow 2 1; records 1; append 1 5 a; records 2; records 1",
 			"records; records a; records",
 			"records; records; records a",
 		},
 		{
-			"events outlive the client they were for",
+			"events for a client stay after its end",
 			"queue 9; allow 1 1; allow 2 1; records 1; append 1 5 a; end 1; stats; records 2",
 			"records; stats 1 1 0 1; records a",
 			"records; stats 1 1 0 0; records",
 		},
 		{
-			"missed events are not told",
+			"there is no record of missed events",
 			"queue 2; allow 1 1; records 1; append 1 5 a; append 1 5 b; append 1 5 c; append 1 5 d; records 1",
 			"records; records c d",
 			"records; records missed:2 c d",
 		},
 		{
-			"a closed queue takes events as long as it has clients",
+			"a closed queue accepts events while it has clients",
 			"queue 9; allow 1 1; records 1; append 1 5 a; close; append 1 5 b; records 1; end 1",
 			"records; records a b",
 			"records; error; records a",
 		},
 	} {
-		for who, lib := range map[string]struct {
+		for name, impl := range map[string]struct {
 			got  []string
 			want string
 		}{
 			"libpcp_pmda": {peer(lines(tt.script)), tt.theirs},
-			"we":          {runScript(t, lines(tt.script)), tt.ours},
+			"Queue":       {runScript(t, lines(tt.script)), tt.ours},
 		} {
-			got := slices.DeleteFunc(lib.got, func(s string) bool { return s == "ok" })
-			want := lines(lib.want)
+			got := slices.DeleteFunc(impl.got, func(s string) bool { return s == "ok" })
+			want := lines(impl.want)
 			for i := range want {
 				want[i] = expand(want[i])
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("%s: %s:\n got %q\nwant %q", tt.name, who, got, want)
+				t.Errorf("%s: %s:\n got %q\nwant %q", tt.name, name, got, want)
 			}
 		}
 	}

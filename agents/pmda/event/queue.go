@@ -15,74 +15,75 @@ var (
 	ErrClosed  = errors.New("event queue is closed")
 )
 
-// MaxValue is the size of a value that [Queue.TakeRecords] does not pass, in bytes,
-// unless one event alone makes more than that. A value block has less than
-// 16 MiB (pmValueBlock, pmapi.h).
+// MaxValue is the maximum size in bytes of a value of [Queue.TakeRecords]. Only a value
+// with a single event may be larger. A value block has less than 16 MiB (pmValueBlock,
+// pmapi.h).
 const MaxValue = 1 << 20
 
-// minEvent is what an event takes of a queue's maxBytes at least if there are
-// more than fewEvents: small ones cost more for what is around them.
+// A queue has at most maxBytes/minEvent events, or fewEvents if that is more, because
+// each event needs memory in addition to its data.
 const (
 	minEvent  = 32
 	fewEvents = 64
 )
 
-// keepSlots is the size of the ring that an empty queue keeps.
+// keepSlots is the largest ring that an empty queue keeps.
 const keepSlots = 1024
 
 // An Event is one entry of a queue.
 type Event struct {
 	Time time.Time
-	Data []byte // must not be changed; stays as it is for as long as somebody has it
+	Data []byte // must not be modified; it may be retained
 }
 
 // A Queue keeps events until all clients have read them (pmdaEventQueue(3)).
 //
-// Append and Stats may be called by any goroutine. The other methods are for
-// clients, and are called by one goroutine at a time, as the methods of an
-// agents.Agent are.
-//
-// Events are numbered as they come. A client is no more than the number of the
-// event that it has to read next, so what it has missed is a difference, and
-// nothing is done for each client when an event comes or goes.
+// Append and Stats are safe for concurrent use. The other methods are for clients and
+// must be called by one goroutine at a time, as pmcd calls the methods of an
+// agents.Agent.
 type Queue struct {
+	// Events are numbered. A client has the number of the next event to read, and a
+	// slot has the number of clients at it. So the cost of adding or removing an
+	// event does not depend on the number of clients.
+
 	maxBytes  int
 	maxEvents uint64
-	done      func() // called, with mu held, when a closed queue has lost its last client
-	array     Array  // of Records
+	done      func() // called, with mu held, when the queue is closed and has no clients
+	array     Array  // for TakeRecords
 
 	mu          sync.Mutex // guards the following
 	clients     map[int32]*client
-	active      int       // clients that read
-	ring        []slot    // a power of two; event n is in ring[n%len(ring)]
-	first       uint64    // the oldest event
-	next        uint64    // the number of the next to come
-	atEnd       int       // clients that have read all
-	lastLost    time.Time // of the last event that was dropped
-	queuedBytes int       // bytes
-	count       uint64    // events so far, and their bytes
-	bytes       uint64
+	active      int       // number of active clients
+	ring        []slot    // its length is a power of two; event n is in ring[n%len(ring)]
+	first       uint64    // number of the oldest event
+	next        uint64    // number of the next event to be appended
+	atEnd       int       // number of active clients that have read all events
+	lastLost    time.Time // time of the last event that was dropped
+	queuedBytes int       // bytes of data in ring
+	count       uint64    // number of events so far
+	bytes       uint64    // bytes of data of these events
 	closed      bool
 }
 
-// A slot is an event and how many clients have to read it next. The oldest
-// event has such clients always: it is let go when they move on.
+// A slot is an event in the ring. The readers of the oldest event are never 0: the
+// event is removed when they read it.
 type slot struct {
 	Event
-	readers int
+	readers int // number of active clients whose next event it is
 }
 
 type client struct {
 	allowed bool
-	keep    func(Event) bool
+	keep    func(Event) bool // the filter
 	active  bool
-	pos     uint64 // below first if events are missed
+	pos     uint64 // number of the next event to read; below first if events were missed
 }
 
 // NewQueue returns a queue for a metric of type MetricEvent or
-// MetricHighResEvent. It holds at most maxBytes bytes of data, and one event
-// for each 32 of them, which is up to five times the memory if all are that
-// small; older events go when that is not enough (pmdaEventNewQueue).
+// MetricHighResEvent. It has at most maxBytes bytes of data, and at most one event for
+// each 32 bytes of that limit, or 64 events if that is more. With small events the
+// memory is up to five times maxBytes. If a new event exceeds a limit, the oldest
+// events are dropped (pmdaEventNewQueue).
 func NewQueue(typ pdu.MetricType, maxBytes int) *Queue {
 	return &Queue{
 		maxBytes:  maxBytes,
@@ -92,8 +93,9 @@ func NewQueue(typ pdu.MetricType, maxBytes int) *Queue {
 	}
 }
 
-// Append adds an event (pmdaEventQueueAppend). The data is copied. If there are
-// no active clients the event is only counted; the same holds for ErrTooLong.
+// Append adds an event (pmdaEventQueueAppend). It copies data. If there are no active
+// clients, it only counts the event. If data has more than the maxBytes of the queue,
+// it counts the event and returns ErrTooLong.
 func (q *Queue) Append(data []byte, when time.Time) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,10 +121,10 @@ func (q *Queue) Append(data []byte, when time.Time) error {
 	return nil
 }
 
-// slot returns that of event n, which is in the queue or the next to come.
+// slot returns the slot of event n, which is in the queue or is the next one.
 func (q *Queue) slot(n uint64) *slot { return &q.ring[n%uint64(len(q.ring))] }
 
-// readersAt returns the number of clients that have to read event n next.
+// readersAt returns a pointer to the number of clients whose next event is n.
 func (q *Queue) readersAt(n uint64) *int {
 	if n == q.next {
 		return &q.atEnd
@@ -142,7 +144,7 @@ func (q *Queue) grow() {
 	q.ring = ring
 }
 
-// dropOldest lets go of the oldest event, whoever has not read it.
+// dropOldest removes the oldest event. Its readers miss it.
 func (q *Queue) dropOldest() {
 	s := q.slot(q.first)
 	n := s.readers
@@ -151,7 +153,7 @@ func (q *Queue) dropOldest() {
 	*q.readersAt(q.first) += n
 }
 
-// freeOldest forgets the oldest event.
+// freeOldest removes the oldest event from the ring.
 func (q *Queue) freeOldest() {
 	s := q.slot(q.first)
 	q.queuedBytes -= len(s.Data)
@@ -162,19 +164,20 @@ func (q *Queue) freeOldest() {
 	}
 }
 
-// addReader counts an active client at pos, leave no longer does.
+// addReader counts c as a reader of its next event.
 func (q *Queue) addReader(c *client) { *q.readersAt(max(c.pos, q.first))++ }
 
+// removeReader is the reverse of addReader.
 func (q *Queue) removeReader(c *client) { *q.readersAt(max(c.pos, q.first))-- }
 
-// freeRead forgets what nobody has to read any more.
+// freeRead removes the oldest events that all clients have read.
 func (q *Queue) freeRead() {
 	for q.first < q.next && q.slot(q.first).readers == 0 {
 		q.freeOldest()
 	}
 }
 
-// moveTo has c read event n next.
+// moveTo makes n the next event of c.
 func (q *Queue) moveTo(c *client, n uint64) {
 	q.removeReader(c)
 	c.pos = n

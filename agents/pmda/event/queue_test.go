@@ -10,8 +10,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Of each script, what the lines say that are not "ok". An event is one letter,
-// and is at 1.000005 unless that is what matters.
+// scripts are scripts for runScript. want has the results other than "ok", where a word
+// is an event at 1.000005; see expand.
 var scripts = []struct{ name, script, want string }{
 	{
 		"no clients: events are counted",
@@ -19,47 +19,47 @@ var scripts = []struct{ name, script, want string }{
 		"stats 2 4 0 0; records; stats 2 4 1 0",
 	},
 	{
-		"each client sees each event once",
+		"each client gets each event once",
 		"queue 10; allow 1 1; allow 2 1; records 1; records 2; append 1 5 a; records 1; records 1; append 2 6 b; records 1; stats; records 2; records 2; stats",
 		"records; records; records a; records; records b@2.000006; stats 2 2 2 2; records a b@2.000006; records; stats 2 2 2 0",
 	},
 	{
-		"a new client sees what comes after it",
+		"a new client gets later events",
 		"queue 10; allow 1 1; allow 2 1; records 1; append 1 5 a; records 2; append 1 5 b; records 2; records 1",
 		"records; records; records b; records a b",
 	},
 	{
-		"what only a client that has gone had to read goes with it",
+		"events that only one client has not read are removed with it",
 		"queue 10; allow 1 1; allow 2 1; records 1; records 2; append 1 5 a; records 1; stats; end 2; stats; records 1; append 1 5 b; end 1; stats; append 1 5 c; stats",
 		"records; records; records a; stats 1 1 2 1; stats 1 1 1 0; records; stats 2 2 0 0; stats 3 3 0 0",
 	},
 	{
-		"a number that is used again is another client",
+		"a number that is reused is another client",
 		"queue 10; allow 1 1; records 1; append 1 5 a; end 1; end 1; end 7; records 1; append 1 5 b; records 1; allow 1 1; append 1 5 c; records 1",
 		"records; records; records; records c",
 	},
 	{
-		"missed events are counted for those who missed them",
+		"missed events are counted for each client",
 		"queue 3; allow 1 1; allow 2 1; records 1; records 2; append 1 5 a; append 1 5 b; records 1; append 1 5 c; append 1 5 d; stats; records 1; records 2; append 1 5 e; records 2; records 1",
 		"records; records; records a b; stats 4 4 2 3; records c d; records missed:1 b c d; records e; records e",
 	},
 	{
-		"a large event takes the place of many",
+		"a large event replaces several",
 		"queue 5; allow 1 1; records 1; append 1 5 a; append 1 5 b; append 1 5 c; append 1 5 DEFGH; stats; records 1; stats",
 		"records; stats 4 8 1 5; records missed:3 DEFGH; stats 4 8 1 0",
 	},
 	{
-		"an event that is too large is counted, and moves no other",
+		"an event that is too large is counted, and replaces no others",
 		"queue 3; allow 1 1; records 1; append 1 5 a; append 1 5 BCDE; append 1 5 f; stats; records 1",
 		"records; stats 3 6 1 2; records a f",
 	},
 	{
-		"who may not see events does not miss them",
+		"a client that may not see events does not miss them",
 		"queue 2; records 1; append 1 5 a; append 1 5 b; append 1 5 c; records 1; append 1 5 d; allow 1 1; records 1; append 1 5 e; allow 1 0; records 1; allow 1 1; records 1; stats",
 		"records; records; records d; records; records; stats 5 5 1 0",
 	},
 	{
-		"a filter decides alone",
+		"a filter has precedence over Allow",
 		"queue 20; filter 1 2; records 1; append 1 5 a; append 1 5 bb; records 1; allow 1 0; append 1 5 c; append 1 5 ddd; records 1; filter 1 4; append 1 5 e; append 1 5 ffff; records 1; unfilter 1; append 1 5 g; records 1; allow 1 0; append 1 5 h; records 1; stats",
 		"records; records bb; records ddd; records ffff; records g; records; stats 8 14 1 0",
 	},
@@ -69,18 +69,18 @@ var scripts = []struct{ name, script, want string }{
 		"records; records 2b 2b c; records; stats 4 6 1 0",
 	},
 	{
-		"a closed queue gives what it has",
+		"a closed queue delivers its events",
 		"queue 9; allow 1 1; allow 2 1; records 1; records 2; append 1 5 a; records 2; close; append 1 5 b; stats; records 3; records 2; records 1; stats; records 1; close",
 		"records; records; records a; error; stats 1 1 1 1; records; records; records a; stats 1 1 0 0; records",
 	},
 	{
-		"what a closed queue has goes with its clients",
+		"events of a closed queue are removed with its clients",
 		"queue 2; allow 1 1; records 1; append 1 5 a; append 1 5 b; append 1 5 c; close; stats; end 1; stats; append 1 5 d; allow 1 1; records 1; stats",
 		"records; stats 3 3 1 2; stats 3 3 0 0; error; records; stats 3 3 0 0",
 	},
 }
 
-// expand writes the records of a line of want in full: a word is an event.
+// expand expands the events in a line of want to records as runScript returns them.
 func expand(line string) string {
 	words := strings.Fields(line)
 	if words[0] != "records" {
@@ -98,6 +98,7 @@ func expand(line string) string {
 	return strings.Join(words, " ")
 }
 
+// lines splits a script or its results.
 func lines(s string) []string {
 	l := strings.Split(s, ";")
 	for i := range l {
@@ -106,6 +107,7 @@ func lines(s string) []string {
 	return l
 }
 
+// The scripts have the wanted results.
 func TestQueue(t *testing.T) {
 	for _, tt := range scripts {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,12 +123,13 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// decodeOne makes one record of an event.
 func decodeOne(e Event, a *Array) {
 	a.AddRecord(e.Time, 0)
 	a.AddParam(textID, pdu.MetricString, e.Data)
 }
 
-// newActiveTestQueue returns a queue with client 1 active and allowed.
+// newActiveTestQueue returns a queue whose client 1 is active and allowed.
 func newActiveTestQueue(typ pdu.MetricType, maxBytes int) *Queue {
 	q := NewQueue(typ, maxBytes)
 	q.Allow(1, true)
@@ -134,6 +137,7 @@ func newActiveTestQueue(typ pdu.MetricType, maxBytes int) *Queue {
 	return q
 }
 
+// Append fails for events that are too large and after Close.
 func TestAppendErrors(t *testing.T) {
 	q := newActiveTestQueue(pdu.MetricEvent, 3)
 	if err := q.Append([]byte("four"), time.Time{}); err != ErrTooLong {
@@ -143,7 +147,7 @@ func TestAppendErrors(t *testing.T) {
 	if err := q.Append(b, time.Time{}); err != nil {
 		t.Error(err)
 	}
-	b[0] = 'x' // the queue has its own
+	b[0] = 'x' // the queue has a copy
 	if r := q.TakeRecords(1, decodeOne); len(r) != 1 || string(r[0].Params[0].Value) != "abc" {
 		t.Errorf("%+v", r)
 	}
@@ -153,7 +157,7 @@ func TestAppendErrors(t *testing.T) {
 	}
 }
 
-// Events without data are bounded by their number.
+// The number of events without data is limited.
 func TestManySmallEvents(t *testing.T) {
 	q := newActiveTestQueue(pdu.MetricEvent, 100*minEvent)
 	for i := range 1000 {
@@ -164,14 +168,14 @@ func TestManySmallEvents(t *testing.T) {
 	if s := q.Stats(); s != (Stats{Count: 1000, Clients: 1, QueuedEvents: 100}) {
 		t.Errorf("%+v", s)
 	}
-	// The missed ones have the time of the last of them.
+	// The record of missed events has the time of the last one.
 	r := q.TakeRecords(1, decodeOne)
 	if len(r) != 101 || r[0].Missed != 900 || r[0].Sec != 899 || r[1].Sec != 900 || r[100].Sec != 999 {
 		t.Errorf("%d records: %+v", len(r), r[:2])
 	}
 }
 
-// What does not fit in a value comes with the next one.
+// Events that do not fit in a value are in the next one.
 func TestMaxValue(t *testing.T) {
 	for _, typ := range []pdu.MetricType{pdu.MetricEvent, pdu.MetricHighResEvent} {
 		q := newActiveTestQueue(typ, 16*MaxValue)
@@ -203,7 +207,7 @@ func TestMaxValue(t *testing.T) {
 	}
 }
 
-// Events may come, and go, while others are decoded.
+// Events may be appended and dropped while others are decoded.
 func TestAppendFromDecoder(t *testing.T) {
 	q := newActiveTestQueue(pdu.MetricEvent, 100*minEvent)
 	n := 0
@@ -217,7 +221,7 @@ func TestAppendFromDecoder(t *testing.T) {
 	first := true
 	recs := q.TakeRecords(1, func(e Event, a *Array) {
 		if first {
-			for range 90 { // the first 40 go, of which 32 are being decoded
+			for range 90 { // the first 40 are dropped, of which 32 are being decoded
 				put()
 			}
 			first = false
@@ -243,7 +247,7 @@ func TestAppendFromDecoder(t *testing.T) {
 	}
 }
 
-// A panic of the author's code ends the agent, but not with the lock held.
+// A panic in a decoder does not leave the queue locked.
 func TestPanic(t *testing.T) {
 	q := newActiveTestQueue(pdu.MetricEvent, 100)
 	q.Append([]byte("a"), time.Unix(1, 0))
@@ -261,6 +265,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// A decoder may end its client.
 func TestEndFromDecoder(t *testing.T) {
 	q := newActiveTestQueue(pdu.MetricEvent, 100)
 	q.Append([]byte("a"), time.Unix(1, 0))
@@ -272,8 +277,8 @@ func TestEndFromDecoder(t *testing.T) {
 	}
 }
 
-// A queue that was large does not stay so.
-func TestMemoryIsLetGo(t *testing.T) {
+// An empty queue does not keep the memory of many events.
+func TestMemoryIsReleased(t *testing.T) {
 	q := newActiveTestQueue(pdu.MetricEvent, 1<<20)
 	for range 20000 {
 		q.Append([]byte("a"), time.Unix(1, 0))
@@ -287,7 +292,8 @@ func TestMemoryIsLetGo(t *testing.T) {
 	}
 }
 
-func TestReadingAllocatesNothing(t *testing.T) {
+// TakeRecords does not allocate.
+func TestTakeRecordsDoesNotAllocate(t *testing.T) {
 	q := newActiveTestQueue(pdu.MetricHighResEvent, 1<<20)
 	data := []byte("an event")
 	n := testing.AllocsPerRun(100, func() {
@@ -298,7 +304,7 @@ func TestReadingAllocatesNothing(t *testing.T) {
 			t.Fatal("not 10 records")
 		}
 	})
-	if n > 10 { // the copies of the events
+	if n > 10 { // Append copies the data
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -15,8 +15,8 @@ var (
 	sizeID = pdu.NewPMID(250, 0, 2)
 )
 
-// decode is a decoder for tests: an event whose text starts with '0' makes no
-// record, one with '2' makes two, any other one.
+// decode is a decoder for tests. An event whose text starts with '0' has no record, with
+// '2' two records, otherwise one.
 func decode(e Event, a *Array) {
 	n := 1
 	if len(e.Data) > 0 && (e.Data[0] == '0' || e.Data[0] == '2') {
@@ -29,7 +29,7 @@ func decode(e Event, a *Array) {
 	}
 }
 
-// text shows records in the form that testdata/queue.c has for them.
+// text returns records as testdata/queue.c prints them.
 func text(recs []pdu.EventRecord) string {
 	b := new(strings.Builder)
 	for _, r := range recs {
@@ -50,8 +50,8 @@ func text(recs []pdu.EventRecord) string {
 	return b.String()
 }
 
-// runScript does with one queue what the lines of a script say, and returns a line
-// for each. A script is for testdata/queue.c too:
+// runScript runs a script, whose lines are operations on one queue, and returns a result
+// for each line. Scripts are also for testdata/queue.c:
 //
 //	queue BYTES
 //	append SEC USEC TEXT
@@ -76,7 +76,7 @@ func runScript(t *testing.T, script []string) []string {
 				t.Fatalf("%s: %v", line, err)
 			}
 		}
-		say := "ok"
+		result := "ok"
 		switch word {
 		case "queue":
 			scan(&n)
@@ -84,7 +84,7 @@ func runScript(t *testing.T, script []string) []string {
 		case "append":
 			scan(&n, &usec, &data)
 			if err := q.Append([]byte(data), time.Unix(n, usec*1000)); err == ErrClosed {
-				say = "error"
+				result = "error"
 			}
 		case "allow":
 			scan(&id, &n)
@@ -97,7 +97,7 @@ func runScript(t *testing.T, script []string) []string {
 			q.SetFilter(id, nil)
 		case "records":
 			scan(&id)
-			say = "records" + text(q.TakeRecords(id, decode))
+			result = "records" + text(q.TakeRecords(id, decode))
 		case "end":
 			scan(&id)
 			q.EndClient(id)
@@ -105,23 +105,23 @@ func runScript(t *testing.T, script []string) []string {
 			q.Close()
 		case "stats":
 			s := q.Stats()
-			say = fmt.Sprintf("stats %d %d %d %d", s.Count, s.Bytes, s.Clients, s.QueuedBytes)
+			result = fmt.Sprintf("stats %d %d %d %d", s.Count, s.Bytes, s.Clients, s.QueuedBytes)
 		default:
-			t.Fatalf("what is %s?", line)
+			t.Fatalf("unknown operation: %s", line)
 		}
-		out = append(out, say)
+		out = append(out, result)
 		checkInvariants(t, q)
 	}
 	return out
 }
 
-// checkInvariants looks whether q is what it says.
+// checkInvariants checks that the counters of q agree with its contents.
 func checkInvariants(t *testing.T, q *Queue) {
 	t.Helper()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	queued, active := 0, q.atEnd
-	for _, s := range q.ring { // what is no longer queued is no longer there
+	for _, s := range q.ring { // slots without an event must be zero
 		queued += len(s.Data)
 		active += s.readers
 	}
@@ -137,9 +137,9 @@ func checkInvariants(t *testing.T, q *Queue) {
 		t.Errorf("%d events of %d bytes, counted as %d, in a queue of %d", q.next-q.first, queued, q.queuedBytes, q.maxBytes)
 	}
 	if active != 0 {
-		t.Errorf("%d active clients are not among those that have to read something", active)
+		t.Errorf("%d more readers than active clients", active)
 	}
 	if q.first < q.next && q.slot(q.first).readers == 0 {
-		t.Error("nobody has to read the oldest event")
+		t.Error("the oldest event has no readers")
 	}
 }

@@ -1,5 +1,5 @@
-// Package pmdatest has what tests of agents made of tables need: a client that
-// reads values as text, and trees of files in place of those of the kernel.
+// Package pmdatest helps to test agents of package pmda. It has a client that returns
+// values as text, and makes trees of files to replace those of the kernel.
 package pmdatest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// A Harness is an agent and a client of it.
+// A Harness has an agent and is a client of it.
 type Harness struct {
 	testing.TB
 	Domain    int
@@ -28,46 +28,46 @@ type Harness struct {
 	Transport transport.Transport
 	Metrics   map[string]pmda.Metric // by name
 
-	// ByID has the serials of the domains whose instances have many names or
-	// long ones: Values gives their ids.
+	// ByID has the serials of instance domains with many or long names. Values
+	// returns the ids of their instances.
 	ByID []int
 }
 
-// New returns a rig for an agent in a domain that was made of metrics. It is
-// closed when the test is over.
+// New returns a Harness for an agent that was made from metrics. The agent is closed
+// at the end of the test.
 func New(tb testing.TB, domain int, a agents.Agent, metrics []pmda.Metric) *Harness {
-	r := &Harness{TB: tb, Domain: domain, Agent: a, Transport: transport.Inline(a), Metrics: make(map[string]pmda.Metric)}
-	tb.Cleanup(func() { r.Transport.Close() })
+	h := &Harness{TB: tb, Domain: domain, Agent: a, Transport: transport.Inline(a), Metrics: make(map[string]pmda.Metric)}
+	tb.Cleanup(func() { h.Transport.Close() })
 	for _, m := range metrics {
-		r.Metrics[m.Name] = m
+		h.Metrics[m.Name] = m
 	}
-	return r
+	return h
 }
 
 // ID returns the PMID of a metric.
-func (r *Harness) ID(name string) pdu.PMID {
-	r.Helper()
-	m, ok := r.Metrics[name]
+func (h *Harness) ID(name string) pdu.PMID {
+	h.Helper()
+	m, ok := h.Metrics[name]
 	if !ok {
-		r.Fatalf("no metric %s", name)
+		h.Fatalf("no metric %s", name)
 	}
-	return pdu.NewPMID(r.Domain, m.Cluster, m.Item)
+	return pdu.NewPMID(h.Domain, m.Cluster, m.Item)
 }
 
 // IDs returns the PMIDs of all metrics.
-func (r *Harness) IDs() (ids []pdu.PMID) {
-	for _, name := range slices.Sorted(maps.Keys(r.Metrics)) {
-		ids = append(ids, r.ID(name))
+func (h *Harness) IDs() (ids []pdu.PMID) {
+	for _, name := range slices.Sorted(maps.Keys(h.Metrics)) {
+		ids = append(ids, h.ID(name))
 	}
 	return ids
 }
 
 // Values fetches a metric and returns its values as text: "5",
 // "vda=5 vdb=6" with _ for blanks in names, or an error.
-func (r *Harness) Values(name string) string {
-	r.Helper()
+func (h *Harness) Values(name string) string {
+	h.Helper()
 	var res pdu.Result
-	if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{r.ID(name)}}, &res); err != nil {
+	if err := agenttest.Do(h.Transport, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{h.ID(name)}}, &res); err != nil {
 		return err.Error()
 	}
 	set := res.Sets[0]
@@ -75,14 +75,14 @@ func (r *Harness) Values(name string) string {
 		return set.Err.Error()
 	}
 	names := map[int32]string{}
-	if d := r.Metrics[name].InDom; d != nil && len(set.Values) > 0 && !slices.Contains(r.ByID, d.Serial) {
-		for _, i := range r.Instances(d.Serial) {
+	if d := h.Metrics[name].InDom; d != nil && len(set.Values) > 0 && !slices.Contains(h.ByID, d.Serial) {
+		for _, i := range h.Instances(d.Serial) {
 			names[i.ID] = strings.ReplaceAll(i.Name, " ", "_")
 		}
 	}
 	var words []string
 	for _, v := range set.Values {
-		text := valueText(v, r.Metrics[name].Type)
+		text := valueText(v, h.Metrics[name].Type)
 		if v.Inst != pdu.NoInst {
 			inst, ok := names[v.Inst]
 			if !ok {
@@ -95,34 +95,34 @@ func (r *Harness) Values(name string) string {
 	return strings.Join(words, " ")
 }
 
-// Want compares values of metrics with what they are to be.
-func (r *Harness) Want(values map[string]string) {
-	r.Helper()
+// Want checks values of metrics, which are as Values returns them.
+func (h *Harness) Want(values map[string]string) {
+	h.Helper()
 	for name, want := range values {
-		if got := r.Values(name); got != want {
-			r.Errorf("%s\n got %q\nwant %q", name, got, want)
+		if got := h.Values(name); got != want {
+			h.Errorf("%s\n got %q\nwant %q", name, got, want)
 		}
 	}
 }
 
-// Instances returns those of a domain.
-func (r *Harness) Instances(serial int) []pdu.Inst {
-	r.Helper()
+// Instances returns the instances of an instance domain.
+func (h *Harness) Instances(serial int) []pdu.Inst {
+	h.Helper()
 	var in pdu.Instance
-	req := &pdu.InstanceReq{InDom: pdu.NewInDom(r.Domain, serial), Inst: pdu.NoInst}
-	if err := agenttest.Do(r.Transport, agents.Origin{}, req, &in); err != nil {
-		r.Fatal(err)
+	req := &pdu.InstanceReq{InDom: pdu.NewInDom(h.Domain, serial), Inst: pdu.NoInst}
+	if err := agenttest.Do(h.Transport, agents.Origin{}, req, &in); err != nil {
+		h.Fatal(err)
 	}
 	return in.Insts
 }
 
-// Labels returns those of an instance domain, or of its instances.
-func (r *Harness) Labels(kind pdu.LabelKind, serial int) (list []string) {
-	r.Helper()
+// Labels returns the labels of an instance domain or of its instances, as JSON.
+func (h *Harness) Labels(kind pdu.LabelKind, serial int) (list []string) {
+	h.Helper()
 	var reply pdu.Labels
-	req := &pdu.LabelReq{Kind: kind, Ident: uint32(pdu.NewInDom(r.Domain, serial))}
-	if err := agenttest.Do(r.Transport, agents.Origin{}, req, &reply); err != nil {
-		r.Fatal(err)
+	req := &pdu.LabelReq{Kind: kind, Ident: uint32(pdu.NewInDom(h.Domain, serial))}
+	if err := agenttest.Do(h.Transport, agents.Origin{}, req, &reply); err != nil {
+		h.Fatal(err)
 	}
 	for _, s := range reply.Sets {
 		list = append(list, string(s.JSON))
@@ -130,80 +130,81 @@ func (r *Harness) Labels(kind pdu.LabelKind, serial int) (list []string) {
 	return list
 }
 
-// Store stores a value and returns the error, "" for none.
-func (r *Harness) Store(name string, v pdu.Value) string {
-	r.Helper()
+// Store stores a value and returns the text of the error, or "".
+func (h *Harness) Store(name string, v pdu.Value) string {
+	h.Helper()
 	v.Inst = pdu.NoInst
-	set := pdu.ValueSet{PMID: r.ID(name), Values: []pdu.Value{v}}
+	set := pdu.ValueSet{PMID: h.ID(name), Values: []pdu.Value{v}}
 	if v.Block != nil {
 		set.Format = pdu.FormatBlock
 	}
-	if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
+	if err := agenttest.Do(h.Transport, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
 		return err.Error()
 	}
 	return ""
 }
 
-// Repeat returns a function that fetches metrics without a wire, and returns
-// the size of the reply in bytes. It is for measuring: nothing is allocated here.
-func (r *Harness) Repeat(names ...string) (fetch func() int) {
-	r.Helper()
+// Repeat returns a function that calls the agent's Fetch and returns the size of the
+// reply in bytes. It is for benchmarks: the function itself does not allocate.
+func (h *Harness) Repeat(names ...string) (fetch func() int) {
+	h.Helper()
 	req := &agents.FetchRequest{Profile: new(pdu.Profile)}
 	for _, name := range names {
-		req.PMIDs = append(req.PMIDs, r.ID(name))
+		req.PMIDs = append(req.PMIDs, h.ID(name))
 	}
 	var w pdu.ResultWriter
 	var buf []byte
 	return func() int {
 		w.Reset(buf[:0], 0)
-		if err := r.Agent.Fetch(context.Background(), req, &w); err != nil {
-			r.Fatal(err)
+		if err := h.Agent.Fetch(context.Background(), req, &w); err != nil {
+			h.Fatal(err)
 		}
 		b, err := w.Finish()
 		if err != nil {
-			r.Fatal(err)
+			h.Fatal(err)
 		}
 		buf = b
 		return len(b)
 	}
 }
 
-// CheckNamesAndHelp checks that the name space in a file has the metrics of the tables,
-// each with its PMID, and that a, an agent with help texts, has a line for each
-// and for their instance domains.
-func (r *Harness) CheckNamesAndHelp(pmns string, a agents.Agent) {
-	r.Helper()
+// CheckNamesAndHelp checks that the file pmns has the names and PMIDs of all metrics
+// and no others in the domain. It checks that a, which is the agent with help texts,
+// has a short help text for each metric and its instance domain.
+func (h *Harness) CheckNamesAndHelp(pmns string, a agents.Agent) {
+	h.Helper()
 	tree, err := pmnsload.Load(pmns, pmnsload.Options{Preprocess: true, Unique: true, Shell: pmnsload.NoShell})
 	if err != nil {
-		r.Fatal(err)
+		h.Fatal(err)
 	}
 	names := 0
 	for e := range tree.All("") {
-		if e.PMID.Domain() != r.Domain {
+		if e.PMID.Domain() != h.Domain {
 			continue
 		}
 		names++
-		if _, ok := r.Metrics[e.Name]; !ok || r.ID(e.Name) != e.PMID {
-			r.Errorf("%s %v of the name space is not in the tables", e.Name, e.PMID)
+		if _, ok := h.Metrics[e.Name]; !ok || h.ID(e.Name) != e.PMID {
+			h.Errorf("%s %v is in the PMNS but not in the tables", e.Name, e.PMID)
 		}
 	}
-	if names != len(r.Metrics) {
-		r.Errorf("%d names, %d metrics", names, len(r.Metrics))
+	if names != len(h.Metrics) {
+		h.Errorf("%d names in the PMNS, %d metrics", names, len(h.Metrics))
 	}
 	texter := a.(agents.Texter)
-	for name, m := range r.Metrics {
-		if text, err := texter.Text(r.Context(), agents.Origin{}, r.ID(name), true); err != nil || len(text) > 80 {
-			r.Errorf("help of %s: %q, %v", name, text, err)
+	for name, m := range h.Metrics {
+		if text, err := texter.Text(h.Context(), agents.Origin{}, h.ID(name), true); err != nil || len(text) > 80 {
+			h.Errorf("help of %s: %q, %v", name, text, err)
 		}
 		if m.InDom == nil {
 			continue
 		}
-		if text, err := texter.InDomText(r.Context(), agents.Origin{}, pdu.NewInDom(r.Domain, m.InDom.Serial), true); err != nil || len(text) > 80 {
-			r.Errorf("help of indom %d: %q, %v", m.InDom.Serial, text, err)
+		if text, err := texter.InDomText(h.Context(), agents.Origin{}, pdu.NewInDom(h.Domain, m.InDom.Serial), true); err != nil || len(text) > 80 {
+			h.Errorf("help of indom %d: %q, %v", m.InDom.Serial, text, err)
 		}
 	}
 }
 
+// valueText returns a value of a metric of type typ as text.
 func valueText(v pdu.Value, typ pdu.MetricType) string {
 	switch b := v.Block; {
 	case b == nil && typ == pdu.Metric32:

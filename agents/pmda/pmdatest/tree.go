@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Tree writes files below a directory that lasts as long as the test. A name
-// that ends in / is a directory, text that begins with "-> " is where a symbolic
-// link points to.
+// Tree makes a temporary directory for a test and writes files below it. A name that
+// ends in "/" is a directory. A text "-> TARGET" makes a symbolic link.
 func Tree(tb testing.TB, files map[string]string) (root string) {
 	tb.Helper()
 	root = tb.TempDir()
@@ -19,7 +18,7 @@ func Tree(tb testing.TB, files map[string]string) (root string) {
 	return root
 }
 
-// WriteFile writes one file of a tree.
+// WriteFile writes one file below root, as Tree does.
 func WriteFile(tb testing.TB, root, name, text string) {
 	tb.Helper()
 	path := filepath.Join(root, name)

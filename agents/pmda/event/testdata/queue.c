@@ -1,6 +1,6 @@
-/* A program for tests: does with one event queue of libpcp_pmda what its input
- * says, a command a line, and prints a line for each. The language is that of
- * run in peer_test.go. */
+/* A program for tests: reads operations on one event queue of libpcp_pmda, a line
+ * each, and prints a result for each. The operations are those of runScript in
+ * script_test.go. */
 #include <pcp/pmapi.h>
 #include <pcp/pmda.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static int queue;
 
-/* '0' makes no record, '2' two, all else one. */
+/* An event that starts with '0' has no record, with '2' two, otherwise one. */
 static int decode(int key, void *data, size_t size, struct timeval *tv, void *arg)
 {
 	char *text = data;
@@ -32,7 +32,7 @@ static int decode(int key, void *data, size_t size, struct timeval *tv, void *ar
 	return n;
 }
 
-/* The filter is the least size, and is freed by release. */
+/* The filter is the minimum size. release frees it. */
 static int skip(void *filter, void *data, size_t size) { return size < *(size_t *)filter; }
 
 static void records(int client)
