@@ -22,6 +22,8 @@ type agent struct {
 	before  string             // shell command before the installation
 	answers string             // to the questions of its script
 	ready   string             // a metric that has a value once the agent works
+	ofLinux bool               // it has values only beside the linux agent, which wants to be root
+	leaves  string             // extended regular expression of command lines that C pmcd leaves behind
 	only    string             // release that has it, if not all
 	fails   bool               // it ends by itself, with both
 	root    bool               // it does not work if pmcd is not root, with both
@@ -30,6 +32,9 @@ type agent struct {
 }
 
 func (a agent) id() string { return cmp.Or(a.iam, a.name) }
+
+// works reports whether an agent has a value on a machine once it is ready.
+func (a agent) works(m *peer.Machine) bool { return a.ready != "" && !(a.ofLinux && m.User != "") }
 
 const (
 	pmdas   = "/var/lib/pcp/pmdas/"
@@ -50,15 +55,14 @@ func newBench(t *testing.T, release, user, before string) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{c: peer.BootRelease(t, release, ""), ours: peer.BootRelease(t, release, path)}
+	both(t, b, "/", "options of pmcd", func(m *peer.Machine) error {
+		return run(t, m, "printf '%s\\n' '-t 30' '-q 30' >>/etc/pcp/pmcd/pmcd.options")
+	})
 	both(t, b, "/", "start of servers", func(m *peer.Machine) error {
 		if before == "" {
 			return nil
 		}
-		o, err := m.Run(t.Context(), "/", peer.Client{Args: []string{"sh", "-c", before}})
-		if err == nil && o.Code != 0 {
-			err = fmt.Errorf("%s", o)
-		}
-		return err
+		return run(t, m, before)
 	})
 	if user != "" {
 		b.killed = []string{"root", "linux", "proc", "xfs", "kvm"} // these want to be root
@@ -68,6 +72,24 @@ func newBench(t *testing.T, release, user, before string) *bench {
 		m.Start(t)
 	}
 	return b
+}
+
+// run runs a shell command that must succeed.
+func run(t *testing.T, m *peer.Machine, command string) error {
+	o, err := m.Run(t.Context(), "/", client("sh", "-c", command))
+	if err == nil && o.Code != 0 {
+		err = fmt.Errorf("%s", o)
+	}
+	return err
+}
+
+// client is a command that waits for pmcd longer than the 10 s that libpcp waits
+// by default, as pmcd waits for agents longer than 5 s (pmcd -t) and for their
+// start longer than 3 s (-q). Agents in Python that format all they know for each
+// value (postgresql) need a second for a fetch on a machine with nothing else to
+// do, and here up to twelve installations share the processors.
+func client(args ...string) peer.Client {
+	return peer.Client{Args: args, Env: []string{"PMCD_REQUEST_TIMEOUT=60"}}
 }
 
 // both does something on both machines at the same time.
@@ -88,7 +110,7 @@ func both(t *testing.T, b *bench, dir, what string, do func(*peer.Machine) error
 func (b *bench) shell(t *testing.T, command string) (c, ours string) {
 	t.Helper()
 	both(t, b, "/", command, func(m *peer.Machine) error {
-		o, err := m.Run(t.Context(), "/", peer.Client{Args: []string{"sh", "-c", command}})
+		o, err := m.Run(t.Context(), "/", client("sh", "-c", command))
 		if m == b.c {
 			c = o.Stdout
 		} else {
@@ -116,7 +138,9 @@ func (b *bench) script(t *testing.T, a agent, args ...string) string {
 	t.Helper()
 	var text, otext string
 	both(t, b, a.name, args[0], func(m *peer.Machine) error {
-		o, err := m.Run(t.Context(), pmdas+a.name, peer.Client{Args: args, Stdin: a.answers})
+		cl := client(args...)
+		cl.Stdin = a.answers
+		o, err := m.Run(t.Context(), pmdas+a.name, cl)
 		for _, x := range accidents {
 			o.Stdout, o.Stderr = x.re.ReplaceAllString(o.Stdout, x.to), x.re.ReplaceAllString(o.Stderr, x.to)
 		}
@@ -202,7 +226,11 @@ func (b *bench) try(t *testing.T, a agent) {
 		b.compare(t, a, names)
 	}
 	_, values := b.shell(t, "pmprobe "+strings.Join(names, " ")+" | awk '$2 > 0 { n++ } END { print n+0 }'")
-	t.Logf("seen: %s | %s | %d metrics, %s with values", kind, users, len(names), strings.TrimSpace(values))
+	values = strings.TrimSpace(values)
+	if a.works(b.ours) && values == "0" {
+		t.Errorf("no values any more")
+	}
+	t.Logf("seen: %s | %s | %d metrics, %s with values", kind, users, len(names), values)
 	a.answers = ""
 	b.script(t, a, "./Remove")
 	if left := b.names(t, before); len(left) > 0 {
@@ -211,17 +239,22 @@ func (b *bench) try(t *testing.T, a agent) {
 	if !peer.Until(timeout, func() bool { return processes(b.ours, a) == "" }) {
 		t.Errorf("after Remove there is %s", processes(b.ours, a))
 	}
+	if a.leaves != "" {
+		if err := run(t, b.c, "ps -eo pid=,args= | awk '$0 ~ re { print $1 }' re='"+a.leaves+"' | xargs -r kill -KILL || :"); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // wait waits until an agent works.
 func (b *bench) wait(t *testing.T, a agent, m *peer.Machine) {
 	t.Helper()
-	if a.ready == "" {
+	if !a.works(m) {
 		return
 	}
 	var o peer.Output
 	if !peer.Until(timeout, func() bool {
-		o, _ = m.Run(t.Context(), "/", peer.Client{Args: []string{"pmprobe", a.ready}})
+		o, _ = m.Run(t.Context(), "/", client("pmprobe", a.ready))
 		f := strings.Fields(o.Stdout)
 		return len(f) > 1 && f[0] == a.ready && f[1] != "0" && f[1][0] != '-'
 	}) {
@@ -240,9 +273,9 @@ func (b *bench) compare(t *testing.T, a agent, names []string) {
 	if a.anew != "" {
 		rules = append(rules, peer.Rule{Key: regexp.MustCompile("^(?:" + a.anew + ")$"), How: peer.Set})
 	}
-	peer.CompareMachines(t, b.c, b.ours, "/", peer.Client{Args: append([]string{"pminfo", "-dmMtTls"}, names...)},
+	peer.CompareMachines(t, b.c, b.ours, "/", client(append([]string{"pminfo", "-dmMtTls"}, names...)...),
 		peer.Comparison{Split: peer.Metrics, Rules: rules, Status: peer.AnyStatus})
-	peer.CompareMachines(t, b.c, b.ours, "/", peer.Client{Args: append([]string{"pminfo", "-f"}, names...)},
+	peer.CompareMachines(t, b.c, b.ours, "/", client(append([]string{"pminfo", "-f"}, names...)...),
 		peer.Comparison{Split: peer.Metrics, Rewrite: withoutNumbers, Default: peer.Set, Differences: a.differs, Status: peer.AnyStatus})
 }
 
@@ -271,8 +304,7 @@ func (b *bench) users(t *testing.T, a agent) string {
 
 // processes are the processes of an agent.
 func processes(m *peer.Machine, a agent) string {
-	o, err := m.Run(context.Background(), "/", peer.Client{Args: []string{"sh", "-c",
-		fmt.Sprintf("ps -eo pid=,args= | grep '[p]mda%s\\b'", a.name)}})
+	o, err := m.Run(context.Background(), "/", client("sh", "-c", fmt.Sprintf("ps -eo pid=,args= | grep '[p]mda%s\\b'", a.name)))
 	if err != nil {
 		return err.Error()
 	}
@@ -289,8 +321,8 @@ func (b *bench) kill(t *testing.T, a agent) {
 		return
 	}
 	b.killed = append(b.killed, a.id())
-	if o, err := b.ours.Run(t.Context(), "/", peer.Client{Args: []string{"sh", "-c", "kill -KILL " + pid}}); err != nil || o.Code != 0 {
-		t.Fatalf("%v %s", err, o)
+	if err := run(t, b.ours, "kill -KILL "+pid); err != nil {
+		t.Fatal(err)
 	}
 	well := fmt.Sprintf("or %q] value 0\n", a.id())
 	if !peer.Until(timeout, func() bool {
@@ -298,7 +330,7 @@ func (b *bench) kill(t *testing.T, a agent) {
 		if now == "" || strings.HasPrefix(strings.TrimSpace(now), pid+" ") {
 			return false
 		}
-		o, err := b.ours.Run(t.Context(), "/", peer.Client{Args: []string{"pminfo", "-f", "pmcd.agent.status"}})
+		o, err := b.ours.Run(t.Context(), "/", client("pminfo", "-f", "pmcd.agent.status"))
 		return err == nil && strings.Contains(o.Stdout, well)
 	}) {
 		t.Errorf("not restarted: %s\n%s", was, processes(b.ours, a))

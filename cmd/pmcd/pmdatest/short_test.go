@@ -21,7 +21,7 @@ const logger = `echo one >/var/tmp/one.log; chmod 666 /var/tmp/one.log; printf '
 var short = [][]agent{
 	{{name: "openmetrics", before: openmetrics, ready: "openmetrics.script.number", anew: `openmetrics\.control\..*`}, {name: "netfilter"}, {name: "mounts"}, {name: "sendmail"}},
 	{{name: "sockets", iam: "sockets", anew: `network\.persocket\..*`}, {name: "zswap"}, {name: "logger", before: logger, answers: "1\n/var/tmp/logger.conf\n\n"}, {name: "news"}},
-	{{name: "nfsclient"}, {name: "mailq"}, {name: "bpf"}, {name: "cifs", answers: "dso\n", differs: dsoErrors}},
+	{{name: "nfsclient"}, {name: "mailq"}, {name: "bpf", root: true}, {name: "cifs", answers: "dso\n", differs: dsoErrors}},
 }
 
 // dsoErrors is what C pmcd makes of a DSO that cannot fetch.
