@@ -15,7 +15,7 @@
 #   make systemtest   what an admin does with the service, on copies of this
 #                 machine that boot with systemd (root with CAP_SYS_ADMIN)
 #   make pmdatest all of PCP's agents for other programs whose subject can be had,
-#                 with their servers, under both daemons: half an hour, not part
+#                 with their servers, under both daemons: 10 to 15 minutes, not part
 #                 of test, which has a short form of it
 #   make fuzz     each fuzz target for FUZZTIME
 #   make repeat   the tests with peers again and again for TIME

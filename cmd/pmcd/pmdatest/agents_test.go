@@ -26,7 +26,7 @@ type agent struct {
 	leaves  string             // extended regular expression of command lines that C pmcd leaves behind
 	only    string             // release that has it, if not all
 	fails   bool               // it ends by itself, with both
-	root    bool               // it does not work if pmcd is not root, with both
+	root    bool               // it is tried with pmcd as root only: else it does not work, with both
 	differs []*peer.Difference // in values
 	anew    string             // regular expression of metrics that differ from one process to the next
 }

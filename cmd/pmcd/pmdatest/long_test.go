@@ -23,15 +23,15 @@ var withServers = []agent{
 	{name: "haproxy", root: true, ready: "haproxy.info.pid"},
 	{name: "mailq"},
 	{name: "rsyslog", ready: "rsyslog.interval"},
-	{name: "unbound", root: true, ready: "unbound.total.num.queries"},
+	{name: "unbound", ready: "unbound.total.num.queries"},
 	{name: "snmp", ready: "snmp.host.localhost.1.3.6.1.2.1.1.5.0"},
-	{name: "pdns", root: true},
+	{name: "pdns"},
 	{name: "samba", root: true, ready: "samba.NTtransact.NT_transact_create_count"},
 	{name: "gpsd", ready: "gpsd.devices.dev0.mode"},
 	{name: "slurm", root: true, ready: "slurm.numnodes"},
-	{name: "podman", root: true},
+	{name: "podman"},
 	{name: "rabbitmq", ready: "rabbitmq.queue.messages", anew: `rabbitmq\..*`},
-	{name: "smart", root: true},
+	{name: "smart"},
 	{name: "dbping"},
 	{name: "openmetrics", before: openmetrics + " && echo http://127.0.0.1:8083/metrics >small.url", ready: "openmetrics.small.some_temperature", anew: `openmetrics\.control\..*`},
 }
@@ -46,7 +46,7 @@ var alone = []agent{
 }
 
 // TestPeerLong tries all that can be had, on both releases, with pmcd as root and as
-// user pcp. "make pmdatest" runs it: it takes a quarter of an hour on two processors.
+// user pcp. "make pmdatest" runs it: it takes 10 to 15 minutes on two processors.
 func TestPeerLong(t *testing.T) {
 	if os.Getenv("PMCD_LONG") != "1" {
 		t.Skip("set PMCD_LONG=1")
