@@ -81,20 +81,20 @@ func (a *Agent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWr
 		}
 		w.Begin(id)
 		if metrics[i].serial < 0 {
-			a.value(w, metrics[i].typ, pdu.NoInst)
+			a.writeValue(w, metrics[i].typ, pdu.NoInst)
 			continue
 		}
 		indom := pdu.NewInDom(a.Domain, metrics[i].serial)
 		for _, inst := range indoms[metrics[i].serial] {
 			if r.Profile.Includes(indom, inst.ID) {
-				a.value(w, metrics[i].typ, inst.ID)
+				a.writeValue(w, metrics[i].typ, inst.ID)
 			}
 		}
 	}
 	return nil
 }
 
-func (a *Agent) value(w *pdu.ResultWriter, typ pdu.MetricType, inst int32) {
+func (a *Agent) writeValue(w *pdu.ResultWriter, typ pdu.MetricType, inst int32) {
 	switch typ {
 	case pdu.MetricU32, pdu.Metric32:
 		w.Word(inst, a.level)

@@ -21,10 +21,10 @@ import (
 //
 // What PCP's own agents do is right: where they differ among each other a
 // promise is no stricter than any of them.
-func Test(t testing.TB, cd transport.Transport, ids ...pdu.PMID) {
+func Test(t testing.TB, tr transport.Transport, ids ...pdu.PMID) {
 	t.Helper()
 	s := &suite{
-		TB: t, cd: cd, ids: ids,
+		TB: t, transport: tr, ids: ids,
 		unknown: pdu.NewPMID(ids[0].Domain(), 4095, 1023),
 		noInDom: pdu.NewInDom(ids[0].Domain(), 1<<22-1),
 		descs:   make(map[pdu.PMID]pdu.Desc),
@@ -43,18 +43,18 @@ func Test(t testing.TB, cd transport.Transport, ids ...pdu.PMID) {
 // A suite is one run of the tests, and what it has seen so far.
 type suite struct {
 	testing.TB
-	cd      transport.Transport
-	ids     []pdu.PMID
-	unknown pdu.PMID // no metric of any agent
-	noInDom pdu.InDom
-	descs   map[pdu.PMID]pdu.Desc
-	indoms  []pdu.InDom // of the metrics
-	insts   map[pdu.InDom][]int32
+	transport transport.Transport
+	ids       []pdu.PMID
+	unknown   pdu.PMID // no metric of any agent
+	noInDom   pdu.InDom
+	descs     map[pdu.PMID]pdu.Desc
+	indoms    []pdu.InDom // of the metrics
+	insts     map[pdu.InDom][]int32
 }
 
-// refused checks that a request is answered by an error of PCP's, and by which
+// checkRefused checks that a request is answered by an error of PCP's, and by which
 // if there is one.
-func (s *suite) refused(what string, err error, want ...pdu.Errno) {
+func (s *suite) checkRefused(what string, err error, want ...pdu.Errno) {
 	s.Helper()
 	var code pdu.Errno
 	switch {
@@ -66,7 +66,7 @@ func (s *suite) refused(what string, err error, want ...pdu.Errno) {
 }
 
 func (s *suite) do(req, reply pdu.Message) error {
-	return Do(s.cd, agents.Origin{}, req, reply)
+	return Do(s.transport, agents.Origin{}, req, reply)
 }
 
 func (s *suite) testDescs() {
@@ -88,26 +88,26 @@ func (s *suite) testDescs() {
 		}
 		s.descs[id] = d
 	}
-	s.refused("Desc of an unknown metric", s.do(&pdu.DescReq{PMID: s.unknown}, new(pdu.Desc)), pdu.ErrnoPMID)
+	s.checkRefused("Desc of an unknown metric", s.do(&pdu.DescReq{PMID: s.unknown}, new(pdu.Desc)), pdu.ErrnoPMID)
 }
 
 // testStore stores nothing: there is no such metric.
 func (s *suite) testStore() {
 	s.Helper()
 	err := s.do(&pdu.Result{Sets: []pdu.ValueSet{{PMID: s.unknown, Values: []pdu.Value{{Inst: pdu.NoInst, Word: 1}}}}}, new(pdu.Error))
-	s.refused("Store of an unknown metric", err, pdu.ErrnoPMID, pdu.ErrnoPermission)
+	s.checkRefused("Store of an unknown metric", err, pdu.ErrnoPMID, pdu.ErrnoPermission)
 }
 
-var all = new(pdu.Profile)
+var allInstances = new(pdu.Profile)
 
 // Do sends req, what needs a profile with one that hides nothing, and decodes
 // the reply into reply. An ERROR PDU becomes a pdu.Errno, which is 0 for a store
 // that went well. The agent has five seconds.
-func Do(cd transport.Transport, o agents.Origin, req, reply pdu.Message) error {
-	return do(cd, o, all, req, reply)
+func Do(tr transport.Transport, o agents.Origin, req, reply pdu.Message) error {
+	return do(tr, o, allInstances, req, reply)
 }
 
-func do(cd transport.Transport, o agents.Origin, p *pdu.Profile, req, reply pdu.Message) error {
+func do(tr transport.Transport, o agents.Origin, p *pdu.Profile, req, reply pdu.Message) error {
 	b, err := pdu.Append(nil, 0, req)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func do(cd transport.Transport, o agents.Origin, p *pdu.Profile, req, reply pdu.
 	case pdu.TypeFetch, pdu.TypeLabelReq:
 		c.Profile = p
 	}
-	if b, err = transport.Do(cd, &c, nil); err != nil {
+	if b, err = transport.Do(tr, &c, nil); err != nil {
 		return err
 	}
 	if _, t, _ := pdu.Header(b); t == pdu.TypeError {

@@ -13,7 +13,7 @@ import (
 // the number of each (pmGetInDom(3), pmNameInDom(3), pmLookupInDom(3)).
 func (s *suite) testInstances() {
 	s.Helper()
-	ask := func(what string, req pdu.InstanceReq) (reply pdu.Instance, ok bool) {
+	request := func(what string, req pdu.InstanceReq) (reply pdu.Instance, ok bool) {
 		s.Helper()
 		if err := s.do(&req, &reply); err != nil {
 			s.Errorf("%s of %v: %v", what, req.InDom, err)
@@ -25,11 +25,11 @@ func (s *suite) testInstances() {
 		return reply, true
 	}
 	for _, indom := range s.indoms {
-		all, ok := ask("Instances", pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst})
+		all, ok := request("Instances", pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst})
 		if !ok {
 			continue
 		}
-		free := int32(1 << 30) // no instance
+		unusedID := int32(1 << 30) // no instance
 		names := make(map[string]bool)
 		for _, inst := range all.Insts {
 			if inst.ID < 0 || slices.Contains(s.insts[indom], inst.ID) {
@@ -40,27 +40,27 @@ func (s *suite) testInstances() {
 			}
 			s.insts[indom] = append(s.insts[indom], inst.ID)
 			names[inst.Name] = true
-			for free == inst.ID || slices.Contains(s.insts[indom], free) {
-				free++
+			for unusedID == inst.ID || slices.Contains(s.insts[indom], unusedID) {
+				unusedID++
 			}
 		}
 		for i, inst := range all.Insts {
 			if i == 100 { // as many as it takes
 				break
 			}
-			if r, ok := ask("The name of an instance", pdu.InstanceReq{InDom: indom, Inst: inst.ID}); ok &&
+			if r, ok := request("The name of an instance", pdu.InstanceReq{InDom: indom, Inst: inst.ID}); ok &&
 				(len(r.Insts) != 1 || r.Insts[0].Name != inst.Name) {
 				s.Errorf("the name of instance %d of %v: %+v, want %q", inst.ID, indom, r.Insts, inst.Name)
 			}
-			if r, ok := ask("The number of an instance", pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst, Name: inst.Name}); ok &&
+			if r, ok := request("The number of an instance", pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst, Name: inst.Name}); ok &&
 				(len(r.Insts) != 1 || r.Insts[0].ID != inst.ID) {
 				s.Errorf("the number of instance %q of %v: %+v, want %d", inst.Name, indom, r.Insts, inst.ID)
 			}
 		}
-		s.refused("Name of an unknown instance", s.do(&pdu.InstanceReq{InDom: indom, Inst: free}, new(pdu.Instance)), pdu.ErrnoInst)
-		s.refused("Number of an unknown instance", s.do(&pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst, Name: "no such instance"}, new(pdu.Instance)), pdu.ErrnoInst)
+		s.checkRefused("Name of an unknown instance", s.do(&pdu.InstanceReq{InDom: indom, Inst: unusedID}, new(pdu.Instance)), pdu.ErrnoInst)
+		s.checkRefused("Number of an unknown instance", s.do(&pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst, Name: "no such instance"}, new(pdu.Instance)), pdu.ErrnoInst)
 	}
-	s.refused("Instances of an unknown domain", s.do(&pdu.InstanceReq{InDom: s.noInDom, Inst: pdu.NoInst}, new(pdu.Instance)), pdu.ErrnoInDom)
+	s.checkRefused("Instances of an unknown domain", s.do(&pdu.InstanceReq{InDom: s.noInDom, Inst: pdu.NoInst}, new(pdu.Instance)), pdu.ErrnoInDom)
 }
 
 // testTexts asks for the help text of everything: there is one, or PM_ERR_TEXT.
@@ -88,7 +88,7 @@ func (s *suite) testTexts() {
 		check(uint32(indom), indom.String(), pdu.TextInDom)
 	}
 	for _, kind := range []pdu.TextKind{pdu.TextOneLine, pdu.TextHelp} {
-		s.refused("Text of an unknown metric", s.do(&pdu.TextReq{Ident: uint32(s.unknown), Kind: pdu.TextPMID | kind}, new(pdu.Text)), pdu.ErrnoText, pdu.ErrnoPMID)
+		s.checkRefused("Text of an unknown metric", s.do(&pdu.TextReq{Ident: uint32(s.unknown), Kind: pdu.TextPMID | kind}, new(pdu.Text)), pdu.ErrnoText, pdu.ErrnoPMID)
 	}
 }
 
@@ -111,7 +111,7 @@ func (s *suite) checkLabels(kind pdu.LabelKind, ident uint32) {
 	s.Helper()
 	var r pdu.Labels
 	if err := s.do(&pdu.LabelReq{Ident: ident, Kind: kind}, &r); err != nil {
-		s.refused("Labels", err)
+		s.checkRefused("Labels", err)
 		return
 	}
 	if r.Ident != ident || r.Kind != kind {
@@ -167,19 +167,19 @@ func (s *suite) testNames() {
 	for _, id := range s.ids {
 		var r pdu.PMNSNames
 		if err := s.do(&pdu.PMNSIDs{PMIDs: []pdu.PMID{id}}, &r); err != nil {
-			s.refused("Names", err)
+			s.checkRefused("Names", err)
 			continue
 		}
 		for _, name := range r.Names {
 			s.checkName(id, name)
 		}
 	}
-	s.refused("Names of an unknown metric", s.do(&pdu.PMNSIDs{PMIDs: []pdu.PMID{s.unknown}}, new(pdu.PMNSNames)))
-	s.refused("PMID of an unknown name", s.do(&pdu.PMNSNames{Names: []string{"no.such.name"}}, new(pdu.PMNSIDs)))
+	s.checkRefused("Names of an unknown metric", s.do(&pdu.PMNSIDs{PMIDs: []pdu.PMID{s.unknown}}, new(pdu.PMNSNames)))
+	s.checkRefused("PMID of an unknown name", s.do(&pdu.PMNSNames{Names: []string{"no.such.name"}}, new(pdu.PMNSIDs)))
 	for _, req := range []pdu.Message{&pdu.PMNSChild{Subtype: 1, Name: "no.such.name"}, &pdu.PMNSTraverse{Name: "no.such.name"}} {
 		var r pdu.PMNSNames
 		if err := s.do(req, &r); err != nil {
-			s.refused("Names below an unknown one", err)
+			s.checkRefused("Names below an unknown one", err)
 		} else if len(r.Names) > 0 { // none and no error from some: pmdasample
 			s.Errorf("%v of an unknown name: %q", req.Type(), r.Names)
 		}

@@ -58,7 +58,7 @@ func dial(t *testing.T, conn wire.Conn, opt wire.Options) transport.Transport {
 
 // One agent, and all ways to reach it in this package; a plugin, a program and
 // a shared object are in those that know of them.
-func TestWays(t *testing.T) {
+func TestTransports(t *testing.T) {
 	a := &agenttest.Agent{Domain: domain}
 	stream := func(opt wire.Options) func(*testing.T) transport.Transport {
 		return func(t *testing.T) transport.Transport {
@@ -91,37 +91,37 @@ func TestWays(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cd := open(t)
-			defer cd.Close()
-			agenttest.Test(t, cd, a.Metrics()...)
+			tr := open(t)
+			defer tr.Close()
+			agenttest.Test(t, tr, a.Metrics()...)
 		})
 	}
 }
 
-// complaints collects what the suite says.
-type complaints struct {
+// recordingTB collects what the suite says.
+type recordingTB struct {
 	testing.TB
-	said []string
+	failures []string
 }
 
-func (c *complaints) Helper() {}
+func (c *recordingTB) Helper() {}
 
-func (c *complaints) Errorf(format string, args ...any) {
-	c.said = append(c.said, fmt.Sprintf(format, args...))
+func (c *recordingTB) Errorf(format string, args ...any) {
+	c.failures = append(c.failures, fmt.Sprintf(format, args...))
 }
 
-func (c *complaints) Fatalf(format string, args ...any) {
+func (c *recordingTB) Fatalf(format string, args ...any) {
 	c.Errorf(format, args...)
 	panic(c)
 }
 
-// broken is an Agent that breaks one promise.
-type broken struct {
+// brokenAgent is an Agent that breaks one promise.
+type brokenAgent struct {
 	agenttest.Agent
 	promise string
 }
 
-func (b *broken) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+func (b *brokenAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
 	d, err := b.Agent.Desc(ctx, o, id)
 	switch b.promise {
 	case "own descriptor":
@@ -136,7 +136,7 @@ func (b *broken) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.De
 	return d, err
 }
 
-func (b *broken) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+func (b *brokenAgent) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
 	req := *r
 	switch b.promise {
 	case "order":
@@ -153,7 +153,7 @@ func (b *broken) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.Resul
 	return b.Agent.Fetch(ctx, &req, w)
 }
 
-func (b *broken) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
+func (b *brokenAgent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
 	insts, err := b.Agent.Instances(ctx, o, indom)
 	switch b.promise {
 	case "instances of values":
@@ -166,7 +166,7 @@ func (b *broken) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom
 	return insts, err
 }
 
-func (b *broken) Text(ctx context.Context, o agents.Origin, id pdu.PMID, oneline bool) (string, error) {
+func (b *brokenAgent) Text(ctx context.Context, o agents.Origin, id pdu.PMID, oneline bool) (string, error) {
 	switch text, err := b.Agent.Text(ctx, o, id, oneline); b.promise {
 	case "one line":
 		return "two\nlines", nil
@@ -177,7 +177,7 @@ func (b *broken) Text(ctx context.Context, o agents.Origin, id pdu.PMID, oneline
 	}
 }
 
-func (b *broken) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error) {
+func (b *brokenAgent) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error) {
 	sets, err := b.Agent.Labels(ctx, o, kind, ident)
 	switch b.promise {
 	case "one set":
@@ -198,14 +198,14 @@ func (b *broken) Labels(ctx context.Context, o agents.Origin, kind pdu.LabelKind
 	return sets, err
 }
 
-func (b *broken) Store(ctx context.Context, o agents.Origin, r *pdu.Result) error {
+func (b *brokenAgent) Store(ctx context.Context, o agents.Origin, r *pdu.Result) error {
 	if b.promise == "store" {
 		return nil
 	}
 	return b.Agent.Store(ctx, o, r)
 }
 
-func (b *broken) PMID(ctx context.Context, o agents.Origin, name string) (pdu.PMID, error) {
+func (b *brokenAgent) PMID(ctx context.Context, o agents.Origin, name string) (pdu.PMID, error) {
 	id, err := b.Agent.PMID(ctx, o, name)
 	if b.promise == "names" {
 		id++
@@ -213,7 +213,7 @@ func (b *broken) PMID(ctx context.Context, o agents.Origin, name string) (pdu.PM
 	return id, err
 }
 
-func (b *broken) Children(ctx context.Context, o agents.Origin, name string) ([]pdu.Child, error) {
+func (b *brokenAgent) Children(ctx context.Context, o agents.Origin, name string) ([]pdu.Child, error) {
 	children, err := b.Agent.Children(ctx, o, name)
 	if b.promise == "leaves" {
 		for i := range children {
@@ -223,7 +223,7 @@ func (b *broken) Children(ctx context.Context, o agents.Origin, name string) ([]
 	return children, err
 }
 
-func (b *broken) Traverse(ctx context.Context, o agents.Origin, name string) ([]string, error) {
+func (b *brokenAgent) Traverse(ctx context.Context, o agents.Origin, name string) ([]string, error) {
 	if b.promise == "traverse" {
 		name = "ref.level"
 	}
@@ -231,7 +231,7 @@ func (b *broken) Traverse(ctx context.Context, o agents.Origin, name string) ([]
 }
 
 // The suite notices an agent that breaks a promise.
-func TestBroken(t *testing.T) {
+func TestBrokenPromises(t *testing.T) {
 	for promise, want := range map[string]string{
 		"own descriptor":         "Desc(400.0.0) is of 400.0.1",
 		"own domain":             "instance domain 1.1 is another agent's",
@@ -257,8 +257,8 @@ func TestBroken(t *testing.T) {
 		"":                       "",
 	} {
 		t.Run(promise, func(t *testing.T) {
-			b := &broken{agenttest.Agent{Domain: domain}, promise}
-			c := complaints{TB: t}
+			b := &brokenAgent{agenttest.Agent{Domain: domain}, promise}
+			c := recordingTB{TB: t}
 			func() {
 				defer func() {
 					if v := recover(); v != nil && v != any(&c) {
@@ -267,7 +267,7 @@ func TestBroken(t *testing.T) {
 				}()
 				agenttest.Test(&c, transport.Inline(b), b.Metrics()...)
 			}()
-			all := strings.Join(c.said, "\n")
+			all := strings.Join(c.failures, "\n")
 			if !strings.Contains(all, want) || want == "" && all != "" {
 				t.Errorf("the suite says %q, want %q", all, want)
 			}

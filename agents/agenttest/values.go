@@ -12,7 +12,7 @@ func (s *suite) fetch(context int32, p *pdu.Profile, ids []pdu.PMID) []pdu.Value
 	s.Helper()
 	var r pdu.Result
 	o := agents.Origin{Client: 3, Context: context}
-	if err := do(s.cd, o, p, &pdu.Fetch{Context: context, PMIDs: ids}, &r); err != nil {
+	if err := do(s.transport, o, p, &pdu.Fetch{Context: context, PMIDs: ids}, &r); err != nil {
 		s.Fatalf("Fetch(%v): %v", ids, err)
 	}
 	if len(r.Sets) != len(ids) {
@@ -33,7 +33,7 @@ func (s *suite) testFetch() {
 	s.Helper()
 	ids := append([]pdu.PMID{s.unknown, s.ids[0]}, s.ids...)
 	for context := range int32(2) {
-		sets := s.fetch(context, all, ids)
+		sets := s.fetch(context, allInstances, ids)
 		if len(sets[0].Values) > 0 { // no error either from some: pmdasample
 			s.Errorf("Fetch: unknown metric %v has values", s.unknown)
 		}
@@ -44,13 +44,13 @@ func (s *suite) testFetch() {
 			s.checkSet(vs)
 		}
 	}
-	if sets := s.fetch(0, all, []pdu.PMID{s.unknown}); len(sets[0].Values) > 0 {
+	if sets := s.fetch(0, allInstances, []pdu.PMID{s.unknown}); len(sets[0].Values) > 0 {
 		s.Errorf("Fetch: unknown metric %v alone has values", s.unknown)
 	}
 }
 
-// sizes are those of blocks, in bytes.
-var sizes = map[pdu.MetricType]int{pdu.Metric64: 8, pdu.MetricU64: 8, pdu.MetricFloat: 4, pdu.MetricDouble: 8}
+// blockSizes are those of blocks, in bytes.
+var blockSizes = map[pdu.MetricType]int{pdu.Metric64: 8, pdu.MetricU64: 8, pdu.MetricFloat: 4, pdu.MetricDouble: 8}
 
 // checkSet checks the values of a metric against its descriptor and the
 // instances that there are.
@@ -86,7 +86,7 @@ func (s *suite) checkSet(vs pdu.ValueSet) {
 		if v.Type != d.ValueType {
 			s.Errorf("Fetch: %v has a value of type %v, not %v", vs.PMID, v.Type, d.ValueType)
 		}
-		if size, ok := sizes[d.ValueType]; ok && len(v.Block) != size {
+		if size, ok := blockSizes[d.ValueType]; ok && len(v.Block) != size {
 			s.Errorf("Fetch: %v has a value of %d bytes", vs.PMID, len(v.Block))
 		}
 	}
@@ -119,19 +119,19 @@ func (s *suite) testProfiles() {
 	}
 	check("no instances", &pdu.Profile{Exclude: true})
 	check("all instances", new(pdu.Profile))
-	one, but := &pdu.Profile{Exclude: true}, new(pdu.Profile)
+	onlyLast, allButLast := &pdu.Profile{Exclude: true}, new(pdu.Profile)
 	for _, indom := range s.indoms {
 		if insts := s.insts[indom]; len(insts) > 0 {
 			last := insts[len(insts)-1:]
-			one.InDoms = append(one.InDoms, pdu.InDomProfile{InDom: indom, Exclude: true, Insts: last})
-			but.InDoms = append(but.InDoms, pdu.InDomProfile{InDom: indom, Insts: last})
+			onlyLast.InDoms = append(onlyLast.InDoms, pdu.InDomProfile{InDom: indom, Exclude: true, Insts: last})
+			allButLast.InDoms = append(allButLast.InDoms, pdu.InDomProfile{InDom: indom, Insts: last})
 		}
 	}
-	check("one instance", one)
-	check("all instances but one", but)
+	check("one instance", onlyLast)
+	check("all instances but one", allButLast)
 	check("instances of no such domain", &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: s.noInDom, Exclude: true, Insts: []int32{1, 2}}}})
 	// What was asked for is there if it is there without a profile.
-	full, some := s.fetch(0, all, s.ids), s.fetch(context+1, withContext(one, context+1), s.ids)
+	full, filtered := s.fetch(0, allInstances, s.ids), s.fetch(context+1, withContext(onlyLast, context+1), s.ids)
 	for i, vs := range full {
 		d, ok := s.descs[vs.PMID]
 		if !ok {
@@ -139,7 +139,7 @@ func (s *suite) testProfiles() {
 		}
 		for _, v := range vs.Values {
 			same := func(o pdu.Value) bool { return o.Inst == v.Inst }
-			if (d.InDom == pdu.NoInDom || one.Includes(d.InDom, v.Inst)) && !slices.ContainsFunc(some[i].Values, same) {
+			if (d.InDom == pdu.NoInDom || onlyLast.Includes(d.InDom, v.Inst)) && !slices.ContainsFunc(filtered[i].Values, same) {
 				s.Errorf("Fetch of one instance: %v has no value for %d", vs.PMID, v.Inst)
 			}
 		}

@@ -30,14 +30,14 @@ func rawConn(t testing.TB, c syscall.Conn) syscall.RawConn {
 	return raw
 }
 
-// conns are kinds of streams, and whether descriptors may be queued in them.
-var conns = []struct {
+// streamKinds are kinds of streams, and whether descriptors may be queued in them.
+var streamKinds = []struct {
 	name, kind string
 	rights     bool
 }{{"pipe", "pipe", false}, {"tcp", "tcp", false}, {"unix", "unix", false}, {"unix with descriptors", "unix", true}}
 
 func TestReaderAndWriter(t *testing.T) {
-	for _, tt := range conns {
+	for _, tt := range streamKinds {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPair(t, tt.kind)
 			if tt.rights {
@@ -117,22 +117,22 @@ func TestReaderDeadline(t *testing.T) {
 }
 
 func TestReaderRefusesRights(t *testing.T) {
-	p := guardedPair(t)
-	passed := p.pass("x", 0)
+	p := noRightsPair(t)
+	passed := p.sendRights("x", 0)
 	rf, _ := p.files()
 	r := NonblockReader{Rights: true}
 	r.Init(rawConn(t, rf))
 	if n, err := r.Read(make([]byte, 1)); n != 0 || err != ErrRights {
 		t.Errorf("%d, %v", n, err)
 	}
-	if !open(t, passed) {
+	if !hasWriteEnd(t, passed) {
 		t.Error("the descriptor is closed")
 	}
 }
 
 // A socket that blocks is written to without waiting.
 func TestWriterOfSocket(t *testing.T) {
-	for _, tt := range conns[1:] {
+	for _, tt := range streamKinds[1:] {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPair(t, tt.kind)
 			p.setBlocking()
@@ -157,13 +157,13 @@ func TestWriterOfSocket(t *testing.T) {
 			if rest, err := w.Write([]byte("text")); len(rest) > 0 || err != nil {
 				t.Errorf("%d bytes are left, %v", len(rest), err)
 			}
-			q.collect(Recv, "text")
+			q.readAll(Recv, "text")
 		})
 	}
 }
 
 func TestAllocations(t *testing.T) {
-	for _, tt := range conns {
+	for _, tt := range streamKinds {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPair(t, tt.kind)
 			if tt.rights {

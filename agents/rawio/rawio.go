@@ -47,7 +47,7 @@ const MaxSyscallBytes = 256 << 10
 // Linux 6.18. So a pipe must lead to a program that is trusted not to do that on
 // purpose; pmcd's lead to agents.
 func Read(fd uintptr, b []byte) (int, error) {
-	return call(syscall.SYS_READ, fd, b, 0)
+	return unannounced(syscall.SYS_READ, fd, b, 0)
 }
 
 // Write is write(2) to a descriptor with O_NONBLOCK, one that [Read] may read. At a
@@ -55,17 +55,17 @@ func Read(fd uintptr, b []byte) (int, error) {
 // announced: before Linux 6.8 it may run the collector of sockets in flight, and
 // that closes what other programs have left. [NonblockWriter] does so.
 func Write(fd uintptr, b []byte) (int, error) {
-	return call(syscall.SYS_WRITE, fd, b, 0)
+	return unannounced(syscall.SYS_WRITE, fd, b, 0)
 }
 
 // Recv is recv(2) with MSG_DONTWAIT: [Read] of a socket that has no O_NONBLOCK.
 func Recv(fd uintptr, b []byte) (int, error) {
-	return call(sysRecvfrom, fd, b, syscall.MSG_DONTWAIT)
+	return unannounced(sysRecvfrom, fd, b, syscall.MSG_DONTWAIT)
 }
 
 // Send is send(2) with MSG_DONTWAIT: [Write] to a socket that has no O_NONBLOCK.
 func Send(fd uintptr, b []byte) (int, error) {
-	return call(sysSendto, fd, b, sendFlags)
+	return unannounced(sysSendto, fd, b, sendFlags)
 }
 
 const sendFlags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
@@ -97,8 +97,8 @@ func pread(fd uintptr, b []byte, off int64) (int, error) {
 	return int(n), nil
 }
 
-// call makes an unannounced call. Those that have no flags do not look at them.
-func call(trap, fd uintptr, b []byte, flags uintptr) (int, error) {
+// unannounced makes an unannounced call. Those that have no flags do not look at them.
+func unannounced(trap, fd uintptr, b []byte, flags uintptr) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall6(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
 		switch err {

@@ -92,8 +92,8 @@ func (p *pair) setBlocking() {
 	}
 }
 
-// urgent sends an urgent byte. It skips the test where there are none.
-func (p *pair) urgent(b byte) {
+// sendUrgent sends an urgent byte. It skips the test where there are none.
+func (p *pair) sendUrgent(b byte) {
 	p.t.Helper()
 	err := syscall.Sendto(p.w, []byte{b}, syscall.MSG_OOB, nil)
 	if err == syscall.EOPNOTSUPP {
@@ -116,9 +116,9 @@ func eventually(t testing.TB, what string, f func() bool) {
 
 type ioFunc func(fd uintptr, b []byte) (int, error)
 
-// collect reads until want has come, with a small buffer, and fails if something
+// readAll reads until want has come, with a small buffer, and fails if something
 // else comes. What was sent by way of TCP may take a moment.
-func (p *pair) collect(read ioFunc, want string) {
+func (p *pair) readAll(read ioFunc, want string) {
 	p.t.Helper()
 	got := ""
 	b := make([]byte, 7)
@@ -134,8 +134,8 @@ func (p *pair) collect(read ioFunc, want string) {
 	}
 }
 
-// ways are all ways of reading and writing, on all that they are for.
-var ways = []struct {
+// ioVariants are all ways of reading and writing, on all that they are for.
+var ioVariants = []struct {
 	name, kind  string
 	blocking    bool
 	guarded     bool
@@ -153,9 +153,9 @@ var ways = []struct {
 	{"WaitNoRights", "unix", false, true, WaitNoRights, Send},
 }
 
-// eachWay runs a test for all ways.
-func eachWay(t *testing.T, test func(t *testing.T, p *pair, read, write ioFunc)) {
-	for _, w := range ways {
+// forEachVariant runs a test for all ways.
+func forEachVariant(t *testing.T, test func(t *testing.T, p *pair, read, write ioFunc)) {
+	for _, w := range ioVariants {
 		t.Run(w.name+"/"+w.kind, func(t *testing.T) {
 			p := newPair(t, w.kind)
 			if w.blocking {
@@ -172,7 +172,7 @@ func eachWay(t *testing.T, test func(t *testing.T, p *pair, read, write ioFunc))
 }
 
 func TestReadAndWrite(t *testing.T) {
-	eachWay(t, func(t *testing.T, p *pair, read, write ioFunc) {
+	forEachVariant(t, func(t *testing.T, p *pair, read, write ioFunc) {
 		if n, err := read(uintptr(p.r), make([]byte, 10)); n != 0 || err != syscall.EAGAIN {
 			t.Errorf("nothing is there: %d, %v", n, err)
 		}
@@ -184,7 +184,7 @@ func TestReadAndWrite(t *testing.T) {
 				t.Fatalf("wrote %d of %q, %v", n, s, err)
 			}
 		}
-		p.collect(read, "one two three")
+		p.readAll(read, "one two three")
 		if n, err := read(uintptr(p.r), make([]byte, 10)); n != 0 || err != syscall.EAGAIN {
 			t.Errorf("all is read: %d, %v", n, err)
 		}
@@ -192,8 +192,8 @@ func TestReadAndWrite(t *testing.T) {
 }
 
 // A write stops when there is no room, and nothing is lost.
-func TestNoRoom(t *testing.T) {
-	eachWay(t, func(t *testing.T, p *pair, read, write ioFunc) {
+func TestWriteUntilFull(t *testing.T) {
+	forEachVariant(t, func(t *testing.T, p *pair, read, write ioFunc) {
 		var sent []byte
 		piece := make([]byte, 10_000)
 		for {
@@ -224,13 +224,13 @@ func TestNoRoom(t *testing.T) {
 	})
 }
 
-func TestEnd(t *testing.T) {
-	eachWay(t, func(t *testing.T, p *pair, read, write ioFunc) {
+func TestEOF(t *testing.T) {
+	forEachVariant(t, func(t *testing.T, p *pair, read, write ioFunc) {
 		if _, err := write(uintptr(p.w), []byte("last")); err != nil {
 			t.Fatal(err)
 		}
 		p.closeWriter()
-		p.collect(read, "last")
+		p.readAll(read, "last")
 		for range 2 {
 			var n int
 			err := error(syscall.EAGAIN)
@@ -248,7 +248,7 @@ func TestEnd(t *testing.T) {
 // The error for a writer whose reader has gone is no signal, and for a descriptor
 // that is not open no number of bytes.
 func TestErrors(t *testing.T) {
-	eachWay(t, func(t *testing.T, p *pair, read, write ioFunc) {
+	forEachVariant(t, func(t *testing.T, p *pair, read, write ioFunc) {
 		p.closeReader()
 		var err error
 		eventually(t, "an error", func() bool { // TCP takes what is written first
@@ -270,7 +270,7 @@ func TestErrors(t *testing.T) {
 
 // An urgent byte is not read, except in line.
 func TestUrgentByte(t *testing.T) {
-	for _, w := range ways {
+	for _, w := range ioVariants {
 		if w.kind == "pipe" {
 			continue
 		}
@@ -284,15 +284,15 @@ func TestUrgentByte(t *testing.T) {
 				}
 			}
 			w.write(uintptr(p.w), []byte("a"))
-			p.urgent('!')
+			p.sendUrgent('!')
 			w.write(uintptr(p.w), []byte("b"))
-			p.collect(w.read, want)
+			p.readAll(w.read, want)
 		})
 	}
 }
 
-// inCall reports whether a thread of this process is in a system call.
-func inCall(tid int, trap uintptr) bool {
+// inSyscall reports whether a thread of this process is in a system call.
+func inSyscall(tid int, trap uintptr) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/syscall", tid))
 	return err == nil && strings.HasPrefix(string(b), fmt.Sprintf("%d ", trap))
 }
@@ -326,7 +326,7 @@ func TestWaitIsInterrupted(t *testing.T) {
 		done <- err
 	}()
 	tid := <-thread
-	eventually(t, "it waits", func() bool { return inCall(tid, sysRecvmsg) })
+	eventually(t, "it waits", func() bool { return inSyscall(tid, sysRecvmsg) })
 	// This one the Go runtime takes, and does nothing more than preempt.
 	if err := syscall.Tgkill(syscall.Getpid(), tid, syscall.SIGURG); err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestWaitIsInterrupted(t *testing.T) {
 }
 
 // A socket that blocks is waited for, no longer than it says.
-func TestWait(t *testing.T) {
+func TestWaitTimeout(t *testing.T) {
 	p := newPair(t, "unix")
 	p.setBlocking()
 	if err := RefuseRights(uintptr(p.r)); err != nil {

@@ -10,10 +10,10 @@ import (
 type NonblockReader struct {
 	Rights bool // a Unix socket in which descriptors may be queued
 
-	raw syscall.RawConn
-	try func(fd uintptr) bool // made once: a closure a read would cost memory
+	raw     syscall.RawConn
+	attempt func(fd uintptr) bool // made once: a closure a read would cost memory
 
-	b   []byte
+	buf []byte
 	n   int
 	err error
 }
@@ -21,14 +21,14 @@ type NonblockReader struct {
 // Init makes r read from raw, which has O_NONBLOCK.
 func (r *NonblockReader) Init(raw syscall.RawConn) {
 	r.raw = raw
-	if r.try != nil {
+	if r.attempt != nil {
 		return
 	}
-	r.try = func(fd uintptr) bool {
+	r.attempt = func(fd uintptr) bool {
 		if r.Rights {
-			r.n, r.err = ReadNoRights(fd, r.b)
+			r.n, r.err = ReadNoRights(fd, r.buf)
 		} else {
-			r.n, r.err = Read(fd, r.b)
+			r.n, r.err = Read(fd, r.buf)
 		}
 		return r.err != syscall.EAGAIN
 	}
@@ -36,9 +36,9 @@ func (r *NonblockReader) Init(raw syscall.RawConn) {
 
 // Read waits for input, until the deadline for reading. b must not be empty.
 func (r *NonblockReader) Read(b []byte) (int, error) {
-	r.b, r.n, r.err = b[:min(len(b), MaxSyscallBytes)], 0, nil
-	err := r.raw.Read(r.try)
-	r.b = nil
+	r.buf, r.n, r.err = b[:min(len(b), MaxSyscallBytes)], 0, nil
+	err := r.raw.Read(r.attempt)
+	r.buf = nil
 	switch {
 	case err != nil:
 		return 0, err

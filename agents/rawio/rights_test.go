@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// guardedPair returns a Unix socket pair whose reader refuses descriptors.
-func guardedPair(t testing.TB) *pair {
+// noRightsPair returns a Unix socket pair whose reader refuses descriptors.
+func noRightsPair(t testing.TB) *pair {
 	t.Helper()
 	p := newPair(t, "unix")
 	// A sender's credentials are no descriptors.
@@ -21,9 +21,9 @@ func guardedPair(t testing.TB) *pair {
 	return p
 }
 
-// pass sends b with the last descriptor of the write end of a pipe. It returns the
+// sendRights sends b with the last descriptor of the write end of a pipe. It returns the
 // read end.
-func (p *pair) pass(b string, flags int) (r int) {
+func (p *pair) sendRights(b string, flags int) (r int) {
 	p.t.Helper()
 	q := newPair(p.t, "pipe")
 	err := syscall.Sendmsg(p.w, []byte(b), syscall.UnixRights(q.w), nil, flags)
@@ -37,8 +37,8 @@ func (p *pair) pass(b string, flags int) (r int) {
 	return q.r
 }
 
-// open reports whether a pipe whose read end is r has a write end.
-func open(t testing.TB, r int) bool {
+// hasWriteEnd reports whether a pipe whose read end is r has a write end.
+func hasWriteEnd(t testing.TB, r int) bool {
 	t.Helper()
 	n, err := Read(uintptr(r), make([]byte, 1))
 	if n != 0 || err != nil && err != syscall.EAGAIN {
@@ -47,8 +47,8 @@ func open(t testing.TB, r int) bool {
 	return err == syscall.EAGAIN
 }
 
-// guardedReads are the reads that take no descriptors.
-var guardedReads = []struct {
+// noRightsReads are the reads that take no descriptors.
+var noRightsReads = []struct {
 	name     string
 	blocking bool
 	read     ioFunc
@@ -62,9 +62,9 @@ var guardedReads = []struct {
 // Bytes with descriptors are not taken, the descriptors are not closed, and what is
 // before them is read.
 func TestNoRights(t *testing.T) {
-	for _, tt := range guardedReads {
+	for _, tt := range noRightsReads {
 		t.Run(tt.name, func(t *testing.T) {
-			p := guardedPair(t)
+			p := noRightsPair(t)
 			if tt.blocking {
 				p.setBlocking()
 			}
@@ -79,10 +79,10 @@ func TestNoRights(t *testing.T) {
 			Send(uintptr(p.w), []byte("one"))
 			Send(uintptr(p.w), []byte(" two"))
 			read("one two", nil)
-			passed := p.pass("three", 0)
+			passed := p.sendRights("three", 0)
 			read("", ErrRights)
 			read("", ErrRights) // it is still there
-			if !open(t, passed) {
+			if !hasWriteEnd(t, passed) {
 				t.Error("the descriptor is closed")
 			}
 			Send(uintptr(p.w), []byte("four"))
@@ -90,7 +90,7 @@ func TestNoRights(t *testing.T) {
 			if n, err := Recv(uintptr(p.r), b); string(b[:n]) != "three" {
 				t.Errorf("left: %q, %v", b[:n], err)
 			}
-			eventually(t, "Recv closes the descriptor", func() bool { return !open(t, passed) })
+			eventually(t, "Recv closes the descriptor", func() bool { return !hasWriteEnd(t, passed) })
 			read("four", nil)
 			p.closeWriter()
 			read("", nil)
@@ -99,25 +99,25 @@ func TestNoRights(t *testing.T) {
 }
 
 // Descriptors are closed when the socket is, and not by a read before that.
-func TestRightsAreLeft(t *testing.T) {
-	p := guardedPair(t)
-	passed := p.pass("x", 0)
-	if _, err := ReadNoRights(uintptr(p.r), make([]byte, 1)); err != ErrRights || !open(t, passed) {
-		t.Errorf("%v, open: %v", err, open(t, passed))
+func TestRightsStayQueued(t *testing.T) {
+	p := noRightsPair(t)
+	passed := p.sendRights("x", 0)
+	if _, err := ReadNoRights(uintptr(p.r), make([]byte, 1)); err != ErrRights || !hasWriteEnd(t, passed) {
+		t.Errorf("%v, open: %v", err, hasWriteEnd(t, passed))
 	}
 	p.closeReader()
-	eventually(t, "the descriptor is closed", func() bool { return !open(t, passed) })
+	eventually(t, "the descriptor is closed", func() bool { return !hasWriteEnd(t, passed) })
 }
 
 // An urgent byte with descriptors is not dropped with them.
 func TestUrgentRights(t *testing.T) {
-	for _, tt := range guardedReads {
+	for _, tt := range noRightsReads {
 		t.Run(tt.name, func(t *testing.T) {
-			p := guardedPair(t)
+			p := noRightsPair(t)
 			if tt.blocking {
 				p.setBlocking()
 			}
-			queued := open(t, p.pass("!", syscall.MSG_OOB)) // some kernels drop it when it is sent
+			queued := hasWriteEnd(t, p.sendRights("!", syscall.MSG_OOB)) // some kernels drop it when it is sent
 			b := make([]byte, 10)
 			n, err := tt.read(uintptr(p.r), b)
 			if queued && err != ErrRights || !queued && (string(b[:n]) != "!" || err != nil) {
@@ -128,11 +128,11 @@ func TestUrgentRights(t *testing.T) {
 }
 
 // What is peeked is what is taken, while more comes in pieces of any size.
-func TestPiecesOfAnySize(t *testing.T) {
+func TestPeekMatchesRead(t *testing.T) {
 	const size = 1 << 20
-	for _, tt := range guardedReads {
+	for _, tt := range noRightsReads {
 		t.Run(tt.name, func(t *testing.T) {
-			p := guardedPair(t)
+			p := noRightsPair(t)
 			if tt.blocking {
 				p.setBlocking()
 			}
@@ -196,7 +196,7 @@ func TestPassrightsOff(t *testing.T) {
 	}
 }
 
-func TestRefuseRightsOfWhatIsNoSocket(t *testing.T) {
+func TestRefuseRightsNotSocket(t *testing.T) {
 	if err := RefuseRights(uintptr(newPair(t, "pipe").r)); err == nil {
 		t.Error("a pipe is prepared")
 	}

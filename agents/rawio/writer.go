@@ -8,21 +8,21 @@ import "syscall"
 type NonblockWriter struct {
 	Rights bool // a Unix socket in which descriptors may be queued
 
-	raw    syscall.RawConn
-	try    func(fd uintptr) bool // made once: a closure a write would cost memory
-	socket uintptr               // if there is no raw
+	raw     syscall.RawConn
+	attempt func(fd uintptr) bool // made once: a closure a write would cost memory
+	socket  uintptr               // if there is no raw
 
-	b   []byte // what is left to write
-	err error
+	rest []byte // what is left to write
+	err  error
 }
 
 // Init makes w write to raw, which has O_NONBLOCK.
 func (w *NonblockWriter) Init(raw syscall.RawConn) {
 	w.raw = raw
-	if w.try != nil {
+	if w.attempt != nil {
 		return
 	}
-	w.try = func(fd uintptr) bool {
+	w.attempt = func(fd uintptr) bool {
 		w.write(syscall.SYS_WRITE, fd, 0)
 		return true
 	}
@@ -33,13 +33,13 @@ func (w *NonblockWriter) InitSocket(fd uintptr) { w.raw, w.socket = nil, fd }
 
 // write makes one of two system calls until all is written, or no more can be.
 func (w *NonblockWriter) write(trap, fd, flags uintptr) {
-	do := call
+	syscallFunc := unannounced
 	if w.Rights {
-		do = announced
+		syscallFunc = announced
 	}
-	for len(w.b) > 0 {
-		n, err := do(trap, fd, w.b[:min(len(w.b), MaxSyscallBytes)], flags)
-		w.b = w.b[n:]
+	for len(w.rest) > 0 {
+		n, err := syscallFunc(trap, fd, w.rest[:min(len(w.rest), MaxSyscallBytes)], flags)
+		w.rest = w.rest[n:]
 		if err != nil {
 			if err != syscall.EAGAIN {
 				w.err = err
@@ -51,14 +51,14 @@ func (w *NonblockWriter) write(trap, fd, flags uintptr) {
 
 // Write returns what of b could not be written at once.
 func (w *NonblockWriter) Write(b []byte) (rest []byte, err error) {
-	w.b, w.err = b, nil
+	w.rest, w.err = b, nil
 	if w.raw == nil {
 		w.write(sysSendto, w.socket, sendFlags)
 	} else {
-		err = w.raw.Write(w.try)
+		err = w.raw.Write(w.attempt)
 	}
-	rest = w.b
-	w.b = nil
+	rest = w.rest
+	w.rest = nil
 	if w.err != nil {
 		err = w.err
 	}

@@ -12,13 +12,13 @@ import (
 func BenchmarkFetchChild(b *testing.B) { benchmarkFetch(b, startSelf(b)) }
 
 func BenchmarkFetchInline(b *testing.B) {
-	c := transport.Inline(answer{})
+	c := transport.Inline(oneMetricAgent{})
 	defer c.Close()
 	benchmarkFetch(b, c)
 }
 
-func benchmarkFetch(b *testing.B, cd transport.Transport) {
-	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
+func benchmarkFetch(b *testing.B, client transport.Transport) {
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{metricID}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func benchmarkFetch(b *testing.B, cd transport.Transport) {
 	var reply []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		if reply, err = transport.Do(cd, &c, reply[:0]); err != nil {
+		if reply, err = transport.Do(client, &c, reply[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}

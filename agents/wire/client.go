@@ -46,42 +46,42 @@ type Client struct {
 	raw   syscall.RawConn // of the side that is written to
 	opt   Options
 	attrs bool // the agent wants client attributes
-	dead  chan struct{}
+	done  chan struct{}
 	tasks sync.WaitGroup // the background goroutine
 
 	// How the stream is read belongs to the goroutine that has set reading, and
 	// changes with mu held.
-	get    rawio.NonblockReader
-	in     DirectConn // conn, if it is one
-	direct bool       // read by in, not get
-	until  time.Time  // the deadline for reading; guarded by mu
+	reader       rawio.NonblockReader
+	directConn   DirectConn // conn, if it is one
+	direct       bool       // read by in, not get
+	readDeadline time.Time  // the deadline for reading; guarded by mu
 
-	// ahead is what was read of the next PDU, or of several. It belongs to the
+	// unparsed is what was read of the next PDU, or of several. It belongs to the
 	// goroutine that has set reading.
-	ahead []byte
+	unparsed []byte
 
 	sendMu  sync.Mutex // held for one write; guards the following
 	out     []byte
 	backlog []byte               // could not be written: goes out before anything else
-	put     rawio.NonblockWriter // writes out, as far as that needs no waiting
+	writer  rawio.NonblockWriter // writes out, as far as that needs no waiting
 	profile *pdu.Profile         // the last one sent, and for whom
 	origin  agents.Origin
 
 	notices transport.Notices
 	state   atomic.Int32 // a State; changed with mu held
 
-	mu           sync.Mutex     // guards the following; not held over I/O
-	inflight     []*pendingCall // sent, in order: the next reply is for the first
-	waiting      []*pendingCall // for a slot, in order; as in inflight, nothing is behind the last: it would keep a Call
-	granted      int            // slots given and not yet in inflight
-	exclusive    bool           // the last slot is for a request that no other may follow
-	slow         bool           // the last answer was not quick
-	everNotReady bool           // has said that it is not ready
-	reading      bool
-	free         []*pendingCall // for the next Calls
-	gone         error          // the process has ended; what it has written can still be read
-	err          error          // why the Client has ended
-	owed         transport.Pending
+	mu            sync.Mutex     // guards the following; not held over I/O
+	inflight      []*pendingCall // sent, in order: the next reply is for the first
+	waiting       []*pendingCall // for a slot, in order; as in inflight, nothing is behind the last: it would keep a Call
+	granted       int            // slots given and not yet in inflight
+	exclusive     bool           // the last slot is for a request that no other may follow
+	lastReplySlow bool           // the last answer was not quick
+	everNotReady  bool           // has said that it is not ready
+	reading       bool
+	freeCalls     []*pendingCall // for the next Calls
+	exitErr       error          // the process has ended; what it has written can still be read
+	err           error          // why the Client has ended
+	lastPending   transport.Pending
 }
 
 var (
@@ -91,14 +91,14 @@ var (
 
 // A pendingCall is a Call on its way, and its Reply.
 type pendingCall struct {
-	client   *Client
-	call     *transport.Call
-	wake     chan struct{} // has room for one
-	want     pdu.Type      // of the reply
-	small    bool          // the request
-	began    time.Time     // when it became first of inflight
-	deadline time.Time     // for the reply; set then too
-	answered time.Time     // set with reply
+	client       *Client
+	call         *transport.Call
+	wake         chan struct{} // has room for one
+	want         pdu.Type      // of the reply
+	smallRequest bool          // the request
+	began        time.Time     // when it became first of inflight
+	deadline     time.Time     // for the reply; set then too
+	answered     time.Time     // set with reply
 
 	// Guarded by Client.mu.
 	granted bool
@@ -115,7 +115,7 @@ func (c *Client) State() State { return State(c.state.Load()) }
 func (c *Client) WantsAttrs() bool { return c.attrs }
 
 // Done implements transport.Transport.
-func (c *Client) Done() <-chan struct{} { return c.dead }
+func (c *Client) Done() <-chan struct{} { return c.done }
 
 // Err implements transport.Transport.
 func (c *Client) Err() error {
@@ -135,9 +135,9 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
 	c.out = c.takeNotices(append(c.out[:0], c.backlog...))
-	ahead := len(c.out)
-	with := call.Profile != nil && !c.has(call) // any more
-	out, err := transport.AppendRequest(c.out, call, with)
+	end := len(c.out)
+	sendProfile := call.Profile != nil && !c.agentHasProfile(call) // any more
+	out, err := transport.AppendRequest(c.out, call, sendProfile)
 
 	// From here on the reply is due, whatever becomes of the caller.
 	c.mu.Lock()
@@ -145,33 +145,33 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 		err = c.refusal()
 	}
 	if err != nil {
-		c.backlog = append(c.backlog[:0], c.out[:ahead]...)
+		c.backlog = append(c.backlog[:0], c.out[:end]...)
 		c.release()
-		c.keep(f)
+		c.recycle(f)
 		c.mu.Unlock()
 		return nil, err
 	}
 	c.granted--
 	c.out, c.backlog = out, c.backlog[:0]
-	if with {
+	if sendProfile {
 		c.opt.Counts.Out(pdu.TypeProfile)
 		c.profile, c.origin = call.Profile, call.Origin
 	}
 	c.opt.Counts.Out(t)
 	c.inflight = append(c.inflight, f)
 	if len(c.inflight) == 1 {
-		f.begin(time.Now())
+		f.startTimeout(time.Now())
 	}
 	if call.Batched {
 		c.wakeReader() // we may not come to read for a while
 	}
 	c.mu.Unlock()
-	if with {
-		n, _, _ := pdu.Header(out[ahead:])
-		c.opt.Tap(true, out[ahead:ahead+int(n)])
-		ahead += int(n)
+	if sendProfile {
+		n, _, _ := pdu.Header(out[end:])
+		c.opt.Tap(true, out[end:end+int(n)])
+		end += int(n)
 	}
-	c.opt.Tap(true, out[ahead:])
+	c.opt.Tap(true, out[end:])
 	if err := c.write(call.Timeout); err != nil {
 		return nil, err
 	}
@@ -188,21 +188,21 @@ const (
 // newCall returns a pendingCall for call. The caller holds mu.
 func (c *Client) newCall(call *transport.Call) *pendingCall {
 	var f *pendingCall
-	if last := len(c.free) - 1; last >= 0 {
-		f = c.free[last]
-		c.free = c.free[:last]
+	if last := len(c.freeCalls) - 1; last >= 0 {
+		f = c.freeCalls[last]
+		c.freeCalls = c.freeCalls[:last]
 	} else {
 		f = &pendingCall{client: c, wake: make(chan struct{}, 1)}
 	}
 	_, t, _ := pdu.Header(call.Req)
 	f.call, f.want = call, transport.ReplyType(t)
-	f.small = len(call.Req) <= small && (call.Profile == nil || len(call.Profile.InDoms) == 0)
+	f.smallRequest = len(call.Req) <= maxSmallRequest && (call.Profile == nil || len(call.Profile.InDoms) == 0)
 	return f
 }
 
 // keep keeps f, which is over, for the next Call. The caller holds mu.
-func (c *Client) keep(f *pendingCall) {
-	if len(c.free) >= maxFree {
+func (c *Client) recycle(f *pendingCall) {
+	if len(c.freeCalls) >= maxFree {
 		return
 	}
 	reply := f.reply[:0]
@@ -214,15 +214,15 @@ func (c *Client) keep(f *pendingCall) {
 	default:
 	}
 	*f = pendingCall{client: c, wake: f.wake, reply: reply}
-	c.free = append(c.free, f)
+	c.freeCalls = append(c.freeCalls, f)
 }
 
-// has reports whether the agent has the profile of call. The caller holds sendMu.
+// agentHasProfile reports whether the agent has the profile of call. The caller holds sendMu.
 //
 // C pmcd differs: it sends a profile whenever the client or the context is
 // another one. One without instance domains is the same for all of them, and
 // to send it again would double the work of an agent that many clients ask.
-func (c *Client) has(call *transport.Call) bool {
+func (c *Client) agentHasProfile(call *transport.Call) bool {
 	p, q := call.Profile, c.profile
 	if p == q && call.Origin == c.origin {
 		return true
@@ -233,7 +233,7 @@ func (c *Client) has(call *transport.Call) bool {
 // write writes c.out, and no longer than timeout. An agent that does not read
 // is late like one that does not write. The caller holds sendMu.
 func (c *Client) write(timeout time.Duration) error {
-	rest, err := c.put.Write(c.out)
+	rest, err := c.writer.Write(c.out)
 	if err != nil {
 		return c.fail(err)
 	}
@@ -241,11 +241,11 @@ func (c *Client) write(timeout time.Duration) error {
 		return nil
 	}
 	n := 0
-	if err = c.conn.SetWriteDeadline(deadline(timeout)); err == nil {
+	if err = c.conn.SetWriteDeadline(deadlineAfter(timeout)); err == nil {
 		n, err = c.conn.Write(rest)
 	}
-	if err2 := c.conn.SetWriteDeadline(time.Time{}); err == nil {
-		err = err2 // a deadline that has passed would stop put
+	if resetErr := c.conn.SetWriteDeadline(time.Time{}); err == nil {
+		err = resetErr // a deadline that has passed would stop put
 	}
 	if err == nil {
 		return nil
@@ -267,7 +267,7 @@ func (f *pendingCall) Recv(dst []byte) ([]byte, error) {
 	c, call := f.client, f.call
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer c.keep(f)
+	defer c.recycle(f)
 	for !f.done {
 		if !c.reading {
 			if b := c.readReply(f, dst, time.Time{}); b != nil {
@@ -290,15 +290,15 @@ func (f *pendingCall) Recv(dst []byte) ([]byte, error) {
 }
 
 // begin starts the time for the reply.
-func (f *pendingCall) begin(now time.Time) {
+func (f *pendingCall) startTimeout(now time.Time) {
 	f.began, f.deadline = now, time.Time{}
 	if t := f.call.Timeout; t > 0 {
 		f.deadline = now.Add(t)
 	}
 }
 
-// deadline is when timeout, if there is one, has passed.
-func deadline(timeout time.Duration) time.Time {
+// deadlineAfter is when timeout, if there is one, has passed.
+func deadlineAfter(timeout time.Duration) time.Time {
 	if timeout <= 0 {
 		return time.Time{}
 	}

@@ -75,7 +75,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 		in, err = two.SyscallReadConn()
 	}
 	if err == nil {
-		err = unblock(raw, in)
+		err = setNonblock(raw, in)
 	}
 	if err != nil {
 		conn.Close()
@@ -88,20 +88,20 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	if opt.Tap == nil {
 		opt.Tap = func(bool, []byte) {}
 	}
-	c := &Client{conn: conn, raw: raw, opt: opt, dead: make(chan struct{})}
-	c.put.Init(raw)
-	c.get.Init(in)
-	if c.get.Rights, err = guard(in); err != nil {
+	c := &Client{conn: conn, raw: raw, opt: opt, done: make(chan struct{})}
+	c.writer.Init(raw)
+	c.reader.Init(in)
+	if c.reader.Rights, err = refuseRights(in); err != nil {
 		conn.Close()
 		return nil, err
 	}
-	c.put.Rights = c.get.Rights
-	c.in, _ = conn.(DirectConn)
+	c.writer.Rights = c.reader.Rights
+	c.directConn, _ = conn.(DirectConn)
 	stop := context.AfterFunc(ctx, func() {
 		conn.SetReadDeadline(time.Unix(1, 0))
 		conn.SetWriteDeadline(time.Unix(1, 0))
 	})
-	err = c.greet()
+	err = c.handshake()
 	if !stop() {
 		err = context.Cause(ctx)
 	}
@@ -117,9 +117,9 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	return c, nil
 }
 
-// guard reports whether a stream is a Unix socket, and prepares it for
+// refuseRights reports whether a stream is a Unix socket, and prepares it for
 // [rawio.ReadNoRights]: the agent may be another user's.
-func guard(raw syscall.RawConn) (unix bool, err error) {
+func refuseRights(raw syscall.RawConn) (unix bool, err error) {
 	cerr := raw.Control(func(fd uintptr) {
 		domain, gerr := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_DOMAIN)
 		if unix = gerr == nil && domain == syscall.AF_UNIX; unix {
@@ -129,9 +129,9 @@ func guard(raw syscall.RawConn) (unix bool, err error) {
 	return unix, errors.Join(err, cerr)
 }
 
-// unblock makes sure that neither does block: an [os.File] may have been made of
+// setNonblock makes sure that neither does block: an [os.File] may have been made of
 // a descriptor that does.
-func unblock(conns ...syscall.RawConn) error {
+func setNonblock(conns ...syscall.RawConn) error {
 	for _, c := range conns {
 		var err error
 		if cerr := c.Control(func(fd uintptr) { err = syscall.SetNonblock(int(fd), true) }); cerr != nil {
@@ -146,7 +146,7 @@ func unblock(conns ...syscall.RawConn) error {
 
 // greet answers the agent's CREDS. It gets back of its flags PDU_FLAG_AUTH
 // only, as from C pmcd.
-func (c *Client) greet() error {
+func (c *Client) handshake() error {
 	b, err := c.read(nil)
 	if err != nil {
 		return err
@@ -154,12 +154,12 @@ func (c *Client) greet() error {
 	if _, t, _ := pdu.Header(b); t != pdu.TypeCreds {
 		return fmt.Errorf("unexpected PDU type (%#x) at initial exchange: %w", int32(t), pdu.ErrnoIPC)
 	}
-	var theirs pdu.Creds
-	if _, err := pdu.ParseInto(b, &theirs); err != nil {
+	var agentCreds pdu.Creds
+	if _, err := pdu.ParseInto(b, &agentCreds); err != nil {
 		return err
 	}
 	version, flags := 0, pdu.Features(0)
-	for _, cred := range theirs.Creds {
+	for _, cred := range agentCreds.Creds {
 		if cred.Kind() == pdu.CredVersion {
 			version, flags = int(cred.Version()), cred.Flags()
 		}
@@ -168,8 +168,8 @@ func (c *Client) greet() error {
 		return fmt.Errorf("agent states no protocol version: %w", pdu.ErrnoIPC)
 	}
 	c.attrs = flags&(pdu.FeatureAuth|pdu.FeatureContainer) != 0
-	ours := pdu.VersionCred(flags & pdu.FeatureAuth)
-	if b, err = pdu.Append(b[:0], c.opt.PID, &pdu.Creds{Creds: []pdu.Cred{ours}}); err != nil {
+	ourVersion := pdu.VersionCred(flags & pdu.FeatureAuth)
+	if b, err = pdu.Append(b[:0], c.opt.PID, &pdu.Creds{Creds: []pdu.Cred{ourVersion}}); err != nil {
 		return err
 	}
 	c.opt.Counts.Out(pdu.TypeCreds)

@@ -19,29 +19,29 @@ import (
 func (c *Client) PeerGone(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.gone = err
+	c.exitErr = err
 	if len(c.inflight) == 0 && !c.reading {
 		c.failLocked(err)
 	} else if c.err == nil {
-		c.readByLocked(time.Time{})
+		c.setReadDeadlineLocked(time.Time{})
 	}
 }
 
-// readBy sets the deadline for reading, zero for none. If the peer has gone it
+// setReadDeadline sets the deadline for reading, zero for none. If the peer has gone it
 // is soon.
-func (c *Client) readBy(t time.Time) error {
+func (c *Client) setReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.readByLocked(t)
+	return c.setReadDeadlineLocked(t)
 }
 
-func (c *Client) readByLocked(t time.Time) error {
-	if c.gone != nil {
+func (c *Client) setReadDeadlineLocked(t time.Time) error {
+	if c.exitErr != nil {
 		if soon := time.Now().Add(readyGrace); t.IsZero() || soon.Before(t) {
 			t = soon
 		}
 	}
-	c.until = t
+	c.readDeadline = t
 	if c.direct {
 		return nil
 	}
@@ -87,17 +87,17 @@ func (c *Client) failLocked(err error) error {
 		return c.err
 	}
 	switch {
-	case c.gone == nil, err == c.gone, err == transport.ErrClosed:
+	case c.exitErr == nil, err == c.exitErr, err == transport.ErrClosed:
 	case errors.Is(err, os.ErrDeadlineExceeded): // ours, see readBy
-		err = c.gone
+		err = c.exitErr
 	default:
-		err = fmt.Errorf("%w (%w)", err, c.gone)
+		err = fmt.Errorf("%w (%w)", err, c.exitErr)
 	}
 	c.err = err
 	if len(c.inflight) > 0 {
-		c.owed = c.inflight[0].pending()
+		c.lastPending = c.inflight[0].pending()
 	}
-	close(c.dead)
+	close(c.done)
 	for _, f := range c.inflight {
 		c.finish(f, err)
 	}
@@ -124,7 +124,7 @@ func (c *Client) Pending() (transport.Pending, bool) {
 	if len(c.inflight) > 0 {
 		return c.inflight[0].pending(), true
 	}
-	return c.owed, c.owed.Type != 0
+	return c.lastPending, c.lastPending.Type != 0
 }
 
 func (f *pendingCall) pending() transport.Pending {

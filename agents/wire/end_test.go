@@ -13,26 +13,26 @@ import (
 )
 
 // Peek notices the end of an idle socket, and disturbs none that is alive.
-func TestPeek(t *testing.T) {
+func TestCheckIdle(t *testing.T) {
 	checkGoroutines(t)
-	c, there, r := by(t, socketPair, wire.Options{})
-	answered := func() {
+	c, there, r := fakePMDA(t, socketPair, wire.Options{})
+	request := func() {
 		t.Helper()
-		call := send(t, c, 10*time.Second, false)
+		call := sendDescReqTimeout(t, c, 10*time.Second, false)
 		c.CheckIdle()
 		if _, err := r.Next(); err != nil {
 			t.Fatal(err)
 		}
-		put(t, there, &pdu.Desc{PMID: answerID})
+		writePDUs(t, there, &pdu.Desc{PMID: metricID})
 		c.CheckIdle()
 		if _, err := call.Recv(nil); err != nil {
 			t.Fatal(err)
 		}
 		c.CheckIdle()
 	}
-	answered()
-	put(t, there, &pdu.Error{Code: pdu.ErrnoReady}) // what is unread is no end
-	answered()
+	request()
+	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoReady}) // what is unread is no end
+	request()
 	if err := c.Err(); err != nil {
 		t.Fatalf("ended while its peer is there: %v", err)
 	}
@@ -49,19 +49,19 @@ func TestPeek(t *testing.T) {
 
 // The request that an agent owes an answer to is known while it does, and after
 // its end; a call knows how long the agent took.
-func TestPending(t *testing.T) { inAllWays(t, testPending) }
+func TestPending(t *testing.T) { forEachPair(t, testPending) }
 
-func testPending(t *testing.T, pair pair) {
+func testPending(t *testing.T, pair pairFunc) {
 	checkGoroutines(t)
-	c, there, _ := by(t, pair, wire.Options{})
-	owes := func(when string, want bool) {
+	c, there, _ := fakePMDA(t, pair, wire.Options{})
+	checkPending := func(when string, want bool) {
 		t.Helper()
 		p, ok := c.Pending()
 		if ok != want || ok && (p.Type != pdu.TypeDescReq || p.Client != 7 || time.Since(p.Since) > time.Minute) {
 			t.Errorf("%s: Pending() = %+v, %v, want %v", when, p, ok, want)
 		}
 	}
-	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: answerID})
+	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: metricID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,24 +71,24 @@ func testPending(t *testing.T, pair pair) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owes("sent", true)
-	put(t, there, &pdu.Desc{PMID: answerID})
+	checkPending("sent", true)
+	writePDUs(t, there, &pdu.Desc{PMID: metricID})
 	if _, err := reply.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
 	if call.Began.Before(before) || call.Done.Before(call.Began) || call.Done.After(time.Now()) {
 		t.Errorf("sent after %v, began %v, done %v", before, call.Began, call.Done)
 	}
-	owes("answered", false)
+	checkPending("answered", false)
 
 	call.Timeout = 20 * time.Millisecond
 	if _, err := transport.Do(c, call, nil); err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
-	owes("late", true)
-	put(t, there, &pdu.Desc{PMID: answerID})
+	checkPending("late", true)
+	writePDUs(t, there, &pdu.Desc{PMID: metricID})
 	eventually(t, "well again", func() bool { return c.State() == wire.Ready })
-	owes("well again", false)
+	checkPending("well again", false)
 
 	call.Timeout = 10 * time.Second
 	if reply, err = c.Send(call); err != nil {
@@ -98,43 +98,43 @@ func testPending(t *testing.T, pair pair) {
 	if _, err := reply.Recv(nil); err == nil {
 		t.Error("an answer from nobody")
 	}
-	owes("dead", true)
+	checkPending("dead", true)
 }
 
 // A process that has ended answers no more, although a child of its own has the
 // pipe: nobody waits for the time of the request, or for ever.
-func TestPeerGoneAndThePipeIsOpen(t *testing.T) { inAllWays(t, testPeerGoneAndThePipeIsOpen) }
+func TestPeerGonePipeStillOpen(t *testing.T) { forEachPair(t, testPeerGonePipeStillOpen) }
 
-func testPeerGoneAndThePipeIsOpen(t *testing.T, pair pair) {
+func testPeerGonePipeStillOpen(t *testing.T, pair pairFunc) {
 	gone := errors.New("exit 3")
 	for _, tt := range []struct {
 		name    string
 		prepare func(t *testing.T, c *wire.Client, there wire.Conn) // until the process ends
 	}{
 		{"in a request", func(t *testing.T, c *wire.Client, _ wire.Conn) {
-			call := send(t, c, time.Minute, false)
+			call := sendDescReqTimeout(t, c, time.Minute, false)
 			time.AfterFunc(20*time.Millisecond, func() { c.PeerGone(gone) })
 			if _, err := call.Recv(nil); err != gone {
 				t.Errorf("Recv: %v, want %v", err, gone)
 			}
 		}},
 		{"before the answer is waited for", func(t *testing.T, c *wire.Client, _ wire.Conn) {
-			call := send(t, c, time.Minute, false)
+			call := sendDescReqTimeout(t, c, time.Minute, false)
 			c.PeerGone(gone)
 			if _, err := call.Recv(nil); err != gone {
 				t.Errorf("Recv: %v, want %v", err, gone)
 			}
 		}},
 		{"late", func(t *testing.T, c *wire.Client, _ wire.Conn) {
-			call := send(t, c, 20*time.Millisecond, false)
+			call := sendDescReqTimeout(t, c, 20*time.Millisecond, false)
 			if _, err := call.Recv(nil); err != transport.ErrLate {
 				t.Fatalf("Recv: %v, want %v", err, transport.ErrLate)
 			}
 			c.PeerGone(gone)
 		}},
 		{"not ready", func(t *testing.T, c *wire.Client, there wire.Conn) {
-			call := send(t, c, time.Minute, false)
-			put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
+			call := sendDescReqTimeout(t, c, time.Minute, false)
+			writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
 			if _, err := call.Recv(nil); err != transport.ErrNotReady {
 				t.Fatalf("Recv: %v, want %v", err, transport.ErrNotReady)
 			}
@@ -143,7 +143,7 @@ func testPeerGoneAndThePipeIsOpen(t *testing.T, pair pair) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			checkGoroutines(t)
-			c, there, _ := by(t, pair, wire.Options{})
+			c, there, _ := fakePMDA(t, pair, wire.Options{})
 			tt.prepare(t, c, there)
 			select {
 			case <-c.Done():
@@ -158,12 +158,12 @@ func testPeerGoneAndThePipeIsOpen(t *testing.T, pair pair) {
 }
 
 // Close ends a wait for an answer, with the way in which it is waited for.
-func TestCloseInACall(t *testing.T) { inAllWays(t, testCloseInACall) }
+func TestCloseDuringCall(t *testing.T) { forEachPair(t, testCloseDuringCall) }
 
-func testCloseInACall(t *testing.T, pair pair) {
+func testCloseDuringCall(t *testing.T, pair pairFunc) {
 	checkGoroutines(t)
-	c, _, r := by(t, pair, wire.Options{})
-	call := send(t, c, 0, false)
+	c, _, r := fakePMDA(t, pair, wire.Options{})
+	call := sendDescReqTimeout(t, c, 0, false)
 	if _, err := r.Next(); err != nil {
 		t.Fatal(err)
 	}
@@ -175,13 +175,13 @@ func testCloseInACall(t *testing.T, pair pair) {
 
 // A time that is shorter, or longer, than a thread waits itself is the time that
 // there is; what comes later is thrown away.
-func TestTimes(t *testing.T) { inAllWays(t, testTimes) }
+func TestTimeouts(t *testing.T) { forEachPair(t, testTimeouts) }
 
-func testTimes(t *testing.T, pair pair) {
+func testTimeouts(t *testing.T, pair pairFunc) {
 	for _, timeout := range []time.Duration{time.Millisecond, 4 * time.Millisecond, 30 * time.Millisecond} {
-		c, there, r := by(t, pair, wire.Options{})
+		c, there, r := fakePMDA(t, pair, wire.Options{})
 		for range 2 {
-			call := send(t, c, timeout, false)
+			call := sendDescReqTimeout(t, c, timeout, false)
 			began := time.Now()
 			if _, err := call.Recv(nil); err != transport.ErrLate {
 				t.Errorf("%v: got %v, want %v", timeout, err, transport.ErrLate)
@@ -190,18 +190,18 @@ func testTimes(t *testing.T, pair pair) {
 				t.Errorf("%v: waited for %v", timeout, took)
 			}
 			r.Next()
-			put(t, there, &pdu.Desc{PMID: 1})
+			writePDUs(t, there, &pdu.Desc{PMID: 1})
 			eventually(t, "well again", func() bool { return c.State() == wire.Ready })
 		}
-		call := ask(t, c, answerID)
+		call := sendDescReq(t, c, metricID)
 		r.Next()
-		put(t, there, &pdu.Desc{PMID: answerID})
+		writePDUs(t, there, &pdu.Desc{PMID: metricID})
 		b, err := call.Recv(nil)
 		var d pdu.Desc
 		if err != nil {
 			t.Fatal(err)
 		}
-		if pdu.ParseInto(b, &d); d.PMID != answerID {
+		if pdu.ParseInto(b, &d); d.PMID != metricID {
 			t.Errorf("%v: then the answer is %v", timeout, d.PMID)
 		}
 	}
@@ -209,9 +209,9 @@ func testTimes(t *testing.T, pair pair) {
 
 // Calls of one who is alone and of one who is not, by turns, each with its own
 // answer: the stream goes to and fro, and what was in it stays.
-func TestAloneByTurns(t *testing.T) {
+func TestDirectAndPolledReads(t *testing.T) {
 	checkGoroutines(t)
-	c, there, r := by(t, pipePair, wire.Options{Depth: 4})
+	c, there, r := fakePMDA(t, pipePair, wire.Options{Depth: 4})
 	go func() {
 		for {
 			b, err := r.Next()

@@ -51,37 +51,37 @@ func TestBadGreeting(t *testing.T) {
 
 // Parts of a PMDA in shell.
 const (
-	// hello greets, and takes the greeting and one DESC_REQ.
-	hello = `printf '\0\0\0\024\0\0\160\014\0\0\0\0\0\0\0\001\001\002\0\0'; head -c 36 >/dev/null; `
-	// take takes one more.
-	take = `head -c 16 >/dev/null; `
-	// code is an ERROR PDU, PM_ERR_PMID.
-	code = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\317\272`
-	// ready and notReady say so.
-	ready    = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\313\257`
-	notReady = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\313\256`
+	// shellHandshake greets, and takes the greeting and one DESC_REQ.
+	shellHandshake = `printf '\0\0\0\024\0\0\160\014\0\0\0\0\0\0\0\001\001\002\0\0'; head -c 36 >/dev/null; `
+	// shellReadRequest takes one more.
+	shellReadRequest = `head -c 16 >/dev/null; `
+	// errorPDU is an ERROR PDU, PM_ERR_PMID.
+	errorPDU = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\317\272`
+	// readyPDU and notReady say so.
+	readyPDU    = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\313\257`
+	notReadyPDU = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\313\256`
 )
 
-func desc(c transport.Transport) error {
-	return agenttest.Do(blocking{c}, agents.Origin{}, &pdu.DescReq{}, new(pdu.Desc))
+func doDescReq(c transport.Transport) error {
+	return agenttest.Do(mayBlockTransport{c}, agents.Origin{}, &pdu.DescReq{}, new(pdu.Desc))
 }
 
 // Half a reply comes in time. The drain takes it from there, with the replies
 // to the requests behind it, and nothing gets out of step.
-func TestLateHalfway(t *testing.T) {
+func TestLatePartialReply(t *testing.T) {
 	checkGoroutines(t)
-	c, _ := startPMDA(t, wire.Options{Depth: 2}, "/bin/sh", "-c", hello+take+
-		`printf '\0\0\0\020\0\0'; sleep 0.2; printf '\160\0\0\0\0\0\377\377\317\001`+code+`'
-		head -c 16 >/dev/null; printf '`+code+`'; cat >/dev/null`)
-	first := send(t, c, 50*time.Millisecond, false)
-	second := send(t, c, 5*time.Second, false)
+	c, _ := startPMDA(t, wire.Options{Depth: 2}, "/bin/sh", "-c", shellHandshake+shellReadRequest+
+		`printf '\0\0\0\020\0\0'; sleep 0.2; printf '\160\0\0\0\0\0\377\377\317\001`+errorPDU+`'
+		head -c 16 >/dev/null; printf '`+errorPDU+`'; cat >/dev/null`)
+	first := sendDescReqTimeout(t, c, 50*time.Millisecond, false)
+	second := sendDescReqTimeout(t, c, 5*time.Second, false)
 	for _, call := range []transport.Reply{first, second} {
 		if _, err := call.Recv(nil); err != transport.ErrLate {
 			t.Errorf("Recv: %v, want ErrLate", err)
 		}
 	}
 	eventually(t, "well again", func() bool { return c.State() == wire.Ready })
-	if err := desc(c); err != pdu.ErrnoPMID {
+	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 	}
 }
@@ -94,16 +94,16 @@ func TestBadReply(t *testing.T) {
 		{"dies in the middle", `printf '\0\0\0\040\0\0\160'`, "EOF"},
 		{"lies", `printf '\0\0\0\007aaaabbbb'; cat >/dev/null`, "length does not fit"},
 		{"wrong type", `printf '\0\0\0\020\0\0\160\004\0\0\0\0\0\0\0\0'; cat >/dev/null`, "DESC_REQ PDU in reply to DESC_REQ"},
-		{"babbles", `printf '` + code + code + `'; cat >/dev/null`, "not asked for"},
+		{"babbles", `printf '` + errorPDU + errorPDU + `'; cat >/dev/null`, "not asked for"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", hello+tt.script)
-			first := desc(c)
+			c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", shellHandshake+tt.script)
+			first := doDescReq(c)
 			if tt.name == "babbles" && first == pdu.ErrnoPMID {
-				first = desc(c) // its answer was good
+				first = doDescReq(c) // its answer was good
 			}
-			for _, err := range []error{first, desc(c)} {
+			for _, err := range []error{first, doDescReq(c)} {
 				if err == nil || !strings.Contains(err.Error(), tt.err) && !errors.Is(err, syscall.EPIPE) {
 					t.Errorf("got %v, want %q", err, tt.err)
 				}
@@ -119,7 +119,7 @@ func TestBadReply(t *testing.T) {
 // The ways in and out of not being ready.
 func TestNotReady(t *testing.T) {
 	checkGoroutines(t)
-	const good = `printf '` + code + `'; cat >/dev/null`
+	const good = `printf '` + errorPDU + `'; cat >/dev/null`
 	tests := []struct {
 		name   string
 		opt    wire.Options
@@ -127,38 +127,38 @@ func TestNotReady(t *testing.T) {
 		first  error  // of the first request; nil: there is none
 	}{
 		{"from the start", wire.Options{NotReady: true}, ``, nil},
-		{"as a reply", wire.Options{}, `printf '` + notReady + `'; sleep 0.1; printf '` + ready + `'; ` + take, transport.ErrNotReady},
-		{"before a reply that comes too", wire.Options{}, `printf '` + notReady + code + `'; sleep 0.1; printf '` + ready + `'; ` + take, transport.ErrNotReady},
-		{"behind a reply", wire.Options{}, `printf '` + code + notReady + `'; sleep 0.1; printf '` + ready + `'; ` + take, pdu.ErrnoPMID},
-		{"ready without need", wire.Options{}, `printf '` + ready + code + ready + `'; ` + take, pdu.ErrnoPMID},
+		{"as a reply", wire.Options{}, `printf '` + notReadyPDU + `'; sleep 0.1; printf '` + readyPDU + `'; ` + shellReadRequest, transport.ErrNotReady},
+		{"before a reply that comes too", wire.Options{}, `printf '` + notReadyPDU + errorPDU + `'; sleep 0.1; printf '` + readyPDU + `'; ` + shellReadRequest, transport.ErrNotReady},
+		{"behind a reply", wire.Options{}, `printf '` + errorPDU + notReadyPDU + `'; sleep 0.1; printf '` + readyPDU + `'; ` + shellReadRequest, pdu.ErrnoPMID},
+		{"ready without need", wire.Options{}, `printf '` + readyPDU + errorPDU + readyPDU + `'; ` + shellReadRequest, pdu.ErrnoPMID},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			script := hello + tt.script + good
+			script := shellHandshake + tt.script + good
 			if tt.opt.NotReady {
-				script = strings.Replace(hello, "head -c 36", "head -c 20", 1) + "sleep 0.1; printf '" + ready + "'; " + take + good
+				script = strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1) + "sleep 0.1; printf '" + readyPDU + "'; " + shellReadRequest + good
 			}
 			c, _ := startPMDA(t, tt.opt, "/bin/sh", "-c", script)
 			if tt.first != nil {
-				if err := desc(c); err != tt.first {
+				if err := doDescReq(c); err != tt.first {
 					t.Errorf("first: %v, want %v", err, tt.first)
 				}
 			}
 			if tt.opt.NotReady || tt.first == transport.ErrNotReady {
-				if err := desc(c); err != transport.ErrNotReady {
+				if err := doDescReq(c); err != transport.ErrNotReady {
 					t.Errorf("meanwhile: %v, want %v", err, transport.ErrNotReady)
 				}
 			}
 			eventually(t, "ready", func() bool { return c.State() == wire.Ready })
-			if err := desc(c); err != pdu.ErrnoPMID {
+			if err := doDescReq(c); err != pdu.ErrnoPMID {
 				t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 			}
 		})
 	}
 
 	t.Run("and then something else", func(t *testing.T) {
-		c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", hello+`printf '`+notReady+code+code+`'; cat >/dev/null`)
-		desc(c)
+		c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", shellHandshake+`printf '`+notReadyPDU+errorPDU+errorPDU+`'; cat >/dev/null`)
+		doDescReq(c)
 		<-c.Done()
 		if err := c.Err(); !errors.Is(err, pdu.ErrnoIPC) {
 			t.Errorf("ended by %v, want %v", err, pdu.ErrnoIPC)

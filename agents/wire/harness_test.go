@@ -18,21 +18,21 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// answer is an Agent with one metric.
-type answer struct{}
+// oneMetricAgent is an Agent with one metric.
+type oneMetricAgent struct{}
 
-var answerID = pdu.NewPMID(400, 0, 1)
+var metricID = pdu.NewPMID(400, 0, 1)
 
-func (answer) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
-	if id != answerID {
+func (oneMetricAgent) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	if id != metricID {
 		return pdu.Desc{}, pdu.ErrnoPMID
 	}
 	return pdu.Desc{PMID: id, InDom: pdu.NoInDom}, nil
 }
 
-func (answer) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+func (oneMetricAgent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
 	for _, id := range r.PMIDs {
-		if id != answerID {
+		if id != metricID {
 			w.Fail(id, pdu.ErrnoPMID)
 			continue
 		}
@@ -45,8 +45,8 @@ func (answer) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWrit
 // The test binary is its own PMDA: run under this name it serves answer on
 // its standard input and output.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "pmdaanswer" {
-		wire.Serve(context.Background(), answer{}, stdio{os.Stdin, os.Stdout})
+	if filepath.Base(os.Args[0]) == "pmdaonemetric" {
+		wire.Serve(context.Background(), oneMetricAgent{}, stdio{os.Stdin, os.Stdout})
 		os.Exit(0)
 	}
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // for children
@@ -87,7 +87,7 @@ func startSelf(t testing.TB) *wire.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pmda := filepath.Join(t.TempDir(), "pmdaanswer")
+	pmda := filepath.Join(t.TempDir(), "pmdaonemetric")
 	if err := os.Symlink(self, pmda); err != nil {
 		t.Fatal(err)
 	}
@@ -128,38 +128,38 @@ func pipePair(t testing.TB) (here, there wire.Conn) {
 	return child.NewPipes(ends[0], ends[3]), child.NewPipes(ends[2], ends[1])
 }
 
-// frozenPair is pipePair for lack of descriptors: what is read directly stays so.
-func frozenPair(t testing.TB) (here, there wire.Conn) {
+// directPair is pipePair for lack of descriptors: what is read directly stays so.
+func directPair(t testing.TB) (here, there wire.Conn) {
 	t.Helper()
 	here, there = pipePair(t)
-	return frozen{here.(*child.Pipes)}, there
+	return alwaysDirect{here.(*child.Pipes)}, there
 }
 
-type frozen struct{ *child.Pipes }
+type alwaysDirect struct{ *child.Pipes }
 
-func (s frozen) Direct(on bool) bool { return on && s.Pipes.Direct(on) }
+func (s alwaysDirect) Direct(on bool) bool { return on && s.Pipes.Direct(on) }
 
-// inAllWays runs test with a stream that is read through the poller, and with
+// forEachPair runs test with a stream that is read through the poller, and with
 // some that those read directly who are alone: the calls of send, ask and desc.
-func inAllWays(t *testing.T, test func(t *testing.T, pair pair)) {
+func forEachPair(t *testing.T, test func(t *testing.T, pair pairFunc)) {
 	t.Run("sockets", func(t *testing.T) { test(t, socketPair) })
 	t.Run("pipes", func(t *testing.T) { test(t, pipePair) })
-	t.Run("frozen", func(t *testing.T) { test(t, frozenPair) })
+	t.Run("frozen", func(t *testing.T) { test(t, directPair) })
 }
 
-type pair func(testing.TB) (here, there wire.Conn)
+type pairFunc func(testing.TB) (here, there wire.Conn)
 
-// blocking is a Transport whose calls may block their thread.
-type blocking struct{ transport.Transport }
+// mayBlockTransport is a Transport whose calls may block their thread.
+type mayBlockTransport struct{ transport.Transport }
 
-func (a blocking) Send(call *transport.Call) (transport.Reply, error) {
+func (a mayBlockTransport) Send(call *transport.Call) (transport.Reply, error) {
 	call.MayBlock = true
 	return a.Transport.Send(call)
 }
 
-// serve runs a with Serve and returns a Client of it. Both are gone when t
+// serveAgent runs a with Serve and returns a Client of it. Both are gone when t
 // ends.
-func serve(t *testing.T, a agents.Agent, opt wire.Options) *wire.Client {
+func serveAgent(t *testing.T, a agents.Agent, opt wire.Options) *wire.Client {
 	t.Helper()
 	here, there := socketPair(t)
 	served := make(chan error, 1)
@@ -213,10 +213,10 @@ func checkGoroutines(t *testing.T) {
 	})
 }
 
-// send sends a DESC_REQ and does not wait for the reply.
-func send(t *testing.T, c transport.Transport, timeout time.Duration, batched bool) transport.Reply {
+// sendDescReqTimeout sends a DESC_REQ and does not wait for the reply.
+func sendDescReqTimeout(t *testing.T, c transport.Transport, timeout time.Duration, batched bool) transport.Reply {
 	t.Helper()
-	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: answerID})
+	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: metricID})
 	if err != nil {
 		t.Fatal(err)
 	}

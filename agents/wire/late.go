@@ -26,7 +26,7 @@ func (c *Client) markLate() error {
 	var owed []pdu.Type
 	for i, f := range c.inflight {
 		if i == 0 {
-			c.owed = f.pending()
+			c.lastPending = f.pending()
 		}
 		owed = append(owed, f.want)
 		c.finish(f, transport.ErrLate)
@@ -59,29 +59,29 @@ func (c *Client) startRecovery(s State, owed []pdu.Type) {
 // one that is not ready to say that it is.
 func (c *Client) background(s State, owed []pdu.Type) {
 	defer c.tasks.Done()
-	c.changed(s)
-	written := make(chan error, 1)
+	c.notifyState(s)
+	writeDone := make(chan error, 1)
 	go func() { // an agent that waits for us to read does not
 		err := c.finishWrite()
 		if err != nil {
 			c.fail(err)
 		}
-		written <- err
+		writeDone <- err
 	}()
 	c.setDirect(false)
-	err := c.readBy(time.Time{})
+	err := c.setReadDeadline(time.Time{})
 	var b []byte
 	// NOTREADY may have been an answer, or have met a request on its way: then
 	// there is one answer less than it seems, and the last is not waited for.
-	unsure, settling := s == NotReady, false
+	replyUncertain, inGrace := s == NotReady, false
 	for err == nil && (s == NotReady || len(owed) > 0) {
-		if last := unsure && s == Late && len(owed) == 1; last && !settling {
-			settling = true
-			err = c.readBy(time.Now().Add(readyGrace))
+		if lastUncertain := replyUncertain && s == Late && len(owed) == 1; lastUncertain && !inGrace {
+			inGrace = true
+			err = c.setReadDeadline(time.Now().Add(readyGrace))
 			continue
 		}
 		b, err = c.read(b[:0])
-		if settling && errors.Is(err, os.ErrDeadlineExceeded) && len(c.ahead) == 0 {
+		if inGrace && errors.Is(err, os.ErrDeadlineExceeded) && len(c.unparsed) == 0 {
 			err = nil
 			break
 		}
@@ -93,13 +93,13 @@ func (c *Client) background(s State, owed []pdu.Type) {
 		case code == pdu.ErrnoReady:
 			s = Late // well, in a moment
 		case code == pdu.ErrnoNotReady && s != NotReady:
-			s, unsure, settling = NotReady, true, false
-			err = c.readBy(time.Time{})
+			s, replyUncertain, inGrace = NotReady, true, false
+			err = c.setReadDeadline(time.Time{})
 			c.mu.Lock()
 			c.everNotReady = true
 			c.state.Store(int32(s))
 			c.mu.Unlock()
-			c.changed(s)
+			c.notifyState(s)
 		case len(owed) > 0 && (t == owed[0] || t == pdu.TypeError):
 			owed = owed[1:]
 		default:
@@ -109,19 +109,19 @@ func (c *Client) background(s State, owed []pdu.Type) {
 	if err != nil {
 		c.fail(err) // ends the write, too
 	}
-	if err2 := <-written; err != nil || err2 != nil {
+	if writeErr := <-writeDone; err != nil || writeErr != nil {
 		return
 	}
-	c.changed(Ready)
+	c.notifyState(Ready)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reading = false
-	c.owed = transport.Pending{}
+	c.lastPending = transport.Pending{}
 	c.state.Store(int32(Ready))
 	if err := c.unsolicited(); err != nil {
 		c.failLocked(err)
-	} else if c.gone != nil {
-		c.failLocked(c.gone)
+	} else if c.exitErr != nil {
+		c.failLocked(c.exitErr)
 	} else if c.refusal() == nil {
 		c.flushLocked()
 	}
@@ -139,7 +139,7 @@ func (c *Client) finishWrite() error {
 	return err
 }
 
-func (c *Client) changed(s State) {
+func (c *Client) notifyState(s State) {
 	if c.opt.OnState != nil {
 		c.opt.OnState(s)
 	}

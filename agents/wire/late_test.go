@@ -16,12 +16,12 @@ import (
 
 // A caller that has sent to an agent and is busy elsewhere holds up nobody:
 // the next caller reads the reply on its behalf.
-func TestReplyIsReadForTheAbsent(t *testing.T) {
+func TestReplyReadByAnotherCaller(t *testing.T) {
 	checkGoroutines(t)
-	c := serve(t, answer{}, wire.Options{})
-	first := send(t, c, 0, true)
+	c := serveAgent(t, oneMetricAgent{}, wire.Options{})
+	first := sendDescReqTimeout(t, c, 0, true)
 	for range 3 {
-		second := send(t, c, 0, true) // reads the reply to the one before
+		second := sendDescReqTimeout(t, c, 0, true) // reads the reply to the one before
 		if b, err := first.Recv([]byte("x")); err != nil || string(b[:1]) != "x" {
 			t.Fatal(err)
 		}
@@ -32,11 +32,11 @@ func TestReplyIsReadForTheAbsent(t *testing.T) {
 	}
 
 	// And so does one who waited in front of one that is absent.
-	first = send(t, c, 0, true)
+	first = sendDescReqTimeout(t, c, 0, true)
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			call := send(t, c, 0, true)
+			call := sendDescReqTimeout(t, c, 0, true)
 			if _, err := call.Recv(nil); err != nil {
 				t.Error(err)
 			}
@@ -48,39 +48,39 @@ func TestReplyIsReadForTheAbsent(t *testing.T) {
 	}
 }
 
-// gate is an answer whose Desc of another metric waits to be let through.
-type gate struct {
-	answer
-	entered, open chan struct{}
+// gatedAgent is an answer whose Desc of another metric waits to be let through.
+type gatedAgent struct {
+	oneMetricAgent
+	entered, release chan struct{}
 }
 
-func (g gate) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
-	if id != answerID {
+func (g gatedAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
+	if id != metricID {
 		g.entered <- struct{}{}
-		<-g.open
+		<-g.release
 	}
-	return g.answer.Desc(ctx, o, id)
+	return g.oneMetricAgent.Desc(ctx, o, id)
 }
 
 // A late agent costs its caller the timeout and others nothing. When the
 // reply has come it is thrown away, and the agent is as good as before.
 func TestLate(t *testing.T) {
 	checkGoroutines(t)
-	g := gate{entered: make(chan struct{}, 1), open: make(chan struct{})}
+	g := gatedAgent{entered: make(chan struct{}, 1), release: make(chan struct{})}
 	states := make(chan wire.State, 10)
-	cd := serve(t, g, wire.Options{OnState: func(s wire.State) { states <- s }})
+	client := serveAgent(t, g, wire.Options{OnState: func(s wire.State) { states <- s }})
 	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply, err := cd.Send(&transport.Call{Req: req, Timeout: 50 * time.Millisecond})
+	reply, err := client.Send(&transport.Call{Req: req, Timeout: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-g.entered
 	waited := make(chan error) // by one who waits for the slot
 	go func() {
-		waited <- agenttest.Do(cd, agents.Origin{}, &pdu.DescReq{PMID: answerID}, new(pdu.Desc))
+		waited <- agenttest.Do(client, agents.Origin{}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
 	}()
 	if b, err := reply.Recv([]byte("x")); err != transport.ErrLate || string(b) != "x" {
 		t.Errorf("Recv: %q, %v, want ErrLate", b, err)
@@ -88,40 +88,40 @@ func TestLate(t *testing.T) {
 	if err := <-waited; err != transport.ErrLate {
 		t.Errorf("waiting Send: %v, want ErrLate", err)
 	}
-	if _, err := cd.Send(&transport.Call{Req: req}); err != transport.ErrLate {
+	if _, err := client.Send(&transport.Call{Req: req}); err != transport.ErrLate {
 		t.Errorf("Send: %v, want ErrLate", err)
 	}
-	if s := <-states; s != wire.Late || cd.State() != wire.Late {
-		t.Errorf("state %v, told %v, want late", cd.State(), s)
+	if s := <-states; s != wire.Late || client.State() != wire.Late {
+		t.Errorf("state %v, told %v, want late", client.State(), s)
 	}
-	close(g.open)
-	eventually(t, "well again", func() bool { return cd.State() == wire.Ready })
+	close(g.release)
+	eventually(t, "well again", func() bool { return client.State() == wire.Ready })
 	if s := <-states; s != wire.Ready {
 		t.Errorf("told %v, want ready", s)
 	}
-	agenttest.Test(t, late{cd, g}, answerID)
+	agenttest.Test(t, gatedTransport{client, g}, metricID)
 }
 
-// late lets the suite through a gate that is open.
-type late struct {
+// gatedTransport lets the suite through a gate that is open.
+type gatedTransport struct {
 	transport.Transport
-	g gate
+	agent gatedAgent
 }
 
-func (l late) Send(c *transport.Call) (transport.Reply, error) {
+func (l gatedTransport) Send(c *transport.Call) (transport.Reply, error) {
 	r, err := l.Transport.Send(c)
-	return lateReply{r, l.g}, err
+	return gatedReply{r, l.agent}, err
 }
 
-type lateReply struct {
+type gatedReply struct {
 	transport.Reply
-	g gate
+	agent gatedAgent
 }
 
-func (r lateReply) Recv(dst []byte) ([]byte, error) {
+func (r gatedReply) Recv(dst []byte) ([]byte, error) {
 	b, err := r.Reply.Recv(dst)
 	select {
-	case <-r.g.entered:
+	case <-r.agent.entered:
 	default:
 	}
 	return b, err
@@ -129,15 +129,15 @@ func (r lateReply) Recv(dst []byte) ([]byte, error) {
 
 // One who waits behind others for longer than its timeout gives up, and the
 // agent is not late for it.
-func TestWaitHasABound(t *testing.T) {
+func TestTimeoutWhileWaiting(t *testing.T) {
 	checkGoroutines(t)
-	g := gate{entered: make(chan struct{}, 1), open: make(chan struct{})}
-	cd := serve(t, g, wire.Options{})
+	g := gatedAgent{entered: make(chan struct{}, 1), release: make(chan struct{})}
+	client := serveAgent(t, g, wire.Options{})
 	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent, err := cd.Send(&transport.Call{Req: req, Timeout: 0})
+	sent, err := client.Send(&transport.Call{Req: req, Timeout: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,13 +149,13 @@ func TestWaitHasABound(t *testing.T) {
 	<-g.entered
 	eventually(t, "another reads", func() bool {
 		c := transport.Call{Req: req, Timeout: 10 * time.Millisecond}
-		_, err := cd.Send(&c)
+		_, err := client.Send(&c)
 		return err == transport.ErrLate
 	})
-	if cd.State() != wire.Ready {
-		t.Errorf("state %v, want ready", cd.State())
+	if client.State() != wire.Ready {
+		t.Errorf("state %v, want ready", client.State())
 	}
-	close(g.open)
+	close(g.release)
 	if err := <-reply; err != nil {
 		t.Error(err)
 	}
@@ -165,8 +165,8 @@ func TestWaitHasABound(t *testing.T) {
 // reads again.
 func TestAgentThatDoesNotRead(t *testing.T) {
 	checkGoroutines(t)
-	c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", strings.Replace(hello, "head -c 36", "head -c 20", 1)+
-		`sleep 0.3; head -c 400028 >/dev/null; printf '`+code+`'; `+take+`printf '`+code+`'; cat >/dev/null`)
+	c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1)+
+		`sleep 0.3; head -c 400028 >/dev/null; printf '`+errorPDU+`'; `+shellReadRequest+`printf '`+errorPDU+`'; cat >/dev/null`)
 	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: make([]pdu.PMID, 100_000)})
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
 	eventually(t, "well again", func() bool { return c.State() == wire.Ready })
-	if err := desc(c); err != pdu.ErrnoPMID {
+	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 	}
 }

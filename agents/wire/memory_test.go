@@ -12,14 +12,14 @@ import (
 
 // A Client does not keep Calls that are over: they are part of what has the
 // buffers of a whole request.
-func TestCallsAreNotKept(t *testing.T) { inAllWays(t, testCallsAreNotKept) }
+func TestCallsAreNotKept(t *testing.T) { forEachPair(t, testCallsAreNotKept) }
 
-func testCallsAreNotKept(t *testing.T, pair pair) {
-	c, there, _ := by(t, pair, wire.Options{Depth: 4})
+func testCallsAreNotKept(t *testing.T, pair pairFunc) {
+	c, there, _ := fakePMDA(t, pair, wire.Options{Depth: 4})
 	const n = 3
 	var over [n]weak.Pointer[transport.Call]
 	func() {
-		req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: answerID})
+		req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: metricID})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func testCallsAreNotKept(t *testing.T, pair pair) {
 			}
 		}
 		for _, reply := range replies {
-			put(t, there, &pdu.Desc{PMID: answerID, InDom: pdu.NoInDom})
+			writePDUs(t, there, &pdu.Desc{PMID: metricID, InDom: pdu.NoInDom})
 			if _, err := reply.Recv(nil); err != nil {
 				t.Fatal(err)
 			}

@@ -57,9 +57,9 @@ func (c *Client) flushLocked() {
 	}
 	c.granted++ // keeps requests, whose notices these are, behind
 	c.mu.Unlock()
-	more, err := true, error(nil)
-	for more && err == nil { // others may come meanwhile
-		more, err = c.flush()
+	again, err := true, error(nil)
+	for again && err == nil { // others may come meanwhile
+		again, err = c.flush()
 	}
 	c.mu.Lock()
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *Client) flush() (more bool, err error) {
 	if len(c.backlog) == 0 { // else notices wait where they are merged
 		c.out = c.takeNotices(c.out)
 	}
-	rest, err := c.put.Write(c.out)
+	rest, err := c.writer.Write(c.out)
 	c.backlog = append(c.backlog[:0], rest...)
 	return len(rest) == 0 && c.notices.Any(), err
 }

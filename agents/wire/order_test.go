@@ -14,11 +14,11 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// by has the test play the PMDA: there is the PMDA's end, behind the greeting.
-func by(t *testing.T, pair pair, opt wire.Options) (c *wire.Client, there wire.Conn, r *pdu.Reader) {
+// fakePMDA has the test play the PMDA: there is the PMDA's end, behind the greeting.
+func fakePMDA(t *testing.T, pair pairFunc, opt wire.Options) (c *wire.Client, there wire.Conn, r *pdu.Reader) {
 	t.Helper()
 	here, there := pair(t)
-	put(t, there, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureAuth)}})
+	writePDUs(t, there, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureAuth)}})
 	c, err := wire.Dial(t.Context(), here, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func by(t *testing.T, pair pair, opt wire.Options) (c *wire.Client, there wire.C
 	return c, there, r
 }
 
-func put(t *testing.T, w io.Writer, ms ...pdu.Message) {
+func writePDUs(t *testing.T, w io.Writer, ms ...pdu.Message) {
 	t.Helper()
 	var b []byte
 	for _, m := range ms {
@@ -42,8 +42,8 @@ func put(t *testing.T, w io.Writer, ms ...pdu.Message) {
 	}
 }
 
-// ask sends a DESC_REQ.
-func ask(t *testing.T, c transport.Transport, id pdu.PMID) transport.Reply {
+// sendDescReq sends a DESC_REQ.
+func sendDescReq(t *testing.T, c transport.Transport, id pdu.PMID) transport.Reply {
 	t.Helper()
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id})
 	r, err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 5 * time.Second})
@@ -55,20 +55,20 @@ func ask(t *testing.T, c transport.Transport, id pdu.PMID) transport.Reply {
 
 // An agent says that it is not ready before it sees a request, is ready again
 // and then answers the request: that answer is nobody else's.
-func TestNotReadyMeetsARequest(t *testing.T) { inAllWays(t, testNotReadyMeetsARequest) }
+func TestNotReadyCrossesRequest(t *testing.T) { forEachPair(t, testNotReadyCrossesRequest) }
 
-func testNotReadyMeetsARequest(t *testing.T, pair pair) {
-	c, there, r := by(t, pair, wire.Options{})
-	put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
-	if _, err := ask(t, c, 111).Recv(nil); err != transport.ErrNotReady {
+func testNotReadyCrossesRequest(t *testing.T, pair pairFunc) {
+	c, there, r := fakePMDA(t, pair, wire.Options{})
+	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
+	if _, err := sendDescReq(t, c, 111).Recv(nil); err != transport.ErrNotReady {
 		t.Fatal(err)
 	}
 	r.Next()
-	put(t, there, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 111})
+	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 111})
 	eventually(t, "ready", func() bool { return c.State() == wire.Ready })
-	next := ask(t, c, 222)
+	next := sendDescReq(t, c, 222)
 	r.Next()
-	put(t, there, &pdu.Desc{PMID: 222})
+	writePDUs(t, there, &pdu.Desc{PMID: 222})
 	b, err := next.Recv(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -81,10 +81,12 @@ func testNotReadyMeetsARequest(t *testing.T, pair pair) {
 
 // One who waits for its turn gives up at its own time, also while it reads a
 // reply on behalf of another who has more.
-func TestReadingForAnotherHasABound(t *testing.T) { inAllWays(t, testReadingForAnotherHasABound) }
+func TestTimeoutWhileReadingForAnother(t *testing.T) {
+	forEachPair(t, testTimeoutWhileReadingForAnother)
+}
 
-func testReadingForAnotherHasABound(t *testing.T, pair pair) {
-	c, there, r := by(t, pair, wire.Options{})
+func testTimeoutWhileReadingForAnother(t *testing.T, pair pairFunc) {
+	c, there, r := fakePMDA(t, pair, wire.Options{})
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
 	first, err := c.Send(&transport.Call{MayBlock: true, Req: req, Batched: true})
 	if err != nil {
@@ -94,7 +96,7 @@ func testReadingForAnotherHasABound(t *testing.T, pair pair) {
 		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
 	r.Next()
-	put(t, there, &pdu.Desc{PMID: 1})
+	writePDUs(t, there, &pdu.Desc{PMID: 1})
 	if _, err := first.Recv(nil); err != nil {
 		t.Errorf("the other: %v", err)
 	}
@@ -102,10 +104,10 @@ func testReadingForAnotherHasABound(t *testing.T, pair pair) {
 
 // Notices to an agent that does not read take the memory of one for each
 // client, however often they change.
-func TestNoticesAreMerged(t *testing.T) { inAllWays(t, testNoticesAreMerged) }
+func TestNoticesAreMerged(t *testing.T) { forEachPair(t, testNoticesAreMerged) }
 
-func testNoticesAreMerged(t *testing.T, pair pair) {
-	c, there, _ := by(t, pair, wire.Options{})
+func testNoticesAreMerged(t *testing.T, pair pairFunc) {
+	c, there, _ := fakePMDA(t, pair, wire.Options{})
 	const each = 200
 	for range 20_000 {
 		c.Notify(transport.Notice{Client: 1, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrContainer, Value: make([]byte, each)}}})
@@ -120,10 +122,10 @@ func testNoticesAreMerged(t *testing.T, pair pair) {
 
 // An agent that answers at once is not late because its answer does not fit
 // in the pipe and the caller is busy elsewhere until the time is over.
-func TestLargeReplyToABusyCaller(t *testing.T) { inAllWays(t, testLargeReplyToABusyCaller) }
+func TestLargeReplyWhileCallerIsBusy(t *testing.T) { forEachPair(t, testLargeReplyWhileCallerIsBusy) }
 
-func testLargeReplyToABusyCaller(t *testing.T, pair pair) {
-	c, there, r := by(t, pair, wire.Options{})
+func testLargeReplyWhileCallerIsBusy(t *testing.T, pair pairFunc) {
+	c, there, r := fakePMDA(t, pair, wire.Options{})
 	begun := make(chan struct{})
 	go func() {
 		r.Next()
@@ -146,15 +148,15 @@ func testLargeReplyToABusyCaller(t *testing.T, pair pair) {
 }
 
 // The end of a process is not forgotten because an answer was still there.
-func TestPeerGoneWhileBusy(t *testing.T) { inAllWays(t, testPeerGoneWhileBusy) }
+func TestPeerGoneWhileBusy(t *testing.T) { forEachPair(t, testPeerGoneWhileBusy) }
 
-func testPeerGoneWhileBusy(t *testing.T, pair pair) {
-	c, there, r := by(t, pair, wire.Options{})
-	call := ask(t, c, 1)
+func testPeerGoneWhileBusy(t *testing.T, pair pairFunc) {
+	c, there, r := fakePMDA(t, pair, wire.Options{})
+	call := sendDescReq(t, c, 1)
 	r.Next()
 	gone := errors.New("exit 3")
 	c.PeerGone(gone)
-	put(t, there, &pdu.Desc{PMID: 1})
+	writePDUs(t, there, &pdu.Desc{PMID: 1})
 	if _, err := call.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
@@ -165,21 +167,21 @@ func testPeerGoneWhileBusy(t *testing.T, pair pair) {
 }
 
 // What a refused Send was about to take along goes with the next one.
-func TestRefusedSendKeepsNotices(t *testing.T) { inAllWays(t, testRefusedSendKeepsNotices) }
+func TestRefusedSendKeepsNotices(t *testing.T) { forEachPair(t, testRefusedSendKeepsNotices) }
 
-func testRefusedSendKeepsNotices(t *testing.T, pair pair) {
-	c, there, r := by(t, pair, wire.Options{Depth: 2})
-	first := ask(t, c, 1)
+func testRefusedSendKeepsNotices(t *testing.T, pair pairFunc) {
+	c, there, r := fakePMDA(t, pair, wire.Options{Depth: 2})
+	first := sendDescReq(t, c, 1)
 	r.Next()
 	c.Notify(transport.Notice{Client: 7, End: true})
 	if _, err := c.Send(&transport.Call{MayBlock: true, Req: []byte("no PDU")}); err == nil {
 		t.Fatal("sent")
 	}
-	put(t, there, &pdu.Desc{PMID: 1})
+	writePDUs(t, there, &pdu.Desc{PMID: 1})
 	if _, err := first.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
-	ask(t, c, 2)
+	sendDescReq(t, c, 2)
 	b, err := r.Next()
 	if err != nil {
 		t.Fatal(err)
@@ -191,14 +193,14 @@ func testRefusedSendKeepsNotices(t *testing.T, pair pair) {
 
 // Requests go out behind others only to an agent that is known to do well with
 // that, and only if it need not read them while it writes.
-func TestWhoIsSentRequestsAhead(t *testing.T) { inAllWays(t, testWhoIsSentRequestsAhead) }
+func TestPipelining(t *testing.T) { forEachPair(t, testPipelining) }
 
-func testWhoIsSentRequestsAhead(t *testing.T, pair pair) {
+func testPipelining(t *testing.T, pair pairFunc) {
 	answerTo := func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader, after time.Duration, m ...pdu.Message) {
-		call := ask(t, c, 1)
+		call := sendDescReq(t, c, 1)
 		r.Next()
 		<-time.After(after)
-		put(t, there, m...)
+		writePDUs(t, there, m...)
 		call.Recv(nil)
 		eventually(t, "ready", func() bool { return c.State() == wire.Ready })
 	}
@@ -227,7 +229,7 @@ func testWhoIsSentRequestsAhead(t *testing.T, pair pair) {
 		}, small, small, transport.ErrLate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, there, r := by(t, pair, wire.Options{Depth: 2})
+			c, there, r := fakePMDA(t, pair, wire.Options{Depth: 2})
 			if test.before != nil {
 				test.before(t, c, there, r)
 			}
@@ -243,28 +245,30 @@ func testWhoIsSentRequestsAhead(t *testing.T, pair pair) {
 
 // Of an agent that was sent several requests and says that it is not ready, all
 // answers but one are due, however long they take.
-func TestNotReadyMeetsSeveralRequests(t *testing.T) { inAllWays(t, testNotReadyMeetsSeveralRequests) }
+func TestNotReadyCrossesSeveralRequests(t *testing.T) {
+	forEachPair(t, testNotReadyCrossesSeveralRequests)
+}
 
-func testNotReadyMeetsSeveralRequests(t *testing.T, pair pair) {
-	c, there, r := by(t, pair, wire.Options{Depth: 3})
+func testNotReadyCrossesSeveralRequests(t *testing.T, pair pairFunc) {
+	c, there, r := fakePMDA(t, pair, wire.Options{Depth: 3})
 	var calls []transport.Reply
 	for range 3 {
-		calls = append(calls, ask(t, c, 111))
+		calls = append(calls, sendDescReq(t, c, 111))
 		r.Next()
 	}
-	put(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
+	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoNotReady})
 	for _, call := range calls {
 		if _, err := call.Recv(nil); err != transport.ErrNotReady {
 			t.Fatal(err)
 		}
 	}
-	put(t, there, &pdu.Error{Code: pdu.ErrnoReady})
+	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoReady})
 	<-time.After(150 * time.Millisecond) // more than one answer is given
-	put(t, there, &pdu.Desc{PMID: 111}, &pdu.Desc{PMID: 111})
+	writePDUs(t, there, &pdu.Desc{PMID: 111}, &pdu.Desc{PMID: 111})
 	eventually(t, "ready", func() bool { return c.State() == wire.Ready })
-	next := ask(t, c, 222)
+	next := sendDescReq(t, c, 222)
 	r.Next()
-	put(t, there, &pdu.Desc{PMID: 222})
+	writePDUs(t, there, &pdu.Desc{PMID: 222})
 	b, err := next.Recv(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -277,10 +281,10 @@ func testNotReadyMeetsSeveralRequests(t *testing.T, pair pair) {
 
 // An agent that has been told of the end of a client may have forgotten the
 // profile that it got in that client's name: it is sent again.
-func TestProfileOfOneWhoHasGone(t *testing.T) { inAllWays(t, testProfileOfOneWhoHasGone) }
+func TestProfileOfClosedClient(t *testing.T) { forEachPair(t, testProfileOfClosedClient) }
 
-func testProfileOfOneWhoHasGone(t *testing.T, pair pair) {
-	c, there, r := by(t, pair, wire.Options{Depth: 2})
+func testProfileOfClosedClient(t *testing.T, pair pairFunc) {
+	c, there, r := fakePMDA(t, pair, wire.Options{Depth: 2})
 	all := new(pdu.Profile)
 	req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{1}})
 	fetch := func(client int32) transport.Reply {
@@ -309,7 +313,7 @@ func testProfileOfOneWhoHasGone(t *testing.T, pair pair) {
 	c.Notify(transport.Notice{Client: 1, End: true}) // waits for the next request
 	second := fetch(2)
 	expect("ERROR 1", "PROFILE 2", "FETCH 2")
-	put(t, there, new(pdu.Result), new(pdu.Result))
+	writePDUs(t, there, new(pdu.Result), new(pdu.Result))
 	for _, call := range []transport.Reply{first, second} {
 		if _, err := call.Recv(nil); err != nil {
 			t.Error(err)
@@ -320,10 +324,10 @@ func testProfileOfOneWhoHasGone(t *testing.T, pair pair) {
 // The agent writes a long answer and does not read; what the request behind
 // takes along does not fit. When both are late, each side still takes what the
 // other writes.
-func TestLateInBothDirections(t *testing.T) { inAllWays(t, testLateInBothDirections) }
+func TestLateInBothDirections(t *testing.T) { forEachPair(t, testLateInBothDirections) }
 
-func testLateInBothDirections(t *testing.T, pair pair) {
-	c, there, r := by(t, pair, wire.Options{Depth: 2})
+func testLateInBothDirections(t *testing.T, pair pairFunc) {
+	c, there, r := fakePMDA(t, pair, wire.Options{Depth: 2})
 	req, _ := pdu.Append(nil, 0, &pdu.TextReq{Ident: 1, Kind: pdu.TextPMID | pdu.TextHelp})
 	first, err := c.Send(&transport.Call{MayBlock: true, Req: req, Batched: true, Timeout: 50 * time.Millisecond})
 	if err != nil {
@@ -344,12 +348,12 @@ func testLateInBothDirections(t *testing.T, pair pair) {
 	}
 	there.SetWriteDeadline(time.Now().Add(20 * time.Second))
 	there.SetReadDeadline(time.Now().Add(20 * time.Second))
-	put(t, there, &pdu.Text{Text: strings.Repeat("x", 4<<20)})
+	writePDUs(t, there, &pdu.Text{Text: strings.Repeat("x", 4<<20)})
 	for range clients + 1 {
 		if _, err := r.Next(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(t, there, &pdu.Text{Text: "x"})
+	writePDUs(t, there, &pdu.Text{Text: "x"})
 	eventually(t, "ready", func() bool { return c.State() == wire.Ready })
 }

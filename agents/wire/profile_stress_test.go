@@ -14,8 +14,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// mark tells profiles apart.
-func mark(p *pdu.Profile) int32 {
+// profileMark tells profiles apart.
+func profileMark(p *pdu.Profile) int32 {
 	switch {
 	case p == nil:
 		return -1
@@ -27,10 +27,10 @@ func mark(p *pdu.Profile) int32 {
 	return 0
 }
 
-// forgetful plays a PMDA that answers each FETCH with the mark of the profile
+// profilePMDA plays a PMDA that answers each FETCH with the mark of the profile
 // that it has, of which it has none when the client has gone that it was sent
 // for. At times it is slow, late, or dead.
-func forgetful(conn wire.Conn) {
+func profilePMDA(conn wire.Conn) {
 	defer conn.Close()
 	put := func(m pdu.Message) bool {
 		b, err := pdu.Append(nil, 0, m)
@@ -42,7 +42,7 @@ func forgetful(conn wire.Conn) {
 	put(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
 	r := pdu.NewReader(conn, 0)
 	var profile *pdu.Profile
-	var of int32
+	var sender int32
 	for {
 		b, err := r.Next()
 		if err != nil {
@@ -51,12 +51,12 @@ func forgetful(conn wire.Conn) {
 		_, typ, from := pdu.Header(b)
 		switch typ {
 		case pdu.TypeProfile:
-			profile, of = new(pdu.Profile), from
+			profile, sender = new(pdu.Profile), from
 			if _, err := pdu.ParseInto(b, profile); err != nil {
 				return
 			}
 		case pdu.TypeError:
-			if from == of {
+			if from == sender {
 				profile = nil
 			}
 		case pdu.TypeFetch:
@@ -72,7 +72,7 @@ func forgetful(conn wire.Conn) {
 			case 2, 3:
 				time.Sleep(11 * time.Millisecond) // not quick
 			}
-			value := pdu.Value{Inst: -1, Word: uint32(mark(profile))}
+			value := pdu.Value{Inst: -1, Word: uint32(profileMark(profile))}
 			if !put(&pdu.Result{Sets: []pdu.ValueSet{{PMID: m.PMIDs[0], Values: []pdu.Value{value}}}}) {
 				return
 			}
@@ -102,8 +102,8 @@ func stressProfiles(t *testing.T, depth int) {
 			}
 			c.Close()
 		}
-		here, there := []pair{socketPair, pipePair, frozenPair}[rand.IntN(3)](t)
-		go forgetful(there)
+		here, there := []pairFunc{socketPair, pipePair, directPair}[rand.IntN(3)](t)
+		go profilePMDA(there)
 		c, err := wire.Dial(t.Context(), here, wire.Options{Depth: depth})
 		if err != nil {
 			t.Error(err)
@@ -151,7 +151,7 @@ func stressProfiles(t *testing.T, depth int) {
 						t.Error(err)
 						return
 					}
-					got, want := int32(m.Sets[0].Values[0].Word), mark(profiles[context])
+					got, want := int32(m.Sets[0].Values[0].Word), profileMark(profiles[context])
 					if m.Sets[0].PMID != id || got != want {
 						t.Errorf("asked for %v with profile %d, got %v with %d", id, want, m.Sets[0].PMID, got)
 					}

@@ -12,22 +12,22 @@ import (
 )
 
 // profiles counts the profiles it gets, by their address.
-type profiles struct {
-	answer
+type profileCounter struct {
+	oneMetricAgent
 	mu   sync.Mutex
 	seen map[*pdu.Profile]bool
 	last agents.Origin
 }
 
-func (a *profiles) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+func (a *profileCounter) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
 	a.mu.Lock()
 	a.seen[r.Profile], a.last = true, r.Origin
 	a.mu.Unlock()
-	return a.answer.Fetch(ctx, r, w)
+	return a.oneMetricAgent.Fetch(ctx, r, w)
 }
 
-// profiles returns how many it was sent.
-func (a *profiles) profiles() int {
+// count returns how many it was sent.
+func (a *profileCounter) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.seen)
@@ -36,12 +36,12 @@ func (a *profiles) profiles() int {
 // A profile is sent when the agent has another one, or that of another context,
 // and only then; one that is about no instance domain is anybody's.
 func TestProfiles(t *testing.T) {
-	a := &profiles{seen: make(map[*pdu.Profile]bool)}
-	c := serve(t, a, wire.Options{})
+	a := &profileCounter{seen: make(map[*pdu.Profile]bool)}
+	c := serveAgent(t, a, wire.Options{})
 	some := []pdu.InDomProfile{{InDom: 1, Insts: []int32{1}}}
 	p, q := &pdu.Profile{Context: 3, InDoms: some}, &pdu.Profile{InDoms: some}
 	all, also, none := &pdu.Profile{Context: 3}, new(pdu.Profile), &pdu.Profile{Exclude: true}
-	req, err := pdu.Append(nil, 0, &pdu.Fetch{Context: 3, PMIDs: []pdu.PMID{answerID}})
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{Context: 3, PMIDs: []pdu.PMID{metricID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +67,14 @@ func TestProfiles(t *testing.T) {
 		if _, err := transport.Do(c, &s.call, nil); err != nil {
 			t.Fatal(err)
 		}
-		if n := a.profiles(); n != s.want {
+		if n := a.count(); n != s.want {
 			t.Errorf("%s: %d profiles, want %d", s.name, n, s.want)
 		}
 	}
 	c.Notify(transport.Notice{Client: 1, End: true})
 	call := transport.Call{Origin: o, Profile: q, Req: req}
 	transport.Do(c, &call, nil)
-	if n := a.profiles(); n != 7 {
+	if n := a.count(); n != 7 {
 		t.Errorf("after the end of the client: %d profiles, want 7", n)
 	}
 }

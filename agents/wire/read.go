@@ -13,14 +13,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// lastLook is how long a reply is looked for when its time is over: it may
+// overdueGrace is how long a reply is looked for when its time is over: it may
 // have come while the one who waits for it was busy with another agent.
-const lastLook = 10 * time.Millisecond
+const overdueGrace = 10 * time.Millisecond
 
 // readReply reads the reply to the first of inflight. If that is own, the reply
 // is appended to dst and returned; otherwise it goes to its owner. The caller
 // holds mu, which is let go meanwhile, and nobody is reading.
-func (c *Client) readReply(waiter *pendingCall, dst []byte, bound time.Time) []byte {
+func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.Time) []byte {
 	f := c.inflight[0]
 	buf := dst
 	if f != waiter {
@@ -28,29 +28,29 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, bound time.Time) []b
 	}
 	start := len(buf)
 	c.reading = true
-	until, timeout := f.deadline, f.call.Timeout
+	replyDeadline, timeout := f.deadline, f.call.Timeout
 	c.mu.Unlock()
 	overdue := false
-	if now := time.Now(); !until.IsZero() && until.Before(now.Add(lastLook)) {
-		until, overdue = now.Add(lastLook), true
+	if now := time.Now(); !replyDeadline.IsZero() && replyDeadline.Before(now.Add(overdueGrace)) {
+		replyDeadline, overdue = now.Add(overdueGrace), true
 	}
-	stop := until
-	if !bound.IsZero() && (until.IsZero() || bound.Before(until)) {
-		stop = bound
+	readUntil := replyDeadline
+	if !callerDeadline.IsZero() && (replyDeadline.IsZero() || callerDeadline.Before(replyDeadline)) {
+		readUntil = callerDeadline
 	}
 
 	c.setDirect(waiter != nil && waiter.call.MayBlock)
-	err := c.readBy(stop)
+	err := c.setReadDeadline(readUntil)
 	var b []byte
 	for err == nil {
 		b, err = c.read(buf)
 		if err == nil && errorCode(b[start:]) != pdu.ErrnoReady {
 			break // PM_ERR_PMDAREADY from one that is ready says nothing
 		}
-		if overdue && errors.Is(err, os.ErrDeadlineExceeded) && len(c.ahead) > 0 {
+		if overdue && errors.Is(err, os.ErrDeadlineExceeded) && len(c.unparsed) > 0 {
 			// It has begun, and could not go on because nobody read.
-			overdue, until = false, deadline(timeout)
-			err = c.readBy(until)
+			overdue, replyDeadline = false, deadlineAfter(timeout)
+			err = c.setReadDeadline(replyDeadline)
 		}
 	}
 
@@ -61,8 +61,8 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, bound time.Time) []b
 		return nil
 	}
 	if err != nil {
-		late := errors.Is(err, os.ErrDeadlineExceeded) && c.gone == nil
-		if late && stop != until && (until.IsZero() || now.Before(until)) {
+		late := errors.Is(err, os.ErrDeadlineExceeded) && c.exitErr == nil
+		if late && readUntil != replyDeadline && (replyDeadline.IsZero() || now.Before(replyDeadline)) {
 			c.wakeReader() // our time is over, not the agent's
 		} else if late {
 			c.markLate()
@@ -76,10 +76,10 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, bound time.Time) []b
 		return nil
 	}
 	f.answered = now
-	c.slow = now.Sub(f.began) > quick
+	c.lastReplySlow = now.Sub(f.began) > maxQuickReply
 	c.inflight = slices.Delete(c.inflight, 0, 1)
 	if len(c.inflight) > 0 {
-		c.inflight[0].begin(now)
+		c.inflight[0].startTimeout(now)
 	}
 	if errorCode(b[start:]) == pdu.ErrnoNotReady {
 		owed := make([]pdu.Type, 0, 1+len(c.inflight))
@@ -105,8 +105,8 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, bound time.Time) []b
 	if len(c.inflight)+c.granted == 0 && c.refusal() == nil {
 		c.flushLocked()
 	}
-	if c.gone != nil && len(c.inflight) == 0 {
-		c.failLocked(c.gone)
+	if c.exitErr != nil && len(c.inflight) == 0 {
+		c.failLocked(c.exitErr)
 	}
 	if f == waiter {
 		return b
@@ -117,19 +117,19 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, bound time.Time) []b
 // unsolicited looks at what came behind the last reply that was due. The
 // caller holds mu.
 func (c *Client) unsolicited() error {
-	for c.err == nil && len(c.inflight)+c.granted == 0 && len(c.ahead) >= pdu.HeaderLen {
-		n, t, _ := pdu.Header(c.ahead)
+	for c.err == nil && len(c.inflight)+c.granted == 0 && len(c.unparsed) >= pdu.HeaderLen {
+		n, t, _ := pdu.Header(c.unparsed)
 		if t != pdu.TypeError || n != 16 {
 			return fmt.Errorf("%v PDU not asked for: %w", t, pdu.ErrnoIPC)
 		}
-		if len(c.ahead) < 16 {
+		if len(c.unparsed) < 16 {
 			return nil // the next reader gets the rest
 		}
-		switch code := errorCode(c.ahead[:16]); code {
+		switch code := errorCode(c.unparsed[:16]); code {
 		case pdu.ErrnoReady:
-			c.ahead = append(c.ahead[:0], c.ahead[16:]...)
+			c.unparsed = append(c.unparsed[:0], c.unparsed[16:]...)
 		case pdu.ErrnoNotReady:
-			c.ahead = append(c.ahead[:0], c.ahead[16:]...)
+			c.unparsed = append(c.unparsed[:0], c.unparsed[16:]...)
 			c.startRecovery(NotReady, nil)
 			return nil
 		default:
@@ -143,8 +143,8 @@ func (c *Client) unsolicited() error {
 // of it is in c.ahead, and read can be called again.
 func (c *Client) read(dst []byte) ([]byte, error) {
 	start := len(dst)
-	b := append(dst, c.ahead...)
-	c.ahead = c.ahead[:0]
+	b := append(dst, c.unparsed...)
+	c.unparsed = c.unparsed[:0]
 	for {
 		have, need := len(b)-start, pdu.HeaderLen
 		if have >= need {
@@ -155,18 +155,18 @@ func (c *Client) read(dst []byte) ([]byte, error) {
 			need = n
 		}
 		if have >= need && have >= pdu.HeaderLen {
-			c.ahead = append(c.ahead, b[start+need:]...)
+			c.unparsed = append(c.unparsed, b[start+need:]...)
 			_, t, _ := pdu.Header(b[start:])
 			c.opt.Counts.In(t)
 			c.opt.Tap(false, b[start:start+need])
 			return b[:start+need], nil
 		}
 		// Memory follows the bytes received, not the length claimed.
-		const least, most = 4 << 10, 64 << 10
-		if free := max(least, min(most, need-have)); cap(b)-len(b) < free {
+		const minRead, maxRead = 4 << 10, 64 << 10
+		if free := max(minRead, min(maxRead, need-have)); cap(b)-len(b) < free {
 			b = append(b, make([]byte, free)...)[:len(b)]
 		}
-		n, err := c.fill(b[len(b):cap(b)])
+		n, err := c.readSome(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		if n > 0 || err == nil {
 			continue
@@ -174,7 +174,7 @@ func (c *Client) read(dst []byte) ([]byte, error) {
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF // a reply is due
 		}
-		c.ahead = append(c.ahead, b[start:]...)
+		c.unparsed = append(c.unparsed, b[start:]...)
 		return nil, err
 	}
 }

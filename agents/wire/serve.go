@@ -31,12 +31,12 @@ type Server struct {
 	Agent agents.Agent
 	Log   *slog.Logger // what pmcd says and gets no answer to; nil is nowhere
 
-	conn    io.Writer
-	setter  agents.AttrSetter
-	ender   agents.ContextEnder
-	resp    transport.Responder
-	profile *pdu.Profile // the last one received
-	reply   []byte
+	conn         io.Writer
+	attrSetter   agents.AttrSetter
+	contextEnder agents.ContextEnder
+	responder    transport.Responder
+	profile      *pdu.Profile // the last one received
+	reply        []byte
 
 	mu      sync.Mutex // held while a PDU is handled
 	stopped bool       // no more are to be
@@ -53,9 +53,9 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
 	}
-	s.setter, _ = s.Agent.(agents.AttrSetter)
-	s.ender, _ = s.Agent.(agents.ContextEnder)
-	s.resp.Agent = s.Agent
+	s.attrSetter, _ = s.Agent.(agents.AttrSetter)
+	s.contextEnder, _ = s.Agent.(agents.ContextEnder)
+	s.responder.Agent = s.Agent
 
 	call, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -84,19 +84,19 @@ func (s *Server) serve(ctx context.Context, in *stream) (err error) {
 			err = fmt.Errorf("agent panicked: %v\n%s", v, debug.Stack())
 		}
 	}()
-	if err := s.greet(); err != nil {
+	if err := s.sendCreds(); err != nil {
 		return err
 	}
 	defer in.timer.Stop()
 	r := pdu.NewReader(in, 0)
-	handle := s.greeting
+	handle := s.handleCreds
 	for {
 		b, err := r.Next()
 		if err == io.EOF {
 			return nil
 		}
 		if err == nil {
-			err = s.guarded(ctx, in, b, handle)
+			err = s.handleLocked(ctx, in, b, handle)
 		}
 		if err != nil {
 			return err
@@ -105,23 +105,23 @@ func (s *Server) serve(ctx context.Context, in *stream) (err error) {
 	}
 }
 
-// guarded has handle look at b, unless s was stopped, and in be watched.
-func (s *Server) guarded(ctx context.Context, in *stream, b []byte, handle func(context.Context, []byte) error) error {
+// handleLocked has handle look at b, unless s was stopped, and in be watched.
+func (s *Server) handleLocked(ctx context.Context, in *stream, b []byte, handle func(context.Context, []byte) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return context.Canceled
 	}
-	in.begin()
-	defer in.end()
+	in.beginCall()
+	defer in.endCall()
 	return handle(ctx, b)
 }
 
-// greet says hello, which is the PMDA's to do first. The sender of this PDU is
+// sendCreds says hello, which is the PMDA's to do first. The sender of this PDU is
 // its process.
-func (s *Server) greet() error {
+func (s *Server) sendCreds() error {
 	var want pdu.Features
-	if s.setter != nil { // a container is no different from other attributes
+	if s.attrSetter != nil { // a container is no different from other attributes
 		want = pdu.FeatureAuth | pdu.FeatureContainer
 	}
 	b, err := pdu.Append(nil, int32(os.Getpid()), &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(want)}})
@@ -131,8 +131,8 @@ func (s *Server) greet() error {
 	return err
 }
 
-// greeting looks at pmcd's answer.
-func (s *Server) greeting(_ context.Context, b []byte) error {
+// handleCreds looks at pmcd's answer.
+func (s *Server) handleCreds(_ context.Context, b []byte) error {
 	if _, t, _ := pdu.Header(b); t != pdu.TypeCreds {
 		return fmt.Errorf("version exchange: %v PDU in place of CREDS", t)
 	}
@@ -151,9 +151,9 @@ func (s *Server) handle(ctx context.Context, b []byte) error {
 	}
 	switch t {
 	case pdu.TypeError:
-		s.tellEnd(b, from)
+		s.handleError(b, from)
 	case pdu.TypeAttr:
-		s.tellAttr(b, from)
+		s.handleAttr(b, from)
 	case pdu.TypeProfile:
 		// A new one each time: its address says whether it has changed.
 		p := new(pdu.Profile)
@@ -164,18 +164,18 @@ func (s *Server) handle(ctx context.Context, b []byte) error {
 		s.profile = p
 	case pdu.TypeFetch, pdu.TypeDescReq, pdu.TypeInstanceReq, pdu.TypeTextReq, pdu.TypeLabelReq, pdu.TypeResult,
 		pdu.TypePMNSNames, pdu.TypePMNSIDs, pdu.TypePMNSChild, pdu.TypePMNSTraverse:
-		return s.answer(ctx, b)
+		return s.sendReply(ctx, b)
 	default:
 		s.Log.Error(fmt.Sprintf("unrecognised PDU type from pmcd: %v", t))
 	}
 	return nil
 }
 
-func (s *Server) answer(ctx context.Context, b []byte) error {
+func (s *Server) sendReply(ctx context.Context, b []byte) error {
 	_, _, from := pdu.Header(b)
 	call := transport.Call{Origin: agents.Origin{Client: from}, Profile: s.profile, Req: b}
 	var err error
-	if s.reply, err = s.resp.Reply(ctx, &call, s.reply[:0]); err != nil {
+	if s.reply, err = s.responder.Reply(ctx, &call, s.reply[:0]); err != nil {
 		var bad *pdu.ParseError
 		if !errors.As(err, &bad) {
 			return err
@@ -186,26 +186,26 @@ func (s *Server) answer(ctx context.Context, b []byte) error {
 		}
 	}
 	_, err = s.conn.Write(s.reply)
-	if cap(s.reply) > keep {
+	if cap(s.reply) > maxKeptReply {
 		s.reply = nil
 	}
 	return err
 }
 
-// tellEnd tells the Agent that a client has gone: no other ERROR has a meaning.
-func (s *Server) tellEnd(b []byte, client int32) {
+// handleError tells the Agent that a client has gone: no other ERROR has a meaning.
+func (s *Server) handleError(b []byte, client int32) {
 	var e pdu.Error
 	if _, err := pdu.ParseInto(b, &e); err != nil {
 		s.Log.Warn("bad ERROR PDU ignored", "error", err)
 	} else if e.Code != pdu.ErrnoNotConn {
 		s.Log.Error(fmt.Sprintf("unexpected ERROR PDU from pmcd: %v", e.Code))
-	} else if s.ender != nil {
-		s.ender.EndContext(client)
+	} else if s.contextEnder != nil {
+		s.contextEnder.EndContext(client)
 	}
 }
 
-func (s *Server) tellAttr(b []byte, client int32) {
-	if s.setter == nil {
+func (s *Server) handleAttr(b []byte, client int32) {
+	if s.attrSetter == nil {
 		return
 	}
 	var a pdu.Attr
@@ -216,8 +216,8 @@ func (s *Server) tellAttr(b []byte, client int32) {
 	if n := len(a.Value); n > 0 && a.Value[n-1] == 0 {
 		a.Value = a.Value[:n-1]
 	}
-	s.setter.SetAttr(client, a)
+	s.attrSetter.SetAttr(client, a)
 }
 
-// keep is the largest reply whose memory is used again, in bytes.
-const keep = 64 << 10
+// maxKeptReply is the largest reply whose memory is used again, in bytes.
+const maxKeptReply = 64 << 10

@@ -15,81 +15,81 @@ const watchAfter = 20 * time.Millisecond
 // a timer for each call, would double the time that a request takes.
 type stream struct {
 	conn  io.Reader
-	ended func() // called when reading ahead finds the end
+	onEnd func() // called when reading ahead finds the end
 
-	mu      sync.Mutex // guards the following
-	timer   *time.Timer
-	armed   bool   // timer runs, since the call with this number
-	since   uint64 // began
-	calls   uint64
-	busy    bool // the last of them has not returned
-	looking bool // look was started, and Read has not met it yet
+	mu           sync.Mutex // guards the following
+	timer        *time.Timer
+	timerRuns    bool   // timer runs, since the call with this number
+	timedCall    uint64 // began
+	callCount    uint64
+	inCall       bool // the last of them has not returned
+	readingAhead bool // look was started, and Read has not met it yet
 
-	looked chan struct{} // receives when look is done
-	b      [1]byte       // what look found
-	n      int
-	err    error
+	readAheadDone chan struct{} // receives when look is done
+	aheadByte     [1]byte       // what look found
+	aheadLen      int
+	aheadErr      error
 }
 
-func newStream(conn io.Reader, ended func()) *stream {
-	s := &stream{conn: conn, ended: ended, looked: make(chan struct{}, 1)}
-	s.timer = time.AfterFunc(time.Hour, s.expire)
+func newStream(conn io.Reader, onEnd func()) *stream {
+	s := &stream{conn: conn, onEnd: onEnd, readAheadDone: make(chan struct{}, 1)}
+	s.timer = time.AfterFunc(time.Hour, s.timerExpired)
 	s.timer.Stop()
 	return s
 }
 
-// begin says that a call begins, end that it has returned.
-func (s *stream) begin() {
+// beginCall says that a call begins, end that it has returned.
+func (s *stream) beginCall() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls++
-	s.busy = true
-	if !s.armed && !s.looking {
-		s.arm()
+	s.callCount++
+	s.inCall = true
+	if !s.timerRuns && !s.readingAhead {
+		s.startTimer()
 	}
 }
 
-func (s *stream) end() {
+func (s *stream) endCall() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.busy = false
+	s.inCall = false
 }
 
-func (s *stream) arm() {
-	s.armed, s.since = true, s.calls
+func (s *stream) startTimer() {
+	s.timerRuns, s.timedCall = true, s.callCount
 	s.timer.Reset(watchAfter)
 }
 
-func (s *stream) expire() {
+func (s *stream) timerExpired() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.armed = false
+	s.timerRuns = false
 	switch {
-	case !s.busy:
-	case s.since == s.calls:
-		s.looking = true
-		go s.look()
+	case !s.inCall:
+	case s.timedCall == s.callCount:
+		s.readingAhead = true
+		go s.readAhead()
 	default: // it began since
-		s.arm()
+		s.startTimer()
 	}
 }
 
-func (s *stream) look() {
-	if s.n, s.err = s.conn.Read(s.b[:]); s.err != nil {
-		s.ended()
+func (s *stream) readAhead() {
+	if s.aheadLen, s.aheadErr = s.conn.Read(s.aheadByte[:]); s.aheadErr != nil {
+		s.onEnd()
 	}
-	s.looked <- struct{}{}
+	s.readAheadDone <- struct{}{}
 }
 
 // Read implements io.Reader. It must not be called during a call.
 func (s *stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
-	looking := s.looking
-	s.looking = false
+	readingAhead := s.readingAhead
+	s.readingAhead = false
 	s.mu.Unlock()
-	if !looking {
+	if !readingAhead {
 		return s.conn.Read(p)
 	}
-	<-s.looked
-	return copy(p, s.b[:s.n]), s.err
+	<-s.readAheadDone
+	return copy(p, s.aheadByte[:s.aheadLen]), s.aheadErr
 }

@@ -47,22 +47,22 @@ func flakyPMDA(conn wire.Conn, unready bool) {
 			continue // PROFILE, ATTR, end of context
 		}
 		answer := &pdu.Desc{PMID: m.PMID}
-		switch mood := rand.IntN(200); {
-		case mood == 0:
+		switch choice := rand.IntN(200); {
+		case choice == 0:
 			return
-		case mood < 3:
+		case choice < 3:
 			time.Sleep(40 * time.Millisecond) // twice the callers' patience
 			put(answer)
-		case mood < 5 && unready:
+		case choice < 5 && unready:
 			put(notReady)
 			put(ready)
-		case mood < 7 && unready:
+		case choice < 7 && unready:
 			put(notReady, answer, ready)
-		case mood < 9 && unready:
+		case choice < 9 && unready:
 			put(answer)
 			put(notReady) // meets the next request
 			put(ready)
-		case mood < 11:
+		case choice < 11:
 			put(ready, answer)
 		default:
 			put(answer)
@@ -83,28 +83,28 @@ func stress(t *testing.T, depth int) {
 	checkGoroutines(t)
 	const agentCount, callers, rounds = 4, 16, 150
 	var mu sync.Mutex // one opens at a time
-	var cds [agentCount]atomic.Pointer[wire.Client]
+	var clients [agentCount]atomic.Pointer[wire.Client]
 	open := func(i int) {
 		mu.Lock()
 		defer mu.Unlock()
-		if c := cds[i].Load(); c != nil {
+		if c := clients[i].Load(); c != nil {
 			if c.Err() == nil {
 				return
 			}
 			c.Close()
 		}
-		here, there := [agentCount]pair{socketPair, pipePair, pipePair, frozenPair}[i](t)
+		here, there := [agentCount]pairFunc{socketPair, pipePair, pipePair, directPair}[i](t)
 		go flakyPMDA(there, depth == 1)
 		c, err := wire.Dial(t.Context(), here, wire.Options{Depth: depth})
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		cds[i].Store(c)
+		clients[i].Store(c)
 	}
-	for i := range cds {
+	for i := range clients {
 		open(i)
-		defer func() { cds[i].Load().Close() }()
+		defer func() { clients[i].Load().Close() }()
 	}
 	failed := func(i int, err error) {
 		if err != transport.ErrLate && err != transport.ErrNotReady {
@@ -132,7 +132,7 @@ func stress(t *testing.T, depth int) {
 					if rand.IntN(2) == 0 {
 						c.Profile = profile
 					}
-					to[i] = cds[i].Load()
+					to[i] = clients[i].Load()
 					var err error
 					if replies[i], err = to[i].Send(c); err != nil {
 						failed(i, err)
@@ -155,13 +155,13 @@ func stress(t *testing.T, depth int) {
 				}
 				if rand.IntN(10) == 0 {
 					i := rand.IntN(agentCount)
-					cds[i].Load().Notify(transport.Notice{Client: client, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})
+					clients[i].Load().Notify(transport.Notice{Client: client, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})
 				}
 				switch rand.IntN(200) {
 				case 0:
-					cds[rand.IntN(agentCount)].Load().Close()
+					clients[rand.IntN(agentCount)].Load().Close()
 				case 1:
-					cds[rand.IntN(agentCount)].Load().PeerGone(errors.New("gone"))
+					clients[rand.IntN(agentCount)].Load().PeerGone(errors.New("gone"))
 				}
 			}
 		})

@@ -13,13 +13,13 @@ import (
 )
 
 // Tap is shown each PDU once and whole, in the order of the stream.
-func TestTap(t *testing.T) { inAllWays(t, testTap) }
+func TestTap(t *testing.T) { forEachPair(t, testTap) }
 
-func testTap(t *testing.T, pair pair) {
+func testTap(t *testing.T, pair pairFunc) {
 	checkGoroutines(t)
 	var mu sync.Mutex
 	var got []string
-	c, there, r := by(t, pair, wire.Options{Tap: func(sent bool, b []byte) {
+	c, there, r := fakePMDA(t, pair, wire.Options{Tap: func(sent bool, b []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		n, typ, _ := pdu.Header(b)
@@ -29,7 +29,7 @@ func testTap(t *testing.T, pair pair) {
 		got = append(got, fmt.Sprint(sent, " ", typ))
 	}})
 	c.Notify(transport.Notice{Client: 3, End: true, Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("1")}}})
-	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{answerID}})
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{metricID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func testTap(t *testing.T, pair pair) {
 			t.Fatal(err)
 		}
 	}
-	put(t, there, &pdu.Result{Sets: []pdu.ValueSet{{PMID: answerID}}})
+	writePDUs(t, there, &pdu.Result{Sets: []pdu.ValueSet{{PMID: metricID}}})
 	if _, err := call.Recv(nil); err != nil {
 		t.Fatal(err)
 	}

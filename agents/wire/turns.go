@@ -22,7 +22,7 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		return f, nil
 	}
 	c.waiting = append(c.waiting, f)
-	bound := deadline(f.call.Timeout)
+	callerDeadline := deadlineAfter(f.call.Timeout)
 	var expired <-chan time.Time
 	if t := f.call.Timeout; t > 0 {
 		timer := time.NewTimer(t)
@@ -30,14 +30,14 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		expired = timer.C
 	}
 	for !f.granted && !f.done {
-		if !bound.IsZero() && !time.Now().Before(bound) { // the agent is busy with others, not late
-			c.forget(f)
-			c.keep(f)
+		if !callerDeadline.IsZero() && !time.Now().Before(callerDeadline) { // the agent is busy with others, not late
+			c.removeWaiting(f)
+			c.recycle(f)
 			c.wakeReader()
 			return nil, transport.ErrLate
 		}
 		if !c.reading && len(c.inflight) > 0 {
-			c.readReply(nil, nil, bound)
+			c.readReply(nil, nil, callerDeadline)
 			continue
 		}
 		f.blocked = true
@@ -51,7 +51,7 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		f.blocked = false
 	}
 	if err := f.err; err != nil {
-		c.keep(f)
+		c.recycle(f)
 		return nil, err
 	}
 	return f, nil
@@ -60,22 +60,22 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 // Requests that are sent before the one ahead is answered must fit in what is
 // between us and any agent, since one that is writing a large answer does not
 // read: of these, Depth take no more than half of a pipe.
-const small = 4 << 10
+const maxSmallRequest = 4 << 10
 
-// quick is how long an answer may take for others to be sent ahead. With a
+// maxQuickReply is how long an answer may take for others to be sent ahead. With a
 // slow agent nothing is gained by it, and all of them wait behind each other.
-const quick = 10 * time.Millisecond
+const maxQuickReply = 10 * time.Millisecond
 
 // admits reports whether f may be sent now. The caller holds mu.
 func (c *Client) admits(f *pendingCall) bool {
 	n := len(c.inflight) + c.granted
-	return n == 0 || n < c.opt.Depth && f.small && !c.exclusive && !c.slow && !c.everNotReady
+	return n == 0 || n < c.opt.Depth && f.smallRequest && !c.exclusive && !c.lastReplySlow && !c.everNotReady
 }
 
 // admit gives f a slot. The caller holds mu.
 func (c *Client) admit(f *pendingCall) {
 	c.granted++
-	c.exclusive = !f.small
+	c.exclusive = !f.smallRequest
 }
 
 // refusal says why no request can be sent now. The caller holds mu.
@@ -91,8 +91,8 @@ func (c *Client) refusal() error {
 	return nil
 }
 
-// forget takes f out of waiting. The caller holds mu.
-func (c *Client) forget(f *pendingCall) {
+// removeWaiting takes f out of waiting. The caller holds mu.
+func (c *Client) removeWaiting(f *pendingCall) {
 	for i, w := range c.waiting {
 		if w == f {
 			c.waiting = slices.Delete(c.waiting, i, i+1)

@@ -22,23 +22,23 @@ import (
 // One suite, several ways to reach an agent.
 func TestAgent(t *testing.T) {
 	t.Run("in process", func(t *testing.T) {
-		c := transport.Inline(answer{})
+		c := transport.Inline(oneMetricAgent{})
 		defer c.Close()
-		agenttest.Test(t, c, answerID)
+		agenttest.Test(t, c, metricID)
 	})
 	t.Run("in process, apart", func(t *testing.T) {
-		c := transport.Local(answer{})
+		c := transport.Local(oneMetricAgent{})
 		defer c.Close()
-		agenttest.Test(t, c, answerID)
+		agenttest.Test(t, c, metricID)
 	})
 	t.Run("connection", func(t *testing.T) {
-		agenttest.Test(t, serve(t, answer{}, wire.Options{}), answerID)
+		agenttest.Test(t, serveAgent(t, oneMetricAgent{}, wire.Options{}), metricID)
 	})
 	t.Run("child", func(t *testing.T) {
-		agenttest.Test(t, startSelf(t), answerID)
+		agenttest.Test(t, startSelf(t), metricID)
 	})
 	t.Run("child, may block", func(t *testing.T) {
-		agenttest.Test(t, blocking{startSelf(t)}, answerID)
+		agenttest.Test(t, mayBlockTransport{startSelf(t)}, metricID)
 	})
 }
 
@@ -65,26 +65,26 @@ func TestPeerSample(t *testing.T) {
 // each gets its own reply.
 func TestConcurrent(t *testing.T) {
 	checkGoroutines(t)
-	for name, cd := range map[string]transport.Transport{
-		"inline":   transport.Inline(answer{}),
-		"local":    transport.Local(answer{}),
-		"depth 1":  serve(t, answer{}, wire.Options{}),
-		"depth 16": serve(t, answer{}, wire.Options{Depth: 16}),
+	for name, client := range map[string]transport.Transport{
+		"inline":   transport.Inline(oneMetricAgent{}),
+		"local":    transport.Local(oneMetricAgent{}),
+		"depth 1":  serveAgent(t, oneMetricAgent{}, wire.Options{}),
+		"depth 16": serveAgent(t, oneMetricAgent{}, wire.Options{Depth: 16}),
 		"child":    startSelf(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer cd.Close()
+			defer client.Close()
 			var wg sync.WaitGroup
-			for client := range int32(8) {
+			for clientID := range int32(8) {
 				wg.Go(func() {
 					for i := range 200 {
-						id := pdu.NewPMID(400, int(client)+1, i)
-						o := agents.Origin{Client: client}
+						id := pdu.NewPMID(400, int(clientID)+1, i)
+						o := agents.Origin{Client: clientID}
 						if i%10 == 9 {
-							cd.Notify(transport.Notice{Client: client, End: true})
+							client.Notify(transport.Notice{Client: clientID, End: true})
 						}
 						var r pdu.Result
-						if err := agenttest.Do(cd, o, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
+						if err := agenttest.Do(client, o, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
 							t.Error(err)
 							return
 						}
@@ -99,16 +99,16 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-type panics struct{ answer }
+type panickingAgent struct{ oneMetricAgent }
 
-func (panics) Desc(context.Context, agents.Origin, pdu.PMID) (pdu.Desc, error) { panic("ouch") }
+func (panickingAgent) Desc(context.Context, agents.Origin, pdu.PMID) (pdu.Desc, error) { panic("ouch") }
 
 // A panic of an agent in process ends that agent.
 func TestPanic(t *testing.T) {
 	checkGoroutines(t)
-	c := transport.Inline(panics{})
+	c := transport.Inline(panickingAgent{})
 	for range 2 { // the error sticks
-		err := agenttest.Do(c, agents.Origin{}, &pdu.DescReq{PMID: answerID}, new(pdu.Desc))
+		err := agenttest.Do(c, agents.Origin{}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
 		if err == nil || !strings.Contains(err.Error(), "ouch") {
 			t.Errorf("got %v, want ouch", err)
 		}
@@ -120,19 +120,19 @@ func TestPanic(t *testing.T) {
 // An agent whose process ends while nobody asks it anything ends at once.
 func TestPeerGone(t *testing.T) {
 	checkGoroutines(t)
-	c, p := startPMDA(t, wire.Options{}, "/bin/sh", "-c", strings.Replace(hello, "head -c 36", "head -c 20", 1)+"exit 3")
+	c, p := startPMDA(t, wire.Options{}, "/bin/sh", "-c", strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1)+"exit 3")
 	<-p.Done()
 	reason := errors.New("gone")
 	c.PeerGone(reason)
 	<-c.Done()
-	if err := desc(c); !errors.Is(err, reason) {
+	if err := doDescReq(c); !errors.Is(err, reason) {
 		t.Errorf("got %v, want %v", err, reason)
 	}
 }
 
 // A stream that was given as a descriptor that blocks stops nobody: Dial ends in
 // its time, and the garbage collector runs meanwhile.
-func TestDescriptorThatBlocks(t *testing.T) {
+func TestBlockingDescriptor(t *testing.T) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
