@@ -1,6 +1,6 @@
-// Package wire speaks the PDU protocol between pmcd and one agent, from both
-// ends: a [Client] makes a PMDA behind a stream an [transport.Transport], and
-// [Serve] makes an [agents.Agent] a PMDA.
+// Package wire implements both ends of the PDU protocol between pmcd and one
+// agent. A [Client] is a [transport.Transport] to a PMDA at the other end of a
+// stream. [Serve] runs an [agents.Agent] as a PMDA.
 package wire
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A State is what a Client that has not ended is able to do.
+// A State says whether a Client that has not ended can take requests.
 type State = transport.State
 
 // States of a [Client].
@@ -29,59 +29,60 @@ const (
 
 // A Client is the pmcd end of a stream to a PMDA.
 //
-// It has no goroutine of its own in the ordinary case: a goroutine that waits
-// for a reply, or for its turn to send, reads the stream if nobody else does,
-// and what it reads goes to whom it is for. So no goroutine wakes up for one
-// that can do without, and a reply whose owner is busy with another agent
-// holds up nobody.
+// A Client usually has no goroutine of its own. A goroutine that waits for a
+// reply, or for a slot to send, reads the stream if no other goroutine does. It
+// passes each reply on to the call that the reply belongs to. This saves a
+// wakeup for each reply, and a caller that is busy with another agent does not
+// hold up the callers behind it.
 //
-// When a reply is missed, or the agent says that it is not ready, the stream
-// goes to a background goroutine, which owns it until the agent is well
-// again; Close waits for its end.
+// When a reply does not come in time, or the agent says that it is not ready, a
+// background goroutine takes over the stream until the agent has recovered.
+// Close waits for this goroutine to end.
 //
-// Nobody reads while no request is outstanding, so the end of an idle stream
-// is noticed by the next call; [Client.PeerGone] is for those who know better.
+// No goroutine reads while no request is outstanding, so the end of an idle
+// stream is noticed by the next call. [Client.PeerGone] and [Client.CheckIdle]
+// report it earlier.
 type Client struct {
 	conn  Conn
-	raw   syscall.RawConn // of the side that is written to
+	raw   syscall.RawConn // of the side for writing
 	opt   Options
 	attrs bool // the agent wants client attributes
 	done  chan struct{}
 	tasks sync.WaitGroup // the background goroutine
 
-	// How the stream is read belongs to the goroutine that has set reading, and
-	// changes with mu held.
+	// These say how the stream is read. They belong to the goroutine that has set
+	// reading, and are changed with mu held.
 	reader       rawio.NonblockReader
 	directConn   DirectConn // conn, if it is one
-	direct       bool       // read by in, not get
+	direct       bool       // read by directConn, not by reader
 	readDeadline time.Time  // the deadline for reading; guarded by mu
 
-	// unparsed is what was read of the next PDU, or of several. It belongs to the
-	// goroutine that has set reading.
+	// unparsed has the bytes that were read but not yet returned by read: part of
+	// a PDU, or several. It belongs to the goroutine that has set reading.
 	unparsed []byte
 
 	sendMu  sync.Mutex // held for one write; guards the following
 	out     []byte
-	backlog []byte               // could not be written: goes out before anything else
-	writer  rawio.NonblockWriter // writes out, as far as that needs no waiting
-	profile *pdu.Profile         // the last one sent, and for whom
-	origin  agents.Origin
+	backlog []byte               // could not be written yet: is sent before anything else
+	writer  rawio.NonblockWriter // writes as much of out as is possible without waiting
+	profile *pdu.Profile         // the last one sent
+	origin  agents.Origin        // of the client that profile was sent for
 
 	notices transport.Notices
 	state   atomic.Int32 // a State; changed with mu held
 
 	mu            sync.Mutex     // guards the following; not held over I/O
 	inflight      []*pendingCall // sent, in order: the next reply is for the first
-	waiting       []*pendingCall // for a slot, in order; as in inflight, nothing is behind the last: it would keep a Call
-	granted       int            // slots given and not yet in inflight
-	exclusive     bool           // the last slot is for a request that no other may follow
-	lastReplySlow bool           // the last answer was not quick
-	everNotReady  bool           // has said that it is not ready
+	waiting       []*pendingCall // for a slot, in order; the array behind the last is nil, as in inflight: it would keep a Call alive
+	granted       int            // slots given to calls that are not yet in inflight
+	exclusive     bool           // no request may follow the last one that got a slot, before its reply
+	lastReplySlow bool           // the last reply took longer than maxQuickReply
+	everNotReady  bool           // the agent has said that it is not ready
 	reading       bool
-	freeCalls     []*pendingCall // for the next Calls
-	exitErr       error          // the process has ended; what it has written can still be read
-	err           error          // why the Client has ended
-	lastPending   transport.Pending
+	freeCalls     []*pendingCall    // for reuse
+	exitErr       error             // why the agent's process has ended; what it wrote can still be read
+	err           error             // why the Client has ended
+	lastPending   transport.Pending // the request that a late or ended agent has not answered
 }
 
 var (
@@ -89,23 +90,24 @@ var (
 	_ transport.IdleChecker = (*Client)(nil)
 )
 
-// A pendingCall is a Call on its way, and its Reply.
+// A pendingCall is a Call that waits for a slot or for its reply. It is the Reply
+// that Send returns.
 type pendingCall struct {
 	client       *Client
 	call         *transport.Call
 	wake         chan struct{} // has room for one
-	want         pdu.Type      // of the reply
-	smallRequest bool          // the request
-	began        time.Time     // when it became first of inflight
-	deadline     time.Time     // for the reply; set then too
-	answered     time.Time     // set with reply
+	want         pdu.Type      // the type of the reply
+	smallRequest bool          // may be in flight together with others
+	began        time.Time     // when it became the first of inflight
+	deadline     time.Time     // for the reply; set with began
+	answered     time.Time     // when the reply was read
 
 	// Guarded by Client.mu.
 	granted bool
-	blocked bool // waits for wake
-	done    bool // err is set, or reply
+	blocked bool // the caller waits for wake
+	done    bool // err or reply is set
 	err     error
-	reply   []byte // read by another; its memory is used again
+	reply   []byte // if another goroutine read it; its memory is reused
 }
 
 // State implements transport.Transport.
@@ -136,10 +138,10 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 	defer c.sendMu.Unlock()
 	c.out = c.takeNotices(append(c.out[:0], c.backlog...))
 	end := len(c.out)
-	sendProfile := call.Profile != nil && !c.agentHasProfile(call) // any more
+	sendProfile := call.Profile != nil && !c.agentHasProfile(call) // after the notices, which may discard it
 	out, err := transport.AppendRequest(c.out, call, sendProfile)
 
-	// From here on the reply is due, whatever becomes of the caller.
+	// Once f is in inflight a reply is due, even if the caller does not wait for it.
 	c.mu.Lock()
 	if err == nil {
 		err = c.refusal()
@@ -163,7 +165,7 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 		f.startTimeout(time.Now())
 	}
 	if call.Batched {
-		c.wakeReader() // we may not come to read for a while
+		c.wakeReader() // the caller may not call Recv for a while
 	}
 	c.mu.Unlock()
 	if sendProfile {
@@ -179,9 +181,9 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 }
 
 const (
-	// maxFree is how many pendingCalls are kept for the next Calls.
+	// maxFree is how many pendingCalls are kept for reuse.
 	maxFree = 32
-	// maxFreeReply is the size, in bytes, above which a buffer is not kept.
+	// maxFreeReply is the size of the largest buffer kept for reuse, in bytes.
 	maxFreeReply = 64 << 10
 )
 
@@ -200,7 +202,7 @@ func (c *Client) newCall(call *transport.Call) *pendingCall {
 	return f
 }
 
-// keep keeps f, which is over, for the next Call. The caller holds mu.
+// recycle keeps f, which is finished, for reuse. The caller holds mu.
 func (c *Client) recycle(f *pendingCall) {
 	if len(c.freeCalls) >= maxFree {
 		return
@@ -217,11 +219,12 @@ func (c *Client) recycle(f *pendingCall) {
 	c.freeCalls = append(c.freeCalls, f)
 }
 
-// agentHasProfile reports whether the agent has the profile of call. The caller holds sendMu.
+// agentHasProfile reports whether the agent has the profile of call. The caller
+// holds sendMu.
 //
-// C pmcd differs: it sends a profile whenever the client or the context is
-// another one. One without instance domains is the same for all of them, and
-// to send it again would double the work of an agent that many clients ask.
+// C pmcd differs: it sends the profile whenever the client or the context
+// changes. A profile without instance domains is the same for all clients, and
+// sending it again would double the work of an agent that has many clients.
 func (c *Client) agentHasProfile(call *transport.Call) bool {
 	p, q := call.Profile, c.profile
 	if p == q && call.Origin == c.origin {
@@ -230,8 +233,8 @@ func (c *Client) agentHasProfile(call *transport.Call) bool {
 	return q != nil && p.Exclude == q.Exclude && len(p.InDoms)+len(q.InDoms) == 0
 }
 
-// write writes c.out, and no longer than timeout. An agent that does not read
-// is late like one that does not write. The caller holds sendMu.
+// write writes c.out, within timeout. An agent that does not read its requests is
+// late, like one that does not reply. The caller holds sendMu.
 func (c *Client) write(timeout time.Duration) error {
 	rest, err := c.writer.Write(c.out)
 	if err != nil {
@@ -245,7 +248,7 @@ func (c *Client) write(timeout time.Duration) error {
 		n, err = c.conn.Write(rest)
 	}
 	if resetErr := c.conn.SetWriteDeadline(time.Time{}); err == nil {
-		err = resetErr // a deadline that has passed would stop put
+		err = resetErr // with an expired deadline writer could not write
 	}
 	if err == nil {
 		return nil
@@ -256,7 +259,7 @@ func (c *Client) write(timeout time.Duration) error {
 	c.backlog = append(c.backlog[:0], rest[n:]...)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reading { // and that ends now too
+	if c.reading { // by another goroutine, whose wait ends about now, too
 		return nil
 	}
 	return c.markLate()
@@ -289,7 +292,7 @@ func (f *pendingCall) Recv(dst []byte) ([]byte, error) {
 	return append(dst, f.reply...), nil
 }
 
-// begin starts the time for the reply.
+// startTimeout sets the deadline for the reply, counted from now.
 func (f *pendingCall) startTimeout(now time.Time) {
 	f.began, f.deadline = now, time.Time{}
 	if t := f.call.Timeout; t > 0 {
@@ -297,7 +300,8 @@ func (f *pendingCall) startTimeout(now time.Time) {
 	}
 }
 
-// deadlineAfter is when timeout, if there is one, has passed.
+// deadlineAfter returns the time at which timeout will have passed, or the zero
+// time if there is no timeout.
 func deadlineAfter(timeout time.Duration) time.Time {
 	if timeout <= 0 {
 		return time.Time{}

@@ -13,61 +13,62 @@ import (
 )
 
 // A Conn is a byte stream to a PMDA: a TCP or Unix connection, or a pair of
-// pipes. A read that failed at its deadline can be taken up again.
+// pipes. After a read has failed at its deadline the Conn can be read again.
 type Conn interface {
 	io.ReadWriteCloser
-	syscall.Conn // of the side that Write writes to; see ReadConn
+	syscall.Conn // for the side that Write uses; see ReadConn
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
 }
 
-// ReadConn is implemented by a Conn of two descriptors: that of the side that
-// Read reads from.
+// ReadConn is implemented by a Conn that has two descriptors, such as a pair of
+// pipes. SyscallReadConn returns the side that Read uses.
 type ReadConn interface {
 	SyscallReadConn() (syscall.RawConn, error)
 }
 
-// A DirectConn is a Conn that can be read out of Go's poller, by a thread that
-// waits itself. That is quicker, but takes its place in the scheduler for a
-// while: it is for a caller that has it all for itself.
+// A DirectConn is a Conn that can also be read without Go's poller, by a read that
+// blocks its thread. That is quicker, but the thread keeps its place in the
+// scheduler while it waits. So it is for calls with transport.Call.MayBlock.
 type DirectConn interface {
 	ReadConn
 
-	// Direct says how the Conn is read from now on, and reports whether that
-	// is possible. Nobody is reading.
+	// Direct switches between direct reads and the poller, and reports whether
+	// that was possible. It is called while no goroutine reads.
 	Direct(on bool) bool
 
-	// ReadDirect waits for some time, and returns 0 and EAGAIN if nothing has
-	// come.
+	// ReadDirect waits for input, for about wait. It returns 0 and EAGAIN if
+	// there was none.
 	ReadDirect(b []byte, wait time.Duration) (int, error)
 }
 
 // Options of [Dial].
 type Options struct {
-	PID      int32 // of pmcd, for CREDS
-	NotReady bool  // the agent will say when it is ready ("notready" in pmcd.conf)
+	PID      int32 // pmcd's process id, for CREDS
+	NotReady bool  // the agent is not ready until it says so ("notready" in pmcd.conf)
 
-	// Depth is how many requests may be outstanding; 0 means 1. More than one
-	// keep an agent from waiting for us: agents read one PDU after the other.
-	// One that is slow, or has ever said that it is not ready, gets one.
+	// Depth is how many requests may be in flight; 0 means 1. Agents read one PDU
+	// after the other: with more than one in flight an agent need not wait for
+	// pmcd between them. An agent that is slow, or has ever said that it is not
+	// ready, gets one request at a time.
 	Depth int
 
 	Counts *pdu.Counts // of PDUs sent and received; may be nil
 
-	// Tap is shown each PDU that was received or is about to be sent. It must
-	// not keep or change it, and may be called at the same time for both
-	// directions; may be nil.
+	// Tap is called with each PDU that was received or is about to be sent. It
+	// must not keep or change b. It may be called for both directions at the same
+	// time. It may be nil.
 	Tap func(sent bool, b []byte)
 
-	// OnState is called when the state has changed or, before requests are
-	// let through again, is about to be Ready. One call at a time, by a
-	// goroutine that holds no lock; may be nil.
+	// OnState is called after the state has become Late or NotReady, and before it
+	// becomes Ready and requests are sent again. Calls do not overlap, and the
+	// caller holds no lock. It may be nil.
 	OnState func(State)
 }
 
-// Dial completes the version exchange that the PMDA opens, within ctx, and
-// returns the Client. The Client owns conn from then on; if Dial fails it has
-// closed conn.
+// Dial completes the version exchange, which the PMDA begins, within ctx, and
+// returns the Client. From then on the Client owns conn. If Dial fails it closes
+// conn.
 func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	raw, err := conn.SyscallConn()
 	in := raw
@@ -117,8 +118,9 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	return c, nil
 }
 
-// refuseRights reports whether a stream is a Unix socket, and prepares it for
-// [rawio.ReadNoRights]: the agent may be another user's.
+// refuseRights reports whether a stream is a Unix socket. If so it prepares the
+// socket for [rawio.ReadNoRights]: the agent may belong to another user, and could
+// send descriptors.
 func refuseRights(raw syscall.RawConn) (unix bool, err error) {
 	cerr := raw.Control(func(fd uintptr) {
 		domain, gerr := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_DOMAIN)
@@ -129,8 +131,8 @@ func refuseRights(raw syscall.RawConn) (unix bool, err error) {
 	return unix, errors.Join(err, cerr)
 }
 
-// setNonblock makes sure that neither does block: an [os.File] may have been made of
-// a descriptor that does.
+// setNonblock sets O_NONBLOCK on the descriptors. An [os.File] may have been made
+// of a descriptor without it.
 func setNonblock(conns ...syscall.RawConn) error {
 	for _, c := range conns {
 		var err error
@@ -144,8 +146,8 @@ func setNonblock(conns ...syscall.RawConn) error {
 	return nil
 }
 
-// greet answers the agent's CREDS. It gets back of its flags PDU_FLAG_AUTH
-// only, as from C pmcd.
+// handshake reads the agent's CREDS and replies with pmcd's. Of the agent's flags
+// only PDU_FLAG_AUTH is sent back, as C pmcd does.
 func (c *Client) handshake() error {
 	b, err := c.read(nil)
 	if err != nil {
@@ -165,7 +167,7 @@ func (c *Client) handshake() error {
 		}
 	}
 	if version == 0 {
-		return fmt.Errorf("agent states no protocol version: %w", pdu.ErrnoIPC)
+		return fmt.Errorf("no protocol version in the agent's CREDS: %w", pdu.ErrnoIPC)
 	}
 	c.attrs = flags&(pdu.FeatureAuth|pdu.FeatureContainer) != 0
 	ourVersion := pdu.VersionCred(flags & pdu.FeatureAuth)

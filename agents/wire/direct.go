@@ -8,11 +8,12 @@ import (
 	"github.com/gopcp/pmcd/agents/rawio"
 )
 
-// maxDirectWait is how long a thread waits itself. What takes longer is slow anyway.
+// maxDirectWait is how long a thread blocks in a direct read. A reply that takes
+// longer is slow in any case, and is read through the poller.
 const maxDirectWait = 4 * time.Millisecond
 
-// setDirect has the stream read directly, or by the poller again, if that is
-// possible. The caller is the one who reads.
+// setDirect switches to direct reads, or back to the poller, if that is possible.
+// The caller is the goroutine that has set reading.
 func (c *Client) setDirect(on bool) {
 	if c.directConn == nil || on == c.direct {
 		return
@@ -26,13 +27,13 @@ func (c *Client) setDirect(on bool) {
 	if on {
 		return
 	}
-	if raw, err := c.directConn.SyscallReadConn(); err == nil { // else it is closed, as get will find
+	if raw, err := c.directConn.SyscallReadConn(); err == nil { // otherwise it is closed, and reader.Read fails
 		c.reader.Init(raw)
 	}
 	c.conn.SetReadDeadline(c.readDeadline)
 }
 
-// readSome reads some of the stream, until the deadline for reading.
+// readSome reads at least one byte of the stream, or fails at the read deadline.
 func (c *Client) readSome(b []byte) (int, error) {
 	for c.direct {
 		n, err := c.directConn.ReadDirect(b[:min(len(b), rawio.MaxSyscallBytes)], maxDirectWait)
@@ -46,7 +47,7 @@ func (c *Client) readSome(b []byte) (int, error) {
 	return c.reader.Read(b)
 }
 
-// overdue reports whether the deadline for reading has passed.
+// overdue reports whether the read deadline has passed.
 func (c *Client) overdue() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 )
 
-// How a Client ends, and what it leaves unanswered.
+// This file ends a Client and reports the request that is left unanswered.
 
-// PeerGone says that the process at the other end has ended because of err.
-// What it wrote before can still be read; there will be no more, even if
-// another process has the stream open.
+// PeerGone tells the Client that the agent's process has ended, because of err.
+// The replies that it wrote before can still be read. No more will come, even if
+// another process, such as a child of the agent, has the stream open.
 func (c *Client) PeerGone(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,14 +27,15 @@ func (c *Client) PeerGone(err error) {
 	}
 }
 
-// setReadDeadline sets the deadline for reading, zero for none. If the peer has gone it
-// is soon.
+// setReadDeadline sets the read deadline; the zero time means none. If the agent's
+// process has ended, the deadline is readyGrace from now at most.
 func (c *Client) setReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.setReadDeadlineLocked(t)
 }
 
+// setReadDeadlineLocked is setReadDeadline for a caller that holds mu.
 func (c *Client) setReadDeadlineLocked(t time.Time) error {
 	if c.exitErr != nil {
 		if soon := time.Now().Add(readyGrace); t.IsZero() || soon.Before(t) {
@@ -48,9 +49,9 @@ func (c *Client) setReadDeadlineLocked(t time.Time) error {
 	return c.conn.SetReadDeadline(t)
 }
 
-// CheckIdle implements transport.IdleChecker: it looks whether the peer of a
-// socket that is not being read has closed it, and ends the Client if so. It does
-// not wait, and takes nothing from the stream.
+// CheckIdle implements transport.IdleChecker. If the stream is an idle socket, it
+// checks whether the agent has closed it, and ends the Client if so. It does not
+// wait, and reads nothing from the stream.
 func (c *Client) CheckIdle() {
 	c.mu.Lock()
 	idle := len(c.inflight) == 0 && !c.reading
@@ -59,7 +60,7 @@ func (c *Client) CheckIdle() {
 		return
 	}
 	var gone error
-	c.raw.Control(func(fd uintptr) { // an error of its own says that c has ended
+	c.raw.Control(func(fd uintptr) { // Control fails only if c has ended
 		var b [1]byte
 		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		switch {
@@ -74,21 +75,22 @@ func (c *Client) CheckIdle() {
 	}
 }
 
-// fail ends the Client because of err, unless it has ended before, and
-// returns why it has.
+// fail ends the Client because of err, unless it has ended before. It returns the
+// error that ended the Client.
 func (c *Client) fail(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failLocked(err)
 }
 
+// failLocked is fail for a caller that holds mu.
 func (c *Client) failLocked(err error) error {
 	if c.err != nil {
 		return c.err
 	}
 	switch {
 	case c.exitErr == nil, err == c.exitErr, err == transport.ErrClosed:
-	case errors.Is(err, os.ErrDeadlineExceeded): // ours, see readBy
+	case errors.Is(err, os.ErrDeadlineExceeded): // set by setReadDeadline because the process has ended
 		err = c.exitErr
 	default:
 		err = fmt.Errorf("%w (%w)", err, c.exitErr)
@@ -110,7 +112,7 @@ func (c *Client) failLocked(err error) error {
 }
 
 // Close implements transport.Transport. It waits for the background goroutine, if
-// any.
+// there is one.
 func (c *Client) Close() error {
 	c.fail(transport.ErrClosed)
 	c.tasks.Wait()
@@ -127,6 +129,7 @@ func (c *Client) Pending() (transport.Pending, bool) {
 	return c.lastPending, c.lastPending.Type != 0
 }
 
+// pending describes f for Pending.
 func (f *pendingCall) pending() transport.Pending {
 	return transport.Pending{Type: requestType(f), Client: f.call.Origin.Client, Since: f.began}
 }

@@ -94,7 +94,7 @@ func TestBadReply(t *testing.T) {
 		{"dies in the middle", `printf '\0\0\0\040\0\0\160'`, "EOF"},
 		{"lies", `printf '\0\0\0\007aaaabbbb'; cat >/dev/null`, "length does not fit"},
 		{"wrong type", `printf '\0\0\0\020\0\0\160\004\0\0\0\0\0\0\0\0'; cat >/dev/null`, "DESC_REQ PDU in reply to DESC_REQ"},
-		{"babbles", `printf '` + errorPDU + errorPDU + `'; cat >/dev/null`, "not asked for"},
+		{"babbles", `printf '` + errorPDU + errorPDU + `'; cat >/dev/null`, "unsolicited"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -11,14 +11,15 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// An agent that is late, or not ready, and what becomes of it.
+// This file handles agents that are late or not ready, and their recovery.
 
-// readyGrace is how long an agent that is ready again is given to answer the
-// request that it may have got before it was not.
+// readyGrace is how long an agent that is ready again has for the reply to a
+// request that it may have received before it was not ready. An agent whose
+// process has ended has as long for the replies that it wrote.
 const readyGrace = 100 * time.Millisecond
 
-// markLate makes the agent late: all that is inflight is overdue, and nobody
-// waits for it. The caller holds mu, and nobody is reading.
+// markLate makes the agent late: all calls of inflight fail with ErrLate. The
+// caller holds mu, and no goroutine is reading.
 func (c *Client) markLate() error {
 	if c.err != nil {
 		return c.err
@@ -36,9 +37,9 @@ func (c *Client) markLate() error {
 	return transport.ErrLate
 }
 
-// startRecovery gives the stream to a background goroutine, in a new state. owed are
-// the types of replies that may still come. The caller holds mu, and nobody
-// is reading.
+// startRecovery sets the state to s and starts a background goroutine that reads
+// the stream until the agent is ready. owed has the types of the replies that may
+// still come. The caller holds mu, and no goroutine is reading.
 func (c *Client) startRecovery(s State, owed []pdu.Type) {
 	err := transport.ErrLate
 	if s == NotReady {
@@ -55,13 +56,13 @@ func (c *Client) startRecovery(s State, owed []pdu.Type) {
 	go c.background(s, owed)
 }
 
-// background reads what a late agent owes and throws it away, and waits for
-// one that is not ready to say that it is.
+// background reads and discards the replies that a late agent owes. If the agent
+// is not ready, it waits until the agent says that it is.
 func (c *Client) background(s State, owed []pdu.Type) {
 	defer c.tasks.Done()
 	c.notifyState(s)
 	writeDone := make(chan error, 1)
-	go func() { // an agent that waits for us to read does not
+	go func() { // beside the reads: an agent that is blocked in a write does not read
 		err := c.finishWrite()
 		if err != nil {
 			c.fail(err)
@@ -71,8 +72,9 @@ func (c *Client) background(s State, owed []pdu.Type) {
 	c.setDirect(false)
 	err := c.setReadDeadline(time.Time{})
 	var b []byte
-	// NOTREADY may have been an answer, or have met a request on its way: then
-	// there is one answer less than it seems, and the last is not waited for.
+	// NOTREADY was either the reply to a request, or was sent before that request
+	// arrived. In the first case one reply less is due than owed says. So the last
+	// one is awaited for readyGrace only.
 	replyUncertain, inGrace := s == NotReady, false
 	for err == nil && (s == NotReady || len(owed) > 0) {
 		if lastUncertain := replyUncertain && s == Late && len(owed) == 1; lastUncertain && !inGrace {
@@ -91,7 +93,7 @@ func (c *Client) background(s State, owed []pdu.Type) {
 		_, t, _ := pdu.Header(b)
 		switch code := errorCode(b); {
 		case code == pdu.ErrnoReady:
-			s = Late // well, in a moment
+			s = Late // until the owed replies have been read
 		case code == pdu.ErrnoNotReady && s != NotReady:
 			s, replyUncertain, inGrace = NotReady, true, false
 			err = c.setReadDeadline(time.Time{})
@@ -127,7 +129,7 @@ func (c *Client) background(s State, owed []pdu.Type) {
 	}
 }
 
-// finishWrite writes what a request before has left over.
+// finishWrite writes the backlog, without a deadline.
 func (c *Client) finishWrite() error {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
@@ -139,6 +141,7 @@ func (c *Client) finishWrite() error {
 	return err
 }
 
+// notifyState calls OnState.
 func (c *Client) notifyState(s State) {
 	if c.opt.OnState != nil {
 		c.opt.OnState(s)

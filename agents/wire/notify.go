@@ -21,17 +21,18 @@ func (c *Client) Notify(n transport.Notice) {
 	}
 }
 
-// takeNotices appends to out the PDUs of all notices. The caller holds sendMu.
+// takeNotices appends the PDUs of all queued notices to out. The caller holds
+// sendMu.
 func (c *Client) takeNotices(out []byte) []byte {
 	for _, n := range c.notices.Take() {
 		if n.End {
 			out = c.appendNotice(out, n.Client, &pdu.Error{Code: pdu.ErrnoNotConn})
 			if c.origin.Client == n.Client {
-				c.profile = nil // the next user of the number has another
+				c.profile = nil // the next client with this number has another one
 			}
 		}
 		for _, a := range n.Attrs {
-			// libpcp_pmda takes the value for a C string.
+			// libpcp_pmda treats the value as a C string.
 			value := append(append(make([]byte, 0, len(a.Value)+1), a.Value...), 0)
 			out = c.appendNotice(out, n.Client, &pdu.Attr{Code: a.Code, Value: value})
 		}
@@ -39,9 +40,10 @@ func (c *Client) takeNotices(out []byte) []byte {
 	return out
 }
 
+// appendNotice appends m to out, with client as its sender.
 func (c *Client) appendNotice(out []byte, client int32, m pdu.Message) []byte {
 	b, err := pdu.Append(out, client, m)
-	if err != nil { // too long an attribute: the agent does without
+	if err != nil { // the attribute is too long: it is not sent
 		return out
 	}
 	c.opt.Counts.Out(m.Type())
@@ -49,16 +51,17 @@ func (c *Client) appendNotice(out []byte, client int32, m pdu.Message) []byte {
 	return b
 }
 
-// flushLocked writes notices, as far as that needs no waiting; the rest goes
-// out before the next request. The caller holds mu, which is let go meanwhile.
+// flushLocked writes as much of the queued notices as is possible without waiting.
+// The rest is sent before the next request. The caller holds mu, which is released
+// during the writes.
 func (c *Client) flushLocked() {
 	if !c.notices.Any() {
 		return
 	}
-	c.granted++ // keeps requests, whose notices these are, behind
+	c.granted++ // holds back requests: the notices must precede them
 	c.mu.Unlock()
 	again, err := true, error(nil)
-	for again && err == nil { // others may come meanwhile
+	for again && err == nil { // notices may be added meanwhile
 		again, err = c.flush()
 	}
 	c.mu.Lock()
@@ -69,12 +72,13 @@ func (c *Client) flushLocked() {
 	c.wakeReader()
 }
 
-// flush reports whether there is more that can be written.
+// flush writes the backlog, or the queued notices if there is no backlog. It
+// reports whether notices are left that can be written now.
 func (c *Client) flush() (more bool, err error) {
 	c.sendMu.Lock()
 	defer c.sendMu.Unlock()
 	c.out = append(c.out[:0], c.backlog...)
-	if len(c.backlog) == 0 { // else notices wait where they are merged
+	if len(c.backlog) == 0 { // otherwise they stay queued, where notices are merged
 		c.out = c.takeNotices(c.out)
 	}
 	rest, err := c.writer.Write(c.out)

@@ -13,13 +13,15 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// overdueGrace is how long a reply is looked for when its time is over: it may
-// have come while the one who waits for it was busy with another agent.
+// overdueGrace is how long readReply waits for a reply whose deadline has passed.
+// The reply may have arrived while the caller was busy with another agent.
 const overdueGrace = 10 * time.Millisecond
 
-// readReply reads the reply to the first of inflight. If that is own, the reply
-// is appended to dst and returned; otherwise it goes to its owner. The caller
-// holds mu, which is let go meanwhile, and nobody is reading.
+// readReply reads the reply to the first call of inflight. If that is waiter, the
+// reply is appended to dst and returned. Otherwise the reply is handed to its call
+// and readReply returns nil. The caller holds mu, which is released during the
+// read, and no goroutine is reading. callerDeadline, unless it is zero, ends the
+// read even if the agent has more time.
 func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.Time) []byte {
 	f := c.inflight[0]
 	buf := dst
@@ -45,10 +47,11 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	for err == nil {
 		b, err = c.read(buf)
 		if err == nil && errorCode(b[start:]) != pdu.ErrnoReady {
-			break // PM_ERR_PMDAREADY from one that is ready says nothing
+			break // PM_ERR_PMDAREADY from an agent that is ready has no meaning
 		}
 		if overdue && errors.Is(err, os.ErrDeadlineExceeded) && len(c.unparsed) > 0 {
-			// It has begun, and could not go on because nobody read.
+			// The agent has begun to write the reply, and could not go on because
+			// no goroutine read it. It gets its timeout again.
 			overdue, replyDeadline = false, deadlineAfter(timeout)
 			err = c.setReadDeadline(replyDeadline)
 		}
@@ -63,7 +66,7 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	if err != nil {
 		late := errors.Is(err, os.ErrDeadlineExceeded) && c.exitErr == nil
 		if late && readUntil != replyDeadline && (replyDeadline.IsZero() || now.Before(replyDeadline)) {
-			c.wakeReader() // our time is over, not the agent's
+			c.wakeReader() // the caller's deadline has passed, not the agent's
 		} else if late {
 			c.markLate()
 		} else {
@@ -83,8 +86,8 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	}
 	if errorCode(b[start:]) == pdu.ErrnoNotReady {
 		owed := make([]pdu.Type, 0, 1+len(c.inflight))
-		// What looks like the answer may have been sent before the request
-		// arrived, and the true answer may follow.
+		// The agent may have sent this before the request arrived. Then the reply
+		// to the request still follows.
 		for _, f := range append([]*pendingCall{f}, c.inflight...) {
 			owed = append(owed, f.want)
 			c.finish(f, transport.ErrNotReady)
@@ -114,16 +117,16 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	return nil
 }
 
-// unsolicited looks at what came behind the last reply that was due. The
-// caller holds mu.
+// unsolicited handles what came after the last reply that was due: NOTREADY or
+// READY, or an error. The caller holds mu.
 func (c *Client) unsolicited() error {
 	for c.err == nil && len(c.inflight)+c.granted == 0 && len(c.unparsed) >= pdu.HeaderLen {
 		n, t, _ := pdu.Header(c.unparsed)
 		if t != pdu.TypeError || n != 16 {
-			return fmt.Errorf("%v PDU not asked for: %w", t, pdu.ErrnoIPC)
+			return fmt.Errorf("unsolicited %v PDU: %w", t, pdu.ErrnoIPC)
 		}
 		if len(c.unparsed) < 16 {
-			return nil // the next reader gets the rest
+			return nil // the next read gets the rest
 		}
 		switch code := errorCode(c.unparsed[:16]); code {
 		case pdu.ErrnoReady:
@@ -133,14 +136,14 @@ func (c *Client) unsolicited() error {
 			c.startRecovery(NotReady, nil)
 			return nil
 		default:
-			return fmt.Errorf("ERROR PDU (%d) not asked for: %w", code, pdu.ErrnoIPC)
+			return fmt.Errorf("unsolicited ERROR PDU (%d): %w", code, pdu.ErrnoIPC)
 		}
 	}
 	return nil
 }
 
-// read appends the next PDU of the stream to dst. If it fails, what has come
-// of it is in c.ahead, and read can be called again.
+// read appends the next PDU of the stream to dst. If it fails, the part that was
+// read is in c.unparsed, and read can be called again.
 func (c *Client) read(dst []byte) ([]byte, error) {
 	start := len(dst)
 	b := append(dst, c.unparsed...)
@@ -161,7 +164,8 @@ func (c *Client) read(dst []byte) ([]byte, error) {
 			c.opt.Tap(false, b[start:start+need])
 			return b[:start+need], nil
 		}
-		// Memory follows the bytes received, not the length claimed.
+		// The buffer grows with the bytes received, not by the length in the
+		// header, which may be false.
 		const minRead, maxRead = 4 << 10, 64 << 10
 		if free := max(minRead, min(maxRead, need-have)); cap(b)-len(b) < free {
 			b = append(b, make([]byte, free)...)[:len(b)]
@@ -179,7 +183,7 @@ func (c *Client) read(dst []byte) ([]byte, error) {
 	}
 }
 
-// errorCode is the code in b if that is an ERROR PDU, else 0.
+// errorCode returns the code in b if that is an ERROR PDU, otherwise 0.
 func errorCode(b []byte) pdu.Errno {
 	if _, t, _ := pdu.Header(b); t != pdu.TypeError || len(b) < 16 {
 		return 0
@@ -187,6 +191,7 @@ func errorCode(b []byte) pdu.Errno {
 	return pdu.Errno(binary.BigEndian.Uint32(b[12:]))
 }
 
+// requestType returns the PDU type of the request of f.
 func requestType(f *pendingCall) pdu.Type {
 	_, t, _ := pdu.Header(f.call.Req)
 	return t

@@ -15,21 +15,21 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Serve runs a as a PMDA on conn until pmcd closes it. With it an Agent
-// written for pmcd's process can run outside, under any pmcd, and the tests
-// of [Client] need no other program. It is [Server.Serve] without a log.
+// Serve runs a as a PMDA on conn until pmcd closes conn. An Agent that was written
+// for pmcd's process can so run in a process of its own, under any pmcd. Serve is
+// [Server.Serve] without a log.
 func Serve(ctx context.Context, a agents.Agent, conn io.ReadWriteCloser) error {
 	return (&Server{Agent: a}).Serve(ctx, conn)
 }
 
-// A Server runs an Agent as a PMDA: it is the main loop of libpcp_pmda
+// A Server runs an Agent as a PMDA. It does what the main loop of libpcp_pmda does
 // (pmdaMain(3)).
 //
-// C differs: there is no bound to an answer. Here one to a fetch that passes
-// 16 MiB is PM_ERR_TOOBIG.
+// libpcp_pmda differs: it does not limit the size of a reply. Here a fetch whose
+// reply would exceed 16 MiB fails with PM_ERR_TOOBIG.
 type Server struct {
 	Agent agents.Agent
-	Log   *slog.Logger // what pmcd says and gets no answer to; nil is nowhere
+	Log   *slog.Logger // of PDUs from pmcd that are bad or ignored; nil means no log
 
 	conn         io.Writer
 	attrSetter   agents.AttrSetter
@@ -38,15 +38,16 @@ type Server struct {
 	profile      *pdu.Profile // the last one received
 	reply        []byte
 
-	mu      sync.Mutex // held while a PDU is handled
-	stopped bool       // no more are to be
+	mu      sync.Mutex // held while a PDU is handled; guards stopped
+	stopped bool       // handle no more PDUs
 }
 
-// Serve opens the version exchange on conn and answers until pmcd closes the
-// stream, for which it returns nil, or ctx ends. The context that the Agent
-// gets ends with either, also in the middle of a call; Serve waits for that
-// call, but not for a Read that goes on although conn is closed. It closes
-// conn, not the Agent. A panic of the Agent is an error. A Server serves once.
+// Serve begins the version exchange on conn and replies to requests until ctx ends
+// or pmcd closes the stream, in which case it returns nil. The context of the
+// Agent's calls ends at the same time, also during a call. Serve waits for that
+// call, but not for a Read that does not return although conn is closed. Serve
+// closes conn, but not the Agent. If the Agent panics, Serve returns an error. It
+// may be called once.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer conn.Close()
 	s.conn = conn
@@ -61,7 +62,7 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		err := errors.New("agent has ended the goroutine that called it")
+		err := errors.New("agent called runtime.Goexit")
 		defer func() { ended <- err }()
 		err = s.serve(call, newStream(conn, cancel))
 	}()
@@ -69,7 +70,7 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
-		conn.Close() // also for a Write that waits
+		conn.Close() // also ends a Write that waits
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.stopped = true
@@ -77,7 +78,7 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	}
 }
 
-// serve is the loop. Its goroutine is the only one that calls the Agent.
+// serve reads and handles PDUs. Its goroutine is the only one that calls the Agent.
 func (s *Server) serve(ctx context.Context, in *stream) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -105,7 +106,8 @@ func (s *Server) serve(ctx context.Context, in *stream) (err error) {
 	}
 }
 
-// handleLocked has handle look at b, unless s was stopped, and in be watched.
+// handleLocked calls handle with b, unless s was stopped. During the call in
+// notices the end of the stream.
 func (s *Server) handleLocked(ctx context.Context, in *stream, b []byte, handle func(context.Context, []byte) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,11 +119,11 @@ func (s *Server) handleLocked(ctx context.Context, in *stream, b []byte, handle 
 	return handle(ctx, b)
 }
 
-// sendCreds says hello, which is the PMDA's to do first. The sender of this PDU is
-// its process.
+// sendCreds sends the PMDA's CREDS, which begin the version exchange. The sender
+// in the header of this PDU is the process id.
 func (s *Server) sendCreds() error {
 	var want pdu.Features
-	if s.attrSetter != nil { // a container is no different from other attributes
+	if s.attrSetter != nil { // a container is one of the attributes
 		want = pdu.FeatureAuth | pdu.FeatureContainer
 	}
 	b, err := pdu.Append(nil, int32(os.Getpid()), &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(want)}})
@@ -131,7 +133,7 @@ func (s *Server) sendCreds() error {
 	return err
 }
 
-// handleCreds looks at pmcd's answer.
+// handleCreds checks pmcd's CREDS.
 func (s *Server) handleCreds(_ context.Context, b []byte) error {
 	if _, t, _ := pdu.Header(b); t != pdu.TypeCreds {
 		return fmt.Errorf("version exchange: %v PDU in place of CREDS", t)
@@ -142,8 +144,7 @@ func (s *Server) handleCreds(_ context.Context, b []byte) error {
 	return nil
 }
 
-// handle does what the PDU b asks for. An error means that the stream is of no
-// more use.
+// handle handles the PDU b. After an error the stream cannot be used any more.
 func (s *Server) handle(ctx context.Context, b []byte) error {
 	_, t, from := pdu.Header(b)
 	if s.Log.Enabled(ctx, slog.LevelDebug) {
@@ -155,7 +156,7 @@ func (s *Server) handle(ctx context.Context, b []byte) error {
 	case pdu.TypeAttr:
 		s.handleAttr(b, from)
 	case pdu.TypeProfile:
-		// A new one each time: its address says whether it has changed.
+		// A new Profile each time: its address says whether it has changed.
 		p := new(pdu.Profile)
 		if _, err := pdu.ParseInto(b, p); err != nil {
 			s.Log.Warn("bad profile ignored", "error", err)
@@ -171,6 +172,7 @@ func (s *Server) handle(ctx context.Context, b []byte) error {
 	return nil
 }
 
+// sendReply calls the Agent for the request b and writes the reply.
 func (s *Server) sendReply(ctx context.Context, b []byte) error {
 	_, _, from := pdu.Header(b)
 	call := transport.Call{Origin: agents.Origin{Client: from}, Profile: s.profile, Req: b}
@@ -192,7 +194,8 @@ func (s *Server) sendReply(ctx context.Context, b []byte) error {
 	return err
 }
 
-// handleError tells the Agent that a client has gone: no other ERROR has a meaning.
+// handleError handles an ERROR PDU. The only one that has a meaning is
+// PM_ERR_NOTCONN: the client has disconnected.
 func (s *Server) handleError(b []byte, client int32) {
 	var e pdu.Error
 	if _, err := pdu.ParseInto(b, &e); err != nil {
@@ -204,6 +207,7 @@ func (s *Server) handleError(b []byte, client int32) {
 	}
 }
 
+// handleAttr passes an attribute of a client to the Agent.
 func (s *Server) handleAttr(b []byte, client int32) {
 	if s.attrSetter == nil {
 		return
@@ -219,5 +223,5 @@ func (s *Server) handleAttr(b []byte, client int32) {
 	s.attrSetter.SetAttr(client, a)
 }
 
-// maxKeptReply is the largest reply whose memory is used again, in bytes.
+// maxKeptReply is the size of the largest reply buffer that is reused, in bytes.
 const maxKeptReply = 64 << 10

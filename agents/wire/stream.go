@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// watchAfter is what a call may take before its stream is watched, and twice
-// that what it takes at most.
-const watchAfter = 20 * time.Millisecond
+// readAheadDelay is how long a call may take before the stream is read ahead. The
+// timer may have been started for an earlier call, so it can be twice as long.
+const readAheadDelay = 20 * time.Millisecond
 
-// A stream is what a Server reads. While a call takes long it is read ahead, by
-// one byte, so that its end is noticed. A goroutine that always reads ahead, or
-// a timer for each call, would double the time that a request takes.
+// A stream reads PDUs for a Server. During a call of the Agent that takes long, it
+// reads one byte ahead, to notice the end of the stream. A goroutine that always
+// reads ahead, or a timer for each call, would double the time of a request.
 type stream struct {
 	conn  io.Reader
 	onEnd func() // called when reading ahead finds the end
 
 	mu           sync.Mutex // guards the following
 	timer        *time.Timer
-	timerRuns    bool   // timer runs, since the call with this number
-	timedCall    uint64 // began
-	callCount    uint64
-	inCall       bool // the last of them has not returned
-	readingAhead bool // look was started, and Read has not met it yet
+	timerRuns    bool
+	timedCall    uint64 // the number of the call for which timer was started
+	callCount    uint64 // the number of the last call
+	inCall       bool   // the last call has not returned
+	readingAhead bool   // readAhead was started, and Read has not taken its result
 
-	readAheadDone chan struct{} // receives when look is done
-	aheadByte     [1]byte       // what look found
+	readAheadDone chan struct{} // receives when readAhead is done
+	aheadByte     [1]byte       // the result of readAhead
 	aheadLen      int
 	aheadErr      error
 }
@@ -38,7 +38,7 @@ func newStream(conn io.Reader, onEnd func()) *stream {
 	return s
 }
 
-// beginCall says that a call begins, end that it has returned.
+// beginCall is called before each call of the Agent.
 func (s *stream) beginCall() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,17 +49,21 @@ func (s *stream) beginCall() {
 	}
 }
 
+// endCall is called when the call has returned.
 func (s *stream) endCall() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inCall = false
 }
 
+// startTimer starts the timer for the current call. The caller holds mu.
 func (s *stream) startTimer() {
 	s.timerRuns, s.timedCall = true, s.callCount
-	s.timer.Reset(watchAfter)
+	s.timer.Reset(readAheadDelay)
 }
 
+// timerExpired starts readAhead if the call that the timer was started for has not
+// returned.
 func (s *stream) timerExpired() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,11 +73,12 @@ func (s *stream) timerExpired() {
 	case s.timedCall == s.callCount:
 		s.readingAhead = true
 		go s.readAhead()
-	default: // it began since
+	default: // this call began later
 		s.startTimer()
 	}
 }
 
+// readAhead reads one byte, and calls onEnd if that fails.
 func (s *stream) readAhead() {
 	if s.aheadLen, s.aheadErr = s.conn.Read(s.aheadByte[:]); s.aheadErr != nil {
 		s.onEnd()
@@ -81,7 +86,7 @@ func (s *stream) readAhead() {
 	s.readAheadDone <- struct{}{}
 }
 
-// Read implements io.Reader. It must not be called during a call.
+// Read implements io.Reader. It must not be used between beginCall and endCall.
 func (s *stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	readingAhead := s.readingAhead

@@ -7,9 +7,9 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 )
 
-// Who may send and who has to read: callers take turns at both.
+// This file decides which caller may send and which one reads the stream.
 
-// acquire waits for a slot, and for no longer than the call's timeout.
+// acquire waits for a slot, for the call's timeout at most.
 func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,7 +30,7 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		expired = timer.C
 	}
 	for !f.granted && !f.done {
-		if !callerDeadline.IsZero() && !time.Now().Before(callerDeadline) { // the agent is busy with others, not late
+		if !callerDeadline.IsZero() && !time.Now().Before(callerDeadline) { // the agent is busy with other requests, not late
 			c.removeWaiting(f)
 			c.recycle(f)
 			c.wakeReader()
@@ -57,13 +57,15 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 	return f, nil
 }
 
-// Requests that are sent before the one ahead is answered must fit in what is
-// between us and any agent, since one that is writing a large answer does not
-// read: of these, Depth take no more than half of a pipe.
+// maxSmallRequest is the size, in bytes, of the largest request that may be in
+// flight together with others. An agent that is writing a large reply does not
+// read, so such requests must fit in the buffer of the pipe or socket. Depth
+// requests of this size take half of a pipe at most.
 const maxSmallRequest = 4 << 10
 
-// maxQuickReply is how long an answer may take for others to be sent ahead. With a
-// slow agent nothing is gained by it, and all of them wait behind each other.
+// maxQuickReply is the longest time in which an agent may answer a request to get
+// the next ones before it has answered. Several requests in flight gain nothing
+// with a slow agent: each waits for all those before it.
 const maxQuickReply = 10 * time.Millisecond
 
 // admits reports whether f may be sent now. The caller holds mu.
@@ -78,7 +80,8 @@ func (c *Client) admit(f *pendingCall) {
 	c.exclusive = !f.smallRequest
 }
 
-// refusal says why no request can be sent now. The caller holds mu.
+// refusal returns the reason why no request can be sent now, or nil. The caller
+// holds mu.
 func (c *Client) refusal() error {
 	switch {
 	case c.err != nil:
@@ -91,7 +94,7 @@ func (c *Client) refusal() error {
 	return nil
 }
 
-// removeWaiting takes f out of waiting. The caller holds mu.
+// removeWaiting removes f from waiting. The caller holds mu.
 func (c *Client) removeWaiting(f *pendingCall) {
 	for i, w := range c.waiting {
 		if w == f {
@@ -101,13 +104,13 @@ func (c *Client) removeWaiting(f *pendingCall) {
 	}
 }
 
-// release gives a slot back that was granted and not used. The caller holds mu.
+// release gives back a slot that was granted but not used. The caller holds mu.
 func (c *Client) release() {
 	c.granted--
 	c.grant()
 }
 
-// grant gives free slots to those who wait. The caller holds mu.
+// grant gives the free slots to the first of waiting. The caller holds mu.
 func (c *Client) grant() {
 	for len(c.waiting) > 0 && c.admits(c.waiting[0]) {
 		f := c.waiting[0]
@@ -118,7 +121,7 @@ func (c *Client) grant() {
 	}
 }
 
-// wake wakes f if it sleeps. The caller holds mu.
+// wake wakes the caller of f if it is blocked. The caller of wake holds mu.
 func (c *Client) wake(f *pendingCall) {
 	if f.blocked {
 		f.blocked = false
@@ -126,8 +129,8 @@ func (c *Client) wake(f *pendingCall) {
 	}
 }
 
-// wakeReader makes somebody who sleeps read, if nobody does and a reply is
-// due. The caller holds mu.
+// wakeReader wakes one blocked caller so that it reads the stream, if a reply is
+// due and no goroutine reads. The caller holds mu.
 func (c *Client) wakeReader() {
 	if c.reading || len(c.inflight) == 0 {
 		return
@@ -142,11 +145,11 @@ func (c *Client) wakeReader() {
 	}
 }
 
-// finish ends f. The caller holds mu.
+// finish marks f as done, with err or with its reply. The caller holds mu.
 func (c *Client) finish(f *pendingCall, err error) {
 	f.done, f.err = true, err
 	if err != nil {
-		f.reply = nil // one who reads on f's behalf may not have noticed yet
+		f.reply = nil // another goroutine may still be reading into it
 	}
 	c.wake(f)
 }
