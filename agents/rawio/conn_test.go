@@ -30,7 +30,7 @@ func rawConn(t testing.TB, c syscall.Conn) syscall.RawConn {
 	return raw
 }
 
-// streamKinds are kinds of streams, and whether descriptors may be queued in them.
+// streamKinds are the kinds of streams, with and without descriptors in the queue.
 var streamKinds = []struct {
 	name, kind string
 	rights     bool
@@ -74,13 +74,13 @@ func TestReaderAndWriter(t *testing.T) {
 				t.Errorf("at the end: %d, %v", n, err)
 			}
 			if _, err := w.Write([]byte("x")); err == nil {
-				t.Error("written to what is closed")
+				t.Error("a write to a closed stream succeeds")
 			}
 		})
 	}
 }
 
-// A read takes MaxSyscallBytes at most. A write goes on behind so many.
+// A Read takes MaxSyscallBytes at most. A Write continues after that many bytes.
 func TestMaxSyscallBytes(t *testing.T) {
 	p := newPair(t, "pipe")
 	const room = 1 << 20
@@ -130,7 +130,7 @@ func TestReaderRefusesRights(t *testing.T) {
 	}
 }
 
-// A socket that blocks is written to without waiting.
+// A write to a socket in blocking mode does not wait.
 func TestWriterOfSocket(t *testing.T) {
 	for _, tt := range streamKinds[1:] {
 		t.Run(tt.name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestWriterOfSocket(t *testing.T) {
 			if err != syscall.EPIPE && err != syscall.ECONNRESET {
 				t.Error(err)
 			}
-			// The next one has no error of this one.
+			// The error is not kept for the next socket.
 			q := newPair(t, tt.kind)
 			w.InitSocket(uintptr(q.w))
 			if rest, err := w.Write([]byte("text")); len(rest) > 0 || err != nil {

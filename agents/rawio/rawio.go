@@ -1,26 +1,26 @@
-// Package rawio makes unannounced system calls: the Go scheduler is not told of
-// them, as it is of those of package syscall.
+// Package rawio makes unannounced system calls: calls that the Go scheduler is not
+// told of. It is told of the calls of package syscall, which are announced.
 //
-// A thread that has announced a call may have its place in the scheduler taken by
-// another thread while the call lasts. For a short call that costs more than the
-// call: a thread is woken up for nothing. An unannounced call keeps the place, and
-// cannot be interrupted: if it blocks, the next garbage collection waits for it,
-// and all goroutines wait for that.
+// During an announced call the scheduler may give the thread's place to another
+// thread. For a short call that costs more than the call itself: a thread is woken
+// up for nothing. During an unannounced call the thread keeps its place and cannot
+// be preempted. If the call blocks, the next garbage collection waits for it, and
+// all goroutines wait for the garbage collection.
 //
-// So a call may be unannounced if none of the following can happen, whatever the
-// program at the other end does. The comment of each function says why. There is one
-// exception, a pipe: see [Read].
+// So a call may be unannounced only if it does none of the following, whatever the
+// program at the other end does. The comment of each function says why. There is
+// one exception, a pipe: see [Read].
 //
-//   - It waits. The descriptor has O_NONBLOCK, the call has MSG_DONTWAIT, or the
-//     kernel writes the file from memory.
-//   - It closes a file of another program's. A message at a Unix socket can hold
+//   - Wait. The descriptor has O_NONBLOCK, the call has MSG_DONTWAIT, or the kernel
+//     writes the file from memory.
+//   - Close a file of another program. A message in a Unix socket can hold
 //     descriptors (SCM_RIGHTS), and a read that takes the message closes them. If
-//     the last descriptor of a TCP socket is among them, that lasts as long as the
-//     sender's SO_LINGER says.
-//   - It copies much: [MaxSyscallBytes] is the most.
+//     one of them is the last descriptor of a TCP socket, the close can take as
+//     long as the sender's SO_LINGER.
+//   - Copy many bytes. [MaxSyscallBytes] is the limit.
 //
-// close(2) is always announced. epoll_ctl(2) never is, as packages syscall and
-// golang.org/x/sys/unix have it: it copies nothing and closes nothing.
+// close(2) is always announced. epoll_ctl(2) is never announced, also in packages
+// syscall and golang.org/x/sys/unix: it copies nothing and closes nothing.
 package rawio
 
 import (
@@ -29,41 +29,43 @@ import (
 	"unsafe"
 )
 
-// MaxSyscallBytes is how many bytes one call should copy at most. Until it returns
-// no other goroutine can run on its thread.
+// MaxSyscallBytes is the largest number of bytes that one call should copy. Until
+// the call returns no other goroutine can run in its place.
 const MaxSyscallBytes = 256 << 10
 
-// Read is read(2) of a descriptor with O_NONBLOCK: that of
+// Read is read(2) of a descriptor with O_NONBLOCK. The descriptor must be one of
 //
-//   - a pipe or a TCP socket, which hold no descriptors, so that a read closes
-//     nothing;
-//   - a netlink socket on which no dump was requested: a read would go on with it;
-//   - a Unix socket that cannot hold descriptors: SO_PASSRIGHTS (Linux 6.16) is off
-//     since before the peer connected. [ReadNoRights] is for any other.
+//   - a pipe or a TCP socket: these hold no descriptors, so a read closes nothing;
+//   - a netlink socket on which no dump was requested: a read would continue the
+//     dump;
+//   - a Unix socket that cannot hold descriptors, because SO_PASSRIGHTS (Linux 6.16)
+//     was turned off before the peer connected. For other Unix sockets use
+//     [ReadNoRights].
 //
-// A pipe has one lock for both ends. The other end holds it while it copies to or
-// from its own memory, and where that has to be fetched (from swap, by FUSE, by
-// userfaultfd(2)) a read or a write waits for it, even with O_NONBLOCK: seen on
-// Linux 6.18. So a pipe must lead to a program that is trusted not to do that on
-// purpose; pmcd's lead to agents.
+// A pipe has one lock for both ends. The process at the other end holds the lock
+// while the kernel copies to or from that process's memory. If this memory has to
+// be fetched first (from swap, by FUSE, by userfaultfd(2)), a read or a write waits,
+// even with O_NONBLOCK: seen on Linux 6.18. So the program at the other end of a
+// pipe must be trusted not to do that on purpose. pmcd's pipes lead to agents.
 func Read(fd uintptr, b []byte) (int, error) {
 	return unannounced(syscall.SYS_READ, fd, b, 0)
 }
 
-// Write is write(2) to a descriptor with O_NONBLOCK, one that [Read] may read. At a
-// socket it only queues. To a Unix socket that may hold descriptors a write is
-// announced: before Linux 6.8 it may run the collector of sockets in flight, and
-// that closes what other programs have left. [NonblockWriter] does so.
+// Write is write(2) to a descriptor with O_NONBLOCK, of a kind that [Read] may read.
+// On a socket it only queues. A write to a Unix socket that may hold descriptors
+// must be announced: before Linux 6.8 it may run the garbage collector of sockets
+// in flight, which closes sockets that other programs have left. [NonblockWriter]
+// announces such writes.
 func Write(fd uintptr, b []byte) (int, error) {
 	return unannounced(syscall.SYS_WRITE, fd, b, 0)
 }
 
-// Recv is recv(2) with MSG_DONTWAIT: [Read] of a socket that has no O_NONBLOCK.
+// Recv is recv(2) with MSG_DONTWAIT. It is [Read] for a socket without O_NONBLOCK.
 func Recv(fd uintptr, b []byte) (int, error) {
 	return unannounced(sysRecvfrom, fd, b, syscall.MSG_DONTWAIT)
 }
 
-// Send is send(2) with MSG_DONTWAIT: [Write] to a socket that has no O_NONBLOCK.
+// Send is send(2) with MSG_DONTWAIT. It is [Write] for a socket without O_NONBLOCK.
 func Send(fd uintptr, b []byte) (int, error) {
 	return unannounced(sysSendto, fd, b, sendFlags)
 }
@@ -71,12 +73,13 @@ func Send(fd uintptr, b []byte) (int, error) {
 const sendFlags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
 
 // Pread is pread(2) of a file of /proc or /sys that the kernel writes from memory,
-// without a lock that is held for long. O_NONBLOCK makes no difference to those.
-// The caller knows the file, and asks fstatfs(2) whose it is: a container may have
-// one of a program's (FUSE) in its place, which may let the call wait.
+// without a lock that is held for long. O_NONBLOCK has no effect on such files. The
+// caller must know the file, and must check with fstatfs(2) that it is on the
+// kernel's file system: in a container a file of a FUSE program may be in its
+// place, and that program can make the call wait.
 //
-// On a 32-bit processor the call is announced: there the offset is two words, in
-// registers that depend on the processor.
+// On a 32-bit processor the call is announced: there the offset is passed in two
+// registers, and which ones depends on the processor.
 func Pread(fd uintptr, b []byte, off int64) (int, error) {
 	for {
 		n, err := pread(fd, b, off)
@@ -97,7 +100,8 @@ func pread(fd uintptr, b []byte, off int64) (int, error) {
 	return int(n), nil
 }
 
-// unannounced makes an unannounced call. Those that have no flags do not look at them.
+// unannounced makes an unannounced call. Calls without a flags argument ignore
+// flags.
 func unannounced(trap, fd uintptr, b []byte, flags uintptr) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall6(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)

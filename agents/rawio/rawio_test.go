@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A pair is two ends of a stream: what is written to w is read from r.
+// A pair is the two ends of a stream. Bytes written to w are read from r.
 type pair struct {
 	t    testing.TB
 	r, w int
@@ -84,7 +84,7 @@ func (p *pair) closeWriter() {
 	}
 }
 
-// setBlocking takes O_NONBLOCK from both ends.
+// setBlocking removes O_NONBLOCK from both ends.
 func (p *pair) setBlocking() {
 	p.t.Helper()
 	if err := errors.Join(syscall.SetNonblock(p.r, false), syscall.SetNonblock(p.w, false)); err != nil {
@@ -92,7 +92,7 @@ func (p *pair) setBlocking() {
 	}
 }
 
-// sendUrgent sends an urgent byte. It skips the test where there are none.
+// sendUrgent sends an urgent byte. It skips the test if the kernel has none.
 func (p *pair) sendUrgent(b byte) {
 	p.t.Helper()
 	err := syscall.Sendto(p.w, []byte{b}, syscall.MSG_OOB, nil)
@@ -116,8 +116,8 @@ func eventually(t testing.TB, what string, f func() bool) {
 
 type ioFunc func(fd uintptr, b []byte) (int, error)
 
-// readAll reads until want has come, with a small buffer, and fails if something
-// else comes. What was sent by way of TCP may take a moment.
+// readAll reads with a small buffer until it has as many bytes as want, and fails
+// if they differ. It repeats after EAGAIN: bytes sent over TCP may take a moment.
 func (p *pair) readAll(read ioFunc, want string) {
 	p.t.Helper()
 	got := ""
@@ -134,7 +134,8 @@ func (p *pair) readAll(read ioFunc, want string) {
 	}
 }
 
-// ioVariants are all ways of reading and writing, on all that they are for.
+// ioVariants are all pairs of functions for reading and writing, with each kind of
+// stream that they may be used for.
 var ioVariants = []struct {
 	name, kind  string
 	blocking    bool
@@ -153,7 +154,7 @@ var ioVariants = []struct {
 	{"WaitNoRights", "unix", false, true, WaitNoRights, Send},
 }
 
-// forEachVariant runs a test for all ways.
+// forEachVariant runs test for each of ioVariants.
 func forEachVariant(t *testing.T, test func(t *testing.T, p *pair, read, write ioFunc)) {
 	for _, w := range ioVariants {
 		t.Run(w.name+"/"+w.kind, func(t *testing.T) {
@@ -174,10 +175,10 @@ func forEachVariant(t *testing.T, test func(t *testing.T, p *pair, read, write i
 func TestReadAndWrite(t *testing.T) {
 	forEachVariant(t, func(t *testing.T, p *pair, read, write ioFunc) {
 		if n, err := read(uintptr(p.r), make([]byte, 10)); n != 0 || err != syscall.EAGAIN {
-			t.Errorf("nothing is there: %d, %v", n, err)
+			t.Errorf("read without input: %d, %v", n, err)
 		}
 		if n, err := write(uintptr(p.w), nil); n != 0 || err != nil {
-			t.Errorf("wrote nothing: %d, %v", n, err)
+			t.Errorf("write of no bytes: %d, %v", n, err)
 		}
 		for _, s := range []string{"one ", "two ", "three"} {
 			if n, err := write(uintptr(p.w), []byte(s)); n != len(s) || err != nil {
@@ -186,12 +187,12 @@ func TestReadAndWrite(t *testing.T) {
 		}
 		p.readAll(read, "one two three")
 		if n, err := read(uintptr(p.r), make([]byte, 10)); n != 0 || err != syscall.EAGAIN {
-			t.Errorf("all is read: %d, %v", n, err)
+			t.Errorf("read after all was read: %d, %v", n, err)
 		}
 	})
 }
 
-// A write stops when there is no room, and nothing is lost.
+// A write stops when the buffer is full, and no byte is lost.
 func TestWriteUntilFull(t *testing.T) {
 	forEachVariant(t, func(t *testing.T, p *pair, read, write ioFunc) {
 		var sent []byte
@@ -245,13 +246,13 @@ func TestEOF(t *testing.T) {
 	})
 }
 
-// The error for a writer whose reader has gone is no signal, and for a descriptor
-// that is not open no number of bytes.
+// A write without a reader returns an error and raises no signal. An error for a
+// descriptor that is not open comes with 0 bytes.
 func TestErrors(t *testing.T) {
 	forEachVariant(t, func(t *testing.T, p *pair, read, write ioFunc) {
 		p.closeReader()
 		var err error
-		eventually(t, "an error", func() bool { // TCP takes what is written first
+		eventually(t, "an error", func() bool { // the first write to a TCP socket succeeds
 			_, err = write(uintptr(p.w), []byte("x"))
 			return err != nil
 		})
@@ -268,7 +269,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// An urgent byte is not read, except in line.
+// An urgent byte is read only after RefuseRights, which puts it in line.
 func TestUrgentByte(t *testing.T) {
 	for _, w := range ioVariants {
 		if w.kind == "pipe" {
@@ -327,7 +328,7 @@ func TestWaitIsInterrupted(t *testing.T) {
 	}()
 	tid := <-thread
 	eventually(t, "it waits", func() bool { return inSyscall(tid, sysRecvmsg) })
-	// This one the Go runtime takes, and does nothing more than preempt.
+	// The Go runtime handles this signal, and only tries to preempt.
 	if err := syscall.Tgkill(syscall.Getpid(), tid, syscall.SIGURG); err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +340,7 @@ func TestWaitIsInterrupted(t *testing.T) {
 	}
 }
 
-// A socket that blocks is waited for, no longer than it says.
+// WaitNoRights waits for SO_RCVTIMEO at most.
 func TestWaitTimeout(t *testing.T) {
 	p := newPair(t, "unix")
 	p.setBlocking()
@@ -351,7 +352,7 @@ func TestWaitTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := WaitNoRights(uintptr(p.r), make([]byte, 10)); n != 0 || err != syscall.EAGAIN {
-		t.Errorf("nothing is there: %d, %v", n, err)
+		t.Errorf("read without input: %d, %v", n, err)
 	}
 }
 
@@ -379,14 +380,14 @@ func TestPread(t *testing.T) {
 				}
 			}
 			if n, err := Pread(f.Fd(), nil, 0); n != 0 || err != nil {
-				t.Errorf("nothing: %d, %v", n, err)
+				t.Errorf("empty buffer: %d, %v", n, err)
 			}
 			if n, err := Pread(f.Fd(), b, -1); n != 0 || err != syscall.EINVAL {
-				t.Errorf("before the beginning: %d, %v", n, err)
+				t.Errorf("negative offset: %d, %v", n, err)
 			}
 		})
 	}
 	if n, err := Pread(^uintptr(0), make([]byte, 1), 0); n != 0 || err != syscall.EBADF {
-		t.Errorf("no file: %d, %v", n, err)
+		t.Errorf("not open: %d, %v", n, err)
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-// A NonblockReader is an io.Reader of what a RawConn stands for, by [Read] or by
+// A NonblockReader is an io.Reader that reads a RawConn with [Read] or with
 // [ReadNoRights]. It is used by one goroutine at a time, and allocates nothing.
 type NonblockReader struct {
-	Rights bool // a Unix socket in which descriptors may be queued
+	Rights bool // the RawConn is a Unix socket in which descriptors may be queued
 
 	raw     syscall.RawConn
-	attempt func(fd uintptr) bool // made once: a closure a read would cost memory
+	attempt func(fd uintptr) bool // made once: a closure for each read would be an allocation
 
 	buf []byte
 	n   int
@@ -34,7 +34,7 @@ func (r *NonblockReader) Init(raw syscall.RawConn) {
 	}
 }
 
-// Read waits for input, until the deadline for reading. b must not be empty.
+// Read waits for input until the read deadline. b must not be empty.
 func (r *NonblockReader) Read(b []byte) (int, error) {
 	r.buf, r.n, r.err = b[:min(len(b), MaxSyscallBytes)], 0, nil
 	err := r.raw.Read(r.attempt)

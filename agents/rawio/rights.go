@@ -6,17 +6,17 @@ import (
 	"unsafe"
 )
 
-// Unix sockets in which descriptors may be queued. A read peeks first: recvmsg(2)
-// with MSG_PEEK and without a control buffer installs and closes nothing, since the
-// queue keeps its reference, and MSG_CTRUNC tells of descriptors. Then it takes the
-// bytes that it has seen, and no more. There is only one reader, so those are the
-// same bytes, without descriptors.
+// This file reads Unix sockets in which descriptors may be queued. A read peeks
+// first: recvmsg(2) with MSG_PEEK and without a control buffer installs and closes
+// no descriptors, since the queue keeps its reference, and MSG_CTRUNC reports that
+// there are some. Then the read takes the bytes that it has peeked, and no more.
+// There is only one reader, so these are the same bytes, without descriptors.
 //
-// An urgent byte would be passed over by the peek, and dropped with its descriptors
-// by the read. Where one is next, Linux 6.9 and its like peek for ever. So such a
-// socket has SO_OOBINLINE, which makes it a byte like others.
+// The peek would skip an urgent byte, and the read would drop it with its
+// descriptors. If an urgent byte is next, kernels like Linux 6.9 peek for ever. So
+// such a socket has SO_OOBINLINE, which makes an urgent byte a byte like others.
 
-// ErrRights is the error for a peer at a Unix socket that sends descriptors. PCP
+// ErrRights is the error for a peer that sends descriptors over a Unix socket. PCP
 // has no use for them.
 var ErrRights = errors.New("sends file descriptors (SCM_RIGHTS)")
 
@@ -27,27 +27,29 @@ func RefuseRights(fd uintptr) error {
 		return syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, option, value)
 	}
 	return errors.Join(
-		// What is peeked must be what is taken.
+		// The read must take the bytes that were peeked, urgent ones too.
 		set(syscall.SO_OOBINLINE, 1),
-		// MSG_CTRUNC must mean descriptors.
+		// MSG_CTRUNC must mean descriptors, not other control messages.
 		set(syscall.SO_PASSCRED, 0),
 		set(syscall.SO_PASSSEC, 0),
 	)
 }
 
-// ReadNoRights is [Recv] from a Unix socket in which descriptors may be queued. It
-// leaves a message that has some, and what is behind that, in the socket: the error
-// is [ErrRights]. The caller is the only reader.
+// ReadNoRights is [Recv] from a Unix socket in which descriptors may be queued. If
+// the next message has descriptors, it leaves the message, and all that follows, in
+// the socket and returns [ErrRights]. The caller must be the only reader.
 func ReadNoRights(fd uintptr, b []byte) (int, error) {
 	return readNoRights(fd, b, syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 }
 
-// WaitNoRights is [ReadNoRights] that waits for input if the socket blocks. The wait
-// is announced. It ends with EAGAIN after the socket's SO_RCVTIMEO.
+// WaitNoRights is like [ReadNoRights], but waits for input if the socket is in
+// blocking mode. The wait is announced. It ends with EAGAIN after the socket's
+// SO_RCVTIMEO.
 func WaitNoRights(fd uintptr, b []byte) (int, error) {
 	return readNoRights(fd, b, syscall.MSG_PEEK)
 }
 
+// readNoRights peeks with flags, and takes the bytes that it has peeked.
 func readNoRights(fd uintptr, b []byte, flags uintptr) (int, error) {
 	n, err := peek(fd, b, flags)
 	if n == 0 || err != nil {
@@ -56,8 +58,8 @@ func readNoRights(fd uintptr, b []byte, flags uintptr) (int, error) {
 	return Recv(fd, b[:n])
 }
 
-// peek is recvmsg(2) without a control buffer. It is announced unless flags say that
-// it does not wait.
+// peek is recvmsg(2) without a control buffer. The call is announced unless flags
+// have MSG_DONTWAIT.
 func peek(fd uintptr, b []byte, flags uintptr) (int, error) {
 	vec := syscall.Iovec{Base: unsafe.SliceData(b)}
 	vec.SetLen(len(b))

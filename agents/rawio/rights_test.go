@@ -11,7 +11,7 @@ import (
 func noRightsPair(t testing.TB) *pair {
 	t.Helper()
 	p := newPair(t, "unix")
-	// A sender's credentials are no descriptors.
+	// RefuseRights turns this off: credentials would set MSG_CTRUNC.
 	if err := syscall.SetsockoptInt(p.r, syscall.SOL_SOCKET, syscall.SO_PASSCRED, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -21,8 +21,8 @@ func noRightsPair(t testing.TB) *pair {
 	return p
 }
 
-// sendRights sends b with the last descriptor of the write end of a pipe. It returns the
-// read end.
+// sendRights sends b with the only descriptor of the write end of a pipe. It returns
+// the read end.
 func (p *pair) sendRights(b string, flags int) (r int) {
 	p.t.Helper()
 	q := newPair(p.t, "pipe")
@@ -47,7 +47,7 @@ func hasWriteEnd(t testing.TB, r int) bool {
 	return err == syscall.EAGAIN
 }
 
-// noRightsReads are the reads that take no descriptors.
+// noRightsReads are the functions that read no descriptors.
 var noRightsReads = []struct {
 	name     string
 	blocking bool
@@ -59,8 +59,8 @@ var noRightsReads = []struct {
 	{"WaitNoRights, blocking", true, WaitNoRights},
 }
 
-// Bytes with descriptors are not taken, the descriptors are not closed, and what is
-// before them is read.
+// Bytes before a message with descriptors are read. The message stays in the
+// socket, and its descriptors are not closed.
 func TestNoRights(t *testing.T) {
 	for _, tt := range noRightsReads {
 		t.Run(tt.name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestNoRights(t *testing.T) {
 	}
 }
 
-// Descriptors are closed when the socket is, and not by a read before that.
+// Descriptors are closed when the socket is closed, and not by a read before that.
 func TestRightsStayQueued(t *testing.T) {
 	p := noRightsPair(t)
 	passed := p.sendRights("x", 0)
@@ -109,7 +109,7 @@ func TestRightsStayQueued(t *testing.T) {
 	eventually(t, "the descriptor is closed", func() bool { return !hasWriteEnd(t, passed) })
 }
 
-// An urgent byte with descriptors is not dropped with them.
+// An urgent byte with descriptors is not dropped.
 func TestUrgentRights(t *testing.T) {
 	for _, tt := range noRightsReads {
 		t.Run(tt.name, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestUrgentRights(t *testing.T) {
 			if tt.blocking {
 				p.setBlocking()
 			}
-			queued := hasWriteEnd(t, p.sendRights("!", syscall.MSG_OOB)) // some kernels drop it when it is sent
+			queued := hasWriteEnd(t, p.sendRights("!", syscall.MSG_OOB)) // some kernels drop the descriptor when it is sent
 			b := make([]byte, 10)
 			n, err := tt.read(uintptr(p.r), b)
 			if queued && err != ErrRights || !queued && (string(b[:n]) != "!" || err != nil) {
@@ -127,7 +127,7 @@ func TestUrgentRights(t *testing.T) {
 	}
 }
 
-// What is peeked is what is taken, while more comes in pieces of any size.
+// A read takes the bytes that were peeked, while more arrive in pieces of any size.
 func TestPeekMatchesRead(t *testing.T) {
 	const size = 1 << 20
 	for _, tt := range noRightsReads {
@@ -180,7 +180,7 @@ func TestPeekMatchesRead(t *testing.T) {
 	}
 }
 
-// A socket that cannot hold descriptors is one that Read is for.
+// With SO_PASSRIGHTS off a socket cannot hold descriptors, so Read may be used.
 func TestPassrightsOff(t *testing.T) {
 	const soPassrights = 83 // SO_PASSRIGHTS in asm-generic/socket.h
 	p := newPair(t, "unix")
@@ -198,6 +198,6 @@ func TestPassrightsOff(t *testing.T) {
 
 func TestRefuseRightsNotSocket(t *testing.T) {
 	if err := RefuseRights(uintptr(newPair(t, "pipe").r)); err == nil {
-		t.Error("a pipe is prepared")
+		t.Error("RefuseRights accepts a pipe")
 	}
 }

@@ -1,7 +1,7 @@
 package rawio
 
-// These are missing in package syscall, which uses socketcall(2) (Linux 4.3,
-// asm/unistd_32.h).
+// Package syscall does not have these numbers, because it uses socketcall(2). They
+// are in asm/unistd_32.h, since Linux 4.3.
 const (
 	sysSendto   = 369
 	sysRecvfrom = 371

@@ -2,15 +2,15 @@ package rawio
 
 import "syscall"
 
-// A NonblockWriter writes without waiting, by [Write] or by [Send], but by announced
-// calls to a Unix socket that may hold descriptors. It is used by one goroutine at a
-// time, and allocates nothing.
+// A NonblockWriter writes without waiting, with [Write] or with [Send]. To a Unix
+// socket that may hold descriptors it writes with announced calls. It is used by one
+// goroutine at a time, and allocates nothing.
 type NonblockWriter struct {
-	Rights bool // a Unix socket in which descriptors may be queued
+	Rights bool // the stream is a Unix socket in which descriptors may be queued
 
 	raw     syscall.RawConn
-	attempt func(fd uintptr) bool // made once: a closure a write would cost memory
-	socket  uintptr               // if there is no raw
+	attempt func(fd uintptr) bool // made once: a closure for each write would be an allocation
+	socket  uintptr               // used if raw is nil
 
 	rest []byte // what is left to write
 	err  error
@@ -28,10 +28,10 @@ func (w *NonblockWriter) Init(raw syscall.RawConn) {
 	}
 }
 
-// InitSocket makes w write to a socket, with O_NONBLOCK or without.
+// InitSocket makes w write to a socket, which may have O_NONBLOCK or not.
 func (w *NonblockWriter) InitSocket(fd uintptr) { w.raw, w.socket = nil, fd }
 
-// write makes one of two system calls until all is written, or no more can be.
+// write makes the system call trap until all is written or no more can be written.
 func (w *NonblockWriter) write(trap, fd, flags uintptr) {
 	syscallFunc := unannounced
 	if w.Rights {
@@ -49,7 +49,7 @@ func (w *NonblockWriter) write(trap, fd, flags uintptr) {
 	}
 }
 
-// Write returns what of b could not be written at once.
+// Write writes as much of b as is possible without waiting, and returns the rest.
 func (w *NonblockWriter) Write(b []byte) (rest []byte, err error) {
 	w.rest, w.err = b, nil
 	if w.raw == nil {
