@@ -9,8 +9,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// An Agent has a little of all that an agent can have, for tests of what is
-// between it and a client. Names are below "ref".
+// An Agent is a small agent with all optional interfaces for metadata, names and
+// stores. It is for tests of the code between an agent and a client. Its names are
+// below "ref".
 type Agent struct {
 	Domain int
 	level  uint32 // of ref.level
@@ -120,7 +121,7 @@ func (a *Agent) Instances(_ context.Context, _ agents.Origin, indom pdu.InDom) (
 // Text implements [agents.Texter].
 func (a *Agent) Text(_ context.Context, _ agents.Origin, id pdu.PMID, oneline bool) (string, error) {
 	i, ok := a.item(id)
-	if !ok || i == 0 && !oneline { // the first has one line only
+	if !ok || i == 0 && !oneline { // ref.level has no long text
 		return "", pdu.ErrnoText
 	}
 	if oneline {

@@ -1,6 +1,6 @@
-// Package agenttest tests agents, as package fstest tests file systems. The
-// suite drives a Transport, so it is the same for an Agent in process and for a
-// PMDA in any language.
+// Package agenttest tests agents, as package fstest tests file systems. The suite
+// uses a Transport, so it is the same for an Agent in pmcd's process and for a PMDA
+// in any language.
 package agenttest
 
 import (
@@ -16,11 +16,11 @@ import (
 
 // Test checks that the agent behind cd keeps the promises of [agents.Agent],
 // and of the optional interfaces as far as it has them, for its metrics ids,
-// which must be of one domain, and for their instance domains. Instances must
-// not come and go meanwhile. Nothing is stored.
+// which must be of one domain, and for their instance domains. Instances must not
+// be added or removed during the test. Test stores no values.
 //
-// What PCP's own agents do is right: where they differ among each other a
-// promise is no stricter than any of them.
+// PCP's own agents pass: where they differ from each other, the suite accepts what
+// each of them does.
 func Test(t testing.TB, tr transport.Transport, ids ...pdu.PMID) {
 	t.Helper()
 	s := &suite{
@@ -40,7 +40,7 @@ func Test(t testing.TB, tr transport.Transport, ids ...pdu.PMID) {
 	s.testStore()
 }
 
-// A suite is one run of the tests, and what it has seen so far.
+// A suite is one run of the tests, with the replies that later tests need.
 type suite struct {
 	testing.TB
 	transport transport.Transport
@@ -52,8 +52,8 @@ type suite struct {
 	insts     map[pdu.InDom][]int32
 }
 
-// checkRefused checks that a request is answered by an error of PCP's, and by which
-// if there is one.
+// checkRefused checks that err is an error code of PCP, and one of want if that is
+// not empty.
 func (s *suite) checkRefused(what string, err error, want ...pdu.Errno) {
 	s.Helper()
 	var code pdu.Errno
@@ -91,7 +91,7 @@ func (s *suite) testDescs() {
 	s.checkRefused("Desc of an unknown metric", s.do(&pdu.DescReq{PMID: s.unknown}, new(pdu.Desc)), pdu.ErrnoPMID)
 }
 
-// testStore stores nothing: there is no such metric.
+// testStore tries to store a value of a metric that does not exist.
 func (s *suite) testStore() {
 	s.Helper()
 	err := s.do(&pdu.Result{Sets: []pdu.ValueSet{{PMID: s.unknown, Values: []pdu.Value{{Inst: pdu.NoInst, Word: 1}}}}}, new(pdu.Error))
@@ -100,9 +100,10 @@ func (s *suite) testStore() {
 
 var allInstances = new(pdu.Profile)
 
-// Do sends req, what needs a profile with one that hides nothing, and decodes
-// the reply into reply. An ERROR PDU becomes a pdu.Errno, which is 0 for a store
-// that went well. The agent has five seconds.
+// Do sends req and decodes the reply into reply. A request that needs a profile is
+// sent with one that includes all instances. Do returns the code of an ERROR PDU as
+// a pdu.Errno, or nil if the code is 0, which is the reply to a successful store.
+// The timeout is five seconds.
 func Do(tr transport.Transport, o agents.Origin, req, reply pdu.Message) error {
 	return do(tr, o, allInstances, req, reply)
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// testInstances asks in all three forms: for all, for the name of each and for
-// the number of each (pmGetInDom(3), pmNameInDom(3), pmLookupInDom(3)).
+// testInstances makes all three requests for instances: for all of them, for the
+// name of each and for the number of each (pmGetInDom(3), pmNameInDom(3),
+// pmLookupInDom(3)).
 func (s *suite) testInstances() {
 	s.Helper()
 	request := func(what string, req pdu.InstanceReq) (reply pdu.Instance, ok bool) {
@@ -45,7 +46,7 @@ func (s *suite) testInstances() {
 			}
 		}
 		for i, inst := range all.Insts {
-			if i == 100 { // as many as it takes
+			if i == 100 { // enough
 				break
 			}
 			if r, ok := request("The name of an instance", pdu.InstanceReq{InDom: indom, Inst: inst.ID}); ok &&
@@ -63,7 +64,8 @@ func (s *suite) testInstances() {
 	s.checkRefused("Instances of an unknown domain", s.do(&pdu.InstanceReq{InDom: s.noInDom, Inst: pdu.NoInst}, new(pdu.Instance)), pdu.ErrnoInDom)
 }
 
-// testTexts asks for the help text of everything: there is one, or PM_ERR_TEXT.
+// testTexts requests the help texts of all metrics and instance domains. The reply
+// must be a text or PM_ERR_TEXT.
 func (s *suite) testTexts() {
 	s.Helper()
 	check := func(ident uint32, what string, kind pdu.TextKind) {
@@ -92,8 +94,8 @@ func (s *suite) testTexts() {
 	}
 }
 
-// testLabels asks for labels of each kind that an agent is asked for: there
-// are some, or none, or an error of PCP's.
+// testLabels requests labels of each kind that pmcd requests from an agent. The
+// reply may have labels or none, or be an error of PCP.
 func (s *suite) testLabels() {
 	s.Helper()
 	s.checkLabels(pdu.LabelDomain, uint32(s.ids[0].Domain()))
@@ -132,7 +134,7 @@ func (s *suite) checkLabels(kind pdu.LabelKind, ident uint32) {
 	}
 }
 
-// checkLabelSet checks that the members of the JSON are where the set says.
+// checkLabelSet checks that names and values are at the offsets that the set says.
 func (s *suite) checkLabelSet(kind pdu.LabelKind, set *pdu.LabelSet) {
 	s.Helper()
 	if set.Err < 0 || len(set.Labels) == 0 {
@@ -160,8 +162,8 @@ func (s *suite) checkLabelSet(kind pdu.LabelKind, set *pdu.LabelSet) {
 	}
 }
 
-// testNames follows each metric that has a name from the agent to that name
-// and back, and finds it among the children and below its parent.
+// testNames requests the names of each metric, and for each name its metric. It
+// checks that the name is among the children of its parent and below its parent.
 func (s *suite) testNames() {
 	s.Helper()
 	for _, id := range s.ids {
@@ -180,7 +182,7 @@ func (s *suite) testNames() {
 		var r pdu.PMNSNames
 		if err := s.do(req, &r); err != nil {
 			s.checkRefused("Names below an unknown one", err)
-		} else if len(r.Names) > 0 { // none and no error from some: pmdasample
+		} else if len(r.Names) > 0 { // pmdasample replies with no names and no error
 			s.Errorf("%v of an unknown name: %q", req.Type(), r.Names)
 		}
 	}

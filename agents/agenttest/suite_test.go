@@ -20,8 +20,8 @@ import (
 
 const domain = 400
 
-// The test binary is its own PMDA: run under this name it serves the reference
-// agent on its standard input, which is a socket.
+// The test binary is also a PMDA: under the name pmdaref it serves an
+// agenttest.Agent on its standard input, which is a socket.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "pmdaref" {
 		wire.Serve(context.Background(), &agenttest.Agent{Domain: domain}, os.Stdin)
@@ -56,8 +56,8 @@ func dial(t *testing.T, conn wire.Conn, opt wire.Options) transport.Transport {
 	return c
 }
 
-// One agent, and all ways to reach it in this package; a plugin, a program and
-// a shared object are in those that know of them.
+// TestTransports runs the suite with one agent over several transports. Plugins,
+// programs and shared objects are tested in the packages that start them.
 func TestTransports(t *testing.T) {
 	a := &agenttest.Agent{Domain: domain}
 	stream := func(opt wire.Options) func(*testing.T) transport.Transport {
@@ -98,7 +98,7 @@ func TestTransports(t *testing.T) {
 	}
 }
 
-// recordingTB collects what the suite says.
+// recordingTB collects the failures that the suite reports.
 type recordingTB struct {
 	testing.TB
 	failures []string
@@ -230,7 +230,7 @@ func (b *brokenAgent) Traverse(ctx context.Context, o agents.Origin, name string
 	return b.Agent.Traverse(ctx, o, name)
 }
 
-// The suite notices an agent that breaks a promise.
+// The suite fails for an agent that breaks a promise, and says which one.
 func TestBrokenPromises(t *testing.T) {
 	for promise, want := range map[string]string{
 		"own descriptor":         "Desc(400.0.0) is of 400.0.1",

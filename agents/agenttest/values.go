@@ -7,7 +7,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// fetch fetches ids in a context with a profile.
+// fetch fetches ids in a context with profile p.
 func (s *suite) fetch(context int32, p *pdu.Profile, ids []pdu.PMID) []pdu.ValueSet {
 	s.Helper()
 	var r pdu.Result
@@ -26,15 +26,15 @@ func (s *suite) fetch(context int32, p *pdu.Profile, ids []pdu.PMID) []pdu.Value
 	return r.Sets
 }
 
-// testFetch fetches in the order asked for, twice the same included, unknown
-// in between; in two contexts of one client, so that the profile has to be
-// sent again.
+// testFetch checks that the value sets have the order of the request, which has one
+// metric twice and an unknown one. It fetches in two contexts of one client, so
+// that the profile has to be sent again.
 func (s *suite) testFetch() {
 	s.Helper()
 	ids := append([]pdu.PMID{s.unknown, s.ids[0]}, s.ids...)
 	for context := range int32(2) {
 		sets := s.fetch(context, allInstances, ids)
-		if len(sets[0].Values) > 0 { // no error either from some: pmdasample
+		if len(sets[0].Values) > 0 { // no error is required: pmdasample returns none
 			s.Errorf("Fetch: unknown metric %v has values", s.unknown)
 		}
 		if a, b := sets[1], sets[2]; a.Err != b.Err || len(a.Values) != len(b.Values) {
@@ -49,11 +49,10 @@ func (s *suite) testFetch() {
 	}
 }
 
-// blockSizes are those of blocks, in bytes.
+// blockSizes are the sizes of value blocks, in bytes.
 var blockSizes = map[pdu.MetricType]int{pdu.Metric64: 8, pdu.MetricU64: 8, pdu.MetricFloat: 4, pdu.MetricDouble: 8}
 
-// checkSet checks the values of a metric against its descriptor and the
-// instances that there are.
+// checkSet checks the values of a metric against its descriptor and its instances.
 func (s *suite) checkSet(vs pdu.ValueSet) {
 	s.Helper()
 	d, ok := s.descs[vs.PMID]
@@ -92,8 +91,8 @@ func (s *suite) checkSet(vs pdu.ValueSet) {
 	}
 }
 
-// testProfiles fetches with profiles that hide all instances, all but one, and
-// one. In between there is one that hides nothing: each has to be heeded.
+// testProfiles fetches with profiles that exclude all instances, no instances, all
+// but one, and one. Each profile must take effect.
 func (s *suite) testProfiles() {
 	s.Helper()
 	context := int32(10)
@@ -130,7 +129,7 @@ func (s *suite) testProfiles() {
 	check("one instance", onlyLast)
 	check("all instances but one", allButLast)
 	check("instances of no such domain", &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: s.noInDom, Exclude: true, Insts: []int32{1, 2}}}})
-	// What was asked for is there if it is there without a profile.
+	// An included instance that has a value without a profile has one with it.
 	full, filtered := s.fetch(0, allInstances, s.ids), s.fetch(context+1, withContext(onlyLast, context+1), s.ids)
 	for i, vs := range full {
 		d, ok := s.descs[vs.PMID]

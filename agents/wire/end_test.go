@@ -12,7 +12,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Peek notices the end of an idle socket, and disturbs none that is alive.
+// CheckIdle notices the end of an idle socket, and has no effect on a live one.
 func TestCheckIdle(t *testing.T) {
 	checkGoroutines(t)
 	c, there, r := fakePMDA(t, socketPair, wire.Options{})
@@ -96,13 +96,13 @@ func testPending(t *testing.T, pair pairFunc) {
 	}
 	there.Close()
 	if _, err := reply.Recv(nil); err == nil {
-		t.Error("an answer from nobody")
+		t.Error("a reply after the stream was closed")
 	}
 	checkPending("dead", true)
 }
 
-// A process that has ended answers no more, although a child of its own has the
-// pipe: nobody waits for the time of the request, or for ever.
+// A process that has ended replies no more, even if a child of it has the pipe
+// open. Callers do not wait for their timeout, or for ever.
 func TestPeerGonePipeStillOpen(t *testing.T) { forEachPair(t, testPeerGonePipeStillOpen) }
 
 func testPeerGonePipeStillOpen(t *testing.T, pair pairFunc) {
@@ -157,7 +157,7 @@ func testPeerGonePipeStillOpen(t *testing.T, pair pairFunc) {
 	}
 }
 
-// Close ends a wait for an answer, with the way in which it is waited for.
+// Close ends the wait for a reply, with direct reads and with the poller.
 func TestCloseDuringCall(t *testing.T) { forEachPair(t, testCloseDuringCall) }
 
 func testCloseDuringCall(t *testing.T, pair pairFunc) {
@@ -173,8 +173,8 @@ func testCloseDuringCall(t *testing.T, pair pairFunc) {
 	}
 }
 
-// A time that is shorter, or longer, than a thread waits itself is the time that
-// there is; what comes later is thrown away.
+// A timeout is kept whether it is shorter or longer than a direct read waits. A
+// reply that comes later is discarded.
 func TestTimeouts(t *testing.T) { forEachPair(t, testTimeouts) }
 
 func testTimeouts(t *testing.T, pair pairFunc) {
@@ -207,8 +207,8 @@ func testTimeouts(t *testing.T, pair pairFunc) {
 	}
 }
 
-// Calls of one who is alone and of one who is not, by turns, each with its own
-// answer: the stream goes to and fro, and what was in it stays.
+// Calls with and without MayBlock alternate, and each gets its own reply. Bytes in
+// the stream are not lost when it switches between direct reads and the poller.
 func TestDirectAndPolledReads(t *testing.T) {
 	checkGoroutines(t)
 	c, there, r := fakePMDA(t, pipePair, wire.Options{Depth: 4})

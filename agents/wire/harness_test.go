@@ -42,8 +42,8 @@ func (oneMetricAgent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.Re
 	return nil
 }
 
-// The test binary is its own PMDA: run under this name it serves answer on
-// its standard input and output.
+// The test binary is also a PMDA: under the name pmdaonemetric it serves a
+// oneMetricAgent on its standard input and output.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "pmdaonemetric" {
 		wire.Serve(context.Background(), oneMetricAgent{}, stdio{os.Stdin, os.Stdout})
@@ -115,7 +115,7 @@ func socketPair(t testing.TB) (here, there wire.Conn) {
 	return ends[0], ends[1]
 }
 
-// pipePair is socketPair for two pipes. Who is alone reads here directly.
+// pipePair is socketPair for two pipes. Calls with MayBlock read here directly.
 func pipePair(t testing.TB) (here, there wire.Conn) {
 	t.Helper()
 	var ends [4]*os.File
@@ -128,7 +128,8 @@ func pipePair(t testing.TB) (here, there wire.Conn) {
 	return child.NewPipes(ends[0], ends[3]), child.NewPipes(ends[2], ends[1])
 }
 
-// directPair is pipePair for lack of descriptors: what is read directly stays so.
+// directPair is pipePair, but here cannot be switched back from direct reads to the
+// poller, as if no descriptor were left for that.
 func directPair(t testing.TB) (here, there wire.Conn) {
 	t.Helper()
 	here, there = pipePair(t)
@@ -139,12 +140,13 @@ type alwaysDirect struct{ *child.Pipes }
 
 func (s alwaysDirect) Direct(on bool) bool { return on && s.Pipes.Direct(on) }
 
-// forEachPair runs test with a stream that is read through the poller, and with
-// some that those read directly who are alone: the calls of send, ask and desc.
+// forEachPair runs test with a stream that is read through the poller, and with two
+// that are read directly by calls with MayBlock. These are the calls of
+// sendDescReq, sendDescReqTimeout and doDescReq.
 func forEachPair(t *testing.T, test func(t *testing.T, pair pairFunc)) {
 	t.Run("sockets", func(t *testing.T) { test(t, socketPair) })
 	t.Run("pipes", func(t *testing.T) { test(t, pipePair) })
-	t.Run("frozen", func(t *testing.T) { test(t, directPair) })
+	t.Run("direct", func(t *testing.T) { test(t, directPair) })
 }
 
 type pairFunc func(testing.TB) (here, there wire.Conn)
@@ -189,7 +191,7 @@ func needPeer(t *testing.T, path string) {
 	}
 }
 
-// eventually waits for cond.
+// eventually waits until cond returns true.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {

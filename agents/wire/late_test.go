@@ -14,8 +14,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A caller that has sent to an agent and is busy elsewhere holds up nobody:
-// the next caller reads the reply on its behalf.
+// A caller that has sent a request and does not call Recv does not hold up other
+// callers: the next one reads the reply for it.
 func TestReplyReadByAnotherCaller(t *testing.T) {
 	checkGoroutines(t)
 	c := serveAgent(t, oneMetricAgent{}, wire.Options{})
@@ -31,7 +31,7 @@ func TestReplyReadByAnotherCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// And so does one who waited in front of one that is absent.
+	// So does a caller that waits for a slot.
 	first = sendDescReqTimeout(t, c, 0, true)
 	var wg sync.WaitGroup
 	for range 2 {
@@ -48,7 +48,7 @@ func TestReplyReadByAnotherCaller(t *testing.T) {
 	}
 }
 
-// gatedAgent is an answer whose Desc of another metric waits to be let through.
+// gatedAgent is a oneMetricAgent whose Desc of another metric waits for release.
 type gatedAgent struct {
 	oneMetricAgent
 	entered, release chan struct{}
@@ -62,8 +62,8 @@ func (g gatedAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu
 	return g.oneMetricAgent.Desc(ctx, o, id)
 }
 
-// A late agent costs its caller the timeout and others nothing. When the
-// reply has come it is thrown away, and the agent is as good as before.
+// If an agent is late, its caller waits for the timeout, and others fail at once.
+// When the reply arrives it is discarded, and the agent is ready again.
 func TestLate(t *testing.T) {
 	checkGoroutines(t)
 	g := gatedAgent{entered: make(chan struct{}, 1), release: make(chan struct{})}
@@ -78,7 +78,7 @@ func TestLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-g.entered
-	waited := make(chan error) // by one who waits for the slot
+	waited := make(chan error) // by a caller that waits for the slot
 	go func() {
 		waited <- agenttest.Do(client, agents.Origin{}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
 	}()
@@ -102,7 +102,8 @@ func TestLate(t *testing.T) {
 	agenttest.Test(t, gatedTransport{client, g}, metricID)
 }
 
-// gatedTransport lets the suite through a gate that is open.
+// gatedTransport receives from entered after each call, so that a gatedAgent that
+// was released does not block in the suite.
 type gatedTransport struct {
 	transport.Transport
 	agent gatedAgent
@@ -127,8 +128,8 @@ func (r gatedReply) Recv(dst []byte) ([]byte, error) {
 	return b, err
 }
 
-// One who waits behind others for longer than its timeout gives up, and the
-// agent is not late for it.
+// A caller that waits for a slot for longer than its timeout gives up. This does
+// not make the agent late.
 func TestTimeoutWhileWaiting(t *testing.T) {
 	checkGoroutines(t)
 	g := gatedAgent{entered: make(chan struct{}, 1), release: make(chan struct{})}

@@ -14,7 +14,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// fakePMDA has the test play the PMDA: there is the PMDA's end, behind the greeting.
+// fakePMDA returns a Client and the PMDA's end of its stream, after the version
+// exchange. The test acts as the PMDA: it reads requests from r and writes replies
+// to there.
 func fakePMDA(t *testing.T, pair pairFunc, opt wire.Options) (c *wire.Client, there wire.Conn, r *pdu.Reader) {
 	t.Helper()
 	here, there := pair(t)
@@ -54,7 +56,7 @@ func sendDescReq(t *testing.T, c transport.Transport, id pdu.PMID) transport.Rep
 }
 
 // An agent says that it is not ready before it sees a request, is ready again
-// and then answers the request: that answer is nobody else's.
+// and then answers the request. The next request must not get that answer.
 func TestNotReadyCrossesRequest(t *testing.T) { forEachPair(t, testNotReadyCrossesRequest) }
 
 func testNotReadyCrossesRequest(t *testing.T, pair pairFunc) {
@@ -79,8 +81,8 @@ func testNotReadyCrossesRequest(t *testing.T, pair pairFunc) {
 	}
 }
 
-// One who waits for its turn gives up at its own time, also while it reads a
-// reply on behalf of another who has more.
+// A caller that waits for a slot gives up at its own timeout, also while it reads
+// the reply of another call that has more time.
 func TestTimeoutWhileReadingForAnother(t *testing.T) {
 	forEachPair(t, testTimeoutWhileReadingForAnother)
 }
@@ -102,8 +104,8 @@ func testTimeoutWhileReadingForAnother(t *testing.T, pair pairFunc) {
 	}
 }
 
-// Notices to an agent that does not read take the memory of one for each
-// client, however often they change.
+// Notices to an agent that does not read are merged: each client takes the memory
+// of one notice.
 func TestNoticesAreMerged(t *testing.T) { forEachPair(t, testNoticesAreMerged) }
 
 func testNoticesAreMerged(t *testing.T, pair pairFunc) {
@@ -120,8 +122,8 @@ func testNoticesAreMerged(t *testing.T, pair pairFunc) {
 	}
 }
 
-// An agent that answers at once is not late because its answer does not fit
-// in the pipe and the caller is busy elsewhere until the time is over.
+// An agent that answers at once is not late, even if its reply does not fit in the
+// pipe and the caller does not read until after the timeout.
 func TestLargeReplyWhileCallerIsBusy(t *testing.T) { forEachPair(t, testLargeReplyWhileCallerIsBusy) }
 
 func testLargeReplyWhileCallerIsBusy(t *testing.T, pair pairFunc) {
@@ -141,13 +143,13 @@ func testLargeReplyWhileCallerIsBusy(t *testing.T, pair pairFunc) {
 		t.Fatal(err)
 	}
 	<-begun
-	<-time.After(call.Timeout) // is what the caller is busy for
+	<-time.After(call.Timeout) // the caller is busy
 	if _, err := reply.Recv(nil); err != nil {
 		t.Errorf("got %v", err)
 	}
 }
 
-// The end of a process is not forgotten because an answer was still there.
+// If a reply was still unread when the process ended, the Client ends after it.
 func TestPeerGoneWhileBusy(t *testing.T) { forEachPair(t, testPeerGoneWhileBusy) }
 
 func testPeerGoneWhileBusy(t *testing.T, pair pairFunc) {
@@ -166,7 +168,7 @@ func testPeerGoneWhileBusy(t *testing.T, pair pairFunc) {
 	}
 }
 
-// What a refused Send was about to take along goes with the next one.
+// Notices that a failed Send would have sent are sent before the next request.
 func TestRefusedSendKeepsNotices(t *testing.T) { forEachPair(t, testRefusedSendKeepsNotices) }
 
 func testRefusedSendKeepsNotices(t *testing.T, pair pairFunc) {
@@ -191,8 +193,8 @@ func testRefusedSendKeepsNotices(t *testing.T, pair pairFunc) {
 	}
 }
 
-// Requests go out behind others only to an agent that is known to do well with
-// that, and only if it need not read them while it writes.
+// Several requests are in flight only if the agent is quick and has never been not
+// ready, and only if they fit in the pipe while the agent writes.
 func TestPipelining(t *testing.T) { forEachPair(t, testPipelining) }
 
 func testPipelining(t *testing.T, pair pairFunc) {
@@ -243,8 +245,8 @@ func testPipelining(t *testing.T, pair pairFunc) {
 	}
 }
 
-// Of an agent that was sent several requests and says that it is not ready, all
-// answers but one are due, however long they take.
+// If an agent that was sent several requests says that it is not ready, all replies
+// but one are due, however long they take.
 func TestNotReadyCrossesSeveralRequests(t *testing.T) {
 	forEachPair(t, testNotReadyCrossesSeveralRequests)
 }
@@ -279,8 +281,8 @@ func testNotReadyCrossesSeveralRequests(t *testing.T, pair pairFunc) {
 	}
 }
 
-// An agent that has been told of the end of a client may have forgotten the
-// profile that it got in that client's name: it is sent again.
+// After the end of a client the agent may have discarded the profile that was sent
+// for that client, so the profile is sent again.
 func TestProfileOfClosedClient(t *testing.T) { forEachPair(t, testProfileOfClosedClient) }
 
 func testProfileOfClosedClient(t *testing.T, pair pairFunc) {
@@ -321,9 +323,9 @@ func testProfileOfClosedClient(t *testing.T, pair pairFunc) {
 	}
 }
 
-// The agent writes a long answer and does not read; what the request behind
-// takes along does not fit. When both are late, each side still takes what the
-// other writes.
+// The agent writes a large reply and does not read, and the notices before the next
+// request do not fit in the buffer. When both requests are late, each side still
+// reads what the other writes.
 func TestLateInBothDirections(t *testing.T) { forEachPair(t, testLateInBothDirections) }
 
 func testLateInBothDirections(t *testing.T, pair pairFunc) {

@@ -19,7 +19,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// One suite, several ways to reach an agent.
+// The suite of agenttest passes over each transport.
 func TestAgent(t *testing.T) {
 	t.Run("in process", func(t *testing.T) {
 		c := transport.Inline(oneMetricAgent{})
@@ -117,7 +117,7 @@ func TestPanic(t *testing.T) {
 	c.Close()
 }
 
-// An agent whose process ends while nobody asks it anything ends at once.
+// A Client without requests ends at once when the agent's process ends.
 func TestPeerGone(t *testing.T) {
 	checkGoroutines(t)
 	c, p := startPMDA(t, wire.Options{}, "/bin/sh", "-c", strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1)+"exit 3")
@@ -130,8 +130,8 @@ func TestPeerGone(t *testing.T) {
 	}
 }
 
-// A stream that was given as a descriptor that blocks stops nobody: Dial ends in
-// its time, and the garbage collector runs meanwhile.
+// With a descriptor in blocking mode Dial still ends when its context does, and the
+// garbage collector can run meanwhile.
 func TestBlockingDescriptor(t *testing.T) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
