@@ -8,7 +8,7 @@
 #                 with PCP 6.3.8, to test with (root, once)
 #   make test     everything below up to systemtest, and a little of the rest:
 #                 under 30 minutes
-#   make check    format, vet, staticcheck, go.mod, imports
+#   make check    format, vet, staticcheck, go.mod, imports, names
 #   make unit     unit tests with the race detector; parsers as 32-bit programs;
 #                 plugins from other modules
 #   make peertest our pmcd beside PCP's, with PCP's clients
@@ -171,7 +171,7 @@ check:
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	$(GO) mod tidy -diff
-	$(GO) test -count=1 -run '^TestImports$$' ./cmd/pmcd
+	$(GO) test -count=1 -run '^Test(Imports|Names)$$' ./cmd/pmcd
 
 # Tests named TestPeer... need PCP; they run in peertest.
 unit:
