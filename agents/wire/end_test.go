@@ -87,8 +87,8 @@ func testPending(t *testing.T, pair pairFunc) {
 	}
 	checkPending("late", true)
 	writePDUs(t, there, &pdu.Desc{PMID: metricID})
-	eventually(t, "well again", func() bool { return c.State() == wire.Ready })
-	checkPending("well again", false)
+	eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
+	checkPending("ready again", false)
 
 	call.Timeout = 10 * time.Second
 	if reply, err = c.Send(call); err != nil {
@@ -191,7 +191,7 @@ func testTimeouts(t *testing.T, pair pairFunc) {
 			}
 			r.Next()
 			writePDUs(t, there, &pdu.Desc{PMID: 1})
-			eventually(t, "well again", func() bool { return c.State() == wire.Ready })
+			eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
 		}
 		call := sendDescReq(t, c, metricID)
 		r.Next()

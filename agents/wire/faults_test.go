@@ -17,8 +17,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A PMDA that dies, stalls or talks nonsense before it has said hello costs
-// an error, no more.
+// If a PMDA exits, stalls or sends something else instead of CREDS, Dial fails.
 func TestBadGreeting(t *testing.T) {
 	checkGoroutines(t)
 	tests := []struct{ name, script, err string }{
@@ -49,15 +48,15 @@ func TestBadGreeting(t *testing.T) {
 	}
 }
 
-// Parts of a PMDA in shell.
+// Parts of a PMDA that is a shell script.
 const (
-	// shellHandshake greets, and takes the greeting and one DESC_REQ.
+	// shellHandshake sends CREDS, and reads pmcd's CREDS and one DESC_REQ.
 	shellHandshake = `printf '\0\0\0\024\0\0\160\014\0\0\0\0\0\0\0\001\001\002\0\0'; head -c 36 >/dev/null; `
-	// shellReadRequest takes one more.
+	// shellReadRequest reads one more DESC_REQ.
 	shellReadRequest = `head -c 16 >/dev/null; `
-	// errorPDU is an ERROR PDU, PM_ERR_PMID.
+	// errorPDU is an ERROR PDU with PM_ERR_PMID.
 	errorPDU = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\317\272`
-	// readyPDU and notReady say so.
+	// readyPDU and notReadyPDU have PM_ERR_PMDAREADY and PM_ERR_PMDANOTREADY.
 	readyPDU    = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\313\257`
 	notReadyPDU = `\0\0\0\020\0\0\160\0\0\0\0\0\377\377\313\256`
 )
@@ -66,8 +65,8 @@ func doDescReq(c transport.Transport) error {
 	return agenttest.Do(mayBlockTransport{c}, agents.Origin{}, &pdu.DescReq{}, new(pdu.Desc))
 }
 
-// Half a reply comes in time. The drain takes it from there, with the replies
-// to the requests behind it, and nothing gets out of step.
+// Half a reply comes in time. The background goroutine reads the rest, and the
+// replies to the requests behind it, and later requests get their own replies.
 func TestLatePartialReply(t *testing.T) {
 	checkGoroutines(t)
 	c, _ := startPMDA(t, wire.Options{Depth: 2}, "/bin/sh", "-c", shellHandshake+shellReadRequest+
@@ -80,13 +79,14 @@ func TestLatePartialReply(t *testing.T) {
 			t.Errorf("Recv: %v, want ErrLate", err)
 		}
 	}
-	eventually(t, "well again", func() bool { return c.State() == wire.Ready })
+	eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
 	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 	}
 }
 
-// A PMDA that goes wrong in the place of a reply. The error sticks.
+// If a PMDA exits or sends something else instead of a reply, this and all later
+// calls fail.
 func TestBadReply(t *testing.T) {
 	checkGoroutines(t)
 	tests := []struct{ name, script, err string }{
@@ -101,7 +101,7 @@ func TestBadReply(t *testing.T) {
 			c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", shellHandshake+tt.script)
 			first := doDescReq(c)
 			if tt.name == "babbles" && first == pdu.ErrnoPMID {
-				first = doDescReq(c) // its answer was good
+				first = doDescReq(c) // the first of the two replies was valid
 			}
 			for _, err := range []error{first, doDescReq(c)} {
 				if err == nil || !strings.Contains(err.Error(), tt.err) && !errors.Is(err, syscall.EPIPE) {
@@ -116,14 +116,14 @@ func TestBadReply(t *testing.T) {
 	}
 }
 
-// The ways in and out of not being ready.
+// An agent can become not ready at any time, and is used again when it is ready.
 func TestNotReady(t *testing.T) {
 	checkGoroutines(t)
 	const good = `printf '` + errorPDU + `'; cat >/dev/null`
 	tests := []struct {
 		name   string
 		opt    wire.Options
-		script string // after hello
+		script string // after shellHandshake
 		first  error  // of the first request; nil: there is none
 	}{
 		{"from the start", wire.Options{NotReady: true}, ``, nil},
@@ -156,7 +156,7 @@ func TestNotReady(t *testing.T) {
 		})
 	}
 
-	t.Run("and then something else", func(t *testing.T) {
+	t.Run("unexpected PDU while not ready", func(t *testing.T) {
 		c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", shellHandshake+`printf '`+notReadyPDU+errorPDU+errorPDU+`'; cat >/dev/null`)
 		doDescReq(c)
 		<-c.Done()

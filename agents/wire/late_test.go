@@ -95,7 +95,7 @@ func TestLate(t *testing.T) {
 		t.Errorf("state %v, told %v, want late", client.State(), s)
 	}
 	close(g.release)
-	eventually(t, "well again", func() bool { return client.State() == wire.Ready })
+	eventually(t, "ready again", func() bool { return client.State() == wire.Ready })
 	if s := <-states; s != wire.Ready {
 		t.Errorf("told %v, want ready", s)
 	}
@@ -162,8 +162,8 @@ func TestTimeoutWhileWaiting(t *testing.T) {
 	}
 }
 
-// An agent that reads nothing is late, and gets all of the request when it
-// reads again.
+// An agent that does not read is late, and gets the whole request when it reads
+// again.
 func TestAgentThatDoesNotRead(t *testing.T) {
 	checkGoroutines(t)
 	c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1)+
@@ -177,7 +177,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	if err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
-	eventually(t, "well again", func() bool { return c.State() == wire.Ready })
+	eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
 	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 	}

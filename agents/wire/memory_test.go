@@ -10,7 +10,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Client does not keep Calls that are over: they are part of what has the
+// A Client does not keep finished Calls alive: each is part of an object with the
 // buffers of a whole request.
 func TestCallsAreNotKept(t *testing.T) { forEachPair(t, testCallsAreNotKept) }
 

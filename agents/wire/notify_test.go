@@ -14,7 +14,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// recordingAgent is an answer that remembers what it is told.
+// recordingAgent is a oneMetricAgent that records its calls.
 type recordingAgent struct {
 	oneMetricAgent
 	mu     sync.Mutex
@@ -44,8 +44,8 @@ func (a *recordingAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID)
 	return a.oneMetricAgent.Desc(ctx, o, id)
 }
 
-// What a client is comes before its requests, and its end before those of the
-// next one with its number; an agent that is idle is told at once.
+// The attributes of a client are sent before its requests, and its end before the
+// requests of the next client with its number. An idle agent gets them at once.
 func TestNotices(t *testing.T) {
 	checkGoroutines(t)
 	a := new(recordingAgent)

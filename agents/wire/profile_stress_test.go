@@ -14,7 +14,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// profileMark tells profiles apart.
+// profileMark returns a number that identifies a profile.
 func profileMark(p *pdu.Profile) int32 {
 	switch {
 	case p == nil:
@@ -27,9 +27,9 @@ func profileMark(p *pdu.Profile) int32 {
 	return 0
 }
 
-// profilePMDA plays a PMDA that answers each FETCH with the mark of the profile
-// that it has, of which it has none when the client has gone that it was sent
-// for. At times it is slow, late, or dead.
+// profilePMDA is a PMDA that answers each FETCH with the mark of the profile that it
+// has. It discards the profile at the end of the client that it was sent for. At
+// random it is slow or late, or closes the stream.
 func profilePMDA(conn wire.Conn) {
 	defer conn.Close()
 	put := func(m pdu.Message) bool {
@@ -68,9 +68,9 @@ func profilePMDA(conn wire.Conn) {
 			case 0:
 				return
 			case 1:
-				time.Sleep(40 * time.Millisecond) // twice the callers' patience
+				time.Sleep(40 * time.Millisecond) // twice the callers' timeout
 			case 2, 3:
-				time.Sleep(11 * time.Millisecond) // not quick
+				time.Sleep(11 * time.Millisecond) // more than maxQuickReply
 			}
 			value := pdu.Value{Inst: -1, Word: uint32(profileMark(profile))}
 			if !put(&pdu.Result{Sets: []pdu.ValueSet{{PMID: m.PMIDs[0], Values: []pdu.Value{value}}}}) {
@@ -80,8 +80,8 @@ func profilePMDA(conn wire.Conn) {
 	}
 }
 
-// Whatever happens in between, an agent answers with the profile of the context
-// that it is asked for.
+// Each fetch is answered with the profile of its context, whatever happens between
+// fetches.
 func TestStressProfiles(t *testing.T) {
 	for _, depth := range []int{1, 8} {
 		t.Run(fmt.Sprint("depth ", depth), func(t *testing.T) { stressProfiles(t, depth) })
@@ -118,7 +118,7 @@ func stressProfiles(t *testing.T, depth int) {
 	for client := range int32(callers) {
 		wg.Go(func() {
 			var profiles []*pdu.Profile
-			begin := func() { // the number has a new user
+			begin := func() { // a new client has the number
 				some := pdu.InDomProfile{InDom: 1, Insts: []int32{100 + client}}
 				profiles = []*pdu.Profile{{}, {Exclude: true}, {InDoms: []pdu.InDomProfile{some}}}
 			}

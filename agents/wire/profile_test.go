@@ -11,7 +11,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// profiles counts the profiles it gets, by their address.
+// profileCounter counts the profiles that it receives, by their address.
 type profileCounter struct {
 	oneMetricAgent
 	mu   sync.Mutex
@@ -26,15 +26,15 @@ func (a *profileCounter) Fetch(ctx context.Context, r *agents.FetchRequest, w *p
 	return a.oneMetricAgent.Fetch(ctx, r, w)
 }
 
-// count returns how many it was sent.
+// count returns the number of profiles received.
 func (a *profileCounter) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.seen)
 }
 
-// A profile is sent when the agent has another one, or that of another context,
-// and only then; one that is about no instance domain is anybody's.
+// A profile is sent only if the agent has a different one, or that of another
+// context. A profile without instance domains is the same for all contexts.
 func TestProfiles(t *testing.T) {
 	a := &profileCounter{seen: make(map[*pdu.Profile]bool)}
 	c := serveAgent(t, a, wire.Options{})

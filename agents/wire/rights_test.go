@@ -24,7 +24,7 @@ func unixPair(t *testing.T) (fds [2]int) {
 	return fds
 }
 
-// An agent that passes descriptors is dropped.
+// The Client of an agent that sends descriptors ends.
 func TestAgentPassesDescriptors(t *testing.T) {
 	fds := unixPair(t)
 	defer syscall.Close(fds[1])

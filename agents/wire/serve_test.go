@@ -18,7 +18,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// encode is PDUs in wire form.
+// encode returns PDUs in wire form.
 func encode(tb testing.TB, ms ...pdu.Message) (b []byte) {
 	tb.Helper()
 	for _, m := range ms {
@@ -32,14 +32,14 @@ func encode(tb testing.TB, ms ...pdu.Message) (b []byte) {
 
 func credsPDU() pdu.Message { return &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}} }
 
-// rawPDU is a PDU with any type and body.
+// rawPDU returns a PDU with any type and body.
 func rawPDU(t pdu.Type, body string) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(pdu.HeaderLen+len(body)))
 	b = binary.BigEndian.AppendUint32(b, uint32(t))
 	return append(binary.BigEndian.AppendUint32(b, 9), body...)
 }
 
-// scriptedConn is a pmcd that says all at once and takes every answer.
+// scriptedConn is a stream from a pmcd that sends all of in and reads all replies.
 type scriptedConn struct {
 	in  io.Reader
 	out bytes.Buffer
@@ -49,8 +49,8 @@ func (s *scriptedConn) Read(p []byte) (int, error)  { return s.in.Read(p) }
 func (s *scriptedConn) Write(p []byte) (int, error) { return s.out.Write(p) }
 func (s *scriptedConn) Close() error                { return nil }
 
-// serveScript runs a on what a pmcd says after its CREDS, and returns the replies
-// behind those of the agent.
+// serveScript serves a with the CREDS of a pmcd and then input. It returns the
+// replies after the CREDS of the agent.
 func serveScript(tb testing.TB, a agents.Agent, input []byte) (replies [][]byte, log string, err error) {
 	tb.Helper()
 	var text bytes.Buffer
@@ -73,15 +73,14 @@ func serveScript(tb testing.TB, a agents.Agent, input []byte) (replies [][]byte,
 	return replies[1:], text.String(), err
 }
 
-// What is no request gets no answer, whatever is wrong with it; what is a bad
-// one gets PM_ERR_IPC. The next request is answered in all cases (PMDA(3);
-// pmdaMain(3)).
+// A PDU that is no request gets no reply, also if it is bad. A bad request gets
+// PM_ERR_IPC. The next request is answered in all cases (PMDA(3); pmdaMain(3)).
 func TestServerIgnoresBadPDUs(t *testing.T) {
 	tests := []struct {
 		name  string
 		input []byte
-		code  pdu.Errno // of the ERROR that comes first; 0 is none
-		log   string    // part of it; "" is nothing
+		code  pdu.Errno // of the ERROR PDU that comes first; 0 means none
+		log   string    // a part of the log; "" means that there is none
 	}{
 		{"end of a client", encode(t, &pdu.Error{Code: pdu.ErrnoNotConn}), 0, ""},
 		{"another error", encode(t, &pdu.Error{Code: pdu.ErrnoTimeout}), 0, "unexpected ERROR PDU from pmcd"},
@@ -97,7 +96,7 @@ func TestServerIgnoresBadPDUs(t *testing.T) {
 		{"bad descriptor request", rawPDU(pdu.TypeDescReq, ""), pdu.ErrnoIPC, "bad request"},
 		{"bad store", rawPDU(pdu.TypeResult, strings.Repeat("\xff", 64)), pdu.ErrnoIPC, "bad request"},
 		{"bad names", rawPDU(pdu.TypePMNSNames, "abcd"), pdu.ErrnoIPC, "bad request"},
-		{"store to one that has none", encode(t, new(pdu.Result)), pdu.ErrnoPermission, ""},
+		{"store to an agent without Store", encode(t, new(pdu.Result)), pdu.ErrnoPermission, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -128,8 +127,7 @@ func TestServerIgnoresBadPDUs(t *testing.T) {
 	}
 }
 
-// Only the end of a client is told as such.
-// endless has as many values as a client asks for.
+// largeValueAgent has a value of 1 MiB for each metric.
 type largeValueAgent struct{ agents.Agent }
 
 func (largeValueAgent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
@@ -141,7 +139,7 @@ func (largeValueAgent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.R
 	return nil
 }
 
-// A request of a few hundred bytes must not take all of the memory.
+// A request of a few hundred bytes must not use up the memory.
 func TestServerReplyLimit(t *testing.T) {
 	for n, want := range map[int]pdu.Type{15: pdu.TypeResult, 100: pdu.TypeError} {
 		replies, log, err := serveScript(t, largeValueAgent{}, encode(t, &pdu.Fetch{PMIDs: make([]pdu.PMID, n)}))
@@ -154,6 +152,7 @@ func TestServerReplyLimit(t *testing.T) {
 	}
 }
 
+// Of ERROR PDUs only PM_ERR_NOTCONN is passed to the agent.
 func TestServerEndContext(t *testing.T) {
 	a := new(recordingAgent)
 	input := encode(t, &pdu.Error{Code: pdu.ErrnoTimeout}, &pdu.Error{Code: pdu.ErrnoNotConn})
@@ -165,7 +164,7 @@ func TestServerEndContext(t *testing.T) {
 	}
 }
 
-// A bad profile does not replace the one before.
+// A bad profile does not replace the profile before it.
 func TestServerKeepsProfile(t *testing.T) {
 	a := &profileCounter{seen: make(map[*pdu.Profile]bool)}
 	fetch := encode(t, &pdu.Fetch{Context: 7, PMIDs: []pdu.PMID{metricID}})
@@ -181,7 +180,8 @@ func TestServerKeepsProfile(t *testing.T) {
 	}
 }
 
-// The agent says who it is and what it wants (CVERSION, libpcp.h).
+// The CREDS have the agent's process id and the features that it wants (CVERSION,
+// libpcp.h).
 func TestServerGreeting(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -224,7 +224,7 @@ func TestServerBadStream(t *testing.T) {
 	}
 }
 
-// stuckAgent is an answer whose Desc waits for the end of its context.
+// stuckAgent is a oneMetricAgent whose Desc waits for the end of its context.
 type stuckAgent struct {
 	oneMetricAgent
 	entered chan struct{}
@@ -236,7 +236,7 @@ func (s stuckAgent) Desc(ctx context.Context, _ agents.Origin, _ pdu.PMID) (pdu.
 	return pdu.Desc{}, ctx.Err()
 }
 
-// A call is told when nobody waits for it any more.
+// The context of a call ends when pmcd closes the stream or Serve's context ends.
 func TestServerCancelsCalls(t *testing.T) {
 	tests := []struct {
 		name string
@@ -259,7 +259,7 @@ func TestServerCancelsCalls(t *testing.T) {
 			if _, err := io.ReadFull(pmcd, make([]byte, 20)); err != nil {
 				t.Fatal(err)
 			}
-			// With half of the next PDU behind it: reading ahead is no end.
+			// A part of the next PDU follows: reading it ahead must not end the call.
 			if _, err := pmcd.Write(append(encode(t, credsPDU(), &pdu.DescReq{PMID: metricID}), 0, 0)); err != nil {
 				t.Fatal(err)
 			}
@@ -272,7 +272,8 @@ func TestServerCancelsCalls(t *testing.T) {
 	}
 }
 
-// slowAgent is an answer that takes long enough for the stream to be read ahead.
+// slowAgent is a oneMetricAgent that takes long enough for the stream to be read
+// ahead.
 type slowAgent struct{ oneMetricAgent }
 
 func (s slowAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
@@ -283,7 +284,7 @@ func (s slowAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.
 	return s.oneMetricAgent.Desc(ctx, o, id)
 }
 
-// What was read ahead is not lost.
+// A byte that was read ahead is not lost.
 func TestServerReadsAhead(t *testing.T) {
 	checkGoroutines(t)
 	pmcd, conn := net.Pipe()
@@ -317,7 +318,7 @@ func TestServerReadsAhead(t *testing.T) {
 	}
 }
 
-// unclosableStream is a stream whose Read does not notice Close, as that of a terminal.
+// unclosableStream is a stream whose Read goes on after Close, like a terminal's.
 type unclosableStream struct {
 	scriptedConn
 	end <-chan struct{}
@@ -328,7 +329,7 @@ func (d *unclosableStream) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Serve ends with its context in any case.
+// Serve ends with its context even if Read does not return.
 func TestServerReadIgnoresClose(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -339,7 +340,7 @@ func TestServerReadIgnoresClose(t *testing.T) {
 	}
 }
 
-// A panic is the agent's end, and says where.
+// A panic of the agent ends Serve with an error that has the stack.
 func TestServerPanic(t *testing.T) {
 	_, _, err := serveScript(t, panickingAgent{}, encode(t, &pdu.DescReq{PMID: metricID}))
 	if err == nil || !strings.Contains(err.Error(), "ouch") || !strings.Contains(err.Error(), "panickingAgent.Desc") {
@@ -347,8 +348,8 @@ func TestServerPanic(t *testing.T) {
 	}
 }
 
-// Whatever pmcd sends, the replies are PDUs and there are no more of them than
-// PDUs that came.
+// Whatever pmcd sends, the replies are valid PDUs, and not more than the PDUs that
+// were received.
 func FuzzServer(f *testing.F) {
 	f.Add(encode(f, new(pdu.Profile), &pdu.Fetch{PMIDs: []pdu.PMID{metricID, 1}}, &pdu.DescReq{PMID: metricID}))
 	f.Add(encode(f, &pdu.InstanceReq{InDom: 1, Inst: pdu.NoInst}, &pdu.TextReq{Kind: pdu.TextOneLine}, &pdu.LabelReq{Kind: pdu.LabelDomain}))

@@ -15,10 +15,10 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// flakyPMDA plays a PMDA that answers each DESC_REQ for the PMID asked for, in
-// pieces, and at times is slow, late, not ready, or dead. unready says whether
-// it may use PM_ERR_PMDANOTREADY, which with several requests outstanding it
-// may not.
+// flakyPMDA is a PMDA that answers each DESC_REQ with the requested PMID, in pieces.
+// At random it is slow, late or not ready, or closes the stream. unready says
+// whether it may use PM_ERR_PMDANOTREADY: with several requests in flight it may
+// not.
 func flakyPMDA(conn wire.Conn, unready bool) {
 	defer conn.Close()
 	put := func(ms ...pdu.Message) {
@@ -51,7 +51,7 @@ func flakyPMDA(conn wire.Conn, unready bool) {
 		case choice == 0:
 			return
 		case choice < 3:
-			time.Sleep(40 * time.Millisecond) // twice the callers' patience
+			time.Sleep(40 * time.Millisecond) // twice the callers' timeout
 			put(answer)
 		case choice < 5 && unready:
 			put(notReady)
@@ -60,7 +60,7 @@ func flakyPMDA(conn wire.Conn, unready bool) {
 			put(notReady, answer, ready)
 		case choice < 9 && unready:
 			put(answer)
-			put(notReady) // meets the next request
+			put(notReady) // crosses the next request
 			put(ready)
 		case choice < 11:
 			put(ready, answer)
@@ -70,9 +70,8 @@ func flakyPMDA(conn wire.Conn, unready bool) {
 	}
 }
 
-// Many callers, each of several agents in any order; agents that are all that
-// a PMDA can be; the ends of them, by either side, at any time. Each caller
-// gets the answer to its own question or an error, and all come to an end.
+// Many callers call several flaky agents in any order, and either side ends the
+// stream at any time. Each call gets its own reply or an error, and all calls end.
 func TestStress(t *testing.T) {
 	for _, depth := range []int{1, 4} {
 		t.Run(fmt.Sprint("depth ", depth), func(t *testing.T) { stress(t, depth) })

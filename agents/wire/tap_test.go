@@ -12,7 +12,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Tap is shown each PDU once and whole, in the order of the stream.
+// Tap is called once with each whole PDU, in the order of the stream.
 func TestTap(t *testing.T) { forEachPair(t, testTap) }
 
 func testTap(t *testing.T, pair pairFunc) {
