@@ -90,26 +90,6 @@ var (
 	_ transport.IdleChecker = (*Client)(nil)
 )
 
-// A pendingCall is a Call that waits for a slot or for its reply. It is the Reply
-// that Send returns.
-type pendingCall struct {
-	client       *Client
-	call         *transport.Call
-	wake         chan struct{} // has room for one
-	want         pdu.Type      // the type of the reply
-	smallRequest bool          // may be in flight together with others
-	began        time.Time     // when it became the first of inflight
-	deadline     time.Time     // for the reply; set with began
-	answered     time.Time     // when the reply was read
-
-	// Guarded by Client.mu.
-	granted bool
-	blocked bool // the caller waits for wake
-	done    bool // err or reply is set
-	err     error
-	reply   []byte // if another goroutine read it; its memory is reused
-}
-
 // State implements transport.Transport.
 func (c *Client) State() State { return State(c.state.Load()) }
 
@@ -180,45 +160,6 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 	return f, nil
 }
 
-const (
-	// maxFree is how many pendingCalls are kept for reuse.
-	maxFree = 32
-	// maxFreeReply is the size of the largest buffer kept for reuse, in bytes.
-	maxFreeReply = 64 << 10
-)
-
-// newCall returns a pendingCall for call. The caller holds mu.
-func (c *Client) newCall(call *transport.Call) *pendingCall {
-	var f *pendingCall
-	if last := len(c.freeCalls) - 1; last >= 0 {
-		f = c.freeCalls[last]
-		c.freeCalls = c.freeCalls[:last]
-	} else {
-		f = &pendingCall{client: c, wake: make(chan struct{}, 1)}
-	}
-	_, t, _ := pdu.Header(call.Req)
-	f.call, f.want = call, transport.ReplyType(t)
-	f.smallRequest = len(call.Req) <= maxSmallRequest && (call.Profile == nil || len(call.Profile.InDoms) == 0)
-	return f
-}
-
-// recycle keeps f, which is finished, for reuse. The caller holds mu.
-func (c *Client) recycle(f *pendingCall) {
-	if len(c.freeCalls) >= maxFree {
-		return
-	}
-	reply := f.reply[:0]
-	if cap(reply) > maxFreeReply {
-		reply = nil
-	}
-	select {
-	case <-f.wake:
-	default:
-	}
-	*f = pendingCall{client: c, wake: f.wake, reply: reply}
-	c.freeCalls = append(c.freeCalls, f)
-}
-
 // agentHasProfile reports whether the agent has the profile of call. The caller
 // holds sendMu.
 //
@@ -263,41 +204,6 @@ func (c *Client) write(timeout time.Duration) error {
 		return nil
 	}
 	return c.markLate()
-}
-
-// Recv implements transport.Reply.
-func (f *pendingCall) Recv(dst []byte) ([]byte, error) {
-	c, call := f.client, f.call
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer c.recycle(f)
-	for !f.done {
-		if !c.reading {
-			if b := c.readReply(f, dst, time.Time{}); b != nil {
-				call.Began, call.Done = f.began, f.answered
-				return b, nil
-			}
-			continue
-		}
-		f.blocked = true
-		c.mu.Unlock()
-		<-f.wake
-		c.mu.Lock()
-		f.blocked = false
-	}
-	if f.err != nil {
-		return dst, f.err
-	}
-	call.Began, call.Done = f.began, f.answered
-	return append(dst, f.reply...), nil
-}
-
-// startTimeout sets the deadline for the reply, counted from now.
-func (f *pendingCall) startTimeout(now time.Time) {
-	f.began, f.deadline = now, time.Time{}
-	if t := f.call.Timeout; t > 0 {
-		f.deadline = now.Add(t)
-	}
 }
 
 // deadlineAfter returns the time at which timeout will have passed, or the zero
