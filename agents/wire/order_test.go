@@ -104,6 +104,36 @@ func testTimeoutWhileReadingForAnother(t *testing.T, pair pairFunc) {
 	}
 }
 
+// A caller that waits for a slot gives up at its own timeout, also while it reads an
+// overdue reply of which a part has come. The agent is not late because of it.
+func TestTimeoutWhileReadingOverdueReply(t *testing.T) {
+	forEachPair(t, testTimeoutWhileReadingOverdueReply)
+}
+
+func testTimeoutWhileReadingOverdueReply(t *testing.T, pair pairFunc) {
+	c, there, r := fakePMDA(t, pair, wire.Options{})
+	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
+	call := &transport.Call{MayBlock: true, Req: req, Batched: true, Timeout: time.Second}
+	first, err := c.Send(call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Next()
+	reply, _ := pdu.Append(nil, 0, &pdu.Desc{PMID: 1})
+	there.Write(reply[:8])
+	<-time.After(call.Timeout) // while the first caller is busy elsewhere
+	if _, err := c.Send(&transport.Call{MayBlock: true, Req: req, Timeout: 20 * time.Millisecond}); err != transport.ErrLate {
+		t.Errorf("got %v, want %v", err, transport.ErrLate)
+	}
+	if s := c.State(); s != wire.Ready {
+		t.Errorf("the agent is %v", s)
+	}
+	there.Write(reply[8:])
+	if _, err := first.Recv(nil); err != nil {
+		t.Errorf("the first caller: %v", err)
+	}
+}
+
 // Notices to an agent that does not read are merged: each client takes the memory
 // of one notice.
 func TestNoticesAreMerged(t *testing.T) { forEachPair(t, testNoticesAreMerged) }

@@ -36,10 +36,7 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	if now := time.Now(); !replyDeadline.IsZero() && replyDeadline.Before(now.Add(overdueGrace)) {
 		replyDeadline, overdue = now.Add(overdueGrace), true
 	}
-	readUntil := replyDeadline
-	if !callerDeadline.IsZero() && (replyDeadline.IsZero() || callerDeadline.Before(replyDeadline)) {
-		readUntil = callerDeadline
-	}
+	readUntil := earlier(replyDeadline, callerDeadline)
 
 	c.setDirect(waiter != nil && waiter.call.MayBlock)
 	err := c.setReadDeadline(readUntil)
@@ -53,7 +50,8 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 			// The agent has begun to write the reply, and could not go on because
 			// no goroutine read it. It gets its timeout again.
 			overdue, replyDeadline = false, deadlineAfter(timeout)
-			err = c.setReadDeadline(replyDeadline)
+			readUntil = earlier(replyDeadline, callerDeadline)
+			err = c.setReadDeadline(readUntil)
 		}
 	}
 
@@ -115,6 +113,14 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 		return b
 	}
 	return nil
+}
+
+// earlier returns the earlier of two deadlines; zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // unsolicited handles what came after the last reply that was due: NOTREADY or
