@@ -62,9 +62,10 @@ type liveObjects struct {
 	notBefore, lastGC time.Time
 
 	mu             sync.Mutex // guards the following: cleanups run on a goroutine of the runtime
-	allocs         [2]metrics.Sample
+	allocs         [3]metrics.Sample
 	frees          [1]metrics.Sample
-	allocated      []uint64 // objects allocated up to the end of the last collection, by bucket
+	cycle          uint64   // number of the last collection whose end was recorded
+	allocated      []uint64 // objects allocated up to the end of that collection, by bucket
 	allocatedBytes uint64   // bytes allocated up to then
 	bounds         []float64
 }
@@ -73,6 +74,7 @@ func newLiveObjects() *liveObjects {
 	l := new(liveObjects)
 	l.allocs[0].Name = "/gc/heap/allocs-by-size:bytes"
 	l.allocs[1].Name = "/gc/heap/allocs:bytes"
+	l.allocs[2].Name = "/gc/cycles/total:gc-cycles"
 	l.frees[0].Name = "/gc/heap/frees-by-size:bytes"
 	l.onEachGC()
 	return l
@@ -119,11 +121,19 @@ func (l *liveObjects) mayHaveGarbage() bool {
 	return l.allocated == nil || v.Kind() == metrics.KindUint64 && v.Uint64()-l.allocatedBytes >= minGarbage
 }
 
-// recordAllocs reads the counters of allocated objects.
+// recordAllocs reads the counters of allocated objects after a collection, unless
+// that was done for this collection before: the cleanup of a sentinel may run late,
+// and objects that were allocated meanwhile have survived no collection.
 func (l *liveObjects) recordAllocs() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	metrics.Read(l.allocs[:])
+	if v := l.allocs[2].Value; v.Kind() == metrics.KindUint64 {
+		if l.allocated != nil && v.Uint64() == l.cycle {
+			return
+		}
+		l.cycle = v.Uint64()
+	}
 	if v := l.allocs[0].Value; v.Kind() == metrics.KindFloat64Histogram {
 		h := v.Float64Histogram()
 		l.allocated, l.bounds = append(l.allocated[:0], h.Counts...), h.Buckets

@@ -2,6 +2,7 @@ package pmcd
 
 import (
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 )
@@ -77,4 +78,19 @@ func TestMemoryInUse(t *testing.T) {
 		t.Errorf("%d collections", n)
 	}
 	sink = nil
+}
+
+// A cleanup that runs late does not take garbage for objects in use.
+func TestLateCleanup(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // no collection meanwhile
+	l := newLiveObjects()
+	l.collect()
+	for range 200 {
+		sink = append(sink, make([]byte, 8000))
+	}
+	sink = nil
+	l.recordAllocs() // as the cleanup of the collection calls it
+	if !l.mayHaveGarbage() {
+		t.Error("1.6 MB were allocated since the last collection, and do not count")
+	}
 }
