@@ -14,7 +14,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Test checks that the agent behind cd keeps the promises of [agents.Agent],
+// Test checks that the agent behind tr keeps the promises of [agents.Agent],
 // and of the optional interfaces as far as it has them, for its metrics ids,
 // which must be of one domain, and for their instance domains. Instances must not
 // be added or removed during the test. Test stores no values.
