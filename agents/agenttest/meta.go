@@ -34,10 +34,10 @@ func (s *suite) testInstances() {
 		names := make(map[string]bool)
 		for _, inst := range all.Insts {
 			if inst.ID < 0 || slices.Contains(s.insts[indom], inst.ID) {
-				s.Errorf("Instances of %v: %d is negative or there twice", indom, inst.ID)
+				s.Errorf("Instances of %v: %d is negative or occurs twice", indom, inst.ID)
 			}
 			if inst.Name == "" || names[inst.Name] {
-				s.Errorf("Instances of %v: name %q is empty or there twice", indom, inst.Name)
+				s.Errorf("Instances of %v: name %q is empty or occurs twice", indom, inst.Name)
 			}
 			s.insts[indom] = append(s.insts[indom], inst.ID)
 			names[inst.Name] = true
@@ -79,7 +79,7 @@ func (s *suite) testTexts() {
 			case text.Text == "":
 				s.Errorf("Text of %s (%v) is empty", what, kind)
 			case kind&pdu.TextOneLine != 0 && strings.Contains(text.Text, "\n"):
-				s.Errorf("Text of %s in one line has several: %q", what, text.Text)
+				s.Errorf("The one-line text of %s has several lines: %q", what, text.Text)
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (s *suite) checkLabels(kind pdu.LabelKind, ident uint32) {
 	for _, set := range r.Sets {
 		if kind == pdu.LabelInstances {
 			if seen[set.Inst] || !slices.Contains(s.insts[pdu.InDom(ident)], set.Inst) {
-				s.Errorf("Labels of the instances of %v: %d is no instance, or there twice", pdu.InDom(ident), set.Inst)
+				s.Errorf("Labels of the instances of %v: %d is not an instance, or occurs twice", pdu.InDom(ident), set.Inst)
 			}
 			seen[set.Inst] = true
 		}
@@ -153,7 +153,7 @@ func (s *suite) checkLabelSet(kind pdu.LabelKind, set *pdu.LabelSet) {
 		}
 		name, value := set.Name(l), set.Value(l)
 		if name == "" || names[name] || !json.Valid(value) {
-			s.Errorf("Labels (%v): name %q is empty or there twice, or its value is no JSON: %q", kind, name, value)
+			s.Errorf("Labels (%v): name %q is empty or occurs twice, or its value is not JSON: %q", kind, name, value)
 		}
 		names[name] = true
 		if pdu.LabelKind(l.Flags)&kind == 0 {

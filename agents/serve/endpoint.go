@@ -62,10 +62,10 @@ func (e *endpoint) close() {
 	}
 }
 
-// listenUnix listens on a Unix socket. It gives the socket to PCP's user, as whom
-// pmcd runs if not as root. It replaces a socket that exists at path, and the new
-// one is not removed at the end, as with libpcp_pmda. It is an error if path is
-// another kind of file.
+// listenUnix listens on a Unix socket. PCP's user owns the socket, because pmcd runs
+// as root or as this user. An old socket at path is replaced, and the new one is not
+// removed at the end, as with libpcp_pmda. It is an error if path is another kind of
+// file.
 func listenUnix(path string, log *slog.Logger) (net.Listener, error) {
 	if st, err := os.Lstat(path); err == nil && st.Mode().Type() == fs.ModeSocket {
 		if err := os.Remove(path); err != nil {
