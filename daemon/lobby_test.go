@@ -233,6 +233,8 @@ func TestGuestsAreRefused(t *testing.T) {
 		c.recv()
 		if i%4 > 1 {
 			c.send(hello)
+			// With the new rules already, the answer to CREDS would be an error, too.
+			eventually(t, "its CREDS are read", func() bool { return r.clients.session(int32(i)).version.Load() != 0 })
 		}
 		guests = append(guests, c)
 	}
