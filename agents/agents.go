@@ -1,14 +1,15 @@
-// Package agents defines what pmcd asks of an agent, and nothing else.
+// Package agents defines the interfaces between pmcd and the author of an agent.
 //
 // An agent serves one performance metrics domain (PMDA(3)). Its author implements
-// [Agent] and those of the optional interfaces that it has something for. Package
-// pmda builds an Agent from tables; package serve makes a program of one; package
+// [Agent], and the optional interfaces for what else the agent supports. Package
+// pmda makes an Agent from tables of metrics, so most authors do not implement these
+// interfaces themselves. Package serve makes an Agent a program, and package
 // transport is how pmcd reaches it.
 //
-// Plugins are built against this package and package pdu, and a plugin loads
-// only if its copies of both, and of everything they import, are exactly pmcd's.
-// So this package imports only the standard library and pdu, and its tests are
-// those of another package: a plugin must never have them.
+// Plugins are built against this package and package pdu. A plugin loads only if
+// its copies of both, and of everything that they import, are exactly pmcd's. So
+// this package imports only pdu and the standard library, and has no test files in
+// the package itself.
 package agents
 
 import (
@@ -19,111 +20,132 @@ import (
 
 // An Agent serves the metrics of one domain.
 //
-// The methods of an Agent, and of the optional interfaces below, are called
-// one at a time: an Agent needs no locks for them. ctx ends when nobody waits
-// for the call any more; a method that runs on keeps the agent from being
-// called until it returns. An error that wraps a [pdu.Errno] reaches the
-// client as that code, any other as PM_ERR_GENERIC. A panic ends the agent,
-// not pmcd.
+// The methods of an Agent, and of the optional interfaces below, are called one at
+// a time, so an Agent needs no locks for them. Each call may be on another
+// goroutine. A method that calls runtime.LockOSThread must undo that before it
+// returns.
 //
-// Each call may come on another goroutine. A method that has called
-// runtime.LockOSThread must undo that before it returns.
+// ctx ends when pmcd no longer waits for the reply. While a method does not return,
+// pmcd does not call the agent. If an error wraps a [pdu.Errno], the client gets
+// that code, and for any other error PM_ERR_GENERIC. A panic ends the agent, but not
+// pmcd.
 //
-// An Agent that is an io.Closer is closed when pmcd drops it; no method is
-// called afterwards. The interfaces below are optional, too. Without one, the
-// agent is answered for:
+// An Agent that is an io.Closer is closed when pmcd stops it. No method is called
+// after that. The following interfaces are optional, too. If an Agent lacks one,
+// clients get
 //
-//	Instancer    PM_ERR_INDOM
-//	InstSpeller  names are as clients write them
-//	Texter       PM_ERR_TEXT
-//	Storer       PM_ERR_PERMISSION
-//	Namer        PM_ERR_NAME, for names of a PMID PM_ERR_PMID
-//	Labeler      no labels
-//	AttrSetter   nothing happens
-//	ContextEnder nothing happens
+//	Instancer     PM_ERR_INDOM
+//	InstSpeller   the instance whose name, or its first word, is in the request
+//	Texter        PM_ERR_TEXT
+//	Storer        PM_ERR_PERMISSION
+//	Namer         PM_ERR_NAME for a name, PM_ERR_PMID for a PMID
+//	Labeler       no labels, except those that pmcd adds
+//	AttrSetter    no difference
+//	ContextEnder  no difference
 type Agent interface {
-	// Desc returns the descriptor of a metric; PM_ERR_PMID if there is no
-	// such metric.
+	// Desc returns the descriptor of a metric. The error is PM_ERR_PMID if there
+	// is no such metric.
 	Desc(ctx context.Context, o Origin, id pdu.PMID) (pdu.Desc, error)
 
-	// Fetch appends to w one value set for each of r.PMIDs, in that order, in
-	// wire form. A metric that has no values gets a set without values or, by
-	// w.Fail, with an error; Fetch itself fails only if nothing can be said of
-	// any of them. Both r and w are the caller's again when Fetch returns.
+	// Fetch appends to w one value set for each of r.PMIDs, in that order. A
+	// metric without values has an empty value set or, by w.Fail, one with an
+	// error code. Fetch returns an error only if it fails for all metrics. It must
+	// not retain r, r.PMIDs or w.
 	Fetch(ctx context.Context, r *FetchRequest, w *pdu.ResultWriter) error
 }
 
-// An Origin names the client context on whose behalf pmcd calls.
+// An Origin identifies the client, and the context of that client, whose request
+// pmcd passes on.
 type Origin struct {
-	Client  int32 // pmcd's number for the client, used again after EndContext
-	Context int32 // that client's number for the context; 0 where the PDU has none
+	Client  int32 // pmcd's number for the client; reused after EndContext
+	Context int32 // the client's number for the context; 0 if the PDU has none
 }
 
-// A FetchRequest is an argument of [Agent.Fetch]. It is a struct so that it
-// can grow without breaking agents.
+// A FetchRequest is the argument of [Agent.Fetch]. It is a struct so that fields can
+// be added without a change of all agents.
 type FetchRequest struct {
-	Origin  Origin
-	PMIDs   []pdu.PMID
-	Profile *pdu.Profile // never nil; unchanged as long as the pointer is
+	Origin Origin
+	PMIDs  []pdu.PMID
+
+	// Profile has the instances that the client requests (pmAddProfile(3)). It is
+	// never nil, and is not changed: the same pointer means the same instances.
+	Profile *pdu.Profile
 }
 
 type (
-	// An Instancer has instance domains.
+	// An Instancer is an Agent with instance domains.
 	Instancer interface {
-		// Instances returns all instances of an instance domain, in the order
-		// clients are to see them; PM_ERR_INDOM if there is none such. Look-up
-		// of one instance is done by the caller.
+		// Instances returns all instances of an instance domain, in the order in
+		// which clients get them. The error is PM_ERR_INDOM if there is no such
+		// instance domain. For a request about one instance pmcd searches the
+		// result.
 		Instances(ctx context.Context, o Origin, indom pdu.InDom) ([]pdu.Inst, error)
 	}
 
-	// An InstSpeller knows instances by other names than those of Instances: for
-	// what a client wrote it returns the name, or the first word of it, to look for.
+	// An InstSpeller is an Instancer that accepts other spellings of names.
 	InstSpeller interface {
+		// SpellInst converts the name in a client's request to the name of an
+		// instance or the first word of that, for example "1" to "000001".
 		SpellInst(indom pdu.InDom, name string) string
 	}
 
-	// A Texter has help text, for metrics and for instance domains:
-	// PM_ERR_TEXT if not for this one.
+	// A Texter is an Agent with help texts: a short one of one line, and a full one.
+	// An empty text counts as PM_ERR_TEXT.
 	Texter interface {
+		// Text returns a help text of a metric. The error is PM_ERR_TEXT if there
+		// is none.
 		Text(ctx context.Context, o Origin, id pdu.PMID, oneline bool) (string, error)
+		// InDomText returns a help text of an instance domain. The error is
+		// PM_ERR_TEXT if there is none.
 		InDomText(ctx context.Context, o Origin, indom pdu.InDom, oneline bool) (string, error)
 	}
 
-	// A Storer accepts new values.
+	// A Storer is an Agent that accepts new values (pmStore(3)).
 	Storer interface {
+		// Store stores the values of r. It must not retain r.
 		Store(ctx context.Context, o Origin, r *pdu.Result) error
 	}
 
-	// A Namer has a dynamic part of the name space, which pmcd's PMNS marks
-	// with DOMAIN:*:*. Names are full names, dots included.
+	// A Namer is an Agent with a dynamic part of the name space, whose root the
+	// PMNS of the host marks with DOMAIN:*:*. Names are full names: "hotproc.nprocs".
 	Namer interface {
-		// PMID returns the metric of a name; PM_ERR_NAME, PM_ERR_NONLEAF.
+		// PMID returns the metric with a name. The error is PM_ERR_NAME if there
+		// is no such name; for a node that is not a leaf it is that or
+		// PM_ERR_NONLEAF.
 		PMID(ctx context.Context, o Origin, name string) (pdu.PMID, error)
-		// Names returns all names of a metric; PM_ERR_PMID.
+		// Names returns all names of a metric. The error is PM_ERR_PMID if there
+		// is no such metric.
 		Names(ctx context.Context, o Origin, id pdu.PMID) ([]string, error)
-		// Children returns what is next below name: the last components.
+		// Children returns the nodes directly below name: of each the last
+		// component of its name. The error is PM_ERR_NAME if there is no such
+		// name.
 		Children(ctx context.Context, o Origin, name string) ([]pdu.Child, error)
-		// Traverse returns the names of all metrics at or below name.
+		// Traverse returns the names of all metrics at or below name. The error is
+		// PM_ERR_NAME if there are none.
 		Traverse(ctx context.Context, o Origin, name string) ([]string, error)
 	}
 
-	// A Labeler has labels other than those pmcd adds by itself.
+	// A Labeler is an Agent with labels of its own.
 	Labeler interface {
-		// Labels returns the sets for one level: a domain number, PMID or
-		// InDom, as kind says. Only kind LabelInstances has more than one: a
-		// set for each instance, of which those that the client does not want
-		// are left out by the caller.
+		// Labels returns the label sets of one level. ident is a domain number,
+		// PMID or InDom, as kind says. There is one set for each instance if kind
+		// is pdu.LabelInstances, and otherwise at most one set. pmcd leaves out
+		// the instances that the client has not requested.
 		Labels(ctx context.Context, o Origin, kind pdu.LabelKind, ident uint32) ([]pdu.LabelSet, error)
 	}
 
-	// An AttrSetter is told who the client behind an Origin is.
+	// An AttrSetter is an Agent that gets attributes of clients, such as the user
+	// id or the container.
 	AttrSetter interface {
+		// SetAttr sets one attribute of the client with a number, which is that of
+		// [Origin].
 		SetAttr(client int32, a pdu.Attr)
 	}
 
-	// A ContextEnder is told that a client has gone and that its number may
-	// come to mean another one.
+	// A ContextEnder is an Agent that keeps data for each client.
 	ContextEnder interface {
+		// EndContext reports that a client has disconnected. After that its number
+		// may be that of another client.
 		EndContext(client int32)
 	}
 )

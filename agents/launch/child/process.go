@@ -58,8 +58,8 @@ func Start(spec Spec) (*Process, error) {
 		done: make(chan struct{}), reap: make(chan struct{}), reaped: make(chan struct{})}
 	p.cmd.Args = spec.Argv
 	// With a process group of its own the child does not get signals of the
-	// terminal, and Stop can end the processes that the child has started. C
-	// pmcd differs: its agents stay in its process group.
+	// terminal, and Stop can end the processes that the child has started.
+	// C pmcd differs: its agents stay in its process group.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: spec.Credential, Pdeathsig: spec.deathSignal}
 	p.cmd.Stdout, p.cmd.Stderr = spec.Stderr, spec.Stderr
 	if spec.Pipes {
