@@ -89,17 +89,8 @@ func kindOf(m os.FileMode) string {
 	return "a special file"
 }
 
-// Start starts a host for d. Its errors and all output of the DSO go to stderr. The
-// caller must call [Ready] next.
-func Start(d DSO, stderr *os.File) (*child.Process, error) {
-	spec, err := Spec(d, stderr)
-	if err != nil {
-		return nil, err
-	}
-	return child.Start(spec)
-}
-
-// Spec returns how Start starts a host.
+// Spec returns how to start a host for d. Errors of the host and all output of the
+// DSO go to stderr. When the host has been started, [Ready] must be called.
 func Spec(d DSO, stderr *os.File) (child.Spec, error) {
 	if !supported {
 		return child.Spec{}, errors.New("this pmcd was built without cgo or glibc and cannot run DSOs")

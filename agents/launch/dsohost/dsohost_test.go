@@ -107,7 +107,11 @@ func start(t *testing.T, d dsohost.DSO) host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := dsohost.Start(d, log)
+	spec, err := dsohost.Spec(d, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := child.Start(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
