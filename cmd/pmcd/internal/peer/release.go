@@ -60,12 +60,3 @@ func BootRelease(tb testing.TB, release, path string) *Machine {
 	m.bootT(tb)
 	return m
 }
-
-// StartRelease starts a machine of a release with the pmcd at path, as
-// StartMachine does.
-func StartRelease(tb testing.TB, release, path string) *Machine {
-	tb.Helper()
-	m := BootRelease(tb, release, path)
-	m.Start(tb)
-	return m
-}
