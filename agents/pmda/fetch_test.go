@@ -65,15 +65,15 @@ func TestValues(t *testing.T) {
 		metrics = append(metrics, m)
 		ids = append(ids, id(0, i))
 	}
-	cd, _ := start(t, pmda.Config{Metrics: metrics})
+	tr, _ := start(t, pmda.Config{Metrics: metrics})
 	for range 2 { // the second fetch reuses memory
-		for i, s := range fetch(t, cd, ids...).Sets {
+		for i, s := range fetch(t, tr, ids...).Sets {
 			if got := show(s); got != tests[i].want {
 				t.Errorf("%d: %v is %q, want %q", i, tests[i].typ, got, tests[i].want)
 			}
 		}
 	}
-	agenttest.Test(t, cd, ids...)
+	agenttest.Test(t, tr, ids...)
 }
 
 // A fetch returns the instances in the profile. If all of them fail, it returns the
@@ -95,7 +95,7 @@ func TestInstances(t *testing.T) {
 	m.InDom = dom
 	reads := 0
 	m.Source = &pmda.Source{Read: func(context.Context, *pmda.Request) error { reads++; return nil }}
-	cd, log := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
+	tr, log := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
 	tests := []struct {
 		name    string
 		profile pdu.Profile
@@ -111,7 +111,7 @@ func TestInstances(t *testing.T) {
 		reads = 0
 		req, _ := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}})
 		c := transport.Call{Req: req, Profile: &tt.profile}
-		b, err := transport.Do(cd, &c, nil)
+		b, err := transport.Do(tr, &c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestInstances(t *testing.T) {
 		{3, "c", pdu.ErrnoInst},
 	} {
 		var reply pdu.Instance
-		err := agenttest.Do(cd, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(domain, 5), Inst: tt.inst, Name: tt.name}, &reply)
+		err := agenttest.Do(tr, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(domain, 5), Inst: tt.inst, Name: tt.name}, &reply)
 		var got any = reply.Insts
 		if err != nil {
 			got = err
@@ -169,7 +169,7 @@ func TestSources(t *testing.T) {
 	m1.Source, m1.InDom = own, dom
 	m2.Cluster, m3.Source = 1, bad
 	m4.Source, m4.Cluster = own, 1
-	cd, _ := start(t, pmda.Config{
+	tr, _ := start(t, pmda.Config{
 		Metrics:  []pmda.Metric{m0, m1, m2, m3, m4},
 		Clusters: []pmda.Cluster{{Cluster: 1, Source: cluster, Fetch: sets(3)}},
 	})
@@ -186,7 +186,7 @@ func TestSources(t *testing.T) {
 	for _, tt := range tests {
 		clear(reads)
 		var got []string
-		for _, s := range fetch(t, cd, tt.ids...).Sets {
+		for _, s := range fetch(t, tr, tt.ids...).Sets {
 			got = append(got, show(s))
 		}
 		if strings.Join(got, ",") != tt.want || fmt.Sprint(reads) != tt.reads {
@@ -194,7 +194,7 @@ func TestSources(t *testing.T) {
 		}
 	}
 	clear(reads)
-	if err := agenttest.Do(cd, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(domain, 0), Inst: pdu.NoInst}, new(pdu.Instance)); err != nil || reads["insts"] != 1 {
+	if err := agenttest.Do(tr, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(domain, 0), Inst: pdu.NoInst}, new(pdu.Instance)); err != nil || reads["insts"] != 1 {
 		t.Errorf("instances: %v, %v read", err, reads)
 	}
 }

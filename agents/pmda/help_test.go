@@ -79,7 +79,7 @@ func TestText(t *testing.T) {
 	m0, m1, m2 := row(0, nil), row(1, nil), row(2, nil)
 	m0.Name, m0.InDom, m0.OneLine = "a.b", dom, "own"
 	m1.Name, m1.Text = "a.c", "own\ntext"
-	cd, _ := start(t, pmda.Config{
+	tr, _ := start(t, pmda.Config{
 		Metrics: []pmda.Metric{m0, m1, m2},
 		Help:    "@ a.b from the file\nlong\n@ a.c other\n@ D.0.2 by number\n@ D.3 the domain\nand more\n",
 	})
@@ -103,7 +103,7 @@ func TestText(t *testing.T) {
 	} {
 		var reply pdu.Text
 		got := ""
-		if err := agenttest.Do(cd, agents.Origin{}, &pdu.TextReq{Ident: tt.ident, Kind: tt.kind}, &reply); err != nil {
+		if err := agenttest.Do(tr, agents.Origin{}, &pdu.TextReq{Ident: tt.ident, Kind: tt.kind}, &reply); err != nil {
 			got = err.Error()
 		} else {
 			got = reply.Text

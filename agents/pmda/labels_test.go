@@ -15,10 +15,10 @@ import (
 )
 
 // ask returns the label sets of one kind, each as "inst JSON flags".
-func ask(t *testing.T, cd transport.Transport, kind pdu.LabelKind, ident uint32) string {
+func ask(t *testing.T, tr transport.Transport, kind pdu.LabelKind, ident uint32) string {
 	t.Helper()
 	var reply pdu.Labels
-	if err := agenttest.Do(cd, agents.Origin{}, &pdu.LabelReq{Kind: kind, Ident: ident}, &reply); err != nil {
+	if err := agenttest.Do(tr, agents.Origin{}, &pdu.LabelReq{Kind: kind, Ident: ident}, &reply); err != nil {
 		return err.Error()
 	}
 	var list []string
@@ -55,7 +55,7 @@ func TestLabels(t *testing.T) {
 		Clusters: []pmda.Cluster{{Cluster: 0, Labels: pmda.Labels{"deep": 1.5}}},
 	}
 	indom := uint32(pdu.NewInDom(domain, 2))
-	cd, log := start(t, c)
+	tr, log := start(t, c)
 	for _, tt := range []struct {
 		kind  pdu.LabelKind
 		ident uint32
@@ -74,7 +74,7 @@ func TestLabels(t *testing.T) {
 		{pdu.LabelInstances, indom + 1, `7  `},
 		{pdu.LabelInstances, indom + 2, ``},
 	} {
-		if got := ask(t, cd, tt.kind, tt.ident); got != tt.want {
+		if got := ask(t, tr, tt.kind, tt.ident); got != tt.want {
 			t.Errorf("kind %v of %#x: %q, want %q", tt.kind, tt.ident, got, tt.want)
 		}
 	}
@@ -92,11 +92,11 @@ func TestLabels(t *testing.T) {
 		}
 		return nil, nil
 	}
-	cd, _ = start(t, c)
-	if got, want := ask(t, cd, pdu.LabelDomain, domain), `-1 {"level":2,"role":"testing"} 2,2`; got != want {
+	tr, _ = start(t, c)
+	if got, want := ask(t, tr, pdu.LabelDomain, domain), `-1 {"level":2,"role":"testing"} 2,2`; got != want {
 		t.Errorf("domain: %q, want %q", got, want)
 	}
-	if got, want := ask(t, cd, pdu.LabelInDom, indom), pdu.ErrnoAgain.Error(); got != want {
+	if got, want := ask(t, tr, pdu.LabelInDom, indom), pdu.ErrnoAgain.Error(); got != want {
 		t.Errorf("LabelFunc fails: %q, want %q", got, want)
 	}
 }

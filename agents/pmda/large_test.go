@@ -31,8 +31,8 @@ func TestLongValues(t *testing.T) {
 			pdu.MetricAggregate, pdu.MetricString}[i]
 		metrics = append(metrics, m)
 	}
-	cd, _ := start(t, pmda.Config{Metrics: metrics})
-	r := fetch(t, cd, id(0, 0), id(0, 1), id(0, 2), id(0, 3), id(0, 4), id(0, 5))
+	tr, _ := start(t, pmda.Config{Metrics: metrics})
+	r := fetch(t, tr, id(0, 0), id(0, 1), id(0, 2), id(0, 3), id(0, 4), id(0, 5))
 	for i, s := range r.Sets {
 		if tooBig := i < 4; tooBig != (s.Err == pdu.ErrnoTooBig) || tooBig == (len(s.Values) == 1) {
 			t.Errorf("metric %d: %d values, %v", i, len(s.Values), s.Err)
@@ -51,9 +51,9 @@ func TestLargeReply(t *testing.T) {
 	calls := 0
 	m := row(0, func(_ context.Context, v *pmda.Value) error { calls++; v.SetUint(1); return nil })
 	m.Type, m.InDom = pdu.MetricU64, &pmda.InDom{Insts: list}
-	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
+	tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
 	ids := slices.Repeat([]pdu.PMID{id(0, 0)}, 16000)
-	err := agenttest.Do(cd, agents.Origin{}, &pdu.Fetch{PMIDs: ids}, new(pdu.Result))
+	err := agenttest.Do(tr, agents.Origin{}, &pdu.Fetch{PMIDs: ids}, new(pdu.Result))
 	if err != error(pdu.ErrnoTooBig) {
 		t.Errorf("got %v, want %v", err, pdu.ErrnoTooBig)
 	}
@@ -61,5 +61,5 @@ func TestLargeReply(t *testing.T) {
 	if most := 16<<20/20 + 1; calls > most {
 		t.Errorf("%d calls, want %d at most", calls, most)
 	}
-	fetch(t, cd, id(0, 0))
+	fetch(t, tr, id(0, 0))
 }

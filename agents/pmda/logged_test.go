@@ -21,7 +21,7 @@ func TestLog(t *testing.T) {
 		var fetchErr error
 		m := row(0, func(_ context.Context, v *pmda.Value) error { v.SetUint(1); return fetchErr })
 		m.Name = "printer.pages"
-		cd, log := start(t, pmda.Config{Name: "printer", Metrics: []pmda.Metric{m}})
+		tr, log := start(t, pmda.Config{Name: "printer", Metrics: []pmda.Metric{m}})
 		ask := func(texts ...string) {
 			for _, text := range texts {
 				fetchErr = nil
@@ -29,7 +29,7 @@ func TestLog(t *testing.T) {
 				if text != "" {
 					fetchErr, want = errors.New(text), "PM_ERR_GENERIC"
 				}
-				if got := show(fetch(t, cd, id(0, 0)).Sets[0]); got != want {
+				if got := show(fetch(t, tr, id(0, 0)).Sets[0]); got != want {
 					t.Errorf("%q: got %q, want %q", text, got, want)
 				}
 			}
@@ -73,11 +73,11 @@ func TestLogSource(t *testing.T) {
 			metrics = append(metrics, m)
 		}
 		metrics[0].InDom = &pmda.InDom{Insts: pmda.List{{ID: 1, Name: "one"}}, Source: source}
-		cd, log := start(t, pmda.Config{Metrics: metrics})
+		tr, log := start(t, pmda.Config{Metrics: metrics})
 		ids := []pdu.PMID{id(0, 0), id(0, 1), id(0, 2)}
 		for i, want := range []int{1, 1, 2} {
 			fetchErr = errors.New("broken")
-			for _, s := range fetch(t, cd, ids[i:]...).Sets {
+			for _, s := range fetch(t, tr, ids[i:]...).Sets {
 				if s.Err != pdu.ErrnoGeneric {
 					t.Errorf("fetch %d: %v", i, s)
 				}
@@ -87,7 +87,7 @@ func TestLogSource(t *testing.T) {
 			}
 			if i > 0 {
 				fetchErr = nil
-				fetch(t, cd, ids[2])
+				fetch(t, tr, ids[2])
 				time.Sleep(time.Minute)
 			}
 		}
@@ -109,10 +109,10 @@ func TestLogErrorsOfNoClient(t *testing.T) {
 	}}}
 	m := row(0, sets(1))
 	m.InDom = dom
-	cd, log := start(t, pmda.Config{Name: "jobs", Metrics: []pmda.Metric{m}, Subtrees: []*pmda.Subtree{tree}})
+	tr, log := start(t, pmda.Config{Name: "jobs", Metrics: []pmda.Metric{m}, Subtrees: []*pmda.Subtree{tree}})
 	for range 2 {
-		ask(t, cd, pdu.LabelInstances, uint32(pdu.NewInDom(domain, 0)))
-		fetch(t, cd, id(0, 0))
+		ask(t, tr, pdu.LabelInstances, uint32(pdu.NewInDom(domain, 0)))
+		fetch(t, tr, id(0, 0))
 	}
 	for _, want := range []string{
 		"jobs: labels of instances of 400.0: job0: " + pdu.ErrnoPermission.Error(),
@@ -134,9 +134,9 @@ func TestLogLimit(t *testing.T) {
 			m.Cluster = i / 1000
 			metrics, ids = append(metrics, m), append(ids, id(i/1000, i%1000))
 		}
-		cd, log := start(t, pmda.Config{Metrics: metrics})
+		tr, log := start(t, pmda.Config{Metrics: metrics})
 		for range 2 {
-			fetch(t, cd, ids...)
+			fetch(t, tr, ids...)
 		}
 		return strings.Count(log.String(), "\n")
 	}

@@ -39,16 +39,16 @@ func start(t *testing.T, c pmda.Config) (transport.Transport, *bytes.Buffer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cd := transport.Inline(a)
-	t.Cleanup(func() { cd.Close() })
-	return cd, &out
+	tr := transport.Inline(a)
+	t.Cleanup(func() { tr.Close() })
+	return tr, &out
 }
 
 // fetch fetches metrics as client 1.
-func fetch(t *testing.T, cd transport.Transport, ids ...pdu.PMID) *pdu.Result {
+func fetch(t *testing.T, tr transport.Transport, ids ...pdu.PMID) *pdu.Result {
 	t.Helper()
 	r := new(pdu.Result)
-	if err := agenttest.Do(cd, agents.Origin{Client: 1}, &pdu.Fetch{PMIDs: ids}, r); err != nil {
+	if err := agenttest.Do(tr, agents.Origin{Client: 1}, &pdu.Fetch{PMIDs: ids}, r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -72,9 +72,9 @@ func show(s pdu.ValueSet) string {
 
 // The replies of an agent with a minimal Config are those of libpcp_pmda.
 func TestDefaults(t *testing.T) {
-	cd, _ := start(t, pmda.Config{Name: "bare", Metrics: []pmda.Metric{row(0, nil)}})
-	agenttest.Test(t, cd, id(0, 0))
-	r := fetch(t, cd, id(0, 0), id(0, 1))
+	tr, _ := start(t, pmda.Config{Name: "bare", Metrics: []pmda.Metric{row(0, nil)}})
+	agenttest.Test(t, tr, id(0, 0))
+	r := fetch(t, tr, id(0, 0), id(0, 1))
 	if got := show(r.Sets[0]) + "," + show(r.Sets[1]); got != ",PM_ERR_PMID" {
 		t.Errorf("fetch: %q", got)
 	}
@@ -95,11 +95,11 @@ func TestDefaults(t *testing.T) {
 		{&pdu.PMNSChild{Name: "a"}, pdu.ErrnoName},
 		{&pdu.PMNSTraverse{Name: "a"}, pdu.ErrnoName},
 	} {
-		if err := agenttest.Do(cd, agents.Origin{}, tt.req, new(pdu.Error)); err != error(tt.want) {
+		if err := agenttest.Do(tr, agents.Origin{}, tt.req, new(pdu.Error)); err != error(tt.want) {
 			t.Errorf("%T: %v, want %v", tt.req, err, tt.want)
 		}
 	}
-	if cd.WantsAttrs() {
+	if tr.WantsAttrs() {
 		t.Error("the agent wants attributes")
 	}
 }

@@ -19,7 +19,7 @@ import (
 func TestHooks(t *testing.T) {
 	var calls []string
 	var checkErr error
-	cd, _ := start(t, pmda.Config{
+	tr, _ := start(t, pmda.Config{
 		Metrics: []pmda.Metric{row(0, sets(1))},
 		Check: func(_ context.Context, r *pmda.Request) error {
 			calls = append(calls, fmt.Sprint("check ", r.Origin.Client))
@@ -31,12 +31,12 @@ func TestHooks(t *testing.T) {
 			return nil
 		},
 	})
-	fetch(t, cd, id(0, 0), id(0, 0))
-	if err := agenttest.Do(cd, agents.Origin{Client: 2}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc)); err != nil {
+	fetch(t, tr, id(0, 0), id(0, 0))
+	if err := agenttest.Do(tr, agents.Origin{Client: 2}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc)); err != nil {
 		t.Error(err)
 	}
 	checkErr = pdu.ErrnoAgain
-	if err := agenttest.Do(cd, agents.Origin{Client: 3}, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}}, new(pdu.Result)); err != error(pdu.ErrnoAgain) {
+	if err := agenttest.Do(tr, agents.Origin{Client: 3}, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}}, new(pdu.Result)); err != error(pdu.ErrnoAgain) {
 		t.Errorf("after Check failed: %v", err)
 	}
 	want := []string{"check 1", "2", "done", "check 2", "done", "check 3"}
@@ -62,22 +62,22 @@ func TestClients(t *testing.T) {
 		}
 		return nil
 	})
-	cd, _ := start(t, pmda.Config{
+	tr, _ := start(t, pmda.Config{
 		Metrics:   []pmda.Metric{count},
 		WantAttrs: true,
 		EndClient: func(c *pmda.Client) { ended = append(ended, c.Number) },
 	})
-	if !cd.WantsAttrs() {
+	if !tr.WantsAttrs() {
 		t.Error("the agent does not want attributes")
 	}
 	step := func(want string) {
 		t.Helper()
-		if got := show(fetch(t, cd, id(0, 0)).Sets[0]); got != "-1="+want {
+		if got := show(fetch(t, tr, id(0, 0)).Sets[0]); got != "-1="+want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	attr := func(code pdu.AttrCode, value string) {
-		cd.Notify(transport.Notice{Client: 1, Attrs: []pdu.Attr{{Code: code, Value: []byte(value)}}})
+		tr.Notify(transport.Notice{Client: 1, Attrs: []pdu.Attr{{Code: code, Value: []byte(value)}}})
 	}
 	step("1000")
 	attr(pdu.AttrUserID, "7")
@@ -86,16 +86,16 @@ func TestClients(t *testing.T) {
 	step("4294967295")
 	attr(pdu.AttrContainer, "")
 	step("30007")
-	cd.Notify(transport.Notice{Client: 5, End: true}) // has sent no request
-	cd.Notify(transport.Notice{Client: 1, End: true})
+	tr.Notify(transport.Notice{Client: 5, End: true}) // has sent no request
+	tr.Notify(transport.Notice{Client: 1, End: true})
 	step("1000")
 	attr(pdu.AttrUserID, "nobody")
 	step("11000")
 	// Clients that have only requested a descriptor or a text are kept, too.
-	agenttest.Do(cd, agents.Origin{Client: 8}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc))
-	agenttest.Do(cd, agents.Origin{Client: 0}, &pdu.TextReq{Ident: uint32(id(0, 0)), Kind: pdu.TextPMID}, new(pdu.Text))
-	cd.Notify(transport.Notice{Client: 8, End: true})
-	cd.Notify(transport.Notice{Client: 0, End: true})
+	agenttest.Do(tr, agents.Origin{Client: 8}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc))
+	agenttest.Do(tr, agents.Origin{Client: 0}, &pdu.TextReq{Ident: uint32(id(0, 0)), Kind: pdu.TextPMID}, new(pdu.Text))
+	tr.Notify(transport.Notice{Client: 8, End: true})
+	tr.Notify(transport.Notice{Client: 0, End: true})
 	if !slices.Equal(ended, []int32{1, 8, 0}) {
 		t.Errorf("ended: %v, want 1, 8 and 0", ended)
 	}
@@ -104,7 +104,7 @@ func TestClients(t *testing.T) {
 // The next fetch after a change has the flags in its reply, once.
 func TestChanged(t *testing.T) {
 	labels, names := false, false
-	cd, _ := start(t, pmda.Config{
+	tr, _ := start(t, pmda.Config{
 		Metrics: []pmda.Metric{row(0, sets(1))},
 		BeforeFetch: func(_ context.Context, r *pmda.Request, _ []pdu.PMID) error {
 			if labels {
@@ -127,7 +127,7 @@ func TestChanged(t *testing.T) {
 		{true, true, pdu.StateLabelChange | pdu.StateNamesChange},
 	} {
 		labels, names = tt.labels, tt.names
-		if got := fetch(t, cd, id(0, 0)).Sec; got != tt.want {
+		if got := fetch(t, tr, id(0, 0)).Sec; got != tt.want {
 			t.Errorf("flags %#x, want %#x", got, tt.want)
 		}
 	}
@@ -147,16 +147,16 @@ func TestSourceReadsAnother(t *testing.T) {
 	}}
 	a, b, c := row(0, sets(1)), row(1, sets(2)), row(2, sets(3))
 	a.Source, b.Source, c.Source = second, first, second
-	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{a, b, c}})
+	tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{a, b, c}})
 	for range 2 {
 		reads = nil
-		fetch(t, cd, id(0, 0), id(0, 1), id(0, 2))
+		fetch(t, tr, id(0, 0), id(0, 1), id(0, 2))
 		if got := strings.Join(reads, " "); got != "first second" {
 			t.Errorf("read %q", got)
 		}
 	}
 	reads = nil
-	fetch(t, cd, id(0, 1))
+	fetch(t, tr, id(0, 1))
 	if got := strings.Join(reads, " "); got != "first" {
 		t.Errorf("read %q", got)
 	}
@@ -170,8 +170,8 @@ func TestSourceOfFormerAgent(t *testing.T) {
 	m := row(0, sets(1))
 	m.Source = s
 	for n := range 2 {
-		cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
-		if fetch(t, cd, id(0, 0)); reads != n+1 {
+		tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
+		if fetch(t, tr, id(0, 0)); reads != n+1 {
 			t.Errorf("read %d times for %d agents", reads, n+1)
 		}
 	}

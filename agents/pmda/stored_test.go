@@ -73,7 +73,7 @@ func TestStored(t *testing.T) {
 			got = strings.Join([]string{show1(a, e), show1(b, f), show1(c, g), show1(d, h), show1(x, i), show1(y, j), show1(z, k)}, " ")
 			return nil
 		}
-		cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
+		tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
 		set := pdu.ValueSet{PMID: id(0, 0), Format: pdu.FormatInsitu, Values: []pdu.Value{{Inst: -1}}}
 		if tt.insitu != nil {
 			set.Values[0].Word = binary.BigEndian.Uint32(*tt.insitu)
@@ -81,7 +81,7 @@ func TestStored(t *testing.T) {
 			set.Format = pdu.FormatInsitu + 1
 			set.Values[0].Type, set.Values[0].Block = tt.typ, tt.block
 		}
-		if err := agenttest.Do(cd, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
+		if err := agenttest.Do(tr, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
 			t.Errorf("%v: %v", tt.typ, err)
 		}
 		if got != tt.want {
@@ -113,9 +113,9 @@ func TestStoredOfOtherType(t *testing.T) {
 		{pdu.MetricString, pdu.MetricU64, u64(5), "5"},
 	} {
 		m.Type = tt.metric
-		cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
+		tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
 		set := pdu.ValueSet{PMID: id(0, 0), Format: pdu.FormatBlock, Values: []pdu.Value{{Inst: -1, Type: tt.typ, Block: tt.block}}}
-		err := agenttest.Do(cd, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error))
+		err := agenttest.Do(tr, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error))
 		if wantErr := tt.want == "CONV"; got != tt.want || wantErr != (err == error(pdu.ErrnoConv)) {
 			t.Errorf("%v into %v: %q, %v, want %q", tt.typ, tt.metric, got, err, tt.want)
 		}
@@ -152,10 +152,10 @@ func TestStore(t *testing.T) {
 		{set(9), pdu.ErrnoPMID, "[]"},
 		{set(3), pdu.ErrnoGeneric, "[400.0.3 2]"},
 	}
-	cd, log := start(t, c)
+	tr, log := start(t, c)
 	for _, tt := range tests {
 		stored = nil
-		if err := agenttest.Do(cd, agents.Origin{}, tt.req, new(pdu.Error)); err != tt.err || fmt.Sprint(stored) != tt.want {
+		if err := agenttest.Do(tr, agents.Origin{}, tt.req, new(pdu.Error)); err != tt.err || fmt.Sprint(stored) != tt.want {
 			t.Errorf("%v: %v, %v; want %v, %v", tt.req.Sets, err, stored, tt.err, tt.want)
 		}
 	}
@@ -169,8 +169,8 @@ func TestStore(t *testing.T) {
 		}
 		return pdu.ErrnoSign
 	}
-	cd, _ = start(t, c)
-	if err := agenttest.Do(cd, agents.Origin{Client: 4}, set(0, 9), new(pdu.Error)); err != error(pdu.ErrnoSign) {
+	tr, _ = start(t, c)
+	if err := agenttest.Do(tr, agents.Origin{Client: 4}, set(0, 9), new(pdu.Error)); err != error(pdu.ErrnoSign) {
 		t.Errorf("Config.Store: %v", err)
 	}
 }

@@ -22,17 +22,17 @@ func named(cluster, item int, name string, n uint64) pmda.Metric {
 }
 
 // names sends a request about names and returns the reply as text.
-func names(cd transport.Transport, req pdu.Message) string {
+func names(tr transport.Transport, req pdu.Message) string {
 	var err error
 	switch req.(type) {
 	case *pdu.PMNSNames:
 		var r pdu.PMNSIDs
-		if err = agenttest.Do(cd, agents.Origin{}, req, &r); err == nil {
+		if err = agenttest.Do(tr, agents.Origin{}, req, &r); err == nil {
 			return fmt.Sprint(r.PMIDs)
 		}
 	default:
 		var r pdu.PMNSNames
-		if err = agenttest.Do(cd, agents.Origin{}, req, &r); err == nil {
+		if err = agenttest.Do(tr, agents.Origin{}, req, &r); err == nil {
 			return fmt.Sprint(r.Names, r.Status)
 		}
 	}
@@ -54,8 +54,8 @@ func TestSubtree(t *testing.T) {
 	if err := fixed.Set([]pmda.Metric{named(8, 0, "other", 9)}); err != nil {
 		t.Fatal(err)
 	}
-	cd, log := start(t, pmda.Config{Name: "jobs", Metrics: []pmda.Metric{row(0, sets(4))}, Subtrees: []*pmda.Subtree{jobs, fixed}})
-	agenttest.Test(t, cd, id(0, 0), id(7, 0), id(7, 1), id(7, 2), id(8, 0))
+	tr, log := start(t, pmda.Config{Name: "jobs", Metrics: []pmda.Metric{row(0, sets(4))}, Subtrees: []*pmda.Subtree{jobs, fixed}})
+	agenttest.Test(t, tr, id(0, 0), id(7, 0), id(7, 1), id(7, 2), id(8, 0))
 
 	unknown, noPMID := pdu.ErrnoName.Error(), pdu.ErrnoPMID.Error()
 	tests := []struct {
@@ -79,24 +79,24 @@ func TestSubtree(t *testing.T) {
 		{&pdu.PMNSTraverse{Name: "other.x"}, unknown},
 	}
 	for _, tt := range tests {
-		if got := names(cd, tt.req); got != tt.want {
+		if got := names(tr, tt.req); got != tt.want {
 			t.Errorf("%T%v: %s, want %s", tt.req, tt.req, got, tt.want)
 		}
 	}
 	var text pdu.Text
-	if err := agenttest.Do(cd, agents.Origin{}, &pdu.TextReq{Ident: uint32(id(7, 0)), Kind: pdu.TextPMID | pdu.TextOneLine}, &text); err != nil || text.Text != "text of job.b.size" {
+	if err := agenttest.Do(tr, agents.Origin{}, &pdu.TextReq{Ident: uint32(id(7, 0)), Kind: pdu.TextPMID | pdu.TextOneLine}, &text); err != nil || text.Text != "text of job.b.size" {
 		t.Errorf("text: %q, %v", text.Text, err)
 	}
 
 	next = []pmda.Metric{named(7, 5, "job.new", 6)}
-	r := fetch(t, cd, id(7, 0), id(7, 5), id(0, 0))
+	r := fetch(t, tr, id(7, 0), id(7, 5), id(0, 0))
 	if got := show(r.Sets[0]) + "," + show(r.Sets[1]) + "," + show(r.Sets[2]); got != "PM_ERR_PMID,-1=6,-1=4" || r.Sec != pdu.StateNamesChange {
 		t.Errorf("after a change: %s, flags %#x", got, r.Sec)
 	}
 
 	// If Set fails, nothing changes.
 	next = []pmda.Metric{named(7, 6, "job.x", 6), named(9, 0, "elsewhere", 1)}
-	if got := names(cd, &pdu.PMNSTraverse{Name: "job"}); got != "[job.new] []" {
+	if got := names(tr, &pdu.PMNSTraverse{Name: "job"}); got != "[job.new] []" {
 		t.Errorf("after a failure: %s", got)
 	}
 	if !strings.Contains(log.String(), "jobs: names below job: metric elsewhere: its name is not below job") {
@@ -112,13 +112,13 @@ func TestSubtreeInFetch(t *testing.T) {
 		v.SetUint(0)
 		return jobs.Set([]pmda.Metric{named(1, int(next), "job.a", next)})
 	})
-	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{toggle}, Subtrees: []*pmda.Subtree{jobs}})
+	tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{toggle}, Subtrees: []*pmda.Subtree{jobs}})
 	for _, tt := range []struct {
 		next uint64
 		want string
 	}{{1, "-1=1 PM_ERR_PMID"}, {2, "PM_ERR_PMID -1=2"}, {2, "PM_ERR_PMID -1=2"}, {3, "PM_ERR_PMID PM_ERR_PMID"}, {1, "-1=1 PM_ERR_PMID"}} {
 		next = tt.next
-		r := fetch(t, cd, id(0, 0), id(1, 1), id(1, 2))
+		r := fetch(t, tr, id(0, 0), id(1, 1), id(1, 2))
 		if got := show(r.Sets[1]) + " " + show(r.Sets[2]); got != tt.want {
 			t.Errorf("with %d: %s, want %s", tt.next, got, tt.want)
 		}
@@ -153,8 +153,8 @@ func TestSubtreeErrors(t *testing.T) {
 	}
 
 	bad := &pmda.Subtree{Prefix: "job", Source: &pmda.Source{Read: func(context.Context, *pmda.Request) error { return errors.New("gone") }}}
-	cd, _ := start(t, pmda.Config{Metrics: []pmda.Metric{row(0, sets(1))}, Subtrees: []*pmda.Subtree{bad}})
-	if got := show(fetch(t, cd, id(0, 0)).Sets[0]); got != "-1=1" {
+	tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{row(0, sets(1))}, Subtrees: []*pmda.Subtree{bad}})
+	if got := show(fetch(t, tr, id(0, 0)).Sets[0]); got != "-1=1" {
 		t.Errorf("a metric outside of the Subtree: %q", got)
 	}
 }

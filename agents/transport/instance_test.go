@@ -22,8 +22,8 @@ func (loads) Instances(context.Context, agents.Origin, pdu.InDom) ([]pdu.Inst, e
 
 // Names are looked up as pmdaInstance(3) does: the first word will do.
 func TestLookupOfInstances(t *testing.T) {
-	cd := transport.Inline(loads{newAnswer()})
-	defer cd.Close()
+	tr := transport.Inline(loads{newAnswer()})
+	defer tr.Close()
 	for _, tt := range []struct {
 		id   int32
 		name string
@@ -43,7 +43,7 @@ func TestLookupOfInstances(t *testing.T) {
 		{12, "5", pdu.Inst{}, pdu.ErrnoInst}, // not both
 	} {
 		var reply pdu.Instance
-		err := agenttest.Do(cd, agents.Origin{}, &pdu.InstanceReq{Inst: tt.id, Name: tt.name}, &reply)
+		err := agenttest.Do(tr, agents.Origin{}, &pdu.InstanceReq{Inst: tt.id, Name: tt.name}, &reply)
 		if !errors.Is(err, tt.err) {
 			t.Errorf("%d %q: %v, want %v", tt.id, tt.name, err, tt.err)
 		} else if err == nil && (len(reply.Insts) != 1 || reply.Insts[0] != tt.want) {
@@ -61,8 +61,8 @@ func TestLabelsOfInstances(t *testing.T) {
 		t.Fatalf("all: %v, %v", all, err)
 	}
 	first := []int32{all[0].Inst}
-	cd := transport.Inline(agent)
-	defer cd.Close()
+	tr := transport.Inline(agent)
+	defer tr.Close()
 	for _, tt := range []struct {
 		name    string
 		profile *pdu.Profile
@@ -81,7 +81,7 @@ func TestLabelsOfInstances(t *testing.T) {
 		}
 		call := transport.Call{Profile: tt.profile, Req: req}
 		var r pdu.Labels
-		b, err := transport.Do(cd, &call, nil)
+		b, err := transport.Do(tr, &call, nil)
 		if err == nil {
 			_, err = pdu.ParseInto(b, &r)
 		}

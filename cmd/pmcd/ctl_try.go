@@ -152,12 +152,12 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 }
 
 // askMetric asks for the descriptor and the value of the metric.
-func (c *checker) askMetric(t *trial, cd transport.Transport) error {
+func (c *checker) askMetric(t *trial, tr transport.Transport) error {
 	id, name := t.metric.entry.PMID, t.metric.name
 	if t.metric.entry.Kind == pmnsload.Dynamic {
 		var names pdu.PMNSNames
 		var ids pdu.PMNSIDs
-		if err := c.do(cd, &pdu.PMNSTraverse{Name: name}, &names); err != nil {
+		if err := c.do(tr, &pdu.PMNSTraverse{Name: name}, &names); err != nil {
 			return fmt.Errorf("names below %s: %w", name, err)
 		}
 		if len(names.Names) == 0 {
@@ -165,7 +165,7 @@ func (c *checker) askMetric(t *trial, cd transport.Transport) error {
 			return nil
 		}
 		name = names.Names[0]
-		if err := c.do(cd, &pdu.PMNSNames{Names: []string{name}}, &ids); err != nil {
+		if err := c.do(tr, &pdu.PMNSNames{Names: []string{name}}, &ids); err != nil {
 			return fmt.Errorf("PMID of %s: %w", name, err)
 		}
 		if len(ids.PMIDs) != 1 {
@@ -174,13 +174,13 @@ func (c *checker) askMetric(t *trial, cd transport.Transport) error {
 		id = ids.PMIDs[0]
 	}
 	began := time.Now()
-	if err := c.do(cd, &pdu.DescReq{PMID: id}, new(pdu.Desc)); err != nil {
+	if err := c.do(tr, &pdu.DescReq{PMID: id}, new(pdu.Desc)); err != nil {
 		return fmt.Errorf("descriptor of %s: %w", name, err)
 	}
 	t.desc = time.Since(began)
 	began = time.Now()
 	var r pdu.Result
-	if err := c.do(cd, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
+	if err := c.do(tr, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
 		return fmt.Errorf("fetch of %s: %w", name, err)
 	}
 	t.fetch = time.Since(began)
@@ -201,7 +201,7 @@ func (c *checker) askMetric(t *trial, cd transport.Transport) error {
 }
 
 // do sends a request and decodes the reply; an ERROR is a pdu.Errno.
-func (c *checker) do(cd transport.Transport, req, reply pdu.Message) error {
+func (c *checker) do(tr transport.Transport, req, reply pdu.Message) error {
 	b, err := pdu.Append(nil, 0, req)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (c *checker) do(cd transport.Transport, req, reply pdu.Message) error {
 	if req.Type() == pdu.TypeFetch {
 		call.Profile = new(pdu.Profile) // hides nothing
 	}
-	if b, err = transport.Do(cd, &call, nil); err != nil {
+	if b, err = transport.Do(tr, &call, nil); err != nil {
 		return err
 	}
 	if _, typ, _ := pdu.Header(b); typ == pdu.TypeError {

@@ -162,9 +162,9 @@ func TestEachMetricHasValues(t *testing.T) {
 
 // TestAgent is the suite that every agent has to pass.
 func TestAgent(t *testing.T) {
-	cd := transport.Inline(New(2, "pmcd", newHost(), pcpConfig(t)))
-	defer cd.Close()
-	agenttest.Test(t, cd, metricIDs()...)
+	tr := transport.Inline(New(2, "pmcd", newHost(), pcpConfig(t)))
+	defer tr.Close()
+	agenttest.Test(t, tr, metricIDs()...)
 }
 
 func TestValues(t *testing.T) {

@@ -30,7 +30,7 @@ var (
 // A harness is an agent with a simple.conf of its own.
 type harness struct {
 	t    *testing.T
-	cd   transport.Transport
+	tr   transport.Transport
 	conf string       // path
 	log  bytes.Buffer // tests may reset it
 }
@@ -51,8 +51,8 @@ func newHarness(t *testing.T, conf string) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.cd = transport.Inline(a)
-	t.Cleanup(func() { r.cd.Close() })
+	r.tr = transport.Inline(a)
+	t.Cleanup(func() { r.tr.Close() })
 	return r
 }
 
@@ -73,7 +73,7 @@ func (r *harness) write(text string) {
 }
 
 func (r *harness) do(req, reply pdu.Message) error {
-	return agenttest.Do(r.cd, agents.Origin{Client: 1}, req, reply)
+	return agenttest.Do(r.tr, agents.Origin{Client: 1}, req, reply)
 }
 
 func (r *harness) fetch(ids ...pdu.PMID) []pdu.ValueSet {
@@ -99,7 +99,7 @@ func show(s pdu.ValueSet) string {
 
 func TestAgent(t *testing.T) {
 	r := newHarness(t, "sec,min,hour\n")
-	agenttest.Test(t, r.cd, all...)
+	agenttest.Test(t, r.tr, all...)
 }
 
 func TestValues(t *testing.T) {
@@ -132,7 +132,7 @@ func (r *harness) fetchProfile(p *pdu.Profile, id pdu.PMID) string {
 	}
 	c := transport.Call{Timeout: 5 * time.Second, Req: b, Profile: p}
 	var res pdu.Result
-	if b, err = transport.Do(r.cd, &c, nil); err == nil {
+	if b, err = transport.Do(r.tr, &c, nil); err == nil {
 		_, err = pdu.ParseInto(b, &res)
 	}
 	if err != nil {

@@ -16,13 +16,13 @@ func TestAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cd := transport.Inline(a)
-	defer cd.Close()
+	tr := transport.Inline(a)
+	defer tr.Close()
 	id := pdu.NewPMID(Domain, 0, 0)
-	agenttest.Test(t, cd, id)
+	agenttest.Test(t, tr, id)
 
 	var d pdu.Desc
-	if err := agenttest.Do(cd, agents.Origin{}, &pdu.DescReq{PMID: id}, &d); err != nil {
+	if err := agenttest.Do(tr, agents.Origin{}, &pdu.DescReq{PMID: id}, &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.ValueType != pdu.MetricU64 || d.Sem != pdu.SemCounter || d.Units.String() != "sec" || d.InDom != pdu.NoInDom {
@@ -31,7 +31,7 @@ func TestAgent(t *testing.T) {
 
 	before := uint64(time.Now().Unix())
 	var r pdu.Result
-	if err := agenttest.Do(cd, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
+	if err := agenttest.Do(tr, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
 		t.Fatal(err)
 	}
 	after := uint64(time.Now().Unix())
@@ -52,14 +52,14 @@ func TestAgent(t *testing.T) {
 		{&pdu.InstanceReq{InDom: pdu.NewInDom(Domain, 0), Inst: pdu.NoInst}, pdu.ErrnoInDom},
 		{&pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Values: []pdu.Value{{Inst: pdu.NoInst}}}}}, pdu.ErrnoPermission},
 	} {
-		if err := agenttest.Do(cd, agents.Origin{}, tt.req, new(pdu.Error)); err != error(tt.want) {
+		if err := agenttest.Do(tr, agents.Origin{}, tt.req, new(pdu.Error)); err != error(tt.want) {
 			t.Errorf("%+v: %v, want %v", tt.req, err, tt.want)
 		}
 	}
 	for _, kind := range []pdu.TextKind{pdu.TextOneLine, pdu.TextHelp} {
 		var text pdu.Text
 		req := &pdu.TextReq{Ident: uint32(id), Kind: kind | pdu.TextPMID}
-		if err := agenttest.Do(cd, agents.Origin{}, req, &text); err != nil {
+		if err := agenttest.Do(tr, agents.Origin{}, req, &text); err != nil {
 			t.Errorf("help text %v: %v", kind, err)
 		}
 	}

@@ -59,8 +59,8 @@ func TestPeerTxrecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &harness{t: t, cd: transport.Inline(a)}
-	defer r.cd.Close()
+	r := &harness{t: t, tr: transport.Inline(a)}
+	defer r.tr.Close()
 	const nothing = "0 0=0 1=0 2=0, 1 0=-1 1=-1 2=-1, 2 0=-1 1=-1 2=-1, 3 0=0 1=0 2=0"
 	const counted = "0 0=2 1=1 2=1, 1 0=2.75 1=2.125 2=3, 2 0=4 1=2.125 2=3, 3 0=2 1=1 2=1"
 	const head = "txmon shared memory segment summary\n" +

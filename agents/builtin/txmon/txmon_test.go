@@ -23,7 +23,7 @@ func id(item int) pdu.PMID { return pdu.NewPMID(Domain, 0, item) }
 // it.
 type harness struct {
 	t      *testing.T
-	cd     transport.Transport
+	tr     transport.Transport
 	memory *memory
 	bytes  []byte
 }
@@ -38,13 +38,13 @@ func newHarness(t *testing.T, types ...string) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &harness{t: t, cd: transport.Inline(a), memory: m}
+	r := &harness{t: t, tr: transport.Inline(a), memory: m}
 	if r.bytes, err = unix.SysvShmAttach(m.id, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		unix.SysvShmDetach(r.bytes)
-		if err := r.cd.Close(); err != nil {
+		if err := r.tr.Close(); err != nil {
 			t.Error(err)
 		}
 		if _, err := unix.SysvShmCtl(m.id, unix.IPC_STAT, new(unix.SysvShmDesc)); err == nil {
@@ -76,7 +76,7 @@ func (r *harness) record(i int, seconds float32) {
 }
 
 func (r *harness) do(req, reply pdu.Message) error {
-	return agenttest.Do(r.cd, agents.Origin{}, req, reply)
+	return agenttest.Do(r.tr, agents.Origin{}, req, reply)
 }
 
 func (r *harness) store(sets ...pdu.ValueSet) error {
@@ -129,7 +129,7 @@ func TestAgent(t *testing.T) {
 	for _, item := range allItems {
 		ids = append(ids, id(item))
 	}
-	agenttest.Test(t, r.cd, ids...)
+	agenttest.Test(t, r.tr, ids...)
 	for _, tt := range []struct {
 		item  int
 		typ   pdu.MetricType

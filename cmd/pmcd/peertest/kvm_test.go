@@ -46,8 +46,8 @@ func TestKVM(t *testing.T) {
 	ours := transport.Inline(a)
 	t.Cleanup(func() { ours.Close() })
 
-	names := func(cd transport.Transport) []string {
-		return ask[pdu.PMNSNames](t, cd, &pdu.PMNSTraverse{Name: "kvm.trace"}).Names
+	names := func(tr transport.Transport) []string {
+		return ask[pdu.PMNSNames](t, tr, &pdu.PMNSTraverse{Name: "kvm.trace"}).Names
 	}
 	traced := map[string]bool{}
 	for _, name := range names(c) {
@@ -62,8 +62,8 @@ func TestKVM(t *testing.T) {
 			t.Errorf("pmdakvm has no %s", name)
 		}
 		delete(traced, name)
-		set := func(cd transport.Transport) pdu.ValueSet {
-			return ask[pdu.Result](t, cd, &pdu.Fetch{PMIDs: []pdu.PMID{id}}).Sets[0]
+		set := func(tr transport.Transport) pdu.ValueSet {
+			return ask[pdu.Result](t, tr, &pdu.Fetch{PMIDs: []pdu.PMID{id}}).Sets[0]
 		}
 		if name == "kvm.trace.count" {
 			same(t, name, fmt.Sprint(set(c)), fmt.Sprint(set(ours)))

@@ -93,10 +93,10 @@ func linuxAgents(t *testing.T, root string) (c, ours transport.Transport, metric
 func ask[T any, P interface {
 	*T
 	pdu.Message
-}](t *testing.T, cd transport.Transport, req pdu.Message) T {
+}](t *testing.T, tr transport.Transport, req pdu.Message) T {
 	t.Helper()
 	reply := P(new(T))
-	if err := agenttest.Do(cd, agents.Origin{}, req, reply); err != nil {
+	if err := agenttest.Do(tr, agents.Origin{}, req, reply); err != nil {
 		t.Fatalf("%+v: %v", req, err)
 	}
 	return *reply
@@ -109,9 +109,9 @@ func TestLinuxDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labels := func(cd transport.Transport, kind pdu.LabelKind, ident uint32) string {
+	labels := func(tr transport.Transport, kind pdu.LabelKind, ident uint32) string {
 		var text strings.Builder
-		for _, s := range ask[pdu.Labels](t, cd, &pdu.LabelReq{Kind: kind, Ident: ident}).Sets {
+		for _, s := range ask[pdu.Labels](t, tr, &pdu.LabelReq{Kind: kind, Ident: ident}).Sets {
 			if len(s.Labels) > 0 { // instances without any are there or not
 				fmt.Fprintf(&text, "%d: %s\n", s.Inst, s.JSON)
 			}

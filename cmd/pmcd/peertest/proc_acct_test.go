@@ -45,8 +45,8 @@ func TestProcAcct(t *testing.T) {
 	t.Setenv("PCP_PACCT_SYSTEM_PATH", path)
 	c, ours, metrics, _ := procAgents(t, "")
 	indom := pdu.NewInDom(3, 40)
-	insts := func(cd transport.Transport) []pdu.Inst {
-		return ask[pdu.Instance](t, cd, &pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst}).Insts
+	insts := func(tr transport.Transport) []pdu.Inst {
+		return ask[pdu.Instance](t, tr, &pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst}).Insts
 	}
 
 	// pmdaproc believes in accounting if the file grows while it has a process end.
@@ -88,8 +88,8 @@ func TestProcAcct(t *testing.T) {
 	if theirs, got := fmt.Sprint(insts(c)), fmt.Sprint(insts(ours)); theirs != got || strings.Count(got, "{") != 6 {
 		t.Errorf("instances\npmdaproc has %s\nours         %s", theirs, got)
 	}
-	set := func(cd transport.Transport, id pdu.PMID) string {
-		s := ask[pdu.Result](t, cd, &pdu.Fetch{PMIDs: []pdu.PMID{id}}).Sets[0]
+	set := func(tr transport.Transport, id pdu.PMID) string {
+		s := ask[pdu.Result](t, tr, &pdu.Fetch{PMIDs: []pdu.PMID{id}}).Sets[0]
 		slices.SortFunc(s.Values, func(a, b pdu.Value) int { return int(a.Inst) - int(b.Inst) })
 		return fmt.Sprintf("%v %v", s.Err, s.Values)
 	}
@@ -106,8 +106,8 @@ func TestProcAcct(t *testing.T) {
 
 	// What can be stored, and by whom.
 	for _, uid := range []int{0, 1} {
-		for _, cd := range []transport.Transport{c, ours} {
-			identify(cd, uid, 0)
+		for _, tr := range []transport.Transport{c, ours} {
+			identify(tr, uid, 0)
 		}
 		for item := 22; item < 29; item++ {
 			values := []pdu.Value{{Inst: pdu.NoInst, Word: 0}, {Inst: pdu.NoInst, Word: 3600}}
@@ -122,8 +122,8 @@ func TestProcAcct(t *testing.T) {
 				if v.Block != nil {
 					s.Format = pdu.FormatBlock
 				}
-				store := func(cd transport.Transport) string {
-					return fmt.Sprint(agenttest.Do(cd, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{s}}, new(pdu.Error)))
+				store := func(tr transport.Transport) string {
+					return fmt.Sprint(agenttest.Do(tr, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{s}}, new(pdu.Error)))
 				}
 				what := fmt.Sprintf("store of %+v into %v by %d", v, s.PMID, uid)
 				same(t, what, store(c), store(ours))

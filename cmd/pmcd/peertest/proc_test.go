@@ -53,8 +53,8 @@ func procAgents(t *testing.T, root string) (c, ours transport.Transport, metrics
 	}
 	ours = transport.Inline(a)
 	t.Cleanup(func() { ours.Close() })
-	for _, cd := range []transport.Transport{client, ours} {
-		identify(cd, os.Getuid(), os.Getgid())
+	for _, tr := range []transport.Transport{client, ours} {
+		identify(tr, os.Getuid(), os.Getgid())
 	}
 	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true, Shell: pmnsload.NoShell})
 	if err != nil {
@@ -72,8 +72,8 @@ func procAgents(t *testing.T, root string) (c, ours transport.Transport, metrics
 }
 
 // identify tells an agent who client 0 is.
-func identify(cd transport.Transport, uid, gid int) {
-	cd.Notify(transport.Notice{Attrs: []pdu.Attr{
+func identify(tr transport.Transport, uid, gid int) {
+	tr.Notify(transport.Notice{Attrs: []pdu.Attr{
 		{Code: pdu.AttrUserID, Value: strconv.AppendInt(nil, int64(uid), 10)},
 		{Code: pdu.AttrGroupID, Value: strconv.AppendInt(nil, int64(gid), 10)},
 	}})
@@ -125,14 +125,14 @@ func same[T comparable](t *testing.T, what string, c, ours T) {
 }
 
 // labelsByName returns labels by the names of instances; "" is the domain.
-func labelsByName(t *testing.T, cd transport.Transport, kind pdu.LabelKind, d pdu.InDom) map[string]string {
+func labelsByName(t *testing.T, tr transport.Transport, kind pdu.LabelKind, d pdu.InDom) map[string]string {
 	t.Helper()
 	names := map[int32]string{}
-	for _, i := range ask[pdu.Instance](t, cd, &pdu.InstanceReq{InDom: d, Inst: pdu.NoInst}).Insts {
+	for _, i := range ask[pdu.Instance](t, tr, &pdu.InstanceReq{InDom: d, Inst: pdu.NoInst}).Insts {
 		names[i.ID] = i.Name
 	}
 	m := map[string]string{}
-	for _, s := range ask[pdu.Labels](t, cd, &pdu.LabelReq{Kind: kind, Ident: uint32(d)}).Sets {
+	for _, s := range ask[pdu.Labels](t, tr, &pdu.LabelReq{Kind: kind, Ident: uint32(d)}).Sets {
 		if len(s.Labels) > 0 {
 			m[names[s.Inst]] = string(s.JSON)
 		}
@@ -174,8 +174,8 @@ func TestProcValues(t *testing.T) {
 		}
 		// pmdaproc looks for processes only if some of the metrics are asked for.
 		req := &pdu.Fetch{PMIDs: []pdu.PMID{pid, m.PMID}}
-		values := func(cd transport.Transport) pdu.ValueSet {
-			return compared(ask[pdu.Result](t, cd, req).Sets[1], reader)
+		values := func(tr transport.Transport) pdu.ValueSet {
+			return compared(ask[pdu.Result](t, tr, req).Sets[1], reader)
 		}
 		var bad map[int32]string
 		if !peer.Until(5*time.Second, func() bool {
@@ -304,8 +304,8 @@ type reader struct {
 	names map[pdu.InDom]map[int32]string
 }
 
-func newReader(cd transport.Transport, with ...pdu.PMID) *reader {
-	return &reader{cd, with, make(map[pdu.InDom]map[int32]string)}
+func newReader(tr transport.Transport, with ...pdu.PMID) *reader {
+	return &reader{tr, with, make(map[pdu.InDom]map[int32]string)}
 }
 
 // values returns values of a metric by the names of instances, or an error by

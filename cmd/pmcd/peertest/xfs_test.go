@@ -117,9 +117,9 @@ func TestXFS(t *testing.T) {
 			// C differs: any client may.
 			ours.Notify(transport.Notice{Attrs: []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte("0")}}})
 			for _, v := range []pdu.Value{{Inst: pdu.NoInst, Word: 1 << 31}, {Inst: pdu.NoInst, Word: 1}} {
-				store := func(cd transport.Transport, id pdu.PMID) string {
+				store := func(tr transport.Transport, id pdu.PMID) string {
 					res := &pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Values: []pdu.Value{v}}}}
-					return fmt.Sprint(agenttest.Do(cd, agents.Origin{}, res, new(pdu.Error)))
+					return fmt.Sprint(agenttest.Do(tr, agents.Origin{}, res, new(pdu.Error)))
 				}
 				for _, item := range []int{78, 79} {
 					id := pdu.NewPMID(11, 16, item)
