@@ -214,7 +214,7 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*tra
 		NotReady: spec.NotReady,
 		Depth:    8,
 		Counts:   &d.counts,
-		Tap:      d.tap(a),
+		OnPDU:    d.tap(a),
 		OnState:  func(s wire.State) { d.agentState(a, s) },
 	})
 }

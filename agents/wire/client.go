@@ -150,10 +150,10 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 	c.mu.Unlock()
 	if sendProfile {
 		n, _, _ := pdu.Header(out[end:])
-		c.opt.Tap(true, out[end:end+int(n)])
+		c.opt.OnPDU(true, out[end:end+int(n)])
 		end += int(n)
 	}
-	c.opt.Tap(true, out[end:])
+	c.opt.OnPDU(true, out[end:])
 	if err := c.write(call.Timeout); err != nil {
 		return nil, err
 	}

@@ -55,10 +55,10 @@ type Options struct {
 
 	Counts *pdu.Counts // of PDUs sent and received; may be nil
 
-	// Tap is called with each PDU that was received or is about to be sent. It
+	// OnPDU is called with each PDU that was received or is about to be sent. It
 	// must not keep or change b. It may be called for both directions at the same
 	// time. It may be nil.
-	Tap func(sent bool, b []byte)
+	OnPDU func(sent bool, b []byte)
 
 	// OnState is called after the state has become Late or NotReady, and before it
 	// becomes Ready and requests are sent again. Calls do not overlap, and the
@@ -86,8 +86,8 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 	if opt.Counts == nil {
 		opt.Counts = new(pdu.Counts)
 	}
-	if opt.Tap == nil {
-		opt.Tap = func(bool, []byte) {}
+	if opt.OnPDU == nil {
+		opt.OnPDU = func(bool, []byte) {}
 	}
 	c := &Client{conn: conn, raw: raw, opt: opt, done: make(chan struct{})}
 	c.writer.Init(raw)
@@ -175,7 +175,7 @@ func (c *Client) handshake() error {
 		return err
 	}
 	c.opt.Counts.Out(pdu.TypeCreds)
-	c.opt.Tap(true, b)
+	c.opt.OnPDU(true, b)
 	_, err = c.conn.Write(b)
 	return err
 }

@@ -47,7 +47,7 @@ func (c *Client) appendNotice(out []byte, client int32, m pdu.Message) []byte {
 		return out
 	}
 	c.opt.Counts.Out(m.Type())
-	c.opt.Tap(true, b[len(out):])
+	c.opt.OnPDU(true, b[len(out):])
 	return b
 }
 

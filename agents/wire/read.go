@@ -167,7 +167,7 @@ func (c *Client) read(dst []byte) ([]byte, error) {
 			c.unparsed = append(c.unparsed, b[start+need:]...)
 			_, t, _ := pdu.Header(b[start:])
 			c.opt.Counts.In(t)
-			c.opt.Tap(false, b[start:start+need])
+			c.opt.OnPDU(false, b[start:start+need])
 			return b[:start+need], nil
 		}
 		// The buffer grows with the bytes received, not by the length in the

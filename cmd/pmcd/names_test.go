@@ -19,7 +19,7 @@ import (
 // have one of them as its name.
 var oldWords = map[string]string{
 	"agents/transport":        "conduit link caller callers errand goOn rouse alone several flight flying wavered missed settle",
-	"agents/wire":             "conduit link flight flying wavered missed own settle rouse getter putter atOnce readNow alone several",
+	"agents/wire":             "tap conduit link flight flying wavered missed own settle rouse getter putter atOnce readNow alone several",
 	"agents/serve":            "door part complain",
 	"agents/launch":           "seal widen lastWords",
 	"agents/builtin/linux":    "patience news inside fact insts",

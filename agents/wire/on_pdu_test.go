@@ -12,14 +12,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Tap is called once with each whole PDU, in the order of the stream.
-func TestTap(t *testing.T) { forEachPair(t, testTap) }
+// OnPDU is called once with each whole PDU, in the order of the stream.
+func TestOnPDU(t *testing.T) { forEachPair(t, testOnPDU) }
 
-func testTap(t *testing.T, pair pairFunc) {
+func testOnPDU(t *testing.T, pair pairFunc) {
 	checkGoroutines(t)
 	var mu sync.Mutex
 	var got []string
-	c, there, r := fakePMDA(t, pair, wire.Options{Tap: func(sent bool, b []byte) {
+	c, there, r := fakePMDA(t, pair, wire.Options{OnPDU: func(sent bool, b []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		n, typ, _ := pdu.Header(b)
