@@ -61,7 +61,7 @@ type Daemon struct {
 	rate         rate
 	sessionTasks sync.WaitGroup // sessions
 	sockets      sockets
-	callers      transport.TurnPool
+	turnPool     transport.TurnPool
 	lane         fastLane
 	counts       pdu.Counts
 	clients      clients
@@ -225,7 +225,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.sessionTasks.Wait()
 	d.sockets.closer.wait(stopGrace)
 	d.sockets.held.wait(stopGrace)
-	d.callers.Close()
+	d.turnPool.Close()
 	d.tasks.Wait()
 	d.rate.flush(d, true)
 	d.log.Info("pmcd Shutdown")

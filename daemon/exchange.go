@@ -14,7 +14,7 @@ import (
 // PDU, or there is none, *dst stays as it was and the error, which errnoOf
 // knows, says why.
 func (s *session) exchange(a *agent, l *agentConn, call *transport.Call, dst *[]byte) error {
-	call.Turn = s.caller
+	call.Turn = s.coroutine
 	call.MayBlock = s.line.direct()
 	reply, err := l.Send(call)
 	if err != nil {

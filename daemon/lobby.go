@@ -271,5 +271,5 @@ func (b *lobby) lead(s *session, fd int32) {
 		return
 	}
 	s.line.cool()
-	go b.d.callers.Serve(s)
+	go b.d.turnPool.Serve(s)
 }

@@ -37,7 +37,7 @@ type session struct {
 	// The following belong to the goroutine of the session.
 	greeted    bool
 	err        error           // that ends it
-	caller     *transport.Turn // of this turn
+	coroutine  *transport.Turn // of this turn
 	needsCert  bool            // and has none, as there is no TLS yet
 	awaiting   bool            // it has announced the name of a container
 	peer       access.Peer
@@ -90,11 +90,11 @@ func (s *session) Await() bool {
 	return s.err == nil
 }
 
-// Turn implements transport.Session: it answers the client.
-func (s *session) RunTurn(c *transport.Turn) {
+// RunTurn implements transport.Session: it answers the client.
+func (s *session) RunTurn(t *transport.Turn) {
 	s.turn = s.d.lane.turns.Add(1)
 	w := s.input
-	s.input, s.caller = nil, c
+	s.input, s.coroutine = nil, t
 	s.err = s.answer(w)
 	w.release(s)
 }

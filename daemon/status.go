@@ -124,7 +124,7 @@ type ReloadStatus struct {
 
 // Goroutines is how many there are, but for coroutines that are kept for
 // requests to come: those depend on how many requests there once were at a time.
-func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.callers.Idle() }
+func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.turnPool.Idle() }
 
 // Reloads reports on reloads.
 func (d *Daemon) Reloads() ReloadStatus {
