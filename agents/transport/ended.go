@@ -8,16 +8,17 @@ import (
 // An Ended says, as an error, how the process of an agent has ended.
 type Ended syscall.WaitStatus
 
-// signals are those that end an agent through a fault of its own, or without
-// a word. A line of the log must do where there is no core dump.
+// signals are the signals that end an agent because of an error in the agent or its
+// installation, or without a message of the agent. There may be no core dump, so the
+// log line must explain the signal.
 var signals = map[syscall.Signal]struct{ name, means string }{
-	syscall.SIGABRT: {"SIGABRT", "it gave up; it may have said why above"},
-	syscall.SIGBUS:  {"SIGBUS", "a file that it maps, such as its own code, is shorter than it should be: install that again"},
-	syscall.SIGFPE:  {"SIGFPE", "a fault in the agent, such as a division by zero"},
-	syscall.SIGILL:  {"SIGILL", "its code is damaged or for another processor"},
-	syscall.SIGKILL: {"SIGKILL", "by hand, or by the kernel for want of memory"},
-	syscall.SIGSEGV: {"SIGSEGV", "a fault in the agent, such as a bad pointer"},
-	syscall.SIGTERM: {"SIGTERM", "by hand"},
+	syscall.SIGABRT: {"SIGABRT", "it aborted; the reason may be in the lines above"},
+	syscall.SIGBUS:  {"SIGBUS", "a file that it maps, such as its program, is too short: install it again"},
+	syscall.SIGFPE:  {"SIGFPE", "an error in the agent, such as a division by zero"},
+	syscall.SIGILL:  {"SIGILL", "its program is damaged or is for another processor"},
+	syscall.SIGKILL: {"SIGKILL", "killed by a user or by the out-of-memory killer"},
+	syscall.SIGSEGV: {"SIGSEGV", "an error in the agent, such as an invalid pointer"},
+	syscall.SIGTERM: {"SIGTERM", "sent by a user or another program"},
 }
 
 func (e Ended) Error() string {

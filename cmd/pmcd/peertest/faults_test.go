@@ -125,11 +125,11 @@ func TestFaults(t *testing.T) {
 	}{
 		{
 			"segv", id(29, 0, 10), "1", func(*testing.T) { kill("segv", syscall.SIGSEGV) }, "PM_ERR_NOAGENT",
-			`the process was ended by signal 11 (SIGSEGV): a fault in the agent, such as a bad pointer`,
+			`the process was ended by signal 11 (SIGSEGV): an error in the agent, such as an invalid pointer`,
 		},
 		{
 			"bus", id(252, 0, 1), "[3 values]", func(*testing.T) { kill("bus", syscall.SIGBUS) }, "PM_ERR_NOAGENT",
-			`the process was ended by signal 7 (SIGBUS): a file that it maps, such as its own code, is shorter than it should be: install that again`,
+			`the process was ended by signal 7 (SIGBUS): a file that it maps, such as its program, is too short: install it again`,
 		},
 		{
 			"panics", id(401, 0, 1), "401", meet(id(401, 0, 2), "PM_ERR_IPC"), "PM_ERR_NOAGENT",
