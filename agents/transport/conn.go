@@ -22,13 +22,17 @@ type Conn struct {
 
 // A Process is an agent that pmcd started.
 type Process interface {
+	// PID returns the process id.
 	PID() int
-	Done() <-chan struct{}      // closed when it has ended
-	Status() syscall.WaitStatus // how it ended, once Done is closed
-	// Stop ends it and all that it has started, in a time that is bounded and
-	// short when ctx ends. It is called once for each Process.
+	// Done returns a channel that is closed when the process has ended.
+	Done() <-chan struct{}
+	// Status returns how the process ended. It is valid once Done is closed.
+	Status() syscall.WaitStatus
+	// Stop ends the process and the processes that it has started. It returns in a
+	// few seconds, and soon after the end of ctx. It is called once.
 	Stop(ctx context.Context)
-	// StderrTail returns the last lines of its standard error output, after Stop.
+	// StderrTail returns the last lines of the standard error output. It is called
+	// after Stop.
 	StderrTail() []string
 }
 

@@ -12,19 +12,17 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A ContainerProxy is a Transport to an agent in this process. Requests of clients
-// that have chosen a container go to a process of root's with the same agent,
-// because it takes root to look into a container. The process is there as long as
-// there is such a client, and for a while after that. A request that it cannot
-// answer gets ErrLate.
+// A ContainerProxy is a Transport to an agent in this process. It sends the requests
+// of clients that have chosen a container to another process with the same agent,
+// which runs as root, because only root can read the files of a container. The
+// process runs while there is such a client, and for IdleTimeout after that. If the
+// process cannot answer a request, the error is ErrLate.
 //
-// Any client may name a container that does not exist, so a request costs little:
-// without a pmdaroot there are no containers and no process is started, and
-// otherwise a process is started once a minute at most, whatever became of the one
-// before.
+// Any client can name a container that does not exist, so a request must cost little.
+// Without a pmdaroot there are no containers, and no process is started. Otherwise a
+// process is started at most once a minute, even if it has failed.
 //
-// Requests of other clients take the way that they would take without a
-// ContainerProxy.
+// A ContainerProxy does not affect the requests of other clients.
 type ContainerProxy struct {
 	*Worker
 	opt ContainerOptions
@@ -56,8 +54,8 @@ type ContainerOptions struct {
 	// StopTimeout is how long the process may take to end.
 	StopTimeout time.Duration
 
-	// IdleTimeout is how long the process stays without clients; 0 is one minute,
-	// less than 0 no time.
+	// IdleTimeout is how long the process runs without clients. 0 is one minute; if
+	// it is negative, the process is stopped at once.
 	IdleTimeout time.Duration
 
 	// Now is the clock; nil is time.Now.

@@ -12,7 +12,7 @@ import (
 )
 
 // Inline returns a Transport that calls the methods of a on the goroutine that
-// calls Recv. Nothing is faster, but a method that waits makes its caller wait,
+// calls Recv. Nothing is faster, but that goroutine waits while a method waits,
 // whatever the timeout. It is for agents that only read memory, such as that of
 // domain 2.
 func Inline(a agents.Agent) Transport {

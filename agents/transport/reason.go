@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// StartContext returns a context for an OpenFunc, which ends after the time
-// that an agent has to start (-q). Its cause says so in words for an admin.
-func StartContext(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, most, noAnswer(most))
+// StartContext returns the context for opening a Conn. It ends after timeout, the
+// time that an agent may take to start (pmcd -q). The text of its cause is for the
+// log.
+func StartContext(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, timeout, noAnswer(timeout))
 }
 
-// A noAnswer is that an agent had this time to start, and said nothing.
+// A noAnswer is the error for an agent that has not started within this time.
 type noAnswer time.Duration
 
 func (t noAnswer) Error() string {
@@ -30,10 +31,10 @@ func (t noAnswer) Error() string {
 	return "no answer in " + text + " (-q)"
 }
 
-// Unwrap has it be the error of such a context, too.
+// Unwrap returns the error that a context has without a cause.
 func (noAnswer) Unwrap() error { return context.DeadlineExceeded }
 
-// What errors of Go's packages say, and what an admin is told.
+// plainWords are the texts for errors of Go's packages in log lines.
 var plainWords = []struct {
 	err  error
 	text string
@@ -51,8 +52,8 @@ var plainWords = []struct {
 
 const closedConnection = "it closed the connection"
 
-// Reason is why something about an agent failed, in words for an admin: the text
-// of err, but for what packages of Go say in their own.
+// Reason returns the text of err for a log line. It replaces the words of Go's
+// packages, such as EOF, by those of an admin, such as "it closed the connection".
 func Reason(err error) string {
 	text := err.Error()
 	replace := func(old error, words string) { text = strings.ReplaceAll(text, old.Error(), words) }
@@ -60,11 +61,11 @@ func Reason(err error) string {
 		switch {
 		case e.Op == "dial" && e.Addr != nil:
 			replace(e, fmt.Sprintf("cannot connect to %v: %v", e.Addr, cause(e)))
-		default: // of a connection that there is: what it is called says nothing
+		default: // the addresses of an established connection do not help an admin
 			replace(e, cause(e).Error())
 		}
 	}
-	// "read |0: " is about a pipe. Other paths are those of files.
+	// "read |0: " is about a pipe. Other paths are names of files.
 	if e := (*fs.PathError)(nil); errors.As(err, &e) && strings.HasPrefix(e.Path, "|") {
 		replace(e, cause(e).Error())
 	}
@@ -79,7 +80,7 @@ func Reason(err error) string {
 	return text
 }
 
-// cause is the innermost error of err.
+// cause returns the innermost error of err.
 func cause(err error) error {
 	for {
 		inner := errors.Unwrap(err)

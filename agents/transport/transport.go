@@ -1,10 +1,9 @@
-// Package transport is how pmcd reaches an agent.
+// Package transport is how pmcd sends requests to agents and receives replies.
 //
-// A [Transport] carries requests to one agent and replies back. [Local] and
-// [Inline] make one of an Agent in this process; package wire has one for a PMDA
-// behind pipes or a socket. Requests and replies are PDUs in all cases, so the
-// daemon has one way to serve a client, and value sets stay in wire form from the
-// agent to the client.
+// A [Transport] leads to one agent. [Local] and [Inline] return the Transport of an
+// Agent in this process; package wire has the one of a PMDA behind pipes or a
+// socket. Requests and replies are always PDUs. So the daemon serves clients in the
+// same way for all agents, and does not decode the values.
 package transport
 
 import (
@@ -18,36 +17,36 @@ import (
 
 // A Transport carries requests to one agent and its replies back.
 //
-// A goroutine that has a request calls Send and, if that succeeds, must call
-// Recv of the Reply once. Between the two it may Send other Calls, to this or
-// other agents, but must not wait for anything else. Several goroutines may use
-// a Transport; each has its Call to itself.
+// A goroutine that has a request calls Send. If Send succeeds, the goroutine must
+// call Recv of the Reply once. Between the two it may send other Calls, to this or
+// other agents, but must not wait for anything else. Several goroutines may use a
+// Transport at the same time, but not the same Call.
 //
-// Errors other than [ErrLate] and [ErrNotReady] are terminal: Send and Recv
-// return the error from then on. An ERROR PDU is a reply like any other, not
-// an error.
+// After an error other than [ErrLate] and [ErrNotReady] the Transport has ended, and
+// Send and Recv return that error from then on. An ERROR PDU is a reply and not an
+// error.
 //
-// A Transport may be an [IdleChecker] and an [AbandonCounter], too.
+// A Transport may implement [IdleChecker] and [AbandonCounter], too.
 type Transport interface {
-	// Send sends c.Req and, before it, c.Profile if that is not the one the
-	// agent has; nothing comes between the two. It waits while as many
-	// requests as the Transport allows are outstanding, for no longer than
-	// c.Timeout. Replies come in the order of the Sends.
+	// Send sends c.Req and, immediately before it, c.Profile if the agent has
+	// another profile. It waits while as many requests as the Transport allows
+	// are outstanding, for at most c.Timeout. Replies have the order of requests.
 	Send(c *Call) (Reply, error)
 
-	// Notify passes on what has no reply. It does not wait: a Notice is
-	// delivered at once if the agent is idle, and in any case before the next
-	// request, whatever state the agent is in.
+	// Notify sends a Notice, which has no reply, and does not wait. If the agent is
+	// idle it gets the Notice at once; otherwise it gets it before the next
+	// request. Notify may be called in any State.
 	Notify(n Notice)
 
-	// WantsAttrs reports whether the agent asked for client attributes.
+	// WantsAttrs reports whether the agent has requested the attributes of clients.
 	WantsAttrs() bool
 
-	// State reports what the agent can do, unless the Transport has ended.
+	// State returns whether the agent can take requests. After the end of the
+	// Transport it has no meaning.
 	State() State
 
-	// Pending reports the oldest request that the agent has not answered. Of a
-	// Transport that has ended it is the one that was never answered.
+	// Pending returns the oldest request that the agent has not answered; false if
+	// there is none. It is still valid after the end of the Transport.
 	Pending() (Pending, bool)
 
 	// Done is closed when the Transport has ended. Err then returns the reason.
@@ -60,16 +59,16 @@ type Transport interface {
 
 // A Reply is the reply to a [Call] that was sent.
 type Reply interface {
-	// Recv appends the reply PDU to dst. If none has come c.Timeout after the
-	// agent was free to work on it, Recv returns dst and ErrLate. The agent
-	// is late from then on: Send answers ErrLate at once until every reply
-	// that was due has come and been thrown away. The Reply is invalid when
-	// Recv has returned.
+	// Recv waits for the reply PDU and appends it to dst. If the agent has had
+	// c.Timeout to work on the request and has not replied, Recv returns dst and
+	// ErrLate. The agent is Late then: Send returns ErrLate at once until all
+	// outstanding replies have arrived, which are discarded. The Reply is invalid
+	// when Recv has returned.
 	Recv(dst []byte) ([]byte, error)
 }
 
-// Do sends c and appends its reply to dst. It may be used by a goroutine that has
-// no other Call on its way.
+// Do sends c and appends its reply to dst. The calling goroutine must not have
+// another request outstanding.
 func Do(t Transport, c *Call, dst []byte) ([]byte, error) {
 	r, err := t.Send(c)
 	if err != nil {
@@ -78,33 +77,32 @@ func Do(t Transport, c *Call, dst []byte) ([]byte, error) {
 	return r.Recv(dst)
 }
 
-// An IdleChecker is a Transport whose end is not noticed while no request is
-// outstanding. CheckIdle looks, without waiting, whether the peer has closed the
-// stream, and ends the Transport if so.
+// An IdleChecker is a Transport that does not detect the end of its stream while no
+// request is outstanding. CheckIdle checks, without waiting, whether the peer has
+// closed the stream, and if so ends the Transport.
 type IdleChecker interface{ CheckIdle() }
 
 // An AbandonCounter is a Transport that can abandon a call that does not return.
-// Abandoned reports how many it has.
+// Abandoned returns the number of calls that it has abandoned.
 type AbandonCounter interface{ Abandoned() int64 }
 
-// A Call is one request on its way through a [Transport]. It can be used again
-// once Recv of its Reply has returned or Send has failed. The zero Call is ready
-// to use.
+// A Call is one request to an agent. It can be reused when Recv of its Reply has
+// returned or Send has failed.
 type Call struct {
 	Origin  agents.Origin
 	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
 	Timeout time.Duration // for the agent's reply, and again for the wait until the request is sent; 0 is none
 	Req     []byte        // the request PDU; read, not changed, until Recv returns
 
-	// Batched says that the caller sends other Calls before it receives.
+	// Batched says that the goroutine sends other Calls before it calls Recv.
 	Batched bool
 
 	// Turn, if not nil, is the Turn that calls Send and Recv. Recv then calls an
 	// Agent in this process on the same goroutine, unless the Call is Batched.
 	Turn *Turn
 
-	// MayBlock says that the daemon has no other work: the caller's thread may
-	// block until the reply is there.
+	// MayBlock says that the daemon has no other work, so that the thread may block
+	// until the reply has arrived.
 	MayBlock bool
 
 	// Recv sets Began and Done when it succeeds: the times when the agent was free
@@ -121,21 +119,22 @@ type Pending struct {
 	Since  time.Time // when the agent was free to work on it
 }
 
-// A Notice tells an agent about a client. If both End and Attrs are set, End comes
-// first: the client that had the number has gone, Attrs are those of its successor.
+// A Notice is information for an agent about a client. If both End and Attrs are
+// set, the client with the number has disconnected, and Attrs are the attributes of
+// the next client with the same number.
 type Notice struct {
 	Client int32
-	End    bool       // end of context (PM_ERR_NOTCONN in an ERROR PDU)
-	Attrs  []pdu.Attr // all attributes, in place of those before; only if WantsAttrs
+	End    bool       // the client has disconnected (an ERROR PDU with PM_ERR_NOTCONN)
+	Attrs  []pdu.Attr // all attributes of the client, old and new; only if WantsAttrs
 }
 
-// A State is what an agent can do.
+// A State says whether an agent can take requests.
 type State int32
 
 const (
-	Ready    State = iota // answers
-	Late                  // has not answered a request in time, nor since
-	NotReady              // has sent PM_ERR_PMDANOTREADY and not yet PM_ERR_PMDAREADY
+	Ready    State = iota // it can
+	Late                  // it has not yet answered a request whose timeout has passed
+	NotReady              // it has sent PM_ERR_PMDANOTREADY and not yet PM_ERR_PMDAREADY
 )
 
 func (s State) String() string { return [...]string{"ready", "late", "not ready"}[s] }

@@ -24,10 +24,10 @@ type Session interface {
 // in this process needs no other goroutine: when the Session receives the reply,
 // the coroutine is suspended, and the Agent's method runs on the goroutine on which
 // the Session was. If the method does not return in time, it keeps that goroutine,
-// and the Session goes on on a new one.
+// and the Session continues on a new one.
 //
-// A fetch of one metric takes 0.5 us in this way and 1.0 us by way of the Worker's
-// goroutine (BenchmarkFetchLocal, 2 CPUs).
+// A fetch of one metric takes 0.5 us in this way, and 1.0 us on the goroutine of the
+// Worker (BenchmarkFetchLocal, 2 CPUs).
 type Turn struct {
 	pool    *TurnPool
 	session Session
@@ -47,8 +47,8 @@ type TurnPool struct {
 // maxIdle is how many idle Turns a TurnPool keeps.
 const maxIdle = 64
 
-// Serve serves s on the goroutine of its caller. It returns at the end of s, or
-// earlier if s goes on on another goroutine.
+// Serve serves s on the calling goroutine. It returns at the end of s, or when s
+// continues on another goroutine.
 func (p *TurnPool) Serve(s Session) {
 	for s.Await() {
 		t := p.acquire()
@@ -75,7 +75,7 @@ func (t *Turn) run() bool {
 	}
 }
 
-// resume goes on with t on a new goroutine, after a call was abandoned.
+// resume continues t on a new goroutine after a call was abandoned.
 func (t *Turn) resume() {
 	if t.run() {
 		s := t.session

@@ -74,7 +74,7 @@ func (a where) Desc(context.Context, agents.Origin, pdu.PMID) (pdu.Desc, error) 
 	return pdu.Desc{}, nil
 }
 
-// A Session and what it asks share a goroutine.
+// A Session and the Agent that it calls share a goroutine.
 func TestTurn(t *testing.T) {
 	a := where{newAnswer()}
 	w, known := local(t, a), local(t, newAnswer())
@@ -93,9 +93,9 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// A call that does not return costs its Turn the timeout, and the goroutine
-// that it was on. When it has returned the agent is as good as before, and is
-// told what it has missed.
+// If a call does not return, its Turn waits for the timeout and continues on another
+// goroutine. When the call has returned, the agent gets the Notices that were queued,
+// and takes requests again.
 func TestTurnLate(t *testing.T) {
 	a := newAnswer()
 	w, other := local(t, a), local(t, newAnswer())

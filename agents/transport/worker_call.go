@@ -53,7 +53,7 @@ func (w *Worker) take() (e *queuedCall, ahead []Notice, over bool) {
 }
 
 // serve makes the call e of a Turn on the goroutine of the Turn. It reports whether
-// the Turn goes on on this goroutine.
+// the Turn continues on this goroutine.
 func (w *Worker) serve(e *queuedCall) bool {
 	w.mu.Lock()
 	if w.busy || w.next != e || w.current != e { // run has Notices to deliver first, or the call is over

@@ -47,9 +47,9 @@ func (w *Worker) changed(s State) {
 	}
 }
 
-// finish ends the wait for the current call. A Turn that is calling the Agent goes
-// on when the Agent has returned. If abandon is set, it goes on at once on another
-// goroutine, and the Agent keeps its own. The caller holds mu.
+// finish ends the wait for the current call. A Turn that is calling the Agent
+// continues when the Agent has returned. If abandon is set, it continues at once on
+// another goroutine, and the Agent keeps its own. The caller holds mu.
 func (w *Worker) finish(err error, abandon bool) {
 	e := w.current
 	w.current = nil

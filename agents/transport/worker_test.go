@@ -185,9 +185,9 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A call that does not return costs its caller the timeout and others
-// nothing. When it has returned the agent is as good as before, and is told
-// what it has missed.
+// If a call does not return, its request waits for the timeout and others fail at
+// once. When the call has returned, the agent gets the Notices that were queued, and
+// takes requests again.
 func TestLate(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
@@ -302,8 +302,8 @@ func TestWaitHasABound(t *testing.T) {
 	}
 }
 
-// An agent that is idle is told at once, one that is not before the next
-// request and not before the one it works on.
+// An idle agent gets Notices at once. A busy one gets them after the current request
+// and before the next one.
 func TestNotices(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
@@ -331,8 +331,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// flakyAgent answers each DESC_REQ for the PMID asked for, and at times is slow,
-// late or panics.
+// flakyAgent answers each DESC_REQ with the requested PMID. At random it is slow or
+// late, or panics.
 type flakyAgent struct{ answer }
 
 func (m *flakyAgent) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
@@ -349,9 +349,9 @@ func (m *flakyAgent) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pd
 	return pdu.Desc{PMID: id}, nil
 }
 
-// Many clients, each of several agents in any order, and the ends of them at
-// any time. Each caller gets the answer to its own question or an error, and
-// all come to an end.
+// Many clients send requests to several agents in any order, and the agents end at
+// any time. Each client gets the reply to its own request or an error, and all
+// goroutines end.
 func TestStress(t *testing.T) {
 	const agentCount, clients, rounds = 3, 12, 200
 	before := runtime.NumGoroutine()
