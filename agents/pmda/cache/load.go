@@ -2,7 +2,6 @@ package cache
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,19 +16,6 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
-
-// The file is text (pmdaCache(3), "FILES"; the manual page does not have the format):
-//
-//	2 MODE MAX                 version 1 has no MAX; MODE is 1 after Cache.Reuse
-//	INST STAMP [KEY] NAME      a line for each instance; KEY is hexadecimal,
-//	INST STAMP NAME            NAME is the rest of the line
-
-const (
-	maxLine = 1022     // bytes of a line without the newline, as in C
-	maxFile = 64 << 20 // bytes; C has no limit
-)
-
-var errHeader, errRecord = errors.New("invalid header"), errors.New("invalid line")
 
 // Path returns the name of the file.
 func (c *Cache) Path() (string, error) {
@@ -265,49 +251,3 @@ func (c *Cache) warn(format string, args ...any) {
 		c.opt.Warn(fmt.Errorf(format, args...))
 	}
 }
-
-// parseRecord parses the line of an instance. Brackets that do not enclose a key are
-// a part of the name, as in "[::1]:80".
-func parseRecord(line []byte) (e entry, ok bool) {
-	if len(line) > maxLine || bytes.ContainsAny(line, "\n\x00") {
-		return e, false
-	}
-	inst, line, ok := parseNumber(line, math.MaxInt32)
-	if !ok {
-		return e, false
-	}
-	stamp, line, ok := parseNumber(line, math.MaxInt64)
-	if !ok || len(line) == 0 {
-		return e, false
-	}
-	e.Inst, e.stamp = int32(inst), stamp
-	if line[0] == '[' {
-		text, rest, _ := bytes.Cut(line[1:], []byte("]"))
-		key := make([]byte, hex.DecodedLen(len(text)))
-		if name := trimSpace(rest); len(key) > 0 && len(name) > 0 && len(name) < len(rest) {
-			if _, err := hex.Decode(key, text); err == nil {
-				e.Key, line = string(key), name
-			}
-		}
-	}
-	e.Name = string(line)
-	return e, true
-}
-
-// parseNumber parses a number, and removes blanks before and after it. There must be
-// a blank after it.
-func parseNumber(line []byte, limit int64) (n int64, rest []byte, ok bool) {
-	rest = trimSpace(line)
-	for ; len(rest) > 0 && '0' <= rest[0] && rest[0] <= '9'; rest = rest[1:] {
-		d := int64(rest[0] - '0')
-		if n > (limit-d)/10 {
-			return 0, nil, false
-		}
-		n, ok = 10*n+d, true
-	}
-	name := trimSpace(rest)
-	return n, name, ok && len(name) < len(rest)
-}
-
-// trimSpace removes leading white space as defined by isspace(3).
-func trimSpace(b []byte) []byte { return bytes.TrimLeft(b, " \t\n\v\f\r") }

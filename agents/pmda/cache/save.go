@@ -1,13 +1,11 @@
 package cache
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -127,20 +125,6 @@ func (c *Cache) text(path string, now int64) (text []byte, n int) {
 		n++
 	}
 	return text, n
-}
-
-// appendRecord appends the line of an entry, without the newline.
-func appendRecord(b []byte, e *entry) []byte {
-	b = strconv.AppendInt(b, int64(e.Inst), 10)
-	b = append(b, ' ')
-	b = strconv.AppendInt(b, e.stamp, 10)
-	if e.Key != "" {
-		b = append(b, " ["...)
-		b = hex.AppendEncode(b, []byte(e.Key))
-		b = append(b, ']')
-	}
-	b = append(b, ' ')
-	return append(b, e.Name...)
 }
 
 // keepDamaged links a damaged file, which is about to be replaced, to a name that
