@@ -8,8 +8,8 @@
 //
 // Plugins are built against this package and package pdu. A plugin loads only if
 // its copies of both, and of everything that they import, are exactly pmcd's. So
-// this package imports only pdu and the standard library, and has no test files in
-// the package itself.
+// this package imports only pdu and the standard library, and its tests are in
+// package agents_test, so that no build of this package includes them.
 package agents
 
 import (

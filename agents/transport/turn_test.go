@@ -155,9 +155,9 @@ func TestTurnLate(t *testing.T) {
 	}
 }
 
-// The time of a call may be over before the Turn can make it, because the agent
-// is being told something or the Turn comes late. Then the agent is not asked,
-// and well again when it can be.
+// The timeout of a call may pass before the Turn can make it, because the agent
+// handles a Notice or the Turn is not scheduled in time. Then the call is not made,
+// and the agent is Late until it is free.
 func TestTurnLateAtOnce(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		t.Run(fmt.Sprintf("told=%v", told), func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestTurnLateAtOnce(t *testing.T) {
 	}
 }
 
-// A call that comes while the agent is being told something is done after that.
+// A call that is sent while the agent handles a Notice is made after that.
 func TestTurnBehindNotice(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)

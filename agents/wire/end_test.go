@@ -47,8 +47,8 @@ func TestCheckIdle(t *testing.T) {
 	c.CheckIdle() // of one that has ended
 }
 
-// The request that an agent owes an answer to is known while it does, and after
-// its end; a call knows how long the agent took.
+// Pending returns the request that an agent has not answered, also after the end of
+// the agent. A call has the time that the agent took.
 func TestPending(t *testing.T) { forEachPair(t, testPending) }
 
 func testPending(t *testing.T, pair pairFunc) {
