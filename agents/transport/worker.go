@@ -83,7 +83,7 @@ var (
 // but not if it was abandoned: then the Agent may use its memory for ever.
 type queuedCall struct {
 	worker   *Worker
-	from     *Call // the Call that was sent
+	from     *Call // the Call that was sent, until Recv
 	call     Call  // a copy with its own memory for the request; its Turn, if not nil, makes the call
 	began    time.Time
 	answered time.Time
@@ -154,7 +154,10 @@ func (w *Worker) Send(c *Call) (Reply, error) {
 const (
 	// maxFree is how many queuedCalls are kept for the next Calls.
 	maxFree = 8
-	// maxFreeReply is the size, in bytes, above which a buffer is not kept.
+	// maxFreeBuffer is the size, in bytes, above which a buffer is not kept, except
+	// that of one reply.
+	maxFreeBuffer = 64 << 10
+	// maxFreeReply is the size, in bytes, above which that one is not kept either.
 	maxFreeReply = 1 << 20
 )
 
@@ -177,15 +180,26 @@ func (w *Worker) newCall(c *Call) *queuedCall {
 
 // keep keeps e, which is over, for the next Call.
 func (w *Worker) keep(e *queuedCall) {
-	e.from, e.call.Profile, e.call.Turn, e.turn = nil, nil, nil, nil
+	e.call.Profile, e.call.Turn, e.turn = nil, nil, nil
+	if cap(e.call.Req) > maxFreeBuffer {
+		e.call.Req = nil
+	}
 	if cap(e.reply) > maxFreeReply {
 		e.reply = nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.free) < maxFree {
-		w.free = append(w.free, e)
+	if len(w.free) == maxFree {
+		return
 	}
+	if cap(e.reply) > maxFreeBuffer { // the next Call gets this one
+		for _, old := range w.free {
+			if cap(old.reply) > maxFreeBuffer {
+				old.reply = nil
+			}
+		}
+	}
+	w.free = append(w.free, e)
 }
 
 // acquire fills slot, within timeout.
@@ -237,6 +251,7 @@ func (w *Worker) wake() {
 // Recv implements Reply.
 func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 	c := e.from
+	e.from = nil // an abandoned call must not keep it
 	if c.Turn == nil || c.Batched {
 		<-e.done
 	} else {
