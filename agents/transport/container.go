@@ -16,7 +16,7 @@ import (
 // of clients that have chosen a container to another process with the same agent,
 // which runs as root, because only root can read the files of a container. The
 // process runs while there is such a client, and for IdleTimeout after that. If the
-// process cannot answer a request, the error is ErrLate.
+// process cannot answer a request, the error is ErrLate, unless the Transport has ended.
 //
 // Any client can name a container that does not exist, so a request must cost little.
 // Without a pmdaroot there are no containers, and no process is started. Otherwise a
@@ -109,7 +109,7 @@ func (p *ContainerProxy) Send(c *Call) (Reply, error) {
 	case !possible:
 		return p.Worker.Send(c) // the agent says that there is no such container
 	case conn == nil:
-		return nil, ErrLate
+		return nil, p.refusal()
 	}
 	r, err := conn.Send(c)
 	if err != nil {
@@ -205,6 +205,14 @@ func (p *ContainerProxy) failed(conn *Conn, err error) error {
 	if p.conn == conn {
 		p.stop(err)
 	}
+	return p.refusal()
+}
+
+// refusal returns what to tell a client whose request the process cannot answer.
+func (p *ContainerProxy) refusal() error {
+	if err := p.Worker.Err(); err != nil {
+		return err
+	}
 	return ErrLate
 }
 
@@ -260,6 +268,7 @@ func (p *ContainerProxy) Notify(n Notice) {
 
 // Close implements Transport.
 func (p *ContainerProxy) Close() error {
+	p.Worker.fail(ErrClosed) // first: calls of the process end with this error, too
 	p.mu.Lock()
 	p.stopped = true
 	p.idle.Stop()

@@ -24,6 +24,7 @@ import (
 type containerAgent struct {
 	value      uint32
 	panics     atomic.Bool
+	waits      atomic.Bool      // until the end of the call's context
 	containers map[int32]string // by client
 }
 
@@ -40,9 +41,12 @@ func (*containerAgent) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pd
 	return pdu.Desc{PMID: id, ValueType: pdu.MetricU32, InDom: pdu.NoInDom, Sem: pdu.SemInstant}, nil
 }
 
-func (a *containerAgent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+func (a *containerAgent) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
 	if a.panics.Load() {
 		panic("ouch")
+	}
+	if a.waits.Load() {
+		<-ctx.Done()
 	}
 	for _, id := range r.PMIDs {
 		if id != containerMetric {
@@ -195,8 +199,30 @@ func TestContainerProxy(t *testing.T) {
 	r.wantStarts(1) // it stays for a while without clients
 	r.Close()
 	<-r.conn.Load().Done()
-	if _, err := r.fetch(3); err == nil {
-		t.Error("it answers after its end")
+	for client := range int32(4) {
+		if _, err := r.fetch(client); err != transport.ErrClosed {
+			t.Errorf("client %d after Close: %v, want %v", client, err, transport.ErrClosed)
+		}
+	}
+}
+
+// Close ends a call of the process with ErrClosed, as it ends others.
+func TestContainerProxyCloseDuringCall(t *testing.T) {
+	r := newContainerHarness(t, 0)
+	r.choose(2, "box")
+	r.want(2, 203)
+	r.other.Load().waits.Store(true)
+	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{containerMetric}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := r.Send(&transport.Call{Origin: agents.Origin{Client: 2}, Req: req})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	if _, err := reply.Recv(nil); err != transport.ErrClosed {
+		t.Errorf("got %v, want %v", err, transport.ErrClosed)
 	}
 }
 
