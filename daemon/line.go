@@ -203,7 +203,7 @@ func (l *line) direct() bool { return l.fd >= 0 && l.ep < 0 }
 // recv reads from a direct line. It returns EAGAIN if nothing has come in time.
 func (l *line) recv(b []byte) (n int, err error) {
 	if l.rights {
-		n, err = rawio.WaitNoRights(uintptr(l.fd), b)
+		n, err = rawio.WaitNoRights(uintptr(l.fd), b[:min(len(b), rawio.MaxSyscallBytes)])
 	} else {
 		for {
 			if n, err = unix.Read(l.fd, b); err != unix.EINTR {

@@ -28,6 +28,7 @@ func (l *line) guard(uid uint32) error {
 
 // readNow reads what is there from fd, which is that of the line.
 func (l *line) readNow(fd uintptr, b []byte) (int, error) {
+	b = b[:min(len(b), rawio.MaxSyscallBytes)] // with a large -L the buffer may have grown
 	if l.rights {
 		return rawio.ReadNoRights(fd, b)
 	}

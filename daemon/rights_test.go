@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -535,5 +536,29 @@ func TestPassedBeforeAccept(t *testing.T) {
 	cs[1].ask()
 	if !r.logged("sends file descriptors") {
 		t.Error("nothing in the log")
+	}
+}
+
+// A read that the scheduler is not told of copies no more than it may, however
+// large the buffer is.
+func TestReadIsLimited(t *testing.T) {
+	const size = 2 * rawio.MaxSyscallBytes
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	if _, err := unix.FcntlInt(uintptr(fds[1]), unix.F_SETPIPE_SZ, size); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := unix.Write(fds[1], make([]byte, size)); n != size {
+		t.Fatal(n, err)
+	}
+	var l line
+	for range 2 {
+		if n, err := l.readNow(uintptr(fds[0]), make([]byte, size)); n != rawio.MaxSyscallBytes || err != nil {
+			t.Errorf("got %d bytes, %v, want %d", n, err, rawio.MaxSyscallBytes)
+		}
 	}
 }
