@@ -36,8 +36,9 @@ func RefuseRights(fd uintptr) error {
 }
 
 // ReadNoRights is [Recv] from a Unix socket in which descriptors may be queued. If
-// the next message has descriptors, it leaves the message, and all that follows, in
-// the socket and returns [ErrRights]. The caller must be the only reader.
+// the peek meets a message with descriptors, ReadNoRights takes nothing and returns
+// [ErrRights], even if there are bytes before that message. The caller must be the
+// only reader.
 func ReadNoRights(fd uintptr, b []byte) (int, error) {
 	return readNoRights(fd, b, syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 }

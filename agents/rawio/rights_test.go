@@ -59,8 +59,8 @@ var noRightsReads = []struct {
 	{"WaitNoRights, blocking", true, WaitNoRights},
 }
 
-// Bytes before a message with descriptors are read. The message stays in the
-// socket, and its descriptors are not closed.
+// A message with descriptors stays in the socket, and its descriptors are not
+// closed. So do the bytes before it that are still in the socket when it arrives.
 func TestNoRights(t *testing.T) {
 	for _, tt := range noRightsReads {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,6 +92,17 @@ func TestNoRights(t *testing.T) {
 			}
 			eventually(t, "Recv closes the descriptor", func() bool { return !hasWriteEnd(t, passed) })
 			read("four", nil)
+			Send(uintptr(p.w), []byte("five"))
+			passed = p.sendRights("six", 0)
+			read("", ErrRights)
+			if !hasWriteEnd(t, passed) {
+				t.Error("the descriptor behind other bytes is closed")
+			}
+			for _, want := range []string{"five", "six"} {
+				if n, err := Recv(uintptr(p.r), b[:len(want)]); string(b[:n]) != want {
+					t.Errorf("left: %q, %v, want %q", b[:n], err, want)
+				}
+			}
 			p.closeWriter()
 			read("", nil)
 		})
