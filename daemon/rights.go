@@ -78,7 +78,7 @@ func (l *line) empty() (ok bool) {
 }
 
 // greetApart greets a client on a goroutine of its own: the write may block, see
-// [rawio.Write].
+// [rawio.NonblockWriter].
 func (b *lobby) greetApart(s *session) {
 	s.err = s.meet()
 	b.mu.Lock()

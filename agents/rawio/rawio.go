@@ -51,26 +51,10 @@ func Read(fd uintptr, b []byte) (int, error) {
 	return unannounced(syscall.SYS_READ, fd, b, 0)
 }
 
-// Write is write(2) to a descriptor with O_NONBLOCK, of a kind that [Read] may read.
-// On a socket it only queues. A write to a Unix socket that may hold descriptors
-// must be announced: before Linux 6.8 it may run the garbage collector of sockets
-// in flight, which closes sockets that other programs have left. [NonblockWriter]
-// announces such writes.
-func Write(fd uintptr, b []byte) (int, error) {
-	return unannounced(syscall.SYS_WRITE, fd, b, 0)
-}
-
 // Recv is recv(2) with MSG_DONTWAIT. It is [Read] for a socket without O_NONBLOCK.
 func Recv(fd uintptr, b []byte) (int, error) {
 	return unannounced(sysRecvfrom, fd, b, syscall.MSG_DONTWAIT)
 }
-
-// Send is send(2) with MSG_DONTWAIT. It is [Write] for a socket without O_NONBLOCK.
-func Send(fd uintptr, b []byte) (int, error) {
-	return unannounced(sysSendto, fd, b, sendFlags)
-}
-
-const sendFlags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
 
 // Pread is pread(2) of a file of /proc or /sys that the kernel writes from memory,
 // without a lock that is held for long. O_NONBLOCK has no effect on such files. The

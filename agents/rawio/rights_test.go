@@ -76,8 +76,8 @@ func TestNoRights(t *testing.T) {
 					t.Errorf("got %q, %v, want %q, %v", got, err, want, wantErr)
 				}
 			}
-			Send(uintptr(p.w), []byte("one"))
-			Send(uintptr(p.w), []byte(" two"))
+			send(uintptr(p.w), []byte("one"))
+			send(uintptr(p.w), []byte(" two"))
 			read("one two", nil)
 			passed := p.sendRights("three", 0)
 			read("", ErrRights)
@@ -85,14 +85,14 @@ func TestNoRights(t *testing.T) {
 			if !hasWriteEnd(t, passed) {
 				t.Error("the descriptor is closed")
 			}
-			Send(uintptr(p.w), []byte("four"))
+			send(uintptr(p.w), []byte("four"))
 			read("", ErrRights)
 			if n, err := Recv(uintptr(p.r), b); string(b[:n]) != "three" {
 				t.Errorf("left: %q, %v", b[:n], err)
 			}
 			eventually(t, "Recv closes the descriptor", func() bool { return !hasWriteEnd(t, passed) })
 			read("four", nil)
-			Send(uintptr(p.w), []byte("five"))
+			send(uintptr(p.w), []byte("five"))
 			passed = p.sendRights("six", 0)
 			read("", ErrRights)
 			if !hasWriteEnd(t, passed) {
@@ -158,7 +158,7 @@ func TestPeekMatchesRead(t *testing.T) {
 					for i := range piece {
 						piece[i] = byte((at + i) % 251)
 					}
-					n, err := Send(uintptr(p.w), piece)
+					n, err := send(uintptr(p.w), piece)
 					if err != nil && err != syscall.EAGAIN {
 						done <- err
 						return

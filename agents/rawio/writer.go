@@ -2,9 +2,13 @@ package rawio
 
 import "syscall"
 
-// A NonblockWriter writes without waiting, with [Write] or with [Send]. To a Unix
-// socket that may hold descriptors it writes with announced calls. It is used by one
-// goroutine at a time, and allocates nothing.
+// A NonblockWriter writes without waiting, to a descriptor of a kind that [Read] may
+// read. It is used by one goroutine at a time, and allocates nothing.
+//
+// Its calls are unannounced: on a socket they only queue. They are announced for a
+// Unix socket that may hold descriptors. Before Linux 6.8 such a write may run the
+// garbage collector of sockets in flight, which closes sockets that other programs
+// have left.
 type NonblockWriter struct {
 	Rights bool // the stream is a Unix socket in which descriptors may be queued
 
@@ -16,7 +20,9 @@ type NonblockWriter struct {
 	err  error
 }
 
-// Init makes w write to raw, which has O_NONBLOCK.
+const sendFlags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
+
+// Init makes w write to raw with write(2). raw has O_NONBLOCK.
 func (w *NonblockWriter) Init(raw syscall.RawConn) {
 	w.raw = raw
 	if w.attempt != nil {
@@ -28,7 +34,8 @@ func (w *NonblockWriter) Init(raw syscall.RawConn) {
 	}
 }
 
-// InitSocket makes w write to a socket, which may have O_NONBLOCK or not.
+// InitSocket makes w write to a socket with send(2) and MSG_DONTWAIT. The socket may
+// have O_NONBLOCK or not.
 func (w *NonblockWriter) InitSocket(fd uintptr) { w.raw, w.socket = nil, fd }
 
 // write makes the system call trap until all is written or no more can be written.
