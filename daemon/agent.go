@@ -148,8 +148,8 @@ func (l *agentConn) fds() string {
 }
 
 // drop gives up the connection l to a because of why; nil is the end of the
-// Transport. Whoever notices calls it; it returns when the drop is visible to
-// clients. The rest is done by keep.
+// Transport. Each goroutine that notices may call it. It returns when the drop is
+// visible to clients. The rest is done by keep.
 func (d *Daemon) drop(a *agent, l *agentConn, why error) {
 	l.drop.Do(func() {
 		if why == nil {

@@ -27,10 +27,10 @@ func (d *Daemon) Beat(ctx context.Context) error {
 		if l == nil || spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
 			continue
 		}
-		const nobody = -1 // no client has this number
-		call := transport.Call{Origin: agents.Origin{Client: nobody}, Profile: new(pdu.Profile)}
+		const noClient = -1 // no client has this number
+		call := transport.Call{Origin: agents.Origin{Client: noClient}, Profile: new(pdu.Profile)}
 		var err error
-		call.Req, err = pdu.Append(nil, nobody, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(a.domain, 0, 3)}})
+		call.Req, err = pdu.Append(nil, noClient, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(a.domain, 0, 3)}})
 		if err != nil {
 			return err
 		}

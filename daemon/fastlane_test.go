@@ -302,7 +302,7 @@ func TestFewRequestsInTheFastLane(t *testing.T) {
 	}
 }
 
-// An urgent byte is dropped as it is outside the fast lane. Where descriptors may be
+// An urgent byte is dropped as it is outside blocking-read mode. Where descriptors may be
 // queued it is a byte like others, since what is looked at must be what is taken.
 func TestUrgentByteInTheFastLane(t *testing.T) {
 	for _, kind := range socketKinds {

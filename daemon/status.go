@@ -34,7 +34,7 @@ type AgentStatus struct {
 
 	Restarts   int       // starts that succeeded, but for the first
 	Failures   int       // ends and failed starts since it last was up for a minute
-	NextStart  time.Time // of an agent that is down; zero if nobody starts it by itself
+	NextStart  time.Time // of an agent that is down; zero if it is not started again by itself
 	LastError  string    // why it ended, or could not be started, the last time; "" if it never did
 	ErrorAt    time.Time // when that was; zero if never
 	StderrTail []string  // last lines of its error output before that, or the stack of its panic
