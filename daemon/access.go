@@ -51,7 +51,7 @@ func (s *session) admitAccount(w *work) error {
 func (s *session) checkAccount() pdu.Errno {
 	if err := s.grant.Login(s.peer); err != nil {
 		if errors.As(err, new(*access.AccountError)) {
-			s.d.rate.printf(s.d, "account", "cannot check the account of client[%d] %s: %v", s.num, s.addr, err)
+			s.d.limiter.Printf("account", "cannot check the account of client[%d] %s: %v", s.num, s.addr, err)
 		}
 		return errnoOf(err)
 	}

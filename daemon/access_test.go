@@ -90,7 +90,7 @@ func TestConnectionLimits(t *testing.T) {
 	first.conn.Close()
 	eventually(t, "there is room", func() bool { _, got := r.in("127.0.0.2"); return got == "ok" })
 
-	r.Daemon.describeAccess()
+	r.Daemon.logAccess()
 	if want := "    2     2 127.0.0.2 "; !r.logged(want) {
 		t.Errorf("the table does not say %q:\n%s", want, r.access)
 	}
@@ -274,7 +274,7 @@ func TestReloadRefuses(t *testing.T) {
 	eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
 
 	r.logs.TakeAll()
-	r.Daemon.describeClients("title")
+	r.Daemon.logClients("title")
 	if !r.logged(fmt.Sprintf("%-40s  %7d  store\n", "127.0.0.3", 2)) {
 		t.Errorf("the table of clients: %q", r.logs.All()[0].Message)
 	}

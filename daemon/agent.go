@@ -12,6 +12,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -123,12 +124,12 @@ func (d *Daemon) connect(a *agent) (*agentConn, error) {
 	for _, s := range d.sessions() { // and those to come see the link
 		s.introduce(l)
 	}
-	d.trace.event(traceConns, "Add PMDA: domain=%d, %s", a.domain, l.fds())
+	d.trace.Event(diag.TraceConns, "Add PMDA: domain=%d, %s", a.domain, l.fds())
 	pid := -1
 	if l.Process != nil {
 		pid = l.Process.PID()
 	}
-	d.debug.printf(debugAgents, "pmcd: started PMDA %s (%d), pid=%d", a.name(), a.domain, pid)
+	d.debug.Printf(diag.DebugAgents, "pmcd: started PMDA %s (%d), pid=%d", a.name(), a.domain, pid)
 	return l, nil
 }
 
@@ -188,8 +189,8 @@ func (d *Daemon) drop(a *agent, l *agentConn, why error) {
 		if a.history.failing() < loud {
 			d.log.Info(fmt.Sprintf("CleanupAgent ...\nCleanup %q agent (dom %d): %s%s", spec.Name, a.domain, text, ended))
 		}
-		d.trace.event(traceConns, "Drop PMDA: domain=%d, %s", a.domain, l.fds())
-		d.trace.dumpOnDrop()
+		d.trace.Event(diag.TraceConns, "Drop PMDA: domain=%d, %s", a.domain, l.fds())
+		d.trace.DumpOnDrop()
 		// In this order: who finds no agent has been told of its end.
 		d.notice(pdu.StateDropAgent)
 		a.fenced.Store(false)
@@ -214,7 +215,7 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*tra
 		NotReady: spec.NotReady,
 		Depth:    8,
 		Counts:   &d.counts,
-		OnPDU:    d.tap(a),
+		OnPDU:    d.pduHook(a),
 		OnState:  func(s wire.State) { d.agentState(a, s) },
 	})
 }

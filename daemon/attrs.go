@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -40,7 +41,7 @@ func (s *session) announce() {
 		return
 	}
 	for _, a := range attrs {
-		s.d.debug.printf(debugAttr, "client[%d] attribute %v=%q for agents", s.num, a.Code, a.Value)
+		s.d.debug.Printf(diag.DebugAttr, "client[%d] attribute %v=%q for agents", s.num, a.Code, a.Value)
 	}
 	for _, a := range s.d.routes.Load().list {
 		if l := a.conn.Load(); l != nil {

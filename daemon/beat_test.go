@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -44,7 +45,7 @@ func TestBeat(t *testing.T) {
 func TestBeatOfLobby(t *testing.T) {
 	stuck, free := make(chan struct{}), make(chan struct{})
 	r := newRig(t, func(c *Config) {
-		c.TraceMask = traceConns | traceUnbuffered // the lobby's own line
+		c.TraceMask = diag.TraceConns | diag.TraceUnbuffered // the lobby's own line
 		onLog(func(line string) {
 			if strings.Contains(line, "New client: [1]") {
 				close(stuck)

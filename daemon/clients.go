@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"slices"
 	"sync"
+
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 )
 
 // clients are the sessions there are, by number.
@@ -70,7 +72,7 @@ func (d *Daemon) sessions() []*session {
 // notice has all clients told of state changes with their next fetch.
 func (d *Daemon) notice(bits int32) {
 	if bits != 0 {
-		d.debug.printf(debugState, "state change for all clients: %s", stateText(bits))
+		d.debug.Printf(diag.DebugState, "state change for all clients: %s", diag.StateChanges(bits))
 	}
 	d.clients.mu.Lock()
 	defer d.clients.mu.Unlock()

@@ -24,6 +24,7 @@ import (
 
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -34,7 +35,7 @@ type Daemon struct {
 	cfg   Config
 	log   *zap.Logger
 	plain *zap.Logger
-	trace trace
+	trace *diag.Trace
 
 	routes       atomic.Pointer[routes]
 	confSeen     confSeen // the configuration that routes has
@@ -48,7 +49,7 @@ type Daemon struct {
 	// What pmcd.control.* can change.
 	timeout      atomic.Int64 // a time.Duration
 	credsTimeout atomic.Int64 // a time.Duration
-	debug        debug
+	debug        *diag.Debug
 
 	seqnum       atomic.Uint32 // starts of agents
 	sighups      atomic.Uint32
@@ -58,7 +59,7 @@ type Daemon struct {
 	farewells    atomic.Int32 // sessions in dismiss
 	labels       labelCache
 	hostname     hostname
-	rate         rate
+	limiter      *diag.LogLimiter
 	sessionTasks sync.WaitGroup // sessions
 	sockets      sockets
 	turnPool     transport.TurnPool
@@ -95,15 +96,15 @@ func New(cfg Config) (*Daemon, error) {
 		nameChanges: make(chan struct{}, 1),
 		unsaid:      make(chan struct{}, 1),
 	}
-	d.trace.init(cfg.TraceMask, d.plain)
+	d.trace = diag.NewTrace(cfg.TraceMask, d.plain)
+	d.limiter = diag.NewLogLimiter(cfg.Log)
 	d.hostname.get = cfg.gethostname
 	if d.hostname.get == nil {
 		d.hostname.get = os.Hostname
 	}
 	d.timeout.Store(int64(cfg.RequestTimeout))
 	d.credsTimeout.Store(int64(cfg.HandshakeTimeout))
-	d.debug.log = cfg.Log
-	d.debug.set(cfg.Debug)
+	d.debug = diag.NewDebug(cfg.Debug, cfg.Log)
 	d.seqnum.Store(1)
 	d.ending, d.end = context.WithCancel(context.Background())
 	d.stopping, d.kill = context.WithCancel(context.Background())
@@ -180,7 +181,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			beside.Go(func() { d.watchConfig(ctx) })
 		}
 	}
-	minute := time.NewTicker(rateTime)
+	minute := time.NewTicker(diag.LimitInterval)
 	defer minute.Stop()
 	var tell <-chan time.Time // nil if there is nothing to tell
 	for ctx.Err() == nil {
@@ -195,7 +196,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		case <-job:
 			job = nil
 		case <-minute.C:
-			d.rate.flush(d, false)
+			d.limiter.Flush(false)
 		case <-d.unsaid:
 			if tell == nil {
 				tell = time.After(healthTime)
@@ -227,7 +228,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.sockets.held.wait(stopGrace)
 	d.turnPool.Close()
 	d.tasks.Wait()
-	d.rate.flush(d, true)
+	d.limiter.Flush(true)
 	d.log.Info("pmcd Shutdown")
 	return err
 }
@@ -241,8 +242,8 @@ func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
 	case <-ctx.Done():
 		return
 	}
-	d.describeAgents(r)
-	d.describeAccess()
+	d.logAgents(r)
+	d.logAccess()
 	d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))
 	d.plain.Info(d.cfg.Listeners.String())
 	if ctx.Err() == nil {

@@ -32,7 +32,7 @@ func (s *session) dispatch(w *work, b []byte) error {
 	_, t, _ := pdu.Header(b)
 	s.d.counts.In(t)
 	w.routes = s.d.routes.Load()
-	s.tapped(false, b)
+	s.traceClientPDU(false, b)
 	if s.version.Load() == 0 && t != pdu.TypeCreds {
 		return errBeforeCreds
 	}

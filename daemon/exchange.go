@@ -18,7 +18,7 @@ func (s *session) exchange(a *agent, l *agentConn, call *transport.Call, dst *[]
 	call.MayBlock = s.line.direct()
 	reply, err := l.Send(call)
 	if err != nil {
-		s.d.trace.failure(true, l.Out, call.Req, err)
+		s.d.trace.Failure(true, l.Out, call.Req, err, errnoOf(err))
 		return s.d.lost(a, l, err)
 	}
 	return s.receive(a, l, call, reply, dst)
@@ -32,7 +32,7 @@ func (s *session) receive(a *agent, l *agentConn, call *transport.Call, reply tr
 		if err == transport.ErrLate {
 			a.load.abandon()
 		}
-		s.d.trace.failure(false, l.In, call.Req, err)
+		s.d.trace.Failure(false, l.In, call.Req, err, errnoOf(err))
 		return s.d.lost(a, l, err)
 	}
 	if !call.Batched {
@@ -56,7 +56,7 @@ func (s *session) receive(a *agent, l *agentConn, call *transport.Call, reply tr
 	case e.Code >= 0: // never a valid answer
 		return pdu.ErrnoGeneric
 	}
-	s.d.trace.failure(false, l.In, call.Req, e.Code)
+	s.d.trace.Failure(false, l.In, call.Req, e.Code, errnoOf(e.Code))
 	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
 		switch asked { // a PMDA that says so is lost, for these
 		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
@@ -100,7 +100,7 @@ func (s *session) sendPart(w *work, p *part, domain int, call *transport.Call) (
 	p.call.Batched, p.call.MayBlock, p.call.Req = true, s.line.direct(), p.req
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
 		p.conn.holds.giveBack()
-		s.d.trace.failure(true, p.conn.Out, p.req, err)
+		s.d.trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
 		return s.d.lost(p.agent, p.conn, err)
 	}
 	return nil

@@ -64,7 +64,7 @@ func (d *Daemon) failed(a *agent, what, why string, last output) (again <-chan t
 		then = fmt.Sprintf("next start in %v", delay)
 	}
 	if n > loud {
-		d.rate.printf(d, fmt.Sprint("failure ", a.domain), "%s, %d failures in a row: %s; %s", what, n, why, then)
+		d.limiter.Printf(fmt.Sprint("failure ", a.domain), "%s, %d failures in a row: %s; %s", what, n, why, then)
 		return again
 	}
 	text := fmt.Sprintf("%s: %s; %s", what, why, then)

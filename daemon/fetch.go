@@ -37,7 +37,7 @@ func (s *session) fetch(w *work, b []byte) error {
 	}
 	profile := s.contexts.get(m.Context)
 	if profile == nil {
-		s.d.rate.log(s.d, zap.ErrorLevel, "no profile", "DoFetch: no profile for ctxnum=%d; client[%d] %s", m.Context, s.num, s.addr)
+		s.d.limiter.Log(zap.ErrorLevel, "no profile", "DoFetch: no profile for ctxnum=%d; client[%d] %s", m.Context, s.num, s.addr)
 		return s.fail(w, pdu.ErrnoNoProfile)
 	}
 	s.current = m.Context
@@ -137,7 +137,7 @@ func (s *session) checked(a *agent, l *agentConn, b []byte, err error) error {
 	if flags := pdu.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
 		if flags&^allowed != 0 {
-			s.d.rate.printf(s.d, "flags "+a.name(), "agent %q (dom %d): state change bits %#x are not an agent's", a.name(), a.domain, flags&^allowed)
+			s.d.limiter.Printf("flags "+a.name(), "agent %q (dom %d): state change bits %#x are not an agent's", a.name(), a.domain, flags&^allowed)
 		}
 		s.d.notice(flags & allowed)
 	}

@@ -30,9 +30,9 @@ func (h host) Status(st *pmcd.Status) {
 			Metrics:   uint32(d.cfg.MaxMetrics),
 		},
 		PDUs:      &d.counts,
-		Debug:     *d.debug.names.Load(),
-		Trace:     pmcd.Trace(d.trace.mask.Load()),
-		TraceBufs: d.trace.bufs(),
+		Debug:     d.debug.Names(),
+		Trace:     pmcd.Trace(d.trace.Mask()),
+		TraceBufs: d.trace.Size(),
 		Features: pmcd.Features{
 			IPv6:               true,
 			CredsRequired:      d.credsReqd.Load(),
@@ -152,17 +152,17 @@ func (h host) SetDebug(opts string) error {
 	if err != nil {
 		return pdu.ErrnoConv
 	}
-	h.d.debug.set(strings.Join(names, ","))
+	h.d.debug.Set(strings.Join(names, ","))
 	return nil
 }
 
 func (h host) SetTimeout(t time.Duration)      { h.d.timeout.Store(int64(t)) }
 func (h host) SetCredsTimeout(t time.Duration) { h.d.credsTimeout.Store(int64(t)) }
-func (h host) SetTrace(t pmcd.Trace)           { h.d.trace.mask.Store(int32(t)) }
-func (h host) SetTraceBufs(n int)              { h.d.trace.resize(n) }
-func (h host) DumpTrace()                      { h.d.trace.dump() }
+func (h host) SetTrace(t pmcd.Trace)           { h.d.trace.SetMask(int(t)) }
+func (h host) SetTraceBufs(n int)              { h.d.trace.Resize(n) }
+func (h host) DumpTrace()                      { h.d.trace.Dump() }
 func (h host) DumpClients() {
-	h.d.describeClients("->Current PMCD clients at " + time.Now().Format(time.ANSIC))
+	h.d.logClients("->Current PMCD clients at " + time.Now().Format(time.ANSIC))
 }
 func (h host) BumpSeqnum() { h.d.seqnum.Add(1) }
 

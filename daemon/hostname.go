@@ -70,7 +70,7 @@ func (d *Daemon) checkHostname(now time.Time) {
 	name, err := h.get()
 	switch {
 	case err != nil:
-		d.rate.printf(d, "gethostname", "cannot tell the name of this host: %v", err)
+		d.limiter.Printf("gethostname", "cannot tell the name of this host: %v", err)
 		return
 	case h.name != "" && h.name != name:
 		d.log.Info(fmt.Sprintf("hostname changed from %s to %s", h.name, name))

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -221,7 +222,7 @@ func (d *Daemon) machineID() (name, id string) {
 
 // labelWarning logs what is wrong with a label file, which is then left out.
 func (d *Daemon) labelWarning(err error) {
-	d.rate.printf(d, "labels "+err.Error(), "labels: %v", err)
+	d.limiter.Printf("labels "+err.Error(), "labels: %v", err)
 }
 
 // labelCache is what the label files last said.
@@ -269,7 +270,7 @@ func (d *Daemon) refreshLabels() (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	changed = c.loaded && c.json != text.String()
-	d.debug.printf(debugLabels, "context labels of the files, changed: %v: %s", changed, text.String())
+	d.debug.Printf(diag.DebugLabels, "context labels of the files, changed: %v: %s", changed, text.String())
 	c.labels, c.json, c.err, c.loaded = labels, text.String(), err, true
 	return changed
 }

@@ -181,7 +181,7 @@ func (b *lobby) reopen(fd int) {
 
 // warn logs what others can cause again and again.
 func (b *lobby) warn(key, format string, args ...any) {
-	b.d.sessionTasks.Go(func() { b.d.rate.printf(b.d, key, format, args...) })
+	b.d.sessionTasks.Go(func() { b.d.limiter.Printf(key, format, args...) })
 }
 
 // welcome greets a client, and waits for what it says, or shows it out.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -174,12 +175,7 @@ func TestDoorThatIsBroken(t *testing.T) {
 		}
 	}
 	since := time.Now()
-	eventually(t, "tried four times", func() bool {
-		r.rate.mu.Lock()
-		defer r.rate.mu.Unlock()
-		e := r.rate.last["accept"]
-		return e != nil && e.more >= 3
-	})
+	eventually(t, "tried four times", func() bool { return r.limiter.Suppressed("accept") >= 3 })
 	if took := time.Since(since); took < 30*time.Millisecond {
 		t.Errorf("that took %v", took)
 	}
@@ -200,7 +196,7 @@ func onLog(f func(line string)) func(*Config) {
 func TestRefusedAtTheDoor(t *testing.T) {
 	var d atomic.Pointer[Daemon]
 	r := newRig(t, func(c *Config) {
-		c.TraceMask = traceConns | traceUnbuffered
+		c.TraceMask = diag.TraceConns | diag.TraceUnbuffered
 		onLog(func(line string) {
 			if strings.Contains(line, "New client: [0]") {
 				d.Load().clients.session(0).refuse(pdu.ErrnoPermission)

@@ -261,7 +261,7 @@ func (s *session) dropStrays(w *work, root pmnsload.DynamicRoot, names *pdu.PMNS
 		if a := w.routes.agent(root.Domain); a != nil {
 			who = fmt.Sprintf("agent %q (dom %d)", a.name(), a.domain)
 		}
-		s.d.rate.printf(s.d, fmt.Sprint("stray names ", root.Domain), "PMNS: %s gave %d names that are not below %q; they are left out", who, n, root.Name)
+		s.d.limiter.Printf(fmt.Sprint("stray names ", root.Domain), "PMNS: %s gave %d names that are not below %q; they are left out", who, n, root.Name)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
@@ -128,7 +129,7 @@ func (d *Daemon) takeNames(ctx context.Context) error {
 	if err := d.Named(); err != nil {
 		return err
 	}
-	d.debug.printf(debugPMNS, "PMNS %q has %d names", d.cfg.Namespace, d.names.tree.Len())
+	d.debug.Printf(diag.DebugPMNS, "PMNS %q has %d names", d.cfg.Namespace, d.names.tree.Len())
 	r := *d.routes.Load()
 	r.tree, d.pmnsSeen = d.names.tree, d.names.seen
 	d.routes.Store(&r)
@@ -186,7 +187,7 @@ func (d *Daemon) reloadNames(ctx context.Context) error {
 		d.log.Error(err.Error())
 		return err
 	}
-	d.debug.printf(debugPMNS, "PMNS %q has %d names", ns, got.tree.Len())
+	d.debug.Printf(diag.DebugPMNS, "PMNS %q has %d names", ns, got.tree.Len())
 	d.pmnsSeen = got.seen // not before: as long as it is not in use, each reload says so
 	r := *d.routes.Load()
 	r.tree = got.tree

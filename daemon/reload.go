@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -37,7 +38,7 @@ func (d *Daemon) reload(ctx context.Context) {
 	}
 	asked := d.hangups.Load()
 	d.log.Info(fmt.Sprintf("\n\npmcd RESTARTED at %s\n\n", time.Now().Format(time.ANSIC)))
-	d.describeClients("Current PMCD clients ...")
+	d.logClients("Current PMCD clients ...")
 	d.violations.reset()
 	if changed, err := await(ctx, d.refreshLabels); err == nil && changed {
 		d.notice(pdu.StateLabelChange)
@@ -101,19 +102,19 @@ func readConf(path string, before confSeen, opt pmcdconf.Options) (r confRead) {
 // not.
 func (d *Daemon) describeRead(r confRead) {
 	path := d.cfg.ConfigFile
-	d.debug.printf(debugAgents, "%s: configFileTime=%v accessFileTime=%v", path, r.seen.conf, r.seen.access)
+	d.debug.Printf(diag.DebugAgents, "%s: configFileTime=%v accessFileTime=%v", path, r.seen.conf, r.seen.access)
 	if r.conf == nil {
 		return
 	}
 	for _, p := range r.conf.Problems {
 		d.plain.Warn(p.PCP())
 	}
-	if d.debug.shows(debugConfig) {
+	if d.debug.Shows(diag.DebugConfig) {
 		for _, a := range r.conf.Agents {
-			d.debug.printf(debugConfig, "%v: agent %q (dom %d) %v", a.Pos, a.Name, a.Domain, a)
+			d.debug.Printf(diag.DebugConfig, "%v: agent %q (dom %d) %v", a.Pos, a.Name, a.Domain, a)
 		}
 	}
-	d.debug.printf(debugRules, "%s:\n%v", path, r.conf.Access)
+	d.debug.Printf(diag.DebugRules, "%s:\n%v", path, r.conf.Access)
 }
 
 // reloadConf takes a new configuration if there is one, and starts agents that
@@ -136,8 +137,8 @@ func (d *Daemon) reloadConf(ctx context.Context) error {
 	err := d.takeConf(ctx, got)
 	r := d.routes.Load()
 	d.warnChanged(r)
-	d.describeAgents(r)
-	d.describeAccess()
+	d.logAgents(r)
+	d.logAccess()
 	return err
 }
 

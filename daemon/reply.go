@@ -17,7 +17,7 @@ const writeTimeout = time.Minute
 func (s *session) write(b []byte) error {
 	_, t, _ := pdu.Header(b)
 	s.d.counts.Out(t)
-	s.tapped(true, b)
+	s.traceClientPDU(true, b)
 	return s.push(b)
 }
 
@@ -25,8 +25,8 @@ func (s *session) write(b []byte) error {
 func (s *session) writePieces(pieces [][]byte) error {
 	_, t, _ := pdu.Header(pieces[0])
 	s.d.counts.Out(t)
-	if s.d.tapping() {
-		s.tapped(true, bytes.Join(pieces, nil))
+	if s.d.tracesPDUs() {
+		s.traceClientPDU(true, bytes.Join(pieces, nil))
 	}
 	for _, b := range pieces {
 		if err := s.push(b); err != nil {

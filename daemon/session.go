@@ -15,6 +15,7 @@ import (
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -102,10 +103,10 @@ func (s *session) RunTurn(t *transport.Turn) {
 // meet greets a client, unless it is not admitted.
 func (s *session) meet() error {
 	refusal := s.admit()
-	s.d.debug.printf(debugClients, "client[%d] %s has connected, seq=%d", s.num, s.addr, s.seq)
+	s.d.debug.Printf(diag.DebugClients, "client[%d] %s has connected, seq=%d", s.num, s.addr, s.seq)
 	s.debugAccess(refusal)
-	if s.d.trace.on(traceConns) {
-		s.d.trace.event(traceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, s.line.number(), s.seq)
+	if s.d.trace.On(diag.TraceConns) {
+		s.d.trace.Event(diag.TraceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, s.line.number(), s.seq)
 	}
 	if refusal != 0 {
 		s.refused.Store(int32(refusal))
@@ -126,15 +127,15 @@ func (s *session) End() {
 	if s.err != errRefused {
 		s.complain(s.err)
 	}
-	if s.d.trace.on(traceConns) {
+	if s.d.trace.On(diag.TraceConns) {
 		err := ""
 		if s.fault != 0 {
 			err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
 		}
-		s.d.trace.event(traceConns, "End client: [%d] fd=%d%s", s.num, s.line.number(), err)
+		s.d.trace.Event(diag.TraceConns, "End client: [%d] fd=%d%s", s.num, s.line.number(), err)
 	}
 	s.grant.Release()
-	s.d.debug.printf(debugClients, "client[%d] %s has gone", s.num, s.addr)
+	s.d.debug.Printf(diag.DebugClients, "client[%d] %s has gone", s.num, s.addr)
 	s.leave()
 	s.d.clients.remove(s)
 	if s.err == errRefused { // and has to be told
@@ -274,14 +275,14 @@ func (s *session) complain(err error) {
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return // clients come and go
 	case errors.As(err, &bad):
-		s.d.rate.log(s.d, zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.line.number(), bad, s.num, s.addr)
+		s.d.limiter.Log(zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.line.number(), bad, s.num, s.addr)
 	case errors.Is(err, rawio.ErrRights):
-		s.d.rate.printf(s.d, "client rights", "client[%d] %s (pid %d, uid %d) %v and is disconnected", s.num, s.addr, s.creds.Pid, s.creds.Uid, err)
+		s.d.limiter.Printf("client rights", "client[%d] %s (pid %d, uid %d) %v and is disconnected", s.num, s.addr, s.creds.Pid, s.creds.Uid, err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		s.d.rate.printf(s.d, "client timeout", "pduread: timeout (after %.3f sec) in the middle of a PDU on fd=%d; client[%d] %s",
+		s.d.limiter.Printf("client timeout", "pduread: timeout (after %.3f sec) in the middle of a PDU on fd=%d; client[%d] %s",
 			time.Duration(s.d.timeout.Load()).Seconds(), s.line.number(), s.num, s.addr)
 	default:
-		s.d.rate.printf(s.d, "client error", "client[%d] %s: %v", s.num, s.addr, err)
+		s.d.limiter.Printf("client error", "client[%d] %s: %v", s.num, s.addr, err)
 	}
 	s.fault = errnoOf(err)
 }

@@ -58,7 +58,7 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 		Batched: len(w.parts) > 1,
 	}
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
-		s.d.trace.failure(true, p.conn.Out, p.req, err)
+		s.d.trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
 		return s.d.lost(p.agent, p.conn, err)
 	}
 	return nil

@@ -105,7 +105,7 @@ func (s *session) noteNames(w *work, root pmnsload.DynamicRoot, err error, asked
 		key.root = root.Name
 	}
 	if t.miss(s, key, kind) {
-		s.d.rate.printf(s.d, fmt.Sprint("names ", root.Domain, kind), "PMNS: names below %q are missing: %s %s; clients are told when they are back", root.Name, name, why)
+		s.d.limiter.Printf(fmt.Sprint("names ", root.Domain, kind), "PMNS: names below %q are missing: %s %s; clients are told when they are back", root.Name, name, why)
 	}
 }
 

@@ -113,7 +113,7 @@ func (d *Daemon) keep(a *agent) {
 		}
 		quiet := a.history.failing() > loud
 		if asked == nil && !quiet {
-			d.rate.log(d, zap.InfoLevel, "restart", "Auto-restarting agents.") // C pmcd starts agents no more often
+			d.limiter.Log(zap.InfoLevel, "restart", "Auto-restarting agents.") // C pmcd starts agents no more often
 		}
 		l, err := d.connect(a)
 		again = nil
@@ -128,8 +128,8 @@ func (d *Daemon) keep(a *agent) {
 			d.seqnum.Add(1)
 			d.notice(pdu.StateAddAgent | pdu.StateRestartAgent)
 			// The table is long where there are many, of which many may come back.
-			if !quiet && d.rate.pass("table of agents") {
-				d.describeAgents(d.routes.Load())
+			if !quiet && d.limiter.Allow("table of agents") {
+				d.logAgents(d.routes.Load())
 			}
 		}
 		a.settle()
@@ -225,7 +225,7 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 			text += fmt.Sprintf("; no answer to %v for client[%d] in %v", p.Type, p.Client, round(time.Since(p.Since)))
 		}
 	}
-	d.rate.log(d, zap.InfoLevel, fmt.Sprint("state ", a.domain, s), "%s", text)
+	d.limiter.Log(zap.InfoLevel, fmt.Sprint("state ", a.domain, s), "%s", text)
 	if s == wire.Ready {
 		d.namesBack(a.domain)
 	}

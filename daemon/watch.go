@@ -39,7 +39,7 @@ func (d *Daemon) watchConfig(ctx context.Context) {
 			quiet(ctx, w.Events, w.Errors)
 			w.Close()
 		} else {
-			d.rate.printf(d, "watch", "cannot watch the configuration, and look at it every %v: %v", watchAgain, err)
+			d.limiter.Printf("watch", "cannot watch the configuration, and look at it every %v: %v", watchAgain, err)
 			again := time.NewTimer(watchAgain)
 			select {
 			case <-again.C:

@@ -65,7 +65,10 @@ var mayImport = map[string][]string{
 	"agents/builtin/txmon":            {"agents", "agents/pmda", "pdu", "golang.org/x/sys"},
 	"agents/linuxhosts":               nil,
 
-	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire", "pdu", "pmcdconf", "pmnsload",
+	// The daemon. Diag formats what it is given.
+	"daemon/internal/diag": {"agents", "agents/transport", "pdu", "go.uber.org/zap", "go.uber.org/multierr"},
+	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
+		"daemon/internal/diag", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"bench": {"access", "agents", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
 		"golang.org/x/sys"},
@@ -86,7 +89,8 @@ var mustNotImport = map[string][]string{
 	// An agent that needs more imports it itself.
 	"agents/pmda": {"os", "os/exec", "plugin", "log"},
 	// No children, no flags, no end of the process: that is cmd/pmcd's.
-	"daemon": {"os/exec", "os/signal", "plugin", "flag", "log"},
+	"daemon":               {"os/exec", "os/signal", "plugin", "flag", "log"},
+	"daemon/internal/diag": {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 }
 
 // onlyIn are imports that belong to one place.

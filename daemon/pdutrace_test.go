@@ -2,11 +2,15 @@ package daemon
 
 import (
 	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -59,36 +63,20 @@ func TestDebugOptions(t *testing.T) {
 			}
 		}
 	})
-	for name := range debugOptions {
+	all, err := pmcdconf.ParseDebug("all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range all {
+		if diag.DebugOptions(name) == 0 {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			lines := play(t, name)
 			if shows[name] == "" || !has(lines, shows[name]) {
 				t.Errorf("no %q:\n%s", shows[name], strings.Join(lines, "\n"))
 			}
 		})
-	}
-}
-
-// docs/logging.md has each option of PCP, above or below the line that says that
-// the others show nothing.
-func TestDebugOptionsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.FromSlash("../docs/logging.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	some, none, ok := strings.Cut(string(text), "show nothing:")
-	all, err := pmcdconf.ParseDebug("all")
-	if err != nil || !ok {
-		t.Fatal(err, ok)
-	}
-	for _, name := range all {
-		where := none
-		if debugOptions[name] != 0 {
-			where = some
-		}
-		if !strings.Contains(where, "`"+name+"`") {
-			t.Errorf("%s is not where it should be", name)
-		}
 	}
 }
 
@@ -113,4 +101,62 @@ func TestDebugIsSet(t *testing.T) {
 			t.Errorf("%q: a PDU in the log: %v, want %v", tt.opts, got, tt.says)
 		}
 	}
+}
+
+// Both ends of what a client and an agent say to each other are in the trace.
+func TestTraceOfAFetch(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.TraceMask = diag.TraceConns | diag.TracePDUs }, nil)
+	r.settled()
+	r.trace.Resize(100)
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	c.fetch(id(240, 1))
+	c.conn.Close()
+	eventually(t, "the client has gone", func() bool { return r.clients.len() == 0 })
+	c = r.dial()
+	c.sendBytes(word(64<<10+4, 0x7004, 0))
+	c.closed()
+	eventually(t, "the client has gone", func() bool { return r.clients.len() == 0 })
+	r.trace.Dump()
+	all := r.logs.All()
+	got := regexp.MustCompile(`(?m)(^->.{9}|fd=\d+|addr=[^,]+)`).ReplaceAllStringFunc(all[len(all)-1].Message, func(s string) string {
+		name, _, _ := strings.Cut(s, "=")
+		if strings.HasPrefix(s, "->") {
+			return ""
+		}
+		return name
+	})
+	for _, want := range []string{
+		"New client: [0] addr, fd, seq=0\nXmit: ERROR PDU, fd, err=0: no error\nRecv: CREDS PDU, fd\nRecv: PROFILE PDU, fd\nRecv: HIGHRES_FETCH PDU, fd\n" +
+			"Xmit: PROFILE PDU, fd\nXmit: FETCH PDU, fd, numpmid=1\nRecv: RESULT PDU, fd\nXmit: HIGHRES_RESULT PDU, fd, numpmid=1\nEnd client: [0] fd\n",
+		"Recv: CREDS PDU, fd\nEnd client: [0] fd, err=-12444: " + pdu.ErrnoTooBig.Error() + "\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the trace is\n%s\nwithout\n%s", got, want)
+		}
+	}
+}
+
+// Nothing that is in a PDU stops the trace and the dumps of PDUs.
+func FuzzTraceClientPDU(f *testing.F) {
+	for _, m := range []pdu.Message{&pdu.Error{}, &pdu.Fetch{PMIDs: []pdu.PMID{1}}, &pdu.PMNSNames{Names: []string{"a"}}, &pdu.Desc{}} {
+		b, err := pdu.Append(nil, 0, m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add(append(b, b[:13]...))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		core, logs := observer.New(zap.InfoLevel)
+		log := zap.New(core)
+		d := &Daemon{log: log, trace: diag.NewTrace(diag.TracePDUs|diag.TraceUnbuffered, log), debug: diag.NewDebug("pdu", log)}
+		s := &session{d: d}
+		s.traceClientPDU(true, b)
+		s.traceClientPDU(false, b)
+		// A header at least goes into each pair of lines.
+		if n := logs.Len(); n > 4*(len(b)/pdu.HeaderLen) {
+			t.Errorf("%d lines for %d bytes", n, len(b))
+		}
+	})
 }

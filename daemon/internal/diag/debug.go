@@ -1,0 +1,99 @@
+package diag
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Debug options that show something (pmcd(1), DEBUGGING OPTIONS; -D,
+// pmcd.control.debug). docs/logging.md says what. pmcd knows the others of PCP;
+// they show nothing.
+const (
+	DebugPDU DebugOption = 1 << iota
+	DebugPMNS
+	DebugConfig
+	DebugAccess
+	DebugAuth
+	DebugAttr
+	DebugLabels
+	DebugOps     // PDU level operations
+	DebugRules   // access rules from the configuration
+	DebugClients // connections and disconnections
+	DebugAgents  // times of the configuration, starts of agents
+	DebugState   // changes of state of pmcd and of agents
+)
+
+// A DebugOption is a set of debug options.
+type DebugOption uint32
+
+// optionsByName has the options that show something. appl5 of C pmcd is about
+// attributes.
+var optionsByName = map[string]DebugOption{
+	"pdu": DebugPDU, "pmns": DebugPMNS, "config": DebugConfig, "access": DebugAccess,
+	"auth": DebugAuth, "attr": DebugAttr, "labels": DebugLabels,
+	"appl0": DebugOps, "appl1": DebugRules, "appl3": DebugClients,
+	"appl4": DebugAgents, "appl5": DebugAttr, "appl6": DebugState,
+}
+
+// DebugOptions returns the options with these names, which commas separate.
+// Names of options that show nothing are left out.
+func DebugOptions(names string) (options DebugOption) {
+	for name := range strings.SplitSeq(names, ",") {
+		options |= optionsByName[name]
+	}
+	return options
+}
+
+// A Debug is the debug options that are on. Its methods may be called by
+// several goroutines at a time.
+type Debug struct {
+	log   *zap.Logger
+	names atomic.Pointer[string]
+	on    atomic.Uint32
+}
+
+// NewDebug returns a Debug that logs to log. The options with these names are on.
+func NewDebug(names string, log *zap.Logger) *Debug {
+	g := &Debug{log: log}
+	g.Set(names)
+	return g
+}
+
+// Set makes names, separated by commas, the options that are on.
+func (g *Debug) Set(names string) {
+	g.names.Store(&names)
+	g.on.Store(uint32(DebugOptions(names)))
+}
+
+// Names returns the options that were set, also those that show nothing.
+func (g *Debug) Names() string { return *g.names.Load() }
+
+// Shows reports whether one of some options is on.
+func (g *Debug) Shows(some DebugOption) bool { return DebugOption(g.on.Load())&some != 0 }
+
+// Printf logs a message if one of some options is on.
+func (g *Debug) Printf(some DebugOption, format string, args ...any) {
+	if g.Shows(some) {
+		g.log.Info(fmt.Sprintf(format, args...))
+	}
+}
+
+// PDU logs a PDU that was received from peer, or is about to be sent to it: all
+// of it with the option pdu, one line without.
+func (g *Debug) PDU(sent bool, peer string, b []byte) {
+	way := "from"
+	if sent {
+		way = "to"
+	}
+	if g.Shows(DebugPDU) {
+		g.log.Info(strings.TrimSuffix(string(pdu.AppendDump(fmt.Appendf(nil, "%s %s: ", way, peer), b)), "\n"))
+		return
+	}
+	n, t, _ := pdu.Header(b)
+	g.log.Info(fmt.Sprintf("%s %s: %v len=%d", way, peer, t, n))
+}
