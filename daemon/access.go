@@ -1,13 +1,10 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"sync"
-	"time"
 
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/pdu"
@@ -37,26 +34,18 @@ func (d *Daemon) needsCert(p access.Peer) bool {
 	return d.cfg.CertRequired && !local
 }
 
-// admitAccount is checkAccount and says if it fails. Success has no answer.
-func (s *session) admitAccount(w *work) error {
-	if code := s.checkAccount(); code != 0 {
-		return s.fail(w, code)
-	}
-	return nil
-}
-
-// checkAccount checks the rules for users and groups, once it is known who
-// the client is, and tells agents. One who has to say so and did not is denied
-// everything.
-func (s *session) checkAccount() pdu.Errno {
+// checkAccount checks the rules for users and groups, once the client's account is
+// known, and notifies agents. A client that has to state an account and did not is
+// denied everything. The error, if there is one, is the answer.
+func (s *session) checkAccount() []pdu.Errno {
 	if err := s.grant.Login(s.peer); err != nil {
 		if errors.As(err, new(*access.AccountError)) {
 			s.d.limiter.Printf("account", "cannot check the account of client[%d] %s: %v", s.num, s.addr, err)
 		}
-		return errnoOf(err)
+		return []pdu.Errno{errnoOf(err)}
 	}
 	s.announce()
-	return 0
+	return nil
 }
 
 // applyRules puts access rules in force and decides by them about the clients
@@ -84,58 +73,10 @@ func (d *Daemon) applyRules(rules *access.List) {
 // errRefused ends a session that a reload has refused.
 var errRefused = errors.New("refused")
 
-// refuse has the session end as soon as it does not answer a request.
+// refuse ends the session as soon as it does not answer a request.
 func (s *session) refuse(code pdu.Errno) {
 	s.refused.Store(int32(code))
-	s.line.hurry() // after refused: see setReadDeadline
-}
-
-// setReadDeadline sets the deadline for the rest of a PDU, unless that would
-// keep the session from noticing that it is refused.
-func (s *session) setReadDeadline(t time.Time) error {
-	err := s.line.conn.SetReadDeadline(t)
-	if s.refused.Load() != 0 {
-		return errRefused
-	}
-	return err
-}
-
-// sayError sends an ERROR that is no answer.
-func (s *session) sayError(code pdu.Errno) error { return s.write(appendError(nil, code)) }
-
-// farewell is how long a client that is refused may take to go by itself.
-const farewell = 2 * time.Second
-
-// maxFarewells is how many may take that at the same time. Who is refused must
-// not take the descriptors that others need.
-const maxFarewells = 256
-
-// dismiss tells a client that is no longer one why, and lets it read that. To
-// close a connection that has unread input resets it, and that may overtake
-// what was written.
-func (s *session) dismiss(say func(pdu.Errno) error, code pdu.Errno) {
-	defer context.AfterFunc(s.d.stopping, s.line.shut)()
-	defer s.d.farewells.Add(-1)
-	s.line.linger()
-	if n := s.d.farewells.Add(1); say(code) != nil || n > maxFarewells {
-		return
-	}
-	if s.line.closeWrite() != nil {
-		return
-	}
-	// All is written. When the daemon ends it is left to the kernel to deliver it,
-	// once the input that is there by then is read.
-	defer context.AfterFunc(s.d.ending, s.line.shut)()
-	var scrap [512]byte
-	for end := time.Now().Add(farewell); time.Now().Before(end); {
-		if s.line.conn.SetReadDeadline(end) != nil {
-			return
-		}
-		// refuse may have set a deadline of its own just now.
-		if _, err := s.line.read(scrap[:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return
-		}
-	}
+	s.conn.Interrupt(errRefused)
 }
 
 // violations are the hosts that had a client refused since the configuration
@@ -175,6 +116,6 @@ func (s *session) violation(code pdu.Errno) {
 		s.d.log.Warn("access violations from other hosts are not logged until the configuration is read again")
 	case isNew:
 		s.d.plain.Warn("access violation from host " + s.addr)
-		s.d.plain.Warn(fmt.Sprintf("endclient client[%d]: (fd %d) %v (%d)", s.num, s.line.number(), code, int32(code)))
+		s.d.plain.Warn(fmt.Sprintf("endclient client[%d]: (fd %d) %v (%d)", s.num, s.conn.FD(), code, int32(code)))
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -88,7 +90,7 @@ func TestConnectionLimits(t *testing.T) {
 		}
 	}
 	first.conn.Close()
-	eventually(t, "there is room", func() bool { _, got := r.in("127.0.0.2"); return got == "ok" })
+	testutil.Eventually(t, "there is room", func() bool { _, got := r.in("127.0.0.2"); return got == "ok" })
 
 	r.Daemon.logAccess()
 	if want := "    2     2 127.0.0.2 "; !r.logged(want) {
@@ -100,15 +102,15 @@ func TestConnectionLimits(t *testing.T) {
 func TestManyAreRefused(t *testing.T) {
 	r := newRig(t, withAccess("disallow 127.0.0.2 : all;\n"), nil)
 	r.settled()
-	before := countFDs()
-	const many = maxFarewells + 100
+	before := testutil.CountFDs()
+	const many = conn.MaxLingering + 100
 	for range many {
 		c := r.from("127.0.0.2")
 		if g := c.recv().(*pdu.Error); pdu.FromGreetingCode(g.Code) != pdu.ErrnoPermission {
 			t.Fatalf("got %v", g)
 		}
 	}
-	if n := countFDs() - before - many; n > maxFarewells+10 { // some are about to be closed
+	if n := testutil.CountFDs() - before - many; n > conn.MaxLingering+10 { // some are about to be closed
 		t.Errorf("pmcd has %d connections to those that it has refused", n)
 	}
 	if _, got := r.in("127.0.0.1"); got != "ok" {
@@ -151,9 +153,9 @@ func TestRefusedAtTheEnd(t *testing.T) {
 	connect(true)
 	r.write("pmcd.conf", rigAgents+"disallow \"*\" : all;\n")
 	r.Reload()
-	eventually(t, "the rules are in force", func() bool { return r.farewells.Load() > 0 })
+	testutil.Eventually(t, "the rules are in force", func() bool { return r.acceptor.Stats().Lingering > 0 })
 	connect(false)
-	eventually(t, "all are told", func() bool { return r.farewells.Load() == int32(len(clients)) })
+	testutil.Eventually(t, "all are told", func() bool { return r.acceptor.Stats().Lingering == len(clients) })
 	for i, c := range clients {
 		if i%2 > 0 {
 			c.send(hello) // nobody is interested
@@ -197,7 +199,7 @@ func TestUserLimit(t *testing.T) {
 		}
 	}
 	c.conn.Close()
-	eventually(t, "CREDS again succeeds", func() bool {
+	testutil.Eventually(t, "CREDS again succeeds", func() bool {
 		d.send(hello)
 		switch m := d.do(&pdu.DescReq{PMID: id(240, 1)}).(type) {
 		case *pdu.Desc:
@@ -240,7 +242,7 @@ func TestReloadRefuses(t *testing.T) {
 	piped.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}, &pdu.DescReq{PMID: id(241, 1)})
 	b, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id(240, 1)})
 	half.sendBytes(b[:13])
-	eventually(t, "requests have been read", func() bool {
+	testutil.Eventually(t, "requests have been read", func() bool {
 		return r.counts.Received(pdu.TypeFetch) >= 2
 	})
 
@@ -271,7 +273,7 @@ func TestReloadRefuses(t *testing.T) {
 	if _, got := r.in("127.0.0.2"); got != "PM_ERR_PERMISSION" {
 		t.Errorf("a new one: %s", got)
 	}
-	eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
+	testutil.Eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
 
 	r.logs.TakeAll()
 	r.Daemon.logClients("title")
@@ -293,7 +295,7 @@ func TestReloadRecounts(t *testing.T) {
 		}
 		if all = append(all, c); i == 2 { // its number goes to the fourth
 			all[0].conn.Close()
-			eventually(t, "the first has gone", func() bool { return r.clients.len() == 2 })
+			testutil.Eventually(t, "the first has gone", func() bool { return r.clients.len() == 2 })
 			all = all[1:]
 		}
 	}
@@ -450,7 +452,7 @@ func TestViolationsAreLoggedOnce(t *testing.T) {
 					t.Errorf("%s: got %s", addr, got)
 				}
 				c.conn.Close()
-				eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
+				testutil.Eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
 			}
 		}
 		if n := count(); n != 202 {

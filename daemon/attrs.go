@@ -16,10 +16,10 @@ func (s *session) attrs() []pdu.Attr {
 	add := func(code pdu.AttrCode, value string) {
 		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
 	}
-	if c := s.creds; c != nil {
-		add(pdu.AttrProcessID, fmt.Sprint(c.Pid))
-		add(pdu.AttrGroupID, fmt.Sprint(c.Gid))
-		add(pdu.AttrUserID, fmt.Sprint(c.Uid))
+	if p := s.conn.Peer(); p.Unix {
+		add(pdu.AttrProcessID, fmt.Sprint(p.PID))
+		add(pdu.AttrGroupID, fmt.Sprint(p.GID))
+		add(pdu.AttrUserID, fmt.Sprint(p.UID))
 	}
 	if s.container != "" || s.contained {
 		add(pdu.AttrContainer, s.container)

@@ -9,9 +9,9 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// Beat returns when the loop of Run and the lobby have made a turn and a fetch
+// Beat returns when the loop of Run and the acceptor have made a turn and a fetch
 // of pmcd.numclients, the way a client's goes, was answered. It is for a watchdog:
-// where one of them hangs it hangs too, and if it is Run or the lobby, until ctx
+// where one of them hangs it hangs too, and if it is Run or the acceptor, until ctx
 // ends.
 func (d *Daemon) Beat(ctx context.Context) error {
 	select {
@@ -19,7 +19,7 @@ func (d *Daemon) Beat(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := d.lobby.beat(ctx); err != nil {
+	if err := d.acceptor.Probe(ctx); err != nil {
 		return err
 	}
 	for _, a := range d.routes.Load().list {

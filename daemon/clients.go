@@ -81,11 +81,10 @@ func (d *Daemon) notice(bits int32) {
 	}
 }
 
-// endSessions closes all connections. Sessions end by that.
+// endSessions aborts all connections. Sessions end by that.
 func (d *Daemon) endSessions() {
-	d.end() // those in dismiss
 	for _, s := range d.sessions() {
-		s.line.shut()
+		s.conn.Abort()
 	}
 }
 

@@ -20,7 +20,10 @@ type Config struct {
 	// looked at. Its access rules are as CredsRequired says.
 	Embedded  *Embedded
 	Listeners *Listeners
-	Watch     bool // reload when a file of the above changes (--watch)
+	// PortableAcceptor selects the plain implementation of client connections: see
+	// package conn.
+	PortableAcceptor bool
+	Watch            bool // reload when a file of the above changes (--watch)
 
 	CredsRequired bool // clients have to say who they are, whatever the rules are (-S)
 	CertRequired  bool // clients that are not local have to have a certificate (-Q)

@@ -1,15 +1,15 @@
 // Package daemon is the collector: it answers PCP clients by asking agents.
 //
-//	client socket -> lobby: lets in, greets, waits for the first request
+//	client socket -> conn.Acceptor: accepts, greets, watches idle connections
 //	              -> session: frames, then one request after the other
 //	              -> dispatch: access check, handler by PDU type
 //	              -> routes: domain -> agent, name tree; one immutable snapshot
 //	              -> transport.Transport: a PDU out and a PDU back
 //	              -> one reply, one write
 //
-// Who waits in the lobby has no goroutine. A session does the rest on its own
-// and waits only for the agents that its request names. Package daemon starts no
-// process, reads no flag and no environment, and logs through what it is given.
+// An idle connection uses no goroutine. A session waits only for the agents that its
+// request names. Package daemon starts no process, reads no flag and no environment,
+// and logs through the logger of its Config.
 package daemon
 
 import (
@@ -24,6 +24,7 @@ import (
 
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -51,33 +52,27 @@ type Daemon struct {
 	credsTimeout atomic.Int64 // a time.Duration
 	debug        *diag.Debug
 
-	seqnum       atomic.Uint32 // starts of agents
-	sighups      atomic.Uint32
-	access       *access.Counter
-	credsReqd    atomic.Bool // -S, or there are rules for users or groups
-	violations   violations
-	farewells    atomic.Int32 // sessions in dismiss
-	labels       labelCache
-	hostname     hostname
-	limiter      *diag.LogLimiter
-	sessionTasks sync.WaitGroup // sessions
-	sockets      sockets
-	turnPool     transport.TurnPool
-	lane         fastLane
-	counts       pdu.Counts
-	clients      clients
-	reloads      chan struct{} // holds one request to reload
-	beats        chan struct{} // received from at each turn of Run's loop
-	lobby        *lobby        // set before the first of them
-	reloaded     atomic.Pointer[ReloadStatus]
-	hangups      atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
-	nameChanges  chan struct{} // holds one request to look at the PMNS
-	subtrees     subtrees
-	problems     problems
-	unsaid       chan struct{} // full when the Health may have changed
+	seqnum      atomic.Uint32 // starts of agents
+	sighups     atomic.Uint32
+	access      *access.Counter
+	credsReqd   atomic.Bool // -S, or there are rules for users or groups
+	violations  violations
+	labels      labelCache
+	hostname    hostname
+	limiter     *diag.LogLimiter
+	acceptor    *conn.Acceptor // set by Run
+	turnPool    transport.TurnPool
+	counts      pdu.Counts
+	clients     clients
+	reloads     chan struct{} // holds one request to reload
+	beats       chan struct{} // received from at each turn of Run's loop
+	reloaded    atomic.Pointer[ReloadStatus]
+	hangups     atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
+	nameChanges chan struct{} // holds one request to look at the PMNS
+	subtrees    subtrees
+	problems    problems
+	unsaid      chan struct{} // full when the Health may have changed
 
-	ending   context.Context // ends when sessions must end
-	end      context.CancelFunc
 	stopping context.Context // ends when agents must end
 	kill     context.CancelFunc
 	tasks    sync.WaitGroup // goroutines that end with their agent
@@ -106,7 +101,6 @@ func New(cfg Config) (*Daemon, error) {
 	d.credsTimeout.Store(int64(cfg.HandshakeTimeout))
 	d.debug = diag.NewDebug(cfg.Debug, cfg.Log)
 	d.seqnum.Store(1)
-	d.ending, d.end = context.WithCancel(context.Background())
 	d.stopping, d.kill = context.WithCancel(context.Background())
 
 	conf, tree, err := d.load()
@@ -153,13 +147,22 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer cancel()
 	d.refreshLabels()
 	d.checkHostname(time.Now())
-	d.sockets.listeners = len(d.cfg.Listeners.all)
+	acceptor, err := conn.NewAcceptor(conn.Config{
+		Listeners: d.cfg.Listeners,
+		Handler:   connHandler{d},
+		Warn:      func(key, text string) { d.limiter.Printf(key, "%s", text) },
+		Portable:  d.cfg.PortableAcceptor,
+	})
+	if err != nil {
+		return err
+	}
+	d.acceptor = acceptor
+	defer context.AfterFunc(d.stopping, acceptor.Kill)()
 	d.limitClients()
 	// What may take its time is done beside the loop below, one after the other.
 	serving := make(chan struct{})
 	job := start(func() { d.startAll(ctx, serving) })
-	err := d.takeNames(ctx)
-	if err != nil {
+	if err = d.takeNames(ctx); err != nil {
 		cancel()
 	}
 	var beside sync.WaitGroup
@@ -168,19 +171,16 @@ func (d *Daemon) Run(ctx context.Context) error {
 			d.cfg.Serving()
 		}
 		close(serving)
-		if d.lobby, err = d.openLobby(d.cfg.Listeners); err != nil {
-			cancel()
-		} else {
-			beside.Go(func() {
-				if err = d.lobby.run(ctx); err != nil {
-					cancel()
-				}
-			})
-		}
 		if d.cfg.Watch && d.cfg.Embedded == nil {
 			beside.Go(func() { d.watchConfig(ctx) })
 		}
 	}
+	beside.Go(func() {
+		if aerr := acceptor.Run(ctx); aerr != nil {
+			err = aerr
+			cancel()
+		}
+	})
 	minute := time.NewTicker(diag.LimitInterval)
 	defer minute.Stop()
 	var tell <-chan time.Time // nil if there is nothing to tell
@@ -223,9 +223,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	force := time.AfterFunc(stopGrace, d.kill)
 	defer force.Stop()
 	d.stopAgents()
-	d.sessionTasks.Wait()
-	d.sockets.closer.wait(stopGrace)
-	d.sockets.held.wait(stopGrace)
+	acceptor.Wait(stopGrace)
 	d.turnPool.Close()
 	d.tasks.Wait()
 	d.limiter.Flush(true)

@@ -29,16 +29,15 @@ func needs(t pdu.Type) (op access.Op, ok bool) {
 
 // dispatch handles one PDU of the client's. An error ends the session.
 func (s *session) dispatch(w *work, b []byte) error {
+	s.countIn(b)
 	_, t, _ := pdu.Header(b)
-	s.d.counts.In(t)
 	w.routes = s.d.routes.Load()
-	s.traceClientPDU(false, b)
 	if s.version.Load() == 0 && t != pdu.TypeCreds {
 		return errBeforeCreds
 	}
 	if s.awaiting && t != pdu.TypeCreds { // the container, and nothing else
 		s.awaiting = false
-		return s.setContainer(w, b)
+		return s.failAll(w, s.setContainer(b))
 	}
 	op, ok := needs(t)
 	switch {
@@ -49,8 +48,7 @@ func (s *session) dispatch(w *work, b []byte) error {
 	}
 	switch t {
 	case pdu.TypeCreds:
-		defer s.debugAuth()
-		return s.setCreds(w, b)
+		return s.failAll(w, s.setCreds(b))
 	case pdu.TypeProfile:
 		return s.setProfile(w, b)
 	case pdu.TypeFetch, pdu.TypeHighResFetch:
@@ -74,12 +72,23 @@ func (s *session) dispatch(w *work, b []byte) error {
 	}
 }
 
-// setCreds takes the client's version and what it wants to do next. Success
-// has no answer.
-func (s *session) setCreds(w *work, b []byte) error {
+// failAll sends errors, each in a PDU of its own.
+func (s *session) failAll(w *work, codes []pdu.Errno) error {
+	for _, code := range codes {
+		if err := s.fail(w, code); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setCreds takes the client's version and what the client wants to do next. It
+// returns the errors that are the answer. Success has no answer.
+func (s *session) setCreds(b []byte) []pdu.Errno {
+	defer s.debugAuth()
 	var m pdu.Creds
 	if _, err := pdu.ParseInto(b, &m); err != nil {
-		return s.fail(w, pdu.ErrnoIPC)
+		return []pdu.Errno{pdu.ErrnoIPC}
 	}
 	version, flags := int32(0), pdu.Features(0)
 	for _, c := range m.Creds {
@@ -92,41 +101,42 @@ func (s *session) setCreds(w *work, b []byte) error {
 	}
 	s.version.Store(version)
 	if s.needsCert && flags&pdu.FeatureSecure == 0 {
-		return s.fail(w, pdu.ErrnoNeedClientCert)
+		return []pdu.Errno{pdu.ErrnoNeedClientCert}
 	}
 	const known = pdu.FeatureSecure | pdu.FeatureSecureAck | pdu.FeatureCompress |
 		pdu.FeatureAuth | pdu.FeatureCredsReqd | pdu.FeatureContainer | pdu.FeatureCertReqd
 	switch {
 	case flags&^known != 0:
-		return s.fail(w, pdu.ErrnoIPC)
+		return []pdu.Errno{pdu.ErrnoIPC}
 	case flags&(pdu.FeatureCompress|pdu.FeatureAuth) != 0: // the greeting offers neither
-		return s.fail(w, pdu.ErrnoEOPNOTSUPP)
+		return []pdu.Errno{pdu.ErrnoEOPNOTSUPP}
 	case flags&pdu.FeatureSecure != 0:
-		if err := s.fail(w, pdu.ErrnoNotConn); err != nil || flags&pdu.FeatureSecureAck == 0 {
-			return err
+		if flags&pdu.FeatureSecureAck == 0 {
+			return []pdu.Errno{pdu.ErrnoNotConn}
 		}
-		return s.fail(w, pdu.ErrnoNotConn) // one is the acknowledgement
+		return []pdu.Errno{pdu.ErrnoNotConn, pdu.ErrnoNotConn} // one is the acknowledgement
 	case flags&pdu.FeatureContainer != 0:
 		s.awaiting = true
 		return nil
 	}
-	return s.admitAccount(w)
+	return s.checkAccount()
 }
 
-// setContainer takes the name of the container that a client chose in CREDS.
-func (s *session) setContainer(w *work, b []byte) error {
+// setContainer takes the name of the container that a client chose in CREDS. It
+// returns the errors that are the answer.
+func (s *session) setContainer(b []byte) []pdu.Errno {
 	var m pdu.Attr
 	if _, err := pdu.ParseInto(b, &m); err != nil || m.Code != pdu.AttrContainer {
-		return s.fail(w, pdu.ErrnoIPC)
+		return []pdu.Errno{pdu.ErrnoIPC}
 	}
 	if !validContainer(m.Value) {
 		s.checkAccount() // it goes on without one
-		return s.fail(w, pdu.ErrnoEINVAL)
+		return []pdu.Errno{pdu.ErrnoEINVAL}
 	}
 	s.mu.Lock()
 	s.container, s.contained = string(m.Value), true
 	s.mu.Unlock()
-	return s.admitAccount(w)
+	return s.checkAccount()
 }
 
 // validContainer says if a name is one: letters, digits, '.', '-' and '_'.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -57,7 +58,7 @@ func TestEmbedded(t *testing.T) {
 	check("at the start")
 
 	die <- struct{}{}
-	eventually(t, "the agent is gone", func() bool {
+	testutil.Eventually(t, "the agent is gone", func() bool {
 		sets, _ := c.fetch(id(240, 1))
 		return showSets(sets) == "240.0.1=PM_ERR_NOAGENT"
 	})

@@ -15,7 +15,7 @@ import (
 // knows, says why.
 func (s *session) exchange(a *agent, l *agentConn, call *transport.Call, dst *[]byte) error {
 	call.Turn = s.coroutine
-	call.MayBlock = s.line.direct()
+	call.MayBlock = s.conn.Exclusive()
 	reply, err := l.Send(call)
 	if err != nil {
 		s.d.trace.Failure(true, l.Out, call.Req, err, errnoOf(err))
@@ -97,7 +97,7 @@ func (s *session) sendPart(w *work, p *part, domain int, call *transport.Call) (
 		return err
 	}
 	p.call = *call
-	p.call.Batched, p.call.MayBlock, p.call.Req = true, s.line.direct(), p.req
+	p.call.Batched, p.call.MayBlock, p.call.Req = true, s.conn.Exclusive(), p.req
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
 		p.conn.holds.giveBack()
 		s.d.trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -225,7 +226,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 			r := newRig(t, func(c *Config) { c.HandshakeTimeout = 200 * time.Millisecond }, map[int]func(wire.Conn){240: play})
 			c := r.dial()
 			c.send(&pdu.Profile{})
-			eventually(t, "no agent", func() bool {
+			testutil.Eventually(t, "no agent", func() bool {
 				sets, _ := c.fetch(id(240, 1), id(241, 1))
 				return showSets(sets) == "240.0.1=PM_ERR_NOAGENT 241.0.1=241"
 			})
@@ -248,7 +249,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 			}
 			r.play(240, serveAgent(&tester{domain: 240}))
 			r.Reload()
-			eventually(t, "restarted", func() bool {
+			testutil.Eventually(t, "restarted", func() bool {
 				sets, _ := c.fetch(id(240, 1))
 				return showSets(sets) == "240.0.1=240"
 			})
@@ -360,7 +361,7 @@ func TestClientFaults(t *testing.T) {
 		other.t = t
 		usable(other)
 	})
-	eventually(t, "all but one gone", func() bool { return r.clients.len() == 1 })
+	testutil.Eventually(t, "all but one gone", func() bool { return r.clients.len() == 1 })
 	if !r.logged("in the middle of a PDU") || !r.logged("exceeds maximum client PDU size") {
 		t.Error("not in the log")
 	}
@@ -395,7 +396,7 @@ func TestCredentialsRequired(t *testing.T) {
 	r.settled()
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n[access]\nallow users root : all;\n")
 	r.Reload()
-	eventually(t, "reloaded", func() bool { return r.sighups.Load() == 1 })
+	testutil.Eventually(t, "reloaded", func() bool { return r.sighups.Load() == 1 })
 	c := r.connect("tcp", r.tcp)
 	if g := c.recv().(*pdu.Error); g.Info&uint32(pdu.FeatureCredsReqd) == 0 {
 		t.Errorf("greeting %#x", g.Info)

@@ -36,7 +36,7 @@ func (h host) Status(st *pmcd.Status) {
 		Features: pmcd.Features{
 			IPv6:               true,
 			CredsRequired:      d.credsReqd.Load(),
-			UnixDomainSockets:  d.cfg.Listeners.unix != "",
+			UnixDomainSockets:  d.cfg.Listeners.UnixPath() != "",
 			Containers:         true,
 			Local:              d.cfg.Local,
 			ClientCertRequired: d.cfg.CertRequired,
@@ -96,8 +96,8 @@ func (s *session) info() pmcd.ClientInfo {
 		Whoami:    s.whoami,
 		Container: s.container,
 	}
-	if s.creds != nil {
-		info.UID = int64(s.creds.Uid)
+	if p := s.conn.Peer(); p.Unix {
+		info.UID = int64(p.UID)
 	}
 	return info
 }

@@ -127,14 +127,14 @@ func (s *session) contextLabels() (pdu.LabelSet, error) {
 	name, id := s.d.machineID()
 	add(0, name, id)
 	s.mu.Lock()
-	container, creds := s.container, s.creds
+	container := s.container
 	s.mu.Unlock()
 	if container != "" {
 		add(0, "container", container)
 	}
-	if creds != nil {
-		add(pdu.LabelOptional, "groupid", creds.Gid)
-		add(pdu.LabelOptional, "userid", creds.Uid)
+	if p := s.conn.Peer(); p.Unix {
+		add(pdu.LabelOptional, "groupid", p.GID)
+		add(pdu.LabelOptional, "userid", p.UID)
 	}
 	return s.d.labelSet(slices.Collect(maps.Values(byName)))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -34,7 +35,7 @@ func TestConnectionOptions(t *testing.T) {
 	} {
 		var got int
 		var err error
-		s.line.control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), o.level, o.name) })
+		got, err = syscall.GetsockoptInt(s.conn.FD(), o.level, o.name)
 		if err != nil || got != o.want {
 			t.Errorf("%s: got %d, %v, want %d", o.what, got, err, o.want)
 		}
@@ -64,9 +65,9 @@ func TestAnswerOutlivesSession(t *testing.T) {
 			c.recv()
 			c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{},
 				&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 2)}}, &pdu.PMNSChild{Name: "t"})
-			eventually(t, "answered", func() bool { return r.counts.Sent(pdu.TypePMNSNames) == 1 })
+			testutil.Eventually(t, "answered", func() bool { return r.counts.Sent(pdu.TypePMNSNames) == 1 })
 			end(r, conn)
-			eventually(t, "session over", func() bool { return r.clients.len() == 0 })
+			testutil.Eventually(t, "session over", func() bool { return r.clients.len() == 0 })
 			set := c.recv().(*pdu.Result).Sets[0]
 			if len(set.Values) != 1 || len(set.Values[0].Block) <= size {
 				t.Errorf("%d values, %v", len(set.Values), set.Err)

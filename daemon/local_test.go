@@ -9,6 +9,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -59,28 +60,28 @@ func TestAgentInProcess(t *testing.T) {
 	fetch("240.0.1=240 241.0.1=241 242.0.1=242", id(240, 1), id(241, 1), id(242, 1))
 
 	fetch("240.0.1=240 241.0.8=PM_ERR_IPC 242.0.1=242", id(240, 1), id(241, 8), id(242, 1))
-	eventually(t, "the stack in the log", func() bool {
+	testutil.Eventually(t, "the stack in the log", func() bool {
 		return r.logged(`agent "u" (dom 241) is down: agent panicked: ouch; it owed client[0] an answer to FETCH for `) && r.logged("\n\tstack of the panic:\n\t| goroutine ")
 	})
-	eventually(t, "dropped", func() bool {
+	testutil.Eventually(t, "dropped", func() bool {
 		sets, _ := c.fetch(id(241, 1))
 		return showSets(sets) == "241.0.1=PM_ERR_NOAGENT"
 	})
 	r.Reload() // starts another one
-	eventually(t, "restarted", func() bool {
+	testutil.Eventually(t, "restarted", func() bool {
 		sets, _ := c.fetch(id(241, 1))
 		return showSets(sets) == "241.0.1=241"
 	})
 
 	fetch("240.0.9=PM_ERR_AGAIN 241.0.1=241 242.0.1=242", id(240, 9), id(241, 1), id(242, 1))
 	<-stuck.enter
-	eventually(t, "late in the log", func() bool { return r.logged(`agent "t" (dom 240) is late, calls abandoned so far: 1`) })
+	testutil.Eventually(t, "late in the log", func() bool { return r.logged(`agent "t" (dom 240) is late, calls abandoned so far: 1`) })
 	if l := r.routes.Load().agent(240).conn.Load(); l == nil || l.State() != wire.Late {
 		t.Error("not late")
 	}
 	fetch("240.0.1=PM_ERR_AGAIN 242.0.1=242", id(240, 1), id(242, 1))
 	release()
-	eventually(t, "well again", func() bool {
+	testutil.Eventually(t, "well again", func() bool {
 		sets, _ := c.fetch(id(240, 1))
 		return showSets(sets) == "240.0.1=240"
 	})

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 )
 
 // What is computed with less right to a CPU leaves no thread behind that has as
@@ -28,7 +30,7 @@ func TestStepBack(t *testing.T) {
 			t.Fatalf("%d, %v, want %d", got, err, own+3)
 		}
 	}
-	eventually(t, "all threads have the priority of before", func() bool {
+	testutil.Eventually(t, "all threads have the priority of before", func() bool {
 		list, err := os.ReadDir("/proc/self/task")
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ func (s *session) traceClientPDU(sent bool, b []byte) {
 		n, _, _ := pdu.Header(b)
 		one := b[:min(max(int(n), pdu.HeaderLen), len(b))]
 		b = b[len(one):]
-		d.trace.PDU(sent, s.line.number(), one)
+		d.trace.PDU(sent, s.conn.FD(), one)
 		if show {
 			d.debug.PDU(sent, fmt.Sprintf("client[%d]", s.num), one)
 		}

@@ -10,7 +10,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -112,11 +114,11 @@ func TestTraceOfAFetch(t *testing.T) {
 	c.send(&pdu.Profile{})
 	c.fetch(id(240, 1))
 	c.conn.Close()
-	eventually(t, "the client has gone", func() bool { return r.clients.len() == 0 })
+	testutil.Eventually(t, "the client has gone", func() bool { return r.clients.len() == 0 })
 	c = r.dial()
 	c.sendBytes(word(64<<10+4, 0x7004, 0))
 	c.closed()
-	eventually(t, "the client has gone", func() bool { return r.clients.len() == 0 })
+	testutil.Eventually(t, "the client has gone", func() bool { return r.clients.len() == 0 })
 	r.trace.Dump()
 	all := r.logs.All()
 	got := regexp.MustCompile(`(?m)(^->.{9}|fd=\d+|addr=[^,]+)`).ReplaceAllStringFunc(all[len(all)-1].Message, func(s string) string {
@@ -151,7 +153,7 @@ func FuzzTraceClientPDU(f *testing.F) {
 		core, logs := observer.New(zap.InfoLevel)
 		log := zap.New(core)
 		d := &Daemon{log: log, trace: diag.NewTrace(diag.TracePDUs|diag.TraceUnbuffered, log), debug: diag.NewDebug("pdu", log)}
-		s := &session{d: d}
+		s := &session{conn: noConn{}, d: d}
 		s.traceClientPDU(true, b)
 		s.traceClientPDU(false, b)
 		// A header at least goes into each pair of lines.
@@ -160,3 +162,8 @@ func FuzzTraceClientPDU(f *testing.F) {
 		}
 	})
 }
+
+// noConn is the Conn of a session that has none.
+type noConn struct{ conn.Conn }
+
+func (noConn) FD() int { return -1 }

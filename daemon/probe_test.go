@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -36,7 +37,7 @@ func TestProbe(t *testing.T) {
 		t.Error("told that names are back, of an agent that hangs")
 	}
 	close(hang)
-	eventually(t, "ready", func() bool { return r.answers(240) })
+	testutil.Eventually(t, "ready", func() bool { return r.answers(240) })
 	a.say(func() ([]string, error) { return nil, pdu.ErrnoName }) // there are none
 	if r.probe(key); told() != uint32(pdu.StateNamesChange) || missing() {
 		t.Error("not told that names are back")
@@ -47,7 +48,7 @@ func TestProbe(t *testing.T) {
 	c.traverse("")
 	r.rewrite("pmns", "root { t u }\nt { one 240:0:1 }\nu { one 241:0:1 }\n")
 	r.Reload()
-	eventually(t, "another name space", func() bool { return c.traverse("") == "t.one u.one" })
+	testutil.Eventually(t, "another name space", func() bool { return c.traverse("") == "t.one u.one" })
 	if r.probe(key); missing() {
 		t.Error("the root is missed, but is not in the name space")
 	}
@@ -156,7 +157,7 @@ func TestClientsOfMissingSubtree(t *testing.T) {
 		later = later.Add(2 * firstCheck)
 	}
 	c.conn.Close()
-	eventually(t, "no client misses the names", func() bool { return missing() == 0 })
+	testutil.Eventually(t, "no client misses the names", func() bool { return missing() == 0 })
 	if next := r.subtrees.next.Load(); next != 0 {
 		t.Error("a check is due although no client misses names")
 	}

@@ -1,13 +1,12 @@
 package daemon
 
 import (
-	"net"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -33,7 +32,7 @@ func TestRootStartsFirst(t *testing.T) {
 			other(c)
 		},
 	})
-	eventually(t, "root started", func() bool {
+	testutil.Eventually(t, "root started", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.opens[1] == 1
@@ -50,51 +49,5 @@ func TestRootStartsFirst(t *testing.T) {
 	}
 	if m := r.dial().do(&pdu.DescReq{PMID: id(240, 1)}); m.Type() != pdu.TypeDesc {
 		t.Errorf("afterwards: %s", show(m))
-	}
-}
-
-// A second pmcd leaves the socket of one that runs alone; the file that one
-// has left behind is replaced; any other file is left alone.
-func TestUnixSocketFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "sock")
-	first, err := Listen(nil, nil, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l, err := Listen(nil, nil, path); err == nil {
-		l.Close()
-		t.Error("the socket of a running pmcd was taken")
-	}
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		t.Fatalf("the first pmcd has lost its socket: %v", err)
-	}
-	conn.Close()
-	first.file = "" // as after a kill -9
-	first.Close()
-	if _, err := os.Lstat(path); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Listen(nil, nil, path)
-	if err != nil {
-		t.Fatalf("a stale socket is in the way: %v", err)
-	}
-	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o666 {
-		t.Errorf("mode %v, %v", fi.Mode(), err)
-	}
-	again.Close()
-	if _, err := os.Lstat(path); !os.IsNotExist(err) {
-		t.Errorf("left behind: %v", err)
-	}
-
-	if err := os.WriteFile(path, []byte("precious"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if l, err := Listen(nil, nil, path); err == nil {
-		l.Close()
-		t.Error("a file was replaced")
-	}
-	if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {
-		t.Errorf("the file is %q, %v", b, err)
 	}
 }

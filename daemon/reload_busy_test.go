@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -58,7 +59,7 @@ func TestReloadInFlight(t *testing.T) {
 	busy.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 9)}})
 	<-old.enter
 	several.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}})
-	eventually(t, "both requests are on their way", func() bool {
+	testutil.Eventually(t, "both requests are on their way", func() bool {
 		h := &first.Load().holds
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -67,7 +68,7 @@ func TestReloadInFlight(t *testing.T) {
 	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
 	before := r.routes.Load()
 	r.Reload()
-	eventually(t, "the new routes are in use", func() bool { return r.routes.Load() != before })
+	testutil.Eventually(t, "the new routes are in use", func() bool { return r.routes.Load() != before })
 	later.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1)}})
 	if sets, _ := other.fetch(id(241, 1)); showSets(sets) != "241.0.1=241" {
 		t.Errorf("an agent that is kept: %s", showSets(sets))
@@ -92,7 +93,7 @@ func TestReloadInFlight(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", s.name, got, s.want)
 		}
 	}
-	eventually(t, "settled", func() bool { return r.sighups.Load() == 1 })
+	testutil.Eventually(t, "settled", func() bool { return r.sighups.Load() == 1 })
 }
 
 // A fakeProcess ends once may is closed.
@@ -198,7 +199,7 @@ func TestSlowReload(t *testing.T) {
 				r.Reload()
 			}
 			restarts := func() int { return r.logs.FilterMessageSnippet("pmcd RESTARTED").Len() }
-			eventually(t, "the reload has begun", func() bool { return restarts() == 1 })
+			testutil.Eventually(t, "the reload has begun", func() bool { return restarts() == 1 })
 			for range 3 {
 				r.Reload()
 				if sets, _ := c.fetch(id(241, 1)); showSets(sets) != "241.0.1=241" {
@@ -272,7 +273,7 @@ func TestReloadsAreCounted(t *testing.T) {
 	}
 	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
 	close(leave)
-	eventually(t, "all are counted", func() bool { return r.sighups.Load() == 5 })
+	testutil.Eventually(t, "all are counted", func() bool { return r.sighups.Load() == 5 })
 	if n := r.logs.FilterMessageSnippet("pmcd RESTARTED").Len(); n != 2 {
 		t.Errorf("%d reloads, want 2", n)
 	}
@@ -337,12 +338,12 @@ func TestReloadUnderLoad(t *testing.T) {
 		r.reloaded()
 		r.logs.TakeAll()
 		if i == 10 {
-			goroutines, fds = r.Goroutines(), countFDs()
+			goroutines, fds = r.Goroutines(), testutil.CountFDs()
 		}
 	}
 	// What is just going is not left behind: some polls see less.
-	eventually(t, "no more goroutines and descriptors than before", func() bool {
-		return r.Goroutines() <= goroutines+2 && countFDs() <= fds+2
+	testutil.Eventually(t, "no more goroutines and descriptors than before", func() bool {
+		return r.Goroutines() <= goroutines+2 && testutil.CountFDs() <= fds+2
 	})
 	close(end)
 	clients.Wait()

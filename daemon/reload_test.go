@@ -16,6 +16,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -37,7 +38,7 @@ func (r *rig) reloaded() {
 	r.t.Helper()
 	n := r.sighups.Load()
 	r.Reload()
-	eventually(r.t, "reloaded", func() bool { return r.sighups.Load() > n })
+	testutil.Eventually(r.t, "reloaded", func() bool { return r.sighups.Load() > n })
 }
 
 // The agents follow the configuration: what has not changed goes on, and the
@@ -251,10 +252,10 @@ func TestReadyReloadsNames(t *testing.T) {
 	}
 	r.rewrite("pmns", "root { t d 240:*:* }\nt { nine 240:0:9 }\n")
 	close(ready)
-	eventually(t, "new names", func() bool {
+	testutil.Eventually(t, "new names", func() bool {
 		return show(c.do(&pdu.PMNSNames{Names: []string{"t.nine"}})) == "1 [240.0.9]"
 	})
-	eventually(t, "values", func() bool {
+	testutil.Eventually(t, "values", func() bool {
 		sets, _ := c.fetch(id(240, 1))
 		return showSets(sets) == "240.0.1=1"
 	})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -245,9 +246,9 @@ sample.long { one 29:0:10 ten 29:0:11 }
 	}
 
 	c.conn.Close()
-	eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
+	testutil.Eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
 	seen := func(name string, b []byte) {
-		eventually(t, name+" sent", func() bool {
+		testutil.Eventually(t, name+" sent", func() bool {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			return p.got[key(b)]

@@ -3,22 +3,29 @@ package daemon
 import (
 	"bytes"
 	"encoding/binary"
-	"io"
-	"time"
 
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// writeTimeout is how long a client may take nothing of a reply. It holds up
-// nobody else, but the reply takes memory.
-const writeTimeout = time.Minute
+// countIn counts a PDU of the client's, and shows it in traces.
+func (s *session) countIn(b []byte) {
+	_, t, _ := pdu.Header(b)
+	s.d.counts.In(t)
+	s.traceClientPDU(false, b)
+}
 
-// write sends b.
-func (s *session) write(b []byte) error {
+// countOut counts a PDU that is sent to the client, and shows it in traces.
+func (s *session) countOut(b []byte) {
 	_, t, _ := pdu.Header(b)
 	s.d.counts.Out(t)
 	s.traceClientPDU(true, b)
-	return s.push(b)
+}
+
+// write sends b.
+func (s *session) write(b []byte) error {
+	s.countOut(b)
+	_, err := s.conn.Write(b)
+	return err
 }
 
 // writePieces sends a PDU that is in pieces.
@@ -29,34 +36,11 @@ func (s *session) writePieces(pieces [][]byte) error {
 		s.traceClientPDU(true, bytes.Join(pieces, nil))
 	}
 	for _, b := range pieces {
-		if err := s.push(b); err != nil {
+		if _, err := s.conn.Write(b); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// push sends b, at the pace of the client.
-func (s *session) push(b []byte) error {
-	b, err := s.line.put.Write(b)
-	if err != nil || len(b) == 0 {
-		return err
-	}
-	if s.leaveLane(); s.line.conn == nil { // it is in the lobby, and was sent one PDU
-		return io.ErrShortWrite
-	}
-	for err == nil && len(b) > 0 {
-		if err := s.line.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-			return err
-		}
-		n := 0
-		n, err = s.line.conn.Write(b[:min(len(b), 1<<20)]) // progress counts
-		b = b[n:]
-	}
-	if err == nil {
-		err = s.line.conn.SetWriteDeadline(time.Time{}) // one that has passed would stop line.put
-	}
-	return err
 }
 
 // reply sends m as the answer.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -133,7 +134,7 @@ func TestLabelOfOldDSO(t *testing.T) {
 			}
 		}
 		row := fmt.Sprintf("dso i:%d  lib=/t entry=t_init", iface)
-		eventually(t, row+" in the log", func() bool { return r.logged(row) })
+		testutil.Eventually(t, row+" in the log", func() bool { return r.logged(row) })
 	}
 }
 
@@ -319,7 +320,7 @@ func TestClientNumbers(t *testing.T) {
 			c.do(m)
 		}
 		c.conn.Close()
-		eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
+		testutil.Eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
 		// What comes now is behind all that the last client was the reason for.
 		for i, x := range []*tester{a, b} {
 			l := r.routes.Load().agent(x.domain).conn.Load()
@@ -361,7 +362,7 @@ func TestStateChanges(t *testing.T) {
 	ag := r.routes.Load().agent(240)
 	r.drop(ag, ag.conn.Load(), errors.New("the test says so"))
 	r.Reload()
-	eventually(t, "restarted", func() bool { return r.sighups.Load() == 1 })
+	testutil.Eventually(t, "restarted", func() bool { return r.sighups.Load() == 1 })
 	want := pdu.Errno(pdu.StateDropAgent | pdu.StateAddAgent | pdu.StateRestartAgent)
 	if sets, changes := c.fetch(id(240, 1)); changes != want || showSets(sets) != "240.0.1=240" {
 		t.Errorf("after a restart: %d %s, want %d", changes, showSets(sets), want)
@@ -476,7 +477,7 @@ func TestLateAgent(t *testing.T) {
 		t.Errorf("traverse of all: %q", m.Names)
 	}
 	close(slow.leave)
-	eventually(t, "well again", func() bool {
+	testutil.Eventually(t, "well again", func() bool {
 		sets, _ := c.fetch(id(240, 1))
 		return showSets(sets) == "240.0.1=240"
 	})

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -52,6 +52,17 @@ func serveAgent(a agents.Agent) func(wire.Conn) {
 	return func(c wire.Conn) { wire.Serve(context.Background(), a, c) }
 }
 
+// portable says that the tests run with the portable implementation of client
+// connections.
+var portable = os.Getenv("PMCD_ACCEPTOR") == "portable"
+
+// linuxConns skips a test of what only the other implementation has.
+func linuxConns(t *testing.T) {
+	if portable {
+		t.Skip("the portable connections do not have that")
+	}
+}
+
 const rigNames = `
 root { pmcd t u v w d 240:*:* gone 248:*:* }
 pmcd { numagents 2:0:2 numclients 2:0:3 agent control seqnum 2:0:24 version 2:0:7 client }
@@ -68,7 +79,7 @@ w { one 243:0:1 }
 // change to the Config.
 func newRig(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *rig {
 	t.Helper()
-	countLeaks(t)
+	testutil.CountLeaks(t)
 	r := &rig{t: t, dir: t.TempDir(), agents: play, opens: make(map[int]int)}
 	if r.agents == nil {
 		r.agents = make(map[int]func(wire.Conn))
@@ -96,6 +107,7 @@ func newRig(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *r
 		ConfigFile:       filepath.Join(r.dir, "pmcd.conf"),
 		Namespace:        Namespace{Path: filepath.Join(r.dir, "pmns")},
 		Listeners:        l,
+		PortableAcceptor: portable,
 		MaxPDU:           64 << 10,
 		MaxContexts:      64,
 		MaxMetrics:       32 << 10,
@@ -191,38 +203,6 @@ func (r *rig) settled() {
 	for _, a := range r.routes.Load().list {
 		<-a.settled
 	}
-}
-
-// eventually waits for cond.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
-}
-
-// countLeaks fails t if there are more goroutines or descriptors after it
-// than before.
-func countLeaks(t *testing.T) {
-	goroutines, fds := runtime.NumGoroutine(), countFDs()
-	t.Cleanup(func() {
-		for range 500 {
-			if runtime.NumGoroutine() <= goroutines && countFDs() <= fds {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		buf := make([]byte, 1<<16)
-		t.Errorf("%d goroutines before, %d after; %d descriptors before, %d after\n%s",
-			goroutines, runtime.NumGoroutine(), fds, countFDs(), buf[:runtime.Stack(buf, true)])
-	})
-}
-
-func countFDs() int {
-	list, _ := os.ReadDir("/proc/self/fd")
-	return len(list)
 }
 
 // A client speaks to the Daemon.

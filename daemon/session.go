@@ -13,26 +13,26 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A session is one connection of a client. It answers one request after the
-// other; while it waits for the next it has one goroutine with a small stack, none
-// before the first, and no buffer.
+// A session is one client. It answers one request after the other. It has a
+// goroutine from the client's first request until the client has been silent for a
+// while, and no buffer between two requests.
 type session struct {
 	d     *Daemon
-	line  line
+	conn  conn.Conn
 	num   int32  // what agents know the client by; lowest free
 	seq   uint32 // clients before it
 	addr  string // of the peer, for messages
 	since time.Time
 
-	notices atomic.Uint32 // state changes it was not told of
-	version atomic.Int32  // of the protocol, as it has stated; 0 before that
-	refused atomic.Int32  // the pdu.Errno with which a reload refuses it, or 0
+	notices atomic.Uint32 // state changes that the client has not been notified of
+	version atomic.Int32  // of the protocol, as the client has stated it; 0 before that
+	refused atomic.Int32  // the pdu.Errno with which the client is refused, or 0
 	grant   access.Conn   // what it may do
 
 	// The following belong to the goroutine of the session.
@@ -45,111 +45,64 @@ type session struct {
 	contexts   contexts  // with their profiles
 	current    int32     // the context used last
 	asked      domainSet // whose agents may know of the client
-	input      *work     // only while there is input
-	largeTurns uint8     // for which that has grown
-	tryRead    func(fd uintptr) bool
-	readErr    error
+	largeTurns uint8     // for which requestScratch that has grown is used
 	fault      pdu.Errno // why it has ended, if the client did not ask for it
-	eager      int       // see fastLane
-	vain       int       // waits in the fast lane, that quick requests have not made up for
-	turn       uint64    // of all sessions, its last one
-	yielded    time.Time // in the fast lane
 
-	observed atomic.Pointer[string] // what the host is called in its container; nil if that is not known
+	observed atomic.Pointer[string] // the hostname in its container; nil if that is not known
 
 	mu        sync.Mutex // guards the following
 	container string
 	contained bool // it had one: agents have to forget it; changed by the goroutine of the session only
 	whoami    string
-	creds     *syscall.Ucred // of the peer at a Unix socket
-	announced []pdu.Attr     // what agents were told last
-	left      bool           // it has gone
+	announced []pdu.Attr // what agents were told last
+	left      bool       // the client has disconnected
 }
 
-// Await implements transport.Session: it returns when there is input.
-func (s *session) Await() bool {
-	if s.err != nil || s.input != nil { // from the lobby
-		return s.err == nil
-	}
-	if s.line.direct() && s.awaitLane() {
-		return s.err == nil
-	}
-	lane, since := !s.d.lane.taken.Load(), time.Time{}
-	if lane {
-		since = time.Now()
-	}
-	s.err = s.line.raw.Read(s.tryRead)
-	if s.err != nil && s.refused.Load() != 0 {
-		s.err = errRefused
-	} else if s.err == nil && s.readErr == rawio.ErrRights {
-		s.err = s.readErr
-	} else if s.err != nil || s.readErr != nil {
-		s.err = io.EOF
-	} else if lane {
-		s.enterLane(since)
-	}
-	return s.err == nil
+// A connHandler makes sessions of connections.
+type connHandler struct{ d *Daemon }
+
+// Accept implements conn.Handler.
+func (h connHandler) Accept(c conn.Conn) (conn.Session, []byte) {
+	s := &session{d: h.d, conn: c, since: time.Now()}
+	p := c.Peer()
+	s.addr, s.peer = p.String(), accessPeer(p)
+	s.needsCert = h.d.needsCert(s.peer)
+	h.d.clients.add(s)
+	return s, s.accept()
 }
 
-// RunTurn implements transport.Session: it answers the client.
-func (s *session) RunTurn(t *transport.Turn) {
-	s.turn = s.d.lane.turns.Add(1)
-	w := s.input
-	s.input, s.coroutine = nil, t
-	s.err = s.answer(w)
-	w.release(s)
+// accessPeer returns p as the access rules know it.
+func accessPeer(p conn.Peer) access.Peer {
+	switch {
+	case p.Unix:
+		return access.Peer{Family: access.Unix, HasUser: true, UID: p.UID, GID: p.GID}
+	case p.Addr.Is6():
+		return access.Peer{Family: access.IPv6, Addr: p.Addr}
+	}
+	return access.Peer{Family: access.Inet, Addr: p.Addr}
 }
 
-// meet greets a client, unless it is not admitted.
-func (s *session) meet() error {
+// accept returns the greeting, or nil for a client that is not admitted.
+func (s *session) accept() []byte {
 	refusal := s.admit()
 	s.d.debug.Printf(diag.DebugClients, "client[%d] %s has connected, seq=%d", s.num, s.addr, s.seq)
 	s.debugAccess(refusal)
 	if s.d.trace.On(diag.TraceConns) {
-		s.d.trace.Event(diag.TraceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, s.line.number(), s.seq)
+		s.d.trace.Event(diag.TraceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.num, s.addr, s.conn.FD(), s.seq)
 	}
 	if refusal != 0 {
 		s.refused.Store(int32(refusal))
-		return errRefused
+		s.err = errRefused
+		return nil
 	}
 	s.greeted = true
-	if s.greet(0) != nil {
-		return io.EOF
-	}
-	return nil
+	b := s.greeting(0)
+	s.countOut(b)
+	return b
 }
 
-// End implements transport.Session: nothing is left of the session.
-func (s *session) End() {
-	defer s.d.sessionTasks.Done()
-	defer s.line.close()
-	s.leaveLane()
-	if s.err != errRefused {
-		s.complain(s.err)
-	}
-	if s.d.trace.On(diag.TraceConns) {
-		err := ""
-		if s.fault != 0 {
-			err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
-		}
-		s.d.trace.Event(diag.TraceConns, "End client: [%d] fd=%d%s", s.num, s.line.number(), err)
-	}
-	s.grant.Release()
-	s.d.debug.Printf(diag.DebugClients, "client[%d] %s has gone", s.num, s.addr)
-	s.leave()
-	s.d.clients.remove(s)
-	if s.err == errRefused { // and has to be told
-		say, code := s.sayError, pdu.Errno(s.refused.Load())
-		if !s.greeted {
-			s.violation(code)
-			say = s.greet
-		}
-		s.dismiss(say, code)
-	}
-}
-
-// greet sends the first PDU: what the server can do, or why it will not.
-func (s *session) greet(refusal pdu.Errno) error {
+// greeting returns the first PDU: what the server can do, or why it will not.
+func (s *session) greeting(refusal pdu.Errno) []byte {
 	m := pdu.Error{Greeting: true}
 	if refusal < 0 {
 		m.Code = pdu.GreetingCode(refusal)
@@ -158,9 +111,9 @@ func (s *session) greet(refusal pdu.Errno) error {
 	}
 	b, err := pdu.Append(nil, 0, &m)
 	if err != nil {
-		return err
+		panic(err) // it has a fixed length
 	}
-	return s.write(b)
+	return b
 }
 
 // features is what the greeting promises, and all of it works.
@@ -175,30 +128,60 @@ func (d *Daemon) features() pdu.Features {
 	return f
 }
 
-// read is tried when there may be input. Only then does it take a buffer.
-func (s *session) read(fd uintptr) bool {
-	w := s.newWork()
-	n, err := s.line.readNow(fd, w.in[:cap(w.in)])
-	if n > 0 {
-		w.in = w.in[:n]
-		s.input = w
-		return true
+// First implements conn.Session. It handles the first CREDS PDU, so that a client
+// which connects and waits needs no goroutine. Where the rules have to look up an
+// account, Serve does it.
+func (s *session) First(in []byte) (reply []byte, handled bool) {
+	n, err := pdu.Frame(in, s.d.cfg.MaxPDU)
+	_, t, _ := pdu.Header(in)
+	if err != nil || n != len(in) || t != pdu.TypeCreds || s.version.Load() != 0 || s.d.credsReqd.Load() {
+		return nil, false
 	}
-	w.putBack()
-	if err == syscall.EAGAIN {
-		return false
+	s.countIn(in)
+	for _, code := range s.setCreds(in) {
+		n := len(reply)
+		reply = appendError(reply, code)
+		s.countOut(reply[n:])
 	}
-	s.readErr = io.EOF
-	if err != nil {
-		s.readErr = err
-	}
-	return true
+	return reply, true
 }
 
-// answer handles all PDUs in w.in, and reads the rest of one that is there
-// only in part. That has to come in the time an agent would have.
+// Serve implements conn.Session.
+func (s *session) Serve() { s.d.turnPool.Serve(s) }
+
+// Await implements transport.Session: it waits for input.
+func (s *session) Await() bool {
+	if s.err == nil {
+		err := s.conn.Wait()
+		if err == nil {
+			return true
+		}
+		if err == conn.ErrParked { // another goroutine may have s by now
+			return false
+		}
+		s.err = err
+	}
+	s.end()
+	return false
+}
+
+// RunTurn implements transport.Session: it answers the client.
+func (s *session) RunTurn(t *transport.Turn) {
+	s.coroutine = t
+	w := s.newWork()
+	n, err := s.conn.Read(w.in[:cap(w.in)])
+	w.in = w.in[:n]
+	if n > 0 {
+		err = s.answer(w)
+	}
+	s.err = err
+	w.release(s)
+}
+
+// answer handles all PDUs in w.in, and reads the rest of one that is there only in
+// part. The rest has to arrive within the time that an agent would have.
 func (s *session) answer(w *work) error {
-	timed := false
+	partial := false
 	for {
 		if s.refused.Load() != 0 {
 			return errRefused
@@ -208,41 +191,27 @@ func (s *session) answer(w *work) error {
 			claimed, t, _ := pdu.Header(w.in[w.next:])
 			return &badHeader{int(claimed), s.d.cfg.MaxPDU, t, err}
 		}
-		have := len(w.in) - w.next
-		if n > 0 && have >= n {
+		if n > 0 && len(w.in)-w.next >= n {
 			b := w.in[w.next : w.next+n : w.next+n]
 			w.next += n
 			if err := s.dispatch(w, b); err != nil {
 				return err
 			}
 			if w.next == len(w.in) {
-				if timed {
-					return s.setReadDeadline(time.Time{})
-				}
 				return nil
 			}
-			if !timed {
-				continue
-			}
-			timed = false
-			if err := s.setReadDeadline(time.Time{}); err != nil {
-				return err
-			}
+			partial = false
 			continue
 		}
-		if !timed {
-			timed = true
-			s.leaveLane()
+		if !partial {
+			partial = true
+			var deadline time.Time
 			if t := time.Duration(s.d.timeout.Load()); t > 0 {
-				if err := s.setReadDeadline(time.Now().Add(t)); err != nil {
-					return err
-				}
+				deadline = time.Now().Add(t)
 			}
+			s.conn.SetReadDeadline(deadline)
 		}
-		switch err := s.more(w, n); {
-		case err != nil && s.refused.Load() != 0:
-			return errRefused
-		case err != nil:
+		if err := s.more(w, n); err != nil {
 			return err
 		}
 	}
@@ -259,12 +228,47 @@ func (s *session) more(w *work, n int) error {
 	if want := min(max(n-len(w.in), 1), chunk); cap(w.in)-len(w.in) < want {
 		w.in = append(w.in, make([]byte, want)...)[:len(w.in)]
 	}
-	got, err := s.line.read(w.in[len(w.in):cap(w.in)])
+	got, err := s.conn.Read(w.in[len(w.in):cap(w.in)])
 	w.in = w.in[:len(w.in)+got]
 	if got > 0 {
 		return nil
 	}
 	return err
+}
+
+// end ends the session: nothing is left of it.
+func (s *session) end() {
+	if s.err != errRefused {
+		s.complain(s.err)
+	}
+	if s.d.trace.On(diag.TraceConns) {
+		err := ""
+		if s.fault != 0 {
+			err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
+		}
+		s.d.trace.Event(diag.TraceConns, "End client: [%d] fd=%d%s", s.num, s.conn.FD(), err)
+	}
+	s.grant.Release()
+	s.d.debug.Printf(diag.DebugClients, "client[%d] %s has gone", s.num, s.addr)
+	s.leave()
+	s.d.clients.remove(s)
+	s.conn.Close(s.lastBytes())
+}
+
+// lastBytes returns the PDU that tells a refused client why, or nil.
+func (s *session) lastBytes() (b []byte) {
+	if s.err != errRefused {
+		return nil
+	}
+	code := pdu.Errno(s.refused.Load())
+	if s.greeted {
+		b = appendError(nil, code)
+	} else {
+		s.violation(code)
+		b = s.greeting(code)
+	}
+	s.countOut(b)
+	return b
 }
 
 // complain logs the end of a session that the client did not ask for.
@@ -275,12 +279,12 @@ func (s *session) complain(err error) {
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return // clients come and go
 	case errors.As(err, &bad):
-		s.d.limiter.Log(zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.line.number(), bad, s.num, s.addr)
-	case errors.Is(err, rawio.ErrRights):
-		s.d.limiter.Printf("client rights", "client[%d] %s (pid %d, uid %d) %v and is disconnected", s.num, s.addr, s.creds.Pid, s.creds.Uid, err)
+		s.d.limiter.Log(zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.conn.FD(), bad, s.num, s.addr)
+	case errors.Is(err, conn.ErrRights):
+		s.d.limiter.Printf("client rights", "client[%d] %s (pid %d, uid %d) %v and is disconnected", s.num, s.addr, s.conn.Peer().PID, s.conn.Peer().UID, err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.d.limiter.Printf("client timeout", "pduread: timeout (after %.3f sec) in the middle of a PDU on fd=%d; client[%d] %s",
-			time.Duration(s.d.timeout.Load()).Seconds(), s.line.number(), s.num, s.addr)
+			time.Duration(s.d.timeout.Load()).Seconds(), s.conn.FD(), s.num, s.addr)
 	default:
 		s.d.limiter.Printf("client error", "client[%d] %s: %v", s.num, s.addr, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -28,7 +29,7 @@ func TestAgentStatus(t *testing.T) {
 	}
 	c.fetch(id(240, 1), id(241, 1), id(242, 1))
 	c.fetch(id(241, 1))
-	eventually(t, "late and not ready", func() bool {
+	testutil.Eventually(t, "late and not ready", func() bool {
 		all := r.Agents()
 		return all[2].State == AgentLate && all[3].State == AgentNotReady
 	})
@@ -55,7 +56,7 @@ func TestAgentStatus(t *testing.T) {
 
 	a := r.routes.Load().agent(240)
 	r.drop(a, a.conn.Load(), errors.New("the test says so"))
-	eventually(t, "the reason", func() bool { return r.Agents()[1].LastError != "" })
+	testutil.Eventually(t, "the reason", func() bool { return r.Agents()[1].LastError != "" })
 	st := r.Agents()[1]
 	if st.State != AgentDown || st.Failures != 1 || !st.NextStart.IsZero() || time.Since(st.ErrorAt) > time.Minute ||
 		!strings.HasPrefix(st.LastError, "the test says so; it was up for ") {

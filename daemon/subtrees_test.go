@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -71,7 +72,7 @@ func TestMissingSubtree(t *testing.T) {
 		{"not configured", func(t *testing.T, b *broken, c *client) {
 			b.r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
 			b.r.Reload()
-			eventually(t, "reloaded", func() bool { return b.r.routes.Load().agent(240) == nil })
+			testutil.Eventually(t, "reloaded", func() bool { return b.r.routes.Load().agent(240) == nil })
 			b.heal = func() {
 				b.r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\nt 240 pipe binary t\n")
 				b.r.Reload()
@@ -93,7 +94,7 @@ func TestMissingSubtree(t *testing.T) {
 				serveAgent(&b.a.tester)(greeted{c, new(bool)})
 			})
 			b.r.Reload()
-			eventually(t, "not ready", func() bool {
+			testutil.Eventually(t, "not ready", func() bool {
 				return show(c.do(&pdu.DescReq{PMID: id(240, 1)})) == "PM_ERR_AGAIN"
 			})
 			b.heal = func() { close(ready) }
@@ -116,14 +117,14 @@ func TestMissingSubtree(t *testing.T) {
 			drop(b)
 			b.r.play(240, script(240, pdu.TypePMNSTraverse, func(wire.Conn, []byte) {}))
 			b.r.Reload()
-			eventually(t, "back", func() bool { sets, _ := c.fetch(id(240, 1)); return showSets(sets) == "240.0.1=1" })
+			testutil.Eventually(t, "back", func() bool { sets, _ := c.fetch(id(240, 1)); return showSets(sets) == "240.0.1=1" })
 			b.heal = func() { b.r.play(240, serveAgent(&b.a.tester)); b.r.Reload() }
 		}, "d", "failed: "},
 		{"an error in place of the count", func(t *testing.T, b *broken, c *client) {
 			drop(b)
 			b.r.play(240, refuser)
 			b.r.Reload()
-			eventually(t, "back", func() bool { sets, _ := c.fetch(id(240, 1)); return showSets(sets) == "240.0.1=1" })
+			testutil.Eventually(t, "back", func() bool { sets, _ := c.fetch(id(240, 1)); return showSets(sets) == "240.0.1=1" })
 			b.heal = func() {
 				drop(b)
 				b.r.play(240, serveAgent(&b.a.tester))
@@ -181,11 +182,11 @@ func TestMissingSubtree(t *testing.T) {
 
 			tt.log = ""
 			b.heal()
-			eventually(t, "told of new names", func() bool {
+			testutil.Eventually(t, "told of new names", func() bool {
 				_, changes := c.fetch(id(241, 1))
 				return changes&pdu.StateNamesChange != 0
 			})
-			eventually(t, "all names", func() bool { return c.traverse("") == whole })
+			testutil.Eventually(t, "all names", func() bool { return c.traverse("") == whole })
 			var changes pdu.Errno
 			for range 3 {
 				_, more := unaffected.fetch(id(241, 1))
@@ -272,7 +273,7 @@ func TestNamesComeWithValues(t *testing.T) {
 			heal()
 			var all pdu.Errno
 			since := time.Now()
-			eventually(t, "values", func() bool {
+			testutil.Eventually(t, "values", func() bool {
 				sets, changes := c.fetch(id(240, 1))
 				all |= changes
 				return showSets(sets) == "240.0.1=240"
@@ -350,7 +351,7 @@ func TestOneRootOfTwoFails(t *testing.T) {
 	r.Reload()
 	c := r.dial()
 	c.send(&pdu.Profile{})
-	eventually(t, "two roots", func() bool { return show(c.do(&pdu.PMNSChild{})) == "0 [d e] []" })
+	testutil.Eventually(t, "two roots", func() bool { return show(c.do(&pdu.PMNSChild{})) == "0 [d e] []" })
 	for range 3 {
 		if got := c.traverse(""); got != "d.x d.sub.five e" {
 			t.Errorf("got %s", got)

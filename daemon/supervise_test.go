@@ -17,6 +17,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -462,13 +463,13 @@ func TestManyRestarts(t *testing.T) {
 		for range n {
 			r.startAgents(t.Context(), r.routes.Load().list)
 			a := r.routes.Load().agent(240)
-			eventually(t, "it is down", func() bool { return a.conn.Load() == nil })
+			testutil.Eventually(t, "it is down", func() bool { return a.conn.Load() == nil })
 		}
 	}
 	restart(10)
-	goroutines, fds := r.Goroutines(), countFDs()
+	goroutines, fds := r.Goroutines(), testutil.CountFDs()
 	restart(300)
-	eventually(t, "nothing is left", func() bool { return r.Goroutines() <= goroutines+2 && countFDs() <= fds+2 })
+	testutil.Eventually(t, "nothing is left", func() bool { return r.Goroutines() <= goroutines+2 && testutil.CountFDs() <= fds+2 })
 	stop.Store(true)
 	asking.Wait()
 }

@@ -31,7 +31,7 @@ func (d *Daemon) logClients(title string) {
 	slices.SortFunc(sessions, func(a, b *session) int { return int(a.num) - int(b.num) })
 	rows := make([]diag.ClientRow, len(sessions))
 	for i, s := range sessions {
-		rows[i] = diag.ClientRow{FD: s.line.number(), Addr: s.addr, Version: s.version.Load()}
+		rows[i] = diag.ClientRow{FD: s.conn.FD(), Addr: s.addr, Version: s.version.Load()}
 		if op := s.denied(); op != 0 {
 			rows[i].Denied = op.String()
 		}

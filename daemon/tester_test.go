@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -154,7 +155,7 @@ func (a *tester) told() (list []string) {
 // hears waits until the agent was told something.
 func (a *tester) hears(t *testing.T, what string) {
 	t.Helper()
-	eventually(t, "heard "+what, func() bool {
+	testutil.Eventually(t, "heard "+what, func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for _, h := range a.heard {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -152,7 +153,7 @@ func TestWatch(t *testing.T) {
 				if s.log == "" {
 					continue // the next step shows that there was no reload
 				}
-				eventually(t, s.name+": a reload", func() bool { return reloads() > before })
+				testutil.Eventually(t, s.name+": a reload", func() bool { return reloads() > before })
 				changes := r.logs.FilterMessageSnippet("changed: ").All()
 				if got := changes[len(changes)-1].Message; !strings.Contains(got, s.log) {
 					t.Errorf("step %d, %s: the log has %q, want %q in it", i, s.name, got, s.log)
@@ -175,7 +176,7 @@ func TestWatchReloads(t *testing.T) {
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")
-	eventually(t, "an agent has gone", func() bool {
+	testutil.Eventually(t, "an agent has gone", func() bool {
 		sets, _ := c.fetch(id(241, 1))
 		return showSets(sets) == "241.0.1=PM_ERR_NOAGENT"
 	})

@@ -10,14 +10,12 @@ import (
 // A Session is a client of agents. It waits for input and handles it, in turns. Its
 // methods are called one at a time, but on different goroutines.
 type Session interface {
-	// Await waits for input. It reports false if there will be none.
+	// Await waits for input. It reports false if the goroutine is done with the
+	// Session: at its end, or if another goroutine serves it from now on.
 	Await() bool
 
 	// RunTurn handles the input. The Calls that it sends may have t as their Turn.
 	RunTurn(t *Turn)
-
-	// End is called last.
-	End()
 }
 
 // A Turn runs one turn of a Session. It is a coroutine, so that a call to an Agent
@@ -47,8 +45,8 @@ type TurnPool struct {
 // maxIdle is how many idle Turns a TurnPool keeps.
 const maxIdle = 64
 
-// Serve serves s on the calling goroutine. It returns at the end of s, or when s
-// continues on another goroutine.
+// Serve serves s on the calling goroutine. It returns when Await reports false, or
+// when s continues on another goroutine.
 func (p *TurnPool) Serve(s Session) {
 	for s.Await() {
 		t := p.acquire()
@@ -58,7 +56,6 @@ func (p *TurnPool) Serve(s Session) {
 		}
 		p.release(t)
 	}
-	s.End()
 }
 
 // run runs t to the end of its turn. It reports false if a call was abandoned: then

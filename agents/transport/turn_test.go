@@ -21,8 +21,13 @@ type turns struct {
 	ended chan struct{}
 }
 
-func (s *turns) Await() bool { return len(s.list) > 0 }
-func (s *turns) End()        { close(s.ended) }
+func (s *turns) Await() bool {
+	if len(s.list) > 0 {
+		return true
+	}
+	close(s.ended)
+	return false
+}
 
 func (s *turns) RunTurn(c *transport.Turn) {
 	turn := s.list[0]

@@ -66,9 +66,11 @@ var mayImport = map[string][]string{
 	"agents/linuxhosts":               nil,
 
 	// The daemon. Diag formats what it is given.
-	"daemon/internal/diag": {"agents", "agents/transport", "pdu", "go.uber.org/zap", "go.uber.org/multierr"},
+	"daemon/internal/diag":     {"agents", "agents/transport", "pdu", "go.uber.org/zap", "go.uber.org/multierr"},
+	"daemon/internal/conn":     {"agents/rawio", "pdu", "golang.org/x/sys"},
+	"daemon/internal/testutil": nil,
 	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
-		"daemon/internal/diag", "pdu", "pmcdconf", "pmnsload",
+		"daemon/internal/conn", "daemon/internal/diag", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"bench": {"access", "agents", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
 		"golang.org/x/sys"},

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -24,20 +25,17 @@ func (c *client) ask() {
 	}
 }
 
-// inLane returns the session whose line is direct, if there is one.
-func (r *rig) inLane() *session {
+// exclusive returns the session in blocking-read mode, if there is one.
+func (r *rig) exclusive() *session {
 	for _, s := range r.sessions() {
-		s.line.mu.Lock()
-		direct := s.line.direct()
-		s.line.mu.Unlock()
-		if direct {
+		if s.conn.Exclusive() {
 			return s
 		}
 	}
 	return nil
 }
 
-// twoProcessors makes sure that there is a fast lane.
+// twoProcessors makes sure that there is blocking-read mode.
 func twoProcessors(t *testing.T) {
 	if old := runtime.GOMAXPROCS(0); old == 1 {
 		runtime.GOMAXPROCS(2)
@@ -70,49 +68,62 @@ func (k socketKind) dial(r *rig) *client {
 	return r.dialTo("unix", r.unix, 0)
 }
 
-// enter has c ask until it is in the fast lane.
+// What package conn has for blocking-read mode.
+const (
+	burstLength = 8                     // requests that lead into it
+	longestStay = 64 * time.Millisecond // without a request
+	shortPause  = longestStay / 4
+)
+
+// enter has c ask until it is in blocking-read mode.
 func (r *rig) enter(c *client) (s *session) {
 	c.t.Helper()
+	if portable { // the oldest client is c
+		c.ask()
+		return r.sessions()[0]
+	}
 	twoProcessors(c.t)
-	eventually(c.t, "in the fast lane", func() bool {
-		for range 2 * eager {
+	testutil.Eventually(c.t, "in blocking-read mode", func() bool {
+		for range 2 * burstLength {
 			c.ask()
 		}
-		s = r.inLane()
+		s = r.exclusive()
 		return s != nil
 	})
 	return s
 }
 
-// left waits until nobody is in the fast lane.
+// left waits until no client is in blocking-read mode.
 func (r *rig) left(t *testing.T) {
 	t.Helper()
-	eventually(t, "the fast lane is free", func() bool { return !r.lane.taken.Load() })
-	if r.inLane() != nil {
-		t.Error("the fast lane is free, and somebody in it")
+	testutil.Eventually(t, "no client is in blocking-read mode", func() bool { return !r.acceptor.Stats().Exclusive })
+	if r.exclusive() != nil {
+		t.Error("no client is in blocking-read mode, and yet there is one")
 	}
 }
 
-// A heavy agent answers one fetch, when it may, with more than a socket takes.
-type heavy struct {
+// A bigReplyAgent answers one fetch, when it may, with more than a socket takes.
+type bigReplyAgent struct {
 	enter, leave chan struct{}
 }
 
-const heavyLen = 20 << 20
+const bigReplyLen = 20 << 20
 
-func newHeavy() *heavy { return &heavy{make(chan struct{}), make(chan struct{})} }
+func newBigReplyAgent() *bigReplyAgent {
+	return &bigReplyAgent{make(chan struct{}), make(chan struct{})}
+}
 
-func (a *heavy) play(c wire.Conn, _ []byte) {
+func (a *bigReplyAgent) play(c wire.Conn, _ []byte) {
 	a.enter <- struct{}{}
 	<-a.leave
-	c.Write(heavyAnswer())
+	c.Write(bigReply())
 	hold(c)
 }
 
-var heavyAnswer = sync.OnceValue(func() []byte {
+var bigReply = sync.OnceValue(func() []byte {
 	vs := pdu.ValueSet{PMID: id(240, 1), Format: pdu.FormatBlock}
 	text := bytes.Repeat([]byte("x"), 1<<20)
-	for i := range int32(heavyLen >> 20) {
+	for i := range int32(bigReplyLen >> 20) {
 		vs.Values = append(vs.Values, pdu.Value{Inst: i, Type: pdu.MetricString, Block: text})
 	}
 	b, err := pdu.Append(nil, 0, &pdu.Result{Sets: []pdu.ValueSet{vs}})
@@ -122,11 +133,11 @@ var heavyAnswer = sync.OnceValue(func() []byte {
 	return b
 })
 
-// takes reads the reply with the values of a heavy agent.
+// takes reads the reply with the values of a bigReplyAgent.
 func (c *client) takes() {
 	c.t.Helper()
 	m, ok := c.recv().(*pdu.Result)
-	if !ok || len(m.Sets) != 1 || len(m.Sets[0].Values) != heavyLen>>20 {
+	if !ok || len(m.Sets) != 1 || len(m.Sets[0].Values) != bigReplyLen>>20 {
 		c.t.Fatalf("got %.100s", fmt.Sprint(m))
 	}
 	for _, v := range m.Sets[0].Values {
@@ -136,9 +147,9 @@ func (c *client) takes() {
 	}
 }
 
-// The fast lane is left in all ways, nobody loses anything by it, and the next
-// one can have it.
-func TestFastLane(t *testing.T) {
+// Blocking-read mode ends in all ways, no client loses anything by it, and the next
+// one can enter it.
+func TestBlockingMode(t *testing.T) {
 	request, err := pdu.Append(nil, 0, &pdu.PMNSNames{Names: []string{"u.one"}})
 	if err != nil {
 		t.Fatal(err)
@@ -146,25 +157,25 @@ func TestFastLane(t *testing.T) {
 	fetch := &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}
 	for _, tt := range []struct {
 		name string
-		then func(r *rig, a *heavy, c, other *client, s *session)
+		then func(r *rig, a *bigReplyAgent, c, other *client, s *session)
 		gone bool // c is, afterwards
 	}{
-		{"a pause", func(r *rig, _ *heavy, c, _ *client, _ *session) { r.left(c.t) }, false},
-		{"a processor less", func(r *rig, _ *heavy, c, _ *client, _ *session) {
+		{"a pause", func(r *rig, _ *bigReplyAgent, c, _ *client, _ *session) { r.left(c.t) }, false},
+		{"a processor less", func(r *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-			eventually(c.t, "out of the fast lane", func() bool {
+			testutil.Eventually(c.t, "not in blocking-read mode", func() bool {
 				c.ask()
-				return !r.lane.taken.Load()
+				return !r.acceptor.Stats().Exclusive
 			})
 		}, false},
-		{"another client", func(r *rig, _ *heavy, c, other *client, _ *session) {
+		{"another client", func(r *rig, _ *bigReplyAgent, c, other *client, _ *session) {
 			other.ask()
 			c.ask()
-			if r.lane.taken.Load() {
-				c.t.Error("still in the fast lane")
+			if r.acceptor.Stats().Exclusive {
+				c.t.Error("still in blocking-read mode")
 			}
 		}, false},
-		{"a request in two pieces", func(r *rig, _ *heavy, c, _ *client, _ *session) {
+		{"a request in two pieces", func(r *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
 			c.sendBytes(request[:7])
 			r.left(c.t)
 			c.sendBytes(request[7:])
@@ -172,7 +183,7 @@ func TestFastLane(t *testing.T) {
 				c.t.Errorf("names: %s", got)
 			}
 		}, false},
-		{"half a request", func(r *rig, _ *heavy, c, _ *client, _ *session) {
+		{"half a request", func(r *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
 			const timeout = 200 * time.Millisecond
 			r.timeout.Store(int64(timeout))
 			began := time.Now()
@@ -188,11 +199,11 @@ func TestFastLane(t *testing.T) {
 				c.t.Error("nothing in the log")
 			}
 		}, true},
-		{"nonsense", func(_ *rig, _ *heavy, c, _ *client, _ *session) {
+		{"nonsense", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
 			c.sendBytes(word(0x80000000, 0x7004, 0))
 			c.closed()
 		}, true},
-		{"a reply that is not taken", func(r *rig, a *heavy, c, other *client, _ *session) {
+		{"a reply that is not taken", func(r *rig, a *bigReplyAgent, c, other *client, _ *session) {
 			c.send(&pdu.Profile{}, fetch)
 			<-a.enter
 			close(a.leave)
@@ -200,14 +211,14 @@ func TestFastLane(t *testing.T) {
 			other.ask()
 			c.takes()
 		}, false},
-		{"refused while it waits", func(_ *rig, _ *heavy, c, _ *client, s *session) {
+		{"refused while it waits", func(_ *rig, _ *bigReplyAgent, c, _ *client, s *session) {
 			s.refuse(pdu.ErrnoPermission)
 			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 				c.t.Errorf("got %s", got)
 			}
 			c.closed()
 		}, true},
-		{"refused before a reply that is not taken", func(r *rig, a *heavy, c, _ *client, s *session) {
+		{"refused before a reply that is not taken", func(r *rig, a *bigReplyAgent, c, _ *client, s *session) {
 			c.send(&pdu.Profile{}, fetch)
 			<-a.enter
 			s.refuse(pdu.ErrnoPermission)
@@ -219,8 +230,8 @@ func TestFastLane(t *testing.T) {
 			}
 			c.closed()
 		}, true},
-		{"the end", func(_ *rig, _ *heavy, c, _ *client, _ *session) { c.conn.Close() }, true},
-		{"the end of what it says", func(_ *rig, _ *heavy, c, _ *client, _ *session) {
+		{"the end", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ *session) { c.conn.Close() }, true},
+		{"the end of what it says", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
 			c.sendBytes(append(append([]byte(nil), request...), request...))
 			c.conn.(interface{ CloseWrite() error }).CloseWrite()
 			for range 2 {
@@ -230,21 +241,21 @@ func TestFastLane(t *testing.T) {
 			}
 			c.closed()
 		}, true},
-		{"a reset", func(_ *rig, _ *heavy, c, _ *client, _ *session) {
+		{"a reset", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
 			if tcp, ok := c.conn.(*net.TCPConn); ok {
 				tcp.SetLinger(0)
 			}
 			c.sendBytes(bytes.Repeat(request, 10))
 			c.conn.Close()
 		}, true},
-		{"closed by us", func(_ *rig, _ *heavy, c, _ *client, s *session) {
-			s.line.shut()
+		{"closed by us", func(_ *rig, _ *bigReplyAgent, c, _ *client, s *session) {
+			s.conn.Abort()
 			c.closed()
 		}, true},
-		{"closed by us in the middle of a request", func(r *rig, _ *heavy, c, _ *client, s *session) {
+		{"closed by us in the middle of a request", func(r *rig, _ *bigReplyAgent, c, _ *client, s *session) {
 			c.sendBytes(request[:7])
 			r.left(c.t)
-			s.line.shut()
+			s.conn.Abort()
 			c.closed()
 			if r.logged("already closed") {
 				c.t.Error("the log complains of it")
@@ -253,14 +264,14 @@ func TestFastLane(t *testing.T) {
 	} {
 		for _, kind := range socketKinds {
 			t.Run(tt.name+"/"+kind.name, func(t *testing.T) {
-				a := newHeavy()
+				a := newBigReplyAgent()
 				r := newRig(t, kind.config(t), map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, a.play)})
 				r.settled()
 				c, other := kind.dial(r), r.dial()
 				tt.then(r, a, c, other, r.enter(c))
 				r.left(t)
 				if tt.gone {
-					eventually(t, "it has gone", func() bool { return r.clients.len() == 1 })
+					testutil.Eventually(t, "it has gone", func() bool { return r.clients.len() == 1 })
 				} else {
 					r.enter(c)
 					r.left(t)
@@ -271,15 +282,16 @@ func TestFastLane(t *testing.T) {
 	}
 }
 
-// Who pauses for a moment stays in the fast lane.
-func TestPauseInTheFastLane(t *testing.T) {
+// Who pauses for a moment stays in blocking-read mode.
+func TestPauseInBlockingMode(t *testing.T) {
+	linuxConns(t)
 	r := newRig(t, nil, nil)
 	c := r.dial()
-	eventually(t, "still there after a pause", func() bool {
+	testutil.Eventually(t, "still there after a pause", func() bool {
 		s, since := r.enter(c), time.Now()
-		time.Sleep(waits * patience / 4)
-		stayed := s == r.inLane()
-		if took := time.Since(since); !stayed && took < waits*patience {
+		time.Sleep(shortPause)
+		stayed := s == r.exclusive()
+		if took := time.Since(since); !stayed && took < longestStay {
 			t.Fatalf("left after %v", took)
 		}
 		c.ask()
@@ -289,22 +301,23 @@ func TestPauseInTheFastLane(t *testing.T) {
 
 // Who asks now and then only does not stay there: each wait costs more than the
 // request.
-func TestFewRequestsInTheFastLane(t *testing.T) {
+func TestFewRequestsInBlockingMode(t *testing.T) {
+	linuxConns(t)
 	r := newRig(t, nil, nil)
 	c := r.dial()
 	r.enter(c)
-	for range 2 * waits {
-		time.Sleep(waits * patience / 4)
+	for range 40 {
+		time.Sleep(shortPause)
 		c.ask()
 	}
-	if r.inLane() != nil {
-		t.Error("still in the fast lane")
+	if r.exclusive() != nil {
+		t.Error("still in blocking-read mode")
 	}
 }
 
 // An urgent byte is dropped as it is outside blocking-read mode. Where descriptors may be
 // queued it is a byte like others, since what is looked at must be what is taken.
-func TestUrgentByteInTheFastLane(t *testing.T) {
+func TestUrgentByteInBlockingMode(t *testing.T) {
 	for _, kind := range socketKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			r := newRig(t, kind.config(t), nil)
@@ -321,7 +334,7 @@ func TestUrgentByteInTheFastLane(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !kind.rights {
+			if !kind.rights || portable {
 				c.ask()
 				return
 			}
@@ -331,8 +344,8 @@ func TestUrgentByteInTheFastLane(t *testing.T) {
 	}
 }
 
-// The end comes to who is in the fast lane, too.
-func TestShutdownInTheFastLane(t *testing.T) {
+// The end comes to who is in blocking-read mode, too.
+func TestShutdownInBlockingMode(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
 			r := newRig(t, nil, nil)
@@ -353,15 +366,16 @@ func TestShutdownInTheFastLane(t *testing.T) {
 			}()
 			r.stop()
 			<-end
-			if r.lane.taken.Load() {
-				t.Error("the fast lane is taken")
+			if r.acceptor.Stats().Exclusive {
+				t.Error("a client is in blocking-read mode")
 			}
 		})
 	}
 }
 
 // Without a descriptor to spare nobody gets in, and all are served.
-func TestFastLaneWithoutDescriptors(t *testing.T) {
+func TestBlockingModeWithoutDescriptors(t *testing.T) {
+	linuxConns(t)
 	r := newRig(t, nil, nil)
 	r.settled()
 	c := r.dial()
@@ -394,38 +408,40 @@ func TestFastLaneWithoutDescriptors(t *testing.T) {
 	}
 	limit(100)
 	defer limit(old.Cur)
-	for range 10 * eager {
+	for range 10 * burstLength {
 		c.ask()
 	}
-	if r.lane.taken.Load() {
-		t.Error("in the fast lane")
+	if r.acceptor.Stats().Exclusive {
+		t.Error("in blocking-read mode")
 	}
 	limit(old.Cur)
 	r.enter(c)
 }
 
 // Where there is one processor it is for all.
-func TestFastLaneOnOneProcessor(t *testing.T) {
+func TestBlockingModeOnOneProcessor(t *testing.T) {
+	linuxConns(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	r := newRig(t, nil, nil)
 	r.settled()
 	c := r.dial()
-	for range 10 * eager {
-		if c.ask(); r.lane.taken.Load() {
-			t.Fatal("in the fast lane")
+	for range 10 * burstLength {
+		if c.ask(); r.acceptor.Stats().Exclusive {
+			t.Fatal("in blocking-read mode")
 		}
 	}
 }
 
 // Clients that take turns of many requests each, so that one after the other gets
-// into the fast lane, have their own answers in order, while agents come and go.
-func TestTurnsInTheFastLane(t *testing.T) {
+// into blocking-read mode, have their own answers in order, while agents come and go.
+func TestTurnsInBlockingMode(t *testing.T) {
+	linuxConns(t)
 	t.Run("without descriptors", func(t *testing.T) { testTurns(t, nil) })
 	t.Run("where descriptors may be queued", func(t *testing.T) { testTurns(t, withRights(t)) })
 }
 
 func testTurns(t *testing.T, config func(*Config)) {
-	const clients, rounds, burst = 6, 12, 5 * eager
+	const clients, rounds, burst = 6, 12, 5 * burstLength
 	twoProcessors(t)
 	mortal := func(c wire.Conn) {
 		n := 0
@@ -466,12 +482,12 @@ func testTurns(t *testing.T, config func(*Config)) {
 					}
 				}
 			}
-			if r.inLane() != nil {
+			if r.exclusive() != nil {
 				entered++
 			}
 		}
 	}
-	t.Logf("%d of %d turns ended in the fast lane, %d fetches without the agent that dies", entered, rounds*clients, died)
+	t.Logf("%d of %d turns ended in blocking-read mode, %d fetches without the agent that dies", entered, rounds*clients, died)
 	if entered == 0 || died == 0 {
 		t.Error("that tells nothing")
 	}

@@ -1,4 +1,4 @@
-package daemon
+package conn
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// ErrRunning is why [Listen] opened nothing: there is a pmcd.
+// ErrRunning is the error of [Listen] if a pmcd is running.
 var ErrRunning = errors.New("pmcd is already running")
 
 const (
 	// greetTime is how long a pmcd may take to greet.
 	greetTime = time.Second
-	// retries and retryTime are how often and after what time a socket is asked
-	// for again: the pmcd before this one may be about to end.
+	// A socket that is taken is tried for retries times, retryTime apart: the pmcd
+	// before this one may be about to end.
 	retries   = 4
 	retryTime = 250 * time.Millisecond
 )
@@ -40,7 +40,7 @@ func checkRunning(addrs []string, ports []int, unix string) error {
 			if addr == "" || addr == "loopback" {
 				hosts = []string{"127.0.0.1", "::1"}
 			} else if !isOwn(addr) {
-				continue // who answers there is another host
+				continue // another host answers there
 			}
 			for _, h := range hosts {
 				places = append(places, place{"tcp", net.JoinHostPort(h, fmt.Sprint(port))})
@@ -58,7 +58,7 @@ func checkRunning(addrs []string, ports []int, unix string) error {
 	return nil
 }
 
-// isOwn reports whether a numeric address is one of this host's at the moment.
+// isOwn reports whether this host has a numeric address at the moment.
 func isOwn(addr string) bool {
 	conn, err := net.ListenPacket("udp", net.JoinHostPort(addr, "0"))
 	if err != nil {
@@ -81,8 +81,8 @@ func isOwn(addr string) bool {
 	})
 }
 
-// greets reports whether a pmcd is at an address. It says so to all who connect,
-// by a PDU.
+// greets reports whether a pmcd listens at an address. It sends a PDU to each
+// client that connects.
 func greets(network, addr string) bool {
 	conn, err := net.DialTimeout(network, addr, greetTime)
 	if err != nil {

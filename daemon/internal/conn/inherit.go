@@ -1,4 +1,4 @@
-package daemon
+package conn
 
 import (
 	"errors"
@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// adopt takes over a listening socket, and closes f. The file of a Unix socket
-// belongs to whoever made it, and stays.
-func (l *Listeners) adopt(f *os.File) error {
+// inherit takes over a listening socket that this process was started with (socket
+// activation), and closes f. The file of a Unix socket is the service manager's and
+// stays.
+func (l *Listeners) inherit(f *os.File) error {
 	defer f.Close()
 	ln, err := listening(f)
 	family, name, port := "?", f.Name(), "?"
@@ -18,7 +19,7 @@ func (l *Listeners) adopt(f *os.File) error {
 		switch addr := ln.Addr().(type) {
 		case *net.TCPAddr:
 			if raw, rerr := ln.(syscall.Conn).SyscallConn(); rerr == nil {
-				setOptions("", "", raw)
+				setOptions("", "", raw) // as far as the system can
 			}
 			family, port = "ipv6", "" // add knows the port
 			if addr.IP.To4() != nil {
@@ -42,7 +43,7 @@ func (l *Listeners) adopt(f *os.File) error {
 	return err
 }
 
-// listening returns the listener that f is.
+// listening returns f as a listener.
 func listening(f *os.File) (net.Listener, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -1,4 +1,4 @@
-package daemon
+package conn
 
 import (
 	"net"
@@ -40,8 +40,8 @@ func TestListenGiven(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			if !strings.HasPrefix(l.report[0], "  ok ") || !strings.HasSuffix(l.report[0], tt.report) {
-				t.Errorf("%q, want one that ends in %q", l.report[0], tt.report)
+			if row := table(l)[0]; !strings.HasPrefix(row, "  ok ") || !strings.HasSuffix(row, tt.report) {
+				t.Errorf("%q, want one that ends in %q", row, tt.report)
 			}
 			var networks []string
 			for _, a := range l.Addrs() {
@@ -86,7 +86,7 @@ func TestListenGivenUnusable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	for _, line := range l.report[:3] {
+	for _, line := range table(l)[:3] {
 		if !strings.HasPrefix(line, "  err   -1 ") {
 			t.Errorf("in the report: %q", line)
 		}
@@ -99,6 +99,9 @@ func TestListenGivenUnusable(t *testing.T) {
 		t.Error("no error although there is no socket at all")
 	}
 }
+
+// table returns the rows of the table of request ports.
+func table(l *Listeners) []string { return strings.Split(l.String(), "\n")[3:] }
 
 // given returns the descriptor of a socket as a service manager passes it.
 func given(t *testing.T, v any) *os.File {

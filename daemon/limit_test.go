@@ -4,36 +4,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-)
 
-// The reserve follows the limit and the number of agents. A process with few
-// descriptors has clients, too.
-func TestReserve(t *testing.T) {
-	for _, tt := range []struct {
-		limit            uint64
-		agents           int
-		reserve, clients int64
-		short            bool
-	}{
-		{1 << 20, 9, 1187, 1<<20 - 1187, false},
-		{20000, 9, 1187, 18813, false},
-		{20000, 80, 2323, 17677, false},
-		{1024, 9, 515, 509, false},
-		{512, 3, 355, 157, false},
-		{512, 9, 451, 128, true},
-		{256, 9, 419, 64, true},
-		{40, 1, 264, 10, true},
-		{3, 1, 259, 1, true},
-		{0, 1, 259, 1, true},
-	} {
-		need := reserve(tt.limit, 3, tt.agents)
-		clients, short := maxClients(tt.limit, need)
-		if int64(need) != tt.reserve || clients != tt.clients || short != tt.short {
-			t.Errorf("%d descriptors, %d agents: reserve %d, clients %d, short %v; want %d, %d, %v",
-				tt.limit, tt.agents, need, clients, short, tt.reserve, tt.clients, tt.short)
-		}
-	}
-}
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
+)
 
 // As many clients are accepted as the limit says, and another one when the socket
 // of one of them is closed.
@@ -42,7 +15,7 @@ func TestClientLimit(t *testing.T) {
 		r := newRig(t, nil, nil)
 		r.settled()
 		addr := map[string]string{"tcp": r.tcp, "unix": r.unix}[network]
-		r.sockets.limit.Store(3)
+		r.acceptor.SetLimit(3)
 		var in []*client
 		for range 3 {
 			c := r.dialTo(network, addr, 0)
@@ -50,7 +23,7 @@ func TestClientLimit(t *testing.T) {
 			in = append(in, c)
 		}
 		late := r.connect(network, addr)
-		eventually(t, "accept stops", func() bool { return r.logged("AcceptNewClient: 3 clients are connected") })
+		testutil.Eventually(t, "accept stops", func() bool { return r.logged("AcceptNewClient: 3 clients are connected") })
 		if n := r.clients.len(); n != 3 {
 			t.Errorf("%s: %d clients", network, n)
 		}
@@ -61,7 +34,7 @@ func TestClientLimit(t *testing.T) {
 		if got := show(late.recv()); got != "0" {
 			t.Errorf("%s: %s", network, got)
 		}
-		if n := r.sockets.open.Load(); n != 3 {
+		if n := r.acceptor.Stats().Open; n != 3 {
 			t.Errorf("%s: %d sockets are open", network, n)
 		}
 	}
@@ -88,7 +61,7 @@ func TestSmallLimit(t *testing.T) {
 			n++
 		}
 	}
-	if n != 1 || r.sockets.limit.Load() != 25 {
-		t.Errorf("%d lines, limit %d", n, r.sockets.limit.Load())
+	if n != 1 {
+		t.Errorf("%d lines", n)
 	}
 }

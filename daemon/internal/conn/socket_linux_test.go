@@ -1,4 +1,4 @@
-package daemon
+package conn
 
 import (
 	"fmt"
@@ -20,11 +20,11 @@ func TestZone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, i := range list {
-		if got := zone(fd, uint32(i.Index)); got != i.Name {
+		if got := zoneName(fd, uint32(i.Index)); got != i.Name {
 			t.Errorf("interface %d: got %q, want %q", i.Index, got, i.Name)
 		}
 	}
-	if got := zone(fd, 1<<30); got != fmt.Sprint(1<<30) {
+	if got := zoneName(fd, 1<<30); got != fmt.Sprint(1<<30) {
 		t.Errorf("no interface: got %q", got)
 	}
 }

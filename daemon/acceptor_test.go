@@ -17,11 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // Those who have asked for nothing take no goroutine, and are served when they do.
-func TestGuests(t *testing.T) {
+func TestIdleConnections(t *testing.T) {
+	linuxConns(t)
 	r := newRig(t, nil, nil)
 	r.settled()
 	r.dial().do(&pdu.DescReq{PMID: id(240, 1)}) // what is made at first use is there
@@ -41,7 +43,7 @@ func TestGuests(t *testing.T) {
 			guests[i].send(hello)
 		}
 	}
-	eventually(t, "all have been heard", func() bool { return r.counts.Received(pdu.TypeCreds) == heard+many/2 })
+	testutil.Eventually(t, "all have been heard", func() bool { return r.counts.Received(pdu.TypeCreds) == heard+many/2 })
 	if n := runtime.NumGoroutine() - before; n > many/10 {
 		t.Errorf("%d guests have %d goroutines", many, n)
 	}
@@ -56,7 +58,7 @@ func TestGuests(t *testing.T) {
 }
 
 // Whatever way the first words come, they are heard.
-func TestFirstWords(t *testing.T) {
+func TestFirstInput(t *testing.T) {
 	r := newRig(t, nil, nil)
 	r.settled()
 	words, err := pdu.Append(nil, 7, hello)
@@ -84,7 +86,7 @@ func TestFirstWords(t *testing.T) {
 			for i, b := range pieces {
 				c.sendBytes(b)
 				if i == 0 && len(b) >= len(words) {
-					eventually(t, "the first PDU is heard", func() bool { return r.counts.Received(pdu.TypeCreds) > sent })
+					testutil.Eventually(t, "the first PDU is heard", func() bool { return r.counts.Received(pdu.TypeCreds) > sent })
 				}
 			}
 			c.conn.(*net.TCPConn).CloseWrite()
@@ -109,11 +111,11 @@ func TestFirstWords(t *testing.T) {
 			c.closed()
 		})
 	}
-	eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
+	testutil.Eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
 }
 
 // Guests go when the daemon does.
-func TestGuestsAtTheEnd(t *testing.T) {
+func TestIdleAtTheEnd(t *testing.T) {
 	r := newRig(t, nil, nil)
 	r.settled()
 	c, d := r.connect("tcp", r.tcp), r.connect("unix", r.unix)
@@ -127,7 +129,7 @@ func TestGuestsAtTheEnd(t *testing.T) {
 
 // Without descriptors who is there is served, and who comes is let in when there
 // are some again.
-func TestDoorWithoutDescriptors(t *testing.T) {
+func TestAcceptWithoutDescriptors(t *testing.T) {
 	r := newRig(t, nil, nil)
 	r.settled()
 	c := r.dial()
@@ -152,7 +154,7 @@ func TestDoorWithoutDescriptors(t *testing.T) {
 	}
 	syscall.Close(next)
 	late := r.connect("tcp", r.tcp) // takes the last one
-	eventually(t, "it is said that there are none", func() bool { return r.logged("AcceptNewClient: too many open files") })
+	testutil.Eventually(t, "it is said that there are none", func() bool { return r.logged("AcceptNewClient: too many open files") })
 	if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
 		t.Errorf("who is there: %s", got)
 	}
@@ -164,18 +166,18 @@ func TestDoorWithoutDescriptors(t *testing.T) {
 
 // A socket that is no longer one to listen at is looked at now and then, and the
 // other doors stay open.
-func TestDoorThatIsBroken(t *testing.T) {
+func TestBrokenListener(t *testing.T) {
 	r := newRig(t, nil, nil)
 	r.settled()
-	for _, l := range r.cfg.Listeners.all {
-		if l.addr.Network() == "tcp" {
-			if err := unix.Shutdown(l.fd, unix.SHUT_RDWR); err != nil {
+	r.cfg.Listeners.Control(func(addr net.Addr, fd uintptr) {
+		if addr.Network() == "tcp" {
+			if err := unix.Shutdown(int(fd), unix.SHUT_RDWR); err != nil {
 				t.Fatal(err)
 			}
 		}
-	}
+	})
 	since := time.Now()
-	eventually(t, "tried four times", func() bool { return r.limiter.Suppressed("accept") >= 3 })
+	testutil.Eventually(t, "tried four times", func() bool { return r.limiter.Suppressed("accept") >= 3 })
 	if took := time.Since(since); took < 30*time.Millisecond {
 		t.Errorf("that took %v", took)
 	}
@@ -193,7 +195,7 @@ func onLog(f func(line string)) func(*Config) {
 }
 
 // Who is refused by a reload while it is let in is told so.
-func TestRefusedAtTheDoor(t *testing.T) {
+func TestRefusedWhileAccepted(t *testing.T) {
 	var d atomic.Pointer[Daemon]
 	r := newRig(t, func(c *Config) {
 		c.TraceMask = diag.TraceConns | diag.TraceUnbuffered
@@ -215,12 +217,12 @@ func TestRefusedAtTheDoor(t *testing.T) {
 		}
 		c.ended()
 		c.conn.Close()
-		eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
+		testutil.Eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
 	}
 }
 
 // Guests that a reload refuses are told so, whatever they have said.
-func TestGuestsAreRefused(t *testing.T) {
+func TestIdleAreRefused(t *testing.T) {
 	r := newRig(t, nil, nil)
 	r.settled()
 	var guests []*client
@@ -230,7 +232,7 @@ func TestGuestsAreRefused(t *testing.T) {
 		if i%4 > 1 {
 			c.send(hello)
 			// With the new rules already, the answer to CREDS would be an error, too.
-			eventually(t, "its CREDS are read", func() bool { return r.clients.session(int32(i)).version.Load() != 0 })
+			testutil.Eventually(t, "its CREDS are read", func() bool { return r.clients.session(int32(i)).version.Load() != 0 })
 		}
 		guests = append(guests, c)
 	}
@@ -243,11 +245,11 @@ func TestGuestsAreRefused(t *testing.T) {
 		c.ended()
 		c.conn.Close()
 	}
-	eventually(t, "they have gone", func() bool { return r.clients.len() == 0 })
+	testutil.Eventually(t, "they have gone", func() bool { return r.clients.len() == 0 })
 }
 
 // While nobody takes the lines of the log, clients are let in.
-func TestLobbyWithoutLog(t *testing.T) {
+func TestAcceptWithoutLog(t *testing.T) {
 	stuck, free := make(chan struct{}), make(chan struct{})
 	r := newRig(t, func(c *Config) {
 		withAccess("disallow 127.0.0.2 : all;\n")(c)
@@ -274,20 +276,21 @@ func TestLobbyWithoutLog(t *testing.T) {
 
 // A guest that has gone is not waited for, also if another process has its
 // descriptor, as a child has for a moment.
-func TestGoneGuestIsForgotten(t *testing.T) {
+func TestDisconnectedIsForgotten(t *testing.T) {
+	linuxConns(t)
 	r := newRig(t, nil, nil)
 	r.settled()
 	for _, network := range []string{"tcp", "unix"} {
 		c := r.connect(network, map[string]string{"tcp": r.tcp, "unix": r.unix}[network])
 		c.recv()
-		n := r.clients.session(0).line.number()
+		n := r.clients.session(0).conn.FD()
 		child, err := syscall.Dup(n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is waited for", func() bool { return watched(n) })
+		testutil.Eventually(t, "it is waited for", func() bool { return watched(n) })
 		c.conn.Close()
-		eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
+		testutil.Eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
 		if watched(n) {
 			t.Errorf("%s: still waited for", network)
 		}

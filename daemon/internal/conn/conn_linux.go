@@ -1,0 +1,398 @@
+package conn
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/rawio"
+)
+
+// A state says what watches a linuxConn for input.
+//
+//	        accept
+//	          |
+//	          v           input, or the end
+//	  +->  detached  <-------------------------  idle
+//	  |    |  |   \                               ^
+//	  |    |  |    `-- silent since the accept ---+
+//	  |    |  v                                   |
+//	  |    | polled  ---- silent for CalmTime ----+
+//	  |    |  ^  |
+//	  |    |  |  | many requests, no other client: blocking_linux.go
+//	  |    |  |  v
+//	  |    | blocking
+//	  |    v
+//	closed (from any state but idle)
+type state int
+
+const (
+	detached state = iota // nothing: a goroutine serves it, or the acceptor has just accepted it
+	idle                  // the acceptor's epoll set; no goroutine serves it
+	polled                // Go's poller
+	blocking              // the thread of the goroutine that serves it waits in recv(2)
+	closed
+)
+
+// A linuxConn is a Conn that can be watched in several ways. Its system calls on
+// the way of a request are those of package rawio.
+type linuxConn struct {
+	interrupter
+	loop    *epollLoop
+	peer    Peer
+	session Session
+	rights  bool // a Unix socket in which descriptors may be queued
+
+	// mu makes a change of the state and the use of the descriptor by Interrupt,
+	// Abort and FD exclude each other: a descriptor that is closed may be another
+	// file's. The goroutine that serves the connection reads the following without
+	// mu, as only it changes them; while the state is idle the acceptor does.
+	mu     sync.Mutex
+	state  state
+	fd     int             // -1 if the state is polled or closed
+	stream *os.File        // not nil if the state is polled
+	raw    syscall.RawConn // of stream
+
+	// The following belong to the goroutine that serves the connection, and to the
+	// acceptor while the state is idle.
+	writer   rawio.NonblockWriter
+	served   bool // Session.Serve has had input
+	unsent   []byte
+	buf      *buffer // what in is a part of; nil if in is empty
+	in       []byte  // input that is not read yet
+	readErr  error   // that ends the input
+	deadline time.Time
+	timed    bool // the stream has a read deadline
+	attempt  func(fd uintptr) bool
+	burst    burst
+
+	// For the sweep of connections that are silent.
+	swept   atomic.Bool // the client has asked nothing since the last sweep
+	parking atomic.Bool // the sweep has asked for a return to the acceptor
+}
+
+// A buffer holds the input that Wait reads until Read takes it. It has room for
+// most requests.
+type buffer [16 << 10]byte
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+func newLinuxConn(l *epollLoop, fd int, peer Peer) *linuxConn {
+	c := &linuxConn{loop: l, fd: fd, peer: peer}
+	c.attempt = c.tryRead
+	c.writer.InitSocket(uintptr(fd))
+	return c
+}
+
+func (c *linuxConn) Peer() Peer { return c.peer }
+
+func (c *linuxConn) FD() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n = -1
+	c.control(func(fd uintptr) { n = int(fd) })
+	return n
+}
+
+// control calls f with the descriptor, unless the connection is closed. The caller
+// holds mu or serves the connection.
+func (c *linuxConn) control(f func(fd uintptr)) {
+	switch {
+	case c.stream != nil:
+		c.raw.Control(f)
+	case c.state != closed:
+		f(uintptr(c.fd))
+	}
+}
+
+func (c *linuxConn) Interrupt(err error) {
+	if !c.interrupt(err) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.state {
+	case polled:
+		c.stream.SetReadDeadline(past)
+	case idle: // as a rule a socket can be written to
+		c.loop.watch(unix.EPOLL_CTL_MOD, c.fd, unix.EPOLLOUT|idleEvents)
+	}
+	// In blocking-read mode the wait ends soon by itself.
+}
+
+func (c *linuxConn) Abort() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+}
+
+func (c *linuxConn) SetReadDeadline(t time.Time) { c.deadline = t }
+
+func (c *linuxConn) Wait() error {
+	c.deadline = time.Time{}
+	if len(c.unsent) > 0 {
+		b := c.unsent
+		c.unsent = nil
+		if _, err := c.Write(b); err != nil {
+			c.readErr = io.EOF
+		}
+	}
+	for {
+		switch {
+		case c.interrupted() != nil:
+			return c.interrupted()
+		case len(c.in) > 0:
+			c.beginTurn()
+			return nil
+		case c.readErr == ErrRights:
+			return ErrRights
+		case c.readErr != nil:
+			return io.EOF
+		}
+		parked := false
+		switch c.state {
+		case blocking:
+			c.waitBlocking()
+		case detached:
+			if c.served {
+				c.attach()
+			} else {
+				parked = c.park()
+			}
+		default:
+			parked = c.waitPolled()
+		}
+		if parked {
+			return ErrParked
+		}
+	}
+}
+
+// beginTurn notes that the client has asked something.
+func (c *linuxConn) beginTurn() {
+	c.served = true
+	c.burst.turn = c.loop.turns.Add(1)
+	if c.swept.Load() {
+		c.swept.Store(false)
+	}
+}
+
+// attach has Go's poller watch the connection.
+func (c *linuxConn) attach() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stream := os.NewFile(uintptr(c.fd), "client")
+	raw, err := stream.SyscallConn()
+	if err != nil { // never for an *os.File that was just made
+		c.readErr = err
+		return
+	}
+	c.stream, c.raw, c.fd, c.state, c.timed = stream, raw, -1, polled, false
+	c.writer.Init(raw)
+	if c.interrupted() != nil {
+		c.stream.SetReadDeadline(past)
+	}
+}
+
+// detach takes the connection out of Go's poller. That needs a descriptor for a
+// moment; without one detach returns false.
+func (c *linuxConn) detach() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fd := -1
+	c.raw.Control(func(old uintptr) { fd, _ = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
+	if fd < 0 {
+		return false
+	}
+	c.stream.Close()
+	c.stream, c.raw, c.fd, c.state = nil, nil, fd, detached
+	c.writer.InitSocket(uintptr(fd))
+	return true
+}
+
+// waitPolled waits until Go's poller reports input. It reports true if the
+// connection was parked.
+func (c *linuxConn) waitPolled() (parked bool) {
+	if c.timed {
+		c.timed = false
+		c.stream.SetReadDeadline(time.Time{})
+		if c.interrupted() != nil {
+			return false
+		}
+	}
+	since := c.burst.beginWait(c.loop)
+	switch err := c.raw.Read(c.attempt); {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.timed = true
+		return c.parking.Swap(false) && c.interrupted() == nil && c.detach() && c.park()
+	case err != nil:
+		c.readErr = io.EOF
+	case len(c.in) > 0:
+		c.enterBlocking(since)
+	}
+	return false
+}
+
+// tryRead reads when there may be input. Only then does it take a buffer. It
+// reports false if there is none.
+func (c *linuxConn) tryRead(fd uintptr) bool {
+	buf := buffers.Get().(*buffer)
+	n, err := c.readNow(fd, buf[:])
+	c.buf, c.in = buf, buf[:n]
+	if n == 0 {
+		c.dropInput()
+	}
+	switch {
+	case n > 0:
+	case err == syscall.EAGAIN:
+		return false
+	case err == nil:
+		c.readErr = io.EOF
+	default:
+		c.readErr = err
+	}
+	return true
+}
+
+// dropInput gives the buffer back.
+func (c *linuxConn) dropInput() {
+	if c.buf != nil {
+		buffers.Put(c.buf)
+	}
+	c.buf, c.in = nil, nil
+}
+
+// readNow reads what is there from the connection's descriptor, without waiting.
+func (c *linuxConn) readNow(fd uintptr, b []byte) (n int, err error) {
+	b = b[:min(len(b), rawio.MaxSyscallBytes)]
+	switch {
+	case c.rights:
+		n, err = rawio.ReadNoRights(fd, b)
+	case c.state == blocking:
+		n, err = rawio.Recv(fd, b)
+	default:
+		n, err = rawio.Read(fd, b)
+	}
+	if err == rawio.ErrRights {
+		err = ErrRights
+	}
+	return n, err
+}
+
+func (c *linuxConn) Read(b []byte) (int, error) {
+	if err := c.interrupted(); err != nil {
+		return 0, err
+	}
+	if n := copy(b, c.in); n > 0 {
+		full := len(c.in) == len(buffer{}) // then there may be more
+		if c.in = c.in[n:]; len(c.in) > 0 {
+			return n, nil
+		}
+		c.dropInput()
+		if full && n < len(b) {
+			n += c.readMore(b[n:])
+		}
+		return n, nil
+	}
+	if n := c.readMore(b); n > 0 {
+		return n, nil
+	}
+	for c.readErr == nil {
+		if n, err := c.readUntil(b, c.deadline); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return 0, c.readErr
+}
+
+// readMore reads what is there without waiting. An error is in readErr.
+func (c *linuxConn) readMore(b []byte) (n int) {
+	if c.readErr != nil || len(b) == 0 {
+		return 0
+	}
+	var err error
+	c.control(func(fd uintptr) { n, err = c.readNow(fd, b) })
+	switch {
+	case err == syscall.EAGAIN:
+	case err != nil:
+		c.readErr = err
+	case n == 0:
+		c.readErr = io.EOF
+	}
+	return n
+}
+
+// readUntil waits for input until the deadline. It returns 0 and nil if the wait
+// has ended before for no reason that matters.
+func (c *linuxConn) readUntil(b []byte, deadline time.Time) (n int, err error) {
+	c.leaveBlocking()
+	if c.state == detached {
+		c.attach()
+	}
+	c.timed = true
+	c.stream.SetReadDeadline(deadline)
+	if err := c.interrupted(); err != nil {
+		return 0, err
+	}
+	n, err = c.readStream(b)
+	switch {
+	case c.interrupted() != nil:
+		return n, c.interrupted()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		if deadline.IsZero() || time.Now().Before(deadline) { // the sweep's
+			return n, nil
+		}
+		return n, err
+	}
+	c.readErr = err
+	return n, nil
+}
+
+// readStream reads at least one byte by Go's poller, until its deadline.
+func (c *linuxConn) readStream(b []byte) (n int, err error) {
+	if !c.rights {
+		return c.stream.Read(b)
+	}
+	rerr := c.raw.Read(func(fd uintptr) bool {
+		n, err = c.readNow(fd, b)
+		return err != syscall.EAGAIN
+	})
+	switch {
+	case rerr != nil:
+		return 0, rerr
+	case n == 0 && err == nil:
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+func (c *linuxConn) Write(b []byte) (int, error) {
+	rest, err := c.writer.Write(b)
+	if err == nil && len(rest) > 0 {
+		c.leaveBlocking()
+		if c.state == detached {
+			c.attach()
+		}
+		err = writeSlowly(c.stream, rest)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// discard implements lingerer.
+func (c *linuxConn) discard(deadline time.Time) error {
+	var b [512]byte
+	if err := c.stream.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	_, err := c.readStream(b[:])
+	return err
+}

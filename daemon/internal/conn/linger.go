@@ -1,0 +1,65 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+)
+
+// A lingerer is a connection that ends. Its methods are called by linger.
+type lingerer interface {
+	Abort()
+
+	// keepUnsent makes the system deliver what is written after the close.
+	keepUnsent()
+	Write(b []byte) (int, error)
+	closeWrite() error
+	// discard reads and drops input until the deadline, whether the connection is
+	// interrupted or not.
+	discard(deadline time.Time) error
+}
+
+// linger writes last to the client and waits until the client has closed its side,
+// for LingerTime at most.
+func (a *Acceptor) linger(c lingerer, last []byte) {
+	defer context.AfterFunc(a.killed, c.Abort)()
+	defer a.lingering.Add(-1)
+	c.keepUnsent()
+	n := a.lingering.Add(1)
+	if _, err := c.Write(last); err != nil || n > MaxLingering || c.closeWrite() != nil {
+		return
+	}
+	// All is written. When the daemon ends it is left to the system to deliver it,
+	// once the input that is there by then is read.
+	defer context.AfterFunc(a.ending, c.Abort)()
+	for end := time.Now().Add(LingerTime); time.Now().Before(end); {
+		// Interrupt may have set a deadline of its own just now.
+		if err := c.discard(end); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
+}
+
+// A writeStream is a stream in Go's poller.
+type writeStream interface {
+	Write([]byte) (int, error)
+	SetWriteDeadline(time.Time) error
+}
+
+// writeSlowly writes b at the pace of the client. Each piece of a MiB has
+// WriteTimeout.
+func writeSlowly(w writeStream, b []byte) (err error) {
+	for err == nil && len(b) > 0 {
+		if err := w.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
+			return err
+		}
+		n := 0
+		n, err = w.Write(b[:min(len(b), 1<<20)]) // progress counts
+		b = b[n:]
+	}
+	if err == nil {
+		err = w.SetWriteDeadline(time.Time{}) // a deadline that has passed would stop the next write
+	}
+	return err
+}
