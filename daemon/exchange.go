@@ -60,7 +60,7 @@ func (s *session) receive(a *agent, l *agentConn, call *transport.Call, reply tr
 	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
 		switch asked { // a PMDA that says so is lost, for these
 		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
-			s.d.drop(a, l, fmt.Errorf("it says so itself: %w", e.Code))
+			s.d.drop(a, l, fmt.Errorf("it replied with an error that ends the connection: %w", e.Code))
 		}
 	}
 	return e.Code

@@ -43,7 +43,7 @@ func (d *Daemon) bury(l *agentConn, up time.Time) (ended string, last output) {
 		last = stderrTail(p.StderrTail())
 	}
 	if owed := l.owed; owed.Type != 0 {
-		parts = append(parts, fmt.Sprintf("it owed client[%d] an answer to %v for %v", owed.Client, owed.Type, round(time.Since(owed.Since))))
+		parts = append(parts, fmt.Sprintf("%v of client[%d] unanswered for %v", owed.Type, owed.Client, round(time.Since(owed.Since))))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), last
 }

@@ -61,7 +61,7 @@ func TestAgentInProcess(t *testing.T) {
 
 	fetch("240.0.1=240 241.0.8=PM_ERR_IPC 242.0.1=242", id(240, 1), id(241, 8), id(242, 1))
 	testutil.Eventually(t, "the stack in the log", func() bool {
-		return r.logged(`agent "u" (dom 241) is down: agent panicked: ouch; it owed client[0] an answer to FETCH for `) && r.logged("\n\tstack of the panic:\n\t| goroutine ")
+		return r.logged(`agent "u" (dom 241) is down: agent panicked: ouch; FETCH of client[0] unanswered for `) && r.logged("\n\tstack of the panic:\n\t| goroutine ")
 	})
 	testutil.Eventually(t, "dropped", func() bool {
 		sets, _ := c.fetch(id(241, 1))

@@ -174,7 +174,7 @@ func (d *Daemon) watch(a *agent, l *agentConn) {
 			close(asked)
 		case <-well.C:
 			if n := a.history.forgive(); n > loud {
-				d.log.Info(fmt.Sprintf("agent %q (dom %d) is well again after %d failures", a.name(), a.domain, n))
+				d.log.Info(fmt.Sprintf("agent %q (dom %d) recovered after %d failures", a.name(), a.domain, n))
 			}
 		case <-ticks:
 			checkIdle()
@@ -189,7 +189,7 @@ func (d *Daemon) watch(a *agent, l *agentConn) {
 				continue
 			}
 			if l.Process == nil && l.In < 0 {
-				d.log.Warn(fmt.Sprintf("agent %q (dom %d) is in the process of pmcd, which cannot end it: it stays late until it answers", a.name(), a.domain))
+				d.log.Warn(fmt.Sprintf("agent %q (dom %d) runs in pmcd's process and cannot be killed; requests fail until it replies", a.name(), a.domain))
 				continue
 			}
 			d.drop(a, l, fmt.Errorf("no answer for %v after its time", round(time.Since(since))))

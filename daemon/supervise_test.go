@@ -352,7 +352,7 @@ func TestLateGrace(t *testing.T) {
 				s.started("then", tt.starts...)
 				if len(tt.starts) > 1 {
 					st := s.status()
-					for _, want := range []string{"no answer", "it owed client[3] an answer to FETCH for "} {
+					for _, want := range []string{"no answer", "FETCH of client[3] unanswered for "} {
 						if !strings.Contains(st.LastError, want) {
 							t.Errorf("last error %q has no %q", st.LastError, want)
 						}
@@ -426,8 +426,8 @@ func TestCrashLoopInTheLog(t *testing.T) {
 			t.Errorf("status %+v", st)
 		}
 		s.pass(20 * time.Minute)
-		if s.logs.FilterMessageSnippet("is well again after 99 failures").Len() != 1 {
-			t.Error("the log does not say that it is well again")
+		if s.logs.FilterMessageSnippet("recovered after 99 failures").Len() != 1 {
+			t.Error("the log does not say that it recovered")
 		}
 		if st := s.status(); st.State != AgentReady || st.Failures != 0 || !strings.Contains(st.LastError, "death 99") {
 			t.Errorf("status %+v", st)

@@ -22,7 +22,7 @@ func serveStatus(d *daemon.Daemon, opt *options, addrs []net.Addr, log *zap.Logg
 	started := time.Now()
 	s, err := ctl.Listen(ctl.Path(opt.socket))
 	if err != nil {
-		log.Warn(fmt.Sprintf("%s cannot ask this pmcd: %v", ctlName, err))
+		log.Warn(fmt.Sprintf("status socket unavailable, %s cannot be used: %v", ctlName, err))
 		return func() {}
 	}
 	s.Serve(func() *ctl.Report { return report(d, opt, addrs, started) })

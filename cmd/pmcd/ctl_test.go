@@ -355,7 +355,7 @@ func TestStatusOfTwo(t *testing.T) {
 	go func() { defer close(ended); second.Wait() }()
 	// It refuses to start, or serves without this socket.
 	peer.Until(20*time.Second, func() bool {
-		return isClosed(ended) || strings.Contains(read(filepath.Join(dir, "log2")), "cannot ask this pmcd: ")
+		return isClosed(ended) || strings.Contains(read(filepath.Join(dir, "log2")), "status socket unavailable, ")
 	})
 	for range 5 {
 		p.until("the first answers", func(r *ctl.Report) bool { return r.PID == p.cmd.Process.Pid })

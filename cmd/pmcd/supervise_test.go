@@ -177,14 +177,14 @@ func TestSupervision(t *testing.T) {
 		{"exits at once", func(st daemon.AgentStatus) bool { return st.Failures >= 3 }, []string{"exited with status 3"}, true},
 		{"exits after a second", func(st daemon.AgentStatus) bool { return st.Restarts >= 2 }, []string{"exited with status 4", "it was up for "}, true},
 		{"exits in a fetch", func(st daemon.AgentStatus) bool { return st.Restarts >= 2 },
-			[]string{"exited with status 5", "] an answer to FETCH for ", "it was up for "}, true},
+			[]string{"exited with status 5", "] unanswered for ", "it was up for "}, true},
 		{"is killed in a fetch", func(st daemon.AgentStatus) bool { return st.Restarts >= 2 },
-			[]string{"ended by signal 9 (SIGKILL)", "] an answer to FETCH for ", "it was up for "}, false},
+			[]string{"ended by signal 9 (SIGKILL)", "] unanswered for ", "it was up for "}, false},
 		{"is slow once", func(st daemon.AgentStatus) bool {
 			return st.Abandoned == 1 && st.Requests > 3 && st.State == daemon.AgentReady && st.Restarts == 0
 		}, nil, false},
 		{"hangs", func(st daemon.AgentStatus) bool { return st.Restarts >= 2 },
-			[]string{"no answer for ", "was stopped, ", "] an answer to FETCH for "}, false},
+			[]string{"no answer for ", "was stopped, ", "] unanswered for "}, false},
 		{"ignores SIGTERM", func(st daemon.AgentStatus) bool { return st.Restarts >= 2 },
 			[]string{"no answer for ", "was stopped"}, false},
 		{"leaves grandchildren", func(st daemon.AgentStatus) bool { return st.Restarts >= 2 },
