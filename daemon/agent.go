@@ -17,17 +17,6 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// Values of pmcd.agent.status (pmcd(1), and the metric's help text). Of an agent
-// that is not connected they are bits; above them are 8 bits each for the exit
-// code and the signal that have ended it. Bit 1, that it was found dead without a
-// request, is never set: here all deaths are noticed at once, and C pmcd says
-// statusProtocol of those that a request meets.
-const (
-	statusStarting   = 1 // not ready, or in its first start
-	statusNotStarted = 1 << 2
-	statusProtocol   = 1 << 3
-)
-
 // An OpenFunc starts or finds the agent of one line of pmcd.conf and connects
 // to it, until ctx ends. opt is for the exchange with one that speaks the
 // protocol.
@@ -46,13 +35,10 @@ type agentConn struct {
 // An agent is one line of pmcd.conf and what has become of it. It outlives
 // connections, and reloads that do not concern it.
 type agent struct {
+	lifecycle
 	domain  int
 	spec    atomic.Pointer[pmcdconf.Agent]
-	settled chan struct{}             // closed when the first start is over, well or not
-	conn    atomic.Pointer[agentConn] // nil while the agent is down
-	status  atomic.Int32              // why it is down: all that has happened since it was up
-	fenced  atomic.Bool
-	history history
+	settled chan struct{} // closed when the first start is over, well or not
 	load    load
 
 	// For keep, which one goroutine runs.
@@ -75,7 +61,6 @@ func newAgent(spec *pmcdconf.Agent) *agent {
 	}
 	a.ctx, a.retired = context.WithCancelCause(context.Background())
 	a.spec.Store(spec)
-	a.status.Store(statusNotStarted)
 	return a
 }
 
@@ -90,35 +75,20 @@ func (a *agent) up() *agentConn {
 	return a.conn.Load()
 }
 
-// visible reports pmcd.agent.status.
-func (a *agent) visible() int32 {
-	settled := closed(a.settled) // before the connection: it is set by then, or never
-	l := a.conn.Load()
-	switch {
-	case l == nil && !settled, l != nil && l.State() == wire.NotReady:
-		return statusStarting
-	case l == nil:
-		return a.status.Load()
-	}
-	return 0
-}
-
 // connect starts a, or finds it, within the time for the handshake (-q).
 func (d *Daemon) connect(a *agent) (*agentConn, error) {
-	a.history.open()
+	a.starting()
 	ctx, cancel := transport.StartContext(a.ctx, time.Duration(d.credsTimeout.Load()))
 	defer cancel()
 	c, err := d.open(ctx, a, a.spec.Load())
 	if err != nil {
-		a.status.Or(statusNotStarted)
 		return nil, err
 	}
 	l := &agentConn{Conn: c}
-	a.history.up()
 	if l.State() == wire.Ready {
 		d.namesBack(a.domain) // a client that finds the agent has been told
 	}
-	a.conn.Store(l)
+	a.connected(l)
 	d.HealthChanged()
 	d.seqnum.Add(1)
 	for _, s := range d.sessions() { // and those to come see the link
@@ -181,21 +151,18 @@ func (d *Daemon) drop(a *agent, l *agentConn, why error) {
 			case <-wait.C:
 			}
 		}
-		a.status.Store(status)
 		text := fmt.Sprintf("protocol failure for fd=%d", l.In)
 		if why == errUnconfigured || why == errTerminated {
 			text = why.Error()
 		}
-		if a.history.failing() < loud {
+		if a.failures() < loud {
 			d.log.Info(fmt.Sprintf("CleanupAgent ...\nCleanup %q agent (dom %d): %s%s", spec.Name, a.domain, text, ended))
 		}
 		d.trace.Event(diag.TraceConns, "Drop PMDA: domain=%d, %s", a.domain, l.fds())
 		d.trace.DumpOnDrop()
 		// In this order: who finds no agent has been told of its end.
 		d.notice(pdu.StateDropAgent)
-		a.fenced.Store(false)
-		a.history.down()
-		a.conn.CompareAndSwap(l, nil)
+		a.disconnected(l, status)
 		d.HealthChanged()
 	})
 }

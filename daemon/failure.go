@@ -48,19 +48,17 @@ func (d *Daemon) bury(l *agentConn, up time.Time) (ended string, last output) {
 	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), last
 }
 
-// failed logs a failure and plans the next start. what says what has failed.
-func (d *Daemon) failed(a *agent, what, why string, last output) (again <-chan time.Time) {
+// failed raises the event of a failure, logs it, and returns a channel for the
+// next start. what says what has failed.
+func (d *Daemon) failed(a *agent, event failureEvent, what, why string, last output) (again <-chan time.Time) {
 	for i, line := range last.lines {
 		last.lines[i] = printable(line)
 	}
-	n := a.history.fail(why, last.lines)
+	n, delay := event(why, last.lines, !d.cfg.NoRestart)
 	d.HealthChanged()
 	then := "it is not started again by itself"
 	if !d.cfg.NoRestart {
-		delay := firstRestart << min(n-1, 6)
-		delay = min(delay, lastRestart)
 		again = time.After(delay)
-		a.history.plan(time.Now().Add(delay))
 		then = fmt.Sprintf("next start in %v", delay)
 	}
 	if n > loud {
@@ -77,6 +75,9 @@ func (d *Daemon) failed(a *agent, what, why string, last output) (again <-chan t
 	d.log.Error(text)
 	return again
 }
+
+// A failureEvent is the method of a lifecycle for one of its two failures.
+type failureEvent func(reason string, stderrTail []string, again bool) (failures int, delay time.Duration)
 
 // printable is a line of an agent's with "?" for what would move a cursor, or
 // worse.

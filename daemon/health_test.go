@@ -137,7 +137,7 @@ func TestStatusOfAgent(t *testing.T) {
 		status := func(when string, want int32, state AgentState) {
 			t.Helper()
 			synctest.Wait()
-			if got := s.agent().visible(); got != want {
+			if got := s.agent().statusCode(); got != want {
 				t.Errorf("%s: pmcd.agent.status %#x, want %#x", when, got, want)
 			}
 			if got := s.status().State; got != state {

@@ -64,7 +64,7 @@ func (h host) Agents(dst []pmcd.AgentInfo) []pmcd.AgentInfo {
 			Name:   spec.Name,
 			Kind:   kind,
 			Fenced: a.fenced.Load(),
-			Status: a.visible(),
+			Status: a.statusCode(),
 		})
 	}
 	return dst

@@ -68,18 +68,7 @@ func (a *agent) report() AgentStatus {
 	case pmcdconf.Socket:
 		st.Kind = "socket"
 	}
-	settled := closed(a.settled) // before the link, as in visible
-	l := a.conn.Load()
-	if l != nil && l.Process != nil {
-		st.PID = l.Process.PID()
-	}
-	a.history.report(&st, l != nil)
-	if l == nil && !settled {
-		st.State = AgentStarting // or waits for another one to come first, or to go
-	}
-	if l != nil && a.fenced.Load() {
-		st.State = AgentFenced
-	}
+	a.lifecycle.report(&st)
 	a.load.report(&st, time.Now())
 	return st
 }

@@ -15,13 +15,8 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// When an agent that has failed is started again.
-const (
-	firstRestart = time.Second // after the first failure; doubled by each further one ...
-	lastRestart  = time.Minute // ... up to this
-	healthy      = time.Minute // up for so long, the next failure is a first one
-	loud         = 2           // failures in a row that have lines in the log of their own
-)
+// loud is how many failures in a row have lines in the log of their own.
+const loud = 2
 
 // How often an idle socket is looked at.
 const peekTime = time.Second
@@ -73,6 +68,7 @@ func (d *Daemon) startAgent(ctx context.Context, a *agent) {
 func (d *Daemon) retire(a *agent, why error) {
 	a.retired(why)
 	a.begin.Do(func() { // nobody keeps it
+		a.stopped()
 		a.settle()
 		close(a.gone)
 	})
@@ -98,6 +94,7 @@ func (d *Daemon) stopAgents() {
 func (d *Daemon) keep(a *agent) {
 	defer close(a.gone)
 	defer a.settle()
+	defer a.stopped()
 	for _, gone := range a.after {
 		<-gone
 	}
@@ -108,10 +105,10 @@ func (d *Daemon) keep(a *agent) {
 		case <-a.ctx.Done():
 			return
 		case asked = <-a.asks:
-			a.history.forgive()
+			a.resetFailures()
 		case <-again:
 		}
-		quiet := a.history.failing() > loud
+		quiet := a.failures() > loud
 		if asked == nil && !quiet {
 			d.limiter.Log(zap.InfoLevel, "restart", "Auto-restarting agents.") // C pmcd starts agents no more often
 		}
@@ -123,7 +120,7 @@ func (d *Daemon) keep(a *agent) {
 			if e := (*transport.OpenError)(nil); errors.As(err, &e) {
 				last = stderrTail(e.StderrTail)
 			}
-			again = d.failed(a, fmt.Sprintf("cannot start %q agent (dom %d)", a.name(), a.domain), why, last)
+			again = d.failed(a, a.startFailed, fmt.Sprintf("cannot start %q agent (dom %d)", a.name(), a.domain), why, last)
 		case err == nil && asked == nil:
 			d.seqnum.Add(1)
 			d.notice(pdu.StateAddAgent | pdu.StateRestartAgent)
@@ -143,7 +140,7 @@ func (d *Daemon) keep(a *agent) {
 		d.watch(a, l)
 		ended, last := d.bury(l, up)
 		if a.ctx.Err() == nil {
-			again = d.failed(a, fmt.Sprintf("agent %q (dom %d) is down", a.name(), a.domain), ended, last)
+			again = d.failed(a, a.ended, fmt.Sprintf("agent %q (dom %d) is down", a.name(), a.domain), ended, last)
 		}
 	}
 }
@@ -157,7 +154,7 @@ func (d *Daemon) watch(a *agent, l *agentConn) {
 		defer t.Stop()
 		checkIdle, ticks = c.CheckIdle, t.C
 	}
-	well := time.NewTimer(healthy)
+	well := time.NewTimer(stableAfter)
 	defer well.Stop()
 	grace := time.NewTimer(time.Hour)
 	defer grace.Stop()
@@ -173,18 +170,18 @@ func (d *Daemon) watch(a *agent, l *agentConn) {
 		case asked := <-a.asks: // it is up
 			close(asked)
 		case <-well.C:
-			if n := a.history.forgive(); n > loud {
+			if n := a.resetFailures(); n > loud {
 				d.log.Info(fmt.Sprintf("agent %q (dom %d) recovered after %d failures", a.name(), a.domain, n))
 			}
 		case <-ticks:
 			checkIdle()
 		case <-a.changed:
 			grace.Stop()
-			if since := a.history.lateSince(); !since.IsZero() {
+			if since := a.lateSince(); !since.IsZero() {
 				grace.Reset(time.Until(since.Add(d.grace())))
 			}
 		case <-grace.C:
-			since := a.history.lateSince()
+			since := a.lateSince()
 			if since.IsZero() {
 				continue
 			}
@@ -214,7 +211,7 @@ func (d *Daemon) grace() time.Duration {
 
 // agentState is told when an agent is late, not ready, or well again.
 func (d *Daemon) agentState(a *agent, s wire.State) {
-	was := a.history.become(s)
+	was := a.transportState(s)
 	d.HealthChanged()
 	text := fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s)
 	if l := a.conn.Load(); s == wire.Late && l != nil {

@@ -30,11 +30,13 @@ type fake struct {
 	end  sync.Once
 	err  error // set by end
 	owes transport.Pending
+
+	state transport.State
 }
 
 func (f *fake) Send(*transport.Call) (transport.Reply, error) { return f, nil }
 func (f *fake) Recv(b []byte) ([]byte, error)                 { return b, transport.ErrLate }
-func (f *fake) State() transport.State                        { return transport.Ready }
+func (f *fake) State() transport.State                        { return f.state }
 func (f *fake) Notify(transport.Notice)                       {}
 func (f *fake) WantsAttrs() bool                              { return false }
 func (f *fake) Done() <-chan struct{}                         { return f.dead }
@@ -190,7 +192,7 @@ func TestRestartIsTold(t *testing.T) {
 			if got := s.seqnum.Load(); got != seqnum {
 				t.Errorf("%s: pmcd.seqnum %d, want %d", when, got, seqnum)
 			}
-			if got := s.agent().visible(); got != status {
+			if got := s.agent().statusCode(); got != status {
 				t.Errorf("%s: pmcd.agent.status %d, want %d", when, got, status)
 			}
 		}
