@@ -26,10 +26,11 @@ type OpenFunc func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) 
 type agentConn struct {
 	*transport.Conn
 
-	holds holds
-	drop  sync.Once         // has the connection been given up? Sets the following
-	cause error             // why
-	owed  transport.Pending // what the agent has not answered; its Type is 0 for nothing
+	inflight inflight
+
+	disconnectOnce sync.Once         // sets the following
+	cause          error             // of the end of the connection
+	unanswered     transport.Pending // the oldest request without a reply then; its Type is 0 if there was none
 }
 
 // An agent is one line of pmcd.conf and what has become of it. It outlives
@@ -38,40 +39,41 @@ type agent struct {
 	lifecycle
 	domain  int
 	spec    atomic.Pointer[pmcdconf.Agent]
-	settled chan struct{} // closed when the first start is over, well or not
-	load    load
+	started chan struct{} // closed when the first start has succeeded or failed
+	latency latencyStats
 
-	// For keep, which one goroutine runs.
-	begin   sync.Once          // of keep, if ever
-	asks    chan chan struct{} // to start it now; closed when that is over
-	changed chan struct{}      // full when the state may have changed
-	ctx     context.Context    // ends when it is retired, which says why
-	retired context.CancelCauseFunc
-	after   []<-chan struct{} // closed when what is in the way of the first start is gone
-	gone    chan struct{}     // closed when keep has returned
+	// For superviseLoop.
+	superviseOnce sync.Once          // starts its goroutine
+	startRequests chan chan struct{} // what is sent is closed when the start is over
+	stateChanged  chan struct{}      // holds one value when the state may have changed
+	ctx           context.Context    // ends when the agent is to stop; its cause is the reason
+	cancel        context.CancelCauseFunc
+	startAfter    []<-chan struct{} // the first start waits until they are closed
+	gone          chan struct{}     // closed when superviseLoop has returned
 }
 
 func newAgent(spec *pmcdconf.Agent) *agent {
 	a := &agent{
-		domain:  spec.Domain,
-		settled: make(chan struct{}),
-		asks:    make(chan chan struct{}),
-		changed: make(chan struct{}, 1),
-		gone:    make(chan struct{}),
+		domain:        spec.Domain,
+		started:       make(chan struct{}),
+		startRequests: make(chan chan struct{}),
+		stateChanged:  make(chan struct{}, 1),
+		gone:          make(chan struct{}),
 	}
-	a.ctx, a.retired = context.WithCancelCause(context.Background())
+	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	a.spec.Store(spec)
 	return a
 }
 
 func (a *agent) name() string { return a.spec.Load().Name }
 
-// up returns the connection to a, waiting for its first start to end.
-func (a *agent) up() *agentConn {
+// awaitConn returns the connection to a; nil if there is none. It waits until the
+// first start is over.
+func (a *agent) awaitConn() *agentConn {
 	if l := a.conn.Load(); l != nil {
 		return l
 	}
-	<-a.settled
+	<-a.started
 	return a.conn.Load()
 }
 
@@ -103,11 +105,11 @@ func (d *Daemon) connect(a *agent) (*agentConn, error) {
 	return l, nil
 }
 
-// settle lets those go on who wait for the first start. Only keep calls it, or
-// who has seen to it that there is none.
-func (a *agent) settle() {
-	if !closed(a.settled) {
-		close(a.settled)
+// markStarted wakes the requests that wait for the first start. Only superviseLoop
+// calls it, or stopAgent if that does not run.
+func (a *agent) markStarted() {
+	if !closed(a.started) {
+		close(a.started)
 	}
 }
 
@@ -118,17 +120,17 @@ func (l *agentConn) fds() string {
 	return fmt.Sprintf("infd=%d, outfd=%d", l.In, l.Out)
 }
 
-// drop gives up the connection l to a because of why; nil is the end of the
-// Transport. Each goroutine that notices may call it. It returns when the drop is
-// visible to clients. The rest is done by keep.
-func (d *Daemon) drop(a *agent, l *agentConn, why error) {
-	l.drop.Do(func() {
+// disconnect closes the connection l to a because of why; nil is the error of the
+// Transport. Any goroutine may call it. It returns when clients see the result.
+// superviseLoop does the rest.
+func (d *Daemon) disconnect(a *agent, l *agentConn, why error) {
+	l.disconnectOnce.Do(func() {
 		if why == nil {
 			why = l.Err()
 		}
 		l.cause = why
 		l.Close()
-		l.owed, _ = l.Pending()
+		l.unanswered, _ = l.Pending()
 		spec := a.spec.Load()
 		if spec.Kind == pmcdconf.Socket && spec.Family == access.Unix && l.Process != nil {
 			os.Remove(spec.Address) // the next one could not bind to it
@@ -136,13 +138,13 @@ func (d *Daemon) drop(a *agent, l *agentConn, why error) {
 		status := int32(statusProtocol)
 		ended := ""
 		if p := l.Process; p != nil {
-			// A moment for it to end by itself, so that one can say how.
+			// If the process ends by itself within this time, the log can say how.
 			wait := time.NewTimer(20 * time.Millisecond)
 			defer wait.Stop()
 			select {
 			case <-p.Done():
 				ws := p.Status()
-				ended = describe(ws)
+				ended = exitText(ws)
 				if ws.Exited() {
 					status |= int32(ws.ExitStatus()) << 8
 				} else if ws.Signaled() {
@@ -155,12 +157,12 @@ func (d *Daemon) drop(a *agent, l *agentConn, why error) {
 		if why == errUnconfigured || why == errTerminated {
 			text = why.Error()
 		}
-		if a.failures() < loud {
+		if a.failures() < logThreshold {
 			d.log.Info(fmt.Sprintf("CleanupAgent ...\nCleanup %q agent (dom %d): %s%s", spec.Name, a.domain, text, ended))
 		}
 		d.trace.Event(diag.TraceConns, "Drop PMDA: domain=%d, %s", a.domain, l.fds())
 		d.trace.DumpOnDrop()
-		// In this order: who finds no agent has been told of its end.
+		// In this order: a client that gets PM_ERR_NOAGENT has been told of the end.
 		d.notice(pdu.StateDropAgent)
 		a.disconnected(l, status)
 		d.HealthChanged()
@@ -183,6 +185,6 @@ func (d *Daemon) open(ctx context.Context, a *agent, spec *pmcdconf.Agent) (*tra
 		Depth:    8,
 		Counts:   &d.counts,
 		OnPDU:    d.pduHook(a),
-		OnState:  func(s wire.State) { d.agentState(a, s) },
+		OnState:  func(s wire.State) { d.transportState(a, s) },
 	})
 }

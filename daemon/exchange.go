@@ -19,7 +19,7 @@ func (s *session) exchange(a *agent, l *agentConn, call *transport.Call, dst *[]
 	reply, err := l.Send(call)
 	if err != nil {
 		s.d.trace.Failure(true, l.Out, call.Req, err, errnoOf(err))
-		return s.d.lost(a, l, err)
+		return s.d.transportError(a, l, err)
 	}
 	return s.receive(a, l, call, reply, dst)
 }
@@ -30,15 +30,15 @@ func (s *session) receive(a *agent, l *agentConn, call *transport.Call, reply tr
 	b, err := reply.Recv(*dst)
 	if err != nil {
 		if err == transport.ErrLate {
-			a.load.abandon()
+			a.latency.requestAbandoned()
 		}
 		s.d.trace.Failure(false, l.In, call.Req, err, errnoOf(err))
-		return s.d.lost(a, l, err)
+		return s.d.transportError(a, l, err)
 	}
 	if !call.Batched {
 		since = call.Began
 	}
-	a.load.served(call.Began, since, call.Done)
+	a.latency.answered(call.Began, since, call.Done)
 	*dst = b
 	_, t, _ := pdu.Header(b[n:])
 	if t != pdu.TypeError {
@@ -46,7 +46,7 @@ func (s *session) receive(a *agent, l *agentConn, call *transport.Call, reply tr
 	}
 	var e pdu.Error
 	if _, err := pdu.ParseInto(b[n:], &e); err != nil {
-		return s.d.broken(a, l, err)
+		return s.d.protocolError(a, l, err)
 	}
 	*dst = b[:n]
 	_, asked, _ := pdu.Header(call.Req)
@@ -60,22 +60,22 @@ func (s *session) receive(a *agent, l *agentConn, call *transport.Call, reply tr
 	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
 		switch asked { // a PMDA that says so is lost, for these
 		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
-			s.d.drop(a, l, fmt.Errorf("it replied with an error that ends the connection: %w", e.Code))
+			s.d.disconnect(a, l, fmt.Errorf("it replied with an error that ends the connection: %w", e.Code))
 		}
 	}
 	return e.Code
 }
 
-// lost says what err, of an exchange with a, means for the client, and drops
-// a if that is the end of it.
-func (d *Daemon) lost(a *agent, l *agentConn, err error) error {
-	a.load.failed()
+// transportError returns what err, of an exchange with a, means for the client. It
+// disconnects a if the transport has ended.
+func (d *Daemon) transportError(a *agent, l *agentConn, err error) error {
+	a.latency.requestFailed()
 	if err == transport.ErrLate || err == transport.ErrNotReady {
 		return err
 	}
-	d.drop(a, l, nil)
+	d.disconnect(a, l, nil)
 	switch {
-	case err == transport.ErrClosed: // by us: it is being dropped or replaced
+	case err == transport.ErrClosed: // by pmcd: it is being disconnected or replaced
 		return pdu.ErrnoNoAgent
 	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
 		return pdu.ErrnoEPIPE // it died while idle
@@ -83,10 +83,10 @@ func (d *Daemon) lost(a *agent, l *agentConn, err error) error {
 	return pdu.ErrnoIPC
 }
 
-// broken drops a because of an answer that makes no sense.
-func (d *Daemon) broken(a *agent, l *agentConn, err error) error {
-	a.load.failed()
-	d.drop(a, l, err)
+// protocolError disconnects a because of a reply that makes no sense.
+func (d *Daemon) protocolError(a *agent, l *agentConn, err error) error {
+	a.latency.requestFailed()
+	d.disconnect(a, l, err)
 	return pdu.ErrnoIPC
 }
 
@@ -99,16 +99,16 @@ func (s *session) sendPart(w *work, p *part, domain int, call *transport.Call) (
 	p.call = *call
 	p.call.Batched, p.call.MayBlock, p.call.Req = true, s.conn.Exclusive(), p.req
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
-		p.conn.holds.giveBack()
+		p.conn.inflight.release()
 		s.d.trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
-		return s.d.lost(p.agent, p.conn, err)
+		return s.d.transportError(p.agent, p.conn, err)
 	}
 	return nil
 }
 
 // receiveMessage waits for the answer to what sendPart has sent.
 func (s *session) receiveMessage(p *part, m pdu.Message) error {
-	defer p.conn.holds.giveBack()
+	defer p.conn.inflight.release()
 	p.reply = p.reply[:0]
 	err := s.receive(p.agent, p.conn, &p.call, p.sent, &p.reply)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *session) receiveMessage(p *part, m pdu.Message) error {
 	}
 	// What cannot be decoded here cannot be at the client's either.
 	if _, err = pdu.ParseInto(p.reply, m); err != nil {
-		return s.d.broken(p.agent, p.conn, err)
+		return s.d.protocolError(p.agent, p.conn, err)
 	}
 	return nil
 }

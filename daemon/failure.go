@@ -21,19 +21,19 @@ type output struct {
 // stderrTail is the output of an agent with a process.
 func stderrTail(lines []string) output { return output{"end of its stderr", lines} }
 
-// bury ends the process of a link that was dropped. It returns why the agent,
+// reap ends the process of a connection that is closed. It returns why the agent,
 // which was connected at up, has ended, and its last output.
-func (d *Daemon) bury(l *agentConn, up time.Time) (ended string, last output) {
+func (d *Daemon) reap(l *agentConn, up time.Time) (ended string, last output) {
 	why, last := splitStack(l.cause)
 	parts := []string{why}
 	if p := l.Process; p != nil {
-		own := closed(p.Done())
+		byItself := closed(p.Done())
 		p.Stop(d.stopping)
 		switch {
 		case !closed(p.Done()): // it has no status yet
 			parts = append(parts, fmt.Sprintf("the process %d does not end", p.PID()))
-		case !own:
-			parts = append(parts, fmt.Sprintf("the process %d was stopped%s", p.PID(), describe(p.Status())))
+		case !byItself:
+			parts = append(parts, fmt.Sprintf("the process %d was stopped%s", p.PID(), exitText(p.Status())))
 		default:
 			// The end of the stream may have come first.
 			if end := transport.Ended(p.Status()); !errors.Is(l.cause, end) {
@@ -42,15 +42,15 @@ func (d *Daemon) bury(l *agentConn, up time.Time) (ended string, last output) {
 		}
 		last = stderrTail(p.StderrTail())
 	}
-	if owed := l.owed; owed.Type != 0 {
-		parts = append(parts, fmt.Sprintf("%v of client[%d] unanswered for %v", owed.Type, owed.Client, round(time.Since(owed.Since))))
+	if p := l.unanswered; p.Type != 0 {
+		parts = append(parts, fmt.Sprintf("%v of client[%d] unanswered for %v", p.Type, p.Client, round(time.Since(p.Since))))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), last
 }
 
 // failed raises the event of a failure, logs it, and returns a channel for the
 // next start. what says what has failed.
-func (d *Daemon) failed(a *agent, event failureEvent, what, why string, last output) (again <-chan time.Time) {
+func (d *Daemon) failed(a *agent, event failureEvent, what, why string, last output) (restart <-chan time.Time) {
 	for i, line := range last.lines {
 		last.lines[i] = printable(line)
 	}
@@ -58,12 +58,12 @@ func (d *Daemon) failed(a *agent, event failureEvent, what, why string, last out
 	d.HealthChanged()
 	then := "it is not started again by itself"
 	if !d.cfg.NoRestart {
-		again = time.After(delay)
+		restart = time.After(delay)
 		then = fmt.Sprintf("next start in %v", delay)
 	}
-	if n > loud {
+	if n > logThreshold {
 		d.limiter.Printf(fmt.Sprint("failure ", a.domain), "%s, %d failures in a row: %s; %s", what, n, why, then)
-		return again
+		return restart
 	}
 	text := fmt.Sprintf("%s: %s; %s", what, why, then)
 	if len(last.lines) > 0 {
@@ -73,14 +73,14 @@ func (d *Daemon) failed(a *agent, event failureEvent, what, why string, last out
 		}
 	}
 	d.log.Error(text)
-	return again
+	return restart
 }
 
 // A failureEvent is the method of a lifecycle for one of its two failures.
 type failureEvent func(reason string, stderrTail []string, again bool) (failures int, delay time.Duration)
 
-// printable is a line of an agent's with "?" for what would move a cursor, or
-// worse.
+// printable returns a line of an agent with "?" for characters that control a
+// terminal.
 func printable(line string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r != '\t' && !unicode.IsPrint(r) {
@@ -100,7 +100,7 @@ func splitStack(err error) (text string, stack output) {
 	return text, stack
 }
 
-// round makes a duration readable.
+// round returns a duration with the precision that a log line needs.
 func round(t time.Duration) time.Duration {
 	switch {
 	case t < 10*time.Millisecond:
@@ -111,8 +111,8 @@ func round(t time.Duration) time.Duration {
 	return t.Round(100 * time.Millisecond)
 }
 
-// describe says how a process ended, as the log of C pmcd does.
-func describe(ws syscall.WaitStatus) string {
+// exitText says how a process ended, as the log of C pmcd does.
+func exitText(ws syscall.WaitStatus) string {
 	switch {
 	case ws.Exited():
 		return fmt.Sprintf(", exit(%d)", ws.ExitStatus())

@@ -119,7 +119,7 @@ func (s *session) askOne(w *work, call *transport.Call, domain, start int) error
 	if err != nil {
 		return err
 	}
-	defer l.holds.giveBack()
+	defer l.inflight.release()
 	w.call = *call
 	if err := s.exchange(a, l, &w.call, &w.out); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (s *session) askOne(w *work, call *transport.Call, domain, start int) error
 // passes on the state changes in it.
 func (s *session) checked(a *agent, l *agentConn, b []byte, err error) error {
 	if err != nil {
-		return s.d.broken(a, l, fmt.Errorf("in answer to FETCH: %w", err))
+		return s.d.protocolError(a, l, fmt.Errorf("in answer to FETCH: %w", err))
 	}
 	if flags := pdu.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
@@ -174,7 +174,7 @@ func (s *session) fetchParts(w *work, call *transport.Call, high bool) error {
 		if err == nil {
 			err = s.checked(p.agent, p.conn, p.reply, p.sets.Open(p.reply, p.fetch.PMIDs))
 		}
-		p.conn.holds.giveBack()
+		p.conn.inflight.release()
 		p.err = errnoOf(err)
 	}
 	s.begin(w, high)

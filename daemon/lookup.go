@@ -19,7 +19,7 @@ func (s *session) ask(w *work, domain int, profile *pdu.Profile, req []byte, unk
 	case err != nil:
 		return nil, err
 	}
-	defer l.holds.giveBack()
+	defer l.inflight.release()
 	return s.askAgent(w, a, l, profile, req)
 }
 
@@ -40,7 +40,7 @@ func (s *session) askAgent(w *work, a *agent, l *agentConn, profile *pdu.Profile
 	}
 	// What cannot be decoded here cannot be at the client's either.
 	if _, m, err = pdu.Parse(w.ans); err != nil {
-		return nil, s.d.broken(a, l, err)
+		return nil, s.d.protocolError(a, l, err)
 	}
 	return m, nil
 }

@@ -283,7 +283,7 @@ func (s *session) askName(w *work, root pmnsload.DynamicRoot, req pdu.Message) (
 		s.noteNames(w, root, err, false)
 		return nil, err
 	}
-	defer l.holds.giveBack()
+	defer l.inflight.release()
 	m, err = s.askAgent(w, a, l, nil, w.req)
 	if t, ok := req.(*pdu.PMNSTraverse); ok && t.Name == root.Name {
 		answer := err

@@ -59,10 +59,10 @@ func (d *Daemon) probe(key subtree) {
 // no answer.
 func (d *Daemon) askNames(a *agent, root string) error {
 	l := a.conn.Load()
-	if l == nil || !l.holds.take() {
+	if l == nil || !l.inflight.acquire() {
 		return pdu.ErrnoNoAgent
 	}
-	defer l.holds.giveBack()
+	defer l.inflight.release()
 	const noClient = -1 // no client has this number
 	call := transport.Call{Origin: agents.Origin{Client: noClient}, Timeout: time.Duration(d.timeout.Load())}
 	var err error
@@ -71,11 +71,11 @@ func (d *Daemon) askNames(a *agent, root string) error {
 	}
 	b, err := transport.Do(l, &call, nil)
 	if err != nil {
-		return d.lost(a, l, err)
+		return d.transportError(a, l, err)
 	}
 	_, m, err := pdu.Parse(b)
 	if err != nil {
-		return d.broken(a, l, err)
+		return d.protocolError(a, l, err)
 	}
 	switch m := m.(type) {
 	case *pdu.PMNSNames:

@@ -250,7 +250,7 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 		leaving = append(leaving, a)
 		for _, b := range fresh {
 			if inTheWay(a.spec.Load(), b.spec.Load()) {
-				b.after = append(b.after, a.gone)
+				b.startAfter = append(b.startAfter, a.gone)
 			}
 		}
 	}
@@ -258,7 +258,7 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	d.applyRules(conf.Access)
 	var wg sync.WaitGroup
 	for _, a := range leaving {
-		wg.Go(func() { d.letGo(ctx, a) })
+		wg.Go(func() { d.drainAndStop(ctx, a) })
 	}
 	d.startAgents(ctx, fresh)
 	wg.Wait()
@@ -286,13 +286,13 @@ func inTheWay(old, spec *pmcdconf.Agent) bool {
 // asked before. Scripts that remove an agent wait for the reload.
 const drainTime = time.Second
 
-// letGo ends an agent that is no longer in the configuration, once it has
-// answered the requests of those who have it from before.
-func (d *Daemon) letGo(ctx context.Context, a *agent) {
+// drainAndStop stops an agent that is no longer in the configuration, once it has
+// answered the requests that had begun before.
+func (d *Daemon) drainAndStop(ctx context.Context, a *agent) {
 	if l := a.conn.Load(); l != nil {
-		l.holds.drain(ctx, drainTime)
+		l.inflight.drain(ctx, drainTime)
 	}
-	d.retire(a, errUnconfigured)
+	d.stopAgent(a, errUnconfigured)
 	select {
 	case <-a.gone:
 	case <-ctx.Done():

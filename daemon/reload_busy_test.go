@@ -60,10 +60,10 @@ func TestReloadInFlight(t *testing.T) {
 	<-old.enter
 	several.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}})
 	testutil.Eventually(t, "both requests are on their way", func() bool {
-		h := &first.Load().holds
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return h.n == 2
+		f := &first.Load().inflight
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.n == 2
 	})
 	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
 	before := r.routes.Load()

@@ -115,7 +115,7 @@ func TestReloadRejectedStartsAgents(t *testing.T) {
 	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
 	r.reloaded()
 	a := r.Daemon.routes.Load().agent(240)
-	r.drop(a, a.conn.Load(), errors.New("a test"))
+	r.disconnect(a, a.conn.Load(), errors.New("a test"))
 	r.reloaded()
 	if a.conn.Load() == nil {
 		t.Error("still down")

@@ -209,7 +209,7 @@ func TestClientAttributes(t *testing.T) {
 	if l := r.routes.Load().agent(241).conn.Load(); l == nil {
 		t.Fatal("not there")
 	} else {
-		r.drop(r.routes.Load().agent(241), l, errors.New("the test says so"))
+		r.disconnect(r.routes.Load().agent(241), l, errors.New("the test says so"))
 	}
 	r.Reload()
 	b.hears(t, fmt.Sprintf("attr %d %v=%d", 0, pdu.AttrUserID, os.Getuid()))
@@ -360,7 +360,7 @@ func TestStateChanges(t *testing.T) {
 	}
 
 	ag := r.routes.Load().agent(240)
-	r.drop(ag, ag.conn.Load(), errors.New("the test says so"))
+	r.disconnect(ag, ag.conn.Load(), errors.New("the test says so"))
 	r.Reload()
 	testutil.Eventually(t, "restarted", func() bool { return r.sighups.Load() == 1 })
 	want := pdu.Errno(pdu.StateDropAgent | pdu.StateAddAgent | pdu.StateRestartAgent)

@@ -69,7 +69,7 @@ func (a *agent) report() AgentStatus {
 		st.Kind = "socket"
 	}
 	a.lifecycle.report(&st)
-	a.load.report(&st, time.Now())
+	a.latency.report(&st, time.Now())
 	return st
 }
 

@@ -29,7 +29,7 @@ func (s *session) store(w *work, b []byte) error {
 		p := &w.parts[i]
 		if p.err == 0 {
 			p.err = errnoOf(s.receive(p.agent, p.conn, &p.call, p.sent, &p.reply))
-			p.conn.holds.giveBack()
+			p.conn.inflight.release()
 		}
 		if weight(p.err) >= weight(code) {
 			code = p.err
@@ -40,12 +40,12 @@ func (s *session) store(w *work, b []byte) error {
 
 // sendStore sends the part of a store that is for one agent.
 func (s *session) sendStore(w *work, p *part) (err error) {
-	if p.agent, p.conn = s.hold(w, p.store[0].PMID.Domain()); p.conn == nil {
+	if p.agent, p.conn = s.acquire(w, p.store[0].PMID.Domain()); p.conn == nil {
 		return pdu.ErrnoNoAgent
 	}
 	defer func() {
 		if err != nil {
-			p.conn.holds.giveBack()
+			p.conn.inflight.release()
 		}
 	}()
 	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.Result{Sets: p.store}); err != nil {
@@ -59,7 +59,7 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 	}
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
 		s.d.trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
-		return s.d.lost(p.agent, p.conn, err)
+		return s.d.transportError(p.agent, p.conn, err)
 	}
 	return nil
 }

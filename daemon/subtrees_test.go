@@ -60,7 +60,7 @@ func TestMissingSubtree(t *testing.T) {
 	}
 	drop := func(b *broken) {
 		a := b.r.routes.Load().agent(240)
-		b.r.drop(a, a.conn.Load(), errors.New("the test says so"))
+		b.r.disconnect(a, a.conn.Load(), errors.New("the test says so"))
 		b.heal = b.r.Reload
 	}
 	tests := []struct {
@@ -244,7 +244,7 @@ func TestNamesComeWithValues(t *testing.T) {
 	}{
 		{"down", func(t *testing.T, r *rig, _ *tester, c *client) func() {
 			a := r.routes.Load().agent(240)
-			r.drop(a, a.conn.Load(), errors.New("the test says so"))
+			r.disconnect(a, a.conn.Load(), errors.New("the test says so"))
 			return r.Reload
 		}},
 		{"fenced", func(t *testing.T, r *rig, _ *tester, c *client) func() {

@@ -15,13 +15,14 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// loud is how many failures in a row have lines in the log of their own.
-const loud = 2
+// logThreshold is how many failures in a row have a line in the log each. Further
+// ones have one line a minute.
+const logThreshold = 2
 
-// How often an idle socket is looked at.
-const peekTime = time.Second
+// idleCheckInterval is how often an idle socket is checked.
+const idleCheckInterval = time.Second
 
-// Why an agent is given up that has done nothing wrong.
+// Why pmcd stops an agent that has not failed.
 var (
 	errUnconfigured = errors.New("unconfigured")
 	errTerminated   = errors.New("terminated")
@@ -29,7 +30,8 @@ var (
 
 // startAgents starts those of list that are down, all at once, except that
 // pmdaroot comes first: others connect to it once, when they start. It returns
-// when all have settled. From then on each is kept up until it is retired.
+// when all starts are over. From then on each agent is supervised until it is
+// stopped.
 func (d *Daemon) startAgents(ctx context.Context, list []*agent) {
 	var wg sync.WaitGroup
 	for _, a := range list {
@@ -45,12 +47,12 @@ func (d *Daemon) startAgents(ctx context.Context, list []*agent) {
 	wg.Wait()
 }
 
-// startAgent has a started, if it is down, and waits for how that ends.
+// startAgent starts a, if it is down, and waits until the start is over.
 func (d *Daemon) startAgent(ctx context.Context, a *agent) {
-	a.begin.Do(func() { d.tasks.Go(func() { d.keep(a) }) })
+	a.superviseOnce.Do(func() { d.tasks.Go(func() { d.superviseLoop(a) }) })
 	done := make(chan struct{})
 	select {
-	case a.asks <- done:
+	case a.startRequests <- done:
 	case <-a.gone:
 		return
 	case <-ctx.Done():
@@ -63,119 +65,119 @@ func (d *Daemon) startAgent(ctx context.Context, a *agent) {
 	}
 }
 
-// retire ends a for good. It returns when that is visible to clients; a.gone
-// says when nothing is left of it.
-func (d *Daemon) retire(a *agent, why error) {
-	a.retired(why)
-	a.begin.Do(func() { // nobody keeps it
+// stopAgent stops a for good. It returns when clients see that; a.gone is closed
+// when nothing is left of a.
+func (d *Daemon) stopAgent(a *agent, why error) {
+	a.cancel(why)
+	a.superviseOnce.Do(func() { // it was never started
 		a.stopped()
-		a.settle()
+		a.markStarted()
 		close(a.gone)
 	})
 	if l := a.conn.Load(); l != nil {
-		d.drop(a, l, why)
+		d.disconnect(a, l, why)
 	}
 }
 
-// stopAgents ends all agents at once and waits for their processes.
+// stopAgents stops all agents at once and waits for their processes.
 func (d *Daemon) stopAgents() {
 	var wg sync.WaitGroup
 	for _, a := range d.routes.Load().list {
 		wg.Go(func() {
-			d.retire(a, errTerminated)
+			d.stopAgent(a, errTerminated)
 			<-a.gone
 		})
 	}
 	wg.Wait()
 }
 
-// keep starts a when it is asked to, and again by itself when it has failed,
-// until a is retired. Only keep starts a.
-func (d *Daemon) keep(a *agent) {
+// superviseLoop starts a at each request to start it, and again some time after
+// each failure, until a is stopped. Only superviseLoop starts a.
+func (d *Daemon) superviseLoop(a *agent) {
 	defer close(a.gone)
-	defer a.settle()
+	defer a.markStarted()
 	defer a.stopped()
-	for _, gone := range a.after {
+	for _, gone := range a.startAfter {
 		<-gone
 	}
-	var again <-chan time.Time
+	var restart <-chan time.Time
 	for {
-		var asked chan<- struct{}
+		var requested chan<- struct{} // nil if it is a restart
 		select {
 		case <-a.ctx.Done():
 			return
-		case asked = <-a.asks:
+		case requested = <-a.startRequests:
 			a.resetFailures()
-		case <-again:
+		case <-restart:
 		}
-		quiet := a.failures() > loud
-		if asked == nil && !quiet {
+		quiet := a.failures() > logThreshold
+		if requested == nil && !quiet {
 			d.limiter.Log(zap.InfoLevel, "restart", "Auto-restarting agents.") // C pmcd starts agents no more often
 		}
 		l, err := d.connect(a)
-		again = nil
+		restart = nil
 		switch {
 		case err != nil && a.ctx.Err() == nil:
 			why, last := splitStack(err)
 			if e := (*transport.OpenError)(nil); errors.As(err, &e) {
 				last = stderrTail(e.StderrTail)
 			}
-			again = d.failed(a, a.startFailed, fmt.Sprintf("cannot start %q agent (dom %d)", a.name(), a.domain), why, last)
-		case err == nil && asked == nil:
+			restart = d.failed(a, a.startFailed, fmt.Sprintf("cannot start %q agent (dom %d)", a.name(), a.domain), why, last)
+		case err == nil && requested == nil:
 			d.seqnum.Add(1)
 			d.notice(pdu.StateAddAgent | pdu.StateRestartAgent)
-			// The table is long where there are many, of which many may come back.
+			// The table is long if there are many agents, and many may be restarted.
 			if !quiet && d.limiter.Allow("table of agents") {
 				d.logAgents(d.routes.Load())
 			}
 		}
-		a.settle()
-		if asked != nil {
-			close(asked)
+		a.markStarted()
+		if requested != nil {
+			close(requested)
 		}
 		if l == nil {
 			continue
 		}
 		up := time.Now()
-		d.watch(a, l)
-		ended, last := d.bury(l, up)
+		d.awaitFailure(a, l)
+		ended, last := d.reap(l, up)
 		if a.ctx.Err() == nil {
-			again = d.failed(a, a.ended, fmt.Sprintf("agent %q (dom %d) is down", a.name(), a.domain), ended, last)
+			restart = d.failed(a, a.ended, fmt.Sprintf("agent %q (dom %d) is down", a.name(), a.domain), ended, last)
 		}
 	}
 }
 
-// watch returns when l is given up, for which it may be the reason.
-func (d *Daemon) watch(a *agent, l *agentConn) {
+// awaitFailure blocks until l is disconnected, and may disconnect it.
+func (d *Daemon) awaitFailure(a *agent, l *agentConn) {
 	var checkIdle func()
 	var ticks <-chan time.Time
 	if c, ok := l.Transport.(transport.IdleChecker); ok && a.spec.Load().Kind == pmcdconf.Socket {
-		t := time.NewTicker(peekTime)
+		t := time.NewTicker(idleCheckInterval)
 		defer t.Stop()
 		checkIdle, ticks = c.CheckIdle, t.C
 	}
-	well := time.NewTimer(stableAfter)
-	defer well.Stop()
+	stableTimer := time.NewTimer(stableAfter)
+	defer stableTimer.Stop()
 	grace := time.NewTimer(time.Hour)
 	defer grace.Stop()
 	grace.Stop()
 	for {
 		select {
 		case <-l.Done():
-			d.drop(a, l, nil)
+			d.disconnect(a, l, nil)
 			return
 		case <-a.ctx.Done():
-			d.drop(a, l, context.Cause(a.ctx))
+			d.disconnect(a, l, context.Cause(a.ctx))
 			return
-		case asked := <-a.asks: // it is up
-			close(asked)
-		case <-well.C:
-			if n := a.resetFailures(); n > loud {
+		case requested := <-a.startRequests: // it is connected
+			close(requested)
+		case <-stableTimer.C:
+			if n := a.resetFailures(); n > logThreshold {
 				d.log.Info(fmt.Sprintf("agent %q (dom %d) recovered after %d failures", a.name(), a.domain, n))
 			}
 		case <-ticks:
 			checkIdle()
-		case <-a.changed:
+		case <-a.stateChanged:
 			grace.Stop()
 			if since := a.lateSince(); !since.IsZero() {
 				grace.Reset(time.Until(since.Add(d.grace())))
@@ -189,7 +191,7 @@ func (d *Daemon) watch(a *agent, l *agentConn) {
 				d.log.Warn(fmt.Sprintf("agent %q (dom %d) runs in pmcd's process and cannot be killed; requests fail until it replies", a.name(), a.domain))
 				continue
 			}
-			d.drop(a, l, fmt.Errorf("no answer for %v after its time", round(time.Since(since))))
+			d.disconnect(a, l, fmt.Errorf("no answer for %v after its time", round(time.Since(since))))
 			return
 		}
 	}
@@ -206,11 +208,11 @@ func (d *Daemon) grace() time.Duration {
 	case timeout > 0:
 		return 10 * timeout
 	}
-	return ever // it was late before a client stored that none can be
+	return ever // a client has switched the timeout off since then
 }
 
-// agentState is told when an agent is late, not ready, or well again.
-func (d *Daemon) agentState(a *agent, s wire.State) {
+// transportState is called when the state of the transport of a has changed.
+func (d *Daemon) transportState(a *agent, s wire.State) {
 	was := a.transportState(s)
 	d.HealthChanged()
 	text := fmt.Sprintf("agent %q (dom %d) is %v", a.name(), a.domain, s)
@@ -233,7 +235,7 @@ func (d *Daemon) agentState(a *agent, s wire.State) {
 		}
 	}
 	select {
-	case a.changed <- struct{}{}:
+	case a.stateChanged <- struct{}{}:
 	default:
 	}
 }

@@ -239,10 +239,10 @@ func TestReloadStartsTheDead(t *testing.T) {
 	})
 }
 
-// An agent that is retired is not started again, and leaves nothing behind:
+// An agent that is stopped is not started again, and leaves nothing behind:
 // down, up, or while it is started. The next one with its domain waits for its
 // end.
-func TestRetire(t *testing.T) {
+func TestStopAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, tt := range []struct {
 			name  string
@@ -258,8 +258,8 @@ func TestRetire(t *testing.T) {
 				s.start()
 			}
 			a := s.agent()
-			s.retire(a, errUnconfigured)
-			if a.conn.Load() != nil || !closed(a.settled) {
+			s.stopAgent(a, errUnconfigured)
+			if a.conn.Load() != nil || !closed(a.started) {
 				t.Errorf("%s: the agent is still there", tt.name)
 			}
 			<-a.gone
@@ -272,8 +272,8 @@ func TestRetire(t *testing.T) {
 	})
 }
 
-// An agent that is started can be retired: that ends the start.
-func TestRetireWhileStarting(t *testing.T) {
+// An agent that is being started can be stopped: that ends the start.
+func TestStopAgentWhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, func(c *Config) {
 			c.Open = func(ctx context.Context, _ *pmcdconf.Agent, _ wire.Options) (*transport.Conn, error) {
@@ -288,14 +288,14 @@ func TestRetireWhileStarting(t *testing.T) {
 			t.Errorf("state %q, want %q", st.State, AgentStarting)
 		}
 		next := newAgent(a.spec.Load())
-		next.after = []<-chan struct{}{a.gone}
+		next.startAfter = []<-chan struct{}{a.gone}
 		began := time.Now()
-		s.retire(a, errUnconfigured)
+		s.stopAgent(a, errUnconfigured)
 		s.startAgent(context.Background(), next) // until -q
 		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("the next one took %v, want 3s", took)
 		}
-		s.retire(next, errUnconfigured)
+		s.stopAgent(next, errUnconfigured)
 		if n := s.logs.FilterMessageSnippet("cannot start").Len(); n != 1 {
 			t.Errorf("%d failures in the log, want that of the second", n)
 		}

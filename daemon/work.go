@@ -157,7 +157,7 @@ func (w *work) slowestFirst() []*part {
 		p := &w.parts[i]
 		p.usual = 0
 		if a := w.routes.agent(p.fetch.PMIDs[0].Domain()); a != nil {
-			p.usual = a.load.usual()
+			p.usual = a.latency.typical()
 		}
 		w.order = append(w.order, p)
 	}

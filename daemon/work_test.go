@@ -15,7 +15,7 @@ func TestSlowestFirst(t *testing.T) {
 	var list []*agent
 	for domain, usual := range map[int]time.Duration{1: 5, 2: 0, 3: 70, 4: 5, 5: 8} {
 		a := newAgent(&pmcdconf.Agent{Domain: domain})
-		a.load.mean = usual
+		a.latency.mean = usual
 		list = append(list, a)
 	}
 	w := &work{routes: newRoutes(list, nil)}

@@ -35,8 +35,8 @@ var oldWords = map[string]string{
 // oldWordsLeft are those that are still there. A word goes when its last use goes.
 var oldWordsLeft = map[string]string{
 	"bench": "beside crowd still storm upsets",
-	"daemon": "announce asks beat broken bury fileSeen giveBack given hear " +
-		"holds introduce keep left letGo line lost loud over part patience retire rig settle settled " +
+	"daemon": "announce asks beat broken fileSeen given hear " +
+		"introduce keep left line over part patience rig settled " +
 		"stage stepBack stretch waits work",
 }
 

@@ -7,8 +7,8 @@ import (
 
 // The times of requests: the mean follows the last ones, the maximum is
 // forgotten after a minute, or two.
-func TestLoad(t *testing.T) {
-	var l load
+func TestLatency(t *testing.T) {
+	var l latencyStats
 	now := time.Now()
 	check := func(when string, after time.Duration, requests uint64, mean, most time.Duration) {
 		t.Helper()
@@ -18,7 +18,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %d requests, mean %v, max %v, want %d, %v, %v", when, st.Requests, st.Mean, st.Max, requests, mean, most)
 		}
 	}
-	serve := func(at, took time.Duration) { l.served(now.Add(at-took), now.Add(at-took), now.Add(at)) }
+	serve := func(at, took time.Duration) { l.answered(now.Add(at-took), now.Add(at-took), now.Add(at)) }
 	check("none", 0, 0, 0, 0)
 	serve(time.Second, 32*time.Millisecond)
 	check("the first", 2*time.Second, 1, 32*time.Millisecond, 32*time.Millisecond)
@@ -35,7 +35,7 @@ func TestLoad(t *testing.T) {
 }
 
 // The usual time follows answers that were waited for, or came in no more than that.
-func TestLoadUsual(t *testing.T) {
+func TestLatencyTypical(t *testing.T) {
 	now := time.Now()
 	tests := []struct {
 		name         string
@@ -49,9 +49,9 @@ func TestLoadUsual(t *testing.T) {
 		{"received by another", 33, 32, 16, 17},
 	}
 	for _, tt := range tests {
-		l := load{requests: 1, mean: tt.before * time.Millisecond}
-		l.served(now, now.Add(tt.asked*time.Millisecond), now.Add(tt.took*time.Millisecond))
-		if got := l.usual(); got != tt.then*time.Millisecond {
+		l := latencyStats{requests: 1, mean: tt.before * time.Millisecond}
+		l.answered(now, now.Add(tt.asked*time.Millisecond), now.Add(tt.took*time.Millisecond))
+		if got := l.typical(); got != tt.then*time.Millisecond {
 			t.Errorf("%s: %v, want %v ms", tt.name, got, int64(tt.then))
 		}
 	}

@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"sync"
+	"time"
+)
+
+// A latencyStats counts the requests of an agent and how long they take.
+type latencyStats struct {
+	mu                          sync.Mutex // guards the following, as several clients may use an agent
+	requests, errors, abandoned uint64
+	mean                        time.Duration
+	window                      time.Time // when max begins to count
+	max, before                 time.Duration
+}
+
+// answered counts a request that was answered. The answer was waited for from
+// asked on. If it came at once it had been there while another agent was waited
+// for, and may have taken less than it seems.
+func (l *latencyStats) answered(began, asked, done time.Time) {
+	took, waited := done.Sub(began), done.Sub(asked)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests == 0 {
+		l.mean = took
+	}
+	l.requests++
+	if waited < 0 || waited > took/4 || took < l.mean {
+		l.mean += (took - l.mean) / 16
+	}
+	l.advance(done)
+	l.max = max(l.max, took)
+}
+
+// typical returns how long an answer takes.
+func (l *latencyStats) typical() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mean
+}
+
+// advance begins a new minute if it is time. The caller holds mu.
+func (l *latencyStats) advance(now time.Time) {
+	switch age := now.Sub(l.window); {
+	case age >= 2*time.Minute:
+		l.window, l.max, l.before = now, 0, 0
+	case age >= time.Minute:
+		l.window, l.max, l.before = l.window.Add(time.Minute), 0, l.max
+	}
+}
+
+// requestFailed counts a request that was not answered, or with nonsense.
+func (l *latencyStats) requestFailed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.errors++
+}
+
+// requestAbandoned counts a request that failed because its answer did not come.
+func (l *latencyStats) requestAbandoned() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.abandoned++
+}
+
+func (l *latencyStats) report(st *AgentStatus, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advance(now)
+	st.Requests, st.Errors, st.Abandoned = l.requests, l.errors, l.abandoned
+	st.Mean, st.Max = l.mean, max(l.max, l.before)
+}
