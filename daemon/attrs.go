@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -44,14 +45,14 @@ func (s *session) announce() {
 		s.d.debug.Printf(diag.DebugAttr, "client[%d] attribute %v=%q for agents", s.num, a.Code, a.Value)
 	}
 	for _, a := range s.d.routes.Load().list {
-		if l := a.conn.Load(); l != nil {
+		if l := a.Conn(); l != nil {
 			s.introduce(l)
 		}
 	}
 }
 
 // introduce tells one agent who the client is, if there is something to say.
-func (s *session) introduce(l *agentConn) {
+func (s *session) introduce(l *agentset.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.announced) > 0 && !s.left && l.WantsAttrs() {
@@ -71,8 +72,8 @@ func (s *session) leave() {
 	introduced := len(s.announced) > 0
 	s.mu.Unlock()
 	for _, a := range s.d.routes.Load().list {
-		l := a.conn.Load()
-		if l != nil && (s.asked.has(a.domain) || introduced && l.WantsAttrs()) {
+		l := a.Conn()
+		if l != nil && (s.asked.has(a.Domain) || introduced && l.WantsAttrs()) {
 			l.Notify(transport.Notice{Client: s.num, End: true})
 		}
 	}

@@ -23,14 +23,14 @@ func (d *Daemon) Beat(ctx context.Context) error {
 		return err
 	}
 	for _, a := range d.routes.Load().list {
-		spec, l := a.spec.Load(), a.conn.Load()
+		spec, l := a.Spec(), a.Conn()
 		if l == nil || spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
 			continue
 		}
 		const noClient = -1 // no client has this number
 		call := transport.Call{Origin: agents.Origin{Client: noClient}, Profile: new(pdu.Profile)}
 		var err error
-		call.Req, err = pdu.Append(nil, noClient, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(a.domain, 0, 3)}})
+		call.Req, err = pdu.Append(nil, noClient, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(a.Domain, 0, 3)}})
 		if err != nil {
 			return err
 		}

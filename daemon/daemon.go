@@ -24,6 +24,7 @@ import (
 
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
@@ -38,6 +39,7 @@ type Daemon struct {
 	plain *zap.Logger
 	trace *diag.Trace
 
+	agentSet     *agentset.Set
 	routes       atomic.Pointer[routes]
 	confSeen     confSeen // the configuration that routes has
 	confRejected confSeen // the one that was rejected last, unless another was taken since
@@ -75,7 +77,7 @@ type Daemon struct {
 
 	stopping context.Context // ends when agents must end
 	kill     context.CancelFunc
-	tasks    sync.WaitGroup // goroutines that end with their agent
+	tasks    sync.WaitGroup // probes, which end with their agent
 }
 
 // New returns a Daemon with its configuration loaded, and no agent started. Its
@@ -110,9 +112,10 @@ func New(cfg Config) (*Daemon, error) {
 	if len(conf.Agents) == 0 {
 		return nil, fmt.Errorf("No PMDAs found in the configuration file %q", cfg.ConfigFile)
 	}
-	list := make([]*agent, len(conf.Agents))
+	d.agentSet = d.newAgentSet()
+	list := make([]*agentset.Agent, len(conf.Agents))
 	for i := range conf.Agents {
-		list[i] = newAgent(&conf.Agents[i])
+		list[i] = d.agentSet.NewAgent(&conf.Agents[i])
 	}
 	d.routes.Store(newRoutes(list, tree))
 	d.access = access.NewCounter(conf.Access)
@@ -222,10 +225,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer d.kill()
 	force := time.AfterFunc(stopGrace, d.kill)
 	defer force.Stop()
-	d.stopAgents()
+	d.agentSet.Stop(d.routes.Load().list)
 	acceptor.Wait(stopGrace)
 	d.turnPool.Close()
 	d.tasks.Wait()
+	d.agentSet.Wait()
 	d.limiter.Flush(true)
 	d.log.Info("pmcd Shutdown")
 	return err
@@ -234,7 +238,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 // startAll starts all agents and says, once clients are served, what there is.
 func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
 	r := d.routes.Load()
-	d.startAgents(ctx, r.list)
+	d.agentSet.Start(ctx, r.list)
 	select {
 	case <-serving:
 	case <-ctx.Done():

@@ -149,7 +149,7 @@ func TestAgentFaultsInFetch(t *testing.T) {
 					if !r.logged("Cleanup \"t\" agent (dom 240)") {
 						t.Error("nothing in the log")
 					}
-				} else if changes != 0 || r.routes.Load().agent(240).conn.Load() == nil {
+				} else if changes != 0 || r.routes.Load().agent(240).Conn() == nil {
 					t.Errorf("dropped, state changes %d", changes)
 				}
 				other.fetch(id(2, 2)) // takes the notice
@@ -199,7 +199,7 @@ func TestAgentFaults(t *testing.T) {
 			if got := show(c.do(tt.req)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
-			if down := r.routes.Load().agent(240).conn.Load() == nil; down != tt.dropped {
+			if down := r.routes.Load().agent(240).Conn() == nil; down != tt.dropped {
 				t.Errorf("dropped: %v, want %v", down, tt.dropped)
 			}
 			if m := c.do(&pdu.DescReq{PMID: id(241, 1)}); m.Type() != pdu.TypeDesc {

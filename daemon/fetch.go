@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -119,7 +120,7 @@ func (s *session) askOne(w *work, call *transport.Call, domain, start int) error
 	if err != nil {
 		return err
 	}
-	defer l.inflight.release()
+	defer l.Release()
 	w.call = *call
 	if err := s.exchange(a, l, &w.call, &w.out); err != nil {
 		return err
@@ -130,14 +131,14 @@ func (s *session) askOne(w *work, call *transport.Call, domain, start int) error
 
 // checked is told what is wrong with b, the RESULT of an agent. If nothing is it
 // passes on the state changes in it.
-func (s *session) checked(a *agent, l *agentConn, b []byte, err error) error {
+func (s *session) checked(a *agentset.Agent, l *agentset.Conn, b []byte, err error) error {
 	if err != nil {
-		return s.d.protocolError(a, l, fmt.Errorf("in answer to FETCH: %w", err))
+		return l.ProtocolError(fmt.Errorf("in answer to FETCH: %w", err))
 	}
 	if flags := pdu.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
 		if flags&^allowed != 0 {
-			s.d.limiter.Printf("flags "+a.name(), "agent %q (dom %d): state change bits %#x are not an agent's", a.name(), a.domain, flags&^allowed)
+			s.d.limiter.Printf("flags "+a.Name(), "agent %q (dom %d): state change bits %#x are not an agent's", a.Name(), a.Domain, flags&^allowed)
 		}
 		s.d.notice(flags & allowed)
 	}
@@ -174,7 +175,7 @@ func (s *session) fetchParts(w *work, call *transport.Call, high bool) error {
 		if err == nil {
 			err = s.checked(p.agent, p.conn, p.reply, p.sets.Open(p.reply, p.fetch.PMIDs))
 		}
-		p.conn.inflight.release()
+		p.conn.Release()
 		p.err = errnoOf(err)
 	}
 	s.begin(w, high)

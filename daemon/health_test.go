@@ -7,14 +7,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // What Changed is told follows the agents and the problems, and it is not
@@ -51,7 +45,7 @@ func TestHealth(t *testing.T) {
 	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains", "v runs as bob"}})
 
 	a := r.routes.Load().agent(241)
-	r.disconnect(a, a.conn.Load(), errors.New("the test says so"))
+	a.Conn().Disconnect(errors.New("the test says so"))
 	until(Health{Agents: 4, Ready: 3, Unwell: []string{"u is down"}, Problems: []string{"it rains", "v runs as bob"}})
 	r.Reload()
 	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains", "v runs as bob"}})
@@ -108,61 +102,4 @@ func TestSlowManager(t *testing.T) {
 	r.SetProblem("a", "two")
 	take()
 	<-told // what has changed meanwhile is told, too
-}
-
-// A killedProcess is one that signal 9 has ended.
-type killedProcess struct{ fakeProcess }
-
-func (*killedProcess) Stop(context.Context)       {}
-func (*killedProcess) Status() syscall.WaitStatus { return syscall.WaitStatus(syscall.SIGKILL) }
-
-// pmcd.agent.status is 1 in the first start and as long as the agent is not
-// ready, and has the reason from its end until it is up again, whatever becomes
-// of the starts between.
-func TestStatusOfAgent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStage(t, nil, nil)
-		var last *fake
-		starts := 0
-		s.cfg.Open = func(_ context.Context, _ *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
-			time.Sleep(time.Second / 4)
-			if starts++; starts == 1 || starts == 3 {
-				return nil, errNoStart
-			}
-			last = &fake{opt: opt, dead: make(chan struct{})}
-			p := &killedProcess{fakeProcess{done: make(chan struct{})}}
-			close(p.done)
-			return &transport.Conn{Transport: last, Process: p}, nil
-		}
-		status := func(when string, want int32, state AgentState) {
-			t.Helper()
-			synctest.Wait()
-			if got := s.agent().statusCode(); got != want {
-				t.Errorf("%s: pmcd.agent.status %#x, want %#x", when, got, want)
-			}
-			if got := s.status().State; got != state {
-				t.Errorf("%s: %s, want %s", when, got, state)
-			}
-		}
-		status("before the first start", 1, AgentStarting)
-		go s.start()
-		status("first start", 1, AgentStarting)
-		s.pass(time.Second / 4)
-		status("it failed", 4, AgentDown)
-		s.pass(time.Second)
-		status("second start", 4, AgentStarting)
-		s.pass(time.Second / 4)
-		status("up", 0, AgentReady)
-		last.opt.OnState(wire.Late)
-		status("late", 0, AgentLate)
-		last.opt.OnState(wire.Ready)
-		last.die(errors.New("it died"))
-		status("dead", 0x90008, AgentDown)
-		s.pass(2 * time.Second) // the second failure
-		status("a start again", 0x90008, AgentStarting)
-		s.pass(time.Second / 4)
-		status("it failed, too", 0x9000c, AgentDown)
-		s.pass(4*time.Second + time.Second/4)
-		status("up again", 0, AgentReady)
-	})
 }

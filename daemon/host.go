@@ -43,7 +43,7 @@ func (h host) Status(st *pmcd.Status) {
 		},
 	}
 	for _, a := range d.routes.Load().list {
-		if a.conn.Load() != nil {
+		if a.Conn() != nil {
 			st.Agents++
 		}
 	}
@@ -51,7 +51,7 @@ func (h host) Status(st *pmcd.Status) {
 
 func (h host) Agents(dst []pmcd.AgentInfo) []pmcd.AgentInfo {
 	for _, a := range h.d.routes.Load().list {
-		spec := a.spec.Load()
+		spec := a.Spec()
 		kind := pmcd.KindDSO
 		switch spec.Kind {
 		case pmcdconf.Socket:
@@ -60,11 +60,11 @@ func (h host) Agents(dst []pmcd.AgentInfo) []pmcd.AgentInfo {
 			kind = pmcd.KindPipe
 		}
 		dst = append(dst, pmcd.AgentInfo{
-			Domain: a.domain,
+			Domain: a.Domain,
 			Name:   spec.Name,
 			Kind:   kind,
-			Fenced: a.fenced.Load(),
-			Status: a.statusCode(),
+			Fenced: a.Fenced(),
+			Status: a.StatusCode(),
 		})
 	}
 	return dst
@@ -142,8 +142,7 @@ func (h host) SetFenced(domain int, on bool) {
 		if !on {
 			h.d.namesBack(domain)
 		}
-		a.fenced.Store(on)
-		h.d.HealthChanged()
+		a.SetFenced(on)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -57,8 +58,8 @@ func (s *session) labels(w *work, b []byte) error {
 		return s.reply(w, reply)
 	}
 	if len(reply.Sets) == 0 && m.Kind == pdu.LabelDomain {
-		if a := w.routes.agent(domain); a.knowsNoLabels() {
-			set, err := agentLabel(a.name())
+		if a := w.routes.agent(domain); knowsNoLabels(a.Conn()) {
+			set, err := agentLabel(a.Name())
 			if err != nil {
 				return s.fail(w, errnoOf(err))
 			}
@@ -70,12 +71,11 @@ func (s *session) labels(w *work, b []byte) error {
 	return s.write(w.ans)
 }
 
-// knowsNoLabels reports whether a is a DSO older than labels. In C pmcd's
+// knowsNoLabels reports whether the agent of l is a DSO older than labels. In C pmcd's
 // process those have the label of their domain from pmcd, newer ones from
 // PCP's library.
-func (a *agent) knowsNoLabels() bool {
+func knowsNoLabels(l *agentset.Conn) bool {
 	const withLabels = 7 // PMDA_INTERFACE_7
-	l := a.conn.Load()
 	return l != nil && l.Interface != 0 && l.Interface < withLabels
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -19,12 +20,12 @@ func (s *session) ask(w *work, domain int, profile *pdu.Profile, req []byte, unk
 	case err != nil:
 		return nil, err
 	}
-	defer l.inflight.release()
+	defer l.Release()
 	return s.askAgent(w, a, l, profile, req)
 }
 
 // askAgent is ask for an agent whose connection l the caller holds.
-func (s *session) askAgent(w *work, a *agent, l *agentConn, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
+func (s *session) askAgent(w *work, a *agentset.Agent, l *agentset.Conn, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
 	w.call = transport.Call{
 		Origin:  agents.Origin{Client: s.num},
 		Profile: profile,
@@ -40,7 +41,7 @@ func (s *session) askAgent(w *work, a *agent, l *agentConn, profile *pdu.Profile
 	}
 	// What cannot be decoded here cannot be at the client's either.
 	if _, m, err = pdu.Parse(w.ans); err != nil {
-		return nil, s.d.protocolError(a, l, err)
+		return nil, l.ProtocolError(err)
 	}
 	return m, nil
 }

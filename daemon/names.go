@@ -259,7 +259,7 @@ func (s *session) dropStrays(w *work, root pmnsload.DynamicRoot, names *pdu.PMNS
 	if n -= len(names.Names); n > 0 {
 		who := fmt.Sprintf("the agent of domain %d", root.Domain)
 		if a := w.routes.agent(root.Domain); a != nil {
-			who = fmt.Sprintf("agent %q (dom %d)", a.name(), a.domain)
+			who = fmt.Sprintf("agent %q (dom %d)", a.Name(), a.Domain)
 		}
 		s.d.limiter.Printf(fmt.Sprint("stray names ", root.Domain), "PMNS: %s gave %d names that are not below %q; they are left out", who, n, root.Name)
 	}
@@ -283,7 +283,7 @@ func (s *session) askName(w *work, root pmnsload.DynamicRoot, req pdu.Message) (
 		s.noteNames(w, root, err, false)
 		return nil, err
 	}
-	defer l.inflight.release()
+	defer l.Release()
 	m, err = s.askAgent(w, a, l, nil, w.req)
 	if t, ok := req.(*pdu.PMNSTraverse); ok && t.Name == root.Name {
 		answer := err

@@ -31,25 +31,6 @@ func (s *session) traceClientPDU(sent bool, b []byte) {
 	}
 }
 
-// pduHook returns a function that puts the PDUs of an agent in the trace and in
-// the log. Until the agent is connected its descriptors are not known.
-func (d *Daemon) pduHook(a *agent) func(sent bool, b []byte) {
-	return func(sent bool, b []byte) {
-		if d.trace.On(diag.TracePDUs) {
-			fd := -1
-			if l := a.conn.Load(); l != nil && sent {
-				fd = l.Out
-			} else if l != nil {
-				fd = l.In
-			}
-			d.trace.PDU(sent, fd, b)
-		}
-		if d.debug.Shows(diag.DebugPDU | diag.DebugOps) {
-			d.debug.PDU(sent, fmt.Sprintf("agent %q", a.name()), b)
-		}
-	}
-}
-
 // debugAuth logs what a client that has stated its account may do.
 func (s *session) debugAuth() {
 	if s.d.debug.Shows(diag.DebugAuth) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -13,11 +13,7 @@ import (
 // answers reports whether requests go to the agent of a domain.
 func (d *Daemon) answers(domain int) bool {
 	a := d.routes.Load().agent(domain)
-	if a == nil || a.fenced.Load() {
-		return false
-	}
-	l := a.conn.Load()
-	return l != nil && l.State() == wire.Ready
+	return a != nil && a.TakesRequests()
 }
 
 // checkNames looks for subtrees that are back, if that is due. A fetch calls it.
@@ -57,12 +53,12 @@ func (d *Daemon) probe(key subtree) {
 
 // askNames asks an agent for the names of a dynamic root and returns why there is
 // no answer.
-func (d *Daemon) askNames(a *agent, root string) error {
-	l := a.conn.Load()
-	if l == nil || !l.inflight.acquire() {
+func (d *Daemon) askNames(a *agentset.Agent, root string) error {
+	l := a.Conn()
+	if l == nil || !l.Acquire() {
 		return pdu.ErrnoNoAgent
 	}
-	defer l.inflight.release()
+	defer l.Release()
 	const noClient = -1 // no client has this number
 	call := transport.Call{Origin: agents.Origin{Client: noClient}, Timeout: time.Duration(d.timeout.Load())}
 	var err error
@@ -71,11 +67,11 @@ func (d *Daemon) askNames(a *agent, root string) error {
 	}
 	b, err := transport.Do(l, &call, nil)
 	if err != nil {
-		return d.transportError(a, l, err)
+		return l.TransportError(err)
 	}
 	_, m, err := pdu.Parse(b)
 	if err != nil {
-		return d.protocolError(a, l, err)
+		return l.ProtocolError(err)
 	}
 	switch m := m.(type) {
 	case *pdu.PMNSNames:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -187,7 +188,7 @@ func (d *Daemon) takeConf(ctx context.Context, got confRead) error {
 // warnChanged logs which agents run something that has changed on disk.
 func (d *Daemon) warnChanged(r *routes) {
 	for _, a := range r.list {
-		if l := a.conn.Load(); l != nil && l.Changed != nil {
+		if l := a.Conn(); l != nil && l.Changed != nil {
 			if err := l.Changed(); err != nil {
 				d.log.Warn(err.Error())
 			}
@@ -197,12 +198,12 @@ func (d *Daemon) warnChanged(r *routes) {
 
 // restartDead starts the agents that are down.
 func (d *Daemon) restartDead(ctx context.Context) {
-	var dead []*agent
+	var dead []*agentset.Agent
 	text := "Restarting any deceased agents:"
 	for _, a := range d.routes.Load().list {
-		if a.conn.Load() == nil {
+		if a.Conn() == nil {
 			dead = append(dead, a)
-			text += fmt.Sprintf("\n    %q agent", a.name())
+			text += fmt.Sprintf("\n    %q agent", a.Name())
 		}
 	}
 	if len(dead) == 0 {
@@ -210,15 +211,15 @@ func (d *Daemon) restartDead(ctx context.Context) {
 		return
 	}
 	d.plain.Info(text + "\n")
-	d.startAgents(ctx, dead)
+	d.agentSet.Start(ctx, dead)
 	d.seqnum.Add(1)
 	d.notice(pdu.StateRestartAgent | added(dead))
 }
 
 // added is the state change after list was started.
-func added(list []*agent) int32 {
+func added(list []*agentset.Agent) int32 {
 	for _, a := range list {
-		if a.conn.Load() != nil {
+		if a.Conn() != nil {
 			return pdu.StateAddAgent
 		}
 	}
@@ -229,28 +230,28 @@ func added(list []*agent) int32 {
 // has gone is dropped, what is new, changed or dead is started.
 func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	old := d.routes.Load()
-	list := make([]*agent, len(conf.Agents))
-	kept := make(map[*agent]bool)
-	var fresh []*agent
+	list := make([]*agentset.Agent, len(conf.Agents))
+	kept := make(map[*agentset.Agent]bool)
+	var fresh []*agentset.Agent
 	for i := range conf.Agents {
 		spec := &conf.Agents[i]
-		if a := old.agent(spec.Domain); a != nil && a.conn.Load() != nil && a.spec.Load().Same(*spec) {
-			a.spec.Store(spec) // the name may be another
+		if a := old.agent(spec.Domain); a != nil && a.Conn() != nil && a.Spec().Same(*spec) {
+			a.SetSpec(spec) // the name may be another
 			list[i], kept[a] = a, true
 			continue
 		}
-		list[i] = newAgent(spec)
+		list[i] = d.agentSet.NewAgent(spec)
 		fresh = append(fresh, list[i])
 	}
-	var leaving []*agent
+	var leaving []*agentset.Agent
 	for _, a := range old.list {
 		if kept[a] {
 			continue
 		}
 		leaving = append(leaving, a)
 		for _, b := range fresh {
-			if inTheWay(a.spec.Load(), b.spec.Load()) {
-				b.startAfter = append(b.startAfter, a.gone)
+			if inTheWay(a.Spec(), b.Spec()) {
+				b.StartAfter(a)
 			}
 		}
 	}
@@ -258,9 +259,9 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	d.applyRules(conf.Access)
 	var wg sync.WaitGroup
 	for _, a := range leaving {
-		wg.Go(func() { d.drainAndStop(ctx, a) })
+		wg.Go(func() { a.DrainAndStop(ctx) })
 	}
-	d.startAgents(ctx, fresh)
+	d.agentSet.Start(ctx, fresh)
 	wg.Wait()
 	if bits := added(fresh); bits != 0 {
 		d.notice(bits)
@@ -280,21 +281,4 @@ func inTheWay(old, spec *pmcdconf.Agent) bool {
 		return old.Address == spec.Address
 	}
 	return old.Port == spec.Port
-}
-
-// drainTime is how long an agent that has to go may take to answer what it was
-// asked before. Scripts that remove an agent wait for the reload.
-const drainTime = time.Second
-
-// drainAndStop stops an agent that is no longer in the configuration, once it has
-// answered the requests that had begun before.
-func (d *Daemon) drainAndStop(ctx context.Context, a *agent) {
-	if l := a.conn.Load(); l != nil {
-		l.inflight.drain(ctx, drainTime)
-	}
-	d.stopAgent(a, errUnconfigured)
-	select {
-	case <-a.gone:
-	case <-ctx.Done():
-	}
 }

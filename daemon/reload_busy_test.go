@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -37,7 +38,7 @@ func openHook(hook func(ctx context.Context, spec *pmcdconf.Agent) error) func(*
 // started when the old one is gone.
 func TestReloadInFlight(t *testing.T) {
 	old := &tester{domain: 240, enter: make(chan struct{}), leave: make(chan struct{})}
-	var first atomic.Pointer[agentConn]
+	var first atomic.Pointer[agentset.Conn]
 	r := newRig(t, openHook(func(_ context.Context, spec *pmcdconf.Agent) error {
 		if l := first.Load(); spec.Domain == 240 && l != nil {
 			select {
@@ -49,7 +50,7 @@ func TestReloadInFlight(t *testing.T) {
 		return nil
 	}), map[int]func(wire.Conn){240: serveAgent(old)})
 	r.settled()
-	first.Store(r.routes.Load().agent(240).conn.Load())
+	first.Store(r.routes.Load().agent(240).Conn())
 	r.play(240, serveAgent(&tester{domain: 1240}))
 
 	busy, several, later, other := r.dial(), r.dial(), r.dial(), r.dial()
@@ -59,12 +60,7 @@ func TestReloadInFlight(t *testing.T) {
 	busy.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 9)}})
 	<-old.enter
 	several.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}})
-	testutil.Eventually(t, "both requests are on their way", func() bool {
-		f := &first.Load().inflight
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.n == 2
-	})
+	testutil.Eventually(t, "both requests are on their way", func() bool { return first.Load().InFlight() == 2 })
 	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
 	before := r.routes.Load()
 	r.Reload()

@@ -115,9 +115,9 @@ func TestReloadRejectedStartsAgents(t *testing.T) {
 	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
 	r.reloaded()
 	a := r.Daemon.routes.Load().agent(240)
-	r.disconnect(a, a.conn.Load(), errors.New("a test"))
+	a.Conn().Disconnect(errors.New("a test"))
 	r.reloaded()
-	if a.conn.Load() == nil {
+	if a.Conn() == nil {
 		t.Error("still down")
 	}
 	if r.Reloads().Err == nil {

@@ -201,7 +201,7 @@ func (r *rig) logged(text string) bool {
 // settled waits until all agents were started.
 func (r *rig) settled() {
 	for _, a := range r.routes.Load().list {
-		<-a.started
+		<-a.Started()
 	}
 }
 

@@ -58,8 +58,8 @@ func TestRunWithoutNames(t *testing.T) {
 		t.Error("Run: no error")
 	}
 	for _, a := range d.routes.Load().list {
-		if a.conn.Load() != nil {
-			t.Errorf("agent %q is there", a.name())
+		if a.Conn() != nil {
+			t.Errorf("agent %q is there", a.Name())
 		}
 	}
 }

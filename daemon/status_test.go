@@ -55,7 +55,7 @@ func TestAgentStatus(t *testing.T) {
 	}
 
 	a := r.routes.Load().agent(240)
-	r.disconnect(a, a.conn.Load(), errors.New("the test says so"))
+	a.Conn().Disconnect(errors.New("the test says so"))
 	testutil.Eventually(t, "the reason", func() bool { return r.Agents()[1].LastError != "" })
 	st := r.Agents()[1]
 	if st.State != AgentDown || st.Failures != 1 || !st.NextStart.IsZero() || time.Since(st.ErrorAt) > time.Minute ||

@@ -29,7 +29,7 @@ func (s *session) store(w *work, b []byte) error {
 		p := &w.parts[i]
 		if p.err == 0 {
 			p.err = errnoOf(s.receive(p.agent, p.conn, &p.call, p.sent, &p.reply))
-			p.conn.inflight.release()
+			p.conn.Release()
 		}
 		if weight(p.err) >= weight(code) {
 			code = p.err
@@ -45,7 +45,7 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			p.conn.inflight.release()
+			p.conn.Release()
 		}
 	}()
 	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.Result{Sets: p.store}); err != nil {
@@ -59,7 +59,7 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 	}
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
 		s.d.trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
-		return s.d.transportError(p.agent, p.conn, err)
+		return p.conn.TransportError(err)
 	}
 	return nil
 }

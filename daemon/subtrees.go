@@ -82,7 +82,7 @@ func (s *session) noteNames(w *work, root pmnsload.DynamicRoot, err error, asked
 	a := w.routes.agent(root.Domain)
 	name := fmt.Sprintf("domain %d", root.Domain)
 	if a != nil {
-		name = fmt.Sprintf("agent %q (dom %d)", a.name(), a.domain)
+		name = fmt.Sprintf("agent %q (dom %d)", a.Name(), a.Domain)
 	}
 	key := subtree{domain: root.Domain}
 	var kind gapKind

@@ -60,7 +60,7 @@ func TestMissingSubtree(t *testing.T) {
 	}
 	drop := func(b *broken) {
 		a := b.r.routes.Load().agent(240)
-		b.r.disconnect(a, a.conn.Load(), errors.New("the test says so"))
+		a.Conn().Disconnect(errors.New("the test says so"))
 		b.heal = b.r.Reload
 	}
 	tests := []struct {
@@ -244,7 +244,7 @@ func TestNamesComeWithValues(t *testing.T) {
 	}{
 		{"down", func(t *testing.T, r *rig, _ *tester, c *client) func() {
 			a := r.routes.Load().agent(240)
-			r.disconnect(a, a.conn.Load(), errors.New("the test says so"))
+			a.Conn().Disconnect(errors.New("the test says so"))
 			return r.Reload
 		}},
 		{"fenced", func(t *testing.T, r *rig, _ *tester, c *client) func() {
@@ -314,7 +314,7 @@ func TestOddAnswersAboutNames(t *testing.T) {
 			if got := show(c.do(tt.req)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
-			if r.routes.Load().agent(240).conn.Load() == nil {
+			if r.routes.Load().agent(240).Conn() == nil {
 				t.Error("the agent was dropped")
 			}
 		})

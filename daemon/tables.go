@@ -10,12 +10,12 @@ import (
 func (d *Daemon) logAgents(r *routes) {
 	var rows []diag.AgentRow
 	for _, a := range r.list {
-		l := a.conn.Load()
+		l := a.Conn()
 		if l == nil {
 			continue
 		}
-		spec := a.spec.Load()
-		row := diag.AgentRow{Name: spec.Name, Domain: a.domain, In: l.In, Out: l.Out, Params: spec.Params(l.Interface)}
+		spec := a.Spec()
+		row := diag.AgentRow{Name: spec.Name, Domain: a.Domain, In: l.In, Out: l.Out, Params: spec.Params(l.Interface)}
 		if l.Process != nil {
 			row.PID = l.Process.PID()
 		}

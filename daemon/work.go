@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -36,8 +37,8 @@ type work struct {
 
 // A part of a request goes to one agent.
 type part struct {
-	agent *agent
-	conn  *agentConn
+	agent *agentset.Agent
+	conn  *agentset.Conn
 	fetch pdu.Fetch
 	call  transport.Call
 	sent  transport.Reply // to call
@@ -157,7 +158,7 @@ func (w *work) slowestFirst() []*part {
 		p := &w.parts[i]
 		p.usual = 0
 		if a := w.routes.agent(p.fetch.PMIDs[0].Domain()); a != nil {
-			p.usual = a.latency.typical()
+			p.usual = a.TypicalLatency()
 		}
 		w.order = append(w.order, p)
 	}

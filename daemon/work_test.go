@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -12,10 +13,10 @@ import (
 // A fetch asks the agent first that usually takes longest; others stay in order,
 // and one that is not known comes last.
 func TestSlowestFirst(t *testing.T) {
-	var list []*agent
+	var list []*agentset.Agent
 	for domain, usual := range map[int]time.Duration{1: 5, 2: 0, 3: 70, 4: 5, 5: 8} {
-		a := newAgent(&pmcdconf.Agent{Domain: domain})
-		a.latency.mean = usual
+		a, now := new(agentset.Set).NewAgent(&pmcdconf.Agent{Domain: domain}), time.Now()
+		a.RequestAnswered(now, now, now.Add(usual))
 		list = append(list, a)
 	}
 	w := &work{routes: newRoutes(list, nil)}

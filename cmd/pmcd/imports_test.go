@@ -65,12 +65,14 @@ var mayImport = map[string][]string{
 	"agents/builtin/txmon":            {"agents", "agents/pmda", "pdu", "golang.org/x/sys"},
 	"agents/linuxhosts":               nil,
 
-	// The daemon. Diag formats what it is given.
+	// The daemon. Diag formats what it is given; agentset knows no clients.
+	"daemon/internal/agentset": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/diag", "pdu", "pmcdconf",
+		"go.uber.org/zap", "go.uber.org/multierr"},
 	"daemon/internal/diag":     {"agents", "agents/transport", "pdu", "go.uber.org/zap", "go.uber.org/multierr"},
 	"daemon/internal/conn":     {"agents/rawio", "pdu", "golang.org/x/sys"},
 	"daemon/internal/testutil": nil,
 	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
-		"daemon/internal/conn", "daemon/internal/diag", "pdu", "pmcdconf", "pmnsload",
+		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"bench": {"access", "agents", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
 		"golang.org/x/sys"},
@@ -91,8 +93,9 @@ var mustNotImport = map[string][]string{
 	// An agent that needs more imports it itself.
 	"agents/pmda": {"os", "os/exec", "plugin", "log"},
 	// No children, no flags, no end of the process: that is cmd/pmcd's.
-	"daemon":               {"os/exec", "os/signal", "plugin", "flag", "log"},
-	"daemon/internal/diag": {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon":                   {"os/exec", "os/signal", "plugin", "flag", "log"},
+	"daemon/internal/agentset": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/diag":     {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 }
 
 // onlyIn are imports that belong to one place.

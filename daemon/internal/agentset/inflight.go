@@ -1,4 +1,4 @@
-package daemon
+package agentset
 
 import (
 	"context"
@@ -33,6 +33,12 @@ func (f *inflight) release() {
 	if f.n == 0 && f.drained != nil {
 		close(f.drained)
 	}
+}
+
+func (f *inflight) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.n
 }
 
 // drain returns when no request uses the connection, after limit, or when ctx

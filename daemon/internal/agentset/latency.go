@@ -1,4 +1,4 @@
-package daemon
+package agentset
 
 import (
 	"sync"
@@ -63,7 +63,7 @@ func (l *latencyStats) requestAbandoned() {
 	l.abandoned++
 }
 
-func (l *latencyStats) report(st *AgentStatus, now time.Time) {
+func (l *latencyStats) report(st *Status, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.advance(now)

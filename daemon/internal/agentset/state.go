@@ -1,4 +1,4 @@
-package daemon
+package agentset
 
 import (
 	"slices"
@@ -51,7 +51,7 @@ const (
 // A lifecycle is the state of an agent and the history of its starts. There is
 // one method for each event; it ignores an event that does not apply in the state
 // that the agent is in. All that is told about an agent, which is pmcd.agent.status,
-// its AgentStatus and with it the STATUS= of the service and the exit code of
+// its Status and with it the STATUS= of the service and the exit code of
 // pmcdctl, is a function of it.
 //
 //	initial
@@ -78,7 +78,7 @@ const (
 type lifecycle struct {
 	// conn is the connection; nil if the agent is not connected. It is changed with
 	// mu held only, and atomic because each request reads it.
-	conn atomic.Pointer[agentConn]
+	conn atomic.Pointer[Conn]
 
 	// fenced says that requests of clients are refused (pmcd.agent.fenced). It is no
 	// state: a client sets it whatever the state is. The end of the connection
@@ -128,7 +128,7 @@ func (l *lifecycle) starting() {
 
 // connected is the event that a start has succeeded. Requests can use c from then
 // on.
-func (l *lifecycle) connected(c *agentConn) {
+func (l *lifecycle) connected(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state != stateStarting && l.state != stateRestarting {
@@ -193,7 +193,7 @@ func (l *lifecycle) transportState(s transport.State) (was transport.State) {
 
 // disconnected is the event that the connection c is closed. Requests fail from
 // then on. Status is what pmcd.agent.status says about it.
-func (l *lifecycle) disconnected(c *agentConn, status int32) {
+func (l *lifecycle) disconnected(c *Conn, status int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn.Load() != c {
@@ -289,27 +289,27 @@ func (l *lifecycle) statusCode() int32 {
 }
 
 // report fills in what st says about the state and the starts.
-func (l *lifecycle) report(st *AgentStatus) {
+func (l *lifecycle) report(st *Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch l.state {
 	case stateInitial, stateStarting, stateRestarting:
-		st.State = AgentStarting
+		st.State = Starting
 	case stateReady:
-		st.State = AgentReady
+		st.State = Ready
 	case stateLate:
-		st.State = AgentLate
+		st.State = Late
 	case stateNotReady:
-		st.State = AgentNotReady
+		st.State = NotReady
 	default:
-		st.State = AgentDown
+		st.State = Down
 	}
 	if c := l.conn.Load(); c != nil {
 		if c.Process != nil {
 			st.PID = c.Process.PID()
 		}
 		if l.fenced.Load() {
-			st.State = AgentFenced
+			st.State = Fenced
 		}
 	}
 	h := &l.restarts

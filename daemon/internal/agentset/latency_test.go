@@ -1,4 +1,4 @@
-package daemon
+package agentset
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestLatency(t *testing.T) {
 	now := time.Now()
 	check := func(when string, after time.Duration, requests uint64, mean, most time.Duration) {
 		t.Helper()
-		var st AgentStatus
+		var st Status
 		l.report(&st, now.Add(after))
 		if st.Requests != requests || (st.Mean-mean).Abs() > 10*time.Microsecond || st.Max != most {
 			t.Errorf("%s: %d requests, mean %v, max %v, want %d, %v, %v", when, st.Requests, st.Mean, st.Max, requests, mean, most)

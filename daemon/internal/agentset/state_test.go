@@ -1,4 +1,4 @@
-package daemon
+package agentset
 
 import (
 	"slices"
@@ -12,23 +12,23 @@ import (
 // A lifecycleEvent raises an event of a lifecycle.
 type lifecycleEvent struct {
 	name  string
-	raise func(l *lifecycle, c *agentConn)
+	raise func(l *lifecycle, c *Conn)
 }
 
 var lifecycleEvents = []lifecycleEvent{
-	{"starting", func(l *lifecycle, _ *agentConn) { l.starting() }},
-	{"connected", func(l *lifecycle, c *agentConn) { l.connected(c) }},
-	{"startFailed", func(l *lifecycle, _ *agentConn) { l.startFailed("no start", nil, true) }},
-	{"late", func(l *lifecycle, _ *agentConn) { l.transportState(transport.Late) }},
-	{"notReady", func(l *lifecycle, _ *agentConn) { l.transportState(transport.NotReady) }},
-	{"ready", func(l *lifecycle, _ *agentConn) { l.transportState(transport.Ready) }},
-	{"disconnected", func(l *lifecycle, c *agentConn) { l.disconnected(c, statusProtocol) }},
-	{"ended", func(l *lifecycle, _ *agentConn) { l.ended("no process", nil, true) }},
-	{"stopped", func(l *lifecycle, _ *agentConn) { l.stopped() }},
+	{"starting", func(l *lifecycle, _ *Conn) { l.starting() }},
+	{"connected", func(l *lifecycle, c *Conn) { l.connected(c) }},
+	{"startFailed", func(l *lifecycle, _ *Conn) { l.startFailed("no start", nil, true) }},
+	{"late", func(l *lifecycle, _ *Conn) { l.transportState(transport.Late) }},
+	{"notReady", func(l *lifecycle, _ *Conn) { l.transportState(transport.NotReady) }},
+	{"ready", func(l *lifecycle, _ *Conn) { l.transportState(transport.Ready) }},
+	{"disconnected", func(l *lifecycle, c *Conn) { l.disconnected(c, statusProtocol) }},
+	{"ended", func(l *lifecycle, _ *Conn) { l.ended("no process", nil, true) }},
+	{"stopped", func(l *lifecycle, _ *Conn) { l.stopped() }},
 }
 
 // raise raises events by name.
-func raise(l *lifecycle, c *agentConn, names ...string) {
+func raise(l *lifecycle, c *Conn, names ...string) {
 	for _, name := range names {
 		i := slices.IndexFunc(lifecycleEvents, func(e lifecycleEvent) bool { return e.name == name })
 		lifecycleEvents[i].raise(l, c)
@@ -44,26 +44,26 @@ func TestLifecycleEvents(t *testing.T) {
 		path   []string // of events, to get there
 		arrows map[string]state
 		status int32
-		shown  AgentState
+		shown  StateName
 	}{
-		{stateInitial, nil, map[string]state{"starting": stateStarting, "stopped": stateStopped}, statusStarting, AgentStarting},
+		{stateInitial, nil, map[string]state{"starting": stateStarting, "stopped": stateStopped}, statusStarting, Starting},
 		{stateStarting, []string{"starting"},
-			map[string]state{"connected": stateReady, "startFailed": stateDown, "stopped": stateStopped}, statusStarting, AgentStarting},
-		{stateReady, []string{"starting", "connected"}, up, 0, AgentReady},
-		{stateLate, []string{"starting", "connected", "late"}, up, 0, AgentLate},
-		{stateNotReady, []string{"starting", "connected", "notReady"}, up, 0, AgentNotReady},
+			map[string]state{"connected": stateReady, "startFailed": stateDown, "stopped": stateStopped}, statusStarting, Starting},
+		{stateReady, []string{"starting", "connected"}, up, 0, Ready},
+		{stateLate, []string{"starting", "connected", "late"}, up, 0, Late},
+		{stateNotReady, []string{"starting", "connected", "notReady"}, up, 0, NotReady},
 		{stateEnding, []string{"starting", "connected", "disconnected"},
-			map[string]state{"ended": stateDown, "stopped": stateStopped}, statusProtocol, AgentDown},
+			map[string]state{"ended": stateDown, "stopped": stateStopped}, statusProtocol, Down},
 		{stateDown, []string{"starting", "startFailed"},
-			map[string]state{"starting": stateRestarting, "stopped": stateStopped}, statusNotStarted, AgentDown},
+			map[string]state{"starting": stateRestarting, "stopped": stateStopped}, statusNotStarted, Down},
 		{stateRestarting, []string{"starting", "connected", "disconnected", "ended", "starting"},
-			map[string]state{"connected": stateReady, "startFailed": stateDown, "stopped": stateStopped}, statusProtocol, AgentStarting},
-		{stateStopped, []string{"stopped"}, nil, statusNotStarted, AgentDown},
+			map[string]state{"connected": stateReady, "startFailed": stateDown, "stopped": stateStopped}, statusProtocol, Starting},
+		{stateStopped, []string{"stopped"}, nil, statusNotStarted, Down},
 	} {
 		for _, e := range lifecycleEvents {
-			l, c := new(lifecycle), &agentConn{Conn: &transport.Conn{Transport: &fake{}}}
+			l, c := new(lifecycle), &Conn{Conn: &transport.Conn{Transport: &fake{}}}
 			raise(l, c, tt.path...)
-			var st AgentStatus
+			var st Status
 			l.report(&st)
 			if got := l.statusCode(); l.state != tt.from || got != tt.status || st.State != tt.shown {
 				t.Fatalf("%v: is %v, pmcd.agent.status %d, shown as %s; want %d and %s", tt.from, l.state, got, st.State, tt.status, tt.shown)
@@ -98,7 +98,7 @@ func TestLifecycleStateOfTransport(t *testing.T) {
 		{"ready, and is soon", []string{"notReady", "ready"}, transport.NotReady, stateReady},
 	} {
 		for _, path := range [][]string{{"starting"}, {"starting", "startFailed", "starting"}} {
-			l, c := new(lifecycle), &agentConn{Conn: &transport.Conn{Transport: &fake{state: tt.state}}}
+			l, c := new(lifecycle), &Conn{Conn: &transport.Conn{Transport: &fake{state: tt.state}}}
 			raise(l, c, path...)
 			raise(l, c, tt.said...)
 			raise(l, c, "connected")
@@ -114,9 +114,9 @@ func TestLifecycleStateOfTransport(t *testing.T) {
 
 // The end of a connection that is not the agent's any more changes nothing.
 func TestLifecycleOldConnection(t *testing.T) {
-	l, old := new(lifecycle), &agentConn{Conn: &transport.Conn{Transport: &fake{}}}
+	l, old := new(lifecycle), &Conn{Conn: &transport.Conn{Transport: &fake{}}}
 	raise(l, old, "starting", "connected", "disconnected", "ended", "starting")
-	now := &agentConn{Conn: &transport.Conn{Transport: &fake{}}}
+	now := &Conn{Conn: &transport.Conn{Transport: &fake{}}}
 	raise(l, now, "connected")
 	l.fenced.Store(true)
 	raise(l, old, "disconnected")
@@ -134,10 +134,10 @@ func TestLifecycleHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sec = time.Second
 		began := time.Now()
-		l, c := new(lifecycle), &agentConn{Conn: &transport.Conn{Transport: &fake{}}}
+		l, c := new(lifecycle), &Conn{Conn: &transport.Conn{Transport: &fake{}}}
 		check := func(when string, since, next, errorAt time.Duration, lastError string, restarts, failures int) {
 			t.Helper()
-			var st AgentStatus
+			var st Status
 			l.report(&st)
 			at := func(d time.Duration) time.Time {
 				if d < 0 {

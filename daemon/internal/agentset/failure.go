@@ -1,4 +1,4 @@
-package daemon
+package agentset
 
 import (
 	"errors"
@@ -23,12 +23,12 @@ func stderrTail(lines []string) output { return output{"end of its stderr", line
 
 // reap ends the process of a connection that is closed. It returns why the agent,
 // which was connected at up, has ended, and its last output.
-func (d *Daemon) reap(l *agentConn, up time.Time) (ended string, last output) {
-	why, last := splitStack(l.cause)
+func (a *Agent) reap(c *Conn, up time.Time) (ended string, last output) {
+	why, last := splitStack(c.cause)
 	parts := []string{why}
-	if p := l.Process; p != nil {
+	if p := c.Process; p != nil {
 		byItself := closed(p.Done())
-		p.Stop(d.stopping)
+		p.Stop(a.set.cfg.Kill)
 		switch {
 		case !closed(p.Done()): // it has no status yet
 			parts = append(parts, fmt.Sprintf("the process %d does not end", p.PID()))
@@ -36,13 +36,13 @@ func (d *Daemon) reap(l *agentConn, up time.Time) (ended string, last output) {
 			parts = append(parts, fmt.Sprintf("the process %d was stopped%s", p.PID(), exitText(p.Status())))
 		default:
 			// The end of the stream may have come first.
-			if end := transport.Ended(p.Status()); !errors.Is(l.cause, end) {
+			if end := transport.Ended(p.Status()); !errors.Is(c.cause, end) {
 				parts = append(parts, end.Error())
 			}
 		}
 		last = stderrTail(p.StderrTail())
 	}
-	if p := l.unanswered; p.Type != 0 {
+	if p := c.unanswered; p.Type != 0 {
 		parts = append(parts, fmt.Sprintf("%v of client[%d] unanswered for %v", p.Type, p.Client, round(time.Since(p.Since))))
 	}
 	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), last
@@ -50,19 +50,20 @@ func (d *Daemon) reap(l *agentConn, up time.Time) (ended string, last output) {
 
 // failed raises the event of a failure, logs it, and returns a channel for the
 // next start. what says what has failed.
-func (d *Daemon) failed(a *agent, event failureEvent, what, why string, last output) (restart <-chan time.Time) {
+func (a *Agent) failed(event failureEvent, what, why string, last output) (restart <-chan time.Time) {
+	cfg := &a.set.cfg
 	for i, line := range last.lines {
 		last.lines[i] = printable(line)
 	}
-	n, delay := event(why, last.lines, !d.cfg.NoRestart)
-	d.HealthChanged()
+	n, delay := event(why, last.lines, !cfg.NoRestart)
+	cfg.Observer.AgentChanged(a)
 	then := "it is not started again by itself"
-	if !d.cfg.NoRestart {
+	if !cfg.NoRestart {
 		restart = time.After(delay)
 		then = fmt.Sprintf("next start in %v", delay)
 	}
 	if n > logThreshold {
-		d.limiter.Printf(fmt.Sprint("failure ", a.domain), "%s, %d failures in a row: %s; %s", what, n, why, then)
+		cfg.Limiter.Printf(fmt.Sprint("failure ", a.Domain), "%s, %d failures in a row: %s; %s", what, n, why, then)
 		return restart
 	}
 	text := fmt.Sprintf("%s: %s; %s", what, why, then)
@@ -72,7 +73,7 @@ func (d *Daemon) failed(a *agent, event failureEvent, what, why string, last out
 			text += "\n\t| " + line
 		}
 	}
-	d.log.Error(text)
+	cfg.Log.Error(text)
 	return restart
 }
 

@@ -1,0 +1,86 @@
+// Package agentset keeps pmcd's agents running: it starts each one, watches its
+// connection, restarts it when it has failed, and reports how it does.
+//
+// A [Set] has the rules and the [Agent]s; each Agent has at most one [Conn], which
+// requests use. Everything that depends on the life of an agent is a function of
+// one state (see lifecycle). The package knows neither clients nor their sessions:
+// it tells an [Observer] what has happened.
+package agentset
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// A Config is what a Set needs to know. All fields but the times and NoRestart
+// must be set.
+type Config struct {
+	// Open starts or finds the agent of one line of pmcd.conf and connects to it,
+	// until ctx ends. Opt is for a connection that speaks the protocol.
+	Open func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error)
+
+	// Timeouts that a client can change (pmcd.control).
+	HandshakeTimeout func() time.Duration // for an agent to start (-q)
+	RequestTimeout   func() time.Duration // for an agent to reply (-t); 0 is never
+
+	// LateGrace is how long an agent may be late before it is stopped and restarted;
+	// 0 is 10 times RequestTimeout, below 0 is no time at all.
+	LateGrace time.Duration
+	NoRestart bool // agents that fail are started again on request only
+
+	// Kill ends when processes of agents that are being stopped must be killed.
+	Kill context.Context
+
+	Observer Observer
+	Counts   *pdu.Counts // of PDUs to and from agents
+	Log      *zap.Logger
+	Limiter  *diag.LogLimiter
+	Trace    *diag.Trace
+	Debug    *diag.Debug
+}
+
+// An Observer is told what happens to agents. Several goroutines call it at a
+// time; the agent waits until a method returns.
+type Observer interface {
+	// AgentReady is called before the agent takes requests, and before Conn returns
+	// a connection if it has a new one. NewNames says that the agent was not ready,
+	// so its metrics may have other names than before.
+	AgentReady(a *Agent, newNames bool)
+
+	// AgentConnected is called when Conn of the agent has begun to return c.
+	AgentConnected(c *Conn)
+
+	// AgentRestarted is called after AgentConnected if the start was a restart
+	// after a failure. Quiet says that the agent has failed so often that the log
+	// should not have more of it.
+	AgentRestarted(a *Agent, quiet bool)
+
+	// AgentDisconnected is called before Conn of the agent begins to return nil.
+	AgentDisconnected(a *Agent)
+
+	// AgentChanged is called when the Status of an agent has changed.
+	AgentChanged(a *Agent)
+}
+
+// A Set starts and supervises agents. Its methods may be called by several
+// goroutines at a time.
+type Set struct {
+	cfg   Config
+	tasks sync.WaitGroup // one superviseLoop for each agent
+}
+
+// New returns a Set without agents.
+func New(cfg Config) *Set { return &Set{cfg: cfg} }
+
+// Wait returns when all agents that were stopped are gone. It is called after
+// Stop.
+func (s *Set) Wait() { s.tasks.Wait() }

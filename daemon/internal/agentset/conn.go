@@ -1,0 +1,123 @@
+package agentset
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// A Conn is the connection to an agent. A request calls Acquire, uses the
+// Transport and calls Release. Errors of the Transport, and replies that make no
+// sense, are passed to TransportError and ProtocolError.
+type Conn struct {
+	*transport.Conn
+	Agent *Agent // never changes
+
+	inflight inflight
+
+	disconnectOnce sync.Once         // sets the following
+	cause          error             // of the end of the connection
+	unanswered     transport.Pending // the oldest request without a reply then; its Type is 0 if there was none
+}
+
+// Acquire reports whether a request may use c. If so Release must be called after
+// it.
+func (c *Conn) Acquire() bool { return c.inflight.acquire() }
+
+// Release is called when a request does not use c any more.
+func (c *Conn) Release() { c.inflight.release() }
+
+// InFlight returns how many requests use c.
+func (c *Conn) InFlight() int { return c.inflight.count() }
+
+// descriptors is what the event trace says of the descriptors of c.
+func (c *Conn) descriptors() string {
+	if c.In < 0 {
+		return "DSO"
+	}
+	return fmt.Sprintf("infd=%d, outfd=%d", c.In, c.Out)
+}
+
+// TransportError returns the error for a client whose request has failed with
+// err. It disconnects the agent if the Transport has ended.
+func (c *Conn) TransportError(err error) error {
+	c.Agent.latency.requestFailed()
+	if err == transport.ErrLate || err == transport.ErrNotReady {
+		return err
+	}
+	c.Disconnect(nil)
+	switch {
+	case err == transport.ErrClosed: // by pmcd: it is being disconnected or replaced
+		return pdu.ErrnoNoAgent
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
+		return pdu.ErrnoEPIPE // it died while idle
+	}
+	return pdu.ErrnoIPC
+}
+
+// ProtocolError disconnects the agent because its reply makes no sense, as err
+// says. It returns the error for the client.
+func (c *Conn) ProtocolError(err error) error {
+	c.Agent.latency.requestFailed()
+	c.Disconnect(err)
+	return pdu.ErrnoIPC
+}
+
+// Disconnect closes the connection because of why; nil is the error of the
+// Transport. Any goroutine may call it. It returns when clients see the result.
+// superviseLoop does the rest.
+func (c *Conn) Disconnect(why error) {
+	a, s := c.Agent, c.Agent.set
+	c.disconnectOnce.Do(func() {
+		if why == nil {
+			why = c.Err()
+		}
+		c.cause = why
+		c.Close()
+		c.unanswered, _ = c.Pending()
+		spec := a.Spec()
+		if spec.Kind == pmcdconf.Socket && spec.Family == access.Unix && c.Process != nil {
+			os.Remove(spec.Address) // the next one could not bind to it
+		}
+		status := int32(statusProtocol)
+		ended := ""
+		if p := c.Process; p != nil {
+			// If the process ends by itself within this time, the log can say how.
+			wait := time.NewTimer(20 * time.Millisecond)
+			defer wait.Stop()
+			select {
+			case <-p.Done():
+				ws := p.Status()
+				ended = exitText(ws)
+				if ws.Exited() {
+					status |= int32(ws.ExitStatus()) << 8
+				} else if ws.Signaled() {
+					status |= int32(ws.Signal()) << 16
+				}
+			case <-wait.C:
+			}
+		}
+		text := fmt.Sprintf("protocol failure for fd=%d", c.In)
+		if why == errUnconfigured || why == errTerminated {
+			text = why.Error()
+		}
+		if a.failures() < logThreshold {
+			s.cfg.Log.Info(fmt.Sprintf("CleanupAgent ...\nCleanup %q agent (dom %d): %s%s", spec.Name, a.Domain, text, ended))
+		}
+		s.cfg.Trace.Event(diag.TraceConns, "Drop PMDA: domain=%d, %s", a.Domain, c.descriptors())
+		s.cfg.Trace.DumpOnDrop()
+		// In this order: a client that gets PM_ERR_NOAGENT has been told of the end.
+		s.cfg.Observer.AgentDisconnected(a)
+		a.disconnected(c, status)
+		s.cfg.Observer.AgentChanged(a)
+	})
+}

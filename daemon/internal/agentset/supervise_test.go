@@ -1,0 +1,385 @@
+package agentset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// An agent that fails is started again, later and later; one that has done well
+// for a minute starts from the beginning.
+func TestRestartTimes(t *testing.T) {
+	const sec = time.Second
+	loop := []time.Duration{0, sec, 3 * sec, 7 * sec, 15 * sec, 31 * sec, 63 * sec, 123 * sec, 183 * sec}
+	tests := []struct {
+		name  string
+		lives func(n int) time.Duration // below 0: does not start
+		off   bool
+		want  []time.Duration // within 200 seconds
+	}{
+		{"lives", func(int) time.Duration { return time.Hour }, false, loop[:1]},
+		{"dies at once", func(int) time.Duration { return 0 }, false, loop},
+		{"never starts", func(int) time.Duration { return -1 }, false, loop},
+		{"never starts, but for one time", func(n int) time.Duration { return time.Duration(2*n-11) * time.Hour }, false, loop[:6]},
+		{"dies after a second", func(int) time.Duration { return sec }, false,
+			[]time.Duration{0, 2 * sec, 5 * sec, 10 * sec, 19 * sec, 36 * sec, 69 * sec, 130 * sec, 191 * sec}},
+		{"dies just before a minute", func(int) time.Duration { return 59 * sec }, false,
+			[]time.Duration{0, 60 * sec, 121 * sec, 184 * sec}},
+		{"dies just after a minute", func(int) time.Duration { return 61 * sec }, false,
+			[]time.Duration{0, 62 * sec, 124 * sec, 186 * sec}},
+		{"switched off", func(int) time.Duration { return 0 }, true, loop[:1]},
+		{"switched off, does not start", func(int) time.Duration { return -1 }, true, loop[:1]},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, func(c *Config) { c.NoRestart = tt.off }, func(n int, f *fake) error {
+					lives := tt.lives(n)
+					if lives < 0 {
+						return errNoStart
+					}
+					time.AfterFunc(lives, func() { f.die(errors.New("it died")) })
+					return nil
+				})
+				h.start()
+				h.pass(200 * sec)
+				h.startedAt("after 200 s", tt.want...)
+			})
+		})
+	}
+}
+
+// The Observer is told of an agent that comes and goes, and not of a start that
+// fails: before clients cannot reach the agent, and before and after they can.
+func TestRestartIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nil, func(n int, _ *fake) error {
+			if n == 2 {
+				return errNoStart
+			}
+			return nil
+		})
+		told := func(when string, status int32, want ...string) {
+			t.Helper()
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if !slices.Equal(h.told, want) {
+				t.Errorf("%s: told %q, want %q", when, h.told, want)
+			}
+			h.told = nil
+			if got := h.agent.StatusCode(); got != status {
+				t.Errorf("%s: pmcd.agent.status %d, want %d", when, got, status)
+			}
+		}
+		h.start()
+		told("first start", 0, "ready without a connection", "connected")
+		h.last.die(errors.New("it died"))
+		synctest.Wait()
+		told("dead", statusProtocol, "disconnected")
+		h.pass(time.Second)
+		told("a start that fails", statusProtocol|statusNotStarted)
+		h.pass(2 * time.Second)
+		told("restarted", 0, "ready without a connection", "connected", "restarted")
+		if n := h.logs.FilterMessage("Auto-restarting agents.").Len(); n != 1 {
+			t.Errorf("%d lines about restarts, want one for a minute", n)
+		}
+		h.last.opt.OnState(transport.Late)
+		told("late", 0)
+		h.last.opt.OnState(transport.Ready)
+		told("has answered", 0, "ready")
+		h.last.opt.OnState(transport.NotReady)
+		h.last.opt.OnState(transport.Ready)
+		told("was not ready", 0, "ready, new names")
+	})
+}
+
+// A reload starts an agent at once, whenever it would have been started, and
+// the times begin anew; one that is up stays so.
+func TestReloadStartsTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nil, func(n int, f *fake) error {
+			if n < 8 {
+				return errNoStart
+			}
+			return nil
+		})
+		const sec = time.Second
+		h.start()
+		h.pass(20 * sec)
+		want := []time.Duration{0, sec, 3 * sec, 7 * sec, 15 * sec, 20 * sec}
+		h.start()
+		h.startedAt("asked to", want...)
+		if st := h.agent.Status(); st.State != Down || st.NextStart.Sub(h.began) != 21*sec || st.Failures != 1 {
+			t.Errorf("status %+v", st)
+		}
+		h.pass(5 * sec)
+		want = append(want, 21*sec, 23*sec)
+		h.startedAt("afterwards", want...)
+		h.start()
+		h.pass(time.Hour)
+		h.startedAt("asked while it is up", want...)
+	})
+}
+
+// An agent that is stopped is not started again, and leaves nothing behind:
+// down, up, or while it is started. The next one with its domain waits for its
+// end.
+func TestStopAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			name  string
+			start bool // first
+			open  func(n int, f *fake) error
+		}{
+			{"never started", false, nil},
+			{"up", true, nil},
+			{"down", true, func(int, *fake) error { return errNoStart }},
+		} {
+			h := newHarness(t, nil, tt.open)
+			if tt.start {
+				h.start()
+			}
+			a := h.agent
+			a.stop(errUnconfigured)
+			if a.conn.Load() != nil || !closed(a.started) {
+				t.Errorf("%s: the agent is still there", tt.name)
+			}
+			<-a.gone
+			a.start(context.Background()) // comes too late
+			h.pass(time.Hour)
+			if n := len(h.starts); n > 1 {
+				t.Errorf("%s: %d starts", tt.name, n)
+			}
+		}
+	})
+}
+
+// An agent that is being started can be stopped: that ends the start.
+func TestStopAgentWhileStarting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, func(c *Config) {
+			c.Open = func(ctx context.Context, _ *pmcdconf.Agent, _ wire.Options) (*transport.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+		}, nil)
+		go h.start()
+		h.pass(time.Second)
+		a := h.agent
+		if st := h.agent.Status(); st.State != Starting {
+			t.Errorf("state %q, want %q", st.State, Starting)
+		}
+		next := h.NewAgent(a.Spec())
+		next.StartAfter(a)
+		began := time.Now()
+		a.stop(errUnconfigured)
+		next.start(context.Background()) // until -q
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("the next one took %v, want 3s", took)
+		}
+		next.stop(errUnconfigured)
+		if n := h.logs.FilterMessageSnippet("cannot start").Len(); n != 1 {
+			t.Errorf("%d failures in the log, want that of the second", n)
+		}
+	})
+}
+
+// A late agent has the grace period to answer and is then given up, and started
+// again as one that has died.
+func TestLateGrace(t *testing.T) {
+	const sec = time.Second
+	type step struct {
+		after time.Duration
+		state wire.State
+	}
+	for _, tt := range []struct {
+		name   string
+		grace  time.Duration
+		local  bool
+		steps  []step
+		starts []time.Duration
+	}{
+		{"ten times -t", 0, false, []step{{sec, wire.Late}}, []time.Duration{0, 52 * sec}},
+		{"as the option says", 7 * sec, false, []step{{sec, wire.Late}}, []time.Duration{0, 9 * sec}},
+		{"as C pmcd", -1, false, []step{{sec, wire.Late}}, []time.Duration{0, 2 * sec}},
+		{"answers at last", 0, false, []step{{sec, wire.Late}, {49 * sec, wire.Ready}}, []time.Duration{0}},
+		{"again and again", 0, false, []step{{sec, wire.Late}, {49 * sec, wire.Ready}, {sec, wire.Late}, {49 * sec, wire.Ready}}, []time.Duration{0}},
+		{"late, well, late", 0, false, []step{{sec, wire.Late}, {10 * sec, wire.Ready}, {10 * sec, wire.Late}}, []time.Duration{0, 72 * sec}},
+		{"late, then not ready", 0, false, []step{{sec, wire.Late}, {10 * sec, wire.NotReady}}, []time.Duration{0}},
+		{"never ready", 0, false, []step{{sec, wire.NotReady}}, []time.Duration{0}},
+		{"in the process", 0, true, []step{{sec, wire.Late}}, []time.Duration{0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, func(c *Config) {
+					c.LateGrace = tt.grace
+					if open := c.Open; tt.local {
+						c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+							l, err := open(ctx, spec, opt)
+							l.In, l.Out = -1, -1
+							return l, err
+						}
+					}
+				}, nil)
+				h.start()
+				first := h.last
+				first.owes = transport.Pending{Type: pdu.TypeFetch, Client: 3, Since: time.Now()}
+				for _, step := range tt.steps {
+					h.pass(step.after)
+					if h.last != first {
+						t.Fatal("given up too early")
+					}
+					first.opt.OnState(step.state)
+					synctest.Wait()
+				}
+				h.pass(10 * time.Minute)
+				h.startedAt("then", tt.starts...)
+				if len(tt.starts) > 1 {
+					st := h.agent.Status()
+					for _, want := range []string{"no answer", "FETCH of client[3] unanswered for "} {
+						if !strings.Contains(st.LastError, want) {
+							t.Errorf("last error %q has no %q", st.LastError, want)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// The end of an agent's stderr is in the log and in its status, without the
+// characters that control a terminal.
+func TestStderrTail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nil, func(int, *fake) error {
+			return &transport.OpenError{Err: errNoStart, StderrTail: []string{"caf\u00e9\tau lait", "\x1b[2Jbye\x07 \xff\u009b"}}
+		})
+		h.start()
+		want := []string{"caf\u00e9\tau lait", "?[2Jbye? ??"}
+		st := h.agent.Status()
+		if st.State != Down || st.LastError != errNoStart.Error() || !slices.Equal(st.StderrTail, want) {
+			t.Errorf("status %+v", st)
+		}
+		text := fmt.Sprintf("cannot start \"t\" agent (dom 240): %v; next start in 1s\n\tend of its stderr:\n\t| %s\n\t| %s", errNoStart, want[0], want[1])
+		if h.logs.FilterMessage(text).Len() != 1 {
+			t.Errorf("log: %+v\nwant %q", h.logs.All(), text)
+		}
+	})
+}
+
+// A client that switches timeouts off does not end an agent that is late.
+func TestLateWithoutTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nil, nil)
+		h.start()
+		h.timeout.Store(0)
+		h.last.opt.OnState(wire.Late)
+		h.pass(24 * time.Hour)
+		h.startedAt("a day later", 0)
+	})
+}
+
+// An agent that fails again and again does not fill the log, but is seen in it.
+func TestCrashLoopInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nil, func(n int, f *fake) error {
+			if n >= 100 {
+				return nil
+			}
+			time.AfterFunc(time.Millisecond, func() { f.die(fmt.Errorf("death %d", n)) })
+			return nil
+		})
+		h.start()
+		h.pass(90 * time.Minute)
+		lines := h.logs.FilterMessageSnippet("failures in a row")
+		if n := lines.Len(); n < 80 || n > 91 {
+			t.Errorf("%d lines in 90 minutes, want one a minute", n)
+		}
+		notQuiet := 0
+		for _, told := range h.told {
+			if told == "restarted" {
+				notQuiet++
+			}
+		}
+		if notQuiet != logThreshold {
+			t.Errorf("%d restarts that were not quiet, want %d", notQuiet, logThreshold)
+		}
+		if all := h.logs.Len(); all > lines.Len()+20 {
+			t.Errorf("%d entries in the log, %d of them about the loop", all, lines.Len())
+		}
+		for _, want := range []string{"death 1", "death 2", "Cleanup \"t\" agent (dom 240): protocol failure for fd=7", "(3 more like it in ", "next start in 1m0s"} {
+			if h.logs.FilterMessageSnippet(want).Len() == 0 {
+				t.Errorf("%q is not in the log", want)
+			}
+		}
+		if st := h.agent.Status(); st.Failures < 90 || st.Restarts != st.Failures-1 || st.State != Down {
+			t.Errorf("status %+v", st)
+		}
+		h.pass(20 * time.Minute)
+		if h.logs.FilterMessageSnippet("recovered after 99 failures").Len() != 1 {
+			t.Error("the log does not say that it recovered")
+		}
+		if st := h.agent.Status(); st.State != Ready || st.Failures != 0 || !strings.Contains(st.LastError, "death 99") {
+			t.Errorf("status %+v", st)
+		}
+	})
+}
+
+// pmcd.agent.status is 1 in the first start and as long as the agent is not
+// ready, and has the reason from its end until it is up again, whatever becomes
+// of the starts between.
+func TestStatusOfAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nil, nil)
+		var last *fake
+		starts := 0
+		h.cfg.Open = func(_ context.Context, _ *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+			time.Sleep(time.Second / 4)
+			if starts++; starts == 1 || starts == 3 {
+				return nil, errNoStart
+			}
+			last = &fake{opt: opt, dead: make(chan struct{})}
+			return &transport.Conn{Transport: last, Process: newKilledProcess()}, nil
+		}
+		status := func(when string, want int32, state StateName) {
+			t.Helper()
+			synctest.Wait()
+			if got := h.agent.StatusCode(); got != want {
+				t.Errorf("%s: pmcd.agent.status %#x, want %#x", when, got, want)
+			}
+			if got := h.agent.Status().State; got != state {
+				t.Errorf("%s: %s, want %s", when, got, state)
+			}
+		}
+		status("before the first start", 1, Starting)
+		go h.start()
+		status("first start", 1, Starting)
+		h.pass(time.Second / 4)
+		status("it failed", 4, Down)
+		h.pass(time.Second)
+		status("second start", 4, Starting)
+		h.pass(time.Second / 4)
+		status("up", 0, Ready)
+		last.opt.OnState(wire.Late)
+		status("late", 0, Late)
+		last.opt.OnState(wire.Ready)
+		last.die(errors.New("it died"))
+		status("dead", 0x90008, Down)
+		h.pass(2 * time.Second) // the second failure
+		status("a start again", 0x90008, Starting)
+		h.pass(time.Second / 4)
+		status("it failed, too", 0x9000c, Down)
+		h.pass(4*time.Second + time.Second/4)
+		status("up again", 0, Ready)
+	})
+}

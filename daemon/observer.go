@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// An OpenFunc starts or finds the agent of one line of pmcd.conf and connects
+// to it, until ctx ends. opt is for the exchange with one that speaks the
+// protocol.
+type OpenFunc func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error)
+
+// newAgentSet returns the Set for the agents of d.
+func (d *Daemon) newAgentSet() *agentset.Set {
+	return agentset.New(agentset.Config{
+		Open:             d.openAgent,
+		HandshakeTimeout: func() time.Duration { return time.Duration(d.credsTimeout.Load()) },
+		RequestTimeout:   func() time.Duration { return time.Duration(d.timeout.Load()) },
+		LateGrace:        d.cfg.LateGrace,
+		NoRestart:        d.cfg.NoRestart,
+		Kill:             d.stopping,
+		Observer:         agentObserver{d},
+		Counts:           &d.counts,
+		Log:              d.log,
+		Limiter:          d.limiter,
+		Trace:            d.trace,
+		Debug:            d.debug,
+	})
+}
+
+// openAgent connects to the agent of spec.
+func (d *Daemon) openAgent(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+	if spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
+		return d.cfg.Open(ctx, spec, opt)
+	}
+	agent := pmcd.New(spec.Domain, spec.Name, host{d}, pmcd.Config{
+		RunDir: d.cfg.RunDir, TmpDir: d.cfg.TmpDir, Build: d.cfg.Build,
+		LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",
+	})
+	// The interface is that of the agent in its place in C pmcd, for the log.
+	return &transport.Conn{Transport: transport.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
+}
+
+// agentObserver tells clients and the rest of the Daemon what happens to agents.
+type agentObserver struct{ d *Daemon }
+
+var _ agentset.Observer = agentObserver{}
+
+func (o agentObserver) AgentReady(a *agentset.Agent, newNames bool) {
+	o.d.namesBack(a.Domain) // a client that finds the agent has been told
+	if newNames {
+		select {
+		case o.d.nameChanges <- struct{}{}:
+		default: // the request that is there serves for this one too
+		}
+	}
+}
+
+func (o agentObserver) AgentConnected(c *agentset.Conn) {
+	o.d.seqnum.Add(1)
+	for _, s := range o.d.sessions() { // sessions to come see the connection
+		s.introduce(c)
+	}
+}
+
+func (o agentObserver) AgentRestarted(_ *agentset.Agent, quiet bool) {
+	d := o.d
+	d.seqnum.Add(1)
+	d.notice(pdu.StateAddAgent | pdu.StateRestartAgent)
+	// The table is long if there are many agents, and many may be restarted.
+	if !quiet && d.limiter.Allow("table of agents") {
+		d.logAgents(d.routes.Load())
+	}
+}
+
+func (o agentObserver) AgentDisconnected(*agentset.Agent) { o.d.notice(pdu.StateDropAgent) }
+
+func (o agentObserver) AgentChanged(*agentset.Agent) { o.d.HealthChanged() }

@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// What clients and pmcd.seqnum are told of an agent that comes and goes is what
+// C pmcd tells. The log has the table of agents once a minute, and not at all for
+// an agent that fails again and again.
+func TestAgentObserver(t *testing.T) {
+	conf, err := pmcdconf.Parse("embedded", strings.NewReader("t 240 pipe binary t\n"), pmcdconf.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.InfoLevel)
+	d, err := New(Config{Embedded: &Embedded{Conf: conf, Names: new(pmnsload.Tree)}, Log: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, o, a := new(session), agentObserver{d}, d.routes.Load().agent(240)
+	d.clients.add(client)
+	for _, tt := range []struct {
+		what   string
+		tell   func()
+		bits   int32
+		seqnum uint32
+		tables int
+	}{
+		{"connected", func() { o.AgentConnected(nil) }, 0, 2, 0},
+		{"disconnected", func() { o.AgentDisconnected(a) }, pdu.StateDropAgent, 2, 0},
+		{"restarted, quiet", func() { o.AgentRestarted(a, true) }, pdu.StateAddAgent | pdu.StateRestartAgent, 3, 0},
+		{"restarted", func() { o.AgentRestarted(a, false) }, pdu.StateAddAgent | pdu.StateRestartAgent, 4, 1},
+		{"restarted again", func() { o.AgentRestarted(a, false) }, pdu.StateAddAgent | pdu.StateRestartAgent, 5, 1},
+		{"ready", func() { o.AgentReady(a, false) }, 0, 5, 1},
+	} {
+		tt.tell()
+		if got := client.notices.Swap(0); got != uint32(tt.bits) {
+			t.Errorf("%s: clients are told %d, want %d", tt.what, got, tt.bits)
+		}
+		if got := d.seqnum.Load(); got != tt.seqnum {
+			t.Errorf("%s: pmcd.seqnum %d, want %d", tt.what, got, tt.seqnum)
+		}
+		if got := logs.FilterMessageSnippet("active agent dom").Len(); got != tt.tables {
+			t.Errorf("%s: %d tables of agents, want %d", tt.what, got, tt.tables)
+		}
+		if got := len(d.nameChanges); got != 0 {
+			t.Errorf("%s: names are looked at", tt.what)
+		}
+	}
+	o.AgentReady(a, true)
+	o.AgentReady(a, true) // does not wait
+	if got := len(d.nameChanges); got != 1 {
+		t.Errorf("%d requests to look at the names", got)
+	}
+}
+
+// Nothing is left of agents that have ended, while clients ask for them and for
+// others.
+func TestManyRestarts(t *testing.T) {
+	r := newRig(t, nil, map[int]func(wire.Conn){240: func(c wire.Conn) {
+		c.SetReadDeadline(time.Now().Add(3 * time.Millisecond)) // it ends in the middle of something
+		serveAgent(&tester{domain: 240})(c)
+	}})
+	r.settled()
+	var asking sync.WaitGroup
+	var stop atomic.Bool
+	for range 4 {
+		c := r.dial()
+		c.send(&pdu.Profile{})
+		asking.Go(func() {
+			for !stop.Load() {
+				sets, _ := c.fetch(id(240, 1), id(241, 1))
+				if len(sets) != 2 || sets[1].Err != 0 {
+					t.Errorf("got %s", showSets(sets))
+					return
+				}
+			}
+		})
+	}
+	// Not all of them are down when they are asked for.
+	restart := func(n int) {
+		for range n {
+			r.agentSet.Start(t.Context(), r.routes.Load().list)
+			a := r.routes.Load().agent(240)
+			testutil.Eventually(t, "it is down", func() bool { return a.Conn() == nil })
+		}
+	}
+	restart(10)
+	goroutines, fds := r.Goroutines(), testutil.CountFDs()
+	restart(300)
+	testutil.Eventually(t, "nothing is left", func() bool { return r.Goroutines() <= goroutines+2 && testutil.CountFDs() <= fds+2 })
+	stop.Store(true)
+	asking.Wait()
+}
