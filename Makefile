@@ -23,7 +23,8 @@
 #                 RACE=1
 #   make bench    our pmcd and PCP's in turns: a table of ratios; it and plots
 #                 in OUT, all numbers in bin/bench.json. BENCH has options
-#   make bench-docs   the same for README.md and docs/bench: on a quiet machine
+#   make bench-docs   the same for README.md, docs/performance.md and docs/bench:
+#                 on a quiet machine
 #   make bench-parts  Go benchmarks of the packages
 #   make install  what "make build plugins pmdas" has built, below prefix. Where
 #                 PCP is installed this pmcd takes the place of its pmcd, unless
@@ -224,7 +225,7 @@ bench: build peers bin/bench
 	bin/bench -text $(OUT)/table.md -json bin/bench.json -svg $(OUT) $(BENCH)
 
 bench-docs:
-	$(MAKE) bench OUT=docs/bench BENCH="-into README.md $(BENCH)"
+	$(MAKE) bench OUT=docs/bench BENCH="-into README.md,docs/performance.md $(BENCH)"
 
 bench-parts:
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime 0.2s $(UNITPKGS)

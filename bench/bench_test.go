@@ -217,11 +217,13 @@ func TestMedian(t *testing.T) {
 // TestReport writes all that can be written of results with plots in them.
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
-	readme := filepath.Join(dir, "r")
-	if err := os.WriteFile(readme, []byte("before\n"+insertBegin+"old\n"+insertEnd+"after\n"), 0o644); err != nil {
-		t.Fatal(err)
+	all, some := filepath.Join(dir, "all"), filepath.Join(dir, "some")
+	for file, names := range map[string]string{all: "all", some: "traverse-100k name-100k"} {
+		if err := os.WriteFile(file, []byte("before\n"+insertBegin+names+insertNames+"old\n"+insertEnd+"after\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	o := &options{into: readme, json: filepath.Join(dir, "j"), text: filepath.Join(dir, "t"), svg: dir}
+	o := &options{into: all + "," + some, json: filepath.Join(dir, "j"), text: filepath.Join(dir, "t"), svg: dir}
 	p50, rate := measure{key: "p50", unit: "µs"}, measure{key: "rate", unit: "1/s", higher: true}
 	results := []result{
 		made("name-1k", 16, 15, p50), made("name-100k", 18, 15, p50),
@@ -237,13 +239,16 @@ func TestReport(t *testing.T) {
 		!strings.Contains(string(text), `C pmcd: 3 failed, the first with "lost"`) {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if err := insert(readme, results); err != nil { // once more
+	if err := insert(all, results); err != nil { // once more
 		t.Error(err)
 	}
-	text, err = os.ReadFile(readme)
-	if err != nil || !strings.HasPrefix(string(text), "before\n"+insertBegin) || !strings.HasSuffix(string(text), insertEnd+"after\n") ||
-		strings.Contains(string(text), "old") || strings.Count(string(text), "| name-1k: what | p50, µs | 16 | 15 | 0.94 |") != 1 {
-		t.Errorf("%v\n%s", err, text)
+	for file, rows := range map[string]int{all: len(results), some: 2} {
+		text, err = os.ReadFile(file)
+		if err != nil || !strings.HasPrefix(string(text), "before\n"+insertBegin) || !strings.HasSuffix(string(text), insertEnd+"after\n") ||
+			strings.Contains(string(text), "old") || strings.Count(string(text), ": what | ") != rows ||
+			strings.Count(string(text), "| name-100k: what | p50, µs | 18 | 15 | 0.83 |") != 1 {
+			t.Errorf("%v\n%s", err, text)
+		}
 	}
 	if err := insert(o.text, results); err == nil {
 		t.Error("no error for a file without marks")

@@ -36,7 +36,7 @@ type options struct {
 	json    string        // file
 	text    string        // file
 	svg     string        // directory
-	into    string        // file
+	into    string        // files, separated by commas
 	soak    time.Duration
 	base    string // directory for all that daemons have
 
@@ -56,7 +56,7 @@ func main() {
 	flag.StringVar(&o.json, "json", "", "write all numbers to this `file`")
 	flag.StringVar(&o.text, "text", "", "write the table to this `file`, too")
 	flag.StringVar(&o.svg, "svg", "", "write plots to this `directory`")
-	flag.StringVar(&o.into, "into", "", "put a short table into this `file`, between its marks")
+	flag.StringVar(&o.into, "into", "", "put a short table into these `files`, separated by commas, between their marks")
 	flag.DurationVar(&o.soak, "soak", 0, "run -pmcd under mixed load for this `time`, and nothing else")
 	list := flag.Bool("list", false, "name the scenarios and exit")
 	flag.Parse()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -32,8 +33,8 @@ func (o *options) report(results []result) error {
 		}
 		err = errors.Join(err, e)
 	}
-	if o.into != "" {
-		err = errors.Join(err, insert(o.into, results))
+	for file := range strings.FieldsFuncSeq(o.into, func(r rune) bool { return r == ',' }) {
+		err = errors.Join(err, insert(file, results))
 	}
 	if o.svg != "" {
 		for name, text := range plots(results) {
@@ -84,27 +85,32 @@ func table(w io.Writer, results []result) {
 	}
 }
 
-// Marks between which insert puts the short table.
+// Marks between which insert puts the short table. The first one has the names
+// of the scenarios between its two parts, or "all".
 const (
-	insertBegin = "<!-- bench: from make bench-docs -->\n"
+	insertBegin = "<!-- bench: "
+	insertNames = " -->\n"
 	insertEnd   = "<!-- /bench -->\n"
 )
 
-// insert puts the first number of each scenario into a file.
+// insert puts the first number of each scenario that the mark names into a file.
 func insert(file string, results []result) error {
 	old, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	before, rest, ok := strings.Cut(string(old), insertBegin)
-	_, after, ok2 := strings.Cut(rest, insertEnd)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s has no %q and %q", file, insertBegin, insertEnd)
+	names, rest, ok2 := strings.Cut(rest, insertNames)
+	_, after, ok3 := strings.Cut(rest, insertEnd)
+	if !ok || !ok2 || !ok3 {
+		return fmt.Errorf("%s has no %qNAMES%q and %q", file, insertBegin, insertNames, insertEnd)
 	}
+	wanted := strings.Fields(names)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s\n%s.\n\n| | | %s | %s | ratio |\n|---|---|---:|---:|---:|\n", before, insertBegin, host(), sideNames[theirs], sideNames[ours])
+	fmt.Fprintf(&b, "%s%s%s%s\n%s.\n\n| | | %s | %s | ratio |\n|---|---|---:|---:|---:|\n",
+		before, insertBegin, names, insertNames, host(), sideNames[theirs], sideNames[ours])
 	for i := range results {
-		if r := &results[i]; !r.plotted {
+		if r := &results[i]; !r.plotted && (names == "all" || slices.Contains(wanted, r.Scenario)) {
 			m := r.shows[0]
 			fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", r.Scenario, r.About, m.title(), strings.Join(m.row(r)[:3], " | "))
 		}

@@ -111,7 +111,7 @@ var scenarios = func() []scenario {
 		name, about string
 		fetch       []string
 	}{
-		{"kernel-all", "the five below in one fetch", groups},
+		{"kernel-all", "five groups of kernel metrics in one fetch", groups},
 		{"kernel-load", groups[0], groups[:1]},
 		{"kernel-cpus", groups[1], groups[1:2]},
 		{"kernel-mem", groups[2], groups[2:3]},
