@@ -85,7 +85,8 @@ PMDAS   = $(foreach n,$(notdir $(wildcard agents/builtin/*)),$(if $(wildcard age
 # What install wants to be there, and what it makes: uninstall removes that.
 BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDAS:%=bin/pmdas/pmda%)
 OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp $(datadir)/pmcd/systemd $(datadir)/pmcd
-INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap-pmcd $(mandir)/man1/pmcd.1 \
+INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap-pmcd \
+	$(mandir)/man1/pmcd.1 $(mandir)/man1/pmcdctl.1 $(mandir)/man8/swap-pmcd.8 \
 	$(addprefix $(datadir)/pmcd/,pmcd.conf root labels.json) \
 	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) \
 	$(if $(UNITS),$(UNITFILES))
@@ -132,7 +133,8 @@ install:
 	ln -sf $(libexecdir)/pcp/pmcd $(DESTDIR)$(bindir)/pmcdctl
 	sed 's|^new=.*|new=$(libexecdir)/pcp/pmcd|' etc/swap-pmcd.sh >$(DESTDIR)$(sbindir)/swap-pmcd
 	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd
-	install -m 644 docs/pmcd.1 $(DESTDIR)$(mandir)/man1/
+	install -m 644 docs/pmcd.1 docs/pmcdctl.1 $(DESTDIR)$(mandir)/man1/
+	install -m 644 docs/swap-pmcd.8 $(DESTDIR)$(mandir)/man8/
 	install -m 644 etc/pmcd.conf etc/root etc/labels.json $(DESTDIR)$(datadir)/pmcd/
 	install -m 644 $(addprefix systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) $(DESTDIR)$(datadir)/pmcd/systemd/
 ifneq ($(UNITS),)

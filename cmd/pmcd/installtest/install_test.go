@@ -22,7 +22,7 @@ func tree(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used(t, "Makefile", "etc/*", "systemd/*", "docs/pmcd.1")
+	used(t, "Makefile", "etc/*", "systemd/*", "docs/*.[18]")
 	dir := t.TempDir()
 	for _, name := range []string{"Makefile", "agents", "docs", "etc", "systemd"} {
 		if err := os.Symlink(filepath.Join(top, name), filepath.Join(dir, name)); err != nil {
@@ -120,6 +120,8 @@ var installed = []string{
 	"-rwxr-xr-x libexec/pcp/pmdas/pmdaNAME",
 	"-rwxr-xr-x sbin/swap-pmcd",
 	"-rw-r--r-- share/man/man1/pmcd.1",
+	"-rw-r--r-- share/man/man1/pmcdctl.1",
+	"-rw-r--r-- share/man/man8/swap-pmcd.8",
 	"-rw-r--r-- share/pmcd/labels.json",
 	"-rw-r--r-- share/pmcd/pmcd.conf",
 	"-rw-r--r-- share/pmcd/root",
