@@ -96,7 +96,7 @@ var (
 	ofDaemon = []peer.Rule{
 		{Key: key(`pmcd\.(build|client\..*)`), How: peer.Presence, Why: "each daemon names itself, and numbers clients in the order they come"},
 	}
-	// differences are those that README.md lists.
+	// differences are those that docs/compatibility.md lists.
 	differences = []*peer.Difference{
 		{Key: key(`pmcd\.version`), C: "6.3.8", Ours: "7.2.1", Why: "says whose behaviour we have"},
 		{Key: key(`pmcd\.control\.debug`), C: "Data Type: 32-bit int ", Ours: "Data Type: string ", Why: "names of options since 7.2"},

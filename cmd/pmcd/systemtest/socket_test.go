@@ -14,7 +14,7 @@ import (
 )
 
 // readme returns the commands for root, one a line, that the README has in the
-// paragraphs that start with a heading in bold.
+// block of code after a heading in bold.
 func readme(t *testing.T, heading string) []string {
 	t.Helper()
 	root, err := peer.ModuleRoot()
@@ -29,11 +29,14 @@ func readme(t *testing.T, heading string) []string {
 	if !ok {
 		t.Fatalf("the README has no %s", heading)
 	}
-	text, _, _ = strings.Cut(text, "\n#")
-	text, _, _ = strings.Cut(text, "\n**")
+	_, text, ok = strings.Cut(text, "\n```sh\n")
+	text, _, ok2 := strings.Cut(text, "\n```\n")
+	if !ok || !ok2 {
+		t.Fatalf("the README has no block of code after %s", heading)
+	}
 	var commands []string
 	for line := range strings.Lines(text) {
-		if command, ok := strings.CutPrefix(line, "    sudo "); ok {
+		if command, ok := strings.CutPrefix(line, "sudo "); ok {
 			command, _, _ = strings.Cut(command, "#")
 			commands = append(commands, strings.ReplaceAll(command, "sudo ", ""))
 		}

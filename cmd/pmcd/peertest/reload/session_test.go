@@ -355,7 +355,7 @@ func TestPeerSession(t *testing.T) {
 			if got := p.clients[0].lookup("simple.numfetch"); !strings.HasPrefix(got, "PM_ERR_") {
 				t.Errorf("PCP's pmcd: %s", got)
 			}
-			if got := p.clients[1].lookup("simple.numfetch"); got != name { // README, Differences
+			if got := p.clients[1].lookup("simple.numfetch"); got != name { // docs/compatibility.md, Life cycle
 				t.Errorf("ours: %s", got)
 			}
 			if s.text != "" { // see notInForce
