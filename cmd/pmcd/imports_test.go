@@ -74,6 +74,8 @@ var mayImport = map[string][]string{
 	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
 		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
+	"docs/docstest": nil,
+
 	"bench": {"access", "agents", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
 		"golang.org/x/sys"},
 }

@@ -1,0 +1,179 @@
+package docstest
+
+import (
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Figures that documents repeat are those of the last complete run of the bench.
+func TestFigures(t *testing.T) {
+	all := read(t, "docs/bench/table.md")
+	for _, name := range []string{"README.md", "docs/performance.md"} {
+		_, text, ok := strings.Cut(read(t, name), "<!-- bench: ")
+		text, _, ok2 := strings.Cut(text, "<!-- /bench -->")
+		if !ok || !ok2 {
+			t.Fatalf("%s has no table of the bench", name)
+		}
+		rows := 0
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| | |") {
+				continue
+			}
+			rows++
+			if !strings.Contains(all, line) {
+				t.Errorf("%s: not in docs/bench/table.md: %s", name, line)
+			}
+		}
+		if rows < 5 {
+			t.Errorf("%s: only %d rows", name, rows)
+		}
+	}
+}
+
+// The table of packages in docs/architecture.md has each package that other
+// packages may import, and none that is not there.
+func TestPackages(t *testing.T) {
+	text := read(t, "docs/architecture.md")
+	cmd := exec.Command("go", "list", "-f", "{{if ne .Name \"main\"}}{{.ImportPath}}{{end}}", "./...")
+	cmd.Dir = repo
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for pkg := range strings.FieldsSeq(string(out)) {
+		pkg = strings.TrimPrefix(pkg, "github.com/gopcp/pmcd/")
+		if strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "daemon/") {
+			continue
+		}
+		n++
+		if !strings.Contains(text, "`"+pkg+"`") {
+			t.Errorf("docs/architecture.md does not have %s", pkg)
+		}
+	}
+	if n < 20 {
+		t.Errorf("go list knows %d packages", n)
+	}
+	for _, m := range regexp.MustCompile("`((?:agents|pdu|pmcdconf|pmnsload|access|etc|bench|docs)(?:/[a-z0-9]+)*)`").FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(filepath.Join(repo, m[1])); err != nil {
+			t.Errorf("docs/architecture.md has %s: %v", m[1], err)
+		}
+	}
+}
+
+// The page of a built-in agent names each file in which a comment says what PCP's
+// agent does otherwise.
+func TestAgentDifferences(t *testing.T) {
+	n := 0
+	for name, text := range goFiles(t, "agents/builtin") {
+		if !strings.Contains(text, "C differs:") && !strings.Contains(text, "C pmcd differs:") {
+			continue
+		}
+		n++
+		agent := strings.Split(name, "/")[2]
+		page := read(t, "docs/agents/"+agentPage(agent))
+		if want := "`" + path.Base(name) + "`"; !strings.Contains(page, want) && agentPage(agent) == agent+".md" || !strings.Contains(page, agent) {
+			t.Errorf("docs/agents/%s has nothing about %s", agentPage(agent), name)
+		}
+	}
+	if n < 40 {
+		t.Errorf("only %d files have such comments", n)
+	}
+}
+
+func agentPage(agent string) string {
+	switch agent {
+	case "trivial", "simple", "txmon":
+		return "samples.md"
+	}
+	return agent + ".md"
+}
+
+// Each built-in agent has a page, and the index has that.
+func TestAgentPages(t *testing.T) {
+	index := read(t, "docs/README.md")
+	dirs, err := filepath.Glob(filepath.Join(repo, "agents/builtin/*/plugin"))
+	if err != nil || len(dirs) < 5 {
+		t.Fatalf("%v, %v", dirs, err)
+	}
+	for _, dir := range dirs {
+		page := agentPage(filepath.Base(filepath.Dir(dir)))
+		read(t, "docs/agents/"+page)
+		if !strings.Contains(index, "(agents/"+page+")") {
+			t.Errorf("docs/README.md has no %s", page)
+		}
+	}
+}
+
+// blank is where a line of the log has what varies.
+var blank = regexp.MustCompile(`\b[A-Z]{1,}\b|\.\.\.|["\[\]]`)
+
+// What docs/operations.md calls lines of the log are in the program, so that what
+// looks for them finds them. Words in capitals stand for what varies.
+func TestLogLines(t *testing.T) {
+	var all strings.Builder
+	for _, text := range goFiles(t, "daemon", "cmd/pmcd", "agents/launch", "agents/transport", "pmcdconf") {
+		all.WriteString(text)
+	}
+	_, text, ok := strings.Cut(read(t, "docs/operations.md"), "\n## Log lines\n")
+	text, _, ok2 := strings.Cut(text, "\n## ")
+	if !ok || !ok2 {
+		t.Fatal("docs/operations.md has no section of log lines")
+	}
+	n := 0
+	for line := range strings.Lines(text) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		for _, m := range code.FindAllString(cells[1], -1) {
+			n++
+			for _, part := range blank.Split(strings.Trim(m, "`"), -1) {
+				part = strings.Trim(part, " ,;:()")
+				if len(part) > 3 && !strings.Contains(all.String(), part) {
+					t.Errorf("%s: no line of the program has %q", m, part)
+				}
+			}
+		}
+	}
+	if n < 25 {
+		t.Errorf("only %d lines were found", n)
+	}
+}
+
+// Manual pages are without warnings of man(1), and each is installed and in the
+// index.
+func TestManuals(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(repo, "docs/*.[18]"))
+	if err != nil || len(pages) != 3 {
+		t.Fatalf("%v, %v", pages, err)
+	}
+	index, makefile := read(t, "docs/README.md"), read(t, "Makefile")
+	man, err := exec.LookPath("man")
+	for _, page := range pages {
+		name := filepath.Base(page)
+		if !strings.Contains(index, "("+name+")") {
+			t.Errorf("docs/README.md has no %s", name)
+		}
+		if !strings.Contains(makefile, name) {
+			t.Errorf("the Makefile has no %s", name)
+		}
+		if err != nil {
+			continue
+		}
+		cmd := exec.Command(man, "--warnings", "-E", "UTF-8", "-l", page)
+		cmd.Env = append(os.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat")
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil || stderr.Len() > 0 || len(out) < 500 {
+			t.Errorf("%s: %v, %d bytes\n%s", name, err, len(out), &stderr)
+		}
+	}
+}
