@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -164,6 +165,11 @@ func TestManuals(t *testing.T) {
 		if !strings.Contains(makefile, name) {
 			t.Errorf("the Makefile has no %s", name)
 		}
+		if lint, err := exec.LookPath("mandoc"); err == nil {
+			if out, err := exec.Command(lint, "-T", "lint", "-W", "warning", page).CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", name, err, out)
+			}
+		}
 		if err != nil {
 			continue
 		}
@@ -174,6 +180,44 @@ func TestManuals(t *testing.T) {
 		out, err := cmd.Output()
 		if err != nil || stderr.Len() > 0 || len(out) < 500 {
 			t.Errorf("%s: %v, %d bytes\n%s", name, err, len(out), &stderr)
+		}
+	}
+}
+
+// The manual pages of pmcd and pmcdctl have each option that the programs print.
+func TestOptions(t *testing.T) {
+	for _, tt := range []struct {
+		page, section string
+		help          []string
+		least         int
+	}{
+		{"docs/pmcd.1", "OPTIONS", []string{"pmcd", "--help"}, 45},
+		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "status", "--help"}, 3},
+		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "check-agents", "--help"}, 9},
+	} {
+		out, err := run(t, repo, slices.Clone(tt.help)...)
+		if err != nil {
+			t.Errorf("%v: %v\n%s", tt.help, err, out)
+		}
+		_, section, _ := strings.Cut(read(t, tt.page), "\n.Sh "+tt.section+"\n")
+		section, _, _ = strings.Cut(section, "\n.Sh ")
+		n := 0
+		for _, m := range regexp.MustCompile(`(?m)^  +(?:-(\S)(?:, | ))?(?:--([a-z-]+))?`).FindAllStringSubmatch(out, -1) {
+			for _, option := range []string{m[1], "-" + m[2]} {
+				if option == "" || option == "-" || tt.help[0] == "pmcdctl" && (option == "h" || option == "-help") {
+					continue
+				}
+				n++
+				if option == "?" {
+					option = `\&?`
+				}
+				if !regexp.MustCompile(`(?m)^\.It (.* )?Fl ` + regexp.QuoteMeta(option) + `( |$)`).MatchString(section) {
+					t.Errorf("%v has -%s, %s has not", tt.help, option, tt.page)
+				}
+			}
+		}
+		if n < tt.least {
+			t.Errorf("%v has only %d options", tt.help, n)
 		}
 	}
 }
