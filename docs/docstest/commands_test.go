@@ -138,7 +138,7 @@ func TestCommands(t *testing.T) {
 var option = regexp.MustCompile(`^--?[A-Za-z?][a-z-]*`)
 
 // others are commands that are not ours.
-var others = []string{"go", "pminfo", "pmstore", "pkill", "journalctl", "systemd-sysusers", "git", "cd"}
+var others = []string{"go", "pminfo", "pmstore", "journalctl", "systemd-sysusers", "git", "cd"}
 
 // quoted is an assignment whose value may have blanks.
 var quoted = regexp.MustCompile(`\w+="[^"]*"`)
