@@ -23,7 +23,7 @@ func (s *session) available(w *work, domain int) (*agentset.Agent, *agentset.Con
 // a reload has replaced the agent since the request came, it is the new one.
 func (s *session) acquire(w *work, domain int) (*agentset.Agent, *agentset.Conn) {
 	for {
-		a := w.routes.agent(domain)
+		a := w.routes.Agent(domain)
 		if a == nil {
 			return nil, nil
 		}

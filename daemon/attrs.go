@@ -8,6 +8,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -44,7 +45,7 @@ func (s *session) announce() {
 	for _, a := range attrs {
 		s.d.debug.Printf(diag.DebugAttr, "client[%d] attribute %v=%q for agents", s.num, a.Code, a.Value)
 	}
-	for _, a := range s.d.routes.Load().list {
+	for _, a := range s.d.routes.Load().Agents() {
 		if l := a.Conn(); l != nil {
 			s.introduce(l)
 		}
@@ -71,7 +72,7 @@ func (s *session) leave() {
 	s.left = true // an agent that is being started must not hear of it any more
 	introduced := len(s.announced) > 0
 	s.mu.Unlock()
-	for _, a := range s.d.routes.Load().list {
+	for _, a := range s.d.routes.Load().Agents() {
 		l := a.Conn()
 		if l != nil && (s.asked.has(a.Domain) || introduced && l.WantsAttrs()) {
 			l.Notify(transport.Notice{Client: s.num, End: true})
@@ -80,7 +81,7 @@ func (s *session) leave() {
 }
 
 // A domainSet is a set of domains.
-type domainSet [domains / 64]uint64
+type domainSet [routes.Domains / 64]uint64
 
 func (d *domainSet) add(domain int)      { d[domain/64] |= 1 << (domain % 64) }
 func (d *domainSet) has(domain int) bool { return d[domain/64]>>(domain%64)&1 != 0 }

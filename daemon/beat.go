@@ -22,7 +22,7 @@ func (d *Daemon) Beat(ctx context.Context) error {
 	if err := d.acceptor.Probe(ctx); err != nil {
 		return err
 	}
-	for _, a := range d.routes.Load().list {
+	for _, a := range d.routes.Load().Agents() {
 		spec, l := a.Spec(), a.Conn()
 		if l == nil || spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
 			continue

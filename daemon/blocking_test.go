@@ -473,7 +473,7 @@ func testTurns(t *testing.T, config func(*Config)) {
 					if sets[0].Err != 0 && sets[2].Err == sets[0].Err {
 						died++
 						sets[0], sets[2] = sets[1], sets[3]
-						if got, one = showSets(sets[:3:3]), "240.0.1=240 240.0.1=240 241.0.1=241"; r.routes.Load().agent(242).AwaitConn() == nil {
+						if got, one = showSets(sets[:3:3]), "240.0.1=240 240.0.1=240 241.0.1=241"; r.routes.Load().Agent(242).AwaitConn() == nil {
 							r.Reload()
 						}
 					}

@@ -27,6 +27,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -40,7 +41,7 @@ type Daemon struct {
 	trace *diag.Trace
 
 	agentSet     *agentset.Set
-	routes       atomic.Pointer[routes]
+	routes       atomic.Pointer[routes.Table]
 	confSeen     confSeen // the configuration that routes has
 	confRejected confSeen // the one that was rejected last, unless another was taken since
 	pmnsSeen     fileSeen
@@ -117,7 +118,7 @@ func New(cfg Config) (*Daemon, error) {
 	for i := range conf.Agents {
 		list[i] = d.agentSet.NewAgent(&conf.Agents[i])
 	}
-	d.routes.Store(newRoutes(list, tree))
+	d.routes.Store(routes.New(list, tree))
 	d.access = access.NewCounter(conf.Access)
 	d.credsReqd.Store(conf.Access.CredsRequired())
 	return d, nil
@@ -225,7 +226,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer d.kill()
 	force := time.AfterFunc(stopGrace, d.kill)
 	defer force.Stop()
-	d.agentSet.Stop(d.routes.Load().list)
+	d.agentSet.Stop(d.routes.Load().Agents())
 	acceptor.Wait(stopGrace)
 	d.turnPool.Close()
 	d.tasks.Wait()
@@ -238,7 +239,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 // startAll starts all agents and says, once clients are served, what there is.
 func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
 	r := d.routes.Load()
-	d.agentSet.Start(ctx, r.list)
+	d.agentSet.Start(ctx, r.Agents())
 	select {
 	case <-serving:
 	case <-ctx.Done():
@@ -265,16 +266,3 @@ func start(f func()) <-chan struct{} {
 
 // stopGrace is how long agents may take to end when the daemon does.
 const stopGrace = time.Second
-
-// closed reports whether c, which nobody sends to, is closed; nil counts.
-func closed(c <-chan struct{}) bool {
-	if c == nil {
-		return true
-	}
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -149,7 +150,7 @@ func TestAgentFaultsInFetch(t *testing.T) {
 					if !r.logged("Cleanup \"t\" agent (dom 240)") {
 						t.Error("nothing in the log")
 					}
-				} else if changes != 0 || r.routes.Load().agent(240).Conn() == nil {
+				} else if changes != 0 || r.routes.Load().Agent(240).Conn() == nil {
 					t.Errorf("dropped, state changes %d", changes)
 				}
 				other.fetch(id(2, 2)) // takes the notice
@@ -199,7 +200,7 @@ func TestAgentFaults(t *testing.T) {
 			if got := show(c.do(tt.req)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
-			if down := r.routes.Load().agent(240).Conn() == nil; down != tt.dropped {
+			if down := r.routes.Load().Agent(240).Conn() == nil; down != tt.dropped {
 				t.Errorf("dropped: %v, want %v", down, tt.dropped)
 			}
 			if m := c.do(&pdu.DescReq{PMID: id(241, 1)}); m.Type() != pdu.TypeDesc {
@@ -423,12 +424,13 @@ func TestUnconfiguredMeanwhile(t *testing.T) {
 	there := make(chan struct{})
 	r = newRig(t, nil, map[int]func(wire.Conn){240: script(240, pdu.TypePMNSNames, func(c wire.Conn, _ []byte) {
 		<-there
-		routes := *r.routes.Load()
-		routes.agents[240] = nil
-		r.routes.Store(&routes)
+		all := r.routes.Load()
+		r.routes.Store(all.WithAgents(slices.DeleteFunc(slices.Clone(all.Agents()), func(a *agentset.Agent) bool { return a.Domain == 240 })))
 		c.Write(errorPDU(pdu.ErrnoNotReady))
 		hold(c)
 	})})
+	r.settled()
+	defer r.routes.Store(r.routes.Load()) // the end of the Daemon stops all agents
 	close(there)
 	c := r.dial()
 	if got := show(c.do(&pdu.PMNSNames{Names: []string{"d.x"}})); got != "PM_ERR_AGAIN" {

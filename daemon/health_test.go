@@ -44,7 +44,7 @@ func TestHealth(t *testing.T) {
 	}
 	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains", "v runs as bob"}})
 
-	a := r.routes.Load().agent(241)
+	a := r.routes.Load().Agent(241)
 	a.Conn().Disconnect(errors.New("the test says so"))
 	until(Health{Agents: 4, Ready: 3, Unwell: []string{"u is down"}, Problems: []string{"it rains", "v runs as bob"}})
 	r.Reload()

@@ -42,7 +42,7 @@ func (h host) Status(st *pmcd.Status) {
 			ClientCertRequired: d.cfg.CertRequired,
 		},
 	}
-	for _, a := range d.routes.Load().list {
+	for _, a := range d.routes.Load().Agents() {
 		if a.Conn() != nil {
 			st.Agents++
 		}
@@ -50,7 +50,7 @@ func (h host) Status(st *pmcd.Status) {
 }
 
 func (h host) Agents(dst []pmcd.AgentInfo) []pmcd.AgentInfo {
-	for _, a := range h.d.routes.Load().list {
+	for _, a := range h.d.routes.Load().Agents() {
 		spec := a.Spec()
 		kind := pmcd.KindDSO
 		switch spec.Kind {
@@ -138,7 +138,7 @@ func (h host) SetContainer(client int32, name string) {
 }
 
 func (h host) SetFenced(domain int, on bool) {
-	if a := h.d.routes.Load().agent(domain); a != nil {
+	if a := h.d.routes.Load().Agent(domain); a != nil {
 		if !on {
 			h.d.namesBack(domain)
 		}

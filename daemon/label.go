@@ -58,7 +58,7 @@ func (s *session) labels(w *work, b []byte) error {
 		return s.reply(w, reply)
 	}
 	if len(reply.Sets) == 0 && m.Kind == pdu.LabelDomain {
-		if a := w.routes.agent(domain); knowsNoLabels(a.Conn()) {
+		if a := w.routes.Agent(domain); knowsNoLabels(a.Conn()) {
 			set, err := agentLabel(a.Name())
 			if err != nil {
 				return s.fail(w, errnoOf(err))

@@ -33,7 +33,7 @@ func (d *Daemon) limitClients() {
 		d.log.Warn(fmt.Sprintf("the number of clients is not limited: getrlimit: %v", err))
 		return
 	}
-	if s := d.acceptor.Reserve(len(d.routes.Load().list), limit.Cur); s != nil {
+	if s := d.acceptor.Reserve(len(d.routes.Load().Agents()), limit.Cur); s != nil {
 		d.log.Warn(fmt.Sprintf("RLIMIT_NOFILE is %d: pmcd and its agents may need %d descriptors and have %d, and at most %d clients are accepted; raise it (LimitNOFILE=, ulimit -n)",
 			s.Limit, s.Need, s.Have, s.Conns))
 	}

@@ -119,7 +119,7 @@ func (s *session) descs(w *work, b []byte) error {
 
 // sendDesc asks for a descriptor.
 func (s *session) sendDesc(w *work, p *part, id pdu.PMID, call transport.Call) (err error) {
-	if w.routes.agent(id.Domain()) == nil {
+	if w.routes.Agent(id.Domain()) == nil {
 		return pdu.ErrnoPMID
 	}
 	if p.req, err = pdu.Append(p.req[:0], 0, &pdu.DescReq{PMID: id}); err != nil {

@@ -29,7 +29,7 @@ func (s *session) namesToIDs(w *work, b []byte) error {
 	if len(m.Names) == 0 {
 		return s.fail(w, pdu.ErrnoTooSmall)
 	}
-	tree := w.routes.tree
+	tree := w.routes.Tree()
 	reply := pdu.PMNSIDs{PMIDs: make([]pdu.PMID, len(m.Names))}
 	for i, name := range m.Names {
 		id, err := s.nameToID(w, tree, name)
@@ -80,7 +80,7 @@ func (s *session) idToNames(w *work, b []byte) error {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
 	id := m.PMIDs[0]
-	if names := w.routes.tree.Names(id); len(names) > 0 && !id.IsDynamicRoot() {
+	if names := w.routes.Tree().Names(id); len(names) > 0 && !id.IsDynamicRoot() {
 		return s.reply(w, &pdu.PMNSNames{Names: names})
 	}
 	answer, err := s.ask(w, id.Domain(), nil, b, pdu.ErrnoNoAgent)
@@ -100,7 +100,7 @@ func (s *session) children(w *work, b []byte) error {
 	if _, err := pdu.ParseInto(b, &m); err != nil {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
-	tree := w.routes.tree
+	tree := w.routes.Tree()
 	e := tree.Find(m.Name)
 	switch e.Kind {
 	case pmnsload.Dynamic:
@@ -153,7 +153,7 @@ func (s *session) traverse(w *work, b []byte) error {
 	if _, err := pdu.ParseInto(b, &m); err != nil {
 		return s.fail(w, pdu.ErrnoIPC)
 	}
-	tree := w.routes.tree
+	tree := w.routes.Tree()
 	if e := tree.Find(m.Name); e.Kind == pmnsload.Dynamic {
 		return s.traverseDynamic(w, pmnsload.DynamicRoot{Name: e.Name, Domain: e.Domain}, &m)
 	}
@@ -258,7 +258,7 @@ func (s *session) dropStrays(w *work, root pmnsload.DynamicRoot, names *pdu.PMNS
 	names.Names = slices.DeleteFunc(names.Names, func(name string) bool { return !atOrBelow(root.Name, name) })
 	if n -= len(names.Names); n > 0 {
 		who := fmt.Sprintf("the agent of domain %d", root.Domain)
-		if a := w.routes.agent(root.Domain); a != nil {
+		if a := w.routes.Agent(root.Domain); a != nil {
 			who = fmt.Sprintf("agent %q (dom %d)", a.Name(), a.Domain)
 		}
 		s.d.limiter.Printf(fmt.Sprint("stray names ", root.Domain), "PMNS: %s gave %d names that are not below %q; they are left out", who, n, root.Name)

@@ -130,9 +130,8 @@ func (d *Daemon) takeNames(ctx context.Context) error {
 		return err
 	}
 	d.debug.Printf(diag.DebugPMNS, "PMNS %q has %d names", d.cfg.Namespace, d.names.tree.Len())
-	r := *d.routes.Load()
-	r.tree, d.pmnsSeen = d.names.tree, d.names.seen
-	d.routes.Store(&r)
+	d.pmnsSeen = d.names.seen
+	d.routes.Store(d.routes.Load().WithTree(d.names.tree))
 	d.names = namesRead{} // a reload replaces the tree
 	return nil
 }
@@ -189,8 +188,6 @@ func (d *Daemon) reloadNames(ctx context.Context) error {
 	}
 	d.debug.Printf(diag.DebugPMNS, "PMNS %q has %d names", ns, got.tree.Len())
 	d.pmnsSeen = got.seen // not before: as long as it is not in use, each reload says so
-	r := *d.routes.Load()
-	r.tree = got.tree
-	d.routes.Store(&r)
+	d.routes.Store(d.routes.Load().WithTree(got.tree))
 	return nil
 }

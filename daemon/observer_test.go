@@ -30,7 +30,7 @@ func TestAgentObserver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, o, a := new(session), agentObserver{d}, d.routes.Load().agent(240)
+	client, o, a := new(session), agentObserver{d}, d.routes.Load().Agent(240)
 	d.clients.add(client)
 	for _, tt := range []struct {
 		what   string
@@ -93,8 +93,8 @@ func TestManyRestarts(t *testing.T) {
 	// Not all of them are down when they are asked for.
 	restart := func(n int) {
 		for range n {
-			r.agentSet.Start(t.Context(), r.routes.Load().list)
-			a := r.routes.Load().agent(240)
+			r.agentSet.Start(t.Context(), r.routes.Load().Agents())
+			a := r.routes.Load().Agent(240)
 			testutil.Eventually(t, "it is down", func() bool { return a.Conn() == nil })
 		}
 	}

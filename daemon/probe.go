@@ -12,7 +12,7 @@ import (
 
 // answers reports whether requests go to the agent of a domain.
 func (d *Daemon) answers(domain int) bool {
-	a := d.routes.Load().agent(domain)
+	a := d.routes.Load().Agent(domain)
 	return a != nil && a.TakesRequests()
 }
 
@@ -38,7 +38,7 @@ func (d *Daemon) checkNames(now time.Time) {
 // if there is an answer.
 func (d *Daemon) probe(key subtree) {
 	r, t := d.routes.Load(), &d.subtrees
-	e, a := r.tree.Find(key.root), r.agent(key.domain)
+	e, a := r.Tree().Find(key.root), r.Agent(key.domain)
 	switch {
 	case e.Kind != pmnsload.Dynamic, e.Name != key.root, e.Domain != key.domain:
 		t.mu.Lock() // the name space is another one

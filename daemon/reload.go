@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -186,8 +187,8 @@ func (d *Daemon) takeConf(ctx context.Context, got confRead) error {
 }
 
 // warnChanged logs which agents run something that has changed on disk.
-func (d *Daemon) warnChanged(r *routes) {
-	for _, a := range r.list {
+func (d *Daemon) warnChanged(r *routes.Table) {
+	for _, a := range r.Agents() {
 		if l := a.Conn(); l != nil && l.Changed != nil {
 			if err := l.Changed(); err != nil {
 				d.log.Warn(err.Error())
@@ -200,7 +201,7 @@ func (d *Daemon) warnChanged(r *routes) {
 func (d *Daemon) restartDead(ctx context.Context) {
 	var dead []*agentset.Agent
 	text := "Restarting any deceased agents:"
-	for _, a := range d.routes.Load().list {
+	for _, a := range d.routes.Load().Agents() {
 		if a.Conn() == nil {
 			dead = append(dead, a)
 			text += fmt.Sprintf("\n    %q agent", a.Name())
@@ -235,7 +236,7 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	var fresh []*agentset.Agent
 	for i := range conf.Agents {
 		spec := &conf.Agents[i]
-		if a := old.agent(spec.Domain); a != nil && a.Conn() != nil && a.Spec().Same(*spec) {
+		if a := old.Agent(spec.Domain); a != nil && a.Conn() != nil && a.Spec().Same(*spec) {
 			a.SetSpec(spec) // the name may be another
 			list[i], kept[a] = a, true
 			continue
@@ -244,7 +245,7 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 		fresh = append(fresh, list[i])
 	}
 	var leaving []*agentset.Agent
-	for _, a := range old.list {
+	for _, a := range old.Agents() {
 		if kept[a] {
 			continue
 		}
@@ -255,7 +256,7 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 			}
 		}
 	}
-	d.routes.Store(newRoutes(list, old.tree))
+	d.routes.Store(old.WithAgents(list))
 	d.applyRules(conf.Access)
 	var wg sync.WaitGroup
 	for _, a := range leaving {

@@ -50,7 +50,7 @@ func TestReloadInFlight(t *testing.T) {
 		return nil
 	}), map[int]func(wire.Conn){240: serveAgent(old)})
 	r.settled()
-	first.Store(r.routes.Load().agent(240).Conn())
+	first.Store(r.routes.Load().Agent(240).Conn())
 	r.play(240, serveAgent(&tester{domain: 1240}))
 
 	busy, several, later, other := r.dial(), r.dial(), r.dial(), r.dial()

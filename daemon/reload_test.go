@@ -114,7 +114,7 @@ func TestReloadRejectedStartsAgents(t *testing.T) {
 	r.settled()
 	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
 	r.reloaded()
-	a := r.Daemon.routes.Load().agent(240)
+	a := r.Daemon.routes.Load().Agent(240)
 	a.Conn().Disconnect(errors.New("a test"))
 	r.reloaded()
 	if a.Conn() == nil {

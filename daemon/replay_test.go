@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -89,7 +90,7 @@ func (p *cast) split(t *testing.T, fetch, result []byte) {
 		sets = m.Sets
 	}
 	context := int32(binary.BigEndian.Uint32(fetch[12:]))
-	for domain := range domains {
+	for domain := range routes.Domains {
 		f, r := pdu.Fetch{Context: context}, pdu.Result{}
 		for _, vs := range sets {
 			if vs.PMID.Domain() == domain {

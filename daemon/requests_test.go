@@ -206,7 +206,7 @@ func TestClientAttributes(t *testing.T) {
 	r.play(241, serveAgent(b))
 	d := r.dialTo("unix", r.unix, 0)
 	d.do(&pdu.DescReq{PMID: id(241, 1)})
-	if l := r.routes.Load().agent(241).Conn(); l == nil {
+	if l := r.routes.Load().Agent(241).Conn(); l == nil {
 		t.Fatal("not there")
 	} else {
 		l.Disconnect(errors.New("the test says so"))
@@ -323,7 +323,7 @@ func TestClientNumbers(t *testing.T) {
 		testutil.Eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
 		// What comes now is behind all that the last client was the reason for.
 		for i, x := range []*tester{a, b} {
-			l := r.routes.Load().agent(x.domain).Conn()
+			l := r.routes.Load().Agent(x.domain).Conn()
 			l.Notify(transport.Notice{Client: 99, End: true})
 			x.hears(t, "end 99")
 			if got, want := x.told(), append([][]string{tt.a, tt.b}[i], "end 99"); !slices.Equal(got, want) {
@@ -359,7 +359,7 @@ func TestStateChanges(t *testing.T) {
 		t.Errorf("again: %d", changes)
 	}
 
-	ag := r.routes.Load().agent(240)
+	ag := r.routes.Load().Agent(240)
 	ag.Conn().Disconnect(errors.New("the test says so"))
 	r.Reload()
 	testutil.Eventually(t, "restarted", func() bool { return r.sighups.Load() == 1 })

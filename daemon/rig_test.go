@@ -200,7 +200,7 @@ func (r *rig) logged(text string) bool {
 
 // settled waits until all agents were started.
 func (r *rig) settled() {
-	for _, a := range r.routes.Load().list {
+	for _, a := range r.routes.Load().Agents() {
 		<-a.Started()
 	}
 }
@@ -349,4 +349,17 @@ func showSets(sets []pdu.ValueSet) string {
 		out = append(out, s)
 	}
 	return strings.Join(out, " ")
+}
+
+// closed reports whether c, which nothing is sent to, is closed; nil counts.
+func closed(c <-chan struct{}) bool {
+	if c == nil {
+		return true
+	}
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }

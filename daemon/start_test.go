@@ -57,7 +57,7 @@ func TestRunWithoutNames(t *testing.T) {
 	if err := d.Run(t.Context()); err == nil {
 		t.Error("Run: no error")
 	}
-	for _, a := range d.routes.Load().list {
+	for _, a := range d.routes.Load().Agents() {
 		if a.Conn() != nil {
 			t.Errorf("agent %q is there", a.Name())
 		}

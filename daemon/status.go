@@ -26,7 +26,7 @@ type AgentStatus = agentset.Status
 
 // Agents reports on all agents, in the order of pmcd.conf.
 func (d *Daemon) Agents() []AgentStatus {
-	list := d.routes.Load().list
+	list := d.routes.Load().Agents()
 	all := make([]AgentStatus, len(list))
 	for i, a := range list {
 		all[i] = a.Status()

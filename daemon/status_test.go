@@ -54,7 +54,7 @@ func TestAgentStatus(t *testing.T) {
 		}
 	}
 
-	a := r.routes.Load().agent(240)
+	a := r.routes.Load().Agent(240)
 	a.Conn().Disconnect(errors.New("the test says so"))
 	testutil.Eventually(t, "the reason", func() bool { return r.Agents()[1].LastError != "" })
 	st := r.Agents()[1]

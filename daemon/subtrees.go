@@ -79,7 +79,7 @@ func (s *session) noteNames(w *work, root pmnsload.DynamicRoot, err error, asked
 		t.answered(s, subtree{root.Domain, root.Name})
 		return
 	}
-	a := w.routes.agent(root.Domain)
+	a := w.routes.Agent(root.Domain)
 	name := fmt.Sprintf("domain %d", root.Domain)
 	if a != nil {
 		name = fmt.Sprintf("agent %q (dom %d)", a.Name(), a.Domain)

@@ -59,7 +59,7 @@ func TestMissingSubtree(t *testing.T) {
 		heal func()
 	}
 	drop := func(b *broken) {
-		a := b.r.routes.Load().agent(240)
+		a := b.r.routes.Load().Agent(240)
 		a.Conn().Disconnect(errors.New("the test says so"))
 		b.heal = b.r.Reload
 	}
@@ -72,7 +72,7 @@ func TestMissingSubtree(t *testing.T) {
 		{"not configured", func(t *testing.T, b *broken, c *client) {
 			b.r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
 			b.r.Reload()
-			testutil.Eventually(t, "reloaded", func() bool { return b.r.routes.Load().agent(240) == nil })
+			testutil.Eventually(t, "reloaded", func() bool { return b.r.routes.Load().Agent(240) == nil })
 			b.heal = func() {
 				b.r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\nt 240 pipe binary t\n")
 				b.r.Reload()
@@ -243,7 +243,7 @@ func TestNamesComeWithValues(t *testing.T) {
 		fail func(t *testing.T, r *rig, a *tester, c *client) (heal func())
 	}{
 		{"down", func(t *testing.T, r *rig, _ *tester, c *client) func() {
-			a := r.routes.Load().agent(240)
+			a := r.routes.Load().Agent(240)
 			a.Conn().Disconnect(errors.New("the test says so"))
 			return r.Reload
 		}},
@@ -314,7 +314,7 @@ func TestOddAnswersAboutNames(t *testing.T) {
 			if got := show(c.do(tt.req)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
-			if r.routes.Load().agent(240).Conn() == nil {
+			if r.routes.Load().Agent(240).Conn() == nil {
 				t.Error("the agent was dropped")
 			}
 		})

@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
 )
 
 // logAgents logs the table of connected agents.
-func (d *Daemon) logAgents(r *routes) {
+func (d *Daemon) logAgents(r *routes.Table) {
 	var rows []diag.AgentRow
-	for _, a := range r.list {
+	for _, a := range r.Agents() {
 		l := a.Conn()
 		if l == nil {
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -18,15 +19,15 @@ type work struct {
 	in   []byte // input; PDUs before next are handled
 	next int
 
-	routes *routes // of the request in hand
-	out    []byte  // the reply
+	routes *routes.Table // of the request in hand
+	out    []byte        // the reply
 
 	fetch  pdu.Fetch
 	result pdu.ResultWriter
 	names  pdu.NamesWriter
-	parts  []part         // of a fetch or store, one for each agent, or of descriptors
-	partOf [domains]int16 // index in parts plus 1; 0 between requests
-	order  []*part        // in which they are asked
+	parts  []part                // of a fetch or store, one for each agent, or of descriptors
+	partOf [routes.Domains]int16 // index in parts plus 1; 0 between requests
+	order  []*part               // in which they are asked
 
 	call transport.Call
 	req  []byte // a request to an agent
@@ -157,7 +158,7 @@ func (w *work) slowestFirst() []*part {
 	for i := range w.parts {
 		p := &w.parts[i]
 		p.usual = 0
-		if a := w.routes.agent(p.fetch.PMIDs[0].Domain()); a != nil {
+		if a := w.routes.Agent(p.fetch.PMIDs[0].Domain()); a != nil {
 			p.usual = a.TypicalLatency()
 		}
 		w.order = append(w.order, p)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -19,7 +20,7 @@ func TestSlowestFirst(t *testing.T) {
 		a.RequestAnswered(now, now, now.Add(usual))
 		list = append(list, a)
 	}
-	w := &work{routes: newRoutes(list, nil)}
+	w := &work{routes: routes.New(list, nil)}
 	for range 2 { // a work is used again
 		for _, domain := range []int{4, 9, 1, 2, 3, 5, 511} {
 			p := w.part(domain)

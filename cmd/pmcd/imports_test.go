@@ -71,8 +71,10 @@ var mayImport = map[string][]string{
 	"daemon/internal/diag":     {"agents", "agents/transport", "pdu", "go.uber.org/zap", "go.uber.org/multierr"},
 	"daemon/internal/conn":     {"agents/rawio", "pdu", "golang.org/x/sys"},
 	"daemon/internal/testutil": nil,
+	"daemon/internal/routes": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/diag",
+		"pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr"},
 	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
-		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "pdu", "pmcdconf", "pmnsload",
+		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "daemon/internal/routes", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"docs/docstest": nil,
 
