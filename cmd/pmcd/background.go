@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 )
 
 // A Go program cannot fork: pmcd goes to the background by running itself
@@ -211,8 +212,8 @@ func (l *launcher) say(text string) {
 // otherwise: to the process that waits for this one, and in the file of -x
 // (pmcd(1)), which is the terminal unless somebody waits. out is nil if there
 // is no log yet.
-func (opt *options) reportFailure(why error, out *logFile, waiter *launcher) {
-	logged := out != nil && out.own && isRegular(opt.log) // a device or a FIFO cannot be copied
+func (opt *options) reportFailure(why error, out *logging.File, waiter *launcher) {
+	logged := out != nil && out.Opened && isRegular(opt.log) // a device or a FIFO cannot be copied
 	if logged {
 		waiter.failed(fmt.Sprintf("%v (see %s)", why, opt.log))
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -73,7 +74,7 @@ func TestBuiltinAgents(t *testing.T) {
 			if errs := (&verifier{builtin: table}).agent(&pmcdconf.Agent{Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}); tt.path == "" && (len(errs) > 0) != (tt.err != "") {
 				t.Errorf("pmcd -v says %v, want %q", errs, tt.err)
 			}
-			o := opener{stderr: os.Stderr, plugins: new(goplugin.Loader), builtin: table, log: zap.New(newLogCore(&log, "text")), said: new(sync.Map)}
+			o := opener{stderr: os.Stderr, plugins: new(goplugin.Loader), builtin: table, log: zap.New(logging.NewCore(&log, "text")), said: new(sync.Map)}
 			spec := &pmcdconf.Agent{Name: "one", Domain: 250, Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}
 			l, err := o.open(t.Context(), spec, wire.Options{})
 			if tt.err != "" {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,8 +10,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -73,24 +70,5 @@ func TestJournal(t *testing.T) {
 				t.Errorf("log files %q", logs)
 			}
 		})
-	}
-}
-
-func TestJournalFormat(t *testing.T) {
-	var b bytes.Buffer
-	log := zap.New(newJournalCore(&b))
-	log.Info("one")
-	log.Warn("\n\ntwo\nlines\n")
-	log.Error("three\n<0>four")
-	log.Debug("not this")
-	log.Named("plain").Info("  bare")
-	want := "<6>one\n<4>two\n<4>lines\n<3>three\n<3><0>four\n<6>  bare\n"
-	if b.String() != want {
-		t.Errorf("got %q\nwant %q", b.String(), want)
-	}
-	for _, stream := range []string{"", "1:1", "x"} {
-		if isJournal(stream, 2) {
-			t.Errorf("%q is the standard error output", stream)
-		}
 	}
 }

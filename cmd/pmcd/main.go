@@ -15,7 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -89,7 +89,7 @@ func run(args []string, stderr io.Writer) int {
 		}
 	}
 	// In daemon mode pmcd.log is where PCP's scripts look for it.
-	if opt.log == "" && (opt.foreground || opt.managed) && isJournal(os.Getenv("JOURNAL_STREAM"), 2) {
+	if opt.log == "" && (opt.foreground || opt.managed) && logging.StderrIsJournal() {
 		opt.log = "-"
 	}
 	err = opt.complete(os.Getenv)
@@ -124,7 +124,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	if err != nil {
 		opt.warn("%v", err)
 	}
-	var out *logFile // nil: there is no log yet
+	var out *logging.File // nil: there is no log yet
 	var log *zap.Logger
 	fail := func(err error) int {
 		if out == nil {
@@ -132,7 +132,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 			notStarted(stderr)
 		} else {
 			log.Error(err.Error())
-			notStarted(out.file)
+			notStarted(out.Output)
 		}
 		opt.reportFailure(err, out, waiter)
 		return exitError
@@ -184,14 +184,11 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 			}
 		}
 	}
-	out = openLog(opt.log, opt.logFormat, stderr)
-	defer out.finish()
-	core := newLogCore(out.file, opt.logFormat)
-	if opt.log == "-" && opt.logFormat != "json" && isJournal(os.Getenv("JOURNAL_STREAM"), 2) {
-		core = newJournalCore(out.file)
-	}
+	out = logging.Open(opt.log, opt.logFormat, stderr)
+	defer out.Finish()
+	core := out.Core()
 	log = zap.New(core)
-	slog.SetDefault(slog.New(slogHandler{core: core}))
+	slog.SetDefault(slog.New(logging.NewSlogHandler(core)))
 	for _, line := range about {
 		log.Info(line)
 	}
@@ -199,11 +196,11 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		log.Named("plain").Warn("Warning: " + w)
 	}
 
-	agents := opener{stderr: out.file, plugins: new(goplugin.Loader), builtin: builtin, log: log, said: new(sync.Map),
+	agents := opener{stderr: out.Output, plugins: new(goplugin.Loader), builtin: builtin, log: log, said: new(sync.Map),
 		starter: child.NewStarter(nil), endWithRoot: opt.endWithRoot || notify != nil}
 	defer agents.starter.Close()
 	if id != nil && id.uid != 0 {
-		if err := agents.withRoot(opt, id, out.file); err != nil {
+		if err := agents.withRoot(opt, id, out.Output); err != nil {
 			return fail(err)
 		}
 		defer closeRootHelper(agents.root)
@@ -291,6 +288,3 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	}
 	return exitOK
 }
-
-// stamp is the time as in the log of C pmcd.
-func stamp(t time.Time) string { return t.Format("Mon Jan _2 15:04:05 2006") }

@@ -23,6 +23,7 @@ import (
 	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -88,7 +89,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 		o.onlyRoot = true
 		return inProcess(transport.NewContainerProxy(w, transport.ContainerOptions{
 			Name:        spec.Name,
-			Log:         slog.New(slogHandler{core: o.log.Core()}),
+			Log:         slog.New(logging.NewSlogHandler(o.log.Core())),
 			Start:       func(ctx context.Context) (*transport.Conn, error) { return o.openProcess(ctx, spec, opt) },
 			Available:   func() bool { return pmdaroot.Listening(pmdaroot.Default()) },
 			StopTimeout: stopTime,

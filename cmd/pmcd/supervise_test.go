@@ -25,6 +25,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
@@ -217,7 +218,7 @@ func TestSupervision(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer logFile.Close()
-	log := zap.New(newLogCore(logFile, "text"))
+	log := zap.New(logging.NewCore(logFile, "text"))
 	listeners, err := daemon.Listen(nil, nil, path("sock"))
 	if err != nil {
 		t.Fatal(err)

@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 )
 
 // usageText is for people: what C pmcd says is not what ours can do.
@@ -69,7 +70,7 @@ func (opt *options) isService(err error, getenv func(string) string) bool {
 // that has ended well.
 func usageFailed(why string, stderr io.Writer) int {
 	priority := ""
-	if isJournal(os.Getenv("JOURNAL_STREAM"), 2) {
+	if logging.StderrIsJournal() {
 		priority = "<3>"
 	}
 	fmt.Fprintf(stderr, "%spmcd: not started: %s\n", priority, why)

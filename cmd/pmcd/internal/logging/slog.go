@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"context"
@@ -20,6 +20,9 @@ type slogHandler struct {
 }
 
 var _ slog.Handler = slogHandler{}
+
+// NewSlogHandler returns a handler that has records of log/slog in the log of core.
+func NewSlogHandler(core zapcore.Core) slog.Handler { return slogHandler{core: core} }
 
 // Enabled implements [slog.Handler].
 func (h slogHandler) Enabled(_ context.Context, l slog.Level) bool {

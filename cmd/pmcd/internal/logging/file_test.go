@@ -1,19 +1,13 @@
-package main
+package logging
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // What is not a file stays where it is and what it is.
@@ -82,64 +76,5 @@ func TestCreateLog(t *testing.T) {
 				t.Errorf("another file has %q", b)
 			}
 		})
-	}
-}
-
-// pmcd writes to a FIFO as long as it is read, and goes on when it is not.
-func TestLogToFIFO(t *testing.T) {
-	p := newPlace(t, self(t))
-	if err := syscall.Mkfifo(p.at("fifo"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r, err := os.OpenFile(p.at("fifo"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	r.SetReadDeadline(time.Now().Add(20 * time.Second))
-
-	// A start that fails has nothing to copy from there.
-	code, _ := p.run("-f", "-l", "fifo", "-c", "none", "-x", "fatal")
-	if text := read(p.at("fatal")); code != 1 || text != "NOTE: pmcd not started due to errors!  open none: no such file or directory\n" {
-		t.Errorf("status %d, and the file of -x has %q", code, text)
-	}
-	if b, _ := io.ReadAll(r); !bytes.HasPrefix(b, []byte("Log for pmcd on ")) {
-		t.Errorf("read %q", b)
-	}
-
-	cmd := p.command("-f", "-l", "fifo")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Process.Kill()
-	var got []byte
-	buf := make([]byte, 4096)
-	if !peer.Until(20*time.Second, func() bool {
-		n, _ := r.Read(buf) // nothing before pmcd has opened it
-		got = append(got, buf[:n]...)
-		return bytes.Contains(got, []byte("pmcd request port(s):"))
-	}) {
-		t.Fatalf("the FIFO has %q", got)
-	}
-	r.Close()
-	// It says what it has been told, to nobody.
-	f, err := dialFetcher(p.at("run/sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.conn.Close()
-	cmd.Process.Signal(syscall.SIGHUP)
-	if !peer.Until(20*time.Second, func() bool {
-		n, err := f.fetch(pdu.NewPMID(2, 0, 22)) // pmcd.sighups
-		return err != nil || n == 1
-	}) {
-		t.Error("SIGHUP has no effect")
-	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-	if fi, err := os.Lstat(p.at("fifo")); err != nil || fi.Mode().Type() != fs.ModeNamedPipe || p.exists("fifo.prev") {
-		t.Errorf("the FIFO is now %v, %v", fi, err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 // The log has the lines of pmcd.log.
 func TestLogFormat(t *testing.T) {
 	var b bytes.Buffer
-	log := zap.New(newLogCore(&b, "text"))
+	log := zap.New(NewCore(&b, "text"))
 	log.Info("one")
 	log.Warn("two\nlines")
 	log.Error("three")

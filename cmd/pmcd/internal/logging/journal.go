@@ -1,8 +1,9 @@
-package main
+package logging
 
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 
@@ -17,6 +18,9 @@ func isJournal(stream string, fd int) bool {
 	return stream != "" && syscall.Fstat(fd, &st) == nil && stream == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 }
 
+// StderrIsJournal reports whether the standard error output leads to the journal.
+func StderrIsJournal() bool { return isJournal(os.Getenv("JOURNAL_STREAM"), 2) }
+
 // A journalCore writes entries for the journal: each line has its priority in
 // front (sd-daemon(3)), and there is no time and no pid, which the journal has.
 type journalCore struct {
@@ -24,11 +28,11 @@ type journalCore struct {
 	w zapcore.WriteSyncer
 }
 
-func newJournalCore(w io.Writer) zapcore.Core {
+func NewJournalCore(w io.Writer) zapcore.Core {
 	return &journalCore{LevelEnabler: zapcore.InfoLevel, w: zapcore.Lock(zapcore.AddSync(w))}
 }
 
-// With implements zapcore.Core; see logCore.
+// With implements zapcore.Core; see textCore.
 func (c *journalCore) With([]zapcore.Field) zapcore.Core { return c }
 
 // Check implements zapcore.Core.

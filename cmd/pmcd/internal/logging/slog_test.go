@@ -1,4 +1,4 @@
-package main
+package logging
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func TestSlogHandler(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var b bytes.Buffer
-			tt.log(slog.New(slogHandler{core: newLogCore(&b, "text")}))
+			tt.log(slog.New(NewSlogHandler(NewCore(&b, "text"))))
 			want := "^$"
 			if tt.want != "" {
 				want = fmt.Sprintf(`^\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d\] pmcd\(%d\) %s\n$`, os.Getpid(), tt.want)

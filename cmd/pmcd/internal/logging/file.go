@@ -1,13 +1,75 @@
-package main
+package logging
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
+	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 )
+
+// A File is where messages go, those of agents included.
+type File struct {
+	Output *os.File
+	Opened bool // by Open, and not what this process was started with
+	path   string
+	format string
+}
+
+// Open makes path the place for messages: the standard output and error
+// output of this process, and so of its agents, go there. If path cannot be
+// opened, or is "-", messages stay where they were.
+func Open(path, format string, stderr io.Writer) *File {
+	l := &File{Output: os.Stderr, path: path, format: format}
+	if path == "-" {
+		return l
+	}
+	f, err := createLog(path)
+	if err != nil {
+		fmt.Fprintf(stderr, "pmcd: cannot open log %q for writing : %v\n", path, err)
+		return l
+	}
+	defer f.Close()
+	for _, fd := range []int{1, 2} {
+		if err := syscall.Dup3(int(f.Fd()), fd, 0); err != nil {
+			fmt.Fprintf(stderr, "pmcd: cannot redirect output to log %q: %v\n", path, err)
+			return l
+		}
+	}
+	l.Opened = true
+	host, _ := os.Hostname()
+	l.plain(fmt.Sprintf("Log for pmcd on %s started %s\n", host, stamp(time.Now())))
+	return l
+}
+
+// Core returns the core of loggers that write to the log: in the format of
+// --log-format, or for the journal if the standard error output leads there.
+func (l *File) Core() zapcore.Core {
+	if l.path == "-" && l.format != "json" && StderrIsJournal() {
+		return NewJournalCore(l.Output)
+	}
+	return NewCore(l.Output, l.format)
+}
+
+// plain writes a line without time and level.
+func (l *File) plain(text string) {
+	NewCore(l.Output, l.format).Write(zapcore.Entry{Time: time.Now(), LoggerName: "plain", Message: text}, nil)
+}
+
+// Finish writes the last line.
+func (l *File) Finish() {
+	if l.Opened {
+		l.plain("\nLog finished " + stamp(time.Now()))
+	}
+}
+
+// stamp returns a time as C pmcd writes it at the start and at the end of the log.
+func stamp(t time.Time) string { return t.Format("Mon Jan _2 15:04:05 2006") }
 
 // createLog opens path for messages. A file that was there gets the suffix
 // .prev. A device or a FIFO is written to, and neither moved nor replaced:
