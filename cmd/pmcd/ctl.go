@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -40,7 +41,7 @@ func pmcdctl(args []string, stdout, stderr io.Writer) int {
 	code := ctlUsage // until a command has begun
 	cmd := &cobra.Command{
 		Use:               ctlName,
-		Version:           version(),
+		Version:           version.Of(build),
 		Long:              ctlHelp,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
@@ -49,7 +50,7 @@ func pmcdctl(args []string, stdout, stderr io.Writer) int {
 		RunE:              func(*cobra.Command, []string) error { return errors.New("no command: status or check-agents") },
 	}
 	cmd.AddCommand(statusCommand(&code), checkCommand(&code))
-	cmd.SetVersionTemplate(versionText(ctlName))
+	cmd.SetVersionTemplate(version.Text(ctlName, version.Of(build)))
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
 )
 
@@ -39,7 +40,7 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 	reloads, agents, clients := d.Reloads(), d.Agents(), d.Clients()
 	r := &ctl.Report{
 		Version:   pmcd.Version,
-		Build:     version(),
+		Build:     version.Of(build),
 		PID:       os.Getpid(),
 		UID:       os.Geteuid(),
 		Now:       time.Now(),

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 )
 
 // ctlRun is pmcdctl in this process.
@@ -254,7 +255,7 @@ func TestStatus(t *testing.T) {
 	p := startPrivate(t, dir, "-c", conf, "-n", names)
 
 	r := p.until("the agent is ready", func(r *ctl.Report) bool { return agentOf(r, "pmcd").State == ctl.Ready })
-	if r.Config != conf || r.Namespace != names || r.Embedded || r.UID != os.Geteuid() || r.Version == "" || r.Build != version() ||
+	if r.Config != conf || r.Namespace != names || r.Embedded || r.UID != os.Geteuid() || r.Version == "" || r.Build != version.Of(build) ||
 		len(r.Listening) != 2 || r.Listening[0] != "unix:"+p.sock || len(r.Clients) != 0 || r.Reloads != (ctl.Reloads{}) {
 		t.Errorf("got %+v", r)
 	}
@@ -276,7 +277,7 @@ func TestStatus(t *testing.T) {
 	}
 	code, text, _ := ctlRun("status", "-s", p.sock)
 	for _, want := range []string{
-		fmt.Sprintf("pmcd %s (as PCP %s), pid %d, user ", version(), r.Version, p.cmd.Process.Pid), "configuration: " + conf, "reloads:       none",
+		fmt.Sprintf("pmcd %s (as PCP %s), pid %d, user ", version.Of(build), r.Version, p.cmd.Process.Pid), "configuration: " + conf, "reloads:       none",
 		"\npmcd   2       dso   ready ", "\nCLIENT  FOR ", "unix:" + p.sock,
 	} {
 		if !strings.Contains(text, want) {

@@ -23,9 +23,13 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
+
+// build is the version that a packager gives, by -ldflags "-X main.build=...".
+var build string
 
 func main() {
 	if os.Args[0] == roothelper.Name {
@@ -66,7 +70,7 @@ func run(args []string, stderr io.Writer) int {
 		fmt.Fprint(stderr, usageText)
 		return exitOK
 	case errors.Is(err, errVersion):
-		fmt.Print(versionText("pmcd"))
+		fmt.Print(version.Text("pmcd", version.Of(build)))
 		return exitOK
 	case errors.As(err, &usage) && usage.harmless:
 		fmt.Fprint(stderr, usage)
@@ -223,7 +227,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		NoRestart:        opt.noRestart,
 		Hostname:         opt.hostname,
 		ContainerHost:    agents.containerHost,
-		Build:            version(),
+		Build:            version.Of(build),
 		RunDir:           os.Getenv("PCP_RUN_DIR"),
 		TmpDir:           os.Getenv("PCP_TMP_DIR"),
 		Local:            opt.local,

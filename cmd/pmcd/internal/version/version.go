@@ -1,4 +1,5 @@
-package main
+// Package version says which version of pmcd, or of pmcdctl, a program is.
+package version
 
 import (
 	"fmt"
@@ -13,27 +14,24 @@ import (
 // the next one.
 const release = "0.1.0"
 
-// build is the version that a packager gives, by -ldflags "-X main.build=...".
-// Without it the version is release with the revision that was built, if that
-// is known.
-var build string
-
-// version is that of this program: what pmcd.build says.
-func version() string {
+// Of returns the version of this program: what pmcd.build says. It is build
+// if a packager has given that. Else it is the release with the revision that was
+// built, if that is known.
+func Of(build string) string {
 	if build != "" {
 		return build
 	}
 	info, _ := debug.ReadBuildInfo()
-	return versionOf(info)
+	return fromInfo(info)
 }
 
 // A pseudoVersion is what the go command calls a revision without a tag.
 var pseudoVersion = regexp.MustCompile(`-(?:0\.)?\d{14}-([0-9a-f]{12})(\+dirty)?$`)
 
-// versionOf is the version of a program with this information in it, which may
+// fromInfo is the version of a program with this information in it, which may
 // be nil. A build from a checkout and "go install PACKAGE@REVISION" have the
 // revision; from an unpacked archive, and in a test, there is none.
-func versionOf(info *debug.BuildInfo) string {
+func fromInfo(info *debug.BuildInfo) string {
 	if info == nil {
 		return release
 	}
@@ -63,7 +61,7 @@ func versionOf(info *debug.BuildInfo) string {
 	return text
 }
 
-// versionText is what -V and --version say.
-func versionText(name string) string {
-	return fmt.Sprintf("%s %s, with the behaviour of PCP %s\n", name, version(), pmcd.Version)
+// Text returns what -V and --version print.
+func Text(name, version string) string {
+	return fmt.Sprintf("%s %s, with the behaviour of PCP %s\n", name, version, pmcd.Version)
 }
