@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 )
 
@@ -30,7 +31,7 @@ const parentVar = "PMCD_BACKGROUND"
 func startInBackground(stderr io.Writer) int {
 	fail := func(err error) int {
 		fmt.Fprintf(stderr, "pmcd: cannot run in the background: %v\n", err)
-		return notStarted(stderr)
+		return cli.NotStarted(stderr)
 	}
 	self, err := os.Executable() // its name becomes that of the process
 	if err != nil {
@@ -64,14 +65,14 @@ func startInBackground(stderr io.Writer) int {
 	}()
 	said, _ := io.ReadAll(io.LimitReader(r, maxFailure+1))
 	if string(said) == serving {
-		return exitOK
+		return cli.ExitOK
 	}
 	if len(said) > 0 { // else it has said so itself
 		fmt.Fprintf(stderr, "pmcd: %s\n", said)
-		notStarted(stderr)
+		cli.NotStarted(stderr)
 	}
 	cmd.Wait()
-	return cmp.Or(max(cmd.ProcessState.ExitCode(), 0), exitError)
+	return cmp.Or(max(cmd.ProcessState.ExitCode(), 0), cli.ExitError)
 }
 
 // sealForBackground keeps descriptors that happen to be open from a process that
@@ -208,16 +209,15 @@ func (l *launcher) say(text string) {
 	}
 }
 
-// reportFailure says why pmcd has not started where nobody would see it
-// otherwise: to the process that waits for this one, and in the file of -x
-// (pmcd(1)), which is the terminal unless somebody waits. out is nil if there
-// is no log yet.
-func (opt *options) reportFailure(why error, out *logging.File, waiter *launcher) {
-	logged := out != nil && out.Opened && isRegular(opt.log) // a device or a FIFO cannot be copied
+// reportFailure reports why pmcd has not started to the process that waits for this
+// one, and in the file of -x (pmcd(1)). If fatal, the name of that file, is "", it is
+// the terminal, unless a process waits. out is nil if there is no log yet.
+func reportFailure(why error, fatal string, out *logging.File, waiter *launcher) {
+	logged := out != nil && out.Opened && isRegular(out.Path) // a device or a FIFO cannot be copied
 	if logged {
-		waiter.failed(fmt.Sprintf("%v (see %s)", why, opt.log))
+		waiter.failed(fmt.Sprintf("%v (see %s)", why, out.Path))
 	}
-	path := opt.fatal
+	path := fatal
 	if path == "" {
 		if waiter != nil || !logged {
 			return // it has been said on the standard error output
@@ -234,13 +234,13 @@ func (opt *options) reportFailure(why error, out *logging.File, waiter *launcher
 		fmt.Fprintln(f, why)
 		return
 	}
-	log, err := os.Open(opt.log)
+	log, err := os.Open(out.Path)
 	if err != nil {
 		fmt.Fprintln(f, why)
 		return
 	}
 	defer log.Close()
-	fmt.Fprintf(f, "Log file %q contains ...\n", opt.log)
+	fmt.Fprintf(f, "Log file %q contains ...\n", out.Path)
 	io.Copy(f, log)
 }
 

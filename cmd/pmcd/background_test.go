@@ -405,8 +405,7 @@ func TestRunAs(t *testing.T) {
 		{"", 65534, "PCP_USER=root", -1, ""},
 		{"root", 65534, "", 0, "cannot run as user root: only root can"},
 	} {
-		opt := &options{user: c.user}
-		id, err := opt.runAs(c.euid, env(c.env))
+		id, err := runAs(c.user, c.euid, env(c.env))
 		if c.err != "" {
 			if err == nil || !strings.HasPrefix(err.Error(), c.err) {
 				t.Errorf("%+v: %v", c, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -33,7 +34,7 @@ func builtinSpec(a *pmcdconf.Agent, stderr *os.File) child.Spec {
 func runBuiltin(argv []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
-		return exitError
+		return cli.ExitError
 	}
 	if len(argv) != 3 {
 		return fail(fmt.Errorf("%d arguments: this program is started by pmcd only", len(argv)-1))

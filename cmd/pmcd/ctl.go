@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
-	"path/filepath"
-	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -73,33 +71,4 @@ func setCtlEnv(stderr io.Writer) {
 	if err := pmcdconf.SetPCPEnv(); err != nil {
 		fmt.Fprintf(stderr, "%s: Warning: pcp.conf is not used: %v\n", ctlName, err)
 	}
-}
-
-// pmcdSockets returns where the Unix domain socket for clients of a pmcd on this
-// host may be, the most likely place first: what the environment says; where
-// PCP's configuration has it; where a pmcd of this user would have made it, if that
-// directory is there and is this user's; and where that of the system does without
-// PCP.
-func pmcdSockets(root string, uid int, getenv func(string) string) []string {
-	if path := getenv("PMCD_SOCKET"); path != "" {
-		return []string{path}
-	}
-	system := filepath.Join(root, "run/pcp")
-	var dirs []string
-	if dir := getenv("PCP_RUN_DIR"); dir != "" {
-		dirs = append(dirs, dir)
-	}
-	for _, d := range ownDirs(system, uid, getenv) {
-		// Anybody can make a directory in /tmp, and answer there for a pmcd.
-		if d.path == system || checkParent(d.path, uid) == nil && checkOwn(d.path, uid) == nil {
-			dirs = append(dirs, d.path)
-		}
-	}
-	var paths []string
-	for _, dir := range append(dirs, system) {
-		if path := filepath.Join(dir, "pmcd.socket"); !slices.Contains(paths, path) {
-			paths = append(paths, path)
-		}
-	}
-	return paths
 }

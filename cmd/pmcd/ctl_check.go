@@ -17,13 +17,14 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
 // checkCommand is pmcdctl check-agents.
 func checkCommand(code *int) *cobra.Command {
-	opt := new(options)
+	opt := new(cli.Options)
 	var startTime, answerTime int
 	cmd := &cobra.Command{
 		Use:   "check-agents [flags] [NAME...]",
@@ -40,8 +41,8 @@ alone: what listens at a fixed place which is in use is not started.`,
 				return errors.New("-q and -t require a positive number of seconds")
 			}
 			*code = ctlNone
-			opt.credsTimeout = time.Duration(startTime) * time.Second
-			opt.timeout = time.Duration(answerTime) * time.Second
+			opt.HandshakeTimeout = time.Duration(startTime) * time.Second
+			opt.Timeout = time.Duration(answerTime) * time.Second
 			good, err := checkAgents(cmd.Context(), opt, names, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			switch {
 			case err != nil:
@@ -55,9 +56,9 @@ alone: what listens at a fixed place which is in use is not started.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&opt.config, "config", "c", "", "`path` of pmcd.conf [$PCP_PMCDCONF_PATH]")
-	f.StringVarP(&opt.namespace.Path, "namespace", "n", "", "`path` of the name space [$PCP_VAR_DIR/pmns/root]")
-	f.BoolVar(&opt.embedded, "embedded", false, "what is compiled in, even if PCP is installed")
+	f.StringVarP(&opt.Config, "config", "c", "", "`path` of pmcd.conf [$PCP_PMCDCONF_PATH]")
+	f.StringVarP(&opt.Namespace.Path, "namespace", "n", "", "`path` of the name space [$PCP_VAR_DIR/pmns/root]")
+	f.BoolVar(&opt.Embedded, "embedded", false, "what is compiled in, even if PCP is installed")
 	f.IntVarP(&startTime, "start", "q", 3, "`seconds` for an agent to start")
 	f.IntVarP(&answerTime, "answer", "t", 5, "`seconds` for an agent to answer")
 	return cmd
@@ -79,8 +80,8 @@ type trial struct {
 }
 
 // checkAgents tries agents and reports whether all are well.
-func checkAgents(ctx context.Context, opt *options, names []string, stdout, stderr io.Writer) (bool, error) {
-	conf, tree, err := opt.load(ctx, stderr)
+func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, stderr io.Writer) (bool, error) {
+	conf, tree, err := load(ctx, opt, stderr)
 	if err != nil {
 		return false, err
 	}
@@ -120,12 +121,12 @@ func checkAgents(ctx context.Context, opt *options, names []string, stdout, stde
 }
 
 // load reads the configuration and the name space.
-func (opt *options) load(ctx context.Context, stderr io.Writer) (*pmcdconf.Config, *pmnsload.Tree, error) {
-	opt.named = opt.config != "" || opt.namespace.Path != ""
-	if opt.embedded && opt.named {
+func load(ctx context.Context, opt *cli.Options, stderr io.Writer) (*pmcdconf.Config, *pmnsload.Tree, error) {
+	opt.Named = opt.Config != "" || opt.Namespace.Path != ""
+	if opt.Embedded && opt.Named {
 		return nil, nil, errors.New("--embedded does not go with -c or -n")
 	}
-	if opt.embedded || !opt.named && withoutPCP("/", os.LookupEnv) {
+	if opt.Embedded || !opt.Named && withoutPCP("/", os.LookupEnv) {
 		e, err := loadEmbedded(false)
 		if err != nil {
 			return nil, nil, err
@@ -133,19 +134,19 @@ func (opt *options) load(ctx context.Context, stderr io.Writer) (*pmcdconf.Confi
 		return e.Conf, e.Names, nil
 	}
 	setCtlEnv(stderr)
-	if err := opt.complete(os.Getenv); err != nil {
+	if err := opt.Complete(os.Getenv); err != nil {
 		return nil, nil, err
 	}
-	conf, err := pmcdconf.ParseFile(opt.config, pmcdconf.Options{})
+	conf, err := pmcdconf.ParseFile(opt.Config, pmcdconf.Options{})
 	if conf != nil {
 		for _, p := range conf.Problems {
 			fmt.Fprintln(stderr, p.Error())
 		}
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s is rejected: %w", opt.config, err)
+		return nil, nil, fmt.Errorf("%s is rejected: %w", opt.Config, err)
 	}
-	tree, err := opt.namespace.Load(ctx, nil)
+	tree, err := opt.Namespace.Load(ctx, nil)
 	return conf, tree, err
 }
 

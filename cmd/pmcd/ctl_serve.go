@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
@@ -16,12 +17,12 @@ import (
 
 // serveStatus answers pmcdctl until it is told to stop. The process must have
 // become the user that it serves as. Pmcd serves clients without it, too.
-func serveStatus(d *daemon.Daemon, opt *options, addrs []net.Addr, log *zap.Logger) (stop func()) {
-	if opt.socket == "" {
+func serveStatus(d *daemon.Daemon, opt *cli.Options, addrs []net.Addr, log *zap.Logger) (stop func()) {
+	if opt.Socket == "" {
 		return func() {}
 	}
 	started := time.Now()
-	s, err := ctl.Listen(ctl.Path(opt.socket))
+	s, err := ctl.Listen(ctl.Path(opt.Socket))
 	if err != nil {
 		log.Warn(fmt.Sprintf("status socket unavailable, %s cannot be used: %v", ctlName, err))
 		return func() {}
@@ -35,7 +36,7 @@ func serveStatus(d *daemon.Daemon, opt *options, addrs []net.Addr, log *zap.Logg
 }
 
 // report is how d does now.
-func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time) *ctl.Report {
+func report(d *daemon.Daemon, opt *cli.Options, addrs []net.Addr, started time.Time) *ctl.Report {
 	// A reload that is counted is over: agents are looked at after the count.
 	reloads, agents, clients := d.Reloads(), d.Agents(), d.Clients()
 	r := &ctl.Report{
@@ -45,7 +46,7 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 		UID:       os.Geteuid(),
 		Now:       time.Now(),
 		Started:   started,
-		Embedded:  opt.embedded,
+		Embedded:  opt.Embedded,
 		Listening: make([]string, len(addrs)),
 		Problems:  append([]string{}, d.Problems()...),
 		Agents:    make([]ctl.Agent, len(agents)),
@@ -54,8 +55,8 @@ func report(d *daemon.Daemon, opt *options, addrs []net.Addr, started time.Time)
 
 		Goroutines: d.Goroutines(),
 	}
-	if !opt.embedded {
-		r.Config, r.Namespace = opt.config, opt.namespace.Path
+	if !opt.Embedded {
+		r.Config, r.Namespace = opt.Config, opt.Namespace.Path
 	}
 	if reloads.Err != nil {
 		r.Reloads.Error = reloads.Err.Error()

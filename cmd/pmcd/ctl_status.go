@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -67,7 +68,7 @@ func status(ctx context.Context, socket string, stderr io.Writer) (*ctl.Report, 
 	if err := pmcdconf.SetPCPEnv(); err != nil && !errors.Is(err, fs.ErrNotExist) { // PCP need not be there
 		fmt.Fprintf(stderr, "%s: Warning: pcp.conf is not used: %v\n", ctlName, err)
 	}
-	return ask(ctx, pmcdSockets("/", os.Geteuid(), os.Getenv))
+	return ask(ctx, cli.Sockets("/", os.Geteuid(), os.Getenv))
 }
 
 // ask asks the first pmcd that answers of those that may have these sockets. If

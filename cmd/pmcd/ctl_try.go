@@ -19,6 +19,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -27,7 +28,7 @@ import (
 
 // A checker tries agents, each on its own.
 type checker struct {
-	opt     *options
+	opt     *cli.Options
 	dir     string // where the logs of agents are
 	plugins goplugin.Loader
 	trust   *trustCheck
@@ -107,7 +108,7 @@ func lastLines(text string) (lines []string) {
 func (c *checker) ask(ctx context.Context, t *trial) error {
 	began := time.Now()
 	ready := make(chan struct{}, 1)
-	starting, cancel := transport.StartContext(ctx, c.opt.credsTimeout)
+	starting, cancel := transport.StartContext(ctx, c.opt.HandshakeTimeout)
 	defer cancel()
 	o := opener{stderr: io.Discard, plugins: &c.plugins, builtin: builtin, log: zap.NewNop()}
 	if t.untrusted != nil {
@@ -206,7 +207,7 @@ func (c *checker) do(tr transport.Transport, req, reply pdu.Message) error {
 	if err != nil {
 		return err
 	}
-	call := transport.Call{Timeout: c.opt.timeout, Req: b}
+	call := transport.Call{Timeout: c.opt.Timeout, Req: b}
 	if req.Type() == pdu.TypeFetch {
 		call.Profile = new(pdu.Profile) // hides nothing
 	}

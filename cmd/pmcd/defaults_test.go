@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -96,8 +97,8 @@ func TestNoFallback(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), self, args...)
 			cmd.Env = []string{"PMCD_TEST_RUN=1", "GORACE=atexit_sleep_ms=0", tt.env}
 			out, err := cmd.CombinedOutput()
-			if cmd.ProcessState.ExitCode() != exitError || !strings.Contains(string(out), tt.want) {
-				t.Errorf("%v, want exit code %d and %q:\n%s", err, exitError, tt.want, out)
+			if cmd.ProcessState.ExitCode() != cli.ExitError || !strings.Contains(string(out), tt.want) {
+				t.Errorf("%v, want exit code %d and %q:\n%s", err, cli.ExitError, tt.want, out)
 			}
 		})
 	}

@@ -19,13 +19,13 @@ type identity struct {
 	groups   []int // supplementary
 }
 
-// runAs returns the user that pmcd becomes at the end of its start, or nil if it
-// stays who it is.
-func (opt *options) runAs(euid int, getenv func(string) string) (*identity, error) {
-	if euid != 0 && opt.user == "" {
+// runAs returns the user that pmcd becomes at the end of its start, or nil if its
+// user stays the same. name is that of -U, or "".
+func runAs(name string, euid int, getenv func(string) string) (*identity, error) {
+	if euid != 0 && name == "" {
 		return nil, nil
 	}
-	id, err := lookUpIdentity(cmp.Or(opt.user, getenv("PCP_USER"), "pcp"))
+	id, err := lookUpIdentity(cmp.Or(name, getenv("PCP_USER"), "pcp"))
 	switch {
 	case err != nil:
 		return nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
@@ -44,121 +45,109 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stderr))
 }
 
-// Exit codes. Help and an unknown option are 0, as scripts of PCP count on it,
-// but for a service: see usageFailed.
-const (
-	exitOK    = 0
-	exitError = 1
-)
-
 // run is the whole program but for its exit.
 func run(args []string, stderr io.Writer) int {
 	syscall.Umask(0o22) // agents get it too
 	waiter, err := waiting()
 	if err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)
-		return notStarted(stderr)
+		return cli.NotStarted(stderr)
 	}
-	opt, err := parseOptions(args)
-	var usage *usageError
+	opt, err := cli.Parse(args)
+	var usage *cli.UsageError
 	switch {
-	case err != nil && opt.isService(err, os.Getenv):
-		why := oneLine(err)
-		opt.reportFailure(errors.New(why), nil, waiter)
-		return usageFailed(why, stderr)
-	case errors.Is(err, errHelp):
-		fmt.Fprint(stderr, usageText)
-		return exitOK
-	case errors.Is(err, errVersion):
+	case err != nil && opt.IsService(err, os.Getenv):
+		why := cli.OneLine(err)
+		reportFailure(errors.New(why), opt.FailureFile, nil, waiter)
+		return cli.UsageFailed(why, stderr)
+	case errors.Is(err, cli.ErrHelp):
+		fmt.Fprint(stderr, cli.UsageText)
+		return cli.ExitOK
+	case errors.Is(err, cli.ErrVersion):
 		fmt.Print(version.Text("pmcd", version.Of(build)))
-		return exitOK
-	case errors.As(err, &usage) && usage.harmless:
+		return cli.ExitOK
+	case errors.As(err, &usage) && usage.Harmless:
 		fmt.Fprint(stderr, usage)
-		return exitOK
+		return cli.ExitOK
 	case errors.As(err, &usage):
 		fmt.Fprint(stderr, usage)
-		notStarted(stderr)
-		opt.reportFailure(errors.New(usage.short()), nil, waiter)
-		return exitError
+		cli.NotStarted(stderr)
+		reportFailure(errors.New(usage.Short()), opt.FailureFile, nil, waiter)
+		return cli.ExitError
 	}
-	if !opt.named && withoutPCP("/", os.LookupEnv) {
-		opt.embedded = true
+	if !opt.Named && withoutPCP("/", os.LookupEnv) {
+		opt.Embedded = true
 	}
-	if _, given := os.LookupEnv("PCP_VERSION"); opt.embedded && !given { // pcp.conf has it for agents
+	if _, given := os.LookupEnv("PCP_VERSION"); opt.Embedded && !given { // pcp.conf has it for agents
 		os.Setenv("PCP_VERSION", pmcd.Version)
 	}
-	if !opt.embedded {
+	if !opt.Embedded {
 		if err := pmcdconf.SetPCPEnv(); err != nil && waiter == nil { // options may say all that is needed
 			fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)
 		}
 	}
 	// In daemon mode pmcd.log is where PCP's scripts look for it.
-	if opt.log == "" && (opt.foreground || opt.managed) && logging.StderrIsJournal() {
-		opt.log = "-"
+	if opt.Log == "" && (opt.Foreground || opt.Managed) && logging.StderrIsJournal() {
+		opt.Log = "-"
 	}
-	err = opt.complete(os.Getenv)
-	if opt.verify {
+	err = opt.Complete(os.Getenv)
+	if opt.Verify {
 		return verify(opt, err, stderr)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)
-		notStarted(stderr)
-		opt.reportFailure(err, nil, waiter)
-		return exitError
+		cli.NotStarted(stderr)
+		reportFailure(err, opt.FailureFile, nil, waiter)
+		return cli.ExitError
 	}
-	if waiter == nil && !opt.foreground && !opt.managed {
+	if waiter == nil && !opt.Foreground && !opt.Managed {
 		return startInBackground(stderr)
 	}
 	return serve(opt, waiter, stderr)
 }
 
-func notStarted(stderr io.Writer) int {
-	fmt.Fprintln(stderr, "pmcd not started due to errors!")
-	return exitError
-}
-
 // serve opens the ports, then the log, and serves until a signal says not to.
 // waiter waits for it to begin.
-func serve(opt *options, waiter *launcher, stderr io.Writer) int {
+func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 	if err := child.SetCloexecAll(); err != nil {
 		fmt.Fprintf(stderr, "pmcd: descriptors may leak into agents: %v\n", err)
 	}
 	env := takeManagerEnv()
 	given, err := givenSockets(env, os.Getpid())
 	if err != nil {
-		opt.warn("%v", err)
+		opt.Warn("%v", err)
 	}
 	var out *logging.File // nil: there is no log yet
 	var log *zap.Logger
 	fail := func(err error) int {
 		if out == nil {
 			fmt.Fprintf(stderr, "pmcd: %v\n", err)
-			notStarted(stderr)
+			cli.NotStarted(stderr)
 		} else {
 			log.Error(err.Error())
-			notStarted(out.Output)
+			cli.NotStarted(out.Output)
 		}
-		opt.reportFailure(err, out, waiter)
-		return exitError
+		reportFailure(err, opt.FailureFile, out, waiter)
+		return cli.ExitError
 	}
-	alone := opt.foreground && !opt.managed // neither user nor files of a daemon, and nobody is told
+	alone := opt.Foreground && !opt.Managed // neither user nor files of a daemon, and nobody is told
 	var id *identity                        // nil: who it is
 	var notify *notifier
 	if !alone {
 		if notify, err = newNotifier(env); err != nil {
-			opt.warn("%v", err)
+			opt.Warn("%v", err)
 		}
-		if id, err = opt.runAs(os.Geteuid(), os.Getenv); err != nil {
+		if id, err = runAs(opt.User, os.Geteuid(), os.Getenv); err != nil {
 			return fail(err)
 		}
 	}
 	var embedded *daemon.Embedded
-	if opt.embedded {
+	if opt.Embedded {
 		var err error
-		if embedded, err = loadEmbedded(opt.reqAuth); err != nil {
+		if embedded, err = loadEmbedded(opt.ReqAuth); err != nil {
 			return fail(err)
 		}
-		opt.placeFiles("/", os.Geteuid(), os.Getenv)
+		opt.PlaceFiles("/", os.Geteuid(), os.Getenv)
 	}
 	// A log that nobody reads any more is not the end.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -166,29 +155,29 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 
-	listeners, err := daemon.Listen(opt.interfaces, opt.ports, opt.socket, given...)
+	listeners, err := daemon.Listen(opt.Interfaces, opt.Ports, opt.Socket, given...)
 	if err != nil {
 		return fail(err)
 	}
 	defer listeners.Close()
 	for _, text := range listeners.Unbound() {
-		opt.warn("%s", text)
+		opt.Warn("%s", text)
 	}
-	if opt.backlog > 0 {
-		if err := listeners.SetBacklog(opt.backlog); err != nil {
-			opt.warn("PMCD_MAXPENDING: %v", err)
+	if opt.Backlog > 0 {
+		if err := listeners.SetBacklog(opt.Backlog); err != nil {
+			opt.Warn("PMCD_MAXPENDING: %v", err)
 		}
 	}
 	var about []string
 	if embedded != nil {
 		about = describe(embedded, listeners.Addrs())
-		if opt.log != "-" {
-			for _, line := range append(about, "log: "+opt.log) {
+		if opt.Log != "-" {
+			for _, line := range append(about, "log: "+opt.Log) {
 				fmt.Fprintln(stderr, "pmcd:", line)
 			}
 		}
 	}
-	out = logging.Open(opt.log, opt.logFormat, stderr)
+	out = logging.Open(opt.Log, opt.LogFormat, stderr)
 	defer out.Finish()
 	core := out.Core()
 	log = zap.New(core)
@@ -196,12 +185,12 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 	for _, line := range about {
 		log.Info(line)
 	}
-	for _, w := range opt.warnings {
+	for _, w := range opt.Warnings {
 		log.Named("plain").Warn("Warning: " + w)
 	}
 
 	agents := opener{stderr: out.Output, plugins: new(goplugin.Loader), builtin: builtin, log: log, said: new(sync.Map),
-		starter: child.NewStarter(nil), endWithRoot: opt.endWithRoot || notify != nil}
+		starter: child.NewStarter(nil), endWithRoot: opt.EndWithRoot || notify != nil}
 	defer agents.starter.Close()
 	if id != nil && id.uid != 0 {
 		if err := agents.withRoot(opt, id, out.Output); err != nil {
@@ -210,34 +199,34 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		defer closeRootHelper(agents.root)
 	}
 	d, err := daemon.New(daemon.Config{
-		ConfigFile:       opt.config,
-		Namespace:        opt.namespace,
+		ConfigFile:       opt.Config,
+		Namespace:        opt.Namespace,
 		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
 		Embedded:         embedded,
 		Listeners:        listeners,
-		Watch:            opt.watch,
-		CredsRequired:    opt.reqAuth,
-		CertRequired:     opt.remoteCert,
-		MaxPDU:           opt.maxPDU,
-		MaxContexts:      opt.maxContexts,
-		MaxMetrics:       opt.maxMetrics,
-		RequestTimeout:   opt.timeout,
-		HandshakeTimeout: opt.credsTimeout,
-		LateGrace:        opt.lateGrace,
-		NoRestart:        opt.noRestart,
-		Hostname:         opt.hostname,
+		Watch:            opt.Watch,
+		CredsRequired:    opt.ReqAuth,
+		CertRequired:     opt.RemoteCert,
+		MaxPDU:           opt.MaxPDU,
+		MaxContexts:      opt.MaxContexts,
+		MaxMetrics:       opt.MaxMetrics,
+		RequestTimeout:   opt.Timeout,
+		HandshakeTimeout: opt.HandshakeTimeout,
+		LateGrace:        opt.LateGrace,
+		NoRestart:        opt.NoRestart,
+		Hostname:         opt.Hostname,
 		ContainerHost:    agents.containerHost,
 		Build:            version.Of(build),
 		RunDir:           os.Getenv("PCP_RUN_DIR"),
 		TmpDir:           os.Getenv("PCP_TMP_DIR"),
-		Local:            opt.local,
-		TraceMask:        opt.trace,
-		Debug:            opt.debug,
+		Local:            opt.Local,
+		TraceMask:        opt.Trace,
+		Debug:            opt.Debug,
 		Serving:          func() { announce(notify, waiter) },
 		Reloading:        notify.reloading,
 		Settled:          notify.ready,
 		Changed:          notify.changed,
-		Problems:         func() []string { return slices.Concat(opt.mistakes, listeners.Unbound(), agents.rights.all()) },
+		Problems:         func() []string { return slices.Concat(opt.Mistakes, listeners.Unbound(), agents.rights.all()) },
 		AgentNote:        agents.rights.note,
 		Open:             agents.open,
 		Log:              log,
@@ -246,7 +235,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		return fail(err)
 	}
 	if !alone {
-		path := opt.pidFile(os.Getenv)
+		path := opt.PIDFile(os.Getenv)
 		if err := writePIDFile(path); err != nil {
 			return fail(err)
 		}
@@ -288,7 +277,7 @@ func serve(opt *options, waiter *launcher, stderr io.Writer) int {
 		return fail(err)
 	}
 	if rootEnded.Load() {
-		return exitError
+		return cli.ExitError
 	}
-	return exitOK
+	return cli.ExitOK
 }

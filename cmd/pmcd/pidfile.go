@@ -5,24 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"go.uber.org/zap"
 )
-
-// pidFile returns the path of the file with the process id, for scripts and
-// service managers; "" if nobody says where it is.
-func (opt *options) pidFile(getenv func(string) string) string {
-	const name = "pmcd.pid"
-	if dir := getenv("PCP_RUN_DIR"); dir != "" {
-		return filepath.Join(dir, name)
-	}
-	if opt.embedded && opt.socket != "" {
-		return filepath.Join(filepath.Dir(opt.socket), name)
-	}
-	return ""
-}
 
 // writePIDFile writes what scripts compare with the process that they find: the
 // process id and nothing else. Other users may have put something in its place.

@@ -13,6 +13,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/pmdaroot"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -36,9 +37,9 @@ const trustArg = "trust-agents"
 
 // startRootHelper starts the process that starts agents when this process is no
 // longer root.
-func startRootHelper(opt *options, id *identity, trustAll bool, stderr *os.File) (*roothelper.Client, error) {
-	config := opt.config
-	if opt.embedded {
+func startRootHelper(opt *cli.Options, id *identity, trustAll bool, stderr *os.File) (*roothelper.Client, error) {
+	config := opt.Config
+	if opt.Embedded {
 		config = ""
 	}
 	args := []string{config, id.name}
@@ -49,15 +50,15 @@ func startRootHelper(opt *options, id *identity, trustAll bool, stderr *os.File)
 }
 
 // withRoot starts the root helper of a daemon that will become id.
-func (o *opener) withRoot(opt *options, id *identity, stderr *os.File) (err error) {
+func (o *opener) withRoot(opt *cli.Options, id *identity, stderr *os.File) (err error) {
 	files := trustFiles(os.Getenv)
 	trustAll, problem := trustAgents(files, os.Getenv)
 	if problem != nil {
 		o.log.Warn(problem.Error())
 	}
-	o.rights = &rights{trustCheck: trustCheck{config: opt.config, user: id.name, file: files[0]}, trustAll: trustAll,
+	o.rights = &rights{trustCheck: trustCheck{config: opt.Config, user: id.name, file: files[0]}, trustAll: trustAll,
 		log: o.log, agents: make(map[int]string)}
-	if opt.embedded {
+	if opt.Embedded {
 		o.rights.config = ""
 	}
 	o.rights.start()
@@ -114,7 +115,7 @@ func (o opener) watchRootHelper(ctx context.Context, changed func(), end func(wh
 func runRootHelper(args []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
-		return exitError
+		return cli.ExitError
 	}
 	if len(args) != 2 && (len(args) != 3 || args[2] != trustArg) {
 		return fail(fmt.Errorf("%d arguments: this program is started by pmcd only", len(args)))
@@ -162,7 +163,7 @@ func runRootHelper(args []string) int {
 	if err := roothelper.Serve(socket, cfg); err != nil {
 		return fail(err)
 	}
-	return exitOK
+	return cli.ExitOK
 }
 
 // lacks returns what a built-in agent cannot do without root's rights.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -92,9 +93,9 @@ type trustCheck struct {
 // newTrustCheck returns the check for a pmcd that would be started now with these
 // options. It is nil if all agents would have the same rights, because that pmcd
 // is not root, stays root, or trusts all agents.
-func newTrustCheck(opt *options, getenv func(string) string) *trustCheck {
-	id, err := opt.runAs(os.Geteuid(), getenv)
-	if err != nil || id == nil || id.uid == 0 || opt.foreground && !opt.managed {
+func newTrustCheck(opt *cli.Options, getenv func(string) string) *trustCheck {
+	id, err := runAs(opt.User, os.Geteuid(), getenv)
+	if err != nil || id == nil || id.uid == 0 || opt.Foreground && !opt.Managed {
 		return nil
 	}
 	files := trustFiles(getenv)
@@ -102,8 +103,8 @@ func newTrustCheck(opt *options, getenv func(string) string) *trustCheck {
 	if trust {
 		return nil
 	}
-	c := &trustCheck{config: opt.config, user: id.name, file: files[0], id: id, problem: problem}
-	if opt.embedded {
+	c := &trustCheck{config: opt.Config, user: id.name, file: files[0], id: id, problem: problem}
+	if opt.Embedded {
 		c.config = ""
 	}
 	return c

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -310,7 +311,7 @@ func TestCheckAgentsUntrusted(t *testing.T) {
 	}
 	// So says pmcd -v.
 	var said strings.Builder
-	(&verifier{out: &said, builtin: builtin}).conf(&options{config: "conf", verifyRights: true})
+	(&verifier{out: &said, builtin: builtin}).conf(&cli.Options{Config: "conf", VerifyRights: true})
 	if !strings.Contains(said.String(), problem+dir+"/pmcd\n") {
 		t.Errorf("%q is not in\n%s", problem, said.String())
 	}

@@ -12,27 +12,28 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// verify is pmcd -v: it says all that is wrong with what pmcd would read, and
+// Verify is pmcd -v: it says all that is wrong with what pmcd would read, and
 // starts nothing but the commands of a name space file. incomplete is why the
 // options are not sufficient.
 //
 // PCP's script asks it before each start, so the exit code is an error only for
 // what C pmcd rejects too, or for what would keep pmcd from starting. The rest
 // are warnings.
-func verify(opt *options, incomplete error, stderr io.Writer) int {
+func verify(opt *cli.Options, incomplete error, stderr io.Writer) int {
 	if incomplete != nil {
-		fmt.Fprintf(stderr, "pmcd verify %s: %v\n", opt.config, incomplete)
-		return exitError
+		fmt.Fprintf(stderr, "pmcd verify %s: %v\n", opt.Config, incomplete)
+		return cli.ExitError
 	}
-	if opt.embedded {
-		return exitOK // the tests have looked at it
+	if opt.Embedded {
+		return cli.ExitOK // the tests have looked at it
 	}
-	v := &verifier{out: stderr, code: exitOK, builtin: builtin}
-	for _, w := range opt.mistakes {
+	v := &verifier{out: stderr, code: cli.ExitOK, builtin: builtin}
+	for _, w := range opt.Mistakes {
 		v.warn(pmcdconf.Pos{}, errors.New(w))
 	}
 	if !v.conf(opt) {
@@ -62,20 +63,20 @@ func (v *verifier) warn(pos fmt.Stringer, err error) { v.say("Warning", pos, err
 
 func (v *verifier) fail(pos fmt.Stringer, err error) {
 	v.say("Error", pos, err)
-	v.code = exitError
+	v.code = cli.ExitError
 }
 
 // conf checks pmcd.conf and its access file, and reports whether there is one.
 // What the parser finds comes first, in the words of C pmcd.
-func (v *verifier) conf(opt *options) bool {
-	conf, err := pmcdconf.ParseFile(opt.config, pmcdconf.Options{CredsRequired: opt.reqAuth, All: true})
+func (v *verifier) conf(opt *cli.Options) bool {
+	conf, err := pmcdconf.ParseFile(opt.Config, pmcdconf.Options{CredsRequired: opt.ReqAuth, All: true})
 	if conf == nil {
-		fmt.Fprintf(v.out, "pmcd verify %s: %s\n", opt.config, reason(err))
-		v.code = exitError
+		fmt.Fprintf(v.out, "pmcd verify %s: %s\n", opt.Config, reason(err))
+		v.code = cli.ExitError
 		return false
 	}
 	if err != nil {
-		v.code = exitError
+		v.code = cli.ExitError
 	}
 	for _, p := range conf.Problems {
 		fmt.Fprintln(v.out, p.PCP())
@@ -89,7 +90,7 @@ func (v *verifier) conf(opt *options) bool {
 	}
 	if len(conf.Agents) == 0 && err == nil {
 		// C pmcd takes such a file for a good one here, and does not start with it.
-		v.warn(pmcdconf.Pos{File: opt.config}, errors.New("No PMDAs found in the configuration file: pmcd will not start"))
+		v.warn(pmcdconf.Pos{File: opt.Config}, errors.New("No PMDAs found in the configuration file: pmcd will not start"))
 	}
 	agents := slices.Concat(conf.Agents, conf.Rejected)
 	for _, a := range agents {
@@ -97,14 +98,14 @@ func (v *verifier) conf(opt *options) bool {
 			v.warn(a.Pos, fmt.Errorf("agent %q: %w", a.Name, err))
 		}
 	}
-	if opt.verifyRights {
+	if opt.VerifyRights {
 		v.rights(opt, agents)
 	}
 	return true
 }
 
 // rights warns of agents that run without root's rights.
-func (v *verifier) rights(opt *options, list []pmcdconf.Agent) {
+func (v *verifier) rights(opt *cli.Options, list []pmcdconf.Agent) {
 	trust := newTrustCheck(opt, os.Getenv)
 	if trust != nil && trust.problem != nil {
 		v.warn(pmcdconf.Pos{}, trust.problem)
@@ -113,7 +114,7 @@ func (v *verifier) rights(opt *options, list []pmcdconf.Agent) {
 		switch u := trust.untrusted(&a, v.builtin); {
 		case u == nil:
 		case u.Config:
-			v.warn(pmcdconf.Pos{File: opt.config}, fmt.Errorf("each agent %s; %s", trust.runsAs(u), trust.remedy(u)))
+			v.warn(pmcdconf.Pos{File: opt.Config}, fmt.Errorf("each agent %s; %s", trust.runsAs(u), trust.remedy(u)))
 			return
 		default:
 			v.warn(a.Pos, fmt.Errorf("agent %q %s; %s", a.Name, trust.runsAs(u), trust.remedy(u)))
@@ -133,8 +134,8 @@ func reason(err error) string {
 }
 
 // names checks the name space: pmcd does not start without.
-func (v *verifier) names(opt *options) {
-	_, err := opt.namespace.Load(context.Background(), func(e *pmnsload.Error) { v.warn(e.Pos, e.Err) })
+func (v *verifier) names(opt *cli.Options) {
+	_, err := opt.Namespace.Load(context.Background(), func(e *pmnsload.Error) { v.warn(e.Pos, e.Err) })
 	var list pmnsload.ErrorList
 	switch {
 	case errors.As(err, &list):
@@ -142,7 +143,7 @@ func (v *verifier) names(opt *options) {
 			v.fail(e.Pos, e.Err)
 		}
 	case err != nil:
-		v.fail(pmnsload.Pos{File: opt.namespace.Path}, errors.New(reason(err)))
+		v.fail(pmnsload.Pos{File: opt.Namespace.Path}, errors.New(reason(err)))
 	}
 }
 

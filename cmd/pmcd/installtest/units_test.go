@@ -67,7 +67,7 @@ func TestManual(t *testing.T) {
 	inC := map[string]bool{"config": true, "debug": true, "foreground": true, "help": true, "hostname": true, "interface": true,
 		"log": true, "namespace": true, "port": true, "remotecert": true, "reqauth": true, "socket": true,
 		"trace": true, "uniqnames": true, "username": true, "verify": true}
-	found := regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(read(t, filepath.Join(repo, "cmd/pmcd/usage.go")), -1)
+	found := regexp.MustCompile(`--([a-z-]+)`).FindAllStringSubmatch(read(t, filepath.Join(repo, "cmd/pmcd/internal/cli/usage.go")), -1)
 	if len(found) < len(inC) {
 		t.Errorf("pmcd -? has only %d long options", len(found))
 	}

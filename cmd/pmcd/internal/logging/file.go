@@ -16,8 +16,8 @@ import (
 // A File is where messages go, those of agents included.
 type File struct {
 	Output *os.File
-	Opened bool // by Open, and not what this process was started with
-	path   string
+	Opened bool   // by Open, and not what this process was started with
+	Path   string // as -l has it
 	format string
 }
 
@@ -25,7 +25,7 @@ type File struct {
 // output of this process, and so of its agents, go there. If path cannot be
 // opened, or is "-", messages stay where they were.
 func Open(path, format string, stderr io.Writer) *File {
-	l := &File{Output: os.Stderr, path: path, format: format}
+	l := &File{Output: os.Stderr, Path: path, format: format}
 	if path == "-" {
 		return l
 	}
@@ -50,7 +50,7 @@ func Open(path, format string, stderr io.Writer) *File {
 // Core returns the core of loggers that write to the log: in the format of
 // --log-format, or for the journal if the standard error output leads there.
 func (l *File) Core() zapcore.Core {
-	if l.path == "-" && l.format != "json" && StderrIsJournal() {
+	if l.Path == "-" && l.format != "json" && StderrIsJournal() {
 		return NewJournalCore(l.Output)
 	}
 	return NewCore(l.Output, l.format)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 )
 
-// usageText is for people: what C pmcd says is not what ours can do.
-const usageText = `Usage: pmcd [options]
+// UsageText is for people: what C pmcd says is not what ours can do.
+const UsageText = `Usage: pmcd [options]
 
 Service:
   -f, --foreground      stay in the foreground, as this user
@@ -57,45 +57,58 @@ Diagnostics:
 What pmcd does while it runs: pmcdctl --help
 `
 
-// isService reports whether a command line that cannot be carried out because of
-// err is that of a service: a service manager has started this process, or a
-// script that it has started, or -F says so.
-func (opt *options) isService(err error, getenv func(string) string) bool {
-	return getenv("NOTIFY_SOCKET") != "" || opt.managed && errors.As(err, new(*usageError))
+// Exit codes. Help and an unknown option are 0, as scripts of PCP count on it,
+// but for a service: see UsageFailed.
+const (
+	ExitOK    = 0
+	ExitError = 1
+)
+
+// NotStarted says so in the words of C pmcd, and returns the exit code for it.
+func NotStarted(stderr io.Writer) int {
+	fmt.Fprintln(stderr, "pmcd not started due to errors!")
+	return ExitError
 }
 
-// usageFailed says in one line what is wrong with the options of a service: its
+// IsService reports whether a command line that cannot be carried out because of
+// err is that of a service: a service manager has started this process, or a
+// script that it has started, or -F says so.
+func (opt *Options) IsService(err error, getenv func(string) string) bool {
+	return getenv("NOTIFY_SOCKET") != "" || opt.Managed && errors.As(err, new(*UsageError))
+}
+
+// UsageFailed says in one line what is wrong with the options of a service: its
 // journal shows that, and the exit code is that of a failure. C pmcd differs: an
 // option that it does not know is the usage message and exit code 0, a service
 // that has ended well.
-func usageFailed(why string, stderr io.Writer) int {
+func UsageFailed(why string, stderr io.Writer) int {
 	priority := ""
 	if logging.StderrIsJournal() {
 		priority = "<3>"
 	}
 	fmt.Fprintf(stderr, "%spmcd: not started: %s\n", priority, why)
-	return exitError
+	return ExitError
 }
 
-// oneLine is what is wrong with a command line.
-func oneLine(err error) string {
-	if usage := (*usageError)(nil); errors.As(err, &usage) {
-		return strings.ReplaceAll(usage.short(), "\n", "; ")
+// OneLine is what is wrong with a command line.
+func OneLine(err error) string {
+	if usage := (*UsageError)(nil); errors.As(err, &usage) {
+		return strings.ReplaceAll(usage.Short(), "\n", "; ")
 	}
 	return err.Error() + " is not for a service"
 }
 
-// A usageError is what is wrong with the command line.
-type usageError struct {
+// A UsageError is what is wrong with the command line.
+type UsageError struct {
 	lines    []string // before the usage
 	last     string   // after it: C pmcd says nothing of that; "" is nothing
-	harmless bool     // C pmcd exits with 0
+	Harmless bool     // C pmcd exits with 0
 }
 
-func (e *usageError) add(text string) { e.lines = append(e.lines, text) }
+func (e *UsageError) add(text string) { e.lines = append(e.lines, text) }
 
-// short is the error without the usage.
-func (e *usageError) short() string {
+// Short is the error without the usage.
+func (e *UsageError) Short() string {
 	lines := e.lines
 	if e.last != "" {
 		lines = append(lines[:len(lines):len(lines)], e.last)
@@ -103,12 +116,12 @@ func (e *usageError) short() string {
 	return strings.Join(lines, "\n")
 }
 
-func (e *usageError) Error() string {
+func (e *UsageError) Error() string {
 	var b strings.Builder
 	for _, line := range e.lines {
 		b.WriteString("pmcd: " + line + "\n")
 	}
-	b.WriteString(usageText)
+	b.WriteString(UsageText)
 	if e.last != "" {
 		b.WriteString("pmcd: " + e.last + "\n")
 	}

@@ -1,4 +1,6 @@
-package main
+// Package cli is what a user tells pmcd: the command line and the environment
+// (pmcd(1)), the defaults, the usage messages, and where files are that neither names.
+package cli
 
 import (
 	"errors"
@@ -12,42 +14,42 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// options are what the command line and the environment say (pmcd(1),
+// Options are what the command line and the environment say (pmcd(1),
 // OPTIONS).
-type options struct {
-	config       string
-	namespace    daemon.Namespace
-	interfaces   []string
-	ports        []int
-	socket       string
-	log          string
-	logFormat    string // text or json
-	hostname     string
-	user         string
-	debug        string
-	maxPDU       int
-	maxContexts  int
-	maxMetrics   int
-	backlog      int // of listening sockets; 0 is as many as the system allows
-	trace        int
-	timeout      time.Duration
-	credsTimeout time.Duration
-	lateGrace    time.Duration // see daemon.Config
-	noRestart    bool
-	foreground   bool   // -f
-	managed      bool   // -F, which has precedence
-	fatal        string // where failures at the start are copied; "" is the terminal
-	embedded     bool   // serve what is compiled in
-	endWithRoot  bool   // --exit-without-helper
-	named        bool   // -c, -n or -N
-	verify       bool
-	verifyRights bool // -v: also which agents run without root's rights. PCP's script prints what --verify says at each start, and the log has that
-	local        bool
-	reqAuth      bool // -S
-	remoteCert   bool // -Q
-	watch        bool
-	mistakes     []string // what does not keep pmcd from starting
-	warnings     []string // for the log, once there is one: mistakes too
+type Options struct {
+	Config           string
+	Namespace        daemon.Namespace
+	Interfaces       []string
+	Ports            []int
+	Socket           string
+	Log              string
+	LogFormat        string // text or json
+	Hostname         string
+	User             string
+	Debug            string
+	MaxPDU           int
+	MaxContexts      int
+	MaxMetrics       int
+	Backlog          int // of listening sockets; 0 is as many as the system allows
+	Trace            int
+	Timeout          time.Duration
+	HandshakeTimeout time.Duration
+	LateGrace        time.Duration // see daemon.Config
+	NoRestart        bool
+	Foreground       bool   // -f
+	Managed          bool   // -F, which has precedence
+	FailureFile      string // where failures at the start are copied; "" is the terminal
+	Embedded         bool   // serve what is compiled in
+	EndWithRoot      bool   // --exit-without-helper
+	Named            bool   // -c, -n or -N
+	Verify           bool
+	VerifyRights     bool // -v: also which agents run without root's rights. PCP's script prints what --verify says at each start, and the log has that
+	Local            bool
+	ReqAuth          bool // -S
+	RemoteCert       bool // -Q
+	Watch            bool
+	Mistakes         []string // what does not keep pmcd from starting
+	Warnings         []string // for the log, once there is one: mistakes too
 }
 
 // defaultPort is registered for pmcd.
@@ -55,23 +57,23 @@ const defaultPort = 44321
 
 // What else than to serve or to verify a command line can ask for.
 var (
-	errHelp    = errors.New("--help")
-	errVersion = errors.New("--version")
+	ErrHelp    = errors.New("--help")
+	ErrVersion = errors.New("--version")
 )
 
-// parseOptions reads the command line. All of it is read, and all that is wrong
+// Parse reads the command line. All of it is read, and all that is wrong
 // with it told at once; the options are returned with the error, too. As with C
 // pmcd an option that does not exist is harmless, whatever else is wrong.
-func parseOptions(args []string) (*options, error) {
-	opt := &options{
-		logFormat:    "text",
-		maxPDU:       64 << 10,
-		maxContexts:  64,
-		maxMetrics:   32 << 10,
-		timeout:      5 * time.Second,
-		credsTimeout: 3 * time.Second,
+func Parse(args []string) (*Options, error) {
+	opt := &Options{
+		LogFormat:        "text",
+		MaxPDU:           64 << 10,
+		MaxContexts:      64,
+		MaxMetrics:       32 << 10,
+		Timeout:          5 * time.Second,
+		HandshakeTimeout: 3 * time.Second,
 	}
-	e := new(usageError)
+	e := new(UsageError)
 	help, version := false, false
 	all := append(opt.table(), getopt.Option{Short: '?', Long: "help", Set: func(string) error {
 		help = true
@@ -84,17 +86,17 @@ func parseOptions(args []string) (*options, error) {
 	for _, err := range errs {
 		e.add(err.Error())
 		if !errors.As(err, new(valueError)) {
-			e.harmless = true
+			e.Harmless = true
 		}
 	}
 	switch {
 	case help && len(errs) == 0:
-		return opt, errHelp
+		return opt, ErrHelp
 	case version && len(errs) == 0:
-		return opt, errVersion
+		return opt, ErrVersion
 	}
-	e.harmless = e.harmless || help
-	if opt.embedded && opt.named {
+	e.Harmless = e.Harmless || help
+	if opt.Embedded && opt.Named {
 		e.add("--embedded does not go with -c, -n or -N")
 	}
 	if len(rest) > 0 {
@@ -114,7 +116,7 @@ func (e valueError) Error() string { return string(e) }
 func badValue(format string, a ...any) error { return valueError(fmt.Sprintf(format, a...)) }
 
 // table returns the options, which set the fields of opt.
-func (opt *options) table() []getopt.Option {
+func (opt *Options) table() []getopt.Option {
 	flag := func(short byte, long string, p *bool) getopt.Option {
 		return getopt.Option{Short: short, Long: long, Set: func(string) error {
 			*p = true
@@ -157,39 +159,39 @@ func (opt *options) table() []getopt.Option {
 		return o
 	}
 	names := func(v string) error {
-		opt.namespace.Path, opt.named = v, true
+		opt.Namespace.Path, opt.Named = v, true
 		return nil
 	}
 	return []getopt.Option{
 		flag('A', "", new(bool)), // nothing is announced anyway
 		with('c', "config", func(v string) error {
-			opt.config, opt.named = v, true
+			opt.Config, opt.Named = v, true
 			return nil
 		}),
-		limit('C', "maxctx", &opt.maxContexts),
+		limit('C', "maxctx", &opt.MaxContexts),
 		with('D', "debug", func(v string) error {
-			names, err := pmcdconf.ParseDebug(opt.debug + "," + v)
+			names, err := pmcdconf.ParseDebug(opt.Debug + "," + v)
 			if err != nil {
 				return badValue("unrecognized debug options specification (%s)", v)
 			}
-			opt.debug = strings.Join(names, ",")
+			opt.Debug = strings.Join(names, ",")
 			return nil
 		}),
-		own(flag(0, "embedded", &opt.embedded)),
-		own(flag(0, "exit-without-helper", &opt.endWithRoot)),
-		flag('f', "foreground", &opt.foreground),
-		flag('F', "managed", &opt.managed),
-		text('H', "hostname", &opt.hostname),
+		own(flag(0, "embedded", &opt.Embedded)),
+		own(flag(0, "exit-without-helper", &opt.EndWithRoot)),
+		flag('f', "foreground", &opt.Foreground),
+		flag('F', "managed", &opt.Managed),
+		text('H', "hostname", &opt.Hostname),
 		with('i', "interface", func(v string) error {
 			opt.addInterface(v)
 			return nil
 		}),
-		text('l', "log", &opt.log),
+		text('l', "log", &opt.Log),
 		own(with(0, "log-format", func(v string) error {
 			if v != "text" && v != "json" {
 				return badValue("--log-format requires text or json (%s)", v)
 			}
-			opt.logFormat = v
+			opt.LogFormat = v
 			return nil
 		})),
 		own(with(0, "late-grace", func(v string) error {
@@ -200,11 +202,11 @@ func (opt *options) table() []getopt.Option {
 			opt.setLateGrace(n)
 			return nil
 		})),
-		limit('L', "maxbytes", &opt.maxPDU),
-		limit('M', "maxmetric", &opt.maxMetrics),
+		limit('L', "maxbytes", &opt.MaxPDU),
+		limit('M', "maxmetric", &opt.MaxMetrics),
 		with('n', "namespace", names),
 		with('N', "uniqnames", func(v string) error {
-			opt.namespace.Unique = true
+			opt.Namespace.Unique = true
 			return names(v)
 		}),
 		with('p', "port", func(v string) error {
@@ -212,34 +214,34 @@ func (opt *options) table() []getopt.Option {
 			if !ok {
 				return badValue("-p requires a positive numeric argument (%s)", v)
 			}
-			opt.ports = append(opt.ports, ports...)
+			opt.Ports = append(opt.Ports, ports...)
 			return nil
 		}),
-		number('q', "", 1, func(n int) { opt.credsTimeout = time.Duration(n) * time.Second }),
-		flag('Q', "remotecert", &opt.remoteCert),
-		text('s', "socket", &opt.socket),
-		flag('S', "reqauth", &opt.reqAuth),
-		number('t', "", 0, func(n int) { opt.timeout = time.Duration(n) * time.Second }),
-		number('T', "trace", 0, func(n int) { opt.trace = n }),
-		text('U', "username", &opt.user),
-		{Short: 'v', Set: func(string) error { opt.verify, opt.verifyRights = true, true; return nil }},
-		flag(0, "verify", &opt.verify),
-		own(flag(0, "watch", &opt.watch)),
-		text('x', "", &opt.fatal),
+		number('q', "", 1, func(n int) { opt.HandshakeTimeout = time.Duration(n) * time.Second }),
+		flag('Q', "remotecert", &opt.RemoteCert),
+		text('s', "socket", &opt.Socket),
+		flag('S', "reqauth", &opt.ReqAuth),
+		number('t', "", 0, func(n int) { opt.Timeout = time.Duration(n) * time.Second }),
+		number('T', "trace", 0, func(n int) { opt.Trace = n }),
+		text('U', "username", &opt.User),
+		{Short: 'v', Set: func(string) error { opt.Verify, opt.VerifyRights = true, true; return nil }},
+		flag(0, "verify", &opt.Verify),
+		own(flag(0, "watch", &opt.Watch)),
+		text('x', "", &opt.FailureFile),
 	}
 }
 
 // setLateGrace is --late-grace; no time at all is less than zero for the daemon.
-func (opt *options) setLateGrace(seconds int) {
-	opt.lateGrace = time.Duration(seconds) * time.Second
+func (opt *Options) setLateGrace(seconds int) {
+	opt.LateGrace = time.Duration(seconds) * time.Second
 	if seconds == 0 {
-		opt.lateGrace = -1
+		opt.LateGrace = -1
 	}
 }
 
 // parsePorts returns the numbers of a list, as in -p. One that is no port is
 // left to whoever opens it: others may do.
-func (opt *options) parsePorts(v string) (ports []int, ok bool) {
+func (opt *Options) parsePorts(v string) (ports []int, ok bool) {
 	for word := range strings.SplitSeq(v, ",") {
 		n, rest := strtol(word, 0)
 		if rest != "" || n < 0 {
@@ -257,7 +259,7 @@ func (opt *options) parsePorts(v string) (ports []int, ok bool) {
 
 // addInterface adds an address for daemon.Listen. It cannot be listened at if
 // it is none, but at others.
-func (opt *options) addInterface(v string) {
+func (opt *Options) addInterface(v string) {
 	switch v {
 	case "INADDR_ANY":
 		v = ""
@@ -268,14 +270,14 @@ func (opt *options) addInterface(v string) {
 			opt.mistake("-i %s: not a numeric address", v)
 		}
 	}
-	opt.interfaces = append(opt.interfaces, v)
+	opt.Interfaces = append(opt.Interfaces, v)
 }
 
-func (opt *options) mistake(format string, args ...any) {
-	opt.mistakes = append(opt.mistakes, fmt.Sprintf(format, args...))
-	opt.warn(format, args...)
+func (opt *Options) mistake(format string, args ...any) {
+	opt.Mistakes = append(opt.Mistakes, fmt.Sprintf(format, args...))
+	opt.Warn(format, args...)
 }
 
-func (opt *options) warn(format string, args ...any) {
-	opt.warnings = append(opt.warnings, fmt.Sprintf(format, args...))
+func (opt *Options) Warn(format string, args ...any) {
+	opt.Warnings = append(opt.Warnings, fmt.Sprintf(format, args...))
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -6,30 +6,31 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-// placeFiles fills in where the socket and the log are, unless options or the
+// PlaceFiles fills in where the socket and the log are, unless options or the
 // environment have said so. There is nothing that must be there: without a
 // directory for them there is no socket, and messages stay on the standard
 // error output.
-func (opt *options) placeFiles(root string, uid int, getenv func(string) string) {
-	if opt.socket == "" {
+func (opt *Options) PlaceFiles(root string, uid int, getenv func(string) string) {
+	if opt.Socket == "" {
 		dir, err := ownDir(filepath.Join(root, "run/pcp"), uid, getenv)
 		if err != nil {
-			opt.warn("no Unix domain socket: %v", err)
+			opt.Warn("no Unix domain socket: %v", err)
 		} else {
-			opt.socket = filepath.Join(dir, "pmcd.socket")
+			opt.Socket = filepath.Join(dir, "pmcd.socket")
 		}
 	}
-	if opt.log == "" {
+	if opt.Log == "" {
 		dir, err := ownDir(filepath.Join(root, "var/log/pcp"), uid, getenv)
 		if err != nil {
-			opt.warn("no log file: %v", err)
-			opt.log = "-"
+			opt.Warn("no log file: %v", err)
+			opt.Log = "-"
 		} else {
-			opt.log = filepath.Join(dir, "pmcd.log")
+			opt.Log = filepath.Join(dir, "pmcd.log")
 		}
 	}
 }
@@ -115,3 +116,45 @@ func checkParent(path string, uid int) error {
 }
 
 func owner(fi fs.FileInfo) int { return int(fi.Sys().(*syscall.Stat_t).Uid) }
+
+// PIDFile returns the path of the file with the process id, for scripts and
+// service managers; "" if nobody says where it is.
+func (opt *Options) PIDFile(getenv func(string) string) string {
+	const name = "pmcd.pid"
+	if dir := getenv("PCP_RUN_DIR"); dir != "" {
+		return filepath.Join(dir, name)
+	}
+	if opt.Embedded && opt.Socket != "" {
+		return filepath.Join(filepath.Dir(opt.Socket), name)
+	}
+	return ""
+}
+
+// Sockets returns where the Unix domain socket for clients of a pmcd on this
+// host may be, the most likely place first: what the environment says; where
+// PCP's configuration has it; where a pmcd of this user would have made it, if that
+// directory is there and is this user's; and where that of the system does without
+// PCP.
+func Sockets(root string, uid int, getenv func(string) string) []string {
+	if path := getenv("PMCD_SOCKET"); path != "" {
+		return []string{path}
+	}
+	system := filepath.Join(root, "run/pcp")
+	var dirs []string
+	if dir := getenv("PCP_RUN_DIR"); dir != "" {
+		dirs = append(dirs, dir)
+	}
+	for _, d := range ownDirs(system, uid, getenv) {
+		// Anybody can make a directory in /tmp, and answer there for a pmcd.
+		if d.path == system || checkParent(d.path, uid) == nil && checkOwn(d.path, uid) == nil {
+			dirs = append(dirs, d.path)
+		}
+	}
+	var paths []string
+	for _, dir := range append(dirs, system) {
+		if path := filepath.Join(dir, "pmcd.socket"); !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOptions(t *testing.T) {
+	tests := []struct {
+		name string
+		args string
+		want func(*Options)
+	}{
+		{"none", "", func(*Options) {}},
+		{"short", "-f -F -A -S -Q -c /c -n /n -p 1 -i 127.0.0.1 -s /s -l /l -x /x -L 100 -M 7 -C 8 -q 2 -t 0 -H h -U u -D pdu -T 3 -v", func(o *Options) {
+			o.Foreground, o.Verify, o.VerifyRights, o.Named = true, true, true, true
+			o.Managed, o.ReqAuth, o.RemoteCert, o.FailureFile = true, true, true, "/x"
+			o.Config, o.Namespace.Path, o.Socket, o.Log = "/c", "/n", "/s", "/l"
+			o.Ports, o.Interfaces = []int{1}, []string{"127.0.0.1"}
+			o.MaxPDU, o.MaxMetrics, o.MaxContexts = 100, 7, 8
+			o.HandshakeTimeout, o.Timeout = 2*time.Second, 0
+			o.Hostname, o.User, o.Debug, o.Trace = "h", "u", "pdu", 3
+		}},
+		{"who may connect", "-S -Q", func(o *Options) { o.ReqAuth, o.RemoteCert = true, true }},
+		{"who may connect, long", "--reqauth --remotecert", func(o *Options) { o.ReqAuth, o.RemoteCert = true, true }},
+		{"joined", "-fv -p1,0x2 -p 3 -q9", func(o *Options) {
+			o.Foreground, o.Verify, o.VerifyRights = true, true, true
+			o.Ports, o.HandshakeTimeout = []int{1, 2, 3}, 9*time.Second
+		}},
+		{"long", "--foreground --managed --reqauth --remotecert --config=/c --namespace /n --port=7 --interface=INADDR_LOOPBACK --socket=/s --log=/l --username=u --hostname h --maxbytes=0x100 --maxctx=3 --maxmetric=4 --trace=1 --debug=pmns,fetch", func(o *Options) {
+			o.Foreground, o.Managed, o.ReqAuth, o.RemoteCert, o.Named = true, true, true, true, true
+			o.Config, o.Namespace.Path = "/c", "/n"
+			o.Ports, o.Interfaces = []int{7}, []string{"loopback"}
+			o.Socket, o.Log, o.User, o.Hostname = "/s", "/l", "u", "h"
+			o.MaxPDU, o.MaxContexts, o.MaxMetrics = 256, 3, 4
+			o.Trace, o.Debug = 1, "fetch,pmns"
+		}},
+		{"abbreviated", "--fore --verif --conf=/c --host=h", func(o *Options) {
+			o.Foreground, o.Verify, o.Config, o.Hostname, o.Named = true, true, "/c", "h", true
+		}},
+		{"shorter than another", "--v --mana --maxc 2 --maxm 3", func(o *Options) {
+			o.Verify, o.Managed, o.MaxContexts, o.MaxMetrics = true, true, 2, 3
+		}},
+		{"the end", "-f -- ", func(o *Options) { o.Foreground = true }},
+		{"the last counts", "-c /a -c /b -q 1 -q 2", func(o *Options) {
+			o.Config, o.Named, o.HandshakeTimeout = "/b", true, 2*time.Second
+		}},
+		{"numbers as in C", "-q +3 -t 010 -T 0 -L 0x10 -M 010 -C 0x41", func(o *Options) {
+			o.HandshakeTimeout, o.Timeout = 3*time.Second, 10*time.Second
+			o.MaxPDU, o.MaxMetrics, o.MaxContexts = 16, 8, 65
+		}},
+		{"a number too large", "-q 99999999999 -L 99999999999", func(o *Options) {
+			o.HandshakeTimeout, o.MaxPDU = (1<<31-1)*time.Second, 1<<31-1
+		}},
+		{"empty ports", "-p 1,,2 -p ,3, -p 070", func(o *Options) { o.Ports = []int{1, 2, 3, 56} }},
+		{"not a port", "-p 70000", func(o *Options) {
+			o.Ports = []int{70000}
+			o.Mistakes = []string{"there is no port 70000"}
+			o.Warnings = o.Mistakes
+		}},
+		{"not an address", "-i localhost -i INADDR_ANY", func(o *Options) {
+			o.Interfaces = []string{"localhost", ""}
+			o.Mistakes = []string{"-i localhost: not a numeric address"}
+			o.Warnings = o.Mistakes
+		}},
+		{"debug options add up", "-D pmns -D PDU,pmns", func(o *Options) { o.Debug = "pdu,pmns" }},
+		{"any -N makes names unique, the last gives the file", "-N /a -n /b", func(o *Options) {
+			o.Namespace.Path, o.Namespace.Unique, o.Named = "/b", true, true
+		}},
+		{"a name may be empty", "--config=", func(o *Options) { o.Named = true }},
+		{"time for late agents", "--late-grace=20", func(o *Options) { o.LateGrace = 20 * time.Second }},
+		{"end of the helper", "--exit-without-helper", func(o *Options) { o.EndWithRoot = true }},
+		{"what is compiled in", "-f --embedded", func(o *Options) { o.Foreground, o.Embedded = true, true }},
+		{"what follows a limit's digits does not count", "-L 64k", func(o *Options) { o.MaxPDU = 64 }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want, err := Parse(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.want(want)
+			got, err := Parse(strings.Fields(tt.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	tests := []struct {
+		name string
+		args string
+		env  map[string]string
+		want func(*Options)
+		err  string
+	}{
+		{
+			"defaults", "-c /c", map[string]string{"PCP_VAR_DIR": "/var", "PCP_RUN_DIR": "/run"},
+			func(o *Options) {
+				o.Ports, o.Socket = []int{44321}, "/run/pmcd.socket"
+				o.Namespace.Path, o.Namespace.Default = "/var/pmns/root", true
+				o.Namespace.Include = []string{"/var/pmns"}
+			}, "",
+		},
+		{
+			"variables", "-p 2 -p 1", map[string]string{
+				"PMCD_PORT": "1,3", "PMCD_LOCAL": "1", "PMCD_SOCKET": "/s", "PCP_RUN_DIR": "/run",
+				"PMNS_DEFAULT": "/names", "PCP_PMCDCONF_PATH": "/conf",
+			},
+			func(o *Options) {
+				o.Config, o.Socket, o.Local = "/conf", "/s", true
+				o.Ports, o.Interfaces = []int{1, 3, 2}, []string{"loopback"}
+				o.Namespace.Path, o.Namespace.Default = "/names", true
+				o.Warnings = []string{
+					"nports=4 from PMCD_PORT=1,3 in environment",
+					"duplicate client request port (1) will be ignored",
+					"localhost only from PMCD_LOCAL=1 in environment",
+				}
+			}, "",
+		},
+		{
+			"embedded", "--embedded", map[string]string{"PMCD_SOCKET": "/s", "PCP_PMCDCONF_PATH": "/conf", "PCP_VAR_DIR": "/var"},
+			func(o *Options) {
+				o.Config, o.Log, o.Embedded, o.Socket, o.Ports = "", "", true, "/s", []int{44321}
+				o.Interfaces, o.Local = []string{"loopback"}, true
+			}, "",
+		},
+		{
+			"embedded, for others", "--embedded -i INADDR_ANY -i 10.0.0.1", nil,
+			func(o *Options) {
+				o.Config, o.Log, o.Embedded, o.Ports = "", "", true, []int{44321}
+				o.Interfaces = []string{"", "10.0.0.1"}
+			}, "",
+		},
+		{
+			"what becomes of agents that fail", "-c /c -s /s", map[string]string{"PMCD_RESTART_AGENTS": "0", "PMCD_LATE_GRACE": "7"},
+			func(o *Options) {
+				o.Ports, o.Socket, o.NoRestart, o.LateGrace = []int{44321}, "/s", true, 7*time.Second
+				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
+				o.Warnings = []string{"restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment"}
+			}, "",
+		},
+		{
+			"an option wins, and only 0 is no", "-c /c -s /s --late-grace 0", map[string]string{"PMCD_RESTART_AGENTS": "00", "PMCD_LATE_GRACE": "7"},
+			func(o *Options) {
+				o.Ports, o.Socket, o.LateGrace = []int{44321}, "/s", -1
+				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
+			}, "",
+		},
+		{"bad grace", "-c /c", map[string]string{"PMCD_LATE_GRACE": "soon"}, nil, "bad PMCD_LATE_GRACE"},
+		{
+			"backlog", "-c /c", map[string]string{"PMCD_MAXPENDING": "7", "PMCD_LOCAL": "0"},
+			func(o *Options) {
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.Backlog = 7
+				o.Warnings = []string{"maxpending=7 from PMCD_MAXPENDING=7 in environment"}
+			}, "",
+		},
+		{
+			"no backlog", "-c /c", map[string]string{"PMCD_MAXPENDING": "-1", "PMCD_LOCAL": "no"},
+			func(o *Options) {
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.Warnings = []string{"PMCD_MAXPENDING=-1 in environment is ignored: not a positive number"}
+				o.Mistakes = o.Warnings
+			}, "",
+		},
+		{"bad ports", "-c /c", map[string]string{"PMCD_PORT": "x"}, nil, "bad PMCD_PORT"},
+		{"no configuration", "", nil, nil, "no configuration file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Parse(strings.Fields(tt.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = got.Complete(func(name string) string { return tt.env[name] })
+			if tt.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("got %v, want %q", err, tt.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, _ := Parse(nil)
+			want.Config, want.Log = "/c", "pmcd.log"
+			want.Named = strings.Contains(tt.args, "-c")
+			tt.want(want)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %+v\nwant %+v", got, want)
+			}
+		})
+	}
+}
