@@ -18,6 +18,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -126,8 +127,8 @@ func load(ctx context.Context, opt *cli.Options, stderr io.Writer) (*pmcdconf.Co
 	if opt.Embedded && opt.Named {
 		return nil, nil, errors.New("--embedded does not go with -c or -n")
 	}
-	if opt.Embedded || !opt.Named && withoutPCP("/", os.LookupEnv) {
-		e, err := loadEmbedded(false)
+	if opt.Embedded || !opt.Named && embedded.WithoutPCP("/", os.LookupEnv) {
+		e, err := embedded.Load(false)
 		if err != nil {
 			return nil, nil, err
 		}

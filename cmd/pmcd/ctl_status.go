@@ -14,12 +14,12 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -92,7 +92,7 @@ func ask(ctx context.Context, sockets []string) (*ctl.Report, error) {
 		case path != socket && ctl.Listening(socket):
 			failed = cmp.Or(failed, fmt.Errorf("the pmcd at %s cannot be asked: there is no %s; it is not this pmcd, or its log says why", socket, path))
 		default:
-			none = append(none, fmt.Sprintf("%s: %v", path, justErrno(err)))
+			none = append(none, fmt.Sprintf("%s: %v", path, message.Errno(err)))
 		}
 	}
 	if err := cmp.Or(denied, failed); err != nil {
@@ -103,14 +103,6 @@ func ask(ctx context.Context, sockets []string) (*ctl.Report, error) {
 		text += " (-s says where its socket is)"
 	}
 	return nil, errors.New(text)
-}
-
-// justErrno is why a socket cannot be connected to, without what the caller knows.
-func justErrno(err error) error {
-	if errno := syscall.Errno(0); errors.As(err, &errno) {
-		return errno
-	}
-	return err
 }
 
 // exitCode is that of pmcdctl status. A note about an agent that is ready does
@@ -227,7 +219,7 @@ type printer struct {
 func (p *printer) line(format string, args ...any) {
 	for i, a := range args {
 		if s, ok := a.(string); ok {
-			args[i] = printable(s)
+			args[i] = message.Printable(s)
 		}
 	}
 	if p.tab == nil {
@@ -243,16 +235,6 @@ func (p *printer) flush() error {
 		p.tab = nil
 	}
 	return p.err
-}
-
-// printable returns s with what is not to be seen replaced by dots.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '.'
-	}, s)
 }
 
 // age is a span of time in its two largest units.

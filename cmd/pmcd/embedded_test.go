@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -248,7 +249,7 @@ func TestPeerEmbedded(t *testing.T) {
 
 // agentsServed is the number of agents of the embedded configuration.
 func agentsServed(t *testing.T) int {
-	e, err := loadEmbedded(false)
+	e, err := embedded.Load(false)
 	if err != nil {
 		t.Fatal(err)
 	}

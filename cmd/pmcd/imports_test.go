@@ -107,7 +107,7 @@ var onlyIn = map[string]string{
 	"github.com/spf13/cobra": "cmd/pmcd",
 	"github.com/spf13/pflag": "cmd/pmcd",
 	"plugin":                 "agents/launch/goplugin",
-	module + "/etc":          "cmd/pmcd",
+	module + "/etc":          "cmd/pmcd/internal/embedded",
 }
 
 func TestImports(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
@@ -75,7 +76,7 @@ func run(args []string, stderr io.Writer) int {
 		reportFailure(errors.New(usage.Short()), opt.FailureFile, nil, waiter)
 		return cli.ExitError
 	}
-	if !opt.Named && withoutPCP("/", os.LookupEnv) {
+	if !opt.Named && embedded.WithoutPCP("/", os.LookupEnv) {
 		opt.Embedded = true
 	}
 	if _, given := os.LookupEnv("PCP_VERSION"); opt.Embedded && !given { // pcp.conf has it for agents
@@ -141,10 +142,10 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 			return fail(err)
 		}
 	}
-	var embedded *daemon.Embedded
+	var defaults *daemon.Embedded
 	if opt.Embedded {
 		var err error
-		if embedded, err = loadEmbedded(opt.ReqAuth); err != nil {
+		if defaults, err = embedded.Load(opt.ReqAuth); err != nil {
 			return fail(err)
 		}
 		opt.PlaceFiles("/", os.Geteuid(), os.Getenv)
@@ -169,8 +170,8 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 		}
 	}
 	var about []string
-	if embedded != nil {
-		about = describe(embedded, listeners.Addrs())
+	if defaults != nil {
+		about = embedded.Describe(defaults, listeners.Addrs())
 		if opt.Log != "-" {
 			for _, line := range append(about, "log: "+opt.Log) {
 				fmt.Fprintln(stderr, "pmcd:", line)
@@ -202,7 +203,7 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 		ConfigFile:       opt.Config,
 		Namespace:        opt.Namespace,
 		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
-		Embedded:         embedded,
+		Embedded:         defaults,
 		Listeners:        listeners,
 		Watch:            opt.Watch,
 		CredsRequired:    opt.ReqAuth,

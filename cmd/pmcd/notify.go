@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/daemon"
 )
 
@@ -60,7 +61,7 @@ func newNotifier(env managerEnv) (*notifier, error) {
 	// has to be able to say so.
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Net: "unixgram", Name: addr})
 	if err != nil {
-		return nil, fmt.Errorf("the service manager cannot be told anything: NOTIFY_SOCKET=%s: %w", addr, justErrno(err))
+		return nil, fmt.Errorf("the service manager cannot be told anything: NOTIFY_SOCKET=%s: %w", addr, message.Errno(err))
 	}
 	n := &notifier{conn: conn}
 	if usec, err := strconv.ParseUint(env["WATCHDOG_USEC"], 10, 63); err == nil {
@@ -127,7 +128,7 @@ const maxStatus = 1 << 10
 func statusText(h daemon.Health) string {
 	text := fmt.Sprintf("serving, %d of %d agents ready", h.Ready, h.Agents)
 	for _, more := range slices.Concat(h.Unwell, h.Problems) {
-		more = "; " + printable(more)
+		more = "; " + message.Printable(more)
 		if len(text)+len(more) > maxStatus {
 			return text + "; ... (pmcdctl status has all)"
 		}

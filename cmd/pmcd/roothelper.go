@@ -14,6 +14,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -154,11 +155,11 @@ func runRootHelper(args []string) int {
 		},
 	}
 	if cfg.ConfigFile == "" {
-		embedded, err := loadEmbedded(false)
+		defaults, err := embedded.Load(false)
 		if err != nil {
 			return fail(err)
 		}
-		cfg.Embedded = embedded.Conf.Agents
+		cfg.Embedded = defaults.Conf.Agents
 	}
 	if err := roothelper.Serve(socket, cfg); err != nil {
 		return fail(err)

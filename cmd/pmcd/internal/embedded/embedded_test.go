@@ -1,16 +1,12 @@
-package main
+package embedded
 
 import (
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
-	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // The embedded defaults are for a host that has nothing of PCP's, and where
@@ -59,93 +55,15 @@ func TestWithoutPCP(t *testing.T) {
 				}
 			}
 			lookup := func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok }
-			if got := withoutPCP(root, lookup); got != tt.want {
+			if got := WithoutPCP(root, lookup); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
-// What is named and missing is an error everywhere, also where PCP is not
-// installed.
-func TestNoFallback(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	conf, names, none := filepath.Join(dir, "conf"), filepath.Join(dir, "pmns"), filepath.Join(dir, "none")
-	for name, text := range map[string]string{conf: "pmcd 2 dso pmcd_init /none\n", names: "root { pmcd 2:0:0 }\n"} {
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	const noConf = "neither -c nor pcp.conf names one"
-	tests := []struct {
-		name, args, env, want string
-	}{
-		{"-c", "-n " + names + " -c " + none, "PCP_CONF=/dev/null", none},
-		{"-n", "-c " + conf + " -n " + none, "PCP_CONF=/dev/null", none},
-		{"-N", "-c " + conf + " -N " + none, "PCP_CONF=/dev/null", none},
-		{"PMNS_DEFAULT", "-c " + conf, "PMNS_DEFAULT=" + none, none},
-		{"PCP_CONF", "", "PCP_CONF=" + none, noConf},
-		{"PCP_DIR", "", "PCP_DIR=" + none, noConf},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			args := append([]string{"-f", "-i", "127.0.0.1", "-p", "0", "-l", "-", "-s", filepath.Join(t.TempDir(), "s")}, strings.Fields(tt.args)...)
-			cmd := exec.CommandContext(t.Context(), self, args...)
-			cmd.Env = []string{"PMCD_TEST_RUN=1", "GORACE=atexit_sleep_ms=0", tt.env}
-			out, err := cmd.CombinedOutput()
-			if cmd.ProcessState.ExitCode() != cli.ExitError || !strings.Contains(string(out), tt.want) {
-				t.Errorf("%v, want exit code %d and %q:\n%s", err, cli.ExitError, tt.want, out)
-			}
-		})
-	}
-}
-
-// What is compiled in is without a mistake, and complete: each metric has an
-// agent, and each agent is built in.
-func TestLoadEmbedded(t *testing.T) {
-	e, err := loadEmbedded(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(e.Conf.Problems) > 0 {
-		t.Errorf("pmcd.conf: %v", e.Conf.Problems)
-	}
-	domains := make(map[int]bool)
-	for _, a := range e.Conf.Agents {
-		domains[a.Domain] = true
-		if a.Kind != pmcdconf.DSO || a.Entry != pmcdconf.PMCDEntry && builtin[a.Entry].newAgent == nil {
-			t.Errorf("agent %q is not built in: %v", a.Name, a)
-		}
-		if a.Path != "" {
-			t.Errorf("agent %q has a file, %s", a.Name, a.Path)
-		}
-		if slices.Contains([]string{"trivial", "simple", "txmon", "sample"}, a.Name) {
-			t.Errorf("agent %q is a demonstration", a.Name)
-		}
-	}
-	for entry := range e.Names.All("") {
-		domain := entry.Domain
-		if entry.Domain == 0 {
-			domain = entry.PMID.Domain()
-		}
-		if !domains[domain] {
-			t.Errorf("%s is of domain %d, which has no agent", entry.Name, domain)
-		}
-	}
-	if id, _ := e.Names.PMID("pmcd.version"); id.Domain() != 2 {
-		t.Errorf("pmcd.version is %v", id)
-	}
-	if len(e.Labels) == 0 || !e.Labels[0].Optional {
-		t.Errorf("labels %v", e.Labels)
-	}
-}
-
 func TestDescribe(t *testing.T) {
-	e, err := loadEmbedded(false)
+	e, err := Load(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +86,7 @@ func TestDescribe(t *testing.T) {
 		{[]net.Addr{tcp("[fe80::1]:1")}, []string{"try: pminfo -h [fe80::1]:1"}},
 		{[]net.Addr{unix}, []string{"try: pminfo -h unix:/run/pcp/pmcd.socket"}},
 	} {
-		lines := describe(e, tt.addrs)
+		lines := Describe(e, tt.addrs)
 		if !slices.Equal(lines[1:], tt.want) {
 			t.Errorf("%v: got %q, want %q", tt.addrs, lines[1:], tt.want)
 		}

@@ -1,4 +1,6 @@
-package main
+// Package embedded is what pmcd serves on a host without PCP: a configuration, a name
+// space and labels that are compiled in.
+package embedded
 
 import (
 	"errors"
@@ -15,10 +17,10 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// withoutPCP reports whether a host has none of the files that say what to
+// WithoutPCP reports whether a host has none of the files that say what to
 // serve (pcp.conf(5), pmcd.conf, PMNS(5)) and nobody has said where they would
 // be. One that cannot be looked for may be there.
-func withoutPCP(root string, lookup func(string) (string, bool)) bool {
+func WithoutPCP(root string, lookup func(string) (string, bool)) bool {
 	for _, name := range []string{"PCP_CONF", "PCP_DIR", "PCP_PMCDCONF_PATH", "PCP_VAR_DIR", "PMNS_DEFAULT"} {
 		if _, ok := lookup(name); ok {
 			return false
@@ -32,8 +34,8 @@ func withoutPCP(root string, lookup func(string) (string, bool)) bool {
 	return true
 }
 
-// loadEmbedded returns what is compiled in; reqAuth is -S.
-func loadEmbedded(reqAuth bool) (*daemon.Embedded, error) {
+// Load returns what is compiled in; reqAuth is -S.
+func Load(reqAuth bool) (*daemon.Embedded, error) {
 	conf, err := pmcdconf.Parse("embedded pmcd.conf", strings.NewReader(etc.Conf), pmcdconf.Options{CredsRequired: reqAuth})
 	if err != nil {
 		return nil, err
@@ -53,8 +55,8 @@ func loadEmbedded(reqAuth bool) (*daemon.Embedded, error) {
 	return &daemon.Embedded{Conf: conf, Names: names, Labels: labels}, nil
 }
 
-// describe says what is served, and how clients get at it.
-func describe(e *daemon.Embedded, addrs []net.Addr) []string {
+// Describe says what is served, and how clients get at it.
+func Describe(e *daemon.Embedded, addrs []net.Addr) []string {
 	var names []string
 	for _, a := range e.Conf.Agents {
 		names = append(names, a.Name)
