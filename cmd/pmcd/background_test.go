@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,186 +15,73 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
-
-// A place is a directory with all that a pmcd has.
-type place struct {
-	t   *testing.T
-	dir string
-	exe string // the program
-}
-
-func newPlace(t *testing.T, exe string) *place {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "bg") // short, and others can enter it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	p := &place{t: t, dir: dir, exe: exe}
-	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(p.at("run"), 0o777), os.Mkdir(p.at("log"), 0o777),
-		os.Chmod(p.at("run"), 0o777), os.Chmod(p.at("log"), 0o777)); err != nil {
-		t.Fatal(err)
-	}
-	p.write("conf", "pmcd 2 dso pmcd_init /none\n")
-	p.write("pmns", "root { pmcd }\npmcd { numclients 2:0:3 }\n")
-	return p
-}
-
-func (p *place) at(name string) string { return filepath.Join(p.dir, name) }
-
-func (p *place) write(name, text string) {
-	p.t.Helper()
-	if err := os.WriteFile(p.at(name), []byte(text), 0o644); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// command is pmcd with arguments that come after those that it needs.
-func (p *place) command(args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(p.t.Context(), p.exe, append([]string{
-		"-c", "conf", "-n", "pmns", "-i", "127.0.0.1", "-p", "0", "-s", p.at("run/sock"), "-l", "log/pmcd.log"}, args...)...)
-	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null", "PCP_RUN_DIR="+p.at("run"), "GORACE=atexit_sleep_ms=0")
-	return cmd
-}
-
-// run runs pmcd until it returns, or its launcher does.
-func (p *place) run(args ...string) (code int, stderr string) {
-	p.t.Helper()
-	// A pipe that stays open if pmcd has it would be waited for.
-	out, err := os.Create(p.at("stderr"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer out.Close()
-	cmd := p.command(args...)
-	cmd.Stdout, cmd.Stderr = out, out
-	err = cmd.Run()
-	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
-		p.t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), read(out.Name())
-}
-
-// start has pmcd run in the background and returns its process id.
-func (p *place) start(args ...string) int {
-	p.t.Helper()
-	code, stderr := p.run(args...)
-	if code != 0 {
-		p.t.Fatalf("status %d: %s\n%s", code, stderr, read(p.at("log/pmcd.log")))
-	}
-	pid, err := strconv.Atoi(read(p.at("run/pmcd.pid")))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() {
-		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(b, []byte(p.dir)) {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-	})
-	return pid
-}
-
-// ends waits for the end of a process.
-func ends(t *testing.T, pid int) {
-	t.Helper()
-	if !peer.Until(20*time.Second, func() bool {
-		stat := read(fmt.Sprintf("/proc/%d/stat", pid))
-		return stat == "" || strings.Contains(stat, ") Z ")
-	}) {
-		t.Fatalf("process %d (%s) does not end", pid, read(fmt.Sprintf("/proc/%d/comm", pid)))
-	}
-}
-
-func (p *place) exists(name string) bool {
-	_, err := os.Lstat(p.at(name))
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-func self(t *testing.T) string {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return exe
-}
-
-// statusOf returns fields of /proc/PID/status.
-func statusOf(pid int, field string) string {
-	for line := range strings.Lines(read(fmt.Sprintf("/proc/%d/status", pid))) {
-		if v, ok := strings.CutPrefix(line, field+":"); ok {
-			return strings.Join(strings.Fields(v), " ")
-		}
-	}
-	return ""
-}
 
 // When the launcher returns there is a daemon that greets.
 func TestBackground(t *testing.T) {
-	p := newPlace(t, self(t))
-	p.write("log/pmcd.log", "the last one's\n")
-	p.write("run/pmcd.pid", "12345678")
+	p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
+	p.Write("log/pmcd.log", "the last one's\n")
+	p.Write("run/pmcd.pid", "12345678")
 	me := ""
 	if os.Geteuid() == 0 {
 		me = "root"
 	}
-	pid := p.start("-U", me)
-	conn, err := greeted(p.at("run/sock"), 20*time.Second)
+	pid := p.Start("-U", me)
+	conn, err := pmcdtest.Greeted(p.At("run/sock"), 20*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Close()
 
-	fi, err := os.Stat(p.at("run/pmcd.pid"))
-	if text := read(p.at("run/pmcd.pid")); err != nil || text != strconv.Itoa(pid) || fi.Mode() != 0o444 {
+	fi, err := os.Stat(p.At("run/pmcd.pid"))
+	if text := pmcdtest.Read(p.At("run/pmcd.pid")); err != nil || text != strconv.Itoa(pid) || fi.Mode() != 0o444 {
 		t.Errorf("the PID file has %q and is %v, %v", text, fi.Mode(), err)
 	}
-	if text := read(p.at("log/pmcd.log.prev")); text != "the last one's\n" {
+	if text := pmcdtest.Read(p.At("log/pmcd.log.prev")); text != "the last one's\n" {
 		t.Errorf("the log before has %q", text)
 	}
-	of := func(name string) string { return read(fmt.Sprintf("/proc/%d/%s", pid, name)) }
-	if argv0, _, _ := strings.Cut(of("cmdline"), "\x00"); argv0 != p.exe {
-		t.Errorf("argv[0] is %q, want %q", argv0, p.exe)
+	of := func(name string) string { return pmcdtest.Read(fmt.Sprintf("/proc/%d/%s", pid, name)) }
+	if argv0, _, _ := strings.Cut(of("cmdline"), "\x00"); argv0 != p.Exe {
+		t.Errorf("argv[0] is %q, want %q", argv0, p.Exe)
 	}
-	if comm := strings.TrimSpace(of("comm")); comm != filepath.Base(p.exe)[:min(15, len(filepath.Base(p.exe)))] {
+	if comm := strings.TrimSpace(of("comm")); comm != filepath.Base(p.Exe)[:min(15, len(filepath.Base(p.Exe)))] {
 		t.Errorf("the name of the process is %q", comm)
 	}
 	if stat := strings.Fields(of("stat")); stat[5] != strconv.Itoa(pid) || stat[6] != "0" {
 		t.Errorf("session %s and terminal %s, want %d and 0", stat[5], stat[6], pid)
 	}
-	for fd, want := range []string{"/dev/null", p.at("log/pmcd.log"), p.at("log/pmcd.log")} {
+	for fd, want := range []string{"/dev/null", p.At("log/pmcd.log"), p.At("log/pmcd.log")} {
 		if got, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)); err != nil || got != want {
 			t.Errorf("descriptor %d is %s, want %s (%v)", fd, got, want, err)
 		}
 	}
-	if umask := statusOf(pid, "Umask"); umask != "0022" {
+	if umask := pmcdtest.ProcStatus(pid, "Umask"); umask != "0022" {
 		t.Errorf("umask %s", umask)
 	}
 	const stops = 1<<(syscall.SIGTTOU-1) | 1<<(syscall.SIGTTIN-1) | 1<<(syscall.SIGTSTP-1)
-	if set, err := strconv.ParseUint(statusOf(pid, "SigIgn"), 16, 64); err != nil || set&stops != stops {
+	if set, err := strconv.ParseUint(pmcdtest.ProcStatus(pid, "SigIgn"), 16, 64); err != nil || set&stops != stops {
 		t.Errorf("signals that are ignored: %x, %v", set, err)
 	}
 
 	syscall.Kill(pid, syscall.SIGTERM)
-	ends(t, pid)
-	if p.exists("run/pmcd.pid") || p.exists("run/sock") {
+	pmcdtest.AwaitEnd(t, pid)
+	if p.Exists("run/pmcd.pid") || p.Exists("run/sock") {
 		t.Error("the PID file or the socket is left")
 	}
-	if log := read(p.at("log/pmcd.log")); !strings.HasPrefix(log, "Log for pmcd on ") || !strings.Contains(log, "\nLog finished ") {
+	if log := pmcdtest.Read(p.At("log/pmcd.log")); !strings.HasPrefix(log, "Log for pmcd on ") || !strings.Contains(log, "\nLog finished ") {
 		t.Errorf("the log:\n%s", log)
 	}
 }
 
 // A launcher says why there is no daemon, and nothing is left of that.
 func TestBackgroundFails(t *testing.T) {
-	running := newPlace(t, self(t))
+	running := pmcdtest.NewPlace(t, pmcdtest.Self(t))
 	me := ""
 	if os.Geteuid() == 0 {
 		me = "root"
 	}
-	running.start("-U", me)
+	running.Start("-U", me)
 	for _, c := range []struct {
 		name   string
 		args   []string
@@ -204,7 +90,7 @@ func TestBackgroundFails(t *testing.T) {
 		logged bool
 	}{
 		{name: "no value of an option", args: []string{"-q", "0"}, stderr: "-q requires a positive numeric argument"},
-		{name: "another pmcd", args: []string{"-s", running.at("run/sock")}, stderr: "pmcd is already running: it answers at " + running.at("run/sock")},
+		{name: "another pmcd", args: []string{"-s", running.At("run/sock")}, stderr: "pmcd is already running: it answers at " + running.At("run/sock")},
 		{name: "an unknown user", args: []string{"-U", "nosuchuser"}, stderr: "cannot run as user nosuchuser"},
 		{name: "no configuration", args: []string{"-c", "none", "-U", me}, stderr: "open none: no such file or directory (see log/pmcd.log)", logged: true},
 		{name: "a bad configuration", args: []string{"-c", "pmns", "-U", me}, stderr: "pmns:1:6: expected domain number", logged: true},
@@ -215,10 +101,10 @@ func TestBackgroundFails(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t, self(t))
+			p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
 			run := func(args ...string) string {
 				t.Helper()
-				cmd := p.command(append(args, c.args...)...)
+				cmd := p.Command(append(args, c.args...)...)
 				cmd.Env = append(cmd.Env, c.env)
 				var stderr bytes.Buffer
 				cmd.Stderr = &stderr // and nobody has it after the end
@@ -229,20 +115,20 @@ func TestBackgroundFails(t *testing.T) {
 					strings.Count(text, "pmcd not started due to errors!\n") != 1 && !slices.Contains(args, "-F") {
 					t.Errorf("standard error output, which should have %q once:\n%s", c.stderr, text)
 				}
-				if p.exists("run/sock") || p.exists("run/pmcd.pid") {
+				if p.Exists("run/sock") || p.Exists("run/pmcd.pid") {
 					t.Error("the socket or the PID file is left")
 				}
-				if pid, err := strconv.Atoi(read(p.at("run/pmcd.pid"))); err == nil && pid > 1 {
+				if pid, err := strconv.Atoi(pmcdtest.Read(p.At("run/pmcd.pid"))); err == nil && pid > 1 {
 					syscall.Kill(pid, syscall.SIGKILL)
 				}
 				return stderr.String()
 			}
 			run()
-			if p.exists("log/pmcd.log") != c.logged {
+			if p.Exists("log/pmcd.log") != c.logged {
 				t.Errorf("a log: %v, want %v", !c.logged, c.logged)
 			}
-			run("-x", p.at("fatal"), "-F")
-			fatal := read(p.at("fatal"))
+			run("-x", p.At("fatal"), "-F")
+			fatal := pmcdtest.Read(p.At("fatal"))
 			what, _, _ := strings.Cut(c.stderr, " (see")
 			if !strings.HasPrefix(fatal, "NOTE: pmcd not started due to errors!  ") || !strings.Contains(fatal, what) {
 				t.Errorf("the file of -x:\n%s", fatal)
@@ -269,14 +155,14 @@ func TestForeground(t *testing.T) {
 		{[]string{"-F", "-U", me}, true},
 		{[]string{"-F", "-f", "-U", me}, true},
 	} {
-		p := newPlace(t, self(t))
-		cmd := p.command(c.args...)
+		p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
+		cmd := p.Command(c.args...)
 		cmd.Stderr = os.Stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		if !peer.Until(20*time.Second, func() bool {
-			conn, err := greeted(p.at("run/sock"), 20*time.Second)
+			conn, err := pmcdtest.Greeted(p.At("run/sock"), 20*time.Second)
 			if err == nil {
 				conn.Close()
 			}
@@ -284,17 +170,17 @@ func TestForeground(t *testing.T) {
 		}) {
 			t.Fatal("no greeting")
 		}
-		if p.exists("run/pmcd.pid") != c.pidFile {
+		if p.Exists("run/pmcd.pid") != c.pidFile {
 			t.Errorf("%v: a PID file: %v", c.args, !c.pidFile)
 		}
-		if text := read(p.at("run/pmcd.pid")); c.pidFile && text != strconv.Itoa(cmd.Process.Pid) {
+		if text := pmcdtest.Read(p.At("run/pmcd.pid")); c.pidFile && text != strconv.Itoa(cmd.Process.Pid) {
 			t.Errorf("%v: %q in the PID file of %d", c.args, text, cmd.Process.Pid)
 		}
 		cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%v: %v", c.args, err)
 		}
-		if p.exists("run/pmcd.pid") {
+		if p.Exists("run/pmcd.pid") {
 			t.Errorf("%v: the PID file is left", c.args)
 		}
 	}
@@ -303,7 +189,7 @@ func TestForeground(t *testing.T) {
 // Sockets of socket activation are for the daemon, at the same descriptors; what
 // else was open is not.
 func TestBackgroundDescriptors(t *testing.T) {
-	p := newPlace(t, self(t))
+	p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
 	me := ""
 	if os.Geteuid() == 0 {
 		me = "root"
@@ -318,18 +204,18 @@ func TestBackgroundDescriptors(t *testing.T) {
 		defer w.Close()
 		given = append(given, w)
 	}
-	p.write("agent", "#!/bin/sh\nenv >agent.env\nls -l /proc/$$/fd >agent.fd\n")
-	if err := os.Chmod(p.at("agent"), 0o755); err != nil {
+	p.Write("agent", "#!/bin/sh\nenv >agent.env\nls -l /proc/$$/fd >agent.fd\n")
+	if err := os.Chmod(p.At("agent"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p.write("conf", "pmcd 2 dso pmcd_init /none\nagent 3 pipe binary "+p.at("agent")+"\n")
-	args := p.command("-U", me).Args
+	p.Write("conf", "pmcd 2 dso pmcd_init /none\nagent 3 pipe binary "+p.At("agent")+"\n")
+	args := p.Command("-U", me).Args
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `LISTEN_PID=$$ LISTEN_FDS=2 exec "$@"`, "sh"}, args...)...)
-	cmd.Dir, cmd.Env, cmd.ExtraFiles = p.dir, p.command().Env, given
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = p.Dir, p.Command().Env, given
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	pid, err := strconv.Atoi(read(p.at("run/pmcd.pid")))
+	pid, err := strconv.Atoi(pmcdtest.Read(p.At("run/pmcd.pid")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,15 +238,15 @@ func TestBackgroundDescriptors(t *testing.T) {
 			t.Errorf("%s is open in the daemon, too", want)
 		}
 	}
-	if !peer.Until(20*time.Second, func() bool { return strings.HasSuffix(read(p.at("agent.fd")), "\n") }) {
+	if !peer.Until(20*time.Second, func() bool { return strings.HasSuffix(pmcdtest.Read(p.At("agent.fd")), "\n") }) {
 		t.Fatal("no agent")
 	}
-	env := read(p.at("agent.env"))
+	env := pmcdtest.Read(p.At("agent.env"))
 	if strings.Contains(env, parentVar) {
 		t.Errorf("the agent has %s", parentVar)
 	}
 	syscall.Kill(pid, syscall.SIGTERM)
-	ends(t, pid)
+	pmcdtest.AwaitEnd(t, pid)
 }
 
 // A variable that some other process has left does not make a daemon.
@@ -428,11 +314,11 @@ func TestPIDFile(t *testing.T) {
 	if err := writePIDFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if text := read(victim); text != "precious" {
+	if text := pmcdtest.Read(victim); text != "precious" {
 		t.Errorf("what it was a link to has %q", text)
 	}
-	if fi, err := os.Lstat(path); err != nil || fi.Mode() != 0o444 || read(path) != strconv.Itoa(os.Getpid()) {
-		t.Errorf("the PID file is %v with %q, %v", fi.Mode(), read(path), err)
+	if fi, err := os.Lstat(path); err != nil || fi.Mode() != 0o444 || pmcdtest.Read(path) != strconv.Itoa(os.Getpid()) {
+		t.Errorf("the PID file is %v with %q, %v", fi.Mode(), pmcdtest.Read(path), err)
 	}
 	os.Remove(path)
 	os.Mkdir(path, 0o755)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
 // boxID is what Docker would call the container of the test.
@@ -92,14 +93,14 @@ func TestPeerContainers(t *testing.T) {
 			t.Skip(err)
 		}
 	}
-	docker := place.at("docker")
+	docker := place.At("docker")
 	pid := startBox(t, docker)
 	grouped := groupBox(t, pid)
 	for _, dir := range []string{"var/pmcd", "var/config/pmda"} {
-		if err := os.MkdirAll(place.at(dir), 0o777); err != nil {
+		if err := os.MkdirAll(place.At(dir), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(place.at(dir), 0o777); err != nil {
+		if err := os.Chmod(place.At(dir), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,8 +109,8 @@ func TestPeerContainers(t *testing.T) {
 		"pmcd 2 dso pmcd_init /none",
 		"linux 60 dso linux_init /nonexistent/pmda_linux.so",
 		"proc 3 dso proc_init /nonexistent/pmda_proc.so",
-		"clinux 61 pipe binary /var/lib/pcp/pmdas/linux/pmdalinux -d 61 -l " + place.at("log/linux.log"),
-		"cproc 62 pipe binary /var/lib/pcp/pmdas/proc/pmdaproc -d 62 -l " + place.at("log/proc.log"),
+		"clinux 61 pipe binary /var/lib/pcp/pmdas/linux/pmdalinux -d 61 -l " + place.At("log/linux.log"),
+		"cproc 62 pipe binary /var/lib/pcp/pmdas/proc/pmdaproc -d 62 -l " + place.At("log/proc.log"),
 	}
 	metrics := map[string]string{ // by PMID of ours, and with %d for the domain
 		"nodename": "%d:12:4", "nprocs": "%d:2:3", "mtu": "%d:3:21", "inbytes": "%d:3:0", "up": "%d:3:25",
@@ -125,13 +126,13 @@ func TestPeerContainers(t *testing.T) {
 		pmns += "}\n"
 	}
 	pmns += "p { nprocs 3:8:99 pid 3:8:0 }\nq { nprocs 62:8:99 pid 62:8:0 }\n"
-	place.write("conf", strings.Join(lines, "\n")+"\n")
-	place.write("pmns", pmns)
-	p := place.start("PCP_VAR_DIR="+place.at("var"), "PCP_DOCKER_DIR="+docker)
+	place.Write("conf", strings.Join(lines, "\n")+"\n")
+	place.Write("pmns", pmns)
+	p := place.start("PCP_VAR_DIR="+place.At("var"), "PCP_DOCKER_DIR="+docker)
 
 	// values are what pminfo prints for a metric of a container, without its name.
 	values := func(container, metric string) string {
-		cmd := exec.Command("pminfo", "-h", "unix:"+p.at("run/sock")+"?container="+container, "-f", metric)
+		cmd := exec.Command("pminfo", "-h", "unix:"+p.At("run/sock")+"?container="+container, "-f", metric)
 		cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")
 		out, _ := cmd.CombinedOutput()
 		text := strings.TrimSpace(strings.Replace(string(out), metric, "", 1))
@@ -191,9 +192,9 @@ func TestPeerContainers(t *testing.T) {
 	}
 
 	// The process that looks into containers is another one than that of others.
-	agent := children(p.root)["pmcd-agent: linux"]
+	agent := pmcdtest.Children(p.root)["pmcd-agent: linux"]
 	if agent == 0 {
-		t.Fatalf("no process for containers: %v", children(p.root))
+		t.Fatalf("no process for containers: %v", pmcdtest.Children(p.root))
 	}
 	if err := syscall.Kill(agent, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -211,16 +212,16 @@ func TestPeerContainers(t *testing.T) {
 // started for it: there are no containers.
 func TestPeerMadeUpContainer(t *testing.T) {
 	place := privilegedPlace(t)
-	place.write("conf", "pmcd 2 dso pmcd_init /none\nlinux 60 dso linux_init /nonexistent/pmda_linux.so\n")
-	place.write("pmns", "root { pmcd linux }\npmcd { numclients 2:0:3 }\nlinux { nodename 60:12:4 nprocs 60:2:3 }\n")
-	p := place.start("PCP_VAR_DIR=" + place.at("var"))
+	place.Write("conf", "pmcd 2 dso pmcd_init /none\nlinux 60 dso linux_init /nonexistent/pmda_linux.so\n")
+	place.Write("pmns", "root { pmcd linux }\npmcd { numclients 2:0:3 }\nlinux { nodename 60:12:4 nprocs 60:2:3 }\n")
+	p := place.start("PCP_VAR_DIR=" + place.At("var"))
 	p.answers("linux.nprocs", true)
-	cmd := exec.Command("pminfo", "-h", "unix:"+p.at("run/sock")+"?container=made-up", "-f", "linux.nodename")
+	cmd := exec.Command("pminfo", "-h", "unix:"+p.At("run/sock")+"?container=made-up", "-f", "linux.nodename")
 	cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")
 	if out, err := cmd.CombinedOutput(); !strings.Contains(string(out), "Not Connected") {
 		t.Errorf("%s%v", out, err)
 	}
-	if pid := children(p.root)["pmcd-agent: linux"]; pid != 0 || strings.Contains(read(p.at("log/pmcd.log")), "for containers") {
+	if pid := pmcdtest.Children(p.root)["pmcd-agent: linux"]; pid != 0 || strings.Contains(pmcdtest.Read(p.At("log/pmcd.log")), "for containers") {
 		t.Errorf("there is a process for containers, pid %d", pid)
 	}
 }

@@ -8,26 +8,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
-
-// running returns the processes whose program is path.
-func running(path string) (pids []int) {
-	links, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, link := range links {
-		if to, err := os.Readlink(link); err == nil && to == path {
-			pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
 
 // Each agent is tried, whatever becomes of the others, and none is left.
 func TestCheckAgents(t *testing.T) {
@@ -128,7 +116,7 @@ func TestCheckAgents(t *testing.T) {
 	if t.Failed() {
 		t.Logf("%s", stdout)
 	}
-	if pids := running(program); len(pids) > 0 {
+	if pids := pmcdtest.Running(program); len(pids) > 0 {
 		t.Errorf("left behind: %d", pids)
 		for _, pid := range pids {
 			syscall.Kill(pid, syscall.SIGKILL)
@@ -182,7 +170,7 @@ func TestCheckAgentsInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if !peer.Until(20*time.Second, func() bool { return len(running(dir+"/asleep")) == 1 }) {
+	if !peer.Until(20*time.Second, func() bool { return len(pmcdtest.Running(dir+"/asleep")) == 1 }) {
 		t.Error("the agent is not started")
 	}
 	cmd.Process.Signal(syscall.SIGINT)
@@ -190,7 +178,7 @@ func TestCheckAgentsInterrupted(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != ctlNone {
 		t.Errorf("exit code %d\n%s", code, &out)
 	}
-	if pids := running(dir + "/asleep"); len(pids) > 0 {
+	if pids := pmcdtest.Running(dir + "/asleep"); len(pids) > 0 {
 		t.Errorf("left behind: %d", pids)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 )
 
@@ -133,7 +134,7 @@ func startPrivate(t *testing.T, dir string, args ...string) *private {
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
-			t.Logf("pmcd says:\n%s%s", read(screen.Name()), read(filepath.Join(dir, "log")))
+			t.Logf("pmcd says:\n%s%s", pmcdtest.Read(screen.Name()), pmcdtest.Read(filepath.Join(dir, "log")))
 		}
 	})
 	p.until("it answers", func(r *ctl.Report) bool { return r.PID == p.cmd.Process.Pid })
@@ -210,7 +211,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("up %v at %v", up, r.Now)
 	}
 
-	conn, err := greeted(p.sock, 10*time.Second)
+	conn, err := pmcdtest.Greeted(p.sock, 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +301,7 @@ func TestStatusOfTwo(t *testing.T) {
 	go func() { defer close(ended); second.Wait() }()
 	// It refuses to start, or serves without this socket.
 	peer.Until(20*time.Second, func() bool {
-		return isClosed(ended) || strings.Contains(read(filepath.Join(dir, "log2")), "status socket unavailable, ")
+		return pmcdtest.IsClosed(ended) || strings.Contains(pmcdtest.Read(filepath.Join(dir, "log2")), "status socket unavailable, ")
 	})
 	for range 5 {
 		p.until("the first answers", func(r *ctl.Report) bool { return r.PID == p.cmd.Process.Pid })
@@ -370,19 +371,19 @@ func TestStatusAfterRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to become another user")
 	}
-	p := newPlace(t, self(t))
-	cmd := p.command("-f")
+	p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
+	cmd := p.Command("-f")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	listening := peer.Until(20*time.Second, func() bool { return ctl.Listening(p.at("run/sock.ctl")) })
+	listening := peer.Until(20*time.Second, func() bool { return ctl.Listening(p.At("run/sock.ctl")) })
 	cmd.Process.Kill()
 	cmd.Wait()
-	if now := ctl.Listening(p.at("run/sock.ctl")); !listening || now {
+	if now := ctl.Listening(p.At("run/sock.ctl")); !listening || now {
 		t.Fatalf("somebody listened: %v, and does so now: %v", listening, now)
 	}
-	p.start("-U", "nobody")
-	if code, _, stderr := ctlRun("status", "-s", p.at("run/sock")); code == ctlNone {
-		t.Errorf("%s%s", stderr, read(p.at("log/pmcd.log")))
+	p.Start("-U", "nobody")
+	if code, _, stderr := ctlRun("status", "-s", p.At("run/sock")); code == ctlNone {
+		t.Errorf("%s%s", stderr, pmcdtest.Read(p.At("log/pmcd.log")))
 	}
 }

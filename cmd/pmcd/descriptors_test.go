@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -28,20 +28,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	peer.Finish()
 	os.Exit(code)
-}
-
-// greeted connects to a Unix socket and reports whether pmcd greets in time.
-func greeted(path string, patience time.Duration) (net.Conn, error) {
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	conn.SetDeadline(time.Now().Add(patience))
-	if _, err := io.ReadFull(conn, make([]byte, 20)); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return conn, nil
 }
 
 // When descriptors run out, those who are connected are served, one line is
@@ -79,14 +65,14 @@ func TestDescriptorsRunOut(t *testing.T) {
 	}()
 	var first net.Conn
 	for deadline := time.Now().Add(20 * time.Second); first == nil; {
-		if first, err = greeted(sock, 5*time.Second); err != nil && time.Now().After(deadline) {
+		if first, err = pmcdtest.Greeted(sock, 5*time.Second); err != nil && time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}
 	defer first.Close()
 	var in []net.Conn
 	for {
-		conn, err := greeted(sock, 300*time.Millisecond)
+		conn, err := pmcdtest.Greeted(sock, 300*time.Millisecond)
 		if err != nil {
 			break
 		}
@@ -109,7 +95,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 	for _, conn := range in[:len(in)/2] {
 		conn.Close()
 	}
-	conn, err := greeted(sock, 10*time.Second)
+	conn, err := pmcdtest.Greeted(sock, 10*time.Second)
 	if err != nil {
 		t.Fatal(fmt.Errorf("no way in although others have left: %w", err))
 	}

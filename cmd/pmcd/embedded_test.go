@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
 // bareHost makes a directory tree with pmcd, the libraries that it needs and
@@ -153,7 +154,7 @@ func TestPeerEmbedded(t *testing.T) {
 				if _, err := os.Lstat(filepath.Join(root, tt.socket)); tt.socket != "" && err == nil {
 					t.Error("the socket is left behind")
 				}
-				if text := read(screen) + read(filepath.Join(root, tt.log)); t.Failed() || strings.Contains(text, "DATA RACE") {
+				if text := pmcdtest.Read(screen) + pmcdtest.Read(filepath.Join(root, tt.log)); t.Failed() || strings.Contains(text, "DATA RACE") {
 					t.Errorf("terminal and log:\n%s", text)
 				}
 			}()
@@ -161,8 +162,8 @@ func TestPeerEmbedded(t *testing.T) {
 			served := regexp.MustCompile(`serving embedded defaults: (\d+) metrics; agents: pmcd\b`)
 			tcp := regexp.MustCompile(`try: pminfo -h (localhost:\d+)`)
 			last := regexp.MustCompile(`pmcd: log: |no log file: `)
-			peer.Until(20*time.Second, func() bool { return last.MatchString(read(screen)) || isClosed(ended) })
-			text := read(screen)
+			peer.Until(20*time.Second, func() bool { return last.MatchString(pmcdtest.Read(screen)) || pmcdtest.IsClosed(ended) })
+			text := pmcdtest.Read(screen)
 			metrics, where := served.FindStringSubmatch(text), tcp.FindStringSubmatch(text)
 			if metrics == nil || where == nil {
 				t.Fatal("it does not say what is served, and where")
@@ -230,9 +231,9 @@ func TestPeerEmbedded(t *testing.T) {
 				t.Error("SIGHUP is not noticed")
 			}
 			check()
-			log := read(screen)
+			log := pmcdtest.Read(screen)
 			if tt.log != "" {
-				log = read(filepath.Join(root, tt.log))
+				log = pmcdtest.Read(filepath.Join(root, tt.log))
 				if fi, err := os.Stat(filepath.Join(root, filepath.Dir(tt.socket))); err != nil || fi.Mode()&0o022 != 0 {
 					t.Errorf("the directory of the socket: %v, %v", fi.Mode(), err)
 				}
@@ -254,19 +255,4 @@ func agentsServed(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(e.Conf.Agents)
-}
-
-// read returns what is in a file so far.
-func read(path string) string {
-	text, _ := os.ReadFile(path)
-	return string(text)
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

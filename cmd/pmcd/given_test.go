@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
 // Sockets that are given are served, in place of those that options name.
@@ -46,11 +47,11 @@ func TestGivenSockets(t *testing.T) {
 	}
 	defer null.Close()
 
-	s := newService(t, "-f")
-	s.cmd.ExtraFiles = []*os.File{file(tcp), file(udp), null, file(unix)}
-	s.cmd.Env = append(s.cmd.Env, "LISTEN_FDS=5", "LISTEN_FDNAMES=web:udp:null:local:more")
-	s.start()
-	s.greets(unixPath)
+	s := pmcdtest.NewService(t, "-f")
+	s.Cmd.ExtraFiles = []*os.File{file(tcp), file(udp), null, file(unix)}
+	s.Cmd.Env = append(s.Cmd.Env, "LISTEN_FDS=5", "LISTEN_FDNAMES=web:udp:null:local:more")
+	s.Start()
+	s.Greets(unixPath)
 	conn, err := net.Dial("tcp", tcp.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func TestGivenSockets(t *testing.T) {
 	if n, err := conn.Read(make([]byte, 20)); n == 0 {
 		t.Errorf("TCP: %v", err)
 	}
-	names, fds := s.inherited()
+	names, fds := s.Inherited()
 	for _, name := range []string{"LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"} {
 		if slices.Contains(names, name) {
 			t.Errorf("the agent has %s", name)
@@ -72,9 +73,9 @@ func TestGivenSockets(t *testing.T) {
 			break
 		}
 	}
-	s.openGate()
-	peer.Until(20*time.Second, func() bool { return strings.Contains(s.read("pmcd.log"), "pmcd request port(s):") })
-	log := s.read("pmcd.log")
+	s.OpenGate()
+	peer.Until(20*time.Second, func() bool { return strings.Contains(s.Read("pmcd.log"), "pmcd request port(s):") })
+	log := s.Read("pmcd.log")
 	_, port, _ := net.SplitHostPort(tcp.Addr().String())
 	for _, want := range []string{
 		`\n  ok +\d+ +` + port + ` inet   INADDR_LOOPBACK \(given: web\)\n`,
@@ -90,11 +91,11 @@ func TestGivenSockets(t *testing.T) {
 	if n := strings.Count(log, "\n  ok "); n != 2 {
 		t.Errorf("%d sockets are served", n)
 	}
-	s.stop()
+	s.Stop()
 	if _, err := os.Lstat(unixPath); err != nil {
 		t.Errorf("the socket of the manager has gone: %v", err)
 	}
-	if _, err := os.Lstat(s.path("sock")); err == nil {
+	if _, err := os.Lstat(s.Path("sock")); err == nil {
 		t.Error("the socket of the options is there")
 	}
 }
@@ -119,9 +120,9 @@ func TestGivenSocketsNot(t *testing.T) {
 			t.Errorf("%v: %v, %v; want %q", tt.env, files, err, tt.err)
 		}
 	}
-	s := newService(t, "-f")
-	s.cmd.Env = append(s.cmd.Env, "LISTEN_FDS=3", "LISTEN_PID=1")
-	s.start()
-	s.greets(s.path("sock"))
-	s.openGate()
+	s := pmcdtest.NewService(t, "-f")
+	s.Cmd.Env = append(s.Cmd.Env, "LISTEN_FDS=3", "LISTEN_PID=1")
+	s.Start()
+	s.Greets(s.Path("sock"))
+	s.OpenGate()
 }

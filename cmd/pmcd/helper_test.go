@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
 // Without its root helper, and without a service manager, pmcd goes on: its agents
@@ -29,7 +30,7 @@ func TestPeerHelperKilled(t *testing.T) {
 	if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	ends(t, p.root)
+	pmcdtest.AwaitEnd(t, p.root)
 	p.logs("the root helper (pmcd-root) has ended (signal: killed): its agents end, and agents are started as pcp until pmcd is restarted")
 	for _, a := range before {
 		if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
@@ -61,20 +62,20 @@ func TestPeerHelperKilledSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.write("conf", fmt.Sprintf("pmcd 2 dso pmcd_init /none\nsimple 253 socket inet %d %s -d 253 -i %[1]d -l %[3]s -U pcp\n",
-		port, simple, p.at("log/simple.log")))
-	p.write("pmns", "root { pmcd simple }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\n")
+	p.Write("conf", fmt.Sprintf("pmcd 2 dso pmcd_init /none\nsimple 253 socket inet %d %s -d 253 -i %[1]d -l %[3]s -U pcp\n",
+		port, simple, p.At("log/simple.log")))
+	p.Write("pmns", "root { pmcd simple }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\n")
 	p.start()
 	p.answers("simple.numfetch", true)
-	before := children(p.root)["pmdasimple"]
+	before := pmcdtest.Children(p.root)["pmdasimple"]
 	if before == 0 {
 		t.Fatal("the root helper has not started it")
 	}
 	if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	ends(t, p.root)
-	ends(t, before)
+	pmcdtest.AwaitEnd(t, p.root)
+	pmcdtest.AwaitEnd(t, before)
 	p.logs(`agent "simple" (dom 253) is down: the root helper (pmcd-root) has ended; it was up for `)
 	if !peer.Until(20*time.Second, func() bool { now := p.agent("pmdasimple"); return now != 0 && now != before }) {
 		t.Fatal("it is not started again")
@@ -86,16 +87,16 @@ func TestPeerHelperKilledSocket(t *testing.T) {
 func TestPeerHelperKilledService(t *testing.T) {
 	for _, env := range []string{"", "NOTIFY_SOCKET="} {
 		p := startPrivilegedFiles(t)
-		cmd := p.command("-U", "pcp", "-F")
+		cmd := p.Command("-U", "pcp", "-F")
 		if env == "" {
 			cmd.Args = append(cmd.Args, "--exit-without-helper")
 		} else {
-			manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: p.at("run/notify")})
+			manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: p.At("run/notify")})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer manager.Close()
-			cmd.Env = append(cmd.Env, env+p.at("run/notify"))
+			cmd.Env = append(cmd.Env, env+p.At("run/notify"))
 		}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -103,7 +104,7 @@ func TestPeerHelperKilledService(t *testing.T) {
 		p.pid = cmd.Process.Pid
 		p.answers("simple.numfetch", true)
 		p.answers("proc.nprocs", true)
-		p.root = children(p.pid)[roothelper.Name]
+		p.root = pmcdtest.Children(p.pid)[roothelper.Name]
 		below := peer.Descendants(p.pid)
 		if err := syscall.Kill(p.root, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -152,7 +153,9 @@ func TestPeerHelperDeathSignal(t *testing.T) {
 // it would without pmcd.
 func TestPeerOOMScore(t *testing.T) {
 	p := startPrivileged(t)
-	score := func(pid int) string { return strings.TrimSpace(read(fmt.Sprintf("/proc/%d/oom_score_adj", pid))) }
+	score := func(pid int) string {
+		return strings.TrimSpace(pmcdtest.Read(fmt.Sprintf("/proc/%d/oom_score_adj", pid)))
+	}
 	own := score(p.pid)
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("-901"), 0); err != nil {
 		t.Skip("the score cannot be lowered here: ", err)
@@ -161,7 +164,7 @@ func TestPeerOOMScore(t *testing.T) {
 	if got := score(p.root); got != "-900" {
 		t.Errorf("the root helper has %s", got)
 	}
-	for name, pid := range children(p.root) {
+	for name, pid := range pmcdtest.Children(p.root) {
 		if got := score(pid); got != own {
 			t.Errorf("%s has %s, pmcd %s", name, got, own)
 		}
@@ -177,8 +180,8 @@ func softLimit(t *testing.T, pid, n int) (was int) {
 		set = fmt.Sprintf("=%d:", n)
 	}
 	uid, gid := 0, 0
-	fmt.Sscan(statusOf(pid, "Uid"), &uid)
-	fmt.Sscan(statusOf(pid, "Gid"), &gid)
+	fmt.Sscan(pmcdtest.ProcStatus(pid, "Uid"), &uid)
+	fmt.Sscan(pmcdtest.ProcStatus(pid, "Gid"), &gid)
 	cmd := exec.Command("prlimit", "--noheadings", "--raw", "-o", "SOFT", "--pid", strconv.Itoa(pid), "--nofile"+set)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 	out, err := cmd.CombinedOutput()
@@ -193,7 +196,7 @@ func softLimit(t *testing.T, pid, n int) (was int) {
 // Both go on, and start them when there are some again.
 func TestPeerStartWithoutDescriptors(t *testing.T) {
 	p := startPrivileged(t)
-	failures := func() int { return strings.Count(read(p.at("log/pmcd.log")), `cannot start "simple" agent`) }
+	failures := func() int { return strings.Count(pmcdtest.Read(p.At("log/pmcd.log")), `cannot start "simple" agent`) }
 	failed := 0
 	for _, pid := range []int{p.pid, p.root} {
 		limit := softLimit(t, pid, -1)
@@ -223,7 +226,7 @@ func TestPeerStartWithoutDescriptors(t *testing.T) {
 			softLimit(t, pid, limit)
 			p.reload()
 			p.answers("simple.numfetch", true)
-			if children(p.pid)[roothelper.Name] != p.root {
+			if pmcdtest.Children(p.pid)[roothelper.Name] != p.root {
 				t.Fatalf("with %d descriptors the root helper has ended", room)
 			}
 		}

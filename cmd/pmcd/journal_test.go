@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
 // Messages for the journal have a priority and no time; a log that -l names
@@ -29,13 +30,13 @@ func TestJournal(t *testing.T) {
 		{[]string{"-F"}, false, false, "pmcd.log"},
 	} {
 		t.Run(fmt.Sprint(tt.args, tt.stream), func(t *testing.T) {
-			s := newService(t, tt.args...)
-			out, err := os.OpenFile(s.path("journal"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
+			s := pmcdtest.NewService(t, tt.args...)
+			out, err := os.OpenFile(s.Path("journal"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o666)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer out.Close()
-			s.cmd.Stderr = out
+			s.Cmd.Stderr = out
 			stream := "1:1"
 			if tt.stream {
 				var st syscall.Stat_t
@@ -44,15 +45,15 @@ func TestJournal(t *testing.T) {
 				}
 				stream = fmt.Sprintf("%d:%d", st.Dev, st.Ino)
 			}
-			s.cmd.Env = append(s.cmd.Env, "JOURNAL_STREAM="+stream)
-			s.start()
-			s.greets(s.path("sock"))
-			s.openGate()
-			if tt.journal && !peer.Until(20*time.Second, func() bool { return strings.Contains(s.read("journal"), "cannot start") }) {
+			s.Cmd.Env = append(s.Cmd.Env, "JOURNAL_STREAM="+stream)
+			s.Start()
+			s.Greets(s.Path("sock"))
+			s.OpenGate()
+			if tt.journal && !peer.Until(20*time.Second, func() bool { return strings.Contains(s.Read("journal"), "cannot start") }) {
 				t.Error("the agent that ends is not in the journal")
 			}
-			s.stop()
-			text := s.read("journal")
+			s.Stop()
+			text := s.Read("journal")
 			if tt.journal {
 				for line := range strings.Lines(text) {
 					if !regexp.MustCompile(`^<[346]>.`).MatchString(line) {
@@ -65,8 +66,8 @@ func TestJournal(t *testing.T) {
 					}
 				}
 			}
-			logs, _ := filepath.Glob(s.path("*.log"))
-			if tt.file == "" && len(logs) != 0 || tt.file != "" && !slices.Equal(logs, []string{s.path(tt.file)}) {
+			logs, _ := filepath.Glob(s.Path("*.log"))
+			if tt.file == "" && len(logs) != 0 || tt.file != "" && !slices.Equal(logs, []string{s.Path(tt.file)}) {
 				t.Errorf("log files %q", logs)
 			}
 		})

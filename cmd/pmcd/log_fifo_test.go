@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // pmcd writes to a FIFO as long as it is read, and goes on when it is not.
 func TestLogToFIFO(t *testing.T) {
-	p := newPlace(t, self(t))
-	if err := syscall.Mkfifo(p.at("fifo"), 0o600); err != nil {
+	p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
+	if err := syscall.Mkfifo(p.At("fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, err := os.OpenFile(p.at("fifo"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	r, err := os.OpenFile(p.At("fifo"), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,15 +28,15 @@ func TestLogToFIFO(t *testing.T) {
 	r.SetReadDeadline(time.Now().Add(20 * time.Second))
 
 	// A start that fails has nothing to copy from there.
-	code, _ := p.run("-f", "-l", "fifo", "-c", "none", "-x", "fatal")
-	if text := read(p.at("fatal")); code != 1 || text != "NOTE: pmcd not started due to errors!  open none: no such file or directory\n" {
+	code, _ := p.Run("-f", "-l", "fifo", "-c", "none", "-x", "fatal")
+	if text := pmcdtest.Read(p.At("fatal")); code != 1 || text != "NOTE: pmcd not started due to errors!  open none: no such file or directory\n" {
 		t.Errorf("status %d, and the file of -x has %q", code, text)
 	}
 	if b, _ := io.ReadAll(r); !bytes.HasPrefix(b, []byte("Log for pmcd on ")) {
 		t.Errorf("read %q", b)
 	}
 
-	cmd := p.command("-f", "-l", "fifo")
+	cmd := p.Command("-f", "-l", "fifo")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,14 +52,14 @@ func TestLogToFIFO(t *testing.T) {
 	}
 	r.Close()
 	// It says what it has been told, to nobody.
-	f, err := dialFetcher(p.at("run/sock"))
+	f, err := pmcdtest.Dial(p.At("run/sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.conn.Close()
+	defer f.Conn.Close()
 	cmd.Process.Signal(syscall.SIGHUP)
 	if !peer.Until(20*time.Second, func() bool {
-		n, err := f.fetch(pdu.NewPMID(2, 0, 22)) // pmcd.sighups
+		n, err := f.Fetch(pdu.NewPMID(2, 0, 22)) // pmcd.sighups
 		return err != nil || n == 1
 	}) {
 		t.Error("SIGHUP has no effect")
@@ -67,7 +68,7 @@ func TestLogToFIFO(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if fi, err := os.Lstat(p.at("fifo")); err != nil || fi.Mode().Type() != fs.ModeNamedPipe || p.exists("fifo.prev") {
+	if fi, err := os.Lstat(p.At("fifo")); err != nil || fi.Mode().Type() != fs.ModeNamedPipe || p.Exists("fifo.prev") {
 		t.Errorf("the FIFO is now %v, %v", fi, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,86 +16,50 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/daemon"
 )
-
-// A manager is the socket of a service manager.
-type manager struct {
-	t    *testing.T
-	conn *net.UnixConn
-}
-
-func newManager(t *testing.T, addr string) *manager {
-	t.Helper()
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: addr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return &manager{t: t, conn: conn}
-}
-
-// next returns the next message that is not for the watchdog, as its lines.
-func (m *manager) next() []string {
-	m.t.Helper()
-	for {
-		lines, err := m.within(20 * time.Second)
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		if !slices.Equal(lines, []string{"WATCHDOG=1"}) {
-			return lines
-		}
-	}
-}
-
-func (m *manager) within(d time.Duration) ([]string, error) {
-	buf := make([]byte, 4096)
-	m.conn.SetReadDeadline(time.Now().Add(d))
-	n, err := m.conn.Read(buf)
-	return strings.Split(string(buf[:n]), "\n"), err
-}
 
 // The manager is told of the start, of a reload and of the end, each at the
 // right time, and agents are not told who the manager is.
 func TestNotify(t *testing.T) {
 	for _, abstract := range []bool{false, true} {
 		t.Run(fmt.Sprintf("abstract=%v", abstract), func(t *testing.T) {
-			s := newService(t, "-F")
-			addr := s.path("notify")
+			s := pmcdtest.NewService(t, "-F")
+			addr := s.Path("notify")
 			if abstract {
 				addr = "@" + addr
 			}
-			m := newManager(t, addr)
-			s.cmd.Env = append(s.cmd.Env, "NOTIFY_SOCKET="+addr, "WATCHDOG_USEC=100000", "WATCHDOG_PID=1")
-			s.start()
-			mainPID := fmt.Sprintf("MAINPID=%d", s.cmd.Process.Pid)
+			m := pmcdtest.NewManager(t, addr)
+			s.Cmd.Env = append(s.Cmd.Env, "NOTIFY_SOCKET="+addr, "WATCHDOG_USEC=100000", "WATCHDOG_PID=1")
+			s.Start()
+			mainPID := fmt.Sprintf("MAINPID=%d", s.Cmd.Process.Pid)
 
-			if got, want := m.next(), []string{mainPID, "STATUS=starting agents"}; !slices.Equal(got, want) {
+			if got, want := m.Next(), []string{mainPID, "STATUS=starting agents"}; !slices.Equal(got, want) {
 				t.Fatalf("first %q, want %q", got, want)
 			}
-			s.greets(s.path("sock"))
-			names, _ := s.inherited()
+			s.Greets(s.Path("sock"))
+			names, _ := s.Inherited()
 			for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 				if slices.Contains(names, name) {
 					t.Errorf("the agent has %s", name)
 				}
 			}
 			for fed := 0; fed < 3; fed++ { // an agent that is still starting is no reason not to
-				if got, err := m.within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
+				if got, err := m.Within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
 					t.Fatalf("before the agents have settled: %q, %v", got, err)
 				}
 			}
 
-			s.openGate()
+			s.OpenGate()
 			ready := []string{"READY=1", mainPID, "STATUS=serving, 1 of 2 agents ready; shy is down"}
-			if got := m.next(); !slices.Equal(got, ready) {
+			if got := m.Next(); !slices.Equal(got, ready) {
 				t.Fatalf("got %q, want %q", got, ready)
 			}
 
 			before := monotonic()
-			s.cmd.Process.Signal(syscall.SIGHUP)
-			got := m.next()
+			s.Cmd.Process.Signal(syscall.SIGHUP)
+			got := m.Next()
 			if len(got) != 3 || got[0] != "RELOADING=1" || got[2] != "STATUS=reloading" {
 				t.Fatalf("at a reload %q", got)
 			}
@@ -104,13 +67,13 @@ func TestNotify(t *testing.T) {
 			if at := time.Duration(usec) * time.Microsecond; err != nil || at < before.Truncate(time.Microsecond) || at > monotonic() {
 				t.Errorf("%s, %v: not between %v and now", got[1], err, before)
 			}
-			s.openGate()
-			if got := m.next(); !slices.Equal(got, ready) {
+			s.OpenGate()
+			if got := m.Next(); !slices.Equal(got, ready) {
 				t.Fatalf("after a reload %q, want %q", got, ready)
 			}
 
-			s.cmd.Process.Signal(syscall.SIGTERM)
-			if got, want := m.next(), []string{"STOPPING=1", "STATUS=stopping agents"}; !slices.Equal(got, want) {
+			s.Cmd.Process.Signal(syscall.SIGTERM)
+			if got, want := m.Next(), []string{"STOPPING=1", "STATUS=stopping agents"}; !slices.Equal(got, want) {
 				t.Errorf("at the end %q, want %q", got, want)
 			}
 		})
@@ -119,30 +82,30 @@ func TestNotify(t *testing.T) {
 
 // After the start, too, the status says what the agents do.
 func TestNotifyFollowsAgents(t *testing.T) {
-	s := newService(t, "-F")
-	m := newManager(t, s.path("notify"))
-	s.cmd.Env = append(s.cmd.Env, "NOTIFY_SOCKET="+s.path("notify"))
+	s := pmcdtest.NewService(t, "-F")
+	m := pmcdtest.NewManager(t, s.Path("notify"))
+	s.Cmd.Env = append(s.Cmd.Env, "NOTIFY_SOCKET="+s.Path("notify"))
 	// It opens the exchange, and then waits for the gate.
 	const creds = `printf '\000\000\000\024\000\000\160\014\000\000\000\001\000\000\000\001\001\002\000\000'` + "\n"
-	if err := os.WriteFile(s.path("agent"), []byte(creds+agentScript), 0o666); err != nil {
+	if err := os.WriteFile(s.Path("agent"), []byte(creds+pmcdtest.AgentScript), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	s.start()
-	mainPID := fmt.Sprintf("MAINPID=%d", s.cmd.Process.Pid)
+	s.Start()
+	mainPID := fmt.Sprintf("MAINPID=%d", s.Cmd.Process.Pid)
 	for _, want := range [][]string{
 		{mainPID, "STATUS=starting agents"},
 		{"READY=1", mainPID, "STATUS=serving, 2 of 2 agents ready"},
 	} {
-		if got := m.next(); !slices.Equal(got, want) {
+		if got := m.Next(); !slices.Equal(got, want) {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 	}
-	s.openGate()
-	if got, want := m.next(), []string{"STATUS=serving, 1 of 2 agents ready; shy is down"}; !slices.Equal(got, want) {
+	s.OpenGate()
+	if got, want := m.Next(), []string{"STATUS=serving, 1 of 2 agents ready; shy is down"}; !slices.Equal(got, want) {
 		t.Errorf("after its end %q, want %q", got, want)
 	}
-	s.stop()
-	if got, want := m.next(), []string{"STOPPING=1", "STATUS=stopping agents"}; !slices.Equal(got, want) {
+	s.Stop()
+	if got, want := m.Next(), []string{"STOPPING=1", "STATUS=stopping agents"}; !slices.Equal(got, want) {
 		t.Errorf("at the end %q, want %q", got, want)
 	}
 }
@@ -173,17 +136,17 @@ func TestStatusText(t *testing.T) {
 func TestNotifyMainPID(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		t.Run(fmt.Sprintf("started by the manager itself=%v", direct), func(t *testing.T) {
-			p := newPlace(t, self(t))
-			m := newManager(t, p.at("notify"))
-			if err := errors.Join(os.Remove(p.at("conf")), syscall.Mkfifo(p.at("conf"), 0o600)); err != nil {
+			p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
+			m := pmcdtest.NewManager(t, p.At("notify"))
+			if err := errors.Join(os.Remove(p.At("conf")), syscall.Mkfifo(p.At("conf"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			me := ""
 			if os.Geteuid() == 0 {
 				me = "root"
 			}
-			cmd := p.command("-U", me)
-			cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+p.at("notify"))
+			cmd := p.Command("-U", me)
+			cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+p.At("notify"))
 			if direct { // the shell's process becomes pmcd
 				cmd.Args = append([]string{"sh", "-c", `SYSTEMD_EXEC_PID=$$ exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
 				cmd.Path = "/bin/sh"
@@ -194,7 +157,7 @@ func TestNotifyMainPID(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
 			// Who reads it is the process in the background.
-			conf, err := os.OpenFile(p.at("conf"), os.O_WRONLY, 0)
+			conf, err := os.OpenFile(p.At("conf"), os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -207,19 +170,19 @@ func TestNotifyMainPID(t *testing.T) {
 			}
 			fmt.Fprintln(conf, "pmcd 2 dso pmcd_init /none")
 			conf.Close()
-			said, err := m.within(time.Second)
+			said, err := m.Within(time.Second)
 			if direct == (err != nil) {
 				t.Errorf("while the launcher is there: %q, %v", said, err)
 			}
 			syscall.Kill(launcher, syscall.SIGCONT)
 			if err != nil {
-				said = m.next()
+				said = m.Next()
 			}
 			pid := 0
 			if _, err := fmt.Sscanf(said[0], "MAINPID=%d", &pid); err != nil || len(said) != 2 || said[1] != "STATUS=starting agents" {
 				t.Fatalf("the first message is %q", said)
 			}
-			defer ends(t, pid)
+			defer pmcdtest.AwaitEnd(t, pid)
 			defer syscall.Kill(pid, syscall.SIGTERM)
 			if parent := parentOf(pid); !direct && parent == launcher {
 				t.Errorf("it is said to be the main process as the child of %d", parent)
@@ -227,7 +190,7 @@ func TestNotifyMainPID(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Errorf("the launcher: %v", err)
 			}
-			if said := m.next(); len(said) != 3 || said[0] != "READY=1" {
+			if said := m.Next(); len(said) != 3 || said[0] != "READY=1" {
 				t.Errorf("then %q", said)
 			}
 		})
@@ -249,34 +212,34 @@ func allStopped(pid int) bool {
 
 // A notification nobody gets is no reason not to serve; with -f there is none.
 func TestNotifyNobody(t *testing.T) {
-	s := newService(t, "-F")
-	s.cmd.Env = append(s.cmd.Env, "NOTIFY_SOCKET="+s.path("gone"))
-	s.start()
-	s.greets(s.path("sock"))
-	s.openGate()
-	if !strings.Contains(s.read("pmcd.log"), "NOTIFY_SOCKET="+s.path("gone")) {
+	s := pmcdtest.NewService(t, "-F")
+	s.Cmd.Env = append(s.Cmd.Env, "NOTIFY_SOCKET="+s.Path("gone"))
+	s.Start()
+	s.Greets(s.Path("sock"))
+	s.OpenGate()
+	if !strings.Contains(s.Read("pmcd.log"), "NOTIFY_SOCKET="+s.Path("gone")) {
 		t.Error("the log does not say so")
 	}
 
-	s = newService(t, "-f")
-	m := newManager(t, s.path("notify"))
-	s.cmd.Env = append(s.cmd.Env, "NOTIFY_SOCKET="+s.path("notify"))
-	s.start()
-	s.greets(s.path("sock"))
-	if names, _ := s.inherited(); slices.Contains(names, "NOTIFY_SOCKET") {
+	s = pmcdtest.NewService(t, "-f")
+	m := pmcdtest.NewManager(t, s.Path("notify"))
+	s.Cmd.Env = append(s.Cmd.Env, "NOTIFY_SOCKET="+s.Path("notify"))
+	s.Start()
+	s.Greets(s.Path("sock"))
+	if names, _ := s.Inherited(); slices.Contains(names, "NOTIFY_SOCKET") {
 		t.Error("the agent has NOTIFY_SOCKET")
 	}
-	s.openGate()
-	s.stop()
-	if got, err := m.within(0); !errors.Is(err, os.ErrDeadlineExceeded) {
+	s.OpenGate()
+	s.Stop()
+	if got, err := m.Within(0); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("with -f: %q, %v", got, err)
 	}
 }
 
 func TestNewNotifier(t *testing.T) {
-	newManager(t, "@"+t.TempDir())
+	pmcdtest.NewManager(t, "@"+t.TempDir())
 	addr := t.TempDir() + "/s"
-	newManager(t, addr)
+	pmcdtest.NewManager(t, addr)
 	tests := []struct {
 		env      managerEnv
 		watchdog time.Duration
@@ -318,7 +281,7 @@ func TestNewNotifier(t *testing.T) {
 // The watchdog is fed as long as there is a beat.
 func TestWatch(t *testing.T) {
 	addr := t.TempDir() + "/s"
-	m := newManager(t, addr)
+	m := pmcdtest.NewManager(t, addr)
 	n, err := newNotifier(managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "20000"})
 	if err != nil {
 		t.Fatal(err)
@@ -341,13 +304,13 @@ func TestWatch(t *testing.T) {
 			return nil
 		})
 	}()
-	if got, err := m.within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
+	if got, err := m.Within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	<-hung
 	cancel()
 	<-ended
-	if got, err := m.within(0); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if got, err := m.Within(0); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("without a beat: %q, %v", got, err)
 	}
 }
@@ -355,7 +318,7 @@ func TestWatch(t *testing.T) {
 // A beat that fails is tried again before the manager misses it.
 func TestWatchTriesAgain(t *testing.T) {
 	addr := t.TempDir() + "/s"
-	newManager(t, addr)
+	pmcdtest.NewManager(t, addr)
 	synctest.Test(t, func(t *testing.T) {
 		n, err := newNotifier(managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "8000000"})
 		if err != nil {

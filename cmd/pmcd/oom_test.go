@@ -5,12 +5,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
 // Children get the value that was there before, and it is low again afterwards. To
 // return to a value takes no rights, so the test raises its own first.
 func TestProtectFromOOM(t *testing.T) {
-	own := strings.TrimSpace(read(oomFile))
+	own := strings.TrimSpace(pmcdtest.Read(oomFile))
 	if err := os.WriteFile(oomFile, []byte("999"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +21,7 @@ func TestProtectFromOOM(t *testing.T) {
 	if around == nil {
 		t.Fatal("not lowered")
 	}
-	if got := read(oomFile); got != "998\n" {
+	if got := pmcdtest.Read(oomFile); got != "998\n" {
 		t.Errorf("lowered to %q", got)
 	}
 	around(func() {
@@ -27,10 +29,10 @@ func TestProtectFromOOM(t *testing.T) {
 			t.Errorf("a child has %q, %v", out, err)
 		}
 	})
-	if got := read(oomFile); got != "998\n" {
+	if got := pmcdtest.Read(oomFile); got != "998\n" {
 		t.Errorf("it is %q after a start", got)
 	}
-	if protectFromOOM(999) != nil || read(oomFile) != "998\n" {
+	if protectFromOOM(999) != nil || pmcdtest.Read(oomFile) != "998\n" {
 		t.Error("what is lower was raised")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
 // Exit codes and messages that scripts and people know from C pmcd.
@@ -93,7 +94,7 @@ func TestBadOptionsOfService(t *testing.T) {
 	}
 	t.Setenv("NOTIFY_SOCKET", "")
 	fatal := filepath.Join(t.TempDir(), "fatal")
-	if code := run([]string{"-F", "--bogus", "-x", fatal}, io.Discard); code != cli.ExitError || read(fatal) != "NOTE: pmcd not started due to errors!  unrecognized option '--bogus'\n" {
-		t.Errorf("exit code %d, and the file of -x has %q", code, read(fatal))
+	if code := run([]string{"-F", "--bogus", "-x", fatal}, io.Discard); code != cli.ExitError || pmcdtest.Read(fatal) != "NOTE: pmcd not started due to errors!  unrecognized option '--bogus'\n" {
+		t.Errorf("exit code %d, and the file of -x has %q", code, pmcdtest.Read(fatal))
 	}
 }

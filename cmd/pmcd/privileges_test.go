@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,29 +16,13 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
-
-// ids are what /proc/PID/status says of who a process is.
-func ids(pid int) string {
-	return fmt.Sprintf("uid %s gid %s groups %s", statusOf(pid, "Uid"), statusOf(pid, "Gid"), statusOf(pid, "Groups"))
-}
-
-// children are the processes that a process has started, by the name in argv[0].
-func children(pid int) map[string]int {
-	m := make(map[string]int)
-	for _, p := range peer.Descendants(pid) {
-		if statusOf(p.PID, "PPid") == strconv.Itoa(pid) {
-			argv0, _, _ := strings.Cut(read(fmt.Sprintf("/proc/%d/cmdline", p.PID)), "\x00")
-			m[filepath.Base(argv0)] = p.PID
-		}
-	}
-	return m
-}
 
 // A privileged place has a pmcd that is started as root, its agents, and the
 // user that it becomes.
 type privileged struct {
-	*place
+	*pmcdtest.Place
 	user string // as in ids
 	pid  int
 	root int // pid of the root helper
@@ -64,7 +47,7 @@ func privilegedPlace(t *testing.T) *privileged {
 		t.Fatal(err)
 	}
 	four := func(n int) string { return strings.TrimSpace(strings.Repeat(" "+strconv.Itoa(n), 4)) }
-	p := &privileged{place: newPlace(t, exe)}
+	p := &privileged{Place: pmcdtest.NewPlace(t, exe)}
 	p.user = fmt.Sprintf("uid %s gid %s groups %s", four(pcp.uid), four(pcp.gid), strings.Trim(fmt.Sprint(pcp.groups), "[]"))
 	return p
 }
@@ -79,16 +62,16 @@ func startPrivilegedFiles(t *testing.T) *privileged {
 	}
 	// A copy, whose mode can be changed. It stays root, and it is a script: its
 	// process is a shell at first.
-	p.write("agent", "#!/bin/sh\nexec "+simple+" -d 253 -l "+p.at("log/simple.log")+" -U $(id -un)\n")
-	if err := os.Chmod(p.at("agent"), 0o755); err != nil {
+	p.Write("agent", "#!/bin/sh\nexec "+simple+" -d 253 -l "+p.At("log/simple.log")+" -U $(id -un)\n")
+	if err := os.Chmod(p.At("agent"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p.write("conf", `pmcd 2 dso pmcd_init /none
-simple 253 pipe binary `+p.at("agent")+`
+	p.Write("conf", `pmcd 2 dso pmcd_init /none
+simple 253 pipe binary `+p.At("agent")+`
 sample 29 dso sample_init /var/lib/pcp/pmdas/sample/pmda_sample.so
 proc 3 dso proc_init /nonexistent/pmda_proc.so
 `)
-	p.write("pmns", "root { pmcd simple sample proc }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\nsample { seconds 29:0:2 }\n"+
+	p.Write("pmns", "root { pmcd simple sample proc }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\nsample { seconds 29:0:2 }\n"+
 		"proc { nprocs 3:8:99 psinfo 3:*:* io 3:*:* fd 3:*:* smaps 3:*:* }\n")
 	return p
 }
@@ -105,41 +88,41 @@ func startPrivileged(t *testing.T) *privileged {
 
 // start starts it, with more in its environment.
 func (p *privileged) start(env ...string) *privileged {
-	t := p.t
+	t := p.T
 	t.Helper()
 	// As few descriptors as agents get that use select.
-	cmd := p.command("-U", "pcp")
+	cmd := p.Command("-U", "pcp")
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Args = append([]string{"/bin/sh", "-c", `ulimit -Sn 300; exec "$@"`, "sh"}, cmd.Args...)
 	cmd.Path = "/bin/sh"
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, read(p.at("log/pmcd.log")))
+		t.Fatalf("%v\n%s\n%s", err, out, pmcdtest.Read(p.At("log/pmcd.log")))
 	}
-	pid, err := strconv.Atoi(read(p.at("run/pmcd.pid")))
+	pid, err := strconv.Atoi(pmcdtest.Read(p.At("run/pmcd.pid")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.pid = pid
 	t.Cleanup(func() {
 		syscall.Kill(p.pid, syscall.SIGTERM) // and the rest ends with it
-		ends(t, p.pid)
+		pmcdtest.AwaitEnd(t, p.pid)
 		if t.Failed() {
-			t.Log(read(p.at("log/pmcd.log")))
+			t.Log(pmcdtest.Read(p.At("log/pmcd.log")))
 		}
 	})
-	p.root = children(p.pid)[roothelper.Name]
+	p.root = pmcdtest.Children(p.pid)[roothelper.Name]
 	return p
 }
 
 // agent returns the process of an agent, which the root helper or pmcd has
 // started, by its name in argv[0]; 0 if there is none.
 func (p *privileged) agent(name string) int {
-	return cmp.Or(children(p.root)[name], children(p.pid)[name])
+	return cmp.Or(pmcdtest.Children(p.root)[name], pmcdtest.Children(p.pid)[name])
 }
 
 // value is what pminfo prints for a metric.
 func (p *privileged) value(metric string) string {
-	cmd := exec.Command("pminfo", "-h", "unix:"+p.at("run/sock"), "-f", metric)
+	cmd := exec.Command("pminfo", "-h", "unix:"+p.At("run/sock"), "-f", metric)
 	cmd.Env = append(os.Environ(), "PCP_DERIVED_CONFIG=")
 	out, _ := cmd.CombinedOutput()
 	return string(out)
@@ -147,29 +130,29 @@ func (p *privileged) value(metric string) string {
 
 // answers fails the test unless a metric has a value, or none, in the end.
 func (p *privileged) answers(metric string, want bool) {
-	p.t.Helper()
+	p.T.Helper()
 	if !peer.Until(20*time.Second, func() bool { return strings.Contains(p.value(metric), " value ") == want }) {
-		p.t.Fatalf("%s, want a value: %v\n%s", metric, want, p.value(metric))
+		p.T.Fatalf("%s, want a value: %v\n%s", metric, want, p.value(metric))
 	}
 }
 
 // kill kills an agent and waits for its end.
 func (p *privileged) kill(name string) {
-	p.t.Helper()
+	p.T.Helper()
 	pid := p.agent(name)
 	if pid == 0 {
-		p.t.Fatalf("no %s among %v and %v", name, children(p.root), children(p.pid))
+		p.T.Fatalf("no %s among %v and %v", name, pmcdtest.Children(p.root), pmcdtest.Children(p.pid))
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
-	ends(p.t, pid)
+	pmcdtest.AwaitEnd(p.T, pid)
 }
 
 // reload has pmcd start what has died.
 func (p *privileged) reload() {
 	if err := syscall.Kill(p.pid, syscall.SIGHUP); err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 }
 
@@ -183,11 +166,11 @@ func TestPeerPrivileges(t *testing.T) {
 	}
 	for _, task := range tasks {
 		tid, _ := strconv.Atoi(task.Name())
-		if got := ids(tid); got != p.user {
+		if got := pmcdtest.IDs(tid); got != p.user {
 			t.Errorf("a thread of pmcd is %q, want %q", got, p.user)
 		}
 		for _, set := range []string{"CapPrm", "CapEff", "CapAmb"} {
-			if caps := statusOf(tid, set); strings.Trim(caps, "0") != "" {
+			if caps := pmcdtest.ProcStatus(tid, set); strings.Trim(caps, "0") != "" {
 				t.Errorf("a thread of pmcd has %s %s", set, caps)
 			}
 		}
@@ -195,7 +178,7 @@ func TestPeerPrivileges(t *testing.T) {
 	if len(peer.Descendants(p.pid)) != 4 {
 		t.Errorf("below pmcd are %v", peer.Descendants(p.pid))
 	}
-	agents := children(p.root)
+	agents := pmcdtest.Children(p.root)
 	for name, want := range map[string]struct {
 		pid  int
 		is   string
@@ -206,7 +189,7 @@ func TestPeerPrivileges(t *testing.T) {
 		"DSO host":    {agents["pmcd-dso: sample"], p.user, "pmcd-dso: sample 29"},
 		"built-in":    {agents["pmcd-agent: proc"], root, "pmcd-agent: proc 3 proc_init "},
 	} {
-		got := strings.TrimSpace(strings.TrimSuffix(ids(want.pid), " "))
+		got := strings.TrimSpace(strings.TrimSuffix(pmcdtest.IDs(want.pid), " "))
 		// What root has in the way of other groups is the caller's.
 		if want.is == root {
 			got, _, _ = strings.Cut(got, "groups")
@@ -215,17 +198,17 @@ func TestPeerPrivileges(t *testing.T) {
 		if got != want.is {
 			t.Errorf("%s is %q, want %q", name, got, want.is)
 		}
-		if argv := strings.ReplaceAll(read(fmt.Sprintf("/proc/%d/cmdline", want.pid)), "\x00", " "); !strings.Contains(argv, want.argv) {
+		if argv := strings.ReplaceAll(pmcdtest.Read(fmt.Sprintf("/proc/%d/cmdline", want.pid)), "\x00", " "); !strings.Contains(argv, want.argv) {
 			t.Errorf("%s is called %q, want %q", name, argv, want.argv)
 		}
-		if text := read(fmt.Sprintf("/proc/%d/environ", want.pid)); strings.Contains(text, parentVar) {
+		if text := pmcdtest.Read(fmt.Sprintf("/proc/%d/environ", want.pid)); strings.Contains(text, parentVar) {
 			t.Errorf("%s has %s in its environment", name, parentVar)
 		}
-		if umask := statusOf(want.pid, "Umask"); umask != "0022" {
+		if umask := pmcdtest.ProcStatus(want.pid, "Umask"); umask != "0022" {
 			t.Errorf("%s has umask %s", name, umask)
 		}
-		if wd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", want.pid)); err != nil || wd != p.dir {
-			t.Errorf("%s runs in %s, want %s (%v)", name, wd, p.dir, err)
+		if wd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", want.pid)); err != nil || wd != p.Dir {
+			t.Errorf("%s runs in %s, want %s (%v)", name, wd, p.Dir, err)
 		}
 	}
 	for _, name := range []string{"pmdasimple", "pmcd-dso: sample", "pmcd-agent: proc"} {
@@ -241,7 +224,7 @@ func TestPeerPrivileges(t *testing.T) {
 			if name == "pmcd-agent: proc" && (strings.HasPrefix(to, "anon_inode") || strings.HasPrefix(to, "/sys/fs/cgroup/cpu")) {
 				continue // the Go runtime's
 			}
-			open = append(open, fd.Name()+" "+strings.TrimPrefix(to, p.dir))
+			open = append(open, fd.Name()+" "+strings.TrimPrefix(to, p.Dir))
 		}
 		want := []string{"0 pipe", "1 pipe", "2 /log/simple.log"} // it has a log of its own
 		if name != "pmdasimple" {
@@ -264,12 +247,12 @@ func TestPeerPrivileges(t *testing.T) {
 		if !slices.Equal(open, want) {
 			t.Errorf("%s has open %q, want %q", name, open, want)
 		}
-		if limits := read(fmt.Sprintf("/proc/%d/limits", pid)); !strings.Contains(limits, "Max open files            300 ") {
+		if limits := pmcdtest.Read(fmt.Sprintf("/proc/%d/limits", pid)); !strings.Contains(limits, "Max open files            300 ") {
 			t.Errorf("%s has the limits\n%s", name, limits)
 		}
 	}
 	for pid, want := range map[int]string{p.root: roothelper.Name, agents["pmcd-agent: proc"]: "pmcd-agent: pro"} {
-		if comm := read(fmt.Sprintf("/proc/%d/comm", pid)); comm != want+"\n" {
+		if comm := pmcdtest.Read(fmt.Sprintf("/proc/%d/comm", pid)); comm != want+"\n" {
 			t.Errorf("process %d is called %q, want %q", pid, comm, want)
 		}
 	}
@@ -279,18 +262,18 @@ func TestPeerPrivileges(t *testing.T) {
 	}
 	syscall.Kill(agents["pmcd-agent: proc"], syscall.SIGHUP)
 	p.answers("proc.nprocs", true)
-	if now := children(p.root); now["pmcd-agent: proc"] != agents["pmcd-agent: proc"] {
+	if now := pmcdtest.Children(p.root); now["pmcd-agent: proc"] != agents["pmcd-agent: proc"] {
 		t.Errorf("a SIGHUP ends %v", agents)
 	}
 
 	// Both can be started again, with the same rights.
 	for metric, name := range map[string]string{"simple.numfetch": "pmdasimple", "sample.seconds": "pmcd-dso: sample", "proc.nprocs": "pmcd-agent: proc"} {
-		before := ids(children(p.root)[name])
+		before := pmcdtest.IDs(pmcdtest.Children(p.root)[name])
 		p.kill(name)
 		p.answers(metric, false)
 		p.reload()
 		p.answers(metric, true)
-		if after := ids(children(p.root)[name]); after != before {
+		if after := pmcdtest.IDs(pmcdtest.Children(p.root)[name]); after != before {
 			t.Errorf("%s was %s, and is %s", name, before, after)
 		}
 	}
@@ -300,7 +283,7 @@ func TestPeerPrivileges(t *testing.T) {
 // may see for others, and nothing for those whom pmcd does not know.
 func TestPeerProcessRights(t *testing.T) {
 	p := startPrivileged(t)
-	port := regexp.MustCompile(`(?m)^ +ok +\d+ +(\d+) `).FindStringSubmatch(read(p.at("log/pmcd.log")))
+	port := regexp.MustCompile(`(?m)^ +ok +\d+ +(\d+) `).FindStringSubmatch(pmcdtest.Read(p.At("log/pmcd.log")))
 	if port == nil {
 		t.Fatal("the log does not have the port")
 	}
@@ -317,7 +300,7 @@ func TestPeerProcessRights(t *testing.T) {
 		return ""
 	}
 	const nobody = 65534
-	socket := "unix:" + p.at("run/sock")
+	socket := "unix:" + p.At("run/sock")
 	for _, metric := range []string{"proc.io.rchar", "proc.fd.count", "proc.smaps.rss"} {
 		if got := value(0, socket, metric); !strings.Contains(got, " value ") {
 			t.Errorf("%s for root is %q", metric, got)
@@ -342,14 +325,14 @@ func TestPeerRootHelperEnds(t *testing.T) {
 		if err := syscall.Kill(p.pid, sig); err != nil {
 			t.Fatal(err)
 		}
-		ends(t, p.pid)
+		pmcdtest.AwaitEnd(t, p.pid)
 		for _, b := range below {
 			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
 				t.Errorf("%v: %s, process %d, lives on", sig, b.Name, b.PID)
 			}
 		}
-		if p.exists("run/pmcd.pid") != (sig == syscall.SIGKILL) {
-			t.Errorf("%v: the PID file is there: %v", sig, p.exists("run/pmcd.pid"))
+		if p.Exists("run/pmcd.pid") != (sig == syscall.SIGKILL) {
+			t.Errorf("%v: the PID file is there: %v", sig, p.Exists("run/pmcd.pid"))
 		}
 	}
 }
@@ -357,13 +340,13 @@ func TestPeerRootHelperEnds(t *testing.T) {
 // What the user may not do any more is said, and the end is orderly.
 func TestPeerNoRightsAtTheEnd(t *testing.T) {
 	p := startPrivileged(t)
-	if err := os.Chmod(p.at("run"), 0o755); err != nil {
+	if err := os.Chmod(p.At("run"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	syscall.Kill(p.pid, syscall.SIGTERM)
-	ends(t, p.pid)
-	log := read(p.at("log/pmcd.log"))
-	for _, want := range []string{"Warning: cannot remove " + p.at("run/sock"), "Warning: cannot remove PID file: ", "pmcd Shutdown", "\nLog finished "} {
+	pmcdtest.AwaitEnd(t, p.pid)
+	log := pmcdtest.Read(p.At("log/pmcd.log"))
+	for _, want := range []string{"Warning: cannot remove " + p.At("run/sock"), "Warning: cannot remove PID file: ", "pmcd Shutdown", "\nLog finished "} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log does not have %q", want)
 		}

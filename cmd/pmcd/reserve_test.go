@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,67 +15,9 @@ import (
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
-
-// request sends PDUs and returns the answer to the last one, after what it says
-// of state changes.
-func (f *fetcher) request(t *testing.T, ms ...pdu.Message) pdu.Message {
-	t.Helper()
-	var b []byte
-	var err error
-	for _, m := range ms {
-		if b, err = pdu.Append(b, 0, m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f.conn.SetDeadline(time.Now().Add(time.Minute))
-	defer f.conn.SetDeadline(time.Time{})
-	if _, err := f.conn.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	r := pdu.NewReader(f.conn, 0)
-	for {
-		b, err := r.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, m, err := pdu.Parse(append([]byte(nil), b...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, ok := m.(*pdu.Error); !ok || e.Code < 0 {
-			return m
-		}
-	}
-}
-
-// everything fetches all metrics of the name space. It returns how many values
-// each has, or its error.
-func (f *fetcher) everything(t *testing.T) map[pdu.PMID]int {
-	t.Helper()
-	names, ok := f.request(t, &pdu.PMNSTraverse{Name: ""}).(*pdu.PMNSNames)
-	if !ok || len(names.Names) == 0 {
-		t.Fatalf("no names: %+v", names)
-	}
-	values := make(map[pdu.PMID]int)
-	for chunk := range slices.Chunk(names.Names, 1000) {
-		ids, ok := f.request(t, &pdu.PMNSNames{Names: chunk}).(*pdu.PMNSIDs)
-		if !ok {
-			t.Fatal("no PMIDs")
-		}
-		result, ok := f.request(t, &pdu.Fetch{PMIDs: ids.PMIDs}).(*pdu.Result)
-		if !ok {
-			t.Fatal("no values")
-		}
-		for _, set := range result.Sets {
-			if values[set.PMID] = len(set.Values); set.Err < 0 {
-				values[set.PMID] = int(set.Err)
-			}
-		}
-	}
-	return values
-}
 
 // A client that connects in time is served all metrics, whatever number of others
 // come: accept stops before agents, their files, restarts, reloads, the log and the
@@ -125,13 +66,13 @@ func TestDescriptorReserve(t *testing.T) {
 			t.Errorf("the log has %d lines about clients that wait:\n%s", n, text)
 		}
 	}()
-	var first *fetcher
-	if !peer.Until(30*time.Second, func() bool { first, err = dialFetcher(path("sock")); return err == nil }) {
+	var first *pmcdtest.Client
+	if !peer.Until(30*time.Second, func() bool { first, err = pmcdtest.Dial(path("sock")); return err == nil }) {
 		t.Fatal(err)
 	}
-	defer first.conn.Close()
+	defer first.Conn.Close()
 	agent := func(id int) bool {
-		v, err := first.fetch(pdu.NewPMID(id, 0, 1))
+		v, err := first.Fetch(pdu.NewPMID(id, 0, 1))
 		return err == nil && v == 1
 	}
 	if !peer.Until(30*time.Second, func() bool { return agent(299) }) {
@@ -152,7 +93,7 @@ func TestDescriptorReserve(t *testing.T) {
 	}
 	defer leave()
 	for len(crowd) <= hard {
-		conn, err := greeted(path("sock"), 500*time.Millisecond)
+		conn, err := pmcdtest.Greeted(path("sock"), 500*time.Millisecond)
 		if err != nil {
 			break
 		}
@@ -167,7 +108,7 @@ func TestDescriptorReserve(t *testing.T) {
 	}
 	defer waiting.Close()
 
-	values := first.everything(t)
+	values := first.FetchAll(t)
 	some := 0
 	for id, n := range values {
 		if id.Domain() == 60 && n > 0 {
@@ -209,7 +150,7 @@ func TestDescriptorReserve(t *testing.T) {
 	if _, err := io.ReadFull(waiting, make([]byte, 20)); err != nil {
 		t.Errorf("the client that waited: %v", err)
 	}
-	for id, n := range first.everything(t) {
+	for id, n := range first.FetchAll(t) {
 		if was := values[id]; n > 0 && was <= 0 && id.Domain() == 60 {
 			t.Errorf("%v has %d values, and had %d in the crowd", id, n, was)
 		}

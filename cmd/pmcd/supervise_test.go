@@ -3,10 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -27,6 +25,7 @@ import (
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -104,68 +103,6 @@ func playScript(dir, what string) {
 	}{os.Stdin, os.Stdout})
 }
 
-// A fetcher is a client.
-type fetcher struct{ conn net.Conn }
-
-func dialFetcher(sock string) (*fetcher, error) {
-	conn, err := greeted(sock, 30*time.Second)
-	if err != nil {
-		return nil, err
-	}
-	conn.SetDeadline(time.Time{})
-	b, _ := pdu.Append(nil, 0, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
-	b, _ = pdu.Append(b, 0, &pdu.Profile{})
-	_, err = conn.Write(b)
-	return &fetcher{conn}, err
-}
-
-// fetch returns the value of a metric, or the error in place of it.
-func (f *fetcher) fetch(id pdu.PMID) (uint32, error) {
-	b, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id}})
-	if err != nil {
-		return 0, err
-	}
-	if _, err := f.conn.Write(b); err != nil {
-		return 0, err
-	}
-	for {
-		head := make([]byte, pdu.HeaderLen)
-		if _, err := io.ReadFull(f.conn, head); err != nil {
-			return 0, err
-		}
-		b := append(head, make([]byte, binary.BigEndian.Uint32(head)-pdu.HeaderLen)...)
-		if _, err := io.ReadFull(f.conn, b[pdu.HeaderLen:]); err != nil {
-			return 0, err
-		}
-		_, m, err := pdu.Parse(b)
-		if err != nil {
-			return 0, err
-		}
-		switch m := m.(type) {
-		case *pdu.Error: // state changes come first
-			if m.Code < 0 {
-				return 0, m.Code
-			}
-		case *pdu.Result:
-			if m.Sets[0].Err < 0 {
-				return 0, m.Sets[0].Err
-			}
-			return m.Sets[0].Values[0].Word, nil
-		}
-	}
-}
-
-// withText returns the processes whose command line contains text.
-func withText(text string) (pids []string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, f := range files {
-		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(text)) {
-			pids = append(pids, strings.Split(f, "/")[2])
-		}
-	}
-	return pids
-}
-
 // Agents that fail in all ways, in one daemon: each is seen through, and another
 // agent answers every request of one connection meanwhile.
 func TestSupervision(t *testing.T) {
@@ -194,7 +131,8 @@ func TestSupervision(t *testing.T) {
 			return st.Requests > 20 && st.State == daemon.AgentReady && st.Restarts == 0
 		}, nil, false},
 	}
-	goroutines, fds := runtime.NumGoroutine(), countFDs(t)
+	goroutines := runtime.NumGoroutine()
+	fds, _ := peer.FDs(os.Getpid())
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	self, err := os.Executable()
@@ -241,13 +179,13 @@ func TestSupervision(t *testing.T) {
 	var stop atomic.Bool
 	var good atomic.Int64
 	goodEnded := make(chan error, 1)
-	f, err := dialFetcher(path("sock"))
+	f, err := pmcdtest.Dial(path("sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
 		for !stop.Load() {
-			if v, err := f.fetch(pdu.NewPMID(299, 0, 1)); err != nil || v != 1 {
+			if v, err := f.Fetch(pdu.NewPMID(299, 0, 1)); err != nil || v != 1 {
 				goodEnded <- fmt.Errorf("after %d requests: value %d, %v", good.Load(), v, err)
 				return
 			}
@@ -263,15 +201,15 @@ func TestSupervision(t *testing.T) {
 		for i, tt := range tests {
 			t.Run(tt.what, func(t *testing.T) {
 				t.Parallel()
-				f, err := dialFetcher(path("sock"))
+				f, err := pmcdtest.Dial(path("sock"))
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer f.conn.Close()
+				defer f.Conn.Close()
 				var st daemon.AgentStatus
 				values := 0
 				if !peer.Until(60*time.Second, func() bool {
-					if _, err := f.fetch(pdu.NewPMID(300+i, 0, 1)); err == nil {
+					if _, err := f.Fetch(pdu.NewPMID(300+i, 0, 1)); err == nil {
 						values++
 					}
 					st = agent(tt.what)
@@ -297,7 +235,7 @@ func TestSupervision(t *testing.T) {
 	if n := good.Load(); n < 100 {
 		t.Errorf("the good agent has answered %d requests only", n)
 	}
-	f.conn.Close()
+	f.Conn.Close()
 
 	began := time.Now()
 	cancel()
@@ -307,14 +245,18 @@ func TestSupervision(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second { // a second or two on an idle machine
 		t.Errorf("the end took %v", took)
 	}
-	if !peer.Until(5*time.Second, func() bool { return len(withText(dir)) == 0 }) {
-		t.Errorf("processes %v are left", withText(dir))
+	if !peer.Until(5*time.Second, func() bool { return len(pmcdtest.WithText(dir)) == 0 }) {
+		t.Errorf("processes %v are left", pmcdtest.WithText(dir))
 	}
 	logFile.Close()
-	if !peer.Until(5*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines && countFDs(t) <= fds }) {
+	if !peer.Until(5*time.Second, func() bool {
+		now, _ := peer.FDs(os.Getpid())
+		return runtime.NumGoroutine() <= goroutines && now <= fds
+	}) {
+		now, _ := peer.FDs(os.Getpid())
 		buf := make([]byte, 1<<16)
 		t.Errorf("%d goroutines before, %d after; %d descriptors before, %d after\n%s",
-			goroutines, runtime.NumGoroutine(), fds, countFDs(t), buf[:runtime.Stack(buf, true)])
+			goroutines, runtime.NumGoroutine(), fds, now, buf[:runtime.Stack(buf, true)])
 	}
 	text, err := os.ReadFile(path("log"))
 	if err != nil {
@@ -336,13 +278,4 @@ func TestSupervision(t *testing.T) {
 		chatter := regexp.MustCompile(`(?m)^(chatter )+\n`)
 		t.Logf("log:\n%.20000s", chatter.ReplaceAll(text, nil))
 	}
-}
-
-func countFDs(t *testing.T) int {
-	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(list)
 }

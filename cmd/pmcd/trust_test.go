@@ -15,11 +15,12 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
 // rightsOf says which user an agent has become, "" if there is no such process.
 func (p *privileged) rightsOf(name string) string {
-	switch got := strings.TrimSpace(ids(p.agent(name))); {
+	switch got := strings.TrimSpace(pmcdtest.IDs(p.agent(name))); {
 	case strings.HasPrefix(got, "uid 0 0 0 0 "):
 		return "root"
 	case got == p.user:
@@ -32,33 +33,33 @@ func (p *privileged) rightsOf(name string) string {
 // runsAs fails the test unless an agent that answers has the rights of a user, and
 // nothing else keeps it.
 func (p *privileged) runsAs(metric, agent, user string) {
-	p.t.Helper()
+	p.T.Helper()
 	p.answers(metric, true)
 	if got := p.rightsOf(agent); got != user {
-		p.t.Errorf("%s runs as %s, want %s", agent, got, user)
+		p.T.Errorf("%s runs as %s, want %s", agent, got, user)
 	}
 }
 
 // logs waits for a text in the log.
 func (p *privileged) logs(text string) {
-	p.t.Helper()
-	if !peer.Until(20*time.Second, func() bool { return strings.Contains(read(p.at("log/pmcd.log")), text) }) {
-		p.t.Errorf("%q is not in the log", text)
+	p.T.Helper()
+	if !peer.Until(20*time.Second, func() bool { return strings.Contains(pmcdtest.Read(p.At("log/pmcd.log")), text) }) {
+		p.T.Errorf("%q is not in the log", text)
 	}
 }
 
 // report asks pmcd how it does.
 func (p *privileged) report() (*ctl.Report, string) {
-	p.t.Helper()
+	p.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	r, err := ctl.Ask(ctx, ctl.Path(p.at("run/sock")))
+	r, err := ctl.Ask(ctx, ctl.Path(p.At("run/sock")))
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	var text strings.Builder
 	if err := printStatus(&text, r); err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	return r, text.String()
 }
@@ -75,17 +76,17 @@ func TestPeerUntrusted(t *testing.T) {
 		all        bool
 	}{
 		{"the agent can be written to",
-			func() error { return os.Chmod(p.at("agent"), 0o757) }, func() error { return os.Chmod(p.at("agent"), 0o755) },
-			p.at("agent"), " is writable by all users", false},
+			func() error { return os.Chmod(p.At("agent"), 0o757) }, func() error { return os.Chmod(p.At("agent"), 0o755) },
+			p.At("agent"), " is writable by all users", false},
 		{"the agent belongs to another user",
-			func() error { return os.Chown(p.at("agent"), 65534, 0) }, func() error { return os.Chown(p.at("agent"), 0, 0) },
-			p.at("agent"), " is writable by user nobody", false},
+			func() error { return os.Chown(p.At("agent"), 65534, 0) }, func() error { return os.Chown(p.At("agent"), 0, 0) },
+			p.At("agent"), " is writable by user nobody", false},
 		{"the configuration can be written to",
-			func() error { return os.Chmod(p.at("conf"), 0o666) }, func() error { return os.Chmod(p.at("conf"), 0o644) },
+			func() error { return os.Chmod(p.At("conf"), 0o666) }, func() error { return os.Chmod(p.At("conf"), 0o644) },
 			"conf", " is writable by all users", true},
 		{"the directory can be written to",
-			func() error { return os.Chmod(p.dir, 0o777) }, func() error { return os.Chmod(p.dir, 0o755) },
-			p.dir, " is writable by all users", true},
+			func() error { return os.Chmod(p.Dir, 0o777) }, func() error { return os.Chmod(p.Dir, 0o755) },
+			p.Dir, " is writable by all users", true},
 	} {
 		if err := c.do(); err != nil {
 			t.Fatal(err)
@@ -130,13 +131,13 @@ func TestPeerUntrusted(t *testing.T) {
 	}
 
 	// A line that is new is read from the file.
-	conf := strings.Replace(read(p.at("conf")), "\nsample", "\nother", 1)
-	p.write("conf", strings.Replace(conf, p.at("agent"), p.at("agent")+" x", 1))
+	conf := strings.Replace(pmcdtest.Read(p.At("conf")), "\nsample", "\nother", 1)
+	p.Write("conf", strings.Replace(conf, p.At("agent"), p.At("agent")+" x", 1))
 	p.kill("pmcd-dso: sample")
 	p.reload()
 	p.answers("sample.seconds", true)
 	p.answers("simple.numfetch", true)
-	if agents := children(p.root); agents["pmcd-dso: other"] == 0 || agents["pmdasimple"] == 0 {
+	if agents := pmcdtest.Children(p.root); agents["pmcd-dso: other"] == 0 || agents["pmdasimple"] == 0 {
 		t.Errorf("the agents are %v", agents)
 	}
 }
@@ -150,39 +151,39 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"theirs", "sysconfig"} {
-		if err := os.Mkdir(p.at(name), 0o755); err != nil {
+		if err := os.Mkdir(p.At(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.write("theirs/script", "#!/bin/sh\nexec "+simple+" -d 253 -l "+p.at("log/simple.log")+" -U $(id -un)\n")
+	p.Write("theirs/script", "#!/bin/sh\nexec "+simple+" -d 253 -l "+p.At("log/simple.log")+" -U $(id -un)\n")
 	pcp, err := lookUpIdentity("pcp")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"theirs", "theirs/script"} {
-		if err := os.Chmod(p.at(name), 0o755); err != nil {
+		if err := os.Chmod(p.At(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chown(p.at(name), pcp.uid, pcp.gid); err != nil {
+		if err := os.Chown(p.At(name), pcp.uid, pcp.gid); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.write("conf", "pmcd 2 dso pmcd_init /none\nsimple 253 pipe binary /usr/bin/nice -n 1 "+p.at("theirs/script")+"\nproc 3 dso proc_init /none.so\n")
-	p.write("pmns", "root { pmcd simple proc }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\nproc { nprocs 3:8:99 }\n")
-	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: p.at("run/notify")})
+	p.Write("conf", "pmcd 2 dso pmcd_init /none\nsimple 253 pipe binary /usr/bin/nice -n 1 "+p.At("theirs/script")+"\nproc 3 dso proc_init /none.so\n")
+	p.Write("pmns", "root { pmcd simple proc }\npmcd { numclients 2:0:3 }\nsimple { numfetch 253:0:0 }\nproc { nprocs 3:8:99 }\n")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: p.At("run/notify")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer manager.Close()
-	if err := os.Chmod(p.at("run/notify"), 0o777); err != nil {
+	if err := os.Chmod(p.At("run/notify"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	why := p.at("theirs") + " is writable by user pcp"
+	why := p.At("theirs") + " is writable by user pcp"
 	for range 2 {
-		p.start("NOTIFY_SOCKET=" + p.at("run/notify"))
+		p.start("NOTIFY_SOCKET=" + p.At("run/notify"))
 		p.runsAs("simple.numfetch", "pmdasimple", "pcp")
 		p.runsAs("proc.nprocs", "pmcd-agent: proc", "root")
-		p.logs(`agent "simple" (dom 253) runs as pcp: ` + why + "; to run it as root: chown -h root " + p.at("theirs") + "; or set PMCD_TRUST_AGENTS=1 in ")
+		p.logs(`agent "simple" (dom 253) runs as pcp: ` + why + "; to run it as root: chown -h root " + p.At("theirs") + "; or set PMCD_TRUST_AGENTS=1 in ")
 		status := ""
 		for buf := make([]byte, 4096); !strings.Contains(status, "READY=1"); {
 			manager.SetReadDeadline(time.Now().Add(20 * time.Second))
@@ -205,7 +206,7 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 		if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		ends(t, p.pid)
+		pmcdtest.AwaitEnd(t, p.pid)
 		for _, a := range agents {
 			if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
 				t.Errorf("%s, process %d, lives on", a.Name, a.PID)
@@ -214,16 +215,16 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 	}
 
 	// It is said before, too.
-	code, text := p.run("-v")
+	code, text := p.Run("-v")
 	if want := `conf:2:1: Warning: agent "simple" runs as pcp: ` + why; code != 0 || !strings.Contains(text, want) {
 		t.Errorf("pmcd -v: status %d\n%s", code, text)
 	}
-	if code, text := p.run("--verify"); code != 0 || strings.Contains(text, "runs as") {
+	if code, text := p.Run("--verify"); code != 0 || strings.Contains(text, "runs as") {
 		t.Errorf("pmcd --verify: status %d\n%s", code, text)
 	}
 	// What root has written down counts.
-	p.write("sysconfig/pmcd", "# for pmcd\nPMCD_TRUST_AGENTS=1\n")
-	p.start("PCP_SYSCONFIG_DIR=" + p.at("sysconfig"))
+	p.Write("sysconfig/pmcd", "# for pmcd\nPMCD_TRUST_AGENTS=1\n")
+	p.start("PCP_SYSCONFIG_DIR=" + p.At("sysconfig"))
 	p.runsAs("simple.numfetch", "pmdasimple", "root")
 }
 

@@ -7,26 +7,27 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
 // An address of -i that cannot be listened at is a warning in the log, a part of
 // the status for the service manager, and a problem for pmcdctl.
 func TestUnboundAddress(t *testing.T) {
-	s := newService(t, "-F", "-i", "fe80::1%nosuch0")
-	m := newManager(t, s.path("notify"))
-	s.cmd.Env = append(s.cmd.Env, "NOTIFY_SOCKET="+s.path("notify"))
-	s.start()
-	m.next() // starting agents
-	s.openGate()
+	s := pmcdtest.NewService(t, "-F", "-i", "fe80::1%nosuch0")
+	m := pmcdtest.NewManager(t, s.Path("notify"))
+	s.Cmd.Env = append(s.Cmd.Env, "NOTIFY_SOCKET="+s.Path("notify"))
+	s.Start()
+	m.Next() // starting agents
+	s.OpenGate()
 	const want = "no client is accepted at address fe80::1%nosuch0, port "
-	if got := m.next(); len(got) != 3 || !strings.Contains(strings.Join(got, "\n"), "\nSTATUS=serving, ") || !strings.Contains(strings.Join(got, "\n"), "; "+want) {
+	if got := m.Next(); len(got) != 3 || !strings.Contains(strings.Join(got, "\n"), "\nSTATUS=serving, ") || !strings.Contains(strings.Join(got, "\n"), "; "+want) {
 		t.Errorf("the manager got %q", got)
 	}
-	log := s.read("pmcd.log")
+	log := s.Read("pmcd.log")
 	if !strings.Contains(log, "\nWarning: "+want) || strings.Contains(log, "  err   -1") {
 		t.Errorf("the log:\n%s", log)
 	}
-	r, err := ctl.Ask(context.Background(), ctl.Path(s.path("sock")))
+	r, err := ctl.Ask(context.Background(), ctl.Path(s.Path("sock")))
 	if err != nil {
 		t.Fatal(err)
 	}
