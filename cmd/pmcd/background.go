@@ -17,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
 )
 
 // A Go program cannot fork: pmcd goes to the background by running itself
@@ -188,14 +189,14 @@ func (l *launcher) await(most time.Duration) {
 // said to be the main process before is not watched as well: systemd logs that
 // it is "not our child". But if the launcher itself is the main process, the
 // service ends with it unless there is another main process by then.
-func announce(n *notifier, l *launcher) {
+func announce(n *systemd.Notifier, l *launcher) {
 	if n != nil && l != nil && !l.main {
 		l.serving()
-		l.await(notifyTimeout)
-		n.serving()
+		l.await(systemd.Timeout)
+		n.Serving()
 		return
 	}
-	n.serving()
+	n.Serving()
 	l.serving()
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -113,8 +114,8 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 	if err := child.SetCloexecAll(); err != nil {
 		fmt.Fprintf(stderr, "pmcd: descriptors may leak into agents: %v\n", err)
 	}
-	env := takeManagerEnv()
-	given, err := givenSockets(env, os.Getpid())
+	env := systemd.TakeEnv()
+	given, err := systemd.Sockets(env, os.Getpid())
 	if err != nil {
 		opt.Warn("%v", err)
 	}
@@ -133,9 +134,9 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 	}
 	alone := opt.Foreground && !opt.Managed // neither user nor files of a daemon, and nobody is told
 	var id *identity                        // nil: who it is
-	var notify *notifier
+	var notify *systemd.Notifier
 	if !alone {
-		if notify, err = newNotifier(env); err != nil {
+		if notify, err = systemd.NewNotifier(env); err != nil {
 			opt.Warn("%v", err)
 		}
 		if id, err = runAs(opt.User, os.Geteuid(), os.Getenv); err != nil {
@@ -224,9 +225,9 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 		TraceMask:        opt.Trace,
 		Debug:            opt.Debug,
 		Serving:          func() { announce(notify, waiter) },
-		Reloading:        notify.reloading,
-		Settled:          notify.ready,
-		Changed:          notify.changed,
+		Reloading:        notify.Reloading,
+		Settled:          notify.Ready,
+		Changed:          notify.Changed,
 		Problems:         func() []string { return slices.Concat(opt.Mistakes, listeners.Unbound(), agents.rights.all()) },
 		AgentNote:        agents.rights.note,
 		Open:             agents.open,
@@ -261,7 +262,7 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 			}
 			name := map[os.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[sig]
 			log.Info("pmcd caught " + name + " from unknown process")
-			notify.stopping()
+			notify.Stopping()
 			cancel()
 		}
 	}()
@@ -269,11 +270,11 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 	if agents.root != nil {
 		go agents.watchRootHelper(ctx, d.HealthChanged, func(why string) { // ends with ctx
 			rootEnded.Store(true)
-			notify.ends(why)
+			notify.Ending(why)
 			cancel()
 		})
 	}
-	go notify.watch(ctx, d.Beat) // ends with ctx
+	go notify.Watchdog(ctx, d.Beat) // ends with ctx
 	if err := d.Run(ctx); err != nil {
 		return fail(err)
 	}

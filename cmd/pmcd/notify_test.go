@@ -1,7 +1,8 @@
 package main
 
 import (
-	"context"
+	"golang.org/x/sys/unix"
+
 	"errors"
 	"fmt"
 	"os"
@@ -9,15 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
-	"github.com/gopcp/pmcd/daemon"
 )
 
 // The manager is told of the start, of a reload and of the end, each at the
@@ -110,26 +108,6 @@ func TestNotifyFollowsAgents(t *testing.T) {
 	}
 }
 
-// A status is one line, and not without end.
-func TestStatusText(t *testing.T) {
-	for _, tt := range []struct {
-		h    daemon.Health
-		want string
-	}{
-		{daemon.Health{Agents: 7, Ready: 7}, "serving, 7 of 7 agents ready"},
-		{daemon.Health{Agents: 7, Ready: 5, Unwell: []string{"simple is down", "a\nREADY=0 is late"}, Problems: []string{"x runs as pcp"}},
-			"serving, 5 of 7 agents ready; simple is down; a.READY=0 is late; x runs as pcp"},
-	} {
-		if got := statusText(tt.h); got != tt.want {
-			t.Errorf("got %q, want %q", got, tt.want)
-		}
-	}
-	long := daemon.Health{Problems: slices.Repeat([]string{strings.Repeat("x", 100)}, 100)}
-	if got := statusText(long); len(got) > maxStatus+50 || !strings.HasSuffix(got, "; ... (pmcdctl status has all)") {
-		t.Errorf("%d bytes: %q", len(got), got)
-	}
-}
-
 // The main process is said to be that when it is no longer the child of the
 // process that has started it in the background, and so the manager's; but if
 // that one is the main process, before its end.
@@ -184,8 +162,8 @@ func TestNotifyMainPID(t *testing.T) {
 			}
 			defer pmcdtest.AwaitEnd(t, pid)
 			defer syscall.Kill(pid, syscall.SIGTERM)
-			if parent := parentOf(pid); !direct && parent == launcher {
-				t.Errorf("it is said to be the main process as the child of %d", parent)
+			if parent := pmcdtest.ProcStatus(pid, "PPid"); !direct && parent == strconv.Itoa(launcher) {
+				t.Errorf("it is said to be the main process as the child of %s", parent)
 			}
 			if err := <-ended; err != nil {
 				t.Errorf("the launcher: %v", err)
@@ -195,6 +173,13 @@ func TestNotifyMainPID(t *testing.T) {
 			}
 		})
 	}
+}
+
+// monotonic returns the time of the clock that the manager compares with its own.
+func monotonic() time.Duration {
+	var ts unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
+	return time.Duration(ts.Nano())
 }
 
 // allStopped reports whether no thread of a process runs any more after SIGSTOP:
@@ -234,110 +219,4 @@ func TestNotifyNobody(t *testing.T) {
 	if got, err := m.Within(0); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("with -f: %q, %v", got, err)
 	}
-}
-
-func TestNewNotifier(t *testing.T) {
-	pmcdtest.NewManager(t, "@"+t.TempDir())
-	addr := t.TempDir() + "/s"
-	pmcdtest.NewManager(t, addr)
-	tests := []struct {
-		env      managerEnv
-		watchdog time.Duration
-		err      string
-		none     bool
-	}{
-		{env: managerEnv{}, none: true},
-		{env: managerEnv{"WATCHDOG_USEC": "5"}, none: true},
-		{env: managerEnv{"NOTIFY_SOCKET": addr}},
-		{env: managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "30000000"}, watchdog: 30 * time.Second},
-		{env: managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "-1"}},
-		{env: managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "infinity"}},
-		{env: managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "9223372036854775807"}, watchdog: (1<<63 - 1) / 1000 * time.Microsecond},
-		{env: managerEnv{"NOTIFY_SOCKET": "vsock:2:1234"}, err: "not an address that pmcd knows"},
-		{env: managerEnv{"NOTIFY_SOCKET": "sock"}, err: "not an address that pmcd knows"},
-		{env: managerEnv{"NOTIFY_SOCKET": addr + "x"}, err: "no such file"},
-		{env: managerEnv{"NOTIFY_SOCKET": "/" + strings.Repeat("x", 200)}, err: "invalid argument"},
-	}
-	for _, tt := range tests {
-		n, err := newNotifier(tt.env)
-		switch {
-		case tt.err != "":
-			if err == nil || !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("%v: %v, want %q", tt.env, err, tt.err)
-			}
-		case err != nil:
-			t.Errorf("%v: %v", tt.env, err)
-		case (n == nil) != tt.none:
-			t.Errorf("%v: %v", tt.env, n)
-		case n != nil && n.watchdog != tt.watchdog:
-			t.Errorf("%v: watchdog %v, want %v", tt.env, n.watchdog, tt.watchdog)
-		}
-		if n != nil {
-			n.conn.Close()
-		}
-	}
-}
-
-// The watchdog is fed as long as there is a beat.
-func TestWatch(t *testing.T) {
-	addr := t.TempDir() + "/s"
-	m := pmcdtest.NewManager(t, addr)
-	n, err := newNotifier(managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "20000"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.conn.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	var beats atomic.Int32
-	hung, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		n.watch(ctx, func(ctx context.Context) error {
-			switch beats.Add(1) {
-			case 1:
-				return errors.New("ill")
-			case 3:
-				close(hung)
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return nil
-		})
-	}()
-	if got, err := m.Within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
-		t.Errorf("got %q, %v", got, err)
-	}
-	<-hung
-	cancel()
-	<-ended
-	if got, err := m.Within(0); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("without a beat: %q, %v", got, err)
-	}
-}
-
-// A beat that fails is tried again before the manager misses it.
-func TestWatchTriesAgain(t *testing.T) {
-	addr := t.TempDir() + "/s"
-	pmcdtest.NewManager(t, addr)
-	synctest.Test(t, func(t *testing.T) {
-		n, err := newNotifier(managerEnv{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "8000000"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer n.conn.Close()
-		ctx, cancel := context.WithCancel(t.Context())
-		began, at := time.Now(), []time.Duration(nil)
-		n.watch(ctx, func(context.Context) error {
-			switch at = append(at, time.Since(began)); len(at) {
-			case 1:
-				return errors.New("ill")
-			case 3:
-				cancel()
-			}
-			return nil
-		})
-		if want := []time.Duration{4 * time.Second, 5 * time.Second, 9 * time.Second}; !slices.Equal(at, want) {
-			t.Errorf("beats at %v, want %v", at, want)
-		}
-	})
 }

@@ -1,4 +1,4 @@
-// Package message has forms of what messages for people quote.
+// Package message has functions for the texts that pmcd and pmcdctl print.
 package message
 
 import (
@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Printable returns s with what is not to be seen replaced by dots.
+// Printable returns s with a dot in place of each character that is not printable.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -18,7 +18,8 @@ func Printable(s string) string {
 	}, s)
 }
 
-// Errno is why a socket cannot be connected to, without what the caller knows.
+// Errno returns the errno in err without operation and address, or err if it has
+// none.
 func Errno(err error) error {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		return errno

@@ -1,4 +1,4 @@
-package main
+package systemd
 
 import (
 	"errors"
@@ -9,11 +9,10 @@ import (
 	"syscall"
 )
 
-// givenSockets returns the sockets that the service manager has opened for this
-// process, by the names that it has for them (sd_listen_fds(3)). They start at
-// descriptor 3. If the process that they are for has another pid there are
-// none: they are not for the child that pmcd becomes in daemon mode.
-func givenSockets(env managerEnv, pid int) ([]*os.File, error) {
+// Sockets returns the sockets that the service manager has opened for the process
+// with this pid, with their names (sd_listen_fds(3)). They start at descriptor 3.
+// There are none if LISTEN_PID is another process.
+func Sockets(env Env, pid int) ([]*os.File, error) {
 	const first = 3
 	if env["LISTEN_PID"] != strconv.Itoa(pid) {
 		return nil, nil

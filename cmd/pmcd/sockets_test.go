@@ -16,7 +16,7 @@ import (
 )
 
 // Sockets that are given are served, in place of those that options name.
-func TestGivenSockets(t *testing.T) {
+func TestInheritedSockets(t *testing.T) {
 	tcp, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
@@ -100,26 +100,8 @@ func TestGivenSockets(t *testing.T) {
 	}
 }
 
-// Sockets for another process are left alone, and so is what makes no sense.
-func TestGivenSocketsNot(t *testing.T) {
-	for _, tt := range []struct {
-		env managerEnv
-		err string
-	}{
-		{managerEnv{}, ""},
-		{managerEnv{"LISTEN_FDS": "3"}, ""},
-		{managerEnv{"LISTEN_FDS": "3", "LISTEN_PID": "2"}, ""},
-		{managerEnv{"LISTEN_FDS": "3", "LISTEN_PID": "01"}, ""},
-		{managerEnv{"LISTEN_FDS": "0", "LISTEN_PID": "1"}, ""},
-		{managerEnv{"LISTEN_PID": "1"}, "not a number of sockets"},
-		{managerEnv{"LISTEN_FDS": "-1", "LISTEN_PID": "1"}, "not a number of sockets"},
-		{managerEnv{"LISTEN_FDS": "99999999999999999999", "LISTEN_PID": "1"}, "not a number of sockets"},
-	} {
-		files, err := givenSockets(tt.env, 1)
-		if len(files) != 0 || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
-			t.Errorf("%v: %v, %v; want %q", tt.env, files, err, tt.err)
-		}
-	}
+// Sockets for another process are not used.
+func TestInheritedSocketsOfAnother(t *testing.T) {
 	s := pmcdtest.NewService(t, "-f")
 	s.Cmd.Env = append(s.Cmd.Env, "LISTEN_FDS=3", "LISTEN_PID=1")
 	s.Start()

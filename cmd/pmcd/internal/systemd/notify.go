@@ -1,4 +1,7 @@
-package main
+// Package systemd is the protocol with a service manager: notifications
+// (sd_notify(3)), the watchdog, and sockets that the manager has opened
+// (sd_listen_fds(3)). Any manager that speaks it will do.
+package systemd
 
 import (
 	"context"
@@ -17,14 +20,14 @@ import (
 	"github.com/gopcp/pmcd/daemon"
 )
 
-// managerEnv is what a service manager has to say to this process, by name
-// (sd_notify(3), sd_watchdog_enabled(3), sd_listen_fds(3)). Agents must not
-// have it: they would speak, or listen, for pmcd.
-type managerEnv map[string]string
+// Env has the environment variables of a service manager by name (sd_notify(3),
+// sd_watchdog_enabled(3), sd_listen_fds(3)).
+type Env map[string]string
 
-// takeManagerEnv removes it from the environment.
-func takeManagerEnv() managerEnv {
-	env := make(managerEnv)
+// TakeEnv removes these variables from the environment and returns them. Agents must
+// not have them: they would send notifications, or accept clients, in place of pmcd.
+func TakeEnv() Env {
+	env := make(Env)
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
 		if v, ok := os.LookupEnv(name); ok {
 			env[name] = v
@@ -34,9 +37,9 @@ func takeManagerEnv() managerEnv {
 	return env
 }
 
-// A notifier tells the service manager how pmcd is doing (sd_notify(3)). A nil
-// one does nothing.
-type notifier struct {
+// A Notifier notifies the service manager of the state of pmcd (sd_notify(3)). A nil
+// Notifier does nothing.
+type Notifier struct {
 	conn     *net.UnixConn
 	watchdog time.Duration // how often it wants to hear of us; 0 is never
 
@@ -45,11 +48,11 @@ type notifier struct {
 	ending bool       // the status stays what it is
 }
 
-// newNotifier connects to the socket that env names, if it does.
+// NewNotifier connects to the socket that env names. It returns nil if env names none.
 //
-// WATCHDOG_PID does not count: in daemon mode it is that of the script which
-// started us, and MAINPID then has the watchdog wait for us.
-func newNotifier(env managerEnv) (*notifier, error) {
+// WATCHDOG_PID is ignored: in daemon mode it is the process id of the script that has
+// started pmcd. The watchdog then waits for the process of MAINPID.
+func NewNotifier(env Env) (*Notifier, error) {
 	addr := env["NOTIFY_SOCKET"]
 	if addr == "" {
 		return nil, nil
@@ -63,28 +66,28 @@ func newNotifier(env managerEnv) (*notifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the service manager cannot be told anything: NOTIFY_SOCKET=%s: %w", addr, message.Errno(err))
 	}
-	n := &notifier{conn: conn}
+	n := &Notifier{conn: conn}
 	if usec, err := strconv.ParseUint(env["WATCHDOG_USEC"], 10, 63); err == nil {
 		n.watchdog = time.Duration(min(usec, uint64(1<<63-1)/1000)) * time.Microsecond
 	}
 	return n, nil
 }
 
-// notifyTimeout is how long a manager may keep pmcd waiting.
-const notifyTimeout = 5 * time.Second
+// Timeout limits how long pmcd waits for a manager.
+const Timeout = 5 * time.Second
 
-// send sends one message of lines NAME=value. What fails stays unsaid, as in
-// all users of sd_notify(3): the manager has a timeout of its own.
-func (n *notifier) send(lines ...string) {
+// send sends one message of lines NAME=value. It ignores errors, as all users of
+// sd_notify(3) do: the manager has a timeout of its own.
+func (n *Notifier) send(lines ...string) {
 	if n == nil {
 		return
 	}
-	n.conn.SetWriteDeadline(time.Now().Add(notifyTimeout))
+	n.conn.SetWriteDeadline(time.Now().Add(Timeout))
 	n.conn.Write([]byte(strings.Join(lines, "\n")))
 }
 
-// state sends lines and, if that has changed, the status.
-func (n *notifier) state(status string, lines ...string) {
+// state sends lines and, if it has changed, the status.
+func (n *Notifier) state(status string, lines ...string) {
 	if n == nil {
 		return
 	}
@@ -94,7 +97,7 @@ func (n *notifier) state(status string, lines ...string) {
 }
 
 // stateLocked is state for a caller that holds mu.
-func (n *notifier) stateLocked(status string, lines ...string) {
+func (n *Notifier) stateLocked(status string, lines ...string) {
 	if n.ending {
 		return
 	}
@@ -107,24 +110,25 @@ func (n *notifier) stateLocked(status string, lines ...string) {
 	n.status = status
 }
 
-// serving says who the daemon is; see announce.
-func (n *notifier) serving() {
+// Serving tells the manager that this is the main process of the service.
+func (n *Notifier) Serving() {
 	n.state("starting agents", fmt.Sprintf("MAINPID=%d", os.Getpid()))
 }
 
-// ready says that the agents have settled, at first or after a reload.
-func (n *notifier) ready(h daemon.Health) {
+// Ready tells the manager that each agent is ready or has failed, after the start or
+// after a reload.
+func (n *Notifier) Ready(h daemon.Health) {
 	n.state(statusText(h), "READY=1", fmt.Sprintf("MAINPID=%d", os.Getpid()))
 }
 
-// changed says how pmcd does now.
-func (n *notifier) changed(h daemon.Health) { n.state(statusText(h)) }
+// Changed tells the manager the state of pmcd.
+func (n *Notifier) Changed(h daemon.Health) { n.state(statusText(h)) }
 
-// maxStatus is how long a status is at most, in bytes: it is one line.
+// maxStatus limits a status, in bytes: it is one line.
 const maxStatus = 1 << 10
 
-// statusText is h in one line: first how many agents are ready, then which are
-// not, then the problems.
+// statusText returns h in one line: how many agents are ready, which are not, and the
+// problems.
 func statusText(h daemon.Health) string {
 	text := fmt.Sprintf("serving, %d of %d agents ready", h.Ready, h.Agents)
 	for _, more := range slices.Concat(h.Unwell, h.Problems) {
@@ -137,17 +141,17 @@ func statusText(h daemon.Health) string {
 	return text
 }
 
-// reloading says that what is to be said next is about a request to reload
-// made before now.
-func (n *notifier) reloading() {
+// Reloading tells the manager that pmcd reloads its configuration. The next state is
+// the result of requests that were made before now.
+func (n *Notifier) Reloading() {
 	n.state("reloading", "RELOADING=1", fmt.Sprintf("MONOTONIC_USEC=%d", monotonic()/time.Microsecond))
 }
 
-// stopping says that pmcd ends. It is the last thing that is said.
-func (n *notifier) stopping() { n.ends("stopping agents") }
+// Stopping tells the manager that pmcd ends. No state is sent after it.
+func (n *Notifier) Stopping() { n.Ending("stopping agents") }
 
-// ends says that pmcd ends, and why if that is not usual.
-func (n *notifier) ends(why string) {
+// Ending is Stopping with a reason.
+func (n *Notifier) Ending(why string) {
 	if n == nil {
 		return
 	}
@@ -157,13 +161,13 @@ func (n *notifier) ends(why string) {
 	n.ending = true
 }
 
-// watch feeds the watchdog each time that beat returns, until ctx ends.
-func (n *notifier) watch(ctx context.Context, beat func(context.Context) error) {
+// Watchdog notifies the watchdog of the manager each time that probe succeeds, until ctx ends.
+func (n *Notifier) Watchdog(ctx context.Context, probe func(context.Context) error) {
 	if n == nil || n.watchdog == 0 {
 		return
 	}
-	// One that failed must not use up the time until the manager misses it: an
-	// agent that a reload replaces is gone for a moment.
+	// A probe that failed is repeated before the time of the watchdog is over: an
+	// agent that a reload replaces is absent for a moment.
 	usual, soon := max(n.watchdog/2, time.Millisecond), max(n.watchdog/8, time.Millisecond)
 	next := time.NewTimer(usual)
 	defer next.Stop()
@@ -173,7 +177,7 @@ func (n *notifier) watch(ctx context.Context, beat func(context.Context) error) 
 		case <-ctx.Done():
 			return
 		}
-		if beat(ctx) == nil {
+		if probe(ctx) == nil {
 			n.send("WATCHDOG=1")
 			next.Reset(usual)
 		} else {
@@ -182,8 +186,8 @@ func (n *notifier) watch(ctx context.Context, beat func(context.Context) error) 
 	}
 }
 
-// monotonic reads the clock that the manager compares with its own; package time
-// keeps it to itself.
+// monotonic reads the clock that the manager compares with its own. Package time does
+// not export it.
 func monotonic() time.Duration {
 	var ts unix.Timespec
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
