@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +16,10 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
+
+// backgroundVar is the variable by which the process in the background knows its
+// launcher.
+const backgroundVar = "PMCD_BACKGROUND"
 
 // When the launcher returns there is a daemon that greets.
 func TestBackground(t *testing.T) {
@@ -242,92 +245,9 @@ func TestBackgroundDescriptors(t *testing.T) {
 		t.Fatal("no agent")
 	}
 	env := pmcdtest.Read(p.At("agent.env"))
-	if strings.Contains(env, parentVar) {
-		t.Errorf("the agent has %s", parentVar)
+	if strings.Contains(env, backgroundVar) {
+		t.Errorf("the agent has %s", backgroundVar)
 	}
 	syscall.Kill(pid, syscall.SIGTERM)
 	pmcdtest.AwaitEnd(t, pid)
-}
-
-// A variable that some other process has left does not make a daemon.
-func TestNotWaiting(t *testing.T) {
-	t.Setenv(parentVar, "1")
-	if os.Getppid() == 1 {
-		t.Skip("a child of process 1")
-	}
-	if l, err := waiting(); l != nil || err != nil {
-		t.Errorf("got %v, %v", l, err)
-	}
-	if _, ok := os.LookupEnv(parentVar); ok {
-		t.Error("agents would have it")
-	}
-	var none *launcher
-	none.serving() // does nothing
-	none.failed("for no reason")
-}
-
-func TestRunAs(t *testing.T) {
-	env := func(vars ...string) func(string) string {
-		return func(name string) string {
-			for _, v := range vars {
-				if value, ok := strings.CutPrefix(v, name+"="); ok {
-					return value
-				}
-			}
-			return ""
-		}
-	}
-	for _, c := range []struct {
-		user string
-		euid int
-		env  string
-		uid  int // -1 is no other than before
-		err  string
-	}{
-		{"", 0, "PCP_USER=root", 0, ""},
-		{"root", 0, "PCP_USER=nosuchuser", 0, ""},
-		{"", 0, "PCP_USER=nosuchuser", 0, "cannot run as user nosuchuser: "},
-		{"nosuchuser", 0, "", 0, "cannot run as user nosuchuser: "},
-		{"", 65534, "PCP_USER=root", -1, ""},
-		{"root", 65534, "", 0, "cannot run as user root: only root can"},
-	} {
-		id, err := runAs(c.user, c.euid, env(c.env))
-		if c.err != "" {
-			if err == nil || !strings.HasPrefix(err.Error(), c.err) {
-				t.Errorf("%+v: %v", c, err)
-			}
-			continue
-		}
-		if err != nil || (id == nil) != (c.uid < 0) || id != nil && id.uid != c.uid {
-			t.Errorf("%+v: %+v, %v", c, id, err)
-		}
-	}
-}
-
-// Others may write to the directory of the PID file.
-func TestPIDFile(t *testing.T) {
-	dir := t.TempDir()
-	path, victim := filepath.Join(dir, "pmcd.pid"), filepath.Join(dir, "victim")
-	if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o644), os.Symlink(victim, path)); err != nil {
-		t.Fatal(err)
-	}
-	if err := writePIDFile(path); err != nil {
-		t.Fatal(err)
-	}
-	if text := pmcdtest.Read(victim); text != "precious" {
-		t.Errorf("what it was a link to has %q", text)
-	}
-	if fi, err := os.Lstat(path); err != nil || fi.Mode() != 0o444 || pmcdtest.Read(path) != strconv.Itoa(os.Getpid()) {
-		t.Errorf("the PID file is %v with %q, %v", fi.Mode(), pmcdtest.Read(path), err)
-	}
-	os.Remove(path)
-	os.Mkdir(path, 0o755)
-	os.WriteFile(filepath.Join(path, "x"), nil, 0o644)
-	if err := writePIDFile(path); err == nil {
-		t.Error("a directory is no obstacle")
-	}
-	removePIDFile(victim, nil) // it is not that of this process
-	if _, err := os.Stat(victim); err != nil {
-		t.Error(err)
-	}
 }

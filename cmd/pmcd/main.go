@@ -22,6 +22,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
@@ -50,7 +51,7 @@ func main() {
 // run is the whole program but for its exit.
 func run(args []string, stderr io.Writer) int {
 	syscall.Umask(0o22) // agents get it too
-	waiter, err := waiting()
+	waiter, err := background.FindLauncher()
 	if err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)
 		return cli.NotStarted(stderr)
@@ -60,7 +61,7 @@ func run(args []string, stderr io.Writer) int {
 	switch {
 	case err != nil && opt.IsService(err, os.Getenv):
 		why := cli.OneLine(err)
-		reportFailure(errors.New(why), opt.FailureFile, nil, waiter)
+		waiter.ReportFailure(errors.New(why), opt.FailureFile, nil)
 		return cli.UsageFailed(why, stderr)
 	case errors.Is(err, cli.ErrHelp):
 		fmt.Fprint(stderr, cli.UsageText)
@@ -74,7 +75,7 @@ func run(args []string, stderr io.Writer) int {
 	case errors.As(err, &usage):
 		fmt.Fprint(stderr, usage)
 		cli.NotStarted(stderr)
-		reportFailure(errors.New(usage.Short()), opt.FailureFile, nil, waiter)
+		waiter.ReportFailure(errors.New(usage.Short()), opt.FailureFile, nil)
 		return cli.ExitError
 	}
 	if !opt.Named && embedded.WithoutPCP("/", os.LookupEnv) {
@@ -99,18 +100,18 @@ func run(args []string, stderr io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)
 		cli.NotStarted(stderr)
-		reportFailure(err, opt.FailureFile, nil, waiter)
+		waiter.ReportFailure(err, opt.FailureFile, nil)
 		return cli.ExitError
 	}
 	if waiter == nil && !opt.Foreground && !opt.Managed {
-		return startInBackground(stderr)
+		return background.Start(stderr)
 	}
 	return serve(opt, waiter, stderr)
 }
 
 // serve opens the ports, then the log, and serves until a signal says not to.
 // waiter waits for it to begin.
-func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
+func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int {
 	if err := child.SetCloexecAll(); err != nil {
 		fmt.Fprintf(stderr, "pmcd: descriptors may leak into agents: %v\n", err)
 	}
@@ -129,7 +130,7 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 			log.Error(err.Error())
 			cli.NotStarted(out.Output)
 		}
-		reportFailure(err, opt.FailureFile, out, waiter)
+		waiter.ReportFailure(err, opt.FailureFile, out)
 		return cli.ExitError
 	}
 	alone := opt.Foreground && !opt.Managed // neither user nor files of a daemon, and nobody is told
@@ -224,7 +225,7 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 		Local:            opt.Local,
 		TraceMask:        opt.Trace,
 		Debug:            opt.Debug,
-		Serving:          func() { announce(notify, waiter) },
+		Serving:          func() { waiter.Announce(notify) },
 		Reloading:        notify.Reloading,
 		Settled:          notify.Ready,
 		Changed:          notify.Changed,
@@ -238,10 +239,10 @@ func serve(opt *cli.Options, waiter *launcher, stderr io.Writer) int {
 	}
 	if !alone {
 		path := opt.PIDFile(os.Getenv)
-		if err := writePIDFile(path); err != nil {
+		if err := background.WritePIDFile(path); err != nil {
 			return fail(err)
 		}
-		defer removePIDFile(path, log)
+		defer background.RemovePIDFile(path, log)
 	}
 	if id != nil {
 		if err := d.Named(); err != nil { // read with the rights that this process has had

@@ -201,8 +201,8 @@ func TestPeerPrivileges(t *testing.T) {
 		if argv := strings.ReplaceAll(pmcdtest.Read(fmt.Sprintf("/proc/%d/cmdline", want.pid)), "\x00", " "); !strings.Contains(argv, want.argv) {
 			t.Errorf("%s is called %q, want %q", name, argv, want.argv)
 		}
-		if text := pmcdtest.Read(fmt.Sprintf("/proc/%d/environ", want.pid)); strings.Contains(text, parentVar) {
-			t.Errorf("%s has %s in its environment", name, parentVar)
+		if text := pmcdtest.Read(fmt.Sprintf("/proc/%d/environ", want.pid)); strings.Contains(text, backgroundVar) {
+			t.Errorf("%s has %s in its environment", name, backgroundVar)
 		}
 		if umask := pmcdtest.ProcStatus(want.pid, "Umask"); umask != "0022" {
 			t.Errorf("%s has umask %s", name, umask)

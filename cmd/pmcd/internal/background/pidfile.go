@@ -1,4 +1,4 @@
-package main
+package background
 
 import (
 	"errors"
@@ -10,9 +10,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// writePIDFile writes what scripts compare with the process that they find: the
-// process id and nothing else. Other users may have put something in its place.
-func writePIDFile(path string) error {
+// WritePIDFile writes the process id and nothing else: scripts compare the content with
+// the process that they find. It replaces what is there, because other users may have
+// put a link there.
+func WritePIDFile(path string) error {
 	if path == "" {
 		return errors.New("cannot write PID file: PCP_RUN_DIR is not set")
 	}
@@ -31,10 +32,10 @@ func writePIDFile(path string) error {
 	return nil
 }
 
-// removePIDFile removes the file of this process. It may be gone: PCP's script
-// removes it when it stops pmcd. The directory may be one that only root can
-// change.
-func removePIDFile(path string, log *zap.Logger) {
+// RemovePIDFile removes the PID file if it is that of this process. PCP's script
+// removes the file when it stops pmcd. If only root can write to the directory, the
+// file stays and the log has a warning.
+func RemovePIDFile(path string, log *zap.Logger) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != strconv.Itoa(os.Getpid()) {
 		return
 	}

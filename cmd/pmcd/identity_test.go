@@ -1,0 +1,44 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRunAs(t *testing.T) {
+	env := func(vars ...string) func(string) string {
+		return func(name string) string {
+			for _, v := range vars {
+				if value, ok := strings.CutPrefix(v, name+"="); ok {
+					return value
+				}
+			}
+			return ""
+		}
+	}
+	for _, c := range []struct {
+		user string
+		euid int
+		env  string
+		uid  int // -1 is no other than before
+		err  string
+	}{
+		{"", 0, "PCP_USER=root", 0, ""},
+		{"root", 0, "PCP_USER=nosuchuser", 0, ""},
+		{"", 0, "PCP_USER=nosuchuser", 0, "cannot run as user nosuchuser: "},
+		{"nosuchuser", 0, "", 0, "cannot run as user nosuchuser: "},
+		{"", 65534, "PCP_USER=root", -1, ""},
+		{"root", 65534, "", 0, "cannot run as user root: only root can"},
+	} {
+		id, err := runAs(c.user, c.euid, env(c.env))
+		if c.err != "" {
+			if err == nil || !strings.HasPrefix(err.Error(), c.err) {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if err != nil || (id == nil) != (c.uid < 0) || id != nil && id.uid != c.uid {
+			t.Errorf("%+v: %+v, %v", c, id, err)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package background
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+)
+
+// ReportFailure reports why pmcd has not started to the launcher, and in the file of -x
+// (pmcd(1)). If file is "", it is the terminal, unless there is a launcher. out is nil
+// if there is no log yet.
+func (l *Launcher) ReportFailure(why error, file string, out *logging.File) {
+	logged := out != nil && out.Opened && isRegular(out.Path) // a device or a FIFO cannot be copied
+	if logged {
+		l.failed(fmt.Sprintf("%v (see %s)", why, out.Path))
+	}
+	path := file
+	if path == "" {
+		if l != nil || !logged {
+			return // it is on the standard error output
+		}
+		path = "/dev/tty"
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOCTTY, 0o666)
+	if err != nil {
+		return // there may be no terminal
+	}
+	defer f.Close()
+	fmt.Fprint(f, "NOTE: pmcd not started due to errors!  ")
+	if !logged {
+		fmt.Fprintln(f, why)
+		return
+	}
+	log, err := os.Open(out.Path)
+	if err != nil {
+		fmt.Fprintln(f, why)
+		return
+	}
+	defer log.Close()
+	fmt.Fprintf(f, "Log file %q contains ...\n", out.Path)
+	io.Copy(f, log)
+}
+
+func isRegular(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.Mode().IsRegular()
+}
