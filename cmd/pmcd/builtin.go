@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/trivial"
 	"github.com/gopcp/pmcd/agents/builtin/txmon"
 	"github.com/gopcp/pmcd/agents/builtin/xfs"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // A builtinAgent is compiled in.
@@ -56,8 +59,19 @@ var builtin = builtinAgents{
 		lacks: "it has no quotas and cannot reset statistics"},
 }
 
+// has reports whether an entry point is that of a built-in agent.
+func (b builtinAgents) has(entry string) bool { _, ok := b[entry]; return ok }
+
 // needsRoot reports whether an entry point is that of an agent which does.
 func (b builtinAgents) needsRoot(entry string) bool { return b[entry].root != never }
+
+// lacks returns what a built-in agent cannot do without root's rights.
+func (b builtinAgents) lacks(a *pmcdconf.Agent, program string) string {
+	if program != roothelper.Self {
+		return ""
+	}
+	return cmp.Or(b[a.Entry].lacks, "it cannot do all that it does as root")
+}
 
 // notBuiltIn is what is wrong with a line that says "builtin".
 func notBuiltIn(entry string) error {

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -70,17 +72,17 @@ func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, s
 		var u *roothelper.Untrusted
 		switch {
 		case err == nil:
-			o.rights.full(spec)
+			o.rights.Full(spec)
 			return p, p.Pipes, nil
-		case errors.Is(err, roothelper.ErrLost) && !o.endWithRoot:
-			err = errNoRoot
+		case errors.Is(err, roothelper.ErrLost) && !o.root.EndDaemon:
+			err = privsep.ErrNoHelper
 		case !errors.As(err, &u):
 			return nil, nil, err
 		}
 		if o.onlyRoot {
 			return nil, nil, fmt.Errorf("only the root helper can start it: %w", err)
 		}
-		o.rights.reduced(spec, err, builtin.lacks(spec, program))
+		o.rights.Reduced(spec, err, builtin.lacks(spec, program))
 	}
 	s, err := processSpec(spec, program, "", stderr)
 	if err != nil {
@@ -92,6 +94,20 @@ func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, s
 		return nil, nil, err
 	}
 	return p, p.Pipes, nil
+}
+
+// processSpec returns how the process of an agent is started as a child of this
+// process. program is the path of its program, roothelper.Self for a built-in
+// agent, or "" if it has not been looked up. user is the user that the host of a
+// DSO becomes.
+func processSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error) {
+	switch {
+	case program == roothelper.Self:
+		return builtinSpec(a, stderr), nil
+	case a.Kind == pmcdconf.DSO:
+		return dsohost.Spec(dsohost.DSO{Name: a.Name, Domain: a.Domain, Entry: a.Entry, Path: a.Path, User: user}, stderr)
+	}
+	return child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr}, nil
 }
 
 // Stop implements transport.Process.

@@ -19,6 +19,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -90,12 +91,12 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, 
 	if err != nil {
 		return false, err
 	}
-	trust := newTrustCheck(opt, os.Getenv)
-	if trust != nil && trust.problem != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", ctlName, trust.problem)
+	trust := privsep.NewTrustCheck(opt.ConfigFile(), opt.User, os.Getenv)
+	if trust != nil && trust.Problem != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", ctlName, trust.Problem)
 	}
 	for _, t := range trials {
-		t.untrusted = trust.untrusted(&t.spec, builtin)
+		t.untrusted = trust.Untrusted(&t.spec, builtin.has)
 	}
 	dir, leave, err := ownWorkDir(trials)
 	if err != nil {
@@ -225,7 +226,7 @@ func ownWorkDir(trials []*trial) (dir string, leave func(), err error) {
 
 // printTrials writes what has become of the trials, and reports whether all
 // agents are well.
-func printTrials(w io.Writer, trials []*trial, trust *trustCheck) bool {
+func printTrials(w io.Writer, trials []*trial, trust *privsep.TrustCheck) bool {
 	took := func(d time.Duration) string {
 		if d == 0 {
 			return "-"
@@ -248,8 +249,8 @@ func printTrials(w io.Writer, trials []*trial, trust *trustCheck) bool {
 	for _, t := range trials {
 		if t.untrusted != nil {
 			p.line("")
-			p.line("%s %s", t.spec.Name, trust.runsAs(t.untrusted))
-			p.line("    %s", trust.remedy(t.untrusted))
+			p.line("%s %s", t.spec.Name, trust.RunsAs(t.untrusted))
+			p.line("    %s", trust.Remedy(t.untrusted))
 		}
 	}
 	for _, t := range trials {

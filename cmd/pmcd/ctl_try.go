@@ -21,6 +21,7 @@ import (
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -31,7 +32,7 @@ type checker struct {
 	opt     *cli.Options
 	dir     string // where the logs of agents are
 	plugins goplugin.Loader
-	trust   *trustCheck
+	trust   *privsep.TrustCheck
 }
 
 // try starts the agent of t, asks it, and ends it. It writes to t only.
@@ -112,7 +113,7 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 	defer cancel()
 	o := opener{stderr: io.Discard, plugins: &c.plugins, builtin: builtin, log: zap.NewNop()}
 	if t.untrusted != nil {
-		o.credential = c.trust.credential()
+		o.credential = c.trust.Credential()
 	}
 	l, err := o.open(starting, &t.spec, wire.Options{
 		PID:      int32(os.Getpid()),

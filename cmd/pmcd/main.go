@@ -26,6 +26,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
@@ -37,7 +38,12 @@ var build string
 
 func main() {
 	if os.Args[0] == roothelper.Name {
-		os.Exit(runRootHelper(os.Args[1:]))
+		os.Exit(privsep.RunHelper(os.Args[1:], privsep.HelperConfig{
+			NeedsRoot: builtin.needsRoot,
+			Spec:      processSpec,
+			HostName:  askHost,
+			Embedded:  embedded.Config,
+		}))
 	}
 	if strings.HasPrefix(os.Args[0], agentPrefix) {
 		os.Exit(runBuiltin(os.Args))
@@ -133,14 +139,14 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 		waiter.ReportFailure(err, opt.FailureFile, out)
 		return cli.ExitError
 	}
-	alone := opt.Foreground && !opt.Managed // neither user nor files of a daemon, and nobody is told
-	var id *identity                        // nil: who it is
+	alone := opt.StandAlone()
+	var id *privsep.Identity // nil: the user stays the same
 	var notify *systemd.Notifier
 	if !alone {
 		if notify, err = systemd.NewNotifier(env); err != nil {
 			opt.Warn("%v", err)
 		}
-		if id, err = runAs(opt.User, os.Geteuid(), os.Getenv); err != nil {
+		if id, err = privsep.RunAs(opt.User, os.Geteuid(), os.Getenv); err != nil {
 			return fail(err)
 		}
 	}
@@ -193,13 +199,15 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 	}
 
 	agents := opener{stderr: out.Output, plugins: new(goplugin.Loader), builtin: builtin, log: log, said: new(sync.Map),
-		starter: child.NewStarter(nil), endWithRoot: opt.EndWithRoot || notify != nil}
+		starter: child.NewStarter(nil)}
 	defer agents.starter.Close()
-	if id != nil && id.uid != 0 {
-		if err := agents.withRoot(opt, id, out.Output); err != nil {
+	if id != nil && id.UID != 0 {
+		root, err := privsep.StartHelper(opt.ConfigFile(), id, opt.EndWithRoot || notify != nil, log, out.Output)
+		if err != nil {
 			return fail(err)
 		}
-		defer closeRootHelper(agents.root)
+		defer root.Stop()
+		agents.root, agents.rights = root, root.Rights
 	}
 	d, err := daemon.New(daemon.Config{
 		ConfigFile:       opt.Config,
@@ -229,8 +237,8 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 		Reloading:        notify.Reloading,
 		Settled:          notify.Ready,
 		Changed:          notify.Changed,
-		Problems:         func() []string { return slices.Concat(opt.Mistakes, listeners.Unbound(), agents.rights.all()) },
-		AgentNote:        agents.rights.note,
+		Problems:         func() []string { return slices.Concat(opt.Mistakes, listeners.Unbound(), agents.rights.Problems()) },
+		AgentNote:        agents.rights.Note,
 		Open:             agents.open,
 		Log:              log,
 	})
@@ -248,7 +256,7 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 		if err := d.Named(); err != nil { // read with the rights that this process has had
 			return fail(err)
 		}
-		if err := id.become(); err != nil {
+		if err := id.Become(); err != nil {
 			return fail(err)
 		}
 	}
@@ -269,7 +277,7 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 	}()
 	var rootEnded atomic.Bool
 	if agents.root != nil {
-		go agents.watchRootHelper(ctx, d.HealthChanged, func(why string) { // ends with ctx
+		go agents.root.Watch(ctx, d.HealthChanged, func(why string) { // ends with ctx
 			rootEnded.Store(true)
 			notify.Ending(why)
 			cancel()

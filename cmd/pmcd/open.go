@@ -24,6 +24,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -34,14 +35,13 @@ type opener struct {
 	plugins *goplugin.Loader
 	builtin builtinAgents
 	log     *zap.Logger
-	said    *sync.Map          // lines of once; may be nil
-	starter *child.Starter     // starts processes; may be nil
-	root    *roothelper.Client // starts processes as root; nil if there is none
-	rights  *rights            // who runs without root's rights; nil without root
+	said    *sync.Map       // lines of once; may be nil
+	starter *child.Starter  // starts processes; may be nil
+	root    *privsep.Helper // starts processes as root; nil if there is none
+	rights  *privsep.Rights // of root; nil without root
 
-	endWithRoot bool                // the daemon ends with root
-	onlyRoot    bool                // nothing is started without it
-	credential  *syscall.Credential // of what this process starts; nil is its own
+	onlyRoot   bool                // nothing is started without it
+	credential *syscall.Credential // of what this process starts; nil is its own
 }
 
 var _ daemon.OpenFunc = opener{}.open
@@ -76,7 +76,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 		if b.root == always && o.root != nil {
 			return o.openProcess(ctx, spec, opt)
 		}
-		o.rights.full(spec) // it is part of pmcd
+		o.rights.Full(spec) // it is part of pmcd
 		a, err := construct(b.newAgent, spec.Domain)
 		if err != nil {
 			return nil, err
@@ -105,7 +105,7 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 	case err != nil:
 		return nil, err
 	}
-	o.rights.full(spec)
+	o.rights.Full(spec)
 	l := inProcess(local(a, opt))
 	l.Changed = func() error { return o.plugins.Changed(spec.Path) }
 	return l, nil
@@ -212,7 +212,7 @@ func (o opener) rootEnded(p *agentProcess) bool {
 func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	var p *agentProcess
 	if len(spec.Argv) == 0 {
-		o.rights.full(spec) // pmcd does not decide on it
+		o.rights.Full(spec) // pmcd does not decide on it
 	} else {
 		var err error
 		if p, err = o.start(ctx, spec, ""); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 )
 
 // A privileged place has a pmcd that is started as root, its agents, and the
@@ -42,13 +42,13 @@ func privilegedPlace(t *testing.T) *privileged {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pcp, err := lookUpIdentity("pcp")
+	pcp, err := privsep.LookUp("pcp")
 	if err != nil {
 		t.Fatal(err)
 	}
 	four := func(n int) string { return strings.TrimSpace(strings.Repeat(" "+strconv.Itoa(n), 4)) }
 	p := &privileged{Place: pmcdtest.NewPlace(t, exe)}
-	p.user = fmt.Sprintf("uid %s gid %s groups %s", four(pcp.uid), four(pcp.gid), strings.Trim(fmt.Sprint(pcp.groups), "[]"))
+	p.user = fmt.Sprintf("uid %s gid %s groups %s", four(pcp.UID), four(pcp.GID), strings.Trim(fmt.Sprint(pcp.Groups), "[]"))
 	return p
 }
 
@@ -350,24 +350,5 @@ func TestPeerNoRightsAtTheEnd(t *testing.T) {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log does not have %q", want)
 		}
-	}
-}
-
-// A user that has other groups has them in the daemon, too.
-func TestLookUpIdentity(t *testing.T) {
-	me, err := user.Current()
-	if err != nil {
-		t.Skip(err)
-	}
-	id, err := lookUpIdentity(me.Username)
-	if err != nil {
-		t.Fatal(err)
-	}
-	groups, err := me.GroupIds()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Fields(strings.Trim(fmt.Sprint(id.groups), "[]")); fmt.Sprint(id.uid) != me.Uid || fmt.Sprint(id.gid) != me.Gid || !slices.Equal(got, groups) {
-		t.Errorf("got %+v for %+v in %v", id, me, groups)
 	}
 }

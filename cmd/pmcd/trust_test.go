@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 )
 
 // rightsOf says which user an agent has become, "" if there is no such process.
@@ -156,7 +156,7 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 		}
 	}
 	p.Write("theirs/script", "#!/bin/sh\nexec "+simple+" -d 253 -l "+p.At("log/simple.log")+" -U $(id -un)\n")
-	pcp, err := lookUpIdentity("pcp")
+	pcp, err := privsep.LookUp("pcp")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 		if err := os.Chmod(p.At(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chown(p.At(name), pcp.uid, pcp.gid); err != nil {
+		if err := os.Chown(p.At(name), pcp.UID, pcp.GID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -226,44 +226,6 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 	p.Write("sysconfig/pmcd", "# for pmcd\nPMCD_TRUST_AGENTS=1\n")
 	p.start("PCP_SYSCONFIG_DIR=" + p.At("sysconfig"))
 	p.runsAs("simple.numfetch", "pmdasimple", "root")
-}
-
-// PMCD_TRUST_AGENTS counts in a file that is root's, and nowhere else.
-func TestTrustAgents(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
-	dir := t.TempDir()
-	path := filepath.Join(dir, "pmcd")
-	for _, c := range []struct {
-		text    string
-		mode    os.FileMode
-		env     string
-		want    bool
-		problem string
-	}{
-		{"PMCD_TRUST_AGENTS=1\n", 0o644, "", true, ""},
-		{"PMCD_LOCAL=1\nexport PMCD_TRUST_AGENTS=\"1\" # as C pmcd\n", 0o644, "1", true, ""},
-		{"PMCD_TRUST_AGENTS=1\nPMCD_TRUST_AGENTS=0\n", 0o644, "", false, ""},
-		{"#PMCD_TRUST_AGENTS=1\n", 0o644, "", false, ""},
-		{"PMCD_TRUST_AGENTS=yes\n", 0o644, "", false, ""},
-		{"PMCD_TRUST_AGENTS=1\n", 0o664, "", false, "in " + path + " is ignored: " + path + " is writable by group root"},
-		{"", 0o644, "1", false, "in the environment is ignored: set it in " + path},
-	} {
-		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, c.mode); err != nil {
-			t.Fatal(err)
-		}
-		env := func(name string) string {
-			return map[string]string{"PMCD_TRUST_AGENTS": c.env, "PCP_SYSCONFIG_DIR": dir}[name]
-		}
-		got, err := trustAgents(trustFiles(env), env)
-		if got != c.want || c.problem == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("%q, mode %v, environment %q: %v, %v", c.text, c.mode, c.env, got, err)
-		}
-	}
 }
 
 // Nor does root that tries an agent run what others can change.

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -106,18 +107,21 @@ func (v *verifier) conf(opt *cli.Options) bool {
 
 // rights warns of agents that run without root's rights.
 func (v *verifier) rights(opt *cli.Options, list []pmcdconf.Agent) {
-	trust := newTrustCheck(opt, os.Getenv)
-	if trust != nil && trust.problem != nil {
-		v.warn(pmcdconf.Pos{}, trust.problem)
+	var trust *privsep.TrustCheck
+	if !opt.StandAlone() {
+		trust = privsep.NewTrustCheck(opt.ConfigFile(), opt.User, os.Getenv)
+	}
+	if trust != nil && trust.Problem != nil {
+		v.warn(pmcdconf.Pos{}, trust.Problem)
 	}
 	for _, a := range list {
-		switch u := trust.untrusted(&a, v.builtin); {
+		switch u := trust.Untrusted(&a, v.builtin.has); {
 		case u == nil:
 		case u.Config:
-			v.warn(pmcdconf.Pos{File: opt.Config}, fmt.Errorf("each agent %s; %s", trust.runsAs(u), trust.remedy(u)))
+			v.warn(pmcdconf.Pos{File: opt.Config}, fmt.Errorf("each agent %s; %s", trust.RunsAs(u), trust.Remedy(u)))
 			return
 		default:
-			v.warn(a.Pos, fmt.Errorf("agent %q %s; %s", a.Name, trust.runsAs(u), trust.remedy(u)))
+			v.warn(a.Pos, fmt.Errorf("agent %q %s; %s", a.Name, trust.RunsAs(u), trust.Remedy(u)))
 		}
 	}
 }

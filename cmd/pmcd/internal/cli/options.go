@@ -231,6 +231,19 @@ func (opt *Options) table() []getopt.Option {
 	}
 }
 
+// StandAlone reports whether pmcd is to run like any other program (-f): it stays in
+// the foreground, its user stays the same, it writes no PID file and notifies no service
+// manager.
+func (opt *Options) StandAlone() bool { return opt.Foreground && !opt.Managed }
+
+// ConfigFile returns the path of pmcd.conf, "" for the embedded configuration.
+func (opt *Options) ConfigFile() string {
+	if opt.Embedded {
+		return ""
+	}
+	return opt.Config
+}
+
 // setLateGrace is --late-grace; no time at all is less than zero for the daemon.
 func (opt *Options) setLateGrace(seconds int) {
 	opt.LateGrace = time.Duration(seconds) * time.Second

@@ -34,9 +34,16 @@ func WithoutPCP(root string, lookup func(string) (string, bool)) bool {
 	return true
 }
 
+// Config returns the configuration that is compiled in.
+func Config() (*pmcdconf.Config, error) { return parseConfig(false) }
+
+func parseConfig(reqAuth bool) (*pmcdconf.Config, error) {
+	return pmcdconf.Parse("embedded pmcd.conf", strings.NewReader(etc.Conf), pmcdconf.Options{CredsRequired: reqAuth})
+}
+
 // Load returns what is compiled in; reqAuth is -S.
 func Load(reqAuth bool) (*daemon.Embedded, error) {
-	conf, err := pmcdconf.Parse("embedded pmcd.conf", strings.NewReader(etc.Conf), pmcdconf.Options{CredsRequired: reqAuth})
+	conf, err := parseConfig(reqAuth)
 	if err != nil {
 		return nil, err
 	}

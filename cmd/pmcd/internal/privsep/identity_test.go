@@ -1,6 +1,9 @@
-package main
+package privsep
 
 import (
+	"fmt"
+	"os/user"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,15 +33,34 @@ func TestRunAs(t *testing.T) {
 		{"", 65534, "PCP_USER=root", -1, ""},
 		{"root", 65534, "", 0, "cannot run as user root: only root can"},
 	} {
-		id, err := runAs(c.user, c.euid, env(c.env))
+		id, err := RunAs(c.user, c.euid, env(c.env))
 		if c.err != "" {
 			if err == nil || !strings.HasPrefix(err.Error(), c.err) {
 				t.Errorf("%+v: %v", c, err)
 			}
 			continue
 		}
-		if err != nil || (id == nil) != (c.uid < 0) || id != nil && id.uid != c.uid {
+		if err != nil || (id == nil) != (c.uid < 0) || id != nil && id.UID != c.uid {
 			t.Errorf("%+v: %+v, %v", c, id, err)
 		}
+	}
+}
+
+// A user that has other groups has them in the daemon, too.
+func TestLookUpIdentity(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	id, err := LookUp(me.Username)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := me.GroupIds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Fields(strings.Trim(fmt.Sprint(id.Groups), "[]")); fmt.Sprint(id.UID) != me.Uid || fmt.Sprint(id.GID) != me.Gid || !slices.Equal(got, groups) {
+		t.Errorf("got %+v for %+v in %v", id, me, groups)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package privsep
 
 import (
 	"cmp"
@@ -12,24 +12,24 @@ import (
 	"syscall"
 )
 
-// An identity is the user that pmcd runs as (-U).
-type identity struct {
+// An Identity is a user that a process can become (-U).
+type Identity struct {
 	name     string
-	uid, gid int
-	groups   []int // supplementary
+	UID, GID int
+	Groups   []int // supplementary
 }
 
-// runAs returns the user that pmcd becomes at the end of its start, or nil if its
+// RunAs returns the user that pmcd becomes at the end of its start, or nil if its
 // user stays the same. name is that of -U, or "".
-func runAs(name string, euid int, getenv func(string) string) (*identity, error) {
+func RunAs(name string, euid int, getenv func(string) string) (*Identity, error) {
 	if euid != 0 && name == "" {
 		return nil, nil
 	}
-	id, err := lookUpIdentity(cmp.Or(name, getenv("PCP_USER"), "pcp"))
+	id, err := LookUp(cmp.Or(name, getenv("PCP_USER"), "pcp"))
 	switch {
 	case err != nil:
 		return nil, err
-	case euid != 0 && id.uid != euid:
+	case euid != 0 && id.UID != euid:
 		return nil, fmt.Errorf("cannot run as user %s: only root can", id.name)
 	case euid != 0:
 		return nil, nil
@@ -37,8 +37,8 @@ func runAs(name string, euid int, getenv func(string) string) (*identity, error)
 	return id, nil
 }
 
-// lookUpIdentity returns the identity of a user.
-func lookUpIdentity(name string) (*identity, error) {
+// LookUp returns the identity of a user.
+func LookUp(name string) (*Identity, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot run as user %s: %w", name, err)
@@ -47,11 +47,11 @@ func lookUpIdentity(name string) (*identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot run as user %s: its groups: %w", name, err)
 	}
-	id := &identity{name: name}
+	id := &Identity{name: name}
 	for _, n := range []struct {
 		text string
 		set  func(int)
-	}{{u.Uid, func(n int) { id.uid = n }}, {u.Gid, func(n int) { id.gid = n }}} {
+	}{{u.Uid, func(n int) { id.UID = n }}, {u.Gid, func(n int) { id.GID = n }}} {
 		i, err := strconv.Atoi(n.text)
 		if err != nil {
 			return nil, err
@@ -63,29 +63,29 @@ func lookUpIdentity(name string) (*identity, error) {
 		if err != nil {
 			return nil, err
 		}
-		id.groups = append(id.groups, g)
+		id.Groups = append(id.Groups, g)
 	}
 	return id, nil
 }
 
-// become makes this process, with all its threads, one of the user for good.
-func (id *identity) become() error {
+// Become gives this process, with all its threads, the rights of the user for good.
+func (id *Identity) Become() error {
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
-		{"setgroups", func() error { return syscall.Setgroups(id.groups) }},
-		{"setgid", func() error { return syscall.Setgid(id.gid) }},
-		{"setuid", func() error { return syscall.Setuid(id.uid) }},
+		{"setgroups", func() error { return syscall.Setgroups(id.Groups) }},
+		{"setgid", func() error { return syscall.Setgid(id.GID) }},
+		{"setuid", func() error { return syscall.Setuid(id.UID) }},
 	} {
 		if err := step.do(); err != nil {
 			return fmt.Errorf("cannot become user %s: %s: %w", id.name, step.name, err)
 		}
 	}
-	if id.uid == 0 {
+	if id.UID == 0 {
 		return nil
 	}
-	if syscall.Setuid(0) == nil || id.gid != 0 && syscall.Setgid(0) == nil {
+	if syscall.Setuid(0) == nil || id.GID != 0 && syscall.Setgid(0) == nil {
 		return fmt.Errorf("cannot become user %s for good: root can be regained", id.name)
 	}
 	status, err := os.ReadFile("/proc/self/status")

@@ -1,4 +1,4 @@
-package main
+package privsep
 
 import (
 	"errors"
@@ -12,10 +12,10 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// rights records which agents run without root's rights in a daemon with a root
+// Rights records which agents run without root's rights in a daemon with a root
 // helper, and logs one warning for each. It is nil in a daemon without one.
-type rights struct {
-	trustCheck
+type Rights struct {
+	TrustCheck
 	trustAll bool
 	log      *zap.Logger
 
@@ -25,12 +25,12 @@ type rights struct {
 	warned string         // last warning about the configuration file
 }
 
-// errNoRoot takes the place of a *roothelper.Untrusted when the root helper has
+// ErrNoHelper takes the place of a *roothelper.Untrusted when the root helper has
 // ended.
-var errNoRoot = errors.New("the root helper has ended")
+var ErrNoHelper = errors.New("the root helper has ended")
 
-// full records that an agent runs with all its rights.
-func (r *rights) full(a *pmcdconf.Agent) {
+// Full records that an agent runs with all its rights.
+func (r *Rights) Full(a *pmcdconf.Agent) {
 	if r == nil {
 		return
 	}
@@ -39,13 +39,13 @@ func (r *rights) full(a *pmcdconf.Agent) {
 	delete(r.agents, a.Domain)
 }
 
-// reduced records that an agent is started without root's rights because of why, and
+// Reduced records that an agent is started without root's rights because of why, and
 // logs a warning. lacks is what the agent cannot do then; "" if it is not known.
-func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
+func (r *Rights) Reduced(a *pmcdconf.Agent, why error, lacks string) {
 	if r == nil {
 		return
 	}
-	text := r.runsAs(why)
+	text := r.RunsAs(why)
 	if lacks != "" {
 		text += "; " + lacks
 	}
@@ -63,7 +63,7 @@ func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 	// For a reason that all agents share, the warning of this agent says only what
 	// it lacks.
 	if isUntrusted && !u.Config {
-		text += "; " + r.remedy(u)
+		text += "; " + r.Remedy(u)
 	} else if lacks == "" {
 		return
 	}
@@ -72,16 +72,16 @@ func (r *rights) reduced(a *pmcdconf.Agent, why error, lacks string) {
 
 // warnConfigLocked logs one warning that users other than root can change the
 // configuration file. The caller holds mu.
-func (r *rights) warnConfigLocked(u *roothelper.Untrusted) {
+func (r *Rights) warnConfigLocked(u *roothelper.Untrusted) {
 	if text := u.Error(); text != r.warned {
 		r.warned = text
-		r.log.Warn(fmt.Sprintf("all agents run as %s: %s; %s", r.user, text, strings.Replace(r.remedy(u), "run it", "run them", 1)))
+		r.log.Warn(fmt.Sprintf("all agents run as %s: %s; %s", r.user, text, strings.Replace(r.Remedy(u), "run it", "run them", 1)))
 	}
 }
 
 // checkConfig returns how users other than root can change the configuration file;
 // nil if they cannot.
-func (r *rights) checkConfig() (u *roothelper.Untrusted) {
+func (r *Rights) checkConfig() (u *roothelper.Untrusted) {
 	if r != nil && !r.trustAll {
 		errors.As(roothelper.CheckConfig(r.config), &u)
 	}
@@ -92,7 +92,7 @@ func (r *rights) checkConfig() (u *roothelper.Untrusted) {
 }
 
 // start logs a warning if users other than root can change the configuration file.
-func (r *rights) start() {
+func (r *Rights) start() {
 	if u := r.checkConfig(); u != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -101,16 +101,16 @@ func (r *rights) start() {
 }
 
 // helperEnded records how the root helper ended.
-func (r *rights) helperEnded(how string) {
+func (r *Rights) helperEnded(how string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost = how
 }
 
-// note returns "runs as ..." for an agent that runs without the root's rights that it
-// would have, else "". It is "" for all agents if they share the reason: see all.
-func (r *rights) note(domain int) string {
-	if r == nil || len(r.all()) > 0 {
+// Note returns "runs as ..." for an agent that runs without the root's rights that it
+// would have, else "". It is "" for all agents if they share the reason: see Problems.
+func (r *Rights) Note(domain int) string {
+	if r == nil || len(r.Problems()) > 0 {
 		return ""
 	}
 	r.mu.Lock()
@@ -118,8 +118,8 @@ func (r *rights) note(domain int) string {
 	return r.agents[domain]
 }
 
-// all returns lines about the rights of all agents.
-func (r *rights) all() (lines []string) {
+// Problems returns lines about the rights of all agents.
+func (r *Rights) Problems() (lines []string) {
 	if r == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package privsep
 
 import (
 	"bufio"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -80,22 +79,23 @@ func variable(path, name string) (value string, err error) {
 	return value, lines.Err()
 }
 
-// A trustCheck finds out with which rights the agents of a configuration run.
-type trustCheck struct {
+// A TrustCheck finds out with which rights the agents of a configuration run.
+type TrustCheck struct {
 	config string    // pmcd.conf; "" is the embedded configuration
 	user   string    // that agents without root's rights run as
 	file   string    // where PMCD_TRUST_AGENTS can be set
-	id     *identity // of user, if processes are started as that user
+	id     *Identity // of user, if processes are started as that user
 
-	problem error // why PMCD_TRUST_AGENTS=1 is ignored, if it is
+	Problem error // why PMCD_TRUST_AGENTS=1 is ignored, if it is
 }
 
-// newTrustCheck returns the check for a pmcd that would be started now with these
-// options. It is nil if all agents would have the same rights, because that pmcd
-// is not root, stays root, or trusts all agents.
-func newTrustCheck(opt *cli.Options, getenv func(string) string) *trustCheck {
-	id, err := runAs(opt.User, os.Geteuid(), getenv)
-	if err != nil || id == nil || id.uid == 0 || opt.Foreground && !opt.Managed {
+// NewTrustCheck returns the check for a daemon that would be started now with this
+// configuration file, "" for the embedded configuration, and the user of -U, or "". It
+// is nil if all agents would have the same rights, because that daemon is not root,
+// stays root, or trusts all agents.
+func NewTrustCheck(config, user string, getenv func(string) string) *TrustCheck {
+	id, err := RunAs(user, os.Geteuid(), getenv)
+	if err != nil || id == nil || id.UID == 0 {
 		return nil
 	}
 	files := trustFiles(getenv)
@@ -103,16 +103,13 @@ func newTrustCheck(opt *cli.Options, getenv func(string) string) *trustCheck {
 	if trust {
 		return nil
 	}
-	c := &trustCheck{config: opt.Config, user: id.name, file: files[0], id: id, problem: problem}
-	if opt.Embedded {
-		c.config = ""
-	}
-	return c
+	return &TrustCheck{config: config, user: id.name, file: files[0], id: id, Problem: problem}
 }
 
-// untrusted returns why an agent does not get root's rights; nil if it gets them or
-// does not need them.
-func (c *trustCheck) untrusted(a *pmcdconf.Agent, builtin builtinAgents) (u *roothelper.Untrusted) {
+// Untrusted returns why an agent does not get root's rights; nil if it gets them or
+// does not need them. isBuiltin reports whether an entry point is that of a built-in
+// agent.
+func (c *TrustCheck) Untrusted(a *pmcdconf.Agent, isBuiltin func(entry string) bool) (u *roothelper.Untrusted) {
 	if c == nil {
 		return nil
 	}
@@ -122,7 +119,7 @@ func (c *trustCheck) untrusted(a *pmcdconf.Agent, builtin builtinAgents) (u *roo
 	}
 	if a.Kind == pmcdconf.DSO {
 		_, err := os.Stat(a.Path)
-		if _, ok := builtin[a.Entry]; ok && errors.Is(err, fs.ErrNotExist) || a.Entry == pmcdconf.PMCDEntry || goplugin.Check(a.Path) == nil {
+		if isBuiltin(a.Entry) && errors.Is(err, fs.ErrNotExist) || a.Entry == pmcdconf.PMCDEntry || goplugin.Check(a.Path) == nil {
 			return nil
 		}
 	}
@@ -130,20 +127,20 @@ func (c *trustCheck) untrusted(a *pmcdconf.Agent, builtin builtinAgents) (u *roo
 	return u
 }
 
-// credential returns the credential of a process that is started as the user.
-func (c *trustCheck) credential() *syscall.Credential {
-	cred := &syscall.Credential{Uid: uint32(c.id.uid), Gid: uint32(c.id.gid)}
-	for _, g := range c.id.groups {
+// Credential returns the credential of a process that is started as the user.
+func (c *TrustCheck) Credential() *syscall.Credential {
+	cred := &syscall.Credential{Uid: uint32(c.id.UID), Gid: uint32(c.id.GID)}
+	for _, g := range c.id.Groups {
 		cred.Groups = append(cred.Groups, uint32(g))
 	}
 	return cred
 }
 
-// runsAs returns the text that an agent, or all agents, run without root's rights
+// RunsAs returns the text that an agent, or all agents, run without root's rights
 // because of why.
-func (c *trustCheck) runsAs(why error) string { return fmt.Sprintf("runs as %s: %v", c.user, why) }
+func (c *TrustCheck) RunsAs(why error) string { return fmt.Sprintf("runs as %s: %v", c.user, why) }
 
-// remedy returns what an admin can do about it.
-func (c *trustCheck) remedy(u *roothelper.Untrusted) string {
+// Remedy returns what an admin can do about it.
+func (c *TrustCheck) Remedy(u *roothelper.Untrusted) string {
 	return fmt.Sprintf("to run it as root: %s; or set %s=1 in %s", u.Remedy(), trustVar, cmp.Or(c.file, "a file that only root can write to"))
 }

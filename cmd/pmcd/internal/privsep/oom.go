@@ -1,4 +1,4 @@
-package main
+package privsep
 
 import (
 	"os"
@@ -8,15 +8,15 @@ import (
 
 const (
 	oomFile = "/proc/self/oom_score_adj"
-	// helperScore is that of the root helper: its end costs all agents, and what
-	// it takes of memory is small. It is not -1000, which is never.
+	// helperScore is the value for the root helper. If the kernel kills it, all agents
+	// end, and it uses little memory. It is not -1000, which would exempt it.
 	helperScore = -900
 )
 
-// protectFromOOM lowers to score the value by which the kernel chooses what to kill for
-// want of memory, and returns a function that calls start with what it
-// was, for the children. Where it cannot be lowered, which takes
-// CAP_SYS_RESOURCE, all is left as it is.
+// protectFromOOM lowers to score the value by which the kernel chooses a process to kill
+// when memory has run out. It returns a function that calls start while the value is what
+// it was before: the children inherit it. If it cannot be lowered, which requires
+// CAP_SYS_RESOURCE, protectFromOOM returns nil and changes nothing.
 func protectFromOOM(score int) (around func(start func())) {
 	was, err := os.ReadFile(oomFile)
 	if err != nil {
@@ -26,7 +26,7 @@ func protectFromOOM(score int) (around func(start func())) {
 	if n, err := strconv.Atoi(original); err != nil || n <= score || setOOMScore(strconv.Itoa(score)) != nil {
 		return nil
 	}
-	// The child has it from its first moment on, as have its own.
+	// The child has the original value from its start, and so have its children.
 	return func(start func()) {
 		setOOMScore(original)
 		defer setOOMScore(strconv.Itoa(score))

@@ -1,0 +1,159 @@
+// Package privsep divides the rights of root between two processes. The daemon becomes
+// another user; its root helper stays root and starts agents, but as root only those
+// that no other user can change. The package decides on both, and records and reports
+// which agents run without root's rights.
+package privsep
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// trustArg is the argument with which the root helper starts every agent with root's
+// rights.
+const trustArg = "trust-agents"
+
+// A Helper is the root helper of a daemon that becomes another user: the process that
+// starts agents as root. It records which agents run without root's rights.
+type Helper struct {
+	*roothelper.Client
+	Rights *Rights
+	// EndDaemon is true if the daemon must end when the root helper does, for a service
+	// manager to start both again.
+	EndDaemon bool
+	log       *zap.Logger
+}
+
+// StartHelper starts the root helper of a daemon that will become id. config is the
+// configuration file, "" for the embedded configuration. stderr is the standard error
+// output of the root helper.
+func StartHelper(config string, id *Identity, endDaemon bool, log *zap.Logger, stderr *os.File) (*Helper, error) {
+	files := trustFiles(os.Getenv)
+	trustAll, problem := trustAgents(files, os.Getenv)
+	if problem != nil {
+		log.Warn(problem.Error())
+	}
+	r := &Rights{TrustCheck: TrustCheck{config: config, user: id.name, file: files[0]}, trustAll: trustAll,
+		log: log, agents: make(map[int]string)}
+	r.start()
+	args := []string{config, id.name}
+	if trustAll {
+		args = append(args, trustArg)
+	}
+	client, err := roothelper.Start(roothelper.Self, args, stderr)
+	if err != nil {
+		return nil, err
+	}
+	return &Helper{Client: client, Rights: r, EndDaemon: endDaemon, log: log}, nil
+}
+
+// Stop ends the root helper, whose agents have ended already.
+func (h *Helper) Stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	h.Close(ctx)
+}
+
+// Watch waits until the root helper has ended, or ctx when the daemon ends. If the root
+// helper has ended, it logs how and what follows from it. Then it calls end with the
+// reason if the daemon must end, else changed.
+func (h *Helper) Watch(ctx context.Context, changed func(), end func(why string)) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-h.Lost():
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	how := fmt.Sprintf("%v%s", roothelper.ErrLost, h.Ended(time.Second))
+	h.Rights.helperEnded(how)
+	if h.EndDaemon {
+		h.log.Error(how + ": pmcd ends, so that the service manager starts it again")
+		end(how)
+		return
+	}
+	h.log.Error(fmt.Sprintf("%s: its agents end, and agents are started as %s until pmcd is restarted", how, h.Rights.user))
+	changed()
+}
+
+// A HelperConfig has what the process of a root helper needs of other packages.
+type HelperConfig struct {
+	// NeedsRoot reports whether the entry point of a dso line is that of a built-in
+	// agent that needs root's rights.
+	NeedsRoot func(entry string) bool
+	// Spec returns how the process of an agent is started. program is the path of its
+	// program, and user the user that the host of a DSO becomes.
+	Spec func(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error)
+	// HostName returns the host name in a container.
+	HostName func(container string) (string, error)
+	// Embedded returns the embedded configuration.
+	Embedded func() (*pmcdconf.Config, error)
+}
+
+// RunHelper is the main function of the process of a root helper. It returns the exit
+// code.
+func RunHelper(args []string, c HelperConfig) int {
+	fail := func(err error) int {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
+		return cli.ExitError
+	}
+	if len(args) != 2 && (len(args) != 3 || args[2] != trustArg) {
+		return fail(fmt.Errorf("%d arguments: this program is started by pmcd only", len(args)))
+	}
+	// These signals are meant for pmcd; this process ends when pmcd ends. They are
+	// caught and not ignored, because agents would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
+	if err := os.WriteFile("/proc/self/comm", []byte(roothelper.Name), 0); err != nil { // the name was "exe"
+		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
+	}
+	socket := os.NewFile(3, "pmcd")
+	if err := child.SetCloexecAll(); err != nil {
+		return fail(fmt.Errorf("agents may inherit open descriptors: %w", err))
+	}
+	if len(args) == 2 {
+		path, rest := roothelper.SortPath(os.Getenv("PATH"))
+		if len(rest) > 0 {
+			fmt.Fprintf(os.Stderr, "%s: Warning: users other than root can write to %q: these directories come last in PATH of agents with root's rights\n", roothelper.Name, rest)
+		}
+		if err := os.Setenv("PATH", path); err != nil {
+			return fail(err)
+		}
+	}
+	starter := child.NewStarter(protectFromOOM(helperScore))
+	cfg := roothelper.Config{
+		ConfigFile: args[0],
+		BuiltIn:    c.NeedsRoot,
+		TrustAll:   len(args) == 3,
+		HostName:   c.HostName,
+		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error) {
+			spec, err := c.Spec(a, program, args[1], stderr)
+			if err != nil {
+				return nil, err
+			}
+			return starter.Start(spec)
+		},
+	}
+	if cfg.ConfigFile == "" {
+		conf, err := c.Embedded()
+		if err != nil {
+			return fail(err)
+		}
+		cfg.Embedded = conf.Agents
+	}
+	if err := roothelper.Serve(socket, cfg); err != nil {
+		return fail(err)
+	}
+	return cli.ExitOK
+}
