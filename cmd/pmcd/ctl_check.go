@@ -14,11 +14,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -96,7 +98,7 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, 
 		fmt.Fprintf(stderr, "%s: %v\n", ctlName, trust.Problem)
 	}
 	for _, t := range trials {
-		t.untrusted = trust.Untrusted(&t.spec, builtin.has)
+		t.untrusted = trust.Untrusted(&t.spec, open.Builtin.Has)
 	}
 	dir, leave, err := ownWorkDir(trials)
 	if err != nil {
@@ -106,7 +108,8 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, 
 	if os.Geteuid() != 0 {
 		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", ctlName, userName(int64(os.Geteuid())))
 	}
-	c := &checker{opt: opt, dir: dir, trust: trust}
+	c := &checker{opt: opt, dir: dir, trust: trust,
+		opener: open.New(open.Config{Stderr: io.Discard, Builtin: open.Builtin, Log: zap.NewNop()})}
 	var wg sync.WaitGroup
 	for _, t := range trials {
 		if t.spec.Domain == pmcdconf.RootDomain { // the others connect to it

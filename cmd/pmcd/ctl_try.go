@@ -13,14 +13,12 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -29,10 +27,10 @@ import (
 
 // A checker tries agents, each on its own.
 type checker struct {
-	opt     *cli.Options
-	dir     string // where the logs of agents are
-	plugins goplugin.Loader
-	trust   *privsep.TrustCheck
+	opt    *cli.Options
+	dir    string // where the logs of agents are
+	opener *open.Opener
+	trust  *privsep.TrustCheck
 }
 
 // try starts the agent of t, asks it, and ends it. It writes to t only.
@@ -111,11 +109,11 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 	ready := make(chan struct{}, 1)
 	starting, cancel := transport.StartContext(ctx, c.opt.HandshakeTimeout)
 	defer cancel()
-	o := opener{stderr: io.Discard, plugins: &c.plugins, builtin: builtin, log: zap.NewNop()}
+	o := c.opener
 	if t.untrusted != nil {
-		o.credential = c.trust.Credential()
+		o = o.WithCredential(c.trust.Credential())
 	}
-	l, err := o.open(starting, &t.spec, wire.Options{
+	l, err := o.Open(starting, &t.spec, wire.Options{
 		PID:      int32(os.Getpid()),
 		NotReady: t.spec.NotReady,
 		Counts:   new(pdu.Counts),

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -21,7 +22,7 @@ func TestLoadEmbedded(t *testing.T) {
 	domains := make(map[int]bool)
 	for _, a := range e.Conf.Agents {
 		domains[a.Domain] = true
-		_, isBuiltin := builtin[a.Entry]
+		_, isBuiltin := open.Builtin[a.Entry]
 		if a.Kind != pmcdconf.DSO || a.Entry != pmcdconf.PMCDEntry && !isBuiltin {
 			t.Errorf("agent %q is not built in: %v", a.Name, a)
 		}

@@ -11,8 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -20,12 +18,12 @@ import (
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
@@ -39,14 +37,14 @@ var build string
 func main() {
 	if os.Args[0] == roothelper.Name {
 		os.Exit(privsep.RunHelper(os.Args[1:], privsep.HelperConfig{
-			NeedsRoot: builtin.needsRoot,
-			Spec:      processSpec,
-			HostName:  askHost,
+			NeedsRoot: open.Builtin.NeedsRoot,
+			Spec:      open.ProcessSpec,
+			HostName:  open.HostName,
 			Embedded:  embedded.Config,
 		}))
 	}
-	if strings.HasPrefix(os.Args[0], agentPrefix) {
-		os.Exit(runBuiltin(os.Args))
+	if open.IsBuiltinProcess(os.Args[0]) {
+		os.Exit(open.Builtin.RunProcess(os.Args))
 	}
 	if filepath.Base(os.Args[0]) == ctlName {
 		os.Exit(pmcdctl(os.Args[1:], os.Stdout, os.Stderr))
@@ -198,17 +196,18 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 		log.Named("plain").Warn("Warning: " + w)
 	}
 
-	agents := opener{stderr: out.Output, plugins: new(goplugin.Loader), builtin: builtin, log: log, said: new(sync.Map),
-		starter: child.NewStarter(nil)}
-	defer agents.starter.Close()
+	starter := child.NewStarter(nil)
+	defer starter.Close()
+	var helper *privsep.Helper
+	var rights *privsep.Rights
 	if id != nil && id.UID != 0 {
-		root, err := privsep.StartHelper(opt.ConfigFile(), id, opt.EndWithRoot || notify != nil, log, out.Output)
-		if err != nil {
+		if helper, err = privsep.StartHelper(opt.ConfigFile(), id, opt.EndWithRoot || notify != nil, log, out.Output); err != nil {
 			return fail(err)
 		}
-		defer root.Stop()
-		agents.root, agents.rights = root, root.Rights
+		defer helper.Stop()
+		rights = helper.Rights
 	}
+	agents := open.New(open.Config{Stderr: out.Output, Builtin: open.Builtin, Log: log, Starter: starter, Helper: helper})
 	d, err := daemon.New(daemon.Config{
 		ConfigFile:       opt.Config,
 		Namespace:        opt.Namespace,
@@ -226,7 +225,7 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 		LateGrace:        opt.LateGrace,
 		NoRestart:        opt.NoRestart,
 		Hostname:         opt.Hostname,
-		ContainerHost:    agents.containerHost,
+		ContainerHost:    agents.ContainerHost,
 		Build:            version.Of(build),
 		RunDir:           os.Getenv("PCP_RUN_DIR"),
 		TmpDir:           os.Getenv("PCP_TMP_DIR"),
@@ -237,9 +236,9 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 		Reloading:        notify.Reloading,
 		Settled:          notify.Ready,
 		Changed:          notify.Changed,
-		Problems:         func() []string { return slices.Concat(opt.Mistakes, listeners.Unbound(), agents.rights.Problems()) },
-		AgentNote:        agents.rights.Note,
-		Open:             agents.open,
+		Problems:         func() []string { return slices.Concat(opt.Mistakes, listeners.Unbound(), rights.Problems()) },
+		AgentNote:        rights.Note,
+		Open:             agents.Open,
 		Log:              log,
 	})
 	if err != nil {
@@ -276,8 +275,8 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 		}
 	}()
 	var rootEnded atomic.Bool
-	if agents.root != nil {
-		go agents.root.Watch(ctx, d.HealthChanged, func(why string) { // ends with ctx
+	if helper != nil {
+		go helper.Watch(ctx, d.HealthChanged, func(why string) { // ends with ctx
 			rootEnded.Store(true)
 			notify.Ending(why)
 			cancel()

@@ -30,11 +30,11 @@ func TestDescriptorReserve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(self, path(scriptName)); err != nil {
+	if err := os.Symlink(self, path(pmcdtest.ScriptName)); err != nil {
 		t.Fatal(err)
 	}
 	// The agent has the limit that pmcd was started with.
-	script := fmt.Sprintf("#!/bin/sh\nulimit -Sn >%s\nexec %s %s good\n", path("limit"), path(scriptName), dir)
+	script := fmt.Sprintf("#!/bin/sh\nulimit -Sn >%s\nexec %s %s good\n", path("limit"), path(pmcdtest.ScriptName), dir)
 	if err := os.WriteFile(path("agent"), []byte(script), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestDescriptorReserve(t *testing.T) {
 	if !peer.Until(30*time.Second, func() bool { return agent(299) }) {
 		t.Error("the agent is not started again")
 	}
-	conf += fmt.Sprintf("new 300 pipe binary %s %s good\n", path(scriptName), dir)
+	conf += fmt.Sprintf("new 300 pipe binary %s %s good\n", path(pmcdtest.ScriptName), dir)
 	write()
 	cmd.Process.Signal(syscall.SIGHUP)
 	if !peer.Until(30*time.Second, func() bool { return agent(300) }) {

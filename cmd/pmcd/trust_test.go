@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
@@ -274,7 +275,7 @@ func TestCheckAgentsUntrusted(t *testing.T) {
 	}
 	// So says pmcd -v.
 	var said strings.Builder
-	(&verifier{out: &said, builtin: builtin}).conf(&cli.Options{Config: "conf", VerifyRights: true})
+	(&verifier{out: &said, builtin: open.Builtin}).conf(&cli.Options{Config: "conf", VerifyRights: true})
 	if !strings.Contains(said.String(), problem+dir+"/pmcd\n") {
 		t.Errorf("%q is not in\n%s", problem, said.String())
 	}

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -33,7 +34,7 @@ func verify(opt *cli.Options, incomplete error, stderr io.Writer) int {
 	if opt.Embedded {
 		return cli.ExitOK // the tests have looked at it
 	}
-	v := &verifier{out: stderr, code: cli.ExitOK, builtin: builtin}
+	v := &verifier{out: stderr, code: cli.ExitOK, builtin: open.Builtin}
 	for _, w := range opt.Mistakes {
 		v.warn(pmcdconf.Pos{}, errors.New(w))
 	}
@@ -49,7 +50,7 @@ func verify(opt *cli.Options, incomplete error, stderr io.Writer) int {
 type verifier struct {
 	out     io.Writer
 	code    int
-	builtin builtinAgents
+	builtin open.BuiltinAgents
 }
 
 func (v *verifier) say(severity string, pos fmt.Stringer, err error) {
@@ -115,7 +116,7 @@ func (v *verifier) rights(opt *cli.Options, list []pmcdconf.Agent) {
 		v.warn(pmcdconf.Pos{}, trust.Problem)
 	}
 	for _, a := range list {
-		switch u := trust.Untrusted(&a, v.builtin.has); {
+		switch u := trust.Untrusted(&a, v.builtin.Has); {
 		case u == nil:
 		case u.Config:
 			v.warn(pmcdconf.Pos{File: opt.Config}, fmt.Errorf("each agent %s; %s", trust.RunsAs(u), trust.Remedy(u)))

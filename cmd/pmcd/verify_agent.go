@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -109,7 +110,7 @@ func (v *verifier) dso(a *pmcdconf.Agent) error {
 		return nil // always built in
 	}
 	if _, ok := v.builtin[a.Entry]; a.Path == "" && !ok {
-		return notBuiltIn(a.Entry)
+		return open.NotBuiltIn(a.Entry)
 	}
 	err := dsohost.Check(a.Path)
 	if err != nil {

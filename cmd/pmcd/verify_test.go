@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -201,7 +202,7 @@ func TestVerifyDSO(t *testing.T) {
 	make("go", append(args, "-ldflags=-s", "-o", file("n.so"), "../../agents/launch/goplugin/testdata/panics")...)
 	make("go", append(args, "-trimpath", "-o", file("t.so"), "../../agents/launch/goplugin/testdata/panics")...)
 
-	v := &verifier{builtin: builtinAgents{"simple_init": {}}}
+	v := &verifier{builtin: open.BuiltinAgents{"simple_init": {}}}
 	for _, tt := range []struct{ path, entry, want string }{
 		{"x.so", "simple_init", ""},
 		{"x.so", "simple_data", "has no function simple_data"},
@@ -217,9 +218,15 @@ func TestVerifyDSO(t *testing.T) {
 		{"none.so", "pmcd_init", ""},
 		{"none.so", "simple_init", ""}, // is built in
 		{"none.so", "linux_init", "cannot find the DSO"},
+		{"", "simple_init", ""},
+		{"", "linux_init", "no agent that is built in has the entry point linux_init"},
 		{".", "simple_init", "not a shared object but a directory"},
 	} {
-		errs := v.agent(&pmcdconf.Agent{Kind: pmcdconf.DSO, Entry: tt.entry, Path: file(tt.path)})
+		path := tt.path
+		if path != "" {
+			path = file(path)
+		}
+		errs := v.agent(&pmcdconf.Agent{Kind: pmcdconf.DSO, Entry: tt.entry, Path: path})
 		switch {
 		case tt.want == "" && len(errs) == 0:
 		case tt.want != "" && len(errs) == 1 && strings.Contains(errs[0].Error(), tt.want):

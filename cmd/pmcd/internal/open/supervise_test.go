@@ -1,107 +1,27 @@
-package main
+package open
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/launch/goplugin"
-	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pdu"
 )
-
-// The test binary is an agent, too, under this name: its arguments are a
-// directory of its own, and what it does.
-const scriptName = "pmdascript"
-
-// A scripted is an Agent whose metrics are all 1. do, if there is one, comes
-// before the answer to a fetch.
-type scripted struct{ do func() }
-
-func (scripted) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
-	return pdu.Desc{PMID: id, ValueType: pdu.MetricU32, InDom: pdu.NoInDom, Sem: pdu.SemInstant}, nil
-}
-
-func (s scripted) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
-	if s.do != nil {
-		s.do()
-	}
-	for _, id := range r.PMIDs {
-		w.Begin(id)
-		w.Word(-1, 1)
-	}
-	return nil
-}
-
-// playScript is the main program of the agent.
-func playScript(dir, what string) {
-	exit := func(code int) { fmt.Fprintln(os.Stderr, "it ends here"); os.Exit(code) }
-	die := func(sig syscall.Signal) {
-		syscall.Kill(os.Getpid(), sig)
-		select {}
-	}
-	var a scripted
-	switch what {
-	case "exits at once":
-		exit(3)
-	case "exits after a second":
-		time.AfterFunc(time.Second, func() { exit(4) })
-	case "exits in a fetch":
-		a.do = func() { exit(5) }
-	case "is killed in a fetch":
-		a.do = func() { die(syscall.SIGKILL) }
-	case "is slow once":
-		a.do = func() {
-			if f, err := os.OpenFile(filepath.Join(dir, "slow"), os.O_CREATE|os.O_EXCL, 0o666); err == nil {
-				f.Close()
-				time.Sleep(800 * time.Millisecond)
-			}
-		}
-	case "hangs":
-		a.do = func() { select {} }
-	case "ignores SIGTERM":
-		signal.Ignore(syscall.SIGTERM)
-		a.do = func() { select {} }
-	case "leaves grandchildren":
-		cmd := exec.Command("/bin/sh", "-c", "sleep 600; exit", dir)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-		if err := cmd.Start(); err != nil {
-			exit(1)
-		}
-		a.do = func() { exit(6) }
-	case "chatters":
-		go func() {
-			line := []byte(strings.Repeat("chatter ", 12) + "\n")
-			for {
-				os.Stderr.Write(line)
-			}
-		}()
-	}
-	wire.Serve(context.Background(), a, struct {
-		io.Reader
-		io.WriteCloser
-	}{os.Stdin, os.Stdout})
-}
 
 // Agents that fail in all ways, in one daemon: each is seen through, and another
 // agent answers every request of one connection meanwhile.
@@ -139,12 +59,12 @@ func TestSupervision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(self, path(scriptName)); err != nil {
+	if err := os.Symlink(self, path(pmcdtest.ScriptName)); err != nil {
 		t.Fatal(err)
 	}
-	conf := fmt.Sprintf("good 299 pipe binary %s %s good\n", path(scriptName), dir)
+	conf := fmt.Sprintf("good 299 pipe binary %s %s good\n", path(pmcdtest.ScriptName), dir)
 	for i, tt := range tests {
-		conf += fmt.Sprintf("%q %d pipe binary %s %s %q\n", tt.what, 300+i, path(scriptName), dir, tt.what)
+		conf += fmt.Sprintf("%q %d pipe binary %s %s %q\n", tt.what, 300+i, path(pmcdtest.ScriptName), dir, tt.what)
 	}
 	for name, text := range map[string]string{"conf": conf, "pmns": "root { x }\nx { y 299:0:1 }\n"} {
 		if err := os.WriteFile(path(name), []byte(text), 0o666); err != nil {
@@ -165,7 +85,7 @@ func TestSupervision(t *testing.T) {
 		ConfigFile: path("conf"), Namespace: daemon.Namespace{Path: path("pmns")}, LabelDir: dir, RunDir: dir, TmpDir: dir,
 		Listeners: listeners, MaxPDU: 64 << 10, MaxContexts: 64, MaxMetrics: 64,
 		RequestTimeout: 400 * time.Millisecond, HandshakeTimeout: 20 * time.Second, LateGrace: 1500 * time.Millisecond,
-		Open: opener{stderr: logFile, plugins: new(goplugin.Loader), log: log}.open,
+		Open: New(Config{Stderr: logFile, Log: log}).Open,
 		Log:  log,
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package open
 
 import (
 	"fmt"
@@ -29,9 +29,12 @@ func builtinSpec(a *pmcdconf.Agent, stderr *os.File) child.Spec {
 	}
 }
 
-// runBuiltin is the main function of that process, which ends when pmcd closes its
-// end of the pipe.
-func runBuiltin(argv []string) int {
+// IsBuiltinProcess reports whether argv[0] is that of the process of a built-in agent.
+func IsBuiltinProcess(argv0 string) bool { return strings.HasPrefix(argv0, agentPrefix) }
+
+// RunProcess is the main function of that process, which ends when pmcd closes its
+// end of the pipe. It returns the exit code of a process that does not become an agent.
+func (table BuiltinAgents) RunProcess(argv []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
 		return cli.ExitError
@@ -40,7 +43,7 @@ func runBuiltin(argv []string) int {
 		return fail(fmt.Errorf("%d arguments: this program is started by pmcd only", len(argv)-1))
 	}
 	domain, err := strconv.Atoi(argv[1])
-	b, ok := builtin[argv[2]]
+	b, ok := table[argv[2]]
 	if err != nil || !ok {
 		return fail(fmt.Errorf("no agent is built in as %s with domain %s", argv[2], argv[1]))
 	}

@@ -11,24 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
-
-// The test binary is pmcd, too, with its root helper.
-func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == scriptName {
-		playScript(os.Args[1], os.Args[2])
-		os.Exit(0)
-	}
-	if os.Getenv("PMCD_TEST_RUN") == "1" {
-		main()
-	}
-	code := m.Run()
-	peer.Finish()
-	os.Exit(code)
-}
 
 // When descriptors run out, those who are connected are served, one line is
 // logged, and who waits gets in when another leaves.

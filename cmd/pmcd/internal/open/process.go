@@ -1,4 +1,4 @@
-package main
+package open
 
 import (
 	"context"
@@ -37,12 +37,12 @@ var _ transport.Process = (*agentProcess)(nil)
 
 // start starts the process of an agent. program is roothelper.Self for a built-in
 // agent, else "".
-func (o opener) start(ctx context.Context, spec *pmcdconf.Agent, program string) (*agentProcess, error) {
+func (o *Opener) start(ctx context.Context, spec *pmcdconf.Agent, program string) (*agentProcess, error) {
 	what := "error starting a process for " + spec.Path
 	if spec.Kind != pmcdconf.DSO {
 		what = "error starting " + spec.Argv[0]
 	}
-	stderr, err := child.NewStderr(o.stderr)
+	stderr, err := child.NewStderr(o.Stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -66,15 +66,15 @@ func (o opener) start(ctx context.Context, spec *pmcdconf.Agent, program string)
 // The root helper does not start such an agent as another user: it would have to
 // read such a file as root, and to change its user. This process already runs as
 // that user.
-func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, stderr *os.File) (process, *child.Pipes, error) {
-	if o.root != nil {
-		p, err := o.root.Start(ctx, spec, stderr)
+func (o *Opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, stderr *os.File) (process, *child.Pipes, error) {
+	if o.Helper != nil {
+		p, err := o.Helper.Start(ctx, spec, stderr)
 		var u *roothelper.Untrusted
 		switch {
 		case err == nil:
 			o.rights.Full(spec)
 			return p, p.Pipes, nil
-		case errors.Is(err, roothelper.ErrLost) && !o.root.EndDaemon:
+		case errors.Is(err, roothelper.ErrLost) && !o.Helper.EndDaemon:
 			err = privsep.ErrNoHelper
 		case !errors.As(err, &u):
 			return nil, nil, err
@@ -82,25 +82,25 @@ func (o opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, s
 		if o.onlyRoot {
 			return nil, nil, fmt.Errorf("only the root helper can start it: %w", err)
 		}
-		o.rights.Reduced(spec, err, builtin.lacks(spec, program))
+		o.rights.Reduced(spec, err, o.Builtin.lacks(spec, program))
 	}
-	s, err := processSpec(spec, program, "", stderr)
+	s, err := ProcessSpec(spec, program, "", stderr)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.Credential = o.credential
-	p, err := o.starter.Start(s)
+	s.Credential = o.Credential
+	p, err := o.Starter.Start(s)
 	if err != nil {
 		return nil, nil, err
 	}
 	return p, p.Pipes, nil
 }
 
-// processSpec returns how the process of an agent is started as a child of this
+// ProcessSpec returns how the process of an agent is started as a child of this
 // process. program is the path of its program, roothelper.Self for a built-in
 // agent, or "" if it has not been looked up. user is the user that the host of a
 // DSO becomes.
-func processSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error) {
+func ProcessSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error) {
 	switch {
 	case program == roothelper.Self:
 		return builtinSpec(a, stderr), nil

@@ -1,4 +1,4 @@
-package main
+package open
 
 import (
 	"cmp"
@@ -39,13 +39,13 @@ const (
 	always
 )
 
-// builtinAgents are known by the entry point that a dso line names.
-type builtinAgents map[string]builtinAgent
+// BuiltinAgents are known by the entry point that a dso line names.
+type BuiltinAgents map[string]builtinAgent
 
-// builtin is used for a dso line that says so, and for one whose file does not
+// Builtin is used for a dso line that says so, and for one whose file does not
 // exist. There is one more,
 // pmcd_init: it needs the daemon's memory, so the daemon has it.
-var builtin = builtinAgents{
+var Builtin = BuiltinAgents{
 	"jbd2_init": {newAgent: jbd2.New},
 	"kvm_init": {newAgent: kvm.New, root: always, // debugfs is for root
 		lacks: "it has no values, which only root may read"},
@@ -59,22 +59,22 @@ var builtin = builtinAgents{
 		lacks: "it has no quotas and cannot reset statistics"},
 }
 
-// has reports whether an entry point is that of a built-in agent.
-func (b builtinAgents) has(entry string) bool { _, ok := b[entry]; return ok }
+// Has reports whether an entry point is that of a built-in agent.
+func (b BuiltinAgents) Has(entry string) bool { _, ok := b[entry]; return ok }
 
-// needsRoot reports whether an entry point is that of an agent which does.
-func (b builtinAgents) needsRoot(entry string) bool { return b[entry].root != never }
+// NeedsRoot reports whether an entry point is that of an agent which does.
+func (b BuiltinAgents) NeedsRoot(entry string) bool { return b[entry].root != never }
 
 // lacks returns what a built-in agent cannot do without root's rights.
-func (b builtinAgents) lacks(a *pmcdconf.Agent, program string) string {
+func (b BuiltinAgents) lacks(a *pmcdconf.Agent, program string) string {
 	if program != roothelper.Self {
 		return ""
 	}
 	return cmp.Or(b[a.Entry].lacks, "it cannot do all that it does as root")
 }
 
-// notBuiltIn is what is wrong with a line that says "builtin".
-func notBuiltIn(entry string) error {
+// NotBuiltIn is what is wrong with a line that says "builtin".
+func NotBuiltIn(entry string) error {
 	return fmt.Errorf("no agent that is built in has the entry point %s", entry)
 }
 

@@ -1,4 +1,4 @@
-package main
+package open
 
 import (
 	"bytes"
@@ -7,13 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
@@ -63,7 +61,7 @@ func TestBuiltinAgents(t *testing.T) {
 		{"the constructor fails", "bad_init", none, "out of luck"},
 		{"the constructor panics", "panic_init", none, "panicked: ouch"},
 	}
-	table := builtinAgents{
+	table := BuiltinAgents{
 		"one_init":   {newAgent: func(domain int) (agents.Agent, error) { return oneMetric(domain), nil }},
 		"bad_init":   {newAgent: func(int) (agents.Agent, error) { return nil, errors.New("out of luck") }, root: always},
 		"panic_init": {newAgent: func(int) (agents.Agent, error) { panic("ouch") }},
@@ -71,12 +69,9 @@ func TestBuiltinAgents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var log bytes.Buffer
-			if errs := (&verifier{builtin: table}).agent(&pmcdconf.Agent{Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}); tt.path == "" && (len(errs) > 0) != (tt.err != "") {
-				t.Errorf("pmcd -v says %v, want %q", errs, tt.err)
-			}
-			o := opener{stderr: os.Stderr, plugins: new(goplugin.Loader), builtin: table, log: zap.New(logging.NewCore(&log, "text")), said: new(sync.Map)}
+			o := New(Config{Stderr: os.Stderr, Builtin: table, Log: zap.New(logging.NewCore(&log, "text"))})
 			spec := &pmcdconf.Agent{Name: "one", Domain: 250, Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}
-			l, err := o.open(t.Context(), spec, wire.Options{})
+			l, err := o.Open(t.Context(), spec, wire.Options{})
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("got %v, want %q", err, tt.err)
@@ -96,7 +91,7 @@ func TestBuiltinAgents(t *testing.T) {
 				t.Errorf("got %v, %v, want DESC", typ, err)
 			}
 			// It is started again.
-			if l, err = o.open(t.Context(), spec, wire.Options{}); err != nil {
+			if l, err = o.Open(t.Context(), spec, wire.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			l.Close()

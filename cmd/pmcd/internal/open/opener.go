@@ -1,4 +1,6 @@
-package main
+// Package open starts the agents of pmcd.conf, in this process or as processes, and
+// connects to them. It has the table of the agents that are compiled in.
+package open
 
 import (
 	"context"
@@ -29,24 +31,45 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// An opener starts agents, or finds them, and connects to them.
-type opener struct {
-	stderr  io.Writer // of agents: the log
-	plugins *goplugin.Loader
-	builtin builtinAgents
-	log     *zap.Logger
-	said    *sync.Map       // lines of once; may be nil
-	starter *child.Starter  // starts processes; may be nil
-	root    *privsep.Helper // starts processes as root; nil if there is none
-	rights  *privsep.Rights // of root; nil without root
-
-	onlyRoot   bool                // nothing is started without it
-	credential *syscall.Credential // of what this process starts; nil is its own
+// An Config has what an opener needs.
+type Config struct {
+	Stderr     io.Writer // of agents: the log
+	Builtin    BuiltinAgents
+	Log        *zap.Logger
+	Starter    *child.Starter      // starts processes; may be nil
+	Helper     *privsep.Helper     // starts processes as root; nil if there is none
+	Credential *syscall.Credential // of processes that Starter starts; nil is that of this process
 }
 
-var _ daemon.OpenFunc = opener{}.open
+// An Opener starts agents, or connects to agents that others have started.
+type Opener struct {
+	Config
+	plugins  *goplugin.Loader
+	said     *sync.Map       // lines that once has logged
+	rights   *privsep.Rights // of Helper; nil without
+	onlyRoot bool            // no process is started without Helper
+}
 
-func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+var _ daemon.OpenFunc = (*Opener)(nil).Open
+
+// New returns an opener.
+func New(c Config) *Opener {
+	o := &Opener{Config: c, plugins: new(goplugin.Loader), said: new(sync.Map)}
+	if c.Helper != nil {
+		o.rights = c.Helper.Rights
+	}
+	return o
+}
+
+// WithCredential returns an opener that is like o but for the credential of processes.
+func (o *Opener) WithCredential(c *syscall.Credential) *Opener {
+	with := *o
+	with.Credential = c
+	return &with
+}
+
+// Open starts an agent, or connects to it. It implements daemon.OpenFunc.
+func (o *Opener) Open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	switch spec.Kind {
 	case pmcdconf.Pipe:
 		p, err := o.start(ctx, spec, "")
@@ -63,17 +86,17 @@ func (o opener) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options
 // openDSO has the agent of a dso line in this process if it is a Go plugin, or
 // built in and there is no file, and else in a process of its own. So is a
 // built-in agent that needs rights which only the root helper has.
-func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
-	b, ok := o.builtin[spec.Entry]
+func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+	b, ok := o.Builtin[spec.Entry]
 	if spec.Path == "" && !ok {
-		return nil, notBuiltIn(spec.Entry)
+		return nil, NotBuiltIn(spec.Entry)
 	}
 	err := dsohost.Check(spec.Path)
 	if ok && errors.Is(err, fs.ErrNotExist) {
 		if spec.Path != "" { // it is not so by the words of pmcd.conf
 			o.once("agent %q (dom %d) is built in: %s does not exist", spec.Name, spec.Domain, spec.Path)
 		}
-		if b.root == always && o.root != nil {
+		if b.root == always && o.Helper != nil {
 			return o.openProcess(ctx, spec, opt)
 		}
 		o.rights.Full(spec) // it is part of pmcd
@@ -82,15 +105,16 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 			return nil, err
 		}
 		w := local(a, opt)
-		if b.root != forContainer || o.root == nil {
+		if b.root != forContainer || o.Helper == nil {
 			return inProcess(w), nil
 		}
 		opt.OnState = nil // the state of the process is not the agent's
-		o.onlyRoot = true
+		only := *o
+		only.onlyRoot = true
 		return inProcess(transport.NewContainerProxy(w, transport.ContainerOptions{
 			Name:        spec.Name,
-			Log:         slog.New(logging.NewSlogHandler(o.log.Core())),
-			Start:       func(ctx context.Context) (*transport.Conn, error) { return o.openProcess(ctx, spec, opt) },
+			Log:         slog.New(logging.NewSlogHandler(o.Log.Core())),
+			Start:       func(ctx context.Context) (*transport.Conn, error) { return only.openProcess(ctx, spec, opt) },
 			Available:   func() bool { return pmdaroot.Listening(pmdaroot.Default()) },
 			StopTimeout: stopTime,
 		})), nil
@@ -112,14 +136,12 @@ func (o opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opti
 }
 
 // once logs a line the first time: agents are started again.
-func (o opener) once(format string, args ...any) {
+func (o *Opener) once(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if o.said != nil {
-		if _, was := o.said.LoadOrStore(text, true); was {
-			return
-		}
+	if _, was := o.said.LoadOrStore(text, true); was {
+		return
 	}
-	o.log.Info(text)
+	o.Log.Info(text)
 }
 
 // local returns the Transport of an agent in this process.
@@ -135,7 +157,7 @@ func inProcess(t transport.Transport) *transport.Conn {
 }
 
 // openProcess starts a process for a built-in agent.
-func (o opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+func (o *Opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	p, err := o.start(ctx, spec, roothelper.Self)
 	if err != nil {
 		return nil, err
@@ -144,7 +166,7 @@ func (o opener) openProcess(ctx context.Context, spec *pmcdconf.Agent, opt wire.
 }
 
 // openHost starts a process for a shared object.
-func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+func (o *Opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	changed := changes(spec.Path)
 	p, err := o.start(ctx, spec, "")
 	if err != nil {
@@ -170,7 +192,7 @@ func (o opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 }
 
 // connectPipes does the handshake with an agent that has pipes.
-func (o opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Options) (*transport.Conn, error) {
+func (o *Opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Options) (*transport.Conn, error) {
 	in, out := p.Pipes.FDs()
 	c, err := handshake(ctx, p, p.Pipes, opt)
 	if err != nil {
@@ -195,12 +217,12 @@ func (endedWithRoot) Error() string   { return roothelper.ErrLost.Error() }
 func (e endedWithRoot) Unwrap() error { return e.status }
 
 // rootEnded reports whether p is a process of a root helper that has ended.
-func (o opener) rootEnded(p *agentProcess) bool {
+func (o *Opener) rootEnded(p *agentProcess) bool {
 	if _, ok := p.process.(*roothelper.Process); !ok {
 		return false
 	}
 	select {
-	case <-o.root.Lost():
+	case <-o.Helper.Lost():
 		return true
 	default:
 		return false
@@ -209,7 +231,7 @@ func (o opener) rootEnded(p *agentProcess) bool {
 
 // openSocket connects to an agent that listens. One that we start ourselves
 // needs some time until it does.
-func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+func (o *Opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	var p *agentProcess
 	if len(spec.Argv) == 0 {
 		o.rights.Full(spec) // pmcd does not decide on it
@@ -234,11 +256,11 @@ func (o opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 	if p == nil {
 		return &transport.Conn{Transport: c, In: fd, Out: fd}, nil
 	}
-	if o.root != nil {
+	if o.Helper != nil {
 		go func() { // ends with the connection
 			select {
 			case <-c.Done():
-			case <-o.root.Lost(): // no process could stop the agent any more
+			case <-o.Helper.Lost(): // no process could stop the agent any more
 				if o.rootEnded(p) {
 					c.PeerGone(endedWithRoot{transport.Ended(p.Status())})
 				}

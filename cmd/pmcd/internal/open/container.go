@@ -1,0 +1,22 @@
+package open
+
+import (
+	"context"
+
+	"github.com/gopcp/pmcd/agents/pmdaroot"
+)
+
+// ContainerHost returns the host name in a container.
+func (o *Opener) ContainerHost(ctx context.Context, container string) (string, error) {
+	if o.Helper != nil { // pmdaroot answers only root
+		return o.Helper.HostName(ctx, container)
+	}
+	return HostName(container)
+}
+
+// HostName asks pmdaroot for the host name in a container.
+func HostName(container string) (string, error) {
+	var root pmdaroot.Client
+	defer root.Close()
+	return root.HostName(container)
+}

@@ -1,0 +1,9 @@
+package open
+
+import (
+	"testing"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+)
+
+func TestMain(m *testing.M) { pmcdtest.Main(m, nil) }

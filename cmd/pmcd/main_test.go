@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+)
+
+func TestMain(m *testing.M) { pmcdtest.Main(m, main) }
