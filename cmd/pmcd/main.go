@@ -26,6 +26,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/verify"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -99,7 +100,7 @@ func run(args []string, stderr io.Writer) int {
 	}
 	err = opt.Complete(os.Getenv)
 	if opt.Verify {
-		return verify(opt, err, stderr)
+		return verify.Run(opt, err, open.Builtin, stderr)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "pmcd: %v\n", err)

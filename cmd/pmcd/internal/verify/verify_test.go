@@ -1,6 +1,7 @@
-package main
+package verify
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -30,6 +32,16 @@ func files(t *testing.T, texts map[string]string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// verifyArgs verifies what a command line names. It returns the exit code.
+func verifyArgs(t *testing.T, stderr io.Writer, args ...string) int {
+	t.Helper()
+	opt, err := cli.Parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Run(opt, opt.Complete(os.Getenv), open.Builtin, stderr)
 }
 
 // All that is wrong is said at once, each with its place. Only what C pmcd
@@ -165,7 +177,7 @@ labels/b:1:1: Warning: unexpected end of JSON input
 			t.Setenv("PCP_SYSCONF_DIR", ".")
 			t.Setenv("PCP_CONF", "/nonexistent")
 			var stderr strings.Builder
-			if code := run([]string{"-v", "-c", "conf", "-n", "pmns"}, &stderr); code != tt.code || stderr.String() != tt.want {
+			if code := verifyArgs(t, &stderr, "-v", "-c", "conf", "-n", "pmns"); code != tt.code || stderr.String() != tt.want {
 				t.Errorf("exit code %d, want %d; got\n%s\nwant\n%s", code, tt.code, stderr.String(), tt.want)
 			}
 		})
@@ -175,7 +187,7 @@ labels/b:1:1: Warning: unexpected end of JSON input
 // What is compiled in needs no file.
 func TestVerifyEmbedded(t *testing.T) {
 	var stderr strings.Builder
-	if code := run([]string{"-v", "--embedded"}, &stderr); code != 0 || stderr.Len() > 0 {
+	if code := verifyArgs(t, &stderr, "-v", "--embedded"); code != 0 || stderr.Len() > 0 {
 		t.Errorf("exit code %d\n%s", code, stderr.String())
 	}
 }
@@ -198,9 +210,9 @@ func TestVerifyDSO(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race")
 	}
-	make("go", append(args, "-o", file("p.so"), "../../agents/launch/goplugin/testdata/plugin")...)
-	make("go", append(args, "-ldflags=-s", "-o", file("n.so"), "../../agents/launch/goplugin/testdata/panics")...)
-	make("go", append(args, "-trimpath", "-o", file("t.so"), "../../agents/launch/goplugin/testdata/panics")...)
+	make("go", append(args, "-o", file("p.so"), "../../../../agents/launch/goplugin/testdata/plugin")...)
+	make("go", append(args, "-ldflags=-s", "-o", file("n.so"), "../../../../agents/launch/goplugin/testdata/panics")...)
+	make("go", append(args, "-trimpath", "-o", file("t.so"), "../../../../agents/launch/goplugin/testdata/panics")...)
 
 	v := &verifier{builtin: open.BuiltinAgents{"simple_init": {}}}
 	for _, tt := range []struct{ path, entry, want string }{
@@ -232,6 +244,31 @@ func TestVerifyDSO(t *testing.T) {
 		case tt.want != "" && len(errs) == 1 && strings.Contains(errs[0].Error(), tt.want):
 		default:
 			t.Errorf("%s of %s: got %v, want %q", tt.entry, tt.path, errs, tt.want)
+		}
+	}
+}
+
+// Why PMCD_TRUST_AGENTS is ignored is a warning of -v, and not of --verify: PCP's script
+// prints what that says at each start.
+func TestVerifyTrust(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	files(t, map[string]string{"conf": "pmcd 2 dso pmcd_init /none\n", "pmns": "root { a }\na { b 2:0:0 }\n"})
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PCP_USER", "daemon")
+	t.Setenv("PCP_SYSCONFIG_DIR", dir)
+	t.Setenv("PMCD_TRUST_AGENTS", "1")
+	for arg, want := range map[string]string{
+		"-v":       "Warning: PMCD_TRUST_AGENTS=1 in the environment is ignored: set it in " + dir + "/pmcd\n",
+		"--verify": "",
+	} {
+		var stderr strings.Builder
+		if code := verifyArgs(t, &stderr, arg, "-c", "conf", "-n", "pmns"); code != 0 || !strings.Contains(stderr.String(), want) || want == "" && stderr.Len() > 0 {
+			t.Errorf("%s: exit code %d\n%s\nwant\n%s", arg, code, stderr.String(), want)
 		}
 	}
 }

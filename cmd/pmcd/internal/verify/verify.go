@@ -1,4 +1,5 @@
-package main
+// Package verify is pmcd -v: it checks all that pmcd would read at its start.
+package verify
 
 import (
 	"context"
@@ -19,14 +20,13 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// Verify is pmcd -v: it says all that is wrong with what pmcd would read, and
-// starts nothing but the commands of a name space file. incomplete is why the
-// options are not sufficient.
+// Run prints all that is wrong with what pmcd would read with these options, and
+// returns the exit code. It starts nothing but the commands of a name space file.
+// incomplete is why the options are not sufficient, or nil.
 //
-// PCP's script asks it before each start, so the exit code is an error only for
-// what C pmcd rejects too, or for what would keep pmcd from starting. The rest
-// are warnings.
-func verify(opt *cli.Options, incomplete error, stderr io.Writer) int {
+// PCP's script calls it before each start, so the exit code is an error only for what
+// C pmcd rejects too, or for what would keep pmcd from starting. The rest are warnings.
+func Run(opt *cli.Options, incomplete error, builtin open.BuiltinAgents, stderr io.Writer) int {
 	if incomplete != nil {
 		fmt.Fprintf(stderr, "pmcd verify %s: %v\n", opt.Config, incomplete)
 		return cli.ExitError
@@ -34,7 +34,7 @@ func verify(opt *cli.Options, incomplete error, stderr io.Writer) int {
 	if opt.Embedded {
 		return cli.ExitOK // the tests have looked at it
 	}
-	v := &verifier{out: stderr, code: cli.ExitOK, builtin: open.Builtin}
+	v := &verifier{out: stderr, code: cli.ExitOK, builtin: builtin}
 	for _, w := range opt.Mistakes {
 		v.warn(pmcdconf.Pos{}, errors.New(w))
 	}
