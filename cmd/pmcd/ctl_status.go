@@ -41,7 +41,7 @@ Only root and the user that pmcd runs as may ask.`,
 			*code = ctlNone
 			ctx, cancel := context.WithTimeout(cmd.Context(), askTime)
 			defer cancel()
-			r, err := status(ctx, socket, cmd.ErrOrStderr())
+			r, err := requestReport(ctx, socket, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -60,8 +60,9 @@ Only root and the user that pmcd runs as may ask.`,
 	return cmd
 }
 
-// status asks the pmcd with that socket for clients; "" is one of the usual ones.
-func status(ctx context.Context, socket string, stderr io.Writer) (*ctl.Report, error) {
+// requestReport asks the pmcd that has its socket for clients at socket. If that is "",
+// it tries the usual places.
+func requestReport(ctx context.Context, socket string, stderr io.Writer) (*ctl.Report, error) {
 	if socket != "" {
 		return ask(ctx, []string{socket})
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/status"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/verify"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
@@ -260,7 +261,7 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 			return fail(err)
 		}
 	}
-	defer serveStatus(d, opt, listeners.Addrs(), log)()
+	defer status.Serve(d, opt, version.Of(build), listeners.Addrs(), log)()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { // ends with the program

@@ -1,4 +1,6 @@
-package main
+// Package status serves the state of the daemon on the status socket, whose protocol is
+// package ctl.
+package status
 
 import (
 	"fmt"
@@ -11,23 +13,24 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
 )
 
-// serveStatus answers pmcdctl until it is told to stop. The process must have
-// become the user that it serves as. Pmcd serves clients without it, too.
-func serveStatus(d *daemon.Daemon, opt *cli.Options, addrs []net.Addr, log *zap.Logger) (stop func()) {
+// Serve serves the state of a daemon on its status socket, for pmcdctl, until stop
+// is called. addrs are the addresses that the daemon listens at. This process must have
+// become the user that it runs as. If there can be no status socket, it logs a warning,
+// and the daemon serves clients without one.
+func Serve(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr, log *zap.Logger) (stop func()) {
 	if opt.Socket == "" {
 		return func() {}
 	}
 	started := time.Now()
 	s, err := ctl.Listen(ctl.Path(opt.Socket))
 	if err != nil {
-		log.Warn(fmt.Sprintf("status socket unavailable, %s cannot be used: %v", ctlName, err))
+		log.Warn(fmt.Sprintf("status socket unavailable, pmcdctl cannot be used: %v", err))
 		return func() {}
 	}
-	s.Serve(func() *ctl.Report { return report(d, opt, addrs, started) })
+	s.Serve(func() *ctl.Report { return report(d, opt, version, addrs, started) })
 	return func() {
 		if err := s.Close(); err != nil {
 			log.Warn(err.Error())
@@ -35,13 +38,13 @@ func serveStatus(d *daemon.Daemon, opt *cli.Options, addrs []net.Addr, log *zap.
 	}
 }
 
-// report is how d does now.
-func report(d *daemon.Daemon, opt *cli.Options, addrs []net.Addr, started time.Time) *ctl.Report {
+// report returns the state of d.
+func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr, started time.Time) *ctl.Report {
 	// A reload that is counted is over: agents are looked at after the count.
 	reloads, agents, clients := d.Reloads(), d.Agents(), d.Clients()
 	r := &ctl.Report{
 		Version:   pmcd.Version,
-		Build:     version.Of(build),
+		Build:     version,
 		PID:       os.Getpid(),
 		UID:       os.Geteuid(),
 		Now:       time.Now(),
