@@ -1,6 +1,6 @@
 # What this file does not do, the CI does not do either: it calls "make test".
 #
-#   make          bin/pmcd, and pmcdctl, which is a link to it
+#   make          bin/pmcd and bin/pmcdctl
 #   make plugins  bin/plugins/pmda_NAME.so from each agents/builtin/NAME/plugin
 #   make pmdas    bin/pmdas/pmdaNAME from each agents/builtin/NAME/pmdaNAME
 #   make run      bin/pmcd in the foreground, with what is compiled in
@@ -82,7 +82,8 @@ PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/bui
 PLUGINS = $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin))
 PMDAS   = $(foreach n,$(notdir $(wildcard agents/builtin/*)),$(if $(wildcard agents/builtin/$n/pmda$n),$n))
 
-# What install wants to be there, and what it makes: uninstall removes that.
+# What install wants to be there beside bin/pmcdctl, and what it makes: uninstall
+# removes that.
 BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDAS:%=bin/pmdas/pmda%)
 OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp $(datadir)/pmcd/systemd $(datadir)/pmcd
 INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap-pmcd \
@@ -100,10 +101,9 @@ OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/p
 all: build
 
 build:
-	$(GOBUILD) -o bin/pmcd.linked ./cmd/pmcd
+	$(GOBUILD) -o bin/linked/ ./cmd/pmcd ./cmd/pmcd/pmcdctl
 	@# Of a file that the linker has written 5 MB more are in memory than of a copy.
-	@cp bin/pmcd.linked bin/pmcd.new && mv bin/pmcd.new bin/pmcd && rm bin/pmcd.linked
-	@ln -sf pmcd bin/pmcdctl
+	@for p in pmcd pmcdctl; do cp bin/linked/$$p bin/$$p.new && mv bin/$$p.new bin/$$p || exit 1; done; rm -r bin/linked
 
 plugins: $(PLUGINS:%=bin/plugins/pmda_%.so)
 
@@ -125,12 +125,14 @@ run: build
 	@exec bin/pmcd -f --embedded -p $(PORT) -s $(CURDIR)/bin/run/pmcd.socket -l $(CURDIR)/bin/run/pmcd.log
 
 install:
-	@for f in $(BUILT); do [ -e $$f ] || { echo "$$f is missing: make build plugins pmdas" >&2; exit 1; }; done
+	@for f in $(BUILT) bin/pmcdctl; do [ -e $$f ] || { echo "$$f is missing: make build plugins pmdas" >&2; exit 1; }; done
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
 	install -m 755 bin/pmcd $(DESTDIR)$(libexecdir)/pcp/
 	$(if $(PLUGINS),install -m 755 $(PLUGINS:%=bin/plugins/pmda_%.so) $(DESTDIR)$(libexecdir)/pcp/plugins/)
 	$(if $(PMDAS),install -m 755 $(PMDAS:%=bin/pmdas/pmda%) $(DESTDIR)$(libexecdir)/pcp/pmdas/)
-	ln -sf $(libexecdir)/pcp/pmcd $(DESTDIR)$(bindir)/pmcdctl
+	@# It has been a link to pmcd, which must not be written to in its place.
+	rm -f $(DESTDIR)$(bindir)/pmcdctl
+	install -m 755 bin/pmcdctl $(DESTDIR)$(bindir)/
 	sed 's|^new=.*|new=$(libexecdir)/pcp/pmcd|' etc/swap-pmcd.sh >$(DESTDIR)$(sbindir)/swap-pmcd
 	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd
 	install -m 644 docs/pmcd.1 docs/pmcdctl.1 $(DESTDIR)$(mandir)/man1/

@@ -65,14 +65,14 @@ esac
 target=$dir/pmcd   # without ROOT: names as dpkg has them
 kept=$dir/pmcd.pcp # PCP's while ours is in its place
 
-# kind says what a file is: ours (the name of its main package is in every Go
-# program), PCP's (it needs libpcp), none, or something else.
+# kind says what a file is: ours (every Go program has a line with the path of its
+# main package), PCP's (it needs libpcp), none, or something else.
 kind() {
 	if [ ! -e "$1" ] && [ ! -L "$1" ]; then
 		echo none
 	elif [ -L "$1" ] || [ ! -f "$1" ]; then
 		echo else
-	elif grep -qaF github.com/gopcp/pmcd/cmd/pmcd "$1"; then
+	elif grep -qa 'path[[:blank:]]github\.com/gopcp/pmcd/cmd/pmcd$' "$1"; then
 		echo ours
 	elif grep -qaF libpcp.so. "$1"; then
 		echo theirs

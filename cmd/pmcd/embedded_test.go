@@ -19,7 +19,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
-// bareHost makes a directory tree with pmcd, the libraries that it needs and
+// bareHost makes a directory tree with pmcd, pmcdctl, the libraries that they need and
 // the given directories, which belong to root.
 func bareHost(t *testing.T, dirs map[string]os.FileMode) string {
 	t.Helper()
@@ -42,7 +42,11 @@ func bareHost(t *testing.T, dirs map[string]os.FileMode) string {
 			t.Fatal(err)
 		}
 	}
-	files := map[string]string{"/bin/pmcd": program}
+	pmcdctl, err := peer.Ctl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"/bin/pmcd": program, "/bin/pmcdctl": pmcdctl}
 	out, err := exec.Command("ldd", program).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -204,11 +208,8 @@ func TestPeerEmbedded(t *testing.T) {
 			}
 
 			if tt.uid == 0 { // an ordinary user finds it, and hears why there is no answer
-				if err := os.Symlink("pmcd", filepath.Join(root, "bin", ctlName)); err != nil {
-					t.Fatal(err)
-				}
 				ask := onBareHost(root, nobody, "status")
-				ask.Args[slices.Index(ask.Args, "/bin/pmcd")] = "/bin/" + ctlName
+				ask.Args[slices.Index(ask.Args, "/bin/pmcd")] = "/bin/pmcdctl"
 				out, _ := ask.CombinedOutput()
 				if want := "pmcdctl: /run/pcp/pmcd.ctl: permission denied: only root and the user that pmcd runs as may ask\n"; string(out) != want {
 					t.Errorf("pmcdctl status of another user: got %swant %s", out, want)

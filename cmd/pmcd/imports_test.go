@@ -104,8 +104,8 @@ var mustNotImport = map[string][]string{
 
 // onlyIn are imports that belong to one place.
 var onlyIn = map[string]string{
-	"github.com/spf13/cobra": "cmd/pmcd",
-	"github.com/spf13/pflag": "cmd/pmcd",
+	"github.com/spf13/cobra": "cmd/pmcd/pmcdctl",
+	"github.com/spf13/pflag": "cmd/pmcd/pmcdctl",
 	"plugin":                 "agents/launch/goplugin",
 	module + "/etc":          "cmd/pmcd/internal/embedded",
 }

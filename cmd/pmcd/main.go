@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -47,9 +46,6 @@ func main() {
 	}
 	if open.IsBuiltinProcess(os.Args[0]) {
 		os.Exit(open.Builtin.RunProcess(os.Args))
-	}
-	if filepath.Base(os.Args[0]) == ctlName {
-		os.Exit(pmcdctl(os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(run(os.Args[1:], os.Stderr))
 }

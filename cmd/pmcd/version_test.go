@@ -11,10 +11,10 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
-// All names of the program say the same version. For C pmcd -V is an option that
+// All options for it print the same version. For C pmcd -V is an option that
 // it does not know, and so the exit code is the same, 0.
 func TestVersion(t *testing.T) {
-	for _, args := range [][]string{{"pmcd", "-V"}, {"pmcd", "--version"}, {"pmcd", "-fV"}, {"pmcdctl", "--version"}} {
+	for _, args := range [][]string{{"pmcd", "-V"}, {"pmcd", "--version"}, {"pmcd", "-fV"}} {
 		cmd := exec.Command(pmcdtest.Self(t), args[1:]...)
 		cmd.Args[0] = args[0]
 		cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null")

@@ -11,9 +11,10 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
-// What the script takes for the two programs.
+// What the script takes for the two programs, and pmcdctl.
 const (
 	ours   = "\x7fELF ... path\tgithub.com/gopcp/pmcd/cmd/pmcd\n"
+	ctl    = "\x7fELF ... path\tgithub.com/gopcp/pmcd/cmd/pmcd/pmcdctl\n"
 	theirs = "\x7fELF ... libpcp.so.3 ... 1\n"
 	newer  = "\x7fELF ... libpcp.so.4 ... 2\n"
 )
@@ -298,14 +299,21 @@ func TestSwapDivert(t *testing.T) {
 	}
 }
 
-// The script knows the two programs that there are, apart from each other.
+// The script can tell the programs from each other.
 func TestPeerSwapKnows(t *testing.T) {
 	peer.Require(t)
 	pmcd, err := peer.UnderTest()
 	if err != nil {
 		t.Fatal(err)
 	}
+	pmcdctl, err := peer.Ctl()
+	if err != nil {
+		t.Fatal(err)
+	}
 	h := newHost(t)
+	h.new = pmcdctl
+	write(t, h.target, read(t, peer.CPmcd))
+	h.swap("in", 1)
 	h.new = pmcd
 	write(t, h.target, read(t, peer.CPmcd))
 	c := read(t, h.target)

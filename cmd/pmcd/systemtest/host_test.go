@@ -82,7 +82,11 @@ func copyTree(m *booted.Machine) error {
 			return err
 		}
 	}
-	return copyAll(pmcd, m.Path(tree+"/bin/pmcd"))
+	pmcdctl, err := peer.Plain("pmcdctl", "./cmd/pmcd/pmcdctl")
+	if err != nil {
+		return err
+	}
+	return errors.Join(copyAll(pmcd, m.Path(tree+"/bin/pmcd")), copyAll(pmcdctl, m.Path(tree+"/bin/pmcdctl")))
 }
 
 // copyAll copies a file, or a directory with all that is in it.

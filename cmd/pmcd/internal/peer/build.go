@@ -19,6 +19,9 @@ var UnderTest = sync.OnceValues(func() (string, error) {
 	return build("pmcd", "./cmd/pmcd", "-race")
 })
 
+// Ctl is the path of pmcdctl, built once with the race detector.
+var Ctl = sync.OnceValues(func() (string, error) { return Program("pmcdctl", "./cmd/pmcd/pmcdctl") })
+
 // Program builds a program of the module, with the race detector.
 func Program(name, pkg string) (string, error) { return build(name, pkg, "-race") }
 

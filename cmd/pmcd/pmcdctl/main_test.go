@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,17 +17,18 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 )
 
-// ctlRun is pmcdctl in this process.
-func ctlRun(args ...string) (code int, stdout, stderr string) {
+func TestMain(m *testing.M) { pmcdtest.Main(m, nil) }
+
+// runHere is pmcdctl in this process.
+func runHere(args ...string) (code int, stdout, stderr string) {
 	var out, err strings.Builder
-	code = pmcdctl(args, &out, &err)
+	code = run(args, &out, &err)
 	return code, out.String(), err.String()
 }
 
-func TestCtlUsage(t *testing.T) {
+func TestUsage(t *testing.T) {
 	t.Setenv("PMCD_SOCKET", filepath.Join(t.TempDir(), "none"))
 	for _, tt := range []struct {
 		args           string
@@ -49,7 +51,7 @@ func TestCtlUsage(t *testing.T) {
 		{"check-agents --embedded -c /c", 2, "", "--embedded does not go with -c or -n"},
 		{"check-agents --embedded nonesuch", 2, "", `there is no agent "nonesuch"`},
 	} {
-		code, stdout, stderr := ctlRun(strings.Fields(tt.args)...)
+		code, stdout, stderr := runHere(strings.Fields(tt.args)...)
 		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) || (stderr == "") != (tt.stderr == "") {
 			t.Errorf("%s: exit code %d, want %d\n%s\n%s", tt.args, code, tt.code, stdout, stderr)
 		}
@@ -102,7 +104,17 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// A pmcd of the tests: this program, in a directory of its own.
+// daemonPath returns the path of pmcd.
+func daemonPath(t *testing.T) string {
+	t.Helper()
+	path, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A private is a pmcd in a directory of its own.
 type private struct {
 	t    *testing.T
 	dir  string
@@ -114,14 +126,10 @@ type private struct {
 func startPrivate(t *testing.T, dir string, args ...string) *private {
 	t.Helper()
 	p := &private{t: t, dir: dir, sock: filepath.Join(dir, "pmcd.socket")}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	args = append([]string{"-f", "-s", p.sock, "-l", filepath.Join(dir, "log"), "-i", "127.0.0.1", "-p", "0"}, args...)
-	p.cmd = exec.Command(self, args...)
+	p.cmd = exec.Command(daemonPath(t), args...)
 	p.cmd.Dir = dir
-	p.cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null", "GORACE=atexit_sleep_ms=0")
+	p.cmd.Env = append(os.Environ(), "PCP_CONF=/dev/null", "GORACE=atexit_sleep_ms=0")
 	screen, err := os.Create(filepath.Join(dir, "screen"))
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +168,7 @@ func (p *private) until(what string, done func(*ctl.Report) bool) *ctl.Report {
 	if !peer.Until(20*time.Second, func() bool {
 		var code int
 		var stdout string
-		if code, stdout, stderr = ctlRun("status", "--json", "-s", p.sock); code == ctlNone {
+		if code, stdout, stderr = runHere("status", "--json", "-s", p.sock); code == exitNone {
 			return false
 		}
 		r = ctl.Report{}
@@ -200,7 +208,7 @@ func TestStatus(t *testing.T) {
 	p := startPrivate(t, dir, "-c", conf, "-n", names)
 
 	r := p.until("the agent is ready", func(r *ctl.Report) bool { return agentOf(r, "pmcd").State == ctl.Ready })
-	if r.Config != conf || r.Namespace != names || r.Embedded || r.UID != os.Geteuid() || r.Version == "" || r.Build != version.Of(build) ||
+	if r.Config != conf || r.Namespace != names || r.Embedded || r.UID != os.Geteuid() || r.Version == "" || r.Build == "" ||
 		len(r.Listening) != 2 || r.Listening[0] != "unix:"+p.sock || len(r.Clients) != 0 || r.Reloads != (ctl.Reloads{}) {
 		t.Errorf("got %+v", r)
 	}
@@ -220,20 +228,20 @@ func TestStatus(t *testing.T) {
 	if c := r.Clients[0]; c.Number != 0 || c.UID == nil || *c.UID != int64(os.Getuid()) || c.Address != "unix:"+p.sock || c.Since.IsZero() {
 		t.Errorf("got %+v", c)
 	}
-	code, text, _ := ctlRun("status", "-s", p.sock)
+	code, text, _ := runHere("status", "-s", p.sock)
 	for _, want := range []string{
-		fmt.Sprintf("pmcd %s (as PCP %s), pid %d, user ", version.Of(build), r.Version, p.cmd.Process.Pid), "configuration: " + conf, "reloads:       none",
+		fmt.Sprintf("pmcd %s (as PCP %s), pid %d, user ", r.Build, r.Version, p.cmd.Process.Pid), "configuration: " + conf, "reloads:       none",
 		"\npmcd   2       dso   ready ", "\nCLIENT  FOR ", "unix:" + p.sock,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if code != ctlOK {
+	if code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 	// The other way to name the socket.
-	if code, _, _ := ctlRun("status", "-s", ctl.Path(p.sock)); code != ctlOK {
+	if code, _, _ := runHere("status", "-s", ctl.Path(p.sock)); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 
@@ -244,7 +252,7 @@ func TestStatus(t *testing.T) {
 	if a := agentOf(r, "none"); a.State != "down" || r.Reloads.Error != "" || r.Reloads.Last.IsZero() {
 		t.Errorf("got %+v, %+v", a, r.Reloads)
 	}
-	if code, text, _ := ctlRun("status", "-s", p.sock); code != ctlSome || !strings.Contains(text, "\nnone   3       pipe  down ") {
+	if code, text, _ := runHere("status", "-s", p.sock); code != exitProblems || !strings.Contains(text, "\nnone   3       pipe  down ") {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
 
@@ -256,7 +264,7 @@ func TestStatus(t *testing.T) {
 	if e := r.Reloads.Error; !strings.Contains(e, "conf:1:") || !strings.Contains(e, "pmLoadASCIINameSpace("+names+", 1)") || len(r.Agents) != 2 {
 		t.Errorf("got %+v", r)
 	}
-	if _, text, _ := ctlRun("status", "-s", p.sock); !strings.Contains(text, "ago failed: Configuration file") {
+	if _, text, _ := runHere("status", "-s", p.sock); !strings.Contains(text, "ago failed: Configuration file") {
 		t.Errorf("got\n%s", text)
 	}
 
@@ -284,15 +292,11 @@ func TestStatusOfTwo(t *testing.T) {
 	if !r.Embedded || r.Config != "" || r.Namespace != "" {
 		t.Errorf("got %+v", r)
 	}
-	if _, text, _ := ctlRun("status", "-s", p.sock); !strings.Contains(text, "configuration: embedded\n") {
+	if _, text, _ := runHere("status", "-s", p.sock); !strings.Contains(text, "configuration: embedded\n") {
 		t.Errorf("got\n%s", text)
 	}
 
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := exec.Command(self, "-f", "--embedded", "-s", p.sock, "-l", filepath.Join(dir, "log2"), "-i", "127.0.0.1", "-p", "0")
+	second := exec.Command(daemonPath(t), "-f", "--embedded", "-s", p.sock, "-l", filepath.Join(dir, "log2"), "-i", "127.0.0.1", "-p", "0")
 	second.Env = p.cmd.Env
 	if err := second.Start(); err != nil {
 		t.Fatal(err)
@@ -312,7 +316,7 @@ func TestStatusOfTwo(t *testing.T) {
 
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
-	if code, _, stderr := ctlRun("status", "-s", p.sock); code != ctlNone || !strings.Contains(stderr, "connection refused") {
+	if code, _, stderr := runHere("status", "-s", p.sock); code != exitNone || !strings.Contains(stderr, "connection refused") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
 	startPrivate(t, dir, "--embedded")
@@ -324,7 +328,7 @@ func TestStatusPermission(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to be another user")
 	}
-	pmcd, err := peer.UnderTest()
+	pmcdctl, err := peer.Ctl()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,12 +341,8 @@ func TestStatusPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := startPrivate(t, dir, "--embedded")
-	link := filepath.Join(dir, ctlName)
-	if err := os.Symlink(pmcd, link); err != nil {
-		t.Fatal(err)
-	}
 	as := func(uid uint32) (int, string) {
-		cmd := exec.Command(link, "status")
+		cmd := exec.Command(pmcdctl, "status")
 		cmd.Env = []string{"GORACE=atexit_sleep_ms=0", "PCP_RUN_DIR=" + dir}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
 		out, err := cmd.CombinedOutput()
@@ -352,16 +352,16 @@ func TestStatusPermission(t *testing.T) {
 		return cmd.ProcessState.ExitCode(), string(out)
 	}
 	const nobody = 65534
-	if code, out := as(nobody); code != ctlNone || !strings.Contains(out, "permission denied: only root") {
+	if code, out := as(nobody); code != exitNone || !strings.Contains(out, "permission denied: only root") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 	if err := os.Chmod(ctl.Path(p.sock), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := as(nobody); code != ctlNone || !strings.Contains(out, "permission denied: only root") {
+	if code, out := as(nobody); code != exitNone || !strings.Contains(out, "permission denied: only root") {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
-	if code, out := as(0); code == ctlNone {
+	if code, out := as(0); code == exitNone {
 		t.Errorf("exit code %d\n%s", code, out)
 	}
 }
@@ -371,7 +371,7 @@ func TestStatusAfterRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to become another user")
 	}
-	p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
+	p := pmcdtest.NewPlace(t, daemonPath(t))
 	cmd := p.Command("-f")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -383,7 +383,14 @@ func TestStatusAfterRoot(t *testing.T) {
 		t.Fatalf("somebody listened: %v, and does so now: %v", listening, now)
 	}
 	p.Start("-U", "nobody")
-	if code, _, stderr := ctlRun("status", "-s", p.At("run/sock")); code == ctlNone {
+	if code, _, stderr := runHere("status", "-s", p.At("run/sock")); code == exitNone {
 		t.Errorf("%s%s", stderr, pmcdtest.Read(p.At("log/pmcd.log")))
+	}
+}
+
+func TestVersion(t *testing.T) {
+	want := regexp.MustCompile(`^pmcdctl \d+\.\d+\.\d+(\+git\.[0-9a-f]{12}(\.dirty)?)?, with the behaviour of PCP \d+\.\d+\.\d+\n$`)
+	if code, stdout, stderr := runHere("--version"); code != exitOK || !want.MatchString(stdout) || stderr != "" {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

@@ -9,10 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/user"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +36,7 @@ func statusCommand(code *int) *cobra.Command {
 Only root and the user that pmcd runs as may ask.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			*code = ctlNone
+			*code = exitNone
 			ctx, cancel := context.WithTimeout(cmd.Context(), askTime)
 			defer cancel()
 			r, err := requestReport(ctx, socket, cmd.ErrOrStderr())
@@ -67,7 +65,7 @@ func requestReport(ctx context.Context, socket string, stderr io.Writer) (*ctl.R
 		return ask(ctx, []string{socket})
 	}
 	if err := pmcdconf.SetPCPEnv(); err != nil && !errors.Is(err, fs.ErrNotExist) { // PCP need not be there
-		fmt.Fprintf(stderr, "%s: Warning: pcp.conf is not used: %v\n", ctlName, err)
+		fmt.Fprintf(stderr, "%s: Warning: pcp.conf is not used: %v\n", programName, err)
 	}
 	return ask(ctx, cli.Sockets("/", os.Geteuid(), os.Getenv))
 }
@@ -110,14 +108,14 @@ func ask(ctx context.Context, sockets []string) (*ctl.Report, error) {
 // not count: it is for reading.
 func exitCode(r *ctl.Report) int {
 	if len(r.Problems) > 0 || r.Reloads.Error != "" {
-		return ctlSome
+		return exitProblems
 	}
 	for _, a := range r.Agents {
 		if a.State != ctl.Ready {
-			return ctlSome
+			return exitProblems
 		}
 	}
-	return ctlOK
+	return exitOK
 }
 
 // fewClients is how many clients are shown to people.
@@ -206,74 +204,4 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 		p.line("and %d more: --json has all", more)
 	}
 	return p.flush()
-}
-
-// A printer writes lines, in columns where they have tabs.
-type printer struct {
-	w   io.Writer
-	tab *tabwriter.Writer
-	err error
-}
-
-// line formats a line. What an agent or a client has sent, and what the file
-// says, has no power over the terminal.
-func (p *printer) line(format string, args ...any) {
-	for i, a := range args {
-		if s, ok := a.(string); ok {
-			args[i] = message.Printable(s)
-		}
-	}
-	if p.tab == nil {
-		p.tab = tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
-	}
-	fmt.Fprintf(p.tab, format+"\n", args...)
-}
-
-// flush ends the columns.
-func (p *printer) flush() error {
-	if p.tab != nil {
-		p.err = cmp.Or(p.err, p.tab.Flush())
-		p.tab = nil
-	}
-	return p.err
-}
-
-// age is a span of time in its two largest units.
-func age(d time.Duration) string {
-	d = max(d, 0)
-	units := []struct {
-		name string
-		size time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
-	for i, u := range units {
-		if d < u.size {
-			continue
-		}
-		text := fmt.Sprintf("%d%s", d/u.size, u.name)
-		if i+1 < len(units) && d%u.size >= units[i+1].size {
-			text += fmt.Sprintf("%d%s", d%u.size/units[i+1].size, units[i+1].name)
-		}
-		return text
-	}
-	return "0s"
-}
-
-// micros is a time in microseconds, with three digits.
-func micros(us int64) string {
-	switch {
-	case us < 1000:
-		return fmt.Sprintf("%dus", us)
-	case us < 999500:
-		return fmt.Sprintf("%.3gms", float64(us)/1e3)
-	case us < 99950*1000:
-		return fmt.Sprintf("%.3gs", float64(us)/1e6)
-	}
-	return fmt.Sprintf("%.0fs", float64(us)/1e6)
-}
-
-func userName(uid int64) string {
-	if u, err := user.LookupId(fmt.Sprint(uid)); err == nil {
-		return "user " + u.Username
-	}
-	return fmt.Sprintf("user %d", uid)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -75,11 +74,11 @@ func TestExitCode(t *testing.T) {
 		report ctl.Report
 		want   int
 	}{
-		{"ready", ctl.Report{Agents: []ctl.Agent{{State: ctl.Ready, Note: "runs as pcp", LastError: "it died"}}}, ctlOK},
-		{"starting", ctl.Report{Agents: []ctl.Agent{{State: ctl.Ready}, {State: "starting"}}}, ctlSome},
-		{"down", ctl.Report{Agents: []ctl.Agent{{State: "down"}}}, ctlSome},
-		{"a problem", ctl.Report{Agents: []ctl.Agent{{State: ctl.Ready}}, Problems: []string{"x"}}, ctlSome},
-		{"a reload that failed", ctl.Report{Reloads: ctl.Reloads{Error: "x"}}, ctlSome},
+		{"ready", ctl.Report{Agents: []ctl.Agent{{State: ctl.Ready, Note: "runs as pcp", LastError: "it died"}}}, exitOK},
+		{"starting", ctl.Report{Agents: []ctl.Agent{{State: ctl.Ready}, {State: "starting"}}}, exitProblems},
+		{"down", ctl.Report{Agents: []ctl.Agent{{State: "down"}}}, exitProblems},
+		{"a problem", ctl.Report{Agents: []ctl.Agent{{State: ctl.Ready}}, Problems: []string{"x"}}, exitProblems},
+		{"a reload that failed", ctl.Report{Reloads: ctl.Reloads{Error: "x"}}, exitProblems},
 	} {
 		if got := exitCode(&tt.report); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
@@ -113,40 +112,4 @@ func FuzzPrintStatus(f *testing.F) {
 			t.Errorf("%q", out.String()[i:])
 		}
 	})
-}
-
-func TestAge(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 999 * time.Millisecond: "0s", 61 * time.Second: "1m1s", time.Hour: "1h",
-		time.Hour + 59*time.Second: "1h", 26 * time.Hour: "1d2h", 400*24*time.Hour + time.Minute: "400d",
-	} {
-		if got := age(d); got != want {
-			t.Errorf("age(%v) = %s, want %s", d, got, want)
-		}
-	}
-}
-
-func TestMicros(t *testing.T) {
-	for us, want := range map[int64]string{0: "0us", 999: "999us", 1000: "1ms", 12345: "12.3ms", 999499: "999ms", 999500: "1s", 1234567: "1.23s", 61e6: "61s", 12345678901: "12346s"} {
-		if got := micros(us); got != want {
-			t.Errorf("micros(%d) = %s, want %s", us, got, want)
-		}
-	}
-}
-
-func TestLastLines(t *testing.T) {
-	long := strings.Repeat("x", 3000)
-	for _, tt := range []struct {
-		text string
-		want []string
-	}{
-		{"", nil},
-		{"a\n\n b \r\nc", []string{"a", "b", "c"}},
-		{"1\n2\n3\n4\n5\n6\n7\n", []string{"3", "4", "5", "6", "7"}},
-		{long, []string{long}},
-	} {
-		if got := lastLines(tt.text); fmt.Sprint(got) != fmt.Sprint(tt.want) {
-			t.Errorf("lastLines(%q) = %q, want %q", tt.text, got, tt.want)
-		}
-	}
 }

@@ -89,9 +89,9 @@ func TestCheckAgents(t *testing.T) {
 	fds, _ := peer.FDs(os.Getpid())
 
 	began := time.Now()
-	code, stdout, stderr := ctlRun("check-agents", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"), "-q", "2", "-t", "1")
+	code, stdout, stderr := runHere("check-agents", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"), "-q", "2", "-t", "1")
 	took := time.Since(began)
-	if code != ctlSome {
+	if code != exitProblems {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	for _, w := range want {
@@ -143,7 +143,7 @@ func TestCheckAgents(t *testing.T) {
 		lines int
 	}{{"good", 0, 2}, {"good pmcd busy", 0, 4}, {"good dies", 1, 6}, {"good nonesuch", 2, 0}} {
 		args := append([]string{"check-agents", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns")}, strings.Fields(tt.names)...)
-		code, stdout, stderr := ctlRun(args...)
+		code, stdout, stderr := runHere(args...)
 		if code != tt.code || strings.Count(stdout, "\n") != tt.lines {
 			t.Errorf("%s: exit code %d\n%s%s", tt.names, code, stdout, stderr)
 		}
@@ -156,14 +156,13 @@ func TestCheckAgentsInterrupted(t *testing.T) {
 	if err := exec.Command("cp", "/bin/sleep", filepath.Join(dir, "asleep")).Run(); err != nil {
 		t.Fatal(err)
 	}
-	pmcd, err := peer.UnderTest()
+	pmcdctl, err := peer.Ctl()
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(dir, "conf"), "a 100 pipe binary "+dir+"/asleep 1000\n")
 	write(t, filepath.Join(dir, "pmns"), "root { a }\na { x 100:0:0 }\n")
-	cmd := exec.Command(pmcd, "check-agents", "-q", "1000", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"))
-	cmd.Args[0] = ctlName
+	cmd := exec.Command(pmcdctl, "check-agents", "-q", "1000", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"))
 	cmd.Env = []string{"PCP_CONF=/dev/null", "GORACE=atexit_sleep_ms=0"}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -175,7 +174,7 @@ func TestCheckAgentsInterrupted(t *testing.T) {
 	}
 	cmd.Process.Signal(syscall.SIGINT)
 	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != ctlNone {
+	if code := cmd.ProcessState.ExitCode(); code != exitNone {
 		t.Errorf("exit code %d\n%s", code, &out)
 	}
 	if pids := pmcdtest.Running(dir + "/asleep"); len(pids) > 0 {
@@ -186,7 +185,7 @@ func TestCheckAgentsInterrupted(t *testing.T) {
 // PCP's own agents, as PCP configures them.
 func TestPeerCheckAgents(t *testing.T) {
 	peer.Require(t)
-	pmcd, err := peer.UnderTest()
+	pmcdctl, err := peer.Ctl()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +195,7 @@ func TestPeerCheckAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(pmcd, "check-agents", "-n", "/var/lib/pcp/pmns/root", "-q", "30", "-t", "30")
-	cmd.Args[0] = ctlName
+	cmd := exec.Command(pmcdctl, "check-agents", "-n", "/var/lib/pcp/pmns/root", "-q", "30", "-t", "30")
 	cmd.Env = append(os.Environ(), "PCP_VAR_DIR="+dir, "PCP_RUN_DIR="+dir, "PCP_TMP_DIR="+dir, "GORACE=atexit_sleep_ms=0")
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -210,28 +208,5 @@ func TestPeerCheckAgents(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("%s", out)
-	}
-}
-
-// check-agents removes the socket of an agent, and no file of that name.
-func TestRemoveSocket(t *testing.T) {
-	dir := t.TempDir()
-	file, socket := filepath.Join(dir, "file"), filepath.Join(dir, "socket")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Close(fd)
-	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: socket}); err != nil {
-		t.Fatal(err)
-	}
-	for path, kept := range map[string]bool{file: true, socket: false} {
-		removeSocket(path)
-		if _, err := os.Lstat(path); (err == nil) != kept {
-			t.Errorf("%s: %v", path, err)
-		}
 	}
 }

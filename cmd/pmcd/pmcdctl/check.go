@@ -44,7 +44,7 @@ alone: what listens at a fixed place which is in use is not started.`,
 			if startTime < 1 || answerTime < 1 {
 				return errors.New("-q and -t require a positive number of seconds")
 			}
-			*code = ctlNone
+			*code = exitNone
 			opt.HandshakeTimeout = time.Duration(startTime) * time.Second
 			opt.Timeout = time.Duration(answerTime) * time.Second
 			good, err := checkAgents(cmd.Context(), opt, names, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -52,9 +52,9 @@ alone: what listens at a fixed place which is in use is not started.`,
 			case err != nil:
 				return err
 			case good:
-				*code = ctlOK
+				*code = exitOK
 			default:
-				*code = ctlSome
+				*code = exitProblems
 			}
 			return nil
 		},
@@ -95,7 +95,7 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, 
 	}
 	trust := privsep.NewTrustCheck(opt.ConfigFile(), opt.User, os.Getenv)
 	if trust != nil && trust.Problem != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", ctlName, trust.Problem)
+		fmt.Fprintf(stderr, "%s: %v\n", programName, trust.Problem)
 	}
 	for _, t := range trials {
 		t.untrusted = trust.Untrusted(&t.spec, open.Builtin.Has)
@@ -106,7 +106,7 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, 
 	}
 	defer leave()
 	if os.Geteuid() != 0 {
-		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", ctlName, userName(int64(os.Geteuid())))
+		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", programName, userName(int64(os.Geteuid())))
 	}
 	c := &checker{opt: opt, dir: dir, trust: trust,
 		opener: open.New(open.Config{Stderr: io.Discard, Builtin: open.Builtin, Log: zap.NewNop()})}
@@ -138,7 +138,7 @@ func load(ctx context.Context, opt *cli.Options, stderr io.Writer) (*pmcdconf.Co
 		}
 		return e.Conf, e.Names, nil
 	}
-	setCtlEnv(stderr)
+	setEnv(stderr)
 	if err := opt.Complete(os.Getenv); err != nil {
 		return nil, nil, err
 	}
@@ -212,7 +212,7 @@ func ownWorkDir(trials []*trial) (dir string, leave func(), err error) {
 			t.spec.Argv[0] = filepath.Join(was, argv[0])
 		}
 	}
-	if dir, err = os.MkdirTemp("", ctlName); err != nil {
+	if dir, err = os.MkdirTemp("", programName); err != nil {
 		return "", nil, err
 	}
 	leave = func() {

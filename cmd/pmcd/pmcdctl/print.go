@@ -1,0 +1,82 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os/user"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
+)
+
+// A printer writes lines, in columns where they have tabs.
+type printer struct {
+	w   io.Writer
+	tab *tabwriter.Writer
+	err error
+}
+
+// line formats a line. What an agent or a client has sent, and what the file
+// says, has no power over the terminal.
+func (p *printer) line(format string, args ...any) {
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = message.Printable(s)
+		}
+	}
+	if p.tab == nil {
+		p.tab = tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
+	}
+	fmt.Fprintf(p.tab, format+"\n", args...)
+}
+
+// flush ends the columns.
+func (p *printer) flush() error {
+	if p.tab != nil {
+		p.err = cmp.Or(p.err, p.tab.Flush())
+		p.tab = nil
+	}
+	return p.err
+}
+
+// age is a span of time in its two largest units.
+func age(d time.Duration) string {
+	d = max(d, 0)
+	units := []struct {
+		name string
+		size time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}}
+	for i, u := range units {
+		if d < u.size {
+			continue
+		}
+		text := fmt.Sprintf("%d%s", d/u.size, u.name)
+		if i+1 < len(units) && d%u.size >= units[i+1].size {
+			text += fmt.Sprintf("%d%s", d%u.size/units[i+1].size, units[i+1].name)
+		}
+		return text
+	}
+	return "0s"
+}
+
+// micros is a time in microseconds, with three digits.
+func micros(us int64) string {
+	switch {
+	case us < 1000:
+		return fmt.Sprintf("%dus", us)
+	case us < 999500:
+		return fmt.Sprintf("%.3gms", float64(us)/1e3)
+	case us < 99950*1000:
+		return fmt.Sprintf("%.3gs", float64(us)/1e6)
+	}
+	return fmt.Sprintf("%.0fs", float64(us)/1e6)
+}
+
+func userName(uid int64) string {
+	if u, err := user.LookupId(fmt.Sprint(uid)); err == nil {
+		return "user " + u.Username
+	}
+	return fmt.Sprintf("user %d", uid)
+}
