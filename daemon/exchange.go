@@ -55,7 +55,7 @@ func (s *session) receive(a *agentset.Agent, l *agentset.Conn, call *transport.C
 	case e.Code >= 0: // never a valid answer
 		return pdu.ErrnoGeneric
 	}
-	s.d.trace.Failure(false, l.In, call.Req, e.Code, errnoOf(e.Code))
+	s.d.trace.Failure(false, l.In, call.Req, e.Code, e.Code)
 	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
 		switch asked { // a PMDA that says so is lost, for these
 		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:

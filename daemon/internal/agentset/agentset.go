@@ -49,7 +49,8 @@ type Config struct {
 }
 
 // An Observer is told what happens to agents. Several goroutines call it at a
-// time; the agent waits until a method returns.
+// time, without a lock of this package. The agent waits until a method returns, so
+// a method must not wait for the agent, nor call Disconnect.
 type Observer interface {
 	// AgentReady is called before the agent takes requests, and before Conn returns
 	// a connection if it has a new one. NewNames says that the agent was not ready,

@@ -19,12 +19,17 @@ var lifecycleEvents = []lifecycleEvent{
 	{"starting", func(l *lifecycle, _ *Conn) { l.starting() }},
 	{"connected", func(l *lifecycle, c *Conn) { l.connected(c) }},
 	{"startFailed", func(l *lifecycle, _ *Conn) { l.startFailed("no start", nil, true) }},
-	{"late", func(l *lifecycle, _ *Conn) { l.transportState(transport.Late) }},
-	{"notReady", func(l *lifecycle, _ *Conn) { l.transportState(transport.NotReady) }},
-	{"ready", func(l *lifecycle, _ *Conn) { l.transportState(transport.Ready) }},
+	{"late", func(l *lifecycle, c *Conn) { raiseTransportState(l, c, transport.Late) }},
+	{"notReady", func(l *lifecycle, c *Conn) { raiseTransportState(l, c, transport.NotReady) }},
+	{"ready", func(l *lifecycle, c *Conn) { raiseTransportState(l, c, transport.Ready) }},
 	{"disconnected", func(l *lifecycle, c *Conn) { l.disconnected(c, statusProtocol) }},
 	{"ended", func(l *lifecycle, _ *Conn) { l.ended("no process", nil, true) }},
 	{"stopped", func(l *lifecycle, _ *Conn) { l.stopped() }},
+}
+
+func raiseTransportState(l *lifecycle, c *Conn, s transport.State) {
+	c.Transport.(*fake).state = s
+	l.transportState(s)
 }
 
 // raise raises events by name.
@@ -51,7 +56,7 @@ func TestLifecycleEvents(t *testing.T) {
 			map[string]state{"connected": stateReady, "startFailed": stateDown, "stopped": stateStopped}, statusStarting, Starting},
 		{stateReady, []string{"starting", "connected"}, up, 0, Ready},
 		{stateLate, []string{"starting", "connected", "late"}, up, 0, Late},
-		{stateNotReady, []string{"starting", "connected", "notReady"}, up, 0, NotReady},
+		{stateNotReady, []string{"starting", "connected", "notReady"}, up, statusStarting, NotReady},
 		{stateEnding, []string{"starting", "connected", "disconnected"},
 			map[string]state{"ended": stateDown, "stopped": stateStopped}, statusProtocol, Down},
 		{stateDown, []string{"starting", "startFailed"},
@@ -101,6 +106,7 @@ func TestLifecycleStateOfTransport(t *testing.T) {
 			l, c := new(lifecycle), &Conn{Conn: &transport.Conn{Transport: &fake{state: tt.state}}}
 			raise(l, c, path...)
 			raise(l, c, tt.said...)
+			c.Transport.(*fake).state = tt.state
 			raise(l, c, "connected")
 			if l.state != tt.want {
 				t.Errorf("%s: %v, want %v", tt.name, l.state, tt.want)
@@ -109,6 +115,18 @@ func TestLifecycleStateOfTransport(t *testing.T) {
 				t.Errorf("%s: then was %v", tt.name, was)
 			}
 		}
+	}
+}
+
+// An agent that has told a client that it is not ready has that status at once,
+// although its transport raises the event a moment later.
+func TestLifecycleNotReadyAtOnce(t *testing.T) {
+	f := new(fake)
+	l, c := new(lifecycle), &Conn{Conn: &transport.Conn{Transport: f}}
+	raise(l, c, "starting", "connected")
+	f.state = transport.NotReady
+	if got := l.statusCode(); got != statusStarting {
+		t.Errorf("pmcd.agent.status %d, want %d", got, statusStarting)
 	}
 }
 
