@@ -146,6 +146,12 @@ func (s *session) First(in []byte) (reply []byte, handled bool) {
 	return reply, true
 }
 
+// Disconnected implements conn.Session.
+func (s *session) Disconnected() {
+	s.err = io.EOF
+	s.end()
+}
+
 // Serve implements conn.Session.
 func (s *session) Serve() { s.d.turnPool.Serve(s) }
 

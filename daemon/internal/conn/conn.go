@@ -91,6 +91,11 @@ type Session interface {
 	// and not write. It need not be called.
 	First(in []byte) (reply []byte, handled bool)
 
+	// Disconnected ends the session of an idle connection when the client has
+	// disconnected. It closes the Conn. Like First it must not wait: a goroutine for
+	// each client that connects and disconnects would cost half as much again.
+	Disconnected()
+
 	// Serve serves the client until Wait fails. It is called on a goroutine of its
 	// own. It closes the Conn unless the error is ErrParked. It may return before
 	// that if another goroutine goes on.

@@ -85,7 +85,6 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 func newLinuxConn(l *epollLoop, fd int, peer Peer) *linuxConn {
 	c := &linuxConn{loop: l, fd: fd, peer: peer}
-	c.attempt = c.tryRead
 	c.writer.InitSocket(uintptr(fd))
 	return c
 }
@@ -195,6 +194,9 @@ func (c *linuxConn) attach() {
 	}
 	c.stream, c.raw, c.fd, c.state, c.timed = stream, raw, -1, polled, false
 	c.writer.Init(raw)
+	if c.attempt == nil {
+		c.attempt = c.tryRead // made once: each would be an allocation
+	}
 	if c.interrupted() != nil {
 		c.stream.SetReadDeadline(past)
 	}

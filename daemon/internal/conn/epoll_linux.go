@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"net"
 	"net/netip"
 	"os"
 	"runtime"
@@ -51,7 +50,6 @@ type epollLoop struct {
 // An epollListener is a listening socket.
 type epollListener struct {
 	fd    int
-	addr  net.Addr
 	path  string // of a Unix socket
 	pause pause
 }
@@ -79,7 +77,7 @@ func newLoop(a *Acceptor, cfg Config) (loop, error) {
 			err = ln.detach()
 		}
 		if err == nil {
-			l.listeners[int32(ln.fd)] = &epollListener{fd: ln.fd, addr: ln.Addr(), path: cfg.Listeners.unix}
+			l.listeners[int32(ln.fd)] = &epollListener{fd: ln.fd, path: cfg.Listeners.unix}
 			err = l.watch(unix.EPOLL_CTL_ADD, ln.fd, unix.EPOLLIN)
 		}
 	}
@@ -326,6 +324,11 @@ func (l *epollLoop) onReadable(c *linuxConn) {
 			return
 		}
 	}
+	if c.readErr == io.EOF {
+		l.unwatch(c)
+		c.session.Disconnected()
+		return
+	}
 	l.promote(c)
 }
 
@@ -338,14 +341,7 @@ func (l *epollLoop) end(c *linuxConn, err error) {
 // promote has the Session of a connection served by a goroutine of its own.
 func (l *epollLoop) promote(c *linuxConn) {
 	if c.state == idle {
-		delete(l.idle, int32(c.fd))
-		l.idleCount.Add(-1)
-		// Even before a close: the set has what is behind fd for as long as a process
-		// that is being started does, and would report it again and again.
-		l.watch(unix.EPOLL_CTL_DEL, c.fd, 0)
-		c.mu.Lock()
-		c.state = detached
-		c.mu.Unlock()
+		l.unwatch(c)
 	}
 	l.mu.Lock()
 	l.serving[c] = struct{}{}
@@ -355,6 +351,18 @@ func (l *epollLoop) promote(c *linuxConn) {
 	}
 	l.mu.Unlock()
 	go c.session.Serve()
+}
+
+// unwatch detaches an idle connection.
+func (l *epollLoop) unwatch(c *linuxConn) {
+	delete(l.idle, int32(c.fd))
+	l.idleCount.Add(-1)
+	// Even before a close: the set has what is behind fd for as long as a process
+	// that is being started does, and would report it again and again.
+	l.watch(unix.EPOLL_CTL_DEL, c.fd, 0)
+	c.mu.Lock()
+	c.state = detached
+	c.mu.Unlock()
 }
 
 // park hands a detached connection to the acceptor, and reports true: from then on

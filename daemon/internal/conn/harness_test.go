@@ -140,6 +140,8 @@ func (s *echo) First(in []byte) ([]byte, bool) {
 	return append([]byte(nil), in...), true
 }
 
+func (s *echo) Disconnected() { s.end(io.EOF) }
+
 func (s *echo) Serve() {
 	for {
 		err := s.c.Wait()
