@@ -212,6 +212,7 @@ func serve(opt *cli.Options, waiter *background.Launcher, stderr io.Writer) int 
 		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
 		Embedded:         defaults,
 		Listeners:        listeners,
+		PortableAcceptor: opt.PortableAcceptor,
 		Watch:            opt.Watch,
 		CredsRequired:    opt.ReqAuth,
 		CertRequired:     opt.RemoteCert,

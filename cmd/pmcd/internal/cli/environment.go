@@ -55,6 +55,14 @@ func (opt *Options) Complete(getenv func(string) string) error {
 			opt.mistake("PMCD_MAXPENDING=%s in environment is ignored: not a positive number", v)
 		}
 	}
+	switch v := getenv("PMCD_ACCEPTOR"); v {
+	case "":
+	case "portable":
+		opt.PortableAcceptor = true
+		opt.Warn("portable client connections from PMCD_ACCEPTOR=portable in environment")
+	default:
+		opt.mistake("PMCD_ACCEPTOR=%s in environment is ignored: only portable is known", v)
+	}
 	if opt.Socket == "" {
 		opt.Socket = getenv("PMCD_SOCKET")
 	}

@@ -30,7 +30,8 @@ type Options struct {
 	MaxPDU           int
 	MaxContexts      int
 	MaxMetrics       int
-	Backlog          int // of listening sockets; 0 is as many as the system allows
+	PortableAcceptor bool // client connections by package net alone, to find a fault
+	Backlog          int  // of listening sockets; 0 is as many as the system allows
 	Trace            int
 	Timeout          time.Duration
 	HandshakeTimeout time.Duration

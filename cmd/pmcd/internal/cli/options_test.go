@@ -164,6 +164,22 @@ func TestEnvironment(t *testing.T) {
 			}, "",
 		},
 		{
+			"acceptor", "-c /c", map[string]string{"PMCD_ACCEPTOR": "portable"},
+			func(o *Options) {
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.PortableAcceptor = true
+				o.Warnings = []string{"portable client connections from PMCD_ACCEPTOR=portable in environment"}
+			}, "",
+		},
+		{
+			"no such acceptor", "-c /c", map[string]string{"PMCD_ACCEPTOR": "magic"},
+			func(o *Options) {
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.Warnings = []string{"PMCD_ACCEPTOR=magic in environment is ignored: only portable is known"}
+				o.Mistakes = o.Warnings
+			}, "",
+		},
+		{
 			"no backlog", "-c /c", map[string]string{"PMCD_MAXPENDING": "-1", "PMCD_LOCAL": "no"},
 			func(o *Options) {
 				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
