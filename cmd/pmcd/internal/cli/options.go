@@ -87,7 +87,7 @@ func Parse(args []string) (*Options, error) {
 	for _, err := range errs {
 		e.add(err.Error())
 		if !errors.As(err, new(valueError)) {
-			e.Harmless = true
+			e.harmless = true
 		}
 	}
 	switch {
@@ -96,7 +96,7 @@ func Parse(args []string) (*Options, error) {
 	case version && len(errs) == 0:
 		return opt, ErrVersion
 	}
-	e.Harmless = e.Harmless || help
+	e.harmless = e.harmless || help
 	if opt.Embedded && opt.Named {
 		e.add("--embedded does not go with -c, -n or -N")
 	}

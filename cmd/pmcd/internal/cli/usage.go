@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 )
 
-// UsageText is for people: what C pmcd says is not what ours can do.
-const UsageText = `Usage: pmcd [options]
+// usageText is for people: what C pmcd says is not what ours can do.
+const usageText = `Usage: pmcd [options]
 
 Service:
   -f, --foreground      stay in the foreground, as this user
@@ -58,42 +59,60 @@ What pmcd does while it runs: pmcdctl --help
 `
 
 // Exit codes. Help and an unknown option are 0, as scripts of PCP count on it,
-// but for a service: see UsageFailed.
+// but for a service: see [Options.Reject].
 const (
 	ExitOK    = 0
 	ExitError = 1
 )
 
-// NotStarted says so in the words of C pmcd, and returns the exit code for it.
+// NotStarted prints that pmcd has not started, as C pmcd does, and returns the exit code.
 func NotStarted(stderr io.Writer) int {
 	fmt.Fprintln(stderr, "pmcd not started due to errors!")
 	return ExitError
 }
 
-// IsService reports whether a command line that cannot be carried out because of
-// err is that of a service: a service manager has started this process, or a
-// script that it has started, or -F says so.
-func (opt *Options) IsService(err error, getenv func(string) string) bool {
+// Reject handles the error of [Parse]: it prints the usage, the version or what is wrong
+// with the command line, and returns the exit code. failure is why pmcd has not started,
+// or nil if it has done all that was asked for.
+//
+// For a service it prints one line, which its journal shows, and the exit code is that
+// of a failure. C pmcd differs: an option that it does not know is the usage message and
+// exit code 0, a service that has ended well.
+func (opt *Options) Reject(err error, version string, stdout, stderr io.Writer) (code int, failure error) {
+	var usage *UsageError
+	switch {
+	case opt.isService(err, os.Getenv):
+		why := oneLine(err)
+		priority := ""
+		if logging.StderrIsJournal() {
+			priority = "<3>"
+		}
+		fmt.Fprintf(stderr, "%spmcd: not started: %s\n", priority, why)
+		return ExitError, errors.New(why)
+	case errors.Is(err, ErrHelp):
+		fmt.Fprint(stderr, usageText)
+	case errors.Is(err, ErrVersion):
+		fmt.Fprint(stdout, version)
+	case errors.As(err, &usage):
+		fmt.Fprint(stderr, usage)
+		if !usage.harmless {
+			return NotStarted(stderr), errors.New(usage.short())
+		}
+	}
+	return ExitOK, nil
+}
+
+// isService reports whether a command line that cannot be carried out because of err is
+// that of a service: a service manager has started this process, or a script that the
+// manager has started, or -F is given.
+func (opt *Options) isService(err error, getenv func(string) string) bool {
 	return getenv("NOTIFY_SOCKET") != "" || opt.Managed && errors.As(err, new(*UsageError))
 }
 
-// UsageFailed says in one line what is wrong with the options of a service: its
-// journal shows that, and the exit code is that of a failure. C pmcd differs: an
-// option that it does not know is the usage message and exit code 0, a service
-// that has ended well.
-func UsageFailed(why string, stderr io.Writer) int {
-	priority := ""
-	if logging.StderrIsJournal() {
-		priority = "<3>"
-	}
-	fmt.Fprintf(stderr, "%spmcd: not started: %s\n", priority, why)
-	return ExitError
-}
-
-// OneLine is what is wrong with a command line.
-func OneLine(err error) string {
+// oneLine returns what is wrong with a command line in one line.
+func oneLine(err error) string {
 	if usage := (*UsageError)(nil); errors.As(err, &usage) {
-		return strings.ReplaceAll(usage.Short(), "\n", "; ")
+		return strings.ReplaceAll(usage.short(), "\n", "; ")
 	}
 	return err.Error() + " is not for a service"
 }
@@ -102,13 +121,13 @@ func OneLine(err error) string {
 type UsageError struct {
 	lines    []string // before the usage
 	last     string   // after it: C pmcd says nothing of that; "" is nothing
-	Harmless bool     // C pmcd exits with 0
+	harmless bool     // C pmcd exits with 0
 }
 
 func (e *UsageError) add(text string) { e.lines = append(e.lines, text) }
 
-// Short is the error without the usage.
-func (e *UsageError) Short() string {
+// short returns the error without the usage.
+func (e *UsageError) short() string {
 	lines := e.lines
 	if e.last != "" {
 		lines = append(lines[:len(lines):len(lines)], e.last)
@@ -121,7 +140,7 @@ func (e *UsageError) Error() string {
 	for _, line := range e.lines {
 		b.WriteString("pmcd: " + line + "\n")
 	}
-	b.WriteString(UsageText)
+	b.WriteString(usageText)
 	if e.last != "" {
 		b.WriteString("pmcd: " + e.last + "\n")
 	}
