@@ -13,7 +13,8 @@ import (
 
 const module = "github.com/gopcp/pmcd"
 
-// mayImport has a row for each package of the module but those of cmd/pmcd:
+// mayImport has a row for each package of the module but those of cmd/pmcd, which are in
+// commandImports:
 // what it may depend on, directly or not, besides the standard library. The
 // daemon gets its agents from cmd/pmcd, so that its tests start no process and
 // a build without cgo or without procfs is a change in one file; agents and pdu
@@ -80,6 +81,39 @@ var mayImport = map[string][]string{
 
 	"bench": {"access", "agents", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
 		"golang.org/x/sys"},
+}
+
+// commandImports has a row for each package below cmd/pmcd/internal: what it may import
+// itself, besides the standard library. ./ stands for cmd/pmcd/internal/. The programs
+// pmcd and pmcdctl put these packages together: a package that must know neither the
+// options (cli) nor the daemon gets what it needs from them.
+var commandImports = map[string][]string{
+	// What all others may use.
+	"message": nil,
+	"logging": {"go.uber.org/zap", "golang.org/x/sys"},
+	"version": {"agents/builtin/pmcd"},
+
+	// What pmcd is told.
+	"cli":      {"./logging", "agents/serve/getopt", "daemon", "pmcdconf"},
+	"embedded": {"daemon", "etc", "pmcdconf", "pmnsload"},
+
+	// How pmcd is started, watched and asked.
+	"systemd":    {"./message", "daemon", "golang.org/x/sys"},
+	"background": {"./cli", "./logging", "./systemd", "agents/launch/child", "go.uber.org/zap", "golang.org/x/sys"},
+	"ctl":        nil,
+	"status":     {"./cli", "./ctl", "agents/builtin/pmcd", "daemon", "go.uber.org/zap"},
+
+	// Agents.
+	"privsep": {"agents/launch/child", "agents/launch/goplugin", "agents/launch/roothelper", "pmcdconf", "go.uber.org/zap"},
+	"open": {"./logging", "./privsep", "access", "agents", "agents/builtin/jbd2", "agents/builtin/kvm", "agents/builtin/linux", "agents/builtin/proc",
+		"agents/builtin/simple", "agents/builtin/trivial", "agents/builtin/txmon", "agents/builtin/xfs", "agents/launch/child", "agents/launch/dsohost",
+		"agents/launch/goplugin", "agents/launch/roothelper", "agents/pmdaroot", "agents/serve", "agents/transport", "agents/wire", "pmcdconf", "go.uber.org/zap"},
+	"verify": {"./cli", "./open", "./privsep", "access", "agents/launch/dsohost", "agents/launch/goplugin", "pmcdconf", "pmnsload"},
+
+	// For tests.
+	"booted":   {"golang.org/x/sys"},
+	"peer":     nil,
+	"pmcdtest": {"./peer", "agents", "agents/wire", "pdu"},
 }
 
 // exceptions are dependencies that mayImport forbids and that are still there. A
@@ -152,6 +186,23 @@ func TestImports(t *testing.T) {
 			if slices.Contains(mustNotImport[name], i) {
 				t.Errorf("%s imports %s", name, i)
 			}
+		}
+		if name, ok := strings.CutPrefix(name, "cmd/pmcd/internal/"); ok {
+			allowed, ok := commandImports[name]
+			if !ok {
+				t.Errorf("cmd/pmcd/internal/%s has no row in the table of imports", name)
+			}
+			for _, i := range p.Imports {
+				if !standard[i] && !slices.ContainsFunc(allowed, func(a string) bool {
+					return within(i, strings.Replace(a, "./", "cmd/pmcd/internal/", 1))
+				}) {
+					t.Errorf("cmd/pmcd/internal/%s imports %s", name, i)
+				}
+			}
+			continue
+		}
+		if p.Name == "main" && slices.Contains(p.Deps, "testing") {
+			t.Errorf("%s depends on a package for tests", name)
 		}
 		if name == "cmd/pmcd" || strings.HasPrefix(name, "cmd/pmcd/") {
 			continue

@@ -10,7 +10,6 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -37,7 +36,7 @@ func IsBuiltinProcess(argv0 string) bool { return strings.HasPrefix(argv0, agent
 func (table BuiltinAgents) RunProcess(argv []string) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
-		return cli.ExitError
+		return 1
 	}
 	if len(argv) != 3 {
 		return fail(fmt.Errorf("%d arguments: this program is started by pmcd only", len(argv)-1))

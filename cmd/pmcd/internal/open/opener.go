@@ -27,7 +27,6 @@ import (
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
-	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -50,8 +49,6 @@ type Opener struct {
 	onlyRoot bool            // no process is started without Helper
 }
 
-var _ daemon.OpenFunc = (*Opener)(nil).Open
-
 // New returns an opener.
 func New(c Config) *Opener {
 	o := &Opener{Config: c, plugins: new(goplugin.Loader), said: new(sync.Map)}
@@ -68,7 +65,7 @@ func (o *Opener) WithCredential(c *syscall.Credential) *Opener {
 	return &with
 }
 
-// Open starts an agent, or connects to it. It implements daemon.OpenFunc.
+// Open starts an agent, or connects to it. It is a daemon.OpenFunc.
 func (o *Opener) Open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	switch spec.Kind {
 	case pmcdconf.Pipe:

@@ -16,7 +16,6 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -107,7 +106,7 @@ type HelperConfig struct {
 func RunHelper(args []string, c HelperConfig) int {
 	fail := func(err error) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", roothelper.Name, err)
-		return cli.ExitError
+		return 1
 	}
 	if len(args) != 2 && (len(args) != 3 || args[2] != trustArg) {
 		return fail(fmt.Errorf("%d arguments: this program is started by pmcd only", len(args)))
@@ -155,5 +154,5 @@ func RunHelper(args []string, c HelperConfig) int {
 	if err := roothelper.Serve(socket, cfg); err != nil {
 		return fail(err)
 	}
-	return cli.ExitOK
+	return 0
 }
