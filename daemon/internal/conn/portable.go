@@ -58,8 +58,10 @@ func (p *portableLoop) run(ctx context.Context) error {
 }
 
 // wake makes accept look at ctx and at probes.
-func (ln *portableListener) wake() {
-	ln.Listener.(interface{ SetDeadline(time.Time) error }).SetDeadline(past)
+func (ln *portableListener) wake() { ln.setDeadline(past) }
+
+func (ln *portableListener) setDeadline(t time.Time) {
+	ln.Listener.(interface{ SetDeadline(time.Time) error }).SetDeadline(t)
 }
 
 func (p *portableLoop) probe(ctx context.Context) error {
@@ -85,10 +87,8 @@ func (p *portableLoop) accept(ctx context.Context, ln *portableListener) {
 	var pause pause
 	for ctx.Err() == nil {
 		select {
-		case done := <-ln.probes:
-			ln.Listener.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Time{})
+		case done := <-ln.probes: // its wake may be yet to come
 			close(done)
-			continue // ctx may have ended before the deadline was removed
 		default:
 		}
 		var c net.Conn
@@ -99,7 +99,10 @@ func (p *portableLoop) accept(ctx context.Context, ln *portableListener) {
 			pause = 0
 			p.accepted(c, ln.unixPath)
 			continue
-		} else if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.ECONNABORTED) {
+		} else if errors.Is(err, os.ErrDeadlineExceeded) {
+			ln.setDeadline(time.Time{}) // first: what comes after that wakes again
+			continue
+		} else if errors.Is(err, syscall.ECONNABORTED) {
 			continue
 		} else {
 			p.a.warnAccept("%v", acceptError(err))
