@@ -115,12 +115,13 @@ func (c *linuxConn) Interrupt(err error) {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch c.state {
-	case polled:
+	state := c.state
+	if state == polled {
 		c.stream.SetReadDeadline(past)
-	case idle: // as a rule a socket can be written to
-		c.loop.watch(unix.EPOLL_CTL_MOD, c.fd, unix.EPOLLOUT|idleEvents)
+	}
+	c.mu.Unlock()
+	if state == idle {
+		c.loop.interrupt(c)
 	}
 	// In blocking-read mode the wait ends soon by itself.
 }

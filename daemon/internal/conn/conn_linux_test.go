@@ -1,11 +1,14 @@
 package conn
 
 import (
+	"io"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 )
 
 // An unannounced read copies rawio.MaxSyscallBytes at most, however large the buffer
@@ -29,5 +32,36 @@ func TestReadIsLimited(t *testing.T) {
 		if n, err := c.readNow(uintptr(fds[0]), make([]byte, size)); n != rawio.MaxSyscallBytes || err != nil {
 			t.Errorf("got %d bytes, %v, want %d", n, err, rawio.MaxSyscallBytes)
 		}
+	}
+}
+
+// An idle connection ends by Interrupt even if its client has not read so much that
+// the socket takes no more output.
+func TestInterruptOfFullSocket(t *testing.T) {
+	for _, k := range kinds {
+		if k.portable {
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			const size = 80_000 // in two parts; a Unix socket takes about 200,000 bytes
+			h := newHarness(t, k, size)
+			p := h.dial()
+			c := p.s.c.(*linuxConn)
+			for range 2 {
+				before := c.loop.turns.Load()
+				if _, err := io.WriteString(p.conn, strings.Repeat("x", size/2)); err != nil {
+					t.Fatal(err)
+				}
+				testutil.Eventually(t, "a turn", func() bool { return c.loop.turns.Load() > before })
+				h.parked(1)
+			}
+			c.Interrupt(errTest)
+			testutil.Eventually(t, "the end", func() bool { return h.lingering.Load() > 0 || c.FD() < 0 })
+			p.conn.Close()
+			<-p.s.ended
+			if p.s.err != errTest {
+				t.Errorf("ended with %v", p.s.err)
+			}
+		})
 	}
 }

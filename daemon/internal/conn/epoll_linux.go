@@ -40,11 +40,12 @@ type epollLoop struct {
 
 	// mu guards the following, which goroutines of Sessions change, and keeps
 	// listeners that are added again from a set that is closed.
-	mu       sync.Mutex
-	closed   bool
-	returned []*linuxConn // parked, and not watched yet
-	serving  map[*linuxConn]struct{}
-	sweeping bool // a sweep is due
+	mu         sync.Mutex
+	closed     bool
+	returned   []*linuxConn // parked, and not watched yet
+	interrupts []*linuxConn // interrupted while idle; may be served by now
+	serving    map[*linuxConn]struct{}
+	sweeping   bool // a sweep is due
 }
 
 // An epollListener is a listening socket.
@@ -112,7 +113,7 @@ func (l *epollLoop) watch(op, fd int, events uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.epoll, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)}))
 }
 
-// wake makes run look at its context, at probes and at returned.
+// wake makes run look at its context, at probes, at returned and at interrupts.
 func (l *epollLoop) wake() { l.file.SetReadDeadline(past) }
 
 func (l *epollLoop) probe(ctx context.Context) error {
@@ -152,6 +153,11 @@ func (l *epollLoop) run(ctx context.Context) (err error) {
 			}
 			for _, c := range l.takeReturned() {
 				l.watchIdle(c)
+			}
+			for _, c := range l.takeInterrupts() {
+				if c.isIdle() {
+					l.promote(c)
+				}
 			}
 			continue
 		}
@@ -391,6 +397,36 @@ func (l *epollLoop) takeReturned() []*linuxConn {
 	list := l.returned
 	l.returned = nil
 	return list
+}
+
+// interrupt has run promote a connection that was idle when it was interrupted. The
+// epoll set cannot do it: there may never be input, nor room for output.
+func (l *epollLoop) interrupt(c *linuxConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed { // run promotes all
+		return
+	}
+	if l.interrupts = append(l.interrupts, c); len(l.interrupts) == 1 {
+		l.wake()
+	}
+}
+
+// takeInterrupts returns the connections that were interrupted since the last call.
+func (l *epollLoop) takeInterrupts() []*linuxConn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.interrupts
+	l.interrupts = nil
+	return list
+}
+
+// isIdle reports whether the state is idle. Only the goroutine of run ends this
+// state; for others it may be over at once.
+func (c *linuxConn) isIdle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state == idle
 }
 
 // sweep parks the connections that had no request since the last sweep, and comes
