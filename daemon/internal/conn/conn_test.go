@@ -103,6 +103,21 @@ func TestEnds(t *testing.T) {
 	})
 }
 
+// A Read that times out ends nothing, and its deadline is over with the next Wait.
+func TestReadDeadline(t *testing.T) {
+	eachKind(t, func(t *testing.T, k kind) {
+		h := newHarness(t, k, 100)
+		p := h.dial()
+		for range 2 {
+			p.ask("xy-")
+			p.expect(".")
+			p.ask("xy-")
+			p.expect(".")
+			p.blocking()
+		}
+	})
+}
+
 // At the end of the acceptor all idle connections end.
 func TestStop(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {

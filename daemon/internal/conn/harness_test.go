@@ -158,7 +158,8 @@ func (s *echo) Serve() {
 	}
 }
 
-// turn reads what there is, and more if the last byte is a plus sign.
+// turn reads what there is, and more if the last byte is a plus sign. After a minus
+// sign it reads with a deadline that has passed, and writes a period.
 func (s *echo) turn() error {
 	b := make([]byte, s.h.readSize)
 	for {
@@ -170,7 +171,16 @@ func (s *echo) turn() error {
 		if err != nil {
 			return err
 		}
-		if b[n-1] != '+' {
+		switch b[n-1] {
+		case '+':
+		case '-':
+			s.c.SetReadDeadline(past)
+			if n, err := s.c.Read(b); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+				s.h.t.Errorf("read %d bytes, %v; want a timeout", n, err)
+			}
+			_, err := s.c.Write([]byte("."))
+			return err
+		default:
 			return nil
 		}
 	}

@@ -206,10 +206,15 @@ func (c *portableConn) Abort() {
 	c.conn.CloseWrite()
 }
 
-func (c *portableConn) SetReadDeadline(t time.Time) { c.deadline = t }
+func (c *portableConn) SetReadDeadline(t time.Time) {
+	c.deadline = t
+	if errors.Is(c.readErr, os.ErrDeadlineExceeded) {
+		c.readErr = nil
+	}
+}
 
 func (c *portableConn) Wait() error {
-	c.deadline = time.Time{}
+	c.SetReadDeadline(time.Time{})
 	for c.interrupted() == nil && len(c.in) == 0 && c.readErr == nil {
 		c.in = c.first[:c.read(c.first[:])]
 	}
