@@ -91,7 +91,7 @@ func (c *closer) done(u *userCloses) {
 
 // wait waits until all is closed, or for some time: the end of the process does
 // not wait for the peers of sockets. It must be called once.
-func (c *closer) wait(patience time.Duration) {
+func (c *closer) wait(grace time.Duration) {
 	idle := make(chan struct{})
 	c.mu.Lock()
 	if len(c.users) == 0 {
@@ -100,7 +100,7 @@ func (c *closer) wait(patience time.Duration) {
 		c.idle = idle
 	}
 	c.mu.Unlock()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
 	case <-idle:

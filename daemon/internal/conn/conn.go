@@ -46,8 +46,8 @@ type Conn interface {
 	// The zero time is none. It costs nothing unless Read has to wait.
 	SetReadDeadline(t time.Time)
 
-	// Write writes all of b, or returns an error. It waits for a slow client, but
-	// not for one that takes nothing for WriteTimeout.
+	// Write writes all of b, or returns an error. It waits for a slow client: for
+	// each MiB WriteTimeout at most.
 	io.Writer
 
 	// Close ends the connection. The client can still read what was written. If last
@@ -70,7 +70,8 @@ type Conn interface {
 	// Peer returns who is at the other end.
 	Peer() Peer
 
-	// FD returns the number of the file descriptor, for messages.
+	// FD returns the number of the file descriptor, for messages. It changes when the
+	// connection is parked.
 	FD() int
 }
 
@@ -78,8 +79,9 @@ type Conn interface {
 type Handler interface {
 	// Accept returns the Session of a new connection, and what is written to the
 	// client first. If greeting is nil, nothing is written and the Session is served
-	// at once. Accept is called by the acceptor and must not wait, nor use c for
-	// more than Peer, FD, Interrupt and Abort.
+	// at once. Accept is called by the acceptor, by several goroutines at a time if it
+	// is the portable one. It must not wait, nor use c for more than Peer, FD, Interrupt
+	// and Abort.
 	Accept(c Conn) (s Session, greeting []byte)
 }
 
@@ -87,8 +89,8 @@ type Handler interface {
 type Session interface {
 	// First gets the first input of a client before Serve is called for the first
 	// time. If First can handle all of it at once, it returns true and what is to be
-	// written. Otherwise Serve is called, and reads the input. First must not wait,
-	// and not write. It need not be called.
+	// written, which must not alias in. Otherwise Serve is called, and reads the input.
+	// First must not wait, and not write. It need not be called.
 	First(in []byte) (reply []byte, handled bool)
 
 	// Disconnected ends the session of an idle connection when the client has
@@ -133,7 +135,7 @@ var (
 )
 
 const (
-	// WriteTimeout is how long a client may take nothing of what is written to it.
+	// WriteTimeout is how long a client may take for a MiB of what is written to it.
 	// It delays no other client, but what is written takes memory.
 	WriteTimeout = time.Minute
 
@@ -144,7 +146,9 @@ const (
 	// end must not take the descriptors that others need.
 	MaxLingering = 256
 
-	// DefaultCalmTime is the default of Config.CalmTime. A client that asks once a
-	// second, as loggers do, is never parked.
-	DefaultCalmTime = 5 * time.Second
+	// DefaultCalmTime is the default of Config.CalmTime. To be parked and watched
+	// again costs a request about as much as the request itself. So a client that
+	// asks every ten seconds is never parked, and a logger with an interval of a
+	// minute is.
+	DefaultCalmTime = 15 * time.Second
 )
