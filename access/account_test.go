@@ -75,9 +75,9 @@ func TestAccountRules(t *testing.T) {
 	}{
 		{"no rules", nil, at(1, 1), 0},
 		{"a rule for hosts does not ask for accounts", disallow(Store, v4), Peer{Family: Inet, Addr: addr("10.0.0.1")}, 0},
-		{"everybody else after a specific rule", []Rule{user("root", 0, All, 0), user("*", 0, Store, Store)}, at(1, 1), Store},
-		{"everybody else is not for who has a rule", []Rule{user("root", 0, All, 0), user("*", 0, Store, Store)}, at(0, 0), 0},
-		{"everybody else is * even as uid 0", []Rule{user("*", 0, Store, Store)}, at(0, 0), Store},
+		{"* after a specific rule", []Rule{user("root", 0, All, 0), user("*", 0, Store, Store)}, at(1, 1), Store},
+		{"* does not match a user with a rule", []Rule{user("root", 0, All, 0), user("*", 0, Store, Store)}, at(0, 0), 0},
+		{"* matches uid 0", []Rule{user("*", 0, Store, Store)}, at(0, 0), Store},
 		{"a gid among the groups of a user is the user", []Rule{{Kind: User, Name: "u", ID: 1000, Groups: host[1000], Specified: Store, Denied: Store}}, at(7, 27), Store},
 		{"the uid among the members of a group", []Rule{group("pcp", pcp, Store, Store)}, at(1000, 1000), Store},
 		{"all matching rules deny together", []Rule{group("g", 27, Store, Store), group("h", 100, Fetch, Fetch)}, at(1000, 1000), All},
@@ -94,7 +94,7 @@ func TestAccountRules(t *testing.T) {
 		}
 	}
 
-	// Who cannot be looked up is denied everything.
+	// Everything is denied to a peer with unknown groups.
 	l, err := New([]Rule{group("root", 0, Store, Store)}, Env{Accounts: host})
 	if err != nil {
 		t.Fatal(err)

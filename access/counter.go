@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 )
 
-// ErrConnLimit is what a LimitError is (PM_ERR_CONNLIMIT).
+// ErrConnLimit matches every LimitError by errors.Is (PM_ERR_CONNLIMIT).
 var ErrConnLimit = errors.New("connection limit reached")
 
-// A LimitError is the refusal of a peer because there are too many already.
+// A LimitError reports that a peer is refused because as many as Max connections
+// already count for a rule.
 type LimitError struct {
 	Kind Kind
 	Name string // of the rule, as it was written
@@ -26,10 +27,10 @@ func (e *LimitError) Error() string {
 // Is reports whether target is ErrConnLimit.
 func (e *LimitError) Is(target error) bool { return target == ErrConnLimit }
 
-// A Counter applies a List to connections: it decides about each one when it
-// comes, when it has said who it is, and when the List is replaced, and it
-// counts them for the limits in the rules. Its methods and those of its Conns
-// may be called at the same time.
+// A Counter applies a List to connections. It decides about a connection when the
+// client connects (Admit), when its credentials are known (Login), and when the
+// List is replaced (Recount). It counts connections for the limits in the rules.
+// Its methods and those of its Conns are safe for concurrent use.
 type Counter struct {
 	mu     sync.Mutex // guards the following and the fields of the Conns
 	list   *List
@@ -37,14 +38,13 @@ type Counter struct {
 	conns  map[*Conn]bool // admitted and not released
 }
 
-// NewCounter returns a Counter of no connections.
+// NewCounter returns a Counter without connections that applies l.
 func NewCounter(l *List) *Counter {
 	return &Counter{list: l, counts: make(map[*entry]int), conns: make(map[*Conn]bool)}
 }
 
-// A Conn is the part of one connection in a Counter. Until it is admitted, and
-// from its end on, it is denied everything, and so is the zero Conn. It must
-// not be copied.
+// A Conn is one connection of a Counter. Everything is denied to it before Admit
+// and after Release, and to the zero Conn. A Conn must not be copied.
 type Conn struct {
 	allowed atomic.Uint32 // an Op
 
@@ -55,8 +55,8 @@ type Conn struct {
 	peer      Peer
 	known     bool     // Login was called
 	gone      bool     // released or refused: nothing is allowed any more
-	asHost    []*entry // what it is counted for by its address
-	asAccount []*entry // and by who it is
+	asHost    []*entry // entries that count it for its address
+	asAccount []*entry // entries that count it for its user and groups
 }
 
 // List returns the rules in force.
@@ -67,11 +67,11 @@ func (c *Counter) List() *List {
 }
 
 // Admit decides by the rules for hosts whether p may connect as k, a zero Conn.
-// The error is ErrDenied or a *LimitError. Num is the number of the client:
-// where a reload leaves room for some connections only, the lower numbers stay.
+// The error is ErrDenied or a *LimitError. Num is the number of the client: if a
+// reload lowers a limit, the connections with the lowest numbers stay.
 //
-// Until Login is called, the connection is denied everything if credentials
-// are required.
+// If credentials are required, everything is denied to the connection until
+// Login is called.
 func (c *Counter) Admit(k *Conn, num int, p Peer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,13 +87,13 @@ func (c *Counter) Admit(k *Conn, num int, p Peer) error {
 }
 
 // Login decides by the rules for users and groups what the connection may do.
-// It is to be called as soon as it is known who the peer is or that it will
-// not say (the CREDS PDU), whatever the rules are. The error is ErrDenied, a
-// *LimitError or an *AccountError; the connection is denied everything then,
-// but it is still there.
+// Call it when the client has sent its credentials, or has sent a CREDS PDU
+// without them, whatever the rules are. The error is ErrDenied, a *LimitError or
+// an *AccountError; then everything is denied to the connection, but it is not
+// released.
 //
-// Login may take as long as the Resolver does. If it is called again, what
-// counts is who the peer is then.
+// Login may take as long as the Resolver does. If it is called again, the new
+// credentials replace those before.
 func (k *Conn) Login(p Peer) error {
 	c := k.counter
 	for {
@@ -120,8 +120,8 @@ func (k *Conn) deny(op Op) { k.allowed.Store(uint32(All &^ op)) }
 // Num returns the number given to Admit.
 func (k *Conn) Num() int { return k.num }
 
-// Release ends the connection. It may be called more than once, and after Admit
-// has refused it.
+// Release ends the connection. It may be called more than once, and also after
+// Admit has refused the connection.
 func (k *Conn) Release() {
 	c := k.counter
 	c.mu.Lock()
@@ -129,16 +129,15 @@ func (k *Conn) Release() {
 	c.remove(k)
 }
 
-// A Refusal is a connection that may not go on.
+// A Refusal is a connection that the new rules refuse.
 type Refusal struct {
 	Conn *Conn
 	Err  error // ErrDenied, a *LimitError or an *AccountError
 }
 
-// Recount puts l in force and decides about all connections anew, in the order
-// of their numbers and with counts from zero. Those that are refused are
-// denied everything from now on and do not count; it is up to the caller to
-// end them.
+// Recount puts l in force and decides again about all connections, in the order
+// of their numbers and with counts from zero. Everything is denied to those that
+// it refuses, and they no longer count. The caller closes them.
 func (c *Counter) Recount(l *List) []Refusal {
 	// Outside of the lock, because it may be slow. Meanwhile others log in.
 	ids := make(map[*Conn]identity)
@@ -171,7 +170,7 @@ func (c *Counter) Recount(l *List) []Refusal {
 			refused = append(refused, Refusal{k, err})
 			continue
 		}
-		// Once and at the end: its session may look at any time.
+		// Once and at the end: its session may read it at any time.
 		k.deny(denied)
 	}
 	return refused
@@ -190,7 +189,7 @@ func (c *Counter) unknown(ids map[*Conn]identity) map[*Conn]Peer {
 }
 
 // admit applies the rules for hosts to k, which is not counted. It returns
-// what is denied until it is known who the peer is.
+// the operations that are denied before Login.
 func (c *Counter) admit(k *Conn) (Op, error) {
 	denied, m := c.list.host(k.peer)
 	if denied == All {
@@ -206,9 +205,9 @@ func (c *Counter) admit(k *Conn) (Op, error) {
 	return denied, nil
 }
 
-// login applies the rules for users and groups to k, which was admitted.
-// Those for hosts are not checked again: a peer that was let in stays, even if
-// the limit for it has been passed by more specific ones since.
+// login applies the rules for users and groups to k, which was admitted. It does
+// not check the limits for hosts again: an admitted peer stays even if peers with
+// more specific rules have passed its limit since.
 func (c *Counter) login(k *Conn, id identity) (Op, error) {
 	if k.gone {
 		return All, ErrDenied
@@ -232,7 +231,7 @@ func (c *Counter) login(k *Conn, id identity) (Op, error) {
 	return denied, nil
 }
 
-// remove ends the part of k in the counts, for good.
+// remove takes k out of the counts, for good.
 func (c *Counter) remove(k *Conn) {
 	c.leave(k.asHost)
 	c.leave(k.asAccount)
@@ -242,8 +241,8 @@ func (c *Counter) remove(k *Conn) {
 	delete(c.conns, k)
 }
 
-// enter counts a connection for the entries of m unless one of them is full:
-// then for none.
+// enter counts a connection for the entries of m. If one of them is full, it
+// counts it for none.
 func (c *Counter) enter(m match) error {
 	for _, e := range m.checks {
 		if c.counts[e] >= e.Max {

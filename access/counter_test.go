@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 		// pmcd 6.0.3 counts three times and lets none in.
 		{"one count for a loopback connection", limit(2, allow(All, star...)), "A A D A", "ok ok limit limit"},
 		{"the Unix domain socket", limit(3, allow(All, unix)), "U U U U", "ok ok ok limit"},
-		{"who is denied does not count", cat(limit(1, except(All, one("192.0.2.2"))), limit(1, allow(All, v4))), "C C B B", "denied denied ok limit"},
+		{"a denied peer does not count", cat(limit(1, except(All, one("192.0.2.2"))), limit(1, allow(All, v4))), "C C B B", "denied denied ok limit"},
 	} {
 		c := NewCounter(mustNew(t, tt.rules, Env{Self: self}))
 		got, conns := arrive(c, tt.order)
@@ -98,7 +98,7 @@ func TestLimitError(t *testing.T) {
 		t.Errorf("got %#v", err)
 	}
 	if k.Denied() != All {
-		t.Errorf("%q is denied to who is refused, want all", k.Denied())
+		t.Errorf("%q is denied after the refusal, want all", k.Denied())
 	}
 	k.Release()
 	if want := "host /: connection limit of 1 reached"; err.Error() != want {
@@ -154,7 +154,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// A limit that others have passed since is nothing to who is in.
+// An admitted peer stays when others have passed its limit.
 func TestLoginDoesNotCheckHostLimitsAgain(t *testing.T) {
 	rules := cat(allow(All, one("192.0.2.2")), limit(1, allow(All, v4)))
 	c := NewCounter(mustNew(t, rules, Env{}))
@@ -183,7 +183,7 @@ func TestRecount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	who := func(refused []Refusal) string {
+	list := func(refused []Refusal) string {
 		s := ""
 		for _, r := range refused {
 			s += fmt.Sprintf("%d %v; ", r.Conn.Num(), r.Err)
@@ -197,7 +197,7 @@ func TestRecount(t *testing.T) {
 	refused := c.Recount(mustNew(t, cat(limit(1, allow(All, v4)), disallow(Store, unix)), Env{Self: self}))
 	// The first one and, as ::1 is evaluated as 127.0.0.1, not the last one.
 	want := "1 host 0.0.0.0: connection limit of 1 reached; 2 host 0.0.0.0: connection limit of 1 reached; 4 host 0.0.0.0: connection limit of 1 reached; "
-	if got := who(refused); got != want {
+	if got := list(refused); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if d := conns[3].Denied(); d != Store {
@@ -205,7 +205,7 @@ func TestRecount(t *testing.T) {
 	}
 
 	refused = c.Recount(mustNew(t, []Rule{group("root", 0, Store, Store)}, Env{Accounts: host}))
-	if got, want := who(refused), "0 access denied; "; got != want {
+	if got, want := list(refused), "0 access denied; "; got != want {
 		t.Errorf("credentials required: got %s, want %s", got, want)
 	}
 	if d := conns[3].Denied(); d != Store {
@@ -217,13 +217,13 @@ func TestRecount(t *testing.T) {
 		t.Fatal(err)
 	}
 	if refused = c.Recount(c.List()); len(refused) != 0 || k.Denied() != All {
-		t.Errorf("before credentials: %s, %q denied", who(refused), k.Denied())
+		t.Errorf("before credentials: %s, %q denied", list(refused), k.Denied())
 	}
 	if refused = c.Recount(nil); len(refused) != 0 || k.Denied() != 0 || conns[3].Denied() != 0 {
-		t.Errorf("no rules: %s", who(refused))
+		t.Errorf("no rules: %s", list(refused))
 	}
 	if conns[1].Denied() != All {
-		t.Error("who was refused came back")
+		t.Error("a refused connection is allowed something again")
 	}
 }
 

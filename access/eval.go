@@ -14,12 +14,12 @@ func (l *List) Host(p Peer) Op {
 	return denied
 }
 
-// A match is the entries that are for a peer.
+// A match holds the entries that match a peer.
 type match struct {
-	// checks are those whose limit may refuse it: of the entries that match an
-	// address the most specific one, and all that match an account.
+	// checks are the entries with a limit that may refuse the peer: for each
+	// address the most specific entry, and all entries for its account.
 	checks []*entry
-	// counts are those that it counts for.
+	// counts are the entries that count the connection.
 	counts []*entry
 }
 
@@ -37,7 +37,7 @@ func (m *match) count(e *entry) {
 
 // host evaluates the rules for hosts.
 //
-// pmcd differs: it counts a connection of a loopback peer once for each time
+// C pmcd differs: it counts a connection of a loopback peer once for each time
 // that the resolver repeats an address of this host's name.
 func (l *List) host(p Peer) (denied Op, m match) {
 	if l == nil {
@@ -67,7 +67,8 @@ func (l *List) host(p Peer) (denied Op, m match) {
 	return denied, m
 }
 
-// addresses returns what p is evaluated as, and whether it is anything.
+// addresses returns the addresses that p is evaluated with. It reports false for
+// a peer with an invalid family or address.
 func (l *List) addresses(p Peer) ([]netip.Addr, bool) {
 	a := p.Addr.WithZone("")
 	switch p.Family {
@@ -84,18 +85,18 @@ func (l *List) addresses(p Peer) ([]netip.Addr, bool) {
 	default:
 		return nil, false
 	}
-	// Exactly these two; 127.0.0.2 is an address as any other.
+	// Exactly these two; 127.0.0.2 is an address like any other.
 	if loopback := a == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || a == netip.IPv6Loopback(); loopback && len(l.env.Self) > 0 {
 		return l.env.Self, true
 	}
 	return []netip.Addr{a}, true
 }
 
-// ErrDenied is the error for a peer that is denied everything.
+// ErrDenied reports that all operations are denied to a peer.
 var ErrDenied = errors.New("access denied")
 
-// An AccountError is the failure to find out what groups a peer is in. The
-// peer is denied everything.
+// An AccountError reports that the groups of a peer's user cannot be looked up.
+// Everything is denied to the peer.
 type AccountError struct {
 	UID uint32
 	Err error
@@ -104,14 +105,14 @@ type AccountError struct {
 func (e *AccountError) Error() string { return fmt.Sprintf("groups of uid %d: %v", e.UID, e.Err) }
 func (e *AccountError) Unwrap() error { return e.Err }
 
-// An identity is what is known of the account of a peer.
+// An identity is a peer with the groups of its user.
 type identity struct {
 	Peer
 	groups []uint32
 	err    error
 }
 
-// identify asks for the groups of p if the rules need them.
+// identify looks up the groups of p if the rules need them.
 func (l *List) identify(p Peer) identity {
 	id := identity{Peer: p}
 	if l == nil || !p.HasUser || !l.groups.inUse || l.env.Accounts == nil {
@@ -125,8 +126,8 @@ func (l *List) identify(p Peer) identity {
 	return id
 }
 
-// Account returns the operations that the rules for users and groups deny to
-// p, on top of what those for hosts deny. It may ask the Resolver. An error is
+// Account returns the operations that the rules for users and groups deny to p,
+// in addition to those that Host returns. It may call the Resolver. An error is
 // an *AccountError and comes with All.
 func (l *List) Account(p Peer) (Op, error) {
 	denied, _, err := l.account(l.identify(p))
@@ -135,8 +136,8 @@ func (l *List) Account(p Peer) (Op, error) {
 
 // account evaluates the rules for users and groups.
 //
-// pmcd differs: it denies nothing to a peer that has not said who it is and
-// goes on after the error.
+// C pmcd differs: it denies nothing to a peer without credentials and ignores the
+// error of the Resolver.
 func (l *List) account(id identity) (denied Op, m match, err error) {
 	switch {
 	case !l.CredsRequired():
@@ -155,8 +156,8 @@ func (l *List) account(id identity) (denied Op, m match, err error) {
 	return denied, m, nil
 }
 
-// eval returns what the matching entries deny, taken together, or if there are
-// none what is denied to everybody else.
+// eval returns the operations that the matching entries deny, taken together. If
+// no entry matches, it returns those that rest denies.
 func (a *accounts) eval(m *match, matches func(*entry) bool) (denied Op) {
 	if !a.inUse {
 		return 0

@@ -7,12 +7,12 @@ import (
 	"sort"
 )
 
-// A Peer is who is at the other end of a connection.
+// A Peer is the client at the other end of a connection.
 type Peer struct {
 	Family Family
 	Addr   netip.Addr // Inet and IPv6
 
-	HasUser  bool // the following are known
+	HasUser  bool // UID and GID are known
 	UID, GID uint32
 }
 
@@ -25,15 +25,17 @@ type Resolver interface {
 
 // An Env is what rules are evaluated against besides the peer.
 type Env struct {
-	// Self are the addresses of this host's own name: what a peer at
-	// 127.0.0.1 or ::1 is evaluated as, so that rules for this host can be
-	// written with its name. Without any it is evaluated as itself.
+	// Self are the addresses of this host's own name. A peer at 127.0.0.1 or
+	// ::1 is evaluated as if it had these addresses, so that rules for this
+	// host can use its name. If Self is empty, the peer is evaluated with its
+	// own address.
 	Self []netip.Addr
-	// Accounts is asked for the groups of a peer, once a connection, if there
-	// are rules for groups. nil knows no memberships.
+	// Accounts looks up the groups of a peer, once for each connection, if
+	// there are rules for groups. If it is nil, users have no groups besides
+	// their GID.
 	Accounts Resolver
-	// CredsRequired denies everything to a peer that has not said who it is,
-	// as rules for users and groups do (pmcd -S).
+	// CredsRequired denies everything to a peer without credentials, as rules
+	// for users and groups do (pmcd -S).
 	CredsRequired bool
 }
 
@@ -56,11 +58,11 @@ type entry struct {
 type accounts struct {
 	inUse bool
 	list  []*entry
-	rest  *entry // for everybody else; set if inUse
+	rest  *entry // for all users or groups that are not in list; set if inUse
 }
 
 // each calls f for every entry in the order of pmcd's log: the newest first,
-// that for everybody else last.
+// rest last.
 func (a *accounts) each(f func(*entry)) {
 	for _, e := range slices.Backward(a.list) {
 		f(e)
@@ -68,8 +70,8 @@ func (a *accounts) each(f func(*entry)) {
 	f(a.rest)
 }
 
-// New makes the list of rules. The order of rules matters to what is reported
-// only. An error is of type Clashes.
+// New returns the List of rules. The order of rules only affects what an error
+// and String report. An error is of type Clashes.
 func New(rules []Rule, env Env) (*List, error) {
 	type key struct {
 		kind Kind
@@ -90,7 +92,7 @@ func New(rules []Rule, env Env) (*List, error) {
 		k := key{kind: r.Kind}
 		if r.Kind == Host {
 			k.family, k.addr, k.level = r.Host.Family, r.Host.Addr, r.Host.Level
-		} else if k.rest = r.Name == Everybody; !k.rest {
+		} else if k.rest = r.Name == Wildcard; !k.rest {
 			k.id = r.ID
 		}
 		if e := first[k]; e != nil {
@@ -119,12 +121,12 @@ func New(rules []Rule, env Env) (*List, error) {
 	return l, nil
 }
 
-// merge adds what r says to e, unless they contradict each other: limits that
-// differ, or an operation that both speak of while the two do not deny the
-// same ones.
+// merge adds the operations and the limit of r to e. It reports false if they
+// contradict each other: both have a limit and the limits differ, or both name
+// an operation and the operations that they deny are not the same.
 //
-// The latter finds fault with "all except store" after "fetch", which agree.
-// pmcd does so too, and the same files shall be accepted.
+// The second rule rejects "all except store" after "fetch", although these agree.
+// pmcd rejects it, too, and both accept the same files.
 func (e *entry) merge(r Rule) bool {
 	if e.Max != 0 && r.Max != 0 && e.Max != r.Max {
 		return false
@@ -138,11 +140,11 @@ func (e *entry) merge(r Rule) bool {
 	return true
 }
 
-// add adds an entry. The first one for users, whatever it says, denies
-// everything to all other users, and so it is with groups.
+// add adds an entry. The first one for users, whatever it allows, denies
+// everything to all other users. The same goes for groups.
 //
-// pmcd 6.0.3 differs: an entry for everybody after others, or a second one,
-// makes it read memory that it does not own.
+// C pmcd 6.0.3 differs: a "*" entry after others, or a second one, makes it read
+// memory that it does not own.
 func (a *accounts) add(e *entry, rest bool) {
 	if rest {
 		a.rest = e
@@ -150,13 +152,13 @@ func (a *accounts) add(e *entry, rest bool) {
 		a.list = append(a.list, e)
 	}
 	if a.rest == nil {
-		a.rest = &entry{Rule{Kind: e.Kind, Name: Everybody, Specified: All, Denied: All}, -1}
+		a.rest = &entry{Rule{Kind: e.Kind, Name: Wildcard, Specified: All, Denied: All}, -1}
 	}
 	a.inUse = true
 }
 
-// CredsRequired reports whether a peer has to say who it is before it may do
-// anything: there is a rule for a user or a group, or Env says so.
+// CredsRequired reports whether a peer must send credentials before it may do
+// anything: there is a rule for a user or a group, or Env requires it.
 func (l *List) CredsRequired() bool {
 	return l != nil && (l.env.CredsRequired || l.users.inUse || l.groups.inUse)
 }

@@ -199,7 +199,7 @@ func TestClashes(t *testing.T) {
 		want  string // indexes, "rule with rule"
 	}{
 		{"fetch and store allowed, then only store left out", cat(allow(All, h), rule(All, Store, h)), "[1 with 0]"},
-		{"everybody refused, then IPv4 allowed", cat(disallow(All, star...), allow(Fetch, v4)), "[3 with 0]"},
+		{"all hosts refused, then IPv4 allowed", cat(disallow(All, star...), allow(Fetch, v4)), "[3 with 0]"},
 		{"agreement in other words is a clash too", cat(except(Store, h), allow(Fetch, h)), "[1 with 0]"},
 		{"different operations", cat(allow(Fetch, h), disallow(Store, h)), ""},
 		{"what was merged, repeated", cat(allow(Fetch, h), disallow(Store, h), except(Store, h)), ""},
@@ -213,9 +213,9 @@ func TestClashes(t *testing.T) {
 		{"a user", cat(user("root", 0, All, 0), user("root", 0, Store, Store)), "[1 with 0]"},
 		{"a user under another name", cat(user("root", 0, All, 0), user("toor", 0, Store, Store)), "[1 with 0]"},
 		{"two users", cat(user("root", 0, All, 0), user("pcp", 1, Store, Store)), ""},
-		{"a user and everybody else", cat(user("root", 0, All, 0), user(Everybody, 0, Store, Store)), ""},
-		{"everybody else twice", cat(user(Everybody, 0, Fetch, 0), user(Everybody, 0, Store, Store)), ""},
-		{"everybody else in contradiction", cat(user(Everybody, 0, All, 0), user(Everybody, 0, Store, Store)), "[1 with 0]"},
+		{"a user and *", cat(user("root", 0, All, 0), user(Wildcard, 0, Store, Store)), ""},
+		{"* twice", cat(user(Wildcard, 0, Fetch, 0), user(Wildcard, 0, Store, Store)), ""},
+		{"* in contradiction", cat(user(Wildcard, 0, All, 0), user(Wildcard, 0, Store, Store)), "[1 with 0]"},
 		{"all clashes are reported", cat(allow(All, star...), disallow(All, star...)), "[3 with 0 4 with 1 5 with 2]"},
 	} {
 		l, err := New(tt.rules, Env{})
@@ -250,7 +250,7 @@ func TestTables(t *testing.T) {
 		disallow(Store, v4, v6), allow(Fetch, HostSpec{IPv6, addr("fe80::1:0"), addr("ffff::ffff:0"), 5}),
 		limit(4, allow(All, unix, one("127.0.0.1"))),
 		[]Rule{
-			{Kind: User, Name: Everybody, Specified: Fetch, Max: 7},
+			{Kind: User, Name: Wildcard, Specified: Fetch, Max: 7},
 			{Kind: User, Name: "root", ID: 0, Groups: []uint32{0}, GroupNames: []string{"root"}, Specified: All, Max: 3},
 			{Kind: User, Name: "daemon", ID: 1, Groups: []uint32{1, 29}, GroupNames: []string{"daemon", "audio"}, Specified: All, Denied: Fetch},
 			gid("root", 0),

@@ -1,14 +1,14 @@
-// Package access says who may connect to pmcd and what he may do there: the
-// [access] section of pmcd.conf as data (pmcd(1), "ACCESS CONTROL
-// CONFIGURATION").
+// Package access decides which clients may connect to pmcd and which operations
+// they may use. It implements the [access] section of pmcd.conf (pmcd(1), "ACCESS
+// CONTROL CONFIGURATION").
 //
-// It knows no files and no syntax; package pmcdconf turns text into Rules. It
-// looks up no names either: addresses and ids are resolved by whoever makes a
-// Rule, and what must be asked later goes through a Resolver.
+// The package reads no files and has no syntax: package pmcdconf turns text into
+// Rules. It resolves no names either: a Rule holds addresses and ids. Only the
+// groups of a client's user are looked up later, through a Resolver.
 //
-// Rules and counts are two things here. A List is immutable and is replaced as
-// a whole when the configuration is read again; a Counter holds the live
-// connections, survives that, and counts them afresh under the new List.
+// Rules and connection counts are separate. A List of rules is immutable, and a
+// reload of the configuration replaces it as a whole. A Counter holds the live
+// connections across reloads and counts them again under the new List.
 package access
 
 import "strings"
@@ -17,7 +17,7 @@ import "strings"
 type Op uint32
 
 const (
-	Fetch Op = 1 << iota // ask for metrics: descriptors, names, help, labels, values
+	Fetch Op = 1 << iota // read metrics: descriptors, names, help, labels, values
 	Store                // store values
 
 	All = Fetch | Store

@@ -10,13 +10,13 @@ import (
 type Family uint8
 
 const (
-	_    Family = iota // unknown: such a peer may do nothing
+	_    Family = iota // unknown: everything is denied to such a peer
 	Inet               // IPv4
 	IPv6
-	Unix // a Unix domain socket; of a peer: that of pmcd
+	Unix // pmcd's Unix domain socket
 )
 
-// String returns the word that pmcd.conf has for f.
+// String returns the word for f in pmcd.conf.
 func (f Family) String() string {
 	switch f {
 	case Inet:
@@ -33,18 +33,18 @@ func (f Family) String() string {
 // pmcd(1).
 type HostSpec struct {
 	Family Family
-	// Addr and Mask select addresses: those a with a & Mask == Addr. Bits that
-	// are not in Mask are zero in Addr. Both are invalid in the family Unix.
+	// Addr and Mask select the addresses a with a & Mask == Addr. Bits that are
+	// not in Mask are zero in Addr. Both are invalid in the family Unix.
 	//
-	// A mask may have gaps: in "fe80::1:*" what "::" stands for is not
-	// compared, and neither are the last 16 bits.
+	// A mask may have gaps: "fe80::1:*" compares neither the bits that "::"
+	// stands for nor the last 16 bits.
 	Addr, Mask netip.Addr
-	// Level says how unspecific the set is; 0 is one address. It decides which
-	// rule wins.
+	// Level is larger for a less specific set; 0 is one address. Where rules
+	// differ, the one with the smallest Level wins.
 	Level int
 }
 
-// One returns the set of the address a alone.
+// One returns the set that contains only the address a.
 func One(a netip.Addr) HostSpec {
 	a = a.WithZone("")
 	if a.Is4() {
@@ -57,8 +57,8 @@ func One(a netip.Addr) HostSpec {
 	return HostSpec{IPv6, a, netip.AddrFrom16(m), 0}
 }
 
-// contains reports whether a peer at a is in the set. An invalid address is
-// that of every peer at the Unix domain socket.
+// contains reports whether a peer at a is in the set. Peers at the Unix domain
+// socket have an invalid address.
 func (h HostSpec) contains(a netip.Addr) bool {
 	switch h.Family {
 	case Unix:
@@ -95,7 +95,7 @@ func (h HostSpec) String() string {
 	return h.Addr.String()
 }
 
-// A Kind is what a rule is about.
+// A Kind is the kind of name in a rule: a host, a user or a group.
 type Kind uint8
 
 const (
@@ -104,7 +104,7 @@ const (
 	Group
 )
 
-// String returns the word that pmcd.conf has for k.
+// String returns the word for k in pmcd.conf.
 func (k Kind) String() string {
 	switch k {
 	case Host:
@@ -117,28 +117,28 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Everybody is the Name of a rule for all users or all groups that no other
-// rule is about.
-const Everybody = "*"
+// Wildcard is the Name of a rule for all users, or all groups, that have no rule
+// of their own.
+const Wildcard = "*"
 
 // A Rule is one name of one allow or disallow statement.
 type Rule struct {
 	Kind Kind
 	Name string   // of the host, user or group, as it was written
 	Host HostSpec // Kind Host
-	ID   uint32   // uid of a User or gid of a Group, unless Name is Everybody
+	ID   uint32   // uid of a User or gid of a Group, unless Name is Wildcard
 	// Groups are the groups of a User, by id: a peer whose gid is one of them
 	// matches the rule.
 	Groups     []uint32
 	GroupNames []string // of Groups, in the same order, for the log
 
-	Specified Op  // the operations that the statement speaks of
+	Specified Op  // the operations that the statement names
 	Denied    Op  // those of them that it denies
 	Max       int // most connections at a time; 0 is no limit
 }
 
-// A ClashError is a rule that contradicts an earlier one. Both are given by
-// their index in the argument of New.
+// A ClashError reports that a rule contradicts an earlier one. Index and With are
+// the indexes of the two in the argument of New.
 type ClashError struct {
 	Index, With int
 	Rule, First Rule

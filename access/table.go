@@ -22,9 +22,9 @@ const (
 )
 
 // String describes the list as pmcd does in its log: tables of hosts, users
-// and groups. No connections are counted in them; see Counter.String.
+// and groups. Their counts of connections are 0; see Counter.String.
 //
-// pmcd differs: it lists the users of a group, which are not known here.
+// C pmcd differs: it lists the users of a group, which are not known here.
 func (l *List) String() string { return l.table(func(*entry) int { return 0 }) }
 
 func (l *List) table(current func(*entry) int) string {
@@ -59,8 +59,8 @@ func (l *List) table(current func(*entry) int) string {
 		fmt.Fprintf(&b, "%-39s %-39s %3d %s\n", e.Host, mask, e.Host.Level, e.Name)
 	}
 	account := func(e *entry) {
-		id := Everybody
-		if e.Name != Everybody {
+		id := Wildcard
+		if e.Name != Wildcard {
 			id = fmt.Sprint(e.ID)
 		}
 		row(e)

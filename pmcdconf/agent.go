@@ -97,7 +97,7 @@ func (p *parser) socket(a Agent) (Agent, *Error) {
 	a.Address = t.text
 	if a.Family != access.Unix {
 		if a.Port, ok = portNumber(a.Address); !ok {
-			// pmcd differs: it uses the number of a name with its bytes
+			// C pmcd differs: it uses the number of a name with its bytes
 			// swapped.
 			var err error
 			if a.Port, err = p.res.Port(a.Address); err != nil {

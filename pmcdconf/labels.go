@@ -160,7 +160,7 @@ func parseLabels(text []byte, warn func(error)) ([]Label, error) {
 
 // flatten appends the members of an object, which is valid JSON.
 //
-// pmcd 6.0.3 differs: it takes objects inside of arrays apart, and rejects a
+// C pmcd 6.0.3 differs: it takes objects inside of arrays apart, and rejects a
 // file for a bad name in it.
 func flatten(list *[]Label, prefix string, object []byte, depth int, warn func(error)) error {
 	if depth > maxLabelDepth {

@@ -12,7 +12,7 @@ const (
 	// maxLine is the longest line in bytes, continuations joined, that pmcd
 	// takes. (pmcd(1) says nothing, the parser's messages say 2200.)
 	//
-	// pmcd differs: it counts every continued part as 200 bytes at least, so
+	// C pmcd differs: it counts every continued part as 200 bytes at least, so
 	// that eleven of any length are too much.
 	maxLine = 2198
 	// maxFile bounds the time and memory that a file can cost.
@@ -104,7 +104,7 @@ func (s *scanner) next() error {
 		}
 		switch n := len(text); {
 		case c == 0:
-			// pmcd differs: it takes it for the end of the line or of the file.
+			// C pmcd differs: it takes it for the end of the line or of the file.
 			return scanError{errors.New("NUL character")}
 		case c == '\n' && (n == 0 || text[n-1] != '\\'):
 			return nil

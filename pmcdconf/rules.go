@@ -91,7 +91,7 @@ func (p *parser) statements() bool {
 	}
 	p.stated = nil
 	if p.broken != nil {
-		// pmcd differs: between statements it takes a broken file for a good
+		// C pmcd differs: between statements it takes a broken file for a good
 		// one that ends there.
 		return p.giveUp()
 	}
@@ -149,7 +149,7 @@ func (p *parser) add(s stated) bool {
 	switch {
 	case kind == access.Host:
 		rules, note, err = p.hostRules(at.name)
-	case at.name == access.Everybody:
+	case at.name == access.Wildcard:
 	case kind == access.User:
 		rules[0].ID, rules[0].Groups, err = p.res.User(at.name)
 		for _, gid := range rules[0].Groups {

@@ -15,7 +15,7 @@ import (
 )
 
 // maxLine bounds a line, in bytes, before and after macros are replaced. C
-// pmcd differs: a line of 256 bytes is Absurdly long.
+// C pmcd differs: a line of 256 bytes is Absurdly long.
 const maxLine = 64 << 10
 
 // blanks separate words, as isspace(3) has them.
