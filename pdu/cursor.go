@@ -105,8 +105,8 @@ func (d *decoder) bytes(n int) []byte {
 	return b
 }
 
-// str reads a string of n bytes and the padding behind it. Nobody looks at
-// what padding contains.
+// str reads a string of n bytes and the padding after it. Padding may have any
+// content.
 func (d *decoder) str(n int) string {
 	s := string(d.bytes(n))
 	d.bytes(pad4(n) - n)

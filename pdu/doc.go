@@ -37,19 +37,19 @@
 //	LABEL_REQ       LabelReq        client, pmcd            LABEL
 //	LABEL           Labels          pmcd, agent             -
 //
-// where a request is answered with ERROR if it fails. CONTROL_REQ has a type
-// code and no use.
+// The reply to a request that fails is an ERROR. CONTROL_REQ has a type code and
+// is not used.
 //
-// [Parse] and [Append] turn whole PDUs into messages and back. Values need not
-// be decoded on their way through: [ResultWriter] builds a result in wire
-// form, [Sets] and [ResultWriter.Move] take value sets from some results to
-// another, and [CheckResult] with [ToHighRes] makes an agent's reply a
-// client's where it lies.
+// [Parse] decodes a whole PDU and [Append] encodes a message. Results can be relayed
+// without decoding their values: [ResultWriter] builds a result in wire form,
+// [Sets] and [ResultWriter.Move] copy value sets from several results to one, and
+// [CheckResult] with [ToHighRes] converts an agent's reply into a client's in
+// place.
 //
-// Decoding is as strict as libpcp 7.2: lengths must be exact. The exceptions
-// are ERROR, of 16 or 20 bytes; PMNS_CHILD and PMNS_TRAVERSE, which may be
-// followed by anything; PROFILE without instance domains, likewise; and LABEL,
-// by up to 3 bytes. What padding contains is never looked at.
+// Decoding is as strict as in libpcp 7.2: lengths must be exact. There are four
+// exceptions. An ERROR has 16 or 20 bytes. Any bytes may follow a PMNS_CHILD, a
+// PMNS_TRAVERSE and a PROFILE without instance domains. Up to 3 bytes may follow a
+// LABEL. Padding may have any content.
 //
 // The package does no I/O beyond an [io.Reader], keeps no global state and
 // logs nothing.

@@ -5,15 +5,14 @@ import (
 	"fmt"
 )
 
-// AppendDump appends a picture of the PDU b to dst, for people: a line that
-// says what it is, and the words of b, eight a line behind the number of the
+// AppendDump appends a text dump of the PDU b to dst: a line with its type, length
+// and sender, and then the words of b, eight in a line after the number of the
 // first.
 //
 //	ERROR len=16 from=0
 //	000: 00000010 00007000 00000000 ffffcfba
 //
-// The PDU may be broken in any way. Bytes beyond the last word are shown as
-// they are.
+// The PDU need not be valid. The bytes after the last whole word are dumped, too.
 func AppendDump(dst, b []byte) []byte {
 	n, t, from := Header(b)
 	if len(b) < HeaderLen {

@@ -14,8 +14,8 @@ import (
 // type that crosses the wire.
 type Errno int32
 
-// PM_ERR_* codes (pmapi.h). Those that only tools and archives use are there
-// because an agent may send any.
+// PM_ERR_* codes (pmapi.h). The codes of tools and archives are included because
+// an agent may send any code.
 const (
 	ErrnoGeneric        Errno = -12345 // any error that has no code
 	ErrnoPMNS           Errno = -12346 // name space cannot be parsed
@@ -93,8 +93,8 @@ const (
 	ErrnoNYI            Errno = -21344 // not implemented; from there down SASL codes
 )
 
-// Negated errnos that pmcd itself sends, in the numbers of Linux: like their
-// peers, PDUs mean the sender's.
+// Negated errnos that pmcd itself sends. The numbers are those of Linux, the
+// system of the sender.
 const (
 	ErrnoEAGAIN     Errno = -11 // too many contexts
 	ErrnoEINVAL     Errno = -22
@@ -132,7 +132,7 @@ func ErrnoOf(err error) Errno {
 // maxOSErrno is the last errno of Linux.
 const maxOSErrno = 133
 
-// Error returns what e means, in words of its own: not what pmErrStr(3) has.
+// Error returns a text for e. It is not the text of pmErrStr(3).
 func (e Errno) Error() string {
 	switch {
 	case e == 0:

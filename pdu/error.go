@@ -1,16 +1,16 @@
 package pdu
 
-// An Error is an error code, and more: a greeting, the success of a store, a
-// notice of state changes, the end of a client.
+// An Error is an error code. It also is pmcd's greeting, the reply to a store that
+// succeeded, a notice of state changes, and the notice to an agent that a client
+// is gone.
 //
 //	code  int32   // 0, a negative Errno or a positive mask of State bits
 //	info  uint32  // only in a greeting
 type Error struct {
 	Code Errno
 
-	// Greeting makes it the first PDU on a connection from pmcd to a client.
-	// Code is then in the numbers of GreetingCode, and Info says what the
-	// pmcd can do.
+	// Greeting is true for the first PDU on a connection from pmcd to a client.
+	// Then Code is a result of GreetingCode, and Info has the features of pmcd.
 	Greeting bool
 	Info     uint32 // see GreetingInfo
 }
@@ -34,8 +34,8 @@ func (m *Error) parse(d *decoder) {
 	}
 }
 
-// Features are the PDU_FLAG_* bits (libpcp.h): in a greeting what a pmcd
-// offers, in Creds what its peer wants.
+// Features are the PDU_FLAG_* bits (libpcp.h): in a greeting those that pmcd
+// offers, in Creds those that its peer requests.
 type Features uint16
 
 // Feature bits.
@@ -57,16 +57,16 @@ const (
 // ProtocolVersion is the version of the protocol (PDU_VERSION2).
 const ProtocolVersion = 2
 
-// GreetingInfo returns the Info of a greeting: version 2, licence 1 and what
-// is offered.
+// GreetingInfo returns the Info of a greeting: version 2, licence 1 and the
+// features that pmcd offers.
 func GreetingInfo(flags Features) uint32 { return ProtocolVersion<<24 | 1<<16 | uint32(flags) }
 
 // v1Offset is the distance of version 1 error codes from today's.
 const v1Offset = 11345
 
-// GreetingCode returns code as a greeting carries it: for the sake of clients
-// that know version 1 only, in the numbers of that version. No other PDU uses
-// them.
+// GreetingCode returns code as a greeting carries it: in the numbers of protocol
+// version 1, for clients that know that version only. Other PDUs do not use these
+// numbers.
 func GreetingCode(code Errno) Errno {
 	if code <= ErrnoGeneric {
 		return code + v1Offset
@@ -82,9 +82,9 @@ func FromGreetingCode(code Errno) Errno {
 	return code
 }
 
-// State changes (PMCD_*_AGENT and so on, pmapi.h). They travel, or-ed, as the
-// positive code of an Error before the reply to a fetch; StateLabelChange and
-// StateNamesChange also in the seconds word of an agent's Result.
+// State changes (PMCD_*_AGENT and so on, pmapi.h). pmcd sends them, or-ed, as the
+// positive code of an Error before the reply to a fetch. Agents send
+// StateLabelChange and StateNamesChange in the seconds of a Result.
 const (
 	StateAddAgent     = 1 << iota // an agent was started
 	StateRestartAgent             // an agent that was there before was started

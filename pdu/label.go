@@ -1,7 +1,7 @@
 package pdu
 
-// LabelKind says what labels are about (PM_LABEL_*, pmapi.h). The same bits,
-// and the flags, are in the Flags of each Label.
+// LabelKind is the kind of object that labels describe (PM_LABEL_*, pmapi.h). The
+// Flags of each Label contain it, too, with the flags below.
 type LabelKind int32
 
 // Kinds of labels. A LabelReq names exactly one.
@@ -77,7 +77,7 @@ type Labels struct {
 	Sets  []LabelSet // none if there are no labels
 }
 
-// A LabelSet is the labels of one thing.
+// A LabelSet holds the labels of one object.
 type LabelSet struct {
 	Inst   int32   // of LabelInstances; else NoInst
 	Err    Errno   // if negative, Labels is empty
@@ -155,7 +155,7 @@ func (m *Labels) parse(d *decoder) {
 	d.i32()
 	m.Sets = alloc[LabelSet](d.count(labelSetLen))
 
-	// The JSON of a set is known before it is known where that may start.
+	// A set has the offset of its JSON before the place of the first JSON is known.
 	type span struct{ off, n int32 }
 	spans := alloc[span](len(m.Sets))
 	for i := range m.Sets {
@@ -194,7 +194,7 @@ func (m *Labels) parse(d *decoder) {
 			d.fail(err)
 		}
 	}
-	if d.left() < 4 { // libpcp does not mind either
+	if d.left() < 4 { // libpcp accepts these bytes, too
 		d.skip()
 	}
 }

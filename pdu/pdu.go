@@ -211,8 +211,8 @@ var (
 	ErrPMID        = errors.New("not the metric asked for")
 )
 
-// A ParseError says where in a PDU of which type decoding, or encoding,
-// stopped.
+// A ParseError has the type of a PDU and the offset at which decoding or encoding
+// it failed.
 type ParseError struct {
 	Type Type  // as far as it was read
 	Off  int   // bytes read, from the start of the PDU

@@ -263,7 +263,7 @@ func TestParseTolerates(t *testing.T) {
 			}}}},
 		},
 		{
-			"format that nobody knows",
+			"unknown format",
 			"00000030 00007001 00000007 00000000 00000000 00000001 07400004 00000001 00000009 00000000 0000000b 06000004",
 			&Result{Sets: []ValueSet{{PMID: 0x07400004, Format: 9, Values: []Value{{Type: MetricString, Block: []byte{}}}}}},
 		},

@@ -12,8 +12,8 @@ import "slices"
 //	profs    [numprof]{indom uint32; state, numinst, pad int32}
 //	insts    []int32  // of all profs, in turn
 //
-// An instance domain that has an entry in InDoms goes by that alone; Exclude
-// is for all others.
+// For an instance domain with an entry in InDoms, only that entry counts. For all
+// others, Exclude counts.
 type Profile struct {
 	Context int32 // the client's number for the context
 	Exclude bool  // no instances, instead of all
@@ -37,8 +37,8 @@ const manyInsts = 16
 // Type implements Message.
 func (*Profile) Type() Type { return TypeProfile }
 
-// For returns what p says about one instance domain. If p has several entries
-// for it the first counts.
+// For returns the part of p for one instance domain. If p has several entries for
+// it, the first counts.
 func (p *Profile) For(indom InDom) InDomProfile {
 	for i := range p.InDoms {
 		if p.InDoms[i].InDom == indom {
@@ -48,8 +48,8 @@ func (p *Profile) For(indom InDom) InDomProfile {
 	return InDomProfile{InDom: indom, Exclude: p.Exclude}
 }
 
-// Includes reports whether p selects an instance of an instance domain. Who
-// asks about many instances uses For first.
+// Includes reports whether p selects an instance of an instance domain. For many
+// instances of one domain, call For once and use the result.
 func (p *Profile) Includes(indom InDom, inst int32) bool { return p.For(indom).Includes(inst) }
 
 // Includes reports whether p selects an instance.

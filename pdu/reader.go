@@ -9,13 +9,13 @@ import (
 // maxLen is the longest PDU that libpcp accepts, in bytes.
 const maxLen = math.MaxInt32 - 1024
 
-// Frame looks at the header of the PDU that b starts with and returns the
-// length of the PDU, in bytes, which may be more than there are in b. It
-// returns 0 if b is shorter than a header.
+// Frame checks the header of the PDU at the start of b and returns the length of
+// the PDU in bytes, which may be more than len(b). It returns 0 if b is shorter
+// than a header.
 //
-// An error, of type [*ParseError], means that the stream cannot be used any
-// more: the length is more than max (0 for no limit), or less than that of a
-// header, or the type is none.
+// Frame returns a [*ParseError] if the length is more than max (0 for no limit) or
+// less than that of a header, or if the type is unknown. Then the stream cannot be
+// read any further.
 func Frame(b []byte, max int) (n int, err error) {
 	if len(b) < HeaderLen {
 		return 0, nil
@@ -35,9 +35,8 @@ func Frame(b []byte, max int) (n int, err error) {
 	return 0, &ParseError{Type: t, Off: HeaderLen, Err: err}
 }
 
-// A Reader reads whole PDUs from a byte stream. It reads ahead, but never
-// holds much more than it has received: memory does not follow the length that
-// a header claims.
+// A Reader reads whole PDUs from a byte stream. It reads ahead. Its memory is
+// bounded by the bytes that it has received, not by the length in a header.
 type Reader struct {
 	r          io.Reader
 	max        int // largest PDU accepted, in bytes; 0 means no limit but maxLen
@@ -51,8 +50,8 @@ const (
 	keepRead = 64 << 10 // bytes; the most it keeps room for without need
 )
 
-// NewReader returns a Reader that refuses PDUs longer than max bytes. If max
-// is 0 any length is accepted, as pmcd does with its agents.
+// NewReader returns a Reader that refuses PDUs longer than max bytes. If max is 0,
+// it accepts any length up to that of libpcp, as pmcd does for agents.
 func NewReader(r io.Reader, max int) *Reader {
 	return &Reader{r: r, max: max}
 }
@@ -60,14 +59,15 @@ func NewReader(r io.Reader, max int) *Reader {
 // Buffered reports the number of bytes that were read ahead.
 func (r *Reader) Buffered() int { return r.end - r.start }
 
-// Wait blocks until the first byte of the next PDU is there. A caller that
-// times PDUs, not idle peers, sets its deadline between Wait and Next.
+// Wait blocks until the first byte of the next PDU has arrived. A caller with a
+// timeout for a PDU, but not for an idle peer, sets its deadline between Wait and
+// Next.
 func (r *Reader) Wait() error { return r.fill(1) }
 
 // Next returns the next whole PDU. The slice is valid until the next call of
-// Wait or Next, and cannot be appended to. At a clean end of the stream the
-// error is io.EOF. After an error of type [*ParseError] the stream cannot be
-// read any further.
+// Wait or Next, and an append to it copies it. If the stream ends between two
+// PDUs, the error is io.EOF. After a [*ParseError] the stream cannot be read any
+// further.
 func (r *Reader) Next() ([]byte, error) {
 	err := r.fill(HeaderLen)
 	var n int

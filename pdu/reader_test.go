@@ -22,7 +22,7 @@ func TestFrame(t *testing.T) {
 		{"a header", "00000010 00007000 00000000", 0, 16, nil},
 		{"only a header", "0000000c 00007000 00000000", 0, 12, nil},
 		{"more than a PDU", "00000010 00007000 00000000 00000000 00000000", 0, 16, nil},
-		{"type that nobody knows", "00000010 00001234 00000000", 0, 16, nil},
+		{"unknown type", "00000010 00001234 00000000", 0, 16, nil},
 		{"at the limit", "00010000 00007000 00000000", 65536, 65536, nil},
 		{"above the limit", "00010001 00007000 00000000", 65536, 0, ErrTooLong},
 		{"no limit", "7ffffbff 00007000 00000000", 0, 0x7ffffbff, nil},

@@ -2,13 +2,13 @@ package pdu
 
 import "encoding/binary"
 
-// CheckResult reports whether the whole Result PDU b is one that peers accept,
-// and the reply to a Fetch of ids: as Parse would, but without an allocation.
-// What it does not refuse can be sent on as it is, or after ToHighRes. All
-// errors are of type [*ParseError].
+// CheckResult checks that b is a valid Result PDU and the reply to a Fetch of ids.
+// It makes the same checks as Parse, but does not allocate. A PDU without an error
+// can be relayed unchanged, or after ToHighRes. All errors are of type
+// [*ParseError].
 //
-// C pmcd differs: it counts the value sets and does not look at their PMIDs,
-// so an agent that is one reply behind goes unnoticed.
+// C pmcd differs: it counts the value sets and does not compare their PMIDs, so it
+// does not notice an agent that sends the reply to an earlier request.
 func CheckResult(b []byte, ids []PMID) error {
 	return (*Sets)(nil).check(b, ids)
 }
@@ -82,17 +82,15 @@ func (s *Sets) scan(b []byte, ids []PMID) (off int, err error) {
 	return off, bs.check(b, off)
 }
 
-// SpareHighRes is the number of bytes that ToHighRes wants in front of a
-// Result PDU.
+// SpareHighRes is the number of bytes that ToHighRes needs before a Result PDU.
 const SpareHighRes = highResHeaderLen - resultHeaderLen
 
-// ToHighRes makes a HighResResult PDU of a Result PDU where it is: b starts
-// with SpareHighRes bytes of any content, which the PDU b[SpareHighRes:]
-// follows, and is one PDU from its first byte afterwards. Its sender and its
-// time are 0: see SetFrom and SetHighResTime.
+// ToHighRes converts a Result PDU into a HighResResult PDU in place. The Result is
+// b[SpareHighRes:]; the bytes before it may have any content. Afterwards b is the
+// HighResResult. Its sender and its time are 0: see SetFrom and SetHighResTime.
 //
-// CheckResult must have found no fault with b[SpareHighRes:]. Otherwise
-// ToHighRes may panic.
+// Call ToHighRes only if CheckResult accepts b[SpareHighRes:]. Otherwise it may
+// panic.
 func ToHighRes(b []byte) {
 	n := binary.BigEndian.Uint32(b[SpareHighRes+resultHeaderLen-4:])
 	clear(b[:highResHeaderLen])
@@ -147,8 +145,8 @@ func ResultTime(b []byte) (sec, usec int32) {
 }
 
 // StateFlags returns the state changes that the Result PDU b of an agent
-// reports, where others have the seconds. An agent has only StateLabelChange
-// and StateNamesChange to say; other bits are returned as they are.
+// reports in place of the seconds. Agents report StateLabelChange and
+// StateNamesChange only; StateFlags returns other bits unchanged.
 func StateFlags(b []byte) int32 {
 	sec, _ := ResultTime(b)
 	return sec

@@ -47,8 +47,8 @@ type ValueSet struct {
 	Values []Value // one per instance
 }
 
-// Value formats (PM_VAL_*, pmapi.h). The two kinds of blocks are the same on
-// the wire; whoever passes values on keeps what was there.
+// Value formats (PM_VAL_*, pmapi.h). Both kinds of blocks have the same wire form.
+// A program that relays values keeps their format.
 const (
 	FormatInsitu      = 0 // the value is the 32-bit word itself
 	FormatBlock       = 1 // the value is a block further on in the PDU (PM_VAL_DPTR)

@@ -12,12 +12,11 @@ var (
 	ErrFormat = errors.New("value set mixes words and blocks")
 )
 
-// A ResultWriter appends one Result or HighResResult PDU to a buffer, value
-// set after value set, in wire form. It allocates nothing per value: a writer
-// that is used again, over a buffer that is used again, allocates nothing at
-// all.
+// A ResultWriter appends one Result or HighResResult PDU to a buffer, one value set
+// after the other. It does not allocate for each value. A writer that is reused
+// with a reused buffer does not allocate at all.
 //
-// Its methods return no error. The first failure sticks and Finish reports it.
+// Its methods return no error. Finish returns the first failure.
 type ResultWriter struct {
 	b      []byte // ends with the PDU being written
 	start  int    // where in b that begins
@@ -33,8 +32,8 @@ type ResultWriter struct {
 	tailsLen int      // bytes of all of them
 }
 
-// Reset starts a Result PDU sent by from at the end of b. What w was writing
-// is lost; the bytes before len(b) are not touched.
+// Reset starts a Result PDU sent by from at the end of b. A PDU that w has not
+// finished is lost. The bytes before len(b) do not change.
 func (w *ResultWriter) Reset(b []byte, from int32) {
 	w.reset(b, TypeResult, from, resultHeaderLen)
 }
@@ -64,9 +63,9 @@ func (w *ResultWriter) forget() {
 // Cap reports how many bytes of memory w holds for its next use.
 func (w *ResultWriter) Cap() int { return cap(w.b) + cap(w.blocks) }
 
-// Limit makes it a failure, ErrTooLong, to write more than max bytes to a PDU
-// by other means than Move; 0 is the limit of the protocol. A client may ask
-// for the same metric many times over.
+// Limit sets the longest PDU in bytes, not counting what Move appends. A longer one
+// fails with ErrTooLong. 0 is the limit of the protocol. Without a limit, a client
+// could request one metric many times and so get a very long reply.
 func (w *ResultWriter) Limit(max int) { w.max = max }
 
 // full reports whether the limit is passed, and makes that the failure.
@@ -103,12 +102,12 @@ func (w *ResultWriter) SetHighResTime(sec, nsec int64) {
 // Len reports the number of value sets so far.
 func (w *ResultWriter) Len() int { return w.sets }
 
-// Err returns the first failure, nil if there was none. What is appended after
-// it is lost, so there is no need to.
+// Err returns the first failure, or nil. After a failure, the PDU is lost, so a
+// caller may stop.
 func (w *ResultWriter) Err() error { return w.err }
 
-// Fail appends the value set of a metric that has code in place of values.
-// The code 0 means that there are none.
+// Fail appends a value set with code in place of values. The code 0 means that the
+// metric has no values.
 func (w *ResultWriter) Fail(id PMID, code Errno) {
 	if code > 0 {
 		w.fail(ErrField)
@@ -120,8 +119,8 @@ func (w *ResultWriter) Fail(id PMID, code Errno) {
 	w.open = 0
 }
 
-// Begin opens the value set of a metric. The values that follow, if any, are
-// its values; the next Begin, Fail, Move or Finish ends it.
+// Begin starts the value set of a metric. The next Begin, Fail, Move or Finish ends
+// it. A value set may have no values.
 func (w *ResultWriter) Begin(id PMID) {
 	if w.full() {
 		return
@@ -151,8 +150,8 @@ func (w *ResultWriter) Uint64(inst int32, typ MetricType, v uint64) {
 	}
 }
 
-// Float32 appends a value of type MetricFloat, which is a block although it
-// would fit in a word: so libpcp has it.
+// Float32 appends a value of type MetricFloat. As in libpcp it is a block, although
+// it would fit in a word.
 func (w *ResultWriter) Float32(inst int32, v float32) {
 	if w.block(inst, MetricFloat, 4) {
 		w.blocks = binary.BigEndian.AppendUint32(w.blocks, math.Float32bits(v))
@@ -164,8 +163,7 @@ func (w *ResultWriter) Float64(inst int32, v float64) {
 	w.Uint64(inst, MetricDouble, math.Float64bits(v))
 }
 
-// String appends a value of type MetricString, with the NUL at its end that C
-// wants.
+// String appends a value of type MetricString, with a NUL at its end for C clients.
 func (w *ResultWriter) String(inst int32, s string) {
 	if w.block(inst, MetricString, len(s)+1) {
 		w.blocks = append(append(w.blocks, s...), 0)
@@ -173,8 +171,8 @@ func (w *ResultWriter) String(inst int32, s string) {
 	}
 }
 
-// Finish returns the buffer given to Reset with the PDU at its end or, after
-// a failure, as it was.
+// Finish returns the buffer given to Reset with the PDU at its end. After a
+// failure it returns the buffer unchanged and the error.
 func (w *ResultWriter) Finish() ([]byte, error) {
 	defer w.forget()
 	n := len(w.b) - w.start

@@ -2,10 +2,9 @@ package pdu
 
 import "encoding/binary"
 
-// Sets are the value sets of a Result PDU, in wire form. The daemon moves them
-// from the agents' results into the client's ([ResultWriter.Join] and
-// [ResultWriter.Move]); values are never decoded. Sets that are used again
-// allocate nothing.
+// Sets are the value sets of a Result PDU, in wire form. [ResultWriter.Join] and
+// [ResultWriter.Move] copy them from the agents' results into the client's without
+// decoding values. Sets can be reused; then their methods do not allocate.
 type Sets struct {
 	pdu    []byte
 	starts []uint32 // of each set in pdu, and where the last one ends
@@ -32,13 +31,13 @@ func (s *Sets) Fail(ids []PMID, code Errno) {
 // Cap reports how many bytes of memory s holds for its next use.
 func (s *Sets) Cap() int { return 4 * (cap(s.starts) + cap(s.words)) }
 
-// Join says that all sets of s will be moved to w. It comes after Reset and
-// before the first set; then Finish fails if there are others than those of all
-// Joins, or not all. s must not be copied from then on, and what it aliases must
-// stay as it is until Finish.
+// Join prepares w for moving all sets of s. Call it after Reset and before the
+// first set. Finish then fails unless exactly the sets of all Joins were moved.
+// After Join, s must not be copied, and the PDU that it aliases must not change
+// until Finish.
 //
-// The value blocks of one result stay together, so they are copied at once, and
-// every offset is final when its set is moved.
+// Finish copies the value blocks of one result together, so every offset is final
+// when its set is moved.
 func (w *ResultWriter) Join(s *Sets) {
 	w.joined += emptySetLen * len(s.ids)
 	if last := len(s.starts) - 1; last >= 0 {
@@ -50,8 +49,8 @@ func (w *ResultWriter) Join(s *Sets) {
 	}
 }
 
-// Move takes the next n value sets from s, which must have them, and appends
-// them to w, which must have joined s. It writes to the PDU that s is of.
+// Move appends the next n value sets of s to w. It may panic unless w has joined s
+// and s has n sets left. Move changes the PDU that s aliases.
 func (w *ResultWriter) Move(s *Sets, n int) {
 	first := s.next
 	s.next += n

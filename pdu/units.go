@@ -9,7 +9,7 @@ import "strconv"
 //	scaleCount 4, extraUnit 5, extraScale 3
 //
 // The dimensions and scaleCount are signed. Before PCP 7.2.0 the last 8 bits
-// were padding, so a descriptor of someone else's is passed on as a whole.
+// were padding, so pmcd relays the descriptors of agents unchanged.
 type Units uint32
 
 // Scales of space, in powers of 1024 bytes (PM_SPACE_*, pmapi.h).

@@ -1,10 +1,10 @@
-// Package pmcdconf reads what pmcd is configured with: pmcd.conf and the access
-// file beside it (pmcd(1), "CONFIGURATION"), the label files of this host and
+// Package pmcdconf reads pmcd's configuration files: pmcd.conf and its access
+// file (pmcd(1), "CONFIGURATION"), the label files of this host and
 // labels.conf(5), and pcp.conf(5).
 //
-// What is accepted, what is skipped and what is rejected is as with PCP's
-// pmcd, so that one file serves both. Mistakes are reported with their place
-// and can be rendered as pmcd prints them.
+// The package accepts, skips and rejects the same lines as PCP's pmcd, so that
+// both can use one file. It reports mistakes with their file, line and column,
+// and can print them with the text that C pmcd has in its log.
 package pmcdconf
 
 import (
@@ -21,11 +21,11 @@ type Kind uint8
 
 const (
 	DSO    Kind = iota // a shared object with an entry point
-	Socket             // connected to, and perhaps started before
-	Pipe               // started, and talked to by its stdin and stdout
+	Socket             // a socket that pmcd connects to; pmcd may start the agent first
+	Pipe               // a process that pmcd starts, with pipes as its stdin and stdout
 )
 
-// String returns the word that pmcd.conf has for k.
+// String returns the word for k in pmcd.conf.
 func (k Kind) String() string {
 	switch k {
 	case DSO:
@@ -42,38 +42,40 @@ func (k Kind) String() string {
 // metrics and for the roots of dynamic subtrees of the name space.
 const MaxDomain = 510
 
-// Agents that pmcd does not start like the others.
+// Agents that pmcd starts differently.
 const (
-	PMCDEntry  = "pmcd_init" // Entry of the agent that exports pmcd's own metrics: it is part of pmcd
-	RootDomain = 1           // Domain of pmdaroot: it is started before the others, which connect to it
+	PMCDEntry  = "pmcd_init" // Entry of the agent that exports pmcd's own metrics; it is part of pmcd
+	RootDomain = 1           // Domain of pmdaroot; pmcd starts it first, because other agents connect to it
 )
 
 // An Agent is one line of pmcd.conf: an agent and the way to reach it.
 type Agent struct {
-	Name   string // what people call it; need not be unique
+	Name   string // label in pmcd.conf; need not be unique
 	Domain int    // 0 to MaxDomain, unique
 	Kind   Kind
 
-	Entry, Path string // DSO: the name of the function, the file; "" is none: "builtin" in pmcd.conf
+	// DSO: the name of the init function, and the file. Path is "" for "builtin",
+	// an agent without a file.
+	Entry, Path string
 
-	// Socket: Address is what the file says: in the family Unix the path, else
-	// the number or name of the port, which is in Port as a number. The number
-	// is not checked; above 65535 nothing can be reached.
+	// Socket: Address is the text in the file. In the family Unix it is the
+	// path. Otherwise it is the number or the name of the port, and Port is its
+	// number. Port is not checked: above 65535 the agent cannot be reached.
 	Family  access.Family
 	Address string
 	Port    int
 
-	Argv     []string // Socket and Pipe: the command; none for a socket agent that is there already
-	NotReady bool     // Pipe: it will say when it is ready (PM_ERR_PMDAREADY)
+	Argv     []string // Socket and Pipe: the command; empty for a socket agent that pmcd does not start
+	NotReady bool     // Pipe: the agent will report when it is ready (PM_ERR_PMDAREADY)
 
 	Pos Pos // of the name
 }
 
-// Same reports whether a and b are the same agent reached in the same way, so
-// that at a reload the connection to a goes on as b.
+// Same reports whether a and b are the same agent with the same connection
+// parameters, so that a reload can keep the connection to a for b.
 //
-// The name and NotReady do not matter, and neither does the path of a Unix
-// domain socket: pmcd does not compare it.
+// Same ignores the name, NotReady and the path of a Unix domain socket, as C pmcd
+// does.
 func (a Agent) Same(b Agent) bool {
 	if a.Domain != b.Domain || a.Kind != b.Kind {
 		return false
@@ -93,8 +95,8 @@ func (a Agent) Same(b Agent) bool {
 // pmcd's log shows them, with 0 for the interface of a DSO.
 func (a Agent) String() string { return a.Params(0) }
 
-// Params returns what String does, with the interface of a DSO
-// (PMDA_INTERFACE_7 is 7), which is not known before it has been loaded.
+// Params returns the string of String with iface as the interface of a DSO
+// (PMDA_INTERFACE_7 is 7). The interface is known when the DSO has been loaded.
 func (a Agent) Params(iface int) string {
 	switch a.Kind {
 	case DSO:
@@ -114,7 +116,7 @@ func (a Agent) Params(iface int) string {
 	return "bin pipe cmd=" + a.Command()
 }
 
-// Command returns Argv as one line that pmcd.conf would cut up in the same way.
+// Command returns Argv as one line with the quotes that pmcd.conf needs.
 func (a Agent) Command() string {
 	var b strings.Builder
 	for i, arg := range a.Argv {
@@ -126,7 +128,7 @@ func (a Agent) Command() string {
 	return b.String()
 }
 
-// quote returns a word as pmcd.conf may have it in an agent line.
+// quote returns a word with the quotes that it needs in an agent line.
 func quote(w string) string {
 	esc := strings.NewReplacer(`"`, `\"`, `#`, `\#`).Replace(w)
 	if w == "" || strings.ContainsFunc(w, func(r rune) bool { return r < 0x80 && isSpace(byte(r)) }) {
@@ -135,14 +137,14 @@ func quote(w string) string {
 	return esc
 }
 
-// A Config is what a configuration file says.
+// A Config is the content of a configuration file.
 type Config struct {
-	Agents []Agent // in the order of the file; may be empty, which pmcd takes for an error
-	// Rejected are the good agent lines of a configuration that is rejected:
-	// to be looked at, not to be used.
+	Agents []Agent // in the order of the file; may be empty, which is an error for pmcd
+	// Rejected are the valid agent lines of a rejected configuration. They are
+	// for display only.
 	Rejected []Agent
 	Access   *access.List // never nil
-	// Problems are mistakes and warnings in the order of the files. There may
-	// be mistakes in an accepted configuration: lines that were skipped.
+	// Problems are the mistakes and warnings, in the order of the files. An
+	// accepted configuration has mistakes if lines were skipped.
 	Problems ErrorList
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// debugNames are the debug options of PCP 7.2 (pmdbg(1)). Those that say nothing
-// here are accepted: scripts give them to any program.
+// debugNames are the debug options of PCP 7.2 (pmdbg(1)). Options without effect
+// here are accepted, because scripts give them to any program.
 var debugNames = []string{
 	"pdu", "fetch", "profile", "value", "context", "indom", "pdubuf", "log", "logmeta",
 	"optfetch", "af", "appl0", "appl1", "appl2", "pmns", "libpmda", "timecontrol", "pmc",
@@ -20,8 +20,8 @@ var debugNames = []string{
 
 var errDebug = errors.New("unknown debug option")
 
-// ParseDebug reads a list of debug options separated by commas (-D, and
-// pmSetDebug(3)), in letters of any case, and returns their names sorted.
+// ParseDebug parses a comma-separated list of debug options (-D, and
+// pmSetDebug(3)), in upper or lower case, and returns their names sorted.
 func ParseDebug(opts string) ([]string, error) {
 	var names []string
 	for name := range strings.SplitSeq(opts, ",") {

@@ -113,8 +113,8 @@ func (l ErrorList) Err() error {
 	return nil
 }
 
-// maxProblems bounds an ErrorList: a file of mistakes only would otherwise
-// take many times its size in memory, and nobody reads that many.
+// maxProblems bounds an ErrorList. Without it, a file that consists of mistakes
+// would take many times its size in memory.
 const maxProblems = 1000
 
 // add appends e, unless there are too many already.

@@ -16,18 +16,17 @@ type unresolved struct{ err error }
 func (e *unresolved) Error() string { return e.err.Error() }
 func (e *unresolved) Unwrap() error { return e.err }
 
-// A lookup is the answer to a question for a host. It is there when p.asking
-// has been waited for.
+// A lookup is the result of looking up a host. It may be read after p.asking.Wait.
 type lookup struct {
 	addrs []netip.Addr
 	err   error
 }
 
-// env returns what the access list is evaluated against.
+// env returns the environment of the access list.
 func (p *parser) env() access.Env {
 	e := access.Env{Accounts: p.res, CredsRequired: p.opt.CredsRequired}
 	for _, r := range p.rules {
-		if r.Kind == access.Host { // else nobody asks
+		if r.Kind == access.Host { // rules for accounts do not need Self
 			e.Self, _ = p.ownAddrs()
 			break
 		}
@@ -59,13 +58,13 @@ func (p *parser) hostname() (string, error) {
 	return os.Hostname()
 }
 
-// ask has what a rule for a host needs looked up while the file is read on.
+// ask starts the look-ups that a rule for a host needs. Reading goes on meanwhile.
 func (p *parser) ask(name string) {
 	names := []string{name}
 	if _, ok := literal(name); ok || strings.ContainsAny(name, "*:") || strings.EqualFold(name, "localhost") {
 		names = names[:0] // "local:" and so on
 	}
-	if self, _ := p.hostname(); self != "" { // what loopback clients are taken for
+	if self, _ := p.hostname(); self != "" { // loopback clients are evaluated with its addresses
 		names = append(names, self)
 	}
 	for _, name := range names {
@@ -77,7 +76,7 @@ func (p *parser) ask(name string) {
 	}
 }
 
-// lookup returns the addresses of a host, which is asked for once for a
+// lookup returns the addresses of a host, and looks it up once for a
 // configuration.
 func (p *parser) lookup(name string) ([]netip.Addr, error) {
 	l := p.lookups[name]

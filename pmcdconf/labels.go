@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// A Label is a label of this host as a file has it (pmLookupLabels(3)).
+// A Label is a label of this host, from a label file (pmLookupLabels(3)).
 type Label struct {
 	Name     string          // with dots where objects were nested
 	Value    json.RawMessage // JSON without white space
@@ -21,8 +21,8 @@ type Label struct {
 	File     string          // path of the file; "" for ParseLabels
 }
 
-// What one label set can hold is PM_MAXLABELS labels and PM_MAXLABELJSONLEN
-// bytes of JSON. Files do not get all of it: pmcd adds some labels of its own.
+// One label set holds at most PM_MAXLABELS labels and PM_MAXLABELJSONLEN bytes of
+// JSON. The limits for files are lower, because pmcd adds labels of its own.
 const (
 	maxLabelFile  = 1<<16 - 1 // bytes; PM_MAXLABELJSONLEN
 	maxLabelName  = 1<<8 - 1  // bytes; the length is one byte in a PDU
@@ -32,14 +32,14 @@ const (
 	maxLabelDepth = 32 // objects in objects
 )
 
-// LoadLabels reads the label files below dir ($PCP_SYSCONF_DIR): dir/labels
-// and then dir/labels/optional, each in the order of names, hidden files and
-// directories left out. Of labels with the same name the last one is taken.
-// They are returned by name.
+// LoadLabels reads the label files in dir/labels and dir/labels/optional, where
+// dir is $PCP_SYSCONF_DIR. It reads the files of each directory in the order of
+// their names, without hidden files and directories. If labels have the same
+// name, the last one counts. LoadLabels returns them sorted by name.
 //
-// A file that is not one JSON object is left out, and so is a label with a bad
-// name; warn, unless nil, is told. If dir/labels is missing the error is an
-// fs.ErrNotExist.
+// LoadLabels skips files that are not one JSON object and labels with invalid
+// names, and calls warn, unless it is nil. If dir/labels does not exist, the
+// error is fs.ErrNotExist.
 func LoadLabels(dir string, warn func(error)) ([]Label, error) {
 	if warn == nil {
 		warn = func(error) {}
@@ -55,9 +55,8 @@ func LoadLabels(dir string, warn func(error)) ([]Label, error) {
 	return bounded(set, warn), nil
 }
 
-// ParseLabels returns the labels in the text of one label file as LoadLabels
-// does, by name and none of them optional. What LoadLabels warns of is an error
-// here.
+// ParseLabels returns the labels in the text of one label file, sorted by name and
+// not optional. Where LoadLabels calls warn, ParseLabels returns an error.
 func ParseLabels(text []byte) ([]Label, error) {
 	var errs []error
 	bad := func(err error) { errs = append(errs, err) }
@@ -220,17 +219,18 @@ func validLabelName(name string) bool {
 	return name != ""
 }
 
-// LabelsConf is what labels.conf(5) says.
+// LabelsConf is the content of labels.conf(5).
 type LabelsConf struct {
 	MachineIDHash string // how to show the machine id: "none" (the default) or "sha256"
 }
 
-// LoadLabelsConf reads dir/labels.conf, in which only the part before any
-// section but [global] counts. A missing file is an fs.ErrNotExist; the
-// LabelsConf is the default then. Warn, unless nil, is told of what is ignored.
+// LoadLabelsConf reads dir/labels.conf up to the first section other than
+// [global]. If the file does not exist, the error is fs.ErrNotExist and the
+// LabelsConf has the default. LoadLabelsConf calls warn, unless it is nil, for
+// lines that it ignores.
 //
-// As libpcp it is lenient about what follows a value, and "sha256" cannot be
-// taken back: who asks for a hash somewhere does not want the id to be shown.
+// As libpcp does, it ignores text after a value, and a later "none" does not undo
+// "sha256": a file with "sha256" in any line must not expose the machine id.
 func LoadLabelsConf(dir string, warn func(error)) (LabelsConf, error) {
 	if warn == nil {
 		warn = func(error) {}

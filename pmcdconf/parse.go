@@ -12,35 +12,34 @@ import (
 	"github.com/gopcp/pmcd/access"
 )
 
-// Options say what the words of a configuration stand for. The zero Options
-// ask the system.
+// Options select how names in a configuration are resolved and what is read. With
+// the zero Options, the system resolves names and everything is read.
 type Options struct {
 	Hostname string   // of this host; "" is os.Hostname
 	Resolver Resolver // nil is the system's
-	// CredsRequired is for the access list: peers have to say who they are
-	// even if there is no rule for users or groups (pmcd -S).
+	// CredsRequired makes credentials mandatory in the access list, even if
+	// there is no rule for users or groups (pmcd -S).
 	CredsRequired bool
 	// AgentsOnly leaves out the access section.
 	AgentsOnly bool
-	// All has mistakes reported that come after one at which pmcd stops reading:
-	// in the lines behind it, in the access section and in the access file. What
-	// is accepted stays the same.
+	// All continues after mistakes at which pmcd stops reading, and reports those
+	// in the lines after it, in the access section and in the access file. It
+	// accepts the same configurations.
 	All bool
 }
 
-// Parse reads a configuration without the access file beside it. An error
-// means that the configuration is rejected; it is of type ErrorList, and the
-// Config is there nevertheless, for its Problems and what else is said of it
-// there. That there are no agents is not an error.
+// Parse reads a configuration without its access file. Messages call the file
+// name. An error means that the configuration is rejected. It is of type
+// ErrorList, and the Config is not nil: see Problems and Rejected. A configuration
+// without agents is not an error.
 func Parse(name string, r io.Reader, opt Options) (*Config, error) {
 	p := newParser(opt)
 	return p.run(func() bool { return p.main(name, r) })
 }
 
-// ParseFile reads the configuration in path and the access rules in
-// path.access, which may be missing. An error means that the configuration is
-// rejected, as in Parse, or that a file cannot be opened: then the Config is
-// nil.
+// ParseFile reads the configuration in path and the access rules in path.access,
+// if that file exists. An error means that the configuration is rejected, as in
+// Parse, or that a file cannot be opened. In the second case the Config is nil.
 func ParseFile(path string, opt Options) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -335,7 +335,7 @@ func TestBounds(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "file of more than") {
 		t.Errorf("large file: got %v", err)
 	}
-	// More mistakes than anybody reads: the verdict is on all of them.
+	// More mistakes than an ErrorList holds: all of them count for the verdict.
 	for _, tt := range []struct {
 		last string
 		ok   bool
@@ -394,7 +394,7 @@ func TestSystemResolver(t *testing.T) {
 	}
 }
 
-// together answers nobody before all names have been asked for.
+// together answers no question before all names have been asked for.
 type together struct {
 	fake
 	asked *sync.WaitGroup

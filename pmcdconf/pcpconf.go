@@ -13,14 +13,15 @@ import (
 // A Setting is one variable of pcp.conf(5).
 type Setting struct{ Name, Value string }
 
-// LoadPCPConf reads pcp.conf and returns what it adds to an environment that
-// is looked up with lookup (os.LookupEnv), in the order of the file: a variable
-// that is set already, even to nothing, wins, and so does the first of two.
-// Agents rely on finding all of it in theirs.
+// LoadPCPConf reads pcp.conf and returns the variables that are not yet in the
+// environment, in the order of the file. The function lookup looks up a variable
+// of the environment (os.LookupEnv). A variable that is set there is left out,
+// even if its value is empty. If the file sets a variable twice, the first value
+// counts. Agents rely on all variables of pcp.conf in their environment.
 //
 // The file is $PCP_CONF, else $PCP_DIR/etc/pcp.conf, else /etc/pcp.conf or, if
-// that cannot be read, /usr/local/etc/pcp.conf. Without any of them the error
-// is an fs.ErrNotExist; pmcd goes on then.
+// that cannot be read, /usr/local/etc/pcp.conf. If there is none, the error is
+// fs.ErrNotExist; pmcd continues without it.
 func LoadPCPConf(lookup func(string) (string, bool)) ([]Setting, error) {
 	paths := []string{"/etc/pcp.conf", "/usr/local/etc/pcp.conf"}
 	if path, ok := lookup("PCP_CONF"); ok {
@@ -41,8 +42,8 @@ func LoadPCPConf(lookup func(string) (string, bool)) ([]Setting, error) {
 	return nil, first
 }
 
-// SetPCPEnv puts what pcp.conf says into the environment, as libpcp does in
-// every program. That there is no pcp.conf is no error.
+// SetPCPEnv adds the variables of pcp.conf to the environment of this process, as
+// libpcp does in every program. A missing pcp.conf is not an error.
 func SetPCPEnv() error {
 	vars, err := LoadPCPConf(os.LookupEnv)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

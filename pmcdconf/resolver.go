@@ -14,13 +14,13 @@ import (
 )
 
 // A Resolver looks up names while a configuration is read and, as an
-// access.Resolver, later on. Its methods may be called at the same time.
+// access.Resolver, later. Its methods may be called concurrently.
 type Resolver interface {
 	// Hosts returns the addresses of a host.
 	Hosts(name string) ([]netip.Addr, error)
 	// Port returns the port of a service.
 	Port(name string) (int, error)
-	// User returns the uid of a user and the ids of his groups.
+	// User returns the uid of a user and the ids of the user's groups.
 	User(name string) (uid uint32, groups []uint32, err error)
 	// GroupName returns the name of a group, or "".
 	GroupName(gid uint32) string
@@ -35,7 +35,7 @@ type Resolver interface {
 // no name server answers; the hosts are unresolvable then.
 const maxResolve = 5 * time.Second
 
-// A system asks the system.
+// A system is the Resolver of the operating system.
 type system struct {
 	limit time.Duration // for a host; maxResolve but in tests
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// What can be wrong in a name space. Err of every Error is or wraps one of
-// these or an error of the file system; the text is that of PCP.
+// Mistakes in a name space. Err of every Error is or wraps one of these or an
+// error of the file system. The texts are PCP's.
 var (
-	// ErrCpp is any mistake in what pmcpp(1) reads.
+	// ErrCpp is any mistake that the preprocessor finds.
 	ErrCpp = errors.New("pmcpp returned non-zero exit status")
 
 	ErrPath          = errors.New("Expected NAME or PATH")
@@ -29,14 +29,14 @@ var (
 	ErrRoots         = errors.New(`Multiple name space entries for "root"`)
 	ErrDuplicatePMID = errors.New("Duplicate metric id")
 
-	// ErrSize is text or a tree past Options.MaxBytes. C pmcd differs: it
-	// has no bound.
+	// ErrSize reports that the text or the tree exceeds Options.MaxBytes.
+	// C pmcd differs: it has no limit.
 	ErrSize = errors.New("Name space too large")
 
 	errInternal = errors.New("internal error")
 )
 
-// A cause is an error with a text of its own that is one of the above.
+// A cause is one of the above with a text of its own.
 type cause struct {
 	error // errors.Is finds it
 	text  string
@@ -69,12 +69,13 @@ func (p Pos) String() string {
 	return b.String()
 }
 
-// An Error is one mistake in a PMNS file. C pmcd differs: it names no place
-// for a mistake that is found after the last line, and one past the place for
-// some others.
+// An Error is one mistake in a PMNS file.
+//
+// C pmcd differs: it prints no line number for mistakes that it finds after the
+// last line, and a line number that is one too high for some others.
 type Error struct {
 	Pos  Pos
-	Text string // the line as it was read, without its newline; "" if not at hand
+	Text string // the line, without its newline; "" if it is no longer in memory
 	Err  error
 }
 
@@ -121,13 +122,13 @@ func padding(s string) string {
 	}, s)
 }
 
-// maxErrors is how many mistakes an ErrorList names.
+// maxErrors is the number of mistakes that an ErrorList holds, besides errMore.
 const maxErrors = 20
 
 var errMore = errors.New("Too many errors")
 
-// An ErrorList is what Load returns: one mistake of grammar, which ends the
-// reading, or those found in a tree that was read to its end.
+// An ErrorList is the error of Load: either one mistake of grammar, after which
+// Load stops reading, or the mistakes in a tree that was read to its end.
 type ErrorList []*Error
 
 // add appends an error and reports whether there is room for more.

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// maxLine bounds a line, in bytes, before and after macros are replaced. C
-// C pmcd differs: a line of 256 bytes is Absurdly long.
+// maxLine is the longest line in bytes, before and after macros are replaced.
+// C pmcd differs: it refuses a line of 256 bytes as "Absurdly long".
 const maxLine = 64 << 10
 
-// blanks separate words, as isspace(3) has them.
+// blanks are the bytes that separate words: those of isspace(3).
 const blanks = " \t\v\f\r\n"
 
 // A budget is what is left of Options.MaxBytes.
@@ -86,8 +86,9 @@ func openFile(path string) (io.ReadCloser, error) {
 }
 
 // A ShellFunc runs the command of a #shell line and returns its output. Close
-// waits for the end of the command, ends it if its output was not read to the
-// end, and returns an error if it failed; that error is a warning only.
+// waits for the command to exit. If the output was not read to its end, Close
+// kills the command first. Its error reports that the command failed, which is a
+// warning only.
 type ShellFunc func(command string) (io.ReadCloser, error)
 
 // Shell runs commands by /bin/sh until ctx is done.
@@ -95,11 +96,11 @@ func Shell(ctx context.Context) ShellFunc {
 	return func(command string) (io.ReadCloser, error) {
 		s := &shell{cmd: exec.CommandContext(ctx, "/bin/sh", "-c", command)}
 		s.cmd.Stderr = &s.stderr
-		// A group of its own, so that what the shell started ends with it
-		// and does not hold its standard output.
+		// A process group of its own, so that the shell's children are killed
+		// with it and do not keep its standard output open.
 		s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		s.cmd.Cancel = s.kill
-		s.cmd.WaitDelay = time.Second // for standard error, held by what left the group
+		s.cmd.WaitDelay = time.Second // for processes outside of the group that keep standard error open
 		out, err := s.cmd.StdoutPipe()
 		if err != nil {
 			return nil, err

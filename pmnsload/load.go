@@ -10,41 +10,43 @@ import (
 	"runtime/debug"
 )
 
-// Options tell how to read a name space.
+// Options select how to read a name space. The zero Options are those for pmcd's
+// default file.
 type Options struct {
-	// Preprocess is for files of -n and -N. The default file is read as it
-	// is, with lines # N "file" as the only control lines.
+	// Preprocess enables the preprocessor, for files of -n and -N. Without it,
+	// lines # N "file" are the only control lines.
 	Preprocess bool
 
-	// Unique makes a PMID with two names an error (pmcd -N). Dynamic roots
-	// are excepted.
+	// Unique makes a PMID with two names an error (pmcd -N), except for
+	// dynamic roots.
 	Unique bool
 
-	// IncludePath is the directories that #include searches after that of
-	// the first file. pmcpp(1) has $PCP_VAR_DIR/pmns as the last one.
+	// IncludePath lists the directories that #include searches after the
+	// directory of the first file. For pmcpp(1), $PCP_VAR_DIR/pmns is the last.
 	IncludePath []string
 
-	// Open opens what is read and included; nil means files that are
-	// regular or character devices.
+	// Open opens the file and included files. If it is nil, regular files and
+	// character devices can be opened.
 	Open func(path string) (io.ReadCloser, error)
 
-	// Shell runs the commands of #shell; nil means Shell with no end of its
-	// own. A daemon gives it one, or NoShell.
+	// Shell runs the commands of #shell. If it is nil, it is
+	// Shell(context.Background()), which has no time limit. A daemon sets a
+	// Shell with a deadline, or NoShell.
 	Shell ShellFunc
 
-	// Warn is told of commands of #shell that failed. Their output counts
-	// all the same.
+	// Warn, unless it is nil, is called for commands of #shell that failed.
+	// Their output is used nevertheless.
 	Warn func(*Error)
 
-	// MaxBytes bounds the text read, the text after preprocessing and the
-	// names in the tree, taken together, in bytes; 0 means DefaultMaxBytes.
+	// MaxBytes limits the sum of the text read, the text after preprocessing
+	// and the names in the tree, in bytes. 0 means DefaultMaxBytes.
 	MaxBytes int64
 }
 
-// DefaultMaxBytes is enough for a million names.
+// DefaultMaxBytes is enough for a name space of a million names.
 const DefaultMaxBytes = 256 << 20
 
-// withDefaults returns a copy without nils.
+// withDefaults returns a copy of o with defaults in place of zero values.
 func (o Options) withDefaults() *Options {
 	if o.Open == nil {
 		o.Open = openFile
@@ -58,7 +60,7 @@ func (o Options) withDefaults() *Options {
 	return &o
 }
 
-// Load reads the name space of a file. Its error is an ErrorList.
+// Load reads the name space in a file. Its error is an ErrorList.
 func Load(path string, opt Options) (*Tree, error) {
 	rc, err := opt.withDefaults().Open(path)
 	if err != nil {
@@ -67,8 +69,8 @@ func Load(path string, opt Options) (*Tree, error) {
 	return parse(path, rc, opt)
 }
 
-// Parse reads a name space from r, which messages call name. Its error is an
-// ErrorList.
+// Parse reads a name space from r. Name is the name of the file in messages. The
+// error is an ErrorList.
 func Parse(name string, r io.Reader, opt Options) (*Tree, error) {
 	return parse(name, io.NopCloser(r), opt)
 }
@@ -80,7 +82,7 @@ func parse(name string, rc io.ReadCloser, options Options) (t *Tree, err error) 
 	defer done()
 	p := &parser{src: src, spent: spent, file: name}
 	p.reserve(size(rc))
-	// A file must not end a daemon that reads it again.
+	// A bug must not end a daemon that reloads a file.
 	defer func() {
 		if v := recover(); v != nil {
 			t, err = nil, ErrorList{p.errorAt(nil, 0, causef(errInternal, "%v\n%s", v, debug.Stack()))}
@@ -92,7 +94,7 @@ func parse(name string, rc io.ReadCloser, options Options) (t *Tree, err error) 
 	return build(p, opt.Unique)
 }
 
-// size returns the size of a file that tells it, else 0.
+// size returns the size of a file that has a Stat method, else 0.
 func size(rc io.ReadCloser) int64 {
 	if f, ok := rc.(interface{ Stat() (fs.FileInfo, error) }); ok {
 		if fi, err := f.Stat(); err == nil {
@@ -102,7 +104,7 @@ func size(rc io.ReadCloser) int64 {
 	return 0
 }
 
-// source returns the lines of rc, and what to do when no more are wanted.
+// source returns the lines of rc, and a function that closes it.
 func (o *Options) source(name string, rc io.ReadCloser, spent *budget) (lineSource, func()) {
 	if o.Preprocess {
 		c := newCpp(name, rc, o, spent)
@@ -121,8 +123,10 @@ func cannotOpen(path string, err error) error {
 	return ErrorList{{Err: &cause{err, fmt.Sprintf("Cannot open %q: %v", path, err)}}}
 }
 
-// Preprocess writes to w what pmcpp(1) makes of a file, as far as it gets.
-// C pmcd differs: pmcpp drops a last line without newline.
+// Preprocess writes the output of the preprocessor for a file to w, up to the
+// first error.
+//
+// C pmcd differs: pmcpp(1) drops a last line without newline.
 func Preprocess(w io.Writer, path string, options Options) error {
 	opt := options.withDefaults()
 	opt.Preprocess = true

@@ -2,22 +2,22 @@ package pmnsload
 
 import "github.com/gopcp/pmcd/pdu"
 
-// A Stretch is metrics that follow each other in a traversal, in the form that
-// PMNS_NAMES has for them (pdu.PMNSNames): of each name the length, in a
-// 32-bit word, and the bytes, padded to whole words with '~'.
+// A Stretch holds the names of consecutive metrics of a traversal in the wire form
+// of a PMNS_NAMES PDU (pdu.PMNSNames): for each name its length, in a 32-bit word,
+// and its bytes, padded to whole words with '~'.
 type Stretch struct {
-	Wire  string // the tree's own
+	Wire  string // shares the tree's memory
 	Names int
-	Bytes int // of the names alone
+	Bytes int // in the names, without lengths and padding
 
-	// Root comes behind the names; nil if there is none, which is so at the
-	// end only, or where the tree has non-leaves with nothing below them.
+	// Root is the dynamic root after the names, or nil. It is nil only in the
+	// last Stretch and where the tree has non-leaves with nothing below them.
 	Root *DynamicRoot
 }
 
-// Stretches returns what All yields, in pieces that need not be put together.
-// The slice must not be changed: those of all names are the tree's own, and made
-// when they are asked for first.
+// Stretches returns the names that All yields, in wire form. The caller must not
+// change the slice: that of all names belongs to the tree, which makes it at the
+// first call.
 func (t *Tree) Stretches(name string) []Stretch {
 	if name == "" && !t.empty() {
 		return t.whole()

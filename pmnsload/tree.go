@@ -10,18 +10,17 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Tree is a name space. It is never written once it has been returned, so
-// any number of goroutines may use it. The strings that it hands out are its
-// own: they cost nothing, and keep all of it in memory. The zero Tree, and a
-// nil one, is a name space without names.
-//
-// Nodes are in the order of a traversal, so that what is below a node is
-// behind it, and as many nodes as it says. The name of a non-leaf is the first part of
-// the name of the first leaf below it, and shares its text.
+// A Tree is a name space. It is immutable and safe for concurrent use. The strings
+// that its methods return share the memory of the tree: they are not copied, and
+// any of them keeps the whole tree in memory. The zero Tree and a nil *Tree are
+// name spaces without names.
 type Tree struct {
-	text  string // names one behind the other, those of leaves as Stretch has them
-	nodes []node // nodes[0] is the root, whose name is ""
-	table table  // finds a node by its name
+	text string // all names; those of leaves in the form of Stretch.Wire
+	// nodes are in the order of a traversal: the nodes below a node follow it.
+	// nodes[0] is the root, with the name "". The name of a non-leaf is the first
+	// part of the name of the first leaf below it, and shares its text.
+	nodes []node
+	table table // finds a node by its name
 	ids   []int32
 	roots []DynamicRoot
 	// longest is the length of the longest name of a dynamic root.
@@ -41,18 +40,18 @@ func (n *node) size() int { return int(n.nodes) }
 // maxNodes is one less than what a table can number.
 const maxNodes = 1<<24 - 2
 
-// A Kind tells what a name is.
+// A Kind is the kind of a name.
 type Kind int
 
 const (
-	// Unknown is no name (PM_ERR_NAME).
+	// Unknown is a string that is not a name (PM_ERR_NAME).
 	Unknown Kind = iota
 	// Leaf is the name of a metric.
 	Leaf
-	// NonLeaf is a place in the tree (PM_ERR_NONLEAF).
+	// NonLeaf is a name with names below it (PM_ERR_NONLEAF).
 	NonLeaf
-	// Dynamic is the name of a dynamic root or one below it, which only the
-	// agent can tell about.
+	// Dynamic is the name of a dynamic root or a name below one, which only
+	// the agent knows.
 	Dynamic
 )
 
@@ -71,24 +70,24 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// An Entry is what a Tree knows of a name.
+// An Entry describes a name.
 type Entry struct {
 	Kind Kind
 
-	// PMID is that of a Leaf; pdu.DynamicRoot(Domain) of a Dynamic one; and
-	// otherwise pdu.NoPMID.
+	// PMID is the PMID of a Leaf, pdu.DynamicRoot(Domain) of a Dynamic name,
+	// and otherwise pdu.NoPMID.
 	PMID pdu.PMID
 
-	// Domain is that of the agent if Kind is Dynamic, and otherwise 0.
+	// Domain is the domain of the agent if Kind is Dynamic, and otherwise 0.
 	Domain int
 
-	// Name is the full name; that of the dynamic root if Kind is Dynamic;
-	// and "" for Unknown. It is the tree's own copy.
+	// Name is the full name. If Kind is Dynamic, it is the name of the dynamic
+	// root; if Kind is Unknown, it is "". It shares the tree's memory.
 	Name string
 }
 
-// Find looks a full name up. The name "" is the root of the tree, a NonLeaf;
-// to ask for its PMID is PM_ERR_NAME nonetheless, see PMID.
+// Find looks up a full name. The name "" is the root of the tree, a NonLeaf. PMID
+// differs: its result for "" is Unknown.
 func (t *Tree) Find(name string) Entry {
 	if t.empty() {
 		if name == "" {
@@ -105,8 +104,9 @@ func (t *Tree) Find(name string) Entry {
 	return t.entry(&t.nodes[i])
 }
 
-// PMID looks the PMID of a name up, which is pdu.NoPMID if the name is neither
-// Leaf nor Dynamic. The name "" is Unknown.
+// PMID looks up the PMID of a name. It is pdu.NoPMID if the name is neither Leaf
+// nor Dynamic. The name "" is Unknown, because pmcd replies to a request for its
+// PMID with PM_ERR_NAME.
 func (t *Tree) PMID(name string) (pdu.PMID, Kind) {
 	if name == "" || t.empty() {
 		return pdu.NoPMID, Unknown
@@ -147,9 +147,9 @@ func (t *Tree) find(name string) int32 {
 	return t.table.find(t, name)
 }
 
-// above returns the index of the dynamic root that name is below of, or -1. A
-// name with an empty component is below nothing. Prefixes longer than any
-// dynamic root are not looked at: a client may send a name of 64 kB of dots.
+// above returns the index of the dynamic root above name, or -1. A name with an
+// empty component has none. Prefixes longer than the longest dynamic root are
+// skipped: a client may send a name of 64 kB of dots.
 func (t *Tree) above(name string) int32 {
 	for k := 0; k <= t.longest && k < len(name); k++ {
 		if name[k] != '.' {
@@ -171,9 +171,9 @@ func (t *Tree) above(name string) int32 {
 
 func (t *Tree) name(n *node) string { return t.text[n.off : n.off+n.len] }
 
-// Names returns all names of a metric, the one defined last in the tree
-// first, as C pmcd does: clients that want one name take the first. There are
-// none for a dynamic root.
+// Names returns all names of a metric. As with C pmcd, the name defined last in
+// the tree is the first: clients that want one name take the first. A dynamic root
+// has none.
 func (t *Tree) Names(id pdu.PMID) []string {
 	if t.empty() {
 		return nil
@@ -195,9 +195,9 @@ func (t *Tree) Names(id pdu.PMID) []string {
 	return names
 }
 
-// Children returns the last components of the names one level below name, in
-// the order of the file, if name is a NonLeaf, and nil otherwise. A dynamic
-// root is not a leaf here.
+// Children returns the last components of the names one level below a NonLeaf, in
+// the order of the file. For other names it returns nil. A dynamic root is not a
+// leaf here.
 func (t *Tree) Children(name string) []pdu.Child {
 	below := t.below(name)
 	if len(below) == 0 || below[0].id != pdu.NoPMID {
@@ -218,10 +218,10 @@ func (t *Tree) Children(name string) []pdu.Child {
 	return children
 }
 
-// All yields the metrics below a name, depth first in the order of the file.
-// A Leaf yields itself. A dynamic root stands for all names below it, and is
-// yielded as one, also if name is its name. There are none if name is Unknown
-// or below a dynamic root.
+// All yields the metrics below a name, depth first in the order of the file. For a
+// Leaf it yields the leaf itself. It yields a dynamic root as one Entry, which
+// stands for all names below it, also if name is the name of the root. If name is
+// Unknown or below a dynamic root, All yields nothing.
 func (t *Tree) All(name string) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		below := t.below(name)
@@ -251,8 +251,8 @@ type DynamicRoot struct {
 	Domain int // of the agent
 }
 
-// DynamicRoots returns the dynamic roots in the order of a traversal. The
-// slice is the tree's.
+// DynamicRoots returns the dynamic roots in the order of a traversal. The caller
+// must not change the slice.
 func (t *Tree) DynamicRoots() []DynamicRoot {
 	if t == nil {
 		return nil
@@ -260,7 +260,7 @@ func (t *Tree) DynamicRoots() []DynamicRoot {
 	return t.roots
 }
 
-// Len reports how many names All("") yields.
+// Len returns the number of names that All("") yields.
 func (t *Tree) Len() int {
 	if t == nil {
 		return 0
