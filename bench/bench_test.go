@@ -24,14 +24,14 @@ func TestMain(m *testing.M) {
 }
 
 func TestFlat(t *testing.T) {
-	mem := func(mb ...int64) (all []still) {
+	mem := func(mb ...int64) (all []snapshot) {
 		for _, n := range mb {
-			all = append(all, still{rss: n << 20})
+			all = append(all, snapshot{rss: n << 20})
 		}
 		return all
 	}
 	for _, tt := range []struct {
-		at   []still
+		at   []snapshot
 		flat bool
 	}{
 		{mem(10, 20, 20, 20, 20, 20, 20, 20, 20, 20), true},

@@ -38,15 +38,15 @@ func connects(n int) func(r *run) error {
 	}
 }
 
-// storms are the measures of storm: goal is for the time until all are served, in
+// connectStormMeasures are the measures of storm: goal is for the time until all are served, in
 // milliseconds.
-func storms(goal float64) []measure {
+func connectStormMeasures(goal float64) []measure {
 	return []measure{{key: "all", unit: "ms", goal: goal, own: true}, {key: "failed"}}
 }
 
-// storm has n clients connect and ask something at the same moment. The time
+// connectStorm has n clients connect and ask something at the same moment. The time
 // until the last has its answer counts.
-func storm(n int) func(r *run) error {
+func connectStorm(n int) func(r *run) error {
 	return func(r *run) error {
 		// These clients are goroutines that wait, and threads would be in the way.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
@@ -75,25 +75,25 @@ func storm(n int) func(r *run) error {
 	}
 }
 
-// crowdSizes are the numbers of idle clients of the scenario "clients".
-var crowdSizes = []int{0, 10, 100, 300, 1000, 3000, 10_000}
+// idleCounts are the numbers of idle clients of the scenario "clients".
+var idleCounts = []int{0, 10, 100, 300, 1000, 3000, 10_000}
 
-// crowds are the measures of crowd.
-var crowds = func() []measure {
+// idleMeasures are the measures of idleClients.
+var idleMeasures = func() []measure {
 	all := []measure{
 		{key: "1000/none", goal: 1.1, own: true},
 		{key: "10000/none", goal: 1.2, own: true},
 		{key: "KiB/client", unit: "KiB", goal: 6, own: true},
 	}
-	for _, n := range crowdSizes {
+	for _, n := range idleCounts {
 		all = append(all, measure{key: fmt.Sprintf("p50@%d", n), unit: "µs"})
 	}
 	return all
 }()
 
-// crowd connects more and more clients that do nothing then, and measures a
+// idleClients connects more and more clients that do nothing then, and measures a
 // fetch beside them.
-func crowd(r *run) error {
+func idleClients(r *run) error {
 	var idle []*client
 	defer func() {
 		for _, c := range idle {
@@ -101,7 +101,7 @@ func crowd(r *run) error {
 		}
 	}()
 	before := rss(r.pid())
-	for _, n := range crowdSizes {
+	for _, n := range idleCounts {
 		for len(idle) < n {
 			c, err := r.dial()
 			if err != nil {

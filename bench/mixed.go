@@ -29,7 +29,7 @@ func (s *soak) workers() ([]worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []worker{s.connects, s.crowds, s.reloads(), s.deaths(), s.client("stores", s.store())}
+	all := []worker{s.connects, s.idleClients, s.reloads(), s.deaths(), s.client("stores", s.store())}
 	for range 3 {
 		all = append(all,
 			s.client("fetches", s.fetches(ids)),
@@ -181,8 +181,8 @@ func (s *soak) connects(over <-chan struct{}) {
 	}
 }
 
-// crowds has many clients come, one after the other, and leave all at once.
-func (s *soak) crowds(over <-chan struct{}) {
+// idleClients has many clients come, one after the other, and leave all at once.
+func (s *soak) idleClients(over <-chan struct{}) {
 	var idle []*client
 	for done := false; !done; {
 		done = pause(over, pace)

@@ -76,9 +76,9 @@ func TestPeerOurs(t *testing.T) {
 		switch s.name {
 		case "slow-agent", "half-pdu", "flood":
 			s.run = map[string]func(*run) error{
-				"slow-agent": beside(100*time.Millisecond, waiting),
-				"half-pdu":   beside(100*time.Millisecond, halfPDU),
-				"flood":      beside(100*time.Millisecond, floodFetch),
+				"slow-agent": contention(100*time.Millisecond, waiting),
+				"half-pdu":   contention(100*time.Millisecond, halfPDU),
+				"flood":      contention(100*time.Millisecond, floodFetch),
 			}[s.name]
 		case "storm-64", "storm-1000", "connect-16":
 		default:

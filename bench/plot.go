@@ -31,7 +31,7 @@ func plots(results []result) map[string]string {
 			var k float64
 			switch kind, rest, _ := strings.Cut(results[i].Scenario, "-"); {
 			case kind == "clients":
-				for _, n := range crowdSizes {
+				for _, n := range idleCounts {
 					add(&idle, float64(n), fmt.Sprintf("p50@%d", n), 1)
 				}
 			case kind == "name" && scan(rest, &k):

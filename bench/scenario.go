@@ -90,8 +90,8 @@ var scenarios = func() []scenario {
 		{name: "traverse", about: "all names", shows: rate(40), run: traverse("", 1000)},
 		{name: "connect", about: "connect, greet, close", shows: rate(0.9), run: connects(1)},
 		{name: "connect-16", about: "16 clients, the same", shows: rate(1.5), run: connects(16)},
-		{name: "storm-64", about: "64 connect at once, until all are served", shows: storms(30), run: storm(64)},
-		{name: "storm-1000", about: "1,000 connect at once", shows: storms(0), rounds: 2, run: storm(1000)},
+		{name: "storm-64", about: "64 connect at once, until all are served", shows: connectStormMeasures(30), run: connectStorm(64)},
+		{name: "storm-1000", about: "1,000 connect at once", shows: connectStormMeasures(0), rounds: 2, run: connectStorm(1000)},
 		{name: "reload", about: "SIGHUP until a new name is known; the longest wait of another client meanwhile", shows: reloads, fresh: true, run: reload},
 
 		{name: "name-100k", about: "name to PMID, 100,000 names", setup: gen, shows: usual(0.9, 1), run: names(1)},
@@ -124,12 +124,12 @@ var scenarios = func() []scenario {
 	slow, dead := setup{delay: time.Second}, setup{delay: never}
 	traverseAll := encode(&pdu.PMNSTraverse{})
 	return append(s, []scenario{
-		{name: "slow-agent", about: "a client beside one that waits for an agent that takes 1 s", setup: slow, shows: victim, rounds: 1, fresh: true, run: beside(3*time.Second, waiting)},
-		{name: "dead-agent", about: "... for an agent that never answers", setup: dead, shows: victim, rounds: 1, fresh: true, run: beside(7*time.Second, waiting)},
-		{name: "half-pdu", about: "... that has sent half a PDU", shows: victim, rounds: 1, fresh: true, run: beside(6*time.Second, halfPDU)},
-		{name: "flood", about: "... that sends fetches and reads nothing", shows: victim, rounds: 1, fresh: true, run: beside(5*time.Second, floodFetch)},
-		{name: "flood-traverse", about: "... that asks for all names and reads nothing", shows: victim, rounds: 1, fresh: true, run: beside(5*time.Second, flood(traverseAll))},
-		{name: "clients", about: "idle clients: a fetch beside them, and memory", shows: crowds, rounds: 3, fresh: true, run: crowd},
+		{name: "slow-agent", about: "a client beside one that waits for an agent that takes 1 s", setup: slow, shows: victim, rounds: 1, fresh: true, run: contention(3*time.Second, waiting)},
+		{name: "dead-agent", about: "... for an agent that never answers", setup: dead, shows: victim, rounds: 1, fresh: true, run: contention(7*time.Second, waiting)},
+		{name: "half-pdu", about: "... that has sent half a PDU", shows: victim, rounds: 1, fresh: true, run: contention(6*time.Second, halfPDU)},
+		{name: "flood", about: "... that sends fetches and reads nothing", shows: victim, rounds: 1, fresh: true, run: contention(5*time.Second, floodFetch)},
+		{name: "flood-traverse", about: "... that asks for all names and reads nothing", shows: victim, rounds: 1, fresh: true, run: contention(5*time.Second, flood(traverseAll))},
+		{name: "clients", about: "idle clients: a fetch beside them, and memory", shows: idleMeasures, rounds: 3, fresh: true, run: idleClients},
 		{name: "rss", about: "memory without clients, after some fetches", shows: []measure{
 			{key: "RSS", unit: "MB", goal: 20, own: true}, {key: "RSS helpers", unit: "MB"}}, rounds: 3, fresh: true, run: memory},
 		{name: "start", about: "exec until all agents have values", shows: startings(0.6), starts: true, run: starting},

@@ -37,8 +37,8 @@ const soakPhases = 10
 // extraAgent is the line that reloads add and remove.
 var extraAgent = setup{delay: time.Millisecond}
 
-// A still is what a daemon that has nothing to do has.
-type still struct {
+// A snapshot is what a daemon that has nothing to do has.
+type snapshot struct {
 	agents                  int // reloads change their number
 	goroutines, descriptors int
 	rss                     int64 // bytes
@@ -66,7 +66,7 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 	if err != nil {
 		return err
 	}
-	var at []still
+	var at []snapshot
 	for phase := range soakPhases {
 		over := make(chan struct{})
 		var wg sync.WaitGroup
@@ -87,7 +87,7 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 		if err := d.ended(); err != nil {
 			return err
 		}
-		now, err := s.still(at)
+		now, err := s.snapshot(at)
 		if err != nil {
 			return err
 		}
@@ -104,8 +104,8 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 // flat is an error if memory has grown: the most of the second half over that of
 // the first, without the first phase, in which pools are filled. Of a load that
 // took so little time more is allowed.
-func flat(at []still, took time.Duration) error {
-	most := func(part []still) (n int64) {
+func flat(at []snapshot, took time.Duration) error {
+	most := func(part []snapshot) (n int64) {
 		for _, s := range part {
 			n = max(n, s.rss)
 		}
@@ -122,20 +122,20 @@ func flat(at []still, took time.Duration) error {
 	return nil
 }
 
-// still waits until no client is connected, all agents are well, and there are
+// snapshot waits until no client is connected, all agents are well, and there are
 // no more goroutines and descriptors than there were when there first were as
 // many agents.
-func (s *soak) still(before []still) (now still, err error) {
+func (s *soak) snapshot(before []snapshot) (now snapshot, err error) {
 	err = s.poll(20*time.Millisecond, func() error {
 		r, err := s.status()
 		if err != nil {
 			return err
 		}
-		now = still{len(r.Agents), r.Goroutines, descriptors(s.pid()), rss(s.pid())}
+		now = snapshot{len(r.Agents), r.Goroutines, descriptors(s.pid()), rss(s.pid())}
 		if len(r.Clients) > 0 {
 			return fmt.Errorf("%d clients are left", len(r.Clients))
 		}
-		if i := slices.IndexFunc(before, func(b still) bool { return b.agents == now.agents }); i >= 0 {
+		if i := slices.IndexFunc(before, func(b snapshot) bool { return b.agents == now.agents }); i >= 0 {
 			if b := before[i]; now.goroutines > b.goroutines || now.descriptors > b.descriptors {
 				return fmt.Errorf("%d goroutines and %d descriptors are left, and not %d and %d",
 					now.goroutines, now.descriptors, b.goroutines, b.descriptors)

@@ -55,7 +55,7 @@ func reload(r *run) error {
 		return err
 	}
 	alone := r.measure(l)
-	var known, beside timing
+	var known, during timing
 	var names []string
 	for i := range 5 {
 		names = append(names, fmt.Sprintf("reloaded%d", i))
@@ -82,15 +82,15 @@ func reload(r *run) error {
 		close(stop)
 		t := <-other
 		r.count(t)
-		beside.took = append(beside.took, t.took...)
+		during.took = append(during.took, t.took...)
 		if err != nil {
 			return err
 		}
 	}
 	slices.Sort(known.took)
-	slices.Sort(beside.took)
+	slices.Sort(during.took)
 	r.got["known"] = known.at(0.5) / 1e3
-	r.got["wait"] = beside.at(1) / 1e3
-	r.got["wait-p99"] = (beside.at(1) - alone.at(0.99)) / 1e3
+	r.got["wait"] = during.at(1) / 1e3
+	r.got["wait-p99"] = (during.at(1) - alone.at(0.99)) / 1e3
 	return nil
 }

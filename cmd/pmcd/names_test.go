@@ -34,7 +34,6 @@ var oldWords = map[string]string{
 
 // oldWordsLeft are those that are still there. A word goes when its last use goes.
 var oldWordsLeft = map[string]string{
-	"bench": "beside crowd still storm upsets",
 	"daemon": "announce asks beat broken fileSeen given hear " +
 		"introduce keep left line over part patience rig settled " +
 		"stepBack stretch waits work",

@@ -9,9 +9,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// beside measures a client that fetches from an agent: first alone, then for a
+// contention measures a client that fetches from an agent: first alone, then for a
 // time beside another one, which does what it does until stop is closed.
-func beside(d time.Duration, other func(r *run, stop <-chan struct{})) func(r *run) error {
+func contention(d time.Duration, other func(r *run, stop <-chan struct{})) func(r *run) error {
 	return func(r *run) error {
 		l, err := r.fetchLoad(1, sampleOne)
 		if err != nil {
