@@ -19,7 +19,7 @@ import (
 const (
 	// connectTimeout is libpcp's (PMCD_CONNECT_TIMEOUT, PCPIntro(1)).
 	connectTimeout = 5 * time.Second
-	// replyTimeout is longer than any pmcd makes clients of other agents wait.
+	// replyTimeout is longer than a pmcd delays a client for another one's agent.
 	replyTimeout = 30 * time.Second
 )
 
@@ -29,8 +29,8 @@ type client struct {
 	r    *pdu.Reader
 }
 
-// A socket is a blocking descriptor. Package net would add the work of the
-// network poller to each reply, and a C client has none of that.
+// A socket is a blocking descriptor. Package net would add the cost of the network
+// poller to each reply, which a C client does not have.
 type socket int
 
 func (s socket) Read(b []byte) (int, error) {
@@ -77,8 +77,8 @@ func (s socket) timeout(d time.Duration) error {
 
 func (s socket) Close() error { return unix.Close(int(s)) }
 
-// source is an address of this host that many connections in a row do not run
-// out of ports with.
+// source returns a loopback address for a connection. The address changes, because
+// many connections in a row would use up the ports of one address.
 func source() [4]byte { return [4]byte{127, 0, 1, byte(1 + rand.IntN(250))} }
 
 // connect opens a socket to a port of 127.0.0.1.
@@ -119,7 +119,7 @@ func connect(port int) (s socket, err error) {
 	return socket(fd), nil
 }
 
-// dial connects and greets.
+// dial connects and sends the greeting.
 func dial(port int) (*client, error) {
 	s, err := connect(port)
 	if err != nil {
@@ -132,8 +132,8 @@ func dial(port int) (*client, error) {
 	return c, s.timeout(replyTimeout)
 }
 
-// dialNet is dial with package net: for many clients that connect at the same
-// moment, each of which would need a thread otherwise.
+// dialNet is dial with package net, for many clients that connect at the same
+// moment. With dial, each would need a thread.
 func dialNet(port int) (*client, error) {
 	d := net.Dialer{Timeout: connectTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(source()), 0))}
 	conn, err := d.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
@@ -144,8 +144,8 @@ func dialNet(port int) (*client, error) {
 	return greet(conn)
 }
 
-// hello is what a client sends first: its version, and a profile of all
-// instances, which must come before the first fetch.
+// hello is the first data that a client sends: its version, and a profile of all
+// instances, which must precede the first fetch.
 var hello = encode(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
 
 func greet(conn io.ReadWriteCloser) (*client, error) {
@@ -176,8 +176,7 @@ func greet(conn io.ReadWriteCloser) (*client, error) {
 
 func (c *client) Close() error { return c.conn.Close() }
 
-// encode returns the messages as they are sent. Those of this program can be
-// encoded.
+// encode returns the messages in wire form. It panics if that fails.
 func encode(ms ...pdu.Message) (b []byte) {
 	for _, m := range ms {
 		var err error
@@ -188,9 +187,9 @@ func encode(ms ...pdu.Message) (b []byte) {
 	return b
 }
 
-// call sends a request and returns the reply, which is valid until the next
-// call. Notices of state changes come ahead of it and are skipped. An ERROR is
-// returned as an Errno; the connection is good then.
+// call sends a request and returns the reply, which is valid until the next call.
+// It skips notices of state changes before the reply. It returns an ERROR as an
+// Errno; then the connection can be used further.
 func (c *client) call(req []byte) ([]byte, error) {
 	if _, err := c.conn.Write(req); err != nil {
 		return nil, err
@@ -213,7 +212,7 @@ func (c *client) call(req []byte) ([]byte, error) {
 	}
 }
 
-// ask is call for a reply of type T, decoded.
+// ask is call with a decoded reply of type T.
 func ask[T pdu.Message](c *client, req pdu.Message) (reply T, err error) {
 	b, err := c.call(encode(req))
 	if err != nil {
@@ -280,7 +279,7 @@ func haveIDs(sets []pdu.ValueSet, ids []pdu.PMID) error {
 	return nil
 }
 
-// haveValues is an error unless there are values of all metrics.
+// haveValues returns an error unless all metrics have values.
 func haveValues(sets []pdu.ValueSet) error {
 	for _, s := range sets {
 		if s.Err != 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The two daemons, in the order in which they have their turns.
+// The two daemons, in the order in which they run.
 const (
 	theirs = iota
 	ours
@@ -17,7 +17,7 @@ const (
 
 var sideNames = [sides]string{"C pmcd", "here"}
 
-// A result is what was measured of one scenario.
+// A result holds the measurements of one scenario.
 type result struct {
 	Scenario string
 	About    string
@@ -27,14 +27,14 @@ type result struct {
 	plotted bool
 }
 
-// A side is what was measured of one daemon.
+// A side holds the measurements of one daemon.
 type side struct {
-	Rounds []map[string]float64 // the numbers of each round that could be carried out
+	Rounds []map[string]float64 // the numbers of each round without an error
 	Errors int                  // operations and rounds that failed
 	Error  string               // the first
 }
 
-// median is that of a number over all rounds.
+// median returns the median of a number over all rounds.
 func (s *side) median(key string) (float64, bool) {
 	var v []float64
 	for _, got := range s.Rounds {
@@ -49,7 +49,7 @@ func (s *side) median(key string) (float64, bool) {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
 }
 
-// A pair is both daemons with the same setup; nil those that do not run.
+// A pair is both daemons with the same setup. A daemon that does not run is nil.
 type pair [sides]*daemon
 
 func (p *pair) stop() {
@@ -64,9 +64,8 @@ func (p *pair) stop() {
 // errInterrupted ends the comparison.
 var errInterrupted = errors.New("interrupted")
 
-// compare runs the scenarios. Those that follow one another with the same setup
-// have the same daemons, which take turns: the one that is not asked has nothing
-// to do.
+// compare runs the scenarios. Consecutive scenarios with the same setup use the same
+// daemons. The daemons are measured in turns: one is idle while the other works.
 func (o *options) compare(stop <-chan os.Signal) (results []result, err error) {
 	picked, err := o.pick()
 	if err != nil {
@@ -129,7 +128,7 @@ func (o *options) round(s scenario, i int, d **daemon, out *side) {
 		return s.run(r)
 	}()
 	if *d != nil {
-		if err != nil { // perhaps it is about to end
+		if err != nil { // perhaps the daemon is about to exit
 			select {
 			case <-(*d).exited:
 			case <-time.After(time.Second):

@@ -10,7 +10,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// served asks for a descriptor: a client that has it was let in.
+// served requests a descriptor, which shows that pmcd has accepted the client.
 func served(c *client) error {
 	d, err := ask[*pdu.Desc](c, &pdu.DescReq{PMID: numClients})
 	if err == nil && d.PMID != numClients {
@@ -19,8 +19,8 @@ func served(c *client) error {
 	return err
 }
 
-// connects measures n clients that connect, greet and leave, again and again.
-// One time in 32 they ask something.
+// connects measures n clients that connect, send a greeting and disconnect, again
+// and again. Every 32nd time they send a request.
 func connects(n int) func(r *run) error {
 	return func(r *run) error {
 		r.measure(load{clients: n, op: func(_ *client, seq int) error {
@@ -38,17 +38,17 @@ func connects(n int) func(r *run) error {
 	}
 }
 
-// connectStormMeasures are the measures of storm: goal is for the time until all are served, in
-// milliseconds.
+// connectStormMeasures are the measures of connectStorm. The goal is for the time
+// until all clients have a reply, in milliseconds.
 func connectStormMeasures(goal float64) []measure {
 	return []measure{{key: "all", unit: "ms", goal: goal, own: true}, {key: "failed"}}
 }
 
-// connectStorm has n clients connect and ask something at the same moment. The time
-// until the last has its answer counts.
+// connectStorm measures n clients that connect and send a request at the same
+// moment: the time until the last one has its reply.
 func connectStorm(n int) func(r *run) error {
 	return func(r *run) error {
-		// These clients are goroutines that wait, and threads would be in the way.
+		// These clients use the network poller. More threads would disturb it.
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
 		errs := make([]error, n)
 		var wg sync.WaitGroup
@@ -91,8 +91,8 @@ var idleMeasures = func() []measure {
 	return all
 }()
 
-// idleClients connects more and more clients that do nothing then, and measures a
-// fetch beside them.
+// idleClients connects more and more clients that stay idle, and measures the
+// fetches of another client.
 func idleClients(r *run) error {
 	var idle []*client
 	defer func() {
@@ -123,7 +123,7 @@ func idleClients(r *run) error {
 			r.got[fmt.Sprintf("%d/none", n)] = r.got["p50"] / r.got["p50@0"]
 		}
 	}
-	for range 100 { // they are not forgotten
+	for range 100 { // idle clients still get replies
 		if err := served(idle[rand.IntN(len(idle))]); err != nil {
 			return fmt.Errorf("idle client: %w", err)
 		}
@@ -131,8 +131,8 @@ func idleClients(r *run) error {
 	return nil
 }
 
-// memory is what the daemon takes when it has served some requests and nobody is
-// connected any more.
+// memory measures the memory of the daemon when it has served some requests and no
+// client is connected any more.
 func memory(r *run) error {
 	if err := fetchNames(4, 0, benchMetrics...)(r); err != nil {
 		return err

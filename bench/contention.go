@@ -9,8 +9,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// contention measures a client that fetches from an agent: first alone, then for a
-// time beside another one, which does what it does until stop is closed.
+// contention measures a client that fetches from an agent: first alone, and then
+// for the time d while other runs. Other is called with a channel that is closed at
+// the end.
 func contention(d time.Duration, other func(r *run, stop <-chan struct{})) func(r *run) error {
 	return func(r *run) error {
 		l, err := r.fetchLoad(1, sampleOne)
@@ -21,8 +22,8 @@ func contention(d time.Duration, other func(r *run, stop <-chan struct{})) func(
 		alone := r.measure(l)
 		before := rss(r.pid())
 
-		// The client is there before the other one is, as it would not be let
-		// in afterwards.
+		// The client connects before the other one, because C pmcd does not accept
+		// it afterwards.
 		c, err := r.dial()
 		if err != nil {
 			return err
@@ -59,8 +60,8 @@ func contention(d time.Duration, other func(r *run, stop <-chan struct{})) func(
 	}
 }
 
-// until calls act with a connection, and again with a new one, until stop is
-// closed; what act waits for then fails.
+// until calls act with a new connection, again and again, until stop is closed.
+// Then it shuts the connection down, so that reads and writes of act fail.
 func until(stop <-chan struct{}, r *run, act func(s socket, c *client)) {
 	for {
 		s, err := connect(r.port)
@@ -90,7 +91,7 @@ func until(stop <-chan struct{}, r *run, act func(s socket, c *client)) {
 	}
 }
 
-// waiting fetches from the slow agent, whatever the answer is.
+// waiting fetches from the slow agent, with or without success.
 func waiting(r *run, stop <-chan struct{}) {
 	until(stop, r, func(_ socket, c *client) {
 		for {
@@ -111,7 +112,7 @@ func halfPDU(r *run, stop <-chan struct{}) {
 	})
 }
 
-// flood sends a request without end and reads no reply.
+// flood sends a request again and again and reads no reply.
 func flood(req []byte) func(r *run, stop <-chan struct{}) {
 	return func(r *run, stop <-chan struct{}) {
 		var many []byte

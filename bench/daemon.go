@@ -19,11 +19,11 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A setup is what a daemon is started with, besides its program.
+// A setup is the configuration of a daemon.
 type setup struct {
 	agents string        // benchAgents and so on
 	gen    int           // number of generated names
-	delay  time.Duration // of the slow agent's answers; 0 is no such agent
+	delay  time.Duration // of the replies of the slow agent; 0 is no such agent
 }
 
 // Sets of agents.
@@ -33,7 +33,7 @@ const (
 	kernelAgents = "kernel" // linux: built in here, the PMDA on a pipe for C pmcd
 )
 
-// never is a delay that no test outlives.
+// never is a delay longer than any test.
 const never = time.Hour
 
 // benchMetrics are 20 metrics of the three agents on pipes, all with values.
@@ -45,7 +45,7 @@ var benchMetrics = []string{
 	"kernel.uname.release", "kernel.uname.sysname", "mem.physmem", "mem.util.free",
 }
 
-// metrics are those that have values when all agents of the setup are ready.
+// metrics returns metrics that have values when all agents of the setup are ready.
 func (s setup) metrics() []string {
 	switch s.agents {
 	case stockAgents:
@@ -56,7 +56,7 @@ func (s setup) metrics() []string {
 	return benchMetrics
 }
 
-// conf is the text of pmcd.conf.
+// conf returns the text of pmcd.conf.
 func (s setup) conf(ours bool) (string, error) {
 	if s.agents == stockAgents {
 		text, err := os.ReadFile(stockConf)
@@ -73,7 +73,7 @@ func (s setup) conf(ours bool) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		// These become user pcp, which only root can.
+		// These agents become user pcp, which needs root.
 		as := ""
 		if os.Geteuid() != 0 {
 			u, err := user.Current()
@@ -96,14 +96,14 @@ func (s setup) conf(ours bool) (string, error) {
 	return strings.Join(lines, "\n") + "\n", nil
 }
 
-// A daemon is a pmcd that runs, with a directory of its own.
+// A daemon is a running pmcd with a directory of its own.
 type daemon struct {
 	port  int
 	dir   string
 	began time.Time // when it was started
 
 	cmd    *exec.Cmd
-	exited chan struct{} // closed when cmd was waited for
+	exited chan struct{} // closed when cmd.Wait has returned
 }
 
 // start starts a pmcd in a new directory below base and returns at once.
@@ -112,7 +112,7 @@ func start(base, program string, s setup, ours bool, args ...string) (*daemon, e
 	if err != nil {
 		return nil, err
 	}
-	// Agents write to some of these after they became another user.
+	// Agents write to some of these directories as another user.
 	for _, d := range []string{"", "var", "var/pmcd", "var/config", "var/config/pmda", "run", "tmp", "log"} {
 		d = filepath.Join(dir, d)
 		if err := errors.Join(os.MkdirAll(d, 0o777), os.Chmod(d, 0o777|os.ModeSticky)); err != nil {
@@ -160,8 +160,9 @@ func (d *daemon) exec(program string, args []string) error {
 	}
 	defer out.Close()
 	d.cmd.Stdout, d.cmd.Stderr = out, out
-	// If this program dies the kernel ends the daemon, when the thread that
-	// started it ends: a goroutine keeps that thread.
+	// If this program dies, the kernel sends SIGTERM to the daemon. It does so
+	// when the thread that started the daemon exits, so a goroutine keeps that
+	// thread.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started := make(chan error)
 	go func() {
@@ -178,8 +179,8 @@ func (d *daemon) exec(program string, args []string) error {
 	return <-started
 }
 
-// freePort finds a port that nobody listens on, below those that the kernel
-// gives to outgoing connections.
+// freePort returns a port without a listener, below the ports that the kernel uses
+// for outgoing connections.
 func freePort() (port int, err error) {
 	for range 100 {
 		port = 21000 + rand.IntN(11000)
@@ -193,17 +194,17 @@ func freePort() (port int, err error) {
 
 func (d *daemon) pid() int { return d.cmd.Process.Pid }
 
-// ended is an error that says how, if the daemon has ended.
+// ended returns an error with the exit status if the daemon has exited.
 func (d *daemon) ended() error {
 	select {
 	case <-d.exited:
-		return fmt.Errorf("pmcd has ended (%v)", d.cmd.ProcessState)
+		return fmt.Errorf("pmcd has exited (%v)", d.cmd.ProcessState)
 	default:
 		return nil
 	}
 }
 
-// tail is the end of what the daemon has printed and logged.
+// tail returns the end of the daemon's output and of its log.
 func (d *daemon) tail() string {
 	var s []string
 	for _, f := range []string{"out", "log/pmcd.log"} {
@@ -215,8 +216,7 @@ func (d *daemon) tail() string {
 	return strings.Join(s, " | ")
 }
 
-// poll calls try until it succeeds, or the daemon has ended, or a minute is
-// over.
+// poll calls try until it succeeds, the daemon exits, or a minute has passed.
 func (d *daemon) poll(every time.Duration, try func() error) error {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(every) {
 		err := try()
@@ -232,8 +232,8 @@ func (d *daemon) poll(every time.Duration, try func() error) error {
 	}
 }
 
-// ready waits until the metrics have values and all agents are well, and
-// returns the time since the start.
+// ready waits until the metrics have values and all agents are ready, and returns
+// the time since the start.
 func (d *daemon) ready(names ...string) (time.Duration, error) {
 	err := d.poll(200*time.Microsecond, func() error {
 		c, err := dial(d.port)
@@ -261,7 +261,7 @@ func (d *daemon) ready(names ...string) (time.Duration, error) {
 	return time.Since(d.began), err
 }
 
-// stop ends the daemon and what it has started.
+// stop ends the daemon and its child processes.
 func (d *daemon) stop() {
 	below := treeOf(d.pid())
 	d.cmd.Process.Signal(syscall.SIGTERM)
@@ -271,8 +271,8 @@ func (d *daemon) stop() {
 		d.cmd.Process.Kill()
 		<-d.exited
 	}
-	// Agents end when their pipe is closed. Those of C pmcd are in its process
-	// group, those of ours have been waited for.
+	// Agents exit when their pipe is closed. Those of C pmcd are in its process
+	// group; this pmcd has waited for its own.
 	for _, pid := range append(below.agents, below.helpers...) {
 		for range 100 {
 			if syscall.Kill(pid, 0) != nil {

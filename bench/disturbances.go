@@ -29,7 +29,7 @@ func (s *soak) reload(i int) error {
 		if err := s.hangup(); err != nil {
 			return err
 		}
-		// Perhaps what was obeyed was the SIGHUP of another worker, before this one.
+		// Perhaps the reload was for the SIGHUP of another worker, before this one.
 		return s.once(func(c *client) error {
 			return s.poll(5*time.Millisecond, func() error { _, err := c.lookup(name); return err })
 		})
@@ -48,7 +48,7 @@ func (s *soak) reload(i int) error {
 	return s.hangup()
 }
 
-// hangup sends SIGHUP and waits until it was obeyed.
+// hangup sends SIGHUP and waits until pmcd has reloaded.
 func (s *soak) hangup() error {
 	before, err := s.status()
 	if err == nil {
@@ -69,8 +69,8 @@ func (s *soak) hangup() error {
 	})
 }
 
-// deaths kills agents, one after the other, each a second after the one before
-// has answered again.
+// deaths kills agents in turn. It kills the next one a second after the last one
+// has replied again.
 func (s *soak) deaths() worker {
 	agents := []struct {
 		domain int
@@ -108,7 +108,7 @@ func (s *soak) kill(domain int, prefix string) error {
 	if err := syscall.Kill(old, syscall.SIGKILL); err != nil {
 		return err
 	}
-	// One that has died often is started a minute later, or at SIGHUP.
+	// pmcd restarts an agent that has died often after a minute, or at SIGHUP.
 	asked := time.Now()
 	if err := s.poll(5*time.Millisecond, func() error {
 		if time.Since(asked) > 2*time.Second {
@@ -121,7 +121,7 @@ func (s *soak) kill(domain int, prefix string) error {
 		if err == nil && !slices.ContainsFunc(st.Agents, func(a soakAgent) bool {
 			return a.Domain == domain && a.PID != 0 && a.PID != old
 		}) {
-			err = errors.New("the agent is not there again")
+			err = fmt.Errorf("agent of domain %d has not been restarted", domain)
 		}
 		return err
 	}); err != nil {

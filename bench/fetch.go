@@ -14,7 +14,7 @@ var (
 	slowCount  = pdu.NewPMID(domainSlow, 0, 0)
 )
 
-// kernelMetrics are what most people look at first.
+// kernelMetrics are the metrics of a usual overview of a host.
 var kernelMetrics = []string{
 	"kernel.all.load", "kernel.percpu.cpu.user", "kernel.percpu.cpu.sys", "kernel.percpu.cpu.idle",
 	"mem.util.used", "mem.util.free", "mem.util.cached",
@@ -22,9 +22,10 @@ var kernelMetrics = []string{
 	"network.interface.in.bytes", "network.interface.out.bytes",
 }
 
-// fetchOp is a fetch of metrics, all of which have values. The first reply, of
-// length bytes, was looked at in full. As value sets with other numbers of values
-// have other lengths, later ones are only if theirs is another.
+// fetchOp returns an operation that fetches metrics and checks that all have
+// values. The first reply, of length bytes, was checked in full. A reply with other
+// numbers of values has another length, so only such a reply is checked in full
+// again.
 func fetchOp(ids []pdu.PMID, length int) func(c *client, seq int) error {
 	req := encode(&pdu.Fetch{PMIDs: ids})
 	return func(c *client, _ int) error {
@@ -39,7 +40,7 @@ func fetchOp(ids []pdu.PMID, length int) func(c *client, seq int) error {
 	}
 }
 
-// checkValues looks for a value of each metric in a reply.
+// checkValues checks that a reply has a value of each metric.
 func checkValues(b []byte, ids []pdu.PMID) error {
 	_, m, err := pdu.Parse(b)
 	if err != nil {
@@ -81,8 +82,8 @@ func fetch(n int, ids ...pdu.PMID) func(r *run) error {
 	}
 }
 
-// fetchNames measures fetches of the named metrics, again and again until there
-// are total of them; 0 is each once.
+// fetchNames measures fetches of the named metrics. A request repeats them until it
+// has total metrics; if total is 0, it has each once.
 func fetchNames(n, total int, names ...string) func(r *run) error {
 	return func(r *run) error {
 		ids, err := r.ids(names...)
@@ -96,8 +97,8 @@ func fetchNames(n, total int, names ...string) func(r *run) error {
 	}
 }
 
-// kernel measures fetches of metrics by name, or of all below a name where that
-// ends in ".*": a host does not have values of all of them.
+// kernel measures fetches of metrics by name. A name that ends in ".*" stands for
+// all metrics below it. A host need not have values of all of them.
 func kernel(patterns ...string) func(r *run) error {
 	return func(r *run) error {
 		var names []string

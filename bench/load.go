@@ -15,8 +15,8 @@ const warmUp = 100 * time.Millisecond
 // maxErrors is how many errors a client of a load makes before it gives up.
 const maxErrors = 100
 
-// A load is a number of clients, each of which sends its next request when the
-// reply to the last one has come.
+// A load is a number of clients. Each sends its next request when it has the reply
+// to the last one.
 type load struct {
 	clients int
 	open    func() (*client, error) // nil: op connects itself
@@ -27,7 +27,7 @@ type load struct {
 	started func()          // called when the warm-up is over
 }
 
-// A timing is what a load has measured.
+// A timing is the measurements of a load.
 type timing struct {
 	took    []time.Duration // by each operation, ascending
 	elapsed time.Duration   // from the first to the end of the last
@@ -35,8 +35,8 @@ type timing struct {
 	err     error // the first
 }
 
-// run connects the clients, one after the other, and has them all work. Each
-// finishes one operation at least, or fails.
+// run connects the clients, one after the other, and then runs them concurrently.
+// Each finishes at least one operation, or fails.
 func (l load) run() timing {
 	var t timing
 	conns := make([]*client, l.clients)
@@ -79,8 +79,8 @@ func (l load) run() timing {
 	return t
 }
 
-// client is one of the clients, which owns c; what starts before begin does not
-// count.
+// client runs one of the clients with the connection c, which it closes. Operations
+// that start before begin do not count.
 func (l load) client(c *client, begin time.Time) (t timing) {
 	defer func() {
 		if c != nil {
@@ -137,8 +137,7 @@ func (t *timing) fail(err error) {
 	}
 }
 
-// at is the time within which a part q of the operations were done, in
-// microseconds.
+// at returns the quantile q of the latencies, in microseconds.
 func (t *timing) at(q float64) float64 {
 	if len(t.took) == 0 {
 		return 0
@@ -146,7 +145,7 @@ func (t *timing) at(q float64) float64 {
 	return t.took[min(len(t.took)-1, int(q*float64(len(t.took))))].Seconds() * 1e6
 }
 
-// rate is the number of operations a second.
+// rate returns the number of operations a second.
 func (t *timing) rate() float64 {
 	if t.elapsed == 0 {
 		return 0

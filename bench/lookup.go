@@ -13,8 +13,7 @@ import (
 // A query is a request whose reply is always the same.
 type query struct{ req, reply []byte }
 
-// learn sends a request, decodes the reply, which has to pass the check, and
-// keeps it.
+// learn sends a request, checks the decoded reply, and keeps it.
 func learn[T pdu.Message](c *client, req pdu.Message, check func(T) error) (query, error) {
 	q := query{req: encode(req)}
 	b, err := c.call(q.req)
@@ -33,8 +32,8 @@ func learn[T pdu.Message](c *client, req pdu.Message, check func(T) error) (quer
 	return q, check(reply)
 }
 
-// ask sends the request and compares the reply. It may differ in the sender only,
-// and is not decoded again, so that it is not decoding that is measured.
+// ask sends the request and compares the reply with the first one. Only the sender
+// may differ. The reply is not decoded, so that decoding is not measured.
 func (q *query) ask(c *client) error {
 	b, err := c.call(q.req)
 	if err == nil && (!bytes.Equal(b[:8], q.reply[:8]) || !bytes.Equal(b[pdu.HeaderLen:], q.reply[pdu.HeaderLen:])) {
@@ -89,8 +88,8 @@ func descs(names ...string) func(r *run) error {
 	}
 }
 
-// known returns some names and their PMIDs: of the generated ones if there are,
-// or else all of a part of the installed ones.
+// known returns names and their PMIDs: generated ones if the setup has them, and
+// otherwise the installed ones below some names.
 func (r *run) known(c *client) (names []string, ids []pdu.PMID, err error) {
 	if n := r.setup.gen; n > 0 {
 		for range 2000 {
@@ -158,8 +157,8 @@ func nameOf(r *run) error {
 	})
 }
 
-// children measures requests for the names one level below name, of which there
-// are least or more.
+// children measures requests for the names one level below name. There must be at
+// least as many as least.
 func children(name string, least int) func(r *run) error {
 	return listing(&pdu.PMNSChild{Subtype: 1, Name: name}, "", least)
 }

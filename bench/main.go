@@ -1,14 +1,15 @@
-// Bench runs a pmcd beside PCP's own, in turns and on the same configuration,
-// and prints a table of what both need for the same work.
+// Bench compares a pmcd with PCP's: it runs both in turns with the same
+// configuration and prints a table of latencies, rates, CPU time and memory.
 //
-// It starts the daemons itself, each with a port, a directory and agents of its
-// own, and needs what "make peers" installs. "make bench" is the usual way to
-// call it; -list names the scenarios. With -soak it runs the pmcd of this module
-// alone, under mixed load for a time, and says whether all was well.
+// Bench starts the daemons, each with its own port, directory and agents. It needs
+// the packages that "make peers" installs. "make bench" calls it; -list prints the
+// scenarios. With -soak it runs only the pmcd of this module under mixed load and
+// exits with an error if a request fails or if memory, goroutines or descriptors
+// grow.
 //
-// Clients are closed loops on blocking sockets, a thread each. A latency is from
-// before the request is written until the reply is read and compared with what
-// it must be.
+// Each client is a closed loop on a blocking socket, with a thread of its own. A
+// latency is the time from before the request is written until the reply has been
+// read and checked.
 package main
 
 import (
@@ -38,7 +39,7 @@ type options struct {
 	svg     string        // directory
 	into    string        // files, separated by commas
 	soak    time.Duration
-	base    string // directory for all that daemons have
+	base    string // directory for the files of daemons
 
 	progress io.Writer
 }
@@ -95,21 +96,21 @@ func (o *options) run() (err error) {
 	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
-	// A client that waits in a system call must not keep others from running.
+	// A client that blocks in a system call must not keep others from running.
 	runtime.GOMAXPROCS(runtime.NumCPU() + 80)
 	debug.SetGCPercent(400)
 	if o.soak > 0 {
 		return runSoak(o, os.Stdout, stop)
 	}
 	results, err := o.compare(stop)
-	if err != nil { // what there is, but no files of it
+	if err != nil { // print the results so far, but write no files
 		table(os.Stdout, results)
 		return err
 	}
 	return o.report(results)
 }
 
-// pick returns the scenarios that were asked for.
+// pick returns the scenarios of -scenarios.
 func (o *options) pick() ([]scenario, error) {
 	if o.names == "all" {
 		return scenarios, nil

@@ -9,17 +9,17 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// pace is the pause between two requests of a client of the soak: a daemon that
-// always has something to do would not be seen to wait for nothing.
+// pace is the pause between two requests of a client of the soak. Without pauses,
+// the daemon would never be idle, and its idle states would not be tested.
 const pace = time.Millisecond
 
-// soakNames are the kinds of load, as tallies show them.
+// soakNames are the kinds of load, in the order of tally.
 var soakNames = []string{"fetches", "descriptors", "look-ups", "stores", "connects", "reloads", "deaths"}
 
-// A worker is a part of the load, until over is closed.
+// A worker is a part of the load. It returns when over is closed.
 type worker func(over <-chan struct{})
 
-// workers are all parts.
+// workers returns all parts of the load.
 func (s *soak) workers() ([]worker, error) {
 	ids, err := s.ids(benchMetrics...)
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *soak) workers() ([]worker, error) {
 	return all, nil
 }
 
-// client has one connection and takes one step after the other. It counts as
-// failed what the step does not excuse, and that the connection breaks.
+// client calls step again and again with one connection. It counts the errors of
+// step and a broken connection as failures.
 func (s *soak) client(name string, step func(c *client) error) worker {
 	return func(over <-chan struct{}) {
 		var c *client
@@ -88,7 +88,7 @@ func (s *soak) fetches(ids []pdu.PMID) func(c *client) error {
 	}
 }
 
-// descriptors asks for descriptors, of all metrics and of one.
+// descriptors requests the descriptors of all metrics and of one.
 func (s *soak) descriptors(ids []pdu.PMID) func(c *client) error {
 	return func(c *client) error {
 		begin := time.Now()
@@ -117,7 +117,7 @@ func (s *soak) descriptors(ids []pdu.PMID) func(c *client) error {
 	}
 }
 
-// queries are of names that reloads do not touch.
+// queries returns look-ups of names that reloads do not change.
 func (s *soak) queries() (qs []query, err error) {
 	err = s.once(func(c *client) error {
 		names, ids, err := s.known(c)
@@ -147,7 +147,7 @@ func (s *soak) queries() (qs []query, err error) {
 	return qs, err
 }
 
-// lookups asks for names; replies are always the same.
+// lookups sends queries, whose replies are always the same.
 func (s *soak) lookups(qs []query) func(c *client) error {
 	return func(c *client) error { return qs[rand.IntN(len(qs))].ask(c) }
 }
@@ -168,20 +168,21 @@ func (s *soak) store() func(c *client) error {
 			err = haveValues(sets)
 		}
 		if err == nil && sets[0].Values[0].Word != n {
-			err = fmt.Errorf("%d was stored, %d is there", n, sets[0].Values[0].Word)
+			err = fmt.Errorf("stored %d, but the value is %d", n, sets[0].Values[0].Word)
 		}
 		return s.excuse(err, begin, domainSample)
 	}
 }
 
-// connects connects, asks something and leaves.
+// connects connects, sends a request and disconnects.
 func (s *soak) connects(over <-chan struct{}) {
 	for !pause(over, pace) {
 		s.did("connects", s.once(served))
 	}
 }
 
-// idleClients has many clients come, one after the other, and leave all at once.
+// idleClients connects many clients, one after the other, and disconnects all at
+// once.
 func (s *soak) idleClients(over <-chan struct{}) {
 	var idle []*client
 	for done := false; !done; {

@@ -74,8 +74,8 @@ var (
 	pmnsRoot = regexp.MustCompile(`(?m)^root\s*\{\s*$`)
 )
 
-// writePMNS writes the installed name space with the names of the demonstration
-// agents, gen generated names and the extra ones.
+// writePMNS writes a name space with the installed names, those of the
+// demonstration agents, gen generated names and the extra names.
 func writePMNS(path string, gen int, extra ...string) error {
 	text, err := os.ReadFile(stockPMNS)
 	if err != nil {
@@ -108,7 +108,7 @@ func writePMNS(path string, gen int, extra ...string) error {
 	return replace(path, b.Bytes())
 }
 
-// replace writes a file anew, at once, as an editor does.
+// replace replaces a file by rename, as an editor does.
 func replace(path string, text []byte) error {
 	if err := os.WriteFile(path+".new", text, 0o644); err != nil {
 		return err

@@ -49,8 +49,8 @@ func treeOf(pid int) tree {
 	return t
 }
 
-// cpu is the time that the daemon and its helpers, and all processes of the
-// tree, have computed.
+// cpu returns the CPU time of the daemon with its helpers, and of all processes of
+// the tree.
 func (t tree) cpu() (daemon, all time.Duration) {
 	daemon = cpuTime(t.daemon)
 	for _, id := range t.helpers {
@@ -63,10 +63,10 @@ func (t tree) cpu() (daemon, all time.Duration) {
 	return daemon, all
 }
 
-// cpuTime is user and system time of all threads of a process, those that have
-// ended too, to the nanosecond; /proc has hundredths of a second. The number of
-// the clock is what clock_getcpuclockid(3) returns. A process that has ended
-// has none.
+// cpuTime returns the user and system time of all threads of a process, with those
+// that have exited. It is exact to the nanosecond; /proc has hundredths of a second.
+// The number of the clock is that of clock_getcpuclockid(3). A process that has
+// exited has none.
 func cpuTime(pid int) time.Duration {
 	const scheduler = 2
 	var ts unix.Timespec
@@ -76,7 +76,7 @@ func cpuTime(pid int) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// rss is the resident memory of a process, in bytes.
+// rss returns the resident memory of a process, in bytes.
 func rss(pid int) int64 {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := strings.Cut(string(text), "\nVmRSS:")
@@ -85,7 +85,7 @@ func rss(pid int) int64 {
 	return n << 10
 }
 
-// descriptors is how many a process has open.
+// descriptors returns the number of open descriptors of a process.
 func descriptors(pid int) int {
 	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(fds)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report prints the table and writes what was asked for.
+// report prints the table and writes the files that the options name.
 func (o *options) report(results []result) error {
 	var b bytes.Buffer
 	table(&b, results)
@@ -44,7 +44,7 @@ func (o *options) report(results []result) error {
 	return err
 }
 
-// host is what the numbers depend on.
+// host describes the host on which the numbers were measured.
 func host() string {
 	model := "unknown CPU"
 	text, _ := os.ReadFile("/proc/cpuinfo")
@@ -119,7 +119,7 @@ func insert(file string, results []result) error {
 	return os.WriteFile(file, []byte(b.String()), 0o644)
 }
 
-// title is what is measured, and its unit.
+// title returns the name of the measure and its unit.
 func (m measure) title() string {
 	if m.unit == "" {
 		return m.key
@@ -127,8 +127,8 @@ func (m measure) title() string {
 	return m.key + ", " + m.unit
 }
 
-// row is the median of each side, their ratio, and the goal with a mark if it is
-// missed.
+// row returns the median of each side, their ratio, and the goal, with a mark if it
+// is missed.
 func (m measure) row(r *result) []string {
 	cells := []string{"-", "-", "", ""}
 	c, haveC := r.Sides[theirs].median(m.key)
@@ -160,7 +160,7 @@ func (m measure) row(r *result) []string {
 	return cells
 }
 
-// number writes x with two or three digits, or all before the point.
+// number formats x with two or three digits, or with all digits before the point.
 func number(x float64) string {
 	switch {
 	case x >= 100 || x == float64(int(x)):

@@ -7,14 +7,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A scenario is one thing that a pmcd is asked to do.
+// A scenario is one kind of work that is measured.
 type scenario struct {
 	name    string
 	about   string
 	setup   setup
 	shows   []measure
 	rounds  int  // at most; 0 is as many as asked for
-	fresh   bool // has a daemon of its own: it leaves marks
+	fresh   bool // has a daemon of its own, because it changes the daemon's state
 	starts  bool // starts its daemons itself
 	plotted bool // in plots only, not in the table
 	run     func(r *run) error
@@ -29,8 +29,8 @@ type measure struct {
 	own    bool    // the goal is for the number here and not for the ratio
 }
 
-// What most scenarios show. CPU is that of the daemon and its helper processes,
-// an operation.
+// usual returns the measures of most scenarios. CPU is the time of the daemon and
+// its helper processes for each operation.
 func usual(p50, cpu float64) []measure {
 	return []measure{
 		{key: "p50", unit: "µs", goal: p50},
@@ -55,10 +55,10 @@ func rate(goal float64) []measure {
 	}
 }
 
-// allOut is for fetches of kernel metrics: what the agent computes counts too.
+// allOut is for fetches of kernel metrics: the CPU time of the agent counts, too.
 var allOut = []measure{{key: "p50", unit: "µs", goal: 1. / 3}, {key: "cpu+agents", unit: "µs", goal: 1. / 3}, {key: "values"}}
 
-// victim is what a client sees while others misbehave.
+// victim has the measures of a client while another one misbehaves.
 var victim = []measure{
 	{key: "rate", unit: "1/s", higher: true},
 	{key: "p99", unit: "µs"},
@@ -169,8 +169,8 @@ func (r *run) ids(names ...string) (ids []pdu.PMID, err error) {
 	return ids, err
 }
 
-// measure runs a load and keeps its rate, latencies and what the daemon had to
-// compute.
+// measure runs a load and keeps its rate, its latencies and the CPU time of the
+// daemon.
 func (r *run) measure(l load) timing {
 	if l.time == 0 {
 		l.time = r.seconds

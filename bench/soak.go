@@ -26,27 +26,27 @@ type soak struct {
 
 	mu      sync.Mutex // guards the following
 	done    map[string]int
-	excused int      // replies without values of an agent that was down
-	failed  int      // what else has failed
-	first   []string // of those, the first
+	excused int      // failures while the agent was down
+	failed  int      // other failures
+	first   []string // the first of these
 }
 
-// soakPhases is how often the load ceases, to see what is left of it.
+// soakPhases is the number of pauses of the load, in which a snapshot is taken.
 const soakPhases = 10
 
 // extraAgent is the line that reloads add and remove.
 var extraAgent = setup{delay: time.Millisecond}
 
-// A snapshot is what a daemon that has nothing to do has.
+// A snapshot holds the resources of an idle daemon.
 type snapshot struct {
 	agents                  int // reloads change their number
 	goroutines, descriptors int
 	rss                     int64 // bytes
 }
 
-// runSoak runs the load and reports on out. It is an error if a request has
-// failed but for those of an agent that was down at that moment, or if
-// goroutines, descriptors or memory have grown.
+// runSoak runs the load and reports on out. It fails if a request has failed whose
+// agent was not down at that moment, or if goroutines, descriptors or memory have
+// grown.
 func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 	d, err := start(o.base, o.pmcd, setup{}, true)
 	if err != nil {
@@ -101,9 +101,9 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 	return flat(at, o.soak)
 }
 
-// flat is an error if memory has grown: the most of the second half over that of
-// the first, without the first phase, in which pools are filled. Of a load that
-// took so little time more is allowed.
+// flat returns an error if memory has grown. It compares the maximum of the second
+// half with that of the first half, without the first phase, in which pools fill.
+// After a short load it allows more growth.
 func flat(at []snapshot, took time.Duration) error {
 	most := func(part []snapshot) (n int64) {
 		for _, s := range part {
@@ -122,9 +122,9 @@ func flat(at []snapshot, took time.Duration) error {
 	return nil
 }
 
-// snapshot waits until no client is connected, all agents are well, and there are
-// no more goroutines and descriptors than there were when there first were as
-// many agents.
+// snapshot waits until no client is connected, all agents are ready, and there are
+// no more goroutines and descriptors than in the first snapshot with as many
+// agents.
 func (s *soak) snapshot(before []snapshot) (now snapshot, err error) {
 	err = s.poll(20*time.Millisecond, func() error {
 		r, err := s.status()
@@ -151,7 +151,7 @@ func (s *soak) snapshot(before []snapshot) (now snapshot, err error) {
 	return now, err
 }
 
-// status is what pmcdctl status --json shows, as far as it matters here.
+// status has the fields of pmcdctl status --json that the soak needs.
 type status struct {
 	Goroutines int
 	Clients    []struct{}
@@ -177,7 +177,7 @@ func (s *soak) status() (st status, err error) {
 	return st, json.NewDecoder(conn).Decode(&st)
 }
 
-// tally is what has been done so far.
+// tally describes the requests so far.
 func (s *soak) tally() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,7 +188,8 @@ func (s *soak) tally() string {
 	return fmt.Sprintf("%s; %d excused, %d failed", strings.Join(all, ", "), s.excused, s.failed)
 }
 
-// finish stops the daemon, which has to end by itself and without complaint.
+// finish stops the daemon. It fails if the daemon does not exit, or has logged a
+// panic or a data race.
 func finish(d *daemon) error {
 	defer d.stop()
 	if err := d.ended(); err != nil {
@@ -200,7 +201,7 @@ func finish(d *daemon) error {
 	select {
 	case <-d.exited:
 	case <-time.After(20 * time.Second):
-		return errors.New("pmcd does not end")
+		return errors.New("pmcd has not exited 20 s after SIGTERM")
 	}
 	for _, f := range []string{"out", "log/pmcd.log"} {
 		text, err := os.ReadFile(filepath.Join(d.dir, f))
@@ -226,7 +227,7 @@ type downtimes struct {
 	until map[int]time.Time
 }
 
-// begin says that an agent goes down, end that it has answered again.
+// begin records that an agent goes down, end that it has replied again.
 func (d *downtimes) begin(domain int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,8 +267,8 @@ func (s *soak) excuse(err error, begin time.Time, domains ...int) error {
 	return err
 }
 
-// values is an error unless all sets have values but those of agents that were
-// down.
+// values returns an error unless all sets have values. Sets of agents that were
+// down may be empty.
 func (s *soak) values(sets []pdu.ValueSet, begin time.Time) error {
 	for i := range sets {
 		if err := s.excuse(haveValues(sets[i:i+1]), begin, sets[i].PMID.Domain()); err != nil {
@@ -277,7 +278,7 @@ func (s *soak) values(sets []pdu.ValueSet, begin time.Time) error {
 	return nil
 }
 
-// did counts one thing done, or failed.
+// did counts a request or a failure.
 func (s *soak) did(name string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,8 @@ func startings(goal float64) []measure {
 	}
 }
 
-// starting is the time from the start of a pmcd until the first value of its own
-// and until all agents have values, and what the daemon has computed by then.
+// starting measures the time from the start of a pmcd until its own first value and
+// until all agents have values, and the CPU time of the daemon until then.
 func starting(r *run) error {
 	d, err := start(r.base, r.program, r.setup, r.ours)
 	if err != nil {
@@ -46,9 +46,9 @@ var reloads = []measure{
 	{key: "wait-p99", unit: "ms", goal: 5, own: true},
 }
 
-// reload changes the name space and sends SIGHUP, five times, while another
-// client fetches. It keeps the time until the new name is known, and the longest
-// that the other one had to wait: in all, and over its p99 without reloads.
+// reload changes the name space and sends SIGHUP, five times, while another client
+// fetches. It measures the time until the new name is known, the longest latency of
+// the other client, and by how much that exceeds its p99 without reloads.
 func reload(r *run) error {
 	l, err := r.fetchLoad(1, numClients)
 	if err != nil {
@@ -59,7 +59,7 @@ func reload(r *run) error {
 	var names []string
 	for i := range 5 {
 		names = append(names, fmt.Sprintf("reloaded%d", i))
-		// Not beside the other client: it takes a CPU for as long as a reload.
+		// Before the other client runs: writing takes as much CPU time as a reload.
 		if err := writePMNS(filepath.Join(r.dir, "pmns"), r.setup.gen, names...); err != nil {
 			return err
 		}
