@@ -1,9 +1,9 @@
-# What this file does not do, the CI does not do either: it calls "make test".
+# The CI calls "make test" and nothing else.
 #
 #   make          bin/pmcd and bin/pmcdctl
 #   make plugins  bin/plugins/pmda_NAME.so from each agents/builtin/NAME/plugin
 #   make pmdas    bin/pmdas/pmdaNAME from each agents/builtin/NAME/pmdaNAME
-#   make run      bin/pmcd in the foreground, with what is compiled in
+#   make run      bin/pmcd in the foreground, with the built-in configuration
 #   make peers    PCP's packages from Debian, and a root directory of Debian 13
 #                 with PCP 6.3.8, to test with (root, once)
 #   make test     everything below up to systemtest, and a little of the rest:
@@ -14,9 +14,8 @@
 #   make peertest our pmcd beside PCP's, with PCP's clients
 #   make systemtest   what an admin does with the service, on copies of this
 #                 machine that boot with systemd (root with CAP_SYS_ADMIN)
-#   make pmdatest all of PCP's agents for other programs whose subject can be had,
-#                 with their servers, under both daemons: 10 to 15 minutes, not part
-#                 of test, which has a short form of it
+#   make pmdatest PCP's agents for other programs, with those programs, under both
+#                 daemons: 10 to 15 minutes; "make test" has a short form of it
 #   make fuzz     each fuzz target for FUZZTIME
 #   make repeat   the tests with peers again and again for TIME
 #   make soak     our pmcd under mixed load for TIME; with the race detector if
@@ -52,11 +51,11 @@ mandir      = $(datadir)/man
 unitdir     = $(prefix)/lib/systemd/system
 sysusersdir = $(prefix)/lib/sysusers.d
 DESTDIR     =
-# Has the system PCP? Its unit would be overridden by one in /usr/local/lib.
+# Is PCP installed? A unit in /usr/local/lib would override PCP's.
 PCP         = $(wildcard $(DESTDIR)/etc/pcp.conf)
 SWAP        = $(if $(DESTDIR),,$(PCP))
 UNITS       = $(if $(PCP),,yes)
-# PCP may be gone that this pmcd was swapped for.
+# The PCP that this pmcd replaced may have been removed since.
 SWAPOUT     = $(if $(DESTDIR),,$(if $(filter file,$(origin SWAP)),yes,$(SWAP)))
 
 # The version is fixed: a new check must not fail an old commit. Error texts
@@ -65,25 +64,24 @@ STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -checks inheri
 
 # Plugins need cgo.
 export CGO_ENABLED = 1
-# The children of a test that has the race detector sleep for a second at their
-# end otherwise.
+# Without this, child processes with the race detector sleep for a second at exit.
 export GORACE = atexit_sleep_ms=0
 
-# Packages whose tests run PCP's programs and nothing else.
+# Packages with tests that only run PCP's programs.
 PEERPKGS = ./cmd/pmcd/peertest/...
-# Packages whose tests boot machines and do nothing else.
+# Packages with tests that only boot machines.
 BOOTPKGS = ./cmd/pmcd/systemtest ./cmd/pmcd/internal/booted
 # All others.
 UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /internal/booted)
-# Parsers of what others send: sizes and offsets must not overflow an int.
+# Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
 PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/builtin/linux ./agents/rawio
 
-# Agents that have a main package as a plugin, and as a program.
+# Agents with a main package for a plugin, and for a program.
 PLUGINS = $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin))
 PMDAS   = $(foreach n,$(notdir $(wildcard agents/builtin/*)),$(if $(wildcard agents/builtin/$n/pmda$n),$n))
 
-# What install wants to be there beside bin/pmcdctl, and what it makes: uninstall
-# removes that.
+# The files that install needs besides bin/pmcdctl, and those that it creates and
+# uninstall removes.
 BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDAS:%=bin/pmdas/pmda%)
 OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp $(datadir)/pmcd/systemd $(datadir)/pmcd
 INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap-pmcd \
@@ -92,7 +90,7 @@ INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap
 	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) \
 	$(if $(UNITS),$(UNITFILES))
 UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.conf
-# Was pmcd installed before PCP? In the same directory there may be PCP's unit.
+# Was pmcd installed before PCP? PCP's unit may be in the same directory.
 OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/pmcd.service
 
 .PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest pmdatest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
@@ -118,8 +116,8 @@ bin/pmdas/pmda%: FORCE
 
 FORCE:
 
-# As on a host without PCP, and no other pmcd is in the way: no file outside of
-# this directory is needed or written. ^C ends it.
+# As on a host without PCP, and beside another pmcd: it needs and writes no file
+# outside of this directory. ^C ends it.
 run: build
 	@mkdir -p bin/run
 	@exec bin/pmcd -f --embedded -p $(PORT) -s $(CURDIR)/bin/run/pmcd.socket -l $(CURDIR)/bin/run/pmcd.log
@@ -156,7 +154,7 @@ ifneq ($(SWAP),)
 	$(sbindir)/swap-pmcd in
 endif
 
-# Directories that others have files in stay.
+# Directories with files of other packages stay.
 uninstall:
 ifneq ($(SWAPOUT),)
 	[ ! -e $(sbindir)/swap-pmcd ] || $(sbindir)/swap-pmcd out
@@ -188,14 +186,14 @@ unit:
 	$(GO) test -count=1 ./cmd/pmcd/plugintest
 	CGO_ENABLED=0 GOARCH=386 $(GO) test -skip '^TestPeer' $(PKGS32)
 
-# The test cache knows nothing of the programs that these tests run, ours
-# included: -count=1.
+# -count=1: the test cache does not see changes of the programs that these tests
+# run.
 peertest:
 	@echo "== tests with PCP's programs"
 	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 15m -run '^TestPeer' $(UNITPKGS)
 	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 15m $(PEERPKGS)
 
-# Without the race detector: units limit what pmcd may do, and it needs more.
+# Without the race detector, which needs more than the units allow.
 systemtest:
 	@echo "== tests on booted machines"
 	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -timeout 10m $(BOOTPKGS)

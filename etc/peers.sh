@@ -28,10 +28,10 @@ if [ -n "$missing" ]; then
 	say "installing$missing"
 
 	# The packages' scripts enable and start services. In a container systemctl
-	# is often installed but has nobody to talk to, fails, and takes the
-	# installation with it; elsewhere it would start a pmcd that nobody asked
-	# for. Tools of these names found first in PATH do nothing: unlike a
-	# diversion or a policy-rc.d they leave no trace when this script is killed.
+	# is often installed without a running systemd; it fails, and with it the
+	# installation. Elsewhere it would start a pmcd, which the tests do not
+	# need. These tools come first in PATH and do nothing. Unlike a diversion
+	# or a policy-rc.d they leave no trace if this script is killed.
 	shim=$(mktemp -d)
 	trap 'rm -rf "$shim"' EXIT
 	trap 'exit 1' HUP INT TERM
