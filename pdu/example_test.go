@@ -1,7 +1,9 @@
 package pdu_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -34,4 +36,58 @@ func ExampleResultWriter() {
 	// 60.0.1 1 no error
 	// 60.0.2 2 no error
 	// 60.0.3 0 no metric of that identifier
+}
+
+// A client reads replies from a stream.
+func ExampleReader() {
+	var stream bytes.Buffer // a connection to pmcd
+	for _, m := range []pdu.Message{
+		&pdu.Error{Code: pdu.ErrnoPMID},
+		&pdu.Desc{PMID: pdu.NewPMID(60, 0, 1), ValueType: pdu.MetricU64, InDom: pdu.NoInDom, Sem: pdu.SemCounter, Units: pdu.Kbyte},
+	} {
+		b, err := pdu.Append(nil, 0, m)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		stream.Write(b)
+	}
+
+	r := pdu.NewReader(&stream, 0)
+	for {
+		b, err := r.Next()
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		_, m, err := pdu.Parse(b)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		switch m := m.(type) {
+		case *pdu.Error:
+			fmt.Println(m.Type(), m.Code.Name())
+		case *pdu.Desc:
+			fmt.Println(m.Type(), m.PMID, m.ValueType, m.Sem, m.Units)
+		}
+	}
+	// Output:
+	// ERROR PM_ERR_PMID
+	// DESC 60.0.1 U64 counter Kbyte
+}
+
+func ExampleAppendDump() {
+	b, err := pdu.Append(nil, 7, &pdu.DescReq{PMID: pdu.NewPMID(60, 0, 1)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%s", pdu.AppendDump(nil, b))
+	// Output:
+	// DESC_REQ len=16 from=7
+	// 000: 00000010 00007004 00000007 0f000001
 }

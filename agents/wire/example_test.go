@@ -1,0 +1,55 @@
+package wire_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Serve runs an agent at one end of a connection. Dial returns the Transport that
+// pmcd uses at the other end.
+func ExampleServe() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	served := make(chan error, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			err = wire.Serve(ctx, &agenttest.Agent{Domain: 400}, conn)
+		}
+		served <- err
+	}()
+
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, err := wire.Dial(ctx, conn.(wire.Conn), wire.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var names pdu.PMNSNames
+	if err := agenttest.Do(client, agents.Origin{}, &pdu.PMNSTraverse{Name: "ref"}, &names); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(names.Names)
+	client.Close()
+	fmt.Println(<-served) // Serve returns nil when pmcd closes the connection
+	// Output:
+	// [ref.level ref.text ref.color.word ref.color.double ref.disk.big ref.disk.float ref.nothing]
+	// <nil>
+}
