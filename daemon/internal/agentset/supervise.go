@@ -127,14 +127,18 @@ func (a *Agent) superviseLoop() {
 		<-gone
 	}
 	var restart <-chan time.Time
+	var requested chan<- struct{} // closed when the start is over; nil if it is a restart
 	for {
-		var requested chan<- struct{} // nil if it is a restart
-		select {
-		case <-a.ctx.Done():
-			return
-		case requested = <-a.startRequests:
+		if requested == nil {
+			select {
+			case <-a.ctx.Done():
+				return
+			case requested = <-a.startRequests:
+			case <-restart:
+			}
+		}
+		if requested != nil {
 			a.resetFailures()
-		case <-restart:
 		}
 		quiet := a.failures() > logThreshold
 		if requested == nil && !quiet {
@@ -155,12 +159,13 @@ func (a *Agent) superviseLoop() {
 		a.markStarted()
 		if requested != nil {
 			close(requested)
+			requested = nil
 		}
 		if c == nil {
 			continue
 		}
 		up := time.Now()
-		a.awaitFailure(c)
+		requested = a.awaitFailure(c)
 		ended, last := a.reap(c, up)
 		if a.ctx.Err() == nil {
 			restart = a.failed(a.ended, fmt.Sprintf("agent %q (dom %d) is down", a.Name(), a.Domain), ended, last)
@@ -202,8 +207,9 @@ func (a *Agent) connect() (*Conn, error) {
 	return c, nil
 }
 
-// awaitFailure blocks until c is disconnected, and may disconnect it.
-func (a *Agent) awaitFailure(c *Conn) {
+// awaitFailure blocks until c is disconnected, and may disconnect it. If a start
+// is requested then, it returns that request.
+func (a *Agent) awaitFailure(c *Conn) (requested chan<- struct{}) {
 	cfg := &a.set.cfg
 	var checkIdle func()
 	var ticks <-chan time.Time
@@ -221,12 +227,16 @@ func (a *Agent) awaitFailure(c *Conn) {
 		select {
 		case <-c.Done():
 			c.Disconnect(nil)
-			return
+			return nil
 		case <-a.ctx.Done():
 			c.Disconnect(context.Cause(a.ctx))
-			return
-		case requested := <-a.startRequests: // it is connected
-			close(requested)
+			return nil
+		case requested := <-a.startRequests:
+			if closed(c.Done()) { // a reload has noticed it first
+				c.Disconnect(nil)
+				return requested
+			}
+			close(requested) // it is connected
 		case <-stableTimer.C:
 			if n := a.resetFailures(); n > logThreshold {
 				cfg.Log.Info(fmt.Sprintf("agent %q (dom %d) recovered after %d failures", a.Name(), a.Domain, n))
@@ -248,7 +258,7 @@ func (a *Agent) awaitFailure(c *Conn) {
 				continue
 			}
 			c.Disconnect(fmt.Errorf("no answer for %v after its time", round(time.Since(since))))
-			return
+			return nil
 		}
 	}
 }

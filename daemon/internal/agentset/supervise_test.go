@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +129,42 @@ func TestReloadStartsTheDead(t *testing.T) {
 		h.start()
 		h.pass(time.Hour)
 		h.startedAt("asked while it is up", want...)
+	})
+}
+
+// A busyTransport keeps superviseLoop busy for two seconds, once.
+type busyTransport struct {
+	*fake
+	once sync.Once
+}
+
+func (b *busyTransport) CheckIdle() { b.once.Do(func() { time.Sleep(2 * time.Second) }) }
+
+// A reload that finds an agent disconnected starts it, also if superviseLoop has
+// not yet noticed the end of the connection. Which of the two it notices first is
+// random.
+func TestReloadAtDisconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 {
+			h := newHarness(t, func(c *Config) {
+				c.NoRestart = true
+				open := c.Open
+				c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+					c, err := open(ctx, spec, opt)
+					c.Transport = &busyTransport{fake: c.Transport.(*fake)}
+					return c, err
+				}
+			}, nil)
+			h.agent.SetSpec(&pmcdconf.Agent{Name: "t", Domain: 240, Kind: pmcdconf.Socket})
+			h.start()
+			h.pass(idleCheckInterval + time.Millisecond)
+			h.agent.Conn().Disconnect(errors.New("a bad reply"))
+			h.start()
+			if h.agent.Conn() == nil {
+				t.Fatal("the agent is down after the reload")
+			}
+			h.startedAt("after the reload", 0, 3*time.Second)
+		}
 	})
 }
 
