@@ -132,10 +132,12 @@ func (a *Agent) superviseLoop() {
 		if requested == nil {
 			select {
 			case <-a.ctx.Done():
-				return
 			case requested = <-a.startRequests:
 			case <-restart:
 			}
+		}
+		if a.ctx.Err() != nil { // whatever else is due
+			return
 		}
 		if requested != nil {
 			a.resetFailures()

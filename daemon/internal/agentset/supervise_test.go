@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -197,6 +200,28 @@ func TestStopAgent(t *testing.T) {
 			if n := len(h.starts); n > 1 {
 				t.Errorf("%s: %d starts", tt.name, n)
 			}
+		}
+	})
+}
+
+// An agent that is stopped is not started, even if it is time for a restart. Which
+// of the two superviseLoop notices first is random.
+func TestStopAgentAtRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 {
+			h := newHarness(t, func(c *Config) {
+				c.Log = c.Log.WithOptions(zap.Hooks(func(e zapcore.Entry) error {
+					if e.Level == zap.ErrorLevel { // the failure: its restart is due before it is logged
+						time.Sleep(2 * firstRestart)
+					}
+					return nil
+				}))
+			}, func(int, *fake) error { return errNoStart })
+			go h.start()
+			h.pass(firstRestart / 2)
+			h.agent.stop(errTerminated)
+			<-h.agent.gone
+			h.startedAt("stopped", 0)
 		}
 	})
 }
