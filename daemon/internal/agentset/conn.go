@@ -82,12 +82,8 @@ func (c *Conn) Disconnect(why error) {
 			why = c.Err()
 		}
 		c.cause = why
-		c.Close()
+		c.shutdown()
 		c.unanswered, _ = c.Pending()
-		spec := a.Spec()
-		if spec.Kind == pmcdconf.Socket && spec.Family == access.Unix && c.Process != nil {
-			os.Remove(spec.Address) // the next one could not bind to it
-		}
 		status := int32(statusProtocol)
 		ended := ""
 		if p := c.Process; p != nil {
@@ -111,7 +107,7 @@ func (c *Conn) Disconnect(why error) {
 			text = why.Error()
 		}
 		if a.failures() < logThreshold {
-			s.cfg.Log.Info(fmt.Sprintf("CleanupAgent ...\nCleanup %q agent (dom %d): %s%s", spec.Name, a.Domain, text, ended))
+			s.cfg.Log.Info(fmt.Sprintf("CleanupAgent ...\nCleanup %q agent (dom %d): %s%s", a.Name(), a.Domain, text, ended))
 		}
 		s.cfg.Trace.Event(diag.TraceConns, "Drop PMDA: domain=%d, %s", a.Domain, c.descriptors())
 		s.cfg.Trace.DumpOnDrop()
@@ -120,4 +116,13 @@ func (c *Conn) Disconnect(why error) {
 		a.disconnected(c, status)
 		s.cfg.Observer.AgentChanged(a)
 	})
+}
+
+// shutdown ends the Transport and removes the socket of an agent that pmcd started.
+func (c *Conn) shutdown() {
+	c.Close()
+	spec := c.Agent.Spec()
+	if spec.Kind == pmcdconf.Socket && spec.Family == access.Unix && c.Process != nil {
+		os.Remove(spec.Address) // the next one could not bind to it
+	}
 }

@@ -44,10 +44,13 @@ func (f *fake) Pending() (transport.Pending, bool)            { return f.owes, f
 func (f *fake) die(err error)                                 { f.end.Do(func() { f.err = err; close(f.dead) }) }
 
 // A killedProcess is one that signal 9 has ended.
-type killedProcess struct{ done chan struct{} }
+type killedProcess struct {
+	done    chan struct{}
+	stopped bool
+}
 
 func newKilledProcess() *killedProcess {
-	p := &killedProcess{make(chan struct{})}
+	p := &killedProcess{done: make(chan struct{})}
 	close(p.done)
 	return p
 }
@@ -56,7 +59,7 @@ func (*killedProcess) PID() int                   { return 4711 }
 func (p *killedProcess) Done() <-chan struct{}    { return p.done }
 func (*killedProcess) Status() syscall.WaitStatus { return syscall.WaitStatus(syscall.SIGKILL) }
 func (*killedProcess) StderrTail() []string       { return nil }
-func (*killedProcess) Stop(context.Context)       {}
+func (p *killedProcess) Stop(context.Context)     { p.stopped = true }
 
 // A harness is a Set with one agent, in a bubble of package synctest. Its
 // transports are fakes.

@@ -194,6 +194,13 @@ func (a *Agent) connect() (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{Conn: opened, Agent: a}
+	if a.ctx.Err() != nil { // stopped meanwhile: Open may not heed ctx
+		c.shutdown()
+		if c.Process != nil {
+			c.Process.Stop(cfg.Kill)
+		}
+		return nil, context.Cause(a.ctx)
+	}
 	if c.State() == transport.Ready {
 		cfg.Observer.AgentReady(a, false)
 	}

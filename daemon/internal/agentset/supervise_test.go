@@ -256,6 +256,39 @@ func TestStopAgentWhileStarting(t *testing.T) {
 	})
 }
 
+// An agent that is stopped during a start which succeeds nevertheless, as that of
+// an agent in this process may, is not used, and nothing is left of it.
+func TestStopAgentStartSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newKilledProcess()
+		h := newHarness(t, func(c *Config) {
+			open := c.Open
+			c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+				time.Sleep(2 * time.Second) // also after the end of ctx
+				c, err := open(ctx, spec, opt)
+				c.Process = p
+				return c, err
+			}
+		}, nil)
+		go h.start()
+		h.pass(time.Second)
+		h.agent.stop(errUnconfigured)
+		if h.agent.AwaitConn() != nil {
+			t.Error("requests reach the agent")
+		}
+		<-h.agent.gone
+		if len(h.told) > 0 {
+			t.Errorf("told %q, want nothing", h.told)
+		}
+		if !closed(h.last.dead) || !p.stopped {
+			t.Error("the connection, or the process, is left")
+		}
+		if st := h.agent.Status(); st.State != Down || st.Restarts != 0 || h.agent.StatusCode() != statusNotStarted {
+			t.Errorf("pmcd.agent.status %d, %+v", h.agent.StatusCode(), st)
+		}
+	})
+}
+
 // A late agent has the grace period to answer and is then given up, and started
 // again as one that has died.
 func TestLateGrace(t *testing.T) {
