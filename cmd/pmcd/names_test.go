@@ -27,7 +27,7 @@ var oldWords = map[string]string{
 	"agents/builtin/internal": "prompt fresh",
 	"cmd/pmcd":                "twin choosers linger lastWords rig stage moody heavy",
 	"bench":                   "upsets beside crowd still storm rig stage moody heavy",
-	"daemon": "lobby guest door welcome hear lead reopen line heat cool hurry shut over fastLane eager vain waits patience yielded others " +
+	"daemon": "lobby guest door welcome hear lead reopen line heat cool hurry shut over fastLane eager vain waits yielded others " +
 		"meet introduce announce left dismiss farewell holds giveBack adopt given beat keep bury letGo retire lost broken settle settled " +
 		"asks forgive loud healthy lastWords visible stepBack fileSeen work part stretch rate tap tapped conduit link rig stage moody heavy",
 }
@@ -35,7 +35,7 @@ var oldWords = map[string]string{
 // oldWordsLeft are those that are still there. A word goes when its last use goes.
 var oldWordsLeft = map[string]string{
 	"daemon": "announce asks beat broken fileSeen given hear " +
-		"introduce keep left line over part patience rig settled " +
+		"introduce keep left line over part rig settled " +
 		"stepBack stretch waits work",
 }
 
