@@ -53,9 +53,9 @@ func TestAbsentAddress(t *testing.T) {
 		if got := show(c.do(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}})); got != "240.0.1=240" {
 			t.Errorf("%s: fetch: %s", a, got)
 		}
-		s := r.clients.session(0)
-		if s.addr != a || s.denied() != 0 {
-			t.Errorf("client at %s, %v denied; want %s and nothing", s.addr, s.denied(), a)
+		s, _ := r.sessions.Client(0)
+		if s.Address != a || s.Denied != 0 {
+			t.Errorf("client at %s, %v denied; want %s and nothing", s.Address, s.Denied, a)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func TestFirstInput(t *testing.T) {
 			c.closed()
 		})
 	}
-	testutil.Eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
+	testutil.Eventually(t, "they have gone", func() bool { return r.sessions.NumClients() == 1 })
 }
 
 // Guests go when the daemon does.
@@ -201,7 +201,7 @@ func TestRefusedWhileAccepted(t *testing.T) {
 		c.TraceMask = diag.TraceConns | diag.TraceUnbuffered
 		onLog(func(line string) {
 			if strings.Contains(line, "New client: [0]") {
-				d.Load().clients.session(0).refuse(pdu.ErrnoPermission)
+				d.Load().sessions.Refuse(0, pdu.ErrnoPermission)
 			}
 		})(c)
 	}, nil)
@@ -217,7 +217,7 @@ func TestRefusedWhileAccepted(t *testing.T) {
 		}
 		c.ended()
 		c.conn.Close()
-		testutil.Eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
+		testutil.Eventually(t, "it has gone", func() bool { return r.sessions.NumClients() == 0 })
 	}
 }
 
@@ -232,7 +232,7 @@ func TestIdleAreRefused(t *testing.T) {
 		if i%4 > 1 {
 			c.send(hello)
 			// With the new rules already, the answer to CREDS would be an error, too.
-			testutil.Eventually(t, "its CREDS are read", func() bool { return r.clients.session(int32(i)).version.Load() != 0 })
+			testutil.Eventually(t, "its CREDS are read", func() bool { info, _ := r.sessions.Client(int32(i)); return info.Version != 0 })
 		}
 		guests = append(guests, c)
 	}
@@ -245,7 +245,7 @@ func TestIdleAreRefused(t *testing.T) {
 		c.ended()
 		c.conn.Close()
 	}
-	testutil.Eventually(t, "they have gone", func() bool { return r.clients.len() == 0 })
+	testutil.Eventually(t, "they have gone", func() bool { return r.sessions.NumClients() == 0 })
 }
 
 // While nobody takes the lines of the log, clients are let in.
@@ -283,14 +283,14 @@ func TestDisconnectedIsForgotten(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
 		c := r.connect(network, map[string]string{"tcp": r.tcp, "unix": r.unix}[network])
 		c.recv()
-		n := r.clients.session(0).conn.FD()
+		n := r.connection(0).FD()
 		child, err := syscall.Dup(n)
 		if err != nil {
 			t.Fatal(err)
 		}
 		testutil.Eventually(t, "it is waited for", func() bool { return watched(n) })
 		c.conn.Close()
-		testutil.Eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
+		testutil.Eventually(t, "it has gone", func() bool { return r.sessions.NumClients() == 0 })
 		if watched(n) {
 			t.Errorf("%s: still waited for", network)
 		}

@@ -92,9 +92,9 @@ func TestConnectionLimits(t *testing.T) {
 	first.conn.Close()
 	testutil.Eventually(t, "there is room", func() bool { _, got := r.in("127.0.0.2"); return got == "ok" })
 
-	r.Daemon.logAccess()
+	r.sessions.LogRules()
 	if want := "    2     2 127.0.0.2 "; !r.logged(want) {
-		t.Errorf("the table does not say %q:\n%s", want, r.access)
+		t.Errorf("the table does not say %q", want)
 	}
 }
 
@@ -273,10 +273,10 @@ func TestReloadRefuses(t *testing.T) {
 	if _, got := r.in("127.0.0.2"); got != "PM_ERR_PERMISSION" {
 		t.Errorf("a new one: %s", got)
 	}
-	testutil.Eventually(t, "they have gone", func() bool { return r.clients.len() == 1 })
+	testutil.Eventually(t, "they have gone", func() bool { return r.sessions.NumClients() == 1 })
 
 	r.logs.TakeAll()
-	r.Daemon.logClients("title")
+	r.sessions.LogClients("title")
 	if !r.logged(fmt.Sprintf("%-40s  %7d  store\n", "127.0.0.3", 2)) {
 		t.Errorf("the table of clients: %q", r.logs.All()[0].Message)
 	}
@@ -295,7 +295,7 @@ func TestReloadRecounts(t *testing.T) {
 		}
 		if all = append(all, c); i == 2 { // its number goes to the fourth
 			all[0].conn.Close()
-			testutil.Eventually(t, "the first has gone", func() bool { return r.clients.len() == 2 })
+			testutil.Eventually(t, "the first has gone", func() bool { return r.sessions.NumClients() == 2 })
 			all = all[1:]
 		}
 	}
@@ -452,19 +452,12 @@ func TestViolationsAreLoggedOnce(t *testing.T) {
 					t.Errorf("%s: got %s", addr, got)
 				}
 				c.conn.Close()
-				testutil.Eventually(t, "it has gone", func() bool { return r.clients.len() == 0 })
+				testutil.Eventually(t, "it has gone", func() bool { return r.sessions.NumClients() == 0 })
 			}
 		}
 		if n := count(); n != 202 {
 			t.Errorf("%d lines, want two of each kind", n)
 		}
 		r.reloaded()
-	}
-	var v violations
-	for i := range maxViolations + 2 {
-		isNew, full := v.add(fmt.Sprint(i))
-		if isNew != (i <= maxViolations) || full != (i == maxViolations) {
-			t.Fatalf("host %d: new %v, full %v", i, isNew, full)
-		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +16,18 @@ import (
 // Beat returns while clients are served, and not while they could not be.
 func TestBeat(t *testing.T) {
 	settled := make(chan struct{})
-	r := newRig(t, func(c *Config) { c.Settled = func(Health) { close(settled) } }, nil)
+	var block atomic.Pointer[chan struct{}] // what pmcd's own agent waits for
+	entered := make(chan struct{})
+	r := newRig(t, func(c *Config) {
+		c.Settled = func(Health) { close(settled) }
+		c.gethostname = func() (string, error) {
+			if b := block.Load(); b != nil {
+				entered <- struct{}{}
+				<-*b
+			}
+			return "here", nil
+		}
+	}, nil)
 	<-settled
 	beat := make(chan error)
 	start := func() { go func() { beat <- r.Beat(t.Context()) }() }
@@ -23,14 +35,20 @@ func TestBeat(t *testing.T) {
 	if err := <-beat; err != nil {
 		t.Fatal(err)
 	}
-	r.clients.mu.Lock() // who connects now hangs
+	c := r.dial()
+	c.send(&pdu.Profile{})
+	release := make(chan struct{})
+	block.Store(&release)
+	c.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(2, 21)}}) // pmcd.hostname
+	<-entered
+	block.Store(nil)
 	start()
 	select {
 	case err := <-beat:
 		t.Errorf("Beat returned although nothing goes on: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
-	r.clients.mu.Unlock()
+	close(release)
 	select {
 	case err := <-beat:
 		if err != nil {

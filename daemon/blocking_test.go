@@ -25,14 +25,14 @@ func (c *client) ask() {
 	}
 }
 
-// exclusive returns the session in blocking-read mode, if there is one.
-func (r *rig) exclusive() *session {
-	for _, s := range r.sessions() {
-		if s.conn.Exclusive() {
-			return s
+// exclusive returns the number of the client in blocking-read mode, or -1.
+func (r *rig) exclusive() int32 {
+	for _, info := range r.sessions.Clients() {
+		if r.connection(info.Number).Exclusive() {
+			return info.Number
 		}
 	}
-	return nil
+	return -1
 }
 
 // twoProcessors makes sure that there is blocking-read mode.
@@ -76,28 +76,28 @@ const (
 )
 
 // enter has c ask until it is in blocking-read mode.
-func (r *rig) enter(c *client) (s *session) {
+func (r *rig) enter(c *client) (num int32) {
 	c.t.Helper()
 	if portable { // the oldest client is c
 		c.ask()
-		return r.sessions()[0]
+		return r.sessions.Clients()[0].Number
 	}
 	twoProcessors(c.t)
 	testutil.Eventually(c.t, "in blocking-read mode", func() bool {
 		for range 2 * burstLength {
 			c.ask()
 		}
-		s = r.exclusive()
-		return s != nil
+		num = r.exclusive()
+		return num >= 0
 	})
-	return s
+	return num
 }
 
 // left waits until no client is in blocking-read mode.
 func (r *rig) left(t *testing.T) {
 	t.Helper()
 	testutil.Eventually(t, "no client is in blocking-read mode", func() bool { return !r.acceptor.Stats().Exclusive })
-	if r.exclusive() != nil {
+	if r.exclusive() >= 0 {
 		t.Error("no client is in blocking-read mode, and yet there is one")
 	}
 }
@@ -157,25 +157,25 @@ func TestBlockingMode(t *testing.T) {
 	fetch := &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}
 	for _, tt := range []struct {
 		name string
-		then func(r *rig, a *bigReplyAgent, c, other *client, s *session)
+		then func(r *rig, a *bigReplyAgent, c, other *client, num int32)
 		gone bool // c is, afterwards
 	}{
-		{"a pause", func(r *rig, _ *bigReplyAgent, c, _ *client, _ *session) { r.left(c.t) }, false},
-		{"a processor less", func(r *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
+		{"a pause", func(r *rig, _ *bigReplyAgent, c, _ *client, _ int32) { r.left(c.t) }, false},
+		{"a processor less", func(r *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 			testutil.Eventually(c.t, "not in blocking-read mode", func() bool {
 				c.ask()
 				return !r.acceptor.Stats().Exclusive
 			})
 		}, false},
-		{"another client", func(r *rig, _ *bigReplyAgent, c, other *client, _ *session) {
+		{"another client", func(r *rig, _ *bigReplyAgent, c, other *client, _ int32) {
 			other.ask()
 			c.ask()
 			if r.acceptor.Stats().Exclusive {
 				c.t.Error("still in blocking-read mode")
 			}
 		}, false},
-		{"a request in two pieces", func(r *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
+		{"a request in two pieces", func(r *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
 			c.sendBytes(request[:7])
 			r.left(c.t)
 			c.sendBytes(request[7:])
@@ -183,7 +183,7 @@ func TestBlockingMode(t *testing.T) {
 				c.t.Errorf("names: %s", got)
 			}
 		}, false},
-		{"half a request", func(r *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
+		{"half a request", func(r *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
 			const timeout = 200 * time.Millisecond
 			r.timeout.Store(int64(timeout))
 			began := time.Now()
@@ -199,11 +199,11 @@ func TestBlockingMode(t *testing.T) {
 				c.t.Error("nothing in the log")
 			}
 		}, true},
-		{"nonsense", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
+		{"nonsense", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
 			c.sendBytes(word(0x80000000, 0x7004, 0))
 			c.closed()
 		}, true},
-		{"a reply that is not taken", func(r *rig, a *bigReplyAgent, c, other *client, _ *session) {
+		{"a reply that is not taken", func(r *rig, a *bigReplyAgent, c, other *client, _ int32) {
 			c.send(&pdu.Profile{}, fetch)
 			<-a.enter
 			close(a.leave)
@@ -211,17 +211,17 @@ func TestBlockingMode(t *testing.T) {
 			other.ask()
 			c.takes()
 		}, false},
-		{"refused while it waits", func(_ *rig, _ *bigReplyAgent, c, _ *client, s *session) {
-			s.refuse(pdu.ErrnoPermission)
+		{"refused while it waits", func(r *rig, _ *bigReplyAgent, c, _ *client, num int32) {
+			r.sessions.Refuse(num, pdu.ErrnoPermission)
 			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 				c.t.Errorf("got %s", got)
 			}
 			c.closed()
 		}, true},
-		{"refused before a reply that is not taken", func(r *rig, a *bigReplyAgent, c, _ *client, s *session) {
+		{"refused before a reply that is not taken", func(r *rig, a *bigReplyAgent, c, _ *client, num int32) {
 			c.send(&pdu.Profile{}, fetch)
 			<-a.enter
-			s.refuse(pdu.ErrnoPermission)
+			r.sessions.Refuse(num, pdu.ErrnoPermission)
 			close(a.leave)
 			r.left(c.t)
 			c.takes()
@@ -230,8 +230,8 @@ func TestBlockingMode(t *testing.T) {
 			}
 			c.closed()
 		}, true},
-		{"the end", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ *session) { c.conn.Close() }, true},
-		{"the end of what it says", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
+		{"the end", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ int32) { c.conn.Close() }, true},
+		{"the end of what it says", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
 			c.sendBytes(append(append([]byte(nil), request...), request...))
 			c.conn.(interface{ CloseWrite() error }).CloseWrite()
 			for range 2 {
@@ -241,21 +241,21 @@ func TestBlockingMode(t *testing.T) {
 			}
 			c.closed()
 		}, true},
-		{"a reset", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ *session) {
+		{"a reset", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
 			if tcp, ok := c.conn.(*net.TCPConn); ok {
 				tcp.SetLinger(0)
 			}
 			c.sendBytes(bytes.Repeat(request, 10))
 			c.conn.Close()
 		}, true},
-		{"closed by us", func(_ *rig, _ *bigReplyAgent, c, _ *client, s *session) {
-			s.conn.Abort()
+		{"closed by us", func(r *rig, _ *bigReplyAgent, c, _ *client, num int32) {
+			r.connection(num).Abort()
 			c.closed()
 		}, true},
-		{"closed by us in the middle of a request", func(r *rig, _ *bigReplyAgent, c, _ *client, s *session) {
+		{"closed by us in the middle of a request", func(r *rig, _ *bigReplyAgent, c, _ *client, num int32) {
 			c.sendBytes(request[:7])
 			r.left(c.t)
-			s.conn.Abort()
+			r.connection(num).Abort()
 			c.closed()
 			if r.logged("already closed") {
 				c.t.Error("the log complains of it")
@@ -271,7 +271,7 @@ func TestBlockingMode(t *testing.T) {
 				tt.then(r, a, c, other, r.enter(c))
 				r.left(t)
 				if tt.gone {
-					testutil.Eventually(t, "it has gone", func() bool { return r.clients.len() == 1 })
+					testutil.Eventually(t, "it has gone", func() bool { return r.sessions.NumClients() == 1 })
 				} else {
 					r.enter(c)
 					r.left(t)
@@ -310,7 +310,7 @@ func TestFewRequestsInBlockingMode(t *testing.T) {
 		time.Sleep(shortPause)
 		c.ask()
 	}
-	if r.exclusive() != nil {
+	if r.exclusive() >= 0 {
 		t.Error("still in blocking-read mode")
 	}
 }
@@ -482,7 +482,7 @@ func testTurns(t *testing.T, config func(*Config)) {
 					}
 				}
 			}
-			if r.exclusive() != nil {
+			if r.exclusive() >= 0 {
 				entered++
 			}
 		}

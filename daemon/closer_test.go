@@ -61,6 +61,6 @@ func TestStormOfClients(t *testing.T) {
 		other.ask()
 	}
 	wg.Wait()
-	testutil.Eventually(t, "all have gone", func() bool { return r.clients.len() == 1 && r.acceptor.Stats().Open == 1 })
+	testutil.Eventually(t, "all have gone", func() bool { return r.sessions.NumClients() == 1 && r.acceptor.Stats().Open == 1 })
 	other.ask()
 }

@@ -71,7 +71,8 @@ type Config struct {
 	Open OpenFunc    // for agents other than the built-in one
 	Log  *zap.Logger // entries named "plain" are lines without time and level
 
-	gethostname func() (string, error) // nil is os.Hostname
+	gethostname   func() (string, error) // nil is os.Hostname
+	hostnameEvery time.Duration          // see session.Config
 }
 
 // Embedded is what a Daemon serves that has no files to read. A reload leaves it

@@ -23,11 +23,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/access"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/daemon/internal/session"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -57,28 +57,21 @@ type Daemon struct {
 
 	seqnum      atomic.Uint32 // starts of agents
 	sighups     atomic.Uint32
-	access      *access.Counter
-	credsReqd   atomic.Bool // -S, or there are rules for users or groups
-	violations  violations
-	labels      labelCache
-	hostname    hostname
 	limiter     *diag.LogLimiter
 	acceptor    *conn.Acceptor // set by Run
-	turnPool    transport.TurnPool
 	counts      pdu.Counts
-	clients     clients
+	sessions    *session.Server
+	handler     conn.Handler  // sessions, but in tests
 	reloads     chan struct{} // holds one request to reload
 	beats       chan struct{} // received from at each turn of Run's loop
 	reloaded    atomic.Pointer[ReloadStatus]
 	hangups     atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
 	nameChanges chan struct{} // holds one request to look at the PMNS
-	subtrees    subtrees
 	problems    problems
 	unsaid      chan struct{} // full when the Health may have changed
 
 	stopping context.Context // ends when agents must end
 	kill     context.CancelFunc
-	tasks    sync.WaitGroup // probes, which end with their agent
 }
 
 // New returns a Daemon with its configuration loaded, and no agent started. Its
@@ -96,10 +89,6 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d.trace = diag.NewTrace(cfg.TraceMask, d.plain)
 	d.limiter = diag.NewLogLimiter(cfg.Log)
-	d.hostname.get = cfg.gethostname
-	if d.hostname.get == nil {
-		d.hostname.get = os.Hostname
-	}
 	d.timeout.Store(int64(cfg.RequestTimeout))
 	d.credsTimeout.Store(int64(cfg.HandshakeTimeout))
 	d.debug = diag.NewDebug(cfg.Debug, cfg.Log)
@@ -119,9 +108,38 @@ func New(cfg Config) (*Daemon, error) {
 		list[i] = d.agentSet.NewAgent(&conf.Agents[i])
 	}
 	d.routes.Store(routes.New(list, tree))
-	d.access = access.NewCounter(conf.Access)
-	d.credsReqd.Store(conf.Access.CredsRequired())
+	d.sessions = d.newSessions(conf.Access)
+	d.handler = d.sessions
 	return d, nil
+}
+
+// newSessions returns the Server of clients, with the first access rules.
+func (d *Daemon) newSessions(rules *access.List) *session.Server {
+	cfg := session.Config{
+		Routes:         d.routes.Load,
+		RequestTimeout: func() time.Duration { return time.Duration(d.timeout.Load()) },
+		Rules:          rules,
+		CertRequired:   d.cfg.CertRequired,
+		MaxPDU:         d.cfg.MaxPDU,
+		MaxContexts:    d.cfg.MaxContexts,
+		MaxMetrics:     d.cfg.MaxMetrics,
+		Labels:         session.LabelSource{Dir: d.cfg.LabelDir},
+		Hostname:       d.cfg.gethostname,
+		HostnameEvery:  d.cfg.hostnameEvery,
+		ContainerHost:  d.cfg.ContainerHost,
+		Counts:         &d.counts,
+		Log:            d.log,
+		Limiter:        d.limiter,
+		Trace:          d.trace,
+		Debug:          d.debug,
+	}
+	if e := d.cfg.Embedded; e != nil {
+		cfg.Labels = session.LabelSource{Embedded: true, List: e.Labels}
+	}
+	if cfg.Hostname == nil {
+		cfg.Hostname = os.Hostname
+	}
+	return session.New(cfg)
 }
 
 // load reads the configuration for the first time, and begins to read the name
@@ -149,11 +167,11 @@ func (d *Daemon) load() (*pmcdconf.Config, *pmnsload.Tree, error) {
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d.refreshLabels()
-	d.checkHostname(time.Now())
+	d.sessions.RefreshLabels()
+	d.sessions.CheckHostname(time.Now())
 	acceptor, err := conn.NewAcceptor(conn.Config{
 		Listeners: d.cfg.Listeners,
-		Handler:   connHandler{d},
+		Handler:   d.handler,
 		Warn:      func(key, text string) { d.limiter.Printf(key, "%s", text) },
 		Portable:  d.cfg.PortableAcceptor,
 	})
@@ -222,14 +240,13 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if job != nil {
 		<-job
 	}
-	d.endSessions()
+	d.sessions.Abort()
 	defer d.kill()
 	force := time.AfterFunc(stopGrace, d.kill)
 	defer force.Stop()
 	d.agentSet.Stop(d.routes.Load().Agents())
 	acceptor.Wait(stopGrace)
-	d.turnPool.Close()
-	d.tasks.Wait()
+	d.sessions.Close()
 	d.agentSet.Wait()
 	d.limiter.Flush(true)
 	d.log.Info("pmcd Shutdown")
@@ -246,7 +263,7 @@ func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
 		return
 	}
 	d.logAgents(r)
-	d.logAccess()
+	d.sessions.LogRules()
 	d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))
 	d.plain.Info(d.cfg.Listeners.String())
 	if ctx.Err() == nil {

@@ -63,7 +63,9 @@ func word(ws ...uint32) []byte {
 	return b
 }
 
-func errorPDU(code pdu.Errno) []byte { return appendError(nil, code) }
+func errorPDU(code pdu.Errno) []byte {
+	return word(pdu.HeaderLen+4, uint32(pdu.TypeError), 0, uint32(code))
+}
 
 // hold keeps the agent's end open until the Daemon closes its own.
 func hold(c wire.Conn) { io.Copy(io.Discard, c) }
@@ -362,7 +364,7 @@ func TestClientFaults(t *testing.T) {
 		other.t = t
 		usable(other)
 	})
-	testutil.Eventually(t, "all but one gone", func() bool { return r.clients.len() == 1 })
+	testutil.Eventually(t, "all but one gone", func() bool { return r.sessions.NumClients() == 1 })
 	if !r.logged("in the middle of a PDU") || !r.logged("exceeds maximum client PDU size") {
 		t.Error("not in the log")
 	}

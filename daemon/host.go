@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/daemon/internal/session"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -19,7 +20,7 @@ func (h host) Status(st *pmcd.Status) {
 	d := h.d
 	*st = pmcd.Status{
 		PID:          os.Getpid(),
-		Clients:      d.clients.len(),
+		Clients:      d.sessions.NumClients(),
 		Sighups:      d.sighups.Load(),
 		Seqnum:       d.seqnum.Load(),
 		Timeout:      time.Duration(d.timeout.Load()),
@@ -35,7 +36,7 @@ func (h host) Status(st *pmcd.Status) {
 		TraceBufs: d.trace.Size(),
 		Features: pmcd.Features{
 			IPv6:               true,
-			CredsRequired:      d.credsReqd.Load(),
+			CredsRequired:      d.sessions.CredsRequired(),
 			UnixDomainSockets:  d.cfg.Listeners.UnixPath() != "",
 			Containers:         true,
 			Local:              d.cfg.Local,
@@ -71,76 +72,49 @@ func (h host) Agents(dst []pmcd.AgentInfo) []pmcd.AgentInfo {
 }
 
 func (h host) Clients(dst []pmcd.ClientInfo) []pmcd.ClientInfo {
-	for _, s := range h.d.sessions() {
-		dst = append(dst, s.info())
+	for _, c := range h.d.sessions.Clients() {
+		dst = append(dst, clientInfo(c))
 	}
 	return dst
 }
 
 func (h host) Client(num int32) (pmcd.ClientInfo, bool) {
-	s := h.d.clients.session(num)
-	if s == nil {
-		return pmcd.ClientInfo{}, false
-	}
-	return s.info(), true
+	c, ok := h.d.sessions.Client(num)
+	return clientInfo(c), ok
 }
 
-func (s *session) info() pmcd.ClientInfo {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	info := pmcd.ClientInfo{
-		Client:    s.num,
-		Seq:       int32(s.seq),
-		UID:       -1,
-		Started:   s.since,
-		Whoami:    s.whoami,
-		Container: s.container,
+// clientInfo returns c as the built-in agent knows it.
+func clientInfo(c session.Info) pmcd.ClientInfo {
+	return pmcd.ClientInfo{
+		Client:    c.Number,
+		Seq:       int32(c.Seq),
+		UID:       c.UID,
+		Started:   c.Since,
+		Whoami:    c.Whoami,
+		Container: c.Container,
 	}
-	if p := s.conn.Peer(); p.Unix {
-		info.UID = int64(p.UID)
-	}
-	return info
 }
 
 // Hostname is that of the client's container, if it has chosen one that is known.
 func (h host) Hostname(client int32) string {
-	if s := h.d.clients.session(client); s != nil {
-		if name := s.observed.Load(); name != nil {
-			return *name
-		}
+	if name, ok := h.d.sessions.ContainerHostname(client); ok {
+		return name
 	}
 	if h.d.cfg.Hostname != "" {
 		return h.d.cfg.Hostname
 	}
-	return h.d.hostname.current()
+	return h.d.sessions.CurrentHostname()
 }
 
-func (h host) Labels() string { return h.d.labels.text() }
+func (h host) Labels() string { return h.d.sessions.Labels() }
 
-func (h host) SetWhoami(client int32, text string) {
-	if s := h.d.clients.session(client); s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.whoami = text
-	}
-}
-
-func (h host) SetContainer(client int32, name string) {
-	s := h.d.clients.session(client)
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	s.container = name
-	s.contained = s.contained || name != ""
-	s.mu.Unlock()
-	s.announce()
-}
+func (h host) SetWhoami(client int32, text string)    { h.d.sessions.SetWhoami(client, text) }
+func (h host) SetContainer(client int32, name string) { h.d.sessions.SetContainer(client, name) }
 
 func (h host) SetFenced(domain int, on bool) {
 	if a := h.d.routes.Load().Agent(domain); a != nil {
 		if !on {
-			h.d.namesBack(domain)
+			h.d.sessions.NamesBack(domain)
 		}
 		a.SetFenced(on)
 	}
@@ -161,7 +135,7 @@ func (h host) SetTrace(t pmcd.Trace)           { h.d.trace.SetMask(int(t)) }
 func (h host) SetTraceBufs(n int)              { h.d.trace.Resize(n) }
 func (h host) DumpTrace()                      { h.d.trace.Dump() }
 func (h host) DumpClients() {
-	h.d.logClients("->Current PMCD clients at " + time.Now().Format(time.ANSIC))
+	h.d.sessions.LogClients("->Current PMCD clients at " + time.Now().Format(time.ANSIC))
 }
 func (h host) BumpSeqnum() { h.d.seqnum.Add(1) }
 

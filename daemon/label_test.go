@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // contextLabels returns the context labels that c gets.
@@ -56,53 +54,5 @@ func TestBadContextLabels(t *testing.T) {
 				t.Errorf("the log has no %q", tt.log)
 			}
 		})
-	}
-}
-
-// Labels that no file was read for are looked at, too.
-func TestBadLabelSet(t *testing.T) {
-	r := newRig(t, nil, nil)
-	set, err := r.labelSet([]hostLabel{
-		{pdu.NamedLabel{Name: "a", Value: "1"}, ""},
-		{pdu.NamedLabel{Name: "b c", Value: "1"}, ""},
-		{pdu.NamedLabel{Name: "d", Value: "{"}, "file"},
-	})
-	if err != nil || string(set.JSON) != `{"a":1}` {
-		t.Errorf("got %s, %v", set.JSON, err)
-	}
-	for _, want := range []string{`pmcd: label name "b c"`, "file: value of label d"} {
-		if !r.logged(want) {
-			t.Errorf("the log has no %q", want)
-		}
-	}
-	var many []hostLabel
-	for i := range 300 {
-		many = append(many, hostLabel{pdu.NamedLabel{Name: "l" + string(rune('A'+i%26)) + strings.Repeat("x", i/26), Value: "1"}, "file"})
-	}
-	if set, err = r.labelSet(many); err != nil || len(set.Labels) != 254 {
-		t.Errorf("of 300: %d, %v", len(set.Labels), err)
-	}
-}
-
-// What package pmcdconf takes for the name of a label can be in a set.
-func TestLabelNamesOfFiles(t *testing.T) {
-	n := 0
-	for c := range 128 {
-		for _, name := range []string{string(rune(c)), string(rune(c)) + "a", "a" + string(rune(c))} {
-			text, err := json.Marshal(map[string]int{name: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			list, _ := pmcdconf.ParseLabels(text)
-			for _, l := range list {
-				n++
-				if _, err := pdu.NewLabelSet(pdu.NoInst, pdu.LabelContext, pdu.NamedLabel{Name: l.Name, Value: string(l.Value)}); err != nil {
-					t.Errorf("%q: %v", name, err)
-				}
-			}
-		}
-	}
-	if want := 3 * (2*26 + 10 + 2); n != want {
-		t.Errorf("%d names, want %d", n, want)
 	}
 }

@@ -24,7 +24,7 @@ func TestClientLimit(t *testing.T) {
 		}
 		late := r.connect(network, addr)
 		testutil.Eventually(t, "accept stops", func() bool { return r.logged("AcceptNewClient: 3 clients are connected") })
-		if n := r.clients.len(); n != 3 {
+		if n := r.sessions.NumClients(); n != 3 {
 			t.Errorf("%s: %d clients", network, n)
 		}
 		for _, c := range in {

@@ -21,7 +21,7 @@ func TestConnectionOptions(t *testing.T) {
 	r := newRig(t, nil, nil)
 	r.settled()
 	r.dial()
-	s := r.clients.session(0)
+	fd := r.connection(0).FD()
 	for _, o := range []struct {
 		what              string
 		level, name, want int
@@ -35,7 +35,7 @@ func TestConnectionOptions(t *testing.T) {
 	} {
 		var got int
 		var err error
-		got, err = syscall.GetsockoptInt(s.conn.FD(), o.level, o.name)
+		got, err = syscall.GetsockoptInt(fd, o.level, o.name)
 		if err != nil || got != o.want {
 			t.Errorf("%s: got %d, %v, want %d", o.what, got, err, o.want)
 		}
@@ -67,7 +67,7 @@ func TestAnswerOutlivesSession(t *testing.T) {
 				&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 2)}}, &pdu.PMNSChild{Name: "t"})
 			testutil.Eventually(t, "answered", func() bool { return r.counts.Sent(pdu.TypePMNSNames) == 1 })
 			end(r, conn)
-			testutil.Eventually(t, "session over", func() bool { return r.clients.len() == 0 })
+			testutil.Eventually(t, "session over", func() bool { return r.sessions.NumClients() == 0 })
 			set := c.recv().(*pdu.Result).Sets[0]
 			if len(set.Values) != 1 || len(set.Values[0].Block) <= size {
 				t.Errorf("%d values, %v", len(set.Values), set.Err)

@@ -54,7 +54,7 @@ type agentObserver struct{ d *Daemon }
 var _ agentset.Observer = agentObserver{}
 
 func (o agentObserver) AgentReady(a *agentset.Agent, newNames bool) {
-	o.d.namesBack(a.Domain) // a client that finds the agent has been told
+	o.d.sessions.NamesBack(a.Domain) // a client that finds the agent has been told
 	if newNames {
 		select {
 		case o.d.nameChanges <- struct{}{}:
@@ -65,21 +65,19 @@ func (o agentObserver) AgentReady(a *agentset.Agent, newNames bool) {
 
 func (o agentObserver) AgentConnected(c *agentset.Conn) {
 	o.d.seqnum.Add(1)
-	for _, s := range o.d.sessions() { // sessions to come see the connection
-		s.introduce(c)
-	}
+	o.d.sessions.AgentConnected(c)
 }
 
 func (o agentObserver) AgentRestarted(_ *agentset.Agent, quiet bool) {
 	d := o.d
 	d.seqnum.Add(1)
-	d.notice(pdu.StateAddAgent | pdu.StateRestartAgent)
+	d.sessions.Notify(pdu.StateAddAgent | pdu.StateRestartAgent)
 	// The table is long if there are many agents, and many may be restarted.
 	if !quiet && d.limiter.Allow("table of agents") {
 		d.logAgents(d.routes.Load())
 	}
 }
 
-func (o agentObserver) AgentDisconnected(*agentset.Agent) { o.d.notice(pdu.StateDropAgent) }
+func (o agentObserver) AgentDisconnected(*agentset.Agent) { o.d.sessions.Notify(pdu.StateDropAgent) }
 
 func (o agentObserver) AgentChanged(*agentset.Agent) { o.d.HealthChanged() }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -26,12 +28,12 @@ func TestAgentObserver(t *testing.T) {
 		t.Fatal(err)
 	}
 	core, logs := observer.New(zap.InfoLevel)
-	d, err := New(Config{Embedded: &Embedded{Conf: conf, Names: new(pmnsload.Tree)}, Log: zap.New(core)})
+	d, err := New(Config{Embedded: &Embedded{Conf: conf, Names: new(pmnsload.Tree)}, Log: zap.New(core), Debug: "appl6"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, o, a := new(session), agentObserver{d}, d.routes.Load().Agent(240)
-	d.clients.add(client)
+	o, a := agentObserver{d}, d.routes.Load().Agent(240)
+	changes := 0
 	for _, tt := range []struct {
 		what   string
 		tell   func()
@@ -47,8 +49,16 @@ func TestAgentObserver(t *testing.T) {
 		{"ready", func() { o.AgentReady(a, false) }, 0, 5, 1},
 	} {
 		tt.tell()
-		if got := client.notices.Swap(0); got != uint32(tt.bits) {
-			t.Errorf("%s: clients are told %d, want %d", tt.what, got, tt.bits)
+		var want []string // what clients are told
+		if tt.bits != 0 {
+			want = []string{"state change for all clients: " + diag.StateChanges(tt.bits)}
+		}
+		var got []string
+		for _, e := range logs.FilterMessageSnippet("state change").All()[changes:] {
+			got = append(got, e.Message)
+		}
+		if changes += len(got); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", tt.what, got, want)
 		}
 		if got := d.seqnum.Load(); got != tt.seqnum {
 			t.Errorf("%s: pmcd.seqnum %d, want %d", tt.what, got, tt.seqnum)

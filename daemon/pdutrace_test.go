@@ -7,10 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
@@ -114,11 +110,11 @@ func TestTraceOfAFetch(t *testing.T) {
 	c.send(&pdu.Profile{})
 	c.fetch(id(240, 1))
 	c.conn.Close()
-	testutil.Eventually(t, "the client has gone", func() bool { return r.clients.len() == 0 })
+	testutil.Eventually(t, "the client has gone", func() bool { return r.sessions.NumClients() == 0 })
 	c = r.dial()
 	c.sendBytes(word(64<<10+4, 0x7004, 0))
 	c.closed()
-	testutil.Eventually(t, "the client has gone", func() bool { return r.clients.len() == 0 })
+	testutil.Eventually(t, "the client has gone", func() bool { return r.sessions.NumClients() == 0 })
 	r.trace.Dump()
 	all := r.logs.All()
 	got := regexp.MustCompile(`(?m)(^->.{9}|fd=\d+|addr=[^,]+)`).ReplaceAllStringFunc(all[len(all)-1].Message, func(s string) string {
@@ -138,32 +134,3 @@ func TestTraceOfAFetch(t *testing.T) {
 		}
 	}
 }
-
-// Nothing that is in a PDU stops the trace and the dumps of PDUs.
-func FuzzTraceClientPDU(f *testing.F) {
-	for _, m := range []pdu.Message{&pdu.Error{}, &pdu.Fetch{PMIDs: []pdu.PMID{1}}, &pdu.PMNSNames{Names: []string{"a"}}, &pdu.Desc{}} {
-		b, err := pdu.Append(nil, 0, m)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-		f.Add(append(b, b[:13]...))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		core, logs := observer.New(zap.InfoLevel)
-		log := zap.New(core)
-		d := &Daemon{log: log, trace: diag.NewTrace(diag.TracePDUs|diag.TraceUnbuffered, log), debug: diag.NewDebug("pdu", log)}
-		s := &session{conn: noConn{}, d: d}
-		s.traceClientPDU(true, b)
-		s.traceClientPDU(false, b)
-		// A header at least goes into each pair of lines.
-		if n := logs.Len(); n > 4*(len(b)/pdu.HeaderLen) {
-			t.Errorf("%d lines for %d bytes", n, len(b))
-		}
-	})
-}
-
-// noConn is the Conn of a session that has none.
-type noConn struct{ conn.Conn }
-
-func (noConn) FD() int { return -1 }

@@ -40,12 +40,12 @@ func (d *Daemon) reload(ctx context.Context) {
 	}
 	asked := d.hangups.Load()
 	d.log.Info(fmt.Sprintf("\n\npmcd RESTARTED at %s\n\n", time.Now().Format(time.ANSIC)))
-	d.logClients("Current PMCD clients ...")
-	d.violations.reset()
-	if changed, err := await(ctx, d.refreshLabels); err == nil && changed {
-		d.notice(pdu.StateLabelChange)
+	d.sessions.LogClients("Current PMCD clients ...")
+	d.sessions.ResetViolations()
+	if changed, err := await(ctx, d.sessions.RefreshLabels); err == nil && changed {
+		d.sessions.Notify(pdu.StateLabelChange)
 	}
-	d.checkHostname(time.Now())
+	d.sessions.CheckHostname(time.Now())
 	err := errors.Join(d.reloadConf(ctx), d.reloadNames(ctx))
 	d.limitClients()
 	if ctx.Err() != nil {
@@ -140,7 +140,7 @@ func (d *Daemon) reloadConf(ctx context.Context) error {
 	r := d.routes.Load()
 	d.warnChanged(r)
 	d.logAgents(r)
-	d.logAccess()
+	d.sessions.LogRules()
 	return err
 }
 
@@ -214,7 +214,7 @@ func (d *Daemon) restartDead(ctx context.Context) {
 	d.plain.Info(text + "\n")
 	d.agentSet.Start(ctx, dead)
 	d.seqnum.Add(1)
-	d.notice(pdu.StateRestartAgent | added(dead))
+	d.sessions.Notify(pdu.StateRestartAgent | added(dead))
 }
 
 // added is the state change after list was started.
@@ -257,7 +257,7 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 		}
 	}
 	d.routes.Store(old.WithAgents(list))
-	d.applyRules(conf.Access)
+	d.sessions.ApplyRules(conf.Access)
 	var wg sync.WaitGroup
 	for _, a := range leaving {
 		wg.Go(func() { a.DrainAndStop(ctx) })
@@ -265,7 +265,7 @@ func (d *Daemon) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	d.agentSet.Start(ctx, fresh)
 	wg.Wait()
 	if bits := added(fresh); bits != 0 {
-		d.notice(bits)
+		d.sessions.Notify(bits)
 	}
 }
 

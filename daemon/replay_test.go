@@ -247,7 +247,7 @@ sample.long { one 29:0:10 ten 29:0:11 }
 	}
 
 	c.conn.Close()
-	testutil.Eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
+	testutil.Eventually(t, "client gone", func() bool { return r.sessions.NumClients() == 0 })
 	seen := func(name string, b []byte) {
 		testutil.Eventually(t, name+" sent", func() bool {
 			p.mu.Lock()

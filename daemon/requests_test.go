@@ -320,7 +320,7 @@ func TestClientNumbers(t *testing.T) {
 			c.do(m)
 		}
 		c.conn.Close()
-		testutil.Eventually(t, "client gone", func() bool { return r.clients.len() == 0 })
+		testutil.Eventually(t, "client gone", func() bool { return r.sessions.NumClients() == 0 })
 		// What comes now is behind all that the last client was the reason for.
 		for i, x := range []*tester{a, b} {
 			l := r.routes.Load().Agent(x.domain).Conn()

@@ -214,8 +214,8 @@ func TestPassedDescriptors(t *testing.T) {
 		{"when it is refused", func(r *rig) *client {
 			c := in(r)
 			c.ask()
-			all := r.sessions()
-			all[len(all)-1].refuse(pdu.ErrnoPermission)
+			all := r.sessions.Clients()
+			r.sessions.Refuse(all[len(all)-1].Number, pdu.ErrnoPermission)
 			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 				r.t.Errorf("got %s", got)
 			}
@@ -309,7 +309,7 @@ func TestManyPassDescriptors(t *testing.T) {
 	}
 	close(clients)
 	wg.Wait()
-	testutil.Eventually(t, "all but two are disconnected", func() bool { return r.clients.len() == 2 })
+	testutil.Eventually(t, "all but two are disconnected", func() bool { return r.sessions.NumClients() == 2 })
 	promptly(t, "requests", func() {
 		for range 10 {
 			other.ask()

@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 )
 
@@ -50,19 +49,18 @@ type ClientStatus struct {
 
 // Clients reports on all clients, the oldest first.
 func (d *Daemon) Clients() []ClientStatus {
-	sessions := d.sessions()
-	all := make([]ClientStatus, len(sessions))
-	for i, s := range sessions {
-		info := s.info()
+	list := d.sessions.Clients()
+	all := make([]ClientStatus, len(list))
+	for i, c := range list {
 		all[i] = ClientStatus{
-			Number: s.num, Address: s.addr, Since: s.since,
-			UID: info.UID, Whoami: info.Whoami, Container: info.Container,
+			Number: c.Number, Address: c.Address, Since: c.Since,
+			UID: c.UID, Whoami: c.Whoami, Container: c.Container,
 		}
-		if s.peer.Family == access.Unix {
-			all[i].Address = "unix:" + s.addr
+		if c.Unix {
+			all[i].Address = "unix:" + c.Address
 		}
-		if op := s.denied(); op != 0 {
-			all[i].Denied = op.String()
+		if c.Denied != 0 {
+			all[i].Denied = c.Denied.String()
 		}
 	}
 	return all
@@ -77,7 +75,7 @@ type ReloadStatus struct {
 
 // Goroutines is how many there are, but for coroutines that are kept for
 // requests to come: those depend on how many requests there once were at a time.
-func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.turnPool.Idle() }
+func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.sessions.IdleTurns() }
 
 // Reloads reports on reloads.
 func (d *Daemon) Reloads() ReloadStatus {

@@ -278,6 +278,7 @@ func TestNamesComeWithValues(t *testing.T) {
 				all |= changes
 				return showSets(sets) == "240.0.1=240"
 			})
+			const firstCheck = time.Second // of pmcd whether names are back
 			if all&pdu.StateNamesChange == 0 && time.Since(since) < firstCheck {
 				t.Errorf("values, but state changes %d", all)
 			}

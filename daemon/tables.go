@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"slices"
-
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 )
@@ -23,25 +21,4 @@ func (d *Daemon) logAgents(r *routes.Table) {
 		rows = append(rows, row)
 	}
 	d.plain.Info(diag.AgentTable(rows))
-}
-
-// logClients logs the table of clients, under a title, in the order in which a
-// reload decides about them.
-func (d *Daemon) logClients(title string) {
-	sessions := d.sessions()
-	slices.SortFunc(sessions, func(a, b *session) int { return int(a.num) - int(b.num) })
-	rows := make([]diag.ClientRow, len(sessions))
-	for i, s := range sessions {
-		rows[i] = diag.ClientRow{FD: s.conn.FD(), Addr: s.addr, Version: s.version.Load()}
-		if op := s.denied(); op != 0 {
-			rows[i].Denied = op.String()
-		}
-	}
-	d.plain.Info(diag.ClientTable(title, rows))
-}
-
-// logAccess logs the access rules in force, and the connections that count for
-// them.
-func (d *Daemon) logAccess() {
-	d.plain.Info(d.access.String() + "\n")
 }

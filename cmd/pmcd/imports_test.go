@@ -74,8 +74,10 @@ var mayImport = map[string][]string{
 	"daemon/internal/testutil": nil,
 	"daemon/internal/routes": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/diag",
 		"pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr"},
+	"daemon/internal/session": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/conn",
+		"daemon/internal/diag", "daemon/internal/routes", "pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr", "golang.org/x/sys"},
 	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
-		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "daemon/internal/routes", "pdu", "pmcdconf", "pmnsload",
+		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "daemon/internal/routes", "daemon/internal/session", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"docs/docstest": nil,
 
@@ -133,6 +135,7 @@ var mustNotImport = map[string][]string{
 	// No children, no flags, no end of the process: that is cmd/pmcd's.
 	"daemon":                   {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/agentset": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/session":  {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/diag":     {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 }
 

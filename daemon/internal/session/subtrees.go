@@ -1,14 +1,12 @@
-package daemon
+package session
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pmnsload"
 )
 
 // subtrees are the dynamic parts of the name space that clients asked for and
@@ -22,10 +20,14 @@ import (
 // that miss the subtree are connected: a client that was told too early would ask,
 // make the agent fail, and be told again.
 type subtrees struct {
+	routes  func() *routes.Table
+	timeout func() time.Duration // for an agent to answer a probe
+	probes  sync.WaitGroup
+
 	n    atomic.Int32 // of missing and logged, to be read without mu
 	next atomic.Int64 // when the first check is due, in ns since 1970; 0 is never
 
-	mu      sync.Mutex // guards the following, which sessions and supervision use
+	mu      sync.Mutex // guards the following, sessions and the supervision of agents use it
 	missing map[subtree]*gap
 	logged  map[int]gapKinds // failures in the log, by domain, since the agent has answered
 }
@@ -70,44 +72,6 @@ const (
 // failedNames reports whether err, what became of a request for names, is a
 // failure, and not an answer that there are none.
 func failedNames(err error) bool { return err != nil && err != pdu.ErrnoName }
-
-// noteNames notes what became of a request for the names of a dynamic root: err
-// is what the agent has answered or, unless it was asked, why not.
-func (s *session) noteNames(w *work, root pmnsload.DynamicRoot, err error, asked bool) {
-	t := &s.d.subtrees
-	if !failedNames(err) {
-		t.answered(s, subtree{root.Domain, root.Name})
-		return
-	}
-	a := w.routes.Agent(root.Domain)
-	name := fmt.Sprintf("domain %d", root.Domain)
-	if a != nil {
-		name = fmt.Sprintf("agent %q (dom %d)", a.Name(), a.Domain)
-	}
-	key := subtree{domain: root.Domain}
-	var kind gapKind
-	var why string
-	switch {
-	case err == transport.ErrNotReady:
-		kind, why, asked = gapNotReady, "is not ready", false
-	case err == transport.ErrLate:
-		kind, why = gapLate, "has not answered in time"
-	case asked:
-		kind, why = gapFailed, fmt.Sprintf("failed: %v", errnoOf(err))
-	case a == nil:
-		kind, why = gapAbsent, "has no agent"
-	case err == pdu.ErrnoPMDAFenced:
-		kind, why = gapFenced, "is fenced"
-	default:
-		kind, why = gapDown, "is down"
-	}
-	if asked {
-		key.root = root.Name
-	}
-	if t.miss(s, key, kind) {
-		s.d.limiter.Printf(fmt.Sprint("names ", root.Domain, kind), "PMNS: names below %q are missing: %s %s; clients are told when they are back", root.Name, name, why)
-	}
-}
 
 // miss notes that s did not get a subtree, and reports whether that is worth a
 // line in the log.
@@ -191,8 +155,7 @@ func (t *subtrees) forget(s *session) {
 }
 
 // namesBack is when the agent of a domain can be asked again, or is about to be.
-func (d *Daemon) namesBack(domain int) {
-	t := &d.subtrees
+func (t *subtrees) namesBack(domain int) {
 	if t.n.Load() != 0 {
 		t.mu.Lock()
 		defer t.mu.Unlock()

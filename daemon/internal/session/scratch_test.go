@@ -1,4 +1,4 @@
-package daemon
+package session
 
 import (
 	"slices"
@@ -20,10 +20,10 @@ func TestSlowestFirst(t *testing.T) {
 		a.RequestAnswered(now, now, now.Add(usual))
 		list = append(list, a)
 	}
-	w := &work{routes: routes.New(list, nil)}
-	for range 2 { // a work is used again
+	w := &requestScratch{routes: routes.New(list, nil)}
+	for range 2 { // a scratch is used again
 		for _, domain := range []int{4, 9, 1, 2, 3, 5, 511} {
-			p := w.part(domain)
+			p := w.sub(domain)
 			p.fetch.PMIDs = append(p.fetch.PMIDs, pdu.NewPMID(domain, 0, 0))
 		}
 		var got []int
@@ -39,32 +39,32 @@ func TestSlowestFirst(t *testing.T) {
 
 // A session that asks for little does not get the memory that another has
 // needed, and one that needs it gets it for its next turns.
-func TestGrownWorkIsKeptApart(t *testing.T) {
-	big, little := new(session), new(session)
-	w := big.newWork()
+func TestGrownScratchIsKeptApart(t *testing.T) {
+	var big, little scratchHistory
+	w := big.acquire()
 	w.out = make([]byte, 2*modest)
-	w.release(big)
-	if !w.large || big.largeTurns != largeTurns {
-		t.Fatalf("after much: large is %v, for %d turns", w.large, big.largeTurns)
+	big.release(w)
+	if !w.large || big.turns != largeTurns {
+		t.Fatalf("after much: large is %v, for %d turns", w.large, big.turns)
 	}
 	for range 100 {
-		v := little.newWork()
+		v := little.acquire()
 		if v == w || v.large {
-			t.Fatal("who asks for little has got what has grown")
+			t.Fatal("a session that asks for little has got a scratch that has grown")
 		}
-		v.release(little)
+		little.release(v)
 	}
-	if little.largeTurns != 0 {
-		t.Errorf("after little: %d turns with a large one", little.largeTurns)
+	if little.turns != 0 {
+		t.Errorf("after little: %d turns with a large one", little.turns)
 	}
 	for i := range largeTurns {
-		v := big.newWork() // w, unless the pool has lost it
-		v.release(big)
-		if want := largeTurns - 1 - i; big.largeTurns != uint8(want) {
-			t.Fatalf("%d turns left, want %d", big.largeTurns, want)
+		v := big.acquire() // w, unless the pool has lost it
+		big.release(v)
+		if want := largeTurns - 1 - i; big.turns != uint8(want) {
+			t.Fatalf("%d turns left, want %d", big.turns, want)
 		}
 	}
-	if v := big.newWork(); v.large {
+	if v := big.acquire(); v.large {
 		t.Error("a large one for ever")
 	}
 }

@@ -1,4 +1,4 @@
-package daemon
+package session
 
 import (
 	"bytes"
@@ -10,33 +10,33 @@ import (
 // countIn counts a PDU of the client's, and shows it in traces.
 func (s *session) countIn(b []byte) {
 	_, t, _ := pdu.Header(b)
-	s.d.counts.In(t)
+	s.srv.cfg.Counts.In(t)
 	s.traceClientPDU(false, b)
 }
 
 // countOut counts a PDU that is sent to the client, and shows it in traces.
 func (s *session) countOut(b []byte) {
 	_, t, _ := pdu.Header(b)
-	s.d.counts.Out(t)
+	s.srv.cfg.Counts.Out(t)
 	s.traceClientPDU(true, b)
 }
 
 // write sends b.
-func (s *session) write(b []byte) error {
-	s.countOut(b)
-	_, err := s.conn.Write(b)
+func (r request) write(b []byte) error {
+	r.countOut(b)
+	_, err := r.conn.Write(b)
 	return err
 }
 
 // writePieces sends a PDU that is in pieces.
-func (s *session) writePieces(pieces [][]byte) error {
+func (r request) writePieces(pieces [][]byte) error {
 	_, t, _ := pdu.Header(pieces[0])
-	s.d.counts.Out(t)
-	if s.d.tracesPDUs() {
-		s.traceClientPDU(true, bytes.Join(pieces, nil))
+	r.srv.cfg.Counts.Out(t)
+	if r.srv.tracesPDUs() {
+		r.traceClientPDU(true, bytes.Join(pieces, nil))
 	}
 	for _, b := range pieces {
-		if _, err := s.conn.Write(b); err != nil {
+		if _, err := r.conn.Write(b); err != nil {
 			return err
 		}
 	}
@@ -44,19 +44,19 @@ func (s *session) writePieces(pieces [][]byte) error {
 }
 
 // reply sends m as the answer.
-func (s *session) reply(w *work, m pdu.Message) error {
-	b, err := pdu.Append(w.out[:0], 0, m)
+func (r request) reply(m pdu.Message) error {
+	b, err := pdu.Append(r.out[:0], 0, m)
 	if err != nil {
-		return s.fail(w, errnoOf(err))
+		return r.fail(errnoOf(err))
 	}
-	w.out = b
-	return s.write(b)
+	r.out = b
+	return r.write(b)
 }
 
 // fail sends an error as the answer.
-func (s *session) fail(w *work, code pdu.Errno) error {
-	w.out = appendError(w.out[:0], code)
-	return s.write(w.out)
+func (r request) fail(code pdu.Errno) error {
+	r.out = appendError(r.out[:0], code)
+	return r.write(r.out)
 }
 
 // appendError appends an ERROR PDU.

@@ -1,4 +1,4 @@
-package daemon
+package session
 
 import (
 	"time"
@@ -11,40 +11,39 @@ import (
 )
 
 // answers reports whether requests go to the agent of a domain.
-func (d *Daemon) answers(domain int) bool {
-	a := d.routes.Load().Agent(domain)
+func (t *subtrees) answers(domain int) bool {
+	a := t.routes().Agent(domain)
 	return a != nil && a.TakesRequests()
 }
 
-// checkNames looks for subtrees that are back, if that is due. A fetch calls it.
-func (d *Daemon) checkNames(now time.Time) {
-	t := &d.subtrees
+// check looks for subtrees that are back, if that is due. A fetch calls it.
+func (t *subtrees) check(now time.Time) {
 	if next := t.next.Load(); next == 0 || now.UnixNano() < next {
 		return
 	}
 	for _, key := range t.due(now) {
-		switch up := d.answers(key.domain); {
+		switch up := t.answers(key.domain); {
 		case !up:
 			t.again(key, false)
 		case key.root == "": // the client has asked between namesBack and the first answer
-			d.namesBack(key.domain)
+			t.namesBack(key.domain)
 		default:
-			d.tasks.Go(func() { d.probe(key) })
+			t.probes.Go(func() { t.probe(key) })
 		}
 	}
 }
 
 // probe asks for a subtree on behalf of no client, and has the clients that miss it told
 // if there is an answer.
-func (d *Daemon) probe(key subtree) {
-	r, t := d.routes.Load(), &d.subtrees
+func (t *subtrees) probe(key subtree) {
+	r := t.routes()
 	e, a := r.Tree().Find(key.root), r.Agent(key.domain)
 	switch {
 	case e.Kind != pmnsload.Dynamic, e.Name != key.root, e.Domain != key.domain:
 		t.mu.Lock() // the name space is another one
 		defer t.mu.Unlock()
 		t.back(key)
-	case a == nil || failedNames(d.askNames(a, key.root)):
+	case a == nil || failedNames(t.askNames(a, key.root)):
 		t.again(key, true)
 	default:
 		t.answered(nil, key)
@@ -53,14 +52,14 @@ func (d *Daemon) probe(key subtree) {
 
 // askNames asks an agent for the names of a dynamic root and returns why there is
 // no answer.
-func (d *Daemon) askNames(a *agentset.Agent, root string) error {
+func (t *subtrees) askNames(a *agentset.Agent, root string) error {
 	l := a.Conn()
 	if l == nil || !l.Acquire() {
 		return pdu.ErrnoNoAgent
 	}
 	defer l.Release()
 	const noClient = -1 // no client has this number
-	call := transport.Call{Origin: agents.Origin{Client: noClient}, Timeout: time.Duration(d.timeout.Load())}
+	call := transport.Call{Origin: agents.Origin{Client: noClient}, Timeout: t.timeout()}
 	var err error
 	if call.Req, err = pdu.Append(nil, 0, &pdu.PMNSTraverse{Name: root}); err != nil {
 		return err

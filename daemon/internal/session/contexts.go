@@ -1,11 +1,27 @@
-package daemon
+package session
 
 import "github.com/gopcp/pmcd/pdu"
+
+// setProfile replaces the profile of one of the client's contexts. Success
+// has no answer.
+func (r request) setProfile(b []byte) error {
+	p := new(pdu.Profile) // a new address says that it has changed
+	if _, err := pdu.ParseInto(b, p); err != nil {
+		return r.fail(pdu.ErrnoIPC)
+	}
+	if !r.contexts.set(p.Context, p, r.srv.cfg.MaxContexts) {
+		return r.fail(pdu.ErrnoEAGAIN)
+	}
+	r.contexts.current = p.Context
+	return nil
+}
 
 // contexts are the profiles that a client has sent, by the numbers that it has
 // given its contexts. The numbers can be any: PCP's library counts the contexts of
 // a process over all hosts. The zero value has none.
 type contexts struct {
+	current int32 // the one that was used last
+
 	// What was looked up last: most clients have one context, and those with
 	// more often ask in one several times.
 	number  int32

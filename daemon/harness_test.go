@@ -19,6 +19,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -33,11 +34,46 @@ type rig struct {
 	logs *observer.ObservedLogs
 	dir  string
 	stop func() // ends Run, and waits for that
+	accepted
 
 	mu     sync.Mutex
 	agents map[int]func(wire.Conn) // what plays each agent, by domain
 	opens  map[int]int             // how often each was started
 }
+
+// accepted records the connections of clients.
+type accepted struct {
+	conn.Handler // of the Daemon
+
+	acceptMu sync.Mutex // guards the following: each listener may have a goroutine that accepts
+	conns    []conn.Conn
+}
+
+// Accept implements conn.Handler.
+func (a *accepted) Accept(c conn.Conn) (conn.Session, []byte) {
+	a.acceptMu.Lock()
+	defer a.acceptMu.Unlock()
+	a.conns = append(a.conns, c)
+	return a.Handler.Accept(c)
+}
+
+// connection returns the connection of a client.
+func (r *rig) connection(num int32) conn.Conn {
+	r.t.Helper()
+	info, ok := r.sessions.Client(num)
+	r.acceptMu.Lock()
+	defer r.acceptMu.Unlock()
+	for _, c := range r.conns {
+		if ok && c.FD() == info.FD {
+			return c
+		}
+	}
+	r.t.Fatalf("no client %d", num)
+	return nil
+}
+
+// noIdent is what context labels are about.
+const noIdent = 0xffffffff
 
 // play has f be the agent of a domain from its next start on. It returns
 // when the agent has ended.
@@ -130,6 +166,7 @@ func newRig(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *r
 		l.Close()
 		t.Fatal(err)
 	}
+	r.accepted.Handler, r.handler = r.handler, &r.accepted
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- r.Run(ctx) }()

@@ -1,4 +1,4 @@
-package daemon
+package session
 
 import (
 	"fmt"
@@ -8,53 +8,53 @@ import (
 )
 
 // tracesPDUs reports whether PDUs are in the trace or in the log.
-func (d *Daemon) tracesPDUs() bool {
-	return d.debug.Shows(diag.DebugPDU|diag.DebugOps) || d.trace.On(diag.TracePDUs)
+func (s *Server) tracesPDUs() bool {
+	return s.cfg.Debug.Shows(diag.DebugPDU|diag.DebugOps) || s.cfg.Trace.On(diag.TracePDUs)
 }
 
 // traceClientPDU puts the PDUs of a client in the trace and in the log, as far as
 // they are to be there. What is sent may be two.
 func (s *session) traceClientPDU(sent bool, b []byte) {
-	d := s.d
-	if !d.tracesPDUs() {
+	cfg := &s.srv.cfg
+	if !s.srv.tracesPDUs() {
 		return
 	}
-	show := d.debug.Shows(diag.DebugPDU | diag.DebugOps)
+	show := cfg.Debug.Shows(diag.DebugPDU | diag.DebugOps)
 	for len(b) >= pdu.HeaderLen {
 		n, _, _ := pdu.Header(b)
 		one := b[:min(max(int(n), pdu.HeaderLen), len(b))]
 		b = b[len(one):]
-		d.trace.PDU(sent, s.conn.FD(), one)
+		cfg.Trace.PDU(sent, s.conn.FD(), one)
 		if show {
-			d.debug.PDU(sent, fmt.Sprintf("client[%d]", s.num), one)
+			cfg.Debug.PDU(sent, fmt.Sprintf("client[%d]", s.id.num), one)
 		}
 	}
 }
 
 // debugAuth logs what a client that has stated its account may do.
 func (s *session) debugAuth() {
-	if s.d.debug.Shows(diag.DebugAuth) {
+	if s.srv.cfg.Debug.Shows(diag.DebugAuth) {
 		user := "unknown"
-		if s.peer.HasUser {
-			user = fmt.Sprintf("%d, group %d", s.peer.UID, s.peer.GID)
+		if s.id.peer.HasUser {
+			user = fmt.Sprintf("%d, group %d", s.id.peer.UID, s.id.peer.GID)
 		}
-		s.d.debug.Printf(diag.DebugAuth, "client[%d] %s is user %s; denied: %s", s.num, s.addr, user, deniedText(s))
+		s.srv.cfg.Debug.Printf(diag.DebugAuth, "client[%d] %s is user %s; denied: %s", s.id.num, s.id.addr, user, deniedText(s))
 	}
 }
 
 // debugAccess logs what the rules for hosts say about a client.
 func (s *session) debugAccess(refusal pdu.Errno) {
-	if s.d.debug.Shows(diag.DebugAccess) {
+	if s.srv.cfg.Debug.Shows(diag.DebugAccess) {
 		text := "admitted, denied: " + deniedText(s)
 		if refusal < 0 {
 			text = "refused"
 		}
-		s.d.debug.Printf(diag.DebugAccess, "client[%d] %s: %s", s.num, s.addr, text)
+		s.srv.cfg.Debug.Printf(diag.DebugAccess, "client[%d] %s: %s", s.id.num, s.id.addr, text)
 	}
 }
 
 func deniedText(s *session) string {
-	if op := s.denied(); op != 0 {
+	if op := s.rights.denied(); op != 0 {
 		return op.String()
 	}
 	return "nothing"

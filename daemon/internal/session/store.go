@@ -1,8 +1,6 @@
-package daemon
+package session
 
 import (
-	"time"
-
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
@@ -10,37 +8,37 @@ import (
 
 // store answers RESULT from a client: each agent gets its value sets, and the
 // client one code for all. Neither a fence nor a profile matters to a store.
-func (s *session) store(w *work, b []byte) error {
+func (r request) store(b []byte) error {
 	var m pdu.Result
 	if _, err := pdu.ParseInto(b, &m); err != nil {
-		return s.fail(w, pdu.ErrnoIPC)
+		return r.fail(pdu.ErrnoIPC)
 	}
-	defer w.reset()
+	defer r.reset()
 	for _, vs := range m.Sets {
-		p := w.part(vs.PMID.Domain())
+		p := r.sub(vs.PMID.Domain())
 		p.store = append(p.store, vs)
 	}
-	for i := range w.parts {
-		p := &w.parts[i]
-		p.err = errnoOf(s.sendStore(w, p))
+	for i := range r.subs {
+		p := &r.subs[i]
+		p.err = errnoOf(r.sendStore(p))
 	}
 	var code pdu.Errno
-	for i := range w.parts {
-		p := &w.parts[i]
+	for i := range r.subs {
+		p := &r.subs[i]
 		if p.err == 0 {
-			p.err = errnoOf(s.receive(p.agent, p.conn, &p.call, p.sent, &p.reply))
+			p.err = errnoOf(r.receive(p.agent, p.conn, &p.call, p.sent, &p.reply))
 			p.conn.Release()
 		}
 		if weight(p.err) >= weight(code) {
 			code = p.err
 		}
 	}
-	return s.fail(w, code)
+	return r.fail(code)
 }
 
 // sendStore sends the part of a store that is for one agent.
-func (s *session) sendStore(w *work, p *part) (err error) {
-	if p.agent, p.conn = s.acquire(w, p.store[0].PMID.Domain()); p.conn == nil {
+func (r request) sendStore(p *subrequest) (err error) {
+	if p.agent, p.conn = r.acquire(p.store[0].PMID.Domain()); p.conn == nil {
 		return pdu.ErrnoNoAgent
 	}
 	defer func() {
@@ -52,13 +50,13 @@ func (s *session) sendStore(w *work, p *part) (err error) {
 		return err
 	}
 	p.call = transport.Call{
-		Origin:  agents.Origin{Client: s.num},
-		Timeout: time.Duration(s.d.timeout.Load()),
+		Origin:  agents.Origin{Client: r.id.num},
+		Timeout: r.srv.cfg.RequestTimeout(),
 		Req:     p.req,
-		Batched: len(w.parts) > 1,
+		Batched: len(r.subs) > 1,
 	}
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
-		s.d.trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
+		r.srv.cfg.Trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
 		return p.conn.TransportError(err)
 	}
 	return nil

@@ -1,0 +1,179 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// An admission is the access rules in force and what they have led to.
+type admission struct {
+	counter      *access.Counter
+	credsReqd    atomic.Bool // -S, or there are rules for users or groups
+	certRequired bool        // -Q
+	violations   violations
+}
+
+func (a *admission) init(rules *access.List, certRequired bool) {
+	a.counter = access.NewCounter(rules)
+	a.credsReqd.Store(rules.CredsRequired())
+	a.certRequired = certRequired
+}
+
+// needsCert reports whether p must use TLS with a certificate (pmcd -Q). All
+// but local peers must, and local is as in pmcd 6.0.3: not all of 127.*.
+func (a *admission) needsCert(p access.Peer) bool {
+	local := p.Family == access.Unix || p.Addr == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || p.Addr == netip.IPv6Loopback()
+	return a.certRequired && !local
+}
+
+// features is what the greeting promises, and all of it works.
+func (a *admission) features() pdu.Features {
+	f := pdu.FeatureContainer | pdu.FeatureLabels | pdu.FeatureHighRes | pdu.FeatureDescs
+	if a.credsReqd.Load() {
+		f |= pdu.FeatureCredsReqd
+	}
+	if a.certRequired {
+		f |= pdu.FeatureCertReqd // though none can be given: there is no TLS yet
+	}
+	return f
+}
+
+// rights is what a client may do.
+type rights struct {
+	grant     access.Conn
+	needsCert bool         // and has none, as there is no TLS yet; never changes
+	refused   atomic.Int32 // the pdu.Errno with which the client is refused, or 0
+}
+
+// denied is what the client may not do.
+func (r *rights) denied() access.Op {
+	if r.needsCert {
+		return access.All
+	}
+	return r.grant.Denied()
+}
+
+// refusal returns why the client is refused, or 0.
+func (r *rights) refusal() pdu.Errno { return pdu.Errno(r.refused.Load()) }
+
+// refuse has the client refused.
+func (r *rights) refuse(code pdu.Errno) { r.refused.Store(int32(code)) }
+
+// CredsRequired reports whether clients have to say who they are.
+func (s *Server) CredsRequired() bool { return s.admission.credsReqd.Load() }
+
+// ApplyRules puts access rules in force and decides by them about the clients
+// there are, in the order of their numbers: those that are refused are told so
+// and disconnected. A request in progress is answered before.
+//
+// C pmcd differs: once there were rules for users, credentials stay required.
+func (s *Server) ApplyRules(rules *access.List) {
+	// Clients that connect meanwhile are told that credentials are required if they
+	// may be.
+	if required := rules.CredsRequired(); required {
+		s.admission.credsReqd.Store(true)
+	} else {
+		defer s.admission.credsReqd.Store(false)
+	}
+	for _, r := range s.admission.counter.Recount(rules) {
+		// It may have disconnected, and another client may have its number.
+		if c := s.clients.byNumber(int32(r.Conn.Num())); c != nil && &c.rights.grant == r.Conn {
+			code := errnoOf(r.Err)
+			c.logViolation(code) // now, as tables of the clients that are left follow
+			c.refuse(code)
+		}
+	}
+}
+
+// Refuse refuses a client, as new rules would: it is told why and disconnected as
+// soon as it has the answer to a request in progress.
+func (s *Server) Refuse(client int32, code pdu.Errno) {
+	if c := s.clients.byNumber(client); c != nil {
+		c.refuse(code)
+	}
+}
+
+func (s *session) refuse(code pdu.Errno) {
+	s.rights.refuse(code)
+	s.conn.Interrupt(errRefused)
+}
+
+// LogRules logs the access rules in force, and the connections that count for
+// them.
+func (s *Server) LogRules() { s.plain.Info(s.admission.counter.String() + "\n") }
+
+// ResetViolations has access violations logged again, once for each host.
+func (s *Server) ResetViolations() { s.admission.violations.reset() }
+
+// errRefused ends a session that a reload has refused.
+var errRefused = errors.New("refused")
+
+// admit decides by the rules for hosts whether the client may connect. It
+// returns why not.
+func (s *session) admit() pdu.Errno {
+	if err := s.srv.admission.counter.Admit(&s.rights.grant, int(s.id.num), s.id.peer); err != nil {
+		return errnoOf(err)
+	}
+	return 0
+}
+
+// checkAccount checks the rules for users and groups, once the client's account is
+// known, and notifies agents. A client that has to state an account and did not is
+// denied everything. The error, if there is one, is the answer.
+func (s *session) checkAccount() []pdu.Errno {
+	if err := s.rights.grant.Login(s.id.peer); err != nil {
+		if errors.As(err, new(*access.AccountError)) {
+			s.srv.cfg.Limiter.Printf("account", "cannot check the account of client[%d] %s: %v", s.id.num, s.id.addr, err)
+		}
+		return []pdu.Errno{errnoOf(err)}
+	}
+	s.broadcastAttrs()
+	return nil
+}
+
+// violations are the hosts that had a client refused since the configuration
+// was last read. Each is in the log once.
+type violations struct {
+	mu   sync.Mutex // guards the following: the acceptor, sessions and a reload refuse clients
+	seen map[string]bool
+}
+
+// maxViolations is how many hosts are remembered: any host can be one.
+const maxViolations = 1000
+
+// add reports whether host is new, and whether it is one too many.
+func (v *violations) add(host string) (isNew, full bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.seen[host] || len(v.seen) > maxViolations {
+		return false, false
+	}
+	if v.seen == nil {
+		v.seen = make(map[string]bool)
+	}
+	v.seen[host] = true
+	return true, len(v.seen) > maxViolations
+}
+
+func (v *violations) reset() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seen = nil
+}
+
+// logViolation logs the refusal of the client. PCP's QA reads these lines.
+func (s *session) logViolation(code pdu.Errno) {
+	switch isNew, full := s.srv.admission.violations.add(s.id.addr); {
+	case full:
+		s.srv.cfg.Log.Warn("access violations from other hosts are not logged until the configuration is read again")
+	case isNew:
+		s.srv.plain.Warn("access violation from host " + s.id.addr)
+		s.srv.plain.Warn(fmt.Sprintf("endclient client[%d]: (fd %d) %v (%d)", s.id.num, s.conn.FD(), code, int32(code)))
+	}
+}

@@ -1,0 +1,110 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// toldAttrs is what agents were told of a client.
+type toldAttrs struct {
+	// mu guards the following, which the goroutine of the session changes and an
+	// agent that connects is sent. A notice is sent with mu held: an agent must not
+	// be told of a client after it was told of the client's end.
+	mu     sync.Mutex
+	attrs  []pdu.Attr // the last ones
+	closed bool       // the client has disconnected
+}
+
+// replace replaces the attributes and reports whether they differ.
+func (a *toldAttrs) replace(attrs []pdu.Attr) (changed bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	same := slices.EqualFunc(attrs, a.attrs, func(a, b pdu.Attr) bool {
+		return a.Code == b.Code && bytes.Equal(a.Value, b.Value)
+	})
+	a.attrs = attrs
+	return !same
+}
+
+// sendTo tells one agent about the client with a number, if there is something to
+// tell and the agent wants to know.
+func (a *toldAttrs) sendTo(c *agentset.Conn, client int32) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.attrs) > 0 && !a.closed && c.WantsAttrs() {
+		c.Notify(transport.Notice{Client: client, Attrs: a.attrs})
+	}
+}
+
+// close prevents agents that are being started from being told, and reports whether
+// others were told something.
+func (a *toldAttrs) close() (told bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	return len(a.attrs) > 0
+}
+
+// attrs returns all that agents may know of the client.
+func (s *session) attrs() []pdu.Attr {
+	var attrs []pdu.Attr
+	add := func(code pdu.AttrCode, value string) {
+		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
+	}
+	if p := s.conn.Peer(); p.Unix {
+		add(pdu.AttrProcessID, fmt.Sprint(p.PID))
+		add(pdu.AttrGroupID, fmt.Sprint(p.GID))
+		add(pdu.AttrUserID, fmt.Sprint(p.UID))
+	}
+	if s.container.chosen {
+		add(pdu.AttrContainer, s.container.current())
+	}
+	return attrs
+}
+
+// broadcastAttrs tells the agents that want to know it who the client is, unless
+// they have been told the same.
+func (s *session) broadcastAttrs() {
+	attrs := s.attrs()
+	if !s.told.replace(attrs) {
+		return
+	}
+	for _, a := range attrs {
+		s.srv.cfg.Debug.Printf(diag.DebugAttr, "client[%d] attribute %v=%q for agents", s.id.num, a.Code, a.Value)
+	}
+	for _, a := range s.srv.cfg.Routes().Agents() {
+		if c := a.Conn(); c != nil {
+			s.told.sendTo(c, s.id.num)
+		}
+	}
+}
+
+// notifyGone tells the agents that may know of the client that it has disconnected.
+// From then on its number may be another client's: the notice goes before any
+// request of that one.
+//
+// C pmcd tells all agents, each time.
+func (s *session) notifyGone() {
+	s.srv.subtrees.forget(s)
+	told := s.told.close()
+	for _, a := range s.srv.cfg.Routes().Agents() {
+		c := a.Conn()
+		if c != nil && (s.asked.has(a.Domain) || told && c.WantsAttrs()) {
+			c.Notify(transport.Notice{Client: s.id.num, End: true})
+		}
+	}
+}
+
+// A domainSet is a set of domains.
+type domainSet [routes.Domains / 64]uint64
+
+func (d *domainSet) add(domain int)      { d[domain/64] |= 1 << (domain % 64) }
+func (d *domainSet) has(domain int) bool { return d[domain/64]>>(domain%64)&1 != 0 }

@@ -1,0 +1,176 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// An exchange is what a request does with agents: it finds their connections, sends
+// to them and receives the replies.
+type exchange struct {
+	*session
+	*requestScratch
+}
+
+// roundTrip sends call and appends the answer to *dst. If that is an ERROR
+// PDU, or there is none, *dst stays as it was and the error, which errnoOf
+// knows, says why.
+func (r exchange) roundTrip(a *agentset.Agent, l *agentset.Conn, call *transport.Call, dst *[]byte) error {
+	call.Turn = r.turn
+	call.MayBlock = r.conn.Exclusive()
+	reply, err := l.Send(call)
+	if err != nil {
+		r.srv.cfg.Trace.Failure(true, l.Out, call.Req, err, errnoOf(err))
+		return l.TransportError(err)
+	}
+	return r.receive(a, l, call, reply, dst)
+}
+
+// receive is the second half of roundTrip.
+func (r exchange) receive(a *agentset.Agent, l *agentset.Conn, call *transport.Call, reply transport.Reply, dst *[]byte) error {
+	n, since := len(*dst), time.Now()
+	b, err := reply.Recv(*dst)
+	if err != nil {
+		if err == transport.ErrLate {
+			a.RequestAbandoned()
+		}
+		r.srv.cfg.Trace.Failure(false, l.In, call.Req, err, errnoOf(err))
+		return l.TransportError(err)
+	}
+	if !call.Batched {
+		since = call.Began
+	}
+	a.RequestAnswered(call.Began, since, call.Done)
+	*dst = b
+	_, t, _ := pdu.Header(b[n:])
+	if t != pdu.TypeError {
+		return nil
+	}
+	var e pdu.Error
+	if _, err := pdu.ParseInto(b[n:], &e); err != nil {
+		return l.ProtocolError(err)
+	}
+	*dst = b[:n]
+	_, asked, _ := pdu.Header(call.Req)
+	switch {
+	case e.Code >= 0 && asked == pdu.TypeResult: // C pmcd takes any for success
+		return nil
+	case e.Code >= 0: // never a valid answer
+		return pdu.ErrnoGeneric
+	}
+	r.srv.cfg.Trace.Failure(false, l.In, call.Req, e.Code, e.Code)
+	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
+		switch asked { // a PMDA that says so is lost, for these
+		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
+			l.Disconnect(fmt.Errorf("it replied with an error that ends the connection: %w", e.Code))
+		}
+	}
+	return e.Code
+}
+
+// sendSub sends p.req to the agent of a domain, with what else call says. If
+// there is no error the connection is held until the answer is received.
+func (r exchange) sendSub(p *subrequest, domain int, call *transport.Call) (err error) {
+	if p.agent, p.conn, err = r.available(domain); err != nil {
+		return err
+	}
+	p.call = *call
+	p.call.Batched, p.call.MayBlock, p.call.Req = true, r.conn.Exclusive(), p.req
+	if p.sent, err = p.conn.Send(&p.call); err != nil {
+		p.conn.Release()
+		r.srv.cfg.Trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
+		return p.conn.TransportError(err)
+	}
+	return nil
+}
+
+// receiveMessage waits for the answer to what sendSub has sent.
+func (r exchange) receiveMessage(p *subrequest, m pdu.Message) error {
+	defer p.conn.Release()
+	p.reply = p.reply[:0]
+	err := r.receive(p.agent, p.conn, &p.call, p.sent, &p.reply)
+	if err != nil {
+		return err
+	}
+	// What cannot be decoded here cannot be at the client's either.
+	if _, err = pdu.ParseInto(p.reply, m); err != nil {
+		return p.conn.ProtocolError(err)
+	}
+	return nil
+}
+
+// available is acquire for a request that a fence stops.
+func (r exchange) available(domain int) (*agentset.Agent, *agentset.Conn, error) {
+	a, l := r.acquire(domain)
+	switch {
+	case l == nil:
+		return a, nil, pdu.ErrnoNoAgent
+	case a.Fenced():
+		l.Release()
+		return a, nil, pdu.ErrnoPMDAFenced
+	}
+	return a, l, nil
+}
+
+// acquire returns the agent of a domain, nil if there is none, and the connection
+// to it for one request, after which that is to be released; nil if it is down. If
+// a reload has replaced the agent since the request came, it is the new one.
+func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
+	for {
+		a := r.routes.Agent(domain)
+		if a == nil {
+			return nil, nil
+		}
+		l := a.AwaitConn()
+		if l != nil && l.Acquire() {
+			r.asked.add(domain)
+			return a, l
+		}
+		now := r.srv.cfg.Routes()
+		if now == r.routes {
+			return a, nil
+		}
+		r.routes = now
+	}
+}
+
+// ask sends a request to the agent of a domain and leaves the answer in r.ans;
+// m is what that says. unknown is the error for a domain without an agent.
+func (r exchange) ask(domain int, profile *pdu.Profile, req []byte, unknown pdu.Errno) (m pdu.Message, err error) {
+	a, l, err := r.available(domain)
+	switch {
+	case a == nil:
+		return nil, unknown
+	case err != nil:
+		return nil, err
+	}
+	defer l.Release()
+	return r.askAgent(a, l, profile, req)
+}
+
+// askAgent is ask for an agent whose connection l the caller holds.
+func (r exchange) askAgent(a *agentset.Agent, l *agentset.Conn, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
+	r.call = transport.Call{
+		Origin:  agents.Origin{Client: r.id.num},
+		Profile: profile,
+		Timeout: r.srv.cfg.RequestTimeout(),
+		Req:     req,
+	}
+	if profile != nil {
+		r.call.Origin.Context = r.contexts.current
+	}
+	r.ans = r.ans[:0]
+	if err := r.roundTrip(a, l, &r.call, &r.ans); err != nil {
+		return nil, err
+	}
+	// What cannot be decoded here cannot be at the client's either.
+	if _, m, err = pdu.Parse(r.ans); err != nil {
+		return nil, l.ProtocolError(err)
+	}
+	return m, nil
+}

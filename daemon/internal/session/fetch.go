@@ -1,0 +1,217 @@
+package session
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// noticeLen is the room that fetch leaves in front of a reply: state changes
+// are told by an ERROR PDU ahead of it.
+const noticeLen = pdu.HeaderLen + 4
+
+// highResExtra is how much longer the head of a HIGHRES_RESULT is than that
+// of a RESULT.
+const highResExtra = pdu.SpareHighRes
+
+// A fetchRequest is a FETCH or a HIGHRES_FETCH.
+type fetchRequest struct{ request }
+
+// fetch answers FETCH and HIGHRES_FETCH. Agents know the former only.
+func (r fetchRequest) fetch(b []byte) error {
+	_, t, _ := pdu.Header(b)
+	high := t == pdu.TypeHighResFetch
+	if high {
+		binary.BigEndian.PutUint32(b[4:], uint32(pdu.TypeFetch)) // the rest is the same
+	}
+	m := &r.fetchPDU
+	if _, err := pdu.ParseInto(b, m); err != nil {
+		return r.fail(pdu.ErrnoIPC)
+	}
+	if len(m.PMIDs) > r.srv.cfg.MaxMetrics {
+		return r.fail(pdu.ErrnoTooBig)
+	}
+	profile := r.contexts.get(m.Context)
+	if profile == nil {
+		r.srv.cfg.Limiter.Log(zap.ErrorLevel, "no profile", "DoFetch: no profile for ctxnum=%d; client[%d] %s", m.Context, r.id.num, r.id.addr)
+		return r.fail(pdu.ErrnoNoProfile)
+	}
+	r.contexts.current = m.Context
+	if r.container.chosen && slices.Contains(m.PMIDs, hostnameID) {
+		r.container.lookUpHost(r.srv.cfg.ContainerHost)
+	}
+	call := transport.Call{
+		Origin:  agents.Origin{Client: r.id.num, Context: m.Context},
+		Profile: profile,
+		Timeout: r.srv.cfg.RequestTimeout(),
+		Req:     b,
+	}
+	room := noticeLen
+	if high {
+		room += highResExtra
+	}
+	r.out = append(r.out[:0], make([]byte, noticeLen+highResExtra)...)[:room]
+
+	var err error
+	if domain, n := domainRun(m.PMIDs); n == len(m.PMIDs) {
+		err = r.fetchOne(&call, domain, high)
+	} else {
+		err = r.fetchSeveral(&call, high)
+	}
+	if err != nil {
+		return r.fail(errnoOf(err))
+	}
+	out := r.out[noticeLen:]
+	now := time.Now()
+	if high {
+		pdu.SetHighResTime(out, now.Unix(), int64(now.Nanosecond()))
+	} else {
+		pdu.SetResultTime(out, int32(now.Unix()), int32(now.Nanosecond()/1000))
+	}
+	if r.srv.hostname.due(now) {
+		r.srv.CheckHostname(now)
+	}
+	r.srv.subtrees.check(now)
+	if bits := r.notices.Swap(0); bits != 0 {
+		appendError(r.out[:0], pdu.Errno(bits))
+		_, t, _ = pdu.Header(out)
+		r.srv.cfg.Counts.Out(t) // write counts the ERROR
+		out = r.out
+	}
+	return r.write(out)
+}
+
+// domainRun reports how many of ids, of which there are some, are of one domain
+// from the first on. Clients ask for the metrics of an agent one after the other.
+func domainRun(ids []pdu.PMID) (domain, n int) {
+	domain = ids[0].Domain()
+	for n = 1; n < len(ids) && ids[n].Domain() == domain; n++ {
+	}
+	return domain, n
+}
+
+// fetchOne has one agent's RESULT become the reply as it is, but for its
+// head. Behind noticeLen bytes r.out gets a reply without a time.
+func (r fetchRequest) fetchOne(call *transport.Call, domain int, high bool) error {
+	err := r.askOne(call, domain, len(r.out))
+	switch {
+	case err == nil && high:
+		pdu.ToHighRes(r.out[noticeLen:])
+		return nil
+	case err == nil:
+		pdu.SetFrom(r.out[noticeLen:], 0)
+		return nil
+	}
+	code := errnoOf(err)
+	r.begin(high)
+	for _, id := range r.fetchPDU.PMIDs {
+		r.result.Fail(id, code)
+	}
+	return r.finish()
+}
+
+// askOne has the RESULT of the one agent of a fetch behind start bytes of
+// r.out.
+func (r fetchRequest) askOne(call *transport.Call, domain, start int) error {
+	a, l, err := r.available(domain)
+	if err != nil {
+		return err
+	}
+	defer l.Release()
+	r.call = *call
+	if err := r.roundTrip(a, l, &r.call, &r.out); err != nil {
+		return err
+	}
+	b := r.out[start:]
+	return r.checked(a, l, b, pdu.CheckResult(b, r.fetchPDU.PMIDs))
+}
+
+// checked is told what is wrong with b, the RESULT of an agent. If nothing is it
+// passes on the state changes in it.
+func (r fetchRequest) checked(a *agentset.Agent, l *agentset.Conn, b []byte, err error) error {
+	if err != nil {
+		return l.ProtocolError(fmt.Errorf("in answer to FETCH: %w", err))
+	}
+	if flags := pdu.StateFlags(b); flags != 0 {
+		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
+		if flags&^allowed != 0 {
+			r.srv.cfg.Limiter.Printf("flags "+a.Name(), "agent %q (dom %d): state change bits %#x are not an agent's", a.Name(), a.Domain, flags&^allowed)
+		}
+		r.srv.Notify(flags & allowed)
+	}
+	return nil
+}
+
+// fetchSeveral asks several agents, all before it waits for any, and puts their
+// value sets in the order that the client asked for. The slowest is asked first:
+// what the others do fits in its time.
+func (r fetchRequest) fetchSeveral(call *transport.Call, high bool) error {
+	defer r.reset()
+	for rest := r.fetchPDU.PMIDs; len(rest) > 0; {
+		domain, n := domainRun(rest)
+		f := &r.sub(domain).fetch
+		f.PMIDs = append(f.PMIDs, rest[:n]...)
+		rest = rest[n:]
+	}
+	order := r.slowestFirst()
+	for _, p := range order {
+		p.fetch.Context = call.Origin.Context
+		var err error
+		p.req, err = pdu.Append(p.req[:0], 0, &p.fetch)
+		if err == nil {
+			err = r.sendSub(p, p.fetch.PMIDs[0].Domain(), call)
+		}
+		p.err = errnoOf(err)
+	}
+	for _, p := range order {
+		if p.err != 0 {
+			continue
+		}
+		p.reply = p.reply[:0]
+		err := r.receive(p.agent, p.conn, &p.call, p.sent, &p.reply)
+		if err == nil {
+			err = r.checked(p.agent, p.conn, p.reply, p.sets.Open(p.reply, p.fetch.PMIDs))
+		}
+		p.conn.Release()
+		p.err = errnoOf(err)
+	}
+	r.begin(high)
+	for i := range r.subs {
+		p := &r.subs[i]
+		if p.err != 0 {
+			p.sets.Fail(p.fetch.PMIDs, p.err)
+		}
+		r.result.Join(&p.sets)
+	}
+	for rest := r.fetchPDU.PMIDs; len(rest) > 0; {
+		domain, n := domainRun(rest)
+		r.result.Move(&r.sub(domain).sets, n)
+		rest = rest[n:]
+	}
+	return r.finish()
+}
+
+// begin starts a reply of our own making, behind noticeLen bytes of r.out.
+func (r fetchRequest) begin(high bool) {
+	if high {
+		r.result.ResetHighRes(r.out[:noticeLen], 0)
+	} else {
+		r.result.Reset(r.out[:noticeLen], 0)
+	}
+}
+
+func (r fetchRequest) finish() error {
+	b, err := r.result.Finish()
+	if err == nil {
+		r.out = b
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package session
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// startAgent starts a in this process as the agent of a domain, and returns the table
+// with that and the names in tree.
+func startAgent(t *testing.T, domain int, a agents.Agent, tree *pmnsload.Tree) *routes.Table {
+	t.Helper()
+	log := zap.NewNop()
+	set := agentset.New(agentset.Config{
+		Open: func(context.Context, *pmcdconf.Agent, wire.Options) (*transport.Conn, error) {
+			return &transport.Conn{Transport: transport.Local(a), In: -1, Out: -1}, nil
+		},
+		HandshakeTimeout: func() time.Duration { return 10 * time.Second },
+		RequestTimeout:   func() time.Duration { return 10 * time.Second },
+		NoRestart:        true,
+		Kill:             t.Context(),
+		Observer:         noObserver{},
+		Counts:           new(pdu.Counts),
+		Log:              log,
+		Limiter:          diag.NewLogLimiter(log),
+		Trace:            diag.NewTrace(0, log),
+		Debug:            diag.NewDebug("", log),
+	})
+	list := []*agentset.Agent{set.NewAgent(&pmcdconf.Agent{Name: "t", Domain: domain, Kind: pmcdconf.DSO})}
+	set.Start(t.Context(), list)
+	t.Cleanup(func() {
+		set.Stop(list)
+		set.Wait()
+	})
+	return routes.New(list, tree)
+}
+
+// noObserver ignores what happens to agents.
+type noObserver struct{}
+
+func (noObserver) AgentReady(*agentset.Agent, bool)     {}
+func (noObserver) AgentConnected(*agentset.Conn)        {}
+func (noObserver) AgentRestarted(*agentset.Agent, bool) {}
+func (noObserver) AgentDisconnected(*agentset.Agent)    {}
+func (noObserver) AgentChanged(*agentset.Agent)         {}
+
+// namer is an agent that answers a request for names as it is told to.
+type namer struct {
+	agents.Agent // nil, as is agents.Namer: they are not called
+	agents.Namer
+	traverse func() ([]string, error)
+}
+
+func (n *namer) Traverse(context.Context, agents.Origin, string) ([]string, error) {
+	return n.traverse()
+}

@@ -1,0 +1,63 @@
+package session
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// Labels that no file was read for are looked at, too.
+func TestBadLabelSet(t *testing.T) {
+	core, logs := observer.New(zap.InfoLevel)
+	labels := hostLabels{limiter: diag.NewLogLimiter(zap.New(core))}
+	set, err := labels.set([]hostLabel{
+		{pdu.NamedLabel{Name: "a", Value: "1"}, ""},
+		{pdu.NamedLabel{Name: "b c", Value: "1"}, ""},
+		{pdu.NamedLabel{Name: "d", Value: "{"}, "file"},
+	})
+	if err != nil || string(set.JSON) != `{"a":1}` {
+		t.Errorf("got %s, %v", set.JSON, err)
+	}
+	for _, want := range []string{`pmcd: label name "b c"`, "file: value of label d"} {
+		if logs.FilterMessageSnippet(want).Len() == 0 {
+			t.Errorf("the log has no %q", want)
+		}
+	}
+	var many []hostLabel
+	for i := range 300 {
+		many = append(many, hostLabel{pdu.NamedLabel{Name: "l" + string(rune('A'+i%26)) + strings.Repeat("x", i/26), Value: "1"}, "file"})
+	}
+	if set, err = labels.set(many); err != nil || len(set.Labels) != 254 {
+		t.Errorf("of 300: %d, %v", len(set.Labels), err)
+	}
+}
+
+// What package pmcdconf takes for the name of a label can be in a set.
+func TestLabelNamesOfFiles(t *testing.T) {
+	n := 0
+	for c := range 128 {
+		for _, name := range []string{string(rune(c)), string(rune(c)) + "a", "a" + string(rune(c))} {
+			text, err := json.Marshal(map[string]int{name: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, _ := pmcdconf.ParseLabels(text)
+			for _, l := range list {
+				n++
+				if _, err := pdu.NewLabelSet(pdu.NoInst, pdu.LabelContext, pdu.NamedLabel{Name: l.Name, Value: string(l.Value)}); err != nil {
+					t.Errorf("%q: %v", name, err)
+				}
+			}
+		}
+	}
+	if want := 3 * (2*26 + 10 + 2); n != want {
+		t.Errorf("%d names, want %d", n, want)
+	}
+}

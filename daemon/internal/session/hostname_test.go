@@ -1,0 +1,36 @@
+package session
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// The name is looked at when some time has passed, and a name that cannot be had
+// changes nothing.
+func TestHostname(t *testing.T) {
+	name, failure := "one", error(nil)
+	h := hostname{get: func() (string, error) { return name, failure }, every: time.Minute}
+	now := time.Unix(1000, 0)
+	look := func(wantBefore, wantName string) {
+		t.Helper()
+		before, got, err := h.look(now)
+		if before != wantBefore || got != wantName || err != failure {
+			t.Errorf("got %q after %q, %v; want %q after %q, %v", got, before, err, wantName, wantBefore, failure)
+		}
+		if h.due(now.Add(time.Minute-time.Nanosecond)) || !h.due(now.Add(time.Minute)) {
+			t.Error("the next look is not due after a minute")
+		}
+	}
+	if !h.due(now) {
+		t.Error("the first look is not due")
+	}
+	look("", "one")
+	name = "two"
+	now = now.Add(time.Hour)
+	look("one", "two")
+	name, failure = "", errors.New("no name")
+	look("", "")
+	name, failure = "two", nil
+	look("two", "two")
+}

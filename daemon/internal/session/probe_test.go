@@ -1,0 +1,176 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// An agent that fails is asked more and more seldom, and on behalf of no client.
+func TestChecksBecomeSeldom(t *testing.T) {
+	var s subtrees
+	key := subtree{240, "d"}
+	c := new(session)
+	s.miss(c, key, gapFailed)
+	g := s.missing[key]
+	now := time.Now()
+	if due := s.due(now); due != nil {
+		t.Errorf("at once: %v", due)
+	}
+	for wait := firstCheck; wait < 4*lastCheck; wait *= 2 {
+		now = now.Add(min(wait, lastCheck) + time.Second)
+		if due := s.due(now); !slices.Equal(due, []subtree{key}) {
+			t.Fatalf("after %v: %v", wait, due)
+		}
+		if due := s.due(now); due != nil {
+			t.Fatalf("twice after %v", wait)
+		}
+		s.again(key, true)
+		if got, want := g.wait, min(2*wait, lastCheck); got != want {
+			t.Fatalf("after %v: wait %v, want %v", wait, got, want)
+		}
+		g.next = now.Add(g.wait)
+		s.update()
+	}
+	s.forget(c)
+	if due := s.due(now.Add(2 * lastCheck)); due != nil || s.next.Load() != 0 {
+		t.Errorf("without a client: %v, next %d", due, s.next.Load())
+	}
+	s.answered(nil, key)
+	if n := s.n.Load(); n != 0 {
+		t.Errorf("%d left", n)
+	}
+}
+
+// A failure is worth a line in the log for each kind, until the agent answers for
+// all its roots.
+func TestMissingIsLoggedOnce(t *testing.T) {
+	var s subtrees
+	a, b, all := subtree{240, "a"}, subtree{240, "b"}, subtree{domain: 240}
+	c, other := new(session), new(session)
+	for i, step := range []struct {
+		key  subtree
+		kind gapKind
+		want bool
+	}{
+		{a, gapFailed, true}, {a, gapFailed, false}, {b, gapFailed, false}, {all, gapDown, true},
+		{subtree{domain: 241}, gapDown, true}, {all, gapDown, false}, {a, gapLate, true}, {all, gapFenced, true},
+	} {
+		if got := s.miss(c, step.key, step.kind); got != step.want {
+			t.Errorf("step %d: %v, want %v", i, got, step.want)
+		}
+	}
+	s.miss(other, a, gapFailed)
+	s.answered(c, a) // b fails still
+	if got := other.notices.Load(); got != uint32(pdu.StateNamesChange) {
+		t.Errorf("a client that missed the names is told %d", got)
+	}
+	if got := c.notices.Swap(0); got != uint32(pdu.StateNamesChange) { // of what the agent did not tell as it was down
+		t.Errorf("the client that has asked is told %d", got)
+	}
+	if s.missing[all] != nil {
+		t.Error("an agent that has answered is down")
+	}
+	if s.miss(c, a, gapFailed) {
+		t.Error("logged again, though it has not answered for b")
+	}
+	s.answered(c, a)
+	s.answered(c, b)
+	if got := c.notices.Load(); got != 0 {
+		t.Errorf("the client that has asked, and has the names, is told %d", got)
+	}
+	if !s.miss(c, a, gapFailed) {
+		t.Error("not logged again")
+	}
+}
+
+// Clients are told that names are back when the agent has answered pmcd.
+func TestProbe(t *testing.T) {
+	a := new(namer)
+	tree, err := pmnsload.Parse("pmns", strings.NewReader("root { d 240:*:* }\n"), pmnsload.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := startAgent(t, 240, a, tree)
+	s := subtrees{routes: func() *routes.Table { return table }, timeout: func() time.Duration { return 100 * time.Millisecond }}
+	key, c := subtree{240, "d"}, new(session)
+	told := func() uint32 { return c.notices.Swap(0) }
+	refuse := func() ([]string, error) { return nil, pdu.ErrnoPermission }
+	s.miss(c, key, gapFailed)
+	a.traverse = refuse
+	for range 3 {
+		if s.probe(key); told() != 0 || s.missing[key] == nil {
+			t.Error("told that names are back, of an agent that fails")
+		}
+	}
+	hang := make(chan struct{})
+	a.traverse = func() ([]string, error) { <-hang; return nil, nil }
+	if s.probe(key); told() != 0 || s.missing[key] == nil {
+		t.Error("told that names are back, of an agent that hangs")
+	}
+	close(hang)
+	testutil.Eventually(t, "ready", func() bool { return s.answers(240) })
+	a.traverse = func() ([]string, error) { return nil, pdu.ErrnoName } // there are none
+	if s.probe(key); told() != uint32(pdu.StateNamesChange) || s.missing[key] != nil {
+		t.Error("not told that names are back")
+	}
+
+	// A root that is no longer there does not fail.
+	a.traverse = refuse
+	s.miss(c, key, gapFailed)
+	if tree, err = pmnsload.Parse("pmns", strings.NewReader("root { u }\nu { one 241:0:1 }\n"), pmnsload.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	table = table.WithTree(tree)
+	if s.probe(key); s.missing[key] != nil {
+		t.Error("the root is missed, but is not in the name space")
+	}
+}
+
+// A check that is due asks the agent, if it takes requests. A client that has
+// disconnected misses nothing, and an agent that is down stays one to look for.
+func TestCheck(t *testing.T) {
+	a := &namer{traverse: func() ([]string, error) { return []string{"d.x"}, nil }}
+	tree, err := pmnsload.Parse("pmns", strings.NewReader("root { d 240:*:* }\n"), pmnsload.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := startAgent(t, 240, a, tree)
+	s := subtrees{routes: func() *routes.Table { return table }, timeout: func() time.Duration { return 10 * time.Second }}
+	c := new(session)
+	root, all := subtree{240, "d"}, subtree{domain: 240}
+
+	table.Agent(240).SetFenced(true)
+	s.miss(c, root, gapFailed)
+	s.miss(c, all, gapFenced)
+	later := time.Now().Add(firstCheck)
+	for i := range 3 {
+		later = later.Add(2 * firstCheck)
+		s.check(later)
+		if s.next.Load() == 0 || len(s.missing) != 2 || c.notices.Load() != 0 {
+			t.Errorf("after check %d of a fenced agent: next at %d, %d missing, told %d", i, s.next.Load(), len(s.missing), c.notices.Load())
+		}
+	}
+	table.Agent(240).SetFenced(false)
+	s.check(later.Add(-time.Hour))
+	if len(s.missing) != 2 {
+		t.Error("a check that is not due")
+	}
+	s.check(later.Add(2 * firstCheck))
+	s.probes.Wait()
+	if got := c.notices.Swap(0); got != uint32(pdu.StateNamesChange) || len(s.missing) != 0 {
+		t.Errorf("the client is told %d, %d missing", got, len(s.missing))
+	}
+
+	s.miss(c, all, gapDown)
+	s.forget(c)
+	if s.next.Load() != 0 || s.missing[all] == nil {
+		t.Error("a check is due although no client misses names, or the agent is forgotten")
+	}
+}

@@ -1,0 +1,160 @@
+// Package session serves clients: it keeps the protocol state of each client and
+// answers its requests by asking agents.
+//
+// A [Server] makes a session of each connection, and has what sessions share. A
+// session handles one PDU after the other. For the time that it does, a request has
+// the session and a requestScratch together; there is one file for each family of
+// requests. An exchange is the part of a request that agents see.
+//
+// The package does not accept connections (see conn), does not start agents (see
+// agentset) and reads no configuration, except label files.
+package session
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A Config is what a Server needs to know. ContainerHost may be nil; all functions
+// and pointers besides it must be set.
+type Config struct {
+	// Routes returns the table in force. A request loads it once.
+	Routes func() *routes.Table
+	// RequestTimeout returns the time that an agent has to answer and a client to
+	// complete a PDU; 0 is for ever. Clients can change it (pmcd.control.timeout).
+	RequestTimeout func() time.Duration
+
+	Rules        *access.List // the first ones; see Server.ApplyRules
+	CertRequired bool         // clients that are not local have to have a certificate (-Q)
+
+	MaxPDU      int // largest PDU a client may send, in bytes (-L)
+	MaxContexts int // different context numbers that one client may send profiles for (-C)
+	MaxMetrics  int // PMIDs of one fetch (-M)
+
+	Labels LabelSource
+	// Hostname returns the name of this host (os.Hostname).
+	Hostname func() (string, error)
+	// HostnameEvery is how often a fetch looks at the name of this host; 0 is
+	// DefaultHostnameEvery.
+	HostnameEvery time.Duration
+	// ContainerHost returns what the host is called in a container.
+	ContainerHost func(ctx context.Context, container string) (string, error)
+
+	Counts  *pdu.Counts // of PDUs to and from clients
+	Log     *zap.Logger // entries named "plain" are lines without time and level
+	Limiter *diag.LogLimiter
+	Trace   *diag.Trace
+	Debug   *diag.Debug
+}
+
+// A Server serves all clients. Any goroutine may call its methods.
+type Server struct {
+	cfg       Config
+	plain     *zap.Logger
+	clients   registry
+	admission admission
+	labels    hostLabels
+	hostname  hostname
+	subtrees  subtrees
+	turnPool  transport.TurnPool
+}
+
+// New returns a Server without clients. It has read no label file yet: see
+// RefreshLabels.
+func New(cfg Config) *Server {
+	s := &Server{cfg: cfg, plain: cfg.Log.Named("plain")}
+	s.admission.init(cfg.Rules, cfg.CertRequired)
+	s.labels = hostLabels{source: cfg.Labels, limiter: cfg.Limiter, debug: cfg.Debug}
+	s.hostname.get, s.hostname.every = cfg.Hostname, cmp.Or(cfg.HostnameEvery, DefaultHostnameEvery)
+	s.subtrees.routes, s.subtrees.timeout = cfg.Routes, cfg.RequestTimeout
+	return s
+}
+
+// Accept implements conn.Handler.
+func (s *Server) Accept(c conn.Conn) (conn.Session, []byte) {
+	client := newSession(s, c)
+	s.clients.add(client)
+	return client, client.accept()
+}
+
+// Abort aborts the connections of all clients. The sessions end by that.
+func (s *Server) Abort() {
+	for _, client := range s.clients.all() {
+		client.conn.Abort()
+	}
+}
+
+// Close ends what serves requests. All connections have ended, and agents are being
+// stopped: the probes end with them.
+func (s *Server) Close() {
+	s.turnPool.Close()
+	s.subtrees.probes.Wait()
+}
+
+// IdleTurns returns the number of goroutines that are kept for requests to come.
+func (s *Server) IdleTurns() int { return s.turnPool.Idle() }
+
+// Notify tells all clients of state changes with their next fetch.
+func (s *Server) Notify(bits int32) {
+	if bits != 0 {
+		s.cfg.Debug.Printf(diag.DebugState, "state change for all clients: %s", diag.StateChanges(bits))
+	}
+	s.clients.notify(bits)
+}
+
+// AgentConnected tells an agent about the clients that there are, if it wants to
+// know. Sessions to come see the connection.
+func (s *Server) AgentConnected(c *agentset.Conn) {
+	for _, client := range s.clients.all() {
+		client.told.sendTo(c, client.id.num)
+	}
+}
+
+// NamesBack says that the agent of a domain can be asked for names again, or is
+// about to be: its clients are told.
+func (s *Server) NamesBack(domain int) { s.subtrees.namesBack(domain) }
+
+// RefreshLabels reads the label files and reports whether they differ from what was
+// read before.
+func (s *Server) RefreshLabels() (changed bool) { return s.labels.refresh() }
+
+// Labels returns the context labels of the files, as JSON.
+func (s *Server) Labels() string { return s.labels.text() }
+
+// CheckHostname looks at the name of the host, and tells clients of a change
+// (PMCD_HOSTNAME_CHANGE).
+func (s *Server) CheckHostname(now time.Time) {
+	before, name, err := s.hostname.look(now)
+	switch {
+	case err != nil:
+		s.cfg.Limiter.Printf("gethostname", "cannot tell the name of this host: %v", err)
+	case before != "" && before != name:
+		s.cfg.Log.Info("hostname changed from " + before + " to " + name)
+		s.Notify(pdu.StateHostname)
+	}
+}
+
+// Hostname returns what the host is called in the container of a client; false if
+// the client has not chosen one that is known.
+func (s *Server) ContainerHostname(client int32) (string, bool) {
+	if c := s.clients.byNumber(client); c != nil {
+		if name := c.container.hostname.Load(); name != nil {
+			return *name, true
+		}
+	}
+	return "", false
+}
+
+// CurrentHostname returns the name of this host; "" if the system does not tell it.
+func (s *Server) CurrentHostname() string { return s.hostname.current() }

@@ -1,0 +1,214 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A session is one client. It answers one request after the other. It has a
+// goroutine from the client's first request until the client has been silent for a
+// while, and no buffer between two requests.
+//
+// What is not said to be safe belongs to the goroutine of the session.
+type session struct {
+	srv       *Server
+	conn      conn.Conn
+	id        identity      // safe for all goroutines
+	rights    rights        // safe for all goroutines
+	told      toldAttrs     // safe for all goroutines
+	notices   atomic.Uint32 // state changes that the client has not been notified of
+	container container
+	contexts  contexts  // with their profiles
+	asked     domainSet // whose agents may know of the client
+	scratch   scratchHistory
+
+	greeted bool
+	err     error     // that ends it
+	fault   pdu.Errno // why it has ended, if the client did not ask for it
+}
+
+// newSession returns the session of a new connection, which has no number yet.
+func newSession(srv *Server, c conn.Conn) *session {
+	s := &session{srv: srv, conn: c}
+	p := c.Peer()
+	s.id.since, s.id.addr, s.id.peer = time.Now(), p.String(), accessPeer(p)
+	s.rights.needsCert = srv.admission.needsCert(s.id.peer)
+	return s
+}
+
+// accept returns the greeting, or nil for a client that is not admitted.
+func (s *session) accept() []byte {
+	refusal := s.admit()
+	s.srv.cfg.Debug.Printf(diag.DebugClients, "client[%d] %s has connected, seq=%d", s.id.num, s.id.addr, s.id.seq)
+	s.debugAccess(refusal)
+	if s.srv.cfg.Trace.On(diag.TraceConns) {
+		s.srv.cfg.Trace.Event(diag.TraceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.id.num, s.id.addr, s.conn.FD(), s.id.seq)
+	}
+	if refusal != 0 {
+		s.rights.refuse(refusal)
+		s.err = errRefused
+		return nil
+	}
+	s.greeted = true
+	b := s.greeting(0)
+	s.countOut(b)
+	return b
+}
+
+// greeting returns the first PDU: what the server can do, or why it will not.
+func (s *session) greeting(refusal pdu.Errno) []byte {
+	m := pdu.Error{Greeting: true}
+	if refusal < 0 {
+		m.Code = pdu.GreetingCode(refusal)
+	} else {
+		m.Info = pdu.GreetingInfo(s.srv.admission.features())
+	}
+	b, err := pdu.Append(nil, 0, &m)
+	if err != nil {
+		panic(err) // it has a fixed length
+	}
+	return b
+}
+
+// First implements conn.Session. It handles the first CREDS PDU, so that a client
+// which connects and waits needs no goroutine. Where the rules have to look up an
+// account, Serve does it.
+func (s *session) First(in []byte) (reply []byte, handled bool) {
+	n, err := pdu.Frame(in, s.srv.cfg.MaxPDU)
+	_, t, _ := pdu.Header(in)
+	if err != nil || n != len(in) || t != pdu.TypeCreds || s.id.version.Load() != 0 || s.srv.admission.credsReqd.Load() {
+		return nil, false
+	}
+	s.countIn(in)
+	for _, code := range s.setCreds(in) {
+		n := len(reply)
+		reply = appendError(reply, code)
+		s.countOut(reply[n:])
+	}
+	return reply, true
+}
+
+// Disconnected implements conn.Session.
+func (s *session) Disconnected() {
+	s.err = io.EOF
+	s.end()
+}
+
+// Serve implements conn.Session.
+func (s *session) Serve() { s.srv.turnPool.Serve(s) }
+
+// Await implements transport.Session: it waits for input.
+func (s *session) Await() bool {
+	if s.err == nil {
+		err := s.conn.Wait()
+		if err == nil {
+			return true
+		}
+		if err == conn.ErrParked { // another goroutine may have s by now
+			return false
+		}
+		s.err = err
+	}
+	s.end()
+	return false
+}
+
+// RunTurn implements transport.Session: it answers the client.
+func (s *session) RunTurn(t *transport.Turn) {
+	r := request{exchange{s, s.scratch.acquire()}}
+	r.turn = t
+	n, err := s.conn.Read(r.in[:cap(r.in)])
+	r.in = r.in[:n]
+	if n > 0 {
+		err = r.answer()
+	}
+	s.err = err
+	s.scratch.release(r.requestScratch)
+}
+
+// end ends the session. Nothing of it remains.
+func (s *session) end() {
+	if s.err != errRefused {
+		s.logEnd(s.err)
+	}
+	if s.srv.cfg.Trace.On(diag.TraceConns) {
+		err := ""
+		if s.fault != 0 {
+			err = fmt.Sprintf(", err=%d: %v", int32(s.fault), s.fault)
+		}
+		s.srv.cfg.Trace.Event(diag.TraceConns, "End client: [%d] fd=%d%s", s.id.num, s.conn.FD(), err)
+	}
+	s.rights.grant.Release()
+	s.srv.cfg.Debug.Printf(diag.DebugClients, "client[%d] %s has gone", s.id.num, s.id.addr)
+	s.notifyGone()
+	s.srv.clients.remove(s)
+	s.conn.Close(s.lastBytes())
+}
+
+// lastBytes returns the PDU that tells a refused client why, or nil.
+func (s *session) lastBytes() (b []byte) {
+	if s.err != errRefused {
+		return nil
+	}
+	code := s.rights.refusal()
+	if s.greeted {
+		b = appendError(nil, code)
+	} else {
+		s.logViolation(code)
+		b = s.greeting(code)
+	}
+	s.countOut(b)
+	return b
+}
+
+// logEnd logs the end of a session that the client did not ask for.
+func (s *session) logEnd(err error) {
+	var bad *badHeader
+	switch {
+	case errors.Is(err, errBeforeCreds), errors.Is(err, io.EOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return // clients come and go
+	case errors.As(err, &bad):
+		s.srv.cfg.Limiter.Log(zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.conn.FD(), bad, s.id.num, s.id.addr)
+	case errors.Is(err, conn.ErrRights):
+		s.srv.cfg.Limiter.Printf("client rights", "client[%d] %s (pid %d, uid %d) %v and is disconnected", s.id.num, s.id.addr, s.conn.Peer().PID, s.conn.Peer().UID, err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.srv.cfg.Limiter.Printf("client timeout", "pduread: timeout (after %.3f sec) in the middle of a PDU on fd=%d; client[%d] %s",
+			s.srv.cfg.RequestTimeout().Seconds(), s.conn.FD(), s.id.num, s.id.addr)
+	default:
+		s.srv.cfg.Limiter.Printf("client error", "client[%d] %s: %v", s.id.num, s.id.addr, err)
+	}
+	s.fault = errnoOf(err)
+}
+
+// A badHeader is the head of what no PDU can be read from, said as PCP's QA
+// knows it.
+type badHeader struct {
+	len, max int
+	t        pdu.Type
+	err      error
+}
+
+func (e *badHeader) Unwrap() error { return e.err }
+
+func (e *badHeader) Error() string {
+	switch {
+	case errors.Is(e.err, pdu.ErrTooLong):
+		return fmt.Sprintf("type=%#x bad PDU len=%d in hdr exceeds maximum client PDU size (%d)", int32(e.t), e.len, e.max)
+	case errors.Is(e.err, pdu.ErrLength):
+		return fmt.Sprintf("illegal PDU len=%d in hdr", e.len)
+	}
+	return e.err.Error()
+}
