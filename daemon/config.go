@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
-	"go.uber.org/zap"
+	"github.com/gopcp/pmcd/daemon/internal/reload"
 
-	"github.com/gopcp/pmcd/pmcdconf"
-	"github.com/gopcp/pmcd/pmnsload"
+	"go.uber.org/zap"
 )
 
 // A Config is what a Daemon needs to know. The zero value of a limit or a
@@ -75,10 +74,9 @@ type Config struct {
 	hostnameEvery time.Duration          // see session.Config
 }
 
+// A Namespace says where the PMNS is.
+type Namespace = reload.Namespace
+
 // Embedded is what a Daemon serves that has no files to read. A reload leaves it
 // as it is.
-type Embedded struct {
-	Conf   *pmcdconf.Config
-	Names  *pmnsload.Tree
-	Labels []pmcdconf.Label // context labels, by name
-}
+type Embedded = reload.Embedded

@@ -22,53 +22,41 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/reload"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
 	"github.com/gopcp/pmcd/daemon/internal/session"
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pmcdconf"
-	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// A Daemon is one collector. Make it with New and call Run once.
+// A Daemon is one collector. Make it with New and call Run once. Any goroutine may
+// call its methods.
 type Daemon struct {
-	cfg   Config
-	log   *zap.Logger
-	plain *zap.Logger
-	trace *diag.Trace
+	cfg     Config
+	log     *zap.Logger
+	plain   *zap.Logger
+	limiter *diag.LogLimiter
+	trace   *diag.Trace
+	debug   *diag.Debug
 
-	agentSet     *agentset.Set
-	routes       atomic.Pointer[routes.Table]
-	confSeen     confSeen // the configuration that routes has
-	confRejected confSeen // the one that was rejected last, unless another was taken since
-	pmnsSeen     fileSeen
-	reading      <-chan struct{} // closed when names is set, for the first name space; nil if that is embedded
-	names        namesRead
-	// watchSeen is what was there when files were looked at for changes.
-	watchSeen map[string]fileSeen
+	routes   atomic.Pointer[routes.Table] // stored by reloader
+	agentSet *agentset.Set
+	sessions *session.Server
+	reloader *reload.Reloader
+	handler  conn.Handler   // sessions, but in tests
+	acceptor *conn.Acceptor // set by Run
+	counts   pdu.Counts
+	seqnum   atomic.Uint32 // starts of agents
 
 	// What pmcd.control.* can change.
 	timeout      atomic.Int64 // a time.Duration
 	credsTimeout atomic.Int64 // a time.Duration
-	debug        *diag.Debug
 
-	seqnum      atomic.Uint32 // starts of agents
-	sighups     atomic.Uint32
-	limiter     *diag.LogLimiter
-	acceptor    *conn.Acceptor // set by Run
-	counts      pdu.Counts
-	sessions    *session.Server
-	handler     conn.Handler  // sessions, but in tests
-	reloads     chan struct{} // holds one request to reload
-	beats       chan struct{} // received from at each turn of Run's loop
-	reloaded    atomic.Pointer[ReloadStatus]
-	hangups     atomic.Uint32 // reloads asked for by SIGHUP, not yet in sighups
-	nameChanges chan struct{} // holds one request to look at the PMNS
-	problems    problems
-	unsaid      chan struct{} // full when the Health may have changed
+	problems   problems
+	healthNews chan struct{} // full when the Health may have changed
+	probes     chan struct{} // received from at each turn of Run's loop
 
 	stopping context.Context // ends when agents must end
 	kill     context.CancelFunc
@@ -79,13 +67,11 @@ type Daemon struct {
 // is logged.
 func New(cfg Config) (*Daemon, error) {
 	d := &Daemon{
-		cfg:         cfg,
-		log:         cfg.Log,
-		plain:       cfg.Log.Named("plain"),
-		reloads:     make(chan struct{}, 1),
-		beats:       make(chan struct{}),
-		nameChanges: make(chan struct{}, 1),
-		unsaid:      make(chan struct{}, 1),
+		cfg:        cfg,
+		log:        cfg.Log,
+		plain:      cfg.Log.Named("plain"),
+		probes:     make(chan struct{}),
+		healthNews: make(chan struct{}, 1),
 	}
 	d.trace = diag.NewTrace(cfg.TraceMask, d.plain)
 	d.limiter = diag.NewLogLimiter(cfg.Log)
@@ -95,30 +81,21 @@ func New(cfg Config) (*Daemon, error) {
 	d.seqnum.Store(1)
 	d.stopping, d.kill = context.WithCancel(context.Background())
 
-	conf, tree, err := d.load()
-	if err != nil {
+	d.agentSet = d.newAgentSet()
+	d.sessions = d.newSessions()
+	d.handler = d.sessions
+	d.reloader = d.newReloader()
+	if err := d.reloader.Load(); err != nil {
 		return nil, err
 	}
-	if len(conf.Agents) == 0 {
-		return nil, fmt.Errorf("No PMDAs found in the configuration file %q", cfg.ConfigFile)
-	}
-	d.agentSet = d.newAgentSet()
-	list := make([]*agentset.Agent, len(conf.Agents))
-	for i := range conf.Agents {
-		list[i] = d.agentSet.NewAgent(&conf.Agents[i])
-	}
-	d.routes.Store(routes.New(list, tree))
-	d.sessions = d.newSessions(conf.Access)
-	d.handler = d.sessions
 	return d, nil
 }
 
-// newSessions returns the Server of clients, with the first access rules.
-func (d *Daemon) newSessions(rules *access.List) *session.Server {
+// newSessions returns the Server of clients.
+func (d *Daemon) newSessions() *session.Server {
 	cfg := session.Config{
 		Routes:         d.routes.Load,
 		RequestTimeout: func() time.Duration { return time.Duration(d.timeout.Load()) },
-		Rules:          rules,
 		CertRequired:   d.cfg.CertRequired,
 		MaxPDU:         d.cfg.MaxPDU,
 		MaxContexts:    d.cfg.MaxContexts,
@@ -142,23 +119,26 @@ func (d *Daemon) newSessions(rules *access.List) *session.Server {
 	return session.New(cfg)
 }
 
-// load reads the configuration for the first time, and begins to read the name
-// space.
-func (d *Daemon) load() (*pmcdconf.Config, *pmnsload.Tree, error) {
-	if e := d.cfg.Embedded; e != nil {
-		return e.Conf, e.Names, nil
-	}
-	if d.cfg.Watch {
-		d.watchSeen = d.watched()
-	}
-	d.reading = start(func() { d.names = d.cfg.Namespace.read(context.Background(), fileSeen{}) })
-	conf := readConf(d.cfg.ConfigFile, confSeen{}, d.confOptions())
-	d.describeRead(conf)
-	if conf.err != nil {
-		return nil, nil, conf.err
-	}
-	d.confSeen = conf.seen
-	return conf.conf, nil, nil
+// newReloader returns what reads the configuration.
+func (d *Daemon) newReloader() *reload.Reloader {
+	return reload.New(reload.Config{
+		ConfigFile:    d.cfg.ConfigFile,
+		Namespace:     d.cfg.Namespace,
+		LabelDir:      d.cfg.LabelDir,
+		Embedded:      d.cfg.Embedded,
+		CredsRequired: d.cfg.CredsRequired,
+		Watch:         d.cfg.Watch,
+		Routes:        &d.routes,
+		Agents:        d.agentSet,
+		Clients:       d.sessions,
+		Seqnum:        &d.seqnum,
+		Reloading:     d.cfg.Reloading,
+		AgentsChanged: d.limitClients,
+		Settled:       d.reportSettled,
+		Log:           d.log,
+		Limiter:       d.limiter,
+		Debug:         d.debug,
+	})
 }
 
 // Run serves clients until ctx ends. It greets when the name space is read,
@@ -181,23 +161,24 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.acceptor = acceptor
 	defer context.AfterFunc(d.stopping, acceptor.Kill)()
 	d.limitClients()
-	// What may take its time is done beside the loop below, one after the other.
+	// What may take its time does not run in the loop below, but one job at a time on
+	// another goroutine.
 	serving := make(chan struct{})
 	job := start(func() { d.startAll(ctx, serving) })
-	if err = d.takeNames(ctx); err != nil {
+	if err = d.reloader.TakeNames(ctx); err != nil {
 		cancel()
 	}
-	var beside sync.WaitGroup
+	var background sync.WaitGroup
 	if ctx.Err() == nil {
 		if d.cfg.Serving != nil {
 			d.cfg.Serving()
 		}
 		close(serving)
 		if d.cfg.Watch && d.cfg.Embedded == nil {
-			beside.Go(func() { d.watchConfig(ctx) })
+			background.Go(func() { d.reloader.Watch(ctx) })
 		}
 	}
-	beside.Go(func() {
+	background.Go(func() {
 		if aerr := acceptor.Run(ctx); aerr != nil {
 			err = aerr
 			cancel()
@@ -205,35 +186,35 @@ func (d *Daemon) Run(ctx context.Context) error {
 	})
 	minute := time.NewTicker(diag.LimitInterval)
 	defer minute.Stop()
-	var tell <-chan time.Time // nil if there is nothing to tell
+	var report <-chan time.Time // nil if there is nothing to report
 	for ctx.Err() == nil {
 		var reloads, nameChanges <-chan struct{}
-		var unsaid <-chan time.Time
+		var reportDue <-chan time.Time
 		if job == nil {
-			reloads, nameChanges, unsaid = d.reloads, d.nameChanges, tell
+			reloads, nameChanges, reportDue = d.reloader.Requests(), d.reloader.NameRequests(), report
 		}
 		select {
 		case <-ctx.Done():
-		case <-d.beats:
+		case <-d.probes:
 		case <-job:
 			job = nil
 		case <-minute.C:
 			d.limiter.Flush(false)
-		case <-d.unsaid:
-			if tell == nil {
-				tell = time.After(healthTime)
+		case <-d.healthNews:
+			if report == nil {
+				report = time.After(healthTime)
 			}
-		case <-unsaid:
-			tell = nil
-			job = start(d.tellChanged) // whom it tells may be slow
+		case <-reportDue:
+			report = nil
+			job = start(d.reportChanged) // the function that it calls may be slow
 		case <-reloads:
-			job = start(func() { d.reload(ctx) })
+			job = start(func() { d.reloader.Reload(ctx) })
 		case <-nameChanges:
-			job = start(func() { d.reloadNames(ctx) }) // logs what is wrong
+			job = start(func() { d.reloader.ReloadNames(ctx) }) // logs what is wrong
 		}
 	}
 
-	beside.Wait()
+	background.Wait()
 	if err := d.cfg.Listeners.Close(); err != nil { // only root may be able to
 		d.log.Warn(err.Error())
 	}
@@ -253,25 +234,25 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// startAll starts all agents and says, once clients are served, what there is.
+// startAll starts all agents and, once clients are served, logs what there is.
 func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
-	r := d.routes.Load()
-	d.agentSet.Start(ctx, r.Agents())
+	agents := d.routes.Load().Agents()
+	d.agentSet.Start(ctx, agents)
 	select {
 	case <-serving:
 	case <-ctx.Done():
 		return
 	}
-	d.logAgents(r)
+	d.agentSet.LogTable(agents)
 	d.sessions.LogRules()
 	d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))
 	d.plain.Info(d.cfg.Listeners.String())
 	if ctx.Err() == nil {
-		d.tellSettled()
+		d.reportSettled()
 	}
 }
 
-// start runs f beside its caller. The channel is closed when f has returned.
+// start runs f on a goroutine. The channel is closed when f has returned.
 func start(f func()) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

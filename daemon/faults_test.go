@@ -399,7 +399,7 @@ func TestCredentialsRequired(t *testing.T) {
 	r.settled()
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n[access]\nallow users root : all;\n")
 	r.Reload()
-	testutil.Eventually(t, "reloaded", func() bool { return r.sighups.Load() == 1 })
+	testutil.Eventually(t, "reloaded", func() bool { return r.Reloads().Count == 1 })
 	c := r.connect("tcp", r.tcp)
 	if g := c.recv().(*pdu.Error); g.Info&uint32(pdu.FeatureCredsReqd) == 0 {
 		t.Errorf("greeting %#x", g.Info)

@@ -95,19 +95,19 @@ const healthTime = 500 * time.Millisecond
 // HealthChanged has Config.Changed called soon. It is cheap and never waits.
 func (d *Daemon) HealthChanged() {
 	select {
-	case d.unsaid <- struct{}{}:
+	case d.healthNews <- struct{}{}:
 	default: // one that was not looked at yet serves for this one too
 	}
 }
 
-func (d *Daemon) tellChanged() {
+func (d *Daemon) reportChanged() {
 	if d.cfg.Changed != nil {
 		d.cfg.Changed(d.Health())
 	}
 }
 
-// tellSettled says how the agents do that were started.
-func (d *Daemon) tellSettled() {
+// reportSettled says how the agents do that were started.
+func (d *Daemon) reportSettled() {
 	if d.cfg.Settled != nil {
 		d.cfg.Settled(d.Health())
 	}

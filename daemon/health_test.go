@@ -96,7 +96,7 @@ func TestSlowManager(t *testing.T) {
 	<-told
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := r.Beat(ctx); err != nil {
+	if err := r.CheckLiveness(ctx); err != nil {
 		t.Errorf("no beat: %v", err)
 	}
 	r.SetProblem("a", "two")

@@ -21,7 +21,7 @@ func (h host) Status(st *pmcd.Status) {
 	*st = pmcd.Status{
 		PID:          os.Getpid(),
 		Clients:      d.sessions.NumClients(),
-		Sighups:      d.sighups.Load(),
+		Sighups:      d.reloader.Status().Count,
 		Seqnum:       d.seqnum.Load(),
 		Timeout:      time.Duration(d.timeout.Load()),
 		CredsTimeout: time.Duration(d.credsTimeout.Load()),

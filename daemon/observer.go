@@ -56,10 +56,7 @@ var _ agentset.Observer = agentObserver{}
 func (o agentObserver) AgentReady(a *agentset.Agent, newNames bool) {
 	o.d.sessions.NamesBack(a.Domain) // a client that finds the agent has been told
 	if newNames {
-		select {
-		case o.d.nameChanges <- struct{}{}:
-		default: // the request that is there serves for this one too
-		}
+		o.d.reloader.RequestNames()
 	}
 }
 
@@ -74,7 +71,7 @@ func (o agentObserver) AgentRestarted(_ *agentset.Agent, quiet bool) {
 	d.sessions.Notify(pdu.StateAddAgent | pdu.StateRestartAgent)
 	// The table is long if there are many agents, and many may be restarted.
 	if !quiet && d.limiter.Allow("table of agents") {
-		d.logAgents(d.routes.Load())
+		d.agentSet.LogTable(d.routes.Load().Agents())
 	}
 }
 

@@ -66,13 +66,13 @@ func TestAgentObserver(t *testing.T) {
 		if got := logs.FilterMessageSnippet("active agent dom").Len(); got != tt.tables {
 			t.Errorf("%s: %d tables of agents, want %d", tt.what, got, tt.tables)
 		}
-		if got := len(d.nameChanges); got != 0 {
+		if got := len(d.reloader.NameRequests()); got != 0 {
 			t.Errorf("%s: names are looked at", tt.what)
 		}
 	}
 	o.AgentReady(a, true)
 	o.AgentReady(a, true) // does not wait
-	if got := len(d.nameChanges); got != 1 {
+	if got := len(d.reloader.NameRequests()); got != 1 {
 		t.Errorf("%d requests to look at the names", got)
 	}
 }

@@ -69,7 +69,7 @@ func TestReloadInFlight(t *testing.T) {
 	if sets, _ := other.fetch(id(241, 1)); showSets(sets) != "241.0.1=241" {
 		t.Errorf("an agent that is kept: %s", showSets(sets))
 	}
-	if n := r.sighups.Load(); n != 0 {
+	if n := r.Reloads().Count; n != 0 {
 		t.Errorf("pmcd.sighups is %d before the reload has settled", n)
 	}
 	close(old.leave)
@@ -89,7 +89,7 @@ func TestReloadInFlight(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", s.name, got, s.want)
 		}
 	}
-	testutil.Eventually(t, "settled", func() bool { return r.sighups.Load() == 1 })
+	testutil.Eventually(t, "settled", func() bool { return r.Reloads().Count == 1 })
 }
 
 // A fakeProcess ends once may is closed.
@@ -205,7 +205,7 @@ func TestSlowReload(t *testing.T) {
 					t.Errorf("meanwhile: names %s", got)
 				}
 			}
-			if n := r.sighups.Load(); n != 0 || restarts() != 1 {
+			if n := r.Reloads().Count; n != 0 || restarts() != 1 {
 				t.Errorf("pmcd.sighups is %d, and there are %d reloads", n, restarts())
 			}
 			began := time.Now()
@@ -264,12 +264,12 @@ func TestReloadsAreCounted(t *testing.T) {
 	for range 4 {
 		r.Reload()
 	}
-	if _, changes := c.fetch(pdu.NewPMID(2, 0, 7)); changes&pdu.StateAddAgent != 0 || r.sighups.Load() != 0 {
-		t.Errorf("before it has settled: changes %d, pmcd.sighups %d", changes, r.sighups.Load())
+	if _, changes := c.fetch(pdu.NewPMID(2, 0, 7)); changes&pdu.StateAddAgent != 0 || r.Reloads().Count != 0 {
+		t.Errorf("before it has settled: changes %d, pmcd.sighups %d", changes, r.Reloads().Count)
 	}
 	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
 	close(leave)
-	testutil.Eventually(t, "all are counted", func() bool { return r.sighups.Load() == 5 })
+	testutil.Eventually(t, "all are counted", func() bool { return r.Reloads().Count == 5 })
 	if n := r.logs.FilterMessageSnippet("pmcd RESTARTED").Len(); n != 2 {
 		t.Errorf("%d reloads, want 2", n)
 	}

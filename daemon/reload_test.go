@@ -36,9 +36,9 @@ func (r *rig) rewrite(name, text string) {
 // reloaded asks for a reload and waits for its end.
 func (r *rig) reloaded() {
 	r.t.Helper()
-	n := r.sighups.Load()
+	n := r.Reloads().Count
 	r.Reload()
-	testutil.Eventually(r.t, "reloaded", func() bool { return r.sighups.Load() > n })
+	testutil.Eventually(r.t, "reloaded", func() bool { return r.Reloads().Count > n })
 }
 
 // The agents follow the configuration: what has not changed goes on, and the

@@ -362,7 +362,7 @@ func TestStateChanges(t *testing.T) {
 	ag := r.routes.Load().Agent(240)
 	ag.Conn().Disconnect(errors.New("the test says so"))
 	r.Reload()
-	testutil.Eventually(t, "restarted", func() bool { return r.sighups.Load() == 1 })
+	testutil.Eventually(t, "restarted", func() bool { return r.Reloads().Count == 1 })
 	want := pdu.Errno(pdu.StateDropAgent | pdu.StateAddAgent | pdu.StateRestartAgent)
 	if sets, changes := c.fetch(id(240, 1)); changes != want || showSets(sets) != "240.0.1=240" {
 		t.Errorf("after a restart: %d %s, want %d", changes, showSets(sets), want)

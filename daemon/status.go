@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/gopcp/pmcd/daemon/internal/reload"
+
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 )
 
@@ -67,21 +69,19 @@ func (d *Daemon) Clients() []ClientStatus {
 }
 
 // A ReloadStatus is what has become of requests to reload.
-type ReloadStatus struct {
-	Count uint32    // as pmcd.sighups
-	Last  time.Time // zero if there was none
-	Err   error     // why the last was not carried out, or not all of it
-}
+type ReloadStatus = reload.Status
 
 // Goroutines is how many there are, but for coroutines that are kept for
 // requests to come: those depend on how many requests there once were at a time.
 func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.sessions.IdleTurns() }
 
+// Reload asks for the work of SIGHUP. It is counted in pmcd.sighups when that
+// is done, whatever came of it; several that come meanwhile are done at once.
+func (d *Daemon) Reload() { d.reloader.Request() }
+
 // Reloads reports on reloads.
-func (d *Daemon) Reloads() ReloadStatus {
-	st := ReloadStatus{Count: d.sighups.Load()}
-	if last := d.reloaded.Load(); last != nil {
-		st.Last, st.Err = last.Last, last.Err
-	}
-	return st
-}
+func (d *Daemon) Reloads() ReloadStatus { return d.reloader.Status() }
+
+// Named returns when the name space is read for the first time, or why it
+// cannot be.
+func (d *Daemon) Named() error { return d.reloader.Named() }

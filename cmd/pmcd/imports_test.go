@@ -76,9 +76,12 @@ var mayImport = map[string][]string{
 		"pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr"},
 	"daemon/internal/session": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/conn",
 		"daemon/internal/diag", "daemon/internal/routes", "pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr", "golang.org/x/sys"},
-	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
-		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "daemon/internal/routes", "daemon/internal/session", "pdu", "pmcdconf", "pmnsload",
+	"daemon/internal/reload": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/conn",
+		"daemon/internal/diag", "daemon/internal/routes", "daemon/internal/session", "pdu", "pmcdconf", "pmnsload",
 		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
+	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
+		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "daemon/internal/reload", "daemon/internal/routes", "daemon/internal/session",
+		"pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"docs/docstest": nil,
 
 	"bench": {"access", "agents", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
@@ -135,6 +138,7 @@ var mustNotImport = map[string][]string{
 	// No children, no flags, no end of the process: that is cmd/pmcd's.
 	"daemon":                   {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/agentset": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/reload":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/session":  {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/diag":     {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 }

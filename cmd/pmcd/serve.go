@@ -261,7 +261,7 @@ func (s *server) run() error {
 			cancel()
 		})
 	}
-	go s.notifier.Watchdog(ctx, s.daemon.Beat) // ends with ctx
+	go s.notifier.Watchdog(ctx, s.daemon.CheckLiveness) // ends with ctx
 	return s.daemon.Run(ctx)
 }
 

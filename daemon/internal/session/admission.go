@@ -19,12 +19,6 @@ type admission struct {
 	violations   violations
 }
 
-func (a *admission) init(rules *access.List, certRequired bool) {
-	a.counter = access.NewCounter(rules)
-	a.credsReqd.Store(rules.CredsRequired())
-	a.certRequired = certRequired
-}
-
 // needsCert reports whether p must use TLS with a certificate (pmcd -Q). All
 // but local peers must, and local is as in pmcd 6.0.3: not all of 127.*.
 func (a *admission) needsCert(p access.Peer) bool {

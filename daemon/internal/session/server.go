@@ -35,8 +35,7 @@ type Config struct {
 	// complete a PDU; 0 is for ever. Clients can change it (pmcd.control.timeout).
 	RequestTimeout func() time.Duration
 
-	Rules        *access.List // the first ones; see Server.ApplyRules
-	CertRequired bool         // clients that are not local have to have a certificate (-Q)
+	CertRequired bool // clients that are not local have to have a certificate (-Q)
 
 	MaxPDU      int // largest PDU a client may send, in bytes (-L)
 	MaxContexts int // different context numbers that one client may send profiles for (-C)
@@ -70,11 +69,11 @@ type Server struct {
 	turnPool  transport.TurnPool
 }
 
-// New returns a Server without clients. It has read no label file yet: see
-// RefreshLabels.
+// New returns a Server without clients. It has no access rules yet, and has read no
+// label file: see ApplyRules and RefreshLabels.
 func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, plain: cfg.Log.Named("plain")}
-	s.admission.init(cfg.Rules, cfg.CertRequired)
+	s.admission.counter, s.admission.certRequired = access.NewCounter(new(access.List)), cfg.CertRequired
 	s.labels = hostLabels{source: cfg.Labels, limiter: cfg.Limiter, debug: cfg.Debug}
 	s.hostname.get, s.hostname.every = cfg.Hostname, cmp.Or(cfg.HostnameEvery, DefaultHostnameEvery)
 	s.subtrees.routes, s.subtrees.timeout = cfg.Routes, cfg.RequestTimeout

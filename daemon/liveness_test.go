@@ -13,8 +13,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Beat returns while clients are served, and not while they could not be.
-func TestBeat(t *testing.T) {
+// CheckLiveness returns while clients are served, and not while they could not be.
+func TestLiveness(t *testing.T) {
 	settled := make(chan struct{})
 	var block atomic.Pointer[chan struct{}] // what pmcd's own agent waits for
 	entered := make(chan struct{})
@@ -30,7 +30,7 @@ func TestBeat(t *testing.T) {
 	}, nil)
 	<-settled
 	beat := make(chan error)
-	start := func() { go func() { beat <- r.Beat(t.Context()) }() }
+	start := func() { go func() { beat <- r.CheckLiveness(t.Context()) }() }
 	start()
 	if err := <-beat; err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestBeat(t *testing.T) {
 	start()
 	select {
 	case err := <-beat:
-		t.Errorf("Beat returned although nothing goes on: %v", err)
+		t.Errorf("CheckLiveness returned although nothing goes on: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(release)
@@ -55,12 +55,12 @@ func TestBeat(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("Beat does not return")
+		t.Error("CheckLiveness does not return")
 	}
 }
 
 // There is no beat while the lobby cannot let in anybody, whatever else goes on.
-func TestBeatOfLobby(t *testing.T) {
+func TestLivenessOfAcceptor(t *testing.T) {
 	stuck, free := make(chan struct{}), make(chan struct{})
 	r := newRig(t, func(c *Config) {
 		c.TraceMask = diag.TraceConns | diag.TraceUnbuffered // the lobby's own line
@@ -79,7 +79,7 @@ func TestBeatOfLobby(t *testing.T) {
 	for range 2 { // also if one before was in vain
 		late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if err := r.Beat(late); !errors.Is(err, context.DeadlineExceeded) {
+		if err := r.CheckLiveness(late); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v while the lobby is stuck", err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestBeatOfLobby(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for range 100 {
-		if err := r.Beat(ctx); err != nil {
+		if err := r.CheckLiveness(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestBeatAtTheEnd(t *testing.T) {
 			for range 4 {
 				beats.Go(func() {
 					for ctx.Err() == nil {
-						r.Beat(ctx)
+						r.CheckLiveness(ctx)
 					}
 				})
 			}
@@ -119,11 +119,11 @@ func TestBeatAtTheEnd(t *testing.T) {
 }
 
 // A Daemon that Run does not serve has no beat.
-func TestBeatWithoutRun(t *testing.T) {
-	d := &Daemon{beats: make(chan struct{})}
+func TestLivenessWithoutRun(t *testing.T) {
+	d := &Daemon{probes: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := d.Beat(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if err := d.CheckLiveness(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }

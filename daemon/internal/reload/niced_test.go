@@ -1,4 +1,4 @@
-package daemon
+package reload
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 
 // What is computed with less right to a CPU leaves no thread behind that has as
 // little: not the main thread either, which goroutines run on like others.
-func TestStepBack(t *testing.T) {
+func TestRunNiced(t *testing.T) {
 	niceness := func(tid int) int {
 		n, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
 		if err != nil { // it has ended
@@ -25,7 +25,7 @@ func TestStepBack(t *testing.T) {
 		t.Skip("there is no lower priority")
 	}
 	for range 100 {
-		got, err := await(t.Context(), func() int { return stepBack(func() int { return niceness(0) }) })
+		got, err := await(t.Context(), func() int { return runNiced(func() int { return niceness(0) }) })
 		if err != nil || got != own+3 {
 			t.Fatalf("%d, %v, want %d", got, err, own+3)
 		}

@@ -9,13 +9,13 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// Beat returns when the loop of Run and the acceptor have made a turn and a fetch
-// of pmcd.numclients, the way a client's goes, was answered. It is for a watchdog:
-// where one of them hangs it hangs too, and if it is Run or the acceptor, until ctx
-// ends.
-func (d *Daemon) Beat(ctx context.Context) error {
+// CheckLiveness returns when the loop of Run and the acceptor have made a turn and a
+// fetch of pmcd.numclients, the way a client's goes, was answered. It is for a
+// watchdog: if one of them hangs it hangs too, and if that is Run or the acceptor,
+// until ctx ends.
+func (d *Daemon) CheckLiveness(ctx context.Context) error {
 	select {
-	case d.beats <- struct{}{}:
+	case d.probes <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -1,4 +1,4 @@
-package daemon
+package reload
 
 import (
 	"context"
@@ -22,24 +22,24 @@ const (
 	watchAgain = 10 * time.Second // between two looks if nothing can be watched
 )
 
-// watchConfig asks for a reload when a file of the configuration is another one than
+// Watch asks for a reload when a file of the configuration is another one than
 // it was, until ctx ends. What is watched are directories: a watch on a file
 // would stay with the old file when another gets its name.
-func (d *Daemon) watchConfig(ctx context.Context) {
+func (r *Reloader) Watch(ctx context.Context) {
 	for {
 		// In this order: what changes after the look is an event.
-		w, err := d.watcher()
-		now := d.watched()
-		if changed := differences(d.watchSeen, now); len(changed) > 0 {
-			d.log.Info("changed: " + strings.Join(changed, ", "))
-			d.reloadSoon()
+		w, err := r.watcher()
+		now := r.watched()
+		if changed := differences(r.watchedBefore, now); len(changed) > 0 {
+			r.cfg.Log.Info("changed: " + strings.Join(changed, ", "))
+			r.requestReload()
 		}
-		d.watchSeen = now
+		r.watchedBefore = now
 		if err == nil {
 			quiet(ctx, w.Events, w.Errors)
 			w.Close()
 		} else {
-			d.limiter.Printf("watch", "cannot watch the configuration, and look at it every %v: %v", watchAgain, err)
+			r.cfg.Limiter.Printf("watch", "cannot watch the configuration, and look at it every %v: %v", watchAgain, err)
 			again := time.NewTimer(watchAgain)
 			select {
 			case <-again.C:
@@ -77,18 +77,18 @@ func quiet(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error)
 
 // watchFiles are the files of the configuration, and directories all of whose
 // files belong to it.
-func (d *Daemon) watchFiles() (files, dirs []string) {
-	files = []string{d.cfg.ConfigFile, d.cfg.ConfigFile + ".access", d.cfg.Namespace.Path}
-	if labels := d.cfg.LabelDir; labels != "" {
+func (r *Reloader) watchFiles() (files, dirs []string) {
+	files = []string{r.cfg.ConfigFile, r.cfg.ConfigFile + ".access", r.cfg.Namespace.Path}
+	if labels := r.cfg.LabelDir; labels != "" {
 		files = append(files, filepath.Join(labels, "labels.conf"))
 		dirs = []string{filepath.Join(labels, "labels"), filepath.Join(labels, "labels", "optional")}
 	}
 	return files, dirs
 }
 
-// watched is how the files of the configuration are now.
-func (d *Daemon) watched() map[string]fileSeen {
-	files, dirs := d.watchFiles()
+// watched returns the versions of the files of the configuration that are there now.
+func (r *Reloader) watched() map[string]fileVersion {
+	files, dirs := r.watchFiles()
 	for _, dir := range dirs {
 		entries, _ := os.ReadDir(dir) // none if it is not there
 		for _, e := range entries {
@@ -97,9 +97,9 @@ func (d *Daemon) watched() map[string]fileSeen {
 			}
 		}
 	}
-	all := make(map[string]fileSeen)
+	all := make(map[string]fileVersion)
 	for _, f := range files {
-		if s := seen(f); !s.dir {
+		if s := versionOf(f); !s.dir {
 			all[f] = s
 		}
 	}
@@ -107,7 +107,7 @@ func (d *Daemon) watched() map[string]fileSeen {
 }
 
 // differences returns the names of what is not the same in a and b, sorted.
-func differences(a, b map[string]fileSeen) []string {
+func differences(a, b map[string]fileVersion) []string {
 	var names []string
 	for f, s := range b {
 		if a[f] != s {
@@ -125,12 +125,12 @@ func differences(a, b map[string]fileSeen) []string {
 
 // watcher watches all directories where a change can make a file of the
 // configuration another one.
-func (d *Daemon) watcher() (*fsnotify.Watcher, error) {
+func (r *Reloader) watcher() (*fsnotify.Watcher, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
-	files, dirs := d.watchFiles()
+	files, dirs := r.watchFiles()
 	for _, dir := range dirs {
 		files = append(files, filepath.Join(dir, "any"))
 	}

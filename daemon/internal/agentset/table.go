@@ -1,0 +1,21 @@
+package agentset
+
+import "github.com/gopcp/pmcd/daemon/internal/diag"
+
+// LogTable logs the table of those agents of list that are connected.
+func (s *Set) LogTable(list []*Agent) {
+	var rows []diag.AgentRow
+	for _, a := range list {
+		c := a.Conn()
+		if c == nil {
+			continue
+		}
+		spec := a.Spec()
+		row := diag.AgentRow{Name: spec.Name, Domain: a.Domain, In: c.In, Out: c.Out, Params: spec.Params(c.Interface)}
+		if c.Process != nil {
+			row.PID = c.Process.PID()
+		}
+		rows = append(rows, row)
+	}
+	s.cfg.Log.Named("plain").Info(diag.AgentTable(rows))
+}

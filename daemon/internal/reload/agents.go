@@ -1,0 +1,110 @@
+package reload
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// warnChanged logs which agents run something that has changed on disk.
+func (r *Reloader) warnChanged(agents []*agentset.Agent) {
+	for _, a := range agents {
+		if l := a.Conn(); l != nil && l.Changed != nil {
+			if err := l.Changed(); err != nil {
+				r.cfg.Log.Warn(err.Error())
+			}
+		}
+	}
+}
+
+// restartDead starts the agents that are down.
+func (r *Reloader) restartDead(ctx context.Context) {
+	var dead []*agentset.Agent
+	text := "Restarting any deceased agents:"
+	for _, a := range r.cfg.Routes.Load().Agents() {
+		if a.Conn() == nil {
+			dead = append(dead, a)
+			text += fmt.Sprintf("\n    %q agent", a.Name())
+		}
+	}
+	if len(dead) == 0 {
+		r.plain.Info(text + "\n    (no agents required restarting)")
+		return
+	}
+	r.plain.Info(text + "\n")
+	r.cfg.Agents.Start(ctx, dead)
+	r.cfg.Seqnum.Add(1)
+	r.cfg.Clients.Notify(pdu.StateRestartAgent | added(dead))
+}
+
+// added is the state change after list was started.
+func added(list []*agentset.Agent) int32 {
+	for _, a := range list {
+		if a.Conn() != nil {
+			return pdu.StateAddAgent
+		}
+	}
+	return 0
+}
+
+// reconcile makes the agents those of conf: what has not changed goes on, what
+// has gone is dropped, what is new, changed or dead is started.
+func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
+	old := r.cfg.Routes.Load()
+	list := make([]*agentset.Agent, len(conf.Agents))
+	unchanged := make(map[*agentset.Agent]bool)
+	var fresh []*agentset.Agent
+	for i := range conf.Agents {
+		spec := &conf.Agents[i]
+		if a := old.Agent(spec.Domain); a != nil && a.Conn() != nil && a.Spec().Same(*spec) {
+			a.SetSpec(spec) // the name may be another
+			list[i], unchanged[a] = a, true
+			continue
+		}
+		list[i] = r.cfg.Agents.NewAgent(spec)
+		fresh = append(fresh, list[i])
+	}
+	var leaving []*agentset.Agent
+	for _, a := range old.Agents() {
+		if unchanged[a] {
+			continue
+		}
+		leaving = append(leaving, a)
+		for _, b := range fresh {
+			if inTheWay(a.Spec(), b.Spec()) {
+				b.StartAfter(a)
+			}
+		}
+	}
+	r.cfg.Routes.Store(old.WithAgents(list))
+	r.cfg.Clients.ApplyRules(conf.Access)
+	var wg sync.WaitGroup
+	for _, a := range leaving {
+		wg.Go(func() { a.DrainAndStop(ctx) })
+	}
+	r.cfg.Agents.Start(ctx, fresh)
+	wg.Wait()
+	if bits := added(fresh); bits != 0 {
+		r.cfg.Clients.Notify(bits)
+	}
+}
+
+// inTheWay reports whether old has to be gone before the agent of spec can be
+// started: there is one agent of a domain at a time, and one at an address.
+func inTheWay(old, spec *pmcdconf.Agent) bool {
+	if old.Domain == spec.Domain {
+		return true
+	}
+	if old.Kind != pmcdconf.Socket || spec.Kind != pmcdconf.Socket || old.Family != spec.Family {
+		return false
+	}
+	if old.Family == access.Unix {
+		return old.Address == spec.Address
+	}
+	return old.Port == spec.Port
+}
