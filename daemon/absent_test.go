@@ -29,7 +29,7 @@ func TestAbsentAddress(t *testing.T) {
 		}
 		// The rules are those of PCP, with one for the address.
 		host, _, _ := strings.Cut(a, "%")
-		r := newRig(t, func(c *Config) {
+		r := newHarness(t, func(c *Config) {
 			c.Listeners.Close()
 			c.Listeners = l
 			withAccess(fmt.Sprintf("disallow \".*\" : store;\ndisallow \":*\" : store;\nallow \"%s\" : all;\nallow \"local:*\" : all;\n", host))(c)
@@ -72,7 +72,7 @@ func TestPeerLinkLocal(t *testing.T) {
 		return
 	}
 	testutil.Run(t, "ip", "addr", "add", "fe80::1/128", "dev", "lo", "nodad")
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.Listeners.Close()
 		var err error
 		if c.Listeners, err = Listen(nil, []int{0}, ""); err != nil {
@@ -80,7 +80,7 @@ func TestPeerLinkLocal(t *testing.T) {
 		}
 		withAccess("disallow \".*\" : store;\ndisallow \":*\" : store;\nallow \"local:*\" : all;\n")(c)
 	}, nil)
-	r.settled()
+	r.awaitStarts()
 	for _, a := range r.cfg.Listeners.Addrs() {
 		host, port, _ := net.SplitHostPort(a.String())
 		if host != "::" {

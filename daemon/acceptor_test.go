@@ -24,8 +24,8 @@ import (
 // Those who have asked for nothing take no goroutine, and are served when they do.
 func TestIdleConnections(t *testing.T) {
 	linuxConns(t)
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	r.dial().do(&pdu.DescReq{PMID: id(240, 1)}) // what is made at first use is there
 	before, heard := runtime.NumGoroutine(), r.counts.Received(pdu.TypeCreds)
 	const many = 200
@@ -59,8 +59,8 @@ func TestIdleConnections(t *testing.T) {
 
 // Whatever way the first words come, they are heard.
 func TestFirstInput(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	words, err := pdu.Append(nil, 7, hello)
 	if err != nil {
 		t.Fatal(err)
@@ -116,8 +116,8 @@ func TestFirstInput(t *testing.T) {
 
 // Guests go when the daemon does.
 func TestIdleAtTheEnd(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	c, d := r.connect("tcp", r.tcp), r.connect("unix", r.unix)
 	c.recv()
 	d.recv()
@@ -130,8 +130,8 @@ func TestIdleAtTheEnd(t *testing.T) {
 // Without descriptors who is there is served, and who comes is let in when there
 // are some again.
 func TestAcceptWithoutDescriptors(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	c := r.dial()
 	c.do(&pdu.DescReq{PMID: id(240, 1)})
 
@@ -167,8 +167,8 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 // A socket that is no longer one to listen at is looked at now and then, and the
 // other doors stay open.
 func TestBrokenListener(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	r.cfg.Listeners.Control(func(addr net.Addr, fd uintptr) {
 		if addr.Network() == "tcp" {
 			if err := unix.Shutdown(int(fd), unix.SHUT_RDWR); err != nil {
@@ -185,7 +185,7 @@ func TestBrokenListener(t *testing.T) {
 }
 
 // onLog has f called with each line of the log, before the line is written.
-func onLog(f func(line string)) func(*Config) {
+func onLog(f func(entry string)) func(*Config) {
 	return func(c *Config) {
 		c.Log = c.Log.WithOptions(zap.Hooks(func(e zapcore.Entry) error {
 			f(e.Message)
@@ -197,16 +197,16 @@ func onLog(f func(line string)) func(*Config) {
 // Who is refused by a reload while it is let in is told so.
 func TestRefusedWhileAccepted(t *testing.T) {
 	var d atomic.Pointer[Daemon]
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.TraceMask = diag.TraceConns | diag.TraceUnbuffered
-		onLog(func(line string) {
-			if strings.Contains(line, "New client: [0]") {
+		onLog(func(entry string) {
+			if strings.Contains(entry, "New client: [0]") {
 				d.Load().sessions.Refuse(0, pdu.ErrnoPermission)
 			}
 		})(c)
 	}, nil)
 	d.Store(r.Daemon)
-	r.settled()
+	r.awaitStarts()
 	for _, network := range []string{"tcp", "unix"} {
 		c := r.connect(network, map[string]string{"tcp": r.tcp, "unix": r.unix}[network])
 		if got := show(c.recv()); got != "0" {
@@ -223,8 +223,8 @@ func TestRefusedWhileAccepted(t *testing.T) {
 
 // Guests that a reload refuses are told so, whatever they have said.
 func TestIdleAreRefused(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	var guests []*client
 	for i := range 8 {
 		c := r.connect([]string{"tcp", "unix"}[i%2], []string{r.tcp, r.unix}[i%2])
@@ -236,7 +236,7 @@ func TestIdleAreRefused(t *testing.T) {
 		}
 		guests = append(guests, c)
 	}
-	r.write("pmcd.conf", rigAgents+"disallow \"*\" : all;\n")
+	r.write("pmcd.conf", testAgents+"disallow \"*\" : all;\n")
 	r.Reload()
 	for i, c := range guests {
 		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
@@ -251,16 +251,16 @@ func TestIdleAreRefused(t *testing.T) {
 // While nobody takes the lines of the log, clients are let in.
 func TestAcceptWithoutLog(t *testing.T) {
 	stuck, free := make(chan struct{}), make(chan struct{})
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		withAccess("disallow 127.0.0.2 : all;\n")(c)
-		onLog(func(line string) {
-			if line == "access violation from host 127.0.0.2" {
+		onLog(func(entry string) {
+			if entry == "access violation from host 127.0.0.2" {
 				close(stuck)
 				<-free
 			}
 		})(c)
 	}, nil)
-	r.settled()
+	r.awaitStarts()
 	refused := r.from("127.0.0.2")
 	<-stuck
 	for _, addr := range []string{"127.0.0.1", "unix"} {
@@ -278,8 +278,8 @@ func TestAcceptWithoutLog(t *testing.T) {
 // descriptor, as a child has for a moment.
 func TestDisconnectedIsForgotten(t *testing.T) {
 	linuxConns(t)
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	for _, network := range []string{"tcp", "unix"} {
 		c := r.connect(network, map[string]string{"tcp": r.tcp, "unix": r.unix}[network])
 		c.recv()

@@ -19,14 +19,14 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-const rigAgents = "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\n[access]\n"
+const testAgents = "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\n[access]\n"
 
 func withAccess(rules string) func(*Config) {
-	return func(c *Config) { os.WriteFile(c.ConfigFile, []byte(rigAgents+rules), 0o666) }
+	return func(c *Config) { os.WriteFile(c.ConfigFile, []byte(testAgents+rules), 0o666) }
 }
 
 // from connects from one of the addresses 127.*, or to the Unix socket.
-func (r *rig) from(addr string) *client {
+func (r *harness) from(addr string) *client {
 	r.t.Helper()
 	if addr == "unix" {
 		return r.connect("unix", r.unix)
@@ -44,7 +44,7 @@ func (r *rig) from(addr string) *client {
 var hello = &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}
 
 // in connects and greets, and says what came of that: "ok", or the error.
-func (r *rig) in(addr string) (*client, string) {
+func (r *harness) in(addr string) (*client, string) {
 	r.t.Helper()
 	c := r.from(addr)
 	// A refusal is read even if there is something that pmcd has not read.
@@ -75,8 +75,8 @@ func (c *client) ended() {
 // Limits hold from the first connection after the start. A refused client can
 // read why, and the end of another makes room.
 func TestConnectionLimits(t *testing.T) {
-	r := newRig(t, withAccess("allow 127.0.0.2, 127.0.0.3 : all, maximum 2 connections;\n"), nil)
-	r.settled()
+	r := newHarness(t, withAccess("allow 127.0.0.2, 127.0.0.3 : all, maximum 2 connections;\n"), nil)
+	r.awaitStarts()
 	first, got := r.in("127.0.0.2")
 	if got != "ok" {
 		t.Fatal(got)
@@ -100,8 +100,8 @@ func TestConnectionLimits(t *testing.T) {
 
 // Those who are refused and do not go take no descriptors from others.
 func TestManyAreRefused(t *testing.T) {
-	r := newRig(t, withAccess("disallow 127.0.0.2 : all;\n"), nil)
-	r.settled()
+	r := newHarness(t, withAccess("disallow 127.0.0.2 : all;\n"), nil)
+	r.awaitStarts()
 	before := testutil.CountFDs()
 	const many = conn.MaxLingering + 100
 	for range many {
@@ -123,15 +123,15 @@ func TestManyAreRefused(t *testing.T) {
 func TestRefusedAtTheEnd(t *testing.T) {
 	var d atomic.Pointer[Daemon]
 	waited := true
-	r := newRig(t, func(c *Config) {
-		onLog(func(line string) {
-			if line == "pmcd Shutdown" {
+	r := newHarness(t, func(c *Config) {
+		onLog(func(entry string) {
+			if entry == "pmcd Shutdown" {
 				waited = d.Load().stopping.Err() != nil
 			}
 		})(c)
 	}, nil)
 	d.Store(r.Daemon)
-	r.settled()
+	r.awaitStarts()
 	var clients []*client
 	connect := func(greeted bool) {
 		for i := range 12 {
@@ -151,7 +151,7 @@ func TestRefusedAtTheEnd(t *testing.T) {
 		}
 	}
 	connect(true)
-	r.write("pmcd.conf", rigAgents+"disallow \"*\" : all;\n")
+	r.write("pmcd.conf", testAgents+"disallow \"*\" : all;\n")
 	r.Reload()
 	testutil.Eventually(t, "the rules are in force", func() bool { return r.acceptor.Stats().Lingering > 0 })
 	connect(false)
@@ -183,8 +183,8 @@ func TestUserLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, withAccess("allow user "+me.Username+" : all, maximum 1 connections;\n"), nil)
-	r.settled()
+	r := newHarness(t, withAccess("allow user "+me.Username+" : all, maximum 1 connections;\n"), nil)
+	r.awaitStarts()
 	c, got := r.in("unix")
 	if got != "ok" {
 		t.Fatal(got)
@@ -219,8 +219,8 @@ func TestUserLimit(t *testing.T) {
 // happened. Who stays has the rights of the new rules.
 func TestReloadRefuses(t *testing.T) {
 	a := &tester{domain: 240, enter: make(chan struct{}), leave: make(chan struct{})}
-	r := newRig(t, withAccess("allow * : all;\n"), map[int]func(wire.Conn){240: serveAgent(a)})
-	r.settled()
+	r := newHarness(t, withAccess("allow * : all;\n"), map[int]func(wire.Conn){240: serveAgent(a)})
+	r.awaitStarts()
 	in := func(addr string) *client {
 		t.Helper()
 		c, got := r.in(addr)
@@ -246,7 +246,7 @@ func TestReloadRefuses(t *testing.T) {
 		return r.counts.Received(pdu.TypeFetch) >= 2
 	})
 
-	r.rewrite("pmcd.conf", rigAgents+"disallow 127.0.0.2 : all; disallow 127.0.0.3 : store;\n")
+	r.rewrite("pmcd.conf", testAgents+"disallow 127.0.0.2 : all; disallow 127.0.0.3 : store;\n")
 	r.reloaded()
 	for name, c := range map[string]*client{"idle": idle, "half a PDU": half, "before CREDS": early} {
 		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
@@ -285,8 +285,8 @@ func TestReloadRefuses(t *testing.T) {
 // A reload counts from zero, in the order of the numbers of clients; a file
 // that is rejected or unchanged decides nothing.
 func TestReloadRecounts(t *testing.T) {
-	r := newRig(t, withAccess("allow * : all;\n"), nil)
-	r.settled()
+	r := newHarness(t, withAccess("allow * : all;\n"), nil)
+	r.awaitStarts()
 	var all []*client
 	for i := range 5 {
 		c, got := r.in("127.0.0.2")
@@ -302,14 +302,14 @@ func TestReloadRecounts(t *testing.T) {
 	all[0], all[1], all[2] = all[2], all[0], all[1] // now by number
 
 	const two = "allow 127.0.0.2 : all, maximum 2 connections;\n"
-	r.rewrite("pmcd.conf", rigAgents+two+"disallow * all;\n")
+	r.rewrite("pmcd.conf", testAgents+two+"disallow * all;\n")
 	r.reloaded()
 	for i, c := range all {
 		if got := show(c.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
 			t.Errorf("after a rejected file, client %d: %s", i, got)
 		}
 	}
-	r.rewrite("pmcd.conf", rigAgents+two)
+	r.rewrite("pmcd.conf", testAgents+two)
 	for range 2 { // the second time nothing has changed
 		r.reloaded()
 		for i, c := range all[:2] {
@@ -339,11 +339,11 @@ func TestRulesForUsersRemoved(t *testing.T) {
 	}
 	for _, always := range []bool{false, true} {
 		t.Run(fmt.Sprintf("-S %v", always), func(t *testing.T) {
-			r := newRig(t, func(c *Config) {
+			r := newHarness(t, func(c *Config) {
 				c.CredsRequired = always
 				withAccess("allow * : all;\n")(c)
 			}, nil)
-			r.settled()
+			r.awaitStarts()
 			checkTCP := func(when string, required bool) {
 				t.Helper()
 				c := r.from("127.0.0.2")
@@ -366,7 +366,7 @@ func TestRulesForUsersRemoved(t *testing.T) {
 			if (got == "ok") == always {
 				t.Errorf("TCP: %s", got)
 			}
-			r.rewrite("pmcd.conf", rigAgents+"allow user "+me.Username+" : all;\n")
+			r.rewrite("pmcd.conf", testAgents+"allow user "+me.Username+" : all;\n")
 			r.reloaded()
 			if !always {
 				if got := show(tcp.recv()); got != "PM_ERR_PERMISSION" {
@@ -378,7 +378,7 @@ func TestRulesForUsersRemoved(t *testing.T) {
 			early := r.from("127.0.0.2")
 			early.recv() // the greeting
 
-			r.rewrite("pmcd.conf", rigAgents+"allow * : all;\n")
+			r.rewrite("pmcd.conf", testAgents+"allow * : all;\n")
 			r.reloaded()
 			if got := show(unix.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
 				t.Errorf("Unix: %s", got)
@@ -396,8 +396,8 @@ func TestRulesForUsersRemoved(t *testing.T) {
 // With -Q those who are not local have no rights and are told why, until there
 // is TLS.
 func TestCertificateRequired(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.CertRequired = true }, nil)
-	r.settled()
+	r := newHarness(t, func(c *Config) { c.CertRequired = true }, nil)
+	r.awaitStarts()
 	for _, tt := range []struct{ addr, want string }{
 		{"127.0.0.1", "ok"}, {"unix", "ok"}, {"127.0.0.2", "PM_ERR_NEEDCLIENTCERT"},
 	} {
@@ -429,8 +429,8 @@ func TestCertificateRequired(t *testing.T) {
 
 // Each host that is refused is in the log once, until the next reload.
 func TestViolationsAreLoggedOnce(t *testing.T) {
-	r := newRig(t, withAccess("disallow 127.0.0.2, \"unix:\" : all;\n"), nil)
-	r.settled()
+	r := newHarness(t, withAccess("disallow 127.0.0.2, \"unix:\" : all;\n"), nil)
+	r.awaitStarts()
 	count := func() (n int) {
 		for _, e := range r.logs.TakeAll() {
 			for _, addr := range []string{"127.0.0.2", r.unix} {

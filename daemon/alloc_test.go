@@ -28,7 +28,7 @@ func TestNoAllocationPerValue(t *testing.T) {
 		{Item: 1, Type: pdu.MetricU64, Sem: pdu.SemInstant, Fetch: value},
 		{Item: 2, Type: pdu.MetricU64, Sem: pdu.SemInstant, Fetch: value, InDom: &pmda.InDom{Insts: list}},
 	}}
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.Open = func(_ context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			conf := conf
 			conf.Domain = spec.Domain
@@ -39,7 +39,7 @@ func TestNoAllocationPerValue(t *testing.T) {
 			return &transport.Conn{Transport: transport.Local(a), In: -1, Out: -1}, nil
 		}
 	}, nil)
-	r.settled()
+	r.awaitStarts()
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	var allocs [3]uint64 // in 50 fetches, by item

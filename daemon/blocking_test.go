@@ -26,7 +26,7 @@ func (c *client) ask() {
 }
 
 // exclusive returns the number of the client in blocking-read mode, or -1.
-func (r *rig) exclusive() int32 {
+func (r *harness) exclusive() int32 {
 	for _, info := range r.sessions.Clients() {
 		if r.connection(info.Number).Exclusive() {
 			return info.Number
@@ -52,7 +52,7 @@ type socketKind struct {
 	rights bool // descriptors may be queued in it
 }
 
-// config is for a rig that has such sockets.
+// config is for a harness that has such sockets.
 func (k socketKind) config(t *testing.T) func(*Config) {
 	if k.rights {
 		return withRights(t)
@@ -61,7 +61,7 @@ func (k socketKind) config(t *testing.T) func(*Config) {
 }
 
 // dial returns a client with such a socket.
-func (k socketKind) dial(r *rig) *client {
+func (k socketKind) dial(r *harness) *client {
 	if k.name == "tcp" {
 		return r.dialTo("tcp", r.tcp, 0)
 	}
@@ -76,7 +76,7 @@ const (
 )
 
 // enter has c ask until it is in blocking-read mode.
-func (r *rig) enter(c *client) (num int32) {
+func (r *harness) enter(c *client) (num int32) {
 	c.t.Helper()
 	if portable { // the oldest client is c
 		c.ask()
@@ -93,8 +93,8 @@ func (r *rig) enter(c *client) (num int32) {
 	return num
 }
 
-// left waits until no client is in blocking-read mode.
-func (r *rig) left(t *testing.T) {
+// awaitNonblocking waits until no client is in blocking-read mode.
+func (r *harness) awaitNonblocking(t *testing.T) {
 	t.Helper()
 	testutil.Eventually(t, "no client is in blocking-read mode", func() bool { return !r.acceptor.Stats().Exclusive })
 	if r.exclusive() >= 0 {
@@ -157,33 +157,33 @@ func TestBlockingMode(t *testing.T) {
 	fetch := &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}
 	for _, tt := range []struct {
 		name string
-		then func(r *rig, a *bigReplyAgent, c, other *client, num int32)
+		then func(r *harness, a *bigReplyAgent, c, other *client, num int32)
 		gone bool // c is, afterwards
 	}{
-		{"a pause", func(r *rig, _ *bigReplyAgent, c, _ *client, _ int32) { r.left(c.t) }, false},
-		{"a processor less", func(r *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
+		{"a pause", func(r *harness, _ *bigReplyAgent, c, _ *client, _ int32) { r.awaitNonblocking(c.t) }, false},
+		{"a processor less", func(r *harness, _ *bigReplyAgent, c, _ *client, _ int32) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 			testutil.Eventually(c.t, "not in blocking-read mode", func() bool {
 				c.ask()
 				return !r.acceptor.Stats().Exclusive
 			})
 		}, false},
-		{"another client", func(r *rig, _ *bigReplyAgent, c, other *client, _ int32) {
+		{"another client", func(r *harness, _ *bigReplyAgent, c, other *client, _ int32) {
 			other.ask()
 			c.ask()
 			if r.acceptor.Stats().Exclusive {
 				c.t.Error("still in blocking-read mode")
 			}
 		}, false},
-		{"a request in two pieces", func(r *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
+		{"a request in two pieces", func(r *harness, _ *bigReplyAgent, c, _ *client, _ int32) {
 			c.sendBytes(request[:7])
-			r.left(c.t)
+			r.awaitNonblocking(c.t)
 			c.sendBytes(request[7:])
 			if got := show(c.recv()); got != "1 [241.0.1]" {
 				c.t.Errorf("names: %s", got)
 			}
 		}, false},
-		{"half a request", func(r *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
+		{"half a request", func(r *harness, _ *bigReplyAgent, c, _ *client, _ int32) {
 			const timeout = 200 * time.Millisecond
 			r.timeout.Store(int64(timeout))
 			began := time.Now()
@@ -199,39 +199,39 @@ func TestBlockingMode(t *testing.T) {
 				c.t.Error("nothing in the log")
 			}
 		}, true},
-		{"nonsense", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
+		{"nonsense", func(_ *harness, _ *bigReplyAgent, c, _ *client, _ int32) {
 			c.sendBytes(word(0x80000000, 0x7004, 0))
 			c.closed()
 		}, true},
-		{"a reply that is not taken", func(r *rig, a *bigReplyAgent, c, other *client, _ int32) {
+		{"a reply that is not taken", func(r *harness, a *bigReplyAgent, c, other *client, _ int32) {
 			c.send(&pdu.Profile{}, fetch)
 			<-a.enter
 			close(a.leave)
-			r.left(c.t)
+			r.awaitNonblocking(c.t)
 			other.ask()
 			c.takes()
 		}, false},
-		{"refused while it waits", func(r *rig, _ *bigReplyAgent, c, _ *client, num int32) {
+		{"refused while it waits", func(r *harness, _ *bigReplyAgent, c, _ *client, num int32) {
 			r.sessions.Refuse(num, pdu.ErrnoPermission)
 			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 				c.t.Errorf("got %s", got)
 			}
 			c.closed()
 		}, true},
-		{"refused before a reply that is not taken", func(r *rig, a *bigReplyAgent, c, _ *client, num int32) {
+		{"refused before a reply that is not taken", func(r *harness, a *bigReplyAgent, c, _ *client, num int32) {
 			c.send(&pdu.Profile{}, fetch)
 			<-a.enter
 			r.sessions.Refuse(num, pdu.ErrnoPermission)
 			close(a.leave)
-			r.left(c.t)
+			r.awaitNonblocking(c.t)
 			c.takes()
 			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 				c.t.Errorf("got %s", got)
 			}
 			c.closed()
 		}, true},
-		{"the end", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ int32) { c.conn.Close() }, true},
-		{"the end of what it says", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
+		{"the end", func(_ *harness, _ *bigReplyAgent, c, _ *client, _ int32) { c.conn.Close() }, true},
+		{"the end of what it says", func(_ *harness, _ *bigReplyAgent, c, _ *client, _ int32) {
 			c.sendBytes(append(append([]byte(nil), request...), request...))
 			c.conn.(interface{ CloseWrite() error }).CloseWrite()
 			for range 2 {
@@ -241,20 +241,20 @@ func TestBlockingMode(t *testing.T) {
 			}
 			c.closed()
 		}, true},
-		{"a reset", func(_ *rig, _ *bigReplyAgent, c, _ *client, _ int32) {
+		{"a reset", func(_ *harness, _ *bigReplyAgent, c, _ *client, _ int32) {
 			if tcp, ok := c.conn.(*net.TCPConn); ok {
 				tcp.SetLinger(0)
 			}
 			c.sendBytes(bytes.Repeat(request, 10))
 			c.conn.Close()
 		}, true},
-		{"closed by us", func(r *rig, _ *bigReplyAgent, c, _ *client, num int32) {
+		{"closed by us", func(r *harness, _ *bigReplyAgent, c, _ *client, num int32) {
 			r.connection(num).Abort()
 			c.closed()
 		}, true},
-		{"closed by us in the middle of a request", func(r *rig, _ *bigReplyAgent, c, _ *client, num int32) {
+		{"closed by us in the middle of a request", func(r *harness, _ *bigReplyAgent, c, _ *client, num int32) {
 			c.sendBytes(request[:7])
-			r.left(c.t)
+			r.awaitNonblocking(c.t)
 			r.connection(num).Abort()
 			c.closed()
 			if r.logged("already closed") {
@@ -265,16 +265,16 @@ func TestBlockingMode(t *testing.T) {
 		for _, kind := range socketKinds {
 			t.Run(tt.name+"/"+kind.name, func(t *testing.T) {
 				a := newBigReplyAgent()
-				r := newRig(t, kind.config(t), map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, a.play)})
-				r.settled()
+				r := newHarness(t, kind.config(t), map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, a.play)})
+				r.awaitStarts()
 				c, other := kind.dial(r), r.dial()
 				tt.then(r, a, c, other, r.enter(c))
-				r.left(t)
+				r.awaitNonblocking(t)
 				if tt.gone {
 					testutil.Eventually(t, "it has gone", func() bool { return r.sessions.NumClients() == 1 })
 				} else {
 					r.enter(c)
-					r.left(t)
+					r.awaitNonblocking(t)
 				}
 				r.enter(other)
 			})
@@ -285,7 +285,7 @@ func TestBlockingMode(t *testing.T) {
 // Who pauses for a moment stays in blocking-read mode.
 func TestPauseInBlockingMode(t *testing.T) {
 	linuxConns(t)
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	c := r.dial()
 	testutil.Eventually(t, "still there after a pause", func() bool {
 		s, since := r.enter(c), time.Now()
@@ -303,7 +303,7 @@ func TestPauseInBlockingMode(t *testing.T) {
 // request.
 func TestFewRequestsInBlockingMode(t *testing.T) {
 	linuxConns(t)
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	c := r.dial()
 	r.enter(c)
 	for range 40 {
@@ -320,7 +320,7 @@ func TestFewRequestsInBlockingMode(t *testing.T) {
 func TestUrgentByteInBlockingMode(t *testing.T) {
 	for _, kind := range socketKinds {
 		t.Run(kind.name, func(t *testing.T) {
-			r := newRig(t, kind.config(t), nil)
+			r := newHarness(t, kind.config(t), nil)
 			c := kind.dial(r)
 			raw, err := c.conn.(syscall.Conn).SyscallConn()
 			if err != nil {
@@ -348,7 +348,7 @@ func TestUrgentByteInBlockingMode(t *testing.T) {
 func TestShutdownInBlockingMode(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
-			r := newRig(t, nil, nil)
+			r := newHarness(t, nil, nil)
 			c := r.dial()
 			r.enter(c)
 			end := make(chan struct{})
@@ -376,8 +376,8 @@ func TestShutdownInBlockingMode(t *testing.T) {
 // Without a descriptor to spare nobody gets in, and all are served.
 func TestBlockingModeWithoutDescriptors(t *testing.T) {
 	linuxConns(t)
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	c := r.dial()
 	c.ask()
 	var old syscall.Rlimit
@@ -422,8 +422,8 @@ func TestBlockingModeWithoutDescriptors(t *testing.T) {
 func TestBlockingModeOnOneProcessor(t *testing.T) {
 	linuxConns(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	c := r.dial()
 	for range 10 * burstLength {
 		if c.ask(); r.acceptor.Stats().Exclusive {
@@ -447,8 +447,8 @@ func testTurns(t *testing.T, config func(*Config)) {
 		n := 0
 		script(242, pdu.TypePMNSNames, nil)(mortalConn{c, &n})
 	}
-	r := newRig(t, config, map[int]func(wire.Conn){242: mortal})
-	r.settled()
+	r := newHarness(t, config, map[int]func(wire.Conn){242: mortal})
+	r.awaitStarts()
 	var cs []*client
 	for i := range clients {
 		c := r.dialTo([]string{"tcp", "unix"}[i%2], []string{r.tcp, r.unix}[i%2], 0)

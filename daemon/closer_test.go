@@ -14,8 +14,8 @@ import (
 
 // Clients that come and go in all ways, some with descriptors, leave nothing open.
 func TestStormOfClients(t *testing.T) {
-	r := newRig(t, withRights(t), nil)
-	r.settled()
+	r := newHarness(t, withRights(t), nil)
+	r.awaitStarts()
 	r.acceptor.SetLimit(50)
 	other := r.dial()
 	words, err := pdu.Append(nil, 0, hello)

@@ -59,11 +59,11 @@ type Config struct {
 	Debug     string // -D, for pmcd.control.debug
 
 	// For a service manager; may be nil. One is called at a time.
-	Serving   func()       // clients are about to be greeted
-	Reloading func()       // a reload begins
-	Settled   func(Health) // its agents, and before that the first ones, are started or have failed
+	Serving       func()       // clients are about to be greeted
+	Reloading     func()       // a reload begins
+	AgentsStarted func(Health) // its agents, and before that the first ones, are started or have failed
 	// Changed is called when the state of an agent or the list of problems has
-	// changed: after the first Settled, not during a reload, and some time
+	// changed: after the first AgentsStarted, not during a reload, and some time
 	// later, so that it is not called often.
 	Changed func(Health)
 

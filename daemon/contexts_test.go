@@ -9,7 +9,7 @@ import (
 
 // The limit is on how many contexts a client has, and not on their numbers.
 func TestContextLimit(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.MaxContexts = 3 }, nil)
+	r := newHarness(t, func(c *Config) { c.MaxContexts = 3 }, nil)
 	c := r.dial()
 	profile := func(context, inst int32) *pdu.Profile {
 		return &pdu.Profile{Context: context, InDoms: []pdu.InDomProfile{{InDom: pdu.NewInDom(240, 1), Exclude: true, Insts: []int32{inst}}}}
@@ -48,7 +48,7 @@ func TestContextLimit(t *testing.T) {
 // A process that watches 200 hosts, two contexts for each, has connections here
 // whose contexts have high numbers. It is what libpcp of PCP 7 does in a pmproxy.
 func TestContextsOfManyHosts(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	for host := range int32(200) {
 		c := r.dial()
 		for _, context := range []int32{2 * host, 2*host + 1} {

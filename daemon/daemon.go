@@ -134,7 +134,7 @@ func (d *Daemon) newReloader() *reload.Reloader {
 		Seqnum:        &d.seqnum,
 		Reloading:     d.cfg.Reloading,
 		AgentsChanged: d.limitClients,
-		Settled:       d.reportSettled,
+		AgentsStarted: d.reportStarted,
 		Log:           d.log,
 		Limiter:       d.limiter,
 		Debug:         d.debug,
@@ -248,7 +248,7 @@ func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
 	d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))
 	d.plain.Info(d.cfg.Listeners.String())
 	if ctx.Err() == nil {
-		d.reportSettled()
+		d.reportStarted()
 	}
 }
 

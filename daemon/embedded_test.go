@@ -24,7 +24,7 @@ func TestEmbedded(t *testing.T) {
 		t.Fatal(err)
 	}
 	die := make(chan struct{}, 1)
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.Embedded = &Embedded{Conf: conf, Names: names, Labels: []pmcdconf.Label{{Name: "site", Value: json.RawMessage("1"), Optional: true}}}
 	}, map[int]func(wire.Conn){240: func(c wire.Conn) {
 		go func() { // ends with the test
@@ -35,7 +35,7 @@ func TestEmbedded(t *testing.T) {
 		serveAgent(&tester{domain: 240})(c)
 	}})
 	t.Cleanup(func() { close(die) })
-	r.settled()
+	r.awaitStarts()
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	check := func(when string) {
@@ -63,7 +63,7 @@ func TestEmbedded(t *testing.T) {
 		return showSets(sets) == "240.0.1=PM_ERR_NOAGENT"
 	})
 	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
-	r.rewrite("pmns", rigNames)
+	r.rewrite("pmns", testNames)
 	r.reloaded()
 	check("after a reload")
 	if !r.logged("embedded configuration stays in use") {

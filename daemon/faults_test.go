@@ -125,7 +125,7 @@ func TestAgentFaultsInFetch(t *testing.T) {
 				name += ", among others"
 			}
 			t.Run(name, func(t *testing.T) {
-				r := newRig(t, func(c *Config) { c.RequestTimeout = 300 * time.Millisecond },
+				r := newHarness(t, func(c *Config) { c.RequestTimeout = 300 * time.Millisecond },
 					map[int]func(wire.Conn){240: script(240, pdu.TypeFetch, tt.do)})
 				c, other := r.dial(), r.dial()
 				c.send(&pdu.Profile{})
@@ -196,7 +196,7 @@ func TestAgentFaults(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, func(c *Config) { c.RequestTimeout = 100 * time.Millisecond },
+			r := newHarness(t, func(c *Config) { c.RequestTimeout = 100 * time.Millisecond },
 				map[int]func(wire.Conn){240: script(240, tt.req.Type(), tt.do)})
 			c := r.dial()
 			if got := show(c.do(tt.req)); got != tt.want {
@@ -226,7 +226,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 		"dies after its creds": func(c wire.Conn) { c.Write(word(20, 0x700c, 0, 1, 0x01020000)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(c *Config) { c.HandshakeTimeout = 200 * time.Millisecond }, map[int]func(wire.Conn){240: play})
+			r := newHarness(t, func(c *Config) { c.HandshakeTimeout = 200 * time.Millisecond }, map[int]func(wire.Conn){240: play})
 			c := r.dial()
 			c.send(&pdu.Profile{})
 			testutil.Eventually(t, "no agent", func() bool {
@@ -330,7 +330,7 @@ func TestClientFaults(t *testing.T) {
 		{"names that lie", word(24, 0x700e, 0, 1, 0, 1<<28), fails("PM_ERR_IPC")},
 		{"a store that lies", word(24, 0x7001, 0, 0, 0, 1<<28), fails("PM_ERR_IPC")},
 	}
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.RequestTimeout = 300 * time.Millisecond
 		c.MaxMetrics = 100
 	}, nil)
@@ -373,7 +373,7 @@ func TestClientFaults(t *testing.T) {
 // A client may take its time over a PDU as long as that comes in time, and
 // may send several at once, in pieces of any size.
 func TestPieces(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	c := r.dial()
 	var b []byte
 	for range 5 {
@@ -395,8 +395,8 @@ func TestPieces(t *testing.T) {
 // With rules for users, a client that is not known may do nothing, from the
 // first PDU on.
 func TestCredentialsRequired(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n[access]\nallow users root : all;\n")
 	r.Reload()
 	testutil.Eventually(t, "reloaded", func() bool { return r.Reloads().Count == 1 })
@@ -422,16 +422,16 @@ func TestCredentialsRequired(t *testing.T) {
 
 // A reload takes the agent away while a request for it is on its way.
 func TestUnconfiguredMeanwhile(t *testing.T) {
-	var r *rig
+	var r *harness
 	there := make(chan struct{})
-	r = newRig(t, nil, map[int]func(wire.Conn){240: script(240, pdu.TypePMNSNames, func(c wire.Conn, _ []byte) {
+	r = newHarness(t, nil, map[int]func(wire.Conn){240: script(240, pdu.TypePMNSNames, func(c wire.Conn, _ []byte) {
 		<-there
 		all := r.routes.Load()
 		r.routes.Store(all.WithAgents(slices.DeleteFunc(slices.Clone(all.Agents()), func(a *agentset.Agent) bool { return a.Domain == 240 })))
 		c.Write(errorPDU(pdu.ErrnoNotReady))
 		hold(c)
 	})})
-	r.settled()
+	r.awaitStarts()
 	defer r.routes.Store(r.routes.Load()) // the end of the Daemon stops all agents
 	close(there)
 	c := r.dial()
@@ -446,7 +446,7 @@ func TestUnconfiguredMeanwhile(t *testing.T) {
 // A fetch of the metric with the most instances, thousands of times over, is
 // refused before it takes the memory.
 func TestHugeFetch(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	var clients []*client
 	for range 20 {
 		c := r.dial()

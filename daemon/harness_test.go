@@ -25,8 +25,8 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A rig is a Daemon with agents of the test's own and a client or two.
-type rig struct {
+// A harness is a Daemon with agents of the test's own and a client or two.
+type harness struct {
 	*Daemon
 	t    *testing.T
 	tcp  string
@@ -58,7 +58,7 @@ func (a *accepted) Accept(c conn.Conn) (conn.Session, []byte) {
 }
 
 // connection returns the connection of a client.
-func (r *rig) connection(num int32) conn.Conn {
+func (r *harness) connection(num int32) conn.Conn {
 	r.t.Helper()
 	info, ok := r.sessions.Client(num)
 	r.acceptMu.Lock()
@@ -77,7 +77,7 @@ const noIdent = 0xffffffff
 
 // play has f be the agent of a domain from its next start on. It returns
 // when the agent has ended.
-func (r *rig) play(domain int, f func(wire.Conn)) {
+func (r *harness) play(domain int, f func(wire.Conn)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.agents[domain] = f
@@ -99,7 +99,7 @@ func linuxConns(t *testing.T) {
 	}
 }
 
-const rigNames = `
+const testNames = `
 root { pmcd t u v w d 240:*:* gone 248:*:* }
 pmcd { numagents 2:0:2 numclients 2:0:3 agent control seqnum 2:0:24 version 2:0:7 client }
 pmcd.agent { status 2:4:1 fenced 2:4:2 }
@@ -111,12 +111,12 @@ v { one 242:0:1 }
 w { one 243:0:1 }
 `
 
-// newRig starts a Daemon whose agents are those of domains 240 to 242, with
+// newHarness starts a Daemon whose agents are those of domains 240 to 242, with
 // change to the Config.
-func newRig(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *rig {
+func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *harness {
 	t.Helper()
 	testutil.CountLeaks(t)
-	r := &rig{t: t, dir: t.TempDir(), agents: play, opens: make(map[int]int)}
+	r := &harness{t: t, dir: t.TempDir(), agents: play, opens: make(map[int]int)}
 	if r.agents == nil {
 		r.agents = make(map[int]func(wire.Conn))
 	}
@@ -126,7 +126,7 @@ func newRig(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *r
 		}
 	}
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v\n")
-	r.write("pmns", rigNames)
+	r.write("pmns", testNames)
 	r.unix = filepath.Join(r.dir, "sock")
 	l, err := Listen([]string{"127.0.0.1"}, []int{0}, r.unix)
 	if err != nil {
@@ -187,7 +187,7 @@ func newRig(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *r
 	return r
 }
 
-func (r *rig) write(name, text string) {
+func (r *harness) write(name, text string) {
 	r.t.Helper()
 	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o666); err != nil {
 		r.t.Fatal(err)
@@ -195,7 +195,7 @@ func (r *rig) write(name, text string) {
 }
 
 // open is the Daemon's OpenFunc.
-func (r *rig) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+func (r *harness) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func (r *rig) open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) 
 }
 
 // logged reports whether a line of the log contains text.
-func (r *rig) logged(text string) bool {
+func (r *harness) logged(text string) bool {
 	for _, e := range r.logs.All() {
 		if strings.Contains(e.Message, text) {
 			return true
@@ -235,8 +235,8 @@ func (r *rig) logged(text string) bool {
 	return false
 }
 
-// settled waits until all agents were started.
-func (r *rig) settled() {
+// awaitStarts waits until all agents were started.
+func (r *harness) awaitStarts() {
 	for _, a := range r.routes.Load().Agents() {
 		<-a.Started()
 	}
@@ -250,12 +250,12 @@ type client struct {
 }
 
 // dial connects and greets.
-func (r *rig) dial() *client {
+func (r *harness) dial() *client {
 	r.t.Helper()
 	return r.dialTo("tcp", r.tcp, 0)
 }
 
-func (r *rig) dialTo(network, addr string, flags pdu.Features) *client {
+func (r *harness) dialTo(network, addr string, flags pdu.Features) *client {
 	r.t.Helper()
 	c := r.connect(network, addr)
 	if g := c.recv(); g.(*pdu.Error).Code != 0 {
@@ -266,7 +266,7 @@ func (r *rig) dialTo(network, addr string, flags pdu.Features) *client {
 }
 
 // connect connects and says nothing.
-func (r *rig) connect(network, addr string) *client {
+func (r *harness) connect(network, addr string) *client {
 	r.t.Helper()
 	conn, err := net.Dial(network, addr)
 	if err != nil {

@@ -106,9 +106,9 @@ func (d *Daemon) reportChanged() {
 	}
 }
 
-// reportSettled says how the agents do that were started.
-func (d *Daemon) reportSettled() {
-	if d.cfg.Settled != nil {
-		d.cfg.Settled(d.Health())
+// reportStarted says how the agents do that were started.
+func (d *Daemon) reportStarted() {
+	if d.cfg.AgentsStarted != nil {
+		d.cfg.AgentsStarted(d.Health())
 	}
 }

@@ -18,8 +18,8 @@ func TestHealth(t *testing.T) {
 	var calls atomic.Int32
 	var rains atomic.Bool
 	rains.Store(true)
-	r := newRig(t, func(c *Config) {
-		c.Settled = func(h Health) { said <- h }
+	r := newHarness(t, func(c *Config) {
+		c.AgentsStarted = func(h Health) { said <- h }
 		c.Changed = func(h Health) { calls.Add(1); said <- h }
 		c.Problems = func() []string {
 			if rains.Load() {
@@ -83,7 +83,7 @@ func TestHealth(t *testing.T) {
 // liveness probe goes on.
 func TestSlowManager(t *testing.T) {
 	told, taken := make(chan struct{}, 100), make(chan struct{})
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.Changed = func(Health) {
 			told <- struct{}{}
 			<-taken
@@ -91,7 +91,7 @@ func TestSlowManager(t *testing.T) {
 	}, nil)
 	take := sync.OnceFunc(func() { close(taken) })
 	defer take()
-	r.settled()
+	r.awaitStarts()
 	r.SetProblem("a", "one")
 	<-told
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -17,7 +17,7 @@ func TestHostnameChange(t *testing.T) {
 	var name atomic.Pointer[string]
 	rename := func(s string) { name.Store(&s) }
 	rename("one")
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.hostnameEvery = time.Nanosecond
 		c.gethostname = func() (string, error) {
 			if s := *name.Load(); s != "" {
@@ -26,7 +26,7 @@ func TestHostnameChange(t *testing.T) {
 			return "", errors.New("no name")
 		}
 	}, nil)
-	r.settled()
+	r.awaitStarts()
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	fetch := func(what string, want pdu.Errno) {
@@ -63,7 +63,7 @@ func TestHostnameChange(t *testing.T) {
 // that can be told; the name is asked for when it is fetched, and then each time.
 func TestContainerHost(t *testing.T) {
 	var asked atomic.Int32
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.Hostname = "outside"
 		c.ContainerHost = func(_ context.Context, container string) (string, error) {
 			asked.Add(1)
@@ -73,7 +73,7 @@ func TestContainerHost(t *testing.T) {
 			return "in " + container, nil
 		}
 	}, nil)
-	r.settled()
+	r.awaitStarts()
 	hostname := func(c *client) string {
 		t.Helper()
 		sets, _ := c.fetch(id(2, 21), id(2, 3))

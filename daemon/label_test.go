@@ -36,7 +36,7 @@ func TestBadContextLabels(t *testing.T) {
 			[]string{`"ok":2`, `"container":"ccc`}, "xxx", "labels/a: no room for label long; it is left out"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, nil, nil)
+			r := newHarness(t, nil, nil)
 			r.rewrite("labels/a", tt.text)
 			c := r.dialTo("unix", r.unix, pdu.FeatureContainer)
 			c.t = t

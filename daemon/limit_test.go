@@ -12,8 +12,8 @@ import (
 // of one of them is closed.
 func TestClientLimit(t *testing.T) {
 	for _, network := range []string{"tcp", "unix"} {
-		r := newRig(t, nil, nil)
-		r.settled()
+		r := newHarness(t, nil, nil)
+		r.awaitStarts()
 		addr := map[string]string{"tcp": r.tcp, "unix": r.unix}[network]
 		r.acceptor.SetLimit(3)
 		var in []*client
@@ -42,8 +42,8 @@ func TestClientLimit(t *testing.T) {
 
 // A limit that is too low for what agents may need is told of, once.
 func TestSmallLimit(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	var had unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &had); err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 
 // Connections have their options from the listening socket.
 func TestConnectionOptions(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	r.dial()
 	fd := r.connection(0).FD()
 	for _, o := range []struct {
@@ -46,12 +46,12 @@ func TestConnectionOptions(t *testing.T) {
 // or the daemon ends meanwhile.
 func TestAnswerOutlivesSession(t *testing.T) {
 	const size = 1 << 20 // more than the client's side takes
-	for name, end := range map[string]func(*rig, net.Conn){
-		"half closed": func(_ *rig, c net.Conn) { c.(*net.TCPConn).CloseWrite() },
-		"shutdown":    func(r *rig, _ net.Conn) { r.stop() },
+	for name, end := range map[string]func(*harness, net.Conn){
+		"half closed": func(_ *harness, c net.Conn) { c.(*net.TCPConn).CloseWrite() },
+		"shutdown":    func(r *harness, _ net.Conn) { r.stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(long{&tester{domain: 240}, size})})
+			r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(long{&tester{domain: 240}, size})})
 			dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 				return c.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
 			}}
@@ -92,7 +92,7 @@ func (a long) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWrit
 
 // Nobody can leave descriptors with pmcd, for it to close.
 func TestNoDescriptorsFromClients(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	c := r.dialTo("unix", r.unix, 0)
 	raw, err := c.conn.(syscall.Conn).SyscallConn()
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 
 // CheckLiveness returns while clients are served, and not while they could not be.
 func TestLiveness(t *testing.T) {
-	settled := make(chan struct{})
+	started := make(chan struct{})
 	var block atomic.Pointer[chan struct{}] // what pmcd's own agent waits for
 	entered := make(chan struct{})
-	r := newRig(t, func(c *Config) {
-		c.Settled = func(Health) { close(settled) }
+	r := newHarness(t, func(c *Config) {
+		c.AgentsStarted = func(Health) { close(started) }
 		c.gethostname = func() (string, error) {
 			if b := block.Load(); b != nil {
 				entered <- struct{}{}
@@ -28,11 +28,11 @@ func TestLiveness(t *testing.T) {
 			return "here", nil
 		}
 	}, nil)
-	<-settled
-	beat := make(chan error)
-	start := func() { go func() { beat <- r.CheckLiveness(t.Context()) }() }
+	<-started
+	result := make(chan error)
+	start := func() { go func() { result <- r.CheckLiveness(t.Context()) }() }
 	start()
-	if err := <-beat; err != nil {
+	if err := <-result; err != nil {
 		t.Fatal(err)
 	}
 	c := r.dial()
@@ -44,13 +44,13 @@ func TestLiveness(t *testing.T) {
 	block.Store(nil)
 	start()
 	select {
-	case err := <-beat:
+	case err := <-result:
 		t.Errorf("CheckLiveness returned although nothing goes on: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(release)
 	select {
-	case err := <-beat:
+	case err := <-result:
 		if err != nil {
 			t.Error(err)
 		}
@@ -59,19 +59,19 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// There is no beat while the lobby cannot let in anybody, whatever else goes on.
+// There is no liveness while the acceptor hangs, whatever else goes on.
 func TestLivenessOfAcceptor(t *testing.T) {
 	stuck, free := make(chan struct{}), make(chan struct{})
-	r := newRig(t, func(c *Config) {
-		c.TraceMask = diag.TraceConns | diag.TraceUnbuffered // the lobby's own line
-		onLog(func(line string) {
-			if strings.Contains(line, "New client: [1]") {
+	r := newHarness(t, func(c *Config) {
+		c.TraceMask = diag.TraceConns | diag.TraceUnbuffered // the acceptor calls the log
+		onLog(func(entry string) {
+			if strings.Contains(entry, "New client: [1]") {
 				close(stuck)
 				<-free
 			}
 		})(c)
 	}, nil)
-	r.settled()
+	r.awaitStarts()
 	c := r.dial()
 	c.do(&pdu.DescReq{PMID: id(240, 1)})
 	r.connect("tcp", r.tcp)
@@ -96,15 +96,15 @@ func TestLivenessOfAcceptor(t *testing.T) {
 	}
 }
 
-// Beats do not keep the daemon from its end, nor that them from theirs.
-func TestBeatAtTheEnd(t *testing.T) {
+// Liveness probes do not delay the end of the daemon, and end with it.
+func TestLivenessAtTheEnd(t *testing.T) {
 	for range 20 {
 		t.Run("", func(t *testing.T) {
-			r := newRig(t, nil, nil)
+			r := newHarness(t, nil, nil)
 			ctx, cancel := context.WithCancel(t.Context())
-			var beats sync.WaitGroup
+			var probes sync.WaitGroup
 			for range 4 {
-				beats.Go(func() {
+				probes.Go(func() {
 					for ctx.Err() == nil {
 						r.CheckLiveness(ctx)
 					}
@@ -113,12 +113,12 @@ func TestBeatAtTheEnd(t *testing.T) {
 			r.dial().do(&pdu.DescReq{PMID: id(240, 1)})
 			r.stop()
 			cancel()
-			beats.Wait()
+			probes.Wait()
 		})
 	}
 }
 
-// A Daemon that Run does not serve has no beat.
+// A Daemon that Run does not serve is not alive.
 func TestLivenessWithoutRun(t *testing.T) {
 	d := &Daemon{probes: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -128,12 +128,12 @@ func TestLivenessWithoutRun(t *testing.T) {
 	}
 }
 
-// Reloading and Settled are called at a reload, the latter at the start too.
-func TestSettled(t *testing.T) {
+// Reloading and AgentsStarted are called at a reload, the latter at the start too.
+func TestAgentsStarted(t *testing.T) {
 	said := make(chan [2]int, 4)
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.Reloading = func() { said <- [2]int{-1, -1} }
-		c.Settled = func(h Health) { said <- [2]int{h.Ready, h.Agents} }
+		c.AgentsStarted = func(h Health) { said <- [2]int{h.Ready, h.Agents} }
 	}, nil)
 	r.Reload()
 	for _, want := range [][2]int{{4, 4}, {-1, -1}, {4, 4}} {

@@ -33,7 +33,7 @@ func TestAgentInProcess(t *testing.T) {
 	release := sync.OnceFunc(func() { close(leave) })
 	defer release()
 	stuck := &tester{domain: 240, enter: make(chan struct{}, 1), leave: leave}
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.RequestTimeout = 300 * time.Millisecond
 		byWire := c.Open
 		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
@@ -93,7 +93,7 @@ func TestAgentInProcess(t *testing.T) {
 // The daemon ends although an agent in process does not.
 func TestEndWithStuckAgent(t *testing.T) {
 	stuck := &tester{domain: 240, enter: make(chan struct{}, 1), leave: make(chan struct{})}
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		t.Cleanup(func() { close(stuck.leave) }) // after the end of Run, before leaks are counted
 		c.RequestTimeout = 10 * time.Millisecond
 		byWire := c.Open

@@ -80,11 +80,11 @@ func TestAgentObserver(t *testing.T) {
 // Nothing is left of agents that have ended, while clients ask for them and for
 // others.
 func TestManyRestarts(t *testing.T) {
-	r := newRig(t, nil, map[int]func(wire.Conn){240: func(c wire.Conn) {
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: func(c wire.Conn) {
 		c.SetReadDeadline(time.Now().Add(3 * time.Millisecond)) // it ends in the middle of something
 		serveAgent(&tester{domain: 240})(c)
 	}})
-	r.settled()
+	r.awaitStarts()
 	var asking sync.WaitGroup
 	var stop atomic.Bool
 	for range 4 {

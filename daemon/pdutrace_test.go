@@ -32,11 +32,11 @@ func TestDebugOptions(t *testing.T) {
 		"labels": "context labels of the files, changed: ",
 	}
 	play := func(t *testing.T, options string) (lines []string) {
-		r := newRig(t, func(c *Config) {
+		r := newHarness(t, func(c *Config) {
 			c.Debug = options
 			os.WriteFile(c.ConfigFile, []byte("pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\n[access]\ndisallow .* : store;\n"), 0o666)
 		}, nil)
-		r.settled()
+		r.awaitStarts()
 		c := r.dial()
 		c.send(&pdu.Profile{})
 		c.fetch(id(240, 1))
@@ -80,8 +80,8 @@ func TestDebugOptions(t *testing.T) {
 
 // Options can be changed while pmcd runs.
 func TestDebugIsSet(t *testing.T) {
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	h := host{r.Daemon}
 	c := r.dial()
 	c.send(&pdu.Profile{})
@@ -103,8 +103,8 @@ func TestDebugIsSet(t *testing.T) {
 
 // Both ends of what a client and an agent say to each other are in the trace.
 func TestTraceOfAFetch(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.TraceMask = diag.TraceConns | diag.TracePDUs }, nil)
-	r.settled()
+	r := newHarness(t, func(c *Config) { c.TraceMask = diag.TraceConns | diag.TracePDUs }, nil)
+	r.awaitStarts()
 	r.trace.Resize(100)
 	c := r.dial()
 	c.send(&pdu.Profile{})

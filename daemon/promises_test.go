@@ -17,7 +17,7 @@ func TestRootStartsFirst(t *testing.T) {
 	var early atomic.Int32
 	root, other := serveAgent(&tester{domain: 1}), serveAgent(&tester{domain: 240})
 	mayGreet := make(chan struct{})
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		os.WriteFile(c.ConfigFile, []byte("t 240 pipe binary t\nu 241 pipe binary u\nroot 1 pipe binary r\n"), 0o666)
 	}, map[int]func(wire.Conn){
 		1: func(c wire.Conn) {
@@ -43,7 +43,7 @@ func TestRootStartsFirst(t *testing.T) {
 	}
 	r.mu.Unlock()
 	close(mayGreet)
-	r.settled()
+	r.awaitStarts()
 	if n := early.Load(); n > 0 {
 		t.Error("an agent ran before root had greeted")
 	}

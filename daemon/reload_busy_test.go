@@ -39,7 +39,7 @@ func openHook(hook func(ctx context.Context, spec *pmcdconf.Agent) error) func(*
 func TestReloadInFlight(t *testing.T) {
 	old := &tester{domain: 240, enter: make(chan struct{}), leave: make(chan struct{})}
 	var first atomic.Pointer[agentset.Conn]
-	r := newRig(t, openHook(func(_ context.Context, spec *pmcdconf.Agent) error {
+	r := newHarness(t, openHook(func(_ context.Context, spec *pmcdconf.Agent) error {
 		if l := first.Load(); spec.Domain == 240 && l != nil {
 			select {
 			case <-l.Done():
@@ -49,7 +49,7 @@ func TestReloadInFlight(t *testing.T) {
 		}
 		return nil
 	}), map[int]func(wire.Conn){240: serveAgent(old)})
-	r.settled()
+	r.awaitStarts()
 	first.Store(r.routes.Load().Agent(240).Conn())
 	r.play(240, serveAgent(&tester{domain: 1240}))
 
@@ -115,7 +115,7 @@ func TestReloadInTheWay(t *testing.T) {
 	const pmcd = "pmcd 2 dso pmcd_init /none\n"
 	tests := []struct {
 		name, before, after string
-		waits               bool
+		delayed             bool
 	}{
 		{"another command", "t 240 pipe binary t\n", "t 240 pipe binary t -x\n", true},
 		{"the same port", "t 240 socket inet 2001 t\n", "u 241 socket inet 2001 u\n", true},
@@ -130,17 +130,17 @@ func TestReloadInTheWay(t *testing.T) {
 			// One that is in nobody's way does not end before the new agent is
 			// started.
 			p := &fakeProcess{may: make(chan struct{}), done: make(chan struct{})}
-			if tt.waits {
+			if tt.delayed {
 				close(p.may)
 			}
 			var second, gone atomic.Bool
-			r := newRig(t, func(c *Config) {
+			r := newHarness(t, func(c *Config) {
 				os.WriteFile(c.ConfigFile, []byte(pmcd+tt.before), 0o666)
 				open := c.Open
 				c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 					if second.Swap(true) {
 						gone.Store(closed(p.done))
-						if !tt.waits {
+						if !tt.delayed {
 							close(p.may)
 						}
 						return open(ctx, spec, opt)
@@ -152,16 +152,16 @@ func TestReloadInTheWay(t *testing.T) {
 					return l, err
 				}
 			}, nil)
-			r.settled()
+			r.awaitStarts()
 			r.rewrite("pmcd.conf", pmcd+tt.after)
 			r.reloaded()
 			if !closed(p.done) {
 				t.Error("the reload has settled before the old agent is gone")
 			}
-			if tt.waits && !gone.Load() {
+			if tt.delayed && !gone.Load() {
 				t.Error("started while the old agent was there")
 			}
-			if !tt.waits && gone.Load() {
+			if !tt.delayed && gone.Load() {
 				t.Error("it waited for an agent that was not in the way")
 			}
 		})
@@ -173,21 +173,21 @@ func TestReloadInTheWay(t *testing.T) {
 func TestSlowReload(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		slow func(r *rig) // the reload from now on, and until release
-		done func(r *rig)
+		slow func(r *harness) // the reload from now on, and until release
+		done func(r *harness)
 	}{
-		{"an agent does not start", func(r *rig) {
+		{"an agent does not start", func(r *harness) {
 			r.play(240, func(c wire.Conn) { hold(c) })
 			r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
 		}, nil},
-		{"the configuration cannot be read", func(r *rig) { r.fifo("pmcd.conf") }, func(r *rig) { r.release("pmcd.conf") }},
-		{"a command in the name space", func(r *rig) {
+		{"the configuration cannot be read", func(r *harness) { r.fifo("pmcd.conf") }, func(r *harness) { r.release("pmcd.conf") }},
+		{"a command in the name space", func(r *harness) {
 			r.rewrite("pmns", "#shell \"exec sleep 1000\"\nroot { }\n")
 		}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, func(c *Config) { c.HandshakeTimeout = time.Hour }, nil)
-			r.settled()
+			r := newHarness(t, func(c *Config) { c.HandshakeTimeout = time.Hour }, nil)
+			r.awaitStarts()
 			c := r.dial()
 			c.send(&pdu.Profile{})
 			tt.slow(r)
@@ -222,7 +222,7 @@ func TestSlowReload(t *testing.T) {
 
 // fifo puts a file in the place of another that cannot be opened for reading
 // until somebody opens it for writing.
-func (r *rig) fifo(name string) {
+func (r *harness) fifo(name string) {
 	r.t.Helper()
 	path := filepath.Join(r.dir, name)
 	if err := os.Remove(path); err != nil {
@@ -234,7 +234,7 @@ func (r *rig) fifo(name string) {
 }
 
 // release lets who reads a fifo read its end.
-func (r *rig) release(name string) {
+func (r *harness) release(name string) {
 	f, err := os.OpenFile(filepath.Join(r.dir, name), os.O_WRONLY, 0)
 	if err != nil {
 		r.t.Fatal(err)
@@ -247,14 +247,14 @@ func (r *rig) release(name string) {
 func TestReloadsAreCounted(t *testing.T) {
 	enter, leave := make(chan struct{}, 1), make(chan struct{})
 	var block atomic.Bool
-	r := newRig(t, openHook(func(ctx context.Context, spec *pmcdconf.Agent) error {
+	r := newHarness(t, openHook(func(ctx context.Context, spec *pmcdconf.Agent) error {
 		if block.Load() && spec.Domain == 240 {
 			enter <- struct{}{}
 			<-leave
 		}
 		return nil
 	}), nil)
-	r.settled()
+	r.awaitStarts()
 	block.Store(true)
 	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\n")
 	r.Reload()
@@ -291,8 +291,8 @@ func TestReloadUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := newRig(t, nil, nil)
-	r.settled()
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
 	end := make(chan struct{})
 	var clients sync.WaitGroup
 	var requests atomic.Int64
@@ -327,9 +327,9 @@ func TestReloadUnderLoad(t *testing.T) {
 	for i := range reloads {
 		r.rewrite("pmcd.conf", fmt.Sprintf("pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v %d\n", i))
 		if i%2 == 1 {
-			r.rewrite("pmns", rigNames+fmt.Sprintf("extra%d { }\n", i)) // rejected: it is not below the root
+			r.rewrite("pmns", testNames+fmt.Sprintf("extra%d { }\n", i)) // rejected: it is not below the root
 		} else {
-			r.rewrite("pmns", strings.Replace(rigNames, "nine", "n", 1))
+			r.rewrite("pmns", strings.Replace(testNames, "nine", "n", 1))
 		}
 		r.reloaded()
 		r.logs.TakeAll()

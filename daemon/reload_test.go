@@ -24,7 +24,7 @@ import (
 // touched gives a file that was just written a time of its own.
 var touched = time.Now()
 
-func (r *rig) rewrite(name, text string) {
+func (r *harness) rewrite(name, text string) {
 	r.t.Helper()
 	r.write(name, text)
 	touched = touched.Add(time.Second)
@@ -34,7 +34,7 @@ func (r *rig) rewrite(name, text string) {
 }
 
 // reloaded asks for a reload and waits for its end.
-func (r *rig) reloaded() {
+func (r *harness) reloaded() {
 	r.t.Helper()
 	n := r.Reloads().Count
 	r.Reload()
@@ -44,8 +44,8 @@ func (r *rig) reloaded() {
 // The agents follow the configuration: what has not changed goes on, and the
 // rest is what the file says. One that is rejected changes nothing.
 func TestReloadAgents(t *testing.T) {
-	r := newRig(t, nil, map[int]func(wire.Conn){243: serveAgent(&tester{domain: 243})})
-	r.settled()
+	r := newHarness(t, nil, map[int]func(wire.Conn){243: serveAgent(&tester{domain: 243})})
+	r.awaitStarts()
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	all := []pdu.PMID{id(240, 1), id(241, 1), id(242, 1), id(243, 1)}
@@ -110,8 +110,8 @@ func TestReloadAgents(t *testing.T) {
 // An agent that is down is started by the second reload of a file that is
 // rejected, as by one of a file that has not changed.
 func TestReloadRejectedStartsAgents(t *testing.T) {
-	r := newRig(t, nil, nil) // without restarts by itself
-	r.settled()
+	r := newHarness(t, nil, nil) // without restarts by itself
+	r.awaitStarts()
 	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
 	r.reloaded()
 	a := r.Daemon.routes.Load().Agent(240)
@@ -142,7 +142,7 @@ func TestUnconfiguredWhileItWorks(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			asked := make(chan struct{}, 2)
-			r := newRig(t, nil, map[int]func(wire.Conn){240: script(240, s.at, func(c wire.Conn, _ []byte) {
+			r := newHarness(t, nil, map[int]func(wire.Conn){240: script(240, s.at, func(c wire.Conn, _ []byte) {
 				asked <- struct{}{}
 				hold(c)
 			})})
@@ -165,7 +165,7 @@ func TestUnconfiguredWhileItWorks(t *testing.T) {
 // The name space follows its file. One that cannot be loaded leaves the one
 // before.
 func TestReloadNames(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	c := r.dial()
 	lookup := func(name string) string {
 		return show(c.do(&pdu.PMNSNames{Names: []string{name}}))
@@ -198,7 +198,7 @@ func TestReloadNames(t *testing.T) {
 // Each living agent is asked at each reload whether it runs something old.
 func TestReloadWarnsOfChanges(t *testing.T) {
 	var asked, changed atomic.Int32
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		open := c.Open
 		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 			l, err := open(ctx, spec, opt)
@@ -214,7 +214,7 @@ func TestReloadWarnsOfChanges(t *testing.T) {
 			return l, err
 		}
 	}, nil)
-	r.settled()
+	r.awaitStarts()
 	warnings := func() int { return r.logs.FilterMessage("u is old").FilterLevelExact(zapcore.WarnLevel).Len() }
 	for i, want := range []int{0, 1, 1} {
 		changed.Store(int32(i % 2))
@@ -233,7 +233,7 @@ func TestReloadWarnsOfChanges(t *testing.T) {
 // An agent that becomes ready may have new names.
 func TestReadyReloadsNames(t *testing.T) {
 	ready := make(chan struct{})
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		os.WriteFile(c.ConfigFile, []byte("pmcd 2 dso pmcd_init /none\nt 240 pipe binary notready t\n"), 0o666)
 	}, map[int]func(wire.Conn){240: func(c wire.Conn) {
 		c.Write(word(20, 0x700c, 0, 1, 0x01020000))
@@ -241,7 +241,7 @@ func TestReadyReloadsNames(t *testing.T) {
 		c.Write(errorPDU(pdu.ErrnoReady))
 		script(240, 0, nil)(discardHello{c})
 	}})
-	r.settled()
+	r.awaitStarts()
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	if sets, _ := c.fetch(id(240, 1), pdu.NewPMID(2, 4, 1)); showSets(sets) != "240.0.1=PM_ERR_AGAIN 2.4.1=0,1" {
@@ -273,7 +273,7 @@ func (d discardHello) Write(b []byte) (int, error) {
 
 // Context labels are those of the files, of the host and of the client.
 func TestContextLabels(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	labels := func(c *client) string {
 		m := c.do(&pdu.LabelReq{Ident: 0xffffffff, Kind: pdu.LabelContext})
 		if m.Type() != pdu.TypeLabel {

@@ -120,7 +120,7 @@ func TestReplay(t *testing.T) {
 	play[29], play[30] = p.play(capture(t, "a2p_creds_auth")), p.play(capture(t, "a2p_creds_flags0"))
 	play[240] = p.play(capture(t, "a2p_creds_auth_container"))
 
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		dir := filepath.Dir(c.ConfigFile)
 		os.WriteFile(c.ConfigFile, []byte("pmcd 2 pipe binary p\nsample 29 pipe binary s\ndso 30 pipe binary d\n"+
 			"fake 240 pipe binary f\nsimple 253 pipe binary s\n"), 0o666)
@@ -134,7 +134,7 @@ sample { long secret 29:*:* ghosts 29:*:* }
 sample.long { one 29:0:10 ten 29:0:11 }
 `), 0o666)
 	}, play)
-	r.settled()
+	r.awaitStarts()
 
 	c := r.connect("tcp", r.tcp)
 	greeting, err := c.r.Next()
@@ -218,7 +218,7 @@ sample.long { one 29:0:10 ten 29:0:11 }
 	}
 
 	// Requests that only agents were captured with.
-	asks := []struct{ name, answer string }{
+	requests := []struct{ name, answer string }{
 		{"p2a_pmns_traverse", "a2p_pmns_names_traverse"},
 		{"p2a_pmns_names", "a2p_pmns_ids"},
 		{"p2a_pmns_child", ""},
@@ -226,7 +226,7 @@ sample.long { one 29:0:10 ten 29:0:11 }
 		{"p2a_instance_req_name", "a2p_instance_name"},
 		{"p2a_result_store", "a2p_error_zero"},
 	}
-	for _, a := range asks {
+	for _, a := range requests {
 		req := capture(t, a.name)
 		if a.answer != "" {
 			p.mu.Lock()

@@ -21,7 +21,7 @@ func id(domain, item int) pdu.PMID { return pdu.NewPMID(domain, 0, item) }
 
 // Requests and their replies, as protocol and C pmcd have them.
 func TestRequests(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	names := func(n ...string) *pdu.PMNSNames { return &pdu.PMNSNames{Names: n} }
@@ -105,7 +105,7 @@ func TestRequests(t *testing.T) {
 // A DSO that is older than labels has one for its domain, and no others.
 func TestLabelOfOldDSO(t *testing.T) {
 	for iface, want := range map[int]string{0: "[]", 2: `{"agent":"old"}`, 6: `{"agent":"old"}`, 7: "[]"} {
-		r := newRig(t, func(cfg *Config) {
+		r := newHarness(t, func(cfg *Config) {
 			open := cfg.Open
 			cfg.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 				l, err := open(ctx, spec, opt)
@@ -139,7 +139,7 @@ func TestLabelOfOldDSO(t *testing.T) {
 }
 
 func TestDescIDs(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	const times = 50 // more than are asked for at once
 	ids := slices.Repeat([]pdu.PMID{id(240, 77), id(240, 2), id(248, 1), id(241, 1)}, times)
 	m := r.dial().do(&pdu.DescIDs{PMIDs: ids}).(*pdu.Descs)
@@ -158,7 +158,7 @@ func TestDescIDs(t *testing.T) {
 
 // Each context of a client has a profile of its own.
 func TestProfiles(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	c := r.dial()
 	one := pdu.InDomProfile{InDom: pdu.NewInDom(240, 1), Exclude: true, Insts: []int32{1}}
 	c.send(&pdu.Profile{}, &pdu.Profile{Context: 1, InDoms: []pdu.InDomProfile{one}})
@@ -175,7 +175,7 @@ func TestProfiles(t *testing.T) {
 // An agent knows contexts apart, also those that share a profile.
 func TestContextsOfAnAgent(t *testing.T) {
 	a := &tester{domain: 240}
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
 	for client := range 2 {
 		c := r.dial()
 		for context := range int32(2) {
@@ -189,8 +189,8 @@ func TestContextsOfAnAgent(t *testing.T) {
 // What the client is reaches agents before its requests, and its end after.
 func TestClientAttributes(t *testing.T) {
 	a := &tester{domain: 240}
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
-	r.settled()
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
+	r.awaitStarts()
 	c := r.dialTo("unix", r.unix, pdu.FeatureContainer)
 	c.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte("bozo")}, &pdu.Profile{})
 	c.fetch(id(240, 1))
@@ -216,7 +216,7 @@ func TestClientAttributes(t *testing.T) {
 }
 
 func TestContainerNames(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	for name, want := range map[string]pdu.Errno{"": -pdu.Errno(syscall.EINVAL), "a b": -pdu.Errno(syscall.EINVAL), "A-1.b_c": 0} {
 		c := r.dialTo("tcp", r.tcp, pdu.FeatureContainer)
 		c.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte(name)})
@@ -237,7 +237,7 @@ func TestContainerNames(t *testing.T) {
 
 // What CREDS can say (protocol: CREDS, client to pmcd).
 func TestCreds(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	const ok, end = "ok", "end"
 	tests := []struct {
 		name  string
@@ -293,8 +293,8 @@ func TestCreds(t *testing.T) {
 // user are told before. Others hear nothing.
 func TestClientNumbers(t *testing.T) {
 	a, b := &tester{domain: 240}, &tester{domain: 241}
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a), 241: serveAgent(b)})
-	r.settled()
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a), 241: serveAgent(b)})
+	r.awaitStarts()
 	fetch := &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}
 	for _, tt := range []struct {
 		what    string
@@ -336,7 +336,7 @@ func TestClientNumbers(t *testing.T) {
 // State changes come before the next fetch, once, to all clients.
 func TestStateChanges(t *testing.T) {
 	a := &tester{domain: 240}
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
 	c, other := r.dial(), r.dial()
 	for _, c := range []*client{c, other} {
 		c.send(&pdu.Profile{})
@@ -372,8 +372,8 @@ func TestStateChanges(t *testing.T) {
 // A fence stops requests, but not stores, and names stay.
 func TestFence(t *testing.T) {
 	a := &tester{domain: 240}
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
-	r.settled()
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
+	r.awaitStarts()
 	c := r.dialTo("unix", r.unix, 0)
 	c.send(&pdu.Profile{})
 	store := func(v uint32) string {
@@ -409,7 +409,7 @@ func TestFence(t *testing.T) {
 // A request for an agent that is being started waits for that; others do not.
 func TestFirstStart(t *testing.T) {
 	start := make(chan struct{})
-	r := newRig(t, nil, map[int]func(wire.Conn){240: func(c wire.Conn) {
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: func(c wire.Conn) {
 		<-start
 		serveAgent(&tester{domain: 240})(c)
 	}})
@@ -428,7 +428,7 @@ func TestFirstStart(t *testing.T) {
 // together with another.
 func TestSlowAgent(t *testing.T) {
 	slow := &tester{domain: 240, enter: make(chan struct{}, 1), leave: make(chan struct{})}
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(slow)})
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(slow)})
 	x := r.dial()
 	x.send(&pdu.Profile{}, &pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 9), id(241, 1), id(242, 1)}})
 	<-slow.enter
@@ -448,7 +448,7 @@ func TestSlowAgent(t *testing.T) {
 // An agent that has not answered in time is late until it has.
 func TestLateAgent(t *testing.T) {
 	slow := &tester{domain: 240, enter: make(chan struct{}, 1), leave: make(chan struct{})}
-	r := newRig(t, func(c *Config) { c.RequestTimeout = 50 * time.Millisecond }, map[int]func(wire.Conn){240: serveAgent(slow)})
+	r := newHarness(t, func(c *Config) { c.RequestTimeout = 50 * time.Millisecond }, map[int]func(wire.Conn){240: serveAgent(slow)})
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	if sets, changes := c.fetch(id(240, 9), id(241, 1)); showSets(sets) != "240.0.9=PM_ERR_AGAIN 241.0.1=241" || changes != 0 {

@@ -119,38 +119,38 @@ func TestPassedDescriptors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := func(r *rig) *client { return r.dialTo("unix", r.unix, 0) }
+	in := func(r *harness) *client { return r.dialTo("unix", r.unix, 0) }
 	for _, tt := range []struct {
 		name   string
-		play   func(r *rig) *client
+		play   func(r *harness) *client
 		silent bool // there is no line in the log
 	}{
-		{"before CREDS", func(r *rig) *client {
+		{"before CREDS", func(r *harness) *client {
 			c := r.connect("unix", r.unix)
 			c.recv()
 			c.pass(words, 0)
 			return c
 		}, false},
-		{"before the greeting", func(r *rig) *client {
+		{"before the greeting", func(r *harness) *client {
 			c := r.connect("unix", r.unix)
 			c.pass(words, 0)
 			c.recv()
 			return c
 		}, false},
-		{"after CREDS", func(r *rig) *client {
+		{"after CREDS", func(r *harness) *client {
 			before := r.counts.Received(pdu.TypeCreds)
 			c := in(r)
 			testutil.Eventually(r.t, "CREDS are read", func() bool { return r.counts.Received(pdu.TypeCreds) > before })
 			c.pass(request, 0)
 			return c
 		}, false},
-		{"after a request", func(r *rig) *client {
+		{"after a request", func(r *harness) *client {
 			c := in(r)
 			c.ask()
 			c.pass(request, 0)
 			return c
 		}, false},
-		{"behind a request", func(r *rig) *client {
+		{"behind a request", func(r *harness) *client {
 			c := in(r)
 			c.ask()
 			c.sendBytes(request)
@@ -160,34 +160,34 @@ func TestPassedDescriptors(t *testing.T) {
 			}
 			return c
 		}, false},
-		{"in the middle of a request", func(r *rig) *client {
+		{"in the middle of a request", func(r *harness) *client {
 			c := in(r)
 			c.ask()
 			c.sendBytes(request[:13])
 			c.pass(request[13:], 0)
 			return c
 		}, false},
-		{"as an urgent byte", func(r *rig) *client {
+		{"as an urgent byte", func(r *harness) *client {
 			c := in(r)
 			c.ask()
 			c.pass(request[:1], unix.MSG_OOB)
 			c.conn.Write(request[1:]) // it may be disconnected by now
 			return c
 		}, true}, // some kernels drop the descriptors of an urgent byte, and it is a byte like others
-		{"in blocking-read mode", func(r *rig) *client {
+		{"in blocking-read mode", func(r *harness) *client {
 			c := in(r)
 			r.enter(c)
 			c.pass(request, 0)
 			return c
 		}, false},
-		{"as an urgent byte in blocking-read mode", func(r *rig) *client {
+		{"as an urgent byte in blocking-read mode", func(r *harness) *client {
 			c := in(r)
 			r.enter(c)
 			c.pass(request[:1], unix.MSG_OOB)
 			c.conn.Write(request[1:])
 			return c
 		}, true},
-		{"behind a request in blocking-read mode", func(r *rig) *client {
+		{"behind a request in blocking-read mode", func(r *harness) *client {
 			c := in(r)
 			r.enter(c)
 			c.sendBytes(request)
@@ -197,21 +197,21 @@ func TestPassedDescriptors(t *testing.T) {
 			}
 			return c
 		}, false},
-		{"behind nonsense", func(r *rig) *client {
+		{"behind nonsense", func(r *harness) *client {
 			c := in(r)
 			c.ask()
 			c.sendBytes(word(0x80000000, 0x7004, 0))
 			c.pass(request, 0)
 			return c
 		}, true},
-		{"behind the end", func(r *rig) *client { // the close has it to free
+		{"behind the end", func(r *harness) *client { // the close has it to free
 			c := r.connect("unix", r.unix)
 			c.recv()
 			c.sendBytes(request) // before CREDS
 			c.pass(request, 0)
 			return c
 		}, true},
-		{"when it is refused", func(r *rig) *client {
+		{"when it is refused", func(r *harness) *client {
 			c := in(r)
 			c.ask()
 			all := r.sessions.Clients()
@@ -222,7 +222,7 @@ func TestPassedDescriptors(t *testing.T) {
 			c.pass(request, 0)
 			return c
 		}, true},
-		{"without descriptors to spare", func(r *rig) *client {
+		{"without descriptors to spare", func(r *harness) *client {
 			c := in(r)
 			c.ask()
 			slow := slowSocket(r.t)
@@ -240,8 +240,8 @@ func TestPassedDescriptors(t *testing.T) {
 		}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, withRights(t), nil)
-			r.settled()
+			r := newHarness(t, withRights(t), nil)
+			r.awaitStarts()
 			other, local := r.dial(), r.dialTo("unix", r.unix, 0)
 			other.ask()
 			local.ask()
@@ -271,8 +271,8 @@ func TestPassedDescriptors(t *testing.T) {
 func TestManyPassDescriptors(t *testing.T) {
 	linuxConns(t)
 	const many = 1000
-	r := newRig(t, withRights(t), nil)
-	r.settled()
+	r := newHarness(t, withRights(t), nil)
+	r.awaitStarts()
 	other, local := r.dial(), r.dialTo("unix", r.unix, 0)
 	other.ask()
 	local.ask()
@@ -348,7 +348,7 @@ func TestPassedBeforeAccept(t *testing.T) {
 		}
 		defer early[i].Close()
 	}
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.Listeners.Close()
 		if c.Listeners, err = Listen(nil, nil, "", f); err != nil {
 			t.Fatal(err)

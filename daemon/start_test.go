@@ -17,14 +17,14 @@ func TestServesWhenNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	serving := make(chan struct{})
-	r := newRig(t, func(c *Config) {
-		text := rigNames + "\n#shell 'cat " + fifo + "'\n"
+	r := newHarness(t, func(c *Config) {
+		text := testNames + "\n#shell 'cat " + fifo + "'\n"
 		if err := os.WriteFile(c.Namespace.Path, []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		c.Serving = func() { close(serving) }
 	}, nil)
-	r.settled()
+	r.awaitStarts()
 	c := r.connect("tcp", r.tcp)
 	if closed(serving) {
 		t.Error("clients are served without names")
@@ -44,7 +44,7 @@ func TestServesWhenNamed(t *testing.T) {
 
 // A daemon without a name space ends, and its agents with it.
 func TestRunWithoutNames(t *testing.T) {
-	r := newRig(t, nil, nil)
+	r := newHarness(t, nil, nil)
 	r.stop()
 	cfg := r.cfg
 	cfg.Namespace.Path = filepath.Join(r.dir, "none")

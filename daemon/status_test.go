@@ -14,14 +14,14 @@ import (
 
 // What Agents says of agents in all states.
 func TestAgentStatus(t *testing.T) {
-	r := newRig(t, func(c *Config) {
+	r := newHarness(t, func(c *Config) {
 		c.RequestTimeout = 300 * time.Millisecond
 		c.LateGrace = time.Hour
 	}, map[int]func(wire.Conn){
 		241: script(241, pdu.TypeFetch, func(c wire.Conn, _ []byte) { hold(c) }),
 		242: script(242, pdu.TypeFetch, func(c wire.Conn, _ []byte) { c.Write(errorPDU(pdu.ErrnoNotReady)); hold(c) }),
 	})
-	r.settled()
+	r.awaitStarts()
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	for range 5 {

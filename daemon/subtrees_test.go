@@ -40,7 +40,7 @@ func (c *client) traverse(name string) string {
 }
 
 // missingLines returns the lines of the log that say that names are missing.
-func (r *rig) missingLines() (lines []string) {
+func (r *harness) missingLines() (lines []string) {
 	for _, e := range r.logs.All() {
 		if strings.Contains(e.Message, "are missing") {
 			lines = append(lines, e.Message)
@@ -53,23 +53,23 @@ func (r *rig) missingLines() (lines []string) {
 // has all other names and the root itself. When the agent has names again, clients
 // that missed them are told, and no others.
 func TestMissingSubtree(t *testing.T) {
-	type broken struct {
-		r    *rig
+	type failedAgent struct {
+		r    *harness
 		a    *namer
 		heal func()
 	}
-	drop := func(b *broken) {
+	drop := func(b *failedAgent) {
 		a := b.r.routes.Load().Agent(240)
 		a.Conn().Disconnect(errors.New("the test says so"))
 		b.heal = b.r.Reload
 	}
 	tests := []struct {
 		name string
-		fail func(t *testing.T, b *broken, c *client)
+		fail func(t *testing.T, b *failedAgent, c *client)
 		want string // a traverse that starts at the root
 		log  string
 	}{
-		{"not configured", func(t *testing.T, b *broken, c *client) {
+		{"not configured", func(t *testing.T, b *failedAgent, c *client) {
 			b.r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
 			b.r.Reload()
 			testutil.Eventually(t, "reloaded", func() bool { return b.r.routes.Load().Agent(240) == nil })
@@ -78,12 +78,12 @@ func TestMissingSubtree(t *testing.T) {
 				b.r.Reload()
 			}
 		}, "d", "domain 240 has no agent"},
-		{"down", func(t *testing.T, b *broken, c *client) { drop(b) }, "d", `agent "t" (dom 240) is down`},
-		{"fenced", func(t *testing.T, b *broken, c *client) {
+		{"down", func(t *testing.T, b *failedAgent, c *client) { drop(b) }, "d", `agent "t" (dom 240) is down`},
+		{"fenced", func(t *testing.T, b *failedAgent, c *client) {
 			host{b.r.Daemon}.SetFenced(240, true)
 			b.heal = func() { host{b.r.Daemon}.SetFenced(240, false) }
 		}, "d", "is fenced"},
-		{"not ready", func(t *testing.T, b *broken, c *client) {
+		{"not ready", func(t *testing.T, b *failedAgent, c *client) {
 			ready := make(chan struct{})
 			drop(b)
 			b.r.play(240, func(c wire.Conn) {
@@ -99,28 +99,28 @@ func TestMissingSubtree(t *testing.T) {
 			})
 			b.heal = func() { close(ready) }
 		}, "PM_ERR_AGAIN", "is not ready"},
-		{"late with something else", func(t *testing.T, b *broken, c *client) {
+		{"late with something else", func(t *testing.T, b *failedAgent, c *client) {
 			b.a.enter, b.a.leave = make(chan struct{}, 1), make(chan struct{})
 			c.fetch(id(240, 9))
 			b.heal = func() { close(b.a.leave) }
 		}, "d", "has not answered in time"},
-		{"late with the names", func(t *testing.T, b *broken, c *client) {
+		{"late with the names", func(t *testing.T, b *failedAgent, c *client) {
 			goOn := make(chan struct{})
 			b.a.say(func() ([]string, error) { <-goOn; return []string{"d.late"}, nil })
 			b.heal = func() { b.a.names.Store(nil); close(goOn) }
 		}, "d", "has not answered in time"},
-		{"an error", func(t *testing.T, b *broken, c *client) {
+		{"an error", func(t *testing.T, b *failedAgent, c *client) {
 			b.a.say(func() ([]string, error) { return nil, pdu.ErrnoPermission })
 			b.heal = func() { b.a.names.Store(nil) }
 		}, "PM_ERR_PERMISSION", "failed: "},
-		{"dies of it", func(t *testing.T, b *broken, c *client) {
+		{"dies of it", func(t *testing.T, b *failedAgent, c *client) {
 			drop(b)
 			b.r.play(240, script(240, pdu.TypePMNSTraverse, func(wire.Conn, []byte) {}))
 			b.r.Reload()
 			testutil.Eventually(t, "back", func() bool { sets, _ := c.fetch(id(240, 1)); return showSets(sets) == "240.0.1=1" })
 			b.heal = func() { b.r.play(240, serveAgent(&b.a.tester)); b.r.Reload() }
 		}, "d", "failed: "},
-		{"an error in place of the count", func(t *testing.T, b *broken, c *client) {
+		{"an error in place of the count", func(t *testing.T, b *failedAgent, c *client) {
 			drop(b)
 			b.r.play(240, refuser)
 			b.r.Reload()
@@ -134,10 +134,10 @@ func TestMissingSubtree(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := &broken{a: &namer{tester: tester{domain: 240}}}
-			b.r = newRig(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
+			b := &failedAgent{a: &namer{tester: tester{domain: 240}}}
+			b.r = newHarness(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
 				map[int]func(wire.Conn){240: serveAgent(b.a)})
-			b.r.settled()
+			b.r.awaitStarts()
 			c, unaffected := b.r.dial(), b.r.dial()
 			c.t, unaffected.t = t, t
 			c.send(&pdu.Profile{})
@@ -240,18 +240,18 @@ func (g greeted) Write(b []byte) (int, error) {
 func TestNamesComeWithValues(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		fail func(t *testing.T, r *rig, a *tester, c *client) (heal func())
+		fail func(t *testing.T, r *harness, a *tester, c *client) (heal func())
 	}{
-		{"down", func(t *testing.T, r *rig, _ *tester, c *client) func() {
+		{"down", func(t *testing.T, r *harness, _ *tester, c *client) func() {
 			a := r.routes.Load().Agent(240)
 			a.Conn().Disconnect(errors.New("the test says so"))
 			return r.Reload
 		}},
-		{"fenced", func(t *testing.T, r *rig, _ *tester, c *client) func() {
+		{"fenced", func(t *testing.T, r *harness, _ *tester, c *client) func() {
 			host{r.Daemon}.SetFenced(240, true)
 			return func() { host{r.Daemon}.SetFenced(240, false) }
 		}},
-		{"late", func(t *testing.T, r *rig, a *tester, c *client) func() {
+		{"late", func(t *testing.T, r *harness, a *tester, c *client) func() {
 			a.enter, a.leave = make(chan struct{}, 1), make(chan struct{})
 			c.fetch(id(240, 9))
 			return func() { close(a.leave) }
@@ -259,9 +259,9 @@ func TestNamesComeWithValues(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := &tester{domain: 240}
-			r := newRig(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
+			r := newHarness(t, func(c *Config) { c.RequestTimeout = 200 * time.Millisecond },
 				map[int]func(wire.Conn){240: serveAgent(a)})
-			r.settled()
+			r.awaitStarts()
 			c := r.dial()
 			c.t = t
 			c.send(&pdu.Profile{})
@@ -306,7 +306,7 @@ func TestOddAnswersAboutNames(t *testing.T) {
 		{"no names below a root", &pdu.PMNSTraverse{Name: "d"}, none, "PM_ERR_NAME"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, nil, map[int]func(wire.Conn){240: script(240, tt.req.Type(), func(c wire.Conn, _ []byte) {
+			r := newHarness(t, nil, map[int]func(wire.Conn){240: script(240, tt.req.Type(), func(c wire.Conn, _ []byte) {
 				c.Write(tt.answer)
 				hold(c)
 			})})
@@ -326,7 +326,7 @@ func TestOddAnswersAboutNames(t *testing.T) {
 func TestUnknownRoot(t *testing.T) {
 	a := &namer{tester: tester{domain: 240}}
 	a.say(func() ([]string, error) { return nil, pdu.ErrnoName })
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	if got := c.traverse(""); !strings.Contains(got, "w.one gone") {
@@ -335,9 +335,9 @@ func TestUnknownRoot(t *testing.T) {
 	if got := c.traverse("d"); got != "PM_ERR_NAME" {
 		t.Errorf("of the root: %s", got)
 	}
-	for _, line := range r.missingLines() {
-		if strings.Contains(line, "240") {
-			t.Errorf("the log says %q", line)
+	for _, entry := range r.missingLines() {
+		if strings.Contains(entry, "240") {
+			t.Errorf("the log says %q", entry)
 		}
 	}
 }
@@ -346,8 +346,8 @@ func TestUnknownRoot(t *testing.T) {
 // and again.
 func TestOneRootOfTwoFails(t *testing.T) {
 	a := &namer{tester: tester{domain: 240}}
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(roots{a})})
-	r.settled()
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(roots{a})})
+	r.awaitStarts()
 	r.rewrite("pmns", "root { d 240:*:* e 240:*:* }\n")
 	r.Reload()
 	c := r.dial()
@@ -382,7 +382,7 @@ func TestStrayNames(t *testing.T) {
 	a.say(func() ([]string, error) {
 		return []string{"d.x", "t.one", "dd.x", "d", "d.", "d..x", "d.a.", ".d.x", "d.a.b", "u", "d.x"}, nil
 	})
-	r := newRig(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
+	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
 	c := r.dial()
 	const want = "d.x d d.a.b d.x"
 	if got := c.traverse(""); !strings.Contains(got, "w.one "+want+" gone") {

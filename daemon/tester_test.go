@@ -28,7 +28,7 @@ type tester struct {
 
 func (a *tester) id(item int) pdu.PMID { return pdu.NewPMID(a.domain, 0, item) }
 
-func (a *tester) hear(format string, args ...any) {
+func (a *tester) record(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.heard = append(a.heard, fmt.Sprintf(format, args...))
@@ -47,7 +47,7 @@ func (a *tester) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc
 }
 
 func (a *tester) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
-	a.hear("fetch %d/%d", r.Origin.Client, r.Origin.Context)
+	a.record("fetch %d/%d", r.Origin.Client, r.Origin.Context)
 	if a.flags != 0 {
 		w.SetTime(a.flags, 0)
 	}
@@ -130,9 +130,9 @@ func (a *tester) Traverse(_ context.Context, _ agents.Origin, name string) ([]st
 }
 
 func (a *tester) SetAttr(client int32, attr pdu.Attr) {
-	a.hear("attr %d %v=%s", client, attr.Code, attr.Value)
+	a.record("attr %d %v=%s", client, attr.Code, attr.Value)
 }
-func (a *tester) EndContext(client int32) { a.hear("end %d", client) }
+func (a *tester) EndContext(client int32) { a.record("end %d", client) }
 
 // told returns what the agent heard, but of attributes only for whom, and
 // forgets it.

@@ -11,7 +11,7 @@ import (
 )
 
 // must fails the test for an error of the file system.
-func (r *rig) must(err error) {
+func (r *harness) must(err error) {
 	r.t.Helper()
 	if err != nil {
 		r.t.Fatal(err)
@@ -28,21 +28,21 @@ func TestWatch(t *testing.T) {
 	)
 	type step struct {
 		name string
-		do   func(r *rig, path func(string) string)
+		do   func(r *harness, path func(string) string)
 		log  string // in the line that says what has changed
 	}
 	write := func(name, text string) step {
-		return step{"write " + name, func(r *rig, path func(string) string) {
+		return step{"write " + name, func(r *harness, path func(string) string) {
 			r.must(os.WriteFile(path(name), []byte(text), 0o666))
 		}, "/" + name}
 	}
 	tests := []struct {
 		name  string
-		setup func(r *rig, c *Config, path func(string) string)
+		setup func(r *harness, c *Config, path func(string) string)
 		steps []step
 	}{
 		{"truncate and write", nil, []step{
-			{"", func(r *rig, path func(string) string) {
+			{"", func(r *harness, path func(string) string) {
 				f, err := os.OpenFile(path("pmcd.conf"), os.O_WRONLY|os.O_TRUNC, 0)
 				r.must(err)
 				_, err = f.WriteString(two)
@@ -52,36 +52,36 @@ func TestWatch(t *testing.T) {
 			write("pmcd.conf", three),
 		}},
 		{"rename", nil, []step{
-			{"another file gets the name", func(r *rig, path func(string) string) {
+			{"another file gets the name", func(r *harness, path func(string) string) {
 				r.must(os.WriteFile(path(".pmcd.conf.swp"), []byte(two), 0o666))
 				r.must(os.Rename(path(".pmcd.conf.swp"), path("pmcd.conf")))
 			}, "/pmcd.conf"},
-			{"the old one becomes a copy", func(r *rig, path func(string) string) {
+			{"the old one becomes a copy", func(r *harness, path func(string) string) {
 				r.must(os.Rename(path("pmcd.conf"), path("pmcd.conf~")))
 				r.must(os.WriteFile(path("pmcd.conf"), []byte(three), 0o666))
 			}, "/pmcd.conf"},
-			{"gone", func(r *rig, path func(string) string) { r.must(os.Remove(path("pmcd.conf"))) }, "/pmcd.conf"},
+			{"gone", func(r *harness, path func(string) string) { r.must(os.Remove(path("pmcd.conf"))) }, "/pmcd.conf"},
 			write("pmcd.conf", two),
 		}},
-		{"links of Kubernetes", func(r *rig, c *Config, path func(string) string) {
+		{"links of Kubernetes", func(r *harness, c *Config, path func(string) string) {
 			r.must(os.Mkdir(path("..1"), 0o777))
 			r.must(os.WriteFile(path("..1/pmcd.conf"), []byte(two), 0o666))
 			r.must(os.Symlink("..1", path("..data")))
 			r.must(os.Remove(path("pmcd.conf")))
 			r.must(os.Symlink("..data/pmcd.conf", path("pmcd.conf")))
 		}, []step{
-			{"", func(r *rig, path func(string) string) {
+			{"", func(r *harness, path func(string) string) {
 				r.must(os.Mkdir(path("..2"), 0o777))
 				r.must(os.WriteFile(path("..2/pmcd.conf"), []byte(three), 0o666))
 				r.must(os.Symlink("..2", path("..data_tmp")))
 				r.must(os.Rename(path("..data_tmp"), path("..data")))
 				r.must(os.RemoveAll(path("..1")))
 			}, "/pmcd.conf"},
-			{"again", func(r *rig, path func(string) string) {
+			{"again", func(r *harness, path func(string) string) {
 				r.must(os.WriteFile(path("..2/pmcd.conf"), []byte(two), 0o666))
 			}, "/pmcd.conf"},
 		}},
-		{"a link to the directory", func(r *rig, c *Config, path func(string) string) {
+		{"a link to the directory", func(r *harness, c *Config, path func(string) string) {
 			for i, text := range []string{two, three} {
 				dir := path([]string{"v1", "v2"}[i])
 				r.must(os.Mkdir(dir, 0o777))
@@ -90,32 +90,32 @@ func TestWatch(t *testing.T) {
 			r.must(os.Symlink(path("v1"), path("current")))
 			c.ConfigFile = path("current/pmcd.conf")
 		}, []step{
-			{"", func(r *rig, path func(string) string) {
+			{"", func(r *harness, path func(string) string) {
 				r.must(os.Symlink("v2", path("next")))
 				r.must(os.Rename(path("next"), path("current")))
 			}, "/current/pmcd.conf"},
-			{"what is there now", func(r *rig, path func(string) string) {
+			{"what is there now", func(r *harness, path func(string) string) {
 				r.must(os.WriteFile(path("v2/pmcd.conf"), []byte(two), 0o666))
 			}, "/current/pmcd.conf"},
 		}},
 		{"other files", nil, []step{
 			write("pmcd.conf.access", "allow * : all;\n"),
-			write("pmns", strings.Replace(rigNames, "two 240:0:2", "nine 240:0:2", 1)),
+			write("pmns", strings.Replace(testNames, "two 240:0:2", "nine 240:0:2", 1)),
 			write("labels/a", `{"a":1}`),
 			write("labels.conf", "machineid_hash=sha256\n"),
-			{"a directory that was not there", func(r *rig, path func(string) string) {
+			{"a directory that was not there", func(r *harness, path func(string) string) {
 				r.must(os.Mkdir(path("labels/optional"), 0o777))
 				r.must(os.WriteFile(path("labels/optional/b"), []byte(`{"b":1}`), 0o666))
 			}, "/labels/optional/b"},
 			write("labels/optional/b", `{"b":2}`),
-			{"a directory goes", func(r *rig, path func(string) string) { r.must(os.RemoveAll(path("labels"))) }, "/labels/a, "},
-			{"and comes again", func(r *rig, path func(string) string) {
+			{"a directory goes", func(r *harness, path func(string) string) { r.must(os.RemoveAll(path("labels"))) }, "/labels/a, "},
+			{"and comes again", func(r *harness, path func(string) string) {
 				r.must(os.Mkdir(path("labels"), 0o777))
 				r.must(os.WriteFile(path("labels/c"), []byte(`{"c":1}`), 0o666))
 			}, "/labels/c"},
 		}},
 		{"files that do not matter", nil, []step{
-			{"", func(r *rig, path func(string) string) {
+			{"", func(r *harness, path func(string) string) {
 				r.must(os.WriteFile(path("pmcd.log"), []byte("x"), 0o666))
 				r.must(os.WriteFile(path("labels/.hidden"), []byte("x"), 0o666))
 				r.must(os.Chmod(path("pmcd.conf"), 0o600))
@@ -130,8 +130,8 @@ func TestWatch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := ""
 			path := func(name string) string { return filepath.Join(dir, name) }
-			setup := &rig{t: t}
-			r := newRig(t, func(c *Config) {
+			setup := &harness{t: t}
+			r := newHarness(t, func(c *Config) {
 				c.Watch = true
 				dir = c.LabelDir
 				setup.must(os.MkdirAll(path("labels"), 0o777))
@@ -139,7 +139,7 @@ func TestWatch(t *testing.T) {
 					tt.setup(setup, c, path)
 				}
 			}, nil)
-			r.settled()
+			r.awaitStarts()
 			reloads := func() int { return r.logs.FilterMessageSnippet("pmcd RESTARTED").Len() }
 			for i, s := range tt.steps {
 				before := reloads()
@@ -165,8 +165,8 @@ func TestWatch(t *testing.T) {
 
 // What --watch finds is in force, as after a signal.
 func TestWatchReloads(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Watch = true }, nil)
-	r.settled()
+	r := newHarness(t, func(c *Config) { c.Watch = true }, nil)
+	r.awaitStarts()
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")

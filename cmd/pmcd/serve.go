@@ -219,7 +219,7 @@ func (s *server) newDaemon() (err error) {
 		Debug:            opt.Debug,
 		Serving:          func() { s.launcher.Announce(s.notifier) },
 		Reloading:        s.notifier.Reloading,
-		Settled:          s.notifier.Ready,
+		AgentsStarted:    s.notifier.Ready,
 		Changed:          s.notifier.Changed,
 		Problems:         func() []string { return slices.Concat(opt.Mistakes, s.listeners.Unbound(), rights.Problems()) },
 		AgentNote:        rights.Note,

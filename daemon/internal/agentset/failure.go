@@ -52,8 +52,8 @@ func (a *Agent) reap(c *Conn, up time.Time) (ended string, last output) {
 // next start. what says what has failed.
 func (a *Agent) failed(event failureEvent, what, why string, last output) (restart <-chan time.Time) {
 	cfg := &a.set.cfg
-	for i, line := range last.lines {
-		last.lines[i] = printable(line)
+	for i, text := range last.lines {
+		last.lines[i] = printable(text)
 	}
 	n, delay := event(why, last.lines, !cfg.NoRestart)
 	cfg.Observer.AgentChanged(a)
@@ -69,8 +69,8 @@ func (a *Agent) failed(event failureEvent, what, why string, last output) (resta
 	text := fmt.Sprintf("%s: %s; %s", what, why, then)
 	if len(last.lines) > 0 {
 		text += "\n\t" + last.what + ":"
-		for _, line := range last.lines {
-			text += "\n\t| " + line
+		for _, s := range last.lines {
+			text += "\n\t| " + s
 		}
 	}
 	cfg.Log.Error(text)
@@ -82,13 +82,13 @@ type failureEvent func(reason string, stderrTail []string, again bool) (failures
 
 // printable returns a line of an agent with "?" for characters that control a
 // terminal.
-func printable(line string) string {
+func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || r != '\t' && !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r
-	}, line)
+	}, text)
 }
 
 // splitStack returns the Reason of err without the stack of a panic, and the

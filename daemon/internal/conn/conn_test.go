@@ -189,7 +189,7 @@ func (m *model) do(op byte) {
 	case 7:
 		testutil.Eventually(m.h.t, "idle or over", func() bool {
 			s := m.h.Stats()
-			return s.Idle == s.Open || m.h.kind.portable || len(m.sent) > 0 && m.sent[len(m.sent)-1] == '+' || m.over()
+			return s.Idle == s.Open || m.h.kind.portable || len(m.sent) > 0 && m.sent[len(m.sent)-1] == '+' || m.ended()
 		})
 	case 8:
 		if n == 0 {
@@ -215,7 +215,7 @@ func (m *model) do(op byte) {
 	}
 }
 
-func (m *model) over() bool { return m.interrupted || m.aborted || m.closed }
+func (m *model) ended() bool { return m.interrupted || m.aborted || m.closed }
 
 // finish ends the connection and compares.
 func (m *model) finish() error {
@@ -237,7 +237,7 @@ func (m *model) finish() error {
 		if string(read) != want {
 			return fmt.Errorf("interrupted: the client read %d bytes, want %d", len(read), len(want))
 		}
-	case !m.over() && (len(got) != len(m.sent) || string(read) != want || err != io.EOF):
+	case !m.ended() && (len(got) != len(m.sent) || string(read) != want || err != io.EOF):
 		return fmt.Errorf("sent %d bytes, the session read %d and ended with %v, the client read %d", len(m.sent), len(got), err, len(read))
 	case !strings.HasPrefix(want+lastText, string(read)):
 		return fmt.Errorf("the client read %d bytes that are not those of the session", len(read))

@@ -17,7 +17,7 @@ func TestListenGiven(t *testing.T) {
 		name, network, addr string
 		report              string // of the socket that was given
 		networks            string // of all
-		left                bool   // its file stays
+		stays               bool   // its file stays
 	}{
 		{"any", "tcp4", "0.0.0.0:0", " inet   INADDR_ANY (given: x)", "tcp unix", false},
 		{"any, IPv6", "tcp6", "[::]:0", " ipv6   INADDR_ANY (given: x)", "tcp unix", false},
@@ -35,7 +35,7 @@ func TestListenGiven(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer ln.Close()
-			l, err := Listen([]string{"127.0.0.1"}, []int{0}, own, given(t, ln))
+			l, err := Listen([]string{"127.0.0.1"}, []int{0}, own, inheritable(t, ln))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +54,7 @@ func TestListenGiven(t *testing.T) {
 				t.Errorf("serves %v, not %v", l.Addrs()[0], ln.Addr())
 			}
 			l.Close()
-			if _, err := os.Lstat(tt.addr); tt.left && err != nil {
+			if _, err := os.Lstat(tt.addr); tt.stays && err != nil {
 				t.Error(err)
 			}
 			if _, err := os.Lstat(own); err == nil {
@@ -81,20 +81,20 @@ func TestListenGivenUnusable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := Listen([]string{"127.0.0.1"}, []int{0}, filepath.Join(dir, "own"), given(t, udp), given(t, unixgram), file)
+	l, err := Listen([]string{"127.0.0.1"}, []int{0}, filepath.Join(dir, "own"), inheritable(t, udp), inheritable(t, unixgram), file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	for _, line := range table(l)[:3] {
-		if !strings.HasPrefix(line, "  err   -1 ") {
-			t.Errorf("in the report: %q", line)
+	for _, row := range table(l)[:3] {
+		if !strings.HasPrefix(row, "  err   -1 ") {
+			t.Errorf("in the report: %q", row)
 		}
 	}
 	if n := len(l.Addrs()); n != 2 {
 		t.Errorf("%d sockets, want the two that were asked for", n)
 	}
-	if l, err := Listen(nil, nil, "", given(t, udp)); err == nil {
+	if l, err := Listen(nil, nil, "", inheritable(t, udp)); err == nil {
 		l.Close()
 		t.Error("no error although there is no socket at all")
 	}
@@ -103,8 +103,8 @@ func TestListenGivenUnusable(t *testing.T) {
 // table returns the rows of the table of request ports.
 func table(l *Listeners) []string { return strings.Split(l.String(), "\n")[3:] }
 
-// given returns the descriptor of a socket as a service manager passes it.
-func given(t *testing.T, v any) *os.File {
+// inheritable returns the descriptor of a socket as a service manager passes it.
+func inheritable(t *testing.T, v any) *os.File {
 	t.Helper()
 	f, err := v.(interface{ File() (*os.File, error) }).File()
 	if err != nil {

@@ -48,7 +48,7 @@ type Config struct {
 
 	Reloading     func() // a reload begins; may be nil
 	AgentsChanged func() // there may be more agents than before, or less
-	Settled       func() // the agents of a reload are started or have failed
+	AgentsStarted func() // the agents of a reload are started or have failed
 
 	Log     *zap.Logger // entries named "plain" are lines without time and level
 	Limiter *diag.LogLimiter
@@ -195,5 +195,5 @@ func (r *Reloader) Reload(ctx context.Context) {
 	// Scripts wait for this and then expect the agents to be there.
 	r.hangups.Add(-requested)
 	r.done.Add(requested)
-	r.cfg.Settled()
+	r.cfg.AgentsStarted()
 }
