@@ -56,10 +56,10 @@ func TestLogToFIFO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Conn.Close()
+	defer f.Close()
 	cmd.Process.Signal(syscall.SIGHUP)
 	if !peer.Until(20*time.Second, func() bool {
-		n, err := f.Fetch(pdu.NewPMID(2, 0, 22)) // pmcd.sighups
+		n, err := f.Value(pdu.NewPMID(2, 0, 22)) // pmcd.sighups
 		return err != nil || n == 1
 	}) {
 		t.Error("SIGHUP has no effect")

@@ -70,9 +70,9 @@ func TestDescriptorReserve(t *testing.T) {
 	if !peer.Until(30*time.Second, func() bool { first, err = pmcdtest.Dial(path("sock")); return err == nil }) {
 		t.Fatal(err)
 	}
-	defer first.Conn.Close()
+	defer first.Close()
 	agent := func(id int) bool {
-		v, err := first.Fetch(pdu.NewPMID(id, 0, 1))
+		v, err := first.Value(pdu.NewPMID(id, 0, 1))
 		return err == nil && v == 1
 	}
 	if !peer.Until(30*time.Second, func() bool { return agent(299) }) {

@@ -255,7 +255,7 @@ func (c *crasher) look() string {
 	if err != nil {
 		return err.Error()
 	}
-	defer u.conn.Close()
+	defer u.Close()
 	sets, _, err := u.fetch([]pdu.PMID{pdu.NewPMID(2, 4, 1)}) // pmcd.agent.status
 	if err != nil {
 		return err.Error()
@@ -289,7 +289,7 @@ func (c *crasher) use(ctx context.Context) error {
 			<-pace.C
 		}
 		if w != nil {
-			w.conn.Close()
+			w.Close()
 		}
 		if time.Since(last) > 60*time.Second {
 			return fmt.Errorf("no answer for a minute: %w", err)

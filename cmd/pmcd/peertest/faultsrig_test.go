@@ -2,8 +2,8 @@ package peertest
 
 import (
 	"debug/buildinfo"
+	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -60,84 +61,39 @@ func (f *faults) build(name, src string, flags ...string) string {
 }
 
 // A rawClient speaks to pmcd on a connection of its own.
-type rawClient struct {
-	conn net.Conn
-	r    *pdu.Reader
-}
+type rawClient struct{ *pmcdtest.Client }
 
-// dial connects and greets; the connection ends with the test.
+// dial connects and does the handshake; the connection ends with the test.
 func (f *faults) dial() *rawClient {
 	f.t.Helper()
-	conn, err := net.Dial("unix", f.d.Sock)
+	c, err := pmcdtest.Dial(f.d.Sock)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(2 * time.Minute))
-	c := &rawClient{conn, pdu.NewReader(conn, 0)}
-	if _, err := c.r.Next(); err != nil {
-		f.t.Fatal(err)
-	}
-	c.write(f.t, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
-	return c
-}
-
-func (c *rawClient) write(t *testing.T, ms ...pdu.Message) {
-	t.Helper()
-	var b []byte
-	var err error
-	for _, m := range ms {
-		if b, err = pdu.Append(b, 0, m); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := c.conn.Write(b); err != nil {
-		t.Fatal(err)
-	}
+	f.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(2 * time.Minute))
+	return &rawClient{c}
 }
 
 // send asks for values.
 func (c *rawClient) send(t *testing.T, ids ...pdu.PMID) {
 	t.Helper()
-	c.write(t, &pdu.Fetch{PMIDs: ids})
+	if err := c.Send(&pdu.Fetch{PMIDs: ids}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // fetch returns what a fetch brings, a word for each metric.
 func (c *rawClient) fetch(t *testing.T, ids ...pdu.PMID) string {
 	t.Helper()
-	c.send(t, ids...)
-	for {
-		b, err := c.r.Next()
-		if err != nil {
-			t.Fatalf("no reply: %v", err)
-		}
-		_, m, err := pdu.Parse(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch m := m.(type) {
-		case *pdu.Error:
-			if m.Code > 0 { // state changes come ahead of the reply
-				continue
-			}
-			return m.Code.Name()
-		case *pdu.Result:
-			words := make([]string, len(m.Sets))
-			for i, vs := range m.Sets {
-				switch {
-				case vs.Err != 0:
-					words[i] = vs.Err.Name()
-				case len(vs.Values) == 1:
-					words[i] = fmt.Sprint(vs.Values[0].Word)
-				default:
-					words[i] = fmt.Sprintf("[%d values]", len(vs.Values))
-				}
-			}
-			return strings.Join(words, " ")
-		default:
-			t.Fatalf("%v in reply to a fetch", m.Type())
-		}
+	sets, _, err := c.Fetch(ids...)
+	if e := pdu.Errno(0); errors.As(err, &e) {
+		return e.Name()
 	}
+	if err != nil {
+		t.Fatalf("no reply: %v", err)
+	}
+	return pmcdtest.Words(sets)
 }
 
 // hangup sends SIGHUP and waits until pmcd has done what that asks for.

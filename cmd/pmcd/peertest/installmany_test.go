@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // A watcher is a client that asks the same again and again over one
 // connection.
 type watcher struct {
-	conn net.Conn
-	r    *pdu.Reader
+	*pmcdtest.Client
 
 	below []string   // subtrees whose names are asked for
 	names [][]string // the names at the start
@@ -38,7 +38,7 @@ func newWatcher(m *peer.Machine, guest pdu.PMID, below ...string) (*watcher, err
 	}
 	w.below = below
 	if err := w.look(guest); err != nil {
-		w.conn.Close()
+		w.Close()
 		return nil, err
 	}
 	return w, nil
@@ -50,15 +50,8 @@ func connect(path string) (*watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{conn: conn, r: pdu.NewReader(conn, 0)}
-	greeting, err := w.next()
-	if e, ok := greeting.(*pdu.Error); err == nil && (!ok || e.Code != 0) {
-		err = fmt.Errorf("greeting %+v", greeting)
-	}
-	if err == nil {
-		err = w.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
-	}
-	if err != nil {
+	w := &watcher{Client: pmcdtest.NewClient(conn)}
+	if err := errors.Join(w.SetReadDeadline(time.Now().Add(patience)), w.Handshake()); err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -96,52 +89,20 @@ func (w *watcher) look(guest pdu.PMID) error {
 	return nil
 }
 
-func (w *watcher) send(ms ...pdu.Message) error {
-	var b []byte
-	for _, m := range ms {
-		var err error
-		if b, err = pdu.Append(b, 0, m); err != nil {
-			return err
-		}
-	}
-	_, err := w.conn.Write(b)
-	return err
-}
-
-func (w *watcher) next() (pdu.Message, error) {
-	if err := w.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return nil, err
-	}
-	b, err := w.r.Next()
-	if err != nil {
-		return nil, err
-	}
-	_, m, err := pdu.Parse(b)
-	return m, err
-}
-
 func (w *watcher) ask(req pdu.Message) (pdu.Message, error) {
-	if err := w.send(req); err != nil {
+	if err := w.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
 	}
-	return w.next()
+	m, _, err := w.Do(req)
+	return m, err
 }
 
 // fetch returns value sets, and the state changes that came before them.
 func (w *watcher) fetch(ids []pdu.PMID) (_ []pdu.ValueSet, changes pdu.Errno, err error) {
-	m, err := w.ask(&pdu.Fetch{PMIDs: ids})
-	if e, ok := m.(*pdu.Error); ok && e.Code > 0 {
-		changes = e.Code
-		m, err = w.next()
-	}
-	if err != nil {
+	if err := w.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return nil, 0, err
 	}
-	r, ok := m.(*pdu.Result)
-	if !ok {
-		return nil, 0, fmt.Errorf("fetch: %+v", m)
-	}
-	return r.Sets, changes, nil
+	return w.Client.Fetch(ids...)
 }
 
 // A sighting is what a watcher has seen of its guest.
@@ -221,7 +182,7 @@ func TestPeerInstallMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.conn.Close()
+	defer w.Close()
 	if len(w.ids) < 100 {
 		t.Errorf("only %d metrics", len(w.ids))
 	}

@@ -73,12 +73,13 @@ func (c *contender) fetch(n int) error {
 	if err != nil {
 		return err
 	}
+	r := pdu.NewReader(c.w, 0)
 	for range n {
 		began := time.Now()
-		if _, err := c.w.conn.Write(req); err != nil {
+		if _, err := c.w.Write(req); err != nil {
 			return err
 		}
-		if _, err := c.w.r.Next(); err != nil {
+		if _, err := r.Next(); err != nil {
 			return err
 		}
 		c.times = append(c.times, time.Since(began))
@@ -121,7 +122,7 @@ func BenchmarkLinux(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(func() { w.conn.Close() })
+		b.Cleanup(func() { w.Close() })
 		return &contender{d: d, w: w}
 	}
 	c := start(peer.CPmcd, "pipe binary /var/lib/pcp/pmdas/linux/pmdalinux")
@@ -168,7 +169,7 @@ func BenchmarkLinux(b *testing.B) {
 					n += len(s.Values)
 				}
 				*x = contender{d: x.d, w: x.w, ids: ids}
-				if err := x.w.conn.SetReadDeadline(time.Time{}); err != nil {
+				if err := x.w.SetReadDeadline(time.Time{}); err != nil {
 					b.Fatal(err)
 				}
 				return n

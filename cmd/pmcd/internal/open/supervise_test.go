@@ -105,7 +105,7 @@ func TestSupervision(t *testing.T) {
 	}
 	go func() {
 		for !stop.Load() {
-			if v, err := f.Fetch(pdu.NewPMID(299, 0, 1)); err != nil || v != 1 {
+			if v, err := f.Value(pdu.NewPMID(299, 0, 1)); err != nil || v != 1 {
 				goodEnded <- fmt.Errorf("after %d requests: value %d, %v", good.Load(), v, err)
 				return
 			}
@@ -125,11 +125,11 @@ func TestSupervision(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer f.Conn.Close()
+				defer f.Close()
 				var st daemon.AgentStatus
 				values := 0
 				if !peer.Until(60*time.Second, func() bool {
-					if _, err := f.Fetch(pdu.NewPMID(300+i, 0, 1)); err == nil {
+					if _, err := f.Value(pdu.NewPMID(300+i, 0, 1)); err == nil {
 						values++
 					}
 					st = agent(tt.what)
@@ -155,7 +155,7 @@ func TestSupervision(t *testing.T) {
 	if n := good.Load(); n < 100 {
 		t.Errorf("the good agent has answered %d requests only", n)
 	}
-	f.Conn.Close()
+	f.Close()
 
 	began := time.Now()
 	cancel()

@@ -1,10 +1,11 @@
 package pmcdtest
 
 import (
-	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,108 +26,159 @@ func Greeted(path string, timeout time.Duration) (net.Conn, error) {
 	return conn, nil
 }
 
-// A Client is a client of pmcd. It is for one goroutine.
-type Client struct{ Conn net.Conn }
+// A Client is a client of pmcd that sends PDUs as the test says. It is for one
+// goroutine.
+type Client struct {
+	net.Conn
+	From int32 // in the headers of PDUs that it sends
+	r    *pdu.Reader
+}
+
+// NewClient returns a client on a connection. It neither sends nor receives anything.
+func NewClient(conn net.Conn) *Client { return &Client{Conn: conn, r: pdu.NewReader(conn, 0)} }
 
 // Dial connects to a Unix domain socket and does the handshake.
-func Dial(sock string) (*Client, error) {
-	conn, err := Greeted(sock, 30*time.Second)
+func Dial(path string) (*Client, error) {
+	conn, err := net.Dial("unix", path)
 	if err != nil {
 		return nil, err
 	}
-	conn.SetDeadline(time.Time{})
-	b, _ := pdu.Append(nil, 0, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
-	b, _ = pdu.Append(b, 0, &pdu.Profile{})
-	_, err = conn.Write(b)
-	return &Client{conn}, err
+	c := NewClient(conn)
+	c.SetDeadline(time.Now().Add(30 * time.Second))
+	if err := c.Handshake(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return c, c.SetDeadline(time.Time{})
 }
 
-// Fetch returns the value of a metric, or the error that pmcd returns for it.
-func (f *Client) Fetch(id pdu.PMID) (uint32, error) {
-	b, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id}})
+// Handshake reads the greeting, which must be that of a client that is accepted, and
+// sends CREDS and a profile.
+func (c *Client) Handshake() error {
+	m, err := c.Next()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if _, err := f.Conn.Write(b); err != nil {
-		return 0, err
+	if e, ok := m.(*pdu.Error); !ok || e.Code != 0 {
+		return fmt.Errorf("greeting %+v", m)
+	}
+	return c.Send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
+}
+
+// Send sends PDUs with one write.
+func (c *Client) Send(ms ...pdu.Message) error {
+	var b []byte
+	for _, m := range ms {
+		var err error
+		if b, err = pdu.Append(b, c.From, m); err != nil {
+			return err
+		}
+	}
+	_, err := c.Write(b)
+	return err
+}
+
+// Next returns the next PDU.
+func (c *Client) Next() (pdu.Message, error) {
+	b, err := c.r.Next()
+	if err != nil {
+		return nil, err
+	}
+	_, m, err := pdu.Parse(slices.Clone(b)) // Parse aliases its input
+	return m, err
+}
+
+// Do sends a request and returns the reply, and the state changes that came before it.
+func (c *Client) Do(req pdu.Message) (reply pdu.Message, changes pdu.Errno, err error) {
+	if err := c.Send(req); err != nil {
+		return nil, 0, err
 	}
 	for {
-		head := make([]byte, pdu.HeaderLen)
-		if _, err := io.ReadFull(f.Conn, head); err != nil {
-			return 0, err
-		}
-		b := append(head, make([]byte, binary.BigEndian.Uint32(head)-pdu.HeaderLen)...)
-		if _, err := io.ReadFull(f.Conn, b[pdu.HeaderLen:]); err != nil {
-			return 0, err
-		}
-		_, m, err := pdu.Parse(b)
+		m, err := c.Next()
 		if err != nil {
-			return 0, err
+			return nil, changes, err
 		}
-		switch m := m.(type) {
-		case *pdu.Error: // state changes come first
-			if m.Code < 0 {
-				return 0, m.Code
-			}
-		case *pdu.Result:
-			if m.Sets[0].Err < 0 {
-				return 0, m.Sets[0].Err
-			}
-			return m.Sets[0].Values[0].Word, nil
+		if e, ok := m.(*pdu.Error); !ok || e.Code <= 0 {
+			return m, changes, nil
+		} else {
+			changes |= e.Code
 		}
 	}
 }
 
-// request sends PDUs and returns the reply to the last one. It skips state changes.
-func (f *Client) request(t *testing.T, ms ...pdu.Message) pdu.Message {
-	t.Helper()
-	var b []byte
-	var err error
-	for _, m := range ms {
-		if b, err = pdu.Append(b, 0, m); err != nil {
-			t.Fatal(err)
+// Fetch returns the values of metrics, and the state changes that came before them. An
+// ERROR is a pdu.Errno.
+func (c *Client) Fetch(ids ...pdu.PMID) (sets []pdu.ValueSet, changes pdu.Errno, err error) {
+	m, changes, err := c.Do(&pdu.Fetch{PMIDs: ids})
+	if err != nil {
+		return nil, changes, err
+	}
+	switch m := m.(type) {
+	case *pdu.Error:
+		return nil, changes, m.Code
+	case *pdu.Result:
+		return m.Sets, changes, nil
+	}
+	return nil, changes, fmt.Errorf("%v in reply to a fetch", m.Type())
+}
+
+// Value returns the value of a metric that has one value, which is a number of 32 bits.
+// The error can be that of the metric.
+func (c *Client) Value(id pdu.PMID) (uint32, error) {
+	sets, _, err := c.Fetch(id)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(sets) != 1:
+		return 0, fmt.Errorf("%d value sets", len(sets))
+	case sets[0].Err < 0:
+		return 0, sets[0].Err
+	case len(sets[0].Values) != 1:
+		return 0, fmt.Errorf("%d values", len(sets[0].Values))
+	}
+	return sets[0].Values[0].Word, nil
+}
+
+// Words returns a word for each value set: its value, if it has one of 32 bits, its
+// error, or the number of values.
+func Words(sets []pdu.ValueSet) string {
+	words := make([]string, len(sets))
+	for i, vs := range sets {
+		switch {
+		case vs.Err != 0:
+			words[i] = vs.Err.Name()
+		case len(vs.Values) == 1 && vs.Values[0].Block == nil:
+			words[i] = fmt.Sprint(vs.Values[0].Word)
+		default:
+			words[i] = fmt.Sprintf("[%d values]", len(vs.Values))
 		}
 	}
-	f.Conn.SetDeadline(time.Now().Add(time.Minute))
-	defer f.Conn.SetDeadline(time.Time{})
-	if _, err := f.Conn.Write(b); err != nil {
-		t.Fatal(err)
-	}
-	r := pdu.NewReader(f.Conn, 0)
-	for {
-		b, err := r.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, m, err := pdu.Parse(append([]byte(nil), b...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, ok := m.(*pdu.Error); !ok || e.Code < 0 {
-			return m
-		}
-	}
+	return strings.Join(words, " ")
 }
 
 // FetchAll fetches all metrics of the name space. It returns the number of values of
 // each, or the error of the metric, which is negative.
-func (f *Client) FetchAll(t *testing.T) map[pdu.PMID]int {
+func (c *Client) FetchAll(t *testing.T) map[pdu.PMID]int {
 	t.Helper()
-	names, ok := f.request(t, &pdu.PMNSTraverse{Name: ""}).(*pdu.PMNSNames)
+	c.SetDeadline(time.Now().Add(time.Minute))
+	defer c.SetDeadline(time.Time{})
+	m, _, err := c.Do(&pdu.PMNSTraverse{Name: ""})
+	names, ok := m.(*pdu.PMNSNames)
 	if !ok || len(names.Names) == 0 {
-		t.Fatalf("no names: %+v", names)
+		t.Fatalf("no names: %+v, %v", m, err)
 	}
 	values := make(map[pdu.PMID]int)
 	for chunk := range slices.Chunk(names.Names, 1000) {
-		ids, ok := f.request(t, &pdu.PMNSNames{Names: chunk}).(*pdu.PMNSIDs)
+		m, _, err := c.Do(&pdu.PMNSNames{Names: chunk})
+		ids, ok := m.(*pdu.PMNSIDs)
 		if !ok {
-			t.Fatal("no PMIDs")
+			t.Fatalf("no PMIDs: %+v, %v", m, err)
 		}
-		result, ok := f.request(t, &pdu.Fetch{PMIDs: ids.PMIDs}).(*pdu.Result)
-		if !ok {
-			t.Fatal("no values")
+		sets, _, err := c.Fetch(ids.PMIDs...)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, set := range result.Sets {
+		for _, set := range sets {
 			if values[set.PMID] = len(set.Values); set.Err < 0 {
 				values[set.PMID] = int(set.Err)
 			}

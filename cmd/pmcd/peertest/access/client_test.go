@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -26,14 +27,13 @@ var who = map[string]string{
 
 // A client is a connection to pmcd.
 type client struct {
-	t    *testing.T
-	conn net.Conn // nil if it was reset before it was there
-	r    *pdu.Reader
+	t                *testing.T
+	*pmcdtest.Client // nil if the connection was reset before it was there
 }
 
 func (c *client) close() {
-	if c.conn != nil {
-		c.conn.Close()
+	if c.Client != nil {
+		c.Close()
 	}
 }
 
@@ -62,7 +62,9 @@ func dial(t *testing.T, d *peer.Daemon, letter string) *client {
 	}
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	return &client{t, conn, pdu.NewReader(conn, 0)}
+	c := pmcdtest.NewClient(conn)
+	c.From = 7
+	return &client{t, c}
 }
 
 // dialAs connects to a Unix socket with the uid and gid of a user, which the
@@ -103,27 +105,6 @@ func dialAs(path, name string) (net.Conn, error) {
 	return net.FileConn(f)
 }
 
-func (c *client) send(ms ...pdu.Message) error {
-	var b []byte
-	for _, m := range ms {
-		var err error
-		if b, err = pdu.Append(b, 7, m); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	_, err := c.conn.Write(b)
-	return err
-}
-
-func (c *client) recv() (pdu.Message, error) {
-	b, err := c.r.Next()
-	if err != nil {
-		return nil, err
-	}
-	_, m, err := pdu.Parse(append([]byte(nil), b...))
-	return m, err
-}
-
 // code is the Errno of an ERROR.
 func code(m pdu.Message) (pdu.Errno, bool) {
 	e, ok := m.(*pdu.Error)
@@ -146,10 +127,10 @@ var seqnum = pdu.NewPMID(2, 0, 24)
 // connect says what the client gets from the greeting on.
 func (c *client) connect() string {
 	c.t.Helper()
-	if c.conn == nil {
+	if c.Client == nil {
 		return reset
 	}
-	m, err := c.recv()
+	m, err := c.Next()
 	switch e, _ := code(m); {
 	case errors.Is(err, syscall.ECONNRESET):
 		return reset
@@ -189,7 +170,7 @@ func (c *client) rights(greet bool) string {
 // answer sends one request and says what came of it.
 func (c *client) answer(m pdu.Message) string {
 	c.t.Helper()
-	if err := c.send(m, strange); err != nil {
+	if err := c.Send(m, strange); err != nil {
 		return err.Error()
 	}
 	what := "-"
@@ -197,7 +178,7 @@ func (c *client) answer(m pdu.Message) string {
 		what = ""
 	}
 	for {
-		reply, err := c.recv()
+		reply, err := c.Next()
 		if err != nil {
 			return err.Error()
 		}
@@ -220,7 +201,7 @@ func (c *client) answer(m pdu.Message) string {
 // end returns the error with which a reload ends the connection, or the kind
 // of end without one.
 func (c *client) end() string {
-	m, err := c.recv()
+	m, err := c.Next()
 	if err == nil {
 		if e, ok := code(m); ok {
 			return e.Name()

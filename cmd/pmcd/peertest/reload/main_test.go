@@ -4,18 +4,17 @@ package reload
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -49,8 +48,7 @@ func start(t *testing.T, path string, c peer.Config) (d *peer.Daemon, stop func(
 // A conn speaks to pmcd.
 type conn struct {
 	t *testing.T
-	net.Conn
-	r *pdu.Reader
+	*pmcdtest.Client
 }
 
 // connect connects to the Unix socket or, if from is not "", from that address
@@ -72,8 +70,8 @@ func connect(t *testing.T, d *peer.Daemon, from string) (c *conn, greeting *pdu.
 	}
 	t.Cleanup(func() { nc.Close() })
 	nc.SetDeadline(time.Now().Add(2 * time.Minute))
-	c = &conn{t, nc, pdu.NewReader(nc, 0)}
-	m, err := c.next()
+	c = &conn{t, pmcdtest.NewClient(nc)}
+	m, err := c.Next()
 	if err != nil {
 		return c, nil
 	}
@@ -90,69 +88,34 @@ func dial(t *testing.T, d *peer.Daemon) *conn {
 
 func (c *conn) send(ms ...pdu.Message) {
 	c.t.Helper()
-	var b []byte
-	var err error
-	for _, m := range ms {
-		if b, err = pdu.Append(b, 0, m); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-	if _, err := c.Write(b); err != nil {
+	if err := c.Send(ms...); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *conn) next() (pdu.Message, error) {
-	b, err := c.r.Next()
-	if err != nil {
-		return nil, err
-	}
-	_, m, err := pdu.Parse(b)
-	return m, err
-}
-
-// do sends a request and returns the answer.
+// do sends a request and returns the next PDU, which may be state changes.
 func (c *conn) do(m pdu.Message) pdu.Message {
 	c.t.Helper()
 	c.send(m)
-	reply, err := c.next()
+	reply, err := c.Next()
 	if err != nil {
 		c.t.Fatalf("no reply: %v", err)
 	}
 	return reply
 }
 
-// fetch returns the values of metrics without instances, and the state changes
-// that came before.
+// fetch returns a word for each metric (see pmcdtest.Words), and the state changes that
+// came before.
 func (c *conn) fetch(ids ...pdu.PMID) (values string, changes pdu.Errno) {
 	c.t.Helper()
-	m := c.do(&pdu.Fetch{PMIDs: ids})
-	if e, ok := m.(*pdu.Error); ok && e.Code > 0 {
-		changes = e.Code
-		var err error
-		if m, err = c.next(); err != nil {
-			c.t.Fatal(err)
-		}
+	sets, changes, err := c.Fetch(ids...)
+	if e := pdu.Errno(0); errors.As(err, &e) {
+		return e.Name(), changes
 	}
-	switch m := m.(type) {
-	case *pdu.Error:
-		return m.Code.Name(), changes
-	case *pdu.Result:
-		words := make([]string, len(m.Sets))
-		for i, vs := range m.Sets {
-			switch {
-			case vs.Err != 0:
-				words[i] = vs.Err.Name()
-			case len(vs.Values) > 0 && vs.Values[0].Block == nil:
-				words[i] = fmt.Sprint(vs.Values[0].Word)
-			default:
-				words[i] = fmt.Sprintf("[%d values]", len(vs.Values))
-			}
-		}
-		return strings.Join(words, " "), changes
+	if err != nil {
+		c.t.Fatal(err)
 	}
-	c.t.Fatalf("%v in reply to a fetch", m.Type())
-	return "", 0
+	return pmcdtest.Words(sets), changes
 }
 
 // ended waits until the daemon has closed the connection.

@@ -278,6 +278,7 @@ func TestPeerSession(t *testing.T) {
 		}
 	})
 	const (
+		both     = "0 [0 values]" // digits are replaced by 0
 		no       = "PM_ERR_NOAGENT"
 		name     = "1 [253.0.0]"
 		notfound = "PM_ERR_NAME"
@@ -289,30 +290,30 @@ func TestPeerSession(t *testing.T) {
 		changes string // of state, and of pmcd.seqnum
 		names   string
 	}{
-		{"HUP, nothing has changed", nothing, "0 0", "0 +0", name},
-		{"HUP, an agent is dead", func() { p.kill("pmdasimple") }, "0 0", "3 +2", name},
-		{"HUP, another command", put("conf", lines(p.agents[0], another, p.agents[2])+rules), "0 0", "5 +1", name},
-		{"HUP, another name of an agent", put("conf", lines(p.agents[0], "simpler"+strings.TrimPrefix(another, "simple"), p.agents[2])+rules), "0 0", "0 +0", name},
+		{"HUP, nothing has changed", nothing, both, "0 +0", name},
+		{"HUP, an agent is dead", func() { p.kill("pmdasimple") }, both, "3 +2", name},
+		{"HUP, another command", put("conf", lines(p.agents[0], another, p.agents[2])+rules), both, "5 +1", name},
+		{"HUP, another name of an agent", put("conf", lines(p.agents[0], "simpler"+strings.TrimPrefix(another, "simple"), p.agents[2])+rules), both, "0 +0", name},
 		{"HUP, an agent less", put("conf", lines(p.agents[0], another)+rules), "0 " + no, "4 +0", name},
 		{"HUP, an agent that fails", put("conf", lines(p.agents[0], fails)+rules), no + " " + no, "4 +0", name},
 		{"HUP, the same again", nothing, no + " " + no, "2 +1", name},
-		{"HUP, as at first", put("conf", all+rules), "0 0", "1 +2", name},
-		{"HUP, the last line is bad", put("conf", lines(p.agents[0], p.agents[1], "foo 12 pipe nonsense")+rules), "0 0", "0 +0", name},
-		{"HUP, the bad file again", nothing, "0 0", "0 +0", name},
-		{"HUP, another line is bad", put("conf", lines(p.agents[0], "foo 12 pipe nonsense", p.agents[1], p.agents[2])+rules), "0 0", "0 +0", name},
-		{"HUP, bad quote", put("conf", all+"\"foo 12\n"), "0 0", "0 +0", name},
-		{"HUP, clash of domains", put("conf", all+lines("foo 29 dso f /f")), "0 0", "0 +0", name},
-		{"HUP, bad rules", put("conf", all+"[access]\nallow *: frobnicate;\n"), "0 0", "0 +0", name},
-		{"HUP, no rules", put("conf", all+"[access]\n"), "0 0", "0 +0", name},
-		{"HUP, unknown user", put("conf", all+"[access]\nallow users nosuchuser : all;\n"), "0 0", "0 +0", name},
-		{"HUP, no agents", put("conf", "# none\n"), "0 0", "0 +0", name},
-		{"HUP, no file", remove("conf"), "0 0", "0 +0", name},
-		{"HUP, a file again", put("conf", all+rules), "0 0", "0 +0", name},
-		{"HUP, bad .access", put("conf.access", "allow *: frobnicate;\n"), "0 0", "0 +0", name},
-		{"HUP, empty .access", put("conf.access", ""), "0 0", "0 +0", name},
-		{"HUP, no .access", remove("conf.access"), "0 0", "0 +0", name},
-		{"HUP, names", put("pmns", strings.Replace(string(pmns), "numfetch", "fetches", 1)), "0 0", "0 +0", notfound},
-		{"HUP, the same names", put("pmns", string(pmns)), "0 0", "0 +0", name},
+		{"HUP, as at first", put("conf", all+rules), both, "1 +2", name},
+		{"HUP, the last line is bad", put("conf", lines(p.agents[0], p.agents[1], "foo 12 pipe nonsense")+rules), both, "0 +0", name},
+		{"HUP, the bad file again", nothing, both, "0 +0", name},
+		{"HUP, another line is bad", put("conf", lines(p.agents[0], "foo 12 pipe nonsense", p.agents[1], p.agents[2])+rules), both, "0 +0", name},
+		{"HUP, bad quote", put("conf", all+"\"foo 12\n"), both, "0 +0", name},
+		{"HUP, clash of domains", put("conf", all+lines("foo 29 dso f /f")), both, "0 +0", name},
+		{"HUP, bad rules", put("conf", all+"[access]\nallow *: frobnicate;\n"), both, "0 +0", name},
+		{"HUP, no rules", put("conf", all+"[access]\n"), both, "0 +0", name},
+		{"HUP, unknown user", put("conf", all+"[access]\nallow users nosuchuser : all;\n"), both, "0 +0", name},
+		{"HUP, no agents", put("conf", "# none\n"), both, "0 +0", name},
+		{"HUP, no file", remove("conf"), both, "0 +0", name},
+		{"HUP, a file again", put("conf", all+rules), both, "0 +0", name},
+		{"HUP, bad .access", put("conf.access", "allow *: frobnicate;\n"), both, "0 +0", name},
+		{"HUP, empty .access", put("conf.access", ""), both, "0 +0", name},
+		{"HUP, no .access", remove("conf.access"), both, "0 +0", name},
+		{"HUP, names", put("pmns", strings.Replace(string(pmns), "numfetch", "fetches", 1)), both, "0 +0", notfound},
+		{"HUP, the same names", put("pmns", string(pmns)), both, "0 +0", name},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			var before [2]int
