@@ -3,7 +3,7 @@
 package plugintest
 
 import (
-	"io"
+	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -151,44 +152,19 @@ func runPmcd(t *testing.T, path, line string) (value int32, log string) {
 	return fetch(t, conn), ""
 }
 
-// fetch fetches metric 400.0.1.
-func fetch(t *testing.T, conn io.ReadWriter) int32 {
+// fetch returns the value of metric 400.0.1, or the error in place of it.
+func fetch(t *testing.T, conn net.Conn) int32 {
 	t.Helper()
-	var b []byte
-	var err error
-	for _, msg := range []pdu.Message{
-		&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{},
-		&pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(400, 0, 1)}},
-	} {
-		if b, err = pdu.Append(b, 0, msg); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r := pdu.NewReader(conn, 0)
-	if _, err := r.Next(); err != nil { // the greeting
+	c := pmcdtest.NewClient(conn)
+	if err := c.Handshake(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Write(b); err != nil {
+	v, err := c.Value(pdu.NewPMID(400, 0, 1))
+	if e := pdu.Errno(0); errors.As(err, &e) {
+		return int32(e)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	for {
-		b, err := r.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch _, msg, err := pdu.Parse(b); msg := msg.(type) {
-		case *pdu.Error: // a state change comes ahead of the reply
-			if msg.Code <= 0 {
-				return int32(msg.Code)
-			}
-		case *pdu.Result:
-			if vs := msg.Sets[0]; len(vs.Values) == 1 {
-				return int32(vs.Values[0].Word)
-			} else {
-				return int32(vs.Err)
-			}
-		default:
-			t.Fatalf("got %T, %v", msg, err)
-		}
-	}
+	return int32(v)
 }
