@@ -1,11 +1,13 @@
-// Package daemon is the collector: it answers PCP clients by asking agents.
+// Package daemon is the collector: it answers PCP clients by asking agents. A [Daemon]
+// is configured, run, reloaded and asked for its status. Its parts are packages of
+// their own:
 //
-//	client socket -> conn.Acceptor: accepts, greets, watches idle connections
-//	              -> session: frames, then one request after the other
-//	              -> dispatch: access check, handler by PDU type
-//	              -> routes: domain -> agent, name tree; one immutable snapshot
-//	              -> transport.Transport: a PDU out and a PDU back
-//	              -> one reply, one write
+//	conn      accepts, greets and watches connections of clients
+//	session   reads requests, checks rights, asks agents, replies
+//	routes    domain -> agent, name tree; one immutable snapshot
+//	agentset  starts and supervises agents
+//	reload    reads configuration and puts it in force
+//	diag      event trace, debug options, log limiter
 //
 // An idle connection uses no goroutine. A session waits only for the agents that its
 // request names. Package daemon starts no process, reads no flag and no environment,

@@ -50,7 +50,7 @@ func TestPackages(t *testing.T) {
 	n := 0
 	for pkg := range strings.FieldsSeq(string(out)) {
 		pkg = strings.TrimPrefix(pkg, "github.com/gopcp/pmcd/")
-		if strings.HasPrefix(pkg, "cmd/") || strings.HasPrefix(pkg, "daemon/") {
+		if strings.HasPrefix(pkg, "cmd/") || pkg == "daemon/internal/testutil" {
 			continue
 		}
 		n++
@@ -61,10 +61,35 @@ func TestPackages(t *testing.T) {
 	if n < 20 {
 		t.Errorf("go list knows %d packages", n)
 	}
-	for _, m := range regexp.MustCompile("`((?:agents|pdu|pmcdconf|pmnsload|access|etc|bench|docs)(?:/[a-z0-9]+)*)`").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile("`((?:agents|daemon|pdu|pmcdconf|pmnsload|access|etc|bench|docs)(?:/[a-z0-9]+)*)`").FindAllStringSubmatch(text, -1) {
 		if _, err := os.Stat(filepath.Join(repo, m[1])); err != nil {
 			t.Errorf("docs/architecture.md has %s: %v", m[1], err)
 		}
+	}
+}
+
+// The functions that docs/architecture.md says a request passes are methods of the
+// daemon or of its connections to agents.
+func TestWayOfARequest(t *testing.T) {
+	_, text, ok := strings.Cut(read(t, "docs/architecture.md"), "\n## A request's way\n")
+	text, _, ok2 := strings.Cut(text, "\n## ")
+	if !ok || !ok2 {
+		t.Fatal("docs/architecture.md has no way of a request")
+	}
+	var all strings.Builder
+	for _, text := range goFiles(t, "daemon", "agents/transport", "agents/wire") {
+		all.WriteString(text)
+	}
+	n := 0
+	for _, m := range regexp.MustCompile("`([A-Za-z]+)\\.([A-Za-z]+)`").FindAllStringSubmatch(text, -1) {
+		n++
+		method := regexp.MustCompile(`(?m)^func \(\w+ \*?` + m[1] + `\) ` + m[2] + `\(`)
+		if !method.MatchString(all.String()) {
+			t.Errorf("there is no method %s of a type %s", m[2], m[1])
+		}
+	}
+	if n < 40 {
+		t.Errorf("only %d methods", n)
 	}
 }
 

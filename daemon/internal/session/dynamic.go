@@ -139,13 +139,13 @@ func (r nameRequest) askName(root pmnsload.DynamicRoot, req pdu.Message) (m pdu.
 	if r.req, err = pdu.Append(r.req[:0], 0, req); err != nil {
 		return nil, err
 	}
-	a, l, err := r.available(root.Domain)
+	a, c, err := r.available(root.Domain)
 	if err != nil {
 		r.noteNames(root, err, false)
 		return nil, err
 	}
-	defer l.Release()
-	m, err = r.askAgent(a, l, nil, r.req)
+	defer c.Release()
+	m, err = r.askAgent(a, c, nil, r.req)
 	if t, ok := req.(*pdu.PMNSTraverse); ok && t.Name == root.Name {
 		answer := err
 		if names, ok := m.(*pdu.PMNSNames); ok && err == nil && names.Err != 0 {

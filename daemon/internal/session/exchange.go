@@ -20,27 +20,27 @@ type exchange struct {
 // roundTrip sends call and appends the answer to *dst. If that is an ERROR
 // PDU, or there is none, *dst stays as it was and the error, which errnoOf
 // knows, says why.
-func (r exchange) roundTrip(a *agentset.Agent, l *agentset.Conn, call *transport.Call, dst *[]byte) error {
+func (r exchange) roundTrip(a *agentset.Agent, c *agentset.Conn, call *transport.Call, dst *[]byte) error {
 	call.Turn = r.turn
 	call.MayBlock = r.conn.Exclusive()
-	reply, err := l.Send(call)
+	reply, err := c.Send(call)
 	if err != nil {
-		r.srv.cfg.Trace.Failure(true, l.Out, call.Req, err, errnoOf(err))
-		return l.TransportError(err)
+		r.srv.cfg.Trace.Failure(true, c.Out, call.Req, err, errnoOf(err))
+		return c.TransportError(err)
 	}
-	return r.receive(a, l, call, reply, dst)
+	return r.receive(a, c, call, reply, dst)
 }
 
 // receive is the second half of roundTrip.
-func (r exchange) receive(a *agentset.Agent, l *agentset.Conn, call *transport.Call, reply transport.Reply, dst *[]byte) error {
+func (r exchange) receive(a *agentset.Agent, c *agentset.Conn, call *transport.Call, reply transport.Reply, dst *[]byte) error {
 	n, since := len(*dst), time.Now()
 	b, err := reply.Recv(*dst)
 	if err != nil {
 		if err == transport.ErrLate {
 			a.RequestAbandoned()
 		}
-		r.srv.cfg.Trace.Failure(false, l.In, call.Req, err, errnoOf(err))
-		return l.TransportError(err)
+		r.srv.cfg.Trace.Failure(false, c.In, call.Req, err, errnoOf(err))
+		return c.TransportError(err)
 	}
 	if !call.Batched {
 		since = call.Began
@@ -53,7 +53,7 @@ func (r exchange) receive(a *agentset.Agent, l *agentset.Conn, call *transport.C
 	}
 	var e pdu.Error
 	if _, err := pdu.ParseInto(b[n:], &e); err != nil {
-		return l.ProtocolError(err)
+		return c.ProtocolError(err)
 	}
 	*dst = b[:n]
 	_, asked, _ := pdu.Header(call.Req)
@@ -63,11 +63,11 @@ func (r exchange) receive(a *agentset.Agent, l *agentset.Conn, call *transport.C
 	case e.Code >= 0: // never a valid answer
 		return pdu.ErrnoGeneric
 	}
-	r.srv.cfg.Trace.Failure(false, l.In, call.Req, e.Code, e.Code)
+	r.srv.cfg.Trace.Failure(false, c.In, call.Req, e.Code, e.Code)
 	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
 		switch asked { // a PMDA that says so is lost, for these
 		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
-			l.Disconnect(fmt.Errorf("it replied with an error that ends the connection: %w", e.Code))
+			c.Disconnect(fmt.Errorf("it replied with an error that ends the connection: %w", e.Code))
 		}
 	}
 	return e.Code
@@ -106,15 +106,15 @@ func (r exchange) receiveMessage(p *subrequest, m pdu.Message) error {
 
 // available is acquire for a request that a fence stops.
 func (r exchange) available(domain int) (*agentset.Agent, *agentset.Conn, error) {
-	a, l := r.acquire(domain)
+	a, c := r.acquire(domain)
 	switch {
-	case l == nil:
+	case c == nil:
 		return a, nil, pdu.ErrnoNoAgent
 	case a.Fenced():
-		l.Release()
+		c.Release()
 		return a, nil, pdu.ErrnoPMDAFenced
 	}
-	return a, l, nil
+	return a, c, nil
 }
 
 // acquire returns the agent of a domain, nil if there is none, and the connection
@@ -126,10 +126,10 @@ func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
 		if a == nil {
 			return nil, nil
 		}
-		l := a.AwaitConn()
-		if l != nil && l.Acquire() {
+		c := a.AwaitConn()
+		if c != nil && c.Acquire() {
 			r.asked.add(domain)
-			return a, l
+			return a, c
 		}
 		now := r.srv.cfg.Routes()
 		if now == r.routes {
@@ -142,19 +142,19 @@ func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
 // ask sends a request to the agent of a domain and leaves the answer in r.ans;
 // m is what that says. unknown is the error for a domain without an agent.
 func (r exchange) ask(domain int, profile *pdu.Profile, req []byte, unknown pdu.Errno) (m pdu.Message, err error) {
-	a, l, err := r.available(domain)
+	a, c, err := r.available(domain)
 	switch {
 	case a == nil:
 		return nil, unknown
 	case err != nil:
 		return nil, err
 	}
-	defer l.Release()
-	return r.askAgent(a, l, profile, req)
+	defer c.Release()
+	return r.askAgent(a, c, profile, req)
 }
 
-// askAgent is ask for an agent whose connection l the caller holds.
-func (r exchange) askAgent(a *agentset.Agent, l *agentset.Conn, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
+// askAgent is ask for an agent whose connection c the caller holds.
+func (r exchange) askAgent(a *agentset.Agent, c *agentset.Conn, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
 	r.call = transport.Call{
 		Origin:  agents.Origin{Client: r.id.num},
 		Profile: profile,
@@ -165,12 +165,12 @@ func (r exchange) askAgent(a *agentset.Agent, l *agentset.Conn, profile *pdu.Pro
 		r.call.Origin.Context = r.contexts.current
 	}
 	r.ans = r.ans[:0]
-	if err := r.roundTrip(a, l, &r.call, &r.ans); err != nil {
+	if err := r.roundTrip(a, c, &r.call, &r.ans); err != nil {
 		return nil, err
 	}
 	// What cannot be decoded here cannot be at the client's either.
 	if _, m, err = pdu.Parse(r.ans); err != nil {
-		return nil, l.ProtocolError(err)
+		return nil, c.ProtocolError(err)
 	}
 	return m, nil
 }

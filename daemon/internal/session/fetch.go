@@ -121,24 +121,24 @@ func (r fetchRequest) fetchOne(call *transport.Call, domain int, high bool) erro
 // askOne has the RESULT of the one agent of a fetch behind start bytes of
 // r.out.
 func (r fetchRequest) askOne(call *transport.Call, domain, start int) error {
-	a, l, err := r.available(domain)
+	a, c, err := r.available(domain)
 	if err != nil {
 		return err
 	}
-	defer l.Release()
+	defer c.Release()
 	r.call = *call
-	if err := r.roundTrip(a, l, &r.call, &r.out); err != nil {
+	if err := r.roundTrip(a, c, &r.call, &r.out); err != nil {
 		return err
 	}
 	b := r.out[start:]
-	return r.checked(a, l, b, pdu.CheckResult(b, r.fetchPDU.PMIDs))
+	return r.checked(a, c, b, pdu.CheckResult(b, r.fetchPDU.PMIDs))
 }
 
 // checked is told what is wrong with b, the RESULT of an agent. If nothing is it
 // passes on the state changes in it.
-func (r fetchRequest) checked(a *agentset.Agent, l *agentset.Conn, b []byte, err error) error {
+func (r fetchRequest) checked(a *agentset.Agent, c *agentset.Conn, b []byte, err error) error {
 	if err != nil {
-		return l.ProtocolError(fmt.Errorf("in answer to FETCH: %w", err))
+		return c.ProtocolError(fmt.Errorf("in answer to FETCH: %w", err))
 	}
 	if flags := pdu.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange

@@ -62,12 +62,12 @@ func (r request) labels(b []byte) error {
 	return r.write(r.ans)
 }
 
-// knowsNoLabels reports whether the agent of l is a DSO older than labels. In C pmcd's
+// knowsNoLabels reports whether the agent of c is a DSO older than labels. In C pmcd's
 // process those have the label of their domain from pmcd, newer ones from
 // PCP's library.
-func knowsNoLabels(l *agentset.Conn) bool {
+func knowsNoLabels(c *agentset.Conn) bool {
 	const withLabels = 7 // PMDA_INTERFACE_7
-	return l != nil && l.Interface != 0 && l.Interface < withLabels
+	return c != nil && c.Interface != 0 && c.Interface < withLabels
 }
 
 // agentLabel is the label of the domain of an agent that has none: the name,

@@ -53,24 +53,24 @@ func (t *subtrees) probe(key subtree) {
 // askNames asks an agent for the names of a dynamic root and returns why there is
 // no answer.
 func (t *subtrees) askNames(a *agentset.Agent, root string) error {
-	l := a.Conn()
-	if l == nil || !l.Acquire() {
+	c := a.Conn()
+	if c == nil || !c.Acquire() {
 		return pdu.ErrnoNoAgent
 	}
-	defer l.Release()
+	defer c.Release()
 	const noClient = -1 // no client has this number
 	call := transport.Call{Origin: agents.Origin{Client: noClient}, Timeout: t.timeout()}
 	var err error
 	if call.Req, err = pdu.Append(nil, 0, &pdu.PMNSTraverse{Name: root}); err != nil {
 		return err
 	}
-	b, err := transport.Do(l, &call, nil)
+	b, err := transport.Do(c, &call, nil)
 	if err != nil {
-		return l.TransportError(err)
+		return c.TransportError(err)
 	}
 	_, m, err := pdu.Parse(b)
 	if err != nil {
-		return l.ProtocolError(err)
+		return c.ProtocolError(err)
 	}
 	switch m := m.(type) {
 	case *pdu.PMNSNames:
