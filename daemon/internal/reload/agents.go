@@ -14,8 +14,8 @@ import (
 // warnChanged logs which agents run something that has changed on disk.
 func (r *Reloader) warnChanged(agents []*agentset.Agent) {
 	for _, a := range agents {
-		if l := a.Conn(); l != nil && l.Changed != nil {
-			if err := l.Changed(); err != nil {
+		if c := a.Conn(); c != nil && c.Changed != nil {
+			if err := c.Changed(); err != nil {
 				r.cfg.Log.Warn(err.Error())
 			}
 		}
@@ -42,7 +42,7 @@ func (r *Reloader) restartDead(ctx context.Context) {
 	r.cfg.Clients.Notify(pdu.StateRestartAgent | added(dead))
 }
 
-// added is the state change after list was started.
+// added returns the state change after list was started.
 func added(list []*agentset.Agent) int32 {
 	for _, a := range list {
 		if a.Conn() != nil {
@@ -52,8 +52,9 @@ func added(list []*agentset.Agent) int32 {
 	return 0
 }
 
-// reconcile makes the agents those of conf: what has not changed goes on, what
-// has gone is dropped, what is new, changed or dead is started.
+// reconcile makes the agents those of conf: agents that have not changed go on, those
+// that are not in conf any more are stopped, and those that are new, changed or down
+// are started.
 func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	old := r.cfg.Routes.Load()
 	list := make([]*agentset.Agent, len(conf.Agents))

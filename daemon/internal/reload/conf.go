@@ -25,7 +25,7 @@ func confVersionOf(path string) confVersion {
 	return s
 }
 
-// A confRead is what came of reading the configuration.
+// A confRead is the result of reading the configuration.
 type confRead struct {
 	seen confVersion
 	conf *pmcdconf.Config
@@ -88,7 +88,7 @@ func (r *Reloader) reloadConf(ctx context.Context) error {
 	return err
 }
 
-// takeConf is reloadConf when it is known what there is.
+// takeConf puts in force what reloadConf has read, if it is new and valid.
 func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 	path := r.cfg.ConfigFile
 	switch {
@@ -101,8 +101,8 @@ func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 		r.restartDead(ctx)
 		return nil
 	}
-	// The time of a file that is rejected is not remembered as confVersion: as long as
-	// it is not in force, each reload says so.
+	// The version of a file that is rejected does not become conf.version: as long as it
+	// is not in force, each reload says so.
 	//
 	// C pmcd differs: the second reload takes it for unchanged.
 	again := got.seen == r.conf.rejected

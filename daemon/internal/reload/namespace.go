@@ -62,7 +62,7 @@ type nameState struct {
 	first   namesRead
 }
 
-// A namesRead is what came of reading the name space.
+// A namesRead is the result of reading the name space.
 type namesRead struct {
 	seen     fileVersion
 	tree     *pmnsload.Tree // nil if it has not changed
@@ -148,7 +148,7 @@ func (r *Reloader) ReloadNames(ctx context.Context) error {
 		return err
 	}
 	r.cfg.Debug.Printf(diag.DebugPMNS, "PMNS %q has %d names", ns, got.tree.Len())
-	r.names.version = got.seen // not before: as long as it is not in use, each reload says so
+	r.names.version = got.seen // only now: as long as the file is not in use, each reload says so
 	r.cfg.Routes.Store(r.cfg.Routes.Load().WithTree(got.tree))
 	return nil
 }

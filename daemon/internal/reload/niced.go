@@ -7,10 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runNiced returns what f returns, which computes with less right to a CPU than
-// sessions: they would wait for a slice of its time otherwise. It is for a
-// goroutine that ends then, and its thread with it, which could not get its right
-// back. The main thread does not end, and is what the process is judged by.
+// runNiced runs f at a lower scheduling priority, and returns what f returns. Without,
+// sessions would wait until the kernel takes the CPU from f. The calling goroutine
+// should end soon: its thread ends with it, as it cannot get its priority back. The
+// main thread does not end, and its priority is shown as that of the process, so f
+// does not run on it.
 func runNiced[T any](f func() T) T {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
@@ -26,8 +27,8 @@ func runNiced[T any](f func() T) T {
 	return f()
 }
 
-// await returns what f returns. If ctx ends first that is an error, and f is
-// left alone: there is no end to how long a file or a name server can take.
+// await returns what f returns. If ctx ends first that is an error, and f goes on
+// alone: a file or a name server can take any time.
 func await[T any](ctx context.Context, f func() T) (v T, err error) {
 	c := make(chan T, 1)
 	go func() { c <- f() }()

@@ -57,8 +57,8 @@ type Config struct {
 
 // A Reloader reads configuration and puts it in force.
 //
-// Load is called first. TakeNames, Reload and ReloadNames are called one at a time,
-// and Watch by one goroutine. Any goroutine may call the other methods.
+// Load is called first. Named, TakeNames, Reload and ReloadNames are called one at a
+// time, and Watch by one goroutine. Any goroutine may call the other methods.
 type Reloader struct {
 	cfg   Config
 	plain *zap.Logger
@@ -118,7 +118,7 @@ func (r *Reloader) read() (*pmcdconf.Config, *pmnsload.Tree, error) {
 		return e.Conf, e.Names, nil
 	}
 	if r.cfg.Watch {
-		r.watchedBefore = r.watched()
+		r.watchedBefore = newWatchList(&r.cfg).versions()
 	}
 	reading := make(chan struct{})
 	r.names.reading = reading

@@ -22,14 +22,15 @@ const (
 	watchAgain = 10 * time.Second // between two looks if nothing can be watched
 )
 
-// Watch asks for a reload when a file of the configuration is another one than
-// it was, until ctx ends. What is watched are directories: a watch on a file
-// would stay with the old file when another gets its name.
+// Watch requests a reload when a file of the configuration has changed, until ctx
+// ends. It watches directories: a watch on a file would stay with the old file when
+// another gets its name.
 func (r *Reloader) Watch(ctx context.Context) {
+	list := newWatchList(&r.cfg)
 	for {
 		// In this order: what changes after the look is an event.
-		w, err := r.watcher()
-		now := r.watched()
+		w, err := list.watch()
+		now := list.versions()
 		if changed := differences(r.watchedBefore, now); len(changed) > 0 {
 			r.cfg.Log.Info("changed: " + strings.Join(changed, ", "))
 			r.requestReload()
@@ -75,21 +76,23 @@ func quiet(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error)
 	}
 }
 
-// watchFiles are the files of the configuration, and directories all of whose
-// files belong to it.
-func (r *Reloader) watchFiles() (files, dirs []string) {
-	files = []string{r.cfg.ConfigFile, r.cfg.ConfigFile + ".access", r.cfg.Namespace.Path}
-	if labels := r.cfg.LabelDir; labels != "" {
-		files = append(files, filepath.Join(labels, "labels.conf"))
-		dirs = []string{filepath.Join(labels, "labels"), filepath.Join(labels, "labels", "optional")}
+// A watchList is the files of the configuration, and directories all of whose files
+// belong to it.
+type watchList struct{ files, dirs []string }
+
+func newWatchList(cfg *Config) watchList {
+	l := watchList{files: []string{cfg.ConfigFile, cfg.ConfigFile + ".access", cfg.Namespace.Path}}
+	if labels := cfg.LabelDir; labels != "" {
+		l.files = append(l.files, filepath.Join(labels, "labels.conf"))
+		l.dirs = []string{filepath.Join(labels, "labels"), filepath.Join(labels, "labels", "optional")}
 	}
-	return files, dirs
+	return l
 }
 
-// watched returns the versions of the files of the configuration that are there now.
-func (r *Reloader) watched() map[string]fileVersion {
-	files, dirs := r.watchFiles()
-	for _, dir := range dirs {
+// versions returns the versions of the files that are there now.
+func (l watchList) versions() map[string]fileVersion {
+	files := slices.Clone(l.files)
+	for _, dir := range l.dirs {
 		entries, _ := os.ReadDir(dir) // none if it is not there
 		for _, e := range entries {
 			if !strings.HasPrefix(e.Name(), ".") {
@@ -123,15 +126,14 @@ func differences(a, b map[string]fileVersion) []string {
 	return names
 }
 
-// watcher watches all directories where a change can make a file of the
-// configuration another one.
-func (r *Reloader) watcher() (*fsnotify.Watcher, error) {
+// watch watches all directories where a change can replace a file of the list.
+func (l watchList) watch() (*fsnotify.Watcher, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err
 	}
-	files, dirs := r.watchFiles()
-	for _, dir := range dirs {
+	files := slices.Clone(l.files)
+	for _, dir := range l.dirs {
 		files = append(files, filepath.Join(dir, "any"))
 	}
 	where := make(map[string]bool)

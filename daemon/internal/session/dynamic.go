@@ -57,13 +57,13 @@ func (r nameRequest) traverseDynamic(root pmnsload.DynamicRoot, m *pdu.PMNSTrave
 	return r.reply(names)
 }
 
-// addNames adds the names of runs to r.namesOutOut, asking agents for several
+// addNames adds the names of runs to r.namesOut, asking agents for several
 // dynamic roots before it waits for the first. A root whose agent cannot tell the
 // names below it is itself in the list, as if it were a leaf, and the rest is
 // complete. PM_ERR_NAME says that there is nothing below the root.
 func (r nameRequest) addNames(runs []pmnsload.Stretch) {
 	defer r.reset()
-	r.subs = slices.Grow(r.subs[:0], askAhead) // calls on their way stay where they are
+	r.subs = slices.Grow(r.subs[:0], askAhead) // calls in progress must not move
 	call := transport.Call{
 		Origin:  agents.Origin{Client: r.id.num},
 		Timeout: r.srv.cfg.RequestTimeout(),
@@ -82,7 +82,7 @@ func (r nameRequest) addNames(runs []pmnsload.Stretch) {
 		if run.Root == nil {
 			continue
 		}
-		// All answers are received, also those that are of no use any more.
+		// Every answer is received, even if it is of no use any more.
 		p := &r.subs[i%askAhead]
 		var answer pdu.PMNSNames
 		err, asked := unsent[i%askAhead], false
@@ -118,11 +118,11 @@ func (r nameRequest) dropStrays(root pmnsload.DynamicRoot, names *pdu.PMNSNames)
 	n := len(names.Names)
 	names.Names = slices.DeleteFunc(names.Names, func(name string) bool { return !atOrBelow(root.Name, name) })
 	if n -= len(names.Names); n > 0 {
-		who := fmt.Sprintf("the agent of domain %d", root.Domain)
+		from := fmt.Sprintf("the agent of domain %d", root.Domain)
 		if a := r.routes.Agent(root.Domain); a != nil {
-			who = fmt.Sprintf("agent %q (dom %d)", a.Name(), a.Domain)
+			from = fmt.Sprintf("agent %q (dom %d)", a.Name(), a.Domain)
 		}
-		r.srv.cfg.Limiter.Printf(fmt.Sprint("stray names ", root.Domain), "PMNS: %s gave %d names that are not below %q; they are left out", who, n, root.Name)
+		r.srv.cfg.Limiter.Printf(fmt.Sprint("stray names ", root.Domain), "PMNS: %s gave %d names that are not below %q; they are left out", from, n, root.Name)
 	}
 }
 

@@ -65,7 +65,7 @@ func (r exchange) receive(a *agentset.Agent, c *agentset.Conn, call *transport.C
 	}
 	r.srv.cfg.Trace.Failure(false, c.In, call.Req, e.Code, e.Code)
 	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
-		switch asked { // a PMDA that says so is lost, for these
+		switch asked { // a PMDA that replies this to one of these is disconnected
 		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
 			c.Disconnect(fmt.Errorf("it replied with an error that ends the connection: %w", e.Code))
 		}
@@ -74,7 +74,7 @@ func (r exchange) receive(a *agentset.Agent, c *agentset.Conn, call *transport.C
 }
 
 // sendSub sends p.req to the agent of a domain, with what else call says. If
-// there is no error the connection is held until the answer is received.
+// there is no error, p.conn must be released after the reply was received.
 func (r exchange) sendSub(p *subrequest, domain int, call *transport.Call) (err error) {
 	if p.agent, p.conn, err = r.available(domain); err != nil {
 		return err
@@ -97,14 +97,14 @@ func (r exchange) receiveMessage(p *subrequest, m pdu.Message) error {
 	if err != nil {
 		return err
 	}
-	// What cannot be decoded here cannot be at the client's either.
+	// If it cannot be decoded here, a client cannot decode it either.
 	if _, err = pdu.ParseInto(p.reply, m); err != nil {
 		return p.conn.ProtocolError(err)
 	}
 	return nil
 }
 
-// available is acquire for a request that a fence stops.
+// available is acquire for a request that a fenced agent does not get.
 func (r exchange) available(domain int) (*agentset.Agent, *agentset.Conn, error) {
 	a, c := r.acquire(domain)
 	switch {
@@ -117,9 +117,10 @@ func (r exchange) available(domain int) (*agentset.Agent, *agentset.Conn, error)
 	return a, c, nil
 }
 
-// acquire returns the agent of a domain, nil if there is none, and the connection
-// to it for one request, after which that is to be released; nil if it is down. If
-// a reload has replaced the agent since the request came, it is the new one.
+// acquire returns the agent of a domain, or nil if there is none, and its connection
+// for one request, or nil if the agent is down. The caller must release the
+// connection. If a reload has replaced the agent since the request came, it is the new
+// one.
 func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
 	for {
 		a := r.routes.Agent(domain)
@@ -139,8 +140,8 @@ func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
 	}
 }
 
-// ask sends a request to the agent of a domain and leaves the answer in r.ans;
-// m is what that says. unknown is the error for a domain without an agent.
+// ask sends a request to the agent of a domain. The reply is in r.ans, and decoded in
+// m. Unknown is the error for a domain without an agent.
 func (r exchange) ask(domain int, profile *pdu.Profile, req []byte, unknown pdu.Errno) (m pdu.Message, err error) {
 	a, c, err := r.available(domain)
 	switch {
@@ -153,7 +154,7 @@ func (r exchange) ask(domain int, profile *pdu.Profile, req []byte, unknown pdu.
 	return r.askAgent(a, c, profile, req)
 }
 
-// askAgent is ask for an agent whose connection c the caller holds.
+// askAgent is ask for an agent whose connection c the caller has acquired.
 func (r exchange) askAgent(a *agentset.Agent, c *agentset.Conn, profile *pdu.Profile, req []byte) (m pdu.Message, err error) {
 	r.call = transport.Call{
 		Origin:  agents.Origin{Client: r.id.num},
@@ -168,7 +169,7 @@ func (r exchange) askAgent(a *agentset.Agent, c *agentset.Conn, profile *pdu.Pro
 	if err := r.roundTrip(a, c, &r.call, &r.ans); err != nil {
 		return nil, err
 	}
-	// What cannot be decoded here cannot be at the client's either.
+	// If it cannot be decoded here, a client cannot decode it either.
 	if _, m, err = pdu.Parse(r.ans); err != nil {
 		return nil, c.ProtocolError(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// noticeLen is the room that fetch leaves in front of a reply: state changes
-// are told by an ERROR PDU ahead of it.
+// noticeLen is the room that fetch leaves before a reply, for the ERROR PDU that
+// notifies the client of state changes.
 const noticeLen = pdu.HeaderLen + 4
 
 // highResExtra is how much longer the head of a HIGHRES_RESULT is than that
@@ -98,8 +98,8 @@ func domainRun(ids []pdu.PMID) (domain, n int) {
 	return domain, n
 }
 
-// fetchOne has one agent's RESULT become the reply as it is, but for its
-// head. Behind noticeLen bytes r.out gets a reply without a time.
+// fetchOne makes one agent's RESULT the reply, with another head. After noticeLen
+// bytes r.out has the reply, without a time.
 func (r fetchRequest) fetchOne(call *transport.Call, domain int, high bool) error {
 	err := r.askOne(call, domain, len(r.out))
 	switch {
@@ -118,8 +118,7 @@ func (r fetchRequest) fetchOne(call *transport.Call, domain int, high bool) erro
 	return r.finish()
 }
 
-// askOne has the RESULT of the one agent of a fetch behind start bytes of
-// r.out.
+// askOne puts the RESULT of the only agent of a fetch into r.out, after start bytes.
 func (r fetchRequest) askOne(call *transport.Call, domain, start int) error {
 	a, c, err := r.available(domain)
 	if err != nil {
@@ -134,8 +133,8 @@ func (r fetchRequest) askOne(call *transport.Call, domain, start int) error {
 	return r.checked(a, c, b, pdu.CheckResult(b, r.fetchPDU.PMIDs))
 }
 
-// checked is told what is wrong with b, the RESULT of an agent. If nothing is it
-// passes on the state changes in it.
+// checked handles the outcome of a check of b, the RESULT of an agent. If err is nil,
+// clients are notified of the state changes in b.
 func (r fetchRequest) checked(a *agentset.Agent, c *agentset.Conn, b []byte, err error) error {
 	if err != nil {
 		return c.ProtocolError(fmt.Errorf("in answer to FETCH: %w", err))
@@ -150,9 +149,9 @@ func (r fetchRequest) checked(a *agentset.Agent, c *agentset.Conn, b []byte, err
 	return nil
 }
 
-// fetchSeveral asks several agents, all before it waits for any, and puts their
-// value sets in the order that the client asked for. The slowest is asked first:
-// what the others do fits in its time.
+// fetchSeveral sends to several agents before it waits for any, and puts their value
+// sets in the order that the client asked for. The slowest is first: the others do
+// their work in its time.
 func (r fetchRequest) fetchSeveral(call *transport.Call, high bool) error {
 	defer r.reset()
 	for rest := r.fetchPDU.PMIDs; len(rest) > 0; {
@@ -199,7 +198,7 @@ func (r fetchRequest) fetchSeveral(call *transport.Call, high bool) error {
 	return r.finish()
 }
 
-// begin starts a reply of our own making, behind noticeLen bytes of r.out.
+// begin starts a reply that is not an agent's, after noticeLen bytes of r.out.
 func (r fetchRequest) begin(high bool) {
 	if high {
 		r.result.ResetHighRes(r.out[:noticeLen], 0)

@@ -8,7 +8,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// relay answers b, a request that is for one agent, by that agent's answer.
+// relay answers b, a request for one agent, with the reply of that agent.
 func (r request) relay(domain int, b []byte, unknown pdu.Errno) error {
 	if _, err := r.ask(domain, nil, b, unknown); err != nil {
 		return r.fail(errnoOf(err))
@@ -55,7 +55,7 @@ func (r request) descs(b []byte) error {
 	}
 	reply := pdu.Descs{Descs: make([]pdu.Desc, len(m.PMIDs))}
 	defer r.reset()
-	r.subs = slices.Grow(r.subs[:0], askAhead) // calls on their way stay where they are
+	r.subs = slices.Grow(r.subs[:0], askAhead) // calls in progress must not move
 	for i := range m.PMIDs {
 		if i%askAhead == 0 {
 			r.subs = r.subs[:0]

@@ -16,7 +16,7 @@ func (t *subtrees) answers(domain int) bool {
 	return a != nil && a.TakesRequests()
 }
 
-// check looks for subtrees that are back, if that is due. A fetch calls it.
+// check looks for subtrees that are back, if that is due. Each fetch calls it.
 func (t *subtrees) check(now time.Time) {
 	if next := t.next.Load(); next == 0 || now.UnixNano() < next {
 		return
@@ -33,8 +33,8 @@ func (t *subtrees) check(now time.Time) {
 	}
 }
 
-// probe asks for a subtree on behalf of no client, and has the clients that miss it told
-// if there is an answer.
+// probe asks for a subtree on behalf of no client. If there is an answer, the clients
+// that miss the subtree are told.
 func (t *subtrees) probe(key subtree) {
 	r := t.routes()
 	e, a := r.Tree().Find(key.root), r.Agent(key.domain)

@@ -19,7 +19,7 @@ type requestScratch struct {
 	in   []byte          // input; PDUs before next are handled
 	next int
 
-	routes *routes.Table // of the request in hand
+	routes *routes.Table // for the current request
 	out    []byte        // the reply
 
 	fetchPDU pdu.Fetch

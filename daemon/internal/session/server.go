@@ -113,15 +113,15 @@ func (s *Server) Notify(bits int32) {
 }
 
 // AgentConnected tells an agent about the clients that there are, if it wants to
-// know. Sessions to come see the connection.
+// know. Later clients find the connection in the routes.
 func (s *Server) AgentConnected(c *agentset.Conn) {
 	for _, client := range s.clients.all() {
 		client.told.sendTo(c, client.id.num)
 	}
 }
 
-// NamesBack says that the agent of a domain can be asked for names again, or is
-// about to be: its clients are told.
+// NamesBack notes that the agent of a domain can be asked for names again, or is about
+// to be. The clients that miss them are told.
 func (s *Server) NamesBack(domain int) { s.subtrees.namesBack(domain) }
 
 // RefreshLabels reads the label files and reports whether they differ from what was
@@ -144,8 +144,8 @@ func (s *Server) CheckHostname(now time.Time) {
 	}
 }
 
-// Hostname returns what the host is called in the container of a client; false if
-// the client has not chosen one that is known.
+// ContainerHostname returns what the host is called in the container of a client. It
+// reports false if the client has not chosen a container, or one that is not known.
 func (s *Server) ContainerHostname(client int32) (string, bool) {
 	if c := s.clients.byNumber(client); c != nil {
 		if name := c.container.hostname.Load(); name != nil {

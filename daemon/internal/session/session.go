@@ -138,7 +138,7 @@ func (s *session) RunTurn(t *transport.Turn) {
 	s.scratch.release(r.requestScratch)
 }
 
-// end ends the session. Nothing of it remains.
+// end ends the session: agents and the log are told, and the connection is closed.
 func (s *session) end() {
 	if s.err != errRefused {
 		s.logEnd(s.err)
@@ -179,7 +179,7 @@ func (s *session) logEnd(err error) {
 	switch {
 	case errors.Is(err, errBeforeCreds), errors.Is(err, io.EOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return // clients come and go
+		return // clients may disconnect at any time
 	case errors.As(err, &bad):
 		s.srv.cfg.Limiter.Log(zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.conn.FD(), bad, s.id.num, s.id.addr)
 	case errors.Is(err, conn.ErrRights):

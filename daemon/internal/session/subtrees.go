@@ -27,7 +27,7 @@ type subtrees struct {
 	n    atomic.Int32 // of missing and logged, to be read without mu
 	next atomic.Int64 // when the first check is due, in ns since 1970; 0 is never
 
-	mu      sync.Mutex // guards the following, sessions and the supervision of agents use it
+	mu      sync.Mutex // guards the following, which sessions, probes and the supervision of agents use
 	missing map[subtree]*gap
 	logged  map[int]gapKinds // failures in the log, by domain, since the agent has answered
 }
@@ -39,8 +39,8 @@ type subtree struct {
 	root   string
 }
 
-// A gap is a subtree that is missing. It stays when its clients have gone, until
-// the agent answers.
+// A gap is a subtree that is missing. It remains when its clients have disconnected,
+// until the agent answers.
 type gap struct {
 	clients map[*session]struct{}
 	wait    time.Duration // between checks
@@ -93,7 +93,7 @@ func (t *subtrees) miss(s *session, key subtree, kind gapKind) (first bool) {
 	return first
 }
 
-// update sets what is read without mu, which is held.
+// update sets what is read without mu. The caller holds mu.
 func (t *subtrees) update() {
 	t.n.Store(int32(len(t.missing) + len(t.logged)))
 	var next int64
@@ -105,8 +105,8 @@ func (t *subtrees) update() {
 	t.next.Store(next)
 }
 
-// answered is when an agent has told the names of one of its dynamic roots, or
-// that there are none: to s, unless that is nil.
+// answered notes that an agent has told the names of one of its dynamic roots, or
+// that there are none. It has told them to s, unless s is nil.
 func (t *subtrees) answered(s *session, key subtree) {
 	if t.n.Load() == 0 {
 		return
@@ -127,8 +127,8 @@ func (t *subtrees) answered(s *session, key subtree) {
 	t.update()
 }
 
-// back has the clients that miss a subtree told that it can be had again. mu is
-// held.
+// back tells the clients that miss a subtree that it can be had again. The caller
+// holds mu.
 func (t *subtrees) back(key subtree) {
 	g := t.missing[key]
 	if g == nil {
@@ -141,7 +141,7 @@ func (t *subtrees) back(key subtree) {
 	t.update()
 }
 
-// forget is when s has gone.
+// forget notes that the client of s has disconnected.
 func (t *subtrees) forget(s *session) {
 	if t.n.Load() == 0 {
 		return
@@ -154,7 +154,7 @@ func (t *subtrees) forget(s *session) {
 	t.update()
 }
 
-// namesBack is when the agent of a domain can be asked again, or is about to be.
+// namesBack notes that the agent of a domain can be asked again, or is about to be.
 func (t *subtrees) namesBack(domain int) {
 	if t.n.Load() != 0 {
 		t.mu.Lock()
