@@ -48,13 +48,17 @@ func (c *Conn) descriptors() string {
 }
 
 // TransportError returns the error for a client whose request has failed with
-// err. It disconnects the agent if the Transport has ended.
+// err. It disconnects the agent unless that is late or not ready.
 func (c *Conn) TransportError(err error) error {
 	c.Agent.latency.requestFailed()
 	if err == transport.ErrLate || err == transport.ErrNotReady {
 		return err
 	}
-	c.Disconnect(nil)
+	why := c.Err() // says more than err
+	if why == nil {
+		why = err
+	}
+	c.Disconnect(why)
 	switch {
 	case err == transport.ErrClosed: // by pmcd: it is being disconnected or replaced
 		return pdu.ErrnoNoAgent

@@ -171,6 +171,24 @@ func TestReloadAtDisconnect(t *testing.T) {
 	})
 }
 
+// A request that fails although the Transport has not ended disconnects the agent
+// because of that error.
+func TestTransportErrorWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, nil, nil)
+		h.start()
+		err := h.agent.Conn().TransportError(errors.New("it is no request"))
+		if err != pdu.ErrnoIPC {
+			t.Errorf("the client gets %v, want %v", err, pdu.ErrnoIPC)
+		}
+		synctest.Wait()
+		const want = "it is no request; it was up for 0s"
+		if st := h.agent.Status(); st.State != Down || st.LastError != want {
+			t.Errorf("%s, %q, want %q", st.State, st.LastError, want)
+		}
+	})
+}
+
 // An agent that is stopped is not started again, and leaves nothing behind:
 // down, up, or while it is started. The next one with its domain waits for its
 // end.
