@@ -71,7 +71,7 @@ const (
 //
 // The event connected leads to one of the three connected states, and
 // transportState from each of them to another. The event stopped leads from each
-// other state to the state stopped, which is final.
+// state without a connection to the state stopped, which is final.
 //
 // Supervision raises all events but two: the transport raises transportState, and
 // a request that finds the connection broken may raise disconnected.
@@ -217,18 +217,19 @@ func (l *lifecycle) ended(reason string, stderrTail []string, again bool) (failu
 	return l.restarts.failed(reason, stderrTail, again)
 }
 
-// stopped is the event that the agent will not be started any more.
+// stopped is the event that the agent, which is not connected, will not be started
+// any more.
 func (l *lifecycle) stopped() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch l.state {
-	case stateReady, stateLate, stateNotReady:
-		return
+	case stateInitial, stateStarting, stateRestarting:
+		l.status |= statusNotStarted
+		l.enter(stateStopped)
 	case stateEnding, stateDown:
 		l.state = stateStopped // for clients nothing has changed
 	default:
-		l.status |= statusNotStarted
-		l.enter(stateStopped)
+		return
 	}
 	l.restarts.next = time.Time{}
 }

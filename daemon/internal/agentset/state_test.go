@@ -1,6 +1,7 @@
 package agentset
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -80,6 +81,10 @@ func TestLifecycleEvents(t *testing.T) {
 			}
 			if l.state != want {
 				t.Errorf("%s in state %v leads to %v, want %v", e.name, tt.from, l.state, want)
+			}
+			var after Status
+			if l.report(&after); !ok && (!reflect.DeepEqual(after, st) || l.statusCode() != tt.status) {
+				t.Errorf("%s in state %v: pmcd.agent.status %d, %+v; want %d, %+v", e.name, tt.from, l.statusCode(), after, tt.status, st)
 			}
 			if has := l.conn.Load() != nil; has != want.connected() {
 				t.Errorf("%s in state %v: a connection: %v", e.name, tt.from, has)
