@@ -229,6 +229,7 @@ func (a *Agent) awaitFailure(c *Conn) (requested chan<- struct{}) {
 	}
 	stableTimer := time.NewTimer(stableAfter)
 	defer stableTimer.Stop()
+	var since time.Time // when the agent became late; zero if it is not
 	grace := time.NewTimer(time.Hour)
 	defer grace.Stop()
 	grace.Stop()
@@ -254,12 +255,11 @@ func (a *Agent) awaitFailure(c *Conn) (requested chan<- struct{}) {
 			checkIdle()
 		case <-a.stateChanged:
 			grace.Stop()
-			if since := a.lateSince(); !since.IsZero() {
+			if since = a.lateSince(); !since.IsZero() {
 				grace.Reset(time.Until(since.Add(a.set.lateGrace())))
 			}
 		case <-grace.C:
-			since := a.lateSince()
-			if since.IsZero() {
+			if a.lateSince() != since { // stateChanged is ready, too
 				continue
 			}
 			if c.Process == nil && c.In < 0 {

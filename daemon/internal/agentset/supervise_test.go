@@ -370,6 +370,34 @@ func TestLateGrace(t *testing.T) {
 	}
 }
 
+// An agent that recovers when its grace period is over, and is late again at once,
+// has a new one, whatever superviseLoop notices first.
+func TestLateAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 {
+			h := newHarness(t, func(c *Config) {
+				c.LateGrace = 2 * time.Second
+				open := c.Open
+				c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+					c, err := open(ctx, spec, opt)
+					c.Transport = &busyTransport{fake: c.Transport.(*fake)}
+					return c, err
+				}
+			}, nil)
+			h.agent.SetSpec(&pmcdconf.Agent{Name: "t", Domain: 240, Kind: pmcdconf.Socket})
+			h.start()
+			h.last.opt.OnState(wire.Late)
+			h.pass(2*time.Second - time.Millisecond) // in the idle check
+			h.last.opt.OnState(wire.Ready)
+			h.last.opt.OnState(wire.Late)
+			h.pass(2*time.Second - time.Millisecond)
+			h.startedAt("before the end of the second grace period", 0)
+			h.pass(2 * time.Second)
+			h.startedAt("after it", 0, 4999*time.Millisecond)
+		}
+	})
+}
+
 // The end of an agent's stderr is in the log and in its status, without the
 // characters that control a terminal.
 func TestStderrTail(t *testing.T) {
