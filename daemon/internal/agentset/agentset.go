@@ -50,14 +50,16 @@ type Config struct {
 
 // An Observer is told what happens to agents. Several goroutines call it at a
 // time, without a lock of this package. The agent waits until a method returns, so
-// a method must not wait for the agent, nor call Disconnect.
+// a method must not wait for the agent, nor call Acquire or Disconnect.
 type Observer interface {
 	// AgentReady is called before the agent takes requests, and before Conn returns
 	// a connection if it has a new one. NewNames says that the agent was not ready,
 	// so its metrics may have other names than before.
 	AgentReady(a *Agent, newNames bool)
 
-	// AgentConnected is called when Conn of the agent has begun to return c.
+	// AgentConnected is called when Conn of the agent has begun to return c. Requests
+	// use c when it has returned, so the agent is told of a client before it gets
+	// requests of that client.
 	AgentConnected(c *Conn)
 
 	// AgentRestarted is called after AgentConnected if the start was a restart

@@ -22,7 +22,8 @@ type Conn struct {
 	*transport.Conn
 	Agent *Agent // never changes
 
-	inflight inflight
+	inflight  inflight
+	announced chan struct{} // closed when AgentConnected has returned
 
 	disconnectOnce sync.Once         // sets the following
 	cause          error             // of the end of the connection
@@ -30,8 +31,13 @@ type Conn struct {
 }
 
 // Acquire reports whether a request may use c. If so Release must be called after
-// it.
-func (c *Conn) Acquire() bool { return c.inflight.acquire() }
+// it. It waits until AgentConnected of the Observer has returned.
+func (c *Conn) Acquire() bool {
+	if !closed(c.announced) {
+		<-c.announced
+	}
+	return c.inflight.acquire()
+}
 
 // Release is called when a request does not use c any more.
 func (c *Conn) Release() { c.inflight.release() }

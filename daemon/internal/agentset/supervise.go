@@ -193,7 +193,7 @@ func (a *Agent) connect() (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{Conn: opened, Agent: a}
+	c := &Conn{Conn: opened, Agent: a, announced: make(chan struct{})}
 	if a.ctx.Err() != nil { // stopped meanwhile: Open may not heed ctx
 		c.shutdown()
 		if c.Process != nil {
@@ -207,6 +207,7 @@ func (a *Agent) connect() (*Conn, error) {
 	a.connected(c)
 	cfg.Observer.AgentChanged(a)
 	cfg.Observer.AgentConnected(c)
+	close(c.announced)
 	cfg.Trace.Event(diag.TraceConns, "Add PMDA: domain=%d, %s", a.Domain, c.descriptors())
 	pid := -1
 	if c.Process != nil {

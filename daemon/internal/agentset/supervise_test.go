@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -168,6 +169,35 @@ func TestReloadAtDisconnect(t *testing.T) {
 			}
 			h.startedAt("after the reload", 0, 3*time.Second)
 		}
+	})
+}
+
+// A slowObserver takes a second to introduce clients to an agent.
+type slowObserver struct {
+	*harness
+	introduced atomic.Bool
+}
+
+func (o *slowObserver) AgentConnected(c *Conn) {
+	time.Sleep(time.Second)
+	o.introduced.Store(true)
+}
+
+// A request uses a new connection only when the agent was told of the clients.
+func TestRequestAwaitsAgentConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := new(slowObserver)
+		o.harness = newHarness(t, func(c *Config) { c.Observer = o }, nil)
+		go o.start()
+		synctest.Wait()
+		c := o.agent.Conn()
+		if c == nil {
+			t.Fatal("the Observer cannot reach the agent")
+		}
+		if !c.Acquire() || !o.introduced.Load() {
+			t.Error("a request uses the connection before AgentConnected has returned")
+		}
+		c.Release()
 	})
 }
 
