@@ -41,11 +41,11 @@ const (
 	statusProtocol   = 1 << 3
 )
 
-// When an agent that has failed is started again.
+// The time from a failure of an agent to its next start.
 const (
-	firstRestart = time.Second // after the first failure; doubled by each further one ...
-	lastRestart  = time.Minute // ... up to this
-	stableAfter  = time.Minute // connected for so long, the next failure is a first one
+	minBackoff  = time.Second // after the first failure; doubled by each further one ...
+	maxBackoff  = time.Minute // ... up to this
+	stableAfter = time.Minute // connected for so long, the next failure is a first one
 )
 
 // A lifecycle is the state of an agent and the history of its starts. There is
@@ -250,7 +250,7 @@ func (h *restartHistory) failed(reason string, stderrTail []string, again bool) 
 	h.lastError, h.errorAt, h.stderrTail = reason, now, stderrTail
 	h.next = time.Time{}
 	if again {
-		delay = min(firstRestart<<min(h.failures-1, 6), lastRestart)
+		delay = min(minBackoff<<min(h.failures-1, 6), maxBackoff)
 		h.next = now.Add(delay)
 	}
 	return h.failures, delay

@@ -260,13 +260,13 @@ func TestStopAgentAtRestart(t *testing.T) {
 			h := newHarness(t, func(c *Config) {
 				c.Log = c.Log.WithOptions(zap.Hooks(func(e zapcore.Entry) error {
 					if e.Level == zap.ErrorLevel { // the failure: its restart is due before it is logged
-						time.Sleep(2 * firstRestart)
+						time.Sleep(2 * minBackoff)
 					}
 					return nil
 				}))
 			}, func(int, *fake) error { return errNoStart })
 			go h.start()
-			h.pass(firstRestart / 2)
+			h.pass(minBackoff / 2)
 			h.agent.stop(errTerminated)
 			<-h.agent.gone
 			h.startedAt("stopped", 0)
