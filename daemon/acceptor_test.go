@@ -16,9 +16,11 @@ import (
 	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // Those who have asked for nothing take no goroutine, and are served when they do.
@@ -194,20 +196,25 @@ func onLog(f func(entry string)) func(*Config) {
 	}
 }
 
-// Who is refused by a reload while it is let in is told so.
+// A client that a reload refuses while it is being accepted is told so.
 func TestRefusedWhileAccepted(t *testing.T) {
+	conf, err := pmcdconf.Parse("rules", strings.NewReader("t 240 pipe binary t\n[access]\ndisallow \"*\" : all;\n"), pmcdconf.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var d atomic.Pointer[Daemon]
 	r := newHarness(t, func(c *Config) {
 		c.TraceMask = diag.TraceConns | diag.TraceUnbuffered
 		onLog(func(entry string) {
 			if strings.Contains(entry, "New client: [0]") {
-				d.Load().sessions.Refuse(0, pdu.ErrnoPermission)
+				d.Load().sessions.ApplyRules(conf.Access)
 			}
 		})(c)
 	}, nil)
 	d.Store(r.Daemon)
 	r.awaitStarts()
 	for _, network := range []string{"tcp", "unix"} {
+		r.sessions.ApplyRules(new(access.List))
 		c := r.connect(network, map[string]string{"tcp": r.tcp, "unix": r.unix}[network])
 		if got := show(c.recv()); got != "0" {
 			t.Errorf("%s: greeted with %s", network, got)

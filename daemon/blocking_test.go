@@ -212,7 +212,7 @@ func TestBlockingMode(t *testing.T) {
 			c.takes()
 		}, false},
 		{"refused while it waits", func(r *harness, _ *bigReplyAgent, c, _ *client, num int32) {
-			r.sessions.Refuse(num, pdu.ErrnoPermission)
+			r.refuse(num, pdu.ErrnoPermission)
 			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 				c.t.Errorf("got %s", got)
 			}
@@ -221,7 +221,7 @@ func TestBlockingMode(t *testing.T) {
 		{"refused before a reply that is not taken", func(r *harness, a *bigReplyAgent, c, _ *client, num int32) {
 			c.send(&pdu.Profile{}, fetch)
 			<-a.enter
-			r.sessions.Refuse(num, pdu.ErrnoPermission)
+			r.refuse(num, pdu.ErrnoPermission)
 			close(a.leave)
 			r.awaitNonblocking(c.t)
 			c.takes()

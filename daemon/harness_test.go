@@ -34,42 +34,58 @@ type harness struct {
 	logs *observer.ObservedLogs
 	dir  string
 	stop func() // ends Run, and waits for that
-	accepted
+	recorder
 
 	mu     sync.Mutex
 	agents map[int]func(wire.Conn) // what plays each agent, by domain
 	opens  map[int]int             // how often each was started
 }
 
-// accepted records the connections of clients.
-type accepted struct {
+// A recorder records the connections of clients.
+type recorder struct {
 	conn.Handler // of the Daemon
 
-	acceptMu sync.Mutex // guards the following: each listener may have a goroutine that accepts
+	recordMu sync.Mutex // guards the following: each listener may have a goroutine that accepts
 	conns    []conn.Conn
+	served   []conn.Session // by conns
 }
 
 // Accept implements conn.Handler.
-func (a *accepted) Accept(c conn.Conn) (conn.Session, []byte) {
-	a.acceptMu.Lock()
-	defer a.acceptMu.Unlock()
-	a.conns = append(a.conns, c)
-	return a.Handler.Accept(c)
+func (a *recorder) Accept(c conn.Conn) (conn.Session, []byte) {
+	a.recordMu.Lock()
+	defer a.recordMu.Unlock()
+	s, greeting := a.Handler.Accept(c)
+	a.conns, a.served = append(a.conns, c), append(a.served, s)
+	return s, greeting
 }
 
 // connection returns the connection of a client.
 func (r *harness) connection(num int32) conn.Conn {
 	r.t.Helper()
+	c, _ := r.accepted(num)
+	return c
+}
+
+// refuse refuses a client, as new access rules do.
+func (r *harness) refuse(num int32, code pdu.Errno) {
+	r.t.Helper()
+	_, s := r.accepted(num)
+	s.(interface{ Refuse(pdu.Errno) }).Refuse(code)
+}
+
+// accepted returns the connection and the session of a client.
+func (r *harness) accepted(num int32) (conn.Conn, conn.Session) {
+	r.t.Helper()
 	info, ok := r.sessions.Client(num)
-	r.acceptMu.Lock()
-	defer r.acceptMu.Unlock()
-	for _, c := range r.conns {
+	r.recordMu.Lock()
+	defer r.recordMu.Unlock()
+	for i, c := range r.conns {
 		if ok && c.FD() == info.FD {
-			return c
+			return c, r.served[i]
 		}
 	}
 	r.t.Fatalf("no client %d", num)
-	return nil
+	return nil, nil
 }
 
 // noIdent is what context labels are about.
@@ -166,7 +182,7 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 		l.Close()
 		t.Fatal(err)
 	}
-	r.accepted.Handler, r.handler = r.handler, &r.accepted
+	r.recorder.Handler, r.handler = r.handler, &r.recorder
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- r.Run(ctx) }()

@@ -215,7 +215,7 @@ func TestPassedDescriptors(t *testing.T) {
 			c := in(r)
 			c.ask()
 			all := r.sessions.Clients()
-			r.sessions.Refuse(all[len(all)-1].Number, pdu.ErrnoPermission)
+			r.refuse(all[len(all)-1].Number, pdu.ErrnoPermission)
 			if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 				r.t.Errorf("got %s", got)
 			}

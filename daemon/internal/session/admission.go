@@ -80,20 +80,15 @@ func (s *Server) ApplyRules(rules *access.List) {
 		if c := s.clients.byNumber(int32(r.Conn.Num())); c != nil && &c.rights.grant == r.Conn {
 			code := errnoOf(r.Err)
 			c.logViolation(code) // now, as tables of the clients that are left follow
-			c.refuse(code)
+			c.Refuse(code)
 		}
 	}
 }
 
-// Refuse refuses a client, as new rules would: it is told why and disconnected as
-// soon as it has the answer to a request in progress.
-func (s *Server) Refuse(client int32, code pdu.Errno) {
-	if c := s.clients.byNumber(client); c != nil {
-		c.refuse(code)
-	}
-}
-
-func (s *session) refuse(code pdu.Errno) {
+// Refuse tells the client that it may not be connected any more, and why, and
+// disconnects it, as soon as it has the answer to a request in progress. Any goroutine
+// may call it.
+func (s *session) Refuse(code pdu.Errno) {
 	s.rights.refuse(code)
 	s.conn.Interrupt(errRefused)
 }
