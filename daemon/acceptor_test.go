@@ -23,43 +23,43 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// Those who have asked for nothing take no goroutine, and are served when they do.
+// Idle clients use no goroutine, and are served when they ask for something.
 func TestIdleConnections(t *testing.T) {
 	linuxConns(t)
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()
 	r.dial().do(&pdu.DescReq{PMID: id(240, 1)}) // what is made at first use is there
-	before, heard := runtime.NumGoroutine(), r.counts.Received(pdu.TypeCreds)
+	before, received := runtime.NumGoroutine(), r.counts.Received(pdu.TypeCreds)
 	const many = 200
-	guests := make([]*client, many)
-	for i := range guests {
+	idle := make([]*client, many)
+	for i := range idle {
 		network, addr := "tcp", r.tcp
 		if i%2 > 0 {
 			network, addr = "unix", r.unix
 		}
-		guests[i] = r.connect(network, addr)
-		if got := show(guests[i].recv()); got != "0" {
+		idle[i] = r.connect(network, addr)
+		if got := show(idle[i].recv()); got != "0" {
 			t.Fatal(got)
 		}
 		if i%4 > 1 {
-			guests[i].send(hello)
+			idle[i].send(hello)
 		}
 	}
-	testutil.Eventually(t, "all have been heard", func() bool { return r.counts.Received(pdu.TypeCreds) == heard+many/2 })
+	testutil.Eventually(t, "all CREDS are read", func() bool { return r.counts.Received(pdu.TypeCreds) == received+many/2 })
 	if n := runtime.NumGoroutine() - before; n > many/10 {
-		t.Errorf("%d guests have %d goroutines", many, n)
+		t.Errorf("%d idle clients have %d goroutines", many, n)
 	}
-	for i, c := range guests {
+	for i, c := range idle {
 		if i%4 <= 1 {
 			c.send(hello)
 		}
 		if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
-			t.Fatalf("guest %d: %s", i, got)
+			t.Fatalf("client %d: %s", i, got)
 		}
 	}
 }
 
-// Whatever way the first words come, they are heard.
+// The first bytes of a client are read in whatever pieces they arrive.
 func TestFirstInput(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()
@@ -88,7 +88,7 @@ func TestFirstInput(t *testing.T) {
 			for i, b := range pieces {
 				c.sendBytes(b)
 				if i == 0 && len(b) >= len(words) {
-					testutil.Eventually(t, "the first PDU is heard", func() bool { return r.counts.Received(pdu.TypeCreds) > sent })
+					testutil.Eventually(t, "the first PDU is read", func() bool { return r.counts.Received(pdu.TypeCreds) > sent })
 				}
 			}
 			c.conn.(*net.TCPConn).CloseWrite()
@@ -116,7 +116,7 @@ func TestFirstInput(t *testing.T) {
 	testutil.Eventually(t, "they have gone", func() bool { return r.sessions.NumClients() == 1 })
 }
 
-// Guests go when the daemon does.
+// Idle clients are disconnected when the daemon ends.
 func TestIdleAtTheEnd(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()
@@ -129,8 +129,8 @@ func TestIdleAtTheEnd(t *testing.T) {
 	d.closed()
 }
 
-// Without descriptors who is there is served, and who comes is let in when there
-// are some again.
+// Without spare descriptors connected clients are served, and new ones are accepted
+// when there are some again.
 func TestAcceptWithoutDescriptors(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()
@@ -158,11 +158,11 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	late := r.connect("tcp", r.tcp) // takes the last one
 	testutil.Eventually(t, "it is said that there are none", func() bool { return r.logged("AcceptNewClient: too many open files") })
 	if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
-		t.Errorf("who is there: %s", got)
+		t.Errorf("a client that is connected: %s", got)
 	}
 	restore()
 	if got := show(late.recv()); got != "0" {
-		t.Errorf("who came late: %s", got)
+		t.Errorf("a client that has connected late: %s", got)
 	}
 }
 
@@ -228,11 +228,11 @@ func TestRefusedWhileAccepted(t *testing.T) {
 	}
 }
 
-// Guests that a reload refuses are told so, whatever they have said.
+// Idle clients that a reload refuses are told so, whether they have sent CREDS or not.
 func TestIdleAreRefused(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()
-	var guests []*client
+	var idle []*client
 	for i := range 8 {
 		c := r.connect([]string{"tcp", "unix"}[i%2], []string{r.tcp, r.unix}[i%2])
 		c.recv()
@@ -241,13 +241,13 @@ func TestIdleAreRefused(t *testing.T) {
 			// With the new rules already, the answer to CREDS would be an error, too.
 			testutil.Eventually(t, "its CREDS are read", func() bool { info, _ := r.sessions.Client(int32(i)); return info.Version != 0 })
 		}
-		guests = append(guests, c)
+		idle = append(idle, c)
 	}
 	r.write("pmcd.conf", testAgents+"disallow \"*\" : all;\n")
 	r.Reload()
-	for i, c := range guests {
+	for i, c := range idle {
 		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
-			t.Errorf("guest %d: %s", i, got)
+			t.Errorf("client %d: %s", i, got)
 		}
 		c.ended()
 		c.conn.Close()
@@ -255,7 +255,7 @@ func TestIdleAreRefused(t *testing.T) {
 	testutil.Eventually(t, "they have gone", func() bool { return r.sessions.NumClients() == 0 })
 }
 
-// While nobody takes the lines of the log, clients are let in.
+// Clients are accepted while the log takes no lines.
 func TestAcceptWithoutLog(t *testing.T) {
 	stuck, free := make(chan struct{}), make(chan struct{})
 	r := newHarness(t, func(c *Config) {
@@ -281,8 +281,8 @@ func TestAcceptWithoutLog(t *testing.T) {
 	}
 }
 
-// A guest that has gone is not waited for, also if another process has its
-// descriptor, as a child has for a moment.
+// The session of an idle client that has disconnected ends, even if another process
+// has its descriptor, as a child has for a moment.
 func TestDisconnectedIsForgotten(t *testing.T) {
 	linuxConns(t)
 	r := newHarness(t, nil, nil)

@@ -98,7 +98,7 @@ func TestConnectionLimits(t *testing.T) {
 	}
 }
 
-// Those who are refused and do not go take no descriptors from others.
+// Clients that are refused and do not disconnect take no descriptors from others.
 func TestManyAreRefused(t *testing.T) {
 	r := newHarness(t, withAccess("disallow 127.0.0.2 : all;\n"), nil)
 	r.awaitStarts()
@@ -118,7 +118,7 @@ func TestManyAreRefused(t *testing.T) {
 	}
 }
 
-// The end of the daemon does not wait for those who are refused, and they can
+// The end of the daemon does not wait for clients that are refused, and they can
 // read why after it.
 func TestRefusedAtTheEnd(t *testing.T) {
 	var d atomic.Pointer[Daemon]
@@ -158,7 +158,7 @@ func TestRefusedAtTheEnd(t *testing.T) {
 	testutil.Eventually(t, "all are told", func() bool { return r.acceptor.Stats().Lingering == len(clients) })
 	for i, c := range clients {
 		if i%2 > 0 {
-			c.send(hello) // nobody is interested
+			c.send(hello) // not read
 		}
 	}
 	r.stop()
@@ -215,8 +215,8 @@ func TestUserLimit(t *testing.T) {
 }
 
 // A reload ends those that its rules refuse, and only those, with an ERROR
-// between two replies; the request in hand is answered as if nothing had
-// happened. Who stays has the rights of the new rules.
+// between two replies; the request in progress is answered as if nothing had
+// happened. A client that stays has the rights of the new rules.
 func TestReloadRefuses(t *testing.T) {
 	a := &tester{domain: 240, enter: make(chan struct{}), leave: make(chan struct{})}
 	r := newHarness(t, withAccess("allow * : all;\n"), map[int]func(wire.Conn){240: serveAgent(a)})
@@ -237,7 +237,7 @@ func TestReloadRefuses(t *testing.T) {
 
 	busy.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 9)}})
 	<-a.enter
-	busy.send(&pdu.DescReq{PMID: id(241, 1)}) // nobody will read this
+	busy.send(&pdu.DescReq{PMID: id(241, 1)}) // the reply is not read
 	// Of these the agent has the first, or will have it next.
 	piped.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}, &pdu.DescReq{PMID: id(241, 1)})
 	b, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: id(240, 1)})
@@ -265,10 +265,10 @@ func TestReloadRefuses(t *testing.T) {
 		c.ended()
 	}
 	if got := show(stays.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
-		t.Errorf("who stays: %s", got)
+		t.Errorf("a client that stays: %s", got)
 	}
 	if got := show(stays.do(&pdu.Result{})); got != "PM_ERR_PERMISSION" {
-		t.Errorf("a store of who stays: %s", got)
+		t.Errorf("a store of a client that stays: %s", got)
 	}
 	if _, got := r.in("127.0.0.2"); got != "PM_ERR_PERMISSION" {
 		t.Errorf("a new one: %s", got)
@@ -393,7 +393,7 @@ func TestRulesForUsersRemoved(t *testing.T) {
 	}
 }
 
-// With -Q those who are not local have no rights and are told why, until there
+// With -Q clients that are not local have no rights and are told why, until there
 // is TLS.
 func TestCertificateRequired(t *testing.T) {
 	r := newHarness(t, func(c *Config) { c.CertRequired = true }, nil)

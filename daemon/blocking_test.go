@@ -282,7 +282,7 @@ func TestBlockingMode(t *testing.T) {
 	}
 }
 
-// Who pauses for a moment stays in blocking-read mode.
+// A client that pauses for a moment stays in blocking-read mode.
 func TestPauseInBlockingMode(t *testing.T) {
 	linuxConns(t)
 	r := newHarness(t, nil, nil)
@@ -299,7 +299,7 @@ func TestPauseInBlockingMode(t *testing.T) {
 	})
 }
 
-// Who asks now and then only does not stay there: each wait costs more than the
+// A client that asks now and then does not stay there: each wait costs more than the
 // request.
 func TestFewRequestsInBlockingMode(t *testing.T) {
 	linuxConns(t)
@@ -344,7 +344,7 @@ func TestUrgentByteInBlockingMode(t *testing.T) {
 	}
 }
 
-// The end comes to who is in blocking-read mode, too.
+// The end of the daemon disconnects a client in blocking-read mode, too.
 func TestShutdownInBlockingMode(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestShutdownInBlockingMode(t *testing.T) {
 	}
 }
 
-// Without a descriptor to spare nobody gets in, and all are served.
+// Without a descriptor to spare no client is accepted, and the others are served.
 func TestBlockingModeWithoutDescriptors(t *testing.T) {
 	linuxConns(t)
 	r := newHarness(t, nil, nil)

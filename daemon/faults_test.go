@@ -235,7 +235,7 @@ func TestAgentThatDoesNotStart(t *testing.T) {
 			})
 			for _, raw := range []string{"deadline", "EOF", "i/o timeout", "closed network"} {
 				if r.logged(raw) || strings.Contains(r.Agents()[1].LastError, raw) {
-					t.Errorf("%q is for those who know Go", raw)
+					t.Errorf("%q shows details of Go", raw)
 				}
 			}
 			if name == "stalls" && !strings.HasSuffix(r.Agents()[1].LastError, ": no answer in 200ms (-q)") {

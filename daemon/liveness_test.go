@@ -45,7 +45,7 @@ func TestLiveness(t *testing.T) {
 	start()
 	select {
 	case err := <-result:
-		t.Errorf("CheckLiveness returned although nothing goes on: %v", err)
+		t.Errorf("CheckLiveness returned although an agent hangs: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	close(release)
@@ -80,11 +80,11 @@ func TestLivenessOfAcceptor(t *testing.T) {
 		late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		if err := r.CheckLiveness(late); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v while the lobby is stuck", err)
+			t.Errorf("got %v while the acceptor hangs", err)
 		}
 	}
 	if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
-		t.Errorf("who is there: %s", got)
+		t.Errorf("a client that is connected: %s", got)
 	}
 	close(free)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

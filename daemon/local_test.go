@@ -81,7 +81,7 @@ func TestAgentInProcess(t *testing.T) {
 	}
 	fetch("240.0.1=PM_ERR_AGAIN 242.0.1=242", id(240, 1), id(242, 1))
 	release()
-	testutil.Eventually(t, "well again", func() bool {
+	testutil.Eventually(t, "ready again", func() bool {
 		sets, _ := c.fetch(id(240, 1))
 		return showSets(sets) == "240.0.1=240"
 	})

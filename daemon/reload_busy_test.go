@@ -127,7 +127,7 @@ func TestReloadInTheWay(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// One that is in nobody's way does not end before the new agent is
+			// One that is in no other's way does not end before the new agent is
 			// started.
 			p := &fakeProcess{may: make(chan struct{}), done: make(chan struct{})}
 			if tt.delayed {
@@ -221,7 +221,7 @@ func TestSlowReload(t *testing.T) {
 }
 
 // fifo puts a file in the place of another that cannot be opened for reading
-// until somebody opens it for writing.
+// until it is opened for writing.
 func (r *harness) fifo(name string) {
 	r.t.Helper()
 	path := filepath.Join(r.dir, name)
@@ -233,7 +233,7 @@ func (r *harness) fifo(name string) {
 	}
 }
 
-// release lets who reads a fifo read its end.
+// release makes reads of a fifo return its end.
 func (r *harness) release(name string) {
 	f, err := os.OpenFile(filepath.Join(r.dir, name), os.O_WRONLY, 0)
 	if err != nil {

@@ -83,7 +83,7 @@ func TestRequests(t *testing.T) {
 		{"labels of an unknown indom", &pdu.LabelReq{Kind: pdu.LabelInstances, Ident: uint32(pdu.NewInDom(248, 1))}, "PM_ERR_INDOM"},
 		{"labels of an unknown metric", &pdu.LabelReq{Kind: pdu.LabelItem, Ident: uint32(id(248, 1))}, "PM_ERR_PMID"},
 		{"no labels", &pdu.LabelReq{Kind: pdu.LabelItem, Ident: uint32(id(240, 1))}, "&{Ident:1006632961 Kind:item Sets:[]}"},
-		{"store to nobody", &pdu.Result{Sets: []pdu.ValueSet{{PMID: id(248, 1)}}}, "PM_ERR_NOAGENT"},
+		{"store without an agent", &pdu.Result{Sets: []pdu.ValueSet{{PMID: id(248, 1)}}}, "PM_ERR_NOAGENT"},
 		{"store of nothing", &pdu.Result{}, "0"},
 		{"store refused", &pdu.Result{Sets: []pdu.ValueSet{{PMID: id(240, 2)}}}, "PM_ERR_PERMISSION"},
 		{"store, one agent missing", &pdu.Result{Sets: []pdu.ValueSet{{PMID: id(240, 2)}, {PMID: id(248, 1)}, {PMID: id(241, 1)}}}, "PM_ERR_NOAGENT"},
@@ -181,7 +181,7 @@ func TestContextsOfAnAgent(t *testing.T) {
 		for context := range int32(2) {
 			c.send(&pdu.Profile{Context: context})
 			c.do(&pdu.Fetch{Context: context, PMIDs: []pdu.PMID{id(240, 1)}})
-			a.hears(t, fmt.Sprintf("fetch %d/%d", client, context))
+			a.awaits(t, fmt.Sprintf("fetch %d/%d", client, context))
 		}
 	}
 }
@@ -194,14 +194,14 @@ func TestClientAttributes(t *testing.T) {
 	c := r.dialTo("unix", r.unix, pdu.FeatureContainer)
 	c.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte("bozo")}, &pdu.Profile{})
 	c.fetch(id(240, 1))
-	a.hears(t, fmt.Sprintf("attr 0 %v=%d", pdu.AttrUserID, os.Getuid()))
-	a.hears(t, fmt.Sprintf("attr 0 %v=%d", pdu.AttrProcessID, os.Getpid()))
-	a.hears(t, fmt.Sprintf("attr 0 %v=bozo", pdu.AttrContainer))
-	a.hears(t, "fetch 0/0")
+	a.awaits(t, fmt.Sprintf("attr 0 %v=%d", pdu.AttrUserID, os.Getuid()))
+	a.awaits(t, fmt.Sprintf("attr 0 %v=%d", pdu.AttrProcessID, os.Getpid()))
+	a.awaits(t, fmt.Sprintf("attr 0 %v=bozo", pdu.AttrContainer))
+	a.awaits(t, "fetch 0/0")
 	c.conn.Close()
-	a.hears(t, "end 0")
+	a.awaits(t, "end 0")
 
-	// An agent that starts later is told of those who are there.
+	// An agent that starts later is told of the clients that are connected.
 	b := &tester{domain: 241}
 	r.play(241, serveAgent(b))
 	d := r.dialTo("unix", r.unix, 0)
@@ -212,7 +212,7 @@ func TestClientAttributes(t *testing.T) {
 		l.Disconnect(errors.New("the test says so"))
 	}
 	r.Reload()
-	b.hears(t, fmt.Sprintf("attr %d %v=%d", 0, pdu.AttrUserID, os.Getuid()))
+	b.awaits(t, fmt.Sprintf("attr %d %v=%d", 0, pdu.AttrUserID, os.Getuid()))
 }
 
 func TestContainerNames(t *testing.T) {
@@ -290,7 +290,7 @@ func TestCreds(t *testing.T) {
 }
 
 // The number of a client is used again, and the agents that know of its last
-// user are told before. Others hear nothing.
+// user are told before. Others are told nothing.
 func TestClientNumbers(t *testing.T) {
 	a, b := &tester{domain: 240}, &tester{domain: 241}
 	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a), 241: serveAgent(b)})
@@ -325,9 +325,9 @@ func TestClientNumbers(t *testing.T) {
 		for i, x := range []*tester{a, b} {
 			l := r.routes.Load().Agent(x.domain).Conn()
 			l.Notify(transport.Notice{Client: 99, End: true})
-			x.hears(t, "end 99")
+			x.awaits(t, "end 99")
 			if got, want := x.told(), append([][]string{tt.a, tt.b}[i], "end 99"); !slices.Equal(got, want) {
-				t.Errorf("a client that %s: agent %d heard %q, want %q", tt.what, x.domain, got, want)
+				t.Errorf("a client that %s: agent %d was told %q, want %q", tt.what, x.domain, got, want)
 			}
 		}
 	}
@@ -424,7 +424,7 @@ func TestFirstStart(t *testing.T) {
 	}
 }
 
-// A slow agent is nobody else's problem, not even of clients that ask for it
+// A slow agent delays no other, not even for clients that ask for it
 // together with another.
 func TestSlowAgent(t *testing.T) {
 	slow := &tester{domain: 240, enter: make(chan struct{}, 1), leave: make(chan struct{})}
@@ -477,7 +477,7 @@ func TestLateAgent(t *testing.T) {
 		t.Errorf("traverse of all: %q", m.Names)
 	}
 	close(slow.leave)
-	testutil.Eventually(t, "well again", func() bool {
+	testutil.Eventually(t, "ready again", func() bool {
 		sets, _ := c.fetch(id(240, 1))
 		return showSets(sets) == "240.0.1=240"
 	})

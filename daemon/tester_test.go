@@ -18,12 +18,12 @@ import (
 type tester struct {
 	domain int
 
-	mu     sync.Mutex
-	heard  []string
-	stored []string
-	enter  chan struct{} // if not nil: told of a fetch of item 9 ...
-	leave  chan struct{} // ... which returns when this is closed
-	flags  int32         // state changes to report
+	mu      sync.Mutex
+	records []string
+	stored  []string
+	enter   chan struct{} // if not nil: told of a fetch of item 9 ...
+	leave   chan struct{} // ... which returns when this is closed
+	flags   int32         // state changes to report
 }
 
 func (a *tester) id(item int) pdu.PMID { return pdu.NewPMID(a.domain, 0, item) }
@@ -31,7 +31,7 @@ func (a *tester) id(item int) pdu.PMID { return pdu.NewPMID(a.domain, 0, item) }
 func (a *tester) record(format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard = append(a.heard, fmt.Sprintf(format, args...))
+	a.records = append(a.records, fmt.Sprintf(format, args...))
 }
 
 func (a *tester) Desc(_ context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
@@ -134,12 +134,12 @@ func (a *tester) SetAttr(client int32, attr pdu.Attr) {
 }
 func (a *tester) EndContext(client int32) { a.record("end %d", client) }
 
-// told returns what the agent heard, but of attributes only for whom, and
+// told returns what the agent was told, but of attributes only for whom, and
 // forgets it.
 func (a *tester) told() (list []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, h := range a.heard {
+	for _, h := range a.records {
 		if strings.HasPrefix(h, "attr") {
 			h = strings.Join(strings.Fields(h)[:2], " ")
 			if slices.Contains(list, h) {
@@ -148,17 +148,17 @@ func (a *tester) told() (list []string) {
 		}
 		list = append(list, h)
 	}
-	a.heard = nil
+	a.records = nil
 	return list
 }
 
-// hears waits until the agent was told something.
-func (a *tester) hears(t *testing.T, what string) {
+// awaits waits until the agent was told something.
+func (a *tester) awaits(t *testing.T, what string) {
 	t.Helper()
-	testutil.Eventually(t, "heard "+what, func() bool {
+	testutil.Eventually(t, "told "+what, func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		for _, h := range a.heard {
+		for _, h := range a.records {
 			if h == what {
 				return true
 			}
