@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 )
 
 // files returns the ends of p as files in Go's poller, which close them.
@@ -144,7 +146,7 @@ func TestWriterOfSocket(t *testing.T) {
 				t.Errorf("%d of %d bytes are left, %v", len(rest), len(sent), err)
 			}
 			p.closeReader()
-			eventually(t, "an error", func() bool {
+			testutil.Eventually(t, "an error", func() bool {
 				_, err = w.Write([]byte("x"))
 				return err != nil
 			})

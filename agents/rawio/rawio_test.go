@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 )
 
 // A pair is the two ends of a stream. Bytes written to w are read from r.
@@ -104,16 +106,6 @@ func (p *pair) sendUrgent(b byte) {
 	}
 }
 
-// eventually calls f until it returns true.
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !f(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 type ioFunc func(fd uintptr, b []byte) (int, error)
 
 // readAll reads with a small buffer until it has as many bytes as want, and fails
@@ -122,7 +114,7 @@ func (p *pair) readAll(read ioFunc, want string) {
 	p.t.Helper()
 	got := ""
 	b := make([]byte, 7)
-	eventually(p.t, fmt.Sprintf("%q", want), func() bool {
+	testutil.Eventually(p.t, fmt.Sprintf("%q", want), func() bool {
 		n, err := read(uintptr(p.r), b)
 		if got += string(b[:n]); err != nil && err != syscall.EAGAIN || n == 0 && err == nil {
 			p.t.Fatalf("read %q, then %d, %v", got, n, err)
@@ -216,7 +208,7 @@ func TestWriteUntilFull(t *testing.T) {
 		}
 		var got []byte
 		b := make([]byte, 3_333)
-		eventually(t, "all bytes", func() bool {
+		testutil.Eventually(t, "all bytes", func() bool {
 			n, err := read(uintptr(p.r), b)
 			if got = append(got, b[:n]...); err != nil && err != syscall.EAGAIN {
 				t.Fatal(err)
@@ -239,7 +231,7 @@ func TestEOF(t *testing.T) {
 		for range 2 {
 			var n int
 			err := error(syscall.EAGAIN)
-			eventually(t, "the end", func() bool {
+			testutil.Eventually(t, "the end", func() bool {
 				n, err = read(uintptr(p.r), make([]byte, 10))
 				return err != syscall.EAGAIN
 			})
@@ -256,7 +248,7 @@ func TestErrors(t *testing.T) {
 	forEachVariant(t, func(t *testing.T, p *pair, read, write ioFunc) {
 		p.closeReader()
 		var err error
-		eventually(t, "an error", func() bool { // the first write to a TCP socket succeeds
+		testutil.Eventually(t, "an error", func() bool { // the first write to a TCP socket succeeds
 			_, err = write(uintptr(p.w), []byte("x"))
 			return err != nil
 		})
@@ -331,7 +323,7 @@ func TestWaitIsInterrupted(t *testing.T) {
 		done <- err
 	}()
 	tid := <-thread
-	eventually(t, "it waits", func() bool { return inSyscall(tid, sysRecvmsg) })
+	testutil.Eventually(t, "it waits", func() bool { return inSyscall(tid, sysRecvmsg) })
 	// The Go runtime handles this signal, and only tries to preempt.
 	if err := syscall.Tgkill(syscall.Getpid(), tid, syscall.SIGURG); err != nil {
 		t.Fatal(err)

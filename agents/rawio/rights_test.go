@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 )
 
 // noRightsPair returns a Unix socket pair whose reader refuses descriptors.
@@ -90,7 +92,7 @@ func TestNoRights(t *testing.T) {
 			if n, err := Recv(uintptr(p.r), b); string(b[:n]) != "three" {
 				t.Errorf("left: %q, %v", b[:n], err)
 			}
-			eventually(t, "Recv closes the descriptor", func() bool { return !hasWriteEnd(t, passed) })
+			testutil.Eventually(t, "Recv closes the descriptor", func() bool { return !hasWriteEnd(t, passed) })
 			read("four", nil)
 			send(uintptr(p.w), []byte("five"))
 			passed = p.sendRights("six", 0)
@@ -117,7 +119,7 @@ func TestRightsStayQueued(t *testing.T) {
 		t.Errorf("%v, open: %v", err, hasWriteEnd(t, passed))
 	}
 	p.closeReader()
-	eventually(t, "the descriptor is closed", func() bool { return !hasWriteEnd(t, passed) })
+	testutil.Eventually(t, "the descriptor is closed", func() bool { return !hasWriteEnd(t, passed) })
 }
 
 // An urgent byte with descriptors is not dropped.
@@ -171,7 +173,7 @@ func TestPeekMatchesRead(t *testing.T) {
 			}()
 			var b [3000]byte
 			at := 0
-			eventually(t, "all bytes", func() bool {
+			testutil.Eventually(t, "all bytes", func() bool {
 				n, err := tt.read(uintptr(p.r), b[:1+random.Intn(len(b))])
 				if err != nil && err != syscall.EAGAIN || n == 0 && err == nil {
 					t.Fatal(n, err)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 )
 
 // Errors on the command line are printed with the usage message, and no log is
@@ -55,7 +57,7 @@ Exactly one of the following options may appear:
 		{"-d 5 -Z", "invalid option -- 'Z'"},
 		{"fail sing", "unknown failure: sing"},
 	} {
-		var stderr buffer
+		var stderr testutil.Log
 		code := Run(t.Context(), p, strings.Fields(tt.args), strings.NewReader(""), new(bytes.Buffer), &stderr)
 		want := ""
 		for line := range strings.SplitSeq(tt.want, "|") {
@@ -72,7 +74,7 @@ Exactly one of the following options may appear:
 	}
 
 	p.CheckArgs, p.Help = nil, ""
-	var stderr buffer
+	var stderr testutil.Log
 	if code := Run(t.Context(), p, []string{"word"}, strings.NewReader(""), new(bytes.Buffer), &stderr); code != 1 ||
 		!strings.HasPrefix(stderr.String(), "pmdacolours: unexpected argument 'word'\n") || strings.Contains(stderr.String(), "-h FILE") {
 		t.Errorf("argument without CheckArgs: exit code %d, %s", code, &stderr)

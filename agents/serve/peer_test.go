@@ -14,23 +14,10 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 )
 
 var update = flag.Bool("update", false, "write testdata/dbpmda.out; review the result")
-
-// needPeer returns the path of one of PCP's programs. If it is not installed, the
-// test is skipped or, with PMCD_REQUIRE_PEERS=1, fails.
-func needPeer(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	return path
-}
 
 // variableParts are the parts of dbpmda's output that differ between runs or
 // transports.
@@ -46,7 +33,7 @@ var variableParts = []struct {
 // dbpmda(1) sends all its requests, and its output is the same with all
 // transports.
 func TestPeerDbpmda(t *testing.T) {
-	dbpmda := needPeer(t, "dbpmda")
+	dbpmda := testutil.NeedPeer(t, "dbpmda")
 	script, err := os.ReadFile("testdata/dbpmda.in")
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +110,7 @@ func TestPeerDbpmda(t *testing.T) {
 // For each command line the exit code is the same as that of PCP's pmdasimple, and
 // so is the text of an error.
 func TestPeerCommandLine(t *testing.T) {
-	simple := needPeer(t, "../../.peers/pmdasimple")
+	simple := testutil.NeedPeer(t, "../../.peers/pmdasimple")
 	simple, err := filepath.Abs(simple)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -231,7 +232,7 @@ func TestProcessSignals(t *testing.T) {
 					fetch(t, c.dial(t, nil))
 				} else {
 					c = startChild(t, false, "-i", "0")
-					eventually(t, "no agent made", func() bool { return strings.Contains(c.text(), "agent made") })
+					testutil.Eventually(t, "the agent is made", func() bool { return strings.Contains(c.text(), "agent made") })
 				}
 				syscall.Kill(c.PID(), sig)
 				status, log := c.wait(t)
@@ -279,7 +280,7 @@ func TestProcessSecondSignal(t *testing.T) {
 	c := startChild(t, true, "hangclose")
 	fetch(t, c.dial(t, nil))
 	syscall.Kill(c.PID(), syscall.SIGTERM)
-	eventually(t, "the process has not ended", func() bool {
+	testutil.Eventually(t, "the process has ended", func() bool {
 		syscall.Kill(c.PID(), syscall.SIGTERM)
 		select {
 		case <-c.Done():

@@ -1,50 +1,21 @@
 package serve
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
-
-// A buffer is a log that can be read while it is written.
-type buffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// eventually waits until cond returns true.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("timeout: %s", what)
-		}
-	}
-}
 
 var listening = regexp.MustCompile(`Debug: listening address=(\S+)`)
 
@@ -52,7 +23,7 @@ var listening = regexp.MustCompile(`Debug: listening address=(\S+)`)
 // it.
 func address(t *testing.T, log func() string) (addr string) {
 	t.Helper()
-	eventually(t, "the agent does not listen", func() bool {
+	testutil.Eventually(t, "the agent listens", func() bool {
 		m := listening.FindStringSubmatch(log())
 		if m != nil {
 			addr = m[1]
@@ -67,7 +38,7 @@ var logFrame = regexp.MustCompile(`(?s)^Log for pmdacolours on \S+ started \w{3}
 
 // running is a call of Run.
 type running struct {
-	stderr buffer
+	stderr testutil.Log
 	code   chan int
 }
 

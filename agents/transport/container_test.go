@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -275,7 +276,7 @@ func TestContainerProxyFails(t *testing.T) {
 		`the process of agent "box" for containers is down: `,
 		"\n    the last line",
 	} {
-		eventually(t, "in the log: "+want, func() bool { return r.log.has(want) })
+		testutil.Eventually(t, "in the log: "+want, func() bool { return r.log.has(want) })
 	}
 }
 

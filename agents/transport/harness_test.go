@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -108,23 +109,10 @@ func (a *answer) Close() error                        { a.closed.Store(true); re
 // local returns a Worker that is gone when t ends, as is its goroutine.
 func local(t *testing.T, a agents.Agent) *transport.Worker {
 	t.Helper()
-	before := runtime.NumGoroutine()
+	testutil.CheckGoroutines(t)
 	w := transport.Local(a)
-	t.Cleanup(func() {
-		w.Close()
-		eventually(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= before })
-	})
+	t.Cleanup(func() { w.Close() })
 	return w
-}
-
-// eventually waits for cond.
-func eventually(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
 }
 
 // send sends a DESC_REQ for an item and does not wait for the reply.

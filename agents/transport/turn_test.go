@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -45,12 +46,9 @@ func serve(p *transport.TurnPool, list ...func(c *transport.Turn)) {
 // newPool returns a pool that leaves nothing behind.
 func newPool(t testing.TB) *transport.TurnPool {
 	t.Helper()
-	before := runtime.NumGoroutine()
+	testutil.CheckGoroutines(t)
 	p := new(transport.TurnPool)
-	t.Cleanup(func() {
-		p.Close()
-		eventually(t, "no goroutine of a Turn left", func() bool { return runtime.NumGoroutine() <= before })
-	})
+	t.Cleanup(p.Close)
 	return p
 }
 
@@ -147,7 +145,7 @@ func TestTurnLate(t *testing.T) {
 		if s := <-states; s != transport.Ready {
 			t.Errorf("told %v, want ready", s)
 		}
-		eventually(t, "well again", func() bool { return w.State() == transport.Ready })
+		testutil.Eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 		if err := ask(c, w, 2, plain); err != nil {
 			t.Error(err)
 		}
@@ -183,13 +181,13 @@ func TestTurnLateAtOnce(t *testing.T) {
 					t.Error(err)
 				}
 				if !told {
-					eventually(t, "late", func() bool { return w.State() == transport.Late })
+					testutil.Eventually(t, "late", func() bool { return w.State() == transport.Late })
 				}
 				if _, err := r.Recv(nil); err != transport.ErrLate {
 					t.Errorf("got %v, want %v", err, transport.ErrLate)
 				}
 				close(a.open)
-				eventually(t, "well again", func() bool { return w.State() == transport.Ready })
+				testutil.Eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 				if err := agenttest.Do(viaTurn{w, c}, agents.Origin{Client: 1}, &pdu.DescReq{PMID: id(plain)}, new(pdu.Desc)); err != nil {
 					t.Error(err)
 				}
@@ -259,7 +257,7 @@ func TestTurnSurvives(t *testing.T) {
 			go p.Serve(s) // the goroutine may be lost
 			<-s.ended
 			<-w.Done()
-			eventually(t, "closed", a.closed.Load)
+			testutil.Eventually(t, "closed", a.closed.Load)
 		})
 	}
 }
@@ -287,7 +285,7 @@ func TestTurnOfClosed(t *testing.T) {
 	})
 	p.Serve(s)
 	<-s.ended
-	eventually(t, "closed", a.closed.Load)
+	testutil.Eventually(t, "closed", a.closed.Load)
 }
 
 // A bug of ours ends the process, and is found by the stack.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -88,7 +89,7 @@ func TestLate(t *testing.T) {
 	if s := <-states; s != transport.Ready {
 		t.Errorf("told %v, want ready", s)
 	}
-	eventually(t, "well again", func() bool { return w.State() == transport.Ready })
+	testutil.Eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 	for _, client := range []int32{1, 2} { // the memory of an abandoned call is not used again
 		call.Origin.Client = client
 		if _, err := transport.Do(w, call, nil); err != nil {
@@ -109,7 +110,7 @@ func TestContextEnds(t *testing.T) {
 	if _, err := c.Recv(nil); err != transport.ErrLate {
 		t.Errorf("got %v, want %v", err, transport.ErrLate)
 	}
-	eventually(t, "well again", func() bool { return w.State() == transport.Ready })
+	testutil.Eventually(t, "well again", func() bool { return w.State() == transport.Ready })
 	<-a.entered
 	c = send(t, w, 0, endless, 0)
 	<-a.entered
@@ -118,7 +119,7 @@ func TestContextEnds(t *testing.T) {
 		t.Errorf("got %v, want %v", err, transport.ErrClosed)
 	}
 	<-w.Done()
-	eventually(t, "closed", a.closed.Load)
+	testutil.Eventually(t, "closed", a.closed.Load)
 }
 
 // Close does not wait for a method that does not return, in a call or in a
@@ -136,7 +137,7 @@ func TestCloseWhileStuck(t *testing.T) {
 		t.Error("closed during a call")
 	}
 	close(a.open)
-	eventually(t, "closed", a.closed.Load)
+	testutil.Eventually(t, "closed", a.closed.Load)
 }
 
 // A reply that its caller does not receive yet holds up no other call.
@@ -182,7 +183,7 @@ func TestNotices(t *testing.T) {
 	}
 	attr := func(s string) []pdu.Attr { return []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(s)}} }
 	w.Notify(transport.Notice{Client: 1, Attrs: attr("alice")})
-	eventually(t, "told when idle", func() bool { return len(a.all()) == 1 })
+	testutil.Eventually(t, "told when idle", func() bool { return len(a.all()) == 1 })
 	c := send(t, w, 0, blocks, 0)
 	w.Notify(transport.Notice{Client: 1, End: true})
 	w.Notify(transport.Notice{Client: 1, Attrs: attr("bob")})
@@ -224,7 +225,7 @@ func (m *flakyAgent) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pd
 // goroutines end.
 func TestStress(t *testing.T) {
 	const agentCount, clients, rounds = 3, 12, 200
-	before := runtime.NumGoroutine()
+	testutil.CheckGoroutines(t)
 	var mu sync.Mutex // one opens at a time
 	var ws [agentCount]atomic.Pointer[transport.Worker]
 	open := func(i int) {
@@ -310,7 +311,6 @@ func TestStress(t *testing.T) {
 		ws[i].Load().Close()
 	}
 	pool.Close()
-	eventually(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= before })
 	if answers.Load() == 0 {
 		t.Error("no answer at all")
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -14,7 +15,7 @@ import (
 
 // CheckIdle notices the end of an idle socket, and has no effect on a live one.
 func TestCheckIdle(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	c, there, r := fakePMDA(t, socketPair, wire.Options{})
 	request := func() {
 		t.Helper()
@@ -37,7 +38,7 @@ func TestCheckIdle(t *testing.T) {
 		t.Fatalf("ended while its peer is there: %v", err)
 	}
 	there.Close()
-	eventually(t, "the end is noticed", func() bool { c.CheckIdle(); return c.Err() != nil })
+	testutil.Eventually(t, "the end is noticed", func() bool { c.CheckIdle(); return c.Err() != nil })
 	if !errors.Is(c.Err(), io.EOF) {
 		t.Errorf("Err() = %v, want io.EOF", c.Err())
 	}
@@ -52,7 +53,7 @@ func TestCheckIdle(t *testing.T) {
 func TestPending(t *testing.T) { forEachPair(t, testPending) }
 
 func testPending(t *testing.T, pair pairFunc) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	c, there, _ := fakePMDA(t, pair, wire.Options{})
 	checkPending := func(when string, want bool) {
 		t.Helper()
@@ -87,7 +88,7 @@ func testPending(t *testing.T, pair pairFunc) {
 	}
 	checkPending("late", true)
 	writePDUs(t, there, &pdu.Desc{PMID: metricID})
-	eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
 	checkPending("ready again", false)
 
 	call.Timeout = 10 * time.Second
@@ -142,7 +143,7 @@ func testPeerGonePipeStillOpen(t *testing.T, pair pairFunc) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			checkGoroutines(t)
+			testutil.CheckGoroutines(t)
 			c, there, _ := fakePMDA(t, pair, wire.Options{})
 			tt.prepare(t, c, there)
 			select {
@@ -161,7 +162,7 @@ func testPeerGonePipeStillOpen(t *testing.T, pair pairFunc) {
 func TestCloseDuringCall(t *testing.T) { forEachPair(t, testCloseDuringCall) }
 
 func testCloseDuringCall(t *testing.T, pair pairFunc) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	c, _, r := fakePMDA(t, pair, wire.Options{})
 	call := sendDescReqTimeout(t, c, 0, false)
 	if _, err := r.Next(); err != nil {
@@ -191,7 +192,7 @@ func testTimeouts(t *testing.T, pair pairFunc) {
 			}
 			r.Next()
 			writePDUs(t, there, &pdu.Desc{PMID: 1})
-			eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
+			testutil.Eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
 		}
 		call := sendDescReq(t, c, metricID)
 		r.Next()
@@ -210,7 +211,7 @@ func testTimeouts(t *testing.T, pair pairFunc) {
 // Calls with and without MayBlock alternate, and each gets its own reply. Bytes in
 // the stream are not lost when it switches between direct reads and the poller.
 func TestDirectAndPolledReads(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	c, there, r := fakePMDA(t, pipePair, wire.Options{Depth: 4})
 	go func() {
 		for {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -19,7 +20,7 @@ import (
 
 // If a PMDA exits, stalls or sends something else instead of CREDS, Dial fails.
 func TestBadGreeting(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	tests := []struct{ name, script, err string }{
 		{"dies", "exit 3", "unexpected EOF"},
 		{"stalls", "exec sleep 10", "deadline exceeded"},
@@ -68,7 +69,7 @@ func doDescReq(c transport.Transport) error {
 // Half a reply comes in time. The background goroutine reads the rest, and the
 // replies to the requests behind it, and later requests get their own replies.
 func TestLatePartialReply(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	c, _ := startPMDA(t, wire.Options{Depth: 2}, "/bin/sh", "-c", shellHandshake+shellReadRequest+
 		`printf '\0\0\0\020\0\0'; sleep 0.2; printf '\160\0\0\0\0\0\377\377\317\001`+errorPDU+`'
 		head -c 16 >/dev/null; printf '`+errorPDU+`'; cat >/dev/null`)
@@ -79,7 +80,7 @@ func TestLatePartialReply(t *testing.T) {
 			t.Errorf("Recv: %v, want ErrLate", err)
 		}
 	}
-	eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
 	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 	}
@@ -88,7 +89,7 @@ func TestLatePartialReply(t *testing.T) {
 // If a PMDA exits or sends something else instead of a reply, this and all later
 // calls fail.
 func TestBadReply(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	tests := []struct{ name, script, err string }{
 		{"dies", "exit 0", "EOF"},
 		{"dies in the middle", `printf '\0\0\0\040\0\0\160'`, "EOF"},
@@ -118,7 +119,7 @@ func TestBadReply(t *testing.T) {
 
 // An agent can become not ready at any time, and is used again when it is ready.
 func TestNotReady(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	const good = `printf '` + errorPDU + `'; cat >/dev/null`
 	tests := []struct {
 		name   string
@@ -149,7 +150,7 @@ func TestNotReady(t *testing.T) {
 					t.Errorf("meanwhile: %v, want %v", err, transport.ErrNotReady)
 				}
 			}
-			eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+			testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
 			if err := doDescReq(c); err != pdu.ErrnoPMID {
 				t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 			}

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -177,42 +176,6 @@ func serveAgent(t *testing.T, a agents.Agent, opt wire.Options) *wire.Client {
 		}
 	})
 	return c
-}
-
-// needPeer skips the test if a program of PCP is not installed, and fails it
-// where PMCD_REQUIRE_PEERS says that it must be.
-func needPeer(t *testing.T, path string) {
-	t.Helper()
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-}
-
-// eventually waits until cond returns true.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
-}
-
-// checkGoroutines fails t if at its end there are more goroutines than now.
-func checkGoroutines(t *testing.T) {
-	before := runtime.NumGoroutine()
-	t.Cleanup(func() {
-		for range 500 {
-			if runtime.NumGoroutine() <= before {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
-	})
 }
 
 // sendDescReqTimeout sends a DESC_REQ and does not wait for the reply.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -17,7 +18,7 @@ import (
 // A caller that has sent a request and does not call Recv does not hold up other
 // callers: the next one reads the reply for it.
 func TestReplyReadByAnotherCaller(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	c := serveAgent(t, oneMetricAgent{}, wire.Options{})
 	first := sendDescReqTimeout(t, c, 0, true)
 	for range 3 {
@@ -65,7 +66,7 @@ func (g gatedAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu
 // If an agent is late, its caller waits for the timeout, and others fail at once.
 // When the reply arrives it is discarded, and the agent is ready again.
 func TestLate(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	g := gatedAgent{entered: make(chan struct{}, 1), release: make(chan struct{})}
 	states := make(chan wire.State, 10)
 	client := serveAgent(t, g, wire.Options{OnState: func(s wire.State) { states <- s }})
@@ -95,7 +96,7 @@ func TestLate(t *testing.T) {
 		t.Errorf("state %v, told %v, want late", client.State(), s)
 	}
 	close(g.release)
-	eventually(t, "ready again", func() bool { return client.State() == wire.Ready })
+	testutil.Eventually(t, "ready again", func() bool { return client.State() == wire.Ready })
 	if s := <-states; s != wire.Ready {
 		t.Errorf("told %v, want ready", s)
 	}
@@ -131,7 +132,7 @@ func (r gatedReply) Recv(dst []byte) ([]byte, error) {
 // A caller that waits for a slot for longer than its timeout gives up. This does
 // not make the agent late.
 func TestTimeoutWhileWaiting(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	g := gatedAgent{entered: make(chan struct{}, 1), release: make(chan struct{})}
 	client := serveAgent(t, g, wire.Options{})
 	req, err := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
@@ -148,7 +149,7 @@ func TestTimeoutWhileWaiting(t *testing.T) {
 		reply <- err
 	}()
 	<-g.entered
-	eventually(t, "another reads", func() bool {
+	testutil.Eventually(t, "another reads", func() bool {
 		c := transport.Call{Req: req, Timeout: 10 * time.Millisecond}
 		_, err := client.Send(&c)
 		return err == transport.ErrLate
@@ -165,7 +166,7 @@ func TestTimeoutWhileWaiting(t *testing.T) {
 // An agent that does not read is late, and gets the whole request when it reads
 // again.
 func TestAgentThatDoesNotRead(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	c, _ := startPMDA(t, wire.Options{}, "/bin/sh", "-c", strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1)+
 		`sleep 0.3; head -c 400028 >/dev/null; printf '`+errorPDU+`'; `+shellReadRequest+`printf '`+errorPDU+`'; cat >/dev/null`)
 	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: make([]pdu.PMID, 100_000)})
@@ -177,7 +178,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 	if err != transport.ErrLate {
 		t.Fatalf("got %v, want %v", err, transport.ErrLate)
 	}
-	eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready again", func() bool { return c.State() == wire.Ready })
 	if err := doDescReq(c); err != pdu.ErrnoPMID {
 		t.Errorf("afterwards: %v, want %v", err, pdu.ErrnoPMID)
 	}

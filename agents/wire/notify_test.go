@@ -9,6 +9,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -47,7 +48,7 @@ func (a *recordingAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID)
 // The attributes of a client are sent before its requests, and its end before the
 // requests of the next client with its number. An idle agent gets them at once.
 func TestNotices(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	a := new(recordingAgent)
 	c := serveAgent(t, a, wire.Options{})
 	if !c.WantsAttrs() {
@@ -55,7 +56,7 @@ func TestNotices(t *testing.T) {
 	}
 	attr := func(s string) []pdu.Attr { return []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(s)}} }
 	c.Notify(transport.Notice{Client: 1, Attrs: attr("alice")})
-	eventually(t, "told when idle", func() bool { return len(a.recorded()) == 1 })
+	testutil.Eventually(t, "told when idle", func() bool { return len(a.recorded()) == 1 })
 
 	busy := sendDescReqTimeout(t, c, 0, true) // nothing may be sent now
 	c.Notify(transport.Notice{Client: 1, End: true})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -16,7 +17,7 @@ import (
 func TestOnPDU(t *testing.T) { forEachPair(t, testOnPDU) }
 
 func testOnPDU(t *testing.T, pair pairFunc) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	var mu sync.Mutex
 	var got []string
 	c, there, r := fakePMDA(t, pair, wire.Options{OnPDU: func(sent bool, b []byte) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -67,7 +68,7 @@ func testNotReadyCrossesRequest(t *testing.T, pair pairFunc) {
 	}
 	r.Next()
 	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 111})
-	eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
 	next := sendDescReq(t, c, 222)
 	r.Next()
 	writePDUs(t, there, &pdu.Desc{PMID: 222})
@@ -234,7 +235,7 @@ func testPipelining(t *testing.T, pair pairFunc) {
 		<-time.After(after)
 		writePDUs(t, there, m...)
 		call.Recv(nil)
-		eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+		testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
 	}
 	notReady, ready, desc := &pdu.Error{Code: pdu.ErrnoNotReady}, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 1}
 	small, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
@@ -297,7 +298,7 @@ func testNotReadyCrossesSeveralRequests(t *testing.T, pair pairFunc) {
 	writePDUs(t, there, &pdu.Error{Code: pdu.ErrnoReady})
 	<-time.After(150 * time.Millisecond) // more than one answer is given
 	writePDUs(t, there, &pdu.Desc{PMID: 111}, &pdu.Desc{PMID: 111})
-	eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
 	next := sendDescReq(t, c, 222)
 	r.Next()
 	writePDUs(t, there, &pdu.Desc{PMID: 222})
@@ -387,5 +388,5 @@ func testLateInBothDirections(t *testing.T, pair pairFunc) {
 		}
 	}
 	writePDUs(t, there, &pdu.Text{Text: "x"})
-	eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+	testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -89,7 +90,7 @@ func TestStressProfiles(t *testing.T) {
 }
 
 func stressProfiles(t *testing.T, depth int) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	const callers, rounds = 16, 300
 	var mu sync.Mutex
 	var current atomic.Pointer[wire.Client]

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -40,7 +41,7 @@ func textOf(client int32, id pdu.PMID) string {
 // it: each caller gets the text that it asked for, whole, while replies are late,
 // are read by other callers, and Clients are closed.
 func TestStressReuse(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	const callers, rounds, batch = 8, 120, 3
 	for i, pair := range []pairFunc{socketPair, pipePair} {
 		var mu sync.Mutex // guards open

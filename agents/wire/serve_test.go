@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -248,7 +249,7 @@ func TestServerCancelsCalls(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			checkGoroutines(t)
+			testutil.CheckGoroutines(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			pmcd, conn := net.Pipe()
@@ -286,7 +287,7 @@ func (s slowAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.
 
 // A byte that was read ahead is not lost.
 func TestServerReadsAhead(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	pmcd, conn := net.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- wire.Serve(t.Context(), slowAgent{}, conn) }()

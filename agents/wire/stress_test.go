@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -79,7 +80,7 @@ func TestStress(t *testing.T) {
 }
 
 func stress(t *testing.T, depth int) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	const agentCount, callers, rounds = 4, 16, 150
 	var mu sync.Mutex // one opens at a time
 	var clients [agentCount]atomic.Pointer[wire.Client]

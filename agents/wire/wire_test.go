@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -44,7 +45,7 @@ func TestAgent(t *testing.T) {
 
 func TestPeerSample(t *testing.T) {
 	const pmda = "/var/lib/pcp/pmdas/sample/pmdasample"
-	needPeer(t, pmda)
+	testutil.NeedPeer(t, pmda)
 	c, _ := startPMDA(t, wire.Options{}, pmda, "-d", "29", "-l", filepath.Join(t.TempDir(), "log"), "-U", "root")
 	agenttest.Test(t, c, pdu.NewPMID(29, 0, 10), pdu.NewPMID(29, 0, 6))
 	var r pdu.Result // of sample.bin
@@ -64,7 +65,7 @@ func TestPeerSample(t *testing.T) {
 // Many callers of one agent, with one request outstanding and with several:
 // each gets its own reply.
 func TestConcurrent(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	for name, client := range map[string]transport.Transport{
 		"inline":   transport.Inline(oneMetricAgent{}),
 		"local":    transport.Local(oneMetricAgent{}),
@@ -105,7 +106,7 @@ func (panickingAgent) Desc(context.Context, agents.Origin, pdu.PMID) (pdu.Desc, 
 
 // A panic of an agent in process ends that agent.
 func TestPanic(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	c := transport.Inline(panickingAgent{})
 	for range 2 { // the error sticks
 		err := agenttest.Do(c, agents.Origin{}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
@@ -119,7 +120,7 @@ func TestPanic(t *testing.T) {
 
 // A Client without requests ends at once when the agent's process ends.
 func TestPeerGone(t *testing.T) {
-	checkGoroutines(t)
+	testutil.CheckGoroutines(t)
 	c, p := startPMDA(t, wire.Options{}, "/bin/sh", "-c", strings.Replace(shellHandshake, "head -c 36", "head -c 20", 1)+"exit 3")
 	<-p.Done()
 	reason := errors.New("gone")

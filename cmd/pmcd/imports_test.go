@@ -65,6 +65,7 @@ var mayImport = map[string][]string{
 	"agents/builtin/simple":           {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},
 	"agents/builtin/txmon":            {"agents", "agents/pmda", "pdu", "golang.org/x/sys"},
 	"agents/linuxhosts":               nil,
+	"agents/internal/testutil":        nil,
 
 	// The daemon. Diag formats what it is given; agentset knows no clients.
 	"daemon/internal/agentset": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/diag", "pdu", "pmcdconf",

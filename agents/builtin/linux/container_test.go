@@ -22,6 +22,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
 	"github.com/gopcp/pmcd/agents/transport"
@@ -397,12 +398,7 @@ func TestContainerStuckFilesystem(t *testing.T) {
 	}
 	unix.Close(fuse) // ends all calls
 	closed = true
-	for end := time.Now().Add(10 * time.Second); busy() > 0; {
-		if time.Now().After(end) {
-			t.Fatal("an abandoned call has not returned")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Eventually(t, "all abandoned calls have returned", func() bool { return busy() == 0 })
 }
 
 // No file of a container is open between requests. It would keep name spaces alive

@@ -2,6 +2,7 @@ package txmon
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 )
 
@@ -19,10 +21,7 @@ func buildTxrecord(t *testing.T, key int) string {
 	const src = "/var/lib/pcp/pmdas/txmon"
 	missing := func(err error) {
 		t.Helper()
-		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-			t.Fatalf("txrecord is required but cannot be built: %v", err)
-		}
-		t.Skipf("no txrecord (run make peers): %v", err)
+		testutil.MissingPeer(t, fmt.Errorf("cannot build txrecord (run make peers): %w", err))
 	}
 	header, err := os.ReadFile(filepath.Join(src, "txmon.h"))
 	if err != nil {

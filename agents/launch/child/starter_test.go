@@ -8,7 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 )
 
 // The children of a Starter end when its process ends, also when it is killed, and
@@ -52,17 +53,10 @@ func TestStarterEnds(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	for _, pid := range pids {
-		deadline := time.Now().Add(10 * time.Second)
-		for {
+		testutil.Eventually(t, fmt.Sprintf("process %d has ended", pid), func() bool {
 			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			if len(stat) == 0 || strings.Contains(string(stat), ") Z ") || !strings.Contains(string(stat), "(sleep)") {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("process %d still runs", pid)
-			}
-			time.Sleep(time.Millisecond)
-		}
+			return len(stat) == 0 || strings.Contains(string(stat), ") Z ") || !strings.Contains(string(stat), "(sleep)")
+		})
 	}
 }
 

@@ -10,33 +10,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 )
-
-// A logBuffer is a log in memory.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // runScript runs a script and returns the log and the last lines.
 func runScript(t *testing.T, script string) (log string, last []string) {
 	t.Helper()
-	var b logBuffer
+	var b testutil.Log
 	s, err := NewStderr(&b)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +131,7 @@ func TestStderrFloodWaits(t *testing.T) {
 
 // Dropped lines are reported even if the child writes nothing more.
 func TestStderrFloodEnds(t *testing.T) {
-	var b logBuffer
+	var b testutil.Log
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -160,11 +143,7 @@ func TestStderrFloodEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(b.String(), "lines dropped\n"); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the log does not say that lines were dropped")
-		}
-	}
+	testutil.Eventually(t, "the log says that lines were dropped", func() bool { return strings.Contains(b.String(), "lines dropped\n") })
 	if _, err := s.File().WriteString("the end\n"); err != nil { // too early to be logged
 		t.Fatal(err)
 	}
@@ -190,7 +169,7 @@ func TestStderrFloodEnds(t *testing.T) {
 func TestStderrOfGrandchildren(t *testing.T) {
 	before, _ := os.ReadDir("/proc/self/fd")
 	for _, escapes := range []bool{false, true} {
-		var b logBuffer
+		var b testutil.Log
 		s, err := NewStderr(&b)
 		if err != nil {
 			t.Fatal(err)
@@ -204,11 +183,7 @@ func TestStderrOfGrandchildren(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(20 * time.Second); len(s.Tail()) == 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("no grandchild")
-			}
-		}
+		testutil.Eventually(t, "the grandchild runs", func() bool { return len(s.Tail()) > 0 })
 		grandchild, err := strconv.Atoi(s.Tail()[0])
 		if err != nil {
 			t.Fatal(err)

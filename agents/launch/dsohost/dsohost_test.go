@@ -18,6 +18,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -187,25 +188,13 @@ func wantReadyError(t *testing.T, h host, name, want string, status int) {
 // oddDSO builds testdata/odd.c.
 func oddDSO(t *testing.T) string {
 	t.Helper()
-	needPeer(t, "/usr/include/pcp/pmda.h")
+	testutil.NeedPeer(t, "/usr/include/pcp/pmda.h")
 	path := filepath.Join(t.TempDir(), "pmda_odd.so")
 	cmd := exec.Command("cc", "-shared", "-fPIC", "-o", path, "testdata/odd.c", "-lpcp_pmda", "-lpcp")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return path
-}
-
-// needPeer skips the test if a file of PCP is not installed. With
-// PMCD_REQUIRE_PEERS=1 it fails the test instead.
-func needPeer(t *testing.T, path string) {
-	t.Helper()
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
 }
 
 func TestPeerInitFails(t *testing.T) {
@@ -314,7 +303,7 @@ func TestPeerUser(t *testing.T) {
 // A host has only the standard descriptors and those for PDUs. It does not end by
 // signals that are meant for pmcd, and ends when its pipe is closed.
 func TestPeerHost(t *testing.T) {
-	needPeer(t, pmdas+"sample/pmda_sample.so")
+	testutil.NeedPeer(t, pmdas+"sample/pmda_sample.so")
 	if err := child.SetCloexecAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +348,7 @@ func TestPeerHost(t *testing.T) {
 
 // A crash of the agent ends its host, and requests fail.
 func TestPeerCrash(t *testing.T) {
-	needPeer(t, pmdas+"sample/pmda_sample.so")
+	testutil.NeedPeer(t, pmdas+"sample/pmda_sample.so")
 	h := start(t, dsohost.DSO{Name: "sample", Domain: 29, Entry: "sample_init", Path: pmdas + "sample/pmda_sample.so"})
 	c, _ := h.dial(t)
 	if err := syscall.Kill(h.p.PID(), syscall.SIGSEGV); err != nil {

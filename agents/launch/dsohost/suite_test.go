@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -38,7 +39,7 @@ func metricsOf(t *testing.T, name string, domain int, others ...pdu.PMID) (ids [
 // compiled builds a PMDA of PCP from its source: Debian has no binaries of some.
 func compiled(t *testing.T, name string, flags ...string) string {
 	t.Helper()
-	needPeer(t, "/usr/include/pcp/pmda.h")
+	testutil.NeedPeer(t, "/usr/include/pcp/pmda.h")
 	out := filepath.Join(t.TempDir(), "pmda"+name)
 	args := append(flags, "-w", "-o", out, pmdas+name+"/"+name+".c", "-lpcp_pmda", "-lpcp")
 	if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
@@ -79,7 +80,7 @@ func TestPeerSuite(t *testing.T) {
 	} {
 		for _, hosted := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s hosted %v", tt.name, hosted), func(t *testing.T) {
-				needPeer(t, pmdas+tt.name+"/pmns")
+				testutil.NeedPeer(t, pmdas+tt.name+"/pmns")
 				ids := slices.DeleteFunc(metricsOf(t, tt.name, tt.domain, tt.others...), func(id pdu.PMID) bool { return excluded[id] != "" })
 				if hosted {
 					path := tt.object

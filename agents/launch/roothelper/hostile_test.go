@@ -1,6 +1,7 @@
 package roothelper
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -8,8 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/launch/child"
 )
 
@@ -81,28 +82,19 @@ func TestHostile(t *testing.T) {
 		send((&message{kind: msgAskHostName, id: 1, text: strings.Repeat("x", 900)}).append(nil))
 		send((&message{kind: msgAskHostName, id: uint32(i), text: "box"}).append(nil))
 	}
-	checkEcho(t, p) // it still runs
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		q, err := r.start(list[0]) // the last messages above are still being handled
+	checkEcho(t, p)                                                 // it still runs
+	testutil.Eventually(t, "an agent can be started", func() bool { // after the last messages above
+		q, err := r.start(list[0])
 		if err == nil {
 			r.stop(q)
-			break
 		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
-	var after []os.DirEntry
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		after, _ = os.ReadDir("/proc/self/fd")
-		if len(after) <= len(before)+2 && // the wait for the end of p may have started since
-			runtime.NumGoroutine() <= goroutines+2 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d descriptors and %d goroutines, want %d and %d as before", len(after), runtime.NumGoroutine(), len(before), goroutines)
-		}
-	}
+		return err == nil
+	})
+	testutil.Eventually(t, fmt.Sprintf("about %d descriptors and %d goroutines", len(before), goroutines), func() bool {
+		after, _ := os.ReadDir("/proc/self/fd")
+		return len(after) <= len(before)+2 && // the wait for the end of p may have started since
+			runtime.NumGoroutine() <= goroutines+2
+	})
 	must(t, r.close())
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/launch/child"
 )
 
@@ -108,15 +109,9 @@ func TestManyStarts(t *testing.T) {
 	for i := range 1000 {
 		one(i)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		fdsNow, goroutinesNow := len(fdList()), runtime.NumGoroutine()
-		if fdsNow <= fds && goroutinesNow <= goroutines {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d descriptors and %d goroutines, want %d and %d as before", fdsNow, goroutinesNow, fds, goroutines)
-		}
-	}
+	testutil.Eventually(t, fmt.Sprintf("no more than %d descriptors and %d goroutines", fds, goroutines), func() bool {
+		return len(fdList()) <= fds && runtime.NumGoroutine() <= goroutines
+	})
 }
 
 // When the daemon ends, all agents end, and the processes that they have started.
@@ -141,11 +136,6 @@ func TestDaemonGone(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	for _, pid := range pids {
-		for end := time.Now().Add(5 * time.Second); alive(pid) && !zombie(pid); {
-			if time.Now().After(end) {
-				t.Fatalf("process %d still runs", pid)
-			}
-			time.Sleep(time.Millisecond)
-		}
+		testutil.Eventually(t, fmt.Sprintf("process %d has ended", pid), func() bool { return !alive(pid) || zombie(pid) })
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 )
 
 // A peer is a process of testdata/pmdacache.c, which calls pmdaCache(3).
@@ -24,12 +26,7 @@ type peer struct {
 // PMCD_REQUIRE_PEERS=1, fails.
 func startPeer(t *testing.T) *peer {
 	t.Helper()
-	if _, err := os.Stat("/usr/include/pcp/pmda.h"); err != nil {
-		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	testutil.NeedPeer(t, "/usr/include/pcp/pmda.h")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pmdacache")
 	if out, err := exec.Command("cc", "-o", path, "testdata/pmdacache.c", "-lpcp_pmda", "-lpcp").CombinedOutput(); err != nil {

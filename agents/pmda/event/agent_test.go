@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/event"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -93,13 +94,7 @@ type stdio struct {
 
 // dbpmda(1) decodes the values, and missed events are counted.
 func TestPeerDbpmda(t *testing.T) {
-	dbpmda, err := exec.LookPath("dbpmda")
-	if err != nil {
-		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	dbpmda := testutil.NeedPeer(t, "dbpmda")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -3,31 +3,20 @@ package event
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-)
 
-// needPeer skips the test if a file of PCP is not installed. With
-// PMCD_REQUIRE_PEERS=1 the test fails.
-func needPeer(t *testing.T, path string) {
-	t.Helper()
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-}
+	"github.com/gopcp/pmcd/agents/internal/testutil"
+)
 
 // libpcp builds testdata/queue.c and returns a function that runs a script with it, as
 // runScript does with a Queue.
 func libpcp(t *testing.T) func(script []string) []string {
 	t.Helper()
-	needPeer(t, "/usr/include/pcp/pmda.h")
+	testutil.NeedPeer(t, "/usr/include/pcp/pmda.h")
 	prog := filepath.Join(t.TempDir(), "queue")
 	if out, err := exec.Command("cc", "-o", prog, "testdata/queue.c", "-lpcp_pmda", "-lpcp").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
