@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// A Pos is a place in a configuration file. The zero Pos is no place.
+// A Pos is a place in a configuration file. The zero Pos is no place. For Pos, Error
+// and ErrorList of package pmnsload see there.
 type Pos struct {
 	File string
 	Line int // from 1

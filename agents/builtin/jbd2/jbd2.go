@@ -259,6 +259,9 @@ func (h *host) metrics() []pmda.Metric {
 
 // A row is what differs between the metrics of a table. It has fields in the
 // order of PCP's pmdaMetric; the help texts are in a file.
+//
+// Each package with such tables has its own row, because go vet requires field names
+// in literals of another package's struct.
 type row struct {
 	cluster, item int
 	name          string
