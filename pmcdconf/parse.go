@@ -182,7 +182,8 @@ func (p *parser) report(e *Error) {
 func (p *parser) giveUp() bool {
 	p.report(p.broken)
 	p.report(&Error{
-		Pos:     Pos{File: p.s.file},
+		Pos: Pos{File: p.s.file},
+		//lint:ignore ST1005 PCP's text
 		Err:     errors.New("Can't continue, giving up"),
 		section: p.s.section,
 	})

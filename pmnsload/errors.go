@@ -6,37 +6,7 @@ import (
 	"strings"
 )
 
-// Mistakes in a name space. Err of every Error is or wraps one of these or an
-// error of the file system. The texts are PCP's.
-var (
-	// ErrCpp is any mistake that the preprocessor finds.
-	ErrCpp = errors.New("pmcpp returned non-zero exit status")
-
-	ErrPath          = errors.New("Expected NAME or PATH")
-	ErrBrace         = errors.New("{ expected")
-	ErrName          = errors.New("Expected NAME or }")
-	ErrNameOrPMID    = errors.New("Expected NAME, PMID or }")
-	ErrPMID          = errors.New("Illegal PMID")
-	ErrDomain        = errors.New("Illegal domain field in PMID")
-	ErrCluster       = errors.New("Illegal cluster field in PMID")
-	ErrItem          = errors.New("Illegal item field in PMID")
-	ErrLine          = errors.New("Absurdly long line, cannot recover")
-	ErrControl       = errors.New("Illegal line number control number")
-	ErrDuplicateName = errors.New("Duplicate name")
-	ErrUndefined     = errors.New("Cannot find definition for non-terminal node")
-	ErrDisconnected  = errors.New("Disconnected subtree")
-	ErrNoRoot        = errors.New(`No name space entry for "root"`)
-	ErrRoots         = errors.New(`Multiple name space entries for "root"`)
-	ErrDuplicatePMID = errors.New("Duplicate metric id")
-
-	// ErrSize reports that the text or the tree exceeds Options.MaxBytes.
-	// C pmcd differs: it has no limit.
-	ErrSize = errors.New("Name space too large")
-
-	errInternal = errors.New("internal error")
-)
-
-// A cause is one of the above with a text of its own.
+// A cause is one of the Err variables with a text of its own.
 type cause struct {
 	error // errors.Is finds it
 	text  string
@@ -50,6 +20,12 @@ func causef(of error, format string, args ...any) error {
 }
 
 // A Pos is a place in a PMNS file. The zero Pos is no place.
+//
+// Pos, Error and ErrorList are not those of package pmcdconf, although they have the
+// same form. A Col here is a column of the preprocessed line, an Error is printed as
+// by PCP's PMNS parser, and an ErrorList has no warnings. The two packages do not
+// import each other, and a third package for the few common lines would be part of
+// the public API of both.
 type Pos struct {
 	File string
 	Line int // from 1
@@ -124,8 +100,6 @@ func padding(s string) string {
 
 // maxErrors is the number of mistakes that an ErrorList holds, besides errMore.
 const maxErrors = 20
-
-var errMore = errors.New("Too many errors")
 
 // An ErrorList is the error of Load: either one mistake of grammar, after which
 // Load stops reading, or the mistakes in a tree that was read to its end.

@@ -220,7 +220,7 @@ func checkInsts(insts Instances, id pdu.InDom) error {
 	switch insts := insts.(type) {
 	case interface{ InDom() pdu.InDom }: // a cache.Cache; the InDom is the name of its file
 		if other := insts.InDom(); other != id {
-			return fmt.Errorf("Insts is a cache of instance domain %v, not %v", other, id)
+			return fmt.Errorf("the cache in Insts is of instance domain %v, not %v", other, id)
 		}
 	case List:
 		ids, names := make(map[int32]bool), make(map[string]bool)

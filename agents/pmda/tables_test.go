@@ -46,7 +46,7 @@ func TestNew(t *testing.T) {
 		{"instance without name", with(func(m *pmda.Metric) { m.InDom = &pmda.InDom{Insts: pmda.List{{ID: 1}}} }), []string{`instance 1 ""`}},
 		{"cache of another domain", with(func(m *pmda.Metric) {
 			m.InDom = &pmda.InDom{Serial: 1, Insts: cache.New(pdu.NewInDom(domain, 2), cache.Options{})}
-		}), []string{"Insts is a cache of instance domain 400.2, not 400.1"}},
+		}), []string{"the cache in Insts is of instance domain 400.2, not 400.1"}},
 		{"cache", with(func(m *pmda.Metric) {
 			m.InDom = &pmda.InDom{Serial: 1, Insts: cache.New(pdu.NewInDom(domain, 1), cache.Options{})}
 		}), nil},

@@ -19,6 +19,7 @@ func main() {
 		Usage:  "[options] tx_type [...]",
 		CheckArgs: func(types []string) error {
 			if len(types) == 0 {
+				//lint:ignore ST1005 PCP's text
 				return errors.New("No transaction types specified")
 			}
 			return nil
