@@ -129,16 +129,18 @@ func TestHostVectors(t *testing.T) {
 		{23, cat(allow(Fetch, one("192.0.2.2")), disallow(Store, one("192.0.2.2"))), "fs fs f- fs fs fs"},
 		{24, disallow(Store, one("192.0.2.2")), "fs fs f- fs fs fs"},
 	} {
-		l, err := New(tt.rules, Env{Self: self})
-		if err != nil {
-			t.Errorf("row %d: %v", tt.n, err)
-			continue
-		}
-		for i, want := range strings.Fields(tt.want) {
-			if got := result(l.Host(peers[i].Peer)); got != want {
-				t.Errorf("row %d, peer %s: got %s, want %s\n%v", tt.n, peers[i].column, got, want, l)
+		t.Run(fmt.Sprint(tt.n), func(t *testing.T) {
+			l, err := New(tt.rules, Env{Self: self})
+			if err != nil {
+				t.Error(err)
+				return
 			}
-		}
+			for i, want := range strings.Fields(tt.want) {
+				if got := result(l.Host(peers[i].Peer)); got != want {
+					t.Errorf("peer %s: got %s, want %s\n%v", peers[i].column, got, want, l)
+				}
+			}
+		})
 	}
 }
 
@@ -172,14 +174,15 @@ func TestHostRules(t *testing.T) {
 		{"a peer without address may do nothing", disallow(Store, unix), nil, Peer{Family: Inet}, All},
 		{"a limit alone says nothing of operations", limit(3, rule(0, 0, star...)), nil, Peer{Family: Unix}, 0},
 	} {
-		l, err := New(tt.rules, Env{Self: tt.self})
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		if got := l.Host(tt.peer); got != tt.want {
-			t.Errorf("%s: got %q denied, want %q", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			l, err := New(tt.rules, Env{Self: tt.self})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := l.Host(tt.peer); got != tt.want {
+				t.Errorf("got %q denied, want %q", got, tt.want)
+			}
+		})
 	}
 	if got := (*List)(nil).Host(Peer{Family: Unix}); got != 0 {
 		t.Errorf("no list denies %q", got)
@@ -218,19 +221,21 @@ func TestClashes(t *testing.T) {
 		{"* in contradiction", cat(user(Wildcard, 0, All, 0), user(Wildcard, 0, Store, Store)), "[1 with 0]"},
 		{"all clashes are reported", cat(allow(All, star...), disallow(All, star...)), "[3 with 0 4 with 1 5 with 2]"},
 	} {
-		l, err := New(tt.rules, Env{})
-		var clashes Clashes
-		got := ""
-		if errors.As(err, &clashes) {
-			var list []string
-			for _, c := range clashes {
-				list = append(list, fmt.Sprintf("%d with %d", c.Index, c.With))
+		t.Run(tt.name, func(t *testing.T) {
+			l, err := New(tt.rules, Env{})
+			var clashes Clashes
+			got := ""
+			if errors.As(err, &clashes) {
+				var list []string
+				for _, c := range clashes {
+					list = append(list, fmt.Sprintf("%d with %d", c.Index, c.With))
+				}
+				got = fmt.Sprint(list)
 			}
-			got = fmt.Sprint(list)
-		}
-		if got != tt.want || (l == nil) != (err != nil) {
-			t.Errorf("%s: got %s, want %s (%v)", tt.name, got, tt.want, err)
-		}
+			if got != tt.want || (l == nil) != (err != nil) {
+				t.Errorf("got %s, want %s (%v)", got, tt.want, err)
+			}
+		})
 	}
 	_, err := New(cat(allow(All, h), disallow(All, h)), Env{})
 	if want := "permission clash for host 192.0.2.2 with earlier statement for 192.0.2.2"; err.Error() != want {

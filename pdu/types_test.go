@@ -126,9 +126,11 @@ func TestPMID(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "1", "1.2", "1.2.3.4", "512.0.0", "0.4096.0", "0.0.1024", "-1.0.0", "+1.0.0", "1.2.x", " 1.2.3", "1..3"} {
-		if id, err := ParsePMID(s); err == nil || id != NoPMID {
-			t.Errorf("%q: got %v, %v", s, id, err)
-		}
+		t.Run(s, func(t *testing.T) {
+			if id, err := ParsePMID(s); err == nil || id != NoPMID {
+				t.Errorf("got %v, %v", id, err)
+			}
+		})
 	}
 }
 

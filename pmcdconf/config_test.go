@@ -41,13 +41,15 @@ func TestSame(t *testing.T) {
 		{"the path of a Unix domain socket is ignored", "a 1 socket unix /x y", "a 1 socket unix /z y", true},
 		{"another command for it is not", "a 1 socket unix /x y", "a 1 socket unix /x z", false},
 	} {
-		a, b := agent(t, tt.a), agent(t, tt.b)
-		if got := a.Same(b); got != tt.want {
-			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
-		}
-		if got := b.Same(a); got != tt.want {
-			t.Errorf("%s: got %v the other way round", tt.name, got)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			a, b := agent(t, tt.a), agent(t, tt.b)
+			if got := a.Same(b); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			if got := b.Same(a); got != tt.want {
+				t.Errorf("got %v the other way round", got)
+			}
+		})
 	}
 }
 

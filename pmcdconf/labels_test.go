@@ -90,20 +90,22 @@ func TestLoadLabels(t *testing.T) {
 		{"a long name", map[string]string{"labels/a": `{"` + strings.Repeat("x", 200) + `":{"` + strings.Repeat("y", 100) + `":1,"z":2}}`},
 			strings.Repeat("x", 200) + ".z:2", []string{"label name of 301 characters"}},
 	} {
-		var warns []string
-		got, err := LoadLabels(tree(t, tt.files), func(err error) { warns = append(warns, err.Error()) })
-		if err != nil || describeLabels(got) != tt.want {
-			t.Errorf("%s: got %s, %v, want %s", tt.name, describeLabels(got), err, tt.want)
-		}
-		if len(warns) != len(tt.warns) {
-			t.Errorf("%s: warnings %q", tt.name, warns)
-			continue
-		}
-		for i, w := range tt.warns {
-			if !strings.Contains(warns[i], w) {
-				t.Errorf("%s: got warning %q, want %q", tt.name, warns[i], w)
+		t.Run(tt.name, func(t *testing.T) {
+			var warns []string
+			got, err := LoadLabels(tree(t, tt.files), func(err error) { warns = append(warns, err.Error()) })
+			if err != nil || describeLabels(got) != tt.want {
+				t.Errorf("got %s, %v, want %s", describeLabels(got), err, tt.want)
 			}
-		}
+			if len(warns) != len(tt.warns) {
+				t.Errorf("warnings %q", warns)
+				return
+			}
+			for i, w := range tt.warns {
+				if !strings.Contains(warns[i], w) {
+					t.Errorf("got warning %q, want %q", warns[i], w)
+				}
+			}
+		})
 	}
 }
 
@@ -175,11 +177,13 @@ func TestLoadLabelsConf(t *testing.T) {
 		{"another section", "[other]\nmachineid_hash = sha256\n[global]\nmachineid_hash = sha256\n", "none", 0},
 		{"a comment of the other kind", "; machineid_hash = sha256\r\nmachineid_hash = sha256\r\n", "sha256", 0},
 	} {
-		warns := 0
-		conf, err := LoadLabelsConf(tree(t, map[string]string{"labels.conf": tt.text}), func(error) { warns++ })
-		if err != nil || conf.MachineIDHash != tt.want || warns != tt.warns {
-			t.Errorf("%s: got %q, %v, %d warnings, want %q, %d", tt.name, conf.MachineIDHash, err, warns, tt.want, tt.warns)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			warns := 0
+			conf, err := LoadLabelsConf(tree(t, map[string]string{"labels.conf": tt.text}), func(error) { warns++ })
+			if err != nil || conf.MachineIDHash != tt.want || warns != tt.warns {
+				t.Errorf("got %q, %v, %d warnings, want %q, %d", conf.MachineIDHash, err, warns, tt.want, tt.warns)
+			}
+		})
 	}
 	if conf, err := LoadLabelsConf(t.TempDir(), nil); !errors.Is(err, fs.ErrNotExist) || conf.MachineIDHash != "none" {
 		t.Errorf("missing: %+v, %v", conf, err)

@@ -210,13 +210,15 @@ func TestHostNames(t *testing.T) {
 		{"unix", "vm", ""},
 		{"localhost", "nosuch", ""},
 	} {
-		conf, err := Parse("conf", strings.NewReader(head+"allow \""+tt.name+"\" : fetch;"), Options{Hostname: tt.self, Resolver: vm})
-		if got := describeHosts(conf.Access); got != tt.want {
-			t.Errorf("%s on %s: got %s, want %s (%v)", tt.name, tt.self, got, tt.want, err)
-		}
-		if (err == nil) != (tt.want != "") {
-			t.Errorf("%s on %s: got %v", tt.name, tt.self, err)
-		}
+		t.Run(tt.name+" on "+tt.self, func(t *testing.T) {
+			conf, err := Parse("conf", strings.NewReader(head+"allow \""+tt.name+"\" : fetch;"), Options{Hostname: tt.self, Resolver: vm})
+			if got := describeHosts(conf.Access); got != tt.want {
+				t.Errorf("got %s, want %s (%v)", got, tt.want, err)
+			}
+			if (err == nil) != (tt.want != "") {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 	// A host whose own name has no address is localhost.
 	f := fake{hosts: map[string]string{"localhost": "127.0.0.1"}}

@@ -183,8 +183,10 @@ func TestPeerHosts(t *testing.T) {
 		{"*", ".*"}, {"*", "unix:"}, {"*", "::*"}, {"unix:", "unix:/foo"},
 		{"local:", "localhost"}, {"localhost", "LocalHost"}, {"localhost", "127.0.0.1"}, {"localhost", "::1"},
 	} {
-		text := fmt.Sprintf("%sallow %q : fetch; disallow %q : fetch;", head, pair[0], pair[1])
-		compare(t, pmcd, &fileCase{name: strings.Join(pair[:], " and "), conf: text})
+		t.Run(pair[0]+" "+pair[1], func(t *testing.T) {
+			text := fmt.Sprintf("%sallow %q : fetch; disallow %q : fetch;", head, pair[0], pair[1])
+			compare(t, pmcd, &fileCase{name: strings.Join(pair[:], " and "), conf: text})
+		})
 	}
 	compare(t, pmcd, &fileCase{
 		name:    "unix: and local:",

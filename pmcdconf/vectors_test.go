@@ -116,21 +116,24 @@ func TestHostVectors(t *testing.T) {
 	}
 	for i, v := range hostVectors {
 		tt := hostVector(i)
-		conf, err := tt.parse(t, fakeOptions)
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		for i, want := range strings.Fields(v.want) {
-			if got := result(conf.Access.Host(peers[i])); got != want {
-				t.Errorf("%s: peer %c: got %s, want %s\n%v", tt.name, "ABCDEU"[i], got, want, conf.Access)
+		t.Run(tt.name, func(t *testing.T) {
+			conf, err := tt.parse(t, fakeOptions)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			for i, want := range strings.Fields(v.want) {
+				if got := result(conf.Access.Host(peers[i])); got != want {
+					t.Errorf("peer %c: got %s, want %s\n%v", "ABCDEU"[i], got, want, conf.Access)
+				}
+			}
+		})
 	}
 	for _, rules := range refusedVectors {
-		if _, err := (&fileCase{conf: withRules(rules)}).parse(t, fakeOptions); err == nil {
-			t.Errorf("accepted: %s", rules)
-		}
+		t.Run(rules, func(t *testing.T) {
+			if _, err := (&fileCase{conf: withRules(rules)}).parse(t, fakeOptions); err == nil {
+				t.Errorf("accepted: %s", rules)
+			}
+		})
 	}
 }
 
@@ -223,10 +226,14 @@ func TestPeerVectors(t *testing.T) {
 	}
 	for i := range hostVectors {
 		c := hostVector(i)
-		c.conf = strings.ReplaceAll(c.conf, " vm ", " "+name+" ")
-		compare(t, pmcd, c)
+		t.Run(c.name, func(t *testing.T) {
+			c.conf = strings.ReplaceAll(c.conf, " vm ", " "+name+" ")
+			compare(t, pmcd, c)
+		})
 	}
 	for _, rules := range refusedVectors {
-		compare(t, pmcd, &fileCase{name: rules, conf: withRules(rules)})
+		t.Run(rules, func(t *testing.T) {
+			compare(t, pmcd, &fileCase{name: rules, conf: withRules(rules)})
+		})
 	}
 }

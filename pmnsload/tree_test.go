@@ -1,6 +1,7 @@
 package pmnsload
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -92,9 +93,11 @@ func TestFind(t *testing.T) {
 		{"A", unknown},
 		{strings.Repeat("a.", 32000), unknown},
 	} {
-		if got := tree.Find(tt.name); got != tt.want {
-			t.Errorf("%.20q: got %v, want %v", tt.name, got, tt.want)
-		}
+		t.Run(fmt.Sprintf("%.40s", tt.name), func(t *testing.T) {
+			if got := tree.Find(tt.name); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
 	}
 }
 
@@ -151,9 +154,11 @@ func TestChildrenAreInTheOrderOfTheFile(t *testing.T) {
 		"root":      nil,
 		"a.c.dyn.x": nil,
 	} {
-		if got := tree.Children(name); !slices.Equal(got, want) {
-			t.Errorf("%q: got %v, want %v", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := tree.Children(name); !slices.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
 	}
 }
 
@@ -172,20 +177,22 @@ func TestAllIsDepthFirst(t *testing.T) {
 		"a.c.d.e":   "",
 		"a.c.dyn.x": "",
 	} {
-		var got []string
-		for e := range tree.All(name) {
-			if e != tree.Find(e.Name) {
-				t.Errorf("%s: got %v, found %v", name, e, tree.Find(e.Name))
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for e := range tree.All(name) {
+				if e != tree.Find(e.Name) {
+					t.Errorf("got %v, found %v", e, tree.Find(e.Name))
+				}
+				star := ""
+				if e.Kind == Dynamic {
+					star = "*"
+				}
+				got = append(got, e.Name+star)
 			}
-			star := ""
-			if e.Kind == Dynamic {
-				star = "*"
+			if s := strings.Join(got, " "); s != want {
+				t.Errorf("got %q, want %q", s, want)
 			}
-			got = append(got, e.Name+star)
-		}
-		if s := strings.Join(got, " "); s != want {
-			t.Errorf("%q: got %q, want %q", name, s, want)
-		}
+		})
 	}
 	for range tree.All("") {
 		break // must not yield again

@@ -74,9 +74,11 @@ func TestLabels(t *testing.T) {
 		{pdu.LabelInstances, indom + 1, `7  `},
 		{pdu.LabelInstances, indom + 2, ``},
 	} {
-		if got := ask(t, tr, tt.kind, tt.ident); got != tt.want {
-			t.Errorf("kind %v of %#x: %q, want %q", tt.kind, tt.ident, got, tt.want)
-		}
+		t.Run(fmt.Sprint(tt.kind, tt.ident), func(t *testing.T) {
+			if got := ask(t, tr, tt.kind, tt.ident); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
 	}
 	if !strings.Contains(log.String(), "labels of instances of 400.2: bad: no idea") {
 		t.Errorf("log: %s", log)

@@ -64,14 +64,16 @@ func TestNew(t *testing.T) {
 			[]string{"metric 0.1: semantics 0", "metric 0.2: semantics 0", "domain: label name"}},
 	}
 	for _, tt := range tests {
-		_, err := pmda.New(tt.c)
-		if (err != nil) != (tt.want != nil) {
-			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
-		}
-		for _, want := range tt.want {
-			if err != nil && !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: error %q, want %q in it", tt.name, err, want)
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := pmda.New(tt.c)
+			if (err != nil) != (tt.want != nil) {
+				t.Errorf("error %v, want %q", err, tt.want)
 			}
-		}
+			for _, want := range tt.want {
+				if err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q, want %q in it", err, want)
+				}
+			}
+		})
 	}
 }

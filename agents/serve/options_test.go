@@ -57,17 +57,19 @@ Exactly one of the following options may appear:
 		{"-d 5 -Z", "invalid option -- 'Z'"},
 		{"fail sing", "unknown failure: sing"},
 	} {
-		var stderr testutil.Log
-		code := Run(t.Context(), p, strings.Fields(tt.args), strings.NewReader(""), new(bytes.Buffer), &stderr)
-		want := ""
-		for line := range strings.SplitSeq(tt.want, "|") {
-			if line != "" {
-				want += "pmdacolours: " + line + "\n"
+		t.Run(tt.args, func(t *testing.T) {
+			var stderr testutil.Log
+			code := Run(t.Context(), p, strings.Fields(tt.args), strings.NewReader(""), new(bytes.Buffer), &stderr)
+			want := ""
+			for line := range strings.SplitSeq(tt.want, "|") {
+				if line != "" {
+					want += "pmdacolours: " + line + "\n"
+				}
 			}
-		}
-		if got := stderr.String(); code != 1 || got != want+usage {
-			t.Errorf("%s: %d, %s\nwant %s%s", tt.args, code, got, want, usage)
-		}
+			if got := stderr.String(); code != 1 || got != want+usage {
+				t.Errorf("%d, %s\nwant %s%s", code, got, want, usage)
+			}
+		})
 	}
 	if files, _ := os.ReadDir("."); len(files) > 0 {
 		t.Errorf("files were created: %v", files)

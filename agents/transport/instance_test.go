@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -42,13 +43,15 @@ func TestLookupOfInstances(t *testing.T) {
 		{99, "", pdu.Inst{}, pdu.ErrnoInst},
 		{12, "5", pdu.Inst{}, pdu.ErrnoInst}, // not both
 	} {
-		var reply pdu.Instance
-		err := agenttest.Do(tr, agents.Origin{}, &pdu.InstanceReq{Inst: tt.id, Name: tt.name}, &reply)
-		if !errors.Is(err, tt.err) {
-			t.Errorf("%d %q: %v, want %v", tt.id, tt.name, err, tt.err)
-		} else if err == nil && (len(reply.Insts) != 1 || reply.Insts[0] != tt.want) {
-			t.Errorf("%d %q: %v, want %v", tt.id, tt.name, reply.Insts, tt.want)
-		}
+		t.Run(fmt.Sprintf("%d %s", tt.id, tt.name), func(t *testing.T) {
+			var reply pdu.Instance
+			err := agenttest.Do(tr, agents.Origin{}, &pdu.InstanceReq{Inst: tt.id, Name: tt.name}, &reply)
+			if !errors.Is(err, tt.err) {
+				t.Errorf("%v, want %v", err, tt.err)
+			} else if err == nil && (len(reply.Insts) != 1 || reply.Insts[0] != tt.want) {
+				t.Errorf("%v, want %v", reply.Insts, tt.want)
+			}
+		})
 	}
 }
 

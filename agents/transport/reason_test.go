@@ -41,9 +41,11 @@ func TestReason(t *testing.T) {
 		{&net.OpError{Op: "dial", Net: "tcp4", Addr: tcp, Err: os.ErrDeadlineExceeded}, "cannot connect to 127.0.0.1:2001: no answer in time"},
 		{&net.OpError{Op: "read", Net: "unix", Source: unix, Addr: unix, Err: os.NewSyscallError("read", syscall.ECONNRESET)}, "it closed the connection"},
 	} {
-		if got := Reason(tt.err); got != tt.want {
-			t.Errorf("%v\n  got  %q\n  want %q", tt.err, got, tt.want)
-		}
+		t.Run(tt.want, func(t *testing.T) {
+			if got := Reason(tt.err); got != tt.want {
+				t.Errorf("%v\n  got  %q\n  want %q", tt.err, got, tt.want)
+			}
+		})
 	}
 	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		t.Error("it is not the error of a deadline any more")

@@ -82,12 +82,14 @@ func TestJournals(t *testing.T) {
 			"average.time.committing": {"1234567", "0"}, "average.handles": {"8", "0"}, "average.blocks": {"9", "9"}, "average.blocks_logged": {"10", "0"},
 		}
 		for name, want := range each {
-			got := " " + r.Values("jbd2.transaction."+name) + " "
-			for i, inst := range []string{"a", "b"} {
-				if want[i] != "" && !strings.Contains(got, " "+inst+"="+want[i]+" ") || want[i] == "" && strings.Contains(got, " "+inst+"=") {
-					t.Errorf("%s has%s, of %s want %q", name, got, inst, want[i])
+			t.Run(name, func(t *testing.T) {
+				got := " " + r.Values("jbd2.transaction."+name) + " "
+				for i, inst := range []string{"a", "b"} {
+					if want[i] != "" && !strings.Contains(got, " "+inst+"="+want[i]+" ") || want[i] == "" && strings.Contains(got, " "+inst+"=") {
+						t.Errorf("%s has%s, of %s want %q", name, got, inst, want[i])
+					}
 				}
-			}
+			})
 		}
 		if len(each) != len(r.Metrics)-1 {
 			t.Errorf("%d of %d metrics", len(each), len(r.Metrics))

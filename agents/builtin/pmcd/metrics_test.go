@@ -227,9 +227,11 @@ func TestValues(t *testing.T) {
 		{"pmcd.pmlogger.port", nil},
 		{"pmcd.pmie.actions", nil},
 	} {
-		if got := values(t, all, user, includeAll, pmidOf(t, tt.name)); !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := values(t, all, user, includeAll, pmidOf(t, tt.name)); !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
 	}
 	if runtime.GOARCH == "amd64" {
 		if got := values(t, all, user, includeAll, pmidOf(t, "pmcd.simabi")); got[0].value != "x86_64" {

@@ -134,9 +134,11 @@ func TestParseLogger(t *testing.T) {
 		{"65536\nh\n", false, logger{}},
 		{" 4330\nh\n", false, logger{}},
 	} {
-		if got, ok := parseLogger([]byte(tt.in)); ok != tt.ok || got != tt.want {
-			t.Errorf("%q: got %+v, %v; want %+v, %v", tt.in, got, ok, tt.want, tt.ok)
-		}
+		t.Run(tt.in, func(t *testing.T) {
+			if got, ok := parseLogger([]byte(tt.in)); ok != tt.ok || got != tt.want {
+				t.Errorf("got %+v, %v; want %+v, %v", got, ok, tt.want, tt.ok)
+			}
+		})
 	}
 }
 
@@ -161,24 +163,26 @@ func TestUntrustedDirectories(t *testing.T) {
 				"sparse":          func(path string) { writeFile(t, path, good); os.Truncate(path, 1<<40) },
 				"zeros":           func(path string) { writeFile(t, path, make([]byte, pmieFileLen)) },
 			} {
-				c := Config{TmpDir: t.TempDir(), RunDir: t.TempDir()}
-				d := filepath.Join(c.TmpDir, dir)
-				os.Mkdir(d, 0o755)
-				writeFile(t, filepath.Join(d, selfPID), good)
-				plant(filepath.Join(d, parentPID))
-				for _, name := range []string{deadPID, "0" + parentPID, "+" + parentPID, parentPID + ".x", "-1", "0", "99999999999999999999", "x", "primary.x"} {
-					writeFile(t, filepath.Join(d, name), good)
-				}
-				// The primary instance must be one of the others.
-				symlink(t, secret, filepath.Join(d, "primary"))
-				writeFile(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(parentPID))
+				t.Run(what, func(t *testing.T) {
+					c := Config{TmpDir: t.TempDir(), RunDir: t.TempDir()}
+					d := filepath.Join(c.TmpDir, dir)
+					os.Mkdir(d, 0o755)
+					writeFile(t, filepath.Join(d, selfPID), good)
+					plant(filepath.Join(d, parentPID))
+					for _, name := range []string{deadPID, "0" + parentPID, "+" + parentPID, parentPID + ".x", "-1", "0", "99999999999999999999", "x", "primary.x"} {
+						writeFile(t, filepath.Join(d, name), good)
+					}
+					// The primary instance must be one of the others.
+					symlink(t, secret, filepath.Join(d, "primary"))
+					writeFile(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(parentPID))
 
-				a := New(2, "pmcd", newHost(), c)
-				indom := map[string]int{"pmlogger": indomLoggers, "pmie": indomPmies}[dir]
-				list, err := a.Instances(t.Context(), origin, pdu.NewInDom(2, indom))
-				if want := []pdu.Inst{{ID: int32(os.Getpid()), Name: selfPID}}; err != nil || !reflect.DeepEqual(list, want) {
-					t.Errorf("%s: got %v, %v, want %v", what, list, err, want)
-				}
+					a := New(2, "pmcd", newHost(), c)
+					indom := map[string]int{"pmlogger": indomLoggers, "pmie": indomPmies}[dir]
+					list, err := a.Instances(t.Context(), origin, pdu.NewInDom(2, indom))
+					if want := []pdu.Inst{{ID: int32(os.Getpid()), Name: selfPID}}; err != nil || !reflect.DeepEqual(list, want) {
+						t.Errorf("got %v, %v, want %v", list, err, want)
+					}
+				})
 			}
 		})
 	}

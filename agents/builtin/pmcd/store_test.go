@@ -117,22 +117,24 @@ func TestStore(t *testing.T) {
 		{"pmcd.client.container", user, block(str, strings.Repeat("x", 256)), inval, nil, nil},
 		{"pmcd.client.container", user, block(str, "a", "b"), inst, nil, nil},
 	} {
-		h := newHost()
-		a := newAgent(h)
-		tt.set.PMID = pmidOf(t, tt.name)
-		if err := store(a, tt.client, tt.set); err != tt.err {
-			t.Errorf("%s: client %d stores %v: got %v, want %v", tt.name, tt.client, tt.set.Values, err, tt.err)
-			continue
-		}
-		if tt.then != nil {
-			if got := tt.then(h); !reflect.DeepEqual(got, tt.want) {
-				t.Errorf("%s: client %d stores %v: got %v, want %v", tt.name, tt.client, tt.set.Values, got, tt.want)
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHost()
+			a := newAgent(h)
+			tt.set.PMID = pmidOf(t, tt.name)
+			if err := store(a, tt.client, tt.set); err != tt.err {
+				t.Errorf("client %d stores %v: got %v, want %v", tt.client, tt.set.Values, err, tt.err)
+				return
 			}
-			continue
-		}
-		if want := newHost(); !reflect.DeepEqual(h, want) {
-			t.Errorf("%s: client %d stores %v: something has changed: %+v", tt.name, tt.client, tt.set.Values, h)
-		}
+			if tt.then != nil {
+				if got := tt.then(h); !reflect.DeepEqual(got, tt.want) {
+					t.Errorf("client %d stores %v: got %v, want %v", tt.client, tt.set.Values, got, tt.want)
+				}
+				return
+			}
+			if want := newHost(); !reflect.DeepEqual(h, want) {
+				t.Errorf("client %d stores %v: something has changed: %+v", tt.client, tt.set.Values, h)
+			}
+		})
 	}
 }
 

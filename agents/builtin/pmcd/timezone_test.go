@@ -25,9 +25,11 @@ func TestTimeZoneText(t *testing.T) {
 		{"LMT", 3, "LMT"},
 		{"LMT", -(1172), "LMT+0:19"},
 	} {
-		if got := posixTZ(tt.name, tt.east); got != tt.want {
-			t.Errorf("%s, %d s east: got %q, want %q", tt.name, tt.east, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := posixTZ(tt.name, tt.east); got != tt.want {
+				t.Errorf("%s, %d s east: got %q, want %q", tt.name, tt.east, got, tt.want)
+			}
+		})
 	}
 }
 

@@ -42,9 +42,11 @@ func TestPredicate(t *testing.T) {
 		"cpuburn", "cpuburn >", "cpuburn > \"x\"", "uname > \"x\"", "uname == 1", "uname ~ \"x\"", "uname ~ /(/", "syscalls > 1", "(true", "true)",
 		"true true", "true &&", "Version 2.0 true", "Version 1.0", "cpuburn = 1", "\"x", "/x", "inf > 1", "@", strings.Repeat("(", 200), strings.Repeat("!", 200) + "true",
 	} {
-		if p, err := parsePredicate(text); err == nil {
-			t.Errorf("%q is accepted: %v", text, p)
-		}
+		t.Run(text, func(t *testing.T) {
+			if p, err := parsePredicate(text); err == nil {
+				t.Errorf("%q is accepted: %v", text, p)
+			}
+		})
 	}
 }
 

@@ -83,13 +83,15 @@ func TestCheck(t *testing.T) {
 		{write("cut", whole[:len(whole)/2]), "not an ELF file, or not all of one"},
 		{write("cut inside", cutInside), "cut inside is not all of a shared object: it has 4096 bytes, but refers to more"},
 	} {
-		err := dsohost.Check(c.path)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("Check(%s): %v, want %q", c.path, err, c.want)
-		}
-		if err != nil && !strings.Contains(err.Error(), c.path) {
-			t.Errorf("%q does not name %s", err, c.path)
-		}
+		t.Run(filepath.Base(c.path), func(t *testing.T) {
+			err := dsohost.Check(c.path)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("Check(%s): %v, want %q", c.path, err, c.want)
+			}
+			if err != nil && !strings.Contains(err.Error(), c.path) {
+				t.Errorf("%q does not name %s", err, c.path)
+			}
+		})
 	}
 	if err := dsohost.Check(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v is not fs.ErrNotExist", err)

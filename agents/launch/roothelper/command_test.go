@@ -119,14 +119,16 @@ func TestTrustedProgram(t *testing.T) {
 		{"dso x_init GOOD", ""},
 		{"dso x_init BAD", theirs},
 	} {
-		a := agentOf(t, strings.NewReplacer("GOOD", good, "BAD", bad, "OPEN", open, "DIR", dir).Replace(c.line))
-		program, err := checkProgram(a, testOwner)
-		if argv := a.Argv; err == nil && len(argv) > 0 && (!filepath.IsAbs(program) || filepath.Base(program) != filepath.Base(argv[0])) {
-			t.Errorf("%s: the program is %q", c.line, program)
-		}
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: %v, want %q", c.line, err, c.want)
-		}
+		t.Run(c.line, func(t *testing.T) {
+			a := agentOf(t, strings.NewReplacer("GOOD", good, "BAD", bad, "OPEN", open, "DIR", dir).Replace(c.line))
+			program, err := checkProgram(a, testOwner)
+			if argv := a.Argv; err == nil && len(argv) > 0 && (!filepath.IsAbs(program) || filepath.Base(program) != filepath.Base(argv[0])) {
+				t.Errorf("the program is %q", program)
+			}
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
 	}
 }
 
@@ -195,11 +197,13 @@ func TestTrustedInstall(t *testing.T) {
 		"-d 22 -U root -D 0 -t 15 -n 20 -S 80 CONF",            // weblog
 		"--inject CONF", // lmsensors
 	} {
-		args := strings.NewReplacer("LOG", log, "CONF", conf, "QUEUE", queue, "PMDA", pmda).Replace(args)
-		for _, line := range []string{"pipe binary " + pmda + " " + args, "pipe binary python3 " + pmda + " " + args, "socket inet 2080 " + pmda + " " + args} {
-			if _, err := checkProgram(agentOf(t, line), testOwner); err != nil {
-				t.Errorf("%s: %v", line, err)
+		t.Run(args, func(t *testing.T) {
+			args := strings.NewReplacer("LOG", log, "CONF", conf, "QUEUE", queue, "PMDA", pmda).Replace(args)
+			for _, line := range []string{"pipe binary " + pmda + " " + args, "pipe binary python3 " + pmda + " " + args, "socket inet 2080 " + pmda + " " + args} {
+				if _, err := checkProgram(agentOf(t, line), testOwner); err != nil {
+					t.Errorf("%s: %v", line, err)
+				}
 			}
-		}
+		})
 	}
 }

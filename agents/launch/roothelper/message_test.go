@@ -3,6 +3,7 @@ package roothelper
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -26,19 +27,21 @@ var messages = []message{
 
 func TestMessage(t *testing.T) {
 	for _, want := range messages {
-		text := slices.Contains([]kind{msgAskHostName, msgHostName, msgRefused, msgUntrusted}, want.kind) // of any length
-		b := want.append(nil)
-		if m, err := parseMessage(b); err != nil || m != want {
-			t.Errorf("%+v is encoded as %x, which is parsed as %+v, %v", want, b, m, err)
-		}
-		for n := range b {
-			if m, err := parseMessage(b[:n]); err == nil && (!text || n < 5) {
-				t.Errorf("%x is parsed as %+v", b[:n], m)
+		t.Run(fmt.Sprintf("%+v", want), func(t *testing.T) {
+			text := slices.Contains([]kind{msgAskHostName, msgHostName, msgRefused, msgUntrusted}, want.kind) // of any length
+			b := want.append(nil)
+			if m, err := parseMessage(b); err != nil || m != want {
+				t.Errorf("%+v is encoded as %x, which is parsed as %+v, %v", want, b, m, err)
 			}
-		}
-		if m, err := parseMessage(append(b, 0)); err == nil && !text {
-			t.Errorf("%x and one byte more is parsed as %+v", b, m)
-		}
+			for n := range b {
+				if m, err := parseMessage(b[:n]); err == nil && (!text || n < 5) {
+					t.Errorf("%x is parsed as %+v", b[:n], m)
+				}
+			}
+			if m, err := parseMessage(append(b, 0)); err == nil && !text {
+				t.Errorf("%x and one byte more is parsed as %+v", b, m)
+			}
+		})
 	}
 	long := message{kind: msgRefused, text: strings.Repeat("x", 5000)}
 	if m, err := parseMessage(long.append(nil)); err != nil || len(m.text) != maxText {

@@ -84,18 +84,20 @@ func TestTrusted(t *testing.T) {
 		{at("fifo"), "is not a regular file", ""},
 		{at("open/fifo"), at("open") + " is writable by all", at("open") + " is writable by all"},
 	} {
-		for use, want := range map[use]string{toRead: c.file, asArgument: c.argument} {
-			err := checkPath(c.path, use, testOwner)
-			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-				t.Errorf("%s, use %d: %v, want %q", c.path, use, err, want)
-			}
-			var u *Untrusted
-			if errors.As(err, &u) {
-				if back, err := parseUntrusted(u.encode()); err != nil || *back != *u {
-					t.Errorf("%+v is parsed as %+v, %v", u, back, err)
+		t.Run(strings.TrimPrefix(c.path, dir+"/"), func(t *testing.T) {
+			for use, want := range map[use]string{toRead: c.file, asArgument: c.argument} {
+				err := checkPath(c.path, use, testOwner)
+				if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+					t.Errorf("%s, use %d: %v, want %q", c.path, use, err, want)
+				}
+				var u *Untrusted
+				if errors.As(err, &u) {
+					if back, err := parseUntrusted(u.encode()); err != nil || *back != *u {
+						t.Errorf("%+v is parsed as %+v, %v", u, back, err)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 

@@ -106,19 +106,21 @@ func TestLoad(t *testing.T) {
 		{"2 0 9\n0 1 a\x00b\n", "append 9", 0, ":2: invalid line"},
 		{"2 0 9\n0 1 " + long + "x\n", "append 9", 0, ":2: invalid line"},
 	} {
-		k := newCache(t, Options{})
-		writeFile(t, k, c.text)
-		n, err := k.Load()
 		what := fmt.Sprintf("%.80q", c.text)
-		if c.err == "" {
-			wantErr(t, what, err, nil)
-		} else if wantErr(t, what, err, pdu.ErrnoGeneric); err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: %v, want %q", what, err, c.err)
-		}
-		if got := dump(k); got != c.want || n != c.n {
-			t.Errorf("%s: %d, %s\nwant %d, %s", what, n, got, c.n, c.want)
-		}
-		checkConsistent(t, k)
+		t.Run(what, func(t *testing.T) {
+			k := newCache(t, Options{})
+			writeFile(t, k, c.text)
+			n, err := k.Load()
+			if c.err == "" {
+				wantErr(t, what, err, nil)
+			} else if wantErr(t, what, err, pdu.ErrnoGeneric); err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v, want %q", what, err, c.err)
+			}
+			if got := dump(k); got != c.want || n != c.n {
+				t.Errorf("%s: %d, %s\nwant %d, %s", what, n, got, c.n, c.want)
+			}
+			checkConsistent(t, k)
+		})
 	}
 }
 

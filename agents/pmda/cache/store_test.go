@@ -257,21 +257,23 @@ func TestDirty(t *testing.T) {
 		{"reuse", func(c *Cache) { c.Reuse() }, 0, 0},
 		{"load", func(c *Cache) { c.Load() }, 0, 0},
 	} {
-		k := newCache(t, Options{})
-		add(t, k, "a", "b")
-		if n, err := k.Save(); n != 2 || err != nil {
-			t.Fatal(n, err)
-		}
-		c.do(k)
-		save, err1 := k.Save()
-		sync, err2 := k.Sync()
-		if err1 != nil || err2 != nil || save != c.save || sync != c.sync {
-			t.Errorf("%s: Save %d, %v, Sync %d, %v; want %d and %d", c.what, save, err1, sync, err2, c.save, c.sync)
-		}
-		active, inactive := k.Size()
-		if n, err := k.Write(); err != nil || n != active+inactive {
-			t.Errorf("%s: Write %d, %v of %d", c.what, n, err, active+inactive)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			k := newCache(t, Options{})
+			add(t, k, "a", "b")
+			if n, err := k.Save(); n != 2 || err != nil {
+				t.Fatal(n, err)
+			}
+			c.do(k)
+			save, err1 := k.Save()
+			sync, err2 := k.Sync()
+			if err1 != nil || err2 != nil || save != c.save || sync != c.sync {
+				t.Errorf("Save %d, %v, Sync %d, %v; want %d and %d", save, err1, sync, err2, c.save, c.sync)
+			}
+			active, inactive := k.Size()
+			if n, err := k.Write(); err != nil || n != active+inactive {
+				t.Errorf("Write %d, %v of %d", n, err, active+inactive)
+			}
+		})
 	}
 	// A file without instances is written, too.
 	k := newCache(t, Options{})

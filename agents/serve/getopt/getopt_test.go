@@ -71,27 +71,29 @@ func TestParse(t *testing.T) {
 		{args: "--pipe=3", errs: "option '--pipe' doesn't allow an argument"},
 		{args: "--i 5", rest: "5", errs: "option '--i' is ambiguous; possibilities: '--ipv6' '--inet'"},
 	} {
-		var args []string
-		for _, a := range strings.Fields(tt.args) {
-			args = append(args, strings.TrimPrefix(a, "."))
-		}
-		options, calls := recorder()
-		rest, errs := Parse(options, args)
-		var texts []string
-		for _, e := range errs {
-			texts = append(texts, e.Error())
-		}
-		var words []string
-		for _, r := range rest {
-			if r == "" {
-				r = "."
+		t.Run(tt.args, func(t *testing.T) {
+			var args []string
+			for _, a := range strings.Fields(tt.args) {
+				args = append(args, strings.TrimPrefix(a, "."))
 			}
-			words = append(words, r)
-		}
-		got := fmt.Sprintf("%s; %s; %s", strings.Join(*calls, " "), strings.Join(words, " "), strings.Join(texts, "|"))
-		if want := fmt.Sprintf("%s; %s; %s", tt.calls, tt.rest, tt.errs); got != want {
-			t.Errorf("%q:\ngot  %s\nwant %s", tt.args, got, want)
-		}
+			options, calls := recorder()
+			rest, errs := Parse(options, args)
+			var texts []string
+			for _, e := range errs {
+				texts = append(texts, e.Error())
+			}
+			var words []string
+			for _, r := range rest {
+				if r == "" {
+					r = "."
+				}
+				words = append(words, r)
+			}
+			got := fmt.Sprintf("%s; %s; %s", strings.Join(*calls, " "), strings.Join(words, " "), strings.Join(texts, "|"))
+			if want := fmt.Sprintf("%s; %s; %s", tt.calls, tt.rest, tt.errs); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
 	}
 }
 

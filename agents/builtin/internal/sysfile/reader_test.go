@@ -2,6 +2,7 @@ package sysfile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,13 +47,15 @@ func TestValue(t *testing.T) {
 		{"a", "text\x00x", "", false},
 		{"a", strings.Repeat("n", 5000), "", false},
 	} {
-		path := func() *Reader { return r.Path("/sys/").Name(tt.dir).Str("/").Name(tt.file) }
-		if got := string(path().Value()); got != tt.value {
-			t.Errorf("%s/%.80s: %.80q, want %.80q", tt.dir, tt.file, got, tt.value)
-		}
-		if got := path().Exists(); got != tt.exists {
-			t.Errorf("%s/%.80s: exists is %v", tt.dir, tt.file, got)
-		}
+		t.Run(fmt.Sprintf("%s/%.80s", tt.dir, tt.file), func(t *testing.T) {
+			path := func() *Reader { return r.Path("/sys/").Name(tt.dir).Str("/").Name(tt.file) }
+			if got := string(path().Value()); got != tt.value {
+				t.Errorf("%.80q, want %.80q", got, tt.value)
+			}
+			if got := path().Exists(); got != tt.exists {
+				t.Errorf("exists is %v", got)
+			}
+		})
 	}
 	if n, ok := r.Path("/sys/a/number").Number(); n != 42 || !ok {
 		t.Errorf("number is %d, %v", n, ok)
