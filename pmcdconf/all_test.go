@@ -15,26 +15,28 @@ func TestAll(t *testing.T) {
 		opt := fakeOptions
 		opt.All = true
 		all, allErr := tt.parse(t, opt)
-		if (err == nil) != (allErr == nil) || len(all.Agents) != len(usual.Agents) {
-			t.Errorf("%s: %v, and with All: %v", tt.name, err, allErr)
-		}
-		said := func(c *Config) (list []string) {
-			for _, p := range c.Problems {
-				p := *p
-				p.Pos.File = ""
-				list = append(list, p.Error())
-			}
-			return list
-		}
-		with := said(all)
-		for _, p := range said(usual) {
-			if !slices.Contains(with, p) {
-				t.Errorf("%s: with All there is no %q in %q", tt.name, p, with)
-			}
-		}
 		if len(all.Problems) > len(usual.Problems) {
 			more++
 		}
+		t.Run(tt.name, func(t *testing.T) {
+			if (err == nil) != (allErr == nil) || len(all.Agents) != len(usual.Agents) {
+				t.Errorf("%v, and with All: %v", err, allErr)
+			}
+			said := func(c *Config) (list []string) {
+				for _, p := range c.Problems {
+					p := *p
+					p.Pos.File = ""
+					list = append(list, p.Error())
+				}
+				return list
+			}
+			with := said(all)
+			for _, p := range said(usual) {
+				if !slices.Contains(with, p) {
+					t.Errorf("with All there is no %q in %q", p, with)
+				}
+			}
+		})
 	}
 	if more == 0 {
 		t.Error("All finds nothing more")

@@ -144,27 +144,28 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: two cases of that name", tt.name)
 		}
 		seen[tt.name] = true
-		conf, err := ParseFile(tt.write(t), fakeOptions)
-		if conf == nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
-		}
-		if (err == nil) != tt.ok {
-			t.Errorf("%s: got %v, want accepted: %v", tt.name, err, tt.ok)
-		}
-		if got, want := strings.Join(describe(conf.Problems), "\n"), strings.Join(tt.problems, "\n"); got != want {
-			t.Errorf("%s: problems\ngot\n%s\nwant\n%s", tt.name, got, want)
-		}
-		if got := describeAgents(conf.Agents); got != tt.agents {
-			t.Errorf("%s: agents\ngot  %s\nwant %s", tt.name, got, tt.agents)
-		}
-		if got := describeHosts(conf.Access); got != tt.rules {
-			t.Errorf("%s: rules\ngot  %s\nwant %s", tt.name, got, tt.rules)
-		}
-		var list ErrorList
-		if err != nil && (!errors.As(err, &list) || len(list) != len(conf.Problems)) {
-			t.Errorf("%s: the error is %#v", tt.name, err)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			conf, err := ParseFile(tt.write(t), fakeOptions)
+			if conf == nil {
+				t.Fatal(err)
+			}
+			if (err == nil) != tt.ok {
+				t.Errorf("got %v, want accepted: %v", err, tt.ok)
+			}
+			if got, want := strings.Join(describe(conf.Problems), "\n"), strings.Join(tt.problems, "\n"); got != want {
+				t.Errorf("problems\ngot\n%s\nwant\n%s", got, want)
+			}
+			if got := describeAgents(conf.Agents); got != tt.agents {
+				t.Errorf("agents\ngot  %s\nwant %s", got, tt.agents)
+			}
+			if got := describeHosts(conf.Access); got != tt.rules {
+				t.Errorf("rules\ngot  %s\nwant %s", got, tt.rules)
+			}
+			var list ErrorList
+			if err != nil && (!errors.As(err, &list) || len(list) != len(conf.Problems)) {
+				t.Errorf("the error is %#v", err)
+			}
+		})
 	}
 }
 
@@ -181,10 +182,12 @@ func TestAgentsOnly(t *testing.T) {
 
 func TestBadHosts(t *testing.T) {
 	for name, want := range badHosts {
-		conf, err := Parse("conf", strings.NewReader(head+"allow \""+name+"\" : fetch;"), fakeOptions)
-		if err == nil || len(conf.Problems) != 1 || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %s", name, err, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			conf, err := Parse("conf", strings.NewReader(head+"allow \""+name+"\" : fetch;"), fakeOptions)
+			if err == nil || len(conf.Problems) != 1 || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
 	}
 }
 

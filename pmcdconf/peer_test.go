@@ -161,14 +161,18 @@ func compare(t *testing.T, pmcd string, tt *fileCase) {
 func TestPeerVerify(t *testing.T) {
 	pmcd := oracle(t)
 	for i := range fileCases {
-		compare(t, pmcd, &fileCases[i])
+		t.Run(fileCases[i].name, func(t *testing.T) {
+			compare(t, pmcd, &fileCases[i])
+		})
 	}
 }
 
 func TestPeerHosts(t *testing.T) {
 	pmcd := oracle(t)
 	for name := range badHosts {
-		compare(t, pmcd, &fileCase{name: name, conf: head + "allow \"" + name + "\" : fetch;"})
+		t.Run(name, func(t *testing.T) {
+			compare(t, pmcd, &fileCase{name: name, conf: head + "allow \"" + name + "\" : fetch;"})
+		})
 	}
 	// Pairs of host identifiers that are the same to pmcd, or not.
 	for _, pair := range [][2]string{
