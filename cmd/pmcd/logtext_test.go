@@ -1,0 +1,184 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+var recordLog = flag.Bool("record-log", false, "write what pmcd logs to testdata/pmcd.log")
+
+// logEvents runs a pmcd, has agents and clients do what it logs, and returns the log.
+func logEvents(t *testing.T, args ...string) (log string, p *pmcdtest.Place) {
+	p = pmcdtest.NewPlace(t, pmcdtest.Self(t))
+	if err := os.Symlink(pmcdtest.Self(t), p.At(pmcdtest.ScriptName)); err != nil {
+		t.Fatal(err)
+	}
+	script := func(domain int, what string) string {
+		return fmt.Sprintf("%q %d pipe binary %s %s %q\n", what, domain, p.At(pmcdtest.ScriptName), p.Dir, what)
+	}
+	// write writes the configuration, with at most one agent that fails: agents start
+	// at the same time.
+	write := func(agent string) {
+		p.Write("conf", "pmcd 2 dso pmcd_init /none\nsimple 253 dso simple_init /none/pmda_simple.so\n"+script(299, "good")+agent+
+			"[access]\nallow \"local:*\" : all;\ndisallow \"127.0.0.2\" : all;\n")
+	}
+	write("")
+	cmd := p.Command(append([]string{"-f", "-U", "root", "-t", "1", "--late-grace=1"}, args...)...)
+	cmd.Env = append(cmd.Env, "PMCD_RESTART_AGENTS=0")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := func() string { return pmcdtest.Read(p.At("log/pmcd.log")) }
+	seen := 0
+	// await waits for a text in what was logged since the last call.
+	await := func(text string) {
+		t.Helper()
+		if !peer.Until(20*time.Second, func() bool { return strings.Contains(read()[seen:], text) }) {
+			t.Fatalf("%q is not in the log:\n%s", text, read()[seen:])
+		}
+		seen += strings.Index(read()[seen:], text) + len(text)
+	}
+	hangup := func() {
+		t.Helper()
+		cmd.Process.Signal(syscall.SIGHUP)
+		await("pmcd RESTARTED at ")
+		await("is unchanged")
+	}
+	dial := func() *pmcdtest.Client {
+		t.Helper()
+		c, err := pmcdtest.Dial(p.At("run/sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	// send sends bytes after the handshake and reads until pmcd closes the connection.
+	send := func(conn net.Conn, b []byte) {
+		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		conn.Write(b)
+		io.Copy(io.Discard, conn)
+		conn.Close()
+	}
+
+	await("pmcd request port(s):")
+	await("ok")
+	await("inet ")
+	port := regexp.MustCompile(`ok +\d+ (\d+) inet`).FindStringSubmatch(read())
+	if port == nil {
+		t.Fatal(read())
+	}
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	tcp, err := from.Dial("tcp", "127.0.0.1:"+port[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(tcp, nil)
+	await("endclient client[")
+
+	c := dial()
+	b, _ := pdu.Append(nil, 0, &pdu.Fetch{Context: 7, PMIDs: []pdu.PMID{pdu.NewPMID(299, 0, 1)}})
+	c.Conn.Write(b)
+	await("DoFetch: no profile for ctxnum=7")
+	send(c.Conn, []byte{0x7f, 0, 0, 0, 0, 0, 0x70, 3, 0, 0, 0, 0})
+	await("__pmGetPDU: ")
+
+	write(script(300, "exits at once"))
+	hangup()
+	write("nosuch 302 pipe binary /none/pmdanosuch\n")
+	hangup()
+	write("nosock 303 socket unix /none/sock\n")
+	hangup()
+	c = dial()
+	write(script(301, "exits in a fetch"))
+	hangup()
+	c.Fetch(pdu.NewPMID(301, 0, 1))
+	await("| it ends here\n")
+	write(script(304, "hangs"))
+	hangup()
+	c.Fetch(pdu.NewPMID(304, 0, 1))
+	await("is late")
+	await("is down")
+	p.Write("conf", "pmcd 2 dso\nwhat is this\n")
+	hangup()
+	write("")
+	p.Write("pmns", "root { pmcd }\npmcd { numclients 2:0:3 numclients 2:0:4 }\n")
+	cmd.Process.Signal(syscall.SIGHUP)
+	await("pmcd RESTARTED at ")
+	await("the names that were loaded before stay in use")
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	return read(), p
+}
+
+// varies has what differs from one run of pmcd to the next.
+var varies = []struct {
+	re *regexp.Regexp
+	to string
+}{
+	{regexp.MustCompile(`(?m)^\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d\] pmcd\(\d+\)`), "[TIME] pmcd(PID)"},
+	{regexp.MustCompile(`\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}`), "DATE"},
+	{regexp.MustCompile(`PID = \d+`), "PID = N"},
+	{regexp.MustCompile(`(fd[= ])\d+`), "${1}N"},
+	{regexp.MustCompile(`process \d+`), "process N"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|µs|s)\b`), "DURATION"},
+	{regexp.MustCompile(`(?m)^(\S.{11,} +\d+) +\d+ +\d+ +\d+   2 bin`), "${1} PID IN OUT 2 bin"},
+	{regexp.MustCompile(`ok( +)\d+ +(\d+ )?`), "ok${1}FD PORT "},
+	{regexp.MustCompile(`(?m)^     \d+  DIR/run/sock +`), "     FD  DIR/run/sock  "},
+	{regexp.MustCompile(`it closed the connection \((the process has exited with status 5)\)`), "it closed the connection; ${1}"},
+	{regexp.MustCompile(`terminated, exit\(0\)`), "terminated"},
+}
+
+// The text of pmcd.log is what it was when testdata/pmcd.log was recorded, byte for
+// byte: scripts and PCP's QA read it.
+func TestLogText(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("-U root is for root")
+	}
+	got, p := logEvents(t)
+	host, _ := exec.Command("hostname").Output()
+	got = strings.ReplaceAll(got, p.Dir, "DIR")
+	got = strings.ReplaceAll(got, " on "+strings.TrimSpace(string(host))+" started", " on HOST started")
+	for _, v := range varies {
+		got = v.re.ReplaceAllString(got, v.to)
+	}
+	// Agents end at the same time.
+	head, tail, _ := strings.Cut(got, "[TIME] pmcd(PID) Info: pmcd caught ")
+	lines := strings.SplitAfter(tail, "\n")
+	slices.Sort(lines[1:])
+	got = head + "caught " + strings.Join(lines, "")
+	const path = "testdata/pmcd.log"
+	if *recordLog {
+		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := pmcdtest.Read(path); got != want {
+		for line := range strings.Lines(got) {
+			if !strings.Contains(want, line) {
+				t.Errorf("new: %s", line)
+			}
+		}
+		for line := range strings.Lines(want) {
+			if !strings.Contains(got, line) {
+				t.Errorf("missing: %s", line)
+			}
+		}
+		t.Errorf("got\n%s", got)
+	}
+}
