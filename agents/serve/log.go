@@ -8,13 +8,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/gopcp/pmcd/agents/logtext"
 )
 
 // openLog opens a log file. An old file gets the suffix .prev, as with libpcp since
@@ -74,14 +73,14 @@ const levelCritical = slog.LevelError + 4
 //	[Sat Nov 21 13:00:00] pmdasimple(4321) Info: text key=value
 //
 // The words for slog's levels are Debug, Info, Warning and Error. A higher level
-// is Critical. The text may have several lines.
+// is Critical. The text may have several lines. Package logtext describes how a message
+// can name attributes.
 type Handler struct {
 	level slog.Leveler
 	name  string
 	mu    *sync.Mutex // serializes writes to w; shared with Handlers derived from this one
 	w     io.Writer
-	attrs string // attributes of WithAttrs, formatted
-	group string // groups of WithGroup: a prefix of keys that ends in a dot
+	scope logtext.Scope
 }
 
 // NewHandler returns a Handler for the program name. It writes each message with
@@ -99,12 +98,8 @@ func (h *Handler) Handle(_ context.Context, r slog.Record) error {
 	if t.IsZero() {
 		t = time.Now()
 	}
-	b := fmt.Appendf(nil, "[%s] %s(%d) %s: %s%s", t.Format(messageTime), h.name, os.Getpid(),
-		levelName(r.Level), strings.TrimRight(r.Message, "\n"), h.attrs)
-	r.Attrs(func(a slog.Attr) bool {
-		b = appendAttr(b, h.group, a)
-		return true
-	})
+	b := fmt.Appendf(nil, "[%s] %s(%d) %s: ", t.Format(messageTime), h.name, os.Getpid(), levelName(r.Level))
+	b, _ = logtext.Append(b, strings.TrimRight(r.Message, "\n"), h.scope.Attrs(r))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, err := h.w.Write(append(b, '\n'))
@@ -114,21 +109,14 @@ func (h *Handler) Handle(_ context.Context, r slog.Record) error {
 // WithAttrs implements slog.Handler.
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := *h
-	var b []byte
-	for _, a := range attrs {
-		b = appendAttr(b, h.group, a)
-	}
-	with.attrs += string(b)
+	with.scope = h.scope.WithAttrs(attrs)
 	return &with
 }
 
 // WithGroup implements slog.Handler.
 func (h *Handler) WithGroup(name string) slog.Handler {
-	if name == "" {
-		return h
-	}
 	with := *h
-	with.group += name + "."
+	with.scope = h.scope.WithGroup(name)
 	return &with
 }
 
@@ -144,38 +132,4 @@ func levelName(l slog.Level) string {
 		return "Error"
 	}
 	return "Critical"
-}
-
-// appendAttr appends " key=value". It quotes a key or value that has blanks, quotes,
-// "=" or unprintable characters.
-func appendAttr(b []byte, group string, a slog.Attr) []byte {
-	v := a.Value.Resolve()
-	if v.Kind() == slog.KindGroup {
-		if a.Key != "" {
-			group += a.Key + "."
-		}
-		for _, a := range v.Group() {
-			b = appendAttr(b, group, a)
-		}
-		return b
-	}
-	if a.Equal(slog.Attr{}) {
-		return b
-	}
-	b = append(b, ' ')
-	b = append(b, quote(group+a.Key)...)
-	b = append(b, '=')
-	text := v.String()
-	if bytes, ok := v.Any().([]byte); ok {
-		text = string(bytes)
-	}
-	return append(b, quote(text)...)
-}
-
-func quote(s string) string {
-	special := func(r rune) bool { return r == '"' || r == '=' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
-	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, special) {
-		return strconv.Quote(s)
-	}
-	return s
 }

@@ -37,7 +37,8 @@ var mayImport = map[string][]string{
 	"agents/pmda/cache":    {"access", "pdu", "pmcdconf"},
 	"agents/pmda/pmdatest": {"agents", "agents/agenttest", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire", "pdu", "pmnsload"},
 	"agents/agenttest":     {"agents", "agents/rawio", "agents/transport", "agents/wire", "pdu"},
-	"agents/serve":         {"access", "agents", "agents/rawio", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf"},
+	"agents/logtext":       nil,
+	"agents/serve":         {"access", "agents", "agents/logtext", "agents/rawio", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf"},
 	"agents/serve/getopt":  nil,
 
 	// How pmcd reaches an agent.
@@ -85,7 +86,7 @@ var mayImport = map[string][]string{
 		"pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"docs/docstest": nil,
 
-	"bench": {"access", "agents", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
+	"bench": {"access", "agents", "agents/logtext", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
 		"golang.org/x/sys"},
 }
 
@@ -96,7 +97,7 @@ var mayImport = map[string][]string{
 var commandImports = map[string][]string{
 	// What all others may use.
 	"message": nil,
-	"logging": {"go.uber.org/zap", "golang.org/x/sys"},
+	"logging": {"agents/logtext", "go.uber.org/zap/zapcore", "golang.org/x/sys"},
 	"version": {"agents/builtin/pmcd"},
 
 	// What pmcd is told.

@@ -160,7 +160,7 @@ func (s *server) openLog() error {
 	s.onClose(s.out.Finish)
 	core := s.out.Core()
 	s.log = zap.New(core)
-	slog.SetDefault(slog.New(logging.NewSlogHandler(core)))
+	slog.SetDefault(slog.New(logging.NewHandler(core)))
 	for _, line := range about {
 		s.log.Info(line)
 	}

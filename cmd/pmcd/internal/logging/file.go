@@ -51,14 +51,18 @@ func Open(path, format string, stderr io.Writer) *File {
 // --log-format, or for the journal if the standard error output leads there.
 func (l *File) Core() zapcore.Core {
 	if l.Path == "-" && l.format != "json" && StderrIsJournal() {
-		return NewJournalCore(l.Output)
+		socket := journalSocket
+		if fi, err := l.Output.Stat(); err != nil || fi.Mode().Type() != fs.ModeSocket {
+			socket = "" // a test's file
+		}
+		return newJournalCore(l.Output, socket)
 	}
 	return NewCore(l.Output, l.format)
 }
 
 // plain writes a line without time and level.
 func (l *File) plain(text string) {
-	NewCore(l.Output, l.format).Write(zapcore.Entry{Time: time.Now(), LoggerName: "plain", Message: text}, nil)
+	NewCore(l.Output, l.format).Write(zapcore.Entry{Time: time.Now(), LoggerName: bareName, Message: text}, nil)
 }
 
 // Finish writes the last line.

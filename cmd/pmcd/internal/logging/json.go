@@ -5,27 +5,26 @@ import (
 	"os"
 	"strings"
 
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
 // A jsonCore writes each entry as a JSON object on a line of its own:
 //
-//	{"level":"info","time":"2026-11-21T13:00:00.123456789Z","msg":"text","pid":4321}
+//	{"level":"info","time":"2026-11-21T13:00:00.123456789Z","msg":"text","pid":4321,"agent":"simple","domain":253}
 //
 // A table of the log in text is one entry, whose msg has several lines.
 type jsonCore struct{ zapcore.Core }
 
 func newJSONCore(w io.Writer) zapcore.Core {
 	enc := zapcore.NewJSONEncoder(zapcore.EncoderConfig{
-		TimeKey:     "time",
-		LevelKey:    "level",
-		MessageKey:  "msg",
+		TimeKey:     timeKey,
+		LevelKey:    levelKey,
+		MessageKey:  messageKey,
 		EncodeTime:  zapcore.RFC3339NanoTimeEncoder,
 		EncodeLevel: zapcore.LowercaseLevelEncoder,
 	})
 	core := zapcore.NewCore(enc, zapcore.Lock(zapcore.AddSync(w)), zapcore.InfoLevel)
-	return jsonCore{core.With([]zapcore.Field{zap.Int("pid", os.Getpid())})}
+	return jsonCore{core.With([]zapcore.Field{intField(pidKey, int64(os.Getpid()))})}
 }
 
 // Check implements [zapcore.Core].

@@ -2,8 +2,7 @@
 // was there, and the forms that an entry has in it. These are the lines of C pmcd's
 // pmcd.log (text), JSON, and lines with a priority for the journal.
 //
-// Loggers are made from [File.Core]; [NewSlogHandler] has records of log/slog in the
-// same log.
+// Programs log with log/slog: a [Handler] writes to the core that [File.Core] returns.
 package logging
 
 import (
@@ -18,7 +17,7 @@ import (
 //
 //	[Sat Nov 21 13:00:00] pmcd(4321) Info: text
 //
-// Entries of a logger named "plain" are the text alone (pmcd(1), FILES).
+// Entries of a logger named bareName are the text alone (pmcd(1), FILES).
 type textCore struct {
 	zapcore.LevelEnabler
 	w zapcore.WriteSyncer
@@ -33,7 +32,7 @@ func NewCore(w io.Writer, format string) zapcore.Core {
 	return &textCore{LevelEnabler: zapcore.InfoLevel, w: zapcore.Lock(zapcore.AddSync(w))}
 }
 
-// With implements zapcore.Core. Entries have no fields: what matters is in
+// With implements zapcore.Core. Fields are not written: what matters is in
 // the text, where PCP's scripts look for it.
 func (c *textCore) With([]zapcore.Field) zapcore.Core { return c }
 
@@ -48,7 +47,7 @@ func (c *textCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Che
 // Write implements zapcore.Core.
 func (c *textCore) Write(e zapcore.Entry, _ []zapcore.Field) error {
 	text := e.Message + "\n"
-	if e.LoggerName != "plain" {
+	if e.LoggerName != bareName {
 		level := map[zapcore.Level]string{
 			zapcore.InfoLevel: "Info", zapcore.WarnLevel: "Warning", zapcore.ErrorLevel: "Error",
 		}[e.Level]

@@ -3,24 +3,25 @@ package logging
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"testing"
 
-	"go.uber.org/zap"
+	"github.com/gopcp/pmcd/agents/logtext"
 )
 
 // The log has the lines of pmcd.log.
 func TestLogFormat(t *testing.T) {
 	var b bytes.Buffer
-	log := zap.New(NewCore(&b, "text"))
+	log := slog.New(NewHandler(NewCore(&b, "text")))
 	log.Info("one")
 	log.Warn("two\nlines")
-	log.Error("three")
+	log.Error("{n}", "n", "three", "agent", "simple")
 	log.Debug("not this")
-	log.Named("plain").Info("bare")
+	log.With(logtext.Bare()).Info("bare {host}", "host", "h", "client", 1)
 	stamp := fmt.Sprintf(`\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d\] pmcd\(%d\)`, os.Getpid())
-	want := "^" + stamp + " Info: one\n" + stamp + " Warning: two\nlines\n" + stamp + " Error: three\nbare\n$"
+	want := "^" + stamp + " Info: one\n" + stamp + " Warning: two\nlines\n" + stamp + " Error: three\nbare h\n$"
 	if !regexp.MustCompile(want).MatchString(b.String()) {
 		t.Errorf("got %q\nwant %q", b.String(), want)
 	}

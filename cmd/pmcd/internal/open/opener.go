@@ -110,7 +110,7 @@ func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 		only.onlyRoot = true
 		return inProcess(transport.NewContainerProxy(w, transport.ContainerOptions{
 			Name:        spec.Name,
-			Log:         slog.New(logging.NewSlogHandler(o.Log.Core())),
+			Log:         slog.New(logging.NewHandler(o.Log.Core())),
 			Start:       func(ctx context.Context) (*transport.Conn, error) { return only.openProcess(ctx, spec, opt) },
 			Available:   func() bool { return pmdaroot.Listening(pmdaroot.Default()) },
 			StopTimeout: stopTime,

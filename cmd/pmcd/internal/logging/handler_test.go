@@ -18,7 +18,7 @@ func (l latency) LogValue() slog.Value { return slog.DurationValue(time.Duration
 
 // Records of log/slog have the form of pmcd.log, and none of their parts is
 // lost.
-func TestSlogHandler(t *testing.T) {
+func TestHandler(t *testing.T) {
 	tests := []struct {
 		name string
 		log  func(*slog.Logger)
@@ -46,7 +46,7 @@ func TestSlogHandler(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var b bytes.Buffer
-			tt.log(slog.New(NewSlogHandler(NewCore(&b, "text"))))
+			tt.log(slog.New(NewHandler(NewCore(&b, "text"))))
 			want := "^$"
 			if tt.want != "" {
 				want = fmt.Sprintf(`^\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d\] pmcd\(%d\) %s\n$`, os.Getpid(), tt.want)

@@ -1,0 +1,155 @@
+// Package logtext renders records of log/slog as the lines of PCP's logs.
+//
+// A message may name attributes in braces. Their values are put in their place, and
+// {name:q} quotes the value as in Go:
+//
+//	slog.Info("agent {agent:q} (dom {domain}) is {state}", "agent", "simple", "domain", 253, "state", "late", "client", 4)
+//
+// is the line
+//
+//	agent "simple" (dom 253) is late
+//
+// The attributes that such a message does not name are not part of the line. They are
+// fields of the entry, as all others are, where a log has fields. The message itself is
+// the same for all entries of its kind, so programs can tell kinds apart by it.
+//
+// A message that names no attribute is followed by all of them, as name=value. Braces
+// around anything else than the name of an attribute of the record are text.
+package logtext
+
+import (
+	"log/slog"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bare returns an attribute for a line without time and severity, such as a table. It
+// is not part of the line, and not a field.
+func Bare() slog.Attr { return slog.Any("bare", bare{}) }
+
+// bare is the value of Bare: no other package can make one by accident.
+type bare struct{}
+
+// IsBare reports whether a is the attribute that Bare returns.
+func IsBare(a slog.Attr) bool { _, ok := a.Value.Any().(bare); return ok }
+
+// appendAttrs appends a to list. The attributes of a group are appended one by one, with
+// names as in "group.name". Prefix is in front of each name.
+func appendAttrs(list []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
+	v := a.Value.Resolve()
+	switch {
+	case v.Kind() == slog.KindGroup:
+		if a.Key != "" {
+			prefix += a.Key + "."
+		}
+		for _, a := range v.Group() {
+			list = appendAttrs(list, prefix, a)
+		}
+		return list
+	case a.Equal(slog.Attr{}):
+		return list
+	}
+	return append(list, slog.Attr{Key: prefix + a.Key, Value: v})
+}
+
+// Append appends the text of a message with attributes, as a Scope returns them.
+// Template reports whether the message names one of them.
+func Append(b []byte, message string, attrs []slog.Attr) (text []byte, template bool) {
+	for rest := message; ; {
+		before, after, found := strings.Cut(rest, "{")
+		b = append(b, before...)
+		if !found {
+			break
+		}
+		name, after2, found := strings.Cut(after, "}")
+		plain, quoted := strings.CutSuffix(name, ":q")
+		v, ok := value(attrs, plain)
+		if !found || !ok {
+			b = append(b, '{')
+			rest = after
+			continue
+		}
+		if template = true; quoted {
+			b = strconv.AppendQuote(b, v)
+		} else {
+			b = append(b, v...)
+		}
+		rest = after2
+	}
+	if template {
+		return b, true
+	}
+	for _, a := range attrs {
+		if IsBare(a) {
+			continue
+		}
+		b = append(b, ' ')
+		b = append(b, quote(a.Key)...)
+		b = append(b, '=')
+		b = append(b, quote(Value(a.Value))...)
+	}
+	return b, false
+}
+
+// value returns the text of the last attribute with a name.
+func value(attrs []slog.Attr, name string) (text string, ok bool) {
+	for i := len(attrs) - 1; i >= 0; i-- {
+		if attrs[i].Key == name {
+			return Value(attrs[i].Value), true
+		}
+	}
+	return "", false
+}
+
+// Value returns the text of a value.
+func Value(v slog.Value) string {
+	if bytes, ok := v.Any().([]byte); ok {
+		return string(bytes)
+	}
+	return v.String()
+}
+
+// quote quotes what would not be one word of a line.
+func quote(s string) string {
+	special := func(r rune) bool { return r == '"' || r == '=' || unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, special) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// A Scope has what a [slog.Handler] was given by WithAttrs and WithGroup. The zero value
+// has nothing.
+type Scope struct {
+	attrs []slog.Attr
+	group string // in front of names, with a dot at its end
+}
+
+// WithAttrs returns a Scope with further attributes.
+func (s Scope) WithAttrs(attrs []slog.Attr) Scope {
+	all := append([]slog.Attr(nil), s.attrs...)
+	for _, a := range attrs {
+		all = appendAttrs(all, s.group, a)
+	}
+	return Scope{attrs: all, group: s.group}
+}
+
+// WithGroup returns a Scope whose further attributes are in a group.
+func (s Scope) WithGroup(name string) Scope {
+	if name != "" {
+		s.group += name + "."
+	}
+	return s
+}
+
+// Attrs returns the attributes of the scope and of a record, as Append takes them.
+func (s Scope) Attrs(r slog.Record) []slog.Attr {
+	all := append(make([]slog.Attr, 0, len(s.attrs)+r.NumAttrs()), s.attrs...)
+	r.Attrs(func(a slog.Attr) bool {
+		all = appendAttrs(all, s.group, a)
+		return true
+	})
+	return all
+}
