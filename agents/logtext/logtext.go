@@ -96,7 +96,7 @@ func Append(b []byte, message string, attrs []slog.Attr) (text []byte, template 
 // value returns the text of the last attribute with a name.
 func value(attrs []slog.Attr, name string) (text string, ok bool) {
 	for i := len(attrs) - 1; i >= 0; i-- {
-		if attrs[i].Key == name {
+		if attrs[i].Key == name && !IsBare(attrs[i]) {
 			return Value(attrs[i].Value), true
 		}
 	}

@@ -1,7 +1,6 @@
 package pmda
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -42,7 +41,7 @@ func (a *agent) warn(what string, err error) {
 		clear(a.logged)
 	}
 	a.logged[what] = loggedError{text, now}
-	a.log.Warn(fmt.Sprintf("%s: %s: %s", a.conf.Name, what, text))
+	a.log.Warn("{agent}: {operation}: {error}", "agent", a.conf.Name, "operation", what, "error", err)
 }
 
 // clearError is called when an operation succeeds, so that its next error is

@@ -11,6 +11,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -34,7 +35,7 @@ func start(t *testing.T, c pmda.Config) (transport.Transport, *bytes.Buffer) {
 	t.Helper()
 	var out bytes.Buffer
 	c.Domain = domain
-	c.Log = slog.New(slog.NewTextHandler(&out, nil))
+	c.Log = slog.New(serve.NewHandler(&out, "pmda", slog.LevelInfo))
 	a, err := pmda.New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -92,7 +92,7 @@ func (r *runner) run(ctx context.Context, args []string) int {
 	case code := <-done:
 		return code
 	case <-t.C:
-		s.Log.Error(fmt.Sprintf("the agent has not stopped after %v: exiting without it", r.grace))
+		s.Log.Error("the agent has not stopped after {grace}: exiting without it", "grace", r.grace)
 		return exitError
 	}
 }
@@ -102,7 +102,7 @@ func (r *runner) run(ctx context.Context, args []string) int {
 func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()) (code int) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.Log.Error(fmt.Sprintf("agent panicked: %v\n%s", v, debug.Stack()))
+			s.Log.Error("agent panicked: {panic}\n{stack}", "panic", fmt.Sprint(v), "stack", debug.Stack())
 			code = exitError
 		}
 	}()
@@ -117,18 +117,18 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()
 		}
 	}
 	if err != nil {
-		s.Log.Log(ctx, levelCritical, err.Error())
+		s.Log.Log(ctx, levelCritical, "{error}", "error", err)
 		return exitError
 	}
 	a, err := r.New(s.Start)
 	if err != nil {
-		s.Log.Error(fmt.Sprintf("cannot start the agent: %v", err))
+		s.Log.Error("cannot start the agent: {error}", "error", err)
 		return exitError
 	}
 	if c, ok := a.(io.Closer); ok {
 		defer func() {
 			if err := c.Close(); err != nil {
-				s.Log.Error(fmt.Sprintf("cannot close the agent: %v", err))
+				s.Log.Error("cannot close the agent: {error}", "error", err)
 				code = exitError
 			}
 		}()
@@ -143,7 +143,7 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()
 	case err == nil || ctx.Err() != nil:
 	case errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET): // pmcd closed the stream before it read a reply
 	default:
-		s.Log.Error(err.Error())
+		s.Log.Error("{error}", "error", err)
 		return exitError
 	}
 	return exitOK

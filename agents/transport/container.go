@@ -3,8 +3,8 @@ package transport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,15 +165,15 @@ func (p *ContainerProxy) process(timeout time.Duration) (conn *Conn, possible bo
 	defer p.mu.Unlock()
 	p.next = p.opt.Now().Add(containerRestart)
 	if err != nil {
-		p.opt.Log.Error(fmt.Sprintf("cannot start a process of agent %q for containers, next try in %v at the earliest: %s",
-			p.opt.Name, containerRestart, Reason(err)))
+		p.opt.Log.Error("cannot start a process of agent {agent:q} for containers, next try in {delay} at the earliest: {error}",
+			"agent", p.opt.Name, "delay", containerRestart, "error", Reason(err))
 		return nil, true
 	}
 	for _, n := range p.chosen {
 		conn.Notify(n)
 	}
 	p.conn = conn
-	p.opt.Log.Info(fmt.Sprintf("agent %q has a process for containers, pid %d", p.opt.Name, conn.Process.PID()))
+	p.opt.Log.Info("agent {agent:q} has a process for containers, pid {agent_pid}", "agent", p.opt.Name, "agent_pid", conn.Process.PID())
 	switch {
 	case p.stopped:
 		p.stop(nil)
@@ -229,12 +229,20 @@ func (p *ContainerProxy) stop(why error) {
 		if why == nil {
 			return
 		}
-		text := fmt.Sprintf("the process of agent %q for containers is down: %v", p.opt.Name, Ended(conn.Process.Status()))
-		for _, line := range conn.Process.StderrTail() {
-			text += "\n    " + line
-		}
-		p.opt.Log.Error(text)
+		p.opt.Log.Error("the process of agent {agent:q} for containers is down: {error}{stderr}",
+			"agent", p.opt.Name, "error", Ended(conn.Process.Status()), "stderr", indented(conn.Process.StderrTail()))
 	}()
+}
+
+// indented is lines that follow the text of a message.
+type indented []string
+
+func (l indented) String() string {
+	var b strings.Builder
+	for _, line := range l {
+		b.WriteString("\n    " + line)
+	}
+	return b.String()
 }
 
 // Notify implements Transport.

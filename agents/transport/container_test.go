@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -77,7 +78,7 @@ func (p fakeProcess) Status() syscall.WaitStatus { return 9 }
 func (p fakeProcess) Stop(context.Context)       {}
 func (p fakeProcess) StderrTail() []string       { return []string{"the last line"} }
 
-// logLines is a slog.Handler that keeps the messages.
+// logLines is a slog.Handler that keeps the lines of the log.
 type logLines struct {
 	mu    sync.Mutex // guards lines: the process ends on a goroutine of its own
 	lines []string
@@ -90,7 +91,8 @@ func (l *logLines) WithGroup(string) slog.Handler            { return l }
 func (l *logLines) Handle(_ context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lines = append(l.lines, r.Message)
+	text, _ := logtext.Append(nil, r.Message, logtext.Scope{}.Attrs(r))
+	l.lines = append(l.lines, string(text))
 	return nil
 }
 

@@ -167,7 +167,7 @@ func (s *Server) handle(ctx context.Context, b []byte) error {
 		pdu.TypePMNSNames, pdu.TypePMNSIDs, pdu.TypePMNSChild, pdu.TypePMNSTraverse:
 		return s.sendReply(ctx, b)
 	default:
-		s.Log.Error(fmt.Sprintf("unrecognised PDU type from pmcd: %v", t))
+		s.Log.Error("unrecognised PDU type from pmcd: {type}", "type", t)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (s *Server) handleError(b []byte, client int32) {
 	if _, err := pdu.ParseInto(b, &e); err != nil {
 		s.Log.Warn("bad ERROR PDU ignored", "error", err)
 	} else if e.Code != pdu.ErrnoNotConn {
-		s.Log.Error(fmt.Sprintf("unexpected ERROR PDU from pmcd: %v", e.Code))
+		s.Log.Error("unexpected ERROR PDU from pmcd: {error}", "error", e.Code)
 	} else if s.contextEnder != nil {
 		s.contextEnder.EndContext(client)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -56,7 +57,7 @@ func serveScript(tb testing.TB, a agents.Agent, input []byte) (replies [][]byte,
 	tb.Helper()
 	var text bytes.Buffer
 	conn := &scriptedConn{in: bytes.NewReader(append(encode(tb, credsPDU()), input...))}
-	s := wire.Server{Agent: a, Log: slog.New(slog.NewTextHandler(&text, nil))}
+	s := wire.Server{Agent: a, Log: slog.New(serve.NewHandler(&text, "pmda", slog.LevelInfo))}
 	err = s.Serve(tb.Context(), conn)
 	for r := pdu.NewReader(&conn.out, 0); ; {
 		b, rerr := r.Next()

@@ -106,15 +106,15 @@ var commandImports = map[string][]string{
 
 	// How pmcd is started, watched and asked.
 	"systemd":    {"./message", "daemon", "golang.org/x/sys"},
-	"background": {"./cli", "./logging", "./systemd", "agents/launch/child", "go.uber.org/zap", "golang.org/x/sys"},
+	"background": {"./cli", "./logging", "./systemd", "agents/launch/child", "golang.org/x/sys"},
 	"ctl":        nil,
-	"status":     {"./cli", "./ctl", "agents/builtin/pmcd", "daemon", "go.uber.org/zap"},
+	"status":     {"./cli", "./ctl", "agents/builtin/pmcd", "daemon"},
 
 	// Agents.
-	"privsep": {"agents/launch/child", "agents/launch/goplugin", "agents/launch/roothelper", "pmcdconf", "go.uber.org/zap"},
-	"open": {"./logging", "./privsep", "access", "agents", "agents/builtin/jbd2", "agents/builtin/kvm", "agents/builtin/linux", "agents/builtin/proc",
+	"privsep": {"agents/launch/child", "agents/launch/goplugin", "agents/launch/roothelper", "pmcdconf"},
+	"open": {"./privsep", "access", "agents", "agents/builtin/jbd2", "agents/builtin/kvm", "agents/builtin/linux", "agents/builtin/proc",
 		"agents/builtin/simple", "agents/builtin/trivial", "agents/builtin/txmon", "agents/builtin/xfs", "agents/launch/child", "agents/launch/dsohost",
-		"agents/launch/goplugin", "agents/launch/roothelper", "agents/pmdaroot", "agents/serve", "agents/transport", "agents/wire", "pmcdconf", "go.uber.org/zap"},
+		"agents/launch/goplugin", "agents/launch/roothelper", "agents/pmdaroot", "agents/serve", "agents/transport", "agents/wire", "pmcdconf"},
 	"verify": {"./cli", "./open", "./privsep", "access", "agents/launch/dsohost", "agents/launch/goplugin", "pmcdconf", "pmnsload"},
 
 	// For tests.

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
@@ -41,7 +42,7 @@ type server struct {
 
 	listeners *daemon.Listeners
 	out       *logging.File // nil as long as there is no log
-	log       *zap.Logger
+	log       *slog.Logger
 	helper    *privsep.Helper // nil if there is none
 	daemon    *daemon.Daemon
 
@@ -79,7 +80,7 @@ func (s *server) fail(err error) int {
 		fmt.Fprintf(s.stderr, "pmcd: %v\n", err)
 		cli.NotStarted(s.stderr)
 	} else {
-		s.log.Error(err.Error())
+		s.log.Error("{error}", "error", err)
 		cli.NotStarted(s.out.Output)
 	}
 	s.launcher.ReportFailure(err, s.opt.FailureFile, s.out)
@@ -158,14 +159,13 @@ func (s *server) openLog() error {
 	}
 	s.out = logging.Open(s.opt.Log, s.opt.LogFormat, s.stderr)
 	s.onClose(s.out.Finish)
-	core := s.out.Core()
-	s.log = zap.New(core)
-	slog.SetDefault(slog.New(logging.NewHandler(core)))
+	s.log = slog.New(logging.NewHandler(s.out.Core()))
+	slog.SetDefault(s.log)
 	for _, line := range about {
 		s.log.Info(line)
 	}
 	for _, w := range s.opt.Warnings {
-		s.log.Named("plain").Warn("Warning: " + w)
+		s.log.Warn("Warning: {warning}", "warning", w, logtext.Bare())
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (s *server) newDaemon() (err error) {
 		Problems:         func() []string { return slices.Concat(opt.Mistakes, s.listeners.Unbound(), rights.Problems()) },
 		AgentNote:        rights.Note,
 		Open:             agents.Open,
-		Log:              s.log,
+		Log:              zap.New(s.out.Core()),
 	})
 	return err
 }
@@ -274,7 +274,7 @@ func (s *server) handleSignals(cancel func()) {
 			continue
 		}
 		name := map[os.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[sig]
-		s.log.Info("pmcd caught " + name + " from unknown process")
+		s.log.Info("pmcd caught {signal} from unknown process", "signal", name)
 		s.notifier.Stopping()
 		cancel()
 	}

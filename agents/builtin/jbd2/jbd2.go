@@ -60,6 +60,7 @@ func newHost(domain int, o Options) *host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	o.Log = o.Log.With("agent", "jbd2", "domain", domain)
 	h := &host{Options: o, domain: domain, known: make(map[string]*journal)}
 	h.instances = cache.New(pdu.NewInDom(domain, 0), cache.Options{Dir: o.CacheDir, Warn: h.warn})
 	return h
@@ -69,7 +70,7 @@ func newHost(domain int, o Options) *host {
 func (h *host) warn(err error) {
 	if text := err.Error(); text != h.lastWarning {
 		h.lastWarning = text
-		h.Log.Warn("jbd2: ids of instances may change at a restart: " + text)
+		h.Log.Warn("{agent}: ids of instances may change at a restart: {error}", "error", text)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/serve"
 )
 
 // info has the format of Linux 3 and later.
@@ -112,7 +113,7 @@ func TestIDs(t *testing.T) {
 		var log bytes.Buffer
 		h := newHost(122, Options{
 			Dir: pmdatest.Tree(t, map[string]string{"vda1-8/info": info, "vdb1-8/info": info}), CacheDir: dir,
-			Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Log: slog.New(serve.NewHandler(&log, "pmda", slog.LevelInfo)),
 		})
 		list := func() (got string) {
 			if err := h.findJournals(t.Context(), nil); err != nil {

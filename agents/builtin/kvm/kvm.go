@@ -79,10 +79,10 @@ type host struct {
 }
 
 func newHost(domain int, o Options) *host {
-	h := &host{domain: domain, log: o.Log}
-	if h.log == nil {
-		h.log = slog.Default()
+	if o.Log == nil {
+		o.Log = slog.Default()
 	}
+	h := &host{domain: domain, log: o.Log.With("agent", "kvm", "domain", domain)}
 	if o.Conf == "" {
 		dir := os.Getenv("PCP_PMDAS_DIR")
 		if dir == "" {
@@ -93,14 +93,14 @@ func newHost(domain int, o Options) *host {
 	b, err := os.ReadFile(o.Conf)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			h.log.Warn("kvm: using default settings, because kvm.conf cannot be read: " + err.Error())
+			h.log.Warn("{agent}: using default settings, because kvm.conf cannot be read: {error}", "error", err)
 		}
 		b = []byte(defaultConf)
 	}
 	var rejected []string
 	h.conf, rejected = parseConf(string(b))
 	for _, name := range rejected {
-		h.log.Warn("kvm: " + o.Conf + ": ignoring trace point " + strconv.Quote(name) + ": not a valid name, a duplicate, or too many")
+		h.log.Warn("{agent}: {path}: ignoring trace point {name:q}: not a valid name, a duplicate, or too many", "path", o.Conf, "name", name)
 	}
 	setDefault := func(path *string, others ...string) {
 		for _, s := range others {
@@ -113,7 +113,7 @@ func newHost(domain int, o Options) *host {
 	setDefault(&h.tracefs, o.Tracefs, "/sys/kernel/debug/tracing")
 	setDefault(&h.lockdown, o.Lockdown, "/sys/kernel/security/lockdown")
 	if h.locked = h.isLocked(); h.locked {
-		h.log.Warn("kvm: the kernel is locked down (kernel_lockdown(7)), so all metrics return PM_ERR_PERMISSION")
+		h.log.Warn("{agent}: the kernel is locked down (kernel_lockdown(7)), so all metrics return PM_ERR_PERMISSION")
 	}
 	if o.CPUs <= 0 {
 		o.CPUs = h.cpus()

@@ -17,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -34,7 +35,7 @@ func newHarness(tb testing.TB, root string, cpus int) *harness {
 	r := new(harness)
 	o := Options{
 		Conf: root + "/kvm.conf", Debugfs: root + "/debug", Tracefs: root + "/trace", Lockdown: root + "/lockdown",
-		CPUs: cpus, Log: slog.New(slog.NewTextHandler(&r.log, nil)),
+		CPUs: cpus, Log: slog.New(serve.NewHandler(&r.log, "pmda", slog.LevelInfo)),
 	}
 	r.host = newHost(95, o)
 	a, err := r.host.agent()

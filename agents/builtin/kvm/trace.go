@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -70,7 +69,7 @@ func (t *traces) openAll() {
 			if errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EINVAL) {
 				continue
 			}
-			t.log.Warn(fmt.Sprintf("kvm: kvm.trace has no values until the agent is restarted: perf_event_open: %v", err))
+			t.log.Warn("{agent}: kvm.trace has no values until the agent is restarted: perf_event_open: {error}", "error", err)
 			_ = t.close() // the process may have run out of descriptors
 			t.instances, t.values = nil, nil
 			return
@@ -154,7 +153,7 @@ func (t *traces) subtree() *pmda.Subtree {
 	}
 	tree := &pmda.Subtree{Prefix: "kvm.trace"}
 	if err := tree.Set(ms); err != nil {
-		t.log.Error("kvm: " + err.Error())
+		t.log.Error("{agent}: {error}", "error", err)
 	}
 	return tree
 }

@@ -183,6 +183,6 @@ func (s *instances[T]) Each(yield func(inst int32, name string, data any) bool) 
 func (s *instances[T]) warn(err error) {
 	if text := err.Error(); text != s.fileError {
 		s.fileError = text
-		s.h.Log.Warn("linux: cannot use the file of instance ids, ids may change when the agent restarts: " + text)
+		s.h.Log.Warn("{agent}: cannot use the file of instance ids, ids may change when the agent restarts: {error}", "error", text)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -143,7 +144,7 @@ func TestNoCacheDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	r := newHarness(t, Options{Root: root, CacheDir: filepath.Join(notDir, "pmda"), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	r := newHarness(t, Options{Root: root, CacheDir: filepath.Join(notDir, "pmda"), Log: slog.New(serve.NewHandler(&log, "pmda", slog.LevelInfo))})
 	for i := range 20 {
 		pmdatest.WriteFile(t, root, "proc/net/dev", netDev("lo", fmt.Sprint("veth", i)))
 		if got, want := ids(r.Instances(indomInterface)), fmt.Sprintf("%d=lo %d=veth%d", 1<<30, 1<<30+i+1, i); got != want {
@@ -181,7 +182,7 @@ func TestIDsCannotBeSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		s := newInstances[struct{}](newHost(60, Options{
-			Root: t.TempDir(), CacheDir: "/sys", ConfDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Root: t.TempDir(), CacheDir: "/sys", ConfDir: t.TempDir(), Log: slog.New(serve.NewHandler(&log, "pmda", slog.LevelInfo)),
 		}), indomFilesys)
 		for range 3 {
 			s.begin()

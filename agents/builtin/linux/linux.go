@@ -154,6 +154,7 @@ func newHost(domain int, o Options) *host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	o.Log = o.Log.With("agent", "linux", "domain", domain)
 	h := &host{
 		Options: o, domain: domain,
 		hostReader: &sysfile.Reader{Root: o.Root}, viewReader: &sysfile.Reader{Root: o.Root, Renames: true},
@@ -167,6 +168,7 @@ func newHost(domain int, o Options) *host {
 // forContainer returns the host as seen in container c.
 func (h *host) forContainer(c *container) *host {
 	inner := newHost(h.domain, h.Options)
+	inner.Log = h.Log
 	inner.container, inner.hostReader, inner.viewReader, inner.rootClient = c, h.hostReader, &sysfile.Reader{Open: c.open}, h.rootClient
 	c.guard = inner.guard
 	inner.ipv4 = func(f func(ipv4)) error {

@@ -37,7 +37,7 @@ func (n *interfaces) readConf() bool {
 	}
 	if err != nil && err.Error() != n.confError {
 		n.confError = err.Error()
-		n.h.Log.Warn("linux: cannot use interfaces.conf, network.all counts the default interfaces: " + n.confError)
+		n.h.Log.Warn("{agent}: cannot use interfaces.conf, network.all counts the default interfaces: {error}", "error", err)
 	}
 	n.notPhysical = notPhysical
 	return true

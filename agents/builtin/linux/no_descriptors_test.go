@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/serve"
 )
 
 // withoutDescriptors runs f while the process cannot open files.
@@ -42,7 +43,7 @@ func TestIDsWithoutDescriptors(t *testing.T) {
 		const saved = "2 0 2147483647\n0 1700000000 old\n1 1700000000 eth0\n2 1700000000 lo\n"
 		pmdatest.WriteFile(t, dir, "60.3", saved)
 		n := newInterfaces(newHost(60, Options{
-			Root: t.TempDir(), CacheDir: dir, ConfDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Root: t.TempDir(), CacheDir: dir, ConfDir: t.TempDir(), Log: slog.New(serve.NewHandler(&log, "pmda", slog.LevelInfo)),
 		}))
 		list := func() (got []string) {
 			n.instances.Each(func(id int32, name string, data any) bool {
@@ -100,7 +101,7 @@ func TestConfWithoutDescriptors(t *testing.T) {
 		dir := t.TempDir()
 		pmdatest.WriteFile(t, dir, "linux/interfaces.conf", "^eth0$\n")
 		n := newInterfaces(newHost(60, Options{
-			Root: t.TempDir(), CacheDir: t.TempDir(), ConfDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Root: t.TempDir(), CacheDir: t.TempDir(), ConfDir: dir, Log: slog.New(serve.NewHandler(&log, "pmda", slog.LevelInfo)),
 		}))
 		physical := func() (names []string) {
 			n.parse([]byte(netDev("lo", "eth0")))

@@ -32,7 +32,7 @@ func readAccess(o Options) accessRules {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		if !os.IsNotExist(err) {
-			o.Log.Warn("proc: access.conf cannot be read and is ignored: " + err.Error())
+			o.Log.Warn("{agent}: access.conf cannot be read and is ignored: {error}", "error", err)
 		}
 		return accessRules{}
 	}
@@ -86,7 +86,7 @@ func (h *host) impersonate(c *pmda.Client) {
 		h.otherUser = uid != h.ownCreds.uid && uid != 0
 	case uid != 0 || gid != h.ownCreds.gid:
 		if err := h.ownCreds.assume(uid, gid); err != nil {
-			h.Log.Error("proc: cannot assume the client's user and group, so it sees no processes", "uid", uid, "gid", gid, "error", err)
+			h.Log.Error("{agent}: cannot assume the client's user and group, so it sees no processes uid={uid} gid={gid} error={error:q}", "uid", uid, "gid", gid, "error", err)
 			return
 		}
 		h.impersonating, h.effectiveUID = true, uid

@@ -2,7 +2,6 @@ package proc
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -154,7 +153,7 @@ func (a *acct) updatePrivate(now time.Time, check time.Duration) {
 	p, err := startPrivateAcct(a.privatePath)
 	if err != nil {
 		if a.lastFailure.IsZero() {
-			a.Log.Warn(fmt.Sprintf("proc: cannot switch on process accounting (trying again every %v): %v", seconds(a.retryInterval), err))
+			a.Log.Warn("{agent}: cannot switch on process accounting (trying again every {delay}): {error}", "delay", seconds(a.retryInterval), "error", err)
 		}
 		a.lastFailure = now
 		return

@@ -63,7 +63,7 @@ func (s *hotprocs) loadConf() {
 		err = s.setPredicate(string(b))
 	}
 	if err != nil {
-		s.Log.Warn(fmt.Sprintf("proc: %s is ignored: %v", path, err))
+		s.Log.Warn("{agent}: {path} is ignored: {error}", "path", path, "error", err)
 	}
 }
 

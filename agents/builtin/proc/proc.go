@@ -217,6 +217,7 @@ func newHost(domain int, o Options) *host {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	o.Log = o.Log.With("agent", "proc", "domain", domain)
 	h := &host{Options: o, domain: domain, root: pmdaroot.Client{Path: o.Pmdaroot}}
 	h.container = &pmda.Source{Read: h.readContainer}
 	h.tree = tree{

@@ -44,7 +44,7 @@ func newConf(domain int, log *slog.Logger) *conf {
 	}
 	return &conf{
 		path:      filepath.Join(dir, "simple", "simple.conf"),
-		log:       log,
+		log:       log.With("agent", "simple", "domain", domain),
 		instances: cache.New(pdu.NewInDom(domain, 1), cache.Options{}),
 		open:      os.Open,
 	}
@@ -80,7 +80,7 @@ func (c *conf) readIfChanged() {
 func (c *conf) fail(err error) {
 	if text := err.Error(); text != c.lastError {
 		c.lastError = text
-		c.log.Error("simple: simple.now has no instances: " + text)
+		c.log.Error("{agent}: simple.now has no instances: {error}", "error", text)
 	}
 	c.instances.HideAll()
 	c.mtime = time.Time{}
@@ -112,15 +112,15 @@ func (c *conf) parse(line string) {
 	for _, name := range strings.FieldsFunc(line, func(r rune) bool { return r == ',' }) {
 		f, ok := fields[name]
 		if !ok {
-			c.log.Warn(fmt.Sprintf("simple: ignoring %q in %s", name, c.path))
+			c.log.Warn("{agent}: ignoring {name:q} in {path}", "name", name, "path", c.path)
 			continue
 		}
 		if _, err := c.instances.Add(name, f); err != nil {
-			c.log.Error(fmt.Sprintf("simple: instance %s: %v", name, err))
+			c.log.Error("{agent}: instance {name}: {error}", "name", name, "error", err)
 			return
 		}
 	}
 	if active, _ := c.instances.Size(); active == 0 {
-		c.log.Warn(fmt.Sprintf("simple: %s names no instance of simple.now", c.path))
+		c.log.Warn("{agent}: {path} names no instance of simple.now", "path", c.path)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda/cache"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -45,16 +46,16 @@ var confTests = []struct {
 	{"twice", "min,min,sec\n", "0 min 1 sec", ""},
 	{"nothing between commas", ",,min,,sec,\n", "0 min 1 sec", ""},
 	{"only the first line", "hour\nmin\n", "0 hour", ""},
-	{"unknown words", "day,hour\n", "0 hour", `ignoring \"day\" in`},
-	{"blanks count", "sec, min\n", "0 sec", `ignoring \" min\" in`},
-	{"case counts", "SEC,sec\n", "0 sec", `ignoring \"SEC\" in`},
-	{"a carriage return counts", "sec,min\r\n", "0 sec", `ignoring \"min\\r\" in`},
+	{"unknown words", "day,hour\n", "0 hour", `ignoring "day" in`},
+	{"blanks count", "sec, min\n", "0 sec", `ignoring " min" in`},
+	{"case counts", "SEC,sec\n", "0 sec", `ignoring "SEC" in`},
+	{"a carriage return counts", "sec,min\r\n", "0 sec", `ignoring "min\r" in`},
 	{"a NUL ends the line", "sec\x00,min\n", "0 sec", ""},
 	{"no name", "\nsec\n", "", "names no instance of simple.now"},
 	{"only unknown words", "day\n", "", "names no instance of simple.now"},
 	{"empty", "", "", "no data"},
 	{"as long as PCP's agent reads", strings.Repeat(",", 252) + "min", "0 min", ""},
-	{"longer than PCP's agent reads", strings.Repeat(",", 253) + "min", "", `ignoring \"mi\" in`},
+	{"longer than PCP's agent reads", strings.Repeat(",", 253) + "min", "", `ignoring "mi" in`},
 }
 
 func TestConf(t *testing.T) {
@@ -209,7 +210,7 @@ func FuzzConf(f *testing.F) {
 func TestConfReadLater(t *testing.T) {
 	var log bytes.Buffer
 	r := newHarness(t, "sec\n")
-	c := newConf(Domain, slog.New(slog.NewTextHandler(&log, nil)))
+	c := newConf(Domain, slog.New(serve.NewHandler(&log, "pmda", slog.LevelInfo)))
 	c.open = func(path string) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
 	}

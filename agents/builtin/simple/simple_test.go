@@ -14,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -45,7 +46,7 @@ func newHarness(t *testing.T, conf string) *harness {
 	}
 	r.write(conf)
 	old := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&r.log, nil)))
+	slog.SetDefault(slog.New(serve.NewHandler(&r.log, "pmda", slog.LevelInfo)))
 	t.Cleanup(func() { slog.SetDefault(old) })
 	a, err := New(Domain)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/transport"
@@ -109,7 +109,7 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, 
 		fmt.Fprintf(stderr, "%s: agents are started with the rights of %s, pmcd may have others\n", programName, userName(int64(os.Geteuid())))
 	}
 	c := &checker{opt: opt, dir: dir, trust: trust,
-		opener: open.New(open.Config{Stderr: io.Discard, Builtin: open.Builtin, Log: zap.NewNop()})}
+		opener: open.New(open.Config{Stderr: io.Discard, Builtin: open.Builtin, Log: slog.New(slog.DiscardHandler)})}
 	var wg sync.WaitGroup
 	for _, t := range trials {
 		if t.spec.Domain == pmcdconf.RootDomain { // the others connect to it

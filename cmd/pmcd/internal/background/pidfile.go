@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strconv"
-
-	"go.uber.org/zap"
 )
 
 // WritePIDFile writes the process id and nothing else: scripts compare the content with
@@ -35,11 +34,11 @@ func WritePIDFile(path string) error {
 // RemovePIDFile removes the PID file if it is that of this process. PCP's script
 // removes the file when it stops pmcd. If only root can write to the directory, the
 // file stays and the log has a warning.
-func RemovePIDFile(path string, log *zap.Logger) {
+func RemovePIDFile(path string, log *slog.Logger) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != strconv.Itoa(os.Getpid()) {
 		return
 	}
 	if err := os.Remove(path); err != nil {
-		log.Warn("cannot remove PID file: " + err.Error())
+		log.Warn("cannot remove PID file: {error}", "error", err, "path", path)
 	}
 }

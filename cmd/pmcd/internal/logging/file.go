@@ -19,6 +19,7 @@ type File struct {
 	Opened bool   // by Open, and not what this process was started with
 	Path   string // as -l has it
 	format string
+	core   zapcore.Core // set by Core
 }
 
 // Open makes path the place for messages: the standard output and error
@@ -50,6 +51,13 @@ func Open(path, format string, stderr io.Writer) *File {
 // Core returns the core of loggers that write to the log: in the format of
 // --log-format, or for the journal if the standard error output leads there.
 func (l *File) Core() zapcore.Core {
+	if l.core == nil {
+		l.core = l.newCore()
+	}
+	return l.core
+}
+
+func (l *File) newCore() zapcore.Core {
 	if l.Path == "-" && l.format != "json" && StderrIsJournal() {
 		socket := journalSocket
 		if fi, err := l.Output.Stat(); err != nil || fi.Mode().Type() != fs.ModeSocket {

@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
@@ -69,7 +68,7 @@ func TestBuiltinAgents(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var log bytes.Buffer
-			o := New(Config{Stderr: os.Stderr, Builtin: table, Log: zap.New(logging.NewCore(&log, "text"))})
+			o := New(Config{Stderr: os.Stderr, Builtin: table, Log: slog.New(logging.NewHandler(logging.NewCore(&log, "text")))})
 			spec := &pmcdconf.Agent{Name: "one", Domain: 250, Kind: pmcdconf.DSO, Entry: tt.entry, Path: tt.path}
 			l, err := o.Open(t.Context(), spec, wire.Options{})
 			if tt.err != "" {

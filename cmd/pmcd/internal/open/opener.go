@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/launch/child"
@@ -25,7 +23,6 @@ import (
 	"github.com/gopcp/pmcd/agents/pmdaroot"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -34,7 +31,7 @@ import (
 type Config struct {
 	Stderr     io.Writer // of agents: the log
 	Builtin    BuiltinAgents
-	Log        *zap.Logger
+	Log        *slog.Logger
 	Starter    *child.Starter      // starts processes; may be nil
 	Helper     *privsep.Helper     // starts processes as root; nil if there is none
 	Credential *syscall.Credential // of processes that Starter starts; nil is that of this process
@@ -91,7 +88,8 @@ func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 	err := dsohost.Check(spec.Path)
 	if ok && errors.Is(err, fs.ErrNotExist) {
 		if spec.Path != "" { // it is not so by the words of pmcd.conf
-			o.once("agent %q (dom %d) is built in: %s does not exist", spec.Name, spec.Domain, spec.Path)
+			o.once("agent {agent:q} (dom {domain}) is built in: {path} does not exist",
+				"agent", spec.Name, "domain", spec.Domain, "path", spec.Path)
 		}
 		if b.root == always && o.Helper != nil {
 			return o.openProcess(ctx, spec, opt)
@@ -110,7 +108,7 @@ func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 		only.onlyRoot = true
 		return inProcess(transport.NewContainerProxy(w, transport.ContainerOptions{
 			Name:        spec.Name,
-			Log:         slog.New(logging.NewHandler(o.Log.Core())),
+			Log:         o.Log.With("domain", spec.Domain),
 			Start:       func(ctx context.Context) (*transport.Conn, error) { return only.openProcess(ctx, spec, opt) },
 			Available:   func() bool { return pmdaroot.Listening(pmdaroot.Default()) },
 			StopTimeout: stopTime,
@@ -133,12 +131,11 @@ func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 }
 
 // once logs a line the first time: agents are started again.
-func (o *Opener) once(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if _, was := o.said.LoadOrStore(text, true); was {
+func (o *Opener) once(message string, attrs ...any) {
+	if _, was := o.said.LoadOrStore(fmt.Sprint(message, attrs), true); was {
 		return
 	}
-	o.Log.Info(text)
+	o.Log.Info(message, attrs...)
 }
 
 // local returns the Transport of an agent in this process.

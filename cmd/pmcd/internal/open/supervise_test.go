@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,7 +77,7 @@ func TestSupervision(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer logFile.Close()
-	log := zap.New(logging.NewCore(logFile, "text"))
+	core := logging.NewCore(logFile, "text")
 	listeners, err := daemon.Listen(nil, nil, path("sock"))
 	if err != nil {
 		t.Fatal(err)
@@ -85,8 +86,8 @@ func TestSupervision(t *testing.T) {
 		ConfigFile: path("conf"), Namespace: daemon.Namespace{Path: path("pmns")}, LabelDir: dir, RunDir: dir, TmpDir: dir,
 		Listeners: listeners, MaxPDU: 64 << 10, MaxContexts: 64, MaxMetrics: 64,
 		RequestTimeout: 400 * time.Millisecond, HandshakeTimeout: 20 * time.Second, LateGrace: 1500 * time.Millisecond,
-		Open: New(Config{Stderr: logFile, Log: log}).Open,
-		Log:  log,
+		Open: New(Config{Stderr: logFile, Log: slog.New(logging.NewHandler(core))}).Open,
+		Log:  zap.New(core),
 	})
 	if err != nil {
 		t.Fatal(err)

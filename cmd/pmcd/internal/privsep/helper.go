@@ -7,12 +7,11 @@ package privsep
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
@@ -31,17 +30,17 @@ type Helper struct {
 	// EndDaemon is true if the daemon must end when the root helper does, for a service
 	// manager to start both again.
 	EndDaemon bool
-	log       *zap.Logger
+	log       *slog.Logger
 }
 
 // StartHelper starts the root helper of a daemon that will become id. config is the
 // configuration file, "" for the embedded configuration. stderr is the standard error
 // output of the root helper.
-func StartHelper(config string, id *Identity, endDaemon bool, log *zap.Logger, stderr *os.File) (*Helper, error) {
+func StartHelper(config string, id *Identity, endDaemon bool, log *slog.Logger, stderr *os.File) (*Helper, error) {
 	files := trustFiles(os.Getenv)
 	trustAll, problem := trustAgents(files, os.Getenv)
 	if problem != nil {
-		log.Warn(problem.Error())
+		log.Warn("{error}", "error", problem)
 	}
 	r := &Rights{TrustCheck: TrustCheck{config: config, user: id.name, file: files[0]}, trustAll: trustAll,
 		log: log, agents: make(map[int]string)}
@@ -79,11 +78,11 @@ func (h *Helper) Watch(ctx context.Context, changed func(), end func(why string)
 	how := fmt.Sprintf("%v%s", roothelper.ErrLost, h.Ended(time.Second))
 	h.Rights.helperEnded(how)
 	if h.EndDaemon {
-		h.log.Error(how + ": pmcd ends, so that the service manager starts it again")
+		h.log.Error("{error}: pmcd ends, so that the service manager starts it again", "error", how)
 		end(how)
 		return
 	}
-	h.log.Error(fmt.Sprintf("%s: its agents end, and agents are started as %s until pmcd is restarted", how, h.Rights.user))
+	h.log.Error("{error}: its agents end, and agents are started as {user} until pmcd is restarted", "error", how, "user", h.Rights.user)
 	changed()
 }
 

@@ -3,10 +3,9 @@ package privsep
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -17,7 +16,7 @@ import (
 type Rights struct {
 	TrustCheck
 	trustAll bool
-	log      *zap.Logger
+	log      *slog.Logger
 
 	mu     sync.Mutex     // guards the following; agents start concurrently
 	lost   string         // how the root helper ended; "" if it runs
@@ -60,14 +59,21 @@ func (r *Rights) Reduced(a *pmcdconf.Agent, why error, lacks string) {
 	if isUntrusted && u.Config {
 		r.warnConfigLocked(u)
 	}
+	message := "agent {agent:q} (dom {domain}) runs as {user}: {error}"
+	attrs := []any{"agent", a.Name, "domain", a.Domain, "user", r.user, "error", why}
+	if lacks != "" {
+		message += "; {lacks}"
+		attrs = append(attrs, "lacks", lacks)
+	}
 	// For a reason that all agents share, the warning of this agent says only what
 	// it lacks.
 	if isUntrusted && !u.Config {
-		text += "; " + r.Remedy(u)
+		message += "; {remedy}"
+		attrs = append(attrs, "remedy", r.Remedy(u))
 	} else if lacks == "" {
 		return
 	}
-	r.log.Warn(fmt.Sprintf("agent %q (dom %d) %s", a.Name, a.Domain, text))
+	r.log.Warn(message, attrs...)
 }
 
 // warnConfigLocked logs one warning that users other than root can change the
@@ -75,7 +81,8 @@ func (r *Rights) Reduced(a *pmcdconf.Agent, why error, lacks string) {
 func (r *Rights) warnConfigLocked(u *roothelper.Untrusted) {
 	if text := u.Error(); text != r.warned {
 		r.warned = text
-		r.log.Warn(fmt.Sprintf("all agents run as %s: %s; %s", r.user, text, strings.Replace(r.Remedy(u), "run it", "run them", 1)))
+		r.log.Warn("all agents run as {user}: {error}; {remedy}", "user", r.user, "error", text,
+			"remedy", strings.Replace(r.Remedy(u), "run it", "run them", 1))
 	}
 }
 

@@ -3,12 +3,10 @@
 package status
 
 import (
-	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
@@ -20,20 +18,20 @@ import (
 // is called. addrs are the addresses that the daemon listens at. This process must have
 // become the user that it runs as. If there can be no status socket, it logs a warning,
 // and the daemon serves clients without one.
-func Serve(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr, log *zap.Logger) (stop func()) {
+func Serve(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr, log *slog.Logger) (stop func()) {
 	if opt.Socket == "" {
 		return func() {}
 	}
 	started := time.Now()
 	s, err := ctl.Listen(ctl.Path(opt.Socket))
 	if err != nil {
-		log.Warn(fmt.Sprintf("status socket unavailable, pmcdctl cannot be used: %v", err))
+		log.Warn("status socket unavailable, pmcdctl cannot be used: {error}", "error", err, "path", ctl.Path(opt.Socket))
 		return func() {}
 	}
 	s.Serve(func() *ctl.Report { return report(d, opt, version, addrs, started) })
 	return func() {
 		if err := s.Close(); err != nil {
-			log.Warn(err.Error())
+			log.Warn("{error}", "error", err)
 		}
 	}
 }
