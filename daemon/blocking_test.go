@@ -78,7 +78,7 @@ const (
 // enter has c ask until it is in blocking-read mode.
 func (r *harness) enter(c *client) (num int32) {
 	c.t.Helper()
-	if portable { // the oldest client is c
+	if portable() { // the oldest client is c
 		c.ask()
 		return r.sessions.Clients()[0].Number
 	}
@@ -334,7 +334,7 @@ func TestUrgentByteInBlockingMode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !kind.rights || portable {
+			if !kind.rights || portable() {
 				c.ask()
 				return
 			}
