@@ -12,7 +12,7 @@ import (
 //	label domain socket inet|ipv6|unix address [command]
 //	label domain pipe   binary [notready] command
 //
-// It returns a mistake and whether pmcd reads nothing after it.
+// It returns a mistake and whether pmcd stops reading there.
 func (p *parser) agent(name token) (a Agent, mistake *Error, stop bool) {
 	a = Agent{Name: name.text, Pos: p.s.err(name, nil).Pos}
 	t, _ := p.word()
@@ -45,8 +45,8 @@ func (p *parser) agent(name token) (a Agent, mistake *Error, stop bool) {
 	return a, mistake, false
 }
 
-// cInt returns the number that s is, if it is digits only. It wraps, as an int
-// in C.
+// cInt returns the value of s if s consists of digits. It wraps around, as an int in
+// C does.
 func cInt(s string) (n int32, ok bool) {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {
@@ -66,7 +66,7 @@ func (p *parser) dso(a Agent) (Agent, *Error, bool) {
 	if t, ok = p.word(); !ok {
 		return a, p.s.errf(t, "expected DSO pathname"), false
 	}
-	// C pmcd differs: it has no such word.
+	// C pmcd differs: it does not know the word "builtin".
 	if a.Path = t.text; a.Path == "builtin" {
 		a.Path = ""
 	} else if !strings.HasPrefix(a.Path, "/") {
@@ -109,8 +109,8 @@ func (p *parser) socket(a Agent) (Agent, *Error) {
 	return a, nil
 }
 
-// portNumber returns the number that s is, if it is digits only. A number that
-// is too large for a port is as good as any other such.
+// portNumber returns the value of s if s consists of digits. In place of a very large
+// value, it returns another one that is too large for a port.
 func portNumber(s string) (n int, ok bool) {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {

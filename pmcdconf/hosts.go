@@ -10,7 +10,7 @@ import (
 	"github.com/gopcp/pmcd/access"
 )
 
-// An unresolved is a host name without address.
+// An unresolved is the error for a host name without addresses.
 type unresolved struct{ err error }
 
 func (e *unresolved) Error() string { return e.err.Error() }
@@ -91,7 +91,7 @@ func (p *parser) lookup(name string) ([]netip.Addr, error) {
 func (p *parser) resolve(name string) (l lookup) {
 	addrs, err := p.res.Hosts(name)
 	for _, a := range addrs {
-		// A resolver may well give IPv4 addresses in IPv6 form.
+		// A resolver may return IPv4 addresses in IPv6 form.
 		l.addrs = append(l.addrs, a.Unmap().WithZone(""))
 	}
 	switch {
@@ -103,8 +103,8 @@ func (p *parser) resolve(name string) (l lookup) {
 	return l
 }
 
-// hostRules returns the rules for a host identifier, in which only Name and
-// Host are set, and perhaps a warning.
+// hostRules returns the rules for a host identifier, with only Name and Host set. A
+// note, if not "", is a warning.
 func (p *parser) hostRules(name string) (rules []access.Rule, note string, err error) {
 	unix := access.Rule{Name: "unix:", Host: access.HostSpec{Family: access.Unix, Level: 1}}
 	if name == "*" {
@@ -155,9 +155,8 @@ func (p *parser) hostRules(name string) (rules []access.Rule, note string, err e
 	return rules, note, nil
 }
 
-// literal returns the address that s is, in one of the forms of
-// inet_pton(3) and inet_aton(3). The latter have fewer parts and take octal and
-// hexadecimal numbers.
+// literal parses an address in one of the forms of inet_pton(3) and inet_aton(3).
+// The latter may have fewer parts, and octal and hexadecimal numbers.
 func literal(s string) (netip.Addr, bool) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return a.WithZone(""), true

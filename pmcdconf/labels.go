@@ -72,7 +72,7 @@ func ParseLabels(text []byte) ([]Label, error) {
 	return list, errors.Join(errs...)
 }
 
-// bounded returns as many labels as there is room for, by name.
+// bounded returns as many labels as fit in the limits, sorted by name.
 func bounded(set map[string]Label, warn func(error)) (list []Label) {
 	size := len("{}")
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -125,7 +125,7 @@ func loadLabelDir(set map[string]Label, dir string, optional bool, warn func(err
 	return nil
 }
 
-// labelPos returns where in the text of a file a mistake is.
+// labelPos returns the place of err in the text of a file.
 func labelPos(path string, text []byte, err error) Pos {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
@@ -137,8 +137,8 @@ func labelPos(path string, text []byte, err error) Pos {
 
 var errNotObject = errors.New("not a JSON object")
 
-// parseLabels returns the labels of a file in its order. An error is about the
-// file as a whole, warn is told of single labels.
+// parseLabels returns the labels of a file in its order. An error concerns the whole
+// file. For an invalid label it calls warn.
 func parseLabels(text []byte, warn func(error)) ([]Label, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, errNotObject
@@ -159,8 +159,8 @@ func parseLabels(text []byte, warn func(error)) ([]Label, error) {
 
 // flatten appends the members of an object, which is valid JSON.
 //
-// C pmcd 6.0.3 differs: it takes objects inside of arrays apart, and rejects a
-// file for a bad name in it.
+// C pmcd 6.0.3 differs: it also flattens objects in arrays, and rejects a file with
+// an invalid name.
 func flatten(list *[]Label, prefix string, object []byte, depth int, warn func(error)) error {
 	if depth > maxLabelDepth {
 		return fmt.Errorf("label %s: objects are nested more than %d deep", prefix, maxLabelDepth)
@@ -206,8 +206,8 @@ func flatten(list *[]Label, prefix string, object []byte, depth int, warn func(e
 	return nil
 }
 
-// validLabelName reports whether name is letters, digits, underscores and dots in
-// any order, as in PCP 7. The manual and PCP 6 want a letter first.
+// validLabelName reports whether name consists of letters, digits, underscores and
+// dots, as in PCP 7. In the manual and in PCP 6 the first must be a letter.
 func validLabelName(name string) bool {
 	for _, c := range []byte(name) {
 		switch {

@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// maxLine is the longest line in bytes, continuations joined, that pmcd
-	// takes. (pmcd(1) says nothing, the parser's messages say 2200.)
+	// maxLine is the length of the longest line, with its continuations, that
+	// pmcd accepts, in bytes. It is not in pmcd(1); the messages of C pmcd's
+	// parser say 2200.
 	//
-	// C pmcd differs: it counts every continued part as 200 bytes at least, so
-	// that eleven of any length are too much.
+	// C pmcd differs: it counts each continued part as at least 200 bytes, so
+	// that it rejects a line of eleven parts of any length.
 	maxLine = 2198
-	// maxFile bounds the time and memory that a file can cost.
+	// maxFile is the largest file in bytes. It bounds time and memory.
 	maxFile = 1 << 20
 )
 
-// A scanError is a mistake after which nothing more of the file is read.
+// A scanError is a mistake at which the scanner stops.
 type scanError struct{ error }
 
 func (e scanError) Unwrap() error { return e.error }
@@ -30,10 +31,10 @@ type line struct {
 	text   string
 	number int   // as pmcd counts: continuations are not lines
 	first  int   // number in the file, from 1
-	starts []int // where in text the lines of the file start
+	starts []int // offsets in text of the lines of the file
 }
 
-// part returns the line of the file at an offset in text: its index in starts.
+// part returns the index in starts of the line of the file at an offset in text.
 func (l *line) part(off int) int {
 	i := len(l.starts) - 1
 	for i > 0 && l.starts[i] > off {
@@ -46,9 +47,9 @@ func (l *line) part(off int) int {
 type token struct {
 	text   string // escapes resolved
 	quoted bool
-	eof    bool // no token but the end of the file
+	eof    bool // the end of the file
 	line   *line
-	off    int // where it starts in line.text, the quote included
+	off    int // of its start in line.text, including the quote
 }
 
 // is reports whether t is the word w, which is in lower case.
@@ -57,10 +58,10 @@ func (t token) is(w string) bool { return strings.EqualFold(t.text, w) }
 // A scanner cuts a file into lines and lines into tokens.
 type scanner struct {
 	file    string
-	section string // how pmcd calls the file in messages
+	section string // pmcd's name for the file in messages
 	r       *bufio.Reader
 	cur     *line
-	off     int  // of what is not scanned of cur
+	off     int  // of the rest of cur
 	access  bool // delimiters are tokens, line ends are white space
 	ended   bool // the last line read had no newline
 	size    int  // bytes read
@@ -104,7 +105,7 @@ func (s *scanner) next() error {
 		}
 		switch n := len(text); {
 		case c == 0:
-			// C pmcd differs: it takes it for the end of the line or of the file.
+			// C pmcd differs: for it a NUL ends the line or the file.
 			return scanError{errors.New("NUL character")}
 		case c == '\n' && (n == 0 || text[n-1] != '\\'):
 			return nil
@@ -137,9 +138,9 @@ func (s *scanner) skip() {
 	}
 }
 
-// token returns the next token of the line or, in the access section, of the
-// file. It returns io.EOF if there is none and a scanError, with a token for
-// the place.
+// token returns the next token of the line or, in the access section, of the file.
+// The error is io.EOF if there is none, or a scanError. With an error, the token has
+// the place of the error.
 func (s *scanner) token() (token, error) {
 	s.skip()
 	for s.access && s.off == len(s.cur.text) {

@@ -46,7 +46,7 @@ func ParseFile(path string, opt Options) (*Config, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// A rule that cannot be read might be one that forbids something.
+	// The file is not optional if it exists: its rules may deny something.
 	acc, err := os.Open(path + ".access")
 	if err == nil {
 		defer acc.Close()
@@ -63,7 +63,7 @@ func ParseFile(path string, opt Options) (*Config, error) {
 	})
 }
 
-// A parser collects what the files say.
+// A parser collects the content of the files.
 type parser struct {
 	opt      Options
 	res      Resolver
@@ -75,11 +75,11 @@ type parser struct {
 	places   []place // of the rules
 	list     *access.List
 	problems ErrorList
-	mistakes int                // among problems, and those that were too many
-	stated   []stated           // not yet among the rules
+	mistakes int                // all mistakes, also those that do not fit in problems
+	stated   []stated           // not yet added to the rules
 	lookups  map[string]*lookup // of hosts
 	asking   sync.WaitGroup     // lookups that are under way
-	self     *lookup            // of this host, once it was needed
+	self     *lookup            // of this host, when it has been needed
 }
 
 func newParser(opt Options) *parser {
@@ -95,14 +95,15 @@ func newParser(opt Options) *parser {
 func (p *parser) empty() *access.List {
 	l, err := access.New(nil, access.Env{CredsRequired: p.opt.CredsRequired})
 	if err != nil {
-		panic(err) // nothing can clash
+		panic(err) // without rules there is no clash
 	}
 	return l
 }
 
-// run returns the configuration that read has read, if it accepts it.
+// run calls read, which reports whether the configuration is accepted, and returns
+// the configuration.
 func (p *parser) run(read func() bool) (conf *Config, err error) {
-	// A daemon that reads its configuration again must not die of it.
+	// A bug must not end a daemon that reloads its configuration.
 	defer func() {
 		if v := recover(); v != nil {
 			p.report(p.s.errf(token{line: p.s.cur, off: p.s.off}, "internal error: %v\n%s", v, debug.Stack()))
@@ -121,9 +122,8 @@ func (p *parser) rejected() (*Config, error) {
 
 // main reads pmcd.conf and reports whether it is accepted.
 //
-// As in pmcd that depends on the last agent line: after a good one wrong ones
-// before it do not matter; after a wrong one the access section is not even
-// looked at.
+// As in C pmcd, the last agent line decides. If it is good, mistakes in the lines
+// before it do not matter. If it is wrong, the access section is not read.
 func (p *parser) main(name string, r io.Reader) bool {
 	p.s = newScanner(name, "pmcd config", r)
 	ok, stopped := true, false
@@ -159,7 +159,7 @@ func (p *parser) main(name string, r io.Reader) bool {
 				return false
 			}
 			stopped = stopped || stop
-			// What is left of the line is skipped, but not blindly.
+			// Skip the rest of the line, but report a scanError in it.
 			for found {
 				_, found = p.word()
 			}

@@ -57,9 +57,8 @@ func SetPCPEnv() error {
 	return nil
 }
 
-// parsePCPConf reads NAME=VALUE lines. There is no more syntax to it: blanks
-// are part of names and values, and a pair of quotes around the whole value is
-// all that is taken off.
+// parsePCPConf reads NAME=VALUE lines. Blanks are part of names and values. A pair of
+// quotes around the whole value is removed. There is no other syntax.
 func parsePCPConf(text string, lookup func(string) (string, bool)) (list []Setting) {
 	seen := make(map[string]bool)
 	for line := range strings.Lines(text) {
@@ -98,7 +97,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 
 var errNotRegular = errors.New("not a regular file")
 
-// openRegular opens a file that has an end: the open of a FIFO would wait.
+// openRegular opens a regular file. O_NONBLOCK is for a FIFO, whose open would wait.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -30,14 +30,14 @@ type Resolver interface {
 	access.Resolver
 }
 
-// maxResolve is how long the name of a host may take. All names of a file are
-// asked for at the same time, so a start or a reload takes not much longer if
-// no name server answers; the hosts are unresolvable then.
+// maxResolve is the timeout for looking up a host. All hosts of a file are looked up
+// concurrently, so a start or a reload takes not much longer if no name server
+// replies. Then the hosts have no addresses.
 const maxResolve = 5 * time.Second
 
 // A system is the Resolver of the operating system.
 type system struct {
-	limit time.Duration // for a host; maxResolve but in tests
+	limit time.Duration // for a host; maxResolve except in tests
 }
 
 func (s system) Hosts(name string) ([]netip.Addr, error) {
@@ -83,8 +83,7 @@ func (system) Group(name string) (uint32, error) {
 	return id(g.Gid)
 }
 
-// Groups implements access.Resolver. An account that does not exist is in no
-// group.
+// Groups implements access.Resolver. An account that does not exist has no groups.
 func (system) Groups(uid uint32) ([]uint32, error) {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if _, unknown := err.(user.UnknownUserIdError); unknown {

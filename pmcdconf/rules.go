@@ -9,8 +9,8 @@ import (
 	"github.com/gopcp/pmcd/access"
 )
 
-// section reads the access section. Its first token decides how much of
-// "[access]" is in it, because until there brackets are as other characters.
+// section reads the access section. Its first token may have more of "[access]"
+// than the bracket, because outside of the section brackets are not delimiters.
 func (p *parser) section(t token) bool {
 	p.s.access = true
 	switch rest := strings.ToLower(t.text[1:]); rest {
@@ -30,15 +30,14 @@ func (p *parser) section(t token) bool {
 	return p.statements()
 }
 
-// accessFile reads an access file, which is such a section without the head.
+// accessFile reads an access file, which is an access section without "[access]".
 func (p *parser) accessFile(name string, r io.Reader) bool {
 	p.s = newScanner(name, "access config", r)
 	p.s.access = true
 	return p.statements()
 }
 
-// reject reports a mistake or what kept the scanner from the token that was
-// missed.
+// reject reports e, or the error of the scanner if that is the reason for e.
 func (p *parser) reject(e *Error) bool {
 	if p.broken != nil {
 		return p.giveUp()
@@ -47,8 +46,8 @@ func (p *parser) reject(e *Error) bool {
 	return false
 }
 
-// advance makes the next token the current one. It may set p.broken; the
-// current token is the end of the file then.
+// advance makes the next token the current one. After an error of the scanner it
+// sets p.broken, and the current token is the end of the file.
 func (p *parser) advance() {
 	t, err := p.s.token()
 	if err != nil && err != io.EOF && p.broken == nil {
@@ -60,8 +59,8 @@ func (p *parser) advance() {
 	p.tok = t
 }
 
-// statements reads to the end of the file and reports whether the rules are
-// accepted, together with those that there are already.
+// statements reads to the end of the file. It reports whether its rules, together
+// with those read before, are accepted.
 func (p *parser) statements() bool {
 	start, mistakes := len(p.problems), p.mistakes
 	p.advance()
@@ -71,8 +70,8 @@ func (p *parser) statements() bool {
 			if p.broken == nil {
 				p.report(mistake)
 			}
-			// It goes on behind the next semicolon; a quoted word that starts
-			// with one is as good.
+			// As C pmcd does, continue after the next semicolon, or after a
+			// quoted word that starts with one.
 			for !p.tok.eof && !strings.HasPrefix(p.tok.text, ";") {
 				p.advance()
 			}
@@ -81,7 +80,7 @@ func (p *parser) statements() bool {
 			p.advance()
 		}
 	}
-	// Now all hosts have been asked for, and at the same time.
+	// The look-ups of all hosts have been started; they run concurrently.
 	p.asking.Wait()
 	usable := false
 	for _, s := range p.stated {
@@ -91,8 +90,8 @@ func (p *parser) statements() bool {
 	}
 	p.stated = nil
 	if p.broken != nil {
-		// C pmcd differs: between statements it takes a broken file for a good
-		// one that ends there.
+		// C pmcd differs: it accepts a file with a scanError between statements, as
+		// if the file ended there.
 		return p.giveUp()
 	}
 	if !usable && p.mistakes == mistakes {
@@ -111,10 +110,10 @@ func (p *parser) statements() bool {
 	return true
 }
 
-// A place is where a rule comes from.
+// A place is the place of a rule in a file.
 type place struct {
-	*Error        // a mistake there that lacks the Err
-	name   string // as it is written there
+	*Error        // a mistake at the place, without Err
+	name   string // as written in the file
 }
 
 // clash reports rules that contradict each other, once for each name.
@@ -132,8 +131,8 @@ func (p *parser) clash(clashes access.Clashes) {
 	}
 }
 
-// stated is one name of a statement. Of ops only the operations and the limit
-// count.
+// stated is one name of a statement. Only the operations and the limit of ops are
+// set.
 type stated struct {
 	kind access.Kind
 	at   place
@@ -166,7 +165,7 @@ func (p *parser) add(s stated) bool {
 	if err != nil {
 		e := *at.Error
 		e.Err = &ruleError{kind, at.name, err}
-		// A host may come back; a user that is not there is a mistake.
+		// A host may get an address later. An unknown user is a mistake.
 		e.Warning = errors.As(err, new(*unresolved))
 		p.report(&e)
 		return false
@@ -180,7 +179,7 @@ func (p *parser) add(s stated) bool {
 	return true
 }
 
-// A ruleError is what is wrong with a name in the access section.
+// A ruleError is an error about a name in the access section.
 type ruleError struct {
 	kind access.Kind
 	name string

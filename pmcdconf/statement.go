@@ -6,14 +6,14 @@ import "github.com/gopcp/pmcd/access"
 //
 //	allow|disallow [hosts|users|groups] name, name ... : operations ;
 //
-// and remembers what it says.
+// and adds its names to p.stated.
 func (p *parser) statement() (mistake *Error) {
 	allow := p.tok.is("allow")
 	if !allow && !p.tok.is("disallow") {
 		return p.s.errf(p.tok, "allow or disallow statement expected")
 	}
 	p.advance()
-	kind := access.Host // older files do not say
+	kind := access.Host // the default, for older files
 	for _, k := range []access.Kind{access.Host, access.User, access.Group} {
 		if p.tok.is(k.String()) || p.tok.is(k.String()+"s") {
 			kind = k
@@ -31,7 +31,7 @@ func (p *parser) statement() (mistake *Error) {
 	}
 	for _, name := range names {
 		at := place{p.s.err(name, nil), name.text}
-		at.line = p.tok.line.number // pmcd notices at the semicolon
+		at.line = p.tok.line.number // C pmcd reports the line of the semicolon
 		p.stated = append(p.stated, stated{kind, at, ops})
 		if kind == access.Host {
 			p.ask(name.text)
@@ -40,8 +40,8 @@ func (p *parser) statement() (mistake *Error) {
 	return nil
 }
 
-// nameList reads names up to and with the colon. What is a delimiter stands
-// for itself where only a name can be.
+// nameList reads names up to the colon, and the colon. In the place of a name, a
+// delimiter is a name.
 func (p *parser) nameList(kind access.Kind) (names []token, mistake *Error) {
 	if p.tok.eof || p.tok.text == ":" || p.tok.text == ";" {
 		return nil, p.s.errf(p.tok, "no %vs in allow/disallow statement", kind)
@@ -69,7 +69,7 @@ func (p *parser) nameList(kind access.Kind) (names []token, mistake *Error) {
 //	spec := item {"," item}
 //	item := "fetch" | "store" | "all" ["except" item] | "maximum" N "connections"
 //
-// It returns a Rule that has only the operations and the limit.
+// It returns a Rule with only the operations and the limit set.
 func (p *parser) operations(allow bool) (r access.Rule, mistake *Error) {
 	var named access.Op
 	var all, except, comma bool
@@ -112,7 +112,7 @@ func (p *parser) operations(allow bool) (r access.Rule, mistake *Error) {
 			case except && named == 0:
 				return r, p.s.errf(t, `connection limit may not immediately follow "all except"`)
 			case t.is("unlimited"):
-				// The manual has it, but pmcd never accepts it.
+				// pmcd(1) permits this, but C pmcd never accepts it.
 				return r, p.s.errf(t, `"connections" expected`)
 			}
 			p.advance()

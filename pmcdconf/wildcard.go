@@ -9,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/access"
 )
 
-// wildcard returns what a pattern that ends in "*" stands for.
+// wildcard returns the addresses of a pattern that ends in "*".
 func wildcard(pattern string) (access.HostSpec, error) {
 	s := strings.TrimSuffix(pattern, "*")
 	switch {
@@ -21,10 +21,8 @@ func wildcard(pattern string) (access.HostSpec, error) {
 	return access.HostSpec{}, fmt.Errorf("bad IP address wildcard, %s", pattern)
 }
 
-// wildcard4 parses "a.b.": up to three numbers, each with a dot behind it that
-// may be missing at the end.
-//
-// The manual says that "129.127*" is invalid, but pmcd takes it.
+// wildcard4 parses "a.b.": up to three numbers with a dot after each. The last dot
+// may be missing. C pmcd accepts "129.127*", too, which is invalid in pmcd(1).
 func wildcard4(pattern, s string) (access.HostSpec, error) {
 	var addr, mask [4]byte
 	n := 0
@@ -52,13 +50,12 @@ func wildcard4(pattern, s string) (access.HostSpec, error) {
 	}, nil
 }
 
-// wildcard6 parses "h:h:" or "h::h:": groups of 16 bits, each with a colon
-// behind it that may be missing at the end.
+// wildcard6 parses "h:h:" or "h::h:": groups of 16 bits with a colon after each. The
+// last colon may be missing.
 //
-// What "::" stands for and, if there is one, the last group of the address are
-// not compared; pmcd(1) says the latter only. Three numbers of eight are the
-// same level whether the others are a gap or not, but the gap counts for one
-// number.
+// The groups that "::" stands for are not compared, and neither is the last group of
+// the address, if there is one; pmcd(1) says only the latter. The level is 8 less the
+// number of groups, and "::" counts as one group.
 func wildcard6(pattern, s string) (access.HostSpec, error) {
 	var addr, mask [16]byte
 	spec := func(level int) access.HostSpec {
@@ -81,7 +78,7 @@ func wildcard6(pattern, s string) (access.HostSpec, error) {
 		return access.HostSpec{}, fmt.Errorf("too many empty regions in host pattern %q", pattern)
 	case strings.Count(s, ":") > 7:
 		return access.HostSpec{}, fmt.Errorf("too many colons in host pattern %q", pattern)
-	case strings.HasPrefix(s, ":"): // pmcd cannot read "::1:*", which would be sound
+	case strings.HasPrefix(s, ":"): // C pmcd cannot parse "::1:*", although it has a meaning
 		return access.HostSpec{}, bad
 	}
 	before, after, gap := strings.Cut(s, "::")
@@ -116,8 +113,8 @@ func wildcard6(pattern, s string) (access.HostSpec, error) {
 	return spec(level), nil
 }
 
-// number returns the number that s is in what strtol(3) takes: after white
-// space and a plus, and in base 16 perhaps after 0x.
+// number returns the value of s in the syntax of strtol(3): white space and a plus
+// may precede the digits, and 0x in base 16.
 func number(s string, base int) (uint64, bool) {
 	for s != "" && isSpace(s[0]) {
 		s = s[1:]

@@ -16,7 +16,7 @@ type builder struct {
 	*parser
 	blockOf map[string]int32 // by path
 	t       *Tree
-	text    []byte  // Tree.text; index has made room, so that names in it stay
+	text    []byte  // Tree.text; index has reserved the memory, so that it is not moved
 	from    []int32 // entry that each node was made from; not for the root
 	errs    ErrorList
 }
@@ -25,10 +25,10 @@ type builder struct {
 type frame struct {
 	node  int32
 	block *block
-	next  int32 // entries of block that are done
+	next  int32 // number of entries of block that have been added
 }
 
-// build returns the tree of what p has read.
+// build returns the tree of the blocks of p.
 func build(p *parser, unique bool) (*Tree, error) {
 	b := &builder{parser: p}
 	root, err := b.index()
@@ -59,8 +59,8 @@ func build(p *parser, unique bool) (*Tree, error) {
 	return b.t, nil
 }
 
-// index finds the blocks of all paths and returns the one of the root. It
-// also makes room for the names.
+// index indexes the blocks by path, reserves memory for the names, and returns the
+// block of the root.
 func (b *builder) index() (root *block, err error) {
 	b.blockOf = make(map[string]int32, len(b.blocks))
 	var size int64
@@ -74,12 +74,12 @@ func (b *builder) index() (root *block, err error) {
 			root = blk
 			blk.used = true
 		} else {
-			// Of two blocks with a path the last counts, as with C pmcd, and
-			// the other one is disconnected.
+			// If two blocks have a path, the last counts, as with C pmcd, and
+			// the other is disconnected.
 			b.blockOf[string(path)] = int32(i)
 		}
-		// Each leaf's name is kept, and that of a non-leaf without leaves, with
-		// a word in front and three bytes behind at most.
+		// The text has the name of each leaf, and of each non-leaf without
+		// leaves. A word precedes a name, and at most three bytes follow.
 		const around = 7
 		grow := int64(len(path)) + around
 		for _, e := range b.entries[blk.first:][:blk.count] {
@@ -99,8 +99,8 @@ func (b *builder) index() (root *block, err error) {
 	return root, nil
 }
 
-// add adds everything below the root. It is a loop and not a recursion, since
-// a tree may be as deep as its file is long.
+// add adds all nodes below the root. It is a loop and not a recursion, because a tree
+// may be as deep as its file is long.
 func (b *builder) add(root *block) {
 	t := b.t
 	t.nodes = append(t.nodes, node{id: pdu.NoPMID})
@@ -139,17 +139,17 @@ func (b *builder) add(root *block) {
 	}
 }
 
-// written is the text so far.
+// written returns the text so far.
 func (b *builder) written() string { return unsafe.String(unsafe.SliceData(b.text), len(b.text)) }
 
-// nameIn is name while the text is being written.
+// nameIn returns the name of node i while the text is being written.
 func (t *Tree) nameIn(text string, i int32) string {
 	n := &t.nodes[i]
 	return text[n.off : n.off+n.len]
 }
 
-// node adds the node of an entry and returns its index, or -1 if its name is
-// there already. It is not ok if there are too many errors.
+// node adds the node of an entry and returns its index, or -1 if another node has its
+// name. It reports false if there are too many errors.
 func (b *builder) node(f *frame, from int32) (i int32, ok bool) {
 	t, e := b.t, &b.entries[from]
 	up := t.nodes[f.node]
@@ -167,7 +167,7 @@ func (b *builder) node(f *frame, from int32) (i int32, ok bool) {
 	name := b.written()[n.off:]
 	s, tag := t.table.slot(t.nodes, b.written(), name)
 	if t.table.slots[s] != 0 {
-		// The text of the name stays: there will be no tree.
+		// The text of the name need not be removed: there will be no tree.
 		err := causef(ErrDuplicateName, "Duplicate name %q in subtree for %q", b.string(e.name), b.string(f.block.path))
 		return -1, b.errs.add(b.pos(e.at), err)
 	}
@@ -186,10 +186,10 @@ func (b *builder) node(f *frame, from int32) (i int32, ok bool) {
 	return i, true
 }
 
-// reverse makes the index of PMIDs and the list of dynamic roots.
+// reverse builds the index by PMID and the list of dynamic roots.
 func (b *builder) reverse(unique bool) {
 	t := b.t
-	// By PMID, and of one PMID the last node first.
+	// Sort by PMID, with the last node of a PMID first.
 	keys := make([]uint64, 0, len(t.nodes))
 	for i := range t.nodes {
 		n := &t.nodes[i]
@@ -211,7 +211,7 @@ func (b *builder) reverse(unique bool) {
 	}
 }
 
-// duplicates looks for PMIDs with several names.
+// duplicates reports PMIDs with several names.
 func (b *builder) duplicates() {
 	t := b.t
 	type pair struct{ later, first int32 }

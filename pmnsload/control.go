@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// control obeys a line that begins with #, and reports whether it is one of
-// pmcpp's. The words need no blank behind them: #defineX is #define X.
+// control executes a line that begins with #, and reports whether it is a control
+// line of pmcpp. The words need no blank after them: #defineX is #define X.
 func (c *cpp) control(line []byte) (known bool, err error) {
 	for _, d := range []struct {
 		word string
@@ -30,7 +30,7 @@ func (c *cpp) control(line []byte) (known bool, err error) {
 	return false, nil
 }
 
-// include enters a file.
+// include executes #include: it starts to read another file.
 func (c *cpp) include(line, rest []byte) error {
 	if c.branch == skipped {
 		return nil
@@ -60,16 +60,16 @@ func (c *cpp) include(line, rest []byte) error {
 	return nil
 }
 
-// find opens the file that an #include means: the name as it is, then in the
-// directory of the first file, then in Options.IncludePath. The directory of
-// the file that has the #include is not searched.
+// find opens the file of an #include. It tries the name as it is, then in the
+// directory of the first file, then in Options.IncludePath. It does not search the
+// directory of the file with the #include.
 func (c *cpp) find(name string) (path string, rc io.ReadCloser, err error) {
 	path = name
 	if rc, err = c.opt.Open(path); err == nil || filepath.IsAbs(name) {
 		return path, rc, err
 	}
 	for _, dir := range append([]string{c.dir}, c.opt.IncludePath...) {
-		path = dir + "/" + name // as it is given, not cleaned: it will be in messages
+		path = dir + "/" + name // not cleaned, because messages contain it
 		if rc, err := c.opt.Open(path); err == nil {
 			return path, rc, nil
 		}
@@ -77,7 +77,7 @@ func (c *cpp) find(name string) (path string, rc io.ReadCloser, err error) {
 	return "", nil, err
 }
 
-// shell enters the output of a command.
+// shell executes #shell: it starts to read the output of a command.
 func (c *cpp) shell(line, rest []byte) error {
 	if c.branch == skipped {
 		return nil
@@ -104,8 +104,8 @@ func (c *cpp) shell(line, rest []byte) error {
 	return nil
 }
 
-// name takes a macro's name off rest. What is wrong with a control line is
-// told in a branch that is skipped, too.
+// name returns the macro's name at the start of rest, and the text after it. Mistakes
+// in control lines are reported in skipped branches, too.
 func (c *cpp) name(line, rest []byte) (name string, after []byte, err error) {
 	n := macroName(rest)
 	switch {
@@ -117,7 +117,7 @@ func (c *cpp) name(line, rest []byte) (name string, after []byte, err error) {
 	return string(rest[:n]), bytes.TrimLeft(rest[n:], blanks), nil
 }
 
-// alone is name where nothing may follow.
+// alone is name for a control line without text after the name.
 func (c *cpp) alone(line, rest []byte) (string, error) {
 	name, rest, err := c.name(line, rest)
 	if err == nil {
@@ -189,7 +189,7 @@ func (c *cpp) begin(line, rest []byte, want bool) error {
 	return nil
 }
 
-// flip is #else. A second one flips back.
+// flip executes #else. A second #else undoes the first.
 func (c *cpp) flip(line, rest []byte) error {
 	if err := c.nothing(line, rest); err != nil {
 		return err

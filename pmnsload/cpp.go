@@ -7,36 +7,35 @@ import (
 	"path/filepath"
 )
 
-// maxLevels is how many files may be open at once: the first one, and what is
-// included, 4 deep.
+// maxLevels is the maximum number of open files: the first one and four levels of
+// #include.
 const maxLevels = 5
 
-// A cpp reads a file as pmcpp(1) does, and yields a line for each line it
-// reads: blanks for comments, nothing for control lines and what they leave
-// out, the value for a macro. A line
+// A cpp preprocesses a file as pmcpp(1) does. It yields a line for each line that it
+// reads, with blanks in place of comments and values in place of macros. For control
+// lines and skipped lines it yields empty lines. A line
 //
 //	# N "file"
 //
-// tells that the next one is line N of another file.
+// says that the next line is line N of another file.
 //
-// There is no output to grow and macros are replaced once, so a cpp holds a
-// line, the open files and the macros. How much it may read and yield is
-// bounded by its budget.
+// A cpp holds only a line, the open files and the macros in memory, because macros
+// are replaced once. Its budget bounds the number of bytes that it reads and yields.
 type cpp struct {
 	opt    *Options
 	dir    string // of the first file
 	spent  *budget
-	stack  []*input // the one being read is last
+	stack  []*input // open files; the last is being read
 	macros map[string]string
-	marker string // to be yielded next
+	marker string // the next line to yield, or ""
 	out    []byte // a line with macros replaced
 
-	comment int // the line that an open comment began on, or 0
+	comment int // the line on which an open comment began, or 0
 	branch  branch
 	ifLine  int // the line of the open #ifdef or #ifndef
 }
 
-// A branch tells where a line is in an #ifdef. There is no nesting.
+// A branch is the part of an #ifdef that a line is in. #ifdefs do not nest.
 type branch int
 
 const (
@@ -56,7 +55,7 @@ func (c *cpp) push(in *input) {
 	c.marker = fmt.Sprintf("# 1 \"%s\"", in.name)
 }
 
-// close closes the files that are open still.
+// close closes the open files.
 func (c *cpp) close() {
 	for ; len(c.stack) > 0; c.stack = c.stack[:len(c.stack)-1] {
 		c.stack[len(c.stack)-1].close()
@@ -70,14 +69,14 @@ func (c *cpp) next() ([]byte, error) {
 		if err != nil || c.marker == "" {
 			return line, err
 		}
-		// A file was entered or left: its marker is the line.
+		// Another file is read now: the line is its marker.
 	}
 	line := append(c.out[:0], c.marker...)
 	c.out, c.marker = line, ""
 	return line, nil
 }
 
-// line reads a line, or enters or leaves a file, which sets c.marker.
+// line reads a line. If another file is read after it, line sets c.marker.
 func (c *cpp) line() ([]byte, error) {
 	in := c.stack[len(c.stack)-1]
 	line, err := in.next()
@@ -94,8 +93,8 @@ func (c *cpp) line() ([]byte, error) {
 		}
 	}
 	if c.branch == skipped {
-		// C pmcd differs: a # line that pmcpp does not know passes, and
-		// turns this branch into the one taken.
+		// C pmcd differs: pmcpp yields an unknown # line of a skipped branch, and
+		// does not skip the rest of the branch.
 		return nil, nil
 	}
 	line, err = c.expand(line)
@@ -108,7 +107,7 @@ func (c *cpp) line() ([]byte, error) {
 	return line, nil
 }
 
-// leave closes in, which was read to its end.
+// leave closes in, which has been read to its end.
 func (c *cpp) leave(in *input) error {
 	c.stack = c.stack[:len(c.stack)-1]
 	err := in.close()
@@ -130,18 +129,18 @@ func (c *cpp) leave(in *input) error {
 	return io.EOF
 }
 
-// inputError gives an error of reading its place.
+// inputError adds the place to an error of reading.
 func (c *cpp) inputError(line []byte, err error) error {
 	in := c.stack[len(c.stack)-1]
 	return &Error{Pos{in.name, in.line, 0}, clip(line), err}
 }
 
-// errorf is a mistake in a control line.
+// errorf returns the error for a mistake in a control line.
 func (c *cpp) errorf(line []byte, format string, args ...any) error {
 	return c.inputError(line, causef(ErrCpp, format, args...))
 }
 
-// clip returns a line for a message.
+// clip returns the start of a line, for a message.
 func clip(line []byte) string {
 	const most = 256
 	if len(line) > most {
@@ -150,9 +149,8 @@ func clip(line []byte) string {
 	return string(line)
 }
 
-// stripComments puts blanks in place of what of a comment is in line, which
-// may be written to, as it has been read. There is no comment that begins
-// within another one, and strings are not known here.
+// stripComments replaces comments in line by blanks. It changes line. Comments do not
+// nest, and strings have no effect on them.
 func (c *cpp) stripComments(line []byte) []byte {
 	if c.comment == 0 && !bytes.Contains(line, []byte("/*")) {
 		return line
@@ -181,8 +179,7 @@ func (c *cpp) stripComments(line []byte) []byte {
 	return bytes.TrimRight(line, blanks)
 }
 
-// expand replaces the words of line that are macros. Values are not looked
-// at again.
+// expand replaces the macros in line by their values. It does not expand the values.
 func (c *cpp) expand(line []byte) ([]byte, error) {
 	if len(c.macros) == 0 {
 		return line, nil
@@ -210,7 +207,7 @@ func (c *cpp) expand(line []byte) ([]byte, error) {
 	return c.out, nil
 }
 
-// macroName reports how many bytes at the start of s are a macro's name.
+// macroName returns the length of the macro's name at the start of s.
 func macroName(s []byte) int {
 	for i, b := range s {
 		if !isLetter(b) && b != '_' && (i == 0 || !isDigit(b)) {

@@ -21,7 +21,7 @@ const maxLine = 64 << 10
 // blanks are the bytes that separate words: those of isspace(3).
 const blanks = " \t\v\f\r\n"
 
-// A budget is what is left of Options.MaxBytes.
+// A budget is the rest of Options.MaxBytes.
 type budget struct{ left int64 }
 
 func (b *budget) spend(n int64) error {
@@ -31,8 +31,8 @@ func (b *budget) spend(n int64) error {
 	return nil
 }
 
-// A lineSource yields lines without their newlines, then io.EOF. A line is
-// good until the next call.
+// A lineSource yields lines without their newlines, and then io.EOF. A line is valid
+// until the next call.
 type lineSource interface {
 	next() ([]byte, error)
 }
@@ -50,8 +50,8 @@ func newInput(name string, rc io.ReadCloser, spent *budget) *input {
 	return &input{name: name, rc: rc, r: bufio.NewReaderSize(rc, maxLine), spent: spent}
 }
 
-// next returns the next line. C pmcd differs: pmcpp drops a last line without
-// newline, and the parser calls it Absurdly long.
+// next returns the next line. C pmcd differs: pmcpp drops a last line without newline,
+// and the parser refuses it as "Absurdly long".
 func (in *input) next() ([]byte, error) {
 	line, err := in.r.ReadSlice('\n')
 	if err == io.EOF && len(line) > 0 {
@@ -72,8 +72,8 @@ func (in *input) next() ([]byte, error) {
 
 func (in *input) close() error { return in.rc.Close() }
 
-// openFile opens a file that is regular or a character device: reading from
-// anything else could wait for ever.
+// openFile opens a regular file or a character device. Reads from other files could
+// block for ever.
 func openFile(path string) (io.ReadCloser, error) {
 	fi, err := os.Stat(path)
 	if err != nil {

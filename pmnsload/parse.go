@@ -16,11 +16,11 @@ type parser struct {
 	src   lineSource
 	spent *budget
 
-	file string // position of the line being read, as markers tell it
+	file string // with line the position of the line being read, after the last marker
 	line int
 
-	files  []string // that names and blocks are in
-	fileNo int32    // the one last used
+	files  []string // files with names and blocks
+	fileNo int32    // index of the last one used
 	index  map[string]int32
 
 	state  state
@@ -30,14 +30,14 @@ type parser struct {
 	entries []entry
 }
 
-// A state is what a parser waits for.
+// A state is the kind of word that a parser expects.
 type state int
 
 const (
 	wantPath   state = iota // the path of a block
 	wantBrace               // {
 	wantName                // a name or }
-	wantNodeID              // the PMID of a name, or what wantName wants
+	wantNodeID              // the PMID of a name, another name or }
 )
 
 // A block is a path with the names one level below it.
@@ -58,20 +58,20 @@ type entry struct {
 // A span is a piece of a parser's text.
 type span struct{ off, len uint32 }
 
-// A place is a Pos with a number in the place of the file's name.
+// A place is a Pos with the index of the file instead of its name.
 type place struct{ file, line, col int32 }
 
-// costs of an entry and a block in memory, beside their names.
+// Bytes of memory for an entry and a block, without their names.
 const (
-	entryCost = 64 // the entry, and the node it will be
+	entryCost = 64 // the entry and its later node
 	blockCost = 96
 )
 
-// sliceEvery is how many lines, or names, are worked on before others may
-// run: a reload is a long computation beside requests that are not.
+// sliceEvery is the number of lines, or names, after which the goroutine yields: a
+// reload is a long computation and must not delay requests.
 const sliceEvery = 2048
 
-// parse reads all lines. Its error has no place unless it is an *Error.
+// parse reads all lines. Its error has a place only if it is an *Error.
 func (p *parser) parse() error {
 	p.index = map[string]int32{}
 	for n := 1; ; n++ {
@@ -80,7 +80,7 @@ func (p *parser) parse() error {
 		}
 		line, err := p.src.next()
 		if err == io.EOF {
-			// C pmcd too: what is open at the end is closed.
+			// As with C pmcd, the end of the file closes an open block.
 			return nil
 		}
 		p.line++
@@ -93,11 +93,11 @@ func (p *parser) parse() error {
 	}
 }
 
-// reserve makes room for what is in a file of n bytes, in the ordinary case: to
-// grow would cost more than to parse. It is a guess, and has a bound.
+// reserve allocates memory for the content of a usual file of n bytes, because growing
+// slices would take longer than parsing. The sizes are estimates with a limit.
 func (p *parser) reserve(n int64) {
 	n = min(n, 16<<20)
-	p.text = make([]byte, 0, n) // what is not used of it takes no memory
+	p.text = make([]byte, 0, n) // pages that are not used take no memory
 	p.entries = make([]entry, 0, n/16)
 	p.blocks = make([]block, 0, n/256)
 }
@@ -128,8 +128,8 @@ func skip(line []byte, i int, blank bool) int {
 	return i
 }
 
-// marker reads a line # N "file": the next line is line N of file. Anything
-// may follow.
+// marker reads a line # N "file": the next line is line N of file. It ignores text
+// after that.
 func (p *parser) marker(line []byte) error {
 	number := bytes.TrimLeft(bytes.TrimLeft(line, blanks)[1:], blanks)
 	n := 0
@@ -152,7 +152,7 @@ func (p *parser) marker(line []byte) error {
 	return nil
 }
 
-// joinColons takes out the blanks around colons, which may be in a PMID.
+// joinColons removes blanks around colons, which a PMID may contain.
 func joinColons(line []byte) []byte {
 	near := func(i int) bool { return i >= 0 && i < len(line) && isBlank(line[i]) }
 	i := bytes.IndexByte(line, ':')
@@ -221,7 +221,7 @@ func (p *parser) word(w []byte, col int) error {
 	return err
 }
 
-// keep copies w, which becomes something that takes cost bytes more.
+// keep copies w to p.text. Cost is the number of further bytes that it will need.
 func (p *parser) keep(w []byte, cost int) (span, error) {
 	s := span{uint32(len(p.text)), uint32(len(w))}
 	if err := p.spent.spend(int64(len(w) + cost)); err != nil || len(p.text) > math.MaxInt32-len(w) {
@@ -231,7 +231,7 @@ func (p *parser) keep(w []byte, cost int) (span, error) {
 	return s, nil
 }
 
-// string returns what s stands for. It is good for as long as nothing is kept.
+// string returns the text of s. It is valid until the next call of keep.
 func (p *parser) string(s span) []byte { return p.text[s.off : s.off+s.len] }
 
 func (p *parser) here(col int) place {
@@ -252,12 +252,12 @@ func (p *parser) pos(at place) Pos {
 	return Pos{p.files[at.file], int(at.line), int(at.col)}
 }
 
-// errorAt is an error in the line being read, at column col from 0.
+// errorAt returns an error in the line being read, at column col from 0.
 func (p *parser) errorAt(line []byte, col int, err error) *Error {
 	return &Error{Pos{p.file, p.line, col + 1}, clip(line), err}
 }
 
-// place gives err the place of the line being read, unless it has one.
+// place returns err with the place of the line being read, unless it has one.
 func (p *parser) place(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -266,7 +266,8 @@ func (p *parser) place(err error) *Error {
 	return &Error{Pos: Pos{File: p.file, Line: p.line}, Err: err}
 }
 
-// isName tells a NAME. PMNS(5): one letter, then letters, digits and _.
+// isName reports whether w is a NAME of PMNS(5): a letter, and then letters, digits
+// and underscores.
 func isName(w []byte) bool {
 	if len(w) == 0 || !isLetter(w[0]) {
 		return false
@@ -279,8 +280,8 @@ func isName(w []byte) bool {
 	return true
 }
 
-// isPath tells names with dots between them. C pmcd differs: it takes paths
-// with empty names and such, whose blocks are then disconnected.
+// isPath reports whether w consists of names with dots between them. C pmcd differs:
+// it accepts paths with, for example, empty names, whose blocks are disconnected.
 func isPath(w []byte) bool {
 	for {
 		name, rest, more := bytes.Cut(w, []byte{'.'})

@@ -9,8 +9,8 @@ import (
 
 var errNotPMID = errors.New("not a PMID")
 
-// parsePMID reads D:C:I or D:*:*. C pmcd differs: D alone is a dynamic root
-// for it, numbers are taken modulo 2^32, and more may follow.
+// parsePMID parses D:C:I or D:*:*. C pmcd differs: it also accepts D alone as a
+// dynamic root, takes numbers modulo 2^32, and ignores text after the PMID.
 func parsePMID(w []byte) (pdu.PMID, error) {
 	type part struct{ number, digits, stars int }
 	var parts [3]part
@@ -19,7 +19,7 @@ func parsePMID(w []byte) (pdu.PMID, error) {
 	for _, b := range w {
 		switch {
 		case isDigit(b):
-			p.number = min(p.number*10+int(b-'0'), math.MaxUint16) // a large number stays large
+			p.number = min(p.number*10+int(b-'0'), math.MaxUint16) // without overflow
 			p.digits++
 		case b == ':':
 			colons++
@@ -55,8 +55,8 @@ func parsePMID(w []byte) (pdu.PMID, error) {
 	return pdu.NewPMID(d.number, c.number, i.number), nil
 }
 
-// Largest values in a PMID. Domain 511 is for dynamic roots and the metrics
-// that clients derive.
+// Largest values in a PMID. Domain 511 is for dynamic roots and derived metrics of
+// clients.
 const (
 	maxDomain  = 510
 	maxCluster = 1<<12 - 1

@@ -5,15 +5,14 @@ import (
 	"math/bits"
 )
 
-// A table finds nodes by their full names. A map of Go would hold each name a
-// second time, as a string of 16 bytes beside its text.
+// A table finds nodes by their full names. It is a hash table with linear probing. A
+// map of Go would need 16 bytes more for each name, for the string in the map.
 //
-// A slot is 0 or a node's index with 8 more bits of its hash on top, so that
-// few nodes are looked at in vain; the slots are searched from where the hash
-// points on.
+// A slot is 0, or the index of a node plus 1 with 8 bits of its hash as the highest byte.
+// These bits make it unlikely that the names of other nodes have to be compared.
 type table struct {
 	seed  maphash.Seed
-	slots []uint32 // a power of two
+	slots []uint32 // their number is a power of two
 }
 
 const indexBits = 24
@@ -32,8 +31,7 @@ func (b *table) find(t *Tree, name string) int32 {
 	return int32(b.slots[i]&(1<<indexBits-1)) - 1
 }
 
-// slot returns the slot that name is in, or belongs into, with the bits that
-// go on top.
+// slot returns the index of the slot for name, and the hash bits for its highest byte.
 func (b *table) slot(nodes []node, text, name string) (i, tag uint32) {
 	h := maphash.String(b.seed, name)
 	mask := uint32(len(b.slots) - 1)

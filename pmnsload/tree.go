@@ -28,7 +28,7 @@ type Tree struct {
 	whole   func() []Stretch // of all names; nil in an empty tree
 }
 
-// A node is 16 bytes: there can be a hundred thousand.
+// A node has 16 bytes, because a tree may have a hundred thousand nodes.
 type node struct {
 	off, len uint32   // of the name in Tree.text
 	nodes    int32    // this one and those below it
@@ -37,7 +37,7 @@ type node struct {
 
 func (n *node) size() int { return int(n.nodes) }
 
-// maxNodes is one less than what a table can number.
+// maxNodes is one less than the largest index in a table.
 const maxNodes = 1<<24 - 2
 
 // A Kind is the kind of a name.
@@ -233,7 +233,7 @@ func (t *Tree) All(name string) iter.Seq[Entry] {
 	}
 }
 
-// below returns the node called name, if there is one, and those below it.
+// below returns the node with a name, if there is one, and the nodes below it.
 func (t *Tree) below(name string) []node {
 	if t.empty() {
 		return nil
