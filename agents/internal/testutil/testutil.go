@@ -4,11 +4,13 @@ package testutil
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -87,4 +89,23 @@ func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// Running reports whether a process runs. A process that has ended and was not reaped
+// does not run.
+func Running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+// WaitEnded waits until a process does not run. If that takes too long, the test fails
+// and the process is killed.
+func WaitEnded(t testing.TB, pid int) {
+	t.Helper()
+	defer func() {
+		if t.Failed() && Running(pid) {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}()
+	Eventually(t, fmt.Sprintf("process %d has ended", pid), func() bool { return !Running(pid) })
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"golang.org/x/sys/unix"
 )
 
@@ -104,24 +105,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// alive reports whether a process runs. A zombie does not.
-func alive(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && !strings.Contains(string(stat), ") Z ")
-}
-
 func kill(pid int) { syscall.Kill(pid, syscall.SIGKILL) }
-
-func waitGone(t *testing.T, pid int) {
-	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); alive(pid); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Errorf("process %d still runs", pid)
-			kill(pid)
-			return
-		}
-	}
-}
 
 // Stop ends a child by closing its pipes, else by SIGTERM, else by SIGKILL, and
 // ends the processes that the child has started.
@@ -164,7 +148,7 @@ func TestStop(t *testing.T) {
 			if p.Status() != tt.status {
 				t.Errorf("status %#x, want %#x", p.Status(), tt.status)
 			}
-			waitGone(t, pid)
+			testutil.WaitEnded(t, pid)
 			if _, err := os.Stat("/proc/" + strconv.Itoa(p.PID())); err == nil {
 				t.Error("the child is not reaped")
 			}

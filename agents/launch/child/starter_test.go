@@ -53,10 +53,7 @@ func TestStarterEnds(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	for _, pid := range pids {
-		testutil.Eventually(t, fmt.Sprintf("process %d has ended", pid), func() bool {
-			stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			return len(stat) == 0 || strings.Contains(string(stat), ") Z ") || !strings.Contains(string(stat), "(sleep)")
-		})
+		testutil.WaitEnded(t, pid)
 	}
 }
 

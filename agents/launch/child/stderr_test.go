@@ -195,12 +195,12 @@ func TestStderrOfGrandchildren(t *testing.T) {
 			t.Errorf("escapes %v: took %v", escapes, took)
 		}
 		if escapes {
-			if !alive(grandchild) {
+			if !testutil.Running(grandchild) {
 				t.Error("a process outside the group was killed")
 			}
 			kill(grandchild)
 		}
-		waitGone(t, grandchild)
+		testutil.WaitEnded(t, grandchild)
 	}
 	if after, _ := os.ReadDir("/proc/self/fd"); len(after) > len(before) {
 		t.Errorf("%d descriptors before, %d after", len(before), len(after))

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -117,15 +116,10 @@ func checkEcho(t *testing.T, p *Process) {
 	}
 }
 
+// alive reports whether a process runs or was not reaped.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 func fdList() []os.DirEntry {
 	list, _ := os.ReadDir("/proc/self/fd")
 	return list
-}
-
-// zombie reports whether a process has ended and was not reaped yet.
-func zombie(pid int) bool {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return strings.Contains(string(stat), ") Z ")
 }

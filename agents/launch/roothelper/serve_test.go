@@ -136,6 +136,6 @@ func TestDaemonGone(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	for _, pid := range pids {
-		testutil.Eventually(t, fmt.Sprintf("process %d has ended", pid), func() bool { return !alive(pid) || zombie(pid) })
+		testutil.WaitEnded(t, pid)
 	}
 }
