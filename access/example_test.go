@@ -8,13 +8,13 @@ import (
 	"github.com/gopcp/pmcd/access"
 )
 
-// These rules are those of
+// These are the rules of the following statements. Package pmcdconf reads them from
+// pmcd.conf.
 //
-//	allow hosts ".*" : fetch, maximum 1 connections;
+//	allow hosts ".*" : all except store, maximum 1 connections;
 //	allow hosts 192.0.2.7 : all;
 //
-// of which the second is more specific and needs no limit. Package pmcdconf reads
-// them from pmcd.conf.
+// The second rule is more specific, and has no limit.
 func Example() {
 	anyIPv4 := access.HostSpec{
 		Family: access.Inet,
@@ -32,7 +32,7 @@ func Example() {
 	}
 
 	counter := access.NewCounter(list)
-	for i, addr := range []string{"192.0.2.7", "198.51.100.1"} {
+	for i, addr := range []string{"198.51.100.1", "198.51.100.2", "192.0.2.7"} {
 		var conn access.Conn
 		err := counter.Admit(&conn, i, access.Peer{Family: access.Inet, Addr: netip.MustParseAddr(addr)})
 		if errors.Is(err, access.ErrConnLimit) {
@@ -42,8 +42,9 @@ func Example() {
 		fmt.Printf("%s denied: %q\n", addr, conn.Denied())
 	}
 	// Output:
+	// 198.51.100.1 denied: "store"
+	// 198.51.100.2 refused: host .*: connection limit of 1 reached
 	// 192.0.2.7 denied: ""
-	// 198.51.100.1 refused: host .*: connection limit of 1 reached
 }
 
 // Rules that contradict each other are an error.
