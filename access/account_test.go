@@ -30,9 +30,9 @@ func group(name string, id uint32, spec, denied Op) Rule {
 
 func at(uid, gid uint32) Peer { return Peer{Family: Unix, HasUser: true, UID: uid, GID: gid} }
 
-// What pmcd 6.0.3 does, by rules for users and groups and peers T (TCP) and R,
-// P and N (at the Unix domain socket). It lets T do everything: its session
-// goes on after the error. Here it is denied.
+// The results of pmcd 6.0.3 for rules for users and groups, for the peers T (TCP) and
+// R, P and N (at the Unix domain socket). pmcd 6.0.3 allows T everything, because its
+// session continues after the error. Here T is denied.
 func TestAccountVectors(t *testing.T) {
 	peers := []Peer{{Family: Inet, Addr: addr("127.0.0.1")}, at(0, 0), at(pcp, pcp), at(nobody, nobody)}
 	for _, tt := range []struct {

@@ -17,7 +17,7 @@ func mustNew(t *testing.T, rules []Rule, env Env) *List {
 	return l
 }
 
-// arrive lets peers in one after the other and returns what they got.
+// arrive admits peers, one after the other, and returns the results.
 func arrive(c *Counter, order string) (string, []*Conn) {
 	var got []string
 	var conns []*Conn
@@ -59,7 +59,7 @@ func TestLimits(t *testing.T) {
 		{"each family for itself", limit(1, allow(All, star...)), "C C E E U U", "ok limit ok limit ok limit"},
 		{"the most specific limit decides", gentle, "B C B C C C", "ok ok limit ok ok limit"},
 		{"a more specific rule without limit hides one", cat(allow(All, one("192.0.2.2")), limit(1, allow(All, v4))), "C C B C", "ok ok limit ok"},
-		// pmcd 6.0.3 counts three times and lets none in.
+		// pmcd 6.0.3 counts three times and admits none.
 		{"one count for a loopback connection", limit(2, allow(All, star...)), "A A D A", "ok ok limit limit"},
 		{"the Unix domain socket", limit(3, allow(All, unix)), "U U U U", "ok ok ok limit"},
 		{"a denied peer does not count", cat(limit(1, except(All, one("192.0.2.2"))), limit(1, allow(All, v4))), "C C B B", "denied denied ok limit"},
@@ -211,7 +211,7 @@ func TestRecount(t *testing.T) {
 	if d := conns[3].Denied(); d != Store {
 		t.Errorf("root: %q denied, want store", d)
 	}
-	// One that has not come to its credentials yet stays.
+	// A connection that has not sent its credentials yet stays.
 	var k Conn
 	if err := c.Admit(&k, 9, peers[2].Peer); err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestRecount(t *testing.T) {
 	}
 }
 
-// slow answers when the rules have been replaced.
+// slow is a Resolver that returns after the rules have been replaced.
 type slow struct {
 	replace func()
 	once    sync.Once

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// What host identifiers are as data; how they are written is the business of
-// package pmcdconf.
+// Host identifiers as data. Package pmcdconf parses them.
 var (
 	v4   = HostSpec{Inet, addr("0.0.0.0"), addr("0.0.0.0"), 4}
 	v6   = HostSpec{IPv6, addr("::"), addr("::"), 8}
@@ -81,7 +80,7 @@ var (
 	}
 )
 
-// result is what a client sees: "f" it may fetch, "s" store, "R" it is refused.
+// result describes what a client may do: "f" fetch, "s" store, "R" not even connect.
 func result(denied Op) string {
 	switch denied {
 	case 0:
@@ -94,7 +93,7 @@ func result(denied Op) string {
 	return "R"
 }
 
-// What pmcd 6.0.3 does, by host rules and peers A to U.
+// The results of pmcd 6.0.3 for host rules and the peers A to U.
 func TestHostVectors(t *testing.T) {
 	gap := HostSpec{IPv6, addr("fd00::"), addr("ffff::"), 6} // "fd00::*"
 	for _, tt := range []struct {
@@ -269,7 +268,7 @@ func TestTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// As pmcd 6.0.3 prints it with -D appl1, but for the members of groups.
+	// As pmcd 6.0.3 prints it with -D appl1, except for the members of groups.
 	want := `Host access list:
 00 01 Cur/MaxCons host-spec                               host-mask                               lvl host-name
 == == =========== ======================================= ======================================= === ==============

@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// A capture is one PDU taken from the wire between PCP 6.0.3 programs, as
-// testdata/pdus/INDEX.txt has it.
+// A capture is one PDU between PCP 6.0.3 programs, from testdata/pdus/INDEX.txt.
 type capture struct {
 	file   string
 	typ    string
@@ -51,10 +50,10 @@ func captures(t testing.TB) []capture {
 	return cs
 }
 
-// Every capture decodes to the fields that its index names, and encodes to the
-// same bytes: no junk that anyone sends is lost, the unset time of a store and
-// the swapped ident of a TEXT included. (Event records have junk for padding,
-// but nothing decodes them on their way: see TestEventCaptures.)
+// Every capture decodes to the fields in the index, and encodes to the same bytes. So
+// the unset time of a store and the swapped ident of a TEXT are kept, too. (The padding
+// of event records is undefined, but relays do not decode them: see
+// TestEventCaptures.)
 func TestCaptures(t *testing.T) {
 	types := make(map[Type]bool)
 	for _, c := range captures(t) {
@@ -89,8 +88,8 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// normal takes v through JSON, so that types do not matter, and leaves out
-// what a message has no field for.
+// normal converts v to JSON and back, so that types do not matter, and removes the
+// fields that messages do not have.
 func normal(t *testing.T, v map[string]any) map[string]any {
 	b, err := json.Marshal(v)
 	if err != nil {

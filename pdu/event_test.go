@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// unpad replaces the padding of event parameters, which is junk in captures,
-// by what we write.
+// unpad replaces the padding of event parameters, which is undefined in captures, by
+// that of AppendEvents.
 func unpad(typ MetricType, block []byte) []byte {
 	recs, err := ParseEvents(typ, block)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"testing/iotest"
 )
 
-// One target for each decoder finds more than one for Parse: a mutation never
-// leaves the type. Each starts from the captures of that type, and tests what
-// holds for all: see fuzzMessage.
+// Each decoder has a fuzz target, which finds more than a target for Parse, because
+// mutations do not change the type. The seeds are the captures of that type. For the
+// checks see fuzzMessage.
 
 func FuzzError(f *testing.F)         { fuzzType(f, TypeError) }
 func FuzzResult(f *testing.F)        { fuzzType(f, TypeResult) }
@@ -39,7 +39,7 @@ func FuzzHighResResult(f *testing.F) { fuzzType(f, TypeHighResResult) }
 func FuzzDescIDs(f *testing.F)       { fuzzType(f, TypeDescIDs) }
 func FuzzDescs(f *testing.F)         { fuzzType(f, TypeDescs) }
 
-// FuzzParse is for what is between the types.
+// FuzzParse also changes the types.
 func FuzzParse(f *testing.F) {
 	for _, c := range captures(f) {
 		f.Add(c.wire)
@@ -47,8 +47,8 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(fuzzMessage)
 }
 
-// seeds adds the captures of a type, and what messages has of it, without the
-// first skip bytes.
+// seeds adds the captures of a type and those in messages, without the first skip
+// bytes.
 func seeds(f *testing.F, typ Type, skip int) {
 	for _, c := range captures(f) {
 		if _, t, _ := Header(c.wire); t == typ {
@@ -62,7 +62,7 @@ func seeds(f *testing.F, typ Type, skip int) {
 	}
 }
 
-// fuzzType fuzzes the bodies of PDUs of one type, whose header is right.
+// fuzzType fuzzes the bodies of PDUs of one type with a correct header.
 func fuzzType(f *testing.F, typ Type) {
 	seeds(f, typ, HeaderLen)
 	f.Fuzz(func(t *testing.T, body []byte) { fuzzMessage(t, frame(typ, body)) })
@@ -75,10 +75,10 @@ func frame(typ Type, body []byte) []byte {
 	return append(b, body...)
 }
 
-// fuzzMessage checks that Parse does not panic, that it leaves its input
-// alone, that it takes no memory that b does not account for, and that what it
-// accepts survives a round trip: encoding is a fixed point after the first
-// pass, and never longer than what was accepted.
+// fuzzMessage checks that Parse does not panic, does not change its input, and
+// allocates no more memory than is in proportion to b. It checks that a message that
+// Parse accepts can be encoded and decoded again: the second encoding is equal to the
+// first, and not longer than b.
 func fuzzMessage(t *testing.T, b []byte) {
 	in := bytes.Clone(b)
 	from, m, err := Parse(b)
@@ -115,7 +115,7 @@ func fuzzMessage(t *testing.T, b []byte) {
 	}
 }
 
-// size reports what a message takes in memory; what it aliases is not counted.
+// size returns the memory of a message in bytes, without the memory that it aliases.
 func size(v reflect.Value) int {
 	n := int(v.Type().Size())
 	switch v.Kind() {
@@ -139,8 +139,8 @@ func size(v reflect.Value) int {
 	return n
 }
 
-// FuzzReader checks that PDUs do not depend on how the stream is cut to
-// pieces, nor on anything but Frame.
+// FuzzReader checks that PDUs do not depend on the pieces in which the stream is read,
+// and that the Reader agrees with Frame.
 func FuzzReader(f *testing.F) {
 	var all []byte
 	for i, c := range captures(f) {
@@ -216,15 +216,15 @@ func (c *chopper) Read(b []byte) (int, error) {
 	return c.r.Read(b[:min(len(b), c.n)])
 }
 
-// crossed are bodies of Results whose value blocks are not one behind the other:
-// in another order than the values, and one in the other.
+// crossed are bodies of Results with value blocks in another order than the values,
+// and with overlapping value blocks.
 var crossed = []string{
 	"00000000 00000000 00000001 07400004 00000002 00000001 00000000 0000000f 00000001 0000000d 06000008 61620000 06000007 63640000",
 	"00000000 00000000 00000001 07400004 00000002 00000001 00000000 0000000d 00000001 0000000e 06000008 06000008 61620000 00000000",
 }
 
-// The results of two agents, and the metrics of one that has none, become what
-// Append makes of their value sets in turn.
+// A ResultWriter that joins the results of two agents, and the errors of a third,
+// returns the same PDU as Append.
 func FuzzMove(f *testing.F) {
 	var bodies [][]byte
 	for _, c := range captures(f) {
@@ -313,7 +313,7 @@ func FuzzCheckResult(f *testing.F) {
 		if perr == nil {
 			ids = pmids(m.(*Result).Sets)
 		} else if len(b) >= resultHeaderLen {
-			// What the PDU says it has, as far as it can be found out.
+			// The PMIDs in the PDU, as far as they can be read.
 			n := binary.BigEndian.Uint32(b[resultHeaderLen-4:])
 			for rest := b[resultHeaderLen:]; len(rest) >= emptySetLen && len(ids) < int(n); {
 				ids = append(ids, PMID(binary.BigEndian.Uint32(rest)))
@@ -344,7 +344,7 @@ func FuzzCheckResult(f *testing.F) {
 	})
 }
 
-// ToHighRes makes of what CheckResult accepts what Parse would have made.
+// If CheckResult accepts a PDU, ToHighRes makes the PDU that Parse and Append make.
 func FuzzToHighRes(f *testing.F) {
 	seeds(f, TypeResult, HeaderLen)
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -414,7 +414,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// What NewLabelSet makes is a JSON object, and can be sent and read.
+// The result of NewLabelSet is a JSON object, and can be encoded and decoded.
 func FuzzNewLabelSet(f *testing.F) {
 	f.Add("a", "1", "b", `"x"`, uint8(LabelItem))
 	f.Add("b.c", `{"x":[1, 2]}`, "a_1", " null ", uint8(LabelContext|LabelOptional))
@@ -443,7 +443,7 @@ func FuzzNewLabelSet(f *testing.F) {
 	})
 }
 
-// FuzzDump checks that any bytes can be shown.
+// FuzzDump checks that any bytes can be dumped.
 func FuzzDump(f *testing.F) {
 	for _, c := range captures(f) {
 		f.Add(c.wire)

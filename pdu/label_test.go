@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The label sets of captures, made anew, are the same bytes.
+// NewLabelSet makes the same bytes as in the captures.
 func TestNewLabelSet(t *testing.T) {
 	n := 0
 	for _, c := range captures(t) {
@@ -149,7 +149,7 @@ func TestLabelsRefuses(t *testing.T) {
 	}
 }
 
-// A set without labels says where its JSON would be, even the last one.
+// A set without labels has the offset of its JSON, also if it is the last set.
 func TestLabelsOffsets(t *testing.T) {
 	one, err := NewLabelSet(1, LabelInstances, NamedLabel{Name: "a", Value: "1"})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// stretch is names as they are in a PMNS_NAMES PDU.
+// stretch returns names in the wire form of a PMNS_NAMES PDU.
 func stretch(t *testing.T, names ...string) (wire string, n, size int) {
 	b, err := Append(nil, 0, &PMNSNames{Names: names})
 	if err != nil {
@@ -58,7 +58,7 @@ func TestNamesWriterWritesWhatAppendDoes(t *testing.T) {
 	}
 }
 
-// The head is right although what is behind it has moved in memory since.
+// The head is right although the buffer after it has been moved in memory.
 func TestNamesWriterGrows(t *testing.T) {
 	var w NamesWriter
 	var all []string

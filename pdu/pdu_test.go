@@ -19,7 +19,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// messages are PDUs both ways: what goes out for m, and back.
+// messages are messages with their PDUs, for encoding and decoding.
 var messages = []struct {
 	name string
 	wire string
@@ -73,7 +73,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Decoding is a matter of bytes only: what is refused, why and where.
+// PDUs that Parse refuses, with the error and its offset.
 func TestParseRefuses(t *testing.T) {
 	tests := []struct {
 		name string
@@ -231,7 +231,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What is tolerated although it is not what we would send.
+// PDUs that Parse accepts although Append does not make them.
 func TestParseTolerates(t *testing.T) {
 	tests := []struct {
 		name string
@@ -278,8 +278,7 @@ func TestParseTolerates(t *testing.T) {
 	}
 }
 
-// Messages that cannot be sent: the peer would refuse them, or understand
-// something else.
+// Messages that Append refuses, because the peer would refuse or misread them.
 func TestAppendRefuses(t *testing.T) {
 	tests := []struct {
 		name string
@@ -331,7 +330,7 @@ func shared(n int) *Result {
 	return &Result{Sets: []ValueSet{vs}}
 }
 
-// A message that is used again keeps nothing of what it was.
+// A message that is reused keeps nothing of its former content.
 func TestParseIntoAgain(t *testing.T) {
 	last := make(map[Type]Message)
 	for _, c := range captures(t) {

@@ -123,7 +123,7 @@ func TestCheckResultRefuses(t *testing.T) {
 	}
 }
 
-// spare returns wire with the room that ToHighRes wants in front.
+// spare returns wire with the bytes before it that ToHighRes needs.
 func spare(wire []byte) []byte { return append(bytes.Repeat([]byte{0xa5}, SpareHighRes), wire...) }
 
 func TestToHighRes(t *testing.T) {
@@ -163,8 +163,8 @@ func TestResultTime(t *testing.T) {
 	}
 }
 
-// big is a Result as an agent with many instances sends it: 200 metrics, half
-// of them words and half 64-bit values, of 10 instances.
+// big is a Result of an agent with many instances: 200 metrics with 10 instances each,
+// half of them with words and half with 64-bit values.
 func big() (wire []byte, ids []PMID) {
 	var w ResultWriter
 	w.Reset(nil, 0)

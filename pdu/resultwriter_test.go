@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// write appends the value sets of the last of messages.
+// write appends the value sets of the last message in messages.
 func write(w *ResultWriter) {
 	w.Fail(NewPMID(29, 0, 1), ErrnoPMID)
 	w.Begin(NewPMID(29, 0, 2))
@@ -33,7 +33,7 @@ func TestResultWriter(t *testing.T) {
 	}
 }
 
-// A HighResResult has the same sets behind a longer header.
+// A HighResResult has the same sets after a longer header.
 func TestResultWriterHighRes(t *testing.T) {
 	_, m, err := Parse(unhex(t, messages[len(messages)-1].wire))
 	if err != nil {
@@ -54,7 +54,7 @@ func TestResultWriterHighRes(t *testing.T) {
 	}
 }
 
-// Every kind of value is what Parse says it is.
+// Parse reads every kind of value as it was written.
 func TestResultWriterValues(t *testing.T) {
 	var w ResultWriter
 	w.Reset(nil, 0)
@@ -152,8 +152,8 @@ func TestResultWriterAllocs(t *testing.T) {
 	}
 }
 
-// Two results and the metrics of an agent that has none become one, their value
-// sets in turn, and nothing is decoded.
+// The value sets of two results and of an agent without values are joined in one
+// result without decoding.
 func TestMove(t *testing.T) {
 	src := unhex(t, messages[len(messages)-1].wire)
 	_, m, err := Parse(src)

@@ -280,7 +280,7 @@ func TestProfileIncludes(t *testing.T) {
 	}
 }
 
-// A profile of many instances is searched, and says the same.
+// A profile of many instances, which is searched, selects the same instances.
 func TestProfileMany(t *testing.T) {
 	for _, exclude := range []bool{false, true} {
 		p := &Profile{InDoms: []InDomProfile{{InDom: 1, Exclude: exclude}, {InDom: 2, Insts: []int32{1}}}}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// All adds mistakes, and changes neither what is found without it nor what is
-// accepted.
+// Options.All reports more mistakes. It does not change those that are found without
+// it, nor which configurations are accepted.
 func TestAll(t *testing.T) {
 	more := 0
 	for i := range fileCases {

@@ -2,21 +2,21 @@ package pmcdconf
 
 import "strings"
 
-// nohost is a name that no resolver has to be asked about: a part of it is too
-// long. So the cases can be given to the real pmcd without a packet sent.
+// nohost is a name with a part that is too long, so that resolvers reject it. With it
+// the real pmcd can read the cases without sending a packet.
 var nohost = strings.Repeat("x", 64) + ".invalid"
 
-// A fileCase is a configuration and what is to be found in it. One table is
-// for the tests of Parse and ParseFile, for the comparison with the real pmcd
-// and for the corpus of the fuzz tests.
+// A fileCase is a configuration with its expected result. The same table is used by
+// the tests of Parse and ParseFile, by the comparison with the real pmcd and as the
+// seeds of the fuzz tests.
 type fileCase struct {
 	name   string
 	conf   string
 	access string // of the access file; "-" is an empty one, "" none
 	ok     bool
 	// problems are "file:line:col message as pmcd prints it". The real pmcd must
-	// complain about the same lines, and say the same if it is not an error of
-	// the resolver or of a host pattern.
+	// report the same lines, with the same message unless it is an error of the
+	// resolver or of a host pattern.
 	problems []string
 	agents   string // names, domains and parameters
 	rules    string // hosts of the access list

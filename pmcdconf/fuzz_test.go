@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// render writes agents as pmcd.conf has them.
+// render returns agents as text for pmcd.conf.
 func render(agents []Agent) string {
 	var b strings.Builder
 	for _, a := range agents {
@@ -49,7 +49,7 @@ func places(t *testing.T, conf *Config, text string) {
 	}
 }
 
-// noPanic undoes that a panic is taken for a mistake in the file.
+// noPanic fails the test if the parser has reported a panic as a mistake in the file.
 func noPanic(t *testing.T, conf *Config) {
 	for _, e := range conf.Problems {
 		if strings.HasPrefix(e.Err.Error(), "internal error") {
@@ -58,8 +58,8 @@ func noPanic(t *testing.T, conf *Config) {
 	}
 }
 
-// FuzzParse: nothing panics, and what is accepted is the same when it is
-// written out and read again.
+// FuzzParse checks that nothing panics, and that an accepted configuration is the same
+// after it has been written and read again.
 func FuzzParse(f *testing.F) {
 	for i := range fileCases {
 		f.Add(fileCases[i].conf)
@@ -109,8 +109,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzAccess: the same for an access file. What is accepted can be given twice:
-// no statement contradicts itself unless another one was merged into it.
+// FuzzAccess does the same for an access file. Accepted statements can be repeated: a
+// statement contradicts itself only if another one was merged into it.
 func FuzzAccess(f *testing.F) {
 	for i := range fileCases {
 		if _, text, ok := strings.Cut(fileCases[i].conf, "[access]\n"); ok {
@@ -148,8 +148,8 @@ func FuzzAccess(f *testing.F) {
 	})
 }
 
-// FuzzLabels: nothing panics, values are JSON without white space, names are
-// good and the result, written out, is the same.
+// FuzzLabels checks that nothing panics, that values are JSON without white space, that
+// names are valid, and that the result is the same after writing and reading it.
 func FuzzLabels(f *testing.F) {
 	for _, s := range []string{
 		"", "{}", "1", "[]", `{"a":1}`, `{"a":{"b":[1, {"c":2}]}}`, `{"a b":1,"c":2}`, `{"x":{"a":1},"x":{"b":2}}`,

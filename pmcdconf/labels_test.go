@@ -145,7 +145,7 @@ func TestLoadLabelsErrors(t *testing.T) {
 		t.Errorf("no directory: %v, %v", got, err)
 	}
 	dir := tree(t, map[string]string{"labels/a": `{"a":1}`})
-	// What would make a reader wait.
+	// A FIFO would block a reader. A link may lead nowhere.
 	if err := syscall.Mkfifo(filepath.Join(dir, "labels", "b"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (f fake) Group(name string) (uint32, error) {
 
 func (f fake) Groups(uid uint32) ([]uint32, error) { return []uint32{uid}, nil }
 
-// write puts the files of a case into a directory and returns the path of the
+// write writes the files of a case to a directory and returns the path of the
 // configuration.
 func (tt *fileCase) write(t *testing.T) string {
 	t.Helper()
@@ -90,7 +90,7 @@ func (tt *fileCase) write(t *testing.T) string {
 	return path
 }
 
-// describe returns problems as the cases have them.
+// describe returns problems in the form of fileCase.problems.
 func describe(l ErrorList) (list []string) {
 	for _, e := range l {
 		e := *e
@@ -112,8 +112,8 @@ func describeAgents(agents []Agent) string {
 	return strings.Join(list, "; ")
 }
 
-// describeHosts returns the operations, addresses and limits in an access
-// list, by way of its table.
+// describeHosts returns the operations, addresses and limits in an access list, which it
+// reads from its table.
 func describeHosts(l *access.List) string {
 	var list []string
 	for i, line := range strings.Split(l.String(), "\n") {
@@ -223,7 +223,7 @@ func TestHostNames(t *testing.T) {
 			}
 		})
 	}
-	// A host whose own name has no address is localhost.
+	// Without an address of the host's own name, the addresses of localhost are used.
 	f := fake{hosts: map[string]string{"localhost": "127.0.0.1"}}
 	conf, err := Parse("conf", strings.NewReader(head+"allow LOCALHOST : fetch;"), Options{Hostname: "vm", Resolver: f})
 	if got := describeHosts(conf.Access); got != "y  127.0.0.1" {
@@ -231,7 +231,7 @@ func TestHostNames(t *testing.T) {
 	}
 }
 
-// counting notes how often it is asked.
+// counting is a Resolver that counts look-ups.
 type counting struct {
 	fake
 	mu *sync.Mutex // guards the following
@@ -271,7 +271,7 @@ func TestParseFileErrors(t *testing.T) {
 	if conf, err := ParseFile(path, fakeOptions); err != nil || len(conf.Agents) != 1 || conf.Access == nil {
 		t.Errorf("got %v, %v", conf, err)
 	}
-	// An access file that cannot be read is not one that is not there.
+	// An access file that cannot be read is an error, unlike a missing one.
 	if err := os.Mkdir(path+".access", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestParseFileErrors(t *testing.T) {
 	if err == nil || conf == nil || len(conf.Agents) != 0 || len(conf.Problems) == 0 {
 		t.Errorf("access directory: got %v, %v", conf, err)
 	}
-	// Neither is a link to itself.
+	// So is a link to itself.
 	if err := os.Remove(path + ".access"); err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%q: got %v, %d problems", tt.last, err, len(conf.Problems))
 		}
 	}
-	// Ever the same domain.
+	// Many agents with the same domain.
 	conf, err := Parse("conf", strings.NewReader(strings.Repeat("a 1 dso f /x\n", 5000)+"b 2 dso f /x\n"), fakeOptions)
 	if err != nil || len(conf.Agents) != 2 {
 		t.Errorf("got %v, %d agents", err, len(conf.Agents))
@@ -399,7 +399,7 @@ func TestSystemResolver(t *testing.T) {
 	}
 }
 
-// together answers no question before all names have been asked for.
+// together is a Resolver that returns when all names are being looked up.
 type together struct {
 	fake
 	asked *sync.WaitGroup
@@ -411,8 +411,8 @@ func (r together) Hosts(name string) ([]netip.Addr, error) {
 	return r.fake.Hosts(name)
 }
 
-// All hosts of a section are looked up at the same time, this host's own name
-// too, and each once.
+// All hosts of a section and this host's own name are looked up concurrently, each
+// once.
 func TestLookupsAtTheSameTime(t *testing.T) {
 	r := together{vm, new(sync.WaitGroup)}
 	r.asked.Add(4)
@@ -427,7 +427,7 @@ func TestLookupsAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A name server that does not answer makes a host unresolvable, in time.
+// If a name server does not reply, looking up a host fails after the timeout.
 func TestDeadNameServer(t *testing.T) {
 	was := net.DefaultResolver
 	defer func() { net.DefaultResolver = was }()

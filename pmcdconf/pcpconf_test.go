@@ -16,7 +16,7 @@ func lookupIn(env map[string]string) func(string) (string, bool) {
 	}
 }
 
-// What libpcp 6.0.3 puts into the environment.
+// The variables that libpcp 6.0.3 adds to the environment.
 func TestLoadPCPConf(t *testing.T) {
 	dir := tree(t, map[string]string{"etc/pcp.conf": "#PCP_A=1\n PCP_B=2\nPCP_C = 3\nPCP_D=\"a b\"\nPCP_E='x'\nPCP_F=\"x'\nPCP_G=\"x\" \n" +
 		"PCP_H=\"\"\nPCP_I=\"\nPCP_J=a=b\n=Z\nPCP_K=1\nPCP_L=x\r\nnoeq\n\nPCP_M=\nPCP_N=a\"b\"\nPCP_O=\"a\"b\"\nPCP_P=1\nPCP_P=2\nPCP_Q=set\nPCP_LAST=1 # c"})
@@ -63,7 +63,7 @@ func TestPCPConfPath(t *testing.T) {
 	}
 }
 
-// A variable that is there already wins, and no pcp.conf is no error.
+// A variable of the environment is kept, and a missing pcp.conf is not an error.
 func TestSetPCPEnv(t *testing.T) {
 	t.Setenv("PCP_DIR", tree(t, map[string]string{"etc/pcp.conf": "PCP_SET_ENV_A=a\nPCP_SET_ENV_B=b\n"}))
 	t.Setenv("PCP_SET_ENV_A", "mine")

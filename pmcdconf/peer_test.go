@@ -31,7 +31,7 @@ func oracle(t *testing.T) string {
 	return path
 }
 
-// A verdict is what pmcd says of a configuration.
+// A verdict is pmcd's output about a configuration.
 type verdict struct {
 	ok    bool
 	lines []string // "pmcd 3" or "access 1", sorted, each once
@@ -68,8 +68,7 @@ func verify(t *testing.T, pmcd, path string) (v verdict) {
 		}
 		return cmd.ProcessState.ExitCode()
 	}
-	// appl1 makes it print the access lists, and with some that is more than
-	// it survives.
+	// With appl1 it prints the access lists. It crashes with some of them.
 	code := run("-D", "appl1")
 	if code < 0 {
 		code = run()
@@ -85,7 +84,7 @@ func verify(t *testing.T, pmcd, path string) (v verdict) {
 	return v
 }
 
-// withoutMembers is the access lists without the members of groups.
+// withoutMembers returns the access lists without the members of groups.
 func withoutMembers(s string) string {
 	if i := strings.Index(s, "Group access list"); i >= 0 {
 		s = s[:i] + aGroup.ReplaceAllString(s[i:], "$1")
@@ -130,7 +129,7 @@ func diff(got, want verdict) string {
 	return ""
 }
 
-// compare gives a case to both.
+// compare compares the verdicts of both about a case.
 func compare(t *testing.T, pmcd string, tt *fileCase) {
 	t.Helper()
 	path := tt.write(t)
@@ -145,7 +144,7 @@ func compare(t *testing.T, pmcd string, tt *fileCase) {
 	if tt.differs != "" {
 		return
 	}
-	// Mistakes in the syntax are reported in the same words.
+	// Mistakes in the syntax have the same messages.
 	for _, line := range strings.Split(strings.TrimSpace(got.said), "\n") {
 		if strings.Contains(line, "access control error") || strings.Contains(line, "NUL character") {
 			continue
@@ -157,7 +156,7 @@ func compare(t *testing.T, pmcd string, tt *fileCase) {
 	}
 }
 
-// The verdict and the lines complained about are those of the real pmcd.
+// The verdict and the lines with mistakes are those of the real pmcd.
 func TestPeerVerify(t *testing.T) {
 	pmcd := oracle(t)
 	for i := range fileCases {
@@ -174,7 +173,7 @@ func TestPeerHosts(t *testing.T) {
 			compare(t, pmcd, &fileCase{name: name, conf: head + "allow \"" + name + "\" : fetch;"})
 		})
 	}
-	// Pairs of host identifiers that are the same to pmcd, or not.
+	// Pairs of host identifiers that pmcd takes for the same, or not.
 	for _, pair := range [][2]string{
 		{"1..*", "1.0.*"}, {"1.2*", "1.2.*"}, {"010.*", "10.*"}, {"010.*", "8.*"},
 		{"fe80::1*", "fe80::1:*"}, {"fe80: 1:*", "fe80:1:*"}, {"0x1:*", "1:*"},

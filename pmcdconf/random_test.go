@@ -33,7 +33,7 @@ func randomText(r *rand.Rand, pieces []string, n int) string {
 	return b.String()
 }
 
-// asked is the system's resolver. It notes which hosts it is asked for.
+// asked is the system's resolver, and records the hosts that it looks up.
 type asked struct {
 	Resolver
 	hosts map[string]bool
@@ -44,8 +44,8 @@ func (a asked) Hosts(name string) ([]netip.Addr, error) {
 	return a.Resolver.Hosts(name)
 }
 
-// TestPeerRandom gives files put together at random to both parsers. What
-// would make the real pmcd ask a name server is left out.
+// TestPeerRandom compares the parsers on random files. Names that would make the real
+// pmcd send a request to a name server are left out.
 func TestPeerRandom(t *testing.T) {
 	pmcd := oracle(t)
 	self, err := os.Hostname()
@@ -90,7 +90,7 @@ func TestPeerRandom(t *testing.T) {
 	t.Logf("%d of %d compared", compared, *randomFiles)
 }
 
-// fenced notes all hosts that are asked for and asks for this one only.
+// fenced records all hosts that are looked up, and looks up only this host.
 type fenced struct{ asked }
 
 func (f fenced) Hosts(name string) ([]netip.Addr, error) {
@@ -101,12 +101,12 @@ func (f fenced) Hosts(name string) ([]netip.Addr, error) {
 	return nil, os.ErrNotExist
 }
 
-// known reports whether there is one of the differences that fileCases list.
+// known reports whether the verdicts have one of the differences in fileCases.
 func known(tt *fileCase, conf *Config) bool {
 	for _, e := range conf.Problems {
 		switch e.Err.Error() {
 		case "unterminated quoted string":
-			// In the access section pmcd goes on, in one way or another.
+			// In the access section pmcd continues in an undefined way.
 			if strings.Contains(tt.conf, "[access]") || tt.access != "" {
 				return true
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/gopcp/pmcd/access"
 )
 
-// hostVectors are rules and what pmcd 6.0.3 does with them on a host whose
-// name, vm, is 127.0.0.1, for the peers A 127.0.0.1, B 127.0.0.2, C 192.0.2.2,
-// D ::1, E fd00::2 and U at the Unix domain socket: "f" fetch, "s" store, "R"
+// hostVectors are rules and the results of pmcd 6.0.3 on a host with the name vm and
+// the address 127.0.0.1. The peers are A 127.0.0.1, B 127.0.0.2, C 192.0.2.2, D ::1, E
+// fd00::2 and U at the Unix domain socket. The results are "f" fetch, "s" store and "R"
 // refused.
 var hostVectors = []struct {
 	conf, access string
@@ -46,7 +46,7 @@ var hostVectors = []struct {
 	{`allow ` + nohost + ` : all; disallow 192.0.2.2 : store;`, "", "fs fs f- fs fs fs"},
 }
 
-// refusedVectors are rules that pmcd 6.0.3 does not start with.
+// refusedVectors are rules with which pmcd 6.0.3 does not start.
 var refusedVectors = []string{
 	`allow host 192.0.2.2 : fetch, store; disallow host 192.0.2.2 : all except fetch;`,
 	`disallow *: all; allow .*: fetch;`,
@@ -137,8 +137,8 @@ func TestHostVectors(t *testing.T) {
 	}
 }
 
-// Without a user a peer is denied everything here. It goes on after the error
-// with pmcd 6.0.3.
+// Everything is denied to a peer without a user here. With pmcd 6.0.3 its session
+// continues after the error.
 func TestAccountVectors(t *testing.T) {
 	unix := func(id uint32) access.Peer {
 		return access.Peer{Family: access.Unix, HasUser: true, UID: id, GID: id}
@@ -178,8 +178,8 @@ func TestAccountVectors(t *testing.T) {
 	}
 }
 
-// Limits as measured, but for loopback peers: pmcd 6.0.3 counts them several
-// times and lets fewer in.
+// Limits as measured, except for loopback peers: pmcd 6.0.3 counts these several times
+// and admits fewer.
 func TestLimitVectors(t *testing.T) {
 	for _, tt := range []struct{ rules, order, want string }{
 		{`allow * : all, maximum 2 connections;`, "192.0.2.2 192.0.2.2 192.0.2.2", "ok ok limit"},

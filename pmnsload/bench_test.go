@@ -10,8 +10,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// large returns the text of a name space of n metrics, 20 in a block, with
-// names as agents have them, and the names.
+// large returns the text of a name space of n metrics, 20 in a block, with names like
+// those of agents, and the names.
 func large(n int) (text []byte, names []string) {
 	var b, groups bytes.Buffer
 	b.WriteString("root {\n")
@@ -36,7 +36,8 @@ func large(n int) (text []byte, names []string) {
 	return b.Bytes(), names
 }
 
-// TestMemoryOfATree holds a tree to 200 bytes a name, the names included.
+// TestMemoryOfATree checks that a tree takes at most 200 bytes for each name, including
+// the name.
 func TestMemoryOfATree(t *testing.T) {
 	const n, most = 100000, 200
 	text, _ := large(n)

@@ -29,7 +29,7 @@ var cppFiles = map[string]string{
 	"inc/far":  "far in inc\n",
 }
 
-// cppTests is what pmcpp makes of texts. TestPeerCpp checks it with pmcpp.
+// cppTests are texts with the output of pmcpp. TestPeerCpp compares them with pmcpp.
 var cppTests = []struct {
 	name    string
 	in      string
@@ -147,7 +147,7 @@ var cppTests = []struct {
 	{name: "an error in the output of a command", in: "#shell 'echo \"#endif\"'\n", out: "# 1 \"f\"\n# 1 \"<shell>\"\n", err: "<shell>[1]: #endif\nNo matching #ifdef or #ifndef for #endif"},
 }
 
-// chdirTo makes a directory with files in it the current one.
+// chdirTo makes a directory with the files the current directory.
 func chdirTo(t testing.TB, files map[string]string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -259,7 +259,7 @@ func TestAShellThatIsRefusedIsAnError(t *testing.T) {
 	}
 }
 
-// memory opens files that are not there.
+// memory opens files that exist only in memory.
 func memory(files map[string]string) func(string) (io.ReadCloser, error) {
 	return func(path string) (io.ReadCloser, error) {
 		text, ok := files[path]
@@ -307,7 +307,7 @@ func TestHostileTextIsBounded(t *testing.T) {
 }
 
 func TestAPipeIsNotOpened(t *testing.T) {
-	// Opening one would wait for a writer.
+	// Opening a FIFO would wait for a writer.
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(dir+"/pipe", 0o600); err != nil {
 		t.Skip(err)

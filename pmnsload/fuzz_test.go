@@ -12,7 +12,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// fuzzMaxBytes keeps what a few bytes can grow to small.
+// fuzzMaxBytes limits the memory that a few bytes of input can take.
 const fuzzMaxBytes = 1 << 20
 
 // FuzzCpp checks that preprocessing ends in bounded memory, and that a name
@@ -58,7 +58,7 @@ func FuzzCpp(f *testing.F) {
 	})
 }
 
-// FuzzParse checks that parsing ends, and that a tree agrees with itself.
+// FuzzParse checks that parsing ends, and that the methods of a tree agree.
 func FuzzParse(f *testing.F) {
 	for _, tt := range parseTests {
 		f.Add(tt.in, tt.unique)
@@ -81,7 +81,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// stretched returns the entries that Stretches has.
+// stretched returns the entries in the result of Stretches.
 func stretched(t *testing.T, tree *Tree, name string) (entries []Entry) {
 	for _, s := range tree.Stretches(name) {
 		n, size := 0, 0

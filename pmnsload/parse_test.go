@@ -12,8 +12,8 @@ import (
 // root returns the text of a root with these lines in it.
 func root(lines string) string { return "root {\n" + lines + "\n}\n" }
 
-// parseTests is what becomes of name spaces. TestPeerParse checks it with
-// pminfo -n, or -N if unique.
+// parseTests are name spaces with the expected results. TestPeerParse compares them
+// with those of pminfo -n, or -N if unique.
 var parseTests = []struct {
 	name    string
 	in      string
@@ -140,7 +140,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// listing returns the names of a tree as parseTests has them.
+// listing returns the names of a tree in the form of parseTests.
 func listing(tree *Tree) string {
 	var list []string
 	for e := range tree.All("") {
@@ -269,7 +269,7 @@ func TestMemoryFollowsMaxBytes(t *testing.T) {
 			t.Errorf("%d: %v", most, err)
 		}
 	}
-	// Few bytes that make long names.
+	// A few bytes can make long names.
 	path := strings.Repeat("a.", maxLine/2-8) + "a"
 	var b strings.Builder
 	b.WriteString(path + " { ")
@@ -283,7 +283,7 @@ func TestMemoryFollowsMaxBytes(t *testing.T) {
 }
 
 func TestDeepTreesAreRead(t *testing.T) {
-	// 1000 levels: each name needs its path in full.
+	// 1000 levels: each name contains its whole path.
 	var b strings.Builder
 	b.WriteString("root { a }\n")
 	path := "a"
@@ -304,7 +304,8 @@ func TestDeepTreesAreRead(t *testing.T) {
 	}
 }
 
-// TestTestdata loads what is in testdata: what begins with bad must not load.
+// TestTestdata loads the files in testdata. Files with names that begin with bad must
+// fail.
 func TestTestdata(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.pmns")
 	if err != nil || len(files) == 0 {

@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// These tests compare with PCP's own programs, pmcpp and pminfo, which are
-// looked for below $PCP_DIR, or in the system if that is not set. With
-// PMCD_REQUIRE_PEERS=1 it is an error if they are not there.
+// These tests compare results with those of PCP's programs pmcpp and pminfo, below
+// $PCP_DIR if that is set. If they are not installed, the tests are skipped or, with
+// PMCD_REQUIRE_PEERS=1, fail.
 
 // A peer is a program of PCP.
 type peer struct {
@@ -45,7 +45,7 @@ func newPeer(t *testing.T, path string) peer {
 	return p
 }
 
-// run returns what the peer prints, and whether its exit status is 0.
+// run returns the output of the peer, and whether its exit status is 0.
 func (p peer) run(t *testing.T, args ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), p.path, args...)
@@ -59,7 +59,7 @@ func (p peer) run(t *testing.T, args ...string) (stdout, stderr string, ok bool)
 	return out.String(), errs.String(), err == nil
 }
 
-// cpp returns what pmcpp makes of a file, as in cppTests.
+// cpp returns the output of pmcpp for a file, in the form of cppTests.
 func (p peer) cpp(t *testing.T, path string) (out, reason string) {
 	out, errs, ok := p.run(t, path)
 	for line := range strings.Lines(errs) {
@@ -73,8 +73,8 @@ func (p peer) cpp(t *testing.T, path string) (out, reason string) {
 	return out, strings.TrimSuffix(reason, "\n")
 }
 
-// names returns what pminfo finds in a file, as parseTests has it, and what it
-// says if it finds a mistake.
+// names returns the names that pminfo finds in a file, in the form of parseTests, and
+// its message about a mistake.
 func (p peer) names(t *testing.T, path string, unique bool) (list string, errs []string) {
 	opt := "-n"
 	if unique {
@@ -148,7 +148,8 @@ func TestPeerNames(t *testing.T) {
 		if err := os.WriteFile("f", []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		// A context without agents tells all names of what it cannot fetch.
+		// In a context without agents, pminfo prints all names of metrics that it cannot
+		// fetch.
 		_, stderr, _ := pminfo.run(t, "-n", "f", "-L", "-K", "clear", "-D", "fetch", "-f", "c")
 		m := found.FindStringSubmatch(stderr)
 		tree, err := Load("f", Options{})
@@ -161,8 +162,8 @@ func TestPeerNames(t *testing.T) {
 	}
 }
 
-// TestPeerInstalled reads all that PCP has installed, whether it is good or
-// wants to be included by another file.
+// TestPeerInstalled reads all installed files of PCP, including those that are only
+// valid when another file includes them.
 func TestPeerInstalled(t *testing.T) {
 	pmcpp, pminfo := newPeer(t, "/usr/lib/pcp/bin/pmcpp"), newPeer(t, "/usr/bin/pminfo")
 	if os.Getenv("PCP_DIR") != "" {
@@ -189,7 +190,7 @@ func TestPeerInstalled(t *testing.T) {
 			reason := cppReason(t, Preprocess(&out, f, include))
 			wantOut, wantReason := pmcpp.cpp(t, f)
 			if strings.Contains(f, "perfevent") {
-				// A last line without newline, a closing brace, is lost.
+				// C pmcd loses a last line without newline, here a closing brace.
 				if a, b := strings.Count(out.String(), "}"), strings.Count(wantOut, "}"); a != b+1 {
 					t.Errorf("%d closing braces, pmcpp leaves %d", a, b)
 				}
@@ -237,9 +238,8 @@ func comparePeer(t *testing.T, pminfo peer, f string, opt Options) {
 	}
 }
 
-// TestPeerRandom makes up texts and compares what becomes of them.
-// PMCD_PEER_RUNS says how many, PMCD_PEER_SEED with which the random numbers
-// begin.
+// TestPeerRandom compares the results for random texts. PMCD_PEER_RUNS is their number,
+// PMCD_PEER_SEED the seed of the random numbers.
 func TestPeerRandom(t *testing.T) {
 	pmcpp, pminfo := newPeer(t, "/usr/lib/pcp/bin/pmcpp"), newPeer(t, "/usr/bin/pminfo")
 	number := func(name string, def uint64) uint64 {
@@ -280,15 +280,14 @@ func TestPeerRandom(t *testing.T) {
 	}
 }
 
-// noLine takes off the line of an #ifdef without #endif, which pmcpp has not
-// always right.
+// noLine removes the line number of an #ifdef without #endif, which pmcpp does not
+// always report correctly.
 func noLine(reason string) string {
 	before, _, _ := strings.Cut(reason, " for #ifdef or #ifndef at line ")
 	return before
 }
 
-// randomCpp returns text for pmcpp. What is known to differ is not in it: see
-// cppTests.
+// randomCpp returns text for pmcpp, without the known differences: see cppTests.
 func randomCpp(r *rand.Rand) string {
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	macro := func() string { return pick("A", "B", "A", "_c", "A1", "1", "A-", "") }
@@ -325,8 +324,8 @@ func randomCpp(r *rand.Rand) string {
 	return b.String()
 }
 
-// randomPMNS returns a name space, most often a good one. What is known to
-// differ is not in it: see parseTests.
+// randomPMNS returns a name space, which is usually valid. It is without the known
+// differences: see parseTests.
 func randomPMNS(r *rand.Rand) string {
 	pick := func(s ...string) string { return s[r.IntN(len(s))] }
 	slip := func(n int) bool { return r.IntN(n) == 0 }

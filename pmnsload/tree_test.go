@@ -67,7 +67,7 @@ func TestFind(t *testing.T) {
 		{"a.dyn", dynamic(7, "a.dyn")},
 		{"a.dyn.x", dynamic(7, "a.dyn")},
 		{"a.c.dyn.x." + strings.Repeat("y", 100), dynamic(9, "a.c.dyn")},
-		// A name that is nothing but dots would be none of the agent's.
+		// A name with an empty component is not a name of the agent.
 		{"dyn.", unknown},
 		{"dyn..x", unknown},
 		{"dyn.x.", unknown},
