@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/access"
@@ -189,10 +187,7 @@ func TestBrokenListener(t *testing.T) {
 // onLog has f called with each line of the log, before the line is written.
 func onLog(f func(entry string)) func(*Config) {
 	return func(c *Config) {
-		c.Log = c.Log.WithOptions(zap.Hooks(func(e zapcore.Entry) error {
-			f(e.Message)
-			return nil
-		}))
+		c.Log = testutil.OnLog(c.Log, func(e testutil.Entry) { f(e.Message) })
 	}
 }
 

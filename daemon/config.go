@@ -2,11 +2,10 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/gopcp/pmcd/daemon/internal/reload"
-
-	"go.uber.org/zap"
 )
 
 // A Config is what a Daemon needs to know. The zero value of a limit or a
@@ -67,8 +66,8 @@ type Config struct {
 	// later, so that it is not called often.
 	Changed func(Health)
 
-	Open OpenFunc    // for agents other than the built-in one
-	Log  *zap.Logger // entries named "plain" are lines without time and level
+	Open OpenFunc     // for agents other than the built-in one
+	Log  *slog.Logger // lines without time and level have the attribute logtext.Bare
 
 	gethostname   func() (string, error) // nil is os.Hostname
 	hostnameEvery time.Duration          // see session.Config

@@ -17,13 +17,13 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
@@ -37,8 +37,8 @@ import (
 // call its methods.
 type Daemon struct {
 	cfg     Config
-	log     *zap.Logger
-	plain   *zap.Logger
+	log     *slog.Logger
+	plain   *slog.Logger
 	limiter *diag.LogLimiter
 	trace   *diag.Trace
 	debug   *diag.Debug
@@ -71,7 +71,7 @@ func New(cfg Config) (*Daemon, error) {
 	d := &Daemon{
 		cfg:        cfg,
 		log:        cfg.Log,
-		plain:      cfg.Log.Named("plain"),
+		plain:      cfg.Log.With(logtext.Bare()),
 		probes:     make(chan struct{}),
 		healthNews: make(chan struct{}, 1),
 	}
@@ -154,7 +154,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	acceptor, err := conn.NewAcceptor(conn.Config{
 		Listeners: d.cfg.Listeners,
 		Handler:   d.handler,
-		Warn:      func(key, text string) { d.limiter.Printf(key, "%s", text) },
+		Warn:      func(key, text string) { d.limiter.Warn(key, "{error}", "error", text) },
 		Portable:  d.cfg.PortableAcceptor,
 	})
 	if err != nil {
@@ -218,7 +218,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 	background.Wait()
 	if err := d.cfg.Listeners.Close(); err != nil { // only root may be able to
-		d.log.Warn(err.Error())
+		d.log.Warn("{error}", "error", err)
 	}
 	if job != nil {
 		<-job

@@ -13,9 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -31,7 +28,7 @@ type harness struct {
 	t    *testing.T
 	tcp  string
 	unix string
-	logs *observer.ObservedLogs
+	logs *testutil.Log
 	dir  string
 	stop func() // ends Run, and waits for that
 	recorder
@@ -154,7 +151,7 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 			r.tcp = addr.String()
 		}
 	}
-	core, logs := observer.New(zap.InfoLevel)
+	log, logs := testutil.NewLog()
 	r.logs = logs
 	cfg := Config{
 		ConfigFile:       filepath.Join(r.dir, "pmcd.conf"),
@@ -171,7 +168,7 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 		RunDir:           r.dir,
 		TmpDir:           r.dir,
 		Open:             r.open,
-		Log:              zap.New(core),
+		Log:              log,
 	}
 	if change != nil {
 		change(&cfg)

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -30,11 +29,11 @@ func Listen(addrs []string, ports []int, unix string, inherited ...*os.File) (*L
 func (d *Daemon) limitClients() {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		d.log.Warn(fmt.Sprintf("the number of clients is not limited: getrlimit: %v", err))
+		d.log.Warn("the number of clients is not limited: getrlimit: {error}", "error", err)
 		return
 	}
 	if s := d.acceptor.Reserve(len(d.routes.Load().Agents()), limit.Cur); s != nil {
-		d.log.Warn(fmt.Sprintf("RLIMIT_NOFILE is %d: pmcd and its agents may need %d descriptors and have %d, and at most %d clients are accepted; raise it (LimitNOFILE=, ulimit -n)",
-			s.Limit, s.Need, s.Have, s.Conns))
+		d.log.Warn("RLIMIT_NOFILE is {limit}: pmcd and its agents may need {need} descriptors and have {have}, and at most {clients} clients are accepted; raise it (LimitNOFILE=, ulimit -n)",
+			"limit", s.Limit, "need", s.Need, "have", s.Have, "clients", s.Conns)
 	}
 }

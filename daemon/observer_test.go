@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
@@ -27,8 +24,8 @@ func TestAgentObserver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	core, logs := observer.New(zap.InfoLevel)
-	d, err := New(Config{Embedded: &Embedded{Conf: conf, Names: new(pmnsload.Tree)}, Log: zap.New(core), Debug: "appl6"})
+	log, logs := testutil.NewLog()
+	d, err := New(Config{Embedded: &Embedded{Conf: conf, Names: new(pmnsload.Tree)}, Log: log, Debug: "appl6"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +51,7 @@ func TestAgentObserver(t *testing.T) {
 			want = []string{"state change for all clients: " + diag.StateChanges(tt.bits)}
 		}
 		var got []string
-		for _, e := range logs.FilterMessageSnippet("state change").All()[changes:] {
+		for _, e := range logs.With("state change")[changes:] {
 			got = append(got, e.Message)
 		}
 		if changes += len(got); !slices.Equal(got, want) {
@@ -63,7 +60,7 @@ func TestAgentObserver(t *testing.T) {
 		if got := d.seqnum.Load(); got != tt.seqnum {
 			t.Errorf("%s: pmcd.seqnum %d, want %d", tt.what, got, tt.seqnum)
 		}
-		if got := logs.FilterMessageSnippet("active agent dom").Len(); got != tt.tables {
+		if got := len(logs.With("active agent dom")); got != tt.tables {
 			t.Errorf("%s: %d tables of agents, want %d", tt.what, got, tt.tables)
 		}
 		if got := len(d.reloader.NameRequests()); got != 0 {

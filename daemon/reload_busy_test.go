@@ -194,7 +194,7 @@ func TestSlowReload(t *testing.T) {
 			for range 3 {
 				r.Reload()
 			}
-			restarts := func() int { return r.logs.FilterMessageSnippet("pmcd RESTARTED").Len() }
+			restarts := func() int { return len(r.logs.With("pmcd RESTARTED")) }
 			testutil.Eventually(t, "the reload has begun", func() bool { return restarts() == 1 })
 			for range 3 {
 				r.Reload()
@@ -270,7 +270,7 @@ func TestReloadsAreCounted(t *testing.T) {
 	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
 	close(leave)
 	testutil.Eventually(t, "all are counted", func() bool { return r.Reloads().Count == 5 })
-	if n := r.logs.FilterMessageSnippet("pmcd RESTARTED").Len(); n != 2 {
+	if n := len(r.logs.With("pmcd RESTARTED")); n != 2 {
 		t.Errorf("%d reloads, want 2", n)
 	}
 	if !r.logged("has errors") {

@@ -140,7 +140,7 @@ func TestWatch(t *testing.T) {
 				}
 			}, nil)
 			r.awaitStarts()
-			reloads := func() int { return r.logs.FilterMessageSnippet("pmcd RESTARTED").Len() }
+			reloads := func() int { return len(r.logs.With("pmcd RESTARTED")) }
 			for i, s := range tt.steps {
 				before := reloads()
 				s.do(r, path)
@@ -148,7 +148,7 @@ func TestWatch(t *testing.T) {
 					continue // the next step shows that there was no reload
 				}
 				testutil.Eventually(t, s.name+": a reload", func() bool { return reloads() > before })
-				changes := r.logs.FilterMessageSnippet("changed: ").All()
+				changes := r.logs.With("changed: ")
 				if got := changes[len(changes)-1].Message; !strings.Contains(got, s.log) {
 					t.Errorf("step %d, %s: the log has %q, want %q in it", i, s.name, got, s.log)
 				}

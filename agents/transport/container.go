@@ -229,8 +229,8 @@ func (p *ContainerProxy) stop(why error) {
 		if why == nil {
 			return
 		}
-		p.opt.Log.Error("the process of agent {agent:q} for containers is down: {error}{stderr}",
-			"agent", p.opt.Name, "error", Ended(conn.Process.Status()), "stderr", indented(conn.Process.StderrTail()))
+		p.opt.Log.Error("the process of agent {agent:q} for containers is down: {error}{output}",
+			"agent", p.opt.Name, "error", Ended(conn.Process.Status()), "output", indented(conn.Process.StderrTail()))
 	}()
 }
 

@@ -69,21 +69,20 @@ var mayImport = map[string][]string{
 	"agents/internal/testutil":        nil,
 
 	// The daemon. Diag formats what it is given; agentset knows no clients.
-	"daemon/internal/agentset": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/diag", "pdu", "pmcdconf",
-		"go.uber.org/zap", "go.uber.org/multierr"},
-	"daemon/internal/diag":     {"agents", "agents/transport", "pdu", "go.uber.org/zap", "go.uber.org/multierr"},
+	"daemon/internal/agentset": {"access", "agents", "agents/logtext", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/diag", "pdu", "pmcdconf"},
+	"daemon/internal/diag":     {"agents", "agents/transport", "pdu"},
 	"daemon/internal/conn":     {"agents/rawio", "pdu", "golang.org/x/sys"},
-	"daemon/internal/testutil": nil,
-	"daemon/internal/routes": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/diag",
-		"pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr"},
-	"daemon/internal/session": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/conn",
-		"daemon/internal/diag", "daemon/internal/routes", "pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr", "golang.org/x/sys"},
-	"daemon/internal/reload": {"access", "agents", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/conn",
+	"daemon/internal/testutil": {"agents/logtext"},
+	"daemon/internal/routes": {"access", "agents", "agents/logtext", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/diag",
+		"pdu", "pmcdconf", "pmnsload"},
+	"daemon/internal/session": {"access", "agents", "agents/logtext", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/conn",
+		"daemon/internal/diag", "daemon/internal/routes", "pdu", "pmcdconf", "pmnsload", "golang.org/x/sys"},
+	"daemon/internal/reload": {"access", "agents", "agents/logtext", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/conn",
 		"daemon/internal/diag", "daemon/internal/routes", "daemon/internal/session", "pdu", "pmcdconf", "pmnsload",
-		"go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
-	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
+		"github.com/fsnotify/fsnotify", "golang.org/x/sys"},
+	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/logtext", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
 		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "daemon/internal/reload", "daemon/internal/routes", "daemon/internal/session",
-		"pdu", "pmcdconf", "pmnsload", "go.uber.org/zap", "go.uber.org/multierr", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
+		"pdu", "pmcdconf", "pmnsload", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
 	"docs/docstest": nil,
 
 	"bench": {"access", "agents", "agents/logtext", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
@@ -151,6 +150,9 @@ var onlyIn = map[string]string{
 	"github.com/spf13/pflag": "cmd/pmcd/pmcdctl",
 	"plugin":                 "agents/launch/goplugin",
 	module + "/etc":          "cmd/pmcd/internal/embedded",
+	// Package zap brings net/http along, which is 2 MB of memory.
+	"go.uber.org/zap":         "none",
+	"go.uber.org/zap/zapcore": "cmd/pmcd/internal/logging",
 }
 
 func TestImports(t *testing.T) {

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
-	"os/exec"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -106,7 +107,7 @@ func logEvents(t *testing.T, args ...string) (log string, p *pmcdtest.Place) {
 	write(script(301, "exits in a fetch"))
 	hangup()
 	c.Fetch(pdu.NewPMID(301, 0, 1))
-	await("| it ends here\n")
+	await("| it ends here")
 	write(script(304, "hangs"))
 	hangup()
 	c.Fetch(pdu.NewPMID(304, 0, 1))
@@ -144,6 +145,19 @@ var varies = []struct {
 	{regexp.MustCompile(`terminated, exit\(0\)`), "terminated"},
 }
 
+// withoutVaries returns the log of p with names in place of what varies.
+func withoutVaries(log string, p *pmcdtest.Place) string {
+	host, _ := os.Hostname()
+	log = strings.ReplaceAll(log, p.Dir, "DIR")
+	log = strings.ReplaceAll(log, " on "+host+" started", " on HOST started")
+	for _, v := range varies {
+		log = v.re.ReplaceAllString(log, v.to)
+	}
+	return log
+}
+
+const recordedLog = "testdata/pmcd.log"
+
 // The text of pmcd.log is what it was when testdata/pmcd.log was recorded, byte for
 // byte: scripts and PCP's QA read it.
 func TestLogText(t *testing.T) {
@@ -151,24 +165,18 @@ func TestLogText(t *testing.T) {
 		t.Skip("-U root is for root")
 	}
 	got, p := logEvents(t)
-	host, _ := exec.Command("hostname").Output()
-	got = strings.ReplaceAll(got, p.Dir, "DIR")
-	got = strings.ReplaceAll(got, " on "+strings.TrimSpace(string(host))+" started", " on HOST started")
-	for _, v := range varies {
-		got = v.re.ReplaceAllString(got, v.to)
-	}
+	got = withoutVaries(got, p)
 	// Agents end at the same time.
 	head, tail, _ := strings.Cut(got, "[TIME] pmcd(PID) Info: pmcd caught ")
 	lines := strings.SplitAfter(tail, "\n")
 	slices.Sort(lines[1:])
 	got = head + "caught " + strings.Join(lines, "")
-	const path = "testdata/pmcd.log"
 	if *recordLog {
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
+		if err := os.WriteFile(recordedLog, []byte(got), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := pmcdtest.Read(path); got != want {
+	if want := pmcdtest.Read(recordedLog); got != want {
 		for line := range strings.Lines(got) {
 			if !strings.Contains(want, line) {
 				t.Errorf("new: %s", line)
@@ -181,4 +189,73 @@ func TestLogText(t *testing.T) {
 		}
 		t.Errorf("got\n%s", got)
 	}
+}
+
+// With --log-format=json the texts are the same, and entries have fields.
+func TestLogFields(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("-U root is for root")
+	}
+	log, p := logEvents(t, "--log-format=json")
+	var texts strings.Builder
+	var entries []map[string]any
+	for line := range strings.Lines(log) {
+		if !strings.HasPrefix(line, "{") { // of an agent
+			texts.WriteString(line)
+			continue
+		}
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		entries = append(entries, e)
+		fmt.Fprintln(&texts, e["msg"])
+	}
+	all := withoutVaries(texts.String(), p)
+	severity := regexp.MustCompile(`^\[TIME\] pmcd\(PID\) \w+: `)
+	for line := range strings.Lines(pmcdtest.Read(recordedLog)) {
+		if text := severity.ReplaceAllString(line, ""); !strings.Contains(all, text) {
+			t.Errorf("no entry has %q", text)
+		}
+	}
+	const down = "agent {agent:q} (dom {domain}) is down: {error}; it is not started again by itself"
+	for _, want := range []map[string]any{
+		{"msg": "Warning: restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment", "level": "warn"},
+		{"agent": "simple", "domain": 253.0, "path": "/none/pmda_simple.so", "level": "info"},
+		{"template": "access violation from host {address}", "client": 0.0, "address": "127.0.0.2"},
+		{"template": "endclient client[{client}]: (fd {fd}) {error} ({code})", "client": 0.0, "error": "not allowed", "code": -12387.0},
+		{"template": "DoFetch: no profile for ctxnum={context}; client[{client}] {address}", "context": 7.0, "client": 0.0, "address": p.At("run/sock")},
+		{"client": 0.0, "error": "type=0x7003 bad PDU len=2130706432 in hdr exceeds maximum client PDU size (65536)"},
+		{"agent": "exits at once", "domain": 300.0, "attempt": 1.0, "output": []any{"it ends here"}, "level": "error",
+			"template": "cannot start {agent:q} agent (dom {domain}): {error}; it is not started again by itself\n\tend of its stderr:{output}",
+			"error":    "cannot negotiate with the agent: it closed the connection (the process has exited with status 3)"},
+		{"agent": "nosuch", "domain": 302.0, "error": "error starting /none/pmdanosuch: no such file or directory"},
+		{"agent": "exits in a fetch", "domain": 301.0, "error": "protocol failure for fd=",
+			"template": "CleanupAgent ...\nCleanup {agent:q} agent (dom {domain}): {error}"},
+		{"agent": "hangs", "domain": 304.0, "state": "late", "request": "FETCH", "client": 0.0},
+		{"agent": "hangs", "domain": 304.0, "error": "no answer for ", "client": 0.0, "request": "FETCH", "template": down},
+		{"error": "pmcd config[line 2]: Error: expected domain number for \"what\" agent", "path": "conf", "line": 2.0},
+		{"template": "pmcd caught {signal} from unknown process", "signal": "SIGTERM"},
+	} {
+		if !slices.ContainsFunc(entries, func(e map[string]any) bool { return hasFields(e, want) }) {
+			t.Errorf("no entry has %v", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(log)
+	}
+}
+
+// hasFields reports whether an entry has some fields; of an error, the beginning.
+func hasFields(e, want map[string]any) bool {
+	for name, v := range want {
+		if text, ok := e[name].(string); ok && name == "error" {
+			if !strings.HasPrefix(text, v.(string)) {
+				return false
+			}
+		} else if !reflect.DeepEqual(e[name], v) {
+			return false
+		}
+	}
+	return true
 }

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"go.uber.org/zap"
-
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
@@ -224,7 +222,7 @@ func (s *server) newDaemon() (err error) {
 		Problems:         func() []string { return slices.Concat(opt.Mistakes, s.listeners.Unbound(), rights.Problems()) },
 		AgentNote:        rights.Note,
 		Open:             agents.Open,
-		Log:              zap.New(s.out.Core()),
+		Log:              s.log,
 	})
 	return err
 }

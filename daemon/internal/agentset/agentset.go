@@ -9,10 +9,9 @@ package agentset
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -42,7 +41,7 @@ type Config struct {
 
 	Observer Observer
 	Counts   *pdu.Counts // of PDUs to and from agents
-	Log      *zap.Logger
+	Log      *slog.Logger
 	Limiter  *diag.LogLimiter
 	Trace    *diag.Trace
 	Debug    *diag.Debug

@@ -117,7 +117,7 @@ func (c *Conn) Disconnect(why error) {
 			text = why.Error()
 		}
 		if a.failures() < logThreshold {
-			s.cfg.Log.Info(fmt.Sprintf("CleanupAgent ...\nCleanup %q agent (dom %d): %s%s", a.Name(), a.Domain, text, ended))
+			s.cfg.Log.Info("CleanupAgent ...\nCleanup {agent:q} agent (dom {domain}): {error}", "agent", a.Name(), "domain", a.Domain, "error", text+ended)
 		}
 		s.cfg.Trace.Event(diag.TraceConns, "Drop PMDA: domain=%d, %s", a.Domain, c.descriptors())
 		s.cfg.Trace.DumpOnDrop()

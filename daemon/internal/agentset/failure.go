@@ -49,32 +49,44 @@ func (a *Agent) reap(c *Conn, up time.Time) (ended string, last output) {
 }
 
 // failed raises the event of a failure, logs it, and returns a channel for the
-// next start. what says what has failed.
-func (a *Agent) failed(event failureEvent, what, why string, last output) (restart <-chan time.Time) {
+// next start. Message says what has failed, and names a. More are further attributes.
+func (a *Agent) failed(event failureEvent, message, why string, last output, more ...any) (restart <-chan time.Time) {
 	cfg := &a.set.cfg
 	for i, text := range last.lines {
 		last.lines[i] = printable(text)
 	}
 	n, delay := event(why, last.lines, !cfg.NoRestart)
 	cfg.Observer.AgentChanged(a)
-	then := "it is not started again by itself"
+	attrs := []any{"agent", a.Name(), "domain", a.Domain, "error", why, "attempt", n}
+	attrs = append(attrs, more...)
+	then := ": {error}; it is not started again by itself"
 	if !cfg.NoRestart {
 		restart = time.After(delay)
-		then = fmt.Sprintf("next start in %v", delay)
+		then = ": {error}; next start in {delay}"
+		attrs = append(attrs, "delay", delay)
 	}
 	if n > logThreshold {
-		cfg.Limiter.Printf(fmt.Sprint("failure ", a.Domain), "%s, %d failures in a row: %s; %s", what, n, why, then)
+		cfg.Limiter.Warn(fmt.Sprint("failure ", a.Domain), message+", {attempt} failures in a row"+then, attrs...)
 		return restart
 	}
-	text := fmt.Sprintf("%s: %s; %s", what, why, then)
+	message += then
 	if len(last.lines) > 0 {
-		text += "\n\t" + last.what + ":"
-		for _, s := range last.lines {
-			text += "\n\t| " + s
-		}
+		message += "\n\t" + last.what + ":{output}"
+		attrs = append(attrs, "output", quotedLines(last.lines))
 	}
-	cfg.Log.Error(text)
+	cfg.Log.Error(message, attrs...)
 	return restart
+}
+
+// quotedLines is lines that follow the text of a message.
+type quotedLines []string
+
+func (l quotedLines) String() string {
+	var b strings.Builder
+	for _, s := range l {
+		b.WriteString("\n\t| " + s)
+	}
+	return b.String()
 }
 
 // A failureEvent is the method of a lifecycle for one of its two failures.

@@ -11,12 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -68,7 +66,7 @@ type harness struct {
 	t       *testing.T
 	agent   *Agent
 	began   time.Time
-	logs    *observer.ObservedLogs
+	logs    *testutil.Log
 	timeout atomic.Int64 // a time.Duration
 
 	mu     sync.Mutex
@@ -84,9 +82,8 @@ func newHarness(t *testing.T, change func(*Config), open func(n int, f *fake) er
 	t.Helper()
 	h := &harness{t: t, began: time.Now()}
 	h.timeout.Store(int64(5 * time.Second))
-	core, logs := observer.New(zap.InfoLevel)
+	log, logs := testutil.NewLog()
 	h.logs = logs
-	log := zap.New(core)
 	cfg := Config{
 		HandshakeTimeout: func() time.Duration { return 3 * time.Second },
 		RequestTimeout:   func() time.Duration { return time.Duration(h.timeout.Load()) },

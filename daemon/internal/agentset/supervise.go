@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
@@ -144,7 +143,7 @@ func (a *Agent) superviseLoop() {
 		}
 		quiet := a.failures() > logThreshold
 		if requested == nil && !quiet {
-			cfg.Limiter.Log(zap.InfoLevel, "restart", "Auto-restarting agents.") // C pmcd starts agents no more often
+			cfg.Limiter.Log(slog.LevelInfo, "restart", "Auto-restarting agents.") // C pmcd starts agents no more often
 		}
 		c, err := a.connect()
 		restart = nil
@@ -154,7 +153,7 @@ func (a *Agent) superviseLoop() {
 			if e := (*transport.OpenError)(nil); errors.As(err, &e) {
 				last = stderrTail(e.StderrTail)
 			}
-			restart = a.failed(a.startFailed, fmt.Sprintf("cannot start %q agent (dom %d)", a.Name(), a.Domain), why, last)
+			restart = a.failed(a.startFailed, "cannot start {agent:q} agent (dom {domain})", why, last)
 		case err == nil && requested == nil:
 			cfg.Observer.AgentRestarted(a, quiet)
 		}
@@ -170,7 +169,11 @@ func (a *Agent) superviseLoop() {
 		requested = a.awaitFailure(c)
 		ended, last := a.reap(c, up)
 		if a.ctx.Err() == nil {
-			restart = a.failed(a.ended, fmt.Sprintf("agent %q (dom %d) is down", a.Name(), a.Domain), ended, last)
+			var attrs []any
+			if p := c.unanswered; p.Type != 0 {
+				attrs = append(attrs, "request", p.Type, "client", p.Client)
+			}
+			restart = a.failed(a.ended, "agent {agent:q} (dom {domain}) is down", ended, last, attrs...)
 		}
 	}
 }
@@ -213,7 +216,7 @@ func (a *Agent) connect() (*Conn, error) {
 	if c.Process != nil {
 		pid = c.Process.PID()
 	}
-	cfg.Debug.Printf(diag.DebugAgents, "pmcd: started PMDA %s (%d), pid=%d", a.Name(), a.Domain, pid)
+	cfg.Debug.Log(diag.DebugAgents, "pmcd: started PMDA {agent} ({domain}), pid={agent_pid}", "agent", a.Name(), "domain", a.Domain, "agent_pid", pid)
 	return c, nil
 }
 
@@ -250,7 +253,7 @@ func (a *Agent) awaitFailure(c *Conn) (requested chan<- struct{}) {
 			close(requested) // it is connected
 		case <-stableTimer.C:
 			if n := a.resetFailures(); n > logThreshold {
-				cfg.Log.Info(fmt.Sprintf("agent %q (dom %d) recovered after %d failures", a.Name(), a.Domain, n))
+				cfg.Log.Info("agent {agent:q} (dom {domain}) recovered after {attempt} failures", "agent", a.Name(), "domain", a.Domain, "attempt", n)
 			}
 		case <-ticks:
 			checkIdle()
@@ -264,7 +267,8 @@ func (a *Agent) awaitFailure(c *Conn) (requested chan<- struct{}) {
 				continue
 			}
 			if c.Process == nil && c.In < 0 {
-				cfg.Log.Warn(fmt.Sprintf("agent %q (dom %d) runs in pmcd's process and cannot be killed; requests fail until it replies", a.Name(), a.Domain))
+				cfg.Log.Warn("agent {agent:q} (dom {domain}) runs in pmcd's process and cannot be killed; requests fail until it replies",
+					"agent", a.Name(), "domain", a.Domain)
 				continue
 			}
 			c.Disconnect(fmt.Errorf("no answer for %v after its time", round(time.Since(since))))
@@ -292,16 +296,19 @@ func (a *Agent) onTransportState(s transport.State) {
 	cfg := &a.set.cfg
 	was := a.transportState(s)
 	cfg.Observer.AgentChanged(a)
-	text := fmt.Sprintf("agent %q (dom %d) is %v", a.Name(), a.Domain, s)
+	message := "agent {agent:q} (dom {domain}) is {state}"
+	attrs := []any{"agent", a.Name(), "domain", a.Domain, "state", s}
 	if c := a.Conn(); s == transport.Late && c != nil {
 		if w, ok := c.Transport.(transport.AbandonCounter); ok {
-			text += fmt.Sprintf(", calls abandoned so far: %d", w.Abandoned())
+			message += ", calls abandoned so far: {abandoned}"
+			attrs = append(attrs, "abandoned", w.Abandoned())
 		}
 		if p, ok := c.Pending(); ok {
-			text += fmt.Sprintf("; no answer to %v for client[%d] in %v", p.Type, p.Client, round(time.Since(p.Since)))
+			message += "; no answer to {request} for client[{client}] in {waited}"
+			attrs = append(attrs, "request", p.Type, "client", p.Client, "waited", round(time.Since(p.Since)))
 		}
 	}
-	cfg.Limiter.Log(zap.InfoLevel, fmt.Sprint("state ", a.Domain, s), "%s", text)
+	cfg.Limiter.Log(slog.LevelInfo, fmt.Sprint("state ", a.Domain, s), message, attrs...)
 	if s == transport.Ready {
 		cfg.Observer.AgentReady(a, was == transport.NotReady)
 	}
@@ -325,6 +332,6 @@ func (a *Agent) tracePDU(sent bool, b []byte) {
 		cfg.Trace.PDU(sent, fd, b)
 	}
 	if cfg.Debug.Shows(diag.DebugPDU | diag.DebugOps) {
-		cfg.Debug.PDU(sent, fmt.Sprintf("agent %q", a.Name()), b)
+		cfg.Debug.PDU(sent, b, "agent {agent:q}", "agent", a.Name(), "domain", a.Domain)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -12,11 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -95,7 +94,7 @@ func TestRestartIsTold(t *testing.T) {
 		told("a start that fails", statusProtocol|statusNotStarted)
 		h.pass(2 * time.Second)
 		told("restarted", 0, "ready without a connection", "connected", "restarted")
-		if n := h.logs.FilterMessage("Auto-restarting agents.").Len(); n != 1 {
+		if n := h.logs.Exactly("Auto-restarting agents."); n != 1 {
 			t.Errorf("%d lines about restarts, want one for a minute", n)
 		}
 		h.last.opt.OnState(transport.Late)
@@ -258,12 +257,11 @@ func TestStopAgentAtRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {
 			h := newHarness(t, func(c *Config) {
-				c.Log = c.Log.WithOptions(zap.Hooks(func(e zapcore.Entry) error {
-					if e.Level == zap.ErrorLevel { // the failure: its restart is due before it is logged
+				c.Log = testutil.OnLog(c.Log, func(e testutil.Entry) {
+					if e.Level == slog.LevelError { // the failure: its restart is due before it is logged
 						time.Sleep(2 * minBackoff)
 					}
-					return nil
-				}))
+				})
 			}, func(int, *fake) error { return errNoStart })
 			go h.start()
 			h.pass(minBackoff / 2)
@@ -298,7 +296,7 @@ func TestStopAgentWhileStarting(t *testing.T) {
 			t.Errorf("the next one took %v, want 3s", took)
 		}
 		next.stop(errUnconfigured)
-		if n := h.logs.FilterMessageSnippet("cannot start").Len(); n != 1 {
+		if n := len(h.logs.With("cannot start")); n != 1 {
 			t.Errorf("%d failures in the log, want that of the second", n)
 		}
 	})
@@ -442,7 +440,7 @@ func TestStderrTail(t *testing.T) {
 			t.Errorf("status %+v", st)
 		}
 		text := fmt.Sprintf("cannot start \"t\" agent (dom 240): %v; next start in 1s\n\tend of its stderr:\n\t| %s\n\t| %s", errNoStart, want[0], want[1])
-		if h.logs.FilterMessage(text).Len() != 1 {
+		if h.logs.Exactly(text) != 1 {
 			t.Errorf("log: %+v\nwant %q", h.logs.All(), text)
 		}
 	})
@@ -472,8 +470,8 @@ func TestCrashLoopInTheLog(t *testing.T) {
 		})
 		h.start()
 		h.pass(90 * time.Minute)
-		lines := h.logs.FilterMessageSnippet("failures in a row")
-		if n := lines.Len(); n < 80 || n > 91 {
+		lines := h.logs.With("failures in a row")
+		if n := len(lines); n < 80 || n > 91 {
 			t.Errorf("%d lines in 90 minutes, want one a minute", n)
 		}
 		notQuiet := 0
@@ -485,11 +483,11 @@ func TestCrashLoopInTheLog(t *testing.T) {
 		if notQuiet != logThreshold {
 			t.Errorf("%d restarts that were not quiet, want %d", notQuiet, logThreshold)
 		}
-		if all := h.logs.Len(); all > lines.Len()+20 {
-			t.Errorf("%d entries in the log, %d of them about the loop", all, lines.Len())
+		if all := h.logs.Len(); all > len(lines)+20 {
+			t.Errorf("%d entries in the log, %d of them about the loop", all, len(lines))
 		}
 		for _, want := range []string{"death 1", "death 2", "Cleanup \"t\" agent (dom 240): protocol failure for fd=7", "(3 more like it in ", "next start in 1m0s"} {
-			if h.logs.FilterMessageSnippet(want).Len() == 0 {
+			if len(h.logs.With(want)) == 0 {
 				t.Errorf("%q is not in the log", want)
 			}
 		}
@@ -497,7 +495,7 @@ func TestCrashLoopInTheLog(t *testing.T) {
 			t.Errorf("status %+v", st)
 		}
 		h.pass(20 * time.Minute)
-		if h.logs.FilterMessageSnippet("recovered after 99 failures").Len() != 1 {
+		if len(h.logs.With("recovered after 99 failures")) != 1 {
 			t.Error("the log does not say that it recovered")
 		}
 		if st := h.agent.Status(); st.State != Ready || st.Failures != 0 || !strings.Contains(st.LastError, "death 99") {

@@ -1,6 +1,9 @@
 package agentset
 
-import "github.com/gopcp/pmcd/daemon/internal/diag"
+import (
+	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/daemon/internal/diag"
+)
 
 // LogTable logs the table of those agents of list that are connected.
 func (s *Set) LogTable(list []*Agent) {
@@ -17,5 +20,5 @@ func (s *Set) LogTable(list []*Agent) {
 		}
 		rows = append(rows, row)
 	}
-	s.cfg.Log.Named("plain").Info(diag.AgentTable(rows))
+	s.cfg.Log.With(logtext.Bare()).Info(diag.AgentTable(rows))
 }

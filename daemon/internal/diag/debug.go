@@ -1,11 +1,9 @@
 package diag
 
 import (
-	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -52,13 +50,13 @@ func DebugOptions(names string) (options DebugOption) {
 // A Debug is the debug options that are on. Its methods may be called by
 // several goroutines at a time.
 type Debug struct {
-	log   *zap.Logger
+	log   *slog.Logger
 	names atomic.Pointer[string]
 	on    atomic.Uint32
 }
 
 // NewDebug returns a Debug that logs to log. The options with these names are on.
-func NewDebug(names string, log *zap.Logger) *Debug {
+func NewDebug(names string, log *slog.Logger) *Debug {
 	g := &Debug{log: log}
 	g.Set(names)
 	return g
@@ -76,24 +74,27 @@ func (g *Debug) Names() string { return *g.names.Load() }
 // Shows reports whether one of some options is on.
 func (g *Debug) Shows(some DebugOption) bool { return DebugOption(g.on.Load())&some != 0 }
 
-// Printf logs a message if one of some options is on.
-func (g *Debug) Printf(some DebugOption, format string, args ...any) {
+// Log logs a message if one of some options is on. Message and attrs are as for a
+// [slog.Logger].
+func (g *Debug) Log(some DebugOption, message string, attrs ...any) {
 	if g.Shows(some) {
-		g.log.Info(fmt.Sprintf(format, args...))
+		g.log.Info(message, attrs...)
 	}
 }
 
 // PDU logs a PDU that was received from peer, or is about to be sent to it: all
-// of it with the option pdu, one line without.
-func (g *Debug) PDU(sent bool, peer string, b []byte) {
+// of it with the option pdu, one line without. Peer names attrs.
+func (g *Debug) PDU(sent bool, b []byte, peer string, attrs ...any) {
 	way := "from"
 	if sent {
 		way = "to"
 	}
 	if g.Shows(DebugPDU) {
-		g.log.Info(strings.TrimSuffix(string(pdu.AppendDump(fmt.Appendf(nil, "%s %s: ", way, peer), b)), "\n"))
+		attrs = append(attrs, "dump", strings.TrimSuffix(string(pdu.AppendDump(nil, b)), "\n"))
+		g.log.Info(way+" "+peer+": {dump}", attrs...)
 		return
 	}
 	n, t, _ := pdu.Header(b)
-	g.log.Info(fmt.Sprintf("%s %s: %v len=%d", way, peer, t, n))
+	attrs = append(attrs, "type", t, "length", n)
+	g.log.Info(way+" "+peer+": {type} len={length}", attrs...)
 }

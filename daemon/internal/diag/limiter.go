@@ -1,19 +1,18 @@
 package diag
 
 import (
-	"fmt"
+	"context"
+	"log/slog"
+	"slices"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // A LogLimiter keeps what clients and agents can cause again and again to one
 // line a minute. It logs the first line with a key at once. How many lines with
 // that key followed is said with the next one, or when the minute is over.
 type LogLimiter struct {
-	log *zap.Logger
+	log *slog.Logger
 
 	mu    sync.Mutex // guards the following, as any goroutine may log
 	lines map[string]*limitedLine
@@ -21,9 +20,10 @@ type LogLimiter struct {
 
 // A limitedLine is a line of the log, and how many with the same key followed.
 type limitedLine struct {
-	level      zapcore.Level
+	level      slog.Level
 	since      time.Time
-	text       string
+	message    string // as for slog; "" for what is not a line
+	attrs      []any
 	suppressed int // lines that were not logged
 }
 
@@ -36,29 +36,33 @@ const LimitInterval = time.Minute
 const maxKeys = 1000
 
 // NewLogLimiter returns a LogLimiter that logs to log.
-func NewLogLimiter(log *zap.Logger) *LogLimiter {
+func NewLogLimiter(log *slog.Logger) *LogLimiter {
 	return &LogLimiter{log: log, lines: make(map[string]*limitedLine)}
 }
 
-// Printf logs a warning, unless a line with the same key was logged in the last
-// minute.
-func (l *LogLimiter) Printf(key, format string, args ...any) {
-	l.Log(zapcore.WarnLevel, key, format, args...)
+// Warn logs a warning, unless a line with the same key was logged in the last
+// minute. Message and attrs are as for a [slog.Logger]; values must not change.
+func (l *LogLimiter) Warn(key, message string, attrs ...any) {
+	l.Log(slog.LevelWarn, key, message, attrs...)
 }
 
-// Log is Printf for a line of any level.
-func (l *LogLimiter) Log(level zapcore.Level, key, format string, args ...any) {
-	if e := l.add(level, key, format, args...); e != nil {
-		l.log.Log(level, e.text)
+// Log is Warn for a line of any level.
+func (l *LogLimiter) Log(level slog.Level, key, message string, attrs ...any) {
+	if e := l.add(level, key, message, attrs); e != nil {
+		l.write(e)
 	}
+}
+
+func (l *LogLimiter) write(e *limitedLine) {
+	l.log.Log(context.Background(), e.level, e.message, e.attrs...)
 }
 
 // Allow reports whether something that is not a line may be logged. What was left
 // out is not counted.
-func (l *LogLimiter) Allow(key string) bool { return l.add(zapcore.InvalidLevel, key, "") != nil }
+func (l *LogLimiter) Allow(key string) bool { return l.add(slog.LevelInfo, key, "", nil) != nil }
 
 // add returns the line to log, or nil if there was one in the last minute.
-func (l *LogLimiter) add(level zapcore.Level, key, format string, args ...any) *limitedLine {
+func (l *LogLimiter) add(level slog.Level, key, message string, attrs []any) *limitedLine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lines[key] == nil && len(l.lines) >= maxKeys {
@@ -69,17 +73,19 @@ func (l *LogLimiter) add(level zapcore.Level, key, format string, args ...any) *
 		was.suppressed++
 		return nil
 	}
-	e := &limitedLine{level: level, since: now, text: fmt.Sprintf(format, args...)}
+	e := &limitedLine{level: level, since: now, message: message, attrs: attrs}
 	l.lines[key] = e
 	if was != nil && was.suppressed > 0 {
-		return &limitedLine{text: e.text + was.rest(now)}
+		return was.counted(e, now)
 	}
 	return e
 }
 
-// rest is what the log says of lines that were not logged.
-func (e *limitedLine) rest(now time.Time) string {
-	return fmt.Sprintf(" (%d more like it in %v)", e.suppressed, now.Sub(e.since).Round(time.Second))
+// counted returns line with how many lines like e were not logged since e was.
+func (e *limitedLine) counted(line *limitedLine, now time.Time) *limitedLine {
+	attrs := slices.Clip(line.attrs)
+	attrs = append(attrs, "suppressed", e.suppressed, "interval", now.Sub(e.since).Round(time.Second))
+	return &limitedLine{level: line.level, message: line.message + " ({suppressed} more like it in {interval})", attrs: attrs}
 }
 
 // Suppressed returns how many lines with a key were not logged since the last
@@ -97,21 +103,21 @@ func (l *LogLimiter) Suppressed(key string) int {
 // all is set, so far.
 func (l *LogLimiter) Flush(all bool) {
 	for _, e := range l.due(time.Now(), all) {
-		l.log.Log(e.level, e.text)
+		l.write(e)
 	}
 }
 
 // due returns the lines that Flush logs. Each begins another minute.
-func (l *LogLimiter) due(now time.Time, all bool) (lines []limitedLine) {
+func (l *LogLimiter) due(now time.Time, all bool) (lines []*limitedLine) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, e := range l.lines {
 		switch {
 		case !all && now.Sub(e.since) < LimitInterval:
-		case e.suppressed == 0, e.level == zapcore.InvalidLevel:
+		case e.suppressed == 0, e.message == "":
 			delete(l.lines, key)
 		default:
-			lines = append(lines, limitedLine{level: e.level, text: e.text + e.rest(now)})
+			lines = append(lines, e.counted(e, now))
 			e.since, e.suppressed = now, 0
 		}
 	}

@@ -2,23 +2,22 @@ package diag
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 )
 
 // The first line of a kind is logged at once, and once a minute how many came
 // after it; nothing is lost at the end.
 func TestLogLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zap.InfoLevel)
-		l := NewLogLimiter(zap.New(core))
+		log, logs := testutil.NewLog()
+		l := NewLogLimiter(log)
 		logged := func(want ...string) {
 			t.Helper()
 			var got []string
@@ -35,40 +34,40 @@ func TestLogLimiter(t *testing.T) {
 			l.Flush(false)
 		}
 		for i := range 5 {
-			l.Printf("a", "a %d", i)
+			l.Warn("a", "a {i}", "i", i)
 		}
-		l.Log(zapcore.ErrorLevel, "b", "b")
-		logged("error b", "warn a 0")
+		l.Log(slog.LevelError, "b", "b")
+		logged("ERROR b", "WARN a 0")
 		l.Flush(false)
 		logged()
 		minute()
-		logged("warn a 0 (4 more like it in 1m0s)")
-		l.Printf("a", "a again") // still in a minute that has begun
-		l.Printf("b", "b again")
-		logged("warn b again")
+		logged("WARN a 0 (4 more like it in 1m0s)")
+		l.Warn("a", "a again") // still in a minute that has begun
+		l.Warn("b", "b again")
+		logged("WARN b again")
 		minute()
-		logged("warn a 0 (1 more like it in 1m0s)")
+		logged("WARN a 0 (1 more like it in 1m0s)")
 		minute() // nothing of a in this one
 		logged()
-		l.Printf("a", "a anew")
-		l.Printf("a", "a anew")
-		logged("warn a anew")
+		l.Warn("a", "a anew")
+		l.Warn("a", "a anew")
+		logged("WARN a anew")
 		time.Sleep(LimitInterval + time.Second)
-		l.Printf("a", "a later") // before the flush
-		logged("warn a later (1 more like it in 1m1s)")
-		l.Printf("a", "a later")
+		l.Warn("a", "a later") // before the flush
+		logged("WARN a later (1 more like it in 1m1s)")
+		l.Warn("a", "a later")
 		l.Flush(true)
-		logged("warn a later (1 more like it in 0s)")
+		logged("WARN a later (1 more like it in 0s)")
 	})
 }
 
 // What others choose is part of keys: memory does not follow how many there
 // are, and neither does the log.
 func TestLogLimiterIsBounded(t *testing.T) {
-	core, logs := observer.New(zap.InfoLevel)
-	l := NewLogLimiter(zap.New(core))
+	log, logs := testutil.NewLog()
+	l := NewLogLimiter(log)
 	for i := range 5 * maxKeys {
-		l.Printf(fmt.Sprint(i), "host %d", i)
+		l.Warn(fmt.Sprint(i), "host {i}", "i", i)
 	}
 	if n := len(l.lines); n > maxKeys+1 {
 		t.Errorf("%d keys", n)

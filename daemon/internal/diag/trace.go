@@ -11,12 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
@@ -33,7 +32,7 @@ const (
 // log (pmcd(1), DIAGNOSTICS). Its methods may be called by several goroutines
 // at a time.
 type Trace struct {
-	log  *zap.Logger
+	log  *slog.Logger
 	mask atomic.Int32
 
 	mu     sync.Mutex // guards the following, which any goroutine may add to
@@ -50,7 +49,7 @@ type event struct {
 const traceSize = 20
 
 // NewTrace returns a Trace that logs to log.
-func NewTrace(mask int, log *zap.Logger) *Trace {
+func NewTrace(mask int, log *slog.Logger) *Trace {
 	t := &Trace{log: log, size: traceSize}
 	t.SetMask(mask)
 	return t

@@ -9,10 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -20,8 +18,8 @@ import (
 // and empties it.
 func TestTraceRing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zap.InfoLevel)
-		tr := NewTrace(TraceConns, zap.New(core))
+		log, logs := testutil.NewLog()
+		tr := NewTrace(TraceConns, log)
 		logged := func(what, want string) {
 			t.Helper()
 			var got string
@@ -90,8 +88,8 @@ func TestTraceEvents(t *testing.T) {
 	pm := []pdu.PMID{pdu.NewPMID(240, 0, 1), pdu.NewPMID(240, 0, 2)}
 	one := pdu.NewPMID(29, 1, 2)
 	event := func(f func(*Trace)) string {
-		core, logs := observer.New(zap.InfoLevel)
-		f(NewTrace(TraceConns|TracePDUs|TraceUnbuffered, zap.New(core)))
+		log, logs := testutil.NewLog()
+		f(NewTrace(TraceConns|TracePDUs|TraceUnbuffered, log))
 		if logs.Len() == 0 {
 			return ""
 		}

@@ -16,7 +16,7 @@ func (r *Reloader) warnChanged(agents []*agentset.Agent) {
 	for _, a := range agents {
 		if c := a.Conn(); c != nil && c.Changed != nil {
 			if err := c.Changed(); err != nil {
-				r.cfg.Log.Warn(err.Error())
+				r.cfg.Log.Warn("{error}", "error", err, "agent", a.Name(), "domain", a.Domain)
 			}
 		}
 	}

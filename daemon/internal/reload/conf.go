@@ -48,19 +48,21 @@ func (r *Reloader) confOptions() pmcdconf.Options {
 // not.
 func (r *Reloader) describeRead(read confRead) {
 	path := r.cfg.ConfigFile
-	r.cfg.Debug.Printf(diag.DebugAgents, "%s: configFileTime=%v accessFileTime=%v", path, read.seen.conf, read.seen.access)
+	r.cfg.Debug.Log(diag.DebugAgents, "{path}: configFileTime={conf_time} accessFileTime={access_time}", "path", path,
+		"conf_time", read.seen.conf, "access_time", read.seen.access)
 	if read.conf == nil {
 		return
 	}
 	for _, p := range read.conf.Problems {
-		r.plain.Warn(p.PCP())
+		r.plain.Warn("{error}", "error", p.PCP(), "path", p.Pos.File, "line", p.Pos.Line)
 	}
 	if r.cfg.Debug.Shows(diag.DebugConfig) {
 		for _, a := range read.conf.Agents {
-			r.cfg.Debug.Printf(diag.DebugConfig, "%v: agent %q (dom %d) %v", a.Pos, a.Name, a.Domain, a)
+			r.cfg.Debug.Log(diag.DebugConfig, "{position}: agent {agent:q} (dom {domain}) {spec}",
+				"position", a.Pos, "agent", a.Name, "domain", a.Domain, "spec", fmt.Sprint(a))
 		}
 	}
-	r.cfg.Debug.Printf(diag.DebugRules, "%s:\n%v", path, read.conf.Access)
+	r.cfg.Debug.Log(diag.DebugRules, "{path}:\n{rules}", "path", path, "rules", read.conf.Access)
 }
 
 // reloadConf takes a new configuration if there is one, and starts agents that
@@ -75,7 +77,7 @@ func (r *Reloader) reloadConf(ctx context.Context) error {
 			return err
 		}
 		if got.seen.conf.err != "" {
-			r.plain.Error("ParseRestartAgents: " + got.seen.conf.err)
+			r.plain.Error("ParseRestartAgents: {error}", "error", got.seen.conf.err)
 			r.plain.Info("Configuration left unchanged")
 			return errors.New(got.seen.conf.err)
 		}
@@ -97,7 +99,7 @@ func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 		r.restartDead(ctx)
 		return nil
 	case got.seen == r.conf.version:
-		r.plain.Info(fmt.Sprintf("Configuration file '%s' unchanged", path))
+		r.plain.Info("Configuration file '{path}' unchanged", "path", path)
 		r.restartDead(ctx)
 		return nil
 	}
@@ -112,12 +114,12 @@ func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 	switch {
 	case got.err != nil:
 		err = fmt.Errorf("Configuration file '%s' has errors", path)
-		r.plain.Error(err.Error())
-		r.cfg.Log.Error(got.err.Error())
+		r.plain.Error("{error}", "error", err, "path", path)
+		r.cfg.Log.Error("{error}", "error", got.err, "path", path)
 		err = fmt.Errorf("%w: %w", err, got.err)
 	case len(got.conf.Agents) == 0:
 		err = fmt.Errorf("Configuration file '%s' has no valid agents", path)
-		r.plain.Error(err.Error())
+		r.plain.Error("{error}", "error", err, "path", path)
 	default:
 		r.conf.version, r.conf.rejected = got.seen, confVersion{}
 		r.reconcile(ctx, got.conf)

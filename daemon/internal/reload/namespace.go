@@ -104,12 +104,12 @@ func (r *Reloader) TakeNames(ctx context.Context) error {
 		return nil
 	}
 	for _, w := range r.names.first.warnings {
-		r.cfg.Log.Warn(w.Error())
+		r.cfg.Log.Warn("{error}", "error", w)
 	}
 	if err := r.Named(); err != nil {
 		return err
 	}
-	r.cfg.Debug.Printf(diag.DebugPMNS, "PMNS %q has %d names", r.cfg.Namespace, r.names.first.tree.Len())
+	r.cfg.Debug.Log(diag.DebugPMNS, "PMNS {path:q} has {names} names", "path", r.cfg.Namespace, "names", r.names.first.tree.Len())
 	r.names.version = r.names.first.seen
 	r.cfg.Routes.Store(r.cfg.Routes.Load().WithTree(r.names.first.tree))
 	r.names.first = namesRead{} // a reload replaces the tree
@@ -131,23 +131,23 @@ func (r *Reloader) ReloadNames(ctx context.Context) error {
 		return err
 	}
 	if got.tree == nil && got.err == nil {
-		r.cfg.Log.Info(fmt.Sprintf("PMNS file %q is unchanged", ns))
+		r.cfg.Log.Info("PMNS file {path:q} is unchanged", "path", ns)
 		return nil
 	}
-	r.cfg.Log.Info(fmt.Sprintf("Reloading PMNS %q", ns))
+	r.cfg.Log.Info("Reloading PMNS {path:q}", "path", ns)
 	for _, w := range got.warnings {
-		r.cfg.Log.Warn(w.Error())
+		r.cfg.Log.Warn("{error}", "error", w)
 	}
 	if got.err != nil {
 		var list pmnsload.ErrorList
 		if errors.As(got.err, &list) {
-			r.plain.Error(list.Detail())
+			r.plain.Error("{error}", "error", list.Detail())
 		}
 		err := fmt.Errorf("%w; the names that were loaded before stay in use", ns.failure(got.err))
-		r.cfg.Log.Error(err.Error())
+		r.cfg.Log.Error("{error}", "error", err)
 		return err
 	}
-	r.cfg.Debug.Printf(diag.DebugPMNS, "PMNS %q has %d names", ns, got.tree.Len())
+	r.cfg.Debug.Log(diag.DebugPMNS, "PMNS {path:q} has {names} names", "path", ns, "names", got.tree.Len())
 	r.names.version = got.seen // only now: as long as the file is not in use, each reload says so
 	r.cfg.Routes.Store(r.cfg.Routes.Load().WithTree(got.tree))
 	return nil

@@ -10,11 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"go.uber.org/zap"
-
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
@@ -50,7 +50,7 @@ type Config struct {
 	AgentsChanged func() // there may be more agents than before, or less
 	AgentsStarted func() // the agents of a reload are started or have failed
 
-	Log     *zap.Logger // entries named "plain" are lines without time and level
+	Log     *slog.Logger // lines without time and level have the attribute logtext.Bare
 	Limiter *diag.LogLimiter
 	Debug   *diag.Debug
 }
@@ -61,7 +61,7 @@ type Config struct {
 // time, and Watch by one goroutine. Any goroutine may call the other methods.
 type Reloader struct {
 	cfg   Config
-	plain *zap.Logger
+	plain *slog.Logger
 	conf  confState
 	names nameState
 	// watchedBefore is what was there when files were looked at for changes.
@@ -85,7 +85,7 @@ type Status struct {
 func New(cfg Config) *Reloader {
 	return &Reloader{
 		cfg:          cfg,
-		plain:        cfg.Log.Named("plain"),
+		plain:        cfg.Log.With(logtext.Bare()),
 		requests:     make(chan struct{}, 1),
 		nameRequests: make(chan struct{}, 1),
 	}
@@ -179,7 +179,7 @@ func (r *Reloader) Reload(ctx context.Context) {
 		r.cfg.Reloading()
 	}
 	requested := r.hangups.Load()
-	r.cfg.Log.Info(fmt.Sprintf("\n\npmcd RESTARTED at %s\n\n", time.Now().Format(time.ANSIC)))
+	r.cfg.Log.Info("\n\npmcd RESTARTED at {date}\n\n", "date", time.Now().Format(time.ANSIC))
 	r.cfg.Clients.LogClients("Current PMCD clients ...")
 	r.cfg.Clients.ResetViolations()
 	if changed, err := await(ctx, r.cfg.Clients.RefreshLabels); err == nil && changed {

@@ -32,7 +32,7 @@ func (r *Reloader) Watch(ctx context.Context) {
 		w, err := list.watch()
 		now := list.versions()
 		if changed := differences(r.watchedBefore, now); len(changed) > 0 {
-			r.cfg.Log.Info("changed: " + strings.Join(changed, ", "))
+			r.cfg.Log.Info("changed: {path}", "path", strings.Join(changed, ", "))
 			r.requestReload()
 		}
 		r.watchedBefore = now
@@ -40,7 +40,7 @@ func (r *Reloader) Watch(ctx context.Context) {
 			quiet(ctx, w.Events, w.Errors)
 			w.Close()
 		} else {
-			r.cfg.Limiter.Printf("watch", "cannot watch the configuration, and look at it every %v: %v", watchAgain, err)
+			r.cfg.Limiter.Warn("watch", "cannot watch the configuration, and look at it every {delay}: {error}", "delay", watchAgain, "error", err)
 			again := time.NewTimer(watchAgain)
 			select {
 			case <-again.C:

@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -118,7 +117,8 @@ func (s *session) admit() pdu.Errno {
 func (s *session) checkAccount() []pdu.Errno {
 	if err := s.rights.grant.Login(s.id.peer); err != nil {
 		if errors.As(err, new(*access.AccountError)) {
-			s.srv.cfg.Limiter.Printf("account", "cannot check the account of client[%d] %s: %v", s.id.num, s.id.addr, err)
+			s.srv.cfg.Limiter.Warn("account", "cannot check the account of client[{client}] {address}: {error}",
+				"client", s.id.num, "address", s.id.addr, "error", err)
 		}
 		return []pdu.Errno{errnoOf(err)}
 	}
@@ -162,7 +162,8 @@ func (s *session) logViolation(code pdu.Errno) {
 	case full:
 		s.srv.cfg.Log.Warn("access violations from other hosts are not logged until the configuration is read again")
 	case isNew:
-		s.srv.plain.Warn("access violation from host " + s.id.addr)
-		s.srv.plain.Warn(fmt.Sprintf("endclient client[%d]: (fd %d) %v (%d)", s.id.num, s.conn.FD(), code, int32(code)))
+		s.srv.plain.Warn("access violation from host {address}", "client", s.id.num, "address", s.id.addr)
+		s.srv.plain.Warn("endclient client[{client}]: (fd {fd}) {error} ({code})",
+			"client", s.id.num, "address", s.id.addr, "fd", s.conn.FD(), "error", code, "code", int32(code))
 	}
 }

@@ -78,7 +78,7 @@ func (s *session) broadcastAttrs() {
 		return
 	}
 	for _, a := range attrs {
-		s.srv.cfg.Debug.Printf(diag.DebugAttr, "client[%d] attribute %v=%q for agents", s.id.num, a.Code, a.Value)
+		s.srv.cfg.Debug.Log(diag.DebugAttr, "client[{client}] attribute {attribute}={value:q} for agents", "client", s.id.num, "attribute", a.Code, "value", a.Value)
 	}
 	for _, a := range s.srv.cfg.Routes().Agents() {
 		if c := a.Conn(); c != nil {

@@ -118,11 +118,13 @@ func (r nameRequest) dropStrays(root pmnsload.DynamicRoot, names *pdu.PMNSNames)
 	n := len(names.Names)
 	names.Names = slices.DeleteFunc(names.Names, func(name string) bool { return !atOrBelow(root.Name, name) })
 	if n -= len(names.Names); n > 0 {
-		from := fmt.Sprintf("the agent of domain %d", root.Domain)
+		from := "the agent of domain {domain}"
+		attrs := []any{"domain", root.Domain, "names", n, "root", root.Name}
 		if a := r.routes.Agent(root.Domain); a != nil {
-			from = fmt.Sprintf("agent %q (dom %d)", a.Name(), a.Domain)
+			from = "agent {agent:q} (dom {domain})"
+			attrs = append(attrs, "agent", a.Name())
 		}
-		r.srv.cfg.Limiter.Printf(fmt.Sprint("stray names ", root.Domain), "PMNS: %s gave %d names that are not below %q; they are left out", from, n, root.Name)
+		r.srv.cfg.Limiter.Warn(fmt.Sprint("stray names ", root.Domain), "PMNS: "+from+" gave {names} names that are not below {root:q}; they are left out", attrs...)
 	}
 }
 
@@ -170,9 +172,11 @@ func (r nameRequest) noteNames(root pmnsload.DynamicRoot, err error, asked bool)
 		return
 	}
 	a := r.routes.Agent(root.Domain)
-	name := fmt.Sprintf("domain %d", root.Domain)
+	name := "domain {domain}"
+	attrs := []any{"domain", root.Domain, "root", root.Name}
 	if a != nil {
-		name = fmt.Sprintf("agent %q (dom %d)", a.Name(), a.Domain)
+		name = "agent {agent:q} (dom {domain})"
+		attrs = append(attrs, "agent", a.Name())
 	}
 	key := subtree{domain: root.Domain}
 	var kind gapKind
@@ -195,6 +199,7 @@ func (r nameRequest) noteNames(root pmnsload.DynamicRoot, err error, asked bool)
 		key.root = root.Name
 	}
 	if t.miss(r.session, key, kind) {
-		r.srv.cfg.Limiter.Printf(fmt.Sprint("names ", root.Domain, kind), "PMNS: names below %q are missing: %s %s; clients are told when they are back", root.Name, name, why)
+		attrs = append(attrs, "error", why)
+		r.srv.cfg.Limiter.Warn(fmt.Sprint("names ", root.Domain, kind), "PMNS: names below {root:q} are missing: "+name+" {error}; clients are told when they are back", attrs...)
 	}
 }

@@ -3,10 +3,9 @@ package session
 import (
 	"encoding/binary"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
@@ -41,7 +40,8 @@ func (r fetchRequest) fetch(b []byte) error {
 	}
 	profile := r.contexts.get(m.Context)
 	if profile == nil {
-		r.srv.cfg.Limiter.Log(zap.ErrorLevel, "no profile", "DoFetch: no profile for ctxnum=%d; client[%d] %s", m.Context, r.id.num, r.id.addr)
+		r.srv.cfg.Limiter.Log(slog.LevelError, "no profile", "DoFetch: no profile for ctxnum={context}; client[{client}] {address}",
+			"context", m.Context, "client", r.id.num, "address", r.id.addr)
 		return r.fail(pdu.ErrnoNoProfile)
 	}
 	r.contexts.current = m.Context
@@ -142,7 +142,8 @@ func (r fetchRequest) checked(a *agentset.Agent, c *agentset.Conn, b []byte, err
 	if flags := pdu.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
 		if flags&^allowed != 0 {
-			r.srv.cfg.Limiter.Printf("flags "+a.Name(), "agent %q (dom %d): state change bits %#x are not an agent's", a.Name(), a.Domain, flags&^allowed)
+			r.srv.cfg.Limiter.Warn("flags "+a.Name(), "agent {agent:q} (dom {domain}): state change bits {bits} are not an agent's",
+				"agent", a.Name(), "domain", a.Domain, "bits", fmt.Sprintf("%#x", flags&^allowed))
 		}
 		r.srv.Notify(flags & allowed)
 	}

@@ -2,10 +2,9 @@ package session
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
@@ -22,7 +21,7 @@ import (
 // with that and the names in tree.
 func startAgent(t *testing.T, domain int, a agents.Agent, tree *pmnsload.Tree) *routes.Table {
 	t.Helper()
-	log := zap.NewNop()
+	log := slog.New(slog.DiscardHandler)
 	set := agentset.New(agentset.Config{
 		Open: func(context.Context, *pmcdconf.Agent, wire.Options) (*transport.Conn, error) {
 			return &transport.Conn{Transport: transport.Local(a), In: -1, Out: -1}, nil

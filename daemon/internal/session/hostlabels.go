@@ -99,7 +99,7 @@ func (h *hostLabels) machineID() (name, id string) {
 
 // warn logs what is wrong with a label file, which is then left out.
 func (h *hostLabels) warn(err error) {
-	h.limiter.Printf("labels "+err.Error(), "labels: %v", err)
+	h.limiter.Warn("labels "+err.Error(), "labels: {error}", "error", err)
 }
 
 // A LabelSource says where the context labels are that are not pmcd's own.
@@ -158,7 +158,7 @@ func (h *hostLabels) refresh() (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	changed = h.loaded && h.json != text.String()
-	h.debug.Printf(diag.DebugLabels, "context labels of the files, changed: %v: %s", changed, text.String())
+	h.debug.Log(diag.DebugLabels, "context labels of the files, changed: {changed}: {labels}", "changed", changed, "labels", text.String())
 	h.labels, h.json, h.err, h.loaded = labels, text.String(), err, true
 	return changed
 }

@@ -5,18 +5,16 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // Labels that no file was read for are looked at, too.
 func TestBadLabelSet(t *testing.T) {
-	core, logs := observer.New(zap.InfoLevel)
-	labels := hostLabels{limiter: diag.NewLogLimiter(zap.New(core))}
+	log, logs := testutil.NewLog()
+	labels := hostLabels{limiter: diag.NewLogLimiter(log)}
 	set, err := labels.set([]hostLabel{
 		{pdu.NamedLabel{Name: "a", Value: "1"}, ""},
 		{pdu.NamedLabel{Name: "b c", Value: "1"}, ""},
@@ -26,7 +24,7 @@ func TestBadLabelSet(t *testing.T) {
 		t.Errorf("got %s, %v", set.JSON, err)
 	}
 	for _, want := range []string{`pmcd: label name "b c"`, "file: value of label d"} {
-		if logs.FilterMessageSnippet(want).Len() == 0 {
+		if len(logs.With(want)) == 0 {
 			t.Errorf("the log has no %q", want)
 		}
 	}

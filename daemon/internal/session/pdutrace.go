@@ -26,7 +26,7 @@ func (s *session) traceClientPDU(sent bool, b []byte) {
 		b = b[len(one):]
 		cfg.Trace.PDU(sent, s.conn.FD(), one)
 		if show {
-			cfg.Debug.PDU(sent, fmt.Sprintf("client[%d]", s.id.num), one)
+			cfg.Debug.PDU(sent, one, "client[{client}]", "client", s.id.num, "address", s.id.addr)
 		}
 	}
 }
@@ -38,7 +38,8 @@ func (s *session) debugAuth() {
 		if s.id.peer.HasUser {
 			user = fmt.Sprintf("%d, group %d", s.id.peer.UID, s.id.peer.GID)
 		}
-		s.srv.cfg.Debug.Printf(diag.DebugAuth, "client[%d] %s is user %s; denied: %s", s.id.num, s.id.addr, user, deniedText(s))
+		s.srv.cfg.Debug.Log(diag.DebugAuth, "client[{client}] {address} is user {user}; denied: {denied}",
+			"client", s.id.num, "address", s.id.addr, "user", user, "denied", deniedText(s))
 	}
 }
 
@@ -49,7 +50,7 @@ func (s *session) debugAccess(refusal pdu.Errno) {
 		if refusal < 0 {
 			text = "refused"
 		}
-		s.srv.cfg.Debug.Printf(diag.DebugAccess, "client[%d] %s: %s", s.id.num, s.id.addr, text)
+		s.srv.cfg.Debug.Log(diag.DebugAccess, "client[{client}] {address}: {rights}", "client", s.id.num, "address", s.id.addr, "rights", text)
 	}
 }
 

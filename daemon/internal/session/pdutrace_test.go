@@ -3,11 +3,9 @@ package session
 import (
 	"testing"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -22,8 +20,7 @@ func FuzzTraceClientPDU(f *testing.F) {
 		f.Add(append(b, b[:13]...))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		core, logs := observer.New(zap.InfoLevel)
-		log := zap.New(core)
+		log, logs := testutil.NewLog()
 		srv := &Server{cfg: Config{Trace: diag.NewTrace(diag.TracePDUs|diag.TraceUnbuffered, log), Debug: diag.NewDebug("pdu", log)}}
 		s := &session{conn: noConn{}, srv: srv}
 		s.traceClientPDU(true, b)

@@ -13,11 +13,11 @@ package session
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
@@ -50,8 +50,8 @@ type Config struct {
 	// ContainerHost returns what the host is called in a container.
 	ContainerHost func(ctx context.Context, container string) (string, error)
 
-	Counts  *pdu.Counts // of PDUs to and from clients
-	Log     *zap.Logger // entries named "plain" are lines without time and level
+	Counts  *pdu.Counts  // of PDUs to and from clients
+	Log     *slog.Logger // lines without time and level have the attribute logtext.Bare
 	Limiter *diag.LogLimiter
 	Trace   *diag.Trace
 	Debug   *diag.Debug
@@ -60,7 +60,7 @@ type Config struct {
 // A Server serves all clients. Any goroutine may call its methods.
 type Server struct {
 	cfg       Config
-	plain     *zap.Logger
+	plain     *slog.Logger
 	clients   registry
 	admission admission
 	labels    hostLabels
@@ -72,7 +72,7 @@ type Server struct {
 // New returns a Server without clients. It has no access rules yet, and has read no
 // label file: see ApplyRules and RefreshLabels.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, plain: cfg.Log.Named("plain")}
+	s := &Server{cfg: cfg, plain: cfg.Log.With(logtext.Bare())}
 	s.admission.counter, s.admission.certRequired = access.NewCounter(new(access.List)), cfg.CertRequired
 	s.labels = hostLabels{source: cfg.Labels, limiter: cfg.Limiter, debug: cfg.Debug}
 	s.hostname.get, s.hostname.every = cfg.Hostname, cmp.Or(cfg.HostnameEvery, DefaultHostnameEvery)
@@ -107,7 +107,7 @@ func (s *Server) IdleTurns() int { return s.turnPool.Idle() }
 // Notify tells all clients of state changes with their next fetch.
 func (s *Server) Notify(bits int32) {
 	if bits != 0 {
-		s.cfg.Debug.Printf(diag.DebugState, "state change for all clients: %s", diag.StateChanges(bits))
+		s.cfg.Debug.Log(diag.DebugState, "state change for all clients: {change}", "change", diag.StateChanges(bits))
 	}
 	s.clients.notify(bits)
 }
@@ -137,9 +137,9 @@ func (s *Server) CheckHostname(now time.Time) {
 	before, name, err := s.hostname.look(now)
 	switch {
 	case err != nil:
-		s.cfg.Limiter.Printf("gethostname", "cannot tell the name of this host: %v", err)
+		s.cfg.Limiter.Warn("gethostname", "cannot tell the name of this host: {error}", "error", err)
 	case before != "" && before != name:
-		s.cfg.Log.Info("hostname changed from " + before + " to " + name)
+		s.cfg.Log.Info("hostname changed from {before} to {host}", "before", before, "host", name)
 		s.Notify(pdu.StateHostname)
 	}
 }

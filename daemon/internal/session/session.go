@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
@@ -51,7 +50,7 @@ func newSession(srv *Server, c conn.Conn) *session {
 // accept returns the greeting, or nil for a client that is not admitted.
 func (s *session) accept() []byte {
 	refusal := s.admit()
-	s.srv.cfg.Debug.Printf(diag.DebugClients, "client[%d] %s has connected, seq=%d", s.id.num, s.id.addr, s.id.seq)
+	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has connected, seq={seq}", "client", s.id.num, "address", s.id.addr, "seq", s.id.seq)
 	s.debugAccess(refusal)
 	if s.srv.cfg.Trace.On(diag.TraceConns) {
 		s.srv.cfg.Trace.Event(diag.TraceConns, "New client: [%d] addr=%s, fd=%d, seq=%d", s.id.num, s.id.addr, s.conn.FD(), s.id.seq)
@@ -151,7 +150,7 @@ func (s *session) end() {
 		s.srv.cfg.Trace.Event(diag.TraceConns, "End client: [%d] fd=%d%s", s.id.num, s.conn.FD(), err)
 	}
 	s.rights.grant.Release()
-	s.srv.cfg.Debug.Printf(diag.DebugClients, "client[%d] %s has gone", s.id.num, s.id.addr)
+	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has gone", "client", s.id.num, "address", s.id.addr)
 	s.notifyGone()
 	s.srv.clients.remove(s)
 	s.conn.Close(s.lastBytes())
@@ -181,14 +180,16 @@ func (s *session) logEnd(err error) {
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return // clients may disconnect at any time
 	case errors.As(err, &bad):
-		s.srv.cfg.Limiter.Log(zap.ErrorLevel, "client header "+bad.err.Error(), "__pmGetPDU: fd=%d %v; client[%d] %s", s.conn.FD(), bad, s.id.num, s.id.addr)
+		s.srv.cfg.Limiter.Log(slog.LevelError, "client header "+bad.err.Error(), "__pmGetPDU: fd={fd} {error}; client[{client}] {address}",
+			"fd", s.conn.FD(), "error", bad, "client", s.id.num, "address", s.id.addr)
 	case errors.Is(err, conn.ErrRights):
-		s.srv.cfg.Limiter.Printf("client rights", "client[%d] %s (pid %d, uid %d) %v and is disconnected", s.id.num, s.id.addr, s.conn.Peer().PID, s.conn.Peer().UID, err)
+		s.srv.cfg.Limiter.Warn("client rights", "client[{client}] {address} (pid {client_pid}, uid {uid}) {error} and is disconnected",
+			"client", s.id.num, "address", s.id.addr, "client_pid", s.conn.Peer().PID, "uid", s.conn.Peer().UID, "error", err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		s.srv.cfg.Limiter.Printf("client timeout", "pduread: timeout (after %.3f sec) in the middle of a PDU on fd=%d; client[%d] %s",
-			s.srv.cfg.RequestTimeout().Seconds(), s.conn.FD(), s.id.num, s.id.addr)
+		s.srv.cfg.Limiter.Warn("client timeout", "pduread: timeout (after {timeout} sec) in the middle of a PDU on fd={fd}; client[{client}] {address}",
+			"timeout", fmt.Sprintf("%.3f", s.srv.cfg.RequestTimeout().Seconds()), "fd", s.conn.FD(), "client", s.id.num, "address", s.id.addr)
 	default:
-		s.srv.cfg.Limiter.Printf("client error", "client[%d] %s: %v", s.id.num, s.id.addr, err)
+		s.srv.cfg.Limiter.Warn("client error", "client[{client}] {address}: {error}", "client", s.id.num, "address", s.id.addr, "error", err)
 	}
 	s.fault = errnoOf(err)
 }

@@ -36,8 +36,8 @@ func TestFields(t *testing.T) {
 	placeholder := regexp.MustCompile(`\{([a-z_.]+)(:q)?\}`)
 	calls, used := 0, make(map[string]bool)
 	check := func(path string) {
-		// These have logs of their own, and the journal or JSON is not their business.
-		program := strings.Contains(path, "/agents/serve/") || strings.Contains(path, "/agents/wire/")
+		// Programs have logs of their own, without fields. Debug options are for people.
+		others := strings.Contains(path, "/agents/serve/") || strings.Contains(path, "/agents/wire/") || strings.HasSuffix(path, "/diag/debug.go")
 		set := token.NewFileSet()
 		file, err := parser.ParseFile(set, path, nil, 0)
 		if err != nil {
@@ -46,9 +46,10 @@ func TestFields(t *testing.T) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			var message string
 			var attrs []string
+			var debug bool
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				message, attrs = logCall(n)
+				message, attrs, debug = logCall(n)
 			case *ast.CompositeLit:
 				attrs = attrList(n)
 			}
@@ -60,7 +61,7 @@ func TestFields(t *testing.T) {
 			}
 			pos := set.Position(n.Pos())
 			for _, name := range attrs {
-				if used[name] = true; !documented[name] && !program {
+				if used[name] = true; !documented[name] && !others && !debug {
 					t.Errorf("%v: field %s is not in the table of docs/logging.md", pos, name)
 				}
 			}
@@ -95,34 +96,44 @@ func TestFields(t *testing.T) {
 }
 
 // logCall returns the message and the names of the attributes of a call that logs. The
-// message is "" if this is another call, or one whose arguments are not literals.
-func logCall(call *ast.CallExpr) (message string, attrs []string) {
+// message is "" if this is another call, or one whose arguments are not literals. Debug is true for
+// lines of debug options.
+func logCall(call *ast.CallExpr) (message string, attrs []string, debug bool) {
 	args := call.Args
-	var name string
+	skip := -1 // arguments before the message
 	switch f := call.Fun.(type) {
 	case *ast.SelectorExpr:
-		name = f.Sel.Name
+		var of string
+		switch x := f.X.(type) {
+		case *ast.Ident:
+			of = x.Name
+		case *ast.SelectorExpr:
+			of = x.Sel.Name
+		}
+		debug = strings.EqualFold(of, "debug")
+		switch name := f.Sel.Name; {
+		case strings.EqualFold(of, "limiter") && name == "Warn", debug && name == "Log":
+			skip = 1
+		case name == "Log", name == "PDU": // a context and a level, or a level and a key; a direction and a PDU
+			skip = 2
+		case name == "Info", name == "Warn", name == "Error", name == "Debug", name == "once":
+			skip = 0
+		}
 	case *ast.Ident:
 		if f.Name == "append" && len(args) > 1 {
 			if list, ok := args[0].(*ast.Ident); ok && list.Name == "attrs" {
-				return "", names(args[1:])
+				return "", names(args[1:]), false
 			}
 		}
 	}
-	switch name {
-	case "Info", "Warn", "Error", "Debug", "once":
-	case "Log": // a context, and a level
-		args = args[min(2, len(args)):]
-	default:
-		return "", nil
+	if skip < 0 || len(args) <= skip {
+		return "", nil, false
 	}
-	if len(args) == 0 {
-		return "", nil
-	}
+	args = args[skip:]
 	if call.Ellipsis.IsValid() { // the attributes are elsewhere
-		return "", nil
+		return "", nil, false
 	}
-	return literal(args[0]), names(args[1:])
+	return literal(args[0]), names(args[1:]), debug
 }
 
 // attrList returns the names of the attributes in a literal of type []any.

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -77,7 +75,7 @@ func TestSupervision(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer logFile.Close()
-	core := logging.NewCore(logFile, "text")
+	log := slog.New(logging.NewHandler(logging.NewCore(logFile, "text")))
 	listeners, err := daemon.Listen(nil, nil, path("sock"))
 	if err != nil {
 		t.Fatal(err)
@@ -86,8 +84,8 @@ func TestSupervision(t *testing.T) {
 		ConfigFile: path("conf"), Namespace: daemon.Namespace{Path: path("pmns")}, LabelDir: dir, RunDir: dir, TmpDir: dir,
 		Listeners: listeners, MaxPDU: 64 << 10, MaxContexts: 64, MaxMetrics: 64,
 		RequestTimeout: 400 * time.Millisecond, HandshakeTimeout: 20 * time.Second, LateGrace: 1500 * time.Millisecond,
-		Open: New(Config{Stderr: logFile, Log: slog.New(logging.NewHandler(core))}).Open,
-		Log:  zap.New(core),
+		Open: New(Config{Stderr: logFile, Log: log}).Open,
+		Log:  log,
 	})
 	if err != nil {
 		t.Fatal(err)
