@@ -44,8 +44,8 @@ func TestFlat(t *testing.T) {
 	}
 }
 
-// TestDown looks at requests before, in, across and after the time that an agent
-// is down.
+// TestDown tests requests before, during, across and after the time in which an agent is
+// down.
 func TestDown(t *testing.T) {
 	var d downtimes
 	before := time.Now()
@@ -101,8 +101,8 @@ func TestTiming(t *testing.T) {
 	}
 }
 
-// TestLoad has clients that fail: each error counts, and what is before the
-// measured time does not.
+// TestLoad tests clients that fail. Each error counts. Operations before the measured
+// time do not.
 func TestLoad(t *testing.T) {
 	l := load{clients: 2, time: time.Millisecond, op: func(_ *client, seq int) error {
 		if seq%2 == 1 {
@@ -153,7 +153,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// made is a result with the same number in all rounds.
+// made returns a result with the same number in all rounds.
 func made(scenario string, c, here float64, shows ...measure) result {
 	r := result{Scenario: scenario, About: "what", shows: shows}
 	for _, m := range shows {
@@ -214,7 +214,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestReport writes all that can be written of results with plots in them.
+// TestReport writes all kinds of files of results with plots.
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	all, some := filepath.Join(dir, "all"), filepath.Join(dir, "some")

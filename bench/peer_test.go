@@ -36,8 +36,8 @@ func peers(t *testing.T) *options {
 	return o
 }
 
-// TestPeerScenarios has both daemons do what is measured, as far as it takes no
-// long time and does not bring C pmcd down: nothing may fail.
+// TestPeerScenarios runs the scenarios with both daemons, except those that take long
+// or crash C pmcd. Nothing may fail.
 func TestPeerScenarios(t *testing.T) {
 	o := peers(t)
 	var names []string
@@ -69,7 +69,7 @@ func TestPeerScenarios(t *testing.T) {
 	}
 }
 
-// TestPeerOurs has this pmcd alone do what C pmcd does badly.
+// TestPeerOurs runs scenarios in which C pmcd fails, with this pmcd only.
 func TestPeerOurs(t *testing.T) {
 	o := peers(t)
 	for _, s := range scenarios {

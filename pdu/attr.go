@@ -5,7 +5,7 @@ import "strconv"
 // AttrCode names an attribute of a client (PCP_ATTR_*, libpcp.h).
 type AttrCode int32
 
-// The attributes that are sent.
+// Attributes in PDUs.
 const (
 	AttrNone      AttrCode = 0 // SASL data
 	AttrUserName  AttrCode = 5
@@ -45,7 +45,7 @@ const (
 //	code   int32
 //	value  []byte  // up to the end, without padding
 //
-// To agents a value ends in a NUL; from clients it does not.
+// A value to an agent ends in a NUL; a value from a client does not.
 type Attr struct {
 	Code  AttrCode
 	Value []byte

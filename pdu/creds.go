@@ -1,10 +1,10 @@
 package pdu
 
-// maxCreds is the number of credentials libpcp accepts in one PDU.
+// maxCreds is the number of credentials that libpcp accepts in one PDU.
 const maxCreds = 1024
 
-// Creds opens a connection: each side states its protocol version, and what
-// it wants of the other.
+// Creds opens a connection: each side sends its protocol version and the features
+// that it requests.
 //
 //	numcreds  int32          // 1 to 1024
 //	creds     [numcreds]Cred
@@ -19,18 +19,18 @@ type Cred uint32
 // CredVersion is the only kind of credential there is (CVERSION, libpcp.h).
 const CredVersion = 1
 
-// VersionCred states protocol version 2 with the given features.
+// VersionCred returns the Cred for protocol version 2 with the given features.
 func VersionCred(flags Features) Cred {
 	return CredVersion<<24 | ProtocolVersion<<16 | Cred(flags)
 }
 
-// Kind reports what c is about. Others than CredVersion are to be ignored.
+// Kind returns the kind of c. Receivers ignore kinds other than CredVersion.
 func (c Cred) Kind() int { return int(c >> 24) }
 
-// Version reports the protocol version. Version 0 states none.
+// Version returns the protocol version; 0 is none.
 func (c Cred) Version() int { return int(c>>16) & 0xff }
 
-// Flags reports the features.
+// Flags returns the features.
 func (c Cred) Flags() Features { return Features(c) }
 
 // Type implements Message.

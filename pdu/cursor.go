@@ -2,9 +2,9 @@ package pdu
 
 import "encoding/binary"
 
-// A decoder walks one PDU. The first failure sticks in err and makes every
-// later read return zero, so parse methods read field after field and check
-// nothing: done looks at err once, at the end.
+// A decoder reads one PDU. It keeps the first failure in err. After that all reads
+// return zero, so parse methods read one field after the other without checks, and
+// done returns err at the end.
 type decoder struct {
 	b   []byte // the whole PDU
 	off int    // next byte to read
@@ -33,7 +33,7 @@ func (d *decoder) header(want Type) (from int32) {
 	return from
 }
 
-// done returns what ParseInto does: nothing may be left over.
+// done returns the result of ParseInto. Bytes that were not read are an error.
 func (d *decoder) done(from int32) (int32, error) {
 	if d.err == nil && d.off < len(d.b) {
 		d.fail(ErrLength)
@@ -44,10 +44,10 @@ func (d *decoder) done(from int32) (int32, error) {
 	return from, nil
 }
 
-// left reports the number of bytes not yet read.
+// left returns the number of bytes that have not been read.
 func (d *decoder) left() int { return len(d.b) - d.off }
 
-// skip makes what is left count as read.
+// skip skips the rest of the PDU.
 func (d *decoder) skip() {
 	if d.err == nil {
 		d.off = len(d.b)
@@ -90,8 +90,8 @@ func (d *decoder) checkCount(n int32, size int) int {
 	return int(n)
 }
 
-// bytes returns the next n bytes, which alias the PDU and cannot be appended
-// to. n must come from count or be checked otherwise.
+// bytes returns the next n bytes. They alias the PDU, and an append copies them. n must
+// be a result of count or have been checked otherwise.
 func (d *decoder) bytes(n int) []byte {
 	if d.err != nil {
 		return nil
@@ -113,7 +113,7 @@ func (d *decoder) str(n int) string {
 	return s
 }
 
-// pmids reads n PMIDs into memory of its own.
+// pmids reads n PMIDs into a new slice.
 func (d *decoder) pmids(n int) []PMID {
 	ids := alloc[PMID](n)
 	for i := range ids {
@@ -122,8 +122,8 @@ func (d *decoder) pmids(n int) []PMID {
 	return ids
 }
 
-// alloc makes a slice of n elements, and none for 0: a message without them
-// is the same whether it was decoded or written down.
+// alloc returns a slice of n elements, or nil if n is 0. So a decoded message is equal
+// to a literal without the slice.
 func alloc[T any](n int) []T {
 	if n == 0 {
 		return nil
@@ -134,8 +134,7 @@ func alloc[T any](n int) []T {
 // pad4 rounds n up to whole words.
 func pad4(n int) int { return (n + 3) &^ 3 }
 
-// An encoder builds one PDU at the end of b. Like a decoder it keeps its
-// first failure.
+// An encoder appends one PDU to b. Like a decoder, it keeps the first failure.
 type encoder struct {
 	b     []byte
 	start int // where this PDU starts in b
@@ -160,7 +159,7 @@ func (e *encoder) bool(v bool) {
 	}
 }
 
-// str appends s and its padding, not its length.
+// str appends s and its padding, without its length.
 func (e *encoder) str(s string) {
 	e.b = append(e.b, s...)
 	e.b = appendPad(e.b, len(s))
@@ -172,6 +171,6 @@ func (e *encoder) pmids(ids []PMID) {
 	}
 }
 
-// appendPad appends what pads n bytes to whole words, and is what libpcp pads
-// with.
+// appendPad appends the padding of n bytes to whole words, with the bytes that libpcp
+// uses.
 func appendPad(b []byte, n int) []byte { return append(b, "~~~"[:pad4(n)-n]...) }

@@ -84,8 +84,7 @@ func (m *DescIDs) parse(d *decoder) {
 //	numdescs  int32
 //	descs     [numdescs]Desc
 type Descs struct {
-	// A metric that has no descriptor is a Desc with NoPMID and otherwise
-	// zeros.
+	// For a metric without descriptor, the Desc has NoPMID and is zero otherwise.
 	Descs []Desc
 }
 

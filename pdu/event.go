@@ -138,8 +138,8 @@ func AppendEvents(b []byte, typ MetricType, recs []EventRecord) ([]byte, error) 
 	return e.b, nil
 }
 
-// maxBlock is the largest value block, and event parameter, in bytes: their
-// length has 24 bits and counts the word that it is in.
+// maxBlock is the largest value block or event parameter, in bytes. Its length has 24
+// bits, and includes the word with the length.
 const maxBlock = 0xffffff
 
 // blockHead appends the first word of a block whose value has n bytes.
@@ -161,5 +161,5 @@ func blockHead(typ MetricType, n int) (uint32, error) {
 	return uint32(typ)<<24 | uint32(n+4), nil
 }
 
-// blockSize returns what a block whose value has n bytes takes in a PDU.
+// blockSize returns the size in a PDU of a block whose value has n bytes.
 func blockSize(n int) int { return 4 + pad4(n) }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Fetch asks for the current values of metrics, with the profile that was
-// sent for a context. The reply is a Result.
+// A Fetch requests the current values of metrics, with the profile that was sent for a
+// context. The reply is a Result.
 //
 //	context  int32
 //	when     [2]int32         // 0; a time, once
@@ -17,7 +17,7 @@ type Fetch struct {
 	PMIDs   []PMID // duplicates are allowed
 }
 
-// A HighResFetch is a Fetch that asks for a HighResResult.
+// A HighResFetch is a Fetch that requests a HighResResult.
 type HighResFetch struct {
 	Context int32
 	PMIDs   []PMID

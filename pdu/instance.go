@@ -1,8 +1,8 @@
 package pdu
 
-// An InstanceReq asks for instances of an instance domain: all of them (NoInst
-// and no name), the one with a name (NoInst) or the name of one. The reply is
-// an Instance.
+// An InstanceReq requests instances of an instance domain: all instances (NoInst and
+// no name), the instance with a name (NoInst), or the name of an instance. The reply
+// is an Instance.
 //
 //	indom    uint32
 //	when     [2]int32  // 0; a time, once
@@ -43,8 +43,9 @@ type Instance struct {
 	Insts []Inst
 }
 
-// An Inst is one instance. In the reply to a request for one of them, what was
-// asked for is left out: ID is NoInst beside a name, Name empty beside an ID.
+// An Inst is one instance. The reply to a request for one instance has either ID or
+// Name: to a request with a name it has the ID, and to one with an ID the Name. The
+// other is "" or NoInst.
 type Inst struct {
 	ID   int32
 	Name string

@@ -135,8 +135,8 @@ func (m *Labels) append(e *encoder) {
 		} else {
 			e.i32(int32(len(s.Labels)))
 		}
-		// Even a set without JSON says where it would be: libpcp takes the
-		// end of the last one for the end of the PDU.
+		// Even a set without JSON has an offset: libpcp takes the end of the last
+		// JSON for the end of the PDU.
 		e.i32(int32(next))
 		e.i32(int32(len(s.JSON)))
 		next += int64(len(s.JSON))
@@ -199,7 +199,7 @@ func (m *Labels) parse(d *decoder) {
 	}
 }
 
-// check reports why s cannot be sent.
+// check returns an error if s cannot be encoded.
 func (s *LabelSet) check() error {
 	switch {
 	case len(s.JSON) > maxLabelJSON:

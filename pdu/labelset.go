@@ -15,9 +15,9 @@ type NamedLabel struct {
 	Flags LabelKind // beyond those of the set: LabelOptional
 }
 
-// NewLabelSet returns the set of some labels, sorted by name as libpcp does,
-// each with the given flags, which are normally the kind of the request. It
-// fails if a name or a value cannot be in one, or there is too much of them.
+// NewLabelSet returns a set of labels. As libpcp does, it sorts them by name. Each gets
+// the given flags, which are normally the kind of the request. NewLabelSet fails if a
+// name or a value is invalid, or if the labels exceed the limits of a set.
 func NewLabelSet(inst int32, flags LabelKind, labels ...NamedLabel) (LabelSet, error) {
 	s := LabelSet{Inst: inst}
 	if len(labels) == 0 {
@@ -56,8 +56,8 @@ func NewLabelSet(inst int32, flags LabelKind, labels ...NamedLabel) (LabelSet, e
 	return s, nil
 }
 
-// validLabelName reports whether s is letters, digits, underscores and dots, and
-// not too long. pmLookupLabels(3) wants a letter first, PCP 7 does not.
+// validLabelName reports whether s consists of letters, digits, underscores and dots
+// and is not too long. In pmLookupLabels(3) the first must be a letter, in PCP 7 not.
 func validLabelName(s string) bool {
 	for _, c := range []byte(s) {
 		switch {

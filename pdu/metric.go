@@ -40,14 +40,14 @@ func (t MetricType) String() string {
 	return "TYPE-" + strconv.Itoa(int(t))
 }
 
-// Sem says how the values of a metric behave over time (PM_SEM_*, pmapi.h).
+// Sem is the semantics of a metric's values (PM_SEM_*, pmapi.h).
 type Sem int32
 
 // Semantics. 0 occurs in the descriptors of metrics that are not supported.
 const (
-	SemCounter  Sem = 1 // grows, but for wrapping
-	SemInstant  Sem = 3 // may be anything at any time
-	SemDiscrete Sem = 4 // holds until it is found changed
+	SemCounter  Sem = 1 // increases, except when it wraps around
+	SemInstant  Sem = 3 // changes at any time
+	SemDiscrete Sem = 4 // changes rarely, and is valid until the next change
 )
 
 // String returns the name of s as PCP tools print it, such as counter.

@@ -5,25 +5,25 @@ import (
 	"unsafe"
 )
 
-// A NamesWriter builds a PMNSNames PDU without status from names and from
-// stretches of names that are in wire form already. Long ones are not copied, so
-// the PDU is in pieces. The zero value is to be Reset.
+// A NamesWriter builds a PMNSNames PDU without status from names and from stretches
+// of names in wire form. It does not copy long stretches, so the PDU consists of
+// several pieces. Call Reset before other methods.
 type NamesWriter struct {
 	pieces [][]byte
 	own    []byte // the head, and names that are not from long stretches
 	done   int    // bytes of own that are in pieces
 	names  int
-	bytes  int // of the names alone
-	len    int // of all but the head
+	bytes  int // in the names, without lengths and padding
+	len    int // of the PDU without the head
 }
 
 const namesHeaderLen = HeaderLen + 12
 
-// longStretch is how many bytes cost less to be sent by themselves than to be
-// copied.
+// longStretch is the length in bytes from which a piece of its own costs less than a
+// copy.
 const longStretch = 256 << 10
 
-// Reset starts a PDU. The memory of b is used for it.
+// Reset starts a PDU, and uses the memory of b for it.
 func (w *NamesWriter) Reset(b []byte) {
 	clear(w.pieces)
 	*w = NamesWriter{pieces: w.pieces[:0], own: append(b[:0], make([]byte, namesHeaderLen)...)}
@@ -38,9 +38,8 @@ func (w *NamesWriter) Name(name string) {
 	w.len += 4 + pad4(len(name))
 }
 
-// Stretch appends a number of names. Each is in wire its length, in a 32-bit
-// word, and its bytes, padded to whole words; they are so many bytes without
-// lengths and padding.
+// Stretch appends a number of names. wire has the length of each name, in a 32-bit
+// word, and its bytes, padded to whole words. bytes is the sum of the lengths.
 func (w *NamesWriter) Stretch(wire string, names, bytes int) {
 	if len(wire) < longStretch {
 		w.own = append(w.own, wire...)
@@ -53,7 +52,7 @@ func (w *NamesWriter) Stretch(wire string, names, bytes int) {
 	w.len += len(wire)
 }
 
-// flush makes a piece of what is in own and not in a piece.
+// flush makes a piece of the bytes of own that are not in a piece yet.
 func (w *NamesWriter) flush() {
 	if n := len(w.own); n > w.done {
 		w.pieces = append(w.pieces, w.own[w.done:n:n])
@@ -61,7 +60,7 @@ func (w *NamesWriter) flush() {
 	}
 }
 
-// Names reports the number of names so far.
+// Names returns the number of names so far.
 func (w *NamesWriter) Names() int { return w.names }
 
 // Own returns the memory for the next Reset.
@@ -82,7 +81,7 @@ func (w *NamesWriter) Finish() ([][]byte, error) {
 	if err != nil {
 		return nil, &ParseError{Type: TypePMNSNames, Err: err}
 	}
-	h := w.pieces[0] // own may have got other memory since
+	h := w.pieces[0] // not own, which may have been moved since
 	binary.BigEndian.PutUint32(h, uint32(total))
 	binary.BigEndian.PutUint32(h[4:], uint32(TypePMNSNames))
 	binary.BigEndian.PutUint32(h[HeaderLen:], uint32(w.bytes+w.names))

@@ -56,17 +56,17 @@ const HeaderLen = 12
 
 // A Message is the body of one PDU. It is implemented only in this package.
 type Message interface {
-	// Type reports the PDU type the message travels in.
+	// Type returns the type of PDU that carries the message.
 	Type() Type
 
 	// append appends the body to e.b.
 	append(e *encoder)
-	// parse reads the body from d, which stands just behind the header.
+	// parse reads the body from d, which has read the header.
 	parse(d *decoder)
 }
 
-// Append appends m, framed as a whole PDU sent by from, to b. If it fails it
-// returns b as it was.
+// Append appends m to b as a whole PDU sent by from. If it fails, it returns b
+// unchanged.
 func Append(b []byte, from int32, m Message) ([]byte, error) {
 	e := encoder{b: b, start: len(b)}
 	e.u32(0) // length, set below
@@ -88,7 +88,7 @@ func Append(b []byte, from int32, m Message) ([]byte, error) {
 // message. The message aliases b: it is valid as long as b is unchanged. All
 // errors are of type [*ParseError].
 //
-// Parse wants the header because the value offsets in a Result count words
+// Parse needs the header because the offsets of value blocks in a Result count words
 // from the start of the PDU.
 func Parse(b []byte) (from int32, m Message, err error) {
 	_, t, _ := Header(b)
@@ -101,12 +101,12 @@ func Parse(b []byte) (from int32, m Message, err error) {
 	return from, m, nil
 }
 
-// ParseInto is Parse for a PDU of known type. A Fetch or HighResFetch keeps
-// the memory of its PMIDs for the new ones, and nothing is allocated then;
-// other messages are overwritten with memory of their own.
+// ParseInto is Parse for a PDU of known type. For a Fetch or HighResFetch it reuses
+// the memory of m.PMIDs and does not allocate if it suffices. For other messages it
+// allocates memory.
 func ParseInto(b []byte, m Message) (from int32, err error) {
-	// A decoder that is given to an interface method moves to the heap. For
-	// the requests that come most often the method is named, and it does not.
+	// A decoder that is passed to an interface method escapes to the heap. So the
+	// methods of the most frequent requests are called directly.
 	switch m := m.(type) {
 	case *Fetch:
 		d := decoder{b: b}
@@ -199,7 +199,7 @@ func newMessage(t Type) Message {
 	return nil
 }
 
-// Reasons a PDU is refused. They are wrapped in a [ParseError].
+// Reasons for which a PDU is refused. A [ParseError] wraps them.
 var (
 	ErrShort       = errors.New("field runs past the end")
 	ErrLength      = errors.New("length does not fit the content")
@@ -214,7 +214,7 @@ var (
 // A ParseError has the type of a PDU and the offset at which decoding or encoding
 // it failed.
 type ParseError struct {
-	Type Type  // as far as it was read
+	Type Type  // 0 if it was not read
 	Off  int   // bytes read, from the start of the PDU
 	Err  error // one of the Err variables
 }

@@ -13,8 +13,8 @@ type PMID uint32
 // NoPMID is PM_ID_NULL.
 const NoPMID PMID = 0xffffffff
 
-// dynamicDomain is the domain of dynamic roots, and of derived metrics, which
-// never get here (DYNAMIC_PMID, libpcp.h).
+// dynamicDomain is the domain of dynamic roots (DYNAMIC_PMID, libpcp.h). It is also
+// that of derived metrics, which clients do not send to pmcd.
 const dynamicDomain = 511
 
 // NewPMID packs its arguments. It panics if one is out of range, so it is for
@@ -39,8 +39,8 @@ func ParsePMID(s string) (PMID, error) {
 	return NewPMID(int(domain), int(cluster), int(item)), nil
 }
 
-// DynamicRoot returns the PMID that stands, in a name space, for the names
-// that the agent of a domain makes up (domain:*:* in a PMNS file).
+// DynamicRoot returns the PMID of a dynamic root in a name space: the name above all
+// names that only the agent of a domain knows (domain:*:* in a PMNS file).
 func DynamicRoot(domain int) PMID { return NewPMID(dynamicDomain, domain, 0) }
 
 // Domain reports the domain, which names the agent.
@@ -57,7 +57,7 @@ func (id PMID) IsDynamicRoot() bool {
 	return id != NoPMID && id.Domain() == dynamicDomain && id.Item() == 0
 }
 
-// DynamicDomain reports the domain that a dynamic root was made of.
+// DynamicDomain returns the argument of DynamicRoot.
 func (id PMID) DynamicDomain() int { return id.Cluster() }
 
 // String returns id as PCP tools print it, such as 60.0.21.

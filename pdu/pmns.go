@@ -2,15 +2,15 @@ package pdu
 
 import "math"
 
-// PMNSIDs is the reply to a PMNSNames that looks names up, or asks for the
-// names of one metric.
+// PMNSIDs is the reply to a PMNSNames that looks up names, or requests the names of
+// one metric.
 //
 //	status  int32
 //	numids  int32
 //	ids     [numids]uint32
 type PMNSIDs struct {
-	// Status is, in a reply of pmcd, the number of names found; in one of an
-	// agent, anything not negative; in a request 0.
+	// Status is the number of names found in a reply of pmcd, any number that is
+	// not negative in a reply of an agent, and 0 in a request.
 	Status int32
 	PMIDs  []PMID // NoPMID for a name not found
 }
@@ -35,22 +35,21 @@ const (
 	NonLeafStatus = 1
 )
 
-// A Child is a name one level below another one, without what is before the
-// last dot.
+// A Child is the last component of a name one level below another name.
 type Child struct {
 	Name string
-	Leaf bool // a metric, not a place in the name space
+	Leaf bool // the name of a metric
 }
 
-// PMNSNames asks for the PMIDs of names, or is the reply to PMNSIDs, PMNSChild
-// and PMNSTraverse.
+// PMNSNames requests the PMIDs of names. It also is the reply to PMNSIDs, PMNSChild and
+// PMNSTraverse.
 //
-//	nstrbytes  int32  // bytes in all names, each with a NUL counted in
+//	nstrbytes  int32  // bytes in all names, with a NUL for each
 //	numstatus  int32  // 0 or numnames
 //	numnames   int32  // or an error code
 //	names      [numnames]{[status int32;] namelen int32; name string, padded}
 type PMNSNames struct {
-	Err    Errno // if negative, there is nothing else
+	Err    Errno // if negative, the other fields are empty
 	Names  []string
 	Status []int32 // LeafStatus or NonLeafStatus of each name, or nil
 }
@@ -108,7 +107,7 @@ func (m *PMNSNames) parse(d *decoder) {
 		m.Err = Errno(n)
 		return
 	}
-	// libpcp wants 8 bytes a name, so a lone empty name is refused.
+	// libpcp requires 8 bytes for each name, so a single empty name is refused.
 	least := 8
 	if numstatus != 0 {
 		least = 12
@@ -141,14 +140,14 @@ func (m *PMNSNames) parse(d *decoder) {
 		m.Names[i] = text[from : from+n]
 		need += n + 1
 	}
-	// Receivers size a buffer by nstrbytes.
+	// Receivers allocate a buffer of nstrbytes.
 	if int(nstrbytes) < need || int(nstrbytes) > len(d.b) {
 		d.fail(ErrLength)
 	}
 }
 
-// A PMNSChild asks for the names one level below a name. The reply is a
-// PMNSNames with the last components of the names.
+// A PMNSChild requests the names one level below a name. The reply is a PMNSNames with
+// the last components of the names.
 //
 //	subtype  int32
 //	namelen  int32
@@ -173,8 +172,8 @@ func (m *PMNSChild) parse(d *decoder) {
 	d.skip()
 }
 
-// A PMNSTraverse asks for the names of all metrics below a name. The reply is
-// a PMNSNames with full names.
+// A PMNSTraverse requests the names of all metrics below a name. The reply is a
+// PMNSNames with full names.
 //
 //	subtype  int32   // 0
 //	namelen  int32

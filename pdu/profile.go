@@ -20,8 +20,8 @@ type Profile struct {
 	InDoms  []InDomProfile
 }
 
-// An InDomProfile is the part of a Profile for one instance domain: with
-// Exclude no instances but Insts, without it all but Insts.
+// An InDomProfile is the part of a Profile for one instance domain. With Exclude it
+// selects Insts only, and otherwise all instances except Insts.
 type InDomProfile struct {
 	InDom   InDom
 	Exclude bool
@@ -30,8 +30,9 @@ type InDomProfile struct {
 	sorted []int32 // Insts in ascending order, if Parse found many
 }
 
-// manyInsts is from where on a search beats looking at each. An agent asks
-// about every instance it has, and 64 KiB of profile can name 16000.
+// manyInsts is the number of instances from which a binary search is faster than a
+// linear one. An agent calls Includes for each of its instances, and a profile of 64
+// KiB can have 16000.
 const manyInsts = 16
 
 // Type implements Message.
@@ -103,7 +104,7 @@ func (p *Profile) parse(d *decoder) {
 	if d.err != nil {
 		return
 	}
-	// What follows the entries is the instances of all of them.
+	// The instances of all entries follow the entries.
 	all := alloc[int32]((d.left() - 16*len(p.InDoms)) / 4)
 	rest := all
 	for i := range p.InDoms {

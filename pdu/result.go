@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A Result carries the values of metrics at one time, one ValueSet per PMID
-// asked for and in that order; or values to be stored.
+// A Result has the values of metrics at one time: one ValueSet for each requested PMID,
+// in that order. It also carries values to be stored.
 //
 //	sec      int32
 //	usec     int32
@@ -15,14 +15,14 @@ import (
 //	sets     [numpmid]{pmid uint32; numval int32; [format int32; values [numval]value]}
 //	blocks   []block
 //
-// where numval may be an error, format is there if numval is positive, and
+// where numval may be an error, format is present if numval is positive, and
 //
 //	value    {inst int32; word uint32}
 //	block    {type uint8; len uint24; bytes []byte, padded}
 //
-// The word is the value itself or, in other formats, the place of its block in
-// words from the start of the PDU. The blocks fill the PDU from the last set
-// to the end, without gaps and with one value each.
+// The word is the value itself or, in other formats, the offset of its block, in words
+// from the start of the PDU. The blocks follow the last set up to the end of the PDU,
+// without gaps and with one value each.
 type Result struct {
 	Sec, Usec int32 // from an agent: state change flags, not a time
 	Sets      []ValueSet
@@ -111,8 +111,8 @@ func (m *HighResResult) parse(d *decoder) {
 }
 
 func (e *encoder) sets(sets []ValueSet) {
-	// Blocks follow the last value set. Find out where that is, and where
-	// they end before any is copied: values may well share one.
+	// Blocks follow the last value set. Compute where they start and end before
+	// copying any: values may share a block.
 	next := int64(len(e.b) - e.start)
 	var blocks int64
 	for i := range sets {
@@ -222,17 +222,17 @@ func (d *decoder) sets(n int) []ValueSet {
 	return sets
 }
 
-// blocks follows the value blocks of a PDU while its value sets are read, to
-// find out whether they are what a peer would accept. It does not look for
-// blocks that overlap: if the lowest of them starts at the end of the sets and
-// their sizes add up to the rest of the PDU, that is good enough for libpcp,
-// and nothing can grow by being copied.
+// blocks checks the value blocks of a PDU while its value sets are read. As libpcp
+// does, it checks that the lowest block starts at the end of the sets, and that the
+// sizes add up to the rest of the PDU. It does not check that blocks do not overlap:
+// with these sizes a copy cannot be larger than the PDU.
 type blocks struct {
-	low  int // where the lowest one starts, or the end of the PDU
-	size int // of all of them, with padding
+	low  int // start of the lowest one, or the end of the PDU
+	size int // of all blocks, with padding
 }
 
-// add takes the block that starts word words into b, if there may be one.
+// add adds the block that starts at a word of b. It reports false if there is no valid
+// block.
 func (bs *blocks) add(b []byte, word uint32) bool {
 	if word < HeaderLen/4 || word >= uint32(len(b)/4) {
 		return false
@@ -244,7 +244,7 @@ func (bs *blocks) add(b []byte, word uint32) bool {
 	return n >= 4 && n <= len(b)-off && bs.size <= len(b)
 }
 
-// check is called at the end of the value sets, which is off.
+// check checks the sizes. off is the end of the value sets.
 func (bs *blocks) check(b []byte, off int) error {
 	switch {
 	case bs.low != off && bs.size > 0:

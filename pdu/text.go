@@ -2,20 +2,20 @@ package pdu
 
 import "encoding/binary"
 
-// TextKind says which text is meant, as bits (PM_TEXT_*, pmapi.h).
+// TextKind is the kind of a help text, as bits (PM_TEXT_*, pmapi.h).
 type TextKind int32
 
-// One of the first two is or-ed with one of the second two.
+// A TextKind has one of the first two bits and one of the next two.
 const (
 	TextOneLine TextKind = 1
 	TextHelp    TextKind = 2
 	TextPMID    TextKind = 4
 	TextInDom   TextKind = 8
-	TextDirect  TextKind = 16 // of no meaning to pmcd
+	TextDirect  TextKind = 16 // has no effect in pmcd
 )
 
-// A TextReq asks for the help text of a metric or an instance domain. The
-// reply is a Text.
+// A TextReq requests the help text of a metric or an instance domain. The reply is a
+// Text.
 //
 //	ident  uint32  // PMID or InDom
 //	kind   int32
@@ -43,14 +43,14 @@ func (m *TextReq) parse(d *decoder) {
 //	buflen  int32
 //	text    string  // padded
 type Text struct {
-	// Ident is what libpcp forgets to swap: see TextIdent. No client looks at
-	// it, so what an agent sent is passed on as it is.
+	// Ident is in the byte order of the sender, because libpcp does not swap it:
+	// see TextIdent. Clients ignore it, so pmcd relays that of the agent.
 	Ident uint32
 	Text  string
 }
 
-// TextIdent returns the Ident that libpcp, on a host with the byte order of
-// this one, sends in the Text for ident.
+// TextIdent returns the Ident of the Text that libpcp sends for ident on a host with
+// the byte order of this one.
 func TextIdent(ident uint32) uint32 {
 	var b [4]byte
 	binary.NativeEndian.PutUint32(b[:], ident)

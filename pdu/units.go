@@ -76,8 +76,8 @@ func (u Units) ScaleTime() int { return int(u>>12) & 0xf }
 // ScaleCount reports the unit of count, as a power of ten.
 func (u Units) ScaleCount() int { return int(int32(u<<20) >> 28) }
 
-// ExtraUnit reports the unit that is none of these: 1 temperature, 2 voltage,
-// 3 current, 4 power (PCP 7.2.0).
+// ExtraUnit returns another unit: 1 temperature, 2 voltage, 3 current, 4 power (PCP
+// 7.2.0). 0 is none.
 func (u Units) ExtraUnit() int { return int(u>>3) & 0x1f }
 
 // ExtraScale reports the scale of ExtraUnit.
