@@ -181,8 +181,8 @@ unit:
 	@echo "== unit tests"
 	$(GO) test -race -skip '^TestPeer' $(UNITPKGS)
 	PMCD_ACCEPTOR=portable $(GO) test -race -skip '^TestPeer' ./daemon
-	GOOS=darwin $(GO) build ./daemon/internal/conn
-	GOOS=freebsd $(GO) build ./daemon/internal/conn
+	CGO_ENABLED=0 GOOS=darwin $(GO) build ./daemon/internal/conn
+	CGO_ENABLED=0 GOOS=freebsd $(GO) build ./daemon/internal/conn
 	$(GO) test -count=1 ./cmd/pmcd/plugintest
 	CGO_ENABLED=0 GOARCH=386 $(GO) test -skip '^TestPeer' $(PKGS32)
 

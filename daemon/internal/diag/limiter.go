@@ -81,11 +81,11 @@ func (l *LogLimiter) add(level slog.Level, key, message string, attrs []any) *li
 	return e
 }
 
-// counted returns line with how many lines like e were not logged since e was.
-func (e *limitedLine) counted(line *limitedLine, now time.Time) *limitedLine {
-	attrs := slices.Clip(line.attrs)
+// counted returns next with how many lines like e were not logged since e was.
+func (e *limitedLine) counted(next *limitedLine, now time.Time) *limitedLine {
+	attrs := slices.Clip(next.attrs)
 	attrs = append(attrs, "suppressed", e.suppressed, "interval", now.Sub(e.since).Round(time.Second))
-	return &limitedLine{level: line.level, message: line.message + " ({suppressed} more like it in {interval})", attrs: attrs}
+	return &limitedLine{level: next.level, message: next.message + " ({suppressed} more like it in {interval})", attrs: attrs}
 }
 
 // Suppressed returns how many lines with a key were not logged since the last
