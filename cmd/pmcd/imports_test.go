@@ -55,12 +55,13 @@ var mayImport = map[string][]string{
 	"agents/launch/goplugin":   {"agents", "pdu"},
 
 	// Agents.
+	"agents/builtin/internal/metrics": {"agents", "agents/pmda", "pdu"},
 	"agents/builtin/internal/sysfile": {"agents/rawio"},
 	"agents/builtin/pmcd":             {"agents", "agents/pmda", "pdu"},
-	"agents/builtin/linux":            {"access", "agents", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmda/cache", "agents/pmdaroot", "agents/rawio", "pdu", "pmcdconf", "github.com/prometheus/procfs", "golang.org/x/sys"},
-	"agents/builtin/proc":             {"agents", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmdaroot", "agents/rawio", "pdu"},
-	"agents/builtin/xfs":              {"access", "agents", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmda/cache", "agents/rawio", "pdu", "pmcdconf"},
-	"agents/builtin/jbd2":             {"access", "agents", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmda/cache", "agents/rawio", "pdu", "pmcdconf"},
+	"agents/builtin/linux":            {"access", "agents", "agents/builtin/internal/metrics", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmda/cache", "agents/pmdaroot", "agents/rawio", "pdu", "pmcdconf", "github.com/prometheus/procfs", "golang.org/x/sys"},
+	"agents/builtin/proc":             {"agents", "agents/builtin/internal/metrics", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmdaroot", "agents/rawio", "pdu"},
+	"agents/builtin/xfs":              {"access", "agents", "agents/builtin/internal/metrics", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmda/cache", "agents/rawio", "pdu", "pmcdconf"},
+	"agents/builtin/jbd2":             {"access", "agents", "agents/builtin/internal/metrics", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmda/cache", "agents/rawio", "pdu", "pmcdconf"},
 	"agents/builtin/kvm":              {"agents", "agents/builtin/internal/sysfile", "agents/pmda", "agents/rawio", "pdu", "golang.org/x/sys"},
 	"agents/builtin/trivial":          {"agents", "agents/pmda", "pdu"},
 	"agents/builtin/simple":           {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},

@@ -1,36 +1,15 @@
 package linux
 
 import (
+	"github.com/gopcp/pmcd/agents/builtin/internal/metrics"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A row is what differs between the metrics of a table. It has fields in the
-// order of PCP's pmdaMetric; the help texts are in a file.
-//
-// Each package with such tables has its own row, because go vet requires field names
-// in literals of another package's struct.
-type row struct {
-	cluster, item int
-	name          string
-	typ           pdu.MetricType
-	sem           pdu.Sem
-	units         pdu.Units
-	fetch         pmda.FetchFunc
-}
+// A row is a metric of a table.
+type row metrics.Row
 
-// table returns a metric for each row. The other fields, such as InDom and
-// Source, are those of common.
-func table(common pmda.Metric, rows []row) []pmda.Metric {
-	ms := make([]pmda.Metric, len(rows))
-	for i, r := range rows {
-		m := common
-		m.Cluster, m.Item, m.Name = r.cluster, r.item, r.name
-		m.Type, m.Sem, m.Units, m.Fetch = r.typ, r.sem, r.units, r.fetch
-		ms[i] = m
-	}
-	return ms
-}
+func table(common pmda.Metric, rows []row) []pmda.Metric { return metrics.Table(common, rows) }
 
 // Short names for the tables.
 const (
