@@ -63,3 +63,16 @@ func TestRunWithoutNames(t *testing.T) {
 		}
 	}
 }
+
+// Named may be called while Run puts the names in use. The race detector would say if
+// that were a data race.
+func TestNamedDuringRun(t *testing.T) {
+	r := newHarness(t, nil, nil)
+	if err := r.Named(); err != nil {
+		t.Error(err)
+	}
+	r.awaitStarts()
+	if err := r.Named(); err != nil {
+		t.Error(err)
+	}
+}

@@ -112,7 +112,7 @@ func (r *Reloader) TakeNames(ctx context.Context) error {
 	r.cfg.Debug.Log(diag.DebugPMNS, "PMNS {path:q} has {names} names", "path", r.cfg.Namespace, "names", r.names.first.tree.Len())
 	r.names.version = r.names.first.seen
 	r.cfg.Routes.Store(r.cfg.Routes.Load().WithTree(r.names.first.tree))
-	r.names.first = namesRead{} // a reload replaces the tree
+	r.names.first.tree, r.names.first.warnings = nil, nil // a reload replaces the tree; Named may read the error
 	return nil
 }
 

@@ -57,8 +57,8 @@ type Config struct {
 
 // A Reloader reads configuration and puts it in force.
 //
-// Load is called first. Named, TakeNames, Reload and ReloadNames are called one at a
-// time, and Watch by one goroutine. Any goroutine may call the other methods.
+// Load is called first. TakeNames, Reload and ReloadNames are called one at a time,
+// and Watch by one goroutine. Any goroutine may call the other methods.
 type Reloader struct {
 	cfg   Config
 	plain *slog.Logger
