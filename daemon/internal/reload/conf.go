@@ -113,11 +113,13 @@ func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 	var err error
 	switch {
 	case got.err != nil:
+		//lint:ignore ST1005 PCP's text
 		err = fmt.Errorf("Configuration file '%s' has errors", path)
 		r.plain.Error("{error}", "error", err, "path", path)
 		r.cfg.Log.Error("{error}", "error", got.err, "path", path)
 		err = fmt.Errorf("%w: %w", err, got.err)
 	case len(got.conf.Agents) == 0:
+		//lint:ignore ST1005 PCP's text
 		err = fmt.Errorf("Configuration file '%s' has no valid agents", path)
 		r.plain.Error("{error}", "error", err, "path", path)
 	default:

@@ -100,6 +100,7 @@ func (r *Reloader) Load() error {
 		return err
 	}
 	if len(conf.Agents) == 0 {
+		//lint:ignore ST1005 PCP's text
 		return fmt.Errorf("No PMDAs found in the configuration file %q", r.cfg.ConfigFile)
 	}
 	list := make([]*agentset.Agent, len(conf.Agents))

@@ -92,6 +92,7 @@ func (v *verifier) conf(opt *cli.Options) bool {
 	}
 	if len(conf.Agents) == 0 && err == nil {
 		// C pmcd takes such a file for a good one here, and does not start with it.
+		//lint:ignore ST1005 PCP's text
 		v.warn(pmcdconf.Pos{File: opt.Config}, errors.New("No PMDAs found in the configuration file: pmcd will not start"))
 	}
 	agents := slices.Concat(conf.Agents, conf.Rejected)
