@@ -158,6 +158,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		Portable:  d.cfg.PortableAcceptor,
 	})
 	if err != nil {
+		d.cfg.Listeners.Close()
 		return err
 	}
 	d.acceptor = acceptor

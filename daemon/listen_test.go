@@ -2,7 +2,11 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -109,5 +113,53 @@ func TestNoDescriptorsFromClients(t *testing.T) {
 	}
 	if err != unix.EPERM {
 		t.Errorf("sent a descriptor: %v", err)
+	}
+}
+
+// If Run cannot begin to accept clients, it leaves no socket behind.
+func TestRunClosesListeners(t *testing.T) {
+	linuxConns(t) // the others need no descriptor
+	dir := t.TempDir()
+	conf, sock := filepath.Join(dir, "pmcd.conf"), filepath.Join(dir, "sock")
+	if err := os.WriteFile(conf, []byte("pmcd 2 dso pmcd_init /none\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "pmns"), []byte(testNames), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Listen([]string{"127.0.0.1"}, []int{0}, sock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d, err := New(Config{
+		ConfigFile: conf,
+		Namespace:  Namespace{Path: filepath.Join(dir, "pmns")},
+		LabelDir:   dir,
+		Listeners:  l,
+		Log:        slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Named(); err != nil { // no file is open any more
+		t.Fatal(err)
+	}
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err = d.Run(t.Context())
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, unix.EMFILE) {
+		t.Fatalf("Run: %v", err)
+	}
+	if _, err := os.Lstat(sock); !os.IsNotExist(err) {
+		t.Errorf("the Unix socket is left: %v", err)
 	}
 }
