@@ -4,9 +4,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/gopcp/pmcd/daemon/internal/reload"
-
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
+	"github.com/gopcp/pmcd/daemon/internal/reload"
 )
 
 // An AgentState is what an agent is able to do.
