@@ -50,6 +50,20 @@ func TestUnitOwnConfiguration(t *testing.T) {
 	}
 }
 
+// Entries of the journal have fields, and belong to the unit up to the last one.
+func TestUnitJournal(t *testing.T) {
+	h := without(t)
+	h.ownFiles()
+	h.Write(t, "/etc/own/pmcd.conf", "pmcd 2 dso pmcd_init /none\nnosuch 254 pipe binary /nosuch\n")
+	h.Write(t, "/etc/default/pmcd", `PMCD_OPTIONS="`+ownOptions+`"`+"\n")
+	h.run("systemctl start pmcd.service && pmcdctl status || :; systemctl stop pmcd.service; journalctl --sync")
+	const journal = "journalctl --no-pager -q -o cat -u pmcd.service "
+	h.check(journal+"PMCD_AGENT=nosuch PMCD_DOMAIN=254 -p err", "cannot start \"nosuch\" agent (dom 254): ")
+	h.check(journal+"PMCD_AGENT=nosuch --output-fields=PMCD_ERROR,PMCD_ATTEMPT", "/nosuch", "no such file or directory")
+	h.check(journal+"PMCD_SIGNAL=SIGTERM", "pmcd caught SIGTERM from unknown process\n")
+	h.check(journal, "active agent dom   pid  in out ver protocol parameters\n=====", "pmcd Shutdown\n")
+}
+
 // pmcd is started again however often it ends, and does not end with an agent that
 // the kernel kills.
 func TestUnitRestarts(t *testing.T) {
