@@ -164,8 +164,8 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// A socket that is no longer one to listen at is looked at now and then, and the
-// other doors stay open.
+// A socket that no longer listens is tried again now and then. Clients are accepted at
+// the others.
 func TestBrokenListener(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()

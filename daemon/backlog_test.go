@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Nobody accepts: as many connections as the backlog allows, and one, wait.
+// Without an accept, as many connections as the backlog allows, and one more, wait.
 func TestSetBacklog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sock")
 	l, err := Listen([]string{"127.0.0.1"}, []int{0}, path)

@@ -258,7 +258,7 @@ func TestBlockingMode(t *testing.T) {
 			r.connection(num).Abort()
 			c.closed()
 			if r.logged("already closed") {
-				c.t.Error("the log complains of it")
+				c.t.Error("it is in the log")
 			}
 		}, true},
 	} {
@@ -339,7 +339,7 @@ func TestUrgentByteInBlockingMode(t *testing.T) {
 				return
 			}
 			c.send(&pdu.PMNSNames{Names: []string{"u.one"}})
-			c.closed() // that was nonsense
+			c.closed() // the urgent byte is before the PDU, which makes no sense then
 		})
 	}
 }
@@ -418,7 +418,7 @@ func TestBlockingModeWithoutDescriptors(t *testing.T) {
 	r.enter(c)
 }
 
-// Where there is one processor it is for all.
+// With one processor there is no blocking-read mode.
 func TestBlockingModeOnOneProcessor(t *testing.T) {
 	linuxConns(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -443,11 +443,11 @@ func TestTurnsInBlockingMode(t *testing.T) {
 func testTurns(t *testing.T, config func(*Config)) {
 	const clients, rounds, burst = 6, 12, 5 * burstLength
 	twoProcessors(t)
-	mortal := func(c wire.Conn) {
+	dying := func(c wire.Conn) {
 		n := 0
-		script(242, pdu.TypePMNSNames, nil)(mortalConn{c, &n})
+		script(242, pdu.TypePMNSNames, nil)(limitedConn{c, &n})
 	}
-	r := newHarness(t, config, map[int]func(wire.Conn){242: mortal})
+	r := newHarness(t, config, map[int]func(wire.Conn){242: dying})
 	r.awaitStarts()
 	var cs []*client
 	for i := range clients {
@@ -489,17 +489,17 @@ func testTurns(t *testing.T, config func(*Config)) {
 	}
 	t.Logf("%d of %d turns ended in blocking-read mode, %d fetches without the agent that dies", entered, rounds*clients, died)
 	if entered == 0 || died == 0 {
-		t.Error("that tells nothing")
+		t.Error("no turn ended in blocking-read mode, or the agent did not die")
 	}
 }
 
-// A mortalConn ends after some writes.
-type mortalConn struct {
+// A limitedConn is closed after 50 writes.
+type limitedConn struct {
 	wire.Conn
 	writes *int
 }
 
-func (c mortalConn) Write(b []byte) (int, error) {
+func (c limitedConn) Write(b []byte) (int, error) {
 	if *c.writes++; *c.writes > 50 {
 		c.Conn.Close()
 	}

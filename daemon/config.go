@@ -23,7 +23,7 @@ type Config struct {
 	PortableAcceptor bool
 	Watch            bool // reload when a file of the above changes (--watch)
 
-	CredsRequired bool // clients have to say who they are, whatever the rules are (-S)
+	CredsRequired bool // clients must state their account, whatever the rules are (-S)
 	CertRequired  bool // clients that are not local have to have a certificate (-Q)
 
 	MaxPDU      int // largest PDU a client may send, in bytes (-L)
@@ -38,11 +38,11 @@ type Config struct {
 	LateGrace time.Duration
 	NoRestart bool // agents that fail are started again by a reload only
 
-	// Problems returns those of the caller's that there are: see Daemon.Problems.
+	// Problems returns the problems that the caller knows of: see Daemon.Problems.
 	// AgentNote returns what an admin should know about the agent of a domain, to
 	// be read after its name: "runs as pcp: /opt/x is writable by bob"; "" is
-	// nothing. Both may be nil, and are called by any goroutine. When what they
-	// return has changed while no agent has, Daemon.HealthChanged says so.
+	// nothing. Both may be nil, and are called by any goroutine. The caller
+	// calls Daemon.HealthChanged when what they return has changed while no agent has.
 	Problems  func() []string
 	AgentNote func(domain int) string
 

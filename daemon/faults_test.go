@@ -410,7 +410,7 @@ func TestCredentialsRequired(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	}
-	// A failed exchange does not open the door.
+	// A failed exchange gives no rights.
 	c = r.dialTo("tcp", r.tcp, pdu.FeatureSecure)
 	if got := show(c.recv()); got != "PM_ERR_NOTCONN" {
 		t.Errorf("TLS: %s", got)

@@ -350,8 +350,8 @@ func (c *client) fetch(ids ...pdu.PMID) (sets []pdu.ValueSet, changes pdu.Errno)
 	}
 }
 
-// closed fails the test unless the Daemon has closed the connection without
-// another word.
+// closed fails the test unless the Daemon has closed the connection and sent nothing
+// more.
 func (c *client) closed() {
 	c.t.Helper()
 	if b, err := c.r.Next(); err == nil {

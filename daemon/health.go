@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Health is how a Daemon does as a whole: what a service manager shows in one
+// A Health is the state of a Daemon as a whole: what a service manager shows in one
 // line.
 type Health struct {
 	Agents int // in pmcd.conf
@@ -54,8 +54,8 @@ type problems struct {
 
 type problem struct{ key, text string }
 
-// SetProblem says that there is a problem, in words for an admin, or that the
-// one with that key is another one now. An empty text says that it is over.
+// SetProblem sets the text of the problem with a key, in words for an admin. An empty
+// text removes the problem.
 func (d *Daemon) SetProblem(key, text string) {
 	p := &d.problems
 	p.mu.Lock()
@@ -96,7 +96,7 @@ const healthTime = 500 * time.Millisecond
 func (d *Daemon) HealthChanged() {
 	select {
 	case d.healthNews <- struct{}{}:
-	default: // one that was not looked at yet serves for this one too
+	default: // a value that was not received yet stands for this change, too
 	}
 }
 
@@ -106,7 +106,7 @@ func (d *Daemon) reportChanged() {
 	}
 }
 
-// reportStarted says how the agents do that were started.
+// reportStarted reports the state of the agents that were started.
 func (d *Daemon) reportStarted() {
 	if d.cfg.AgentsStarted != nil {
 		d.cfg.AgentsStarted(d.Health())

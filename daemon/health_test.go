@@ -79,8 +79,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A service manager that does not take what it is told keeps no client waiting: the
-// liveness probe goes on.
+// A service manager that does not receive its messages delays no client: the liveness
+// probe goes on.
 func TestSlowManager(t *testing.T) {
 	told, taken := make(chan struct{}, 100), make(chan struct{})
 	r := newHarness(t, func(c *Config) {
@@ -97,7 +97,7 @@ func TestSlowManager(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := r.CheckLiveness(ctx); err != nil {
-		t.Errorf("no beat: %v", err)
+		t.Errorf("liveness probe: %v", err)
 	}
 	r.SetProblem("a", "two")
 	take()

@@ -40,7 +40,7 @@ func TestClientLimit(t *testing.T) {
 	}
 }
 
-// A limit that is too low for what agents may need is told of, once.
+// A limit that is too low for what agents may need is logged once.
 func TestSmallLimit(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	r.awaitStarts()

@@ -94,7 +94,7 @@ func (a long) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWrit
 	return nil
 }
 
-// Nobody can leave descriptors with pmcd, for it to close.
+// No client can leave descriptors with pmcd, for it to close.
 func TestNoDescriptorsFromClients(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	c := r.dialTo("unix", r.unix, 0)

@@ -17,8 +17,8 @@ var ErrRunning = conn.ErrRunning
 // Listen opens a socket for each pair of an address and a port, and the Unix
 // socket. An address is "" for any, "loopback", or numeric. Inherited listening
 // sockets (socket activation) are taken over: one for TCP replaces all addresses
-// and ports, one of the Unix domain replaces the path. A socket that cannot be had
-// is in the table of String, or in Unbound if it has a numeric address; if there is
+// and ports, one of the Unix domain replaces the path. A socket that cannot be
+// opened is in the table of String, or in Unbound if it has a numeric address; if there is
 // none, that is an error. If a pmcd answers at one of the addresses, none is opened
 // or changed and the error is ErrRunning.
 func Listen(addrs []string, ports []int, unix string, inherited ...*os.File) (*Listeners, error) {

@@ -26,8 +26,7 @@ func (a *explosive) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.Re
 	return a.tester.Fetch(ctx, r, w)
 }
 
-// An agent in process that panics or gets stuck costs its own metrics, and
-// the daemon goes on.
+// An agent in process that panics or hangs costs its own metrics only.
 func TestAgentInProcess(t *testing.T) {
 	leave := make(chan struct{})
 	release := sync.OnceFunc(func() { close(leave) })

@@ -70,7 +70,7 @@ func TestReloadInFlight(t *testing.T) {
 		t.Errorf("an agent that is kept: %s", showSets(sets))
 	}
 	if n := r.Reloads().Count; n != 0 {
-		t.Errorf("pmcd.sighups is %d before the reload has settled", n)
+		t.Errorf("pmcd.sighups is %d before the reload is done", n)
 	}
 	close(old.leave)
 	for _, s := range []struct {
@@ -109,9 +109,9 @@ func (p *fakeProcess) Stop(ctx context.Context) {
 	close(p.done)
 }
 
-// An agent is started when what had its domain or its address is gone, and not
-// later than other agents for no reason.
-func TestReloadInTheWay(t *testing.T) {
+// An agent waits for the end of the agent that had its domain or its address, and for
+// no other.
+func TestReloadConflicts(t *testing.T) {
 	const pmcd = "pmcd 2 dso pmcd_init /none\n"
 	tests := []struct {
 		name, before, after string
@@ -127,8 +127,8 @@ func TestReloadInTheWay(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			// One that is in no other's way does not end before the new agent is
-			// started.
+			// An old agent that does not conflict with the new one ends after the new
+			// one is started.
 			p := &fakeProcess{may: make(chan struct{}), done: make(chan struct{})}
 			if tt.delayed {
 				close(p.may)
@@ -156,13 +156,13 @@ func TestReloadInTheWay(t *testing.T) {
 			r.rewrite("pmcd.conf", pmcd+tt.after)
 			r.reloaded()
 			if !closed(p.done) {
-				t.Error("the reload has settled before the old agent is gone")
+				t.Error("the reload is done before the old agent is gone")
 			}
 			if tt.delayed && !gone.Load() {
 				t.Error("started while the old agent was there")
 			}
 			if !tt.delayed && gone.Load() {
-				t.Error("it waited for an agent that was not in the way")
+				t.Error("it waited for an agent that does not conflict")
 			}
 		})
 	}
@@ -265,7 +265,7 @@ func TestReloadsAreCounted(t *testing.T) {
 		r.Reload()
 	}
 	if _, changes := c.fetch(pdu.NewPMID(2, 0, 7)); changes&pdu.StateAddAgent != 0 || r.Reloads().Count != 0 {
-		t.Errorf("before it has settled: changes %d, pmcd.sighups %d", changes, r.Reloads().Count)
+		t.Errorf("before it is done: changes %d, pmcd.sighups %d", changes, r.Reloads().Count)
 	}
 	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
 	close(leave)
@@ -337,7 +337,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			goroutines, fds = r.Goroutines(), testutil.CountFDs()
 		}
 	}
-	// What is just going is not left behind: some polls see less.
+	// What is about to end is not left behind: later polls see less.
 	testutil.Eventually(t, "no more goroutines and descriptors than before", func() bool {
 		return r.Goroutines() <= goroutines+2 && testutil.CountFDs() <= fds+2
 	})
@@ -345,6 +345,6 @@ func TestReloadUnderLoad(t *testing.T) {
 	clients.Wait()
 	t.Logf("%d requests during %d reloads", requests.Load(), reloads)
 	if requests.Load() < int64(reloads) {
-		t.Error("that is no load")
+		t.Errorf("only %d requests", requests.Load())
 	}
 }

@@ -30,9 +30,9 @@ func capture(t *testing.T, name string) []byte {
 	return b
 }
 
-// A cast plays agents from captures: to a request it has the answer of the
-// time, and it keeps all that it gets.
-type cast struct {
+// A replay plays agents from captures: it answers a request with the reply that was
+// captured, and records all requests.
+type replay struct {
 	mu      sync.Mutex
 	answers map[string][]byte // by request, as key makes it
 	got     map[string]bool
@@ -50,7 +50,7 @@ func key(b []byte) string {
 	return string(b)
 }
 
-func (p *cast) play(creds []byte) func(wire.Conn) {
+func (p *replay) play(creds []byte) func(wire.Conn) {
 	return func(c wire.Conn) {
 		c.Write(creds)
 		r := pdu.NewReader(c, 0)
@@ -76,7 +76,7 @@ func (p *cast) play(creds []byte) func(wire.Conn) {
 
 // split makes of a client's fetch and its result what each agent was asked
 // and what it answered.
-func (p *cast) split(t *testing.T, fetch, result []byte) {
+func (p *replay) split(t *testing.T, fetch, result []byte) {
 	t.Helper()
 	_, m, err := pdu.Parse(result)
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *cast) split(t *testing.T, fetch, result []byte) {
 // The conversations that were captured from C pmcd, played again: the same
 // requests get the same replies, and agents the same requests.
 func TestReplay(t *testing.T) {
-	p := &cast{answers: make(map[string][]byte), got: make(map[string]bool)}
+	p := &replay{answers: make(map[string][]byte), got: make(map[string]bool)}
 	play := make(map[int]func(wire.Conn))
 	play[2], play[253] = p.play(capture(t, "a2p_creds_flags0")), p.play(capture(t, "a2p_creds_flags0"))
 	play[29], play[30] = p.play(capture(t, "a2p_creds_auth")), p.play(capture(t, "a2p_creds_flags0"))

@@ -172,7 +172,7 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// An agent knows contexts apart, also those that share a profile.
+// An agent can tell contexts apart, also those that share a profile.
 func TestContextsOfAnAgent(t *testing.T) {
 	a := &tester{domain: 240}
 	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(a)})
@@ -300,7 +300,7 @@ func TestClientNumbers(t *testing.T) {
 		what    string
 		network string
 		ask     []pdu.Message
-		a, b    []string // what the agents hear
+		a, b    []string // what the agents are told
 	}{
 		{"asks one", "tcp", []pdu.Message{fetch}, []string{"fetch 0/0", "end 0"}, nil},
 		{"asks none", "tcp", []pdu.Message{&pdu.Fetch{PMIDs: []pdu.PMID{id(2, 1)}}}, nil, nil},
@@ -344,7 +344,7 @@ func TestStateChanges(t *testing.T) {
 			t.Errorf("at first: %d", changes)
 		}
 	}
-	a.flags = pdu.StateLabelChange | pdu.StateAddAgent // the latter is not the agent's to say
+	a.flags = pdu.StateLabelChange | pdu.StateAddAgent // an agent cannot report the latter
 	if _, changes := c.fetch(id(240, 1)); changes != pdu.StateLabelChange {
 		t.Errorf("labels: got %d, want %d", changes, pdu.StateLabelChange)
 	}

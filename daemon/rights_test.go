@@ -87,10 +87,10 @@ func (c *client) passLast(last int, b []byte, flags int) {
 		c.t.Fatal(err)
 	}
 	raw.Control(func(fd uintptr) { err = unix.Sendmsg(int(fd), b, unix.UnixRights(last), nil, flags) })
-	if err != nil { // nothing but our close is left to block
+	if err != nil { // it was not sent, so our close would block
 		unix.SetsockoptLinger(last, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{})
 	}
-	unix.Close(last) // it was, before
+	unix.Close(last) // the one in the message is the last now
 	if err != nil && err != unix.EPIPE {
 		c.t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ const (
 	AgentFenced   = agentset.Fenced
 )
 
-// An AgentStatus is one line of pmcd.conf and how its agent does.
+// An AgentStatus is one line of pmcd.conf and the state of its agent.
 type AgentStatus = agentset.Status
 
 // Agents reports on all agents, in the order of pmcd.conf.

@@ -15,8 +15,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// When descriptors run out, those who are connected are served, one line is
-// logged, and who waits gets in when another leaves.
+// When descriptors run out, connected clients are served, one line is logged, and a
+// client that waits is accepted when another disconnects.
 func TestDescriptorsRunOut(t *testing.T) {
 	dir := t.TempDir()
 	sock, logName := filepath.Join(dir, "sock"), filepath.Join(dir, "log")
@@ -42,7 +42,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("pmcd: %v", err)
 		}
-		// At the end it says how many were left out.
+		// At the end pmcd logs how many clients were not accepted.
 		text, _ := os.ReadFile(logName)
 		if strings.Count(string(text), "AcceptNewClient")-strings.Count(string(text), "more like it in") != 1 || t.Failed() {
 			t.Errorf("the log, which should have one line about it:\n%s", text)
@@ -75,14 +75,14 @@ func TestDescriptorsRunOut(t *testing.T) {
 	}
 	reply, err := pdu.NewReader(first, 0).Next()
 	if _, typ, _ := pdu.Header(reply); err != nil || typ != pdu.TypeDesc {
-		t.Errorf("one who is connected got %v, %v", typ, err)
+		t.Errorf("a connected client got %v, %v", typ, err)
 	}
 	for _, conn := range in[:len(in)/2] {
 		conn.Close()
 	}
 	conn, err := pmcdtest.Greeted(sock, 10*time.Second)
 	if err != nil {
-		t.Fatal(fmt.Errorf("no way in although others have left: %w", err))
+		t.Fatal(fmt.Errorf("not accepted although others have disconnected: %w", err))
 	}
 	conn.Close()
 }

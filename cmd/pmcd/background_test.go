@@ -77,7 +77,7 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// A launcher says why there is no daemon, and nothing is left of that.
+// The launcher says why the daemon has not started, and nothing is left of the daemon.
 func TestBackgroundFails(t *testing.T) {
 	running := pmcdtest.NewPlace(t, pmcdtest.Self(t))
 	me := ""
@@ -100,7 +100,7 @@ func TestBackgroundFails(t *testing.T) {
 		{name: "no agents", args: []string{"-c", "/dev/null", "-U", me}, stderr: "No PMDAs found", logged: true},
 		{name: "a bad name space", args: []string{"-n", "conf", "-U", me}, stderr: "pmLoadASCIINameSpace(conf, 1)", logged: true},
 		{name: "no place for the PID file", args: []string{"-U", me}, env: "PCP_RUN_DIR=/no/such/dir", stderr: "cannot write PID file: open /no/such/dir/pmcd.pid", logged: true},
-		{name: "nobody says where the PID file is", args: []string{"-U", me}, env: "PCP_RUN_DIR=", stderr: "PCP_RUN_DIR is not set", logged: true},
+		{name: "no variable for the PID file", args: []string{"-U", me}, env: "PCP_RUN_DIR=", stderr: "PCP_RUN_DIR is not set", logged: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +110,7 @@ func TestBackgroundFails(t *testing.T) {
 				cmd := p.Command(append(args, c.args...)...)
 				cmd.Env = append(cmd.Env, c.env)
 				var stderr bytes.Buffer
-				cmd.Stderr = &stderr // and nobody has it after the end
+				cmd.Stderr = &stderr // Run waits until no process has it open
 				if err := cmd.Run(); cmd.ProcessState.ExitCode() != 1 {
 					t.Errorf("ended with %v", err)
 				}
@@ -143,8 +143,8 @@ func TestBackgroundFails(t *testing.T) {
 	}
 }
 
-// -f is a program like others: no PID file, and it does not matter who -U is. -F
-// stays in the foreground, too, but leaves what a daemon leaves.
+// pmcd -f runs like other programs: it writes no PID file and ignores -U. pmcd -F
+// stays in the foreground, too, but has the files of a daemon.
 func TestForeground(t *testing.T) {
 	me := ""
 	if os.Geteuid() == 0 {
@@ -189,8 +189,8 @@ func TestForeground(t *testing.T) {
 	}
 }
 
-// Sockets of socket activation are for the daemon, at the same descriptors; what
-// else was open is not.
+// The daemon has the sockets of socket activation, at the same descriptors, and no other
+// descriptor that was open.
 func TestBackgroundDescriptors(t *testing.T) {
 	p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
 	me := ""

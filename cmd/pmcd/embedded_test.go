@@ -207,7 +207,7 @@ func TestPeerEmbedded(t *testing.T) {
 				}
 			}
 
-			if tt.uid == 0 { // an ordinary user finds it, and hears why there is no answer
+			if tt.uid == 0 { // pmcdctl of an ordinary user finds it, and says why there is no answer
 				ask := onBareHost(root, nobody, "status")
 				ask.Args[slices.Index(ask.Args, "/bin/pmcd")] = "/bin/pmcdctl"
 				out, _ := ask.CombinedOutput()

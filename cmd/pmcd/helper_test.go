@@ -34,7 +34,7 @@ func TestPeerHelperKilled(t *testing.T) {
 	p.logs("the root helper (pmcd-root) has ended (signal: killed): its agents end, and agents are started as pcp until pmcd is restarted")
 	for _, a := range before {
 		if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
-			t.Errorf("%s, process %d, lives on", a.Name, a.PID)
+			t.Errorf("%s, process %d, still runs", a.Name, a.PID)
 		}
 	}
 	p.runsAs("simple.numfetch", "pmdasimple", "pcp")
@@ -50,8 +50,8 @@ func TestPeerHelperKilled(t *testing.T) {
 	p.runsAs("simple.numfetch", "pmdasimple", "pcp")
 }
 
-// So it is with an agent that listens, and that has changed its user since it was
-// started, for which the kernel has no signal then.
+// The same holds for a socket agent that has changed its user since it was started, to
+// which the kernel sends no signal then.
 func TestPeerHelperKilledSocket(t *testing.T) {
 	p := privilegedPlace(t)
 	simple, err := peer.SimplePMDA()
@@ -116,7 +116,7 @@ func TestPeerHelperKilledService(t *testing.T) {
 		p.logs("the root helper (pmcd-root) has ended (signal: killed): pmcd ends, so that the service manager starts it again")
 		for _, b := range below {
 			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
-				t.Errorf("%q: %s, process %d, lives on", env, b.Name, b.PID)
+				t.Errorf("%q: %s, process %d, still runs", env, b.Name, b.PID)
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func TestPeerHelperDeathSignal(t *testing.T) {
 	}
 	for _, b := range below {
 		if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
-			t.Errorf("%s, process %d, lives on", b.Name, b.PID)
+			t.Errorf("%s, process %d, still runs", b.Name, b.PID)
 		}
 	}
 	if err := syscall.Kill(p.pid, syscall.SIGCONT); err != nil {
@@ -149,8 +149,8 @@ func TestPeerHelperDeathSignal(t *testing.T) {
 	p.answers("simple.numfetch", true)
 }
 
-// The kernel takes the root helper last of all, for want of memory, and agents as
-// it would without pmcd.
+// When memory runs out, the kernel kills the root helper last of all, and agents as it
+// would without pmcd.
 func TestPeerOOMScore(t *testing.T) {
 	p := startPrivileged(t)
 	score := func(pid int) string {

@@ -51,7 +51,7 @@ func TestLogToFIFO(t *testing.T) {
 		t.Fatalf("the FIFO has %q", got)
 	}
 	r.Close()
-	// It says what it has been told, to nobody.
+	// What pmcd logs from now on has no reader.
 	f, err := pmcdtest.Dial(p.At("run/sock"))
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 )
 
 // The manager is told of the start, of a reload and of the end, each at the
-// right time, and agents are not told who the manager is.
+// right time, and agents do not get its address.
 func TestNotify(t *testing.T) {
 	for _, abstract := range []bool{false, true} {
 		t.Run(fmt.Sprintf("abstract=%v", abstract), func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestNotify(t *testing.T) {
 			}
 			for fed := 0; fed < 3; fed++ { // an agent that is still starting is no reason not to
 				if got, err := m.Within(20 * time.Second); err != nil || !slices.Equal(got, []string{"WATCHDOG=1"}) {
-					t.Fatalf("before the agents have settled: %q, %v", got, err)
+					t.Fatalf("before the agents have started or failed: %q, %v", got, err)
 				}
 			}
 
@@ -108,9 +108,9 @@ func TestNotifyFollowsAgents(t *testing.T) {
 	}
 }
 
-// The main process is said to be that when it is no longer the child of the
-// process that has started it in the background, and so the manager's; but if
-// that one is the main process, before its end.
+// The daemon is announced as the main process when its launcher has ended and it is
+// the child of the manager. But if the launcher is the main process, the daemon is
+// announced before the launcher ends.
 func TestNotifyMainPID(t *testing.T) {
 	for _, direct := range []bool{false, true} {
 		t.Run(fmt.Sprintf("started by the manager itself=%v", direct), func(t *testing.T) {
@@ -134,12 +134,12 @@ func TestNotifyMainPID(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
-			// Who reads it is the process in the background.
+			// The process in the background reads it.
 			conf, err := os.OpenFile(p.At("conf"), os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Without a pause the launcher might have ended in the order that is wrong, too.
+			// Without a pause the launcher might have ended in time even if the order is wrong.
 			launcher := cmd.Process.Pid
 			syscall.Kill(launcher, syscall.SIGSTOP)
 			defer syscall.Kill(launcher, syscall.SIGCONT)
@@ -195,8 +195,8 @@ func allStopped(pid int) bool {
 	return len(stats) > 0
 }
 
-// A notification nobody gets is no reason not to serve; with -f there is none.
-func TestNotifyNobody(t *testing.T) {
+// pmcd serves even if no manager receives its notifications. With -f it sends none.
+func TestNotifyWithoutManager(t *testing.T) {
 	s := pmcdtest.NewService(t, "-F")
 	s.Cmd.Env = append(s.Cmd.Env, "NOTIFY_SOCKET="+s.Path("gone"))
 	s.Start()

@@ -156,7 +156,7 @@ func (p *privileged) reload() {
 	}
 }
 
-// Who is who, and has what, in a daemon that was started by root.
+// The users, rights and descriptors of the processes of a daemon that root has started.
 func TestPeerPrivileges(t *testing.T) {
 	p := startPrivileged(t)
 	const root = "uid 0 0 0 0 gid 0 0 0 0 groups"
@@ -190,7 +190,7 @@ func TestPeerPrivileges(t *testing.T) {
 		"built-in":    {agents["pmcd-agent: proc"], root, "pmcd-agent: proc 3 proc_init "},
 	} {
 		got := strings.TrimSpace(strings.TrimSuffix(pmcdtest.IDs(want.pid), " "))
-		// What root has in the way of other groups is the caller's.
+		// The supplementary groups of root are those of the caller.
 		if want.is == root {
 			got, _, _ = strings.Cut(got, "groups")
 			got += "groups"
@@ -279,8 +279,9 @@ func TestPeerPrivileges(t *testing.T) {
 	}
 }
 
-// What there is to see of a process of another user: all for root, what everybody
-// may see for others, and nothing for those whom pmcd does not know.
+// What a client sees of a process of another user: all of it if the client is root,
+// what every user may see if it is another user, and nothing if pmcd does not know its
+// user.
 func TestPeerProcessRights(t *testing.T) {
 	p := startPrivileged(t)
 	port := regexp.MustCompile(`(?m)^ +ok +\d+ +(\d+) `).FindStringSubmatch(pmcdtest.Read(p.At("log/pmcd.log")))
@@ -317,7 +318,7 @@ func TestPeerProcessRights(t *testing.T) {
 	}
 }
 
-// The end of the daemon, even by force, is that of all its processes.
+// When the daemon ends, even by SIGKILL, all its processes end.
 func TestPeerRootHelperEnds(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		p := startPrivileged(t)
@@ -328,7 +329,7 @@ func TestPeerRootHelperEnds(t *testing.T) {
 		pmcdtest.AwaitEnd(t, p.pid)
 		for _, b := range below {
 			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
-				t.Errorf("%v: %s, process %d, lives on", sig, b.Name, b.PID)
+				t.Errorf("%v: %s, process %d, still runs", sig, b.Name, b.PID)
 			}
 		}
 		if p.Exists("run/pmcd.pid") != (sig == syscall.SIGKILL) {
@@ -337,7 +338,7 @@ func TestPeerRootHelperEnds(t *testing.T) {
 	}
 }
 
-// What the user may not do any more is said, and the end is orderly.
+// At its end pmcd logs what its user may not do any more, and ends as usual.
 func TestPeerNoRightsAtTheEnd(t *testing.T) {
 	p := startPrivileged(t)
 	if err := os.Chmod(p.At("run"), 0o755); err != nil {

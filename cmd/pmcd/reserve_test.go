@@ -85,21 +85,21 @@ func TestDescriptorReserve(t *testing.T) {
 		return ctl.Ask(ctx, ctl.Path(path("sock")))
 	}
 
-	var crowd []net.Conn
+	var clients []net.Conn
 	leave := func() {
-		for _, c := range crowd {
+		for _, c := range clients {
 			c.Close()
 		}
 	}
 	defer leave()
-	for len(crowd) <= hard {
+	for len(clients) <= hard {
 		conn, err := pmcdtest.Greeted(path("sock"), 500*time.Millisecond)
 		if err != nil {
 			break
 		}
-		crowd = append(crowd, conn)
+		clients = append(clients, conn)
 	}
-	if n := len(crowd); n < hard/4 || n > hard/2 {
+	if n := len(clients); n < hard/4 || n > hard/2 {
 		t.Errorf("%d clients are accepted", n)
 	}
 	waiting, err := net.Dial("unix", path("sock"))
@@ -141,10 +141,10 @@ func TestDescriptorReserve(t *testing.T) {
 	}
 	if r, err := ask(); err != nil {
 		t.Errorf("status: %v", err)
-	} else if len(r.Agents) != 4 || len(r.Clients) != len(crowd)+1 {
-		t.Errorf("status has %d agents and %d clients, want 4 and %d", len(r.Agents), len(r.Clients), len(crowd)+1)
+	} else if len(r.Agents) != 4 || len(r.Clients) != len(clients)+1 {
+		t.Errorf("status has %d agents and %d clients, want 4 and %d", len(r.Agents), len(r.Clients), len(clients)+1)
 	}
-	// All that there is has been there.
+	// While all clients were connected, each metric had its values.
 	leave()
 	waiting.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err := io.ReadFull(waiting, make([]byte, 20)); err != nil {
@@ -152,7 +152,7 @@ func TestDescriptorReserve(t *testing.T) {
 	}
 	for id, n := range first.FetchAll(t) {
 		if was := values[id]; n > 0 && was <= 0 && id.Domain() == 60 {
-			t.Errorf("%v has %d values, and had %d in the crowd", id, n, was)
+			t.Errorf("%v has %d values, and had %d while all clients were connected", id, n, was)
 		}
 	}
 }

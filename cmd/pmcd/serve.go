@@ -144,7 +144,7 @@ func (s *server) listen() (err error) {
 	return nil
 }
 
-// openLog opens the log and writes to it what has been to say so far.
+// openLog opens the log and writes the messages of the start so far to it.
 func (s *server) openLog() error {
 	var about []string
 	if s.defaults != nil {

@@ -148,8 +148,8 @@ func TestPeerUntrusted(t *testing.T) {
 	}
 }
 
-// A user who kills pmcd gains nothing: the next one does not run the script of its user as
-// root, whatever is put before the script.
+// Killing pmcd does not help its user: the next pmcd does not run a script of that user
+// as root, whatever is put before the script.
 func TestPeerUntrustedAtStart(t *testing.T) {
 	p := privilegedPlace(t)
 	simple, err := peer.SimplePMDA()
@@ -215,12 +215,12 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 		pmcdtest.AwaitEnd(t, p.pid)
 		for _, a := range agents {
 			if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
-				t.Errorf("%s, process %d, lives on", a.Name, a.PID)
+				t.Errorf("%s, process %d, still runs", a.Name, a.PID)
 			}
 		}
 	}
 
-	// It is said before, too.
+	// pmcd -v says so before the start.
 	code, text := p.Run("-v")
 	if want := `conf:2:1: Warning: agent "simple" runs as pcp: ` + why; code != 0 || !strings.Contains(text, want) {
 		t.Errorf("pmcd -v: status %d\n%s", code, text)
@@ -228,7 +228,7 @@ func TestPeerUntrustedAtStart(t *testing.T) {
 	if code, text := p.Run("--verify"); code != 0 || strings.Contains(text, "runs as") {
 		t.Errorf("pmcd --verify: status %d\n%s", code, text)
 	}
-	// What root has written down counts.
+	// The variable in the file of root is in force.
 	p.Write("sysconfig/pmcd", "# for pmcd\nPMCD_TRUST_AGENTS=1\n")
 	p.start("PCP_SYSCONFIG_DIR=" + p.At("sysconfig"))
 	p.runsAs("simple.numfetch", "pmdasimple", "root")

@@ -143,7 +143,7 @@ func TestSwapRemoved(t *testing.T) {
 	h.has("out of another installation", theirs, "")
 }
 
-// The script touches nothing that it does not know.
+// The script changes nothing that it does not recognize.
 func TestSwapRefuses(t *testing.T) {
 	const other = "#!/bin/sh\n"
 	tests := []struct {
@@ -263,7 +263,7 @@ func TestSwapDivert(t *testing.T) {
 	h.swap("out", 0)
 	h.has("out after half of one", theirs, "")
 
-	// Somebody has copied one or the other by hand.
+	// A user has copied one or the other by hand.
 	write(t, h.target, ours)
 	write(t, h.new, ours+"2")
 	h.swap("in", 1)

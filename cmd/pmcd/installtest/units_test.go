@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// systemd finds nothing to say about the units, alone and with the optional
-// files.
+// systemd reports no mistake in the units, alone and with the optional files.
 func TestUnits(t *testing.T) {
 	out, err := exec.Command("systemd-analyze", "--version").Output()
 	if err != nil {

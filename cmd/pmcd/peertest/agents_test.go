@@ -65,8 +65,8 @@ func TestSocketAgents(t *testing.T) {
 	})
 }
 
-// TestAgentsThatDoNotStart looks at agents that fail in all ways: clients see
-// their domains empty and their status, and nobody else suffers.
+// TestAgentsThatDoNotStart looks at agents that fail in all ways: clients see their
+// domains empty and their status, and no other agent is affected.
 func TestAgentsThatDoNotStart(t *testing.T) {
 	p := otherPair(t, func() peer.Config {
 		return peer.Config{

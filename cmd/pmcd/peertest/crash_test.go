@@ -98,7 +98,7 @@ func (c *crasher) prepare() {
 	text := string(must(os.ReadFile(c.m.Path(pmcdConf)))(c.t))
 	if c.pid == "" {
 		c.sh("mkdir /var/tmp/u && chown pcp:pcp /var/tmp/u")
-		for _, name := range []string{"root", "proc", "linux"} { // they want to be root
+		for _, name := range []string{"root", "proc", "linux"} { // they need root
 			text = strings.ReplaceAll(text, "\n"+name+"\t", "\n#"+name+"\t")
 		}
 	}

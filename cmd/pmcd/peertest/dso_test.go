@@ -182,7 +182,7 @@ func TestDSOComesBack(t *testing.T) {
 	}
 }
 
-// TestDSOsThatDoNotStart looks at DSOs that cannot be: clients see the same
+// TestDSOsThatDoNotStart looks at DSOs that cannot be started: clients see the same
 // as with C pmcd, and the log says what to do about it.
 func TestDSOsThatDoNotStart(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "pmda_text.so")

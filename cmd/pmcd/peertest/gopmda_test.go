@@ -71,7 +71,7 @@ func servePMDA() int {
 		io.Reader
 		io.WriteCloser
 	}{os.Stdin, os.Stdout}
-	// pmcd may close its ends while it is owed an answer.
+	// pmcd may close its ends while it waits for an answer.
 	signal.Ignore(syscall.SIGPIPE)
 	if err := wire.Serve(context.Background(), a, pipes); err != nil && !errors.Is(err, syscall.EPIPE) {
 		fmt.Fprintln(os.Stderr, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
-// pair is PCP's pmcd and ours, shared by all tests: agents take a second to
-// start, and a daemon that has served a hundred clients is the better subject.
+// pair is PCP's pmcd and ours, shared by all tests: agents take a second to start, and
+// faults may show only after a daemon has served a hundred clients.
 // It is nil where PCP is not installed.
 var pair *peer.Pair
 

@@ -113,8 +113,8 @@ func summary(text string) []peer.Record {
 	return rs
 }
 
-// TestContainer names a container. Nobody here knows it, so this shows that
-// the name reaches the daemon and its agents, in both ways to give it.
+// TestContainer names a container that does not exist. This shows that the name reaches
+// the daemon and its agents, in both ways to give it.
 func TestContainer(t *testing.T) {
 	const names = "pmcd.client.container pmcd.hostname hinv.ncpu mem.physmem sample.long.one network.interface.in.bytes"
 	for _, args := range []string{

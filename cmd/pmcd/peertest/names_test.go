@@ -136,7 +136,7 @@ func TestNewerNameSpace(t *testing.T) {
 	}
 }
 
-// A client that asks for what is below a dynamic root without agent hears why there
+// A client that asks for what is below a dynamic root without agent is told why there
 // is nothing. The root itself is listed as a metric, as by C pmcd.
 func TestMissingRoot(t *testing.T) {
 	d := servers(t).Ours // has no agent for pmproxy

@@ -84,8 +84,7 @@ func TestPminfo(t *testing.T) {
 	})
 }
 
-// TestPminfoArguments names what exists, what does not, and what nobody
-// serves.
+// TestPminfoArguments names what exists, what does not, and what no agent serves.
 func TestPminfoArguments(t *testing.T) {
 	for _, args := range []string{
 		"no.such.metric",

@@ -16,8 +16,8 @@ func TestPmprobe(t *testing.T) {
 			compareAll(t, "pmprobe -h {host} "+opts, pmprobe())
 		})
 	}
-	// pmdaproc shows a client what the client's user may see, which it knows
-	// from the daemon: nothing to somebody who comes by TCP.
+	// pmdaproc shows a client what the client's user may see. The daemon tells it the
+	// user. The user of a client over TCP is not known, so that client sees nothing.
 	t.Run("processes", func(t *testing.T) {
 		compare(t, words("pmprobe -h {host} proc hotproc"), pmprobe())
 	})

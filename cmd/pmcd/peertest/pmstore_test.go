@@ -174,8 +174,8 @@ func TestFence(t *testing.T) {
 	compare(t, words("pminfo -h {host} -f sample.long.one pmcd.agent.fenced"), pminfo())
 }
 
-// TestNotReady sends an agent to sleep: it says so at the next request, and
-// speaks up when it is back.
+// TestNotReady has an agent sleep: it reports that it is not ready at the next request,
+// and that it is ready when it is.
 func TestNotReady(t *testing.T) {
 	p := servers(t)
 	compareStore(t, []peer.Transport{peer.TCP4}, storeCase{"sample.not_ready 2", 0})

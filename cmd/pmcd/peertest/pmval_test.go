@@ -77,8 +77,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestHighResEvents does the same with the metric that cannot be started anew:
-// by daemons that nobody has asked for it before.
+// TestHighResEvents does the same with the metric that cannot be started anew. Its
+// daemons have not been asked for it before.
 func TestHighResEvents(t *testing.T) {
 	p := otherPair(t, func() peer.Config { return peer.Config{} })
 	for _, line := range []string{

@@ -71,7 +71,7 @@ func procAgents(t *testing.T, root string) (c, ours transport.Transport, metrics
 	return client, ours, metrics, int32(p.PID())
 }
 
-// identify tells an agent who client 0 is.
+// identify tells an agent the user of client 0.
 func identify(tr transport.Transport, uid, gid int) {
 	tr.Notify(transport.Notice{Attrs: []pdu.Attr{
 		{Code: pdu.AttrUserID, Value: strconv.AppendInt(nil, int64(uid), 10)},

@@ -108,7 +108,7 @@ var scripts = map[string]string{
 		fetch 248.0.0 248.0.1 248.0.2 248.0.3 248.0.4 248.0.5`,
 }
 
-// dbpmdaDifferences are the places where our agents are not PCP's.
+// dbpmdaDifferences are the places where our agents differ from PCP's.
 var dbpmdaDifferences = []*peer.Difference{
 	{Key: re(`label domain`), C: "Info: __pmDecodeLabel() returns 0 label sets",
 		Ours: "Labels:\n    agent=\"trivial\"", Why: "as in TestSamples"},

@@ -33,7 +33,7 @@ var sampleMoving = []peer.Rule{
 	{Key: re(`simple\.time\..*`), How: peer.Presence, Why: "the process's own CPU time, which may be 0 or a fraction"},
 }
 
-// sampleDifferences are the places where our agents are not PCP's.
+// sampleDifferences are the places where our agents differ from PCP's.
 var sampleDifferences = []*peer.Difference{
 	{Key: re(`trivial\.time`), C: `    labels {"deep.a"`, Ours: `    labels {"agent":"trivial","deep.a"`,
 		Why: "PCP's is of an interface older than labels, for which pmcd makes up for in its own process only"},

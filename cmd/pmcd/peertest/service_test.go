@@ -36,9 +36,8 @@ func withRestart(script string) string {
 ` + settled("PCPQA_SYSTEMD=no ./"+script+`; [ "$old" != "$(cat /run/pcp/pmcd.pid)" ] && echo another pmcd`)
 }
 
-// serviceSteps are shell commands, in this order. What they print must be the
-// same with C pmcd and with ours, which has more processes that nobody may take
-// for pmcd.
+// serviceSteps are shell commands, in this order. What they print must be the same with
+// C pmcd and with ours, which has more processes: no script may take them for pmcd.
 var serviceSteps = []string{
 	rc("status"),
 	rc("start"),

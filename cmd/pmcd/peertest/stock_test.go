@@ -29,8 +29,8 @@ func stockConf() (agents []string, access string, err error) {
 	return agents, access, nil
 }
 
-// TestStock serves the pmcd.conf of the distribution: all of its agents come up,
-// and what they have to say is the same.
+// TestStock serves the pmcd.conf of the distribution: all of its agents start,
+// and their answers are the same.
 func TestStock(t *testing.T) {
 	peer.Require(t)
 	agents, access, err := stockConf()

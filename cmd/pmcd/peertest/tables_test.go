@@ -27,8 +27,7 @@ var moving = []peer.Rule{
 	{Key: re(`proc\..*|hotproc\..*`), How: peer.Set, Why: "processes come and go; their arguments may have line ends"},
 }
 
-// differences are the places where our pmcd is not PCP's 6.0.3 and does not
-// want to be.
+// differences are the places where our pmcd differs from PCP's 6.0.3 on purpose.
 var differences = []*peer.Difference{
 	// Where 6.0.3 and 7.2.1 differ we follow 7.2.1.
 	{Key: re(`pcp`), C: "pmcd: Version 6.0.3-BUILD,", Ours: "pmcd: Version 7.2.1-BUILD,", Why: "says whose behaviour we have"},

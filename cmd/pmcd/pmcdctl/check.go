@@ -78,7 +78,7 @@ type trial struct {
 
 	untrusted *roothelper.Untrusted // why it is not started as root; nil if it is, or as any other user
 
-	note   string   // what else there is to say of one that is well
+	note   string   // what an admin should know of an agent that is well
 	err    error    // what is wrong
 	output []string // last lines of its standard error output and of its log
 }

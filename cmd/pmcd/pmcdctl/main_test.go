@@ -58,8 +58,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Of several places the one counts where a pmcd answers, whatever is at those
-// before it. If none does, a pmcd that may not be asked comes before nothing.
+// The first pmcd that answers is asked, whatever is at the places before it. If none
+// answers, the error is that of a pmcd that may not be asked, if there is one.
 func TestAsk(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -256,7 +256,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
 
-	// What is rejected stays to be seen.
+	// The status has a rejected configuration until there is a valid one.
 	write(t, conf, "none\n")
 	write(t, names, "root { nonesuch }\n")
 	p.cmd.Process.Signal(syscall.SIGHUP)
@@ -366,7 +366,8 @@ func TestStatusPermission(t *testing.T) {
 	}
 }
 
-// What a pmcd of root's leaves behind is in the way of none of the user's.
+// What a pmcd that ran as root leaves behind does not hinder one that runs as another
+// user.
 func TestStatusAfterRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to become another user")
@@ -380,7 +381,7 @@ func TestStatusAfterRoot(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	if now := ctl.Listening(p.At("run/sock.ctl")); !listening || now {
-		t.Fatalf("somebody listened: %v, and does so now: %v", listening, now)
+		t.Fatalf("pmcd listened: %v, and a process listens now: %v", listening, now)
 	}
 	p.Start("-U", "nobody")
 	if code, _, stderr := runHere("status", "-s", p.At("run/sock")); code == exitNone {

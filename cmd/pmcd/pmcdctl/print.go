@@ -18,8 +18,8 @@ type printer struct {
 	err error
 }
 
-// line formats a line. What an agent or a client has sent, and what the file
-// says, has no power over the terminal.
+// line formats a line. What an agent or a client has sent, and what the file says,
+// cannot control the terminal.
 func (p *printer) line(format string, args ...any) {
 	for i, a := range args {
 		if s, ok := a.(string); ok {

@@ -21,7 +21,7 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// askTime is how long a pmcd may take to say how it does.
+// askTime is how long a pmcd may take to report its state.
 const askTime = 10 * time.Second
 
 // statusCommand is pmcdctl status.
@@ -70,8 +70,9 @@ func requestReport(ctx context.Context, socket string, stderr io.Writer) (*ctl.R
 	return ask(ctx, cli.Sockets("/", os.Geteuid(), os.Getenv))
 }
 
-// ask asks the first pmcd that answers of those that may have these sockets. If
-// none does, what a pmcd says that is there comes before what is not there.
+// ask returns the report of the first pmcd that answers of those that may have these
+// sockets. If none answers, the error of a pmcd that is there has precedence over those
+// of places without one.
 func ask(ctx context.Context, sockets []string) (*ctl.Report, error) {
 	var none []string // where there is no pmcd
 	var denied, failed error

@@ -86,7 +86,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// FuzzPrintStatus: whatever a report says, it has no power over a terminal.
+// No text in a report can control the terminal.
 func FuzzPrintStatus(f *testing.F) {
 	for _, r := range []ctl.Report{
 		{},

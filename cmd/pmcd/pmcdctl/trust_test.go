@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// check-agents of root does not run as root what other users can change.
+// As root, check-agents does not run as root what other users can change.
 func TestCheckAgentsUntrusted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

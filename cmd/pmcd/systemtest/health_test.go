@@ -52,8 +52,8 @@ func (h *host) agentStatus(name string) string {
 
 var counts = regexp.MustCompile(`(\d+) of (\d+)`)
 
-// What is said of the agents follows them: the status of the service, the exit
-// code of pmcdctl and pmcd.agent.status. Of one that has died the others are left.
+// The status of the service, the exit code of pmcdctl and pmcd.agent.status follow the
+// agents. When an agent has died, the others go on.
 func TestAgentDies(t *testing.T) {
 	eachKind(t, func(t *testing.T, h *host, _ func(string)) {
 		h.run("mkdir -p /etc/default && echo PMCD_RESTART_AGENTS=0 >>/etc/default/pmcd && systemctl start pmcd.service")
@@ -130,7 +130,7 @@ func TestLateAddress(t *testing.T) {
 	})
 }
 
-// An ordinary user who asks is told why there is no answer.
+// pmcdctl tells an ordinary user why there is no answer.
 func TestOrdinaryUser(t *testing.T) {
 	eachKind(t, func(t *testing.T, h *host, _ func(string)) {
 		h.run("systemctl start pmcd.service")
@@ -189,8 +189,8 @@ func TestPCPMainPID(t *testing.T) {
 	}
 }
 
-// When the helper dies that starts agents as root, the service ends with all
-// agents, says why, and is started again.
+// When the root helper dies, the service ends with all agents, says why, and is started
+// again.
 func TestHelperDies(t *testing.T) {
 	eachKind(t, func(t *testing.T, h *host, _ func(string)) {
 		h.run("systemctl start pmcd.service")

@@ -1,5 +1,5 @@
 // Package agentset keeps pmcd's agents running: it starts each one, watches its
-// connection, restarts it when it has failed, and reports how it does.
+// connection, restarts it when it has failed, and reports its state.
 //
 // A [Set] has the rules and the [Agent]s; each Agent has at most one [Conn], which
 // requests use. Everything that depends on the life of an agent is a function of

@@ -19,7 +19,7 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A fake is a Transport without an agent: the test says what becomes of it.
+// A fake is a Transport without an agent: the test controls it.
 type fake struct {
 	opt  wire.Options
 	dead chan struct{}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An inflight counts the requests that use a connection to an agent. A reload
-// that gives the agent up waits for them and lets no others begin.
+// An inflight counts the requests that use a connection to an agent. A reload that
+// stops the agent waits for them and lets no others begin.
 type inflight struct {
 	mu      sync.Mutex // guards the following, as several clients may use an agent
 	n       int

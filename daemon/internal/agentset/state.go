@@ -16,7 +16,7 @@ const (
 	stateInitial    state = iota // not started yet; requests for it wait
 	stateStarting                // in its first start; requests for it wait
 	stateReady                   // connected, takes requests
-	stateLate                    // connected, has not replied in time and still owes that reply
+	stateLate                    // connected, has not replied in time, and the reply is still to come
 	stateNotReady                // connected, has said that it is not ready
 	stateEnding                  // disconnected; its process is being ended
 	stateDown                    // has ended or was not started; may have a time for its next start

@@ -13,13 +13,13 @@ type StateName string
 const (
 	Starting StateName = "starting"  // is started, or connected to
 	Ready    StateName = "ready"     // answers
-	Late     StateName = "late"      // has not answered in time, and still owes that answer
+	Late     StateName = "late"      // has not answered in time, and the answer is still to come
 	NotReady StateName = "not ready" // has said so itself
 	Down     StateName = "down"      // has ended, or could not be started
 	Fenced   StateName = "fenced"    // is connected, and clients are kept away (pmcd.agent.fenced)
 )
 
-// A Status is one line of pmcd.conf and how its agent does. Counts begin with the
+// A Status is one line of pmcd.conf and the state of its agent. Counts begin with the
 // daemon, or with the reload that has changed the line.
 type Status struct {
 	Name   string

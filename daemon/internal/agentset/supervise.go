@@ -279,7 +279,7 @@ func (a *Agent) awaitFailure(c *Conn) (requested chan<- struct{}) {
 
 // lateGrace is how long an agent may be late.
 func (s *Set) lateGrace() time.Duration {
-	const ever = 1 << 62
+	const forever = 1 << 62
 	switch g, timeout := s.cfg.LateGrace, s.cfg.RequestTimeout(); {
 	case g < 0:
 		return 0
@@ -288,7 +288,7 @@ func (s *Set) lateGrace() time.Duration {
 	case timeout > 0:
 		return 10 * timeout
 	}
-	return ever // a client has switched the timeout off since then
+	return forever // a client has switched the timeout off since then
 }
 
 // onTransportState is called when the state of the transport of a has changed.

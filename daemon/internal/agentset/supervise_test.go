@@ -171,7 +171,7 @@ func TestReloadAtDisconnect(t *testing.T) {
 	})
 }
 
-// A slowObserver takes a second to introduce clients to an agent.
+// A slowObserver takes a second to tell an agent about the clients.
 type slowObserver struct {
 	*harness
 	introduced atomic.Bool
@@ -335,8 +335,8 @@ func TestStopAgentStartSucceeds(t *testing.T) {
 	})
 }
 
-// A late agent has the grace period to answer and is then given up, and started
-// again as one that has died.
+// A late agent has the grace period to answer. Then it is disconnected and restarted
+// like one that has died.
 func TestLateGrace(t *testing.T) {
 	const sec = time.Second
 	type step struct {
@@ -378,7 +378,7 @@ func TestLateGrace(t *testing.T) {
 				for _, step := range tt.steps {
 					h.pass(step.after)
 					if h.last != first {
-						t.Fatal("given up too early")
+						t.Fatal("disconnected too early")
 					}
 					first.opt.OnState(step.state)
 					synctest.Wait()

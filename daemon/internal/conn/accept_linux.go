@@ -30,13 +30,13 @@ func (l *epollLoop) acceptOne(ln *epollListener) {
 	}
 }
 
-// rest does not look at a listening socket for a while.
+// rest stops watching a listening socket for a while.
 func (l *epollLoop) rest(ln *epollListener) {
 	l.watch(unix.EPOLL_CTL_DEL, ln.fd, 0) // without events there would still be EPOLLHUP
 	time.AfterFunc(ln.pause.next(), func() { l.rewatch(ln.fd) })
 }
 
-// rewatch looks at a listening socket again.
+// rewatch watches a listening socket again.
 func (l *epollLoop) rewatch(fd int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,8 +36,8 @@ type Acceptor struct {
 	tasks     sync.WaitGroup // connections that are not closed, and calls of Warn
 	lingering atomic.Int32   // connections in linger
 
-	// ending ends when no client is waited for that has got its last bytes, killed
-	// when no client gets any more.
+	// ending ends when pmcd stops waiting for clients that have got their last bytes.
+	// killed ends when it stops writing to clients.
 	ending, killed context.Context
 	end, kill      context.CancelFunc
 }

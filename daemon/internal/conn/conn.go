@@ -67,7 +67,7 @@ type Conn interface {
 	// call to an agent may block the thread, see transport.Call.
 	Exclusive() bool
 
-	// Peer returns who is at the other end.
+	// Peer returns the other end of the connection.
 	Peer() Peer
 
 	// FD returns the number of the file descriptor, for messages. It changes when the

@@ -21,7 +21,7 @@ func (l *Listeners) inherit(f *os.File) error {
 			if raw, rerr := ln.(syscall.Conn).SyscallConn(); rerr == nil {
 				setOptions("", "", raw) // as far as the system can
 			}
-			family, port = "ipv6", "" // add knows the port
+			family, port = "ipv6", "" // add fills in the port
 			if addr.IP.To4() != nil {
 				family = "inet"
 			}

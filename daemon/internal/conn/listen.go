@@ -20,7 +20,7 @@ type Listeners struct {
 	unix    string   // path of the Unix socket, if there is one
 	file    string   // the same if Listen has made it: Close removes it
 	rows    []row    // of the table in the log
-	unbound []string // addresses that were requested and cannot be had, and why
+	unbound []string // addresses that were requested and cannot be listened at, and why
 }
 
 // A listener is a listening socket.
@@ -40,8 +40,8 @@ type row struct {
 // Listen opens a socket for each pair of an address and a port, and the Unix
 // socket. An address is "" for any, "loopback", or numeric. Inherited listening
 // sockets (socket activation) are taken over: one for TCP replaces all addresses
-// and ports, one of the Unix domain replaces the path. A socket that cannot be had
-// is in the table of String, or in Unbound if it has a numeric address; if there is
+// and ports, one of the Unix domain replaces the path. A socket that cannot be
+// opened is in the table of String, or in Unbound if it has a numeric address; if there is
 // none, that is an error. If a pmcd answers at one of the addresses, none is opened
 // or changed and the error is ErrRunning.
 func Listen(addrs []string, ports []int, unix string, inherited ...*os.File) (*Listeners, error) {

@@ -37,8 +37,8 @@ func TestNonlocalBind(t *testing.T) {
 	}
 }
 
-// An address that cannot be listened at is told of, with the reason, and not among
-// those that clients can connect to.
+// Unbound has the addresses that cannot be listened at, with the reason. They are not
+// among those that clients can connect to.
 func TestUnboundAddresses(t *testing.T) {
 	other, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -94,7 +94,7 @@ func TestUnixSocketFile(t *testing.T) {
 	}
 	again, err := Listen(nil, nil, path)
 	if err != nil {
-		t.Fatalf("a stale socket is in the way: %v", err)
+		t.Fatalf("a stale socket is not replaced: %v", err)
 	}
 	if fi, err := os.Stat(path); err != nil || fi.Mode().Perm() != 0o666 {
 		t.Errorf("mode %v, %v", fi.Mode(), err)

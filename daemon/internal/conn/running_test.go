@@ -34,8 +34,9 @@ func greeter(t *testing.T, network, addr string, greeting []byte) net.Listener {
 	return l
 }
 
-// A pmcd that is running keeps its sockets, and the second one does not open
-// any. What others have is theirs, what nobody has any more is replaced.
+// A pmcd that is running keeps its sockets, and a second one does not open any.
+// Sockets of other programs are left alone. A socket that no process has any more is
+// replaced.
 func TestListenBesideOthers(t *testing.T) {
 	hello, err := pdu.Append(nil, 0, &pdu.Error{Greeting: true})
 	if err != nil {
@@ -83,7 +84,7 @@ func TestListenBesideOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.Close()
-			// The ports and the Unix socket, without the one that is not to be had.
+			// The ports and the Unix socket, without the one that is in use.
 			if want := len(ports); len(l.Addrs()) != want {
 				t.Errorf("listens at %v, want %d sockets", l.Addrs(), want)
 			}
@@ -96,7 +97,7 @@ func TestListenBesideOthers(t *testing.T) {
 	}
 }
 
-// listens reports whether somebody listens.
+// listens reports whether a process listens at a Unix socket.
 func listens(unix string) bool {
 	conn, err := net.DialTimeout("unix", unix, time.Second)
 	if err == nil {
@@ -120,8 +121,9 @@ func TestListenAfterLast(t *testing.T) {
 	next.Close()
 }
 
-// Who may change the directory of the socket, as the user that pmcd becomes,
-// gets no other file opened to all: the socket's mode does not come later.
+// A user that may change the directory of the socket, as the user that pmcd becomes
+// may, cannot have the mode of another file changed: the socket has its mode from the
+// bind on.
 func TestUnixSocketMode(t *testing.T) {
 	dir := t.TempDir()
 	path, secret := filepath.Join(dir, "sock"), filepath.Join(dir, "secret")
@@ -153,7 +155,7 @@ func TestUnixSocketMode(t *testing.T) {
 	}
 }
 
-// It is said if what is at the place of the socket cannot be removed.
+// Close returns an error if what is at the place of the socket cannot be removed.
 func TestCloseSaysWhatIsLeft(t *testing.T) {
 	for name, stays := range map[string]bool{"sock": false, "gone": false, "full": true} {
 		path := filepath.Join(t.TempDir(), name)

@@ -70,14 +70,14 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 		list[i] = r.cfg.Agents.NewAgent(spec)
 		fresh = append(fresh, list[i])
 	}
-	var leaving []*agentset.Agent
+	var stopping []*agentset.Agent
 	for _, a := range old.Agents() {
 		if unchanged[a] {
 			continue
 		}
-		leaving = append(leaving, a)
+		stopping = append(stopping, a)
 		for _, b := range fresh {
-			if inTheWay(a.Spec(), b.Spec()) {
+			if conflicts(a.Spec(), b.Spec()) {
 				b.StartAfter(a)
 			}
 		}
@@ -85,7 +85,7 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	r.cfg.Routes.Store(old.WithAgents(list))
 	r.cfg.Clients.ApplyRules(conf.Access)
 	var wg sync.WaitGroup
-	for _, a := range leaving {
+	for _, a := range stopping {
 		wg.Go(func() { a.DrainAndStop(ctx) })
 	}
 	r.cfg.Agents.Start(ctx, fresh)
@@ -95,9 +95,9 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	}
 }
 
-// inTheWay reports whether old has to be gone before the agent of spec can be
+// conflicts reports whether old has to be gone before the agent of spec can be
 // started: there is one agent of a domain at a time, and one at an address.
-func inTheWay(old, spec *pmcdconf.Agent) bool {
+func conflicts(old, spec *pmcdconf.Agent) bool {
 	if old.Domain == spec.Domain {
 		return true
 	}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runNiced runs f at a lower scheduling priority, and returns what f returns. Without,
+// runNiced runs f at a lower scheduling priority, and returns what f returns. Otherwise
 // sessions would wait until the kernel takes the CPU from f. The calling goroutine
 // should end soon: its thread ends with it, as it cannot get its priority back. The
 // main thread does not end, and its priority is shown as that of the process, so f
@@ -20,9 +20,9 @@ func runNiced[T any](f func() T) T {
 		go func() { c <- runNiced(f) }() // on another thread
 		return <-c
 	}
-	const nicer = 3 // nice(2)
+	const increment = 3 // nice(2)
 	if p, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
-		unix.Setpriority(unix.PRIO_PROCESS, 0, 20-p+nicer) // the system call returns 20 less the value
+		unix.Setpriority(unix.PRIO_PROCESS, 0, 20-p+increment) // the system call returns 20 less the value
 	}
 	return f()
 }

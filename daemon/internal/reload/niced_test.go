@@ -10,8 +10,8 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
 )
 
-// What is computed with less right to a CPU leaves no thread behind that has as
-// little: not the main thread either, which goroutines run on like others.
+// runNiced leaves no thread with a lower priority behind. The main thread keeps
+// its priority: goroutines run on it as on other threads.
 func TestRunNiced(t *testing.T) {
 	niceness := func(tid int) int {
 		n, err := unix.Getpriority(unix.PRIO_PROCESS, tid)

@@ -146,7 +146,7 @@ func (r *Reloader) Request() {
 func (r *Reloader) requestReload() {
 	select {
 	case r.requests <- struct{}{}:
-	default: // one that has not begun serves for this one too
+	default: // a request that has not begun stands for this one, too
 	}
 }
 
@@ -157,7 +157,7 @@ func (r *Reloader) Requests() <-chan struct{} { return r.requests }
 func (r *Reloader) RequestNames() {
 	select {
 	case r.nameRequests <- struct{}{}:
-	default: // the request that is there serves for this one too
+	default: // the pending request stands for this one, too
 	}
 }
 

@@ -58,7 +58,7 @@ func (r *rights) refusal() pdu.Errno { return pdu.Errno(r.refused.Load()) }
 // refuse has the client refused.
 func (r *rights) refuse(code pdu.Errno) { r.refused.Store(int32(code)) }
 
-// CredsRequired reports whether clients have to say who they are.
+// CredsRequired reports whether clients must state their account.
 func (s *Server) CredsRequired() bool { return s.admission.credsReqd.Load() }
 
 // ApplyRules puts access rules in force and decides by them about the clients

@@ -70,8 +70,8 @@ func (s *session) attrs() []pdu.Attr {
 	return attrs
 }
 
-// broadcastAttrs tells the agents that want to know it who the client is, unless
-// they have been told the same.
+// broadcastAttrs sends the attributes of the client to the agents that want them,
+// unless they have been sent the same ones.
 func (s *session) broadcastAttrs() {
 	attrs := s.attrs()
 	if !s.told.replace(attrs) {

@@ -33,7 +33,7 @@ func (h *hostLabels) set(labels []hostLabel) (pdu.LabelSet, error) {
 	if err == nil {
 		return set, nil
 	}
-	// Short ones first: the long one is what there is no room for.
+	// Short ones first: if there is no room, the long one is left out.
 	slices.SortFunc(labels, func(a, b hostLabel) int {
 		return cmp.Or(cmp.Compare(len(a.Value), len(b.Value)), cmp.Compare(a.Name, b.Name))
 	})

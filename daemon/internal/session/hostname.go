@@ -21,7 +21,7 @@ type hostname struct {
 // do it.
 const DefaultHostnameEvery = 10 * time.Second
 
-// current is the name now; "" if there is none to be had.
+// current is the name now; "" if it cannot be read.
 func (h *hostname) current() string {
 	name, _ := h.get()
 	return name

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// The name is looked at when some time has passed, and a name that cannot be had
-// changes nothing.
+// The name is read when some time has passed. A failure to read it changes nothing.
 func TestHostname(t *testing.T) {
 	name, failure := "one", error(nil)
 	h := hostname{get: func() (string, error) { return name, failure }, every: time.Minute}

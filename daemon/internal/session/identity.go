@@ -8,7 +8,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 )
 
-// An identity is who a client is. What is not atomic does not change after the
+// An identity identifies a client. What is not atomic does not change after the
 // connection was accepted.
 type identity struct {
 	num   int32       // what agents know the client by; lowest free

@@ -57,8 +57,8 @@ type subrequest struct {
 var scratches, largeScratches sync.Pool
 
 const (
-	// modest is the most memory that a scratch of scratches has in buffers.
-	modest = 16 << 10
+	// maxNormal is the most memory that a scratch of scratches has in buffers.
+	maxNormal = 16 << 10
 
 	// maxKept is the most memory that a buffer may take to the next user, enough for
 	// ten thousand values. What no session uses is the garbage collector's, as the pools
@@ -131,8 +131,8 @@ func (w *requestScratch) clear() (grown bool) {
 	}
 	// What result writes to is out.
 	large += max(w.result.Cap(), cap(w.out)) + cap(w.in) + cap(w.req) + cap(w.ans)
-	grown = !w.large && large > modest
-	w.large = large > modest
+	grown = !w.large && large > maxNormal
+	w.large = large > maxNormal
 	return grown
 }
 

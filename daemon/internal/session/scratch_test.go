@@ -42,7 +42,7 @@ func TestSlowestFirst(t *testing.T) {
 func TestGrownScratchIsKeptApart(t *testing.T) {
 	var big, little scratchHistory
 	w := big.acquire()
-	w.out = make([]byte, 2*modest)
+	w.out = make([]byte, 2*maxNormal)
 	big.release(w)
 	if !w.large || big.turns != largeTurns {
 		t.Fatalf("after much: large is %v, for %d turns", w.large, big.turns)

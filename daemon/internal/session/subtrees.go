@@ -11,7 +11,7 @@ import (
 
 // subtrees are the dynamic parts of the name space that clients asked for and
 // did not get. A client is told with its next fetch (StateNamesChange) when one
-// of its missing subtrees can be had again.
+// of its missing subtrees is available again.
 //
 // An agent that was not asked, because it is down, fenced, late or not ready,
 // loses all its subtrees at once, and they come back with it: clients are told
@@ -127,7 +127,7 @@ func (t *subtrees) answered(s *session, key subtree) {
 	t.update()
 }
 
-// back tells the clients that miss a subtree that it can be had again. The caller
+// back tells the clients that miss a subtree that it is available again. The caller
 // holds mu.
 func (t *subtrees) back(key subtree) {
 	g := t.missing[key]

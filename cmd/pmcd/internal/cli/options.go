@@ -253,8 +253,8 @@ func (opt *Options) setLateGrace(seconds int) {
 	}
 }
 
-// parsePorts returns the numbers of a list, as in -p. One that is no port is
-// left to whoever opens it: others may do.
+// parsePorts returns the numbers of a list, as in -p. A number that is no port is a
+// mistake and stays in the list: other ports can be opened.
 func (opt *Options) parsePorts(v string) (ports []int, ok bool) {
 	for word := range strings.SplitSeq(v, ",") {
 		n, rest := strtol(word, 0)
@@ -271,8 +271,8 @@ func (opt *Options) parsePorts(v string) (ports []int, ok bool) {
 	return ports, true
 }
 
-// addInterface adds an address for daemon.Listen. It cannot be listened at if
-// it is none, but at others.
+// addInterface adds an address for daemon.Listen. What is not an address is a mistake
+// and stays in the list: other addresses can be listened at.
 func (opt *Options) addInterface(v string) {
 	switch v {
 	case "INADDR_ANY":

@@ -23,8 +23,8 @@ func TestOptions(t *testing.T) {
 			o.HandshakeTimeout, o.Timeout = 2*time.Second, 0
 			o.Hostname, o.User, o.Debug, o.Trace = "h", "u", "pdu", 3
 		}},
-		{"who may connect", "-S -Q", func(o *Options) { o.ReqAuth, o.RemoteCert = true, true }},
-		{"who may connect, long", "--reqauth --remotecert", func(o *Options) { o.ReqAuth, o.RemoteCert = true, true }},
+		{"access", "-S -Q", func(o *Options) { o.ReqAuth, o.RemoteCert = true, true }},
+		{"access, long", "--reqauth --remotecert", func(o *Options) { o.ReqAuth, o.RemoteCert = true, true }},
 		{"joined", "-fv -p1,0x2 -p 3 -q9", func(o *Options) {
 			o.Foreground, o.Verify, o.VerifyRights = true, true, true
 			o.Ports, o.HandshakeTimeout = []int{1, 2, 3}, 9*time.Second

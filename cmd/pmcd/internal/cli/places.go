@@ -71,9 +71,9 @@ func ownDirs(system string, uid int, getenv func(string) string) (dirs []ownedDi
 	return append(dirs, ownedDir{filepath.Join(tmp, fmt.Sprintf("pcp-%d", uid)), 0o700})
 }
 
-// makeOwn makes a directory, or accepts the one that is there, if nobody but
-// uid and root can have made it or can change what is in it. In /tmp others may
-// have been there first, with a directory or a link of theirs.
+// makeOwn makes a directory, or accepts the one that is there, if no user but uid and
+// root can have made it or can change what is in it. In /tmp another user may have made
+// a directory or a link of that name before.
 func makeOwn(path string, mode fs.FileMode, uid int) error {
 	if err := checkParent(path, uid); err != nil {
 		return err
@@ -118,7 +118,7 @@ func checkParent(path string, uid int) error {
 func owner(fi fs.FileInfo) int { return int(fi.Sys().(*syscall.Stat_t).Uid) }
 
 // PIDFile returns the path of the file with the process id, for scripts and
-// service managers; "" if nobody says where it is.
+// service managers; "" if no directory is known for it.
 func (opt *Options) PIDFile(getenv func(string) string) string {
 	const name = "pmcd.pid"
 	if dir := getenv("PCP_RUN_DIR"); dir != "" {
@@ -145,7 +145,7 @@ func Sockets(root string, uid int, getenv func(string) string) []string {
 		dirs = append(dirs, dir)
 	}
 	for _, d := range ownDirs(system, uid, getenv) {
-		// Anybody can make a directory in /tmp, and answer there for a pmcd.
+		// Any user can make a directory in /tmp, and answer there in place of a pmcd.
 		if d.path == system || checkParent(d.path, uid) == nil && checkOwn(d.path, uid) == nil {
 			dirs = append(dirs, d.path)
 		}

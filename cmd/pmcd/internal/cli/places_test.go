@@ -33,7 +33,7 @@ func makePlace(t *testing.T, root, s string) {
 	}
 }
 
-// The socket and the log go where this user can write and nobody else can
+// The socket and the log go where this user can write and no other user can
 // interfere, and pmcd starts without them if there is no such place.
 func TestPlaceFiles(t *testing.T) {
 	// In have MODE PATH is a directory below ROOT, and PATH->TARGET a link.
@@ -93,7 +93,7 @@ func TestSockets(t *testing.T) {
 	root := t.TempDir()
 	at := func(dir string) string { return filepath.Join(root, dir, "pmcd.socket") }
 	tmp := fmt.Sprintf("t/pcp-%d", uid)
-	// In open anybody can make what is missing, or has made it.
+	// In open any user can make what is missing, or may have made it.
 	for _, dir := range []string{tmp, "x/pcp", "open", fmt.Sprintf("t/pcp-%d", uid+1)} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
 			t.Fatal(err)

@@ -50,7 +50,7 @@ func report(build string) func() *Report {
 func TestAsk(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.ctl")
 	if _, err := ask(t, path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("nobody is there: got %v", err)
+		t.Errorf("no socket: got %v", err)
 	}
 	uid := int64(7)
 	now := time.Now().UTC().Round(0)
@@ -64,7 +64,7 @@ func TestAsk(t *testing.T) {
 	}
 	s := listen(t, path)
 	s.Serve(func() *Report { return want })
-	if fi, err := os.Lstat(path); err != nil || fi.Mode().Perm()&0o22 != 0 { // who may not write may not connect
+	if fi, err := os.Lstat(path); err != nil || fi.Mode().Perm()&0o22 != 0 { // a user that may not write may not connect
 		t.Errorf("got %v, %v", fi.Mode(), err)
 	}
 	for range 20 {
@@ -102,7 +102,7 @@ func TestListen(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 
-	// What is there by the end is another one's.
+	// What is there by the end is the socket of another server.
 	if err := os.Rename(path, path+".moved"); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// Of many that find a socket left behind one gets the place, and keeps it.
+// If many servers find a socket left behind, one replaces it, and keeps its own.
 func TestListenAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.ctl")
 	for range 20 {
@@ -161,7 +161,7 @@ func TestListenAtOnce(t *testing.T) {
 		}
 		wg.Wait()
 		if len(got) != 1 {
-			t.Fatalf("%d have it", len(got))
+			t.Fatalf("%d servers listen", len(got))
 		}
 		if _, err := ask(t, path); err != nil {
 			t.Error(err)

@@ -1,16 +1,15 @@
 // Package ctl is what pmcdctl asks a running pmcd: a Report over a Unix domain
 // socket beside the one for clients.
 //
-// Who connects gets one JSON document, and the connection is closed. Nothing is
-// read, so there is nothing to get wrong. The socket is for root and for the
-// user that pmcd runs as: a Report contains the names of clients and the end of
-// what agents wrote to their standard error output.
+// Each connection gets one JSON document and is closed. Nothing is read from it, so no
+// request can be malformed. The socket is for root and for the user that pmcd runs as:
+// a Report contains the names of clients and the end of what agents wrote to their
+// standard error output.
 package ctl
 
 import "time"
 
-// A Report is how a pmcd does. The names of its fields in JSON are there to
-// stay.
+// A Report is the state of a pmcd. The names of its fields in JSON do not change.
 type Report struct {
 	Version   string    `json:"version"` // of PCP whose behaviour it has (pmcd.version)
 	Build     string    `json:"build"`   // of this program (pmcd.build)
@@ -33,7 +32,7 @@ type Report struct {
 // Ready is the State of an Agent that answers.
 const Ready = "ready"
 
-// An Agent is one line of pmcd.conf and how its agent does.
+// An Agent is one line of pmcd.conf and the state of its agent.
 type Agent struct {
 	Name       string    `json:"name"`
 	Domain     int       `json:"domain"`

@@ -38,9 +38,9 @@ type Server struct {
 	wg   sync.WaitGroup
 }
 
-// Listen makes the socket. One that a pmcd still serves is left alone, and is
-// an error; one that nobody serves is replaced. The user that pmcd runs as is
-// the one that it has here: it must have become that.
+// Listen makes the socket. A socket that a pmcd still serves is left alone, and is an
+// error; one that no process serves is replaced. The process must have become the user
+// that pmcd runs as.
 func Listen(path string) (*Server, error) {
 	s := &Server{path: path}
 	err := locked(filepath.Dir(path), func() (err error) {
@@ -70,7 +70,7 @@ func Listen(path string) (*Server, error) {
 }
 
 // locked calls f while no other pmcd is in its own f for a socket in dir.
-// Whoever may look at a directory may lock it, so nobody waits for long.
+// Any user that may read a directory may lock it, so the wait is limited to a second.
 func locked(dir string, f func() error) error {
 	if d, err := os.Open(dir); err == nil {
 		defer d.Close()
@@ -82,7 +82,7 @@ func locked(dir string, f func() error) error {
 	return f()
 }
 
-// clear removes a socket that nobody serves.
+// clear removes a socket that no process serves.
 func clear(path string) error {
 	fi, err := os.Lstat(path)
 	switch {
@@ -98,7 +98,7 @@ func clear(path string) error {
 	return os.Remove(path)
 }
 
-// served reports whether somebody listens.
+// served reports whether a process listens at path.
 func served(path string) bool {
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	switch {
@@ -110,9 +110,9 @@ func served(path string) bool {
 	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// Listening reports whether there is a Unix domain socket of that name that
-// somebody listens at, by what the kernel has listed (proc(5), /proc/net/unix).
-// It is not connected to. Without that list somebody may.
+// Listening reports whether a process listens at the Unix domain socket of that name.
+// It looks at the list of the kernel (proc(5), /proc/net/unix) and does not connect.
+// Without the list it reports true, as a process may listen.
 func Listening(path string) bool {
 	const acceptCon = "00010000" // __SO_ACCEPTCON in the flags
 	text, err := os.ReadFile("/proc/net/unix")
@@ -172,7 +172,7 @@ func (s *Server) answer(conn *net.UnixConn, report func() *Report) {
 	conn.Write(append(b, '\n'))
 }
 
-// peerCred returns who is at the other end.
+// peerCred returns the credentials of the peer.
 func peerCred(conn *net.UnixConn) (cred *syscall.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// WithoutPCP reports whether a host has none of the files that say what to
-// serve (pcp.conf(5), pmcd.conf, PMNS(5)) and nobody has said where they would
-// be. One that cannot be looked for may be there.
+// WithoutPCP reports whether a host has none of the files that say what to serve
+// (pcp.conf(5), pmcd.conf, PMNS(5)) and no variable says where they would be. A file
+// that cannot be looked for may be there.
 func WithoutPCP(root string, lookup func(string) (string, bool)) bool {
 	for _, name := range []string{"PCP_CONF", "PCP_DIR", "PCP_PMCDCONF_PATH", "PCP_VAR_DIR", "PMNS_DEFAULT"} {
 		if _, ok := lookup(name); ok {

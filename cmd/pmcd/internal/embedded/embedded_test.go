@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The embedded defaults are for a host that has nothing of PCP's, and where
-// nobody has said that it should.
+// The embedded defaults are for a host that has nothing of PCP's, and whose environment
+// names none of its files.
 func TestWithoutPCP(t *testing.T) {
 	tests := []struct {
 		name  string

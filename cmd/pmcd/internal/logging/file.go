@@ -128,7 +128,7 @@ func followLink(path string) (*os.File, error) {
 	return nil, nil
 }
 
-// openSpecial opens a FIFO that somebody reads, or a device for characters.
+// openSpecial opens a FIFO that has a reader, or a character device.
 func openSpecial(path string, mode fs.FileMode) (*os.File, error) {
 	if mode&(fs.ModeNamedPipe|fs.ModeCharDevice) == 0 {
 		return nil, errors.New("neither a file nor a FIFO nor a device for characters")

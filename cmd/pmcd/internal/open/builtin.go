@@ -22,11 +22,11 @@ import (
 type builtinAgent struct {
 	// newAgent is its constructor, which waits for nothing.
 	newAgent func(domain int) (agents.Agent, error)
-	// root says what it needs root's rights for. If this process has given them
-	// up, it is a process of the root helper's for that; else it is in this process,
-	// as others are, with the rights that there are.
+	// root says what it needs root's rights for. If this process has given them up,
+	// the agent is a process of the root helper for that. Otherwise it is in this
+	// process like others, with the rights of this process.
 	root need
-	// lacks says what it has not without those rights.
+	// lacks says what it does not have without those rights.
 	lacks string
 }
 
@@ -42,9 +42,8 @@ const (
 // BuiltinAgents are known by the entry point that a dso line names.
 type BuiltinAgents map[string]builtinAgent
 
-// Builtin is used for a dso line that says so, and for one whose file does not
-// exist. There is one more,
-// pmcd_init: it needs the daemon's memory, so the daemon has it.
+// Builtin is used for a dso line that says so, and for one whose file does not exist.
+// There is one more, pmcd_init: it needs the daemon's memory, so the daemon has it.
 var Builtin = BuiltinAgents{
 	"jbd2_init": {newAgent: jbd2.New},
 	"kvm_init": {newAgent: kvm.New, root: always, // debugfs is for root

@@ -87,7 +87,7 @@ func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 	}
 	err := dsohost.Check(spec.Path)
 	if ok && errors.Is(err, fs.ErrNotExist) {
-		if spec.Path != "" { // it is not so by the words of pmcd.conf
+		if spec.Path != "" { // pmcd.conf does not say that it is built in
 			o.once("agent {agent:q} (dom {domain}) is built in: {path} does not exist",
 				"agent", spec.Name, "domain", spec.Domain, "path", spec.Path)
 		}
@@ -203,8 +203,8 @@ func (o *Opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Opt
 	return &transport.Conn{Transport: c, Process: p, In: in, Out: out}, nil
 }
 
-// An endedWithRoot is why an agent has ended whose root helper has. The status, in
-// place of which it stands in messages, nobody knows.
+// An endedWithRoot is why an agent has ended whose root helper has ended. Messages have
+// it in place of the status, which is not known.
 type endedWithRoot struct{ status transport.Ended }
 
 func (endedWithRoot) Error() string   { return roothelper.ErrLost.Error() }

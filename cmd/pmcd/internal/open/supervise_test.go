@@ -22,8 +22,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Agents that fail in all ways, in one daemon: each is seen through, and another
-// agent answers every request of one connection meanwhile.
+// Agents fail in all ways in one daemon: each gets the state and the last error that it
+// should, and another agent answers every request of one connection meanwhile.
 func TestSupervision(t *testing.T) {
 	tests := []struct {
 		what   string

@@ -43,8 +43,8 @@ type Difference struct {
 	used atomic.Bool
 }
 
-// Used reports whether a comparison met the difference. A row that none meets
-// has outlived its reason.
+// Used reports whether a comparison met the difference. A row that none meets can be
+// removed.
 func (d *Difference) Used() bool { return d.used.Load() }
 
 // Comparison is how to compare the outputs of one client.
@@ -222,7 +222,7 @@ func compareRecords(how Policy, cs []Record, o Record) string {
 	if len(c.Lines) != len(o.Lines) {
 		return fmt.Sprintf("%d lines and not %d", len(o.Lines), len(c.Lines))
 	}
-	// Only lines of records that are as long stand for each other.
+	// Lines are compared only with those of records that have as many.
 	cs = slices.DeleteFunc(slices.Clone(cs), func(r Record) bool { return len(r.Lines) != len(o.Lines) })
 	for i, l := range o.Lines {
 		if l == c.Lines[i] {
@@ -242,14 +242,14 @@ func compareRecords(how Policy, cs []Record, o Record) string {
 	return ""
 }
 
-func indent(who string, lines []string) string {
+func indent(label string, lines []string) string {
 	var b strings.Builder
 	for i, l := range lines {
 		if i == 40 {
-			fmt.Fprintf(&b, "    %s: ... (%d lines)\n", who, len(lines))
+			fmt.Fprintf(&b, "    %s: ... (%d lines)\n", label, len(lines))
 			break
 		}
-		fmt.Fprintf(&b, "    %s: %s\n", who, l)
+		fmt.Fprintf(&b, "    %s: %s\n", label, l)
 	}
 	return b.String()
 }

@@ -37,8 +37,8 @@ type Config struct {
 	// Embedded is ours with what is compiled in; Agents, Access and PMNS are not
 	// used.
 	Embedded bool
-	// Bare makes no files for agents and labels, and nobody connects before the
-	// test does: that the daemon serves is seen in its log.
+	// Bare makes no files for agents and labels, and no client connects before the
+	// test does: Start sees in the log that the daemon serves.
 	Bare bool
 }
 

@@ -119,7 +119,7 @@ func (d *Daemon) start(c Config) error {
 }
 
 // waitReady polls until the daemon greets on its socket and on its port or, if
-// nobody is to connect, says in its log that it serves.
+// no client is to connect, says in its log that it serves.
 func (d *Daemon) waitReady(quietly bool, end time.Time) error {
 	poll := func(greets func() error) error {
 		for {
@@ -149,8 +149,8 @@ func (d *Daemon) waitReady(quietly bool, end time.Time) error {
 	if err := poll(serves); err != nil {
 		return err
 	}
-	// By now it has opened what it could. If the port is not among that,
-	// whoever has it must not be asked for a greeting.
+	// By now the daemon has opened what it could. If the port is not among that, the
+	// process that has it must not be asked for a greeting.
 	var err error
 	if !Until(2*time.Second, func() bool {
 		var ours bool
@@ -234,8 +234,8 @@ func (d *Daemon) Report() string {
 }
 
 // Stop sends SIGTERM and waits. It is an error if the daemon had ended before,
-// if it does not end with status 0, if an agent or the socket is left, or if
-// the race detector spoke.
+// if it does not end with status 0, if an agent or the socket is left, or if the race
+// detector has reported a data race.
 func (d *Daemon) Stop() error {
 	var errs []error
 	select {
@@ -252,7 +252,7 @@ func (d *Daemon) Stop() error {
 		}
 	case <-time.After(stopTimeout):
 		errs = append(errs, fmt.Errorf("did not end within %v of SIGTERM", stopTimeout))
-		// SIGQUIT makes a Go program say what it is doing; nobody else minds.
+		// SIGQUIT makes a Go program print its goroutines, and does other programs no harm.
 		d.Signal(syscall.SIGQUIT)
 	}
 	// Agents end by themselves when their pipe is closed.

@@ -20,8 +20,8 @@ import (
 // of outgoing connections, so that no client of a parallel test holds one.
 const portLow, portHigh = 21000, 32000
 
-// FreePort finds a port that nobody listens on. It may be taken by somebody
-// else a moment later: see [Start].
+// FreePort finds a port that no process listens on. Another process may take it a
+// moment later: see [Start].
 func FreePort() (int, error) {
 	var last error
 	for range 100 {
@@ -84,7 +84,7 @@ func greeting(network, addr string) error {
 }
 
 // listens reports whether process pid, or one of its descendants, listens on
-// the TCP port: a greeting proves only that somebody does.
+// the TCP port: a greeting proves only that some process does.
 func listens(pid, port int) (bool, error) {
 	inodes := map[string]bool{}
 	for _, p := range append(Descendants(pid), Proc{PID: pid}) {

@@ -92,8 +92,8 @@ func (cmp Comparison) run(t *testing.T, askC, askOurs func() (Output, error)) {
 			n--
 			continue
 		}
-		// Two daemons that nobody can talk to are alike, too. Now and then
-		// PCP's answers a request for processes with PM_ERR_IPC.
+		// Outputs are the same, too, if no client can talk to either daemon. Now and
+		// then PCP's answers a request for processes with PM_ERR_IPC.
 		if cmp.Status != AnyStatus && c.Code != cmp.Status {
 			diffs = []string{fmt.Sprintf("exit status against PCP's pmcd: %d, not %d\n%s", c.Code, cmp.Status, c)}
 			continue

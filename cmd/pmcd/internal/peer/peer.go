@@ -4,7 +4,7 @@
 //
 // The tests that use it compare what a client prints when it talks to PCP's
 // pmcd with what it prints when it talks to ours. Nothing here looks at bytes
-// on the wire: the programs that people run are the judges.
+// on the wire: what counts is the output of the programs that people run.
 //
 // The programs come from Debian's packages of PCP 6.0.3; "make peers" installs
 // them. Environment:

@@ -58,7 +58,7 @@ func NewService(t *testing.T, args ...string) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a manager says is meant for one pid, which only the shell can know.
+	// What a manager says is meant for one pid, which only the shell has.
 	args = append([]string{"-c", `[ -z "$LISTEN_FDS" ] || export LISTEN_PID=${LISTEN_PID:-$$}; exec "$@"`, "sh",
 		self, "-U", "root", "-c", "conf", "-n", "pmns", "-i", "127.0.0.1", "-p", "0", "-s", s.Path("sock"), "-q", "30"}, args...)
 	s.Cmd = exec.Command("/bin/sh", args...)

@@ -31,9 +31,8 @@ func trustFiles(getenv func(string) string) []string {
 }
 
 // trustAgents reports whether PMCD_TRUST_AGENTS is 1 in one of the files, to which
-// only root can write. The variable in the environment is ignored, because it is
-// not known who has set it. problem says why a PMCD_TRUST_AGENTS=1 is ignored; nil
-// if there is none.
+// only root can write. The variable in the environment is ignored, because any user may
+// have set it. problem says why a PMCD_TRUST_AGENTS=1 is ignored; nil if there is none.
 func trustAgents(files []string, getenv func(string) string) (trust bool, problem error) {
 	for _, path := range files {
 		untrusted := roothelper.CheckFile(path) // before reading: a file of root stays a file of root

@@ -1,6 +1,6 @@
 // Package systemd is the protocol with a service manager: notifications
 // (sd_notify(3)), the watchdog, and sockets that the manager has opened
-// (sd_listen_fds(3)). Any manager that speaks it will do.
+// (sd_listen_fds(3)). It works with any manager that has this protocol.
 package systemd
 
 import (
@@ -41,7 +41,7 @@ func TakeEnv() Env {
 // Notifier does nothing.
 type Notifier struct {
 	conn     *net.UnixConn
-	watchdog time.Duration // how often it wants to hear of us; 0 is never
+	watchdog time.Duration // the time between two notifications that it expects; 0 is none
 
 	mu     sync.Mutex // guards the following, and the order of messages that have a status
 	status string     // the last that was sent

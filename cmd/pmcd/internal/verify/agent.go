@@ -38,7 +38,7 @@ func (v *verifier) agent(a *pmcdconf.Agent) (errs []error) {
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// checkAddress reports why nobody can listen where a socket agent should.
+// checkAddress reports why no process can listen where a socket agent should.
 func checkAddress(a *pmcdconf.Agent) error {
 	const maxPath = 107 // bytes; sockaddr_un.sun_path without its NUL
 	switch {

@@ -34,7 +34,7 @@ exec "$@"`
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-// run runs the tests, in the network of their own if that can be had.
+// run runs the tests, in a network of their own if that is possible.
 func run(m *testing.M) int {
 	defer peer.Finish()
 	if os.Getenv(inside) != "" || os.Geteuid() != 0 || peer.Missing() != nil {

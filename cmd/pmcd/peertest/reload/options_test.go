@@ -55,8 +55,7 @@ func TestWatchOption(t *testing.T) {
 	}
 }
 
-// With --log-format=json each line of the log is an object, from the first to
-// the last, whatever pmcd has to say.
+// With --log-format=json each line of the log is an object, from the first to the last.
 func TestLogFormatJSON(t *testing.T) {
 	d, stop, _ := startOurs(t, "--log-format=json", "-T", "3", "-D", "pdu")
 	c := dial(t, d)

@@ -1,4 +1,4 @@
-// An agent for the tests of check-agents. Its argument says how it fares.
+// An agent for the tests of check-agents. Its argument says what it does.
 package main
 
 import (
