@@ -1,0 +1,131 @@
+package agentset
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// An agent that is stopped is not started again, and leaves nothing behind:
+// down, up, or while it is started. The next one with its domain waits for its
+// end.
+func TestStopAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct {
+			name  string
+			start bool // first
+			open  func(n int, f *fake) error
+		}{
+			{"never started", false, nil},
+			{"up", true, nil},
+			{"down", true, func(int, *fake) error { return errNoStart }},
+		} {
+			h := newHarness(t, nil, tt.open)
+			if tt.start {
+				h.start()
+			}
+			a := h.agent
+			a.stop(errUnconfigured)
+			if a.conn.Load() != nil || !closed(a.started) {
+				t.Errorf("%s: the agent is still there", tt.name)
+			}
+			<-a.gone
+			a.start(context.Background()) // comes too late
+			h.pass(time.Hour)
+			if n := len(h.starts); n > 1 {
+				t.Errorf("%s: %d starts", tt.name, n)
+			}
+		}
+	})
+}
+
+// An agent that is stopped is not started, even if it is time for a restart. Which
+// of the two superviseLoop notices first is random.
+func TestStopAgentAtRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 20 {
+			h := newHarness(t, func(c *Config) {
+				c.Log = testutil.OnLog(c.Log, func(e testutil.Entry) {
+					if e.Level == slog.LevelError { // the failure: its restart is due before it is logged
+						time.Sleep(2 * minBackoff)
+					}
+				})
+			}, func(int, *fake) error { return errNoStart })
+			go h.start()
+			h.pass(minBackoff / 2)
+			h.agent.stop(errTerminated)
+			<-h.agent.gone
+			h.startedAt("stopped", 0)
+		}
+	})
+}
+
+// An agent that is being started can be stopped: that ends the start.
+func TestStopAgentWhileStarting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, func(c *Config) {
+			c.Open = func(ctx context.Context, _ *pmcdconf.Agent, _ wire.Options) (*transport.Conn, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+		}, nil)
+		go h.start()
+		h.pass(time.Second)
+		a := h.agent
+		if st := h.agent.Status(); st.State != Starting {
+			t.Errorf("state %q, want %q", st.State, Starting)
+		}
+		next := h.NewAgent(a.Spec())
+		next.StartAfter(a)
+		began := time.Now()
+		a.stop(errUnconfigured)
+		next.start(context.Background()) // until -q
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("the next one took %v, want 3s", took)
+		}
+		next.stop(errUnconfigured)
+		if n := len(h.logs.With("cannot start")); n != 1 {
+			t.Errorf("%d failures in the log, want that of the second", n)
+		}
+	})
+}
+
+// An agent that is stopped during a start which succeeds nevertheless, as that of
+// an agent in this process may, is not used, and nothing is left of it.
+func TestStopAgentStartSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newKilledProcess()
+		h := newHarness(t, func(c *Config) {
+			open := c.Open
+			c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+				time.Sleep(2 * time.Second) // also after the end of ctx
+				c, err := open(ctx, spec, opt)
+				c.Process = p
+				return c, err
+			}
+		}, nil)
+		go h.start()
+		h.pass(time.Second)
+		h.agent.stop(errUnconfigured)
+		if h.agent.AwaitConn() != nil {
+			t.Error("requests reach the agent")
+		}
+		<-h.agent.gone
+		if len(h.told) > 0 {
+			t.Errorf("told %q, want nothing", h.told)
+		}
+		if !closed(h.last.dead) || !p.stopped {
+			t.Error("the connection, or the process, is left")
+		}
+		if st := h.agent.Status(); st.State != Down || st.Restarts != 0 || h.agent.StatusCode() != statusNotStarted {
+			t.Errorf("pmcd.agent.status %d, %+v", h.agent.StatusCode(), st)
+		}
+	})
+}
