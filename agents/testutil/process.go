@@ -1,0 +1,86 @@
+package testutil
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Running reports whether a process runs. A process that has ended and was not reaped
+// does not run.
+func Running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+// WaitEnded waits until a process does not run. If that takes too long, the test fails
+// and the process is killed.
+func WaitEnded(t testing.TB, pid int) {
+	t.Helper()
+	defer func() {
+		if t.Failed() && Running(pid) {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}()
+	Eventually(t, fmt.Sprintf("process %d has ended", pid), func() bool { return !Running(pid) })
+}
+
+// Run runs a command, which must succeed.
+func Run(t testing.TB, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, args, err, out)
+	}
+}
+
+// InProcess runs a test in a process of its own with these attributes, and reports whether
+// this is that process. If it is not, the test has to return. A process with other rights
+// than this one may be Missing.
+func InProcess(t testing.TB, attr syscall.SysProcAttr) bool {
+	t.Helper()
+	const inside = "PMCD_TEST_PROCESS"
+	if os.Getenv(inside) == t.Name() {
+		return true
+	}
+	// Other users may not have access to the directory of the program.
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), inside+"="+t.Name(), "GORACE=atexit_sleep_ms=0")
+	attr.Pdeathsig = syscall.SIGKILL
+	cmd.SysProcAttr = &attr
+	switch out, err := cmd.CombinedOutput(); {
+	case errors.Is(err, fs.ErrPermission):
+		Missing(t, err)
+	case err == nil && bytes.Contains(out, []byte("--- SKIP")):
+		t.Skipf("%s", out)
+	case err != nil || !bytes.Contains(out, []byte("--- PASS")):
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// InOwnNetwork is InProcess with a network name space, in which the loopback interface is
+// up.
+func InOwnNetwork(t testing.TB) bool {
+	t.Helper()
+	ip := NeedProgram(t, "ip")
+	if !InProcess(t, syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}) {
+		return false
+	}
+	Run(t, ip, "link", "set", "lo", "up")
+	return true
+}
+
+// Unprivileged is InProcess with a user that has no rights, if this one is root's.
+func Unprivileged(t testing.TB) bool {
+	t.Helper()
+	const nobody = 65534
+	return os.Geteuid() != 0 ||
+		InProcess(t, syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}})
+}
