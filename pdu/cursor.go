@@ -1,6 +1,10 @@
 package pdu
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
 
 // A decoder reads one PDU. It keeps the first failure in err. After that all reads
 // return zero, so parse methods read one field after the other without checks, and
@@ -131,6 +135,15 @@ func alloc[T any](n int) []T {
 	return make([]T, n)
 }
 
+// resize returns a slice of n elements that has the memory of s, if that suffices, or nil if
+// n is 0 and s is nil. Elements keep what they had.
+func resize[T any](s []T, n int) []T {
+	if n <= cap(s) {
+		return s[:n]
+	}
+	return slices.Grow(s[:cap(s)], n-cap(s))[:n]
+}
+
 // pad4 rounds n up to whole words.
 func pad4(n int) int { return (n + 3) &^ 3 }
 
@@ -145,6 +158,27 @@ func (e *encoder) fail(err error) {
 	if e.err == nil {
 		e.err = err
 	}
+}
+
+// header appends the header of a PDU, whose length done sets.
+func (e *encoder) header(t Type, from int32) {
+	e.start = len(e.b)
+	e.u32(0)
+	e.u32(uint32(t))
+	e.u32(uint32(from))
+}
+
+// done returns the result of Append, which got b.
+func (e *encoder) done(b []byte, t Type) ([]byte, error) {
+	n := len(e.b) - e.start
+	if n > math.MaxInt32 {
+		e.fail(ErrTooLong)
+	}
+	if e.err != nil {
+		return b, &ParseError{Type: t, Off: n, Err: e.err}
+	}
+	binary.BigEndian.PutUint32(e.b[e.start:], uint32(n))
+	return e.b, nil
 }
 
 func (e *encoder) u32(v uint32) { e.b = binary.BigEndian.AppendUint32(e.b, v) }

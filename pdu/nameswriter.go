@@ -15,6 +15,7 @@ type NamesWriter struct {
 	names  int
 	bytes  int // in the names, without lengths and padding
 	len    int // of the PDU without the head
+	max    int // bytes, or 0
 }
 
 const namesHeaderLen = HeaderLen + 12
@@ -26,7 +27,17 @@ const longStretch = 256 << 10
 // Reset starts a PDU, and uses the memory of b for it.
 func (w *NamesWriter) Reset(b []byte) {
 	clear(w.pieces)
-	*w = NamesWriter{pieces: w.pieces[:0], own: append(b[:0], make([]byte, namesHeaderLen)...)}
+	*w = NamesWriter{pieces: w.pieces[:0], own: append(b[:0], make([]byte, namesHeaderLen)...), max: w.max}
+}
+
+// Limit sets the longest PDU in bytes; a longer one fails with ErrTooLong. 0 is the
+// limit of the protocol.
+func (w *NamesWriter) Limit(max int) { w.max = max }
+
+// Full reports whether the PDU is too long already, so that Finish will fail.
+func (w *NamesWriter) Full() bool {
+	total := namesHeaderLen + w.len
+	return total > maxLen || w.max > 0 && total > w.max
 }
 
 // Name appends one name.
@@ -75,7 +86,7 @@ func (w *NamesWriter) Finish() ([][]byte, error) {
 	switch {
 	case w.len < 8*w.names: // too many empty names: see PMNSNames.parse
 		err = ErrCount
-	case total > maxLen || w.bytes > maxLen-w.names:
+	case w.Full() || w.bytes > maxLen-w.names:
 		err = ErrTooLong
 	}
 	if err != nil {

@@ -102,3 +102,20 @@ func TestNamesWriterRefusesWhatCannotBeParsed(t *testing.T) {
 		t.Errorf("too long: %v", err)
 	}
 }
+
+func TestNamesWriterLimit(t *testing.T) {
+	var w NamesWriter
+	w.Limit(namesHeaderLen + 2*8)
+	for range 2 { // also after the next Reset
+		w.Reset(nil)
+		w.Name("ab")
+		w.Name("cd")
+		if _, err := w.Finish(); err != nil || w.Full() {
+			t.Errorf("as long as the limit: %v", err)
+		}
+		w.Name("ef")
+		if _, err := w.Finish(); !errors.Is(err, ErrTooLong) || !w.Full() {
+			t.Errorf("beyond the limit: %v", err)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 )
 
 // Type is a PDU type code. The values are from libpcp.h (PDU_*).
@@ -67,21 +66,26 @@ type Message interface {
 
 // Append appends m to b as a whole PDU sent by from. If it fails, it returns b
 // unchanged.
+//
+// Append does not allocate for a Fetch or HighResFetch if b has room for it.
 func Append(b []byte, from int32, m Message) ([]byte, error) {
-	e := encoder{b: b, start: len(b)}
-	e.u32(0) // length, set below
-	e.u32(uint32(m.Type()))
-	e.u32(uint32(from))
+	// An encoder escapes to the heap as a decoder does: see ParseInto.
+	switch m := m.(type) {
+	case *Fetch:
+		e := encoder{b: b}
+		e.header(m.Type(), from)
+		m.append(&e)
+		return e.done(b, m.Type())
+	case *HighResFetch:
+		e := encoder{b: b}
+		e.header(m.Type(), from)
+		m.append(&e)
+		return e.done(b, m.Type())
+	}
+	e := encoder{b: b}
+	e.header(m.Type(), from)
 	m.append(&e)
-	n := len(e.b) - e.start
-	if n > math.MaxInt32 {
-		e.fail(ErrTooLong)
-	}
-	if e.err != nil {
-		return b, &ParseError{Type: m.Type(), Off: n, Err: e.err}
-	}
-	binary.BigEndian.PutUint32(e.b[e.start:], uint32(n))
-	return e.b, nil
+	return e.done(b, m.Type())
 }
 
 // Parse decodes the whole PDU b, header included, and returns its sender and
@@ -102,8 +106,8 @@ func Parse(b []byte) (from int32, m Message, err error) {
 }
 
 // ParseInto is Parse for a PDU of known type. For a Fetch or HighResFetch it reuses
-// the memory of m.PMIDs and does not allocate if it suffices. For other messages it
-// allocates memory.
+// the memory of m.PMIDs, and for a Result or HighResResult that of m.Sets and of their
+// Values, and does not allocate if that suffices. For other messages it allocates memory.
 func ParseInto(b []byte, m Message) (from int32, err error) {
 	// A decoder that is passed to an interface method escapes to the heap. So the
 	// methods of the most frequent requests are called directly.
@@ -117,6 +121,18 @@ func ParseInto(b []byte, m Message) (from int32, err error) {
 	case *HighResFetch:
 		d := decoder{b: b}
 		if from = d.header(TypeHighResFetch); d.err == nil {
+			m.parse(&d)
+		}
+		return d.done(from)
+	case *Result:
+		d := decoder{b: b}
+		if from = d.header(TypeResult); d.err == nil {
+			m.parse(&d)
+		}
+		return d.done(from)
+	case *HighResResult:
+		d := decoder{b: b}
+		if from = d.header(TypeHighResResult); d.err == nil {
 			m.parse(&d)
 		}
 		return d.done(from)

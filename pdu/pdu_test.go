@@ -343,16 +343,43 @@ func TestParseIntoAgain(t *testing.T) {
 			again = newMessage(fresh.Type())
 			last[fresh.Type()] = again
 		}
-		if got, err := ParseInto(c.wire, again); err != nil || got != from || !reflect.DeepEqual(again, fresh) {
+		got, err := ParseInto(c.wire, again)
+		for _, m := range []Message{again, fresh} {
+			emptyValues(m) // memory that is kept for the next time makes no difference
+		}
+		if err != nil || got != from || !reflect.DeepEqual(again, fresh) {
 			t.Errorf("%s: got %d %+v, %v\nwant %d %+v", c.file, got, again, err, from, fresh)
 		}
 	}
 }
 
+// emptyValues makes all lists of values in m that are nil empty.
+func emptyValues(m Message) {
+	var sets []ValueSet
+	switch m := m.(type) {
+	case *Result:
+		sets = m.Sets
+	case *HighResResult:
+		sets = m.Sets
+	}
+	for i := range sets {
+		if sets[i].Values == nil {
+			sets[i].Values = []Value{}
+		}
+	}
+}
+
 func TestParseIntoAllocs(t *testing.T) {
+	sets := []ValueSet{
+		{PMID: 1, Err: ErrnoAgain},
+		{PMID: 2, Values: make([]Value, 10)},
+		{PMID: 3, Format: FormatBlock, Values: []Value{{Type: MetricU64, Block: make([]byte, 8)}}},
+	}
 	for _, m := range []Message{
 		&Fetch{Context: 3, PMIDs: make([]PMID, 100)},
 		&HighResFetch{Context: 3, PMIDs: make([]PMID, 100)},
+		&Result{Sets: sets},
+		&HighResResult{Sets: sets},
 	} {
 		wire, err := Append(nil, 0, m)
 		if err != nil {
@@ -360,6 +387,23 @@ func TestParseIntoAllocs(t *testing.T) {
 		}
 		n := testing.AllocsPerRun(10, func() {
 			if _, err := ParseInto(wire, m); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n > 0 {
+			t.Errorf("%v: %v allocations", m.Type(), n)
+		}
+	}
+}
+
+func TestAppendAllocs(t *testing.T) {
+	b := make([]byte, 0, 1024)
+	for _, m := range []Message{
+		&Fetch{Context: 3, PMIDs: make([]PMID, 100)},
+		&HighResFetch{Context: 3, PMIDs: make([]PMID, 100)},
+	} {
+		n := testing.AllocsPerRun(10, func() {
+			if _, err := Append(b, 0, m); err != nil {
 				t.Fatal(err)
 			}
 		})

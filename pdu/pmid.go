@@ -13,6 +13,9 @@ type PMID uint32
 // NoPMID is PM_ID_NULL.
 const NoPMID PMID = 0xffffffff
 
+// MaxDomain is the largest domain number of an agent.
+const MaxDomain = dynamicDomain - 1
+
 // dynamicDomain is the domain of dynamic roots (DYNAMIC_PMID, libpcp.h). It is also
 // that of derived metrics, which clients do not send to pmcd.
 const dynamicDomain = 511

@@ -90,7 +90,7 @@ func (m *Result) append(e *encoder) {
 func (m *Result) parse(d *decoder) {
 	m.Sec = d.i32()
 	m.Usec = d.i32()
-	m.Sets = d.sets(d.count(emptySetLen))
+	m.Sets = d.sets(m.Sets, d.count(emptySetLen))
 }
 
 // Type implements Message.
@@ -107,7 +107,7 @@ func (m *HighResResult) parse(d *decoder) {
 	n := d.i32()
 	m.Sec = d.i64()
 	m.Nsec = d.i64()
-	m.Sets = d.sets(d.checkCount(n, emptySetLen))
+	m.Sets = d.sets(m.Sets, d.checkCount(n, emptySetLen))
 }
 
 func (e *encoder) sets(sets []ValueSet) {
@@ -177,12 +177,13 @@ func (e *encoder) sets(sets []ValueSet) {
 	}
 }
 
-func (d *decoder) sets(n int) []ValueSet {
-	sets := alloc[ValueSet](n)
+// sets reads n value sets into the memory of old.
+func (d *decoder) sets(old []ValueSet, n int) []ValueSet {
+	sets := resize(old, n)
 	bs := blocks{low: len(d.b)}
 	for i := range sets {
 		vs := &sets[i]
-		vs.PMID = PMID(d.u32())
+		*vs = ValueSet{PMID: PMID(d.u32()), Values: vs.Values[:0]}
 		n := d.i32()
 		if n < 0 {
 			vs.Err = Errno(n)
@@ -191,10 +192,10 @@ func (d *decoder) sets(n int) []ValueSet {
 			continue
 		}
 		vs.Format = d.i32()
-		vs.Values = alloc[Value](d.checkCount(n, valueLen))
+		vs.Values = resize(vs.Values, d.checkCount(n, valueLen))
 		for j := range vs.Values {
 			v := &vs.Values[j]
-			v.Inst = d.i32()
+			*v = Value{Inst: d.i32()}
 			if vs.Format == FormatInsitu {
 				v.Word = d.u32()
 				continue

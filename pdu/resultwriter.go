@@ -63,14 +63,17 @@ func (w *ResultWriter) forget() {
 // Cap reports how many bytes of memory w holds for its next use.
 func (w *ResultWriter) Cap() int { return cap(w.b) + cap(w.blocks) }
 
-// Limit sets the longest PDU in bytes, not counting what Move appends. A longer one
-// fails with ErrTooLong. 0 is the limit of the protocol. Without a limit, a client
-// could request one metric many times and so get a very long reply.
+// Limit sets the longest PDU in bytes. A longer one fails with ErrTooLong before it
+// takes more memory. 0 is the limit of the protocol.
 func (w *ResultWriter) Limit(max int) { w.max = max }
 
 // full reports whether the limit is passed, and makes that the failure.
 func (w *ResultWriter) full() bool {
-	if w.max == 0 || len(w.b)-w.start+len(w.blocks) <= w.max {
+	n := len(w.b) - w.start + len(w.blocks)
+	if w.joined > 0 {
+		n = w.body - w.start + w.joined + w.tailsLen
+	}
+	if w.max == 0 || n <= w.max {
 		return false
 	}
 	w.open = 0

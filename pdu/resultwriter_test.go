@@ -115,6 +115,12 @@ func TestResultWriterRefuses(t *testing.T) {
 				w.Word(0, 1)
 			}
 		}, ErrTooLong},
+		{"joined sets beyond the limit", func(w *ResultWriter) {
+			sets, ids := joinable(t)
+			w.Limit(len(sets.pdu) - 1)
+			w.Join(sets)
+			w.Move(sets, len(ids))
+		}, ErrTooLong},
 		{"positive code", func(w *ResultWriter) { w.Fail(1, 1) }, ErrField},
 		{"time of high resolution", func(w *ResultWriter) { w.SetHighResTime(1, 1) }, ErrUnknownType},
 		{"time of low resolution", func(w *ResultWriter) { w.ResetHighRes([]byte("before"), 7); w.SetTime(1, 1) }, ErrUnknownType},
@@ -238,5 +244,40 @@ func TestMove(t *testing.T) {
 	w.Move(&s1, len(sets))
 	if b, err := w.Finish(); err != nil || CheckResult(b, pmids(sets)) != nil {
 		t.Errorf("failed: %x, %v", b, err)
+	}
+}
+
+// joinable returns the sets of a Result PDU.
+func joinable(t *testing.T) (*Sets, []PMID) {
+	t.Helper()
+	var w ResultWriter
+	w.Reset(nil, 0)
+	ids := []PMID{1, 2}
+	for _, id := range ids {
+		w.Begin(id)
+		w.Uint64(NoInst, MetricU64, 1)
+	}
+	b, err := w.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(Sets)
+	if err := s.Open(b, ids); err != nil {
+		t.Fatal(err)
+	}
+	return s, ids
+}
+
+// Joined sets that are not longer than the limit are moved.
+func TestLimitOfJoinedSets(t *testing.T) {
+	sets, ids := joinable(t)
+	var w ResultWriter
+	w.Limit(len(sets.pdu))
+	w.Reset(nil, 0)
+	w.Join(sets)
+	w.Move(sets, 1)
+	w.Move(sets, len(ids)-1)
+	if b, err := w.Finish(); err != nil || len(b) != len(sets.pdu) {
+		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }

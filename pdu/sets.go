@@ -47,6 +47,7 @@ func (w *ResultWriter) Join(s *Sets) {
 		w.tailsLen += len(s.pdu) - end
 		w.tails = append(w.tails, s.pdu[end:])
 	}
+	w.full()
 }
 
 // Move appends the next n value sets of s to w. It may panic unless w has joined s
@@ -54,6 +55,9 @@ func (w *ResultWriter) Join(s *Sets) {
 func (w *ResultWriter) Move(s *Sets, n int) {
 	first := s.next
 	s.next += n
+	if w.err != nil {
+		return
+	}
 	if s.ids != nil {
 		for _, id := range s.ids[first:s.next] {
 			w.Fail(id, s.code)

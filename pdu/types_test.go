@@ -3,6 +3,7 @@ package pdu
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -31,12 +32,14 @@ func TestErrno(t *testing.T) {
 		{0x7fffffff, "2147483647", "PCP error 2147483647"},
 	}
 	for _, tt := range tests {
-		if got := tt.code.Name(); got != tt.name {
-			t.Errorf("%d: name %q, want %q", int32(tt.code), got, tt.name)
-		}
-		if got := tt.code.Error(); got != tt.text {
-			t.Errorf("%d: text %q, want %q", int32(tt.code), got, tt.text)
-		}
+		t.Run(fmt.Sprint(int32(tt.code)), func(t *testing.T) {
+			if got := tt.code.Name(); got != tt.name {
+				t.Errorf("%d: name %q, want %q", int32(tt.code), got, tt.name)
+			}
+			if got := tt.code.Error(); got != tt.text {
+				t.Errorf("%d: text %q, want %q", int32(tt.code), got, tt.text)
+			}
+		})
 	}
 }
 
@@ -194,22 +197,49 @@ func TestUnits(t *testing.T) {
 		{NewUnits(0, -1, 1, 0, TimeSec, 0), 0x0f103000, "count / sec"},
 		{NewUnits(1, -2, 0, SpaceMbyte, TimeSec, 0), 0x1e023000, "Mbyte / sec^2"}, // pmUnitsStr(3)
 		{NewUnits(0, 0, 1, 0, 0, 6), 0x00100600, "count x 10^6"},                  // pmUnitsStr(3)
-		{NewUnits(0, 0, 0, 0, 0, 2), 0x00000200, "x 10^2"},                        // pmUnitsStr(3)
+		{NewUnits(0, 0, 0, 0, 0, 2), 0x00000200, "count x 10^2"},                  // "x 10^2" before PCP 7.2
+		{NewUnits(0, 0, 0, 0, 0, 1), 0x00000100, "count x 10"},
+		{NewUnits(0, 0, 1, 0, 0, 1), 0x00100100, "count x 10"},
 		{NewUnits(1, 0, 0, SpaceByte, 0, 0), 0x10000000, "byte"},
 		{NewUnits(1, -1, 0, SpaceKbyte, TimeSec, 0), 0x1f013000, "Kbyte / sec"},
 		{NewUnits(0, -1, 0, 0, TimeMsec, 0), 0x0f002000, "/ millisec"},
 		{NewUnits(-1, -1, 1, SpaceYbyte, TimeHour, -3), 0xff185d00, "count x 10^-3 / Ybyte hour"},
 		{NewUnits(7, -8, 0, 9, 6, 0), 0x78096000, "space-9^7 / time-6^8"},
-		{0x01003000 | 1<<3 | 2, 0x0100300a, "sec"},
+		{Celsius, 0x09, "temperature (C)"},
+		{Fahrenheit, 0x0a, "temperature (F)"},
+		{Kelvin, 0x0b, "temperature (K)"},
+		{Volt, 0x11, "voltage (V)"},
+		{Millivolt, 0x12, "voltage (mV)"},
+		{Microvolt, 0x13, "voltage (uV)"},
+		{Ampere, 0x19, "current (A)"},
+		{Milliampere, 0x1a, "current (mA)"},
+		{Microampere, 0x1b, "current (uA)"},
+		{Kilowatt, 0x21, "power (kW)"},
+		{Watt, 0x22, "power (W)"},
+		{Milliwatt, 0x23, "power (mW)"},
+		{Microwatt, 0x24, "power (uW)"},
+		{Watt.WithExtra(UnitPower, 3), 0x23, "power (mW)"},
+		{Sec.WithExtra(UnitPower, 2), 0x01003022, "power (W) sec"},
+		{NewUnits(0, -1, 0, 0, TimeSec, 0).WithExtra(UnitTemperature, 1), 0x0f003009, "temperature (C) / sec"},
+		{NewUnits(0, -1, 1, 0, TimeSec, 0).WithExtra(-UnitVoltage, 2), 0x0f1030f2, "count / voltage (mV) sec"},
+		{NewUnits(0, 0, 0, 0, 0, 0).WithExtra(-UnitCurrent, 1), 0xe9, "/ current (A)"},
+		{NewUnits(0, 0, 0, 0, 0, 2).WithExtra(UnitVoltage, 1), 0x211, "voltage (V)"},
+		{Count.WithExtra(5, 1), 0x00100029, "extra-5 count"},
+		{Byte.WithExtra(-16, 7), 0x10000087, "byte / extra-16"},
+		{Kelvin.WithExtra(UnitTemperature, 0), 0x08, "temperature (scale-0)"},
+		{Kelvin.WithExtra(UnitPower, 5), 0x25, "power (scale-5)"},
+		{7, 7, "none"},
 	}
 	for _, tt := range tests {
-		if uint32(tt.u) != tt.wire || tt.u.String() != tt.text {
-			t.Errorf("got %#08x %q, want %#08x %q", uint32(tt.u), tt.u.String(), tt.wire, tt.text)
-		}
+		t.Run(fmt.Sprintf("%#08x", tt.wire), func(t *testing.T) {
+			if uint32(tt.u) != tt.wire || tt.u.String() != tt.text {
+				t.Errorf("got %#08x %q, want %#08x %q", uint32(tt.u), tt.u.String(), tt.wire, tt.text)
+			}
+		})
 	}
 	u := NewUnits(-8, 7, -1, 8, 5, -6) | 31<<3 | 7
 	got := fmt.Sprint(u.DimSpace(), u.DimTime(), u.DimCount(), u.ScaleSpace(), u.ScaleTime(), u.ScaleCount(), u.ExtraUnit(), u.ExtraScale())
-	if want := "-8 7 -1 8 5 -6 31 7"; got != want {
+	if want := "-8 7 -1 8 5 -6 -1 7"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -238,9 +268,11 @@ func TestNames(t *testing.T) {
 		{AttrCode(1), "attr-1"},
 	}
 	for _, tt := range tests {
-		if got := tt.v.String(); got != tt.text {
-			t.Errorf("got %q, want %q", got, tt.text)
-		}
+		t.Run(fmt.Sprintf("%T(%d)", tt.v, tt.v), func(t *testing.T) {
+			if got := tt.v.String(); got != tt.text {
+				t.Errorf("got %q, want %q", got, tt.text)
+			}
+		})
 	}
 }
 
@@ -307,6 +339,38 @@ func TestProfileMany(t *testing.T) {
 		}
 		if b2, err := Append(nil, 0, parsed); err != nil || !bytes.Equal(b, b2) {
 			t.Errorf("%v: instances are in another order", err)
+		}
+	}
+}
+
+// A profile of many instance domains, which has a hash table, selects the same
+// instances. The first of several entries for an instance domain counts.
+func TestProfileManyInDoms(t *testing.T) {
+	for _, n := range []int{1, manyInDoms - 1, manyInDoms, manyInDoms + 1, 64, 65, 1000, 4094} {
+		p := &Profile{Exclude: true}
+		for i := range int32(n) {
+			// Each number twice, and those that differ only in high bits.
+			indom := NewInDom(int(i)%7, int(i/2*1024&0x3fffff))
+			p.InDoms = append(p.InDoms, InDomProfile{InDom: indom, Exclude: true, Insts: []int32{i}}, InDomProfile{InDom: indom})
+		}
+		p.InDoms = p.InDoms[:n]
+		b, err := Append(nil, 0, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed := new(Profile)
+		if _, err := ParseInto(b, parsed); err != nil {
+			t.Fatal(err)
+		}
+		if many := n >= manyInDoms; many != (parsed.table != nil) {
+			t.Errorf("%d instance domains: there is a table: %v", n, !many)
+		}
+		for _, ip := range p.InDoms {
+			for _, indom := range []InDom{ip.InDom, ip.InDom ^ 1, ip.InDom ^ 1<<30} {
+				if got, want := parsed.For(indom), p.For(indom); got.InDom != indom || got.Exclude != want.Exclude || !slices.Equal(got.Insts, want.Insts) {
+					t.Fatalf("%d instance domains, %v: got %v, want %v", n, indom, got, want)
+				}
+			}
 		}
 	}
 }
