@@ -1,0 +1,31 @@
+// Package pmapi is a client of pmcd, the collector daemon of Performance Co-Pilot (PCP). It
+// needs neither cgo nor PCP's libraries, and runs wherever Go does.
+//
+// [Dial] connects to the pmcd of a host specification, such as "local:", "pcps://host" or
+// "host:44321@proxy", and returns a [Client]. With it a program
+//
+//   - finds metrics: [Client.Lookup] and [Client.Traverse] go from names to PMIDs,
+//     [Client.Names] goes back;
+//   - asks what they are: [Client.Desc] has type, semantics and units, [Client.Instances] the
+//     instances, [Client.Text] the help, [Client.Labels] the labels;
+//   - fetches values: [Client.Fetch] into a [Result], and [Decode] takes a [Value] from it; a
+//     [Group] does both for variables of Go, and makes rates of counters;
+//   - changes values: [Client.Store].
+//
+// The terms are those of PMAPI(3): a metric has a name in a tree, a PMID, and a value or one
+// for each instance of its instance domain. The types for them, and the error codes of type
+// [pdu.Errno], are in package pdu. A Client is what PMAPI calls a context for a host; there
+// are none for archives, and there are no derived metrics.
+//
+// # Errors
+//
+// An error of pmcd wraps a pdu.Errno: test it with errors.Is(err, pdu.ErrnoName). Requests for
+// several items have an [*ItemsError] with one error for each. If the connection is lost, the
+// error is a [*ConnError].
+//
+// # Security
+//
+// Without "pcps://", PCP_SECURE_SOCKETS or a Unix socket, everybody in between can read and
+// change all data, as usual with PCP. With TLS, the certificate of pmcd must be valid for the
+// host; see [Options]. A password is not sent in clear text by itself: see [ErrNoMethod].
+package pmapi

@@ -1,0 +1,262 @@
+package pmapi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A Group fetches the values of several metrics with one request, and writes them to
+// variables (pmFetchGroup(3)). [Bind] and [BindAll] add variables to it.
+//
+// Counters become rates: the change since the fetch before, per second, in the units of
+// [RateUnits]. So the first fetch has no values of counters, nor has one after an agent was
+// restarted, after a new connection, or if a counter is less than before.
+//
+// A Group can be used by one goroutine at a time. Several Groups can share a Client.
+type Group struct {
+	c     *Client
+	mu    sync.Mutex // so that a mistake in the use of g does not mix two results
+	items []*Item
+
+	ids    []pdu.PMID
+	result Result
+	before time.Time // of the result before, or zero
+
+	// names are the instances of domains for BindAll.
+	names map[pdu.InDom]map[int32]string
+}
+
+// NewGroup returns a Group without variables.
+func (c *Client) NewGroup() *Group {
+	return &Group{c: c, names: make(map[pdu.InDom]map[int32]string)}
+}
+
+// ItemOptions are what a [Bind] says about a metric. The zero ItemOptions are the default.
+type ItemOptions struct {
+	// Instance is the name of the instance whose value is wanted. Without it, the metric
+	// must have no instances. BindAll does not use it.
+	Instance string
+
+	// Units are those of the variable. 0 is for those of the metric or of its rate. They do
+	// not matter for a variable of type string.
+	Units pdu.Units
+
+	// Raw makes a counter remain a counter. A counter is always raw for a variable of type
+	// string.
+	Raw bool
+
+	// Wraps is the last argument of [Rate].
+	Wraps bool
+}
+
+// An Item is a metric in a Group.
+type Item struct {
+	metric string
+	opts   ItemOptions
+	text   bool // for strings: neither rates nor units
+	all    bool // of all instances
+
+	set func(insts []instance) // writes the variable
+
+	err  error // of the last fetch
+	id   pdu.PMID
+	desc pdu.Desc
+	inst int32 // of opts.Instance
+
+	before map[int32]Value // counters of the fetch before
+	insts  []instance
+}
+
+type instance struct {
+	id    int32
+	value Value
+	rate  float64 // value as a number: a rate, or with other units
+	err   error
+}
+
+// Err returns why the last fetch had no value for the variable, or nil: an error that wraps
+// a [pdu.Errno], such as pdu.ErrnoName, pdu.ErrnoAgain in the first fetch of a counter,
+// pdu.ErrnoInst, or [ErrReset]. The variable then is zero. For a variable of BindAll, the
+// instances have errors of their own, too.
+func (i *Item) Err() error { return i.err }
+
+// Fetch fetches all metrics of g, and writes the variables. It returns the time of the
+// values by pmcd's clock.
+//
+// An error of Fetch means that there was no result. Then the variables are as before. That
+// some metrics have no values is no error: see [Item.Err]. Fetch tries again to look up names
+// that were not known, with a request of its own.
+func (g *Group) Fetch(ctx context.Context) (time.Time, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.resolve(ctx); err != nil {
+		return time.Time{}, err
+	}
+	g.ids = g.ids[:0]
+	for _, i := range g.items {
+		if i.id != pdu.NoPMID {
+			g.ids = append(g.ids, i.id)
+		}
+	}
+	r := &g.result
+	if len(g.ids) > 0 {
+		if err := g.c.Fetch(ctx, g.ids, r); err != nil {
+			return time.Time{}, err
+		}
+		if r.Changes != 0 || r.Reconnected {
+			g.forget(r.Changes&^pdu.StateHostname&^pdu.StateLabelChange != 0 || r.Reconnected)
+		}
+	} else {
+		*r = Result{Time: time.Now()}
+	}
+	n := 0
+	for _, i := range g.items {
+		if i.id != pdu.NoPMID {
+			i.take(&r.Sets[n], r.Time.Sub(g.before))
+			n++
+		}
+	}
+	if err := g.nameInstances(ctx); err != nil {
+		return time.Time{}, err
+	}
+	for _, i := range g.items {
+		i.set(i.insts)
+	}
+	g.before = r.Time
+	return r.Time, nil
+}
+
+// forget drops what was known before a state change: counters and names, if agents or names
+// have changed. The values of the result that said so are used further: its PMIDs were good
+// when pmcd made it.
+func (g *Group) forget(all bool) {
+	if !all {
+		return
+	}
+	clear(g.names)
+	for _, i := range g.items {
+		i.before = nil
+		i.stale()
+	}
+}
+
+// stale makes the next fetch look up the name again.
+func (i *Item) stale() { i.desc.PMID = pdu.NoPMID }
+
+// resolve looks up what is not known or no longer.
+func (g *Group) resolve(ctx context.Context) error {
+	var names []string
+	var items []*Item
+	for _, i := range g.items {
+		if i.desc.PMID == pdu.NoPMID {
+			names, items = append(names, i.metric), append(items, i)
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	ids, err := g.c.Lookup(ctx, names...)
+	if ids == nil {
+		return err
+	}
+	errs := errorsOf(err, len(items))
+	known := ids[:0:0]
+	for n, i := range items {
+		if i.id != ids[n] {
+			i.before = nil
+		}
+		if i.id, i.err, i.insts = ids[n], errs[n], nil; i.id != pdu.NoPMID {
+			known = append(known, i.id)
+		}
+	}
+	if len(known) == 0 {
+		return nil
+	}
+	descs, err := g.c.Descs(ctx, known...)
+	if descs == nil {
+		return err
+	}
+	errs = errorsOf(err, len(known))
+	for _, i := range items {
+		if i.id == pdu.NoPMID {
+			continue
+		}
+		if i.desc, i.err = descs[0], errs[0]; i.err == nil {
+			if err := i.resolveInstance(ctx, g.c); err != nil {
+				return err
+			}
+		}
+		if i.err != nil {
+			i.id = pdu.NoPMID
+			i.stale()
+		}
+		descs, errs = descs[1:], errs[1:]
+	}
+	return nil
+}
+
+// errorsOf returns the errors of n items from one that itemsError returned.
+func errorsOf(err error, n int) []error {
+	if many, ok := err.(*ItemsError); ok {
+		return many.Errs
+	}
+	errs := make([]error, n)
+	if err != nil && n == 1 {
+		errs[0] = err
+	}
+	return errs
+}
+
+// resolveInstance looks up the instance of i. It writes an answer of pmcd to i.err.
+func (i *Item) resolveInstance(ctx context.Context, c *Client) error {
+	i.inst = pdu.NoInst
+	switch {
+	case i.all:
+		return nil
+	case i.desc.InDom == pdu.NoInDom:
+		if i.opts.Instance != "" {
+			i.err = i.fail(pdu.ErrnoInst)
+		}
+		return nil
+	case i.opts.Instance == "":
+		i.err = i.fail(pdu.ErrnoInst)
+		return nil
+	}
+	inst, err := c.InstanceID(ctx, i.desc.InDom, i.opts.Instance)
+	if err != nil && isAnswer(err) && !isConnError(err) {
+		i.err, err = err, nil
+	}
+	i.inst = inst
+	return err
+}
+
+// nameInstances asks for the names of instances for BindAll that have none yet.
+func (g *Group) nameInstances(ctx context.Context) error {
+	for _, i := range g.items {
+		if !i.all || i.desc.InDom == pdu.NoInDom {
+			continue
+		}
+		for _, inst := range i.insts {
+			if _, ok := g.names[i.desc.InDom][inst.id]; ok {
+				continue
+			}
+			insts, err := g.c.Instances(ctx, i.desc.InDom)
+			if err != nil && (!isAnswer(err) || isConnError(err)) {
+				return err
+			}
+			names := make(map[int32]string)
+			for _, inst := range i.insts {
+				names[inst.id] = "" // those that have gone since the fetch
+			}
+			for _, inst := range insts {
+				names[inst.ID] = inst.Name
+			}
+			g.names[i.desc.InDom] = names
+			break
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package pmapi
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+func TestGroup(t *testing.T) {
+	f := startFake(t)
+	c := f.dial(nil)
+	ctx := testContext(t)
+	g := c.NewGroup()
+	var rate, perSec, load float64
+	var raw uint64
+	var rounded int64
+	var name string
+	var loads []Instance[float64]
+	var texts []Instance[string]
+	counter := Bind(g, &rate, "fake.count", nil)
+	inBytes := Bind(g, &perSec, "fake.count", &ItemOptions{Units: pdu.NewUnits(1, -1, 0, pdu.SpaceByte, pdu.TimeSec, 0)})
+	items := []*Item{
+		Bind(g, &raw, "fake.count", &ItemOptions{Raw: true}),
+		Bind(g, &load, "fake.load", &ItemOptions{Instance: "5 minute"}),
+		Bind(g, &rounded, "fake.load", &ItemOptions{Instance: "5 minute"}),
+		Bind(g, &name, "fake.name", nil),
+		BindAll(g, &loads, "fake.load", nil),
+		BindAll(g, &texts, "fake.name", nil),
+	}
+	sec := int64(1000)
+	f.setHandle(func(s *session, m pdu.Message) bool {
+		if m, ok := m.(*pdu.HighResFetch); ok { // two seconds a fetch
+			sec += 2
+			s.send(&pdu.HighResResult{Sec: sec, Sets: s.valuesOf(m.PMIDs)})
+			return true
+		}
+		return false
+	})
+	if at, err := g.Fetch(ctx); err != nil || at.Unix() != 1002 {
+		t.Fatal(at, err)
+	}
+	if !errors.Is(counter.Err(), pdu.ErrnoAgain) || !errors.Is(inBytes.Err(), pdu.ErrnoAgain) {
+		t.Errorf("a rate after one fetch: %v, %v", counter.Err(), inBytes.Err())
+	}
+	f.seen()
+	first := raw
+	if _, err := g.Fetch(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.seen(); len(got) != 1 {
+		t.Errorf("requests of a fetch: %v", got)
+	}
+	for _, i := range append(items, counter, inBytes) {
+		if i.Err() != nil {
+			t.Errorf("%s: %v", i.metric, i.Err())
+		}
+	}
+	if rate != 5 || perSec != 5*1024 || raw != first+10 || load != 1.25 || rounded != 1 || name != "a name" {
+		t.Errorf("%v %v %v %v %v %q", rate, perSec, raw, load, rounded, name)
+	}
+	if want := []Instance[float64]{{1, "1 minute", 0.25, nil}, {5, "5 minute", 1.25, nil}}; !reflect.DeepEqual(loads, want) {
+		t.Errorf("%+v", loads)
+	}
+	if want := []Instance[string]{{pdu.NoInst, "", "a name", nil}}; !reflect.DeepEqual(texts, want) {
+		t.Errorf("%+v", texts)
+	}
+
+	// An agent was restarted: its counters may have begun anew.
+	f.setHandle(func(s *session, m pdu.Message) bool {
+		if m.Type() == pdu.TypeHighResFetch {
+			s.send(&pdu.Error{Code: pdu.StateRestartAgent})
+		}
+		return false
+	})
+	if _, err := g.Fetch(ctx); err != nil || !errors.Is(counter.Err(), pdu.ErrnoAgain) || rate != 0 {
+		t.Errorf("after a restart: %v, %v, %v", rate, counter.Err(), err)
+	}
+	f.setHandle(nil)
+
+	// The counter has begun anew.
+	f.mu.Lock()
+	f.values = 0
+	f.mu.Unlock()
+	sec = 2000
+	f.setHandle(func(s *session, m pdu.Message) bool {
+		if m, ok := m.(*pdu.HighResFetch); ok {
+			sec++
+			s.send(&pdu.HighResResult{Sec: sec, Sets: s.valuesOf(m.PMIDs)})
+			return true
+		}
+		return false
+	})
+	if _, err := g.Fetch(ctx); err != nil || !errors.Is(counter.Err(), ErrReset) {
+		t.Errorf("after a reset: %v, %v", counter.Err(), err)
+	}
+	if _, err := g.Fetch(ctx); err != nil || counter.Err() != nil || rate != 10 {
+		t.Errorf("after that: %v, %v, %v", rate, counter.Err(), err)
+	}
+}
+
+// Names that are not known are looked up again.
+func TestGroupLater(t *testing.T) {
+	f := startFake(t)
+	c := f.dial(nil)
+	ctx := testContext(t)
+	g := c.NewGroup()
+	var name string
+	item := Bind(g, &name, "fake.name", nil)
+	f.setHandle(func(s *session, m pdu.Message) bool {
+		if m, ok := m.(*pdu.PMNSNames); ok && len(m.Names) == 1 {
+			s.send(&pdu.Error{Code: pdu.ErrnoName})
+			return true
+		}
+		return false
+	})
+	if _, err := g.Fetch(ctx); err != nil || !errors.Is(item.Err(), pdu.ErrnoName) {
+		t.Errorf("%v, %v", item.Err(), err)
+	}
+	f.setHandle(nil)
+	if _, err := g.Fetch(ctx); err != nil || item.Err() != nil || name != "a name" {
+		t.Errorf("%q, %v, %v", name, item.Err(), err)
+	}
+	f.closeConns()
+	if _, err := g.Fetch(ctx); err == nil || name != "a name" {
+		t.Errorf("without a connection: %q, %v", name, err)
+	}
+}
+
+func TestGroupErrors(t *testing.T) {
+	g := startFake(t).dial(nil).NewGroup()
+	x := int64(1)
+	wants := map[*Item]error{
+		Bind(g, &x, "no.such", nil):                                        pdu.ErrnoName,
+		Bind(g, &x, "fake.load", nil):                                      pdu.ErrnoInst,
+		Bind(g, &x, "fake.load", &ItemOptions{Instance: "9"}):              pdu.ErrnoInDom,
+		Bind(g, &x, "fake.count", &ItemOptions{Instance: "9"}):             pdu.ErrnoInst,
+		Bind(g, &x, "fake.name", nil):                                      pdu.ErrnoConv,
+		Bind(g, &x, "fake.count", nil):                                     pdu.ErrnoAgain,
+		Bind(g, &x, "fake.count", &ItemOptions{Units: pdu.Sec, Raw: true}): pdu.ErrnoConv,
+	}
+	if _, err := g.Fetch(testContext(t)); err != nil || x != 0 {
+		t.Fatal(x, err)
+	}
+	for item, want := range wants {
+		if !errors.Is(item.Err(), want) {
+			t.Errorf("%s%+v: %v, want %v", item.metric, item.opts, item.Err(), want)
+		}
+	}
+}
