@@ -1,0 +1,103 @@
+package mmv_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+
+	"github.com/gopcp/pmcd/agents/mmv"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A server counts its requests.
+func Example() {
+	metrics := mmv.New(mmv.Config{Name: "shop", Dir: os.TempDir()}) // most programs need no Dir
+	requests := metrics.Counter(mmv.Metric{Name: "requests", OneLine: "HTTP requests", Units: pdu.Count})
+	if err := metrics.Publish(); err != nil {
+		log.Print(err) // the program works without metrics
+	}
+	defer metrics.Close()
+
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Inc() }))
+	defer server.Close()
+	for range 3 {
+		resp, err := http.Get(server.URL)
+		if err != nil {
+			log.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+	fmt.Println("mmv.shop.requests", requests.Value())
+	// Output: mmv.shop.requests 3
+}
+
+// Metrics may be variables of a package. They work although nothing is published.
+var (
+	metrics = mmv.New(mmv.Config{Name: "queue"})
+	length  = metrics.Gauge(mmv.Metric{Name: "length", OneLine: "Items in the queue", Units: pdu.Count})
+	state   = metrics.String(mmv.Metric{Name: "state", OneLine: "State of the queue", Sem: pdu.SemDiscrete})
+)
+
+func Example_variables() {
+	length.Inc()
+	state.Set("open")
+	fmt.Println(length.Value(), state.Value())
+	// Output: 1 open
+}
+
+// A metric with a value for each disk.
+func ExampleRegistry_Instances() {
+	metrics := mmv.New(mmv.Config{Name: "backup", Dir: os.TempDir(), Cluster: 200})
+	disks := metrics.Instances(mmv.InDom{
+		Serial: 1, OneLine: "Disks", Names: []string{"sda", "sdb"},
+		InstLabels: func(name string) mmv.Labels { return mmv.Labels{"device": "/dev/" + name} },
+	})
+	read := disks.Counter(mmv.Metric{Name: "read", OneLine: "Bytes read", Units: pdu.Byte})
+	if err := metrics.Publish(); err != nil {
+		log.Print(err)
+	}
+	defer metrics.Close()
+
+	read.At("sda").Add(4096)
+	if err := disks.Add("sdc"); err != nil { // a disk that was plugged in
+		log.Print(err)
+	}
+	read.At("sdc").Add(512)
+	read.At("sdd").Add(1) // not a disk: ignored
+	for _, name := range disks.Names() {
+		fmt.Println(name, read.At(name).Value())
+	}
+	// Output:
+	// sda 4096
+	// sdb 0
+	// sdc 512
+}
+
+// What cannot be in a file is an error of Publish, which has all such errors.
+func ExampleRegistry_Publish() {
+	metrics := mmv.New(mmv.Config{Name: "shop", Dir: os.TempDir()})
+	metrics.Counter(mmv.Metric{Name: "http-requests"})
+	metrics.Counter(mmv.Metric{Name: "errors", Item: 1024})
+	fmt.Println(metrics.Publish())
+	// Output:
+	// mmv: metric http-requests: a name is a letter followed by letters, digits and underscores, or several of these with dots between them
+	// mmv: metric errors: item 1024 is not in the range of 1 to 1023
+}
+
+// The time that is spent in an activity increases while the activity is under way.
+func ExampleElapsed() {
+	metrics := mmv.New(mmv.Config{Name: "indexer", Dir: os.TempDir()})
+	busy := metrics.Elapsed(mmv.Metric{Name: "busy", OneLine: "Time spent building the index"})
+	build := func() {
+		busy.Start()
+		defer busy.Stop()
+		// ...
+	}
+	build()
+	fmt.Println(busy.Value() > 0)
+	// Output: true
+}

@@ -1,0 +1,100 @@
+package mmv
+
+import "sync/atomic"
+
+// Values has the values of a metric for all instances.
+type Values[V any] struct {
+	make func() (*V, cell)
+	// The map is never changed, but replaced, so that At needs no lock.
+	byName atomic.Pointer[map[string]*V]
+}
+
+// At returns the value for an instance. It is nil, which ignores updates, if there is no
+// such instance. At neither locks nor allocates, but it is still faster to keep its result.
+func (v *Values[V]) At(instance string) *V { return (*v.byName.Load())[instance] }
+
+// A table is Values of any type.
+type table interface {
+	add(names []string) []cell
+	remove(names []string)
+}
+
+func (v *Values[V]) add(names []string) []cell {
+	cells := make([]cell, len(names))
+	v.replace(func(values map[string]*V) {
+		for i, name := range names {
+			values[name], cells[i] = v.make()
+		}
+	})
+	return cells
+}
+
+func (v *Values[V]) remove(names []string) {
+	v.replace(func(values map[string]*V) {
+		for _, name := range names {
+			delete(values, name)
+		}
+	})
+}
+
+// replace replaces the map by a changed copy.
+func (v *Values[V]) replace(change func(map[string]*V)) {
+	values := make(map[string]*V)
+	if old := v.byName.Load(); old != nil {
+		for name, value := range *old {
+			values[name] = value
+		}
+	}
+	change(values)
+	v.byName.Store(&values)
+}
+
+// Counter defines a metric with a value for each instance.
+func (x *Instances) Counter(m Metric) *Values[Counter] {
+	return define(x, counter, m, func() (*Counter, cell) { c := x.registry.newCounter(); return c, &c.word })
+}
+
+// FloatCounter defines a metric with a value for each instance.
+func (x *Instances) FloatCounter(m Metric) *Values[FloatCounter] {
+	return define(x, floatCounter, m, func() (*FloatCounter, cell) { c := x.registry.newFloatCounter(); return c, &c.word })
+}
+
+// Gauge defines a metric with a value for each instance.
+func (x *Instances) Gauge(m Metric) *Values[Gauge] {
+	return define(x, gauge, m, func() (*Gauge, cell) { g := x.registry.newGauge(); return g, &g.word })
+}
+
+// FloatGauge defines a metric with a value for each instance.
+func (x *Instances) FloatGauge(m Metric) *Values[FloatGauge] {
+	return define(x, floatGauge, m, func() (*FloatGauge, cell) { g := x.registry.newFloatGauge(); return g, &g.word })
+}
+
+// String defines a metric with a value for each instance.
+func (x *Instances) String(m Metric) *Values[String] {
+	return define(x, text, m, func() (*String, cell) { s := x.registry.newString(); return s, s })
+}
+
+// Elapsed defines a metric with a value for each instance.
+func (x *Instances) Elapsed(m Metric) *Values[Elapsed] {
+	return define(x, elapsed, m, func() (*Elapsed, cell) { e := x.registry.newElapsed(); return e, e })
+}
+
+// define defines a metric with a value for each instance.
+func define[V any](x *Instances, k kind, m Metric, make func() (*V, cell)) *Values[V] {
+	x.registry.mu.Lock()
+	defer x.registry.mu.Unlock()
+	v := &Values[V]{make: make}
+	names := []string{}
+	for _, inst := range x.list {
+		names = append(names, inst.name)
+	}
+	cells := v.add(names)
+	if x.invalid {
+		return v
+	}
+	if def := x.registry.check(k, m); def != nil {
+		def.domain, def.table, def.cells = x, v, cells
+		x.metrics = append(x.metrics, def)
+	}
+	return v
+}
