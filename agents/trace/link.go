@@ -1,0 +1,164 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/internal/tracepdu"
+)
+
+// A link is the connection to the agent, and when it is tried again. It is used by one
+// goroutine at a time.
+type link struct {
+	options *Options
+	now     func() time.Time
+
+	conn  net.Conn // nil without a connection
+	since time.Time
+	used  bool // a value has been sent over conn
+
+	failures int       // in a row
+	retry    time.Time // when to connect again
+	lastErr  error
+}
+
+// connect connects unless there is a connection. Without one, it fails at once until it is
+// time to try again.
+func (l *link) connect(ctx context.Context) error {
+	if l.conn != nil {
+		return nil
+	}
+	if l.lastErr != nil && l.now().Before(l.retry) {
+		return l.lastErr
+	}
+	dialing, cancel := context.WithTimeout(ctx, l.options.ConnectTimeout)
+	defer cancel()
+	var err error
+	for _, addr := range l.options.addrs() {
+		var conn net.Conn
+		if conn, err = l.options.Dial(dialing, "tcp", addr); err != nil {
+			err = fmt.Errorf("%w: %w", ErrIPC, err)
+		} else if err = l.greeting(ctx, conn); err != nil {
+			conn.Close()
+		} else {
+			l.conn, l.since, l.used, l.lastErr = conn, l.now(), false, nil
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err() // which says nothing about the agent
+		}
+	}
+	if dialing.Err() != nil && errors.Is(err, ErrIPC) {
+		err = fmt.Errorf("%w: %w", ErrTimeout, err)
+	}
+	l.failed(err)
+	return err
+}
+
+// greeting reads the agent's first ACK.
+func (l *link) greeting(ctx context.Context, conn net.Conn) error {
+	n, err := l.ack(ctx, conn)
+	switch {
+	case err != nil:
+		return err
+	case n < 0:
+		return Error(n)
+	case n != tracepdu.Version:
+		return fmt.Errorf("%w: version %d", ErrVersion, n)
+	}
+	return nil
+}
+
+// ack reads an ACK. It returns the number in it.
+func (l *link) ack(ctx context.Context, conn net.Conn) (int32, error) {
+	conn.SetReadDeadline(time.Now().Add(l.options.RequestTimeout))
+	defer interrupt(ctx, conn.SetReadDeadline)()
+	b := make([]byte, tracepdu.ACKLen)
+	if _, err := io.ReadFull(conn, b); err != nil {
+		return 0, ipcError(ctx, err)
+	}
+	n, err := tracepdu.ParseACK(b)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrIPC, err)
+	}
+	return n, nil
+}
+
+// write writes b, which has PDUs.
+func (l *link) write(ctx context.Context, b []byte) error {
+	l.used = true
+	conn := l.conn
+	conn.SetWriteDeadline(time.Now().Add(l.options.RequestTimeout))
+	defer interrupt(ctx, conn.SetWriteDeadline)()
+	if _, err := conn.Write(b); err != nil {
+		return ipcError(ctx, err)
+	}
+	return nil
+}
+
+// interrupt sets a deadline that has passed when ctx ends. When the function that it
+// returns has returned, the deadline is not set any more: the next call may have its own.
+func interrupt(ctx context.Context, setDeadline func(time.Time) error) (stop func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	stopped := context.AfterFunc(ctx, func() {
+		defer close(done)
+		setDeadline(time.Now())
+	})
+	return func() {
+		if !stopped() {
+			<-done
+		}
+	}
+}
+
+// ipcError returns the Error for an error of a connection, or that of ctx.
+func ipcError(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: %w", ErrTimeout, err)
+	}
+	return fmt.Errorf("%w: %w", ErrIPC, err)
+}
+
+// broken closes the connection because of err. If it had been good for some time, the next
+// call of connect connects again.
+func (l *link) broken(err error) {
+	l.close()
+	if l.now().Sub(l.since) >= l.options.Reconnect[0] {
+		l.tryAgain()
+		return
+	}
+	l.failed(err)
+}
+
+// close closes the connection, which may be good.
+func (l *link) close() {
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn = nil
+	}
+}
+
+// failed notes that there is no connection because of err.
+func (l *link) failed(err error) {
+	delays := l.options.Reconnect
+	l.retry = l.now().Add(delays[min(l.failures, len(delays)-1)])
+	l.failures++
+	l.lastErr = err
+}
+
+// tryAgain lets connect connect at once.
+func (l *link) tryAgain() { l.failures, l.lastErr = 0, nil }
+
+// worked notes that the connection is good.
+func (l *link) worked() { l.failures = 0 }
