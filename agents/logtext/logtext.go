@@ -11,7 +11,8 @@
 //
 // The attributes that such a message does not name are not part of the line. They are
 // fields of the entry, as all others are, where a log has fields. The message itself is
-// the same for all entries of its kind, so programs can tell kinds apart by it.
+// the same for all entries of its kind, so programs can tell kinds apart by it. A message
+// that is a table, or nothing but the text of an error, has an attribute [Event] for that.
 //
 // A message that names no attribute is followed by all of them, as name=value. Braces
 // around anything else than the name of an attribute of the record are text.
@@ -25,6 +26,10 @@ import (
 	"unicode/utf8"
 )
 
+// LevelAlert is the level of entries with the severity "Alert", such as the texts of SASL's
+// library about failed logins.
+const LevelAlert = slog.LevelError + 2
+
 // Bare returns an attribute for a line without time and severity, such as a table. It
 // is not part of the line, and not a field.
 func Bare() slog.Attr { return slog.Any("bare", bare{}) }
@@ -34,6 +39,16 @@ type bare struct{}
 
 // IsBare reports whether a is the attribute that Bare returns.
 func IsBare(a slog.Attr) bool { _, ok := a.Value.Any().(bare); return ok }
+
+// Event returns an attribute for a message that does not tell what has happened. Kind is
+// the same for all entries of a kind: lower-case words, joined by underscores. It is a
+// field of the entry, named event, and not part of the line.
+func Event(kind string) slog.Attr { return slog.Any("event", event(kind)) }
+
+// An event is the value of Event.
+type event string
+
+func isEvent(a slog.Attr) bool { _, ok := a.Value.Any().(event); return ok }
 
 // appendAttrs appends a to list. The attributes of a group are appended one by one, with
 // names as in "group.name". Prefix is in front of each name.
@@ -82,7 +97,7 @@ func Append(b []byte, message string, attrs []slog.Attr) (text []byte, template 
 		return b, true
 	}
 	for _, a := range attrs {
-		if IsBare(a) {
+		if IsBare(a) || isEvent(a) {
 			continue
 		}
 		b = append(b, ' ')

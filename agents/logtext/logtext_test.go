@@ -57,6 +57,7 @@ func TestAppend(t *testing.T) {
 		{"values are not looked at", func(l *slog.Logger) { l.Info("{a} {b}", "a", "{b}", "b", braced{}) }, "{b} {a}", true},
 		{"not the name of an attribute", func(l *slog.Logger) { l.Info(`{"a": {}} {x} {a:x} {`, "a", 1) }, `{"a": {}} {x} {a:x} { a=1`, false},
 		{"braces in braces", func(l *slog.Logger) { l.Info("{{a}}", "a", 1) }, "{1}", true},
+		{"event", func(l *slog.Logger) { l.Info("m", logtext.Event("x_y"), "a", 1) }, "m a=1", false},
 		{"bare", func(l *slog.Logger) { l.With(logtext.Bare()).Info("m", "a", 1) }, "m a=1", false},
 		{"bare by accident", func(l *slog.Logger) { l.Info("m", "bare", true) }, "m bare=true", false},
 	} {

@@ -84,6 +84,51 @@ func pread(fd uintptr, b []byte, off int64) (int, error) {
 	return int(n), nil
 }
 
+// Poll is poll(2) of one descriptor with a timeout of 0. It returns those of the events that
+// have happened, and POLLERR and others that need not be asked for; 0 if there are none.
+func Poll(fd uintptr, events int16) (int16, error) {
+	p := struct { // struct pollfd
+		fd              int32
+		events, revents int16
+	}{int32(fd), events, 0}
+	var timeout syscall.Timespec
+	for {
+		_, _, err := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
+		switch err {
+		case 0:
+			return p.revents, nil
+		case syscall.EINTR:
+		default:
+			return 0, err
+		}
+	}
+}
+
+// Statfs is statfs(2) of a file system that has these numbers in memory. The caller must
+// know the type of the file system, and that path is a mount point of this process, as are
+// all mount points above it. Then the kernel has the directories of path in memory.
+//
+// On a 32-bit processor the call is announced: there its arguments depend on the processor.
+func Statfs(path string, st *syscall.Statfs_t) error {
+	if strconv.IntSize < 64 {
+		return syscall.Statfs(path, st)
+	}
+	p, err := syscall.BytePtrFromString(path)
+	if err != nil {
+		return err
+	}
+	for {
+		_, _, err := syscall.RawSyscall(syscall.SYS_STATFS, uintptr(unsafe.Pointer(p)), uintptr(unsafe.Pointer(st)), 0)
+		switch err {
+		case 0:
+			return nil
+		case syscall.EINTR:
+		default:
+			return err
+		}
+	}
+}
+
 // unannounced makes an unannounced call. Calls without a flags argument ignore
 // flags.
 func unannounced(trap, fd uintptr, b []byte, flags uintptr) (int, error) {

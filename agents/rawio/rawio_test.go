@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // A pair is the two ends of a stream. Bytes written to w are read from r.
@@ -298,7 +298,7 @@ func inSyscall(tid int, trap uintptr) bool {
 // not restart the call itself (signal(7)).
 func TestWaitIsInterrupted(t *testing.T) {
 	if b, err := os.ReadFile("/proc/self/syscall"); err != nil || len(b) == 0 {
-		t.Skip("the kernel does not show system calls: ", err)
+		testutil.Missing(t, "the kernel does not show system calls: ", err)
 	}
 	p := newPair(t, "unix")
 	p.setBlocking()
@@ -361,7 +361,7 @@ func TestPread(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			want, err := os.ReadFile(path)
 			if err != nil {
-				t.Skip(err)
+				testutil.Missing(t, err)
 			}
 			f, err := os.Open(path)
 			if err != nil {
@@ -385,5 +385,40 @@ func TestPread(t *testing.T) {
 	}
 	if n, err := Pread(^uintptr(0), make([]byte, 1), 0); n != 0 || err != syscall.EBADF {
 		t.Errorf("not open: %d, %v", n, err)
+	}
+}
+
+func TestPoll(t *testing.T) {
+	var fds [2]int
+	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fds[0])
+	const pollIn, pollHup = 1, 16
+	check := func(what string, want int16) {
+		t.Helper()
+		if got, err := Poll(uintptr(fds[0]), pollIn); err != nil || got != want {
+			t.Errorf("%s: events %d, %v; want %d", what, got, err, want)
+		}
+	}
+	check("nothing", 0)
+	if _, err := syscall.Write(fds[1], []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	check("a byte", pollIn)
+	syscall.Close(fds[1])
+	check("the end behind it", pollIn|pollHup)
+}
+
+func TestStatfs(t *testing.T) {
+	var want, got syscall.Statfs_t
+	if err := errors.Join(syscall.Statfs("/proc", &want), Statfs("/proc", &got)); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if err := Statfs(t.TempDir()+"/none", &got); err != syscall.ENOENT {
+		t.Errorf("no such file: %v", err)
+	}
+	if err := Statfs("/\x00", &got); err != syscall.EINVAL {
+		t.Errorf("a NUL byte: %v", err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // such a socket has SO_OOBINLINE, which makes an urgent byte a byte like others.
 
 // ErrRights is the error for a peer that sends descriptors over a Unix socket. PCP
-// has no use for them.
+// has no use for them. The functions of this package return it as it is, so that the
+// readers of each request need only a comparison.
 var ErrRights = errors.New("sends file descriptors (SCM_RIGHTS)")
 
 // RefuseRights prepares a Unix socket for [ReadNoRights] and [WaitNoRights]. It must

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // noRightsPair returns a Unix socket pair whose reader refuses descriptors.

@@ -34,17 +34,21 @@ type Process struct {
 	reaped chan struct{} // closed when the child has been reaped
 }
 
-// A Spec says which program to start and how. The child inherits the
-// environment, the working directory and the umask of the caller. No shell is
-// involved (pmcd(1), CONFIGURATION).
+// A Spec says which program to start and how. The child inherits the working
+// directory and the umask of the caller, and its environment if Env is nil. No
+// shell is involved (pmcd(1), CONFIGURATION).
 type Spec struct {
 	Argv []string
 	// Path is the program; "" is Argv[0]. It is searched for in PATH.
 	Path string
 	// Pipes gives the child pipes as standard input and output. Without them the
-	// standard input is empty, and the standard output goes to Stderr.
-	Pipes  bool
+	// standard input is Stdin, and the standard output goes to Stderr.
+	Pipes bool
+	// Stdin is the standard input without Pipes; nil is empty.
+	Stdin  *os.File
 	Stderr *os.File
+	// Env is the environment; nil is that of the caller.
+	Env []string
 	// Credential is the user that the child becomes before it executes the
 	// program; nil is the user of the caller.
 	Credential *syscall.Credential
@@ -52,7 +56,8 @@ type Spec struct {
 	deathSignal syscall.Signal // sent to the child when the thread that started it ends; 0 is none
 }
 
-// Start runs a child.
+// Start runs a child. It has no context, because the child goes on when Start has
+// returned: Stop ends it.
 func Start(spec Spec) (*Process, error) {
 	p := &Process{cmd: exec.Command(cmp.Or(spec.Path, spec.Argv[0])),
 		done: make(chan struct{}), reap: make(chan struct{}), reaped: make(chan struct{})}
@@ -61,7 +66,11 @@ func Start(spec Spec) (*Process, error) {
 	// terminal, and Stop can end the processes that the child has started.
 	// C pmcd differs: its agents stay in its process group.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: spec.Credential, Pdeathsig: spec.deathSignal}
+	p.cmd.Env = spec.Env
 	p.cmd.Stdout, p.cmd.Stderr = spec.Stderr, spec.Stderr
+	if spec.Stdin != nil { // a nil *os.File is not a nil io.Reader
+		p.cmd.Stdin = spec.Stdin
+	}
 	if spec.Pipes {
 		// os.Pipe and not Cmd.StdoutPipe: Wait closes the read end of the
 		// latter, although there may be output of the child in it.

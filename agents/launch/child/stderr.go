@@ -118,10 +118,10 @@ func (s *Stderr) run() {
 		if s.dropped > 0 {
 			until = time.Now().Add(s.reportDelay)
 		}
-		if s.r.SetReadDeadline(until) != nil {
-			break
+		n, err := 0, s.r.SetReadDeadline(until) // an error if Close has closed r
+		if err == nil {
+			n, err = s.r.Read(b)
 		}
-		n, err := s.r.Read(b)
 		s.splitLines(b[:n])
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
