@@ -96,6 +96,9 @@ func (c *cpp) shell(line, rest []byte) error {
 	if len(bytes.Trim(rest, blanks)) > 0 {
 		return c.errorf(line, "Unexpected extra text in #shell line")
 	}
+	if c.opt.Shell == nil {
+		return c.inputError(line, &cause{errors.Join(ErrCpp, ErrShell), "Cannot run the command of #shell: " + ErrShell.Error()})
+	}
 	rc, err := c.opt.Shell(string(command))
 	if err != nil {
 		return c.inputError(line, &cause{errors.Join(ErrCpp, err), "Cannot open pipe for #shell: " + err.Error()})

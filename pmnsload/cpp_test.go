@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -251,10 +252,39 @@ func TestAWarningTellsWhatTheCommandSaid(t *testing.T) {
 	}
 }
 
-func TestAShellThatIsRefusedIsAnError(t *testing.T) {
-	opt := Options{Open: memory(map[string]string{"f": "#shell 'echo'\n"}), Shell: NoShell}
+func TestWithoutAShellNoCommandIsRun(t *testing.T) {
+	ran := filepath.Join(t.TempDir(), "ran")
+	files := memory(map[string]string{
+		"f":   "#ifdef NO\n#shell 'skipped'\n#endif\n#include \"sub\"\n",
+		"sub": "\n#shell '>" + ran + "; echo root { }'\n",
+	})
+	for name, load := range map[string]func(Options) error{
+		"Preprocess": func(opt Options) error { return Preprocess(io.Discard, "f", opt) },
+		"Load": func(opt Options) error {
+			_, err := Load("f", opt)
+			return err
+		},
+	} {
+		err := load(Options{Open: files, Preprocess: true})
+		if !errors.Is(err, ErrCpp) || !errors.Is(err, ErrShell) {
+			t.Errorf("%s: error is %v", name, err)
+		}
+		if got, want := fmt.Sprint(err), "sub:2: Cannot run the command of #shell: commands are not allowed"; got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+		if _, err := os.Stat(ran); err == nil {
+			t.Errorf("%s: the command was run", name)
+		}
+	}
+}
+
+func TestAShellThatCannotRunIsAnError(t *testing.T) {
+	opt := Options{
+		Open:  memory(map[string]string{"f": "#shell 'echo'\n"}),
+		Shell: func(string) (io.ReadCloser, error) { return nil, fs.ErrPermission },
+	}
 	err := Preprocess(io.Discard, "f", opt)
-	if !errors.Is(err, ErrCpp) || !errors.Is(err, errors.ErrUnsupported) {
+	if !errors.Is(err, ErrCpp) || !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -310,11 +340,12 @@ func TestAPipeIsNotOpened(t *testing.T) {
 	// Opening a FIFO would wait for a writer.
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(dir+"/pipe", 0o600); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
-	for _, path := range []string{dir + "/pipe", dir} {
-		if _, err := Load(path, Options{}); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v", path, err)
+	for path, why := range map[string]string{dir + "/pipe": "neither a regular file nor a character device", dir: "is a directory"} {
+		_, err := Load(path, Options{})
+		if want := fmt.Sprintf("Cannot open %q: %s", path, why); err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", path, err, want)
 		}
 	}
 }

@@ -2,9 +2,9 @@
 // of metric names, and the PMID of each.
 //
 // pmcd reads its default file without preprocessing. A file named with -n or -N
-// is preprocessed as by pmcpp(1). The preprocessor is part of this package: it
-// runs no program except for #shell, and holds one line in memory. The text that
-// results is
+// is preprocessed as by pmcpp(1). The preprocessor is part of this package and
+// holds one line in memory. It runs no program, unless Options.Shell is set for
+// the commands of #shell. The text that results is
 //
 //	file  = { path "{" { name [ pmid ] } "}" }
 //	path  = name { "." name }

@@ -123,6 +123,8 @@ func (l ErrorList) Error() string {
 		return "no errors"
 	case 1:
 		return l[0].Error()
+	case 2:
+		return fmt.Sprintf("%v (and 1 more error)", l[0])
 	}
 	return fmt.Sprintf("%v (and %d more errors)", l[0], len(l)-1)
 }

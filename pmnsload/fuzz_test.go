@@ -30,7 +30,6 @@ func FuzzCpp(f *testing.F) {
 		opt := Options{
 			Preprocess: true,
 			MaxBytes:   fuzzMaxBytes,
-			Shell:      NoShell,
 			Open:       memory(map[string]string{"f": text, "one": included}),
 		}
 		var out bytes.Buffer

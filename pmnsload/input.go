@@ -79,10 +79,15 @@ func openFile(path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m := fi.Mode(); !m.IsRegular() && m&fs.ModeCharDevice == 0 {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	switch m := fi.Mode(); {
+	case m.IsDir():
+		err = syscall.EISDIR
+	case !m.IsRegular() && m&fs.ModeCharDevice == 0:
+		err = errors.New("neither a regular file nor a character device")
+	default:
+		return os.Open(path)
 	}
-	return os.Open(path)
+	return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 }
 
 // A ShellFunc runs the command of a #shell line and returns its output. Close
@@ -112,9 +117,6 @@ func Shell(ctx context.Context) ShellFunc {
 		return s, nil
 	}
 }
-
-// NoShell refuses every command.
-func NoShell(string) (io.ReadCloser, error) { return nil, errors.ErrUnsupported }
 
 type shell struct {
 	cmd    *exec.Cmd

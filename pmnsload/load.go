@@ -2,7 +2,6 @@ package pmnsload
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,9 +28,9 @@ type Options struct {
 	// character devices can be opened.
 	Open func(path string) (io.ReadCloser, error)
 
-	// Shell runs the commands of #shell. If it is nil, it is
-	// Shell(context.Background()), which has no time limit. A daemon sets a
-	// Shell with a deadline, or NoShell.
+	// Shell runs the commands of #shell. If it is nil, no command is run: a
+	// #shell line that is not skipped is an error, because names would be
+	// missing without its output. The function Shell runs them as pmcpp(1) does.
 	Shell ShellFunc
 
 	// Warn, unless it is nil, is called for commands of #shell that failed.
@@ -51,16 +50,15 @@ func (o Options) withDefaults() *Options {
 	if o.Open == nil {
 		o.Open = openFile
 	}
-	if o.Shell == nil {
-		o.Shell = Shell(context.Background())
-	}
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	return &o
 }
 
-// Load reads the name space in a file. Its error is an ErrorList.
+// Load reads the name space in a file. Its error is an ErrorList. It has no context,
+// because the files that it opens do not block, unless their file system does. The
+// context of Shell ends the commands.
 func Load(path string, opt Options) (*Tree, error) {
 	rc, err := opt.withDefaults().Open(path)
 	if err != nil {

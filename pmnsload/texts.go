@@ -5,7 +5,7 @@ package pmnsload
 import "errors"
 
 // Mistakes in a name space. Err of every Error is or wraps one of these or an
-// error of the file system. The texts are PCP's, except that of ErrSize.
+// error of the file system. The texts are PCP's, except those of ErrSize and ErrShell.
 var (
 	// ErrCpp is any mistake that the preprocessor finds.
 	ErrCpp = errors.New("pmcpp returned non-zero exit status")
@@ -30,6 +30,9 @@ var (
 	// ErrSize reports that the text or the tree exceeds Options.MaxBytes.
 	// C pmcd differs: it has no limit.
 	ErrSize = errors.New("Name space too large")
+
+	// ErrShell reports a #shell line where Options.Shell is nil.
+	ErrShell = errors.New("commands are not allowed")
 
 	errInternal = errors.New("internal error")
 	errMore     = errors.New("Too many errors")

@@ -173,7 +173,7 @@ func (h *Harness) Repeat(names ...string) (fetch func() int) {
 // has a short help text for each metric and its instance domain.
 func (h *Harness) CheckNamesAndHelp(pmns string, a agents.Agent) {
 	h.Helper()
-	tree, err := pmnsload.Load(pmns, pmnsload.Options{Preprocess: true, Unique: true, Shell: pmnsload.NoShell})
+	tree, err := pmnsload.Load(pmns, pmnsload.Options{Preprocess: true, Unique: true})
 	if err != nil {
 		h.Fatal(err)
 	}

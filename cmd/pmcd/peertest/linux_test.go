@@ -74,7 +74,7 @@ func linuxAgents(t *testing.T, root string) (c, ours transport.Transport, metric
 	ours = asBefore7{transport.Inline(a), t}
 	t.Cleanup(func() { ours.Close() })
 
-	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true, Shell: pmnsload.NoShell})
+	tree, err := pmnsload.Load("../../../etc/root", pmnsload.Options{Preprocess: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func Load(reqAuth bool) (*daemon.Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := pmnsload.Parse("embedded PMNS", strings.NewReader(etc.Names), pmnsload.Options{Preprocess: true, Shell: pmnsload.NoShell})
+	names, err := pmnsload.Parse("embedded PMNS", strings.NewReader(etc.Names), pmnsload.Options{Preprocess: true})
 	if err != nil {
 		return nil, err
 	}
