@@ -51,7 +51,7 @@ type List struct {
 // An entry is the rules for one host specification, user or group, merged.
 type entry struct {
 	Rule
-	index int // of the first of the rules
+	from []int // indexes of the rules
 }
 
 // accounts are the entries for users or for groups.
@@ -96,12 +96,16 @@ func New(rules []Rule, env Env) (*List, error) {
 			k.id = r.ID
 		}
 		if e := first[k]; e != nil {
-			if !e.merge(r) {
-				clashes = append(clashes, &ClashError{Index: i, With: e.index, Rule: r, First: e.Rule})
+			if e.Rule.contradicts(r) {
+				with := e.clashing(rules, r)
+				clashes = append(clashes, &ClashError{Index: i, With: with, Rule: r, First: rules[with]})
+				continue
 			}
+			e.merge(r)
+			e.from = append(e.from, i)
 			continue
 		}
-		e := &entry{r, i}
+		e := &entry{r, []int{i}}
 		first[k] = e
 		switch r.Kind {
 		case Host:
@@ -121,23 +125,32 @@ func New(rules []Rule, env Env) (*List, error) {
 	return l, nil
 }
 
-// merge adds the operations and the limit of r to e. It reports false if they
-// contradict each other: both have a limit and the limits differ, or both name
-// an operation and the operations that they deny are not the same.
+// contradicts reports whether r and s contradict each other: both have a limit and the
+// limits differ, or both name an operation and the operations that they deny are not the
+// same.
 //
-// The second rule rejects "all except store" after "fetch", although these agree.
-// pmcd rejects it, too, and both accept the same files.
-func (e *entry) merge(r Rule) bool {
-	if e.Max != 0 && r.Max != 0 && e.Max != r.Max {
-		return false
+// The latter rejects "all except store" after "fetch", although these agree. pmcd
+// rejects it, too, and both accept the same files.
+func (r Rule) contradicts(s Rule) bool {
+	return r.Max != 0 && s.Max != 0 && r.Max != s.Max || r.Specified&s.Specified != 0 && r.Denied&r.Specified != s.Denied&s.Specified
+}
+
+// clashing returns the index of the rule of e that r contradicts. If r contradicts only
+// several of them together, it is the first.
+func (e *entry) clashing(rules []Rule, r Rule) int {
+	for _, i := range e.from {
+		if rules[i].contradicts(r) {
+			return i
+		}
 	}
-	if e.Specified&r.Specified != 0 && e.Denied != r.Denied {
-		return false
-	}
+	return e.from[0]
+}
+
+// merge adds the operations and the limit of r to e.
+func (e *entry) merge(r Rule) {
 	e.Specified |= r.Specified
 	e.Denied |= r.Denied
 	e.Max = max(e.Max, r.Max)
-	return true
 }
 
 // add adds an entry. The first one for users, whatever it allows, denies
@@ -152,7 +165,7 @@ func (a *accounts) add(e *entry, rest bool) {
 		a.list = append(a.list, e)
 	}
 	if a.rest == nil {
-		a.rest = &entry{Rule{Kind: e.Kind, Name: Wildcard, Specified: All, Denied: All}, -1}
+		a.rest = &entry{Rule{Kind: e.Kind, Name: Wildcard, Specified: All, Denied: All}, nil}
 	}
 	a.inUse = true
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // agent reads the rest of an agent line:
@@ -20,7 +21,7 @@ func (p *parser) agent(name token) (a Agent, mistake *Error, stop bool) {
 	switch {
 	case !ok:
 		return a, p.s.errf(t, `expected domain number for "%s" agent`, a.Name), false
-	case n < 0 || n > MaxDomain:
+	case n < 0 || n > pdu.MaxDomain:
 		return a, p.s.errf(t, `Illegal domain number (%d) for "%s" agent`, n, a.Name), false
 	}
 	a.Domain = int(n)

@@ -1,7 +1,9 @@
 package pmcdconf
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -24,9 +26,10 @@ func TestAll(t *testing.T) {
 			}
 			said := func(c *Config) (list []string) {
 				for _, p := range c.Problems {
+					dir, _ := filepath.Split(p.Pos.File)
 					p := *p
 					p.Pos.File = ""
-					list = append(list, p.Error())
+					list = append(list, strings.ReplaceAll(p.Error(), " at "+dir, " at "))
 				}
 				return list
 			}
@@ -35,6 +38,9 @@ func TestAll(t *testing.T) {
 				if !slices.Contains(with, p) {
 					t.Errorf("with All there is no %q in %q", p, with)
 				}
+			}
+			if slices.Sort(with); len(slices.Compact(slices.Clone(with))) != len(with) {
+				t.Errorf("with All something is reported twice: %q", with)
 			}
 		})
 	}

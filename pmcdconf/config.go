@@ -1,6 +1,6 @@
-// Package pmcdconf reads pmcd's configuration files: pmcd.conf and its access
-// file (pmcd(1), "CONFIGURATION"), the label files of this host and
-// labels.conf(5), and pcp.conf(5).
+// Package pmcdconf reads pmcd's configuration: pmcd.conf and its access file
+// (pmcd(1), "CONFIGURATION"). The packages below it read PCP's other files and
+// options.
 //
 // The package accepts, skips and rejects the same lines as PCP's pmcd, so that
 // both can use one file. It reports mistakes with their file, line and column,
@@ -38,10 +38,6 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// MaxDomain is the largest domain number of an agent. 511 is for derived
-// metrics and for the roots of dynamic subtrees of the name space.
-const MaxDomain = 510
-
 // Agents that pmcd starts differently.
 const (
 	PMCDEntry  = "pmcd_init" // Entry of the agent that exports pmcd's own metrics; it is part of pmcd
@@ -51,7 +47,7 @@ const (
 // An Agent is one line of pmcd.conf: an agent and the way to reach it.
 type Agent struct {
 	Name   string // label in pmcd.conf; need not be unique
-	Domain int    // 0 to MaxDomain, unique
+	Domain int    // 0 to pdu.MaxDomain, unique
 	Kind   Kind
 
 	// DSO: the name of the init function, and the file. Path is "" for "builtin",
@@ -144,6 +140,9 @@ type Config struct {
 	// for display only.
 	Rejected []Agent
 	Access   *access.List // never nil
+	// LeftOut are the warnings of Problems about access rules that are not in Access,
+	// because there is no address for their host at the moment.
+	LeftOut ErrorList
 	// Problems are the mistakes and warnings, in the order of the files. An
 	// accepted configuration has mistakes if lines were skipped.
 	Problems ErrorList

@@ -39,6 +39,8 @@ type Error struct {
 	// number that counts continued lines once. 0 is none.
 	section string
 	line    int
+
+	summary bool // about the file as a whole, after its mistakes
 }
 
 func (e *Error) Error() string {
@@ -81,17 +83,30 @@ func (e *Error) Detail() string {
 }
 
 // An ErrorList is every mistake found in one pass, in file order. Parse
-// returns it as its error, so that a user mends a file in one go.
+// returns it as its error, so that a user can correct all of them at once.
 type ErrorList []*Error
 
+// Error returns the first mistake and the number of the others. If there are only
+// warnings, it counts these.
 func (l ErrorList) Error() string {
-	switch len(l) {
+	mistakes := make(ErrorList, 0, len(l))
+	for _, e := range l {
+		if !e.Warning && !e.summary {
+			mistakes = append(mistakes, e)
+		}
+	}
+	if len(mistakes) == 0 {
+		mistakes = l
+	}
+	switch len(mistakes) {
 	case 0:
 		return "no errors"
 	case 1:
-		return l[0].Error()
+		return mistakes[0].Error()
+	case 2:
+		return fmt.Sprintf("%v (and 1 more error)", mistakes[0])
 	}
-	return fmt.Sprintf("%v (and %d more errors)", l[0], len(l)-1)
+	return fmt.Sprintf("%v (and %d more errors)", mistakes[0], len(mistakes)-1)
 }
 
 // Unwrap lets errors.Is and errors.As look at every mistake.
@@ -129,6 +144,7 @@ func (l *ErrorList) add(e *Error) {
 			Warning: true,
 			Err:     errors.New("too many mistakes, the others are not shown"),
 			section: e.section,
+			summary: true,
 		})
 	}
 }

@@ -43,17 +43,3 @@ func ExampleErrorList() {
 	// 	       ^
 	// pmcd config[line 1]: Error: Illegal domain number (2900) for "sample" agent
 }
-
-func ExampleParseLabels() {
-	labels, err := pmcdconf.ParseLabels([]byte(`{"site": "north", "rack": {"row": 4}}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, l := range labels {
-		fmt.Printf("%s=%s\n", l.Name, l.Value)
-	}
-	// Output:
-	// rack.row=4
-	// site="north"
-}

@@ -2,7 +2,6 @@ package pmcdconf
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -144,41 +143,6 @@ func FuzzAccess(f *testing.F) {
 		}
 		if got, want := conf2.Access.String(), conf.Access.String(); got != want {
 			t.Fatalf("%q: got\n%s\nwant\n%s", text, got, want)
-		}
-	})
-}
-
-// FuzzLabels checks that nothing panics, that values are JSON without white space, that
-// names are valid, and that the result is the same after writing and reading it.
-func FuzzLabels(f *testing.F) {
-	for _, s := range []string{
-		"", "{}", "1", "[]", `{"a":1}`, `{"a":{"b":[1, {"c":2}]}}`, `{"a b":1,"c":2}`, `{"x":{"a":1},"x":{"b":2}}`,
-		`{"a":"\u00e9\"\\"}`, `{"a":1} x`, `{"a":`, "\xef\xbb\xbf{}", `{"":{"":1}}`, `{"a.b":{"c.":1}}`, `{"\ud800":1}`,
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if len(text) > maxLabelFile {
-			return
-		}
-		list, err := parseLabels(text, func(err error) { _ = err.Error() })
-		if err != nil {
-			return
-		}
-		again := []byte{'{'}
-		for i, l := range list {
-			if !validLabelName(l.Name) || len(l.Name) > maxLabelName || !json.Valid(l.Value) {
-				t.Fatalf("%q: %v", text, l)
-			}
-			if i > 0 {
-				again = append(again, ',')
-			}
-			again = fmt.Appendf(again, "%q:%s", l.Name, l.Value)
-		}
-		again = append(again, '}')
-		list2, err := parseLabels(again, func(err error) { t.Fatalf("%q: %v", again, err) })
-		if err != nil || !reflect.DeepEqual(list, list2) {
-			t.Fatalf("%q: got %v, %v, want %v", again, list2, err, list)
 		}
 	})
 }

@@ -13,7 +13,9 @@ import (
 // An unresolved is the error for a host name without addresses.
 type unresolved struct{ err error }
 
-func (e *unresolved) Error() string { return e.err.Error() }
+func (e *unresolved) Error() string {
+	return e.err.Error() + "; this rule is left out until a reload finds the host"
+}
 func (e *unresolved) Unwrap() error { return e.err }
 
 // A lookup is the result of looking up a host. It may be read after p.asking.Wait.

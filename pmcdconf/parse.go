@@ -1,7 +1,9 @@
 package pmcdconf
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -28,10 +30,18 @@ type Options struct {
 	All bool
 }
 
+// NoAgents returns the error of a pmcd whose configuration in path has no agents. It does
+// not start.
+func NoAgents(path string) error {
+	//lint:ignore ST1005 PCP's text
+	return fmt.Errorf("No PMDAs found in the configuration file %q", path)
+}
+
 // Parse reads a configuration without its access file. Messages call the file
-// name. An error means that the configuration is rejected. It is of type
-// ErrorList, and the Config is not nil: see Problems and Rejected. A configuration
-// without agents is not an error.
+// name. Parse has no context, because it takes only the time of r and at most a few
+// seconds for the names of hosts. An error means that the configuration is rejected. It
+// is of type ErrorList, and the Config is not nil: see Problems and Rejected. A
+// configuration without agents is not an error: see NoAgents.
 func Parse(name string, r io.Reader, opt Options) (*Config, error) {
 	p := newParser(opt)
 	return p.run(func() bool { return p.main(name, r) })
@@ -40,7 +50,29 @@ func Parse(name string, r io.Reader, opt Options) (*Config, error) {
 // ParseFile reads the configuration in path and the access rules in path.access,
 // if that file exists. An error means that the configuration is rejected, as in
 // Parse, or that a file cannot be opened. In the second case the Config is nil.
-func ParseFile(path string, opt Options) (*Config, error) {
+//
+// If ctx ends first, the Config is nil and the error is that of ctx. The reading
+// then goes on alone until it ends: a FIFO or a network file system can take any
+// time, and neither can be interrupted.
+func ParseFile(ctx context.Context, path string, opt Options) (*Config, error) {
+	type result struct {
+		conf *Config
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		conf, err := parseFile(path, opt)
+		read <- result{conf, err}
+	}()
+	select {
+	case r := <-read:
+		return r.conf, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func parseFile(path string, opt Options) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -75,6 +107,7 @@ type parser struct {
 	places   []place // of the rules
 	list     *access.List
 	problems ErrorList
+	leftOut  ErrorList          // of problems: rules whose host cannot be looked up
 	mistakes int                // all mistakes, also those that do not fit in problems
 	stated   []stated           // not yet added to the rules
 	lookups  map[string]*lookup // of hosts
@@ -113,7 +146,7 @@ func (p *parser) run(read func() bool) (conf *Config, err error) {
 	if !read() {
 		return p.rejected()
 	}
-	return &Config{Agents: p.agents, Access: p.list, Problems: p.problems}, nil
+	return &Config{Agents: p.agents, Access: p.list, LeftOut: p.leftOut, Problems: p.problems}, nil
 }
 
 func (p *parser) rejected() (*Config, error) {
@@ -186,6 +219,7 @@ func (p *parser) giveUp() bool {
 		//lint:ignore ST1005 PCP's text
 		Err:     errors.New("Can't continue, giving up"),
 		section: p.s.section,
+		summary: true,
 	})
 	return false
 }

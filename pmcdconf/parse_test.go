@@ -9,8 +9,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -93,9 +95,10 @@ func (tt *fileCase) write(t *testing.T) string {
 // describe returns problems in the form of fileCase.problems.
 func describe(l ErrorList) (list []string) {
 	for _, e := range l {
+		dir, file := filepath.Split(e.Pos.File)
 		e := *e
-		e.Pos.File = filepath.Base(e.Pos.File)
-		list = append(list, e.Pos.String()+" "+e.PCP())
+		e.Pos.File = file
+		list = append(list, e.Pos.String()+" "+strings.ReplaceAll(e.PCP(), " at "+dir, " at "))
 	}
 	return list
 }
@@ -145,7 +148,7 @@ func TestParse(t *testing.T) {
 		}
 		seen[tt.name] = true
 		t.Run(tt.name, func(t *testing.T) {
-			conf, err := ParseFile(tt.write(t), fakeOptions)
+			conf, err := ParseFile(t.Context(), tt.write(t), fakeOptions)
 			if conf == nil {
 				t.Fatal(err)
 			}
@@ -262,20 +265,20 @@ func TestHostsAreResolvedOnce(t *testing.T) {
 func TestParseFileErrors(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pmcd.conf")
-	if conf, err := ParseFile(path, fakeOptions); conf != nil || !errors.Is(err, fs.ErrNotExist) {
+	if conf, err := ParseFile(t.Context(), path, fakeOptions); conf != nil || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing: got %v, %v", conf, err)
 	}
 	if err := os.WriteFile(path, []byte("a 1 dso f /x\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if conf, err := ParseFile(path, fakeOptions); err != nil || len(conf.Agents) != 1 || conf.Access == nil {
+	if conf, err := ParseFile(t.Context(), path, fakeOptions); err != nil || len(conf.Agents) != 1 || conf.Access == nil {
 		t.Errorf("got %v, %v", conf, err)
 	}
 	// An access file that cannot be read is an error, unlike a missing one.
 	if err := os.Mkdir(path+".access", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	conf, err := ParseFile(path, fakeOptions)
+	conf, err := ParseFile(t.Context(), path, fakeOptions)
 	if err == nil || conf == nil || len(conf.Agents) != 0 || len(conf.Problems) == 0 {
 		t.Errorf("access directory: got %v, %v", conf, err)
 	}
@@ -286,12 +289,38 @@ func TestParseFileErrors(t *testing.T) {
 	if err := os.Symlink("pmcd.conf.access", path+".access"); err != nil {
 		t.Fatal(err)
 	}
-	if conf, err := ParseFile(path, fakeOptions); err == nil {
+	if conf, err := ParseFile(t.Context(), path, fakeOptions); err == nil {
 		t.Errorf("access loop: got %v", conf)
 	}
-	conf, err = ParseFile(dir, fakeOptions)
+	conf, err = ParseFile(t.Context(), dir, fakeOptions)
 	if err == nil || conf == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("directory: got %v, %v", conf, err)
+	}
+}
+
+func TestParseFileEndsWithItsContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pmcd.conf")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		conf, err := ParseFile(ctx, path, fakeOptions)
+		if conf != nil {
+			err = fmt.Errorf("a configuration of %d agents, and error %v", len(conf.Agents), err)
+		}
+		ended <- err
+	}()
+	// This returns when the FIFO is open for reading. Nothing is ever written.
+	w, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close() // the reading goroutine ends
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -442,6 +471,9 @@ func TestDeadNameServer(t *testing.T) {
 	}
 	if n := len(conf.Problems); n != 2 || !conf.Problems[0].Warning || !conf.Problems[1].Warning {
 		t.Errorf("got %d problems, want two warnings: %v", n, conf.Problems)
+	}
+	if !slices.Equal(conf.LeftOut, conf.Problems) {
+		t.Errorf("left out are %v, want the two", conf.LeftOut)
 	}
 	if got := result(conf.Access.Host(access.Peer{Family: access.Inet, Addr: netip.MustParseAddr("192.0.2.2")})); got != "f-" {
 		t.Errorf("192.0.2.2 gets %s, want f-", got)

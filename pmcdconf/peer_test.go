@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // oracle returns the path of the real pmcd of PCP 6.0.3: $PMCD_ORACLE or the
@@ -23,10 +25,7 @@ func oracle(t *testing.T) string {
 		path = "/usr/lib/pcp/bin/pmcd"
 	}
 	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	return path
 }
@@ -103,7 +102,7 @@ func trimLines(s string) string {
 // ours returns the same of this package, with the names of this host.
 func ours(t *testing.T, path string) (v verdict) {
 	t.Helper()
-	conf, err := ParseFile(path, Options{})
+	conf, err := ParseFile(t.Context(), path, Options{})
 	if conf == nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestPeerRandom(t *testing.T) {
 		if tt.access == "" {
 			os.Remove(path + ".access")
 		}
-		conf, err := ParseFile(path, Options{Resolver: fenced{res}})
+		conf, err := ParseFile(t.Context(), path, Options{Resolver: fenced{res}})
 		if conf == nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func (p *parser) advance() {
 // statements reads to the end of the file. It reports whether its rules, together
 // with those read before, are accepted.
 func (p *parser) statements() bool {
-	start, mistakes := len(p.problems), p.mistakes
+	start, mistakes, first := len(p.problems), p.mistakes, len(p.rules)
 	p.advance()
 	for !p.tok.eof {
 		mistake := p.statement()
@@ -100,7 +100,7 @@ func (p *parser) statements() bool {
 	list, err := access.New(p.rules, p.env())
 	var clashes access.Clashes
 	if errors.As(err, &clashes) {
-		p.clash(clashes)
+		p.clash(clashes, first)
 	}
 	p.problems[start:].sort()
 	if p.mistakes > mistakes {
@@ -116,17 +116,18 @@ type place struct {
 	name   string // as written in the file
 }
 
-// clash reports rules that contradict each other, once for each name.
-func (p *parser) clash(clashes access.Clashes) {
+// clash reports rules that contradict earlier ones, once for each name. The rules before
+// first belong to another section, with which their clashes were reported.
+func (p *parser) clash(clashes access.Clashes, first int) {
 	var last *Error
 	for _, c := range clashes {
 		at := p.places[c.Index]
-		if at.Error == last {
+		if c.Index < first || at.Error == last {
 			continue
 		}
 		last = at.Error
 		e := *at.Error
-		e.Err = &ruleError{c.Rule.Kind, at.name, c}
+		e.Err = &ruleError{c.Rule.Kind, at.name, fmt.Errorf("%w at %v", c, p.places[c.With].Pos)}
 		p.report(&e)
 	}
 }
@@ -166,7 +167,9 @@ func (p *parser) add(s stated) bool {
 		e := *at.Error
 		e.Err = &ruleError{kind, at.name, err}
 		// A host may get an address later. An unknown user is a mistake.
-		e.Warning = errors.As(err, new(*unresolved))
+		if e.Warning = errors.As(err, new(*unresolved)); e.Warning {
+			p.leftOut.add(&e)
+		}
 		p.report(&e)
 		return false
 	}

@@ -77,7 +77,7 @@ func withRules(rules string) string {
 
 func (tt *fileCase) parse(t *testing.T, opt Options) (*Config, error) {
 	t.Helper()
-	conf, err := ParseFile(tt.write(t), opt)
+	conf, err := ParseFile(t.Context(), tt.write(t), opt)
 	if conf == nil {
 		t.Fatal(err)
 	}

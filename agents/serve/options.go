@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents/serve/getopt"
+	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -99,11 +100,11 @@ func setString(v *string) func(string) error {
 func (s *settings) setDomain(arg string) error {
 	n, err := strconv.Atoi(arg)
 	switch {
-	case err == nil && n >= 0 && n <= pmcdconf.MaxDomain:
+	case err == nil && n >= 0 && n <= pdu.MaxDomain:
 		s.Domain = n
 		return nil
 	case err == nil || errors.Is(err, strconv.ErrRange):
-		return fmt.Errorf("-d %s is not a domain number, 0 to %d", arg, pmcdconf.MaxDomain)
+		return fmt.Errorf("-d %s is not a domain number, 0 to %d", arg, pdu.MaxDomain)
 	}
 	return errors.New("-d requires numeric domain number")
 }

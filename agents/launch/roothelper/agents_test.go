@@ -90,7 +90,7 @@ func TestTrustAll(t *testing.T) {
 	must(t, os.WriteFile(conf, []byte("a 1 pipe binary "+program+"\n"), 0o644))
 	must(t, os.Chmod(conf, 0o666))
 	must(t, os.Chmod(program, 0o777))
-	parsed, err := pmcdconf.ParseFile(conf, pmcdconf.Options{})
+	parsed, err := pmcdconf.ParseFile(t.Context(), conf, pmcdconf.Options{})
 	must(t, err)
 	s := &server{cfg: Config{ConfigFile: conf, owner: testOwner, TrustAll: true}}
 	if a, program, err := s.lookup(1, digest(&parsed.Agents[0])); err != nil || a.Name != "a" || program != "" {
@@ -110,7 +110,7 @@ func TestBuiltIn(t *testing.T) {
 	text := fmt.Sprintf("a 1 dso in_init %s/none.so\nb 2 dso in_init %s\nc 3 dso out_init %s/none.so\nd 4 dso in_init %s/none.so\n",
 		dir, so, dir, open)
 	must(t, os.WriteFile(conf, []byte(text), 0o644))
-	parsed, err := pmcdconf.ParseFile(conf, pmcdconf.Options{})
+	parsed, err := pmcdconf.ParseFile(t.Context(), conf, pmcdconf.Options{})
 	must(t, err)
 	builtIn := func(entry string) bool { return entry == "in_init" }
 	for _, cfg := range []Config{

@@ -1,6 +1,7 @@
 package roothelper_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -10,7 +11,7 @@ import (
 
 // pmcd checks the agents at its start, and tells the admin what to change.
 func ExampleCheckAgent() {
-	conf, err := pmcdconf.ParseFile("/etc/pcp/pmcd/pmcd.conf", pmcdconf.Options{})
+	conf, err := pmcdconf.ParseFile(context.Background(), "/etc/pcp/pmcd/pmcd.conf", pmcdconf.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -30,7 +30,7 @@ func (r *harness) configure(text string) []pmcdconf.Agent {
 	r.t.Helper()
 	text = strings.ReplaceAll(text, "PROGRAM", r.program)
 	must(r.t, os.WriteFile(r.conf, []byte(text), 0o644))
-	conf, err := pmcdconf.ParseFile(r.conf, pmcdconf.Options{})
+	conf, err := pmcdconf.ParseFile(context.Background(), r.conf, pmcdconf.Options{})
 	must(r.t, err)
 	return conf.Agents
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -185,7 +186,7 @@ func (s *server) reserve(m message) error {
 	defer s.mu.Unlock()
 	domain := int(m.domain)
 	switch {
-	case m.domain > pmcdconf.MaxDomain:
+	case m.domain > pdu.MaxDomain:
 		return fmt.Errorf("no agent has domain %d", m.domain)
 	case s.processes[m.id] != nil:
 		return fmt.Errorf("process id %d is already in use", m.id)

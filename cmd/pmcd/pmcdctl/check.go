@@ -142,7 +142,7 @@ func load(ctx context.Context, opt *cli.Options, stderr io.Writer) (*pmcdconf.Co
 	if err := opt.Complete(os.Getenv); err != nil {
 		return nil, nil, err
 	}
-	conf, err := pmcdconf.ParseFile(opt.Config, pmcdconf.Options{})
+	conf, err := pmcdconf.ParseFile(context.Background(), opt.Config, pmcdconf.Options{})
 	if conf != nil {
 		for _, p := range conf.Problems {
 			fmt.Fprintln(stderr, p.Error())

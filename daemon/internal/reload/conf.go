@@ -35,7 +35,7 @@ type confRead struct {
 // readConf reads the configuration, unless it is still as it was seen before.
 func readConf(path string, before confVersion, opt pmcdconf.Options) (r confRead) {
 	if r.seen = confVersionOf(path); r.seen != before {
-		r.conf, r.err = pmcdconf.ParseFile(path, opt)
+		r.conf, r.err = pmcdconf.ParseFile(context.Background(), path, opt)
 	}
 	return r
 }

@@ -71,7 +71,7 @@ func (v *verifier) fail(pos fmt.Stringer, err error) {
 // conf checks pmcd.conf and its access file, and reports whether there is one.
 // What the parser finds comes first, in the words of C pmcd.
 func (v *verifier) conf(opt *cli.Options) bool {
-	conf, err := pmcdconf.ParseFile(opt.Config, pmcdconf.Options{CredsRequired: opt.ReqAuth, All: true})
+	conf, err := pmcdconf.ParseFile(context.Background(), opt.Config, pmcdconf.Options{CredsRequired: opt.ReqAuth, All: true})
 	if conf == nil {
 		fmt.Fprintf(v.out, "pmcd verify %s: %s\n", opt.Config, reason(err))
 		v.code = cli.ExitError
