@@ -63,7 +63,7 @@ type Config struct {
 	Close func() error
 
 	// Log is the logger for errors; see the package comment. The default is
-	// slog.Default, which writes to the log of pmcd or of the PMDA.
+	// slog.Default, which writes to the log of pmcd or, after serve.Main, of the PMDA.
 	Log *slog.Logger
 }
 
@@ -127,7 +127,8 @@ type InDom struct {
 	Spell func(name string) string
 }
 
-// Instances are the instances of an instance domain.
+// Instances are the instances of an instance domain. During a fetch they change only
+// while a Source is read. See also [Finder].
 type Instances interface {
 	// Each calls yield for each instance until yield returns false. Clients get
 	// the instances in that order. inst is 0 or more. The part of a name before
@@ -172,7 +173,39 @@ type Request struct {
 	Origin  agents.Origin
 	Profile *pdu.Profile // the instances that a fetch requests; nil for other requests
 
-	a *agent
+	a     *agent
+	ctx   context.Context // nil between requests
+	steps int             // calls of Checkpoint since the last agents.Checkpoint
+	ended error           // what that returned
+}
+
+// itemsPerCheckpoint is after how many calls Request.Checkpoint is an agents.Checkpoint.
+const itemsPerCheckpoint = 64
+
+// Checkpoint is for a function that handles many items, such as Source.Read: the function
+// calls it for each item. Every 64th call is an [agents.Checkpoint]. An error means that
+// pmcd no longer waits for the reply. The function then returns: its results are not used.
+func (r *Request) Checkpoint() error {
+	if r.steps++; r.steps < itemsPerCheckpoint {
+		return r.ended
+	}
+	return r.checkpoint()
+}
+
+func (r *Request) checkpoint() error {
+	r.steps = 0
+	if r.ended == nil && r.ctx != nil {
+		r.ended = agents.Checkpoint(r.ctx)
+	}
+	return r.ended
+}
+
+// err returns the error of the context.
+func (r *Request) err() error {
+	if r.ended == nil {
+		r.ended = r.ctx.Err()
+	}
+	return r.ended
 }
 
 // MarkLabelsChanged reports that labels have changed (PMCD_LABEL_CHANGE,

@@ -22,8 +22,11 @@ type sockets struct {
 
 func newSockets(h *host, name string) *sockets {
 	s := &sockets{file: h.netFile(name)}
-	s.source = &pmda.Source{Read: func(context.Context, *pmda.Request) error {
-		return s.file.Lines(s.begin, s.line)
+	s.source = &pmda.Source{Read: func(_ context.Context, r *pmda.Request) error {
+		return s.file.Lines(s.begin, func(b []byte) error {
+			s.line(b)
+			return r.Checkpoint()
+		})
 	}}
 	return s
 }
@@ -151,7 +154,12 @@ func (u *unixSockets) line(line []byte) {
 
 func (u *unixSockets) metrics() []pmda.Metric {
 	value := func(n *uint64) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return *n, true }) }
-	source := &pmda.Source{Read: func(context.Context, *pmda.Request) error { return u.file.Lines(u.begin, u.line) }}
+	source := &pmda.Source{Read: func(_ context.Context, r *pmda.Request) error {
+		return u.file.Lines(u.begin, func(b []byte) error {
+			u.line(b)
+			return r.Checkpoint()
+		})
+	}}
 	return table(pmda.Metric{Source: source}, []row{
 		{81, 1, "network.unix.datagram.count", u32, instant, count, value(&u.datagram)},
 		{81, 2, "network.unix.stream.established", u32, instant, count, value(&u.established)},

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 func TestRecordedSockets(t *testing.T) {
@@ -86,12 +88,12 @@ func TestSockets(t *testing.T) {
 // A file of sockets stays open, and each read starts at its beginning.
 func TestSocketsOfThisHost(t *testing.T) {
 	if _, err := os.Stat("/proc/net/tcp"); err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	s := newSockets(&host{Options: Options{Root: "/"}}, "tcp")
 	defer s.file.Close()
 	for range 3 {
-		if err := s.source.Read(t.Context(), nil); err != nil {
+		if err := s.source.Read(t.Context(), new(pmda.Request)); err != nil {
 			t.Fatal(err)
 		}
 		sum := uint64(0)

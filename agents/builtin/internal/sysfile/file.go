@@ -23,6 +23,7 @@ type File struct {
 	fd          int // -1 if it is not open
 	neverBlocks bool
 	maxPiece    int
+	proc        bool // the open file is of /proc
 	raw         bool // reads are by rawio.Pread: neverBlocks, and of /proc on a 64-bit machine
 	buf         []byte
 }
@@ -60,6 +61,18 @@ func (f *File) Read() ([]byte, error) {
 		return nil, nil
 	}
 	return b, err
+}
+
+// Unchanged reports whether the text is the same as at the last read. It is for files of
+// /proc that poll(2) can be used with, as proc_pid_mounts(5). It reports false if this is
+// not known.
+func (f *File) Unchanged() bool {
+	if f.fd < 0 || !f.proc {
+		return false
+	}
+	const pollPri = 2 // POLLPRI in poll.h
+	events, err := rawio.Poll(uintptr(f.fd), pollPri)
+	return err == nil && events == 0
 }
 
 // readAll reads the whole file, and opens it if necessary.
@@ -108,8 +121,9 @@ func (f *File) pread(b []byte, off int) (n int, err error) {
 }
 
 // Lines calls begin, and then line for each line of the current text, which may
-// have any size. If the open file was removed, Lines starts again, with begin.
-func (f *File) Lines(begin func(), line func([]byte)) error {
+// have any size, until line returns an error. If the open file was removed, or after
+// another error, Lines starts again, with begin.
+func (f *File) Lines(begin func(), line func([]byte) error) error {
 	wasOpen := f.fd >= 0
 	begin()
 	err := f.eachLine(line)
@@ -127,7 +141,7 @@ func (f *File) Lines(begin func(), line func([]byte)) error {
 // of sockets have less than 300.
 const MaxLine = 1 << 15
 
-func (f *File) eachLine(line func([]byte)) error {
+func (f *File) eachLine(line func([]byte) error) error {
 	keep, err := f.open()
 	if f.buf == nil {
 		f.buf = make([]byte, MaxLine)
@@ -148,13 +162,17 @@ func (f *File) eachLine(line func([]byte)) error {
 			if i < 0 {
 				break
 			}
-			line(b[:i])
+			if lerr := line(b[:i]); lerr != nil {
+				return f.endRead(keep, lerr)
+			}
 			b = b[i+1:]
 		}
 		n = copy(f.buf, b)
 	}
 	if err == io.EOF && n > 0 {
-		line(f.buf[:n])
+		if lerr := line(f.buf[:n]); lerr != nil {
+			err = lerr
+		}
 	}
 	return f.endRead(keep, err)
 }
@@ -184,9 +202,10 @@ func (f *File) open() (keep bool, err error) {
 		f.Close()
 		return false, err
 	}
-	f.raw = f.neverBlocks && strconv.IntSize == 64 && ofProc(f.fd)
 	// Files of /proc have the size 0. A file with another size is a recorded one,
 	// and another file may replace it.
+	f.proc = st.Size == 0 && ofProc(f.fd)
+	f.raw = f.neverBlocks && strconv.IntSize == 64 && f.proc
 	return st.Size == 0, nil
 }
 

@@ -2,12 +2,15 @@ package sysfile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // A file of /proc stays open, a recorded file does not.
@@ -19,7 +22,7 @@ func TestFile(t *testing.T) {
 		f := NewFile(tt.path)
 		want, err := os.ReadFile(tt.path)
 		if err != nil {
-			t.Skip(err)
+			testutil.Missing(t, err)
 		}
 		for range 2 {
 			got, err := f.Read()
@@ -45,7 +48,7 @@ func TestNeverBlocks(t *testing.T) {
 		for range 3 {
 			want, err := os.ReadFile(tt.path)
 			if err != nil {
-				t.Skip(err)
+				testutil.Missing(t, err)
 			}
 			got, err := f.Read()
 			if lines := strings.Count(string(got), "\n"); err != nil || lines != strings.Count(string(want), "\n") || len(got) == 0 {
@@ -85,7 +88,7 @@ func TestFileIsOpenedAgain(t *testing.T) {
 	f := NewFile("/proc/self/stat")
 	defer f.Close()
 	if _, err := f.Read(); err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	syscall.Close(f.fd)
 	if got, err := f.Read(); err != nil || len(got) == 0 {
@@ -93,7 +96,7 @@ func TestFileIsOpenedAgain(t *testing.T) {
 	}
 	syscall.Close(f.fd)
 	began, lines := 0, 0
-	if err := f.Lines(func() { began++ }, func([]byte) { lines++ }); err != nil || began != 2 || lines != 1 {
+	if err := f.Lines(func() { began++ }, func([]byte) error { lines++; return nil }); err != nil || began != 2 || lines != 1 {
 		t.Errorf("%d lines, begun %d times, %v", lines, began, err)
 	}
 }
@@ -116,14 +119,14 @@ func TestLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := f.Lines(func() { got = "" }, func(b []byte) { got += string(b) + "|" }); got != tt.want || !errors.Is(err, tt.err) {
+		if err := f.Lines(func() { got = "" }, func(b []byte) error { got += string(b) + "|"; return nil }); got != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("%.20q: %d bytes %.20q, %v, want %d", tt.text, len(got), got, err, len(tt.want))
 		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Lines(func() {}, func(b []byte) { t.Errorf("a removed file has %q", b) }); err != nil {
+	if err := f.Lines(func() {}, func(b []byte) error { return fmt.Errorf("a removed file has %q", b) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -208,10 +208,62 @@ func (r *Reader) Exists() bool {
 	return errno == 0
 }
 
+// Lines calls f for each line of a file, without the newline, until f returns an
+// error. f must not use the reader. The error is EFBIG if the file has more than max
+// bytes, or a line is longer than MaxLine.
+func (r *Reader) Lines(max int, f func(line []byte) error) error {
+	fd, err := r.openPath(0)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	r.grow(MaxLine)
+	buf := r.buf[:MaxLine]
+	kept := 0 // bytes of a line whose end was not read yet
+	for total := 0; ; {
+		m, err := syscall.Read(fd, buf[kept:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if total += m; total > max || m > 0 && kept+m == len(buf) && bytes.IndexByte(buf, '\n') < 0 {
+			return syscall.EFBIG
+		}
+		if m <= 0 {
+			if kept > 0 {
+				return f(buf[:kept])
+			}
+			return nil
+		}
+		b := buf[:kept+m]
+		for {
+			i := bytes.IndexByte(b, '\n')
+			if i < 0 {
+				break
+			}
+			if err := f(b[:i]); err != nil {
+				return err
+			}
+			b = b[i+1:]
+		}
+		kept = copy(buf, b)
+	}
+}
+
 // List calls f for each name in a directory except . and .., in the order of the
 // directory. f must not use the reader. typ is DT_DIR, DT_REG and so on, or
 // DT_UNKNOWN if the file system does not say.
 func (r *Reader) List(f func(name []byte, typ byte)) error {
+	return r.ListUntil(func(name []byte, typ byte) error {
+		f(name, typ)
+		return nil
+	})
+}
+
+// ListUntil is List until f returns an error, which it returns.
+func (r *Reader) ListUntil(f func(name []byte, typ byte) error) error {
 	fd, err := r.openPath(syscall.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -223,7 +275,9 @@ func (r *Reader) List(f func(name []byte, typ byte)) error {
 		if err != nil || n <= 0 {
 			return err
 		}
-		eachDirent(r.buf[:n], f)
+		if err := eachDirent(r.buf[:n], f); err != nil {
+			return err
+		}
 	}
 }
 
@@ -234,17 +288,20 @@ func (r *Reader) grow(size int) {
 }
 
 // eachDirent calls f for each struct linux_dirent64 (getdents(2)) in b.
-func eachDirent(b []byte, f func(name []byte, typ byte)) {
+func eachDirent(b []byte, f func(name []byte, typ byte) error) error {
 	const head = 19 // d_ino, d_off, d_reclen, d_type
 	for len(b) >= head {
 		size := int(binary.NativeEndian.Uint16(b[16:]))
 		if size < head || size > len(b) {
-			return
+			return nil
 		}
 		name, _, _ := bytes.Cut(b[head:size], []byte{0})
 		if s := string(name); s != "." && s != ".." && s != "" {
-			f(name, b[18])
+			if err := f(name, b[18]); err != nil {
+				return err
+			}
 		}
 		b = b[size:]
 	}
+	return nil
 }

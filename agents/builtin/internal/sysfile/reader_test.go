@@ -86,6 +86,64 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestReaderLines(t *testing.T) {
+	dir := t.TempDir()
+	r := &Reader{Root: dir}
+	long := strings.Repeat("x", MaxLine-1)
+	stop := errors.New("stop")
+	for _, tt := range []struct {
+		text  string
+		max   int
+		lines int // that are read
+		err   error
+	}{
+		{"", 10, 0, nil},
+		{"a\nb\n", 10, 2, nil},
+		{"a\n\nb", 10, 3, nil},
+		{"a\nb\n", 3, 0, syscall.EFBIG},
+		{strings.Repeat("line\n", 100000), 1 << 20, 100000, nil},
+		{strings.Repeat("line\n", 100000), 1 << 18, 1, syscall.EFBIG},
+		{"a\n" + long + "\nb\n", 1 << 20, 3, nil},
+		{"a\n" + long + "xx\nb\n", 1 << 20, 1, syscall.EFBIG},
+		{long + "x", 1 << 20, 0, syscall.EFBIG},
+		{"a\nstop\nb\n", 100, 2, stop},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "f"), []byte(tt.text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err := r.Path("/f").Lines(tt.max, func(line []byte) error {
+			if got = append(got, string(line)); string(line) == "stop" {
+				return stop
+			}
+			return nil
+		})
+		if !errors.Is(err, tt.err) || err == nil && len(got) != tt.lines || len(got) < tt.lines {
+			t.Errorf("%.20q...: %d lines, %v, want %d, %v", tt.text, len(got), err, tt.lines, tt.err)
+		}
+		if text := strings.Join(got, "\n"); !strings.HasPrefix(tt.text, text) || err == nil && strings.TrimSuffix(tt.text, "\n") != text {
+			t.Errorf("%.20q... has the lines %.40q", tt.text, text)
+		}
+	}
+	if err := r.Path("/none").Lines(1, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestListUntil(t *testing.T) {
+	r := newReader(t)
+	stop, n := errors.New("stop"), 0
+	if err := r.Path("/sys/a").ListUntil(func([]byte, byte) error {
+		n++
+		if n == 2 {
+			return stop
+		}
+		return nil
+	}); !errors.Is(err, stop) || n != 2 {
+		t.Errorf("%d names, %v", n, err)
+	}
+}
+
 func TestLinkAndList(t *testing.T) {
 	r := newReader(t)
 	if b, err := r.Path("/sys/a/link").Link(); string(b) != "text" || err != nil {
@@ -113,11 +171,15 @@ func TestLinkAndList(t *testing.T) {
 func FuzzDirents(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x18\x00\x0412\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		eachDirent(b, func(name []byte, _ byte) {
+		err := eachDirent(b, func(name []byte, _ byte) error {
 			if len(name) == 0 {
 				t.Error("a name is empty")
 			}
+			return nil
 		})
+		if err != nil {
+			t.Error(err)
+		}
 	})
 }
 
