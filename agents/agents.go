@@ -6,6 +6,10 @@
 // interfaces themselves. Package serve makes an Agent a program, and package
 // transport is how pmcd reaches it.
 //
+// An agent logs with log/slog. In pmcd's process, slog.Default writes to pmcd's log; in a
+// program, package serve provides the logger. With both, a message may name its
+// attributes in braces: see package serve.
+//
 // Plugins are built against this package and package pdu. A plugin loads only if
 // its copies of both, and of everything that they import, are exactly pmcd's. So
 // this package imports only pdu and the standard library, and its tests are in
@@ -25,8 +29,9 @@ import (
 // goroutine. A method that calls runtime.LockOSThread must undo that before it
 // returns.
 //
-// ctx ends when pmcd no longer waits for the reply. While a method does not return,
-// pmcd does not call the agent. If an error wraps a [pdu.Errno], the client gets
+// ctx ends when pmcd no longer waits for the reply. A method that may take long calls
+// [Checkpoint] now and then. While a method does not return, pmcd does not call the
+// agent. If an error wraps a [pdu.Errno], the client gets
 // that code, and for any other error PM_ERR_GENERIC. A panic ends the agent, but not
 // pmcd.
 //

@@ -5,59 +5,12 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 )
-
-// CheckLiveness returns while clients are served, and not while they could not be.
-func TestLiveness(t *testing.T) {
-	started := make(chan struct{})
-	var block atomic.Pointer[chan struct{}] // what pmcd's own agent waits for
-	entered := make(chan struct{})
-	r := newHarness(t, func(c *Config) {
-		c.AgentsStarted = func(Health) { close(started) }
-		c.gethostname = func() (string, error) {
-			if b := block.Load(); b != nil {
-				entered <- struct{}{}
-				<-*b
-			}
-			return "here", nil
-		}
-	}, nil)
-	<-started
-	result := make(chan error)
-	start := func() { go func() { result <- r.CheckLiveness(t.Context()) }() }
-	start()
-	if err := <-result; err != nil {
-		t.Fatal(err)
-	}
-	c := r.dial()
-	c.send(&pdu.Profile{})
-	release := make(chan struct{})
-	block.Store(&release)
-	c.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(2, 21)}}) // pmcd.hostname
-	<-entered
-	block.Store(nil)
-	start()
-	select {
-	case err := <-result:
-		t.Errorf("CheckLiveness returned although an agent hangs: %v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	close(release)
-	select {
-	case err := <-result:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("CheckLiveness does not return")
-	}
-}
 
 // There is no liveness while the acceptor hangs, whatever else goes on.
 func TestLivenessOfAcceptor(t *testing.T) {

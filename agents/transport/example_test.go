@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 // pmcd sends a request as a whole PDU and gets the reply as one. In tests of agents
-// agenttest.Do is simpler.
+// transporttest.Do is simpler.
 func ExampleDo() {
-	tr := transport.Local(&agenttest.Agent{Domain: 400})
+	tr := transport.Local(&transporttest.Agent{Domain: 400})
 	defer tr.Close()
 
 	req, err := pdu.Append(nil, 0, &pdu.PMNSTraverse{Name: "ref"})

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -131,5 +131,5 @@ func request(client int32, item int, timeout time.Duration) *transport.Call {
 }
 
 func desc(w transport.Transport, item int) error {
-	return agenttest.Do(w, agents.Origin{}, &pdu.DescReq{PMID: id(item)}, new(pdu.Desc))
+	return transporttest.Do(w, agents.Origin{}, &pdu.DescReq{PMID: id(item)}, new(pdu.Desc))
 }

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -12,13 +11,23 @@ import (
 )
 
 // Inline returns a Transport that calls the methods of a on the goroutine that
-// calls Recv. Nothing is faster, but that goroutine waits while a method waits,
-// whatever the timeout. It is for agents that only read memory, such as that of
-// domain 2.
-func Inline(a agents.Agent) Transport {
-	c := &inline{dead: make(chan struct{})}
-	c.resp.Agent = a
-	c.ctx, c.cancel = context.WithCancel(context.Background())
+// calls Recv. No call waits for another one, so several goroutines may use the
+// Transport at a time only if several goroutines may call a at a time.
+//
+// The context of a call ends after its timeout. A call of a [Turn] that does not
+// return in time is abandoned as by [Local], but other calls go on: the State is
+// always Ready. Any other call is waited for.
+func Inline(a agents.Agent) *Concurrent {
+	c := &Concurrent{agent: a, dead: make(chan struct{}), closed: make(chan struct{})}
+	c.pool.New = func() any {
+		e := new(inlineCall)
+		e.resp.Agent = a
+		e.point.requeue = true
+		e.ctx, e.cancel = e.point.context()
+		return e
+	}
+	c.timer = time.AfterFunc(time.Hour, c.expire)
+	c.timer.Stop()
 	return c
 }
 
@@ -28,25 +37,38 @@ func panicError(v any) error {
 	return fmt.Errorf("agent panicked: %v\n%s", v, debug.Stack())
 }
 
-type inline struct {
-	ctx    context.Context // ended by Close
-	cancel context.CancelFunc
-	dead   chan struct{} // closed when err is set
+// A Concurrent is a Transport to an Agent in this process, whose calls are
+// concurrent: see [Inline].
+type Concurrent struct {
+	agent     agents.Agent
+	maxReply  int
+	pool      sync.Pool     // of *inlineCall
+	dead      chan struct{} // closed when err is set
+	closed    chan struct{} // closed when the Agent is closed, and closeErr is set
+	closeOnce sync.Once
+	closeErr  error // of the Agent
 
-	mu     sync.Mutex // held during a call; guards the following
-	resp   Responder
-	err    error
-	closed bool
+	mu        sync.Mutex    // guards the following; not held during a call
+	running   []*inlineCall // in time so far
+	inMethods int           // calls and Notify that have not returned, including abandoned ones
+	drained   chan struct{} // closed when inMethods is 0; nil before Close
+	timer     *time.Timer
+	fires     time.Time // when timer fires; zero if it is not set
+	abandoned int64
+	err       error
 }
 
-// An inlineReply is the Reply to a Call. It is part of the Call, so that Send
-// allocates nothing.
-type inlineReply struct {
-	to   *inline
-	call *Call
-}
+var (
+	_ Transport      = (*Concurrent)(nil)
+	_ AbandonCounter = (*Concurrent)(nil)
+)
 
-func (c *inline) Send(call *Call) (Reply, error) {
+// LimitReplies sets how long a reply may be, in bytes; 0 is DefaultMaxReply. It must
+// be called before c is used.
+func (c *Concurrent) LimitReplies(max int) { c.maxReply = max }
+
+// Send implements Transport.
+func (c *Concurrent) Send(call *Call) (Reply, error) {
 	select {
 	case <-c.dead:
 		return nil, c.Err()
@@ -56,79 +78,86 @@ func (c *inline) Send(call *Call) (Reply, error) {
 	}
 }
 
-// Recv calls the Agent.
-func (r *inlineReply) Recv(dst []byte) ([]byte, error) { return r.to.recv(r.call, dst) }
-
-func (c *inline) recv(call *Call, dst []byte) (reply []byte, err error) {
+// Notify implements Transport.
+func (c *Concurrent) Notify(n Notice) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.err != nil {
-		return dst, c.err
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			c.end(panicError(v))
-			reply, err = dst, c.err
-		}
-	}()
-	call.Began = time.Now()
-	reply, err = c.resp.Reply(c.ctx, call, dst)
-	call.Done = time.Now()
-	return reply, err
-}
-
-func (c *inline) Notify(n Notice) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
+		c.mu.Unlock()
 		return
 	}
+	c.inMethods++
+	c.mu.Unlock()
 	defer func() {
 		if v := recover(); v != nil {
 			c.end(panicError(v))
 		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.returned()
 	}()
-	tell(c.resp.Agent, n)
+	tell(c.agent, n)
 }
 
-func (c *inline) WantsAttrs() bool {
-	_, ok := c.resp.Agent.(agents.AttrSetter)
+// WantsAttrs implements Transport.
+func (c *Concurrent) WantsAttrs() bool {
+	_, ok := c.agent.(agents.AttrSetter)
 	return ok
 }
 
-func (c *inline) State() State { return Ready }
+// State implements Transport: Ready.
+func (c *Concurrent) State() State { return Ready }
 
-func (c *inline) Pending() (Pending, bool) { return Pending{}, false }
+// Abandoned implements AbandonCounter: how many calls have not returned in time.
+func (c *Concurrent) Abandoned() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.abandoned
+}
 
-func (c *inline) Done() <-chan struct{} { return c.dead }
+// Pending implements Transport.
+func (c *Concurrent) Pending() (Pending, bool) { return Pending{}, false }
 
-func (c *inline) Err() error {
+// Done implements Transport.
+func (c *Concurrent) Done() <-chan struct{} { return c.dead }
+
+// Err implements Transport.
+func (c *Concurrent) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// end ends c for the reason err, unless it has ended. The caller holds mu.
-func (c *inline) end(err error) {
-	if c.err == nil {
-		c.err = err
-		c.cancel()
-		close(c.dead)
-	}
-}
-
-func (c *inline) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+// Close implements Transport. It ends the calls, and waits up to closeGrace for the
+// Agent's methods to return. The Agent is closed when they have, if ever.
+func (c *Concurrent) Close() error {
+	c.end(ErrClosed)
+	c.closeOnce.Do(func() {
+		a, ok := c.agent.(io.Closer)
+		c.mu.Lock()
+		idle := c.inMethods == 0
+		if c.drained = make(chan struct{}); idle {
+			close(c.drained)
+		}
+		c.mu.Unlock()
+		closeAgent := func() {
+			defer close(c.closed)
+			<-c.drained
+			if ok {
+				c.closeErr = a.Close()
+			}
+		}
+		if idle {
+			closeAgent()
+		} else {
+			go closeAgent()
+		}
+	})
+	t := time.NewTimer(closeGrace)
+	defer t.Stop()
+	select {
+	case <-c.closed:
+		return c.closeErr
+	case <-t.C:
 		return nil
 	}
-	c.closed = true
-	c.end(ErrClosed)
-	if a, ok := c.resp.Agent.(io.Closer); ok {
-		return a.Close()
-	}
-	return nil
 }
-
-var _ Transport = (*inline)(nil)

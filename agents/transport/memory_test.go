@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -63,14 +64,7 @@ func TestLargeRepliesAreNotKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heap := func() int {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC() // sync.Pools have two generations
-		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
-	}
-	before := heap()
+	before := testutil.LiveHeap()
 	func() {
 		var replies []transport.Reply
 		for range 8 {
@@ -86,7 +80,7 @@ func TestLargeRepliesAreNotKept(t *testing.T) {
 			}
 		}
 	}()
-	if kept := heap() - before; kept > 3*size {
+	if kept := testutil.LiveHeap() - before; kept > 3*size {
 		t.Errorf("%d bytes are kept after replies of %d", kept, size)
 	}
 	runtime.KeepAlive(w)

@@ -4,6 +4,11 @@
 // Agent in this process; package wire has the one of a PMDA behind pipes or a
 // socket. Requests and replies are always PDUs. So the daemon serves clients in the
 // same way for all agents, and does not decode the values.
+//
+// The Transports of an Agent in this process are here and not in a package of their
+// own because a [Call] has fields for them: its [Turn], and the memory of an Inline's
+// Reply. In another package they would have to be exported for all, or allocated for
+// each request.
 package transport
 
 import (
@@ -12,6 +17,8 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/agents/internal/responder"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -30,7 +37,8 @@ import (
 type Transport interface {
 	// Send sends c.Req and, immediately before it, c.Profile if the agent has
 	// another profile. It waits while as many requests as the Transport allows
-	// are outstanding, for at most c.Timeout. Replies have the order of requests.
+	// are outstanding, for at most c.Timeout, and until it is the turn of c.Key.
+	// Replies have the order of requests.
 	Send(c *Call) (Reply, error)
 
 	// Notify sends a Notice, which has no reply, and does not wait. If the agent is
@@ -57,13 +65,17 @@ type Transport interface {
 	Close() error
 }
 
+// DefaultMaxReply is how long a reply of an agent may be by default, in bytes. A
+// longer one is PM_ERR_TOOBIG.
+const DefaultMaxReply = responder.DefaultMax
+
 // A Reply is the reply to a [Call] that was sent.
 type Reply interface {
-	// Recv waits for the reply PDU and appends it to dst. If the agent has had
-	// c.Timeout to work on the request and has not replied, Recv returns dst and
-	// ErrLate. The agent is Late then: Send returns ErrLate at once until all
-	// outstanding replies have arrived, which are discarded. The Reply is invalid
-	// when Recv has returned.
+	// Recv waits for the reply PDU and appends it to dst, whose memory must not be
+	// used after that. If the agent has had c.Timeout to work on the request and has
+	// not replied, Recv returns dst and ErrLate. The agent is Late then, unless it is
+	// behind a Concurrent: Send returns ErrLate at once until all outstanding replies
+	// have arrived, which are discarded. The Reply is invalid when Recv has returned.
 	Recv(dst []byte) ([]byte, error)
 }
 
@@ -92,24 +104,84 @@ type Call struct {
 	Origin  agents.Origin
 	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
 	Timeout time.Duration // for the agent's reply, and again for the wait until the request is sent; 0 is none
-	Req     []byte        // the request PDU; read, not changed, until Recv returns
+
+	// Req is the request PDU, or several DESC_REQ PDUs, one after the other. Then the agent
+	// works on all of them in one turn, within Timeout, and Recv appends as many replies in
+	// this order. Req is read, not changed, until Recv returns.
+	Req []byte
+
+	// Key says whose Call it is. While Calls wait for a busy agent, clients take turns
+	// by their Keys: see package fairqueue. A Call without a Key is the daemon's own, and
+	// is sent before others. The Key is not changed until Send returns. A Concurrent
+	// ignores it.
+	Key *fairqueue.Key
 
 	// Batched says that the goroutine sends other Calls before it calls Recv.
 	Batched bool
 
 	// Turn, if not nil, is the Turn that calls Send and Recv. Recv then calls an
-	// Agent in this process on the same goroutine, unless the Call is Batched.
+	// Agent in this process on the same goroutine. If the Call is Batched, only
+	// that of a Concurrent is called so.
 	Turn *Turn
 
 	// MayBlock says that the daemon has no other work, so that the thread may block
 	// until the reply has arrived.
 	MayBlock bool
 
+	// Place, if not nil, is the right of the goroutine to compute. Send and Recv may
+	// leave it, and do before they wait for the agent. A method of an Agent in this
+	// process is called in a place. The caller of Send enters it again when Send has failed
+	// or Recv has returned.
+	Place Place
+
+	// Waiter, if not nil, is told when Send is about to wait for the turn of the Call.
+	Waiter Waiter
+
 	// Recv sets Began and Done when it succeeds: the times when the agent was free
 	// to work on the request, and when the reply had arrived.
 	Began, Done time.Time
 
-	inline inlineReply // of an Inline
+	inline inlineReply // of a Concurrent
+}
+
+// A Place is a place among those that compute, of which there are as many as CPUs.
+//
+// One goroutine at a time calls Enter, any may call the others.
+type Place interface {
+	Enter()        // waits for a place, unless it has one
+	EnterFirst()   // Enter ahead of all others that wait: for a caller that has what they wait for
+	EnterAgain()   // Enter in the middle of a request
+	Leave()        // gives the place back, if it has one
+	Overdue() bool // others have waited for long: the caller should Leave, and Enter before it goes on
+	Fork() Place   // another one of the same client, not entered
+}
+
+// A Waiter can do with less memory while a Call waits for its turn. Many may wait at a
+// time.
+type Waiter interface {
+	BeforeTurn() // is called on the goroutine of Send
+}
+
+// BeforeTurn tells the Waiter of c, and gives the place back. It is for implementations of
+// [Transport], whose Send calls it before it waits for the turn of c.
+func (c *Call) BeforeTurn() {
+	if c.Waiter != nil {
+		c.Waiter.BeforeTurn()
+	}
+	c.LeavePlace()
+}
+
+// LeavePlace gives the place of c back. It is for implementations of [Transport], which
+// call it before they wait.
+func (c *Call) LeavePlace() {
+	if c.Place != nil {
+		c.Place.Leave()
+	}
+}
+
+// request returns c for a Responder.
+func (c *Call) request() responder.Request {
+	return responder.Request{Origin: c.Origin, Profile: c.Profile, PDU: c.Req}
 }
 
 // A Pending is a request that an agent has not answered.
@@ -158,13 +230,18 @@ func AppendRequest(b []byte, c *Call, withProfile bool) (_ []byte, err error) {
 		// One profile, such as "all", may serve many contexts.
 		binary.BigEndian.PutUint32(b[profile+pdu.HeaderLen:], uint32(c.Origin.Context))
 	}
-	if n, t, _ := pdu.Header(c.Req); int(n) != len(c.Req) || n < pdu.HeaderLen {
-		return nil, &pdu.ParseError{Type: t, Err: pdu.ErrLength}
-	}
 	req := len(b)
 	b = append(b, c.Req...)
-	binary.BigEndian.PutUint32(b[req+8:], uint32(c.Origin.Client))
-	return b, nil
+	for rest := b[req:]; ; {
+		n, t, _ := pdu.Header(rest)
+		if n < pdu.HeaderLen || int(n) > len(rest) {
+			return nil, &pdu.ParseError{Type: t, Err: pdu.ErrLength}
+		}
+		binary.BigEndian.PutUint32(rest[8:], uint32(c.Origin.Client))
+		if rest = rest[n:]; len(rest) == 0 {
+			return b, nil
+		}
+	}
 }
 
 // ReplyType returns the type of PDU that replies to a request of type t. ERROR may

@@ -29,9 +29,16 @@ type Session interface {
 type Turn struct {
 	pool    *TurnPool
 	session Session
-	next    func() (*queuedCall, bool) // resumes the coroutine until its next call, or nil at the end of the turn
+	next    func() (turnCall, bool) // resumes the coroutine until its next call, or nil at the end of the turn
 	stop    func()
-	yield   func(*queuedCall) bool // suspends the coroutine
+	yield   func(turnCall) bool // suspends the coroutine
+}
+
+// A turnCall is a call to an Agent that a Turn waits for.
+type turnCall interface {
+	// serve makes the call. It reports whether the Turn continues on this
+	// goroutine.
+	serve() bool
 }
 
 // A TurnPool serves Sessions with Turns. The Turns are shared, so that a Session
@@ -66,7 +73,7 @@ func (t *Turn) run() bool {
 		if e == nil {
 			return true
 		}
-		if !e.worker.serve(e) {
+		if !e.serve() {
 			return false
 		}
 	}
@@ -113,7 +120,7 @@ func (p *TurnPool) Idle() int {
 }
 
 // turns is the coroutine: one turn after the other.
-func (t *Turn) turns(yield func(*queuedCall) bool) {
+func (t *Turn) turns(yield func(turnCall) bool) {
 	defer func() {
 		if v := recover(); v != nil { // the panic continues in next, with the stack of the coroutine
 			panic(fmt.Sprintf("%v\n\n%s", v, debug.Stack()))

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -88,7 +88,7 @@ func TestTurn(t *testing.T) {
 		}
 	}
 	serve(p, ask, ask, func(c *transport.Turn) {
-		agenttest.Test(t, viaTurn{known, c}, id(plain))
+		transporttest.Test(t, viaTurn{known, c}, id(plain))
 	})
 	all := a.all()
 	if want := []string{goroutine(), goroutine()}; !slices.Equal(all, want) {
@@ -188,7 +188,7 @@ func TestTurnLateAtOnce(t *testing.T) {
 				}
 				close(a.open)
 				testutil.Eventually(t, "well again", func() bool { return w.State() == transport.Ready })
-				if err := agenttest.Do(viaTurn{w, c}, agents.Origin{Client: 1}, &pdu.DescReq{PMID: id(plain)}, new(pdu.Desc)); err != nil {
+				if err := transporttest.Do(viaTurn{w, c}, agents.Origin{Client: 1}, &pdu.DescReq{PMID: id(plain)}, new(pdu.Desc)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -302,8 +302,7 @@ func TestPanicOfSession(t *testing.T) {
 func bugOfOurs() { panic("ours") }
 
 func BenchmarkFetchLocal(b *testing.B) {
-	fetch := func(b *testing.B, c *transport.Turn) {
-		w := transport.Local(newAnswer())
+	fetch := func(b *testing.B, w transport.Transport, c *transport.Turn) {
 		defer w.Close()
 		req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id(plain)}})
 		if err != nil {
@@ -318,9 +317,12 @@ func BenchmarkFetchLocal(b *testing.B) {
 			}
 		}
 	}
-	b.Run("Worker", func(b *testing.B) { fetch(b, nil) })
+	b.Run("Worker", func(b *testing.B) { fetch(b, transport.Local(newAnswer()), nil) })
 	b.Run("Turn", func(b *testing.B) {
-		serve(newPool(b), func(c *transport.Turn) { fetch(b, c) })
+		serve(newPool(b), func(c *transport.Turn) { fetch(b, transport.Local(newAnswer()), c) })
+	})
+	b.Run("Inline", func(b *testing.B) {
+		serve(newPool(b), func(c *transport.Turn) { fetch(b, transport.Inline(newAnswer()), c) })
 	})
 	b.Run("turn", func(b *testing.B) {
 		newPool(b).Serve(&idle{b})

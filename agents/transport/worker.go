@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/internal/responder"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -21,14 +22,13 @@ import (
 // started ends the process, as do fatal errors of the Go runtime.
 func Local(a agents.Agent) *Worker {
 	w := &Worker{
-		slot:   make(chan struct{}, 1),
 		wakeup: make(chan struct{}, 1),
 		dead:   make(chan struct{}),
 		ended:  make(chan struct{}),
-		late:   make(chan struct{}),
 	}
 	w.resp.Agent = a
-	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.point = new(checkpoint)
+	w.ctx, w.cancel = w.point.context()
 	w.timer = time.AfterFunc(time.Hour, w.expire)
 	w.timer.Stop()
 	go w.run()
@@ -45,18 +45,18 @@ func Local(a agents.Agent) *Worker {
 // Each reply has a buffer of its own, so that the next call can start before the
 // reply is received.
 type Worker struct {
-	resp   Responder     // used by the goroutine that has set busy
-	slot   chan struct{} // full from Send until the Agent's method has returned
-	wakeup chan struct{} // full when run has to look for work
-	dead   chan struct{} // closed when err is set
-	ended  chan struct{} // closed when run has returned, and closeErr is set
+	resp   responder.Responder // used by the goroutine that has set busy
+	wakeup chan struct{}       // full when run has to look for work
+	dead   chan struct{}       // closed when err is set
+	ended  chan struct{}       // closed when run has returned, and closeErr is set
 
 	notices   Notices
 	state     atomic.Int32 // a State; changed with mu held
 	abandoned atomic.Int64
 	closeErr  error // of the Agent
 
-	mu        sync.Mutex    // guards the following
+	mu        sync.Mutex // guards the following
+	slot      slot
 	busy      bool          // a goroutine is calling the Agent, or about to
 	wakeAgain bool          // run has found busy set, and must be woken when it is not
 	free      []*queuedCall // for the next Calls
@@ -67,7 +67,7 @@ type Worker struct {
 	fires     time.Time       // when timer fires; zero if it is not set
 	ctx       context.Context // ends when a call is abandoned, or the Worker ends
 	cancel    context.CancelFunc
-	late      chan struct{} // closed when the Agent becomes late; replaced when it recovers
+	point     *checkpoint   // of ctx
 	told      chan struct{} // closed when onState has returned from the last Late
 	owed      Pending       // while the Agent is late, and after its end
 	onState   func(State)
@@ -103,6 +103,10 @@ func (w *Worker) OnState(f func(State)) {
 	w.onState = f
 }
 
+// LimitReplies sets how long a reply may be, in bytes; 0 is DefaultMaxReply. It must
+// be called before the Worker is used.
+func (w *Worker) LimitReplies(max int) { w.resp.Max = max }
+
 // State implements Transport: Ready or Late.
 func (w *Worker) State() State { return State(w.state.Load()) }
 
@@ -127,13 +131,10 @@ func (w *Worker) Err() error {
 
 // Send implements Transport.
 func (w *Worker) Send(c *Call) (Reply, error) {
-	if err := w.acquire(c.Timeout); err != nil {
-		return nil, err
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.err != nil {
-		return nil, w.err
+	if err := w.acquire(c); err != nil {
+		return nil, err
 	}
 	e := w.newCall(c)
 	w.ahead = w.notices.Take()
@@ -171,7 +172,7 @@ func (w *Worker) newCall(c *Call) *queuedCall {
 		e = &queuedCall{worker: w, done: make(chan struct{}, 1)}
 	}
 	e.from = c
-	e.call = Call{Origin: c.Origin, Profile: c.Profile, Req: append(e.call.Req[:0], c.Req...)}
+	e.call = Call{Origin: c.Origin, Profile: c.Profile, Place: c.Place, Req: append(e.call.Req[:0], c.Req...)}
 	if !c.Batched {
 		e.call.Turn = c.Turn
 	}
@@ -180,7 +181,7 @@ func (w *Worker) newCall(c *Call) *queuedCall {
 
 // keep keeps e, which is over, for the next Call.
 func (w *Worker) keep(e *queuedCall) {
-	e.call.Profile, e.call.Turn, e.turn = nil, nil, nil
+	e.call.Profile, e.call.Turn, e.call.Place, e.turn = nil, nil, nil, nil
 	if cap(e.call.Req) > maxFreeBuffer {
 		e.call.Req = nil
 	}
@@ -200,36 +201,6 @@ func (w *Worker) keep(e *queuedCall) {
 		}
 	}
 	w.free = append(w.free, e)
-}
-
-// acquire fills slot, within timeout.
-func (w *Worker) acquire(timeout time.Duration) error {
-	w.mu.Lock()
-	late, err := w.late, w.refusal()
-	w.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	select {
-	case w.slot <- struct{}{}:
-		return nil
-	default:
-	}
-	var expired <-chan time.Time
-	if timeout > 0 {
-		t := time.NewTimer(timeout)
-		defer t.Stop()
-		expired = t.C
-	}
-	select {
-	case w.slot <- struct{}{}:
-		return nil
-	case <-w.dead:
-		return w.Err()
-	case <-late:
-	case <-expired: // the Agent is busy with others, not late
-	}
-	return ErrLate
 }
 
 // refusal returns the error that a Send gets now, if any. The caller holds mu.
@@ -253,8 +224,12 @@ func (e *queuedCall) Recv(dst []byte) ([]byte, error) {
 	c := e.from
 	e.from = nil // an abandoned call must not keep it
 	if c.Turn == nil || c.Batched {
+		c.LeavePlace()
 		<-e.done
 	} else {
+		if c.Place != nil {
+			c.Place.EnterFirst() // here and not in serve: a call that is abandoned must not enter
+		}
 		c.Turn.yield(e)
 	}
 	if e.err != nil {

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"io"
 	"time"
@@ -24,10 +23,20 @@ func (w *Worker) run() {
 			return
 		case e == nil && len(notices) == 0:
 			<-w.wakeup
+		case e != nil && e.call.Place != nil:
+			w.doInPlace(e, notices)
 		default:
-			w.do(e, notices)
+			w.do(e, notices, nil)
 		}
 	}
+}
+
+// doInPlace is do for a call of a client.
+func (w *Worker) doInPlace(e *queuedCall, notices []Notice) {
+	p := e.call.Place.Fork() // the caller's may be in use
+	p.EnterFirst()
+	defer p.Leave() // also if the Agent ends its goroutine
+	w.do(e, notices, p)
 }
 
 // take returns the next call and the Notices to deliver before it, and sets busy if
@@ -52,14 +61,15 @@ func (w *Worker) take() (e *queuedCall, ahead []Notice, over bool) {
 	return e, ahead, false
 }
 
-// serve makes the call e of a Turn on the goroutine of the Turn. It reports whether
-// the Turn continues on this goroutine.
-func (w *Worker) serve(e *queuedCall) bool {
+// serve implements turnCall.
+func (e *queuedCall) serve() bool {
+	w := e.worker
 	w.mu.Lock()
 	if w.busy || w.next != e || w.current != e { // run has Notices to deliver first, or the call is over
 		e.call.Turn = nil
 		w.wake()
 		w.mu.Unlock()
+		e.call.LeavePlace()
 		<-e.done
 		return true
 	}
@@ -68,13 +78,13 @@ func (w *Worker) serve(e *queuedCall) bool {
 	w.busy = true
 	e.turn = e.call.Turn
 	w.mu.Unlock()
-	return w.do(e, ahead)
+	return w.do(e, ahead, e.call.Place)
 }
 
 // do delivers the Notices in ahead and then makes the call e, unless e is nil or was
 // abandoned. It reports whether the call has returned in time. The caller has set
-// busy.
-func (w *Worker) do(e *queuedCall, ahead []Notice) (inTime bool) {
+// busy. p is the place in which the method is called, or nil.
+func (w *Worker) do(e *queuedCall, ahead []Notice, p Place) (inTime bool) {
 	var err error
 	returned := false
 	defer func() {
@@ -90,10 +100,14 @@ func (w *Worker) do(e *queuedCall, ahead []Notice) (inTime bool) {
 		w.guard(func() { tell(w.resp.Agent, n) })
 	}
 	w.mu.Lock()
-	ctx, wanted := w.ctx, e != nil && w.current == e
+	ctx, point, wanted := w.ctx, w.point, e != nil && w.current == e
 	w.mu.Unlock()
 	if wanted {
-		w.guard(func() { e.reply, err = w.resp.Reply(ctx, &e.call, e.reply[:0]) })
+		w.guard(func() {
+			point.begin(p)
+			defer point.end()
+			e.reply, err = w.resp.Reply(ctx, e.call.request(), e.reply[:0])
+		})
 	}
 	returned = true
 	return
@@ -112,7 +126,7 @@ func (w *Worker) done(e *queuedCall, err error) (inTime bool) {
 		} else if w.err == nil {
 			w.recover()
 		}
-		<-w.slot
+		w.slot.release()
 	}
 	w.busy = false
 	if w.wakeAgain {
@@ -131,8 +145,8 @@ func (w *Worker) recover() {
 	w.changed(Ready)
 	w.mu.Lock()
 	if w.err == nil {
-		w.late = make(chan struct{})
-		w.ctx, w.cancel = context.WithCancel(context.Background())
+		w.point = new(checkpoint)
+		w.ctx, w.cancel = w.point.context()
 		w.owed = Pending{}
 		w.state.Store(int32(Ready))
 	}

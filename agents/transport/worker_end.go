@@ -29,7 +29,7 @@ func (w *Worker) expire() {
 	w.abandoned.Add(1)
 	told := make(chan struct{})
 	w.told = told
-	close(w.late)
+	w.slot.fail(ErrLate)
 	w.cancel()
 	w.owed = e.pending()
 	w.finish(ErrLate, true)
@@ -73,6 +73,7 @@ func (w *Worker) fail(err error) {
 	w.timer.Stop()
 	w.cancel()
 	close(w.dead)
+	w.slot.fail(err)
 	if w.current != nil {
 		w.owed = w.current.pending()
 		w.finish(err, true)

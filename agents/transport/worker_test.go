@@ -12,17 +12,19 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
 func TestLocal(t *testing.T) {
 	a := newAnswer()
 	w := local(t, a)
-	agenttest.Test(t, w, id(plain))
-	if err := agenttest.Do(w, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id(huge)}}, new(pdu.Result)); err != pdu.ErrnoTooBig {
+	w.LimitReplies(16 << 20)
+	transporttest.Test(t, w, id(plain))
+	if err := transporttest.Do(w, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id(huge)}}, new(pdu.Result)); err != pdu.ErrnoTooBig {
 		t.Errorf("huge: %v, want %v", err, pdu.ErrnoTooBig)
 	}
 	w.Close()
@@ -204,11 +206,14 @@ func TestNotices(t *testing.T) {
 
 // flakyAgent answers each DESC_REQ with the requested PMID. At random it is slow or
 // late, or panics.
-type flakyAgent struct{ answer }
+type flakyAgent struct {
+	answer
+	neverPanics bool
+}
 
 func (m *flakyAgent) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
 	switch mood := rand.IntN(200); {
-	case mood == 0:
+	case mood == 0 && !m.neverPanics:
 		panic("mood")
 	case mood < 4:
 		<-ctx.Done()
@@ -257,6 +262,9 @@ func TestStress(t *testing.T) {
 				calls[i] = transport.Call{
 					Origin: agents.Origin{Client: client}, Req: req,
 					Batched: n+1 < len(asked), Turn: turn, Timeout: 10 * time.Millisecond,
+				}
+				if group := rand.Uint64N(3); group > 0 {
+					calls[i].Key = &fairqueue.Key{Group: fairqueue.Group{ID: group}, Member: uint64(client)}
 				}
 				to[i] = ws[i].Load()
 				var err error

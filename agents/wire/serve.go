@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/internal/responder"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -25,16 +25,17 @@ func Serve(ctx context.Context, a agents.Agent, conn io.ReadWriteCloser) error {
 // A Server runs an Agent as a PMDA. It does what the main loop of libpcp_pmda does
 // (pmdaMain(3)).
 //
-// libpcp_pmda differs: it does not limit the size of a reply. Here a fetch whose
-// reply would exceed 16 MiB fails with PM_ERR_TOOBIG.
+// libpcp_pmda differs: it does not limit the size of a reply. Here a request whose
+// reply would exceed MaxReply fails with PM_ERR_TOOBIG.
 type Server struct {
-	Agent agents.Agent
-	Log   *slog.Logger // of PDUs from pmcd that are bad or ignored; nil means no log
+	Agent    agents.Agent
+	Log      *slog.Logger // of PDUs from pmcd that are bad or ignored; nil means no log
+	MaxReply int          // how long a reply may be, in bytes; 0 is transport.DefaultMaxReply
 
 	conn         io.Writer
 	attrSetter   agents.AttrSetter
 	contextEnder agents.ContextEnder
-	responder    transport.Responder
+	responder    responder.Responder
 	profile      *pdu.Profile // the last one received
 	reply        []byte
 
@@ -56,7 +57,7 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	}
 	s.attrSetter, _ = s.Agent.(agents.AttrSetter)
 	s.contextEnder, _ = s.Agent.(agents.ContextEnder)
-	s.responder.Agent = s.Agent
+	s.responder.Agent, s.responder.Max = s.Agent, s.MaxReply
 
 	call, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -175,9 +176,9 @@ func (s *Server) handle(ctx context.Context, b []byte) error {
 // sendReply calls the Agent for the request b and writes the reply.
 func (s *Server) sendReply(ctx context.Context, b []byte) error {
 	_, _, from := pdu.Header(b)
-	call := transport.Call{Origin: agents.Origin{Client: from}, Profile: s.profile, Req: b}
+	req := responder.Request{Origin: agents.Origin{Client: from}, Profile: s.profile, PDU: b}
 	var err error
-	if s.reply, err = s.responder.Reply(ctx, &call, s.reply[:0]); err != nil {
+	if s.reply, err = s.responder.Reply(ctx, req, s.reply[:0]); err != nil {
 		var bad *pdu.ParseError
 		if !errors.As(err, &bad) {
 			return err

@@ -1,4 +1,6 @@
-package transport
+// Package responder calls the methods of an Agent for request PDUs and makes reply PDUs
+// of what they return.
+package responder
 
 import (
 	"cmp"
@@ -10,65 +12,95 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Responder answers request PDUs by calling an Agent. [Inline], [Local] and
-// wire.Serve all have one, so an agent in process and the same agent behind a
-// stream cannot be told apart. It is used by one goroutine at a time.
+// A Responder calls an Agent for request PDUs. transport.Inline, transport.Local and
+// wire.Server use it, so an Agent replies in the same way in pmcd's process and behind
+// a stream. One goroutine may use a Responder at a time.
 type Responder struct {
 	Agent agents.Agent
-	Max   int // largest answer to a fetch, in bytes; 0 is 16 MiB
+	Max   int // longest reply, in bytes; 0 is DefaultMax
 
-	fetch pdu.Fetch // the last one; its memory is used again
+	fetch pdu.Fetch // the last one; its memory is reused
 	req   agents.FetchRequest
 	w     pdu.ResultWriter
 }
 
-// maxAnswer is Responder.Max by default. A request of 64 KiB can ask thousands of
-// times for the metric with the most instances; others wait while that is
-// answered, and the process, pmcd's or the PMDA's, has the answer in memory.
-const maxAnswer = 16 << 20
+// A Request is a request of a client for an Agent.
+type Request struct {
+	Origin  agents.Origin
+	Profile *pdu.Profile // nil includes all instances
+	PDU     []byte       // or several, if they are no fetches
+}
+
+// DefaultMax is the default of Responder.Max. A client that asks for all metrics of a
+// host with 20,000 processes, as pcp-atop does, needs 50 MiB.
+const DefaultMax = 64 << 20
 
 var noProfile = new(pdu.Profile) // all instances
 
-// Reply appends to dst the reply to c.Req. What the Agent has to say, its
-// errors included, is in the reply; an error of Reply's own means that c.Req
-// is not a request that an agent gets.
-func (r *Responder) Reply(ctx context.Context, c *Call, dst []byte) ([]byte, error) {
-	_, t, _ := pdu.Header(c.Req)
+// Reply calls the method of the Agent that req is for and appends the reply PDU to
+// dst. If the method returns an error, the reply is an ERROR PDU. Reply itself returns
+// an error if req.PDU is not a valid request to an agent.
+//
+// If there are several PDUs in req.PDU, Reply does so for each, and calls
+// agents.Checkpoint between them.
+func (r *Responder) Reply(ctx context.Context, req Request, dst []byte) (_ []byte, err error) {
+	n, t, _ := pdu.Header(req.PDU)
 	if t == pdu.TypeFetch {
-		return r.replyFetch(ctx, c, dst)
+		return r.replyFetch(ctx, req, dst)
 	}
-	_, m, err := pdu.Parse(c.Req)
+	for rest := req.PDU; n >= pdu.HeaderLen && int(n) < len(rest); n, _, _ = pdu.Header(rest) {
+		req.PDU, rest = rest[:n], rest[n:]
+		if dst, err = r.replyOne(ctx, req, dst); err != nil {
+			return dst, err
+		}
+		if err := agents.Checkpoint(ctx); err != nil {
+			return dst, err
+		}
+		req.PDU = rest
+	}
+	return r.replyOne(ctx, req, dst)
+}
+
+// replyOne is Reply for one PDU that is no fetch.
+func (r *Responder) replyOne(ctx context.Context, req Request, dst []byte) ([]byte, error) {
+	_, m, err := pdu.Parse(req.PDU)
 	if err != nil {
 		return dst, err
 	}
-	reply, err := r.call(ctx, c, m)
+	reply, err := r.call(ctx, req, m)
 	if err == nil {
 		var b []byte
 		if b, err = pdu.Append(dst, 0, reply); err == nil {
-			return b, nil
+			if len(b)-len(dst) <= r.max() {
+				return b, nil
+			}
+			err = pdu.ErrnoTooBig
 		}
 	}
 	return appendError(dst, err)
 }
 
+func (r *Responder) max() int { return cmp.Or(r.Max, DefaultMax) }
+
 func appendError(dst []byte, err error) ([]byte, error) {
 	return pdu.Append(dst, 0, &pdu.Error{Code: pdu.ErrnoOf(err)})
 }
 
-func (r *Responder) replyFetch(ctx context.Context, c *Call, dst []byte) ([]byte, error) {
-	if _, err := pdu.ParseInto(c.Req, &r.fetch); err != nil {
+func (r *Responder) replyFetch(ctx context.Context, req Request, dst []byte) ([]byte, error) {
+	if _, err := pdu.ParseInto(req.PDU, &r.fetch); err != nil {
 		return dst, err
 	}
-	profile := c.Profile
+	profile := req.Profile
 	if profile == nil {
 		profile = noProfile
 	}
-	// The context of the profile may be another's: one that hides nothing serves all.
-	from := agents.Origin{Client: c.Origin.Client, Context: r.fetch.Context}
+	// The context number is that of the request. That of the profile may be another: a
+	// profile that includes all instances serves several contexts.
+	from := agents.Origin{Client: req.Origin.Client, Context: r.fetch.Context}
 	r.req = agents.FetchRequest{Origin: from, PMIDs: r.fetch.PMIDs, Profile: profile}
-	r.w.Limit(cmp.Or(r.Max, maxAnswer))
+	r.w.Limit(r.max())
 	defer func() {
-		if r.w.Cap() > 64<<10 { // dst is the caller's, and a copy is not for keeps
+		if r.w.Cap() > 64<<10 { // too large to keep
 			r.w = pdu.ResultWriter{}
 		}
 	}()
@@ -87,11 +119,11 @@ func (r *Responder) replyFetch(ctx context.Context, c *Call, dst []byte) ([]byte
 	return appendError(dst, err)
 }
 
-// call turns a request into a call of the Agent's, and what that returns into
-// the reply. Without the optional interface for it the error is the one that
-// libpcp_pmda's defaults give (PMDA(3)).
-func (r *Responder) call(ctx context.Context, c *Call, m pdu.Message) (pdu.Message, error) {
-	o := c.Origin
+// call calls the method of the Agent for the request m and returns the reply. If the
+// Agent does not implement the optional interface, the error is that of the default
+// functions of libpcp_pmda (PMDA(3)).
+func (r *Responder) call(ctx context.Context, req Request, m pdu.Message) (pdu.Message, error) {
+	o := req.Origin
 	switch m := m.(type) {
 	case *pdu.DescReq:
 		d, err := r.Agent.Desc(ctx, o, m.PMID)
@@ -107,8 +139,8 @@ func (r *Responder) call(ctx context.Context, c *Call, m pdu.Message) (pdu.Messa
 			return reply, nil
 		}
 		sets, err := a.Labels(ctx, o, m.Kind, m.Ident)
-		if m.Kind == pdu.LabelInstances && c.Profile != nil {
-			sets = wanted(sets, c.Profile.For(pdu.InDom(m.Ident)))
+		if m.Kind == pdu.LabelInstances && req.Profile != nil {
+			sets = wanted(sets, req.Profile.For(pdu.InDom(m.Ident)))
 		}
 		reply.Sets = sets
 		return reply, err
@@ -124,11 +156,11 @@ func (r *Responder) call(ctx context.Context, c *Call, m pdu.Message) (pdu.Messa
 	case *pdu.PMNSNames, *pdu.PMNSIDs, *pdu.PMNSChild, *pdu.PMNSTraverse:
 		return r.names(ctx, o, m)
 	}
-	return nil, pdu.ErrnoIPC // as libpcp_pmda says to a PDU it has no use for
+	return nil, pdu.ErrnoIPC // as libpcp_pmda replies to other PDUs
 }
 
-// wanted returns the sets of the instances in a profile (pmdaLabel(3)). The slice
-// may be the Agent's, and is not changed.
+// wanted returns the sets of the instances that a profile includes (pmdaLabel(3)). It
+// does not change the slice, which may belong to the Agent.
 func wanted(all []pdu.LabelSet, p pdu.InDomProfile) (sets []pdu.LabelSet) {
 	for _, s := range all {
 		if s.Inst == pdu.NoInst || p.Includes(s.Inst) {
@@ -138,9 +170,9 @@ func wanted(all []pdu.LabelSet, p pdu.InDomProfile) (sets []pdu.LabelSet) {
 	return sets
 }
 
-// instance answers the three forms of INSTANCE_REQ from the list of all
-// (pmGetInDom(3), pmLookupInDom(3), pmNameInDom(3)). A name without blanks
-// stands for one that goes on after it with a blank, too (pmdaInstance(3)).
+// instance makes the reply to each of the three forms of INSTANCE_REQ from the list of
+// all instances (pmGetInDom(3), pmLookupInDom(3), pmNameInDom(3)). A name without
+// blanks also matches an instance name of which it is the first word (pmdaInstance(3)).
 func (r *Responder) instance(ctx context.Context, o agents.Origin, m *pdu.InstanceReq) (pdu.Message, error) {
 	a, ok := r.Agent.(agents.Instancer)
 	if !ok {
