@@ -1,6 +1,9 @@
-// Package wire implements both ends of the PDU protocol between pmcd and one
-// agent. A [Client] is a [transport.Transport] to a PMDA at the other end of a
-// stream. [Serve] runs an [agents.Agent] as a PMDA.
+// Package wire implements both ends of the PDU protocol between pmcd and one agent.
+//
+// [Serve] and [Server] run an [agents.Agent] as a PMDA. They are for authors of agents.
+//
+// All else is pmcd's end, and may change without notice in the change log. A [Client]
+// is a [transport.Transport] to a PMDA at the other end of a stream.
 package wire
 
 import (
@@ -11,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/rawio"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
@@ -61,28 +64,32 @@ type Client struct {
 	// a PDU, or several. It belongs to the goroutine that has set reading.
 	unparsed []byte
 
+	// discard is how many bytes are still to come of a PDU that is too long. It
+	// belongs to the goroutine that has set reading.
+	discard int
+
 	sendMu  sync.Mutex // held for one write; guards the following
 	out     []byte
 	backlog []byte               // could not be written yet: is sent before anything else
 	writer  rawio.NonblockWriter // writes as much of out as is possible without waiting
 	profile *pdu.Profile         // the last one sent
-	origin  agents.Origin        // of the client that profile was sent for
+	sentFor int32                // the client that it was sent for
 
 	notices transport.Notices
 	state   atomic.Int32 // a State; changed with mu held
 
-	mu            sync.Mutex     // guards the following; not held over I/O
-	inflight      []*pendingCall // sent, in order: the next reply is for the first
-	waiting       []*pendingCall // for a slot, in order; the array behind the last is nil, as in inflight: it would keep a Call alive
-	granted       int            // slots given to calls that are not yet in inflight
-	exclusive     bool           // no request may follow the last one that got a slot, before its reply
-	lastReplySlow bool           // the last reply took longer than maxQuickReply
-	everNotReady  bool           // the agent has said that it is not ready
-	reading       bool
-	freeCalls     []*pendingCall    // for reuse
-	exitErr       error             // why the agent's process has ended; what it wrote can still be read
-	err           error             // why the Client has ended
-	lastPending   transport.Pending // the request that a late or ended agent has not answered
+	mu           sync.Mutex     // guards the following; not held over I/O
+	inflight     []*pendingCall // sent, in order: the next reply is for the first; the array behind the last is nil: it would keep a Call alive
+	granted      int            // slots given to calls that are not yet in inflight
+	exclusive    bool           // no request may follow the last one that got a slot, before its reply
+	fewer        int            // slots less than opt.Depth, after a reply that took longer than maxQuickReply
+	everNotReady bool           // the agent has said that it is not ready
+	reading      bool
+	waiting      fairqueue.Queue[*pendingCall] // for a slot
+	freeCalls    []*pendingCall                // for reuse
+	exitErr      error                         // why the agent's process has ended; what it wrote can still be read
+	err          error                         // why the Client has ended
+	lastPending  transport.Pending             // the request that a late or ended agent has not answered
 }
 
 var (
@@ -108,7 +115,6 @@ func (c *Client) Err() error {
 
 // Send implements transport.Transport.
 func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
-	_, t, _ := pdu.Header(call.Req)
 	f, err := c.acquire(call)
 	if err != nil {
 		return nil, err
@@ -136,10 +142,8 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 	c.granted--
 	c.out, c.backlog = out, c.backlog[:0]
 	if sendProfile {
-		c.opt.Counts.Out(pdu.TypeProfile)
-		c.profile, c.origin = call.Profile, call.Origin
+		c.profile, c.sentFor = call.Profile, call.Origin.Client
 	}
-	c.opt.Counts.Out(t)
 	c.inflight = append(c.inflight, f)
 	if len(c.inflight) == 1 {
 		f.startTimeout(time.Now())
@@ -148,13 +152,13 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 		c.wakeReader() // the caller may not call Recv for a while
 	}
 	c.mu.Unlock()
-	if sendProfile {
-		n, _, _ := pdu.Header(out[end:])
-		c.opt.OnPDU(true, out[end:end+int(n)])
-		end += int(n)
+	for rest := out[end:]; len(rest) > 0; {
+		n, t, _ := pdu.Header(rest)
+		c.opt.Counts.Out(t)
+		c.opt.OnPDU(true, rest[:n])
+		rest = rest[n:]
 	}
-	c.opt.OnPDU(true, out[end:])
-	if err := c.write(call.Timeout); err != nil {
+	if err := c.write(call); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -164,19 +168,16 @@ func (c *Client) Send(call *transport.Call) (transport.Reply, error) {
 // holds sendMu.
 //
 // C pmcd differs: it sends the profile whenever the client or the context
-// changes. A profile without instance domains is the same for all clients, and
-// sending it again would double the work of an agent that has many clients.
+// changes. To send it only when its content has changed saves an agent that has many
+// clients half of its work, and keeps a client from making pmcd send 64 KiB for each
+// of its requests.
 func (c *Client) agentHasProfile(call *transport.Call) bool {
-	p, q := call.Profile, c.profile
-	if p == q && call.Origin == c.origin {
-		return true
-	}
-	return q != nil && p.Exclude == q.Exclude && len(p.InDoms)+len(q.InDoms) == 0
+	return c.profile != nil && call.Profile.SameInstances(c.profile)
 }
 
-// write writes c.out, within timeout. An agent that does not read its requests is
+// write writes c.out, within the timeout of call. An agent that does not read its requests is
 // late, like one that does not reply. The caller holds sendMu.
-func (c *Client) write(timeout time.Duration) error {
+func (c *Client) write(call *transport.Call) error {
 	rest, err := c.writer.Write(c.out)
 	if err != nil {
 		return c.fail(err)
@@ -184,8 +185,9 @@ func (c *Client) write(timeout time.Duration) error {
 	if len(rest) == 0 {
 		return nil
 	}
+	call.LeavePlace()
 	n := 0
-	if err = c.conn.SetWriteDeadline(deadlineAfter(timeout)); err == nil {
+	if err = c.conn.SetWriteDeadline(deadlineAfter(call.Timeout)); err == nil {
 		n, err = c.conn.Write(rest)
 	}
 	if resetErr := c.conn.SetWriteDeadline(time.Time{}); err == nil {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/rawio"
+	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -53,6 +55,10 @@ type Options struct {
 	// ready, gets one request at a time.
 	Depth int
 
+	// MaxReply is how long a reply may be, in bytes; 0 is transport.DefaultMaxReply.
+	// A longer one is read and discarded, and counts as PM_ERR_TOOBIG.
+	MaxReply int
+
 	Counts *pdu.Counts // of PDUs sent and received; may be nil
 
 	// OnPDU is called with each PDU that was received or is about to be sent. It
@@ -82,7 +88,7 @@ func Dial(ctx context.Context, conn Conn, opt Options) (*Client, error) {
 		conn.Close()
 		return nil, err
 	}
-	opt.Depth = max(opt.Depth, 1)
+	opt.Depth, opt.MaxReply = max(opt.Depth, 1), cmp.Or(opt.MaxReply, transport.DefaultMaxReply)
 	if opt.Counts == nil {
 		opt.Counts = new(pdu.Counts)
 	}

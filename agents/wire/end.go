@@ -89,7 +89,7 @@ func (c *Client) failLocked(err error) error {
 		return c.err
 	}
 	switch {
-	case c.exitErr == nil, err == c.exitErr, err == transport.ErrClosed:
+	case c.exitErr == nil, err == c.exitErr, errors.Is(err, transport.ErrClosed):
 	case errors.Is(err, os.ErrDeadlineExceeded): // set by setReadDeadline because the process has ended
 		err = c.exitErr
 	default:
@@ -103,10 +103,8 @@ func (c *Client) failLocked(err error) error {
 	for _, f := range c.inflight {
 		c.finish(f, err)
 	}
-	for _, f := range c.waiting {
-		c.finish(f, err)
-	}
-	c.inflight, c.waiting = nil, nil
+	c.inflight = nil
+	c.refuseWaiting(err)
 	c.conn.Close() // ends a read or write in progress
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -182,13 +182,13 @@ func testTimeouts(t *testing.T, pair pairFunc) {
 	for _, timeout := range []time.Duration{time.Millisecond, 4 * time.Millisecond, 30 * time.Millisecond} {
 		c, there, r := fakePMDA(t, pair, wire.Options{})
 		for range 2 {
-			call := sendDescReqTimeout(t, c, timeout, false)
 			began := time.Now()
+			call := sendDescReqTimeout(t, c, timeout, false)
 			if _, err := call.Recv(nil); err != transport.ErrLate {
 				t.Errorf("%v: got %v, want %v", timeout, err, transport.ErrLate)
 			}
-			if took := time.Since(began); took < timeout/2 || took > 5*time.Second {
-				t.Errorf("%v: waited for %v", timeout, took)
+			if waited := time.Since(began); waited < timeout {
+				t.Errorf("%v: waited for %v only", timeout, waited)
 			}
 			r.Next()
 			writePDUs(t, there, &pdu.Desc{PMID: 1})

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -27,7 +27,7 @@ func ExampleServe() {
 	go func() {
 		conn, err := l.Accept()
 		if err == nil {
-			err = wire.Serve(ctx, &agenttest.Agent{Domain: 400}, conn)
+			err = wire.Serve(ctx, &transporttest.Agent{Domain: 400}, conn)
 		}
 		served <- err
 	}()
@@ -43,7 +43,7 @@ func ExampleServe() {
 		return
 	}
 	var names pdu.PMNSNames
-	if err := agenttest.Do(client, agents.Origin{}, &pdu.PMNSTraverse{Name: "ref"}, &names); err != nil {
+	if err := transporttest.Do(client, agents.Origin{}, &pdu.PMNSTraverse{Name: "ref"}, &names); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(names.Names)

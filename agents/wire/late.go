@@ -29,7 +29,7 @@ func (c *Client) markLate() error {
 		if i == 0 {
 			c.lastPending = f.pending()
 		}
-		owed = append(owed, f.want)
+		owed = f.appendDue(owed)
 		c.finish(f, transport.ErrLate)
 	}
 	c.inflight = slices.Delete(c.inflight, 0, len(c.inflight))
@@ -45,10 +45,7 @@ func (c *Client) startRecovery(s State, owed []pdu.Type) {
 	if s == NotReady {
 		err = transport.ErrNotReady
 	}
-	for _, f := range c.waiting {
-		c.finish(f, err)
-	}
-	c.waiting = slices.Delete(c.waiting, 0, len(c.waiting))
+	c.refuseWaiting(err)
 	c.reading = true
 	c.everNotReady = c.everNotReady || s == NotReady
 	c.state.Store(int32(s))
@@ -83,7 +80,7 @@ func (c *Client) background(s State, owed []pdu.Type) {
 			continue
 		}
 		b, err = c.read(b[:0])
-		if inGrace && errors.Is(err, os.ErrDeadlineExceeded) && len(c.unparsed) == 0 {
+		if inGrace && errors.Is(err, os.ErrDeadlineExceeded) && !c.inPDU() {
 			err = nil
 			break
 		}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -57,8 +57,11 @@ type gatedAgent struct {
 
 func (g gatedAgent) Desc(ctx context.Context, o agents.Origin, id pdu.PMID) (pdu.Desc, error) {
 	if id != metricID {
-		g.entered <- struct{}{}
-		<-g.release
+		select {
+		case g.entered <- struct{}{}:
+			<-g.release
+		case <-g.release:
+		}
 	}
 	return g.oneMetricAgent.Desc(ctx, o, id)
 }
@@ -81,7 +84,7 @@ func TestLate(t *testing.T) {
 	<-g.entered
 	waited := make(chan error) // by a caller that waits for the slot
 	go func() {
-		waited <- agenttest.Do(client, agents.Origin{}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
+		waited <- transporttest.Do(client, agents.Origin{}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
 	}()
 	if b, err := reply.Recv([]byte("x")); err != transport.ErrLate || string(b) != "x" {
 		t.Errorf("Recv: %q, %v, want ErrLate", b, err)
@@ -100,33 +103,7 @@ func TestLate(t *testing.T) {
 	if s := <-states; s != wire.Ready {
 		t.Errorf("told %v, want ready", s)
 	}
-	agenttest.Test(t, gatedTransport{client, g}, metricID)
-}
-
-// gatedTransport receives from entered after each call, so that a gatedAgent that
-// was released does not block in the suite.
-type gatedTransport struct {
-	transport.Transport
-	agent gatedAgent
-}
-
-func (l gatedTransport) Send(c *transport.Call) (transport.Reply, error) {
-	r, err := l.Transport.Send(c)
-	return gatedReply{r, l.agent}, err
-}
-
-type gatedReply struct {
-	transport.Reply
-	agent gatedAgent
-}
-
-func (r gatedReply) Recv(dst []byte) ([]byte, error) {
-	b, err := r.Reply.Recv(dst)
-	select {
-	case <-r.agent.entered:
-	default:
-	}
-	return b, err
+	transporttest.Test(t, client, metricID)
 }
 
 // A caller that waits for a slot for longer than its timeout gives up. This does

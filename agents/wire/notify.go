@@ -27,8 +27,8 @@ func (c *Client) takeNotices(out []byte) []byte {
 	for _, n := range c.notices.Take() {
 		if n.End {
 			out = c.appendNotice(out, n.Client, &pdu.Error{Code: pdu.ErrnoNotConn})
-			if c.origin.Client == n.Client {
-				c.profile = nil // the next client with this number has another one
+			if c.sentFor == n.Client {
+				c.profile = nil // a PMDA may discard it
 			}
 		}
 		for _, a := range n.Attrs {

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -66,7 +66,7 @@ func TestNotices(t *testing.T) {
 	if _, err := busy.Recv(nil); err != nil {
 		t.Fatal(err)
 	}
-	agenttest.Do(c, agents.Origin{Client: 1}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
+	transporttest.Do(c, agents.Origin{Client: 1}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
 	want := []string{"1 is alice", "0 asks", "1 ends", "1 is carol", "1 asks"}
 	if got := a.recorded(); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -229,13 +229,22 @@ func testRefusedSendKeepsNotices(t *testing.T, pair pairFunc) {
 func TestPipelining(t *testing.T) { forEachPair(t, testPipelining) }
 
 func testPipelining(t *testing.T, pair pairFunc) {
+	const quick, slow = 0, 11 * time.Millisecond // more than maxQuickReply
 	answerTo := func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader, after time.Duration, m ...pdu.Message) {
-		call := sendDescReq(t, c, 1)
-		r.Next()
-		<-time.After(after)
-		writePDUs(t, there, m...)
-		call.Recv(nil)
-		testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+		testutil.Eventually(t, "an answer that is quick on this machine", func() bool {
+			req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
+			call := &transport.Call{MayBlock: true, Req: req, Timeout: time.Minute}
+			reply, err := c.Send(call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Next()
+			<-time.After(after)
+			writePDUs(t, there, m...)
+			reply.Recv(nil)
+			testutil.Eventually(t, "ready", func() bool { return c.State() == wire.Ready })
+			return after == slow || call.Done.Sub(call.Began) < slow/2
+		})
 	}
 	notReady, ready, desc := &pdu.Error{Code: pdu.ErrnoNotReady}, &pdu.Error{Code: pdu.ErrnoReady}, &pdu.Desc{PMID: 1}
 	small, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
@@ -245,20 +254,22 @@ func testPipelining(t *testing.T, pair pairFunc) {
 		first, second []byte
 		want          error
 	}{
-		"new":                {nil, small, small, nil},
-		"large, then small":  {nil, large, small, transport.ErrLate},
-		"small, then large":  {nil, small, large, transport.ErrLate},
-		"after quick answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) { answerTo(t, c, there, r, 0, desc) }, small, small, nil},
+		"new":               {nil, small, small, nil},
+		"large, then small": {nil, large, small, transport.ErrLate},
+		"small, then large": {nil, small, large, transport.ErrLate},
+		"after quick answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
+			answerTo(t, c, there, r, quick, desc)
+		}, small, small, nil},
 		"after slow answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
-			answerTo(t, c, there, r, 11*time.Millisecond, desc)
+			answerTo(t, c, there, r, slow, desc)
 		}, small, small, transport.ErrLate},
 		"after slow and quick answer": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
-			answerTo(t, c, there, r, 11*time.Millisecond, desc)
-			answerTo(t, c, there, r, 0, desc)
+			answerTo(t, c, there, r, slow, desc)
+			answerTo(t, c, there, r, quick, desc)
 		}, small, small, nil},
 		"after not ready": {func(t *testing.T, c *wire.Client, there wire.Conn, r *pdu.Reader) {
-			answerTo(t, c, there, r, 0, notReady, ready)
-			answerTo(t, c, there, r, 0, desc)
+			answerTo(t, c, there, r, quick, notReady, ready)
+			answerTo(t, c, there, r, quick, desc)
 		}, small, small, transport.ErrLate},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -273,6 +284,47 @@ func testPipelining(t *testing.T, pair pairFunc) {
 				t.Errorf("got %v, want %v", err, test.want)
 			}
 		})
+	}
+}
+
+// After a slow reply only one request is in flight. Each quick reply permits one more.
+func TestPipeliningAfterSlowReply(t *testing.T) {
+	const depth, slow = 4, 11 * time.Millisecond // more than maxQuickReply
+	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: 1})
+	for quick, want := range []int{1, 2, 3, 4, 4} {
+		c, there, r := fakePMDA(t, pipePair, wire.Options{Depth: depth})
+		answer := func(after time.Duration) (took time.Duration) {
+			call := &transport.Call{Req: req}
+			reply, err := c.Send(call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Next()
+			<-time.After(after)
+			writePDUs(t, there, &pdu.Desc{PMID: 1})
+			if _, err := reply.Recv(nil); err != nil {
+				t.Fatal(err)
+			}
+			return call.Done.Sub(call.Began)
+		}
+		testutil.Eventually(t, "replies that are quick on this machine", func() bool {
+			answer(slow)
+			for range quick {
+				if answer(0) >= slow/2 {
+					return false
+				}
+			}
+			return true
+		})
+		n := 0
+		for ; n <= depth; n++ {
+			if _, err := c.Send(&transport.Call{Req: req, Batched: true, Timeout: 20 * time.Millisecond}); err != nil {
+				break
+			}
+		}
+		if n != want {
+			t.Errorf("%d requests are in flight after a slow and %d quick replies, want %d", n, quick, want)
+		}
 	}
 }
 

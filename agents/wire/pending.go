@@ -3,6 +3,7 @@ package wire
 import (
 	"time"
 
+	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -14,17 +15,19 @@ type pendingCall struct {
 	call         *transport.Call
 	wake         chan struct{} // has room for one
 	want         pdu.Type      // the type of the reply
+	due          int           // how many replies are still to come
 	smallRequest bool          // may be in flight together with others
 	began        time.Time     // when it became the first of inflight
 	deadline     time.Time     // for the reply; set with began
 	answered     time.Time     // when the reply was read
 
 	// Guarded by Client.mu.
+	place   fairqueue.Item[*pendingCall] // in Client.waiting
 	granted bool
 	blocked bool // the caller waits for wake
 	done    bool // err or reply is set
 	err     error
-	reply   []byte // if another goroutine read it; its memory is reused
+	reply   []byte // what was read and not yet returned by Recv; its memory is reused
 }
 
 const (
@@ -43,8 +46,12 @@ func (c *Client) newCall(call *transport.Call) *pendingCall {
 	} else {
 		f = &pendingCall{client: c, wake: make(chan struct{}, 1)}
 	}
-	_, t, _ := pdu.Header(call.Req)
-	f.call, f.want = call, transport.ReplyType(t)
+	n, t, _ := pdu.Header(call.Req)
+	f.call, f.want, f.due, f.place.Value = call, transport.ReplyType(t), 1, f
+	for rest := call.Req; n >= pdu.HeaderLen && int(n) < len(rest); n, _, _ = pdu.Header(rest) {
+		rest = rest[n:]
+		f.due++
+	}
 	f.smallRequest = len(call.Req) <= maxSmallRequest && (call.Profile == nil || len(call.Profile.InDoms) == 0)
 	return f
 }
@@ -69,6 +76,7 @@ func (c *Client) recycle(f *pendingCall) {
 // Recv implements transport.Reply.
 func (f *pendingCall) Recv(dst []byte) ([]byte, error) {
 	c, call := f.client, f.call
+	call.LeavePlace()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer c.recycle(f)
@@ -91,6 +99,14 @@ func (f *pendingCall) Recv(dst []byte) ([]byte, error) {
 	}
 	call.Began, call.Done = f.began, f.answered
 	return append(dst, f.reply...), nil
+}
+
+// appendDue appends the types of the replies to f that are still to come.
+func (f *pendingCall) appendDue(owed []pdu.Type) []pdu.Type {
+	for range f.due {
+		owed = append(owed, f.want)
+	}
+	return owed
 }
 
 // startTimeout sets the deadline for the reply, counted from now.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -142,9 +142,7 @@ func stressProfiles(t *testing.T, depth int) {
 				var m pdu.Result
 				switch {
 				case err == transport.ErrLate:
-					for c.State() == wire.Late && c.Err() == nil {
-						time.Sleep(time.Millisecond)
-					}
+					testutil.Until(testutil.Hangs, func() bool { return c.State() != wire.Late || c.Err() != nil })
 				case err != nil:
 					open()
 				default:

@@ -33,13 +33,15 @@ func (a *profileCounter) count() int {
 	return len(a.seen)
 }
 
-// A profile is sent only if the agent has a different one, or that of another
-// context. A profile without instance domains is the same for all contexts.
+// A profile is sent only if the agent has a different one.
 func TestProfiles(t *testing.T) {
 	a := &profileCounter{seen: make(map[*pdu.Profile]bool)}
 	c := serveAgent(t, a, wire.Options{})
-	some := []pdu.InDomProfile{{InDom: 1, Insts: []int32{1}}}
-	p, q := &pdu.Profile{Context: 3, InDoms: some}, &pdu.Profile{InDoms: some}
+	some := func(indom pdu.InDom, exclude bool, insts ...int32) *pdu.Profile {
+		return &pdu.Profile{InDoms: []pdu.InDomProfile{{InDom: indom, Exclude: exclude, Insts: insts}}}
+	}
+	p, q := some(1, false, 1), some(1, false, 1)
+	more, otherInDom, others := some(1, false, 1, 2), some(2, false, 1, 2), some(2, true, 1, 2)
 	all, also, none := &pdu.Profile{Context: 3}, new(pdu.Profile), &pdu.Profile{Exclude: true}
 	req, err := pdu.Append(nil, 0, &pdu.Fetch{Context: 3, PMIDs: []pdu.PMID{metricID}})
 	if err != nil {
@@ -53,14 +55,17 @@ func TestProfiles(t *testing.T) {
 	}{
 		{"first", transport.Call{Origin: o, Profile: p}, 1},
 		{"same again", transport.Call{Origin: o, Profile: p}, 1},
-		{"replaced", transport.Call{Origin: o, Profile: q}, 2},
-		{"of another client", transport.Call{Origin: other, Profile: q}, 3},
-		{"all instances", transport.Call{Origin: o, Profile: all}, 4},
-		{"all instances for another client", transport.Call{Origin: other, Profile: all}, 4},
-		{"all instances, replaced", transport.Call{Origin: o, Profile: also}, 4},
-		{"no instances", transport.Call{Origin: o, Profile: none}, 5},
-		{"no instances for another client", transport.Call{Origin: other, Profile: none}, 5},
-		{"back", transport.Call{Origin: o, Profile: q}, 6},
+		{"replaced by the same", transport.Call{Origin: o, Profile: q}, 1},
+		{"the same of another client", transport.Call{Origin: other, Profile: q}, 1},
+		{"one more instance", transport.Call{Origin: o, Profile: more}, 2},
+		{"another instance domain", transport.Call{Origin: o, Profile: otherInDom}, 3},
+		{"only the others", transport.Call{Origin: o, Profile: others}, 4},
+		{"all instances", transport.Call{Origin: o, Profile: all}, 5},
+		{"all instances for another client", transport.Call{Origin: other, Profile: all}, 5},
+		{"all instances, replaced", transport.Call{Origin: o, Profile: also}, 5},
+		{"no instances", transport.Call{Origin: o, Profile: none}, 6},
+		{"no instances for another client", transport.Call{Origin: other, Profile: none}, 6},
+		{"back", transport.Call{Origin: o, Profile: q}, 7},
 	}
 	for _, s := range steps {
 		s.call.Req = req
@@ -74,7 +79,7 @@ func TestProfiles(t *testing.T) {
 	c.Notify(transport.Notice{Client: 1, End: true})
 	call := transport.Call{Origin: o, Profile: q, Req: req}
 	transport.Do(c, &call, nil)
-	if n := a.count(); n != 7 {
-		t.Errorf("after the end of the client: %d profiles, want 7", n)
+	if n := a.count(); n != 8 {
+		t.Errorf("after the end of the client: %d profiles, want 8", n)
 	}
 }

@@ -17,16 +17,17 @@ import (
 // The reply may have arrived while the caller was busy with another agent.
 const overdueGrace = 10 * time.Millisecond
 
-// readReply reads the reply to the first call of inflight. If that is waiter, the
-// reply is appended to dst and returned. Otherwise the reply is handed to its call
+// readReply reads the next reply to the first call of inflight. If that is waiter, and this
+// is its only reply, it is appended to dst and returned. Otherwise it is handed to its call
 // and readReply returns nil. The caller holds mu, which is released during the
 // read, and no goroutine is reading. callerDeadline, unless it is zero, ends the
 // read even if the agent has more time.
 func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.Time) []byte {
 	f := c.inflight[0]
+	only := f.due == 1 && len(f.reply) == 0
 	buf := dst
-	if f != waiter {
-		buf = f.reply[:0]
+	if f != waiter || !only {
+		buf = f.reply
 	}
 	start := len(buf)
 	c.reading = true
@@ -46,7 +47,7 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 		if err == nil && errorCode(b[start:]) != pdu.ErrnoReady {
 			break // PM_ERR_PMDAREADY from an agent that is ready has no meaning
 		}
-		if overdue && errors.Is(err, os.ErrDeadlineExceeded) && len(c.unparsed) > 0 {
+		if overdue && errors.Is(err, os.ErrDeadlineExceeded) && c.inPDU() {
 			// The agent has begun to write the reply, and could not go on because
 			// no goroutine read it. It gets its timeout again.
 			overdue, replyDeadline = false, deadlineAfter(timeout)
@@ -76,25 +77,38 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 		c.failLocked(fmt.Errorf("%v PDU in reply to %v: %w", t, requestType(f), pdu.ErrnoIPC))
 		return nil
 	}
+	notReady := errorCode(b[start:]) == pdu.ErrnoNotReady
+	if f.due > 1 && !notReady {
+		f.due--
+		f.reply = b
+		if waiter == nil { // it may stop reading
+			c.wakeReader()
+		}
+		return nil
+	}
 	f.answered = now
-	c.lastReplySlow = now.Sub(f.began) > maxQuickReply
+	if now.Sub(f.began) > maxQuickReply {
+		c.fewer = c.opt.Depth
+	}
+	c.fewer = max(0, c.fewer-1)
 	c.inflight = slices.Delete(c.inflight, 0, 1)
 	if len(c.inflight) > 0 {
 		c.inflight[0].startTimeout(now)
 	}
-	if errorCode(b[start:]) == pdu.ErrnoNotReady {
+	if notReady {
 		owed := make([]pdu.Type, 0, 1+len(c.inflight))
 		// The agent may have sent this before the request arrived. Then the reply
 		// to the request still follows.
 		for _, f := range append([]*pendingCall{f}, c.inflight...) {
-			owed = append(owed, f.want)
+			owed = f.appendDue(owed)
 			c.finish(f, transport.ErrNotReady)
 		}
 		c.inflight = slices.Delete(c.inflight, 0, len(c.inflight))
 		c.startRecovery(NotReady, owed)
 		return nil
 	}
-	if f != waiter {
+	returned := f == waiter && only
+	if !returned {
 		f.reply = b
 		c.finish(f, nil)
 	}
@@ -109,7 +123,7 @@ func (c *Client) readReply(waiter *pendingCall, dst []byte, callerDeadline time.
 	if c.exitErr != nil && len(c.inflight) == 0 {
 		c.failLocked(c.exitErr)
 	}
-	if f == waiter {
+	if returned {
 		return b
 	}
 	return nil
@@ -148,20 +162,47 @@ func (c *Client) unsolicited() error {
 	return nil
 }
 
-// read appends the next PDU of the stream to dst. If it fails, the part that was
-// read is in c.unparsed, and read can be called again.
+// tooBig is an ERROR PDU with PM_ERR_TOOBIG.
+var tooBig = func() []byte {
+	b, err := pdu.Append(nil, 0, &pdu.Error{Code: pdu.ErrnoTooBig})
+	if err != nil {
+		panic(err) // it has a fixed length
+	}
+	return b
+}()
+
+// inPDU reports whether part of a PDU was read.
+func (c *Client) inPDU() bool { return len(c.unparsed)+c.discard > 0 }
+
+// read appends the next PDU of the stream to dst, or tooBig in place of one that is
+// longer than opt.MaxReply. If it fails, the part that was read is in c.unparsed, and
+// read can be called again.
 func (c *Client) read(dst []byte) ([]byte, error) {
 	start := len(dst)
 	b := append(dst, c.unparsed...)
 	c.unparsed = c.unparsed[:0]
 	for {
 		have, need := len(b)-start, pdu.HeaderLen
-		if have >= need {
+		if have >= need && c.discard == 0 {
 			n, err := pdu.Frame(b[start:], 0)
 			if err != nil {
 				return nil, err
 			}
-			need = n
+			if need = n; n > c.opt.MaxReply {
+				_, t, _ := pdu.Header(b[start:])
+				c.opt.Counts.In(t)
+				c.discard = n
+			}
+		}
+		if c.discard > 0 {
+			drop := min(c.discard, have)
+			c.discard -= drop
+			if c.discard == 0 {
+				c.unparsed = append(c.unparsed, b[start+drop:]...)
+				return append(b[:start], tooBig...), nil
+			}
+			b = b[:start]
+			have, need = 0, c.discard
 		}
 		if have >= need && have >= pdu.HeaderLen {
 			c.unparsed = append(c.unparsed, b[start+need:]...)

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
@@ -128,6 +129,9 @@ func stress(t *testing.T, depth int) {
 					*c = transport.Call{
 						Origin: agents.Origin{Client: client}, Req: req,
 						Batched: len(order) > 1, MayBlock: rand.IntN(2) == 0, Timeout: 20 * time.Millisecond,
+					}
+					if group := rand.Uint64N(3); group > 0 {
+						c.Key = &fairqueue.Key{Group: fairqueue.Group{ID: group}, Member: uint64(client)}
 					}
 					if rand.IntN(2) == 0 {
 						c.Profile = profile

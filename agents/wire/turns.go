@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
@@ -9,7 +8,8 @@ import (
 
 // This file decides which caller may send and which one reads the stream.
 
-// acquire waits for a slot, for the call's timeout at most.
+// acquire waits for a slot, for the call's timeout at most. Calls that wait take turns
+// by their Keys. Calls that have slots at the same time may be sent in any order.
 func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -17,11 +17,13 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 		return nil, err
 	}
 	f := c.newCall(call)
-	if len(c.waiting) == 0 && c.admits(f) {
+	if c.waiting.Len() == 0 && c.admits(f) {
 		c.admit(f)
 		return f, nil
 	}
-	c.waiting = append(c.waiting, f)
+	call.BeforeTurn()
+	c.waiting.Push(&f.place, call.Key)
+	c.grant() // f may be the first, and the one before it a large request
 	callerDeadline := deadlineAfter(f.call.Timeout)
 	var expired <-chan time.Time
 	if t := f.call.Timeout; t > 0 {
@@ -31,8 +33,9 @@ func (c *Client) acquire(call *transport.Call) (*pendingCall, error) {
 	}
 	for !f.granted && !f.done {
 		if !callerDeadline.IsZero() && !time.Now().Before(callerDeadline) { // the agent is busy with other requests, not late
-			c.removeWaiting(f)
+			c.waiting.Remove(&f.place)
 			c.recycle(f)
+			c.grant() // f may have been a large request, and the first
 			c.wakeReader()
 			return nil, transport.ErrLate
 		}
@@ -65,13 +68,15 @@ const maxSmallRequest = 4 << 10
 
 // maxQuickReply is the longest time in which an agent may answer a request to get
 // the next ones before it has answered. Several requests in flight gain nothing
-// with a slow agent: each waits for all those before it.
+// with a slow agent: each waits for all those before it. After a slow reply, each
+// quick one permits one request more: requests that are quick and others that are
+// slow may alternate, and a quick one must not wait for many slow ones.
 const maxQuickReply = 10 * time.Millisecond
 
 // admits reports whether f may be sent now. The caller holds mu.
 func (c *Client) admits(f *pendingCall) bool {
 	n := len(c.inflight) + c.granted
-	return n == 0 || n < c.opt.Depth && f.smallRequest && !c.exclusive && !c.lastReplySlow && !c.everNotReady
+	return n == 0 || n < c.opt.Depth-c.fewer && f.smallRequest && !c.exclusive && !c.everNotReady
 }
 
 // admit gives f a slot. The caller holds mu.
@@ -94,27 +99,17 @@ func (c *Client) refusal() error {
 	return nil
 }
 
-// removeWaiting removes f from waiting. The caller holds mu.
-func (c *Client) removeWaiting(f *pendingCall) {
-	for i, w := range c.waiting {
-		if w == f {
-			c.waiting = slices.Delete(c.waiting, i, i+1)
-			return
-		}
-	}
-}
-
 // release gives back a slot that was granted but not used. The caller holds mu.
 func (c *Client) release() {
 	c.granted--
 	c.grant()
 }
 
-// grant gives the free slots to the first of waiting. The caller holds mu.
+// grant gives the free slots to the waiting calls whose turn it is. The caller holds
+// mu.
 func (c *Client) grant() {
-	for len(c.waiting) > 0 && c.admits(c.waiting[0]) {
-		f := c.waiting[0]
-		c.waiting = slices.Delete(c.waiting, 0, 1)
+	for c.waiting.Len() > 0 && c.admits(c.waiting.Peek().Value) {
+		f := c.waiting.Pop().Value
 		c.admit(f)
 		f.granted = true
 		c.wake(f)
@@ -135,14 +130,33 @@ func (c *Client) wakeReader() {
 	if c.reading || len(c.inflight) == 0 {
 		return
 	}
-	for _, list := range [][]*pendingCall{c.inflight, c.waiting} {
-		for _, f := range list {
-			if f.blocked {
-				c.wake(f)
-				return
-			}
+	for _, f := range c.inflight {
+		if f.blocked {
+			c.wake(f)
+			return
 		}
 	}
+	for f := range c.waiting.All() {
+		if f.blocked {
+			c.wake(f)
+			return
+		}
+	}
+}
+
+// refuseWaiting ends the wait of all calls for a slot because of err. The caller holds
+// mu.
+func (c *Client) refuseWaiting(err error) {
+	for c.waiting.Len() > 0 {
+		c.finish(c.waiting.Pop().Value, err)
+	}
+}
+
+// Waiting returns how many Calls wait for their turn.
+func (c *Client) Waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting.Len()
 }
 
 // finish marks f as done, with err or with its reply. The caller holds mu.

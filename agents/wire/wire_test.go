@@ -13,33 +13,33 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// The suite of agenttest passes over each transport.
+// The suite of transporttest passes over each transport.
 func TestAgent(t *testing.T) {
 	t.Run("in process", func(t *testing.T) {
 		c := transport.Inline(oneMetricAgent{})
 		defer c.Close()
-		agenttest.Test(t, c, metricID)
+		transporttest.Test(t, c, metricID)
 	})
 	t.Run("in process, apart", func(t *testing.T) {
 		c := transport.Local(oneMetricAgent{})
 		defer c.Close()
-		agenttest.Test(t, c, metricID)
+		transporttest.Test(t, c, metricID)
 	})
 	t.Run("connection", func(t *testing.T) {
-		agenttest.Test(t, serveAgent(t, oneMetricAgent{}, wire.Options{}), metricID)
+		transporttest.Test(t, serveAgent(t, oneMetricAgent{}, wire.Options{}), metricID)
 	})
 	t.Run("child", func(t *testing.T) {
-		agenttest.Test(t, startSelf(t), metricID)
+		transporttest.Test(t, startSelf(t), metricID)
 	})
 	t.Run("child, may block", func(t *testing.T) {
-		agenttest.Test(t, mayBlockTransport{startSelf(t)}, metricID)
+		transporttest.Test(t, mayBlockTransport{startSelf(t)}, metricID)
 	})
 }
 
@@ -47,9 +47,9 @@ func TestPeerSample(t *testing.T) {
 	const pmda = "/var/lib/pcp/pmdas/sample/pmdasample"
 	testutil.NeedPeer(t, pmda)
 	c, _ := startPMDA(t, wire.Options{}, pmda, "-d", "29", "-l", filepath.Join(t.TempDir(), "log"), "-U", "root")
-	agenttest.Test(t, c, pdu.NewPMID(29, 0, 10), pdu.NewPMID(29, 0, 6))
+	transporttest.Test(t, c, pdu.NewPMID(29, 0, 10), pdu.NewPMID(29, 0, 6))
 	var r pdu.Result // of sample.bin
-	if err := agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(29, 0, 6)}}, &r); err != nil {
+	if err := transporttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(29, 0, 6)}}, &r); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(r.Sets[0].Values); n != 9 {
@@ -85,7 +85,7 @@ func TestConcurrent(t *testing.T) {
 							client.Notify(transport.Notice{Client: clientID, End: true})
 						}
 						var r pdu.Result
-						if err := agenttest.Do(client, o, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
+						if err := transporttest.Do(client, o, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
 							t.Error(err)
 							return
 						}
@@ -109,7 +109,7 @@ func TestPanic(t *testing.T) {
 	testutil.CheckGoroutines(t)
 	c := transport.Inline(panickingAgent{})
 	for range 2 { // the error sticks
-		err := agenttest.Do(c, agents.Origin{}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
+		err := transporttest.Do(c, agents.Origin{}, &pdu.DescReq{PMID: metricID}, new(pdu.Desc))
 		if err == nil || !strings.Contains(err.Error(), "ouch") {
 			t.Errorf("got %v, want ouch", err)
 		}
