@@ -6,7 +6,6 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -73,15 +72,13 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	tr := transport.Inline(a)
-	defer tr.Close()
 	var insts pdu.Instance
 	req := &pdu.InstanceReq{InDom: pdu.NewInDom(400, 0), Inst: pdu.NoInst}
-	if err := agenttest.Do(tr, agents.Origin{}, req, &insts); err != nil {
+	if err := agenttest.Do(a, agents.Origin{}, req, &insts); err != nil {
 		fmt.Println(err)
 	}
 	var res pdu.Result
-	if err := agenttest.Do(tr, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(400, 0, 0)}}, &res); err != nil {
+	if err := agenttest.Do(a, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(400, 0, 0)}}, &res); err != nil {
 		fmt.Println(err)
 	}
 	for i, v := range res.Sets[0].Values {

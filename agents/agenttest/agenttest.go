@@ -1,136 +1,65 @@
-// Package agenttest tests agents, as package fstest tests file systems. The suite
-// uses a Transport, so it is the same for an Agent in pmcd's process and for a PMDA
-// in any language.
+// Package agenttest tests agents, as package fstest tests file systems. It is for the
+// tests of an agent in Go, and of a PMDA in any language.
 package agenttest
 
 import (
-	"errors"
-	"slices"
+	"context"
+	"net"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
+	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Test checks that the agent behind tr keeps the promises of [agents.Agent],
-// and of the optional interfaces as far as it has them, for its metrics ids,
-// which must be of one domain, and for their instance domains. Instances must not
-// be added or removed during the test. Test stores no values.
+// Test checks that a keeps the promises of [agents.Agent], and of the optional
+// interfaces that it implements, for its metrics ids and for their instance domains.
+// The metrics must be of one domain. Instances must not be added or removed during the
+// test. Test stores no values, and does not close a.
 //
-// PCP's own agents pass: where they differ from each other, the suite accepts what
-// each of them does.
-func Test(t testing.TB, tr transport.Transport, ids ...pdu.PMID) {
+// PCP's own agents pass: where they differ from each other, Test accepts what each of
+// them does.
+func Test(t testing.TB, a agents.Agent, ids ...pdu.PMID) {
 	t.Helper()
-	s := &suite{
-		TB: t, transport: tr, ids: ids,
-		unknown: pdu.NewPMID(ids[0].Domain(), 4095, 1023),
-		noInDom: pdu.NewInDom(ids[0].Domain(), 1<<22-1),
-		descs:   make(map[pdu.PMID]pdu.Desc),
-		insts:   make(map[pdu.InDom][]int32),
+	transporttest.Test(t, transport.Inline(a), ids...)
+}
+
+// TestStream is [Test] for a PMDA at the other end of conn, which is a TCP or Unix
+// connection as package net returns it. The PMDA may be a program that was connected
+// to, as on a socket line of pmcd.conf, or one that has the other end as its standard
+// input and output. TestStream does what pmcd does with a new connection, and closes
+// conn, which ends the PMDA.
+func TestStream(t testing.TB, conn net.Conn, ids ...pdu.PMID) {
+	t.Helper()
+	c, ok := conn.(wire.Conn)
+	if !ok {
+		conn.Close()
+		t.Fatalf("a %T is neither a TCP nor a Unix connection", conn)
 	}
-	s.testDescs()
-	s.testInstances()
-	s.testFetch()
-	s.testProfiles()
-	s.testTexts()
-	s.testLabels()
-	s.testNames()
-	s.testStore()
-}
-
-// A suite is one run of the tests, with the replies that later tests need.
-type suite struct {
-	testing.TB
-	transport transport.Transport
-	ids       []pdu.PMID
-	unknown   pdu.PMID // no metric of any agent
-	noInDom   pdu.InDom
-	descs     map[pdu.PMID]pdu.Desc
-	indoms    []pdu.InDom // of the metrics
-	insts     map[pdu.InDom][]int32
-}
-
-// checkRefused checks that err is an error code of PCP, and one of want if that is
-// not empty.
-func (s *suite) checkRefused(what string, err error, want ...pdu.Errno) {
-	s.Helper()
-	var code pdu.Errno
-	switch {
-	case !errors.As(err, &code) || code >= 0:
-		s.Errorf("%s: got %v, want a pdu.Errno", what, err)
-	case len(want) > 0 && !slices.Contains(want, code):
-		s.Errorf("%s: got %v, want one of %v", what, code, want)
-	}
-}
-
-func (s *suite) do(req, reply pdu.Message) error {
-	return Do(s.transport, agents.Origin{}, req, reply)
-}
-
-func (s *suite) testDescs() {
-	s.Helper()
-	for _, id := range s.ids {
-		var d pdu.Desc
-		if err := s.do(&pdu.DescReq{PMID: id}, &d); err != nil {
-			s.Errorf("Desc(%v): %v", id, err)
-			continue
-		}
-		if d.PMID != id {
-			s.Errorf("Desc(%v) is of %v", id, d.PMID)
-		}
-		if d.InDom != pdu.NoInDom && d.InDom.Domain() != id.Domain() {
-			s.Errorf("Desc(%v): instance domain %v is another agent's", id, d.InDom)
-		}
-		if d.InDom != pdu.NoInDom && !slices.Contains(s.indoms, d.InDom) {
-			s.indoms = append(s.indoms, d.InDom)
-		}
-		s.descs[id] = d
-	}
-	s.checkRefused("Desc of an unknown metric", s.do(&pdu.DescReq{PMID: s.unknown}, new(pdu.Desc)), pdu.ErrnoPMID)
-}
-
-// testStore tries to store a value of a metric that does not exist.
-func (s *suite) testStore() {
-	s.Helper()
-	err := s.do(&pdu.Result{Sets: []pdu.ValueSet{{PMID: s.unknown, Values: []pdu.Value{{Inst: pdu.NoInst, Word: 1}}}}}, new(pdu.Error))
-	s.checkRefused("Store of an unknown metric", err, pdu.ErrnoPMID, pdu.ErrnoPermission)
-}
-
-var allInstances = new(pdu.Profile)
-
-// Do sends req and decodes the reply into reply. A request that needs a profile is
-// sent with one that includes all instances. Do returns the code of an ERROR PDU as
-// a pdu.Errno, or nil if the code is 0, which is the reply to a successful store.
-// The timeout is five seconds.
-func Do(tr transport.Transport, o agents.Origin, req, reply pdu.Message) error {
-	return do(tr, o, allInstances, req, reply)
-}
-
-func do(tr transport.Transport, o agents.Origin, p *pdu.Profile, req, reply pdu.Message) error {
-	b, err := pdu.Append(nil, 0, req)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	client, err := wire.Dial(ctx, c, wire.Options{PID: int32(os.Getpid())})
 	if err != nil {
-		return err
+		t.Fatalf("version exchange: %v", err)
 	}
-	c := transport.Call{Origin: o, Timeout: 5 * time.Second, Req: b}
-	switch req.Type() {
-	case pdu.TypeFetch, pdu.TypeLabelReq:
-		c.Profile = p
-	}
-	if b, err = transport.Do(tr, &c, nil); err != nil {
-		return err
-	}
-	if _, t, _ := pdu.Header(b); t == pdu.TypeError {
-		var e pdu.Error
-		if _, err := pdu.ParseInto(b, &e); err != nil {
-			return err
-		}
-		if e.Code == 0 { // of a store
-			return nil
-		}
-		return e.Code
-	}
-	_, err = pdu.ParseInto(b, reply)
-	return err
+	defer client.Close()
+	transporttest.Test(t, client, ids...)
+}
+
+// startTimeout is how long a PMDA may take to begin the version exchange: longer than
+// pmcd waits, because tests may run on a busy machine.
+const startTimeout = 30 * time.Second
+
+// Do calls the method of a that the request PDU req is for, as pmcd does, and decodes
+// the reply into reply. A fetch, and a request for labels of instances, include all
+// instances. If the method returns an error, or a does not have it, Do returns the
+// error code that a client gets, as a pdu.Errno. The reply to a successful store is an
+// ERROR PDU with code 0, for which Do returns nil. If the method panics, Do returns an
+// error with the stack.
+func Do(a agents.Agent, o agents.Origin, req, reply pdu.Message) error {
+	return transporttest.Do(transport.Inline(a), o, req, reply)
 }

@@ -22,10 +22,12 @@ type agent struct {
 	indoms  map[pdu.InDom]*InDom
 	names   *tree // names in Subtrees
 	cluster map[int]*Cluster
+	insts   map[pdu.InDom]*requested // of indoms
 	help    map[string]HelpText
 	clients map[int32]*Client // nil if the Config does not ask for clients
 
 	requestNumber uint64 // counts requests; see agent.read
+	sourcesRead   uint64 // counts reads of Sources
 	changed       int32  // state change flags for the next FETCH reply
 	req           Request
 	fetch         fetch
@@ -35,9 +37,10 @@ type agent struct {
 // A metric is a Metric with its descriptor and the defaults of its Cluster.
 type metric struct {
 	*Metric
-	desc   pdu.Desc
-	fetch  FetchFunc
-	source *Source
+	desc      pdu.Desc
+	fetch     FetchFunc
+	source    *Source
+	requested *requested // nil without an instance domain
 }
 
 // New returns an agent. It returns an error if the tables are wrong or contradict
@@ -52,6 +55,7 @@ func New(c Config) (agents.Agent, error) {
 		log:     c.Log,
 		fixed:   make(map[pdu.PMID]*metric),
 		indoms:  make(map[pdu.InDom]*InDom),
+		insts:   make(map[pdu.InDom]*requested),
 		cluster: make(map[int]*Cluster),
 		logged:  make(map[string]loggedError),
 		names:   new(tree),
@@ -59,7 +63,6 @@ func New(c Config) (agents.Agent, error) {
 	if a.log == nil {
 		a.log = slog.Default()
 	}
-	a.req.a = a
 	a.fetch.init(a)
 	if err := a.addTables(); err != nil {
 		return nil, err
@@ -89,8 +92,8 @@ var (
 func (a *agent) addTables() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if d := a.conf.Domain; d < 1 || d > 510 {
-		return fmt.Errorf("domain %d is not in 1 to 510", d)
+	if d := a.conf.Domain; d < 1 || d > pdu.MaxDomain {
+		return fmt.Errorf("domain %d is not in 1 to %d", d, pdu.MaxDomain)
 	}
 	for i := range a.conf.Clusters {
 		c := &a.conf.Clusters[i]
@@ -182,6 +185,7 @@ func (a *agent) newMetric(row *Metric) (*metric, error) {
 			return nil, err
 		}
 		m.desc.InDom = a.indom(row.InDom)
+		m.requested = a.insts[m.desc.InDom]
 	}
 	if _, err := row.Labels.encode(pdu.NoInst, pdu.LabelItem); err != nil {
 		return nil, err
@@ -212,6 +216,7 @@ func (a *agent) addInDom(d *InDom) error {
 		return fmt.Errorf("instance domain %d: %w", d.Serial, err)
 	}
 	a.indoms[id] = d
+	a.insts[id] = newRequested(a, id, d.Insts)
 	return nil
 }
 
@@ -238,12 +243,13 @@ func checkInsts(insts Instances, id pdu.InDom) error {
 // begin starts a request. Unless it returns an error, end must be called.
 func (a *agent) begin(ctx context.Context, o agents.Origin, p *pdu.Profile) (*Request, error) {
 	a.requestNumber++
-	a.req.Origin, a.req.Profile = o, p
+	a.req = Request{Origin: o, Profile: p, a: a, ctx: ctx}
 	if a.clients != nil {
 		a.client(o.Client) // remember the client
 	}
 	if a.conf.Check != nil {
 		if err := a.conf.Check(ctx, &a.req); err != nil {
+			a.req.ctx = nil
 			return nil, a.errno("check", "", err)
 		}
 	}
@@ -255,7 +261,7 @@ func (a *agent) end(r *Request) {
 	if a.conf.Done != nil {
 		a.conf.Done(r)
 	}
-	r.Profile = nil
+	r.Profile, r.ctx = nil, nil
 }
 
 // read reads s, unless it has been read in this request. It returns the error of
@@ -266,7 +272,10 @@ func (a *agent) read(ctx context.Context, s *Source) error {
 	}
 	if s.a != a || s.requestNumber != a.requestNumber {
 		s.a, s.requestNumber = a, a.requestNumber
-		s.err = s.Read(ctx, &a.req)
+		a.sourcesRead++
+		if s.err = s.Read(ctx, &a.req); a.req.err() != nil {
+			s.err = a.req.ended // Read may have returned without all data
+		}
 	}
 	return s.err
 }

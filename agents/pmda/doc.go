@@ -60,5 +60,6 @@
 //
 // The functions of an agent are called one at a time and need no locks. Their
 // context ends when pmcd no longer waits for the reply. A function that waits for
-// something should return then.
+// something should return then. A function that handles many items calls
+// [Request.Checkpoint] for each of them. Between instances, the agent does that itself.
 package pmda

@@ -10,7 +10,6 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -81,11 +80,9 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	c := transport.Inline(a)
-	defer c.Close()
 	var r pdu.Result
 	ask := []pdu.PMID{pdu.NewPMID(400, 0, 0), pdu.NewPMID(400, 1, 0)}
-	if err := agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: ask}, &r); err != nil {
+	if err := agenttest.Do(a, agents.Origin{}, &pdu.Fetch{PMIDs: ask}, &r); err != nil {
 		fmt.Println(err)
 	}
 	for _, set := range r.Sets {

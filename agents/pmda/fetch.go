@@ -11,16 +11,16 @@ import (
 // A fetch is the state of a call of Fetch. There is one call at a time, and the
 // next one reuses the memory.
 type fetch struct {
-	a        *agent
-	ctx      context.Context
-	w        *pdu.ResultWriter
-	v        Value
-	insts    pdu.InDomProfile // requested instances of the last metric's instance domain
-	allInsts bool             // insts includes all instances
-	hasValue bool             // the current metric has a value
-	lastErr  pdu.Errno        // of the last call of a FetchFunc, or of a Source
-	scratch  []byte           // for Value.encode
-	visit    func(inst int32, name string, data any) bool
+	a         *agent
+	ctx       context.Context
+	w         *pdu.ResultWriter
+	v         Value
+	hasValue  bool         // the current metric has a value
+	lastErr   pdu.Errno    // of the last call of a FetchFunc, or of a Source
+	scratch   []byte       // for Value.encode
+	insts     []int32      // for requested.instances
+	requested []*requested // of the instance domains of this fetch
+	visit     func(inst int32, name string, data any) bool
 
 	// Clients fetch the same metrics again and again, so the result of the last
 	// lookUp is kept.
@@ -47,20 +47,23 @@ func (a *agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 	}
 	a.refreshNames(ctx)
 	f := &a.fetch
-	f.ctx, f.w = ctx, w
+	f.ctx, f.w, f.v.r = ctx, w, r
 	defer f.reset()
 	if !slices.Equal(f.ids, fr.PMIDs) {
 		f.ids = append(f.ids[:0], fr.PMIDs...)
 		f.lookUp()
 	}
 	for i, m := range f.metrics {
-		if err := ctx.Err(); err != nil {
-			return a.errno("fetch", "", err)
+		if f.stopped() {
+			break
 		}
 		f.metric(f.ids[i], m)
-		if w.Err() != nil {
-			return nil // too large; w has the error
-		}
+	}
+	switch {
+	case w.Err() != nil:
+		return nil // too large; w has the error
+	case r.err() != nil:
+		return r.err()
 	}
 	if a.changed != 0 {
 		w.SetTime(a.changed, 0)
@@ -71,7 +74,11 @@ func (a *agent) Fetch(ctx context.Context, fr *agents.FetchRequest, w *pdu.Resul
 
 // reset clears pointers to memory of the caller, and frees large buffers.
 func (f *fetch) reset() {
-	f.ctx, f.w, f.v, f.insts = nil, nil, Value{}, pdu.InDomProfile{}
+	f.ctx, f.w, f.v = nil, nil, Value{}
+	for _, r := range f.requested {
+		r.reset()
+	}
+	f.requested = f.requested[:0]
 	if cap(f.scratch) > 64<<10 {
 		f.scratch = nil
 	}
@@ -102,7 +109,7 @@ func (f *fetch) metric(id pdu.PMID, m *metric) {
 		f.w.Fail(id, 0)
 		return
 	}
-	f.v.r, f.v.m = &f.a.req, m
+	f.v.m = m
 	f.hasValue, f.lastErr = false, 0
 	f.values(m)
 	switch {
@@ -115,28 +122,39 @@ func (f *fetch) metric(id pdu.PMID, m *metric) {
 
 // values appends the values of a metric.
 func (f *fetch) values(m *metric) {
-	if m.InDom != nil {
-		// If the profile has no instance of it, no Source needs to be read.
-		if m.desc.InDom != f.insts.InDom { // else the previous metric had the same one
-			f.insts = f.a.req.Profile.For(m.desc.InDom)
-			f.allInsts = f.insts.All()
+	r := m.requested
+	if r == nil {
+		if f.read(m.source) {
+			f.v.index = -1
+			f.value(pdu.NoInst, "", nil)
 		}
-		if f.insts.Exclude && len(f.insts.Insts) == 0 {
-			return
-		}
-		if !f.read(m.InDom.Source) {
-			return
-		}
-	}
-	if !f.read(m.source) {
 		return
 	}
-	f.v.index = -1
-	if m.InDom == nil {
-		f.value(pdu.NoInst, "", nil)
+	r.begin()
+	if r.none() || !f.read(m.InDom.Source) || !f.read(m.source) {
+		return // for no instance, no Source needs to be read
+	}
+	if !r.few {
+		f.v.index = -1
+		r.insts.Each(f.visit)
 		return
 	}
-	m.InDom.Insts.Each(f.visit)
+	list := r.instances()
+	for i := range list {
+		in := &list[i]
+		f.v.index, f.v.listed = in.index, in
+		f.value(in.inst, in.name, in.data)
+		if f.stopped() {
+			break
+		}
+	}
+	f.v.listed = nil
+}
+
+// stopped reports whether the fetch is over, because the client no longer waits or the
+// reply is too large. It is called for each metric and each value.
+func (f *fetch) stopped() bool {
+	return f.v.r.Checkpoint() != nil || f.ctx.Err() != nil || f.w.Err() != nil
 }
 
 // read reads a Source and reports whether that succeeded. A failure is logged
@@ -158,13 +176,15 @@ func (f *fetch) read(s *Source) bool {
 	return true
 }
 
-// instance is called for each instance of the metric's instance domain.
+// instance is called for each instance of the metric's instance domain, unless a few
+// are requested.
 func (f *fetch) instance(inst int32, name string, data any) bool {
 	f.v.index++
-	if f.allInsts || f.insts.Includes(inst) {
+	if r := f.v.m.requested; r.all || r.profile.Includes(inst) {
 		f.value(inst, name, data)
+		return !f.stopped()
 	}
-	return f.ctx.Err() == nil && f.w.Err() == nil
+	return f.v.r.Checkpoint() == nil
 }
 
 // value calls the function of the metric for one instance, and appends the value.

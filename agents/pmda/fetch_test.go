@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -68,12 +68,14 @@ func TestValues(t *testing.T) {
 	tr, _ := start(t, pmda.Config{Metrics: metrics})
 	for range 2 { // the second fetch reuses memory
 		for i, s := range fetch(t, tr, ids...).Sets {
-			if got := show(s); got != tests[i].want {
-				t.Errorf("%d: %v is %q, want %q", i, tests[i].typ, got, tests[i].want)
-			}
+			t.Run(fmt.Sprintf("%d %v", i, tests[i].typ), func(t *testing.T) {
+				if got := show(s); got != tests[i].want {
+					t.Errorf("got %q, want %q", got, tests[i].want)
+				}
+			})
 		}
 	}
-	agenttest.Test(t, tr, ids...)
+	transporttest.Test(t, tr, ids...)
 }
 
 // A fetch returns the instances in the profile. If all of them fail, it returns the
@@ -145,7 +147,7 @@ func TestInstances(t *testing.T) {
 		{3, "c", pdu.ErrnoInst},
 	} {
 		var reply pdu.Instance
-		err := agenttest.Do(tr, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(domain, 5), Inst: tt.inst, Name: tt.name}, &reply)
+		err := transporttest.Do(tr, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(domain, 5), Inst: tt.inst, Name: tt.name}, &reply)
 		var got any = reply.Insts
 		if err != nil {
 			got = err
@@ -194,7 +196,7 @@ func TestSources(t *testing.T) {
 		}
 	}
 	clear(reads)
-	if err := agenttest.Do(tr, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(domain, 0), Inst: pdu.NoInst}, new(pdu.Instance)); err != nil || reads["insts"] != 1 {
+	if err := transporttest.Do(tr, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(domain, 0), Inst: pdu.NoInst}, new(pdu.Instance)); err != nil || reads["insts"] != 1 {
 		t.Errorf("instances: %v, %v read", err, reads)
 	}
 }

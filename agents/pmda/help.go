@@ -1,7 +1,6 @@
 package pmda
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -30,30 +29,37 @@ type HelpText struct {
 // The error lists all problems. The entries without problems are returned in any
 // case. C PCP differs: newhelp(1) splits lines over 127 characters.
 func ParseHelp(text string) (map[string]HelpText, error) {
+	text = strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\r")
 	help := make(map[string]HelpText)
 	var errs []error
 	var name string
 	var entry HelpText
+	// The full text is entry.Text and text[begin:end]. A text without comments is not
+	// copied: those of a program are in its file, and not in its heap.
+	begin, end := 0, 0
 	finish := func() {
 		if name != "" {
-			entry.Text = strings.TrimRight(entry.Text, "\n")
+			entry.Text = strings.TrimRight(entry.Text+text[begin:end], "\n")
 			help[name] = entry
 		}
-		name, entry = "", HelpText{}
+		name, entry, begin, end = "", HelpText{}, 0, 0
 	}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	lines.Buffer(nil, len(text)+1)
-	for n := 1; lines.Scan(); n++ {
-		line := lines.Text()
+	n, offset := 0, 0
+	for line := range strings.Lines(text) {
+		n++
+		from := offset
+		offset += len(line)
 		switch {
 		case strings.HasPrefix(line, "#"):
 		case !strings.HasPrefix(line, "@"):
-			if name != "" {
-				entry.Text += line + "\n"
+			if from != end {
+				entry.Text += text[begin:end]
+				begin = from
 			}
+			end = offset
 		default:
 			finish()
-			fields := strings.TrimLeft(line[1:], " \t")
+			fields := strings.Trim(line[1:], " \t\n")
 			i := strings.IndexAny(fields, " \t")
 			if i < 0 {
 				i = len(fields)

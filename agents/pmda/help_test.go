@@ -4,10 +4,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -40,6 +41,32 @@ func TestParseHelp(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Lines may end with CR and LF. What comments divide is joined.
+func TestParseHelpLines(t *testing.T) {
+	got, err := pmda.ParseHelp("@ a A\r\none\r\n#\r\ntwo\r\n\r\n#\r\n#\r\nthree\n\n@ b B\nlast\r")
+	want := map[string]pmda.HelpText{"a": {OneLine: "A", Text: "one\ntwo\n\nthree"}, "b": {OneLine: "B", Text: "last"}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
+// A text without comments is a part of the file, and so takes no memory.
+func TestParseHelpCopiesNothing(t *testing.T) {
+	file := "# texts\n@ a A\n" + strings.Repeat("many lines\n", 1000) + "@ b B\nlast"
+	help, err := pmda.ParseHelp(file)
+	if err != nil || len(help) != 2 {
+		t.Fatal(help, err)
+	}
+	for name, h := range help {
+		for _, text := range []string{h.OneLine, h.Text} {
+			i := strings.Index(file, text)
+			if i < 0 || unsafe.StringData(text) != unsafe.StringData(file[i:]) {
+				t.Errorf("%s: %.20q is copied", name, text)
+			}
+		}
 	}
 }
 
@@ -103,7 +130,7 @@ func TestText(t *testing.T) {
 	} {
 		var reply pdu.Text
 		got := ""
-		if err := agenttest.Do(tr, agents.Origin{}, &pdu.TextReq{Ident: tt.ident, Kind: tt.kind}, &reply); err != nil {
+		if err := transporttest.Do(tr, agents.Origin{}, &pdu.TextReq{Ident: tt.ident, Kind: tt.kind}, &reply); err != nil {
 			got = err.Error()
 		} else {
 			got = reply.Text

@@ -24,13 +24,19 @@ func (a *agent) Instances(ctx context.Context, o agents.Origin, indom pdu.InDom)
 // instances returns the current instances of d.
 func (a *agent) instances(ctx context.Context, d *InDom) ([]pdu.Inst, error) {
 	if err := a.read(ctx, d.Source); err != nil {
+		if a.req.ended != nil {
+			return nil, a.req.ended
+		}
 		return nil, a.errno("instances of ", a.indom(d).String(), err)
 	}
 	var list []pdu.Inst
 	d.Insts.Each(func(inst int32, name string, _ any) bool {
 		list = append(list, pdu.Inst{ID: inst, Name: name})
-		return true
+		return a.req.Checkpoint() == nil
 	})
+	if err := a.req.err(); err != nil {
+		return nil, err
+	}
 	return list, nil
 }
 

@@ -129,6 +129,9 @@ func (a *agent) instanceLabels(ctx context.Context, r *Request, indom pdu.InDom)
 	sets := make([]pdu.LabelSet, len(list))
 	var firstErr error
 	for i, inst := range list {
+		if err := r.Checkpoint(); err != nil {
+			return nil, err
+		}
 		sets[i] = pdu.LabelSet{Inst: inst.ID}
 		if d.InstLabels == nil {
 			continue

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -18,7 +18,7 @@ import (
 func ask(t *testing.T, tr transport.Transport, kind pdu.LabelKind, ident uint32) string {
 	t.Helper()
 	var reply pdu.Labels
-	if err := agenttest.Do(tr, agents.Origin{}, &pdu.LabelReq{Kind: kind, Ident: ident}, &reply); err != nil {
+	if err := transporttest.Do(tr, agents.Origin{}, &pdu.LabelReq{Kind: kind, Ident: ident}, &reply); err != nil {
 		return err.Error()
 	}
 	var list []string

@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -48,17 +49,18 @@ func TestLargeReply(t *testing.T) {
 	for i := range int32(n) {
 		list = append(list, pdu.Inst{ID: i, Name: fmt.Sprint(i)})
 	}
+	text := strings.Repeat("x", 1000)
 	calls := 0
-	m := row(0, func(_ context.Context, v *pmda.Value) error { calls++; v.SetUint(1); return nil })
-	m.Type, m.InDom = pdu.MetricU64, &pmda.InDom{Insts: list}
+	m := row(0, func(_ context.Context, v *pmda.Value) error { calls++; v.SetString(text); return nil })
+	m.Type, m.InDom = pdu.MetricString, &pmda.InDom{Insts: list}
 	tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
 	ids := slices.Repeat([]pdu.PMID{id(0, 0)}, 16000)
-	err := agenttest.Do(tr, agents.Origin{}, &pdu.Fetch{PMIDs: ids}, new(pdu.Result))
+	err := transporttest.Do(tr, agents.Origin{}, &pdu.Fetch{PMIDs: ids}, new(pdu.Result))
 	if err != error(pdu.ErrnoTooBig) {
 		t.Errorf("got %v, want %v", err, pdu.ErrnoTooBig)
 	}
-	// A value has 20 bytes. The last call is for the value that exceeds the limit.
-	if most := 16<<20/20 + 1; calls > most {
+	// The last call is for the value that exceeds the limit.
+	if most := transport.DefaultMaxReply/len(text) + 1; calls > most {
 		t.Errorf("%d calls, want %d at most", calls, most)
 	}
 	fetch(t, tr, id(0, 0))

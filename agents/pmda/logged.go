@@ -21,10 +21,11 @@ const (
 	maxLogged = 1000        // operations that are remembered
 )
 
-// errno returns the code of err for the client. It logs an error without a code.
+// errno returns the code of err for the client. It logs an error without a code, unless
+// pmcd no longer waits for the reply, which may be the reason.
 func (a *agent) errno(what, of string, err error) pdu.Errno {
 	code := pdu.ErrnoOf(err)
-	if code == pdu.ErrnoGeneric && err != error(code) {
+	if code == pdu.ErrnoGeneric && err != error(code) && a.req.ended == nil { // an error that wraps the code has a text
 		a.warn(what+of, err)
 	}
 	return code

@@ -9,10 +9,10 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -49,7 +49,7 @@ func start(t *testing.T, c pmda.Config) (transport.Transport, *bytes.Buffer) {
 func fetch(t *testing.T, tr transport.Transport, ids ...pdu.PMID) *pdu.Result {
 	t.Helper()
 	r := new(pdu.Result)
-	if err := agenttest.Do(tr, agents.Origin{Client: 1}, &pdu.Fetch{PMIDs: ids}, r); err != nil {
+	if err := transporttest.Do(tr, agents.Origin{Client: 1}, &pdu.Fetch{PMIDs: ids}, r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -74,7 +74,7 @@ func show(s pdu.ValueSet) string {
 // The replies of an agent with a minimal Config are those of libpcp_pmda.
 func TestDefaults(t *testing.T) {
 	tr, _ := start(t, pmda.Config{Name: "bare", Metrics: []pmda.Metric{row(0, nil)}})
-	agenttest.Test(t, tr, id(0, 0))
+	transporttest.Test(t, tr, id(0, 0))
 	r := fetch(t, tr, id(0, 0), id(0, 1))
 	if got := show(r.Sets[0]) + "," + show(r.Sets[1]); got != ",PM_ERR_PMID" {
 		t.Errorf("fetch: %q", got)
@@ -96,7 +96,7 @@ func TestDefaults(t *testing.T) {
 		{&pdu.PMNSChild{Name: "a"}, pdu.ErrnoName},
 		{&pdu.PMNSTraverse{Name: "a"}, pdu.ErrnoName},
 	} {
-		if err := agenttest.Do(tr, agents.Origin{}, tt.req, new(pdu.Error)); err != error(tt.want) {
+		if err := transporttest.Do(tr, agents.Origin{}, tt.req, new(pdu.Error)); err != error(tt.want) {
 			t.Errorf("%T: %v, want %v", tt.req, err, tt.want)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -32,11 +32,11 @@ func TestHooks(t *testing.T) {
 		},
 	})
 	fetch(t, tr, id(0, 0), id(0, 0))
-	if err := agenttest.Do(tr, agents.Origin{Client: 2}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc)); err != nil {
+	if err := transporttest.Do(tr, agents.Origin{Client: 2}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc)); err != nil {
 		t.Error(err)
 	}
 	checkErr = pdu.ErrnoAgain
-	if err := agenttest.Do(tr, agents.Origin{Client: 3}, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}}, new(pdu.Result)); err != error(pdu.ErrnoAgain) {
+	if err := transporttest.Do(tr, agents.Origin{Client: 3}, &pdu.Fetch{PMIDs: []pdu.PMID{id(0, 0)}}, new(pdu.Result)); err != error(pdu.ErrnoAgain) {
 		t.Errorf("after Check failed: %v", err)
 	}
 	want := []string{"check 1", "2", "done", "check 2", "done", "check 3"}
@@ -92,8 +92,8 @@ func TestClients(t *testing.T) {
 	attr(pdu.AttrUserID, "nobody")
 	step("11000")
 	// Clients that have only requested a descriptor or a text are kept, too.
-	agenttest.Do(tr, agents.Origin{Client: 8}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc))
-	agenttest.Do(tr, agents.Origin{Client: 0}, &pdu.TextReq{Ident: uint32(id(0, 0)), Kind: pdu.TextPMID}, new(pdu.Text))
+	transporttest.Do(tr, agents.Origin{Client: 8}, &pdu.DescReq{PMID: id(0, 0)}, new(pdu.Desc))
+	transporttest.Do(tr, agents.Origin{Client: 0}, &pdu.TextReq{Ident: uint32(id(0, 0)), Kind: pdu.TextPMID}, new(pdu.Text))
 	tr.Notify(transport.Notice{Client: 8, End: true})
 	tr.Notify(transport.Notice{Client: 0, End: true})
 	if !slices.Equal(ended, []int32{1, 8, 0}) {

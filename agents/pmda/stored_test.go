@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -57,36 +57,38 @@ func TestStored(t *testing.T) {
 		{pdu.MetricString, nil, []byte("no NUL"), "CONV CONV CONV CONV CONV no NUL CONV"},
 		{pdu.MetricAggregate, nil, []byte{1, 2}, "CONV CONV CONV CONV CONV CONV [1 2]"},
 	}
-	for _, tt := range tests {
-		var got string
-		m := row(0, nil)
-		m.Type = tt.typ
-		m.Store = func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
-			v := s.Values[0]
-			a, e := v.AsInt32()
-			b, f := v.AsUint32()
-			c, g := v.AsInt64()
-			d, h := v.AsUint64()
-			x, i := v.AsFloat()
-			y, j := v.AsString()
-			z, k := v.AsBytes()
-			got = strings.Join([]string{show1(a, e), show1(b, f), show1(c, g), show1(d, h), show1(x, i), show1(y, j), show1(z, k)}, " ")
-			return nil
-		}
-		tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
-		set := pdu.ValueSet{PMID: id(0, 0), Format: pdu.FormatInsitu, Values: []pdu.Value{{Inst: -1}}}
-		if tt.insitu != nil {
-			set.Values[0].Word = binary.BigEndian.Uint32(*tt.insitu)
-		} else {
-			set.Format = pdu.FormatInsitu + 1
-			set.Values[0].Type, set.Values[0].Block = tt.typ, tt.block
-		}
-		if err := agenttest.Do(tr, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
-			t.Errorf("%v: %v", tt.typ, err)
-		}
-		if got != tt.want {
-			t.Errorf("%v %x: %q, want %q", tt.typ, tt.block, got, tt.want)
-		}
+	for i, tt := range tests {
+		t.Run(fmt.Sprintf("%d %v", i, tt.typ), func(t *testing.T) {
+			var got string
+			m := row(0, nil)
+			m.Type = tt.typ
+			m.Store = func(_ context.Context, _ *pmda.Request, s *pmda.Stored) error {
+				v := s.Values[0]
+				a, e := v.AsInt32()
+				b, f := v.AsUint32()
+				c, g := v.AsInt64()
+				d, h := v.AsUint64()
+				x, i := v.AsFloat()
+				y, j := v.AsString()
+				z, k := v.AsBytes()
+				got = strings.Join([]string{show1(a, e), show1(b, f), show1(c, g), show1(d, h), show1(x, i), show1(y, j), show1(z, k)}, " ")
+				return nil
+			}
+			tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
+			set := pdu.ValueSet{PMID: id(0, 0), Format: pdu.FormatInsitu, Values: []pdu.Value{{Inst: -1}}}
+			if tt.insitu != nil {
+				set.Values[0].Word = binary.BigEndian.Uint32(*tt.insitu)
+			} else {
+				set.Format = pdu.FormatInsitu + 1
+				set.Values[0].Type, set.Values[0].Block = tt.typ, tt.block
+			}
+			if err := transporttest.Do(tr, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
+				t.Errorf("%v: %v", tt.typ, err)
+			}
+			if got != tt.want {
+				t.Errorf("%v %x: %q, want %q", tt.typ, tt.block, got, tt.want)
+			}
+		})
 	}
 }
 
@@ -115,7 +117,7 @@ func TestStoredOfOtherType(t *testing.T) {
 		m.Type = tt.metric
 		tr, _ := start(t, pmda.Config{Metrics: []pmda.Metric{m}})
 		set := pdu.ValueSet{PMID: id(0, 0), Format: pdu.FormatBlock, Values: []pdu.Value{{Inst: -1, Type: tt.typ, Block: tt.block}}}
-		err := agenttest.Do(tr, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error))
+		err := transporttest.Do(tr, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error))
 		if wantErr := tt.want == "CONV"; got != tt.want || wantErr != (err == error(pdu.ErrnoConv)) {
 			t.Errorf("%v into %v: %q, %v, want %q", tt.typ, tt.metric, got, err, tt.want)
 		}
@@ -155,7 +157,7 @@ func TestStore(t *testing.T) {
 	tr, log := start(t, c)
 	for _, tt := range tests {
 		stored = nil
-		if err := agenttest.Do(tr, agents.Origin{}, tt.req, new(pdu.Error)); err != tt.err || fmt.Sprint(stored) != tt.want {
+		if err := transporttest.Do(tr, agents.Origin{}, tt.req, new(pdu.Error)); err != tt.err || fmt.Sprint(stored) != tt.want {
 			t.Errorf("%v: %v, %v; want %v, %v", tt.req.Sets, err, stored, tt.err, tt.want)
 		}
 	}
@@ -170,7 +172,7 @@ func TestStore(t *testing.T) {
 		return pdu.ErrnoSign
 	}
 	tr, _ = start(t, c)
-	if err := agenttest.Do(tr, agents.Origin{Client: 4}, set(0, 9), new(pdu.Error)); err != error(pdu.ErrnoSign) {
+	if err := transporttest.Do(tr, agents.Origin{Client: 4}, set(0, 9), new(pdu.Error)); err != error(pdu.ErrnoSign) {
 		t.Errorf("Config.Store: %v", err)
 	}
 }

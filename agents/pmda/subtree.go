@@ -59,7 +59,7 @@ func (t *Subtree) join(a *agent) error {
 // refreshNames reads the Sources of Subtrees.
 func (a *agent) refreshNames(ctx context.Context) {
 	for _, t := range a.conf.Subtrees {
-		if err := a.read(ctx, t.Source); err != nil {
+		if err := a.read(ctx, t.Source); err != nil && a.req.ended == nil {
 			a.warn("names below "+t.Prefix, err) // clients do not get it
 		}
 	}
@@ -167,13 +167,16 @@ func (t *tree) add(name string, id pdu.PMID) error {
 }
 
 // leaves appends the names of all metrics at or below name.
-func (t *tree) leaves(list []string, name string) []string {
+func (t *tree) leaves(r *Request, list []string, name string) []string {
 	n := t.nodes[name]
 	if n.pmid != pdu.NoPMID {
 		return append(list, name)
 	}
 	for _, c := range n.children {
-		list = t.leaves(list, name+"."+c)
+		if r.Checkpoint() != nil {
+			break
+		}
+		list = t.leaves(r, list, name+"."+c)
 	}
 	return list
 }
@@ -221,6 +224,9 @@ func (a *agent) Children(ctx context.Context, o agents.Origin, name string) ([]p
 	}
 	list := make([]pdu.Child, len(n.children))
 	for i, c := range n.children {
+		if err := r.Checkpoint(); err != nil {
+			return nil, err
+		}
 		list[i] = pdu.Child{Name: c, Leaf: a.names.nodes[name+"."+c].pmid != pdu.NoPMID}
 	}
 	return list, nil
@@ -237,5 +243,9 @@ func (a *agent) Traverse(ctx context.Context, o agents.Origin, name string) ([]s
 	if a.names.nodes[name] == nil {
 		return nil, pdu.ErrnoName
 	}
-	return a.names.leaves(nil, name), nil
+	list := a.names.leaves(r, nil, name)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return list, nil
 }

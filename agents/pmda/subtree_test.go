@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -27,12 +27,12 @@ func names(tr transport.Transport, req pdu.Message) string {
 	switch req.(type) {
 	case *pdu.PMNSNames:
 		var r pdu.PMNSIDs
-		if err = agenttest.Do(tr, agents.Origin{}, req, &r); err == nil {
+		if err = transporttest.Do(tr, agents.Origin{}, req, &r); err == nil {
 			return fmt.Sprint(r.PMIDs)
 		}
 	default:
 		var r pdu.PMNSNames
-		if err = agenttest.Do(tr, agents.Origin{}, req, &r); err == nil {
+		if err = transporttest.Do(tr, agents.Origin{}, req, &r); err == nil {
 			return fmt.Sprint(r.Names, r.Status)
 		}
 	}
@@ -55,7 +55,7 @@ func TestSubtree(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr, log := start(t, pmda.Config{Name: "jobs", Metrics: []pmda.Metric{row(0, sets(4))}, Subtrees: []*pmda.Subtree{jobs, fixed}})
-	agenttest.Test(t, tr, id(0, 0), id(7, 0), id(7, 1), id(7, 2), id(8, 0))
+	transporttest.Test(t, tr, id(0, 0), id(7, 0), id(7, 1), id(7, 2), id(8, 0))
 
 	unknown, noPMID := pdu.ErrnoName.Error(), pdu.ErrnoPMID.Error()
 	tests := []struct {
@@ -79,12 +79,14 @@ func TestSubtree(t *testing.T) {
 		{&pdu.PMNSTraverse{Name: "other.x"}, unknown},
 	}
 	for _, tt := range tests {
-		if got := names(tr, tt.req); got != tt.want {
-			t.Errorf("%T%v: %s, want %s", tt.req, tt.req, got, tt.want)
-		}
+		t.Run(fmt.Sprintf("%T%v", tt.req, tt.req), func(t *testing.T) {
+			if got := names(tr, tt.req); got != tt.want {
+				t.Errorf("%T%v: %s, want %s", tt.req, tt.req, got, tt.want)
+			}
+		})
 	}
 	var text pdu.Text
-	if err := agenttest.Do(tr, agents.Origin{}, &pdu.TextReq{Ident: uint32(id(7, 0)), Kind: pdu.TextPMID | pdu.TextOneLine}, &text); err != nil || text.Text != "text of job.b.size" {
+	if err := transporttest.Do(tr, agents.Origin{}, &pdu.TextReq{Ident: uint32(id(7, 0)), Kind: pdu.TextPMID | pdu.TextOneLine}, &text); err != nil || text.Text != "text of job.b.size" {
 		t.Errorf("text: %q, %v", text.Text, err)
 	}
 

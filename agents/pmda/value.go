@@ -20,6 +20,7 @@ type Value struct {
 	inst   int32
 	name   string
 	index  int
+	listed *instance // nil unless a few instances are requested
 	data   any
 	kind   kind
 	num    uint64 // an int64, a uint64, or the bits of a float64
@@ -58,7 +59,13 @@ func (v *Value) InstName() string { return v.name }
 // Index returns the position of the instance among all [Instances], whether they
 // are requested or not, starting at 0; or -1 for a metric without an instance
 // domain.
-func (v *Value) Index() int { return v.index }
+func (v *Value) Index() int {
+	if v.index == notCounted {
+		v.m.requested.count()
+		v.index = v.listed.index
+	}
+	return v.index
+}
 
 // Data returns the author's data for the instance, which Instances.Each passes to
 // yield: the data in a cache.Cache, or nil for a [List].

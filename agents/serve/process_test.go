@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,10 +15,10 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -99,11 +100,32 @@ func (c *process) wait(t *testing.T) (syscall.WaitStatus, string) {
 func fetch(t *testing.T, c transport.Transport) {
 	t.Helper()
 	var r pdu.Result
-	if err := agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(120, 0, 1)}}, &r); err != nil {
+	if err := transporttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(120, 0, 1)}}, &r); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(r.Sets[0].Values); n != len(names) {
 		t.Errorf("%d values, want %d", n, len(names))
+	}
+}
+
+// PMCD_MAX_REPLY limits replies. A value that is not valid is ignored.
+func TestMaxReply(t *testing.T) {
+	req := &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(120, 0, 1)}}
+	for value, want := range map[string]error{"40": pdu.ErrnoTooBig, "65536": nil, "-5": nil, "0": nil, "99999999999999999999": nil, "64k": nil} {
+		t.Run(value, func(t *testing.T) {
+			t.Setenv(MaxReplyVar, value)
+			p := startChild(t, true)
+			c := p.dial(t, nil)
+			if err := transporttest.Do(c, agents.Origin{}, req, new(pdu.Result)); !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+			c.Close()
+			_, log := p.wait(t)
+			ignored := value != "40" && value != "65536"
+			if got := strings.Contains(log, "PMCD_MAX_REPLY="+value+" in environment is ignored"); got != ignored {
+				t.Errorf("log:\n%s", log)
+			}
+		})
 	}
 }
 
@@ -112,7 +134,7 @@ func fetch(t *testing.T, c transport.Transport) {
 func TestProcess(t *testing.T) {
 	c := startChild(t, true)
 	w := c.dial(t, nil)
-	agenttest.Test(t, w, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
+	transporttest.Test(t, w, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
 	w.Close()
 	status, log := c.wait(t)
 	if status != 0 {
@@ -136,7 +158,7 @@ func TestProcess(t *testing.T) {
 func TestRunChild(t *testing.T) {
 	c := startChild(t, true, "child")
 	w := c.dial(t, nil)
-	agenttest.Test(t, w, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
+	transporttest.Test(t, w, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
 	if err := syscall.Kill(c.PID(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
@@ -170,11 +192,7 @@ func TestProcessSockets(t *testing.T) {
 			case "unix":
 				arg = filepath.Join(t.TempDir(), "socket")
 			case "tcp6":
-				l, err := net.Listen("tcp6", "[::1]:0")
-				if err != nil {
-					t.Skip(err)
-				}
-				l.Close()
+				testutil.NeedIPv6(t)
 			}
 			c := startChild(t, false, tt.option, arg)
 			addr := address(t, c.text)
@@ -308,7 +326,7 @@ func TestProcessFailures(t *testing.T) {
 			c := startChild(t, true, tt.failure)
 			if tt.failure == "panicfetch" {
 				w := c.dial(t, nil)
-				agenttest.Do(w, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{1}}, new(pdu.Result))
+				transporttest.Do(w, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{1}}, new(pdu.Result))
 			}
 			status, log := c.wait(t)
 			if status.ExitStatus() != 1 || !strings.Contains(log, tt.want) {

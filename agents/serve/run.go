@@ -6,17 +6,25 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/logfile"
 	"github.com/gopcp/pmcd/agents/wire"
 )
 
 // grace is how long an agent may take to return after the end of the stream. A
 // call of the agent, New or Close that hangs must not keep the process alive.
 const grace = 5 * time.Second
+
+// MaxReplyVar is the environment variable that says how long a reply may be, in bytes,
+// as pmcd --max-reply does. pmcd sets it for the agents that it starts. The default
+// is transport.DefaultMaxReply.
+const MaxReplyVar = "PMCD_MAX_REPLY"
 
 // A runner runs a Program once.
 type runner struct {
@@ -26,6 +34,8 @@ type runner struct {
 	grace          time.Duration
 	process        bool // this is the whole process: Main, not Run
 	child          bool // of pmcd: RunChild
+
+	given *settings // of a StandIn; they take the place of those on the command line
 }
 
 // preLogError writes a message to stderr, before the log is open.
@@ -35,7 +45,10 @@ func (r *runner) preLogError(format string, args ...any) {
 
 // run runs the program with the arguments args and returns the exit code.
 func (r *runner) run(ctx context.Context, args []string) int {
-	s, err := r.settings(args)
+	s, err := r.given, error(nil)
+	if s == nil {
+		s, err = r.settings(args)
+	}
 	var u *usageError
 	if errors.As(err, &u) {
 		for _, err := range u.errs {
@@ -49,7 +62,7 @@ func (r *runner) run(ctx context.Context, args []string) int {
 
 	out := r.stderr
 	if s.log != "-" {
-		f, err := openLog(s.log)
+		f, err := logfile.Open(s.log)
 		if err == nil && r.process {
 			err = redirectOutput(f)
 		}
@@ -60,9 +73,9 @@ func (r *runner) run(ctx context.Context, args []string) int {
 			defer f.Close()
 		}
 	}
-	if !r.child {
-		logHeader(out, r.Name)
-		defer logTrailer(out)
+	if !r.child || out != r.stderr {
+		io.WriteString(out, logfile.Header(r.Name))
+		defer func() { io.WriteString(out, logfile.Trailer()) }()
 	}
 	level := slog.LevelInfo
 	if len(s.Debug) > 0 {
@@ -112,7 +125,7 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()
 	ep, err := r.openEndpoint(s)
 	if err == nil {
 		defer ep.close()
-		if r.process && !r.child {
+		if r.process && (!r.child || s.user != "") {
 			err = setUser(s.user, r.User)
 		}
 	}
@@ -136,6 +149,9 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()
 	stream, err := ep.accept(ctx)
 	if err == nil {
 		srv := wire.Server{Agent: a, Log: s.Log}
+		if r.process {
+			srv.MaxReply = maxReply(os.Getenv(MaxReplyVar), s.Log)
+		}
 		err = srv.Serve(ctx, eofNotifier{stream, streamEnded})
 		streamEnded()
 	}
@@ -147,6 +163,19 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()
 		return exitError
 	}
 	return exitOK
+}
+
+// maxReply returns the number of bytes in v, the value of MaxReplyVar; 0, which is the
+// default, if v is empty or not valid.
+func maxReply(v string, log *slog.Logger) int {
+	n, err := strconv.Atoi(v)
+	if err == nil && n > 0 {
+		return n
+	}
+	if v != "" {
+		log.Warn("PMCD_MAX_REPLY={value} in environment is ignored: not a number of bytes", "value", v)
+	}
+	return 0
 }
 
 // An eofNotifier calls notify when Read reaches the end of the stream: pmcd has

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -79,10 +79,8 @@ func TestRun(t *testing.T) {
 		{"ipv6", []string{"-6", "0"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if l, err := net.Listen("tcp6", "[::1]:0"); err == nil {
-				l.Close()
-			} else if tt.name == "ipv6" {
-				t.Skip(err)
+			if tt.name == "ipv6" {
+				testutil.NeedIPv6(t)
 			}
 			t.Chdir(t.TempDir())
 			// With a socket, Run must not use stdin and stdout.
@@ -101,7 +99,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			agenttest.Test(t, c, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
+			transporttest.Test(t, c, pdu.NewPMID(120, 0, 0), pdu.NewPMID(120, 0, 1))
 			c.Close()
 			log := s.wait(t, 0)
 			if !strings.Contains(log, "Debug: received PDU type=FETCH client=3\n") {
@@ -155,7 +153,7 @@ func TestFailures(t *testing.T) {
 			s := start(t.Context(), there, args...)
 			if !strings.HasPrefix(tt.want, "Critical: listen") {
 				if c, err := wire.Dial(t.Context(), here, wire.Options{}); err == nil {
-					agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{1}}, new(pdu.Result))
+					transporttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{1}}, new(pdu.Result))
 					c.Close()
 				} else if tt.code == 0 {
 					t.Error(err)

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/serve"
 )
@@ -62,7 +61,7 @@ func TestDescribed(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	r := newHarness(t, pmdatest.Tree(t, map[string]string{"vda1-8/info": info}))
-	agenttest.Test(t, r.Transport, r.IDs()...)
+	r.CheckAgent()
 }
 
 func TestJournals(t *testing.T) {

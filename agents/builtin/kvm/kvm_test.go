@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -63,7 +63,7 @@ func TestDescribed(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	r := newHarness(t, pmdatest.Tree(t, map[string]string{"debug/kvm/exits": "1\n"}), 2)
-	agenttest.Test(t, r.Transport, r.IDs()...)
+	r.CheckAgent()
 }
 
 func TestCounters(t *testing.T) {
@@ -87,8 +87,8 @@ func TestCounters(t *testing.T) {
 
 // An agent that is not root returns PM_ERR_PERMISSION.
 func TestUnprivileged(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may read all files")
+	if !testutil.Unprivileged(t) {
+		return
 	}
 	root := pmdatest.Tree(t, map[string]string{"debug/kvm/exits": "12\n"})
 	if err := os.Chmod(root+"/debug/kvm/exits", 0); err != nil {
@@ -178,7 +178,7 @@ func TestTrace(t *testing.T) {
 	if len(fds) != 4 {
 		t.Errorf("%d descriptors", len(fds))
 	}
-	r.Transport.Close()
+	r.Close()
 	for _, fd := range fds {
 		if err := syscall.Fstat(fd, new(syscall.Stat_t)); err != syscall.EBADF {
 			t.Errorf("descriptor %d is open: %v", fd, err)

@@ -19,13 +19,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
-	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -44,10 +41,10 @@ func newContainerHarness(tb testing.TB, o Options) *pmdatest.Harness {
 
 // setContainer makes the client choose a container.
 func setContainer(r *pmdatest.Harness, container string) {
-	r.Transport.Notify(transport.Notice{Attrs: []pdu.Attr{
-		{Code: pdu.AttrUserID, Value: []byte("0")},
-		{Code: pdu.AttrContainer, Value: []byte(container)},
-	}})
+	r.SetAttrs(
+		pdu.Attr{Code: pdu.AttrUserID, Value: []byte("0")},
+		pdu.Attr{Code: pdu.AttrContainer, Value: []byte(container)},
+	)
 }
 
 // composedHost composes the files of a host with the containers box and crate.
@@ -146,7 +143,7 @@ func TestContainerViews(t *testing.T) {
 	for _, name := range []string{"gone", "unknown"} { // choosing the second drops the view of the first
 		setContainer(r, name)
 		r.Want(map[string]string{"network.interface.in.bytes": want.Error(), "kernel.all.nprocs": want.Error()})
-		if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(60, indomInterface), Inst: pdu.NoInst}, new(pdu.Instance)); err != want {
+		if err := r.Do(&pdu.InstanceReq{InDom: pdu.NewInDom(60, indomInterface), Inst: pdu.NoInst}, new(pdu.Instance)); err != want {
 			t.Errorf("instances for %s: %v, want %v", name, err, want)
 		}
 	}
@@ -155,7 +152,7 @@ func TestContainerViews(t *testing.T) {
 	}
 	setContainer(r, "box")
 	r.Want(map[string]string{"network.interface.in.bytes": "eth0=78"})
-	r.Transport.Notify(transport.Notice{End: true})
+	r.NewClient()
 	r.Want(ofHost) // the agent receives the notice first
 	if len(a.containers) != 0 || len(a.clients) != 0 || a.containerClients != 0 {
 		t.Errorf("%d, %v, %v are left of a client that has ended", a.containerClients, a.clients, a.containers)
@@ -165,9 +162,7 @@ func TestContainerViews(t *testing.T) {
 // A container with real name spaces, made by unshare(1). The agent sees them as
 // processes in the container do, and stays in its own name spaces.
 func TestContainerNamespaces(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	testutil.NeedRoot(t)
 	script := `set -e
 hostname boxed
 mount -t tmpfs -o size=1m boxed /mnt
@@ -188,7 +183,7 @@ read stay`
 	}
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	defer func() {
 		stdin.Close()
@@ -196,7 +191,7 @@ read stay`
 	}()
 	lines := bufio.NewScanner(stdout)
 	if !lines.Scan() {
-		t.Skip("no name spaces, or no ip(8)")
+		testutil.Missing(t, "no name spaces, or no ip(8)")
 	}
 	links := strings.Fields(lines.Text())
 	lines.Scan()
@@ -286,9 +281,7 @@ func descriptors(t *testing.T) int {
 // It ends with the test.
 func startFakeContainer(t *testing.T, f func() error) (tid int) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	testutil.NeedRoot(t)
 	ready, end, ended := make(chan error), make(chan struct{}), make(chan struct{})
 	go onOwnThread(func() (same bool, err error) {
 		defer close(ended)
@@ -309,7 +302,7 @@ func startFakeContainer(t *testing.T, f func() error) (tid int) {
 		<-ended
 	})
 	if err := <-ready; err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	return tid
 }
@@ -359,7 +352,7 @@ func TestContainerStuckFilesystem(t *testing.T) {
 	stuck, dir := t.TempDir(), t.TempDir()
 	fuse, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	closed := false
 	defer func() {

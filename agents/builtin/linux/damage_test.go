@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -26,7 +24,7 @@ type valueID struct {
 func valuesOf(r *pmdatest.Harness, pmids []pdu.PMID) map[valueID]string {
 	r.Helper()
 	var res pdu.Result
-	if err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.Fetch{PMIDs: pmids}, &res); err != nil {
+	if err := r.Do(&pdu.Fetch{PMIDs: pmids}, &res); err != nil {
 		r.Fatal(err)
 	}
 	all := make(map[valueID]string)

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -58,7 +56,7 @@ func TestInterrupts(t *testing.T) {
 		}
 		var labels pdu.Labels
 		req := &pdu.LabelReq{Kind: pdu.LabelInstances, Ident: uint32(pdu.NewInDom(60, indomIRQ))}
-		if err := agenttest.Do(r.Transport, agents.Origin{}, req, &labels); err != nil {
+		if err := r.Do(req, &labels); err != nil {
 			t.Fatal(err)
 		}
 		if text := `"irq":"1","irqtext":"` + tt.labels + `"`; tt.text != "" && !strings.Contains(string(labels.Sets[0].JSON), text) {

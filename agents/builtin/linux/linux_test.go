@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -24,7 +23,7 @@ func TestTables(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	r := newHarness(t, Options{Root: "testdata/vm"})
-	agenttest.Test(t, r.Transport, r.IDs()...)
+	r.CheckAgent()
 }
 
 // testdata/vm was recorded on a virtual machine with two CPUs. It has only the first

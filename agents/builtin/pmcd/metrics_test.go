@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -164,7 +164,7 @@ func TestEachMetricHasValues(t *testing.T) {
 func TestAgent(t *testing.T) {
 	tr := transport.Inline(New(2, "pmcd", newHost(), pcpConfig(t)))
 	defer tr.Close()
-	agenttest.Test(t, tr, metricIDs()...)
+	transporttest.Test(t, tr, metricIDs()...)
 }
 
 func TestValues(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -242,19 +243,7 @@ func long(n byte) pdu.Value {
 // Private accounting. The test runs in a pid namespace of its own, because the
 // kernel has accounting for each pid namespace.
 func TestPrivateAcct(t *testing.T) {
-	const inside = "PROC_TEST_ACCT"
-	if os.Getenv(inside) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestPrivateAcct$", "-test.v")
-		cmd.Env = append(os.Environ(), inside+"=1", "GORACE=atexit_sleep_ms=0")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL}
-		switch out, err := cmd.CombinedOutput(); {
-		case os.IsPermission(err):
-			t.Skip(err)
-		case strings.Contains(string(out), "--- SKIP"):
-			t.Skipf("%s", out)
-		case err != nil:
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !testutil.InProcess(t, syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}) {
 		return
 	}
 	r := newAcctHarness(t)
@@ -267,7 +256,7 @@ func TestPrivateAcct(t *testing.T) {
 	}
 	if r.Values("acct.control.state") != "2" {
 		if _, err := startPrivateAcct(path); err != nil {
-			t.Skip(err) // a kernel without process accounting
+			testutil.Missing(t, err) // a kernel without process accounting
 		}
 	}
 	run := func() string {
@@ -391,7 +380,7 @@ func TestPrivateAcct(t *testing.T) {
 	if b, err := os.ReadFile(victim); string(b) != "precious" || err != nil {
 		t.Errorf("%q, %v", b, err)
 	}
-	r.Transport.Close()
+	r.Close()
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("the private file: %v", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -53,5 +52,5 @@ func (r *harness) setAttrs(values map[pdu.AttrCode]string) {
 	for code, value := range values {
 		attrs = append(attrs, pdu.Attr{Code: code, Value: []byte(value)})
 	}
-	r.Transport.Notify(transport.Notice{End: true, Attrs: attrs})
+	r.NewClient(attrs...)
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -137,7 +135,7 @@ func TestFindByNumber(t *testing.T) {
 		"8": pdu.ErrnoInst.Error(), "sh": pdu.ErrnoInst.Error(), "99999999999999999999": pdu.ErrnoInst.Error(),
 	} {
 		var in pdu.Instance
-		err := agenttest.Do(r.Transport, agents.Origin{}, &pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: pdu.NoInst, Name: name}, &in)
+		err := r.Do(&pdu.InstanceReq{InDom: pdu.NewInDom(3, indomProc), Inst: pdu.NoInst, Name: name}, &in)
 		got := ""
 		if err != nil {
 			got = err.Error()

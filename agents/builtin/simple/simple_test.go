@@ -15,7 +15,6 @@ import (
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/serve"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -31,7 +30,7 @@ var (
 // A harness is an agent with a simple.conf of its own.
 type harness struct {
 	t    *testing.T
-	tr   transport.Transport
+	a    agents.Agent
 	conf string       // path
 	log  bytes.Buffer // tests may reset it
 }
@@ -48,12 +47,10 @@ func newHarness(t *testing.T, conf string) *harness {
 	old := slog.Default()
 	slog.SetDefault(slog.New(serve.NewHandler(&r.log, "pmda", slog.LevelInfo)))
 	t.Cleanup(func() { slog.SetDefault(old) })
-	a, err := New(Domain)
-	if err != nil {
+	var err error
+	if r.a, err = New(Domain); err != nil {
 		t.Fatal(err)
 	}
-	r.tr = transport.Inline(a)
-	t.Cleanup(func() { r.tr.Close() })
 	return r
 }
 
@@ -74,7 +71,7 @@ func (r *harness) write(text string) {
 }
 
 func (r *harness) do(req, reply pdu.Message) error {
-	return agenttest.Do(r.tr, agents.Origin{Client: 1}, req, reply)
+	return agenttest.Do(r.a, agents.Origin{Client: 1}, req, reply)
 }
 
 func (r *harness) fetch(ids ...pdu.PMID) []pdu.ValueSet {
@@ -100,7 +97,7 @@ func show(s pdu.ValueSet) string {
 
 func TestAgent(t *testing.T) {
 	r := newHarness(t, "sec,min,hour\n")
-	agenttest.Test(t, r.tr, all...)
+	agenttest.Test(t, r.a, all...)
 }
 
 func TestValues(t *testing.T) {
@@ -127,16 +124,17 @@ func TestValues(t *testing.T) {
 
 func (r *harness) fetchProfile(p *pdu.Profile, id pdu.PMID) string {
 	r.t.Helper()
-	b, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: []pdu.PMID{id}})
+	var w pdu.ResultWriter
+	w.Reset(nil, 0)
+	if err := r.a.Fetch(r.t.Context(), &agents.FetchRequest{PMIDs: []pdu.PMID{id}, Profile: p}, &w); err != nil {
+		r.t.Fatal(err)
+	}
+	b, err := w.Finish()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c := transport.Call{Timeout: 5 * time.Second, Req: b, Profile: p}
 	var res pdu.Result
-	if b, err = transport.Do(r.tr, &c, nil); err == nil {
-		_, err = pdu.ParseInto(b, &res)
-	}
-	if err != nil {
+	if _, err := pdu.ParseInto(b, &res); err != nil {
 		r.t.Fatal(err)
 	}
 	return show(res.Sets[0])

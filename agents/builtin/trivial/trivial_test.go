@@ -7,7 +7,6 @@ import (
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -16,13 +15,11 @@ func TestAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := transport.Inline(a)
-	defer tr.Close()
 	id := pdu.NewPMID(Domain, 0, 0)
-	agenttest.Test(t, tr, id)
+	agenttest.Test(t, a, id)
 
 	var d pdu.Desc
-	if err := agenttest.Do(tr, agents.Origin{}, &pdu.DescReq{PMID: id}, &d); err != nil {
+	if err := agenttest.Do(a, agents.Origin{}, &pdu.DescReq{PMID: id}, &d); err != nil {
 		t.Fatal(err)
 	}
 	if d.ValueType != pdu.MetricU64 || d.Sem != pdu.SemCounter || d.Units.String() != "sec" || d.InDom != pdu.NoInDom {
@@ -31,7 +28,7 @@ func TestAgent(t *testing.T) {
 
 	before := uint64(time.Now().Unix())
 	var r pdu.Result
-	if err := agenttest.Do(tr, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
+	if err := agenttest.Do(a, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
 		t.Fatal(err)
 	}
 	after := uint64(time.Now().Unix())
@@ -52,14 +49,14 @@ func TestAgent(t *testing.T) {
 		{&pdu.InstanceReq{InDom: pdu.NewInDom(Domain, 0), Inst: pdu.NoInst}, pdu.ErrnoInDom},
 		{&pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Values: []pdu.Value{{Inst: pdu.NoInst}}}}}, pdu.ErrnoPermission},
 	} {
-		if err := agenttest.Do(tr, agents.Origin{}, tt.req, new(pdu.Error)); err != error(tt.want) {
+		if err := agenttest.Do(a, agents.Origin{}, tt.req, new(pdu.Error)); err != error(tt.want) {
 			t.Errorf("%+v: %v, want %v", tt.req, err, tt.want)
 		}
 	}
 	for _, kind := range []pdu.TextKind{pdu.TextOneLine, pdu.TextHelp} {
 		var text pdu.Text
 		req := &pdu.TextReq{Ident: uint32(id), Kind: kind | pdu.TextPMID}
-		if err := agenttest.Do(tr, agents.Origin{}, req, &text); err != nil {
+		if err := agenttest.Do(a, agents.Origin{}, req, &text); err != nil {
 			t.Errorf("help text %v: %v", kind, err)
 		}
 	}

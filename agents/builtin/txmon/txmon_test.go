@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -76,7 +76,7 @@ func (r *harness) record(i int, seconds float32) {
 }
 
 func (r *harness) do(req, reply pdu.Message) error {
-	return agenttest.Do(r.tr, agents.Origin{}, req, reply)
+	return transporttest.Do(r.tr, agents.Origin{}, req, reply)
 }
 
 func (r *harness) store(sets ...pdu.ValueSet) error {
@@ -129,7 +129,7 @@ func TestAgent(t *testing.T) {
 	for _, item := range allItems {
 		ids = append(ids, id(item))
 	}
-	agenttest.Test(t, r.tr, ids...)
+	transporttest.Test(t, r.tr, ids...)
 	for _, tt := range []struct {
 		item  int
 		typ   pdu.MetricType

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
-	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -29,9 +28,9 @@ func newHarness(tb testing.TB, root string) *harness {
 // setUser replaces the client by one of this user; "" is a user that pmcd does not
 // know.
 func (r *harness) setUser(uid string) {
-	n := transport.Notice{End: true}
+	var attrs []pdu.Attr
 	if uid != "" {
-		n.Attrs = []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(uid)}}
+		attrs = []pdu.Attr{{Code: pdu.AttrUserID, Value: []byte(uid)}}
 	}
-	r.Transport.Notify(n)
+	r.NewClient(attrs...)
 }

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -46,7 +45,7 @@ func TestDescribed(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	r := newHarness(t, pmdatest.Tree(t, map[string]string{"sys/fs/xfs/stats/stats": numberedStats(1), "sys/fs/xfs/sda1/stats/stats": numberedStats(1), "proc/mounts": ""}))
-	agenttest.Test(t, r.Transport, r.IDs()...)
+	r.CheckAgent()
 }
 
 func TestStatistics(t *testing.T) {

@@ -50,7 +50,7 @@ func Check(path string) error {
 	case errors.As(err, new(*elf.FormatError)):
 		return fmt.Errorf("%s is not a shared object: not an ELF file", path)
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%s is not a shared object: not an ELF file, or not all of one", path)
+		return fmt.Errorf("%s is not a shared object: not an ELF file, or a truncated one", path)
 	case err != nil:
 		return fmt.Errorf("cannot read the DSO: %w", err)
 	}
@@ -65,7 +65,7 @@ func Check(path string) error {
 	// killed by SIGBUS.
 	for _, p := range f.Progs {
 		if end := p.Off + p.Filesz; p.Type == elf.PT_LOAD && (end < p.Off || end > uint64(fi.Size())) {
-			return fmt.Errorf("%s is not all of a shared object: it has %d bytes, but refers to more", path, fi.Size())
+			return fmt.Errorf("%s is a truncated shared object: it has %d bytes, and its header refers to more", path, fi.Size())
 		}
 	}
 	return nil

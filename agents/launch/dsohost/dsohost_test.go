@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
+	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -80,8 +80,8 @@ func TestCheck(t *testing.T) {
 		{write("short", whole[:20]), "not an ELF file"},
 		{write("executable", executable), "ET_EXEC"},
 		{write("foreign", foreign), "not a shared object for this machine: it is for EM_S390"},
-		{write("cut", whole[:len(whole)/2]), "not an ELF file, or not all of one"},
-		{write("cut inside", cutInside), "cut inside is not all of a shared object: it has 4096 bytes, but refers to more"},
+		{write("cut", whole[:len(whole)/2]), "not an ELF file, or a truncated one"},
+		{write("cut inside", cutInside), "cut inside is a truncated shared object: it has 4096 bytes, and its header refers to more"},
 	} {
 		t.Run(filepath.Base(c.path), func(t *testing.T) {
 			err := dsohost.Check(c.path)
@@ -236,7 +236,7 @@ func TestPeerNoisy(t *testing.T) {
 	id := pdu.NewPMID(250, 0, 0)
 	for want := uint32(1); want < 5; want++ {
 		var r pdu.Result
-		if err := agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
+		if err := transporttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{id}}, &r); err != nil {
 			t.Fatalf("%v\n%s", err, h.text())
 		}
 		if vs := r.Sets[0].Values; len(vs) != 1 || vs[0].Word != want {
@@ -275,7 +275,7 @@ func TestPeerUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "root"})
 		wantReadyError(t, h, "who_init", "cannot become user root: Operation not permitted", 1)
-		t.Skip("needs root")
+		testutil.NeedRoot(t)
 	}
 	h := start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "nosuchuser"})
 	wantReadyError(t, h, "who_init", "cannot become user nosuchuser: there is no such user", 1)
@@ -291,7 +291,7 @@ func TestPeerUser(t *testing.T) {
 	h = start(t, dsohost.DSO{Name: "odd", Domain: 250, Entry: "who_init", Path: path, User: "nobody"})
 	c, _ := h.dial(t)
 	var r pdu.Result
-	if err := agenttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(250, 0, 0)}}, &r); err != nil {
+	if err := transporttest.Do(c, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(250, 0, 0)}}, &r); err != nil {
 		t.Fatalf("%v\n%s", err, h.text())
 	}
 	for _, want := range []string{"odd: init as 0:0\n",
@@ -336,7 +336,7 @@ func TestPeerHost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	agenttest.Test(t, c, pdu.NewPMID(29, 0, 10), pdu.NewPMID(29, 0, 6))
+	transporttest.Test(t, c, pdu.NewPMID(29, 0, 10), pdu.NewPMID(29, 0, 6))
 	c.Close()
 	select {
 	case <-h.p.Done():
@@ -360,7 +360,7 @@ func TestPeerCrash(t *testing.T) {
 	if ws := h.p.Status(); !ws.Signaled() || ws.Signal() != syscall.SIGSEGV {
 		t.Errorf("ended with %v", ws)
 	}
-	if err := agenttest.Do(c, agents.Origin{}, &pdu.DescReq{PMID: pdu.NewPMID(29, 0, 10)}, new(pdu.Desc)); err == nil {
+	if err := transporttest.Do(c, agents.Origin{}, &pdu.DescReq{PMID: pdu.NewPMID(29, 0, 10)}, new(pdu.Desc)); err == nil {
 		t.Error("the agent still answers")
 	}
 	if errors.Is(c.Err(), io.EOF) {

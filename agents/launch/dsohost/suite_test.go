@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/agenttest"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/dsohost"
+	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -88,7 +88,7 @@ func TestPeerSuite(t *testing.T) {
 						path = compiled(t, tt.name, "-shared", "-fPIC")
 					}
 					c, _ := start(t, dsohost.DSO{Name: tt.name, Domain: tt.domain, Entry: tt.name + "_init", Path: path}).dial(t)
-					agenttest.Test(t, c, ids...)
+					transporttest.Test(t, c, ids...)
 					return
 				}
 				path := tt.program
@@ -109,7 +109,7 @@ func TestPeerSuite(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { c.Close() })
-				agenttest.Test(t, c, ids...)
+				transporttest.Test(t, c, ids...)
 			})
 		}
 	}

@@ -71,7 +71,7 @@ func (l *Loader) Open(ctx context.Context, path, entry string, domain int) (agen
 
 	s := entryCall{path, entry, domain}
 	if !l.beginCall(s) {
-		return nil, fmt.Errorf("%s: the last call of %s has not returned yet", path, name)
+		return nil, fmt.Errorf("%s: the last call of %s has not returned yet, so it is not called again", path, name)
 	}
 	type result struct {
 		agent agents.Agent
@@ -98,7 +98,7 @@ func (l *Loader) Open(ctx context.Context, path, entry string, domain int) (agen
 	select {
 	case r := <-made:
 		if r.err == nil && r.agent == nil {
-			r.err = errors.New("no agent and no error")
+			r.err = errors.New("returned neither an agent nor an error")
 		}
 		if r.err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", path, name, r.err)
@@ -229,7 +229,7 @@ func lookup(path string, p *plugin.Plugin, entry string) (string, func(int) (age
 		}
 		return name, newAgent, nil
 	}
-	return "", nil, fmt.Errorf("%s has none of %s", path, strings.Join(names, ", "))
+	return "", nil, fmt.Errorf("%s has no function %s", path, strings.Join(names, " or "))
 }
 
 // Symbols returns the names to look up in a plugin for an entry, in this order: for

@@ -14,9 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 )
 
 func TestSymbols(t *testing.T) {
@@ -80,17 +81,17 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := transport.Local(a)
-		agenttest.Test(t, w, (&agenttest.Agent{Domain: 400}).Metrics()...)
+		transporttest.Test(t, w, (&transporttest.Agent{Domain: 400}).Metrics()...)
 		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 
 	for entry, want := range map[string]string{
-		"no_such":     "has none of NoSuch, NewAgent",
+		"no_such":     "has no function NoSuch or NewAgent",
 		"other_init":  "OtherInit is a func(), not a func(int) (agents.Agent, error)",
 		"fails_init":  "FailsInit: no such device",
-		"none_init":   "NoneInit: no agent and no error",
+		"none_init":   "NoneInit: returned neither an agent nor an error",
 		"panics_init": "PanicsInit: panicked: ouch\n",
 		"exits_init":  "ExitsInit: ended the goroutine that called it",
 	} {
@@ -208,7 +209,7 @@ func TestCheck(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := os.Stat(tt.path); err != nil && tt.err != fs.ErrNotExist {
-				t.Skip(err)
+				testutil.Missing(t, err)
 			}
 			var l goplugin.Loader
 			_, opened := l.Open(t.Context(), tt.path, "simple_init", 400)

@@ -75,7 +75,7 @@ func TestInitHangs(t *testing.T) {
 	if err := os.WriteFile(leave, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	wantOpenError(t, so, "NewAgent: no agent and no error")
+	wantOpenError(t, so, "NewAgent: returned neither an agent nor an error")
 }
 
 // A plugin that is loaded cannot be loaded again from another path.

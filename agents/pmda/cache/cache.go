@@ -19,7 +19,7 @@
 //		log.Print(err)
 //	}
 //
-// A Cache implements pmda.Instances.
+// A Cache implements pmda.Finder.
 //
 // # Names
 //
@@ -229,6 +229,15 @@ func (c *Cache) Each(yield func(inst int32, name string, data any) bool) {
 			return
 		}
 	}
+}
+
+// Find returns the full name and the data of an active instance.
+func (c *Cache) Find(inst int32) (name string, data any, ok bool) {
+	e := c.byInst[inst]
+	if e == nil || e.State != Active {
+		return "", nil, false
+	}
+	return e.Name, e.Data, true
 }
 
 // Size returns the number of active and of inactive instances.

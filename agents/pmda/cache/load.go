@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // Path returns the name of the file.
@@ -37,7 +37,7 @@ func varDir() (string, error) {
 	if dir := os.Getenv(name); dir != "" {
 		return dir, nil
 	}
-	conf, err := pmcdconf.LoadPCPConf(os.LookupEnv)
+	conf, err := pcpconf.Load(os.LookupEnv)
 	for _, v := range conf {
 		if v.Name == name && v.Value != "" {
 			return v.Value, nil

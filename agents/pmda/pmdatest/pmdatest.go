@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -23,25 +23,43 @@ import (
 // A Harness has an agent and is a client of it.
 type Harness struct {
 	testing.TB
-	Domain    int
-	Agent     agents.Agent
-	Transport transport.Transport
-	Metrics   map[string]pmda.Metric // by name
+	Domain  int
+	Agent   agents.Agent
+	Metrics map[string]pmda.Metric // by name
 
 	// ByID has the serials of instance domains with many or long names. Values
 	// returns the ids of their instances.
 	ByID []int
+
+	transport transport.Transport
 }
 
 // New returns a Harness for an agent that was made from metrics. The agent is closed
 // at the end of the test.
 func New(tb testing.TB, domain int, a agents.Agent, metrics []pmda.Metric) *Harness {
-	h := &Harness{TB: tb, Domain: domain, Agent: a, Transport: transport.Inline(a), Metrics: make(map[string]pmda.Metric)}
-	tb.Cleanup(func() { h.Transport.Close() })
+	h := &Harness{TB: tb, Domain: domain, Agent: a, Metrics: make(map[string]pmda.Metric), transport: transport.Inline(a)}
+	tb.Cleanup(h.Close)
 	for _, m := range metrics {
 		h.Metrics[m.Name] = m
 	}
 	return h
+}
+
+// Close closes the agent before the end of the test.
+func (h *Harness) Close() { h.transport.Close() }
+
+// Do sends a request to the agent and decodes the reply, as agenttest.Do does.
+func (h *Harness) Do(req, reply pdu.Message) error {
+	return transporttest.Do(h.transport, agents.Origin{}, req, reply)
+}
+
+// SetAttrs tells the agent all attributes of the client, such as its user and its
+// container, before the next request.
+func (h *Harness) SetAttrs(attrs ...pdu.Attr) { h.transport.Notify(transport.Notice{Attrs: attrs}) }
+
+// NewClient ends the client, and makes one with other attributes, before the next request.
+func (h *Harness) NewClient(attrs ...pdu.Attr) {
+	h.transport.Notify(transport.Notice{End: true, Attrs: attrs})
 }
 
 // ID returns the PMID of a metric.
@@ -67,7 +85,7 @@ func (h *Harness) IDs() (ids []pdu.PMID) {
 func (h *Harness) Values(name string) string {
 	h.Helper()
 	var res pdu.Result
-	if err := agenttest.Do(h.Transport, agents.Origin{}, &pdu.Fetch{PMIDs: []pdu.PMID{h.ID(name)}}, &res); err != nil {
+	if err := h.Do(&pdu.Fetch{PMIDs: []pdu.PMID{h.ID(name)}}, &res); err != nil {
 		return err.Error()
 	}
 	set := res.Sets[0]
@@ -110,7 +128,7 @@ func (h *Harness) Instances(serial int) []pdu.Inst {
 	h.Helper()
 	var in pdu.Instance
 	req := &pdu.InstanceReq{InDom: pdu.NewInDom(h.Domain, serial), Inst: pdu.NoInst}
-	if err := agenttest.Do(h.Transport, agents.Origin{}, req, &in); err != nil {
+	if err := h.Do(req, &in); err != nil {
 		h.Fatal(err)
 	}
 	return in.Insts
@@ -121,7 +139,7 @@ func (h *Harness) Labels(kind pdu.LabelKind, serial int) (list []string) {
 	h.Helper()
 	var reply pdu.Labels
 	req := &pdu.LabelReq{Kind: kind, Ident: uint32(pdu.NewInDom(h.Domain, serial))}
-	if err := agenttest.Do(h.Transport, agents.Origin{}, req, &reply); err != nil {
+	if err := h.Do(req, &reply); err != nil {
 		h.Fatal(err)
 	}
 	for _, s := range reply.Sets {
@@ -138,7 +156,7 @@ func (h *Harness) Store(name string, v pdu.Value) string {
 	if v.Block != nil {
 		set.Format = pdu.FormatBlock
 	}
-	if err := agenttest.Do(h.Transport, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
+	if err := h.Do(&pdu.Result{Sets: []pdu.ValueSet{set}}, new(pdu.Error)); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -166,6 +184,12 @@ func (h *Harness) Repeat(names ...string) (fetch func() int) {
 		buf = b
 		return len(b)
 	}
+}
+
+// CheckAgent checks the agent with all its metrics, as agenttest.Test does.
+func (h *Harness) CheckAgent() {
+	h.Helper()
+	transporttest.Test(h.TB, h.transport, h.IDs()...)
 }
 
 // CheckNamesAndHelp checks that the file pmns has the names and PMIDs of all metrics

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -95,7 +95,7 @@ func TestProcAcct(t *testing.T) {
 	}
 	compared := 0
 	for _, m := range metrics {
-		if strings.HasPrefix(m.Name, "acct.") && !newIn7[m.Name] {
+		if strings.HasPrefix(m.Name, "acct.") && !newIn7(m) {
 			same(t, m.Name, set(c, m.PMID), set(ours, m.PMID))
 			compared++
 		}
@@ -123,7 +123,7 @@ func TestProcAcct(t *testing.T) {
 					s.Format = pdu.FormatBlock
 				}
 				store := func(tr transport.Transport) string {
-					return fmt.Sprint(agenttest.Do(tr, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{s}}, new(pdu.Error)))
+					return fmt.Sprint(transporttest.Do(tr, agents.Origin{}, &pdu.Result{Sets: []pdu.ValueSet{s}}, new(pdu.Error)))
 				}
 				what := fmt.Sprintf("store of %+v into %v by %d", v, s.PMID, uid)
 				same(t, what, store(c), store(ours))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -22,6 +23,30 @@ var since7 = map[pdu.PMID]struct {
 	pdu.NewPMID(60, 59, 7):   {pdu.Desc{ValueType: pdu.MetricU32}, pdu.Desc{ValueType: pdu.MetricU64}, "disk.md.write_bytes wraps"},
 	pdu.NewPMID(60, 59, 8):   {pdu.Desc{ValueType: pdu.MetricU32}, pdu.Desc{ValueType: pdu.MetricU64}, "disk.md.total_bytes wraps"},
 	pdu.NewPMID(60, 28, 111): {pdu.Desc{Sem: pdu.SemCounter}, pdu.Desc{Sem: pdu.SemInstant}, "mem.vmstat.nr_free_cma goes up and down"},
+}
+
+// newSince7 are the metrics of domain 60 that pmdalinux of PCP 6.0 does not have, as
+// ranges of items. Those of a cluster from 94 on are all new. agents/builtin/linux
+// tests their values.
+var newSince7 = map[int][2]int{
+	1:  {64, 76},
+	5:  {12, 13},
+	14: {94, 96},
+	28: {179, 189},
+	35: {2, 11},
+	36: {42, 48},
+	53: {205, 240},
+	55: {10, 10},
+	57: {12, 17},
+	0:  {105, 106},
+}
+
+func isNewSince7(id pdu.PMID) bool {
+	if id.Domain() != peer.DomainLinux {
+		return false
+	}
+	items, ok := newSince7[id.Cluster()]
+	return id.Cluster() >= 94 || ok && id.Item() >= items[0] && id.Item() <= items[1]
 }
 
 // scsiSince7 are names of SCSI devices: with a blank, all of one address had the

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
 	"github.com/gopcp/pmcd/agents/builtin/xfs"
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
@@ -119,7 +119,7 @@ func TestXFS(t *testing.T) {
 			for _, v := range []pdu.Value{{Inst: pdu.NoInst, Word: 1 << 31}, {Inst: pdu.NoInst, Word: 1}} {
 				store := func(tr transport.Transport, id pdu.PMID) string {
 					res := &pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Values: []pdu.Value{v}}}}
-					return fmt.Sprint(agenttest.Do(tr, agents.Origin{}, res, new(pdu.Error)))
+					return fmt.Sprint(transporttest.Do(tr, agents.Origin{}, res, new(pdu.Error)))
 				}
 				for _, item := range []int{78, 79} {
 					id := pdu.NewPMID(11, 16, item)

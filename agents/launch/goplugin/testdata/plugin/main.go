@@ -6,11 +6,11 @@ import (
 	"runtime"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/agenttest"
+	"github.com/gopcp/pmcd/agents/transport/transporttest"
 )
 
 // SimpleInit is the entry simple_init.
-func SimpleInit(domain int) (agents.Agent, error) { return &agenttest.Agent{Domain: domain}, nil }
+func SimpleInit(domain int) (agents.Agent, error) { return &transporttest.Agent{Domain: domain}, nil }
 
 // OtherInit has a type that entries must not have.
 func OtherInit() {}
