@@ -26,6 +26,19 @@ func TestMain(m *testing.M) {
 			return newColours(Start{Domain: 120, Log: slog.Default()})
 		})
 	}
+	if os.Args[0] == "stand-in: colours" {
+		p := program()
+		p.Domain = 120
+		p.New = func(s Start) (agents.Agent, error) {
+			slog.Info("by slog")
+			return newColours(s)
+		}
+		in, err := NewStandIn(p, os.Args[1:])
+		if err != nil {
+			log.Fatal(err)
+		}
+		in.RunChild(os.Args[0])
+	}
 	if filepath.Base(os.Args[0]) == "pmdacolours" {
 		p := program()
 		p.New = func(s Start) (agents.Agent, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -70,81 +69,5 @@ func TestDerivedHandlers(t *testing.T) {
 	lines := regexp.MustCompile(`(?m)^\[.*\] prog\(\d+\) Info: x base=1 i=[0-3]$`).FindAllString(b.String(), -1)
 	if len(lines) != 400 || strings.Count(b.String(), "\n") != 400 {
 		t.Errorf("%d good lines of %d, want 400", len(lines), strings.Count(b.String(), "\n"))
-	}
-}
-
-func TestOpenLog(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "log")
-	for _, text := range []string{"one", "two", "three"} {
-		f, err := openLog(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.WriteString(text)
-		f.Close()
-	}
-	for name, want := range map[string]string{"log": "three", "log.prev": "two"} {
-		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
-			t.Errorf("%s: %q, %v; want %q", name, b, err, want)
-		}
-	}
-
-	if _, err := openLog(filepath.Join(dir, "no", "log")); err == nil || err.Error() != "no such file or directory" {
-		t.Errorf("missing directory: %v", err)
-	}
-	// A link to a device is not replaced.
-	link := filepath.Join(dir, "null")
-	if err := os.Symlink(os.DevNull, link); err != nil {
-		t.Fatal(err)
-	}
-	f, err := openLog(link)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	if to, err := os.Readlink(link); err != nil || to != os.DevNull {
-		t.Errorf("link to a device: %q, %v", to, err)
-	}
-	// A link to a file is not followed.
-	target := filepath.Join(dir, "target")
-	if err := os.WriteFile(target, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	link = filepath.Join(dir, "link")
-	if err := os.Symlink(target, link); err != nil {
-		t.Fatal(err)
-	}
-	if f, err = openLog(link); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	if b, err := os.ReadFile(target); string(b) != "precious" {
-		t.Errorf("file behind a link: %q, %v", b, err)
-	}
-}
-
-// A link to a device is followed, but not that of another user.
-func TestLogLinks(t *testing.T) {
-	for _, tt := range []struct {
-		owner  int
-		device bool
-	}{{os.Geteuid(), true}, {65534, false}} {
-		link := filepath.Join(t.TempDir(), "log")
-		if err := os.Symlink(os.DevNull, link); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Lchown(link, tt.owner, -1); err != nil {
-			t.Skip(err)
-		}
-		f, err := openLog(link)
-		if err != nil {
-			t.Fatal(err)
-		}
-		st, err := f.Stat()
-		f.Close()
-		if err != nil || st.Mode().IsRegular() == tt.device {
-			t.Errorf("a link of user %d: %v, %v", tt.owner, st.Mode(), err)
-		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/serve/getopt"
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/debugopt"
 )
 
 // An Option is a command line option.
@@ -74,9 +74,13 @@ func (s *settings) options(p *Program) []Option {
 		options = append(options, Option{Short: 'h', Long: "helpfile", Arg: "FILE",
 			Text: "path to PMDA metrics help text file", Set: setString(&s.Help)})
 	}
+	username := Option{Short: 'U', Long: "username", Arg: "USER", Text: "run the PMDA using the named user account", Set: setString(&s.user)}
+	if p.UserOption != 0 {
+		username.Short = p.UserOption
+	}
 	options = append(options, []Option{
 		{Short: 'l', Long: "log", Arg: "FILE", Text: "write log to FILE rather than using default log name", Set: setString(&s.log)},
-		{Short: 'U', Long: "username", Arg: "USER", Text: "run the PMDA using the named user account", Set: setString(&s.user)},
+		username,
 	}...)
 	options = append(options, p.Options...)
 	return append(options, []Option{
@@ -112,7 +116,7 @@ func (s *settings) setDomain(arg string) error {
 // setDebug adds the debug options of -D (pmdbg(1)). It accepts any number, too,
 // because -D once had a number as its argument.
 func (s *settings) setDebug(arg string) error {
-	names, err := pmcdconf.ParseDebug(arg)
+	names, err := debugopt.Parse(arg)
 	if _, nerr := strconv.Atoi(arg); nerr == nil {
 		names, err = []string{arg}, nil
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 var update = flag.Bool("update", false, "write testdata/dbpmda.out; review the result")
@@ -60,10 +60,8 @@ func TestPeerDbpmda(t *testing.T) {
 				address(t, c.text)
 				open = "open socket unix " + path
 			default:
-				if l, err := net.Listen("tcp6", "[::1]:0"); err == nil {
-					l.Close()
-				} else if transport == "ipv6" {
-					t.Skip(err)
+				if transport == "ipv6" {
+					testutil.NeedIPv6(t)
 				}
 				c = startChild(t, false, map[string]string{"inet": "-i", "ipv6": "-6"}[transport], "0")
 				_, port, err := net.SplitHostPort(address(t, c.text))

@@ -7,6 +7,15 @@
 // pmdaOpenLog(3), pmdaConnect(3), pmdaMain(3)). Package wire implements the
 // protocol.
 //
+// An agent logs with log/slog, to the logger in [Start]. A message may name attributes in
+// braces, whose values take the place of the names:
+//
+//	s.Log.Warn("{path} is ignored: {error}", "path", path, "error", err)
+//
+// Then other attributes are not part of the line. The attributes of a message that names
+// none follow it as name=value, as with the handlers of log/slog. [Handler] has the
+// format of a line.
+//
 // C PMDAs differ: libpcp_pmda accepts domains that do not exist, ignores
 // arguments, accepts options after arguments, and for -u removes a file that is
 // not a socket. This package does none of these. A process that is not root's
@@ -22,7 +31,7 @@ import (
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // A Program describes a PMDA. Options of the command line override its fields.
@@ -35,6 +44,10 @@ type Program struct {
 	// the program runs as the user in $PCP_USER, or as pcp if that is not set.
 	// An agent that needs root's privileges sets it to "root".
 	User string
+
+	// UserOption is the letter of the option -U if the program has another option of
+	// that name, as pmdatrace has.
+	UserOption byte
 
 	// Help is the base name of the help file, and the default of -h. If it is
 	// "", the program has no option -h.
@@ -60,7 +73,7 @@ type Start struct {
 	Args   []string     // the arguments that follow the options
 	Help   string       // base name of the help file
 	Debug  []string     // names given with -D (pmdbg(1)), sorted
-	Log    *slog.Logger // the program's log; Main makes it slog.Default, too
+	Log    *slog.Logger // the program's log, see the package comment; Main makes it slog.Default, too
 }
 
 // Exit codes of PCP's agents.
@@ -130,7 +143,7 @@ func (r *runner) main(args []string) int {
 	}
 	r.stdin, r.stdout = in, out
 	if !r.child {
-		if err := pmcdconf.SetPCPEnv(); err != nil { // options may give all that is needed
+		if err := pcpconf.SetEnv(); err != nil { // options may give all that is needed
 			r.preLogError("Warning: cannot use pcp.conf, its variables are not set: %v", err)
 		}
 	}

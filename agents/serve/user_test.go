@@ -7,16 +7,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // The agent runs as the user that -U or PCP_USER names. The log is opened as root.
 func TestProcessUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	testutil.NeedRoot(t)
 	nobody, err := user.Lookup("nobody")
 	if err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	for _, tt := range []struct {
 		name string
@@ -49,12 +49,12 @@ func TestProcessUser(t *testing.T) {
 
 // A process that is not root's cannot change its user, and keeps it without -U.
 func TestSetUser(t *testing.T) {
+	if !testutil.Unprivileged(t) {
+		return
+	}
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if os.Geteuid() == 0 {
-		t.Skip("root can change the user")
 	}
 	if err := setUser("", "root"); err != nil {
 		t.Errorf("default: %v", err)

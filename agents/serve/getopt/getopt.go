@@ -22,9 +22,17 @@ type Option struct {
 	Set func(arg string) error
 }
 
+// An Error is an error of the command line itself, in the words of glibc: an option
+// that does not exist, or one whose argument is missing or not allowed.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+
+func errorf(format string, args ...any) error { return Error(fmt.Sprintf(format, args...)) }
+
 // Parse parses args, calls the Set functions of the options, and returns the
 // arguments that follow the options. It continues after errors and returns all of
-// them: those of Set, and errors of the command line in the words of glibc.
+// them: those of Set, and for errors of the command line an [Error].
 func Parse(options []Option, args []string) (rest []string, errs []error) {
 	for len(args) > 0 {
 		word := args[0]
@@ -68,9 +76,9 @@ func parseShort(options []Option, cluster string, args []string) (string, []stri
 		case len(args) > 0:
 			return "", args[1:], o.Set(args[0])
 		}
-		return "", args, fmt.Errorf("option requires an argument -- '%c'", c)
+		return "", args, errorf("option requires an argument -- '%c'", c)
 	}
-	return cluster, args, fmt.Errorf("invalid option -- '%c'", c)
+	return cluster, args, errorf("invalid option -- '%c'", c)
 }
 
 // parseLong parses --name, --name=value or --name value, and returns the rest of
@@ -89,22 +97,22 @@ func parseLong(options []Option, word string, args []string) ([]string, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return args, fmt.Errorf("unrecognized option '%s'", word)
+		return args, errorf("unrecognized option '%s'", word)
 	case len(found) > 1:
 		var s strings.Builder
 		for _, o := range found {
 			fmt.Fprintf(&s, " '--%s'", o.Long)
 		}
-		return args, fmt.Errorf("option '%s' is ambiguous; possibilities:%s", word, &s)
+		return args, errorf("option '%s' is ambiguous; possibilities:%s", word, &s)
 	}
 	o := found[0]
 	switch {
 	case o.Arg == "" && given:
-		return args, fmt.Errorf("option '--%s' doesn't allow an argument", o.Long)
+		return args, errorf("option '--%s' doesn't allow an argument", o.Long)
 	case o.Arg == "" || given:
 		return args, o.Set(value)
 	case len(args) == 0:
-		return args, fmt.Errorf("option '--%s' requires an argument", o.Long)
+		return args, errorf("option '--%s' requires an argument", o.Long)
 	}
 	return args[1:], o.Set(args[0])
 }
