@@ -9,17 +9,12 @@ import (
 // first. The lower half of the CPU numbers are the first threads of all cores,
 // node by node; the upper half are the second threads.
 func NUMA(nodes, cpus int) Files {
-	var online []int
-	for c := range cpus {
-		if c == 0 || c%37 != 0 {
-			online = append(online, c)
-		}
-	}
+	online := onlineOf(cpus)
 	nodeOf := func(cpu int) int { return cpu / (cpus / nodes / 2) % nodes }
 	f := Files{
 		"proc/stat":                       stat(online),
 		"proc/cpuinfo":                    cpuinfo(online, nodeOf),
-		"proc/interrupts":                 interrupts(online),
+		"proc/interrupts":                 interrupts(online, 0),
 		"proc/softirqs":                   softirqs(cpus),
 		"proc/zoneinfo":                   zoneinfo(nodes+1, online),
 		"proc/buddyinfo":                  buddyinfo(nodes + 1),
@@ -50,6 +45,16 @@ func NUMA(nodes, cpus int) Files {
 		f[dir+"thermal_throttle/core_throttle_count"] = fmt.Sprintf("%d\n", c)
 	}
 	return f
+}
+
+// onlineOf returns the CPUs that are online.
+func onlineOf(cpus int) (online []int) {
+	for c := range cpus {
+		if c == 0 || c%37 != 0 {
+			online = append(online, c)
+		}
+	}
+	return online
 }
 
 func stat(online []int) string {
@@ -83,17 +88,27 @@ func cpuinfo(online []int, nodeOf func(int) int) string {
 	return t.String()
 }
 
+// Interrupts returns /proc/interrupts of the host that NUMA returns, with a device that
+// has the given number of queues. Each queue has an interrupt.
+func Interrupts(cpus, queues int) Files {
+	return Files{"proc/interrupts": interrupts(onlineOf(cpus), queues)}
+}
+
 // interrupts returns /proc/interrupts, with a column for each online CPU.
-func interrupts(online []int) string {
+func interrupts(online []int, queues int) string {
 	var t text
 	t.WriteString("     ") // names are padded to the width of the highest interrupt number
 	for _, c := range online {
 		fmt.Fprintf(&t, " %10s", fmt.Sprint("CPU", c))
 	}
 	t.WriteByte('\n')
-	for i, l := range [][2]string{{"0", "IR-IO-APIC    2-edge      timer"}, {"8", "IR-IO-APIC    8-edge      rtc0"},
+	lines := [][2]string{{"0", "IR-IO-APIC    2-edge      timer"}, {"8", "IR-IO-APIC    8-edge      rtc0"},
 		{"1024", "PCI-MSIX-0000:01:00.0   0-edge      nvme0q0"}, {"1025", "PCI-MSIX-0000:01:00.0   1-edge      nvme0q1"},
-		{"NMI", "Non-maskable interrupts"}, {"LOC", "Local timer interrupts"}, {"PIW", "Posted-interrupt wakeup event"}} {
+		{"NMI", "Non-maskable interrupts"}, {"LOC", "Local timer interrupts"}, {"PIW", "Posted-interrupt wakeup event"}}
+	for q := range queues {
+		lines = append(lines, [2]string{fmt.Sprint(2000 + q), fmt.Sprintf("PCI-MSIX-0000:02:00.0 %3d-edge      nvme1q%d", q, q)})
+	}
+	for i, l := range lines {
 		fmt.Fprintf(&t, "%4s:", l[0])
 		for _, c := range online {
 			fmt.Fprintf(&t, " %10d", uint64(c)+uint64(i)*1e9)

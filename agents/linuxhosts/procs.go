@@ -50,6 +50,19 @@ func Processes(k Kernel, version int) Files {
 	return f
 }
 
+// ManyProcesses returns n more processes of such a host. They are alike: their directories
+// are links to the first one, so that the tree has few files.
+func ManyProcesses(k Kernel, version, n int) Files {
+	const first = 10_000
+	f := make(Files)
+	p := proc{pid: first, comm: "worker", args: []string{"/usr/bin/worker", "--wait"}, state: 'S', exe: "/usr/bin/worker", cgroup: "/a.slice", uid: 1000}
+	p.files(f, k, version, fmt.Sprintf("proc/%d/", first), first)
+	for pid := first + 1; pid < first+n; pid++ {
+		f[fmt.Sprintf("proc/%d", pid)] = fmt.Sprintf("-> %d", first)
+	}
+	return f
+}
+
 // files adds the files of a process or, with the id of a thread, of that thread.
 func (p *proc) files(f Files, k Kernel, version int, dir string, id int) {
 	f[dir+"cmdline"] = strings.Join(append(p.args, ""), "\x00")

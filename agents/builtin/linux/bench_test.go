@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
 )
 
@@ -160,7 +161,7 @@ func BenchmarkSockets(b *testing.B) {
 	b.SetBytes(100000 * int64(len(line)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := s.source.Read(b.Context(), nil); err != nil || s.states[timeWait] != 100000 {
+		if err := s.source.Read(b.Context(), new(pmda.Request)); err != nil || s.states[timeWait] != 100000 {
 			b.Fatal(s.states, err)
 		}
 	}

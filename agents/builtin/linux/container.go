@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/agents/builtin/internal/inroot"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -20,8 +21,7 @@ import (
 // does not have as files.
 //
 // Root in the container controls the files there and may try to mislead the agent.
-// Symbolic links are resolved within the root of the container, by openat2(2) of
-// Linux 5.6. File systems that do not respond are the subject of timeoutGuard.
+// Symbolic links are resolved within the root of the container (package inroot). File systems that do not respond are the subject of timeoutGuard.
 // Devices, FIFOs and files of any size are never opened: only files of a file
 // system of the kernel are read.
 //
@@ -92,10 +92,7 @@ func (c *container) openPath(path string, flags int) (*callResult, error) {
 	return c.guard.call(path, func(r *callResult) error {
 		var err error
 		if e := root.Control(func(dir uintptr) {
-			r.fd, err = unix.Openat2(int(dir), path, &unix.OpenHow{
-				Flags:   uint64(flags | unix.O_PATH | syscall.O_CLOEXEC),
-				Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-			})
+			r.fd, err = inroot.Open(int(dir), path, flags&syscall.O_NOFOLLOW != 0)
 		}); e != nil {
 			return e
 		}

@@ -27,6 +27,9 @@ func (h *host) cpufreq(c *cpu, file string) (uint64, bool) {
 
 func (c *cpuFiles) read(context.Context, *pmda.Request) error {
 	for _, p := range c.stat.cpus {
+		if err := c.h.checkpoint(); err != nil {
+			return err
+		}
 		if p != nil && p.online {
 			c.readCPU(p)
 		}
@@ -80,6 +83,11 @@ func (c *cpuFiles) metrics() []pmda.Metric {
 			v.SetUint(n)
 		})
 	}
+	current := pmda.FromData(func(v *pmda.Value, p *cpu) {
+		if khz, ok := c.h.cpufreq(p, "scaling_cur_freq"); ok {
+			v.SetFloat(float64(khz) / 1000)
+		}
+	})
 	freq := func(f func(*frequency) optionalUint) pmda.FetchFunc {
 		return pmda.FromData(func(v *pmda.Value, p *cpu) {
 			if n := f(&p.freq); n.ok {
@@ -93,6 +101,7 @@ func (c *cpuFiles) metrics() []pmda.Metric {
 		{55, 3, "hinv.cpu.thermal_throttle.core.time", u64, counter, msec, throttle("core_throttle_total_time_ms")},
 		{55, 4, "hinv.cpu.thermal_throttle.package.count", u64, counter, count, throttle("package_throttle_count")},
 		{55, 5, "hinv.cpu.thermal_throttle.package.time", u64, counter, count, throttle("package_throttle_total_time_ms")},
+		{55, 10, "hinv.cpu.frequency_scaling.current", float, instant, mhz, current},
 	}), table(pmda.Metric{InDom: c.stat.indom, Source: &pmda.Source{Read: c.read}}, []row{
 		{55, 6, "hinv.cpu.frequency_scaling.count", u64, counter, count, freq(func(f *frequency) optionalUint { return f.count })},
 		{55, 7, "hinv.cpu.frequency_scaling.time", u64, counter, usec, freq(func(f *frequency) optionalUint { return f.time })},

@@ -9,7 +9,6 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/prometheus/procfs"
 )
 
 // stat reads /proc/stat, proc(5). The first lines are the times of all CPUs and of
@@ -56,7 +55,7 @@ type cpu struct {
 	times  cpuTimes
 	info   cpuInfo // of /proc/cpuinfo
 	freq   frequency
-	net    *procfs.SoftnetStat // nil if it is not known
+	net    *softnetLine // nil if it is not known
 }
 
 // maxCPU is the highest number of a CPU that is accepted. It is far above NR_CPUS.
@@ -133,6 +132,8 @@ func (s *stat) cpu(num []byte) *cpu {
 	return s.cpus[n]
 }
 
+var _ pmda.Finder = (*stat)(nil)
+
 // Each implements pmda.Instances. Instances are the CPUs that are online.
 //
 // C differs: its instances are the CPUs that existed when it started.
@@ -142,6 +143,14 @@ func (s *stat) Each(yield func(inst int32, name string, data any) bool) {
 			return
 		}
 	}
+}
+
+// Find implements pmda.Finder.
+func (s *stat) Find(inst int32) (name string, data any, ok bool) {
+	if inst < 0 || int(inst) >= len(s.cpus) || s.cpus[inst] == nil || !s.cpus[inst].online {
+		return "", nil, false
+	}
+	return s.cpus[inst].name, s.cpus[inst], true
 }
 
 // maxIowaitDrop is the largest decrease of iowait that is hidden, in ticks. The

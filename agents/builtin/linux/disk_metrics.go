@@ -125,6 +125,7 @@ func diskMetrics(h *host) []pmda.Metric {
 		table(sized(md), []row{
 			{59, 17, "disk.md.capacity", u64, discrete, kbyte, perDisk(capacity)},
 		}),
+		hardwareMetrics(devs),
 		newWWIDs(devs).metrics(),
 		zramMetrics(files.disksOf(kindZRAM, indomZRAM, "", nil)),
 	)

@@ -53,6 +53,9 @@ func (w *wwids) read(ctx context.Context, r *pmda.Request) error {
 	w.instances.begin()
 	defer w.instances.end()
 	w.devs.instances.Each(func(_ int32, _ string, data any) bool {
+		if w.devs.h.checkpoint() != nil {
+			return false
+		}
 		k := data.(*disk)
 		name := w.devs.wwid(k)
 		if bytes.HasPrefix(name, unknown) {

@@ -14,7 +14,8 @@ type counters struct {
 	file    *sysfile.File
 	source  *pmda.Source
 	groups  map[string]map[string]*optionalUint
-	missing optionalUint // is the number if the file does not have it
+	list    []*optionalUint // all of them
+	missing optionalUint    // is the number if the file does not have it
 }
 
 // newCounters returns the counters of a file; parse reads its text.
@@ -30,10 +31,8 @@ func newCounters(f *sysfile.File, parse func(c *counters, b []byte)) *counters {
 }
 
 func (c *counters) clear() {
-	for _, g := range c.groups {
-		for _, f := range g {
-			*f = c.missing
-		}
+	for _, f := range c.list {
+		*f = c.missing
 	}
 }
 
@@ -44,6 +43,7 @@ func (c *counters) number(group, name string) *optionalUint {
 	}
 	if c.groups[group][name] == nil {
 		c.groups[group][name] = new(optionalUint)
+		c.list = append(c.list, c.groups[group][name])
 	}
 	return c.groups[group][name]
 }

@@ -15,6 +15,7 @@ type keyed struct {
 	fields map[string]*optionalUint // fields that have a metric
 	list   []*optionalUint          // the same fields
 	lines  []keyedLine              // of the last read: names rarely change
+	found  bool                     // a field was in the last read
 	source *pmda.Source
 }
 
@@ -39,6 +40,7 @@ func (k *keyed) parse(b []byte) {
 	for _, f := range k.list {
 		*f = optionalUint{}
 	}
+	k.found = false
 	for n := 0; len(b) > 0; {
 		var line []byte
 		line, b = sysfile.CutLine(b)
@@ -51,6 +53,7 @@ func (k *keyed) parse(b []byte) {
 		}
 		if f := k.lines[n].field; f != nil {
 			f.parse(line[i+1:])
+			k.found = k.found || f.ok
 		}
 		n++
 	}

@@ -34,7 +34,7 @@ func (f *optionalUint) fetch() pmda.FetchFunc {
 	}
 }
 
-// A numberLine is a file with one line of numbers.
+// A numberLine is a file of /proc/sys with one line of numbers.
 type numberLine struct {
 	file *sysfile.File
 	rec  sysfile.Record
@@ -49,7 +49,7 @@ func (n *numberLine) read(context.Context, *pmda.Request) error {
 
 // numberLine returns the file and a Metric with its Source, for table.
 func (h *host) numberLine(path string) (*numberLine, pmda.Metric) {
-	n := &numberLine{file: h.file(path)}
+	n := &numberLine{file: h.file(path).NeverBlocks(0)}
 	return n, pmda.Metric{Source: &pmda.Source{Read: n.read}}
 }
 

@@ -180,3 +180,11 @@ func TestFilesystemIDsReadLater(t *testing.T) {
 		}
 	})
 }
+
+// A file system without blocks, such as /proc, is not full.
+func TestFullWithoutBlocks(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{"proc/1/mounts": "/dev/vdz /zero ext4 rw 0 0\ntmpfs /zero tmpfs rw 0 0\n", "zero": "-> /proc"})
+	newHarness(t, Options{Root: root}).Want(map[string]string{
+		"filesys.capacity": "/dev/vdz=0", "filesys.full": "/dev/vdz=0", "tmpfs.full": "/zero=0",
+	})
+}

@@ -65,6 +65,14 @@ var fuzzed = []struct{ file, metrics string }{
 	{"proc/net/unix", "network.unix."},
 	{"proc/net/sockstat", "network.sockstat."},
 	{"proc/net/softnet_stat", "network.softnet."},
+
+	{"proc/fs/nfsd/clients/1/info", "nfs4.server."},
+	{"proc/fs/nfsd/clients/1/states", "nfs4.server."},
+	{"sys/kernel/debug/vmmemctl", "mem.vmmemctl."},
+	{"sys/kernel/debug/hv-balloon", "hyperv."},
+	{"sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "mem.hugepages."},
+	{"sys/module/zswap/parameters/enabled", "sysfs.module."},
+	{"sys/block/vda/device/model", "hinv.disk."},
 }
 
 // FuzzFiles replaces the text of a file. The values of an agent do not depend on
@@ -112,7 +120,16 @@ func FuzzFiles(f *testing.F) {
 		"proc/net/udp6":                               "sl local rem st\n 0: 0:1 0:0 07 0\n",
 		"proc/net/unix":                               "Num RefCount Protocol Flags Type St\n0: 2 0 0 0001 01 9\n1: 2 0 0 0001 03 9\n2: 2 0 0 0002 01\n",
 		"proc/net/sockstat":                           "sockets: used 28\nTCP: inuse 5 orphan 0 tw 218 alloc 5 mem 57\n",
-		"proc/net/softnet_stat":                       "01 02 03 0 0 0 0 0 9 a b c 00000000\n01 02 03 0 0 0 0 0 9 a b c 00000001\n",
+		"proc/fs/nfsd/clients/1/info":                 since72["proc/fs/nfsd/clients/4/info"],
+		"proc/fs/nfsd/clients/1/states":               since72["proc/fs/nfsd/clients/4/states"],
+		"proc/fs/nfsd/clients/2/info":                 "clientid: 0x2\n",
+		"proc/fs/nfsd/clients/2/states":               "- 0x1: { type: open, access: r, superblock: \"fd:00:1\", filename: \"/f\" }\n",
+		"sys/kernel/debug/vmmemctl":                   since72["sys/kernel/debug/vmmemctl"],
+		"sys/kernel/debug/hv-balloon":                 since72["sys/kernel/debug/hv-balloon"],
+		"sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "10\n",
+		"sys/module/zswap/parameters/enabled":                   "Y\n",
+		"sys/block/vda/device/model":                            "QEMU HARDDISK   \n",
+		"proc/net/softnet_stat":                                 "01 02 03 0 0 0 0 0 9 a b c 00000000\n01 02 03 0 0 0 0 0 9 a b c 00000001\n",
 	}
 	for i, z := range fuzzed {
 		f.Add(byte(i), "", seeds[z.file])

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -8,7 +9,8 @@ import (
 // instances is an instance domain whose instances come and go, and keep their ids,
 // such as disks or interfaces. Each instance has a T.
 //
-// A refresh is begin, add for each instance that exists, and end. Usually the
+// A refresh is begin, add for each instance that exists, and end. If the request ends
+// meanwhile, add adds no more instances, and the next refresh corrects that. Usually the
 // instances are the same, in the same order, as in the refresh before. Then the
 // cache, which has all instances that ever existed, is not touched.
 type instances[T any] struct {
@@ -22,10 +24,13 @@ type instances[T any] struct {
 	listValid  bool
 	generation uint64 // number of the refresh
 	present    int    // number of instances that exist now
+	transient  bool   // instances come and go for as long as the agent runs
 	loadIDs    bool   // ids are read from a file
 	saveIDs    bool   // new instances are written to it
 	fileError  string // last error of the file
 }
+
+var _ pmda.Finder = (*instances[int])(nil)
 
 type instance[T any] struct {
 	name       string
@@ -54,14 +59,22 @@ func newUnsavedInstances[T any](h *host, serial int) *instances[T] {
 	return s
 }
 
-// maxInactive is the number of inactive instances of a container that keep their
-// ids. It is limited because root in the container can create any number of names
-// of file systems and interfaces.
+// newTransientInstances returns instances of which so many come and go that not all
+// can keep their ids, such as files that are open: see maxInactive.
+func newTransientInstances[T any](h *host, serial int) *instances[T] {
+	s := newUnsavedInstances[T](h, serial)
+	s.transient = true
+	return s
+}
+
+// maxInactive is the number of inactive instances that keep their ids, if they are
+// transient or of a container. It is limited for a container because root in the
+// container can create any number of names of file systems and interfaces.
 const maxInactive = 10000
 
 // begin starts a refresh.
 func (s *instances[T]) begin() {
-	if s.h.container != nil {
+	if s.h.container != nil || s.transient {
 		if _, inactive := s.Size(); inactive > maxInactive {
 			s.CullAll()
 			s.Reorg()
@@ -103,8 +116,11 @@ func (s *instances[T]) markChanged() {
 func (s *instances[T]) fileDue() bool { return s.loadIDs && s.LoadDue() || s.saveIDs && s.SaveDue() }
 
 // add adds an instance that exists, and returns its T. It returns nil if the name
-// is not valid, or was added in this refresh already.
+// is not valid, or was added in this refresh already, or if the request has ended.
 func (s *instances[T]) add(name []byte) *T {
+	if s.h.checkpoint() != nil {
+		return nil
+	}
 	if s.unchanged {
 		if s.present < len(s.order) && s.order[s.present].name == string(name) {
 			i := s.order[s.present]
@@ -146,6 +162,9 @@ func (s *instances[T]) hide(name []byte) {
 
 // end ends a refresh.
 func (s *instances[T]) end() {
+	if s.h.checkpoint() != nil {
+		return // instances may be missing
+	}
 	if s.unchanged && s.present < len(s.order) {
 		s.markChanged()
 	}
@@ -163,7 +182,7 @@ func (s *instances[T]) end() {
 	}
 }
 
-// Each implements pmda.Instances.
+// Each implements pmda.Instances. Find is that of the cache.
 func (s *instances[T]) Each(yield func(inst int32, name string, data any) bool) {
 	if !s.listValid {
 		s.list, s.listValid = s.list[:0], true

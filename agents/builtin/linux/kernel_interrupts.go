@@ -110,6 +110,9 @@ func (q *interrupts) update(b []byte) bool {
 		if r.line.name != string(name) {
 			return false
 		}
+		if q.lines.h.checkpoint() != nil {
+			return true // the numbers are not used
+		}
 		for _, c := range r.cells {
 			n, after, ok := column(rest)
 			if !ok {

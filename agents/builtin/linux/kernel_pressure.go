@@ -78,7 +78,7 @@ func pressureMetrics(h *host) []pmda.Metric {
 	}
 	var ms []pmda.Metric
 	file := func(name string) (*pressure, *pmda.Source) {
-		p := &pressure{file: h.file("proc/pressure/" + name)}
+		p := &pressure{file: h.file("proc/pressure/" + name).NeverBlocks(0)}
 		return p, &pmda.Source{Read: p.read}
 	}
 	add := func(cluster, item int, name string, s *stall, source *pmda.Source) {

@@ -60,6 +60,7 @@ var releases = []struct{ file, prefix string }{
 	{"slackware-version", ""},
 	{"SuSE-release", ""},
 	{"lsb-release", ""},
+	{"amazon-linux-release", ""},
 }
 
 // readDistro reads the first of the files that exists. As in PCP, it does not try

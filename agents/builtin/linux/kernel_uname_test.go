@@ -12,6 +12,7 @@ func TestDistro(t *testing.T) {
 		{"debian_version", "", "?"},
 		{"lsb-release", "DISTRIB_ID=Arch\nx\n", "Arch"},
 		{"lsb-release", "DISTRIB_ID = Arch", "Arch"},
+		{"amazon-linux-release", "Amazon Linux 2\nx\n", "Amazon Linux 2"},
 		{"os-release", "NAME=x\n", "?"},
 	} {
 		root := pmdatest.Tree(t, map[string]string{"etc/" + tt.file: tt.text})

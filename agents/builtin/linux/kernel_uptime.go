@@ -17,7 +17,7 @@ type uptime struct {
 	ok   [2]bool
 }
 
-func newUptime(h *host) *uptime { return &uptime{file: h.file("proc/uptime")} }
+func newUptime(h *host) *uptime { return &uptime{file: h.file("proc/uptime").NeverBlocks(0)} }
 
 func (u *uptime) read(context.Context, *pmda.Request) error {
 	b, err := u.file.Read()

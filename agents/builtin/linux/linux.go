@@ -1,7 +1,7 @@
 // Package linux is the agent for the Linux kernel (domain 60). It has the metrics
 // of PCP's pmdalinux, with the same PMIDs, instances and values:
 //
-//	kernel, mem, swap, swapdev, vfs, ipc, tty, pmda, sysfs
+//	kernel, mem, swap, swapdev, vfs, ipc, tty, pmda, sysfs, hyperv
 //	disk, zram, filesys, tmpfs, tape, fchost
 //	network, nfs, nfs3, nfs4, rpc
 //	hinv
@@ -31,7 +31,7 @@
 // # Differences
 //
 // Package procfs reads sources that it supports fully and that are small or
-// rarely fetched: sockstat, softnet_stat, buddyinfo. It is not used for others,
+// rarely fetched: sockstat, buddyinfo. It is not used for others,
 // because it opens files anew, allocates objects for every line, fails at a
 // malformed line, returns counters as floating-point numbers, loses the order of
 // interfaces, and lacks files and fields. Comments that start with "C differs"
@@ -137,6 +137,7 @@ type host struct {
 	links         linkWatch
 	rtnl          netlink
 	guard         *timeoutGuard // for calls that use file systems
+	request       *pmda.Request // the present one, see checkpoint
 	rootClient    *pmdaroot.Client
 	ipv4          func(f func(ipv4)) error // rtnl.each, except in containers and tests
 }
@@ -182,7 +183,7 @@ func (h *host) forContainer(c *container) *host {
 
 // metrics returns the tables of all sources.
 func (h *host) metrics() []pmda.Metric {
-	stat, mem, interfaces := newStat(h), newMeminfo(h), newInterfaces(h)
+	stat, mem, interfaces, nodes := newStat(h), newMeminfo(h), newInterfaces(h), newNodes(h)
 	return slices.Concat(
 		newLoad(h).metrics(),
 		stat.metrics(),
@@ -191,6 +192,7 @@ func (h *host) metrics() []pmda.Metric {
 		newFilesystems(h).metrics(),
 		rpcMetrics(h),
 		newNFSD(h).metrics(),
+		newNFSClients(h).metrics(),
 		tapeMetrics(h),
 		fcHostMetrics(h),
 		interfaces.metrics(),
@@ -202,7 +204,7 @@ func (h *host) metrics() []pmda.Metric {
 		socketMetrics(h),
 		sockstatMetrics(h),
 		newSoftnet(h, stat).metrics(),
-		newNodes(h).metrics(stat, mem),
+		nodes.metrics(stat, mem),
 		newCPUInfo(h, stat).metrics(),
 		newCPUFiles(h, stat).metrics(),
 		machineMetrics(h),
@@ -221,6 +223,9 @@ func (h *host) metrics() []pmda.Metric {
 		newSerials(h).metrics(),
 		newSCSI(h).metrics(),
 		ksmMetrics(h),
+		newHugePages(h, nodes).metrics(),
+		zswapMetrics(h),
+		balloonMetrics(h),
 		semMetrics(h),
 		msgMetrics(h),
 		shmMetrics(h),
@@ -260,13 +265,23 @@ func (h *host) netFile(name string) *sysfile.File {
 func (h *host) path(path string) string { return filepath.Join(h.Root, path) }
 
 // check starts a request.
-func (h *host) check(context.Context, *pmda.Request) error {
+func (h *host) check(_ context.Context, r *pmda.Request) error {
+	h.request = r
 	h.hostReader.Begin()
 	if h.container != nil {
 		return h.container.begin()
 	}
 	h.guard.begin()
 	return nil
+}
+
+// checkpoint is called for each item of what may be long, on the goroutine that handles
+// the request. It returns the error of Request.Checkpoint.
+func (h *host) checkpoint() error {
+	if h.request == nil {
+		return nil // a test
+	}
+	return h.request.Checkpoint()
 }
 
 // done ends a request. No file of a container stays open.

@@ -271,6 +271,13 @@ func (n *numa) metrics(indom *pmda.InDom, m *meminfo) []pmda.Metric {
 		{36, 35, "mem.numa.alloc.interleave_hit", u64, counter, count, n.value("interleave_hit")},
 		{36, 36, "mem.numa.alloc.local_node", u64, counter, count, n.value("local_node")},
 		{36, 37, "mem.numa.alloc.other_node", u64, counter, count, n.value("other_node")},
+		{36, 42, "mem.numa.util.swapCached", u64, instant, kbyte, n.value("SwapCached")},
+		{36, 43, "mem.numa.util.kreclaimable", u64, instant, kbyte, n.value("KReclaimable")},
+		{36, 44, "mem.numa.util.anonhugepages", u64, instant, kbyte, n.value("AnonHugePages")},
+		{36, 45, "mem.numa.util.shmemhugepages", u64, instant, kbyte, n.value("ShmemHugePages")},
+		{36, 46, "mem.numa.util.shmempmdmapped", u64, instant, kbyte, n.value("ShmemPmdMapped")},
+		{36, 47, "mem.numa.util.filehugepages", u64, instant, kbyte, n.value("FileHugePages")},
+		{36, 48, "mem.numa.util.filepmdmapped", u64, instant, kbyte, n.value("FilePmdMapped")},
 	}), table(pmda.Metric{InDom: indom, Source: huge}, []row{
 		{36, 39, "mem.numa.util.hugepagesTotalBytes", u64, instant, octet, n.hugeBytes("HugePages_Total")},
 		{36, 40, "mem.numa.util.hugepagesFreeBytes", u64, instant, octet, n.hugeBytes("HugePages_Free")},

@@ -2,6 +2,7 @@ package linux
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/gopcp/pmcd/agents/pmda"
 )
@@ -15,7 +16,15 @@ import (
 // one of the two is missing, the sum is nearly 2^64.
 type vmstat struct{ *keyed }
 
-func newVmstat(h *host) *vmstat { return &vmstat{newKeyed(h, "proc/vmstat", ' ')} }
+// maxVmstatPiece is more than the longest line has: a name, a blank and 20 digits.
+const maxVmstatPiece = 100
+
+func newVmstat(h *host) *vmstat {
+	m := &vmstat{newKeyed(h, "proc/vmstat", ' ')}
+	m.file.NeverBlocks(maxVmstatPiece)
+	m.field("pgdemote_proactive") // has no metric, but is a part of pgdemote_total
+	return m
+}
 
 // orSum returns a FetchFunc for a field or, in kernels that have two fields in its
 // place, for their sum.
@@ -29,18 +38,23 @@ func (m *vmstat) orSum(name, first, second string) pmda.FetchFunc {
 	})
 }
 
-// total returns a FetchFunc for the sum of all fields with a metric whose names
-// start with prefix. As in PCP, events that the kernel counts both by zone and by
+// total returns a FetchFunc for the sum of all known fields whose names start with
+// prefix. As in PCP, events that the kernel counts both by zone and by
 // kind are counted twice. The sum is 0 if the file has other fields only.
 func (m *vmstat) total(prefix string) pmda.FetchFunc {
-	return pmda.FromUint(func() (n uint64, ok bool) {
+	fields := sync.OnceValue(func() (list []*optionalUint) { // all are known at the first fetch
 		for name, f := range m.fields {
-			ok = ok || f.ok
 			if strings.HasPrefix(name, prefix) {
-				n += f.n
+				list = append(list, f)
 			}
 		}
-		return n, ok
+		return list
+	})
+	return pmda.FromUint(func() (n uint64, ok bool) {
+		for _, f := range fields() {
+			n += f.n
+		}
+		return n, m.found
 	})
 }
 
@@ -230,5 +244,16 @@ func (m *vmstat) metrics() []pmda.Metric {
 		{28, 176, "mem.vmstat.pgscan_direct_total", u64, counter, count, m.total("pgscan_direct")},
 		{28, 177, "mem.vmstat.pgscan_kswapd_total", u64, counter, count, m.total("pgscan_kswapd")},
 		{28, 178, "mem.vmstat.pgsteal_total", u64, counter, count, m.total("pgsteal_")},
+		{28, 179, "mem.vmstat.pgsteal_anon", u64, counter, count, m.value("pgsteal_anon")},
+		{28, 180, "mem.vmstat.pgscan_anon", u64, counter, count, m.value("pgscan_anon")},
+		{28, 181, "mem.vmstat.pgscan_file", u64, counter, count, m.value("pgscan_file")},
+		{28, 182, "mem.vmstat.pgdemote_direct", u64, counter, count, m.value("pgdemote_direct")},
+		{28, 183, "mem.vmstat.pgdemote_khugepaged", u64, counter, count, m.value("pgdemote_khugepaged")},
+		{28, 184, "mem.vmstat.pgdemote_kswapd", u64, counter, count, m.value("pgdemote_kswapd")},
+		{28, 185, "mem.vmstat.pgdemote_total", u64, counter, count, m.total("pgdemote_")},
+		{28, 186, "mem.vmstat.pgpromote_candidate", u64, counter, count, m.value("pgpromote_candidate")},
+		{28, 187, "mem.vmstat.pgpromote_success", u64, counter, count, m.value("pgpromote_success")},
+		{28, 188, "mem.vmstat.pgscan_khugepaged", u64, counter, count, m.value("pgscan_khugepaged")},
+		{28, 189, "mem.vmstat.pgsteal_khugepaged", u64, counter, count, m.value("pgsteal_khugepaged")},
 	})
 }

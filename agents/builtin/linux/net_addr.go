@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"net/netip"
@@ -21,6 +22,8 @@ type addresses struct {
 	list       []*address // those in /sys
 	text       []byte     // buffer for the text of an address
 	generation uint64     // host.netGeneration of the last read
+	ipv4       []ipv4     // those of the last read
+	labels     []byte     // of these
 
 	// These are called for each name in /sys and for each IPv4 address. They are
 	// fields because a closure in each read would be allocated.
@@ -40,9 +43,10 @@ func newAddresses(h *host) *addresses {
 	a := &addresses{h: h, inet6: h.netFile("if_inet6"), instances: newInstances[address](h, indomAddress)}
 	a.addName = func(name []byte, _ byte) { a.list = append(a.list, a.instance(name)) }
 	a.addIPv4 = func(i ipv4) {
-		if d := a.instance(i.label); !d.inet.IsValid() {
-			d.inet = i.addr
-		}
+		start := len(a.labels)
+		a.labels = append(a.labels, i.label...)
+		i.label = a.labels[start:]
+		a.ipv4 = append(a.ipv4, i)
 	}
 	return a
 }
@@ -61,15 +65,22 @@ func (a *addresses) read(ctx context.Context, r *pmda.Request) error {
 	// Without /sys only interfaces with addresses are instances.
 	_ = a.h.viewReader.Path("/sys/class/net").List(a.addName)
 	for _, d := range a.list {
+		if err := a.h.checkpoint(); err != nil {
+			return err
+		}
 		hw, _ := sysfile.Field(a.h.netDevice(d.name).Value("address"))
 		d.hw = append(d.hw, hw...)
 	}
-	err := a.h.ipv4(a.addIPv4)
+	a.ipv4, a.labels = a.ipv4[:0], a.labels[:0]
+	err := a.h.ipv4(a.addIPv4) // in a container, on another goroutine
+	for _, i := range a.ipv4 {
+		if d := a.instance(i.label); !d.inet.IsValid() {
+			d.inet = i.addr
+		}
+	}
 	b, err6 := a.inet6.Read()
 	a.parse6(b)
-	if err == nil {
-		err = err6
-	}
+	err = cmp.Or(err, err6, a.h.checkpoint())
 	if err == nil {
 		a.generation = a.h.netGeneration
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // defaultNotPhysical matches interfaces whose packets other interfaces count, too.
@@ -86,7 +86,7 @@ func sysconfDir() (string, error) {
 	if dir := os.Getenv(name); dir != "" {
 		return dir, nil
 	}
-	conf, err := pmcdconf.LoadPCPConf(os.LookupEnv)
+	conf, err := pcpconf.Load(os.LookupEnv)
 	for _, v := range conf {
 		if v.Name == name && v.Value != "" {
 			return v.Value, nil

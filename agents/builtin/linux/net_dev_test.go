@@ -1,48 +1,33 @@
 package linux
 
 import (
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
 	"github.com/gopcp/pmcd/agents/pmda"
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // The next fetch sees changes of interfaces, both if the kernel reports changes and
 // if all files are read again. The test needs a network name space of its own.
 func TestInterfacesChange(t *testing.T) {
-	const inNamespace = "LINUX_TEST_NETNS"
-	if os.Getenv(inNamespace) == "" {
-		for _, tool := range []string{"ip", "unshare", "mount"} {
-			if _, err := exec.LookPath(tool); err != nil {
-				t.Skip(err)
-			}
-		}
-		if os.Getuid() != 0 {
-			t.Skip("only root may make name spaces")
-		}
-		if out, err := exec.Command("unshare", "-n", "-m", "mount", "-t", "sysfs", "sys", "/sys").CombinedOutput(); err != nil {
-			t.Skipf("%v: %s", err, out)
-		}
-		cmd := exec.Command("unshare", "-n", "-m", os.Args[0], "-test.run", "^TestInterfacesChange$", "-test.v")
-		cmd.Env = append(os.Environ(), inNamespace+"=1")
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !testutil.InProcess(t, syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}) {
 		return
 	}
+	testutil.NeedProgram(t, "ip")
 	run := func(command string) {
 		t.Helper()
 		if out, err := exec.Command("sh", "-ec", command).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, out)
 		}
 	}
-	run("mount -t sysfs sys /sys")
+	run("mount --make-rprivate /; mount -t sysfs sys /sys")
 	var harnesses []*pmdatest.Harness
 	for _, root := range []string{"/", "/."} { // with the other one all files are read again, as for containers
 		h := newHost(60, Options{Root: root, CacheDir: t.TempDir(), ConfDir: t.TempDir()})

@@ -9,7 +9,7 @@ import "github.com/gopcp/pmcd/agents/pmda"
 // C differs: network.tcp.fastopenactivefail is always 0, because
 // tcpfastopenactivefail has its value.
 func netstatMetrics(h *host) []pmda.Metric {
-	c := newCounters(h.netFile("netstat"), (*counters).parseColumns)
+	c := newCounters(h.netFile("netstat").NeverBlocks(0), (*counters).parseColumns)
 	ip, tcp := c.group("IpExt:"), c.group("TcpExt:")
 	return append(table(pmda.Metric{Source: c.source}, []row{
 		{53, 0, "network.ip.innoroutes", u64, counter, count, ip("InNoRoutes")},
@@ -167,6 +167,16 @@ func netstatMetrics(h *host) []pmda.Metric {
 		{53, 166, "network.tcp.tcpmigratereqsuccess", u64, counter, count, tcp("TCPMigrateReqSuccess")},
 		{53, 167, "network.tcp.tcpmigratereqfailure", u64, counter, count, tcp("TCPMigrateReqFailure")},
 		{53, 189, "network.tcp.tcploss", u64, counter, count, tcp("TCPLoss")},
+		{53, 205, "network.tcp.tcpplbrehash", u64, counter, count, tcp("TCPPLBRehash")},
+		{53, 212, "network.tcp.tcpaorequired", u64, counter, count, tcp("TCPAORequired")},
+		{53, 213, "network.tcp.tcpaobad", u64, counter, count, tcp("TCPAOBad")},
+		{53, 214, "network.tcp.tcpaokeynotfound", u64, counter, count, tcp("TCPAOKeyNotFound")},
+		{53, 215, "network.tcp.tcpaogood", u64, counter, count, tcp("TCPAOGood")},
+		{53, 216, "network.tcp.tcpaodroppedicmps", u64, counter, count, tcp("TCPAODroppedIcmps")},
+		{53, 230, "network.tcp.pawsoldack", u64, counter, count, tcp("PAWSOldAck")},
+		{53, 231, "network.tcp.tsecrrejected", u64, counter, count, tcp("TSEcrRejected")},
+		{53, 232, "network.tcp.pawstimewait", u64, counter, count, tcp("PAWSTimewait")},
+		{53, 233, "network.tcp.beyondwindow", u64, counter, count, tcp("BeyondWindow")},
 	}), mptcpMetrics(c)...)
 }
 
@@ -225,5 +235,31 @@ func mptcpMetrics(c *counters) []pmda.Metric {
 		{53, 202, "network.mptcp.rcvwndshared", u64, counter, count, mptcp("RcvWndShared")},
 		{53, 203, "network.mptcp.rcvwndconflictupdate", u64, counter, count, mptcp("RcvWndConflictUpdate")},
 		{53, 204, "network.mptcp.rcvwndconflict", u64, counter, count, mptcp("RcvWndConflict")},
+		{53, 206, "network.mptcp.addaddrtx", u64, counter, count, mptcp("AddAddrTx")},
+		{53, 207, "network.mptcp.addaddrtxdrop", u64, counter, count, mptcp("AddAddrTxDrop")},
+		{53, 208, "network.mptcp.echoaddtx", u64, counter, count, mptcp("EchoAddTx")},
+		{53, 209, "network.mptcp.echoaddtxdrop", u64, counter, count, mptcp("EchoAddTxDrop")},
+		{53, 210, "network.mptcp.rmaddrtx", u64, counter, count, mptcp("RmAddrTx")},
+		{53, 211, "network.mptcp.rmaddrtxdrop", u64, counter, count, mptcp("RmAddrTxDrop")},
+		{53, 217, "network.mptcp.mpcurrestab", u64, counter, count, mptcp("MPCurrEstab")},
+		{53, 218, "network.mptcp.mpjoinsynbackuprx", u64, counter, count, mptcp("MPJoinSynBackupRx")},
+		{53, 219, "network.mptcp.mpjoinsynackbackuprx", u64, counter, count, mptcp("MPJoinSynAckBackupRx")},
+		{53, 220, "network.mptcp.mpcapableendpattempt", u64, counter, count, mptcp("MPCapableEndpAttempt")},
+		{53, 221, "network.mptcp.dsscorruptionfallback", u64, counter, count, mptcp("DSSCorruptionFallback")},
+		{53, 222, "network.mptcp.dsscorruptionreset", u64, counter, count, mptcp("DSSCorruptionReset")},
+		{53, 223, "network.mptcp.mpcapablesyntxdrop", u64, counter, count, mptcp("MPCapableSYNTXDrop")},
+		{53, 224, "network.mptcp.mpcapablesyntxdisabled", u64, counter, count, mptcp("MPCapableSYNTXDisabled")},
+		{53, 225, "network.mptcp.mpjoinsyntx", u64, counter, count, mptcp("MPJoinSynTx")},
+		{53, 226, "network.mptcp.mpjoinsyntxcreatskerr", u64, counter, count, mptcp("MPJoinSynTxCreatSkErr")},
+		{53, 227, "network.mptcp.mpjoinsyntxbinderr", u64, counter, count, mptcp("MPJoinSynTxBindErr")},
+		{53, 228, "network.mptcp.mpjoinsyntxconnecterr", u64, counter, count, mptcp("MPJoinSynTxConnectErr")},
+		{53, 229, "network.mptcp.blackhole", u64, counter, count, mptcp("Blackhole")},
+		{53, 234, "network.mptcp.mpjoinrejected", u64, counter, count, mptcp("MPJoinRejected")},
+		{53, 235, "network.mptcp.mpcapabledatafallback", u64, counter, count, mptcp("MPCapableDataFallback")},
+		{53, 236, "network.mptcp.md5sigfallback", u64, counter, count, mptcp("MD5SigFallback")},
+		{53, 237, "network.mptcp.dssfallback", u64, counter, count, mptcp("DssFallback")},
+		{53, 238, "network.mptcp.simultconnectfallback", u64, counter, count, mptcp("SimultConnectFallback")},
+		{53, 239, "network.mptcp.fallbackfailed", u64, counter, count, mptcp("FallbackFailed")},
+		{53, 240, "network.mptcp.winprobe", u64, counter, count, mptcp("WinProbe")},
 	})
 }

@@ -11,7 +11,7 @@ import (
 // snmpMetrics returns the metrics of /proc/net/snmp: the counters of RFC 2011, 2012
 // and 2013, and some others.
 func snmpMetrics(h *host) []pmda.Metric {
-	c := newCounters(h.netFile("snmp"), (*counters).parseColumns)
+	c := newCounters(h.netFile("snmp").NeverBlocks(0), (*counters).parseColumns)
 	ip, icmp, tcp, udp, udplite := c.group("Ip:"), c.group("Icmp:"), c.group("Tcp:"), c.group("Udp:"), c.group("UdpLite:")
 	limit := c.number("Tcp:", "MaxConn")
 	// The kernel has -1 if there is no limit.
@@ -41,6 +41,7 @@ func snmpMetrics(h *host) []pmda.Metric {
 		{14, 16, "network.ip.fragoks", u64, counter, count, ip("FragOKs")},
 		{14, 17, "network.ip.fragfails", u64, counter, count, ip("FragFails")},
 		{14, 18, "network.ip.fragcreates", u64, counter, count, ip("FragCreates")},
+		{14, 96, "network.ip.outtransmits", u64, counter, count, ip("OutTransmits")},
 
 		{14, 20, "network.icmp.inmsgs", u64, counter, count, icmp("InMsgs")},
 		{14, 21, "network.icmp.inerrors", u64, counter, count, icmp("InErrors")},
@@ -69,6 +70,8 @@ func snmpMetrics(h *host) []pmda.Metric {
 		{14, 44, "network.icmp.outaddrmasks", u64, counter, count, icmp("OutAddrMasks")},
 		{14, 45, "network.icmp.outaddrmaskreps", u64, counter, count, icmp("OutAddrMaskReps")},
 		{14, 46, "network.icmp.incsumerrors", u64, counter, count, icmp("InCsumErrors")},
+		{14, 94, "network.icmp.outratelimitglobal", u64, counter, count, icmp("OutRateLimitGlobal")},
+		{14, 95, "network.icmp.outratelimithost", u64, counter, count, icmp("OutRateLimitHost")},
 
 		{14, 50, "network.tcp.rtoalgorithm", u64, instant, none, tcp("RtoAlgorithm")},
 		{14, 51, "network.tcp.rtomin", u64, instant, msec, tcp("RtoMin")},

@@ -5,7 +5,7 @@ import "github.com/gopcp/pmcd/agents/pmda"
 // snmp6Metrics returns the metrics of /proc/net/snmp6. As in C, a counter that the
 // file does not have is 0: without IPv6 there is no file.
 func snmp6Metrics(h *host) []pmda.Metric {
-	c := newCounters(h.netFile("snmp6"), (*counters).parseLines)
+	c := newCounters(h.netFile("snmp6").NeverBlocks(0), (*counters).parseLines)
 	c.missing = optionalUint{ok: true}
 	value := c.group("")
 	return table(pmda.Metric{Source: c.source}, []row{

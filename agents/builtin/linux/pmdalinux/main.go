@@ -4,17 +4,8 @@
 package main
 
 import (
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/linux"
 	"github.com/gopcp/pmcd/agents/serve"
 )
 
-func main() {
-	serve.Main(serve.Program{
-		Name:   "pmdalinux",
-		Domain: 60,
-		Log:    "linux.log",
-		User:   "root", // only root may look into containers and read slab caches
-		New:    func(s serve.Start) (agents.Agent, error) { return linux.New(s.Domain) },
-	})
-}
+func main() { serve.Main(linux.Program()) }
