@@ -86,7 +86,7 @@ func (h *host) impersonate(c *pmda.Client) {
 		h.otherUser = uid != h.ownCreds.uid && uid != 0
 	case uid != 0 || gid != h.ownCreds.gid:
 		if err := h.ownCreds.assume(uid, gid); err != nil {
-			h.Log.Error("{agent}: cannot assume the client's user and group, so it sees no processes uid={uid} gid={gid} error={error:q}", "uid", uid, "gid", gid, "error", err)
+			h.Log.Error("{agent}: cannot act as user {uid} and group {gid} of a client: {error}; the client sees no processes", "uid", uid, "gid", gid, "error", err)
 			return
 		}
 		h.impersonating, h.effectiveUID = true, uid

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -68,9 +69,7 @@ func TestUnprivilegedAgent(t *testing.T) {
 
 // An agent that is root shows what the kernel shows to the client's user.
 func TestActsAsClient(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("not root")
-	}
+	testutil.NeedRoot(t)
 	r := newHarness(t, Options{})
 	sees := func(name string, pid int) bool {
 		return strings.Contains(" "+r.Values(name)+" ", fmt.Sprintf(" %d=/", pid))
@@ -131,19 +130,7 @@ func FuzzAccess(f *testing.F) {
 // A command line that was read as root is not shown to other users if /proc is
 // mounted with hidepid=1.
 func TestHiddenArgs(t *testing.T) {
-	const inside = "PROC_TEST_HIDDEN"
-	if os.Getenv(inside) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestHiddenArgs$", "-test.v")
-		cmd.Env = append(os.Environ(), inside+"=1", "GORACE=atexit_sleep_ms=0")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-		switch out, err := cmd.CombinedOutput(); {
-		case os.IsPermission(err):
-			t.Skip(err)
-		case strings.Contains(string(out), "--- SKIP"):
-			t.Skipf("%s", out)
-		case err != nil:
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !testutil.InProcess(t, syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}) {
 		return
 	}
 	root := t.TempDir()
@@ -154,10 +141,10 @@ func TestHiddenArgs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	if err := syscall.Mount("proc", root+"/proc", "proc", 0, "hidepid=1"); err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	defer syscall.Unmount(root+"/proc", syscall.MNT_DETACH)
 	other := exec.Command("sleep", "60") // the kernel shows a process to itself

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,7 +105,7 @@ func (a *acct) readable() bool {
 
 func (a *acct) openSystem() (fd int, err error) {
 	for _, path := range a.systemPaths {
-		if fd, err = a.Path(path).FD(); err != syscall.ENOENT {
+		if fd, err = a.Path(path).FD(); !errors.Is(err, syscall.ENOENT) {
 			return fd, err
 		}
 	}

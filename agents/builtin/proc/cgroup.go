@@ -75,8 +75,10 @@ func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
 		return err
 	}
 	p.instances.beginScan()
-	defer p.instances.endScan()
 	for _, c := range p.list {
+		if err := p.checkpoint(); err != nil {
+			return err
+		}
 		b, err := p.Path(c.dir).Str("/cpuacct.usage_percpu").Text(maxFile)
 		if err != nil {
 			continue
@@ -93,6 +95,7 @@ func (p *perCPU) read(ctx context.Context, r *pmda.Request) error {
 			}
 		}
 	}
+	p.instances.endScan()
 	return nil
 }
 

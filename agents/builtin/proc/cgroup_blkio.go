@@ -107,8 +107,10 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 		return err
 	}
 	b.devices.beginScan()
-	defer b.devices.endScan()
 	for _, g := range b.list {
+		if err := b.checkpoint(); err != nil {
+			return err
+		}
 		all, _ := g.stats.(*blkStats)
 		if all == nil {
 			all = new(blkStats)
@@ -131,6 +133,7 @@ func (b *blkIO) readGroups(ctx context.Context, r *pmda.Request) error {
 		text, _ = b.Path(g.dir).Str("/blkio.time").Text(maxFile)
 		b.parse(text, g, func(s *blkStats, _ string, n uint64) { s.time += n; all.time += n })
 	}
+	b.devices.endScan()
 	return nil
 }
 
@@ -173,8 +176,10 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 		return err
 	}
 	b.v2Devices.beginScan()
-	defer b.v2Devices.endScan()
 	for _, g := range b.v2.list {
+		if err := b.checkpoint(); err != nil {
+			return err
+		}
 		text, _ := b.Path(g.dir).Str("/io.stat").Text(maxFile)
 		for len(text) > 0 {
 			var line []byte
@@ -200,6 +205,7 @@ func (b *blkIO) readIO(ctx context.Context, r *pmda.Request) error {
 			}
 		}
 	}
+	b.v2Devices.endScan()
 	return nil
 }
 

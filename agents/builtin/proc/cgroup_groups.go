@@ -58,15 +58,17 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 		return err
 	}
 	g.instances.beginScan()
-	defer g.instances.endScan()
 	g.list = g.list[:0]
 	for _, m := range g.mounts.list {
 		switch {
 		case m.version != g.version:
 		case m.version == 2 && g.requiredFile != "", m.version == 1 && g.controller != "" && m.has(g.controller):
-			g.findGroups(m)
+			if err := g.findGroups(m); err != nil {
+				return err
+			}
 		}
 	}
+	g.instances.endScan()
 	if len(g.list) < len(g.known) {
 		for dir, c := range g.known {
 			if c.lastSeen != g.request {
@@ -81,10 +83,13 @@ func (g *groups) read(ctx context.Context, r *pmda.Request) error {
 //
 // C differs: if there are hierarchies of both versions, it drops the groups of
 // version 1.
-func (g *groups) findGroups(m *mount) {
+func (g *groups) findGroups(m *mount) error {
 	g.queue = append(g.queue[:0], g.groupOf([]byte(m.path), len(m.path)))
 	var path []byte
 	for i := 0; i < len(g.queue) && len(g.list) < maxGroups; i++ {
+		if err := g.checkpoint(); err != nil {
+			return err
+		}
 		c := g.queue[i]
 		err := g.Path(c.dir).List(func(name []byte, typ byte) {
 			if name[0] == '.' || typ != syscall.DT_DIR && typ != syscall.DT_UNKNOWN {
@@ -108,6 +113,7 @@ func (g *groups) findGroups(m *mount) {
 			g.list = append(g.list, c)
 		}
 	}
+	return nil
 }
 
 // anyGroup as requiredFile selects all groups of version 2.

@@ -47,7 +47,7 @@ func (s *instances[T]) add(name string) (data *T, first bool) {
 	return &i.data, true
 }
 
-// endScan completes the list.
+// endScan completes the list. It is not called for a scan that ends early.
 func (s *instances[T]) endScan() {
 	if len(s.known) <= 2*len(s.list)+maxAbsent {
 		return

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"path"
 	"strings"
 
@@ -87,7 +88,7 @@ func (h *host) storeAllThreads(_ context.Context, _ *pmda.Request, s *pmda.Store
 
 func (h *host) storeThreads(_ context.Context, r *pmda.Request, s *pmda.Stored) error {
 	on, err := boolValue(s)
-	if err != nil && err != pdu.ErrnoBadStore {
+	if err != nil && !errors.Is(err, pdu.ErrnoBadStore) {
 		return err
 	}
 	settings, e := clientSettingsOf(r.Client())

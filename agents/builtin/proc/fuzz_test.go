@@ -16,6 +16,8 @@ var fuzzedFiles = []struct{ file, metrics string }{
 	{"proc/100/statm", "proc.memory."},
 	{"proc/100/io", "proc.io."},
 	{"proc/100/smaps_rollup", "proc.smaps."},
+	{"proc/100/numa_maps", "proc.numa_maps."},
+	{"proc/100/fdinfo/3", "proc.fdinfo."},
 	{"proc/100/cgroup", "proc.psinfo.cgroups proc.id.container"},
 	{"proc/100/environ", "proc.psinfo.environ"},
 	{"proc/100/autogroup", "proc.autogroup."},
@@ -30,6 +32,9 @@ var fuzzedFiles = []struct{ file, metrics string }{
 func FuzzFiles(f *testing.F) {
 	root := composedTree(f)
 	withoutThread(f, root)
+	for _, name := range []string{"sys/module/amdgpu/", "proc/100/numa_maps", "proc/100/fd/3", "proc/100/fd/4", "proc/100/fdinfo/3", "proc/100/fdinfo/4"} {
+		pmdatest.WriteFile(f, root, name, since72()[name])
+	}
 	r := newHarness(f, Options{Root: root})
 	seeds := map[string]string{}
 	for i, z := range fuzzedFiles {

@@ -116,16 +116,22 @@ func (s *hotprocs) find(ctx context.Context, r *pmda.Request) error {
 	s.indom.threads, _ = s.listSettings(r.Client())
 	s.indom.pids = s.indom.pids[:0]
 	for _, pid := range s.hot.Load().pids {
+		if err := r.Checkpoint(); err != nil {
+			return err
+		}
 		if s.Path("/proc/").Num(pid).Exists() {
 			s.indom.pids = append(s.indom.pids, pid)
 		}
 	}
 	if s.indom.threads {
-		s.indom.addThreads()
+		if err := s.indom.addThreads(); err != nil {
+			return err
+		}
 	}
-	s.indom.updateList()
-	s.indom.makeNames(r)
-	return nil
+	if err := s.indom.updateList(); err != nil {
+		return err
+	}
+	return s.indom.makeNames(r)
 }
 
 // forRoot returns a StoreFunc for exactly one value, which only root may store.
@@ -169,7 +175,7 @@ func (s *hotprocs) storeReload(v pmda.StoredValue) error {
 }
 
 // hotClusters maps clusters of proc to those of hotproc.
-var hotClusters = map[int]int{8: 52, 9: 53, 11: 54, 12: 55, 24: 56, 31: 57, 32: 58, 33: 34, 51: 59, 62: 63, 69: 71, 72: 73, 74: 75}
+var hotClusters = map[int]int{8: 52, 9: 53, 11: 54, 12: 55, 24: 56, 31: 57, 32: 58, 33: 34, 51: 59, 62: 63, 69: 71, 72: 73, 74: 75, 77: 78, 79: 80}
 
 func (s *hotprocs) metrics() []pmda.Metric {
 	// A client that may not see processes gets an error if any process is hot.

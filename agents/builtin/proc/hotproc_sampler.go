@@ -51,10 +51,9 @@ func (s *sampler) scan(p *predicate, now time.Time) *hotSet {
 	s.tree.request++
 	s.tree.names.refresh()
 	v := &hotSet{}
-	if s.indom.findAll() != nil {
+	if s.indom.findAll() != nil || s.indom.updateList() != nil {
 		return v
 	}
-	s.indom.updateList()
 	dt := now.Sub(s.lastScan).Seconds()
 	first := s.lastScan.IsZero() || dt <= 0
 	after := make(map[int32]sample, len(s.indom.list))

@@ -131,7 +131,7 @@ func (h *host) agent(help string) (agents.Agent, error) {
 
 // dynamic are the subtrees of proc and hotproc whose names come from the agent: in
 // PCP's PMNS they are 3:*:*.
-var dynamic = []string{"psinfo", "memory", "id", "io", "schedstat", "fd", "namespaces", "smaps", "autogroup"}
+var dynamic = []string{"psinfo", "memory", "id", "io", "schedstat", "fd", "namespaces", "smaps", "autogroup", "fdinfo", "delayacct", "numa_maps"}
 
 // subtrees divides the metrics into those with names in the PMNS and the dynamic
 // subtrees.
@@ -167,6 +167,7 @@ type host struct {
 	ownCreds         credentials
 	autogroup        bool // the scheduler groups processes by session
 	terminals        terminals
+	taskstats        *taskstats
 	procs            *processes
 	hot              *hotprocs
 	acct             *acct
@@ -184,12 +185,32 @@ type tree struct {
 	names         *userNames
 	hertz         uint64
 	pageSize      uint64
-	request       uint64    // the number of the present request
-	otherUser     bool      // the client may not see what only the agent's user may see
-	impersonating bool      // the thread acts as the client
-	effectiveUID  int       // the client's while impersonating, else the agent's
-	largeRecords  []*record // that were read in this request
-	self          int32     // the process id of the agent, 0 if the tree is not this host's
+	request       uint64        // the number of the present request
+	current       *pmda.Request // that request; nil in a sampler
+	otherUser     bool          // the client may not see what only the agent's user may see
+	impersonating bool          // the thread acts as the client
+	effectiveUID  int           // the client's while impersonating, else the agent's
+	largeRecords  []*record     // that were read in this request
+	self          int32         // the process id of the agent, 0 if the tree is not this host's
+
+	// delays returns those of a thread, see readDelays. It is nil if the tree is not
+	// this host's, because its process ids are not those of the kernel.
+	delays func(tid int32) (d [numDelays]uint64, ok bool)
+
+	maxFDs     int    // maxFDs, except in tests
+	gpuRequest uint64 // number of the request that has set amdGPU
+	amdGPU     bool
+	fds        []int32      // of the last process that readGPU has read
+	nodes      []nodeMemory // of the last process that readNUMA has read
+}
+
+// checkpoint is called for each item of what may be long. It returns the error of
+// Request.Checkpoint.
+func (t *tree) checkpoint() error {
+	if t.current == nil {
+		return nil
+	}
+	return t.current.Checkpoint()
 }
 
 // hidesPrivate reports whether the client may not see the private files of p,
@@ -222,13 +243,17 @@ func newHost(domain int, o Options) *host {
 	h.container = &pmda.Source{Read: h.readContainer}
 	h.tree = tree{
 		Reader: sysfile.Reader{Root: o.Root}, names: newUserNames(),
-		hertz: o.Hertz, pageSize: uint64(o.PageSize),
+		hertz: o.Hertz, pageSize: uint64(o.PageSize), maxFDs: maxFDs,
 	}
 	h.access = readAccess(o)
 	h.ownCreds = ownCredentials()
 	h.effectiveUID = h.ownCreds.uid
 	if b, err := h.Path("/proc/self").Link(); err == nil {
 		h.self = pidOf(b)
+	}
+	h.taskstats = newTaskstats()
+	if h.self == int32(os.Getpid()) {
+		h.delays = h.taskstats.of
 	}
 	return h
 }
@@ -248,6 +273,7 @@ func (h *host) metrics() []pmda.Metric {
 // check is called at the start of a request.
 func (h *host) check(_ context.Context, r *pmda.Request) error {
 	h.request++
+	h.current = r
 	h.names.refresh()
 	h.impersonate(r.Client())
 	return nil
@@ -257,6 +283,7 @@ func (h *host) check(_ context.Context, r *pmda.Request) error {
 func (h *host) done(*pmda.Request) {
 	h.restoreOwn()
 	h.releaseLarge()
+	h.taskstats.close()
 }
 
 func (h *host) close() error {

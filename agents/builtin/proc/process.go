@@ -97,7 +97,7 @@ func (p *process) path(file string) *sysfile.Reader {
 // PM_ERR_APPVERSION for a file that the kernel does not have.
 func (p *process) clientError(err error) error {
 	switch {
-	case err == nil, errors.Is(err, fs.ErrPermission), err == syscall.EINVAL, err == syscall.ESRCH:
+	case err == nil, errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ESRCH):
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		if p.tree.Path("/proc/").Num(p.id).Exists() {

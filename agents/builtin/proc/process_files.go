@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
@@ -30,6 +31,9 @@ const (
 	formatExe
 	formatCwd
 	formatFD
+	formatGPU
+	formatDelays
+	formatNUMA
 	numFormats
 )
 
@@ -40,10 +44,11 @@ var formats = [numFormats]format{
 	formatSchedstat: {file: "schedstat", fields: 3, parse: parseWords},
 	formatIO: {file: "io", fields: 7, private: true, parse: keyed(
 		"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes")},
-	formatSmaps: {file: "smaps_rollup", fields: 20, private: true, parse: keyed(
+	formatSmaps: {file: "smaps_rollup", fields: 21, private: true, parse: keyed(
 		"Rss", "Pss", "Pss_Anon", "Pss_File", "Pss_Shmem", "Shared_Clean", "Shared_Dirty",
 		"Private_Clean", "Private_Dirty", "Referenced", "Anonymous", "LazyFree", "AnonHugePages",
-		"ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb", "Swap", "SwapPss", "Locked")},
+		"ShmemPmdMapped", "FilePmdMapped", "Shared_Hugetlb", "Private_Hugetlb", "Swap", "SwapPss", "Locked",
+		"Pss_Dirty")},
 	formatOOM:       {file: "oom_score", fields: 1, parse: parseWords},
 	formatAutogroup: {file: "autogroup", fields: 2, mayBeEmpty: true, parse: parseAutogroup},
 	formatCgroup:    {file: "cgroup", fields: 2, parse: parseCgroup},
@@ -54,6 +59,9 @@ var formats = [numFormats]format{
 	formatExe:       {fields: 1, private: true, read: readLink("exe")},
 	formatCwd:       {fields: 1, private: true, read: readLink("cwd")},
 	formatFD:        {fields: 1, private: true, read: countFDs},
+	formatGPU:       {fields: numGPUFields, private: true, read: readGPU},
+	formatDelays:    {fields: numDelays, private: true, read: readDelays},
+	formatNUMA:      {fields: numNUMAFields, private: true, read: readNUMA},
 }
 
 // Fields of stat, by their numbers in proc(5).
@@ -199,7 +207,7 @@ func readLink(name string) func(p *process, r *record) error {
 func countFDs(p *process, r *record) error {
 	n := uint64(0)
 	err := p.path("fd").List(func([]byte, byte) { n++ })
-	if err == syscall.ENOENT && p.threads {
+	if errors.Is(err, syscall.ENOENT) && p.threads {
 		err = p.tree.Path("/proc/").Num(p.id).Str("/fd").List(func([]byte, byte) { n++ })
 	}
 	if err == nil {

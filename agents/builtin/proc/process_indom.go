@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -27,6 +28,8 @@ func newProcessIndom(t *tree) *processIndom {
 	return &processIndom{tree: t, processes: make(map[int32]*process)}
 }
 
+var _ pmda.Finder = (*processIndom)(nil)
+
 // Each implements pmda.Instances. In a fetch names may be missing, see makeNames.
 func (s *processIndom) Each(yield func(inst int32, name string, data any) bool) {
 	for _, p := range s.list {
@@ -34,6 +37,15 @@ func (s *processIndom) Each(yield func(inst int32, name string, data any) bool) 
 			return
 		}
 	}
+}
+
+// Find implements pmda.Finder.
+func (s *processIndom) Find(inst int32) (name string, data any, ok bool) {
+	i, ok := slices.BinarySearchFunc(s.list, inst, func(p *process, id int32) int { return cmp.Compare(p.id, id) })
+	if !ok {
+		return "", nil, false
+	}
+	return s.list[i].name, s.list[i], true
 }
 
 // pidOf returns the process id that a name in /proc is, 0 if it is not one.
@@ -77,6 +89,9 @@ func (s *processIndom) findContainer(dir string) error {
 		dirs = append(dirs, dir)
 	}
 	for i := 0; i < len(dirs) && i < maxGroups; i++ {
+		if err := s.tree.checkpoint(); err != nil {
+			return err
+		}
 		s.addMembers(dirs[i])
 		add := func(name []byte, typ byte) {
 			if name[0] != '.' && (typ == syscall.DT_DIR || typ == syscall.DT_UNKNOWN) {
@@ -114,8 +129,11 @@ func (s *processIndom) addMembers(dir string) {
 const maxPIDs = 32 << 20
 
 // addThreads adds the threads of the processes in pids to pids.
-func (s *processIndom) addThreads() {
+func (s *processIndom) addThreads() error {
 	for _, pid := range s.pids[:len(s.pids):len(s.pids)] {
+		if err := s.tree.checkpoint(); err != nil {
+			return err
+		}
 		add := func(name []byte, _ byte) {
 			if tid := pidOf(name); tid != 0 && tid != pid {
 				s.pids = append(s.pids, tid)
@@ -123,15 +141,19 @@ func (s *processIndom) addThreads() {
 		}
 		_ = s.tree.Path("/proc/").Num(pid).Str("/task").List(add) // the process may have ended
 	}
+	return nil
 }
 
-// updateList makes the list of the processes in pids.
-func (s *processIndom) updateList() {
+// updateList makes the list of the processes in pids. After an error some are missing.
+func (s *processIndom) updateList() error {
 	slices.Sort(s.pids)
 	s.pids = slices.Compact(s.pids)
 	request := s.tree.request
 	s.list = s.list[:0]
 	for _, pid := range s.pids {
+		if err := s.tree.checkpoint(); err != nil {
+			return err
+		}
 		p := s.processes[pid]
 		if p == nil {
 			p = &process{processIndom: s, id: pid}
@@ -148,17 +170,22 @@ func (s *processIndom) updateList() {
 		}
 		clear(s.list[len(s.list):cap(s.list)])
 	}
+	return nil
 }
 
 // makeNames reads the names of the instances in list if r needs them. A fetch does
 // not: its Profile is not nil.
-func (s *processIndom) makeNames(r *pmda.Request) {
+func (s *processIndom) makeNames(r *pmda.Request) error {
 	if r.Profile != nil {
-		return
+		return nil
 	}
 	for _, p := range s.list {
+		if err := r.Checkpoint(); err != nil {
+			return err
+		}
 		p.instanceName()
 	}
+	return nil
 }
 
 func (s *processIndom) pmdaInDom(serial int, source *pmda.Source) *pmda.InDom {
@@ -197,9 +224,12 @@ const (
 	kernel
 )
 
-func (q *runq) count(list []*process) {
+func (q *runq) count(list []*process) error {
 	*q = runq{}
 	for _, p := range list {
+		if err := p.tree.checkpoint(); err != nil {
+			return err
+		}
 		r := p.record(formatStat)
 		state := byte(0)
 		if s := r.string(statState); len(s) > 0 {
@@ -217,4 +247,5 @@ func (q *runq) count(list []*process) {
 			q[[]int{unknown, runnable, blocked, sleeping, stopped, stopped, blocked}[i+1]]++
 		}
 	}
+	return nil
 }

@@ -38,14 +38,15 @@ func (s *processes) find(ctx context.Context, r *pmda.Request) error {
 	} else if cgroup != "" {
 		err = s.indom.findGroup(s.mounts.checkedDir(cgroup))
 	} else if err = s.indom.findAll(); err == nil && threads {
-		s.indom.addThreads()
+		err = s.indom.addThreads()
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.indom.updateList()
 	}
-	s.indom.updateList()
-	s.indom.makeNames(r)
-	return nil
+	if err == nil {
+		err = s.indom.makeNames(r)
+	}
+	return err
 }
 
 // checkMayRead returns an error if the client may not see processes.
@@ -66,13 +67,20 @@ func (s *processes) metrics() []pmda.Metric {
 	states := &pmda.Source{Read: func(ctx context.Context, r *pmda.Request) error {
 		err := r.ReadSource(ctx, s.source)
 		if err == nil {
-			s.runq.count(s.indom.list)
+			err = s.runq.count(s.indom.list)
 		}
 		return err
 	}}
 	state := func(i int) pmda.FetchFunc { return pmda.FromUint(func() (uint64, bool) { return s.runq[i], true }) }
+	indom := s.indom.pmdaInDom(indomProc, allowed)
 	return slices.Concat(
-		s.processMetrics("proc.", s.indom.pmdaInDom(indomProc, allowed), nil),
+		s.processMetrics("proc.", indom, nil),
+		table(pmda.Metric{InDom: indom}, []row{ // there is no hotproc.numa_maps
+			{81, 0, "proc.numa_maps.hugepage", str, instant, none, text(formatNUMA, numaHuge)},
+			{81, 1, "proc.numa_maps.heap", str, instant, none, text(formatNUMA, numaHeap)},
+			{81, 2, "proc.numa_maps.stack", str, instant, none, text(formatNUMA, numaStack)},
+			{81, 3, "proc.numa_maps.private", str, instant, none, text(formatNUMA, numaPrivate)},
+		}),
 		table(pmda.Metric{Source: s.source}, []row{
 			{8, 99, "proc.nprocs", u32, instant, none, pmda.FromUint(func() (uint64, bool) { return uint64(len(s.indom.list)), true })},
 		}),
@@ -98,6 +106,7 @@ func (h *host) processMetrics(prefix string, indom *pmda.InDom, clusters map[int
 		table(pmda.Metric{InDom: indom}, h.memoryMetrics()),
 		table(pmda.Metric{InDom: indom}, h.idMetrics()),
 		table(pmda.Metric{InDom: indom}, h.activityMetrics()),
+		table(pmda.Metric{InDom: indom}, h.gpuMetrics()),
 		table(pmda.Metric{InDom: indom, Source: autogroups}, []row{
 			{74, 1, "autogroup.id", u32, discrete, none, h.ifAutogroup(unsigned(formatAutogroup, 0))},
 			{74, 2, "autogroup.nice", i32, instant, none, h.ifAutogroup(signed(formatAutogroup, 1))},
@@ -157,6 +166,29 @@ func (h *host) activityMetrics() []row {
 		{32, 6, "io.cancelled_write_bytes", u64, counter, octet, unsigned(i, 6)},
 
 		{51, 0, "fd.count", u32, instant, count, unsigned(formatFD, 0)},
+
+		{79, 0, "delayacct.cpu_time", u64, counter, nsec, unsigned(formatDelays, delayCPU)},
+		{79, 1, "delayacct.blkio_time", u64, counter, nsec, unsigned(formatDelays, delayBlkio)},
+		{79, 2, "delayacct.swapin_time", u64, counter, nsec, unsigned(formatDelays, delaySwapin)},
+	}
+}
+
+// gpuMetrics returns the metrics of the memory of AMD GPUs.
+func (h *host) gpuMetrics() []row {
+	const g = formatGPU
+	return []row{
+		{77, 0, "fdinfo.drm_memory_cpu", u64, instant, kbyte, unsigned(g, 0)},
+		{77, 1, "fdinfo.drm_memory_gtt", u64, instant, kbyte, unsigned(g, 1)},
+		{77, 2, "fdinfo.drm_memory_vram", u64, instant, kbyte, unsigned(g, 2)},
+		{77, 3, "fdinfo.drm_shared_cpu", u64, instant, kbyte, unsigned(g, 3)},
+		{77, 4, "fdinfo.drm_shared_gtt", u64, instant, kbyte, unsigned(g, 4)},
+		{77, 5, "fdinfo.drm_shared_vram", u64, instant, kbyte, unsigned(g, 5)},
+		{77, 6, "fdinfo.amd_evicted_visible_vram", u64, instant, kbyte, unsigned(g, 6)},
+		{77, 7, "fdinfo.amd_evicted_vram", u64, instant, kbyte, unsigned(g, 7)},
+		{77, 8, "fdinfo.amd_memory_visible_vram", u64, instant, kbyte, unsigned(g, 8)},
+		{77, 9, "fdinfo.amd_requested_gtt", u64, instant, kbyte, unsigned(g, 9)},
+		{77, 10, "fdinfo.amd_requested_visible_vram", u64, instant, kbyte, unsigned(g, 10)},
+		{77, 11, "fdinfo.amd_requested_vram", u64, instant, kbyte, unsigned(g, 11)},
 	}
 }
 

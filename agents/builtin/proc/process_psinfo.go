@@ -180,6 +180,7 @@ func (h *host) memoryMetrics() []row {
 		{33, 17, "smaps.swap", u64, instant, kbyte, unsigned(sm, 17)},
 		{33, 18, "smaps.swappss", u64, instant, kbyte, unsigned(sm, 18)},
 		{33, 19, "smaps.locked", u64, instant, kbyte, unsigned(sm, 19)},
+		{33, 20, "smaps.pss_dirty", u64, instant, kbyte, unsigned(sm, 20)},
 	}
 }
 
