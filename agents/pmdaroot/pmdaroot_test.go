@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmdaroot/roottest"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -183,9 +184,7 @@ func FuzzRead(f *testing.F) {
 
 // A socket at which another user than root listens gets no request.
 func TestListenerOfAnotherUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	testutil.NeedRoot(t)
 	path := filepath.Join(t.TempDir(), "root.socket")
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -153,7 +153,7 @@ func (t *traces) subtree() *pmda.Subtree {
 	}
 	tree := &pmda.Subtree{Prefix: "kvm.trace"}
 	if err := tree.Set(ms); err != nil {
-		t.log.Error("{agent}: {error}", "error", err)
+		t.log.Error("{agent}: kvm.trace has no metrics: {error}", "error", err)
 	}
 	return tree
 }

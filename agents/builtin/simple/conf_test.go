@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/pmda/cache"
 	"github.com/gopcp/pmcd/agents/serve"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -147,8 +148,8 @@ func TestConfNotRegular(t *testing.T) {
 }
 
 func TestConfUnreadable(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may read all files")
+	if !testutil.Unprivileged(t) {
+		return
 	}
 	r := newHarness(t, "sec\n")
 	if err := os.Chmod(r.conf, 0); err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/agents/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 )
 
@@ -21,7 +21,7 @@ func buildTxrecord(t *testing.T, key int) string {
 	const src = "/var/lib/pcp/pmdas/txmon"
 	missing := func(err error) {
 		t.Helper()
-		testutil.MissingPeer(t, fmt.Errorf("cannot build txrecord (run make peers): %w", err))
+		testutil.Missing(t, fmt.Errorf("cannot build txrecord (run make peers): %w", err))
 	}
 	header, err := os.ReadFile(filepath.Join(src, "txmon.h"))
 	if err != nil {

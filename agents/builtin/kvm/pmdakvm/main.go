@@ -4,21 +4,8 @@
 package main
 
 import (
-	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/kvm"
 	"github.com/gopcp/pmcd/agents/serve"
 )
 
-func main() {
-	serve.Main(serve.Program{
-		Name:   "pmdakvm",
-		Domain: 95,
-		Log:    "kvm.log",
-		User:   "root", // to read debugfs
-		New: func(s serve.Start) (agents.Agent, error) {
-			o := kvm.FromEnv()
-			o.Log = s.Log
-			return kvm.Open(s.Domain, o)
-		},
-	})
-}
+func main() { serve.Main(kvm.Program()) }
