@@ -1,0 +1,2 @@
+/* Domain of the trace agent. */
+#define TRACE 10
