@@ -1,0 +1,128 @@
+package root
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
+)
+
+func TestContainerOf(t *testing.T) {
+	for _, tt := range []struct{ parent, name, id, engine string }{
+		{"docker", idA, idA, docker},
+		{"system.slice", "docker-" + idA + ".scope", idA, docker},
+		{"machine.slice", "libpod-" + idA + ".scope", idA, podman},
+		{"libpod_parent", "libpod-" + idA, idA, podman},
+		{"machine.slice", "libpod-conmon-" + idA + ".scope", "", ""},
+		{"kubepods.slice", "crio-" + idA + ".scope", idA, crio},
+		{"kubepods.slice", "crio-conmon-" + idA + ".scope", "", ""},
+		{"kubepods.slice", "cri-containerd-" + idA + ".scope", idA, containerd},
+		{"x", "kubepods-pod1.slice:cri-containerd:" + idA, idA, containerd},
+		{"system.slice", "nerdctl-" + idA + ".scope", idA, containerd},
+		{"default", idA, idA, containerd},
+		{"x", "evil-" + idA + ".scope", "", ""},
+		{"x", "docker-" + idA[1:] + ".scope", "", ""},
+		{"x", "docker-" + strings.ToUpper(idA) + ".scope", "", ""},
+		{"", "lxc.payload.box", "box", lxc},
+		{"", "lxc.monitor.box", "", ""},
+		{"", "lxc.payload.a b", "", ""},
+		{"lxc", "box", "box", lxc},
+		{"lxc.payload", "box", "box", lxc},
+		{"", "", "", ""},
+		{"x", ".scope", "", ""},
+		{"x", ":-", "", ""},
+	} {
+		id, engine := containerOf(tt.parent, tt.name)
+		if id != tt.id || engine != tt.engine {
+			t.Errorf("%s/%s: got %q, %q", tt.parent, tt.name, id, engine)
+		}
+	}
+}
+
+// Groups are found with version 1, version 2, and both. What is below the group of a
+// container is not searched.
+func TestFindGroups(t *testing.T) {
+	for name, prefix := range map[string]string{"version 1": "memory/", "version 2": "", "both": "unified/"} {
+		t.Run(name, func(t *testing.T) {
+			root := pmdatest.Tree(t, map[string]string{
+				prefix + "cgroup.procs": "",
+				prefix + "a/b/docker-" + idA + ".scope/x/libpod-" + idB + "/cgroup.procs":                               "",
+				prefix + "user.slice/user-1000.slice/user@1000.service/libpod-" + idC + ".scope/container/cgroup.procs": "",
+				prefix + ".hidden/docker-" + idD + ".scope/cgroup.procs":                                                "",
+				prefix + "file-" + idE: "",
+			})
+			found := findGroups(root)
+			if len(found) != 2 || found[idA].path != "/a/b/docker-"+idA+".scope" || found[idA].engine != docker {
+				t.Fatalf("got %v", found)
+			}
+			if g := found[idC]; g.path != "/user.slice/user-1000.slice/user@1000.service/libpod-"+idC+".scope" || g.ofUser {
+				t.Errorf("got %+v", g)
+			}
+		})
+	}
+}
+
+// A user who may make groups does not hide the container of root, however many groups
+// the user makes.
+func TestGroupsOfUsers(t *testing.T) {
+	testutil.NeedRoot(t)
+	files := map[string]string{
+		"unified/system.slice/docker-" + idA + ".scope/cgroup.procs":                 "1\n",
+		"unified/app.slice/docker-" + idA + ".scope/cgroup.procs":                    "2\n", // is visited first
+		"unified/app.slice/docker-" + idB + ".scope/cgroup.procs":                    "2\n",
+		"unified/user.slice/user-1.slice/mine/docker-" + idA + ".scope/cgroup.procs": "3\n",
+	}
+	for i := range maxUserGroups + 100 {
+		files[fmt.Sprintf("unified/user.slice/user-1.slice/mine/g%d/", i)] = ""
+	}
+	files["unified/user.slice/user-2.slice/mine/libpod-"+idC+".scope/cgroup.procs"] = "4\n"
+	root := pmdatest.Tree(t, files)
+	for _, dir := range []string{"app.slice", "user.slice/user-1.slice/mine", "user.slice/user-2.slice/mine"} {
+		if err := os.Chown(filepath.Join(root, "unified", dir), 1234, 1234); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := findGroups(root)
+	if g := found[idA]; g == nil || g.ofUser || g.path != "/system.slice/docker-"+idA+".scope" || fmt.Sprint(g.procs()) != "[1]" {
+		t.Errorf("of root: %+v", g)
+	}
+	for _, id := range []string{idB, idC} {
+		if g := found[id]; g == nil || !g.ofUser {
+			t.Errorf("of a user: %+v", g)
+		}
+	}
+}
+
+func TestProcs(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"g/cgroup.procs": "", "g/a/cgroup.procs": "0\n12\nx\n-3\n", "g/a/b/cgroup.procs": "13\n", "g/c/cgroup.procs/": "",
+		"empty/cgroup.procs": "", "many/cgroup.procs": strings.Repeat("7\n", 2*maxProcs), "cut/cgroup.procs": strings.Repeat("\n", maxSmall-2) + "123\n",
+	})
+	g := &group{dirs: []string{root + "/empty", root + "/g"}}
+	if got := fmt.Sprint(g.procs()); got != "[12 13]" {
+		t.Errorf("got %s", got)
+	}
+	if n := len((&group{dirs: []string{root + "/many"}}).procs()); n != maxProcs {
+		t.Errorf("got %d processes", n)
+	}
+	if pids := (&group{dirs: []string{root + "/cut"}}).procs(); len(pids) > 0 {
+		t.Errorf("a number that is cut: %v", pids)
+	}
+}
+
+// With version 1 a hierarchy of its own says whether processes are paused.
+func TestFrozen(t *testing.T) {
+	root := pmdatest.Tree(t, map[string]string{
+		"unified/x/cgroup.events": "populated 1\nfrozen 0\n", "freezer/x/freezer.state": "FROZEN\n",
+		"freezer/y/freezer.state": "THAWED\n", "unified/z/cgroup.events": "frozen 1\n",
+	})
+	for path, want := range map[string]bool{"/x": true, "/y": false, "/z": true, "/none": false} {
+		if got := (&group{path: path, dirs: []string{root + "/unified" + path}}).frozen(root); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}

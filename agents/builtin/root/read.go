@@ -1,0 +1,129 @@
+package root
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Limits of files, in bytes.
+const (
+	maxStore  = 16 << 20 // containers.json
+	maxConfig = 4 << 20  // the configuration of a container
+	maxSmall  = 64 << 10 // files with one value, or one value a line
+)
+
+var errTooLong = errors.New("the file is too long")
+
+// readFile returns the contents of a regular file of at most limit bytes. It does not
+// wait for the writer of a FIFO.
+func readFile(path string, limit int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	fi, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !fi.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", f.Name())
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, fmt.Errorf("%s: %w", f.Name(), errTooLong)
+	}
+	return b, err
+}
+
+// readHead returns the first limit bytes of a regular file; none if it cannot be read.
+func readHead(path string, limit int64) []byte {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return nil
+	}
+	b, _ := io.ReadAll(io.LimitReader(f, limit))
+	return b
+}
+
+// readNames returns the names in a directory, at most limit, without those that begin
+// with a dot. It returns none if the directory cannot be read.
+func readNames(dir string, limit int) []fs.DirEntry {
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	list, _ := f.ReadDir(limit)
+	kept := list[:0]
+	for _, e := range list {
+		if e.Name()[0] != '.' {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// A files remembers what files parse to, by path, while they do not change.
+type files struct {
+	parsed map[string]*parsedFile
+}
+
+type parsedFile struct {
+	stat  syscall.Stat_t
+	value any
+	err   error
+	used  bool // since the last forget
+}
+
+// parse returns what f makes of the contents of a file. If the file is as it was, it
+// returns what f made of it then.
+func parse[T any](p *files, path string, limit int64, f func(b []byte) (T, error)) (T, error) {
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
+		delete(p.parsed, path)
+		var none T
+		return none, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if old := p.parsed[path]; old != nil && old.stat.Mtim == st.Mtim && old.stat.Ctim == st.Ctim &&
+		old.stat.Size == st.Size && old.stat.Ino == st.Ino && old.stat.Dev == st.Dev {
+		old.used = true
+		return old.value.(T), old.err
+	}
+	b, err := readFile(path, limit)
+	var value T
+	if err == nil {
+		if value, err = f(b); err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if p.parsed == nil {
+		p.parsed = make(map[string]*parsedFile)
+	}
+	p.parsed[path] = &parsedFile{st, value, err, true}
+	return value, err
+}
+
+// forget forgets the files that were not used since the last call.
+func (p *files) forget() {
+	for path, f := range p.parsed {
+		if !f.used {
+			delete(p.parsed, path)
+		}
+		f.used = false
+	}
+}
+
+// under returns a path below dir. name is one element of it.
+func under(dir string, name ...string) string {
+	return filepath.Join(append([]string{dir}, name...)...)
+}
