@@ -1,0 +1,98 @@
+package attack
+
+import (
+	"slices"
+
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// Metrics are what the attacks fetch.
+type Metrics struct {
+	Own        pdu.PMID   // a metric of pmcd's own agent with an instance for each client
+	OwnInDom   pdu.InDom  // its instance domain
+	Cells      pdu.PMID   // a metric with very many instances
+	CellsInDom pdu.InDom  // its instance domain
+	Wide       pdu.PMID   // a metric with many instances
+	WideLen    int        // bytes of its part of a reply
+	All        []pdu.PMID // all metrics of an agent
+	Piped      pdu.PMID   // a metric of an agent in another process
+}
+
+// ExcludedInsts fetches a metric of pmcd's own again and again. The profile includes
+// only instances that do not exist.
+func (m *Metrics) ExcludedInsts() func(int) Script {
+	s := Script{Once: slices.Concat(hello(), Insts(0, MaxInsts, m.OwnInDom)), Repeat: [][]byte{Fetch(0, MaxPMIDs, m.Own)}}
+	return func(int) Script { return s }
+}
+
+// Profiles sends a large profile for each of n contexts, once.
+func (m *Metrics) Profiles(n int) func(int) Script {
+	s := Script{Once: hello(), Rounds: 1}
+	for c := range n {
+		s.Repeat = append(s.Repeat, InDoms(int32(c), c))
+	}
+	return func(int) Script { return s }
+}
+
+// Unread sends requests with replies of nearly size bytes, and reads none of them.
+func (m *Metrics) Unread(size, requests int) func(int) Script {
+	s := Script{Once: slices.Concat(hello(), all(0)), Rounds: requests, Unread: true,
+		Repeat: [][]byte{Fetch(0, m.wideFor(size), m.Wide)}}
+	return func(int) Script { return s }
+}
+
+// wideFor returns how often a request names Wide if the reply has nearly size bytes.
+func (m *Metrics) wideFor(size int) int {
+	return max(1, min(MaxPMIDs, (size-1024)/max(1, m.WideLen)))
+}
+
+// RepeatedPMID fetches one metric with very many instances, as often as a request has
+// room for. The profile includes one instance that does not exist.
+func (m *Metrics) RepeatedPMID() func(int) Script {
+	s := Script{Once: slices.Concat(hello(), Insts(0, 1, m.CellsInDom)), Repeat: [][]byte{Fetch(0, MaxPMIDs, m.Cells)}}
+	return func(int) Script { return s }
+}
+
+// AllMetrics fetches all metrics of an agent, each time when the reply has arrived.
+func (m *Metrics) AllMetrics() func(int) Script {
+	s := Script{Once: slices.Concat(hello(), all(0)), Wait: true, Repeat: [][]byte{Fetch(0, len(m.All), m.All...)}}
+	return func(int) Script { return s }
+}
+
+// Names looks up as many names as a request has room for, each time when the reply has
+// arrived.
+func (m *Metrics) Names() func(int) Script {
+	names := slices.Repeat([]string{"kernel.percpu.interrupts.line24"}, 1600)
+	s := Script{Once: hello(), Wait: true, Repeat: [][]byte{Encode(&pdu.PMNSNames{Names: names})}}
+	return func(int) Script { return s }
+}
+
+// Small fetches one value of pmcd's own, each time when the reply has arrived.
+func (m *Metrics) Small() func(int) Script {
+	s := Script{Once: slices.Concat(hello(), all(0)), Wait: true, Repeat: [][]byte{Fetch(0, 1, m.Own)}}
+	return func(int) Script { return s }
+}
+
+// Alternating fetches in two contexts with large profiles in turn.
+func (m *Metrics) Alternating() func(int) Script {
+	s := Script{
+		Once:   slices.Concat(hello(), InDoms(0, 0), InDoms(1, 1)),
+		Repeat: [][]byte{Fetch(0, 1, m.Piped), Fetch(1, 1, m.Piped)},
+	}
+	return func(int) Script { return s }
+}
+
+// Mixed does a little of each: a profile of many instance domains, one of many
+// instances, a reply that is not read, half a request, and a usual client.
+func (m *Metrics) Mixed(size int) func(int) Script {
+	own := Fetch(0, 1, m.Own)
+	half := Fetch(0, MaxPMIDs, m.Own)
+	scripts := []Script{
+		{Once: slices.Concat(hello(), InDoms(0, 0)), Repeat: [][]byte{own}},
+		{Once: slices.Concat(hello(), Insts(0, MaxInsts, m.OwnInDom)), Repeat: [][]byte{own}},
+		{Once: slices.Concat(hello(), all(0), Fetch(0, m.wideFor(size), m.Wide)), Unread: true},
+		{Once: slices.Concat(hello(), half[:len(half)/2])},
+		{Once: slices.Concat(hello(), none(0)), Repeat: [][]byte{own}},
+	}
+	return func(i int) Script { return scripts[i%len(scripts)] }
+}
