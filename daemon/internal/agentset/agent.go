@@ -10,13 +10,13 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// An Agent is one line of pmcd.conf and what has become of it. It outlives
-// connections, and reloads that do not concern it. Its methods may be called by
-// several goroutines at a time.
+// An Agent is the agent of one line of pmcd.conf. It exists until a reload removes or
+// changes the line, and may have several connections in that time. Its methods may be
+// called by several goroutines at a time.
 type Agent struct {
 	Domain int // never changes
 
-	lifecycle
+	life    lifecycle
 	set     *Set
 	spec    atomic.Pointer[pmcdconf.Agent]
 	started chan struct{} // closed when the first start has succeeded or failed
@@ -57,24 +57,24 @@ func (a *Agent) SetSpec(spec *pmcdconf.Agent) { a.spec.Store(spec) }
 func (a *Agent) Name() string { return a.Spec().Name }
 
 // Conn returns the connection to a; nil if there is none.
-func (a *Agent) Conn() *Conn { return a.conn.Load() }
+func (a *Agent) Conn() *Conn { return a.life.conn.Load() }
 
-// AwaitConn is Conn that waits, if there is no connection, until the first start
-// is over.
+// AwaitConn returns the connection to a. If there is none, it waits until the first start
+// is over; it returns nil if there is none then.
 func (a *Agent) AwaitConn() *Conn {
-	if c := a.conn.Load(); c != nil {
+	if c := a.life.conn.Load(); c != nil {
 		return c
 	}
 	<-a.started
-	return a.conn.Load()
+	return a.life.conn.Load()
 }
 
 // Started returns a channel that is closed when the first start has succeeded or
 // failed, or will not take place.
 func (a *Agent) Started() <-chan struct{} { return a.started }
 
-// markStarted wakes the requests that wait for the first start. Only superviseLoop
-// calls it, or stop if that does not run.
+// markStarted wakes the requests that wait for the first start. superviseLoop calls it, or
+// stop if superviseLoop does not run.
 func (a *Agent) markStarted() {
 	if !closed(a.started) {
 		close(a.started)
@@ -82,19 +82,19 @@ func (a *Agent) markStarted() {
 }
 
 // Fenced reports whether requests of clients are to be refused.
-func (a *Agent) Fenced() bool { return a.fenced.Load() }
+func (a *Agent) Fenced() bool { return a.life.fenced.Load() }
 
 // SetFenced sets whether requests of clients are to be refused (pmcd.agent.fenced).
 // The end of the connection clears it.
 func (a *Agent) SetFenced(on bool) {
-	a.fenced.Store(on)
+	a.life.fenced.Store(on)
 	a.set.cfg.Observer.AgentChanged(a)
 }
 
 // TakesRequests reports whether a is connected, ready and not fenced.
 func (a *Agent) TakesRequests() bool {
-	c := a.conn.Load()
-	return c != nil && !a.fenced.Load() && c.State() == transport.Ready
+	c := a.life.conn.Load()
+	return c != nil && !a.life.fenced.Load() && c.State() == transport.Ready
 }
 
 // RequestAnswered counts a request that was answered. It took from began to done,
@@ -108,7 +108,7 @@ func (a *Agent) RequestAbandoned() { a.latency.requestAbandoned() }
 // TypicalLatency returns how long a usually takes to answer.
 func (a *Agent) TypicalLatency() time.Duration { return a.latency.typical() }
 
-// closed reports whether c, which nothing is sent to, is closed; nil counts.
+// closed reports whether c is closed or nil. Nothing is sent to c.
 func closed(c <-chan struct{}) bool {
 	if c == nil {
 		return true

@@ -15,9 +15,9 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A Conn is the connection to an agent. A request calls Acquire, uses the
-// Transport and calls Release. Errors of the Transport, and replies that make no
-// sense, are passed to TransportError and ProtocolError.
+// A Conn is the connection to an agent. A request calls Acquire, uses the Transport and
+// calls Release. It passes errors of the Transport to TransportError, and invalid replies
+// to ProtocolError.
 type Conn struct {
 	*transport.Conn
 	Agent *Agent // never changes
@@ -45,7 +45,7 @@ func (c *Conn) Release() { c.inflight.release() }
 // InFlight returns how many requests use c.
 func (c *Conn) InFlight() int { return c.inflight.count() }
 
-// descriptors is what the event trace says of the descriptors of c.
+// descriptors returns the text about the descriptors of c for the event trace.
 func (c *Conn) descriptors() string {
 	if c.In < 0 {
 		return "DSO"
@@ -53,11 +53,11 @@ func (c *Conn) descriptors() string {
 	return fmt.Sprintf("infd=%d, outfd=%d", c.In, c.Out)
 }
 
-// TransportError returns the error for a client whose request has failed with
-// err. It disconnects the agent unless that is late or not ready.
+// TransportError returns the error for a client whose request has failed with err. It
+// disconnects the agent, unless the agent is late or not ready.
 func (c *Conn) TransportError(err error) error {
 	c.Agent.latency.requestFailed()
-	if err == transport.ErrLate || err == transport.ErrNotReady {
+	if errors.Is(err, transport.ErrLate) || errors.Is(err, transport.ErrNotReady) {
 		return err
 	}
 	why := c.Err() // says more than err
@@ -66,7 +66,7 @@ func (c *Conn) TransportError(err error) error {
 	}
 	c.Disconnect(why)
 	switch {
-	case err == transport.ErrClosed: // by pmcd: it is being disconnected or replaced
+	case errors.Is(err, transport.ErrClosed): // by pmcd: it is being disconnected or replaced
 		return pdu.ErrnoNoAgent
 	case errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET):
 		return pdu.ErrnoEPIPE // it died while idle
@@ -74,17 +74,17 @@ func (c *Conn) TransportError(err error) error {
 	return pdu.ErrnoIPC
 }
 
-// ProtocolError disconnects the agent because its reply makes no sense, as err
-// says. It returns the error for the client.
+// ProtocolError disconnects the agent because of an invalid reply. It returns the error for
+// the client.
 func (c *Conn) ProtocolError(err error) error {
 	c.Agent.latency.requestFailed()
 	c.Disconnect(err)
 	return pdu.ErrnoIPC
 }
 
-// Disconnect closes the connection because of why; nil is the error of the
-// Transport. Any goroutine may call it. It returns when clients see the result.
-// superviseLoop does the rest.
+// Disconnect closes the connection because of why. If why is nil, the reason is the error
+// of the Transport. Any goroutine may call it. When it returns, new requests fail.
+// superviseLoop ends the process and starts the agent again.
 func (c *Conn) Disconnect(why error) {
 	a, s := c.Agent, c.Agent.set
 	c.disconnectOnce.Do(func() {
@@ -113,17 +113,20 @@ func (c *Conn) Disconnect(why error) {
 			}
 		}
 		text := fmt.Sprintf("protocol failure for fd=%d", c.In)
-		if why == errUnconfigured || why == errTerminated {
+		switch {
+		case why == errUnconfigured, why == errTerminated:
 			text = why.Error()
+		case s.ending():
+			text, ended = errTerminated.Error(), "" // how it ended may not be known
 		}
-		if a.failures() < logThreshold {
+		if a.life.failures() < logThreshold {
 			s.cfg.Log.Info("CleanupAgent ...\nCleanup {agent:q} agent (dom {domain}): {error}", "agent", a.Name(), "domain", a.Domain, "error", text+ended)
 		}
 		s.cfg.Trace.Event(diag.TraceConns, "Drop PMDA: domain=%d, %s", a.Domain, c.descriptors())
 		s.cfg.Trace.DumpOnDrop()
-		// In this order: a client that gets PM_ERR_NOAGENT has been told of the end.
+		// In this order: a client that gets PM_ERR_NOAGENT was notified before.
 		s.cfg.Observer.AgentDisconnected(a)
-		a.disconnected(c, status)
+		a.life.disconnected(c, status)
 		s.cfg.Observer.AgentChanged(a)
 	})
 }

@@ -3,6 +3,7 @@ package agentset
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"syscall"
 	"time"
@@ -21,8 +22,8 @@ type output struct {
 // stderrTail is the output of an agent with a process.
 func stderrTail(lines []string) output { return output{"end of its stderr", lines} }
 
-// reap ends the process of a connection that is closed. It returns why the agent,
-// which was connected at up, has ended, and its last output.
+// reap ends the process of a connection that is closed. It returns why the agent has
+// ended, and the agent's last output. The agent was connected at the time up.
 func (a *Agent) reap(c *Conn, up time.Time) (ended string, last output) {
 	why, last := splitStack(c.cause)
 	parts := []string{why}
@@ -33,7 +34,7 @@ func (a *Agent) reap(c *Conn, up time.Time) (ended string, last output) {
 		case !closed(p.Done()): // it has no status yet
 			parts = append(parts, fmt.Sprintf("the process %d does not end", p.PID()))
 		case !byItself:
-			parts = append(parts, fmt.Sprintf("the process %d was stopped%s", p.PID(), exitText(p.Status())))
+			parts = append(parts, stoppedText(p.PID(), p.Status()))
 		default:
 			// The end of the stream may have come first.
 			if end := transport.Ended(p.Status()); !errors.Is(c.cause, end) {
@@ -48,25 +49,31 @@ func (a *Agent) reap(c *Conn, up time.Time) (ended string, last output) {
 	return strings.Join(append(parts, fmt.Sprintf("it was up for %v", round(time.Since(up)))), "; "), last
 }
 
-// failed raises the event of a failure, logs it, and returns a channel for the
-// next start. Message says what has failed, and names a. More are further attributes.
+// failed raises the event of a failure, logs the failure, and returns a channel that
+// receives a value at the time of the next start. message says what has failed, and has
+// attributes for the name and the domain of a; more has further ones. If the daemon is
+// about to end, failed logs nothing and returns nil.
 func (a *Agent) failed(event failureEvent, message, why string, last output, more ...any) (restart <-chan time.Time) {
 	cfg := &a.set.cfg
 	for i, text := range last.lines {
 		last.lines[i] = printable(text)
 	}
-	n, delay := event(why, last.lines, !cfg.NoRestart)
+	ending := a.set.ending()
+	n, delay := event(why, last.lines, !cfg.NoRestart && !ending)
 	cfg.Observer.AgentChanged(a)
+	if ending {
+		return nil
+	}
 	attrs := []any{"agent", a.Name(), "domain", a.Domain, "error", why, "attempt", n}
 	attrs = append(attrs, more...)
-	then := ": {error}; it is not started again by itself"
+	then := ": {error}; it is started again at SIGHUP (PMCD_RESTART_AGENTS=0)"
 	if !cfg.NoRestart {
 		restart = time.After(delay)
 		then = ": {error}; next start in {delay}"
 		attrs = append(attrs, "delay", delay)
 	}
 	if n > logThreshold {
-		cfg.Limiter.Warn(fmt.Sprint("failure ", a.Domain), message+", {attempt} failures in a row"+then, attrs...)
+		cfg.Limiter.Log(slog.LevelError, fmt.Sprint("failure ", a.Domain), message+", {attempt} failures in a row"+then, attrs...)
 		return restart
 	}
 	message += then
@@ -124,7 +131,19 @@ func round(t time.Duration) time.Duration {
 	return t.Round(100 * time.Millisecond)
 }
 
-// exitText says how a process ended, as the log of C pmcd does.
+// stoppedText says how a process ended that pmcd has stopped. To stop a process, pmcd
+// sends SIGTERM and at last SIGKILL.
+func stoppedText(pid int, ws syscall.WaitStatus) string {
+	switch {
+	case ws.Signaled() && ws.Signal() == syscall.SIGTERM:
+		return fmt.Sprintf("pmcd ended the process %d with SIGTERM", pid)
+	case ws.Signaled() && ws.Signal() == syscall.SIGKILL:
+		return fmt.Sprintf("pmcd ended the process %d with SIGKILL", pid)
+	}
+	return fmt.Sprintf("pmcd stopped the process %d%s", pid, exitText(ws))
+}
+
+// exitText returns how a process ended, in the words of C pmcd's log.
 func exitText(ws syscall.WaitStatus) string {
 	switch {
 	case ws.Exited():

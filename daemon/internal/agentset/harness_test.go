@@ -14,7 +14,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -66,7 +66,7 @@ type harness struct {
 	t       *testing.T
 	agent   *Agent
 	began   time.Time
-	logs    *testutil.Log
+	logs    *logtest.Log
 	timeout atomic.Int64 // a time.Duration
 
 	mu     sync.Mutex
@@ -82,7 +82,7 @@ func newHarness(t *testing.T, change func(*Config), open func(n int, f *fake) er
 	t.Helper()
 	h := &harness{t: t, began: time.Now()}
 	h.timeout.Store(int64(5 * time.Second))
-	log, logs := testutil.NewLog()
+	log, logs := logtest.NewLog()
 	h.logs = logs
 	cfg := Config{
 		HandshakeTimeout: func() time.Duration { return 3 * time.Second },

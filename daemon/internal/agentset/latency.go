@@ -14,9 +14,9 @@ type latencyStats struct {
 	max, before                 time.Duration
 }
 
-// answered counts a request that was answered. The answer was waited for from
-// asked on. If it came at once it had been there while another agent was waited
-// for, and may have taken less than it seems.
+// answered counts a request that took from began to done. asked is when the session began
+// to wait for the answer. If the answer was there at that time, the session was waiting
+// for another agent before, and the agent may have taken less.
 func (l *latencyStats) answered(began, asked, done time.Time) {
 	took, waited := done.Sub(began), done.Sub(asked)
 	l.mu.Lock()
@@ -39,7 +39,7 @@ func (l *latencyStats) typical() time.Duration {
 	return l.mean
 }
 
-// advance begins a new minute if it is time. The caller holds mu.
+// advance begins a new minute if the current one is over. The caller holds mu.
 func (l *latencyStats) advance(now time.Time) {
 	switch age := now.Sub(l.window); {
 	case age >= 2*time.Minute:
@@ -49,7 +49,7 @@ func (l *latencyStats) advance(now time.Time) {
 	}
 }
 
-// requestFailed counts a request that was not answered, or with nonsense.
+// requestFailed counts a request that was not answered, or had an invalid answer.
 func (l *latencyStats) requestFailed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

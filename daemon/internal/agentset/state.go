@@ -30,11 +30,10 @@ func (s state) String() string {
 
 func (s state) connected() bool { return s == stateReady || s == stateLate || s == stateNotReady }
 
-// Values of pmcd.agent.status (pmcd(1), and the metric's help text). Of an agent
-// that is not connected they are bits; above them are 8 bits each for the exit
-// code and the signal that have ended it. Bit 1, that it was found dead without a
-// request, is never set: here all deaths are noticed at once, and C pmcd says
-// statusProtocol of those that a request meets.
+// Values of pmcd.agent.status (pmcd(1), and the metric's help text). For an agent that is
+// not connected they are bits. Bits 8 to 15 are the exit code that has ended it, and bits
+// 16 to 23 the signal. Bit 1 is never set. In C pmcd it means that an agent was found dead
+// without a request. Here each end is noticed at once, and has statusProtocol.
 const (
 	statusStarting   = 1 // not ready, or in its first start
 	statusNotStarted = 1 << 2
@@ -48,11 +47,10 @@ const (
 	stableAfter = time.Minute // connected for so long, the next failure is a first one
 )
 
-// A lifecycle is the state of an agent and the history of its starts. There is
-// one method for each event; it ignores an event that does not apply in the state
-// that the agent is in. All that is told about an agent, which is pmcd.agent.status,
-// its Status and with it the STATUS= of the service and the exit code of
-// pmcdctl, is a function of it.
+// A lifecycle is the state of an agent and the history of its starts. There is one method
+// for each event. It ignores an event that does not apply in the current state.
+// pmcd.agent.status and Status are functions of the lifecycle, and so are the STATUS= of
+// the service and the exit code of pmcdctl, which depend on Status.
 //
 //	initial
 //	   | starting
@@ -80,17 +78,17 @@ type lifecycle struct {
 	// mu held only, and atomic because each request reads it.
 	conn atomic.Pointer[Conn]
 
-	// fenced says that requests of clients are refused (pmcd.agent.fenced). It is no
-	// state: a client sets it whatever the state is. The end of the connection
-	// clears it. It is atomic because each request reads it.
+	// fenced means that requests of clients are refused (pmcd.agent.fenced). It is not a
+	// state, because a client may set it in any state. The end of the connection clears
+	// it. It is atomic because each request reads it.
 	fenced atomic.Bool
 
 	// mu guards the following, and changes of conn: several goroutines raise events,
 	// and a reader must see a state and its times that belong together.
 	mu       sync.Mutex
 	state    state
-	since    time.Time       // when the agent got into state
-	reported transport.State // what the transport has said during a start; unreported if nothing
+	since    time.Time       // when the agent entered state
+	reported transport.State // what the transport has reported during a start; unreported if nothing
 	status   int32           // pmcd.agent.status without a connection: all that happened since there was one
 	restarts restartHistory
 }
@@ -98,7 +96,7 @@ type lifecycle struct {
 // unreported is not a state of a transport.
 const unreported transport.State = -1
 
-// A restartHistory is what has become of the starts of an agent.
+// A restartHistory has the number of starts of an agent, and the last failure.
 type restartHistory struct {
 	starts     int       // that succeeded
 	failures   int       // ends and failed starts since it last was connected for stableAfter
@@ -134,9 +132,9 @@ func (l *lifecycle) connected(c *Conn) {
 	if l.state != stateStarting && l.state != stateRestarting {
 		return
 	}
-	// What the transport has said is newer than what State says: it says that it is
-	// ready before it is. If it has said nothing it will, and there is no harm in
-	// knowing before.
+	// A report of the transport is newer than its State, because it reports that it is
+	// ready before its State is Ready. If it has not reported yet, it will report the
+	// same State.
 	s := l.reported
 	if s == unreported {
 		s = c.State()
@@ -151,8 +149,8 @@ func connectedState(s transport.State) state {
 	return [...]state{transport.Ready: stateReady, transport.Late: stateLate, transport.NotReady: stateNotReady}[s]
 }
 
-// startFailed is the event that a start has failed. If again is set there will be
-// another one, after delay.
+// startFailed is the event that a start has failed. If again is true, there will be
+// another one after delay.
 func (l *lifecycle) startFailed(reason string, stderrTail []string, again bool) (failures int, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,8 +203,8 @@ func (l *lifecycle) disconnected(c *Conn, status int32) {
 	l.conn.Store(nil)
 }
 
-// ended is the event that nothing is left of an agent that was disconnected. If
-// again is set it will be started again, after delay.
+// ended is the event that the process of an agent that was disconnected has ended. If
+// again is true, the agent will be started again after delay.
 func (l *lifecycle) ended(reason string, stderrTail []string, again bool) (failures int, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -282,14 +280,14 @@ func (l *lifecycle) statusCode() int32 {
 		return statusStarting
 	case !l.state.connected():
 		return l.status
-	// A client that was told so by the agent need not wait for the event.
+	// A reply to a client may say so before the event.
 	case l.conn.Load().State() == transport.NotReady:
 		return statusStarting
 	}
 	return 0
 }
 
-// report fills in what st says about the state and the starts.
+// report sets the fields of st about the state and the starts.
 func (l *lifecycle) report(st *Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -54,10 +54,10 @@ func (a *Agent) Status() Status {
 	case pmcdconf.Socket:
 		st.Kind = "socket"
 	}
-	a.lifecycle.report(&st)
+	a.life.report(&st)
 	a.latency.report(&st, time.Now())
 	return st
 }
 
 // StatusCode returns pmcd.agent.status.
-func (a *Agent) StatusCode() int32 { return a.statusCode() }
+func (a *Agent) StatusCode() int32 { return a.life.statusCode() }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -33,7 +33,7 @@ func TestStopAgent(t *testing.T) {
 			}
 			a := h.agent
 			a.stop(errUnconfigured)
-			if a.conn.Load() != nil || !closed(a.started) {
+			if a.life.conn.Load() != nil || !closed(a.started) {
 				t.Errorf("%s: the agent is still there", tt.name)
 			}
 			<-a.gone
@@ -52,7 +52,7 @@ func TestStopAgentAtRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 20 {
 			h := newHarness(t, func(c *Config) {
-				c.Log = testutil.OnLog(c.Log, func(e testutil.Entry) {
+				c.Log = logtest.OnLog(c.Log, func(e logtest.Entry) {
 					if e.Level == slog.LevelError { // the failure: its restart is due before it is logged
 						time.Sleep(2 * minBackoff)
 					}

@@ -15,16 +15,15 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// logThreshold is how many failures in a row have a line in the log each. Further
-// ones have one line a minute.
+// logThreshold is the number of failures in a row that are logged one by one. Further ones
+// are logged once a minute.
 const logThreshold = 2
 
 // idleCheckInterval is how often an idle socket is checked.
 const idleCheckInterval = time.Second
 
-// drainTimeout is how long an agent that is to stop may take to answer the
-// requests that had begun before. Scripts that remove an agent wait for the
-// reload.
+// drainTimeout is how long an agent that a reload stops may take to answer the requests
+// that have begun before. Scripts that remove an agent wait for the reload.
 const drainTimeout = time.Second
 
 // Why pmcd stops an agent that has not failed.
@@ -33,10 +32,10 @@ var (
 	errTerminated   = errors.New("terminated")
 )
 
-// Start starts those of list that are down, all at once, except that pmdaroot
-// comes first: others connect to it once, when they start. It returns when all
-// starts are over, or ctx ends. From then on each agent is supervised until it is
-// stopped.
+// Start starts the agents of list that are down. It starts pmdaroot first, because other
+// agents connect to it once, at their start, and then all others at the same time. It
+// returns when all starts are over, or ctx ends. From then on each agent is supervised
+// until it is stopped.
 func (s *Set) Start(ctx context.Context, list []*Agent) {
 	var wg sync.WaitGroup
 	for _, a := range list {
@@ -70,8 +69,8 @@ func (a *Agent) start(ctx context.Context) {
 	}
 }
 
-// StartAfter has the first start of a wait until nothing is left of old, which is
-// being stopped. It must be called before Start.
+// StartAfter makes the first start of a wait for the end of old, which is being stopped. It
+// must be called before Start.
 func (a *Agent) StartAfter(old *Agent) { a.startAfter = append(a.startAfter, old.gone) }
 
 // Stop stops the agents of list at once, because pmcd ends, and waits for their
@@ -87,9 +86,9 @@ func (s *Set) Stop(list []*Agent) {
 	wg.Wait()
 }
 
-// DrainAndStop stops an agent that is no longer in pmcd.conf, once it has
-// answered the requests that had begun before. It returns when nothing is left of
-// it, or ctx ends.
+// DrainAndStop stops an agent that is no longer in pmcd.conf. It waits for the answers to
+// requests that have begun before, at most for drainTimeout. It returns when the agent's
+// process has ended, or ctx ends.
 func (a *Agent) DrainAndStop(ctx context.Context) {
 	if c := a.Conn(); c != nil {
 		c.inflight.drain(ctx, drainTimeout)
@@ -101,12 +100,12 @@ func (a *Agent) DrainAndStop(ctx context.Context) {
 	}
 }
 
-// stop stops a for good. It returns when clients see that; a.gone is closed when
-// nothing is left of a.
+// stop stops a permanently. When it returns, new requests fail. a.gone is closed when the
+// process has ended.
 func (a *Agent) stop(why error) {
 	a.cancel(why)
 	a.superviseOnce.Do(func() { // it was never started
-		a.stopped()
+		a.life.stopped()
 		a.markStarted()
 		close(a.gone)
 	})
@@ -121,7 +120,7 @@ func (a *Agent) superviseLoop() {
 	cfg := &a.set.cfg
 	defer close(a.gone)
 	defer a.markStarted()
-	defer a.stopped()
+	defer a.life.stopped()
 	for _, gone := range a.startAfter {
 		<-gone
 	}
@@ -135,15 +134,15 @@ func (a *Agent) superviseLoop() {
 			case <-restart:
 			}
 		}
-		if a.ctx.Err() != nil { // whatever else is due
+		if a.ctx.Err() != nil { // even if a start is due, too
 			return
 		}
 		if requested != nil {
-			a.resetFailures()
+			a.life.resetFailures()
 		}
-		quiet := a.failures() > logThreshold
+		quiet := a.life.failures() > logThreshold
 		if requested == nil && !quiet {
-			cfg.Limiter.Log(slog.LevelInfo, "restart", "Auto-restarting agents.") // C pmcd starts agents no more often
+			cfg.Limiter.Log(slog.LevelInfo, "restart", "Auto-restarting agents.") // at most once a minute, as in C pmcd
 		}
 		c, err := a.connect()
 		restart = nil
@@ -153,7 +152,7 @@ func (a *Agent) superviseLoop() {
 			if e := (*transport.OpenError)(nil); errors.As(err, &e) {
 				last = stderrTail(e.StderrTail)
 			}
-			restart = a.failed(a.startFailed, "cannot start {agent:q} agent (dom {domain})", why, last)
+			restart = a.failed(a.life.startFailed, "cannot start {agent:q} agent (dom {domain})", why, last)
 		case err == nil && requested == nil:
 			cfg.Observer.AgentRestarted(a, quiet)
 		}
@@ -173,15 +172,15 @@ func (a *Agent) superviseLoop() {
 			if p := c.unanswered; p.Type != 0 {
 				attrs = append(attrs, "request", p.Type, "client", p.Client)
 			}
-			restart = a.failed(a.ended, "agent {agent:q} (dom {domain}) is down", ended, last, attrs...)
+			restart = a.failed(a.life.ended, "agent {agent:q} (dom {domain}) is down", ended, last, attrs...)
 		}
 	}
 }
 
-// connect starts a, or finds it, within the time for the handshake (-q).
+// connect starts a, or connects to it, within the time for the handshake (-q).
 func (a *Agent) connect() (*Conn, error) {
 	cfg := &a.set.cfg
-	a.starting()
+	a.life.starting()
 	ctx, cancel := transport.StartContext(a.ctx, cfg.HandshakeTimeout())
 	defer cancel()
 	spec := a.Spec()
@@ -189,6 +188,7 @@ func (a *Agent) connect() (*Conn, error) {
 		PID:      int32(os.Getpid()),
 		NotReady: spec.NotReady,
 		Depth:    8,
+		MaxReply: cfg.MaxReply,
 		Counts:   cfg.Counts,
 		OnPDU:    a.tracePDU,
 		OnState:  a.onTransportState,
@@ -207,7 +207,7 @@ func (a *Agent) connect() (*Conn, error) {
 	if c.State() == transport.Ready {
 		cfg.Observer.AgentReady(a, false)
 	}
-	a.connected(c)
+	a.life.connected(c)
 	cfg.Observer.AgentChanged(a)
 	cfg.Observer.AgentConnected(c)
 	close(c.announced)
@@ -220,8 +220,8 @@ func (a *Agent) connect() (*Conn, error) {
 	return c, nil
 }
 
-// awaitFailure blocks until c is disconnected, and may disconnect it. If a start
-// is requested then, it returns that request.
+// awaitFailure blocks until c is disconnected, and disconnects it if the agent is late for
+// too long. If a start was requested in the meantime, it returns that request.
 func (a *Agent) awaitFailure(c *Conn) (requested chan<- struct{}) {
 	cfg := &a.set.cfg
 	var checkIdle func()
@@ -252,74 +252,37 @@ func (a *Agent) awaitFailure(c *Conn) (requested chan<- struct{}) {
 			}
 			close(requested) // it is connected
 		case <-stableTimer.C:
-			if n := a.resetFailures(); n > logThreshold {
+			if n := a.life.resetFailures(); n > logThreshold {
 				cfg.Log.Info("agent {agent:q} (dom {domain}) recovered after {attempt} failures", "agent", a.Name(), "domain", a.Domain, "attempt", n)
 			}
 		case <-ticks:
 			checkIdle()
 		case <-a.stateChanged:
 			grace.Stop()
-			if since = a.lateSince(); !since.IsZero() {
+			if since = a.life.lateSince(); !since.IsZero() {
 				grace.Reset(time.Until(since.Add(a.set.lateGrace())))
 			}
 		case <-grace.C:
-			if a.lateSince() != since { // stateChanged is ready, too
+			if a.life.lateSince() != since { // the state has changed; stateChanged has a value
 				continue
 			}
-			if c.Process == nil && c.In < 0 {
+			if c.inProcess() {
 				cfg.Log.Warn("agent {agent:q} (dom {domain}) runs in pmcd's process and cannot be killed; requests fail until it replies",
 					"agent", a.Name(), "domain", a.Domain)
 				continue
 			}
-			c.Disconnect(fmt.Errorf("no answer for %v after its time", round(time.Since(since))))
+			why := fmt.Errorf("late for %v, longer than --late-grace; pmcd disconnects it", round(time.Since(since)))
+			if a.set.lateGrace() == 0 {
+				why = errors.New("no answer within -t, and --late-grace is 0; pmcd disconnects it")
+			}
+			c.Disconnect(why)
 			return nil
 		}
 	}
 }
 
-// lateGrace is how long an agent may be late.
-func (s *Set) lateGrace() time.Duration {
-	const forever = 1 << 62
-	switch g, timeout := s.cfg.LateGrace, s.cfg.RequestTimeout(); {
-	case g < 0:
-		return 0
-	case g > 0:
-		return g
-	case timeout > 0:
-		return 10 * timeout
-	}
-	return forever // a client has switched the timeout off since then
-}
-
-// onTransportState is called when the state of the transport of a has changed.
-func (a *Agent) onTransportState(s transport.State) {
-	cfg := &a.set.cfg
-	was := a.transportState(s)
-	cfg.Observer.AgentChanged(a)
-	message := "agent {agent:q} (dom {domain}) is {state}"
-	attrs := []any{"agent", a.Name(), "domain", a.Domain, "state", s}
-	if c := a.Conn(); s == transport.Late && c != nil {
-		if w, ok := c.Transport.(transport.AbandonCounter); ok {
-			message += ", calls abandoned so far: {abandoned}"
-			attrs = append(attrs, "abandoned", w.Abandoned())
-		}
-		if p, ok := c.Pending(); ok {
-			message += "; no answer to {request} for client[{client}] in {waited}"
-			attrs = append(attrs, "request", p.Type, "client", p.Client, "waited", round(time.Since(p.Since)))
-		}
-	}
-	cfg.Limiter.Log(slog.LevelInfo, fmt.Sprint("state ", a.Domain, s), message, attrs...)
-	if s == transport.Ready {
-		cfg.Observer.AgentReady(a, was == transport.NotReady)
-	}
-	select {
-	case a.stateChanged <- struct{}{}:
-	default:
-	}
-}
-
-// tracePDU puts a PDU of a in the trace and in the log. Until a is connected its
-// descriptors are not known.
+// tracePDU adds a PDU of a to the trace and the log. The descriptor is not known before a
+// is connected.
 func (a *Agent) tracePDU(sent bool, b []byte) {
 	cfg := &a.set.cfg
 	if cfg.Trace.On(diag.TracePDUs) {

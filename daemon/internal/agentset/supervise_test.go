@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +57,40 @@ func TestRestartTimes(t *testing.T) {
 				h.start()
 				h.pass(200 * sec)
 				h.startedAt("after 200 s", tt.want...)
+			})
+		})
+	}
+}
+
+// An agent that fails when the daemon is about to end is not restarted, and the log has
+// no line about the failure.
+func TestFailureAtTheEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		ends bool
+		want []time.Duration // starts within two seconds
+		logs int
+	}{
+		{"the daemon goes on", false, []time.Duration{0, time.Second}, 1},
+		{"the daemon is about to end", true, []time.Duration{0}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ending := make(chan struct{})
+				h := newHarness(t, func(c *Config) { c.Ending = ending }, nil)
+				h.start()
+				if tt.ends {
+					close(ending)
+				}
+				h.last.die(errors.New("it died"))
+				h.pass(2 * time.Second)
+				h.startedAt("after two seconds", tt.want...)
+				if n := len(h.logs.With(" is down: it died")); n != tt.logs {
+					t.Errorf("%d lines about the failure, want %d", n, tt.logs)
+				}
+				if terminated := len(h.logs.With("): terminated")) > 0; terminated != tt.ends {
+					t.Errorf("the log says that the agent was terminated: %v, want %v", terminated, tt.ends)
+				}
 			})
 		})
 	}
@@ -268,7 +303,11 @@ func TestLateGrace(t *testing.T) {
 				h.startedAt("then", tt.starts...)
 				if len(tt.starts) > 1 {
 					st := h.agent.Status()
-					for _, want := range []string{"no answer", "FETCH of client[3] unanswered for "} {
+					why := "longer than --late-grace; pmcd disconnects it; "
+					if tt.grace < 0 {
+						why = "no answer within -t, and --late-grace is 0; pmcd disconnects it; "
+					}
+					for _, want := range []string{why, "FETCH of client[3] unanswered for "} {
 						if !strings.Contains(st.LastError, want) {
 							t.Errorf("last error %q has no %q", st.LastError, want)
 						}
@@ -354,6 +393,11 @@ func TestCrashLoopInTheLog(t *testing.T) {
 		lines := h.logs.With("failures in a row")
 		if n := len(lines); n < 80 || n > 91 {
 			t.Errorf("%d lines in 90 minutes, want one a minute", n)
+		}
+		for _, e := range lines {
+			if e.Level != slog.LevelError {
+				t.Errorf("the level of %q is %v", e.Message, e.Level)
+			}
 		}
 		notQuiet := 0
 		for _, told := range h.told {

@@ -20,5 +20,5 @@ func (s *Set) LogTable(list []*Agent) {
 		}
 		rows = append(rows, row)
 	}
-	s.cfg.Log.With(logtext.Bare()).Info(diag.AgentTable(rows))
+	s.cfg.Log.With(logtext.Bare()).Info(diag.AgentTable(rows), logtext.Event("agent_table"))
 }

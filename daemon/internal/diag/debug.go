@@ -8,9 +8,9 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// Debug options that show something (pmcd(1), DEBUGGING OPTIONS; -D,
-// pmcd.control.debug). docs/logging.md says what. pmcd knows the others of PCP;
-// they show nothing.
+// Debug options that have an effect (pmcd(1), DEBUGGING OPTIONS; -D, pmcd.control.debug).
+// docs/logging.md describes them. pmcd accepts the other options of PCP, which have no
+// effect.
 const (
 	DebugPDU DebugOption = 1 << iota
 	DebugPMNS
@@ -29,8 +29,7 @@ const (
 // A DebugOption is a set of debug options.
 type DebugOption uint32
 
-// optionsByName has the options that show something. appl5 of C pmcd is about
-// attributes.
+// optionsByName has the options that have an effect. appl5 is for attributes, as in C pmcd.
 var optionsByName = map[string]DebugOption{
 	"pdu": DebugPDU, "pmns": DebugPMNS, "config": DebugConfig, "access": DebugAccess,
 	"auth": DebugAuth, "attr": DebugAttr, "labels": DebugLabels,
@@ -39,7 +38,7 @@ var optionsByName = map[string]DebugOption{
 }
 
 // DebugOptions returns the options with these names, which commas separate.
-// Names of options that show nothing are left out.
+// Options without effect are left out.
 func DebugOptions(names string) (options DebugOption) {
 	for name := range strings.SplitSeq(names, ",") {
 		options |= optionsByName[name]
@@ -68,7 +67,7 @@ func (g *Debug) Set(names string) {
 	g.on.Store(uint32(DebugOptions(names)))
 }
 
-// Names returns the options that were set, also those that show nothing.
+// Names returns the options that were set, including those without effect.
 func (g *Debug) Names() string { return *g.names.Load() }
 
 // Shows reports whether one of some options is on.

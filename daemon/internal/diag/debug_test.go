@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/debugopt"
 )
 
-// docs/logging.md has each option of PCP, above or below the line that says that
-// the others show nothing.
+// docs/logging.md has each option of PCP, above or below the line about options without
+// effect.
 func TestDebugOptionsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(filepath.FromSlash("../../../docs/logging.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	some, none, ok := strings.Cut(string(text), "show nothing:")
-	all, err := pmcdconf.ParseDebug("all")
+	all, err := debugopt.Parse("all")
 	if err != nil || !ok {
 		t.Fatal(err, ok)
 	}

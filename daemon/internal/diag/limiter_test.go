@@ -5,18 +5,19 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
 )
 
-// The first line of a kind is logged at once, and once a minute how many came
-// after it; nothing is lost at the end.
+// The first line of a kind is logged at once, and once a minute how many came after it,
+// with the text of the last one. Nothing is lost at the end.
 func TestLogLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, logs := testutil.NewLog()
+		log, logs := logtest.NewLog()
 		l := NewLogLimiter(log)
 		logged := func(want ...string) {
 			t.Helper()
@@ -35,18 +36,19 @@ func TestLogLimiter(t *testing.T) {
 		}
 		for i := range 5 {
 			l.Warn("a", "a {i}", "i", i)
+			time.Sleep(time.Second)
 		}
 		l.Log(slog.LevelError, "b", "b")
 		logged("ERROR b", "WARN a 0")
 		l.Flush(false)
 		logged()
 		minute()
-		logged("WARN a 0 (4 more like it in 1m0s)")
-		l.Warn("a", "a again") // still in a minute that has begun
+		logged("WARN 4 lines like this were left out in 1m5s; the last one, 1m1s ago: a 4")
+		l.Log(slog.LevelError, "a", "a again") // still in a minute that has begun
 		l.Warn("b", "b again")
 		logged("WARN b again")
 		minute()
-		logged("WARN a 0 (1 more like it in 1m0s)")
+		logged("ERROR 1 line like this was left out in 1m0s; it was 1m0s ago: a again")
 		minute() // nothing of a in this one
 		logged()
 		l.Warn("a", "a anew")
@@ -57,14 +59,30 @@ func TestLogLimiter(t *testing.T) {
 		logged("WARN a later (1 more like it in 1m1s)")
 		l.Warn("a", "a later")
 		l.Flush(true)
-		logged("WARN a later (1 more like it in 0s)")
+		logged("WARN 1 line like this was left out in 0s; it was 0s ago: a later")
 	})
+}
+
+// Goroutines that log lines with the same key at the same time share no memory without a
+// lock: this is for the race detector.
+func TestLogLimiterConcurrently(t *testing.T) {
+	log, logs := logtest.NewLog()
+	l := NewLogLimiter(log)
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() { l.Warn("a", "a {i}", "i", i) })
+	}
+	all.Wait()
+	l.Flush(true)
+	if n := logs.Len(); n != 2 {
+		t.Errorf("%d lines, want the first one and the number of the others", n)
+	}
 }
 
 // What others choose is part of keys: memory does not follow how many there
 // are, and neither does the log.
 func TestLogLimiterIsBounded(t *testing.T) {
-	log, logs := testutil.NewLog()
+	log, logs := logtest.NewLog()
 	l := NewLogLimiter(log)
 	for i := range 5 * maxKeys {
 		l.Warn(fmt.Sprint(i), "host {i}", "i", i)
@@ -77,7 +95,7 @@ func TestLogLimiterIsBounded(t *testing.T) {
 	}
 	l.Flush(true)
 	last := logs.All()[logs.Len()-1].Message
-	if !strings.Contains(last, fmt.Sprintf("(%d more like it", 4*maxKeys-1)) {
+	if !strings.Contains(last, fmt.Sprintf("%d lines like this were left out", 4*maxKeys-1)) {
 		t.Errorf("the last line is %q", last)
 	}
 }

@@ -1,10 +1,9 @@
-// Package diag is what pmcd tells an admin about its own work, besides plain
-// log lines: the event trace (pmcd -T), the debug options (pmcd -D), a limit for
-// lines that repeat, and the tables of agents and clients. It formats what it
-// is given and knows nothing of the daemon.
+// Package diag has the diagnostics of pmcd besides plain log lines: the event trace (pmcd
+// -T), the debug options (pmcd -D), a limit for lines that repeat, and the tables of agents
+// and clients. It formats its arguments, and does not depend on the daemon.
 //
-// Programs of PCP's QA read these texts, so they are those of C pmcd to the byte
-// unless a comment says otherwise.
+// Programs of PCP's QA read these texts. So they are exactly those of C pmcd, unless a
+// comment says otherwise.
 package diag
 
 import (
@@ -17,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -64,14 +64,14 @@ func (t *Trace) SetMask(mask int) { t.mask.Store(int32(mask)) }
 // On reports whether events of a kind are remembered.
 func (t *Trace) On(kind int) bool { return t.Mask()&kind != 0 }
 
-// Event remembers an event, or logs it if the trace is unbuffered.
+// Event adds an event to the trace, or logs it if the trace is unbuffered.
 func (t *Trace) Event(kind int, format string, args ...any) {
 	if !t.On(kind) {
 		return
 	}
 	e := event{time.Now(), fmt.Sprintf(format, args...)}
 	if t.On(TraceUnbuffered) {
-		t.log.Info(eventLines([]event{e}, ""))
+		t.log.Info(eventLines([]event{e}, ""), logtext.Event("event_trace"))
 		return
 	}
 	t.mu.Lock()
@@ -107,11 +107,12 @@ func (t *Trace) Dump() {
 	t.mu.Unlock()
 	text := "\n->PMCD event trace: "
 	if len(events) == 0 {
-		t.log.Info(text + "<empty>\n")
+		t.log.Info(text+"<empty>\n", logtext.Event("event_trace"))
 		return
 	}
 	first := events[0].at
-	t.log.Info(text + "starting at " + first.Format(time.ANSIC) + "\n" + eventLines(events, first.Format(time.TimeOnly)) + "\n")
+	text += "starting at " + first.Format(time.ANSIC) + "\n" + eventLines(events, first.Format(time.TimeOnly)) + "\n"
+	t.log.Info(text, logtext.Event("event_trace"))
 }
 
 // DumpOnDrop is Dump after the connection to an agent was closed. It does
@@ -122,8 +123,8 @@ func (t *Trace) DumpOnDrop() {
 	}
 }
 
-// eventLines returns one line for each event. A time like that of the line
-// before is left out; before the first line it is last.
+// eventLines returns one line for each event. The time is left out if it is that of the line
+// before. last is the time before the first line.
 func eventLines(events []event, last string) string {
 	var b strings.Builder
 	for i, e := range events {
@@ -157,7 +158,7 @@ func (t *Trace) PDU(sent bool, fd int, b []byte) {
 	}
 }
 
-// summary is what an event says of a PDU besides its type.
+// summary returns the text of an event about a PDU, without the type.
 func summary(b []byte) string {
 	_, m, err := pdu.Parse(b)
 	if err != nil {
@@ -195,8 +196,8 @@ func summary(b []byte) string {
 	return ""
 }
 
-// Failure is the event that a request was not sent to an agent, or not
-// answered, because of err. Code is what the client is told.
+// Failure is the event that a request was not sent to an agent, or not answered, because of
+// err. code is the error code for the client.
 func (t *Trace) Failure(sent bool, fd int, req []byte, err error, code pdu.Errno) {
 	if !t.On(TraceConns) {
 		return
@@ -204,10 +205,10 @@ func (t *Trace) Failure(sent bool, fd int, req []byte, err error, code pdu.Errno
 	_, typ, _ := pdu.Header(req)
 	want := transport.ReplyType(typ)
 	switch {
-	case err == transport.ErrNotReady:
+	case errors.Is(err, transport.ErrNotReady):
 	case sent:
 		t.Event(TraceConns, "Send %v PDU failed: fd=%d, err=%d: %v", typ, fd, int32(code), err)
-	case err == transport.ErrLate:
+	case errors.Is(err, transport.ErrLate):
 		t.Event(TraceConns, "Recv timeout: expecting %v PDU, fd=%d", want, fd)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		t.Event(TraceConns, "Premature EOF: expecting %v PDU, fd=%d", want, fd)

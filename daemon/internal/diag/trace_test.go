@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/transport"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -18,7 +18,7 @@ import (
 // and empties it.
 func TestTraceRing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log, logs := testutil.NewLog()
+		log, logs := logtest.NewLog()
 		tr := NewTrace(TraceConns, log)
 		logged := func(what, want string) {
 			t.Helper()
@@ -88,7 +88,7 @@ func TestTraceEvents(t *testing.T) {
 	pm := []pdu.PMID{pdu.NewPMID(240, 0, 1), pdu.NewPMID(240, 0, 2)}
 	one := pdu.NewPMID(29, 1, 2)
 	event := func(f func(*Trace)) string {
-		log, logs := testutil.NewLog()
+		log, logs := logtest.NewLog()
 		f(NewTrace(TraceConns|TracePDUs|TraceUnbuffered, log))
 		if logs.Len() == 0 {
 			return ""
@@ -116,17 +116,19 @@ func TestTraceEvents(t *testing.T) {
 		{&pdu.PMNSIDs{PMIDs: pm}, "PMNS_IDS PDU, fd=7, numpmid=2"},
 		{&pdu.LabelReq{}, "LABEL_REQ PDU, fd=7"},
 	} {
-		b, err := pdu.Append(nil, 0, tt.m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := event(func(tr *Trace) { tr.PDU(true, 7, b) }), "Xmit: "+tt.want; got != want {
-			t.Errorf("sent: got %q, want %q", got, want)
-		}
-		want, _, _ := strings.Cut("Recv: "+tt.want, "fd=7")
-		if got := event(func(tr *Trace) { tr.PDU(false, 7, b) }); got != want+"fd=7" {
-			t.Errorf("received: got %q, want %q", got, want+"fd=7")
-		}
+		t.Run(tt.want, func(t *testing.T) {
+			b, err := pdu.Append(nil, 0, tt.m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := event(func(tr *Trace) { tr.PDU(true, 7, b) }), "Xmit: "+tt.want; got != want {
+				t.Errorf("sent: got %q, want %q", got, want)
+			}
+			want, _, _ := strings.Cut("Recv: "+tt.want, "fd=7")
+			if got := event(func(tr *Trace) { tr.PDU(false, 7, b) }); got != want+"fd=7" {
+				t.Errorf("received: got %q, want %q", got, want+"fd=7")
+			}
+		})
 	}
 	req, _ := pdu.Append(nil, 0, &pdu.DescReq{PMID: one})
 	for _, tt := range []struct {

@@ -1,6 +1,5 @@
-// Package routes says where requests go: which agent serves a domain, and what
-// the names of metrics are. A reload publishes another [Table]; a request loads the
-// Table once and uses it to its end.
+// Package routes maps domains to agents, and names of metrics to PMIDs. A reload publishes
+// a new [Table]. A request loads the Table once, and uses it until its end.
 package routes
 
 import (
@@ -8,12 +7,12 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// Domains is the number of domains a PMID can name. The last is not an agent's:
-// it marks dynamic roots and derived metrics.
+// Domains is the number of domains that a PMID can have. The last one has no agent: it
+// marks dynamic roots and derived metrics.
 const Domains = 512
 
-// A Table is the agents and the names in force at a time. It is never changed,
-// but the agents in it live.
+// A Table has the agents and the names at one time. It is never changed, but the state of
+// the agents in it changes.
 type Table struct {
 	byDomain [Domains]*agentset.Agent
 	list     []*agentset.Agent
