@@ -30,10 +30,11 @@ func main() {
 	switch name := os.Args[0]; {
 	case name == roothelper.Name:
 		os.Exit(privsep.RunHelper(os.Args[1:], privsep.HelperConfig{
-			NeedsRoot: open.Builtin.NeedsRoot,
-			Spec:      open.ProcessSpec,
-			HostName:  open.HostName,
-			Embedded:  embedded.Config,
+			BuiltIn:          open.Builtin.AsRoot,
+			Spec:             open.Builtin.ProcessSpec,
+			ContainerProcess: open.ContainerProcess,
+			HostName:         open.HostName,
+			Embedded:         embedded.Config,
 		}))
 	case open.IsBuiltinProcess(name):
 		os.Exit(open.Builtin.RunProcess(os.Args))

@@ -2,9 +2,7 @@ package roothelper
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -34,7 +32,7 @@ func (s *server) lookup(domain int, digest [32]byte) (a *pmcdconf.Agent, program
 		}
 	}
 	switch {
-	case s.isBuiltIn(a):
+	case s.cfg.BuiltIn != nil && s.cfg.BuiltIn(a):
 		return a, Self, nil
 	case s.cfg.TrustAll:
 		return a, "", nil
@@ -43,16 +41,6 @@ func (s *server) lookup(domain int, digest [32]byte) (a *pmcdconf.Agent, program
 		return nil, "", err
 	}
 	return a, program, nil
-}
-
-// isBuiltIn reports whether an agent is part of this program. It is not if its
-// file exists: then the file is checked like any other.
-func (s *server) isBuiltIn(a *pmcdconf.Agent) bool {
-	if a.Kind != pmcdconf.DSO || s.cfg.BuiltIn == nil || !s.cfg.BuiltIn(a.Entry) {
-		return false
-	}
-	_, err := os.Stat(a.Path)
-	return errors.Is(err, fs.ErrNotExist)
 }
 
 // checkConfigFile returns an error if a user other than root can change the

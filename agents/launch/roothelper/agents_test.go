@@ -3,6 +3,7 @@ package roothelper
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,7 +113,10 @@ func TestBuiltIn(t *testing.T) {
 	must(t, os.WriteFile(conf, []byte(text), 0o644))
 	parsed, err := pmcdconf.ParseFile(t.Context(), conf, pmcdconf.Options{})
 	must(t, err)
-	builtIn := func(entry string) bool { return entry == "in_init" }
+	builtIn := func(a *pmcdconf.Agent) bool {
+		_, err := os.Stat(a.Path)
+		return a.Entry == "in_init" && errors.Is(err, fs.ErrNotExist)
+	}
 	for _, cfg := range []Config{
 		{ConfigFile: conf, owner: testOwner, BuiltIn: builtIn},
 		{Embedded: parsed.Agents, owner: testOwner, BuiltIn: builtIn},

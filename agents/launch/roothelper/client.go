@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -38,6 +40,7 @@ type request struct {
 type reply struct {
 	process  *Process
 	hostName string
+	pid      int // of a container
 	err      error
 }
 
@@ -99,6 +102,13 @@ func (c *Client) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) 
 func (c *Client) HostName(ctx context.Context, container string) (string, error) {
 	r := c.request(ctx, message{kind: msgAskHostName, text: container}, 0)
 	return r.hostName, r.err
+}
+
+// ContainerProcess returns the first process of a container, as pmdaroot knows it. The
+// errors are those of HostName.
+func (c *Client) ContainerProcess(ctx context.Context, container string) (int, error) {
+	r := c.request(ctx, message{kind: msgAskProcess, text: container}, 0)
+	return r.pid, r.err
 }
 
 // request sends m with files and waits for the reply. It sets the id of m. The
@@ -171,16 +181,27 @@ func (c *Client) waitExit(ctx context.Context) bool {
 	}
 }
 
-// Ended returns how the root helper ended, as in " (signal: killed)", to be
-// appended to the text of ErrLost. It is called when Lost is closed, and waits at
-// most timeout for the status; "" means that there is none yet.
+// Ended returns the text of ErrLost and how the root helper ended, as in ": signal 15
+// (SIGTERM)". It is called when Lost is closed, and waits at most timeout for the status.
 func (c *Client) Ended(timeout time.Duration) string {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if !c.waitExit(ctx) {
-		return ""
+		return ErrLost.Error()
 	}
-	return fmt.Sprintf(" (%v)", c.cmd.ProcessState)
+	return ErrLost.Error() + howEnded(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
+}
+
+// howEnded returns what follows "has ended".
+func howEnded(status syscall.WaitStatus) string {
+	if !status.Signaled() {
+		return fmt.Sprintf(": exit code %d", status.ExitStatus())
+	}
+	text := fmt.Sprintf(": signal %d (%s)", status.Signal(), unix.SignalName(status.Signal()))
+	if status.Signal() == syscall.SIGKILL {
+		text += ", sent by a user or the out-of-memory killer"
+	}
+	return text
 }
 
 // receiveLoop handles the messages of the root helper.
@@ -248,6 +269,9 @@ func (c *Client) handle(m message, files []*os.File, err error) {
 		delete(c.requests, m.id)
 	case m.kind == msgHostName && asked:
 		answer <- reply{hostName: m.text}
+		delete(c.requests, m.id)
+	case m.kind == msgProcess && asked:
+		answer <- reply{pid: int(m.pid)}
 		delete(c.requests, m.id)
 	case m.kind == msgExited && p != nil:
 		p.setExitedLocked(syscall.WaitStatus(m.status))

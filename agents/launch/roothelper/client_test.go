@@ -69,17 +69,24 @@ func TestStartAbandoned(t *testing.T) {
 	}
 }
 
-// HostName returns the host name in a container, or an error.
-func TestHostName(t *testing.T) {
+// HostName returns the host name in a container, and ContainerProcess its first process,
+// or an error.
+func TestContainers(t *testing.T) {
 	r, _ := newHarness(t, "echo 1 pipe binary PROGRAM\n")
 	if name, err := r.HostName(t.Context(), "box"); name != "host of box" || err != nil {
 		t.Errorf("got %q, %v", name, err)
+	}
+	if pid, err := r.ContainerProcess(t.Context(), "box"); pid != 4711 || err != nil {
+		t.Errorf("got process %d, %v", pid, err)
 	}
 	for container, want := range map[string]string{
 		"nobody": "no such container", "": "1 to 255 bytes, not 0", strings.Repeat("x", 256): "1 to 255 bytes, not 256",
 	} {
 		if name, err := r.HostName(t.Context(), container); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("container name of %d bytes: got %q, %v, want %s", len(container), name, err, want)
+		}
+		if pid, err := r.ContainerProcess(t.Context(), container); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("container name of %d bytes: got process %d, %v, want %s", len(container), pid, err, want)
 		}
 	}
 	must(t, r.close())

@@ -15,6 +15,8 @@
 //	                                  <-  stopped ID
 //	askHostName ID, container         ->
 //	                                  <-  hostName ID, name | refused ID, reason
+//	askProcess ID, container          ->
+//	                                  <-  process ID, pid | refused ID, reason
 //
 // The root helper does not trust what it receives, because a client of pmcd may
 // have taken over the daemon. It reads pmcd.conf itself and starts only what is in
@@ -43,8 +45,8 @@
 // do not arrive, because the receiver has too many open files, the process is
 // stopped and the start fails.
 //
-// The root helper also answers requests for the host name in a container. It asks
-// pmdaroot, to which the daemon itself must not be connected.
+// The root helper also answers requests for the host name in a container and for its
+// first process. It asks pmdaroot, to which the daemon itself must not be connected.
 //
 // When the daemon's end of the socket is closed, for whatever reason, the root
 // helper stops all agents that it has started and exits. If the root helper ends

@@ -30,7 +30,7 @@ func (r *harness) configure(text string) []pmcdconf.Agent {
 	r.t.Helper()
 	text = strings.ReplaceAll(text, "PROGRAM", r.program)
 	must(r.t, os.WriteFile(r.conf, []byte(text), 0o644))
-	conf, err := pmcdconf.ParseFile(context.Background(), r.conf, pmcdconf.Options{})
+	conf, err := pmcdconf.ParseFile(r.t.Context(), r.conf, pmcdconf.Options{})
 	must(r.t, err)
 	return conf.Agents
 }
@@ -49,6 +49,12 @@ func newHarness(t *testing.T, text string) (*harness, []pmcdconf.Agent) {
 					return "", errors.New("no such container")
 				}
 				return "host of " + container, nil
+			},
+			ContainerProcess: func(container string) (int, error) {
+				if container == "nobody" {
+					return 0, errors.New("no such container")
+				}
+				return 4711, nil
 			},
 			Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error) {
 				return child.Start(child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})

@@ -21,7 +21,9 @@ const (
 	msgExited
 	msgStopped
 	msgHostName
-	msgUntrusted // like refused, but the daemon may start the agent itself
+	msgUntrusted  // like refused, but the daemon may start the agent itself
+	msgAskProcess // sent by the daemon
+	msgProcess
 )
 
 // A message is one packet on the socket: its kind (1 byte), its id (4 bytes), and
@@ -34,9 +36,9 @@ type message struct {
 	domain uint32            // start: of the agent
 	digest [sha256.Size]byte // start: of its line in pmcd.conf, see digest
 	now    bool              // stop: kill the process at once
-	pid    uint32            // started
+	pid    uint32            // started; process: the first of the container
 	status uint32            // exited: as of wait(2)
-	text   string            // askHostName: a container; hostName: the name; refused: the reason; untrusted: an encoded Untrusted
+	text   string            // askHostName, askProcess: a container; hostName: the name; refused: the reason; untrusted: an encoded Untrusted
 }
 
 // maxMessage is the largest size of a message, in bytes.
@@ -57,11 +59,11 @@ func (m *message) append(b []byte) []byte {
 			return append(b, 1)
 		}
 		return append(b, 0)
-	case msgStarted:
+	case msgStarted, msgProcess:
 		b = binary.BigEndian.AppendUint32(b, m.pid)
 	case msgExited:
 		b = binary.BigEndian.AppendUint32(b, m.status)
-	case msgAskHostName, msgHostName, msgRefused, msgUntrusted:
+	case msgAskHostName, msgAskProcess, msgHostName, msgRefused, msgUntrusted:
 		b = append(b, m.text[:min(len(m.text), maxText)]...)
 	}
 	return b
@@ -76,9 +78,9 @@ func parseMessage(b []byte) (message, error) {
 	}
 	m := message{kind: kind(b[0]), id: binary.BigEndian.Uint32(b[1:])}
 	b = b[5:]
-	size := map[kind]int{msgStart: 4 + sha256.Size, msgStop: 1, msgStarted: 4, msgExited: 4, msgAskHostName: len(b), msgHostName: len(b), msgRefused: len(b), msgUntrusted: len(b)}[m.kind]
+	size := map[kind]int{msgStart: 4 + sha256.Size, msgStop: 1, msgStarted: 4, msgExited: 4, msgProcess: 4, msgAskHostName: len(b), msgAskProcess: len(b), msgHostName: len(b), msgRefused: len(b), msgUntrusted: len(b)}[m.kind]
 	switch {
-	case m.kind < msgStart || m.kind > msgUntrusted:
+	case m.kind < msgStart || m.kind > msgProcess:
 		return message{}, fmt.Errorf("%w: kind %d", errMessage, m.kind)
 	case len(b) != size:
 		return message{}, fmt.Errorf("%w: %d bytes after the head for kind %d", errMessage, len(b), m.kind)
@@ -92,11 +94,11 @@ func parseMessage(b []byte) (message, error) {
 			return message{}, fmt.Errorf("%w: %d is not a bool", errMessage, b[0])
 		}
 		m.now = b[0] == 1
-	case msgStarted:
+	case msgStarted, msgProcess:
 		m.pid = binary.BigEndian.Uint32(b)
 	case msgExited:
 		m.status = binary.BigEndian.Uint32(b)
-	case msgAskHostName, msgHostName, msgRefused, msgUntrusted:
+	case msgAskHostName, msgAskProcess, msgHostName, msgRefused, msgUntrusted:
 		m.text = string(b)
 	}
 	return m, nil

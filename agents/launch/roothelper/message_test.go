@@ -23,12 +23,14 @@ var messages = []message{
 	{kind: msgExited, id: 5, status: 0x80},
 	{kind: msgStopped, id: 6},
 	{kind: msgUntrusted, id: 7, text: "au100 /path"},
+	{kind: msgAskProcess, id: 8, text: "box"},
+	{kind: msgProcess, id: 8, pid: 4711},
 }
 
 func TestMessage(t *testing.T) {
 	for _, want := range messages {
 		t.Run(fmt.Sprintf("%+v", want), func(t *testing.T) {
-			text := slices.Contains([]kind{msgAskHostName, msgHostName, msgRefused, msgUntrusted}, want.kind) // of any length
+			text := slices.Contains([]kind{msgAskHostName, msgAskProcess, msgHostName, msgRefused, msgUntrusted}, want.kind) // of any length
 			b := want.append(nil)
 			if m, err := parseMessage(b); err != nil || m != want {
 				t.Errorf("%+v is encoded as %x, which is parsed as %+v, %v", want, b, m, err)
@@ -47,7 +49,7 @@ func TestMessage(t *testing.T) {
 	if m, err := parseMessage(long.append(nil)); err != nil || len(m.text) != maxText {
 		t.Errorf("a long reason is parsed as %d bytes, %v", len(m.text), err)
 	}
-	for _, b := range [][]byte{nil, {0, 0, 0, 0, 1}, {10, 0, 0, 0, 1}, {255, 0, 0, 0, 1}, {2, 0, 0, 0, 1, 2}, make([]byte, maxMessage+1)} {
+	for _, b := range [][]byte{nil, {0, 0, 0, 0, 1}, {12, 0, 0, 0, 1}, {255, 0, 0, 0, 1}, {2, 0, 0, 0, 1, 2}, make([]byte, maxMessage+1)} {
 		if m, err := parseMessage(b); !errors.Is(err, errMessage) {
 			t.Errorf("%x: %+v, %v", b, m, err)
 		}

@@ -82,7 +82,7 @@ func (p *Process) setPipes(files []*os.File, want int) error {
 	}
 	for _, f := range files { // a descriptor without deadlines could block pmcd
 		if err := f.SetDeadline(time.Time{}); err != nil {
-			return fmt.Errorf("its pipes have no deadlines: %w", err)
+			return fmt.Errorf("pmcd cannot set deadlines for its pipes: %w", err)
 		}
 	}
 	p.Pipes = child.NewPipes(files[0], files[1])

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
@@ -23,10 +24,10 @@ type Config struct {
 	ConfigFile string           // pmcd.conf; "" is Embedded
 	Embedded   []pmcdconf.Agent // the agents that are compiled in
 
-	// BuiltIn reports whether the agent of a dso line with this entry point is
-	// part of this program. It applies if the file of the line does not exist.
+	// BuiltIn reports whether the agent of a line is part of this program. It must
+	// not be if the file of the line exists: then the file is checked like any other.
 	// Nil means that there is no such agent.
-	BuiltIn func(entry string) bool
+	BuiltIn func(*pmcdconf.Agent) bool
 
 	// TrustAll starts every agent with root's rights and accepts any
 	// configuration file, as C pmcd does.
@@ -37,8 +38,10 @@ type Config struct {
 	// caller closes stderr.
 	Start func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error)
 
-	// HostName returns the host name in a container. It may be nil.
-	HostName func(container string) (string, error)
+	// HostName returns the host name in a container, and ContainerProcess its first
+	// process. They may be nil.
+	HostName         func(container string) (string, error)
+	ContainerProcess func(container string) (int, error)
 
 	owner uint32 // for tests: a user whose files are trusted like those of root
 }
@@ -49,8 +52,8 @@ const (
 	maxProcesses = 4
 	// stopGrace is how long a process may take to stop before it is killed.
 	stopGrace = 2 * time.Second
-	// maxHostNameRequests is the most such requests in progress at a time.
-	maxHostNameRequests = 16
+	// maxContainerRequests is the most requests about containers in progress at a time.
+	maxContainerRequests = 16
 	// maxContainerName is the longest name of a container, in bytes.
 	maxContainerName = 255
 )
@@ -63,7 +66,7 @@ type server struct {
 	configMu sync.Mutex              // held while the configuration file is read
 	agents   map[int]*pmcdconf.Agent // by domain, as last read; guarded by configMu
 
-	hostNameSlots chan struct{} // has one element for each request in progress
+	containerSlots chan struct{} // has one element for each request about a container in progress
 
 	mu           sync.Mutex          // guards the following
 	processes    map[uint32]*process // by id
@@ -94,11 +97,11 @@ func Serve(socket *os.File, cfg Config) error {
 	}
 	defer c.Close()
 	s := &server{cfg: cfg, conn: c,
-		hostNameSlots: make(chan struct{}, maxHostNameRequests),
-		processes:     make(map[uint32]*process), perDomain: make(map[int]int)}
+		containerSlots: make(chan struct{}, maxContainerRequests),
+		processes:      make(map[uint32]*process), perDomain: make(map[int]int)}
 	err = s.run()
 	s.shutdown()
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // it was killed before it read all
 		return nil
 	}
 	return err
@@ -134,7 +137,9 @@ func (s *server) run() error {
 		case m.kind == msgStop && len(files) == 0:
 			s.stop(m.id, m.now)
 		case m.kind == msgAskHostName && len(files) == 0:
-			s.answerHostName(m.id, m.text)
+			answerContainer(s, m, s.cfg.HostName, func(name string) message { return message{kind: msgHostName, text: name} })
+		case m.kind == msgAskProcess && len(files) == 0:
+			answerContainer(s, m, s.cfg.ContainerProcess, func(pid int) message { return message{kind: msgProcess, pid: uint32(pid)} })
 		default:
 			closeAll(files)
 			s.refuse(m.id, fmt.Errorf("unexpected message of kind %d with %d descriptors", m.kind, len(files)))
@@ -142,30 +147,33 @@ func (s *server) run() error {
 	}
 }
 
-// answerHostName sends the host name in a container.
-func (s *server) answerHostName(id uint32, container string) {
+// answerContainer answers a request about a container: it sends what reply makes of the
+// result of ask, which may be nil.
+func answerContainer[T any](s *server, q message, ask func(container string) (T, error), reply func(T) message) {
 	switch {
-	case s.cfg.HostName == nil:
-		s.refuse(id, errors.New("host names of containers are not known"))
+	case ask == nil:
+		s.refuse(q.id, errors.New("containers are not known"))
 		return
-	case container == "" || len(container) > maxContainerName:
-		s.refuse(id, fmt.Errorf("the name of a container has 1 to %d bytes, not %d", maxContainerName, len(container)))
+	case q.text == "" || len(q.text) > maxContainerName:
+		s.refuse(q.id, fmt.Errorf("the name of a container has 1 to %d bytes, not %d", maxContainerName, len(q.text)))
 		return
 	}
 	select {
-	case s.hostNameSlots <- struct{}{}:
+	case s.containerSlots <- struct{}{}:
 	default:
-		s.refuse(id, errors.New("too many requests for host names"))
+		s.refuse(q.id, errors.New("too many requests about containers"))
 		return
 	}
 	s.tasks.Go(func() {
-		defer func() { <-s.hostNameSlots }()
-		name, err := s.cfg.HostName(container)
+		defer func() { <-s.containerSlots }()
+		result, err := ask(q.text)
 		if err != nil {
-			s.refuse(id, err)
+			s.refuse(q.id, err)
 			return
 		}
-		s.conn.send(message{kind: msgHostName, id: id, text: name})
+		m := reply(result)
+		m.id = q.id
+		s.conn.send(m)
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // testOwner is trusted in tests like root.
@@ -102,9 +104,7 @@ func TestTrusted(t *testing.T) {
 }
 
 func TestTrustedOwner(t *testing.T) {
-	if testOwner != 0 {
-		t.Skip("only root can give files away")
-	}
+	testutil.NeedRoot(t) // to give files away
 	dir := t.TempDir()
 	for _, give := range []string{"d", "d/agent", "link"} {
 		writeExecutable(t, filepath.Join(dir, "d/agent"))

@@ -2,19 +2,28 @@ package open
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"runtime/debug"
+	"strings"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/jbd2"
 	"github.com/gopcp/pmcd/agents/builtin/kvm"
 	"github.com/gopcp/pmcd/agents/builtin/linux"
+	"github.com/gopcp/pmcd/agents/builtin/mmv"
 	"github.com/gopcp/pmcd/agents/builtin/proc"
+	"github.com/gopcp/pmcd/agents/builtin/root"
 	"github.com/gopcp/pmcd/agents/builtin/simple"
+	"github.com/gopcp/pmcd/agents/builtin/trace"
 	"github.com/gopcp/pmcd/agents/builtin/trivial"
 	"github.com/gopcp/pmcd/agents/builtin/txmon"
 	"github.com/gopcp/pmcd/agents/builtin/xfs"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -22,6 +31,9 @@ import (
 type builtinAgent struct {
 	// newAgent is its constructor, which waits for nothing.
 	newAgent func(domain int) (agents.Agent, error)
+	// program returns the program of PCP that the agent stands for in a pipe line of its
+	// domain; nil if there is none.
+	program func() agentserve.Program
 	// root says what it needs root's rights for. If this process has given them up,
 	// the agent is a process of the root helper for that. Otherwise it is in this
 	// process like others, with the rights of this process.
@@ -45,44 +57,109 @@ type BuiltinAgents map[string]builtinAgent
 // Builtin is used for a dso line that says so, and for one whose file does not exist.
 // There is one more, pmcd_init: it needs the daemon's memory, so the daemon has it.
 var Builtin = BuiltinAgents{
-	"jbd2_init": {newAgent: jbd2.New},
-	"kvm_init": {newAgent: kvm.New, root: always, // debugfs is for root
+	"jbd2_init": {newAgent: jbd2.New, program: jbd2.Program},
+	"kvm_init": {newAgent: kvm.New, program: kvm.Program, root: always, // debugfs is for root
 		lacks: "it has no values, which only root may read"},
-	"linux_init": {newAgent: linux.New, root: forContainer},
-	"proc_init": {newAgent: proc.New, root: always, // it acts as the user of a client
+	"linux_init":   {newAgent: linux.New, program: linux.Program, root: forContainer},
+	"mmv_init":     {newAgent: mmv.New, program: mmv.Program},
+	"pmproxy_init": {newAgent: mmv.NewPMProxy, program: mmv.PMProxyProgram},
+	"proc_init": {newAgent: proc.New, program: proc.Program, root: always, // it acts as the user of a client
 		lacks: "it has no values that only the user of a process may read"},
+	"root_init": {newAgent: root.New, program: root.Program, root: always, // it looks into containers
+		lacks: "it does not know the containers of others, and has no socket for other agents"},
 	"simple_init":  {newAgent: simple.New},
+	"trace_init":   {newAgent: trace.New, program: trace.Program},
 	"trivial_init": {newAgent: trivial.New},
 	"txmon_init":   {newAgent: txmon.New},
-	"xfs_init": {newAgent: xfs.New, root: always, // quotas, and to reset statistics
+	"xfs_init": {newAgent: xfs.New, program: xfs.Program, root: always, // quotas, and to reset statistics
 		lacks: "it has no quotas and cannot reset statistics"},
 }
 
-// Has reports whether an entry point is that of a built-in agent.
-func (b BuiltinAgents) Has(entry string) bool { _, ok := b[entry]; return ok }
+// Entry returns the entry point of the built-in agent that is used for a if the file of a
+// does not exist; "" if there is none.
+func (b BuiltinAgents) Entry(a *pmcdconf.Agent) string {
+	switch {
+	case a.Kind == pmcdconf.DSO:
+		if _, ok := b[a.Entry]; ok {
+			return a.Entry
+		}
+	case a.Kind == pmcdconf.Pipe && filepath.IsAbs(a.Argv[0]):
+		for entry, agent := range b {
+			if agent.program == nil {
+				continue
+			}
+			if p := agent.program(); p.Name == filepath.Base(a.Argv[0]) && p.Domain == a.Domain {
+				return entry
+			}
+		}
+	}
+	return ""
+}
 
-// NeedsRoot reports whether an entry point is that of an agent which does.
-func (b BuiltinAgents) NeedsRoot(entry string) bool { return b[entry].root != never }
+// Has reports whether a built-in agent is used for a: there is one, and the file of a
+// does not exist.
+func (b BuiltinAgents) Has(a *pmcdconf.Agent) bool {
+	if b.Entry(a) == "" {
+		return false
+	}
+	_, err := os.Stat(File(a))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// CheckOptions returns what is wrong with the options of a, a pipe line for which a
+// built-in agent is used: the error with which it would not start, or what would have no
+// effect.
+func (b BuiltinAgents) CheckOptions(a *pmcdconf.Agent) error {
+	in, err := agentserve.NewStandIn(b[b.Entry(a)].program(), a.Argv[1:])
+	if err == nil && len(in.Ignored) > 0 {
+		err = fmt.Errorf("%s is ignored", strings.Join(in.Ignored, ", "))
+	}
+	return err
+}
+
+// AsRoot reports whether a built-in agent is used for a that the root helper may start:
+// one that needs root's rights, or becomes another user.
+func (b BuiltinAgents) AsRoot(a *pmcdconf.Agent) bool {
+	switch {
+	case !b.Has(a):
+		return false
+	case b[b.Entry(a)].root != never:
+		return true
+	case a.Kind != pmcdconf.Pipe:
+		return false
+	}
+	in, err := agentserve.NewStandIn(b[b.Entry(a)].program(), a.Argv[1:])
+	return err == nil && in.User != ""
+}
+
+// File returns the file of the line of a: a shared object, "" for a built-in agent, or a
+// program.
+func File(a *pmcdconf.Agent) string {
+	if a.Kind == pmcdconf.DSO {
+		return a.Path
+	}
+	return a.Argv[0]
+}
 
 // lacks returns what a built-in agent cannot do without root's rights.
 func (b BuiltinAgents) lacks(a *pmcdconf.Agent, program string) string {
 	if program != roothelper.Self {
 		return ""
 	}
-	return cmp.Or(b[a.Entry].lacks, "it cannot do all that it does as root")
+	return cmp.Or(b[b.Entry(a)].lacks, "it cannot do all that it does as root")
 }
 
 // NotBuiltIn is what is wrong with a line that says "builtin".
 func NotBuiltIn(entry string) error {
-	return fmt.Errorf("no agent that is built in has the entry point %s", entry)
+	return fmt.Errorf("there is no built-in agent with the entry point %s", entry)
 }
 
 // construct calls newAgent. A panic costs that agent only.
-func construct(newAgent func(domain int) (agents.Agent, error), domain int) (a agents.Agent, err error) {
+func construct(newAgent func() (agents.Agent, error)) (a agents.Agent, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			a, err = nil, fmt.Errorf("panicked: %v\n%s", v, debug.Stack())
 		}
 	}()
-	return newAgent(domain)
+	return newAgent()
 }

@@ -18,10 +18,15 @@ import (
 const agentPrefix = "pmcd-agent: "
 
 // builtinSpec returns how the process of a built-in agent is started: it is another
-// process of this program.
-func builtinSpec(a *pmcdconf.Agent, stderr *os.File) child.Spec {
+// process of this program. Its arguments are the domain, the entry point, and the
+// arguments of a pipe line.
+func (table BuiltinAgents) builtinSpec(a *pmcdconf.Agent, stderr *os.File) child.Spec {
+	argv := []string{agentPrefix + strings.ReplaceAll(a.Name, "/", "_"), strconv.Itoa(a.Domain), table.Entry(a)}
+	if a.Kind == pmcdconf.Pipe {
+		argv = append(argv, a.Argv[1:]...)
+	}
 	return child.Spec{
-		Argv:   []string{agentPrefix + strings.ReplaceAll(a.Name, "/", "_"), strconv.Itoa(a.Domain), a.Entry},
+		Argv:   argv,
 		Path:   roothelper.Self,
 		Pipes:  true,
 		Stderr: stderr,
@@ -38,7 +43,7 @@ func (table BuiltinAgents) RunProcess(argv []string) int {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
 		return 1
 	}
-	if len(argv) != 3 {
+	if len(argv) < 3 {
 		return fail(fmt.Errorf("%d arguments: this program is started by pmcd only", len(argv)-1))
 	}
 	domain, err := strconv.Atoi(argv[1])
@@ -49,6 +54,15 @@ func (table BuiltinAgents) RunProcess(argv []string) int {
 	// The name was "exe". The kernel keeps 15 bytes of the new one.
 	if err := os.WriteFile("/proc/self/comm", []byte(argv[0]), 0); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", argv[0], err)
+	}
+	if b.program != nil {
+		p := b.program()
+		p.Domain = domain
+		in, err := agentserve.NewStandIn(p, argv[3:])
+		if err != nil {
+			return fail(err)
+		}
+		in.RunChild(argv[0])
 	}
 	agentserve.RunChild(argv[0], func() (agents.Agent, error) { return b.newAgent(domain) })
 	panic("not reached")

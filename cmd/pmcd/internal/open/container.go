@@ -20,3 +20,16 @@ func HostName(container string) (string, error) {
 	defer root.Close()
 	return root.HostName(container)
 }
+
+// ContainerProcess asks pmdaroot for the first process of a container.
+func ContainerProcess(container string) (int, error) {
+	var root pmdaroot.Client
+	defer root.Close()
+	return root.ProcessID(container)
+}
+
+// containerExists reports whether pmdaroot knows a container that runs.
+func (o *Opener) containerExists(ctx context.Context, container string) bool {
+	_, err := o.Helper.ContainerProcess(ctx, container)
+	return err == nil
+}

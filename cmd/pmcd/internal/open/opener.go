@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -21,15 +22,17 @@ import (
 	"github.com/gopcp/pmcd/agents/launch/goplugin"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/pmdaroot"
+	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/transport/container"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// An Config has what an opener needs.
+// A Config is the configuration of an Opener.
 type Config struct {
-	Stderr     io.Writer // of agents: the log
+	Stderr     io.Writer // receives the standard error output of agents
 	Builtin    BuiltinAgents
 	Log        *slog.Logger
 	Starter    *child.Starter      // starts processes; may be nil
@@ -41,31 +44,35 @@ type Config struct {
 type Opener struct {
 	Config
 	plugins  *goplugin.Loader
-	said     *sync.Map       // lines that once has logged
+	logged   *sync.Map       // messages of logOnce
 	rights   *privsep.Rights // of Helper; nil without
 	onlyRoot bool            // no process is started without Helper
 }
 
-// New returns an opener.
+// New returns an Opener.
 func New(c Config) *Opener {
-	o := &Opener{Config: c, plugins: new(goplugin.Loader), said: new(sync.Map)}
+	o := &Opener{Config: c, plugins: new(goplugin.Loader), logged: new(sync.Map)}
 	if c.Helper != nil {
 		o.rights = c.Helper.Rights
 	}
 	return o
 }
 
-// WithCredential returns an opener that is like o but for the credential of processes.
+// WithCredential returns an Opener that differs from o in the credential of processes.
 func (o *Opener) WithCredential(c *syscall.Credential) *Opener {
 	with := *o
 	with.Credential = c
 	return &with
 }
 
-// Open starts an agent, or connects to it. It is a daemon.OpenFunc.
+// Open starts the agent of spec, if pmcd starts it, and connects to it. It is a
+// daemon.OpenFunc.
 func (o *Opener) Open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	switch spec.Kind {
 	case pmcdconf.Pipe:
+		if o.Builtin.Has(spec) {
+			return o.openStandIn(ctx, spec, opt)
+		}
 		p, err := o.start(ctx, spec, "")
 		if err != nil {
 			return nil, err
@@ -77,9 +84,10 @@ func (o *Opener) Open(ctx context.Context, spec *pmcdconf.Agent, opt wire.Option
 	return o.openDSO(ctx, spec, opt)
 }
 
-// openDSO has the agent of a dso line in this process if it is a Go plugin, or
-// built in and there is no file, and else in a process of its own. So is a
-// built-in agent that needs rights which only the root helper has.
+// openDSO opens the agent of a dso line. A Go plugin runs in this process, and a C
+// shared object in a process of its own. If the file does not exist and the agent is
+// built in, it runs in this process, or in one of its own if it needs rights that only
+// the root helper has.
 func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	b, ok := o.Builtin[spec.Entry]
 	if spec.Path == "" && !ok {
@@ -87,32 +95,10 @@ func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 	}
 	err := dsohost.Check(spec.Path)
 	if ok && errors.Is(err, fs.ErrNotExist) {
-		if spec.Path != "" { // pmcd.conf does not say that it is built in
-			o.once("agent {agent:q} (dom {domain}) is built in: {path} does not exist",
-				"agent", spec.Name, "domain", spec.Domain, "path", spec.Path)
+		if spec.Path != "" { // pmcd.conf names a file
+			o.logBuiltIn(spec)
 		}
-		if b.root == always && o.Helper != nil {
-			return o.openProcess(ctx, spec, opt)
-		}
-		o.rights.Full(spec) // it is part of pmcd
-		a, err := construct(b.newAgent, spec.Domain)
-		if err != nil {
-			return nil, err
-		}
-		w := local(a, opt)
-		if b.root != forContainer || o.Helper == nil {
-			return inProcess(w), nil
-		}
-		opt.OnState = nil // the state of the process is not the agent's
-		only := *o
-		only.onlyRoot = true
-		return inProcess(transport.NewContainerProxy(w, transport.ContainerOptions{
-			Name:        spec.Name,
-			Log:         o.Log.With("domain", spec.Domain),
-			Start:       func(ctx context.Context) (*transport.Conn, error) { return only.openProcess(ctx, spec, opt) },
-			Available:   func() bool { return pmdaroot.Listening(pmdaroot.Default()) },
-			StopTimeout: stopTime,
-		})), nil
+		return o.openBuiltIn(ctx, spec, b, func() (agents.Agent, error) { return b.newAgent(spec.Domain) }, opt)
 	}
 	if err != nil {
 		return nil, err
@@ -130,18 +116,81 @@ func (o *Opener) openDSO(ctx context.Context, spec *pmcdconf.Agent, opt wire.Opt
 	return l, nil
 }
 
-// once logs a line the first time: agents are started again.
-func (o *Opener) once(message string, attrs ...any) {
-	if _, was := o.said.LoadOrStore(fmt.Sprint(message, attrs), true); was {
+// openStandIn opens the built-in agent for a pipe line whose program does not exist.
+func (o *Opener) openStandIn(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+	b := o.Builtin[o.Builtin.Entry(spec)]
+	opt.NotReady = false // it is ready when it has been opened
+	o.logBuiltIn(spec)
+	in, err := agentserve.NewStandIn(b.program(), spec.Argv[1:])
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Ignored) > 0 {
+		o.warnOnce("agent {agent:q} (dom {domain}) is built in, and does not know all that {path} would: {option} is ignored",
+			"agent", spec.Name, "domain", spec.Domain, "path", spec.Argv[0], "option", strings.Join(in.Ignored, ", "))
+	}
+	if in.NeedsProcess() {
+		process := *o
+		if b.root == never && !in.OtherUser() {
+			process.Helper = nil // this process has the rights
+		}
+		return process.openProcess(ctx, spec, opt)
+	}
+	return o.openBuiltIn(ctx, spec, b, func() (agents.Agent, error) { return in.New(slog.Default()) }, opt)
+}
+
+// openBuiltIn opens a built-in agent in this process, or in one of its own if it needs
+// rights that only the root helper has.
+func (o *Opener) openBuiltIn(ctx context.Context, spec *pmcdconf.Agent, b builtinAgent, newAgent func() (agents.Agent, error), opt wire.Options) (*transport.Conn, error) {
+	if b.root == always && o.Helper != nil {
+		return o.openProcess(ctx, spec, opt)
+	}
+	o.rights.Full(spec) // it is part of pmcd
+	a, err := construct(newAgent)
+	if err != nil {
+		return nil, err
+	}
+	w := local(a, opt)
+	if b.root != forContainer || o.Helper == nil {
+		return inProcess(w), nil
+	}
+	opt.OnState = nil // the state of the process is not the agent's
+	only := *o
+	only.onlyRoot = true
+	return inProcess(container.New(w, container.Options{
+		Name:        spec.Name,
+		Log:         o.Log.With("domain", spec.Domain),
+		Start:       func(ctx context.Context) (*transport.Conn, error) { return only.openProcess(ctx, spec, opt) },
+		Available:   func() bool { return pmdaroot.Listening(pmdaroot.Default()) },
+		Exists:      o.containerExists,
+		StopTimeout: stopTime,
+	})), nil
+}
+
+// logBuiltIn logs that a built-in agent is used because the file of spec does not exist.
+func (o *Opener) logBuiltIn(spec *pmcdconf.Agent) {
+	o.logOnce("agent {agent:q} (dom {domain}) is built in: {path} does not exist",
+		"agent", spec.Name, "domain", spec.Domain, "path", File(spec))
+}
+
+// logOnce logs a message unless it was logged before, as each restart of an agent
+// calls Open.
+func (o *Opener) logOnce(message string, attrs ...any) { o.once(slog.LevelInfo, message, attrs) }
+
+func (o *Opener) warnOnce(message string, attrs ...any) { o.once(slog.LevelWarn, message, attrs) }
+
+func (o *Opener) once(level slog.Level, message string, attrs []any) {
+	if _, before := o.logged.LoadOrStore(fmt.Sprint(message, attrs), true); before {
 		return
 	}
-	o.Log.Info(message, attrs...)
+	o.Log.Log(context.Background(), level, message, attrs...)
 }
 
 // local returns the Transport of an agent in this process.
 func local(a agents.Agent, opt wire.Options) *transport.Worker {
 	w := transport.Local(a)
 	w.OnState(opt.OnState)
+	w.LimitReplies(opt.MaxReply)
 	return w
 }
 
@@ -185,7 +234,7 @@ func (o *Opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Op
 	return l, nil
 }
 
-// connectPipes does the handshake with an agent that has pipes.
+// connectPipes makes the connection to an agent that is started and has pipes.
 func (o *Opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Options) (*transport.Conn, error) {
 	in, out := p.Pipes.FDs()
 	c, err := handshake(ctx, p, p.Pipes, opt)
@@ -203,8 +252,8 @@ func (o *Opener) connectPipes(ctx context.Context, p *agentProcess, opt wire.Opt
 	return &transport.Conn{Transport: c, Process: p, In: in, Out: out}, nil
 }
 
-// An endedWithRoot is why an agent has ended whose root helper has ended. Messages have
-// it in place of the status, which is not known.
+// An endedWithRoot is the error of an agent that ended because its root helper has
+// ended. Its text replaces the exit status, which is not known.
 type endedWithRoot struct{ status transport.Ended }
 
 func (endedWithRoot) Error() string   { return roothelper.ErrLost.Error() }
@@ -223,12 +272,12 @@ func (o *Opener) rootEnded(p *agentProcess) bool {
 	}
 }
 
-// openSocket connects to an agent that listens. One that we start ourselves
-// needs some time until it does.
+// openSocket connects to the agent of a socket line. If the line has a command, it
+// starts the agent first.
 func (o *Opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
 	var p *agentProcess
 	if len(spec.Argv) == 0 {
-		o.rights.Full(spec) // pmcd does not decide on it
+		o.rights.Full(spec) // pmcd does not start it
 	} else {
 		var err error
 		if p, err = o.start(ctx, spec, ""); err != nil {
@@ -254,7 +303,7 @@ func (o *Opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.
 		go func() { // ends with the connection
 			select {
 			case <-c.Done():
-			case <-o.Helper.Lost(): // no process could stop the agent any more
+			case <-o.Helper.Lost(): // no process can stop the agent any more
 				if o.rootEnded(p) {
 					c.PeerGone(endedWithRoot{transport.Ended(p.Status())})
 				}
@@ -264,13 +313,14 @@ func (o *Opener) openSocket(ctx context.Context, spec *pmcdconf.Agent, opt wire.
 	return &transport.Conn{Transport: c, Process: p, In: fd, Out: fd}, nil
 }
 
-// dial connects to the agent, until ctx ends if p is the agent.
+// dial connects to the agent of spec. If pmcd has started it as p, dial tries again
+// until the agent listens or ctx ends.
 func dial(ctx context.Context, p *agentProcess, spec *pmcdconf.Agent) (wire.Conn, error) {
 	network, addr := "unix", spec.Address
 	switch spec.Family {
 	case access.Inet:
 		network, addr = "tcp4", net.JoinHostPort("127.0.0.1", fmt.Sprint(spec.Port))
-	case access.IPv6: // not every host knows that localhost has such an address
+	case access.IPv6: // on some hosts, localhost has no IPv6 address
 		network, addr = "tcp6", net.JoinHostPort("::1", fmt.Sprint(spec.Port))
 	}
 	for {
@@ -286,7 +336,7 @@ func dial(ctx context.Context, p *agentProcess, spec *pmcdconf.Agent) (wire.Conn
 		}
 		again := time.NewTimer(20 * time.Millisecond)
 		select {
-		case <-again.C: // p may have ended: it may have started the agent
+		case <-again.C: // even if p has ended, as it may have started another process
 		case <-ctx.Done():
 			again.Stop()
 			return nil, fmt.Errorf("%w; %w", err, context.Cause(ctx))
@@ -294,11 +344,16 @@ func dial(ctx context.Context, p *agentProcess, spec *pmcdconf.Agent) (wire.Conn
 	}
 }
 
-// handshake does the version exchange with an agent; p is its process, or nil.
+// handshake does the version exchange with an agent. p is its process; nil if pmcd has
+// not started it.
 func handshake(ctx context.Context, p *agentProcess, conn wire.Conn, opt wire.Options) (*wire.Client, error) {
 	c, err := wire.Dial(ctx, conn, opt)
-	if err != nil {
-		return nil, p.failed(err)
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		// Without this, the status of an agent that ends then looks like the reason.
+		err = fmt.Errorf("%w, so pmcd closed the connection", err)
 	}
-	return c, nil
+	return nil, p.failed(err)
 }

@@ -38,8 +38,8 @@ var _ transport.Process = (*agentProcess)(nil)
 // start starts the process of an agent. program is roothelper.Self for a built-in
 // agent, else "".
 func (o *Opener) start(ctx context.Context, spec *pmcdconf.Agent, program string) (*agentProcess, error) {
-	what := "error starting a process for " + spec.Path
-	if spec.Kind != pmcdconf.DSO {
+	what := "error starting a process for " + File(spec)
+	if spec.Kind != pmcdconf.DSO && program == "" {
 		what = "error starting " + spec.Argv[0]
 	}
 	stderr, err := child.NewStderr(o.Stderr)
@@ -84,7 +84,7 @@ func (o *Opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, 
 		}
 		o.rights.Reduced(spec, err, o.Builtin.lacks(spec, program))
 	}
-	s, err := ProcessSpec(spec, program, "", stderr)
+	s, err := o.Builtin.ProcessSpec(spec, program, "", stderr)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,10 +100,10 @@ func (o *Opener) run(ctx context.Context, spec *pmcdconf.Agent, program string, 
 // process. program is the path of its program, roothelper.Self for a built-in
 // agent, or "" if it has not been looked up. user is the user that the host of a
 // DSO becomes.
-func ProcessSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error) {
+func (table BuiltinAgents) ProcessSpec(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error) {
 	switch {
 	case program == roothelper.Self:
-		return builtinSpec(a, stderr), nil
+		return table.builtinSpec(a, stderr), nil
 	case a.Kind == pmcdconf.DSO:
 		return dsohost.Spec(dsohost.DSO{Name: a.Name, Domain: a.Domain, Entry: a.Entry, Path: a.Path, User: user}, stderr)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -35,16 +36,19 @@ type Helper struct {
 
 // StartHelper starts the root helper of a daemon that will become id. config is the
 // configuration file, "" for the embedded configuration. stderr is the standard error
-// output of the root helper.
-func StartHelper(config string, id *Identity, endDaemon bool, log *slog.Logger, stderr *os.File) (*Helper, error) {
+// output of the root helper. StartHelper returns an error if ctx ends first: the file
+// system of config may not answer.
+func StartHelper(ctx context.Context, config string, id *Identity, endDaemon bool, log *slog.Logger, stderr *os.File) (*Helper, error) {
 	files := trustFiles(os.Getenv)
 	trustAll, problem := trustAgents(files, os.Getenv)
 	if problem != nil {
-		log.Warn("{error}", "error", problem)
+		log.Warn("{error}", "error", problem, logtext.Event("trust_agents_ignored"))
 	}
 	r := &Rights{TrustCheck: TrustCheck{config: config, user: id.name, file: files[0]}, trustAll: trustAll,
 		log: log, agents: make(map[int]string)}
-	r.start()
+	if err := r.start(ctx); err != nil {
+		return nil, err
+	}
 	args := []string{config, id.name}
 	if trustAll {
 		args = append(args, trustArg)
@@ -75,27 +79,28 @@ func (h *Helper) Watch(ctx context.Context, changed func(), end func(why string)
 	if ctx.Err() != nil {
 		return
 	}
-	how := fmt.Sprintf("%v%s", roothelper.ErrLost, h.Ended(time.Second))
+	how := h.Ended(time.Second)
 	h.Rights.helperEnded(how)
 	if h.EndDaemon {
-		h.log.Error("{error}: pmcd ends, so that the service manager starts it again", "error", how)
+		h.log.Error("{error}; pmcd ends with exit code 1, so that the service manager starts it again with a root helper", "error", how)
 		end(how)
 		return
 	}
-	h.log.Error("{error}: its agents end, and agents are started as {user} until pmcd is restarted", "error", how, "user", h.Rights.user)
+	h.log.Error("{error}; the agents that it has started end, and are started again as {user}, without root's rights, until pmcd is restarted", "error", how, "user", h.Rights.user)
 	changed()
 }
 
 // A HelperConfig has what the process of a root helper needs of other packages.
 type HelperConfig struct {
-	// NeedsRoot reports whether the entry point of a dso line is that of a built-in
-	// agent that needs root's rights.
-	NeedsRoot func(entry string) bool
+	// BuiltIn reports whether a built-in agent is used for a line that may be started as
+	// root.
+	BuiltIn func(*pmcdconf.Agent) bool
 	// Spec returns how the process of an agent is started. program is the path of its
 	// program, and user the user that the host of a DSO becomes.
 	Spec func(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error)
-	// HostName returns the host name in a container.
-	HostName func(container string) (string, error)
+	// HostName returns the host name in a container, ContainerProcess its first process.
+	HostName         func(container string) (string, error)
+	ContainerProcess func(container string) (int, error)
 	// Embedded returns the embedded configuration.
 	Embedded func() (*pmcdconf.Config, error)
 }
@@ -131,10 +136,11 @@ func RunHelper(args []string, c HelperConfig) int {
 	}
 	starter := child.NewStarter(protectFromOOM(helperScore))
 	cfg := roothelper.Config{
-		ConfigFile: args[0],
-		BuiltIn:    c.NeedsRoot,
-		TrustAll:   len(args) == 3,
-		HostName:   c.HostName,
+		ConfigFile:       args[0],
+		BuiltIn:          c.BuiltIn,
+		TrustAll:         len(args) == 3,
+		HostName:         c.HostName,
+		ContainerProcess: c.ContainerProcess,
 		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error) {
 			spec, err := c.Spec(a, program, args[1], stderr)
 			if err != nil {

@@ -30,7 +30,7 @@ func RunAs(name string, euid int, getenv func(string) string) (*Identity, error)
 	case err != nil:
 		return nil, err
 	case euid != 0 && id.UID != euid:
-		return nil, fmt.Errorf("cannot run as user %s: only root can", id.name)
+		return nil, fmt.Errorf("cannot run as user %s: only root can change the user; start pmcd as root or as that user", id.name)
 	case euid != 0:
 		return nil, nil
 	}

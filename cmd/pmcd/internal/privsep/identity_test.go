@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 func TestRunAs(t *testing.T) {
@@ -31,7 +33,7 @@ func TestRunAs(t *testing.T) {
 		{"", 0, "PCP_USER=nosuchuser", 0, "cannot run as user nosuchuser: "},
 		{"nosuchuser", 0, "", 0, "cannot run as user nosuchuser: "},
 		{"", 65534, "PCP_USER=root", -1, ""},
-		{"root", 65534, "", 0, "cannot run as user root: only root can"},
+		{"root", 65534, "", 0, "cannot run as user root: only root can change the user; start pmcd as root or as that user"},
 	} {
 		id, err := RunAs(c.user, c.euid, env(c.env))
 		if c.err != "" {
@@ -50,7 +52,7 @@ func TestRunAs(t *testing.T) {
 func TestLookUpIdentity(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	id, err := LookUp(me.Username)
 	if err != nil {

@@ -1,6 +1,7 @@
 package privsep
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,12 +99,21 @@ func (r *Rights) checkConfig() (u *roothelper.Untrusted) {
 	return u
 }
 
-// start logs a warning if users other than root can change the configuration file.
-func (r *Rights) start() {
-	if u := r.checkConfig(); u != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.warnConfigLocked(u)
+// start logs a warning if users other than root can change the configuration file. It
+// returns an error if ctx ends before that is known.
+func (r *Rights) start(ctx context.Context) error {
+	checked := make(chan *roothelper.Untrusted, 1)
+	go func() { checked <- r.checkConfig() }()
+	select {
+	case u := <-checked:
+		if u != nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.warnConfigLocked(u)
+		}
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -132,7 +142,7 @@ func (r *Rights) Problems() (lines []string) {
 	}
 	r.mu.Lock()
 	if r.lost != "" {
-		lines = append(lines, fmt.Sprintf("%s: agents run as %s", r.lost, r.user))
+		lines = append(lines, fmt.Sprintf("%s; agents run as %s, without root's rights, until pmcd is restarted", r.lost, r.user))
 	}
 	r.mu.Unlock()
 	if u := r.checkConfig(); u != nil {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,9 +105,9 @@ func NewTrustCheck(config, user string, getenv func(string) string) *TrustCheck 
 }
 
 // Untrusted returns why an agent does not get root's rights; nil if it gets them or
-// does not need them. isBuiltin reports whether an entry point is that of a built-in
-// agent.
-func (c *TrustCheck) Untrusted(a *pmcdconf.Agent, isBuiltin func(entry string) bool) (u *roothelper.Untrusted) {
+// does not need them. isBuiltin reports whether a built-in agent is used
+// for it.
+func (c *TrustCheck) Untrusted(a *pmcdconf.Agent, isBuiltin func(*pmcdconf.Agent) bool) (u *roothelper.Untrusted) {
 	if c == nil {
 		return nil
 	}
@@ -116,11 +115,8 @@ func (c *TrustCheck) Untrusted(a *pmcdconf.Agent, isBuiltin func(entry string) b
 	if u != nil {
 		return u
 	}
-	if a.Kind == pmcdconf.DSO {
-		_, err := os.Stat(a.Path)
-		if isBuiltin(a.Entry) && errors.Is(err, fs.ErrNotExist) || a.Entry == pmcdconf.PMCDEntry || goplugin.Check(a.Path) == nil {
-			return nil
-		}
+	if isBuiltin(a) || a.Kind == pmcdconf.DSO && (a.Entry == pmcdconf.PMCDEntry || goplugin.Check(a.Path) == nil) {
+		return nil
 	}
 	errors.As(roothelper.CheckAgent(a), &u)
 	return u

@@ -5,13 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // PMCD_TRUST_AGENTS counts in a file that is root's, and nowhere else.
 func TestTrustAgents(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	testutil.NeedRoot(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "pmcd")
 	for _, c := range []struct {

@@ -1,0 +1,365 @@
+// Package container serves clients of containers: a Transport to an agent in pmcd's
+// process that sends the requests of these clients to a process that runs as root.
+package container
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A Proxy is a Transport to an agent in this process. It sends the requests of clients
+// that have chosen a container to another process with the same agent, which runs as
+// root, because only root can read the files of a container. The process runs while
+// there is such a client, and for IdleTimeout after that. If the process cannot answer
+// a request, the error is ErrLate, unless the Transport has ended.
+//
+// Any client can name a container that does not exist, so a request must cost little.
+// Without a pmdaroot there are no containers, and no process is started. Nor is one
+// started for a container that pmdaroot does not know. A process that fails within a minute
+// is started again after a second at the earliest, doubled by each failure in a row up to
+// a minute, as the agents of pmcd.conf are.
+//
+// A Proxy does not affect the requests of other clients.
+type Proxy struct {
+	*transport.Worker
+	opt Options
+
+	chosenCount atomic.Int32 // len(chosen)
+
+	starting sync.Mutex // held while the process is started; guards the following
+	looked   time.Time  // when available was last set
+	possible bool       // what Available said
+
+	mu      sync.Mutex // guards the following
+	chosen  map[int32]transport.Notice
+	conn    *transport.Conn // nil if there is no process
+	started time.Time       // when it was started
+	next    time.Time       // when a process may be started again
+	delay   time.Duration   // from the last failure to next; 0 without failures
+	idle    *time.Timer
+	stopped bool
+}
+
+// Options are the options of a Proxy.
+type Options struct {
+	Name  string // of the agent, for messages
+	Start func(ctx context.Context) (*transport.Conn, error)
+	Log   *slog.Logger
+
+	// Available reports whether there may be containers. It is called once a
+	// second at most.
+	Available func() bool
+
+	// Exists reports whether there is a container of that name. It is called for a
+	// client of a container while there is no process.
+	Exists func(ctx context.Context, container string) bool
+
+	// StopTimeout is how long the process may take to end.
+	StopTimeout time.Duration
+
+	// IdleTimeout is how long the process runs without clients. 0 is one minute; if
+	// it is negative, the process is stopped at once.
+	IdleTimeout time.Duration
+
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+const (
+	minDelay    = time.Second // from the first failure of the process to the next start
+	maxDelay    = time.Minute // from the last of many failures to the next start
+	stableAfter = time.Minute // how long the process runs until earlier failures do not count
+	recheck     = time.Second // from one call of Available to the next
+	lateGrace   = time.Minute // how long the process may be late before it is ended
+	defaultIdle = time.Minute // IdleTimeout by default
+)
+
+// New returns a Proxy to the agent of w.
+func New(w *transport.Worker, opt Options) *Proxy {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.IdleTimeout == 0 {
+		opt.IdleTimeout = defaultIdle
+	}
+	opt.IdleTimeout = max(opt.IdleTimeout, 0)
+	p := &Proxy{Worker: w, opt: opt, chosen: make(map[int32]transport.Notice)}
+	p.idle = time.AfterFunc(time.Hour, p.stopIdle)
+	p.idle.Stop()
+	return p
+}
+
+// stopIdle ends the process if it has no clients.
+func (p *Proxy) stopIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.chosen) == 0 && p.conn != nil {
+		p.stop(nil)
+	}
+}
+
+// Send implements transport.Transport.
+func (p *Proxy) Send(c *transport.Call) (transport.Reply, error) {
+	if p.chosenCount.Load() == 0 {
+		return p.Worker.Send(c)
+	}
+	p.mu.Lock()
+	chosen, ok := p.chosen[c.Origin.Client]
+	p.mu.Unlock()
+	if !ok {
+		return p.Worker.Send(c)
+	}
+	c.LeavePlace()
+	conn, why := p.process(container(chosen), c.Timeout)
+	switch why {
+	case noPmdaroot:
+		return p.Worker.Send(c) // the agent says that it is not connected to pmdaroot
+	case noContainer:
+		r, err := p.Worker.Send(c)
+		if err != nil {
+			return nil, err
+		}
+		return unknown{r}, nil
+	case noProcess:
+		return nil, p.refusal()
+	}
+	r, err := conn.Send(c)
+	if err != nil {
+		return nil, p.failed(conn, err)
+	}
+	return &reply{r, p, conn}, nil
+}
+
+// A reply is a Reply of the process.
+type reply struct {
+	transport.Reply
+	proxy *Proxy
+	conn  *transport.Conn
+}
+
+// Recv implements transport.Reply.
+func (r *reply) Recv(dst []byte) ([]byte, error) {
+	b, err := r.Reply.Recv(dst)
+	if err != nil {
+		err = r.proxy.failed(r.conn, err)
+	}
+	return b, err
+}
+
+// container returns the name of the container that a client has chosen.
+func container(n transport.Notice) (name string) {
+	for _, a := range n.Attrs {
+		if a.Code == pdu.AttrContainer {
+			name = string(a.Value)
+		}
+	}
+	return name
+}
+
+// An unknown is the Reply of the agent in this process to a client whose container does
+// not exist. Only pmdaroot knows that, to which the agent is not connected.
+type unknown struct{ transport.Reply }
+
+// Recv implements transport.Reply.
+func (r unknown) Recv(dst []byte) ([]byte, error) {
+	b, err := r.Reply.Recv(dst)
+	if err != nil {
+		return b, err
+	}
+	var e pdu.Error
+	if from, err := pdu.ParseInto(b[len(dst):], &e); err == nil && e.Code == pdu.ErrnoNotConn {
+		return pdu.Append(b[:len(dst)], from, &pdu.Error{Code: pdu.ErrnoNoContainer})
+	}
+	return b, nil
+}
+
+// A reason says why there is no connection to the process.
+type reason int
+
+const (
+	connected   reason = iota
+	noPmdaroot         // and so there are no containers
+	noContainer        // that the client has chosen
+	noProcess          // it has failed
+)
+
+// process returns the connection to the process, which is started within timeout
+// if there is none, for a client of a container; nil and the reason if it is not started,
+// because it has failed just now or has failed before.
+func (p *Proxy) process(name string, timeout time.Duration) (*transport.Conn, reason) {
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	p.mu.Lock()
+	if p.conn != nil && p.conn.Err() != nil {
+		p.stop(p.conn.Err())
+	}
+	conn, wait := p.conn, p.stopped || p.opt.Now().Before(p.next)
+	p.mu.Unlock()
+	if conn != nil {
+		return conn, connected
+	}
+	if !p.available() {
+		return nil, noPmdaroot
+	}
+	if wait {
+		return nil, noProcess
+	}
+	if timeout <= 0 {
+		timeout = lateGrace
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if !p.opt.Exists(ctx, name) {
+		return nil, noContainer
+	}
+	conn, err := p.opt.Start(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.started = p.opt.Now()
+	if err != nil {
+		p.pause()
+		p.opt.Log.Error("cannot start a process of agent {agent:q} for containers: {error}; requests of clients that have chosen a container fail, next try in {delay} at the earliest",
+			"agent", p.opt.Name, "delay", p.delay, "error", transport.Reason(err))
+		return nil, noProcess
+	}
+	for _, n := range p.chosen {
+		conn.Notify(n)
+	}
+	p.conn = conn
+	p.opt.Log.Info("agent {agent:q} has a process for containers, pid {agent_pid}", "agent", p.opt.Name, "agent_pid", conn.Process.PID())
+	switch {
+	case p.stopped:
+		p.stop(nil)
+	case len(p.chosen) == 0:
+		p.idle.Reset(p.opt.IdleTimeout)
+	}
+	return conn, connected
+}
+
+// pause has the process not be started again for a while, because it has failed. If it
+// has run for long, it is started again at once. The caller holds mu.
+func (p *Proxy) pause() {
+	now := p.opt.Now()
+	if now.Sub(p.started) >= stableAfter {
+		p.delay, p.next = 0, now
+		return
+	}
+	p.delay = min(max(2*p.delay, minDelay), maxDelay)
+	p.next = now.Add(p.delay)
+}
+
+// available reports whether there may be containers, as of now or a second ago.
+// The caller holds starting.
+func (p *Proxy) available() bool {
+	if now := p.opt.Now(); now.Sub(p.looked) >= recheck {
+		p.looked, p.possible = now, p.opt.Available()
+	}
+	return p.possible
+}
+
+// failed is called with the reason why the process has no answer, and returns what
+// to tell the client.
+func (p *Proxy) failed(conn *transport.Conn, err error) error {
+	if errors.Is(err, transport.ErrLate) || errors.Is(err, transport.ErrNotReady) {
+		if pending, ok := conn.Pending(); !ok || time.Since(pending.Since) < lateGrace {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.conn == conn {
+		p.stop(err)
+	}
+	return p.refusal()
+}
+
+// refusal returns what to tell a client whose request the process cannot answer.
+func (p *Proxy) refusal() error {
+	if err := p.Worker.Err(); err != nil {
+		return err
+	}
+	return transport.ErrLate
+}
+
+// stop ends the process. why is nil if it has done nothing wrong. The caller holds
+// mu.
+func (p *Proxy) stop(why error) {
+	conn := p.conn
+	p.conn = nil
+	if why != nil {
+		p.pause()
+	}
+	go func() { // ends with the process
+		conn.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), p.opt.StopTimeout)
+		defer cancel()
+		conn.Process.Stop(ctx)
+		if why == nil {
+			return
+		}
+		p.opt.Log.Error("the process of agent {agent:q} for containers is down: {error}; it is started again when a client of a container asks{output}",
+			"agent", p.opt.Name, "error", transport.Ended(conn.Process.Status()), "output", indented(conn.Process.StderrTail()))
+	}()
+}
+
+// indented is lines that follow the text of a message.
+type indented []string
+
+func (l indented) String() string {
+	var b strings.Builder
+	for _, line := range l {
+		b.WriteString("\n    " + line)
+	}
+	return b.String()
+}
+
+// Notify implements transport.Transport.
+func (p *Proxy) Notify(n transport.Notice) {
+	p.Worker.Notify(n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, was := p.chosen[n.Client]
+	is := was && !n.End && n.Attrs == nil
+	for _, a := range n.Attrs {
+		is = is || a.Code == pdu.AttrContainer && len(a.Value) > 0
+	}
+	if is && n.Attrs != nil {
+		p.chosen[n.Client] = n
+	} else if !is {
+		delete(p.chosen, n.Client)
+	}
+	p.chosenCount.Store(int32(len(p.chosen)))
+	switch {
+	case p.conn == nil || !is && !was:
+		return
+	case is:
+		p.conn.Notify(n)
+	default:
+		p.conn.Notify(transport.Notice{Client: n.Client, End: true})
+	}
+	if len(p.chosen) == 0 {
+		p.idle.Reset(p.opt.IdleTimeout)
+	}
+}
+
+// Close implements transport.Transport. It closes the Worker first, so that calls of the process
+// fail with ErrClosed, too.
+func (p *Proxy) Close() error {
+	err := p.Worker.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stopped = true
+	p.idle.Stop()
+	if p.conn != nil {
+		p.stop(nil)
+	}
+	return err
+}
