@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -154,7 +155,7 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	}
 	syscall.Close(next)
 	late := r.connect("tcp", r.tcp) // takes the last one
-	testutil.Eventually(t, "it is said that there are none", func() bool { return r.logged("AcceptNewClient: too many open files") })
+	testutil.Eventually(t, "it is said that there are none", func() bool { return r.logged("AcceptNewClient: no client can be accepted: too many open files") })
 	if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
 		t.Errorf("a client that is connected: %s", got)
 	}
@@ -187,7 +188,7 @@ func TestBrokenListener(t *testing.T) {
 // onLog has f called with each line of the log, before the line is written.
 func onLog(f func(entry string)) func(*Config) {
 	return func(c *Config) {
-		c.Log = testutil.OnLog(c.Log, func(e testutil.Entry) { f(e.Message) })
+		c.Log = logtest.OnLog(c.Log, func(e logtest.Entry) { f(e.Message) })
 	}
 }
 

@@ -154,7 +154,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	acceptor, err := conn.NewAcceptor(conn.Config{
 		Listeners: d.cfg.Listeners,
 		Handler:   d.handler,
-		Warn:      func(key, text string) { d.limiter.Warn(key, "{error}", "error", text) },
+		Warn:      d.limiter.Warn,
+		Changed:   func() {},
 		Portable:  d.cfg.PortableAcceptor,
 	})
 	if err != nil {

@@ -32,7 +32,7 @@ func (d *Daemon) limitClients() {
 		d.log.Warn("the number of clients is not limited: getrlimit: {error}", "error", err)
 		return
 	}
-	if s := d.acceptor.Reserve(len(d.routes.Load().Agents()), limit.Cur); s != nil {
+	if s, changed := d.acceptor.Reserve(len(d.routes.Load().Agents()), limit.Cur); s != nil && changed {
 		d.log.Warn("RLIMIT_NOFILE is {limit}: pmcd and its agents may need {need} descriptors and have {have}, and at most {clients} clients are accepted; raise it (LimitNOFILE=, ulimit -n)",
 			"limit", s.Limit, "need", s.Need, "have", s.Have, "clients", s.Conns)
 	}

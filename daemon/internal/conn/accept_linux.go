@@ -12,20 +12,23 @@ import (
 // acceptOne accepts one connection at ln.
 func (l *epollLoop) acceptOne(ln *epollListener) {
 	if l.a.full() {
-		l.a.warnFull()
+		l.a.notAccepted(l.a.fullText())
 		l.rest(ln)
 		return
 	}
 	fd, from, err := unix.Accept4(ln.fd, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 	switch err {
 	case nil:
-		ln.pause = 0
+		if ln.pause > 0 {
+			ln.pause = 0
+			l.a.acceptedAgain()
+		}
 		l.handleAccept(ln, fd, from)
 	case unix.EAGAIN, unix.EINTR, unix.ECONNABORTED: // the client has disconnected already
 	default:
 		// There are not enough descriptors or memory. Clients that are connected are
 		// served; those in the backlog wait a little longer.
-		l.a.warnAccept("%v", err)
+		l.a.notAccepted(acceptText(err))
 		l.rest(ln)
 	}
 }
@@ -48,11 +51,11 @@ func (l *epollLoop) rewatch(fd int) {
 // handleAccept has a Session made for a new connection, greets the client and
 // watches the connection.
 func (l *epollLoop) handleAccept(ln *epollListener, fd int, from unix.Sockaddr) {
-	l.a.open.Add(1)
+	l.a.count(1)
 	l.a.tasks.Add(1)
 	c := newLinuxConn(l, fd, Peer{})
 	if err := c.identify(ln, from); err != nil {
-		l.a.warn("peer", "cannot tell who connected: %v", err)
+		l.a.warnPeer(err)
 		go c.Close(nil) // tasks waits for it
 		return
 	}

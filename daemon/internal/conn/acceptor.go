@@ -1,8 +1,8 @@
 package conn
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,9 +14,17 @@ type Config struct {
 	Handler   Handler
 
 	// Warn gets a line for the log about a condition that clients can cause again
-	// and again. key is the same for the same condition. Warn is called on
-	// goroutines of its own and may wait.
-	Warn func(key, text string)
+	// and again. key is the same for the same condition. Message and attrs are as
+	// for a slog.Logger. Warn is called on goroutines of its own and may wait.
+	Warn func(key, message string, attrs ...any)
+
+	// Busy reports whether a Session that has input will have to wait before it reads it.
+	// Then Wait reads only little of it. Busy may be nil.
+	Busy func() bool
+
+	// Changed is called when Problems may return something else than before. It must
+	// not wait. It may be nil.
+	Changed func()
 
 	// Portable selects the portable implementation.
 	Portable bool
@@ -24,14 +32,22 @@ type Config struct {
 	// CalmTime is how long a client must have asked nothing before its connection is
 	// parked. It may take twice as long. 0 is DefaultCalmTime.
 	CalmTime time.Duration
+
+	// Unread limits what may be written to clients that do not read it. Fields that are
+	// 0 are those of DefaultUnread.
+	Unread UnreadLimits
 }
 
 // An Acceptor accepts connections of clients and has Sessions serve them.
 type Acceptor struct {
 	Limit
+	stall    stall
 	handler  Handler
-	warnFunc func(key, text string)
+	warnFunc func(key, message string, attrs ...any)
+	changed  func()
+	busy     func() bool
 	loop     loop
+	unread   unread
 
 	tasks     sync.WaitGroup // connections that are not closed, and calls of Warn
 	lingering atomic.Int32   // connections in linger
@@ -65,15 +81,29 @@ type Stats struct {
 	Idle      int  // of these: watched by the acceptor, without a goroutine
 	Lingering int  // of these: reading their last bytes
 	Exclusive bool // one is in blocking-read mode
+
+	Unread      int64 // bytes that are written to clients which do not read them yet
+	UnreadLimit int64 // bytes above which some of these clients are disconnected
+	Evicted     int64 // clients that were disconnected for that
+	LastEvicted Evicted
+	Most        int64 // connections that may be open; 0 is any number
 }
 
 // NewAcceptor returns an Acceptor, which Run makes work. It takes over the
 // sockets of the Listeners.
 func NewAcceptor(cfg Config) (*Acceptor, error) {
-	a := &Acceptor{handler: cfg.Handler, warnFunc: cfg.Warn}
+	a := &Acceptor{handler: cfg.Handler, warnFunc: cfg.Warn, changed: cfg.Changed, busy: cfg.Busy}
+	if a.changed == nil {
+		a.changed = func() {}
+	}
+	if a.busy == nil {
+		a.busy = func() bool { return false }
+	}
 	a.Limit.listeners = len(cfg.Listeners.all)
 	a.ending, a.end = context.WithCancel(context.Background())
 	a.killed, a.kill = context.WithCancel(context.Background())
+	a.unread.All = cmp.Or(cfg.Unread.All, DefaultUnread.All)
+	a.unread.Each = cmp.Or(cfg.Unread.Each, DefaultUnread.Each)
 	if cfg.CalmTime == 0 {
 		cfg.CalmTime = DefaultCalmTime
 	}
@@ -94,6 +124,7 @@ func NewAcceptor(cfg Config) (*Acceptor, error) {
 // ends before.
 func (a *Acceptor) Run(ctx context.Context) error {
 	defer a.end()
+	defer a.stall.end()
 	return a.loop.run(ctx)
 }
 
@@ -114,31 +145,19 @@ func (a *Acceptor) Wait(grace time.Duration) {
 
 // Stats returns the numbers of connections at the moment.
 func (a *Acceptor) Stats() Stats {
-	s := Stats{Open: int(a.Limit.open.Load()), Lingering: int(a.lingering.Load())}
+	s := Stats{Open: int(a.Limit.open.Load()), Most: a.Limit.most.Load(), Lingering: int(a.lingering.Load())}
+	a.unread.stats(&s)
 	a.loop.stats(&s)
 	return s
 }
 
 // warn writes a line about a condition that clients can cause.
-func (a *Acceptor) warn(key, format string, args ...any) {
-	a.tasks.Go(func() { a.warnFunc(key, fmt.Sprintf(format, args...)) })
+func (a *Acceptor) warn(key, message string, attrs ...any) {
+	a.tasks.Go(func() { a.warnFunc(key, message, attrs...) })
 }
 
-// A pause is how long an acceptor stays away from a listening socket after an
-// accept that failed. It doubles with each failure.
-type pause time.Duration
-
-func (p *pause) next() time.Duration {
-	*p = min(max(2**p, pause(5*time.Millisecond)), pause(time.Second))
-	return time.Duration(*p)
-}
-
-// warnAccept says why no client is accepted at a listening socket.
-func (a *Acceptor) warnAccept(format string, args ...any) {
-	a.warn("accept", "AcceptNewClient: "+format, args...)
-}
-
-// warnFull says that there are as many clients as there may be.
-func (a *Acceptor) warnFull() {
-	a.warnAccept("%d clients are connected, as many as RLIMIT_NOFILE allows beside what agents need; others wait until some leave", a.Limit.open.Load())
+// warnPeer writes the line about a client whose address, process or user the system does
+// not tell. Access rules need them.
+func (a *Acceptor) warnPeer(err error) {
+	a.warn("peer", "a client was disconnected, because the system does not tell who it is: {error}", "error", err)
 }

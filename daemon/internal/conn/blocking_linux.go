@@ -170,7 +170,7 @@ func (c *linuxConn) waitBlocking() {
 func (c *linuxConn) recv(b []byte) (n int, err error) {
 	if c.rights {
 		n, err = rawio.WaitNoRights(uintptr(c.fd), b)
-		if err == rawio.ErrRights {
+		if err == rawio.ErrRights { // never wrapped
 			err = ErrRights
 		}
 	} else {

@@ -41,7 +41,7 @@ func (c *linuxConn) Close(last []byte) {
 		} else {
 			unix.Close(fd)
 		}
-		l.a.open.Add(-1)
+		l.a.count(-1)
 	}
 	switch {
 	case !c.peer.Unix:

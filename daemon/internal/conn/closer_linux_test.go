@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // Closes are bounded for all users and for one, and are done in turn.
@@ -65,7 +65,7 @@ func TestCloser(t *testing.T) {
 // closed, and others can connect in their places. A client that has left descriptors
 // sees the end of its connection.
 func TestBlockedCloses(t *testing.T) {
-	h := newHarness(t, kind{"", "unix", false, true}, 100)
+	h := newHarness(t, kind{network: "unix", rights: true}, 100)
 	other := h.dial()
 	other.ask("xy")
 	blocked := make(chan struct{})

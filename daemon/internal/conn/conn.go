@@ -10,8 +10,9 @@
 //     goes back to the set when its client has asked nothing for a while. The
 //     files that end in _linux.go are this implementation.
 //   - The portable one has a goroutine for each connection and uses package net
-//     alone (portable.go). Other systems have only this one. On Linux it serves to
-//     find out whether a fault is in the other one.
+//     alone (portable.go, portable_conn.go). On Linux it serves to find out whether a fault is in the
+//     other one. The package builds for other systems with this one alone, but pmcd
+//     as a whole is for Linux.
 //
 // Package conn knows nothing of PDUs, except that it recognizes a pmcd that
 // already listens.
@@ -27,9 +28,11 @@ import (
 // A Conn is the connection of one client.
 //
 // One goroutine at a time serves it. This goroutine calls Wait, Read,
-// SetReadDeadline and Write, and at the end Close. All goroutines may call the other
-// methods at any time, also after Close.
+// SetReadDeadline and Write, and at the end Close. All goroutines may call the methods
+// of Handle, and Exclusive, at any time, also after Close.
 type Conn interface {
+	Handle
+
 	// Wait returns nil when there is input. It holds no buffer while it waits. It
 	// returns ErrParked if the client has been silent for a while: then the
 	// goroutine must not use the Conn and the Session any more, and Session.Serve is
@@ -37,6 +40,10 @@ type Conn interface {
 	// connection: that of Interrupt, ErrRights, or io.EOF if there will be no more
 	// input for whatever reason. Wait ends the deadline of SetReadDeadline.
 	Wait() error
+
+	// Compact frees the memory that Wait has taken beyond the input. It is for a Session
+	// that has to wait between Wait and Read.
+	Compact()
 
 	// Read reads what is there, and waits if there is nothing. After the client has
 	// closed its side Read returns io.EOF, and Write still works.
@@ -46,8 +53,9 @@ type Conn interface {
 	// The zero time is none. It costs nothing unless Read has to wait.
 	SetReadDeadline(t time.Time)
 
-	// Write writes all of b, or returns an error. It waits for a slow client: for
-	// each MiB WriteTimeout at most.
+	// Write writes all of b, or returns an error. It waits for a slow client, as long as
+	// that takes some of b within StallTime, and the memory for what clients have not
+	// read is within its limits (UnreadError).
 	io.Writer
 
 	// Close ends the connection. The client can still read what was written. If last
@@ -56,16 +64,20 @@ type Conn interface {
 	// overtake what was written. Close must be called once.
 	Close(last []byte)
 
+	// Exclusive reports whether this is the only client that keeps pmcd busy. Then a
+	// call to an agent may block the thread, see transport.Call.
+	Exclusive() bool
+}
+
+// A Handle is what all goroutines may do with a connection. It stays the same when the
+// connection is made secure (see TLS).
+type Handle interface {
 	// Interrupt makes Wait and Read fail with err, now and from now on. It does not
 	// end a Write. Only the first call has an effect.
 	Interrupt(err error)
 
 	// Abort makes Wait, Read and Write fail, as if the client had disconnected.
 	Abort()
-
-	// Exclusive reports whether this is the only client that keeps pmcd busy. Then a
-	// call to an agent may block the thread, see transport.Call.
-	Exclusive() bool
 
 	// Peer returns the other end of the connection.
 	Peer() Peer
@@ -97,6 +109,19 @@ type Session interface {
 	// disconnected. It closes the Conn. Like First it must not wait: a goroutine for
 	// each client that connects and disconnects would cost half as much again.
 	Disconnected()
+
+	// BeforeWait is called when Read or Write has to wait for the client, by the
+	// goroutine that does. It must not wait.
+	BeforeWait()
+
+	// BeforeDecrypt is called by the goroutine that serves a connection in TLS before Wait
+	// or Read decrypts what has arrived. It may wait for the turn of the client. Wait calls
+	// BeforeWait after it if there was no data in the input.
+	BeforeDecrypt()
+
+	// Yield is called in the middle of a Write that takes long, by the goroutine that
+	// writes. It may wait while others compute.
+	Yield()
 
 	// Serve serves the client until Wait fails. It is called on a goroutine of its
 	// own. It closes the Conn unless the error is ErrParked. It may return before
@@ -135,10 +160,6 @@ var (
 )
 
 const (
-	// WriteTimeout is how long a client may take for a MiB of what is written to it.
-	// It delays no other client, but what is written takes memory.
-	WriteTimeout = time.Minute
-
 	// LingerTime is how long a client may take to disconnect after its last bytes.
 	LingerTime = 2 * time.Second
 

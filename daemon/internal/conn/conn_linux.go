@@ -63,11 +63,13 @@ type linuxConn struct {
 	// acceptor while the state is idle.
 	writer   rawio.NonblockWriter
 	served   bool // Session.Serve has had input
+	unread   bool // Wait has noticed input and has left it in the socket
 	unsent   []byte
 	buf      *buffer // what in is a part of; nil if in is empty
 	in       []byte  // input that is not read yet
 	readErr  error   // that ends the input
 	deadline time.Time
+	reply    slowReply
 	timed    bool // the stream has a read deadline
 	attempt  func(fd uintptr) bool
 	burst    burst
@@ -127,6 +129,7 @@ func (c *linuxConn) Interrupt(err error) {
 }
 
 func (c *linuxConn) Abort() {
+	c.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
@@ -145,7 +148,8 @@ func (c *linuxConn) Wait() error {
 		switch {
 		case c.interrupted() != nil:
 			return c.interrupted()
-		case len(c.in) > 0:
+		case len(c.in) > 0 || c.unread:
+			c.unread = false
 			c.beginTurn()
 			return nil
 		case c.readErr == ErrRights:
@@ -234,7 +238,7 @@ func (c *linuxConn) waitPolled() (parked bool) {
 		return c.parking.Swap(false) && c.interrupted() == nil && c.detach() && c.park()
 	case err != nil:
 		c.readErr = io.EOF
-	case len(c.in) > 0:
+	case len(c.in) > 0 || c.unread:
 		c.enterBlocking(since)
 	}
 	return false

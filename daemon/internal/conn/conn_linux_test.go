@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents/rawio"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // An unannounced read copies rawio.MaxSyscallBytes at most, however large the buffer
@@ -35,6 +35,38 @@ func TestReadIsLimited(t *testing.T) {
 	}
 }
 
+// While the acceptor is busy, Wait leaves nearly all input in the socket, whether the
+// connection was served before or not.
+func TestWaitLeavesInput(t *testing.T) {
+	const size = 10_000
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[0])
+	defer unix.Close(fds[1])
+	for _, served := range []bool{false, true} {
+		c := newLinuxConn(&epollLoop{a: &Acceptor{busy: func() bool { return true }}}, fds[0], Peer{})
+		if c.served = served; c.tryRead(uintptr(fds[0])) {
+			t.Error("input before there is any")
+		}
+		if n, err := unix.Write(fds[1], make([]byte, size)); n != size {
+			t.Fatal(n, err)
+		}
+		if !c.tryRead(uintptr(fds[0])) || cap(c.in) > smallInput || c.buf != nil {
+			t.Errorf("served %v: the connection holds %d bytes, want %d at most", served, cap(c.in), smallInput)
+		}
+		b, total := make([]byte, 2*size), 0
+		for total < size {
+			n, err := c.Read(b[total:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += n
+		}
+	}
+}
+
 // An idle connection ends by Interrupt even if its client has not read so much that
 // the socket takes no more output.
 func TestInterruptOfFullSocket(t *testing.T) {
@@ -47,6 +79,9 @@ func TestInterruptOfFullSocket(t *testing.T) {
 			h := newHarness(t, k, size)
 			p := h.dial()
 			c := p.s.c.(*linuxConn)
+			if k.tls != 0 {
+				p.ask("xy") // the next record may come with the handshake
+			}
 			for range 2 {
 				before := c.loop.turns.Load()
 				if _, err := io.WriteString(p.conn, strings.Repeat("x", size/2)); err != nil {

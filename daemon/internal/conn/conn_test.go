@@ -2,6 +2,7 @@ package conn
 
 import (
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -10,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // eachKind runs a test with each kind of connection.
@@ -122,7 +123,9 @@ func TestReadDeadline(t *testing.T) {
 func TestStop(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		h := newHarness(t, k, 100)
-		idle, served := h.dial(), h.dial()
+		idle := h.dial()
+		h.parked(1) // a connection with TLS was served
+		served := h.dial()
 		served.ask("xy")
 		h.stop()
 		if !k.portable {
@@ -207,7 +210,11 @@ func (m *model) do(op byte) {
 			m.closed = true
 		}
 	case 11:
-		if tcp, ok := m.conn.(*net.TCPConn); ok && n == 3 {
+		c := m.conn
+		if secure, ok := c.(*tls.Conn); ok {
+			c = secure.NetConn()
+		}
+		if tcp, ok := c.(*net.TCPConn); ok && n == 3 {
 			tcp.SetLinger(0)
 			tcp.Close()
 			m.closed = true

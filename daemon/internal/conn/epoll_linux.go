@@ -202,7 +202,7 @@ func (l *epollLoop) stats(s *Stats) {
 // watchIdle watches a connection that is detached.
 func (l *epollLoop) watchIdle(c *linuxConn) {
 	if err := l.watch(unix.EPOLL_CTL_ADD, c.fd, idleEvents); err != nil {
-		l.a.warn("wait", "cannot wait for a client: %v", err)
+		l.a.warn("wait", "a client was disconnected, because pmcd cannot wait for its next request: {error}", "error", err)
 		l.end(c, io.EOF)
 		return
 	}

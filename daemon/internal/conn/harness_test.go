@@ -2,18 +2,22 @@ package conn
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/agents/fairqueue"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // A kind is an implementation of Conn and a kind of socket.
@@ -21,15 +25,22 @@ type kind struct {
 	name     string
 	network  string
 	portable bool
-	rights   bool // descriptors may be queued
+	rights   bool   // descriptors may be queued
+	busy     bool   // Config.Busy is true now and then
+	tls      uint16 // the version of TLS; 0 is none
 }
 
 var kinds = []kind{
-	{"tcp", "tcp", false, false},
-	{"unix", "unix", false, false},
-	{"unix with descriptors", "unix", false, true},
-	{"portable tcp", "tcp", true, false},
-	{"portable unix", "unix", true, false},
+	{name: "tcp", network: "tcp"},
+	{name: "unix", network: "unix"},
+	{name: "unix with descriptors", network: "unix", rights: true},
+	{name: "busy tcp", network: "tcp", busy: true},
+	{name: "busy unix", network: "unix", rights: true, busy: true},
+	{name: "portable tcp", network: "tcp", portable: true},
+	{name: "portable unix", network: "unix", portable: true},
+	{name: "tls tcp", network: "tcp", tls: tls.VersionTLS13},
+	{name: "tls unix", network: "unix", rights: true, busy: true, tls: tls.VersionTLS12},
+	{name: "portable tls tcp", network: "tcp", portable: true, tls: tls.VersionTLS13},
 }
 
 // A harness is an Acceptor whose Sessions write back what they read.
@@ -45,21 +56,41 @@ type harness struct {
 
 	mu    sync.Mutex // guards the following
 	lines []string   // of the log
+
+	changes atomic.Int32 // calls of Config.Changed
+	looks   atomic.Int32 // calls of Config.Busy of a kind that is busy
+	tls     TLS
+
+	alwaysBusy atomic.Bool  // Config.Busy is true
+	turn       sync.RWMutex // locked by a test while sessions that have input are to wait
+	withInput  atomic.Int32 // how often sessions had input
+
+	// serverTLS returns the configuration of the nth TLS connection, from 1. If atOnce is
+	// true, a connection is made secure before it has input, and there is no greeting.
+	serverTLS func(n int) *tls.Config
+	atOnce    bool
+	secures   atomic.Int32 // TLS connections so far
+	held      atomic.Int64 // the most that hold was called with
 }
 
 // calmTime is so short that a test can wait for it, and long enough for a few
 // requests.
 const calmTime = 2 * time.Millisecond
 
-func newHarness(t testing.TB, k kind, readSize int) *harness {
+func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) *harness {
 	t.Helper()
-	testutil.CountLeaks(t)
+	testutil.CheckLeaks(t)
 	path := filepath.Join(t.TempDir(), "sock")
 	ls, err := Listen([]string{"127.0.0.1"}, []int{0}, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := &harness{t: t, kind: k, network: k.network, addr: path, readSize: readSize, newClient: make(chan *echo, 2000)}
+	h.tls.Timeout = func() time.Duration { return 30 * time.Second }
+	h.serverTLS = func(int) *tls.Config { return serverTLS() }
+	for _, f := range change {
+		f(h)
+	}
 	ls.Control(func(addr net.Addr, fd uintptr) {
 		if addr.Network() == "unix" {
 			if err := unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS, btoi(k.rights)); err != nil && err != unix.ENOPROTOOPT {
@@ -69,7 +100,9 @@ func newHarness(t testing.TB, k kind, readSize int) *harness {
 			h.addr = addr.String()
 		}
 	})
-	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, Portable: k.portable, CalmTime: calmTime})
+	h.Acceptor, err = NewAcceptor(Config{Listeners: ls, Handler: h, Warn: h.warnLine, Portable: k.portable, CalmTime: calmTime,
+		Busy:    func() bool { return h.alwaysBusy.Load() || k.busy && h.looks.Add(1)%3 > 0 },
+		Changed: func() { h.changes.Add(1) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,14 +134,17 @@ func btoi(b bool) int {
 	return 0
 }
 
-func (h *harness) warnLine(_, text string) {
+func (h *harness) warnLine(_, message string, attrs ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lines = append(h.lines, text)
+	h.lines = append(h.lines, fmt.Sprint(message, attrs))
 }
 
 // greeting is what each client reads first.
 const greeting = "hello"
+
+// largeReply is more than the buffers of a socket hold.
+const largeReply = 16 << 20
 
 // lastText is what an interrupted client reads last.
 const lastText = "bye"
@@ -116,16 +152,24 @@ const lastText = "bye"
 var errTest = errors.New("interrupted by the test")
 
 func (h *harness) Accept(c Conn) (Session, []byte) {
-	s := &echo{h: h, c: c, ended: make(chan struct{})}
+	s := &echo{h: h, c: c, line: c, ended: make(chan struct{}), secured: make(chan struct{})}
 	h.newClient <- s
+	if h.atOnce {
+		return s, nil
+	}
 	return s, []byte(greeting)
 }
 
 // An echo writes back what it reads.
 type echo struct {
-	h     *harness
-	c     Conn
-	ended chan struct{} // closed at the end; then the following may be read
+	h       *harness
+	c       Conn          // of which other goroutines use the Handle
+	line    Conn          // c, or what is in its TLS connection
+	secured chan struct{} // closed when the handshake has succeeded
+	waits   atomic.Int32  // calls of BeforeWait
+	decrypt atomic.Int32  // calls of BeforeDecrypt
+	yields  atomic.Int32  // calls of Yield
+	ended   chan struct{} // closed at the end; then the following may be read
 
 	got []byte
 	err error
@@ -133,23 +177,40 @@ type echo struct {
 
 // First handles a single byte.
 func (s *echo) First(in []byte) ([]byte, bool) {
-	if len(in) > 1 {
+	if len(in) > 1 || s.h.kind.tls != 0 {
 		return nil, false
 	}
 	s.got = append(s.got, in...)
 	return append([]byte(nil), in...), true
 }
 
-func (s *echo) Disconnected() { s.end(io.EOF) }
+func (s *echo) Disconnected()  { s.end(io.EOF) }
+func (s *echo) BeforeWait()    { s.waits.Add(1) }
+func (s *echo) BeforeDecrypt() { s.decrypt.Add(1) }
+func (s *echo) Yield()         { s.yields.Add(1) }
 
 func (s *echo) Serve() {
 	for {
-		err := s.c.Wait()
+		var err error
+		if !s.h.atOnce || s.line != s.c {
+			err = s.line.Wait()
+		}
 		if err == ErrParked {
 			return
 		}
+		if err == nil && s.h.kind.tls != 0 && s.line == s.c {
+			if err = s.secure(); err == nil {
+				continue
+			}
+		}
 		if err == nil {
+			if len(s.got)%2 == 0 {
+				s.line.Compact()
+			}
+			s.h.withInput.Add(1)
+			s.h.turn.RLock()
 			err = s.turn()
+			s.h.turn.RUnlock()
 		}
 		if err != nil {
 			s.end(err)
@@ -158,27 +219,64 @@ func (s *echo) Serve() {
 	}
 }
 
+// hold accounts for the memory of handshakes.
+func (h *harness) hold(n int64) error {
+	for old := h.held.Load(); n > old && !h.held.CompareAndSwap(old, n); old = h.held.Load() {
+	}
+	if n > maxHeld {
+		return errHeld
+	}
+	return nil
+}
+
+// maxHeld is more than a usual handshake has in memory.
+const maxHeld = 32 << 10
+
+var errHeld = errors.New("too much memory for a handshake")
+
+// secure makes the connection secure. Half of the connections have read some input before.
+func (s *echo) secure() error {
+	var pending []byte
+	if s.h.looks.Add(1)%2 == 0 && !s.h.atOnce {
+		pending = make([]byte, 7)
+		n, err := s.line.Read(pending)
+		if pending = pending[:n]; err != nil {
+			return err
+		}
+	}
+	l, err := s.h.tls.Server(s.c, s.h.serverTLS(int(s.h.secures.Add(1))), pending, &fairqueue.Key{Member: 1}, s.h.hold)
+	s.line = l
+	if err == nil {
+		close(s.secured)
+	}
+	return err
+}
+
 // turn reads what there is, and more if the last byte is a plus sign. After a minus
-// sign it reads with a deadline that has passed, and writes a period.
+// sign it reads with a deadline that has passed, and writes a period. After an asterisk
+// it writes largeReply bytes.
 func (s *echo) turn() error {
 	b := make([]byte, s.h.readSize)
 	for {
-		n, err := s.c.Read(b)
+		n, err := s.line.Read(b)
 		s.got = append(s.got, b[:n]...)
 		if n > 0 {
-			_, err = s.c.Write(b[:n])
+			_, err = s.line.Write(b[:n])
 		}
 		if err != nil {
 			return err
 		}
 		switch b[n-1] {
 		case '+':
+		case '*':
+			_, err := s.line.Write(make([]byte, largeReply))
+			return err
 		case '-':
-			s.c.SetReadDeadline(past)
-			if n, err := s.c.Read(b); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			s.line.SetReadDeadline(past)
+			if n, err := s.line.Read(b); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 				s.h.t.Errorf("read %d bytes, %v; want a timeout", n, err)
 			}
-			_, err := s.c.Write([]byte("."))
+			_, err := s.line.Write([]byte("."))
 			return err
 		default:
 			return nil
@@ -192,7 +290,7 @@ func (s *echo) end(err error) {
 	if err == errTest {
 		last = []byte(lastText)
 	}
-	s.c.Close(last)
+	s.line.Close(last)
 	close(s.ended)
 }
 
@@ -205,6 +303,27 @@ type peer struct {
 
 func (h *harness) dial() *peer {
 	h.t.Helper()
+	p := h.dialPlain()
+	if h.kind.tls != 0 {
+		if err := p.secure(); err != nil {
+			h.t.Fatal(err)
+		}
+		<-p.s.secured
+	}
+	return p
+}
+
+// secure makes the connection secure.
+func (p *peer) secure() error {
+	v := p.h.kind.tls
+	c := tls.Client(p.conn, &tls.Config{InsecureSkipVerify: true, MinVersion: v, MaxVersion: v})
+	p.conn = c
+	return c.Handshake()
+}
+
+// dialPlain is dial without TLS.
+func (h *harness) dialPlain() *peer {
+	h.t.Helper()
 	c, err := net.Dial(h.network, h.addr)
 	if err != nil {
 		h.t.Fatal(err)
@@ -212,7 +331,9 @@ func (h *harness) dial() *peer {
 	h.t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(30 * time.Second))
 	p := &peer{h, c, <-h.newClient}
-	p.expect(greeting)
+	if !h.atOnce {
+		p.expect(greeting)
+	}
 	return p
 }
 

@@ -37,7 +37,9 @@ func (l *Listeners) inherit(f *os.File) error {
 			family, name, port = "unix", addr.Name, ""
 			l.unix = addr.Name
 		}
-		name += " (given: " + f.Name() + ")"
+		name += " (inherited: " + f.Name() + ")"
+	} else {
+		l.unbound = append(l.unbound, fmt.Sprintf("no client is accepted at %v", err))
 	}
 	l.add(ln, err, family, name, port)
 	return err
@@ -54,19 +56,19 @@ func listening(f *os.File) (net.Listener, error) {
 		accepts, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
 	})
 	if err = errors.Join(err, cerr); err == nil && accepts == 0 {
-		err = errors.New("not a listening socket")
+		err = errors.New("not a listening socket; a socket unit needs ListenStream= and Accept=no")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("socket %q that was given: %w", f.Name(), err)
+		return nil, fmt.Errorf("the inherited socket %q: %w", f.Name(), err)
 	}
 	ln, err := net.FileListener(f)
 	if err != nil {
-		return nil, fmt.Errorf("socket %q that was given: %w", f.Name(), err)
+		return nil, fmt.Errorf("the inherited socket %q: %w", f.Name(), err)
 	}
 	switch ln.(type) {
 	case *net.TCPListener, *net.UnixListener:
 		return ln, nil
 	}
 	ln.Close()
-	return nil, fmt.Errorf("socket %q that was given: neither TCP nor of the Unix domain", f.Name())
+	return nil, fmt.Errorf("the inherited socket %q: neither TCP nor of the Unix domain; remove it from the socket unit", f.Name())
 }

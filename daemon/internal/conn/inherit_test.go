@@ -7,30 +7,32 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
-// A socket that is given replaces those of its kind, and only those.
+// An inherited socket replaces those of its kind, and only those.
 func TestListenGiven(t *testing.T) {
 	dir := t.TempDir()
 	own := filepath.Join(dir, "own")
 	tests := []struct {
 		name, network, addr string
-		report              string // of the socket that was given
+		report              string // of the inherited socket
 		networks            string // of all
 		stays               bool   // its file stays
 	}{
-		{"any", "tcp4", "0.0.0.0:0", " inet   INADDR_ANY (given: x)", "tcp unix", false},
-		{"any, IPv6", "tcp6", "[::]:0", " ipv6   INADDR_ANY (given: x)", "tcp unix", false},
-		{"loopback", "tcp4", "127.0.0.1:0", " inet   INADDR_LOOPBACK (given: x)", "tcp unix", false},
-		{"Unix", "unix", filepath.Join(dir, "given"), " unix   " + filepath.Join(dir, "given") + " (given: x)", "unix tcp", true},
-		{"abstract", "unix", "@" + dir, " unix   @" + dir + " (given: x)", "unix tcp", false},
+		{"any", "tcp4", "0.0.0.0:0", " inet   INADDR_ANY (inherited: x)", "tcp unix", false},
+		{"any, IPv6", "tcp6", "[::]:0", " ipv6   INADDR_ANY (inherited: x)", "tcp unix", false},
+		{"loopback", "tcp4", "127.0.0.1:0", " inet   INADDR_LOOPBACK (inherited: x)", "tcp unix", false},
+		{"Unix", "unix", filepath.Join(dir, "inherited"), " unix   " + filepath.Join(dir, "inherited") + " (inherited: x)", "unix tcp", true},
+		{"abstract", "unix", "@" + dir, " unix   @" + dir + " (inherited: x)", "unix tcp", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			ln, err := net.Listen(tt.network, tt.addr)
 			if err != nil {
 				if tt.network == "tcp6" {
-					t.Skip(err)
+					testutil.Missing(t, err)
 				}
 				t.Fatal(err)
 			}

@@ -29,7 +29,8 @@ const (
 	// what a reload reads, and the sockets of name look-ups.
 	reserveDaemon = 64
 	// reserveFiles is for the files of /proc and the sockets that built-in agents
-	// in this process keep open: 70 of agent linux.
+	// in this process keep open: 70 of agent linux. Agents mmv and pmproxy keep none
+	// open, and have one at a time.
 	reserveFiles = 112
 	// reserveDevices is for those of /sys: package sysfile keeps 400, or a
 	// sixteenth of the limit, open in each of two sets.
@@ -71,13 +72,13 @@ type Shortage struct {
 
 // Reserve sets the limit such that a process with so many agents and with so many
 // descriptors (RLIMIT_NOFILE) does not run out of them. It returns a Shortage if
-// there are too few, unless it has returned the same before.
-func (l *Limit) Reserve(agents int, descriptors uint64) *Shortage {
+// there are too few, and whether the limit was another one before.
+func (l *Limit) Reserve(agents int, descriptors uint64) (s *Shortage, changed bool) {
 	cur := min(descriptors, math.MaxInt32)
 	need := reserve(cur, l.listeners, agents)
 	conns, short := maxConns(cur, need)
-	if was := l.most.Swap(conns); was == conns || !short {
-		return nil
+	if short {
+		s = &Shortage{Limit: cur, Need: need, Have: int64(cur) - conns, Conns: conns}
 	}
-	return &Shortage{Limit: cur, Need: need, Have: int64(cur) - conns, Conns: conns}
+	return s, l.most.Swap(conns) != conns
 }

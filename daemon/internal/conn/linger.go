@@ -40,26 +40,3 @@ func (a *Acceptor) linger(c lingerer, last []byte) {
 		}
 	}
 }
-
-// A writeStream is a stream in Go's poller.
-type writeStream interface {
-	Write([]byte) (int, error)
-	SetWriteDeadline(time.Time) error
-}
-
-// writeSlowly writes b at the pace of the client. Each piece of a MiB has
-// WriteTimeout.
-func writeSlowly(w writeStream, b []byte) (err error) {
-	for err == nil && len(b) > 0 {
-		if err := w.SetWriteDeadline(time.Now().Add(WriteTimeout)); err != nil {
-			return err
-		}
-		n := 0
-		n, err = w.Write(b[:min(len(b), 1<<20)]) // progress counts
-		b = b[n:]
-	}
-	if err == nil {
-		err = w.SetWriteDeadline(time.Time{}) // a deadline that has passed would stop the next write
-	}
-	return err
-}

@@ -1,14 +1,14 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -20,7 +20,7 @@ type Listeners struct {
 	unix    string   // path of the Unix socket, if there is one
 	file    string   // the same if Listen has made it: Close removes it
 	rows    []row    // of the table in the log
-	unbound []string // addresses that were requested and cannot be listened at, and why
+	unbound []string // sockets that were requested and cannot be opened, and why
 }
 
 // A listener is a listening socket.
@@ -41,9 +41,9 @@ type row struct {
 // socket. An address is "" for any, "loopback", or numeric. Inherited listening
 // sockets (socket activation) are taken over: one for TCP replaces all addresses
 // and ports, one of the Unix domain replaces the path. A socket that cannot be
-// opened is in the table of String, or in Unbound if it has a numeric address; if there is
-// none, that is an error. If a pmcd answers at one of the addresses, none is opened
-// or changed and the error is ErrRunning.
+// opened is in Unbound, and in the table of String unless it has a numeric address; if
+// there is none, that is an error. If a pmcd answers at one of the addresses, none is
+// opened or changed and the error is ErrRunning.
 func Listen(addrs []string, ports []int, unix string, inherited ...*os.File) (*Listeners, error) {
 	l := new(Listeners)
 	var errs []error
@@ -87,63 +87,30 @@ func Listen(addrs []string, ports []int, unix string, inherited ...*os.File) (*L
 // listens at any more.
 func (l *Listeners) listenUnix(path string) error {
 	ln, err := bindUnix(path)
+	hint := "" // what an admin can do, if that is special
 	if errors.Is(err, syscall.EADDRINUSE) {
 		if conn, dialErr := net.DialTimeout("unix", path, time.Second); dialErr == nil {
 			conn.Close()
 			err = fmt.Errorf("%w: pmcd may already be running", err)
+			hint = "a process that does not greet as pmcd listens there: end it (ss -lxp) and restart pmcd"
 		} else if fi, statErr := os.Lstat(path); statErr == nil && fi.Mode().Type() == fs.ModeSocket {
 			os.Remove(path)
 			ln, err = bindUnix(path)
+		} else {
+			hint = "the file at this path is not a socket: remove the file or give another path (-s), and restart pmcd"
 		}
+	}
+	if dir := filepath.Dir(path); errors.Is(err, fs.ErrNotExist) {
+		hint = fmt.Sprintf("there is no directory %s: make it (mkdir -p %s), give it to the user that pmcd runs as, and restart pmcd", dir, dir)
 	}
 	l.add(ln, err, "unix", path, "")
 	if err == nil {
 		l.unix, l.file = path, path
+	} else {
+		l.unbound = append(l.unbound, fmt.Sprintf("no client is accepted at the Unix domain socket %s: %v; %s", path, reason(err), cmp.Or(hint, restartHint(err))))
 	}
 	return err
 }
-
-func (l *Listeners) listenTCP(addr string, port int) (errs []error) {
-	type end struct{ network, host, family, name string }
-	var ends []end
-	numeric := addr != "" && addr != "loopback"
-	switch ip, err := netip.ParseAddr(addr); {
-	case addr == "":
-		ends = []end{{"tcp4", "0.0.0.0", "inet", "INADDR_ANY"}, {"tcp6", "::", "ipv6", "INADDR_ANY"}}
-	case addr == "loopback":
-		ends = []end{{"tcp4", "127.0.0.1", "inet", "INADDR_LOOPBACK"}, {"tcp6", "::1", "ipv6", "INADDR_LOOPBACK"}}
-	case err == nil && ip.Is4():
-		ends = []end{{"tcp4", addr, "inet", addr}}
-	case err == nil:
-		ends = []end{{"tcp6", addr, "ipv6", addr}}
-	default:
-		return []error{err}
-	}
-	for _, e := range ends {
-		ln, err := bind(e.network, net.JoinHostPort(e.host, fmt.Sprint(port)), numeric)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if err != nil && numeric {
-			l.unbound = append(l.unbound, fmt.Sprintf("no client is accepted at address %s, port %d (-i): %v", addr, port, reason(err)))
-			continue
-		}
-		l.add(ln, err, e.family, e.name, fmt.Sprint(port))
-	}
-	return errs
-}
-
-// reason is err without what package net says of the address.
-func reason(err error) error {
-	if op := new(net.OpError); errors.As(err, &op) {
-		return op.Err
-	}
-	return err
-}
-
-// Unbound returns a line for each numeric address that was passed to Listen and
-// that is not listened at. It says why.
-func (l *Listeners) Unbound() []string { return slices.Clone(l.unbound) }
 
 // bind tries for a second: the pmcd before this one may be about to end. With
 // absent the address need not be one of this host's yet.
@@ -239,8 +206,8 @@ func (l *Listeners) Control(f func(addr net.Addr, fd uintptr)) {
 	}
 }
 
-// Close closes all sockets, and removes the file of the Unix socket. It is an error
-// if that is not possible.
+// Close closes all sockets, and removes the file of the Unix domain socket. If that is not
+// possible, the error is an *fs.PathError.
 func (l *Listeners) Close() error {
 	open := l.all
 	l.all = nil
@@ -257,7 +224,7 @@ func (l *Listeners) Close() error {
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot remove %s", l.file)
+		return err
 	}
 	return nil
 }

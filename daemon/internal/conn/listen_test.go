@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // An address of another host is not taken for one of this host's where one may bind
@@ -31,9 +31,11 @@ func TestNonlocalBind(t *testing.T) {
 		"2001:db8::1": true, "2001:db8::2": false, "fe80::1%lo": true, "fe80::2%lo": false, "::1": true, "::": true,
 		"::ffff:192.0.2.1": true, "::ffff:192.0.2.3": false,
 	} {
-		if got := isOwn(addr); got != want {
-			t.Errorf("%s: %v, want %v", addr, got, want)
-		}
+		t.Run(addr, func(t *testing.T) {
+			if got := isOwn(addr); got != want {
+				t.Errorf("%s: %v, want %v", addr, got, want)
+			}
+		})
 	}
 }
 
@@ -52,9 +54,9 @@ func TestUnboundAddresses(t *testing.T) {
 	}
 	defer l.Close()
 	want := []string{
-		fmt.Sprintf("no client is accepted at address 127.0.0.1, port %d (-i): bind: address already in use", port),
-		fmt.Sprintf("no client is accepted at address fe80::1%%nosuch0, port %d (-i): bind: invalid argument", port),
-		"no client is accepted at address fe80::1%nosuch0, port 0 (-i): bind: invalid argument",
+		fmt.Sprintf("no client is accepted at address 127.0.0.1, port %d (-i): bind: address already in use; free it (ss -lntxp shows the program that has it) and restart pmcd", port),
+		fmt.Sprintf("no client is accepted at address fe80::1%%nosuch0, port %d (-i): bind: invalid argument; restart pmcd when that is fixed", port),
+		"no client is accepted at address fe80::1%nosuch0, port 0 (-i): bind: invalid argument; restart pmcd when that is fixed",
 	}
 	if got := l.Unbound(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrRunning is the error of [Listen] if a pmcd is running.
-var ErrRunning = errors.New("pmcd is already running")
+var ErrRunning = errors.New("another pmcd is already running")
 
 const (
 	// greetTime is how long a pmcd may take to greet.
@@ -50,7 +50,7 @@ func checkRunning(addrs []string, ports []int, unix string) error {
 	for _, p := range places {
 		for try := 1; greets(p.network, p.addr); try++ {
 			if try == retries {
-				return fmt.Errorf("%w: it answers at %s", ErrRunning, p.addr)
+				return fmt.Errorf("%w at %s; this one does not start: stop that one, or give this one -p and -s of its own", ErrRunning, p.addr)
 			}
 			<-time.After(retryTime)
 		}

@@ -104,3 +104,10 @@ func zoneName(fd int, id uint32) string {
 	}
 	return strconv.Itoa(int(id))
 }
+
+// unsentOf returns how many bytes the system keeps until the peer of a socket takes
+// them. A Unix socket counts what the system adds to them, too.
+func unsentOf(c syscall.RawConn) (n int) {
+	c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) })
+	return n
+}

@@ -7,20 +7,35 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gopcp/pmcd/agents/rawio"
 )
 
 func (c *linuxConn) SetReadDeadline(t time.Time) { c.deadline = t }
 
+// smallInput is how much Wait reads of a connection that was not served yet while the
+// acceptor is busy, in bytes. It is enough for a CREDS PDU.
+const smallInput = 128
+
 // tryRead reads when there may be input. Only then does it take a buffer. It
 // reports false if there is none.
 func (c *linuxConn) tryRead(fd uintptr) bool {
+	if c.loop.a.busy() {
+		return c.tryReadLittle(fd)
+	}
 	buf := buffers.Get().(*buffer)
 	n, err := c.readNow(fd, buf[:])
 	c.buf, c.in = buf, buf[:n]
 	if n == 0 {
 		c.dropInput()
 	}
+	return c.hasRead(n, err)
+}
+
+// hasRead notes the result of a read that did not wait. It reports false if there was
+// nothing to read.
+func (c *linuxConn) hasRead(n int, err error) bool {
 	switch {
 	case n > 0:
 	case err == syscall.EAGAIN:
@@ -33,12 +48,37 @@ func (c *linuxConn) tryRead(fd uintptr) bool {
 	return true
 }
 
+// tryReadLittle is tryRead for a Session that will have to wait before it reads: very
+// many may do that at a time.
+func (c *linuxConn) tryReadLittle(fd uintptr) bool {
+	if c.served {
+		if n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil && n > 0 {
+			c.unread = true
+			return true
+		}
+	}
+	var buf [smallInput]byte
+	n, err := c.readNow(fd, buf[:])
+	c.in = append([]byte(nil), buf[:n]...)
+	return c.hasRead(n, err)
+}
+
 // dropInput gives the buffer back.
 func (c *linuxConn) dropInput() {
 	if c.buf != nil {
 		buffers.Put(c.buf)
 	}
 	c.buf, c.in = nil, nil
+}
+
+// Compact implements Conn.
+func (c *linuxConn) Compact() {
+	if c.buf == nil || len(c.in) > len(c.buf)/4 {
+		return
+	}
+	in := append([]byte(nil), c.in...)
+	c.dropInput()
+	c.in = in
 }
 
 // readNow reads what is there from the connection's descriptor, without waiting.
@@ -52,7 +92,7 @@ func (c *linuxConn) readNow(fd uintptr, b []byte) (n int, err error) {
 	default:
 		n, err = rawio.Read(fd, b)
 	}
-	if err == rawio.ErrRights {
+	if err == rawio.ErrRights { // never wrapped
 		err = ErrRights
 	}
 	return n, err
@@ -63,7 +103,7 @@ func (c *linuxConn) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	if n := copy(b, c.in); n > 0 {
-		full := len(c.in) == len(buffer{}) // then there may be more
+		full := len(c.in) == len(buffer{}) || len(c.in) == smallInput // then there may be more
 		if c.in = c.in[n:]; len(c.in) > 0 {
 			return n, nil
 		}
@@ -80,6 +120,9 @@ func (c *linuxConn) Read(b []byte) (int, error) {
 		if n, err := c.readUntil(b, c.deadline); n > 0 || err != nil {
 			return n, err
 		}
+	}
+	if err := c.interrupted(); err != nil { // before an Abort that has ended the input
+		return 0, err
 	}
 	return 0, c.readErr
 }
@@ -104,6 +147,7 @@ func (c *linuxConn) readMore(b []byte) (n int) {
 // readUntil waits for input until the deadline. It returns 0 and nil if the wait
 // has ended before for no reason that matters.
 func (c *linuxConn) readUntil(b []byte, deadline time.Time) (n int, err error) {
+	c.session.BeforeWait()
 	c.leaveBlocking()
 	if c.state == detached {
 		c.attach()
@@ -146,19 +190,55 @@ func (c *linuxConn) readStream(b []byte) (n int, err error) {
 }
 
 func (c *linuxConn) Write(b []byte) (int, error) {
-	rest, err := c.writer.Write(b)
+	rest, err := b, error(nil)
+	if c.reply.write == nil {
+		rest, err = c.writeNow(b)
+	}
 	if err == nil && len(rest) > 0 {
+		c.session.BeforeWait()
 		c.leaveBlocking()
 		if c.state == detached {
 			c.attach()
 		}
-		err = writeSlowly(c.stream, rest)
+		if c.reply.size > 0 {
+			err = c.reply.goOn(&c.loop.a.unread, slowLinux{c}, rest)
+		} else {
+			err = c.loop.a.unread.write(slowLinux{c}, rest, len(b))
+		}
 	}
 	if err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
+
+// writeNow writes b without waiting, and returns what is left.
+func (c *linuxConn) writeNow(b []byte) (rest []byte, err error) {
+	for len(b) > rawio.MaxSyscallBytes {
+		left, err := c.writer.Write(b[:rawio.MaxSyscallBytes])
+		b = b[rawio.MaxSyscallBytes-len(left):]
+		if len(left) > 0 || err != nil {
+			return b, err
+		}
+		c.session.Yield()
+	}
+	return c.writer.Write(b)
+}
+
+// These methods implement plainConn.
+
+func (c *linuxConn) buffered() int       { return len(c.in) }
+func (c *linuxConn) beginReply(size int) { c.reply.size = size }
+func (c *linuxConn) endReply()           { c.reply.end(&c.loop.a.unread) }
+func (c *linuxConn) beforeDecrypt()      { c.session.BeforeDecrypt() }
+func (c *linuxConn) beforeWait()         { c.session.BeforeWait() }
+
+// A slowLinux is a linuxConn as a slowStream.
+type slowLinux struct{ *linuxConn }
+
+func (s slowLinux) Write(b []byte) (int, error)        { return s.stream.Write(b) }
+func (s slowLinux) SetWriteDeadline(t time.Time) error { return s.stream.SetWriteDeadline(t) }
+func (s slowLinux) unsent() int                        { return unsentOf(s.raw) }
 
 // discard implements lingerer.
 func (c *linuxConn) discard(deadline time.Time) error {

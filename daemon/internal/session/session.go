@@ -213,3 +213,12 @@ func (e *badHeader) Error() string {
 	}
 	return e.err.Error()
 }
+
+// BeforeWait implements conn.Session.
+func (s *session) BeforeWait() {}
+
+// BeforeDecrypt implements conn.Session.
+func (s *session) BeforeDecrypt() {}
+
+// Yield implements conn.Session.
+func (s *session) Yield() {}
