@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"strings"
 	"time"
@@ -71,11 +72,13 @@ func (h host) Agents(dst []pmcd.AgentInfo) []pmcd.AgentInfo {
 	return dst
 }
 
-func (h host) Clients(dst []pmcd.ClientInfo) []pmcd.ClientInfo {
+func (h host) Clients(ctx context.Context, dst []pmcd.ClientInfo, p pdu.InDomProfile) ([]pmcd.ClientInfo, error) {
 	for _, c := range h.d.sessions.Clients() {
-		dst = append(dst, clientInfo(c))
+		if p.Includes(int32(c.Seq)) {
+			dst = append(dst, clientInfo(c))
+		}
 	}
-	return dst
+	return dst, ctx.Err()
 }
 
 func (h host) Client(num int32) (pmcd.ClientInfo, bool) {

@@ -60,26 +60,31 @@ func feature(item int, name string, has func(*Features) bool) metric {
 }
 
 func eachAgent(put func(*pdu.ResultWriter, int32, *AgentInfo)) fetchFunc {
-	return each(indomAgents, (*fetch).agents, func(v *AgentInfo) int32 { return int32(v.Domain) }, put)
+	return each((*fetch).agents, func(v *AgentInfo) int32 { return int32(v.Domain) }, put)
 }
 
 // agents returns the agents in the order of their domains. Instances has them in
 // the order of pmcd.conf.
 func (f *fetch) agents() []AgentInfo {
 	if markFetched(&f.fetched.agents) {
-		f.agentsNow = f.a.host.Agents(f.agentsNow[:0])
-		slices.SortFunc(f.agentsNow, func(a, b AgentInfo) int { return cmp.Compare(a.Domain, b.Domain) })
+		if p, some := f.requested(indomAgents); some {
+			f.agentsNow = f.a.host.Agents(f.agentsNow[:0])
+			f.agentsNow = slices.DeleteFunc(f.agentsNow, func(v AgentInfo) bool { return !p.Includes(int32(v.Domain)) })
+			slices.SortFunc(f.agentsNow, func(a, b AgentInfo) int { return cmp.Compare(a.Domain, b.Domain) })
+		}
 	}
 	return f.agentsNow
 }
 
 func eachClient(put func(*pdu.ResultWriter, int32, *ClientInfo)) fetchFunc {
-	return each(indomClients, (*fetch).clients, func(v *ClientInfo) int32 { return v.Seq }, put)
+	return each((*fetch).clients, func(v *ClientInfo) int32 { return v.Seq }, put)
 }
 
 func (f *fetch) clients() []ClientInfo {
 	if markFetched(&f.fetched.clients) {
-		f.clientsNow = f.a.host.Clients(f.clientsNow[:0])
+		if p, some := f.requested(indomClients); some {
+			f.clientsNow, f.err = f.a.host.Clients(f.ctx, f.clientsNow[:0], p)
+		}
 	}
 	return f.clientsNow
 }
@@ -87,7 +92,7 @@ func (f *fetch) clients() []ClientInfo {
 // startDates appends the time at which each client connected, in the format of
 // ctime(3).
 func startDates(f *fetch) {
-	loc := f.a.zone.location()
+	loc := f.location()
 	var buf [len(time.ANSIC)]byte
 	eachClient(func(w *pdu.ResultWriter, inst int32, v *ClientInfo) {
 		w.String(inst, string(v.Started.In(loc).AppendFormat(buf[:0], time.ANSIC)))

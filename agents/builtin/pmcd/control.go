@@ -16,7 +16,7 @@ var controlMetrics = []metric{
 	{2, "pmcd.numagents", u32, 0, instant, none, word(func(f *fetch) uint32 { return uint32(f.status().Agents) }), nil},
 	{3, "pmcd.numclients", u32, 0, instant, none, word(func(f *fetch) uint32 { return uint32(f.status().Clients) }), nil},
 	{4, "pmcd.control.timeout", u32, 0, discrete, sec, word(func(f *fetch) uint32 { return seconds(f.status().Timeout) }), storeInt(setTimeout)},
-	{5, "pmcd.timezone", str, 0, discrete, none, text(func(f *fetch) string { return f.a.zone.timezone(time.Now()) }), nil},
+	{5, "pmcd.timezone", str, 0, discrete, none, text(func(f *fetch) string { return timezone(time.Now(), f.location()) }), nil},
 	{6, "pmcd.simabi", str, 0, discrete, none, text(func(*fetch) string { return simABI }), nil},
 	{7, "pmcd.version", str, 0, discrete, none, text(func(*fetch) string { return Version }), nil},
 	{8, "pmcd.control.register", i32, indomRegisters, discrete, none, registers, storeRegisters},
@@ -60,9 +60,9 @@ func traceBit(t Trace) fetchFunc {
 
 func registers(f *fetch) {
 	p := f.profile.For(pdu.NewInDom(f.a.domain, indomRegisters))
-	for i, v := range f.a.registers {
+	for i := range f.a.registers {
 		if p.Includes(int32(i)) {
-			f.w.Word(int32(i), uint32(v))
+			f.w.Word(int32(i), uint32(f.a.registers[i].Load()))
 		}
 	}
 }
@@ -70,7 +70,12 @@ func registers(f *fetch) {
 // services returns the names of the PCP services that run on this host: pmcd, and
 // pmproxy if its pid file names a live process.
 func services(f *fetch) string {
-	if dir := f.a.config.RunDir; dir != "" && readPID(filepath.Join(dir, "pmproxy.pid")) != 0 {
+	dir := f.a.config.RunDir
+	if dir == "" || f.a.files.acquire(f.ctx) != nil {
+		return "pmcd"
+	}
+	defer f.a.files.release()
+	if readPID(filepath.Join(dir, "pmproxy.pid")) != 0 {
 		return "pmcd pmproxy"
 	}
 	return "pmcd"

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,11 +22,12 @@ type fakeHost struct {
 	clients []ClientInfo
 	counts  pdu.Counts
 	calls   []string
+
+	snapshots atomic.Int32 // calls of Clients
 }
 
 func (h *fakeHost) Status(s *Status)                       { *s = h.status }
 func (h *fakeHost) Agents(dst []AgentInfo) []AgentInfo     { return append(dst, h.agents...) }
-func (h *fakeHost) Clients(dst []ClientInfo) []ClientInfo  { return append(dst, h.clients...) }
 func (h *fakeHost) Hostname(client int32) string           { return "host" + string('0'+rune(client)) }
 func (h *fakeHost) Labels() string                         { return `{"a":1}` }
 func (h *fakeHost) SetWhoami(client int32, s string)       { h.client(client).Whoami = s }
@@ -38,6 +40,16 @@ func (h *fakeHost) DumpTrace()                             { h.calls = append(h.
 func (h *fakeHost) DumpClients()                           { h.calls = append(h.calls, "DumpClients") }
 func (h *fakeHost) Sighup()                                { h.calls = append(h.calls, "Sighup") }
 func (h *fakeHost) BumpSeqnum()                            { h.status.Seqnum++ }
+
+func (h *fakeHost) Clients(_ context.Context, dst []ClientInfo, p pdu.InDomProfile) ([]ClientInfo, error) {
+	h.snapshots.Add(1)
+	for _, c := range h.clients {
+		if p.Includes(c.Seq) {
+			dst = append(dst, c)
+		}
+	}
+	return dst, nil
+}
 
 func (h *fakeHost) SetDebug(opts string) error {
 	if strings.Contains(opts, "nonsense") {

@@ -1,6 +1,7 @@
 package pmcd
 
 import (
+	"context"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -10,23 +11,25 @@ import (
 //
 // The methods are called during a fetch or a store, so they must not wait for I/O
 // or for another agent, and must not call the Agent. A reload and output to the log
-// take time: the methods only start them. They are called by one goroutine at a
-// time, but concurrently with the rest of the daemon, so an implementation must lock
-// or copy the state that it reads.
+// take time: the methods only start them. They are called by several goroutines at a
+// time, so an implementation must lock or copy the state that it reads. Setters are
+// called one at a time.
 //
 // The Agent validates values before it calls a setter. It also decides which
 // metrics a client may store, by the UID in [ClientInfo]; the daemon has decided
 // before whether the client may store at all.
 type Host interface {
-	// Status fills in s, which belongs to the Agent and is reused.
+	// Status fills in s, which belongs to the caller and is reused.
 	Status(s *Status)
 
 	// Agents appends the agents of pmcd.conf to dst, including those that have
 	// failed, in the order of pmcd.conf.
 	Agents(dst []AgentInfo) []AgentInfo
 
-	// Clients appends the connected clients to dst, by ascending Seq.
-	Clients(dst []ClientInfo) []ClientInfo
+	// Clients appends to dst, by ascending Seq, those of the connected clients whose
+	// Seq is an instance that p selects. There may be many: it calls
+	// agents.Checkpoint, and returns its error.
+	Clients(ctx context.Context, dst []ClientInfo, p pdu.InDomProfile) ([]ClientInfo, error)
 
 	// Client returns the client with the number Origin.Client; false if it has
 	// disconnected.

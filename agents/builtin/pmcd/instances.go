@@ -9,16 +9,19 @@ import (
 )
 
 // Instances implements [agents.Instancer].
-func (a *Agent) Instances(_ context.Context, _ agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
+func (a *Agent) Instances(ctx context.Context, _ agents.Origin, indom pdu.InDom) ([]pdu.Inst, error) {
 	if indom.Domain() != a.domain {
 		return nil, pdu.ErrnoInDom
 	}
 	var list []pdu.Inst
+	var all pdu.InDomProfile
 	switch indom.Serial() {
 	case indomLoggers:
-		for _, l := range loggers(a.config.TmpDir, nil) {
+		loggers, err := a.loggers(ctx, nil, all)
+		for _, l := range loggers {
 			list = append(list, l.inst)
 		}
+		return list, err
 	case indomRegisters:
 		for i := range int32(numRegisters) {
 			list = append(list, numbered(i))
@@ -28,13 +31,23 @@ func (a *Agent) Instances(_ context.Context, _ agents.Origin, indom pdu.InDom) (
 			list = append(list, pdu.Inst{ID: int32(v.Domain), Name: v.Name})
 		}
 	case indomPmies:
-		for _, p := range pmies(a.config.TmpDir, a.config.RunDir, nil) {
+		pmies, err := a.pmies(ctx, nil, all)
+		for _, p := range pmies {
 			list = append(list, p.inst)
 		}
+		return list, err
 	case indomBuffers:
 		list = bufferInstances()
 	case indomClients:
-		for _, v := range a.host.Clients(nil) {
+		clients, err := a.host.Clients(ctx, nil, all)
+		if err != nil {
+			return nil, err
+		}
+		pace := pace{ctx: ctx}
+		for _, v := range clients {
+			if err := pace.step(); err != nil {
+				return nil, err
+			}
 			list = append(list, numbered(v.Seq))
 		}
 	default:

@@ -40,8 +40,11 @@ var inUseMetrics = [...]string{
 
 // dataSize returns the memory in use, in KiB.
 func dataSize(f *fetch) uint32 {
-	s := f.a.usage.memory[:]
-	f.a.usage.live.collect()
+	u := f.a.usage
+	u.live.collect()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s := u.memory[:]
 	metrics.Read(s)
 	var sum uint64
 	for i := range s {
@@ -58,7 +61,8 @@ func dataSize(f *fetch) uint32 {
 // fetch, because dead objects are swept and counted until the next collection starts.
 type liveObjects struct {
 	// A fetch may run a collection from notBefore on; lastGC is the time of the last
-	// one that a fetch ran. Fetches are not concurrent, so no lock is needed.
+	// one that a fetch ran.
+	collecting        sync.Mutex // held while a fetch may run one; guards the following
 	notBefore, lastGC time.Time
 
 	mu             sync.Mutex // guards the following: cleanups run on a goroutine of the runtime
@@ -97,8 +101,13 @@ func (l *liveObjects) onEachGC() {
 }
 
 // collect runs garbage collections, unless little was allocated since the last one or
-// the last one for a fetch was too short a time ago.
+// the last one for a fetch was too short a time ago. It does not wait for another
+// fetch that runs them.
 func (l *liveObjects) collect() {
+	if !l.collecting.TryLock() {
+		return
+	}
+	defer l.collecting.Unlock()
 	start := time.Now()
 	if start.Before(l.notBefore) || start.Sub(l.lastGC) < maxGCInterval && !l.mayHaveGarbage() {
 		return

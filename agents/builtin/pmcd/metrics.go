@@ -1,7 +1,9 @@
 package pmcd
 
 import (
+	"cmp"
 	"context"
+	"syscall"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
@@ -79,11 +81,16 @@ func byItem(rows []metric) []metric {
 }
 
 // Fetch implements [agents.Agent].
-func (a *Agent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
-	f := &a.fetch
-	f.begin(r, w)
+func (a *Agent) Fetch(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) error {
+	f := a.begin(ctx, r, w)
 	defer f.end()
 	for _, id := range r.PMIDs {
+		if w.Err() != nil {
+			return nil // too large; w has the error
+		}
+		if f.stopped() || ctx.Err() != nil {
+			break
+		}
 		m := a.metric(id)
 		if m == nil {
 			w.Fail(id, pdu.ErrnoPMID)
@@ -92,16 +99,20 @@ func (a *Agent) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWr
 		w.Begin(id)
 		m.fetch(f)
 	}
-	return nil
+	return cmp.Or(f.err, ctx.Err())
 }
 
-// A fetch is one call of Fetch. It reads data that several metrics need only once,
-// so their values are consistent.
+// A fetch is one call of Fetch. It copies data that several metrics need only once,
+// so their values are consistent. Lists have only the instances that the client
+// requests.
 type fetch struct {
 	a       *Agent
+	ctx     context.Context
 	w       *pdu.ResultWriter
 	client  int32
 	profile *pdu.Profile
+	pace    pace
+	err     error // why the fetch ends early
 
 	fetched struct{ status, agents, clients, loggers, pmies, cpu, perPDU, buffers bool }
 
@@ -113,22 +124,44 @@ type fetch struct {
 	cpuNow     cpuTime
 	perPDUNow  float64
 	buffersNow [numBuffers]int32
+
+	rusage syscall.Rusage // of cpu
+	fdDir  syscall.Stat_t // of openFDs
 }
 
-func (f *fetch) begin(r *agents.FetchRequest, w *pdu.ResultWriter) {
-	f.w, f.client, f.profile = w, r.Origin.Client, r.Profile
+// maxFree is how many fetches are kept for reuse.
+const maxFree = 8
+
+func (a *Agent) begin(ctx context.Context, r *agents.FetchRequest, w *pdu.ResultWriter) *fetch {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var f *fetch
+	if last := len(a.free) - 1; last >= 0 {
+		f = a.free[last]
+		a.free = a.free[:last]
+	} else {
+		f = &fetch{a: a}
+	}
+	f.ctx, f.w, f.client, f.profile = ctx, w, r.Origin.Client, r.Profile
+	f.pace, f.err = pace{ctx: ctx}, nil
+	return f
 }
 
-// end drops references to data of the caller. Memory is kept for the next fetch,
-// except large slices.
+// end keeps the memory of f for later fetches, except large slices.
 func (f *fetch) end() {
-	f.w, f.profile = nil, nil
+	f.ctx, f.w, f.profile, f.pace = nil, nil, nil, pace{}
 	f.statusNow = Status{}
 	f.agentsNow = emptied(f.agentsNow)
 	f.clientsNow = emptied(f.clientsNow)
 	f.loggersNow = emptied(f.loggersNow)
 	f.pmiesNow = emptied(f.pmiesNow)
 	f.fetched = struct{ status, agents, clients, loggers, pmies, cpu, perPDU, buffers bool }{}
+	a := f.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.free) < maxFree {
+		a.free = append(a.free, f)
+	}
 }
 
 func emptied[T any](s []T) []T {
@@ -163,21 +196,47 @@ func text(get func(*fetch) string) fetchFunc {
 	return func(f *fetch) { f.w.String(pdu.NoInst, get(f)) }
 }
 
-// each returns the fetchFunc of a metric with instances. put appends the value of
-// one instance.
-func each[T any](indom int, all func(*fetch) []T, id func(*T) int32, put func(*pdu.ResultWriter, int32, *T)) fetchFunc {
+// each returns the fetchFunc of a metric with instances. list returns those that the
+// client requests, and put appends the value of one of them.
+func each[T any](list func(*fetch) []T, id func(*T) int32, put func(*pdu.ResultWriter, int32, *T)) fetchFunc {
 	return func(f *fetch) {
-		p := f.profile.For(pdu.NewInDom(f.a.domain, indom))
-		if p.Exclude && len(p.Insts) == 0 {
-			return
-		}
-		list := all(f)
-		for i := range list {
-			if inst := id(&list[i]); p.Includes(inst) {
-				put(f.w, inst, &list[i])
+		insts := list(f)
+		for i := range insts {
+			if f.stopped() {
+				return
 			}
+			put(f.w, id(&insts[i]), &insts[i])
 		}
 	}
+}
+
+// requested returns the instances of an instance domain that the client requests.
+// It reports false if there are none.
+func (f *fetch) requested(indom int) (pdu.InDomProfile, bool) {
+	p := f.profile.For(pdu.NewInDom(f.a.domain, indom))
+	return p, !p.Exclude || len(p.Insts) > 0
+}
+
+// stopped is called for each metric and instance. It reports whether the fetch has to end.
+func (f *fetch) stopped() bool {
+	if f.err == nil {
+		f.err = f.pace.step()
+	}
+	return f.err != nil
+}
+
+// A pace calls agents.Checkpoint for every 64th item of long loops.
+type pace struct {
+	ctx   context.Context
+	items int
+}
+
+// step is called for each item. It returns the error of agents.Checkpoint.
+func (p *pace) step() error {
+	if p.items++; p.items%64 != 0 {
+		return nil
+	}
+	return agents.Checkpoint(p.ctx)
 }
 
 // boolWord returns 1 for true and 0 for false.

@@ -2,6 +2,7 @@ package pmcd
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -21,27 +22,112 @@ import (
 // maxPIDFiles is the largest number of names that are read of a directory.
 const maxPIDFiles = 4096
 
-// primaryName is the name of the second instance of the host's own pmlogger or pmie,
-// beside the one named by its pid.
-const primaryName = "primary"
+// The host's own pmlogger or pmie has a second instance, beside the one of its pid.
+const (
+	primaryInst = 0
+	primaryName = "primary"
+)
+
+// maxReaders is how many goroutines may read files at a time. Each of them holds a
+// thread, for ever if the file system does not answer.
+const maxReaders = 8
+
+// slots limits how many goroutines do something at a time.
+type slots chan struct{}
+
+// acquire waits for a slot. If ctx ends first it returns the error of ctx; otherwise
+// release must be called.
+func (s slots) acquire(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s slots) release() { <-s }
+
+// do calls f in a slot. If ctx ends first it returns the error of ctx.
+func (s slots) do(ctx context.Context, f func()) error {
+	if err := s.acquire(ctx); err != nil {
+		return err
+	}
+	defer s.release()
+	f()
+	return nil
+}
+
+// eachPIDFile calls use with the content of each file in dir whose name is the pid of a
+// live process and is wanted, in the order of the names. size is more than such a file has
+// bytes. The error is that of ctx. A slot is held only while files are read, and not during
+// a checkpoint.
+func (a *Agent) eachPIDFile(ctx context.Context, dir string, size int, wanted func(pid int32) bool, use func(file pdu.Inst, b []byte)) error {
+	files, err := a.pidFiles(ctx, dir)
+	if err != nil {
+		return err
+	}
+	var buf []byte
+	pace := pace{ctx: ctx}
+	for _, file := range files {
+		if err := pace.step(); err != nil {
+			return err
+		}
+		if !wanted(file.ID) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if buf == nil {
+			buf = make([]byte, size)
+		}
+		var b []byte
+		var unread error
+		if err := a.files.do(ctx, func() { b, unread = readSmall(filepath.Join(dir, file.Name), buf) }); err != nil {
+			return err
+		}
+		if unread == nil {
+			use(file, b)
+		}
+	}
+	return nil
+}
 
 // pidFiles returns the directory entries whose name is the pid of a live process,
-// sorted by name.
-func pidFiles(dir string) []pdu.Inst {
+// sorted by name. If the directory cannot be read there are none; the error is that of ctx.
+func (a *Agent) pidFiles(ctx context.Context, dir string) (list []pdu.Inst, err error) {
+	var names []string
+	if err := a.files.do(ctx, func() { names = fileNames(dir) }); err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	pace := pace{ctx: ctx}
+	for _, name := range names {
+		if err := pace.step(); err != nil {
+			return nil, err
+		}
+		if pid := parsePID(name); pid != 0 && alive(pid) {
+			list = append(list, pdu.Inst{ID: pid, Name: name})
+		}
+	}
+	return list, nil
+}
+
+// fileNames returns the names of at most maxPIDFiles files in dir.
+func fileNames(dir string) []string {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
 	}
 	defer d.Close()
 	names, _ := d.Readdirnames(maxPIDFiles) // after an error there are fewer names
-	slices.Sort(names)
-	var list []pdu.Inst
-	for _, name := range names {
-		if pid := parsePID(name); pid != 0 && alive(pid) {
-			list = append(list, pdu.Inst{ID: pid, Name: name})
-		}
-	}
-	return list
+	return names
 }
 
 // parsePID parses s as a pid; 0 if it is not one.

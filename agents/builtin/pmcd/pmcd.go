@@ -3,9 +3,10 @@
 // received, its settings, which can be changed by a store, and the pmlogger and pmie
 // processes of the host.
 //
-// The agent reads the daemon's state through a [Host], so it is always built in. It
-// runs on the goroutine of the request (transport.Inline): it reads small local
-// files and never blocks.
+// The agent reads the daemon's state through a [Host], so it is always built in. Its
+// methods may be called by several goroutines at a time (transport.Inline). A fetch
+// works on copies of what it needs, which it makes once, and holds no lock
+// meanwhile.
 //
 // PMIDs, types and instances are those of PCP 7.2.1, because clients know several
 // PMIDs by number. Values that describe the internals of the C program
@@ -16,6 +17,8 @@ package pmcd
 import (
 	"context"
 	"encoding/json"
+	"sync"
+	"sync/atomic"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
@@ -34,17 +37,21 @@ type Config struct {
 	Build       string // value of pmcd.build
 }
 
-// An Agent serves pmcd.*. It is called by one goroutine at a time.
+// An Agent serves pmcd.*. Several goroutines may call its methods at a time.
 type Agent struct {
 	domain int
 	name   string
 	host   Host
 	config Config
 
-	zone      zone
-	usage     usage
-	registers [numRegisters]int32 // pmcd.control.register
-	fetch     fetch               // the present one; its memory is reused
+	zone      *zone
+	usage     *usage
+	registers [numRegisters]atomic.Int32 // pmcd.control.register
+	files     slots                      // held while files are read
+	storing   sync.Mutex                 // held during a store
+
+	mu   sync.Mutex // guards the following
+	free []*fetch   // for reuse
 }
 
 // New returns the agent for a domain, normally 2. name is the agent's name in
@@ -53,7 +60,7 @@ func New(domain int, name string, h Host, c Config) *Agent {
 	a := &Agent{domain: domain, name: name, host: h, config: c}
 	a.zone = newZone(c.LocalTime, c.ZoneInfoDir)
 	a.usage = newUsage()
-	a.fetch.a = a
+	a.files = make(slots, maxReaders)
 	return a
 }
 
@@ -109,4 +116,4 @@ func (a *Agent) Labels(_ context.Context, _ agents.Origin, kind pdu.LabelKind, _
 }
 
 // EndContext implements [agents.ContextEnder].
-func (a *Agent) EndContext(client int32) { delete(a.usage.lastFetch, client) }
+func (a *Agent) EndContext(client int32) { a.usage.forget(client) }

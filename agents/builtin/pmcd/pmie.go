@@ -2,6 +2,7 @@ package pmcd
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"math"
 	"path/filepath"
@@ -37,7 +38,7 @@ var pmieMetrics = []metric{
 }
 
 func eachPmie(put func(*pdu.ResultWriter, int32, *pmie)) fetchFunc {
-	return each(indomPmies, (*fetch).pmies, func(v *pmie) int32 { return v.inst.ID }, put)
+	return each((*fetch).pmies, func(v *pmie) int32 { return v.inst.ID }, put)
 }
 
 func pmieWord(get func(*pmie) uint32) fetchFunc {
@@ -52,48 +53,53 @@ func pmieText(get func(*pmie) string) fetchFunc {
 // of names.
 func (f *fetch) pmies() []pmie {
 	if markFetched(&f.fetched.pmies) {
-		f.pmiesNow = pmies(f.a.config.TmpDir, f.a.config.RunDir, f.pmiesNow[:0])
-		slices.SortFunc(f.pmiesNow, func(a, b pmie) int { return cmp.Compare(a.inst.ID, b.inst.ID) })
+		if p, some := f.requested(indomPmies); some {
+			f.pmiesNow, f.err = f.a.pmies(f.ctx, f.pmiesNow[:0], p)
+			slices.SortFunc(f.pmiesNow, func(a, b pmie) int { return cmp.Compare(a.inst.ID, b.inst.ID) })
+		}
 	}
 	return f.pmiesNow
 }
 
-// pmies appends the pmies of this host to list, in the order of their files' names.
-// The primary one, whose pid is in pmie.pid, is appended a second time at the end.
+// pmies appends the pmies of this host that p selects to list, in the order of their
+// files' names. The primary one, whose pid is in pmie.pid, has a second instance at
+// the end.
 //
 // pmie maps its file into memory. pmies reads the files instead: access to a mapped
 // file that has been truncated would kill pmcd.
-func pmies(tmpDir, runDir string, list []pmie) []pmie {
-	if tmpDir == "" {
-		return list
+func (a *Agent) pmies(ctx context.Context, list []pmie, p pdu.InDomProfile) ([]pmie, error) {
+	if a.config.TmpDir == "" {
+		return list, nil
 	}
-	dir := filepath.Join(tmpDir, "pmie")
-	var buf []byte
-	for _, file := range pidFiles(dir) {
-		if buf == nil {
-			buf = make([]byte, pmieFileLen+1)
-		}
-		b, err := readSmall(filepath.Join(dir, file.Name), buf)
-		if err != nil {
-			continue
-		}
-		if p, ok := parsePmie(b); ok {
-			p.inst = file
-			list = append(list, p)
+	var primaryPID int32
+	if a.config.RunDir != "" && p.Includes(primaryInst) {
+		if err := a.files.do(ctx, func() { primaryPID = readPID(filepath.Join(a.config.RunDir, "pmie.pid")) }); err != nil {
+			return list, err
 		}
 	}
-	if runDir == "" || len(list) == 0 {
-		return list
-	}
-	if pid := readPID(filepath.Join(runDir, "pmie.pid")); pid != 0 {
-		for _, p := range list {
-			if p.inst.ID == pid {
-				p.inst = pdu.Inst{ID: 0, Name: primaryName}
-				return append(list, p)
-			}
+	var primary *pmie
+	wanted := func(pid int32) bool { return pid == primaryPID || p.Includes(pid) }
+	err := a.eachPIDFile(ctx, filepath.Join(a.config.TmpDir, "pmie"), pmieFileLen+1, wanted, func(file pdu.Inst, b []byte) {
+		v, ok := parsePmie(b)
+		if !ok {
+			return
 		}
+		v.inst = file
+		if p.Includes(file.ID) {
+			list = append(list, v)
+		}
+		if file.ID == primaryPID {
+			primary = &v
+			primary.inst = pdu.Inst{ID: primaryInst, Name: primaryName}
+		}
+	})
+	if err != nil {
+		return list, err
 	}
-	return list
+	if primary != nil {
+		list = append(list, *primary)
+	}
+	return list, nil
 }
 
 // The format of a pmie's file, in the byte order of the host:

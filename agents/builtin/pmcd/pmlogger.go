@@ -2,6 +2,7 @@ package pmcd
 
 import (
 	"bytes"
+	"context"
 	"path/filepath"
 	"strconv"
 
@@ -37,12 +38,14 @@ var loggerMetrics = []metric{
 }
 
 func eachLogger(put func(*pdu.ResultWriter, int32, *logger)) fetchFunc {
-	return each(indomLoggers, (*fetch).loggers, func(v *logger) int32 { return v.inst.ID }, put)
+	return each((*fetch).loggers, func(v *logger) int32 { return v.inst.ID }, put)
 }
 
 func (f *fetch) loggers() []logger {
 	if markFetched(&f.fetched.loggers) {
-		f.loggersNow = loggers(f.a.config.TmpDir, f.loggersNow[:0])
+		if p, some := f.requested(indomLoggers); some {
+			f.loggersNow, f.err = f.a.loggers(f.ctx, f.loggersNow[:0], p)
+		}
 	}
 	return f.loggersNow
 }
@@ -50,39 +53,42 @@ func (f *fetch) loggers() []logger {
 // maxLoggerFile is larger than any file that pmlogger writes, in bytes.
 const maxLoggerFile = 16 << 10
 
-// loggers appends the pmloggers of this host to list, in the order of their files'
-// names. The file primary is a symbolic link to one of the others.
-func loggers(tmpDir string, list []logger) []logger {
-	if tmpDir == "" {
-		return list
+// loggers appends the pmloggers of this host that p selects to list, in the order of
+// their files' names. The file primary is a symbolic link to one of the others.
+func (a *Agent) loggers(ctx context.Context, list []logger, p pdu.InDomProfile) ([]logger, error) {
+	if a.config.TmpDir == "" {
+		return list, nil
 	}
-	dir := filepath.Join(tmpDir, "pmlogger")
-	primaryPID := linkedPID(filepath.Join(dir, primaryName))
-	var buf []byte
+	dir := filepath.Join(a.config.TmpDir, "pmlogger")
+	var primaryPID int32
+	if p.Includes(primaryInst) {
+		if err := a.files.do(ctx, func() { primaryPID = linkedPID(filepath.Join(dir, primaryName)) }); err != nil {
+			return list, err
+		}
+	}
 	var primary *logger
-	for _, file := range pidFiles(dir) {
-		if buf == nil {
-			buf = make([]byte, maxLoggerFile)
-		}
-		b, err := readSmall(filepath.Join(dir, file.Name), buf)
-		if err != nil {
-			continue
-		}
+	wanted := func(pid int32) bool { return pid == primaryPID || p.Includes(pid) }
+	err := a.eachPIDFile(ctx, dir, maxLoggerFile, wanted, func(file pdu.Inst, b []byte) {
 		l, ok := parseLogger(b)
 		if !ok {
-			continue
+			return
 		}
 		l.inst = file
-		list = append(list, l)
+		if p.Includes(file.ID) {
+			list = append(list, l)
+		}
 		if file.ID == primaryPID {
 			primary = &l
-			primary.inst = pdu.Inst{ID: 0, Name: primaryName}
+			primary.inst = pdu.Inst{ID: primaryInst, Name: primaryName}
 		}
+	})
+	if err != nil {
+		return list, err
 	}
 	if primary != nil {
 		list = append(list, *primary) // "primary" sorts after all pids
 	}
-	return list
+	return list, nil
 }
 
 // parseLogger parses the file of a pmlogger. It returns false if the first line is

@@ -202,8 +202,8 @@ func TestPrimaryMustBeALink(t *testing.T) {
 	} {
 		os.Remove(primary)
 		plant()
-		if got := loggers(c.TmpDir, nil); len(got) != 1 {
-			t.Errorf("%s: got %v", what, got)
+		if got, err := New(2, "pmcd", newHost(), c).loggers(t.Context(), nil, pdu.InDomProfile{}); err != nil || len(got) != 1 {
+			t.Errorf("%s: got %v, %v", what, got, err)
 		}
 	}
 }
@@ -226,8 +226,8 @@ func TestPrimaryPmie(t *testing.T) {
 		{strings.Repeat("1", 1000), 1},
 	} {
 		writeFile(t, filepath.Join(c.RunDir, "pmie.pid"), []byte(tt.pidFile))
-		if got := pmies(c.TmpDir, c.RunDir, nil); len(got) != tt.want {
-			t.Errorf("%q: got %v", tt.pidFile, got)
+		if got, err := New(2, "pmcd", newHost(), c).pmies(t.Context(), nil, pdu.InDomProfile{}); err != nil || len(got) != tt.want {
+			t.Errorf("%q: got %v, %v", tt.pidFile, got, err)
 		}
 	}
 }

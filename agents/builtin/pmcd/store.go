@@ -2,6 +2,7 @@ package pmcd
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
@@ -32,12 +33,17 @@ const (
 //
 // Only root may store settings of pmcd, and only if pmcd knows that the client's user
 // is root. Any client may store the metrics about itself.
-func (a *Agent) Store(_ context.Context, o agents.Origin, r *pdu.Result) error {
+func (a *Agent) Store(ctx context.Context, o agents.Origin, r *pdu.Result) error {
+	a.storing.Lock() // setTrace, for one, is two steps
+	defer a.storing.Unlock()
 	c, ok := a.host.Client(o.Client)
 	if !ok {
 		return pdu.ErrnoPermission
 	}
 	for i := range r.Sets {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		vs := &r.Sets[i]
 		if needsRoot(vs.PMID) && c.UID != 0 {
 			return pdu.ErrnoPermission
@@ -173,7 +179,7 @@ func storeRegisters(a *Agent, _ *ClientInfo, vs *pdu.ValueSet) error {
 		if v.Inst < 0 || v.Inst >= numRegisters {
 			return pdu.ErrnoInst
 		}
-		a.registers[v.Inst] = n
+		a.registers[v.Inst].Store(n)
 	}
 	return nil
 }
@@ -220,7 +226,7 @@ func storeWhoami(a *Agent, c *ClientInfo, vs *pdu.ValueSet) error {
 	if err != nil {
 		return err
 	}
-	a.host.SetWhoami(c.Client, s[:min(len(s), maxWhoami)])
+	a.host.SetWhoami(c.Client, strings.Clone(s[:min(len(s), maxWhoami)])) // without the rest of s in memory
 	return nil
 }
 

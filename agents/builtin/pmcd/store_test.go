@@ -3,6 +3,7 @@ package pmcd
 import (
 	"context"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,39 @@ func block(typ pdu.MetricType, s ...string) pdu.ValueSet {
 
 func store(a *Agent, client int32, sets ...pdu.ValueSet) pdu.Errno {
 	return errnoOf(a.Store(context.Background(), agents.Origin{Client: client}, &pdu.Result{Sets: sets}))
+}
+
+// keepingHost is a Host that keeps what clients say of themselves.
+type keepingHost struct {
+	*fakeHost
+	whoami []string
+}
+
+func (h *keepingHost) SetWhoami(_ int32, s string) { h.whoami = append(h.whoami, s) }
+
+// The memory of a long pmcd.client.whoami is that of what pmcd keeps of it.
+func TestWhoamiMemory(t *testing.T) {
+	h := &keepingHost{fakeHost: newHost()}
+	a := newAgent(h)
+	set := block(pdu.MetricString, strings.Repeat("x", 60000))
+	set.PMID = pmidOf(t, "pmcd.client.whoami")
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const n = 200
+	before := inUse()
+	for range n {
+		if err := store(a, user, set); err != 0 {
+			t.Fatal(err)
+		}
+	}
+	if got, most := inUse()-before, int64(2*n*maxWhoami); got > most {
+		t.Errorf("%d bytes are in use after %d stores, want %d at most", got, n, most)
+	}
+	runtime.KeepAlive(h)
 }
 
 func TestStore(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,8 +16,13 @@ import (
 type zone struct {
 	path string
 	name string // such as :Europe/Berlin, or ""; not updated
+	last atomic.Pointer[zoneFile]
+}
+
+// A zoneFile is what was read of the file of the zone.
+type zoneFile struct {
 	loc  *time.Location
-	info os.FileInfo // of the file that loc is from
+	info os.FileInfo
 }
 
 const (
@@ -27,8 +33,8 @@ const (
 // newZone returns the zone in a file. If the file is a symbolic link, the zone's name
 // is in its target; else it is the name of the first file below dir with the same
 // contents.
-func newZone(path, dir string) zone {
-	z := zone{path: path, loc: time.UTC}
+func newZone(path, dir string) *zone {
+	z := &zone{path: path}
 	if path == "" {
 		return z
 	}
@@ -90,26 +96,35 @@ func searchZone(path, dir string) string {
 func (z *zone) location() *time.Location {
 	info, err := os.Stat(z.path)
 	if err != nil {
-		z.loc, z.info = time.UTC, nil
-		return z.loc
+		z.last.Store(nil)
+		return time.UTC
 	}
-	if z.info != nil && os.SameFile(info, z.info) && info.ModTime().Equal(z.info.ModTime()) && info.Size() == z.info.Size() {
-		return z.loc
+	if f := z.last.Load(); f != nil && os.SameFile(info, f.info) && info.ModTime().Equal(f.info.ModTime()) && info.Size() == f.info.Size() {
+		return f.loc
 	}
-	z.loc, z.info = time.UTC, info
-	if !info.Mode().IsRegular() || info.Size() > maxZoneFile {
-		return z.loc
-	}
-	if b, err := os.ReadFile(z.path); err == nil {
-		if loc, err := time.LoadLocationFromTZData("", b); err == nil {
-			z.loc = loc
+	f := &zoneFile{time.UTC, info}
+	if info.Mode().IsRegular() && info.Size() <= maxZoneFile {
+		if b, err := os.ReadFile(z.path); err == nil {
+			if loc, err := time.LoadLocationFromTZData("", b); err == nil {
+				f.loc = loc
+			}
 		}
 	}
-	return z.loc
+	z.last.Store(f)
+	return f.loc
 }
 
-// timezone returns the zone at time t in the POSIX format of TZ.
-func (z *zone) timezone(t time.Time) string { return posixTZ(t.In(z.location()).Zone()) }
+// location returns the present zone of the host; UTC if f has ended.
+func (f *fetch) location() *time.Location {
+	if f.a.files.acquire(f.ctx) != nil {
+		return time.UTC
+	}
+	defer f.a.files.release()
+	return f.a.zone.location()
+}
+
+// timezone returns a zone at time t in the POSIX format of TZ.
+func timezone(t time.Time, zone *time.Location) string { return posixTZ(t.In(zone).Zone()) }
 
 // posixTZ returns the value of TZ for an abbreviation and an offset in seconds east of
 // UTC. Numbers in TZ are positive west of UTC, and there is none for UTC.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 func TestTimeZoneText(t *testing.T) {
@@ -38,7 +40,7 @@ const zoneInfo = "/usr/share/zoneinfo"
 // TestTimeZoneOfHost changes the file as an administrator does.
 func TestTimeZoneOfHost(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(zoneInfo, "Australia/Sydney")); err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	local := filepath.Join(t.TempDir(), "localtime")
 	z := newZone(local, "")
@@ -57,16 +59,16 @@ func TestTimeZoneOfHost(t *testing.T) {
 		if tt.file != "" {
 			symlink(t, filepath.Join(zoneInfo, tt.file), local)
 		}
-		if got := z.timezone(at); got != tt.want {
+		if got := timezone(at, z.location()); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.file, got, tt.want)
 		}
 	}
-	if got := z.timezone(at.AddDate(0, 6, 0)); got != "UTC" {
+	if got := timezone(at.AddDate(0, 6, 0), z.location()); got != "UTC" {
 		t.Errorf("got %q", got)
 	}
 	os.Remove(local)
 	writeFile(t, local, []byte("TZif nonsense"))
-	if got := z.timezone(at); got != "UTC" {
+	if got := timezone(at, z.location()); got != "UTC" {
 		t.Errorf("nonsense: got %q", got)
 	}
 	b, err := os.ReadFile(filepath.Join(zoneInfo, "Australia/Sydney"))
@@ -75,7 +77,7 @@ func TestTimeZoneOfHost(t *testing.T) {
 	}
 	writeFile(t, local, b)
 	for month, want := range map[time.Month]string{time.January: "AEDT-11", time.July: "AEST-10"} {
-		if got := z.timezone(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC)); got != want {
+		if got := timezone(time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC), z.location()); got != want {
 			t.Errorf("%v: got %q, want %q", month, got, want)
 		}
 	}
@@ -119,7 +121,7 @@ func TestZoneName(t *testing.T) {
 			t.Errorf("link %q, content %q: got %q, want %q", tt.link, tt.data, got, tt.want)
 		}
 	}
-	if z := newZone("", ""); z.name != "" || z.timezone(time.Now()) != "UTC" {
+	if z := newZone("", ""); z.name != "" || timezone(time.Now(), z.location()) != "UTC" {
 		t.Errorf("no file: %q", z.name)
 	}
 }

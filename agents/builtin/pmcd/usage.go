@@ -1,12 +1,15 @@
 package pmcd
 
 import (
+	"context"
 	"os"
 	"runtime/metrics"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -28,25 +31,44 @@ type cpuTime struct {
 
 // A usage has the state of the metrics about resources that the process uses.
 type usage struct {
+	live *liveObjects
+
+	mu        sync.Mutex // guards the following
 	memory    [len(inUseMetrics)]metrics.Sample
-	live      *liveObjects
 	highFD    int               // highest file descriptor seen
 	lastFetch map[int32]cpuTime // at the last fetch, by client
-	rusage    syscall.Rusage
-	fdDir     syscall.Stat_t
 }
 
-func newUsage() usage {
-	u := usage{live: newLiveObjects(), lastFetch: make(map[int32]cpuTime)}
+func newUsage() *usage {
+	u := &usage{live: newLiveObjects(), lastFetch: make(map[int32]cpuTime)}
 	for i, name := range inUseMetrics {
 		u.memory[i].Name = name
 	}
 	return u
 }
 
+// replaceLast replaces the last fetch of a client. It does not if ctx has ended:
+// then the client may have ended, too, and forget was called.
+func (u *usage) replaceLast(ctx context.Context, client int32, now cpuTime) (last cpuTime) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	last = u.lastFetch[client]
+	if ctx.Err() == nil {
+		u.lastFetch[client] = now
+	}
+	return last
+}
+
+// forget forgets the last fetch of a client.
+func (u *usage) forget(client int32) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.lastFetch, client)
+}
+
 func (f *fetch) cpu() cpuTime {
 	if markFetched(&f.fetched.cpu) {
-		ru := &f.a.usage.rusage
+		ru := &f.rusage
 		f.cpuNow = cpuTime{pdus: received(f.status().PDUs, 0)}
 		if syscall.Getrusage(syscall.RUSAGE_SELF, ru) == nil {
 			f.cpuNow.used = time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
@@ -61,8 +83,7 @@ func (f *fetch) cpu() cpuTime {
 func (f *fetch) perPDU() float64 {
 	if markFetched(&f.fetched.perPDU) {
 		now := f.cpu()
-		last := f.a.usage.lastFetch[f.client]
-		f.a.usage.lastFetch[f.client] = now
+		last := f.a.usage.replaceLast(f.ctx, f.client, now)
 		f.perPDUNow = 0
 		if n := now.pdus - last.pdus; n != 0 {
 			f.perPDUNow = float64((now.used - last.used).Nanoseconds()) / 1e3 / float64(n)
@@ -75,28 +96,30 @@ func (f *fetch) perPDU() float64 {
 // use. It is estimated from the number of descriptors: the kernel assigns the lowest
 // free number, so with n of them the highest is at least n-1.
 func openFDs(f *fetch) uint32 {
-	u := &f.a.usage
 	n := 0
-	if err := syscall.Stat("/proc/self/fd", &u.fdDir); err == nil {
-		n = int(u.fdDir.Size)
+	if err := syscall.Stat("/proc/self/fd", &f.fdDir); err == nil {
+		n = int(f.fdDir.Size)
 	}
 	if n == 0 { // before Linux 6.2 this directory has no size
-		n = countFiles("/proc/self/fd")
+		n = f.countFiles("/proc/self/fd")
 	}
+	u := f.a.usage
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.highFD = max(u.highFD, n-1)
 	return uint32(u.highFD)
 }
 
-func countFiles(dir string) (n int) {
+func (f *fetch) countFiles(dir string) (n int) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return 0
 	}
 	defer d.Close()
 	for {
-		names, err := d.Readdirnames(256)
+		names, err := d.Readdirnames(64)
 		n += len(names)
-		if err != nil {
+		if f.err = agents.Checkpoint(f.ctx); err != nil || f.err != nil {
 			return n
 		}
 	}

@@ -47,7 +47,8 @@ func TestProcessMetrics(t *testing.T) {
 	if after := one("pmcd.openfds"); during < before+20 || after != during {
 		t.Errorf("pmcd.openfds = %v, then %v, then %v", before, during, after)
 	}
-	if n := countFiles("/proc/self/fd"); n < 3 {
+	f := &fetch{ctx: t.Context()}
+	if n := f.countFiles("/proc/self/fd"); n < 3 {
 		t.Errorf("countFiles = %d", n)
 	}
 
@@ -79,7 +80,7 @@ func TestProcessMetrics(t *testing.T) {
 func useCPU(d time.Duration) {
 	a := newAgent(newHost())
 	used := func() time.Duration {
-		f := &fetch{a: a}
+		f := &fetch{a: a, ctx: context.Background()}
 		return f.cpu().used
 	}
 	for start := used(); used() < start+d; {
@@ -94,7 +95,7 @@ func TestCPUTimePerPDU(t *testing.T) {
 	m := pmidOf(t, "pmcd.cputime.per_pdu_in")
 	cost := func(client int32) float64 { return values(t, a, client, includeAll, m)[0].value.(float64) }
 
-	f := &fetch{a: a}
+	f := &fetch{a: a, ctx: context.Background()}
 	least := float64(f.cpu().used.Microseconds()) / 300 // the number of PDUs that the fake host has received
 	if got := cost(user); got < least {
 		t.Errorf("first fetch: got %v, want %v or more", got, least)
