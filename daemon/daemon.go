@@ -156,6 +156,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		Handler:   d.handler,
 		Warn:      d.limiter.Warn,
 		Changed:   func() {},
+		Busy:      d.sessions.Busy,
 		Portable:  d.cfg.PortableAcceptor,
 	})
 	if err != nil {

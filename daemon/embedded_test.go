@@ -9,6 +9,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
@@ -25,7 +26,7 @@ func TestEmbedded(t *testing.T) {
 	}
 	die := make(chan struct{}, 1)
 	r := newHarness(t, func(c *Config) {
-		c.Embedded = &Embedded{Conf: conf, Names: names, Labels: []pmcdconf.Label{{Name: "site", Value: json.RawMessage("1"), Optional: true}}}
+		c.Embedded = &Embedded{Conf: conf, Names: names, Labels: []hostlabels.Label{{Name: "site", Value: json.RawMessage("1"), Optional: true}}}
 	}, map[int]func(wire.Conn){240: func(c wire.Conn) {
 		go func() { // ends with the test
 			if _, ok := <-die; ok {

@@ -21,6 +21,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/session"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
@@ -28,7 +29,7 @@ import (
 type Embedded struct {
 	Conf   *pmcdconf.Config
 	Names  *pmnsload.Tree
-	Labels []pmcdconf.Label // context labels, by name
+	Labels []hostlabels.Label // context labels, by name
 }
 
 // A Config is what a Reloader needs to know. What says so may be nil; other

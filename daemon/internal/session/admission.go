@@ -7,46 +7,74 @@ import (
 	"sync/atomic"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/daemon/internal/sasl"
+	"github.com/gopcp/pmcd/daemon/internal/secure"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// An admission is the access rules in force and what they have led to.
+// An admission has the current access rules, and the hosts that were refused.
 type admission struct {
 	counter      *access.Counter
 	credsReqd    atomic.Bool // -S, or there are rules for users or groups
 	certRequired bool        // -Q
+	tls          func() *secure.Server
+	sasl         func() *sasl.Host
 	violations   violations
 }
 
-// needsCert reports whether p must use TLS with a certificate (pmcd -Q). All
-// but local peers must, and local is as in pmcd 6.0.3: not all of 127.*.
+// loginError returns why clients cannot log in, or nil.
+func (a *admission) loginError() error {
+	host := a.sasl()
+	if host == nil {
+		return errors.ErrUnsupported
+	}
+	return host.Available()
+}
+
+// needsCert reports whether p must use TLS with a certificate (pmcd -Q). All peers must,
+// except local ones. As in pmcd 6.0.3, not all of 127.* is local.
 func (a *admission) needsCert(p access.Peer) bool {
 	local := p.Family == access.Unix || p.Addr == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || p.Addr == netip.IPv6Loopback()
 	return a.certRequired && !local
 }
 
-// features is what the greeting promises, and all of it works.
+// secure returns the TLS policy, or nil if TLS is off.
+func (a *admission) secure() *secure.Server {
+	if a.tls == nil {
+		return nil
+	}
+	return a.tls()
+}
+
+// features returns the features that the greeting offers.
 func (a *admission) features() pdu.Features {
 	f := pdu.FeatureContainer | pdu.FeatureLabels | pdu.FeatureHighRes | pdu.FeatureDescs
 	if a.credsReqd.Load() {
 		f |= pdu.FeatureCredsReqd
 	}
+	if a.loginError() == nil {
+		f |= pdu.FeatureAuth
+	}
+	if a.secure() != nil {
+		f |= pdu.FeatureSecure | pdu.FeatureSecureAck
+	}
 	if a.certRequired {
-		f |= pdu.FeatureCertReqd // though none can be given: there is no TLS yet
+		f |= pdu.FeatureCertReqd
 	}
 	return f
 }
 
-// rights is what a client may do.
+// The rights of a client.
 type rights struct {
 	grant     access.Conn
-	needsCert bool         // and has none, as there is no TLS yet; never changes
+	needsCert atomic.Bool  // the client needs a certificate, and has shown none
 	refused   atomic.Int32 // the pdu.Errno with which the client is refused, or 0
 }
 
-// denied is what the client may not do.
+// denied returns the operations that the client may not do.
 func (r *rights) denied() access.Op {
-	if r.needsCert {
+	if r.needsCert.Load() {
 		return access.All
 	}
 	return r.grant.Denied()
@@ -55,17 +83,23 @@ func (r *rights) denied() access.Op {
 // refusal returns why the client is refused, or 0.
 func (r *rights) refusal() pdu.Errno { return pdu.Errno(r.refused.Load()) }
 
-// refuse has the client refused.
+// refuse sets the reason why the client is refused.
 func (r *rights) refuse(code pdu.Errno) { r.refused.Store(int32(code)) }
 
 // CredsRequired reports whether clients must state their account.
 func (s *Server) CredsRequired() bool { return s.admission.credsReqd.Load() }
 
-// ApplyRules puts access rules in force and decides by them about the clients
-// there are, in the order of their numbers: those that are refused are told so
-// and disconnected. A request in progress is answered before.
+// CanLogIn reports whether clients can log in.
+func (s *Server) CanLogIn() bool { return s.admission.loginError() == nil }
+
+// Secure reports whether clients can use TLS.
+func (s *Server) Secure() bool { return s.admission.secure() != nil }
+
+// ApplyRules makes rules the current access rules. It applies them to all clients, in the
+// order of their numbers. Clients that are refused get an error and are disconnected, after
+// the reply to a request in progress.
 //
-// C pmcd differs: once there were rules for users, credentials stay required.
+// C pmcd differs: credentials stay required if there were rules for users before.
 func (s *Server) ApplyRules(rules *access.List) {
 	// Clients that connect meanwhile are told that credentials are required if they
 	// may be.
@@ -94,7 +128,9 @@ func (s *session) Refuse(code pdu.Errno) {
 
 // LogRules logs the access rules in force, and the connections that count for
 // them.
-func (s *Server) LogRules() { s.plain.Info(s.admission.counter.String() + "\n") }
+func (s *Server) LogRules() {
+	s.plain.Info(s.admission.counter.String()+"\n", logtext.Event("access_table"))
+}
 
 // ResetViolations has access violations logged again, once for each host.
 func (s *Server) ResetViolations() { s.admission.violations.reset() }
@@ -115,9 +151,11 @@ func (s *session) admit() pdu.Errno {
 // known, and notifies agents. A client that has to state an account and did not is
 // denied everything. The error, if there is one, is the answer.
 func (s *session) checkAccount() []pdu.Errno {
-	if err := s.rights.grant.Login(s.id.peer); err != nil {
+	var err error
+	s.withoutPlace(func() { err = s.rights.grant.Login(s.id.account()) })
+	if err != nil {
 		if errors.As(err, new(*access.AccountError)) {
-			s.srv.cfg.Limiter.Warn("account", "cannot check the account of client[{client}] {address}: {error}",
+			s.srv.cfg.Limiter.Warn("account", "cannot check the account of client[{client}] {address}: {error}; the client may neither fetch nor store",
 				"client", s.id.num, "address", s.id.addr, "error", err)
 		}
 		return []pdu.Errno{errnoOf(err)}
@@ -126,17 +164,18 @@ func (s *session) checkAccount() []pdu.Errno {
 	return nil
 }
 
-// violations are the hosts that had a client refused since the configuration
-// was last read. Each is in the log once.
+// violations has the hosts whose clients were refused since the configuration was last
+// read. Each is logged once.
 type violations struct {
 	mu   sync.Mutex // guards the following: the acceptor, sessions and a reload refuse clients
 	seen map[string]bool
 }
 
-// maxViolations is how many hosts are remembered: any host can be one.
+// maxViolations is the number of hosts that are remembered, as any host can be refused.
 const maxViolations = 1000
 
-// add reports whether host is new, and whether it is one too many.
+// add adds a host. It reports whether the host is new, and whether it is the first one above
+// maxViolations.
 func (v *violations) add(host string) (isNew, full bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -160,7 +199,7 @@ func (v *violations) reset() {
 func (s *session) logViolation(code pdu.Errno) {
 	switch isNew, full := s.srv.admission.violations.add(s.id.addr); {
 	case full:
-		s.srv.cfg.Log.Warn("access violations from other hosts are not logged until the configuration is read again")
+		s.srv.cfg.Log.Warn("too many hosts were refused: further access violations are not logged until SIGHUP")
 	case isNew:
 		s.srv.plain.Warn("access violation from host {address}", "client", s.id.num, "address", s.id.addr)
 		s.srv.plain.Warn("endclient client[{client}]: (fd {fd}) {error} ({code})",

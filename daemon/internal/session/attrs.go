@@ -23,24 +23,28 @@ type toldAttrs struct {
 	closed bool       // the client has disconnected
 }
 
-// replace replaces the attributes and reports whether they differ.
-func (a *toldAttrs) replace(attrs []pdu.Attr) (changed bool) {
+// replace replaces the attributes and reports whether they differ, and whether there are
+// some that the client has no more.
+func (a *toldAttrs) replace(attrs []pdu.Attr) (changed, lost bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for _, old := range a.attrs {
+		lost = lost || !slices.ContainsFunc(attrs, func(b pdu.Attr) bool { return b.Code == old.Code })
+	}
 	same := slices.EqualFunc(attrs, a.attrs, func(a, b pdu.Attr) bool {
 		return a.Code == b.Code && bytes.Equal(a.Value, b.Value)
 	})
 	a.attrs = attrs
-	return !same
+	return !same, lost
 }
 
 // sendTo tells one agent about the client with a number, if there is something to
-// tell and the agent wants to know.
-func (a *toldAttrs) sendTo(c *agentset.Conn, client int32) {
+// tell and the agent wants to know. If anew is set the agent forgets what it was told before.
+func (a *toldAttrs) sendTo(c *agentset.Conn, client int32, anew bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.attrs) > 0 && !a.closed && c.WantsAttrs() {
-		c.Notify(transport.Notice{Client: client, Attrs: a.attrs})
+	if (len(a.attrs) > 0 || anew) && !a.closed && c.WantsAttrs() {
+		c.Notify(transport.Notice{Client: client, End: anew, Attrs: a.attrs})
 	}
 }
 
@@ -61,6 +65,15 @@ func (s *session) attrs() []pdu.Attr {
 	}
 	if p := s.conn.Peer(); p.Unix {
 		add(pdu.AttrProcessID, fmt.Sprint(p.PID))
+	}
+	switch u, p := s.id.user.Load(), s.id.peer; {
+	case u != nil: // in the order of C pmcd
+		if u.known {
+			add(pdu.AttrGroupID, fmt.Sprint(u.gid))
+			add(pdu.AttrUserID, fmt.Sprint(u.uid))
+		}
+		add(pdu.AttrUserName, u.name)
+	case p.HasUser:
 		add(pdu.AttrGroupID, fmt.Sprint(p.GID))
 		add(pdu.AttrUserID, fmt.Sprint(p.UID))
 	}
@@ -71,10 +84,13 @@ func (s *session) attrs() []pdu.Attr {
 }
 
 // broadcastAttrs sends the attributes of the client to the agents that want them,
-// unless they have been sent the same ones.
+// unless they have been sent the same ones. A login can take attributes away: the user ID,
+// if the system does not know the new user. There is no PDU for that, so agents are told
+// that the client has gone, and then what it is now.
 func (s *session) broadcastAttrs() {
 	attrs := s.attrs()
-	if !s.told.replace(attrs) {
+	changed, lost := s.told.replace(attrs)
+	if !changed {
 		return
 	}
 	for _, a := range attrs {
@@ -82,7 +98,7 @@ func (s *session) broadcastAttrs() {
 	}
 	for _, a := range s.srv.cfg.Routes().Agents() {
 		if c := a.Conn(); c != nil {
-			s.told.sendTo(c, s.id.num)
+			s.told.sendTo(c, s.id.num, lost)
 		}
 	}
 }

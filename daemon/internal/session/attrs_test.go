@@ -10,16 +10,18 @@ import (
 // client.
 func TestToldAttrs(t *testing.T) {
 	attr := func(value string) []pdu.Attr { return []pdu.Attr{{Code: pdu.AttrContainer, Value: []byte(value)}} }
+	name := pdu.Attr{Code: pdu.AttrUserName, Value: []byte("a")}
 	var a toldAttrs
 	for i, step := range []struct {
-		attrs   []pdu.Attr
-		changed bool
+		attrs         []pdu.Attr
+		changed, lost bool
 	}{
-		{nil, false}, {attr("a"), true}, {attr("a"), false}, {attr("b"), true}, {append(attr("b"), attr("c")...), true},
-		{nil, true}, {attr(""), true}, {attr(""), false},
+		{nil, false, false}, {attr("a"), true, false}, {attr("a"), false, false}, {attr("b"), true, false},
+		{append(attr("b"), attr("c")...), true, false}, {nil, true, true}, {attr(""), true, false}, {attr(""), false, false},
+		{append(attr(""), name), true, false}, {[]pdu.Attr{name}, true, true}, {attr(""), true, true},
 	} {
-		if got := a.replace(step.attrs); got != step.changed {
-			t.Errorf("step %d: changed is %v", i, got)
+		if changed, lost := a.replace(step.attrs); changed != step.changed || lost != step.lost {
+			t.Errorf("step %d: changed is %t, lost is %t", i, changed, lost)
 		}
 	}
 	if !a.close() || !a.closed {

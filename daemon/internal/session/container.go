@@ -9,17 +9,17 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A container is the one that a client has chosen, if it has. Only the goroutine of
-// the session changes it.
+// A container is the container that a client has chosen, if any. Only the goroutine of the
+// session changes it.
 type container struct {
 	awaited bool // the client has announced the name in CREDS; the next PDU has it
-	chosen  bool // it had one at some time: then agents have to be told of the end of it, too
+	chosen  bool // the client has chosen a container at some time, so agents are notified if it chooses none
 
 	mu   sync.Mutex // guards name, which other clients can see (pmcd.client.container)
 	name string     // "" is none
 
-	// hostname is what the host is called in it; nil if that is not known. A request
-	// stores it for the agent that has the metric.
+	// hostname is the host name in the container; nil if it is not known. A request stores
+	// it for the agent that has the metric.
 	hostname atomic.Pointer[string]
 }
 
@@ -38,7 +38,12 @@ func (c *container) set(name string) {
 	c.chosen = c.chosen || name != ""
 }
 
-// validContainer reports whether name is one: letters, digits, '.', '-' and '_'.
+// maxContainer is the length of the longest container name, in bytes. It is that of
+// a file name. pmcd and agents keep the name as long as the client is connected.
+const maxContainer = 255
+
+// validContainer reports whether name can be the name of a container: it has letters,
+// digits, '.', '-' and '_', and is not too long.
 func validContainer(name []byte) bool {
 	for _, c := range name {
 		switch {
@@ -47,18 +52,18 @@ func validContainer(name []byte) bool {
 			return false
 		}
 	}
-	return len(name) > 0
+	return len(name) > 0 && len(name) <= maxContainer
 }
 
 // hostnameID is pmcd.hostname.
 var hostnameID = pdu.NewPMID(2, 0, 21)
 
-// containerHostTime is how long a client of a container waits for the name of its
-// host; after that it gets that of this one.
+// containerHostTime is how long a client waits for the host name in its container. After
+// that it gets the name of this host.
 const containerHostTime = 2 * time.Second
 
-// lookUpHost finds out what the host is called in the container, before a fetch of
-// that: the agent that has the metric does not wait. Find may be nil.
+// lookUpHost looks up the host name in the container. It is called before a fetch of the
+// name, because the agent that has the metric does not wait. find may be nil.
 func (c *container) lookUpHost(find func(ctx context.Context, container string) (string, error)) {
 	name := c.current()
 	c.hostname.Store(nil)

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -43,7 +44,8 @@ func TestContainer(t *testing.T) {
 	if c.lookUpHost(find); host() != "" {
 		t.Errorf("of a container that is not there: host %q", host())
 	}
-	for name, want := range map[string]bool{"": false, "a.B-9_": true, "a b": false, "a/b": false, "\x00": false, "\xc3\xa4": false} {
+	long := strings.Repeat("x", maxContainer)
+	for name, want := range map[string]bool{"": false, "a.B-9_": true, "a b": false, "a/b": false, "\x00": false, "\xc3\xa4": false, long: true, long + "x": false} {
 		if got := validContainer([]byte(name)); got != want {
 			t.Errorf("%q: %v", name, got)
 		}

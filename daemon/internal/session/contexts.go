@@ -5,15 +5,74 @@ import "github.com/gopcp/pmcd/pdu"
 // setProfile replaces the profile of one of the client's contexts. Success
 // has no answer.
 func (r request) setProfile(b []byte) error {
-	p := new(pdu.Profile) // a new address says that it has changed
+	p := new(pdu.Profile)
 	if _, err := pdu.ParseInto(b, p); err != nil {
 		return r.fail(pdu.ErrnoIPC)
 	}
-	if !r.contexts.set(p.Context, p, r.srv.cfg.MaxContexts) {
+	old, ok := r.contexts.room(p.Context, r.srv.cfg.MaxContexts)
+	if !ok {
 		return r.fail(pdu.ErrnoEAGAIN)
 	}
+	r.srv.decoded.forget(old)
+	profile := newProfile(b, p)
+	if err := r.holdProfile(old, profile); err != nil {
+		r.contexts.set(p.Context, nil) // the old one would give other values than the client expects
+		r.srv.cfg.Limiter.Warn("profiles", "client[{client}] {address}: a profile is refused (EAGAIN): {error}",
+			"client", r.id.num, "address", r.id.addr, "error", err)
+		return r.fail(pdu.ErrnoEAGAIN)
+	}
+	r.contexts.set(p.Context, profile)
 	r.contexts.current = p.Context
 	return nil
+}
+
+// profile returns the profile of a context, or nil.
+func (s *session) profile(context int32) *pdu.Profile {
+	p := s.contexts.get(context)
+	if p == nil {
+		return nil
+	}
+	return s.srv.decoded.get(p)
+}
+
+// A profile is what a client has sent for one of its contexts. It does not change.
+//
+// An instance domain takes 16 bytes in a PDU and up to 100 in a pdu.Profile. A large
+// profile is therefore kept as the client has sent it, and decoded when it is used.
+type profile struct {
+	decoded *pdu.Profile // nil if it is large
+	wire    []byte       // the PDU of a large one
+	bytes   int64        // that it takes
+}
+
+const (
+	// maxDecoded is the size, in bytes of the PDU, of the largest profile that is kept
+	// decoded.
+	maxDecoded = 1 << 10
+
+	// decodedFactor is how many times its PDU a decoded profile takes, at most.
+	decodedFactor = 6
+)
+
+// newProfile returns the profile in the PDU b, which p is decoded from.
+func newProfile(b []byte, p *pdu.Profile) *profile {
+	switch {
+	case len(p.InDoms) == 0: // the most common ones
+		return &profile{decoded: p}
+	case len(b) <= maxDecoded:
+		return &profile{decoded: p, bytes: decodedFactor * int64(len(b))}
+	}
+	wire := make([]byte, len(b)) // and no more
+	copy(wire, b)
+	return &profile{wire: wire, bytes: int64(len(wire))}
+}
+
+// size returns how many bytes p takes; 0 if it is nil.
+func (p *profile) size() int64 {
+	if p == nil {
+		return 0
+	}
+	return p.bytes
 }
 
 // contexts are the profiles that a client has sent, by the numbers that it has
@@ -25,13 +84,15 @@ type contexts struct {
 	// What was looked up last: most clients have one context, and those with
 	// more often ask in one several times.
 	number  int32
-	profile *pdu.Profile // nil if none was sent
+	profile *profile // nil if none was sent
 
-	all map[int32]*pdu.Profile // nil until there are two
+	all map[int32]*profile // nil until there are two
+
+	bytes int64 // of all profiles
 }
 
 // get returns the profile of a context, or nil.
-func (c *contexts) get(number int32) *pdu.Profile {
+func (c *contexts) get(number int32) *profile {
 	if c.number == number { // 0 is no context until profile is set
 		return c.profile
 	}
@@ -42,20 +103,35 @@ func (c *contexts) get(number int32) *pdu.Profile {
 	return p
 }
 
-// set replaces the profile of a context. It reports whether there is room for
-// one, of limit contexts.
-func (c *contexts) set(number int32, p *pdu.Profile, limit int) bool {
-	if c.get(number) == nil && c.len() >= limit {
-		return false
-	}
+// room reports whether there is room for the profile of a context, of limit contexts. If
+// there is one already, old is that.
+func (c *contexts) room(number int32, limit int) (old *profile, ok bool) {
+	old = c.get(number)
+	return old, old != nil || c.len() < limit
+}
+
+// set replaces the profile of a context; nil removes it.
+func (c *contexts) set(number int32, p *profile) {
 	if c.all == nil && c.profile != nil && c.number != number {
-		c.all = map[int32]*pdu.Profile{c.number: c.profile}
+		c.all = map[int32]*profile{c.number: c.profile}
 	}
-	if c.all != nil {
+	switch {
+	case p == nil:
+		delete(c.all, number)
+	case c.all != nil:
 		c.all[number] = p
 	}
 	c.number, c.profile = number, p
-	return true
+}
+
+// each calls f for each profile.
+func (c *contexts) each(f func(*profile)) {
+	if c.all == nil && c.profile != nil {
+		f(c.profile)
+	}
+	for _, p := range c.all {
+		f(p)
+	}
 }
 
 // len reports how many contexts there are.

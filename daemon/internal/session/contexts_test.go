@@ -4,8 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // contexts behaves as a map with a limit does.
@@ -15,7 +13,7 @@ func TestContexts(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 14))
 		var c contexts
-		model := make(map[int32]*pdu.Profile)
+		model := make(map[int32]*profile)
 		for step := range 100 {
 			n := numbers[random.IntN(len(numbers))]
 			if random.IntN(2) == 0 {
@@ -24,13 +22,22 @@ func TestContexts(t *testing.T) {
 				}
 				continue
 			}
-			p := new(pdu.Profile)
-			_, known := model[n]
+			if random.IntN(8) == 0 {
+				c.set(n, nil)
+				delete(model, n)
+				continue
+			}
+			p := new(profile)
+			was, known := model[n]
 			room := known || len(model) < limit
 			if room {
 				model[n] = p
 			}
-			if got := c.set(n, p, limit); got != room || c.len() != len(model) {
+			old, got := c.room(n, limit)
+			if got {
+				c.set(n, p)
+			}
+			if got != room || old != was || c.len() != len(model) {
 				t.Fatalf("seed %d, step %d: set %d: %v, %d contexts; want %v, %d", seed, step, n, got, c.len(), room, len(model))
 			}
 		}
@@ -45,25 +52,25 @@ func TestContexts(t *testing.T) {
 // Memory follows the profiles that were sent, whatever the numbers of contexts
 // are. Looking one up takes none.
 func TestContextsMemory(t *testing.T) {
-	p := new(pdu.Profile)
+	p := new(profile)
 	one := testing.AllocsPerRun(100, func() {
 		var c contexts
-		c.set(math.MaxInt32, p, 64)
-		c.set(math.MaxInt32, p, 64)
+		c.set(math.MaxInt32, p)
+		c.set(math.MaxInt32, p)
 	})
 	if one != 0 {
 		t.Errorf("%v allocations for one context", one)
 	}
 	var c contexts
 	for i := range int32(64) {
-		c.set(i*1e7, p, 64)
+		c.set(i*1e7, p)
 	}
 	i := int32(0)
 	if n := testing.AllocsPerRun(1000, func() {
 		if i = (i + 1) % 64; c.get(i*1e7) != p {
 			t.Fatal("not found")
 		}
-		if c.get(i*1e7+1) != nil || c.set(i*1e7+1, p, 64) {
+		if old, ok := c.room(i*1e7+1, 64); old != nil || ok {
 			t.Fatal("found")
 		}
 	}); n != 0 {

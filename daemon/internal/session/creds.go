@@ -1,46 +1,119 @@
 package session
 
-import "github.com/gopcp/pmcd/pdu"
+import (
+	"slices"
 
-// setCreds takes the client's version and what the client wants to do next. It
-// returns the errors that are the answer. Success has no answer.
-func (s *session) setCreds(b []byte) []pdu.Errno {
-	defer s.debugAuth()
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A client's CREDS PDU states the version of its protocol, and in flags what it wants to do
+// next: to begin a TLS handshake, to log in, to choose a container.
+
+// knownFlags are those that pmcd knows.
+const knownFlags = pdu.FeatureSecure | pdu.FeatureSecureAck | pdu.FeatureCompress |
+	pdu.FeatureAuth | pdu.FeatureCredsReqd | pdu.FeatureContainer | pdu.FeatureCertReqd
+
+// parseCreds returns the version and the flags of a CREDS PDU. The version is 0 if it has
+// none.
+func parseCreds(b []byte) (version int32, flags pdu.Features, err error) {
 	var m pdu.Creds
 	if _, err := pdu.ParseInto(b, &m); err != nil {
-		return []pdu.Errno{pdu.ErrnoIPC}
+		return 0, 0, err
 	}
-	version, flags := int32(0), pdu.Features(0)
 	for _, c := range m.Creds {
 		if c.Kind() == pdu.CredVersion {
 			version, flags = int32(c.Version()), c.Flags()
 		}
 	}
+	return version, flags, nil
+}
+
+// creds handles a CREDS PDU. Success has no answer of its own.
+func (r request) creds(b []byte) error {
+	version, flags, err := parseCreds(b)
+	if err == nil && flags&pdu.FeatureSecure != 0 && flags&^knownFlags == 0 && flags&pdu.FeatureCompress == 0 {
+		r.id.version.Store(version)
+		if goOn, err := r.secure(flags); err != nil || !goOn {
+			return err
+		}
+		flags &^= pdu.FeatureSecure | pdu.FeatureSecureAck
+	}
+	if err == nil && version != 0 && !r.rights.needsCert.Load() && r.wantsLogin(flags) {
+		r.id.version.Store(version)
+		if ok, err := r.login(); err != nil || !ok {
+			return err
+		}
+		flags &^= pdu.FeatureAuth
+	}
+	return r.failAll(r.setCreds(version, flags, err))
+}
+
+// setCreds takes the client's version and what the client wants to do next, other than TLS.
+// It returns the errors that are the answer. err is that of parseCreds.
+func (s *session) setCreds(version int32, flags pdu.Features, err error) []pdu.Errno {
+	defer s.debugAuth()
+	if err != nil {
+		return []pdu.Errno{pdu.ErrnoIPC}
+	}
 	if version == 0 {
 		return nil // its next PDU ends the session
 	}
 	s.id.version.Store(version)
-	if s.rights.needsCert && flags&pdu.FeatureSecure == 0 {
+	if s.rights.needsCert.Load() {
 		return []pdu.Errno{pdu.ErrnoNeedClientCert}
 	}
-	const known = pdu.FeatureSecure | pdu.FeatureSecureAck | pdu.FeatureCompress |
-		pdu.FeatureAuth | pdu.FeatureCredsReqd | pdu.FeatureContainer | pdu.FeatureCertReqd
 	switch {
-	case flags&^known != 0:
+	case flags&^knownFlags != 0:
 		return []pdu.Errno{pdu.ErrnoIPC}
-	case flags&(pdu.FeatureCompress|pdu.FeatureAuth) != 0: // the greeting offers neither
+	case flags&pdu.FeatureCompress != 0, flags&pdu.FeatureAuth != 0 && !s.id.peer.HasUser: // the greeting does not offer it
 		return []pdu.Errno{pdu.ErrnoEOPNOTSUPP}
-	case flags&pdu.FeatureSecure != 0:
-		if flags&pdu.FeatureSecureAck == 0 {
-			return []pdu.Errno{pdu.ErrnoNotConn}
-		}
-		return []pdu.Errno{pdu.ErrnoNotConn, pdu.ErrnoNotConn} // one is the acknowledgement
 	case flags&pdu.FeatureContainer != 0:
 		s.container.awaited = true
 		return nil
 	}
 	return s.checkAccount()
 }
+
+// secure begins TLS. It reports false if the client has got an error.
+func (r request) secure(flags pdu.Features) (goOn bool, err error) {
+	policy := r.srv.admission.secure()
+	switch {
+	case r.stream != r.conn: // for the second time
+		return false, r.fail(pdu.ErrnoIPC)
+	case policy == nil && flags&pdu.FeatureSecureAck != 0:
+		return false, r.failAll([]pdu.Errno{pdu.ErrnoNotConn, pdu.ErrnoNotConn}) // one is the acknowledgement
+	case policy == nil:
+		return false, r.fail(pdu.ErrnoNotConn)
+	case flags&pdu.FeatureSecureAck != 0:
+		if err := r.fail(0); err != nil {
+			return false, err
+		}
+	}
+	pending := slices.Clone(r.in[r.next:])
+	r.in = r.in[:r.next]
+	r.BeforeWait() // handshakes have turns of their own
+	stream, err := r.srv.tls.Server(r.stream, policy.Config(), pending, &r.id.key, r.holdRequest)
+	r.stream = stream
+	r.place.Enter()
+	if err != nil {
+		return false, &handshakeError{err}
+	}
+	r.rights.needsCert.Store(false) // with -Q the policy requires one
+	// What came in clear text may be from another host than the client, on the way between.
+	if r.id.user.Load() != nil {
+		r.setUser(nil)
+		r.broadcastAttrs()
+	}
+	r.container.awaited = false
+	r.container.set("")
+	return true, nil
+}
+
+// A handshakeError is why a TLS handshake has failed.
+type handshakeError struct{ err error }
+
+func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
+func (e *handshakeError) Unwrap() error { return e.err }
 
 // setContainer takes the name of the container that a client chose in CREDS. It
 // returns the errors that are the answer.

@@ -35,7 +35,7 @@ type request struct{ exchange }
 // answer handles all PDUs in r.in, and reads the rest of one that is there only in
 // part. The rest has to arrive within the time that an agent would have.
 func (r request) answer() error {
-	partial := false
+	partial, first := false, true
 	for {
 		if r.rights.refusal() != 0 {
 			return errRefused
@@ -48,12 +48,19 @@ func (r request) answer() error {
 		if n > 0 && len(r.in)-r.next >= n {
 			b := r.in[r.next : r.next+n : r.next+n]
 			r.next += n
+			// Before the first one it may have waited for a CPU since it was let in.
+			if first && r.place.Overdue() || !first && r.place.OverdueBetween() {
+				r.place.Leave()
+			}
+			first = false
+			r.place.Enter()
 			if err := r.dispatch(b); err != nil {
 				return err
 			}
 			if r.next == len(r.in) {
 				return nil
 			}
+			r.shed() // the next one may have to wait for an agent
 			partial = false
 			continue
 		}
@@ -63,7 +70,7 @@ func (r request) answer() error {
 			if t := r.srv.cfg.RequestTimeout(); t > 0 {
 				deadline = time.Now().Add(t)
 			}
-			r.conn.SetReadDeadline(deadline)
+			r.stream.SetReadDeadline(deadline)
 		}
 		if err := r.more(n); err != nil {
 			return err
@@ -82,12 +89,19 @@ func (r request) more(n int) error {
 	if want := min(max(n-len(r.in), 1), chunk); cap(r.in)-len(r.in) < want {
 		r.in = append(r.in, make([]byte, want)...)[:len(r.in)]
 	}
-	got, err := r.conn.Read(r.in[len(r.in):cap(r.in)])
-	r.in = r.in[:len(r.in)+got]
-	if got > 0 {
-		return nil
+	if err := r.holdRequest(int64(cap(r.in))); err != nil {
+		return err
 	}
-	return err
+	got, err := r.stream.Read(r.in[len(r.in):cap(r.in)])
+	r.in = r.in[:len(r.in)+got]
+	if got == 0 {
+		return err
+	}
+	if r.place.Overdue() { // in TLS, a large request may be in very small records
+		r.place.Leave()
+		r.place.Enter()
+	}
+	return nil
 }
 
 // dispatch handles one PDU of the client's. An error ends the session.
@@ -111,7 +125,7 @@ func (r request) dispatch(b []byte) error {
 	}
 	switch t {
 	case pdu.TypeCreds:
-		return r.failAll(r.setCreds(b))
+		return r.creds(b)
 	case pdu.TypeProfile:
 		return r.setProfile(b)
 	case pdu.TypeFetch, pdu.TypeHighResFetch:

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,6 +58,10 @@ func (r nameRequest) traverseDynamic(root pmnsload.DynamicRoot, m *pdu.PMNSTrave
 	return r.reply(names)
 }
 
+// askAhead is the number of requests for dynamic parts of the name space that are sent
+// before the first reply is read.
+const askAhead = 16
+
 // addNames adds the names of runs to r.namesOut, asking agents for several
 // dynamic roots before it waits for the first. A root whose agent cannot tell the
 // names below it is itself in the list, as if it were a leaf, and the rest is
@@ -67,10 +72,14 @@ func (r nameRequest) addNames(runs []pmnsload.Stretch) {
 	call := transport.Call{
 		Origin:  agents.Origin{Client: r.id.num},
 		Timeout: r.srv.cfg.RequestTimeout(),
+		Batched: true,
 	}
 	var unsent [askAhead]error
 	for i, run := range runs {
 		if i%askAhead == 0 {
+			if r.namesOut.Full() {
+				return
+			}
 			r.subs = r.subs[:0]
 			for k, run := range runs[i:min(i+askAhead, len(runs))] {
 				if p := r.nextSub(); run.Root != nil {
@@ -78,7 +87,9 @@ func (r nameRequest) addNames(runs []pmnsload.Stretch) {
 				}
 			}
 		}
-		r.namesOut.Stretch(run.Wire, run.Names, run.Bytes)
+		if !r.namesOut.Full() {
+			r.namesOut.Stretch(run.Wire, run.Names, run.Bytes)
+		}
 		if run.Root == nil {
 			continue
 		}
@@ -98,6 +109,9 @@ func (r nameRequest) addNames(runs []pmnsload.Stretch) {
 		}
 		r.dropStrays(*run.Root, &answer)
 		for _, name := range answer.Names {
+			if r.namesOut.Full() {
+				break
+			}
 			r.namesOut.Name(name)
 		}
 	}
@@ -154,10 +168,10 @@ func (r nameRequest) askName(root pmnsload.DynamicRoot, req pdu.Message) (m pdu.
 			answer = names.Err
 		}
 		r.noteNames(root, answer, true)
-	} else if err == transport.ErrLate || err == transport.ErrNotReady {
+	} else if errors.Is(err, transport.ErrLate) || errors.Is(err, transport.ErrNotReady) {
 		r.noteNames(root, err, false)
 	}
-	if err == transport.ErrLate {
+	if errors.Is(err, transport.ErrLate) {
 		err = pdu.ErrnoNoAgent
 	}
 	return m, err
@@ -182,15 +196,15 @@ func (r nameRequest) noteNames(root pmnsload.DynamicRoot, err error, asked bool)
 	var kind gapKind
 	var why string
 	switch {
-	case err == transport.ErrNotReady:
+	case errors.Is(err, transport.ErrNotReady):
 		kind, why, asked = gapNotReady, "is not ready", false
-	case err == transport.ErrLate:
+	case errors.Is(err, transport.ErrLate):
 		kind, why = gapLate, "has not answered in time"
 	case asked:
 		kind, why = gapFailed, fmt.Sprintf("failed: %v", errnoOf(err))
 	case a == nil:
 		kind, why = gapAbsent, "has no agent"
-	case err == pdu.ErrnoPMDAFenced:
+	case errors.Is(err, pdu.ErrnoPMDAFenced):
 		kind, why = gapFenced, "is fenced"
 	default:
 		kind, why = gapDown, "is down"

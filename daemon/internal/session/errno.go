@@ -5,10 +5,26 @@ import (
 
 	"github.com/gopcp/pmcd/access"
 	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// errnoOf is the code that tells a client of err.
+// logTooLong logs err if it means that a reply is too long: the reply of a or, if a is nil,
+// the reply to the client.
+func (s *session) logTooLong(request pdu.Type, a *agentset.Agent, err error) {
+	if errnoOf(err) != pdu.ErrnoTooBig {
+		return
+	}
+	from := "the reply"
+	attrs := []any{"client", s.id.num, "address", s.id.addr, "request", request, "limit", s.srv.cfg.MaxReply}
+	if a != nil {
+		from = "the reply of agent {agent:q} (dom {domain})"
+		attrs = append(attrs, "agent", a.Name(), "domain", a.Domain)
+	}
+	s.srv.cfg.Limiter.Warn("too long", "client[{client}] {address}: "+from+" to {request} would have more than {limit} bytes (--max-reply)", attrs...)
+}
+
+// errnoOf returns the code of err for a client.
 func errnoOf(err error) pdu.Errno {
 	switch {
 	case err == nil:

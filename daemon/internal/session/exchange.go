@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,10 +22,12 @@ type exchange struct {
 // PDU, or there is none, *dst stays as it was and the error, which errnoOf
 // knows, says why.
 func (r exchange) roundTrip(a *agentset.Agent, c *agentset.Conn, call *transport.Call, dst *[]byte) error {
-	call.Turn = r.turn
-	call.MayBlock = r.conn.Exclusive()
+	call.Key, call.Turn = &r.id.key, r.turn
+	call.MayBlock = r.stream.Exclusive()
+	call.Place, call.Waiter = r.place, r.requestScratch
 	reply, err := c.Send(call)
 	if err != nil {
+		r.place.Enter()
 		r.srv.cfg.Trace.Failure(true, c.Out, call.Req, err, errnoOf(err))
 		return c.TransportError(err)
 	}
@@ -33,29 +36,44 @@ func (r exchange) roundTrip(a *agentset.Agent, c *agentset.Conn, call *transport
 
 // receive is the second half of roundTrip.
 func (r exchange) receive(a *agentset.Agent, c *agentset.Conn, call *transport.Call, reply transport.Reply, dst *[]byte) error {
-	n, since := len(*dst), time.Now()
-	b, err := reply.Recv(*dst)
+	n := len(*dst)
+	b, err := r.recv(a, c, call, reply, *dst)
 	if err != nil {
-		if err == transport.ErrLate {
+		return err
+	}
+	*dst = b
+	if _, t, _ := pdu.Header(b[n:]); t != pdu.TypeError {
+		return nil
+	}
+	*dst = b[:n]
+	return r.errorReply(a, c, call, b[n:])
+}
+
+// recv appends the answer to call to dst. That may be an ERROR PDU.
+func (r exchange) recv(a *agentset.Agent, c *agentset.Conn, call *transport.Call, reply transport.Reply, dst []byte) ([]byte, error) {
+	since := time.Now()
+	b, err := reply.Recv(r.borrow(dst))
+	r.place.EnterAgain()
+	if err != nil {
+		if errors.Is(err, transport.ErrLate) {
 			a.RequestAbandoned()
 		}
 		r.srv.cfg.Trace.Failure(false, c.In, call.Req, err, errnoOf(err))
-		return c.TransportError(err)
+		return nil, c.TransportError(err)
 	}
 	if !call.Batched {
 		since = call.Began
 	}
 	a.RequestAnswered(call.Began, since, call.Done)
-	*dst = b
-	_, t, _ := pdu.Header(b[n:])
-	if t != pdu.TypeError {
-		return nil
-	}
+	return b, nil
+}
+
+// errorReply returns the error that an agent has answered to call with b, an ERROR PDU.
+func (r exchange) errorReply(a *agentset.Agent, c *agentset.Conn, call *transport.Call, b []byte) error {
 	var e pdu.Error
-	if _, err := pdu.ParseInto(b[n:], &e); err != nil {
+	if _, err := pdu.ParseInto(b, &e); err != nil {
 		return c.ProtocolError(err)
 	}
-	*dst = b[:n]
 	_, asked, _ := pdu.Header(call.Req)
 	switch {
 	case e.Code >= 0 && asked == pdu.TypeResult: // C pmcd takes any for success
@@ -64,6 +82,7 @@ func (r exchange) receive(a *agentset.Agent, c *agentset.Conn, call *transport.C
 		return pdu.ErrnoGeneric
 	}
 	r.srv.cfg.Trace.Failure(false, c.In, call.Req, e.Code, e.Code)
+	r.logTooLong(asked, a, e.Code)
 	if e.Code == pdu.ErrnoIPC || e.Code == pdu.ErrnoTimeout {
 		switch asked { // a PMDA that replies this to one of these is disconnected
 		case pdu.TypeFetch, pdu.TypeResult, pdu.TypeTextReq:
@@ -80,8 +99,10 @@ func (r exchange) sendSub(p *subrequest, domain int, call *transport.Call) (err 
 		return err
 	}
 	p.call = *call
-	p.call.Batched, p.call.MayBlock, p.call.Req = true, r.conn.Exclusive(), p.req
+	p.call.Key, p.call.Turn, p.call.MayBlock, p.call.Req = &r.id.key, r.turn, r.stream.Exclusive(), p.req
+	p.call.Place, p.call.Waiter = r.place, r.requestScratch
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
+		r.place.Enter()
 		p.conn.Release()
 		r.srv.cfg.Trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
 		return p.conn.TransportError(err)
@@ -127,7 +148,12 @@ func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
 		if a == nil {
 			return nil, nil
 		}
-		c := a.AwaitConn()
+		c := a.Conn()
+		if c == nil {
+			r.place.Leave()
+			c = a.AwaitConn()
+			r.place.Enter()
+		}
 		if c != nil && c.Acquire() {
 			r.asked.add(domain)
 			return a, c

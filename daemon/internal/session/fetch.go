@@ -38,7 +38,7 @@ func (r fetchRequest) fetch(b []byte) error {
 	if len(m.PMIDs) > r.srv.cfg.MaxMetrics {
 		return r.fail(pdu.ErrnoTooBig)
 	}
-	profile := r.contexts.get(m.Context)
+	profile := r.profile(m.Context)
 	if profile == nil {
 		r.srv.cfg.Limiter.Log(slog.LevelError, "no profile", "DoFetch: no profile for ctxnum={context}; client[{client}] {address}",
 			"context", m.Context, "client", r.id.num, "address", r.id.addr)
@@ -46,13 +46,23 @@ func (r fetchRequest) fetch(b []byte) error {
 	}
 	r.contexts.current = m.Context
 	if r.container.chosen && slices.Contains(m.PMIDs, hostnameID) {
+		r.place.Leave()
 		r.container.lookUpHost(r.srv.cfg.ContainerHost)
+		r.place.Enter()
 	}
 	call := transport.Call{
 		Origin:  agents.Origin{Client: r.id.num, Context: m.Context},
 		Profile: profile,
 		Timeout: r.srv.cfg.RequestTimeout(),
 		Req:     b,
+	}
+	var repeated bool
+	if m.PMIDs, repeated = r.distinct.reduce(m.PMIDs, r.srv.hashSeed); repeated {
+		var err error
+		if r.req, err = pdu.Append(r.req[:0], 0, m); err != nil {
+			return r.fail(errnoOf(err))
+		}
+		call.Req = r.req
 	}
 	room := noticeLen
 	if high {
@@ -66,7 +76,12 @@ func (r fetchRequest) fetch(b []byte) error {
 	} else {
 		err = r.fetchSeveral(&call, high)
 	}
+	if err == nil && repeated {
+		defer r.endLarge()
+		err = r.repeat()
+	}
 	if err != nil {
+		r.logTooLong(t, nil, err)
 		return r.fail(errnoOf(err))
 	}
 	out := r.out[noticeLen:]
@@ -137,12 +152,12 @@ func (r fetchRequest) askOne(call *transport.Call, domain, start int) error {
 // clients are notified of the state changes in b.
 func (r fetchRequest) checked(a *agentset.Agent, c *agentset.Conn, b []byte, err error) error {
 	if err != nil {
-		return c.ProtocolError(fmt.Errorf("in answer to FETCH: %w", err))
+		return c.ProtocolError(fmt.Errorf("in its reply to FETCH: %w", err))
 	}
 	if flags := pdu.StateFlags(b); flags != 0 {
 		const allowed = pdu.StateLabelChange | pdu.StateNamesChange
 		if flags&^allowed != 0 {
-			r.srv.cfg.Limiter.Warn("flags "+a.Name(), "agent {agent:q} (dom {domain}): state change bits {bits} are not an agent's",
+			r.srv.cfg.Limiter.Warn("flags "+a.Name(), "agent {agent:q} (dom {domain}) has reported state changes that only pmcd may report: bits {bits}; they are ignored",
 				"agent", a.Name(), "domain", a.Domain, "bits", fmt.Sprintf("%#x", flags&^allowed))
 		}
 		r.srv.Notify(flags & allowed)
@@ -162,6 +177,7 @@ func (r fetchRequest) fetchSeveral(call *transport.Call, high bool) error {
 		rest = rest[n:]
 	}
 	order := r.slowestFirst()
+	call.Batched = true
 	for _, p := range order {
 		p.fetch.Context = call.Origin.Context
 		var err error
@@ -199,8 +215,22 @@ func (r fetchRequest) fetchSeveral(call *transport.Call, high bool) error {
 	return r.finish()
 }
 
+// repeat puts the value sets in the reply, of which there is one for each PMID, in the
+// order of the request. Large replies are made in turns: see largeReplies.
+func (r fetchRequest) repeat() error {
+	n, err := pdu.RepeatedLen(r.out[noticeLen:], r.distinct.order, r.srv.cfg.MaxReply)
+	if err != nil {
+		return err
+	}
+	r.beginLarge(n)
+	r.ans, err = pdu.AppendRepeated(append(r.ans[:0], r.out[:noticeLen]...), r.out[noticeLen:], r.distinct.order, r.srv.cfg.MaxReply, r.Yield)
+	r.out, r.ans = r.ans, r.out
+	return err
+}
+
 // begin starts a reply that is not an agent's, after noticeLen bytes of r.out.
 func (r fetchRequest) begin(high bool) {
+	r.result.Limit(r.srv.cfg.MaxReply)
 	if high {
 		r.result.ResetHighRes(r.out[:noticeLen], 0)
 	} else {

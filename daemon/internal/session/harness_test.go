@@ -21,10 +21,19 @@ import (
 // with that and the names in tree.
 func startAgent(t *testing.T, domain int, a agents.Agent, tree *pmnsload.Tree) *routes.Table {
 	t.Helper()
+	table := startTransport(t, domain, func() transport.Transport { return transport.Local(a) }, tree)
+	<-table.Agent(domain).Started()
+	return table
+}
+
+// startTransport is startAgent for an agent that open connects to. It does not wait for
+// that.
+func startTransport(t *testing.T, domain int, open func() transport.Transport, tree *pmnsload.Tree) *routes.Table {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	set := agentset.New(agentset.Config{
 		Open: func(context.Context, *pmcdconf.Agent, wire.Options) (*transport.Conn, error) {
-			return &transport.Conn{Transport: transport.Local(a), In: -1, Out: -1}, nil
+			return &transport.Conn{Transport: open(), In: -1, Out: -1}, nil
 		},
 		HandshakeTimeout: func() time.Duration { return 10 * time.Second },
 		RequestTimeout:   func() time.Duration { return 10 * time.Second },
@@ -38,8 +47,13 @@ func startAgent(t *testing.T, domain int, a agents.Agent, tree *pmnsload.Tree) *
 		Debug:            diag.NewDebug("", log),
 	})
 	list := []*agentset.Agent{set.NewAgent(&pmcdconf.Agent{Name: "t", Domain: domain, Kind: pmcdconf.DSO})}
-	set.Start(t.Context(), list)
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		set.Start(t.Context(), list)
+	}()
 	t.Cleanup(func() {
+		<-started
 		set.Stop(list)
 		set.Wait()
 	})

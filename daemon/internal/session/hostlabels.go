@@ -8,12 +8,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
-	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 )
 
 // A hostLabel is a context label and the file that it is from, "" for pmcd's own.
@@ -78,17 +76,17 @@ func domainName() string {
 	return "localdomain"
 }
 
-// machineID is the label for the id of this machine, and its value: the id
-// itself or, if labels.conf says so, a hash of it.
+// machineID reads the id of this machine, and labels.conf. It returns the name of the label,
+// and its value: the id itself or, if labels.conf says so, a hash of it.
 func (h *hostLabels) machineID() (name, id string) {
 	b, err := os.ReadFile("/etc/machine-id")
 	id = strings.TrimSpace(string(b))
 	if err != nil || id == "" {
 		id = "localmachine"
 	}
-	var conf pmcdconf.LabelsConf
+	var conf hostlabels.Conf
 	if !h.source.Embedded {
-		conf, _ = pmcdconf.LoadLabelsConf(h.source.Dir, h.warn)
+		conf, _ = hostlabels.LoadConf(h.source.Dir, h.warn)
 	}
 	if conf.MachineIDHash == "sha256" {
 		sum := sha256.Sum256([]byte(id))
@@ -100,65 +98,4 @@ func (h *hostLabels) machineID() (name, id string) {
 // warn logs what is wrong with a label file, which is then left out.
 func (h *hostLabels) warn(err error) {
 	h.limiter.Warn("labels "+err.Error(), "labels: {error}", "error", err)
-}
-
-// A LabelSource says where the context labels are that are not pmcd's own.
-type LabelSource struct {
-	Dir string // with labels and labels.conf ($PCP_SYSCONF_DIR)
-	// Embedded says that the labels are List, by name, and that no file is read.
-	Embedded bool
-	List     []pmcdconf.Label
-}
-
-// load returns the labels.
-func (s LabelSource) load(warn func(error)) ([]pmcdconf.Label, error) {
-	if s.Embedded {
-		return s.List, nil
-	}
-	return pmcdconf.LoadLabels(s.Dir, warn)
-}
-
-// hostLabels are the context labels that are not pmcd's own, as they were last read.
-type hostLabels struct {
-	source  LabelSource
-	limiter *diag.LogLimiter
-	debug   *diag.Debug
-
-	mu     sync.Mutex // guards the following: requests of several clients, and a reload, read files
-	labels []pmcdconf.Label
-	json   string
-	err    error
-	loaded bool
-}
-
-func (h *hostLabels) get() ([]pmcdconf.Label, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.labels, h.err
-}
-
-func (h *hostLabels) text() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.json
-}
-
-// refresh reads the label files and reports whether they differ from what was read
-// before.
-func (h *hostLabels) refresh() (changed bool) {
-	labels, err := h.source.load(h.warn)
-	var text strings.Builder
-	for i, l := range labels {
-		text.WriteByte("{,"[min(i, 1)])
-		fmt.Fprintf(&text, "%q:%s", l.Name, l.Value)
-	}
-	if len(labels) > 0 {
-		text.WriteByte('}')
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	changed = h.loaded && h.json != text.String()
-	h.debug.Log(diag.DebugLabels, "context labels of the files, changed: {changed}: {labels}", "changed", changed, "labels", text.String())
-	h.labels, h.json, h.err, h.loaded = labels, text.String(), err, true
-	return changed
 }

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/daemon/internal/diag"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 )
 
 // Labels that no file was read for are looked at, too.
 func TestBadLabelSet(t *testing.T) {
-	log, logs := testutil.NewLog()
+	log, logs := logtest.NewLog()
 	labels := hostLabels{limiter: diag.NewLogLimiter(log)}
 	set, err := labels.set([]hostLabel{
 		{pdu.NamedLabel{Name: "a", Value: "1"}, ""},
@@ -35,6 +35,14 @@ func TestBadLabelSet(t *testing.T) {
 	if set, err = labels.set(many); err != nil || len(set.Labels) != 254 {
 		t.Errorf("of 300: %d, %v", len(set.Labels), err)
 	}
+	long := `"` + strings.Repeat("x", 65000) + `"`
+	set, err = labels.set([]hostLabel{
+		{pdu.NamedLabel{Name: "long", Value: long}, "file"},
+		{pdu.NamedLabel{Name: "ok", Value: `"` + strings.Repeat("x", 1000) + `"`}, ""},
+	})
+	if err != nil || len(set.Labels) != 1 || !strings.HasPrefix(string(set.JSON), `{"ok":`) || len(logs.With("file: no room for label long; it is left out")) != 1 {
+		t.Errorf("with a long one: %.100s, %v", set.JSON, err)
+	}
 }
 
 // What package pmcdconf takes for the name of a label can be in a set.
@@ -46,7 +54,7 @@ func TestLabelNamesOfFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, _ := pmcdconf.ParseLabels(text)
+			list, _ := hostlabels.Parse(text)
 			for _, l := range list {
 				n++
 				if _, err := pdu.NewLabelSet(pdu.NoInst, pdu.LabelContext, pdu.NamedLabel{Name: l.Name, Value: string(l.Value)}); err != nil {

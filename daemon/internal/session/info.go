@@ -1,11 +1,16 @@
 package session
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // An Info is what can be seen of a client.
@@ -31,6 +36,23 @@ func (s *Server) Clients() []Info {
 		all[i] = c.info()
 	}
 	return all
+}
+
+// SomeClients calls f for each client whose sequence number p selects, in ascending order.
+// It calls agents.Checkpoint, and returns its error.
+func (s *Server) SomeClients(ctx context.Context, p pdu.InDomProfile, f func(Info)) error {
+	all := p.All()
+	for i, c := range s.clients.some(p) {
+		if i%64 == 63 {
+			if err := agents.Checkpoint(ctx); err != nil {
+				return err
+			}
+		}
+		if all || p.Includes(int32(c.id.seq)) {
+			f(c.info())
+		}
+	}
+	return nil
 }
 
 // Client reports on the client with a number; false if there is none.
@@ -61,7 +83,7 @@ func (s *session) info() Info {
 	if text := s.id.whoami.Load(); text != nil {
 		info.Whoami = *text
 	}
-	if p := s.conn.Peer(); p.Unix {
+	if p := s.id.account(); p.HasUser {
 		info.UID = int64(p.UID)
 	}
 	return info
@@ -95,5 +117,19 @@ func (s *Server) LogClients(title string) {
 			rows[i].Denied = c.Denied.String()
 		}
 	}
-	s.plain.Info(diag.ClientTable(title, rows))
+	s.plain.Info(diag.ClientTable(title, rows), logtext.Event("client_table"))
+}
+
+// A MemoryInfo is what clients make pmcd keep of one kind.
+type MemoryInfo struct {
+	Used    int64 // bytes
+	Limit   int64 // bytes
+	Evicted int64 // clients that were disconnected to make room for others
+
+	LastEvicted conn.Evicted
+}
+
+// Memory reports on what clients make pmcd keep, other than replies.
+func (s *Server) Memory() (profiles, requests MemoryInfo) {
+	return s.profiles.info(), s.requests.info()
 }

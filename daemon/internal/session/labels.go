@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
@@ -35,7 +36,7 @@ func (r request) labels(b []byte) error {
 	default:
 		return r.fail(pdu.ErrnoType)
 	}
-	profile := r.contexts.get(r.contexts.current)
+	profile := r.profile(r.contexts.current)
 	if profile == nil {
 		profile = allInstances
 	}
@@ -62,16 +63,16 @@ func (r request) labels(b []byte) error {
 	return r.write(r.ans)
 }
 
-// knowsNoLabels reports whether the agent of c is a DSO older than labels. In C pmcd's
-// process those have the label of their domain from pmcd, newer ones from
-// PCP's library.
+// knowsNoLabels reports whether the agent of c is a DSO that is older than labels. In C
+// pmcd's process, pmcd adds the label of the domain for these. For newer ones, PCP's
+// library does.
 func knowsNoLabels(c *agentset.Conn) bool {
 	const withLabels = 7 // PMDA_INTERFACE_7
 	return c != nil && c.Interface != 0 && c.Interface < withLabels
 }
 
-// agentLabel is the label of the domain of an agent that has none: the name,
-// without what PCP's library would leave out of it too.
+// agentLabel returns the label of the domain for an agent that has none. Its value is the
+// name without the parts that PCP's library leaves out, too.
 func agentLabel(name string) (pdu.LabelSet, error) {
 	value, err := json.Marshal(strings.TrimSuffix(strings.TrimPrefix(name, "pmda"), " DSO"))
 	if err != nil {
@@ -80,49 +81,33 @@ func agentLabel(name string) (pdu.LabelSet, error) {
 	return pdu.NewLabelSet(pdu.NoInst, pdu.LabelDomain, pdu.NamedLabel{Name: "agent", Value: string(value)})
 }
 
-// noIdent is what context labels are about.
+// noIdent is the identifier of context labels.
 const noIdent = 0xffffffff
 
 // allInstances is the profile of a client that has sent none.
 var allInstances = new(pdu.Profile)
 
-// contextLabels are the labels of the host: those in the files, those that
-// pmcd knows of the host and, optional ones, of the client.
+// contextLabels returns the labels of the host: those of the files, those that pmcd makes
+// for the host, and optional ones for the client.
 func (r request) contextLabels() (pdu.LabelSet, error) {
-	if r.srv.RefreshLabels() {
+	host, changed := r.srv.labels.current(time.Now())
+	if changed {
 		r.srv.Notify(pdu.StateLabelChange)
 	}
-	files, err := r.srv.labels.get()
-	if err != nil {
-		return pdu.LabelSet{}, err
+	if host.err != nil {
+		return pdu.LabelSet{}, host.err
 	}
-	byName := make(map[string]hostLabel)
-	for _, l := range files {
-		flags := pdu.LabelKind(0)
-		if l.Optional {
-			flags |= pdu.LabelOptional
-		}
-		if strings.Contains(l.Name, ".") {
-			flags |= pdu.LabelCompound
-		}
-		byName[l.Name] = hostLabel{pdu.NamedLabel{Name: l.Name, Value: string(l.Value), Flags: flags}, l.File}
+	container, account := r.container.current(), r.id.account()
+	if container == "" && !account.HasUser {
+		return host.set, nil
 	}
-	add := func(flags pdu.LabelKind, name string, value any) {
-		text, err := json.Marshal(value)
-		if err == nil {
-			byName[name] = hostLabel{pdu.NamedLabel{Name: name, Value: string(text), Flags: flags}, ""}
-		}
+	byName := maps.Clone(host.byName)
+	if container != "" {
+		addLabel(byName, 0, "container", container)
 	}
-	add(0, "hostname", r.srv.hostname.current())
-	add(0, "domainname", domainName())
-	name, id := r.srv.labels.machineID()
-	add(0, name, id)
-	if name := r.container.current(); name != "" {
-		add(0, "container", name)
-	}
-	if p := r.conn.Peer(); p.Unix {
-		add(pdu.LabelOptional, "groupid", p.GID)
-		add(pdu.LabelOptional, "userid", p.UID)
+	if account.HasUser {
+		addLabel(byName, pdu.LabelOptional, "groupid", account.GID)
+		addLabel(byName, pdu.LabelOptional, "userid", account.UID)
 	}
 	return r.srv.labels.set(slices.Collect(maps.Values(byName)))
 }

@@ -133,7 +133,9 @@ func (r nameRequest) traverse(b []byte) error {
 		return r.traverseDynamic(pmnsload.DynamicRoot{Name: e.Name, Domain: e.Domain}, &m)
 	}
 	names := &r.namesOut
+	names.Limit(r.srv.cfg.MaxReply)
 	names.Reset(r.out)
+	r.out = nil // or BeforeTurn would lend the memory that names has to others
 	defer func() { r.out = names.Own() }()
 	r.addNames(tree.Stretches(m.Name))
 	if names.Names() == 0 {
@@ -141,6 +143,7 @@ func (r nameRequest) traverse(b []byte) error {
 	}
 	pieces, err := names.Finish()
 	if err != nil {
+		r.logTooLong(pdu.TypePMNSTraverse, nil, err)
 		return r.fail(errnoOf(err))
 	}
 	return r.writePieces(pieces)

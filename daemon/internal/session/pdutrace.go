@@ -35,8 +35,8 @@ func (s *session) traceClientPDU(sent bool, b []byte) {
 func (s *session) debugAuth() {
 	if s.srv.cfg.Debug.Shows(diag.DebugAuth) {
 		user := "unknown"
-		if s.id.peer.HasUser {
-			user = fmt.Sprintf("%d, group %d", s.id.peer.UID, s.id.peer.GID)
+		if p := s.id.account(); p.HasUser {
+			user = fmt.Sprintf("%d, group %d", p.UID, p.GID)
 		}
 		s.srv.cfg.Debug.Log(diag.DebugAuth, "client[{client}] {address} is user {user}; denied: {denied}",
 			"client", s.id.num, "address", s.id.addr, "user", user, "denied", deniedText(s))

@@ -5,7 +5,7 @@ import (
 
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -20,7 +20,7 @@ func FuzzTraceClientPDU(f *testing.F) {
 		f.Add(append(b, b[:13]...))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		log, logs := testutil.NewLog()
+		log, logs := logtest.NewLog()
 		srv := &Server{cfg: Config{Trace: diag.NewTrace(diag.TracePDUs|diag.TraceUnbuffered, log), Debug: diag.NewDebug("pdu", log)}}
 		s := &session{conn: noConn{}, srv: srv}
 		s.traceClientPDU(true, b)

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmnsload"
 )

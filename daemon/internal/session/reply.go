@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -21,22 +22,28 @@ func (s *session) countOut(b []byte) {
 	s.traceClientPDU(true, b)
 }
 
-// write sends b.
+// write sends b, the last thing that a handler does with the scratch.
 func (r request) write(b []byte) error {
 	r.countOut(b)
-	_, err := r.conn.Write(b)
+	_, err := r.stream.Write(b)
 	return err
 }
 
-// writePieces sends a PDU that is in pieces.
+// maxJoined is the longest PDU, in bytes, whose pieces are copied to be written at once.
+const maxJoined = 64 << 10
+
+// writePieces is write for a PDU that is in pieces.
 func (r request) writePieces(pieces [][]byte) error {
-	_, t, _ := pdu.Header(pieces[0])
+	n, t, _ := pdu.Header(pieces[0])
 	r.srv.cfg.Counts.Out(t)
 	if r.srv.tracesPDUs() {
 		r.traceClientPDU(true, bytes.Join(pieces, nil))
 	}
+	if _, secure := r.stream.(*conn.Secure); secure && n <= maxJoined { // each piece would be a record
+		pieces = [][]byte{bytes.Join(pieces, nil)}
+	}
 	for _, b := range pieces {
-		if _, err := r.conn.Write(b); err != nil {
+		if _, err := r.stream.Write(b); err != nil {
 			return err
 		}
 	}

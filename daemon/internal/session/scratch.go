@@ -12,8 +12,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A requestScratch is what a session needs while it handles input, and releases when
-// there is no more: buffers and what is decoded into. Idle clients have none.
+// A requestScratch has the buffers of a session, and what it decodes requests into. A
+// session has one only while it handles input.
 type requestScratch struct {
 	turn *transport.Turn // of the session
 	in   []byte          // input; PDUs before next are handled
@@ -23,20 +23,22 @@ type requestScratch struct {
 	out    []byte        // the reply
 
 	fetchPDU pdu.Fetch
+	distinct distinct
 	result   pdu.ResultWriter
 	namesOut pdu.NamesWriter
 	subs     []subrequest          // of a fetch or store, one for each agent, or of descriptors
 	subOf    [routes.Domains]int16 // index in subs plus 1; 0 between requests
-	order    []*subrequest         // in which they are asked
+	order    []*subrequest         // in the order in which agents are asked
 
 	call transport.Call
 	req  []byte // a request to an agent
 	ans  []byte // its answer
 
 	large bool // is of largeScratches
+	lent  int  // how many buffers BeforeTurn has put into replyBuffers
 }
 
-// A subrequest is what one agent is sent of a request.
+// A subrequest is the part of a request that is for one agent.
 type subrequest struct {
 	agent *agentset.Agent
 	conn  *agentset.Conn
@@ -48,32 +50,30 @@ type subrequest struct {
 	sets  pdu.Sets
 	store []pdu.ValueSet // of a store
 	err   pdu.Errno      // in place of values
-	usual time.Duration  // what the agent takes
+	usual time.Duration  // how long the agent usually takes
 }
 
-// Scratches that have grown are kept apart, for sessions that need them: a session
-// with small requests does not hold, and pmcd.datasize does not show, what others
-// needed.
+// Scratches that have grown have a pool of their own, for sessions that need them. So a
+// session with small requests does not hold large buffers.
 var scratches, largeScratches sync.Pool
 
 const (
 	// maxNormal is the most memory that a scratch of scratches has in buffers.
 	maxNormal = 16 << 10
 
-	// maxKept is the most memory that a buffer may take to the next user, enough for
-	// ten thousand values. What no session uses is the garbage collector's, as the pools
-	// are emptied by it.
+	// maxKept is the most memory that a buffer may have that is used again, enough for ten
+	// thousand values. The garbage collector frees what is in the pools.
 	maxKept = 1 << 20
 
-	// largeTurns is for how many turns a session whose scratch has grown gets such a
-	// one. Then it shows again whether it needs that.
+	// largeTurns is for how many turns a session whose scratch has grown gets a large
+	// one. After that it gets a small one, which grows again if necessary.
 	largeTurns = 255
 )
 
-// A scratchHistory is what size of scratch a session has needed of late. The zero
-// value has needed little.
+// A scratchHistory says whether a session has recently needed a large scratch. The zero
+// value says that it has not.
 type scratchHistory struct {
-	turns uint8 // for which a scratch that has grown is used
+	turns uint8 // how many more turns the session gets a large scratch
 }
 
 // acquire returns a scratch for a turn.
@@ -107,7 +107,8 @@ func (h *scratchHistory) release(w *requestScratch) {
 // clear forgets what was handled, and frees buffers that are too large to be kept.
 // It reports whether w has become large.
 func (w *requestScratch) clear() (grown bool) {
-	w.turn, w.in, w.next, w.routes = nil, w.in[:0], 0, nil
+	w.turn, w.in, w.next, w.routes, w.lent = nil, w.in[:0], 0, nil, 0
+	w.call.Key, w.call.Waiter = nil, nil
 	w.namesOut = pdu.NamesWriter{} // has pieces of a name space
 	if w.result.Cap() > maxKept {
 		w.result = pdu.ResultWriter{}
@@ -117,23 +118,89 @@ func (w *requestScratch) clear() (grown bool) {
 			*b = nil
 		}
 	}
-	if cap(w.in) > maxKept {
+	if w.distinct.bytes() > maxKept {
+		w.distinct = distinct{}
+	}
+	if cap(w.in) > freeRequest { // holdRequest has accounted for this session only
 		w.in = make([]byte, 0, 2<<10)
 	}
 	large := 0
 	for i := range w.subs[:cap(w.subs)] {
 		p := &w.subs[:cap(w.subs)][i]
-		p.agent, p.conn, p.sent = nil, nil, nil
+		p.agent, p.conn, p.sent, p.call.Key, p.call.Waiter = nil, nil, nil, nil, nil
 		clear(p.store[:cap(p.store)]) // aliases the input
 		if large += cap(p.req) + cap(p.reply) + p.sets.Cap(); large > maxKept {
 			p.req, p.reply, p.sets = nil, nil, pdu.Sets{}
 		}
 	}
 	// What result writes to is out.
-	large += max(w.result.Cap(), cap(w.out)) + cap(w.in) + cap(w.req) + cap(w.ans)
+	large += max(w.result.Cap(), cap(w.out)) + cap(w.in) + cap(w.req) + cap(w.ans) + w.distinct.bytes()
 	grown = !w.large && large > maxNormal
 	w.large = large > maxNormal
 	return grown
+}
+
+// shed frees large buffers, other than that of the input. It is called between two
+// requests of a turn, and when w has to wait for its client, for input or until that has
+// taken a large reply: many clients may wait at a time.
+func (w *requestScratch) shed() {
+	for _, b := range []*[]byte{&w.out, &w.req, &w.ans} {
+		if cap(*b) > maxNormal {
+			*b = nil
+		}
+	}
+	if w.result.Cap() > maxNormal {
+		w.result = pdu.ResultWriter{}
+	}
+	for i := range w.subs[:cap(w.subs)] {
+		if p := &w.subs[:cap(w.subs)][i]; cap(p.req)+cap(p.reply)+p.sets.Cap() > maxNormal/8 {
+			p.req, p.reply, p.sets = nil, nil, pdu.Sets{}
+		}
+	}
+}
+
+// replyBuffers are the large buffers for replies of sessions that wait for their turns at
+// agents, of type *[]byte.
+var replyBuffers sync.Pool
+
+// BeforeTurn implements transport.Waiter: it puts the large buffers for replies into
+// replyBuffers. It is called when w has to wait for its turn at an agent, with its requests
+// but without replies: many may wait at a time, but only those that have their turns need
+// large buffers.
+func (w *requestScratch) BeforeTurn() {
+	if w.result.Cap() > maxNormal || cap(w.out) > maxNormal {
+		w.result = pdu.ResultWriter{} // may write to the memory of out
+	}
+	w.lend(&w.out, len(w.out)) // the beginning of the reply
+	w.lend(&w.ans, 0)
+	for i := range w.subs[:cap(w.subs)] {
+		w.lend(&w.subs[:cap(w.subs)][i].reply, 0)
+	}
+}
+
+// lend puts *b into replyBuffers if it is large, and its first n bytes in its place.
+func (w *requestScratch) lend(b *[]byte, n int) {
+	buf := *b
+	if cap(buf) <= maxNormal {
+		return
+	}
+	*b = append([]byte(nil), buf[:n]...)
+	if cap(buf) <= maxKept {
+		replyBuffers.Put(&buf)
+		w.lent++
+	}
+}
+
+// borrow returns dst, or a large buffer with the same bytes in place of one that was lent.
+func (w *requestScratch) borrow(dst []byte) []byte {
+	if w.lent == 0 {
+		return dst
+	}
+	w.lent--
+	if b, ok := replyBuffers.Get().(*[]byte); ok && cap(*b) > cap(dst) {
+		return append((*b)[:0], dst...)
+	}
+	return dst
 }
 
 // sub returns the subrequest for a domain, which is new if there is none yet.

@@ -37,6 +37,18 @@ func TestSlowestFirst(t *testing.T) {
 	}
 }
 
+// A session does not get an input buffer of another one that would have to be accounted
+// for.
+func TestLargeInputIsNotKept(t *testing.T) {
+	for _, n := range []int{freeRequest, freeRequest + 1, 64 << 10} {
+		w := &requestScratch{in: make([]byte, 0, n)}
+		w.clear()
+		if kept := cap(w.in); kept > freeRequest || (n <= freeRequest) != (kept == n) {
+			t.Errorf("%d bytes are kept of %d", kept, n)
+		}
+	}
+}
+
 // A session that asks for little does not get the memory that another has
 // needed, and one that needs it gets it for its next turns.
 func TestGrownScratchIsKeptApart(t *testing.T) {
@@ -66,5 +78,34 @@ func TestGrownScratchIsKeptApart(t *testing.T) {
 	}
 	if v := big.acquire(); v.large {
 		t.Error("a large one for ever")
+	}
+}
+
+// A session that waits for its turn at an agent has no large buffers for replies. Afterwards
+// it has one again if there is one.
+func TestBuffersBeforeTurn(t *testing.T) {
+	w := &requestScratch{
+		out:  append(make([]byte, 0, 2*maxNormal), "head"...),
+		ans:  make([]byte, 2*maxNormal),
+		subs: []subrequest{{reply: make([]byte, 2*maxKept)}, {reply: make([]byte, 0, maxNormal)}},
+	}
+	w.result.Reset(w.out, 0)
+	w.BeforeTurn()
+	if n := max(cap(w.out), cap(w.ans), w.result.Cap(), cap(w.subs[0].reply)); n > maxNormal || string(w.out) != "head" || len(w.ans) != 0 {
+		t.Errorf("%d bytes in a buffer, %q, %d", n, w.out, len(w.ans))
+	}
+	if n := cap(w.subs[1].reply); n != maxNormal {
+		t.Errorf("a buffer that is not large has %d bytes, want %d", n, maxNormal)
+	}
+	if w.lent != 2 {
+		t.Errorf("%d buffers were lent, want 2", w.lent)
+	}
+	for range 2 { // the pool may have lost one
+		if w.out = w.borrow(w.out); string(w.out) != "head" {
+			t.Fatalf("%q", w.out)
+		}
+	}
+	if b := w.borrow(make([]byte, 1)); cap(b) > 8 || w.lent != 0 {
+		t.Errorf("a buffer of %d bytes in place of none", cap(b))
 	}
 }

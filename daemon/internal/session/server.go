@@ -1,10 +1,10 @@
-// Package session serves clients: it keeps the protocol state of each client and
-// answers its requests by asking agents.
+// Package session serves clients. It keeps the protocol state of each client, and answers
+// the client's requests with the replies of agents.
 //
-// A [Server] makes a session of each connection, and has what sessions share. A
-// session handles one PDU after the other. For the time that it does, a request has
-// the session and a requestScratch together; there is one file for each family of
-// requests. An exchange is the part of a request that agents see.
+// A [Server] makes a session for each connection, and has what sessions share. A session
+// handles one PDU after the other. A request is a session with a requestScratch, while the
+// session handles PDUs. There is one file for each family of requests. An exchange is the
+// part of a request that talks to agents.
 //
 // The package does not accept connections (see conn), does not start agents (see
 // agentset) and reads no configuration, except label files.
@@ -14,32 +14,60 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
+	"github.com/gopcp/pmcd/daemon/internal/gate"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/daemon/internal/sasl"
+	"github.com/gopcp/pmcd/daemon/internal/secure"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Config is what a Server needs to know. ContainerHost may be nil; all functions
-// and pointers besides it must be set.
+// A Config is the configuration of a Server. All functions and pointers must be set, except
+// ContainerHost.
 type Config struct {
-	// Routes returns the table in force. A request loads it once.
+	// Routes returns the current table. A request loads it once.
 	Routes func() *routes.Table
 	// RequestTimeout returns the time that an agent has to answer and a client to
 	// complete a PDU; 0 is for ever. Clients can change it (pmcd.control.timeout).
 	RequestTimeout func() time.Duration
 
 	CertRequired bool // clients that are not local have to have a certificate (-Q)
+	// TLS returns the TLS policy, or nil if TLS is off. A reload can change it. TLS may be
+	// nil.
+	TLS func() *secure.Server
+
+	// SASL returns what serves logins, or nil. It may be nil, as may LookupUser then.
+	SASL func() *sasl.Host
+	// LookupUser returns the uid and the primary gid of a user.
+	LookupUser func(name string) (uid, gid uint32, err error)
+	// LoginTime is how long a client may take for each message of a login; 0 is
+	// DefaultLoginTime.
+	LoginTime time.Duration
+	// NoClearPasswords refuses mechanisms that send passwords in clear text, on
+	// connections to a port without TLS.
+	NoClearPasswords bool
 
 	MaxPDU      int // largest PDU a client may send, in bytes (-L)
 	MaxContexts int // different context numbers that one client may send profiles for (-C)
 	MaxMetrics  int // PMIDs of one fetch (-M)
+	MaxReply    int // longest reply to a client, in bytes
+
+	Memory MemoryLimits // fields that are 0 are those of DefaultMemory
+
+	// Relays are the addresses of relays, such as pmproxy(1): each connection from there
+	// is of another client.
+	Relays []netip.Prefix
 
 	Labels LabelSource
 	// Hostname returns the name of this host (os.Hostname).
@@ -62,20 +90,44 @@ type Server struct {
 	cfg       Config
 	plain     *slog.Logger
 	clients   registry
+	accepted  atomic.Uint64 // connections, for newKey
 	admission admission
 	labels    hostLabels
 	hostname  hostname
 	subtrees  subtrees
 	turnPool  transport.TurnPool
+	profiles  memory
+	requests  memory
+	decoded   decodedProfiles
+	large     *fairqueue.Limiter // of the bytes of large replies that are being made
+	gate      *gate.Gate
+	tls       conn.TLS
+	aborted   atomic.Bool
+	serving   context.Context // ends by Abort
+	abort     context.CancelFunc
+	hashSeed  uint32 // of tables of PMIDs
 }
 
 // New returns a Server without clients. It has no access rules yet, and has read no
 // label file: see ApplyRules and RefreshLabels.
 func New(cfg Config) *Server {
-	s := &Server{cfg: cfg, plain: cfg.Log.With(logtext.Bare())}
-	s.admission.counter, s.admission.certRequired = access.NewCounter(new(access.List)), cfg.CertRequired
-	s.labels = hostLabels{source: cfg.Labels, limiter: cfg.Limiter, debug: cfg.Debug}
+	s := &Server{cfg: cfg, plain: cfg.Log.With(logtext.Bare()), gate: gate.New(), hashSeed: rand.Uint32()}
+	s.admission.counter, s.admission.certRequired, s.admission.tls = access.NewCounter(new(access.List)), cfg.CertRequired, cfg.TLS
+	s.labels.source, s.labels.load, s.labels.hostname = cfg.Labels, cfg.Labels.load, s.hostname.current
+	s.labels.limiter, s.labels.debug = cfg.Limiter, cfg.Debug
+	s.cfg.LoginTime = cmp.Or(cfg.LoginTime, DefaultLoginTime)
 	s.hostname.get, s.hostname.every = cfg.Hostname, cmp.Or(cfg.HostnameEvery, DefaultHostnameEvery)
+	m := &s.cfg.Memory
+	m.ClientProfiles = cmp.Or(m.ClientProfiles, DefaultMemory.ClientProfiles)
+	s.profiles.kind, s.profiles.limit = "profiles", cmp.Or(m.Profiles, DefaultMemory.Profiles)
+	s.requests.kind, s.requests.limit = "incomplete requests", cmp.Or(m.Requests, DefaultMemory.Requests)
+	s.large = fairqueue.NewLimiter(cmp.Or(int64(cfg.MaxReply), maxLargeReplies))
+	s.tls.Timeout = cfg.RequestTimeout
+	s.admission.sasl = cfg.SASL
+	if cfg.SASL == nil {
+		s.admission.sasl = func() *sasl.Host { return nil }
+	}
+	s.serving, s.abort = context.WithCancel(context.Background())
 	s.subtrees.routes, s.subtrees.timeout = cfg.Routes, cfg.RequestTimeout
 	return s
 }
@@ -87,8 +139,13 @@ func (s *Server) Accept(c conn.Conn) (conn.Session, []byte) {
 	return client, client.accept()
 }
 
+// Busy reports whether requests have to wait for their turns at the moment.
+func (s *Server) Busy() bool { return s.gate.Closed() }
+
 // Abort aborts the connections of all clients. The sessions end by that.
 func (s *Server) Abort() {
+	s.abort()
+	s.aborted.Store(true) // first: those that wait at the gate do no more work
 	for _, client := range s.clients.all() {
 		client.conn.Abort()
 	}
@@ -97,6 +154,7 @@ func (s *Server) Abort() {
 // Close ends what serves requests. All connections have ended, and agents are being
 // stopped: the probes end with them.
 func (s *Server) Close() {
+	s.gate.Close()
 	s.turnPool.Close()
 	s.subtrees.probes.Wait()
 }
@@ -116,7 +174,7 @@ func (s *Server) Notify(bits int32) {
 // know. Later clients find the connection in the routes.
 func (s *Server) AgentConnected(c *agentset.Conn) {
 	for _, client := range s.clients.all() {
-		client.told.sendTo(c, client.id.num)
+		client.told.sendTo(c, client.id.num, false)
 	}
 }
 
@@ -126,7 +184,7 @@ func (s *Server) NamesBack(domain int) { s.subtrees.namesBack(domain) }
 
 // RefreshLabels reads the label files and reports whether they differ from what was
 // read before.
-func (s *Server) RefreshLabels() (changed bool) { return s.labels.refresh() }
+func (s *Server) RefreshLabels() (changed bool) { return s.labels.refresh(time.Now()) }
 
 // Labels returns the context labels of the files, as JSON.
 func (s *Server) Labels() string { return s.labels.text() }
@@ -137,9 +195,9 @@ func (s *Server) CheckHostname(now time.Time) {
 	before, name, err := s.hostname.look(now)
 	switch {
 	case err != nil:
-		s.cfg.Limiter.Warn("gethostname", "cannot tell the name of this host: {error}", "error", err)
+		s.cfg.Limiter.Warn("gethostname", "cannot read the name of this host: {error}; clients get the name that was read before", "error", err)
 	case before != "" && before != name:
-		s.cfg.Log.Info("hostname changed from {before} to {host}", "before", before, "host", name)
+		s.cfg.Log.Info("hostname changed from {before} to {host}; clients are told", "before", before, "host", name)
 		s.Notify(pdu.StateHostname)
 	}
 }

@@ -10,40 +10,50 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/fairqueue"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A session is one client. It answers one request after the other. It has a
-// goroutine from the client's first request until the client has been silent for a
-// while, and no buffer between two requests.
+// A session is one client. It answers one request after the other. It has a goroutine from
+// the client's first request until the client has sent nothing for a while. It has no
+// buffer between two requests.
 //
-// What is not said to be safe belongs to the goroutine of the session.
+// The goroutine of the session owns all fields, except those that are safe for all
+// goroutines.
 type session struct {
 	srv       *Server
-	conn      conn.Conn
+	conn      conn.Handle   // safe for all goroutines
+	stream    conn.Conn     // conn, or what is in its TLS connection
 	id        identity      // safe for all goroutines
 	rights    rights        // safe for all goroutines
 	told      toldAttrs     // safe for all goroutines
 	notices   atomic.Uint32 // state changes that the client has not been notified of
 	container container
-	contexts  contexts  // with their profiles
-	asked     domainSet // whose agents may know of the client
+	contexts  contexts
+	memory    clientMemory
+	place     sessionPlace // in the gate
+	asked     domainSet    // domains of agents that may know of the client
 	scratch   scratchHistory
+	current   *requestScratch // of the turn; nil between turns
+	large     *fairqueue.Use  // of the reply that is being made; nil if it is not large
 
 	greeted bool
-	err     error     // that ends it
-	fault   pdu.Errno // why it has ended, if the client did not ask for it
+	err     error     // why the session ends
+	fault   pdu.Errno // the same as a code; 0 if the client has closed the connection
 }
 
 // newSession returns the session of a new connection, which has no number yet.
 func newSession(srv *Server, c conn.Conn) *session {
-	s := &session{srv: srv, conn: c}
+	s := &session{srv: srv, conn: c, stream: c}
 	p := c.Peer()
+	s.id.key = srv.newKey(p)
+	s.memory = openMemory(c, s.id.key.Group)
+	s.openPlace()
 	s.id.since, s.id.addr, s.id.peer = time.Now(), p.String(), accessPeer(p)
-	s.rights.needsCert = srv.admission.needsCert(s.id.peer)
+	s.rights.needsCert.Store(srv.admission.needsCert(s.id.peer))
 	return s
 }
 
@@ -90,8 +100,12 @@ func (s *session) First(in []byte) (reply []byte, handled bool) {
 	if err != nil || n != len(in) || t != pdu.TypeCreds || s.id.version.Load() != 0 || s.srv.admission.credsReqd.Load() {
 		return nil, false
 	}
+	version, flags, err := parseCreds(in)
+	if flags&(pdu.FeatureSecure|pdu.FeatureAuth|pdu.FeatureCredsReqd) != 0 {
+		return nil, false
+	}
 	s.countIn(in)
-	for _, code := range s.setCreds(in) {
+	for _, code := range s.setCreds(version, flags, err) {
 		n := len(reply)
 		reply = appendError(reply, code)
 		s.countOut(reply[n:])
@@ -111,15 +125,23 @@ func (s *session) Serve() { s.srv.turnPool.Serve(s) }
 // Await implements transport.Session: it waits for input.
 func (s *session) Await() bool {
 	if s.err == nil {
-		err := s.conn.Wait()
+		err := s.stream.Wait()
 		if err == nil {
-			return true
+			if s.srv.gate.Closed() { // there may be many that wait
+				s.stream.Compact()
+			}
+			s.place.Enter()
+			if !s.srv.aborted.Load() {
+				return true
+			}
+			err = io.EOF
 		}
-		if err == conn.ErrParked { // another goroutine may have s by now
+		if errors.Is(err, conn.ErrParked) { // another goroutine may have s by now
 			return false
 		}
 		s.err = err
 	}
+	s.place.Enter() // thousands may end at a time
 	s.end()
 	return false
 }
@@ -127,19 +149,22 @@ func (s *session) Await() bool {
 // RunTurn implements transport.Session: it answers the client.
 func (s *session) RunTurn(t *transport.Turn) {
 	r := request{exchange{s, s.scratch.acquire()}}
-	r.turn = t
-	n, err := s.conn.Read(r.in[:cap(r.in)])
+	r.turn, s.current = t, r.requestScratch
+	n, err := s.stream.Read(r.in[:cap(r.in)])
 	r.in = r.in[:n]
 	if n > 0 {
 		err = r.answer()
 	}
 	s.err = err
+	s.dropRequest()
+	s.current = nil
 	s.scratch.release(r.requestScratch)
+	s.place.Leave()
 }
 
 // end ends the session: agents and the log are told, and the connection is closed.
 func (s *session) end() {
-	if s.err != errRefused {
+	if !errors.Is(s.err, errRefused) {
 		s.logEnd(s.err)
 	}
 	if s.srv.cfg.Trace.On(diag.TraceConns) {
@@ -150,15 +175,18 @@ func (s *session) end() {
 		s.srv.cfg.Trace.Event(diag.TraceConns, "End client: [%d] fd=%d%s", s.id.num, s.conn.FD(), err)
 	}
 	s.rights.grant.Release()
+	s.closeMemory()
 	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has gone", "client", s.id.num, "address", s.id.addr)
 	s.notifyGone()
 	s.srv.clients.remove(s)
-	s.conn.Close(s.lastBytes())
+	last := s.lastBytes()
+	s.place.Leave() // Close may wait for the client
+	s.stream.Close(last)
 }
 
 // lastBytes returns the PDU that tells a refused client why, or nil.
 func (s *session) lastBytes() (b []byte) {
-	if s.err != errRefused {
+	if !errors.Is(s.err, errRefused) {
 		return nil
 	}
 	code := s.rights.refusal()
@@ -175,7 +203,10 @@ func (s *session) lastBytes() (b []byte) {
 // logEnd logs the end of a session that the client did not ask for.
 func (s *session) logEnd(err error) {
 	var bad *badHeader
+	var handshake *handshakeError
 	switch {
+	case errors.As(err, &handshake):
+		s.srv.cfg.Limiter.Warn("client tls "+s.id.origin(), "client[{client}] {address} is disconnected: {error}", "client", s.id.num, "address", s.id.addr, "error", err)
 	case errors.Is(err, errBeforeCreds), errors.Is(err, io.EOF),
 		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return // clients may disconnect at any time
@@ -189,7 +220,7 @@ func (s *session) logEnd(err error) {
 		s.srv.cfg.Limiter.Warn("client timeout", "pduread: timeout (after {timeout} sec) in the middle of a PDU on fd={fd}; client[{client}] {address}",
 			"timeout", fmt.Sprintf("%.3f", s.srv.cfg.RequestTimeout().Seconds()), "fd", s.conn.FD(), "client", s.id.num, "address", s.id.addr)
 	default:
-		s.srv.cfg.Limiter.Warn("client error", "client[{client}] {address}: {error}", "client", s.id.num, "address", s.id.addr, "error", err)
+		s.srv.cfg.Limiter.Warn("client error", "client[{client}] {address} is disconnected: {error}", "client", s.id.num, "address", s.id.addr, "error", err)
 	}
 	s.fault = errnoOf(err)
 }
@@ -213,12 +244,3 @@ func (e *badHeader) Error() string {
 	}
 	return e.err.Error()
 }
-
-// BeforeWait implements conn.Session.
-func (s *session) BeforeWait() {}
-
-// BeforeDecrypt implements conn.Session.
-func (s *session) BeforeDecrypt() {}
-
-// Yield implements conn.Session.
-func (s *session) Yield() {}

@@ -53,17 +53,21 @@ func (r request) sendStore(p *subrequest) (err error) {
 		Origin:  agents.Origin{Client: r.id.num},
 		Timeout: r.srv.cfg.RequestTimeout(),
 		Req:     p.req,
+		Key:     &r.id.key,
+		Place:   r.place,
+		Waiter:  r.requestScratch,
 		Batched: len(r.subs) > 1,
 	}
 	if p.sent, err = p.conn.Send(&p.call); err != nil {
+		r.place.Enter()
 		r.srv.cfg.Trace.Failure(true, p.conn.Out, p.req, err, errnoOf(err))
 		return p.conn.TransportError(err)
 	}
 	return nil
 }
 
-// weight orders the codes of several agents: a client gets the gravest, and
-// the last of those.
+// weight orders the codes of several agents. A client gets the code with the largest weight;
+// of several, the last one.
 func weight(code pdu.Errno) int {
 	switch {
 	case code == 0:

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,7 +72,7 @@ const (
 
 // failedNames reports whether err, what became of a request for names, is a
 // failure, and not an answer that there are none.
-func failedNames(err error) bool { return err != nil && err != pdu.ErrnoName }
+func failedNames(err error) bool { return err != nil && !errors.Is(err, pdu.ErrnoName) }
 
 // miss notes that s did not get a subtree, and reports whether that is worth a
 // line in the log.

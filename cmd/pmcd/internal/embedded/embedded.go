@@ -14,6 +14,7 @@ import (
 	"github.com/gopcp/pmcd/daemon"
 	"github.com/gopcp/pmcd/etc"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
@@ -51,7 +52,7 @@ func Load(reqAuth bool) (*daemon.Embedded, error) {
 	if err != nil {
 		return nil, err
 	}
-	labels, err := pmcdconf.ParseLabels(etc.Labels)
+	labels, err := hostlabels.Parse(etc.Labels)
 	if err != nil {
 		return nil, fmt.Errorf("embedded labels: %w", err)
 	}

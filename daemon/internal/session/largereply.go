@@ -1,0 +1,37 @@
+package session
+
+// The memory of large replies that are being made is limited (server.large). A request of
+// 8 KiB that repeats a PMID can have a reply as long as pmcd makes them, and many clients may
+// ask at a time. The clients take turns. What a client does not read counts as unread instead
+// (conn.UnreadLimits).
+
+const (
+	// minLargeReply is the size, in bytes, from which a reply is large.
+	minLargeReply = 1 << 20
+
+	// maxLargeReplies is how many bytes large replies may have together, if there is no limit
+	// for one. One of them may be longer.
+	maxLargeReplies = 64 << 20
+)
+
+// beginLarge waits for the turn of a reply of size bytes if that is large.
+func (s *session) beginLarge(size int) {
+	if size < minLargeReply {
+		return
+	}
+	s.large = s.srv.large.Start(int64(size), s.id.key)
+	if s.large.HasBegun() {
+		return
+	}
+	s.place.Leave()
+	<-s.large.Begun() // soon: those that wait for their clients have ended theirs
+	s.place.EnterAgain()
+}
+
+// endLarge ends what beginLarge began: the reply is written, or it counts as unread.
+func (s *session) endLarge() {
+	if s.large != nil {
+		s.large.End()
+		s.large = nil
+	}
+}

@@ -1,0 +1,277 @@
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
+	"github.com/gopcp/pmcd/daemon/internal/sasl"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A client logs in by SASL, in ATTR PDUs after its CREDS PDU. See package sasl.
+
+// DefaultLoginTime is how long a client may take for each message of a login, as in C pmcd.
+const DefaultLoginTime = 10 * time.Second
+
+// errnoNoMech is the code of SASL for a mechanism that is not offered (SASL_NOMECH).
+const errnoNoMech pdu.Errno = -21344 - 4
+
+// clearMechanisms are those that send the password in clear text.
+var clearMechanisms = []string{"PLAIN", "LOGIN"}
+
+// A user is who a client has logged in as.
+type user struct {
+	name     string
+	known    bool // by the operating system, with
+	uid, gid uint32
+}
+
+// wantsLogin reports whether a client with these flags is to log in. A client at the Unix
+// socket that only states that it knows of required credentials has some already.
+func (s *session) wantsLogin(flags pdu.Features) bool {
+	if flags&^knownFlags != 0 || flags&pdu.FeatureCompress != 0 {
+		return false
+	}
+	if s.id.peer.HasUser && flags&pdu.FeatureCredsReqd != 0 {
+		return false
+	}
+	return flags&(pdu.FeatureAuth|pdu.FeatureCredsReqd) != 0 && s.srv.admission.loginError() == nil
+}
+
+// login serves the login of a client. It reports false if the login has failed, and the
+// client has got the error. Then the client has no user, whatever it was before.
+func (r request) login() (ok bool, err error) {
+	defer r.debugAuth()
+	name, err := r.exchangeLogin()
+	var failed *loginError
+	var bad *badHeader
+	switch {
+	case errors.As(err, &failed):
+		r.logLogin(failed)
+		r.setUser(nil)
+		r.broadcastAttrs()
+		if err := r.holdAnswer(failed.until); err != nil {
+			return false, err
+		}
+		return false, r.fail(failed.code)
+	case errors.As(err, &bad): // what follows the header cannot be skipped
+		return false, cmp.Or(r.fail(pdu.ErrnoIPC), err)
+	case err != nil:
+		return false, err
+	}
+	r.srv.cfg.Log.Info("Successful authentication for user \"{user}\"", "user", name, "client", r.id.num, "address", r.id.addr)
+	var u *user
+	r.withoutPlace(func() { u = r.srv.lookUp(name) })
+	r.setUser(u)
+	return true, nil
+}
+
+// A loginError is why a login has failed. The client gets the code, but not before until.
+type loginError struct {
+	code  pdu.Errno
+	err   error
+	until time.Time
+}
+
+func (e *loginError) Error() string { return e.err.Error() }
+
+// errEarly ends a session whose client sends much before it has the answer to its login.
+var errEarly = errors.New("it sends more requests than one before it has the answer to its login")
+
+// holdAnswer waits until a time. It reads what the client sends meanwhile, to notice when it
+// disconnects: a client may send its first request right after its login.
+func (r request) holdAnswer(until time.Time) error {
+	defer r.place.Enter()
+	for time.Now().Before(until) {
+		if len(r.in)-r.next > r.srv.cfg.MaxPDU {
+			return errEarly
+		}
+		r.stream.SetReadDeadline(until)
+		if err := r.more(0); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
+	return nil
+}
+
+// exchangeLogin returns the name of the user that the client has logged in as. Errors other
+// than a *loginError end the session.
+func (r request) exchangeLogin() (name string, err error) {
+	r.BeforeWait() // logins have turns of their own
+	defer r.place.Enter()
+	ctx := r.srv.serving
+	x, mechs, err := r.beginLogin(ctx)
+	if err != nil {
+		return "", loginErrorOf(err)
+	}
+	defer x.Close()
+	answer := []byte(r.srv.offered(mechs, r.stream))
+	for first := true; ; first = false {
+		if err := r.reply(&pdu.Attr{Value: answer}); err != nil {
+			return "", err
+		}
+		in, err := r.nextResponse()
+		if err != nil {
+			return "", err
+		}
+		if first {
+			if err := r.checkMechanism(in); err != nil {
+				return "", err
+			}
+		}
+		r.place.Leave() // in TLS, the client has had a turn for its message
+		challenge, done, user, err := x.Step(ctx, in)
+		switch {
+		case err != nil:
+			return "", loginErrorOf(err)
+		case done:
+			return user, nil
+		}
+		answer = challenge
+	}
+}
+
+// beginLogin begins a login when there is a place for it.
+func (r request) beginLogin(ctx context.Context) (*sasl.Exchange, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.srv.cfg.LoginTime)
+	defer cancel()
+	return r.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.cipherBits(), Key: r.id.key, Addr: r.id.addr})
+}
+
+// loginErrorOf returns an error of package sasl as a *loginError.
+func loginErrorOf(err error) error {
+	e := &loginError{code: pdu.ErrnoTimeout, err: err}
+	errors.As(err, &e.code)
+	if failed := (*sasl.Error)(nil); errors.As(err, &failed) {
+		e.until = failed.Until
+		if failed.Reason == "" {
+			e.err = e.code
+		}
+	}
+	return e
+}
+
+// nextResponse waits for the next message of a login.
+func (r request) nextResponse() ([]byte, error) {
+	limit := r.srv.cfg.LoginTime
+	b, err := r.nextPDU(time.Now().Add(limit))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, &loginError{code: pdu.ErrnoTimeout, err: fmt.Errorf("pduread: timeout (after %.3f sec)", limit.Seconds())}
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, t, _ := pdu.Header(b)
+	var e pdu.Error
+	var m pdu.Attr
+	switch {
+	case t == pdu.TypeError:
+		if _, err := pdu.ParseInto(b, &e); err == nil && e.Code < 0 {
+			return nil, &loginError{code: e.Code, err: fmt.Errorf("the client has ended it: %w", e.Code)}
+		}
+	case t == pdu.TypeAttr:
+		// The code of the attribute does not matter.
+		if len(b) >= pdu.HeaderLen+4 && len(b)-pdu.HeaderLen-4 <= sasl.MaxPayload {
+			if _, err := pdu.ParseInto(b, &m); err == nil {
+				return m.Value, nil
+			}
+		}
+	}
+	return nil, &loginError{code: pdu.ErrnoIPC, err: fmt.Errorf("%v PDU of %d bytes in a login", t, len(b))}
+}
+
+// nextPDU waits for the next PDU of the client until the deadline.
+func (r request) nextPDU(deadline time.Time) ([]byte, error) {
+	for {
+		n, err := pdu.Frame(r.in[r.next:], r.srv.cfg.MaxPDU)
+		if err != nil {
+			claimed, t, _ := pdu.Header(r.in[r.next:])
+			return nil, &badHeader{int(claimed), r.srv.cfg.MaxPDU, t, err}
+		}
+		if n > 0 && len(r.in)-r.next >= n {
+			b := r.in[r.next : r.next+n : r.next+n]
+			r.next += n
+			r.countIn(b)
+			return b, nil
+		}
+		r.stream.SetReadDeadline(deadline)
+		if err := r.more(n); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// offered returns the mechanisms that a client is offered of those that there are.
+func (s *Server) offered(mechs string, c conn.Conn) string {
+	if _, secure := c.(*conn.Secure); secure || c.Peer().Unix || !s.cfg.NoClearPasswords {
+		return mechs
+	}
+	list := slices.DeleteFunc(strings.Fields(mechs), isClear)
+	return strings.Join(list, " ")
+}
+
+// isClear reports whether a mechanism sends the password in clear text.
+func isClear(mechanism string) bool {
+	return slices.ContainsFunc(clearMechanisms, func(m string) bool { return strings.EqualFold(m, mechanism) })
+}
+
+// checkMechanism looks at the first message of a login: the name of a mechanism, up to a NUL.
+// A password in clear text is not for the network.
+func (r request) checkMechanism(in []byte) error {
+	name, _, _ := bytes.Cut(in, []byte{0})
+	if _, secure := r.stream.(*conn.Secure); secure || r.id.peer.HasUser || !isClear(string(name)) {
+		return nil
+	}
+	mechanism := strings.ToUpper(string(name))
+	if r.srv.cfg.NoClearPasswords {
+		return &loginError{code: errnoNoMech, err: fmt.Errorf("mechanism %s sends passwords in clear text, which --no-clear-passwords does not allow without TLS", mechanism)}
+	}
+	r.srv.cfg.Limiter.Warn("clear password", "client[{client}] {address} logs in by {mechanism} without TLS: its password is on the network in clear text; use TLS (pcps://), or refuse it with --no-clear-passwords",
+		"client", r.id.num, "address", r.id.addr, "mechanism", mechanism)
+	return nil
+}
+
+// cipherBits returns the strength of the encryption of the connection.
+func (s *session) cipherBits() int {
+	if c, ok := s.stream.(*conn.Secure); ok {
+		return c.Bits()
+	}
+	return 0
+}
+
+// setUser sets who the client has logged in as; nil is no user. The rights that the client has
+// had end. checkAccount gives those of the user. After a login that has failed, a client at
+// the Unix socket, too, has to send CREDS again where an account is required.
+func (s *session) setUser(u *user) {
+	s.id.user.Store(u)
+	if s.rights.grant.Denied() != access.All {
+		anonymous := s.id.peer
+		anonymous.HasUser = false
+		s.rights.grant.Login(anonymous) // an error denies everything
+	}
+}
+
+// lookUp returns the user of a name. As in pmcd 7, the operating system need not know it.
+func (s *Server) lookUp(name string) *user {
+	u := &user{name: name}
+	var err error
+	u.uid, u.gid, err = s.cfg.LookupUser(name)
+	u.known = err == nil
+	return u
+}
+
+// logLogin logs a login that has failed.
+func (s *session) logLogin(e *loginError) {
+	s.srv.cfg.Limiter.Log(slog.LevelWarn, "login "+s.id.origin()+" "+e.code.Error(), "client[{client}] {address} cannot log in: {error}",
+		"client", s.id.num, "address", s.id.addr, "error", e.err)
+}
