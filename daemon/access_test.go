@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -153,9 +153,9 @@ func TestRefusedAtTheEnd(t *testing.T) {
 	connect(true)
 	r.write("pmcd.conf", testAgents+"disallow \"*\" : all;\n")
 	r.Reload()
-	testutil.Eventually(t, "the rules are in force", func() bool { return r.acceptor.Stats().Lingering > 0 })
+	testutil.Eventually(t, "the rules are in force", func() bool { return r.acceptor.Load().Stats().Lingering > 0 })
 	connect(false)
-	testutil.Eventually(t, "all are told", func() bool { return r.acceptor.Stats().Lingering == len(clients) })
+	testutil.Eventually(t, "all are told", func() bool { return r.acceptor.Load().Stats().Lingering == len(clients) })
 	for i, c := range clients {
 		if i%2 > 0 {
 			c.send(hello) // not read

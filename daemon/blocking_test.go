@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -28,7 +28,7 @@ func (c *client) ask() {
 // exclusive returns the number of the client in blocking-read mode, or -1.
 func (r *harness) exclusive() int32 {
 	for _, info := range r.sessions.Clients() {
-		if r.connection(info.Number).Exclusive() {
+		if c, _ := r.findAccepted(info.Number); c != nil && c.Exclusive() {
 			return info.Number
 		}
 	}
@@ -96,7 +96,7 @@ func (r *harness) enter(c *client) (num int32) {
 // awaitNonblocking waits until no client is in blocking-read mode.
 func (r *harness) awaitNonblocking(t *testing.T) {
 	t.Helper()
-	testutil.Eventually(t, "no client is in blocking-read mode", func() bool { return !r.acceptor.Stats().Exclusive })
+	testutil.Eventually(t, "no client is in blocking-read mode", func() bool { return !r.acceptor.Load().Stats().Exclusive })
 	if r.exclusive() >= 0 {
 		t.Error("no client is in blocking-read mode, and yet there is one")
 	}
@@ -165,13 +165,13 @@ func TestBlockingMode(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 			testutil.Eventually(c.t, "not in blocking-read mode", func() bool {
 				c.ask()
-				return !r.acceptor.Stats().Exclusive
+				return !r.acceptor.Load().Stats().Exclusive
 			})
 		}, false},
 		{"another client", func(r *harness, _ *bigReplyAgent, c, other *client, _ int32) {
 			other.ask()
 			c.ask()
-			if r.acceptor.Stats().Exclusive {
+			if r.acceptor.Load().Stats().Exclusive {
 				c.t.Error("still in blocking-read mode")
 			}
 		}, false},
@@ -282,13 +282,15 @@ func TestBlockingMode(t *testing.T) {
 	}
 }
 
-// A client that pauses for a moment stays in blocking-read mode.
+// A client that pauses for a moment stays in blocking-read mode: it does not leave before
+// longestStay is over.
 func TestPauseInBlockingMode(t *testing.T) {
 	linuxConns(t)
 	r := newHarness(t, nil, nil)
 	c := r.dial()
 	testutil.Eventually(t, "still there after a pause", func() bool {
-		s, since := r.enter(c), time.Now()
+		since := time.Now() // the last request comes later
+		s := r.enter(c)
 		time.Sleep(shortPause)
 		stayed := s == r.exclusive()
 		if took := time.Since(since); !stayed && took < longestStay {
@@ -299,8 +301,8 @@ func TestPauseInBlockingMode(t *testing.T) {
 	})
 }
 
-// A client that asks now and then does not stay there: each wait costs more than the
-// request.
+// A client that asks now and then does not stay there, however long its pauses are: each
+// wait costs more than the request.
 func TestFewRequestsInBlockingMode(t *testing.T) {
 	linuxConns(t)
 	r := newHarness(t, nil, nil)
@@ -366,7 +368,7 @@ func TestShutdownInBlockingMode(t *testing.T) {
 			}()
 			r.stop()
 			<-end
-			if r.acceptor.Stats().Exclusive {
+			if r.acceptor.Load().Stats().Exclusive {
 				t.Error("a client is in blocking-read mode")
 			}
 		})
@@ -411,7 +413,7 @@ func TestBlockingModeWithoutDescriptors(t *testing.T) {
 	for range 10 * burstLength {
 		c.ask()
 	}
-	if r.acceptor.Stats().Exclusive {
+	if r.acceptor.Load().Stats().Exclusive {
 		t.Error("in blocking-read mode")
 	}
 	limit(old.Cur)
@@ -426,7 +428,7 @@ func TestBlockingModeOnOneProcessor(t *testing.T) {
 	r.awaitStarts()
 	c := r.dial()
 	for range 10 * burstLength {
-		if c.ask(); r.acceptor.Stats().Exclusive {
+		if c.ask(); r.acceptor.Load().Stats().Exclusive {
 			t.Fatal("in blocking-read mode")
 		}
 	}

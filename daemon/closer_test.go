@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestStormOfClients(t *testing.T) {
 	r := newHarness(t, withRights(t), nil)
 	r.awaitStarts()
-	r.acceptor.SetLimit(50)
+	r.acceptor.Load().SetLimit(50)
 	other := r.dial()
 	words, err := pdu.Append(nil, 0, hello)
 	if err != nil {
@@ -61,6 +61,6 @@ func TestStormOfClients(t *testing.T) {
 		other.ask()
 	}
 	wg.Wait()
-	testutil.Eventually(t, "all have gone", func() bool { return r.sessions.NumClients() == 1 && r.acceptor.Stats().Open == 1 })
+	testutil.Eventually(t, "all have gone", func() bool { return r.sessions.NumClients() == 1 && r.acceptor.Load().Stats().Open == 1 })
 	other.ask()
 }

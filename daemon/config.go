@@ -1,42 +1,90 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net/netip"
+	"os"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/reload"
+	"github.com/gopcp/pmcd/daemon/internal/session"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A Config is what a Daemon needs to know. The zero value of a limit or a
-// timeout is what pmcd(1) gives as its default only where that is said.
+// A Config is the configuration of a Daemon. The comment of a field says what its zero
+// value means. A field without such a comment is optional, and its zero value means
+// false or none.
 type Config struct {
-	ConfigFile string    // pmcd.conf (-c)
-	Namespace  Namespace // -n, -N
-	LabelDir   string    // with labels and labels.conf ($PCP_SYSCONF_DIR)
-	// Embedded is served in place of what is in files, which are then not
-	// looked at. Its access rules are as CredsRequired says.
+	ConfigFile string    // pmcd.conf (-c); required, unless Embedded is set
+	Namespace  Namespace // -n, -N; Path is required, unless Embedded is set
+	// LabelDir is the directory with labels and labels.conf ($PCP_SYSCONF_DIR). If it is
+	// "", there are only pmcd's own context labels.
+	LabelDir string
+	// TLSConf is tls.conf ($PCP_TLSCONF_PATH). If it is "", or if there is no such file,
+	// TLS is off.
+	TLSConf string
+	// SASLHelper starts the process that serves logins, as saslhelper.Start does. If it is
+	// nil, clients cannot log in.
+	SASLHelper func(sock *os.File, probe bool) (*child.Process, error)
+	// NoClearPasswords refuses logins that send a password in clear text, at the ports
+	// without TLS.
+	NoClearPasswords bool
+	// If Embedded is set, it replaces the files above, of which only TLSConf is read then.
+	// Its Conf and Names are required. CredsRequired does not apply to it: the access
+	// rules are those of its Conf.
 	Embedded  *Embedded
-	Listeners *Listeners
+	Listeners *Listeners // required; Run closes them
 	// PortableAcceptor selects the plain implementation of client connections: see
 	// package conn.
 	PortableAcceptor bool
-	Watch            bool // reload when a file of the above changes (--watch)
+	Watch            bool // reload when one of the files above changes (--watch)
 
-	CredsRequired bool // clients must state their account, whatever the rules are (-S)
-	CertRequired  bool // clients that are not local have to have a certificate (-Q)
+	CredsRequired bool // clients must state their account, whatever the access rules are (-S)
+	CertRequired  bool // clients that are not local must have a certificate (-Q)
 
-	MaxPDU      int // largest PDU a client may send, in bytes (-L)
-	MaxContexts int // different context numbers that one client may send profiles for (-C)
-	MaxMetrics  int // PMIDs of one fetch (-M)
+	// Limits for one client; 0 is the default.
+	MaxPDU      int // size of the largest PDU, in bytes (-L); DefaultMaxPDU
+	MaxContexts int // different context numbers with profiles (-C); DefaultMaxContexts
+	MaxMetrics  int // PMIDs of one fetch (-M); DefaultMaxMetrics
+	// MaxReply is the length of the longest reply, of an agent or to a client, in bytes
+	// (--max-reply). 0 is DefaultMaxReply.
+	MaxReply int
 
-	RequestTimeout   time.Duration // for an agent to answer, and a client to complete a PDU; 0 is never (-t)
-	HandshakeTimeout time.Duration // for an agent to start (-q)
+	// Memory limits what clients can make pmcd keep: profiles and incomplete requests.
+	// Unread limits what is written to clients that do not read it. A limit that is 0
+	// has the default of pmcd(1), LIMITS.
+	Memory MemoryLimits
+	Unread UnreadLimits
 
-	// LateGrace is how long an agent may be late before it is ended and started
-	// again; 0 is 10 times the timeout for requests, below 0 is no time at all.
+	// Relays are the addresses of relays, such as pmproxy(1) (--relay). A connection from
+	// another host shares its turns and memory with the others from there. Each connection
+	// from a relay has its own.
+	Relays []netip.Prefix
+
+	// RequestTimeout is how long an agent may take to reply, and a client to complete a
+	// PDU (-t). If it is 0 there is no limit.
+	RequestTimeout time.Duration
+	// HandshakeTimeout is how long an agent may take to start (-q). 0 is
+	// DefaultHandshakeTimeout.
+	HandshakeTimeout time.Duration
+
+	// LateGrace is how long an agent may be late before it is stopped and restarted. 0
+	// is 10 times RequestTimeout. If it is negative, the agent is stopped at once.
 	LateGrace time.Duration
-	NoRestart bool // agents that fail are started again by a reload only
+	NoRestart bool // only a reload restarts agents that have failed
+
+	// Ending is closed when the caller is about to end Run for a reason that ends agents,
+	// too. Failures of agents after that are not logged, and no agent is restarted. It may
+	// be nil.
+	Ending <-chan struct{}
 
 	// Problems returns the problems that the caller knows of: see Daemon.Problems.
 	// AgentNote returns what an admin should know about the agent of a domain, to
@@ -46,36 +94,110 @@ type Config struct {
 	Problems  func() []string
 	AgentNote func(domain int) string
 
-	Hostname string // for pmcd.hostname; "" is the system's (-H)
-	// ContainerHost returns what the host is called in a container; may be nil.
+	Hostname string // value of pmcd.hostname (-H); "" is the host name of the system
+	// ContainerHost returns the host name in a container, for pmcd.hostname. If it is
+	// nil, clients of a container get the same value as other clients.
 	ContainerHost func(ctx context.Context, container string) (string, error)
 
-	Build     string // for pmcd.build
-	RunDir    string // $PCP_RUN_DIR
-	TmpDir    string // $PCP_TMP_DIR
-	Local     bool   // for pmcd.feature.local (PMCD_LOCAL)
-	TraceMask int    // -T
-	Debug     string // -D, for pmcd.control.debug
+	Build     string // value of pmcd.build
+	RunDir    string // $PCP_RUN_DIR; if it is "", no pmproxy and no primary pmie is found
+	TmpDir    string // $PCP_TMP_DIR; if it is "", no pmlogger and no pmie is found
+	Local     bool   // value of pmcd.feature.local (PMCD_LOCAL)
+	TraceMask int    // events of the trace (-T)
+	Debug     string // debug options (-D)
 
-	// For a service manager; may be nil. One is called at a time.
-	Serving       func()       // clients are about to be greeted
-	Reloading     func()       // a reload begins
-	AgentsStarted func(Health) // its agents, and before that the first ones, are started or have failed
+	// For a service manager; each may be nil. Calls do not overlap.
+	Serving       func()       // before the first client is greeted
+	Reloading     func()       // when a reload begins
+	AgentsStarted func(Health) // when the agents of the start, or of a reload, have started or failed
 	// Changed is called when the state of an agent or the list of problems has
-	// changed: after the first AgentsStarted, not during a reload, and some time
-	// later, so that it is not called often.
+	// changed: after the first AgentsStarted, not during a reload, and after a delay,
+	// so that it is not called often.
 	Changed func(Health)
 
-	Open OpenFunc     // for agents other than the built-in one
-	Log  *slog.Logger // lines without time and level have the attribute logtext.Bare
+	Open OpenFunc // opens agents other than the built-in one of domain 2; required
+	// Log receives the log. Lines without time and level have the attribute
+	// logtext.Bare. If it is nil there is no log.
+	Log *slog.Logger
 
-	gethostname   func() (string, error) // nil is os.Hostname
-	hostnameEvery time.Duration          // see session.Config
+	gethostname   func() (string, error)    // nil is os.Hostname
+	hostnameEvery time.Duration             // see session.Config
+	resolver      pmcdconf.Resolver         // of pmcd.conf; nil is the system's
+	wrapHost      func(pmcd.Host) pmcd.Host // nil is not at all
+	loginTime     time.Duration             // see session.Config
 }
+
+// Defaults of pmcd(1).
+const (
+	DefaultMaxPDU           = 64 << 10
+	DefaultMaxContexts      = 64
+	DefaultMaxMetrics       = 32 << 10
+	DefaultMaxReply         = transport.DefaultMaxReply
+	DefaultRequestTimeout   = 5 * time.Second // of -t; in a Config, 0 is no limit
+	DefaultHandshakeTimeout = 3 * time.Second
+)
+
+// setDefaults replaces the zero values that stand for a default.
+func (c *Config) setDefaults() {
+	c.MaxPDU = cmp.Or(c.MaxPDU, DefaultMaxPDU)
+	c.MaxContexts = cmp.Or(c.MaxContexts, DefaultMaxContexts)
+	c.MaxMetrics = cmp.Or(c.MaxMetrics, DefaultMaxMetrics)
+	c.MaxReply = cmp.Or(c.MaxReply, DefaultMaxReply)
+	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, DefaultHandshakeTimeout)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.gethostname == nil {
+		c.gethostname = os.Hostname
+	}
+}
+
+// check returns an error for values that cannot be used.
+func (c *Config) check() error {
+	var errs []error
+	required := func(name string, set bool) {
+		if !set {
+			errs = append(errs, fmt.Errorf("%s is not set", name))
+		}
+	}
+	if c.Embedded == nil {
+		required("ConfigFile", c.ConfigFile != "")
+		required("Namespace.Path", c.Namespace.Path != "")
+	} else {
+		required("Embedded.Conf", c.Embedded.Conf != nil)
+		required("Embedded.Names", c.Embedded.Names != nil)
+	}
+	required("Listeners", c.Listeners != nil)
+	required("Open", c.Open != nil)
+	for _, f := range []struct {
+		name     string
+		negative bool
+	}{
+		{"MaxPDU", c.MaxPDU < 0},
+		{"MaxContexts", c.MaxContexts < 0},
+		{"MaxMetrics", c.MaxMetrics < 0},
+		{"MaxReply", c.MaxReply < 0},
+		{"RequestTimeout", c.RequestTimeout < 0},
+		{"HandshakeTimeout", c.HandshakeTimeout < 0},
+	} {
+		if f.negative {
+			errs = append(errs, fmt.Errorf("%s is negative", f.name))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("daemon.Config: %w", err)
+	}
+	return nil
+}
+
+// MemoryLimits are in bytes.
+type MemoryLimits = session.MemoryLimits
+
+// UnreadLimits are in bytes.
+type UnreadLimits = conn.UnreadLimits
 
 // A Namespace says where the PMNS is.
 type Namespace = reload.Namespace
 
-// Embedded is what a Daemon serves that has no files to read. A reload leaves it
-// as it is.
+// Embedded is a configuration that is not in files. A reload does not change it.
 type Embedded = reload.Embedded

@@ -1,22 +1,27 @@
-// Package daemon is the collector: it answers PCP clients by asking agents. A [Daemon]
-// is configured, run, reloaded and asked for its status. Its parts are packages of
-// their own:
+// Package daemon is the collector. It answers requests of PCP clients, and gets the values
+// from agents. A [Daemon] is configured, run and reloaded, and reports its status. Its parts
+// are packages of their own:
 //
 //	conn      accepts, greets and watches connections of clients
 //	session   reads requests, checks rights, asks agents, replies
 //	routes    domain -> agent, name tree; one immutable snapshot
 //	agentset  starts and supervises agents
-//	reload    reads configuration and puts it in force
+//	reload    loads the configuration, and again when it has changed
+//	secure    the TLS policy
+//	sasl      logins, by a helper process
 //	diag      event trace, debug options, log limiter
 //
 // An idle connection uses no goroutine. A session waits only for the agents that its
-// request names. Package daemon starts no process, reads no flag and no environment,
-// and logs through the logger of its Config.
+// request names. Package daemon starts no process, except commands in a name space
+// file (#shell), reads no flag and no environment, and logs through the logger of its
+// Config.
 package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync"
@@ -29,6 +34,8 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/reload"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/daemon/internal/sasl"
+	"github.com/gopcp/pmcd/daemon/internal/secure"
 	"github.com/gopcp/pmcd/daemon/internal/session"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -43,12 +50,14 @@ type Daemon struct {
 	trace   *diag.Trace
 	debug   *diag.Debug
 
-	routes   atomic.Pointer[routes.Table] // stored by reloader
+	routes   atomic.Pointer[routes.Table]  // stored by reloader
+	tls      atomic.Pointer[secure.Server] // nil if TLS is off; stored by reloader
+	sasl     atomic.Pointer[sasl.Host]     // nil if clients cannot log in
 	agentSet *agentset.Set
 	sessions *session.Server
 	reloader *reload.Reloader
-	handler  conn.Handler   // sessions, but in tests
-	acceptor *conn.Acceptor // set by Run
+	handler  conn.Handler                  // sessions, except in tests
+	acceptor atomic.Pointer[conn.Acceptor] // stored by Run
 	counts   pdu.Counts
 	seqnum   atomic.Uint32 // starts of agents
 
@@ -56,18 +65,25 @@ type Daemon struct {
 	timeout      atomic.Int64 // a time.Duration
 	credsTimeout atomic.Int64 // a time.Duration
 
-	problems   problems
-	healthNews chan struct{} // full when the Health may have changed
-	probes     chan struct{} // received from at each turn of Run's loop
+	overload   atomic.Pointer[Overload]      // the last one; nil if there was none
+	limiting   sync.Mutex                    // held by limitClients
+	shortage   atomic.Pointer[conn.Shortage] // of descriptors; nil if there is none
+	healthNews chan struct{}                 // full when the Health may have changed
+	probes     chan struct{}                 // the loop of Run receives from it
 
 	stopping context.Context // ends when agents must end
 	kill     context.CancelFunc
 }
 
-// New returns a Daemon with its configuration loaded, and no agent started. Its
-// name space is being read from then on. What is not an error, but worth a line,
-// is logged.
-func New(cfg Config) (*Daemon, error) {
+// New returns a Daemon. It loads the configuration, and logs mistakes that are not errors.
+// It does not start agents, and does not load the name space: see LoadNames and Run. New
+// returns an error if the Config cannot be used, or if ctx ends before the configuration is
+// read. It does not close the Listeners then.
+func New(ctx context.Context, cfg Config) (*Daemon, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	cfg.setDefaults()
 	d := &Daemon{
 		cfg:        cfg,
 		log:        cfg.Log,
@@ -87,7 +103,7 @@ func New(cfg Config) (*Daemon, error) {
 	d.sessions = d.newSessions()
 	d.handler = d.sessions
 	d.reloader = d.newReloader()
-	if err := d.reloader.Load(); err != nil {
+	if err := d.reloader.Load(ctx); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -99,24 +115,32 @@ func (d *Daemon) newSessions() *session.Server {
 		Routes:         d.routes.Load,
 		RequestTimeout: func() time.Duration { return time.Duration(d.timeout.Load()) },
 		CertRequired:   d.cfg.CertRequired,
-		MaxPDU:         d.cfg.MaxPDU,
-		MaxContexts:    d.cfg.MaxContexts,
-		MaxMetrics:     d.cfg.MaxMetrics,
-		Labels:         session.LabelSource{Dir: d.cfg.LabelDir},
-		Hostname:       d.cfg.gethostname,
-		HostnameEvery:  d.cfg.hostnameEvery,
-		ContainerHost:  d.cfg.ContainerHost,
-		Counts:         &d.counts,
-		Log:            d.log,
-		Limiter:        d.limiter,
-		Trace:          d.trace,
-		Debug:          d.debug,
+		TLS:            d.tls.Load,
+		SASL:           d.sasl.Load,
+		LookupUser:     lookUpUser,
+
+		LoginTime:        d.cfg.loginTime,
+		NoClearPasswords: d.cfg.NoClearPasswords,
+		MaxPDU:           d.cfg.MaxPDU,
+		MaxContexts:      d.cfg.MaxContexts,
+		MaxMetrics:       d.cfg.MaxMetrics,
+		Memory:           d.cfg.Memory,
+		Relays:           d.cfg.Relays,
+		MaxReply:         d.cfg.MaxReply,
+		Labels:           session.LabelSource{Dir: d.cfg.LabelDir},
+		Hostname:         d.cfg.gethostname,
+		HostnameEvery:    d.cfg.hostnameEvery,
+		ContainerHost:    d.cfg.ContainerHost,
+		Counts:           &d.counts,
+		Log:              d.log,
+		Limiter:          d.limiter,
+		Trace:            d.trace,
+		Debug:            d.debug,
 	}
 	if e := d.cfg.Embedded; e != nil {
 		cfg.Labels = session.LabelSource{Embedded: true, List: e.Labels}
-	}
-	if cfg.Hostname == nil {
-		cfg.Hostname = os.Hostname
+	} else if d.cfg.LabelDir == "" {
+		cfg.Labels = session.LabelSource{Embedded: true}
 	}
 	return session.New(cfg)
 }
@@ -127,10 +151,14 @@ func (d *Daemon) newReloader() *reload.Reloader {
 		ConfigFile:    d.cfg.ConfigFile,
 		Namespace:     d.cfg.Namespace,
 		LabelDir:      d.cfg.LabelDir,
+		TLSConf:       d.cfg.TLSConf,
 		Embedded:      d.cfg.Embedded,
 		CredsRequired: d.cfg.CredsRequired,
+		CertRequired:  d.cfg.CertRequired,
+		Resolver:      d.cfg.resolver,
 		Watch:         d.cfg.Watch,
 		Routes:        &d.routes,
+		TLS:           &d.tls,
 		Agents:        d.agentSet,
 		Clients:       d.sessions,
 		Seqnum:        &d.seqnum,
@@ -143,38 +171,47 @@ func (d *Daemon) newReloader() *reload.Reloader {
 	})
 }
 
-// Run serves clients until ctx ends. It greets when the name space is read,
-// and it is an error if that cannot be. A request that names an agent which is
-// being started waits for that.
+// Run serves clients until ctx ends. It greets them when the name space and the TLS settings
+// are loaded, and returns an error if they cannot be loaded. A request for an agent that is in
+// its first start waits for the end of the start.
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d.sessions.RefreshLabels()
+	d.reloader.LoadLabels(ctx)
 	d.sessions.CheckHostname(time.Now())
 	acceptor, err := conn.NewAcceptor(conn.Config{
 		Listeners: d.cfg.Listeners,
 		Handler:   d.handler,
-		Warn:      d.limiter.Warn,
-		Changed:   func() {},
 		Busy:      d.sessions.Busy,
+		Warn:      d.limiter.Warn,
+		Changed:   d.HealthChanged,
 		Portable:  d.cfg.PortableAcceptor,
+		Unread:    d.cfg.Unread,
 	})
 	if err != nil {
 		d.cfg.Listeners.Close()
 		return err
 	}
-	d.acceptor = acceptor
+	d.acceptor.Store(acceptor)
 	defer context.AfterFunc(d.stopping, acceptor.Kill)()
 	d.limitClients()
-	// What may take its time does not run in the loop below, but one job at a time on
-	// another goroutine.
+	// The loop below does not wait for long work. That is done on another goroutine, one
+	// job at a time.
 	serving := make(chan struct{})
 	job := start(func() { d.startAll(ctx, serving) })
-	if err = d.reloader.TakeNames(ctx); err != nil {
+	if err = d.LoadNames(ctx); err == nil {
+		err = d.reloader.LoadTLS(ctx)
+	}
+	if ctx.Err() != nil {
+		err = nil
+	} else if err != nil {
 		cancel()
 	}
 	var background sync.WaitGroup
 	if ctx.Err() == nil {
+		defer d.startSASL(ctx)()
+	}
+	if ctx.Err() == nil { // it has not ended meanwhile
 		if d.cfg.Serving != nil {
 			d.cfg.Serving()
 		}
@@ -189,6 +226,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 			cancel()
 		}
 	})
+	var expiry expiryWarning
+	d.noteExpiry(&expiry, time.Now())
 	minute := time.NewTicker(diag.LimitInterval)
 	defer minute.Stop()
 	var report <-chan time.Time // nil if there is nothing to report
@@ -203,8 +242,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 		case <-d.probes:
 		case <-job:
 			job = nil
-		case <-minute.C:
+			d.noteExpiry(&expiry, time.Now()) // of a new certificate
+		case now := <-minute.C:
 			d.limiter.Flush(false)
+			d.noteOverload(now)
+			d.noteExpiry(&expiry, now)
 		case <-d.healthNews:
 			if report == nil {
 				report = time.After(healthTime)
@@ -213,19 +255,24 @@ func (d *Daemon) Run(ctx context.Context) error {
 			report = nil
 			job = start(d.reportChanged) // the function that it calls may be slow
 		case <-reloads:
-			job = start(func() { d.reloader.Reload(ctx) })
+			d.restartSASL()
+			job = start(func() {
+				d.reloader.Reload(ctx)
+				d.warnLogins()
+			})
 		case <-nameChanges:
 			job = start(func() { d.reloader.ReloadNames(ctx) }) // logs what is wrong
 		}
 	}
 
 	background.Wait()
-	if err := d.cfg.Listeners.Close(); err != nil { // only root may be able to
-		d.log.Warn("{error}", "error", err)
+	if err, ok := errors.AsType[*fs.PathError](d.cfg.Listeners.Close()); ok { // only root may be able to
+		d.log.Warn("cannot remove {path}: {error}; a pmcd that root starts replaces it", "path", err.Path, "error", err.Err)
 	}
 	if job != nil {
 		<-job
 	}
+	d.reloader.Wait(stopGrace)
 	d.sessions.Abort()
 	defer d.kill()
 	force := time.AfterFunc(stopGrace, d.kill)
@@ -239,7 +286,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return err
 }
 
-// startAll starts all agents and, once clients are served, logs what there is.
+// startAll starts all agents. When clients are served, it logs the tables of agents, rules
+// and sockets.
 func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
 	agents := d.routes.Load().Agents()
 	d.agentSet.Start(ctx, agents)
@@ -250,8 +298,8 @@ func (d *Daemon) startAll(ctx context.Context, serving <-chan struct{}) {
 	}
 	d.agentSet.LogTable(agents)
 	d.sessions.LogRules()
-	d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()))
-	d.plain.Info(d.cfg.Listeners.String())
+	d.plain.Info(fmt.Sprintf("\npmcd: PID = %d, PDU version = 2", os.Getpid()), logtext.Event("pmcd_started"))
+	d.plain.Info(d.cfg.Listeners.String(), logtext.Event("listen_table"))
 	if ctx.Err() == nil {
 		d.reportStarted()
 	}
@@ -267,5 +315,5 @@ func start(f func()) <-chan struct{} {
 	return done
 }
 
-// stopGrace is how long agents may take to end when the daemon does.
+// stopGrace is how long agents, and reads of files, may take to end when the daemon ends.
 const stopGrace = time.Second

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -28,7 +29,7 @@ type harness struct {
 	t    *testing.T
 	tcp  string
 	unix string
-	logs *testutil.Log
+	logs *logtest.Log
 	dir  string
 	stop func() // ends Run, and waits for that
 	recorder
@@ -73,6 +74,15 @@ func (r *harness) refuse(num int32, code pdu.Errno) {
 // accepted returns the connection and the session of a client.
 func (r *harness) accepted(num int32) (conn.Conn, conn.Session) {
 	r.t.Helper()
+	c, s := r.findAccepted(num)
+	if c == nil {
+		r.t.Fatalf("no client %d", num)
+	}
+	return c, s
+}
+
+// findAccepted is accepted for a client that may have gone: then it returns nil.
+func (r *harness) findAccepted(num int32) (conn.Conn, conn.Session) {
 	info, ok := r.sessions.Client(num)
 	r.recordMu.Lock()
 	defer r.recordMu.Unlock()
@@ -81,7 +91,6 @@ func (r *harness) accepted(num int32) (conn.Conn, conn.Session) {
 			return c, r.served[i]
 		}
 	}
-	r.t.Fatalf("no client %d", num)
 	return nil, nil
 }
 
@@ -129,7 +138,7 @@ w { one 243:0:1 }
 // change to the Config.
 func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)) *harness {
 	t.Helper()
-	testutil.CountLeaks(t)
+	testutil.CheckLeaks(t)
 	r := &harness{t: t, dir: t.TempDir(), agents: play, opens: make(map[int]int)}
 	if r.agents == nil {
 		r.agents = make(map[int]func(wire.Conn))
@@ -151,7 +160,7 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 			r.tcp = addr.String()
 		}
 	}
-	log, logs := testutil.NewLog()
+	log, logs := logtest.NewLog()
 	r.logs = logs
 	cfg := Config{
 		ConfigFile:       filepath.Join(r.dir, "pmcd.conf"),
@@ -176,7 +185,7 @@ func newHarness(t *testing.T, change func(*Config), play map[int]func(wire.Conn)
 	if err := os.MkdirAll(filepath.Join(r.dir, "labels"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if r.Daemon, err = New(cfg); err != nil {
+	if r.Daemon, err = New(t.Context(), cfg); err != nil {
 		l.Close()
 		t.Fatal(err)
 	}
@@ -289,6 +298,13 @@ func (r *harness) connect(network, addr string) *client {
 	r.t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
 	return &client{t: r.t, conn: conn, r: pdu.NewReader(conn, 0)}
+}
+
+// in returns the same client for a subtest.
+func (c *client) in(t *testing.T) *client {
+	sub := *c
+	sub.t = t
+	return &sub
 }
 
 func (c *client) send(ms ...pdu.Message) {

@@ -53,27 +53,31 @@ func TestHealth(t *testing.T) {
 	r.write("pmcd.conf", "nonsense\n")
 	r.Reload()
 	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains",
-		"the last reload failed: Configuration file '" + r.dir + "/pmcd.conf' has errors: " + r.dir + "/pmcd.conf:1:9: expected domain number for \"nonsense\" agent", "v runs as bob"}})
+		"the last reload failed: Configuration file '" + r.dir + "/pmcd.conf' has errors: " + r.dir + "/pmcd.conf:1:9: expected domain number for \"nonsense\" agent; the configuration that was read before stays in use: correct the file (pmcd -v shows its mistakes), then SIGHUP", "v runs as bob"}})
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v\n")
 	r.Reload()
 	until(Health{Agents: 4, Ready: 4, Problems: []string{"it rains", "v runs as bob"}})
 
 	host{r.Daemon}.SetFenced(240, true)
-	r.SetProblem("a", "one")
-	r.SetProblem("b", "two")
-	r.SetProblem("a", "three")
 	rains.Store(false)
-	r.SetProblem("none", "")
-	until(Health{Agents: 4, Ready: 3, Unwell: []string{"t is fenced"}, Problems: []string{"three", "two", "v runs as bob"}})
-	if got := r.Problems(); !slices.Equal(got, []string{"three", "two"}) {
+	until(Health{Agents: 4, Ready: 3, Unwell: []string{"t is fenced"}, Problems: []string{"v runs as bob"}})
+
+	// As many clients as there may be are a problem.
+	r.acceptor.Load().SetLimit(1)
+	c := r.dial()
+	full := "1 clients are connected, as many as RLIMIT_NOFILE allows beside what agents need; others wait until some leave; raise it (LimitNOFILE=, ulimit -n) and restart pmcd"
+	until(Health{Agents: 4, Ready: 3, Unwell: []string{"t is fenced"}, Problems: []string{full, "v runs as bob"}})
+	if got := r.Problems(); !slices.Equal(got, []string{full}) {
 		t.Errorf("problems %q", got)
 	}
+	c.conn.Close()
+	until(Health{Agents: 4, Ready: 3, Unwell: []string{"t is fenced"}, Problems: []string{"v runs as bob"}})
 
 	before, began := calls.Load(), time.Now()
 	for i := range 10000 {
 		host{r.Daemon}.SetFenced(240, i%2 == 0)
 	}
-	until(Health{Agents: 4, Ready: 4, Problems: []string{"three", "two", "v runs as bob"}})
+	until(Health{Agents: 4, Ready: 4, Problems: []string{"v runs as bob"}})
 	if n, most := calls.Load()-before, int32(time.Since(began)/healthTime)+2; n > most {
 		t.Errorf("called %d times more, at most %d expected", n, most)
 	}
@@ -92,14 +96,14 @@ func TestSlowManager(t *testing.T) {
 	take := sync.OnceFunc(func() { close(taken) })
 	defer take()
 	r.awaitStarts()
-	r.SetProblem("a", "one")
+	r.HealthChanged()
 	<-told
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := r.CheckLiveness(ctx); err != nil {
 		t.Errorf("liveness probe: %v", err)
 	}
-	r.SetProblem("a", "two")
+	r.HealthChanged()
 	take()
 	<-told // what has changed meanwhile is told, too
 }

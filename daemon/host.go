@@ -10,9 +10,10 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/session"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/debugopt"
 )
 
-// host is the Daemon as its built-in agent sees it.
+// A host implements pmcd.Host, through which the built-in agent reads the Daemon's state.
 type host struct{ d *Daemon }
 
 var _ pmcd.Host = host{}
@@ -37,6 +38,8 @@ func (h host) Status(st *pmcd.Status) {
 		TraceBufs: d.trace.Size(),
 		Features: pmcd.Features{
 			IPv6:               true,
+			Secure:             d.sessions.Secure(),
+			Authentication:     d.sessions.CanLogIn(),
 			CredsRequired:      d.sessions.CredsRequired(),
 			UnixDomainSockets:  d.cfg.Listeners.UnixPath() != "",
 			Containers:         true,
@@ -73,12 +76,8 @@ func (h host) Agents(dst []pmcd.AgentInfo) []pmcd.AgentInfo {
 }
 
 func (h host) Clients(ctx context.Context, dst []pmcd.ClientInfo, p pdu.InDomProfile) ([]pmcd.ClientInfo, error) {
-	for _, c := range h.d.sessions.Clients() {
-		if p.Includes(int32(c.Seq)) {
-			dst = append(dst, clientInfo(c))
-		}
-	}
-	return dst, ctx.Err()
+	err := h.d.sessions.SomeClients(ctx, p, func(c session.Info) { dst = append(dst, clientInfo(c)) })
+	return dst, err
 }
 
 func (h host) Client(num int32) (pmcd.ClientInfo, bool) {
@@ -124,7 +123,7 @@ func (h host) SetFenced(domain int, on bool) {
 }
 
 func (h host) SetDebug(opts string) error {
-	names, err := pmcdconf.ParseDebug(opts)
+	names, err := debugopt.Parse(opts)
 	if err != nil {
 		return pdu.ErrnoConv
 	}

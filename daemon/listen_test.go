@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -132,17 +131,17 @@ func TestRunClosesListeners(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	d, err := New(Config{
+	d, err := New(t.Context(), Config{
 		ConfigFile: conf,
 		Namespace:  Namespace{Path: filepath.Join(dir, "pmns")},
 		LabelDir:   dir,
 		Listeners:  l,
-		Log:        slog.New(slog.DiscardHandler),
+		Open:       openNothing,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Named(); err != nil { // no file is open any more
+	if err := d.LoadNames(t.Context()); err != nil { // now, as Run can open no file
 		t.Fatal(err)
 	}
 	var before unix.Rlimit

@@ -9,17 +9,17 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// CheckLiveness returns when the loop of Run and the acceptor have made a turn and a
-// fetch of pmcd.numclients, the way a client's goes, was answered. It is for a
-// watchdog: if one of them hangs it hangs too, and if that is Run or the acceptor,
-// until ctx ends.
+// CheckLiveness returns nil when the loop of Run and the loop of the acceptor have made a
+// turn, and a fetch of pmcd.numclients has succeeded. It is for a watchdog: if one of these
+// hangs, CheckLiveness does not return, or returns an error when ctx ends. It does not wait
+// for clients or for their calls.
 func (d *Daemon) CheckLiveness(ctx context.Context) error {
 	select {
 	case d.probes <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := d.acceptor.Probe(ctx); err != nil {
+	if err := d.acceptor.Load().Probe(ctx); err != nil {
 		return err
 	}
 	for _, a := range d.routes.Load().Agents() {

@@ -12,9 +12,9 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// An OpenFunc starts or finds the agent of one line of pmcd.conf and connects
-// to it, until ctx ends. opt is for the exchange with one that speaks the
-// protocol.
+// An OpenFunc starts the agent of one line of pmcd.conf, if pmcd starts it, and connects to
+// it. It returns an error if ctx ends first. opt are the options of the connection to an
+// agent that uses the protocol.
 type OpenFunc func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error)
 
 // newAgentSet returns the Set for the agents of d.
@@ -25,6 +25,8 @@ func (d *Daemon) newAgentSet() *agentset.Set {
 		RequestTimeout:   func() time.Duration { return time.Duration(d.timeout.Load()) },
 		LateGrace:        d.cfg.LateGrace,
 		NoRestart:        d.cfg.NoRestart,
+		MaxReply:         d.cfg.MaxReply,
+		Ending:           d.cfg.Ending,
 		Kill:             d.stopping,
 		Observer:         agentObserver{d},
 		Counts:           &d.counts,
@@ -40,21 +42,27 @@ func (d *Daemon) openAgent(ctx context.Context, spec *pmcdconf.Agent, opt wire.O
 	if spec.Kind != pmcdconf.DSO || spec.Entry != pmcdconf.PMCDEntry {
 		return d.cfg.Open(ctx, spec, opt)
 	}
-	agent := pmcd.New(spec.Domain, spec.Name, host{d}, pmcd.Config{
+	var h pmcd.Host = host{d}
+	if d.cfg.wrapHost != nil {
+		h = d.cfg.wrapHost(h)
+	}
+	agent := pmcd.New(spec.Domain, spec.Name, h, pmcd.Config{
 		RunDir: d.cfg.RunDir, TmpDir: d.cfg.TmpDir, Build: d.cfg.Build,
 		LocalTime: "/etc/localtime", ZoneInfoDir: "/usr/share/zoneinfo",
 	})
+	tr := transport.Inline(agent)
+	tr.LimitReplies(d.cfg.MaxReply)
 	// The interface is that of the agent in its place in C pmcd, for the log.
-	return &transport.Conn{Transport: transport.Inline(agent), In: -1, Out: -1, Interface: 6}, nil
+	return &transport.Conn{Transport: tr, In: -1, Out: -1, Interface: 6}, nil
 }
 
-// agentObserver tells clients and the rest of the Daemon what happens to agents.
+// An agentObserver notifies clients and the rest of the Daemon of changes of agents.
 type agentObserver struct{ d *Daemon }
 
 var _ agentset.Observer = agentObserver{}
 
 func (o agentObserver) AgentReady(a *agentset.Agent, newNames bool) {
-	o.d.sessions.NamesBack(a.Domain) // a client that finds the agent has been told
+	o.d.sessions.NamesBack(a.Domain) // before clients can find the agent
 	if newNames {
 		o.d.reloader.RequestNames()
 	}

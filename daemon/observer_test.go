@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -24,8 +25,11 @@ func TestAgentObserver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, logs := testutil.NewLog()
-	d, err := New(Config{Embedded: &Embedded{Conf: conf, Names: new(pmnsload.Tree)}, Log: log, Debug: "appl6"})
+	log, logs := logtest.NewLog()
+	d, err := New(t.Context(), Config{
+		Embedded:  &Embedded{Conf: conf, Names: new(pmnsload.Tree)},
+		Listeners: new(Listeners), Open: openNothing, Log: log, Debug: "appl6",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

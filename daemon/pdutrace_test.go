@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/debugopt"
 )
 
 // Each debug option shows what docs/logging.md says, and only that.
@@ -61,7 +61,7 @@ func TestDebugOptions(t *testing.T) {
 			}
 		}
 	})
-	all, err := pmcdconf.ParseDebug("all")
+	all, err := debugopt.Parse("all")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -182,7 +182,7 @@ func TestSlowReload(t *testing.T) {
 		}, nil},
 		{"the configuration cannot be read", func(r *harness) { r.fifo("pmcd.conf") }, func(r *harness) { r.release("pmcd.conf") }},
 		{"a command in the name space", func(r *harness) {
-			r.rewrite("pmns", "#shell \"exec sleep 1000\"\nroot { }\n")
+			r.rewrite("pmns", "#shell \"exec sleep 3600\"\nroot { }\n")
 		}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -208,11 +208,7 @@ func TestSlowReload(t *testing.T) {
 			if n := r.Reloads().Count; n != 0 || restarts() != 1 {
 				t.Errorf("pmcd.sighups is %d, and there are %d reloads", n, restarts())
 			}
-			began := time.Now()
-			r.stop()
-			if took := time.Since(began); took > 5*time.Second {
-				t.Errorf("the end took %v", took)
-			}
+			r.stop() // what it would wait for takes an hour, or does not end
 			if tt.done != nil {
 				tt.done(r)
 			}

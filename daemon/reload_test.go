@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -106,6 +106,53 @@ func TestReloadAgents(t *testing.T) {
 	}
 }
 
+// The log has each mistake of a configuration with its place, whether it is used or not.
+// Mistakes that follow a wrong agent line are among them. The status says what is done
+// with a file that is not used.
+func TestReloadMistakes(t *testing.T) {
+	r := newHarness(t, func(c *Config) { c.resolver = new(directory) }, nil)
+	r.awaitStarts()
+	path := r.dir + "/pmcd.conf"
+	const kept = "; the configuration that was read before stays in use: correct the file (pmcd -v shows its mistakes), then SIGHUP"
+	for _, tt := range []struct {
+		name, conf string
+		log        []string // of the lines with a place
+		status     string
+	}{
+		{"it is used", "x y\n" + testAgents + "disallow faraway : all;\nallow 127.0.0.1 : all;\n", []string{
+			`ERROR 1:3: expected domain number for "x" agent`,
+			`WARN 6:10: access control error for host 'faraway': no such host; this rule is left out until a reload finds the host`,
+		}, ""},
+		{"it is rejected", "x y\nt 240 pipe nonsense\n[access]\nallow 127.0.0.1 : nix;\ndisallow faraway : all;\n", []string{
+			`ERROR 1:3: expected domain number for "x" agent`,
+			"ERROR 2:12: pipe PDU type expected (`binary')",
+			`ERROR 4:19: bad access specifier`,
+			`WARN 5:10: access control error for host 'faraway': no such host; this rule is left out until a reload finds the host`,
+		}, "has errors: " + path + `:1:3: expected domain number for "x" agent (and 2 more errors)` + kept},
+		{"it has no agents", "# nothing\n", nil, "has no valid agents" + kept},
+	} {
+		r.logs.TakeAll()
+		r.rewrite("pmcd.conf", tt.conf)
+		r.reloaded()
+		var got []string
+		for _, e := range r.logs.All() {
+			if place, ok := strings.CutPrefix(e.Message, path+":"); ok {
+				got = append(got, e.Level.String()+" "+place)
+			}
+		}
+		if !slices.Equal(got, tt.log) {
+			t.Errorf("%s: the log has\n%q, want\n%q", tt.name, got, tt.log)
+		}
+		status := ""
+		if err := r.Reloads().Err; err != nil {
+			status = strings.TrimPrefix(err.Error(), "Configuration file '"+path+"' ")
+		}
+		if status != tt.status {
+			t.Errorf("%s: the status is\n%s, want\n%s", tt.name, status, tt.status)
+		}
+	}
+}
+
 // An agent that is down is started by the second reload of a file that is
 // rejected, as by one of a file that has not changed.
 func TestReloadRejectedStartsAgents(t *testing.T) {
@@ -121,6 +168,21 @@ func TestReloadRejectedStartsAgents(t *testing.T) {
 	}
 	if r.Reloads().Err == nil {
 		t.Error("the status does not say that the file is not in force")
+	}
+}
+
+// A reload without a pmcd.conf says which file is missing and what is in force.
+func TestReloadWithoutFile(t *testing.T) {
+	r := newHarness(t, nil, nil)
+	r.awaitStarts()
+	path := filepath.Join(r.dir, "pmcd.conf")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	r.reloaded()
+	want := "stat " + path + ": no such file or directory; the configuration that was read before stays in use: put the file back, then SIGHUP"
+	if err := r.Reloads().Err; err == nil || err.Error() != want || r.logs.Exactly("ParseRestartAgents: "+want) != 1 {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

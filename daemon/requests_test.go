@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
@@ -92,9 +92,12 @@ func TestRequests(t *testing.T) {
 		{"two PMIDs for names", &pdu.PMNSIDs{PMIDs: []pdu.PMID{1, 2}}, "PM_ERR_IPC"},
 	}
 	for _, tt := range tests {
-		if got := show(c.do(tt.req)); got != tt.want {
-			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			c := c.in(t)
+			if got := show(c.do(tt.req)); got != tt.want {
+				t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
+			}
+		})
 	}
 	whole := c.do(&pdu.PMNSTraverse{}).(*pdu.PMNSNames).Names
 	if n := len(whole); n < 10 || !slices.Contains(whole, "d.sub.five") || slices.Contains(whole, "d") {
@@ -200,6 +203,7 @@ func TestClientAttributes(t *testing.T) {
 	a.awaits(t, "fetch 0/0")
 	c.conn.Close()
 	a.awaits(t, "end 0")
+	testutil.Eventually(t, "the number of the client is free", func() bool { return r.sessions.NumClients() == 0 })
 
 	// An agent that starts later is told of the clients that are connected.
 	b := &tester{domain: 241}

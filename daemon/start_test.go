@@ -1,11 +1,14 @@
 package daemon
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -50,7 +53,11 @@ func TestRunWithoutNames(t *testing.T) {
 	cfg.Namespace.Path = filepath.Join(r.dir, "none")
 	cfg.Listeners = new(Listeners)
 	cfg.Serving = func() { t.Error("clients are served") }
-	d, err := New(cfg)
+	cfg.SASLHelper = func(*os.File, bool) (*child.Process, error) {
+		t.Error("a SASL helper is started")
+		return nil, errors.ErrUnsupported
+	}
+	d, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,15 +71,101 @@ func TestRunWithoutNames(t *testing.T) {
 	}
 }
 
-// Named may be called while Run puts the names in use. The race detector would say if
-// that were a data race.
-func TestNamedDuringRun(t *testing.T) {
-	r := newHarness(t, nil, nil)
-	if err := r.Named(); err != nil {
-		t.Error(err)
+// New ends with its context while pmcd.conf cannot be read.
+func TestReadOfConfEnds(t *testing.T) {
+	r := newHarness(t, nil, nil) // it counts goroutines
+	r.stop()
+	r.fifo("pmcd.conf")
+	cfg := r.cfg
+	cfg.Listeners = new(Listeners)
+	cfg.Watch = true
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := New(ctx, cfg)
+		ended <- err
+	}()
+	f, err := os.OpenFile(cfg.ConfigFile, os.O_WRONLY, 0) // waits until New reads it
+	if err != nil {
+		t.Fatal(err)
 	}
-	r.awaitStarts()
-	if err := r.Named(); err != nil {
-		t.Error(err)
+	defer f.Close() // ends the read, which New does not wait for
+	select {
+	case err := <-ended:
+		t.Fatalf("New has not waited for pmcd.conf: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("New: got %v, want %v", err, context.Canceled)
+	}
+}
+
+// New leaves no goroutine when it fails. Run ends the read of the name space when its
+// context ends, and waits for it.
+func TestReadOfNamesEnds(t *testing.T) {
+	r := newHarness(t, nil, nil) // it counts goroutines
+	r.stop()
+	fifo := filepath.Join(r.dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.write("pmns", testNames+"\n#shell 'cat "+fifo+"'\n")
+	r.write("bad.conf", "t 240 pipe\n")
+	cfg := r.cfg
+	cfg.Listeners = new(Listeners)
+	cfg.ConfigFile = filepath.Join(r.dir, "bad.conf")
+	if _, err := New(t.Context(), cfg); err == nil {
+		t.Error("New: no error")
+	}
+	cfg.ConfigFile = r.cfg.ConfigFile
+	d, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- d.Run(ctx) }()
+	f, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for cat
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if _, err := f.Write([]byte("\n")); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("cat is still there after Run: write: %v", err)
+	}
+}
+
+// A caller of LoadNames has the names, and an error before Run if there are none.
+func TestLoadNames(t *testing.T) {
+	r := newHarness(t, nil, nil)
+	r.stop()
+	cfg := r.cfg
+	cfg.Listeners = new(Listeners)
+	d, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.LoadNames(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.routes.Load().Tree().Names(pdu.NewPMID(240, 0, 1))) == 0 {
+		t.Error("no name t.one")
+	}
+	if err := os.Remove(cfg.Namespace.Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.LoadNames(t.Context()); err != nil {
+		t.Errorf("the second time: %v", err)
+	}
+	if d, err = New(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.LoadNames(t.Context()); err == nil {
+		t.Error("without a file: no error")
 	}
 }

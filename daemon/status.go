@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"runtime"
 	"time"
 
@@ -8,7 +9,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/reload"
 )
 
-// An AgentState is what an agent is able to do.
+// An AgentState says whether an agent can take requests.
 type AgentState = agentset.StateName
 
 // States of an agent.
@@ -21,10 +22,10 @@ const (
 	AgentFenced   = agentset.Fenced
 )
 
-// An AgentStatus is one line of pmcd.conf and the state of its agent.
+// An AgentStatus has one line of pmcd.conf and the state of its agent.
 type AgentStatus = agentset.Status
 
-// Agents reports on all agents, in the order of pmcd.conf.
+// Agents returns the status of all agents, in the order of pmcd.conf.
 func (d *Daemon) Agents() []AgentStatus {
 	list := d.routes.Load().Agents()
 	all := make([]AgentStatus, len(list))
@@ -37,18 +38,18 @@ func (d *Daemon) Agents() []AgentStatus {
 	return all
 }
 
-// A ClientStatus is one connection.
+// A ClientStatus has the properties of one client.
 type ClientStatus struct {
 	Number    int32 // as agents know it
 	Address   string
 	Since     time.Time
-	UID       int64 // -1 if it is not known
+	UID       int64 // -1 if unknown
 	Whoami    string
 	Container string
-	Denied    string // operations; "" is none
+	Denied    string // the operations that access rules deny; "" if none
 }
 
-// Clients reports on all clients, the oldest first.
+// Clients returns the status of all clients, the oldest first.
 func (d *Daemon) Clients() []ClientStatus {
 	list := d.sessions.Clients()
 	all := make([]ClientStatus, len(list))
@@ -67,20 +68,26 @@ func (d *Daemon) Clients() []ClientStatus {
 	return all
 }
 
-// A ReloadStatus is what has become of requests to reload.
+// A ReloadStatus is the number of reloads and the result of the last one.
 type ReloadStatus = reload.Status
 
-// Goroutines is how many there are, but for coroutines that are kept for
-// requests to come: those depend on how many requests there once were at a time.
+// Goroutines returns the number of goroutines without the idle coroutines of sessions.
+// The number of idle coroutines depends on how many requests there were at a time.
 func (d *Daemon) Goroutines() int { return runtime.NumGoroutine() - d.sessions.IdleTurns() }
 
-// Reload asks for the work of SIGHUP. It is counted in pmcd.sighups when that
-// is done, whatever came of it; several that come meanwhile are done at once.
-func (d *Daemon) Reload() { d.reloader.Request() }
+// Reload requests a reload, as SIGHUP does, and returns. pmcd.sighups counts it when it
+// is done, also if it has failed. One reload serves all requests that arrive before it
+// begins. RLIMIT_NOFILE is read at once, since a reload that waits for agents may take long.
+func (d *Daemon) Reload() {
+	if d.acceptor.Load() != nil {
+		d.limitClients()
+	}
+	d.reloader.Request()
+}
 
-// Reloads reports on reloads.
+// Reloads returns the status of reloads.
 func (d *Daemon) Reloads() ReloadStatus { return d.reloader.Status() }
 
-// Named returns when the name space is read for the first time, or why it
-// cannot be.
-func (d *Daemon) Named() error { return d.reloader.Named() }
+// LoadNames loads the name space. A caller that gives up rights between New and Run
+// calls it while it may read the files; otherwise Run does.
+func (d *Daemon) LoadNames(ctx context.Context) error { return d.reloader.LoadNames(ctx) }

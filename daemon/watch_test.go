@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -50,6 +50,10 @@ func TestWatch(t *testing.T) {
 				r.must(f.Close())
 			}, "/pmcd.conf"},
 			write("pmcd.conf", three),
+		}},
+		{"tls.conf", func(_ *harness, c *Config, path func(string) string) { c.TLSConf = path("tls.conf") }, []step{
+			write("tls.conf", "# nothing\n"),
+			{"gone", func(r *harness, path func(string) string) { r.must(os.Remove(path("tls.conf"))) }, "/tls.conf"},
 		}},
 		{"rename", nil, []step{
 			{"another file gets the name", func(r *harness, path func(string) string) {

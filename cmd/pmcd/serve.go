@@ -190,7 +190,7 @@ func (s *server) newDaemon() (err error) {
 	if s.helper != nil {
 		rights = s.helper.Rights
 	}
-	s.daemon, err = daemon.New(daemon.Config{
+	s.daemon, err = daemon.New(context.Background(), daemon.Config{
 		ConfigFile:       opt.Config,
 		Namespace:        opt.Namespace,
 		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
@@ -239,7 +239,7 @@ func (s *server) dropRights() error {
 	if s.user == nil {
 		return nil
 	}
-	if err := s.daemon.Named(); err != nil { // which reads files that root may read
+	if err := s.daemon.LoadNames(context.Background()); err != nil { // which reads files that root may read
 		return err
 	}
 	return s.user.Become()

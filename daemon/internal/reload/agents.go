@@ -6,17 +6,18 @@ import (
 	"sync"
 
 	"github.com/gopcp/pmcd/access"
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// warnChanged logs which agents run something that has changed on disk.
+// warnChanged logs which agents run an older version of their file.
 func (r *Reloader) warnChanged(agents []*agentset.Agent) {
 	for _, a := range agents {
 		if c := a.Conn(); c != nil && c.Changed != nil {
 			if err := c.Changed(); err != nil {
-				r.cfg.Log.Warn("{error}", "error", err, "agent", a.Name(), "domain", a.Domain)
+				r.cfg.Log.Warn("{error}", "error", err, "agent", a.Name(), "domain", a.Domain, logtext.Event("plugin_changed"))
 			}
 		}
 	}
@@ -33,16 +34,16 @@ func (r *Reloader) restartDead(ctx context.Context) {
 		}
 	}
 	if len(dead) == 0 {
-		r.plain.Info(text + "\n    (no agents required restarting)")
+		r.plain.Info(text+"\n    (no agents required restarting)", logtext.Event("agents_restarted"))
 		return
 	}
-	r.plain.Info(text + "\n")
+	r.plain.Info(text+"\n", logtext.Event("agents_restarted"))
 	r.cfg.Agents.Start(ctx, dead)
 	r.cfg.Seqnum.Add(1)
 	r.cfg.Clients.Notify(pdu.StateRestartAgent | added(dead))
 }
 
-// added returns the state change after list was started.
+// added returns the state change that clients are told of after the start of list.
 func added(list []*agentset.Agent) int32 {
 	for _, a := range list {
 		if a.Conn() != nil {
@@ -52,9 +53,9 @@ func added(list []*agentset.Agent) int32 {
 	return 0
 }
 
-// reconcile makes the agents those of conf: agents that have not changed go on, those
-// that are not in conf any more are stopped, and those that are new, changed or down
-// are started.
+// reconcile makes the agents those of conf. It keeps agents whose line has not changed,
+// stops agents that are no longer in conf, and starts agents that are new, changed or
+// down.
 func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	old := r.cfg.Routes.Load()
 	list := make([]*agentset.Agent, len(conf.Agents))
@@ -63,7 +64,7 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	for i := range conf.Agents {
 		spec := &conf.Agents[i]
 		if a := old.Agent(spec.Domain); a != nil && a.Conn() != nil && a.Spec().Same(*spec) {
-			a.SetSpec(spec) // the name may be another
+			a.SetSpec(spec) // the name may have changed
 			list[i], unchanged[a] = a, true
 			continue
 		}
@@ -83,7 +84,7 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 		}
 	}
 	r.cfg.Routes.Store(old.WithAgents(list))
-	r.cfg.Clients.ApplyRules(conf.Access)
+	r.applyRules(conf)
 	var wg sync.WaitGroup
 	for _, a := range stopping {
 		wg.Go(func() { a.DrainAndStop(ctx) })
@@ -95,8 +96,8 @@ func (r *Reloader) reconcile(ctx context.Context, conf *pmcdconf.Config) {
 	}
 }
 
-// conflicts reports whether old has to be gone before the agent of spec can be
-// started: there is one agent of a domain at a time, and one at an address.
+// conflicts reports whether the process of old must have ended before the agent of spec
+// can be started. They conflict if they have the same domain or the same address.
 func conflicts(old, spec *pmcdconf.Agent) bool {
 	if old.Domain == spec.Domain {
 		return true

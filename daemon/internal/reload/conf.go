@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// confState is the versions of the configuration that were read.
+// A confState has the versions of the configuration that were read.
 type confState struct {
-	version  confVersion // the one in force
-	rejected confVersion // the one that was rejected last, unless another was taken since
+	version  confVersion // in use
+	rejected confVersion // rejected last; zero if another one was accepted since
 }
 
-// A confVersion is what tells versions of the configuration apart: the times of
+// A confVersion identifies a version of the configuration by the modification times of
 // pmcd.conf and pmcd.conf.access.
 type confVersion struct{ conf, access fileVersion }
 
@@ -32,20 +34,21 @@ type confRead struct {
 	err  error
 }
 
-// readConf reads the configuration, unless it is still as it was seen before.
-func readConf(path string, before confVersion, opt pmcdconf.Options) (r confRead) {
+// readConf reads the configuration, unless its version is before. With the zero
+// confVersion it always reads.
+func readConf(ctx context.Context, path string, before confVersion, opt pmcdconf.Options) (r confRead) {
 	if r.seen = confVersionOf(path); r.seen != before {
-		r.conf, r.err = pmcdconf.ParseFile(context.Background(), path, opt)
+		r.conf, r.err = pmcdconf.ParseFile(ctx, path, opt)
 	}
 	return r
 }
 
 func (r *Reloader) confOptions() pmcdconf.Options {
-	return pmcdconf.Options{CredsRequired: r.cfg.CredsRequired}
+	return pmcdconf.Options{CredsRequired: r.cfg.CredsRequired, Resolver: r.cfg.Resolver, All: true}
 }
 
-// describeRead logs what is wrong with a configuration that was read, used or
-// not.
+// describeRead logs the mistakes in a configuration, whether it is used or not: first in
+// the words of C pmcd, then with their places.
 func (r *Reloader) describeRead(read confRead) {
 	path := r.cfg.ConfigFile
 	r.cfg.Debug.Log(diag.DebugAgents, "{path}: configFileTime={conf_time} accessFileTime={access_time}", "path", path,
@@ -54,7 +57,17 @@ func (r *Reloader) describeRead(read confRead) {
 		return
 	}
 	for _, p := range read.conf.Problems {
-		r.plain.Warn("{error}", "error", p.PCP(), "path", p.Pos.File, "line", p.Pos.Line)
+		r.plain.Warn("{error}", "error", p.PCP(), "path", p.Pos.File, "line", p.Pos.Line, logtext.Event("conf_mistake"))
+	}
+	for _, p := range read.conf.Problems {
+		if p.Pos.Line == 0 {
+			continue
+		}
+		level := slog.LevelError
+		if p.Warning {
+			level = slog.LevelWarn
+		}
+		r.cfg.Log.Log(context.Background(), level, "{error}", "error", p, "path", p.Pos.File, "line", p.Pos.Line, logtext.Event("conf_mistake"))
 	}
 	if r.cfg.Debug.Shows(diag.DebugConfig) {
 		for _, a := range read.conf.Agents {
@@ -65,21 +78,25 @@ func (r *Reloader) describeRead(read confRead) {
 	r.cfg.Debug.Log(diag.DebugRules, "{path}:\n{rules}", "path", path, "rules", read.conf.Access)
 }
 
-// reloadConf takes a new configuration if there is one, and starts agents that
-// are down. It returns why it has left the configuration as it was, although
-// that may have changed.
+// reloadConf loads the configuration if it has changed, and starts agents that are down.
+// It returns an error if it could not tell whether the configuration has changed, or if
+// the new one is not used.
 func (r *Reloader) reloadConf(ctx context.Context) error {
 	var got confRead
 	if r.cfg.Embedded == nil {
 		var err error
 		path, before, opt := r.cfg.ConfigFile, r.conf.version, r.confOptions()
-		if got, err = await(ctx, func() confRead { return readConf(path, before, opt) }); err != nil {
+		if len(r.Problems()) > 0 { // hosts of rules that are left out may have addresses now
+			before = confVersion{}
+		}
+		if got, err = await(ctx, r, func() confRead { return readConf(ctx, path, before, opt) }); err != nil {
 			return err
 		}
 		if got.seen.conf.err != "" {
-			r.plain.Error("ParseRestartAgents: {error}", "error", got.seen.conf.err)
+			err := errors.New(got.seen.conf.err + "; the configuration that was read before stays in use: put the file back, then SIGHUP")
+			r.plain.Error("ParseRestartAgents: {error}", "error", err, "path", path)
 			r.plain.Info("Configuration left unchanged")
-			return errors.New(got.seen.conf.err)
+			return err
 		}
 	}
 	err := r.takeConf(ctx, got)
@@ -90,7 +107,7 @@ func (r *Reloader) reloadConf(ctx context.Context) error {
 	return err
 }
 
-// takeConf puts in force what reloadConf has read, if it is new and valid.
+// takeConf applies what reloadConf has read, if it is new and valid.
 func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 	path := r.cfg.ConfigFile
 	switch {
@@ -98,15 +115,20 @@ func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 		r.plain.Info("The embedded configuration stays in use until pmcd is started again")
 		r.restartDead(ctx)
 		return nil
-	case got.seen == r.conf.version:
+	case got.seen == r.conf.version && got.err == nil:
+		// C pmcd differs: it does not look up hosts again.
+		if got.conf != nil {
+			r.describeRead(got)
+			r.applyRules(got.conf)
+		}
 		r.plain.Info("Configuration file '{path}' unchanged", "path", path)
 		r.restartDead(ctx)
 		return nil
 	}
-	// The version of a file that is rejected does not become conf.version: as long as it
-	// is not in force, each reload says so.
+	// The version of a rejected file does not become conf.version, so that each reload
+	// reports the error again.
 	//
-	// C pmcd differs: the second reload takes it for unchanged.
+	// C pmcd differs: the second reload treats the file as unchanged.
 	again := got.seen == r.conf.rejected
 	r.conf.rejected = got.seen
 	r.describeRead(got)
@@ -115,13 +137,15 @@ func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 	case got.err != nil:
 		//lint:ignore ST1005 PCP's text
 		err = fmt.Errorf("Configuration file '%s' has errors", path)
-		r.plain.Error("{error}", "error", err, "path", path)
-		r.cfg.Log.Error("{error}", "error", got.err, "path", path)
+		r.plain.Error("{error}", "error", err, "path", path, logtext.Event("conf_rejected"))
+		if got.conf == nil { // the file could not be read
+			r.cfg.Log.Error("{error}", "error", got.err, "path", path, logtext.Event("conf_mistake"))
+		}
 		err = fmt.Errorf("%w: %w", err, got.err)
 	case len(got.conf.Agents) == 0:
 		//lint:ignore ST1005 PCP's text
 		err = fmt.Errorf("Configuration file '%s' has no valid agents", path)
-		r.plain.Error("{error}", "error", err, "path", path)
+		r.plain.Error("{error}", "error", err, "path", path, logtext.Event("conf_rejected"))
 	default:
 		r.conf.version, r.conf.rejected = got.seen, confVersion{}
 		r.reconcile(ctx, got.conf)
@@ -131,5 +155,5 @@ func (r *Reloader) takeConf(ctx context.Context, got confRead) error {
 	if again {
 		r.restartDead(ctx)
 	}
-	return err
+	return fmt.Errorf("%w; the configuration that was read before stays in use: correct the file (pmcd -v shows its mistakes), then SIGHUP", err)
 }

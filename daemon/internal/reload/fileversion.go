@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A fileVersion is what tells one version of a file from another.
+// A fileVersion identifies a version of a file.
 type fileVersion struct {
 	size  int64
 	mtime time.Time
@@ -13,7 +13,7 @@ type fileVersion struct {
 	err   string // of stat
 }
 
-// versionOf returns the version that is there now.
+// versionOf returns the current version of a file.
 func versionOf(path string) fileVersion {
 	fi, err := os.Stat(path)
 	if err != nil {

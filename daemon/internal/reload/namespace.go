@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/logtext"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -13,12 +14,12 @@ import (
 // A Namespace says where the PMNS is.
 type Namespace struct {
 	Path string
-	// Default marks the system's own file, which is read as it is; others go
-	// through the preprocessor (pmcd(1), -n).
+	// Default means that Path is the name space of the system, which is not preprocessed.
+	// Other files are (pmcd(1), -n).
 	Default bool
-	Unique  bool // a metric may have one name only (-N)
+	Unique  bool // a metric may have only one name (-N)
 
-	Include []string // where included files are looked for, besides the usual places
+	Include []string // directories of included files, besides the usual ones
 }
 
 func (n Namespace) String() string {
@@ -31,8 +32,8 @@ func (n Namespace) String() string {
 // shellTime is how long a command in a name space file (#shell) may take.
 const shellTime = time.Minute
 
-// Load reads the name space. Warn is told of what is wrong with a file that can
-// be used all the same. Commands in the file are run until ctx ends.
+// Load reads the name space. It calls warn with mistakes that do not make the file
+// unusable. When ctx ends, commands in the file are killed.
 func (n Namespace) Load(ctx context.Context, warn func(*pmnsload.Error)) (*pmnsload.Tree, error) {
 	ctx, cancel := context.WithTimeout(ctx, shellTime)
 	defer cancel()
@@ -40,13 +41,13 @@ func (n Namespace) Load(ctx context.Context, warn func(*pmnsload.Error)) (*pmnsl
 		Preprocess:  !n.Default,
 		Unique:      n.Unique,
 		IncludePath: n.Include,
-		Shell:       pmnsload.Shell(ctx),
+		Shell:       pmnsload.Shell(ctx), // as PCP: the file is as trusted as pmcd.conf
 		Warn:        warn,
 	})
 }
 
-// failure is the line about a name space that cannot be loaded, with err for
-// the reason. PCP's QA knows it.
+// failure returns the log line for a name space that cannot be loaded because of err.
+// PCP's QA looks for it.
 func (n Namespace) failure(err error) error {
 	dupok := 1
 	if n.Unique {
@@ -55,11 +56,10 @@ func (n Namespace) failure(err error) error {
 	return fmt.Errorf("pmLoadASCIINameSpace(%v, %d): %w", n, dupok, err)
 }
 
-// nameState is the version of the name space that was read.
+// A nameState has the version of the name space that is in use.
 type nameState struct {
-	version fileVersion     // the one in force
-	reading <-chan struct{} // closed when first is set; nil if the names are embedded
-	first   namesRead
+	version fileVersion
+	loaded  bool // LoadNames has loaded one
 }
 
 // A namesRead is the result of reading the name space.
@@ -70,7 +70,7 @@ type namesRead struct {
 	err      error
 }
 
-// read reads the name space, unless its file is still as it was seen before.
+// read reads the name space, unless the version of its file is before.
 func (n Namespace) read(ctx context.Context, before fileVersion) (r namesRead) {
 	if r.seen = versionOf(n.Path); r.seen == before && r.seen.err == "" {
 		return r
@@ -79,52 +79,49 @@ func (n Namespace) read(ctx context.Context, before fileVersion) (r namesRead) {
 	return r
 }
 
-// Named returns when the name space is read for the first time, or why it
-// cannot be.
-func (r *Reloader) Named() error {
-	if r.names.reading == nil {
+// LoadNames loads the name space for the first time. It does nothing if the name space is
+// embedded or was loaded before. It returns an error if the name space cannot be loaded, or
+// if ctx ends first.
+func (r *Reloader) LoadNames(ctx context.Context) error {
+	if r.cfg.Embedded != nil || r.names.loaded {
 		return nil
 	}
-	<-r.names.reading
-	if r.names.first.err != nil {
-		return r.cfg.Namespace.failure(r.names.first.err)
-	}
-	return nil
-}
-
-// TakeNames puts the first name space in use. It does not wait for it when ctx
-// ends.
-func (r *Reloader) TakeNames(ctx context.Context) error {
-	if r.names.reading == nil {
-		return nil
-	}
-	select {
-	case <-r.names.reading:
-	case <-ctx.Done():
-		return nil
-	}
-	for _, w := range r.names.first.warnings {
-		r.cfg.Log.Warn("{error}", "error", w)
-	}
-	if err := r.Named(); err != nil {
+	ns := r.cfg.Namespace
+	got, err := await(ctx, r, func() namesRead { return ns.read(ctx, fileVersion{}) })
+	if err != nil {
 		return err
 	}
-	r.cfg.Debug.Log(diag.DebugPMNS, "PMNS {path:q} has {names} names", "path", r.cfg.Namespace, "names", r.names.first.tree.Len())
-	r.names.version = r.names.first.seen
-	r.cfg.Routes.Store(r.cfg.Routes.Load().WithTree(r.names.first.tree))
-	r.names.first.tree, r.names.first.warnings = nil, nil // a reload replaces the tree; Named may read the error
+	r.warn(got)
+	if got.err != nil {
+		return ns.failure(got.err)
+	}
+	r.takeNames(got)
 	return nil
 }
 
-// ReloadNames takes a new name space if the file has changed. One that cannot
-// be loaded leaves the old one in use, and is an error.
+// warn logs the mistakes in a name space that do not make it unusable.
+func (r *Reloader) warn(got namesRead) {
+	for _, w := range got.warnings {
+		r.cfg.Log.Warn("{error}; its output is used nevertheless", "error", w)
+	}
+}
+
+// takeNames makes a name space that was read the current one.
+func (r *Reloader) takeNames(got namesRead) {
+	r.cfg.Debug.Log(diag.DebugPMNS, "PMNS {path:q} has {names} names", "path", r.cfg.Namespace, "names", got.tree.Len())
+	r.names = nameState{version: got.seen, loaded: true}
+	r.cfg.Routes.Store(r.cfg.Routes.Load().WithTree(got.tree))
+}
+
+// ReloadNames loads the name space if its file has changed. If it cannot be loaded, the old
+// one stays in use, and ReloadNames returns an error.
 func (r *Reloader) ReloadNames(ctx context.Context) error {
 	if r.cfg.Embedded != nil {
 		return nil
 	}
 	ns := r.cfg.Namespace
 	before := r.names.version
-	got, err := await(ctx, func() namesRead {
+	got, err := await(ctx, r, func() namesRead {
 		return runNiced(func() namesRead { return ns.read(ctx, before) })
 	})
 	if err != nil {
@@ -135,20 +132,16 @@ func (r *Reloader) ReloadNames(ctx context.Context) error {
 		return nil
 	}
 	r.cfg.Log.Info("Reloading PMNS {path:q}", "path", ns)
-	for _, w := range got.warnings {
-		r.cfg.Log.Warn("{error}", "error", w)
-	}
+	r.warn(got)
 	if got.err != nil {
 		var list pmnsload.ErrorList
 		if errors.As(got.err, &list) {
-			r.plain.Error("{error}", "error", list.Detail())
+			r.plain.Error("{error}", "error", list.Detail(), logtext.Event("pmns_mistake"))
 		}
 		err := fmt.Errorf("%w; the names that were loaded before stay in use", ns.failure(got.err))
-		r.cfg.Log.Error("{error}", "error", err)
+		r.cfg.Log.Error("{error}", "error", err, logtext.Event("pmns_rejected"))
 		return err
 	}
-	r.cfg.Debug.Log(diag.DebugPMNS, "PMNS {path:q} has {names} names", "path", ns, "names", got.tree.Len())
-	r.names.version = got.seen // only now: as long as the file is not in use, each reload says so
-	r.cfg.Routes.Store(r.cfg.Routes.Load().WithTree(got.tree))
+	r.takeNames(got) // not before: each reload reports a file that cannot be loaded
 	return nil
 }

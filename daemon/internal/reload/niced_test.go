@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gopcp/pmcd/daemon/internal/testutil"
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // runNiced leaves no thread with a lower priority behind. The main thread keeps
@@ -22,10 +22,10 @@ func TestRunNiced(t *testing.T) {
 	}
 	own := niceness(os.Getpid())
 	if own > 16 {
-		t.Skip("there is no lower priority")
+		testutil.Missing(t, "there is no lower priority")
 	}
 	for range 100 {
-		got, err := await(t.Context(), func() int { return runNiced(func() int { return niceness(0) }) })
+		got, err := await(t.Context(), new(Reloader), func() int { return runNiced(func() int { return niceness(0) }) })
 		if err != nil || got != own+3 {
 			t.Fatalf("%d, %v, want %d", got, err, own+3)
 		}

@@ -1,15 +1,15 @@
-// Package reload puts configuration in force: at the start, and when it has changed.
+// Package reload loads the configuration at the start, and again when it has changed.
 //
-// A [Reloader] looks at the configuration (pmcd.conf and pmcd.conf.access), the name
-// space and the context labels, each by itself. What has changed is read and checked
-// as a whole; then it takes the place of the old in one step, or the old stays. A
-// request uses the routes.Table that was in force when it came.
+// A [Reloader] loads four parts: the configuration (pmcd.conf and pmcd.conf.access), the
+// name space, TLS (tls.conf and the files that it names) and the context labels. It reads
+// and checks all of a part that has changed. If the part is valid, it replaces the old one
+// in one step. Otherwise the old one stays in use. A request uses the routes.Table that was
+// in use when the request arrived.
 package reload
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -18,6 +18,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/daemon/internal/diag"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
+	"github.com/gopcp/pmcd/daemon/internal/secure"
 	"github.com/gopcp/pmcd/daemon/internal/session"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -25,64 +26,71 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// Embedded is configuration that is in no files. A reload leaves it as it is.
+// Embedded is a configuration that is not in files. A reload does not change it.
 type Embedded struct {
 	Conf   *pmcdconf.Config
 	Names  *pmnsload.Tree
 	Labels []hostlabels.Label // context labels, by name
 }
 
-// A Config is what a Reloader needs to know. What says so may be nil; other
-// pointers and functions must be set.
+// A Config is the configuration of a Reloader. All pointers and functions must be set,
+// except those whose comment says that they may be nil.
 type Config struct {
 	ConfigFile    string // pmcd.conf (-c)
 	Namespace     Namespace
-	LabelDir      string    // see session.LabelSource; it is watched here
-	Embedded      *Embedded // in place of what is in files; may be nil
-	CredsRequired bool      // whatever the access rules are (-S)
-	Watch         bool      // Watch will be called
+	LabelDir      string            // see session.LabelSource; only Watch uses it
+	TLSConf       string            // tls.conf; "" is none
+	Embedded      *Embedded         // replaces the files, except TLSConf; may be nil
+	CredsRequired bool              // clients must state their account, whatever the rules are (-S)
+	CertRequired  bool              // clients that are not local must have a certificate (-Q)
+	Resolver      pmcdconf.Resolver // may be nil: see pmcdconf.Options
+	Watch         bool              // Watch will be called
 
-	Routes  *atomic.Pointer[routes.Table] // only the Reloader stores tables
+	Routes  *atomic.Pointer[routes.Table]  // only the Reloader stores tables
+	TLS     *atomic.Pointer[secure.Server] // nil if TLS is off; only the Reloader stores it
 	Agents  *agentset.Set
 	Clients *session.Server
 	Seqnum  *atomic.Uint32 // starts of agents (pmcd.seqnum)
 
-	Reloading     func() // a reload begins; may be nil
-	AgentsChanged func() // there may be more agents than before, or less
-	AgentsStarted func() // the agents of a reload are started or have failed
+	Reloading     func() // called when a reload begins; may be nil
+	AgentsChanged func() // called when the number of agents may have changed
+	AgentsStarted func() // called when the agents of a reload have started or failed
 
 	Log     *slog.Logger // lines without time and level have the attribute logtext.Bare
 	Limiter *diag.LogLimiter
 	Debug   *diag.Debug
 }
 
-// A Reloader reads configuration and puts it in force.
+// A Reloader reads the configuration and applies it.
 //
-// Load is called first. TakeNames, Reload and ReloadNames are called one at a time,
-// and Watch by one goroutine. Any goroutine may call the other methods.
+// Load is called first, then LoadLabels, LoadNames and LoadTLS in any order. These methods, Reload,
+// ReloadNames and Wait are called one at a time. One goroutine calls Watch. Any goroutine
+// may call the other methods.
 type Reloader struct {
 	cfg   Config
 	plain *slog.Logger
 	conf  confState
 	names nameState
-	// watchedBefore is what was there when files were looked at for changes.
+	// watchedBefore has the versions of the watched files at the last check.
 	watchedBefore map[string]fileVersion
+	abandoned     []<-chan struct{} // each is closed when a call that await did not wait for returns
 
-	requests     chan struct{} // holds one request to reload
-	nameRequests chan struct{} // holds one request to look at the PMNS
-	hangups      atomic.Uint32 // reloads asked for by SIGHUP, not yet in done
-	done         atomic.Uint32 // reloads asked for by SIGHUP
+	requests     chan struct{} // has a value if a reload is requested
+	nameRequests chan struct{} // has a value if a reload of the PMNS is requested
+	hangups      atomic.Uint32 // calls of Request that are not yet in done
+	done         atomic.Uint32 // calls of Request whose reload is over
 	last         atomic.Pointer[Status]
+	leftOut      atomic.Pointer[[]string] // see Problems
 }
 
-// A Status is what has become of requests to reload.
+// A Status is the number of reloads and the result of the last one.
 type Status struct {
 	Count uint32    // as pmcd.sighups
 	Last  time.Time // zero if there was none
-	Err   error     // why the last was not carried out, or not all of it
+	Err   error     // why the last one failed, in whole or in part
 }
 
-// New returns a Reloader that has read nothing yet.
+// New returns a Reloader that has not read any file yet.
 func New(cfg Config) *Reloader {
 	return &Reloader{
 		cfg:          cfg,
@@ -92,53 +100,62 @@ func New(cfg Config) *Reloader {
 	}
 }
 
-// Load puts the first configuration in force, with no agent started, and begins to
-// read the name space: see TakeNames. What is not an error, but worth a line, is
-// logged.
-func (r *Reloader) Load() error {
-	conf, tree, err := r.read()
+// Load loads the configuration for the first time. It starts no agent. It loads no names,
+// unless the configuration is embedded: see LoadNames. It logs mistakes that are not
+// errors. It returns an error if ctx ends before the files are read.
+func (r *Reloader) Load(ctx context.Context) error {
+	conf, tree, err := r.read(ctx)
 	if err != nil {
 		return err
 	}
 	if len(conf.Agents) == 0 {
-		//lint:ignore ST1005 PCP's text
-		return fmt.Errorf("No PMDAs found in the configuration file %q", r.cfg.ConfigFile)
+		return pmcdconf.NoAgents(r.cfg.ConfigFile)
 	}
 	list := make([]*agentset.Agent, len(conf.Agents))
 	for i := range conf.Agents {
 		list[i] = r.cfg.Agents.NewAgent(&conf.Agents[i])
 	}
 	r.cfg.Routes.Store(routes.New(list, tree))
-	r.cfg.Clients.ApplyRules(conf.Access)
+	r.applyRules(conf)
 	return nil
 }
 
-// read reads the configuration for the first time, and begins to read the name
-// space.
-func (r *Reloader) read() (*pmcdconf.Config, *pmnsload.Tree, error) {
+// read reads the configuration for the first time. The names are nil if they are in a
+// file.
+func (r *Reloader) read(ctx context.Context) (*pmcdconf.Config, *pmnsload.Tree, error) {
 	if e := r.cfg.Embedded; e != nil {
 		return e.Conf, e.Names, nil
 	}
-	if r.cfg.Watch {
-		r.watchedBefore = newWatchList(&r.cfg).versions()
+	type firstRead struct {
+		confRead
+		watched map[string]fileVersion
 	}
-	reading := make(chan struct{})
-	r.names.reading = reading
-	go func() {
-		defer close(reading)
-		r.names.first = r.cfg.Namespace.read(context.Background(), fileVersion{})
-	}()
-	conf := readConf(r.cfg.ConfigFile, confVersion{}, r.confOptions())
-	r.describeRead(conf)
-	if conf.err != nil {
-		return nil, nil, conf.err
+	path, opt := r.cfg.ConfigFile, r.confOptions()
+	got, err := await(ctx, r, func() (first firstRead) {
+		if r.cfg.Watch {
+			first.watched = newWatchList(&r.cfg).versions()
+		}
+		first.confRead = readConf(ctx, path, confVersion{}, opt)
+		return first
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	r.conf.version = conf.seen
-	return conf.conf, nil, nil
+	r.describeRead(got.confRead)
+	if got.err != nil {
+		return nil, nil, got.err
+	}
+	r.conf.version, r.watchedBefore = got.seen, got.watched
+	return got.conf, nil, nil
 }
 
-// Request asks for the work of SIGHUP. It is counted in pmcd.sighups when that
-// is done, whatever came of it; several that come meanwhile are done at once.
+// LoadLabels reads the context labels for the first time. If ctx ends first, there are
+// none.
+func (r *Reloader) LoadLabels(ctx context.Context) { await(ctx, r, r.cfg.Clients.RefreshLabels) }
+
+// Request requests a reload, as SIGHUP does. pmcd.sighups counts the request when the
+// reload is over, even if it has failed. One reload serves all requests that arrive before
+// it begins.
 func (r *Reloader) Request() {
 	r.hangups.Add(1)
 	r.requestReload()
@@ -147,26 +164,25 @@ func (r *Reloader) Request() {
 func (r *Reloader) requestReload() {
 	select {
 	case r.requests <- struct{}{}:
-	default: // a request that has not begun stands for this one, too
+	default: // the pending request serves for this one, too
 	}
 }
 
-// Requests returns the channel that holds a value when Reload is to be called.
+// Requests returns a channel that has a value when Reload should be called.
 func (r *Reloader) Requests() <-chan struct{} { return r.requests }
 
-// RequestNames asks for a look at the name space.
+// RequestNames requests a reload of the name space.
 func (r *Reloader) RequestNames() {
 	select {
 	case r.nameRequests <- struct{}{}:
-	default: // the pending request stands for this one, too
+	default: // the pending request serves for this one, too
 	}
 }
 
-// NameRequests returns the channel that holds a value when ReloadNames is to be
-// called.
+// NameRequests returns a channel that has a value when ReloadNames should be called.
 func (r *Reloader) NameRequests() <-chan struct{} { return r.nameRequests }
 
-// Status reports on reloads.
+// Status returns the status of reloads.
 func (r *Reloader) Status() Status {
 	st := Status{Count: r.done.Load()}
 	if last := r.last.Load(); last != nil {
@@ -175,7 +191,7 @@ func (r *Reloader) Status() Status {
 	return st
 }
 
-// Reload puts in force what has changed, and starts agents that are down.
+// Reload applies what has changed, and starts agents that are down.
 func (r *Reloader) Reload(ctx context.Context) {
 	if r.cfg.Reloading != nil {
 		r.cfg.Reloading()
@@ -184,17 +200,17 @@ func (r *Reloader) Reload(ctx context.Context) {
 	r.cfg.Log.Info("\n\npmcd RESTARTED at {date}\n\n", "date", time.Now().Format(time.ANSIC))
 	r.cfg.Clients.LogClients("Current PMCD clients ...")
 	r.cfg.Clients.ResetViolations()
-	if changed, err := await(ctx, r.cfg.Clients.RefreshLabels); err == nil && changed {
+	if changed, err := await(ctx, r, r.cfg.Clients.RefreshLabels); err == nil && changed {
 		r.cfg.Clients.Notify(pdu.StateLabelChange)
 	}
 	r.cfg.Clients.CheckHostname(time.Now())
-	err := errors.Join(r.reloadConf(ctx), r.ReloadNames(ctx))
+	err := errors.Join(r.reloadConf(ctx), r.ReloadNames(ctx), r.reloadTLS(ctx))
 	r.cfg.AgentsChanged()
 	if ctx.Err() != nil {
 		return
 	}
 	r.last.Store(&Status{Last: time.Now(), Err: err})
-	// Scripts wait for this and then expect the agents to be there.
+	// Scripts wait for this, and then use the agents.
 	r.hangups.Add(-requested)
 	r.done.Add(requested)
 	r.cfg.AgentsStarted()

@@ -13,26 +13,26 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Files change in several steps: they are truncated and written, or another
-// one gets their name. A reload is asked for when nothing has happened for
-// watchQuiet, and no later than watchMost after the first step.
+// A file changes in several steps: it is truncated and written, or another file gets its
+// name. A reload is requested when nothing has changed for watchQuiet, and at most
+// watchMost after the first step.
 const (
 	watchQuiet = 200 * time.Millisecond
 	watchMost  = 2 * time.Second
-	watchAgain = 10 * time.Second // between two looks if nothing can be watched
+	watchAgain = 10 * time.Second // between two checks if the files cannot be watched
 )
 
-// Watch requests a reload when a file of the configuration has changed, until ctx
-// ends. It watches directories: a watch on a file would stay with the old file when
-// another gets its name.
+// Watch requests a reload when a file of the configuration has changed, until ctx ends. It
+// watches directories, because a watch on a file would stay with the old file when another
+// one gets its name.
 func (r *Reloader) Watch(ctx context.Context) {
 	list := newWatchList(&r.cfg)
 	for {
-		// In this order: what changes after the look is an event.
+		// In this order: a change after versions is an event.
 		w, err := list.watch()
 		now := list.versions()
 		if changed := differences(r.watchedBefore, now); len(changed) > 0 {
-			r.cfg.Log.Info("changed: {path}", "path", strings.Join(changed, ", "))
+			r.cfg.Log.Info("changed: {path}; pmcd reads the configuration again", "path", strings.Join(changed, ", "))
 			r.requestReload()
 		}
 		r.watchedBefore = now
@@ -40,7 +40,7 @@ func (r *Reloader) Watch(ctx context.Context) {
 			quiet(ctx, w.Events, w.Errors)
 			w.Close()
 		} else {
-			r.cfg.Limiter.Warn("watch", "cannot watch the configuration, and look at it every {delay}: {error}", "delay", watchAgain, "error", err)
+			r.cfg.Limiter.Warn("watch", "cannot watch the files of the configuration: {error}; pmcd looks at them every {delay}", "error", err, "delay", watchAgain)
 			again := time.NewTimer(watchAgain)
 			select {
 			case <-again.C:
@@ -54,8 +54,8 @@ func (r *Reloader) Watch(ctx context.Context) {
 	}
 }
 
-// quiet returns when something has happened and it is quiet again, or ctx ends.
-// Events may be lost (an error says so), so which ones they are does not matter.
+// quiet returns when there were events and then none for a while, or when ctx ends. It
+// does not look at the events, because some may be lost (there is an error then).
 func quiet(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error) {
 	var timer, most <-chan time.Time
 	for {
@@ -76,12 +76,15 @@ func quiet(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error)
 	}
 }
 
-// A watchList is the files of the configuration, and directories all of whose files
-// belong to it.
+// A watchList has the files of the configuration, and directories whose files all belong
+// to the configuration.
 type watchList struct{ files, dirs []string }
 
 func newWatchList(cfg *Config) watchList {
 	l := watchList{files: []string{cfg.ConfigFile, cfg.ConfigFile + ".access", cfg.Namespace.Path}}
+	if cfg.TLSConf != "" {
+		l.files = append(l.files, cfg.TLSConf)
+	}
 	if labels := cfg.LabelDir; labels != "" {
 		l.files = append(l.files, filepath.Join(labels, "labels.conf"))
 		l.dirs = []string{filepath.Join(labels, "labels"), filepath.Join(labels, "labels", "optional")}
@@ -89,11 +92,11 @@ func newWatchList(cfg *Config) watchList {
 	return l
 }
 
-// versions returns the versions of the files that are there now.
+// versions returns the current versions of the files.
 func (l watchList) versions() map[string]fileVersion {
 	files := slices.Clone(l.files)
 	for _, dir := range l.dirs {
-		entries, _ := os.ReadDir(dir) // none if it is not there
+		entries, _ := os.ReadDir(dir) // none if it does not exist
 		for _, e := range entries {
 			if !strings.HasPrefix(e.Name(), ".") {
 				files = append(files, filepath.Join(dir, e.Name()))
@@ -109,7 +112,7 @@ func (l watchList) versions() map[string]fileVersion {
 	return all
 }
 
-// differences returns the names of what is not the same in a and b, sorted.
+// differences returns the names of files whose versions in a and b differ, sorted.
 func differences(a, b map[string]fileVersion) []string {
 	var names []string
 	for f, s := range b {
@@ -143,7 +146,7 @@ func (l watchList) watch() (*fsnotify.Watcher, error) {
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(where)) {
-		if err := w.Add(dir); err != nil && !os.IsNotExist(err) { // it may go at any time
+		if err := w.Add(dir); err != nil && !os.IsNotExist(err) { // it may be removed at any time
 			w.Close()
 			return nil, err
 		}
@@ -151,8 +154,8 @@ func (l watchList) watch() (*fsnotify.Watcher, error) {
 	return w, nil
 }
 
-// addDirs adds to where the directory of path or, if that does not exist, the
-// one where it would be made; and those with a symbolic link on the way.
+// addDirs adds the directory of path to where or, if that does not exist, the nearest
+// existing directory above it. It also adds the directories of symbolic links on the way.
 func addDirs(where map[string]bool, path string, depth int) {
 	dir := filepath.Dir(path)
 	for dir != "/" {

@@ -1,0 +1,114 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmnsload"
+)
+
+// openNothing is an OpenFunc for tests without agents.
+func openNothing(context.Context, *pmcdconf.Agent, wire.Options) (*transport.Conn, error) {
+	return nil, errors.New("no agent")
+}
+
+// minimalConfig returns a Config with the required fields only.
+func minimalConfig(t *testing.T) Config {
+	dir := t.TempDir()
+	conf, pmns := filepath.Join(dir, "pmcd.conf"), filepath.Join(dir, "pmns")
+	for path, text := range map[string]string{conf: "pmcd 2 dso pmcd_init /none\n", pmns: testNames} {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Config{ConfigFile: conf, Namespace: Namespace{Path: pmns}, Listeners: new(Listeners), Open: openNothing}
+}
+
+// New rejects a Config that cannot be used, and says all that is wrong.
+func TestConfigIsRejected(t *testing.T) {
+	embedded := &Embedded{Conf: new(pmcdconf.Config), Names: new(pmnsload.Tree)}
+	for _, tt := range []struct {
+		name   string
+		change func(*Config)
+		want   string // lines; "" is no error
+	}{
+		{"nothing but what is required", func(*Config) {}, ""},
+		{"nothing", func(c *Config) { *c = Config{} }, "ConfigFile is not set\nNamespace.Path is not set\nListeners is not set\nOpen is not set"},
+		{"no file and no Embedded", func(c *Config) { c.ConfigFile = "" }, "ConfigFile is not set"},
+		{"an Embedded without names", func(c *Config) { c.Embedded = &Embedded{Conf: embedded.Conf} }, "Embedded.Names is not set"},
+		{"an Embedded without a configuration", func(c *Config) { c.Embedded = &Embedded{Names: embedded.Names} }, "Embedded.Conf is not set"},
+		{"negative limits", func(c *Config) { c.MaxPDU, c.MaxContexts, c.MaxMetrics = -1, -1, -1 },
+			"MaxPDU is negative\nMaxContexts is negative\nMaxMetrics is negative"},
+		{"negative timeouts", func(c *Config) { c.RequestTimeout, c.HandshakeTimeout = -1, -1 },
+			"RequestTimeout is negative\nHandshakeTimeout is negative"},
+		{"a negative grace period", func(c *Config) { c.LateGrace = -1 }, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := minimalConfig(t)
+			tt.change(&cfg)
+			got := ""
+			if _, err := New(t.Context(), cfg); err != nil {
+				got = err.Error()
+			}
+			want := tt.want
+			if want != "" {
+				want = "daemon.Config: " + want
+			}
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// Zero values mean what the comments of Config say.
+func TestConfigDefaults(t *testing.T) {
+	cfg := minimalConfig(t)
+	cfg.setDefaults()
+	for _, tt := range []struct {
+		name      string
+		got, want any
+	}{
+		{"MaxPDU", cfg.MaxPDU, 64 << 10},
+		{"MaxContexts", cfg.MaxContexts, 64},
+		{"MaxMetrics", cfg.MaxMetrics, 32 << 10},
+		{"RequestTimeout", cfg.RequestTimeout, time.Duration(0)},
+		{"HandshakeTimeout", cfg.HandshakeTimeout, 3 * time.Second},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s is %v, want %v", tt.name, tt.got, tt.want)
+		}
+	}
+
+	set := cfg
+	set.MaxPDU, set.MaxContexts, set.MaxMetrics, set.HandshakeTimeout = 1, 2, 3, 4
+	set.setDefaults()
+	if set.MaxPDU != 1 || set.MaxContexts != 2 || set.MaxMetrics != 3 || set.HandshakeTimeout != 4 {
+		t.Errorf("values that were set have changed: %+v", set)
+	}
+}
+
+// A Daemon with the required fields only serves clients.
+func TestConfigWithDefaultsServes(t *testing.T) {
+	r := newHarness(t, func(c *Config) {
+		*c = Config{ConfigFile: c.ConfigFile, Namespace: c.Namespace, Listeners: c.Listeners, Open: c.Open, PortableAcceptor: c.PortableAcceptor}
+	}, nil)
+	r.awaitStarts()
+	c := r.dial()
+	if got, want := show(c.do(&pdu.PMNSNames{Names: []string{"t.one"}})), "1 [240.0.1]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	labels, ok := c.do(&pdu.LabelReq{Kind: pdu.LabelContext, Ident: noIdent}).(*pdu.Labels)
+	if !ok || len(labels.Sets) != 1 || !strings.Contains(string(labels.Sets[0].JSON), `"hostname":`) {
+		t.Errorf("without LabelDir the context labels are %+v", labels)
+	}
+}

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/logtext"
+	"github.com/gopcp/pmcd/daemon/internal/secure"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// A TLSStatus describes the certificate that pmcd shows to clients that use TLS.
+type TLSStatus struct {
+	Subject string
+	Expires time.Time // or an issuer in the same file does, if that is earlier
+	Problem string    // that it expires soon, has expired or is not valid yet; or ""
+}
+
+func tlsStatus(s *secure.Server, now time.Time) *TLSStatus {
+	if s == nil {
+		return nil
+	}
+	return &TLSStatus{Subject: s.Certificate().Subject.String(), Expires: s.Expires(), Problem: s.ExpiryProblem(now)}
+}
+
+// TLS returns the status of TLS, or nil if it is off.
+func (d *Daemon) TLS() *TLSStatus { return tlsStatus(d.tls.Load(), time.Now()) }
+
+// CheckTLS reads the tls.conf at path and the files that it names, as Run does. It returns
+// nil if TLS is off, or is not possible because of an error. The list has all mistakes;
+// each that is not a warning would keep pmcd from starting.
+func CheckTLS(path string, certRequired bool) (*TLSStatus, pmcdconf.ErrorList) {
+	s, list, err := secure.LoadFile(path, secure.Options{RequireClientCert: certRequired})
+	if errs := secure.Errors(nil); errors.As(err, &errs) {
+		for _, e := range errs {
+			list = append(list, &pmcdconf.Error{Pos: e.Pos, Err: e.Cause()})
+		}
+	} else if err != nil {
+		list = append(list, &pmcdconf.Error{Warning: true, Err: err})
+	}
+	return tlsStatus(s, time.Now()), list
+}
+
+// tlsProblems returns the lines of Problems about the certificate.
+func (d *Daemon) tlsProblems(now time.Time) []string {
+	if s := d.tls.Load(); s != nil {
+		if text := s.ExpiryProblem(now); text != "" {
+			return []string{text}
+		}
+	}
+	return nil
+}
+
+// An expiryWarning is the last warning about a certificate.
+type expiryWarning struct {
+	server *secure.Server // nil if there was none
+	at     time.Time
+}
+
+// expiryEvery is how often the log has a warning about the same certificate.
+const expiryEvery = 24 * time.Hour
+
+// noteExpiry logs a warning if the certificate has expired or expires soon, once for each
+// certificate and once a day. Last is of the caller, the loop of Run.
+func (d *Daemon) noteExpiry(last *expiryWarning, now time.Time) {
+	s := d.tls.Load()
+	if s == nil || s.Same(last.server) && now.Sub(last.at) < expiryEvery {
+		return
+	}
+	text := s.ExpiryProblem(now)
+	if text == "" {
+		return
+	}
+	*last = expiryWarning{s, now}
+	d.log.Warn("{error}", "error", text, logtext.Event("tls_expiry"))
+	d.HealthChanged()
+}
