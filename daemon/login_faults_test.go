@@ -1,0 +1,254 @@
+package daemon
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/daemon/saslhelper"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// children returns the processes of the logins that are under way.
+func (h *loginHarness) children() []string {
+	n, last := h.helper()
+	if n == 0 {
+		return nil
+	}
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", last.PID()))
+	return strings.Fields(string(b))
+}
+
+// begun returns a client that has begun to log in and says nothing more.
+func (h *loginHarness) begun(network string) *client {
+	h.t.Helper()
+	c, _ := h.greeted(network)
+	c.creds(pdu.FeatureAuth)
+	c.mechanisms()
+	return c
+}
+
+// A client that disconnects in the middle of a login leaves nothing.
+func TestPeerLoginDisconnects(t *testing.T) {
+	h := newLoginHarness(t, nil)
+	for _, then := range []string{"", "LOGIN\x00", "LOGIN\x00root"} {
+		c := h.begun("tcp")
+		if then != "" {
+			c.respond(then)
+			c.want(then, map[bool]string{true: "challenge Username:", false: "challenge Password:"}[then == "LOGIN\x00"])
+		}
+		if n := len(h.children()); n != 1 {
+			t.Errorf("%q: %d processes, want 1", then, n)
+		}
+		c.conn.Close()
+		testutil.Eventually(t, "the client and its process have gone", func() bool {
+			return h.sessions.NumClients() == 0 && len(h.children()) == 0
+		})
+	}
+	// Half a PDU is no difference.
+	c := h.begun("tcp")
+	c.sendBytes([]byte{0, 0, 0})
+	c.conn.Close()
+	testutil.Eventually(t, "the client and its process have gone", func() bool {
+		return h.sessions.NumClients() == 0 && len(h.children()) == 0
+	})
+}
+
+// The answer to a wrong password is held back. Meanwhile its client can disconnect, and a right
+// password of the same user from the same address is answered.
+func TestPeerLoginHeldBack(t *testing.T) {
+	h := newLoginHarness(t, nil)
+	var guesses []*client
+	for i := range 8 { // the last two are due 11 and 16 seconds after the first
+		c := h.connect("tcp", h.tcp)
+		c.recv()
+		if i%2 == 0 {
+			c.creds(pdu.FeatureAuth)
+		} else {
+			c.creds(secureFlags | pdu.FeatureAuth)
+			c.recv()
+			c = c.secured()
+		}
+		c.mechanisms()
+		c.respond("PLAIN\x00\x00root\x00wrong")
+		c.send(&pdu.DescReq{PMID: id(240, 1)}) // as a client does whose login has succeeded
+		guesses = append(guesses, c)
+		testutil.Eventually(t, "the login has failed", func() bool { return len(h.children()) == 0 })
+	}
+	guesses[7].conn.Close()
+	testutil.Eventually(t, "the client that has disconnected is gone", func() bool { return h.sessions.NumClients() == 7 })
+	right := h.connect("tcp", h.tcp)
+	right.recv()
+	right.plain(0, "root", "root")
+	right.served("with the right password", true)
+	raw, err := guesses[6].conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Control(func(fd uintptr) {
+		if n, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT); err != syscall.EAGAIN {
+			t.Errorf("the seventh wrong password was answered before: %d bytes, %v", n, err)
+		}
+	})
+	for _, c := range guesses[:4] {
+		c.want("a wrong password", "-21357")
+		c.want("what was sent meanwhile", pdu.TypeDesc.String())
+	}
+}
+
+// If the helper dies, the logins that are under way go on or fail, their clients stay
+// connected, and the next login has another helper.
+func TestPeerLoginHelperDies(t *testing.T) {
+	h := newLoginHarness(t, func(c *Config) { c.CredsRequired = true })
+	c := h.begun("tcp")
+	_, first := h.helper()
+	for _, pid := range append(h.children(), fmt.Sprint(first.PID())) {
+		n := 0
+		fmt.Sscan(pid, &n)
+		if err := syscall.Kill(n, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-first.Done()
+	c.respond("PLAIN\x00\x00root\x00root")
+	c.want("the process of the login is dead", "-21345")
+	c.served("afterwards", false)
+	c.plain(0, "root", "root")
+	c.served("after another login", true)
+	if n, last := h.helper(); n != 2 || last == first {
+		t.Errorf("%d helpers were started, want 2", n)
+	}
+}
+
+// Many logins at once from one address, whose clients do not go on, leave room for a login
+// from another address, and for the requests of others.
+func TestPeerLoginFlood(t *testing.T) {
+	h := newLoginHarness(t, nil)
+	other, _ := h.greeted("unix")
+	other.creds(0)
+	other.served("before", true)
+	var flood []*client
+	for range 200 {
+		c := h.connect("tcp", h.tcp)
+		c.recv()
+		c.creds(pdu.FeatureAuth)
+		flood = append(flood, c)
+	}
+	testutil.Eventually(t, "logins are under way", func() bool { return len(h.children()) > 0 })
+	for range 20 {
+		other.served("meanwhile", true)
+	}
+	victim, _ := h.greeted("tcp")
+	victim.plain(0, "root", "root")
+	victim.served("logged in", true)
+	if info, _ := h.sessions.Client(201); info.UID != 0 {
+		t.Errorf("%+v", info)
+	}
+	// 64 can be under way, and some processes may not have ended yet.
+	if n := len(h.children()); n == 0 || n >= 128 {
+		t.Errorf("%d processes of logins", n)
+	}
+	if n := h.sessions.NumClients(); n != 202 {
+		t.Errorf("%d clients, want 202", n)
+	}
+	for _, c := range flood {
+		c.conn.Close()
+	}
+	testutil.Eventually(t, "they have gone", func() bool { return h.sessions.NumClients() == 2 && len(h.children()) == 0 })
+	other.served("afterwards", true)
+}
+
+// A reload has the next login use the configuration of SASL as it is then. A login that is
+// under way goes on.
+func TestPeerLoginReload(t *testing.T) {
+	h := newLoginHarness(t, nil)
+	before := h.begun("tcp")
+	h.write("sasl2/pmcd.conf", "mech_list: plain\nsasldb_path: "+h.dir+"/sasldb2\n")
+	h.reloaded()
+	c, _ := h.greeted("tcp")
+	c.creds(pdu.FeatureAuth)
+	if got := c.mechanisms(); got != "PLAIN" {
+		t.Errorf("mechanisms %q after the reload", got)
+	}
+	before.respond("LOGIN\x00root")
+	before.want("a login that began before", "challenge Password:")
+	before.respond("root")
+	before.served("a login that began before", true)
+	// A configuration that the library rejects is an error of each login, and of nothing else.
+	h.write("sasl2/pmcd.conf", "nonsense\n")
+	h.reloaded()
+	c, _ = h.greeted("tcp")
+	c.creds(pdu.FeatureAuth)
+	c.want("a configuration that is rejected", "-22")
+	c.served("afterwards", true)
+	h.write("sasl2/pmcd.conf", saslConf+"sasldb_path: "+h.dir+"/sasldb2\n")
+	h.reloaded()
+	c.plain(0, "root", "root")
+	c.served("the configuration is good again", true)
+}
+
+// The end of pmcd ends logins that are under way, and leaves no process.
+func TestPeerLoginEnd(t *testing.T) {
+	h := newLoginHarness(t, nil)
+	for range 3 {
+		h.begun("tcp")
+	}
+	h.begun("unix").respond("LOGIN\x00root")
+	children := h.children()
+	if len(children) != 4 {
+		t.Errorf("%d logins are under way", len(children))
+	}
+	h.stop()
+	_, helper := h.helper()
+	if testutil.Running(helper.PID()) {
+		t.Error("the helper runs")
+	}
+	for _, pid := range children {
+		n := 0
+		fmt.Sscan(pid, &n)
+		testutil.Eventually(t, "the process of a login has ended", func() bool { return !testutil.Running(n) })
+	}
+}
+
+// Without libsasl2 or a helper, pmcd says once that clients cannot log in, and offers nothing.
+func TestLoginNotThere(t *testing.T) {
+	start := func(libraries ...string) func(*Config) {
+		return func(c *Config) {
+			c.SASLHelper = func(sock *os.File, probe bool) (*child.Process, error) {
+				return saslhelper.Start(saslhelper.Options{Libraries: libraries}, sock, probe)
+			}
+		}
+	}
+	for name, change := range map[string]func(*Config){"no library": start("/none/libsasl2.so"), "no helper": nil} {
+		r := newHarness(t, change, nil)
+		c := r.connect("tcp", r.tcp)
+		g, ok := c.recv().(*pdu.Error)
+		if !ok || pdu.Features(g.Info)&pdu.FeatureAuth != 0 {
+			t.Errorf("%s: greeting %+v", name, g)
+		}
+		var st pmcd.Status
+		(host{r.Daemon}).Status(&st)
+		if st.Features.Authentication {
+			t.Errorf("%s: pmcd.feature.authentication is 1", name)
+		}
+		want := 0
+		if change != nil {
+			want = 1
+		}
+		if n := len(r.logs.With("clients cannot log in (SASL): ")); n != want {
+			t.Errorf("%s: %d lines in the log, want %d", name, n, want)
+		}
+		c.creds(pdu.FeatureAuth)
+		if m, ok := c.recv().(*pdu.Error); !ok || m.Code != -pdu.Errno(syscall.EOPNOTSUPP) {
+			t.Errorf("%s: got %+v", name, m)
+		}
+		c.served(name, true)
+		r.stop()
+	}
+}

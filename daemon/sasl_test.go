@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/testutil"
+)
+
+// If clients must log in and cannot, a warning says so, at the start and at each reload.
+func TestLoginsRequiredWithoutSASL(t *testing.T) {
+	noHelper := func(*os.File, bool) (*child.Process, error) { return nil, errors.New("no library") }
+	for _, tt := range []struct {
+		name     string
+		required bool
+		helper   func(*os.File, bool) (*child.Process, error)
+		reason   bool // is in the log
+	}{
+		{"-S, and no helper", true, nil, false},
+		{"-S, and no library", true, noHelper, true},
+		{"no library", false, noHelper, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newHarness(t, func(c *Config) { c.CredsRequired, c.SASLHelper = tt.required, tt.helper }, nil)
+			r.awaitStarts()
+			check := func(when string, want int) {
+				t.Helper()
+				if !tt.required {
+					want = 0
+				}
+				testutil.Eventually(t, fmt.Sprintf("%s: %d warnings, and the reason: %t", when, want, tt.reason), func() bool {
+					n, reason := 0, false
+					for _, e := range r.logs.All() {
+						if strings.Contains(e.Message, "clients at TCP ports must log in (-S, or rules for users or groups) and cannot, ") {
+							n++
+						}
+						reason = reason || strings.Contains(e.Message, "clients cannot log in (SASL): cannot start the SASL helper: no library")
+					}
+					return n == want && reason == tt.reason
+				})
+			}
+			check("at the start", 1)
+			r.reloaded()
+			check("after a reload", 2)
+		})
+	}
+}
+
+// A daemon that ends does not wait for a SASL helper that hangs at its start.
+func TestEndWhileSASLStarts(t *testing.T) {
+	r := newHarness(t, nil, nil) // it counts goroutines
+	r.stop()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cfg := r.cfg
+	cfg.Listeners, cfg.CredsRequired = new(Listeners), true
+	cfg.Serving = func() { t.Error("clients are served") }
+	cfg.SASLHelper = func(sock *os.File, _ bool) (*child.Process, error) {
+		defer cancel()
+		return child.Start(child.Spec{Argv: []string{"sleep", "1000"}, Stdin: sock, Stderr: null})
+	}
+	d, err := New(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Run(ctx); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	for _, e := range r.logs.All() {
+		if strings.Contains(e.Message, "log in") { // it would be said after a timeout
+			t.Errorf("log: %s", e.Message)
+		}
+	}
+}

@@ -1,0 +1,313 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/builtin/pmcd"
+	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/daemon/internal/logtest"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// tlsText returns a tls.conf.
+func tlsText(dir, name string) string {
+	return "tls-cert-file = " + filepath.Join(dir, name) + ".crt\ntls-key-file = " + filepath.Join(dir, name) + ".key\n"
+}
+
+// A reload loads tls.conf and its files again. What cannot be used changes nothing.
+func TestReloadTLS(t *testing.T) {
+	later := time.Now().AddDate(1, 0, 0).UTC().Truncate(time.Second)
+	r := newHarness(t, func(c *Config) {
+		c.TLSConf = filepath.Join(filepath.Dir(c.ConfigFile), "tls.conf")
+		dir := filepath.Dir(c.ConfigFile)
+		testutil.WriteCertificate(t, dir, "a", later)
+		testutil.WriteCertificate(t, dir, "b", later)
+		if err := os.WriteFile(c.TLSConf, []byte(tlsText(dir, "a")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}, nil)
+	r.awaitStarts()
+	r.dial() // the files are loaded before that
+	path := filepath.Join(r.dir, "tls.conf")
+	const stays = "; the TLS settings that were read before stay in use"
+	check := func(when, want, reloadError string) {
+		t.Helper()
+		got := ""
+		if st := r.TLS(); st != nil {
+			got = strings.TrimPrefix(st.Subject, "CN=")
+			if !st.Expires.Equal(later) || st.Problem != "" {
+				t.Errorf("%s: %+v", when, st)
+			}
+		}
+		gotError := ""
+		if err := r.Reloads().Err; err != nil {
+			gotError = err.Error()
+		}
+		if got != want || gotError != reloadError {
+			t.Errorf("%s: got %q, %q\nwant %q, %q", when, got, gotError, want, reloadError)
+		}
+	}
+	check("at the start", "a", "")
+	agent := r.routes.Load().Agent(240).Conn()
+	r.reloaded()
+	check("nothing has changed", "a", "")
+	policy := r.tls.Load()
+	r.write("tls.conf", tlsText(r.dir, "none"))
+	r.reloaded()
+	check("no certificate", "a", "Cannot load certificate chain from "+r.dir+"/none.crt: no such file or directory ("+path+":1) (and 1 more)"+stays)
+	if r.tls.Load() != policy {
+		t.Error("the policy is another one")
+	}
+	r.write("tls.conf", tlsText(r.dir, "b")+"nonsense\n")
+	r.reloaded()
+	check("another certificate", "b", "")
+	if !r.logged(path+`:3: "nonsense" has neither`) || !r.logged("TLS: new clients get the certificate of CN=b") {
+		t.Error("the log has no warning, or no line about the certificate")
+	}
+	testutil.WriteCertificate(t, r.dir, "b", later.Add(-time.Hour))
+	later = later.Add(-time.Hour)
+	r.reloaded()
+	check("a new certificate in the same file", "b", "")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.reloaded()
+	check("tls.conf cannot be read", "b", "open "+path+": not a regular file"+stays)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	r.reloaded()
+	check("no tls.conf", "", "")
+	if !r.logged("TLS is off now: " + path) {
+		t.Error("the log does not say that TLS is off")
+	}
+	r.write("tls.conf", "tls-cert-file = /none\n")
+	r.reloaded()
+	check("no certificate, and TLS was off", "", "Cannot load certificate chain from /none: no such file or directory ("+path+":1) (and 1 more); TLS stays off")
+	if r.routes.Load().Agent(240).Conn() != agent {
+		t.Error("agent 240 was started again")
+	}
+}
+
+// Run returns an error if the TLS settings cannot be used. TLS is off if tls.conf cannot be
+// read.
+func TestStartTLS(t *testing.T) {
+	dir := t.TempDir()
+	start := func(path string) (*Daemon, *logtest.Log, error) {
+		cfg := minimalConfig(t)
+		l, err := Listen([]string{"127.0.0.1"}, []int{0}, filepath.Join(t.TempDir(), "sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, logs := logtest.NewLog()
+		cfg.Listeners, cfg.TLSConf, cfg.Log = l, path, log
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		served := false
+		cfg.Serving = func() {
+			served = true
+			cancel()
+		}
+		d, err := New(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = d.Run(ctx)
+		if served == (err != nil) {
+			t.Errorf("%s: %v, and it has served: %t", path, err, served)
+		}
+		if _, err := os.Lstat(l.UnixPath()); err == nil {
+			t.Errorf("%s: the socket is there", path)
+		}
+		return d, logs, err
+	}
+	bad := filepath.Join(dir, "tls.conf")
+	if err := os.WriteFile(bad, []byte("tls-cert-file = /none\ntls-key-file = /none\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "Cannot load certificate chain from /none: no such file or directory (" + bad + ":1) (and 1 more)"
+	if _, _, err := start(bad); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	for _, path := range []string{"", "/dev/null", filepath.Join(dir, "none"), filepath.Join(bad, "x"), dir} {
+		d, logs, err := start(path)
+		warned := slices.ContainsFunc(logs.All(), func(e logtest.Entry) bool {
+			return strings.Contains(e.Message, "TLS is off, because tls.conf cannot be read: ")
+		})
+		if err != nil || d.TLS() != nil || warned != (path == dir) {
+			t.Errorf("%q: %v, %v, a warning: %t", path, err, d.TLS(), warned)
+		}
+	}
+}
+
+// A certificate that expires is a problem, and is logged once a day.
+func TestExpiry(t *testing.T) {
+	r := newHarness(t, func(c *Config) {
+		dir := filepath.Dir(c.ConfigFile)
+		c.TLSConf = filepath.Join(dir, "tls.conf")
+		testutil.WriteCertificate(t, dir, "old", time.Now().Add(-time.Hour))
+		testutil.WriteCertificate(t, dir, "good", time.Now().AddDate(0, 2, 0))
+		if err := os.WriteFile(c.TLSConf, []byte(tlsText(dir, "old")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}, nil)
+	r.dial()
+	expired := r.Problems()
+	if len(expired) != 1 || !strings.HasPrefix(expired[0], "the TLS certificate in "+r.dir+"/old.crt (CN=old) expired on ") {
+		t.Fatalf("problems: %q", expired)
+	}
+	count := func(text string) (n int) {
+		for _, e := range r.logs.All() {
+			if strings.Contains(e.Message, text) {
+				n++
+			}
+		}
+		return n
+	}
+	testutil.Eventually(t, "a warning at the start", func() bool { return count(expired[0]) == 1 })
+
+	now := time.Now()
+	const day = 24 * time.Hour
+	last := new(expiryWarning)
+	for i, tt := range []struct {
+		at   time.Duration
+		want int
+	}{{0, 1}, {time.Hour, 1}, {day - 1, 1}, {day, 2}, {2*day - 1, 2}, {2 * day, 3}} {
+		r.noteExpiry(last, now.Add(tt.at))
+		if n := count(expired[0]) - 1; n != tt.want {
+			t.Errorf("%d: %d warnings after %v, want %d", i, n, tt.at, tt.want)
+		}
+	}
+	r.write("tls.conf", tlsText(r.dir, "good"))
+	r.reloaded()
+	if got := r.Problems(); len(got) != 0 {
+		t.Errorf("a new certificate: %q", got)
+	}
+	const soon = "(CN=good) expires in "
+	for _, tt := range []struct {
+		at   time.Duration
+		want int
+	}{{2 * day, 0}, {20 * day, 0}, {33 * day, 1}, {33*day + time.Hour, 1}} {
+		r.noteExpiry(last, now.Add(tt.at))
+		if n := count(soon); n != tt.want {
+			t.Errorf("%d warnings after %v, want %d", n, tt.at, tt.want)
+		}
+	}
+}
+
+// The greeting and pmcd.feature.* agree about TLS.
+func TestTLSFeatures(t *testing.T) {
+	for _, on := range []bool{false, true} {
+		r := newHarness(t, func(c *Config) {
+			dir := filepath.Dir(c.ConfigFile)
+			testutil.WriteCertificate(t, dir, "x", time.Now().AddDate(1, 0, 0))
+			if on {
+				c.TLSConf = filepath.Join(dir, "tls.conf")
+				if err := os.WriteFile(c.TLSConf, []byte(tlsText(dir, "x")), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.CertRequired = true
+		}, nil)
+		c := r.connect("unix", r.unix)
+		greeting, ok := c.recv().(*pdu.Error)
+		if !ok {
+			t.Fatalf("no greeting")
+		}
+		var st pmcd.Status
+		(host{r.Daemon}).Status(&st)
+		features := st.Features
+		const tls = pdu.FeatureSecure | pdu.FeatureSecureAck
+		flags := pdu.Features(greeting.Info)
+		if has := flags&tls == tls; has != features.Secure || flags&tls != 0 != has || features.Secure && !on {
+			t.Errorf("TLS %t: greeting %#x, pmcd.feature.secure %t", on, flags, features.Secure)
+		}
+		if flags&pdu.FeatureCertReqd == 0 || !features.ClientCertRequired {
+			t.Errorf("-Q: greeting %#x, pmcd.feature.client_cert_required %t", flags, features.ClientCertRequired)
+		}
+		r.stop()
+	}
+}
+
+// CheckTLS is what pmcd -v says.
+func TestCheckTLS(t *testing.T) {
+	dir := t.TempDir()
+	testutil.WriteCertificate(t, dir, "a", time.Now().Add(time.Hour))
+	path := filepath.Join(dir, "tls.conf")
+	for _, tt := range []struct {
+		text, want string
+		on         bool
+	}{
+		{"", "", false},
+		{tlsText(dir, "a"), "", true},
+		{tlsText(dir, "a") + "x", path + `:3: "x" has neither = nor : after it; the line is ignored`, true},
+		{"\ntls-cert-file=/none\ntls-key-file=" + dir + "/a.key\ntls-ciphers=x\n",
+			path + ":2: Cannot load certificate chain from /none: no such file or directory\n" +
+				path + ":4: Cannot set the cipher list from x: it has no cipher that pmcd has; openssl ciphers -v ECDHE lists most", false},
+	} {
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		st, list := CheckTLS(path, false)
+		if got := errors.Join(list.Unwrap()...); (got == nil) != (tt.want == "") || got != nil && got.Error() != tt.want || (st != nil) != tt.on {
+			t.Errorf("%q: got %v, %v\nwant %s", tt.text, st, got, tt.want)
+		}
+		if st != nil && (st.Subject != "CN=a" || !strings.Contains(st.Problem, "expires in 0 hours")) {
+			t.Errorf("got %+v", st)
+		}
+		if (list.Err() != nil) != (tt.want != "" && !tt.on) {
+			t.Errorf("%q: %v", tt.text, list.Err())
+		}
+	}
+	if st, list := CheckTLS(dir, false); st != nil || len(list) != 1 || !list[0].Warning {
+		t.Errorf("a directory: %v, %v", st, list)
+	}
+}
+
+// With -Q and without TLS, a warning says that clients of other hosts may do nothing: at the
+// start and at each reload.
+func TestCertRequiredWithoutTLS(t *testing.T) {
+	r := newHarness(t, func(c *Config) {
+		c.TLSConf = filepath.Join(filepath.Dir(c.ConfigFile), "tls.conf")
+		c.CertRequired = true
+	}, nil)
+	r.awaitStarts()
+	want := "-Q: TLS is off, so clients of other hosts may do nothing, and PCP's programs do not connect to 127.0.0.1 and ::1; " +
+		"set tls-cert-file and tls-key-file in " + r.dir + "/tls.conf and send SIGHUP, or remove -Q"
+	check := func(when string, n int) {
+		t.Helper()
+		for _, e := range r.logs.All() {
+			if strings.Contains(e.Message, want) {
+				n--
+			}
+		}
+		if n != 0 {
+			t.Errorf("%s: %d warnings are missing", when, n)
+		}
+	}
+	check("at the start", 1)
+	r.reloaded()
+	check("nothing has changed", 2)
+	r.write("tls.conf", "tls-cert-file = /none\n")
+	r.reloaded()
+	check("no certificate", 3)
+	testutil.WriteCertificate(t, r.dir, "a", time.Now().AddDate(1, 0, 0))
+	r.write("tls.conf", tlsText(r.dir, "a"))
+	r.reloaded()
+	r.write("tls.conf", "tls-cert-file = /none\n")
+	r.reloaded()
+	check("TLS is on", 3)
+	r.write("tls.conf", "")
+	r.reloaded()
+	check("TLS is off again", 4)
+}

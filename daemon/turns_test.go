@@ -1,0 +1,143 @@
+package daemon
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/agents/transport"
+	"github.com/gopcp/pmcd/agents/wire"
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// Clients take turns at an agent: one that asks last waits for few of the requests of
+// another user or host, however many that has sent before.
+func TestTurnsAtAgent(t *testing.T) {
+	const many = 200
+	loopback := netip.MustParsePrefix("127.0.0.1/32")
+	tests := []struct {
+		name   string
+		relays []netip.Prefix
+		unix   bool // the many are at the Unix socket, and the others at the port
+		others int
+		want   int
+	}{
+		{"a host beside a user", nil, false, 1, 1},
+		{"a user beside a host", nil, true, 1, 1},
+		{"a user beside two clients of a host", nil, true, 2, 2},
+		{"a user beside two clients of a relay", []netip.Prefix{loopback}, true, 2, 1},
+		{"clients of a relay beside a user", []netip.Prefix{loopback}, false, 1, many - 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := requestsBefore(t, tt.relays, tt.unix, many, tt.others, &pdu.DescReq{PMID: id(240, 1)}); got != tt.want {
+				t.Errorf("%d requests preceded the last of the others, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// Each request of a client waits for its turn.
+func TestTurnsOfRequests(t *testing.T) {
+	store := func(ids ...pdu.PMID) *pdu.Result {
+		var m pdu.Result
+		for _, id := range ids {
+			m.Sets = append(m.Sets, pdu.ValueSet{PMID: id, Values: []pdu.Value{{Inst: -1, Word: 1}}})
+		}
+		return &m
+	}
+	for _, tt := range []struct {
+		name string
+		req  pdu.Message
+	}{
+		{"fetch", &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}}},
+		{"fetch from two agents", &pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}}},
+		{"store", store(id(240, 1))},
+		{"store to two agents", store(id(240, 1), id(241, 1))},
+		{"text", &pdu.TextReq{Ident: uint32(id(240, 1)), Kind: pdu.TextPMID | pdu.TextHelp}},
+		{"descriptors", &pdu.DescIDs{PMIDs: []pdu.PMID{id(240, 1)}}},
+		{"names", &pdu.PMNSTraverse{}},
+		{"names of one agent", &pdu.PMNSTraverse{Name: "d"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := requestsBefore(t, nil, true, 10, 1, tt.req); got != 1 {
+				t.Errorf("%d requests preceded the one of the other, want 1", got)
+			}
+		})
+	}
+}
+
+// requestsBefore has many clients send a request to an agent, and then others. The first
+// are at the Unix socket if unix is set, otherwise at the port; the others are not. It
+// returns how many requests of the first preceded the last one of the others, besides the
+// one that the agent had already.
+func requestsBefore(t *testing.T, relays []netip.Prefix, unix bool, many, others int, req pdu.Message) (n int) {
+	t.Helper()
+	asked, step := make(chan int32), make(chan struct{})
+	r := newHarness(t, func(c *Config) {
+		c.Relays, c.RequestTimeout = relays, time.Minute
+		open := c.Open
+		c.Open = func(ctx context.Context, spec *pmcdconf.Agent, opt wire.Options) (*transport.Conn, error) {
+			opt.Depth = 1
+			return open(ctx, spec, opt)
+		}
+	}, map[int]func(wire.Conn){240: stepByStep(asked, step)})
+	r.awaitStarts()
+	agent := r.routes.Load().Agent(240).Conn().Transport.(*wire.Client)
+	var clients []*client
+	send := func(n int, unix bool) {
+		t.Helper()
+		network, addr := "tcp", r.tcp
+		if unix {
+			network, addr = "unix", r.unix
+		}
+		for range n {
+			c := r.dialTo(network, addr, 0)
+			c.send(&pdu.Profile{}, req)
+			clients = append(clients, c)
+		}
+		testutil.Eventually(t, "they wait for their turn", func() bool { return agent.Waiting() == len(clients)-1 })
+	}
+	send(many, unix)
+	send(others, !unix)
+	before := -1 // the agent has the first
+	for range clients {
+		if client := <-asked; client < int32(many) { // numbers are in the order of connections
+			before++
+		} else {
+			n = before
+		}
+		step <- struct{}{}
+	}
+	for _, c := range clients {
+		c.recv()
+	}
+	return n
+}
+
+// stepByStep plays an agent that sends to asked whose request it has, and replies with an
+// error when it receives from step.
+func stepByStep(asked chan<- int32, step <-chan struct{}) func(wire.Conn) {
+	return func(c wire.Conn) {
+		hello, _ := pdu.Append(nil, 1, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
+		c.Write(hello)
+		refusal, _ := pdu.Append(nil, 0, &pdu.Error{Code: pdu.ErrnoPMID})
+		r := pdu.NewReader(c, 0)
+		for {
+			b, err := r.Next()
+			if err != nil {
+				return
+			}
+			switch _, t, client := pdu.Header(b); t {
+			case pdu.TypeCreds, pdu.TypeProfile, pdu.TypeError:
+			default:
+				asked <- client
+				<-step
+				c.Write(refusal)
+			}
+		}
+	}
+}
