@@ -1,16 +1,16 @@
 package logging
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/logfile"
 	"go.uber.org/zap/zapcore"
-	"golang.org/x/sys/unix"
 )
 
 // A File is where messages go, those of agents included.
@@ -20,32 +20,41 @@ type File struct {
 	Path   string // as -l has it
 	format string
 	core   zapcore.Core // set by Core
+	// Err is why messages do not go to Path; nil if they do.
+	Err error
 }
 
 // Open makes path the place for messages: the standard output and error
 // output of this process, and so of its agents, go there. If path cannot be
-// opened, or is "-", messages stay where they were.
+// opened, or is "-", messages stay where they were. In the first case stderr is told.
 func Open(path, format string, stderr io.Writer) *File {
 	l := &File{Output: os.Stderr, Path: path, format: format}
 	if path == "-" {
 		return l
 	}
-	f, err := createLog(path)
-	if err != nil {
-		fmt.Fprintf(stderr, "pmcd: cannot open log %q for writing : %v\n", path, err)
+	if l.Err = redirect(path); l.Err != nil {
+		fmt.Fprintf(stderr, "pmcd: %v\n", l.Err)
 		return l
+	}
+	l.Opened = true
+	l.plain("log_started", logfile.Header("pmcd"))
+	return l
+}
+
+// redirect makes the file at path the standard output and error output of this process.
+func redirect(path string) error {
+	const then = "messages go to the standard error output; fix that and restart pmcd"
+	f, err := logfile.Open(path)
+	if err != nil {
+		return fmt.Errorf("cannot open log %q for writing : %w; %s", path, err, then)
 	}
 	defer f.Close()
 	for _, fd := range []int{1, 2} {
 		if err := syscall.Dup3(int(f.Fd()), fd, 0); err != nil {
-			fmt.Fprintf(stderr, "pmcd: cannot redirect output to log %q: %v\n", path, err)
-			return l
+			return fmt.Errorf("cannot redirect output to log %q: dup3: %w; %s", path, err, then)
 		}
 	}
-	l.Opened = true
-	host, _ := os.Hostname()
-	l.plain(fmt.Sprintf("Log for pmcd on %s started %s\n", host, stamp(time.Now())))
-	return l
+	return nil
 }
 
 // Core returns the core of loggers that write to the log: in the format of
@@ -68,80 +77,15 @@ func (l *File) newCore() zapcore.Core {
 	return NewCore(l.Output, l.format)
 }
 
-// plain writes a line without time and level.
-func (l *File) plain(text string) {
-	NewCore(l.Output, l.format).Write(zapcore.Entry{Time: time.Now(), LoggerName: bareName, Message: text}, nil)
+// plain writes lines without time and level.
+func (l *File) plain(event, lines string) {
+	e := zapcore.Entry{Time: time.Now(), LoggerName: bareName, Message: strings.TrimSuffix(lines, "\n")} // Write adds one
+	NewCore(l.Output, l.format).Write(e, []zapcore.Field{stringField(eventKey, event)})
 }
 
 // Finish writes the last line.
 func (l *File) Finish() {
 	if l.Opened {
-		l.plain("\nLog finished " + stamp(time.Now()))
+		l.plain("log_finished", logfile.Trailer())
 	}
-}
-
-// stamp returns a time as C pmcd writes it at the start and at the end of the log.
-func stamp(t time.Time) string { return t.Format("Mon Jan _2 15:04:05 2006") }
-
-// createLog opens path for messages. A file that was there gets the suffix
-// .prev. A device or a FIFO is written to, and neither moved nor replaced:
-// /dev/null is for all programs.
-func createLog(path string) (*os.File, error) {
-	fi, err := os.Lstat(path)
-	if err == nil && fi.Mode().Type() == fs.ModeSymlink {
-		if f, err := followLink(path); f != nil || err != nil {
-			return f, err
-		}
-	} else if err == nil && !fi.Mode().IsRegular() {
-		return openSpecial(path, fi.Mode())
-	}
-	if err == nil {
-		os.Rename(path, path+".prev") // if that fails, creating it does
-	}
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o666)
-}
-
-// followLink opens what a link leads to if this process has that as its output
-// anyway (/dev/stderr), or if it is the null device. It returns nil for a link
-// to a file, which is moved like a file: others than root may make links in the
-// directory of the log.
-func followLink(path string) (*os.File, error) {
-	target, err := os.Stat(path)
-	if err != nil {
-		return nil, nil // it leads nowhere
-	}
-	for _, f := range []*os.File{os.Stdout, os.Stderr} {
-		if fi, err := f.Stat(); err == nil && os.SameFile(fi, target) {
-			fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
-			if err != nil {
-				return nil, err
-			}
-			return os.NewFile(uintptr(fd), path), nil
-		}
-	}
-	if null, err := os.Stat(os.DevNull); err == nil && os.SameFile(null, target) {
-		return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	}
-	if !target.Mode().IsRegular() {
-		return nil, errors.New("a link to what is not a file")
-	}
-	return nil, nil
-}
-
-// openSpecial opens a FIFO that has a reader, or a character device.
-func openSpecial(path string, mode fs.FileMode) (*os.File, error) {
-	if mode&(fs.ModeNamedPipe|fs.ModeCharDevice) == 0 {
-		return nil, errors.New("neither a file nor a FIFO nor a device for characters")
-	}
-	// Without a reader, opening a FIFO would wait for one.
-	fd, err := syscall.Open(path, syscall.O_WRONLY|syscall.O_APPEND|syscall.O_NOFOLLOW|
-		syscall.O_NOCTTY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.SetNonblock(fd, false); err != nil {
-		syscall.Close(fd)
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), path), nil
 }

@@ -71,6 +71,9 @@ const (
 	attrPrefix  = "attr."
 )
 
+// eventKey is the key of logtext.Event.
+const eventKey = "event"
+
 func hasKey(attrs []slog.Attr, key string) bool {
 	for _, a := range attrs {
 		if a.Key == key {
@@ -132,6 +135,11 @@ func (l stringList) MarshalLogArray(enc zapcore.ArrayEncoder) error {
 	return nil
 }
 
+// alertLevel is the level of lines that C pmcd logs as alerts: what libsasl2 says about failed
+// logins. Only the text form has it. A wrong password is no emergency, as an alert of
+// syslog(3) would be.
+const alertLevel = zapcore.DPanicLevel
+
 // zapLevel returns the level of zap for one of slog, which may be in between.
 func zapLevel(l slog.Level) zapcore.Level {
 	switch {
@@ -141,6 +149,8 @@ func zapLevel(l slog.Level) zapcore.Level {
 		return zapcore.InfoLevel
 	case l < slog.LevelError:
 		return zapcore.WarnLevel
+	case l == logtext.LevelAlert:
+		return alertLevel
 	}
 	return zapcore.ErrorLevel
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/logtext"
 )
 
 // latency is a slog.LogValuer.
@@ -27,7 +29,8 @@ func TestHandler(t *testing.T) {
 		{"text", func(l *slog.Logger) { l.Info("it works") }, "Info: it works"},
 		{"debug is off", func(l *slog.Logger) { l.Debug("no") }, ""},
 		{"levels", func(l *slog.Logger) { l.Warn("w") }, "Warning: w"},
-		{"levels in between", func(l *slog.Logger) { l.Log(t.Context(), slog.LevelError+2, "e") }, "Error: e"},
+		{"levels in between", func(l *slog.Logger) { l.Log(t.Context(), logtext.LevelAlert, "e") }, "Alert: e"},
+		{"between those", func(l *slog.Logger) { l.Log(t.Context(), slog.LevelWarn+2, "w") }, "Warning: w"},
 		{"attributes", func(l *slog.Logger) {
 			l.Info("m", "n", 1, "err", errors.New("no such file"), "d", latency(time.Second))
 		}, `Info: m n=1 err="no such file" d=1s`},

@@ -88,7 +88,7 @@ func (c *journalCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 		priority = 6
 	case zapcore.WarnLevel:
 		priority = 4
-	case zapcore.ErrorLevel:
+	case zapcore.ErrorLevel, alertLevel:
 		priority = 3
 	}
 	var lines []string

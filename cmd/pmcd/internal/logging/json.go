@@ -38,5 +38,8 @@ func (c jsonCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.Chec
 // Write implements [zapcore.Core]. Empty lines set tables in text apart.
 func (c jsonCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	e.Message = strings.Trim(e.Message, "\n")
+	if e.Level == alertLevel {
+		e.Level = zapcore.ErrorLevel
+	}
 	return c.Core.Write(e, fields)
 }

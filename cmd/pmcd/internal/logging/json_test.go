@@ -26,6 +26,12 @@ func TestJSONFields(t *testing.T) {
 			l.With("domain", 253).Error("agent {agent:q}: {error}", "agent", "simple", "error", errors.New("no"), "attempt", uint(3))
 		}, map[string]any{"level": "error", "msg": `agent "simple": no`, "template": "agent {agent:q}: {error}",
 			"agent": "simple", "domain": 253.0, "error": "no", "attempt": 3.0}},
+		{"event", func(l *slog.Logger) {
+			l.Error("{error}", "error", errors.New("no"), logtext.Event("start_failed"))
+		}, map[string]any{"level": "error", "msg": "no", "template": "{error}", "error": "no", "event": "start_failed"}},
+		{"alert", func(l *slog.Logger) { l.Log(t.Context(), logtext.LevelAlert, "m") }, map[string]any{"level": "error", "msg": "m"}},
+		{"event of a table", func(l *slog.Logger) { l.With(logtext.Bare()).Info("\na\nb\n", logtext.Event("agent_table")) },
+			map[string]any{"level": "info", "msg": "a\nb", "event": "agent_table"}},
 		{"types", func(l *slog.Logger) {
 			l.Warn("m", "b", true, "c", false, "f", 1.5, "d", 2*time.Second, "n", nil, "l", []string{"x", "y"}, "g", slog.GroupValue(slog.Int("h", -1)))
 		}, map[string]any{"level": "warn", "msg": "m b=true c=false f=1.5 d=2s n=<nil> l=\"[x y]\" g.h=-1",

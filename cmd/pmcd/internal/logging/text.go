@@ -49,7 +49,7 @@ func (c *textCore) Write(e zapcore.Entry, _ []zapcore.Field) error {
 	text := e.Message + "\n"
 	if e.LoggerName != bareName {
 		level := map[zapcore.Level]string{
-			zapcore.InfoLevel: "Info", zapcore.WarnLevel: "Warning", zapcore.ErrorLevel: "Error",
+			zapcore.InfoLevel: "Info", zapcore.WarnLevel: "Warning", zapcore.ErrorLevel: "Error", alertLevel: "Alert",
 		}[e.Level]
 		if level == "" {
 			level = "Critical"

@@ -18,10 +18,11 @@ func TestLogFormat(t *testing.T) {
 	log.Info("one")
 	log.Warn("two\nlines")
 	log.Error("{n}", "n", "three", "agent", "simple")
+	log.Log(t.Context(), logtext.LevelAlert, "four")
 	log.Debug("not this")
 	log.With(logtext.Bare()).Info("bare {host}", "host", "h", "client", 1)
 	stamp := fmt.Sprintf(`\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d\] pmcd\(%d\)`, os.Getpid())
-	want := "^" + stamp + " Info: one\n" + stamp + " Warning: two\nlines\n" + stamp + " Error: three\nbare h\n$"
+	want := "^" + stamp + " Info: one\n" + stamp + " Warning: two\nlines\n" + stamp + " Error: three\n" + stamp + " Alert: four\nbare h\n$"
 	if !regexp.MustCompile(want).MatchString(b.String()) {
 		t.Errorf("got %q\nwant %q", b.String(), want)
 	}
