@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
@@ -32,12 +33,7 @@ type privileged struct {
 func privilegedPlace(t *testing.T) *privileged {
 	t.Helper()
 	peer.Require(t)
-	if os.Geteuid() != 0 {
-		if peer.Required() {
-			t.Fatal("the tests with PCP's programs have to be run as root")
-		}
-		t.Skip("needs root")
-	}
+	testutil.NeedRoot(t)
 	exe, err := peer.UnderTest()
 	if err != nil {
 		t.Fatal(err)

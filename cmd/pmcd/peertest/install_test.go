@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -59,9 +60,9 @@ var (
 var installLooks = []string{
 	"cat /etc/pcp/pmcd/pmcd.conf",
 	"pmprobe -v pmcd.agent.status",
-	"pmprobe trivial simple txmon gopmda sample.long sampledso.long",
+	"pmprobe trivial simple txmon trace gopmda sample.long sampledso.long",
 	"pminfo -f gopmda.args",
-	"pminfo -dmtT trivial simple txmon gopmda",
+	"pminfo -dmtT trivial simple txmon trace gopmda",
 	"pminfo -dm sample sampledso", // one of sample's texts is pmcd's, and in other words here
 	"ps -eo user=,args= | grep /[p]mdas/ | grep -v pmcd-dso: | sort",
 }
@@ -94,22 +95,25 @@ var sampleSteps = []installStep{
 	{name: "simple with a port", agent: "simple", args: install, stdin: "socket\nInternet\n\n", want: simpleAppeared},
 	{name: "simple with a path", agent: "simple", args: install, stdin: "socket\nUnix\n/run/pcp/simple.socket\n", want: simpleAppeared},
 	{name: "txmon", agent: "txmon", args: install, stdin: "one\ntwo\n\n", want: `^Check txmon metrics have appeared ... 6 metrics and 10 values$`},
+	{name: "trace", agent: "trace", args: install, env: []string{"TRACE_OPTIONS=-T 30 -A disallow:10.1.2.3"},
+		want: `^Check trace metrics have appeared ... 20 metrics and 6 values$`},
+	{name: "without trace", agent: "trace", args: remove, want: `^Check trace metrics have gone away ... OK$`},
 	{name: "without txmon", agent: "txmon", args: remove, want: `^Check txmon metrics have gone away ... OK$`},
 	{name: "without simple", agent: "simple", args: remove, want: `^Check simple metrics have gone away ... OK$`},
 	{name: "without trivial", agent: "trivial", args: remove, want: `^Check trivial metrics have gone away ... OK$`},
 }
 
-// TestPeerInstallSamples does it with our demonstration agents in the place of
+// TestPeerInstallSamples does it with our demonstration agents, and the agent trace, in the place of
 // PCP's, under both.
 func TestPeerInstallSamples(t *testing.T) {
 	t.Parallel()
 	c, ours := peer.StartMachine(t, peer.CPmcd), ourMachine(t)
-	for _, a := range samples {
-		src := filepath.Join(must(peer.ModuleRoot())(t), "agents", "builtin", a.name)
-		program := must(os.ReadFile(must(peer.Program("pmda"+a.name, "./agents/builtin/"+a.name+"/pmda"+a.name))(t)))(t)
+	for _, name := range []string{"trivial", "simple", "txmon", "trace"} {
+		src := filepath.Join(must(peer.ModuleRoot())(t), "agents", "builtin", name)
+		program := must(os.ReadFile(must(peer.Program("pmda"+name, "./agents/builtin/"+name+"/pmda"+name))(t)))(t)
 		for _, m := range []*peer.Machine{c, ours} {
-			dir := m.Path(pmdas + a.name)
-			files := map[string][]byte{"pmda" + a.name: program}
+			dir := m.Path(pmdas + name)
+			files := map[string][]byte{"pmda" + name: program}
 			for _, e := range must(os.ReadDir(src))(t) {
 				if !e.IsDir() && filepath.Ext(e.Name()) != ".go" {
 					files[e.Name()] = must(os.ReadFile(filepath.Join(src, e.Name())))(t)
@@ -128,7 +132,7 @@ func TestPeerInstallSamples(t *testing.T) {
 func takeSteps(t *testing.T, c, ours *peer.Machine, steps []installStep) {
 	t.Helper()
 	for _, s := range steps {
-		if s.name == "simple with IPv6" && peer.IPv6() != nil && !peer.Required() {
+		if s.name == "simple with IPv6" && peer.IPv6() != nil && !testutil.Required() {
 			continue
 		}
 		ok := t.Run(s.name, func(t *testing.T) {

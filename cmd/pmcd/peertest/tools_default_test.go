@@ -1,12 +1,14 @@
 package peertest
 
 import (
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/pdu"
 )
 
 // logScript records what the configuration $0 names, in directory $1, and
@@ -16,7 +18,7 @@ set -eu
 rm -rf "$1" && mkdir "$1" && cd "$1"
 pmlogger -h '{host}' -c "$0" -l log -T 3sec -t 1sec a
 pmlogcheck a
-pminfo -a a -d $(pmprobe -a a | awk '$2 > 0 { print $1 }' | sort)
+pminfo -a a -dm $(pmprobe -a a | awk '$2 > 0 { print $1 }' | sort)
 `
 
 // onlyOne has values with one of the agents, for good reasons.
@@ -42,12 +44,20 @@ func testDefaultLog(t *testing.T, p *peer.Pair) {
 	}
 }
 
-// logged returns a split that has a record of each metric with values. The test
-// fails if there are less than least.
+// logged returns a split that has a record of each metric with values, except for those that
+// are new in PCP 7. The test fails if there are less than least.
 func logged(t *testing.T, least int) func(string) []peer.Record {
 	return func(text string) (rs []peer.Record) {
 		for _, r := range peer.Metrics(text) {
-			if !onlyOne.MatchString(r.Key) {
+			if strings.TrimSpace(r.Lines[0]) == "" { // before the first metric
+				continue
+			}
+			_, text, _ := strings.Cut(r.Lines[0], " PMID: ")
+			id, err := pdu.ParsePMID(text)
+			if err != nil {
+				t.Errorf("no PMID in %q", r.Lines[0])
+			}
+			if !onlyOne.MatchString(r.Key) && !isNewSince7(id) {
 				rs = append(rs, r)
 			}
 		}
@@ -66,7 +76,7 @@ rm -rf atop
 pcp -h '{host}' atop -w atop 1 2
 for i in atop/*.index; do a=${i%.index}; done
 pmlogcheck "$a"
-pminfo -a "$a" -d $(pmprobe -a "$a" | awk '$2 > 0 { print $1 }' | sort)
+pminfo -a "$a" -dm $(pmprobe -a "$a" | awk '$2 > 0 { print $1 }' | sort)
 `
 
 // rulesScript has pmie evaluate the default rules five times a second, and says
@@ -97,9 +107,7 @@ term capture-pane -p
 
 // testHtop looks at htop's screen.
 func testHtop(t *testing.T, p *peer.Pair, pid string) {
-	if _, err := exec.LookPath("tmux"); err != nil && !peer.Required() {
-		t.Skip(err)
-	}
+	testutil.NeedProgram(t, "tmux")
 	for tr, row := range map[peer.Transport]string{peer.TCP4: "PID", peer.Unix: " sleep"} {
 		t.Run(tr.String(), func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/booted"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
@@ -143,8 +144,8 @@ func with(t *testing.T) *host {
 
 func boot(t *testing.T, layer func() (booted.Layer, error)) *host {
 	t.Helper()
-	if !peer.Required() {
-		t.Skip("boots machines: make systemtest")
+	if !testutil.Required() {
+		testutil.Missing(t, "boots machines: make systemtest")
 	}
 	l, err := layer()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -34,11 +35,8 @@ func TestMain(m *testing.M) {
 func boot(t *testing.T, layer Layer) *Machine {
 	t.Helper()
 	m, err := Boot(layer)
-	if err != nil && !peer.Required() {
-		t.Skip(err)
-	}
 	if err != nil {
-		t.Fatal(err)
+		testutil.Missing(t, err)
 	}
 	t.Cleanup(func() {
 		if err := m.Halt(); err != nil {
@@ -148,9 +146,7 @@ func groups(t *testing.T, pid int) []string {
 
 // Where a machine cannot be booted, Boot says why.
 func TestImpossible(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	testutil.NeedRoot(t)
 	for _, tt := range []struct {
 		name string
 		args []string

@@ -141,7 +141,7 @@ func (d *Daemon) Background(tb testing.TB, c Client, ready func() error) {
 	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
 	exited := make(chan struct{})
-	if err := startAndWait(cmd, exited); err != nil {
+	if err := StartAndWait(cmd, exited); err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {

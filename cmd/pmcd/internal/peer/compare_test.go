@@ -99,6 +99,8 @@ func TestShapeOf(t *testing.T) {
 		{"series a6239ef0654629c81b75b5542a2e51b44c2f1b5e", "series HEX"},
 		{" 0 23729m   3512 137440", "N N N N"},
 		{"pmcd.pid 1 4711", "pmcd.pid N N"},
+		{"simple.time.sys 1 0.07000000000000001", "simple.time.sys N N"},
+		{"at 192.0.2.1, version 6.0.3", "at N, version N"},
 	} {
 		if got := shapeOf(c.line); got != c.want {
 			t.Errorf("shapeOf(%q) = %q, want %q", c.line, got, c.want)

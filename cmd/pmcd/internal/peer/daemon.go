@@ -111,7 +111,7 @@ func (d *Daemon) start(c Config) error {
 	defer out.Close()
 	d.cmd.Stdout, d.cmd.Stderr = out, out
 	d.exited = make(chan struct{})
-	if err := startAndWait(d.cmd, d.exited); err != nil {
+	if err := StartAndWait(d.cmd, d.exited); err != nil {
 		return err
 	}
 
@@ -165,11 +165,11 @@ func (d *Daemon) waitReady(quietly bool, end time.Time) error {
 	return poll(func() error { return greeting("tcp4", "127.0.0.1:"+strconv.Itoa(d.Port)) })
 }
 
-// startAndWait starts the command in a process group of its own and closes
+// StartAndWait starts the command in a process group of its own and closes
 // exited when it has ended. Should this test program die (go test -timeout),
 // the kernel ends the command: that signal comes when the thread that started
 // it ends, so a goroutine keeps that thread.
-func startAndWait(cmd *exec.Cmd, exited chan struct{}) error {
+func StartAndWait(cmd *exec.Cmd, exited chan struct{}) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started := make(chan error)
 	go func() {

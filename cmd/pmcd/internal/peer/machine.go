@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 //go:embed machine.sh
@@ -89,8 +91,8 @@ func BootMachine(tb testing.TB, path string) *Machine {
 func (m *Machine) bootT(tb testing.TB) {
 	tb.Helper()
 	err := m.boot()
-	if errors.Is(err, fs.ErrPermission) && !Required() {
-		tb.Skipf("no name spaces: %v", err)
+	if errors.Is(err, fs.ErrPermission) {
+		testutil.Missing(tb, "no name spaces: ", err)
 	}
 	if err != nil {
 		tb.Fatal(err)

@@ -21,6 +21,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // CPmcd is PCP's pmcd.
@@ -32,9 +34,6 @@ const (
 	stockEtc  = "/etc/pcp"
 	newhelp   = "/usr/lib/pcp/bin/newhelp"
 )
-
-// Required reports whether a missing peer is a failure.
-func Required() bool { return os.Getenv("PMCD_REQUIRE_PEERS") == "1" }
 
 // Missing says what keeps tests with PCP's programs from running here, or is
 // nil.
@@ -69,13 +68,8 @@ func Missing() error {
 // programs are not at hand.
 func Require(tb testing.TB) {
 	tb.Helper()
-	err := Missing()
-	switch {
-	case err == nil:
-	case Required():
-		tb.Fatalf("PCP's programs are required but missing: %v", err)
-	default:
-		tb.Skipf("no PCP to test with: %v", err)
+	if err := Missing(); err != nil {
+		testutil.Missing(tb, "no PCP to test with: ", err)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 func TestMain(m *testing.M) {
@@ -88,7 +90,7 @@ func TestPeerNoticesABadEnd(t *testing.T) {
 		if err := d.Stop(); err == nil || !strings.Contains(err.Error(), "ended before it was stopped") {
 			t.Errorf("Stop() = %v", err)
 		}
-		if !Until(5*time.Second, func() bool { return len(killLeft(agents)) == 0 }) {
+		if !Until(testutil.Hangs, func() bool { return len(killLeft(agents)) == 0 }) {
 			t.Error("agents are left")
 		}
 	})

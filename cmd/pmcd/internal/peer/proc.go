@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // Proc is a process, told from a later one with the same id by its start time.
@@ -69,17 +71,9 @@ func FDs(pid int) (int, error) {
 	return len(es), err
 }
 
-// Until polls cond until it holds; it reports whether it did in time.
+// Until is that of agents/testutil.
 func Until(timeout time.Duration, cond func() bool) bool {
-	for end := time.Now().Add(timeout); ; {
-		if cond() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	return testutil.Until(timeout, cond)
 }
 
 // killLeft ends processes that outlived their daemon and returns them.

@@ -60,7 +60,7 @@ func (p *Place) Command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(p.T.Context(), p.Exe, append([]string{
 		"-c", "conf", "-n", "pmns", "-i", "127.0.0.1", "-p", "0", "-s", p.At("run/sock"), "-l", "log/pmcd.log"}, args...)...)
 	cmd.Dir = p.Dir
-	cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null", "PCP_RUN_DIR="+p.At("run"), "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), "PMCD_TEST_RUN=1", "PCP_CONF=/dev/null", "PCP_RUN_DIR="+p.At("run"), "PCP_TLSCONF_PATH="+p.At("tls.conf"), "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 
