@@ -6,17 +6,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// When descriptors run out, connected clients are served, one line is logged, and a
-// client that waits is accepted when another disconnects.
+// When descriptors run out, connected clients are served, one line is logged, the status
+// has a problem, and a client that waits is accepted when another disconnects.
 func TestDescriptorsRunOut(t *testing.T) {
 	dir := t.TempDir()
 	sock, logName := filepath.Join(dir, "sock"), filepath.Join(dir, "log")
@@ -44,7 +47,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 		}
 		// At the end pmcd logs how many clients were not accepted.
 		text, _ := os.ReadFile(logName)
-		if strings.Count(string(text), "AcceptNewClient")-strings.Count(string(text), "more like it in") != 1 || t.Failed() {
+		if strings.Count(string(text), "AcceptNewClient")-strings.Count(string(text), "like this w") != 1 || t.Failed() {
 			t.Errorf("the log, which should have one line about it:\n%s", text)
 		}
 	}()
@@ -55,6 +58,18 @@ func TestDescriptorsRunOut(t *testing.T) {
 		}
 	}
 	defer first.Close()
+	problems := func(want ...string) {
+		t.Helper()
+		var r *ctl.Report
+		if !peer.Until(20*time.Second, func() bool {
+			r, err = ctl.Ask(t.Context(), ctl.Path(sock))
+			return err == nil && slices.EqualFunc(r.Problems, want, strings.Contains)
+		}) {
+			t.Errorf("%v, %+v; want problems %q", err, r, want)
+		}
+	}
+	const few = "RLIMIT_NOFILE is 40: pmcd and its agents may need 263 descriptors and have 30, and at most 10 clients are accepted"
+	problems(few)
 	var in []net.Conn
 	for {
 		conn, err := pmcdtest.Greeted(sock, 300*time.Millisecond)
@@ -77,6 +92,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 	if _, typ, _ := pdu.Header(reply); err != nil || typ != pdu.TypeDesc {
 		t.Errorf("a connected client got %v, %v", typ, err)
 	}
+	problems(few, "10 clients are connected, as many as RLIMIT_NOFILE allows")
 	for _, conn := range in[:len(in)/2] {
 		conn.Close()
 	}
@@ -85,4 +101,5 @@ func TestDescriptorsRunOut(t *testing.T) {
 		t.Fatal(fmt.Errorf("not accepted although others have disconnected: %w", err))
 	}
 	conn.Close()
+	problems(few)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
@@ -44,20 +45,20 @@ read stay`
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	t.Cleanup(func() {
 		stdin.Close()
 		cmd.Wait()
 	})
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
-		t.Skipf("no name spaces, or no ip(8): %q, %v", line, err)
+		testutil.Missing(t, fmt.Sprintf("no name spaces, or no ip(8): %q, %v", line, err))
 	}
 	for _, p := range peer.Descendants(cmd.Process.Pid) {
 		pid = p.PID
 	}
 	dir := filepath.Join(docker, "containers", boxID)
-	state := fmt.Sprintf(`{"State":{"Running":true,"Paused":false,"Restarting":false,"Pid":%d},"Name":"/box"}`, pid)
+	state := fmt.Sprintf(`{"State":{"Running":true,"Paused":false,"Restarting":false,"Pid":%d},"Name":"/box","Config":{"Hostname":"boxed"}}`, pid)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +85,22 @@ func groupBox(t *testing.T, pid int) bool {
 }
 
 // Clients of a container get from the built-in agents, under a pmcd that is not
-// root any more, what they get from PCP's agents, which are root.
+// root any more, what they get from PCP's agents, which are root. Both ask PCP's pmdaroot
+// about containers, or the built-in agent root.
 func TestPeerContainers(t *testing.T) {
+	for name, line := range map[string]string{
+		"pmdaroot": "root 1 pipe binary /var/lib/pcp/pmdas/root/pmdaroot",
+		"built in": "root 1 pipe binary /nonexistent/pmdaroot -l -",
+	} {
+		t.Run(name, func(t *testing.T) { testContainers(t, line) })
+	}
+}
+
+func testContainers(t *testing.T, rootLine string) {
 	place := privilegedPlace(t)
 	var lines, names []string
 	for _, f := range []string{"root/pmdaroot", "linux/pmdalinux", "proc/pmdaproc"} {
-		if _, err := os.Stat("/var/lib/pcp/pmdas/" + f); err != nil {
-			t.Skip(err)
-		}
+		testutil.NeedPeer(t, "/var/lib/pcp/pmdas/"+f)
 	}
 	docker := place.At("docker")
 	pid := startBox(t, docker)
@@ -105,7 +114,7 @@ func TestPeerContainers(t *testing.T) {
 		}
 	}
 	lines = []string{
-		"root 1 pipe binary /var/lib/pcp/pmdas/root/pmdaroot",
+		rootLine,
 		"pmcd 2 dso pmcd_init /none",
 		"linux 60 dso linux_init /nonexistent/pmda_linux.so",
 		"proc 3 dso proc_init /nonexistent/pmda_proc.so",

@@ -32,6 +32,9 @@ func TestLoadEmbedded(t *testing.T) {
 		if slices.Contains([]string{"trivial", "simple", "txmon", "sample"}, a.Name) {
 			t.Errorf("agent %q is a demonstration", a.Name)
 		}
+		if a.Entry == "trace_init" {
+			t.Errorf("agent %q opens a port", a.Name)
+		}
 	}
 	for entry := range e.Names.All("") {
 		domain := entry.Domain

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +28,7 @@ func TestPeerHelperKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	pmcdtest.AwaitEnd(t, p.root)
-	p.logs("the root helper (pmcd-root) has ended (signal: killed): its agents end, and agents are started as pcp until pmcd is restarted")
+	p.logs("the root helper (pmcd-root) has ended: signal 9 (SIGKILL), sent by a user or the out-of-memory killer; the agents that it has started end, and are started again as pcp, without root's rights, until pmcd is restarted")
 	for _, a := range before {
 		if !peer.Until(20*time.Second, func() bool { return !a.Alive() }) {
 			t.Errorf("%s, process %d, still runs", a.Name, a.PID)
@@ -41,7 +38,7 @@ func TestPeerHelperKilled(t *testing.T) {
 	p.runsAs("sample.seconds", "pmcd-dso: sample", "pcp")
 	p.runsAs("proc.nprocs", "pmcd-agent: proc", "pcp")
 	p.logs(`agent "proc" (dom 3) runs as pcp: the root helper has ended; it has no values that only the user of a process may read`)
-	if _, text := p.report(); !strings.Contains(text, "problem:       the root helper (pmcd-root) has ended (signal: killed): agents run as pcp\n") {
+	if _, text := p.report(); !strings.Contains(text, "problem:       the root helper (pmcd-root) has ended: signal 9 (SIGKILL), sent by a user or the out-of-memory killer; agents run as pcp, without root's rights, until pmcd is restarted\n") {
 		t.Errorf("the status is\n%s", text)
 	}
 	// They are restarted like others.
@@ -113,7 +110,10 @@ func TestPeerHelperKilledService(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != 1 {
 			t.Errorf("%q: exit code %d (%v), want 1", env, code, err)
 		}
-		p.logs("the root helper (pmcd-root) has ended (signal: killed): pmcd ends, so that the service manager starts it again")
+		p.logs("the root helper (pmcd-root) has ended: signal 9 (SIGKILL), sent by a user or the out-of-memory killer; pmcd ends with exit code 1, so that the service manager starts it again with a root helper")
+		if log := pmcdtest.Read(p.At("log/pmcd.log")); strings.Contains(log, "next start in") || strings.Contains(log, "is down") {
+			t.Errorf("%q: pmcd logs that agents have failed:\n%s", env, log)
+		}
 		for _, b := range below {
 			if !peer.Until(20*time.Second, func() bool { return !b.Alive() }) {
 				t.Errorf("%q: %s, process %d, still runs", env, b.Name, b.PID)
@@ -171,59 +171,33 @@ func TestPeerOOMScore(t *testing.T) {
 	}
 }
 
-// softLimit returns how many descriptors a process may have, and changes that
-// unless n is -1. It takes CAP_SYS_RESOURCE, or the user of the process.
-func softLimit(t *testing.T, pid, n int) (was int) {
-	t.Helper()
-	set := ""
-	if n >= 0 {
-		set = fmt.Sprintf("=%d:", n)
-	}
-	uid, gid := 0, 0
-	fmt.Sscan(pmcdtest.ProcStatus(pid, "Uid"), &uid)
-	fmt.Sscan(pmcdtest.ProcStatus(pid, "Gid"), &gid)
-	cmd := exec.Command("prlimit", "--noheadings", "--raw", "-o", "SOFT", "--pid", strconv.Itoa(pid), "--nofile"+set)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", cmd, err, out)
-	}
-	fmt.Sscan(string(out), &was)
-	return was
-}
-
 // While pmcd or its root helper have no descriptors left agents cannot be started.
 // Both go on, and start them when there are some again.
 func TestPeerStartWithoutDescriptors(t *testing.T) {
 	p := startPrivileged(t)
 	failures := func() int { return strings.Count(pmcdtest.Read(p.At("log/pmcd.log")), `cannot start "simple" agent`) }
+	limitTo := func(pid, n int) (was int) {
+		t.Helper()
+		was, err := pmcdtest.SoftLimit(pid, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return was
+	}
 	failed := 0
 	for _, pid := range []int{p.pid, p.root} {
-		limit := softLimit(t, pid, -1)
+		limit := limitTo(pid, -1)
 		for room := range 12 {
 			p.kill("pmdasimple")
 			p.answers("simple.numfetch", false)
-			top := 0
-			fds, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-			taken := make(map[int]bool)
-			for _, fd := range fds {
-				n := 0
-				fmt.Sscan(filepath.Base(fd), &n)
-				taken[n] = true
-			}
-			for free := 0; free < room || taken[top]; top++ { // the limit is one of numbers
-				if !taken[top] {
-					free++
-				}
-			}
 			before := failures()
-			softLimit(t, pid, top)
+			limitTo(pid, pmcdtest.DescriptorLimit(pid, room))
 			p.reload()
 			peer.Until(4*time.Second, func() bool { return failures() > before || p.agent("pmdasimple") != 0 })
 			if failures() > before {
 				failed++
 			}
-			softLimit(t, pid, limit)
+			limitTo(pid, limit)
 			p.reload()
 			p.answers("simple.numfetch", true)
 			if pmcdtest.Children(p.pid)[roothelper.Name] != p.root {

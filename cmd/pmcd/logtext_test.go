@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
@@ -143,7 +144,7 @@ var varies = []struct {
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|µs|s)\b`), "DURATION"},
 	{regexp.MustCompile(`(?m)^(\S.{11,} +\d+) +\d+ +\d+ +\d+   2 bin`), "${1} PID IN OUT 2 bin"},
 	{regexp.MustCompile(`ok +\d+ +(\d+ +)?`), "ok FD PORT "},
-	{regexp.MustCompile(`(?m)^     \d+  DIR/run/sock +`), "     FD  DIR/run/sock  "},
+	{regexp.MustCompile(`(?m)^ +\d+  DIR/run/sock +`), "     FD  DIR/run/sock  "},
 	{regexp.MustCompile(`it closed the connection \((the process has exited with status 5)\)`), "it closed the connection; ${1}"},
 	{regexp.MustCompile(`terminated, exit\(0\)`), "terminated"},
 }
@@ -164,9 +165,7 @@ const recordedLog = "testdata/pmcd.log"
 // The text of pmcd.log is what it was when testdata/pmcd.log was recorded, byte for
 // byte: scripts and PCP's QA read it.
 func TestLogText(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("-U root is for root")
-	}
+	testutil.NeedRoot(t) // -U root is for root
 	got, p := logEvents(t)
 	got = withoutVaries(got, p)
 	// Agents end at the same time.
@@ -196,9 +195,7 @@ func TestLogText(t *testing.T) {
 
 // With --log-format=json the texts are the same, and entries have fields.
 func TestLogFields(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("-U root is for root")
-	}
+	testutil.NeedRoot(t) // -U root is for root
 	log, p := logEvents(t, "--log-format=json")
 	var texts strings.Builder
 	var entries []map[string]any
@@ -221,7 +218,7 @@ func TestLogFields(t *testing.T) {
 			t.Errorf("no entry has %q", text)
 		}
 	}
-	const down = "agent {agent:q} (dom {domain}) is down: {error}; it is not started again by itself"
+	const down = "agent {agent:q} (dom {domain}) is down: {error}; it is started again at SIGHUP (PMCD_RESTART_AGENTS=0)"
 	for _, want := range []map[string]any{
 		{"msg": "Warning: restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment", "level": "warn"},
 		{"agent": "simple", "domain": 253.0, "path": "/none/pmda_simple.so", "level": "info"},
@@ -230,14 +227,16 @@ func TestLogFields(t *testing.T) {
 		{"template": "DoFetch: no profile for ctxnum={context}; client[{client}] {address}", "context": 7.0, "client": 0.0, "address": p.At("run/sock")},
 		{"client": 0.0, "error": "type=0x7003 bad PDU len=2130706432 in hdr exceeds maximum client PDU size (65536)"},
 		{"agent": "exits at once", "domain": 300.0, "attempt": 1.0, "output": []any{"it ends here"}, "level": "error",
-			"template": "cannot start {agent:q} agent (dom {domain}): {error}; it is not started again by itself\n\tend of its stderr:{output}",
+			"template": "cannot start {agent:q} agent (dom {domain}): {error}; it is started again at SIGHUP (PMCD_RESTART_AGENTS=0)\n\tend of its stderr:{output}",
 			"error":    "cannot negotiate with the agent: it closed the connection (the process has exited with status 3)"},
 		{"agent": "nosuch", "domain": 302.0, "error": "error starting /none/pmdanosuch: no such file or directory"},
 		{"agent": "exits in a fetch", "domain": 301.0, "error": "protocol failure for fd=",
 			"template": "CleanupAgent ...\nCleanup {agent:q} agent (dom {domain}): {error}"},
 		{"agent": "hangs", "domain": 304.0, "state": "late", "request": "FETCH", "client": 0.0},
-		{"agent": "hangs", "domain": 304.0, "error": "no answer for ", "client": 0.0, "request": "FETCH", "template": down},
-		{"error": "pmcd config[line 2]: Error: expected domain number for \"what\" agent", "path": "conf", "line": 2.0},
+		{"agent": "hangs", "domain": 304.0, "error": "late for ", "client": 0.0, "request": "FETCH", "template": down},
+		{"error": "pmcd config[line 2]: Error: expected domain number for \"what\" agent", "path": "conf", "line": 2.0, "event": "conf_mistake"},
+		{"event": "agent_table"},
+		{"event": "log_started"},
 		{"template": "pmcd caught {signal} from unknown process", "signal": "SIGTERM"},
 	} {
 		if !slices.ContainsFunc(entries, func(e map[string]any) bool { return hasFields(e, want) }) {

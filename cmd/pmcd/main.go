@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
@@ -18,7 +20,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/verify"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // build is the version that a packager gives, by -ldflags "-X main.build=...".
@@ -32,8 +34,8 @@ func main() {
 		os.Exit(privsep.RunHelper(os.Args[1:], privsep.HelperConfig{
 			BuiltIn:          open.Builtin.AsRoot,
 			Spec:             open.Builtin.ProcessSpec,
-			ContainerProcess: open.ContainerProcess,
 			HostName:         open.HostName,
+			ContainerProcess: open.ContainerProcess,
 			Embedded:         embedded.Config,
 		}))
 	case open.IsBuiltinProcess(name):
@@ -45,7 +47,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stderr))
 }
 
-// run is the whole program but for its exit.
+// run runs the program and returns its exit code.
 func run(args []string, stderr io.Writer) int {
 	syscall.Umask(0o22) // agents inherit it
 	launcher, err := background.FindLauncher()
@@ -76,9 +78,9 @@ func run(args []string, stderr io.Writer) int {
 	return serve(opt, launcher, stderr)
 }
 
-// complete sets the environment variables of pcp.conf and completes the options by the
-// environment. warn is false in the second process of daemon mode: the first has printed
-// the warnings.
+// complete sets the environment variables of pcp.conf, and completes the options from the
+// environment. warn is false in the second process of daemon mode, because the first one
+// has printed the warnings.
 func complete(opt *cli.Options, warn bool, stderr io.Writer) error {
 	if !opt.Named && embedded.WithoutPCP("/", os.LookupEnv) {
 		opt.Embedded = true
@@ -87,12 +89,19 @@ func complete(opt *cli.Options, warn bool, stderr io.Writer) error {
 		if _, ok := os.LookupEnv("PCP_VERSION"); !ok { // agents get it from pcp.conf otherwise
 			os.Setenv("PCP_VERSION", pmcd.Version)
 		}
-	} else if err := pmcdconf.SetPCPEnv(); err != nil && warn { // options may be sufficient
+	} else if err := pcpconf.SetEnv(); err != nil && warn { // options may be sufficient
 		fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)
 	}
 	// In daemon mode PCP's scripts look for pmcd.log.
 	if opt.Log == "" && (opt.Foreground || opt.Managed) && logging.StderrIsJournal() {
 		opt.Log = "-"
 	}
-	return opt.Complete(os.Getenv)
+	if err := opt.Complete(os.Getenv); err != nil {
+		return err
+	}
+	// Agents that are Go programs have the limit, too.
+	if opt.MaxReply != 0 {
+		return os.Setenv(agentserve.MaxReplyVar, strconv.Itoa(opt.MaxReply))
+	}
+	return nil
 }

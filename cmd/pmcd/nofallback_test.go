@@ -32,8 +32,9 @@ func TestNoFallback(t *testing.T) {
 		{"-n", "-c " + conf + " -n " + none, "PCP_CONF=/dev/null", none},
 		{"-N", "-c " + conf + " -N " + none, "PCP_CONF=/dev/null", none},
 		{"PMNS_DEFAULT", "-c " + conf, "PMNS_DEFAULT=" + none, none},
-		{"PCP_CONF", "", "PCP_CONF=" + none, noConf},
-		{"PCP_DIR", "", "PCP_DIR=" + none, noConf},
+		{"PCP_CONF", "", "PCP_CONF=" + none, noConf + ": PCP_CONF: open " + none + ": no such file or directory; give -c, or --embedded "},
+		{"PCP_DIR", "", "PCP_DIR=" + none, noConf + ": PCP_DIR: open " + none + "/etc/pcp.conf: no such file or directory; "},
+		{"an empty pcp.conf", "", "PCP_CONF=" + names, noConf + ": it does not set PCP_PMCDCONF_PATH; "},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

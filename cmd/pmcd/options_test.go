@@ -31,15 +31,20 @@ func TestBadOptions(t *testing.T) {
 		{"-c", 0, "pmcd: option requires an argument -- 'c'"},
 		{"-fc", 0, "pmcd: option requires an argument -- 'c'"},
 		{"--conf", 0, "pmcd: option '--config' requires an argument"},
-		{"-q 0 --bogus", 0, "pmcd: -q requires a positive numeric argument\npmcd: unrecognized option '--bogus'"},
-		{"-q 0 -?", 0, "pmcd: -q requires a positive numeric argument"},
-		{"-q 0", 1, "pmcd: -q requires a positive numeric argument"},
+		{"-q 0 --bogus", 0, "pmcd: -q requires a positive numeric argument (0)\npmcd: unrecognized option '--bogus'"},
+		{"-q 0 -?", 0, "pmcd: -q requires a positive numeric argument (0)"},
+		{"-q 0", 1, "pmcd: -q requires a positive numeric argument (0)"},
+		{"--max-reply 64k", 1, "pmcd: --max-reply requires a number of bytes, 65536 or more (64k)"},
+		{"--relay 192.0.2.1,localhost", 1, "pmcd: --relay requires numeric addresses or networks (192.0.2.1,localhost)"},
+		{"--relay=::ffff:192.0.2.0/120", 1, "pmcd: --relay requires numeric addresses or networks (::ffff:192.0.2.0/120)"},
+		{"--relay=fe80::1%eth0", 1, "pmcd: --relay requires numeric addresses or networks (fe80::1%eth0)"},
+		{"--relay=", 1, "pmcd: --relay requires numeric addresses or networks ()"},
 		{"--late-grace -1", 1, "pmcd: --late-grace requires a number of seconds (-1)"},
-		{"-q 1x -t -1", 1, "pmcd: -q requires a positive numeric argument\npmcd: -t requires a positive numeric argument"},
-		{"-T x", 1, "pmcd: -T requires a positive numeric argument"},
-		{"-L 0", 1, "pmcd: -L requires a positive value"},
-		{"-C x", 1, "pmcd: -C requires a positive value"},
-		{"-M -3", 1, "pmcd: -M requires a positive value"},
+		{"-q 1x -t -1", 1, "pmcd: -q requires a positive numeric argument (1x)\npmcd: -t requires a positive numeric argument (-1)"},
+		{"-T x", 1, "pmcd: -T requires a positive numeric argument (x)"},
+		{"-L 0", 1, "pmcd: -L requires a positive value (0)"},
+		{"-C x", 1, "pmcd: -C requires a positive value (x)"},
+		{"-M -3", 1, "pmcd: -M requires a positive value (-3)"},
 		{"-p x", 1, "pmcd: -p requires a positive numeric argument (x)"},
 		{"-p 1,-1", 1, "pmcd: -p requires a positive numeric argument (1,-1)"},
 		{"-D nonsense", 1, "pmcd: unrecognized debug options specification (nonsense)"},
@@ -48,17 +53,24 @@ func TestBadOptions(t *testing.T) {
 		{"-", 1, "Usage: pmcd [options]"},
 	}
 	for _, tt := range tests {
-		var stderr bytes.Buffer
-		code := run(strings.Fields(tt.args), &stderr)
-		if code != tt.code || !strings.HasPrefix(stderr.String(), tt.text+"\n") {
-			t.Errorf("%s: exit code %d; want %d, %q first:\n%s", tt.args, code, tt.code, tt.text, &stderr)
-		}
-		if failed := strings.HasSuffix(stderr.String(), notStarted); failed != (tt.code == 1) {
-			t.Errorf("%s: %q at the end: %v", tt.args, notStarted, failed)
-		}
-		if !strings.Contains(stderr.String(), "--foreground") {
-			t.Errorf("%s: no usage", tt.args)
-		}
+		t.Run(tt.args, func(t *testing.T) {
+			var stderr bytes.Buffer
+			code := run(strings.Fields(tt.args), &stderr)
+			if code != tt.code || !strings.HasPrefix(stderr.String(), tt.text+"\n") {
+				t.Errorf("%s: exit code %d; want %d, %q first:\n%s", tt.args, code, tt.code, tt.text, &stderr)
+			}
+			if failed := strings.HasSuffix(stderr.String(), notStarted); failed != (tt.code == 1) {
+				t.Errorf("%s: %q at the end: %v", tt.args, notStarted, failed)
+			}
+			// All of the usage only if that was asked for.
+			asked := strings.Contains(tt.args, "-?") && !strings.HasPrefix(tt.args, "-f extra") || tt.args == "--help"
+			if all := strings.Contains(stderr.String(), "--foreground"); all != asked {
+				t.Errorf("%s: the whole usage is printed: %v, want %v", tt.args, all, asked)
+			}
+			if short := strings.Contains(stderr.String(), "Usage: pmcd [options]\nTry 'pmcd --help' for the options.\n"); short == asked {
+				t.Errorf("%s: the short usage is printed: %v, want %v", tt.args, short, !asked)
+			}
+		})
 	}
 	var stderr bytes.Buffer
 	run([]string{"-f", "extra", "more"}, &stderr)
@@ -73,17 +85,17 @@ func TestBadOptionsOfService(t *testing.T) {
 	for _, tt := range []struct {
 		args, socket string // NOTIFY_SOCKET
 		code         int
-		want         string // all of the standard error output; "" is the usage
+		want         string // all of the standard error output; "" is the usage, as long as it is
 	}{
 		{"-F --bogus", "", 1, "pmcd: not started: unrecognized option '--bogus'\n"},
-		{"--bogus -q 0 x", "/n", 1, "pmcd: not started: unrecognized option '--bogus'; -q requires a positive numeric argument; unexpected argument \"x\"\n"},
+		{"--bogus -q 0 x", "/n", 1, "pmcd: not started: unrecognized option '--bogus'; -q requires a positive numeric argument (0); unexpected argument \"x\"\n"},
 		{"--verify --bogus", "/n", 1, "pmcd: not started: unrecognized option '--bogus'\n"},
 		{"-F -c", "", 1, "pmcd: not started: option requires an argument -- 'c'\n"},
 		{"-F -p x", "", 1, "pmcd: not started: -p requires a positive numeric argument (x)\n"},
 		{"-F --help", "/n", 1, "pmcd: not started: --help is not for a service\n"},
 		{"-V", "/n", 1, "pmcd: not started: --version is not for a service\n"},
 		{"-F --help", "", 0, ""},
-		{"-f --bogus", "", 0, ""},
+		{"-f --bogus", "", 0, "pmcd: unrecognized option '--bogus'\nUsage: pmcd [options]\nTry 'pmcd --help' for the options.\n"},
 	} {
 		t.Setenv("NOTIFY_SOCKET", tt.socket)
 		var stderr bytes.Buffer

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/daemon/saslhelper"
 )
 
 // A server is the process that serves clients. Its methods up to run are the steps of
@@ -32,7 +34,10 @@ type server struct {
 	launcher *background.Launcher // nil if no process waits for this one
 	stderr   io.Writer
 
-	signals   chan os.Signal
+	ctx       context.Context // ends when this process must end
+	end       context.CancelFunc
+	hangups   chan os.Signal    // SIGHUP, for run
+	ends      chan os.Signal    // SIGTERM and SIGINT
 	notifier  *systemd.Notifier // nil if there is no service manager
 	inherited []*os.File        // sockets
 	user      *privsep.Identity // that this process becomes; nil if its user stays the same
@@ -51,9 +56,16 @@ type server struct {
 // serve serves until a signal ends it, and returns the exit code.
 func serve(opt *cli.Options, launcher *background.Launcher, stderr io.Writer) int {
 	s := &server{opt: opt, launcher: launcher, stderr: stderr}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	defer s.end()
 	defer s.close()
 	for _, step := range []func() error{s.inherit, s.identify, s.listen, s.openLog, s.startHelper, s.newDaemon, s.dropRights, s.run} {
-		if err := step(); err != nil {
+		err := step()
+		if err != nil && s.ctx.Err() != nil && errors.Is(err, context.Canceled) { // a signal during the start
+			s.log.Info("pmcd Shutdown")
+			return cli.ExitOK
+		}
+		if err != nil {
 			return s.fail(err)
 		}
 	}
@@ -78,7 +90,7 @@ func (s *server) fail(err error) int {
 		fmt.Fprintf(s.stderr, "pmcd: %v\n", err)
 		cli.NotStarted(s.stderr)
 	} else {
-		s.log.Error("{error}", "error", err)
+		s.log.Error("{error}", "error", err, logtext.Event("start_failed"))
 		cli.NotStarted(s.out.Output)
 	}
 	s.launcher.ReportFailure(err, s.opt.FailureFile, s.out)
@@ -89,18 +101,20 @@ func (s *server) fail(err error) int {
 // descriptors, and the environment of a service manager.
 func (s *server) inherit() error {
 	if err := child.SetCloexecAll(); err != nil {
-		fmt.Fprintf(s.stderr, "pmcd: descriptors may leak into agents: %v\n", err)
+		fmt.Fprintf(s.stderr, "pmcd: cannot set close-on-exec for all descriptors: %v; agents may inherit some\n", err)
 	}
 	env := systemd.TakeEnv()
-	var err error
-	if s.inherited, err = systemd.Sockets(env, os.Getpid()); err != nil {
-		s.opt.Warn("%v", err)
+	var errs []error
+	s.inherited, errs = systemd.Sockets(env, os.Getpid())
+	for _, err := range errs {
+		s.opt.Mistake("{error}", "error", err, logtext.Event("inherited_socket_ignored"))
 	}
 	if s.opt.StandAlone() {
 		return nil
 	}
+	var err error
 	if s.notifier, err = systemd.NewNotifier(env); err != nil {
-		s.opt.Warn("%v", err)
+		s.opt.Warn("the service manager gets no notifications: {error}", "error", err)
 	}
 	return nil
 }
@@ -121,30 +135,36 @@ func (s *server) identify() (err error) {
 	return nil
 }
 
-// listen opens the ports and the Unix domain socket. From here on signals wait for run.
+// listen opens the ports and the Unix domain socket. From here on SIGHUP waits for run,
+// and SIGTERM and SIGINT for openLog.
 func (s *server) listen() (err error) {
 	// pmcd serves on when the reader of its log, a FIFO, has gone.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	s.signals = make(chan os.Signal, 8)
-	signal.Notify(s.signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	s.onClose(func() { signal.Stop(s.signals) })
+	s.hangups, s.ends = make(chan os.Signal, 8), make(chan os.Signal, 1)
+	signal.Notify(s.hangups, syscall.SIGHUP)
+	signal.Notify(s.ends, syscall.SIGTERM, syscall.SIGINT)
+	s.onClose(func() {
+		signal.Stop(s.hangups)
+		signal.Stop(s.ends)
+	})
 
 	if s.listeners, err = daemon.Listen(s.opt.Interfaces, s.opt.Ports, s.opt.Socket, s.inherited...); err != nil {
 		return err
 	}
 	s.onClose(func() { s.listeners.Close() })
 	for _, text := range s.listeners.Unbound() {
-		s.opt.Warn("%s", text)
+		s.opt.Warn("{error}", "error", text, logtext.Event("socket_not_opened"))
 	}
 	if s.opt.Backlog > 0 {
 		if err := s.listeners.SetBacklog(s.opt.Backlog); err != nil {
-			s.opt.Warn("PMCD_MAXPENDING: %v", err)
+			s.opt.Warn("PMCD_MAXPENDING: {error}", "error", err)
 		}
 	}
 	return nil
 }
 
-// openLog opens the log and writes the messages of the start so far to it.
+// openLog opens the log and writes the messages of the start so far to it. From here on
+// SIGTERM and SIGINT end this process.
 func (s *server) openLog() error {
 	var about []string
 	if s.defaults != nil {
@@ -157,14 +177,18 @@ func (s *server) openLog() error {
 	}
 	s.out = logging.Open(s.opt.Log, s.opt.LogFormat, s.stderr)
 	s.onClose(s.out.Finish)
+	if s.out.Err != nil { // it is on the standard error output already
+		s.opt.Mistakes = append(s.opt.Mistakes, s.out.Err.Error())
+	}
 	s.log = slog.New(logging.NewHandler(s.out.Core()))
 	slog.SetDefault(s.log)
 	for _, line := range about {
-		s.log.Info(line)
+		s.log.Info(line, logtext.Event("embedded_defaults"))
 	}
 	for _, w := range s.opt.Warnings {
-		s.log.Warn("Warning: {warning}", "warning", w, logtext.Bare())
+		s.log.Warn("Warning: "+w.Message, append(w.Attrs, logtext.Bare())...)
 	}
+	go s.handleEnds()
 	return nil
 }
 
@@ -173,7 +197,7 @@ func (s *server) startHelper() (err error) {
 	if s.user == nil || s.user.UID == 0 {
 		return nil
 	}
-	if s.helper, err = privsep.StartHelper(context.Background(), s.opt.ConfigFile(), s.user, s.opt.EndWithRoot || s.notifier != nil, s.log, s.out.Output); err != nil {
+	if s.helper, err = privsep.StartHelper(s.ctx, s.opt.ConfigFile(), s.user, s.opt.EndWithRoot || s.notifier != nil, s.log, s.out.Output); err != nil {
 		return err
 	}
 	s.onClose(s.helper.Stop)
@@ -186,14 +210,22 @@ func (s *server) newDaemon() (err error) {
 	starter := child.NewStarter(nil)
 	s.onClose(starter.Close)
 	agents := open.New(open.Config{Stderr: s.out.Output, Builtin: open.Builtin, Log: s.log, Starter: starter, Helper: s.helper})
+	limited := memoryIsLimited()
 	var rights *privsep.Rights
+	var ending <-chan struct{}
 	if s.helper != nil {
 		rights = s.helper.Rights
+		if s.helper.EndDaemon {
+			ending = s.helper.Lost()
+		}
 	}
-	s.daemon, err = daemon.New(context.Background(), daemon.Config{
+	s.daemon, err = daemon.New(s.ctx, daemon.Config{
 		ConfigFile:       opt.Config,
 		Namespace:        opt.Namespace,
 		LabelDir:         os.Getenv("PCP_SYSCONF_DIR"),
+		TLSConf:          opt.TLSConf,
+		SASLHelper:       s.startSASLHelper(starter),
+		NoClearPasswords: opt.NoClearPasswords,
 		Embedded:         s.defaults,
 		Listeners:        s.listeners,
 		PortableAcceptor: opt.PortableAcceptor,
@@ -203,10 +235,15 @@ func (s *server) newDaemon() (err error) {
 		MaxPDU:           opt.MaxPDU,
 		MaxContexts:      opt.MaxContexts,
 		MaxMetrics:       opt.MaxMetrics,
+		Memory:           opt.Memory,
+		Unread:           opt.Unread,
+		Relays:           opt.Relays,
+		MaxReply:         opt.MaxReply,
 		RequestTimeout:   opt.Timeout,
 		HandshakeTimeout: opt.HandshakeTimeout,
 		LateGrace:        opt.LateGrace,
 		NoRestart:        opt.NoRestart,
+		Ending:           ending,
 		Hostname:         opt.Hostname,
 		ContainerHost:    agents.ContainerHost,
 		Build:            version.Of(build),
@@ -217,17 +254,30 @@ func (s *server) newDaemon() (err error) {
 		Debug:            opt.Debug,
 		Serving:          func() { s.launcher.Announce(s.notifier) },
 		Reloading:        s.notifier.Reloading,
-		AgentsStarted:    s.notifier.Ready,
-		Changed:          s.notifier.Changed,
-		Problems:         func() []string { return slices.Concat(opt.Mistakes, s.listeners.Unbound(), rights.Problems()) },
-		AgentNote:        rights.Note,
-		Open:             agents.Open,
-		Log:              s.log,
+		AgentsStarted: func(h daemon.Health) {
+			adaptHeap()
+			if !limited {
+				limitMemory(s.daemon.Limits())
+			}
+			s.notifier.Ready(h)
+		},
+		Changed:   s.notifier.Changed,
+		Problems:  func() []string { return slices.Concat(opt.Mistakes, rights.Problems()) },
+		AgentNote: rights.Note,
+		Open:      agents.Open,
+		Log:       s.log,
 	})
 	return err
 }
 
-// dropRights writes the PID file and gives up the rights of root for those of the user.
+// startSASLHelper returns the function that starts the process for logins.
+func (s *server) startSASLHelper(starter *child.Starter) func(sock *os.File, probe bool) (*child.Process, error) {
+	opt := saslhelper.Options{Env: saslhelper.Environ(os.Getenv), Starter: starter}
+	return func(sock *os.File, probe bool) (*child.Process, error) { return saslhelper.Start(opt, sock, probe) }
+}
+
+// dropRights writes the PID file, gives up the rights of root for those of the user, and
+// protects the memory from other processes of the user. With -f the user can debug pmcd.
 func (s *server) dropRights() error {
 	if !s.opt.StandAlone() {
 		path := s.opt.PIDFile(os.Getenv)
@@ -236,44 +286,49 @@ func (s *server) dropRights() error {
 		}
 		s.onClose(func() { background.RemovePIDFile(path, s.log) })
 	}
-	if s.user == nil {
+	if s.user != nil {
+		if err := s.daemon.LoadNames(s.ctx); err != nil { // as root may read the files
+			return err
+		}
+		if err := s.user.Become(); err != nil {
+			return err
+		}
+	}
+	if s.opt.StandAlone() {
 		return nil
 	}
-	if err := s.daemon.LoadNames(context.Background()); err != nil { // which reads files that root may read
-		return err
-	}
-	return s.user.Become()
+	return privsep.ProtectMemory()
 }
 
 // run serves clients until a signal, or the end of the root helper, ends the daemon.
 func (s *server) run() error {
 	stop := status.Serve(s.daemon, s.opt, version.Of(build), s.listeners.Addrs(), s.log)
 	defer stop()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go s.handleSignals(cancel)
+	go s.handleHangups()
 	if s.helper != nil {
-		go s.helper.Watch(ctx, s.daemon.HealthChanged, func(why string) { // ends with ctx
+		go s.helper.Watch(s.ctx, s.daemon.HealthChanged, func(why string) { // ends with s.ctx
 			s.helperEnded.Store(true)
 			s.notifier.Ending(why)
-			cancel()
+			s.end()
 		})
 	}
-	go s.notifier.Watchdog(ctx, s.daemon.CheckLiveness) // ends with ctx
-	return s.daemon.Run(ctx)
+	go s.notifier.Watchdog(s.ctx, s.daemon.CheckLiveness) // ends with s.ctx
+	return s.daemon.Run(s.ctx)
 }
 
-// handleSignals reloads at SIGHUP and calls cancel at the other signals. It ends with
-// the program.
-func (s *server) handleSignals(cancel func()) {
-	for sig := range s.signals {
-		if sig == syscall.SIGHUP {
-			s.daemon.Reload()
-			continue
-		}
+// handleHangups reloads at SIGHUP. It ends with the program.
+func (s *server) handleHangups() {
+	for range s.hangups {
+		s.daemon.Reload()
+	}
+}
+
+// handleEnds ends this process at SIGTERM and SIGINT. It ends with the program.
+func (s *server) handleEnds() {
+	for sig := range s.ends {
 		name := map[os.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[sig]
 		s.log.Info("pmcd caught {signal} from unknown process", "signal", name)
 		s.notifier.Stopping()
-		cancel()
+		s.end()
 	}
 }

@@ -11,18 +11,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 )
 
-// Sockets that are given are served, in place of those that options name.
+// Inherited sockets are served, in place of those that options name.
 func TestInheritedSockets(t *testing.T) {
 	tcp, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tcp.Close()
-	unixPath := filepath.Join(t.TempDir(), "given")
+	unixPath := filepath.Join(t.TempDir(), "inherited")
 	unix, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: unixPath})
 	if err != nil {
 		t.Fatal(err)
@@ -78,15 +79,22 @@ func TestInheritedSockets(t *testing.T) {
 	log := s.Read("pmcd.log")
 	_, port, _ := net.SplitHostPort(tcp.Addr().String())
 	for _, want := range []string{
-		`\n  ok +\d+ +` + port + ` inet   INADDR_LOOPBACK \(given: web\)\n`,
-		`\n  err +-1 +\? \? +udp \(socket "udp" that was given: .*\)\n`,
-		`\n  ok +\d+ +unix   ` + regexp.QuoteMeta(unixPath) + ` \(given: local\)\n`,
+		`\n  ok +\d+ +` + port + ` inet   INADDR_LOOPBACK \(inherited: web\)\n`,
+		`\n  err +-1 +\? \? +udp \(the inherited socket "udp": .*\)\n`,
+		`\n  ok +\d+ +unix   ` + regexp.QuoteMeta(unixPath) + ` \(inherited: local\)\n`,
 		`LISTEN_FDS=5: descriptor 5 is not a socket`,
 		`LISTEN_FDS=5: descriptor 7`,
 	} {
 		if !regexp.MustCompile(want).MatchString(log) {
 			t.Errorf("the log has no %q", want)
 		}
+	}
+	r, err := ctl.Ask(t.Context(), ctl.Path(s.Path("sock")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"LISTEN_FDS=5: descriptor 5 is not a socket", "LISTEN_FDS=5: descriptor 7", `no client is accepted at the inherited socket "udp": `}; !slices.EqualFunc(r.Problems, want, strings.HasPrefix) {
+		t.Errorf("problems %q, want %q", r.Problems, want)
 	}
 	if n := strings.Count(log, "\n  ok "); n != 2 {
 		t.Errorf("%d sockets are served", n)

@@ -14,8 +14,8 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
 )
 
-// What the process in the background writes to the pipe: serving, or why it has not
-// started, in maxFailure bytes at most.
+// The process in the background writes to the pipe: either serving, or the reason why it has
+// not started, of at most maxFailure bytes.
 const (
 	serving    = "serving\n"
 	maxFailure = 4 << 10

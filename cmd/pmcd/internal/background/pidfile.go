@@ -39,6 +39,6 @@ func RemovePIDFile(path string, log *slog.Logger) {
 		return
 	}
 	if err := os.Remove(path); err != nil {
-		log.Warn("cannot remove PID file: {error}", "error", err, "path", path)
+		log.Warn("cannot remove PID file: {error}; a pmcd that root starts replaces it", "error", err, "path", path)
 	}
 }

@@ -1,6 +1,6 @@
-// Package background is pmcd's daemon mode: the process that starts the daemon and
-// waits for it, and what the two tell each other. The daemon's PID file and the report
-// of a start that failed are here, too.
+// Package background is pmcd's daemon mode. It has the process that starts the daemon and
+// waits for it, and the messages between the two. It also has the daemon's PID file and the
+// report of a start that failed.
 package background
 
 import (
@@ -75,9 +75,9 @@ func Start(stderr io.Writer) int {
 	return cmp.Or(max(cmd.ProcessState.ExitCode(), 0), cli.ExitError)
 }
 
-// setCloexec sets the close-on-exec flag of all descriptors but those of socket
-// activation (sd_listen_fds(3)): the daemon must not keep what happens to be open for
-// months.
+// setCloexec sets the close-on-exec flag of all descriptors except those of socket
+// activation (sd_listen_fds(3)). Otherwise the daemon would keep descriptors open that this
+// process has inherited by accident.
 func setCloexec() error {
 	if err := child.SetCloexecAll(); err != nil {
 		return err

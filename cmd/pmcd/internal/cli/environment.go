@@ -3,19 +3,21 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
+
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
+	"github.com/gopcp/pmcd/pmcdconf/tlsconf"
 )
 
-// Complete fills in what the environment says, and the defaults.
+// Complete completes the options from the environment and by the defaults.
 func (opt *Options) Complete(getenv func(string) string) error {
 	if v := getenv("PMCD_PORT"); v != "" {
-		ports, ok := opt.parsePorts(v)
+		ports, ok := opt.parsePorts("PMCD_PORT", v)
 		if !ok {
-			return fmt.Errorf("bad PMCD_PORT in the environment: %q", v)
+			return fmt.Errorf("bad PMCD_PORT in the environment: %q: port numbers, separated by commas, are valid", v)
 		}
 		opt.Ports = append(ports, opt.Ports...)
-		opt.Warn("nports=%d from PMCD_PORT=%s in environment", len(opt.Ports), v)
+		opt.Warn("nports={count} from PMCD_PORT={value} in environment", "count", len(opt.Ports), "value", v)
 	}
 	if len(opt.Ports) == 0 {
 		opt.Ports = []int{defaultPort}
@@ -24,35 +26,47 @@ func (opt *Options) Complete(getenv func(string) string) error {
 	ports := opt.Ports[:0]
 	for _, p := range opt.Ports {
 		if seen[p] {
-			opt.Warn("duplicate client request port (%d) will be ignored", p)
+			opt.Warn("duplicate client request port ({port}) will be ignored", "port", p)
 			continue
 		}
 		seen[p] = true
 		ports = append(ports, p)
 	}
 	opt.Ports = ports
-	if n, _ := strtol(getenv("PMCD_LOCAL"), 10); n != 0 {
-		opt.Local = true
-		opt.Interfaces = append(opt.Interfaces, "loopback")
-		opt.Warn("localhost only from PMCD_LOCAL=%s in environment", getenv("PMCD_LOCAL"))
+	if v := getenv("PMCD_LOCAL"); v != "" {
+		switch n, rest := strtol(v, 10); {
+		case n != 0:
+			opt.Local = true
+			opt.Interfaces = append(opt.Interfaces, "loopback")
+			opt.Warn("localhost only from PMCD_LOCAL={value} in environment", "value", v)
+		case rest != "":
+			opt.Mistake("PMCD_LOCAL={value} in environment is ignored: 1 (localhost only) and 0 are valid", "value", v)
+		}
 	}
 	if v := getenv("PMCD_LATE_GRACE"); v != "" && opt.LateGrace == 0 {
 		n, rest := strtol(v, 10)
 		if rest != "" || n < 0 {
-			return fmt.Errorf("bad PMCD_LATE_GRACE in the environment: %q", v)
+			return fmt.Errorf("bad PMCD_LATE_GRACE in the environment: %q: a number of seconds, 0 or more, is valid", v)
 		}
 		opt.setLateGrace(n)
 	}
-	if getenv("PMCD_RESTART_AGENTS") == "0" {
+	if v := getenv("PMCD_MAX_REPLY"); v != "" && opt.MaxReply == 0 && !opt.setMaxReply(v) {
+		return fmt.Errorf("bad PMCD_MAX_REPLY in the environment: %q: a number of bytes, %d or more, is valid", v, minMaxReply)
+	}
+	switch v := getenv("PMCD_RESTART_AGENTS"); v {
+	case "", "1":
+	case "0":
 		opt.NoRestart = true
 		opt.Warn("restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment")
+	default:
+		opt.Mistake("PMCD_RESTART_AGENTS={value} in environment is ignored: 0 (agents that fail are not started again) and 1 are valid", "value", v)
 	}
 	if v := getenv("PMCD_MAXPENDING"); v != "" {
 		if n, _ := strtol(v, 10); n > 0 {
 			opt.Backlog = n
-			opt.Warn("maxpending=%d from PMCD_MAXPENDING=%s in environment", n, v)
+			opt.Warn("maxpending={count} from PMCD_MAXPENDING={value} in environment", "count", n, "value", v)
 		} else {
-			opt.mistake("PMCD_MAXPENDING=%s in environment is ignored: not a positive number", v)
+			opt.Mistake("PMCD_MAXPENDING={value} in environment is ignored: not a positive number", "value", v)
 		}
 	}
 	switch v := getenv("PMCD_ACCEPTOR"); v {
@@ -61,7 +75,7 @@ func (opt *Options) Complete(getenv func(string) string) error {
 		opt.PortableAcceptor = true
 		opt.Warn("portable client connections from PMCD_ACCEPTOR=portable in environment")
 	default:
-		opt.mistake("PMCD_ACCEPTOR=%s in environment is ignored: only portable is known", v)
+		opt.Mistake("PMCD_ACCEPTOR={value} in environment is ignored: only portable is known", "value", v)
 	}
 	if opt.Socket == "" {
 		opt.Socket = getenv("PMCD_SOCKET")
@@ -69,12 +83,14 @@ func (opt *Options) Complete(getenv func(string) string) error {
 	if dir := getenv("PCP_RUN_DIR"); opt.Socket == "" && dir != "" {
 		opt.Socket = filepath.Join(dir, "pmcd.socket")
 	}
+	opt.TLSConf = getenv("PCP_TLSCONF_PATH")
 	if opt.Embedded {
 		if len(opt.Interfaces) == 0 {
 			opt.Interfaces, opt.Local = []string{"loopback"}, true
 		}
 		return nil
 	}
+	opt.TLSConf = cmp.Or(opt.TLSConf, tlsconf.DefaultPath)
 	opt.Log = cmp.Or(opt.Log, "pmcd.log")
 	opt.Config = cmp.Or(opt.Config, getenv("PCP_PMCDCONF_PATH"))
 	names := filepath.Join(getenv("PCP_VAR_DIR"), "pmns")
@@ -86,7 +102,22 @@ func (opt *Options) Complete(getenv func(string) string) error {
 		opt.Namespace.Path = cmp.Or(getenv("PMNS_DEFAULT"), getenv("PCP_VAR_DIR")+"/pmns/root")
 	}
 	if opt.Config == "" {
-		return fmt.Errorf("no configuration file: neither -c nor pcp.conf names one, and --embedded is not given (%w)", os.ErrNotExist)
+		return fmt.Errorf("no configuration file: neither -c nor pcp.conf names one: %s; give -c, or --embedded for what is compiled in", withoutConfig(getenv))
 	}
 	return nil
+}
+
+// withoutConfig returns why pcp.conf does not name a configuration file.
+func withoutConfig(getenv func(string) string) string {
+	lookup := func(name string) (string, bool) {
+		v := getenv(name)
+		return v, v != ""
+	}
+	if err := pcpconf.CheckNamed(lookup); err != nil {
+		return err.Error()
+	}
+	if _, err := pcpconf.Load(lookup); err != nil {
+		return err.Error()
+	}
+	return "it does not set PCP_PMCDCONF_PATH"
 }

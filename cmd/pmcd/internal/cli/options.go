@@ -1,24 +1,26 @@
-// Package cli is what a user tells pmcd: the command line and the environment
-// (pmcd(1)), the defaults, the usage messages, and where files are that neither names.
+// Package cli has the options of pmcd: it reads the command line and the environment
+// (pmcd(1)), sets defaults, prints the usage, and finds the places of files.
 package cli
 
 import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/serve/getopt"
 	"github.com/gopcp/pmcd/daemon"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/debugopt"
 )
 
-// Options are what the command line and the environment say (pmcd(1),
+// Options are the options of pmcd, from the command line and the environment (pmcd(1),
 // OPTIONS).
 type Options struct {
 	Config           string
 	Namespace        daemon.Namespace
+	TLSConf          string // tls.conf; "" is none
 	Interfaces       []string
 	Ports            []int
 	Socket           string
@@ -30,6 +32,11 @@ type Options struct {
 	MaxPDU           int
 	MaxContexts      int
 	MaxMetrics       int
+	Memory           daemon.MemoryLimits
+	Unread           daemon.UnreadLimits
+	Relays           []netip.Prefix // see daemon.Config
+	NoClearPasswords bool
+	MaxReply         int  // see daemon.Config
 	PortableAcceptor bool // client connections by package net alone, to find a fault
 	Backlog          int  // of listening sockets; 0 is as many as the system allows
 	Trace            int
@@ -44,35 +51,35 @@ type Options struct {
 	EndWithRoot      bool   // --exit-without-helper
 	Named            bool   // -c, -n or -N
 	Verify           bool
-	VerifyRights     bool // -v: also which agents run without root's rights. PCP's script prints what --verify says at each start, and the log has that
+	VerifyRights     bool // -v also prints which agents run without root's rights. --verify does not: PCP's script prints its output at each start, and the log has these lines
 	Local            bool
 	ReqAuth          bool // -S
 	RemoteCert       bool // -Q
 	Watch            bool
-	Mistakes         []string // what does not keep pmcd from starting
-	Warnings         []string // for the log, once there is one: mistakes too
+	Mistakes         []string  // mistakes that do not keep pmcd from starting
+	Warnings         []Warning // for the log; they include Mistakes
 }
 
 // defaultPort is registered for pmcd.
 const defaultPort = 44321
 
-// What else than to serve or to verify a command line can ask for.
+// Errors of Parse for command lines that neither serve nor verify.
 var (
 	ErrHelp    = errors.New("--help")
 	ErrVersion = errors.New("--version")
 )
 
-// Parse reads the command line. All of it is read, and all that is wrong
-// with it told at once; the options are returned with the error, too. As with C
-// pmcd an option that does not exist is harmless, whatever else is wrong.
+// Parse reads the command line. The error, which is a [*UsageError], has all mistakes.
+// Parse returns the options even if there is an error. As in C pmcd, an option that does
+// not exist makes the exit code 0, even if there are other mistakes.
 func Parse(args []string) (*Options, error) {
 	opt := &Options{
 		LogFormat:        "text",
-		MaxPDU:           64 << 10,
-		MaxContexts:      64,
-		MaxMetrics:       32 << 10,
-		Timeout:          5 * time.Second,
-		HandshakeTimeout: 3 * time.Second,
+		MaxPDU:           daemon.DefaultMaxPDU,
+		MaxContexts:      daemon.DefaultMaxContexts,
+		MaxMetrics:       daemon.DefaultMaxMetrics,
+		Timeout:          daemon.DefaultRequestTimeout,
+		HandshakeTimeout: daemon.DefaultHandshakeTimeout,
 	}
 	e := new(UsageError)
 	help, version := false, false
@@ -96,7 +103,7 @@ func Parse(args []string) (*Options, error) {
 	case version && len(errs) == 0:
 		return opt, ErrVersion
 	}
-	e.harmless = e.harmless || help
+	e.help, e.harmless = help, e.harmless || help
 	if opt.Embedded && opt.Named {
 		e.add("--embedded does not go with -c, -n or -N")
 	}
@@ -138,7 +145,7 @@ func (opt *Options) table() []getopt.Option {
 		return with(short, long, func(v string) error {
 			n, _ := strtol(v, 0)
 			if n <= 0 {
-				return badValue("-%c requires a positive value", short)
+				return badValue("-%c requires a positive value (%s)", short, v)
 			}
 			*p = n
 			return nil
@@ -148,16 +155,26 @@ func (opt *Options) table() []getopt.Option {
 		return with(short, long, func(v string) error {
 			n, rest := strtol(v, 10)
 			if rest != "" || n < least {
-				return badValue("-%c requires a positive numeric argument", short)
+				return badValue("-%c requires a positive numeric argument (%s)", short, v)
 			}
 			set(n)
 			return nil
 		})
 	}
-	// What C pmcd does not have must not make its abbreviations ambiguous.
+	// Options that C pmcd does not have must not make its abbreviations ambiguous.
 	own := func(o getopt.Option) getopt.Option {
 		o.Whole = true
 		return o
+	}
+	bytes := func(long string, p *int64) getopt.Option {
+		return own(with(0, long, func(v string) error {
+			n, err := strconv.ParseInt(v, 10, 64)
+			if err != nil || n <= 0 {
+				return badValue("--%s requires a number of bytes (%s)", long, v)
+			}
+			*p = n
+			return nil
+		}))
 	}
 	names := func(v string) error {
 		opt.Namespace.Path, opt.Named = v, true
@@ -171,7 +188,7 @@ func (opt *Options) table() []getopt.Option {
 		}),
 		limit('C', "maxctx", &opt.MaxContexts),
 		with('D', "debug", func(v string) error {
-			names, err := pmcdconf.ParseDebug(opt.Debug + "," + v)
+			names, err := debugopt.Parse(opt.Debug + "," + v)
 			if err != nil {
 				return badValue("unrecognized debug options specification (%s)", v)
 			}
@@ -195,6 +212,12 @@ func (opt *Options) table() []getopt.Option {
 			opt.LogFormat = v
 			return nil
 		})),
+		own(with(0, "max-reply", func(v string) error {
+			if !opt.setMaxReply(v) {
+				return badValue("--max-reply requires a number of bytes, %d or more (%s)", minMaxReply, v)
+			}
+			return nil
+		})),
 		own(with(0, "late-grace", func(v string) error {
 			n, rest := strtol(v, 10)
 			if rest != "" || n < 0 {
@@ -205,21 +228,37 @@ func (opt *Options) table() []getopt.Option {
 		})),
 		limit('L', "maxbytes", &opt.MaxPDU),
 		limit('M', "maxmetric", &opt.MaxMetrics),
+		bytes("max-profiles", &opt.Memory.Profiles),
+		bytes("max-client-profiles", &opt.Memory.ClientProfiles),
+		bytes("max-requests", &opt.Memory.Requests),
+		bytes("max-unread", &opt.Unread.All),
+		bytes("max-client-unread", &opt.Unread.Each),
 		with('n', "namespace", names),
 		with('N', "uniqnames", func(v string) error {
 			opt.Namespace.Unique = true
 			return names(v)
 		}),
 		with('p', "port", func(v string) error {
-			ports, ok := opt.parsePorts(v)
+			ports, ok := opt.parsePorts("-p", v)
 			if !ok {
 				return badValue("-p requires a positive numeric argument (%s)", v)
 			}
 			opt.Ports = append(opt.Ports, ports...)
 			return nil
 		}),
+		own(with(0, "relay", func(v string) error {
+			for word := range strings.SplitSeq(v, ",") {
+				relay, ok := parseRelay(word)
+				if !ok {
+					return badValue("--relay requires numeric addresses or networks (%s)", v)
+				}
+				opt.Relays = append(opt.Relays, relay)
+			}
+			return nil
+		})),
 		number('q', "", 1, func(n int) { opt.HandshakeTimeout = time.Duration(n) * time.Second }),
 		flag('Q', "remotecert", &opt.RemoteCert),
+		own(flag(0, "no-clear-passwords", &opt.NoClearPasswords)),
 		text('s', "socket", &opt.Socket),
 		flag('S', "reqauth", &opt.ReqAuth),
 		number('t', "", 0, func(n int) { opt.Timeout = time.Duration(n) * time.Second }),
@@ -245,7 +284,7 @@ func (opt *Options) ConfigFile() string {
 	return opt.Config
 }
 
-// setLateGrace is --late-grace; no time at all is less than zero for the daemon.
+// setLateGrace is --late-grace. For the daemon, a negative time means none.
 func (opt *Options) setLateGrace(seconds int) {
 	opt.LateGrace = time.Duration(seconds) * time.Second
 	if seconds == 0 {
@@ -253,16 +292,30 @@ func (opt *Options) setLateGrace(seconds int) {
 	}
 }
 
-// parsePorts returns the numbers of a list, as in -p. A number that is no port is a
-// mistake and stays in the list: other ports can be opened.
-func (opt *Options) parsePorts(v string) (ports []int, ok bool) {
+// minMaxReply is the smallest value of --max-reply. It is the default limit of a request.
+const minMaxReply = 64 << 10
+
+// setMaxReply is --max-reply. It reports false if v is not valid.
+func (opt *Options) setMaxReply(v string) bool {
+	n, rest := strtol(v, 10)
+	if rest != "" || n < minMaxReply {
+		return false
+	}
+	opt.MaxReply = n
+	return true
+}
+
+// parsePorts returns the numbers of a list, as in -p. A number that is not a port is a
+// mistake, and stays in the list, because other ports can be opened. source is -p, or the
+// name of a variable.
+func (opt *Options) parsePorts(source, v string) (ports []int, ok bool) {
 	for word := range strings.SplitSeq(v, ",") {
 		n, rest := strtol(word, 0)
 		if rest != "" || n < 0 {
 			return nil, false
 		}
 		if n > 65535 {
-			opt.mistake("there is no port %d", n)
+			opt.Mistake("port {port} of {option} is ignored: ports are 1 to 65535; without another one only the Unix domain socket is served", "port", n, "option", source)
 		}
 		if word != "" {
 			ports = append(ports, n)
@@ -271,8 +324,20 @@ func (opt *Options) parsePorts(v string) (ports []int, ok bool) {
 	return ports, true
 }
 
-// addInterface adds an address for daemon.Listen. What is not an address is a mistake
-// and stays in the list: other addresses can be listened at.
+// parseRelay returns an element of --relay, an address or a network. The scope of a
+// link-local address is not part of it.
+func parseRelay(v string) (relay netip.Prefix, ok bool) {
+	if strings.Contains(v, "/") {
+		relay, err := netip.ParsePrefix(v)
+		return relay, err == nil && !relay.Addr().Is4In6()
+	}
+	addr, err := netip.ParseAddr(v)
+	addr = addr.Unmap()
+	return netip.PrefixFrom(addr, addr.BitLen()), err == nil && addr.Zone() == ""
+}
+
+// addInterface adds an address for daemon.Listen. A value that is not an address is a
+// mistake, and stays in the list, because pmcd can listen at other addresses.
 func (opt *Options) addInterface(v string) {
 	switch v {
 	case "INADDR_ANY":
@@ -281,17 +346,8 @@ func (opt *Options) addInterface(v string) {
 		v = "loopback"
 	default:
 		if _, err := netip.ParseAddr(v); err != nil {
-			opt.mistake("-i %s: not a numeric address", v)
+			opt.Mistake("-i {value} is ignored: an address is numeric, INADDR_ANY or INADDR_LOOPBACK; without another one only the Unix domain socket is served", "value", v)
 		}
 	}
 	opt.Interfaces = append(opt.Interfaces, v)
-}
-
-func (opt *Options) mistake(format string, args ...any) {
-	opt.Mistakes = append(opt.Mistakes, fmt.Sprintf(format, args...))
-	opt.Warn(format, args...)
-}
-
-func (opt *Options) Warn(format string, args ...any) {
-	opt.Warnings = append(opt.Warnings, fmt.Sprintf(format, args...))
 }

@@ -1,11 +1,28 @@
 package cli
 
 import (
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 )
+
+// warnings returns warnings without attributes.
+func warnings(texts ...string) (list []Warning) {
+	for _, text := range texts {
+		list = append(list, Warning{Message: text})
+	}
+	return list
+}
+
+// rendered returns the texts of list as such warnings.
+func rendered(list []Warning) (texts []Warning) {
+	for _, w := range list {
+		texts = append(texts, Warning{Message: w.String()})
+	}
+	return texts
+}
 
 func TestOptions(t *testing.T) {
 	tests := []struct {
@@ -57,13 +74,13 @@ func TestOptions(t *testing.T) {
 		{"empty ports", "-p 1,,2 -p ,3, -p 070", func(o *Options) { o.Ports = []int{1, 2, 3, 56} }},
 		{"not a port", "-p 70000", func(o *Options) {
 			o.Ports = []int{70000}
-			o.Mistakes = []string{"there is no port 70000"}
-			o.Warnings = o.Mistakes
+			o.Mistakes = []string{"port 70000 of -p is ignored: ports are 1 to 65535; without another one only the Unix domain socket is served"}
+			o.Warnings = warnings(o.Mistakes...)
 		}},
 		{"not an address", "-i localhost -i INADDR_ANY", func(o *Options) {
 			o.Interfaces = []string{"localhost", ""}
-			o.Mistakes = []string{"-i localhost: not a numeric address"}
-			o.Warnings = o.Mistakes
+			o.Mistakes = []string{"-i localhost is ignored: an address is numeric, INADDR_ANY or INADDR_LOOPBACK; without another one only the Unix domain socket is served"}
+			o.Warnings = warnings(o.Mistakes...)
 		}},
 		{"debug options add up", "-D pmns -D PDU,pmns", func(o *Options) { o.Debug = "pdu,pmns" }},
 		{"any -N makes names unique, the last gives the file", "-N /a -n /b", func(o *Options) {
@@ -71,6 +88,13 @@ func TestOptions(t *testing.T) {
 		}},
 		{"a name may be empty", "--config=", func(o *Options) { o.Named = true }},
 		{"time for late agents", "--late-grace=20", func(o *Options) { o.LateGrace = 20 * time.Second }},
+		{"longest reply", "--max-reply 1000000", func(o *Options) { o.MaxReply = 1000000 }},
+		{"relays", "--relay=192.0.2.1,2001:db8::/48 --relay ::ffff:192.0.2.2,fe80::1", func(o *Options) {
+			o.Relays = []netip.Prefix{
+				netip.MustParsePrefix("192.0.2.1/32"), netip.MustParsePrefix("2001:db8::/48"),
+				netip.MustParsePrefix("192.0.2.2/32"), netip.MustParsePrefix("fe80::1/128"),
+			}
+		}},
 		{"end of the helper", "--exit-without-helper", func(o *Options) { o.EndWithRoot = true }},
 		{"what is compiled in", "-f --embedded", func(o *Options) { o.Foreground, o.Embedded = true, true }},
 		{"what follows a limit's digits does not count", "-L 64k", func(o *Options) { o.MaxPDU = 64 }},
@@ -86,10 +110,23 @@ func TestOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			got.Warnings = rendered(got.Warnings)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}
 		})
+	}
+}
+
+// Warnings of a kind have the same message, and differ in their attributes.
+func TestWarningMessages(t *testing.T) {
+	opt, err := Parse([]string{"-p", "70000,70001"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := opt.Warnings
+	if len(w) != 2 || w[0].Message != w[1].Message || w[0].String() == w[1].String() {
+		t.Errorf("got %+v", w)
 	}
 }
 
@@ -118,24 +155,26 @@ func TestEnvironment(t *testing.T) {
 				o.Config, o.Socket, o.Local = "/conf", "/s", true
 				o.Ports, o.Interfaces = []int{1, 3, 2}, []string{"loopback"}
 				o.Namespace.Path, o.Namespace.Default = "/names", true
-				o.Warnings = []string{
+				o.Warnings = warnings(
 					"nports=4 from PMCD_PORT=1,3 in environment",
 					"duplicate client request port (1) will be ignored",
 					"localhost only from PMCD_LOCAL=1 in environment",
-				}
+				)
 			}, "",
 		},
 		{
 			"embedded", "--embedded", map[string]string{"PMCD_SOCKET": "/s", "PCP_PMCDCONF_PATH": "/conf", "PCP_VAR_DIR": "/var"},
 			func(o *Options) {
 				o.Config, o.Log, o.Embedded, o.Socket, o.Ports = "", "", true, "/s", []int{44321}
+				o.TLSConf = ""
 				o.Interfaces, o.Local = []string{"loopback"}, true
 			}, "",
 		},
 		{
-			"embedded, for others", "--embedded -i INADDR_ANY -i 10.0.0.1", nil,
+			"embedded, for others", "--embedded -i INADDR_ANY -i 10.0.0.1", map[string]string{"PCP_TLSCONF_PATH": "/tls.conf"},
 			func(o *Options) {
 				o.Config, o.Log, o.Embedded, o.Ports = "", "", true, []int{44321}
+				o.TLSConf = "/tls.conf"
 				o.Interfaces = []string{"", "10.0.0.1"}
 			}, "",
 		},
@@ -144,23 +183,40 @@ func TestEnvironment(t *testing.T) {
 			func(o *Options) {
 				o.Ports, o.Socket, o.NoRestart, o.LateGrace = []int{44321}, "/s", true, 7*time.Second
 				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
-				o.Warnings = []string{"restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment"}
+				o.Warnings = warnings("restartAgents=0 from PMCD_RESTART_AGENTS=0 in environment")
 			}, "",
 		},
 		{
-			"an option wins, and only 0 is no", "-c /c -s /s --late-grace 0", map[string]string{"PMCD_RESTART_AGENTS": "00", "PMCD_LATE_GRACE": "7"},
+			"an option wins, and only 0 and 1 are valid", "-c /c -s /s --late-grace 0", map[string]string{"PMCD_RESTART_AGENTS": "no", "PMCD_LATE_GRACE": "7"},
 			func(o *Options) {
 				o.Ports, o.Socket, o.LateGrace = []int{44321}, "/s", -1
 				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
+				o.Mistakes = []string{"PMCD_RESTART_AGENTS=no in environment is ignored: 0 (agents that fail are not started again) and 1 are valid"}
+				o.Warnings = warnings(o.Mistakes...)
 			}, "",
 		},
-		{"bad grace", "-c /c", map[string]string{"PMCD_LATE_GRACE": "soon"}, nil, "bad PMCD_LATE_GRACE"},
+		{
+			"longest reply", "-c /c -s /s", map[string]string{"PMCD_MAX_REPLY": "65536", "PMCD_RESTART_AGENTS": "1"},
+			func(o *Options) {
+				o.Ports, o.Socket, o.MaxReply = []int{44321}, "/s", 65536
+				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
+			}, "",
+		},
+		{
+			"an option for the longest reply wins", "-c /c -s /s --max-reply=100000", map[string]string{"PMCD_MAX_REPLY": "x"},
+			func(o *Options) {
+				o.Ports, o.Socket, o.MaxReply = []int{44321}, "/s", 100000
+				o.Namespace.Path, o.Namespace.Default = "/pmns/root", true
+			}, "",
+		},
+		{"bad longest reply", "-c /c", map[string]string{"PMCD_MAX_REPLY": "65535"}, nil, `bad PMCD_MAX_REPLY in the environment: "65535": a number of bytes, 65536 or more, is valid`},
+		{"bad grace", "-c /c", map[string]string{"PMCD_LATE_GRACE": "soon"}, nil, `bad PMCD_LATE_GRACE in the environment: "soon": a number of seconds, 0 or more, is valid`},
 		{
 			"backlog", "-c /c", map[string]string{"PMCD_MAXPENDING": "7", "PMCD_LOCAL": "0"},
 			func(o *Options) {
 				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
 				o.Backlog = 7
-				o.Warnings = []string{"maxpending=7 from PMCD_MAXPENDING=7 in environment"}
+				o.Warnings = warnings("maxpending=7 from PMCD_MAXPENDING=7 in environment")
 			}, "",
 		},
 		{
@@ -168,26 +224,43 @@ func TestEnvironment(t *testing.T) {
 			func(o *Options) {
 				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
 				o.PortableAcceptor = true
-				o.Warnings = []string{"portable client connections from PMCD_ACCEPTOR=portable in environment"}
+				o.Warnings = warnings("portable client connections from PMCD_ACCEPTOR=portable in environment")
+			}, "",
+		},
+		{
+			"tls.conf", "-c /c", map[string]string{"PCP_TLSCONF_PATH": "/tls.conf"},
+			func(o *Options) {
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.TLSConf = "/tls.conf"
 			}, "",
 		},
 		{
 			"no such acceptor", "-c /c", map[string]string{"PMCD_ACCEPTOR": "magic"},
 			func(o *Options) {
 				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
-				o.Warnings = []string{"PMCD_ACCEPTOR=magic in environment is ignored: only portable is known"}
-				o.Mistakes = o.Warnings
+				o.Mistakes = []string{"PMCD_ACCEPTOR=magic in environment is ignored: only portable is known"}
+				o.Warnings = warnings(o.Mistakes...)
 			}, "",
 		},
 		{
 			"no backlog", "-c /c", map[string]string{"PMCD_MAXPENDING": "-1", "PMCD_LOCAL": "no"},
 			func(o *Options) {
 				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
-				o.Warnings = []string{"PMCD_MAXPENDING=-1 in environment is ignored: not a positive number"}
-				o.Mistakes = o.Warnings
+				o.Mistakes = []string{
+					"PMCD_LOCAL=no in environment is ignored: 1 (localhost only) and 0 are valid",
+					"PMCD_MAXPENDING=-1 in environment is ignored: not a positive number",
+				}
+				o.Warnings = warnings(o.Mistakes...)
 			}, "",
 		},
-		{"bad ports", "-c /c", map[string]string{"PMCD_PORT": "x"}, nil, "bad PMCD_PORT"},
+		{
+			"-Q and -S, of which only the daemon knows whether they can work", "-c /c -Q -S", nil,
+			func(o *Options) {
+				o.Ports, o.Namespace.Path, o.Namespace.Default = []int{44321}, "/pmns/root", true
+				o.RemoteCert, o.ReqAuth = true, true
+			}, "",
+		},
+		{"bad ports", "-c /c", map[string]string{"PMCD_PORT": "x"}, nil, `bad PMCD_PORT in the environment: "x": port numbers, separated by commas, are valid`},
 		{"no configuration", "", nil, nil, "no configuration file"},
 	}
 	for _, tt := range tests {
@@ -207,9 +280,10 @@ func TestEnvironment(t *testing.T) {
 				t.Fatal(err)
 			}
 			want, _ := Parse(nil)
-			want.Config, want.Log = "/c", "pmcd.log"
+			want.Config, want.Log, want.TLSConf = "/c", "pmcd.log", "/etc/pcp/tls.conf"
 			want.Named = strings.Contains(tt.args, "-c")
 			tt.want(want)
+			got.Warnings = rendered(got.Warnings)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
 			}

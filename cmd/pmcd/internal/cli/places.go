@@ -11,23 +11,25 @@ import (
 	"syscall"
 )
 
-// PlaceFiles fills in where the socket and the log are, unless options or the
-// environment have said so. There is nothing that must be there: without a
-// directory for them there is no socket, and messages stay on the standard
-// error output.
+// PlaceFiles sets the paths of the socket and the log, unless options or the environment
+// (PCP_RUN_DIR, PCP_LOG_DIR) have set them. If no directory can be used, there is no
+// socket, and messages go to the standard error output.
 func (opt *Options) PlaceFiles(root string, uid int, getenv func(string) string) {
 	if opt.Socket == "" {
 		dir, err := ownDir(filepath.Join(root, "run/pcp"), uid, getenv)
 		if err != nil {
-			opt.Warn("no Unix domain socket: %v", err)
+			opt.Mistake("no Unix domain socket: {error}", "error", err)
 		} else {
 			opt.Socket = filepath.Join(dir, "pmcd.socket")
 		}
 	}
+	if dir := getenv("PCP_LOG_DIR"); opt.Log == "" && dir != "" {
+		opt.Log = filepath.Join(dir, "pmcd.log")
+	}
 	if opt.Log == "" {
 		dir, err := ownDir(filepath.Join(root, "var/log/pcp"), uid, getenv)
 		if err != nil {
-			opt.Warn("no log file: %v", err)
+			opt.Warn("no log file: {error}", "error", err)
 			opt.Log = "-"
 		} else {
 			opt.Log = filepath.Join(dir, "pmcd.log")
@@ -35,9 +37,9 @@ func (opt *Options) PlaceFiles(root string, uid int, getenv func(string) string)
 	}
 }
 
-// ownDir returns a directory for files of this user, and makes it if it is
-// missing: system for root, if that is possible, else one in $XDG_RUNTIME_DIR
-// or in $TMPDIR.
+// ownDir returns a directory for files of this user, and creates it if it does not exist.
+// It is the first of ownDirs that can be used: system for root, or a directory in
+// $XDG_RUNTIME_DIR or in $TMPDIR.
 func ownDir(system string, uid int, getenv func(string) string) (string, error) {
 	var why []string
 	for _, d := range ownDirs(system, uid, getenv) {
@@ -56,7 +58,7 @@ type ownedDir struct {
 	mode fs.FileMode // if it has to be made
 }
 
-// ownDirs returns what ownDir tries, in that order.
+// ownDirs returns the directories that ownDir tries, in that order.
 func ownDirs(system string, uid int, getenv func(string) string) (dirs []ownedDir) {
 	if uid == 0 {
 		dirs = append(dirs, ownedDir{system, 0o755})
@@ -71,9 +73,9 @@ func ownDirs(system string, uid int, getenv func(string) string) (dirs []ownedDi
 	return append(dirs, ownedDir{filepath.Join(tmp, fmt.Sprintf("pcp-%d", uid)), 0o700})
 }
 
-// makeOwn makes a directory, or accepts the one that is there, if no user but uid and
-// root can have made it or can change what is in it. In /tmp another user may have made
-// a directory or a link of that name before.
+// makeOwn creates a directory, or accepts an existing one. It returns an error if a user
+// other than uid and root can have created the directory, or can change files in it: in
+// /tmp, another user may have created a directory or a link of that name before.
 func makeOwn(path string, mode fs.FileMode, uid int) error {
 	if err := checkParent(path, uid); err != nil {
 		return err
@@ -84,7 +86,7 @@ func makeOwn(path string, mode fs.FileMode, uid int) error {
 	return checkOwn(path, uid)
 }
 
-// checkOwn returns why what is at path is no directory for files of uid only.
+// checkOwn returns an error if path is not a directory that only uid can use.
 func checkOwn(path string, uid int) error {
 	fi, err := os.Lstat(path)
 	switch {
@@ -103,7 +105,8 @@ func checkOwn(path string, uid int) error {
 	return nil
 }
 
-// checkParent returns why others than uid and root can replace what is at path.
+// checkParent returns an error if a user other than uid and root can replace the file at
+// path.
 func checkParent(path string, uid int) error {
 	parent, err := os.Stat(filepath.Dir(path))
 	if err != nil {
@@ -130,11 +133,10 @@ func (opt *Options) PIDFile(getenv func(string) string) string {
 	return ""
 }
 
-// Sockets returns where the Unix domain socket for clients of a pmcd on this
-// host may be, the most likely place first: what the environment says; where
-// PCP's configuration has it; where a pmcd of this user would have made it, if that
-// directory is there and is this user's; and where that of the system does without
-// PCP.
+// Sockets returns the paths that the Unix domain socket of a pmcd on this host may have,
+// the most likely first: PMCD_SOCKET alone if it is set; in PCP_RUN_DIR, which PCP's
+// configuration sets; in the directories that a pmcd of this user would use, if they exist
+// and only this user can change them; and in /run/pcp.
 func Sockets(root string, uid int, getenv func(string) string) []string {
 	if path := getenv("PMCD_SOCKET"); path != "" {
 		return []string{path}

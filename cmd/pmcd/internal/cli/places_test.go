@@ -49,6 +49,7 @@ func TestPlaceFiles(t *testing.T) {
 		{"it is there", 0, []string{"1777 tmp", "700 tmp/pcp-UID"}, map[string]string{"TMPDIR": "ROOT/tmp"}, "tmp/pcp-UID/pmcd.socket", "tmp/pcp-UID/pmcd.log", ""},
 		{"XDG_RUNTIME_DIR comes first", 0, []string{"1777 tmp", "700 xdg"}, map[string]string{"TMPDIR": "ROOT/tmp", "XDG_RUNTIME_DIR": "ROOT/xdg"}, "xdg/pcp/pmcd.socket", "xdg/pcp/pmcd.log", ""},
 		{"XDG_RUNTIME_DIR is gone", 0, []string{"1777 tmp"}, map[string]string{"TMPDIR": "ROOT/tmp", "XDG_RUNTIME_DIR": "ROOT/xdg"}, "tmp/pcp-UID/pmcd.socket", "tmp/pcp-UID/pmcd.log", ""},
+		{"PCP_LOG_DIR", 0, []string{"1777 tmp"}, map[string]string{"TMPDIR": "ROOT/tmp", "PCP_LOG_DIR": "ROOT/logs"}, "tmp/pcp-UID/pmcd.socket", "logs/pmcd.log", ""},
 		{"XDG_RUNTIME_DIR is not absolute", 0, []string{"1777 tmp"}, map[string]string{"TMPDIR": "ROOT/tmp", "XDG_RUNTIME_DIR": "xdg"}, "tmp/pcp-UID/pmcd.socket", "tmp/pcp-UID/pmcd.log", ""},
 		{"nowhere", 0, nil, map[string]string{"TMPDIR": "ROOT/tmp"}, "", "", "no such file"},
 		{"another user's directory", 1, []string{"1777 tmp", "700 tmp/pcp-UID"}, map[string]string{"TMPDIR": "ROOT/tmp"}, "", "", "tmp/pcp-UID: "},
@@ -74,8 +75,8 @@ func TestPlaceFiles(t *testing.T) {
 			if opt.Socket != socket || opt.Log != log {
 				t.Errorf("got %s, %s\nwant %s, %s", opt.Socket, opt.Log, socket, log)
 			}
-			warnings := strings.Join(opt.Warnings, "\n")
-			if tt.warn == "" && warnings != "" || !strings.Contains(warnings, expand(tt.warn)) {
+			warnings := fmt.Sprint(opt.Warnings)
+			if tt.warn == "" && warnings != "[]" || !strings.Contains(warnings, expand(tt.warn)) {
 				t.Errorf("warnings %q, want %q", warnings, tt.warn)
 			}
 			if tt.socket != "" {

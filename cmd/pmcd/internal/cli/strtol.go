@@ -2,8 +2,8 @@ package cli
 
 import "strings"
 
-// strtol is strtol(3): the number that s begins with, cut to 32 bits, and what
-// follows it. Base 0 takes 0x and 0 for prefixes.
+// strtol does what strtol(3) does. It returns the number at the beginning of s, limited to
+// 32 bits, and the rest of s. With base 0, the prefixes 0x and 0 have a meaning.
 func strtol(s string, base int) (n int, rest string) {
 	const most = 1<<31 - 1
 	t := strings.TrimLeft(s, " \t\n\v\f\r")
@@ -32,7 +32,7 @@ func strtol(s string, base int) (n int, rest string) {
 	return n, t[i:]
 }
 
-// digit returns the value of a digit, and 99 for what is none.
+// digit returns the value of a digit, or 99 if c is not a digit.
 func digit(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':

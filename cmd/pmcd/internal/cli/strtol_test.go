@@ -1,6 +1,9 @@
 package cli
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestStrtol(t *testing.T) {
 	tests := []struct {
@@ -28,8 +31,10 @@ func TestStrtol(t *testing.T) {
 		{"-99999999999", 0, -(1<<31 - 1), ""},
 	}
 	for _, tt := range tests {
-		if n, rest := strtol(tt.s, tt.base); n != tt.n || rest != tt.rest {
-			t.Errorf("strtol(%q, %d) = %d, %q; want %d, %q", tt.s, tt.base, n, rest, tt.n, tt.rest)
-		}
+		t.Run(fmt.Sprintf("%q in base %d", tt.s, tt.base), func(t *testing.T) {
+			if n, rest := strtol(tt.s, tt.base); n != tt.n || rest != tt.rest {
+				t.Errorf("strtol(%q, %d) = %d, %q; want %d, %q", tt.s, tt.base, n, rest, tt.n, tt.rest)
+			}
+		})
 	}
 }

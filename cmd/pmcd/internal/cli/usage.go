@@ -10,56 +10,80 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 )
 
-// usageText is for people: what C pmcd says is not what ours can do.
-const usageText = `Usage: pmcd [options]
+// usageLine is the first line of each usage message, as in C pmcd.
+const usageLine = "Usage: pmcd [options]\n"
 
+// usageHint follows usageLine after a mistake.
+//
+// C pmcd differs: it prints the whole usage message, above which the mistake is easily
+// missed.
+const usageHint = "Try 'pmcd --help' for the options.\n"
+
+// usageText is not C pmcd's: the options differ.
+const usageText = usageLine + `
 Service:
-  -f, --foreground      stay in the foreground, as this user
-  -F, --managed         stay in the foreground, else as in the background
-  -H, --hostname=NAME   what pmcd.hostname says
-  -U, --username=USER   user to run as [$PCP_USER, else pcp]; with -f: no effect
-      --exit-without-helper  end when the process that starts agents as root
-                        does, as with a service manager
-  -A                    announce nothing on the network (always so)
+  -f, --foreground      stay in the foreground, and keep the user
+  -F, --managed         stay in the foreground, otherwise as in the background
+  -H, --hostname=NAME   value of pmcd.hostname
+  -U, --username=USER   user to run as [$PCP_USER, else pcp]; no effect with -f
+      --exit-without-helper  end when the root helper, which starts agents as
+                        root, has ended [if there is a service manager]
+  -A                    no effect; the service is never announced
 
 Configuration:
-  -c, --config=PATH     agents and access rules [$PCP_PMCDCONF_PATH]
+  -c, --config=PATH     file with agents and access rules [$PCP_PMCDCONF_PATH]
   -n, --namespace=PATH  name space (PMNS) [$PCP_VAR_DIR/pmns/root]
   -N, --uniqnames=PATH  as -n, but no metric may have two names
-      --embedded        what is compiled in, even if PCP is installed
-  -v, --verify          check all that would be read, and exit
+      --embedded        compiled-in configuration, even if PCP is installed
+  -v, --verify          check all files that pmcd would read, and exit
       --watch           reload when a file of the configuration changes
 
 Connections:
   -i, --interface=ADDR  accept connections at this address; may be repeated
   -p, --port=N[,N...]   accept connections at this port; may be repeated [44321]
   -s, --socket=PATH     Unix domain socket [$PCP_RUN_DIR/pmcd.socket]
-  -S, --reqauth         clients must say who they are: over the Unix domain socket
-  -Q, --remotecert      clients of other hosts need TLS, which is not there yet
+      --relay=ADDR[,ADDR...]  hosts of pmproxy: each of their connections
+                        counts as a host; may be repeated
+  -S, --reqauth         clients must log in (SASL), except at the Unix domain
+                        socket
+      --no-clear-passwords  refuse passwords in clear text at the ports, without TLS
+  -Q, --remotecert      clients of other hosts must use TLS with a certificate
 
 Limits:
   -C, --maxctx=N        contexts of one client [64]
   -L, --maxbytes=N      bytes in a request [65536]
   -M, --maxmetric=N     metrics in a fetch [32768]
-  -q SECONDS            for an agent to start [3]
-  -t SECONDS            for an agent to answer; 0 is for ever [5]
-      --late-grace=SECONDS  for one that did not, before it is started again;
-                        0 is no time [10 times -t]
+      --max-client-profiles=BYTES
+                        memory for profiles of one client [1048576]
+      --max-profiles=BYTES
+                        memory for profiles of all clients [25165824]
+      --max-requests=BYTES
+                        memory for incomplete requests of all clients [8388608]
+      --max-unread=BYTES
+                        memory for unread replies of all clients [67108864]
+      --max-client-unread=BYTES
+                        unread reply with which a client is disconnected first
+                        if that limit is reached [8388608]
+      --max-reply=BYTES bytes in a reply, of an agent or to a client [67108864]
+  -q SECONDS            time for an agent to start [3]
+  -t SECONDS            time for an agent to answer; 0 is no limit [5]
+      --late-grace=SECONDS  time after -t until a late agent is killed and
+                        started again [10 times -t]
 
 Diagnostics:
   -D, --debug=NAMES     debug options, separated by commas
-  -x PATH               where failures at the start are copied [/dev/tty]
+  -x PATH               file for the reason if pmcd cannot start [/dev/tty]
   -l, --log=PATH        log file; - is the standard error output [pmcd.log]
       --log-format=FORM text, or json for an object on each line [text]
   -T, --trace=BITS      events to remember: 1 connections, 2 PDUs, 256 unbuffered
-  -?, --help            this text
-  -V, --version         the version of this program, and of PCP
+  -?, --help            print this text
+  -V, --version         print the versions of this program and of PCP
 
-What pmcd does while it runs: pmcdctl --help
+For the state of a running pmcd: pmcdctl --help
 `
 
-// Exit codes. Help and an unknown option are 0, as scripts of PCP count on it,
-// but for a service: see [Options.Reject].
+// Exit codes. Help and an unknown option exit with 0, because PCP's scripts depend on that.
+// A service differs: see [Options.Reject].
 const (
 	ExitOK    = 0
 	ExitError = 1
@@ -71,13 +95,13 @@ func NotStarted(stderr io.Writer) int {
 	return ExitError
 }
 
-// Reject handles the error of [Parse]: it prints the usage, the version or what is wrong
-// with the command line, and returns the exit code. failure is why pmcd has not started,
-// or nil if it has done all that was asked for.
+// Reject handles the error of [Parse]: it prints the usage, the version or the mistakes of
+// the command line, and returns the exit code. failure is why pmcd has not started; it is
+// nil if pmcd was not to start.
 //
-// For a service it prints one line, which its journal shows, and the exit code is that
-// of a failure. C pmcd differs: an option that it does not know is the usage message and
-// exit code 0, a service that has ended well.
+// For a service, Reject prints one line, which the journal shows, and returns ExitError.
+// C pmcd differs: for an unknown option it prints the usage message and exits with 0, so
+// that the service manager treats the start as a success.
 func (opt *Options) Reject(err error, version string, stdout, stderr io.Writer) (code int, failure error) {
 	var usage *UsageError
 	switch {
@@ -102,14 +126,13 @@ func (opt *Options) Reject(err error, version string, stdout, stderr io.Writer) 
 	return ExitOK, nil
 }
 
-// isService reports whether a command line that cannot be carried out because of err is
-// that of a service: a service manager has started this process, or a script that the
-// manager has started, or -F is given.
+// isService reports whether the command line with the error err is that of a service: a
+// service manager, or a script of the manager, has started this process, or -F is given.
 func (opt *Options) isService(err error, getenv func(string) string) bool {
 	return getenv("NOTIFY_SOCKET") != "" || opt.Managed && errors.As(err, new(*UsageError))
 }
 
-// oneLine returns what is wrong with a command line in one line.
+// oneLine returns the error of a command line in one line.
 func oneLine(err error) string {
 	if usage := (*UsageError)(nil); errors.As(err, &usage) {
 		return strings.ReplaceAll(usage.short(), "\n", "; ")
@@ -117,11 +140,12 @@ func oneLine(err error) string {
 	return err.Error() + " is not for a service"
 }
 
-// A UsageError is what is wrong with the command line.
+// A UsageError has the mistakes of a command line.
 type UsageError struct {
-	lines    []string // before the usage
-	last     string   // after it: C pmcd says nothing of that; "" is nothing
-	harmless bool     // C pmcd exits with 0
+	lines    []string // printed before the usage
+	last     string   // printed after the usage, for a mistake that C pmcd does not report; may be ""
+	help     bool     // the command line has --help, too
+	harmless bool     // the exit code is 0, as in C pmcd
 }
 
 func (e *UsageError) add(text string) { e.lines = append(e.lines, text) }
@@ -140,7 +164,11 @@ func (e *UsageError) Error() string {
 	for _, line := range e.lines {
 		b.WriteString("pmcd: " + line + "\n")
 	}
-	b.WriteString(usageText)
+	if e.help {
+		b.WriteString(usageText)
+	} else {
+		b.WriteString(usageLine + usageHint)
+	}
 	if e.last != "" {
 		b.WriteString("pmcd: " + e.last + "\n")
 	}

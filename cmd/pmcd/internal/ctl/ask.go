@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// maxReport is more than a Report takes, in bytes: there are some hundred for
-// each client.
+// maxReport is the largest Report that is accepted, in bytes. A Report has some hundred bytes
+// for each client.
 const maxReport = 64 << 20
 
-// ErrRefused is what a peer gets that the server does not answer.
-var ErrRefused = errors.New("no answer: it is for root and for the user that pmcd runs as")
+// ErrRefused is the error of Ask if pmcd does not answer this user.
+var ErrRefused = errors.New("no answer: only root and the user that pmcd runs as may ask")
 
 // Ask returns the Report of the pmcd that serves path, until ctx ends.
 func Ask(ctx context.Context, path string) (*Report, error) {
@@ -36,7 +36,7 @@ func Ask(ctx context.Context, path string) (*Report, error) {
 	return r, nil
 }
 
-// read decodes a Report of no more than most bytes.
+// read decodes a Report of at most most bytes.
 func read(from io.Reader, most int64) (*Report, error) {
 	b, err := io.ReadAll(io.LimitReader(from, most+1))
 	switch {

@@ -173,10 +173,12 @@ func TestListenAtOnce(t *testing.T) {
 	}
 }
 
-// Peers that do not read, or that talk, hold up neither others nor the end.
+// Peers that do not read, or that talk, hold up neither others nor the end: Close ends
+// writes that would go on for an hour.
 func TestBadPeers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.ctl")
 	s := listen(t, path)
+	s.writeTime = time.Hour
 	large := &Report{Build: strings.Repeat("x", 1<<20)} // more than a socket takes
 	s.Serve(func() *Report { return large })
 	for i := range maxPeers - 1 {
@@ -195,17 +197,13 @@ func TestBadPeers(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	began := time.Now()
 	s.Close()
-	if took := time.Since(began); took > writeTime/2 {
-		t.Errorf("Close takes %v", took)
-	}
 }
 
 // What answers need not be a pmcd.
 func TestBadServer(t *testing.T) {
 	for _, tt := range []struct{ name, says, want string }{
-		{"nothing", "", "no answer: it is for root and for the user that pmcd runs as"},
+		{"nothing", "", "no answer: only root and the user that pmcd runs as may ask"},
 		{"half", `{"version":"7`, "this is no pmcd, or not of this version: unexpected end"},
 		{"a greeting", "\x00\x00\x00\x14\x00\x00\x70\x00", "this is no pmcd, or not of this version: invalid character"},
 		{"another document", `[1]`, "this is no pmcd, or not of this version: json: cannot unmarshal array"},

@@ -1,10 +1,10 @@
-// Package ctl is what pmcdctl asks a running pmcd: a Report over a Unix domain
-// socket beside the one for clients.
+// Package ctl transfers a Report from a running pmcd to pmcdctl, over a Unix domain socket
+// in the directory of the socket for clients.
 //
-// Each connection gets one JSON document and is closed. Nothing is read from it, so no
-// request can be malformed. The socket is for root and for the user that pmcd runs as:
-// a Report contains the names of clients and the end of what agents wrote to their
-// standard error output.
+// Each connection gets one JSON document and is closed. pmcd reads nothing from it, so no
+// request can be malformed. Only root and the user that pmcd runs as may use the socket,
+// because a Report has the names of clients, and the end of the standard error output of
+// agents.
 package ctl
 
 import "time"
@@ -19,14 +19,44 @@ type Report struct {
 	Started   time.Time `json:"started"`
 	Config    string    `json:"config"` // path of pmcd.conf; "" if Embedded
 	Namespace string    `json:"namespace"`
-	Embedded  bool      `json:"embedded"`  // serves what is compiled in
-	Listening []string  `json:"listening"` // as in tcp:127.0.0.1:44321, unix:/run/pcp/pmcd.socket
-	Problems  []string  `json:"problems"`  // what an admin has to look at, but for those of one agent
-	Agents    []Agent   `json:"agents"`    // in the order of pmcd.conf
-	Clients   []Client  `json:"clients"`   // the oldest first
+	Embedded  bool      `json:"embedded"`          // serves what is compiled in
+	Listening []string  `json:"listening"`         // as in tcp:127.0.0.1:44321, unix:/run/pcp/pmcd.socket
+	Problems  []string  `json:"problems"`          // what needs an admin's attention, without the problems of one agent
+	Agents    []Agent   `json:"agents"`            // in the order of pmcd.conf
+	Clients   []Client  `json:"clients"`           // the oldest first
+	Limits    []Limit   `json:"limits"`            // for all clients together
+	Overload  *Overload `json:"overload,omitzero"` // the last one; nil if there was none
 	Reloads   Reloads   `json:"reloads"`
+	TLS       *TLS      `json:"tls,omitzero"` // nil if it is off
 
 	Goroutines int `json:"goroutines"` // one for each client, and some more
+}
+
+// TLS describes the certificate of pmcd.
+type TLS struct {
+	Subject string    `json:"subject"`
+	Expires time.Time `json:"expires"` // or an issuer in the same file does, if that is earlier
+}
+
+// A Limit is a limit for all clients together, and its use.
+type Limit struct {
+	Name         string    `json:"name"` // as in the section LIMITS of pmcd(1)
+	Unit         string    `json:"unit"` // "bytes", or "" for a number
+	Used         int64     `json:"used"`
+	Limit        int64     `json:"limit"`         // 0 means no limit
+	Disconnected int64     `json:"disconnected"`  // clients, because of the limit
+	Last         string    `json:"last,omitzero"` // address of the last of these
+	LastAt       time.Time `json:"last_at,omitzero"`
+}
+
+// An Overload says that in a minute pmcd had more requests than it could answer at once, so
+// that clients took turns.
+type Overload struct {
+	Until    time.Time `json:"until"`    // the end of the minute
+	TimeMS   int64     `json:"time_ms"`  // for how long clients took turns in this minute
+	Requests uint64    `json:"requests"` // of all clients in this time
+	Most     string    `json:"most"`     // the user at the Unix socket, or the host, with the most requests
+	OfMost   uint64    `json:"of_most"`  // its requests, or a few less
 }
 
 // Ready is the State of an Agent that answers.

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// Path returns where the pmcd that has the socket for clients at socket (pmcd
-// -s) serves its Report.
+// Path returns the path of the socket on which a pmcd serves its Report. The argument
+// is the path of its socket for clients (pmcd -s).
 func Path(socket string) string {
 	return strings.TrimSuffix(socket, ".socket") + ".ctl"
 }
 
 const (
-	// maxPeers is how many are served at the same time; others wait.
+	// maxPeers is how many connections are served at the same time; others wait.
 	maxPeers = 8
-	// writeTime is how long a peer may take to read.
-	writeTime = 5 * time.Second
+	// defaultWriteTime is how long a peer may take to read the Report.
+	defaultWriteTime = 5 * time.Second
 )
 
-// A Server hands out Reports.
+// A Server sends a Report to each process that connects to its socket.
 type Server struct {
 	ln   *net.UnixListener
 	path string
@@ -36,13 +36,14 @@ type Server struct {
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
 	wg   sync.WaitGroup
+
+	writeTime time.Duration // defaultWriteTime, except in tests
 }
 
-// Listen makes the socket. A socket that a pmcd still serves is left alone, and is an
-// error; one that no process serves is replaced. The process must have become the user
-// that pmcd runs as.
+// Listen creates the socket. It replaces a socket that no process serves, and returns
+// an error if a process does. The process must have become the user that pmcd runs as.
 func Listen(path string) (*Server, error) {
-	s := &Server{path: path}
+	s := &Server{path: path, writeTime: defaultWriteTime}
 	err := locked(filepath.Dir(path), func() (err error) {
 		addr := &net.UnixAddr{Name: path, Net: "unix"}
 		s.ln, err = net.ListenUnix("unix", addr)
@@ -54,9 +55,9 @@ func Listen(path string) (*Server, error) {
 		if err != nil {
 			return err
 		}
-		s.ln.SetUnlinkOnClose(false) // it may be another one's by then
-		// No chmod: others are kept out by the umask, and by Serve in any case.
-		// What is there by now may be a link.
+		s.ln.SetUnlinkOnClose(false) // the path may belong to another process then
+		// No chmod, because the path may already be a link to another file. The umask
+		// keeps other users out, and Serve checks the user in any case.
 		if s.file, err = os.Lstat(path); err != nil {
 			s.ln.Close()
 		}
@@ -69,8 +70,9 @@ func Listen(path string) (*Server, error) {
 	return s, nil
 }
 
-// locked calls f while no other pmcd is in its own f for a socket in dir.
-// Any user that may read a directory may lock it, so the wait is limited to a second.
+// locked calls f with a lock on dir, so that one pmcd at a time creates or removes a
+// socket there. It waits for the lock for a second at most, and then calls f without
+// it: any user that can read a directory can lock it.
 func locked(dir string, f func() error) error {
 	if d, err := os.Open(dir); err == nil {
 		defer d.Close()
@@ -104,15 +106,15 @@ func served(path string) bool {
 	switch {
 	case err == nil:
 		conn.Close()
-	case errors.Is(err, fs.ErrPermission): // one of root's; it may be left behind, too
+	case errors.Is(err, fs.ErrPermission): // root's socket; it may have no process either
 		return Listening(path)
 	}
 	return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// Listening reports whether a process listens at the Unix domain socket of that name.
-// It looks at the list of the kernel (proc(5), /proc/net/unix) and does not connect.
-// Without the list it reports true, as a process may listen.
+// Listening reports whether a process listens at the Unix domain socket path. It reads
+// the kernel's list (proc(5), /proc/net/unix) and does not connect. If the list cannot
+// be read, it reports true, because a process may listen.
 func Listening(path string) bool {
 	const acceptCon = "00010000" // __SO_ACCEPTCON in the flags
 	text, err := os.ReadFile("/proc/net/unix")
@@ -126,8 +128,9 @@ func Listening(path string) bool {
 	return err != nil
 }
 
-// Serve hands out what report returns until Close. It is called by several
-// goroutines.
+// Serve starts to accept connections and returns. Each peer that is root or pmcd's user
+// gets what report returns. Several goroutines may call report at the same time. Close
+// ends Serve.
 func (s *Server) Serve(report func() *Report) {
 	s.wg.Go(func() {
 		slots := make(chan struct{}, maxPeers)
@@ -141,7 +144,7 @@ func (s *Server) Serve(report func() *Report) {
 			if err == nil {
 				s.wg.Go(func() {
 					defer func() { <-slots }()
-					s.answer(conn, report)
+					s.send(conn, report)
 				})
 				continue
 			}
@@ -149,7 +152,7 @@ func (s *Server) Serve(report func() *Report) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			select { // descriptors have run out
+			select { // no descriptor is left; try again later
 			case <-time.After(100 * time.Millisecond):
 			case <-s.ctx.Done():
 			}
@@ -157,7 +160,8 @@ func (s *Server) Serve(report func() *Report) {
 	})
 }
 
-func (s *Server) answer(conn *net.UnixConn, report func() *Report) {
+// send sends the Report to a peer that may have it.
+func (s *Server) send(conn *net.UnixConn, report func() *Report) {
 	defer conn.Close()
 	if cred, err := peerCred(conn); err != nil || cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
 		return
@@ -166,7 +170,7 @@ func (s *Server) answer(conn *net.UnixConn, report func() *Report) {
 	if err != nil {
 		return
 	}
-	conn.SetWriteDeadline(time.Now().Add(writeTime))
+	conn.SetWriteDeadline(time.Now().Add(s.writeTime))
 	stop := context.AfterFunc(s.ctx, func() { conn.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
 	conn.Write(append(b, '\n'))
@@ -184,7 +188,8 @@ func peerCred(conn *net.UnixConn) (cred *syscall.Ucred, err error) {
 	return cred, errors.Join(err, cerr)
 }
 
-// Close ends Serve and removes the socket, unless it is another one by now.
+// Close ends Serve and waits for its goroutines. It removes the socket, unless another
+// process has replaced it.
 func (s *Server) Close() error {
 	s.stop()
 	err := locked(filepath.Dir(s.path), func() error {

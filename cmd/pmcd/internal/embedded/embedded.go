@@ -1,5 +1,5 @@
-// Package embedded is what pmcd serves on a host without PCP: a configuration, a name
-// space and labels that are compiled in.
+// Package embedded has the compiled-in configuration, name space and labels that pmcd uses
+// on a host without PCP.
 package embedded
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// WithoutPCP reports whether a host has none of the files that say what to serve
-// (pcp.conf(5), pmcd.conf, PMNS(5)) and no variable says where they would be. A file
-// that cannot be looked for may be there.
+// WithoutPCP reports whether a host has no PCP: there is neither a pcp.conf(5) nor a
+// pmcd.conf nor a PMNS(5), and no variable of the environment names one. A file counts as
+// present if pmcd cannot find out whether it exists.
 func WithoutPCP(root string, lookup func(string) (string, bool)) bool {
 	for _, name := range []string{"PCP_CONF", "PCP_DIR", "PCP_PMCDCONF_PATH", "PCP_VAR_DIR", "PMNS_DEFAULT"} {
 		if _, ok := lookup(name); ok {
@@ -35,14 +35,14 @@ func WithoutPCP(root string, lookup func(string) (string, bool)) bool {
 	return true
 }
 
-// Config returns the configuration that is compiled in.
+// Config returns the compiled-in configuration.
 func Config() (*pmcdconf.Config, error) { return parseConfig(false) }
 
 func parseConfig(reqAuth bool) (*pmcdconf.Config, error) {
 	return pmcdconf.Parse("embedded pmcd.conf", strings.NewReader(etc.Conf), pmcdconf.Options{CredsRequired: reqAuth})
 }
 
-// Load returns what is compiled in; reqAuth is -S.
+// Load returns the compiled-in configuration, name space and labels. reqAuth is -S.
 func Load(reqAuth bool) (*daemon.Embedded, error) {
 	conf, err := parseConfig(reqAuth)
 	if err != nil {
@@ -57,13 +57,13 @@ func Load(reqAuth bool) (*daemon.Embedded, error) {
 		return nil, fmt.Errorf("embedded labels: %w", err)
 	}
 	for i := range labels {
-		// Series of metrics go on when the host gets a configuration.
+		// So the series of metrics stay the same when the host gets a configuration.
 		labels[i].Optional = true
 	}
 	return &daemon.Embedded{Conf: conf, Names: names, Labels: labels}, nil
 }
 
-// Describe says what is served, and how clients get at it.
+// Describe returns lines that say what pmcd serves, and how clients connect.
 func Describe(e *daemon.Embedded, addrs []net.Addr) []string {
 	var names []string
 	for _, a := range e.Conf.Agents {
@@ -89,7 +89,7 @@ func Describe(e *daemon.Embedded, addrs []net.Addr) []string {
 	return lines
 }
 
-// clientAddr returns what to tell a client on this host to connect to.
+// clientAddr returns the address with which a client on this host connects to a.
 func clientAddr(a *net.TCPAddr) string {
 	host := a.IP.String()
 	if a.IP.IsUnspecified() || a.IP.Equal(net.IPv4(127, 0, 0, 1)) || a.IP.Equal(net.IPv6loopback) {

@@ -90,7 +90,7 @@ func TestDescribe(t *testing.T) {
 		if !slices.Equal(lines[1:], tt.want) {
 			t.Errorf("%v: got %q, want %q", tt.addrs, lines[1:], tt.want)
 		}
-		if !strings.Contains(lines[0], "agents: pmcd") {
+		if !strings.Contains(lines[0], "agents: root, pmcd") {
 			t.Errorf("got %q", lines[0])
 		}
 	}

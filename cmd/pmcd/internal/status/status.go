@@ -25,13 +25,13 @@ func Serve(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr,
 	started := time.Now()
 	s, err := ctl.Listen(ctl.Path(opt.Socket))
 	if err != nil {
-		log.Warn("status socket unavailable, pmcdctl cannot be used: {error}", "error", err, "path", ctl.Path(opt.Socket))
+		log.Warn("status socket unavailable, pmcdctl cannot be used: {error}; clients are served", "error", err, "path", ctl.Path(opt.Socket))
 		return func() {}
 	}
 	s.Serve(func() *ctl.Report { return report(d, opt, version, addrs, started) })
 	return func() {
 		if err := s.Close(); err != nil {
-			log.Warn("{error}", "error", err)
+			log.Warn("cannot remove the status socket: {error}; a pmcd that root starts replaces it", "error", err, "path", ctl.Path(opt.Socket))
 		}
 	}
 }
@@ -55,6 +55,17 @@ func report(d *daemon.Daemon, opt *cli.Options, version string, addrs []net.Addr
 		Reloads:   ctl.Reloads{Count: reloads.Count, Last: reloads.Last},
 
 		Goroutines: d.Goroutines(),
+	}
+	for _, l := range d.Limits() {
+		r.Limits = append(r.Limits, ctl.Limit{
+			Name: l.Name, Unit: l.Unit, Used: l.Used, Limit: l.Limit, Disconnected: l.Disconnected, Last: l.Last, LastAt: l.LastAt,
+		})
+	}
+	if o := d.LastOverload(); o != nil {
+		r.Overload = &ctl.Overload{Until: o.Until, TimeMS: o.Time.Milliseconds(), Requests: o.Requests, Most: o.Most, OfMost: o.OfMost}
+	}
+	if t := d.TLS(); t != nil {
+		r.TLS = &ctl.TLS{Subject: t.Subject, Expires: t.Expires}
 	}
 	if !opt.Embedded {
 		r.Config, r.Namespace = opt.Config, opt.Namespace.Path

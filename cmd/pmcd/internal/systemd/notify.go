@@ -45,7 +45,7 @@ type Notifier struct {
 
 	mu     sync.Mutex // guards the following, and the order of messages that have a status
 	status string     // the last that was sent
-	ending bool       // the status stays what it is
+	ending bool       // the status does not change any more
 }
 
 // NewNotifier connects to the socket that env names. It returns nil if env names none.
@@ -58,13 +58,13 @@ func NewNotifier(env Env) (*Notifier, error) {
 		return nil, nil
 	}
 	if addr[0] != '/' && addr[0] != '@' { // @ is for an abstract one, as in package net
-		return nil, fmt.Errorf("NOTIFY_SOCKET=%s: not an address that pmcd knows", addr)
+		return nil, fmt.Errorf("NOTIFY_SOCKET=%s is neither a path nor an abstract address", addr)
 	}
-	// The connection lasts: when descriptors have run out pmcd is alive, and
-	// has to be able to say so.
+	// The connection stays open: pmcd must be able to notify the watchdog when no
+	// descriptors are left.
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Net: "unixgram", Name: addr})
 	if err != nil {
-		return nil, fmt.Errorf("the service manager cannot be told anything: NOTIFY_SOCKET=%s: %w", addr, message.Errno(err))
+		return nil, fmt.Errorf("NOTIFY_SOCKET=%s: %w", addr, message.Errno(err))
 	}
 	n := &Notifier{conn: conn}
 	if usec, err := strconv.ParseUint(env["WATCHDOG_USEC"], 10, 63); err == nil {

@@ -3,6 +3,7 @@ package systemd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -52,28 +53,30 @@ func TestNewNotifier(t *testing.T) {
 		{env: Env{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "-1"}},
 		{env: Env{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "infinity"}},
 		{env: Env{"NOTIFY_SOCKET": addr, "WATCHDOG_USEC": "9223372036854775807"}, watchdog: (1<<63 - 1) / 1000 * time.Microsecond},
-		{env: Env{"NOTIFY_SOCKET": "vsock:2:1234"}, err: "not an address that pmcd knows"},
-		{env: Env{"NOTIFY_SOCKET": "sock"}, err: "not an address that pmcd knows"},
+		{env: Env{"NOTIFY_SOCKET": "vsock:2:1234"}, err: "is neither a path nor an abstract address"},
+		{env: Env{"NOTIFY_SOCKET": "sock"}, err: "is neither a path nor an abstract address"},
 		{env: Env{"NOTIFY_SOCKET": addr + "x"}, err: "no such file"},
 		{env: Env{"NOTIFY_SOCKET": "/" + strings.Repeat("x", 200)}, err: "invalid argument"},
 	}
 	for _, tt := range tests {
-		n, err := NewNotifier(tt.env)
-		switch {
-		case tt.err != "":
-			if err == nil || !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("%v: %v, want %q", tt.env, err, tt.err)
+		t.Run(fmt.Sprint(tt.env), func(t *testing.T) {
+			n, err := NewNotifier(tt.env)
+			switch {
+			case tt.err != "":
+				if err == nil || !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("%v: %v, want %q", tt.env, err, tt.err)
+				}
+			case err != nil:
+				t.Errorf("%v: %v", tt.env, err)
+			case (n == nil) != tt.none:
+				t.Errorf("%v: %v", tt.env, n)
+			case n != nil && n.watchdog != tt.watchdog:
+				t.Errorf("%v: watchdog %v, want %v", tt.env, n.watchdog, tt.watchdog)
 			}
-		case err != nil:
-			t.Errorf("%v: %v", tt.env, err)
-		case (n == nil) != tt.none:
-			t.Errorf("%v: %v", tt.env, n)
-		case n != nil && n.watchdog != tt.watchdog:
-			t.Errorf("%v: watchdog %v, want %v", tt.env, n.watchdog, tt.watchdog)
-		}
-		if n != nil {
-			n.conn.Close()
-		}
+			if n != nil {
+				n.conn.Close()
+			}
+		})
 	}
 }
 

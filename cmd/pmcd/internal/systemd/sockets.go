@@ -1,7 +1,6 @@
 package systemd
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -11,19 +10,18 @@ import (
 
 // Sockets returns the sockets that the service manager has opened for the process
 // with this pid, with their names (sd_listen_fds(3)). They start at descriptor 3.
-// There are none if LISTEN_PID is another process.
-func Sockets(env Env, pid int) ([]*os.File, error) {
+// There are none if LISTEN_PID is another process. The errors are about sockets that are
+// left out.
+func Sockets(env Env, pid int) (files []*os.File, errs []error) {
 	const first = 3
 	if env["LISTEN_PID"] != strconv.Itoa(pid) {
 		return nil, nil
 	}
 	n, err := strconv.Atoi(env["LISTEN_FDS"])
 	if err != nil || n < 0 {
-		return nil, fmt.Errorf("LISTEN_FDS=%s: not a number of sockets", env["LISTEN_FDS"])
+		return nil, []error{fmt.Errorf("no socket is inherited: LISTEN_FDS=%s is not a number of sockets", env["LISTEN_FDS"])}
 	}
 	names := strings.Split(env["LISTEN_FDNAMES"], ":")
-	var files []*os.File
-	var errs []error
 	for fd := first; fd < first+n; fd++ {
 		// A descriptor that is not a socket may be one of the Go runtime's.
 		var st syscall.Stat_t
@@ -32,7 +30,7 @@ func Sockets(env Env, pid int) ([]*os.File, error) {
 			break
 		}
 		if st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
-			errs = append(errs, fmt.Errorf("LISTEN_FDS=%d: descriptor %d is not a socket", n, fd))
+			errs = append(errs, fmt.Errorf("LISTEN_FDS=%d: descriptor %d is not a socket and is ignored", n, fd))
 			continue
 		}
 		name := "unknown"
@@ -42,5 +40,5 @@ func Sockets(env Env, pid int) ([]*os.File, error) {
 		syscall.CloseOnExec(fd)
 		files = append(files, os.NewFile(uintptr(fd), name))
 	}
-	return files, errors.Join(errs...)
+	return files, errs
 }

@@ -29,6 +29,15 @@ func (v *verifier) agent(a *pmcdconf.Agent) (errs []error) {
 		}
 		return nil
 	}
+	if a.Kind == pmcdconf.Pipe && v.builtin.Has(a) {
+		if v.notes {
+			v.say("Note", a.Pos, fmt.Errorf("agent %q is built in: %s does not exist", a.Name, a.Argv[0]))
+		}
+		if err := v.builtin.CheckOptions(a); err != nil {
+			return []error{err}
+		}
+		return nil
+	}
 	if len(a.Argv) > 0 {
 		errs = append(errs, checkProgram(a.Argv[0]))
 	}

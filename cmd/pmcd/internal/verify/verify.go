@@ -1,4 +1,4 @@
-// Package verify is pmcd -v: it checks all that pmcd would read at its start.
+// Package verify is pmcd -v: it checks the files that pmcd would read at its start.
 package verify
 
 import (
@@ -17,24 +17,28 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
 	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// Run prints all that is wrong with what pmcd would read with these options, and
-// returns the exit code. It starts nothing but the commands of a name space file.
-// incomplete is why the options are not sufficient, or nil.
+// Run checks the files that pmcd would read with these options, prints all mistakes, and
+// returns the exit code. It executes only the commands of a name space file. It has no
+// context, because a signal ends pmcd -v. incomplete is why the options are not sufficient,
+// or nil.
 //
-// PCP's script calls it before each start, so the exit code is an error only for what
-// C pmcd rejects too, or for what would keep pmcd from starting. The rest are warnings.
+// PCP's script calls pmcd -v before each start. So the exit code is an error only for
+// mistakes that C pmcd rejects, too, or that would keep pmcd from starting. All others are
+// warnings.
 func Run(opt *cli.Options, incomplete error, builtin open.BuiltinAgents, stderr io.Writer) int {
 	if incomplete != nil {
-		fmt.Fprintf(stderr, "pmcd verify %s: %v\n", opt.Config, incomplete)
+		fmt.Fprintf(stderr, "%s: %v\n", strings.TrimSpace("pmcd verify "+opt.Config), incomplete)
 		return cli.ExitError
 	}
-	if opt.Embedded {
-		return cli.ExitOK // the tests have looked at it
+	v := &verifier{out: stderr, code: cli.ExitOK, builtin: builtin, notes: opt.VerifyRights}
+	if opt.Embedded { // tests have checked the rest
+		v.tls(opt)
+		return v.code
 	}
-	v := &verifier{out: stderr, code: cli.ExitOK, builtin: builtin}
 	for _, w := range opt.Mistakes {
 		v.warn(pmcdconf.Pos{}, errors.New(w))
 	}
@@ -42,15 +46,17 @@ func Run(opt *cli.Options, incomplete error, builtin open.BuiltinAgents, stderr 
 		return v.code
 	}
 	v.names(opt)
+	v.tls(opt)
 	v.labels(os.Getenv("PCP_SYSCONF_DIR"))
 	return v.code
 }
 
-// A verifier says what is wrong, and remembers whether it is an error.
+// A verifier prints mistakes, and records whether one of them is an error.
 type verifier struct {
 	out     io.Writer
 	code    int
 	builtin open.BuiltinAgents
+	notes   bool // which pipe lines are for built-in agents
 }
 
 func (v *verifier) say(severity string, pos fmt.Stringer, err error) {
@@ -91,9 +97,8 @@ func (v *verifier) conf(opt *cli.Options) bool {
 		}
 	}
 	if len(conf.Agents) == 0 && err == nil {
-		// C pmcd takes such a file for a good one here, and does not start with it.
-		//lint:ignore ST1005 PCP's text
-		v.warn(pmcdconf.Pos{File: opt.Config}, errors.New("No PMDAs found in the configuration file: pmcd will not start"))
+		// C pmcd differs: -v accepts such a file, and pmcd does not start with it.
+		v.fail(pmcdconf.Pos{}, pmcdconf.NoAgents(opt.Config))
 	}
 	agents := slices.Concat(conf.Agents, conf.Rejected)
 	for _, a := range agents {
@@ -128,7 +133,7 @@ func (v *verifier) rights(opt *cli.Options, list []pmcdconf.Agent) {
 	}
 }
 
-// reason is err without the operation and the file, as C programs say it.
+// reason returns the text of err without the operation and the file, as in C programs.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -139,7 +144,7 @@ func reason(err error) string {
 	return string(unicode.ToUpper(r)) + text[n:]
 }
 
-// names checks the name space: pmcd does not start without.
+// names checks the name space, without which pmcd does not start.
 func (v *verifier) names(opt *cli.Options) {
 	_, err := opt.Namespace.Load(context.Background(), func(e *pmnsload.Error) { v.warn(e.Pos, e.Err) })
 	var list pmnsload.ErrorList
@@ -166,10 +171,10 @@ func (v *verifier) labels(dir string) {
 		}
 		v.warn(pmcdconf.Pos{}, err)
 	}
-	if _, err := pmcdconf.LoadLabels(dir, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := hostlabels.Load(dir, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		warn(err)
 	}
-	if _, err := pmcdconf.LoadLabelsConf(dir, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := hostlabels.LoadConf(dir, warn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		warn(err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -20,6 +21,7 @@ import (
 func files(t *testing.T, texts map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
+	t.Setenv("PCP_TLSCONF_PATH", os.DevNull)
 	for name, text := range texts {
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 			t.Fatal(err)
@@ -116,8 +118,8 @@ pmcd config[line 4]: Error: bad access specifier
 	allow * : nothing;
 	          ^
 `},
-		{"nothing", map[string]string{"conf": "# nothing\n"}, 0,
-			"conf: Warning: No PMDAs found in the configuration file: pmcd will not start\n"},
+		{"nothing", map[string]string{"conf": "# nothing\n"}, 1,
+			"Error: No PMDAs found in the configuration file \"conf\"\n"},
 		{"no file", map[string]string{"conf": ""}, 1, "pmcd verify conf: No such file or directory\n"},
 		{"programs", map[string]string{
 			"conf": "a 1 pipe binary /none -x\n  b 2 pipe binary nonesuch\n\n\"c d\" 3 pipe binary ./data\n" +
@@ -131,6 +133,16 @@ conf:6:1: Warning: agent "f": cannot run ./script: its interpreter is /none: no 
 conf:7:1: Warning: agent "g": cannot run ./empty: nothing after #!
 conf:8:1: Warning: agent "h": cannot run ./env: its interpreter is nonesuch: executable file not found in $PATH
 conf:9:1: Warning: agent "i": cannot run ./none: neither a program nor a script that begins with #!
+`},
+		{"built-in agents for programs", map[string]string{
+			"conf": "xfs 11 pipe binary /none/pmdaxfs -d 11\nkvm 95 pipe binary /none/pmdakvm -x -d 95\n" +
+				"jbd2 122 pipe binary /none/pmdajbd2 -d x\nproc 4 pipe binary /none/pmdaproc\n",
+		}, 0, `conf:1:1: Note: agent "xfs" is built in: /none/pmdaxfs does not exist
+conf:2:1: Note: agent "kvm" is built in: /none/pmdakvm does not exist
+conf:2:1: Warning: agent "kvm": invalid option -- 'x' is ignored
+conf:3:1: Note: agent "jbd2" is built in: /none/pmdajbd2 does not exist
+conf:3:1: Warning: agent "jbd2": -d requires numeric domain number
+conf:4:1: Warning: agent "proc": cannot run /none/pmdaproc: no such file or directory
 `},
 		{"sockets", map[string]string{
 			"conf": "a 1 socket inet 65536\nb 2 socket ipv6 0\nc 3 socket unix /none/x\nd 4 socket unix /" + strings.Repeat("x", 107) + "\n",
@@ -151,9 +163,9 @@ conf:1:1: Warning: agent "a": cannot run /none: no such file or directory
 			"pmns:2:7: Error: Illegal PMID\n"},
 		{"labels", map[string]string{
 			"labels/a": "{\n \"a\":1,\n \"b\" 2}", "labels/b": `[1]`, "labels/c": `{"a b":1}`, "labels.conf": "\nhash=none\n",
-		}, 0, "labels/a:3:6: Warning: invalid character '2' after object key\n" +
-			"labels/b: Warning: not a JSON object\n" +
-			"Warning: labels/c: bad label name \"a b\"\n" +
+		}, 0, "labels/a:3:6: Warning: invalid character '2' after object key; the file is ignored\n" +
+			"labels/b: Warning: not a JSON object; the file is ignored\n" +
+			"Warning: labels/c: bad label name \"a b\", which is left out\n" +
 			"labels.conf:2: Warning: \"hash=none\" is ignored\n"},
 		{"all of it", map[string]string{"conf": "x y\n", "pmns": "root { a }\n", "labels/b": "{"}, 1,
 			`pmcd config[line 1]: Error: expected domain number for "x" agent
@@ -161,7 +173,7 @@ conf:1:1: Warning: agent "a": cannot run /none: no such file or directory
 	x y
 	  ^
 pmns:1:8: Error: Cannot find definition for non-terminal node "a" in name space
-labels/b:1:1: Warning: unexpected end of JSON input
+labels/b:1:1: Warning: unexpected end of JSON input; the file is ignored
 `},
 	}
 	for _, tt := range tests {
@@ -231,29 +243,29 @@ func TestVerifyDSO(t *testing.T) {
 		{"none.so", "simple_init", ""}, // is built in
 		{"none.so", "linux_init", "cannot find the DSO"},
 		{"", "simple_init", ""},
-		{"", "linux_init", "no agent that is built in has the entry point linux_init"},
+		{"", "linux_init", "there is no built-in agent with the entry point linux_init"},
 		{".", "simple_init", "not a shared object but a directory"},
 	} {
-		path := tt.path
-		if path != "" {
-			path = file(path)
-		}
-		errs := v.agent(&pmcdconf.Agent{Kind: pmcdconf.DSO, Entry: tt.entry, Path: path})
-		switch {
-		case tt.want == "" && len(errs) == 0:
-		case tt.want != "" && len(errs) == 1 && strings.Contains(errs[0].Error(), tt.want):
-		default:
-			t.Errorf("%s of %s: got %v, want %q", tt.entry, tt.path, errs, tt.want)
-		}
+		t.Run(tt.entry+" of "+tt.path, func(t *testing.T) {
+			path := tt.path
+			if path != "" {
+				path = file(path)
+			}
+			errs := v.agent(&pmcdconf.Agent{Kind: pmcdconf.DSO, Entry: tt.entry, Path: path})
+			switch {
+			case tt.want == "" && len(errs) == 0:
+			case tt.want != "" && len(errs) == 1 && strings.Contains(errs[0].Error(), tt.want):
+			default:
+				t.Errorf("%s of %s: got %v, want %q", tt.entry, tt.path, errs, tt.want)
+			}
+		})
 	}
 }
 
 // Why PMCD_TRUST_AGENTS is ignored is a warning of -v, and not of --verify: PCP's script
 // prints what that says at each start.
 func TestVerifyTrust(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	testutil.NeedRoot(t)
 	files(t, map[string]string{"conf": "pmcd 2 dso pmcd_init /none\n", "pmns": "root { a }\na { b 2:0:0 }\n"})
 	dir, err := os.Getwd()
 	if err != nil {

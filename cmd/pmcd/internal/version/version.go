@@ -1,4 +1,4 @@
-// Package version says which version of pmcd, or of pmcdctl, a program is.
+// Package version has the version of pmcd and pmcdctl.
 package version
 
 import (
@@ -10,13 +10,11 @@ import (
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 )
 
-// release is the version of the sources; of those between two releases it is
-// the next one.
+// release is the version of the sources. Between two releases it is the next one.
 const release = "0.1.0"
 
-// Of returns the version of this program: what pmcd.build says. It is build
-// if a packager has given that. Else it is the release with the revision that was
-// built, if that is known.
+// Of returns the version of this program, which is the value of pmcd.build. It is build if
+// a packager has set that. Otherwise it is release, with the revision if that is known.
 func Of(build string) string {
 	if build != "" {
 		return build
@@ -25,7 +23,7 @@ func Of(build string) string {
 	return fromInfo(info)
 }
 
-// A pseudoVersion is what the go command calls a revision without a tag.
+// A pseudoVersion is the go command's version of a revision without a tag.
 var pseudoVersion = regexp.MustCompile(`-(?:0\.)?\d{14}-([0-9a-f]{12})(\+dirty)?$`)
 
 // fromInfo is the version of a program with this information in it, which may

@@ -1,0 +1,50 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
+	"github.com/gopcp/pmcd/daemon"
+	"github.com/gopcp/pmcd/pmcdconf"
+)
+
+// tls checks tls.conf and the files that it names, with the rights of the user that pmcd
+// becomes: a key that only root can read keeps pmcd from starting.
+func (v *verifier) tls(opt *cli.Options) {
+	var status *daemon.TLSStatus
+	var list pmcdconf.ErrorList
+	check := func() { status, list = daemon.CheckTLS(opt.TLSConf, opt.RemoteCert) }
+	var user *privsep.Identity
+	if !opt.StandAlone() {
+		user, _ = privsep.RunAs(opt.User, os.Geteuid(), os.Getenv) // pmcd reports the error when it starts
+	}
+	if user == nil {
+		check()
+	} else if err := user.WithFileRights(check); err != nil {
+		v.warn(pmcdconf.Pos{}, fmt.Errorf("TLS is not checked: %w", err))
+		return
+	}
+	for _, e := range list {
+		switch {
+		case !e.Warning:
+			v.fail(e.Pos, e.Err)
+		case e.Pos == (pmcdconf.Pos{}):
+			v.warn(e.Pos, fmt.Errorf("TLS is off, because tls.conf cannot be read: %w", e.Err))
+		default:
+			v.warn(e.Pos, e.Err)
+		}
+	}
+	if status == nil {
+		return
+	}
+	if status.Problem != "" {
+		v.warn(pmcdconf.Pos{}, errors.New(status.Problem))
+	}
+	if opt.VerifyRights { // PCP's script prints what --verify prints
+		v.say("Info", pmcdconf.Pos{File: opt.TLSConf}, fmt.Errorf("TLS is on: the certificate of %s expires on %s", status.Subject, status.Expires.Format(time.RFC1123)))
+	}
+}

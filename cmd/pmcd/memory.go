@@ -1,0 +1,46 @@
+package main
+
+import (
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+
+	"github.com/gopcp/pmcd/daemon"
+)
+
+// spareMemory is how much memory the Go runtime may use for garbage and stacks, in
+// addition to the memory that is in use when there is little load.
+const spareMemory = 96 << 20
+
+// limitMemory makes the garbage collector work more when pmcd takes more memory than the
+// limits for clients allow. It is called after the configuration was loaded, because no
+// limit counts the memory for that.
+func limitMemory(limits []daemon.LimitStatus) {
+	debug.SetMemoryLimit(memoryLimit(liveHeap(), limits))
+}
+
+// memoryLimit returns the limit for a pmcd whose heap has live bytes.
+func memoryLimit(live int64, limits []daemon.LimitStatus) int64 {
+	limit := spareMemory + live
+	for _, l := range limits {
+		if l.Unit == "bytes" {
+			limit += l.Limit - l.Used
+		}
+	}
+	return limit
+}
+
+// liveHeap returns how many bytes of the heap the last garbage collection has found in
+// use.
+func liveHeap() int64 {
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(s)
+	if s[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return int64(s[0].Value.Uint64())
+}
+
+// memoryIsLimited reports whether the process was started with a limit (GOMEMLIMIT). It
+// is called before limitMemory.
+func memoryIsLimited() bool { return debug.SetMemoryLimit(-1) != math.MaxInt64 }

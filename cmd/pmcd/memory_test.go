@@ -1,0 +1,19 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/gopcp/pmcd/daemon"
+)
+
+// Only what clients do not take yet is added to what is in use, and only bytes count.
+func TestMemoryLimit(t *testing.T) {
+	limits := []daemon.LimitStatus{
+		{Name: "clients", Used: 7, Limit: 1000},
+		{Name: "profiles", Unit: "bytes", Used: 10 << 20, Limit: 30 << 20},
+		{Name: "unread replies", Unit: "bytes", Limit: 64 << 20},
+	}
+	if got, want := memoryLimit(50<<20, limits), int64(spareMemory+(50+20+64)<<20); got != want {
+		t.Errorf("limit %d, want %d", got, want)
+	}
+}

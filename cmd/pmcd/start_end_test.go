@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
+)
+
+// SIGTERM ends pmcd while it reads its files for the first time, and a file system or a
+// command does not answer.
+func TestEndOfStart(t *testing.T) {
+	for _, tt := range []struct {
+		name, fifo string // fifo is read and has no end
+		args       []string
+	}{
+		{"pmcd.conf cannot be read", "conf", []string{"-f"}},
+		{"a command in the name space", "endless", []string{"-f"}},
+		{"a command in the name space, which root loads", "endless", []string{"-F", "-U", "root"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.args[0] == "-F" {
+				testutil.NeedRoot(t) // -U root is for root
+			}
+			p := pmcdtest.NewPlace(t, pmcdtest.Self(t))
+			p.Write("pmns", "#shell 'cat endless'\nroot { pmcd }\npmcd { numclients 2:0:3 }\n")
+			os.Remove(p.At(tt.fifo))
+			if err := syscall.Mkfifo(p.At(tt.fifo), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := p.Command(tt.args...)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			read, err := os.OpenFile(p.At(tt.fifo), os.O_WRONLY, 0) // waits for the reader
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer read.Close()
+			cmd.Process.Signal(syscall.SIGTERM)
+			select {
+			case err = <-ended:
+			case <-time.After(testutil.Hangs):
+				err = errors.New("pmcd does not end")
+				cmd.Process.Kill()
+				<-ended
+			}
+			log := pmcdtest.Read(p.At("log/pmcd.log"))
+			if !strings.Contains(log, "pmcd caught SIGTERM ") || !strings.Contains(log, "pmcd Shutdown") || strings.Contains(log, "not started") {
+				err = errors.Join(err, errors.New("the log has not the expected lines"))
+			}
+			if err != nil {
+				t.Errorf("%v\n%s", err, log)
+			}
+		})
+	}
+}
