@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,21 +30,18 @@ import (
 // checkCommand is pmcdctl check-agents.
 func checkCommand(code *int) *cobra.Command {
 	opt := new(cli.Options)
-	var startTime, answerTime int
+	startTime, answerTime := seconds(3), seconds(5)
 	cmd := &cobra.Command{
 		Use:   "check-agents [flags] [NAME...]",
-		Short: "start agents of pmcd.conf, ask each for a metric, and end them",
-		Long: `Start the agents of pmcd.conf, or those that are named, ask each for the
-descriptor and the value of one of its metrics, and end them.
+		Short: "start agents of pmcd.conf, get a metric from each, and end them",
+		Long: `Start the agents of pmcd.conf, or the named ones, get the descriptor and the
+value of one metric from each, and end them.
 
-They are started as pmcd does it, all at once, with the rights of the caller and
-in a directory of their own that is removed afterwards. For root an agent that
-pmcd would not start as root is started as the user that pmcd becomes. A pmcd that runs is left
-alone: what listens at a fixed place which is in use is not started.`,
+Agents start as under pmcd, at the same time and with the rights of the caller.
+They run in a temporary directory. If root runs this, an agent that pmcd would not
+start as root is started as the user that pmcd becomes. A running pmcd is not
+affected. An agent that listens at a port or path that is in use is not started.`,
 		RunE: func(cmd *cobra.Command, names []string) error {
-			if startTime < 1 || answerTime < 1 {
-				return errors.New("-q and -t require a positive number of seconds")
-			}
 			*code = exitNone
 			opt.HandshakeTimeout = time.Duration(startTime) * time.Second
 			opt.Timeout = time.Duration(answerTime) * time.Second
@@ -62,13 +60,28 @@ alone: what listens at a fixed place which is in use is not started.`,
 	f := cmd.Flags()
 	f.StringVarP(&opt.Config, "config", "c", "", "`path` of pmcd.conf [$PCP_PMCDCONF_PATH]")
 	f.StringVarP(&opt.Namespace.Path, "namespace", "n", "", "`path` of the name space [$PCP_VAR_DIR/pmns/root]")
-	f.BoolVar(&opt.Embedded, "embedded", false, "what is compiled in, even if PCP is installed")
-	f.IntVarP(&startTime, "start", "q", 3, "`seconds` for an agent to start")
-	f.IntVarP(&answerTime, "answer", "t", 5, "`seconds` for an agent to answer")
+	f.BoolVar(&opt.Embedded, "embedded", false, "compiled-in configuration, even if PCP is installed")
+	f.VarP(&startTime, "start", "q", "`seconds` for an agent to start")
+	f.VarP(&answerTime, "answer", "t", "`seconds` for an agent to answer")
 	return cmd
 }
 
-// A trial is one agent that is tried, and what has become of it.
+// A seconds is the value of an option: a positive number of seconds.
+type seconds int32
+
+func (s *seconds) String() string { return fmt.Sprint(int32(*s)) }
+func (s *seconds) Type() string   { return "seconds" }
+
+func (s *seconds) Set(v string) error {
+	n, err := strconv.ParseInt(v, 10, 32)
+	if err != nil || n < 1 {
+		return errors.New("a positive number of seconds is required")
+	}
+	*s = seconds(n)
+	return nil
+}
+
+// A trial is the test of one agent, and its result.
 type trial struct {
 	spec   pmcdconf.Agent
 	metric metric
@@ -78,18 +91,19 @@ type trial struct {
 
 	untrusted *roothelper.Untrusted // why it is not started as root; nil if it is, or as any other user
 
-	note   string   // what an admin should know of an agent that is well
-	err    error    // what is wrong
+	note   string   // a note for the admin about an agent that works
+	err    error    // why the test has failed
 	output []string // last lines of its standard error output and of its log
 }
 
-// checkAgents tries agents and reports whether all are well.
+// checkAgents tests agents, and reports whether all of them work.
 func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, stderr io.Writer) (bool, error) {
 	conf, tree, err := load(ctx, opt, stderr)
 	if err != nil {
 		return false, err
 	}
-	trials, err := newTrials(conf.Agents, names, metrics(tree))
+	where := cmp.Or(opt.Config, "the embedded configuration")
+	trials, err := newTrials(where, conf.Agents, names, metrics(tree))
 	if err != nil {
 		return false, err
 	}
@@ -142,20 +156,23 @@ func load(ctx context.Context, opt *cli.Options, stderr io.Writer) (*pmcdconf.Co
 	if err := opt.Complete(os.Getenv); err != nil {
 		return nil, nil, err
 	}
-	conf, err := pmcdconf.ParseFile(context.Background(), opt.Config, pmcdconf.Options{})
+	conf, err := pmcdconf.ParseFile(ctx, opt.Config, pmcdconf.Options{})
 	if conf != nil {
 		for _, p := range conf.Problems {
 			fmt.Fprintln(stderr, p.Error())
 		}
 	}
-	if err != nil {
+	switch {
+	case conf == nil:
+		return nil, nil, fmt.Errorf("cannot read the configuration: %w", err)
+	case err != nil:
 		return nil, nil, fmt.Errorf("%s is rejected: %w", opt.Config, err)
 	}
 	tree, err := opt.Namespace.Load(ctx, nil)
 	return conf, tree, err
 }
 
-// A metric is one to ask an agent for.
+// A metric is the metric that an agent is asked for.
 type metric struct {
 	name    string
 	entry   pmnsload.Entry // Leaf, or Dynamic: the agent tells what is below
@@ -178,8 +195,8 @@ func metrics(tree *pmnsload.Tree) map[int]metric {
 	return first
 }
 
-// newTrials selects agents by name; no names are all.
-func newTrials(agents []pmcdconf.Agent, names []string, metrics map[int]metric) (trials []*trial, err error) {
+// newTrials selects agents by name; no names are all. where is what has the agents.
+func newTrials(where string, agents []pmcdconf.Agent, names []string, metrics map[int]metric) (trials []*trial, err error) {
 	found := make(map[string]bool)
 	for _, a := range agents {
 		if len(names) == 0 || slices.Contains(names, a.Name) {
@@ -189,18 +206,18 @@ func newTrials(agents []pmcdconf.Agent, names []string, metrics map[int]metric) 
 	}
 	for _, name := range names {
 		if !found[name] {
-			err = errors.Join(err, fmt.Errorf("there is no agent %q", name))
+			err = errors.Join(err, fmt.Errorf("there is no agent %q in %s", name, where))
 		}
 	}
 	if err == nil && len(trials) == 0 {
-		err = errors.New("there are no agents")
+		err = fmt.Errorf("there are no agents in %s", where)
 	}
 	return trials, err
 }
 
-// ownWorkDir makes a directory that agents write their logs to, and has this
-// process work there: in pmcd's they would overwrite those of the ones that run.
-// Commands that are relative to the directory that was are made absolute.
+// ownWorkDir creates a directory for the logs of agents, and makes it the working directory.
+// In pmcd's directory, agents would overwrite the logs of running ones. Relative paths of
+// commands are made absolute.
 func ownWorkDir(trials []*trial) (dir string, leave func(), err error) {
 	was, err := os.Getwd()
 	if err != nil {
@@ -227,8 +244,7 @@ func ownWorkDir(trials []*trial) (dir string, leave func(), err error) {
 	return dir, leave, nil
 }
 
-// printTrials writes what has become of the trials, and reports whether all
-// agents are well.
+// printTrials prints the results of trials, and reports whether all agents work.
 func printTrials(w io.Writer, trials []*trial, trust *privsep.TrustCheck) bool {
 	took := func(d time.Duration) string {
 		if d == 0 {

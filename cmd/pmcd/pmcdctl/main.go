@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
-	"github.com/gopcp/pmcd/pmcdconf"
+	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
 
 // programName is the name of this program in messages.
@@ -29,10 +29,10 @@ const (
 	exitUsage    = 3 // wrong arguments
 )
 
-const help = `Ask a running pmcd how it does, or try its agents.
+const help = `Show the state of a running pmcd, or try its agents.
 
-Exit codes: 0 all agents are well, 1 some are not or pmcd reports a problem,
-2 there is no pmcd (status) or nothing that could be checked (check-agents),
+Exit codes: 0 all agents are ready, 1 an agent is not or there is a problem,
+2 no pmcd answers (status) or nothing can be checked (check-agents),
 3 wrong arguments.`
 
 // build is the version that a packager gives, by -ldflags "-X main.build=...".
@@ -40,7 +40,7 @@ var build string
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the whole program but for its exit.
+// run runs the program and returns its exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
@@ -61,6 +61,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	if err := cmd.ExecuteContext(ctx); err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = context.Cause(ctx) // names the signal
+		}
 		fmt.Fprintf(stderr, "%s: %v\n", programName, err)
 		if code == exitUsage {
 			fmt.Fprintf(stderr, "try: %s --help\n", programName)
@@ -73,10 +76,15 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// setEnv sets the environment variables of pcp.conf. If there is no pcp.conf, options
-// and the environment may be sufficient, as for pmcd.
+// setEnv sets the environment variables of pcp.conf. If it cannot read pcp.conf, it prints a
+// warning, because options and the environment may be sufficient. It prints none if there
+// is no pcp.conf and the environment does not name one.
 func setEnv(stderr io.Writer) {
-	if err := pmcdconf.SetPCPEnv(); err != nil {
+	err := pcpconf.CheckNamed(os.LookupEnv)
+	if err == nil {
+		err = pcpconf.SetEnv()
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "%s: Warning: pcp.conf is not used: %v\n", programName, err)
 	}
 }

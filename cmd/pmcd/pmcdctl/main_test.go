@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -29,32 +30,44 @@ func runHere(args ...string) (code int, stdout, stderr string) {
 }
 
 func TestUsage(t *testing.T) {
-	t.Setenv("PMCD_SOCKET", filepath.Join(t.TempDir(), "none"))
+	dir := t.TempDir()
+	t.Setenv("PMCD_SOCKET", filepath.Join(dir, "none"))
+	conf, pmns := filepath.Join(dir, "conf"), filepath.Join(dir, "pmns")
+	for path, text := range map[string]string{conf: "pmcd 2 dso pmcd_init builtin\n", pmns: "root { a }\na { b 2:0:0 }\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tt := range []struct {
 		args           string
 		code           int
 		stdout, stderr string
 	}{
-		{"--help", 0, "Exit codes: 0 all agents are well", ""},
+		{"--help", 0, "Exit codes: 0 all agents are ready", ""},
 		{"status --help", 0, "--json", ""},
 		{"check-agents -h", 0, "check-agents [flags] [NAME...]", ""},
 		{"", 3, "", "no command: status or check-agents"},
 		{"nonesuch", 3, "", `unknown command "nonesuch"`},
 		{"status extra", 3, "", `unknown command "extra"`},
 		{"status --nonesuch", 3, "", "unknown flag: --nonesuch"},
-		{"check-agents -q 0", 3, "", "require a positive number of seconds"},
-		{"check-agents -t -1", 3, "", "require a positive number of seconds"},
-		{"check-agents -q x", 3, "", "invalid argument"},
+		{"check-agents --help", 0, "seconds for an agent to answer (default 5)", ""},
+		{"check-agents -q 0", 3, "", `invalid argument "0" for "-q, --start" flag: a positive number of seconds is required` + "\n"},
+		{"check-agents -t -1", 3, "", `invalid argument "-1" for "-t, --answer" flag: a positive number of seconds is required` + "\n"},
+		{"check-agents -t 5s", 3, "", `invalid argument "5s" for "-t, --answer" flag: a positive number of seconds is required` + "\n"},
 		{"status", 2, "", "no pmcd answers: "},
-		{"status -s /nonexistent/x", 2, "", "no pmcd answers: /nonexistent/x.ctl: no such file or directory\n"},
+		{"status -s /nonexistent/x", 2, "", "no pmcd answers: /nonexistent/x.ctl: no such file or directory (is pmcd running? systemctl status pmcd)\n"},
 		{"check-agents -c /nonexistent/conf", 2, "", "open /nonexistent/conf: no such file"},
 		{"check-agents --embedded -c /c", 2, "", "--embedded does not go with -c or -n"},
-		{"check-agents --embedded nonesuch", 2, "", `there is no agent "nonesuch"`},
+		{"check-agents --embedded nonesuch", 2, "", "there is no agent \"nonesuch\" in the embedded configuration\n"},
+		{"check-agents -n " + pmns + " -c " + conf + " nonesuch", 2, "", "there is no agent \"nonesuch\" in " + conf + "\n"},
+		{"check-agents -n " + pmns + " -c /dev/null", 2, "", "there are no agents in /dev/null\n"},
 	} {
-		code, stdout, stderr := runHere(strings.Fields(tt.args)...)
-		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) || (stderr == "") != (tt.stderr == "") {
-			t.Errorf("%s: exit code %d, want %d\n%s\n%s", tt.args, code, tt.code, stdout, stderr)
-		}
+		t.Run("pmcdctl "+tt.args, func(t *testing.T) {
+			code, stdout, stderr := runHere(strings.Fields(tt.args)...)
+			if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) || (stderr == "") != (tt.stderr == "") {
+				t.Errorf("%s: exit code %d, want %d\n%s\n%s", tt.args, code, tt.code, stdout, stderr)
+			}
+		})
 	}
 }
 
@@ -86,8 +99,8 @@ func TestAsk(t *testing.T) {
 	write(t, at("file"), "")
 	for _, tt := range []struct{ places, want string }{
 		{"none left other file/x this", ""},
-		{"none", "no pmcd answers: {}none.ctl: no such file or directory"},
-		{"none left", "no pmcd answers: {}none.ctl: no such file or directory; {}left.ctl: connection refused (-s says where its socket is)"},
+		{"none", "no pmcd answers: {}none.ctl: no such file or directory (is pmcd running? systemctl status pmcd)"},
+		{"none left", "no pmcd answers: {}none.ctl: no such file or directory; {}left.ctl: connection refused (is pmcd running? systemctl status pmcd; -s says where its socket is)"},
 		{"none other left", "the pmcd at {}other.socket cannot be asked: there is no {}other.ctl; it is not this pmcd, or its log says why"},
 	} {
 		var sockets []string
@@ -264,7 +277,7 @@ func TestStatus(t *testing.T) {
 	if e := r.Reloads.Error; !strings.Contains(e, "conf:1:") || !strings.Contains(e, "pmLoadASCIINameSpace("+names+", 1)") || len(r.Agents) != 2 {
 		t.Errorf("got %+v", r)
 	}
-	if _, text, _ := runHere("status", "-s", p.sock); !strings.Contains(text, "ago failed: Configuration file") {
+	if _, text, _ := runHere("status", "-s", p.sock); !strings.Contains(text, "\nreloads:       2, the last failed ") || !strings.Contains(text, ": Configuration file") {
 		t.Errorf("got\n%s", text)
 	}
 
@@ -325,9 +338,7 @@ func TestStatusOfTwo(t *testing.T) {
 // Others than root and pmcd's own user may not ask, whatever the mode of the
 // socket.
 func TestStatusPermission(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to be another user")
-	}
+	testutil.NeedRoot(t) // to be another user
 	pmcdctl, err := peer.Ctl()
 	if err != nil {
 		t.Fatal(err)
@@ -369,9 +380,7 @@ func TestStatusPermission(t *testing.T) {
 // What a pmcd that ran as root leaves behind does not hinder one that runs as another
 // user.
 func TestStatusAfterRoot(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, to become another user")
-	}
+	testutil.NeedRoot(t) // to become another user
 	p := pmcdtest.NewPlace(t, daemonPath(t))
 	cmd := p.Command("-f")
 	if err := cmd.Start(); err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os/user"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -41,9 +43,32 @@ func (p *printer) flush() error {
 	return p.err
 }
 
+// ago is the time since an event, for a sentence.
+func ago(d time.Duration) string {
+	if d < time.Second {
+		return "just now"
+	}
+	return age(d) + " ago"
+}
+
+// in is the time until an event, for a sentence.
+func in(d time.Duration) string {
+	if d < time.Second {
+		return "now"
+	}
+	return "in " + age(d)
+}
+
+// plural is a number with a word, which has an s unless the number is 1.
+func plural(n int, word string) string {
+	if n != 1 {
+		word += "s"
+	}
+	return fmt.Sprintf("%d %s", n, word)
+}
+
 // age is a span of time in its two largest units.
 func age(d time.Duration) string {
-	d = max(d, 0)
 	units := []struct {
 		name string
 		size time.Duration
@@ -58,7 +83,7 @@ func age(d time.Duration) string {
 		}
 		return text
 	}
-	return "0s"
+	return "<1s"
 }
 
 // micros is a time in microseconds, with three digits.
@@ -79,4 +104,26 @@ func userName(uid int64) string {
 		return "user " + u.Username
 	}
 	return fmt.Sprintf("user %d", uid)
+}
+
+// groupName returns the user of "uid N" as the table of clients shows it, and any other
+// text, which is a host, unchanged.
+func groupName(text string) string {
+	if number, ok := strings.CutPrefix(text, "uid "); ok {
+		if uid, err := strconv.ParseInt(number, 10, 64); err == nil {
+			return userName(uid)
+		}
+	}
+	return text
+}
+
+// amount writes n, which is of bytes or a number.
+func amount(n int64, unit string) string {
+	switch {
+	case unit != "bytes" || n < 1<<10:
+		return fmt.Sprint(n)
+	case n < 1<<20:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d MiB", n>>20)
 }

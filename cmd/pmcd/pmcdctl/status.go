@@ -18,7 +18,6 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
-	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // askTime is how long a pmcd may take to report its state.
@@ -30,8 +29,8 @@ func statusCommand(code *int) *cobra.Command {
 	var socket string
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "say how the running pmcd does, its agents, and its clients",
-		Long: `Say how the running pmcd does, its agents, and its clients.
+		Short: "show the state of the running pmcd, its agents, limits and clients",
+		Long: `Show the state of the running pmcd, its agents, limits and clients.
 
 Only root and the user that pmcd runs as may ask.`,
 		Args: cobra.NoArgs,
@@ -52,7 +51,7 @@ Only root and the user that pmcd runs as may ask.`,
 			return printStatus(cmd.OutOrStdout(), r)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON, complete")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
 	cmd.Flags().StringVarP(&socket, "socket", "s", "",
 		"Unix domain `socket` of the pmcd, as in pmcd -s; or the one beside it, which ends in .ctl")
 	return cmd
@@ -64,15 +63,13 @@ func requestReport(ctx context.Context, socket string, stderr io.Writer) (*ctl.R
 	if socket != "" {
 		return ask(ctx, []string{socket})
 	}
-	if err := pmcdconf.SetPCPEnv(); err != nil && !errors.Is(err, fs.ErrNotExist) { // PCP need not be there
-		fmt.Fprintf(stderr, "%s: Warning: pcp.conf is not used: %v\n", programName, err)
-	}
+	setEnv(stderr)
 	return ask(ctx, cli.Sockets("/", os.Geteuid(), os.Getenv))
 }
 
-// ask returns the report of the first pmcd that answers of those that may have these
-// sockets. If none answers, the error of a pmcd that is there has precedence over those
-// of places without one.
+// ask tries the sockets in their order, and returns the report of the first pmcd that
+// answers. If none answers, the error of a pmcd that exists has precedence over errors of
+// sockets without a pmcd.
 func ask(ctx context.Context, sockets []string) (*ctl.Report, error) {
 	var none []string // where there is no pmcd
 	var denied, failed error
@@ -98,15 +95,15 @@ func ask(ctx context.Context, sockets []string) (*ctl.Report, error) {
 	if err := cmp.Or(denied, failed); err != nil {
 		return nil, err
 	}
-	text := "no pmcd answers: " + strings.Join(none, "; ")
+	hint := "is pmcd running? systemctl status pmcd"
 	if len(none) > 1 {
-		text += " (-s says where its socket is)"
+		hint += "; -s says where its socket is"
 	}
-	return nil, errors.New(text)
+	return nil, fmt.Errorf("no pmcd answers: %s (%s)", strings.Join(none, "; "), hint)
 }
 
-// exitCode is that of pmcdctl status. A note about an agent that is ready does
-// not count: it is for reading.
+// exitCode returns the exit code of pmcdctl status. It does not depend on notes about agents
+// that are ready.
 func exitCode(r *ctl.Report) int {
 	if len(r.Problems) > 0 || r.Reloads.Error != "" {
 		return exitProblems
@@ -125,13 +122,13 @@ const fewClients = 20
 // printStatus writes r for people.
 func printStatus(w io.Writer, r *ctl.Report) error {
 	p := &printer{w: w}
-	ago := func(t time.Time) string {
+	since := func(t time.Time) string {
 		if t.IsZero() {
 			return "-"
 		}
 		return age(r.Now.Sub(t))
 	}
-	p.line("pmcd %s (as PCP %s), pid %d, %s, up %s", r.Build, r.Version, r.PID, userName(int64(r.UID)), ago(r.Started))
+	p.line("pmcd %s (as PCP %s), pid %d, %s, up %s", r.Build, r.Version, r.PID, userName(int64(r.UID)), since(r.Started))
 	if r.Embedded {
 		p.line("configuration: embedded")
 	} else {
@@ -139,16 +136,27 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 		p.line("name space:    %s", r.Namespace)
 	}
 	p.line("listening:     %s", strings.Join(r.Listening, " "))
+	if t := r.TLS; t != nil {
+		p.line("TLS:           %s, expires on %s", t.Subject, t.Expires.Format("2 January 2006"))
+	}
 	switch {
 	case r.Reloads.Count == 0:
 		p.line("reloads:       none")
 	case r.Reloads.Error == "":
-		p.line("reloads:       %d, the last %s ago", r.Reloads.Count, ago(r.Reloads.Last))
+		p.line("reloads:       %d, the last %s", r.Reloads.Count, ago(r.Now.Sub(r.Reloads.Last)))
 	default:
-		p.line("reloads:       %d, the last %s ago failed: %s", r.Reloads.Count, ago(r.Reloads.Last), r.Reloads.Error)
+		p.line("reloads:       %d, the last failed %s: %s", r.Reloads.Count, ago(r.Now.Sub(r.Reloads.Last)), strings.ReplaceAll(r.Reloads.Error, "\n", "; "))
 	}
 	for _, text := range r.Problems {
 		p.line("problem:       %s", text)
+	}
+	if o := r.Overload; o != nil {
+		of := fmt.Sprintf("there were %s", plural(int(o.Requests), "request"))
+		if o.OfMost > 0 {
+			of = fmt.Sprintf("of %d requests %d were from %s", o.Requests, o.OfMost, groupName(o.Most))
+		}
+		p.line("overload:      for %v of the minute that ended %s clients took turns; %s",
+			(time.Duration(o.TimeMS) * time.Millisecond).Round(100*time.Millisecond), ago(r.Now.Sub(o.Until)), of)
 	}
 
 	p.line("")
@@ -162,7 +170,7 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 			mean, most = micros(a.MeanUS), micros(a.MaxUS)
 		}
 		p.line("%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s",
-			a.Name, a.Domain, a.Kind, a.State, ago(a.Since), pid, a.Restarts, a.Requests, a.Errors, mean, most)
+			a.Name, a.Domain, a.Kind, a.State, since(a.Since), pid, a.Restarts, a.Requests, a.Errors, mean, most)
 	}
 	p.flush()
 	for _, a := range r.Agents {
@@ -174,15 +182,16 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 			continue
 		}
 		p.line("")
-		p.line("%s, %s ago: %s", a.Name, ago(a.ErrorAt), a.LastError)
+		p.line("%s failed %s: %s", a.Name, ago(r.Now.Sub(a.ErrorAt)), a.LastError)
 		for _, line := range a.StderrTail {
 			p.line("    %s", line)
 		}
 		if !a.NextStart.IsZero() {
-			p.line("    %d failures in a row; it is started again in %s", a.Failures, age(a.NextStart.Sub(r.Now)))
+			p.line("    %s in a row; it is started again %s", plural(a.Failures, "failure"), in(a.NextStart.Sub(r.Now)))
 		}
 	}
 
+	printLimits(p, r)
 	p.line("")
 	if len(r.Clients) == 0 {
 		p.line("no clients")
@@ -198,11 +207,31 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 		if c.Container != "" {
 			who = strings.TrimSpace("[container " + c.Container + "] " + who)
 		}
-		p.line("%d\t%s\t%s\t%s\t%s\t%s", c.Number, ago(c.Since), c.Address, name, cmp.Or(c.Denied, "-"), cmp.Or(who, "-"))
+		p.line("%d\t%s\t%s\t%s\t%s\t%s", c.Number, since(c.Since), c.Address, name, cmp.Or(c.Denied, "-"), cmp.Or(who, "-"))
 	}
 	p.flush()
 	if more := len(r.Clients) - fewClients; more > 0 {
 		p.line("and %d more: --json has all", more)
 	}
 	return p.flush()
+}
+
+// printLimits writes the limits for clients.
+func printLimits(p *printer, r *ctl.Report) {
+	if len(r.Limits) == 0 {
+		return
+	}
+	p.line("")
+	p.line("LIMIT\tUSED\tOF\tDISCONNECTED\tLAST")
+	for _, l := range r.Limits {
+		last, of := "-", "-"
+		if l.Last != "" {
+			last = fmt.Sprintf("%s, %s", l.Last, ago(r.Now.Sub(l.LastAt)))
+		}
+		if l.Limit > 0 {
+			of = amount(l.Limit, l.Unit)
+		}
+		p.line("%s\t%s\t%s\t%d\t%s", l.Name, amount(l.Used, l.Unit), of, l.Disconnected, last)
+	}
+	p.flush()
 }

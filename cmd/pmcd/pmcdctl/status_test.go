@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -27,31 +28,41 @@ func TestPrintStatus(t *testing.T) {
 			{Number: 4, Address: "unix:/s", Since: now, UID: &nobody, Whoami: "me\r\n\x00", Container: "c"},
 		},
 		Reloads:  ctl.Reloads{Count: 2, Last: now.Add(-25 * time.Hour)},
+		TLS:      &ctl.TLS{Subject: "CN=host\x1b", Expires: now.AddDate(1, 0, 0)},
 		Problems: []string{"there is no 10.0.0.1 to listen at"},
+		Limits: []ctl.Limit{
+			{Name: "clients", Used: 2},
+			{Name: "profiles", Unit: "bytes", Used: 17 << 10, Limit: 32 << 20, Disconnected: 3, Last: "10.0.0.1", LastAt: now.Add(-time.Minute)},
+		},
 	}
 	r.Agents[0].Note = "runs as pcp: /opt/x is writable by bob"
 	const want = `pmcd b (as PCP 7.2.1), pid 7, user 2147483646, up 2d2h
 configuration: /conf
 name space:    /names
 listening:     tcp:[::]:44321 unix:/s
+TLS:           CN=host., expires on 21 November 2027
 reloads:       2, the last 1d1h ago
 problem:       there is no 10.0.0.1 to listen at
 
 AGENT      DOMAIN  KIND    STATE      FOR  PID  RESTARTS  REQUESTS  ERRORS  MEAN   MAX
 linux      60      pipe    ready      1m   12   0         1000      1       120us  4.32ms
 long name  500     socket  not ready  -    -    0         0         0       -      -
-bad        1       dso     down       0s   -    3         0         0       -      -
+bad        1       dso     down       <1s  -    3         0         0       -      -
 
 linux runs as pcp: /opt/x is writable by bob
 
-bad, 2s ago: the process has exited with status 1
+bad failed 2s ago: the process has exited with status 1
     no such.[2J
     device
     2 failures in a row; it is started again in 1m30s
 
+LIMIT     USED    OF      DISCONNECTED  LAST
+clients   2       -       0             -
+profiles  17 KiB  32 MiB  3             10.0.0.1, 1m ago
+
 CLIENT  FOR  ADDRESS  USER             DENIED  WHO
 3       1s   ::1      -                store   -
-4       0s   unix:/s  user 4294967294  -       [container c] me...
+4       <1s  unix:/s  user 4294967294  -       [container c] me...
 `
 	var b strings.Builder
 	if err := printStatus(&b, r); err != nil || b.String() != want {
@@ -59,11 +70,58 @@ CLIENT  FOR  ADDRESS  USER             DENIED  WHO
 	}
 
 	r.Clients = make([]ctl.Client, 10000)
-	r.Reloads.Error = "no such file"
+	r.Reloads.Error = "no such file\nno such name"
 	b.Reset()
 	if err := printStatus(&b, r); err != nil || strings.Count(b.String(), "\n") > 50 ||
-		!strings.HasSuffix(b.String(), "\nand 9980 more: --json has all\n") || !strings.Contains(b.String(), "ago failed: no such file\n") {
+		!strings.HasSuffix(b.String(), "\nand 9980 more: --json has all\n") || !strings.Contains(b.String(), "\nreloads:       2, the last failed 1d1h ago: no such file; no such name\n") {
 		t.Errorf("%v, got\n%s", err, b.String())
+	}
+}
+
+// The line about overload names the user as the table of clients does.
+func TestPrintOverload(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		name string
+		o    ctl.Overload
+		want string // after "took turns; "
+	}{
+		{"a user", ctl.Overload{Requests: 90, Most: "uid 0", OfMost: 80}, "of 90 requests 80 were from user root"},
+		{"a user without a name", ctl.Overload{Requests: 90, Most: "uid 4294967294", OfMost: 80}, "of 90 requests 80 were from user 4294967294"},
+		{"a host", ctl.Overload{Requests: 90, Most: "192.0.2.1", OfMost: 80}, "of 90 requests 80 were from 192.0.2.1"},
+		{"no client has the most", ctl.Overload{Requests: 90}, "there were 90 requests"},
+	} {
+		tt.o.TimeMS, tt.o.Until = 12345, now.Add(-2*time.Minute)
+		var b strings.Builder
+		if err := printStatus(&b, &ctl.Report{Now: now, Overload: &tt.o}); err != nil {
+			t.Fatal(err)
+		}
+		want := "\noverload:      for 12.3s of the minute that ended 2m ago clients took turns; " + tt.want + "\n"
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, b.String(), want)
+		}
+	}
+}
+
+// A pcp.conf that the environment names and that cannot be read is a warning: the socket
+// may be at another place than that file says.
+func TestStatusConf(t *testing.T) {
+	dir := t.TempDir()
+	none := filepath.Join(dir, "none")
+	for _, tt := range []struct{ name, variable, value, want string }{
+		{"no file", "PCP_CONF", none, "pcp.conf is not used: PCP_CONF: open " + none + ": no such file or directory\n"},
+		{"a directory", "PCP_CONF", dir, "pcp.conf is not used: PCP_CONF: open " + dir + ": not a regular file\n"},
+		{"no directory", "PCP_DIR", none, "pcp.conf is not used: PCP_DIR: open " + none + "/etc/pcp.conf: no such file or directory\n"},
+		{"not named", "PCP_TMP_DIR", none, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("PMCD_SOCKET", none)
+			t.Setenv(tt.variable, tt.value)
+			code, _, stderr := runHere("status")
+			if code != exitNone || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, "pcp.conf") != (tt.want != "") {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+		})
 	}
 }
 

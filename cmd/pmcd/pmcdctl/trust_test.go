@@ -5,13 +5,13 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // As root, check-agents does not run as root what other users can change.
 func TestCheckAgentsUntrusted(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root")
-	}
+	testutil.NeedRoot(t)
 	dir, err := os.MkdirTemp("", "check")
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,10 @@ func (c *checker) try(ctx context.Context, t *trial) {
 		t.note = "not started: " + where + " is in use"
 		return
 	}
-	t.err = c.ask(ctx, t)
+	if t.err = c.ask(ctx, t); errors.Is(t.err, syscall.EADDRINUSE) { // of a built-in agent
+		t.note, t.err = "not started: its port is in use", nil
+		return
+	}
 	t.output = append(t.output, endOf(filepath.Join(c.dir, t.spec.Name+".log"))...)
 }
 
@@ -140,7 +143,7 @@ func (c *checker) ask(ctx context.Context, t *trial) error {
 		case <-l.Done():
 			return fmt.Errorf("start: %w", l.Err())
 		case <-starting.Done():
-			return errors.New("start: it has not become ready in time")
+			return fmt.Errorf("start: it has not reported within %v (-q) that it is ready", c.opt.HandshakeTimeout)
 		}
 	}
 	t.start = time.Since(began)
@@ -169,7 +172,7 @@ func (c *checker) askMetric(t *trial, tr transport.Transport) error {
 			return fmt.Errorf("PMID of %s: %w", name, err)
 		}
 		if len(ids.PMIDs) != 1 {
-			return fmt.Errorf("PMID of %s: %d of them", name, len(ids.PMIDs))
+			return fmt.Errorf("PMID of %s: the reply has %d PMIDs, not 1", name, len(ids.PMIDs))
 		}
 		id = ids.PMIDs[0]
 	}
@@ -186,7 +189,7 @@ func (c *checker) askMetric(t *trial, tr transport.Transport) error {
 	t.fetch = time.Since(began)
 	switch {
 	case len(r.Sets) != 1 || r.Sets[0].PMID != id:
-		return fmt.Errorf("fetch of %s: the answer is for something else", name)
+		return fmt.Errorf("fetch of %s: the reply is for another metric", name)
 	case r.Sets[0].Err < 0: // the agent is well, and this host has no such thing
 		t.note = fmt.Sprintf("ok: %s: %v", name, r.Sets[0].Err)
 	default:
