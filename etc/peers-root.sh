@@ -32,19 +32,21 @@ die() { printf 'peers: %s\n' "$*" >&2; exit 1; }
 
 # The last step writes the list of packages into the root: a root with another
 # list is of an older version of this file.
+# shellcheck disable=SC2086 # lists of words
 want=$(printf '%s\n' $packages ${servers:+$served})
-complete() { [ "$(cat "$root/peer" 2>/dev/null)" = "$want" ]; }
-! complete || exit 0
+made() { [ "$(cat "$root/peer" 2>/dev/null)" = "$want" ]; }
+! made || exit 0
 
 command -v apt-get >/dev/null || die "not a Debian machine: $root cannot be made"
 [ "$(id -u)" = 0 ] || die "run as root once, to make $root"
 mkdir -p "$base"
 exec 9>"$base/lock"
 flock 9
-! complete || exit 0
+! made || exit 0
 
 # Nothing is started in a root that is not booted.
 in_root() { # root command ...
+	# shellcheck disable=SC2016 # the new shell expands them
 	unshare --mount --pid --fork --propagation private sh -c '
 		mount -t proc proc "$0/proc"
 		mount -t tmpfs tmpfs "$0/run"
@@ -71,8 +73,10 @@ else
 		apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends debootstrap </dev/null
 	fi
 	# The mirror of this host's own release has the others, too.
+	# shellcheck disable=SC1091 # each host has its own
 	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 	mirror() {
+		# shellcheck disable=SC2016 # apt-get expands it
 		apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' "Codename: $codename" | head -n 1
 	}
 	url=$(mirror)
@@ -89,8 +93,8 @@ else
 fi
 cp -L --remove-destination /etc/resolv.conf "$new/etc/resolv.conf"
 apt "$new" update
-# shellcheck disable=SC2046,SC2086 # lists of words
-apt "$new" install -y $(echo $want)
+# shellcheck disable=SC2086 # a list of words
+apt "$new" install -y $want
 # The name space is put together by a start script, which has not run.
 in_root "$new" sh -c 'cd /var/lib/pcp/pmns && ./Rebuild -s </dev/null && rm -f .NeedRebuild && [ -s root ]'
 rm -rf "$new"/var/lib/apt/lists/* "$new"/var/cache/apt/* "$new"/usr/share/doc "$new"/usr/share/locale

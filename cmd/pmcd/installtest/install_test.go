@@ -149,7 +149,7 @@ func want(t *testing.T, prefix string, lists ...[]string) []string {
 		mode, path, _ := strings.Cut(line, " ")
 		names := []string{""}
 		if strings.Contains(path, "NAME") {
-			names = []string{"jbd2", "kvm", "linux", "proc", "simple", "trivial", "txmon", "xfs"}
+			names = []string{"jbd2", "kvm", "linux", "mmv", "proc", "root", "simple", "trace", "trivial", "txmon", "xfs"}
 		}
 		for _, name := range names {
 			lines = append(lines, mode+" "+filepath.Join(prefix, strings.Replace(path, "NAME", name, 1)))

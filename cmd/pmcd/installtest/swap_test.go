@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -197,13 +198,9 @@ func TestSwapRefuses(t *testing.T) {
 // With dpkg, upgrades of PCP go past our pmcd.
 func TestSwapDivert(t *testing.T) {
 	for _, name := range []string{"dpkg", "dpkg-deb", "dpkg-divert"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skip(err)
-		}
+		testutil.NeedProgram(t, name)
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("needs root, as dpkg does")
-	}
+	testutil.NeedRoot(t) // as dpkg does
 	h := newHost(t)
 	write(t, filepath.Join(h.root, "var/lib/dpkg/status"), "")
 	for _, dir := range []string{"info", "updates", "triggers"} {

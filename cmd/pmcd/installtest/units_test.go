@@ -8,13 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // systemd reports no mistake in the units, alone and with the optional files.
 func TestUnits(t *testing.T) {
 	out, err := exec.Command("systemd-analyze", "--version").Output()
 	if err != nil {
-		t.Skip(err)
+		testutil.Missing(t, err)
 	}
 	var version int
 	if m := regexp.MustCompile(`^systemd (\d+)`).FindSubmatch(out); m != nil {
@@ -80,12 +82,6 @@ func TestManual(t *testing.T) {
 			t.Errorf("the manual page does not have %s", path)
 		}
 	}
-	if _, err := exec.LookPath("mandoc"); err == nil {
-		out, err := exec.Command("mandoc", "-T", "lint", "-W", "warning", filepath.Join(repo, "docs/pmcd.1")).CombinedOutput()
-		if err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-	}
 }
 
 // Scripts are for the shell of Debian, which is little more than POSIX asks for.
@@ -95,10 +91,7 @@ func TestScripts(t *testing.T) {
 		t.Fatalf("%v, %v", scripts, err)
 	}
 	used(t, "etc/*.sh")
-	checker, err := exec.LookPath("shellcheck")
-	if err != nil {
-		t.Skip(err)
-	}
+	checker := testutil.NeedProgram(t, "shellcheck")
 	cmd := exec.Command(checker, append([]string{"-s", "dash"}, scripts...)...)
 	cmd.Stderr = os.Stderr
 	if out, err := cmd.Output(); err != nil {

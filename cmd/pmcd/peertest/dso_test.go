@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -84,7 +85,7 @@ func TestDSO(t *testing.T) {
 func hostOf(t *testing.T, d *peer.Daemon, agent string, old int) (pid int) {
 	t.Helper()
 	name := "pmcd-dso: " + agent + "\x00"
-	if !peer.Until(10*time.Second, func() bool {
+	if !peer.Until(testutil.Hangs, func() bool {
 		for _, p := range peer.Descendants(d.PID()) {
 			b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
 			if strings.HasPrefix(string(b), name) && p.PID != old {
@@ -118,7 +119,7 @@ func TestDSOCrash(t *testing.T) {
 	expect := func(line, want string) {
 		t.Helper()
 		var got string
-		if !peer.Until(10*time.Second, func() bool { got = run(line); return strings.Contains(got, want) }) {
+		if !peer.Until(testutil.Hangs, func() bool { got = run(line); return strings.Contains(got, want) }) {
 			t.Errorf("%s: no %q:\n%s", line, want, got)
 		}
 	}
@@ -140,7 +141,7 @@ func TestDSOCrash(t *testing.T) {
 	row := regexp.MustCompile(`(?m)^sample +29 +\d+ +\d+ +\d+ +2 dso i:7  lib=/var/lib/pcp/pmdas/sample/pmda_sample.so entry=sample_init$`)
 	// The agent answers before the reload is over, which the second is about.
 	n := 0
-	if !peer.Until(10*time.Second, func() bool { n = len(row.FindAllString(d.Log(), -1)); return n >= 2 }) || n != 2 {
+	if !peer.Until(testutil.Hangs, func() bool { n = len(row.FindAllString(d.Log(), -1)); return n >= 2 }) || n != 2 {
 		t.Errorf("%d rows of sample in the tables of agents, want 2:\n%s", n, d.Log())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -37,7 +38,7 @@ func (f *faults) badLines(race []string) []badLine {
 		flags, differ = []string{"-race"}, "-race=true, pmcd with no -race"
 	}
 	testdata := "../../../agents/launch/goplugin/testdata/"
-	const cut = "{path} is not a shared object: not an ELF file, or not all of one"
+	const cut = "{path} is not a shared object: not an ELF file, or a truncated one"
 	return []badLine{
 		{"missing", "missing_init", f.path("none.so"), "cannot find the DSO: stat {path}: no such file or directory"},
 		{"directory", "simple_init", f.dir, "{path} is not a shared object but a directory"},
@@ -50,10 +51,10 @@ func (f *faults) badLines(race []string) []badLine {
 		{"object for a plugin", "NewAgent", f.object, "{path} has no function NewAgent"},
 		{"other flags", "good_init", f.build("flags.so", "./testdata/faulty", flags...), "{path} is built with " + differ},
 		{"trimpath", "good_init", f.build("trim.so", "./testdata/faulty", append(race, "-trimpath")...), "{path} is built with -trimpath=true, pmcd with no -trimpath"},
-		{"no entry", "no_such_init", f.plugin, "{path} has none of NoSuchInit, NewAgent"},
+		{"no entry", "no_such_init", f.plugin, "{path} has no function NoSuchInit or NewAgent"},
 		{"other entry", "other_init", f.plugin, "{path}: OtherInit is a func(), not a func(int) (agents.Agent, error)"},
 		{"entry fails", "fails_init", f.plugin, "{path}: FailsInit: open /no/such/device: no such file or directory"},
-		{"entry without agent", "none_init", f.plugin, "{path}: NoneInit: no agent and no error"},
+		{"entry without agent", "none_init", f.plugin, "{path}: NoneInit: returned neither an agent nor an error"},
 		{"entry panics", "panics_init", f.plugin, "{path}: PanicsInit: panicked: no device"},
 		{"entry hangs", "stuck_init", f.plugin, "{path}: StuckInit has not returned in time"},
 		{"init panics", "new_agent", f.build("panics.so", testdata+"panics", race...), "{path}: its init functions: panicked: no licence"},
@@ -90,9 +91,7 @@ func TestFaults(t *testing.T) {
 	}
 
 	t.Run("waits", func(t *testing.T) {
-		if os.Geteuid() != 0 {
-			t.Skip("only root may change the timeout")
-		}
+		testutil.NeedRoot(t) // to change the timeout
 		store := func(timeout string) {
 			t.Helper()
 			if o, err := f.d.Run(t.Context(), peer.Unix, words("pmstore -h {host} pmcd.control.timeout "+timeout)); err != nil || o.Code != 0 {

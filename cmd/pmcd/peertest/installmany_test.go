@@ -25,9 +25,8 @@ type watcher struct {
 	guest pdu.PMID   // a metric that may have none
 }
 
-// patience is how long pmcd may take for any answer. It is what C pmcd gives
-// an agent.
-const patience = 5 * time.Second
+// patience is how long pmcd may take for any answer before it counts as hanging.
+const patience = 30 * time.Second
 
 // newWatcher connects to the pmcd of a machine and looks for the metrics below
 // the names that have values now.

@@ -79,14 +79,14 @@ func TestPmloggerBeforeAgent(t *testing.T) {
 	}
 }
 
-// newerNames is part of the name spaces of PCP 6.3.8 and 7.2.1: they have dynamic
-// roots that an older agent does not know.
+// newerNames is part of the name spaces of PCP 6.3.8 and 7.2.1, which have dynamic roots that
+// an older agent does not know. None of these agents knows the roots named later.
 const newerNames = `
 root { pmcd proc hotproc sample }
 pmcd { numclients 2:0:3 version 2:0:7 }
 proc { nprocs 3:8:99 psinfo 3:*:* memory 3:*:* id 3:*:* io 3:*:* delayacct 3:*:* schedstat 3:*:* fd 3:*:*
-       fdinfo 3:*:* namespaces 3:*:* smaps 3:*:* autogroup 3:*:* }
-hotproc { nprocs 3:52:99 psinfo 3:*:* delayacct 3:*:* fdinfo 3:*:* }
+       fdinfo 3:*:* namespaces 3:*:* smaps 3:*:* autogroup 3:*:* later 3:*:* }
+hotproc { nprocs 3:52:99 psinfo 3:*:* delayacct 3:*:* fdinfo 3:*:* later 3:*:* }
 sample { long secret 29:*:* }
 sample.long { one 29:0:10 }
 `
@@ -98,9 +98,12 @@ func TestNewerNameSpace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, agent := range []struct{ what, line string }{
-		{"built-in agent", "proc 3 dso proc_init /nonexistent/pmda_proc.so"},
-		{"PCP's agent", "proc 3 pipe binary " + pmdas + "proc/pmdaproc -d 3"},
+	for _, agent := range []struct {
+		what, line string
+		unknown    []string
+	}{
+		{"built-in agent", "proc 3 dso proc_init /nonexistent/pmda_proc.so", []string{"proc.later"}},
+		{"PCP's agent", "proc 3 pipe binary " + pmdas + "proc/pmdaproc -d 3", []string{"proc.later", "proc.fdinfo", "proc.delayacct"}},
 	} {
 		t.Run(agent.what, func(t *testing.T) {
 			d := peer.StartT(t, path, peer.Config{
@@ -118,7 +121,7 @@ func TestNewerNameSpace(t *testing.T) {
 					t.Errorf("no %s among the names", want)
 				}
 			}
-			for _, not := range []string{"proc.fdinfo", "proc.delayacct", "proc.psinfo\n"} {
+			for _, not := range append(agent.unknown, "proc.psinfo\n") {
 				if strings.Contains(got, not) {
 					t.Errorf("%s is among the names", not)
 				}
@@ -126,8 +129,10 @@ func TestNewerNameSpace(t *testing.T) {
 			if t.Failed() {
 				t.Log(got)
 			}
-			if got := output(t, d, "pminfo -h {host} proc.fdinfo"); !strings.Contains(got, "Unknown metric name") {
-				t.Errorf("pminfo proc.fdinfo: %s", got)
+			for _, name := range agent.unknown {
+				if got := output(t, d, "pminfo -h {host} "+name); !strings.Contains(got, "Unknown metric name") {
+					t.Errorf("pminfo %s: %s", name, got)
+				}
 			}
 			if log := d.Log(); strings.Contains(log, "are missing") {
 				t.Errorf("the log says that names are missing:\n%s", log)

@@ -32,8 +32,14 @@ enabled = false
 // startProxy starts a pmproxy and returns its port and Unix socket.
 func startProxy(t *testing.T, d *peer.Daemon) (port int, sock string) {
 	t.Helper()
+	return startProxyWith(t, d, pmproxyConf)
+}
+
+// startProxyWith is startProxy with another configuration and further environment.
+func startProxyWith(t *testing.T, d *peer.Daemon, text string, env ...string) (port int, sock string) {
+	t.Helper()
 	conf := filepath.Join(d.Dir, "pmproxy.conf")
-	if err := os.WriteFile(conf, []byte(pmproxyConf), 0o644); err != nil {
+	if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	port, err := peer.FreePort()
@@ -42,6 +48,7 @@ func startProxy(t *testing.T, d *peer.Daemon) (port int, sock string) {
 	}
 	sock = filepath.Join(d.Dir, "run", "pmproxy.socket")
 	cl := client("pmproxy", "-f", "-A", "-U", "root", "-c", conf, "-p", strconv.Itoa(port), "-s", sock, "-l", "-")
+	cl.Env = env
 	d.Background(t, cl, func() error {
 		for _, to := range [][2]string{{"tcp4", "127.0.0.1:" + strconv.Itoa(port)}, {"unix", sock}} {
 			c, err := net.Dial(to[0], to[1])

@@ -4,8 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -184,7 +184,7 @@ func TestNotReady(t *testing.T) {
 		p.Compare(t, peer.TCP4, one, pminfo())
 	})
 	for _, d := range []*peer.Daemon{p.C, p.Ours} {
-		if !peer.Until(15*time.Second, func() bool {
+		if !peer.Until(testutil.Hangs, func() bool {
 			o, err := d.Run(t.Context(), peer.TCP4, words("pminfo -h {host} -f sample.long.one"))
 			return err == nil && strings.Contains(o.Stdout, "value 1")
 		}) {

@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
 // pmdaOf returns the process of an agent that is a program.
 func pmdaOf(t *testing.T, d *peer.Daemon, name string) (pid int) {
 	t.Helper()
-	if !peer.Until(10*time.Second, func() bool {
+	if !peer.Until(testutil.Hangs, func() bool {
 		for _, p := range peer.Descendants(d.PID()) {
 			if p.Name == name {
 				pid = p.PID

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/pmda/pmdatest"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -17,9 +18,7 @@ func TestPeerStoresOfRoot(t *testing.T) {
 	if p.Same() {
 		t.Skip("PCP's agents do not ask who it is")
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("it takes root to be root")
-	}
+	testutil.NeedRoot(t)
 	root := pmdatest.Tree(t, map[string]string{"proc/sys/fs/xfs/stats_clear": ""})
 	d := peer.StartT(t, p.Ours.Path, peer.Config{
 		Agents: []string{

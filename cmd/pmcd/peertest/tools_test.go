@@ -2,7 +2,6 @@ package peertest
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -143,9 +143,7 @@ func about(lines string) func(string) []peer.Record {
 func tools(t *testing.T, env ...string) *peer.Pair {
 	t.Helper()
 	peer.Require(t)
-	if os.Geteuid() != 0 {
-		t.Skip("PCP's agents end at once for others than root")
-	}
+	testutil.NeedRoot(t) // for others PCP's agents end at once
 	path, err := peer.UnderTest()
 	if err != nil {
 		t.Fatal(err)

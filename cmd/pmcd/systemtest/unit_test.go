@@ -98,7 +98,9 @@ func (h *host) restarts() {
 	for i := range 7 {
 		pid := h.show("pmcd.service", "MainPID")
 		h.run("kill -KILL " + pid)
-		h.until(fmt.Sprintf("[ $(systemctl show --value -p NRestarts pmcd) = %d ] && systemctl is-active pmcd", i+1))
+		// PCP's script is still at work when pmcd is ready. If it gets SIGTERM while it
+		// starts a program, systemd waits for that program.
+		h.until(fmt.Sprintf("[ $(systemctl show --value -p NRestarts pmcd) = %d ] && systemctl is-active pmcd && ! pgrep -f '[p]mcd start-systemd'", i+1))
 	}
 	h.check("pmcdctl status", "user pcp")
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -65,7 +66,7 @@ func TestLogFormatJSON(t *testing.T) {
 	stop()
 	want := []string{
 		"Log for pmcd on ", "active agent dom", "pmcd request port", "to client[0]: RESULT", "pmcd RESTARTED at ",
-		"Configuration file 'conf' has errors", "conf:1:5: ", "pmcd Shutdown", "Log finished ",
+		"conf:1:5: ", "Configuration file 'conf' has errors", "pmcd Shutdown", "Log finished ",
 	}
 	for line := range strings.Lines(d.Log()) {
 		var e struct {
@@ -91,9 +92,7 @@ func TestLogFormatJSON(t *testing.T) {
 // The host may get another name while pmcd runs.
 func TestHostnameChange(t *testing.T) {
 	peer.Require(t)
-	if os.Geteuid() != 0 {
-		t.Skip("only root may give a host another name")
-	}
+	testutil.NeedRoot(t) // to give a host another name
 	path, err := peer.UnderTest()
 	if err != nil {
 		t.Fatal(err)

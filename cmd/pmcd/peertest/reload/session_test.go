@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -201,12 +202,12 @@ var (
 	onlyOurs = []*lineRow{
 		row(`^Warning: (maxpending|restartAgents)=`, "what the environment says, at another time"),
 		row(`^\t(end of its stderr:$|\|)`, "the end of its stderr"),
-		row(`\(\d+ more like it in .*\)$`, "lines that were left out"),
+		row(`\d+ lines? like this w|\(\d+ more like it in .*\)$`, "lines that were left out"),
 		row(`^\[DATE\] pmcd\(PID\) Error: cannot start "simple" agent \(dom 253\): .*exited with status 1`, "why"),
 		row(`^\[DATE\] pmcd\(PID\) (Warning|Error): agent "simple" \(dom 253\) is down: .*ended by signal 9`, "why"),
 		row(`^\[DATE\] pmcd\(PID\) Error: pmLoadASCIINameSpace\(pmns, 1\): pmns:1:8: .*; the names that were loaded before stay in use`, "the place"),
 		row(`^\[DATE\] pmcd\(PID\) Error: pmLoadASCIINameSpace\(pmns, 1\): (pmns: )?(End of input|Cannot open).*; the names that were loaded before stay in use`, "the place"),
-		row(`^\[DATE\] pmcd\(PID\) Error: conf(.access)?:\d+:\d+: `, "the place"),
+		row(`^\[DATE\] pmcd\(PID\) (Error|Warning): conf(.access)?:\d+:\d+: `, "the place"),
 		row(`^ParseRestartAgents: stat conf: no such file or directory`, "the words of the system"),
 		row(`^\[DATE\] pmcd\(PID\) Error: __pmGetPDU: fd=N (type=0x7003 bad PDU len=69632 in hdr exceeds maximum client PDU size \(65536\)|illegal PDU len=4 in hdr); client\[\d\] `, "which client"),
 		row(`^\[DATE\] pmcd\(PID\) Error: DoFetch: no profile for ctxnum=0; client\[\d\] `, "which client"),
@@ -394,9 +395,7 @@ func TestPeerSession(t *testing.T) {
 		p.compareLogs(t, "no profile")
 	})
 	t.Run("pmcd.control", func(t *testing.T) {
-		if os.Geteuid() != 0 {
-			t.Skip("only root may")
-		}
+		testutil.NeedRoot(t)
 		p.alone(t)
 		p.both(func(d *peer.Daemon, c *conn) { c.control(t, 15, 1) }) // sighup
 		p.compareLogs(t, reloaded)

@@ -1,13 +1,13 @@
 package reload
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 )
@@ -54,9 +54,7 @@ func events(t *testing.T, d *peer.Daemon) []string {
 
 // The trace of the same requests has the same events in both daemons.
 func TestPeerTrace(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root may have a trace dumped")
-	}
+	testutil.NeedRoot(t) // to have a trace dumped
 	p := startPair(t, "-T", "3")
 	id := pdu.NewPMID
 	requests := []pdu.Message{
