@@ -1,0 +1,123 @@
+package peertest
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// attributeLine is what pmdasample logs of an attribute of a client, with its option for that.
+var attributeLine = regexp.MustCompile(`pmdasample\(\d+\) Info: Attribute: ctx=\d+ (.*)`)
+
+// TestPeerLoginAttributes compares what an agent in C is told of clients that log in.
+func TestPeerLoginAttributes(t *testing.T) {
+	agents, err := peer.StandardAgents()
+	if err != nil {
+		testutil.Missing(t, err)
+	}
+	for i, line := range agents {
+		if strings.HasPrefix(line, "sample") {
+			agents[i] = line + " -l {dir}/sample.log -D auth"
+		}
+	}
+	p := startLoginPairWith(t, sasldb, peer.Config{Agents: agents})
+	for _, host := range []string{
+		"pcp://127.0.0.1:{port}",
+		"pcp://127.0.0.1:{port}?user=root&pass=secret&method=plain",
+		"pcps://127.0.0.1:{port}?user=nobody&pass=a%2Bb%25c%20d%26e%3Df&method=scram-sha-256",
+		"pcp://127.0.0.1:{port}?user=root&pass=wrong&method=plain",
+	} {
+		t.Run(host, func(t *testing.T) {
+			var told []string
+			for _, d := range []*peer.Daemon{p.C, p.Ours} {
+				path := filepath.Join(d.Dir, "sample.log")
+				if err := os.Truncate(path, 0); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := d.Run(t.Context(), peer.TCP4, p.pminfo(host)); err != nil {
+					t.Fatal(err)
+				}
+				b, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var list []string
+				for _, m := range attributeLine.FindAllStringSubmatch(string(b), -1) {
+					list = append(list, m[1])
+				}
+				told = append(told, strings.Join(list, " "))
+			}
+			if told[0] != told[1] {
+				t.Errorf("C pmcd tells %q\nours tells %q", told[0], told[1])
+			}
+			if loggedIn := strings.Contains(host, "user=") && !strings.Contains(host, "wrong"); loggedIn != strings.Contains(told[0], "username=") {
+				t.Errorf("C pmcd tells %q", told[0])
+			}
+		})
+	}
+}
+
+// TestPeerLoginWithoutCertificate has a client of another host try to log in after pmcd has
+// refused it because it does not use TLS. C pmcd serves it.
+func TestPeerLoginWithoutCertificate(t *testing.T) {
+	p := startLoginPair(t, sasldb, "-Q")
+	for _, d := range []*peer.Daemon{p.C, p.Ours} {
+		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}} // only 127.0.0.1 is exempt
+		conn, err := from.Dial("tcp4", d.Host(peer.TCP4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(testutil.Hangs))
+		r := pdu.NewReader(conn, 0)
+		ask := func(m pdu.Message) string {
+			t.Helper()
+			b, err := pdu.Append(nil, 7, m)
+			if err == nil {
+				_, err = conn.Write(b)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err = r.Next(); err != nil {
+				return err.Error()
+			}
+			_, reply, err := pdu.Parse(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, ok := reply.(*pdu.Error); ok {
+				return e.Code.Name()
+			}
+			return reply.Type().String()
+		}
+		if _, err := r.Next(); err != nil { // the greeting
+			t.Fatal(err)
+		}
+		creds := func(flags pdu.Features) pdu.Message {
+			return &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(flags)}}
+		}
+		got := []string{
+			ask(creds(0)),
+			ask(creds(pdu.FeatureAuth)),
+			ask(&pdu.DescReq{PMID: pdu.NewPMID(peer.DomainSample, 0, 2)}),
+		}
+		need := pdu.ErrnoNeedClientCert.Name()
+		want := []string{need, need, pdu.ErrnoPermission.Name()}
+		if d == p.C {
+			want[2] = pdu.TypeDesc.String()
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", d.Path, got, want)
+		}
+	}
+}
