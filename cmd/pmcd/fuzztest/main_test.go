@@ -1,0 +1,60 @@
+package fuzztest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == agentName { // the test program is the agents, too
+		os.Exit(runAgent(os.Args[1:]))
+	}
+	code := m.Run()
+	peer.Finish()
+	os.Exit(code)
+}
+
+// How long the requests and faults of an episode last. The short form has one episode
+// for each of the two implementations of connections.
+const (
+	shortEpisode  = 10 * time.Second
+	longEpisode   = 30 * time.Second
+	shortEpisodes = 2
+)
+
+// TestFuzzDaemon runs episodes until the time is over or one fails.
+func TestFuzzDaemon(t *testing.T) {
+	seed := uint64(time.Now().UnixNano() / 1000)
+	if s := os.Getenv("PMCD_FUZZ_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("PMCD_FUZZ_SEED: %v", err)
+		}
+		seed = n
+	}
+	each, total, long := shortEpisode, time.Duration(0), false
+	if s := os.Getenv("PMCD_FUZZ_TIME"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatalf("PMCD_FUZZ_TIME: %v", err)
+		}
+		each, total, long = longEpisode, d, true
+	}
+	exe, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	for n := 0; !t.Failed() && (n < shortEpisodes && !long || long && (n == 0 || time.Since(begin) < total)); n++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			newEpisode(t, exe, seed, long).run(each)
+		})
+		seed++
+	}
+}
