@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == slowArg { // the test program is the agent, too
 		serve.Main(slowAgent)
 	}
+	if len(os.Args) == 4 && os.Args[1] == childArg {
+		childMain(os.Args[2], os.Args[3])
+	}
 	os.Exit(m.Run())
 }
 
@@ -40,6 +43,30 @@ func TestFlat(t *testing.T) {
 	} {
 		if err := flat(tt.at, time.Hour); (err == nil) != tt.flat {
 			t.Errorf("%v: %v", tt.at, err)
+		}
+	}
+}
+
+func TestSteady(t *testing.T) {
+	mem := func(kib func(i int) int64) (all []snapshot) {
+		for i := range loggerPhases {
+			all = append(all, snapshot{rss: kib(i) << 10})
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		name   string
+		at     []snapshot
+		steady bool
+	}{
+		{"constant", mem(func(int) int64 { return 20 << 10 }), true},
+		{"grows only in the beginning", mem(func(i int) int64 { return min(20<<10, 10<<10+int64(i)*4<<10) }), true},
+		{"goes up and down", mem(func(i int) int64 { return 20<<10 + int64(i%3)<<10 }), true},
+		{"shrinks", mem(func(i int) int64 { return 30<<10 - int64(i)<<9 }), true},
+		{"grows by 100 KiB in each phase", mem(func(i int) int64 { return 20<<10 + int64(i)*100 }), false},
+	} {
+		if err := steady(io.Discard, tt.at, 90*time.Minute); (err == nil) != tt.steady {
+			t.Errorf("memory that %s: %v", tt.name, err)
 		}
 	}
 }
@@ -170,14 +197,14 @@ func TestRow(t *testing.T) {
 		c, here float64
 		want    string
 	}{
-		{measure{key: "p50"}, 20, 10, "20|10|0.50|"},
-		{measure{key: "p50", goal: 0.9}, 20, 10, "20|10|0.50|≤ 0.90"},
-		{measure{key: "p50", goal: 0.9}, 20, 19.5, "20|19.5|0.97|≤ 0.90 (missed)"},
-		{measure{key: "rate", goal: 2, higher: true}, 1000, 2500, "1000|2500|2.50|≥ 2"},
-		{measure{key: "rate", goal: 2, higher: true}, 1000, 1500, "1000|1500|1.50|≥ 2 (missed)"},
-		{measure{key: "RSS", goal: 20, own: true}, 8, 19, "8|19|2.38|≤ 20"},
-		{measure{key: "RSS", goal: 20, own: true}, 8, 21, "8|21|2.62|≤ 20 (missed)"},
-		{measure{key: "growth", goal: 1}, 0, 3, "0|3||≤ 1 (missed)"},
+		{measure{key: "p50"}, 20, 10, "20|10|0.50||"},
+		{measure{key: "p50", goal: 0.9}, 20, 10, "20|10|0.50||≤ 0.90"},
+		{measure{key: "p50", goal: 0.9}, 20, 19.5, "20|19.5|0.97||≤ 0.90 (missed)"},
+		{measure{key: "rate", goal: 2, higher: true}, 1000, 2500, "1000|2500|2.50||≥ 2"},
+		{measure{key: "rate", goal: 2, higher: true}, 1000, 1500, "1000|1500|1.50||≥ 2 (missed)"},
+		{measure{key: "RSS", goal: 20, own: true}, 8, 19, "8|19|2.38||≤ 20"},
+		{measure{key: "RSS", goal: 20, own: true}, 8, 21, "8|21|2.62||≤ 20 (missed)"},
+		{measure{key: "growth", goal: 1}, 0, 3, "0|3|||≤ 1 (missed)"},
 	} {
 		r := made("s", tt.c, tt.here, tt.m)
 		if got := strings.Join(tt.m.row(&r), "|"); got != tt.want {
@@ -185,7 +212,7 @@ func TestRow(t *testing.T) {
 		}
 	}
 	r := result{}
-	if got := strings.Join(measure{key: "p50", goal: 1}.row(&r), "|"); got != "-|-||≤ 1 (missed)" {
+	if got := strings.Join(measure{key: "p50", goal: 1}.row(&r), "|"); got != "-|-|||≤ 1 (missed)" {
 		t.Errorf("of nothing: %s", got)
 	}
 }
@@ -214,12 +241,30 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+func TestSpread(t *testing.T) {
+	var r result
+	for i, v := range []float64{20, 25, 22} {
+		if x, ok := r.Sides[theirs].spread("p50"); ok != (i > 1) {
+			t.Errorf("%v of %d rounds", x, i)
+		}
+		r.Sides[theirs].Rounds = append(r.Sides[theirs].Rounds, map[string]float64{"p50": v, "growth": float64(i - 1)})
+	}
+	if got := strings.Join(measure{key: "p50"}.row(&r), "|"); got != "22|-||1.25|" {
+		t.Errorf("row %q", got)
+	}
+	if x, ok := r.Sides[theirs].spread("growth"); ok {
+		t.Errorf("%v of numbers that are not all positive", x)
+	}
+}
+
 // TestReport writes all kinds of files of results with plots.
 func TestReport(t *testing.T) {
 	dir := t.TempDir()
 	all, some := filepath.Join(dir, "all"), filepath.Join(dir, "some")
-	for file, names := range map[string]string{all: "all", some: "traverse-100k name-100k"} {
-		if err := os.WriteFile(file, []byte("before\n"+insertBegin+names+insertNames+"old\n"+insertEnd+"after\n"), 0o644); err != nil {
+	// No result is for the second table.
+	const second = "between\n" + insertBegin + "storm-64" + insertNames + "kept\n" + insertEnd + "after\n"
+	for file, names := range map[string]string{all: "closed", some: "traverse-100k name-100k"} {
+		if err := os.WriteFile(file, []byte("before\n"+insertBegin+names+insertNames+"old\n"+insertEnd+second), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -230,21 +275,28 @@ func TestReport(t *testing.T) {
 		made("traverse-1k", 900, 15000, rate), made("traverse-100k", 7, 400, rate),
 		made("clients", 30, 20, measure{key: "p50@0"}, measure{key: "p50@10"}, measure{key: "p50@1000"}),
 	}
+	slow := made("calm-20", 900, 450, measure{key: "cpu+agents", unit: "µs", goal: 0.6}, p50)
+	slow.calm = true
+	results = append(results, slow)
 	results[0].Sides[theirs].Errors, results[0].Sides[theirs].Error = 3, "lost"
 	if err := o.report(results); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(o.text)
-	if err != nil || !strings.Contains(string(text), "| name-1k: what | p50, µs | 16 | 15 | 0.94 |  |") ||
+	if err != nil || !strings.Contains(string(text), "| name-1k: what | p50, µs | 16 | 15 | 0.94 |  |  |") ||
 		!strings.Contains(string(text), `C pmcd: 3 failed, the first with "lost"`) {
 		t.Errorf("%v\n%s", err, text)
+	}
+	if at := strings.Index(string(text), "| calm-20: what | cpu+agents, µs | 900 | 450 | 0.50 |  | ≤ 0.60 |\n|  | p50, µs |"); at < 0 ||
+		at > strings.Index(string(text), "| name-1k: what") || strings.Count(string(text), longHead) != 2 {
+		t.Errorf("no table of group calm before the other:\n%s", text)
 	}
 	if err := insert(all, results); err != nil { // once more
 		t.Error(err)
 	}
-	for file, rows := range map[string]int{all: len(results), some: 2} {
+	for file, rows := range map[string]int{all: len(results) - 1, some: 2} {
 		text, err = os.ReadFile(file)
-		if err != nil || !strings.HasPrefix(string(text), "before\n"+insertBegin) || !strings.HasSuffix(string(text), insertEnd+"after\n") ||
+		if err != nil || !strings.HasPrefix(string(text), "before\n"+insertBegin) || !strings.HasSuffix(string(text), insertEnd+second) ||
 			strings.Contains(string(text), "old") || strings.Count(string(text), ": what | ") != rows ||
 			strings.Count(string(text), "| name-100k: what | p50, µs | 18 | 15 | 0.83 |") != 1 {
 			t.Errorf("%v\n%s", err, text)
@@ -252,6 +304,13 @@ func TestReport(t *testing.T) {
 	}
 	if err := insert(o.text, results); err == nil {
 		t.Error("no error for a file without marks")
+	}
+	if err := os.WriteFile(some, []byte(insertBegin+"calm"+insertNames+insertEnd), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	err = insert(some, results)
+	if text, _ := os.ReadFile(some); err != nil || !strings.Contains(string(text), longHead+"| calm-20: what | cpu+agents") || strings.Contains(string(text), "name-1k") {
+		t.Errorf("%v\n%s", err, text)
 	}
 	var back struct{ Results []result }
 	text, err = os.ReadFile(o.json)
@@ -297,6 +356,18 @@ func TestPick(t *testing.T) {
 	got, err := o.pick()
 	if err != nil || len(got) != 2 || got[0].name != "start" || got[1].name != "name" {
 		t.Errorf("%+v, %v", got, err)
+	}
+	calm := 0
+	for _, s := range scenarios {
+		if s.calm {
+			calm++
+		}
+	}
+	for names, want := range map[string]int{"all": len(scenarios), "calm": calm, "closed": len(scenarios) - calm, "calm-20,closed": len(scenarios) - calm + 1} {
+		o.names = names
+		if got, err := o.pick(); err != nil || len(got) != want {
+			t.Errorf("%s: %d scenarios, not %d, %v", names, len(got), want, err)
+		}
 	}
 	o.names = "name,nothing"
 	if _, err := o.pick(); err == nil {

@@ -134,13 +134,16 @@ func dial(port int) (*client, error) {
 
 // dialNet is dial with package net, for many clients that connect at the same
 // moment. With dial, each would need a thread.
-func dialNet(port int) (*client, error) {
+func (r *run) dialNet() (*client, error) {
 	d := net.Dialer{Timeout: connectTimeout, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(source()), 0))}
-	conn, err := d.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+	conn, err := d.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", r.port))
 	if err != nil {
 		return nil, err
 	}
 	conn.SetDeadline(time.Now().Add(connectTimeout))
+	if r.setup.tls != "" {
+		return greetSecure(conn, clientTLS(nil))
+	}
 	return greet(conn)
 }
 
@@ -188,12 +191,16 @@ func encode(ms ...pdu.Message) (b []byte) {
 }
 
 // call sends a request and returns the reply, which is valid until the next call.
-// It skips notices of state changes before the reply. It returns an ERROR as an
-// Errno; then the connection can be used further.
 func (c *client) call(req []byte) ([]byte, error) {
 	if _, err := c.conn.Write(req); err != nil {
 		return nil, err
 	}
+	return c.reply()
+}
+
+// reply reads the reply to a request. It skips notices of state changes before the
+// reply. It returns an ERROR as an Errno; then the connection can be used further.
+func (c *client) reply() ([]byte, error) {
 	for {
 		b, err := c.r.Next()
 		if err != nil {
@@ -256,6 +263,19 @@ func (c *client) below(name string) ([]string, error) {
 		return nil, fmt.Errorf("%s: %w", name, m.Err)
 	}
 	return m.Names, nil
+}
+
+// lookupBelow returns the PMIDs of all metrics below names.
+func (c *client) lookupBelow(names ...string) ([]pdu.PMID, error) {
+	var leaves []string
+	for _, name := range names {
+		below, err := c.below(name)
+		if err != nil {
+			return nil, err
+		}
+		leaves = append(leaves, below...)
+	}
+	return c.lookup(leaves...)
 }
 
 // fetch returns the values of metrics.

@@ -25,6 +25,7 @@ type result struct {
 
 	shows   []measure
 	plotted bool
+	calm    bool
 }
 
 // A side holds the measurements of one daemon.
@@ -49,6 +50,21 @@ func (s *side) median(key string) (float64, bool) {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2, true
 }
 
+// spread returns the ratio of the largest number of all rounds to the smallest, and
+// whether there is one.
+func (s *side) spread(key string) (float64, bool) {
+	var v []float64
+	for _, got := range s.Rounds {
+		if x, ok := got[key]; ok {
+			v = append(v, x)
+		}
+	}
+	if len(v) < 2 || slices.Min(v) <= 0 {
+		return 0, false
+	}
+	return slices.Max(v) / slices.Min(v), true
+}
+
 // A pair is both daemons with the same setup. A daemon that does not run is nil.
 type pair [sides]*daemon
 
@@ -66,11 +82,7 @@ var errInterrupted = errors.New("interrupted")
 
 // compare runs the scenarios. Consecutive scenarios with the same setup use the same
 // daemons. The daemons are measured in turns: one is idle while the other works.
-func (o *options) compare(stop <-chan os.Signal) (results []result, err error) {
-	picked, err := o.pick()
-	if err != nil {
-		return nil, err
-	}
+func (o *options) compare(picked []scenario, stop <-chan os.Signal) (results []result, err error) {
 	var p pair
 	defer p.stop()
 	var last setup
@@ -79,9 +91,14 @@ func (o *options) compare(stop <-chan os.Signal) (results []result, err error) {
 			p.stop()
 			last = s.setup
 		}
-		res := result{Scenario: s.name, About: s.about, shows: s.shows, plotted: s.plotted}
+		res := result{Scenario: s.name, About: s.about, shows: s.shows, plotted: s.plotted, calm: s.calm}
 		rounds := o.rounds
-		if s.rounds > 0 {
+		switch {
+		case s.calm && o.calm.rounds > 0:
+			rounds = o.calm.rounds
+		case s.calm:
+			rounds = s.rounds
+		case s.rounds > 0:
 			rounds = min(rounds, s.rounds)
 		}
 		for range rounds {

@@ -55,7 +55,7 @@ func connectStorm(n int) func(r *run) error {
 		begin := time.Now()
 		for i := range errs {
 			wg.Go(func() {
-				c, err := dialNet(r.port)
+				c, err := r.dialNet()
 				if err == nil {
 					defer c.Close()
 					err = served(c)
@@ -64,7 +64,8 @@ func connectStorm(n int) func(r *run) error {
 			})
 		}
 		wg.Wait()
-		r.got["all"] = time.Since(begin).Seconds() * 1e3
+		took := time.Since(begin).Seconds()
+		r.got["all"], r.got["rate"] = took*1e3, float64(n)/took
 		for _, err := range errs {
 			if err != nil {
 				r.count(timing{errs: 1, err: err})

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -18,83 +17,6 @@ import (
 
 	"github.com/gopcp/pmcd/pdu"
 )
-
-// A setup is the configuration of a daemon.
-type setup struct {
-	agents string        // benchAgents and so on
-	gen    int           // number of generated names
-	delay  time.Duration // of the replies of the slow agent; 0 is no such agent
-}
-
-// Sets of agents.
-const (
-	benchAgents  = ""       // pmcd's own, and three on pipes: simple, sample and linux
-	stockAgents  = "stock"  // those of the installed pmcd.conf
-	kernelAgents = "kernel" // linux: built in here, the PMDA on a pipe for C pmcd
-)
-
-// never is a delay longer than any test.
-const never = time.Hour
-
-// benchMetrics are 20 metrics of the three agents on pipes, all with values.
-var benchMetrics = []string{
-	"simple.numfetch", "simple.color", "simple.time.user", "simple.time.sys",
-	"sample.long.one", "sample.long.ten", "sample.long.hundred", "sample.long.million",
-	"sample.seconds", "sample.milliseconds", "sample.bin", "sample.colour",
-	"hinv.ncpu", "hinv.pagesize", "kernel.all.load", "kernel.all.hz",
-	"kernel.uname.release", "kernel.uname.sysname", "mem.physmem", "mem.util.free",
-}
-
-// metrics returns metrics that have values when all agents of the setup are ready.
-func (s setup) metrics() []string {
-	switch s.agents {
-	case stockAgents:
-		return []string{"pmcd.agent.status", "kernel.all.load", "mem.util.free", "proc.nprocs"}
-	case kernelAgents:
-		return kernelMetrics
-	}
-	return benchMetrics
-}
-
-// conf returns the text of pmcd.conf.
-func (s setup) conf(ours bool) (string, error) {
-	if s.agents == stockAgents {
-		text, err := os.ReadFile(stockConf)
-		return string(text), err
-	}
-	lines := []string{"pmcd 2 dso pmcd_init " + pmdaDir + "/pmcd/pmda_pmcd.so"}
-	linux := fmt.Sprintf("linux %d pipe binary %s/linux/pmdalinux", domainLinux, pmdaDir)
-	if s.agents == kernelAgents && ours {
-		linux = fmt.Sprintf("linux %d dso linux_init /nonexistent/pmda_linux.so", domainLinux)
-	}
-	lines = append(lines, linux)
-	if s.agents == benchAgents {
-		simple, err := filepath.Abs(".peers/pmdasimple")
-		if err != nil {
-			return "", err
-		}
-		// These agents become user pcp, which needs root.
-		as := ""
-		if os.Geteuid() != 0 {
-			u, err := user.Current()
-			if err != nil {
-				return "", err
-			}
-			as = " -U " + u.Username
-		}
-		lines = append(lines,
-			fmt.Sprintf("simple %d pipe binary %s -d %[1]d", domainSimple, simple)+as,
-			fmt.Sprintf("sample %d pipe binary %s/sample/pmdasample -d %[1]d", domainSample, pmdaDir)+as)
-	}
-	if s.delay > 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return "", err
-		}
-		lines = append(lines, fmt.Sprintf("slow %d pipe binary %s %s %v", domainSlow, self, slowArg, s.delay))
-	}
-	return strings.Join(lines, "\n") + "\n", nil
-}
 
 // A daemon is a running pmcd with a directory of its own.
 type daemon struct {
@@ -126,12 +48,15 @@ func start(base, program string, s setup, ours bool, args ...string) (*daemon, e
 	if err == nil {
 		err = writePMNS(filepath.Join(dir, "pmns"), s.gen)
 	}
+	if err == nil {
+		err = s.writeSecurity(dir)
+	}
 	d := &daemon{dir: dir, exited: make(chan struct{})}
 	if err == nil {
 		d.port, err = freePort()
 	}
 	if err == nil {
-		err = d.exec(program, args)
+		err = d.exec(program, s, ours, args)
 	}
 	if err != nil {
 		os.RemoveAll(dir)
@@ -140,13 +65,16 @@ func start(base, program string, s setup, ours bool, args ...string) (*daemon, e
 	return d, nil
 }
 
-func (d *daemon) exec(program string, args []string) error {
-	d.cmd = exec.Command(program, append([]string{"-f", "-A", "-U", "root", "-c", "conf", "-n", "pmns",
+func (d *daemon) exec(program string, s setup, ours bool, args []string) error {
+	if s.listen != "" {
+		args = append([]string{"-i", "127.0.0.1", "-i", s.listen}, args...)
+	}
+	foreground, user := s.mode(ours)
+	d.cmd = exec.Command(program, append([]string{foreground, "-A", "-U", user, "-c", "conf", "-n", "pmns",
 		"-p", strconv.Itoa(d.port), "-s", filepath.Join(d.dir, "sock"), "-l", "log/pmcd.log"}, args...)...)
 	d.cmd.Dir = d.dir
 	d.cmd.Env = []string{
 		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "TZ=UTC",
-		"PMCD_LOCAL=1",      // loopback addresses only
 		"PMCD_ROOT_AGENT=0", // not the pmdaroot of another pmcd on this machine
 		"PCP_VAR_DIR=" + filepath.Join(d.dir, "var"),
 		"PCP_RUN_DIR=" + filepath.Join(d.dir, "run"),
@@ -154,6 +82,7 @@ func (d *daemon) exec(program string, args []string) error {
 		"PCP_LOG_DIR=" + filepath.Join(d.dir, "log"),
 		"GORACE=atexit_sleep_ms=0",
 	}
+	d.cmd.Env = append(d.cmd.Env, s.env(d.dir)...)
 	out, err := os.Create(filepath.Join(d.dir, "out"))
 	if err != nil {
 		return err

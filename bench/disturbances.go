@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// reloads changes the name space and pmcd.conf in turn, each second.
+// reloads changes the name space and pmcd.conf in turn.
 func (s *soak) reloads() worker {
 	i := 0
 	return func(over <-chan struct{}) {
-		for ; !pause(over, time.Second); i++ {
+		for ; !pause(over, s.every); i++ {
 			s.did("reloads", s.reload(i))
 		}
 	}
@@ -34,9 +34,9 @@ func (s *soak) reload(i int) error {
 			return s.poll(5*time.Millisecond, func() error { _, err := c.lookup(name); return err })
 		})
 	}
-	agents := extraAgent
-	if i%4 == 3 {
-		agents = setup{}
+	agents := s.setup
+	if i%4 != 3 {
+		agents.delay = extraAgent.delay
 	}
 	text, err := agents.conf(true)
 	if err != nil {
@@ -69,16 +69,19 @@ func (s *soak) hangup() error {
 	})
 }
 
-// deaths kills agents in turn. It kills the next one a second after the last one
+// deaths kills agents in turn. It kills the next one some time after the last one
 // has replied again.
 func (s *soak) deaths() worker {
 	agents := []struct {
 		domain int
 		prefix string // of metrics
 	}{{domainSimple, "simple."}, {domainSample, "sample."}, {domainLinux, "hinv."}}
+	if s.setup.agents != benchAgents {
+		agents = agents[:2] // linux is built in
+	}
 	i := 0
 	return func(over <-chan struct{}) {
-		for ; !pause(over, time.Second); i++ {
+		for ; !pause(over, s.every); i++ {
 			a := agents[i%len(agents)]
 			s.did("deaths", s.kill(a.domain, a.prefix))
 		}

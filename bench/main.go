@@ -7,7 +7,10 @@
 // exits with an error if a request fails or if memory, goroutines or descriptors
 // grow.
 //
-// Each client is a closed loop on a blocking socket, with a thread of its own. A
+// With -hostile it measures a client while others attack pmcd.
+//
+// The scenarios of group calm have clients that fetch at a fixed rate. In all others each
+// client is a closed loop on a blocking socket, with a thread of its own. A
 // latency is the time from before the request is written until the reply has been
 // read and checked.
 package main
@@ -39,7 +42,12 @@ type options struct {
 	svg     string        // directory
 	into    string        // files, separated by commas
 	soak    time.Duration
-	base    string // directory for the files of daemons
+	// soakLoggers is the number of clients of the soak that fetch once a second, in
+	// place of the mixed load; 0 is mixed load.
+	soakLoggers int
+	hostile     hostileOptions
+	calm        calmOptions
+	base        string // directory for the files of daemons
 
 	progress io.Writer
 }
@@ -48,22 +56,35 @@ func main() {
 	if len(os.Args) > 1 && os.Args[1] == slowArg {
 		serve.Main(slowAgent)
 	}
+	if len(os.Args) == 4 && os.Args[1] == childArg {
+		childMain(os.Args[2], os.Args[3])
+	}
 	o := &options{progress: os.Stderr}
 	flag.StringVar(&o.pmcd, "pmcd", "bin/pmcd", "the `program` to measure")
 	flag.StringVar(&o.c, "c", "/usr/lib/pcp/bin/pmcd", "the `program` to compare it with")
-	flag.StringVar(&o.names, "scenarios", "all", "a `list` of scenarios, with commas")
+	flag.StringVar(&o.names, "scenarios", "all", "a `list` of scenarios, with commas; calm, closed and all are groups")
 	flag.IntVar(&o.rounds, "rounds", 8, "rounds, at most 3 of what takes long")
 	flag.DurationVar(&o.seconds, "time", 300*time.Millisecond, "measured in each round")
+	flag.IntVar(&o.calm.rounds, "calm-rounds", 0, "rounds of the scenarios of group calm; 0 is 3, or 2 of what varies little")
+	flag.DurationVar(&o.calm.time, "calm-time", 10*time.Second, "measured in each round of these; a fifth of it passes before")
 	flag.StringVar(&o.json, "json", "", "write all numbers to this `file`")
 	flag.StringVar(&o.text, "text", "", "write the table to this `file`, too")
 	flag.StringVar(&o.svg, "svg", "", "write plots to this `directory`")
 	flag.StringVar(&o.into, "into", "", "put a short table into these `files`, separated by commas, between their marks")
 	flag.DurationVar(&o.soak, "soak", 0, "run -pmcd under mixed load for this `time`, and nothing else")
+	flag.IntVar(&o.soakLoggers, "soak-loggers", 0, "so many clients of -soak, each of which fetches once a second, in place of the mixed load")
+	flag.StringVar(&o.hostile.names, "hostile", "", "measure a client beside attackers: a `list` of attacks, with commas, or all; and nothing else")
+	flag.DurationVar(&o.hostile.time, "attack", 10*time.Second, "measured of each attack")
+	flag.DurationVar(&o.hostile.every, "every", 10*time.Millisecond, "the `time` between two fetches of the client beside attackers; 0 is at once")
+	flag.BoolVar(&o.hostile.both, "both", false, "attack C pmcd, too")
 	list := flag.Bool("list", false, "name the scenarios and exit")
 	flag.Parse()
 	if *list {
 		for _, s := range scenarios {
 			fmt.Printf("%-15s %s\n", s.name, s.about)
+		}
+		for _, h := range attackScenarios {
+			fmt.Printf("-hostile %-15s %s\n", h.name, h.about)
 		}
 		return
 	}
@@ -102,7 +123,14 @@ func (o *options) run() (err error) {
 	if o.soak > 0 {
 		return runSoak(o, os.Stdout, stop)
 	}
-	results, err := o.compare(stop)
+	if o.hostile.names != "" {
+		return o.runHostile(os.Stdout, stop)
+	}
+	picked, err := o.pick()
+	if err != nil {
+		return err
+	}
+	results, err := o.compare(picked, stop)
 	if err != nil { // print the results so far, but write no files
 		table(os.Stdout, results)
 		return err
@@ -111,20 +139,17 @@ func (o *options) run() (err error) {
 }
 
 // pick returns the scenarios of -scenarios.
-func (o *options) pick() ([]scenario, error) {
-	if o.names == "all" {
-		return scenarios, nil
-	}
-	var picked []scenario
-next:
+func (o *options) pick() (picked []scenario, err error) {
 	for name := range strings.SplitSeq(o.names, ",") {
+		before := len(picked)
 		for _, s := range scenarios {
-			if s.name == name {
+			if s.name == name || name == "all" || name == "calm" && s.calm || name == "closed" && !s.calm {
 				picked = append(picked, s)
-				continue next
 			}
 		}
-		return nil, fmt.Errorf("no scenario %q (-list names them)", name)
+		if len(picked) == before {
+			return nil, fmt.Errorf("no scenario %q (-list names them)", name)
+		}
 	}
 	return picked, nil
 }

@@ -21,6 +21,9 @@ type worker func(over <-chan struct{})
 
 // workers returns all parts of the load.
 func (s *soak) workers() ([]worker, error) {
+	if s.soakLoggers > 0 {
+		return s.loggers()
+	}
 	ids, err := s.ids(benchMetrics...)
 	if err != nil {
 		return nil, err
@@ -44,7 +47,7 @@ func (s *soak) workers() ([]worker, error) {
 func (s *soak) client(name string, step func(c *client) error) worker {
 	return func(over <-chan struct{}) {
 		var c *client
-		for !pause(over, pace) {
+		for !pause(over, s.pace) {
 			var err error
 			if c == nil {
 				if c, err = s.dial(); err != nil {

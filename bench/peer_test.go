@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gopcp/pmcd/agents/testutil"
 )
 
 // peers returns options for a comparison of PCP's pmcd and this one.
@@ -16,12 +18,7 @@ func peers(t *testing.T) *options {
 	o := &options{pmcd: filepath.Join(t.TempDir(), "pmcd"), c: "/usr/lib/pcp/bin/pmcd", names: "all",
 		rounds: 1, seconds: 20 * time.Millisecond, progress: t.Output()}
 	for _, f := range []string{o.c, ".peers/pmdasimple"} {
-		if _, err := os.Stat(f); err != nil {
-			if os.Getenv("PMCD_REQUIRE_PEERS") == "1" {
-				t.Fatal(err)
-			}
-			t.Skipf("no PCP to compare with: %v", err)
-		}
+		testutil.NeedPeer(t, f)
 	}
 	if out, err := exec.Command("go", "build", "-race", "-buildvcs=false", "-o", o.pmcd, "./cmd/pmcd").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -42,12 +39,33 @@ func TestPeerScenarios(t *testing.T) {
 	o := peers(t)
 	var names []string
 	for _, s := range scenarios {
-		if s.rounds != 1 && s.setup.gen < manyNames && s.name != "clients" && !strings.HasPrefix(s.name, "storm") && s.name != "connect-16" {
+		if !s.calm && s.rounds != 1 && s.setup.gen < manyNames && s.name != "clients" && !strings.Contains(s.name, "storm") && s.name != "connect-16" && s.name != "tls-connect-64" {
 			names = append(names, s.name)
 		}
 	}
+	comparePeers(t, o, names)
+}
+
+// TestPeerCalm runs the scenarios of group calm with both daemons. Nothing may fail.
+func TestPeerCalm(t *testing.T) {
+	o := peers(t)
+	o.calm = calmOptions{rounds: 1, time: time.Second}
+	var names []string
+	for _, s := range calmScenarios() {
+		names = append(names, s.name)
+	}
+	comparePeers(t, o, names)
+}
+
+// comparePeers runs the named scenarios, and expects all numbers and no errors.
+func comparePeers(t *testing.T, o *options, names []string) {
+	t.Helper()
 	o.names = strings.Join(names, ",")
-	results, err := o.compare(nil)
+	picked, err := o.pick()
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := o.compare(picked, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +98,7 @@ func TestPeerOurs(t *testing.T) {
 				"half-pdu":   contention(100*time.Millisecond, halfPDU),
 				"flood":      contention(100*time.Millisecond, floodFetch),
 			}[s.name]
-		case "storm-64", "storm-1000", "connect-16":
+		case "storm-64", "storm-1000", "connect-16", "tls-storm-64", "tls-connect-64":
 		default:
 			continue
 		}
@@ -96,16 +114,20 @@ func TestPeerOurs(t *testing.T) {
 	}
 }
 
-func TestPeerSoak(t *testing.T) {
+func TestPeerSoak(t *testing.T) { testPeerSoak(t, 0, soakPhases) }
+
+func TestPeerSoakLoggers(t *testing.T) { testPeerSoak(t, 8, loggerPhases) }
+
+func testPeerSoak(t *testing.T, loggers, phases int) {
 	o := peers(t)
-	o.soak = 20 * time.Second
+	o.soak, o.soakLoggers = 20*time.Second, loggers
 	var out bytes.Buffer
 	err := runSoak(o, &out, nil)
 	t.Logf("\n%s", &out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := strings.Split(strings.TrimSpace(out.String()), "\n")[soakPhases-1]
+	last := strings.Split(strings.TrimSpace(out.String()), "\n")[phases-1]
 	if !strings.Contains(last, " 0 failed") || strings.Contains(last, " 0 deaths") || strings.Contains(last, " 0 reloads") {
 		t.Error("nothing has happened")
 	}

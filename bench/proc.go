@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,11 +28,8 @@ func treeOf(pid int) tree {
 		if err != nil {
 			continue
 		}
-		// pid (name) state ppid ...; a name may hold anything.
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
-		w := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-		if len(w) > 1 {
-			ppid, _ := strconv.Atoi(string(w[1]))
+		if w := statFields(id); len(w) > 1 {
+			ppid, _ := strconv.Atoi(w[1])
 			children[ppid] = append(children[ppid], id)
 		}
 	}
@@ -48,6 +46,17 @@ func treeOf(pid int) tree {
 	}
 	return t
 }
+
+// statFields returns the fields of /proc/PID/stat from the third, the state; the fourth
+// is the parent. A process that has exited has none.
+func statFields(pid int) []string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// The second, the name in parentheses, may hold anything.
+	return strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+}
+
+// pids returns all processes of the tree.
+func (t tree) pids() []int { return slices.Concat([]int{t.daemon}, t.helpers, t.agents) }
 
 // cpu returns the CPU time of the daemon with its helpers, and of all processes of
 // the tree.
@@ -74,6 +83,22 @@ func cpuTime(pid int) time.Duration {
 		return 0
 	}
 	return time.Duration(ts.Nano())
+}
+
+// busyTime returns the CPU time of all processes of the host and of the kernel, to the
+// hundredth of a second.
+func busyTime() (d time.Duration) {
+	text, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(text), "\n")
+	// cpu user nice system idle iowait irq softirq steal guest guest_nice; user and
+	// nice have those of guests.
+	for i, w := range strings.Fields(line) {
+		if i >= 1 && i <= 8 && i != 4 && i != 5 {
+			n, _ := strconv.ParseInt(w, 10, 64)
+			d += time.Duration(n) * (time.Second / 100)
+		}
+	}
+	return d
 }
 
 // rss returns the resident memory of a process, in bytes.

@@ -59,23 +59,15 @@ func host() string {
 	return fmt.Sprintf("%d CPUs, %s, Linux %s, %s", runtime.NumCPU(), model, unix.ByteSliceToString(u.Release[:]), runtime.Version())
 }
 
-// table writes the medians over rounds as a table in Markdown, and the errors
-// below it.
+// table writes the medians over rounds as tables in Markdown, one for each group, and the
+// errors below them.
 func table(w io.Writer, results []result) {
 	fmt.Fprintf(w, "%s.\n\n", host())
-	fmt.Fprintf(w, "| scenario | | %s | %s | ratio | goal |\n|---|---|---:|---:|---:|---|\n", sideNames[theirs], sideNames[ours])
-	for i := range results {
-		r := &results[i]
-		if r.plotted {
-			continue
-		}
-		name := fmt.Sprintf("%s: %s", r.Scenario, r.About)
-		for _, m := range r.shows {
-			fmt.Fprintf(w, "| %s | %s | %s |\n", name, m.title(), strings.Join(m.row(r), " | "))
-			name = ""
+	for _, calm := range []bool{true, false} {
+		if rows := longRows(results, calm); rows != "" {
+			fmt.Fprintf(w, "%s%s\n", longHead, rows)
 		}
 	}
-	fmt.Fprintln(w)
 	for i := range results {
 		for s, side := range results[i].Sides {
 			if side.Errors > 0 {
@@ -85,38 +77,82 @@ func table(w io.Writer, results []result) {
 	}
 }
 
-// Marks between which insert puts the short table. The first one has the names
-// of the scenarios between its two parts, or "all".
+var (
+	longHead  = fmt.Sprintf("| scenario | | %s | %s | ratio | %[1]s max/min | goal |\n|---|---|---:|---:|---:|---:|---|\n", sideNames[theirs], sideNames[ours])
+	shortHead = fmt.Sprintf("| | | %s | %s | ratio |\n|---|---|---:|---:|---:|\n", sideNames[theirs], sideNames[ours])
+)
+
+// longRows returns rows with all measures of a group.
+func longRows(results []result, calm bool) string {
+	var b strings.Builder
+	for i := range results {
+		r := &results[i]
+		if r.plotted || r.calm != calm {
+			continue
+		}
+		name := fmt.Sprintf("%s: %s", r.Scenario, r.About)
+		for _, m := range r.shows {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", name, m.title(), strings.Join(m.row(r), " | "))
+			name = ""
+		}
+	}
+	return b.String()
+}
+
+// shortRows returns rows with the first measure of each of the named scenarios; "closed" is
+// all that have closed loops.
+func shortRows(results []result, names string) string {
+	wanted := strings.Fields(names)
+	var b strings.Builder
+	for i := range results {
+		if r := &results[i]; !r.plotted && (names == "closed" && !r.calm || slices.Contains(wanted, r.Scenario)) {
+			m := r.shows[0]
+			fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", r.Scenario, r.About, m.title(), strings.Join(m.row(r)[:3], " | "))
+		}
+	}
+	return b.String()
+}
+
+// Marks between which insert puts a table. The first one has the names of scenarios between
+// its two parts, or "closed", or "calm".
 const (
 	insertBegin = "<!-- bench: "
 	insertNames = " -->\n"
 	insertEnd   = "<!-- /bench -->\n"
 )
 
-// insert puts the first number of each scenario that the mark names into a file.
+// insert puts tables into a file: the first number of each scenario that a mark names, or all
+// numbers of group calm. A table for which there are no results stays.
 func insert(file string, results []result) error {
-	old, err := os.ReadFile(file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	before, rest, ok := strings.Cut(string(old), insertBegin)
-	names, rest, ok2 := strings.Cut(rest, insertNames)
-	_, after, ok3 := strings.Cut(rest, insertEnd)
-	if !ok || !ok2 || !ok3 {
-		return fmt.Errorf("%s has no %qNAMES%q and %q", file, insertBegin, insertNames, insertEnd)
-	}
-	wanted := strings.Fields(names)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%s%s%s\n%s.\n\n| | | %s | %s | ratio |\n|---|---|---:|---:|---:|\n",
-		before, insertBegin, names, insertNames, host(), sideNames[theirs], sideNames[ours])
-	for i := range results {
-		if r := &results[i]; !r.plotted && (names == "all" || slices.Contains(wanted, r.Scenario)) {
-			m := r.shows[0]
-			fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", r.Scenario, r.About, m.title(), strings.Join(m.row(r)[:3], " | "))
+	rest := string(text)
+	for tables := 0; ; tables++ {
+		before, mark, ok := strings.Cut(rest, insertBegin)
+		b.WriteString(before)
+		if !ok && tables > 0 {
+			return os.WriteFile(file, []byte(b.String()), 0o644)
 		}
+		names, mark, ok2 := strings.Cut(mark, insertNames)
+		old, after, ok3 := strings.Cut(mark, insertEnd)
+		if !ok || !ok2 || !ok3 {
+			return fmt.Errorf("%s has no %qNAMES%q and %q", file, insertBegin, insertNames, insertEnd)
+		}
+		head, rows := shortHead, ""
+		if names == "calm" {
+			head, rows = longHead, longRows(results, true)
+		} else {
+			rows = shortRows(results, names)
+		}
+		if rows != "" {
+			old = fmt.Sprintf("\n%s.\n\n%s%s\n", host(), head, rows)
+		}
+		b.WriteString(insertBegin + names + insertNames + old + insertEnd)
+		rest = after
 	}
-	fmt.Fprintf(&b, "\n%s%s", insertEnd, after)
-	return os.WriteFile(file, []byte(b.String()), 0o644)
 }
 
 // title returns the name of the measure and its unit.
@@ -127,10 +163,10 @@ func (m measure) title() string {
 	return m.key + ", " + m.unit
 }
 
-// row returns the median of each side, their ratio, and the goal, with a mark if it
-// is missed.
+// row returns the median of each side, their ratio, the ratio of the largest number of C pmcd
+// to its smallest, and the goal, with a mark if it is missed.
 func (m measure) row(r *result) []string {
-	cells := []string{"-", "-", "", ""}
+	cells := []string{"-", "-", "", "", ""}
 	c, haveC := r.Sides[theirs].median(m.key)
 	here, haveHere := r.Sides[ours].median(m.key)
 	if haveC {
@@ -143,6 +179,9 @@ func (m measure) row(r *result) []string {
 	if haveC && haveHere && c > 0 {
 		cells[2] = number(here / c)
 	}
+	if noise, ok := r.Sides[theirs].spread(m.key); ok {
+		cells[3] = number(noise)
+	}
 	if !m.own {
 		value, have = here/c, haveC && haveHere && c > 0
 	}
@@ -153,9 +192,9 @@ func (m measure) row(r *result) []string {
 	if m.higher {
 		sign, missed = "≥", value < m.goal
 	}
-	cells[3] = sign + " " + number(m.goal)
+	cells[4] = sign + " " + number(m.goal)
 	if missed || !have {
-		cells[3] += " (missed)"
+		cells[4] += " (missed)"
 	}
 	return cells
 }

@@ -13,10 +13,11 @@ type scenario struct {
 	about   string
 	setup   setup
 	shows   []measure
-	rounds  int  // at most; 0 is as many as asked for
+	rounds  int  // at most; 0 is as many as asked for. In group calm the default
 	fresh   bool // has a daemon of its own, because it changes the daemon's state
 	starts  bool // starts its daemons itself
 	plotted bool // in plots only, not in the table
+	calm    bool // is of the group calm
 	run     func(r *run) error
 }
 
@@ -70,7 +71,10 @@ var victim = []measure{
 // manyNames is the size of a large name space.
 const manyNames = 100_000
 
-var scenarios = func() []scenario {
+// scenarios are those of the group calm, and then those with closed loops.
+var scenarios = append(calmScenarios(), closedScenarios()...)
+
+func closedScenarios() []scenario {
 	gen := setup{gen: manyNames}
 	s := []scenario{
 		{name: "fetch-one", about: "a metric of pmcd's own", shows: usual(0.9, 1), run: fetch(1, numClients)},
@@ -121,6 +125,7 @@ var scenarios = func() []scenario {
 		s = append(s, scenario{name: k.name, about: k.about + ", the agent built in here",
 			setup: setup{agents: kernelAgents}, shows: allOut, run: kernel(k.fetch...)})
 	}
+	s = append(s, secureScenarios...)
 	slow, dead := setup{delay: time.Second}, setup{delay: never}
 	traverseAll := encode(&pdu.PMNSTraverse{})
 	return append(s, []scenario{
@@ -136,7 +141,7 @@ var scenarios = func() []scenario {
 		{name: "start-stock", about: "the same with the installed pmcd.conf", setup: setup{agents: stockAgents}, shows: startings(0.6), starts: true, run: starting},
 		{name: "start-100k", about: "the same, 100,000 names", setup: gen, shows: startings(0.5), starts: true, run: starting},
 	}...)
-}()
+}
 
 // A run is one round of a scenario with one daemon.
 type run struct {
@@ -151,7 +156,13 @@ type run struct {
 	err  error // the first
 }
 
-func (r *run) dial() (*client, error) { return dial(r.port) }
+// dial connects, with TLS if the daemon has it.
+func (r *run) dial() (*client, error) {
+	if r.setup.tls != "" {
+		return dialSecure(r.port, clientTLS(nil))
+	}
+	return dial(r.port)
+}
 
 // once calls fn with a connection of its own.
 func (r *run) once(fn func(c *client) error) error {
@@ -169,24 +180,26 @@ func (r *run) ids(names ...string) (ids []pdu.PMID, err error) {
 	return ids, err
 }
 
-// measure runs a load and keeps its rate, its latencies and the CPU time of the
-// daemon.
+// measure runs a load and keeps its rate, its latencies, and the CPU time of the
+// daemon and of the clients.
 func (r *run) measure(l load) timing {
 	if l.time == 0 {
 		l.time = r.seconds
 	}
 	l.warm = warmUp
 	below := treeOf(r.pid())
-	var daemon, all time.Duration
-	l.started = func() { daemon, all = below.cpu() }
+	var daemon, all, own time.Duration
+	l.started = func() { daemon, all = below.cpu(); own = ownCPU() }
 	t := l.run()
 	d, a := below.cpu()
+	client := ownCPU() - own
 	r.count(t)
 	if n := float64(len(t.took)); n > 0 {
 		r.got["rate"] = t.rate()
 		r.got["p50"], r.got["p99"], r.got["max"] = t.at(0.5), t.at(0.99), t.at(1)
 		r.got["cpu"] = (d - daemon).Seconds() * 1e6 / n
 		r.got["cpu+agents"] = (a - all).Seconds() * 1e6 / n
+		r.got["client"] = client.Seconds() * 1e6 / n
 	}
 	return t
 }

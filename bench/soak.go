@@ -24,6 +24,9 @@ type soak struct {
 	out  io.Writer
 	down downtimes
 
+	pace  time.Duration // between two requests of a client
+	every time.Duration // between two reloads, and between two deaths of agents
+
 	mu      sync.Mutex // guards the following
 	done    map[string]int
 	excused int      // failures while the agent was down
@@ -48,7 +51,14 @@ type snapshot struct {
 // agent was not down at that moment, or if goroutines, descriptors or memory have
 // grown.
 func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
-	d, err := start(o.base, o.pmcd, setup{}, true)
+	s := &soak{run: &run{options: o, got: map[string]float64{}, ours: true}, out: out, done: map[string]int{}, pace: pace, every: time.Second}
+	phases := soakPhases
+	if o.soakLoggers > 0 {
+		phases = loggerPhases
+		phase := o.soak / loggerPhases
+		s.setup.agents, s.pace, s.every = attackAgents, min(time.Second, phase/4), max(phase/30, 500*time.Millisecond)
+	}
+	d, err := start(o.base, o.pmcd, s.setup, true)
 	if err != nil {
 		return err
 	}
@@ -61,13 +71,13 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 	if _, err := d.ready(benchMetrics...); err != nil {
 		return err
 	}
-	s := &soak{run: &run{options: o, daemon: d, got: map[string]float64{}, ours: true}, out: out, done: map[string]int{}}
+	s.daemon = d
 	workers, err := s.workers()
 	if err != nil {
 		return err
 	}
 	var at []snapshot
-	for phase := range soakPhases {
+	for phase := range phases {
 		over := make(chan struct{})
 		var wg sync.WaitGroup
 		for _, w := range workers {
@@ -77,7 +87,7 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 		select {
 		case <-stop:
 			interrupted = true
-		case <-time.After(o.soak / soakPhases):
+		case <-time.After(o.soak / time.Duration(phases)):
 		}
 		close(over)
 		wg.Wait()
@@ -93,10 +103,13 @@ func runSoak(o *options, out io.Writer, stop <-chan os.Signal) (err error) {
 		}
 		at = append(at, now)
 		fmt.Fprintf(out, "%2d of %d: %d agents, %d goroutines, %d descriptors, %.1f MB; %s\n",
-			phase+1, soakPhases, now.agents, now.goroutines, now.descriptors, float64(now.rss)/1e6, s.tally())
+			phase+1, phases, now.agents, now.goroutines, now.descriptors, float64(now.rss)/1e6, s.tally())
 		if s.failed > 0 {
 			return fmt.Errorf("%d failed:\n%s", s.failed, strings.Join(s.first, "\n"))
 		}
+	}
+	if o.soakLoggers > 0 {
+		return steady(out, at, o.soak)
 	}
 	return flat(at, o.soak)
 }

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Limits of an attack.
+const (
+	maxRatio = 2   // of the p99 of a victim to that of the control
+	maxP99   = 20  // milliseconds
+	maxRSS   = 256 // MB over idle
+	maxEnd   = 3   // seconds after SIGTERM
+)
+
+// An attackResult is what was measured of one attack on one daemon.
+type attackResult struct {
+	Attack, About, Side string
+	Attacked, Control   map[string]watched // by victim and metric
+	RSS, Anon           float64            // the most over idle, in MB
+	CPU, ControlCPU     cpuPercent
+	Watchdog            float64 // the longest time between two notifications, in seconds
+	HasWatchdog         bool
+	End                 float64 // seconds from SIGTERM
+	Ramp, Attackers     attackReport
+	Error               string
+	Passed              bool
+}
+
+// worst returns the victim and metric with the largest p99, and whether one has a p99
+// above the limits.
+func (r *attackResult) worst() (name string, missed bool) {
+	for n, w := range r.Attacked {
+		if name == "" || w.P99 > r.Attacked[name].P99 {
+			name = n
+		}
+		if w.Fetches == 0 || w.P99 > maxP99 || w.P99 > maxRatio*r.Control[n].P99 {
+			missed = true
+		}
+	}
+	return name, missed || name == ""
+}
+
+// bad returns how many answers were late or failed.
+func (r *attackResult) bad() (late, failed int) {
+	for _, w := range r.Attacked {
+		late, failed = late+w.Late, failed+w.Failed
+	}
+	return late, failed
+}
+
+// longest returns the longest time that a victim waited, in milliseconds.
+func (r *attackResult) longest() (ms float64) {
+	for _, w := range r.Attacked {
+		ms = max(ms, w.Max)
+	}
+	return ms
+}
+
+var hostileColumns = []string{"worst victim", "p50, ms", "p99, ms", "control p99, ms", "p99 ratio", "max, ms", "late", "failed",
+	"RSS over idle, MB", "anonymous, MB", "CPU, %", "of agents, %", "of others, %", "watchdog, s", "SIGTERM, s", "sent, MB/s", "replies/s", "limits"}
+
+// row returns the cells of a result, in the order of hostileColumns. It sets Passed.
+func (r *attackResult) row() []string {
+	if r.Error != "" {
+		return []string{"failed: " + r.Error}
+	}
+	var over []string
+	mark := func(missed bool, what string) {
+		if missed {
+			over = append(over, what)
+		}
+	}
+	name, slow := r.worst()
+	w, c := r.Attacked[name], r.Control[name]
+	late, failed := r.bad()
+	mark(slow, "p99")
+	mark(late > 0, "late")
+	mark(failed > 0, "failed")
+	mark(r.RSS > maxRSS, "RSS")
+	mark(r.HasWatchdog && r.Watchdog > watchdog.Seconds(), "watchdog")
+	mark(r.End > maxEnd, "SIGTERM")
+	r.Passed = len(over) == 0
+	verdict := "kept"
+	if !r.Passed {
+		verdict = "missed: " + strings.Join(over, ", ")
+	}
+	dog := "-"
+	if r.HasWatchdog {
+		dog = number(r.Watchdog)
+	}
+	rate := func(n int64) float64 { return float64(n) / max(r.Attackers.Seconds, 1e-3) }
+	return []string{name, number(w.P50), number(w.P99), number(c.P99), number(w.P99 / c.P99), number(r.longest()), fmt.Sprint(late), fmt.Sprint(failed),
+		number(r.RSS), number(r.Anon), number(r.CPU.Daemon), number(r.CPU.Agents), number(max(r.CPU.Others, r.ControlCPU.Others)), dog, number(r.End), number(rate(r.Attackers.Sent) / 1e6), number(rate(r.Attackers.Replies)), verdict}
+}
+
+// hostileTable writes the results as a table in Markdown.
+func hostileTable(w io.Writer, attacks []attackResult) {
+	fmt.Fprintf(w, "%s.\n\nLimits: p99 at most %d times that of the control and at most %d ms; no late or failed answer; RSS %d MB over idle; "+
+		"%v between two notifications of the watchdog; %d s from SIGTERM to the end.\n\n", host(), maxRatio, maxP99, maxRSS, watchdog, maxEnd)
+	fmt.Fprintf(w, "| attack | on | %s |\n|---|---%s|\n", strings.Join(hostileColumns, " | "), strings.Repeat("|---", len(hostileColumns)))
+	for i := range attacks {
+		r := &attacks[i]
+		fmt.Fprintf(w, "| %s: %s | %s | %s |\n", r.Attack, r.About, r.Side, strings.Join(r.row(), " | "))
+	}
+	fmt.Fprintln(w)
+}
+
+// reportHostile prints the tables and writes the files that the options name.
+func (o *options) reportHostile(out io.Writer, attacks []attackResult, honest []result) error {
+	var b bytes.Buffer
+	if len(attacks) > 0 {
+		hostileTable(&b, attacks)
+	}
+	if len(honest) > 0 {
+		table(&b, honest)
+	}
+	_, err := out.Write(b.Bytes())
+	if o.text != "" {
+		err = errors.Join(err, os.WriteFile(o.text, b.Bytes(), 0o644))
+	}
+	if o.json != "" {
+		text, e := json.MarshalIndent(struct {
+			Host    string
+			Attacks []attackResult
+			Results []result
+		}{host(), attacks, honest}, "", " ")
+		if e == nil {
+			e = os.WriteFile(o.json, append(text, '\n'), 0o644)
+		}
+		err = errors.Join(err, e)
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWatch tests that a late reply counts for the fetches that were due meanwhile.
+func TestWatch(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		name  string
+		every time.Duration
+		add   time.Duration
+		err   error
+		want  []time.Duration
+	}{
+		{"in time", 10 * ms, 9 * ms, nil, []time.Duration{9 * ms}},
+		{"in a closed loop", 0, 35 * ms, nil, []time.Duration{35 * ms}},
+		{"later than the next three fetches", 10 * ms, 35 * ms, nil, []time.Duration{35 * ms, 25 * ms, 15 * ms, 5 * ms}},
+		{"failed", 10 * ms, 5 * ms, errors.New("x"), []time.Duration{5 * ms}},
+	} {
+		var w watch
+		w.add(tt.add, tt.every, tt.err)
+		if !slices.Equal(w.took, tt.want) || w.max != tt.add || (w.failed == 1) != (tt.err != nil) || w.late != 0 {
+			t.Errorf("%s: %v, want %v; %+v", tt.name, w.took, tt.want, w)
+		}
+	}
+	var w watch
+	w.add(2*lateAfter, 0, nil)
+	if w.late != 1 {
+		t.Error("a late reply is not counted")
+	}
+}
+
+// TestLimits tests which results miss a limit.
+func TestLimits(t *testing.T) {
+	ok := func() *attackResult {
+		return &attackResult{
+			Attacked: map[string]watched{"unix a": {Fetches: 9, P99: 3}, "tcp a": {Fetches: 9, P99: 4}},
+			Control:  map[string]watched{"unix a": {P99: 2}, "tcp a": {P99: 2}},
+			RSS:      200, Watchdog: 3, HasWatchdog: true, End: 1,
+		}
+	}
+	set := func(r *attackResult, name string, w watched) { r.Attacked[name] = w }
+	for i, tt := range []struct {
+		missed string
+		change func(r *attackResult)
+	}{
+		{"", func(*attackResult) {}},
+		{"p99", func(r *attackResult) { set(r, "unix a", watched{Fetches: 9, P99: 4.1}) }},
+		{"p99", func(r *attackResult) {
+			set(r, "unix a", watched{Fetches: 9, P99: 21})
+			r.Control["unix a"] = watched{P99: 19}
+		}},
+		{"p99", func(r *attackResult) { set(r, "unix a", watched{}) }},
+		{"p99", func(r *attackResult) { clear(r.Attacked) }},
+		{"late", func(r *attackResult) { set(r, "unix a", watched{Fetches: 9, P99: 3, Late: 1}) }},
+		{"failed", func(r *attackResult) { set(r, "unix a", watched{Fetches: 9, P99: 3, Failed: 1}) }},
+		{"RSS", func(r *attackResult) { r.RSS = 257 }},
+		{"watchdog", func(r *attackResult) { r.Watchdog = 4.1 }},
+		{"", func(r *attackResult) { r.Watchdog, r.HasWatchdog = 4.1, false }},
+		{"SIGTERM", func(r *attackResult) { r.End = 3.1 }},
+	} {
+		t.Run(fmt.Sprint(i, " ", tt.missed), func(t *testing.T) {
+			r := ok()
+			tt.change(r)
+			row := r.row()
+			want := "kept"
+			if tt.missed != "" {
+				want = "missed: " + tt.missed
+			}
+			if got := row[len(row)-1]; got != want || r.Passed != (tt.missed == "") || len(row) != len(hostileColumns) {
+				t.Errorf("%q, want %q: %v", got, want, row)
+			}
+		})
+	}
+}
+
+// TestPeerHostile runs four attacks for a moment.
+func TestPeerHostile(t *testing.T) {
+	o := peers(t)
+	o.hostile = hostileOptions{names: "contexts,heavy,handshakes,logins", time: 300 * time.Millisecond, every: 10 * time.Millisecond}
+	var out strings.Builder
+	if err := o.runHostile(&out, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(out.String(), "\n")[4:10] {
+		if cells := strings.Split(line, "|"); len(cells) != len(hostileColumns)+4 {
+			t.Errorf("%d cells: %s", len(cells), line)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gopcp/pmcd/bench/attack"
+	"github.com/gopcp/pmcd/pdu"
+)
+
+// A target is a daemon with victims.
+type target struct {
+	*run
+	manager *manager
+	metrics attack.Metrics
+	victims map[string]*child // by how they connect
+	idle    memoryUse
+}
+
+// start starts a daemon and the victims for an attack.
+func (b *attackBench) start(h attackScenario, side int) (t *target, err error) {
+	t = &target{victims: map[string]*child{}}
+	defer func() {
+		if err != nil {
+			t.close()
+			t = nil
+		}
+	}()
+	notify := filepath.Join(b.base, "notify")
+	conf := h.setup
+	conf.agents, conf.tree = attackAgents, b.tree
+	if side == ours {
+		conf.notify = notify
+	}
+	if b.net != nil {
+		conf.listen = b.net.addr
+	}
+	os.Remove(notify)
+	if t.manager, err = newManager(notify); err != nil {
+		return t, err
+	}
+	program := [sides]string{b.c, b.pmcd}[side]
+	t.run = &run{options: b.options, setup: conf, program: program, ours: side == ours}
+	if t.daemon, err = start(b.base, program, conf, t.ours); err != nil {
+		return t, err
+	}
+	if _, err = t.ready(conf.metrics()...); err != nil {
+		return t, err
+	}
+	if t.metrics, err = t.attackMetrics(); err != nil {
+		return t, err
+	}
+	ids, err := t.ids(watchedNames...)
+	if err != nil {
+		return t, err
+	}
+	spawnVictim := func(name, network, addr string, o spawnOptions) error {
+		c, err := spawn("victim", victimParams{network, addr, ids, b.hostile.every}, o)
+		if err == nil {
+			t.victims[name] = c
+		}
+		return err
+	}
+	if err = spawnVictim("unix", "unix", filepath.Join(t.dir, "sock"), spawnOptions{user: true}); err == nil && b.net != nil {
+		err = spawnVictim("tcp", "tcp4", fmt.Sprintf("%s:%d", b.net.addr, t.port), spawnOptions{user: true, net: b.net})
+	}
+	if err == nil {
+		err = b.wait(time.Second)
+	}
+	t.idle = memoryOf(t.pid())
+	t.manager.restart()
+	return t, err
+}
+
+// attackMetrics finds out what the attacks fetch.
+func (r *run) attackMetrics() (m attack.Metrics, err error) {
+	ids, err := r.ids("pmcd.client.start_date", "kernel.percpu.interrupts", "kernel.percpu.cpu.user", "sample.long.one")
+	if err != nil {
+		return m, err
+	}
+	m.Own, m.Cells, m.Wide, m.Piped = ids[0], ids[1], ids[2], ids[3]
+	return m, r.once(func(c *client) error {
+		d, err := ask[*pdu.Desc](c, &pdu.DescReq{PMID: m.Own})
+		if err != nil {
+			return err
+		}
+		m.OwnInDom = d.InDom
+		if d, err = ask[*pdu.Desc](c, &pdu.DescReq{PMID: m.Cells}); err != nil {
+			return err
+		}
+		m.CellsInDom = d.InDom
+		var length [2]int // of a reply with one and with two parts
+		for i := range length {
+			b, err := c.call(attack.Fetch(0, 1+i, m.Wide))
+			if err != nil {
+				return err
+			}
+			length[i] = len(b)
+		}
+		m.WideLen = length[1] - length[0]
+		names, err := c.below("kernel")
+		if err != nil {
+			return err
+		}
+		m.All, err = c.lookup(names...)
+		return err
+	})
+}
+
+// begin begins the measurements of the victims.
+func (t *target) begin() error {
+	var errs []error
+	for _, c := range t.victims {
+		errs = append(errs, c.ask("measure", &struct{}{}))
+	}
+	return errors.Join(errs...)
+}
+
+// end returns what the victims have measured, by victim and metric.
+func (t *target) end() (map[string]watched, error) {
+	all := map[string]watched{}
+	var errs []error
+	for name, c := range t.victims {
+		var w []watched
+		errs = append(errs, c.ask("report", &w))
+		for i := range w {
+			all[name+" "+watchedNames[i]] = w[i]
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+func (t *target) close() {
+	for c := range maps.Values(t.victims) {
+		c.stop()
+	}
+	if t.run != nil && t.daemon != nil {
+		t.daemon.stop()
+	}
+	if t.manager != nil {
+		t.manager.close()
+	}
+}
