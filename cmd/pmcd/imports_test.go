@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -13,184 +15,213 @@ import (
 
 const module = "github.com/gopcp/pmcd"
 
-// mayImport has a row for each package of the module but those of cmd/pmcd, which are in
-// commandImports:
-// what it may depend on, directly or not, besides the standard library. The
-// daemon gets its agents from cmd/pmcd, so that its tests start no process and
-// a build without cgo or without procfs is a change in one file; agents and pdu
-// stay small because a plugin must be built with the same version of all that
-// they import.
+// mayImport is what each package of the module imports itself, besides the standard
+// library: no less, and no more. It has no rows for main packages, nor for packages in
+// cmd/pmcd outside of internal: they put together what has rows. A line that starts with
+// spaces continues the row above. After a line "in DIRECTORY", packages are named as seen
+// from there, and imports from there begin with ./
 //
-// The table is the plan, too: a package that does not exist yet has its row, and
-// what is still different is in the table exceptions.
-var mayImport = map[string][]string{
-	"pdu":      nil,
-	"access":   nil,
-	"pmcdconf": {"access"},
+// The daemon gets its agents from cmd/pmcd, so that its tests start no process and a build
+// without cgo or without procfs is a change in one file.
+const mayImport = `
+access:
+agents: pdu
+bench/attack: pdu golang.org/x/sys
+daemon: daemon/internal/agentset daemon/internal/conn daemon/internal/diag
+  daemon/internal/reload daemon/internal/routes daemon/internal/sasl daemon/internal/secure daemon/internal/session
+  agents agents/builtin/pmcd agents/launch/child agents/logtext agents/transport agents/wire
+  pdu pmcdconf pmcdconf/debugopt golang.org/x/sys
+daemon/saslhelper: agents/launch/child
+docs/docstest:
+etc:
+pdu:
+pdu/pmapi: pdu github.com/xdg-go/scram
+pmcdconf: access pdu
+pmnsload: pdu
+
+# PCP's other files and options. Agents use the first two, so they are small.
+in pmcdconf
+debugopt:
+pcpconf: ./internal/regular
+hostlabels: ./internal/regular pmcdconf
+tlsconf: ./internal/regular pmcdconf
+internal/regular:
+
+# What authors of agents use.
+in agents
+agenttest: ./transport ./transport/transporttest ./wire agents pdu
+logfile:
+logtext:
+mmv: ./internal/mmvformat pdu
+pmda: agents pdu
+pmda/cache: pdu pmcdconf/pcpconf
+pmda/event: pdu
+pmda/pmdatest: ./pmda ./transport ./transport/transporttest agents pdu pmnsload
+serve: ./logfile ./logtext ./serve/getopt ./wire
+  agents pdu pmcdconf/debugopt pmcdconf/pcpconf
+serve/getopt:
+# What authors of programs use.
+trace: ./internal/tracepdu
+# How pmcd reaches an agent.
+fairqueue:
+internal/mmvformat: pmcdconf/pcpconf
+internal/responder: agents pdu
+internal/tracepdu:
+rawio:
+transport: ./fairqueue ./internal/responder agents pdu
+transport/container: ./transport pdu
+transport/transporttest: ./fairqueue ./transport agents pdu
+wire: ./fairqueue ./internal/responder ./rawio ./transport agents pdu
+pmdaroot: pdu
+pmdaroot/roottest: pdu
+# For tests.
+linuxhosts:
+testutil:
+
+# How an agent comes to life.
+in agents/launch
+child: golang.org/x/sys
+dsohost: ./child
+goplugin: agents
+roothelper: ./child pdu pmcdconf golang.org/x/sys
+
+# Agents.
+in agents/builtin
+internal/inroot: golang.org/x/sys
+internal/metrics: agents/pmda pdu
+internal/sysfile: agents/rawio
+jbd2: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
+kvm: ./internal/sysfile agents agents/pmda agents/serve pdu golang.org/x/sys
+linux: ./internal/inroot ./internal/metrics ./internal/sysfile
+  agents agents/pmda agents/pmda/cache agents/pmdaroot agents/rawio agents/serve
+  pdu pmcdconf/pcpconf github.com/prometheus/procfs golang.org/x/sys
+mmv: agents agents/internal/mmvformat agents/logtext agents/serve pdu pmcdconf/debugopt pmcdconf/hostlabels
+mmv/mmvtest: agents/internal/mmvformat
+pmcd: agents agents/pmda pdu
+proc: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmdaroot agents/serve pdu
+root: ./internal/inroot agents agents/pmda agents/pmdaroot agents/serve pdu golang.org/x/sys
+simple: agents agents/pmda agents/pmda/cache pdu
+trace: ./internal/metrics access agents agents/internal/tracepdu agents/pmda agents/serve
+  pdu pmcdconf pmcdconf/debugopt
+trivial: agents agents/pmda pdu
+txmon: agents agents/pmda pdu golang.org/x/sys
+xfs: ./internal/metrics ./internal/sysfile agents agents/pmda agents/pmda/cache agents/serve pdu
+
+# The daemon. Diag formats what it is given; agentset knows no clients.
+in daemon/internal
+agentset: ./diag access agents/logtext agents/transport agents/wire pdu pmcdconf
+conn: agents/fairqueue agents/rawio pdu golang.org/x/sys
+diag: agents/logtext agents/transport pdu
+logtest: agents/logtext
+reload: ./agentset ./diag ./routes ./secure ./session access agents/logtext
+  pdu pmcdconf pmcdconf/hostlabels pmnsload github.com/fsnotify/fsnotify golang.org/x/sys
+routes: ./agentset pmnsload
+secure: pmcdconf pmcdconf/tlsconf
+gate: agents/fairqueue
+sasl: ./diag agents/fairqueue agents/logtext pdu
+session: ./agentset ./conn ./diag ./gate ./routes ./sasl ./secure access agents agents/fairqueue agents/logtext
+  agents/transport pdu pmcdconf/hostlabels pmnsload
+
+# The programs pmcd and pmcdctl put these packages together: a package that must know
+# neither the options (cli) nor the daemon gets what it needs from them.
+in cmd/pmcd/internal
+# What all others may use.
+message:
+logging: agents/logfile agents/logtext go.uber.org/zap/zapcore
+version: agents/builtin/pmcd
+# What pmcd is told.
+cli: ./logging agents/logtext agents/serve/getopt daemon
+  pmcdconf/debugopt pmcdconf/pcpconf pmcdconf/tlsconf
+embedded: daemon etc pmcdconf pmcdconf/hostlabels pmnsload
+# How pmcd is started, watched and asked.
+systemd: ./message daemon golang.org/x/sys
+background: ./cli ./logging ./systemd agents/launch/child golang.org/x/sys
+ctl:
+status: ./cli ./ctl agents/builtin/pmcd daemon
+# Agents.
+privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper
+  agents/logtext pmcdconf golang.org/x/sys
+open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
+  agents/builtin/mmv agents/builtin/proc agents/builtin/root agents/builtin/simple agents/builtin/trace
+  agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost
+  agents/launch/goplugin
+  agents/launch/roothelper agents/pmdaroot agents/serve agents/transport
+  agents/transport/container agents/wire pmcdconf
+verify: ./cli ./open ./privsep access agents/launch/dsohost agents/launch/goplugin
+  daemon pmcdconf pmcdconf/hostlabels pmnsload
+# For tests.
+booted: golang.org/x/sys
+peer: agents/testutil
+pmcdtest: ./peer agents agents/wire pdu
+`
+
+// mayDependOn is all that packages for authors depend on besides the standard library,
+// directly or not. It is short because a plugin must be built with the same version of all
+// of it.
+var mayDependOn = map[string][]string{
+	"pdu":    nil,
+	"access": nil,
+	"pdu/pmapi": {
+		"pdu", "github.com/xdg-go/scram", "github.com/xdg-go/stringprep", "golang.org/x/text",
+	},
+	"pmcdconf": {"access", "pdu"},
 	"pmnsload": {"pdu"},
-	"etc":      nil,
-
-	// What authors of agents use.
-	"agents":               {"pdu"},
-	"agents/pmda":          {"agents", "pdu"},
-	"agents/pmda/event":    {"pdu"},
-	"agents/pmda/cache":    {"access", "pdu", "pmcdconf"},
-	"agents/pmda/pmdatest": {"agents", "agents/agenttest", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire", "pdu", "pmnsload"},
-	"agents/agenttest":     {"agents", "agents/rawio", "agents/transport", "agents/wire", "pdu"},
-	"agents/logtext":       nil,
-	"agents/serve":         {"access", "agents", "agents/logtext", "agents/rawio", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf"},
-	"agents/serve/getopt":  nil,
-
-	// How pmcd reaches an agent.
-	"agents/rawio":             nil,
-	"agents/transport":         {"agents", "pdu"},
-	"agents/wire":              {"agents", "agents/rawio", "agents/transport", "pdu"},
-	"agents/pmdaroot":          {"pdu"},
-	"agents/pmdaroot/roottest": {"pdu"},
-
-	// How an agent comes to life.
-	"agents/launch/child":      {"golang.org/x/sys"},
-	"agents/launch/roothelper": {"access", "agents/launch/child", "pmcdconf", "golang.org/x/sys"},
-	"agents/launch/dsohost":    {"agents/launch/child", "golang.org/x/sys"},
-	"agents/launch/goplugin":   {"agents", "pdu"},
-
-	// Agents.
-	"agents/builtin/internal/metrics": {"agents", "agents/pmda", "pdu"},
-	"agents/builtin/internal/sysfile": {"agents/rawio"},
-	"agents/builtin/pmcd":             {"agents", "agents/pmda", "pdu"},
-	"agents/builtin/linux":            {"access", "agents", "agents/builtin/internal/metrics", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmda/cache", "agents/pmdaroot", "agents/rawio", "pdu", "pmcdconf", "github.com/prometheus/procfs", "golang.org/x/sys"},
-	"agents/builtin/proc":             {"agents", "agents/builtin/internal/metrics", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmdaroot", "agents/rawio", "pdu"},
-	"agents/builtin/xfs":              {"access", "agents", "agents/builtin/internal/metrics", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmda/cache", "agents/rawio", "pdu", "pmcdconf"},
-	"agents/builtin/jbd2":             {"access", "agents", "agents/builtin/internal/metrics", "agents/builtin/internal/sysfile", "agents/pmda", "agents/pmda/cache", "agents/rawio", "pdu", "pmcdconf"},
-	"agents/builtin/kvm":              {"agents", "agents/builtin/internal/sysfile", "agents/pmda", "agents/rawio", "pdu", "golang.org/x/sys"},
-	"agents/builtin/trivial":          {"agents", "agents/pmda", "pdu"},
-	"agents/builtin/simple":           {"access", "agents", "agents/pmda", "agents/pmda/cache", "pdu", "pmcdconf"},
-	"agents/builtin/txmon":            {"agents", "agents/pmda", "pdu", "golang.org/x/sys"},
-	"agents/linuxhosts":               nil,
-	"agents/internal/testutil":        nil,
-
-	// The daemon. Diag formats what it is given; agentset knows no clients.
-	"daemon/internal/agentset": {"access", "agents", "agents/logtext", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/diag", "pdu", "pmcdconf"},
-	"daemon/internal/diag":     {"agents", "agents/transport", "pdu"},
-	"daemon/internal/conn":     {"agents/rawio", "pdu", "golang.org/x/sys"},
-	"daemon/internal/testutil": {"agents/logtext"},
-	"daemon/internal/routes": {"access", "agents", "agents/logtext", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/diag",
-		"pdu", "pmcdconf", "pmnsload"},
-	"daemon/internal/session": {"access", "agents", "agents/logtext", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/conn",
-		"daemon/internal/diag", "daemon/internal/routes", "pdu", "pmcdconf", "pmnsload", "golang.org/x/sys"},
-	"daemon/internal/reload": {"access", "agents", "agents/logtext", "agents/rawio", "agents/transport", "agents/wire", "daemon/internal/agentset", "daemon/internal/conn",
-		"daemon/internal/diag", "daemon/internal/routes", "daemon/internal/session", "pdu", "pmcdconf", "pmnsload",
-		"github.com/fsnotify/fsnotify", "golang.org/x/sys"},
-	"daemon": {"access", "agents", "agents/builtin/pmcd", "agents/logtext", "agents/pmda", "agents/rawio", "agents/transport", "agents/wire",
-		"daemon/internal/agentset", "daemon/internal/conn", "daemon/internal/diag", "daemon/internal/reload", "daemon/internal/routes", "daemon/internal/session",
-		"pdu", "pmcdconf", "pmnsload", "github.com/fsnotify/fsnotify", "golang.org/x/sys"},
-	"docs/docstest": nil,
-
-	"bench": {"access", "agents", "agents/logtext", "agents/pmda", "agents/rawio", "agents/serve", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu", "pmcdconf",
-		"golang.org/x/sys"},
+	"agents":   {"pdu"},
+	"agents/mmv": {
+		"agents/internal/mmvformat", "pdu", "pmcdconf/internal/regular", "pmcdconf/pcpconf",
+	},
+	"agents/pmda":  {"agents", "pdu"},
+	"agents/trace": {"agents/internal/tracepdu"},
+	"agents/serve": {
+		"agents", "agents/fairqueue", "agents/internal/responder", "agents/logfile",
+		"agents/logtext", "agents/rawio", "agents/serve/getopt", "agents/transport", "agents/wire", "pdu",
+		"pmcdconf/debugopt", "pmcdconf/internal/regular", "pmcdconf/pcpconf",
+	},
 }
-
-// commandImports has a row for each package below cmd/pmcd/internal: what it may import
-// itself, besides the standard library. ./ stands for cmd/pmcd/internal/. The programs
-// pmcd and pmcdctl put these packages together: a package that must know neither the
-// options (cli) nor the daemon gets what it needs from them.
-var commandImports = map[string][]string{
-	// What all others may use.
-	"message": nil,
-	"logging": {"agents/logtext", "go.uber.org/zap/zapcore", "golang.org/x/sys"},
-	"version": {"agents/builtin/pmcd"},
-
-	// What pmcd is told.
-	"cli":      {"./logging", "agents/serve/getopt", "daemon", "pmcdconf"},
-	"embedded": {"daemon", "etc", "pmcdconf", "pmnsload"},
-
-	// How pmcd is started, watched and asked.
-	"systemd":    {"./message", "daemon", "golang.org/x/sys"},
-	"background": {"./cli", "./logging", "./systemd", "agents/launch/child", "golang.org/x/sys"},
-	"ctl":        nil,
-	"status":     {"./cli", "./ctl", "agents/builtin/pmcd", "daemon"},
-
-	// Agents.
-	"privsep": {"agents/launch/child", "agents/launch/goplugin", "agents/launch/roothelper", "pmcdconf"},
-	"open": {"./privsep", "access", "agents", "agents/builtin/jbd2", "agents/builtin/kvm", "agents/builtin/linux", "agents/builtin/proc",
-		"agents/builtin/simple", "agents/builtin/trivial", "agents/builtin/txmon", "agents/builtin/xfs", "agents/launch/child", "agents/launch/dsohost",
-		"agents/launch/goplugin", "agents/launch/roothelper", "agents/pmdaroot", "agents/serve", "agents/transport", "agents/wire", "pmcdconf"},
-	"verify": {"./cli", "./open", "./privsep", "access", "agents/launch/dsohost", "agents/launch/goplugin", "pmcdconf", "pmnsload"},
-
-	// For tests.
-	"booted":   {"golang.org/x/sys"},
-	"peer":     nil,
-	"pmcdtest": {"./peer", "agents", "agents/wire", "pdu"},
-}
-
-// exceptions are dependencies that mayImport forbids and that are still there. A
-// line goes when its dependency goes.
-var exceptions = map[string]string{}
 
 // mustNotImport is what a package must not import itself, although it is in
 // the standard library.
 var mustNotImport = map[string][]string{
-	"pdu":      {"os", "net", "log", "os/exec"},
-	"access":   {"os", "log", "os/exec"},
-	"pmcdconf": {"log", "os/exec"},
-	"pmnsload": {"log"}, // its language can run commands
-	"agents":   {"os", "os/exec", "plugin", "log"},
+	"pdu":       {"os", "net", "log", "os/exec"},
+	"pdu/pmapi": {"log", "os/exec", "net/http", "C"},
+	"access":    {"os", "log", "os/exec"},
+	"pmcdconf":  {"log", "os/exec"},
+	"pmnsload":  {"log"}, // its language can run commands
+	"agents":    {"os", "os/exec", "plugin", "log"},
 	// An agent that needs more imports it itself.
 	"agents/pmda": {"os", "os/exec", "plugin", "log"},
 	// No children, no flags, no end of the process: that is cmd/pmcd's.
 	"daemon":                   {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/agentset": {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/reload":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
+	"daemon/internal/secure":   {"os/exec", "os/signal", "plugin", "flag", "log", "net"},
 	"daemon/internal/session":  {"os/exec", "os/signal", "plugin", "flag", "log"},
+	"daemon/internal/sasl":     {"os/exec", "os/signal", "plugin", "flag", "log"},
 	"daemon/internal/diag":     {"os", "os/exec", "os/signal", "plugin", "flag", "log", "net"},
 }
 
 // onlyIn are imports that belong to one place.
 var onlyIn = map[string]string{
-	"github.com/spf13/cobra": "cmd/pmcd/pmcdctl",
-	"github.com/spf13/pflag": "cmd/pmcd/pmcdctl",
-	"plugin":                 "agents/launch/goplugin",
-	module + "/etc":          "cmd/pmcd/internal/embedded",
+	"github.com/spf13/cobra":  "cmd/pmcd/pmcdctl",
+	"github.com/spf13/pflag":  "cmd/pmcd/pmcdctl",
+	"github.com/xdg-go/scram": "pdu/pmapi",
+	"plugin":                  "agents/launch/goplugin",
+	module + "/etc":           "cmd/pmcd/internal/embedded",
 	// Package zap brings net/http along, which is 2 MB of memory.
 	"go.uber.org/zap":         "none",
 	"go.uber.org/zap/zapcore": "cmd/pmcd/internal/logging",
 }
 
+// mustNotLink is what a program must not contain.
+var mustNotLink = map[string][]string{
+	// A client and what it needs are nothing to a daemon.
+	"cmd/pmcd": {"pdu/pmapi", "github.com/xdg-go/scram"},
+}
+
 func TestImports(t *testing.T) {
-	type pkg struct {
-		ImportPath, Name string
-		Standard         bool
-		Imports, Deps    []string
-	}
-	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Name,Standard,Imports,Deps", module+"/...")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, &stderr)
-	}
-	standard := map[string]bool{"C": true, "unsafe": true}
-	var ours []pkg
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p pkg
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if p.Standard {
-			standard[p.ImportPath] = true
-		}
-		if strings.HasPrefix(p.ImportPath, module+"/") {
-			ours = append(ours, p)
-		}
-	}
-	if len(ours) < 5 {
-		t.Fatalf("go list knows only %d packages of %s", len(ours), module)
-	}
-	seen := make(map[string]bool)
-	for _, p := range ours {
-		name := strings.TrimPrefix(p.ImportPath, module+"/")
+	rows := importRows(t, mayImport)
+	ours, standard := listPackages(t)
+	for name, p := range ours {
 		for _, i := range p.Imports {
 			if where, ok := onlyIn[i]; ok && where != name {
 				t.Errorf("%s imports %s: only %s may", name, i, where)
@@ -199,58 +230,131 @@ func TestImports(t *testing.T) {
 				t.Errorf("%s imports %s", name, i)
 			}
 		}
-		if name, ok := strings.CutPrefix(name, "cmd/pmcd/internal/"); ok {
-			allowed, ok := commandImports[name]
-			if !ok {
-				t.Errorf("cmd/pmcd/internal/%s has no row in the table of imports", name)
+		for _, d := range p.Deps {
+			if slices.ContainsFunc(mustNotLink[name], within(d)) {
+				t.Errorf("%s depends on %s", name, d)
 			}
-			for _, i := range p.Imports {
-				if !standard[i] && !slices.ContainsFunc(allowed, func(a string) bool {
-					return within(i, strings.Replace(a, "./", "cmd/pmcd/internal/", 1))
-				}) {
-					t.Errorf("cmd/pmcd/internal/%s imports %s", name, i)
-				}
-			}
-			continue
 		}
 		if p.Name == "main" && slices.Contains(p.Deps, "testing") {
 			t.Errorf("%s depends on a package for tests", name)
 		}
-		if name == "cmd/pmcd" || strings.HasPrefix(name, "cmd/pmcd/") {
-			continue
+		if closure, ok := mayDependOn[name]; ok {
+			for _, d := range p.Deps {
+				if !standard[d] && !slices.ContainsFunc(closure, within(d)) {
+					t.Errorf("%s depends on %s, which is not in mayDependOn", name, d)
+				}
+			}
 		}
-		allowed, ok := mayImport[name]
-		if !ok && p.Name == "main" {
-			continue // it puts together what has rows
-		}
+		row, ok := rows[name]
 		if !ok {
-			t.Errorf("%s has no row in the table of imports", name)
+			if p.Name != "main" && (!strings.HasPrefix(name, "cmd/pmcd/") || strings.HasPrefix(name, "cmd/pmcd/internal/")) {
+				t.Errorf("%s has no row in mayImport", name)
+			}
 			continue
 		}
-		for _, d := range p.Deps {
-			if standard[d] || slices.ContainsFunc(allowed, func(a string) bool { return within(d, a) }) {
-				continue
+		for _, i := range p.Imports {
+			if !standard[i] && !slices.ContainsFunc(row, within(i)) {
+				t.Errorf("%s imports %s, which is not in its row of mayImport", name, i)
 			}
-			e := name + " on " + strings.TrimPrefix(d, module+"/")
-			if _, ok := exceptions[e]; ok {
-				seen[e] = true
-				continue
+		}
+		for _, allowed := range row {
+			if !slices.ContainsFunc(p.Imports, func(i string) bool { return within(i)(allowed) }) {
+				t.Errorf("%s does not import %s, which is in its row of mayImport", name, allowed)
 			}
-			t.Errorf("%s depends on %s", name, d)
 		}
 	}
-	for e := range exceptions {
-		if !seen[e] {
-			t.Errorf("the exception %q is not needed any more", e)
+	for table, names := range map[string]iter.Seq[string]{
+		"mayImport": maps.Keys(rows), "mayDependOn": maps.Keys(mayDependOn), "mustNotImport": maps.Keys(mustNotImport),
+		"mustNotLink": maps.Keys(mustNotLink),
+	} {
+		for name := range names {
+			if _, ok := ours[name]; !ok {
+				t.Errorf("%s has a row in %s and does not exist", name, table)
+			}
 		}
 	}
 }
 
-// within reports whether a package is the one that the table names: a package
-// of our module exactly, a package below a module of others.
-func within(dep, allowed string) bool {
-	if strings.Contains(allowed, ".") {
-		return dep == allowed || strings.HasPrefix(dep, allowed+"/")
+// importRows parses mayImport. Its result has the full name of each package below the
+// module.
+func importRows(t *testing.T, table string) map[string][]string {
+	rows := make(map[string][]string)
+	dir, name := "", ""
+	for n, line := range strings.Split(table, "\n") {
+		at, imports, isRow := strings.Cut(line, ":")
+		switch {
+		case line == "" || line[0] == '#':
+			continue
+		case line[0] == ' ' && name != "":
+			imports = line
+		case strings.HasPrefix(line, "in "):
+			dir, name = strings.TrimPrefix(line, "in ")+"/", ""
+			continue
+		case isRow:
+			name = dir + at
+			if _, ok := rows[name]; ok {
+				t.Errorf("%s has two rows in mayImport", name)
+			}
+			rows[name] = nil
+		default:
+			t.Fatalf("mayImport, line %d: %q is no row", n+1, line)
+		}
+		for _, i := range strings.Fields(imports) {
+			if below, ok := strings.CutPrefix(i, "./"); ok {
+				i = dir + below
+			}
+			rows[name] = append(rows[name], i)
+		}
 	}
-	return dep == module+"/"+allowed
+	return rows
+}
+
+// listedPackage is what the go command says about a package.
+type listedPackage struct {
+	ImportPath, Name string
+	Standard         bool
+	Imports, Deps    []string
+}
+
+// listPackages returns the packages of the module by their names below it, and the import
+// paths of the standard library.
+func listPackages(t *testing.T) (ours map[string]listedPackage, standard map[string]bool) {
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Name,Standard,Imports,Deps", module+"/...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	ours = make(map[string]listedPackage)
+	standard = map[string]bool{"C": true, "unsafe": true}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listedPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.Standard {
+			standard[p.ImportPath] = true
+		}
+		if name, ok := strings.CutPrefix(p.ImportPath, module+"/"); ok {
+			ours[name] = p
+		}
+	}
+	if len(ours) < 5 {
+		t.Fatalf("go list knows only %d packages of %s", len(ours), module)
+	}
+	return ours, standard
+}
+
+// within returns a function that reports whether the tables mean the import path by the
+// name: of a package of our module exactly this one, of a module of others any package.
+func within(path string) func(name string) bool {
+	return func(name string) bool {
+		if strings.Contains(name, ".") {
+			return path == name || strings.HasPrefix(path, name+"/")
+		}
+		return path == module+"/"+name
+	}
 }

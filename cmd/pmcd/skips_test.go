@@ -1,0 +1,111 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// maySkip has the functions, by package, that may skip a test in "make test", too, and why.
+// All others use testutil.Missing, or what is built on it, so that "make test" fails if the
+// machine lacks a program, a right or a file.
+var maySkip = map[string]map[string]string{
+	"agents/testutil": {
+		"Missing":       "the skip that PMCD_REQUIRE_PEERS=1 makes a failure",
+		"InProcess":     "passes a skip on",
+		"TestInProcess": "tests that",
+	},
+
+	// What a kernel or a host may lack.
+	"agents/rawio": {
+		"sendUrgent":        "no urgent bytes in Unix sockets",
+		"sendRights":        "no urgent bytes in Unix sockets",
+		"TestPassrightsOff": "Linux before 6.16",
+	},
+	"agents/builtin/kvm": {"TestRealTrace": "no tracefs, or it is not mounted"},
+	"cmd/pmcd":           {"TestPeerOOMScore": "root without CAP_SYS_RESOURCE, as in containers"},
+	"daemon": {
+		"TestUrgentByteInBlockingMode": "no urgent bytes in Unix sockets",
+		"TestNoDescriptorsFromClients": "Linux before 6.16",
+		"linuxConns":                   "not in the portable connections",
+	},
+	"daemon/internal/conn": {"dialRecords": "CPUs without AES instructions"},
+	"pdu":                  {"TestTextIdent": "the captures are of a little-endian host"},
+
+	// What a build, a run or a peer does not have.
+	"agents/launch/goplugin": {
+		"buildPlugin":   "with -cover the test binary has other versions of the packages",
+		"TestOpen":      "with -cover the test binary has other versions of the packages",
+		"TestOtherCopy": "with -cover the test binary has other versions of the packages",
+		"TestInitHangs": "with -count the plugin is loaded already",
+	},
+	"pmnsload": {"TestPeerInstalled": "with PCP_DIR pmcpp looks in the system all the same"},
+	"cmd/pmcd/peertest": {
+		"TestPeerStoresOfRoot": "PCP's agents do not ask for the user",
+		"TestPmstoreRefused":   "PCP 6.0.3 does not refuse it",
+		"TestServedAgent":      "C pmcd connects to localhost, which need not be ::1",
+		"eachTree":             "pmdalinux takes longer than a pmcd waits; a tree without proc and sys",
+		"startFaults":          "PMCD_UNDER_TEST is not a Go program",
+	},
+	"cmd/pmcd/peertest/access": {"testVectors": "a vector that is not for PCP 6.0.3"},
+	"cmd/pmcd/pmdatest":        {"TestPeerLong": "without PMCD_LONG=1"},
+}
+
+func TestSkips(t *testing.T) {
+	const top = "../.."
+	found := make(map[string]string) // "package function" to the place
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "bin"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg, err := filepath.Rel(top, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, decl := range f.Decls {
+			name := "a variable"
+			if fn, ok := decl.(*ast.FuncDecl); ok {
+				name = fn.Name.Name
+			}
+			ast.Inspect(decl, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok {
+					if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, sel.Sel.Name) {
+						found[pkg+" "+name] = set.Position(call.Pos()).String()
+					}
+				}
+				return true
+			})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg, list := range maySkip {
+		for fn := range list {
+			if found[pkg+" "+fn] == "" {
+				t.Errorf("%s in %s skips no test: its row can go", fn, pkg)
+			}
+			delete(found, pkg+" "+fn)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		t.Errorf("%s: %s has no row in maySkip: use testutil.Missing", found[key], key)
+	}
+}
