@@ -16,7 +16,7 @@ func TestDebugOptionsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	some, none, ok := strings.Cut(string(text), "show nothing:")
+	some, none, ok := strings.Cut(string(text), "They have no effect:")
 	all, err := debugopt.Parse("all")
 	if err != nil || !ok {
 		t.Fatal(err, ok)
