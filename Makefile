@@ -8,7 +8,7 @@
 #                 with PCP 6.3.8, to test with (root, once)
 #   make test     everything below up to systemtest, and a little of the rest:
 #                 under 30 minutes
-#   make check    format, vet, staticcheck, go.mod, imports, names
+#   make check    format, vet, staticcheck, go.mod, imports, skips
 #   make unit     unit tests with the race detector; parsers as 32-bit programs;
 #                 plugins from other modules
 #   make peertest our pmcd beside PCP's, with PCP's clients
@@ -17,11 +17,15 @@
 #   make pmdatest PCP's agents for other programs, with those programs, under both
 #                 daemons: 10 to 15 minutes; "make test" has a short form of it
 #   make fuzz     each fuzz target for FUZZTIME
+#   make fuzz-daemon  pmcd with the race detector, hostile clients and agents, reloads
+#                 and few descriptors for TIME, beginning with seed SEED if that is
+#                 given; "make test" has a short form of it
 #   make repeat   the tests with peers again and again for TIME
-#   make soak     our pmcd under mixed load for TIME; with the race detector if
-#                 RACE=1
-#   make bench    our pmcd and PCP's in turns: a table of ratios; it and plots
-#                 in OUT, all numbers in bin/bench.json. BENCH has options
+#   make soak     our pmcd under mixed load for TIME, or with LOGGERS clients that
+#                 fetch each second; with the race detector if RACE=1
+#   make bench    our pmcd and PCP's in turns: tables of ratios, at ordinary rates
+#                 and in closed loops; these and plots in OUT, all numbers in
+#                 bin/bench.json. BENCH has options
 #   make bench-docs   the same for README.md, docs/performance.md and docs/bench:
 #                 on a quiet machine
 #   make bench-parts  Go benchmarks of the packages
@@ -36,7 +40,9 @@ GO       ?= go
 GOBUILD  ?= $(GO) build
 FUZZTIME ?= 60s
 TIME     ?= 1h
+SEED     ?=
 RACE     ?=
+LOGGERS  ?=
 OUT      ?= bin/results
 BENCH    ?=
 PORT     ?= 44399
@@ -70,10 +76,12 @@ export GORACE = atexit_sleep_ms=0
 PEERPKGS = ./cmd/pmcd/peertest/...
 # Packages with tests that only boot machines.
 BOOTPKGS = ./cmd/pmcd/systemtest ./cmd/pmcd/internal/booted
+# The package that fuzzes the daemon, which takes all CPUs.
+FUZZPKG = ./cmd/pmcd/fuzztest
 # All others.
-UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /internal/booted)
+UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /internal/booted -e /fuzztest)
 # Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
-PKGS32   = ./pdu ./pmcdconf ./pmnsload ./access ./agents/pmda/cache ./agents/builtin/linux ./agents/rawio
+PKGS32   = ./pdu ./pdu/pmapi ./pmcdconf/... ./pmnsload ./access ./agents/internal/tracepdu ./agents/pmda/cache ./agents/builtin/linux ./agents/builtin/mmv ./agents/rawio
 
 # Agents with a main package for a plugin, and for a program.
 PLUGINS = $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin))
@@ -92,7 +100,7 @@ UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.c
 # Was pmcd installed before PCP? PCP's unit may be in the same directory.
 OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/pmcd.service
 
-.PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest pmdatest fuzz fuzz-short repeat soak bench bench-docs bench-parts peers clean
+.PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest pmdatest fuzz fuzz-short fuzz-daemon repeat soak bench bench-docs bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -162,6 +170,8 @@ endif
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	for d in $(addprefix $(DESTDIR),$(OWN)); do [ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; done
 
+# What a test needs and the machine lacks is a failure.
+test: export PMCD_REQUIRE_PEERS = 1
 test: peers check unit fuzz-short peertest systemtest
 
 peers:
@@ -173,7 +183,7 @@ check:
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	$(GO) mod tidy -diff
-	$(GO) test -count=1 -run '^Test(Imports|Names)$$' ./cmd/pmcd
+	$(GO) test -count=1 -run '^Test(Imports|PublicAPI|Skips)$$' ./cmd/pmcd
 
 # Tests named TestPeer... need PCP; they run in peertest.
 unit:
@@ -181,6 +191,7 @@ unit:
 	$(GO) test -race -skip '^TestPeer' $(UNITPKGS)
 	PMCD_ACCEPTOR=portable $(GO) test -race -skip '^TestPeer' ./daemon
 	CGO_ENABLED=0 GOOS=darwin $(GO) build ./daemon/internal/conn
+	for os in darwin windows; do CGO_ENABLED=0 GOOS=$$os $(GO) build ./pdu/... || exit 1; done
 	CGO_ENABLED=0 GOOS=freebsd $(GO) build ./daemon/internal/conn
 	$(GO) test -count=1 ./cmd/pmcd/plugintest
 	CGO_ENABLED=0 GOARCH=386 $(GO) test -skip '^TestPeer' $(PKGS32)
@@ -189,13 +200,13 @@ unit:
 # run.
 peertest:
 	@echo "== tests with PCP's programs"
-	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 15m -run '^TestPeer' $(UNITPKGS)
-	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 15m $(PEERPKGS)
+	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 30m -run '^TestPeer' $(UNITPKGS)
+	PMCD_REQUIRE_PEERS=1 $(GO) test -race -count=1 -p 1 -timeout 30m $(PEERPKGS)
 
 # Without the race detector, which needs more than the units allow.
 systemtest:
 	@echo "== tests on booted machines"
-	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -timeout 10m $(BOOTPKGS)
+	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -timeout 20m $(BOOTPKGS)
 
 pmdatest: peers
 	etc/peers-root.sh trixie servers
@@ -209,6 +220,10 @@ fuzz:
 fuzz-short:
 	@echo "== fuzzing, short"
 	GO="$(GO)" etc/fuzz.sh 2s
+	$(GO) test -count=1 $(FUZZPKG)
+
+fuzz-daemon:
+	PMCD_FUZZ_TIME=$(TIME) PMCD_FUZZ_SEED=$(SEED) $(GO) test -count=1 -v -timeout 0 -run '^TestFuzzDaemon$$' $(FUZZPKG)
 
 repeat:
 	GO="$(GO)" etc/repeat.sh $(TIME)
@@ -219,7 +234,7 @@ bin/bench: FORCE
 # Not into bin/pmcd, which has no race detector.
 soak: bin/bench
 	$(GO) build $(if $(RACE),-race) -o bin/soak/pmcd ./cmd/pmcd
-	bin/bench -pmcd bin/soak/pmcd -soak $(TIME)
+	bin/bench -pmcd bin/soak/pmcd -soak $(TIME) $(if $(LOGGERS),-soak-loggers $(LOGGERS))
 
 bench: build peers bin/bench
 	@mkdir -p $(OUT)

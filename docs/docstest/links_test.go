@@ -102,10 +102,12 @@ func TestBrokenLinks(t *testing.T) {
 		"[a](README.md#The-one-and-two)\n":  1,
 		"see [a](x.md), [b](y.md#c) and\nd": 2,
 	} {
-		n := 0
-		docs["x"] = text
-		if got := brokenLinks(docs, "x", text, &n); len(got) != want {
-			t.Errorf("%q: %v, want %d", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			n := 0
+			docs["x"] = text
+			if got := brokenLinks(docs, "x", text, &n); len(got) != want {
+				t.Errorf("%q: %v, want %d", text, got, want)
+			}
+		})
 	}
 }
