@@ -155,7 +155,7 @@ func TestAcceptWithoutDescriptors(t *testing.T) {
 	}
 	syscall.Close(next)
 	late := r.connect("tcp", r.tcp) // takes the last one
-	testutil.Eventually(t, "it is said that there are none", func() bool { return r.logged("AcceptNewClient: no client can be accepted: too many open files") })
+	r.awaitLogged(t, "AcceptNewClient: no client can be accepted: too many open files")
 	if got := show(c.do(&pdu.DescReq{PMID: id(240, 1)})); got[:3] == "PM_" {
 		t.Errorf("a client that is connected: %s", got)
 	}

@@ -258,6 +258,13 @@ func (r *harness) logged(text string) bool {
 	return false
 }
 
+// awaitLogged waits until a line of the log contains text. What makes another goroutine log
+// it may be seen before.
+func (r *harness) awaitLogged(t *testing.T, text string) {
+	t.Helper()
+	testutil.Eventually(t, fmt.Sprintf("%q is in the log", text), func() bool { return r.logged(text) })
+}
+
 // awaitStarts waits until all agents were started.
 func (r *harness) awaitStarts() {
 	for _, a := range r.routes.Load().Agents() {

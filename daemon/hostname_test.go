@@ -47,9 +47,8 @@ func TestHostnameChange(t *testing.T) {
 	rename("three")
 	r.reloaded()
 	fetch("after a reload", pdu.StateHostname)
-	if !r.logged("hostname changed from one to two") || !r.logged("hostname changed from two to three") {
-		t.Error("it is not in the log")
-	}
+	r.awaitLogged(t, "hostname changed from one to two")
+	r.awaitLogged(t, "hostname changed from two to three")
 	m := c.do(&pdu.LabelReq{Ident: noIdent, Kind: pdu.LabelContext}).(*pdu.Labels)
 	if got := string(m.Sets[0].JSON); !strings.Contains(got, `"hostname":"three"`) {
 		t.Errorf("labels: %s", got)

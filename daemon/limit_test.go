@@ -27,7 +27,7 @@ func TestClientLimit(t *testing.T) {
 			in = append(in, c)
 		}
 		late := r.connect(network, addr)
-		testutil.Eventually(t, "accept stops", func() bool { return r.logged("AcceptNewClient: 3 clients are connected") })
+		r.awaitLogged(t, "AcceptNewClient: 3 clients are connected")
 		if n := r.sessions.NumClients(); n != 3 {
 			t.Errorf("%s: %d clients", network, n)
 		}

@@ -59,9 +59,8 @@ func TestAgentInProcess(t *testing.T) {
 	fetch("240.0.1=240 241.0.1=241 242.0.1=242", id(240, 1), id(241, 1), id(242, 1))
 
 	fetch("240.0.1=240 241.0.8=PM_ERR_IPC 242.0.1=242", id(240, 1), id(241, 8), id(242, 1))
-	testutil.Eventually(t, "the stack in the log", func() bool {
-		return r.logged(`agent "u" (dom 241) is down: agent panicked: ouch; FETCH of client[0] unanswered for `) && r.logged("\n\tstack of the panic:\n\t| goroutine ")
-	})
+	r.awaitLogged(t, `agent "u" (dom 241) is down: agent panicked: ouch; FETCH of client[0] unanswered for `)
+	r.awaitLogged(t, "\n\tstack of the panic:\n\t| goroutine ")
 	testutil.Eventually(t, "dropped", func() bool {
 		sets, _ := c.fetch(id(241, 1))
 		return showSets(sets) == "241.0.1=PM_ERR_NOAGENT"
@@ -74,7 +73,7 @@ func TestAgentInProcess(t *testing.T) {
 
 	fetch("240.0.9=PM_ERR_AGAIN 241.0.1=241 242.0.1=242", id(240, 9), id(241, 1), id(242, 1))
 	<-stuck.enter
-	testutil.Eventually(t, "late in the log", func() bool { return r.logged(`agent "t" (dom 240) is late, calls abandoned so far: 1`) })
+	r.awaitLogged(t, `agent "t" (dom 240) is late, calls abandoned so far: 1`)
 	if l := r.routes.Load().Agent(240).Conn(); l == nil || l.State() != wire.Late {
 		t.Error("not late")
 	}
@@ -84,9 +83,7 @@ func TestAgentInProcess(t *testing.T) {
 		sets, _ := c.fetch(id(240, 1))
 		return showSets(sets) == "240.0.1=240"
 	})
-	if !r.logged(`agent "t" (dom 240) is ready`) {
-		t.Error("nothing in the log")
-	}
+	r.awaitLogged(t, `agent "t" (dom 240) is ready`)
 }
 
 // The daemon ends although an agent in process does not.

@@ -129,9 +129,7 @@ func TestPeerLoginTimeout(t *testing.T) {
 		silent.served("after silence", !required)
 		silent.plain(0, "root", "root")
 		silent.served("after a login", true)
-		if !h.logged("pduread: timeout (after 2.000 sec)") {
-			t.Error("the log has nothing about it")
-		}
+		h.awaitLogged(t, "pduread: timeout (after 2.000 sec)")
 		h.stop()
 	}
 }
@@ -253,7 +251,5 @@ func TestPeerNoClearPasswords(t *testing.T) {
 	if n := len(h.logs.With("its password is on the network in clear text")); n != 0 {
 		t.Errorf("%d warnings of passwords in clear text", n)
 	}
-	if !h.logged("mechanism PLAIN sends passwords in clear text, which --no-clear-passwords does not allow without TLS") {
-		t.Error("the log does not say why")
-	}
+	h.awaitLogged(t, "mechanism PLAIN sends passwords in clear text, which --no-clear-passwords does not allow without TLS")
 }

@@ -55,7 +55,7 @@ func TestProfilesOfOneClient(t *testing.T) {
 	if got := c.fetchInst(2); got != "240.0.3=102" {
 		t.Errorf("a smaller one: %s", got)
 	}
-	testutil.Eventually(t, "the log says so", func() bool { return r.logged("a profile is refused (EAGAIN): its profiles take") })
+	r.awaitLogged(t, "a profile is refused (EAGAIN): its profiles take")
 }
 
 // Clients of one host that fill the memory do not keep others out.

@@ -137,7 +137,7 @@ func TestLabelOfOldDSO(t *testing.T) {
 			}
 		}
 		row := fmt.Sprintf("dso i:%d  lib=/t entry=t_init", iface)
-		testutil.Eventually(t, row+" in the log", func() bool { return r.logged(row) })
+		r.awaitLogged(t, row)
 	}
 }
 

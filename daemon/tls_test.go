@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,9 +69,8 @@ func TestReloadTLS(t *testing.T) {
 	r.write("tls.conf", tlsText(r.dir, "b")+"nonsense\n")
 	r.reloaded()
 	check("another certificate", "b", "")
-	if !r.logged(path+`:3: "nonsense" has neither`) || !r.logged("TLS: new clients get the certificate of CN=b") {
-		t.Error("the log has no warning, or no line about the certificate")
-	}
+	r.awaitLogged(t, path+`:3: "nonsense" has neither`)
+	r.awaitLogged(t, "TLS: new clients get the certificate of CN=b")
 	testutil.WriteCertificate(t, r.dir, "b", later.Add(-time.Hour))
 	later = later.Add(-time.Hour)
 	r.reloaded()
@@ -88,9 +88,7 @@ func TestReloadTLS(t *testing.T) {
 	}
 	r.reloaded()
 	check("no tls.conf", "", "")
-	if !r.logged("TLS is off now: " + path) {
-		t.Error("the log does not say that TLS is off")
-	}
+	r.awaitLogged(t, "TLS is off now: "+path)
 	r.write("tls.conf", "tls-cert-file = /none\n")
 	r.reloaded()
 	check("no certificate, and TLS was off", "", "Cannot load certificate chain from /none: no such file or directory ("+path+":1) (and 1 more); TLS stays off")
@@ -286,14 +284,8 @@ func TestCertRequiredWithoutTLS(t *testing.T) {
 		"set tls-cert-file and tls-key-file in " + r.dir + "/tls.conf and send SIGHUP, or remove -Q"
 	check := func(when string, n int) {
 		t.Helper()
-		for _, e := range r.logs.All() {
-			if strings.Contains(e.Message, want) {
-				n--
-			}
-		}
-		if n != 0 {
-			t.Errorf("%s: %d warnings are missing", when, n)
-		}
+		// At the start, Run logs it on a goroutine of its own.
+		testutil.Eventually(t, fmt.Sprintf("%s: %d warnings", when, n), func() bool { return len(r.logs.With(want)) == n })
 	}
 	check("at the start", 1)
 	r.reloaded()

@@ -242,7 +242,7 @@ func TestTLSEnds(t *testing.T) {
 				}
 			}
 			if tt.log != "" {
-				testutil.Eventually(t, "a log line: "+tt.log, func() bool { return r.logged(tt.log) })
+				r.awaitLogged(t, tt.log)
 			}
 			other.good()
 		})
