@@ -21,6 +21,7 @@ type fileCase struct {
 	agents   string // names, domains and parameters
 	rules    string // hosts of the access list
 	differs  string // why the real pmcd sees it in another way
+	varies   bool   // the real pmcd sees it in another way in most runs, but not in all
 }
 
 const (
@@ -133,7 +134,8 @@ var fileCases = []fileCase{
 		problems: []string{"conf:1:11 pmcd config[line 1]: Error: path \"x\" to PMDA is not absolute"}},
 	{name: "nor if there are words behind it", conf: "a 1 dso f x y\nb\nc 3 dso f /x\n",
 		problems: []string{"conf:1:11 pmcd config[line 1]: Error: path \"x\" to PMDA is not absolute"},
-		differs:  "pmcd goes on with the next line if the last of the words is at the very end of the line"},
+		differs:  "pmcd goes on with the next line if the last of the words is at the very end of the line",
+		varies:   true}, // in 58 of 60 runs
 	{name: "an unterminated quote in what is left of a wrong line", conf: "a 1 foo \"x\nc 3 dso f /x\n",
 		problems: []string{
 			"conf:1:5 pmcd config[line 1]: Error: expected `dso', `socket' or `pipe'",

@@ -137,7 +137,7 @@ func compare(t *testing.T, pmcd string, tt *fileCase) {
 	if d != "" && tt.differs == "" {
 		t.Errorf("%s: %s\nsays\n%s\npmcd:\n%s", tt.name, d, got.said, want.said)
 	}
-	if d == "" && tt.differs != "" {
+	if d == "" && tt.differs != "" && !tt.varies {
 		t.Errorf("%s: no difference from pmcd, though %s", tt.name, tt.differs)
 	}
 	if tt.differs != "" {
