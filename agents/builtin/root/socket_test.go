@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,29 +23,11 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A syncBuffer is a log that several goroutines write.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 // A testServer is a server for a composed host.
 type testServer struct {
 	*server
 	t   *testing.T
-	log syncBuffer
+	log testutil.Log
 }
 
 // socketPath returns a path that is short enough for a socket, in a directory that does

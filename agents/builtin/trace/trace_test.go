@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,31 +18,13 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A syncBuffer is a log that several goroutines write.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // A harness is an agent at a port of its own, with a clock, and a client of pmcd.
 type harness struct {
 	*pmdatest.Harness
 	*clock
 	trace *trace
 	addr  *net.TCPAddr
-	log   syncBuffer
+	log   testutil.Log
 }
 
 func newHarness(t *testing.T, o Options) *harness {
