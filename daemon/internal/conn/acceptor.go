@@ -156,8 +156,8 @@ func (a *Acceptor) warn(key, message string, attrs ...any) {
 	a.tasks.Go(func() { a.warnFunc(key, message, attrs...) })
 }
 
-// warnPeer writes the line about a client whose address, process or user the system does
-// not tell. Access rules need them.
+// warnPeer logs that a client has no greeting because the system does not tell its address,
+// process or user, which access rules need.
 func (a *Acceptor) warnPeer(err error) {
-	a.warn("peer", "a client was disconnected, because the system does not tell who it is: {error}", "error", err)
+	a.warn("peer", "a client was disconnected, because its address, process or user cannot be read: {error}", "error", err)
 }
