@@ -134,8 +134,8 @@ func (a *tester) SetAttr(client int32, attr pdu.Attr) {
 }
 func (a *tester) EndContext(client int32) { a.record("end %d", client) }
 
-// told returns what the agent was told, but of attributes only for whom, and
-// forgets it.
+// told returns and clears the list of what the agent was told. Of attributes it has only the
+// client.
 func (a *tester) told() (list []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package fairqueue is a queue of waiters in which the clients take turns.
 //
-// Each waiter has a [Key]: the group and the member that it is of. A [Queue] serves
+// Each waiter has a [Key]: its group, and its member in the group. A [Queue] serves
 // the groups round robin, and in a group the members round robin. The waiters of a
 // member are served in the order in which they have come. So a client whose group has
 // one waiter waits for one waiter of each other group, however many those have.
@@ -20,7 +20,7 @@ import (
 	"net/netip"
 )
 
-// A Key says whose a waiter is.
+// A Key identifies the owner of a waiter.
 type Key struct {
 	Group  Group
 	Member uint64 // in the group

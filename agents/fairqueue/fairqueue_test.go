@@ -205,7 +205,7 @@ func (m *model) remove(w int) {
 }
 
 // compare does what ops say with a Queue and with a model. Each operation is a byte:
-// two bits of what to do, and the rest about whom.
+// two bits for the kind of operation, and the rest for the waiter.
 func compare(ops []byte) error {
 	var q fairqueue.Queue[int]
 	var m model

@@ -40,8 +40,8 @@
 //
 // # Files
 //
-// [Registry.Publish] writes the file. Before that, and after [Registry.Close], updates work
-// and nobody sees them. So metrics can be variables of a package, and a program goes on
+// [Registry.Publish] writes the file. Before that, and after [Registry.Close], updates
+// change the values, but no client sees them. So metrics can be variables of a package, and a program goes on
 // without PCP. Values remain when the file is written again: for new instances, or for
 // metrics that were defined since. The new file is complete before it gets the name of
 // the old one, so that a reader never sees a part of it. It has another inode and

@@ -209,8 +209,8 @@ func (r *Registry) unpublish(remove bool) error {
 }
 
 // Close removes the file, unless it is Persistent or another process has replaced it.
-// Updates work after that and nobody sees them. Publish makes a new file with the same
-// values.
+// After that, updates still change the values, but no client sees them. Publish makes a new
+// file with the same values.
 func (r *Registry) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -212,14 +212,14 @@ type flakyAgent struct {
 }
 
 func (m *flakyAgent) Desc(ctx context.Context, _ agents.Origin, id pdu.PMID) (pdu.Desc, error) {
-	switch mood := rand.IntN(200); {
-	case mood == 0 && !m.neverPanics:
-		panic("mood")
-	case mood < 4:
+	switch choice := rand.IntN(200); {
+	case choice == 0 && !m.neverPanics:
+		panic("at random")
+	case choice < 4:
 		<-ctx.Done()
-	case mood < 8:
+	case choice < 8:
 		<-time.After(15 * time.Millisecond) // late or nearly
-	case mood < 20:
+	case choice < 20:
 		runtime.Gosched()
 	}
 	return pdu.Desc{PMID: id}, nil

@@ -63,7 +63,7 @@ enum {
 	MAX_LOG = 500,
 	MAX_NAME = 255,
 	MAX_LOGINS = 256,
-	NICE = 5, /* passwords are computed with less right to the CPUs than metrics */
+	NICE = 5, /* logins run at a lower scheduling priority than metrics */
 };
 
 extern char sh_message[1 + MAX_PAYLOAD + 1]; /* the last one from pmcd, and a NUL */

@@ -11,8 +11,8 @@ import (
 
 // Complaints log each message about a file once.
 //
-// Whoever may write to the directory can make any number of files, so the number of
-// lines is limited, too, and what is remembered of them.
+// A user who may write to the directory can make any number of files, so the number of lines
+// a minute and the number of remembered messages are limited.
 type complaints struct {
 	log    *slog.Logger
 	agent  string
@@ -55,8 +55,8 @@ func (c *complaints) report(path, kind string, err error) {
 	c.log.Warn("{agent}: {path}: {error}", "agent", c.agent, "domain", c.domain, "path", path, "error", err, logtext.Event("mmv_file"))
 }
 
-// printable returns a path as it can be logged: quoted if it has characters, such as ends
-// of lines, with which whoever names a file could forge lines of the log.
+// printable returns a path as it can be logged: quoted if it has characters that are not
+// printable. The name of a file could otherwise forge lines of the log.
 func printable(path string) string {
 	for _, r := range path {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {

@@ -2,8 +2,8 @@ package mmv
 
 import "time"
 
-// Limits of what files cost. No honest file meets them: one with all metrics that a
-// file can have, and 900 instances of each, is below.
+// Limits of what files cost. A file with all metrics that a file can have, and 900 instances
+// of each, is below them.
 const (
 	// maxRead is the size of a file in bytes. A larger one is ignored.
 	maxRead = 32 << 20
@@ -18,7 +18,7 @@ const (
 	maxFiles = 4095
 	maxNames = 4 * maxFiles
 	// maxMetricSections is how many sections of metrics of a file are read: for each
-	// value, the one that its metric is in is looked for. An honest file has one.
+	// value, the one that its metric is in is looked for. A valid file has one.
 	maxMetricSections = 16
 )
 

@@ -17,7 +17,7 @@ type loader struct {
 	*file
 	prefix   string // of the names of metrics, with a dot
 	problems problems
-	// work is how many bytes of entries may be read. The sections of an honest file do
+	// work is how many bytes of entries may be read. The sections of a valid file do
 	// not overlap. Without this limit, many sections or instance domains could claim the
 	// same bytes.
 	work     int

@@ -7,7 +7,7 @@
 //
 // # Files are hostile input
 //
-// Whoever may write to the directory can write anything into its files, at any time.
+// A user who may write to the directory can write anything into its files, at any time.
 // Each offset, count and code is checked. A file is read with pread(2) and never
 // mapped: a file that shrinks is not a SIGBUS, and one in a file system that does not
 // reply holds up this agent and not the process, as a page fault would. What one file

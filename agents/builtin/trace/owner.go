@@ -7,10 +7,9 @@ import (
 	"syscall"
 )
 
-// An owner is who is at the other end of a connection: a user of this host, or another
-// host. All connections and tags of an owner together have a share of what there is: no
-// more than what is left for others. So one owner gets at most half, a second one half of
-// the rest, and so on.
+// An owner is the peer of a connection: a user of this host, or another host. All connections
+// of an owner together are at most as many as are left for others, and so is the memory for
+// its tags. So the first owner gets at most half, the second one half of the rest, and so on.
 type owner struct {
 	local bool
 	uid   uint32     // if local is set

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A pace makes clients wait who together send more than maxRate PDUs in a second. Each PDU
-// has its time, and the client that sends it waits for that, so those that send little wait
-// as long as one PDU of each of the others takes. The zero value is ready. It is safe for
+// A pace delays clients that together send more than maxRate PDUs in a second. Each PDU is
+// due at a time, and the client that sends it waits until then, so a client that sends little
+// waits as long as one PDU of each other client takes. The zero value is ready. It is safe for
 // concurrent use.
 type pace struct {
 	mu  sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
-// A peers decides who may connect.
+// A peers decides which hosts may connect.
 type peers struct {
 	rules *access.Counter // nil without rules: then only this host may
 }

@@ -45,7 +45,7 @@ type server struct {
 	pace     pace
 
 	debug   atomic.Bool // log connections and data
-	verbose limiter     // of that: who may send values must not fill the disk
+	verbose limiter     // of these lines: clients must not fill the disk
 	warn    limiter
 
 	mu      sync.Mutex // guards the following

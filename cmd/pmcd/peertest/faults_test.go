@@ -98,7 +98,7 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err, o)
 			}
 		}
-		store("0") // never: who waits for this agent waits until the end
+		store("0") // never: requests for this agent wait until the end
 		f.dial().send(f.t, id(404, 0, 4))
 		f.says(t, "agent 404 blocks", 1, "")
 		check(t, "401", id(401, 0, 1))

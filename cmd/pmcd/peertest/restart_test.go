@@ -111,8 +111,8 @@ func TestAgentStaysAway(t *testing.T) {
 	}
 }
 
-// The end of an agent that pmcd has not started is noticed although nobody asks
-// it anything, and when there is one again pmcd finds it.
+// pmcd notices the end of an agent that it has not started although no client sends a request,
+// and connects to the agent when there is one again.
 func TestSocketAgentComesBack(t *testing.T) {
 	peer.Require(t)
 	path, err := peer.UnderTest()

@@ -16,7 +16,7 @@ import (
 func TestPeerStoresOfRoot(t *testing.T) {
 	p := servers(t)
 	if p.Same() {
-		t.Skip("PCP's agents do not ask who it is")
+		t.Skip("PCP's agents do not check the user of a store")
 	}
 	testutil.NeedRoot(t)
 	root := pmdatest.Tree(t, map[string]string{"proc/sys/fs/xfs/stats_clear": ""})

@@ -38,8 +38,8 @@ type Status struct {
 	StderrTail []string  // last lines of its error output before that, or the stack of its panic
 
 	Requests  uint64        // answers
-	Errors    uint64        // requests that it did not answer, or with nonsense
-	Abandoned uint64        // those of Errors whose answer was waited for in vain
+	Errors    uint64        // requests that failed: without an answer, or with one that was invalid
+	Abandoned uint64        // those of Errors that had no answer in time
 	Mean      time.Duration // from request to answer, mean of about the last 16 that were waited for
 	Max       time.Duration // the longest of the last minute, or of up to two
 }

@@ -89,16 +89,16 @@ func (d *delays) add(addr, user string) time.Time {
 // with the fewest failures, of those the oldest: many names with a failure each do not
 // replace a name whose password is being guessed.
 func (d *delays) evict(now time.Time) {
-	var victim pair
+	var evicted pair
 	var least *failures
 	for p, f := range d.pairs {
 		if now.Sub(f.last) >= forgetAfter {
 			delete(d.pairs, p)
 		} else if least == nil || f.n < least.n || f.n == least.n && f.last.Before(least.last) {
-			victim, least = p, f
+			evicted, least = p, f
 		}
 	}
 	if len(d.pairs) >= maxPairs {
-		delete(d.pairs, victim)
+		delete(d.pairs, evicted)
 	}
 }

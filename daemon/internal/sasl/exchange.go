@@ -15,7 +15,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// A Login says who logs in.
+// A Login describes the client that logs in.
 type Login struct {
 	SSF  int           // strength of the client's TLS in bits; 0 is none
 	Key  fairqueue.Key // for turns

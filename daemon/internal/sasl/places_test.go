@@ -14,7 +14,7 @@ func groupKey(id uint64) fairqueue.Key {
 	return fairqueue.Key{Group: fairqueue.Group{ID: id}}
 }
 
-// One who waits and goes away does not keep a place. It says that it waits, once.
+// A login that is cancelled while it waits does not take a place. It calls look once.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlaces(1)

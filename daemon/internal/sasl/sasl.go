@@ -153,7 +153,7 @@ func (h *Host) makeRoom() {
 	h.room.Lock()
 	defer h.room.Unlock()
 	for next, waits := h.places.Next(); waits; next, waits = h.places.Next() {
-		e := h.victim(next)
+		e := h.evictable(next)
 		if e == nil {
 			return
 		}
@@ -161,8 +161,8 @@ func (h *Host) makeRoom() {
 	}
 }
 
-// victim returns the login that ends for one with the key next; nil if there is none.
-func (h *Host) victim(next fairqueue.Key) (victim *Exchange) {
+// evictable marks and returns the login that ends for one with the key next; nil if there is none.
+func (h *Host) evictable(next fairqueue.Key) (chosen *Exchange) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	logins := make(map[fairqueue.Group]int)
@@ -175,14 +175,14 @@ func (h *Host) victim(next fairqueue.Key) (victim *Exchange) {
 		if e.idleSince.IsZero() || n < logins[next.Group]+2 && time.Since(e.idleSince) < idleLimit {
 			continue
 		}
-		if victim == nil || n > most || n == most && e.idleSince.Before(victim.idleSince) {
-			victim, most = e, n
+		if chosen == nil || n > most || n == most && e.idleSince.Before(chosen.idleSince) {
+			chosen, most = e, n
 		}
 	}
-	if victim != nil {
-		victim.evicted = true
+	if chosen != nil {
+		chosen.evicted = true
 	}
-	return victim
+	return chosen
 }
 
 // logText logs a line of the library. Equal lines are limited to one a minute.

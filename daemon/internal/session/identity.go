@@ -18,7 +18,7 @@ type identity struct {
 	peer  access.Peer // for access rules
 	addr  string      // of the peer, for messages
 	since time.Time
-	key   fairqueue.Key // with whom it shares turns and memory
+	key   fairqueue.Key // clients with this key share turns and memory
 
 	version atomic.Int32           // of the protocol, as the client has stated it; 0 before that
 	whoami  atomic.Pointer[string] // as the client has stored it; nil before that

@@ -29,7 +29,7 @@ const errnoNoMech pdu.Errno = -21344 - 4
 // clearMechanisms are those that send the password in clear text.
 var clearMechanisms = []string{"PLAIN", "LOGIN"}
 
-// A user is who a client has logged in as.
+// A user is the user that a client has logged in as.
 type user struct {
 	name     string
 	known    bool // by the operating system, with
@@ -249,7 +249,7 @@ func (s *session) cipherBits() int {
 	return 0
 }
 
-// setUser sets who the client has logged in as; nil is no user. The rights that the client has
+// setUser sets the user that the client has logged in as; nil is no user. The rights that the client has
 // had end. checkAccount gives those of the user. After a login that has failed, a client at
 // the Unix socket, too, has to send CREDS again where an account is required.
 func (s *session) setUser(u *user) {

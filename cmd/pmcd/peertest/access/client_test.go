@@ -146,8 +146,8 @@ func (c *client) connect() string {
 	return c.rights(true)
 }
 
-// hello are CREDS; those in strange ask for what nobody has, so that there is
-// an answer whatever the rights are.
+// hello are CREDS; strange asks for a feature that no client may have, so that
+// pmcd answers it whatever the rights of the client are.
 var (
 	hello   = &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}
 	strange = &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureCompress)}}

@@ -46,7 +46,7 @@ func hangup(t *testing.T, p *peer.Daemon) {
 }
 
 // What a reload does to clients that are connected, in order: "fs" and so on
-// for who stays, the name of the error for who does not.
+// for one that stays, the name of the error for one that is disconnected.
 var reloadVectors = []struct {
 	before, clients, after, want string
 }{

@@ -180,7 +180,7 @@ func TestPeerLimits(t *testing.T) {
 			}
 			d.expect(t, v.clients, got, v.c, v.ours)
 			if v.ours != "" && !d.ours {
-				return // it still counts those whom it has refused
+				return // C pmcd still counts the clients that it has refused
 			}
 			// The end of one makes room for another.
 			letter := v.clients[len(v.clients)-1:]

@@ -69,7 +69,7 @@ func (p *pair) both(f func(d *peer.Daemon, c *conn)) {
 	}
 }
 
-// hangup has both reload when nobody else is connected any more, which would be
+// hangup makes both reload when no other client is connected any more: another one would be
 // in the table of clients.
 func (p *pair) hangup(t *testing.T) {
 	t.Helper()
