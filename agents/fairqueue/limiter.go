@@ -65,7 +65,7 @@ func (l *Limiter) Waiting() int {
 	return l.waiting.Len()
 }
 
-// Next returns whose turn is next. ok is false if none waits.
+// Next returns the key of the Use that begins next. ok is false if none waits.
 func (l *Limiter) Next() (key Key, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
