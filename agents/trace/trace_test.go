@@ -1,11 +1,9 @@
 package trace
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -17,134 +15,6 @@ import (
 	"github.com/gopcp/pmcd/agents/internal/tracepdu"
 	"github.com/gopcp/pmcd/agents/testutil"
 )
-
-// An agent is a trace agent that records what it gets.
-type agent struct {
-	testing.TB
-	net.Listener
-	greeting int32
-	answer   func(d tracepdu.Data) (n int32, ok bool) // ok false closes the connection; n 0 is no answer
-
-	mu    sync.Mutex
-	got   []string
-	conns []net.Conn
-	wg    sync.WaitGroup
-}
-
-func startAgent(t testing.TB, configure ...func(*agent)) *agent {
-	t.Helper()
-	testutil.CheckGoroutines(t)
-	a := &agent{TB: t, greeting: 1, answer: func(d tracepdu.Data) (int32, bool) { return int32(d.Kind), true }}
-	var err error
-	if a.Listener, err = net.Listen("tcp4", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range configure {
-		f(a)
-	}
-	a.wg.Go(a.acceptLoop)
-	t.Cleanup(func() {
-		a.Close()
-		a.hangUp()
-		a.wg.Wait()
-	})
-	return a
-}
-
-func (a *agent) acceptLoop() {
-	for {
-		c, err := a.Accept()
-		if err != nil {
-			return
-		}
-		a.mu.Lock()
-		a.conns = append(a.conns, c)
-		a.mu.Unlock()
-		a.wg.Go(func() { a.serve(c) })
-	}
-}
-
-func (a *agent) serve(c net.Conn) {
-	defer c.Close()
-	if a.greeting != 0 {
-		c.Write(tracepdu.AppendACK(nil, 1, a.greeting))
-	}
-	in := bufio.NewReader(c)
-	for {
-		header, err := in.Peek(tracepdu.HeaderLen)
-		if err != nil {
-			return
-		}
-		n, err := tracepdu.Length(header)
-		if err != nil {
-			a.Error(err)
-			return
-		}
-		b := make([]byte, n)
-		if _, err := io.ReadFull(in, b); err != nil {
-			return
-		}
-		d, tag, err := tracepdu.ParseData(b)
-		if err != nil {
-			a.Error(err)
-			return
-		}
-		a.mu.Lock()
-		a.got = append(a.got, fmt.Sprintf("%d %s %g %v", d.Kind, tag, d.Value, d.Sync))
-		a.mu.Unlock()
-		answer, ok := a.answer(d)
-		if !ok {
-			return
-		}
-		if answer != 0 && d.Sync {
-			c.Write(tracepdu.AppendACK(nil, 1, answer))
-		}
-	}
-}
-
-// hangUp closes all connections.
-func (a *agent) hangUp() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, c := range a.conns {
-		c.Close()
-	}
-	a.conns = nil
-}
-
-func (a *agent) received() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.got)
-}
-
-// A clock is a time that only the test changes.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
-
-// client returns a Client of a, and its clock.
-func (a *agent) client(o Options) (*Client, *clock) {
-	addr := a.Addr().(*net.TCPAddr)
-	o.Host, o.Port = addr.IP.String(), addr.Port
-	k := &clock{t: time.Unix(1e9, 0)}
-	c := newClient(o, k.now)
-	a.Cleanup(func() { c.Close() })
-	return c, k
-}
 
 // Each call sends one value, with the flag for an answer if the Client is synchronous.
 func TestCalls(t *testing.T) {
@@ -313,98 +183,6 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// An asynchronous call never blocks: without an agent, and with a full queue, it fails.
-func TestAsyncDrops(t *testing.T) {
-	testutil.CheckGoroutines(t)
-	dialing, result := make(chan bool), make(chan error)
-	k := &clock{t: time.Unix(1e9, 0)}
-	c := newClient(Options{Async: true, Host: "agent", Queue: 3, Reconnect: []time.Duration{5 * time.Second}, Dial: func(context.Context, string, string) (net.Conn, error) {
-		dialing <- true
-		return nil, <-result
-	}}, k.now)
-	point := func() error { return c.Point(t.Context(), "p") }
-	if err := point(); err != nil {
-		t.Fatal(err)
-	}
-	<-dialing // the queue is empty
-	for range 3 {
-		if err := point(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := point(); !errors.Is(err, ErrIPC) || err != errFull {
-		t.Errorf("full queue: %v", err)
-	}
-	result <- errors.New("no agent")
-	if err := c.Flush(t.Context()); !errors.Is(err, ErrIPC) || !strings.Contains(err.Error(), "no agent") {
-		t.Errorf("flush: %v", err)
-	}
-	if err := point(); err != errDown {
-		t.Errorf("no agent: %v", err)
-	}
-	if n := c.Dropped(); n != 6 {
-		t.Errorf("%d values dropped", n)
-	}
-	k.advance(5 * time.Second)
-	if err := point(); err != nil {
-		t.Errorf("later: %v", err)
-	}
-	<-dialing
-	result <- errors.New("still no agent")
-	if err := c.Close(); !errors.Is(err, ErrIPC) {
-		t.Errorf("close: %v", err)
-	}
-}
-
-// An asynchronous Client connects again when the agent was started again.
-func TestAsyncReconnects(t *testing.T) {
-	a := startAgent(t)
-	c, _ := a.client(Options{Async: true, Reconnect: []time.Duration{time.Nanosecond}})
-	c.options.Reconnect[0] = 0 // so that a connection has been good for long enough
-	if err := c.Point(t.Context(), "before"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	testutil.Eventually(t, "the first value arrives", func() bool { return len(a.received()) == 1 })
-	a.hangUp()
-	// The Client may not have noticed yet when it sends the first ones.
-	testutil.Eventually(t, "a value arrives after a restart", func() bool {
-		if err := c.Point(t.Context(), "after"); err != nil {
-			t.Error(err)
-		}
-		c.Flush(t.Context())
-		return len(a.received()) > 1
-	})
-}
-
-// Close sends what is in the queue, but does not wait for ever.
-func TestAsyncClose(t *testing.T) {
-	a := startAgent(t)
-	c, _ := a.client(Options{Async: true})
-	const n = 500
-	for range n {
-		if err := c.Point(t.Context(), "p"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	testutil.Eventually(t, "all values arrive", func() bool { return len(a.received()) == n })
-
-	hangs := newClient(Options{Async: true, Host: "agent", RequestTimeout: time.Millisecond, ConnectTimeout: testutil.Hangs,
-		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}}, time.Now)
-	hangs.Point(t.Context(), "p")
-	if err := hangs.Close(); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // Many goroutines use one Client.
 func TestConcurrent(t *testing.T) {
 	for _, async := range []bool{false, true} {
@@ -429,15 +207,6 @@ func TestConcurrent(t *testing.T) {
 			t.Error(err)
 		}
 		testutil.Eventually(t, "all values arrive", func() bool { return len(a.received()) == 400 })
-	}
-}
-
-// An asynchronous call does not allocate.
-func TestAsyncAllocates(t *testing.T) {
-	a := startAgent(t)
-	c, _ := a.client(Options{Async: true, Queue: 10000})
-	if n := testing.AllocsPerRun(1000, func() { c.Point(t.Context(), "p") }); n >= 1 {
-		t.Errorf("%v allocations", n)
 	}
 }
 

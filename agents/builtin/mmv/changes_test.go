@@ -9,14 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gopcp/pmcd/agents"
 	"github.com/gopcp/pmcd/agents/builtin/mmv/mmvtest"
 	"github.com/gopcp/pmcd/agents/internal/mmvformat"
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
 )
 
@@ -320,134 +318,6 @@ func TestReplacedWhileRead(t *testing.T) {
 	}
 }
 
-func TestReload(t *testing.T) {
-	dir := t.TempDir()
-	one(1).Write(t, dir, "f")
-	c := newClient(t, dir)
-	c.debug = []string{"appl0"}
-	reload := c.id("mmv.control.reload")
-	c.changed("before", false)
-	if err := c.store(reload, pdu.Value{Inst: pdu.NoInst, Word: 5}); err != nil {
-		t.Fatal(err)
-	}
-	if c.reload != 5 {
-		t.Error(c.reload)
-	}
-	c.changed("a reload", true)
-	c.want(map[string]string{"mmv.control.reload": "0", "mmv.f.m": "1"})
-	if !strings.Contains(c.log.String(), "1 files, 1 metrics") {
-		t.Errorf("log: %s", &c.log)
-	}
-}
-
-func TestStore(t *testing.T) {
-	dir := t.TempDir()
-	one(1).Write(t, dir, "f")
-	c := newClient(t, dir)
-	word := pdu.Value{Inst: pdu.NoInst, Word: 1}
-	str := func(s string) pdu.Value {
-		return pdu.Value{Inst: pdu.NoInst, Type: pdu.MetricString, Block: []byte(s + "\x00")}
-	}
-	debug := pdu.NewPMID(70, 0, 1)
-	for _, tt := range []struct {
-		id     pdu.PMID
-		values []pdu.Value
-		want   error
-		debug  string
-	}{
-		{debug, []pdu.Value{str("pdu,appl0")}, nil, `"appl0,pdu"`},
-		{debug, []pdu.Value{str("APPL1")}, nil, `"appl1"`},
-		{debug, []pdu.Value{str("appl0,nosuch")}, pdu.ErrnoConv, `""`},
-		{debug, []pdu.Value{str("appl2")}, nil, `"appl2"`},
-		{debug, []pdu.Value{word}, pdu.ErrnoConv, `""`},
-		{debug, []pdu.Value{str("")}, nil, `""`},
-		{debug, nil, pdu.ErrnoBadStore, `""`},
-		{debug, []pdu.Value{str("pdu"), str("pdu")}, pdu.ErrnoBadStore, `""`},
-		{pdu.NewPMID(70, 0, 0), []pdu.Value{str("1")}, pdu.ErrnoConv, ""},
-		{pdu.NewPMID(70, 0, 0), []pdu.Value{word, word}, pdu.ErrnoBadStore, ""},
-		{pdu.NewPMID(70, 0, 2), []pdu.Value{word}, pdu.ErrnoPermission, ""},
-		{pdu.NewPMID(70, 0, 3), []pdu.Value{word}, pdu.ErrnoPermission, ""},
-		{pdu.NewPMID(70, 0, 4), []pdu.Value{word}, pdu.ErrnoPMID, ""},
-		{pdu.NewPMID(70, 1, 1), []pdu.Value{word}, pdu.ErrnoPermission, ""},
-		{pdu.NewPMID(70, 9, 9), []pdu.Value{word}, pdu.ErrnoPermission, ""},
-	} {
-		if err := c.store(tt.id, tt.values...); !errors.Is(err, tt.want) {
-			t.Errorf("%v: %v, want %v", tt.id, err, tt.want)
-		}
-		if tt.debug != "" {
-			if got := c.value("mmv.control.debug"); got != tt.debug {
-				t.Errorf("debug is %s, want %s", got, tt.debug)
-			}
-		}
-	}
-	c.want(map[string]string{"mmv.f.m": "1"})
-}
-
-// What is no regular file is not opened, and links to files are followed.
-func TestSpecialFiles(t *testing.T) {
-	testutil.CheckLeaks(t)
-	dir, other := t.TempDir(), t.TempDir()
-	one(1).Write(t, other, "target")
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o644))
-	must(os.Symlink("fifo", filepath.Join(dir, "tofifo")))
-	must(os.Symlink("nothing", filepath.Join(dir, "dangling")))
-	must(os.Symlink("loop", filepath.Join(dir, "loop")))
-	must(os.Symlink("/dev/zero", filepath.Join(dir, "zero")))
-	must(os.Mkdir(filepath.Join(dir, "dir"), 0o755))
-	must(os.Symlink(filepath.Join(other, "target"), filepath.Join(dir, "link")))
-	c := newClient(t, dir)
-	if got := fmt.Sprint(c.names()); got != "[mmv.link.m]" {
-		t.Error(got)
-	}
-	id := c.id("mmv.link.m")
-	// The target becomes another file, which does not change the directory; and then a FIFO.
-	one(2).Write(t, other, "target")
-	if got := c.values(id)[0]; got != "2" {
-		t.Error(got)
-	}
-	must(os.Remove(filepath.Join(other, "target")))
-	must(syscall.Mkfifo(filepath.Join(other, "target"), 0o644))
-	if got := c.values(id)[0]; got != pdu.ErrnoPMID.Error() {
-		t.Error(got)
-	}
-	if n := strings.Count(c.log.String(), "\n"); n != 1 || !strings.Contains(c.log.String(), "loop: ") {
-		t.Errorf("%d lines: %s", n, &c.log)
-	}
-}
-
-// More files than there are clusters, with few descriptors.
-func TestManyFiles(t *testing.T) {
-	testutil.CheckLeaks(t)
-	dir := t.TempDir()
-	for i := range maxFiles + 1 {
-		one(i).Write(t, dir, fmt.Sprintf("f%04d", i))
-	}
-	c := newClient(t, dir)
-	c.want(map[string]string{"mmv.control.files": fmt.Sprint(maxFiles), "mmv.control.reload": "0"})
-	var ids []pdu.PMID
-	for i := range maxFiles {
-		ids = append(ids, pdu.NewPMID(70, i+1, 1))
-	}
-	for i, got := range c.values(ids...) {
-		if got != fmt.Sprint(i) {
-			t.Fatalf("%v is %s", ids[i], got)
-		}
-	}
-	if n := strings.Count(c.log.String(), "too many files"); n != 1 {
-		t.Errorf("%d lines: %.500s", n, &c.log)
-	}
-	if err := os.Remove(filepath.Join(dir, "f0000")); err != nil {
-		t.Fatal(err)
-	}
-	c.want(map[string]string{"mmv.control.files": fmt.Sprint(maxFiles), "mmv.f4095.m": "4095"})
-}
-
 // Changes take a limited part of the time. Without it, requests are answered from what is known.
 func TestBudget(t *testing.T) {
 	dir := t.TempDir()
@@ -529,25 +399,5 @@ func TestFirstRequest(t *testing.T) {
 	}
 	if id, err := a.PMID(t.Context(), agents.Origin{}, "mmv.f.m"); err != nil || id != pdu.NewPMID(70, 1, 1) {
 		t.Errorf("%v, %v", id, err)
-	}
-}
-
-// An agent whose user may not read a file says so once.
-func TestUnreadable(t *testing.T) {
-	if !testutil.Unprivileged(t) {
-		return
-	}
-	dir := t.TempDir()
-	path := one(1).Write(t, dir, "f")
-	one(2).Write(t, dir, "g")
-	if err := os.Chmod(path, 0); err != nil {
-		t.Fatal(err)
-	}
-	c := newClient(t, dir)
-	c.want(map[string]string{"mmv.g.m": "2", "mmv.control.files": "1"})
-	one(3).Write(t, dir, "h")
-	c.want(map[string]string{"mmv.h.m": "3"})
-	if n := strings.Count(c.log.String(), "permission denied"); n != 1 {
-		t.Errorf("%d lines: %s", n, &c.log)
 	}
 }
