@@ -20,7 +20,6 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/logging"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/status"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/systemd"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/daemon"
@@ -274,61 +273,4 @@ func (s *server) newDaemon() (err error) {
 func (s *server) startSASLHelper(starter *child.Starter) func(sock *os.File, probe bool) (*child.Process, error) {
 	opt := saslhelper.Options{Env: saslhelper.Environ(os.Getenv), Starter: starter}
 	return func(sock *os.File, probe bool) (*child.Process, error) { return saslhelper.Start(opt, sock, probe) }
-}
-
-// dropRights writes the PID file, gives up the rights of root for those of the user, and
-// protects the memory from other processes of the user. With -f the user can debug pmcd.
-func (s *server) dropRights() error {
-	if !s.opt.StandAlone() {
-		path := s.opt.PIDFile(os.Getenv)
-		if err := background.WritePIDFile(path); err != nil {
-			return err
-		}
-		s.onClose(func() { background.RemovePIDFile(path, s.log) })
-	}
-	if s.user != nil {
-		if err := s.daemon.LoadNames(s.ctx); err != nil { // as root may read the files
-			return err
-		}
-		if err := s.user.Become(); err != nil {
-			return err
-		}
-	}
-	if s.opt.StandAlone() {
-		return nil
-	}
-	return privsep.ProtectMemory()
-}
-
-// run serves clients until a signal, or the end of the root helper, ends the daemon.
-func (s *server) run() error {
-	stop := status.Serve(s.daemon, s.opt, version.Of(build), s.listeners.Addrs(), s.log)
-	defer stop()
-	go s.handleHangups()
-	if s.helper != nil {
-		go s.helper.Watch(s.ctx, s.daemon.HealthChanged, func(why string) { // ends with s.ctx
-			s.helperEnded.Store(true)
-			s.notifier.Ending(why)
-			s.end()
-		})
-	}
-	go s.notifier.Watchdog(s.ctx, s.daemon.CheckLiveness) // ends with s.ctx
-	return s.daemon.Run(s.ctx)
-}
-
-// handleHangups reloads at SIGHUP. It ends with the program.
-func (s *server) handleHangups() {
-	for range s.hangups {
-		s.daemon.Reload()
-	}
-}
-
-// handleEnds ends this process at SIGTERM and SIGINT. It ends with the program.
-func (s *server) handleEnds() {
-	for sig := range s.ends {
-		name := map[os.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[sig]
-		s.log.Info("pmcd caught {signal} from unknown process", "signal", name)
-		s.notifier.Stopping()
-		s.end()
-	}
 }

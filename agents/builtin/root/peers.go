@@ -2,10 +2,13 @@ package root
 
 import (
 	"cmp"
+	"net"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // pcpUsers returns the users whose processes may connect, besides root: PCP's user and
@@ -25,4 +28,40 @@ func pcpUsers() []uint32 {
 func clean(name string) string {
 	name, _, _ = strings.Cut(name, "\x00")
 	return name
+}
+
+// refuse logs that a process may not connect, once for a user.
+func (s *server) refuse(peer syscall.Ucred) {
+	s.mu.Lock()
+	told := s.refused[peer.Uid] || len(s.refused) >= 100
+	if !told {
+		s.refused[peer.Uid] = true
+	}
+	s.mu.Unlock()
+	if !told {
+		s.log.Warn("{agent}: process {peer_pid} of user {uid} may not connect to {path}: only processes of root and of PCP's user may", "peer_pid", peer.Pid, "uid", peer.Uid, "path", s.path)
+	}
+}
+
+// credentials returns the process at the other end of a connection.
+func credentials(conn *net.UnixConn) (peer syscall.Ucred, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return peer, err
+	}
+	var cred *syscall.Ucred
+	if e := raw.Control(func(fd uintptr) {
+		cred, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+	}); e != nil {
+		err = e
+	}
+	if err != nil {
+		return peer, err
+	}
+	return *cred, nil
+}
+
+// allowed reports whether a process may connect: one of root or of PCP's user.
+func (s *server) allowed(peer syscall.Ucred) bool {
+	return peer.Uid == 0 || slices.Contains(s.peers, peer.Uid)
 }

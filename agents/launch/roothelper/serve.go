@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
-	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -186,32 +185,6 @@ func (s *server) refuse(id uint32, err error) {
 		return
 	}
 	s.conn.send(message{kind: msgRefused, id: id, text: err.Error()})
-}
-
-// reserve adds a process for m, which is not started yet.
-func (s *server) reserve(m message) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	domain := int(m.domain)
-	switch {
-	case m.domain > pdu.MaxDomain:
-		return fmt.Errorf("no agent has domain %d", m.domain)
-	case s.processes[m.id] != nil:
-		return fmt.Errorf("process id %d is already in use", m.id)
-	case s.perDomain[domain] >= maxProcesses:
-		return fmt.Errorf("this agent already has %d processes", maxProcesses)
-	}
-	s.processes[m.id] = &process{domain: domain}
-	s.perDomain[domain]++
-	return nil
-}
-
-// release undoes reserve.
-func (s *server) release(id uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.perDomain[s.processes[id].domain]--
-	delete(s.processes, id)
 }
 
 // start starts the process of an agent and sends its pipes to the daemon.

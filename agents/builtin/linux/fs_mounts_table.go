@@ -1,0 +1,143 @@
+package linux
+
+import (
+	"bytes"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gopcp/pmcd/agents/builtin/internal/sysfile"
+)
+
+func (f *filesystems) parse(b []byte) {
+	f.devices.begin()
+	f.tmpfs.begin()
+	defer f.devices.end()
+	defer f.tmpfs.end()
+	waits := f.remoteMounts(b)
+	hostPath := f.h.path
+	if f.h.container != nil {
+		hostPath = func(path string) string { return path }
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		device, line := sysfile.Field(line)
+		mount, line := sysfile.Field(line)
+		typ, line := sysfile.Field(line)
+		options, _ := sysfile.Field(line)
+		if len(options) == 0 || isIgnoredType(string(typ)) {
+			continue
+		}
+		instances, name := f.devices, string(device)
+		if string(typ) == "tmpfs" {
+			instances, name = f.tmpfs, string(mount)
+		} else if !strings.HasPrefix(name, "/dev") && string(mount) != "/" {
+			continue
+		}
+		if !strings.HasPrefix(name, "/dev/mapper") && !strings.HasPrefix(name, "/dev/md") {
+			name = f.resolve(name)
+		}
+		if d := instances.add([]byte(name)); d != nil {
+			*d = filesystem{
+				typ:      string(typ),
+				mount:    string(mount),
+				path:     hostPath(path.Clean("/" + unescape(mount))),
+				h:        f.h,
+				readonly: slices.Contains(strings.Split(string(options), ","), "ro"),
+			}
+			d.inMemory = f.own && statfsInMemory(d.typ) && !slices.ContainsFunc(waits, func(dir string) bool { return isBelow(d.path, dir) })
+		}
+	}
+}
+
+// remoteMounts returns the mount points at which a look-up of a name may wait, because the
+// file system asks a server or a process whether the name is still there.
+func (f *filesystems) remoteMounts(b []byte) (dirs []string) {
+	for len(b) > 0 {
+		var line []byte
+		line, b = sysfile.CutLine(b)
+		_, line = sysfile.Field(line)
+		mount, line := sysfile.Field(line)
+		typ, _ := sysfile.Field(line)
+		switch string(typ) {
+		case "ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "ramfs", "devtmpfs":
+		default:
+			dirs = append(dirs, path.Clean("/"+unescape(mount)))
+		}
+	}
+	return dirs
+}
+
+// isBelow reports whether p is dir or a name below it. Both are clean and absolute.
+func isBelow(p, dir string) bool {
+	rest, ok := strings.CutPrefix(p, dir)
+	return ok && (rest == "" || rest[0] == '/' || dir == "/")
+}
+
+// statfsInMemory reports whether file systems of a type have all that statfs(2) returns in
+// memory. Others wait for a server, or for work of their own, as xfs in Linux 5.14.
+func statfsInMemory(typ string) bool {
+	switch typ {
+	case "ext2", "ext3", "ext4", "tmpfs":
+		return true
+	}
+	return false
+}
+
+// isIgnoredType reports whether file systems of a type are not instances.
+func isIgnoredType(typ string) bool {
+	switch typ {
+	case "proc", "nfs", "devfs", "devpts", "devtmpfs", "squashfs", "selinuxfs", "securityfs", "configfs", "cgroup", "sysfs":
+		return true
+	}
+	return strings.HasPrefix(typ, "auto")
+}
+
+// maxLinks is the largest number of links in the path of a device
+// (path_resolution(7)).
+const maxLinks = 40
+
+// resolve returns the target of a symbolic link in /dev, such as
+// /dev/disk/by-label/data of udev. It does not resolve links elsewhere: a user who
+// mounts a FUSE file system chooses the name of the device, and could find out
+// where links lead that only root may read.
+func (f *filesystems) resolve(name string) string {
+	if !strings.HasPrefix(path.Clean(name), "/dev/") {
+		return name
+	}
+	to := name
+	for range maxLinks {
+		text, err := f.h.viewReader.Path(to).Link()
+		if err != nil {
+			return to
+		}
+		link := string(text)
+		if !filepath.IsAbs(link) {
+			link = path.Join(path.Dir(to), link)
+		}
+		to = path.Clean(link)
+	}
+	return name
+}
+
+// unescape replaces octal numbers, such as \040 for a blank, in a name (fstab(5)).
+func unescape(b []byte) string {
+	if bytes.IndexByte(b, '\\') < 0 {
+		return string(b)
+	}
+	var out []byte
+	for len(b) > 0 {
+		if len(b) > 3 && b[0] == '\\' && isOctal(b[1]) && isOctal(b[2]) && isOctal(b[3]) {
+			out = append(out, (b[1]-'0')<<6|(b[2]-'0')<<3|(b[3]-'0'))
+			b = b[4:]
+			continue
+		}
+		out = append(out, b[0])
+		b = b[1:]
+	}
+	return string(out)
+}
+
+func isOctal(c byte) bool { return c >= '0' && c <= '7' }

@@ -1,0 +1,70 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/gopcp/pmcd/daemon/internal/reload"
+	"github.com/gopcp/pmcd/daemon/internal/session"
+)
+
+// newSessions returns the Server of clients.
+func (d *Daemon) newSessions() *session.Server {
+	cfg := session.Config{
+		Routes:         d.routes.Load,
+		RequestTimeout: func() time.Duration { return time.Duration(d.timeout.Load()) },
+		CertRequired:   d.cfg.CertRequired,
+		TLS:            d.tls.Load,
+		SASL:           d.sasl.Load,
+		LookupUser:     lookUpUser,
+
+		LoginTime:        d.cfg.loginTime,
+		NoClearPasswords: d.cfg.NoClearPasswords,
+		MaxPDU:           d.cfg.MaxPDU,
+		MaxContexts:      d.cfg.MaxContexts,
+		MaxMetrics:       d.cfg.MaxMetrics,
+		Memory:           d.cfg.Memory,
+		Relays:           d.cfg.Relays,
+		MaxReply:         d.cfg.MaxReply,
+		Labels:           session.LabelSource{Dir: d.cfg.LabelDir},
+		Hostname:         d.cfg.gethostname,
+		HostnameEvery:    d.cfg.hostnameEvery,
+		ContainerHost:    d.cfg.ContainerHost,
+		Counts:           &d.counts,
+		Log:              d.log,
+		Limiter:          d.limiter,
+		Trace:            d.trace,
+		Debug:            d.debug,
+	}
+	if e := d.cfg.Embedded; e != nil {
+		cfg.Labels = session.LabelSource{Embedded: true, List: e.Labels}
+	} else if d.cfg.LabelDir == "" {
+		cfg.Labels = session.LabelSource{Embedded: true}
+	}
+	return session.New(cfg)
+}
+
+// newReloader returns what reads the configuration.
+func (d *Daemon) newReloader() *reload.Reloader {
+	return reload.New(reload.Config{
+		ConfigFile:    d.cfg.ConfigFile,
+		Namespace:     d.cfg.Namespace,
+		LabelDir:      d.cfg.LabelDir,
+		TLSConf:       d.cfg.TLSConf,
+		Embedded:      d.cfg.Embedded,
+		CredsRequired: d.cfg.CredsRequired,
+		CertRequired:  d.cfg.CertRequired,
+		Resolver:      d.cfg.resolver,
+		Watch:         d.cfg.Watch,
+		Routes:        &d.routes,
+		TLS:           &d.tls,
+		Agents:        d.agentSet,
+		Clients:       d.sessions,
+		Seqnum:        &d.seqnum,
+		Reloading:     d.cfg.Reloading,
+		AgentsChanged: d.limitClients,
+		AgentsStarted: d.reportStarted,
+		Log:           d.log,
+		Limiter:       d.limiter,
+		Debug:         d.debug,
+	})
+}
