@@ -12,8 +12,8 @@ import (
 	"github.com/gopcp/pmcd/agents/internal/tracepdu"
 )
 
-// A link is the connection to the agent, and when it is tried again. It is used by one
-// goroutine at a time.
+// A link is the connection to the agent, with the time of the next attempt to connect. It is
+// used by one goroutine at a time.
 type link struct {
 	options *Options
 	now     func() time.Time

@@ -10,8 +10,8 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// polite sends requests as clients of PCP do.
-func (c *client) polite() error {
+// sequential sends one request after the other, as clients of PCP do.
+func (c *client) sequential() error {
 	if err := c.handshake(); err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type behaviour struct {
 }
 
 var behaviours = []behaviour{
-	{"requests", 6, (*client).polite},
+	{"requests", 6, (*client).sequential},
 	{"pipelined", 4, (*client).pipelined},
 	{"in pieces", 3, (*client).inPieces},
 	{"half-closed", 3, (*client).halfClosed},
@@ -38,7 +38,7 @@ var behaviours = []behaviour{
 	{"does not read", 2, (*client).doesNotRead},
 	{"reads slowly", 1, (*client).readsSlowly},
 	{"idle", 2, (*client).idle},
-	{"storm", 2, (*client).storm},
+	{"storm", 2, (*client).connectMany},
 	{"passes descriptors", 1, (*client).passesDescriptors},
 	{"container", 2, (*client).container},
 	{"stores", 1, (*client).stores},

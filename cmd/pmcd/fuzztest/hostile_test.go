@@ -58,8 +58,8 @@ func (c *client) idle() error {
 	return nil
 }
 
-// storm makes many connections at once.
-func (c *client) storm() error {
+// connectMany makes many connections at once.
+func (c *client) connectMany() error {
 	var others []net.Conn
 	for range c.IntN(60) {
 		o := &client{generator: c.generator, e: c.e, ctx: c.ctx, unix: c.IntN(2) == 0}

@@ -7,7 +7,7 @@ import (
 	"github.com/gopcp/pmcd/agents/fairqueue"
 )
 
-// places limit how many do something at a time.
+// places limit how many logins, or calls of the library, are in progress at a time.
 type places struct{ *fairqueue.Limiter }
 
 func newPlaces(n int) places { return places{fairqueue.NewLimiter(int64(n))} }

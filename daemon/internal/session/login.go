@@ -249,9 +249,9 @@ func (s *session) cipherBits() int {
 	return 0
 }
 
-// setUser sets the user that the client has logged in as; nil is no user. The rights that the client has
-// had end. checkAccount gives those of the user. After a login that has failed, a client at
-// the Unix socket, too, has to send CREDS again where an account is required.
+// setUser sets the user that the client has logged in as; nil is no user. The client loses the
+// rights that it had, and checkAccount gives it those of the user. After a login that has failed,
+// a client at the Unix socket, too, has to send CREDS again where an account is required.
 func (s *session) setUser(u *user) {
 	s.id.user.Store(u)
 	if s.rights.grant.Denied() != access.All {
