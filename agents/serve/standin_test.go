@@ -48,23 +48,25 @@ func TestStandIn(t *testing.T) {
 		{"-x y", "", "-x takes x, not y", false},
 		{"fail sing", "", "unknown failure: sing", false},
 	} {
-		in, err := NewStandIn(p, strings.Fields(tt.args))
-		switch {
-		case err != nil:
-			if err.Error() != tt.err {
-				t.Errorf("%q: %v, want %q", tt.args, err, tt.err)
+		t.Run(tt.args, func(t *testing.T) {
+			in, err := NewStandIn(p, strings.Fields(tt.args))
+			switch {
+			case err != nil:
+				if err.Error() != tt.err {
+					t.Errorf("%q: %v, want %q", tt.args, err, tt.err)
+				}
+				return
+			case tt.err != "":
+				t.Errorf("%q: no error, want %q", tt.args, tt.err)
+				return
 			}
-			continue
-		case tt.err != "":
-			t.Errorf("%q: no error, want %q", tt.args, tt.err)
-			continue
-		}
-		if got := strings.Join(in.Ignored, "|"); got != tt.ignored || in.NeedsProcess() != tt.process {
-			t.Errorf("%q: ignored %q, process %v; want %q, %v", tt.args, got, in.NeedsProcess(), tt.ignored, tt.process)
-		}
-		if in.settings.Domain != 120 {
-			t.Errorf("%q: domain %d", tt.args, in.settings.Domain)
-		}
+			if got := strings.Join(in.Ignored, "|"); got != tt.ignored || in.NeedsProcess() != tt.process {
+				t.Errorf("%q: ignored %q, process %v; want %q, %v", tt.args, got, in.NeedsProcess(), tt.ignored, tt.process)
+			}
+			if in.settings.Domain != 120 {
+				t.Errorf("%q: domain %d", tt.args, in.settings.Domain)
+			}
+		})
 	}
 
 	p.CheckArgs = nil

@@ -36,10 +36,12 @@ func TestContainerOf(t *testing.T) {
 		{"x", ".scope", "", ""},
 		{"x", ":-", "", ""},
 	} {
-		id, engine := containerOf(tt.parent, tt.name)
-		if id != tt.id || engine != tt.engine {
-			t.Errorf("%s/%s: got %q, %q", tt.parent, tt.name, id, engine)
-		}
+		t.Run(tt.parent+"/"+tt.name, func(t *testing.T) {
+			id, engine := containerOf(tt.parent, tt.name)
+			if id != tt.id || engine != tt.engine {
+				t.Errorf("%s/%s: got %q, %q", tt.parent, tt.name, id, engine)
+			}
+		})
 	}
 }
 

@@ -100,9 +100,11 @@ func TestOwnHost(t *testing.T) {
 		{"fd00::8", "fd00::7", false},
 		{"fe80::7%eth1", "fe80::7%eth0", false},
 	} {
-		if got := ownHost(netip.MustParseAddr(tt.peer), netip.MustParseAddr(tt.local)); got != tt.want {
-			t.Errorf("%s to %s: %v", tt.peer, tt.local, got)
-		}
+		t.Run(tt.peer+" to "+tt.local, func(t *testing.T) {
+			if got := ownHost(netip.MustParseAddr(tt.peer), netip.MustParseAddr(tt.local)); got != tt.want {
+				t.Errorf("%s to %s: %v", tt.peer, tt.local, got)
+			}
+		})
 	}
 	if ownHost(netip.Addr{}, netip.Addr{}) {
 		t.Error("an unknown peer is on this host")

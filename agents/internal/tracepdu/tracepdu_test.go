@@ -81,10 +81,12 @@ func TestParseData(t *testing.T) {
 		{"an ACK", AppendACK(nil, 1, 1), "", "unexpected PDU of type 0x7050"},
 		{"short", data(1, 4, 4, "abc", -8), "", "DATA has only 20 bytes"},
 	} {
-		_, tag, err := ParseData(tt.in)
-		if tt.err == "" && (err != nil || string(tag) != tt.tag) || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
-			t.Errorf("%s: got %q, %v", tt.name, tag, err)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			_, tag, err := ParseData(tt.in)
+			if tt.err == "" && (err != nil || string(tag) != tt.tag) || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("%s: got %q, %v", tt.name, tag, err)
+			}
+		})
 	}
 	for n, ok := range map[uint32]bool{0: false, 15: false, 16: true, 272: true, 273: false, 1 << 31: false, math.MaxUint32: false} {
 		got, err := Length(binary.BigEndian.AppendUint32(nil, n))

@@ -266,45 +266,47 @@ func TestTraceProtocol(t *testing.T) {
 		{"tag of 126 bytes", "00000098 00007051 00000001 017e0180 3fe0000000000000" + strings.Repeat("78", 124) + "00000000", 1},
 		{"tag of 125 bytes", "00000098 00007051 00000001 017d0180 3fe0000000000000" + strings.Repeat("78", 124) + "00000000", 2},
 	} {
-		var results [2]string
-		for i, a := range both {
-			c, err := net.Dial("tcp4", fmt.Sprint("127.0.0.1:", a.port))
-			if err != nil {
-				t.Fatal(err)
+		t.Run(tt.name, func(t *testing.T) {
+			var results [2]string
+			for i, a := range both {
+				c, err := net.Dial("tcp4", fmt.Sprint("127.0.0.1:", a.port))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				c.SetDeadline(time.Now().Add(testutil.Hangs))
+				b, err := hex.DecodeString(strings.ReplaceAll(tt.bytes, " ", ""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				acks := make([]byte, 16*tt.acks)
+				if _, err := io.ReadFull(c, acks[:16]); err != nil { // both speak first
+					t.Fatal(err)
+				}
+				if _, err := c.Write(b); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(c, acks[16:]); err != nil {
+					results[i] = fmt.Sprintf("%v, ", err)
+				}
+				for n := range tt.acks {
+					copy(acks[16*n+8:], "pid ")
+				}
+				results[i] += fmt.Sprintf("%q", acks)
+				// Does it still answer?
+				if b, err = hex.DecodeString(strings.ReplaceAll(good, " ", "")); err != nil {
+					t.Fatal(err)
+				}
+				c.Write(b)
+				n, err := io.ReadFull(c, acks[:16])
+				var timeout net.Error
+				if errors.As(err, &timeout) && timeout.Timeout() {
+					t.Fatal(err)
+				}
+				results[i] += fmt.Sprintf(", then %d bytes", n)
 			}
-			defer c.Close()
-			c.SetDeadline(time.Now().Add(testutil.Hangs))
-			b, err := hex.DecodeString(strings.ReplaceAll(tt.bytes, " ", ""))
-			if err != nil {
-				t.Fatal(err)
-			}
-			acks := make([]byte, 16*tt.acks)
-			if _, err := io.ReadFull(c, acks[:16]); err != nil { // both speak first
-				t.Fatal(err)
-			}
-			if _, err := c.Write(b); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadFull(c, acks[16:]); err != nil {
-				results[i] = fmt.Sprintf("%v, ", err)
-			}
-			for n := range tt.acks {
-				copy(acks[16*n+8:], "pid ")
-			}
-			results[i] += fmt.Sprintf("%q", acks)
-			// Does it still answer?
-			if b, err = hex.DecodeString(strings.ReplaceAll(good, " ", "")); err != nil {
-				t.Fatal(err)
-			}
-			c.Write(b)
-			n, err := io.ReadFull(c, acks[:16])
-			var timeout net.Error
-			if errors.As(err, &timeout) && timeout.Timeout() {
-				t.Fatal(err)
-			}
-			results[i] += fmt.Sprintf(", then %d bytes", n)
-		}
-		same(t, tt.name, results[0], results[1])
+			same(t, tt.name, results[0], results[1])
+		})
 	}
 }
 

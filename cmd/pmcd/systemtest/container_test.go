@@ -66,13 +66,15 @@ systemd-run --quiet --unit=mine -p Delegate=yes -E HOSTNAME=of-a-user group libp
 		{mine[:3], "kernel.uname.nodename", "Container not found"},
 		{"", "kernel.uname.nodename", `value "booted"`},
 	} {
-		var got string
-		if !peer.Until(20*time.Second, func() bool {
-			got = values(tt.container, tt.metric)
-			return strings.Contains(got, tt.want)
-		}) {
-			t.Errorf("%s of container %q: %s, want %s", tt.metric, tt.container, got, tt.want)
-		}
+		t.Run(tt.container+" "+tt.metric, func(t *testing.T) {
+			var got string
+			if !peer.Until(20*time.Second, func() bool {
+				got = values(tt.container, tt.metric)
+				return strings.Contains(got, tt.want)
+			}) {
+				t.Errorf("%s of container %q: %s, want %s", tt.metric, tt.container, got, tt.want)
+			}
+		})
 	}
 	h.check("ls -ld /var/lib/pcp/pmcd /var/lib/pcp/pmcd/root.socket", "drwx------ ", "srwxr-xr-x ", " root root ")
 	if journal := h.journal("pmcd.service"); strings.Contains(journal, "not permitted") || strings.Contains(journal, "ermission denied") || strings.Contains(journal, "agent root") {
