@@ -125,6 +125,7 @@ type Config struct {
 	resolver      pmcdconf.Resolver         // of pmcd.conf; nil is the system's
 	wrapHost      func(pmcd.Host) pmcd.Host // nil is not at all
 	loginTime     time.Duration             // see session.Config
+	saslTimeout   time.Duration             // see sasl.Options.Timeout
 }
 
 // Defaults of pmcd(1).

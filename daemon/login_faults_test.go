@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/launch/child"
@@ -100,6 +101,40 @@ func TestPeerLoginHeldBack(t *testing.T) {
 		c.want("a wrong password", "-21357")
 		c.want("what was sent meanwhile", pdu.TypeDesc.String())
 	}
+}
+
+// A client that waits for its login to begin can disconnect.
+func TestPeerLoginWaits(t *testing.T) {
+	const places = 64
+	h := newLoginHarness(t, func(c *Config) { c.loginTime, c.saslTimeout = time.Hour, time.Hour })
+	h.begun("tcp").conn.Close()
+	testutil.Eventually(t, "it has gone", func() bool { return h.sessions.NumClients() == 0 && len(h.children()) == 0 })
+	// The helper stops, so no login begins and none ends.
+	_, helper := h.helper()
+	if err := syscall.Kill(helper.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(helper.PID(), syscall.SIGCONT)
+	var all []*client
+	for i := range places + 6 {
+		c := h.connect("tcp", h.tcp)
+		c.recv()
+		if i%2 == 0 {
+			c.creds(pdu.FeatureAuth)
+		} else {
+			c.creds(secureFlags | pdu.FeatureAuth)
+			c.recv()
+			c = c.secured()
+			c.send(&pdu.DescReq{PMID: id(240, 1)}) // too early: it is read and kept
+		}
+		all = append(all, c)
+	}
+	testutil.Eventually(t, "all are connected", func() bool { return h.sessions.NumClients() == len(all) })
+	for _, c := range all {
+		c.conn.Close()
+	}
+	// Those whose login has begun cannot be told from others, and stay.
+	testutil.Eventually(t, "those that wait have gone", func() bool { return h.sessions.NumClients() <= places })
 }
 
 // If the helper dies, the logins that are under way go on or fail, their clients stay

@@ -25,7 +25,8 @@ func (d *Daemon) startSASL(ctx context.Context) (stop func()) {
 			}
 			return p, nil
 		},
-		Log: d.limiter,
+		Log:     d.limiter,
+		Timeout: d.cfg.saslTimeout,
 	})
 	stopWatching := context.AfterFunc(ctx, host.Close) // which ends the wait
 	err := host.Available()

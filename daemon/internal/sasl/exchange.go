@@ -20,6 +20,11 @@ type Login struct {
 	SSF  int           // strength of the client's TLS in bits; 0 is none
 	Key  fairqueue.Key // for turns
 	Addr string        // of the client: its failures count together
+
+	// Check is called each second while the login waits for its turn, by the goroutine that
+	// called Begin or Step. Its error, such as that the client has disconnected, ends the
+	// login. It may be nil.
+	Check func() error
 }
 
 // An Exchange is a login that is under way. One goroutine at a time calls Step; any may call
@@ -46,12 +51,12 @@ const maxSteps = 16
 
 // Begin begins a login. It returns the mechanisms that the client can choose from, in a list
 // with blanks between them. The login ends when a method of the Exchange returns an error or
-// done, or by Close. Errors are an *Error or the cause of the end of ctx.
+// done, or by Close. Errors are an *Error, the cause of the end of ctx, or wrap that of l.Check.
 func (h *Host) Begin(ctx context.Context, l Login) (*Exchange, string, error) {
 	if err := h.Available(); err != nil {
 		return nil, "", failed("%v", err)
 	}
-	place, err := h.places.enter(ctx, l.Key, h.makeRoom)
+	place, err := h.places.enter(ctx, &l, h.makeRoom)
 	if err != nil {
 		return nil, "", err
 	}
@@ -76,7 +81,7 @@ func (h *Host) Begin(ctx context.Context, l Login) (*Exchange, string, error) {
 // begin has the helper fork the child.
 func (e *Exchange) begin(ctx context.Context) (mechs string, err error) {
 	h := e.host
-	leave, err := h.calls.enterFor(ctx, e.login.Key, slice)
+	leave, err := h.calls.enterFor(ctx, &e.login, slice)
 	if err != nil {
 		return "", err
 	}
@@ -152,7 +157,7 @@ func (e *Exchange) Step(ctx context.Context, in []byte) (challenge []byte, done 
 
 // step makes one call of the library.
 func (e *Exchange) step(ctx context.Context, in []byte) (message, error) {
-	leave, err := e.host.calls.enterFor(ctx, e.login.Key, slice)
+	leave, err := e.host.calls.enterFor(ctx, &e.login, slice)
 	if err != nil {
 		return message{}, err
 	}
@@ -186,7 +191,10 @@ func (e *Exchange) explain(ctx context.Context, err error) error {
 	e.host.mu.Lock()
 	evicted := e.evicted
 	e.host.mu.Unlock()
+	var check checkError
 	switch {
+	case errors.As(err, &check):
+		return check
 	case evicted:
 		return failed("the login was ended: there were too many at once")
 	case ctx.Err() != nil:

@@ -12,26 +12,50 @@ type places struct{ *fairqueue.Limiter }
 
 func newPlaces(n int) places { return places{fairqueue.NewLimiter(int64(n))} }
 
+// checkEvery is how often the client of a login is looked at that waits for a place.
+const checkEvery = time.Second
+
+// A checkError is an error of Login.Check.
+type checkError struct{ error }
+
+func (e checkError) Unwrap() error { return e.error }
+
 // enter waits for a place, which the caller must End. If it has to wait it calls look, which
 // may be nil, once.
-func (p places) enter(ctx context.Context, key fairqueue.Key, look func()) (*fairqueue.Use, error) {
-	u := p.Start(1, key)
-	if look != nil && !u.HasBegun() {
+func (p places) enter(ctx context.Context, l *Login, look func()) (*fairqueue.Use, error) {
+	u := p.Start(1, l.Key)
+	if u.HasBegun() {
+		return u, nil
+	}
+	if look != nil {
 		look()
 	}
-	select {
-	case <-u.Begun():
-		return u, nil
-	case <-ctx.Done():
-		u.End()
-		return nil, context.Cause(ctx)
+	var check <-chan time.Time
+	if l.Check != nil {
+		t := time.NewTicker(checkEvery)
+		defer t.Stop()
+		check = t.C
+	}
+	for {
+		select {
+		case <-u.Begun():
+			return u, nil
+		case <-check:
+			if err := l.Check(); err != nil {
+				u.End()
+				return nil, checkError{err}
+			}
+		case <-ctx.Done():
+			u.End()
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 
 // enterFor is enter for a place that goes to the next one after d, because the call that
 // has it may wait for something else by then.
-func (p places) enterFor(ctx context.Context, key fairqueue.Key, d time.Duration) (leave func(), err error) {
-	u, err := p.enter(ctx, key, nil)
+func (p places) enterFor(ctx context.Context, l *Login, d time.Duration) (leave func(), err error) {
+	u, err := p.enter(ctx, l, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package sasl
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"github.com/gopcp/pmcd/agents/fairqueue"
 )
 
-func groupKey(id uint64) fairqueue.Key {
-	return fairqueue.Key{Group: fairqueue.Group{ID: id}}
+func ofGroup(id uint64) *Login {
+	return &Login{Key: fairqueue.Key{Group: fairqueue.Group{ID: id}}}
 }
 
 // A login that is cancelled while it waits does not take a place. It calls look once.
@@ -20,14 +21,14 @@ func TestPlaces(t *testing.T) {
 		p := newPlaces(1)
 		looked := 0
 		look := func() { looked++ }
-		first, err := p.enter(t.Context(), groupKey(1), look)
+		first, err := p.enter(t.Context(), ofGroup(1), look)
 		if err != nil || looked != 0 {
 			t.Fatalf("%v, looked %d times", err, looked)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		go func() {
-			if _, err := p.enter(ctx, groupKey(2), look); err != gone {
+			if _, err := p.enter(ctx, ofGroup(2), look); err != gone {
 				t.Errorf("got %v", err)
 			}
 		}()
@@ -41,16 +42,52 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
+// While a login waits for a place, its client is looked at each second.
+func TestCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlaces(1)
+		l := ofGroup(1)
+		began, gone := time.Now(), errors.New("gone")
+		var after []time.Duration
+		l.Check = func() error {
+			after = append(after, time.Since(began))
+			if len(after) == 3 {
+				return gone
+			}
+			return nil
+		}
+		first, err := p.enter(t.Context(), l, nil)
+		if err != nil || len(after) != 0 {
+			t.Fatalf("%v, looked after %v", err, after)
+		}
+		if _, err := p.enter(t.Context(), l, nil); !errors.Is(err, gone) {
+			t.Errorf("got %v", err)
+		}
+		if want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}; !slices.Equal(after, want) {
+			t.Errorf("looked after %v, want %v", after, want)
+		}
+		if p.Waiting() != 0 {
+			t.Error("it waits")
+		}
+		time.AfterFunc(1500*time.Millisecond, first.End)
+		second, err := p.enter(t.Context(), l, nil)
+		if err != nil || len(after) != 4 {
+			t.Fatalf("%v, looked after %v", err, after)
+		}
+		second.End()
+	})
+}
+
 // A place goes to the next one after some time, and is not given back twice.
 func TestEnterFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlaces(1)
 		began := time.Now()
-		leave, err := p.enterFor(t.Context(), groupKey(1), time.Second)
+		leave, err := p.enterFor(t.Context(), ofGroup(1), time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		leave2, err := p.enterFor(t.Context(), groupKey(1), time.Second)
+		leave2, err := p.enterFor(t.Context(), ofGroup(1), time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,8 +102,8 @@ func TestEnterFor(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("late"))
 		defer cancel()
-		defer p.Start(1, groupKey(1)).End()
-		if _, err := p.enterFor(ctx, groupKey(1), time.Second); err == nil || err.Error() != "late" {
+		defer p.Start(1, ofGroup(1).Key).End()
+		if _, err := p.enterFor(ctx, ofGroup(1), time.Second); err == nil || err.Error() != "late" {
 			t.Errorf("got %v", err)
 		}
 	})

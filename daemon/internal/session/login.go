@@ -88,10 +88,15 @@ func (e *loginError) Error() string { return e.err.Error() }
 // errEarly ends a session whose client sends much before it has the answer to its login.
 var errEarly = errors.New("it sends more requests than one before it has the answer to its login")
 
-// holdAnswer waits until a time. It reads what the client sends meanwhile, to notice when it
-// disconnects: a client may send its first request right after its login.
+// holdAnswer waits until a time. It notices when the client disconnects.
 func (r request) holdAnswer(until time.Time) error {
 	defer r.place.Enter()
+	return r.readAhead(until)
+}
+
+// readAhead reads what the client sends until a time, which is not needed yet: to notice when
+// it disconnects. A client may send its first request right after its login.
+func (r request) readAhead(until time.Time) error {
 	for time.Now().Before(until) {
 		if len(r.in)-r.next > r.srv.cfg.MaxPDU {
 			return errEarly
@@ -100,6 +105,21 @@ func (r request) holdAnswer(until time.Time) error {
 		if err := r.more(0); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkTime is how long the input of a client is looked at whose login waits for its turn.
+const checkTime = time.Millisecond
+
+// A disconnect is why a client is disconnected while its login waits for its turn.
+type disconnect struct{ error }
+
+// checkClient returns a disconnect if there is a reason for one.
+func (r request) checkClient() error {
+	defer r.place.Leave() // in TLS, the client has had a turn for its input
+	if err := r.readAhead(time.Now().Add(checkTime)); err != nil {
+		return disconnect{err}
 	}
 	return nil
 }
@@ -145,11 +165,14 @@ func (r request) exchangeLogin() (name string, err error) {
 func (r request) beginLogin(ctx context.Context) (*sasl.Exchange, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.srv.cfg.LoginTime)
 	defer cancel()
-	return r.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.cipherBits(), Key: r.id.key, Addr: r.id.addr})
+	return r.srv.admission.sasl().Begin(ctx, sasl.Login{SSF: r.cipherBits(), Key: r.id.key, Addr: r.id.addr, Check: r.checkClient})
 }
 
-// loginErrorOf returns an error of package sasl as a *loginError.
+// loginErrorOf returns an error of package sasl as a *loginError, or that of a disconnect.
 func loginErrorOf(err error) error {
+	if gone, ok := errors.AsType[disconnect](err); ok {
+		return gone.error
+	}
 	e := &loginError{code: pdu.ErrnoTimeout, err: err}
 	errors.As(err, &e.code)
 	if failed := (*sasl.Error)(nil); errors.As(err, &failed) {
