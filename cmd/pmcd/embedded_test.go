@@ -205,6 +205,10 @@ func TestPeerEmbedded(t *testing.T) {
 				}
 			}
 			check()
+			// The kernel gives the files of a process to root if others cannot read its memory.
+			if fi, err := os.Stat(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)); err != nil || fi.Sys().(*syscall.Stat_t).Uid != 0 {
+				t.Errorf("the memory is not protected: %v, %v", fi, err)
+			}
 			for i, want := range []string{"No permission", `new value="x"`}[:len(hosts)] {
 				if out := pcpClient(t, "pmstore", "-h", hosts[i], "pmcd.client.whoami", "x"); !strings.Contains(out, want) {
 					t.Errorf("pmstore -h %s: no %q:\n%s", hosts[i], want, out)

@@ -11,7 +11,9 @@ import (
 )
 
 // dropRights writes the PID file, gives up the rights of root for those of the user, and
-// protects the memory from other processes of the user. With -f the user can debug pmcd.
+// protects the memory from other processes of the user. No agent runs yet. The memory is not
+// protected with -f by root, whose agents are root and can read it in any case, nor from a
+// debugger that has started pmcd.
 func (s *server) dropRights() error {
 	if !s.opt.StandAlone() {
 		path := s.opt.PIDFile(os.Getenv)
@@ -28,7 +30,7 @@ func (s *server) dropRights() error {
 			return err
 		}
 	}
-	if s.opt.StandAlone() {
+	if s.opt.StandAlone() && (os.Geteuid() == 0 || privsep.Traced()) {
 		return nil
 	}
 	return privsep.ProtectMemory()

@@ -2,6 +2,8 @@ package privsep
 
 import (
 	"fmt"
+	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,4 +27,19 @@ func ProtectMemory() error {
 		return fmt.Errorf("cannot protect the memory: PR_SET_DUMPABLE: %w", err)
 	}
 	return nil
+}
+
+// Traced reports whether a debugger is attached to this process. It can read the memory in any
+// case, and could not go on if the memory were protected.
+func Traced() bool {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if pid, ok := strings.CutPrefix(line, "TracerPid:"); ok {
+			return strings.TrimSpace(pid) != "0"
+		}
+	}
+	return false
 }
