@@ -51,7 +51,7 @@ type Options struct {
 	EndWithRoot      bool   // --exit-without-helper
 	Named            bool   // -c, -n or -N
 	Verify           bool
-	VerifyRights     bool // -v also prints which agents run without root's rights. --verify does not: PCP's script prints its output at each start, and the log has these lines
+	VerifyRights     bool // -v also prints which agents run without root's rights, and what is not an error of TLS. --verify does not: PCP's script prints its output at each start, and the log has these lines
 	Local            bool
 	ReqAuth          bool // -S
 	RemoteCert       bool // -Q

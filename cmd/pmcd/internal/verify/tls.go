@@ -13,7 +13,9 @@ import (
 )
 
 // tls checks tls.conf and the files that it names, with the rights of the user that pmcd
-// becomes: a key that only root can read keeps pmcd from starting.
+// becomes: a key that only root can read keeps pmcd from starting. With --verify there are only
+// errors: PCP's script prints what --verify prints, with which C pmcd does not look at TLS, and
+// the log has the warnings.
 func (v *verifier) tls(opt *cli.Options) {
 	var status *daemon.TLSStatus
 	var list pmcdconf.ErrorList
@@ -25,26 +27,27 @@ func (v *verifier) tls(opt *cli.Options) {
 	if user == nil {
 		check()
 	} else if err := user.WithFileRights(check); err != nil {
-		v.warn(pmcdconf.Pos{}, fmt.Errorf("TLS is not checked: %w", err))
+		if opt.VerifyRights {
+			v.warn(pmcdconf.Pos{}, fmt.Errorf("TLS is not checked: %w", err))
+		}
 		return
 	}
 	for _, e := range list {
 		switch {
 		case !e.Warning:
 			v.fail(e.Pos, e.Err)
+		case !opt.VerifyRights:
 		case e.Pos == (pmcdconf.Pos{}):
 			v.warn(e.Pos, fmt.Errorf("TLS is off, because tls.conf cannot be read: %w", e.Err))
 		default:
 			v.warn(e.Pos, e.Err)
 		}
 	}
-	if status == nil {
+	if status == nil || !opt.VerifyRights {
 		return
 	}
 	if status.Problem != "" {
 		v.warn(pmcdconf.Pos{}, errors.New(status.Problem))
 	}
-	if opt.VerifyRights { // PCP's script prints what --verify prints
-		v.say("Info", pmcdconf.Pos{File: opt.TLSConf}, fmt.Errorf("TLS is on: the certificate of %s expires on %s", status.Subject, status.Expires.Format(time.RFC1123)))
-	}
+	v.say("Info", pmcdconf.Pos{File: opt.TLSConf}, fmt.Errorf("TLS is on: the certificate of %s expires on %s", status.Subject, status.Expires.Format(time.RFC1123)))
 }

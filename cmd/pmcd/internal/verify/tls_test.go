@@ -34,7 +34,8 @@ func TestVerifyTLS(t *testing.T) {
 		{"a warning", "-v", "tls-cert-file = @/a.crt\ntls-key-file = @/a.key\nx\n",
 			"@/tls.conf:3: Warning: \"x\" has neither = nor : after it; the line is ignored\n" + good, 0},
 		{"-Q", "-vQ", "tls-cert-file = @/a.crt\ntls-key-file = @/a.key\n", "@/tls.conf:1: Warning: no client can connect: -Q requires", 0},
-		{"expired", "--verify", "tls-cert-file = @/old.crt\ntls-key-file = @/old.key\n", "Warning: the TLS certificate in @/old.crt (CN=old) expired on ", 0},
+		{"warnings, for PCP's script", "--verify", "tls-cert-file = @/old.crt\ntls-key-file = @/old.key\nx\n", "", 0},
+		{"expired", "-v", "tls-cert-file = @/old.crt\ntls-key-file = @/old.key\n", "Warning: the TLS certificate in @/old.crt (CN=old) expired on ", 0},
 		{"errors", "--verify", "tls-cert-file = /none\n\ntls-key-file = /none\n",
 			"@/tls.conf:1: Error: Cannot load certificate chain from /none: no such file or directory\n" +
 				"@/tls.conf:3: Error: Cannot load private key from /none: no such file or directory\n", 1},
