@@ -66,15 +66,26 @@ func (a *agent) Labels(ctx context.Context, _ agents.Origin, kind pdu.LabelKind,
 	return []pdu.LabelSet{s}, nil
 }
 
+// tooMany is a number of labels that is too large for a set. No more are merged: files with
+// one cluster can have millions.
+const tooMany = 256
+
 // merge adds the labels of f for which match returns true. Of several with a name, the last
 // counts.
 func merge(merged map[string]pdu.NamedLabel, f *file, match func(*label) bool) {
 	for i := range f.labels {
 		if l := &f.labels[i]; match(l) {
-			for _, n := range l.named {
-				merged[n.Name] = n
-			}
+			l.mergeInto(merged)
 		}
+	}
+}
+
+func (l *label) mergeInto(merged map[string]pdu.NamedLabel) {
+	for _, n := range l.named {
+		if len(merged) >= tooMany {
+			return
+		}
+		merged[n.Name] = n
 	}
 }
 
@@ -90,6 +101,9 @@ func (a *agent) instanceLabels(ctx context.Context, id pdu.InDom) ([]pdu.LabelSe
 	}
 	byInst := make(map[int32]map[string]pdu.NamedLabel)
 	for _, f := range a.labeled[id.Serial()] {
+		if err := agents.Checkpoint(ctx); err != nil {
+			return nil, err
+		}
 		for i := range f.labels {
 			l := &f.labels[i]
 			if l.Flags&mmvformat.LabelInstances == 0 || serial(f.cluster, l.Identity) != id.Serial() {
@@ -98,9 +112,7 @@ func (a *agent) instanceLabels(ctx context.Context, id pdu.InDom) ([]pdu.LabelSe
 			if byInst[l.Instance] == nil {
 				byInst[l.Instance] = make(map[string]pdu.NamedLabel)
 			}
-			for _, n := range l.named {
-				byInst[l.Instance][n.Name] = n
-			}
+			l.mergeInto(byInst[l.Instance])
 		}
 	}
 	sets := make([]pdu.LabelSet, len(d.insts))

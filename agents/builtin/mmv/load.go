@@ -146,7 +146,7 @@ func (f *file) makeTree(prefix int) {
 		m := &f.metrics[i]
 		m.own = f.tree.add(m.name[prefix:], m.item, f)
 	}
-	f.tree.share()
+	f.memory += nodeCost * f.tree.share()
 }
 
 // entrySize returns the size of an entry of a section, or 0 for an unknown type.

@@ -3,6 +3,7 @@ package mmv
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/gopcp/pmcd/agents/internal/mmvformat"
 	"github.com/gopcp/pmcd/pdu"
@@ -75,7 +76,10 @@ func (l *loader) loadMetric(off uint64, b []byte) {
 	l.items[m.item] = int16(len(l.metrics))
 	l.metrics = append(l.metrics, m)
 	l.offsets = append(l.offsets, off)
-	l.memory += 320 + 2*len(full) // with a node of the tree of names
+	l.memory += 208 + 2*len(full)
+	if l.header.Flags&mmvformat.FlagNoPrefix != 0 {
+		l.memory += nodeCost * (1 + strings.Count(full, ".")) // of the index: see makeTree for other files
+	}
 }
 
 // maxSerial is the largest serial of an instance domain.
@@ -106,7 +110,7 @@ func (l *loader) loadInDoms(s mmvformat.Section) {
 				fd.insts = append(fd.insts, inst)
 			}
 		}
-		l.memory += 96 + 24*int(d.Count)
+		l.memory += 176 + 24*int(d.Count) // with its part of the index
 		l.indoms = append(l.indoms, fd)
 	})
 }
@@ -212,10 +216,12 @@ func (l *loader) loadLabels(s mmvformat.Section) {
 			l.problems.add("ignoring a label", "%q: %v", text, err)
 			return
 		}
-		for _, p := range parsed {
-			lb.named = append(lb.named, namedLabel(p, lb.Flags))
+		l.memory += 96
+		lb.named = make([]pdu.NamedLabel, len(parsed))
+		for i, p := range parsed {
+			lb.named[i] = namedLabel(p, lb.Flags)
+			l.memory += 64 + len(p.Name) + len(p.Value)
 		}
-		l.memory += 2*mmvformat.LabelSize + 64
 		l.labels = append(l.labels, lb)
 	})
 }

@@ -110,12 +110,17 @@ func (n *node) replace(old *node) *node {
 	return &c
 }
 
-// share marks n and all nodes below it as shared.
-func (n *node) share() {
+// nodeCost is about how many bytes a node takes, without its name.
+const nodeCost = 96
+
+// share marks n and all nodes below it as shared, and returns their number.
+func (n *node) share() (nodes int) {
 	n.shared = true
+	nodes = 1
 	for _, c := range n.children {
-		c.share()
+		nodes += c.share()
 	}
+	return nodes
 }
 
 // find returns the node with a full name. n has the names of the highest level. It
