@@ -104,6 +104,23 @@ func TestTexts(t *testing.T) {
 	if got := ask(indom+1, int32(pdu.TextOneLine|pdu.TextInDom)); got != none {
 		t.Errorf("instance domain without a text: %q", got)
 	}
+
+	// A one-line text is one line, whatever the file says.
+	lines := one(1)
+	lines.Metrics[0].Short, lines.Metrics[0].Help = "first\nsecond", "first\nsecond"
+	lines.Write(t, dir, "lines")
+	empty := one(1)
+	empty.Metrics[0].Short = "\nsecond"
+	empty.Write(t, dir, "empty")
+	for _, tt := range []struct{ name, oneline, full string }{{"mmv.lines.m", "first", "first\nsecond"}, {"mmv.empty.m", none, none}} {
+		id := uint32(c.id(tt.name))
+		if got := ask(id, int32(pdu.TextOneLine|pdu.TextPMID)); got != tt.oneline {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.oneline)
+		}
+		if got := ask(id, int32(pdu.TextHelp|pdu.TextPMID)); got != tt.full {
+			t.Errorf("%s: full text %q, want %q", tt.name, got, tt.full)
+		}
+	}
 }
 
 func TestLabels(t *testing.T) {

@@ -1,6 +1,7 @@
 package mmv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -55,7 +56,8 @@ func (a *agent) InDomText(ctx context.Context, _ agents.Origin, id pdu.InDom, on
 
 // text reads the text of a metric or instance domain of f.
 //
-// C differs: for an offset that is not in the file, the error is PM_ERR_GENERIC.
+// C differs: for an offset that is not in the file, the error is PM_ERR_GENERIC. A one-line
+// text may have several lines.
 func (a *agent) text(f *file, short, help uint64, oneline bool) (string, error) {
 	off := help
 	if oneline {
@@ -77,5 +79,8 @@ func (a *agent) text(f *file, short, help uint64, oneline bool) (string, error) 
 		return "", pdu.ErrnoText
 	}
 	b, _ = cutText(b)
+	if oneline {
+		b, _, _ = bytes.Cut(b, []byte("\n"))
+	}
 	return string(b), nil
 }
