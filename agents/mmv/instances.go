@@ -58,7 +58,7 @@ func (r *Registry) Instances(d InDom) *Instances {
 	defer r.mu.Unlock()
 	var err error
 	x.labels, err = d.Labels.encode()
-	errs := []error{err, checkText("a one-line help text", d.OneLine), checkText("a help text", d.Text)}
+	errs := []error{err, checkOneLine(d.OneLine), checkText("a help text", d.Text)}
 	switch {
 	case d.Serial < 0 || d.Serial > mmvformat.MaxSerial:
 		errs = append(errs, fmt.Errorf("the serial is not in the range of 1 to %d", mmvformat.MaxSerial))

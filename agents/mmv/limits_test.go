@@ -72,6 +72,8 @@ func TestLimits(t *testing.T) {
 		{"semantics", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", Sem: 2}) }, "mmv: metric a: 2 is not a semantics"},
 		{"units of elapsed time", Config{Name: "f"}, func(r *Registry) { r.Elapsed(Metric{Name: "a", Units: 1}) }, "mmv: metric a: elapsed time is"},
 		{"help of 255 bytes", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", OneLine: text(255), Text: text(255)}) }, ""},
+		{"two lines", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", OneLine: "b\nc"}) }, "mmv: metric a: a one-line help text has several lines"},
+		{"two lines of an instance domain", Config{Name: "f"}, func(r *Registry) { r.Instances(InDom{Serial: 3, OneLine: "b\n"}) }, "mmv: instance domain 3: a one-line help text has several lines"},
 		{"one line of 256 bytes", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", OneLine: text(256)}) }, "mmv: metric a: a one-line help text of 256 bytes"},
 		{"help of 256 bytes", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", Text: text(256)}) }, "mmv: metric a: a help text of 256 bytes"},
 		{"help with a zero byte", Config{Name: "f"}, func(r *Registry) { r.Gauge(Metric{Name: "a", Text: "a\x00b"}) }, "mmv: metric a: a help text has a zero byte"},

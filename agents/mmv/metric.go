@@ -157,7 +157,7 @@ func (r *Registry) check(k kind, m Metric) *metric {
 	}
 	var err error
 	def.labels, err = m.Labels.encode()
-	errs := []error{err, checkName(m.Name), checkText("a one-line help text", m.OneLine), checkText("a help text", m.Text)}
+	errs := []error{err, checkName(m.Name), checkOneLine(m.OneLine), checkText("a help text", m.Text)}
 	switch {
 	case r.names[m.Name]:
 		errs = append(errs, errors.New("a metric of this name is defined already"))

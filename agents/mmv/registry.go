@@ -244,6 +244,15 @@ func isWord(s string) bool {
 	return s != ""
 }
 
+// checkOneLine returns what is wrong with a one-line help text.
+func checkOneLine(text string) error {
+	const what = "a one-line help text"
+	if strings.IndexByte(text, '\n') >= 0 {
+		return errors.New(what + " has several lines")
+	}
+	return checkText(what, text)
+}
+
 // checkText returns what is wrong with a help text or the name of an instance.
 func checkText(what, text string) error {
 	if len(text) >= mmvformat.StringSize {
