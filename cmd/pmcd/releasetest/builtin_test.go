@@ -1,11 +1,13 @@
 package releasetest
 
 import (
+	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/builtin/mmv/mmvtest"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
@@ -25,8 +27,15 @@ var olderDescriptors = map[string]bool{
 func TestPeerBuiltIn(t *testing.T) {
 	t.Parallel()
 	c, ours := machines(t, builtIn)
+	// What an application writes.
+	f := mmvtest.Sample(3)
+	f.Flags = 0
+	file, _ := f.Append()
+	for _, m := range []*peer.Machine{c, ours} {
+		run(t, m, "mkdir -p /var/lib/pcp/tmp/mmv && echo "+base64.StdEncoding.EncodeToString(file)+" | base64 -d >/var/lib/pcp/tmp/mmv/app")
+	}
 	cnames := strings.Fields(run(t, c, "pminfo").Stdout)
-	if len(cnames) < 2000 {
+	if len(cnames) < 2000 || !slices.Contains(cnames, "mmv.app.int32") {
 		t.Fatalf("only %d names", len(cnames))
 	}
 	describe := func(m *peer.Machine) map[string]string {
@@ -74,16 +83,18 @@ var otherValues = []valueDifference{
 	{key(`mem\.zoneinfo\.nr_free_pages`), "never has values in C"},
 	{key(`(mem\.vmmemctl|hyperv\.balloon)\..*`), "0 in C if there is no file of the driver"},
 	{key(`tmpfs\..*`), "C has no instances"},
+	{key(`pmcd\.client\..*`), "each pmcd numbers its clients"},
 }
 
-// compareValues compares which metrics have values, and the errors of those that have none.
+// compareValues compares which metrics and instances have values, and the errors of metrics
+// that have none.
 func compareValues(t *testing.T, c, ours *peer.Machine) {
 	state := func(m *peer.Machine) map[string]string {
 		byName := make(map[string]string)
 		for _, r := range peer.Metrics(run(t, m, "pminfo -b 1 -f 2>&1").Stdout) {
 			text := strings.Join(r.Lines, "\n")
 			if strings.Contains(text, "value ") {
-				text = "values"
+				text = "values" + instancesIn(text)
 			}
 			byName[r.Key] = strings.TrimSpace(text)
 		}
@@ -92,7 +103,7 @@ func compareValues(t *testing.T, c, ours *peer.Machine) {
 	want, got := state(c), state(ours)
 	n := 0
 	for name, w := range want {
-		if w == "values" && got[name] == w {
+		if strings.HasPrefix(w, "values") && got[name] == w {
 			n++
 		}
 		if got[name] == w || slices.ContainsFunc(otherValues, func(d valueDifference) bool { return d.key.MatchString(name) }) {
@@ -103,4 +114,20 @@ func compareValues(t *testing.T, c, ours *peer.Machine) {
 	if n < 500 {
 		t.Errorf("only %d metrics have values", n)
 	}
+}
+
+// instance matches an instance in what pminfo -f prints.
+var instance = regexp.MustCompile(`inst \[\d+ or "(.*)"\] value `)
+
+// instancesIn returns the names of the instances that have values, in the order of names.
+func instancesIn(text string) string {
+	var names []string
+	for _, m := range instance.FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return ""
+	}
+	return " of " + strings.Join(names, ", ")
 }
