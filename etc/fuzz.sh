@@ -14,7 +14,7 @@ trap 'rm -f "$out"' EXIT
 trap 'exit 1' HUP INT TERM
 
 run() { # package target
-	"$go" test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 10s "$1" >"$out" 2>&1
+	"$go" test -run '^$' -fuzz "^$2\$" -fuzztime "$time" -fuzzminimizetime 100x "$1" >"$out" 2>&1
 }
 
 n=0
