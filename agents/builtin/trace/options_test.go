@@ -173,3 +173,34 @@ func TestRules(t *testing.T) {
 		}
 	}
 }
+
+// Arguments of options are errors or within the limits.
+func FuzzOptions(f *testing.F) {
+	for _, s := range []string{"30 seconds", "1min 30sec", "1e9", ".5h", "1,0,0,2,0,0", "-8,7,7,6,5,-8", "allow:10.1.*:0", "disallow:h", "allow:::1:5", "4323", "60"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if d, err := parsePeriod(s); err == nil && (d < time.Second || d > maxPeriod || d%time.Second != 0) {
+			t.Errorf("the period %v", d)
+		}
+		if n, err := parseBuckets(s); err == nil && (n < 1 || n > maxBuckets) {
+			t.Errorf("%d buckets", n)
+		}
+		if n, err := parsePort(s); err == nil && (n < 1 || n > 65535) {
+			t.Errorf("port %d", n)
+		}
+		parseUnits(s)
+		r, err := parseAccess(s)
+		if err != nil {
+			return
+		}
+		if r.host == "" || r.max < 0 || strings.ContainsAny(r.host, "\" \n;") {
+			t.Errorf("the rule %+v", r)
+		}
+		// The host cannot change the rules around it.
+		p, err := newPeers([]accessRule{r}, names{})
+		if err == nil && p.rules == nil {
+			t.Errorf("no rules of %+v", r)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"os"
@@ -75,6 +76,22 @@ func TestParseSocket(t *testing.T) {
 	if _, ok := parseSocket(b, 0, 0); !ok {
 		t.Error("not a reply")
 	}
+}
+
+func FuzzParseSocket(f *testing.F) {
+	b := make([]byte, diagReplyLen)
+	b[4], b[syscall.SizeofNlMsghdr+diagInode] = sockDiagByFamily, 1
+	f.Add(b, uint16(0), uint16(0))
+	f.Add(b[:diagReplyLen-1], uint16(0), uint16(0))
+	f.Fuzz(func(t *testing.T, b []byte, src, dst uint16) {
+		if _, ok := parseSocket(b, src, dst); !ok {
+			return
+		}
+		id := b[syscall.SizeofNlMsghdr+diagReplyID:]
+		if binary.BigEndian.Uint16(id) != src || binary.BigEndian.Uint16(id[2:]) != dst {
+			t.Errorf("%x is of other ports than %d and %d", b, src, dst)
+		}
+	})
 }
 
 // A user has at most half of the connections.
