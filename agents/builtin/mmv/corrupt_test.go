@@ -84,6 +84,7 @@ var corruptions = []corruption{
 	{name: "negative number of metrics", off: toc(mmvformat.Metrics, 4), data: int32(-1), all: true, none: true, log: "not in the file"},
 	{name: "many metrics", off: toc(mmvformat.Metrics, 4), data: int32(math.MaxInt32), all: true, none: true, log: "not in the file"},
 	{name: "values beyond", off: toc(mmvformat.Values, 8), data: beyond, all: true, want: noValues(), log: "not in the file"},
+	{name: "values wrap", off: toc(mmvformat.Values, 8), data: uint64(math.MaxUint64 - 31), all: true, want: noValues(), log: "not in the file"},
 	{name: "many values", off: toc(mmvformat.Values, 4), data: int32(math.MaxInt32), all: true, want: noValues(), log: "not in the file"},
 	{name: "indoms beyond", off: toc(mmvformat.InDoms, 8), data: beyond, all: true, want: noInDoms(), log: "not in the file"},
 	{name: "indoms wrap", off: toc(mmvformat.InDoms, 8), data: uint64(math.MaxUint64 - 31), all: true, want: noInDoms(), log: "not in the file"},
@@ -218,6 +219,75 @@ func checkCorrupt(t *testing.T, version int32, b []byte, tt corruption) {
 	log := c.log.String()
 	if n := strings.Count(log, "\n"); (tt.log != "") != (n > 0) || !strings.Contains(log, tt.log) || strings.Count(log, tt.log) != 1 && tt.log != "" {
 		t.Errorf("version %d: the log has not %q once: %s", version, tt.log, log)
+	}
+}
+
+// Labels are in files of version 3. Whatever is wrong with them, the metrics are there.
+func TestCorruptLabels(t *testing.T) {
+	payload := func(i int) func(l mmvtest.Layout) int {
+		return func(l mmvtest.Layout) int { return l.Labels + i*mmvformat.LabelSize + 12 }
+	}
+	field := func(i, off int) func(l mmvtest.Layout) int {
+		return func(l mmvtest.Layout) int { return l.Labels + i*mmvformat.LabelSize + off }
+	}
+	for _, tt := range []struct {
+		name string
+		off  func(l mmvtest.Layout) int
+		data any
+		want string // labels of the item and of the instance domain
+		log  string
+	}{
+		{"right", abs(0), "MMV", `{"n":2,"note":[true,null]} {"deep.a":1,"deep.b":"x"}`, ""},
+		{"beyond", toc(mmvformat.Labels, 8), beyond, " ", "not in the file"},
+		{"wrap", toc(mmvformat.Labels, 8), uint64(math.MaxUint64 - 255), " ", "not in the file"},
+		{"negative number", toc(mmvformat.Labels, 4), int32(-1), " ", "not in the file"},
+		{"many", toc(mmvformat.Labels, 4), int32(math.MaxInt32), " ", "not in the file"},
+		{"no end", payload(0), strings.Repeat(" ", mmvformat.LabelPayloadSize), `{"n":2} {"deep.a":1,"deep.b":"x"}`, "ignoring a label"},
+		{"deep", payload(0), strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40) + "\x00", `{"n":2} {"deep.a":1,"deep.b":"x"}`, "ignoring a label"},
+		{"an array", payload(0), "[1]\x00", `{"n":2} {"deep.a":1,"deep.b":"x"}`, "ignoring a label"},
+		{"a name that is none", payload(0), "{\"a b\":1}\x00", `{"n":2} {"deep.a":1,"deep.b":"x"}`, "ignoring a label"},
+		{"flags", field(0, 0), uint32(math.MaxUint32), "", ""},
+		{"identity", field(0, 4), uint32(math.MaxUint32), `{"n":2} {"deep.a":1,"deep.b":"x"}`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := mmvtest.Sample(3)
+			// The label "note" of the item is the first.
+			i := slices.IndexFunc(f.Labels, func(l mmvformat.Label) bool { return strings.HasPrefix(string(l.Payload[:]), `{"note"`) })
+			f.Labels = slices.Concat(f.Labels[i:i+1], f.Labels[:i], f.Labels[i+1:])
+			b, l := f.Append()
+			copy(b[tt.off(l):], mmvtest.Bytes(tt.data))
+			dir := t.TempDir()
+			mmvtest.Write(t, dir, "s", b)
+			c := newClient(t, dir)
+			if n := len(c.names()); n != len(sampleValues) {
+				t.Errorf("%d metrics, want %d", n, len(sampleValues))
+			}
+			var sets []string
+			for kind := pdu.LabelDomain; kind <= pdu.LabelInstances; kind <<= 1 {
+				ident := uint32(pdu.NewPMID(70, 9, 1))
+				if kind == pdu.LabelInDom || kind == pdu.LabelInstances {
+					ident = uint32(pdu.NewInDom(70, 9<<11|1))
+				}
+				reply, err := do[pdu.Labels](c, &pdu.LabelReq{Kind: kind, Ident: ident})
+				if err != nil {
+					t.Errorf("kind %d: %v", kind, err)
+				}
+				if kind == pdu.LabelItem || kind == pdu.LabelInDom {
+					set := ""
+					if len(reply.Sets) > 0 {
+						set = string(reply.Sets[0].JSON)
+					}
+					sets = append(sets, set)
+				}
+			}
+			slices.Reverse(sets)
+			if got := strings.Join(sets, " "); tt.want != "" && got != tt.want {
+				t.Errorf("labels %s, want %s", got, tt.want)
+			}
+			if log := c.log.String(); (tt.log != "") != (log != "") || !strings.Contains(log, tt.log) {
+				t.Errorf("log: %q, want %q", log, tt.log)
+			}
+		})
 	}
 }
 
