@@ -105,9 +105,9 @@ type Call struct {
 	Profile *pdu.Profile  // for a FETCH; nil for a request that needs none
 	Timeout time.Duration // for the agent's reply, and again for the wait until the request is sent; 0 is none
 
-	// Req is the request PDU, or several DESC_REQ PDUs, one after the other. Then the agent
-	// works on all of them in one turn, within Timeout, and Recv appends as many replies in
-	// this order. Req is read, not changed, until Recv returns.
+	// Req is the request PDU, or several of one type other than FETCH, one after the other.
+	// Then the agent works on all of them in one turn, within Timeout, and Recv appends as
+	// many replies in this order. Req is read, not changed, until Recv returns.
 	Req []byte
 
 	// Key says whose Call it is. While Calls wait for a busy agent, clients take turns

@@ -11,48 +11,13 @@ import (
 	"github.com/gopcp/pmcd/pmnsload"
 )
 
-// A descTransport is a Transport to an agent that has all descriptors but that of item 0.
-// The agent takes the same time for each.
-type descTransport struct {
-	*transport.Worker
-	each  time.Duration
-	fails int   // the number of the call that fails; 0 is none
-	calls []int // how many descriptors they were for
-}
-
-func (d *descTransport) Send(c *transport.Call) (transport.Reply, error) {
-	r := &descReply{d, c, nil, 0}
-	for rest := c.Req; len(rest) > 0; r.n++ {
-		var m pdu.DescReq
-		n, _, _ := pdu.Header(rest)
-		if _, err := pdu.ParseInto(rest[:n], &m); err != nil {
-			return nil, err
-		}
-		rest = rest[n:]
-		var reply pdu.Message = &pdu.Desc{PMID: m.PMID}
-		if m.PMID.Item() == 0 {
-			reply = &pdu.Error{Code: pdu.ErrnoPMID}
-		}
-		r.reply, _ = pdu.Append(r.reply, 0, reply)
+// answerDesc replies with a descriptor, except for item 0.
+func answerDesc(req []byte) pdu.Message {
+	var m pdu.DescReq
+	if _, err := pdu.ParseInto(req, &m); err != nil || m.PMID.Item() == 0 {
+		return &pdu.Error{Code: pdu.ErrnoPMID}
 	}
-	d.calls = append(d.calls, r.n)
-	if len(d.calls) == d.fails {
-		return nil, transport.ErrLate
-	}
-	return r, nil
-}
-
-type descReply struct {
-	*descTransport
-	call  *transport.Call
-	reply []byte
-	n     int
-}
-
-func (r *descReply) Recv(dst []byte) ([]byte, error) {
-	r.call.Began = time.Now()
-	r.call.Done = r.call.Began.Add(time.Duration(r.n) * r.each)
-	return append(dst, r.reply...), nil
+	return &pdu.Desc{PMID: m.PMID}
 }
 
 // The descriptors of one request are asked for in few turns, each of which is short.
@@ -71,13 +36,13 @@ func TestTurnsOfDescs(t *testing.T) {
 		known int // descriptors in the reply
 	}{
 		{"a quick agent", ids, 0, 0, []int{1, 128, 128, 43}, 299},
-		{"an agent that takes 0.1 ms", ids[:100], descSlice / 40, 0, []int{1, 40, 40, 19}, 99},
-		{"a slow agent", ids[:5], 2 * descSlice, 0, []int{1, 1, 1, 1, 1}, 4},
+		{"an agent that takes 0.1 ms", ids[:100], seriesSlice / 40, 0, []int{1, 40, 40, 19}, 99},
+		{"a slow agent", ids[:5], 2 * seriesSlice, 0, []int{1, 1, 1, 1, 1}, 4},
 		{"the same metrics many times", slices.Repeat(ids[:3], 100), 0, 0, []int{1, 2}, 200},
 		{"an agent that is late", ids, 0, 3, []int{1, 128, 128}, 128},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			agent := &descTransport{Worker: transport.Local(new(namer)), each: tt.each, fails: tt.fails}
+			agent := &seriesTransport{Worker: transport.Local(new(namer)), answer: answerDesc, each: tt.each, fails: tt.fails}
 			table := startTransport(t, domain, func() transport.Transport { return agent }, new(pmnsload.Tree))
 			<-table.Agent(domain).Started()
 			s, c := newTurn(t, new(transporttest.Place), table, &pdu.DescIDs{PMIDs: tt.ids})

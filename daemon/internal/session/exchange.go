@@ -150,9 +150,14 @@ func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
 		}
 		c := a.Conn()
 		if c == nil {
-			r.place.Leave()
-			c = a.AwaitConn()
-			r.place.Enter()
+			select {
+			case <-a.Started(): // usually it is down
+				c = a.Conn()
+			default:
+				r.place.Leave()
+				c = a.AwaitConn()
+				r.place.Enter()
+			}
 		}
 		if c != nil && c.Acquire() {
 			r.asked.add(domain)

@@ -27,46 +27,38 @@ func (r nameRequest) namesToIDs(b []byte) error {
 	}
 	tree := r.routes.Tree()
 	reply := pdu.PMNSIDs{PMIDs: make([]pdu.PMID, len(m.Names))}
+	var dynamic dynamicNames
 	for i, name := range m.Names {
-		id, err := r.nameToID(tree, name)
-		switch {
-		case err == nil:
+		id, kind := tree.PMID(name)
+		switch kind {
+		case pmnsload.Leaf:
+			reply.PMIDs[i] = id
 			reply.Status++
-		case len(m.Names) == 1:
-			return r.fail(errnoOf(err))
+			continue
+		case pmnsload.Dynamic:
+			dynamic.add(int32(i), name, tree.Find(name))
+		case pmnsload.NonLeaf:
+			if len(m.Names) == 1 {
+				return r.fail(pdu.ErrnoNonLeaf)
+			}
 		default:
-			id = pdu.NoPMID
+			if len(m.Names) == 1 {
+				return r.fail(pdu.ErrnoName)
+			}
 		}
-		reply.PMIDs[i] = id
+		reply.PMIDs[i] = pdu.NoPMID
+	}
+	if len(dynamic.names) > 0 {
+		if r.askNames(&dynamic); dynamic.last != 0 && len(m.Names) == 1 {
+			return r.fail(dynamic.last)
+		}
+		for _, of := range dynamic.of {
+			if reply.PMIDs[of.name] = dynamic.ids[of.item]; reply.PMIDs[of.name] != pdu.NoPMID {
+				reply.Status++
+			}
+		}
 	}
 	return r.reply(&reply)
-}
-
-func (r nameRequest) nameToID(tree *pmnsload.Tree, name string) (pdu.PMID, error) {
-	id, kind := tree.PMID(name)
-	switch kind {
-	case pmnsload.Leaf:
-		return id, nil
-	case pmnsload.NonLeaf:
-		return 0, pdu.ErrnoNonLeaf
-	case pmnsload.Dynamic:
-		root := pmnsload.DynamicRoot{Name: tree.Find(name).Name, Domain: id.DynamicDomain()}
-		m, err := r.askName(root, &pdu.PMNSNames{Names: []string{name}})
-		if err != nil {
-			return 0, err
-		}
-		ids := m.(*pdu.PMNSIDs)
-		switch {
-		case len(ids.PMIDs) != 1:
-			return 0, pdu.ErrnoIPC
-		case ids.Status < 0:
-			return 0, pdu.Errno(ids.Status)
-		case ids.PMIDs[0] == pdu.NoPMID:
-			return 0, pdu.ErrnoName
-		}
-		return ids.PMIDs[0], nil
-	}
-	return 0, pdu.ErrnoName
 }
 
 // idToNames answers PMNS_IDS: all names of a metric.
