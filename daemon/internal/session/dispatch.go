@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"io"
 	"time"
 
 	"github.com/gopcp/pmcd/access"
@@ -37,8 +38,11 @@ type request struct{ exchange }
 func (r request) answer() error {
 	partial, first := false, true
 	for {
-		if r.rights.refusal() != 0 {
+		switch {
+		case r.rights.refusal() != 0:
 			return errRefused
+		case r.srv.aborted.Load(): // thousands of requests may have arrived together
+			return io.EOF
 		}
 		n, err := pdu.Frame(r.in[r.next:], r.srv.cfg.MaxPDU)
 		if err != nil {

@@ -139,14 +139,17 @@ func (r exchange) available(domain int) (*agentset.Agent, *agentset.Conn, error)
 }
 
 // acquire returns the agent of a domain, or nil if there is none, and its connection
-// for one request, or nil if the agent is down. The caller must release the
+// for one request, or nil if the agent is down or pmcd ends. The caller must release the
 // connection. If a reload has replaced the agent since the request came, it is the new
 // one.
 func (r exchange) acquire(domain int) (*agentset.Agent, *agentset.Conn) {
 	for {
 		a := r.routes.Agent(domain)
-		if a == nil {
+		switch {
+		case a == nil:
 			return nil, nil
+		case r.srv.aborted.Load():
+			return a, nil
 		}
 		c := a.Conn()
 		if c == nil {

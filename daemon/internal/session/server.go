@@ -145,7 +145,8 @@ func (s *Server) Busy() bool { return s.gate.Closed() }
 // Abort aborts the connections of all clients. The sessions end by that.
 func (s *Server) Abort() {
 	s.abort()
-	s.aborted.Store(true) // first: those that wait at the gate do no more work
+	s.aborted.Store(true)
+	s.gate.Close() // those that wait there do no more work
 	for _, client := range s.clients.all() {
 		client.conn.Abort()
 	}

@@ -27,12 +27,14 @@ type fakeConn struct {
 	closed    chan struct{} // if not nil, Close waits for it
 	piece     int           // the most that Read returns; 0 is any number
 	onRead    func()        // is called by Read, unless nil
+	onWrite   func()        // is called by Write, unless nil
 }
 
 func (c *fakeConn) Peer() conn.Peer           { return conn.Peer{Unix: true} }
 func (c *fakeConn) FD() int                   { return -1 }
 func (c *fakeConn) Exclusive() bool           { return false }
 func (c *fakeConn) SetReadDeadline(time.Time) {}
+func (c *fakeConn) Abort()                    {}
 
 func (c *fakeConn) Close([]byte) {
 	if c.closed != nil {
@@ -61,6 +63,9 @@ func (c *fakeConn) Read(b []byte) (n int, err error) {
 }
 
 func (c *fakeConn) Write(b []byte) (int, error) {
+	if c.onWrite != nil {
+		c.onWrite()
+	}
 	c.replies <- append([]byte(nil), b...)
 	return len(b), nil
 }
