@@ -67,6 +67,7 @@ type Item struct {
 	inst int32 // of opts.Instance
 
 	before map[int32]Value // counters of the fetch before
+	spare  map[int32]Value // for the next fetch, whatever is in it
 	insts  []instance
 }
 
@@ -82,6 +83,27 @@ type instance struct {
 // pdu.ErrnoInst, or [ErrReset]. The variable then is zero. For a variable of BindAll, the
 // instances have errors of their own, too.
 func (i *Item) Err() error { return i.err }
+
+// Desc returns the descriptor of the metric at the last fetch. Its PMID is [pdu.NoPMID] before
+// the first one, and while the metric does not exist.
+func (i *Item) Desc() pdu.Desc {
+	d := i.desc
+	d.PMID = i.id
+	return d
+}
+
+// Units returns those of the variable: the wanted ones, or those of the metric or of its rate.
+// They have no meaning without a PMID.
+func (i *Item) Units() pdu.Units {
+	switch {
+	case i.opts.Units != 0 && !i.text:
+		return i.opts.Units
+	case i.isRate():
+		u, _ := RateUnits(i.desc.Units)
+		return u
+	}
+	return i.desc.Units
+}
 
 // Fetch fetches all metrics of g, and writes the variables. It returns the time of the
 // values by pmcd's clock.
@@ -138,7 +160,7 @@ func (g *Group) forget(all bool) {
 	}
 	clear(g.names)
 	for _, i := range g.items {
-		i.before = nil
+		clear(i.before)
 		i.stale()
 	}
 }
@@ -166,7 +188,7 @@ func (g *Group) resolve(ctx context.Context) error {
 	known := ids[:0:0]
 	for n, i := range items {
 		if i.id != ids[n] {
-			i.before = nil
+			clear(i.before)
 		}
 		if i.id, i.err, i.insts = ids[n], errs[n], nil; i.id != pdu.NoPMID {
 			known = append(known, i.id)

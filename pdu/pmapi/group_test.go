@@ -1,6 +1,7 @@
 package pmapi
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"testing"
@@ -19,6 +20,8 @@ func TestGroup(t *testing.T) {
 	var name string
 	var loads []Instance[float64]
 	var texts []Instance[string]
+	var values []Instance[Value]
+	var rateValue, text Value
 	counter := Bind(g, &rate, "fake.count", nil)
 	inBytes := Bind(g, &perSec, "fake.count", &ItemOptions{Units: pdu.NewUnits(1, -1, 0, pdu.SpaceByte, pdu.TimeSec, 0)})
 	items := []*Item{
@@ -28,6 +31,12 @@ func TestGroup(t *testing.T) {
 		Bind(g, &name, "fake.name", nil),
 		BindAll(g, &loads, "fake.load", nil),
 		BindAll(g, &texts, "fake.name", nil),
+		BindAll(g, &values, "fake.load", nil),
+		Bind(g, &text, "fake.name", nil),
+	}
+	rateItem := Bind(g, &rateValue, "fake.count", nil)
+	if d := rateItem.Desc(); d.PMID != pdu.NoPMID {
+		t.Errorf("a descriptor before the first fetch: %+v", d)
 	}
 	sec := int64(1000)
 	f.setHandle(func(s *session, m pdu.Message) bool {
@@ -65,6 +74,21 @@ func TestGroup(t *testing.T) {
 	}
 	if want := []Instance[string]{{pdu.NoInst, "", "a name", nil}}; !reflect.DeepEqual(texts, want) {
 		t.Errorf("%+v", texts)
+	}
+
+	if want := []Instance[Value]{{1, "1 minute", ValueOf(float32(0.25)), nil}, {5, "5 minute", ValueOf(float32(1.25)), nil}}; !reflect.DeepEqual(values, want) {
+		t.Errorf("%+v", values)
+	}
+	if rateValue.Type() != pdu.MetricDouble || rateValue.String() != "5" || text.String() != `"a name"` {
+		t.Errorf("%v %v", rateValue, text)
+	}
+	if d := rateItem.Desc(); d != fakeDescs[0] {
+		t.Errorf("descriptor %+v", d)
+	}
+	for i, want := range map[*Item]string{rateItem: "Kbyte / sec", inBytes: "byte / sec", items[0]: "Kbyte", items[3]: "none"} {
+		if got := i.Units().String(); got != want {
+			t.Errorf("%s in %s, not %s", i.metric, got, want)
+		}
 	}
 
 	// An agent was restarted: its counters may have begun anew.
@@ -147,5 +171,53 @@ func TestGroupErrors(t *testing.T) {
 		if !errors.Is(item.Err(), want) {
 			t.Errorf("%s%+v: %v, want %v", item.metric, item.opts, item.Err(), want)
 		}
+	}
+}
+
+// A fetch of a group with all kinds of variables does not allocate.
+func TestGroupAllocs(t *testing.T) {
+	c := startFake(t).dial(nil)
+	g := c.NewGroup()
+	var rate float64
+	var count uint64
+	var rates []Instance[float64]
+	var loads []Instance[float64]
+	var values []Instance[Value]
+	items := []*Item{
+		Bind(g, &rate, "fake.count", nil),
+		Bind(g, &count, "fake.count", &ItemOptions{Raw: true}),
+		BindAll(g, &rates, "fake.count", nil),
+		BindAll(g, &loads, "fake.load", nil),
+		BindAll(g, &values, "fake.load", nil),
+	}
+	if _, err := g.Fetch(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	const runs = 100
+	conn := new(replay)
+	c.conn.nc, c.conn.r = conn, pdu.NewReader(conn, 0)
+	var replies [][]byte
+	for n := range int64(runs + 1) {
+		sets := []pdu.ValueSet{NewValueSet(countID, pdu.NoInst, ValueOf(uint32(10*n))), {}, {}, NewValueSet(loadID, 1, ValueOf(float32(1))), {}}
+		sets[1], sets[2], sets[4] = sets[0], sets[0], sets[3]
+		b, err := pdu.Append(nil, 0, &pdu.HighResResult{Sec: 2000 + n, Sets: sets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		replies = append(replies, b)
+	}
+	n := testing.AllocsPerRun(runs, func() {
+		conn.reply, replies = replies[0], replies[1:]
+		if _, err := g.Fetch(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, i := range items {
+		if i.Err() != nil {
+			t.Error(i.Err())
+		}
+	}
+	if n > 0 || rate != 10 || count != 10*runs || len(loads) != 1 || len(values) != 1 {
+		t.Errorf("%v allocations, %v, %v, %v, %v", n, rate, count, loads, values)
 	}
 }

@@ -10,9 +10,11 @@ import (
 )
 
 // Bindable are the types of variables in a [Group]. Numbers are rounded for integers. For a
-// string, values are as [Value.Text] has them, so aggregates and events have none.
+// string, values are as [Value.Text] has them, so aggregates and events have none. A [Value]
+// can be of any type; the rate of a counter, and what is in other units than its metric's, has
+// type pdu.MetricDouble. Its bytes are valid until the next fetch.
 type Bindable interface {
-	int64 | uint64 | float64 | string
+	int64 | uint64 | float64 | string | Value
 }
 
 // Instance is the value of one instance, for [BindAll]. Of a metric without instances, the ID
@@ -68,7 +70,7 @@ func BindAll[T Bindable](g *Group, x *[]Instance[T], metric string, o *ItemOptio
 }
 
 func newItem[T Bindable](g *Group, metric string, o *ItemOptions) *Item {
-	i := &Item{metric: metric, id: pdu.NoPMID}
+	i := &Item{metric: metric, id: pdu.NoPMID, before: make(map[int32]Value), spare: make(map[int32]Value)}
 	i.stale()
 	if o != nil {
 		i.opts = *o
@@ -88,21 +90,25 @@ func (i *Item) fail(code pdu.Errno) error {
 	return fmt.Errorf("%s: %w", i.metric, code)
 }
 
+// isRate reports whether the variable has the rate of a counter.
+func (i *Item) isRate() bool { return !i.text && !i.opts.Raw && i.desc.Sem == pdu.SemCounter }
+
 // take takes the values of i from a result. elapsed is the time since the result before.
 func (i *Item) take(set *pdu.ValueSet, elapsed time.Duration) {
 	i.insts, i.err = i.insts[:0], nil
 	if set.Err < 0 {
 		i.err = i.fail(set.Err)
-		i.before = nil
+		clear(i.before)
 		return
 	}
 	if len(set.Values) == 0 && !i.all {
 		i.err = i.fail(pdu.ErrnoValue)
 	}
 	before := i.before
-	isRate := !i.text && !i.opts.Raw && i.desc.Sem == pdu.SemCounter
+	isRate := i.isRate()
 	if isRate {
-		i.before = make(map[int32]Value, len(set.Values))
+		i.before, i.spare = i.spare, before
+		clear(i.before)
 	}
 	for _, v := range set.Values {
 		if !i.all && v.Inst != i.inst {
@@ -153,11 +159,11 @@ func convert[T Bindable](inst instance) (T, error) {
 		return x, err
 	}
 	v := inst.value
-	if f, ferr := v.Float64(); ferr == nil && v.typ == pdu.MetricDouble || v.typ == pdu.MetricFloat {
-		if _, text := any(x).(string); !text {
-			if _, float := any(x).(float64); !float {
-				v = ValueOf(math.Round(f))
-			}
+	switch any(x).(type) {
+	case int64, uint64:
+		if v.typ == pdu.MetricDouble || v.typ == pdu.MetricFloat {
+			f, _ := v.Float64()
+			v = ValueOf(math.Round(f))
 		}
 	}
 	switch p := any(&x).(type) {
@@ -169,6 +175,8 @@ func convert[T Bindable](inst instance) (T, error) {
 		*p, err = v.Float64()
 	case *string:
 		*p, err = v.Text()
+	case *Value:
+		*p = inst.value
 	}
 	return x, err
 }
