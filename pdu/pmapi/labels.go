@@ -88,7 +88,7 @@ func (c *Client) Labels(ctx context.Context, id pdu.PMID) ([]InstLabels, error) 
 		{pdu.LabelContext, 0},
 		{pdu.LabelDomain, uint32(id.Domain())},
 		{pdu.LabelInDom, uint32(d.InDom)},
-		{pdu.LabelCluster, uint32(id)},
+		{pdu.LabelCluster, uint32(pdu.NewPMID(id.Domain(), id.Cluster(), 0))},
 		{pdu.LabelItem, uint32(id)},
 	}
 	var all [][]Label
