@@ -219,8 +219,14 @@ func TestOptions(t *testing.T) {
 		least         int
 	}{
 		{"docs/pmcd.1", "OPTIONS", []string{"pmcd", "--help"}, 45},
+		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "list", "--help"}, 6},
+		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "describe", "--help"}, 4},
+		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "get", "--help"}, 4},
+		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "watch", "--help"}, 8},
+		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "set", "--help"}, 4},
+		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "compare", "--help"}, 7},
 		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "status", "--help"}, 3},
-		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "check-agents", "--help"}, 9},
+		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "check-agents", "--help"}, 10},
 	} {
 		out, err := run(t, repo, slices.Clone(tt.help)...)
 		if err != nil {
@@ -231,7 +237,7 @@ func TestOptions(t *testing.T) {
 		n := 0
 		for _, m := range regexp.MustCompile(`(?m)^  +(?:-(\S)(?:, | ))?(?:--([a-z-]+))?`).FindAllStringSubmatch(out, -1) {
 			for _, option := range []string{m[1], "-" + m[2]} {
-				if option == "" || option == "-" || tt.help[0] == "pmcdctl" && (option == "h" || option == "-help") {
+				if option == "" || option == "-" || tt.help[0] == "pmcdctl" && option == "-help" {
 					continue
 				}
 				n++

@@ -23,6 +23,8 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/embedded"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/open"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/privsep"
+	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
+	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/table"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -31,6 +33,7 @@ import (
 func checkCommand(code *int) *cobra.Command {
 	opt := new(cli.Options)
 	startTime, answerTime := seconds(3), seconds(5)
+	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "check-agents [flags] [NAME...]",
 		Short: "start agents of pmcd.conf, get a metric from each, and end them",
@@ -45,7 +48,11 @@ affected. An agent that listens at a port or path that is in use is not started.
 			*code = exitNone
 			opt.HandshakeTimeout = time.Duration(startTime) * time.Second
 			opt.Timeout = time.Duration(answerTime) * time.Second
-			good, err := checkAgents(cmd.Context(), opt, names, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			print := printTrials
+			if asJSON {
+				print = printTrialsJSON
+			}
+			good, err := checkAgents(cmd.Context(), opt, names, print, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			switch {
 			case err != nil:
 				return err
@@ -61,6 +68,7 @@ affected. An agent that listens at a port or path that is in use is not started.
 	f.StringVarP(&opt.Config, "config", "c", "", "`path` of pmcd.conf [$PCP_PMCDCONF_PATH]")
 	f.StringVarP(&opt.Namespace.Path, "namespace", "n", "", "`path` of the name space [$PCP_VAR_DIR/pmns/root]")
 	f.BoolVar(&opt.Embedded, "embedded", false, "compiled-in configuration, even if PCP is installed")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.VarP(&startTime, "start", "q", "`seconds` for an agent to start")
 	f.VarP(&answerTime, "answer", "t", "`seconds` for an agent to answer")
 	return cmd
@@ -96,14 +104,14 @@ type trial struct {
 	output []string // last lines of its standard error output and of its log
 }
 
-// checkAgents tests agents, and reports whether all of them work.
-func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, stderr io.Writer) (bool, error) {
+// checkAgents tests agents, prints the results, and reports whether all of them work.
+func checkAgents(ctx context.Context, opt *cli.Options, names []string, print printFunc, stdout, stderr io.Writer) (bool, error) {
 	conf, tree, err := load(ctx, opt, stderr)
 	if err != nil {
 		return false, err
 	}
 	where := cmp.Or(opt.Config, "the embedded configuration")
-	trials, err := newTrials(where, conf.Agents, names, metrics(tree))
+	trials, err := newTrials(where, conf.Agents, names, firstMetrics(tree))
 	if err != nil {
 		return false, err
 	}
@@ -136,7 +144,8 @@ func checkAgents(ctx context.Context, opt *cli.Options, names []string, stdout, 
 		}
 	}
 	wg.Wait()
-	return printTrials(stdout, trials, trust), ctx.Err()
+	print(stdout, trials, trust)
+	return !slices.ContainsFunc(trials, func(t *trial) bool { return t.err != nil }), ctx.Err()
 }
 
 // load reads the configuration and the name space.
@@ -179,9 +188,9 @@ type metric struct {
 	present bool
 }
 
-// metrics returns a metric of each domain, the first in the name space. One
+// firstMetrics returns a metric of each domain, the first in the name space. One
 // that is in the name space itself is preferred.
-func metrics(tree *pmnsload.Tree) map[int]metric {
+func firstMetrics(tree *pmnsload.Tree) map[int]metric {
 	first := make(map[int]metric)
 	for e := range tree.All("") {
 		domain := e.Domain
@@ -244,44 +253,73 @@ func ownWorkDir(trials []*trial) (dir string, leave func(), err error) {
 	return dir, leave, nil
 }
 
-// printTrials prints the results of trials, and reports whether all agents work.
-func printTrials(w io.Writer, trials []*trial, trust *privsep.TrustCheck) bool {
+// A printFunc prints the results of trials.
+type printFunc func(io.Writer, []*trial, *privsep.TrustCheck)
+
+// printTrialsJSON prints the results of trials as JSON.
+func printTrialsJSON(w io.Writer, trials []*trial, trust *privsep.TrustCheck) {
+	type result struct {
+		Name   string   `json:"name"`
+		Domain int      `json:"domain"`
+		Kind   string   `json:"kind"`
+		Start  int64    `json:"start_us"` // 0 if it did not come to that
+		Desc   int64    `json:"desc_us"`
+		Fetch  int64    `json:"fetch_us"`
+		OK     bool     `json:"ok"`
+		Note   string   `json:"note,omitempty"`
+		Error  string   `json:"error,omitempty"`
+		Output []string `json:"output,omitempty"`
+		RunsAs string   `json:"runs_as,omitempty"` // if not as root, and why
+	}
+	results := make([]result, len(trials))
+	for i, t := range trials {
+		results[i] = result{Name: t.spec.Name, Domain: t.spec.Domain, Kind: t.spec.Kind.String(), OK: t.err == nil, Note: t.note,
+			Start: t.start.Microseconds(), Desc: t.desc.Microseconds(), Fetch: t.fetch.Microseconds()}
+		if t.err != nil {
+			results[i].Error, results[i].Output = transport.Reason(t.err), t.output
+		}
+		if t.untrusted != nil {
+			results[i].RunsAs = trust.RunsAs(t.untrusted)
+		}
+	}
+	metrics.PrintJSON(w, map[string]any{"agents": results})
+}
+
+// printTrials prints the results of trials for people.
+func printTrials(w io.Writer, trials []*trial, trust *privsep.TrustCheck) {
 	took := func(d time.Duration) string {
 		if d == 0 {
 			return "-"
 		}
 		return micros(max(d.Microseconds(), 1))
 	}
-	good := true
-	p := &printer{w: w}
-	p.line("AGENT\tDOMAIN\tKIND\tSTART\tDESC\tFETCH\tRESULT")
+	p := table.New(w)
+	p.Line("AGENT\tDOMAIN\tKIND\tSTART\tDESC\tFETCH\tRESULT")
 	for _, t := range trials {
 		result := cmp.Or(t.note, "ok")
 		if t.err != nil {
-			good = false
 			result = "FAILED: " + transport.Reason(t.err)
 		}
-		p.line("%s\t%d\t%s\t%s\t%s\t%s\t%s", t.spec.Name, t.spec.Domain, t.spec.Kind.String(),
+		p.Line("%s\t%d\t%s\t%s\t%s\t%s\t%s", t.spec.Name, t.spec.Domain, t.spec.Kind.String(),
 			took(t.start), took(t.desc), took(t.fetch), result)
 	}
-	p.flush()
+	p.Flush()
 	for _, t := range trials {
 		if t.untrusted != nil {
-			p.line("")
-			p.line("%s %s", t.spec.Name, trust.RunsAs(t.untrusted))
-			p.line("    %s", trust.Remedy(t.untrusted))
+			p.Line("")
+			p.Line("%s %s", t.spec.Name, trust.RunsAs(t.untrusted))
+			p.Line("    %s", trust.Remedy(t.untrusted))
 		}
 	}
 	for _, t := range trials {
 		if t.err == nil || len(t.output) == 0 {
 			continue
 		}
-		p.line("")
-		p.line("the last output of %s:", t.spec.Name)
+		p.Line("")
+		p.Line("the last output of %s:", t.spec.Name)
 		for _, line := range t.output {
-			p.line("    %s", line)
+			p.Line("    %s", line)
 		}
 	}
-	p.flush()
-	return good
+	p.Flush()
 }

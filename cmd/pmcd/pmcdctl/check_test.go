@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -150,6 +151,34 @@ func TestCheckAgents(t *testing.T) {
 		if code != tt.code || strings.Count(stdout, "\n") != tt.lines {
 			t.Errorf("%s: exit code %d\n%s%s", tt.names, code, stdout, stderr)
 		}
+	}
+}
+
+// JSON has the results of the same trials.
+func TestCheckAgentsJSON(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "conf"), "builtin 100 dso simple_init /none\nmissing 101 pipe binary /nonexistent\n")
+	write(t, filepath.Join(dir, "pmns"), "root { builtin missing }\nbuiltin { x 100:0:1 }\nmissing { x 101:0:0 }\n")
+	t.Setenv("PCP_CONF", filepath.Join(dir, "pcp.conf"))
+	write(t, filepath.Join(dir, "pcp.conf"), "")
+	code, stdout, stderr := runHere("check-agents", "--json", "-q", "60", "-t", "60", "-c", filepath.Join(dir, "conf"), "-n", filepath.Join(dir, "pmns"))
+	var got struct {
+		Agents []struct {
+			Name, Kind, Note, Error string
+			Domain                  int
+			OK                      bool
+			Start                   int64 `json:"start_us"`
+		}
+	}
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitProblems || len(got.Agents) != 2 {
+		t.Fatalf("exit code %d, %v\n%s\n%s", code, err, stdout, stderr)
+	}
+	good, bad := got.Agents[0], got.Agents[1]
+	if good.Name != "builtin" || good.Domain != 100 || good.Kind != "dso" || !good.OK || good.Error != "" || good.Note == "" {
+		t.Errorf("%+v", good)
+	}
+	if bad.Name != "missing" || bad.OK || !strings.Contains(bad.Error, "no such file") || bad.Start != 0 {
+		t.Errorf("%+v", bad)
 	}
 }
 

@@ -1,6 +1,6 @@
-// Command pmcdctl shows the state of a running pmcd and tries its agents (pmcd(1)). It
-// is not part of pmcd because PCP's scripts take each process with that name for the
-// daemon.
+// Command pmcdctl shows the metrics of any pmcd, the state of the one on this host, and tries
+// its agents (pmcdctl(1)). It is not part of pmcd because PCP's scripts take each process with
+// that name for the daemon, and because a daemon does not need what a client does.
 package main
 
 import (
@@ -10,10 +10,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/version"
 	"github.com/gopcp/pmcd/pmcdconf/pcpconf"
 )
@@ -23,17 +25,24 @@ const programName = "pmcdctl"
 
 // Exit codes of pmcdctl.
 const (
-	exitOK       = 0 // all agents are ready and there is no problem
-	exitProblems = 1 // some are not, or there is one
+	exitOK       = 0 // done; all agents are ready and there is no problem
+	exitProblems = 1 // some are not, or there is one; a metric has no value, or differs
 	exitNone     = 2 // no pmcd answers, or there is nothing to check
 	exitUsage    = 3 // wrong arguments
 )
 
-const help = `Show the state of a running pmcd, or try its agents.
+const help = `Show the metrics of a pmcd, its state, or try its agents.
 
-Exit codes: 0 all agents are ready, 1 an agent is not or there is a problem,
-2 no pmcd answers (status) or nothing can be checked (check-agents),
-3 wrong arguments.`
+Exit codes: 0 success, and with status all agents are ready; 1 there is a problem:
+an agent is not ready, there is no such metric, it cannot be had or set, or two
+pmcds differ; 2 no pmcd answers, or nothing can be checked (check-agents); 3 wrong
+arguments.`
+
+// Groups of commands in the help.
+const (
+	groupMetrics = "metrics"
+	groupDaemon  = "daemon"
+)
 
 // build is the version that a packager gives, by -ldflags "-X main.build=...".
 var build string
@@ -45,28 +54,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	code := exitUsage // until a command has begun
-	cmd := &cobra.Command{
-		Use:               programName,
-		Version:           version.Of(build),
-		Long:              help,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:              cobra.NoArgs,
-		RunE:              func(*cobra.Command, []string) error { return errors.New("no command: status or check-agents") },
-	}
-	cmd.AddCommand(statusCommand(&code), checkCommand(&code))
+	cmd := rootCommand(&code)
 	cmd.SetVersionTemplate(version.Text(programName, version.Of(build)))
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
-	if err := cmd.ExecuteContext(ctx); err != nil {
+	if cmd, err := cmd.ExecuteContextC(ctx); err != nil {
 		if errors.Is(err, context.Canceled) {
 			err = context.Cause(ctx) // names the signal
 		}
-		fmt.Fprintf(stderr, "%s: %v\n", programName, err)
+		complain(stderr, err)
 		if code == exitUsage {
-			fmt.Fprintf(stderr, "try: %s --help\n", programName)
+			fmt.Fprintf(stderr, "try: %s --help\n", cmd.CommandPath())
 		}
 		return code
 	}
@@ -74,6 +73,56 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	return code
+}
+
+// rootCommand returns the command with all others in it. A command sets *code once it has
+// begun.
+func rootCommand(code *int) *cobra.Command {
+	root := &cobra.Command{
+		Use:               programName,
+		Version:           version.Of(build),
+		Long:              help,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:              cobra.NoArgs,
+		RunE:              func(*cobra.Command, []string) error { return errors.New("no command") },
+	}
+	// -h is the host, as with PCP's programs.
+	root.PersistentFlags().Bool("help", false, "print this help")
+	root.AddGroup(&cobra.Group{ID: groupMetrics, Title: "Metrics of this host, or of another (-h HOST):"},
+		&cobra.Group{ID: groupDaemon, Title: "The pmcd of this host:"})
+	for _, c := range []struct {
+		group   string
+		command *cobra.Command
+	}{
+		{groupMetrics, listCommand(code)},
+		{groupMetrics, describeCommand(code)},
+		{groupMetrics, getCommand(code)},
+		{groupMetrics, watchCommand(code)},
+		{groupMetrics, setCommand(code)},
+		{groupMetrics, compareCommand(code)},
+		{groupDaemon, statusCommand(code)},
+		{groupDaemon, checkCommand(code)},
+		{"", completionCommand(code)},
+	} {
+		c.command.GroupID = c.group
+		root.AddCommand(c.command)
+	}
+	root.InitDefaultHelpCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "help" {
+			c.Short = "print the help of a command"
+		}
+	}
+	return root
+}
+
+// complain prints an error. What a pmcd has sent cannot control the terminal.
+func complain(w io.Writer, err error) {
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintf(w, "%s: %s\n", programName, message.Printable(line))
+	}
 }
 
 // setEnv sets the environment variables of pcp.conf. If it cannot read pcp.conf, it prints a

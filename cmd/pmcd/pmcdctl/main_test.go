@@ -43,10 +43,20 @@ func TestUsage(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		{"--help", 0, "Exit codes: 0 all agents are ready", ""},
+		{"--help", 0, "Exit codes: 0 success, and with status all agents are ready", ""},
+		{"get --help", 0, "-h, --host HOST", ""},
 		{"status --help", 0, "--json", ""},
 		{"check-agents -h", 0, "check-agents [flags] [NAME...]", ""},
-		{"", 3, "", "no command: status or check-agents"},
+		{"", 3, "", "no command\ntry: pmcdctl --help\n"},
+		{"get", 3, "", "pmcdctl: no metric is named (pmcdctl list shows all there are)\ntry: pmcdctl get --help\n"},
+		{"get a[b", 3, "", "\"a[b\": want METRIC or METRIC[INSTANCE], in quotes for the shell\n"},
+		{"get a[]", 3, "", "want METRIC or METRIC[INSTANCE]"},
+		{"watch a -t 0", 3, "", "at least 10ms are required"},
+		{"watch a -s -1", 3, "", "cannot be negative"},
+		{"set a", 3, "", "a metric and its new value are required"},
+		{"compare -h a", 3, "", "two hosts are required: -h A -h B"},
+		{"compare -h a -h b --tolerance 2", 3, "", "a number from 0 to 1, or from 0% to 100%, is required"},
+		{"completion csh", 3, "", "invalid argument"},
 		{"nonesuch", 3, "", `unknown command "nonesuch"`},
 		{"status extra", 3, "", `unknown command "extra"`},
 		{"status --nonesuch", 3, "", "unknown flag: --nonesuch"},

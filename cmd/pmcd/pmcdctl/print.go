@@ -1,47 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"os/user"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
-
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
 )
-
-// A printer writes lines, in columns where they have tabs.
-type printer struct {
-	w   io.Writer
-	tab *tabwriter.Writer
-	err error
-}
-
-// line formats a line. What an agent or a client has sent, and what the file says,
-// cannot control the terminal.
-func (p *printer) line(format string, args ...any) {
-	for i, a := range args {
-		if s, ok := a.(string); ok {
-			args[i] = message.Printable(s)
-		}
-	}
-	if p.tab == nil {
-		p.tab = tabwriter.NewWriter(p.w, 0, 8, 2, ' ', 0)
-	}
-	fmt.Fprintf(p.tab, format+"\n", args...)
-}
-
-// flush ends the columns.
-func (p *printer) flush() error {
-	if p.tab != nil {
-		p.err = cmp.Or(p.err, p.tab.Flush())
-		p.tab = nil
-	}
-	return p.err
-}
 
 // ago is the time since an event, for a sentence.
 func ago(d time.Duration) string {

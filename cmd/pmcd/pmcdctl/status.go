@@ -18,6 +18,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/ctl"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
+	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/table"
 )
 
 // askTime is how long a pmcd may take to report its state.
@@ -121,46 +122,46 @@ const fewClients = 20
 
 // printStatus writes r for people.
 func printStatus(w io.Writer, r *ctl.Report) error {
-	p := &printer{w: w}
+	p := table.New(w)
 	since := func(t time.Time) string {
 		if t.IsZero() {
 			return "-"
 		}
 		return age(r.Now.Sub(t))
 	}
-	p.line("pmcd %s (as PCP %s), pid %d, %s, up %s", r.Build, r.Version, r.PID, userName(int64(r.UID)), since(r.Started))
+	p.Line("pmcd %s (as PCP %s), pid %d, %s, up %s", r.Build, r.Version, r.PID, userName(int64(r.UID)), since(r.Started))
 	if r.Embedded {
-		p.line("configuration: embedded")
+		p.Line("configuration: embedded")
 	} else {
-		p.line("configuration: %s", r.Config)
-		p.line("name space:    %s", r.Namespace)
+		p.Line("configuration: %s", r.Config)
+		p.Line("name space:    %s", r.Namespace)
 	}
-	p.line("listening:     %s", strings.Join(r.Listening, " "))
+	p.Line("listening:     %s", strings.Join(r.Listening, " "))
 	if t := r.TLS; t != nil {
-		p.line("TLS:           %s, expires on %s", t.Subject, t.Expires.Format("2 January 2006"))
+		p.Line("TLS:           %s, expires on %s", t.Subject, t.Expires.Format("2 January 2006"))
 	}
 	switch {
 	case r.Reloads.Count == 0:
-		p.line("reloads:       none")
+		p.Line("reloads:       none")
 	case r.Reloads.Error == "":
-		p.line("reloads:       %d, the last %s", r.Reloads.Count, ago(r.Now.Sub(r.Reloads.Last)))
+		p.Line("reloads:       %d, the last %s", r.Reloads.Count, ago(r.Now.Sub(r.Reloads.Last)))
 	default:
-		p.line("reloads:       %d, the last failed %s: %s", r.Reloads.Count, ago(r.Now.Sub(r.Reloads.Last)), strings.ReplaceAll(r.Reloads.Error, "\n", "; "))
+		p.Line("reloads:       %d, the last failed %s: %s", r.Reloads.Count, ago(r.Now.Sub(r.Reloads.Last)), strings.ReplaceAll(r.Reloads.Error, "\n", "; "))
 	}
 	for _, text := range r.Problems {
-		p.line("problem:       %s", text)
+		p.Line("problem:       %s", text)
 	}
 	if o := r.Overload; o != nil {
 		of := fmt.Sprintf("there were %s", plural(int(o.Requests), "request"))
 		if o.OfMost > 0 {
 			of = fmt.Sprintf("of %d requests %d were from %s", o.Requests, o.OfMost, groupName(o.Most))
 		}
-		p.line("overload:      for %v of the minute that ended %s clients took turns; %s",
+		p.Line("overload:      for %v of the minute that ended %s clients took turns; %s",
 			(time.Duration(o.TimeMS) * time.Millisecond).Round(100*time.Millisecond), ago(r.Now.Sub(o.Until)), of)
 	}
 
-	p.line("")
-	p.line("AGENT\tDOMAIN\tKIND\tSTATE\tFOR\tPID\tRESTARTS\tREQUESTS\tERRORS\tMEAN\tMAX")
+	p.Line("")
+	p.Line("AGENT\tDOMAIN\tKIND\tSTATE\tFOR\tPID\tRESTARTS\tREQUESTS\tERRORS\tMEAN\tMAX")
 	for _, a := range r.Agents {
 		pid, mean, most := "-", "-", "-"
 		if a.PID != 0 {
@@ -169,35 +170,35 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 		if a.Requests > 0 {
 			mean, most = micros(a.MeanUS), micros(a.MaxUS)
 		}
-		p.line("%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s",
+		p.Line("%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s",
 			a.Name, a.Domain, a.Kind, a.State, since(a.Since), pid, a.Restarts, a.Requests, a.Errors, mean, most)
 	}
-	p.flush()
+	p.Flush()
 	for _, a := range r.Agents {
 		if a.Note != "" {
-			p.line("")
-			p.line("%s %s", a.Name, a.Note)
+			p.Line("")
+			p.Line("%s %s", a.Name, a.Note)
 		}
 		if a.LastError == "" {
 			continue
 		}
-		p.line("")
-		p.line("%s failed %s: %s", a.Name, ago(r.Now.Sub(a.ErrorAt)), a.LastError)
+		p.Line("")
+		p.Line("%s failed %s: %s", a.Name, ago(r.Now.Sub(a.ErrorAt)), a.LastError)
 		for _, line := range a.StderrTail {
-			p.line("    %s", line)
+			p.Line("    %s", line)
 		}
 		if !a.NextStart.IsZero() {
-			p.line("    %s in a row; it is started again %s", plural(a.Failures, "failure"), in(a.NextStart.Sub(r.Now)))
+			p.Line("    %s in a row; it is started again %s", plural(a.Failures, "failure"), in(a.NextStart.Sub(r.Now)))
 		}
 	}
 
 	printLimits(p, r)
-	p.line("")
+	p.Line("")
 	if len(r.Clients) == 0 {
-		p.line("no clients")
-		return p.flush()
+		p.Line("no clients")
+		return p.Flush()
 	}
-	p.line("CLIENT\tFOR\tADDRESS\tUSER\tDENIED\tWHO")
+	p.Line("CLIENT\tFOR\tADDRESS\tUSER\tDENIED\tWHO")
 	for _, c := range r.Clients[:min(len(r.Clients), fewClients)] {
 		name := "-"
 		if c.UID != nil {
@@ -207,22 +208,22 @@ func printStatus(w io.Writer, r *ctl.Report) error {
 		if c.Container != "" {
 			who = strings.TrimSpace("[container " + c.Container + "] " + who)
 		}
-		p.line("%d\t%s\t%s\t%s\t%s\t%s", c.Number, since(c.Since), c.Address, name, cmp.Or(c.Denied, "-"), cmp.Or(who, "-"))
+		p.Line("%d\t%s\t%s\t%s\t%s\t%s", c.Number, since(c.Since), c.Address, name, cmp.Or(c.Denied, "-"), cmp.Or(who, "-"))
 	}
-	p.flush()
+	p.Flush()
 	if more := len(r.Clients) - fewClients; more > 0 {
-		p.line("and %d more: --json has all", more)
+		p.Line("and %d more: --json has all", more)
 	}
-	return p.flush()
+	return p.Flush()
 }
 
 // printLimits writes the limits for clients.
-func printLimits(p *printer, r *ctl.Report) {
+func printLimits(p *table.Printer, r *ctl.Report) {
 	if len(r.Limits) == 0 {
 		return
 	}
-	p.line("")
-	p.line("LIMIT\tUSED\tOF\tDISCONNECTED\tLAST")
+	p.Line("")
+	p.Line("LIMIT\tUSED\tOF\tDISCONNECTED\tLAST")
 	for _, l := range r.Limits {
 		last, of := "-", "-"
 		if l.Last != "" {
@@ -231,7 +232,7 @@ func printLimits(p *printer, r *ctl.Report) {
 		if l.Limit > 0 {
 			of = amount(l.Limit, l.Unit)
 		}
-		p.line("%s\t%s\t%s\t%d\t%s", l.Name, amount(l.Used, l.Unit), of, l.Disconnected, last)
+		p.Line("%s\t%s\t%s\t%d\t%s", l.Name, amount(l.Used, l.Unit), of, l.Disconnected, last)
 	}
-	p.flush()
+	p.Flush()
 }

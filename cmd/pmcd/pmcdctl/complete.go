@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completionTime is how long the completion of a name may take.
+const completionTime = 2 * time.Second
+
+// completeNames returns the function that completes names of metrics, one level at a time: for
+// each argument if several, and otherwise for the first one.
+func (f *clientFlags) completeNames(several bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const nothing = cobra.ShellCompDirectiveNoFileComp
+		if len(args) > 0 && !several {
+			return nil, nothing
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), completionTime)
+		defer cancel()
+		c, err := f.dial(ctx, f.completionHost(cmd), false, cmd.ErrOrStderr())
+		if err != nil {
+			return nil, nothing
+		}
+		defer c.Close()
+		parent, prefix := "", word
+		if i := strings.LastIndexByte(word, '.'); i >= 0 {
+			parent, prefix = word[:i], word[i+1:]
+		}
+		children, err := c.Children(ctx, parent)
+		if err != nil {
+			return nil, nothing
+		}
+		var names []string
+		directive := nothing
+		for _, child := range children {
+			if !strings.HasPrefix(child.Name, prefix) || strings.ContainsAny(child.Name, "\t\n") {
+				continue
+			}
+			name := strings.TrimPrefix(parent+"."+child.Name, ".")
+			if !child.Leaf {
+				name += "."
+				directive |= cobra.ShellCompDirectiveNoSpace
+			}
+			names = append(names, name)
+		}
+		return names, directive
+	}
+}
+
+// completionHost returns the value of -h so far.
+func (f *clientFlags) completionHost(cmd *cobra.Command) string {
+	if hosts, err := cmd.Flags().GetStringArray("host"); err == nil && len(hosts) > 0 { // compare
+		return hosts[0]
+	}
+	return f.host
+}
+
+// completionCommand is pmcdctl completion.
+func completionCommand(code *int) *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish",
+		Short: "print the completion for a shell",
+		Long: `Print the completion of commands, options and names of metrics for a shell.
+
+  bash: pmcdctl completion bash >/etc/bash_completion.d/pmcdctl (with bash-completion)
+  zsh:  pmcdctl completion zsh >/usr/local/share/zsh/site-functions/_pmcdctl
+  fish: pmcdctl completion fish >~/.config/fish/completions/pmcdctl.fish`,
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			*code = exitOK
+			root, w := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(w, true)
+			case "zsh":
+				return root.GenZshCompletion(w)
+			}
+			return root.GenFishCompletion(w, true)
+		},
+	}
+}

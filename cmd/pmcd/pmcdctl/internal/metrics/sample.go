@@ -1,0 +1,257 @@
+package metrics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
+)
+
+// A Sampler fetches the values of metrics again and again.
+type Sampler struct {
+	c     *pmapi.Client
+	group *pmapi.Group
+	items []*item
+	rates bool
+}
+
+// An item is a selection in a group.
+type item struct {
+	Selection
+	item *pmapi.Item
+	all  []pmapi.Instance[pmapi.Value] // of a selection without an instance
+	one  pmapi.Value
+}
+
+// NewSampler returns a Sampler for what is selected. With rates, a counter is its rate.
+func NewSampler(ctx context.Context, c *pmapi.Client, selected []Selection, rates bool) (*Sampler, error) {
+	s := newSampler(c, selected, rates)
+	return s, s.setProfile(ctx)
+}
+
+// NewPlainSampler returns a Sampler without rates that fetches all instances.
+func NewPlainSampler(c *pmapi.Client, selected []Selection) *Sampler {
+	return newSampler(c, selected, false)
+}
+
+func newSampler(c *pmapi.Client, selected []Selection, rates bool) *Sampler {
+	s := &Sampler{c: c, group: c.NewGroup(), rates: rates}
+	for _, sel := range selected {
+		i := &item{Selection: sel}
+		o := &pmapi.ItemOptions{Instance: sel.Instance, Raw: !rates}
+		if sel.Instance == "" {
+			i.item = pmapi.BindAll(s.group, &i.all, sel.Name, o)
+		} else {
+			i.item = pmapi.Bind(s.group, &i.one, sel.Name, o)
+		}
+		s.items = append(s.items, i)
+	}
+	return s
+}
+
+// setProfile makes pmcd send only the instances that are selected, for domains of which all
+// metrics are selected with instances.
+func (s *Sampler) setProfile(ctx context.Context) error {
+	whole := make(map[pdu.InDom]bool)
+	insts := make(map[pdu.InDom][]int32)
+	var doms []pdu.InDom
+	for _, i := range s.items {
+		ids, err := s.c.Lookup(ctx, i.Name)
+		if IsLost(err) {
+			return err
+		}
+		if err != nil {
+			continue
+		}
+		d, err := s.c.Desc(ctx, ids[0])
+		switch {
+		case IsLost(err):
+			return err
+		case err != nil || d.InDom == pdu.NoInDom:
+			continue
+		case i.Instance == "":
+			whole[d.InDom] = true
+			continue
+		}
+		id, err := s.c.InstanceID(ctx, d.InDom, i.Instance)
+		if IsLost(err) {
+			return err
+		}
+		if err == nil {
+			if insts[d.InDom] == nil {
+				doms = append(doms, d.InDom)
+			}
+			insts[d.InDom] = append(insts[d.InDom], id)
+		}
+	}
+	p := new(pdu.Profile)
+	for _, dom := range doms {
+		if !whole[dom] {
+			p.InDoms = append(p.InDoms, pdu.InDomProfile{InDom: dom, Exclude: true, Insts: insts[dom]})
+		}
+	}
+	if len(p.InDoms) > 0 {
+		s.c.SetProfile(p)
+	}
+	return nil
+}
+
+// A Sample has the values of metrics at a time.
+type Sample struct {
+	Time    time.Time `json:"time"`
+	Metrics []Metric  `json:"metrics"`
+}
+
+// A Metric has what pmcdctl shows of a metric. A command fills the fields that it is for.
+type Metric struct {
+	Name      string          `json:"name"`
+	PMID      string          `json:"pmid,omitempty"`
+	Type      string          `json:"type,omitempty"`
+	Semantics string          `json:"semantics,omitempty"`
+	Units     string          `json:"units,omitempty"`
+	Rate      bool            `json:"rate,omitempty"` // Values are rates of a counter, in Units
+	InDom     string          `json:"indom,omitempty"`
+	Values    []Value         `json:"values,omitempty"`
+	Instances []Instance      `json:"instances,omitempty"`
+	Labels    json.RawMessage `json:"labels,omitempty"`
+	OneLine   string          `json:"oneline,omitempty"`
+	Help      string          `json:"help,omitempty"`
+	Error     string          `json:"error,omitempty"`
+
+	Desc  pdu.Desc  `json:"-"`
+	Scale pdu.Units `json:"-"` // of Values
+	Err   error     `json:"-"` // whose text is Error
+
+	labelsErr error
+}
+
+// A Value is the value of a metric, or of one of its instances.
+type Value struct {
+	Instance string `json:"instance,omitempty"`
+	ID       *int32 `json:"id,omitempty"` // of the instance
+	// Value is a number, or null if it is none or infinite, or a text: a string, or what PCP
+	// prints of an aggregate or of events.
+	Value any    `json:"value"`
+	Error string `json:"error,omitempty"`
+
+	Is  pmapi.Value `json:"-"`
+	Err error       `json:"-"` // whose text is Error
+}
+
+// Label returns the name of a value of a metric.
+func (v *Value) Label(metric string) string { return Selection{metric, v.Instance}.String() }
+
+// describe fills the fields for a descriptor.
+func (m *Metric) describe(d pdu.Desc, units pdu.Units) {
+	m.Desc, m.Scale = d, units
+	m.PMID, m.Type, m.Semantics, m.Units = d.PMID.String(), typeText(d.ValueType), d.Sem.String(), units.String()
+	if d.InDom != pdu.NoInDom {
+		m.InDom = d.InDom.String()
+	}
+}
+
+func (m *Metric) fail(err error) {
+	m.Err, m.Error = err, err.Error()
+}
+
+// Fetch returns the values at this time. Its strings are valid until the next Fetch. An error
+// is that of the connection.
+func (s *Sampler) Fetch(ctx context.Context) (*Sample, error) {
+	at, err := s.group.Fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sample := &Sample{Time: at, Metrics: make([]Metric, len(s.items))}
+	for n, i := range s.items {
+		i.write(&sample.Metrics[n], s.rates)
+	}
+	return sample, nil
+}
+
+// write writes the last values of i to m.
+func (i *item) write(m *Metric, rates bool) {
+	m.Name = i.Name
+	d := i.item.Desc()
+	if d.PMID != pdu.NoPMID {
+		m.describe(d, i.item.Units())
+		m.Rate = rates && d.Sem == pdu.SemCounter
+	}
+	err := i.item.Err()
+	if i.Instance != "" {
+		if err != nil && !errors.Is(err, pdu.ErrnoAgain) && !errors.Is(err, pmapi.ErrReset) {
+			m.fail(err)
+			return
+		}
+		m.Values = []Value{newValue(pmapi.Instance[pmapi.Value]{Name: i.Instance, ID: pdu.NoInst, Value: i.one, Err: err})}
+		return
+	}
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	for _, inst := range i.all {
+		m.Values = append(m.Values, newValue(inst))
+	}
+}
+
+func newValue(inst pmapi.Instance[pmapi.Value]) Value {
+	v := Value{Instance: inst.Name, Is: inst.Value, Err: inst.Err}
+	if inst.ID != pdu.NoInst {
+		v.ID = &inst.ID
+		if v.Instance == "" {
+			v.Instance = "?"
+		}
+	}
+	if inst.Err != nil {
+		v.Error = inst.Err.Error()
+		return v
+	}
+	switch f, err := inst.Value.Float64(); {
+	case err != nil:
+		text, err := inst.Value.Text()
+		if err != nil {
+			text = inst.Value.String()
+		}
+		v.Value = text
+	case math.IsNaN(f) || math.IsInf(f, 0):
+	default:
+		v.Value = number(inst.Value, f)
+	}
+	return v
+}
+
+// number returns a number that is f for JSON: in full, and not longer than that.
+func number(v pmapi.Value, f float64) json.Number {
+	switch v.Type() {
+	case pdu.MetricFloat:
+		return json.Number(strconv.FormatFloat(f, 'g', -1, 32))
+	case pdu.MetricDouble:
+		return json.Number(strconv.FormatFloat(f, 'g', -1, 64))
+	}
+	return json.Number(v.String())
+}
+
+// HasRates reports whether a value is the rate of a counter.
+func (s *Sample) HasRates() bool {
+	for i := range s.Metrics {
+		if s.Metrics[i].Rate {
+			return true
+		}
+	}
+	return false
+}
+
+// Failed reports whether a metric has an error.
+func (s *Sample) Failed() bool {
+	for i := range s.Metrics {
+		if s.Metrics[i].Err != nil {
+			return true
+		}
+	}
+	return false
+}

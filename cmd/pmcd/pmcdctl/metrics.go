@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/compare"
+	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/metrics"
+	"github.com/gopcp/pmcd/cmd/pmcd/pmcdctl/internal/watch"
+	"github.com/gopcp/pmcd/pdu/pmapi"
+)
+
+// listCommand is pmcdctl list.
+func listCommand(code *int) *cobra.Command {
+	var f clientFlags
+	var details bool
+	cmd := &cobra.Command{
+		Use:   "list [flags] [PREFIX]",
+		Short: "list the names of metrics",
+		Long: `List the names of all metrics, or of those that begin with PREFIX.
+
+With -l there is more about each: its type, semantics, units and a line of help.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: f.completeNames(false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd, code, false, func(ctx context.Context, c *pmapi.Client) error {
+				names, err := metrics.Names(ctx, c, strings.Join(args, ""))
+				if err != nil {
+					return err
+				}
+				list, err := metrics.List(ctx, c, names, details)
+				switch {
+				case err != nil:
+					return err
+				case f.json:
+					return metrics.PrintJSON(cmd.OutOrStdout(), map[string]any{"metrics": list})
+				}
+				return metrics.PrintList(cmd.OutOrStdout(), list, details)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&details, "long", "l", false, "type, semantics, units and a line of help, too")
+	f.add(cmd)
+	return cmd
+}
+
+// someMetrics is cobra.MinimumNArgs(1) with a better text.
+func someMetrics(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("no metric is named (pmcdctl list shows all there are)")
+	}
+	return nil
+}
+
+// describeCommand is pmcdctl describe.
+func describeCommand(code *int) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:               "describe [flags] METRIC...",
+		Short:             "say what metrics are: help, type, units, instances, labels",
+		Long:              "Say what metrics are: help, type, units, instances, labels.\n\nThe name of a subtree stands for all metrics below it.",
+		Args:              someMetrics,
+		ValidArgsFunction: f.completeNames(true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			selections, err := parseSelections(args)
+			if err != nil {
+				return err
+			}
+			return f.run(cmd, code, false, func(ctx context.Context, c *pmapi.Client) error {
+				selected, err := chosen(ctx, c, selections, code, cmd.ErrOrStderr())
+				if err != nil {
+					return err
+				}
+				list, err := metrics.Describe(ctx, c, selected)
+				if err != nil {
+					return err
+				}
+				for i := range list {
+					if list[i].Err != nil {
+						*code = exitProblems
+					}
+				}
+				if f.json {
+					return metrics.PrintJSON(cmd.OutOrStdout(), map[string]any{"metrics": list})
+				}
+				return metrics.PrintDescriptions(cmd.OutOrStdout(), list)
+			})
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// getCommand is pmcdctl get.
+func getCommand(code *int) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "get [flags] METRIC[INSTANCE]...",
+		Short: "get the values of metrics",
+		Long: `Get the present values of metrics, or of single instances of them.
+
+The name of a subtree stands for all metrics below it. Counters are shown as they
+are: "pmcdctl watch" shows their rates.`,
+		Example:           "  pmcdctl get kernel.all.load\n  pmcdctl get -h web1 'kernel.all.load[1 minute]' mem",
+		Args:              someMetrics,
+		ValidArgsFunction: f.completeNames(true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			selections, err := parseSelections(args)
+			if err != nil {
+				return err
+			}
+			return f.run(cmd, code, false, func(ctx context.Context, c *pmapi.Client) error {
+				selected, err := chosen(ctx, c, selections, code, cmd.ErrOrStderr())
+				if err != nil {
+					return err
+				}
+				s, err := metrics.NewSampler(ctx, c, selected, false)
+				if err != nil {
+					return err
+				}
+				sample, err := s.Fetch(ctx)
+				if err != nil {
+					return err
+				}
+				if sample.Failed() {
+					*code = exitProblems
+				}
+				if f.json {
+					return metrics.PrintJSON(cmd.OutOrStdout(), sample)
+				}
+				return metrics.PrintSample(cmd.OutOrStdout(), sample)
+			})
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// watchCommand is pmcdctl watch.
+func watchCommand(code *int) *cobra.Command {
+	var f clientFlags
+	interval := interval(time.Second)
+	samples := 0
+	cmd := &cobra.Command{
+		Use:   "watch [flags] METRIC[INSTANCE]...",
+		Short: "watch the values of metrics, and the rates of counters",
+		Long: `Watch the values of metrics, or of single instances of them, until ^C.
+
+The name of a subtree stands for all metrics below it. Counters are shown as
+rates, and times that are counted as a part of the time. On a terminal the values
+are shown in place, otherwise one a line.`,
+		Example:           "  pmcdctl watch disk.dev\n  pmcdctl watch -t 5s -s 12 'network.interface.in.bytes[eth0]' | tee log",
+		Args:              someMetrics,
+		ValidArgsFunction: f.completeNames(true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			selections, err := parseSelections(args)
+			if err != nil {
+				return err
+			}
+			if samples < 0 {
+				return errors.New("-s: the number of samples cannot be negative")
+			}
+			return f.run(cmd, code, true, func(ctx context.Context, c *pmapi.Client) error {
+				selected, err := chosen(ctx, c, selections, code, cmd.ErrOrStderr())
+				if err != nil {
+					return err
+				}
+				s, err := metrics.NewSampler(ctx, c, selected, true)
+				if err != nil {
+					return err
+				}
+				good, err := watch.Run(ctx, s, watch.Options{
+					Interval: time.Duration(interval), Samples: samples, Host: f.name(), JSON: f.json,
+					Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), Size: terminal(cmd.OutOrStdout()),
+				})
+				if !good && ctx.Err() == nil {
+					*code = exitProblems
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().VarP(&interval, "interval", "t", "`time` between two samples, such as 5s, 500ms or 2min")
+	cmd.Flags().IntVarP(&samples, "samples", "s", 0, "`number` of samples; 0 is no end")
+	f.add(cmd)
+	return cmd
+}
+
+// terminal returns the function for the size of the terminal that w is, or nil if it is none
+// on which the cursor can be moved.
+func terminal(w io.Writer) func() (width, height int) {
+	file, ok := w.(*os.File)
+	if term := os.Getenv("TERM"); !ok || term == "" || term == "dumb" {
+		return nil
+	}
+	size := func() (int, int) {
+		ws, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
+		if err != nil || ws.Col == 0 || ws.Row == 0 {
+			return 80, 24
+		}
+		return int(ws.Col), int(ws.Row)
+	}
+	if _, err := unix.IoctlGetTermios(int(file.Fd()), unix.TCGETS); err != nil {
+		return nil
+	}
+	return size
+}
+
+// setCommand is pmcdctl set.
+func setCommand(code *int) *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "set [flags] METRIC[INSTANCE] VALUE",
+		Short: "set the value of a metric",
+		Long: `Set the value of a metric, or of one instance of it, and print the value before
+and after.
+
+The agent of the metric must allow it, and so must the access rules of pmcd.`,
+		Example: "  pmcdctl set pmcd.control.timeout 10\n  pmcdctl set -- 'simple.color[red]' -1",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return errors.New("a metric and its new value are required")
+			}
+			return nil
+		},
+		ValidArgsFunction: f.completeNames(false),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := metrics.Parse(args[0])
+			if err != nil {
+				return err
+			}
+			return f.run(cmd, code, false, func(ctx context.Context, c *pmapi.Client) error {
+				change, err := metrics.Set(ctx, c, s, args[1])
+				switch {
+				case err != nil:
+					return err
+				case f.json:
+					return metrics.PrintJSON(cmd.OutOrStdout(), change)
+				}
+				return metrics.PrintChange(cmd.OutOrStdout(), change)
+			})
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// compareCommand is pmcdctl compare.
+func compareCommand(code *int) *cobra.Command {
+	var f clientFlags
+	var hosts []string
+	o := compare.Options{Rounds: 3}
+	tolerance := part(0.1)
+	cmd := &cobra.Command{
+		Use:   "compare [flags] -h A -h B [PREFIX...]",
+		Short: "compare the metrics of two pmcds",
+		Long: `Compare the metrics of two pmcds, such as PCP's and this one on the same host:
+names, descriptors and values. PREFIX selects metrics; none selects all.
+
+A value of B must be within the tolerance of what A has before and after. If it is
+not, it is fetched again, because values change: three times in all.`,
+		Example:           "  pmcdctl compare -h localhost:44321 -h localhost:4321 -x pmcd -x proc",
+		ValidArgsFunction: f.completeNames(true),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(hosts) != 2 {
+				return errors.New("two hosts are required: -h A -h B")
+			}
+			*code = exitNone
+			var clients []*pmapi.Client
+			for _, host := range hosts {
+				c, err := f.dial(cmd.Context(), host, false, cmd.ErrOrStderr())
+				if err != nil {
+					return err
+				}
+				defer c.Close()
+				clients = append(clients, c)
+			}
+			o.Prefixes, o.Tolerance = args, float64(tolerance)
+			r, err := compare.Run(cmd.Context(), clients[0], clients[1], o)
+			if err != nil {
+				return err
+			}
+			*code = exitOK
+			if len(r.Differences) > 0 {
+				*code = exitProblems
+			}
+			if f.json {
+				return metrics.PrintJSON(cmd.OutOrStdout(), r)
+			}
+			return compare.Print(cmd.OutOrStdout(), r)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringArrayVarP(&hosts, "host", "h", nil, "`HOST` of a pmcd, as in PCPIntro(1); twice")
+	fl.StringArrayVarP(&o.Exclude, "exclude", "x", nil, "leave out the metrics of this `subtree`; can be repeated")
+	fl.Var(&tolerance, "tolerance", "`part` of a number by which it may differ, such as 0.1 or 10%")
+	f.addOthers(cmd)
+	cmd.RegisterFlagCompletionFunc("host", cobra.NoFileCompletions)
+	return cmd
+}
+
+// An interval is the value of an option: as PCP has it, a number of seconds or one with a unit.
+type interval time.Duration
+
+func (i *interval) String() string { return time.Duration(*i).String() }
+func (i *interval) Type() string   { return "time" }
+
+func (i *interval) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		number := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyz ")
+		units := map[string]time.Duration{"": time.Second, "msec": time.Millisecond, "sec": time.Second, "min": time.Minute, "hour": time.Hour}
+		unit, ok := units[strings.TrimSuffix(strings.TrimSpace(s[len(number):]), "s")]
+		f, err := strconv.ParseFloat(number, 64)
+		if err != nil || !ok || !(f*float64(unit) < float64(time.Hour)*1e5) {
+			return errors.New("a time such as 5s, 500ms or 2min is required")
+		}
+		d = time.Duration(f * float64(unit))
+	}
+	if d < 10*time.Millisecond {
+		return errors.New("at least 10ms are required")
+	}
+	*i = interval(d)
+	return nil
+}
+
+// A part is the value of an option: a number from 0 to 1, or in percent.
+type part float64
+
+func (p *part) String() string { return fmt.Sprint(float64(*p)) }
+func (p *part) Type() string   { return "part" }
+
+func (p *part) Set(s string) error {
+	number, percent := strings.CutSuffix(s, "%")
+	f, err := strconv.ParseFloat(number, 64)
+	if percent {
+		f /= 100
+	}
+	if err != nil || !(f >= 0 && f <= 1) {
+		return errors.New("a number from 0 to 1, or from 0% to 100%, is required")
+	}
+	*p = part(f)
+	return nil
+}
