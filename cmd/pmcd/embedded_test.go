@@ -165,7 +165,7 @@ func TestPeerEmbedded(t *testing.T) {
 			}()
 
 			served := regexp.MustCompile(`serving embedded defaults: (\d+) metrics; agents: root, pmcd\b`)
-			tcp := regexp.MustCompile(`try: pminfo -h (localhost:\d+)`)
+			tcp := regexp.MustCompile(`try: pmcdctl list -h (localhost:\d+)`)
 			last := regexp.MustCompile(`pmcd: log: |no log file: `)
 			peer.Until(20*time.Second, func() bool { return last.MatchString(pmcdtest.Read(screen)) || pmcdtest.IsClosed(ended) })
 			text := pmcdtest.Read(screen)
@@ -175,7 +175,7 @@ func TestPeerEmbedded(t *testing.T) {
 			}
 			hosts := []string{where[1]}
 			if tt.socket != "" {
-				if !strings.Contains(text, "try: pminfo -h unix:"+tt.socket+"\n") || !strings.Contains(text, "log: "+tt.log+"\n") {
+				if !strings.Contains(text, "try: pmcdctl list -h unix:"+tt.socket+"\n") || !strings.Contains(text, "log: "+tt.log+"\n") {
 					t.Errorf("no %s, %s on the terminal", tt.socket, tt.log)
 				}
 				hosts = append(hosts, "unix:"+filepath.Join(root, tt.socket))

@@ -75,10 +75,10 @@ func Describe(e *daemon.Embedded, addrs []net.Addr) []string {
 		switch addr := addr.(type) {
 		case *net.TCPAddr:
 			if tcp == "" {
-				tcp = "try: pminfo -h " + clientAddr(addr)
+				tcp = "try: pmcdctl list -h " + clientAddr(addr)
 			}
 		case *net.UnixAddr:
-			unix = "try: pminfo -h unix:" + addr.Name
+			unix = "try: pmcdctl list -h unix:" + addr.Name
 		}
 	}
 	for _, line := range []string{tcp, unix} {

@@ -79,12 +79,12 @@ func TestDescribe(t *testing.T) {
 		addrs []net.Addr
 		want  []string
 	}{
-		{[]net.Addr{unix, tcp("127.0.0.1:44321"), tcp("[::1]:44321")}, []string{"try: pminfo -h localhost:44321", "try: pminfo -h unix:/run/pcp/pmcd.socket"}},
-		{[]net.Addr{tcp("0.0.0.0:1")}, []string{"try: pminfo -h localhost:1"}},
-		{[]net.Addr{tcp("[::1]:1")}, []string{"try: pminfo -h localhost:1"}},
-		{[]net.Addr{tcp("127.0.0.2:1")}, []string{"try: pminfo -h 127.0.0.2:1"}},
-		{[]net.Addr{tcp("[fe80::1]:1")}, []string{"try: pminfo -h [fe80::1]:1"}},
-		{[]net.Addr{unix}, []string{"try: pminfo -h unix:/run/pcp/pmcd.socket"}},
+		{[]net.Addr{unix, tcp("127.0.0.1:44321"), tcp("[::1]:44321")}, []string{"try: pmcdctl list -h localhost:44321", "try: pmcdctl list -h unix:/run/pcp/pmcd.socket"}},
+		{[]net.Addr{tcp("0.0.0.0:1")}, []string{"try: pmcdctl list -h localhost:1"}},
+		{[]net.Addr{tcp("[::1]:1")}, []string{"try: pmcdctl list -h localhost:1"}},
+		{[]net.Addr{tcp("127.0.0.2:1")}, []string{"try: pmcdctl list -h 127.0.0.2:1"}},
+		{[]net.Addr{tcp("[fe80::1]:1")}, []string{"try: pmcdctl list -h [fe80::1]:1"}},
+		{[]net.Addr{unix}, []string{"try: pmcdctl list -h unix:/run/pcp/pmcd.socket"}},
 	} {
 		lines := Describe(e, tt.addrs)
 		if !slices.Equal(lines[1:], tt.want) {
