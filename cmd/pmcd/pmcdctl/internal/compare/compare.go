@@ -292,6 +292,9 @@ func near(before, after, v pmapi.Value, tolerance float64) bool {
 	if math.IsNaN(f) {
 		return math.IsNaN(lo) || math.IsNaN(hi)
 	}
+	if f == lo || f == hi { // infinite ones, too
+		return true
+	}
 	if lo > hi {
 		lo, hi = hi, lo
 	}
