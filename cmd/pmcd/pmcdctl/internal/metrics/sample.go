@@ -204,7 +204,7 @@ func newValue(inst pmapi.Instance[pmapi.Value]) Value {
 	if inst.ID != pdu.NoInst {
 		v.ID = &inst.ID
 		if v.Instance == "" {
-			v.Instance = "?"
+			v.Instance = "?" + strconv.Itoa(int(inst.ID)) // it has gone, or its agent has no name for it
 		}
 	}
 	if inst.Err != nil {
