@@ -20,7 +20,7 @@ const allFeatures = pdu.FeatureAuth | pdu.FeatureContainer | pdu.FeatureLabels |
 // A fake is a small pmcd. Tests change its fields before a client connects, and its behaviour
 // with handle.
 type fake struct {
-	t        *testing.T
+	t        testing.TB
 	ln       net.Listener
 	features pdu.Features
 	tls      *tls.Config
@@ -55,7 +55,7 @@ var (
 	fakeInsts = []pdu.Inst{{ID: 1, Name: "1 minute"}, {ID: 5, Name: "5 minute"}}
 )
 
-func startFake(t *testing.T) *fake {
+func startFake(t testing.TB) *fake {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
