@@ -1,6 +1,6 @@
 # The CI calls "make test" and nothing else.
 #
-#   make          bin/pmcd and bin/pmcdctl
+#   make          bin/pmcd, bin/pmcdctl and bin/pmcd-prometheus
 #   make plugins  bin/plugins/pmda_NAME.so from each agents/builtin/NAME/plugin
 #   make pmdas    bin/pmdas/pmdaNAME from each agents/builtin/NAME/pmdaNAME
 #   make run      bin/pmcd in the foreground, with the built-in configuration
@@ -106,9 +106,9 @@ OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/p
 all: build
 
 build:
-	$(GOBUILD) -o bin/linked/ ./cmd/pmcd ./cmd/pmcd/pmcdctl
+	$(GOBUILD) -o bin/linked/ ./cmd/pmcd ./cmd/pmcd/pmcdctl ./cmd/pmcd/pmcd-prometheus
 	@# Of a file that the linker has written 5 MB more are in memory than of a copy.
-	@for p in pmcd pmcdctl; do cp bin/linked/$$p bin/$$p.new && mv bin/$$p.new bin/$$p || exit 1; done; rm -r bin/linked
+	@for p in pmcd pmcdctl pmcd-prometheus; do cp bin/linked/$$p bin/$$p.new && mv bin/$$p.new bin/$$p || exit 1; done; rm -r bin/linked
 
 plugins: $(PLUGINS:%=bin/plugins/pmda_%.so)
 

@@ -1,0 +1,185 @@
+// Package gather makes metric families of Prometheus from the metrics of a pmcd. Names, types
+// and labels are those of pmproxy(1) for the same metrics: see [Gatherer.Gather].
+//
+// It knows neither HTTP nor text formats.
+package gather
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
+)
+
+// A Client is what a Gatherer uses of a [pmapi.Client], which connects anew by itself.
+type Client interface {
+	Traverse(ctx context.Context, name string) iter.Seq2[string, error]
+	Lookup(ctx context.Context, names ...string) ([]pdu.PMID, error)
+	Names(ctx context.Context, id pdu.PMID) ([]string, error)
+	Descs(ctx context.Context, ids ...pdu.PMID) ([]pdu.Desc, error)
+	Text(ctx context.Context, id pdu.PMID, kind pdu.TextKind) (string, error)
+	LabelsAt(ctx context.Context, kind pdu.LabelKind, ident uint32) ([]pmapi.InstLabels, error)
+	Instances(ctx context.Context, indom pdu.InDom) ([]pdu.Inst, error)
+	Fetch(ctx context.Context, ids []pdu.PMID, r *pmapi.Result) error
+	Close() error
+}
+
+// A Config is what a Gatherer needs.
+type Config struct {
+	// Dial connects to pmcd.
+	Dial func(ctx context.Context) (Client, error)
+
+	// Metrics are names of metrics, or of nodes in the name space: then all metrics below
+	// are meant. "" is the root.
+	Metrics []string
+
+	// Optional is whether the log is silent about names that do not exist.
+	Optional bool
+
+	// Logf writes a line to the log. Gatherer calls it once for each subject.
+	Logf func(format string, args ...any)
+}
+
+// A Gatherer gathers the values of metrics. Gather is for one goroutine at a time, Ready for
+// any.
+type Gatherer struct {
+	conf   Config
+	plan   *plan // nil if it has to be made
+	scrape int   // number of the present call of Gather
+	result pmapi.Result
+	logged map[string]bool // subjects of log lines
+
+	mu     sync.Mutex // guards what is below, which Gather and Ready both use
+	client Client
+	stale  bool // a fetch of Ready had state changes
+}
+
+// New returns a Gatherer without a connection.
+func New(c Config) *Gatherer {
+	return &Gatherer{conf: c, logged: make(map[string]bool)}
+}
+
+// Close closes the connection. No other method may be called at the same time.
+func (g *Gatherer) Close() error {
+	if g.client == nil {
+		return nil
+	}
+	return g.client.Close()
+}
+
+func (g *Gatherer) connect(ctx context.Context) (Client, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.client == nil {
+		c, err := g.conf.Dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		g.client = c
+	}
+	return g.client, nil
+}
+
+// takeStale reports whether state changes have come with a fetch of Ready.
+func (g *Gatherer) takeStale() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	stale := g.stale
+	g.stale = false
+	return stale
+}
+
+// Gather fetches the values of all metrics with one request. It returns a family for each name
+// of a metric that has values which are numbers, in the order of the name space.
+//
+//   - The name is that of the metric with "_" for ".". If two metrics have the same name then,
+//     the second is left out.
+//   - The type is counter for a counter, and gauge otherwise.
+//   - The labels are those of the host, the domain, the instance domain, the cluster, the item
+//     and the instance. Of labels with the same name the last one counts. Instances also have
+//     the labels instname and instid, unless there are labels with these names already. The
+//     user that asks, which pmcd adds for clients at its Unix domain socket, is left out.
+//
+// The first calls also find out what the metrics are. With many metrics and a slow network,
+// this may take longer than ctx allows; then these calls return some of the metrics.
+//
+// The families share memory with those of later calls, so they must not be written to.
+func (g *Gatherer) Gather(ctx context.Context) ([]*dto.MetricFamily, error) {
+	c, err := g.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if g.takeStale() {
+		g.plan = nil
+	}
+	// If pmcd reports a change with the values, names and labels are looked up once more. A
+	// change that comes then is for the next call.
+	changed := true
+	for try := 0; changed && try < 2; try++ {
+		if err := g.update(ctx, c); err != nil {
+			return nil, err
+		}
+		if err := c.Fetch(ctx, g.plan.ids, &g.result); err != nil {
+			return nil, err
+		}
+		changed = changes(&g.result)
+		if changed && try == 0 {
+			g.plan = nil
+		}
+	}
+	p := g.plan
+	if changed {
+		g.plan = nil
+	}
+	return g.families(ctx, c, p)
+}
+
+// changes reports whether names, descriptors, labels or texts may be others than before r.
+func changes(r *pmapi.Result) bool { return r.Changes != 0 || r.Reconnected }
+
+// errNone is the error of Gather if pmcd has no metrics that a Gatherer could return.
+var errNone = errors.New("pmcd has none of the metrics, or their values are not numbers")
+
+// update makes the plan if there is none or if it is old, and completes it as far as the time
+// permits.
+func (g *Gatherer) update(ctx context.Context, c Client) error {
+	if g.plan == nil || g.plan.isOld() {
+		p, err := g.makePlan(ctx, c)
+		if err != nil {
+			return err
+		}
+		g.plan = p
+	}
+	until := time.Now().Add(time.Minute)
+	if deadline, ok := ctx.Deadline(); ok {
+		until = time.Now().Add(time.Until(deadline) / 2)
+	}
+	if err := g.plan.describe(ctx, c, until); err != nil {
+		return err
+	}
+	if len(g.plan.ids) == 0 {
+		return errNone
+	}
+	if rest := len(g.plan.pending); rest > 0 {
+		g.logOnce("pending", "%d metrics are described, %d more follow with the next scrapes", len(g.plan.ids), rest)
+	}
+	return nil
+}
+
+// maxLogged is how many subjects a Gatherer remembers. It does not log further ones.
+const maxLogged = 1000
+
+// logOnce logs a line, unless it has done so for the subject.
+func (g *Gatherer) logOnce(subject, format string, args ...any) {
+	if g.logged[subject] || len(g.logged) >= maxLogged {
+		return
+	}
+	g.logged[subject] = true
+	g.conf.Logf(format, args...)
+}

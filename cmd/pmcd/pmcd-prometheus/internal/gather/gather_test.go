@@ -1,0 +1,402 @@
+package gather
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
+)
+
+// A rig is a Gatherer for all metrics of a fake.
+type rig struct {
+	*Gatherer
+	t   *testing.T
+	f   *fake
+	log []string
+}
+
+func newRig(t *testing.T, f *fake, metrics ...string) *rig {
+	r := &rig{t: t, f: f}
+	if metrics == nil {
+		metrics = []string{""}
+	}
+	r.Gatherer = New(Config{
+		Dial:    func(context.Context) (Client, error) { return f, nil },
+		Metrics: metrics,
+		Logf:    func(format string, args ...any) { r.log = append(r.log, fmt.Sprintf(format, args...)) },
+	})
+	return r
+}
+
+// text returns what Prometheus gets, and fails the test if it would not take that.
+func (r *rig) text() string {
+	r.t.Helper()
+	families, err := r.Gather(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// samples returns the lines that are no comments.
+func (r *rig) samples() string {
+	r.t.Helper()
+	var lines []string
+	for line := range strings.Lines(r.text()) {
+		if line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func (r *rig) check(got, want string) {
+	r.t.Helper()
+	if got != want {
+		r.t.Errorf("got\n%s\nwant\n%s\nlog: %q", got, want, r.log)
+	}
+}
+
+func TestValues(t *testing.T) {
+	failed := single(1, "a", pdu.SemInstant, int32(1))
+	failed.err, failed.values = pdu.ErrnoAgain, nil
+	none := single(1, "a", pdu.SemInstant, int32(1))
+	none.values = nil
+	helped := single(1, "a", pdu.SemInstant, int32(1))
+	helped.help = "one\nline \\"
+	for _, tt := range []struct {
+		name string
+		m    fakeMetric
+		want string
+	}{
+		{"a counter", single(1, "disk.all.read", pdu.SemCounter, uint64(1<<40)), "# TYPE disk_all_read counter\ndisk_all_read 1.099511627776e+12\n"},
+		{"an instant value", single(1, "a", pdu.SemInstant, int32(-5)), "# TYPE a gauge\na -5\n"},
+		{"a discrete value", single(1, "a", pdu.SemDiscrete, uint32(1<<31)), "# TYPE a gauge\na 2.147483648e+09\n"},
+		{"64 bits with a sign", single(1, "a", pdu.SemInstant, int64(-1<<40)), "# TYPE a gauge\na -1.099511627776e+12\n"},
+		{"a float", single(1, "a", pdu.SemInstant, float32(26.64)), "# TYPE a gauge\na 26.639999\n"},
+		{"a double", single(1, "a", pdu.SemInstant, 26.64), "# TYPE a gauge\na 26.64\n"},
+		{"not a number", single(1, "a", pdu.SemInstant, math.NaN()), "# TYPE a gauge\na NaN\n"},
+		{"infinity", single(1, "a", pdu.SemInstant, float32(math.Inf(-1))), "# TYPE a gauge\na -Inf\n"},
+		{"semantics that do not exist", single(1, "a", 7, int32(1)), "# TYPE a counter\na 1\n"},
+		{"a help text", helped, "# HELP a one\\nline \\\\\n# TYPE a gauge\na 1\n"},
+		{"a name that is not valid", single(1, "a-b", pdu.SemInstant, int32(1)), ""},
+		{"an error", failed, ""},
+		{"no value", none, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, &fake{metrics: []fakeMetric{tt.m}})
+			r.check(r.text(), tt.want)
+		})
+	}
+}
+
+// Metrics that cannot have numbers are not asked for.
+func TestNoNumbers(t *testing.T) {
+	for _, m := range []fakeMetric{
+		single(1, "a", pdu.SemInstant, "text"),
+		{name: "a", desc: pdu.Desc{PMID: pdu.NewPMID(5, 0, 1), ValueType: pdu.MetricAggregate}},
+		{name: "a", desc: pdu.Desc{PMID: pdu.NewPMID(5, 0, 1), ValueType: pdu.MetricEvent}},
+		{name: "a", desc: pdu.Desc{PMID: pdu.NewPMID(5, 0, 1), ValueType: pdu.MetricNoSupport}},
+		{name: "a", desc: pdu.Desc{PMID: pdu.NewPMID(5, 0, 1)}, noDesc: pdu.ErrnoPMID},
+	} {
+		r := newRig(t, &fake{metrics: []fakeMetric{m}})
+		if families, err := r.Gather(t.Context()); err != errNone || r.f.calls["Fetch"] != 0 {
+			t.Errorf("%v: %v, %v, %d fetches", m.desc.ValueType, families, err, r.f.calls["Fetch"])
+		}
+	}
+}
+
+func TestInstances(t *testing.T) {
+	f := &fake{
+		metrics: []fakeMetric{perInst(1, "disk.dev.read", fakeDom, 0, 7, 9, 7, -3)},
+		insts:   map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 0, Name: "vda"}, {ID: 7, Name: `"v"`}, {ID: 8, Name: "vdc"}, {ID: -3, Name: "\xff"}}},
+	}
+	r := newRig(t, f)
+	r.check(r.samples(), `disk_dev_read{instid="0",instname="vda"} 0
+disk_dev_read{instid="7",instname="\"v\""} 1
+disk_dev_read{instid="4294967293",instname="`+"\uFFFD"+`"} 4
+`)
+	// The next scrape has an instance more, and one with another name.
+	f.insts[fakeDom] = []pdu.Inst{{ID: 0, Name: "sda"}, {ID: 9, Name: "vdd"}}
+	r.check(r.samples(), "disk_dev_read{instid=\"0\",instname=\"sda\"} 0\ndisk_dev_read{instid=\"9\",instname=\"vdd\"} 2\n")
+	if f.calls["Instances"] != 2 || f.calls["LabelsAt"] != 7 || f.calls["Text"] != 1 {
+		t.Errorf("requests: %v", f.calls)
+	}
+	// Series without their labels would be others.
+	f.noInst = pdu.ErrnoAgain
+	r.check(r.samples(), "")
+	f.noInst, f.noLabel = nil, pdu.ErrnoAgain
+	r.check(r.samples(), "")
+	f.noLabel = nil
+	if got := r.samples(); strings.Count(got, "\n") != 2 {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestLabels(t *testing.T) {
+	label := func(pairs ...string) (list []pmapi.Label) {
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, pmapi.Label{Name: pairs[i], Value: pairs[i+1]})
+		}
+		return list
+	}
+	id := pdu.NewPMID(5, 0, 1)
+	f := &fake{
+		metrics: []fakeMetric{perInst(1, "a", fakeDom, 1, 2), single(2, "b", pdu.SemInstant, int32(1))},
+		insts:   map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "one"}, {ID: 2, Name: "two"}}},
+		labels: map[level][]pmapi.Label{
+			{pdu.LabelContext, 0}: append(label("hostname", `"h"`, "k", `"context"`, "n", "3", "t", "true", "x.y", `"compound"`, "x_y", `"flat"`, "__name__", `"z"`, "0", `"digit"`),
+				pmapi.Label{Name: "userid", Value: "1", Kind: pdu.LabelContext | pdu.LabelOptional},
+				pmapi.Label{Name: "note", Value: `"optional"`, Kind: pdu.LabelContext | pdu.LabelOptional}),
+			{pdu.LabelDomain, 5}:                    label("agent", `"fake"`, "k", `"domain"`),
+			{pdu.LabelInDom, uint32(fakeDom)}:       label("of", `"indom"`),
+			{pdu.LabelCluster, uint32(id) &^ 0x3ff}: label("of", `"cluster"`, "quote", `"a \"b\""`),
+			{pdu.LabelItem, uint32(id)}:             label("utf", `"zürich"`, "bad", "\"\xff\""),
+		},
+		ofInsts: map[pdu.InDom][]pmapi.InstLabels{fakeDom: {{Inst: 2, Labels: label("of", `"instance"`, "instname", `"other"`)}}},
+	}
+	r := newRig(t, f)
+	r.check(r.samples(), `a{agent="fake",bad="`+"\uFFFD"+`",hostname="h",instid="1",instname="one",k="domain",n="3",note="optional",of="cluster",quote="a \\\"b\\\"",t="true",utf="zürich",x_y="compound"} 0
+a{agent="fake",bad="`+"\uFFFD"+`",hostname="h",instid="2",instname="other",k="domain",n="3",note="optional",of="instance",quote="a \\\"b\\\"",t="true",utf="zürich",x_y="compound"} 1
+b{agent="fake",hostname="h",k="domain",n="3",note="optional",of="cluster",quote="a \\\"b\\\"",t="true",x_y="compound"} 1
+`)
+}
+
+// Prometheus refuses a scrape with two values of the same series.
+func TestSameSeries(t *testing.T) {
+	number := []pmapi.Label{{Name: "instid", Value: `"1"`}, {Name: "instname", Value: `"one"`}}
+	f := &fake{
+		metrics: []fakeMetric{perInst(1, "a", fakeDom, 1, 2, 3, 1)},
+		insts:   map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "one"}, {ID: 2, Name: "two"}, {ID: 3, Name: "three"}}},
+		ofInsts: map[pdu.InDom][]pmapi.InstLabels{fakeDom: {{Inst: 2, Labels: number}}},
+	}
+	r := newRig(t, f)
+	for range 2 {
+		r.check(r.samples(), "a{instid=\"1\",instname=\"one\"} 0\na{instid=\"3\",instname=\"three\"} 2\n")
+	}
+	if len(r.log) != 1 {
+		t.Errorf("log: %q", r.log)
+	}
+}
+
+func TestNames(t *testing.T) {
+	again := single(1, "z.alias", pdu.SemInstant, int32(1))
+	f := &fake{metrics: []fakeMetric{
+		single(1, "a.b_c", pdu.SemInstant, int32(1)), single(2, "a.b.c", pdu.SemInstant, int32(2)),
+		single(3, "other", pdu.SemInstant, int32(3)), again,
+	}}
+	// All names of a metric are returned, also those that it was not asked for by.
+	r := newRig(t, f, "a", "a.b", "no.such")
+	for range 3 {
+		r.check(r.samples(), "a_b_c 1\nz_alias 1\n")
+	}
+	if want := []string{`no metrics "no.such": "no.such": ` + pdu.ErrnoName.Error(), "metric a.b.c is left out: a.b_c has the name a_b_c, too"}; !slices.Equal(r.log, want) {
+		t.Errorf("log: %q\nwant %q", r.log, want)
+	}
+	r = newRig(t, f, "a", "no.such")
+	r.conf.Optional = true
+	if r.samples(); len(r.log) != 1 {
+		t.Errorf("log: %q", r.log)
+	}
+}
+
+// A first metric that has no value for the moment keeps its name.
+func TestNameWithoutValue(t *testing.T) {
+	f := &fake{metrics: []fakeMetric{single(1, "a.b", pdu.SemInstant, int32(1)), single(2, "a_b", pdu.SemInstant, int32(2))}}
+	f.metrics[0].err, f.metrics[0].values = pdu.ErrnoAgain, nil
+	r := newRig(t, f)
+	if families, err := r.Gather(t.Context()); err != nil || len(families) != 0 {
+		t.Errorf("%v, %v", families, err)
+	}
+}
+
+// What pmcd reports with a fetch is obeyed in the same scrape.
+func TestChanges(t *testing.T) {
+	f := &fake{metrics: []fakeMetric{single(1, "a", pdu.SemInstant, int32(1))}, labels: make(map[level][]pmapi.Label)}
+	r := newRig(t, f)
+	r.check(r.samples(), "a 1\n")
+	f.metrics = append(f.metrics, single(2, "b", pdu.SemInstant, int32(2)))
+	f.labels[level{pdu.LabelContext, 0}] = []pmapi.Label{{Name: "k", Value: "1"}}
+	r.check(r.samples(), "a 1\n")
+	f.changes = pdu.StateNamesChange | pdu.StateLabelChange
+	fetches := f.calls["Fetch"]
+	r.check(r.samples(), "a{k=\"1\"} 1\nb{k=\"1\"} 2\n")
+	if n := f.calls["Fetch"] - fetches; n != 2 {
+		t.Errorf("%d fetches", n)
+	}
+
+	// The same if the change came with a fetch of Ready.
+	f.metrics = append(f.metrics, single(4, statusMetric, pdu.SemDiscrete, int32(0)))
+	f.labels[level{pdu.LabelContext, 0}] = []pmapi.Label{{Name: "k", Value: "2"}}
+	f.changes = pdu.StateLabelChange
+	if err := r.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.check(r.samples(), "a{k=\"2\"} 1\nb{k=\"2\"} 2\npmcd_agent_status{k=\"2\"} 0\n")
+}
+
+// Without a report, new names are found after a while.
+func TestNewNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{metrics: []fakeMetric{single(1, "a", pdu.SemInstant, int32(1))}}
+		r := newRig(t, f)
+		r.samples()
+		f.metrics = append(f.metrics, single(2, "b", pdu.SemInstant, int32(2)))
+		r.check(r.samples(), "a 1\n")
+		time.Sleep(maxPlanAge + 1)
+		r.check(r.samples(), "a 1\nb 2\n")
+		if f.calls["Text"] != 2 {
+			t.Errorf("%d texts were read for 2 metrics", f.calls["Text"])
+		}
+
+		// An agent that does not answer is asked sooner.
+		f.metrics = append(f.metrics, single(3, "c", pdu.SemInstant, int32(3)))
+		f.metrics[2].noDesc = pdu.ErrnoAgain
+		time.Sleep(maxPlanAge + 1)
+		r.check(r.samples(), "a 1\nb 2\n")
+		f.metrics[2].noDesc = nil
+		time.Sleep(retryAge + 1)
+		r.check(r.samples(), "a 1\nb 2\nc 3\n")
+	})
+}
+
+// If there is not enough time for all requests about metrics, each scrape has more metrics.
+func TestSlowNetwork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{slow: time.Second}
+		for i := range 10 {
+			f.metrics = append(f.metrics, single(i, fmt.Sprint("m.", string(rune('a'+i))), pdu.SemInstant, int32(i)))
+		}
+		r := newRig(t, f)
+		for _, want := range []int{5, 10, 10} {
+			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+			families, err := r.Gather(ctx)
+			if err != nil || len(families) != want {
+				t.Errorf("%d families, %v, want %d", len(families), err, want)
+			}
+			cancel()
+		}
+		if len(r.log) != 1 || r.log[0] != "5 metrics are described, 5 more follow with the next scrapes" {
+			t.Errorf("log: %q", r.log)
+		}
+	})
+}
+
+func TestLostConnection(t *testing.T) {
+	f := &fake{metrics: []fakeMetric{perInst(1, "a", fakeDom, 1)}, insts: map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "one"}}}}
+	r := newRig(t, f)
+	dials := 0
+	r.conf.Dial = func(context.Context) (Client, error) {
+		if dials++; dials == 1 {
+			return nil, io.EOF
+		}
+		return f, nil
+	}
+	if _, err := r.Gather(t.Context()); err != io.EOF {
+		t.Errorf("not connected: %v", err)
+	}
+	r.samples()
+	f.lost = io.ErrUnexpectedEOF
+	if _, err := r.Gather(t.Context()); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("lost: %v", err)
+	}
+	f.lost = nil
+	r.check(r.samples(), "a{instid=\"1\",instname=\"one\"} 0\n")
+	if dials != 2 {
+		t.Errorf("%d dials", dials)
+	}
+}
+
+func TestReady(t *testing.T) {
+	status := perInst(1, statusMetric, fakeDom, 2, 60, 70)
+	f := &fake{insts: map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 2, Name: "pmcd"}, {ID: 60, Name: "linux"}}}}
+	r := newRig(t, f)
+	for _, tt := range []struct {
+		name   string
+		values []uint64
+		err    pdu.Errno
+		want   string
+	}{
+		{"all are ready", []uint64{0, 0, 0}, 0, ""},
+		{"one has failed", []uint64{0, 0x10004, 0}, 0, ""},
+		{"one starts", []uint64{0, 1, 0}, 0, "agents that are not ready: linux"},
+		{"two start", []uint64{1, 0, 1}, 0, "agents that are not ready: pmcd, 70"},
+		{"no values", nil, pdu.ErrnoAgain, statusMetric + ": " + pdu.ErrnoAgain.Error()},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := status
+			m.err, m.values = tt.err, nil
+			for _, x := range tt.values {
+				m.values = append(m.values, pmapi.ValueOf(x))
+			}
+			f.metrics = []fakeMetric{m}
+			got := ""
+			if err := r.Ready(t.Context()); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	f.metrics = nil
+	if err := r.Ready(t.Context()); !errors.Is(err, pdu.ErrnoName) {
+		t.Errorf("without the metric: %v", err)
+	}
+	f.metrics, f.lost = []fakeMetric{status}, io.EOF
+	if err := r.Ready(t.Context()); !errors.Is(err, io.EOF) {
+		t.Errorf("without a connection: %v", err)
+	}
+}
+
+// Whatever an agent sends, Prometheus can read the text.
+func FuzzNames(f *testing.F) {
+	f.Add("disk.dev.read", "per disk", "vda", "a.b", `"x"`)
+	f.Add("a", "\n", "\x00\xff", "__name__", "\"\n\\")
+	f.Fuzz(func(t *testing.T, name, help, inst, label, value string) {
+		src := &fake{
+			metrics: []fakeMetric{perInst(1, name, otherDom, 1, 2)},
+			insts:   map[pdu.InDom][]pdu.Inst{otherDom: {{ID: 1, Name: inst}, {ID: 2, Name: "two"}}},
+			labels:  map[level][]pmapi.Label{{pdu.LabelContext, 0}: {{Name: label, Value: value}}},
+		}
+		src.metrics[0].help = help
+		r := newRig(t, src)
+		text := r.text()
+		parsed, err := parse(text)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, text)
+		}
+		for _, f := range parsed {
+			for _, m := range f.Metric {
+				if len(m.Label) > 3 {
+					t.Errorf("labels %v", m.Label)
+				}
+			}
+		}
+	})
+}
+
+func parse(text string) (map[string]*dto.MetricFamily, error) {
+	p := expfmt.NewTextParser(model.LegacyValidation)
+	return p.TextToMetricFamilies(strings.NewReader(text))
+}

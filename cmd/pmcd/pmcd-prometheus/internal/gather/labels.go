@@ -1,0 +1,108 @@
+package gather
+
+import (
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
+
+	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
+)
+
+// A series is one instance of a metric, or the metric if it has none.
+type series struct {
+	labels []*dto.LabelPair
+	same   bool // another series of the metric has the same labels
+	scrape int  // the last one in which it had a value
+}
+
+// seriesOf returns the series of an instance, or nil if d has no such instance. Without an
+// indom, there is one series.
+func (m *metric) seriesOf(d *indom, inst int32) *series {
+	if d == nil {
+		inst = pdu.NoInst
+	}
+	if s, ok := m.series[inst]; ok {
+		return s
+	}
+	s := new(series)
+	if d == nil {
+		s.labels = pairs(m.labels)
+	} else {
+		name, ok := d.names[inst]
+		if !ok {
+			return nil
+		}
+		s.labels = pairs(pmapi.MergeLabels(m.labels, d.labels[inst]))
+		s.labels = addPair(s.labels, "instname", strings.ToValidUTF8(name, "\uFFFD"))
+		s.labels = addPair(s.labels, "instid", strconv.FormatUint(uint64(uint32(inst)), 10))
+		slices.SortFunc(s.labels, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
+		s.same = !m.addOwn(s.labels)
+	}
+	if m.series == nil {
+		m.series = make(map[int32]*series)
+	}
+	m.series[inst] = s
+	return s
+}
+
+// seed is that of all hashes of labels. Agents cannot know it.
+var seed = maphash.MakeSeed()
+
+// addOwn notes the labels of an instance, and returns false if another one has the same: an
+// agent can have labels with the names instid and instname, too.
+func (m *metric) addOwn(labels []*dto.LabelPair) bool {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, p := range labels {
+		for _, text := range []string{p.GetName(), p.GetValue()} {
+			h.WriteString(text)
+			h.WriteByte(0xff) // is in no text
+		}
+	}
+	key := h.Sum64()
+	if m.own[key] {
+		return false
+	}
+	if m.own == nil {
+		m.own = make(map[uint64]bool)
+	}
+	m.own[key] = true
+	return true
+}
+
+// pairs returns labels for Prometheus. Components of a label's name are separated by "_" in
+// place of "."; if two labels have the same name then, the second is left out.
+func pairs(labels []pmapi.Label) []*dto.LabelPair {
+	var list []*dto.LabelPair
+	for _, l := range labels {
+		name := strings.ReplaceAll(l.Name, ".", "_")
+		// Prometheus has names of its own that begin with two underscores.
+		if !model.LegacyValidation.IsValidLabelName(name) || strings.HasPrefix(name, "__") {
+			continue
+		}
+		list = addPair(list, name, labelValue(l.Value))
+	}
+	return list
+}
+
+// addPair adds a label to a list, unless there is one with this name.
+func addPair(list []*dto.LabelPair, name, value string) []*dto.LabelPair {
+	if slices.ContainsFunc(list, func(p *dto.LabelPair) bool { return p.GetName() == name }) {
+		return list
+	}
+	return append(list, &dto.LabelPair{Name: &name, Value: &value})
+}
+
+// labelValue returns the text of a JSON value without the quotes of a string, as pmproxy does.
+// Prometheus refuses all values of a host if a label is not UTF-8.
+func labelValue(json string) string {
+	if n := len(json); n >= 2 && json[0] == '"' && json[n-1] == '"' {
+		json = json[1 : n-1]
+	}
+	return strings.ToValidUTF8(json, "\uFFFD")
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestUsage(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, tt := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{[]string{"--help"}, exitOK, "\n  -h, --host host ", ""},
+		{[]string{"--version"}, exitOK, "pmcd-prometheus ", ""},
+		{[]string{"-V"}, exitOK, "with the behaviour of PCP", ""},
+		{[]string{"--no-such"}, exitUsage, "", "try: pmcd-prometheus --help"},
+		{[]string{"-h", "host:port"}, exitUsage, "", "-h: "},
+		{[]string{"--timeout", "1ms"}, exitUsage, "", "--timeout: it must be between 1s and 1h"},
+		{[]string{"--timeout", "2h"}, exitUsage, "", "--timeout: it must be between 1s and 1h"},
+		{[]string{"--listen", l.Addr().String()}, exitFailed, "", "address already in use"},
+		{[]string{"--listen", "nowhere"}, exitFailed, "", "missing port"},
+	} {
+		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			code := run(tt.args, &stdout, &stderr)
+			if code != tt.code || !strings.Contains(stdout.String(), tt.stdout) || !strings.Contains(stderr.String(), tt.stderr) ||
+				tt.stderr == "" && stderr.Len() > 0 {
+				t.Errorf("%d, want %d\nstdout: %s\nstderr: %s", code, tt.code, &stdout, &stderr)
+			}
+		})
+	}
+}
+
+// No name in the default set is below another one, or there twice.
+func TestDefaultMetrics(t *testing.T) {
+	for i, a := range defaultMetrics {
+		if slices.Contains(defaultMetrics[i+1:], a) {
+			t.Errorf("%s is there twice", a)
+		}
+		for _, b := range defaultMetrics {
+			if strings.HasPrefix(a, b+".") {
+				t.Errorf("%s has %s", b, a)
+			}
+		}
+	}
+	if got := metricsOf(options{metrics: []string{"a"}}); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("arguments: %q", got)
+	}
+}
