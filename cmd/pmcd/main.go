@@ -57,7 +57,7 @@ func run(args []string, stderr io.Writer) int {
 	}
 	opt, err := cli.Parse(args)
 	if err != nil {
-		code, failure := opt.Reject(err, version.Text("pmcd", version.Of(build)), os.Stdout, stderr)
+		code, failure := opt.Reject(err, versionText(), os.Stdout, stderr)
 		if failure != nil {
 			launcher.ReportFailure(failure, opt.FailureFile, nil)
 		}
@@ -76,6 +76,15 @@ func run(args []string, stderr io.Writer) int {
 		return background.Start(stderr)
 	}
 	return serve(opt, launcher, stderr)
+}
+
+// versionText returns what -V and --version print.
+func versionText() string {
+	text := version.Text("pmcd", version.Of(build))
+	if version.Limits != "" {
+		text += version.Limits + "\n"
+	}
+	return text
 }
 
 // complete sets the environment variables of pcp.conf, and completes the options from the

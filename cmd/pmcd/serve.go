@@ -184,6 +184,9 @@ func (s *server) openLog() error {
 	for _, line := range about {
 		s.log.Info(line, logtext.Event("embedded_defaults"))
 	}
+	if version.Limits != "" {
+		s.log.Info(version.Limits, logtext.Event("static_build"))
+	}
 	for _, w := range s.opt.Warnings {
 		s.log.Warn("Warning: "+w.Message, append(w.Attrs, logtext.Bare())...)
 	}

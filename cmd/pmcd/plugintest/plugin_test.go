@@ -43,6 +43,9 @@ var (
 	multierr        = build{"multierr", "go build -mod=mod -buildmode=plugin -o {out} ./other"}
 )
 
+// staticBuild begins what a pmcd without cgo says in its log and to --version.
+const staticBuild = "this is a static build, without cgo: agents cannot be Go plugins or shared objects in C"
+
 // TestOutside has a row for each claim in docs/plugins.md about how to build,
 // and for the messages that are about that.
 func TestOutside(t *testing.T) {
@@ -80,6 +83,9 @@ func TestOutside(t *testing.T) {
 				line = "myapp 400 pipe binary " + m.make(t, made, tt.plugin)
 			}
 			value, log := runPmcd(t, m.make(t, made, tt.pmcd), line)
+			if told := strings.Contains(log, staticBuild); told != (tt.pmcd == checkoutNoCgo) {
+				t.Errorf("the log says that it is a static build: %v\n%s", told, log)
+			}
 			_, said, _ := strings.Cut(log, `cannot start "myapp" agent (dom 400): `)
 			said, _, _ = strings.Cut(said, "\n")
 			said = strings.TrimSuffix(said, "; it is started again at SIGHUP (PMCD_RESTART_AGENTS=0)")
@@ -90,6 +96,15 @@ func TestOutside(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", said, tt.want)
 			}
 		})
+	}
+}
+
+// A pmcd without cgo says so.
+func TestVersionWithoutCgo(t *testing.T) {
+	m := newModules(t)
+	out, err := exec.Command(m.make(t, make(map[build]string), checkoutNoCgo), "--version").Output()
+	if want := regexp.MustCompile(`^pmcd .*\n` + staticBuild + `.*\n$`); err != nil || !want.Match(out) {
+		t.Errorf("%v, %q", err, out)
 	}
 }
 

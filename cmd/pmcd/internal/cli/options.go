@@ -48,6 +48,7 @@ type Options struct {
 	Managed          bool   // -F, which has precedence
 	FailureFile      string // where failures at the start are copied; "" is the terminal
 	Embedded         bool   // serve what is compiled in
+	preferEmbedded   bool   // --prefer-embedded
 	EndWithRoot      bool   // --exit-without-helper
 	Named            bool   // -c, -n or -N
 	Verify           bool
@@ -106,6 +107,9 @@ func Parse(args []string) (*Options, error) {
 	e.help, e.harmless = help, e.harmless || help
 	if opt.Embedded && opt.Named {
 		e.add("--embedded does not go with -c, -n or -N")
+	}
+	if opt.preferEmbedded && !opt.Named {
+		opt.Embedded = true
 	}
 	if len(rest) > 0 {
 		e.last = fmt.Sprintf("unexpected argument %q", rest[0])
@@ -189,6 +193,7 @@ func (opt *Options) table() []getopt.Option {
 			return nil
 		}),
 		own(flag(0, "embedded", &opt.Embedded)),
+		own(flag(0, "prefer-embedded", &opt.preferEmbedded)),
 		own(flag(0, "exit-without-helper", &opt.EndWithRoot)),
 		flag('f', "foreground", &opt.Foreground),
 		flag('F', "managed", &opt.Managed),

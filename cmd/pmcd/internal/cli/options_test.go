@@ -95,6 +95,8 @@ func TestOptions(t *testing.T) {
 				netip.MustParsePrefix("192.0.2.2/32"), netip.MustParsePrefix("fe80::1/128"),
 			}
 		}},
+		{"what is compiled in, preferred", "-f --prefer-embedded", func(o *Options) { o.Foreground, o.Embedded, o.preferEmbedded = true, true, true }},
+		{"a file is preferred to what is compiled in", "--prefer-embedded -c conf", func(o *Options) { o.Config, o.Named, o.preferEmbedded = "conf", true, true }},
 		{"end of the helper", "--exit-without-helper", func(o *Options) { o.EndWithRoot = true }},
 		{"what is compiled in", "-f --embedded", func(o *Options) { o.Foreground, o.Embedded = true, true }},
 		{"what follows a limit's digits does not count", "-L 64k", func(o *Options) { o.MaxPDU = 64 }},

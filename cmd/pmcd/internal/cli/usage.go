@@ -35,6 +35,7 @@ Configuration:
   -n, --namespace=PATH  name space (PMNS) [$PCP_VAR_DIR/pmns/root]
   -N, --uniqnames=PATH  as -n, but no metric may have two names
       --embedded        compiled-in configuration, even if PCP is installed
+      --prefer-embedded  the same, unless -c, -n or -N is given
   -v, --verify          check all files that pmcd would read, and exit
       --watch           reload when a file of the configuration changes
 
