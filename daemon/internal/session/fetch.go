@@ -182,7 +182,9 @@ func (r fetchRequest) fetchSeveral(call *transport.Call, high bool) error {
 		p.fetch.Context = call.Origin.Context
 		var err error
 		p.req, err = pdu.Append(p.req[:0], 0, &p.fetch)
-		if err == nil {
+		if p.absent {
+			err = pdu.ErrnoNoAgent
+		} else if err == nil {
 			err = r.sendSub(p, p.fetch.PMIDs[0].Domain(), call)
 		}
 		p.err = errnoOf(err)

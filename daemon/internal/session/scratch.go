@@ -28,6 +28,7 @@ type requestScratch struct {
 	namesOut pdu.NamesWriter
 	subs     []subrequest          // of a fetch or store, one for each agent, or of descriptors
 	subOf    [routes.Domains]int16 // index in subs plus 1; 0 between requests
+	absent   int16                 // the same of the subrequest for all domains without an agent
 	order    []*subrequest         // in the order in which agents are asked
 
 	call transport.Call
@@ -40,17 +41,18 @@ type requestScratch struct {
 
 // A subrequest is the part of a request that is for one agent.
 type subrequest struct {
-	agent *agentset.Agent
-	conn  *agentset.Conn
-	fetch pdu.Fetch
-	call  transport.Call
-	sent  transport.Reply // to call
-	req   []byte
-	reply []byte
-	sets  pdu.Sets
-	store []pdu.ValueSet // of a store
-	err   pdu.Errno      // in place of values
-	usual time.Duration  // how long the agent usually takes
+	agent  *agentset.Agent
+	conn   *agentset.Conn
+	absent bool // the domains have no agent
+	fetch  pdu.Fetch
+	call   transport.Call
+	sent   transport.Reply // to call
+	req    []byte
+	reply  []byte
+	sets   pdu.Sets
+	store  []pdu.ValueSet // of a store
+	err    pdu.Errno      // in place of values
+	usual  time.Duration  // how long the agent usually takes
 }
 
 // Scratches that have grown have a pool of their own, for sessions that need them. So a
@@ -203,13 +205,23 @@ func (w *requestScratch) borrow(dst []byte) []byte {
 	return dst
 }
 
-// sub returns the subrequest for a domain, which is new if there is none yet.
+// sub returns the subrequest for a domain, which is new if there is none yet. All domains
+// without an agent, of which a request can name hundreds, have one.
 func (w *requestScratch) sub(domain int) *subrequest {
 	if i := w.subOf[domain]; i != 0 {
 		return &w.subs[i-1]
 	}
+	absent := w.routes.Agent(domain) == nil
+	if absent && w.absent != 0 {
+		w.subOf[domain] = w.absent
+		return &w.subs[w.absent-1]
+	}
 	p := w.nextSub()
+	p.absent = absent
 	w.subOf[domain] = int16(len(w.subs))
+	if absent {
+		w.absent = w.subOf[domain]
+	}
 	return p
 }
 
@@ -222,6 +234,7 @@ func (w *requestScratch) nextSub() *subrequest {
 	}
 	p := &w.subs[len(w.subs)-1]
 	p.agent, p.conn, p.sent, p.fetch.PMIDs, p.err = nil, nil, nil, p.fetch.PMIDs[:0], 0
+	p.absent = false
 	p.req, p.reply = p.req[:0], p.reply[:0]
 	p.store = p.store[:0]
 	return p
@@ -246,5 +259,6 @@ func (w *requestScratch) slowestFirst() []*subrequest {
 // reset forgets the subrequests of the last request.
 func (w *requestScratch) reset() {
 	clear(w.subOf[:])
+	w.absent = 0
 	w.subs = w.subs[:0]
 }

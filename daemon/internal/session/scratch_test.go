@@ -12,7 +12,7 @@ import (
 )
 
 // A fetch asks the agent first that usually takes longest; others stay in order,
-// and one that is not known comes last.
+// and one that is not known comes last. Domains without an agent have one subrequest.
 func TestSlowestFirst(t *testing.T) {
 	var list []*agentset.Agent
 	for domain, usual := range map[int]time.Duration{1: 5, 2: 0, 3: 70, 4: 5, 5: 8} {
@@ -22,15 +22,20 @@ func TestSlowestFirst(t *testing.T) {
 	}
 	w := &requestScratch{routes: routes.New(list, nil)}
 	for range 2 { // a scratch is used again
-		for _, domain := range []int{4, 9, 1, 2, 3, 5, 511} {
+		for _, domain := range []int{4, 9, 1, 2, 3, 5, 511, 10} {
 			p := w.sub(domain)
 			p.fetch.PMIDs = append(p.fetch.PMIDs, pdu.NewPMID(domain, 0, 0))
 		}
 		var got []int
 		for _, p := range w.slowestFirst() {
-			got = append(got, p.fetch.PMIDs[0].Domain())
+			for _, id := range p.fetch.PMIDs {
+				got = append(got, id.Domain())
+			}
+			if p.absent != (p.fetch.PMIDs[0].Domain() == 9) {
+				t.Errorf("domain %d without an agent: %v", p.fetch.PMIDs[0].Domain(), p.absent)
+			}
 		}
-		if want := []int{3, 5, 4, 1, 9, 2, 511}; !slices.Equal(got, want) {
+		if want := []int{3, 5, 4, 1, 9, 511, 10, 2}; !slices.Equal(got, want) {
 			t.Errorf("asked in the order %v, want %v", got, want)
 		}
 		w.reset()

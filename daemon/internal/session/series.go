@@ -52,8 +52,13 @@ func (r request) askSeries(s series, domains []int, unknown pdu.Errno) {
 	defer r.reset()
 	var runs []seriesRun
 	for i, domain := range domains {
-		if r.sub(domain); len(r.subs) > len(runs) {
+		p := r.sub(domain)
+		if len(r.subs) > len(runs) {
 			runs = append(runs, seriesRun{domain: domain, turn: 1})
+		}
+		if p.absent {
+			s.failed(int32(i), unknown, false)
+			continue
 		}
 		d := &runs[r.subOf[domain]-1]
 		d.rest = append(d.rest, int32(i))

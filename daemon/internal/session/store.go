@@ -38,6 +38,9 @@ func (r request) store(b []byte) error {
 
 // sendStore sends the part of a store that is for one agent.
 func (r request) sendStore(p *subrequest) (err error) {
+	if p.absent {
+		return pdu.ErrnoNoAgent
+	}
 	if p.agent, p.conn = r.acquire(p.store[0].PMID.Domain()); p.conn == nil {
 		return pdu.ErrnoNoAgent
 	}

@@ -35,6 +35,7 @@ func (c *fakeConn) FD() int                   { return -1 }
 func (c *fakeConn) Exclusive() bool           { return false }
 func (c *fakeConn) SetReadDeadline(time.Time) {}
 func (c *fakeConn) Abort()                    {}
+func (c *fakeConn) Compact()                  {}
 
 func (c *fakeConn) Close([]byte) {
 	if c.closed != nil {
