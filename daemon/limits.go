@@ -16,7 +16,9 @@ type LimitStatus struct {
 // Limits reports on the limits for clients. It is called while Run runs.
 func (d *Daemon) Limits() []LimitStatus {
 	profiles, requests := d.sessions.Memory()
+	inProgress, most := d.sessions.InProgress()
 	list := []LimitStatus{
+		{Name: "requests in progress", Used: int64(inProgress), Limit: int64(most)},
 		{Name: "profiles", Unit: "bytes", Used: profiles.Used, Limit: profiles.Limit,
 			Disconnected: profiles.Evicted, Last: profiles.LastEvicted.Client, LastAt: profiles.LastEvicted.At},
 		{Name: "incomplete requests", Unit: "bytes", Used: requests.Used, Limit: requests.Limit,

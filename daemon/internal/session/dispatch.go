@@ -57,6 +57,10 @@ func (r request) answer() error {
 				r.place.Leave()
 			}
 			first = false
+			if !r.slot.tryBegin() { // it has waited for the client
+				r.place.Leave()
+				r.begin()
+			}
 			r.place.Enter()
 			if err := r.dispatch(b); err != nil {
 				return err

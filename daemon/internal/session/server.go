@@ -100,6 +100,7 @@ type Server struct {
 	requests  memory
 	decoded   decodedProfiles
 	large     *fairqueue.Limiter // of the bytes of large replies that are being made
+	progress  progress
 	gate      *gate.Gate
 	tls       conn.TLS
 	aborted   atomic.Bool
@@ -120,6 +121,7 @@ func New(cfg Config) *Server {
 	m := &s.cfg.Memory
 	m.ClientProfiles = cmp.Or(m.ClientProfiles, DefaultMemory.ClientProfiles)
 	s.profiles.kind, s.profiles.limit = "profiles", cmp.Or(m.Profiles, DefaultMemory.Profiles)
+	s.progress.limit = maxInProgress
 	s.requests.kind, s.requests.limit = "incomplete requests", cmp.Or(m.Requests, DefaultMemory.Requests)
 	s.large = fairqueue.NewLimiter(cmp.Or(int64(cfg.MaxReply), maxLargeReplies))
 	s.tls.Timeout = cfg.RequestTimeout
@@ -142,11 +144,17 @@ func (s *Server) Accept(c conn.Conn) (conn.Session, []byte) {
 // Busy reports whether requests have to wait for their turns at the moment.
 func (s *Server) Busy() bool { return s.gate.Closed() }
 
+// InProgress returns how many clients have a request in progress, and how many may have.
+func (s *Server) InProgress() (n, most int) {
+	return int(s.progress.used.Load()), int(s.progress.limit)
+}
+
 // Abort aborts the connections of all clients. The sessions end by that.
 func (s *Server) Abort() {
 	s.abort()
 	s.aborted.Store(true)
-	s.gate.Close() // those that wait there do no more work
+	s.progress.stop() // those that wait there, and at the gate, do no more work
+	s.gate.Close()
 	for _, client := range s.clients.all() {
 		client.conn.Abort()
 	}

@@ -35,6 +35,7 @@ type session struct {
 	contexts  contexts
 	memory    clientMemory
 	place     sessionPlace // in the gate
+	slot      requestSlot  // of the request in progress
 	asked     domainSet    // domains of agents that may know of the client
 	scratch   scratchHistory
 	current   *requestScratch // of the turn; nil between turns
@@ -52,6 +53,7 @@ func newSession(srv *Server, c conn.Conn) *session {
 	s.id.key = srv.newKey(p)
 	s.memory = openMemory(c, s.id.key.Group)
 	s.openPlace()
+	s.slot = srv.progress.open(&s.id.key)
 	s.id.since, s.id.addr, s.id.peer = time.Now(), p.String(), accessPeer(p)
 	s.rights.needsCert.Store(srv.admission.needsCert(s.id.peer))
 	return s
@@ -127,8 +129,9 @@ func (s *session) Await() bool {
 	if s.err == nil {
 		err := s.stream.Wait()
 		if err == nil {
-			if s.srv.gate.Closed() { // there may be many that wait
+			if s.srv.gate.Closed() || !s.slot.tryBegin() { // there may be many that wait
 				s.stream.Compact()
+				s.begin()
 			}
 			s.place.Enter()
 			if !s.srv.aborted.Load() {
@@ -159,6 +162,7 @@ func (s *session) RunTurn(t *transport.Turn) {
 	s.dropRequest()
 	s.current = nil
 	s.scratch.release(r.requestScratch)
+	s.slot.end()
 	s.place.Leave()
 }
 
@@ -176,6 +180,7 @@ func (s *session) end() {
 	}
 	s.rights.grant.Release()
 	s.closeMemory()
+	s.slot.close()
 	s.srv.cfg.Debug.Log(diag.DebugClients, "client[{client}] {address} has gone", "client", s.id.num, "address", s.id.addr)
 	s.notifyGone()
 	s.srv.clients.remove(s)

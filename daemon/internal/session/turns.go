@@ -33,6 +33,17 @@ func (s *session) Yield() {
 	}
 }
 
+// begin waits until the session may have a request in progress, unless it has one.
+func (s *session) begin() {
+	if s.slot.tryBegin() {
+		return
+	}
+	p := &s.srv.progress
+	s.srv.cfg.Limiter.Warn("progress "+s.id.origin(), "client[{client}] {address} and others of its user or host wait before pmcd reads their requests: {in_progress} requests of theirs are in progress, and of all clients {in_progress_limit} may be",
+		"client", s.id.num, "address", s.id.addr, "in_progress", s.slot.group.used.Load(), "in_progress_limit", p.limit)
+	s.slot.begin()
+}
+
 // withoutPlace calls f, which asks the operating system for users or groups and may have to
 // wait for a server. Others may have the client's place meanwhile.
 func (s *session) withoutPlace(f func()) {
@@ -57,5 +68,6 @@ func (s *session) BeforeWait() {
 		s.current.shed()
 	}
 	s.endLarge()
+	s.slot.end()
 	s.place.Leave()
 }
