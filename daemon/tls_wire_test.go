@@ -364,6 +364,7 @@ func FuzzNegotiation(f *testing.F) {
 	f.Add(uint16(pdu.FeatureSecure), []byte{4, 0, 30, 200, 1, 1}, uint16(0), byte(0), []byte{})
 	f.Add(uint16(secureFlags|pdu.FeatureContainer), []byte{19, 50}, uint16(0), byte(0), []byte("name"))
 	f.Add(uint16(secureFlags), []byte{}, uint16(25), byte(1), []byte{})
+	f.Add(uint16(secureFlags|pdu.FeatureAuth), []byte{}, uint16(0), byte(0), []byte{})
 	f.Add(uint16(secureFlags), []byte{}, uint16(1500), byte(0x80), []byte{})
 	f.Fuzz(func(t *testing.T, bits uint16, sizes []byte, at uint16, by byte, container []byte) {
 		r := newHarness(t, func(c *Config) {
@@ -381,7 +382,7 @@ func FuzzNegotiation(f *testing.F) {
 				return // the name is too long
 			}
 		}
-		const plain = pdu.FeatureSecureAck | pdu.FeatureCredsReqd | pdu.FeatureCertReqd | pdu.FeatureContainer
+		const plain = pdu.FeatureSecureAck | pdu.FeatureAuth | pdu.FeatureCredsReqd | pdu.FeatureCertReqd | pdu.FeatureContainer
 		var err error
 		if flags&pdu.FeatureSecure != 0 && flags&^(plain|pdu.FeatureSecure) == 0 {
 			var ack []byte
