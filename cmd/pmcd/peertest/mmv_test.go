@@ -412,3 +412,23 @@ func TestMMVPMProxy(t *testing.T) {
 		t.Errorf("log: %s", ours.Log())
 	}
 }
+
+// Files of other writers, PCP's libraries for C and Python and github.com/performancecopilot/speed
+// for Go, are the same to both agents.
+func TestMMVOtherWriters(t *testing.T) {
+	dir, c, ours := startMMV(t)
+	const golden = "../../../agents/internal/mmvformat/testdata/"
+	files := must(filepath.Glob(golden + "*.mmv"))(t)
+	if len(files) != 6 {
+		t.Fatalf("files %q", files)
+	}
+	for _, path := range files {
+		b := must(os.ReadFile(path))(t)
+		mmvtest.Write(t, dir, strings.TrimSuffix(filepath.Base(path), ".mmv"), b)
+	}
+	// The time of an activity goes on; NaN is no value in ours, as in 7.2; for texts see TestMMV.
+	// Of two labels in an object, pmdammv names one.
+	if n := compareMMV(t, c, ours, "mmv.c_v3.running value", "mmv.double value", "mmv.c_v1.none text", "70.47109 labels instances"); n != 40 {
+		t.Errorf("%d metrics", n)
+	}
+}
