@@ -152,7 +152,7 @@ verify: ./cli ./open ./privsep access agents/launch/dsohost agents/launch/goplug
 # For tests.
 booted: golang.org/x/sys
 peer: agents/testutil
-pmcdtest: ./peer agents agents/wire pdu
+pmcdtest: ./peer agents agents/wire pdu pdu/pmapi
 
 # What pmcdctl shows of metrics. Only its main package knows options.
 in cmd/pmcd/pmcdctl/internal
