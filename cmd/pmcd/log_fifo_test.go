@@ -52,14 +52,14 @@ func TestLogToFIFO(t *testing.T) {
 	}
 	r.Close()
 	// What pmcd logs from now on has no reader.
-	f, err := pmcdtest.Dial(p.At("run/sock"))
+	f, err := pmcdtest.Connect(p.At("run/sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	cmd.Process.Signal(syscall.SIGHUP)
 	if !peer.Until(20*time.Second, func() bool {
-		n, err := f.Value(pdu.NewPMID(2, 0, 22)) // pmcd.sighups
+		n, err := pmcdtest.Value(f, pdu.NewPMID(2, 0, 22)) // pmcd.sighups
 		return err != nil || n == 1
 	}) {
 		t.Error("SIGHUP has no effect")

@@ -18,6 +18,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A client that connects in time is served all metrics, whatever number of others
@@ -67,13 +68,13 @@ func TestDescriptorReserve(t *testing.T) {
 			t.Errorf("the log has %d lines about clients that wait:\n%s", n, text)
 		}
 	}()
-	var first *pmcdtest.Client
-	if !peer.Until(30*time.Second, func() bool { first, err = pmcdtest.Dial(path("sock")); return err == nil }) {
+	var first *pmapi.Client
+	if !peer.Until(30*time.Second, func() bool { first, err = pmcdtest.Connect(path("sock")); return err == nil }) {
 		t.Fatal(err)
 	}
 	defer first.Close()
 	agent := func(id int) bool {
-		v, err := first.Value(pdu.NewPMID(id, 0, 1))
+		v, err := pmcdtest.Value(first, pdu.NewPMID(id, 0, 1))
 		return err == nil && v == 1
 	}
 	if !peer.Until(30*time.Second, func() bool { return agent(299) }) {
@@ -109,7 +110,7 @@ func TestDescriptorReserve(t *testing.T) {
 	}
 	defer waiting.Close()
 
-	values := first.FetchAll(t)
+	values := pmcdtest.FetchAll(t, first)
 	some := 0
 	for id, n := range values {
 		if id.Domain() == 60 && n > 0 {
@@ -151,7 +152,7 @@ func TestDescriptorReserve(t *testing.T) {
 	if _, err := io.ReadFull(waiting, make([]byte, 20)); err != nil {
 		t.Errorf("the client that waited: %v", err)
 	}
-	for id, n := range first.FetchAll(t) {
+	for id, n := range pmcdtest.FetchAll(t, first) {
 		if was := values[id]; n > 0 && was <= 0 && id.Domain() == 60 {
 			t.Errorf("%v has %d values, and had %d while all clients were connected", id, n, was)
 		}
