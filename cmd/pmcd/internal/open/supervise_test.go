@@ -97,13 +97,13 @@ func TestSupervision(t *testing.T) {
 	var stop atomic.Bool
 	var good atomic.Int64
 	goodEnded := make(chan error, 1)
-	f, err := pmcdtest.Dial(path("sock"))
+	f, err := pmcdtest.Connect(path("sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
 		for !stop.Load() {
-			if v, err := f.Value(pdu.NewPMID(299, 0, 1)); err != nil || v != 1 {
+			if v, err := pmcdtest.Value(f, pdu.NewPMID(299, 0, 1)); err != nil || v != 1 {
 				goodEnded <- fmt.Errorf("after %d requests: value %d, %v", good.Load(), v, err)
 				return
 			}
@@ -119,7 +119,7 @@ func TestSupervision(t *testing.T) {
 		for i, tt := range tests {
 			t.Run(tt.what, func(t *testing.T) {
 				t.Parallel()
-				f, err := pmcdtest.Dial(path("sock"))
+				f, err := pmcdtest.Connect(path("sock"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +127,7 @@ func TestSupervision(t *testing.T) {
 				var st daemon.AgentStatus
 				values := 0
 				if !peer.Until(60*time.Second, func() bool {
-					if _, err := f.Value(pdu.NewPMID(300+i, 0, 1)); err == nil {
+					if _, err := pmcdtest.Value(f, pdu.NewPMID(300+i, 0, 1)); err == nil {
 						values++
 					}
 					st = agent(tt.what)
