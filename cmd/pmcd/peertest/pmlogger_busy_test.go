@@ -58,13 +58,13 @@ func TestPmloggerBesideBusyProcess(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := peer.StartT(t, path, peer.Config{})
 			conns, replies := tt.load(t, d)
-			own, err := pmcdtest.Dial(d.Sock)
+			own, err := pmcdtest.Connect(d.Sock)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer own.Close()
 			testutil.Eventually(t, "all have connected", func() bool {
-				n, err := own.Value(pdu.NewPMID(peer.DomainPmcd, 0, 3)) // pmcd.numclients
+				n, err := pmcdtest.Value(own, pdu.NewPMID(peer.DomainPmcd, 0, 3)) // pmcd.numclients
 				if err != nil {
 					t.Fatal(err)
 				}
