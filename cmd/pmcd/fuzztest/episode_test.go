@@ -227,14 +227,13 @@ func (e *episode) awaitReady(timeout time.Duration) (r *ctl.Report) {
 
 // value returns the value of a metric of pmcd's.
 func (e *episode) value(cluster, item int) uint32 {
-	c, err := pmcdtest.Dial(e.sock())
+	c, err := pmcdtest.Connect(e.sock())
 	if err != nil {
 		e.fail("%v", err)
 		return 0
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(20 * time.Second))
-	v, err := c.Value(pdu.NewPMID(domainPmcd, cluster, item))
+	v, err := pmcdtest.Value(c, pdu.NewPMID(domainPmcd, cluster, item))
 	if err != nil {
 		e.fail("%v", err)
 	}

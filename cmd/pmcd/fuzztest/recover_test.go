@@ -1,6 +1,8 @@
 package fuzztest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A snapshot is what pmcd uses while it is idle.
@@ -91,12 +94,12 @@ func rss(pid int) int {
 
 // warmUp has pmcd do all things once, and returns what it uses when it is idle.
 func (e *episode) warmUp(c *checker) idles {
-	client, err := pmcdtest.Dial(e.sock())
+	client, err := pmcdtest.Connect(e.sock())
 	if err != nil {
 		e.fail("%v", err)
 		return nil
 	}
-	client.FetchAll(e.T)
+	pmcdtest.FetchAll(e.T, client)
 	client.Close()
 	e.cmd.Process.Signal(syscall.SIGHUP)
 	if !peer.Until(20*time.Second, func() bool { return e.value(0, 22) > 0 || e.failed() }) { // pmcd.sighups
@@ -130,18 +133,16 @@ func (e *episode) warmUp(c *checker) idles {
 // useContainer has a client choose a container and fetch, so that the process for
 // containers is started.
 func (e *episode) useContainer() {
-	client, err := pmcdtest.Dial(e.sock())
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	client, err := pmapi.DialSpec(ctx, pmapi.Spec{Unix: true, Socket: e.sock(), Container: boxName}, nil)
 	if err != nil {
 		e.fail("%v", err)
 		return
 	}
 	defer client.Close()
-	client.SetDeadline(time.Now().Add(20 * time.Second))
-	if err := client.Send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureContainer)}}, &pdu.Attr{Code: pdu.AttrContainer, Value: []byte(boxName)}); err != nil {
-		e.fail("%v", err)
-		return
-	}
-	if _, _, err := client.Fetch(pdu.NewPMID(domainLinux, 12, 4)); err != nil { // pmda.uname's host
+	var r pmapi.Result
+	if err := client.Fetch(ctx, []pdu.PMID{pdu.NewPMID(domainLinux, 12, 4)}, &r); err != nil { // pmda.uname's host
 		e.fail("in a container: %v", err)
 	}
 }
@@ -217,17 +218,16 @@ func (e *episode) unfence() {
 	if !e.isRoot() {
 		return
 	}
-	client, err := pmcdtest.Dial(e.sock())
+	client, err := pmcdtest.Connect(e.sock())
 	if err != nil {
 		e.fail("%v", err)
 		return
 	}
 	defer client.Close()
-	client.SetDeadline(time.Now().Add(20 * time.Second))
 	store := func(id pdu.PMID, inst int32, word uint32) {
-		reply, _, err := client.Do(&pdu.Result{Sets: []pdu.ValueSet{{PMID: id, Format: pdu.FormatInsitu, Values: []pdu.Value{{Inst: inst, Word: word}}}}})
-		if r, ok := reply.(*pdu.Error); !ok || r.Code != 0 && r.Code != pdu.ErrnoInst {
-			e.fail("store: %+v, %v", reply, err)
+		err := client.Store(context.Background(), pmapi.NewValueSet(id, inst, pmapi.ValueOf(word)))
+		if err != nil && !errors.Is(err, pdu.ErrnoInst) {
+			e.fail("store: %v", err)
 		}
 	}
 	store(pdu.NewPMID(domainPmcd, 0, 4), pdu.NoInst, uint32(requestTimeout.Seconds()))
