@@ -4,7 +4,6 @@ package plugintest
 
 import (
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A build is a directory and the command that makes a program or plugin there;
@@ -155,26 +155,21 @@ func runPmcd(t *testing.T, path, line string) (value int32, log string) {
 		b, _ := os.ReadFile(dir + "/log")
 		log = string(b)
 	}()
-	conn, err := net.Dial("unix", dir+"/sock")
+	c, err := pmcdtest.Connect(dir + "/sock")
 	for deadline := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		conn, err = net.Dial("unix", dir+"/sock")
+		c, err = pmcdtest.Connect(dir + "/sock")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	return fetch(t, conn), ""
+	defer c.Close()
+	return fetch(t, c), ""
 }
 
 // fetch returns the value of metric 400.0.1, or the error in place of it.
-func fetch(t *testing.T, conn net.Conn) int32 {
+func fetch(t *testing.T, c *pmapi.Client) int32 {
 	t.Helper()
-	c := pmcdtest.NewClient(conn)
-	if err := c.Handshake(); err != nil {
-		t.Fatal(err)
-	}
-	v, err := c.Value(pdu.NewPMID(400, 0, 1))
+	v, err := pmcdtest.Value(c, pdu.NewPMID(400, 0, 1))
 	if e := pdu.Errno(0); errors.As(err, &e) {
 		return int32(e)
 	}

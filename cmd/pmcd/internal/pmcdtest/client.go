@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -122,23 +121,6 @@ func (c *Client) Fetch(ids ...pdu.PMID) (sets []pdu.ValueSet, changes pdu.Errno,
 	return nil, changes, fmt.Errorf("%v in reply to a fetch", m.Type())
 }
 
-// Value returns the value of a metric that has one value, which is a number of 32 bits.
-// The error can be that of the metric.
-func (c *Client) Value(id pdu.PMID) (uint32, error) {
-	sets, _, err := c.Fetch(id)
-	switch {
-	case err != nil:
-		return 0, err
-	case len(sets) != 1:
-		return 0, fmt.Errorf("%d value sets", len(sets))
-	case sets[0].Err < 0:
-		return 0, sets[0].Err
-	case len(sets[0].Values) != 1:
-		return 0, fmt.Errorf("%d values", len(sets[0].Values))
-	}
-	return sets[0].Values[0].Word, nil
-}
-
 // Words returns a word for each value set: its value, if it has one of 32 bits, its
 // error, or the number of values.
 func Words(sets []pdu.ValueSet) string {
@@ -154,35 +136,4 @@ func Words(sets []pdu.ValueSet) string {
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// FetchAll fetches all metrics of the name space. It returns the number of values of
-// each, or the error of the metric, which is negative.
-func (c *Client) FetchAll(t *testing.T) map[pdu.PMID]int {
-	t.Helper()
-	c.SetDeadline(time.Now().Add(time.Minute))
-	defer c.SetDeadline(time.Time{})
-	m, _, err := c.Do(&pdu.PMNSTraverse{Name: ""})
-	names, ok := m.(*pdu.PMNSNames)
-	if !ok || len(names.Names) == 0 {
-		t.Fatalf("no names: %+v, %v", m, err)
-	}
-	values := make(map[pdu.PMID]int)
-	for chunk := range slices.Chunk(names.Names, 1000) {
-		m, _, err := c.Do(&pdu.PMNSNames{Names: chunk})
-		ids, ok := m.(*pdu.PMNSIDs)
-		if !ok {
-			t.Fatalf("no PMIDs: %+v, %v", m, err)
-		}
-		sets, _, err := c.Fetch(ids.PMIDs...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, set := range sets {
-			if values[set.PMID] = len(set.Values); set.Err < 0 {
-				values[set.PMID] = int(set.Err)
-			}
-		}
-	}
-	return values
 }
