@@ -102,6 +102,7 @@ func rootCommand(code *int) *cobra.Command {
 		{groupMetrics, watchCommand(code)},
 		{groupMetrics, setCommand(code)},
 		{groupMetrics, compareCommand(code)},
+		{groupMetrics, prometheusCommand(code)},
 		{groupDaemon, statusCommand(code)},
 		{groupDaemon, checkCommand(code)},
 		{"", completionCommand(code)},
