@@ -101,8 +101,12 @@ func complete(opt *cli.Options, warn bool, stderr io.Writer) error {
 	} else if err := pcpconf.SetEnv(); err != nil && warn { // options may be sufficient
 		fmt.Fprintf(stderr, "pmcd: Warning: pcp.conf is not used: %v\n", err)
 	}
-	// In daemon mode PCP's scripts look for pmcd.log.
-	if opt.Log == "" && (opt.Foreground || opt.Managed) && logging.StderrIsJournal() {
+	for name, path := range cli.HostPaths(os.Getenv) {
+		os.Setenv(name, path)
+	}
+	// In daemon mode PCP's scripts look for pmcd.log. The first process of a container writes
+	// to the log of the container.
+	if opt.Log == "" && (opt.Foreground || opt.Managed) && (logging.StderrIsJournal() || os.Getpid() == 1) {
 		opt.Log = "-"
 	}
 	if err := opt.Complete(os.Getenv); err != nil {

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/gopcp/pmcd/agents"
@@ -34,8 +36,11 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// New returns the agent for this host.
-func New(domain int) (agents.Agent, error) { return Open(domain, Options{}) }
+// New returns the agent for this host. The environment variable JBD2_STATSPATH names the
+// directory that has the proc to read.
+func New(domain int) (agents.Agent, error) {
+	return Open(domain, Options{Dir: filepath.Join("/", os.Getenv("JBD2_STATSPATH"), "proc/fs/jbd2")})
+}
 
 // Open returns an agent with these options.
 func Open(domain int, o Options) (agents.Agent, error) { return newHost(domain, o).agent() }

@@ -160,3 +160,28 @@ func Sockets(root string, uid int, getenv func(string) string) []string {
 	}
 	return paths
 }
+
+// HostPaths returns the variables of the environment that built-in agents need if
+// PMCD_HOST_ROOT names the directory that has the proc and sys of the host, as in a
+// container. A variable that is set stays as it is.
+func HostPaths(getenv func(string) string) map[string]string {
+	root := getenv("PMCD_HOST_ROOT")
+	if root == "" {
+		return nil
+	}
+	paths := make(map[string]string)
+	for name, path := range map[string]string{
+		"LINUX_STATSPATH":   "",
+		"PROC_STATSPATH":    "",
+		"XFS_STATSPATH":     "",
+		"JBD2_STATSPATH":    "",
+		"KVM_DEBUGFS_PATH":  "sys/kernel/debug",
+		"KVM_TRACEFS_PATH":  "sys/kernel/debug/tracing",
+		"KVM_LOCKDOWN_PATH": "sys/kernel/security/lockdown",
+	} {
+		if getenv(name) == "" {
+			paths[name] = filepath.Join(root, path)
+		}
+	}
+	return paths
+}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,5 +141,23 @@ func TestSockets(t *testing.T) {
 	explicit := func(name string) string { return map[string]string{"PMCD_SOCKET": "/s", "PCP_RUN_DIR": "/r"}[name] }
 	if got := Sockets(root, uid, explicit); !slices.Equal(got, []string{"/s"}) {
 		t.Errorf("got %s, want /s", got)
+	}
+}
+
+func TestHostPaths(t *testing.T) {
+	env := map[string]string{}
+	getenv := func(name string) string { return env[name] }
+	if got := HostPaths(getenv); len(got) != 0 {
+		t.Errorf("without PMCD_HOST_ROOT: %v", got)
+	}
+	env["PMCD_HOST_ROOT"], env["XFS_STATSPATH"] = "/host/", "/mine"
+	got := HostPaths(getenv)
+	want := map[string]string{
+		"LINUX_STATSPATH": "/host", "PROC_STATSPATH": "/host", "JBD2_STATSPATH": "/host",
+		"KVM_DEBUGFS_PATH": "/host/sys/kernel/debug", "KVM_TRACEFS_PATH": "/host/sys/kernel/debug/tracing",
+		"KVM_LOCKDOWN_PATH": "/host/sys/kernel/security/lockdown",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
