@@ -29,6 +29,10 @@
 #   make bench-docs   the same for README.md, docs/performance.md and docs/bench:
 #                 on a quiet machine
 #   make bench-parts  Go benchmarks of the packages
+#   make release  archives, packages, list of modules and checksums in RELEASE, from a
+#                 clean checkout, or with VERSION from any
+#   make releasetest  "make release" for amd64 from two directories, whose bytes are
+#                 compared, and all tests of packages
 #   make install  what "make build plugins pmdas" has built, below prefix. Where
 #                 PCP is installed this pmcd takes the place of its pmcd, unless
 #                 SWAP= (empty) or DESTDIR is given; elsewhere units for systemd
@@ -46,6 +50,9 @@ LOGGERS  ?=
 OUT      ?= bin/results
 BENCH    ?=
 PORT     ?= 44399
+# Recursive: only some targets need it.
+VERSION  ?= $(shell packaging/version.sh)
+RELEASE  ?= bin/release
 
 # Where things are installed (GNU's names). DESTDIR is the root of a package.
 prefix      = /usr/local
@@ -75,17 +82,18 @@ export GORACE = atexit_sleep_ms=0
 # Packages with tests that only run PCP's programs.
 PEERPKGS = ./cmd/pmcd/peertest/...
 # Packages with tests that only boot machines.
-BOOTPKGS = ./cmd/pmcd/systemtest ./cmd/pmcd/internal/booted
+BOOTPKGS = ./cmd/pmcd/systemtest ./cmd/pmcd/packagetest ./cmd/pmcd/internal/booted
 # The package that fuzzes the daemon, which takes all CPUs.
 FUZZPKG = ./cmd/pmcd/fuzztest
 # All others.
-UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /internal/booted -e /fuzztest)
+UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /packagetest -e /internal/booted -e /fuzztest)
 # Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
 PKGS32   = ./pdu ./pdu/pmapi ./pmcdconf/... ./pmnsload ./access ./agents/internal/tracepdu ./agents/pmda/cache ./agents/builtin/linux ./agents/builtin/mmv ./agents/rawio
 
 # Agents with a main package for a plugin, and for a program.
-PLUGINS = $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin))
-PMDAS   = $(foreach n,$(notdir $(wildcard agents/builtin/*)),$(if $(wildcard agents/builtin/$n/pmda$n),$n))
+# In an archive of a release, they are built and have no sources.
+PLUGINS = $(or $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin)),$(patsubst bin/plugins/pmda_%.so,%,$(wildcard bin/plugins/pmda_*.so)))
+PMDAS   = $(if $(wildcard agents),$(foreach n,$(notdir $(wildcard agents/builtin/*)),$(if $(wildcard agents/builtin/$n/pmda$n),$n)),$(patsubst bin/pmdas/pmda%,%,$(wildcard bin/pmdas/pmda*)))
 
 # The files that install needs besides bin/pmcdctl, and those that it creates and
 # uninstall removes.
@@ -100,7 +108,7 @@ UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.c
 # Was pmcd installed before PCP? PCP's unit may be in the same directory.
 OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/pmcd.service
 
-.PHONY: all build plugins pmdas run install uninstall test check unit peertest systemtest pmdatest fuzz fuzz-short fuzz-daemon repeat soak bench bench-docs bench-parts peers clean
+.PHONY: all build plugins pmdas run install uninstall release releasetest test check unit peertest systemtest pmdatest fuzz fuzz-short fuzz-daemon repeat soak bench bench-docs bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -169,6 +177,14 @@ endif
 	! $(OLDUNITS) || rm -f $(addprefix $(DESTDIR),$(UNITFILES))
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 	for d in $(addprefix $(DESTDIR),$(OWN)); do [ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; done
+
+release:
+	@v="$(VERSION)" && [ -n "$$v" ] && packaging/release.sh "$$v" $(RELEASE)
+
+# The second build has no results of the first one.
+releasetest: peers
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 90m ./cmd/pmcd/packagetest
+	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m -run '^TestPackage' ./cmd/pmcd/systemtest
 
 # What a test needs and the machine lacks is a failure.
 test: export PMCD_REQUIRE_PEERS = 1

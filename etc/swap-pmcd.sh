@@ -1,12 +1,13 @@
 #!/bin/sh
 # swap-pmcd - put this pmcd in the place of the installed PCP's, and back.
 #
-# usage: swap-pmcd [-b FILE] [-r ROOT] in|out|status
+# usage: swap-pmcd [-q] [-b FILE] [-r ROOT] in|out|status
 #
 #   in      PCP's scripts and units start this pmcd; again, after an upgrade of
 #           this one or of PCP, it brings the copy up to date
 #   out     they start PCP's again
 #   status  which one they start: exit status 0 is this one, 1 PCP's
+#   -q      say nothing if nothing is wrong
 #   -b FILE this pmcd [the one that was installed, or built, with this script]
 #   -r ROOT work on the system that is installed below ROOT
 #
@@ -15,17 +16,20 @@
 # brings it back: do "in" again. A pmcd that runs goes on: restart it. "out" works
 # after PCP was removed, too: what is left of "in" goes, and a later installation
 # of PCP runs PCP's.
-# What is neither PCP's pmcd nor this one is left alone.
+# What is neither PCP's pmcd nor this one is left alone, and what a package has diverted,
+# as pmcd-swap does.
 set -eu
 
-say() { printf 'swap-pmcd: %s\n' "$*"; }
+quiet=
+say() { [ -n "$quiet" ] || printf 'swap-pmcd: %s\n' "$*"; }
 die() { printf 'swap-pmcd: %s\n' "$*" >&2; exit 1; }
 usage() { sed -n 's/^# usage: /usage: /p' "$0" >&2; exit 2; }
 
 new=$(dirname "$0")/../bin/pmcd
 root=
-while getopts b:r: opt; do
+while getopts qb:r: opt; do
 	case $opt in
+	q) quiet=yes ;;
 	b) new=$OPTARG ;;
 	r) root=${OPTARG%/} ;;
 	*) usage ;;
@@ -89,6 +93,11 @@ packaged() {
 }
 
 diverted() { [ "$(dpkg-divert ${root:+"--root=$root"} --truename "$target")" != "$target" ]; }
+
+# owned_by prints the package that has diverted the file, as pmcd-swap does.
+owned_by() {
+	! command -v dpkg-divert >/dev/null || dpkg-divert ${root:+"--root=$root"} --listpackage "$target" | grep -vx LOCAL || :
+}
 
 # relabel gives the file the label that its place has (SELinux).
 relabel() { ! command -v restorecon >/dev/null || restorecon "$root$target"; }
@@ -162,6 +171,11 @@ swap_out() {
 	relabel
 	say "$root$target is now PCP's pmcd: restart pmcd"
 }
+
+owner=$(owned_by)
+if [ -n "$owner" ] && [ "$1" != status ]; then
+	die "package $owner has diverted $target: install or remove that package instead"
+fi
 
 case $1 in
 in) swap_in ;;

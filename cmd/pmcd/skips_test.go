@@ -55,6 +55,7 @@ var maySkip = map[string]map[string]string{
 	},
 	"cmd/pmcd/peertest/access": {"testVectors": "a vector that is not for PCP 6.0.3"},
 	"cmd/pmcd/pmdatest":        {"TestPeerLong": "without PMCD_LONG=1"},
+	"cmd/pmcd/packagetest":     {"TestSameBytes": "without PMCD_LONG=1"},
 }
 
 func TestSkips(t *testing.T) {

@@ -180,10 +180,10 @@ func TestLogLines(t *testing.T) {
 // in the index.
 func TestManuals(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(repo, "docs/*.[18]"))
-	if err != nil || len(pages) != 3 {
+	if err != nil || len(pages) != 4 {
 		t.Fatalf("%v, %v", pages, err)
 	}
-	index, makefile := read(t, "docs/README.md"), read(t, "Makefile")
+	index, makefile := read(t, "docs/README.md"), read(t, "Makefile")+read(t, "packaging/packages.sh")
 	for _, page := range pages {
 		name := filepath.Base(page)
 		if !strings.Contains(index, "("+name+")") {

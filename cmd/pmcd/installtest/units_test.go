@@ -86,11 +86,15 @@ func TestManual(t *testing.T) {
 
 // Scripts are for the shell of Debian, which is little more than POSIX asks for.
 func TestScripts(t *testing.T) {
-	scripts, err := filepath.Glob(filepath.Join(repo, "etc/*.sh"))
-	if err != nil || len(scripts) < 4 {
-		t.Fatalf("%v, %v", scripts, err)
+	var scripts []string
+	for _, pattern := range []string{"etc/*.sh", "packaging/*.sh", "packaging/scripts/*.*.*"} {
+		found, err := filepath.Glob(filepath.Join(repo, pattern))
+		if err != nil || len(found) < 4 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		scripts = append(scripts, found...)
+		used(t, pattern)
 	}
-	used(t, "etc/*.sh")
 	checker := testutil.NeedProgram(t, "shellcheck")
 	cmd := exec.Command(checker, append([]string{"-s", "dash"}, scripts...)...)
 	cmd.Stderr = os.Stderr

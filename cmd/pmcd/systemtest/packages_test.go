@@ -1,0 +1,247 @@
+package systemtest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/booted"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+)
+
+// Versions of the packages: the second one is an upgrade.
+const (
+	firstVersion  = "0.0.1"
+	secondVersion = "0.0.2"
+)
+
+// packages makes the packages of both versions and returns their directory. Plugins and
+// programs of agents are placeholders: what is in them is not tested here.
+var packages = sync.OnceValues(func() (string, error) {
+	pmcd, err := program()
+	if err != nil {
+		return "", err
+	}
+	pmcdctl, err := peer.Plain("pmcdctl", "./cmd/pmcd/pmcdctl")
+	if err != nil {
+		return "", err
+	}
+	root, err := peer.ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(filepath.Dir(pmcdctl), "packages")
+	bin := filepath.Join(out, "bin")
+	err = errors.Join(copyAll(pmcd, filepath.Join(bin, "pmcd")), copyAll(pmcdctl, filepath.Join(bin, "pmcdctl")))
+	for _, name := range []string{"plugins/pmda_simple.so", "pmdas/pmdasimple"} {
+		path := filepath.Join(bin, name)
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o755))
+	}
+	for version, kinds := range map[string]string{firstVersion: "deb rpm", secondVersion: "deb"} {
+		cmd := exec.Command("packaging/packages.sh", version, "amd64", bin, out)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "KINDS="+kinds, "COMPRESSION=gzip", "SOURCE_DATE_EPOCH=1000000000")
+		if text, e := cmd.CombinedOutput(); e != nil {
+			err = errors.Join(err, e, errors.New(string(text)))
+		}
+	}
+	return out, err
+})
+
+// packaged boots a host with the files of the packages in /root.
+func packaged(t *testing.T, h *host) *host {
+	t.Helper()
+	dir, err := packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "pmcd*.*"))
+	if err != nil || len(files) != 9 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		if err := copyAll(file, h.Path("/root/"+filepath.Base(file))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// In a container there may be files that keep packages from starting services.
+	h.run("rm -f /usr/sbin/policy-rc.d")
+	return h
+}
+
+// apt is what an admin runs. There is no network.
+const apt = "apt-get -q -y --no-install-recommends -o Dpkg::Use-Pty=0 "
+
+// deb returns the path of a package on a host.
+func deb(name, version string) string { return " /root/" + name + "_" + version + "_amd64.deb" }
+
+// served checks that the pmcd of package pmcd runs, and will after a reboot.
+func (h *host) served() {
+	h.t.Helper()
+	h.check("pmcdctl status", "user pcp", "configuration: embedded")
+	h.check("systemctl is-active pmcd.service; systemctl is-enabled pmcd.service; systemctl list-dependencies --plain multi-user.target",
+		"active\nenabled\n", " pmcd.service\n")
+}
+
+// The package on a host without PCP: installed, configured, upgraded, removed, installed
+// again and purged.
+func TestPackage(t *testing.T) {
+	h := packaged(t, boot(t, layers.without))
+	h.run(apt + "install" + deb("pmcd", firstVersion))
+	h.served()
+	if text, code := h.Try("dpkg -L pmcd | grep -e ^/etc/default -e ^/etc/sysconfig"); code == 0 {
+		t.Errorf("it ships %s", text)
+	}
+	h.check("dpkg -L pmcd; cat /usr/share/bash-completion/completions/pmcdctl /usr/share/pmcd/pmcd.conf", "/man1/pmcd.1.gz\n", "/man1/pmcdctl.1.gz\n", "__start_pmcdctl", "linux_init")
+
+	h.ownFiles()
+	h.Write(t, "/etc/default/pmcd", `PMCD_OPTIONS="-c /etc/own/pmcd.conf -n /etc/own/root -i INADDR_ANY"`+"\n")
+	h.run("systemctl restart pmcd.service")
+	h.check("pmcdctl status", "configuration: /etc/own/pmcd.conf")
+	pid := h.show("pmcd.service", "MainPID")
+	h.run(apt + "install" + deb("pmcd", secondVersion) + deb("pmcd-plugins", secondVersion))
+	h.check("pmcdctl status; ls /usr/libexec/pcp/plugins", "configuration: /etc/own/pmcd.conf", "pmda_simple.so")
+	if h.show("pmcd.service", "MainPID") == pid {
+		t.Error("the upgrade has not restarted pmcd")
+	}
+	h.run(apt + "remove pmcd-plugins")
+	if text, code := h.Try(apt + "install" + deb("pmcd-plugins", firstVersion)); code == 0 {
+		t.Errorf("the plugins are of another build than pmcd:\n%s", text)
+	}
+
+	h.run(apt + "remove pmcd")
+	if text, code := h.Try("pgrep -x pmcd || ls /usr/libexec/pcp /usr/lib/systemd/system/pmcd.service"); code == 0 {
+		t.Errorf("left: %s", text)
+	}
+	h.run("rm /etc/default/pmcd && " + apt + "install" + deb("pmcd", secondVersion))
+	h.served()
+	h.run(apt + "purge pmcd")
+	if text := h.run("find /etc/systemd /usr/lib/systemd /usr/libexec/pcp /usr/share/pmcd /var/lib/pcp /run/pcp -name '*pmcd*' 2>/dev/null || :"); text != "" {
+		t.Errorf("left:\n%s", text)
+	}
+}
+
+// A client on another host: the address of -i, in a network of its own.
+func TestPackageFromOutside(t *testing.T) {
+	h := packaged(t, boot(t, layers.without))
+	h.Write(t, "/etc/sysconfig/pmcd", `PMCD_OPTIONS="-i INADDR_ANY"`+"\n")
+	h.run("ip link add out type veth peer name in && ip netns add far && ip link set in netns far && ip addr add 10.9.0.1/24 dev out && ip link set out up && ip -n far addr add 10.9.0.2/24 dev in && ip -n far link set in up")
+	h.run(apt + "install" + deb("pmcd", firstVersion))
+	h.served()
+	h.check("ip netns exec far bash -c 'exec 3<>/dev/tcp/10.9.0.1/44321; head -c 20 <&3 | od -An -tx1'", "00 00 00 14 00 00 70 0")
+}
+
+// The package takes the place of PCP, of which the libraries and files stay, and serves
+// when those are purged, too, and after the next boot.
+func TestPackageAfterPCP(t *testing.T) {
+	h := packaged(t, boot(t, layers.with))
+	h.run("systemctl start pmcd.service")
+	h.run(apt + "install" + deb("pmcd", firstVersion))
+	h.check("dpkg-query -W -f '${db:Status-Abbrev}' pcp libpcp3; ls /etc/pcp.conf /etc/pcp/pmcd/pmcd.conf /etc/default/pmcd", "ii rc ")
+	h.served()
+	h.run(apt + "purge pcp")
+	h.served()
+	h.run("systemctl restart pmcd.service")
+	h.served()
+	layer, err := h.Save()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := boot(t, func() (booted.Layer, error) { return layer, nil })
+	again.run("systemctl start pmcd.service")
+	again.served()
+	// And back: a package of PCP would be installed here.
+	again.run(apt + "purge pmcd")
+	again.check("getent passwd pcp", "pcp")
+}
+
+// upgradePCP makes a package of the PCP that is installed and installs it again, for which
+// dpkg does the same as for an upgrade.
+const upgradePCP = `set -e
+rm -rf /root/pcp && mkdir -p /root/pcp/DEBIAN && cd /root/pcp
+dpkg -L pcp | while read -r f; do
+	if [ "$f" = /usr/lib/pcp/bin/pmcd ] && [ -e $f.pcp ]; then install -D $f.pcp .$f
+	elif [ -d "$f" ] && { [ ! -L "$f" ] || [ "$f" = /lib ]; }; then mkdir -p ".$f"
+	elif [ -L "$f" ] || [ -f "$f" ]; then mkdir -p ".${f%/*}" && cp -a "$f" ".$f"; fi
+done
+rm -f ./usr/lib/pcp/bin/pmcd.pcp
+dpkg-query -s pcp | sed '/^Status:/d; /^Conffiles:/,/^Description:/{ /^Conffiles:/d; /^ [/]/d }' >DEBIAN/control
+for s in preinst postinst prerm postrm conffiles; do cp /var/lib/dpkg/info/pcp.$s DEBIAN/$s; done
+cd .. && dpkg-deb -Znone -b pcp pcp.deb >/dev/null && dpkg --force-confold -i pcp.deb`
+
+// swapped checks which pmcd PCP's unit has started.
+func (h *host) swapped(ours bool) {
+	h.t.Helper()
+	h.until("pminfo -f pmcd.build")
+	text := h.run("strings -n 8 /usr/lib/pcp/bin/pmcd | grep -c github.com/gopcp/pmcd/cmd/pmcd || :; pmcdctl status 2>&1 || :")
+	if is := !strings.HasPrefix(text, "0\n"); is != ours {
+		h.t.Errorf("the pmcd that PCP's script starts is of this package: %v\n%s", is, text)
+	}
+	pid := h.show("pmcd.service", "MainPID")
+	exe := strings.TrimSpace(h.run("readlink /proc/" + pid + "/exe"))
+	if exe != "/usr/lib/pcp/bin/pmcd" {
+		h.t.Errorf("process %s runs %s", pid, exe)
+	}
+}
+
+// pmcd-swap has PCP's unit start this pmcd, whatever is upgraded, and gives PCP's back.
+func TestPackageSwap(t *testing.T) {
+	h := packaged(t, boot(t, layers.with))
+	h.run("systemctl start pmcd.service")
+	h.swapped(false)
+	h.run(apt + "install" + deb("pmcd-swap", firstVersion))
+	h.swapped(true)
+	h.check("dpkg-divert --list '*/pmcd'; dpkg -L pmcd-swap", "by pmcd-swap", "/man1/pmcd.1go.gz\n", "/man8/pmcd-swap.8.gz\n")
+	h.run(upgradePCP)
+	h.swapped(true)
+	h.run(apt + "install" + deb("pmcd-swap", secondVersion))
+	h.swapped(true)
+	h.run(apt + "remove pmcd-swap")
+	h.swapped(false)
+	if text := h.run("dpkg-divert --list '*/pmcd'; ls -d /usr/lib/pcp/bin/pmcd.pcp 2>/dev/null || :; dpkg -V pcp | grep bin/pmcd || :"); text != "" {
+		t.Errorf("left:\n%s", text)
+	}
+}
+
+// Whatever is purged first, nothing is left, and a later PCP runs its own pmcd.
+func TestPackageSwapPurged(t *testing.T) {
+	for _, how := range []string{
+		apt + "purge pcp",
+		"dpkg --purge pmcd-swap && " + apt + "purge pcp",
+		"dpkg --force-depends --purge pcp && dpkg --purge pmcd-swap",
+	} {
+		t.Run(how, func(t *testing.T) {
+			h := packaged(t, boot(t, layers.with))
+			h.run("systemctl start pmcd.service")
+			h.run(apt + "install" + deb("pmcd-swap", firstVersion))
+			h.swapped(true)
+			h.run(how)
+			h.run("dpkg --purge pmcd-swap 2>&1 || :")
+			if text := h.run("dpkg-divert --list '*/pmcd'; ls -d /usr/lib/pcp/bin/pmcd* 2>/dev/null || :"); text != "" {
+				t.Errorf("left:\n%s", text)
+			}
+		})
+	}
+}
+
+// pmcd-swap takes over what "make install" has done. swap-pmcd leaves it alone then.
+func TestPackageSwapTakesOver(t *testing.T) {
+	h := packaged(t, with(t))
+	h.check("dpkg-divert --list '*/pmcd'", "local diversion")
+	h.run("systemctl start pmcd.service")
+	h.run(apt + "install" + deb("pmcd-swap", firstVersion))
+	h.swapped(true)
+	h.check("dpkg-divert --list '*/pmcd'", "by pmcd-swap")
+	for _, do := range []string{"in", "out"} {
+		if text, code := h.Try("/usr/local/sbin/swap-pmcd " + do); code != 1 || !strings.Contains(text, "package pmcd-swap has diverted") {
+			t.Errorf("swap-pmcd %s: exit status %d\n%s", do, code, text)
+		}
+	}
+	h.run("dpkg --purge pmcd-swap")
+	h.swapped(false)
+	h.run("/usr/local/sbin/swap-pmcd in")
+}
