@@ -33,6 +33,8 @@
 #                 clean checkout, or with VERSION from any
 #   make releasetest  "make release" for amd64 from two directories, whose bytes are
 #                 compared, and all tests of packages
+#   make qemutest tests as programs for arm64 and s390x, which is big-endian, with
+#                 qemu-user-static; "make test" has package pdu for s390x
 #   make install  what "make build plugins pmdas" has built, below prefix. Where
 #                 PCP is installed this pmcd takes the place of its pmcd, unless
 #                 SWAP= (empty) or DESTDIR is given; elsewhere units for systemd
@@ -90,6 +92,9 @@ UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /package
 # Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
 PKGS32   = ./pdu ./pdu/pmapi ./pmcdconf/... ./pmnsload ./access ./agents/internal/tracepdu ./agents/pmda/cache ./agents/builtin/linux ./agents/builtin/mmv ./agents/rawio
 
+# Packages whose tests run under qemu-user.
+QEMUPKGS = ./pdu ./pmnsload ./pmcdconf/... ./access ./agents/pmda
+
 # Agents with a main package for a plugin, and for a program.
 # In an archive of a release, they are built and have no sources.
 PLUGINS = $(or $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin)),$(patsubst bin/plugins/pmda_%.so,%,$(wildcard bin/plugins/pmda_*.so)))
@@ -108,7 +113,7 @@ UNITFILES = $(unitdir)/pmcd.service $(unitdir)/pmcd.socket $(sysusersdir)/pmcd.c
 # Was pmcd installed before PCP? PCP's unit may be in the same directory.
 OLDUNITS  = grep -qs '^ExecStart=$(libexecdir)/pcp/pmcd ' $(DESTDIR)$(unitdir)/pmcd.service
 
-.PHONY: all build plugins pmdas run install uninstall release releasetest test check unit peertest systemtest pmdatest fuzz fuzz-short fuzz-daemon repeat soak bench bench-docs bench-parts peers clean
+.PHONY: all build plugins pmdas run install uninstall release releasetest qemutest qemu-short test check unit peertest systemtest pmdatest fuzz fuzz-short fuzz-daemon repeat soak bench bench-docs bench-parts peers clean
 .NOTPARALLEL:
 
 all: build
@@ -188,7 +193,7 @@ releasetest: peers
 
 # What a test needs and the machine lacks is a failure.
 test: export PMCD_REQUIRE_PEERS = 1
-test: peers check unit fuzz-short peertest systemtest
+test: peers check unit qemu-short fuzz-short peertest systemtest
 
 peers:
 	etc/peers.sh
@@ -211,6 +216,15 @@ unit:
 	CGO_ENABLED=0 GOOS=freebsd $(GO) build ./daemon/internal/conn
 	$(GO) test -count=1 ./cmd/pmcd/plugintest
 	CGO_ENABLED=0 GOARCH=386 $(GO) test -skip '^TestPeer' $(PKGS32)
+
+qemu-short:
+	@echo "== tests for s390x"
+	CGO_ENABLED=0 GOARCH=s390x $(GO) test -exec qemu-s390x-static -skip '^TestPeer' ./pdu
+
+# Without the race detector, which qemu cannot run.
+qemutest: peers
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64-static -skip '^TestPeer' $(QEMUPKGS)
+	CGO_ENABLED=0 GOARCH=s390x $(GO) test -exec qemu-s390x-static -skip '^TestPeer' $(QEMUPKGS)
 
 # -count=1: the test cache does not see changes of the programs that these tests
 # run.
