@@ -53,7 +53,7 @@ OUT      ?= bin/results
 BENCH    ?=
 PORT     ?= 44399
 # Recursive: only some targets need it.
-VERSION  ?= $(shell packaging/version.sh)
+VERSION  ?= $(shell etc/packaging/version.sh)
 RELEASE  ?= bin/release
 
 # Where things are installed (GNU's names). DESTDIR is the root of a package.
@@ -184,7 +184,7 @@ endif
 	for d in $(addprefix $(DESTDIR),$(OWN)); do [ ! -d $$d ] || rmdir --ignore-fail-on-non-empty $$d; done
 
 release:
-	@v="$(VERSION)" && [ -n "$$v" ] && packaging/release.sh "$$v" $(RELEASE)
+	@v="$(VERSION)" && [ -n "$$v" ] && etc/packaging/release.sh "$$v" $(RELEASE)
 
 # The second build has no results of the first one.
 releasetest: peers

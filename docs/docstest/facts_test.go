@@ -183,7 +183,7 @@ func TestManuals(t *testing.T) {
 	if err != nil || len(pages) != 4 {
 		t.Fatalf("%v, %v", pages, err)
 	}
-	index, makefile := read(t, "docs/README.md"), read(t, "Makefile")+read(t, "packaging/packages.sh")
+	index, makefile := read(t, "docs/README.md"), read(t, "Makefile")+read(t, "etc/packaging/packages.sh")
 	for _, page := range pages {
 		name := filepath.Base(page)
 		if !strings.Contains(index, "("+name+")") {

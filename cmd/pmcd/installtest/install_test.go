@@ -23,7 +23,7 @@ func tree(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used(t, "Makefile", "etc/*", "systemd/*", "docs/*.[18]")
+	used(t, "Makefile", "etc/*.*", "etc/root", "systemd/*", "docs/*.[18]")
 	dir := t.TempDir()
 	for _, name := range []string{"Makefile", "agents", "docs", "etc", "systemd"} {
 		if err := os.Symlink(filepath.Join(top, name), filepath.Join(dir, name)); err != nil {

@@ -87,7 +87,7 @@ func TestManual(t *testing.T) {
 // Scripts are for the shell of Debian, which is little more than POSIX asks for.
 func TestScripts(t *testing.T) {
 	var scripts []string
-	for _, pattern := range []string{"etc/*.sh", "packaging/*.sh", "packaging/scripts/*.*.*"} {
+	for _, pattern := range []string{"etc/*.sh", "etc/packaging/*.sh", "etc/packaging/scripts/*.*.*"} {
 		found, err := filepath.Glob(filepath.Join(repo, pattern))
 		if err != nil || len(found) < 4 {
 			t.Fatalf("%s: %v, %v", pattern, found, err)

@@ -20,7 +20,7 @@ import (
 // here; name spaces do.
 func testImage(t *testing.T, bin string) {
 	testutil.NeedRoot(t)
-	root, err := filepath.Abs(filepath.Join("../../..", "packaging/image/root.sh"))
+	root, err := filepath.Abs(filepath.Join("../../..", "etc/packaging/image/root.sh"))
 	if err != nil {
 		t.Fatal(err)
 	}

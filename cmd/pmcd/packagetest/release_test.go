@@ -59,7 +59,7 @@ func checkout(t *testing.T, dir string) {
 func release(t *testing.T, dir string, env []string, args ...string) map[string]string {
 	t.Helper()
 	out := filepath.Join(dir, "out")
-	cmd := exec.Command("packaging/release.sh", append(args, version, out)...)
+	cmd := exec.Command("etc/packaging/release.sh", append(args, version, out)...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), "SOURCE_DATE_EPOCH=1000000000"), env...)
 	if text, err := cmd.CombinedOutput(); err != nil {

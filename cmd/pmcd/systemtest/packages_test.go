@@ -42,7 +42,7 @@ var packages = sync.OnceValues(func() (string, error) {
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o755))
 	}
 	for version, kinds := range map[string]string{firstVersion: "deb rpm", secondVersion: "deb"} {
-		cmd := exec.Command("packaging/packages.sh", version, "amd64", bin, out)
+		cmd := exec.Command("etc/packaging/packages.sh", version, "amd64", bin, out)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "KINDS="+kinds, "COMPRESSION=gzip", "SOURCE_DATE_EPOCH=1000000000")
 		if text, e := cmd.CombinedOutput(); e != nil {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # packages.sh - make the deb and the rpm packages from programs that are built.
 #
-# usage: packaging/packages.sh VERSION ARCH BIN OUT
+# usage: etc/packaging/packages.sh VERSION ARCH BIN OUT
 #
 # BIN is a directory as "make build plugins pmdas" makes it, and ARCH its
 # architecture in Go's words. SOURCE_DATE_EPOCH is the time of all files. Packages are
@@ -11,13 +11,13 @@ set -eu
 
 die() { printf 'packages: %s\n' "$*" >&2; exit 1; }
 
-[ $# -eq 4 ] || die "usage: packaging/packages.sh VERSION ARCH BIN OUT"
+[ $# -eq 4 ] || die "usage: etc/packaging/packages.sh VERSION ARCH BIN OUT"
 version=$1
 arch=$2
 bin=$(cd "$3" && pwd)
 mkdir -p "$4"
 out=$(cd "$4" && pwd)
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 umask 022
 export LC_ALL=C TZ=UTC
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
@@ -56,7 +56,7 @@ common() {
 	put 644 etc/pmcd.conf /usr/share/pmcd/pmcd.conf
 	put 644 etc/root /usr/share/pmcd/root
 	put 644 etc/labels.json /usr/share/pmcd/labels.json
-	put 644 packaging/logrotate.conf /usr/share/pmcd/logrotate.conf
+	put 644 etc/packaging/logrotate.conf /usr/share/pmcd/logrotate.conf
 	for f in hardening notify-reload reload restart watchdog; do
 		put 644 "systemd/$f.conf" "/usr/share/pmcd/systemd/$f.conf"
 	done
@@ -94,7 +94,7 @@ fill_pmcd_swap() {
 		sed 's|^new=.*|new=/usr/libexec/pcp/pmcd|' etc/swap-pmcd.sh >"$work/swap-pmcd"
 		put 755 "$work/swap-pmcd" /usr/sbin/swap-pmcd
 		page docs/swap-pmcd.8 swap-pmcd.8
-		put 644 packaging/scripts/pmcd-swap.conf /usr/lib/systemd/system/pmcd.service.d/pmcd-swap.conf
+		put 644 etc/packaging/scripts/pmcd-swap.conf /usr/lib/systemd/system/pmcd.service.d/pmcd-swap.conf
 		;;
 	esac
 }
@@ -120,7 +120,7 @@ doc() { # name
 			printf '  * The changes of each version are in CHANGELOG.md.gz.\n\n -- %s  %s\n' "$maintainer" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")"
 		} | gzip -9n >"$dir/changelog.gz"
 		gzip -9n <CHANGELOG.md >"$dir/CHANGELOG.md.gz"
-		! [ -e "packaging/scripts/$1.lintian" ] || put 644 "packaging/scripts/$1.lintian" "/usr/share/lintian/overrides/$1"
+		! [ -e "etc/packaging/scripts/$1.lintian" ] || put 644 "etc/packaging/scripts/$1.lintian" "/usr/share/lintian/overrides/$1"
 		;;
 	rpm)
 		put 644 LICENSE "/usr/share/licenses/$1/LICENSE"
@@ -161,7 +161,7 @@ package() {
 		find "$root" -type f -printf '- src: "%p"\n  dst: "/%P"\n  file_info: {mode: 0%m}\n' | paste - - - | sort | tr '\t' '\n'
 		scripts=
 		for s in preinst:preinstall postinst:postinstall prerm:preremove postrm:postremove; do
-			file=packaging/scripts/$1.$kind.${s%:*}
+			file=etc/packaging/scripts/$1.$kind.${s%:*}
 			[ ! -e "$file" ] || scripts="$scripts  ${s#*:}: $file
 "
 		done

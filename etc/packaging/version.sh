@@ -5,7 +5,7 @@
 # commit, as pmcd --version has it. A tag must be the version of the sources and have a
 # section in CHANGELOG.md, and the checkout must be clean.
 set -eu
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 die() { printf 'version: %s\n' "$*" >&2; exit 1; }
 

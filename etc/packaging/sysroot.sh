@@ -1,7 +1,7 @@
 #!/bin/sh
 # sysroot.sh - get the C library that releases are linked with.
 #
-# usage: packaging/sysroot.sh ARCH       amd64 or arm64
+# usage: etc/packaging/sysroot.sh ARCH       amd64 or arm64
 #
 # Prints the directory with glibc 2.31 and its headers, from Debian 11. A program
 # that is linked with this release runs with it and with all later ones. The packages

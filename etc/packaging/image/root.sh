@@ -1,7 +1,7 @@
 #!/bin/sh
 # root.sh - make the root directory of the image from static programs.
 #
-# usage: packaging/image/root.sh BIN OUT
+# usage: etc/packaging/image/root.sh BIN OUT
 #
 # BIN has pmcd and pmcdctl, built without cgo; OUT must not exist.
 set -eu

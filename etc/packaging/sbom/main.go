@@ -1,7 +1,7 @@
 // Command sbom prints a list of the Go modules in programs, in the JSON format of
 // CycloneDX 1.5, from what the go command has written into them:
 //
-//	go run ./packaging/sbom VERSION PROGRAM...
+//	go run ./etc/packaging/sbom VERSION PROGRAM...
 //
 // The same programs give the same bytes.
 package main

@@ -1,7 +1,7 @@
 #!/bin/sh
 # release.sh - build what is released: archives, packages, list of modules, checksums.
 #
-# usage: packaging/release.sh [-k KIND]... [-a ARCH]... VERSION OUT
+# usage: etc/packaging/release.sh [-k KIND]... [-a ARCH]... VERSION OUT
 #
 # KIND is static, cgo or package [all]; ARCH is one of Go's [all that KIND has]. The
 # same sources, VERSION and release of Go give the same bytes in any directory.
@@ -27,12 +27,12 @@ while getopts k:a: opt; do
 	esac
 done
 shift $((OPTIND - 1))
-[ $# -eq 2 ] || die "usage: packaging/release.sh [-k KIND]... [-a ARCH]... VERSION OUT"
+[ $# -eq 2 ] || die "usage: etc/packaging/release.sh [-k KIND]... [-a ARCH]... VERSION OUT"
 version=$1
 kinds=${kinds:-static cgo package}
 mkdir -p "$2"
 out=$(cd "$2" && pwd)
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 umask 022
 
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
@@ -63,7 +63,7 @@ compiler() {
 	arm64) triplet=aarch64-linux-gnu ;;
 	esac
 	command -v "$triplet-gcc" >/dev/null || die "no C compiler for $1: apt-get install gcc-$(echo "$triplet" | tr _ -)"
-	root=$(packaging/sysroot.sh "$1")
+	root=$(etc/packaging/sysroot.sh "$1")
 	export CC="$triplet-gcc --sysroot=$root -B$root/usr/lib/$triplet/ -L$root/usr/lib/$triplet -L$root/lib/$triplet -isystem $root/usr/include/$triplet -isystem $root/usr/include"
 }
 
@@ -111,7 +111,7 @@ for arch in amd64 arm64; do
 	done
 	for f in "$bin/pmcd" "$bin"/plugins/* "$bin"/pmdas/*; do checked "$f"; done
 	! wanted cgo $arch || archive "$bin" "pmcd-$version-linux-$arch"
-	! wanted package $arch || packaging/packages.sh "$version" $arch "$bin" "$out"
+	! wanted package $arch || etc/packaging/packages.sh "$version" $arch "$bin" "$out"
 done
 
 (
@@ -119,7 +119,7 @@ done
 	unset CC GOARCH
 	export CGO_ENABLED=0
 	set -- "$work"/*/pmcd "$work"/*/pmcdctl
-	go run -buildvcs=false ./packaging/sbom "$version" "$@" >"$out/pmcd-$version.cdx.json"
+	go run -buildvcs=false ./etc/packaging/sbom "$version" "$@" >"$out/pmcd-$version.cdx.json"
 	say "pmcd-$version.cdx.json"
 )
 (cd "$out" && sha256sum -- *"$version"* | grep -v ' SHA256SUMS' >SHA256SUMS)
