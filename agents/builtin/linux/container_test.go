@@ -29,9 +29,17 @@ import (
 // newContainerHarness is newHarness for the agent with views of containers.
 func newContainerHarness(tb testing.TB, o Options) *pmdatest.Harness {
 	tb.Helper()
+	return newTimedContainerHarness(tb, o, time.Hour) // no file blocks
+}
+
+// newTimedContainerHarness is newContainerHarness with the time that a request may wait for
+// files.
+func newTimedContainerHarness(tb testing.TB, o Options, timeout time.Duration) *pmdatest.Harness {
+	tb.Helper()
 	o.CacheDir, o.ConfDir = filepath.Join(tb.TempDir(), "none"), filepath.Join(tb.TempDir(), "none")
 	h := newHost(60, o)
 	h.ipv4 = func(func(ipv4)) error { return nil }
+	h.guard.timeout = timeout
 	a, err := h.agent()
 	if err != nil {
 		tb.Fatal(err)
@@ -368,7 +376,7 @@ func TestContainerStuckFilesystem(t *testing.T) {
 	})
 	root := roottest.Start(t)
 	root.Set("box", roottest.Container{PID: pid})
-	r := newContainerHarness(t, Options{Pmdaroot: root.Socket})
+	r := newTimedContainerHarness(t, Options{Pmdaroot: root.Socket}, requestTimeout)
 	setContainer(r, "box")
 	r.Values("filesys.capacity") // waits until the timeout
 	for range 3 {

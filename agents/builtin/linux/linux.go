@@ -171,6 +171,7 @@ func (h *host) forContainer(c *container) *host {
 	inner := newHost(h.domain, h.Options)
 	inner.Log = h.Log
 	inner.container, inner.hostReader, inner.viewReader, inner.rootClient = c, h.hostReader, &sysfile.Reader{Open: c.open}, h.rootClient
+	inner.guard.timeout = h.guard.timeout
 	c.guard = inner.guard
 	inner.ipv4 = func(f func(ipv4)) error {
 		return c.inNetworkNamespace(func() error {

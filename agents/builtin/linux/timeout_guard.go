@@ -15,6 +15,7 @@ import (
 //
 // C differs: it waits until the call returns.
 type timeoutGuard struct {
+	timeout   time.Duration // of all calls for a request; requestTimeout, more in tests
 	remaining time.Duration // time that this request may still wait
 
 	mu      sync.Mutex // guards the following
@@ -29,10 +30,12 @@ const (
 	maxPending = 64
 )
 
-func newTimeoutGuard() *timeoutGuard { return &timeoutGuard{pending: make(map[string]bool)} }
+func newTimeoutGuard() *timeoutGuard {
+	return &timeoutGuard{timeout: requestTimeout, pending: make(map[string]bool)}
+}
 
 // begin starts a request.
-func (g *timeoutGuard) begin() { g.remaining = requestTimeout }
+func (g *timeoutGuard) begin() { g.remaining = g.timeout }
 
 // A callResult is the result of a call.
 type callResult struct {
