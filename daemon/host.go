@@ -80,6 +80,8 @@ func (h host) Clients(ctx context.Context, dst []pmcd.ClientInfo, p pdu.InDomPro
 	return dst, err
 }
 
+func (h host) ClientSeqs() []int32 { return h.d.sessions.ClientSeqs() }
+
 func (h host) Client(num int32) (pmcd.ClientInfo, bool) {
 	c, ok := h.d.sessions.Client(num)
 	return clientInfo(c), ok

@@ -51,6 +51,13 @@ func (h *fakeHost) Clients(_ context.Context, dst []ClientInfo, p pdu.InDomProfi
 	return dst, nil
 }
 
+func (h *fakeHost) ClientSeqs() (seqs []int32) {
+	for _, c := range h.clients {
+		seqs = append(seqs, c.Seq)
+	}
+	return seqs
+}
+
 func (h *fakeHost) SetDebug(opts string) error {
 	if strings.Contains(opts, "nonsense") {
 		return pdu.ErrnoConv

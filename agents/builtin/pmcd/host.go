@@ -31,6 +31,9 @@ type Host interface {
 	// agents.Checkpoint, and returns its error.
 	Clients(ctx context.Context, dst []ClientInfo, p pdu.InDomProfile) ([]ClientInfo, error)
 
+	// ClientSeqs returns the Seq of each connected client, in ascending order.
+	ClientSeqs() []int32
+
 	// Client returns the client with the number Origin.Client; false if it has
 	// disconnected.
 	Client(num int32) (ClientInfo, bool)

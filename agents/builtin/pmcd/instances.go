@@ -39,16 +39,14 @@ func (a *Agent) Instances(ctx context.Context, _ agents.Origin, indom pdu.InDom)
 	case indomBuffers:
 		list = bufferInstances()
 	case indomClients:
-		clients, err := a.host.Clients(ctx, nil, all)
-		if err != nil {
-			return nil, err
-		}
+		seqs := a.host.ClientSeqs()
+		list = make([]pdu.Inst, 0, len(seqs))
 		pace := pace{ctx: ctx}
-		for _, v := range clients {
+		for _, seq := range seqs {
 			if err := pace.step(); err != nil {
 				return nil, err
 			}
-			list = append(list, numbered(v.Seq))
+			list = append(list, numbered(seq))
 		}
 	default:
 		return nil, pdu.ErrnoInDom

@@ -43,6 +43,17 @@ func TestInstances(t *testing.T) {
 	}
 }
 
+// The instances of clients need no more than their numbers: each client can ask for all.
+func TestInstancesOfClients(t *testing.T) {
+	h := newHost()
+	if _, err := New(2, "pmcd", h, Config{}).Instances(context.Background(), agents.Origin{}, pdu.NewInDom(2, 6)); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.snapshots.Load(); n != 0 {
+		t.Errorf("%d snapshots of all that is known of the clients, want 0", n)
+	}
+}
+
 // TestProfiles fetches a metric of each instance domain with profiles that select
 // no, one, some and all instances.
 func TestProfiles(t *testing.T) {

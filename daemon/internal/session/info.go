@@ -55,6 +55,16 @@ func (s *Server) SomeClients(ctx context.Context, p pdu.InDomProfile, f func(Inf
 	return nil
 }
 
+// ClientSeqs returns the sequence numbers of all clients, in ascending order.
+func (s *Server) ClientSeqs() []int32 {
+	list := s.clients.all()
+	seqs := make([]int32, len(list))
+	for i, c := range list {
+		seqs[i] = int32(c.id.seq)
+	}
+	return seqs
+}
+
 // Client reports on the client with a number; false if there is none.
 func (s *Server) Client(num int32) (Info, bool) {
 	c := s.clients.byNumber(num)
