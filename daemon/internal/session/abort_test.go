@@ -1,9 +1,12 @@
 package session
 
 import (
+	"context"
 	"slices"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents"
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/transport/transporttest"
 	"github.com/gopcp/pmcd/daemon/internal/routes"
@@ -37,4 +40,42 @@ func TestAbortLeavesAgents(t *testing.T) {
 	if want := []int{1}; !slices.Equal(agent.calls, want) {
 		t.Errorf("the agent was asked for %d names, want %d", agent.calls, want)
 	}
+}
+
+// Nor do they make a large reply for which they have waited.
+func TestAbortLeavesLargeReplies(t *testing.T) {
+	var m pdu.Fetch
+	for range 2000 {
+		m.PMIDs = append(m.PMIDs, pdu.NewPMID(240, 0, 1))
+	}
+	table := startAgent(t, 240, &blockAgent{block: make([]byte, 1<<10)}, new(pmnsload.Tree))
+	s, c := newTurn(t, new(transporttest.Place), table, new(pdu.Profile), &m)
+	s.srv.cfg.MaxMetrics, s.srv.cfg.MaxReply = len(m.PMIDs), 4<<20
+	other := s.srv.large.Start(maxLargeReplies, s.id.key)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.srv.turnPool.Serve(s)
+	}()
+	testutil.Eventually(t, "the reply waits", func() bool { return s.srv.large.Waiting() == 1 })
+	s.srv.Abort()
+	other.End()
+	<-done
+	if n := len(<-c.replies); n > 1<<10 {
+		t.Errorf("a reply of %d bytes, want an error", n)
+	}
+}
+
+// A blockAgent has the same value of all metrics.
+type blockAgent struct {
+	agents.Agent // nil: its other methods are not called
+	block        []byte
+}
+
+func (a *blockAgent) Fetch(_ context.Context, req *agents.FetchRequest, w *pdu.ResultWriter) error {
+	for _, id := range req.PMIDs {
+		w.Begin(id)
+		w.Block(pdu.NoInst, pdu.MetricString, a.block)
+	}
+	return nil
 }

@@ -224,7 +224,9 @@ func (r fetchRequest) repeat() error {
 	if err != nil {
 		return err
 	}
-	r.beginLarge(n)
+	if r.beginLarge(n); r.srv.aborted.Load() {
+		return pdu.ErrnoNoAgent // hundreds may have waited
+	}
 	r.ans, err = pdu.AppendRepeated(append(r.ans[:0], r.out[:noticeLen]...), r.out[noticeLen:], r.distinct.order, r.srv.cfg.MaxReply, r.Yield)
 	r.out, r.ans = r.ans, r.out
 	return err
