@@ -100,12 +100,13 @@ QEMUPKGS = ./pdu ./pmnsload ./pmcdconf/... ./access ./agents/pmda
 PLUGINS = $(or $(patsubst agents/builtin/%/plugin,%,$(wildcard agents/builtin/*/plugin)),$(patsubst bin/plugins/pmda_%.so,%,$(wildcard bin/plugins/pmda_*.so)))
 PMDAS   = $(if $(wildcard agents),$(foreach n,$(notdir $(wildcard agents/builtin/*)),$(if $(wildcard agents/builtin/$n/pmda$n),$n)),$(patsubst bin/pmdas/pmda%,%,$(wildcard bin/pmdas/pmda*)))
 
-# The files that install needs besides bin/pmcdctl, and those that it creates and
+# The files that install needs besides those for bindir, and those that it creates and
 # uninstall removes.
 BUILT     = bin/pmcd $(PLUGINS:%=bin/plugins/pmda_%.so) $(PMDAS:%=bin/pmdas/pmda%)
 OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp $(datadir)/pmcd/systemd $(datadir)/pmcd
-INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(sbindir)/swap-pmcd \
-	$(mandir)/man1/pmcd.1 $(mandir)/man1/pmcdctl.1 $(mandir)/man8/swap-pmcd.8 \
+INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(bindir)/pmcd-prometheus $(sbindir)/swap-pmcd \
+	$(addprefix $(mandir)/man1/,pmcd.1 pmcdctl.1 pmcd-prometheus.1) $(mandir)/man8/swap-pmcd.8 \
+	$(unitdir)/pmcd-prometheus.service \
 	$(addprefix $(datadir)/pmcd/,pmcd.conf root labels.json) \
 	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) \
 	$(if $(UNITS),$(UNITFILES))
@@ -143,20 +144,22 @@ run: build
 	@exec bin/pmcd -f --embedded -p $(PORT) -s $(CURDIR)/bin/run/pmcd.socket -l $(CURDIR)/bin/run/pmcd.log
 
 install:
-	@for f in $(BUILT) bin/pmcdctl; do [ -e $$f ] || { echo "$$f is missing: make build plugins pmdas" >&2; exit 1; }; done
+	@for f in $(BUILT) bin/pmcdctl bin/pmcd-prometheus; do [ -e $$f ] || { echo "$$f is missing: make build plugins pmdas" >&2; exit 1; }; done
 	install -d $(addprefix $(DESTDIR),$(sort $(dir $(INSTALLED))))
 	install -m 755 bin/pmcd $(DESTDIR)$(libexecdir)/pcp/
 	$(if $(PLUGINS),install -m 755 $(PLUGINS:%=bin/plugins/pmda_%.so) $(DESTDIR)$(libexecdir)/pcp/plugins/)
 	$(if $(PMDAS),install -m 755 $(PMDAS:%=bin/pmdas/pmda%) $(DESTDIR)$(libexecdir)/pcp/pmdas/)
 	@# It has been a link to pmcd, which must not be written to in its place.
 	rm -f $(DESTDIR)$(bindir)/pmcdctl
-	install -m 755 bin/pmcdctl $(DESTDIR)$(bindir)/
+	install -m 755 bin/pmcdctl bin/pmcd-prometheus $(DESTDIR)$(bindir)/
 	sed 's|^new=.*|new=$(libexecdir)/pcp/pmcd|' etc/swap-pmcd.sh >$(DESTDIR)$(sbindir)/swap-pmcd
 	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd
-	install -m 644 docs/pmcd.1 docs/pmcdctl.1 $(DESTDIR)$(mandir)/man1/
+	install -m 644 docs/pmcd.1 docs/pmcdctl.1 docs/pmcd-prometheus.1 $(DESTDIR)$(mandir)/man1/
 	install -m 644 docs/swap-pmcd.8 $(DESTDIR)$(mandir)/man8/
 	install -m 644 etc/pmcd.conf etc/root etc/labels.json $(DESTDIR)$(datadir)/pmcd/
 	install -m 644 $(addprefix systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) $(DESTDIR)$(datadir)/pmcd/systemd/
+	sed 's|@EXPORTER@|$(bindir)/pmcd-prometheus|' systemd/pmcd-prometheus.service >$(DESTDIR)$(unitdir)/pmcd-prometheus.service
+	chmod 644 $(DESTDIR)$(unitdir)/pmcd-prometheus.service
 ifneq ($(UNITS),)
 	sed 's|@PMCD@|$(libexecdir)/pcp/pmcd|' systemd/pmcd.service >$(DESTDIR)$(unitdir)/pmcd.service
 	chmod 644 $(DESTDIR)$(unitdir)/pmcd.service

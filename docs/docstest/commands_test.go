@@ -17,9 +17,9 @@ import (
 // bin is the directory of the programs, once programs has built them.
 var bin string
 
-// programs builds pmcd and pmcdctl into bin.
+// programs builds pmcd, pmcdctl and pmcd-prometheus into bin.
 var programs = sync.OnceValue(func() error {
-	for name, pkg := range map[string]string{"pmcd": "cmd/pmcd", "pmcdctl": "cmd/pmcd/pmcdctl"} {
+	for name, pkg := range map[string]string{"pmcd": "cmd/pmcd", "pmcdctl": "cmd/pmcd/pmcdctl", "pmcd-prometheus": "cmd/pmcd/pmcd-prometheus"} {
 		path := filepath.Join(bin, name)
 		if _, err := os.Stat(filepath.Join(repo, pkg)); err != nil {
 			if err := os.Symlink("pmcd", path); err != nil { // pmcd is pmcdctl, too
@@ -60,7 +60,7 @@ func run(t *testing.T, dir string, args ...string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if own := filepath.Join(bin, args[0]); args[0] == "pmcd" || args[0] == "pmcdctl" {
+	if own := filepath.Join(bin, args[0]); slices.Contains([]string{"pmcd", "pmcdctl", "pmcd-prometheus"}, args[0]) {
 		args[0] = own
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
@@ -139,7 +139,7 @@ var option = regexp.MustCompile(`^--?[A-Za-z?][a-z-]*`)
 
 // others are commands that are not ours.
 var others = []string{"go", "pminfo", "pmstore", "journalctl", "systemd-sysusers", "git", "cd", "install",
-	"chmod", "chown", "usermod", "saslpasswd2", "sasldblistusers2", "testsaslauthd"}
+	"chmod", "chown", "usermod", "saslpasswd2", "sasldblistusers2", "testsaslauthd", "curl"}
 
 // quoted is an assignment whose value may have blanks.
 var quoted = regexp.MustCompile(`\w+="[^"]*"`)

@@ -211,7 +211,7 @@ func TestManuals(t *testing.T) {
 	}
 }
 
-// The manual pages of pmcd and pmcdctl have each option that the programs print.
+// The manual pages of programs have each option that the programs print.
 func TestOptions(t *testing.T) {
 	for _, tt := range []struct {
 		page, section string
@@ -225,6 +225,7 @@ func TestOptions(t *testing.T) {
 		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "watch", "--help"}, 8},
 		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "set", "--help"}, 4},
 		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "compare", "--help"}, 7},
+		{"docs/pmcd-prometheus.1", "DESCRIPTION", []string{"pmcd-prometheus", "--help"}, 7},
 		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "status", "--help"}, 3},
 		{"docs/pmcdctl.1", "DESCRIPTION", []string{"pmcdctl", "check-agents", "--help"}, 10},
 	} {

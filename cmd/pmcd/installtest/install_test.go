@@ -32,6 +32,7 @@ func tree(t *testing.T) string {
 	}
 	write(t, filepath.Join(dir, "bin/pmcd"), ours)
 	write(t, filepath.Join(dir, "bin/pmcdctl"), ctl)
+	write(t, filepath.Join(dir, "bin/pmcd-prometheus"), "exporter")
 	for _, kind := range []struct{ pattern, format string }{
 		{"agents/builtin/*/plugin", "bin/plugins/pmda_%s.so"},
 		{"agents/builtin/*/pmda*/main.go", "bin/pmdas/pmda%s"},
@@ -116,11 +117,14 @@ func list(t *testing.T, dir string, dirs bool) []string {
 
 // What is installed below prefix. NAME is each of the agents.
 var installed = []string{
+	"-rwxr-xr-x bin/pmcd-prometheus",
 	"-rwxr-xr-x bin/pmcdctl",
+	"-rw-r--r-- lib/systemd/system/pmcd-prometheus.service",
 	"-rwxr-xr-x libexec/pcp/plugins/pmda_NAME.so",
 	"-rwxr-xr-x libexec/pcp/pmcd",
 	"-rwxr-xr-x libexec/pcp/pmdas/pmdaNAME",
 	"-rwxr-xr-x sbin/swap-pmcd",
+	"-rw-r--r-- share/man/man1/pmcd-prometheus.1",
 	"-rw-r--r-- share/man/man1/pmcd.1",
 	"-rw-r--r-- share/man/man1/pmcdctl.1",
 	"-rw-r--r-- share/man/man8/swap-pmcd.8",

@@ -32,7 +32,8 @@ func TestUnits(t *testing.T) {
 	verify := func(what string) {
 		t.Helper()
 		out, err := exec.Command("systemd-analyze", "--man=no", "verify",
-			filepath.Join(system, "pmcd.service"), filepath.Join(system, "pmcd.socket")).CombinedOutput()
+			filepath.Join(system, "pmcd.service"), filepath.Join(system, "pmcd.socket"),
+			filepath.Join(system, "pmcd-prometheus.service")).CombinedOutput()
 		if err != nil || len(out) > 0 {
 			t.Errorf("%s: %v\n%s", what, err, out)
 		}

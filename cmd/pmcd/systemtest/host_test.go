@@ -83,11 +83,16 @@ func copyTree(m *booted.Machine) error {
 			return err
 		}
 	}
-	pmcdctl, err := peer.Plain("pmcdctl", "./cmd/pmcd/pmcdctl")
-	if err != nil {
-		return err
+	for _, name := range []string{"pmcdctl", "pmcd-prometheus"} {
+		program, err := peer.Plain(name, "./cmd/pmcd/"+name)
+		if err != nil {
+			return err
+		}
+		if err := copyAll(program, m.Path(tree+"/bin/"+name)); err != nil {
+			return err
+		}
 	}
-	return errors.Join(copyAll(pmcd, m.Path(tree+"/bin/pmcd")), copyAll(pmcdctl, m.Path(tree+"/bin/pmcdctl")))
+	return copyAll(pmcd, m.Path(tree+"/bin/pmcd"))
 }
 
 // copyAll copies a file, or a directory with all that is in it.

@@ -1,0 +1,41 @@
+package systemtest
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// httpGet prints the body of a reply, and fails if its status is not 200.
+const httpGet = `python3 -c 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen("http://127.0.0.1:44324" + sys.argv[1], timeout=20).read().decode())' `
+
+// The exporter runs without rights under its unit, and connects again when pmcd is restarted.
+func TestExporter(t *testing.T) {
+	for name, boot := range map[string]func(*testing.T) *host{"without PCP": without, "with PCP": with} {
+		t.Run(name, func(t *testing.T) {
+			h := boot(t)
+			h.run("systemctl daemon-reload && systemctl enable --now pmcd-prometheus.service")
+			if text, code := h.Try(httpGet + "/metrics"); code == 0 {
+				t.Errorf("without a pmcd: %s", text)
+			}
+			h.run("systemctl start pmcd.service")
+			h.until(httpGet + "/readyz")
+			for range 2 {
+				h.check(httpGet+"/metrics", "\nkernel_all_load{", "\nfilesys_capacity{", "\nnetwork_interface_in_bytes{", "\npmcd_agent_status{")
+				h.run("systemctl restart pmcd.service")
+				h.until(httpGet + "/readyz")
+			}
+			if user := h.run("ps -o user= -C pmcd-prometheus"); strings.Contains(user, "root") || user == "" {
+				t.Errorf("it runs as %q", user)
+			}
+			status := h.run("cat /proc/$(systemctl show -P MainPID pmcd-prometheus.service)/status")
+			if !regexp.MustCompile(`(?m)^CapBnd:\s+0+$`).MatchString(status) || !regexp.MustCompile(`(?m)^NoNewPrivs:\s+1$`).MatchString(status) {
+				t.Errorf("its rights:\n%s", status)
+			}
+			if text := h.journal("pmcd-prometheus.service"); strings.Contains(text, "denied") || strings.Contains(text, "not permitted") {
+				t.Errorf("the journal:\n%s", text)
+			}
+			h.run("systemctl disable --now pmcd-prometheus.service")
+		})
+	}
+}
