@@ -62,7 +62,6 @@ func TestFleet(t *testing.T) {
 	}
 	f.startStore(t)
 	f.startProxy(t)
-
 	// The values of nodename are the names of hosts.
 	var got []string
 	var err error
@@ -76,6 +75,16 @@ func TestFleet(t *testing.T) {
 	if !slices.Equal(got, f.names) {
 		t.Errorf("got series of %q\nwant %q", got, f.names)
 	}
+
+	// Values come in steadily: ten more of each host.
+	before := f.use()
+	if !peer.Until(fleetTimeout, func() bool {
+		got, err = f.values("kernel.uname.nodename[count:12]")
+		return err == nil && len(got) >= 12*len(f.names)
+	}) {
+		t.Errorf("%d values, %v", len(got), err)
+	}
+	logUse(t, before, f.use())
 
 	// A label selects a host.
 	const query = `kernel.uname.nodename{hostname == "%s"}[count:1]`
@@ -94,6 +103,60 @@ func TestFleet(t *testing.T) {
 	text, err := f.get("/metrics", "hostspec", "127.0.0.1:"+strconv.Itoa(f.hosts[9].Port), "names", "kernel.all.load")
 	if err != nil || !strings.Contains(string(text), `hostname="`+f.names[9]+`"`) {
 		t.Errorf("/metrics: %v\n%s", err, text)
+	}
+}
+
+// A use is what the processes of one program use together.
+type use struct {
+	processes int
+	cpu       time.Duration
+	memory    int // proportional, in KiB
+	at        time.Time
+}
+
+// use returns what the programs of f use, by their names.
+func (f *fleet) use() map[string]use {
+	all := make(map[string]use)
+	for _, p := range peer.Descendants(os.Getpid()) {
+		if p.Name == "pmcd" && !slices.ContainsFunc(f.hosts, func(d *peer.Daemon) bool { return d.PID() == p.PID }) {
+			continue // of other tests
+		}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+		if err != nil {
+			continue // it has ended
+		}
+		u := all[p.Name]
+		u.processes++
+		u.at = time.Now()
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		for _, ticks := range fields[11:13] { // utime, stime
+			n, _ := strconv.Atoi(ticks)
+			u.cpu += time.Duration(n) * time.Second / 100 // USER_HZ
+		}
+		rollup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.PID))
+		for line := range strings.Lines(string(rollup)) {
+			if w := strings.Fields(line); w[0] == "Pss:" {
+				n, _ := strconv.Atoi(w[1])
+				u.memory += n
+			}
+		}
+		all[p.Name] = u
+	}
+	return all
+}
+
+// logUse logs the figures of docs/fleet.md: for one process of each program.
+func logUse(t *testing.T, before, after map[string]use) {
+	t.Helper()
+	for _, name := range []string{"pmcd", "pmlogger", "pmproxy", "redis-server"} {
+		a, b := before[name], after[name]
+		if b.processes == 0 || b.processes != a.processes {
+			t.Errorf("%d processes of %s, then %d", a.processes, name, b.processes)
+			continue
+		}
+		n := float64(b.processes)
+		t.Logf("%s: %d processes, in %v %.3f%% of a CPU and %.1f MB each", name, b.processes, b.at.Sub(a.at).Round(time.Second),
+			100*(b.cpu-a.cpu).Seconds()/b.at.Sub(a.at).Seconds()/n, float64(b.memory)/1024/n)
 	}
 }
 
