@@ -96,7 +96,7 @@ func (s *suite) testSeveralDescs() {
 	for _, id := range ids {
 		req, _ = pdu.Append(req, 0, &pdu.DescReq{PMID: id})
 	}
-	b, err := transport.Do(s.transport, &transport.Call{Timeout: 5 * time.Second, Req: req}, nil)
+	b, err := transport.Do(s.transport, &transport.Call{Timeout: time.Minute, Req: req}, nil)
 	if err != nil {
 		s.Errorf("%d descriptors in one Call: %v", len(ids), err)
 		return
@@ -142,7 +142,7 @@ func do(tr transport.Transport, o agents.Origin, p *pdu.Profile, req, reply pdu.
 	if err != nil {
 		return err
 	}
-	c := transport.Call{Origin: o, Timeout: 5 * time.Second, Req: b}
+	c := transport.Call{Origin: o, Timeout: time.Minute, Req: b}
 	switch req.Type() {
 	case pdu.TypeFetch, pdu.TypeLabelReq:
 		c.Profile = p
