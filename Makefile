@@ -239,7 +239,7 @@ peertest:
 # Without the race detector, which needs more than the units allow.
 systemtest:
 	@echo "== tests on booted machines"
-	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -timeout 20m $(BOOTPKGS)
+	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -timeout 40m $(BOOTPKGS)
 
 pmdatest: peers
 	etc/peers-root.sh trixie servers
