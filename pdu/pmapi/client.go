@@ -214,7 +214,7 @@ func (c *Client) begin(ctx context.Context) (*conn, error) {
 	return c.conn, nil
 }
 
-// end ends what begin began, and returns the error of the request.
+// end finishes a request that begin started, and returns the error of the request.
 func (c *Client) end(ctx context.Context, n *conn, err error) error {
 	n.end()
 	c.noticed(n)

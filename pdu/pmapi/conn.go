@@ -83,7 +83,7 @@ func (n *conn) begin(ctx context.Context, timeout time.Duration) {
 	}
 }
 
-// end ends what begin began. The connection can be used further unless it is broken.
+// end finishes a request that begin started. The connection can be used further unless it is broken.
 func (n *conn) end() {
 	if n.stop != nil && !n.stop() {
 		<-n.interrupted // so that it does not interrupt the next request

@@ -25,7 +25,7 @@
 //
 // # Security
 //
-// Without "pcps://", PCP_SECURE_SOCKETS or a Unix socket, everybody in between can read and
-// change all data, as usual with PCP. With TLS, the certificate of pmcd must be valid for the
+// Connections are not encrypted, except with "pcps://" or PCP_SECURE_SOCKETS: a host on the way
+// can read and change all data. With TLS, the certificate of pmcd must be valid for the
 // host; see [Options]. A password is not sent in clear text by itself: see [ErrNoMethod].
 package pmapi

@@ -9,7 +9,7 @@ import (
 )
 
 // A Spec is a host specification as the option -h of PCP's tools has it (PCPIntro(1)): where
-// a pmcd is, how to get there, and as whom. [ParseSpec] makes one of its text.
+// a pmcd is, how to reach it, and the user to log in. [ParseSpec] makes one of its text.
 type Spec struct {
 	// Host is the name or the address of the host, without brackets, and Ports are the TCP
 	// ports that Dial tries in turn. Without ports it tries those of PMCD_PORT.

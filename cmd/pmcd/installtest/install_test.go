@@ -256,7 +256,7 @@ func TestInstall(t *testing.T) {
 			makeIn(t, dir, append(args, "uninstall")...)
 			left := list(t, dest, false)
 			if i := slices.Index(left, "-rwxr-xr-x "+tt.prefix+"/share/pmcd/other"); i < 0 {
-				t.Error("a file of somebody else has gone")
+				t.Error("a file of another package was removed")
 			} else {
 				left = slices.Delete(left, i, i+1)
 			}

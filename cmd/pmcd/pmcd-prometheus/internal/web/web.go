@@ -44,7 +44,7 @@ type Config struct {
 	Log *log.Logger
 }
 
-// Limits for clients, which may be anybody.
+// Limits for clients, which may be hostile.
 const (
 	maxConns      = 64
 	headerTimeout = 5 * time.Second  // for a request to come in
