@@ -180,7 +180,7 @@ func TestLogLines(t *testing.T) {
 // in the index.
 func TestManuals(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(repo, "docs/*.[18]"))
-	if err != nil || len(pages) != 4 {
+	if err != nil || len(pages) != 5 {
 		t.Fatalf("%v, %v", pages, err)
 	}
 	index, makefile := read(t, "docs/README.md"), read(t, "Makefile")+read(t, "etc/packaging/packages.sh")
