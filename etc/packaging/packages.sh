@@ -104,6 +104,14 @@ fill_pmcd_plugins() {
 	for f in "$bin"/pmdas/*; do put 755 "$f" "/usr/libexec/pcp/pmdas/${f##*/}"; done
 }
 
+fill_pmcd_prometheus() {
+	put 755 "$bin/pmcd-prometheus" /usr/bin/pmcd-prometheus
+	page docs/pmcd-prometheus.1 pmcd-prometheus.1
+	sed 's|@EXPORTER@|/usr/bin/pmcd-prometheus|' systemd/pmcd-prometheus.service >"$work/pmcd-prometheus.service"
+	put 644 "$work/pmcd-prometheus.service" /usr/lib/systemd/system/pmcd-prometheus.service
+	put 644 etc/packaging/firewalld/pmcd-prometheus.xml /usr/lib/firewalld/services/pmcd-prometheus.xml
+}
+
 # doc installs what a package of either kind says about itself.
 doc() { # name
 	dir=$root/usr/share/doc/$1
@@ -202,4 +210,8 @@ pmcd back."
 	package pmcd-plugins 'built-in agents of pmcd as plugins and programs' "These are the agents that are built into pmcd, as Go plugins for a dso line of
 pmcd.conf, which only pmcd of the same build loads, and as programs for a pipe
 line, which any pmcd starts."
+	depends=$libc recommends='' conflicts='' provides=''
+	package pmcd-prometheus 'exporter for Prometheus of the metrics of pmcd' "pmcd-prometheus serves the metrics of a pmcd, in Go or of PCP, to Prometheus,
+with the names and labels that pmproxy gives them. Its service is off until it
+is enabled."
 done

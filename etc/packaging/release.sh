@@ -40,6 +40,8 @@ epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH="$epoch" LC_ALL=C TZ=UTC GOFLAGS='' GOWORK=off GOOS=linux
 export GOAMD64=v1 GOARM64=v8.0 GOPPC64=power8 GORISCV64=rva20u64 CGO_CFLAGS=-O2 CGO_LDFLAGS=''
 
+programs="./cmd/pmcd ./cmd/pmcd/pmcdctl ./cmd/pmcd/pmcd-prometheus"
+
 # The newest release of the C library that cgo may need: that of RHEL 8.
 glibc=2.28
 
@@ -94,7 +96,7 @@ trap 'exit 1' HUP INT TERM
 for arch in amd64 arm64 ppc64le s390x riscv64; do
 	wanted static $arch || continue
 	export GOARCH=$arch CGO_ENABLED=0
-	for p in ./cmd/pmcd ./cmd/pmcd/pmcdctl; do build $p "$work/static-$arch/${p##*/}"; done
+	for p in $programs; do build "$p" "$work/static-$arch/${p##*/}"; done
 	archive "$work/static-$arch" "pmcd-$version-linux-$arch-static"
 done
 
@@ -103,13 +105,13 @@ for arch in amd64 arm64; do
 	export GOARCH=$arch CGO_ENABLED=1
 	compiler $arch
 	bin=$work/cgo-$arch
-	for p in ./cmd/pmcd ./cmd/pmcd/pmcdctl; do build $p "$bin/${p##*/}"; done
+	for p in $programs; do build "$p" "$bin/${p##*/}"; done
 	for d in agents/builtin/*/plugin; do
 		name=$(basename "$(dirname "$d")")
 		build "./$d" "$bin/plugins/pmda_$name.so" -buildmode=plugin
 		[ ! -d "agents/builtin/$name/pmda$name" ] || build "./agents/builtin/$name/pmda$name" "$bin/pmdas/pmda$name"
 	done
-	for f in "$bin/pmcd" "$bin"/plugins/* "$bin"/pmdas/*; do checked "$f"; done
+	for f in "$bin/pmcd" "$bin/pmcd-prometheus" "$bin"/plugins/* "$bin"/pmdas/*; do checked "$f"; done
 	! wanted cgo $arch || archive "$bin" "pmcd-$version-linux-$arch"
 	! wanted package $arch || etc/packaging/packages.sh "$version" $arch "$bin" "$out"
 done
@@ -118,7 +120,7 @@ done
 	# The modules are the same for all, and this runs on any.
 	unset CC GOARCH
 	export CGO_ENABLED=0
-	set -- "$work"/*/pmcd "$work"/*/pmcdctl
+	set -- "$work"/*/pmcd "$work"/*/pmcdctl "$work"/*/pmcd-prometheus
 	go run -buildvcs=false ./etc/packaging/sbom "$version" "$@" >"$out/pmcd-$version.cdx.json"
 	say "pmcd-$version.cdx.json"
 )

@@ -30,13 +30,18 @@ var packages = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	exporter, err := peer.Plain("pmcd-prometheus", "./cmd/pmcd/pmcd-prometheus")
+	if err != nil {
+		return "", err
+	}
 	root, err := peer.ModuleRoot()
 	if err != nil {
 		return "", err
 	}
 	out := filepath.Join(filepath.Dir(pmcdctl), "packages")
 	bin := filepath.Join(out, "bin")
-	err = errors.Join(copyAll(pmcd, filepath.Join(bin, "pmcd")), copyAll(pmcdctl, filepath.Join(bin, "pmcdctl")))
+	err = errors.Join(copyAll(pmcd, filepath.Join(bin, "pmcd")), copyAll(pmcdctl, filepath.Join(bin, "pmcdctl")),
+		copyAll(exporter, filepath.Join(bin, "pmcd-prometheus")))
 	for _, name := range []string{"plugins/pmda_simple.so", "pmdas/pmdasimple"} {
 		path := filepath.Join(bin, name)
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o755))
@@ -60,7 +65,7 @@ func packaged(t *testing.T, h *host) *host {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "pmcd*.*"))
-	if err != nil || len(files) != 9 {
+	if err != nil || len(files) != 12 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	for _, file := range files {

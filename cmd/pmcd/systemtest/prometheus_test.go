@@ -39,3 +39,40 @@ func TestExporter(t *testing.T) {
 		})
 	}
 }
+
+// The package of the exporter: off until it is enabled, restarted by an upgrade, gone when
+// it is removed.
+func TestPackagePrometheus(t *testing.T) {
+	h := packaged(t, boot(t, layers.without))
+	h.run(apt + "install" + deb("pmcd", firstVersion) + deb("pmcd-prometheus", firstVersion))
+	const unit = "pmcd-prometheus.service"
+	h.check("systemctl is-active "+unit+" || :; systemctl is-enabled "+unit+" || :; dpkg -L pmcd-prometheus", "inactive\ndisabled\n", "/man1/pmcd-prometheus.1.gz\n", "/firewalld/services/pmcd-prometheus.xml\n")
+	h.run("systemctl enable --now " + unit)
+	h.until(httpGet + "/readyz")
+	h.check(httpGet+"/metrics", "\nkernel_all_load{")
+	pid := h.show(unit, "MainPID")
+	h.run(apt + "install" + deb("pmcd-prometheus", secondVersion))
+	h.until(httpGet + "/readyz")
+	if h.show(unit, "MainPID") == pid {
+		t.Error("the upgrade has not restarted the exporter")
+	}
+	h.run(apt + "purge pmcd-prometheus")
+	const left = "pgrep -x pmcd-prometheus || find /etc/systemd /usr -name 'pmcd-prometheus*' ! -type d ! -path '/usr/src/*' | grep ."
+	if text, code := h.Try(left); code == 0 {
+		t.Errorf("left: %s", text)
+	}
+	h.served()
+
+	h.run(rpmDo + "unpack pmcd-prometheus && script pmcd-prometheus postinstall 1 && systemctl enable --now " + unit)
+	h.until(httpGet + "/readyz")
+	pid = h.show(unit, "MainPID")
+	h.run(rpmDo + "script pmcd-prometheus postinstall 2 && script pmcd-prometheus preuninstall 1 && script pmcd-prometheus postuninstall 1")
+	h.until(httpGet + "/readyz")
+	if h.show(unit, "MainPID") == pid {
+		t.Error("the upgrade with RPM has not restarted the exporter")
+	}
+	h.run(rpmDo + "script pmcd-prometheus preuninstall 0 && erase pmcd-prometheus && script pmcd-prometheus postuninstall 0")
+	if text, code := h.Try(left); code == 0 {
+		t.Errorf("left with RPM: %s", text)
+	}
+}

@@ -73,7 +73,7 @@ func TestPackageLintian(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"pmcd", "pmcd-swap"} {
+	for _, name := range []string{"pmcd", "pmcd-swap", "pmcd-prometheus"} {
 		cmd := exec.Command(lintian, "--allow-root", "--fail-on=error,warning", "--tag-display-limit", "0",
 			// A release is stripped, these programs are not.
 			"--suppress-tags", "unstripped-binary-or-object",
