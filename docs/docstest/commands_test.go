@@ -139,7 +139,8 @@ var option = regexp.MustCompile(`^--?[A-Za-z?][a-z-]*`)
 
 // others are commands that are not ours.
 var others = []string{"go", "pminfo", "pmstore", "journalctl", "systemd-sysusers", "git", "cd", "install",
-	"chmod", "chown", "usermod", "saslpasswd2", "sasldblistusers2", "testsaslauthd", "curl"}
+	"chmod", "chown", "usermod", "saslpasswd2", "sasldblistusers2", "testsaslauthd", "curl",
+	"checkmodule", "semodule_package", "semodule"}
 
 // quoted is an assignment whose value may have blanks.
 var quoted = regexp.MustCompile(`\w+="[^"]*"`)

@@ -94,6 +94,7 @@ fill_pmcd_swap() {
 		sed 's|^new=.*|new=/usr/libexec/pcp/pmcd|' etc/swap-pmcd.sh >"$work/swap-pmcd"
 		put 755 "$work/swap-pmcd" /usr/sbin/swap-pmcd
 		page docs/swap-pmcd.8 swap-pmcd.8
+		put 644 etc/packaging/selinux/pmcd-go.te /usr/share/pmcd/selinux/pmcd-go.te
 		put 644 etc/packaging/scripts/pmcd-swap.conf /usr/lib/systemd/system/pmcd.service.d/pmcd-swap.conf
 		;;
 	esac
