@@ -19,7 +19,7 @@ import (
 )
 
 // A loginHarness is a Daemon with a real SASL helper and a database with the users root,
-// nobody and carol, whom the system does not know. The password is their name.
+// nobody, and carol, who has no account of the system. The password is their name.
 type loginHarness struct {
 	*harness
 	agent   *tester // of domain 240

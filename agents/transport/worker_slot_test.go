@@ -10,7 +10,7 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 )
 
-// stepAgent is an Agent that says who asks, and replies when it is told to.
+// stepAgent is an Agent that reports the client of each call, and replies when it is told to.
 type stepAgent struct {
 	answer
 	asks  chan int32

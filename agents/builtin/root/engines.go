@@ -205,7 +205,7 @@ func (t *table) lxc(groups map[string]*group) (list []*container) {
 }
 
 // others returns the containers that no store of root has, and that have processes:
-// those of containerd and CRI-O, and those of users, who have stores of their own.
+// those of containerd and CRI-O, and those of users, each with a store of its own.
 //
 // C differs: it does not know them.
 func (t *table) others(groups map[string]*group, monitors map[string]monitored) (list []*container) {

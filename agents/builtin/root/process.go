@@ -170,7 +170,7 @@ func parseMonitor(argv []string) (m monitor, ok bool) {
 const maxMonitors = 1024
 
 // monitored returns the first processes of the containers of users that have a monitor,
-// by id: control groups do not show those of a user who has no groups.
+// by id: control groups do not show those of a user without groups.
 func (p *procfs) monitored() map[string]monitored {
 	found := make(map[string]monitored)
 	if now := time.Now(); now.Sub(p.lookedAt) > time.Minute {

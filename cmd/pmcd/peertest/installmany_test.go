@@ -25,8 +25,8 @@ type watcher struct {
 	guest pdu.PMID   // a metric that may have none
 }
 
-// patience is how long pmcd may take for any answer before it counts as hanging.
-const patience = 30 * time.Second
+// maxWait is how long pmcd may take for any answer before it counts as hanging.
+const maxWait = 30 * time.Second
 
 // newWatcher connects to the pmcd of a machine and looks for the metrics below
 // the names that have values now.
@@ -50,7 +50,7 @@ func connect(path string) (*watcher, error) {
 		return nil, err
 	}
 	w := &watcher{Client: pmcdtest.NewClient(conn)}
-	if err := errors.Join(w.SetReadDeadline(time.Now().Add(patience)), w.Handshake()); err != nil {
+	if err := errors.Join(w.SetReadDeadline(time.Now().Add(maxWait)), w.Handshake()); err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (w *watcher) look(guest pdu.PMID) error {
 }
 
 func (w *watcher) ask(req pdu.Message) (pdu.Message, error) {
-	if err := w.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := w.SetReadDeadline(time.Now().Add(maxWait)); err != nil {
 		return nil, err
 	}
 	m, _, err := w.Do(req)
@@ -98,7 +98,7 @@ func (w *watcher) ask(req pdu.Message) (pdu.Message, error) {
 
 // fetch returns value sets, and the state changes that came before them.
 func (w *watcher) fetch(ids []pdu.PMID) (_ []pdu.ValueSet, changes pdu.Errno, err error) {
-	if err := w.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := w.SetReadDeadline(time.Now().Add(maxWait)); err != nil {
 		return nil, 0, err
 	}
 	return w.Client.Fetch(ids...)

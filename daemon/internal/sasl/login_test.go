@@ -17,7 +17,7 @@ func TestPeerCodes(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		messages []string
-		user     string // who has logged in, or whose failure it is
+		user     string // of the login, successful or failed
 		code     pdu.Errno
 	}{
 		{"PLAIN", []string{plain("alice", password)}, "alice", 0},

@@ -21,16 +21,16 @@ import (
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
-// A rig is a Gatherer for all metrics of a fake.
-type rig struct {
+// A harness is a Gatherer for all metrics of a fake.
+type harness struct {
 	*Gatherer
 	t   *testing.T
 	f   *fake
 	log []string
 }
 
-func newRig(t *testing.T, f *fake, metrics ...string) *rig {
-	r := &rig{t: t, f: f}
+func newHarness(t *testing.T, f *fake, metrics ...string) *harness {
+	r := &harness{t: t, f: f}
 	if metrics == nil {
 		metrics = []string{""}
 	}
@@ -43,7 +43,7 @@ func newRig(t *testing.T, f *fake, metrics ...string) *rig {
 }
 
 // text returns what Prometheus gets, and fails the test if it would not take that.
-func (r *rig) text() string {
+func (r *harness) text() string {
 	r.t.Helper()
 	families, err := r.Gather(r.t.Context())
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *rig) text() string {
 }
 
 // samples returns the lines that are no comments.
-func (r *rig) samples() string {
+func (r *harness) samples() string {
 	r.t.Helper()
 	var lines []string
 	for line := range strings.Lines(r.text()) {
@@ -70,7 +70,7 @@ func (r *rig) samples() string {
 	return strings.Join(lines, "")
 }
 
-func (r *rig) check(got, want string) {
+func (r *harness) check(got, want string) {
 	r.t.Helper()
 	if got != want {
 		r.t.Errorf("got\n%s\nwant\n%s\nlog: %q", got, want, r.log)
@@ -104,7 +104,7 @@ func TestValues(t *testing.T) {
 		{"no value", none, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, &fake{metrics: []fakeMetric{tt.m}})
+			r := newHarness(t, &fake{metrics: []fakeMetric{tt.m}})
 			r.check(r.text(), tt.want)
 		})
 	}
@@ -119,7 +119,7 @@ func TestNoNumbers(t *testing.T) {
 		{name: "a", desc: pdu.Desc{PMID: pdu.NewPMID(5, 0, 1), ValueType: pdu.MetricNoSupport}},
 		{name: "a", desc: pdu.Desc{PMID: pdu.NewPMID(5, 0, 1)}, noDesc: pdu.ErrnoPMID},
 	} {
-		r := newRig(t, &fake{metrics: []fakeMetric{m}})
+		r := newHarness(t, &fake{metrics: []fakeMetric{m}})
 		if families, err := r.Gather(t.Context()); err != errNone || r.f.calls["Fetch"] != 0 {
 			t.Errorf("%v: %v, %v, %d fetches", m.desc.ValueType, families, err, r.f.calls["Fetch"])
 		}
@@ -131,7 +131,7 @@ func TestInstances(t *testing.T) {
 		metrics: []fakeMetric{perInst(1, "disk.dev.read", fakeDom, 0, 7, 9, 7, -3)},
 		insts:   map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 0, Name: "vda"}, {ID: 7, Name: `"v"`}, {ID: 8, Name: "vdc"}, {ID: -3, Name: "\xff"}}},
 	}
-	r := newRig(t, f)
+	r := newHarness(t, f)
 	r.check(r.samples(), `disk_dev_read{instid="0",instname="vda"} 0
 disk_dev_read{instid="7",instname="\"v\""} 1
 disk_dev_read{instid="4294967293",instname="`+"\uFFFD"+`"} 4
@@ -175,7 +175,7 @@ func TestLabels(t *testing.T) {
 		},
 		ofInsts: map[pdu.InDom][]pmapi.InstLabels{fakeDom: {{Inst: 2, Labels: label("of", `"instance"`, "instname", `"other"`)}}},
 	}
-	r := newRig(t, f)
+	r := newHarness(t, f)
 	r.check(r.samples(), `a{agent="fake",bad="`+"\uFFFD"+`",hostname="h",instid="1",instname="one",k="domain",n="3",note="optional",of="cluster",quote="a \\\"b\\\"",t="true",utf="zürich",x_y="compound"} 0
 a{agent="fake",bad="`+"\uFFFD"+`",hostname="h",instid="2",instname="other",k="domain",n="3",note="optional",of="instance",quote="a \\\"b\\\"",t="true",utf="zürich",x_y="compound"} 1
 b{agent="fake",hostname="h",k="domain",n="3",note="optional",of="cluster",quote="a \\\"b\\\"",t="true",x_y="compound"} 1
@@ -190,7 +190,7 @@ func TestSameSeries(t *testing.T) {
 		insts:   map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "one"}, {ID: 2, Name: "two"}, {ID: 3, Name: "three"}}},
 		ofInsts: map[pdu.InDom][]pmapi.InstLabels{fakeDom: {{Inst: 2, Labels: number}}},
 	}
-	r := newRig(t, f)
+	r := newHarness(t, f)
 	for range 2 {
 		r.check(r.samples(), "a{instid=\"1\",instname=\"one\"} 0\na{instid=\"3\",instname=\"three\"} 2\n")
 	}
@@ -206,14 +206,14 @@ func TestNames(t *testing.T) {
 		single(3, "other", pdu.SemInstant, int32(3)), again,
 	}}
 	// All names of a metric are returned, also those that it was not asked for by.
-	r := newRig(t, f, "a", "a.b", "no.such")
+	r := newHarness(t, f, "a", "a.b", "no.such")
 	for range 3 {
 		r.check(r.samples(), "a_b_c 1\nz_alias 1\n")
 	}
 	if want := []string{`no metrics "no.such": "no.such": ` + pdu.ErrnoName.Error(), "metric a.b.c is left out: a.b_c has the name a_b_c, too"}; !slices.Equal(r.log, want) {
 		t.Errorf("log: %q\nwant %q", r.log, want)
 	}
-	r = newRig(t, f, "a", "no.such")
+	r = newHarness(t, f, "a", "no.such")
 	r.conf.Optional = true
 	if r.samples(); len(r.log) != 1 {
 		t.Errorf("log: %q", r.log)
@@ -224,7 +224,7 @@ func TestNames(t *testing.T) {
 func TestNameWithoutValue(t *testing.T) {
 	f := &fake{metrics: []fakeMetric{single(1, "a.b", pdu.SemInstant, int32(1)), single(2, "a_b", pdu.SemInstant, int32(2))}}
 	f.metrics[0].err, f.metrics[0].values = pdu.ErrnoAgain, nil
-	r := newRig(t, f)
+	r := newHarness(t, f)
 	if families, err := r.Gather(t.Context()); err != nil || len(families) != 0 {
 		t.Errorf("%v, %v", families, err)
 	}
@@ -233,7 +233,7 @@ func TestNameWithoutValue(t *testing.T) {
 // What pmcd reports with a fetch is obeyed in the same scrape.
 func TestChanges(t *testing.T) {
 	f := &fake{metrics: []fakeMetric{single(1, "a", pdu.SemInstant, int32(1))}, labels: make(map[level][]pmapi.Label)}
-	r := newRig(t, f)
+	r := newHarness(t, f)
 	r.check(r.samples(), "a 1\n")
 	f.metrics = append(f.metrics, single(2, "b", pdu.SemInstant, int32(2)))
 	f.labels[level{pdu.LabelContext, 0}] = []pmapi.Label{{Name: "k", Value: "1"}}
@@ -259,7 +259,7 @@ func TestChanges(t *testing.T) {
 func TestNewNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{metrics: []fakeMetric{single(1, "a", pdu.SemInstant, int32(1))}}
-		r := newRig(t, f)
+		r := newHarness(t, f)
 		r.samples()
 		f.metrics = append(f.metrics, single(2, "b", pdu.SemInstant, int32(2)))
 		r.check(r.samples(), "a 1\n")
@@ -287,7 +287,7 @@ func TestSlowNetwork(t *testing.T) {
 		for i := range 10 {
 			f.metrics = append(f.metrics, single(i, fmt.Sprint("m.", string(rune('a'+i))), pdu.SemInstant, int32(i)))
 		}
-		r := newRig(t, f)
+		r := newHarness(t, f)
 		for _, want := range []int{5, 10, 10} {
 			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 			families, err := r.Gather(ctx)
@@ -304,7 +304,7 @@ func TestSlowNetwork(t *testing.T) {
 
 func TestLostConnection(t *testing.T) {
 	f := &fake{metrics: []fakeMetric{perInst(1, "a", fakeDom, 1)}, insts: map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 1, Name: "one"}}}}
-	r := newRig(t, f)
+	r := newHarness(t, f)
 	dials := 0
 	r.conf.Dial = func(context.Context) (Client, error) {
 		if dials++; dials == 1 {
@@ -330,7 +330,7 @@ func TestLostConnection(t *testing.T) {
 func TestReady(t *testing.T) {
 	status := perInst(1, statusMetric, fakeDom, 2, 60, 70)
 	f := &fake{insts: map[pdu.InDom][]pdu.Inst{fakeDom: {{ID: 2, Name: "pmcd"}, {ID: 60, Name: "linux"}}}}
-	r := newRig(t, f)
+	r := newHarness(t, f)
 	for _, tt := range []struct {
 		name   string
 		values []uint64
@@ -380,7 +380,7 @@ func FuzzNames(f *testing.F) {
 			labels:  map[level][]pmapi.Label{{pdu.LabelContext, 0}: {{Name: label, Value: value}}},
 		}
 		src.metrics[0].help = help
-		r := newRig(t, src)
+		r := newHarness(t, src)
 		text := r.text()
 		parsed, err := parse(text)
 		if err != nil {

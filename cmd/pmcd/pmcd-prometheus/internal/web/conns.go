@@ -70,10 +70,10 @@ func (c *conns) closeOne() {
 			host = k.host
 		}
 	}
-	var victim *client
+	var closing *client
 	for _, k := range c.list {
 		if k.host == host {
-			victim = k
+			closing = k
 			if !k.busy {
 				break
 			}
@@ -83,8 +83,8 @@ func (c *conns) closeOne() {
 		c.logged = now
 		c.logf("more than %d connections, %d of them from %s: connections from there are closed", c.most, count[host], host)
 	}
-	c.remove(victim.conn)
-	victim.conn.Close()
+	c.remove(closing.conn)
+	closing.conn.Close()
 }
 
 // context is the ConnContext of an http.Server.

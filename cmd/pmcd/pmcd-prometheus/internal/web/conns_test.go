@@ -52,8 +52,8 @@ type from struct {
 
 func (c from) RemoteAddr() net.Addr { return addr(c.host + ":1000") }
 
-// A rig is a server in a bubble of package synctest.
-type rig struct {
+// A harness is a server in a bubble of package synctest.
+type harness struct {
 	t    *testing.T
 	s    *Server
 	src  *source
@@ -61,9 +61,9 @@ type rig struct {
 	stop func()
 }
 
-func inBubble(t *testing.T, f func(*rig)) {
+func inBubble(t *testing.T, f func(*harness)) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, src: &source{}, l: &listener{conns: make(chan net.Conn), closed: make(chan struct{})}}
+		r := &harness{t: t, src: &source{}, l: &listener{conns: make(chan net.Conn), closed: make(chan struct{})}}
 		r.s, _ = newServer(r.src, false)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -80,7 +80,7 @@ func inBubble(t *testing.T, f func(*rig)) {
 }
 
 // dial connects from a host, and sends a text.
-func (r *rig) dial(host, text string) net.Conn {
+func (r *harness) dial(host, text string) net.Conn {
 	ours, theirs := net.Pipe()
 	r.l.conns <- from{theirs, host}
 	if text != "" {
@@ -126,7 +126,7 @@ func TestHostileClients(t *testing.T) {
 		{"is idle after a request", "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", idleTimeout, "HTTP/1.1 200 OK"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, func(r *rig) {
+			inBubble(t, func(r *harness) {
 				c := r.dial("10.0.0.1", tt.text)
 				d, text := closedAfter(c)
 				if d > tt.within+time.Second || !strings.HasPrefix(text, tt.reply) || tt.reply == "" && text != "" {
@@ -138,7 +138,7 @@ func TestHostileClients(t *testing.T) {
 }
 
 func TestLongHeader(t *testing.T) {
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *harness) {
 		c := r.dial("10.0.0.1", "GET /metrics HTTP/1.1\r\nHost: h\r\n")
 		go func() {
 			line := fmt.Appendf(nil, "X: %s\r\n", strings.Repeat("x", 1000))
@@ -158,7 +158,7 @@ func TestLongHeader(t *testing.T) {
 
 // A client that does not read its reply is disconnected.
 func TestSlowReader(t *testing.T) {
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *harness) {
 		c := r.dial("10.0.0.1", request)
 		time.Sleep(8*time.Second + writeTimeout + time.Second)
 		synctest.Wait()
@@ -174,7 +174,7 @@ func TestManyConnections(t *testing.T) {
 		"idle": "", "incomplete": "GET /metr", "unread": request, "kept": "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(r *rig) {
+			inBubble(t, func(r *harness) {
 				kept := r.dial("10.0.0.1", request)
 				if code, _, err := reply(kept); code != 200 {
 					t.Fatalf("%d, %v", code, err)
@@ -219,7 +219,7 @@ func TestManyConnections(t *testing.T) {
 
 // The server ends although a client waits for values and another one is idle.
 func TestStop(t *testing.T) {
-	inBubble(t, func(r *rig) {
+	inBubble(t, func(r *harness) {
 		r.src.wait = func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
