@@ -64,21 +64,24 @@ func (s slots) do(ctx context.Context, f func()) error {
 }
 
 // eachPIDFile calls use with the content of each file in dir whose name is the pid of a
-// live process and is wanted, in the order of the names. size is more than such a file has
-// bytes. The error is that of ctx. A slot is held only while files are read, and not during
-// a checkpoint.
-func (a *Agent) eachPIDFile(ctx context.Context, dir string, size int, wanted func(pid int32) bool, use func(file pdu.Inst, b []byte)) error {
+// live process and that p selects, in the order of the names, and the instance of the file.
+// At the end it calls use once more with the content of the file of the primary process and
+// its second instance; primaryPID is 0 if that is not wanted. size is more than such a file
+// has bytes. The error is that of ctx. A slot is held only while files are read, and not
+// during a checkpoint.
+func (a *Agent) eachPIDFile(ctx context.Context, dir string, size int, p pdu.InDomProfile, primaryPID int32, use func(inst pdu.Inst, b []byte)) error {
 	files, err := a.pidFiles(ctx, dir)
 	if err != nil {
 		return err
 	}
-	var buf []byte
+	var buf, primary []byte
 	pace := pace{ctx: ctx}
 	for _, file := range files {
 		if err := pace.step(); err != nil {
 			return err
 		}
-		if !wanted(file.ID) {
+		selected, isPrimary := p.Includes(file.ID), file.ID == primaryPID
+		if !selected && !isPrimary {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -92,9 +95,18 @@ func (a *Agent) eachPIDFile(ctx context.Context, dir string, size int, wanted fu
 		if err := a.files.do(ctx, func() { b, unread = readSmall(filepath.Join(dir, file.Name), buf) }); err != nil {
 			return err
 		}
-		if unread == nil {
+		if unread != nil {
+			continue
+		}
+		if selected {
 			use(file, b)
 		}
+		if isPrimary {
+			primary = bytes.Clone(b)
+		}
+	}
+	if primary != nil {
+		use(pdu.Inst{ID: primaryInst, Name: primaryName}, primary)
 	}
 	return nil
 }

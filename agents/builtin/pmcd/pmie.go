@@ -77,29 +77,13 @@ func (a *Agent) pmies(ctx context.Context, list []pmie, p pdu.InDomProfile) ([]p
 			return list, err
 		}
 	}
-	var primary *pmie
-	wanted := func(pid int32) bool { return pid == primaryPID || p.Includes(pid) }
-	err := a.eachPIDFile(ctx, filepath.Join(a.config.TmpDir, "pmie"), pmieFileLen+1, wanted, func(file pdu.Inst, b []byte) {
-		v, ok := parsePmie(b)
-		if !ok {
-			return
-		}
-		v.inst = file
-		if p.Includes(file.ID) {
+	err := a.eachPIDFile(ctx, filepath.Join(a.config.TmpDir, "pmie"), pmieFileLen+1, p, primaryPID, func(inst pdu.Inst, b []byte) {
+		if v, ok := parsePmie(b); ok {
+			v.inst = inst
 			list = append(list, v)
 		}
-		if file.ID == primaryPID {
-			primary = &v
-			primary.inst = pdu.Inst{ID: primaryInst, Name: primaryName}
-		}
 	})
-	if err != nil {
-		return list, err
-	}
-	if primary != nil {
-		list = append(list, *primary)
-	}
-	return list, nil
+	return list, err
 }
 
 // The format of a pmie's file, in the byte order of the host:

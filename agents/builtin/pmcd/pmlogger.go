@@ -66,29 +66,13 @@ func (a *Agent) loggers(ctx context.Context, list []logger, p pdu.InDomProfile) 
 			return list, err
 		}
 	}
-	var primary *logger
-	wanted := func(pid int32) bool { return pid == primaryPID || p.Includes(pid) }
-	err := a.eachPIDFile(ctx, dir, maxLoggerFile, wanted, func(file pdu.Inst, b []byte) {
-		l, ok := parseLogger(b)
-		if !ok {
-			return
-		}
-		l.inst = file
-		if p.Includes(file.ID) {
+	err := a.eachPIDFile(ctx, dir, maxLoggerFile, p, primaryPID, func(inst pdu.Inst, b []byte) {
+		if l, ok := parseLogger(b); ok {
+			l.inst = inst
 			list = append(list, l)
 		}
-		if file.ID == primaryPID {
-			primary = &l
-			primary.inst = pdu.Inst{ID: primaryInst, Name: primaryName}
-		}
 	})
-	if err != nil {
-		return list, err
-	}
-	if primary != nil {
-		list = append(list, *primary) // "primary" sorts after all pids
-	}
-	return list, nil
+	return list, err
 }
 
 // parseLogger parses the file of a pmlogger. It returns false if the first line is
