@@ -89,21 +89,28 @@ func exitCodeOf(err error) int {
 	return exitProblems
 }
 
-// chosen returns what arguments select. Some of them may select nothing, which is said on
-// stderr and in the exit code. There is an error if none selects anything.
-func chosen(ctx context.Context, c *pmapi.Client, args []metrics.Selection, code *int, stderr io.Writer) ([]metrics.Selection, error) {
-	selected, failed, err := metrics.Select(ctx, c, args)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(selected) == 0:
-		return nil, errors.Join(failed...)
+// runSelected is run for a command whose arguments are METRIC... or METRIC[INSTANCE]...: run
+// gets what they select. Some of them may select nothing, which is said on stderr and in the
+// exit code. There is an error if none selects anything.
+func (f *clientFlags) runSelected(cmd *cobra.Command, code *int, reconnect bool, args []string, run func(context.Context, *pmapi.Client, []metrics.Selection) error) error {
+	selections, err := parseSelections(args)
+	if err != nil {
+		return err
 	}
-	for _, err := range failed {
-		*code = exitProblems
-		complain(stderr, err)
-	}
-	return selected, nil
+	return f.run(cmd, code, reconnect, func(ctx context.Context, c *pmapi.Client) error {
+		selected, failed, err := metrics.Select(ctx, c, selections)
+		switch {
+		case err != nil:
+			return err
+		case len(selected) == 0:
+			return errors.Join(failed...)
+		}
+		for _, err := range failed {
+			*code = exitProblems
+			complain(cmd.ErrOrStderr(), err)
+		}
+		return run(ctx, c, selected)
+	})
 }
 
 // parseSelections parses METRIC... and METRIC[INSTANCE]...

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,15 +69,7 @@ func describeCommand(code *int) *cobra.Command {
 		Args:              someMetrics,
 		ValidArgsFunction: f.completeNames(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			selections, err := parseSelections(args)
-			if err != nil {
-				return err
-			}
-			return f.run(cmd, code, false, func(ctx context.Context, c *pmapi.Client) error {
-				selected, err := chosen(ctx, c, selections, code, cmd.ErrOrStderr())
-				if err != nil {
-					return err
-				}
+			return f.runSelected(cmd, code, false, args, func(ctx context.Context, c *pmapi.Client, selected []metrics.Selection) error {
 				list, err := metrics.Describe(ctx, c, selected)
 				if err != nil {
 					return err
@@ -114,15 +104,7 @@ are: "pmcdctl watch" shows their rates.`,
 		Args:              someMetrics,
 		ValidArgsFunction: f.completeNames(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			selections, err := parseSelections(args)
-			if err != nil {
-				return err
-			}
-			return f.run(cmd, code, false, func(ctx context.Context, c *pmapi.Client) error {
-				selected, err := chosen(ctx, c, selections, code, cmd.ErrOrStderr())
-				if err != nil {
-					return err
-				}
+			return f.runSelected(cmd, code, false, args, func(ctx context.Context, c *pmapi.Client, selected []metrics.Selection) error {
 				s, err := metrics.NewSampler(ctx, c, selected, false)
 				if err != nil {
 					return err
@@ -162,18 +144,10 @@ are shown in place, otherwise one a line.`,
 		Args:              someMetrics,
 		ValidArgsFunction: f.completeNames(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			selections, err := parseSelections(args)
-			if err != nil {
-				return err
-			}
 			if samples < 0 {
 				return errors.New("-s: the number of samples cannot be negative")
 			}
-			return f.run(cmd, code, true, func(ctx context.Context, c *pmapi.Client) error {
-				selected, err := chosen(ctx, c, selections, code, cmd.ErrOrStderr())
-				if err != nil {
-					return err
-				}
+			return f.runSelected(cmd, code, true, args, func(ctx context.Context, c *pmapi.Client, selected []metrics.Selection) error {
 				s, err := metrics.NewSampler(ctx, c, selected, true)
 				if err != nil {
 					return err
@@ -306,48 +280,4 @@ not, it is fetched again, because values change: three times in all.`,
 	f.addOthers(cmd)
 	cmd.RegisterFlagCompletionFunc("host", cobra.NoFileCompletions)
 	return cmd
-}
-
-// An interval is the value of an option: as PCP has it, a number of seconds or one with a unit.
-type interval time.Duration
-
-func (i *interval) String() string { return time.Duration(*i).String() }
-func (i *interval) Type() string   { return "time" }
-
-func (i *interval) Set(s string) error {
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		number := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyz ")
-		units := map[string]time.Duration{"": time.Second, "msec": time.Millisecond, "sec": time.Second, "min": time.Minute, "hour": time.Hour}
-		unit, ok := units[strings.TrimSuffix(strings.TrimSpace(s[len(number):]), "s")]
-		f, err := strconv.ParseFloat(number, 64)
-		if err != nil || !ok || !(f*float64(unit) < float64(time.Hour)*1e5) {
-			return errors.New("a time such as 5s, 500ms or 2min is required")
-		}
-		d = time.Duration(f * float64(unit))
-	}
-	if d < 10*time.Millisecond {
-		return errors.New("at least 10ms are required")
-	}
-	*i = interval(d)
-	return nil
-}
-
-// A part is the value of an option: a number from 0 to 1, or in percent.
-type part float64
-
-func (p *part) String() string { return fmt.Sprint(float64(*p)) }
-func (p *part) Type() string   { return "part" }
-
-func (p *part) Set(s string) error {
-	number, percent := strings.CutSuffix(s, "%")
-	f, err := strconv.ParseFloat(number, 64)
-	if percent {
-		f /= 100
-	}
-	if err != nil || !(f >= 0 && f <= 1) {
-		return errors.New("a number from 0 to 1, or from 0% to 100%, is required")
-	}
-	*p = part(f)
-	return nil
 }
