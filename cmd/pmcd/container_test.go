@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,25 +34,7 @@ ip link set lo up mtu 1234
 ip addr add 10.9.8.7/32 dev lo label lo:1
 echo ready
 read stay`
-	cmd := exec.Command("unshare", "--net", "--mount", "--uts", "--pid", "--fork", "sh", "-c", script)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		testutil.Missing(t, err)
-	}
-	t.Cleanup(func() {
-		stdin.Close()
-		cmd.Wait()
-	})
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
-		testutil.Missing(t, fmt.Sprintf("no name spaces, or no ip(8): %q, %v", line, err))
-	}
+	cmd := testutil.Unshare(t, []string{"--net", "--mount", "--uts", "--pid", "--fork"}, script)
 	for _, p := range peer.Descendants(cmd.Process.Pid) {
 		pid = p.PID
 	}

@@ -1,11 +1,9 @@
 package root
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,27 +85,7 @@ func TestHostName(t *testing.T) {
 func TestHostNameOfProcess(t *testing.T) {
 	testutil.NeedRoot(t)
 	start := func(script string) int {
-		cmd := exec.Command("unshare", "--uts", "--mount", "sh", "-c", script)
-		cmd.Env = append(os.Environ(), "HOSTNAME=byenv")
-		stdin, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		stdout, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			testutil.Missing(t, err)
-		}
-		t.Cleanup(func() {
-			stdin.Close()
-			cmd.Wait()
-		})
-		if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
-			testutil.Missing(t, fmt.Sprintf("no name spaces: %q, %v", line, err))
-		}
-		return cmd.Process.Pid
+		return testutil.Unshare(t, []string{"--uts", "--mount"}, script, "HOSTNAME=byenv").Process.Pid
 	}
 	o := Options{}
 	o.setDefaults()
