@@ -216,7 +216,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	force := time.AfterFunc(stopGrace, d.kill)
 	defer force.Stop()
 	d.agentSet.Stop(d.routes.Load().Agents())
-	acceptor.Wait(stopGrace)
+	if left := acceptor.Wait(2*stopGrace, stopGrace); left > 0 {
+		d.log.Warn("pmcd ends before the sessions of all clients have ended ({sessions} left); if there are rules for users or groups, the look-up of users may hang (getent group NAME)", "sessions", left)
+	}
 	d.sessions.Close()
 	d.agentSet.Wait()
 	d.limiter.Flush(true)
@@ -254,4 +256,5 @@ func start(f func()) <-chan struct{} {
 }
 
 // stopGrace is how long agents, and reads of files, may take to end when the daemon ends.
+// Sessions may take twice as long: after stopGrace their connections are closed.
 const stopGrace = time.Second

@@ -135,12 +135,25 @@ func (a *Acceptor) Probe(ctx context.Context) error { return a.loop.probe(ctx) }
 // Kill ends connections that are writing their last bytes.
 func (a *Acceptor) Kill() { a.kill() }
 
-// Wait waits until all connections are closed. For closes that the system does
-// not finish it waits for grace at most: the end of a process does not depend on
-// its clients.
-func (a *Acceptor) Wait(grace time.Duration) {
-	a.tasks.Wait()
-	a.loop.wait(grace)
+// Wait waits until all connections are closed: for their handlers at most as long as
+// handlers, and then for closes that the system does not finish at most as long as
+// closes. It returns how many handlers have not returned. The end of a process does not
+// depend on its clients, nor on what a handler calls.
+func (a *Acceptor) Wait(handlers, closes time.Duration) (left int) {
+	ended := make(chan struct{})
+	go func() {
+		a.tasks.Wait()
+		close(ended)
+	}()
+	timer := time.NewTimer(handlers)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		left = int(a.Limit.open.Load())
+	}
+	a.loop.wait(closes)
+	return left
 }
 
 // Stats returns the numbers of connections at the moment.

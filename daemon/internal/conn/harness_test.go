@@ -119,7 +119,9 @@ func newHarness(t testing.TB, k kind, readSize int, change ...func(h *harness)) 
 	t.Cleanup(func() {
 		h.stop()
 		h.Kill()
-		h.Wait(10 * time.Second)
+		if left := h.Wait(time.Minute, 10*time.Second); left > 0 {
+			t.Errorf("%d sessions have not ended", left)
+		}
 		if n := h.Stats().Open; n != 0 {
 			t.Errorf("%d connections are open at the end", n)
 		}
