@@ -1,39 +1,48 @@
 #!/bin/sh
 # peers-root.sh - make a Debian root directory with another release of PCP.
 #
-# usage: etc/peers-root.sh RELEASE [servers]
+# usage: etc/peers-root.sh RELEASE [servers|systemd]
 #
 # RELEASE is trixie (PCP 6.3.8) or bookworm (PCP 6.0.3). With "servers" the root
-# has databases, web servers and so on as well, which agents report about.
+# has databases, web servers and so on as well, which agents report about. With
+# "systemd" it can be booted.
 #
-# The root is PMCD_PEER_ROOTS/RELEASE or PMCD_PEER_ROOTS/RELEASE-servers;
-# PMCD_PEER_ROOTS is /var/cache/pmcd-peers by default, where all work trees find
+# The root is PMCD_PEER_ROOTS/RELEASE, or with a hyphen and the second argument
+# after that; PMCD_PEER_ROOTS is /var/cache/pmcd-peers by default, where all work trees find
 # it. Tests mount an overlay on it and do not change it. A root that is complete
 # is left alone. The packages come from the mirror that this host uses.
 set -eu
 
 release=${1:?release}
-servers=${2:-}
+more=${2:-}
 base=${PMCD_PEER_ROOTS:-/var/cache/pmcd-peers}
-root=$base/$release${servers:+-servers}
+root=$base/$release${more:+-$more}
 
 # What PCP's agents and clients need besides PCP.
 packages='pcp pcp-conf python3-pcp libpcp-pmda-perl libpcp-mmv-perl procps iproute2
 	libdbi-perl libjson-perl libwww-perl libdate-manip-perl
 	python3-requests python3-json-pointer python3-six'
-served='libdbd-mysql-perl libdbd-pg-perl libnet-ldap-perl libnet-snmp-perl python3-psycopg2 python3-pyodbc
+servers='libdbd-mysql-perl libdbd-pg-perl libnet-ldap-perl libnet-snmp-perl python3-psycopg2 python3-pyodbc
 	nginx-light apache2 postgresql redis-server memcached mariadb-server bind9 unbound haproxy
 	rabbitmq-server postfix rsyslog lm-sensors smartmontools gpsd gpsd-clients
 	openvswitch-switch pdns-server pdns-backend-sqlite3 samba podman snmpd snmp slurmctld munge
 	libslurm-perl bpftrace iputils-ping'
+systemd='systemd dbus make'
 
 say() { printf 'peers: %s\n' "$*"; }
 die() { printf 'peers: %s\n' "$*" >&2; exit 1; }
 
+case $more in
+'') extra= ;;
+servers) extra=$servers ;;
+systemd) extra=$systemd ;;
+*) die "no packages $more" ;;
+esac
+
 # The last step writes the list of packages into the root: a root with another
 # list is of an older version of this file.
 # shellcheck disable=SC2086 # lists of words
-want=$(printf '%s\n' $packages ${servers:+$served})
+want=$(printf '%s\n' $packages $extra)
 made() { [ "$(cat "$root/peer" 2>/dev/null)" = "$want" ]; }
 ! made || exit 0
 
@@ -64,7 +73,7 @@ apt() { # root argument ...
 new=$root.new
 rm -rf --one-file-system "$new"
 say "making $root"
-if [ -n "$servers" ] && [ -e "$base/$release/peer" ]; then
+if [ -n "$more" ] && [ -e "$base/$release/peer" ]; then
 	cp -a "$base/$release" "$new"
 	rm "$new/peer"
 else

@@ -56,6 +56,9 @@ var maySkip = map[string]map[string]string{
 	"cmd/pmcd/peertest/access": {"testVectors": "a vector that is not for PCP 6.0.3"},
 	"cmd/pmcd/pmdatest":        {"TestPeerLong": "without PMCD_LONG=1"},
 	"cmd/pmcd/packagetest":     {"TestSameBytes": "without PMCD_LONG=1"},
+	"cmd/pmcd/systemtest": {
+		"eachSystem": "Debian 13 without PMCD_LONG=1",
+	},
 }
 
 func TestSkips(t *testing.T) {

@@ -38,18 +38,55 @@ userdel pcp
 getent group pcp && groupdel pcp
 [ ! -e /etc/pcp.conf ]`
 
-// layers are what hosts differ in from this one.
-var layers = struct {
-	without, with func() (booted.Layer, error)
-}{
-	without: sync.OnceValues(func() (booted.Layer, error) { return layer(removePCP) }),
-	with:    sync.OnceValues(func() (booted.Layer, error) { return layer("grep -q libpcp " + peer.CPmcd) }),
+// An image is what machines boot: the files of a root directory with changes to them.
+type image func() (root string, layer booted.Layer, err error)
+
+// A system is a release of Debian, as it would be if it never had PCP, and with PCP.
+type system struct{ without, with image }
+
+// here is this host's own release, and trixie Debian 13 with PCP 6.3.8.
+var (
+	here   = systemOf(func() (string, error) { return booted.Host, nil })
+	trixie = systemOf(func() (string, error) { return peer.ReleaseRoot("trixie-systemd") })
+)
+
+// systemOf returns the system whose root directory is root.
+func systemOf(root func() (string, error)) system {
+	changed := func(script string) image {
+		layer := sync.OnceValues(func() (booted.Layer, error) {
+			dir, err := root()
+			if err != nil {
+				return nil, err
+			}
+			return layer(dir, script)
+		})
+		return func() (string, booted.Layer, error) {
+			l, err := layer()
+			if err != nil {
+				return "", nil, err
+			}
+			dir, err := root()
+			return dir, l, err
+		}
+	}
+	return system{changed(removePCP), changed("grep -q libpcp " + peer.CPmcd)}
+}
+
+// eachSystem runs a test on Debian 12, which this host is, and on Debian 13.
+func eachSystem(t *testing.T, test func(*testing.T, system)) {
+	t.Run("Debian 12", func(t *testing.T) { test(t, here) })
+	t.Run("Debian 13", func(t *testing.T) {
+		if os.Getenv("PMCD_LONG") == "" {
+			t.Skip("takes long: make releasetest")
+		}
+		test(t, trixie)
+	})
 }
 
 // layer returns what a script, after which the tree of source is on the host,
-// changes.
-func layer(script string) (booted.Layer, error) {
-	m, err := booted.Boot(nil)
+// changes in the files of root.
+func layer(root, script string) (booted.Layer, error) {
+	m, err := booted.Boot(root, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +170,7 @@ var program = sync.OnceValues(func() (string, error) {
 // without boots a host that never had PCP, with pmcd installed as the README
 // says, but not started.
 func without(t *testing.T) *host {
-	h := boot(t, layers.without)
+	h := boot(t, here.without)
 	h.install("")
 	h.Run(t, "systemd-sysusers && systemctl daemon-reload")
 	return h
@@ -142,21 +179,21 @@ func without(t *testing.T) *host {
 // with boots a host that has Debian's PCP, whose pmcd this one has replaced. It
 // is not started.
 func with(t *testing.T) *host {
-	h := boot(t, layers.with)
+	h := boot(t, here.with)
 	h.install("")
 	return h
 }
 
-func boot(t *testing.T, layer func() (booted.Layer, error)) *host {
+func boot(t *testing.T, boots image) *host {
 	t.Helper()
 	if !testutil.Required() {
 		testutil.Missing(t, "boots machines: make systemtest")
 	}
-	l, err := layer()
+	root, l, err := boots()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := booted.Boot(l)
+	m, err := booted.Boot(root, l)
 	if err != nil {
 		t.Fatal(err)
 	}

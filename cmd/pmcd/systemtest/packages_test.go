@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -40,22 +41,34 @@ var packages = sync.OnceValues(func() (string, error) {
 	}
 	out := filepath.Join(filepath.Dir(pmcdctl), "packages")
 	bin := filepath.Join(out, "bin")
-	err = errors.Join(copyAll(pmcd, filepath.Join(bin, "pmcd")), copyAll(pmcdctl, filepath.Join(bin, "pmcdctl")),
-		copyAll(exporter, filepath.Join(bin, "pmcd-prometheus")))
-	for _, name := range []string{"plugins/pmda_simple.so", "pmdas/pmdasimple"} {
-		path := filepath.Join(bin, name)
-		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o755))
+	err = placeholders(bin)
+	for name, program := range map[string]string{"pmcd": pmcd, "pmcdctl": pmcdctl, "pmcd-prometheus": exporter} {
+		// As in a release.
+		text, e := exec.Command("strip", "-o", filepath.Join(bin, name), program).CombinedOutput()
+		if e != nil {
+			err = errors.Join(err, e, errors.New(string(text)))
+		}
 	}
 	for version, kinds := range map[string]string{firstVersion: "deb rpm", secondVersion: "deb"} {
 		cmd := exec.Command("etc/packaging/packages.sh", version, "amd64", bin, out)
 		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "KINDS="+kinds, "COMPRESSION=gzip", "SOURCE_DATE_EPOCH=1000000000")
+		cmd.Env = append(os.Environ(), "KINDS="+kinds, "COMPRESSION=gzip:1", "SOURCE_DATE_EPOCH=1000000000")
 		if text, e := cmd.CombinedOutput(); e != nil {
 			err = errors.Join(err, e, errors.New(string(text)))
 		}
 	}
 	return out, err
 })
+
+// placeholders writes files in the place of plugins and programs of agents.
+func placeholders(bin string) error {
+	var err error
+	for _, name := range []string{"plugins/pmda_simple.so", "pmdas/pmdasimple"} {
+		path := filepath.Join(bin, name)
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o755))
+	}
+	return err
+}
 
 // packaged boots a host with the files of the packages in /root.
 func packaged(t *testing.T, h *host) *host {
@@ -94,8 +107,10 @@ func (h *host) served() {
 
 // The package on a host without PCP: installed, configured, upgraded, removed, installed
 // again and purged.
-func TestPackage(t *testing.T) {
-	h := packaged(t, boot(t, layers.without))
+func TestPackage(t *testing.T) { eachSystem(t, testPackage) }
+
+func testPackage(t *testing.T, s system) {
+	h := packaged(t, boot(t, s.without))
 	h.run(apt + "install" + deb("pmcd", firstVersion))
 	h.served()
 	if text, code := h.Try("dpkg -L pmcd | grep -e ^/etc/default -e ^/etc/sysconfig"); code == 0 {
@@ -130,23 +145,48 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// A client on another host: the address of -i, in a network of its own.
+// Clients on another machine get values from either package.
 func TestPackageFromOutside(t *testing.T) {
-	h := packaged(t, boot(t, layers.without))
-	h.Write(t, "/etc/sysconfig/pmcd", `PMCD_OPTIONS="-i INADDR_ANY"`+"\n")
-	h.run("ip link add out type veth peer name in && ip netns add far && ip link set in netns far && ip addr add 10.9.0.1/24 dev out && ip link set out up && ip -n far addr add 10.9.0.2/24 dev in && ip -n far link set in up")
-	h.run(apt + "install" + deb("pmcd", firstVersion))
-	h.served()
-	h.check("ip netns exec far bash -c 'exec 3<>/dev/tcp/10.9.0.1/44321; head -c 20 <&3 | od -An -tx1'", "00 00 00 14 00 00 70 0")
+	eachSystem(t, func(t *testing.T, s system) {
+		client := boot(t, here.with)
+		h := packaged(t, boot(t, s.without))
+		h.connect(client, "10.9.0.1/24", "10.9.0.2/24")
+		h.Write(t, "/etc/sysconfig/pmcd", `PMCD_OPTIONS="-i INADDR_ANY"`+"\n")
+		h.run(apt + "install" + deb("pmcd", firstVersion))
+		h.served()
+		client.check("pminfo -h 10.9.0.1 -f kernel.all.load", `"1 minute"] value `)
+
+		h = packaged(t, boot(t, s.with))
+		h.connect(client, "10.9.1.1/24", "10.9.1.2/24")
+		h.run("echo PMCD_LOCAL=0 >>/etc/default/pmcd && systemctl start pmcd.service && " + apt + "install" + deb("pmcd-swap", firstVersion))
+		h.swapped(true)
+		client.check("pminfo -h 10.9.1.1 -f kernel.all.load", `"1 minute"] value `)
+	})
+}
+
+// connect is a cable between two machines, whose addresses are given.
+func (h *host) connect(other *host, address, otherAddress string) {
+	h.t.Helper()
+	name := "eth" + strings.Split(address, ".")[2]
+	out, err := exec.Command("ip", "link", "add", name, "netns", strconv.Itoa(h.PID()), "type", "veth",
+		"peer", "name", name, "netns", strconv.Itoa(other.PID())).CombinedOutput()
+	if err != nil {
+		h.t.Fatalf("%v\n%s", err, out)
+	}
+	for m, a := range map[*host]string{h: address, other: otherAddress} {
+		m.run("ip addr add " + a + " dev " + name + " && ip link set " + name + " up")
+	}
 }
 
 // The package takes the place of PCP, of which the libraries and files stay, and serves
 // when those are purged, too, and after the next boot.
-func TestPackageAfterPCP(t *testing.T) {
-	h := packaged(t, boot(t, layers.with))
+func TestPackageAfterPCP(t *testing.T) { eachSystem(t, testPackageAfterPCP) }
+
+func testPackageAfterPCP(t *testing.T, s system) {
+	h := packaged(t, boot(t, s.with))
 	h.run("systemctl start pmcd.service")
 	h.run(apt + "install" + deb("pmcd", firstVersion))
-	h.check("dpkg-query -W -f '${db:Status-Abbrev}' pcp libpcp3; ls /etc/pcp.conf /etc/pcp/pmcd/pmcd.conf /etc/default/pmcd", "ii rc ")
+	h.check("dpkg-query -W -f '${db:Status-Abbrev}' pcp pcp-conf; ls /etc/pcp.conf /etc/pcp/pmcd/pmcd.conf /etc/default/pmcd", "rc ii ")
 	h.served()
 	h.run(apt + "purge pcp")
 	h.served()
@@ -156,7 +196,10 @@ func TestPackageAfterPCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := boot(t, func() (booted.Layer, error) { return layer, nil })
+	again := boot(t, func() (string, booted.Layer, error) {
+		root, _, err := s.with()
+		return root, layer, err
+	})
 	again.run("systemctl start pmcd.service")
 	again.served()
 	// And back: a package of PCP would be installed here.
@@ -182,7 +225,7 @@ cd .. && dpkg-deb -Znone -b pcp pcp.deb >/dev/null && dpkg --force-confold -i pc
 func (h *host) swapped(ours bool) {
 	h.t.Helper()
 	h.until("pminfo -f pmcd.build")
-	text := h.run("strings -n 8 /usr/lib/pcp/bin/pmcd | grep -c github.com/gopcp/pmcd/cmd/pmcd || :; pmcdctl status 2>&1 || :")
+	text := h.run("grep -ac github.com/gopcp/pmcd/cmd/pmcd /usr/lib/pcp/bin/pmcd || :; pmcdctl status 2>&1 || :")
 	if is := !strings.HasPrefix(text, "0\n"); is != ours {
 		h.t.Errorf("the pmcd that PCP's script starts is of this package: %v\n%s", is, text)
 	}
@@ -194,8 +237,10 @@ func (h *host) swapped(ours bool) {
 }
 
 // pmcd-swap has PCP's unit start this pmcd, whatever is upgraded, and gives PCP's back.
-func TestPackageSwap(t *testing.T) {
-	h := packaged(t, boot(t, layers.with))
+func TestPackageSwap(t *testing.T) { eachSystem(t, testPackageSwap) }
+
+func testPackageSwap(t *testing.T, s system) {
+	h := packaged(t, boot(t, s.with))
 	h.run("systemctl start pmcd.service")
 	h.swapped(false)
 	h.run(apt + "install" + deb("pmcd-swap", firstVersion))
@@ -213,14 +258,16 @@ func TestPackageSwap(t *testing.T) {
 }
 
 // Whatever is purged first, nothing is left, and a later PCP runs its own pmcd.
-func TestPackageSwapPurged(t *testing.T) {
+func TestPackageSwapPurged(t *testing.T) { eachSystem(t, testPackageSwapPurged) }
+
+func testPackageSwapPurged(t *testing.T, s system) {
 	for _, how := range []string{
 		apt + "purge pcp",
 		"dpkg --purge pmcd-swap && " + apt + "purge pcp",
 		"dpkg --force-depends --purge pcp && dpkg --purge pmcd-swap",
 	} {
 		t.Run(how, func(t *testing.T) {
-			h := packaged(t, boot(t, layers.with))
+			h := packaged(t, boot(t, s.with))
 			h.run("systemctl start pmcd.service")
 			h.run(apt + "install" + deb("pmcd-swap", firstVersion))
 			h.swapped(true)
@@ -234,8 +281,11 @@ func TestPackageSwapPurged(t *testing.T) {
 }
 
 // pmcd-swap takes over what "make install" has done. swap-pmcd leaves it alone then.
-func TestPackageSwapTakesOver(t *testing.T) {
-	h := packaged(t, with(t))
+func TestPackageSwapTakesOver(t *testing.T) { eachSystem(t, testPackageSwapTakesOver) }
+
+func testPackageSwapTakesOver(t *testing.T, s system) {
+	h := packaged(t, boot(t, s.with))
+	h.install("")
 	h.check("dpkg-divert --list '*/pmcd'", "local diversion")
 	h.run("systemctl start pmcd.service")
 	h.run(apt + "install" + deb("pmcd-swap", firstVersion))

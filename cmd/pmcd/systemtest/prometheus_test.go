@@ -40,10 +40,15 @@ func TestExporter(t *testing.T) {
 	}
 }
 
+// exporterLeft prints what is left of the exporter, if anything is.
+const exporterLeft = "pgrep -x pmcd-prometheus || find /etc/systemd /usr -name 'pmcd-prometheus*' ! -type d ! -path '/usr/src/*' | grep ."
+
 // The package of the exporter: off until it is enabled, restarted by an upgrade, gone when
 // it is removed.
-func TestPackagePrometheus(t *testing.T) {
-	h := packaged(t, boot(t, layers.without))
+func TestPackagePrometheus(t *testing.T) { eachSystem(t, testPackagePrometheus) }
+
+func testPackagePrometheus(t *testing.T, s system) {
+	h := packaged(t, boot(t, s.without))
 	h.run(apt + "install" + deb("pmcd", firstVersion) + deb("pmcd-prometheus", firstVersion))
 	const unit = "pmcd-prometheus.service"
 	h.check("systemctl is-active "+unit+" || :; systemctl is-enabled "+unit+" || :; dpkg -L pmcd-prometheus", "inactive\ndisabled\n", "/man1/pmcd-prometheus.1.gz\n", "/firewalld/services/pmcd-prometheus.xml\n")
@@ -57,22 +62,28 @@ func TestPackagePrometheus(t *testing.T) {
 		t.Error("the upgrade has not restarted the exporter")
 	}
 	h.run(apt + "purge pmcd-prometheus")
-	const left = "pgrep -x pmcd-prometheus || find /etc/systemd /usr -name 'pmcd-prometheus*' ! -type d ! -path '/usr/src/*' | grep ."
-	if text, code := h.Try(left); code == 0 {
+	if text, code := h.Try(exporterLeft); code == 0 {
 		t.Errorf("left: %s", text)
 	}
 	h.served()
+}
 
+// The scripts of the rpm of the exporter.
+func TestPackagePrometheusRPM(t *testing.T) {
+	h := packaged(t, boot(t, here.without))
+	h.run(apt + "install" + deb("pmcd", firstVersion))
+	h.served()
+	const unit = "pmcd-prometheus.service"
 	h.run(rpmDo + "unpack pmcd-prometheus && script pmcd-prometheus postinstall 1 && systemctl enable --now " + unit)
 	h.until(httpGet + "/readyz")
-	pid = h.show(unit, "MainPID")
+	pid := h.show(unit, "MainPID")
 	h.run(rpmDo + "script pmcd-prometheus postinstall 2 && script pmcd-prometheus preuninstall 1 && script pmcd-prometheus postuninstall 1")
 	h.until(httpGet + "/readyz")
 	if h.show(unit, "MainPID") == pid {
 		t.Error("the upgrade with RPM has not restarted the exporter")
 	}
 	h.run(rpmDo + "script pmcd-prometheus preuninstall 0 && erase pmcd-prometheus && script pmcd-prometheus postuninstall 0")
-	if text, code := h.Try(left); code == 0 {
+	if text, code := h.Try(exporterLeft); code == 0 {
 		t.Errorf("left with RPM: %s", text)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // What "make install" has put there "make uninstall" removes.
 func TestUninstall(t *testing.T) {
-	h := boot(t, layers.without)
+	h := boot(t, here.without)
 	before := h.run("find /usr/local /etc /usr/lib/systemd -newermt 1970-01-02 | sort")
 	h.install("")
 	h.run("systemd-sysusers && systemctl daemon-reload && systemctl enable --now pmcd.socket pmcd.service")
@@ -43,7 +43,7 @@ func TestPCPPurged(t *testing.T) {
 // Without systemd-sysusers "make install" says what is missing: the account that
 // pmcd runs as.
 func TestInstallWithoutSysusers(t *testing.T) {
-	h := boot(t, layers.without)
+	h := boot(t, here.without)
 	h.run("mv /usr/bin/systemd-sysusers /usr/bin/systemd-sysusers.away")
 	text := h.check("cd "+tree+" && make -s install PLUGINS= PMDAS= 2>&1", "systemd-sysusers is missing", "account pcp")
 	_, command, _ := strings.Cut(text, "\n")
@@ -58,7 +58,7 @@ func TestInstallWithoutSysusers(t *testing.T) {
 // PCP comes after pmcd. "make install" again, and what that asks for, has PCP's unit
 // start this pmcd.
 func TestPCPComesLater(t *testing.T) {
-	h := boot(t, layers.with)
+	h := boot(t, here.with)
 	h.install("PCP= SWAP= UNITS=yes")
 	h.run("systemctl daemon-reload && systemctl enable --now pmcd.socket pmcd.service")
 	text := h.check("cd "+tree+" && make -s install PLUGINS= PMDAS= 2>&1", "units of a host without PCP")

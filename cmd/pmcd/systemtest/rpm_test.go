@@ -12,20 +12,21 @@ import (
 
 // There is no host with RPM here: what rpm does is done on one with dpkg. rpmDo defines
 // functions for it. "unpack NAME" unpacks a package, and "script NAME KIND N" runs one of its
-// scripts with the number of packages that there will be.
+// scripts with the number of packages that there will be. $v is the version.
 const rpmDo = `
-unpack() { rpm2cpio /root/$1-0.0.1-1.x86_64.rpm | (cd / && cpio --quiet -idmu); }
+v=0.0.1
+unpack() { rpm2cpio /root/$1-$v-1.x86_64.rpm | (cd / && cpio --quiet -idmu); }
 script() {
-	rpm -qp --nosignature --scripts /root/$1-0.0.1-1.x86_64.rpm 2>/dev/null |
+	rpm -qp --nosignature --scripts /root/$1-$v-1.x86_64.rpm 2>/dev/null |
 		sed -n "/^$2 scriptlet/,/^[a-z]* scriptlet\|^$/{/scriptlet/d; p}" >/root/script
 	[ -s /root/script ] && sh -e /root/script "$3"
 }
-erase() { rpm -qpl --nosignature /root/$1-0.0.1-1.x86_64.rpm 2>/dev/null | while read -r f; do rm "$f"; done; }
+erase() { rpm -qpl --nosignature /root/$1-$v-1.x86_64.rpm 2>/dev/null | while read -r f; do rm "$f"; done; }
 `
 
 // The scripts of the package pmcd.
 func TestPackageRPM(t *testing.T) {
-	h := packaged(t, boot(t, layers.without))
+	h := packaged(t, boot(t, here.without))
 	h.run(rpmDo + "unpack pmcd && script pmcd postinstall 1")
 	h.served()
 	pid := h.show("pmcd.service", "MainPID")
@@ -43,7 +44,7 @@ func TestPackageRPM(t *testing.T) {
 // The scripts and the drop-in of the package pmcd-swap, with PCP's unit. Without dpkg's
 // programs swap-pmcd keeps a copy of PCP's file, which an upgrade of PCP brings back.
 func TestPackageSwapRPM(t *testing.T) {
-	h := packaged(t, boot(t, layers.with))
+	h := packaged(t, boot(t, here.with))
 	const target = "/usr/lib/pcp/bin/pmcd"
 	h.run("mv /usr/bin/dpkg-divert /usr/bin/dpkg-divert.away; cp " + target + " /root/pcps; systemctl start pmcd.service")
 	h.swapped(false)
@@ -66,7 +67,8 @@ func TestPackageSwapRPM(t *testing.T) {
 	h.run("cmp /root/pcps " + target)
 }
 
-// lintian has nothing against the packages but what their overrides name.
+// lintian has nothing against the packages but what their overrides name. With the plugins,
+// this is tested in packagetest.
 func TestPackageLintian(t *testing.T) {
 	lintian := testutil.NeedProgram(t, "lintian")
 	dir, err := packages()
@@ -75,8 +77,6 @@ func TestPackageLintian(t *testing.T) {
 	}
 	for _, name := range []string{"pmcd", "pmcd-swap", "pmcd-prometheus"} {
 		cmd := exec.Command(lintian, "--allow-root", "--fail-on=error,warning", "--tag-display-limit", "0",
-			// A release is stripped, these programs are not.
-			"--suppress-tags", "unstripped-binary-or-object",
 			filepath.Join(dir, name+"_"+firstVersion+"_amd64.deb"))
 		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
 		if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "unused-override") {

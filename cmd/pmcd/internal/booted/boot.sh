@@ -5,8 +5,8 @@
 # usage: sh -c "$(cat boot.sh)" boot.sh CGROUP
 #
 # CGROUP is the name of the machine's control group, of version 2. BOOT_SCRIPT is
-# this text. If BOOT_LAYER is not empty, descriptor 3 is an archive of changes to
-# the host's files.
+# this text, and BOOT_ROOT the root directory whose files the machine has. If BOOT_LAYER
+# is not empty, descriptor 3 is an archive of changes to these files.
 set -eu
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
@@ -21,15 +21,15 @@ if [ $# = 1 ]; then
 	exec unshare --cgroup sh -c "$BOOT_SCRIPT" boot.sh "$1" inside
 fi
 
-# The host's files, with what the machine writes in memory. Other file systems
-# of the host are not there, and nothing of its /tmp.
+# The files of the root directory, with what the machine writes in memory. Other file
+# systems of the host are not there, and nothing of its /tmp.
 mount -t tmpfs -o mode=755 layers /tmp
 mkdir /tmp/upper /tmp/work /tmp/root /tmp/layer
-lower=/
+lower=$BOOT_ROOT
 if [ -n "$BOOT_LAYER" ]; then # saved on another machine
 	tar -C /tmp/layer --xattrs --xattrs-include='trusted.*' -xf - <&3
 	exec 3<&-
-	lower=/tmp/layer:/
+	lower=/tmp/layer:$BOOT_ROOT
 fi
 mount -t overlay -o "metacopy=off,lowerdir=$lower,upperdir=/tmp/upper,workdir=/tmp/work" overlay /tmp/root
 cd /tmp/root
@@ -105,5 +105,5 @@ for init in /usr/lib/systemd/systemd /lib/systemd/systemd; do
 	exec setpriv --bounding-set -sys_module,-sys_time,-sys_rawio,-syslog \
 		env -i container=booted PATH="$PATH" $init --system --unit=booted.target </dev/null >/dev/console 2>&1
 done
-echo "there is no systemd on this host (run make peers)" >&2
+echo "there is no systemd in $BOOT_ROOT (run make peers)" >&2
 exit 1

@@ -1,7 +1,8 @@
-// Package booted boots throw-away copies of this host with systemd, for tests of
-// what an admin does with services: units, sockets, installation and removal.
+// Package booted boots throw-away copies of this host, or of another root directory, with
+// systemd, for tests of what an admin does with services: units, sockets, installation and
+// removal.
 //
-// A machine has the files of the host; what it writes is in memory. It has
+// A machine has the files of the root directory; what it writes is in memory. It has
 // processes, mounts, a network with nothing but lo, and control groups of its
 // own. All of that ends with it, and it ends with the test program, even if that
 // is killed. What it cannot do: set the clock, load modules, write to /sys, or to
@@ -35,7 +36,7 @@ var bootScript string
 //go:embed sweep.sh
 var sweepScript string
 
-// A Machine is a copy of this host that has booted.
+// A Machine is a copy of a root directory that has booted.
 type Machine struct {
 	init  *exec.Cmd // becomes systemd
 	ended chan struct{}
@@ -64,14 +65,17 @@ var environment = []string{
 // number tells the machines of this program apart.
 var number atomic.Int64
 
-// A Layer is what a machine has changed in the files of the host, an archive of
+// A Layer is what a machine has changed in the files of its root directory, an archive of
 // tar(1). The nil one is no change.
 type Layer []byte
 
-// Boot boots a machine with the files of the host and the changes in layer. The
+// Host is the root directory of this host.
+const Host = "/"
+
+// Boot boots a machine with the files of a root directory and the changes in layer. The
 // caller must call Halt.
-func Boot(layer Layer) (*Machine, error) {
-	if err := possible(); err != nil {
+func Boot(root string, layer Layer) (*Machine, error) {
+	if err := possible(root); err != nil {
 		return nil, fmt.Errorf("a machine cannot be booted here: %w", err)
 	}
 	m := &Machine{ended: make(chan struct{}), out: new(output)}
@@ -80,7 +84,7 @@ func Boot(layer Layer) (*Machine, error) {
 		return nil, err
 	}
 	started := make(chan error)
-	go m.runInit(name, layer, started)
+	go m.runInit(name, root, layer, started)
 	err := <-started
 	if err == nil {
 		err = m.waitBooted()
@@ -93,7 +97,7 @@ func Boot(layer Layer) (*Machine, error) {
 
 // possible says what keeps a machine from being booted, before anything is
 // made.
-func possible() error {
+func possible(root string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("this needs root")
 	}
@@ -115,11 +119,11 @@ func possible() error {
 		}
 	}
 	for _, path := range []string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd"} {
-		if _, err := os.Stat(path); err == nil {
+		if _, err := os.Stat(filepath.Join(root, path)); err == nil {
 			return nil
 		}
 	}
-	return errors.New("there is no systemd (run make peers)")
+	return fmt.Errorf("there is no systemd in %s (run make peers)", root)
 }
 
 // startSweep starts what removes the control group called name, and those
@@ -137,12 +141,12 @@ func (m *Machine) startSweep(name string) error {
 }
 
 // runInit runs the machine's first process, and says whether it has started.
-func (m *Machine) runInit(name string, layer Layer, started chan<- error) {
+func (m *Machine) runInit(name, root string, layer Layer, started chan<- error) {
 	// Pdeathsig is about the end of the thread, not of the process.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	m.init = exec.Command("/bin/sh", "-c", bootScript, "boot.sh", name)
-	m.init.Env = append([]string{"BOOT_SCRIPT=" + bootScript, "BOOT_LAYER="}, environment...)
+	m.init.Env = append([]string{"BOOT_SCRIPT=" + bootScript, "BOOT_LAYER=", "BOOT_ROOT=" + root}, environment...)
 	if layer != nil {
 		f, err := layer.file()
 		if err != nil {

@@ -21,7 +21,7 @@ const childEnv = "BOOTED_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) != "" {
-		m, err := Boot(nil)
+		m, err := Boot(Host, nil)
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 func boot(t *testing.T, layer Layer) *Machine {
 	t.Helper()
-	m, err := Boot(layer)
+	m, err := Boot(Host, layer)
 	if err != nil {
 		testutil.Missing(t, err)
 	}
