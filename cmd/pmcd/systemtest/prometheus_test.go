@@ -51,10 +51,12 @@ func testPackagePrometheus(t *testing.T, s system) {
 	h := packaged(t, boot(t, s.without))
 	h.run(apt + "install" + deb("pmcd", firstVersion) + deb("pmcd-prometheus", firstVersion))
 	const unit = "pmcd-prometheus.service"
+	h.Write(t, "/etc/sysconfig/pmcd-prometheus", `PMCD_PROMETHEUS_OPTIONS="--timeout 7s"`+"\n")
 	h.check("systemctl is-active "+unit+" || :; systemctl is-enabled "+unit+" || :; dpkg -L pmcd-prometheus", "inactive\ndisabled\n", "/man1/pmcd-prometheus.1.gz\n", "/firewalld/services/pmcd-prometheus.xml\n")
 	h.run("systemctl enable --now " + unit)
 	h.until(httpGet + "/readyz")
 	h.check(httpGet+"/metrics", "\nkernel_all_load{")
+	h.check("ps -o args= -C pmcd-prometheus", " --timeout 7s\n")
 	pid := h.show(unit, "MainPID")
 	h.run(apt + "install" + deb("pmcd-prometheus", secondVersion))
 	h.until(httpGet + "/readyz")
