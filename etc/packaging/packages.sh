@@ -6,7 +6,7 @@
 # BIN is a directory as "make build plugins pmdas" makes it, and ARCH its
 # architecture in Go's words. SOURCE_DATE_EPOCH is the time of all files. Packages are
 # written to OUT. KINDS is the kinds to make [deb rpm], COMPRESSION that of dpkg and rpm
-# [xz].
+# [xz], and MAINTAINER who makes the packages: a name and an address.
 set -eu
 
 die() { printf 'packages: %s\n' "$*" >&2; exit 1; }
@@ -21,7 +21,8 @@ cd "$(dirname "$0")/../.."
 umask 022
 export LC_ALL=C TZ=UTC
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
-maintainer='pmcd maintainers <maintainers@pmcd.invalid>'
+# GitHub's address for the account of the project. It takes no mail: reports go to the URL below.
+maintainer=${MAINTAINER:-pmcd maintainers <gopcp@users.noreply.github.com>}
 home=https://github.com/gopcp/pmcd
 
 # A build between two releases is older than the next release.
@@ -38,7 +39,7 @@ tools=${XDG_CACHE_HOME:-$HOME/.cache}/pmcd-tools/nfpm-v2.44.1
 [ -e "$tools/nfpm" ] ||
 	env -u CC -u GOARCH -u GOOS CGO_ENABLED=0 GOFLAGS='' GOWORK=off GOBIN="$tools" go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
 # pmcdctl prints its completions itself, but may be for another processor.
-env -u CC -u GOARCH -u GOOS CGO_ENABLED=0 GOFLAGS='' go build -buildvcs=false -o "$work/pmcdctl" ./cmd/pmcd/pmcdctl
+env -u CC -u GOARCH -u GOOS CGO_ENABLED=0 GOFLAGS='' go build -trimpath -buildvcs=false -o "$work/pmcdctl" ./cmd/pmcd/pmcdctl
 
 # put installs a file: mode, source, path in the package.
 put() { install -D -m "$1" "$2" "$root$3"; }
