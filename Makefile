@@ -31,8 +31,8 @@
 #   make bench-parts  Go benchmarks of the packages
 #   make release  archives, packages, list of modules and checksums in RELEASE, from a
 #                 clean checkout, or with VERSION from any
-#   make releasetest  "make release" for amd64 from two directories, whose bytes are
-#                 compared, and all tests of packages
+#   make releasetest  "make release" for amd64 and arm64 from two directories, whose
+#                 bytes are compared, and all tests of packages, on Debian 12 and 13
 #   make qemutest tests as programs for arm64 and s390x, which is big-endian, with
 #                 qemu-user-static; "make test" has package pdu for s390x
 #   make install  what "make build plugins pmdas" has built, below prefix. Where
@@ -190,9 +190,10 @@ release:
 	@v="$(VERSION)" && [ -n "$$v" ] && etc/packaging/release.sh "$$v" $(RELEASE)
 
 # The second build has no results of the first one.
-releasetest: peers
-	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 90m ./cmd/pmcd/packagetest
-	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m -run '^TestPackage' ./cmd/pmcd/systemtest
+releasetest:
+	etc/peers.sh -r
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 120m ./cmd/pmcd/packagetest
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 30m -run '^TestPackage' ./cmd/pmcd/systemtest
 
 # What a test needs and the machine lacks is a failure.
 test: export PMCD_REQUIRE_PEERS = 1

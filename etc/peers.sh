@@ -1,8 +1,10 @@
 #!/bin/sh
 # peers.sh - get the real PCP ready as the peer of our tests, on Debian 12.
 #
-# usage: etc/peers.sh [DIR]      DIR (default .peers) receives what is built here
+# usage: etc/peers.sh [-r] [DIR]     DIR (default .peers) receives what is built here
 #
+# With -r also what "make releasetest" needs: the C compilers for all processors that
+# packages are for, and Debian 13 as a machine that can be booted.
 # Installs Debian's PCP packages if one is missing (this needs root), builds the
 # installation's name space and, in DIR, the demonstration agents that Debian
 # ships as sources only; and a root directory of Debian 13 (see peers-root.sh).
@@ -11,6 +13,15 @@
 set -eu
 
 packages='pcp pcp-conf pcp-testsuite libpcp3-dev libpcp-pmda3-dev libpcp-trace2-dev python3-pcp libsasl2-modules libsasl2-modules-db sasl2-bin gcc make libc6-dev procps iproute2 tzdata tmux redis-server prometheus systemd dbus util-linux mount perl shellcheck man-db mandoc lintian rpm cpio checkpolicy semodule-utils qemu-user-static'
+release=
+if [ "${1:-}" = -r ]; then
+	shift
+	release=yes
+	case $(uname -m) in
+	x86_64) packages="$packages gcc-aarch64-linux-gnu" ;;
+	aarch64) packages="$packages gcc-x86-64-linux-gnu" ;;
+	esac
+fi
 dir=${1:-.peers}
 
 say() { printf 'peers: %s\n' "$*"; }
@@ -92,5 +103,6 @@ build txrecord txmon/txrecord.c
 
 # PCP 6.3.8 has a root directory of its own.
 "$(dirname "$0")/peers-root.sh" trixie
+[ -z "$release" ] || "$(dirname "$0")/peers-root.sh" trixie systemd
 
 say "ready: $(dpkg-query -W -f '${Package} ${Version}' pcp)"
