@@ -16,10 +16,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
 const version = "1.2.3"
+
+var packageNames = []string{"pmcd", "pmcd-swap", "pmcd-plugins", "pmcd-prometheus"}
 
 // checkout copies the files that git has to a directory, as another checkout would.
 func checkout(t *testing.T, dir string) {
@@ -59,19 +62,31 @@ func checkout(t *testing.T, dir string) {
 func release(t *testing.T, dir string, env []string, args ...string) map[string]string {
 	t.Helper()
 	out := filepath.Join(dir, "out")
-	cmd := exec.Command("etc/packaging/release.sh", append(args, version, out)...)
+	script(t, dir, env, append(append([]string{"etc/packaging/release.sh"}, args...), version, out)...)
+	return sumsOf(t, out)
+}
+
+// script runs a script of a checkout, which has to make the same files with any environment.
+func script(t *testing.T, dir string, env []string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("sh", append([]string{"-c", `umask ${UMASK:-022}; exec "$@"`, "sh"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), "SOURCE_DATE_EPOCH=1000000000"), env...)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", cmd.Args, err, text)
 	}
-	entries, err := os.ReadDir(out)
+}
+
+// sumsOf returns the checksums of the files in a directory.
+func sumsOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sums := make(map[string]string)
 	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(out, e.Name()))
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,9 +95,11 @@ func release(t *testing.T, dir string, env []string, args ...string) map[string]
 	return sums
 }
 
-// same builds in two directories, each with a build cache of its own if own is set, and
-// compares. It returns the first directory with what was built, and its names.
-func same(t *testing.T, own bool, args ...string) (dir string, names []string) {
+// same builds in two directories and compares. If all is set, nothing else is the same
+// either: the builds have their own build caches, directories of temporary files, names
+// of the sysroots, modes of new files and locales. It returns the first directory with
+// what was built, and its names.
+func same(t *testing.T, all bool, args ...string) (dir string, names []string) {
 	t.Helper()
 	var dirs [2]string
 	var sums [2]map[string]string
@@ -90,15 +107,58 @@ func same(t *testing.T, own bool, args ...string) (dir string, names []string) {
 		dirs[i] = filepath.Join(t.TempDir(), strings.Repeat("x", 1+20*i))
 		checkout(t, dirs[i])
 		var env []string
-		if own {
-			env = append(env, "GOCACHE="+filepath.Join(t.TempDir(), "cache"))
+		if all {
+			env = surroundings(t, i)
 		}
 		sums[i] = release(t, dirs[i], env, args...)
 	}
-	if !maps.Equal(sums[0], sums[1]) {
-		t.Errorf("built in %s:\n%v\nand in %s:\n%v", dirs[0], sums[0], dirs[1], sums[1])
-	}
+	equal(t, sums)
 	return filepath.Join(dirs[0], "out"), slices.Sorted(maps.Keys(sums[0]))
+}
+
+// equal checks that two builds have made the same files.
+func equal(t *testing.T, sums [2]map[string]string) {
+	t.Helper()
+	for name, sum := range sums[0] {
+		if sums[1][name] != sum {
+			t.Errorf("%s: %s from one directory, %q from the other", name, sum, sums[1][name])
+		}
+	}
+	if len(sums[0]) == 0 || len(sums[0]) != len(sums[1]) {
+		t.Errorf("built %v and %v", sums[0], sums[1])
+	}
+}
+
+// surroundings returns environment variables for build i, which differ from those of the
+// other builds.
+func surroundings(t *testing.T, i int) []string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), strings.Repeat("y", 1+10*i))
+	tmp := filepath.Join(dir, "tmp")
+	if err := os.MkdirAll(tmp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	base := os.Getenv("PMCD_SYSROOTS")
+	if base == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		base = filepath.Join(cache, "pmcd-sysroots")
+	}
+	sysroots := filepath.Join(dir, "sysroots")
+	if err := errors.Join(os.MkdirAll(base, 0o755), os.Symlink(base, sysroots)); err != nil {
+		t.Fatal(err)
+	}
+	return []string{
+		"GOCACHE=" + filepath.Join(dir, "cache"),
+		"TMPDIR=" + tmp,
+		"PMCD_SYSROOTS=" + sysroots,
+		"UMASK=" + []string{"022", "077"}[i],
+		"TZ=" + []string{"UTC", "Asia/Tokyo"}[i],
+		"LC_ALL=" + []string{"C", "C.UTF-8"}[i],
+		"CGO_CFLAGS=" + []string{"-O2", "-g -O3"}[i],
+	}
 }
 
 // unpack unpacks an archive and checks that its entries are root's.
@@ -171,23 +231,78 @@ func TestStaticRelease(t *testing.T) {
 	t.Run("image", func(t *testing.T) { testImage(t, filepath.Join(top, "bin")) })
 }
 
-// All for the processor of this host has the same bytes from two directories without a
-// build cache in common: about 15 minutes.
+// Packages of the same programs have the same bytes, whatever is in the programs.
+func TestSamePackages(t *testing.T) {
+	var sums [2]map[string]string
+	for i := range sums {
+		dir := filepath.Join(t.TempDir(), strings.Repeat("x", 1+20*i))
+		checkout(t, dir)
+		for _, name := range []string{"pmcd", "pmcdctl", "pmcd-prometheus", "plugins/pmda_simple.so", "pmdas/pmdasimple"} {
+			path := filepath.Join(dir, "bin", name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(name), 0o700|os.FileMode(i*0o55))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		env := slices.DeleteFunc(surroundings(t, i), func(v string) bool { return strings.HasPrefix(v, "GOCACHE=") })
+		out := filepath.Join(dir, "out")
+		script(t, dir, env, "etc/packaging/packages.sh", version, "amd64", "bin", out)
+		sums[i] = sumsOf(t, out)
+	}
+	equal(t, sums)
+	if len(sums[0]) != 2*len(packageNames) {
+		t.Errorf("made %v", sums[0])
+	}
+}
+
+// lintian checks a package, against which it may have nothing but what its overrides name.
+func lintian(t *testing.T, file string) {
+	t.Helper()
+	cmd := exec.Command(testutil.NeedProgram(t, "lintian"), "--allow-root", "--fail-on=error,warning", "--tag-display-limit", "0", file)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "unused-override") {
+		t.Errorf("%s: %v\n%s", filepath.Base(file), err, out)
+	}
+}
+
+// All for a processor has the same bytes from two directories with nothing in common: about
+// 15 minutes each.
 func TestSameBytes(t *testing.T) {
 	if os.Getenv("PMCD_LONG") == "" {
 		t.Skip("takes long: make releasetest")
 	}
-	dir, names := same(t, true, "-a", "amd64")
-	if len(names) != 12 {
-		t.Errorf("built %q", names)
+	for _, arch := range []string{"amd64", "arm64"} {
+		t.Run(arch, func(t *testing.T) {
+			dir, names := same(t, true, "-a", arch)
+			if want := released(arch); !slices.Equal(names, want) {
+				t.Errorf("built %q, want %q", names, want)
+			}
+			name := "pmcd-" + version + "-linux-" + arch
+			for _, p := range packageNames {
+				lintian(t, filepath.Join(dir, p+"_"+version+"_"+arch+".deb"))
+			}
+			unpack(t, filepath.Join(dir, name+".tar.gz"), dir)
+			dest := t.TempDir()
+			command(t, filepath.Join(dir, name), "make", "-s", "install", "DESTDIR="+dest)
+			for _, p := range []string{"plugins/pmda_simple.so", "pmdas/pmdasimple", "pmcd"} {
+				if _, err := os.Stat(filepath.Join(dest, "usr/local/libexec/pcp", p)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
-	const name = "pmcd-" + version + "-linux-amd64"
-	unpack(t, filepath.Join(dir, name+".tar.gz"), dir)
-	dest := t.TempDir()
-	command(t, filepath.Join(dir, name), "make", "-s", "install", "DESTDIR="+dest)
-	for _, p := range []string{"plugins/pmda_simple.so", "pmdas/pmdasimple", "pmcd"} {
-		if _, err := os.Stat(filepath.Join(dest, "usr/local/libexec/pcp", p)); err != nil {
-			t.Error(err)
-		}
+}
+
+// released returns the names of all files of a release for one processor.
+func released(arch string) []string {
+	rpmArch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]
+	names := []string{
+		"SHA256SUMS",
+		"pmcd-" + version + ".cdx.json",
+		"pmcd-" + version + "-linux-" + arch + ".tar.gz",
+		"pmcd-" + version + "-linux-" + arch + "-static.tar.gz",
 	}
+	for _, p := range packageNames {
+		names = append(names, p+"_"+version+"_"+arch+".deb", p+"-"+version+"-1."+rpmArch+".rpm")
+	}
+	return slices.Sorted(slices.Values(names))
 }
