@@ -2,6 +2,7 @@ package pmapi
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 //
 // Counters become rates: the change since the fetch before, per second, in the units of
 // [RateUnits]. So the first fetch has no values of counters, nor has one after an agent was
-// restarted, after a new connection, or if a counter is less than before.
+// started or has ended, after a new connection, or if a counter is less than before.
 //
 // A Group can be used by one goroutine at a time. Several Groups can share a Client.
 type Group struct {
@@ -32,6 +33,23 @@ type Group struct {
 // NewGroup returns a Group without variables.
 func (c *Client) NewGroup() *Group {
 	return &Group{c: c, names: make(map[pdu.InDom]map[int32]string)}
+}
+
+// Changes returns what pmcd said with the last fetch has changed: Changes and Reconnected of
+// [Result]. A Group looks up its names and instances again by itself. A program that has taken
+// the names from the name space can do that again.
+func (g *Group) Changes() (changes int32, reconnected bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.result.Changes, g.result.Reconnected
+}
+
+// Remove makes later fetches of g leave out items that [Bind] or [BindAll] returned. Their
+// variables stay as they are.
+func (g *Group) Remove(items ...*Item) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.items = slices.DeleteFunc(g.items, func(i *Item) bool { return slices.Contains(items, i) })
 }
 
 // ItemOptions are what a [Bind] says about a metric. The zero ItemOptions are the default.
@@ -128,9 +146,7 @@ func (g *Group) Fetch(ctx context.Context) (time.Time, error) {
 		if err := g.c.Fetch(ctx, g.ids, r); err != nil {
 			return time.Time{}, err
 		}
-		if r.Changes != 0 || r.Reconnected {
-			g.forget(r.Changes&^pdu.StateHostname&^pdu.StateLabelChange != 0 || r.Reconnected)
-		}
+		g.forget(r.Changes, r.Reconnected)
 	} else {
 		*r = Result{Time: time.Now()}
 	}
@@ -151,16 +167,22 @@ func (g *Group) Fetch(ctx context.Context) (time.Time, error) {
 	return r.Time, nil
 }
 
-// forget drops what was known before a state change: counters and names, if agents or names
-// have changed. The values of the result that said so are used further: its PMIDs were good
-// when pmcd made it.
-func (g *Group) forget(all bool) {
-	if !all {
+// newCounters are the state changes after which counters may have begun anew.
+const newCounters = pdu.StateAddAgent | pdu.StateRestartAgent | pdu.StateDropAgent
+
+// forget drops what was known before a state change: names and, if agents have changed,
+// counters. The values of the result that said so are used further: its PMIDs were good when
+// pmcd made it.
+func (g *Group) forget(changes int32, reconnected bool) {
+	agents := reconnected || changes&newCounters != 0
+	if !agents && changes&^pdu.StateHostname&^pdu.StateLabelChange == 0 {
 		return
 	}
 	clear(g.names)
 	for _, i := range g.items {
-		clear(i.before)
+		if agents {
+			clear(i.before)
+		}
 		i.stale()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/gopcp/pmcd/pdu"
@@ -219,5 +220,71 @@ func TestGroupAllocs(t *testing.T) {
 	}
 	if n > 0 || rate != 10 || count != 10*runs || len(loads) != 1 || len(values) != 1 {
 		t.Errorf("%v allocations, %v, %v, %v, %v", n, rate, count, loads, values)
+	}
+}
+
+// Counters begin anew after a change of agents, but not after one of names.
+func TestGroupChanges(t *testing.T) {
+	f := startFake(t)
+	g := f.dial(nil).NewGroup()
+	ctx := testContext(t)
+	var rate, removed float64
+	item := Bind(g, &rate, "fake.count", nil)
+	gone := Bind(g, &removed, "fake.count", nil)
+	sec := int64(1000)
+	fetch := func(changes int32) {
+		t.Helper()
+		f.setHandle(func(s *session, m pdu.Message) bool {
+			fetch, ok := m.(*pdu.HighResFetch)
+			if !ok {
+				return false
+			}
+			if changes != 0 {
+				s.send(&pdu.Error{Code: pdu.Errno(changes)})
+			}
+			sec++
+			s.send(&pdu.HighResResult{Sec: sec, Sets: s.valuesOf(fetch.PMIDs)})
+			return true
+		})
+		if _, err := g.Fetch(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got, reconnected := g.Changes(); got != changes || reconnected {
+			t.Errorf("changes %#x, %v, want %#x", got, reconnected, changes)
+		}
+	}
+	fetch(0)
+	for _, tt := range []struct {
+		changes int32
+		again   bool // the counter begins anew
+		lookup  bool // with the next fetch
+	}{
+		{0, false, false},
+		{pdu.StateLabelChange | pdu.StateHostname, false, false},
+		{pdu.StateNamesChange, false, true},
+		{pdu.StateNamesChange | pdu.StateRestartAgent, true, true},
+		{pdu.StateAddAgent, true, true},
+		{pdu.StateDropAgent, true, true},
+	} {
+		fetch(tt.changes)
+		if got := item.Err() != nil; got != tt.again {
+			t.Errorf("changes %#x: %v", tt.changes, item.Err())
+		}
+		f.seen()
+		fetch(0)
+		if got := slices.Contains(f.seen(), pdu.TypePMNSNames); got != tt.lookup {
+			t.Errorf("changes %#x: looked up again: %v", tt.changes, got)
+		}
+		if item.Err() != nil {
+			t.Errorf("after changes %#x: %v", tt.changes, item.Err())
+		}
+	}
+	if removed == 0 {
+		t.Error("no rate")
+	}
+	g.Remove(gone)
+	removed = -1
+	if fetch(0); removed != -1 || item.Err() != nil || len(g.ids) != 1 {
+		t.Errorf("after Remove: %v, %v", removed, item.Err())
 	}
 }
