@@ -92,24 +92,30 @@ func exitCodeOf(err error) int {
 // runSelected is run for a command whose arguments are METRIC... or METRIC[INSTANCE]...: run
 // gets what they select. Some of them may select nothing, which is said on stderr and in the
 // exit code. There is an error if none selects anything.
-func (f *clientFlags) runSelected(cmd *cobra.Command, code *int, reconnect bool, args []string, run func(context.Context, *pmapi.Client, []metrics.Selection) error) error {
+func (f *clientFlags) runSelected(cmd *cobra.Command, code *int, reconnect bool, args []string, run func(context.Context, *pmapi.Client, []metrics.Choice) error) error {
 	selections, err := parseSelections(args)
 	if err != nil {
 		return err
 	}
 	return f.run(cmd, code, reconnect, func(ctx context.Context, c *pmapi.Client) error {
-		selected, failed, err := metrics.Select(ctx, c, selections)
-		switch {
-		case err != nil:
+		choices, err := metrics.Select(ctx, c, selections)
+		if err != nil {
 			return err
-		case len(selected) == 0:
-			return errors.Join(failed...)
 		}
-		for _, err := range failed {
+		var errs []error
+		for _, ch := range choices {
+			if ch.Err != nil {
+				errs = append(errs, ch.Err)
+			}
+		}
+		if len(metrics.Selected(choices)) == 0 {
+			return errors.Join(errs...)
+		}
+		for _, err := range errs {
 			*code = exitProblems
 			complain(cmd.ErrOrStderr(), err)
 		}
-		return run(ctx, c, selected)
+		return run(ctx, c, choices)
 	})
 }
 

@@ -86,8 +86,8 @@ func TestMetrics(t *testing.T) {
 		{"get simple.time", 0, "simple.time.{}  {} sec\nsimple.time.{}  {} sec\n", ""},
 		{"get simple.time nothing", 1, "simple.time{}", "pmcdctl: there is no metric nothing (pmcdctl list shows those that exist)\n"},
 		{"get gone.x simple.numfetch", 1, "gone.x           no value: no agent for the domain (pmcdctl status shows why the agent is down)\nsimple.numfetch  {}\n", ""},
-		{"get simple.color[pink]", 1, "simple.color  no value: no such instance\n", ""},
-		{"get simple.numfetch[red]", 1, "simple.numfetch  no value: no such instance\n", ""},
+		{"get simple.color[pink]", 1, "simple.color[pink]  no value: no such instance\n", ""},
+		{"get simple.numfetch[red]", 1, "simple.numfetch[red]  no value: no such instance\n", ""},
 		{"get simple.colour", 1, "", "pmcdctl: there is no metric simple.colour: did you mean simple.color?\n"},
 
 		{"describe simple.color", 0, "simple.color\n    {}\n\n    type       32\n    semantics  instant, changes at any time\n    units      none\n" +

@@ -69,8 +69,8 @@ func describeCommand(code *int) *cobra.Command {
 		Args:              someMetrics,
 		ValidArgsFunction: f.completeNames(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.runSelected(cmd, code, false, args, func(ctx context.Context, c *pmapi.Client, selected []metrics.Selection) error {
-				list, err := metrics.Describe(ctx, c, selected)
+			return f.runSelected(cmd, code, false, args, func(ctx context.Context, c *pmapi.Client, choices []metrics.Choice) error {
+				list, err := metrics.Describe(ctx, c, metrics.Selected(choices))
 				if err != nil {
 					return err
 				}
@@ -104,8 +104,8 @@ are: "pmcdctl watch" shows their rates.`,
 		Args:              someMetrics,
 		ValidArgsFunction: f.completeNames(true),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.runSelected(cmd, code, false, args, func(ctx context.Context, c *pmapi.Client, selected []metrics.Selection) error {
-				s, err := metrics.NewSampler(ctx, c, selected, false)
+			return f.runSelected(cmd, code, false, args, func(ctx context.Context, c *pmapi.Client, choices []metrics.Choice) error {
+				s, err := metrics.NewSampler(ctx, c, choices, false)
 				if err != nil {
 					return err
 				}
@@ -147,8 +147,8 @@ are shown in place, otherwise one a line.`,
 			if samples < 0 {
 				return errors.New("-s: the number of samples cannot be negative")
 			}
-			return f.runSelected(cmd, code, true, args, func(ctx context.Context, c *pmapi.Client, selected []metrics.Selection) error {
-				s, err := metrics.NewSampler(ctx, c, selected, true)
+			return f.runSelected(cmd, code, true, args, func(ctx context.Context, c *pmapi.Client, choices []metrics.Choice) error {
+				s, err := metrics.NewSampler(ctx, c, choices, true)
 				if err != nil {
 					return err
 				}

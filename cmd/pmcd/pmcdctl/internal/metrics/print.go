@@ -115,7 +115,7 @@ func PrintSample(w io.Writer, s *Sample) error {
 		m := &s.Metrics[i]
 		switch {
 		case m.Err != nil:
-			p.Line("%s\t%s", m.Name, "no value: "+m.cause())
+			p.Line("%s\t%s", m.Label(), "no value: "+m.cause())
 			continue
 		case len(m.Values) == 0:
 			p.Line("%s\t%s", m.Name, "no values")

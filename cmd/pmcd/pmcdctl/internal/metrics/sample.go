@@ -12,12 +12,25 @@ import (
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
-// A Sampler fetches the values of metrics again and again.
+// selectionTime is how long a selection is used. pmcd tells clients of changed agents, and of
+// names that an agent has changed, but not of a name space that was loaded again.
+const selectionTime = 10 * time.Second
+
+// A Sampler fetches the values of metrics again and again. It selects anew what the arguments
+// of the command select if pmcd tells of changes, and from time to time.
 type Sampler struct {
-	c     *pmapi.Client
-	group *pmapi.Group
-	items []*item
-	rates bool
+	c       *pmapi.Client
+	group   *pmapi.Group
+	choices []Choice
+	items   []*item // of choices, in order
+	rates   bool
+
+	// What the next fetch does first.
+	again      bool // select anew, which it does after selectionTime, too
+	newProfile bool // set the profile, as an instance may have another number
+
+	selected time.Time
+	profile  bool // pmcd does not send all instances
 }
 
 // An item is a selection in a group.
@@ -29,21 +42,34 @@ type item struct {
 }
 
 // NewSampler returns a Sampler for what is selected. With rates, a counter is its rate.
-func NewSampler(ctx context.Context, c *pmapi.Client, selected []Selection, rates bool) (*Sampler, error) {
-	s := newSampler(c, selected, rates)
+func NewSampler(ctx context.Context, c *pmapi.Client, choices []Choice, rates bool) (*Sampler, error) {
+	s := &Sampler{c: c, group: c.NewGroup(), choices: choices, rates: rates, selected: time.Now()}
+	s.bind()
 	return s, s.setProfile(ctx)
 }
 
 // NewPlainSampler returns a Sampler without rates that fetches all instances.
 func NewPlainSampler(c *pmapi.Client, selected []Selection) *Sampler {
-	return newSampler(c, selected, false)
+	s := &Sampler{c: c, group: c.NewGroup(), choices: Choose(selected...), selected: time.Now()}
+	s.bind()
+	return s
 }
 
-func newSampler(c *pmapi.Client, selected []Selection, rates bool) *Sampler {
-	s := &Sampler{c: c, group: c.NewGroup(), rates: rates}
-	for _, sel := range selected {
+// bind makes the items those of the choices. Items that were there before remain, for the
+// rates of counters.
+func (s *Sampler) bind() {
+	before := make(map[Selection][]*item) // the same may be selected twice
+	for _, i := range s.items {
+		before[i.Selection] = append(before[i.Selection], i)
+	}
+	s.items = nil
+	for _, sel := range Selected(s.choices) {
+		if same := before[sel]; len(same) > 0 {
+			s.items, before[sel] = append(s.items, same[0]), same[1:]
+			continue
+		}
 		i := &item{Selection: sel}
-		o := &pmapi.ItemOptions{Instance: sel.Instance, Raw: !rates}
+		o := &pmapi.ItemOptions{Instance: sel.Instance, Raw: !s.rates}
 		if sel.Instance == "" {
 			i.item = pmapi.BindAll(s.group, &i.all, sel.Name, o)
 		} else {
@@ -51,11 +77,38 @@ func newSampler(c *pmapi.Client, selected []Selection, rates bool) *Sampler {
 		}
 		s.items = append(s.items, i)
 	}
-	return s
+	var gone []*pmapi.Item
+	for _, items := range before {
+		for _, i := range items {
+			gone = append(gone, i.item)
+		}
+	}
+	s.group.Remove(gone...)
+}
+
+// selectAgain selects anew. An argument that selects nothing now keeps what it has selected
+// before, and the values of that have errors.
+func (s *Sampler) selectAgain(ctx context.Context) error {
+	args := make([]Selection, len(s.choices))
+	for i, ch := range s.choices {
+		args[i] = ch.Arg
+	}
+	choices, err := Select(ctx, s.c, args)
+	if err != nil {
+		return err
+	}
+	for i, ch := range choices {
+		if ch.Err == nil {
+			s.choices[i] = ch
+		}
+	}
+	s.bind()
+	s.selected = time.Now()
+	return nil
 }
 
 // setProfile makes pmcd send only the instances that are selected, for domains of which all
-// metrics are selected with instances.
+// metrics are selected with instances, and all of these exist.
 func (s *Sampler) setProfile(ctx context.Context) error {
 	whole := make(map[pdu.InDom]bool)
 	insts := make(map[pdu.InDom][]int32)
@@ -79,15 +132,17 @@ func (s *Sampler) setProfile(ctx context.Context) error {
 			continue
 		}
 		id, err := s.c.InstanceID(ctx, d.InDom, i.Instance)
-		if IsLost(err) {
+		switch {
+		case IsLost(err):
 			return err
+		case err != nil:
+			whole[d.InDom] = true
+			continue
 		}
-		if err == nil {
-			if insts[d.InDom] == nil {
-				doms = append(doms, d.InDom)
-			}
-			insts[d.InDom] = append(insts[d.InDom], id)
+		if insts[d.InDom] == nil {
+			doms = append(doms, d.InDom)
 		}
+		insts[d.InDom] = append(insts[d.InDom], id)
 	}
 	p := new(pdu.Profile)
 	for _, dom := range doms {
@@ -95,8 +150,9 @@ func (s *Sampler) setProfile(ctx context.Context) error {
 			p.InDoms = append(p.InDoms, pdu.InDomProfile{InDom: dom, Exclude: true, Insts: insts[dom]})
 		}
 	}
-	if len(p.InDoms) > 0 {
+	if len(p.InDoms) > 0 || s.profile {
 		s.c.SetProfile(p)
+		s.profile = len(p.InDoms) > 0
 	}
 	return nil
 }
@@ -127,8 +183,12 @@ type Metric struct {
 	Scale pdu.Units `json:"-"` // of Values
 	Err   error     `json:"-"` // whose text is Error
 
+	instance  string // the only one that is selected
 	labelsErr error
 }
+
+// Label returns the name of the metric, with the instance if only that is selected.
+func (m *Metric) Label() string { return Selection{m.Name, m.instance}.String() }
 
 // A Value is the value of a metric, or of one of its instances.
 type Value struct {
@@ -162,20 +222,40 @@ func (m *Metric) fail(err error) {
 // Fetch returns the values at this time. Its strings are valid until the next Fetch. An error
 // is that of the connection.
 func (s *Sampler) Fetch(ctx context.Context) (*Sample, error) {
+	if s.again || time.Since(s.selected) >= selectionTime {
+		if err := s.selectAgain(ctx); err != nil {
+			return nil, err
+		}
+		s.again, s.newProfile = false, true
+	}
+	if s.newProfile {
+		if err := s.setProfile(ctx); err != nil {
+			return nil, err
+		}
+		s.newProfile = false
+	}
 	at, err := s.group.Fetch(ctx)
 	if err != nil {
 		return nil, err
 	}
+	changes, reconnected := s.group.Changes()
+	known := false
 	sample := &Sample{Time: at, Metrics: make([]Metric, len(s.items))}
 	for n, i := range s.items {
 		i.write(&sample.Metrics[n], s.rates)
+		known = known || i.item.Desc().PMID != pdu.NoPMID
+		if s.profile && errors.Is(i.item.Err(), pdu.ErrnoInst) {
+			s.newProfile = true
+		}
 	}
+	// If no name is known, there was no fetch that could have told of changes.
+	s.again = reconnected || changes&^pdu.StateHostname&^pdu.StateLabelChange != 0 || !known
 	return sample, nil
 }
 
 // write writes the last values of i to m.
 func (i *item) write(m *Metric, rates bool) {
-	m.Name = i.Name
+	m.Name, m.instance = i.Name, i.Instance
 	d := i.item.Desc()
 	if d.PMID != pdu.NoPMID {
 		m.describe(d, i.item.Units())

@@ -37,37 +37,59 @@ func Parse(arg string) (Selection, error) {
 	return Selection{name, strings.Trim(inst, `"`)}, nil
 }
 
+// A Choice is an argument of a command with what it selects.
+type Choice struct {
+	Arg      Selection
+	Selected []Selection
+	Err      error // why Arg selects nothing or, of a subtree, not all
+}
+
 // Select returns what the arguments of a command select, in order. The name of a subtree
-// stands for all metrics below it. failed has the errors of those that select nothing; err is
-// that of the connection.
-func Select(ctx context.Context, c *pmapi.Client, args []Selection) (selected []Selection, failed []error, err error) {
+// stands for all metrics below it. The error is that of the connection.
+func Select(ctx context.Context, c *pmapi.Client, args []Selection) ([]Choice, error) {
 	names := make([]string, len(args))
 	for i, a := range args {
 		names[i] = a.Name
 	}
 	ids, err := c.Lookup(ctx, names...)
 	if ids == nil {
-		return nil, nil, err
+		return nil, err
 	}
 	errs := errorsOf(err, len(args))
+	choices := make([]Choice, len(args))
 	for i, a := range args {
+		ch := &choices[i]
+		ch.Arg = a
 		switch err := errs[i]; {
 		case err == nil:
-			selected = append(selected, a)
+			ch.Selected = []Selection{a}
 		case errors.Is(err, pdu.ErrnoNonLeaf):
-			below, err := below(ctx, c, a)
-			if IsLost(err) {
-				return nil, nil, err
+			if ch.Selected, err = below(ctx, c, a); IsLost(err) {
+				return nil, err
 			}
-			if err != nil {
-				failed = append(failed, withHint(err))
-			}
-			selected = append(selected, below...)
+			ch.Err = withHint(err)
 		default:
-			failed = append(failed, unknown(ctx, c, a.Name, err))
+			ch.Err = unknown(ctx, c, a.Name, err)
 		}
 	}
-	return selected, failed, nil
+	return choices, nil
+}
+
+// Choose returns the choices for arguments that are metrics.
+func Choose(args ...Selection) []Choice {
+	choices := make([]Choice, len(args))
+	for i, a := range args {
+		choices[i] = Choice{Arg: a, Selected: []Selection{a}}
+	}
+	return choices
+}
+
+// Selected returns all that choices select, in order.
+func Selected(choices []Choice) (all []Selection) {
+	for _, ch := range choices {
+		all = append(all, ch.Selected...)
+	}
+	return all
 }
 
 func below(ctx context.Context, c *pmapi.Client, s Selection) (all []Selection, err error) {

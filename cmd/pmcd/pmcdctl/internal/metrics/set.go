@@ -45,7 +45,7 @@ func Set(ctx context.Context, c *pmapi.Client, s Selection, text string) (*Chang
 	if err != nil {
 		return nil, fmt.Errorf("%s has type %s: %w", s.Name, typeText(d.ValueType), err)
 	}
-	sampler, err := NewSampler(ctx, c, []Selection{s}, false)
+	sampler, err := NewSampler(ctx, c, Choose(s), false)
 	if err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ func rows(s *metrics.Sample) (all []row) {
 	for i := range s.Metrics {
 		m := &s.Metrics[i]
 		if m.Err != nil {
-			all = append(all, newRow(m.Name, "no value: "+cause(m.Err), false))
+			all = append(all, newRow(m.Label(), "no value: "+cause(m.Err), false))
 			continue
 		}
 		if len(m.Values) == 0 {
