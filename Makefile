@@ -65,6 +65,9 @@ datadir     = $(prefix)/share
 mandir      = $(datadir)/man
 unitdir     = $(prefix)/lib/systemd/system
 sysusersdir = $(prefix)/lib/sysusers.d
+bashdir     = $(datadir)/bash-completion/completions
+zshdir      = $(datadir)/zsh/site-functions
+fishdir     = $(datadir)/fish/vendor_completions.d
 DESTDIR     =
 # Is PCP installed? A unit in /usr/local/lib would override PCP's.
 PCP         = $(wildcard $(DESTDIR)/etc/pcp.conf)
@@ -107,6 +110,7 @@ OWN       = $(libexecdir)/pcp/plugins $(libexecdir)/pcp/pmdas $(libexecdir)/pcp 
 INSTALLED = $(BUILT:bin/%=$(libexecdir)/pcp/%) $(bindir)/pmcdctl $(bindir)/pmcd-prometheus $(sbindir)/swap-pmcd \
 	$(addprefix $(mandir)/man1/,pmcd.1 pmcdctl.1 pmcd-prometheus.1) $(mandir)/man8/swap-pmcd.8 \
 	$(unitdir)/pmcd-prometheus.service \
+	$(bashdir)/pmcdctl $(zshdir)/_pmcdctl $(fishdir)/pmcdctl.fish \
 	$(addprefix $(datadir)/pmcd/,pmcd.conf root labels.json) \
 	$(addprefix $(datadir)/pmcd/systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) \
 	$(if $(UNITS),$(UNITFILES))
@@ -156,6 +160,9 @@ install:
 	chmod 755 $(DESTDIR)$(sbindir)/swap-pmcd
 	install -m 644 docs/pmcd.1 docs/pmcdctl.1 docs/pmcd-prometheus.1 $(DESTDIR)$(mandir)/man1/
 	install -m 644 docs/swap-pmcd.8 $(DESTDIR)$(mandir)/man8/
+	install -m 644 etc/completions/pmcdctl.bash $(DESTDIR)$(bashdir)/pmcdctl
+	install -m 644 etc/completions/_pmcdctl $(DESTDIR)$(zshdir)/
+	install -m 644 etc/completions/pmcdctl.fish $(DESTDIR)$(fishdir)/
 	install -m 644 etc/pmcd.conf etc/root etc/labels.json $(DESTDIR)$(datadir)/pmcd/
 	install -m 644 $(addprefix systemd/,hardening.conf notify-reload.conf reload.conf restart.conf watchdog.conf) $(DESTDIR)$(datadir)/pmcd/systemd/
 	sed 's|@EXPORTER@|$(bindir)/pmcd-prometheus|' systemd/pmcd-prometheus.service >$(DESTDIR)$(unitdir)/pmcd-prometheus.service

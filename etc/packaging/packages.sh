@@ -38,8 +38,6 @@ trap 'exit 1' HUP INT TERM
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/pmcd-tools/nfpm-v2.44.1
 [ -e "$tools/nfpm" ] ||
 	env -u CC -u GOARCH -u GOOS CGO_ENABLED=0 GOFLAGS='' GOWORK=off GOBIN="$tools" go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.44.1
-# pmcdctl prints its completions itself, but may be for another processor.
-env -u CC -u GOARCH -u GOOS CGO_ENABLED=0 GOFLAGS='' go build -trimpath -buildvcs=false -o "$work/pmcdctl" ./cmd/pmcd/pmcdctl
 
 # put installs a file: mode, source, path in the package.
 put() { install -D -m "$1" "$2" "$root$3"; }
@@ -61,12 +59,11 @@ common() {
 	for f in hardening notify-reload reload restart watchdog; do
 		put 644 "systemd/$f.conf" "/usr/share/pmcd/systemd/$f.conf"
 	done
-	mkdir -p "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions" "$root/usr/share/zsh/site-functions" "$root/usr/share/fish/vendor_completions.d"
-	"$work/pmcdctl" completion bash >"$root/usr/share/bash-completion/completions/pmcdctl"
-	"$work/pmcdctl" completion fish >"$root/usr/share/fish/vendor_completions.d/pmcdctl.fish"
+	put 644 etc/completions/pmcdctl.bash /usr/share/bash-completion/completions/pmcdctl
+	put 644 etc/completions/pmcdctl.fish /usr/share/fish/vendor_completions.d/pmcdctl.fish
 	case $kind in
-	deb) "$work/pmcdctl" completion zsh >"$root/usr/share/zsh/vendor-completions/_pmcdctl" ;;
-	rpm) "$work/pmcdctl" completion zsh >"$root/usr/share/zsh/site-functions/_pmcdctl" ;;
+	deb) put 644 etc/completions/_pmcdctl /usr/share/zsh/vendor-completions/_pmcdctl ;;
+	rpm) put 644 etc/completions/_pmcdctl /usr/share/zsh/site-functions/_pmcdctl ;;
 	esac
 }
 

@@ -23,7 +23,7 @@ func tree(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used(t, "Makefile", "etc/*.*", "etc/root", "systemd/*", "docs/*.[18]")
+	used(t, "Makefile", "etc/*.*", "etc/root", "etc/completions/*", "systemd/*", "docs/*.[18]")
 	dir := t.TempDir()
 	for _, name := range []string{"Makefile", "agents", "docs", "etc", "systemd"} {
 		if err := os.Symlink(filepath.Join(top, name), filepath.Join(dir, name)); err != nil {
@@ -124,6 +124,8 @@ var installed = []string{
 	"-rwxr-xr-x libexec/pcp/pmcd",
 	"-rwxr-xr-x libexec/pcp/pmdas/pmdaNAME",
 	"-rwxr-xr-x sbin/swap-pmcd",
+	"-rw-r--r-- share/bash-completion/completions/pmcdctl",
+	"-rw-r--r-- share/fish/vendor_completions.d/pmcdctl.fish",
 	"-rw-r--r-- share/man/man1/pmcd-prometheus.1",
 	"-rw-r--r-- share/man/man1/pmcd.1",
 	"-rw-r--r-- share/man/man1/pmcdctl.1",
@@ -136,6 +138,7 @@ var installed = []string{
 	"-rw-r--r-- share/pmcd/systemd/reload.conf",
 	"-rw-r--r-- share/pmcd/systemd/restart.conf",
 	"-rw-r--r-- share/pmcd/systemd/watchdog.conf",
+	"-rw-r--r-- share/zsh/site-functions/_pmcdctl",
 }
 
 // Units are installed only where PCP has none.
@@ -236,6 +239,14 @@ func TestInstall(t *testing.T) {
 			}
 			makeIn(t, dir, append(args, "install")...)
 			compare(t, "installed", list(t, dest, false), slices.Clone(files))
+			for name, first := range map[string]string{
+				"bash-completion/completions/pmcdctl": "# bash completion V2 for pmcdctl ", "zsh/site-functions/_pmcdctl": "#compdef pmcdctl\n",
+				"fish/vendor_completions.d/pmcdctl.fish": "# fish completion for pmcdctl ",
+			} {
+				if text := read(t, filepath.Join(dest, tt.prefix, "share", name)); !strings.HasPrefix(text, first) {
+					t.Errorf("%s begins with %.40q", name, text)
+				}
+			}
 			if read(t, program) != ours || read(t, link) != ctl {
 				t.Error("the programs are not what was built")
 			}

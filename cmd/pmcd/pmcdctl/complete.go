@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // completionTime is how long the completion of a name may take.
@@ -59,12 +60,22 @@ func (f *clientFlags) completionHost(cmd *cobra.Command) string {
 	return f.host
 }
 
+// plainUsage takes the quotes from the usage of options, in which they mark the name of the
+// argument. A shell would show them.
+func plainUsage(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+	}
+}
+
 // completionCommand is pmcdctl completion.
 func completionCommand(code *int) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "print the completion for a shell",
 		Long: `Print the completion of commands, options and names of metrics for a shell.
+
+The packages and "make install" install it for all three. Where they did not:
 
   bash: pmcdctl completion bash >/etc/bash_completion.d/pmcdctl (with bash-completion)
   zsh:  pmcdctl completion zsh >/usr/local/share/zsh/site-functions/_pmcdctl

@@ -56,6 +56,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	code := exitUsage // until a command has begun
 	cmd := rootCommand(&code)
 	cmd.SetVersionTemplate(version.Text(programName, version.Of(build)))
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		plainUsage(cmd)
+	}
 	cmd.SetArgs(args)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)

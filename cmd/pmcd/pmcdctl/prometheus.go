@@ -21,6 +21,7 @@ func prometheusCommand(code *int) *cobra.Command {
 		Use:                "prometheus [-h HOST] [--listen ADDR] [METRIC...]",
 		Short:              "serve metrics to Prometheus",
 		DisableFlagParsing: true,
+		ValidArgsFunction:  new(clientFlags).completeNames(true), // of PMCD_HOST, or of this host
 		RunE: func(_ *cobra.Command, args []string) error {
 			*code = exitNone
 			path, err := findExporter(os.Executable, exec.LookPath)
