@@ -24,6 +24,40 @@ var steady = []string{
 	"pmcd.agent.type", "pmcd.version", "hinv.ncpu", "hinv.physmem", "hinv.pagesize",
 }
 
+// A server is a pmcd with PCP's clients.
+type server interface {
+	pcp(t *testing.T, args ...string) peer.Output // runs one of them, for this pmcd
+	host() string                                 // for pmcdctl
+}
+
+// installed is a pmcd with the clients of this host.
+type installed struct{ *peer.Daemon }
+
+func (d installed) pcp(t *testing.T, args ...string) peer.Output {
+	t.Helper()
+	o, err := d.Run(t.Context(), peer.Unix, peer.Client{Args: slices.Insert(args, 1, "-h", "{host}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (d installed) host() string { return d.Host(peer.Unix) }
+
+// booted is a pmcd with the clients of its machine.
+type booted struct{ *peer.Machine }
+
+func (m booted) pcp(t *testing.T, args ...string) peer.Output {
+	t.Helper()
+	o, err := m.Run(t.Context(), "/", peer.Client{Args: slices.Insert(args, 1, "-h", "unix:")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (m booted) host() string { return "unix:" + m.Path("/run/pcp/pmcd.socket") }
+
 // TestPeerValues compares values with what pminfo and pmval print of them, against PCP's pmcd
 // and ours.
 func TestPeerValues(t *testing.T) {
@@ -32,13 +66,39 @@ func TestPeerValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	noConf(t)
-	for name, d := range map[string]*peer.Daemon{"C": p.C, "ours": p.Ours} {
+	for _, d := range []*peer.Daemon{p.C, p.Ours} {
 		t.Cleanup(func() {
 			if err := d.Stop(); err != nil {
 				t.Error(err)
 			}
 		})
+	}
+	comparePeers(t, installed{p.C}, installed{p.Ours})
+}
+
+// TestPeerValuesTrixie is TestPeerValues with PCP 6.3.8.
+func TestPeerValuesTrixie(t *testing.T) {
+	path, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var machines []server
+	for _, path := range []string{"", path} {
+		m := peer.BootRelease(t, peer.Trixie, path)
+		m.Start(t)
+		o, err := m.Run(t.Context(), "/var/lib/pcp/pmdas/sample", peer.Client{Args: []string{"sh", "-c", "rm Makefile && ./Install"}}) // without a compiler
+		if err != nil || o.Code != 0 {
+			t.Fatalf("%v\n%s", err, o)
+		}
+		machines = append(machines, booted{m})
+	}
+	comparePeers(t, machines[0], machines[1])
+}
+
+// comparePeers compares pmcdctl with PCP's clients, against PCP's pmcd and ours.
+func comparePeers(t *testing.T, c, own server) {
+	noConf(t)
+	for name, d := range map[string]server{"C": c, "ours": own} {
 		t.Run(name, func(t *testing.T) {
 			t.Run("list", func(t *testing.T) { sameNames(t, d) })
 			t.Run("get", func(t *testing.T) { sameValues(t, d) })
@@ -47,23 +107,13 @@ func TestPeerValues(t *testing.T) {
 			t.Run("set", func(t *testing.T) { sameStores(t, d) })
 		})
 	}
-	t.Run("compare", func(t *testing.T) { comparePair(t, p) })
-}
-
-// pcp runs one of PCP's clients.
-func pcp(t *testing.T, d *peer.Daemon, args ...string) peer.Output {
-	t.Helper()
-	o, err := d.Run(t.Context(), peer.Unix, peer.Client{Args: append([]string{args[0], "-h", "{host}"}, args[1:]...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	t.Run("compare", func(t *testing.T) { comparePair(t, c.host(), own.host()) })
 }
 
 // ours runs a command of pmcdctl.
-func ours(t *testing.T, d *peer.Daemon, args ...string) string {
+func ours(t *testing.T, d server, args ...string) string {
 	t.Helper()
-	code, stdout, stderr := runHere(slices.Insert(args, 1, "-h", d.Host(peer.Unix))...)
+	code, stdout, stderr := runHere(slices.Insert(args, 1, "-h", d.host())...)
 	if code > exitProblems {
 		t.Fatalf("%v: exit code %d\n%s", args, code, stderr)
 	}
@@ -73,13 +123,13 @@ func ours(t *testing.T, d *peer.Daemon, args ...string) string {
 // libpcpNames are metrics that libpcp adds to the name space.
 var libpcpNames = regexp.MustCompile(`(?m)^event\.(flags|missed)\n`)
 
-func sameNames(t *testing.T, d *peer.Daemon) {
-	want := libpcpNames.ReplaceAllString(pcp(t, d, "pminfo").Stdout, "")
+func sameNames(t *testing.T, d server) {
+	want := libpcpNames.ReplaceAllString(d.pcp(t, "pminfo").Stdout, "")
 	if got := ours(t, d, "list"); got != want || len(got) < 10000 {
 		t.Errorf("%d bytes of names, not %d", len(got), len(want))
 	}
 	for _, prefix := range []string{"sample.bin", "sample.dynamic", "hinv"} {
-		want := libpcpNames.ReplaceAllString(pcp(t, d, "pminfo", prefix).Stdout, "")
+		want := libpcpNames.ReplaceAllString(d.pcp(t, "pminfo", prefix).Stdout, "")
 		if got := ours(t, d, "list", prefix); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", prefix, got, want)
 		}
@@ -143,9 +193,9 @@ func getLines(t *testing.T, text string, units map[string]string) (lines []strin
 }
 
 // existing returns those of names that the daemon has.
-func existing(t *testing.T, d *peer.Daemon, names []string) (found []string) {
+func existing(t *testing.T, d server, names []string) (found []string) {
 	for _, name := range names {
-		if code, _, _ := runHere("list", "-h", d.Host(peer.Unix), name); code == exitOK {
+		if code, _, _ := runHere("list", "-h", d.host(), name); code == exitOK {
 			found = append(found, name)
 		}
 	}
@@ -155,7 +205,7 @@ func existing(t *testing.T, d *peer.Daemon, names []string) (found []string) {
 	return found
 }
 
-func sameValues(t *testing.T, d *peer.Daemon) {
+func sameValues(t *testing.T, d server) {
 	names := existing(t, d, steady)
 	units := make(map[string]string)
 	for line := range strings.Lines(ours(t, d, "list", "-l", "sample") + ours(t, d, "list", "-l", "hinv") + ours(t, d, "list", "-l", "pmcd")) {
@@ -165,7 +215,7 @@ func sameValues(t *testing.T, d *peer.Daemon) {
 	}
 	var want, got []string
 	for range 3 { // a value may change between two fetches
-		want = infoLines(pcp(t, d, append([]string{"pminfo", "-f"}, names...)...).Stdout)
+		want = infoLines(d.pcp(t, append([]string{"pminfo", "-f"}, names...)...).Stdout)
 		got = getLines(t, ours(t, d, append([]string{"get"}, names...)...), units)
 		if slices.Equal(got, want) {
 			break
@@ -190,12 +240,12 @@ func sameValues(t *testing.T, d *peer.Daemon) {
 	}
 }
 
-func sameDescriptions(t *testing.T, d *peer.Daemon) {
+func sameDescriptions(t *testing.T, d server) {
 	for _, name := range []string{"sample.bin", "hinv.physmem", "sample.float.hundred", "pmcd.version", "sample.kbytes.counter", "sample.rapid"} {
 		if len(existing(t, d, []string{name})) == 0 {
 			continue
 		}
-		info := pcp(t, d, "pminfo", "-dt", name).Stdout
+		info := d.pcp(t, "pminfo", "-dt", name).Stdout
 		text := ours(t, d, "describe", name)
 		line := func(pattern, of string) string {
 			m := regexp.MustCompile(pattern).FindStringSubmatch(of)
@@ -220,14 +270,14 @@ func sameDescriptions(t *testing.T, d *peer.Daemon) {
 // sameRates watches a counter of the milliseconds since the agent was started, as pmval does:
 // its rate is 1, or 100%. On a busy machine the time between the agent's clock and that of pmcd
 // makes it more or less for a sample, but not ten times.
-func sameRates(t *testing.T, d *peer.Daemon) {
+func sameRates(t *testing.T, d server) {
 	const metric = "sample.milliseconds"
 	between := func(text string, low, high float64) {
 		if f, err := strconv.ParseFloat(text, 64); err != nil || f < low || f > high {
 			t.Errorf("rate %q", text)
 		}
 	}
-	o := pcp(t, d, "pmval", "-t", "0.2", "-s", "2", metric)
+	o := d.pcp(t, "pmval", "-t", "0.2", "-s", "2", metric)
 	m := regexp.MustCompile(`(?m)^ +(\d+\.\d+)\s*$`).FindAllStringSubmatch(o.Stdout, -1)
 	if len(m) != 2 {
 		t.Fatalf("pmval: %s", o)
@@ -245,7 +295,7 @@ func sameRates(t *testing.T, d *peer.Daemon) {
 }
 
 // sameStores stores by turns with pmstore.
-func sameStores(t *testing.T, d *peer.Daemon) {
+func sameStores(t *testing.T, d server) {
 	for _, tt := range []struct{ metric, pcp, value string }{
 		{"sample.write_me", "", "42"}, {"sample.long.write_me", "", "-5"}, {"sample.float.write_me", "", "2.5"},
 		{"sample.string.write_me", "", "a b"}, {"sample.ulonglong.write_me", "", "0x10"}, {"simple.color", "red", "7"},
@@ -258,7 +308,7 @@ func sameStores(t *testing.T, d *peer.Daemon) {
 			stored = append(stored, "-i", tt.pcp)
 			set[2] += "[" + tt.pcp + "]"
 		}
-		byPCP := pcp(t, d, append(stored, tt.metric, tt.value)...)
+		byPCP := d.pcp(t, append(stored, tt.metric, tt.value)...)
 		if !strings.Contains(byPCP.Stdout, "new value=") {
 			t.Errorf("%s: %s", tt.metric, byPCP)
 		}
@@ -279,12 +329,12 @@ func sameStores(t *testing.T, d *peer.Daemon) {
 
 // comparePair compares PCP's pmcd with ours: names and descriptors are the same, and so are
 // values but for those of the daemons themselves.
-func comparePair(t *testing.T, p *peer.Pair) {
-	code, stdout, stderr := runHere("compare", "-h", p.C.Host(peer.TCP4), "-h", p.Ours.Host(peer.TCP4), "sample.bin", "sample.long", "sample.string", "hinv", "kernel.uname")
+func comparePair(t *testing.T, c, own string) {
+	code, stdout, stderr := runHere("compare", "-h", c, "-h", own, "sample.bin", "sample.long", "sample.string", "hinv", "kernel.uname")
 	if code != exitOK || !strings.Contains(stdout, "no differences") {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 	}
-	code, stdout, stderr = runHere("compare", "-h", p.C.Host(peer.TCP4), "-h", p.Ours.Host(peer.TCP4), "pmcd.version")
+	code, stdout, stderr = runHere("compare", "-h", c, "-h", own, "pmcd.version")
 	if code != exitProblems || !strings.Contains(stdout, "\npmcd.version  value ") {
 		t.Errorf("exit code %d\n%s\n%s", code, stdout, stderr)
 	}
