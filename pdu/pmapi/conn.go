@@ -2,6 +2,7 @@ package pmapi
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
@@ -193,8 +194,15 @@ func (n *conn) call(req, reply pdu.Message) error {
 }
 
 // probe is a request to which pmcd replies with PMNS_IDS: names, if there are several, need
-// not exist. It has no other effect.
+// not exist. It has no other effect. See probed for the other reply.
 var probe = &pdu.PMNSNames{Names: []string{"pmcd", "pmcd"}}
+
+// probed reports whether what recv has returned is the reply to probe. A C pmcd without a
+// name space, after a reload that has failed, replies with an error that no other request but
+// those about names has. It serves values.
+func probed(typ pdu.Type, err error) bool {
+	return err == nil && typ == pdu.TypePMNSIDs || errors.Is(err, pdu.ErrnoNoPMNS)
+}
 
 // accepted returns the error that pmcd reports for what was sent without a reply: CREDS, the
 // end of a login, the name of a container, a profile. pmcd reports nothing if there is none,
@@ -205,12 +213,12 @@ func (n *conn) accepted() error {
 	}
 	_, typ, err := n.recv()
 	switch {
+	case probed(typ, err):
+		return nil
 	case err != nil:
 		return err
-	case typ != pdu.TypePMNSIDs:
-		return n.fail(badReply("%v to %v", typ, probe.Type()))
 	}
-	return nil
+	return n.fail(badReply("%v to %v", typ, probe.Type()))
 }
 
 func (n *conn) close() { n.nc.Close() }

@@ -82,6 +82,41 @@ func TestOtherMetric(t *testing.T) {
 	}
 }
 
+// C pmcd has no name space after a reload of one that it cannot read. It has a client, and
+// values for it.
+func TestNoNameSpace(t *testing.T) {
+	f := startFake(t)
+	refuse := false
+	f.setHandle(func(s *session, m pdu.Message) bool {
+		switch {
+		case m.Type() == pdu.TypePMNSNames:
+			s.send(&pdu.Error{Code: pdu.ErrnoNoPMNS})
+		case m.Type() == pdu.TypeHighResFetch && refuse:
+			s.send(&pdu.Error{Code: pdu.ErrnoTooBig})
+		default:
+			return false
+		}
+		return true
+	})
+	c := f.dial(nil)
+	if ids, err := c.Lookup(testContext(t), "fake.load"); !errors.Is(err, pdu.ErrnoNoPMNS) {
+		t.Errorf("Lookup: %v, %v", ids, err)
+	}
+	var r Result
+	if err := c.Fetch(testContext(t), []pdu.PMID{countID}, &r); err != nil || len(r.Sets[0].Values) != 1 {
+		t.Errorf("%+v, %v", r.Sets, err)
+	}
+	refuse = true
+	c.SetProfile(nil) // the error could be that of the profile
+	if err := c.Fetch(testContext(t), []pdu.PMID{countID}, &r); !errors.Is(err, pdu.ErrnoTooBig) {
+		t.Error(err)
+	}
+	refuse = false
+	if err := c.Fetch(testContext(t), []pdu.PMID{countID}, &r); err != nil {
+		t.Error(err)
+	}
+}
+
 // A profile that pmcd refuses has an ERROR of its own, before the reply to the fetch. The
 // next reply belongs to the next request all the same.
 func TestProfileRefused(t *testing.T) {

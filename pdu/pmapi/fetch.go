@@ -154,7 +154,7 @@ func (n *conn) refused(answer error) error {
 		if n.broken != nil {
 			return err
 		}
-		if typ == pdu.TypePMNSIDs {
+		if probed(typ, err) {
 			return answer
 		}
 	}
