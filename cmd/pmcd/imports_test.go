@@ -35,6 +35,7 @@ daemon/saslhelper: agents/launch/child
 docs/docstest:
 etc:
 pdu:
+pdu/pdutest: pdu
 pdu/pmapi: pdu github.com/xdg-go/scram
 pmcdconf: access pdu
 pmnsload: pdu
@@ -220,6 +221,7 @@ var onlyIn = map[string][]string{
 	"github.com/xdg-go/scram": {"pdu/pmapi"},
 	"plugin":                  {"agents/launch/goplugin"},
 	module + "/etc":           {"cmd/pmcd/internal/embedded"},
+	module + "/pdu/pdutest":   {"cmd/pmcd/internal/pmcdtest"}, // for tests
 	// Package zap brings net/http along, which is 2 MB of memory.
 	"go.uber.org/zap":         nil,
 	"go.uber.org/zap/zapcore": {"cmd/pmcd/internal/logging"},
