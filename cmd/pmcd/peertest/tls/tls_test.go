@@ -1,21 +1,17 @@
 package tls
 
 import (
-	"bytes"
 	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
-	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // shell is a client that is a command line of the shell.
@@ -88,21 +84,19 @@ const accepted = "accepted"
 // prelude connects to a pmcd and asks for TLS. The handshake is the next thing that it expects.
 func prelude(t *testing.T, d *peer.Daemon) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp4", d.Host(peer.TCP4))
+	c, err := pdutest.Dial("tcp4", d.Host(peer.TCP4), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(testutil.Hangs))
-	creds, _ := pdu.Append(nil, 7, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureSecure | pdu.FeatureSecureAck)}})
-	if _, err := conn.Write(creds); err != nil {
+	t.Cleanup(func() { c.Close() })
+	if err := c.Handshake(pdu.FeatureSecure | pdu.FeatureSecureAck); err != nil {
 		t.Fatal(err)
 	}
-	ack := make([]byte, 20+16)
-	if _, err := io.ReadFull(conn, ack); err != nil || !bytes.Equal(ack[32:], make([]byte, 4)) {
-		t.Fatalf("read % x, %v", ack, err)
+	m, err := c.Next()
+	if ack, ok := m.(*pdu.Error); err != nil || !ok || ack.Code != 0 {
+		t.Fatalf("acknowledgement %+v, %v", m, err)
 	}
-	return conn
+	return c.Conn
 }
 
 // verdict shows pmcd the certificate name, or none if there is no such file, and returns what
@@ -123,8 +117,7 @@ func verdict(t *testing.T, d *peer.Daemon, certs *authority, name string, cfg *t
 	if err := s.Handshake(); err != nil {
 		return err.Error()
 	}
-	c := pmcdtest.NewClient(s)
-	if _, _, err := c.Do(&pdu.DescReq{PMID: pdu.NewPMID(2, 0, 2)}); err != nil {
+	if _, err := pdutest.New(s).Do(&pdu.DescReq{PMID: pdu.NewPMID(2, 0, 2)}); err != nil {
 		return err.Error()
 	}
 	return accepted
