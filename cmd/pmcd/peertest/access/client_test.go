@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/user"
 	"runtime"
@@ -15,8 +14,8 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // Clients as reference texts on pmcd's rules name them, by letter.
@@ -27,8 +26,8 @@ var who = map[string]string{
 
 // A client is a connection to pmcd.
 type client struct {
-	t                *testing.T
-	*pmcdtest.Client // nil if the connection was reset before it was there
+	t               *testing.T
+	*pdutest.Client // nil if the connection was reset before it was there
 }
 
 func (c *client) close() {
@@ -41,18 +40,16 @@ func (c *client) close() {
 // Unix socket as a user.
 func dial(t *testing.T, d *peer.Daemon, letter string) *client {
 	t.Helper()
-	var conn net.Conn
+	var c *pdutest.Client
 	var err error
 	name, as, _ := strings.Cut(who[letter], " ")
 	switch {
 	case as != "":
-		conn, err = dialAs(d.Sock, as)
+		c, err = dialAs(d.Sock, as)
 	case name == "unix":
-		conn, err = net.Dial("unix", d.Sock)
+		c, err = pdutest.Dial("unix", d.Sock, "")
 	default:
-		from := &net.TCPAddr{IP: net.ParseIP(name)}
-		to := netip.AddrPortFrom(netip.MustParseAddr(name), uint16(d.Port))
-		conn, err = net.DialTCP("tcp", from, net.TCPAddrFromAddrPort(to))
+		c, err = pdutest.Dial("tcp", net.JoinHostPort(name, strconv.Itoa(d.Port)), name)
 	}
 	if errors.Is(err, syscall.ECONNRESET) {
 		return &client{t: t}
@@ -60,16 +57,14 @@ func dial(t *testing.T, d *peer.Daemon, letter string) *client {
 	if err != nil {
 		t.Fatalf("%s: %v", letter, err)
 	}
-	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	c := pmcdtest.NewClient(conn)
+	t.Cleanup(func() { c.Close() })
 	c.From = 7
 	return &client{t, c}
 }
 
 // dialAs connects to a Unix socket with the uid and gid of a user, which the
 // kernel notes at that moment.
-func dialAs(path, name string) (net.Conn, error) {
+func dialAs(path, name string) (*pdutest.Client, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		return nil, err
@@ -102,7 +97,11 @@ func dialAs(path, name string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return net.FileConn(f)
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	return pdutest.New(conn), conn.SetDeadline(time.Now().Add(pdutest.Timeout))
 }
 
 // code is the Errno of an ERROR.
@@ -149,8 +148,8 @@ func (c *client) connect() string {
 // hello are CREDS; strange asks for a feature that no client may have, so that
 // pmcd answers it whatever the rights of the client are.
 var (
-	hello   = &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}
-	strange = &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureCompress)}}
+	hello   = pdutest.Creds(0)
+	strange = pdutest.Creds(pdu.FeatureCompress)
 )
 
 // rights asks for a descriptor and stores a value, after CREDS if it is to
