@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // sequential sends one request after the other, as clients of PCP do.
@@ -184,7 +185,7 @@ func (c *client) container() error {
 		return err
 	}
 	name := pick(c.Rand, boxName, boxName, "unknown", fmt.Sprint("box", c.IntN(1000)), "..", "")
-	if err := c.send(request{&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureContainer)}}, 0}, request{&pdu.Attr{Code: pdu.AttrContainer, Value: []byte(name)}, 0}); err != nil {
+	if err := c.send(request{pdutest.Creds(pdu.FeatureContainer), 0}, request{&pdu.Attr{Code: pdu.AttrContainer, Value: []byte(name)}, 0}); err != nil {
 		return err
 	}
 	hostname, nodename := pdu.NewPMID(domainPmcd, 0, 21), pdu.NewPMID(domainLinux, 12, 4)

@@ -1,6 +1,7 @@
 package fuzztest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 const (
@@ -70,9 +71,9 @@ func (c *checker) String() string {
 }
 
 // run sends requests until the checker is closed or a reply is wrong.
-func (c *checker) run(name string, reconnect bool, limit time.Duration, check func(*pmcdtest.Client, generator) error) {
+func (c *checker) run(name string, reconnect bool, limit time.Duration, check func(context.Context, *pmapi.Client, generator) error) {
 	g := c.e.random(name)
-	var client *pmcdtest.Client
+	var client *pmapi.Client
 	defer func() {
 		if client != nil {
 			client.Close()
@@ -82,13 +83,14 @@ func (c *checker) run(name string, reconnect bool, limit time.Duration, check fu
 		c.turn.RLock()
 		defer c.turn.RUnlock()
 		begin := time.Now()
+		ctx, cancel := context.WithDeadline(context.Background(), begin.Add(limit))
+		defer cancel()
 		if client == nil {
-			if client, err = pmcdtest.Dial(c.e.sock()); err != nil {
+			if client, err = pmapi.DialSpec(ctx, pmapi.Spec{Unix: true, Socket: c.e.sock()}, nil); err != nil {
 				return err
 			}
 		}
-		client.SetDeadline(begin.Add(limit))
-		if err = check(client, g); err == nil && reconnect {
+		if err = check(ctx, client, g); err == nil && reconnect {
 			client.Close()
 			client = nil
 		}
@@ -124,64 +126,69 @@ func honest(g generator) (top string, domain int) {
 }
 
 // ordinary sends one request of any kind and checks the reply.
-func (c *checker) ordinary(client *pmcdtest.Client, g generator) error {
+func (c *checker) ordinary(ctx context.Context, client *pmapi.Client, g generator) error {
 	top, domain := honest(g)
 	cluster, item := g.IntN(2), g.IntN(honestItems)
 	id := pdu.NewPMID(domain, cluster, item)
 	switch g.IntN(9) {
 	case 0:
-		d, err := ask[*pdu.Desc](client, &pdu.DescReq{PMID: id})
-		return expect("descriptor", d, err, func() bool { return *d == desc(id) })
+		id := pdu.NewPMID(domain, g.IntN(1<<12), g.IntN(1<<10)) // so many that few are in the client's cache
+		d, err := client.Desc(ctx, id)
+		return expect("descriptor", d, err, func() bool { return d == desc(id) })
 	case 1:
 		indom := pdu.NewInDom(domain, 1<<10|item)
-		r, err := ask[*pdu.Instance](client, &pdu.InstanceReq{InDom: indom, Inst: pdu.NoInst})
-		return expect("instances", r, err, func() bool {
-			return len(r.Insts) == instances && r.Insts[item%instances].Name == instName(indom, item%instances)
+		insts, err := client.Instances(ctx, indom)
+		return expect("instances", insts, err, func() bool {
+			return len(insts) == instances && insts[item%instances].Name == instName(indom, item%instances)
 		})
 	case 2:
-		r, err := ask[*pdu.Text](client, &pdu.TextReq{Ident: uint32(id), Kind: pdu.TextPMID | pdu.TextOneLine})
-		return expect("text", r, err, func() bool { return r.Text == text(id, true) })
+		help, err := client.Text(ctx, id, pdu.TextOneLine)
+		return expect("text", help, err, func() bool { return help == text(id, true) })
 	case 3:
-		names := []string{honestName(top, cluster, item), "pmcd.numclients", "no.such.name"}
-		r, err := ask[*pdu.PMNSIDs](client, &pdu.PMNSNames{Names: names})
-		return expect("PMIDs", r, err, func() bool {
-			return slices.Equal(r.PMIDs, []pdu.PMID{id, pdu.NewPMID(domainPmcd, 0, 3), pdu.NoPMID})
+		ids, err := client.Lookup(ctx, honestName(top, cluster, item), "pmcd.numclients", "no.such.name")
+		if some := new(pmapi.ItemsError); errors.As(err, &some) && errors.Is(some.Errs[2], pdu.ErrnoName) {
+			err = errors.Join(some.Errs[:2]...)
+		}
+		return expect("PMIDs", ids, err, func() bool {
+			return slices.Equal(ids, []pdu.PMID{id, pdu.NewPMID(domainPmcd, 0, 3), pdu.NoPMID})
 		})
 	case 4:
-		r, err := ask[*pdu.PMNSNames](client, &pdu.PMNSIDs{PMIDs: []pdu.PMID{id}})
-		return expect("names", r, err, func() bool { return slices.Equal(r.Names, []string{honestName(top, cluster, item)}) })
+		names, err := client.Names(ctx, id)
+		return expect("names", names, err, func() bool { return slices.Equal(names, []string{honestName(top, cluster, item)}) })
 	case 5:
-		r, err := ask[*pdu.PMNSNames](client, &pdu.PMNSTraverse{Name: "involved"})
-		return expect("names below", r, err, func() bool {
-			return len(r.Names) == 2*honestItems && slices.Contains(r.Names, honestName("involved", cluster, item))
+		var names []string
+		var err error
+		for name, nameErr := range client.Traverse(ctx, "involved") {
+			names, err = append(names, name), nameErr
+		}
+		return expect("names below", names, err, func() bool {
+			return len(names) == 2*honestItems && slices.Contains(names, honestName("involved", cluster, item))
 		})
 	}
-	return c.fetch(client, id, pdu.NewPMID(domain, 1-cluster, item))
+	return c.fetch(ctx, client, id, pdu.NewPMID(domain, 1-cluster, item))
 }
 
 // mixed fetches from liars, too. Their values can be any.
-func (c *checker) mixed(client *pmcdtest.Client, g generator) error {
+func (c *checker) mixed(ctx context.Context, client *pmapi.Client, g generator) error {
 	_, domain := honest(g)
 	ids := []pdu.PMID{pdu.NewPMID(domain, 0, g.IntN(100)), pdu.NewPMID(domain, 1, g.IntN(100))}
 	for range 1 + g.IntN(maxMixed) {
 		ids = append(ids, g.lie(0))
 	}
-	return c.fetch(client, ids...)
+	return c.fetch(ctx, client, ids...)
 }
 
 // fetch fetches metrics with those of pmcd, and checks the values of pmcd and of the
-// honest agents.
-func (c *checker) fetch(client *pmcdtest.Client, ids ...pdu.PMID) error {
+// honest agents. Whether all value sets are of the metrics in the request, those of liars
+// included, is checked by the other clients: pmapi replaces what is of others.
+func (c *checker) fetch(ctx context.Context, client *pmapi.Client, ids ...pdu.PMID) error {
 	pid, version, agentStatus := pdu.NewPMID(domainPmcd, 0, 23), pdu.NewPMID(domainPmcd, 0, 7), pdu.NewPMID(domainPmcd, 4, 1)
 	ids = append(ids, pid, version, agentStatus)
-	sets, _, err := client.Fetch(ids...)
-	if err != nil {
+	var r pmapi.Result
+	if err := client.Fetch(ctx, ids, &r); err != nil {
 		return err
 	}
-	if len(sets) != len(ids) {
-		return fmt.Errorf("%d value sets for %v", len(sets), ids)
-	}
-	for i, vs := range sets {
+	for i, vs := range r.Sets {
 		id := ids[i]
 		ok := vs.PMID == id
 		switch d := id.Domain(); {
@@ -210,22 +217,6 @@ func (c *checker) fetch(client *pmcdtest.Client, ids ...pdu.PMID) error {
 		}
 	}
 	return nil
-}
-
-// ask sends a request. An ERROR is a pdu.Errno.
-func ask[M pdu.Message](client *pmcdtest.Client, req pdu.Message) (m M, err error) {
-	reply, _, err := client.Do(req)
-	if err != nil {
-		return m, fmt.Errorf("%v: %w", req.Type(), err)
-	}
-	if e, ok := reply.(*pdu.Error); ok {
-		return m, fmt.Errorf("%+v: %w", req, e.Code)
-	}
-	m, ok := reply.(M)
-	if !ok {
-		return m, fmt.Errorf("%v in reply to %v", reply.Type(), req.Type())
-	}
-	return m, nil
 }
 
 // expect returns an error unless there is a correct reply.

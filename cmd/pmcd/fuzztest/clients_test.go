@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // numClients is how many clients there are at a time, each with one or several
@@ -50,9 +51,8 @@ type client struct {
 	e    *episode
 	ctx  context.Context
 	name string
-	net.Conn
+	*pdutest.Client
 	unix bool
-	r    *pdu.Reader
 
 	// denied is set when pmcd has denied something, because access rules have changed.
 	// A PROFILE that is denied has a reply, so replies do not match requests any more.
@@ -104,16 +104,16 @@ func (f *finding) Error() string { return f.text }
 func findingf(format string, args ...any) error { return &finding{fmt.Sprintf(format, args...)} }
 
 // dial connects.
-func (c *client) dial() (err error) {
+func (c *client) dial() error {
 	c.e.connections.Add(1)
-	d := net.Dialer{Timeout: 5 * time.Second}
+	network, addr := "tcp", c.e.tcp
 	if c.unix {
-		c.Conn, err = d.DialContext(c.ctx, "unix", c.e.sock())
-	} else {
-		c.Conn, err = d.DialContext(c.ctx, "tcp", c.e.tcp)
+		network, addr = "unix", c.e.sock()
 	}
+	d := net.Dialer{Timeout: 5 * time.Second}
+	conn, err := d.DialContext(c.ctx, network, addr)
 	if err == nil {
-		c.r = pdu.NewReader(c.Conn, 0)
+		c.Client = pdutest.New(conn)
 		c.SetDeadline(time.Now().Add(unanswered))
 	}
 	return err
@@ -137,7 +137,7 @@ func (c *client) pause(most time.Duration) {
 
 // next returns the next PDU, which must be valid.
 func (c *client) next() (pdu.Message, error) {
-	b, err := c.r.Next()
+	b, err := c.Receive()
 	if err == nil {
 		var m pdu.Message
 		if _, m, err = pdu.Parse(bytes.Clone(b)); err == nil {
@@ -161,8 +161,7 @@ func (c *client) handshake() error {
 	} else if e.Code != 0 {
 		return e.Code
 	}
-	_, err = c.Write(encode(request{&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, 0}, request{&pdu.Profile{}, 0}))
-	return err
+	return c.Send(pdutest.Creds(0), &pdu.Profile{})
 }
 
 // reply reads the reply to a request.
