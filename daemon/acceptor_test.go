@@ -90,7 +90,7 @@ func TestFirstInput(t *testing.T) {
 					testutil.Eventually(t, "the first PDU is read", func() bool { return r.counts.Received(pdu.TypeCreds) > sent })
 				}
 			}
-			c.conn.(*net.TCPConn).CloseWrite()
+			c.Conn.(*net.TCPConn).CloseWrite()
 			if got := show(c.recv()); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
@@ -107,7 +107,7 @@ func TestFirstInput(t *testing.T) {
 			c.recv()
 			c.sendBytes(b)
 			if b == nil {
-				c.conn.(*net.TCPConn).CloseWrite()
+				c.Conn.(*net.TCPConn).CloseWrite()
 			}
 			c.closed()
 		})
@@ -219,7 +219,7 @@ func TestRefusedWhileAccepted(t *testing.T) {
 			t.Errorf("%s: then %s", network, got)
 		}
 		c.ended()
-		c.conn.Close()
+		c.Conn.Close()
 		testutil.Eventually(t, "it has gone", func() bool { return r.sessions.NumClients() == 0 })
 	}
 }
@@ -246,7 +246,7 @@ func TestIdleAreRefused(t *testing.T) {
 			t.Errorf("client %d: %s", i, got)
 		}
 		c.ended()
-		c.conn.Close()
+		c.Conn.Close()
 	}
 	testutil.Eventually(t, "they have gone", func() bool { return r.sessions.NumClients() == 0 })
 }
@@ -292,7 +292,7 @@ func TestDisconnectedIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		testutil.Eventually(t, "it is waited for", func() bool { return watched(n) })
-		c.conn.Close()
+		c.Conn.Close()
 		testutil.Eventually(t, "it has gone", func() bool { return r.sessions.NumClients() == 0 })
 		if watched(n) {
 			t.Errorf("%s: still waited for", network)

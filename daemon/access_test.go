@@ -4,19 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/user"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 const testAgents = "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\n[access]\n"
@@ -31,17 +30,10 @@ func (r *harness) from(addr string) *client {
 	if addr == "unix" {
 		return r.connect("unix", r.unix)
 	}
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(addr)}}
-	conn, err := d.Dial("tcp", r.tcp)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	return &client{t: r.t, conn: conn, r: pdu.NewReader(conn, 0)}
+	return r.wrap(pdutest.Dial("tcp", r.tcp, addr))
 }
 
-var hello = &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}
+var hello = pdutest.Creds(0)
 
 // in connects and greets, and says what came of that: "ok", or the error.
 func (r *harness) in(addr string) (*client, string) {
@@ -67,7 +59,7 @@ func (r *harness) in(addr string) (*client, string) {
 // ended fails the test unless the connection comes to its orderly end.
 func (c *client) ended() {
 	c.t.Helper()
-	if b, err := c.r.Next(); !errors.Is(err, io.EOF) {
+	if b, err := c.Receive(); !errors.Is(err, io.EOF) {
 		c.t.Errorf("got %x and %v, want the end", b, err)
 	}
 }
@@ -89,7 +81,7 @@ func TestConnectionLimits(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", tt.addr, got, tt.want)
 		}
 	}
-	first.conn.Close()
+	first.Conn.Close()
 	testutil.Eventually(t, "there is room", func() bool { _, got := r.in("127.0.0.2"); return got == "ok" })
 
 	r.sessions.LogRules()
@@ -167,7 +159,7 @@ func TestRefusedAtTheEnd(t *testing.T) {
 	}
 	for i, c := range clients {
 		if i%4 > 1 {
-			c.conn.Write([]byte("hello?")) // resets the connection
+			c.Conn.Write([]byte("hello?")) // resets the connection
 		}
 		e, ok := c.recv().(*pdu.Error)
 		if !ok || e.Code != pdu.ErrnoPermission && pdu.FromGreetingCode(e.Code) != pdu.ErrnoPermission {
@@ -198,7 +190,7 @@ func TestUserLimit(t *testing.T) {
 			t.Errorf("then: got %s", got)
 		}
 	}
-	c.conn.Close()
+	c.Conn.Close()
 	testutil.Eventually(t, "CREDS again succeeds", func() bool {
 		d.send(hello)
 		switch m := d.do(&pdu.DescReq{PMID: id(240, 1)}).(type) {
@@ -294,7 +286,7 @@ func TestReloadRecounts(t *testing.T) {
 			t.Fatal(got)
 		}
 		if all = append(all, c); i == 2 { // its number goes to the fourth
-			all[0].conn.Close()
+			all[0].Conn.Close()
 			testutil.Eventually(t, "the first has gone", func() bool { return r.sessions.NumClients() == 2 })
 			all = all[1:]
 		}
@@ -354,7 +346,7 @@ func TestRulesForUsersRemoved(t *testing.T) {
 				if got := show(c.do(&pdu.DescReq{PMID: id(241, 1)})); (got == "PM_ERR_PERMISSION") != required {
 					t.Errorf("%s: %s", when, got)
 				}
-				c.conn.Close()
+				c.Conn.Close()
 				var st pmcd.Status
 				if (host{r.Daemon}).Status(&st); st.Features.CredsRequired != required {
 					t.Errorf("%s: pmcd.feature.creds_required is %v", when, st.Features.CredsRequired)
@@ -418,7 +410,7 @@ func TestCertificateRequired(t *testing.T) {
 	if g := c.recv().(*pdu.Error); g.Info&0xffff != uint32(pdu.FeatureCertReqd|pdu.FeatureContainer|pdu.FeatureLabels|pdu.FeatureHighRes|pdu.FeatureDescs) {
 		t.Errorf("greeting %#x", g.Info)
 	}
-	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(pdu.FeatureSecure)}}, &pdu.DescReq{PMID: id(240, 1)})
+	c.send(pdutest.Creds(pdu.FeatureSecure), &pdu.DescReq{PMID: id(240, 1)})
 	if got := show(c.recv()); got != "PM_ERR_NOTCONN" {
 		t.Errorf("TLS: %s", got)
 	}
@@ -451,7 +443,7 @@ func TestViolationsAreLoggedOnce(t *testing.T) {
 				if got != "PM_ERR_PERMISSION" {
 					t.Errorf("%s: got %s", addr, got)
 				}
-				c.conn.Close()
+				c.Conn.Close()
 				testutil.Eventually(t, "it has gone", func() bool { return r.sessions.NumClients() == 0 })
 			}
 		}

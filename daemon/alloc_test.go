@@ -54,14 +54,14 @@ func TestNoAllocationPerValue(t *testing.T) {
 		reply := make([]byte, 64<<10)
 		n := 0
 		fetch := func() {
-			if _, err := c.conn.Write(req); err != nil {
+			if _, err := c.Conn.Write(req); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := io.ReadFull(c.conn, reply[:4]); err != nil {
+			if _, err := io.ReadFull(c.Conn, reply[:4]); err != nil {
 				t.Fatal(err)
 			}
 			n = int(binary.BigEndian.Uint32(reply))
-			if _, err := io.ReadFull(c.conn, reply[4:n]); err != nil {
+			if _, err := io.ReadFull(c.Conn, reply[4:n]); err != nil {
 				t.Fatal(err)
 			}
 		}

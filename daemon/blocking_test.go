@@ -228,10 +228,10 @@ func TestBlockingMode(t *testing.T) {
 			}
 			c.closed()
 		}, true},
-		{"the end", func(_ *harness, _ *bigReplyAgent, c, _ *client, _ int32) { c.conn.Close() }, true},
+		{"the end", func(_ *harness, _ *bigReplyAgent, c, _ *client, _ int32) { c.Conn.Close() }, true},
 		{"the end of what it says", func(_ *harness, _ *bigReplyAgent, c, _ *client, _ int32) {
 			c.sendBytes(append(append([]byte(nil), request...), request...))
-			c.conn.(interface{ CloseWrite() error }).CloseWrite()
+			c.Conn.(interface{ CloseWrite() error }).CloseWrite()
 			for range 2 {
 				if got := show(c.recv()); got != "1 [241.0.1]" {
 					c.t.Errorf("names: %s", got)
@@ -240,11 +240,11 @@ func TestBlockingMode(t *testing.T) {
 			c.closed()
 		}, true},
 		{"a reset", func(_ *harness, _ *bigReplyAgent, c, _ *client, _ int32) {
-			if tcp, ok := c.conn.(*net.TCPConn); ok {
+			if tcp, ok := c.Conn.(*net.TCPConn); ok {
 				tcp.SetLinger(0)
 			}
 			c.sendBytes(bytes.Repeat(request, 10))
-			c.conn.Close()
+			c.Conn.Close()
 		}, true},
 		{"closed by us", func(r *harness, _ *bigReplyAgent, c, _ *client, num int32) {
 			r.connection(num).Abort()
@@ -322,7 +322,7 @@ func TestUrgentByteInBlockingMode(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			r := newHarness(t, kind.config(t), nil)
 			c := kind.dial(r)
-			raw, err := c.conn.(syscall.Conn).SyscallConn()
+			raw, err := c.Conn.(syscall.Conn).SyscallConn()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -356,10 +356,10 @@ func TestShutdownInBlockingMode(t *testing.T) {
 				defer close(end)
 				req, _ := pdu.Append(nil, 0, &pdu.PMNSNames{Names: []string{"u.one"}})
 				for {
-					if _, err := c.conn.Write(req); err != nil && busy {
+					if _, err := c.Conn.Write(req); err != nil && busy {
 						return
 					}
-					if _, err := c.r.Next(); err != nil {
+					if _, err := c.Receive(); err != nil {
 						return
 					}
 				}

@@ -57,7 +57,7 @@ func TestContextsOfManyHosts(t *testing.T) {
 				t.Fatalf("context %d: %s", context, got)
 			}
 		}
-		c.conn.Close()
+		c.Conn.Close()
 	}
 	// All of them on one connection are too many.
 	c := r.dial()

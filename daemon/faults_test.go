@@ -13,13 +13,14 @@ import (
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/internal/agentset"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // script plays an agent that greets, waits for a request of a type, and then
 // does something of its own with the stream. Up to then it is a tester.
 func script(domain int, at pdu.Type, do func(c wire.Conn, req []byte)) func(wire.Conn) {
 	return func(c wire.Conn) {
-		hello, _ := pdu.Append(nil, 1, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
+		hello, _ := pdu.Append(nil, 1, pdutest.Creds(0))
 		c.Write(hello)
 		r := pdu.NewReader(c, 0)
 		for {
@@ -335,12 +336,12 @@ func TestClientFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := r.dial()
 			c.t = t
-			c.conn.Write(tt.bytes) // the end may come in the middle of it
+			c.Conn.Write(tt.bytes) // the end may come in the middle of it
 			other.t = t
 			usable(other)
 			tt.then(c)
 			usable(other)
-			c.conn.Close()
+			c.Conn.Close()
 		})
 	}
 	t.Run("a request before CREDS", func(t *testing.T) {
@@ -354,8 +355,8 @@ func TestClientFaults(t *testing.T) {
 		for range 20 {
 			c := r.dial()
 			c.send(&pdu.PMNSTraverse{}, &pdu.PMNSTraverse{}, &pdu.PMNSTraverse{})
-			c.conn.(*net.TCPConn).SetLinger(0)
-			c.conn.Close()
+			c.Conn.(*net.TCPConn).SetLinger(0)
+			c.Conn.Close()
 		}
 		other.t = t
 		usable(other)
@@ -399,7 +400,7 @@ func TestCredentialsRequired(t *testing.T) {
 	if g := c.recv().(*pdu.Error); g.Info&uint32(pdu.FeatureCredsReqd) == 0 {
 		t.Errorf("greeting %#x", g.Info)
 	}
-	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{}, &pdu.DescReq{PMID: id(241, 1)}, &pdu.Result{})
+	c.send(pdutest.Creds(0), &pdu.Profile{}, &pdu.DescReq{PMID: id(241, 1)}, &pdu.Result{})
 	for range 4 {
 		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
 			t.Errorf("got %s", got)

@@ -20,6 +20,7 @@ import (
 	"github.com/gopcp/pmcd/daemon/internal/conn"
 	"github.com/gopcp/pmcd/daemon/internal/logtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -272,11 +273,11 @@ func (r *harness) awaitStarts() {
 	}
 }
 
-// A client speaks to the Daemon.
+// A client is a client of the Daemon. Most tests here are of the protocol itself: of PDUs in
+// some order, with some error code, with a reply that is not read. So it is no pmapi.Client.
 type client struct {
-	t    *testing.T
-	conn net.Conn
-	r    *pdu.Reader
+	t *testing.T
+	*pdutest.Client
 }
 
 // dial connects and greets.
@@ -288,23 +289,27 @@ func (r *harness) dial() *client {
 func (r *harness) dialTo(network, addr string, flags pdu.Features) *client {
 	r.t.Helper()
 	c := r.connect(network, addr)
-	if g := c.recv(); g.(*pdu.Error).Code != 0 {
-		r.t.Fatalf("refused: %v", g)
+	if err := c.Handshake(flags); err != nil {
+		r.t.Fatal(err)
 	}
-	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(flags)}})
 	return c
 }
 
 // connect connects and says nothing.
 func (r *harness) connect(network, addr string) *client {
 	r.t.Helper()
-	conn, err := net.Dial(network, addr)
+	return r.wrap(pdutest.Dial(network, addr, ""))
+}
+
+// wrap returns a client that has connected, for the test.
+func (r *harness) wrap(c *pdutest.Client, err error) *client {
+	r.t.Helper()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	return &client{t: r.t, conn: conn, r: pdu.NewReader(conn, 0)}
+	r.t.Cleanup(func() { c.Close() })
+	c.From = 7
+	return &client{r.t, c}
 }
 
 // in returns the same client for a subtest.
@@ -316,26 +321,21 @@ func (c *client) in(t *testing.T) *client {
 
 func (c *client) send(ms ...pdu.Message) {
 	c.t.Helper()
-	var b []byte
-	for _, m := range ms {
-		var err error
-		if b, err = pdu.Append(b, 7, m); err != nil {
-			c.t.Fatal(err)
-		}
+	if err := c.Send(ms...); err != nil {
+		c.t.Fatal(err)
 	}
-	c.sendBytes(b)
 }
 
 func (c *client) sendBytes(b []byte) {
 	c.t.Helper()
-	if _, err := c.conn.Write(b); err != nil {
+	if _, err := c.Write(b); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
 func (c *client) recv() pdu.Message {
 	c.t.Helper()
-	b, err := c.r.Next()
+	b, err := c.Receive()
 	if err != nil {
 		c.t.Fatalf("no reply: %v", err)
 	}
@@ -377,7 +377,7 @@ func (c *client) fetch(ids ...pdu.PMID) (sets []pdu.ValueSet, changes pdu.Errno)
 // more.
 func (c *client) closed() {
 	c.t.Helper()
-	if b, err := c.r.Next(); err == nil {
+	if b, err := c.Receive(); err == nil {
 		c.t.Errorf("got %x, want the end", b)
 	} else if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.t.Error("still connected")

@@ -70,7 +70,7 @@ func TestHealth(t *testing.T) {
 	if got := r.Problems(); !slices.Equal(got, []string{full}) {
 		t.Errorf("problems %q", got)
 	}
-	c.conn.Close()
+	c.Conn.Close()
 	until(Health{Agents: 4, Ready: 3, Unwell: []string{"t is fenced"}, Problems: []string{"v runs as bob"}})
 
 	before, began := calls.Load(), time.Now()

@@ -71,7 +71,7 @@ func TestLargeReplyIsNotHeldDuringTheNextRequest(t *testing.T) {
 	c.fetch(id(242, 1))
 	before := testutil.LiveHeap()
 	c.send(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 0)}}, &pdu.DescReq{PMID: id(241, 1)})
-	if n, err := io.CopyN(io.Discard, c.conn, size); err != nil {
+	if n, err := io.CopyN(io.Discard, c.Conn, size); err != nil {
 		t.Fatalf("%d bytes of the reply: %v", n, err)
 	}
 	// What is left of the reply is in the socket.

@@ -47,7 +47,7 @@ func TestLeftOutRule(t *testing.T) {
 		if got := show(c.recv()) == "0"; got != allowed {
 			t.Errorf("%s: the client is allowed: %v, want %v", when, got, allowed)
 		}
-		c.conn.Close()
+		c.Conn.Close()
 	}
 	check("at the start", true, leftOut(6, 10, "faraway"))
 	agent := r.routes.Load().Agent(240).Conn()

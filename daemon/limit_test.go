@@ -37,14 +37,14 @@ func TestClientLimit(t *testing.T) {
 		for _, c := range in {
 			c.ask()
 		}
-		in[1].conn.Close()
+		in[1].Conn.Close()
 		if got := show(late.recv()); got != "0" {
 			t.Errorf("%s: %s", network, got)
 		}
 		if n := r.acceptor.Load().Stats().Open; n != 3 {
 			t.Errorf("%s: %d sockets are open", network, n)
 		}
-		in[0].conn.Close()
+		in[0].Conn.Close()
 		testutil.Eventually(t, "there is no problem", func() bool { return len(r.Problems()) == 0 })
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // Connections have their options from the listening socket.
@@ -63,10 +64,10 @@ func TestAnswerOutlivesSession(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			conn.SetDeadline(time.Now().Add(30 * time.Second))
-			c := &client{t: t, conn: conn, r: pdu.NewReader(conn, 0)}
+			conn.SetDeadline(time.Now().Add(pdutest.Timeout))
+			c := &client{t, pdutest.New(conn)}
 			c.recv()
-			c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{},
+			c.send(pdutest.Creds(0), &pdu.Profile{},
 				&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 2)}}, &pdu.PMNSChild{Name: "t"})
 			testutil.Eventually(t, "answered", func() bool { return r.counts.Sent(pdu.TypePMNSNames) == 1 })
 			end(r, conn)
@@ -97,7 +98,7 @@ func (a long) Fetch(_ context.Context, r *agents.FetchRequest, w *pdu.ResultWrit
 func TestNoDescriptorsFromClients(t *testing.T) {
 	r := newHarness(t, nil, nil)
 	c := r.dialTo("unix", r.unix, 0)
-	raw, err := c.conn.(syscall.Conn).SyscallConn()
+	raw, err := c.Conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

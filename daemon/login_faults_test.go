@@ -47,7 +47,7 @@ func TestPeerLoginDisconnects(t *testing.T) {
 		if n := len(h.children()); n != 1 {
 			t.Errorf("%q: %d processes, want 1", then, n)
 		}
-		c.conn.Close()
+		c.Conn.Close()
 		testutil.Eventually(t, "the client and its process have gone", func() bool {
 			return h.sessions.NumClients() == 0 && len(h.children()) == 0
 		})
@@ -55,7 +55,7 @@ func TestPeerLoginDisconnects(t *testing.T) {
 	// Half a PDU is no difference.
 	c := h.begun("tcp")
 	c.sendBytes([]byte{0, 0, 0})
-	c.conn.Close()
+	c.Conn.Close()
 	testutil.Eventually(t, "the client and its process have gone", func() bool {
 		return h.sessions.NumClients() == 0 && len(h.children()) == 0
 	})
@@ -82,13 +82,13 @@ func TestPeerLoginHeldBack(t *testing.T) {
 		guesses = append(guesses, c)
 		testutil.Eventually(t, "the login has failed", func() bool { return len(h.children()) == 0 })
 	}
-	guesses[7].conn.Close()
+	guesses[7].Conn.Close()
 	testutil.Eventually(t, "the client that has disconnected is gone", func() bool { return h.sessions.NumClients() == 7 })
 	right := h.connect("tcp", h.tcp)
 	right.recv()
 	right.plain(0, "root", "root")
 	right.served("with the right password", true)
-	raw, err := guesses[6].conn.(*net.TCPConn).SyscallConn()
+	raw, err := guesses[6].Conn.(*net.TCPConn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestPeerLoginHeldBack(t *testing.T) {
 func TestPeerLoginWaits(t *testing.T) {
 	const places = 64
 	h := newLoginHarness(t, func(c *Config) { c.loginTime, c.saslTimeout = time.Hour, time.Hour })
-	h.begun("tcp").conn.Close()
+	h.begun("tcp").Conn.Close()
 	testutil.Eventually(t, "it has gone", func() bool { return h.sessions.NumClients() == 0 && len(h.children()) == 0 })
 	// The helper stops, so no login begins and none ends.
 	_, helper := h.helper()
@@ -131,7 +131,7 @@ func TestPeerLoginWaits(t *testing.T) {
 	}
 	testutil.Eventually(t, "all are connected", func() bool { return h.sessions.NumClients() == len(all) })
 	for _, c := range all {
-		c.conn.Close()
+		c.Conn.Close()
 	}
 	// Those whose login has begun cannot be told from others, and stay.
 	testutil.Eventually(t, "those that wait have gone", func() bool { return h.sessions.NumClients() <= places })
@@ -193,7 +193,7 @@ func TestPeerLoginFlood(t *testing.T) {
 		t.Errorf("%d clients, want 202", n)
 	}
 	for _, c := range flood {
-		c.conn.Close()
+		c.Conn.Close()
 	}
 	testutil.Eventually(t, "they have gone", func() bool { return h.sessions.NumClients() == 2 && len(h.children()) == 0 })
 	other.served("afterwards", true)

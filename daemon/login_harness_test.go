@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"crypto/tls"
-	"net"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/daemon/saslhelper"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // A loginHarness is a Daemon with a real SASL helper and a database with the users root,
@@ -103,26 +104,19 @@ func (h *loginHarness) greeted(network string) (*client, pdu.Features) {
 		c = h.connect(network, h.unix)
 	} else {
 		h.clients++
-		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(h.clients))}}
-		conn, err := d.Dial("tcp", h.tcp)
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		h.t.Cleanup(func() { conn.Close() })
-		conn.SetDeadline(time.Now().Add(testutil.Hangs))
-		c = &client{t: h.t, conn: conn, r: pdu.NewReader(conn, 0)}
+		c = h.wrap(pdutest.Dial("tcp", h.tcp, fmt.Sprint("127.0.1.", h.clients)))
 	}
-	g, ok := c.recv().(*pdu.Error)
-	if !ok || g.Code != 0 {
-		h.t.Fatalf("refused: %v", g)
+	features, err := c.Greeting()
+	if err != nil {
+		h.t.Fatal(err)
 	}
-	return c, pdu.Features(g.Info)
+	return c, features
 }
 
 // creds sends CREDS.
 func (c *client) creds(flags pdu.Features) {
 	c.t.Helper()
-	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(flags)}})
+	c.send(pdutest.Creds(flags))
 }
 
 // mechanisms receives the list of them.
@@ -153,11 +147,13 @@ func (c *client) plain(flags pdu.Features, user, password string) {
 // secured returns the same client in TLS, which it has asked for.
 func (c *client) secured() *client {
 	c.t.Helper()
-	conn := tls.Client(c.conn, &tls.Config{InsecureSkipVerify: true})
+	conn := tls.Client(c.Conn, &tls.Config{InsecureSkipVerify: true})
 	if err := conn.Handshake(); err != nil {
 		c.t.Fatal(err)
 	}
-	return &client{t: c.t, conn: net.Conn(conn), r: pdu.NewReader(conn, 0)}
+	secured := pdutest.New(conn)
+	secured.From = c.From
+	return &client{c.t, secured}
 }
 
 // want fails the test unless the next PDU is as show returns it.

@@ -95,7 +95,7 @@ func TestPeerLoginIdentity(t *testing.T) {
 			c.plain(0, "root", "no")
 			c.want("wrong password", badAuth)
 			check("after a wrong password", ends(append(slices.Clone(none), attrs(container, "bozo")...)), labels, fromPeer)
-			c.conn.Close()
+			c.Conn.Close()
 			testutil.Eventually(t, "the client has gone", func() bool { return h.sessions.NumClients() == 0 })
 			h.agent.awaits(t, "end 0")
 			h.agent.mu.Lock()

@@ -20,7 +20,7 @@ func (c *client) exchange(request string, replies ...string) {
 func (c *client) expect(request string, replies ...string) {
 	c.t.Helper()
 	for _, name := range replies {
-		got, err := c.r.Next()
+		got, err := c.Receive()
 		if want := capture(c.t, name); err != nil || !bytes.Equal(got, want) {
 			c.t.Errorf("%s:\n got %x, %v\nwant %x (%s)", request, got, err, want, name)
 		}
@@ -90,7 +90,7 @@ func TestPeerLoginReplay(t *testing.T) {
 			if info, ok := h.sessions.Client(1); ok && info.UID != 0 {
 				t.Errorf("%v: uid %d", login, info.UID)
 			}
-			c.conn.Close()
+			c.Conn.Close()
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 const (
@@ -55,7 +56,7 @@ func TestPeerLoginDialogue(t *testing.T) {
 		{"2048 bytes", nil, "PM_ERR_IPC"},
 		{"60000 bytes", nil, "PM_ERR_IPC"},
 		{"a request", []pdu.Message{&pdu.DescReq{PMID: id(240, 1)}}, "PM_ERR_IPC"},
-		{"CREDS", []pdu.Message{&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}}, "PM_ERR_IPC"},
+		{"CREDS", []pdu.Message{pdutest.Creds(0)}, "PM_ERR_IPC"},
 		{"ERROR", []pdu.Message{&pdu.Error{Code: pdu.ErrnoNotConn}}, "PM_ERR_NOTCONN"},
 		{"ERROR 0", []pdu.Message{&pdu.Error{}}, "PM_ERR_IPC"},
 	} {

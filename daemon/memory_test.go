@@ -97,8 +97,8 @@ func TestProfilesOfManyClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.conn.Write(b) // an error if the client knows already that it is disconnected
-		if b, err := c.r.Next(); err == nil && len(b) > 0 {
+		c.Conn.Write(b) // an error if the client knows already that it is disconnected
+		if b, err := c.Receive(); err == nil && len(b) > 0 {
 			left++
 		}
 	}
@@ -129,7 +129,7 @@ func TestIncompleteRequests(t *testing.T) {
 		t.Errorf("another client: %s", got)
 	}
 	for _, c := range append(clients, other) {
-		c.conn.Close()
+		c.Conn.Close()
 	}
 	testutil.Eventually(t, "no memory is used", func() bool { return r.requestBytes() == 0 })
 }

@@ -109,7 +109,7 @@ func TestTraceOfAFetch(t *testing.T) {
 	c := r.dial()
 	c.send(&pdu.Profile{})
 	c.fetch(id(240, 1))
-	c.conn.Close()
+	c.Conn.Close()
 	testutil.Eventually(t, "the client has gone", func() bool { return r.sessions.NumClients() == 0 })
 	c = r.dial()
 	c.sendBytes(word(64<<10+4, 0x7004, 0))

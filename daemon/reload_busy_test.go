@@ -294,7 +294,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	var requests atomic.Int64
 	for i := range 4 {
 		c := r.dial()
-		c.conn.SetDeadline(time.Now().Add(10 * time.Minute))
+		c.Conn.SetDeadline(time.Now().Add(10 * time.Minute))
 		c.send(&pdu.Profile{})
 		clients.Go(func() {
 			for n := 0; !closed(end); n++ {

@@ -139,7 +139,7 @@ sample.long { one 29:0:10 ten 29:0:11 }
 	r.awaitStarts()
 
 	c := r.connect("tcp", r.tcp)
-	greeting, err := c.r.Next()
+	greeting, err := c.Receive()
 	want := capture(t, "s2c_error_greeting_ok")
 	binary.BigEndian.PutUint32(want[16:], pdu.GreetingInfo(pdu.FeatureContainer|pdu.FeatureLabels|pdu.FeatureHighRes|pdu.FeatureDescs)) // no AUTH
 	if err != nil || !bytes.Equal(greeting, want) {
@@ -201,7 +201,7 @@ sample.long { one 29:0:10 ten 29:0:11 }
 			p.mu.Unlock()
 		}
 		c.sendBytes(req)
-		got, err := c.r.Next()
+		got, err := c.Receive()
 		if err != nil {
 			t.Fatalf("%s: %v", s.request, err)
 		}
@@ -236,7 +236,7 @@ sample.long { one 29:0:10 ten 29:0:11 }
 			p.mu.Unlock()
 		}
 		c.sendBytes(req)
-		if _, err := c.r.Next(); err != nil {
+		if _, err := c.Receive(); err != nil {
 			t.Fatalf("%s: %v", a.name, err)
 		}
 	}
@@ -244,11 +244,11 @@ sample.long { one 29:0:10 ten 29:0:11 }
 	p.answers[key(child)] = errorPDU(pdu.ErrnoName)
 	p.mu.Unlock()
 	c.sendBytes(child)
-	if got, err := c.r.Next(); err != nil || !bytes.Equal(got, capture(t, "s2c_pmns_names_negative")) {
+	if got, err := c.Receive(); err != nil || !bytes.Equal(got, capture(t, "s2c_pmns_names_negative")) {
 		t.Errorf("children that an agent does not know: %x, %v", got, err)
 	}
 
-	c.conn.Close()
+	c.Conn.Close()
 	testutil.Eventually(t, "client gone", func() bool { return r.sessions.NumClients() == 0 })
 	seen := func(name string, b []byte) {
 		testutil.Eventually(t, name+" sent", func() bool {

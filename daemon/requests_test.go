@@ -201,7 +201,7 @@ func TestClientAttributes(t *testing.T) {
 	a.awaits(t, fmt.Sprintf("attr 0 %v=%d", pdu.AttrProcessID, os.Getpid()))
 	a.awaits(t, fmt.Sprintf("attr 0 %v=bozo", pdu.AttrContainer))
 	a.awaits(t, "fetch 0/0")
-	c.conn.Close()
+	c.Conn.Close()
 	a.awaits(t, "end 0")
 	testutil.Eventually(t, "the number of the client is free", func() bool { return r.sessions.NumClients() == 0 })
 
@@ -323,7 +323,7 @@ func TestClientNumbers(t *testing.T) {
 		for _, m := range tt.ask {
 			c.do(m)
 		}
-		c.conn.Close()
+		c.Conn.Close()
 		testutil.Eventually(t, "client gone", func() bool { return r.sessions.NumClients() == 0 })
 		// What comes now is behind all that the last client was the reason for.
 		for i, x := range []*tester{a, b} {

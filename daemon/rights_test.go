@@ -12,6 +12,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // withRights has clients at the Unix socket pass descriptors, as all may before
@@ -83,7 +84,7 @@ func (c *client) pass(b []byte, flags int) {
 // passLast sends b with a descriptor and closes that.
 func (c *client) passLast(last int, b []byte, flags int) {
 	c.t.Helper()
-	raw, err := c.conn.(syscall.Conn).SyscallConn()
+	raw, err := c.Conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func TestPassedDescriptors(t *testing.T) {
 			c.ask()
 			c.sendBytes(request)
 			c.pass(request, 0)
-			if got, err := c.r.Next(); err == nil { // it may have been read before
+			if got, err := c.Receive(); err == nil { // it may have been read before
 				r.t.Logf("the request: %x", got)
 			}
 			return c
@@ -161,7 +162,7 @@ func TestPassedDescriptors(t *testing.T) {
 			c := in(r)
 			c.ask()
 			c.pass(request[:1], unix.MSG_OOB)
-			c.conn.Write(request[1:]) // it may be disconnected by now
+			c.Conn.Write(request[1:]) // it may be disconnected by now
 			return c
 		}, true}, // some kernels drop the descriptors of an urgent byte, and it is a byte like others
 		{"in blocking-read mode", func(r *harness) *client {
@@ -174,7 +175,7 @@ func TestPassedDescriptors(t *testing.T) {
 			c := in(r)
 			r.enter(c)
 			c.pass(request[:1], unix.MSG_OOB)
-			c.conn.Write(request[1:])
+			c.Conn.Write(request[1:])
 			return c
 		}, true},
 		{"behind a request in blocking-read mode", func(r *harness) *client {
@@ -182,7 +183,7 @@ func TestPassedDescriptors(t *testing.T) {
 			r.enter(c)
 			c.sendBytes(request)
 			c.pass(request, 0)
-			if got, err := c.r.Next(); err == nil {
+			if got, err := c.Receive(); err == nil {
 				r.t.Logf("the request: %x", got)
 			}
 			return c
@@ -338,7 +339,7 @@ func TestPassedBeforeAccept(t *testing.T) {
 	var cs [2]*client
 	for i, conn := range early {
 		conn.SetDeadline(time.Now().Add(30 * time.Second))
-		cs[i] = &client{t: t, conn: conn, r: pdu.NewReader(conn, 0)}
+		cs[i] = &client{t, pdutest.New(conn)}
 		cs[i].recv()
 		cs[i].send(hello)
 		cs[i].ask() // SO_PASSCRED is not taken for descriptors

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // Agents are started while the name space is read, and clients served when it
@@ -39,7 +40,7 @@ func TestServesWhenNamed(t *testing.T) {
 	f.Close()
 	<-serving
 	c.recv()
-	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
+	c.send(pdutest.Creds(0))
 	if got, want := show(c.do(&pdu.PMNSNames{Names: []string{"t.one"}})), "1 [240.0.1]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -45,12 +45,12 @@ func TestTLSThousandHandshakes(t *testing.T) {
 		c.RequestTimeout = limit
 	}, nil)
 	other := r.dial()
-	other.conn.SetDeadline(time.Now().Add(limit))
+	other.Conn.SetDeadline(time.Now().Add(limit))
 	hello := clientHello()
 	var good, bad, ended []*client
 	for i := range many {
 		c := r.connect("tcp", r.tcp)
-		c.conn.SetDeadline(time.Now().Add(limit))
+		c.Conn.SetDeadline(time.Now().Add(limit))
 		c.recv()
 		c.sendBytes(credsPDU(t, secureFlags))
 		if m := show(c.recv()); m != pdu.Errno(0).Name() {
@@ -90,18 +90,18 @@ func TestTLSThousandHandshakes(t *testing.T) {
 		c.good()
 	}
 	for _, c := range ended {
-		if _, err := io.ReadAll(c.conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := io.ReadAll(c.Conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error("a record that is no handshake has not ended the connection")
 		}
 	}
 	testutil.Eventually(t, "the others are there", func() bool { return r.sessions.NumClients() == 1+len(good)+len(bad) })
 	for _, c := range bad {
-		c.conn.Close()
+		c.Conn.Close()
 	}
 	testutil.Eventually(t, "those that have not finished are gone", func() bool { return r.sessions.NumClients() == 1+len(good) })
 	for _, c := range good {
 		c.good()
-		c.conn.(*tls.Conn).NetConn().Close()
+		c.Conn.(*tls.Conn).NetConn().Close()
 	}
 	testutil.Eventually(t, "all are gone", func() bool { return r.sessions.NumClients() == 1 })
 	other.good()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // withTLS is a configuration with a tls.conf. The certificate is also the only authority
@@ -76,11 +77,11 @@ func (c *prefixConn) Read(b []byte) (int, error) {
 // now with the ClientHello. It returns the error of the handshake.
 func (c *client) secure(creds []byte, ack []byte, cfg *tls.Config) error {
 	cfg.InsecureSkipVerify = true
-	s := tls.Client(&prefixConn{Conn: c.conn, prefix: creds, ack: ack}, cfg)
+	s := tls.Client(&prefixConn{Conn: c.Conn, prefix: creds, ack: ack}, cfg)
 	if err := s.Handshake(); err != nil {
 		return err
 	}
-	c.conn, c.r = s, pdu.NewReader(s, 0)
+	c.Use(s)
 	return nil
 }
 
@@ -95,7 +96,7 @@ func (c *client) good() {
 // credsPDU returns CREDS with flags.
 func credsPDU(t *testing.T, flags pdu.Features) []byte {
 	t.Helper()
-	b, err := pdu.Append(nil, 7, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(flags)}})
+	b, err := pdu.Append(nil, 7, pdutest.Creds(flags))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,15 +205,15 @@ func TestTLSEnds(t *testing.T) {
 		{"an old version", &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, nil, "protocol version", "offered only unsupported versions"},
 		{"a part of a PDU", &tls.Config{}, func(c *client) { c.sendBytes(b[:10]) }, "", "pduread: timeout"},
 		{"a part of a record", &tls.Config{}, func(c *client) {
-			c.conn.(*tls.Conn).NetConn().Write([]byte{23, 3, 3, 1, 0, 1})
+			c.Conn.(*tls.Conn).NetConn().Write([]byte{23, 3, 3, 1, 0, 1})
 		}, "", "pduread: timeout"},
 		{"a PDU over the limit", &tls.Config{}, func(c *client) { c.sendBytes([]byte{0, 1, 0, 1, 0, 0, 0x70, 3, 0, 0, 0, 0}) }, "", "exceeds maximum client PDU size"},
 		{"half-close", &tls.Config{}, func(c *client) {
 			c.sendBytes(b)
-			c.conn.(*tls.Conn).NetConn().(*prefixConn).Conn.(*net.TCPConn).CloseWrite()
+			c.Conn.(*tls.Conn).NetConn().(*prefixConn).Conn.(*net.TCPConn).CloseWrite()
 			c.recv()
 		}, "", ""},
-		{"close_notify", &tls.Config{}, func(c *client) { c.conn.(*tls.Conn).CloseWrite() }, "", ""},
+		{"close_notify", &tls.Config{}, func(c *client) { c.Conn.(*tls.Conn).CloseWrite() }, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHarness(t, withTLS(t, false), nil)
@@ -237,7 +238,7 @@ func TestTLSEnds(t *testing.T) {
 			other := r.dial()
 			other.good()
 			if tt.want == "" {
-				if n, err := c.conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+				if n, err := c.Conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("read %d bytes, %v; want the end", n, err)
 				}
 			}
@@ -258,7 +259,7 @@ func TestTLSFailuresOfOthers(t *testing.T) {
 		c.sendBytes(credsPDU(t, secureFlags))
 		c.recv()
 		c.sendBytes([]byte("GET / HTTP/1.1\r\n\r\n"))
-		if n, err := c.conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		if n, err := c.Conn.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("read %d bytes, %v; want the end", n, err)
 		}
 	}
@@ -313,7 +314,7 @@ func TestTLSCertificateRequired(t *testing.T) {
 			c.recv()
 			err := c.secure(credsPDU(t, secureFlags), ack, &tls.Config{MinVersion: version, MaxVersion: version})
 			if err == nil { // in TLS 1.3 the client's part is over before
-				_, err = c.conn.Read(make([]byte, 1))
+				_, err = c.Conn.Read(make([]byte, 1))
 			}
 			want := map[uint16]string{tls.VersionTLS12: "handshake failure", tls.VersionTLS13: "certificate required"}[version]
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -373,7 +374,7 @@ func FuzzNegotiation(f *testing.F) {
 		}, nil)
 		c := r.connect("tcp", r.tcp)
 		c.recv()
-		c.conn = &splitConn{c.conn, sizes, int(at), by}
+		c.Conn = &splitConn{c.Conn, sizes, int(at), by}
 		flags := pdu.Features(bits)
 		attr := []byte(nil)
 		if flags&pdu.FeatureContainer != 0 {
@@ -391,15 +392,15 @@ func FuzzNegotiation(f *testing.F) {
 			}
 			err = c.secure(credsPDU(t, flags), ack, &tls.Config{})
 		} else {
-			_, err = c.conn.Write(credsPDU(t, flags))
+			_, err = c.Conn.Write(credsPDU(t, flags))
 		}
 		if err == nil {
 			req, _ := pdu.Append(attr, 7, &pdu.DescReq{PMID: id(240, 1)})
-			_, err = c.conn.Write(req)
+			_, err = c.Conn.Write(req)
 		}
 		for err == nil {
 			var b []byte
-			if b, err = c.r.Next(); err == nil {
+			if b, err = c.Receive(); err == nil {
 				if _, typ, _ := pdu.Header(b); typ == pdu.TypeDesc {
 					break
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -122,7 +123,7 @@ func requestsBefore(t *testing.T, relays []netip.Prefix, unix bool, many, others
 // error when it receives from step.
 func stepByStep(asked chan<- int32, step <-chan struct{}) func(wire.Conn) {
 	return func(c wire.Conn) {
-		hello, _ := pdu.Append(nil, 1, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
+		hello, _ := pdu.Append(nil, 1, pdutest.Creds(0))
 		c.Write(hello)
 		refusal, _ := pdu.Append(nil, 0, &pdu.Error{Code: pdu.ErrnoPMID})
 		r := pdu.NewReader(c, 0)
