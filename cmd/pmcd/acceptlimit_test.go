@@ -16,6 +16,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // When descriptors run out, connected clients are served, one line is logged, the status
@@ -51,7 +52,7 @@ func TestDescriptorsRunOut(t *testing.T) {
 			t.Errorf("the log, which should have one line about it:\n%s", text)
 		}
 	}()
-	var first net.Conn
+	var first *pdutest.Client
 	for deadline := time.Now().Add(20 * time.Second); first == nil; {
 		if first, err = pmcdtest.Greeted(sock, 5*time.Second); err != nil && time.Now().After(deadline) {
 			t.Fatal(err)
@@ -83,14 +84,11 @@ func TestDescriptorsRunOut(t *testing.T) {
 	}
 	// The first is served although there is no room for more.
 	first.SetDeadline(time.Now().Add(10 * time.Second))
-	b, _ := pdu.Append(nil, 0, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
-	b, _ = pdu.Append(b, 0, &pdu.DescReq{PMID: pdu.NewPMID(2, 0, 3)})
-	if _, err := first.Write(b); err != nil {
+	if err := first.Send(pdutest.Creds(0)); err != nil {
 		t.Fatal(err)
 	}
-	reply, err := pdu.NewReader(first, 0).Next()
-	if _, typ, _ := pdu.Header(reply); err != nil || typ != pdu.TypeDesc {
-		t.Errorf("a connected client got %v, %v", typ, err)
+	if reply, err := first.Do(&pdu.DescReq{PMID: pdu.NewPMID(2, 0, 3)}); err != nil || reply.Type() != pdu.TypeDesc {
+		t.Errorf("a connected client got %+v, %v", reply, err)
 	}
 	problems(few, "10 clients are connected, as many as RLIMIT_NOFILE allows")
 	for _, conn := range in[:len(in)/2] {

@@ -153,7 +153,7 @@ verify: ./cli ./open ./privsep access agents/launch/dsohost agents/launch/goplug
 # For tests.
 booted: golang.org/x/sys
 peer: agents/testutil
-pmcdtest: ./peer agents agents/wire pdu pdu/pmapi
+pmcdtest: ./peer agents agents/wire pdu pdu/pdutest pdu/pmapi
 
 # What pmcdctl shows of metrics. Only its main package knows options.
 in cmd/pmcd/pmcdctl/internal

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 var recordLog = flag.Bool("record-log", false, "write what pmcd logs to testdata/pmcd.log")
@@ -60,15 +62,22 @@ func logEvents(t *testing.T, args ...string) (log string, p *pmcdtest.Place) {
 		await("pmcd RESTARTED at ")
 		await("is unchanged")
 	}
-	dial := func() *pmcdtest.Client {
+	fetch := func(c *pdutest.Client, domain int) {
 		t.Helper()
-		c, err := pmcdtest.Dial(p.At("run/sock"))
+		if _, err := c.Do(&pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(domain, 0, 1)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dial := func() *pdutest.Client {
+		t.Helper()
+		c, err := pdutest.Dial("unix", p.At("run/sock"), "")
+		if err == nil {
+			err = errors.Join(c.Handshake(0), c.Send(&pdu.Profile{}))
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := c.Fetch(pdu.NewPMID(299, 0, 1)); err != nil { // the table of clients has its version
-			t.Fatal(err)
-		}
+		fetch(c, 299) // the table of clients has its version
 		return c
 	}
 	// send sends bytes after the handshake and reads until pmcd closes the connection.
@@ -86,17 +95,17 @@ func logEvents(t *testing.T, args ...string) (log string, p *pmcdtest.Place) {
 	if port == nil {
 		t.Fatal(read())
 	}
-	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	tcp, err := from.Dial("tcp", "127.0.0.1:"+port[1])
+	tcp, err := pdutest.Dial("tcp", "127.0.0.1:"+port[1], "127.0.0.2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	send(tcp, nil)
+	send(tcp.Conn, nil)
 	await("endclient client[")
 
 	c := dial()
-	b, _ := pdu.Append(nil, 0, &pdu.Fetch{Context: 7, PMIDs: []pdu.PMID{pdu.NewPMID(299, 0, 1)}})
-	c.Conn.Write(b)
+	if err := c.Send(&pdu.Fetch{Context: 7, PMIDs: []pdu.PMID{pdu.NewPMID(299, 0, 1)}}); err != nil {
+		t.Fatal(err)
+	}
 	await("DoFetch: no profile for ctxnum=7")
 	send(c.Conn, []byte{0x7f, 0, 0, 0, 0, 0, 0x70, 3, 0, 0, 0, 0})
 	await("__pmGetPDU: ")
@@ -110,11 +119,11 @@ func logEvents(t *testing.T, args ...string) (log string, p *pmcdtest.Place) {
 	c = dial()
 	write(script(301, "exits in a fetch"))
 	hangup()
-	c.Fetch(pdu.NewPMID(301, 0, 1))
+	fetch(c, 301)
 	await("| it ends here")
 	write(script(304, "hangs"))
 	hangup()
-	c.Fetch(pdu.NewPMID(304, 0, 1))
+	fetch(c, 304)
 	await("is late")
 	await("is down")
 	p.Write("conf", "pmcd 2 dso\nwhat is this\n")

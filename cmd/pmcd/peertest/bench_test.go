@@ -1,13 +1,14 @@
 package peertest
 
 import (
+	"context"
 	"fmt"
-	"net"
 	"os"
 	"testing"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // BenchmarkKinds is a fetch of one metric of the simple agent through a whole
@@ -43,42 +44,23 @@ func BenchmarkKinds(b *testing.B) {
 			d := peer.StartT(b, bb.pmcd, peer.Config{Agents: []string{
 				fmt.Sprintf("pmcd %d dso pmcd_init /var/lib/pcp/pmdas/pmcd/pmda_pmcd.so", peer.DomainPmcd), bb.agent,
 			}})
-			conn, err := net.Dial("unix", d.Sock)
+			client, err := pmapi.Dial(b.Context(), d.Host(peer.Unix), nil)
 			if err != nil {
 				b.Fatal(err)
 			}
-			defer conn.Close()
-			r := pdu.NewReader(conn, 0)
-			do := func(req []byte) []byte {
-				if _, err := conn.Write(req); err != nil {
+			defer client.Close()
+			ids := []pdu.PMID{pdu.NewPMID(peer.DomainSimple, 0, 0)}
+			var r pmapi.Result
+			fetch := func() {
+				if err := client.Fetch(context.Background(), ids, &r); err != nil {
 					b.Fatal(err)
 				}
-				reply, err := r.Next()
-				if err != nil {
-					b.Fatal(err)
-				}
-				return reply
 			}
-			if _, err := r.Next(); err != nil { // greeting
-				b.Fatal(err)
-			}
-			hello, err := pdu.Append(nil, 1, &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
-			if err == nil {
-				hello, err = pdu.Append(hello, 1, &pdu.Profile{})
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-			req, err := pdu.Append(nil, 1, &pdu.Fetch{PMIDs: []pdu.PMID{pdu.NewPMID(peer.DomainSimple, 0, 0)}})
-			if err != nil {
-				b.Fatal(err)
-			}
-			_, m, err := pdu.Parse(do(append(hello, req...)))
-			if res, ok := m.(*pdu.Result); err != nil || !ok || len(res.Sets) != 1 || len(res.Sets[0].Values) != 1 {
-				b.Fatalf("reply %+v, %v", m, err)
+			if fetch(); len(r.Sets[0].Values) != 1 {
+				b.Fatalf("%+v", r.Sets)
 			}
 			for b.Loop() {
-				do(req)
+				fetch()
 			}
 		})
 	}

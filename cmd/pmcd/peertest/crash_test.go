@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A crasher is a machine on which pmcd is killed again and again.
@@ -251,22 +253,22 @@ func (c *crasher) expectWell() {
 
 // look says how many agents there are.
 func (c *crasher) look() string {
-	u, err := connect(c.m.Path(c.sock))
+	u, err := pmcdtest.Connect(c.m.Path(c.sock))
 	if err != nil {
 		return err.Error()
 	}
 	defer u.Close()
-	sets, _, err := u.fetch([]pdu.PMID{pdu.NewPMID(2, 4, 1)}) // pmcd.agent.status
-	if err != nil {
+	var r pmapi.Result
+	if err := u.Fetch(context.Background(), []pdu.PMID{pdu.NewPMID(2, 4, 1)}, &r); err != nil { // pmcd.agent.status
 		return err.Error()
 	}
 	down := 0
-	for _, v := range sets[0].Values {
+	for _, v := range r.Sets[0].Values {
 		if v.Word != 0 {
 			down++
 		}
 	}
-	return fmt.Sprintf("%d agents, %d down", len(sets[0].Values), down)
+	return fmt.Sprintf("%d agents, %d down", len(r.Sets[0].Values), down)
 }
 
 // use fetches from some agents, again and again, and connects again when pmcd
@@ -276,13 +278,14 @@ func (c *crasher) use(ctx context.Context) error {
 	pace := time.NewTicker(2 * time.Millisecond) // leave something for others
 	defer pace.Stop()
 	last := time.Now()
+	var r pmapi.Result
 	for ctx.Err() == nil {
-		w, err := connect(c.m.Path(c.sock))
+		w, err := pmcdtest.Connect(c.m.Path(c.sock))
 		if err == nil {
 			c.connections.Add(1)
 		}
 		for err == nil && ctx.Err() == nil {
-			if _, _, err = w.fetch(ids); err == nil {
+			if err = w.Fetch(context.Background(), ids, &r); err == nil {
 				c.fetches.Add(1)
 				last = time.Now()
 			}

@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 		const well = "20 [3 values] [3 values] 400 "
 		var got string
 		peer.Until(20*time.Second, func() bool {
-			got = f.client.fetch(t, append(good, bad)...)
+			got = f.fetch(t, append(good, bad)...)
 			return got == well+want || !strings.HasPrefix(got, well)
 		})
 		if got != well+want {
@@ -99,7 +99,7 @@ func TestFaults(t *testing.T) {
 			}
 		}
 		store("0") // never: requests for this agent wait until the end
-		f.dial().send(f.t, id(404, 0, 4))
+		f.sendFetch(t, id(404, 0, 4))
 		f.says(t, "agent 404 blocks", 1, "")
 		check(t, "401", id(401, 0, 1))
 		store("1")

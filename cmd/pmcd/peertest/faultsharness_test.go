@@ -17,6 +17,8 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // faults is a daemon with a Go plugin, C shared objects, an agent behind a pipe
@@ -28,7 +30,7 @@ type faults struct {
 	object string // a copy of the agent simple
 	bad    []badLine
 	d      *peer.Daemon
-	client *rawClient
+	client *pmapi.Client
 }
 
 func (f *faults) path(name string) string { return filepath.Join(f.dir, name) }
@@ -60,46 +62,33 @@ func (f *faults) build(name, src string, flags ...string) string {
 	return f.path(name)
 }
 
-// A rawClient speaks to pmcd on a connection of its own.
-type rawClient struct{ *pmcdtest.Client }
-
-// dial connects and does the handshake; the connection ends with the test.
-func (f *faults) dial() *rawClient {
-	f.t.Helper()
-	c, err := pmcdtest.Dial(f.d.Sock)
+// sendFetch sends a fetch with a connection of its own. The reply is not read.
+func (f *faults) sendFetch(t *testing.T, ids ...pdu.PMID) {
+	t.Helper()
+	c, err := pdutest.Dial("unix", f.d.Sock, "")
 	if err != nil {
-		f.t.Fatal(err)
+		t.Fatal(err)
 	}
 	f.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(2 * time.Minute))
-	return &rawClient{c}
-}
-
-// send asks for values.
-func (c *rawClient) send(t *testing.T, ids ...pdu.PMID) {
-	t.Helper()
-	if err := c.Send(&pdu.Fetch{PMIDs: ids}); err != nil {
+	if err := errors.Join(c.Handshake(0), c.Send(&pdu.Profile{}, &pdu.Fetch{PMIDs: ids})); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // fetch returns what a fetch brings, a word for each metric.
-func (c *rawClient) fetch(t *testing.T, ids ...pdu.PMID) string {
+func (f *faults) fetch(t *testing.T, ids ...pdu.PMID) string {
 	t.Helper()
-	sets, _, err := c.Fetch(ids...)
-	if e := pdu.Errno(0); errors.As(err, &e) {
-		return e.Name()
-	}
+	words, _, err := pmcdtest.Words(f.client, ids...)
 	if err != nil {
-		t.Fatalf("no reply: %v", err)
+		t.Fatal(err)
 	}
-	return pmcdtest.Words(sets)
+	return words
 }
 
 // hangup sends SIGHUP and waits until pmcd has done what that asks for.
 func (f *faults) hangup(t *testing.T) {
 	t.Helper()
-	sighups := func() string { return f.client.fetch(t, pdu.NewPMID(2, 0, 22)) } // pmcd.sighups
+	sighups := func() string { return f.fetch(t, pdu.NewPMID(2, 0, 22)) } // pmcd.sighups
 	before := sighups()
 	f.d.Signal(syscall.SIGHUP)
 	if !peer.Until(20*time.Second, func() bool { return sighups() != before }) {
@@ -169,6 +158,9 @@ func startFaults(t *testing.T) *faults {
 	}
 	f.d = peer.StartT(t, path, peer.Config{Agents: lines, Args: []string{"-t", "1"},
 		Env: []string{"PMCD_RESTART_AGENTS=0"}}) // the test says when they are started again
-	f.client = f.dial()
+	if f.client, err = pmapi.Dial(t.Context(), f.d.Host(peer.Unix), &pmapi.Options{Timeout: 2 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.client.Close() })
 	return f
 }

@@ -1,9 +1,9 @@
 package peertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -12,12 +12,13 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A watcher is a client that asks the same again and again over one
 // connection.
 type watcher struct {
-	*pmcdtest.Client
+	*pmapi.Client
 
 	below []string   // subtrees whose names are asked for
 	names [][]string // the names at the start
@@ -25,83 +26,67 @@ type watcher struct {
 	guest pdu.PMID   // a metric that may have none
 }
 
-// maxWait is how long pmcd may take for any answer before it counts as hanging.
-const maxWait = 30 * time.Second
-
 // newWatcher connects to the pmcd of a machine and looks for the metrics below
-// the names that have values now.
+// the names that have values now. No request may take longer than 30 seconds.
 func newWatcher(m *peer.Machine, guest pdu.PMID, below ...string) (*watcher, error) {
-	w, err := connect(m.Path("/run/pcp/pmcd.socket"))
+	c, err := pmcdtest.Connect(m.Path("/run/pcp/pmcd.socket"))
 	if err != nil {
 		return nil, err
 	}
-	w.below = below
-	if err := w.look(guest); err != nil {
+	w := &watcher{Client: c, below: below, guest: guest}
+	if err := w.look(); err != nil {
 		w.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-// connect connects to the pmcd that listens at a socket.
-func connect(path string) (*watcher, error) {
-	conn, err := net.Dial("unix", path)
-	if err != nil {
-		return nil, err
-	}
-	w := &watcher{Client: pmcdtest.NewClient(conn)}
-	if err := errors.Join(w.SetReadDeadline(time.Now().Add(maxWait)), w.Handshake()); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return w, nil
-}
-
 // look looks for what there is to be fetched.
-func (w *watcher) look(guest pdu.PMID) error {
+func (w *watcher) look() error {
 	var ids []pdu.PMID
 	for _, name := range w.below {
-		m, err := w.ask(&pdu.PMNSTraverse{Name: name})
-		names, ok := m.(*pdu.PMNSNames)
-		if err != nil || !ok || len(names.Names) == 0 {
-			return fmt.Errorf("names below %s: %+v, %w", name, m, err)
+		names, found, err := below(w.Client, name)
+		if err != nil {
+			return err
 		}
-		w.names = append(w.names, slices.Clone(names.Names))
-		m, err = w.ask(&pdu.PMNSNames{Names: names.Names})
-		found, ok := m.(*pdu.PMNSIDs)
-		if err != nil || !ok || int(found.Status) != len(names.Names) {
-			return fmt.Errorf("metrics below %s: %+v, %w", name, m, err)
-		}
-		ids = append(ids, found.PMIDs...)
+		w.names, ids = append(w.names, names), append(ids, found...)
 	}
-	sets, _, err := w.fetch(ids)
-	if err != nil {
+	var r pmapi.Result
+	if err := w.Fetch(context.Background(), ids, &r); err != nil {
 		return err
 	}
-	for _, s := range sets {
+	for _, s := range r.Sets {
 		if len(s.Values) > 0 {
 			w.ids = append(w.ids, s.PMID)
 		}
 	}
-	w.ids = append(w.ids, guest)
-	w.guest = guest
+	w.ids = append(w.ids, w.guest)
 	return nil
 }
 
-func (w *watcher) ask(req pdu.Message) (pdu.Message, error) {
-	if err := w.SetReadDeadline(time.Now().Add(maxWait)); err != nil {
-		return nil, err
+// namesBelow returns the names of all metrics below a name, which must have some.
+func namesBelow(c *pmapi.Client, name string) (names []string, err error) {
+	for name, err := range c.Traverse(context.Background(), name) {
+		if err != nil {
+			return nil, fmt.Errorf("names below %s: %w", name, err)
+		}
+		names = append(names, name)
 	}
-	m, _, err := w.Do(req)
-	return m, err
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no names below %s", name)
+	}
+	return names, nil
 }
 
-// fetch returns value sets, and the state changes that came before them.
-func (w *watcher) fetch(ids []pdu.PMID) (_ []pdu.ValueSet, changes pdu.Errno, err error) {
-	if err := w.SetReadDeadline(time.Now().Add(maxWait)); err != nil {
-		return nil, 0, err
+// below returns the metrics below a name, all of which must be known.
+func below(c *pmapi.Client, name string) (names []string, ids []pdu.PMID, err error) {
+	if names, err = namesBelow(c, name); err != nil {
+		return nil, nil, err
 	}
-	return w.Client.Fetch(ids...)
+	if ids, err = c.Lookup(context.Background(), names...); err != nil {
+		return nil, nil, fmt.Errorf("metrics below %s: %w", name, err)
+	}
+	return names, ids, nil
 }
 
 // A sighting is what a watcher has seen of its guest.
@@ -110,7 +95,7 @@ type sighting struct {
 	values  int               // rounds with a value of guest
 	last    pdu.Errno         // of guest in the last round, if it had no value
 	errs    map[pdu.Errno]int // of guest
-	changes pdu.Errno         // state changes
+	changes int32             // state changes
 	slowest time.Duration     // round
 }
 
@@ -118,6 +103,7 @@ type sighting struct {
 // metric other than guest has no value.
 func (w *watcher) watch(stop <-chan struct{}) (sighting, error) {
 	s := sighting{errs: map[pdu.Errno]int{}}
+	var r pmapi.Result
 	pace := time.NewTicker(2 * time.Millisecond) // leave something for others
 	defer pace.Stop()
 	for ; ; s.rounds++ {
@@ -128,18 +114,16 @@ func (w *watcher) watch(stop <-chan struct{}) (sighting, error) {
 		}
 		start := time.Now()
 		for i, name := range w.below {
-			m, err := w.ask(&pdu.PMNSTraverse{Name: name})
-			if got, ok := m.(*pdu.PMNSNames); err != nil || !ok || !slices.Equal(got.Names, w.names[i]) {
-				return s, fmt.Errorf("round %d: names below %s: %+v, %w", s.rounds, name, m, err)
+			if got, err := namesBelow(w.Client, name); err != nil || !slices.Equal(got, w.names[i]) {
+				return s, fmt.Errorf("round %d: names below %s: %q, %w", s.rounds, name, got, err)
 			}
 		}
-		sets, changes, err := w.fetch(w.ids)
-		if err != nil {
+		if err := w.Fetch(context.Background(), w.ids, &r); err != nil {
 			return s, fmt.Errorf("round %d: %w", s.rounds, err)
 		}
-		s.changes |= changes
+		s.changes |= r.Changes
 		s.slowest = max(s.slowest, time.Since(start))
-		for _, vs := range sets {
+		for _, vs := range r.Sets {
 			switch {
 			case vs.PMID != w.guest:
 				if len(vs.Values) == 0 {
@@ -217,8 +201,8 @@ func TestPeerInstallMany(t *testing.T) {
 	if saw.rounds < 100 || saw.values == 0 || saw.last != 0 {
 		t.Error("too little was seen")
 	}
-	if want := pdu.Errno(pdu.StateAddAgent | pdu.StateDropAgent); saw.changes&want != want {
-		t.Errorf("state changes %#x, want %#x among them", int32(saw.changes), int32(want))
+	if want := int32(pdu.StateAddAgent | pdu.StateDropAgent); saw.changes&want != want {
+		t.Errorf("state changes %#x, want %#x among them", saw.changes, want)
 	}
 	for e, n := range saw.errs {
 		if !errors.Is(e, pdu.ErrnoNoAgent) && !errors.Is(e, pdu.ErrnoAgain) {

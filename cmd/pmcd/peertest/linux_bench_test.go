@@ -1,6 +1,7 @@
 package peertest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -13,15 +14,17 @@ import (
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A contender is a daemon that has an agent for the kernel.
 type contender struct {
-	d     *peer.Daemon
-	w     *watcher
-	ids   []pdu.PMID
-	times []time.Duration
-	cpu   time.Duration // of the daemon and its agents
+	d      *peer.Daemon
+	client *pmapi.Client
+	ids    []pdu.PMID
+	times  []time.Duration
+	cpu    time.Duration // of the daemon and its agents
+	result pmapi.Result
 }
 
 // cpuTime is what the daemon and its agents have used so far, threads that have
@@ -69,17 +72,9 @@ func (c *contender) fetch(n int) error {
 	if err != nil {
 		return err
 	}
-	req, err := pdu.Append(nil, 0, &pdu.Fetch{PMIDs: c.ids})
-	if err != nil {
-		return err
-	}
-	r := pdu.NewReader(c.w, 0)
 	for range n {
 		began := time.Now()
-		if _, err := c.w.Write(req); err != nil {
-			return err
-		}
-		if _, err := r.Next(); err != nil {
+		if err := c.client.Fetch(context.Background(), c.ids, &c.result); err != nil {
 			return err
 		}
 		c.times = append(c.times, time.Since(began))
@@ -118,12 +113,12 @@ func BenchmarkLinux(b *testing.B) {
 			Agents: []string{pmcd, fmt.Sprintf("linux %d %s", peer.DomainLinux, agent)},
 			Env:    []string{fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU())}, // also when it is pinned
 		})
-		w, err := connect(d.Sock)
+		client, err := pmapi.Dial(b.Context(), d.Host(peer.Unix), nil)
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(func() { w.Close() })
-		return &contender{d: d, w: w}
+		b.Cleanup(func() { client.Close() })
+		return &contender{d: d, client: client}
 	}
 	c := start(peer.CPmcd, "pipe binary /var/lib/pcp/pmdas/linux/pmdalinux")
 	o := start(ours, "dso linux_init /nonexistent")
@@ -148,30 +143,21 @@ func BenchmarkLinux(b *testing.B) {
 			}
 			var ids []pdu.PMID
 			for _, name := range bb.below {
-				m, err := c.w.ask(&pdu.PMNSTraverse{Name: name})
-				names, ok := m.(*pdu.PMNSNames)
-				if err != nil || !ok {
-					b.Fatalf("names below %s: %+v, %v", name, m, err)
-				}
-				m, err = c.w.ask(&pdu.PMNSNames{Names: names.Names})
-				found, ok := m.(*pdu.PMNSIDs)
-				if err != nil || !ok || int(found.Status) != len(names.Names) {
-					b.Fatalf("metrics below %s: %+v, %v", name, m, err)
-				}
-				ids = append(ids, found.PMIDs...)
-			}
-			values := func(x *contender) (n int) {
-				sets, _, err := x.w.fetch(ids)
+				_, found, err := below(c.client, name)
 				if err != nil {
 					b.Fatal(err)
 				}
-				for _, s := range sets {
-					n += len(s.Values)
-				}
-				*x = contender{d: x.d, w: x.w, ids: ids}
-				if err := x.w.SetReadDeadline(time.Time{}); err != nil {
+				ids = append(ids, found...)
+			}
+			values := func(x *contender) (n int) {
+				var r pmapi.Result
+				if err := x.client.Fetch(b.Context(), ids, &r); err != nil {
 					b.Fatal(err)
 				}
+				for _, s := range r.Sets {
+					n += len(s.Values)
+				}
+				*x = contender{d: x.d, client: x.client, ids: ids}
 				return n
 			}
 			if nc, no := values(c), values(o); no == 0 || no < nc*9/10 {

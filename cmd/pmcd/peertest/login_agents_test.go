@@ -1,18 +1,17 @@
 package peertest
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // attributeLine is what pmdasample logs of an attribute of a client, with its option for that.
@@ -71,44 +70,28 @@ func TestPeerLoginAttributes(t *testing.T) {
 func TestPeerLoginWithoutCertificate(t *testing.T) {
 	p := startLoginPair(t, sasldb, "-Q")
 	for _, d := range []*peer.Daemon{p.C, p.Ours} {
-		from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}} // only 127.0.0.1 is exempt
-		conn, err := from.Dial("tcp4", d.Host(peer.TCP4))
+		c, err := pdutest.Dial("tcp4", d.Host(peer.TCP4), "127.0.0.2") // only 127.0.0.1 is exempt
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(testutil.Hangs))
-		r := pdu.NewReader(conn, 0)
+		defer c.Close()
 		ask := func(m pdu.Message) string {
 			t.Helper()
-			b, err := pdu.Append(nil, 7, m)
-			if err == nil {
-				_, err = conn.Write(b)
-			}
+			reply, err := c.Do(m)
 			if err != nil {
-				t.Fatal(err)
-			}
-			if b, err = r.Next(); err != nil {
 				return err.Error()
-			}
-			_, reply, err := pdu.Parse(b)
-			if err != nil {
-				t.Fatal(err)
 			}
 			if e, ok := reply.(*pdu.Error); ok {
 				return e.Code.Name()
 			}
 			return reply.Type().String()
 		}
-		if _, err := r.Next(); err != nil { // the greeting
+		if _, err := c.Greeting(); err != nil {
 			t.Fatal(err)
 		}
-		creds := func(flags pdu.Features) pdu.Message {
-			return &pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(flags)}}
-		}
 		got := []string{
-			ask(creds(0)),
-			ask(creds(pdu.FeatureAuth)),
+			ask(pdutest.Creds(0)),
+			ask(pdutest.Creds(pdu.FeatureAuth)),
 			ask(&pdu.DescReq{PMID: pdu.NewPMID(peer.DomainSample, 0, 2)}),
 		}
 		need := pdu.ErrnoNeedClientCert.Name()

@@ -1,6 +1,5 @@
-// Package pmcdtest runs pmcd in tests: in the background, with the test as its service
-// manager, and with a client that speaks the protocol itself. What runs PCP's programs,
-// too, is in package peer.
+// Package pmcdtest runs pmcd in tests: in the background, and with the test as its service
+// manager. What runs PCP's programs, too, is in package peer.
 //
 // The program is the test program: its TestMain calls the main function of pmcd if
 // PMCD_TEST_RUN is 1.

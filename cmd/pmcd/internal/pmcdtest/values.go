@@ -2,8 +2,10 @@ package pmcdtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +33,39 @@ func Value(c *pmapi.Client, id pdu.PMID) (uint32, error) {
 		return 0, fmt.Errorf("%d values", len(r.Sets[0].Values))
 	}
 	return r.Sets[0].Values[0].Word, nil
+}
+
+// ErrnoName returns the name of the error with which pmcd has replied to a request, and any
+// other error.
+func ErrnoName(err error) (string, error) {
+	code, lost := pdu.Errno(0), new(pmapi.ConnError)
+	if errors.As(err, &lost) || !errors.As(err, &code) {
+		return "", err
+	}
+	return code.Name(), nil
+}
+
+// Words fetches metrics. It returns a word for each: its value, if it has one of 32 bits, its
+// error, or the number of values. If pmcd replies with an error, its name is the only word.
+// It also returns the state changes that pmcd has reported.
+func Words(c *pmapi.Client, ids ...pdu.PMID) (words string, changes int32, err error) {
+	var r pmapi.Result
+	if err := c.Fetch(context.Background(), ids, &r); err != nil {
+		words, err = ErrnoName(err)
+		return words, 0, err
+	}
+	all := make([]string, len(r.Sets))
+	for i, vs := range r.Sets {
+		switch {
+		case vs.Err != 0:
+			all[i] = vs.Err.Name()
+		case len(vs.Values) == 1 && vs.Values[0].Block == nil:
+			all[i] = fmt.Sprint(vs.Values[0].Word)
+		default:
+			all[i] = fmt.Sprintf("[%d values]", len(vs.Values))
+		}
+	}
+	return strings.Join(all, " "), r.Changes, nil
 }
 
 // FetchAll fetches all metrics of the name space. It returns the number of values of

@@ -64,7 +64,6 @@ func TestReloadsUnderLoad(t *testing.T) {
 	var clients sync.WaitGroup
 	for i := range 4 {
 		c := dial(t, d)
-		c.SetDeadline(time.Now().Add(time.Hour))
 		clients.Go(func() {
 			for !end.Load() {
 				var got string
@@ -79,7 +78,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 					got, _ = c.fetch(sampleID, sampleID)
 					got, _, _ = strings.Cut(got, " ")
 				case 3:
-					if got = c.lookup("simple.numfetch"); got == "1 [253.0.0]" {
+					if got = c.lookup("simple.numfetch"); got == "253.0.0" {
 						got = "0"
 					}
 				}

@@ -3,9 +3,9 @@
 package reload
 
 import (
+	"context"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,6 +16,8 @@ import (
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 func TestMain(m *testing.M) {
@@ -45,81 +47,98 @@ func start(t *testing.T, path string, c peer.Config) (d *peer.Daemon, stop func(
 	return d, stop
 }
 
-// A conn speaks to pmcd.
+// A conn is a client of pmcd.
 type conn struct {
 	t *testing.T
-	*pmcdtest.Client
+	*pmapi.Client
 }
 
-// connect connects to the Unix socket or, if from is not "", from that address
-// to the port. It reads the greeting.
-func connect(t *testing.T, d *peer.Daemon, from string) (c *conn, greeting *pdu.Error) {
+// dial connects to the Unix socket. Each request may take 2 minutes.
+func dial(t *testing.T, d *peer.Daemon) *conn {
+	t.Helper()
+	c, err := pmapi.Dial(t.Context(), d.Host(peer.Unix), &pmapi.Options{Timeout: 2 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return &conn{t, c}
+}
+
+// fetch returns a word for each metric (see pmcdtest.Words), and the state changes that
+// pmcd has reported.
+func (c *conn) fetch(ids ...pdu.PMID) (values string, changes int32) {
+	c.t.Helper()
+	values, changes, err := pmcdtest.Words(c.Client, ids...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return values, changes
+}
+
+// number returns the value of a metric without instances.
+func (c *conn) number(id pdu.PMID) int {
+	c.t.Helper()
+	v, err := pmcdtest.Value(c.Client, id)
+	if err != nil {
+		c.t.Fatalf("%v: %v", id, err)
+	}
+	return int(v)
+}
+
+// lookup returns the PMID of a name, or why it has none.
+func (c *conn) lookup(name string) string {
+	c.t.Helper()
+	ids, err := c.Lookup(context.Background(), name)
+	if err == nil {
+		return ids[0].String()
+	}
+	code, err := pmcdtest.ErrnoName(err)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return code
+}
+
+// control stores a value in pmcd.control.*.
+func (c *conn) control(t *testing.T, item int, v uint32) {
+	t.Helper()
+	if err := c.Store(t.Context(), pmapi.NewValueSet(pdu.NewPMID(2, 0, item), pdu.NoInst, pmapi.ValueOf(v))); err != nil {
+		t.Errorf("store to 2.0.%d: %v", item, err)
+	}
+}
+
+// dialRaw connects to the Unix socket or, if from is not "", from that address to the port.
+// The client is nil if the connection was reset, as C pmcd does with
+// one that it refuses.
+func dialRaw(t *testing.T, d *peer.Daemon, from string) *pdutest.Client {
 	t.Helper()
 	network, addr := "unix", d.Sock
-	var dialer net.Dialer
 	if from != "" {
 		network, addr = "tcp4", d.Host(peer.TCP4)
-		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
 	}
-	nc, err := dialer.DialContext(t.Context(), network, addr)
-	if errors.Is(err, syscall.ECONNRESET) { // C pmcd resets a connection that it refuses
-		return nil, nil
+	c, err := pdutest.Dial(network, addr, from)
+	if errors.Is(err, syscall.ECONNRESET) {
+		return nil
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { nc.Close() })
-	nc.SetDeadline(time.Now().Add(2 * time.Minute))
-	c = &conn{t, pmcdtest.NewClient(nc)}
-	m, err := c.Next()
-	if err != nil {
-		return c, nil
-	}
-	return c, m.(*pdu.Error)
-}
-
-// dial is connect, and the client's greeting and profile.
-func dial(t *testing.T, d *peer.Daemon) *conn {
-	t.Helper()
-	c, _ := connect(t, d, "")
-	c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}}, &pdu.Profile{})
+	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-func (c *conn) send(ms ...pdu.Message) {
-	c.t.Helper()
-	if err := c.Send(ms...); err != nil {
-		c.t.Fatal(err)
+// handshake is dialRaw, and the handshake and profile of a client.
+func handshake(t *testing.T, d *peer.Daemon) *pdutest.Client {
+	t.Helper()
+	c := dialRaw(t, d, "")
+	if err := errors.Join(c.Handshake(0), c.Send(&pdu.Profile{})); err != nil {
+		t.Fatal(err)
 	}
+	return c
 }
 
-// do sends a request and returns the next PDU, which may be state changes.
-func (c *conn) do(m pdu.Message) pdu.Message {
-	c.t.Helper()
-	c.send(m)
-	reply, err := c.Next()
-	if err != nil {
-		c.t.Fatalf("no reply: %v", err)
-	}
-	return reply
-}
-
-// fetch returns a word for each metric (see pmcdtest.Words), and the state changes that
-// came before.
-func (c *conn) fetch(ids ...pdu.PMID) (values string, changes pdu.Errno) {
-	c.t.Helper()
-	sets, changes, err := c.Fetch(ids...)
-	if e := pdu.Errno(0); errors.As(err, &e) {
-		return e.Name(), changes
-	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return pmcdtest.Words(sets), changes
-}
-
-// ended waits until the daemon has closed the connection.
-func (c *conn) ended() {
+// ended waits until the daemon has closed a connection.
+func ended(c *pdutest.Client) {
 	if c != nil {
 		io.Copy(io.Discard, c.Conn)
 	}
@@ -136,14 +155,11 @@ func hangup(t *testing.T, d *peer.Daemon) {
 	t.Helper()
 	c := dial(t, d)
 	defer c.Close()
-	before, _ := c.fetch(sighups)
+	before := c.number(sighups)
 	if err := d.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	if !peer.Until(30*time.Second, func() bool {
-		now, _ := c.fetch(sighups)
-		return now != before
-	}) {
+	if !peer.Until(30*time.Second, func() bool { return c.number(sighups) != before }) {
 		t.Fatal("SIGHUP has no effect")
 	}
 }

@@ -65,7 +65,7 @@ func TestLogFormatJSON(t *testing.T) {
 	hangup(t, d)
 	stop()
 	want := []string{
-		"Log for pmcd on ", "active agent dom", "pmcd request port", "to client[0]: RESULT", "pmcd RESTARTED at ",
+		"Log for pmcd on ", "active agent dom", "pmcd request port", "to client[0]: HIGHRES_RESULT", "pmcd RESTARTED at ",
 		"conf:1:5: ", "Configuration file 'conf' has errors", "pmcd Shutdown", "Log finished ",
 	}
 	for line := range strings.Lines(d.Log()) {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,7 +55,9 @@ func startPair(t *testing.T, args ...string) *pair {
 		})
 		p.clients[i] = dial(t, p.daemons[i])
 		// What it has not looked at is new to C pmcd at the first reload.
-		p.clients[i].do(&pdu.LabelReq{Ident: 0xffffffff, Kind: pdu.LabelContext})
+		if _, err := p.clients[i].LabelsAt(t.Context(), pdu.LabelContext, 0); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return p
 }
@@ -266,8 +267,7 @@ func TestPeerSession(t *testing.T) {
 	t.Run("refused client", func(t *testing.T) {
 		p.both(func(d *peer.Daemon, _ *conn) {
 			for range 2 { // the second is not in the log
-				c, _ := connect(t, d, "127.0.0.2")
-				c.ended()
+				ended(dialRaw(t, d, "127.0.0.2"))
 			}
 		})
 		peer.Until(20*time.Second, func() bool { return strings.Contains(p.daemons[0].Log(), "endclient") })
@@ -281,7 +281,7 @@ func TestPeerSession(t *testing.T) {
 	const (
 		both     = "0 [0 values]" // digits are replaced by 0
 		no       = "PM_ERR_NOAGENT"
-		name     = "1 [253.0.0]"
+		name     = "253.0.0"
 		notfound = "PM_ERR_NAME"
 	)
 	for _, s := range []struct {
@@ -378,17 +378,22 @@ func TestPeerSession(t *testing.T) {
 			{"\x00\x00\x00\x04\x00\x00\x70\x03\x00\x00\x00\x00", "illegal PDU"},
 		} {
 			p.both(func(d *peer.Daemon, _ *conn) {
-				c := dial(t, d)
-				c.Write([]byte(s.bytes))
-				c.ended()
+				c := handshake(t, d)
+				if _, err := c.Write([]byte(s.bytes)); err != nil {
+					t.Fatal(err)
+				}
+				ended(c)
 			})
 			p.compareLogs(t, s.log)
 		}
 		p.both(func(d *peer.Daemon, _ *conn) {
-			c, _ := connect(t, d, "")
-			c.send(&pdu.Creds{Creds: []pdu.Cred{pdu.VersionCred(0)}})
-			if got, _ := c.fetch(simpleID); got != "PM_ERR_NOPROFILE" {
-				t.Errorf("%s: %s", d.Path, got)
+			c := dialRaw(t, d, "")
+			if err := c.Handshake(0); err != nil {
+				t.Fatal(err)
+			}
+			m, err := c.Do(&pdu.Fetch{PMIDs: []pdu.PMID{simpleID}})
+			if e, ok := m.(*pdu.Error); err != nil || !ok || e.Code != pdu.ErrnoNoProfile {
+				t.Errorf("%s: %+v, %v", d.Path, m, err)
 			}
 			c.Close()
 		})
@@ -430,36 +435,4 @@ func (p *pair) kill(name string) {
 			p.t.Fatalf("%s: %s lives", d.Path, name)
 		}
 	})
-}
-
-// number returns the value of a metric without instances.
-func (c *conn) number(id pdu.PMID) int {
-	c.t.Helper()
-	text, _ := c.fetch(id)
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		c.t.Fatalf("the value of %v is %s", id, text)
-	}
-	return n
-}
-
-func (c *conn) lookup(name string) string {
-	c.t.Helper()
-	switch m := c.do(&pdu.PMNSNames{Names: []string{name}}).(type) {
-	case *pdu.Error:
-		return m.Code.Name()
-	case *pdu.PMNSIDs:
-		return fmt.Sprint(m.Status, m.PMIDs)
-	default:
-		return m.Type().String()
-	}
-}
-
-// control stores a value in pmcd.control.*.
-func (c *conn) control(t *testing.T, item int, v uint32) {
-	t.Helper()
-	m := c.do(&pdu.Result{Sets: []pdu.ValueSet{{PMID: pdu.NewPMID(2, 0, item), Values: []pdu.Value{{Inst: -1, Word: v}}}}})
-	if e, ok := m.(*pdu.Error); !ok || e.Code != 0 {
-		t.Errorf("store to 2.0.%d: %v", item, m)
-	}
 }

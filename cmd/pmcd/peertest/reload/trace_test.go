@@ -10,6 +10,7 @@ import (
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // events are those of the dump in the log, normalised.
@@ -78,13 +79,20 @@ func TestPeerTrace(t *testing.T) {
 	}
 	var got [2][]string
 	for i, d := range p.daemons {
+		raw := handshake(t, d)
+		do := func(c *pdutest.Client, m pdu.Message) {
+			t.Helper()
+			if _, err := c.Do(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		do(raw, &pdu.Fetch{PMIDs: []pdu.PMID{simpleID}}) // the state changes so far are new to it
 		c := p.clients[i]
-		c.fetch(simpleID)     // brings the state changes so far
 		c.control(t, 11, 300) // tracebufs; empties the ring
 		for _, m := range requests {
-			c.do(m)
+			do(raw, m)
 		}
-		dial(t, d).do(&pdu.DescReq{PMID: simpleID})
+		do(handshake(t, d), &pdu.DescReq{PMID: simpleID})
 		c.control(t, 12, 1) // dumptrace
 		got[i] = events(t, d)
 	}
