@@ -68,7 +68,9 @@ func (r request) answer() error {
 			if r.next == len(r.in) {
 				return nil
 			}
-			r.shed() // the next one may have to wait for an agent
+			if _, t, _ := pdu.Header(b); t != pdu.TypeProfile { // which has used no buffer
+				r.shed() // the next one may have to wait for an agent
+			}
 			partial = false
 			continue
 		}
