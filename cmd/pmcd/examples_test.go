@@ -20,6 +20,7 @@ var withoutExample = map[string]string{
 	"cmd":                            "programs and their parts",
 	"docs":                           "tests of documents",
 	"etc":                            "files",
+	"pdu/pdutest":                    "for tests of this module",
 }
 
 // Each package that is not internal has an example, which go doc's readers see and the
