@@ -15,6 +15,17 @@ import (
 	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
+// hasPassrights reports whether a Unix socket can refuse descriptors: since Linux 6.16, and not
+// for a program that runs in qemu-user 7.2.
+var hasPassrights = sync.OnceValue(func() bool {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) == nil
+})
+
 // withRights has clients at the Unix socket pass descriptors, as all may before
 // Linux 6.16.
 func withRights(t *testing.T) func(*Config) {
