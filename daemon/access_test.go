@@ -238,7 +238,7 @@ func TestReloadRefuses(t *testing.T) {
 		return r.counts.Received(pdu.TypeFetch) >= 2
 	})
 
-	r.rewrite("pmcd.conf", testAgents+"disallow 127.0.0.2 : all; disallow 127.0.0.3 : store;\n")
+	r.write("pmcd.conf", testAgents+"disallow 127.0.0.2 : all; disallow 127.0.0.3 : store;\n")
 	r.reloaded()
 	for name, c := range map[string]*client{"idle": idle, "half a PDU": half, "before CREDS": early} {
 		if got := show(c.recv()); got != "PM_ERR_PERMISSION" {
@@ -294,14 +294,14 @@ func TestReloadRecounts(t *testing.T) {
 	all[0], all[1], all[2] = all[2], all[0], all[1] // now by number
 
 	const two = "allow 127.0.0.2 : all, maximum 2 connections;\n"
-	r.rewrite("pmcd.conf", testAgents+two+"disallow * all;\n")
+	r.write("pmcd.conf", testAgents+two+"disallow * all;\n")
 	r.reloaded()
 	for i, c := range all {
 		if got := show(c.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
 			t.Errorf("after a rejected file, client %d: %s", i, got)
 		}
 	}
-	r.rewrite("pmcd.conf", testAgents+two)
+	r.write("pmcd.conf", testAgents+two)
 	for range 2 { // the second time nothing has changed
 		r.reloaded()
 		for i, c := range all[:2] {
@@ -358,7 +358,7 @@ func TestRulesForUsersRemoved(t *testing.T) {
 			if (got == "ok") == always {
 				t.Errorf("TCP: %s", got)
 			}
-			r.rewrite("pmcd.conf", testAgents+"allow user "+me.Username+" : all;\n")
+			r.write("pmcd.conf", testAgents+"allow user "+me.Username+" : all;\n")
 			r.reloaded()
 			if !always {
 				if got := show(tcp.recv()); got != "PM_ERR_PERMISSION" {
@@ -370,7 +370,7 @@ func TestRulesForUsersRemoved(t *testing.T) {
 			early := r.from("127.0.0.2")
 			early.recv() // the greeting
 
-			r.rewrite("pmcd.conf", testAgents+"allow * : all;\n")
+			r.write("pmcd.conf", testAgents+"allow * : all;\n")
 			r.reloaded()
 			if got := show(unix.do(&pdu.DescReq{PMID: id(241, 1)})); strings.HasPrefix(got, "PM_ERR") {
 				t.Errorf("Unix: %s", got)

@@ -63,8 +63,8 @@ func TestEmbedded(t *testing.T) {
 		sets, _ := c.fetch(id(240, 1))
 		return showSets(sets) == "240.0.1=PM_ERR_NOAGENT"
 	})
-	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
-	r.rewrite("pmns", testNames)
+	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
+	r.write("pmns", testNames)
 	r.reloaded()
 	check("after a reload")
 	r.awaitLogged(t, "embedded configuration stays in use")

@@ -216,6 +216,20 @@ func (r *harness) write(name, text string) {
 	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o666); err != nil {
 		r.t.Fatal(err)
 	}
+	r.touch(name)
+}
+
+// touched is the modification time of the file that was written last, in full seconds: a file
+// system may have no others. Files that are not touched have other times.
+var touched = time.Now().Add(24 * time.Hour).Truncate(time.Second)
+
+// touch gives a file that was just written a modification time of its own.
+func (r *harness) touch(name string) {
+	r.t.Helper()
+	touched = touched.Add(time.Second)
+	if err := os.Chtimes(filepath.Join(r.dir, name), touched, touched); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // open is the Daemon's OpenFunc.

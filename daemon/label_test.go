@@ -34,7 +34,7 @@ func TestBadContextLabels(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHarness(t, nil, nil)
-			r.rewrite("labels/a", tt.text)
+			r.write("labels/a", tt.text)
 			c := r.dialTo("unix", r.unix, pdu.FeatureContainer)
 			c.t = t
 			c.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte("c")})

@@ -60,13 +60,13 @@ func TestLeftOutRule(t *testing.T) {
 		t.Error("agent 240 was started again")
 	}
 
-	r.rewrite("pmcd.conf", testAgents+good+"disallow faraway : all;\ndisallow other : all;\n")
+	r.write("pmcd.conf", testAgents+good+"disallow faraway : all;\ndisallow other : all;\n")
 	r.reloaded()
 	check("another name", false, leftOut(7, 10, "other"))
-	r.rewrite("pmcd.conf", "nonsense\n")
+	r.write("pmcd.conf", "nonsense\n")
 	r.reloaded()
 	check("a file that is rejected", false, leftOut(7, 10, "other"))
-	r.rewrite("pmcd.conf", testAgents+good)
+	r.write("pmcd.conf", testAgents+good)
 	r.reloaded()
 	check("no such rule", true)
 
@@ -77,7 +77,7 @@ func TestLeftOutRule(t *testing.T) {
 			want = append(want, leftOut(6+i, 10, fmt.Sprint("h", i)))
 		}
 	}
-	r.rewrite("pmcd.conf", rules)
+	r.write("pmcd.conf", rules)
 	r.reloaded()
 	check("many names", true, append(want, "and 2 more access rules are left out: the log has them")...)
 }

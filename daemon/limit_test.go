@@ -103,7 +103,7 @@ func TestLimitDuringReload(t *testing.T) {
 	}
 	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &had)
 	r.play(243, serveAgent(&tester{domain: 243}))
-	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nslow 243 pipe binary t\n")
+	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nslow 243 pipe binary t\n")
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: had.Max}); err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,8 @@ func TestDebugOptions(t *testing.T) {
 		c.fetch(id(240, 1))
 		unix := r.dialTo("unix", r.unix, 0)
 		unix.do(&pdu.LabelReq{Ident: noIdent, Kind: pdu.LabelContext})
-		r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")
-		r.rewrite("pmns", "root { t }\nt { nine 240:0:9 }\n")
+		r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")
+		r.write("pmns", "root { t }\nt { nine 240:0:9 }\n")
 		r.reloaded()
 		for _, e := range r.logs.All() {
 			lines = append(lines, e.Message)

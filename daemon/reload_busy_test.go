@@ -61,7 +61,7 @@ func TestReloadInFlight(t *testing.T) {
 	<-old.enter
 	several.send(&pdu.HighResFetch{PMIDs: []pdu.PMID{id(240, 1), id(241, 1)}})
 	testutil.Eventually(t, "both requests are on their way", func() bool { return first.Load().InFlight() == 2 })
-	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
+	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
 	before := r.routes.Load()
 	r.Reload()
 	testutil.Eventually(t, "the new routes are in use", func() bool { return r.routes.Load() != before })
@@ -153,7 +153,7 @@ func TestReloadConflicts(t *testing.T) {
 				}
 			}, nil)
 			r.awaitStarts()
-			r.rewrite("pmcd.conf", pmcd+tt.after)
+			r.write("pmcd.conf", pmcd+tt.after)
 			r.reloaded()
 			if !closed(p.done) {
 				t.Error("the reload is done before the old agent is gone")
@@ -178,11 +178,11 @@ func TestSlowReload(t *testing.T) {
 	}{
 		{"an agent does not start", func(r *harness) {
 			r.play(240, func(c wire.Conn) { hold(c) })
-			r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
+			r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
 		}, nil},
 		{"the configuration cannot be read", func(r *harness) { r.fifo("pmcd.conf") }, func(r *harness) { r.release("pmcd.conf") }},
 		{"a command in the name space", func(r *harness) {
-			r.rewrite("pmns", "#shell \"exec sleep 3600\"\nroot { }\n")
+			r.write("pmns", "#shell \"exec sleep 3600\"\nroot { }\n")
 		}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -227,6 +227,7 @@ func (r *harness) fifo(name string) {
 	if err := syscall.Mkfifo(path, 0o666); err != nil {
 		r.t.Fatal(err)
 	}
+	r.touch(name)
 }
 
 // release makes reads of a fifo return its end.
@@ -252,7 +253,7 @@ func TestReloadsAreCounted(t *testing.T) {
 	}), nil)
 	r.awaitStarts()
 	block.Store(true)
-	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\n")
+	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\n")
 	r.Reload()
 	<-enter
 	c := r.dial()
@@ -263,7 +264,7 @@ func TestReloadsAreCounted(t *testing.T) {
 	if _, changes := c.fetch(pdu.NewPMID(2, 0, 7)); changes&pdu.StateAddAgent != 0 || r.Reloads().Count != 0 {
 		t.Errorf("before it is done: changes %d, pmcd.sighups %d", changes, r.Reloads().Count)
 	}
-	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
+	r.write("pmcd.conf", "t 240 pipe nonsense\n")
 	close(leave)
 	testutil.Eventually(t, "all are counted", func() bool { return r.Reloads().Count == 5 })
 	if n := len(r.logs.With("pmcd RESTARTED")); n != 2 {
@@ -321,11 +322,11 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	var goroutines, fds int
 	for i := range reloads {
-		r.rewrite("pmcd.conf", fmt.Sprintf("pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v %d\n", i))
+		r.write("pmcd.conf", fmt.Sprintf("pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\nu 241 pipe binary u\nv 242 pipe binary v %d\n", i))
 		if i%2 == 1 {
-			r.rewrite("pmns", testNames+fmt.Sprintf("extra%d { }\n", i)) // rejected: it is not below the root
+			r.write("pmns", testNames+fmt.Sprintf("extra%d { }\n", i)) // rejected: it is not below the root
 		} else {
-			r.rewrite("pmns", strings.Replace(testNames, "nine", "n", 1))
+			r.write("pmns", strings.Replace(testNames, "nine", "n", 1))
 		}
 		r.reloaded()
 		r.logs.TakeAll()

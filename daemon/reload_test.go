@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/transport"
@@ -19,18 +18,6 @@ import (
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
-
-// touched gives a file that was just written a time of its own.
-var touched = time.Now()
-
-func (r *harness) rewrite(name, text string) {
-	r.t.Helper()
-	r.write(name, text)
-	touched = touched.Add(time.Second)
-	if err := os.Chtimes(filepath.Join(r.dir, name), touched, touched); err != nil {
-		r.t.Fatal(err)
-	}
-}
 
 // reloaded asks for a reload and waits for its end.
 func (r *harness) reloaded() {
@@ -84,7 +71,7 @@ func TestReloadAgents(t *testing.T) {
 	for _, s := range steps {
 		r.logs.TakeAll()
 		if s.conf != "" {
-			r.rewrite("pmcd.conf", s.conf)
+			r.write("pmcd.conf", s.conf)
 		}
 		r.reloaded()
 		sets, changes := c.fetch(all...)
@@ -132,7 +119,7 @@ func TestReloadMistakes(t *testing.T) {
 		{"it has no agents", "# nothing\n", nil, "has no valid agents" + kept},
 	} {
 		r.logs.TakeAll()
-		r.rewrite("pmcd.conf", tt.conf)
+		r.write("pmcd.conf", tt.conf)
 		r.reloaded()
 		var got []string
 		for _, e := range r.logs.All() {
@@ -158,7 +145,7 @@ func TestReloadMistakes(t *testing.T) {
 func TestReloadRejectedStartsAgents(t *testing.T) {
 	r := newHarness(t, nil, nil) // without restarts by itself
 	r.awaitStarts()
-	r.rewrite("pmcd.conf", "t 240 pipe nonsense\n")
+	r.write("pmcd.conf", "t 240 pipe nonsense\n")
 	r.reloaded()
 	a := r.Daemon.routes.Load().Agent(240)
 	a.Conn().Disconnect(errors.New("a test"))
@@ -210,7 +197,7 @@ func TestUnconfiguredWhileItWorks(t *testing.T) {
 			c := r.dial()
 			c.send(&pdu.Profile{}, s.req)
 			<-asked
-			r.rewrite("pmcd.conf", s.conf)
+			r.write("pmcd.conf", s.conf)
 			r.reloaded()
 			m := c.recv()
 			if e, ok := m.(*pdu.Error); ok && e.Code > 0 {
@@ -244,7 +231,7 @@ func TestReloadNames(t *testing.T) {
 	for _, s := range steps {
 		r.logs.TakeAll()
 		if s.names != "" {
-			r.rewrite("pmns", s.names)
+			r.write("pmns", s.names)
 		}
 		r.reloaded()
 		if got := lookup(s.lookup); got != s.want {
@@ -291,7 +278,7 @@ func TestReloadWarnsOfChanges(t *testing.T) {
 			t.Errorf("reload %d: %d warnings, asked %d times; want %d and %d", i, got, asked.Load(), want, i+1)
 		}
 	}
-	r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")
+	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")
 	changed.Store(1)
 	if r.reloaded(); warnings() != 1 {
 		t.Error("an agent that is not there any more was asked")
@@ -318,7 +305,7 @@ func TestReadyReloadsNames(t *testing.T) {
 	if got := show(c.do(&pdu.PMNSTraverse{Name: "d"})); got != "PM_ERR_AGAIN" {
 		t.Errorf("not ready: traverse %s", got)
 	}
-	r.rewrite("pmns", "root { t d 240:*:* }\nt { nine 240:0:9 }\n")
+	r.write("pmns", "root { t d 240:*:* }\nt { nine 240:0:9 }\n")
 	close(ready)
 	testutil.Eventually(t, "new names", func() bool {
 		return show(c.do(&pdu.PMNSNames{Names: []string{"t.nine"}})) == "1 [240.0.9]"
@@ -357,7 +344,7 @@ func TestContextLabels(t *testing.T) {
 			t.Errorf("%s is not in %s", want, got)
 		}
 	}
-	r.rewrite("labels/a", `{"site": "here", "hostname": "not this", "deep": {"a": [1, 2]}}`)
+	r.write("labels/a", `{"site": "here", "hostname": "not this", "deep": {"a": [1, 2]}}`)
 	tcp.send(&pdu.Profile{})
 	got := labels(unix)
 	for _, want := range []string{

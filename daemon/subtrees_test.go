@@ -70,11 +70,11 @@ func TestMissingSubtree(t *testing.T) {
 		log  string
 	}{
 		{"not configured", func(t *testing.T, b *failedAgent, c *client) {
-			b.r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
+			b.r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
 			b.r.Reload()
 			testutil.Eventually(t, "reloaded", func() bool { return b.r.routes.Load().Agent(240) == nil })
 			b.heal = func() {
-				b.r.rewrite("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\nt 240 pipe binary t\n")
+				b.r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\nt 240 pipe binary t\n")
 				b.r.Reload()
 			}
 		}, "d", "domain 240 has no agent"},
@@ -348,7 +348,7 @@ func TestOneRootOfTwoFails(t *testing.T) {
 	a := &namer{tester: tester{domain: 240}}
 	r := newHarness(t, nil, map[int]func(wire.Conn){240: serveAgent(roots{a})})
 	r.awaitStarts()
-	r.rewrite("pmns", "root { d 240:*:* e 240:*:* }\n")
+	r.write("pmns", "root { d 240:*:* e 240:*:* }\n")
 	r.Reload()
 	c := r.dial()
 	c.send(&pdu.Profile{})
