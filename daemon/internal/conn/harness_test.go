@@ -323,6 +323,10 @@ func (p *peer) secure() error {
 	return c.Handshake()
 }
 
+// peerTimeout is how long the connection of a peer may last: the longest test has a hundred
+// of them with TLS, and may run as a program for another processor.
+const peerTimeout = 5 * time.Minute
+
 // dialPlain is dial without TLS.
 func (h *harness) dialPlain() *peer {
 	h.t.Helper()
@@ -331,7 +335,7 @@ func (h *harness) dialPlain() *peer {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(30 * time.Second))
+	c.SetDeadline(time.Now().Add(peerTimeout))
 	p := &peer{h, c, <-h.newClient}
 	if !h.atOnce {
 		p.expect(greeting)
