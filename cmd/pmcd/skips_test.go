@@ -6,7 +6,9 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -110,5 +112,30 @@ func TestSkips(t *testing.T) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		t.Errorf("%s: %s has no row in maySkip: use testutil.Missing", found[key], key)
+	}
+}
+
+// The tests that etc/qemutest.sh leaves out exist.
+func TestQemuSkips(t *testing.T) {
+	const top = "../.."
+	script, err := os.ReadFile(filepath.Join(top, "etc/qemutest.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^([a-z0-9/]+) ((?:Test|Fuzz|Example)\w+): .+$`).FindAllStringSubmatch(string(script), -1)
+	if len(rows) == 0 {
+		t.Error("no test is left out")
+	}
+	for _, row := range rows {
+		files, err := filepath.Glob(filepath.Join(top, row[1], "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(files, func(file string) bool {
+			text, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(text), "\nfunc "+row[2]+"(")
+		}) {
+			t.Errorf("%s has no %s: its row in etc/qemutest.sh can go", row[1], row[2])
+		}
 	}
 }

@@ -28,7 +28,7 @@ func (c *linuxConn) Close(last []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.control(func(fd uintptr) {
-		if unsent, _ := unix.IoctlGetInt(int(fd), unix.TIOCOUTQ); unsent > 0 {
+		if unsent, _ := ioctlInt(fd, unix.TIOCOUTQ); unsent > 0 {
 			keepUnsent(fd)
 		}
 	})

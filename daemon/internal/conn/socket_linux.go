@@ -108,6 +108,13 @@ func zoneName(fd int, id uint32) string {
 // unsentOf returns how many bytes the system keeps until the peer of a socket takes
 // them. A Unix socket counts what the system adds to them, too.
 func unsentOf(c syscall.RawConn) (n int) {
-	c.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ) })
+	c.Control(func(fd uintptr) { n, _ = ioctlInt(fd, unix.TIOCOUTQ) })
 	return n
+}
+
+// ioctlInt is ioctl(2) with a request that gives an int of C, which has 32 bits.
+// unix.IoctlGetInt passes an int of Go, whose other half that is on big-endian processors.
+func ioctlInt(fd uintptr, request uint) (int, error) {
+	n, err := unix.IoctlGetUint32(int(fd), request)
+	return int(int32(n)), err
 }

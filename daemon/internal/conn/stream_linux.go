@@ -52,7 +52,7 @@ func (c *linuxConn) hasRead(n int, err error) bool {
 // many may do that at a time.
 func (c *linuxConn) tryReadLittle(fd uintptr) bool {
 	if c.served {
-		if n, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil && n > 0 {
+		if n, err := ioctlInt(fd, unix.TIOCINQ); err == nil && n > 0 {
 			c.unread = true
 			return true
 		}
