@@ -33,8 +33,9 @@
 #                 clean checkout, or with VERSION from any
 #   make releasetest  "make release" for amd64 and arm64 from two directories, whose
 #                 bytes are compared, and all tests of packages, on Debian 12 and 13
-#   make qemutest tests as programs for arm64 and s390x, which is big-endian, with
-#                 qemu-user-static; "make test" has package pdu for s390x
+#   make qemutest unit tests, pmcd and pmcdctl as programs for arm64 and s390x, which
+#                 is big-endian, with qemu-user-static; "make test" has package pdu
+#                 for s390x
 #   make install  what "make build plugins pmdas" has built, below prefix. Where
 #                 PCP is installed this pmcd takes the place of its pmcd, unless
 #                 SWAP= (empty) or DESTDIR is given; elsewhere units for systemd
@@ -90,13 +91,17 @@ PEERPKGS = ./cmd/pmcd/peertest/...
 BOOTPKGS = ./cmd/pmcd/systemtest ./cmd/pmcd/packagetest ./cmd/pmcd/internal/booted
 # The package that fuzzes the daemon, which takes all CPUs.
 FUZZPKG = ./cmd/pmcd/fuzztest
+# The package with tests of pmcd and pmcdctl for other processors.
+QEMUPEERS = ./cmd/pmcd/qemutest
 # All others.
-UNITPKGS = $$($(GO) list ./... | grep -v -e /peertest -e /systemtest -e /packagetest -e /internal/booted -e /fuzztest)
+UNITPKGS = $$($(GO) list ./... | grep -v -e /qemutest -e /peertest -e /systemtest -e /packagetest -e /internal/booted -e /fuzztest)
 # Parsers of untrusted input: sizes and offsets must not overflow a 32-bit int.
 PKGS32   = ./pdu ./pdu/pmapi ./pmcdconf/... ./pmnsload ./access ./agents/internal/tracepdu ./agents/pmda/cache ./agents/builtin/linux ./agents/builtin/mmv ./agents/rawio
 
-# Packages whose tests run under qemu-user.
-QEMUPKGS = ./pdu ./pmnsload ./pmcdconf/... ./access ./agents/pmda
+# Packages whose tests run under qemu-user: what has bytes in an order, or system calls.
+QEMUPKGS = ./pdu/... ./pmnsload ./pmcdconf/... ./access ./agents ./agents/internal/... ./agents/mmv ./agents/pmda/... \
+	./agents/rawio ./agents/transport ./agents/wire ./agents/builtin/mmv ./agents/builtin/pmcd ./agents/builtin/root \
+	./agents/builtin/xfs ./daemon ./daemon/internal/... ./cmd/pmcd/internal/embedded
 
 # Agents with a main package for a plugin, and for a program.
 # In an archive of a release, they are built and have no sources.
@@ -232,10 +237,10 @@ qemu-short:
 	@echo "== tests for s390x"
 	CGO_ENABLED=0 GOARCH=s390x $(GO) test -exec qemu-s390x-static -skip '^TestPeer' ./pdu
 
-# Without the race detector, which qemu cannot run.
 qemutest: peers
-	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64-static -skip '^TestPeer' $(QEMUPKGS)
-	CGO_ENABLED=0 GOARCH=s390x $(GO) test -exec qemu-s390x-static -skip '^TestPeer' $(QEMUPKGS)
+	GO="$(GO)" etc/qemutest.sh s390x qemu-s390x-static $(QEMUPKGS)
+	GO="$(GO)" etc/qemutest.sh arm64 qemu-aarch64-static $(QEMUPKGS)
+	PMCD_REQUIRE_PEERS=1 $(GO) test -count=1 -v -timeout 30m $(QEMUPEERS)
 
 # -count=1: the test cache does not see changes of the programs that these tests
 # run.

@@ -52,8 +52,18 @@ func Plugin(name, pkg string) (string, error) {
 	return build(name, pkg, flags...)
 }
 
+// Static builds a program of the module for a processor, as releases do that have no cgo.
+func Static(goarch, name, pkg string) (string, error) {
+	return buildWith([]string{"CGO_ENABLED=0", "GOARCH=" + goarch}, filepath.Join(goarch, name), pkg)
+}
+
 // build builds a package of the module for this test program.
 func build(name, pkg string, flags ...string) (string, error) {
+	return buildWith(nil, name, pkg, flags...)
+}
+
+// buildWith is build with env added to the environment.
+func buildWith(env []string, name, pkg string, flags ...string) (string, error) {
 	root, err := ModuleRoot()
 	if err != nil {
 		return "", err
@@ -64,7 +74,7 @@ func build(name, pkg string, flags ...string) (string, error) {
 	}
 	bin := filepath.Join(dir, "bin", name)
 	cmd := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", bin}, flags...), pkg)...)
-	cmd.Dir = root
+	cmd.Dir, cmd.Env = root, append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %v\n%s", pkg, err, out)
 	}
