@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"time"
 
@@ -152,8 +153,11 @@ are shown in place, otherwise one a line.`,
 				if err != nil {
 					return err
 				}
+				resized := make(chan os.Signal, 1)
+				signal.Notify(resized, unix.SIGWINCH)
+				defer signal.Stop(resized)
 				good, err := watch.Run(ctx, s, watch.Options{
-					Interval: time.Duration(interval), Samples: samples, Host: f.name(), JSON: f.json,
+					Interval: time.Duration(interval), Samples: samples, Host: f.name(), JSON: f.json, Resized: resized,
 					Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), Size: terminal(cmd.OutOrStdout()),
 				})
 				if !good && ctx.Err() == nil {

@@ -51,11 +51,7 @@ func noPmcd(host string, err error) error {
 	if spec := (*pmapi.SpecError)(nil); errors.As(err, &spec) {
 		return fmt.Errorf("-h: %w (such as -h web1, -h pcps://web1:44321 or -h unix:/run/pcp/pmcd.socket)", spec)
 	}
-	var texts []string
-	for _, e := range leaves(err) {
-		texts = append(texts, reason(e))
-	}
-	text := "no pmcd answers: " + strings.Join(texts, "; ")
+	text := "no pmcd answers: " + reasons(err)
 	if hint := dialHint(host, err); hint != "" {
 		text += " (" + hint + ")"
 	}
@@ -70,6 +66,23 @@ type explained struct {
 
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.err }
+
+// Reason returns the text of an error of a Sampler.
+func Reason(err error) string {
+	if !IsLost(err) {
+		return err.Error()
+	}
+	return "no connection: " + reasons(err)
+}
+
+// reasons returns the text of an error of a connection.
+func reasons(err error) string {
+	var texts []string
+	for _, e := range leaves(err) {
+		texts = append(texts, reason(e))
+	}
+	return strings.Join(texts, "; ")
+}
 
 // leaves returns the errors of the places that were tried.
 func leaves(err error) []error {

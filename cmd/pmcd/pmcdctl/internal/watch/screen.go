@@ -16,8 +16,12 @@ type screen struct {
 	Options
 	drawn         int // lines of the sample before, above the cursor
 	width, height int // of the terminal then
-	last          []row
 	buf           bytes.Buffer
+
+	// What is drawn.
+	rows    []row
+	at      time.Time
+	problem string
 }
 
 // Control sequences of terminals (ECMA-48).
@@ -25,22 +29,26 @@ const (
 	eraseLine  = "\x1b[K" // from the cursor to the end of the line
 	eraseBelow = "\x1b[J"
 	clearAll   = "\x1b[H\x1b[2J"
+	wrapOff    = "\x1b[?7l" // what is longer than a line is not seen, such as wide characters
+	wrapOn     = "\x1b[?7h"
 )
 
 func (p *screen) sample(s *metrics.Sample) error {
-	p.last = rows(s)
-	return p.draw(s.Time.Local().Format(time.DateTime), "")
+	p.rows, p.at, p.problem = rows(s), s.Time, ""
+	return p.resized()
 }
 
 // failed keeps the values of the sample before.
 func (p *screen) failed(err error) error {
-	return p.draw(time.Now().Format(time.DateTime), message.Printable(err.Error())+"; trying again")
+	p.at, p.problem = time.Now(), message.Printable(metrics.Reason(err))+"; trying again"
+	return p.resized()
 }
 
-// draw draws the rows below a line with the time and, if there is one, an error.
-func (p *screen) draw(stamp, problem string) error {
+// resized draws the rows below a line with the time and, if there is one, an error.
+func (p *screen) resized() error {
 	width, height := p.Size()
 	p.buf.Reset()
+	p.buf.WriteString(wrapOff)
 	switch {
 	case width != p.width || height != p.height:
 		if p.drawn > 0 {
@@ -51,18 +59,18 @@ func (p *screen) draw(stamp, problem string) error {
 		fmt.Fprintf(&p.buf, "\x1b[%dA\r", p.drawn)
 	}
 	p.drawn = 0
-	p.line(fmt.Sprintf("%s  %s  every %v", p.Host, stamp, p.Interval))
-	if problem != "" {
-		p.line(problem)
+	p.line(p.head())
+	if p.problem != "" {
+		p.line(p.problem)
 	}
 	p.line("")
 	room := height - p.drawn - 1 // the cursor is in the last line
 	hidden := 0
-	if len(p.last) > room {
+	if len(p.rows) > room {
 		room = max(room-1, 0)
-		hidden = len(p.last) - room
+		hidden = len(p.rows) - room
 	}
-	shown := p.last[:len(p.last)-hidden]
+	shown := p.rows[:len(p.rows)-hidden]
 	label, number := 0, 0
 	for _, r := range shown {
 		label = max(label, utf8.RuneCountInString(r.label))
@@ -80,9 +88,21 @@ func (p *screen) draw(stamp, problem string) error {
 	if hidden > 0 {
 		p.line(fmt.Sprintf("and %d more: name fewer metrics, or an instance as METRIC[INSTANCE]", hidden))
 	}
-	p.buf.WriteString(eraseBelow)
+	p.buf.WriteString(eraseBelow + wrapOn)
 	_, err := p.Out.Write(p.buf.Bytes())
 	return err
+}
+
+// head returns as much as fits of host, time and interval. The time is the last to go.
+func (p *screen) head() string {
+	at := p.at.Local()
+	stamp := at.Format(time.DateTime)
+	for _, s := range []string{fmt.Sprintf("%s  %s  every %v", p.Host, stamp, p.Interval), p.Host + "  " + stamp, stamp} {
+		if utf8.RuneCountInString(s) <= p.width {
+			return s
+		}
+	}
+	return at.Format(time.TimeOnly)
 }
 
 // line adds a line, cut to the width of the terminal.

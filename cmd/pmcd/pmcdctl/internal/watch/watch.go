@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/message"
@@ -26,6 +27,8 @@ type Options struct {
 	Out, Err io.Writer
 	// Size returns the columns and rows of the terminal that Out is. It is nil if Out is none.
 	Size func() (width, height int)
+	// Resized has a value when the size has changed.
+	Resized <-chan os.Signal
 }
 
 // Run prints samples until ctx ends or there were enough. A connection that was lost is no
@@ -66,10 +69,17 @@ func Run(ctx context.Context, s *metrics.Sampler, o Options) (good bool, err err
 		if err != nil || o.Samples > 0 && shown >= o.Samples {
 			return good, err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return good, nil
+		for waiting := true; waiting; {
+			select {
+			case <-tick.C:
+				waiting = false
+			case <-o.Resized:
+				if err := out.resized(); err != nil {
+					return good, err
+				}
+			case <-ctx.Done():
+				return good, nil
+			}
 		}
 	}
 }
@@ -78,6 +88,7 @@ func Run(ctx context.Context, s *metrics.Sampler, o Options) (good bool, err err
 type printer interface {
 	sample(*metrics.Sample) error
 	failed(error) error // to fetch a sample
+	resized() error     // the terminal was
 }
 
 func printerFor(o Options) printer {
@@ -101,8 +112,10 @@ func (p *jsonLines) sample(s *metrics.Sample) error {
 
 func (p *jsonLines) failed(err error) error { return complain(p.Err, err) }
 
+func (p *jsonLines) resized() error { return nil }
+
 func complain(w io.Writer, err error) error {
-	_, err = fmt.Fprintf(w, "pmcdctl: %s\n", message.Printable(err.Error()))
+	_, err = fmt.Fprintf(w, "pmcdctl: %s\n", message.Printable(metrics.Reason(err)))
 	return err
 }
 
@@ -120,6 +133,8 @@ func (p *lines) sample(s *metrics.Sample) error {
 }
 
 func (p *lines) failed(err error) error { return complain(p.Err, err) }
+
+func (p *lines) resized() error { return nil }
 
 // A row is a value in a table. Its texts are printable.
 type row struct {

@@ -103,6 +103,10 @@ func (m *terminal) control(args string, what byte) {
 		m.row -= up
 	case 'H':
 		m.row, m.col = 0, 0
+	case 'l', 'h':
+		if args != "?7" {
+			m.t.Errorf("unknown mode %q", args)
+		}
 	case 'K':
 		if m.row < len(m.lines) {
 			m.lines[m.row] = string([]rune(m.lines[m.row])[:m.col])
@@ -161,6 +165,20 @@ gone        no value: no agent for the d`
 		}
 		if len(term.lines) >= term.height {
 			t.Errorf("%d x %d: %q", size[0], size[1], term.lines)
+		}
+	}
+	// What is drawn remains if the size changes.
+	stamp := time.Unix(0, 0).Local()
+	for width, head := range map[int]string{
+		40: "web1  " + stamp.Format(time.DateTime) + "  every 1s", 30: "web1  " + stamp.Format(time.DateTime),
+		20: stamp.Format(time.DateTime), 10: stamp.Format(time.TimeOnly),
+	} {
+		term.width, term.height = width, 20
+		if err := p.resized(); err != nil {
+			t.Fatal(err)
+		}
+		if got := term.lines; len(got) != 11 || got[0] != head || got[10] != "n                   7"[:min(width, 21)] {
+			t.Errorf("%d wide: %q", width, got)
 		}
 	}
 }
