@@ -12,8 +12,21 @@
 //     [Group] does both for variables of Go, and makes rates of counters;
 //   - changes values: [Client.Store].
 //
-// The terms are those of PMAPI(3): a metric has a name in a tree, a PMID, and a value or one
-// for each instance of its instance domain. The types for them, and the error codes of type
+// Most programs need no more than a Group: see its example.
+//
+// # Metrics
+//
+// A metric has a name in a tree, such as kernel.all.load, and a number, its PMID, which
+// requests use. It has one value or, with an instance domain, a value for each instance of
+// that: one for each disk, say. Instances have a number and a name. They can come and go, and
+// several metrics can have the same domain.
+//
+// The descriptor of a metric says what its values are: their type; their units, such as
+// kilobytes; and their semantics. The value of a counter only increases, so what is of
+// interest is its rate. The value of an instant or discrete metric stands for itself; that of
+// a discrete one rarely changes.
+//
+// The terms are those of PMAPI(3). The types for them, and the error codes of type
 // [pdu.Errno], are in package pdu. A Client is what PMAPI calls a context for a host; there
 // are none for archives, and there are no derived metrics.
 //

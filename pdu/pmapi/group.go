@@ -58,8 +58,9 @@ type ItemOptions struct {
 	// must have no instances. BindAll does not use it.
 	Instance string
 
-	// Units are those of the variable. 0 is for those of the metric or of its rate. They do
-	// not matter for a variable of type string.
+	// Units are those of the variable, such as pdu.Mbyte or, for the rate of a counter, megabytes
+	// a second: pdu.NewUnits(1, -1, 0, pdu.SpaceMbyte, pdu.TimeSec, 0). 0 is for those of the
+	// metric or of its rate. They do not matter for a variable of type string.
 	Units pdu.Units
 
 	// Raw makes a counter remain a counter. A counter is always raw for a variable of type
@@ -98,8 +99,9 @@ type instance struct {
 
 // Err returns why the last fetch had no value for the variable, or nil: an error that wraps
 // a [pdu.Errno], such as pdu.ErrnoName, pdu.ErrnoAgain in the first fetch of a counter,
-// pdu.ErrnoInst, or [ErrReset]. The variable then is zero. For a variable of BindAll, the
-// instances have errors of their own, too.
+// pdu.ErrnoInst, or [ErrReset]. The variable then is zero. For a variable of BindAll,
+// Err is that of the metric as a whole, and each instance has an error of its own: those of a
+// counter have pdu.ErrnoAgain in the first fetch.
 func (i *Item) Err() error { return i.err }
 
 // Desc returns the descriptor of the metric at the last fetch. Its PMID is [pdu.NoPMID] before
