@@ -1,8 +1,10 @@
 package peertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,45 +31,89 @@ func goClient(t *testing.T, host string, o *pmapi.Options) *pmapi.Client {
 // adds to the name space.
 var ownLines = regexp.MustCompile(`(?m)^(event\.(flags|missed))?\n`)
 
-// sameAsPCP compares the output of one of PCP's clients with that of a function, against each
-// daemon.
-func sameAsPCP(t *testing.T, cl peer.Client, cmp peer.Comparison, f func(*testing.T, *pmapi.Client) string) {
+// A clientTarget is a pmcd, and PCP's clients for it.
+type clientTarget struct {
+	name, host string // host is for Go's client
+	run        func(context.Context, peer.Client) (peer.Output, error)
+	anonymous  func(string) string
+	machine    *peer.Machine // on which it is, or nil
+}
+
+// pairTargets are both daemons, over two transports.
+func pairTargets(t *testing.T) (targets []clientTarget) {
 	t.Helper()
 	p := servers(t)
 	for name, d := range map[string]*peer.Daemon{"C": p.C, "ours": p.Ours} {
 		for _, tr := range []peer.Transport{peer.TCP4, peer.Unix} {
-			t.Run(name+" "+tr.String(), func(t *testing.T) {
-				c := goClient(t, d.Host(tr), nil)
-				inGo := *d
-				same := peer.Pair{C: d, Ours: &inGo}
-				same.CompareFunc(t, func(which *peer.Daemon) (peer.Output, error) {
-					if which == d {
-						o, err := d.Run(t.Context(), tr, cl)
-						o.Stdout = ownLines.ReplaceAllString(o.Stdout, "")
-						return o, err
-					}
-					return peer.Output{Cmd: "package pmapi", Stdout: d.Anonymous(tr, ownLines.ReplaceAllString(f(t, c), ""))}, nil
-				}, cmp)
-			})
+			targets = append(targets, clientTarget{name + " " + tr.String(), d.Host(tr),
+				func(ctx context.Context, cl peer.Client) (peer.Output, error) { return d.Run(ctx, tr, cl) },
+				func(s string) string { return d.Anonymous(tr, s) }, nil})
 		}
 	}
+	return targets
+}
+
+// machineTargets are PCP 6.3.8 with the agent sample, with its own pmcd and with ours.
+func machineTargets(t *testing.T) (targets []clientTarget) {
+	t.Helper()
+	path, err := peer.UnderTest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, path := range map[string]string{"C 6.3.8": "", "ours with 6.3.8": path} {
+		m := peer.BootRelease(t, peer.Trixie, path)
+		const labels = `{"site":"there","deep":{"a":1,"b":"two"},"unit":"µm"}`
+		if err := os.WriteFile(m.Path("/etc/pcp/labels/site.json"), []byte(labels), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		m.AddSample(t)
+		m.Start(t)
+		targets = append(targets, clientTarget{name, "unix:" + m.Path("/run/pcp/pmcd.socket"),
+			func(ctx context.Context, cl peer.Client) (peer.Output, error) {
+				cl.Args = slices.Clone(cl.Args)
+				for i, arg := range cl.Args {
+					cl.Args[i] = strings.ReplaceAll(arg, "{host}", "unix:")
+				}
+				return m.Run(ctx, "/", cl)
+			},
+			func(s string) string { return s }, m})
+	}
+	return targets
+}
+
+// sameAsPCP compares the output of one of PCP's clients with that of a function.
+func sameAsPCP(t *testing.T, target clientTarget, cl peer.Client, cmp peer.Comparison, f func(*testing.T, *pmapi.Client) string) {
+	t.Helper()
+	c := goClient(t, target.host, nil)
+	same := peer.Pair{C: new(peer.Daemon), Ours: new(peer.Daemon)}
+	same.CompareFunc(t, func(which *peer.Daemon) (peer.Output, error) {
+		if which == same.C {
+			o, err := target.run(t.Context(), cl)
+			o.Stdout = ownLines.ReplaceAllString(o.Stdout, "")
+			return o, err
+		}
+		return peer.Output{Cmd: "package pmapi", Stdout: target.anonymous(ownLines.ReplaceAllString(f(t, c), ""))}, nil
+	}, cmp)
 }
 
 // goNames are the metrics that Go's client looks at: all of the agents for demonstration, and
 // enough of the others. sample.bad.unknown has no
-// descriptor, and the name of sample.secret.foo.bar.max.redirect is not one of its metric's.
+// descriptor, and the names of sample.secret.foo.bar.max.redirect and, in PCP 6.3.8,
+// sample.secret.bin are not among those of their metrics.
 // Those of sample.wrap change their signs with each fetch.
-func goNames(t *testing.T) (names []string) {
+func goNames(t *testing.T, host string) (names []string) {
 	t.Helper()
-	p := servers(t)
-	c := goClient(t, p.C.Host(peer.TCP4), nil)
+	c := goClient(t, host, nil)
 	for _, root := range strings.Fields("sample simple pmcd.version pmcd.pid pmcd.agent.type kernel.all.load hinv disk.all mem.util network.interface") {
 		for name, err := range c.Traverse(t.Context(), root) {
+			if errors.Is(err, pdu.ErrnoName) {
+				break // a Machine has no agent simple
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			switch {
-			case name == "sample.bad.unknown", name == "sample.not_ready", name == "sample.secret.foo.bar.max.redirect",
+			case name == "sample.bad.unknown", name == "sample.not_ready", name == "sample.secret.foo.bar.max.redirect", name == "sample.secret.bin",
 				strings.HasPrefix(name, "sample.wrap."):
 			default:
 				names = append(names, name)
@@ -79,32 +125,42 @@ func goNames(t *testing.T) (names []string) {
 
 // TestGoClient compares what package pmapi has with what PCP's clients print, against both
 // daemons.
-func TestGoClient(t *testing.T) {
-	names := goNames(t)
-	with := func(line string) peer.Client {
-		c := words(line)
-		c.Args = append(c.Args, names...)
-		return c
-	}
-	metrics := peer.Comparison{Split: peer.Metrics, Rules: moving, Status: peer.AnyStatus}
-	for _, tt := range []struct {
-		client peer.Client
-		cmp    peer.Comparison
-		f      func(*goPrinter)
-	}{
-		{words("pminfo -h {host}"), peer.Comparison{Split: peer.Lines}, (*goPrinter).all},
-		{with("pminfo -h {host} -dmtT"), metrics, (*goPrinter).describe},
-		{with("pminfo -h {host} -l"), metrics, (*goPrinter).labels},
-		{with("pminfo -h {host} -f"), metrics, (*goPrinter).values},
-		{words("pmprobe -h {host} -v sample.bin sample.long sample.string"), peer.Comparison{Split: peer.Lines, Rules: []peer.Rule{}}, (*goPrinter).probe},
-	} {
-		t.Run(strings.Join(tt.client.Args[:min(4, len(tt.client.Args))], " "), func(t *testing.T) {
-			sameAsPCP(t, tt.client, tt.cmp, func(t *testing.T, c *pmapi.Client) string {
-				p := &goPrinter{t: t, c: c, names: names}
-				tt.f(p)
-				return p.b.String()
+func TestGoClient(t *testing.T) { compareGoClient(t, pairTargets(t)) }
+
+// TestGoClientTrixie is TestGoClient with PCP 6.3.8.
+func TestGoClientTrixie(t *testing.T) { compareGoClient(t, machineTargets(t)) }
+
+func compareGoClient(t *testing.T, targets []clientTarget) {
+	for _, target := range targets {
+		names := goNames(t, target.host)
+		if len(names) < 200 {
+			t.Errorf("%s has only %q", target.name, names)
+		}
+		with := func(line string) peer.Client {
+			c := words(line)
+			c.Args = append(c.Args, names...)
+			return c
+		}
+		metrics := peer.Comparison{Split: peer.Metrics, Rules: moving, Status: peer.AnyStatus}
+		for _, tt := range []struct {
+			client peer.Client
+			cmp    peer.Comparison
+			f      func(*goPrinter)
+		}{
+			{words("pminfo -h {host}"), peer.Comparison{Split: peer.Lines}, (*goPrinter).all},
+			{with("pminfo -h {host} -dmtT"), metrics, (*goPrinter).describe},
+			{with("pminfo -h {host} -l"), metrics, (*goPrinter).labels},
+			{with("pminfo -h {host} -f"), metrics, (*goPrinter).values},
+			{words("pmprobe -h {host} -v sample.bin sample.long sample.string"), peer.Comparison{Split: peer.Lines, Rules: []peer.Rule{}}, (*goPrinter).probe},
+		} {
+			t.Run(strings.Join(tt.client.Args[:min(4, len(tt.client.Args))], " ")+"/"+target.name, func(t *testing.T) {
+				sameAsPCP(t, target, tt.client, tt.cmp, func(t *testing.T, c *pmapi.Client) string {
+					p := &goPrinter{t: t, c: c, names: names}
+					tt.f(p)
+					return p.b.String()
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -58,3 +58,21 @@ func BootRelease(tb testing.TB, release, path string) *Machine {
 	m.bootT(tb)
 	return m
 }
+
+// sampleScript adds the agent sample to the configuration. Its Install would need a running
+// pmcd.
+const sampleScript = `set -e
+cd /var/lib/pcp/pmdas/sample
+sed 's/^@ SAMPLE[.]/@ 29./' help | newhelp -n root -o help || [ -e help.dir ]
+sed 's/SAMPLE:/29:/' pmns >/var/tmp/sample
+pmnsadd -d -n /var/lib/pcp/pmns/root /var/tmp/sample
+sed -i '/^\[access\]/i sample 29 pipe binary /var/lib/pcp/pmdas/sample/pmdasample -d 29' /etc/pcp/pmcd/pmcd.conf`
+
+// AddSample adds the agent sample to a machine of a release on which pmcd does not run yet.
+func (m *Machine) AddSample(tb testing.TB) {
+	tb.Helper()
+	o, err := m.Run(tb.Context(), "/", Client{Args: []string{"sh", "-c", sampleScript}})
+	if err != nil || o.Code != 0 {
+		tb.Fatalf("%v\n%s", err, o)
+	}
+}
