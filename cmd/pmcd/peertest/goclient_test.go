@@ -1,10 +1,8 @@
 package peertest
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,56 +28,6 @@ func goClient(t *testing.T, host string, o *pmapi.Options) *pmapi.Client {
 // ownLines are lines of pminfo that are of no interest: empty ones, and metrics that libpcp
 // adds to the name space.
 var ownLines = regexp.MustCompile(`(?m)^(event\.(flags|missed))?\n`)
-
-// A clientTarget is a pmcd, and PCP's clients for it.
-type clientTarget struct {
-	name, host string // host is for Go's client
-	run        func(context.Context, peer.Client) (peer.Output, error)
-	anonymous  func(string) string
-	machine    *peer.Machine // on which it is, or nil
-}
-
-// pairTargets are both daemons, over two transports.
-func pairTargets(t *testing.T) (targets []clientTarget) {
-	t.Helper()
-	p := servers(t)
-	for name, d := range map[string]*peer.Daemon{"C": p.C, "ours": p.Ours} {
-		for _, tr := range []peer.Transport{peer.TCP4, peer.Unix} {
-			targets = append(targets, clientTarget{name + " " + tr.String(), d.Host(tr),
-				func(ctx context.Context, cl peer.Client) (peer.Output, error) { return d.Run(ctx, tr, cl) },
-				func(s string) string { return d.Anonymous(tr, s) }, nil})
-		}
-	}
-	return targets
-}
-
-// machineTargets are PCP 6.3.8 with the agent sample, with its own pmcd and with ours.
-func machineTargets(t *testing.T) (targets []clientTarget) {
-	t.Helper()
-	path, err := peer.UnderTest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, path := range map[string]string{"C 6.3.8": "", "ours with 6.3.8": path} {
-		m := peer.BootRelease(t, peer.Trixie, path)
-		const labels = `{"site":"there","deep":{"a":1,"b":"two"},"unit":"µm"}`
-		if err := os.WriteFile(m.Path("/etc/pcp/labels/site.json"), []byte(labels), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		m.AddSample(t)
-		m.Start(t)
-		targets = append(targets, clientTarget{name, "unix:" + m.Path("/run/pcp/pmcd.socket"),
-			func(ctx context.Context, cl peer.Client) (peer.Output, error) {
-				cl.Args = slices.Clone(cl.Args)
-				for i, arg := range cl.Args {
-					cl.Args[i] = strings.ReplaceAll(arg, "{host}", "unix:")
-				}
-				return m.Run(ctx, "/", cl)
-			},
-			func(s string) string { return s }, m})
-	}
-	return targets
-}
 
 // sameAsPCP compares the output of one of PCP's clients with that of a function.
 func sameAsPCP(t *testing.T, target clientTarget, cl peer.Client, cmp peer.Comparison, f func(*testing.T, *pmapi.Client) string) {

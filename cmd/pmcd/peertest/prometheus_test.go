@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -196,56 +195,6 @@ func TestPrometheusTrixie(t *testing.T) {
 			sameSeries(t, func() string { return proxy("/metrics?hostspec=unix:&names=" + names) }, func() string { return mustGet(t, exporter) },
 				func(string, string) bool { return false })
 		})
-	}
-}
-
-// startMachineProxy starts a pmproxy on a machine until the end of the test, and returns what
-// gets a path of it.
-func startMachineProxy(t *testing.T, m *peer.Machine) func(path string) string {
-	t.Helper()
-	if err := os.WriteFile(m.Path("/var/tmp/pmproxy.conf"), []byte(pmproxyConf), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	sh := func(command string) string {
-		t.Helper()
-		o, err := m.Run(context.Background(), "/", client("sh", "-c", command))
-		if err != nil || o.Code != 0 {
-			t.Fatalf("%v\n%s", err, o)
-		}
-		return strings.TrimSpace(o.Stdout)
-	}
-	pid := sh("pmproxy -f -A -U root -c /var/tmp/pmproxy.conf -l /var/tmp/pmproxy.log >/dev/null 2>&1 </dev/null & echo $!")
-	// Its end is not tested: it crashes in some.
-	t.Cleanup(func() { sh("kill -KILL " + pid) })
-	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", m.Path("/run/pcp/pmproxy.socket"))
-	}}
-	t.Cleanup(tr.CloseIdleConnections)
-	get := func(path string) (text string, err error) {
-		r, err := (&http.Client{Transport: tr}).Get("http://pmproxy" + path)
-		if err != nil {
-			return "", err
-		}
-		defer r.Body.Close()
-		b, err := io.ReadAll(r.Body)
-		if err == nil && r.StatusCode != http.StatusOK {
-			err = fmt.Errorf("%s: %s", r.Status, b)
-		}
-		return string(b), err
-	}
-	var err error
-	if !peer.Until(testutil.Hangs, func() bool { _, err = get("/pmapi/fetch?names=pmcd.version"); return err == nil }) {
-		log, _ := os.ReadFile(m.Path("/var/tmp/pmproxy.log"))
-		t.Fatalf("pmproxy: %v\n%s", err, log)
-	}
-	return func(path string) string {
-		t.Helper()
-		text, err := get(path)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
-		return text
 	}
 }
 
