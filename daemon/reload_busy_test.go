@@ -173,17 +173,17 @@ func TestReloadConflicts(t *testing.T) {
 func TestSlowReload(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		slow func(r *harness) // the reload from now on, and until release
-		done func(r *harness)
+		slow func(r *harness) // the reload from now on
+		fifo string           // what it reads without end, until that is released
 	}{
 		{"an agent does not start", func(r *harness) {
 			r.play(240, func(c wire.Conn) { hold(c) })
 			r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\nu 241 pipe binary u\n")
-		}, nil},
-		{"the configuration cannot be read", func(r *harness) { r.fifo("pmcd.conf") }, func(r *harness) { r.release("pmcd.conf") }},
+		}, ""},
+		{"the configuration cannot be read", func(r *harness) { r.fifo("pmcd.conf") }, "pmcd.conf"},
 		{"a command in the name space", func(r *harness) {
 			r.write("pmns", "#shell \"exec sleep 3600\"\nroot { }\n")
-		}, nil},
+		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHarness(t, func(c *Config) { c.HandshakeTimeout = time.Hour }, nil)
@@ -196,6 +196,9 @@ func TestSlowReload(t *testing.T) {
 			}
 			restarts := func() int { return len(r.logs.With("pmcd RESTARTED")) }
 			testutil.Eventually(t, "the reload has begun", func() bool { return restarts() == 1 })
+			if tt.fifo != "" {
+				defer r.awaitReader(tt.fifo)()
+			}
 			for range 3 {
 				r.Reload()
 				if sets, _ := c.fetch(id(241, 1)); showSets(sets) != "241.0.1=241" {
@@ -209,9 +212,6 @@ func TestSlowReload(t *testing.T) {
 				t.Errorf("pmcd.sighups is %d, and there are %d reloads", n, restarts())
 			}
 			r.stop() // what it would wait for takes an hour, or does not end
-			if tt.done != nil {
-				tt.done(r)
-			}
 		})
 	}
 }
@@ -230,13 +230,17 @@ func (r *harness) fifo(name string) {
 	r.touch(name)
 }
 
-// release makes reads of a fifo return its end.
-func (r *harness) release(name string) {
-	f, err := os.OpenFile(filepath.Join(r.dir, name), os.O_WRONLY, 0)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	f.Close()
+// awaitReader waits until something reads a fifo. The read waits, too, and finds the end of
+// the file when release is called.
+func (r *harness) awaitReader(name string) (release func()) {
+	r.t.Helper()
+	var f *os.File
+	testutil.Eventually(r.t, name+" is read", func() (ok bool) {
+		var err error
+		f, err = os.OpenFile(filepath.Join(r.dir, name), os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil
+	})
+	return func() { f.Close() }
 }
 
 // Reloads that come while there is one are done at once, and each is counted
