@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // An address that is not there yet is listened at, and clients are served when it
@@ -42,10 +41,8 @@ func TestAbsentAddress(t *testing.T) {
 		testutil.Run(t, "ip", "addr", "add", host+length, "dev", "lo")
 		testutil.Eventually(t, a+" is there", func() bool { return hasAddress(a) })
 		_, port, _ := net.SplitHostPort(l.Addrs()[0].String())
-		c := r.dialTo("tcp", net.JoinHostPort(a, port), 0)
-		c.ask()
-		c.send(&pdu.Profile{})
-		if got := show(c.do(&pdu.Fetch{PMIDs: []pdu.PMID{id(240, 1)}})); got != "240.0.1=240" {
+		c := r.dialSpec(hostSpec(t, net.JoinHostPort(a, port)))
+		if got := c.values(id(240, 1)); got != "240.0.1=240" {
 			t.Errorf("%s: fetch: %s", a, got)
 		}
 		s, _ := r.sessions.Client(0)

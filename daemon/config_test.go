@@ -11,7 +11,6 @@ import (
 
 	"github.com/gopcp/pmcd/agents/transport"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmnsload"
 )
@@ -103,12 +102,11 @@ func TestConfigWithDefaultsServes(t *testing.T) {
 		*c = Config{ConfigFile: c.ConfigFile, Namespace: c.Namespace, Listeners: c.Listeners, Open: c.Open, PortableAcceptor: c.PortableAcceptor}
 	}, nil)
 	r.awaitStarts()
-	c := r.dial()
-	if got, want := show(c.do(&pdu.PMNSNames{Names: []string{"t.one"}})), "1 [240.0.1]"; got != want {
+	c := r.dialValues()
+	if got, want := c.pmid("t.one"), "240.0.1"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	labels, ok := c.do(&pdu.LabelReq{Kind: pdu.LabelContext, Ident: noIdent}).(*pdu.Labels)
-	if !ok || len(labels.Sets) != 1 || !strings.Contains(string(labels.Sets[0].JSON), `"hostname":`) {
-		t.Errorf("without LabelDir the context labels are %+v", labels)
+	if labels := c.contextLabels(); !strings.Contains(labels, `"hostname":`) {
+		t.Errorf("without LabelDir the context labels are %s", labels)
 	}
 }

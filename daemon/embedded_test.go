@@ -7,7 +7,6 @@ import (
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/agents/wire"
-	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pmcdconf"
 	"github.com/gopcp/pmcd/pmcdconf/hostlabels"
 	"github.com/gopcp/pmcd/pmnsload"
@@ -37,20 +36,18 @@ func TestEmbedded(t *testing.T) {
 	}})
 	t.Cleanup(func() { close(die) })
 	r.awaitStarts()
-	c := r.dial()
-	c.send(&pdu.Profile{})
+	c := r.dialValues()
 	check := func(when string) {
 		t.Helper()
-		for name, want := range map[string]string{"e.one": "1 [240.0.1]", "t.one": "PM_ERR_NAME"} {
-			if got := show(c.do(&pdu.PMNSNames{Names: []string{name}})); got != want {
+		for name, want := range map[string]string{"e.one": "240.0.1", "t.one": "PM_ERR_NAME"} {
+			if got := c.pmid(name); got != want {
 				t.Errorf("%s: %s: got %s, want %s", when, name, got, want)
 			}
 		}
-		if sets, _ := c.fetch(id(240, 1), id(241, 1)); showSets(sets) != "240.0.1=240 241.0.1=PM_ERR_NOAGENT" {
-			t.Errorf("%s: got %s", when, showSets(sets))
+		if got := c.values(id(240, 1), id(241, 1)); got != "240.0.1=240 241.0.1=PM_ERR_NOAGENT" {
+			t.Errorf("%s: got %s", when, got)
 		}
-		labels := c.do(&pdu.LabelReq{Ident: noIdent, Kind: pdu.LabelContext}).(*pdu.Labels).Sets[0]
-		if text := string(labels.JSON); !strings.Contains(text, `"site":1`) || strings.Contains(text, "file") || strings.Contains(text, "sha256") {
+		if text := c.contextLabels(); !strings.Contains(text, `"site":1`) || strings.Contains(text, "file") || strings.Contains(text, "sha256") {
 			t.Errorf("%s: labels %s", when, text)
 		}
 	}
@@ -60,8 +57,7 @@ func TestEmbedded(t *testing.T) {
 
 	die <- struct{}{}
 	testutil.Eventually(t, "the agent is gone", func() bool {
-		sets, _ := c.fetch(id(240, 1))
-		return showSets(sets) == "240.0.1=PM_ERR_NOAGENT"
+		return c.values(id(240, 1)) == "240.0.1=PM_ERR_NOAGENT"
 	})
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nu 241 pipe binary u\n")
 	r.write("pmns", testNames)

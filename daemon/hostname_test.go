@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // Clients are told when the host gets another name: by their next fetch when
@@ -27,8 +28,7 @@ func TestHostnameChange(t *testing.T) {
 		}
 	}, nil)
 	r.awaitStarts()
-	c := r.dial()
-	c.send(&pdu.Profile{})
+	c := r.dialValues()
 	fetch := func(what string, want pdu.Errno) {
 		t.Helper()
 		if _, got := c.fetch(id(240, 1)); got != want {
@@ -49,8 +49,7 @@ func TestHostnameChange(t *testing.T) {
 	fetch("after a reload", pdu.StateHostname)
 	r.awaitLogged(t, "hostname changed from one to two")
 	r.awaitLogged(t, "hostname changed from two to three")
-	m := c.do(&pdu.LabelReq{Ident: noIdent, Kind: pdu.LabelContext}).(*pdu.Labels)
-	if got := string(m.Sets[0].JSON); !strings.Contains(got, `"hostname":"three"`) {
+	if got := c.contextLabels(); !strings.Contains(got, `"hostname":"three"`) {
 		t.Errorf("labels: %s", got)
 	}
 	if got := (host{r.Daemon}).Hostname(0); got != "three" {
@@ -73,27 +72,18 @@ func TestContainerHost(t *testing.T) {
 		}
 	}, nil)
 	r.awaitStarts()
-	hostname := func(c *client) string {
+	hostname := func(c *valueClient) string {
 		t.Helper()
-		sets, _ := c.fetch(id(2, 21), id(2, 3))
-		if len(sets) != 2 || len(sets[0].Values) != 1 {
-			t.Fatalf("got %+v", sets)
-		}
-		return strings.TrimRight(string(sets[0].Values[0].Block), "\x00")
+		name, _, _ := strings.Cut(c.values(id(2, 21), id(2, 3)), " 2.0.3=")
+		return strings.TrimPrefix(name, "2.0.21=")
 	}
-	enter := func(name string) *client {
-		c := r.dialTo("unix", r.unix, pdu.FeatureContainer)
-		c.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte(name)}, &pdu.Profile{})
-		return c
-	}
-	box, nobody, none := enter("box"), enter("nobody"), r.dial()
-	none.send(&pdu.Profile{})
+	box, nobody, none := r.dialContainer("box"), r.dialContainer("nobody"), r.dialValues()
 	box.fetch(id(2, 3))
 	if n := asked.Load(); n != 0 {
 		t.Errorf("asked %d times, for nothing", n)
 	}
 	for range 2 {
-		for c, want := range map[*client]string{box: "in box", nobody: "outside", none: "outside"} {
+		for c, want := range map[*valueClient]string{box: "in box", nobody: "outside", none: "outside"} {
 			if got := hostname(c); got != want {
 				t.Errorf("pmcd.hostname is %q, want %q", got, want)
 			}
@@ -105,10 +95,8 @@ func TestContainerHost(t *testing.T) {
 
 	// It leaves the container, and enters another one.
 	for _, name := range []string{"", "crate"} {
-		store := &pdu.Result{Sets: []pdu.ValueSet{{PMID: pdu.NewPMID(2, 6, 2), Format: pdu.FormatBlock,
-			Values: []pdu.Value{{Inst: 0, Type: pdu.MetricString, Block: []byte(name + "\x00")}}}}}
-		if e := box.do(store).(*pdu.Error); e.Code != 0 {
-			t.Fatal(e.Code)
+		if err := box.Store(t.Context(), pmapi.NewValueSet(pdu.NewPMID(2, 6, 2), 0, pmapi.ValueOf(name))); err != nil {
+			t.Fatal(err)
 		}
 		want := map[string]string{"": "outside", "crate": "in crate"}[name]
 		if got := hostname(box); got != want {

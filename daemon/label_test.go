@@ -3,19 +3,7 @@ package daemon
 import (
 	"strings"
 	"testing"
-
-	"github.com/gopcp/pmcd/pdu"
 )
-
-// contextLabels returns the context labels that c gets.
-func (c *client) contextLabels() string {
-	c.t.Helper()
-	m, ok := c.do(&pdu.LabelReq{Ident: noIdent, Kind: pdu.LabelContext}).(*pdu.Labels)
-	if !ok || len(m.Sets) != 1 {
-		c.t.Fatalf("no labels: %+v", m)
-	}
-	return string(m.Sets[0].JSON)
-}
 
 // A label that cannot be in a set is left out. Others stay.
 func TestBadContextLabels(t *testing.T) {
@@ -35,10 +23,7 @@ func TestBadContextLabels(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHarness(t, nil, nil)
 			r.write("labels/a", tt.text)
-			c := r.dialTo("unix", r.unix, pdu.FeatureContainer)
-			c.t = t
-			c.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte("c")})
-			got := c.contextLabels()
+			got := r.dialContainer("c").contextLabels()
 			for _, want := range append(tt.want, `"domainname":`, `"hostname":`, `"machineid`, `"userid":`) {
 				if !strings.Contains(got, want) {
 					t.Errorf("got %.300s, want %s", got, want)

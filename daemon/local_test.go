@@ -48,12 +48,11 @@ func TestAgentInProcess(t *testing.T) {
 			return &transport.Conn{Transport: w, In: -1, Out: -1}, nil
 		}
 	}, nil)
-	c := r.dial()
-	c.send(&pdu.Profile{})
+	c := r.dialValues()
 	fetch := func(want string, ids ...pdu.PMID) {
 		t.Helper()
-		if sets, _ := c.fetch(ids...); showSets(sets) != want {
-			t.Errorf("got %s, want %s", showSets(sets), want)
+		if got := c.values(ids...); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 	fetch("240.0.1=240 241.0.1=241 242.0.1=242", id(240, 1), id(241, 1), id(242, 1))
@@ -62,13 +61,11 @@ func TestAgentInProcess(t *testing.T) {
 	r.awaitLogged(t, `agent "u" (dom 241) is down: agent panicked: ouch; FETCH of client[0] unanswered for `)
 	r.awaitLogged(t, "\n\tstack of the panic:\n\t| goroutine ")
 	testutil.Eventually(t, "dropped", func() bool {
-		sets, _ := c.fetch(id(241, 1))
-		return showSets(sets) == "241.0.1=PM_ERR_NOAGENT"
+		return c.values(id(241, 1)) == "241.0.1=PM_ERR_NOAGENT"
 	})
 	r.Reload() // starts another one
 	testutil.Eventually(t, "restarted", func() bool {
-		sets, _ := c.fetch(id(241, 1))
-		return showSets(sets) == "241.0.1=241"
+		return c.values(id(241, 1)) == "241.0.1=241"
 	})
 
 	fetch("240.0.9=PM_ERR_AGAIN 241.0.1=241 242.0.1=242", id(240, 9), id(241, 1), id(242, 1))
@@ -80,8 +77,7 @@ func TestAgentInProcess(t *testing.T) {
 	fetch("240.0.1=PM_ERR_AGAIN 242.0.1=242", id(240, 1), id(242, 1))
 	release()
 	testutil.Eventually(t, "ready again", func() bool {
-		sets, _ := c.fetch(id(240, 1))
-		return showSets(sets) == "240.0.1=240"
+		return c.values(id(240, 1)) == "240.0.1=240"
 	})
 	r.awaitLogged(t, `agent "t" (dom 240) is ready`)
 }
@@ -100,9 +96,8 @@ func TestEndWithStuckAgent(t *testing.T) {
 			return &transport.Conn{Transport: transport.Local(stuck), In: -1, Out: -1}, nil
 		}
 	}, nil)
-	c := r.dial()
-	c.send(&pdu.Profile{})
-	if sets, _ := c.fetch(id(240, 9)); showSets(sets) != "240.0.9=PM_ERR_AGAIN" {
-		t.Errorf("got %s", showSets(sets))
+	c := r.dialValues()
+	if got := c.values(id(240, 9)); got != "240.0.9=PM_ERR_AGAIN" {
+		t.Errorf("got %s", got)
 	}
 }

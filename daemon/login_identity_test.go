@@ -15,8 +15,12 @@ import (
 // userLabels returns the labels of the context that name the user.
 func (c *client) userLabels() string {
 	c.t.Helper()
+	m, ok := c.do(&pdu.LabelReq{Ident: noIdent, Kind: pdu.LabelContext}).(*pdu.Labels)
+	if !ok || len(m.Sets) != 1 {
+		c.t.Fatalf("no labels: %+v", m)
+	}
 	var list []string
-	for part := range strings.SplitSeq(strings.Trim(c.contextLabels(), "{}"), ",") {
+	for part := range strings.SplitSeq(strings.Trim(string(m.Sets[0].JSON), "{}"), ",") {
 		if strings.Contains(part, "userid") || strings.Contains(part, "groupid") {
 			list = append(list, strings.ReplaceAll(part, `"`, ""))
 		}

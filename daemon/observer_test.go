@@ -89,13 +89,11 @@ func TestManyRestarts(t *testing.T) {
 	var asking sync.WaitGroup
 	var stop atomic.Bool
 	for range 4 {
-		c := r.dial()
-		c.send(&pdu.Profile{})
+		c := r.dialValues()
 		asking.Go(func() {
 			for !stop.Load() {
-				sets, _ := c.fetch(id(240, 1), id(241, 1))
-				if len(sets) != 2 || sets[1].Err != 0 {
-					t.Errorf("got %s", showSets(sets))
+				if got := c.values(id(240, 1), id(241, 1)); !strings.HasSuffix(got, " 241.0.1=241") {
+					t.Errorf("got %s", got)
 					return
 				}
 			}

@@ -188,8 +188,7 @@ func TestSlowReload(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newHarness(t, func(c *Config) { c.HandshakeTimeout = time.Hour }, nil)
 			r.awaitStarts()
-			c := r.dial()
-			c.send(&pdu.Profile{})
+			c := r.dialValues()
 			tt.slow(r)
 			for range 3 {
 				r.Reload()
@@ -201,10 +200,10 @@ func TestSlowReload(t *testing.T) {
 			}
 			for range 3 {
 				r.Reload()
-				if sets, _ := c.fetch(id(241, 1)); showSets(sets) != "241.0.1=241" {
-					t.Errorf("meanwhile: %s", showSets(sets))
+				if got := c.values(id(241, 1)); got != "241.0.1=241" {
+					t.Errorf("meanwhile: %s", got)
 				}
-				if got := show(c.do(&pdu.PMNSNames{Names: []string{"u.one"}})); got != "1 [241.0.1]" {
+				if got := c.pmid("u.one"); got != "241.0.1" {
 					t.Errorf("meanwhile: names %s", got)
 				}
 			}
@@ -260,8 +259,7 @@ func TestReloadsAreCounted(t *testing.T) {
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t -x\n")
 	r.Reload()
 	<-enter
-	c := r.dial()
-	c.send(&pdu.Profile{})
+	c := r.dialValues()
 	for range 4 {
 		r.Reload()
 	}
@@ -298,25 +296,23 @@ func TestReloadUnderLoad(t *testing.T) {
 	var clients sync.WaitGroup
 	var requests atomic.Int64
 	for i := range 4 {
-		c := r.dial()
-		c.Conn.SetDeadline(time.Now().Add(10 * time.Minute))
-		c.send(&pdu.Profile{})
+		c := r.dialValues()
 		clients.Go(func() {
 			for n := 0; !closed(end); n++ {
 				switch (n + i) % 3 {
 				case 0:
-					if sets, _ := c.fetch(id(240, 1), id(241, 1)); showSets(sets) != "240.0.1=240 241.0.1=241" {
-						t.Errorf("fetch: %s", showSets(sets))
+					if got := c.values(id(240, 1), id(241, 1)); got != "240.0.1=240 241.0.1=241" {
+						t.Errorf("fetch: %s", got)
 						return
 					}
 				case 1:
-					if got := show(c.do(&pdu.PMNSNames{Names: []string{"u.one"}})); got != "1 [241.0.1]" {
+					if got := c.pmid("u.one"); got != "241.0.1" {
 						t.Errorf("names: %s", got)
 						return
 					}
 				case 2: // of one that is replaced: it is late at worst
-					if sets, _ := c.fetch(id(242, 1)); showSets(sets) != "242.0.1=242" {
-						t.Errorf("an agent that is replaced: %s", showSets(sets))
+					if got := c.values(id(242, 1)); got != "242.0.1=242" {
+						t.Errorf("an agent that is replaced: %s", got)
 						return
 					}
 				}

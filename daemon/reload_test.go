@@ -32,8 +32,7 @@ func (r *harness) reloaded() {
 func TestReloadAgents(t *testing.T) {
 	r := newHarness(t, nil, map[int]func(wire.Conn){243: serveAgent(&tester{domain: 243})})
 	r.awaitStarts()
-	c := r.dial()
-	c.send(&pdu.Profile{})
+	c := r.dialValues()
 	all := []pdu.PMID{id(240, 1), id(241, 1), id(242, 1), id(243, 1)}
 	const noAgent = "PM_ERR_NOAGENT"
 	show := func(vs ...any) string {
@@ -74,8 +73,8 @@ func TestReloadAgents(t *testing.T) {
 			r.write("pmcd.conf", s.conf)
 		}
 		r.reloaded()
-		sets, changes := c.fetch(all...)
-		if got := showSets(sets); got != s.values || changes != s.changes {
+		got, changes := c.fetch(all...)
+		if got != s.values || changes != s.changes {
 			t.Errorf("%s: got %s, changes %d\nwant %s, changes %d", s.name, got, changes, s.values, s.changes)
 		}
 		r.mu.Lock()
@@ -214,19 +213,16 @@ func TestUnconfiguredWhileItWorks(t *testing.T) {
 // before.
 func TestReloadNames(t *testing.T) {
 	r := newHarness(t, nil, nil)
-	c := r.dial()
-	lookup := func(name string) string {
-		return show(c.do(&pdu.PMNSNames{Names: []string{name}}))
-	}
+	c := r.dialValues()
 	steps := []struct {
 		name, names, lookup, want, log string
 	}{
-		{"as it was", "", "t.two", "1 [240.0.2]", "is unchanged"},
-		{"another one", "root { t }\nt { nine 240:0:9 }\n", "t.nine", "1 [240.0.9]", "Reloading PMNS"},
+		{"as it was", "", "t.two", "240.0.2", "is unchanged"},
+		{"another one", "root { t }\nt { nine 240:0:9 }\n", "t.nine", "240.0.9", "Reloading PMNS"},
 		{"the old names are gone", "", "t.two", "PM_ERR_NAME", ""},
-		{"a bad one", "root { t\n", "t.nine", "1 [240.0.9]", "stay in use"},
-		{"the same again", "", "t.nine", "1 [240.0.9]", "stay in use"},
-		{"a good one again", "root { t }\nt { ten 240:0:10 }\n", "t.ten", "1 [240.0.10]", "Reloading PMNS"},
+		{"a bad one", "root { t\n", "t.nine", "240.0.9", "stay in use"},
+		{"the same again", "", "t.nine", "240.0.9", "stay in use"},
+		{"a good one again", "root { t }\nt { ten 240:0:10 }\n", "t.ten", "240.0.10", "Reloading PMNS"},
 	}
 	for _, s := range steps {
 		r.logs.TakeAll()
@@ -234,7 +230,7 @@ func TestReloadNames(t *testing.T) {
 			r.write("pmns", s.names)
 		}
 		r.reloaded()
-		if got := lookup(s.lookup); got != s.want {
+		if got := c.pmid(s.lookup); got != s.want {
 			t.Errorf("%s: got %s, want %s", s.name, got, s.want)
 		}
 		if !r.logged(s.log) {
@@ -297,22 +293,20 @@ func TestReadyReloadsNames(t *testing.T) {
 		script(240, 0, nil)(discardHello{c})
 	}})
 	r.awaitStarts()
-	c := r.dial()
-	c.send(&pdu.Profile{})
-	if sets, _ := c.fetch(id(240, 1), pdu.NewPMID(2, 4, 1)); showSets(sets) != "240.0.1=PM_ERR_AGAIN 2.4.1=0,1" {
-		t.Errorf("not ready: %s", showSets(sets))
+	c := r.dialValues()
+	if got := c.values(id(240, 1), pdu.NewPMID(2, 4, 1)); got != "240.0.1=PM_ERR_AGAIN 2.4.1=0,1" {
+		t.Errorf("not ready: %s", got)
 	}
-	if got := show(c.do(&pdu.PMNSTraverse{Name: "d"})); got != "PM_ERR_AGAIN" {
+	if got := c.traverse("d"); got != "PM_ERR_AGAIN" {
 		t.Errorf("not ready: traverse %s", got)
 	}
 	r.write("pmns", "root { t d 240:*:* }\nt { nine 240:0:9 }\n")
 	close(ready)
 	testutil.Eventually(t, "new names", func() bool {
-		return show(c.do(&pdu.PMNSNames{Names: []string{"t.nine"}})) == "1 [240.0.9]"
+		return c.pmid("t.nine") == "240.0.9"
 	})
 	testutil.Eventually(t, "values", func() bool {
-		sets, _ := c.fetch(id(240, 1))
-		return showSets(sets) == "240.0.1=1"
+		return c.values(id(240, 1)) == "240.0.1=1"
 	})
 }
 
@@ -329,24 +323,15 @@ func (d discardHello) Write(b []byte) (int, error) {
 // Context labels are those of the files, of the host and of the client.
 func TestContextLabels(t *testing.T) {
 	r := newHarness(t, nil, nil)
-	labels := func(c *client) string {
-		m := c.do(&pdu.LabelReq{Ident: 0xffffffff, Kind: pdu.LabelContext})
-		if m.Type() != pdu.TypeLabel {
-			return show(m)
-		}
-		return string(m.(*pdu.Labels).Sets[0].JSON)
-	}
-	tcp, unix := r.dial(), r.dialTo("unix", r.unix, pdu.FeatureContainer)
-	unix.send(&pdu.Attr{Code: pdu.AttrContainer, Value: []byte("bozo")})
+	tcp, unix := r.dialValues(), r.dialContainer("bozo")
 	host, _ := os.Hostname()
 	for _, want := range []string{`"hostname":"` + host + `"`, `"domainname":`, `"machineid":`} {
-		if got := labels(tcp); !strings.Contains(got, want) {
+		if got := tcp.contextLabels(); !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
 		}
 	}
 	r.write("labels/a", `{"site": "here", "hostname": "not this", "deep": {"a": [1, 2]}}`)
-	tcp.send(&pdu.Profile{})
-	got := labels(unix)
+	got := unix.contextLabels()
 	for _, want := range []string{
 		`"container":"bozo"`, `"deep.a":[1,2]`, `"site":"here"`, `"hostname":"` + host + `"`,
 		fmt.Sprintf(`"userid":%d`, os.Getuid()), fmt.Sprintf(`"groupid":%d`, os.Getgid()),
@@ -361,8 +346,7 @@ func TestContextLabels(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(r.dir, "labels")); err != nil {
 		t.Fatal(err)
 	}
-	m := tcp.do(&pdu.LabelReq{Ident: 0xffffffff, Kind: pdu.LabelContext})
-	if e, ok := m.(*pdu.Error); !ok || e.Code != -2 {
-		t.Errorf("without the directory: %s, want -ENOENT", show(m))
+	if got, want := tcp.contextLabels(), pdu.Errno(-2).Name(); got != want {
+		t.Errorf("without the directory: %s, want %s", got, want)
 	}
 }

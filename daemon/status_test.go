@@ -22,8 +22,7 @@ func TestAgentStatus(t *testing.T) {
 		242: script(242, pdu.TypeFetch, func(c wire.Conn, _ []byte) { c.Write(errorPDU(pdu.ErrnoNotReady)); hold(c) }),
 	})
 	r.awaitStarts()
-	c := r.dial()
-	c.send(&pdu.Profile{})
+	c := r.dialValues()
 	for range 5 {
 		c.fetch(id(240, 1))
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/gopcp/pmcd/agents/testutil"
-	"github.com/gopcp/pmcd/pdu"
 )
 
 // must fails the test for an error of the file system.
@@ -171,14 +170,12 @@ func TestWatch(t *testing.T) {
 func TestWatchReloads(t *testing.T) {
 	r := newHarness(t, func(c *Config) { c.Watch = true }, nil)
 	r.awaitStarts()
-	c := r.dial()
-	c.send(&pdu.Profile{})
+	c := r.dialValues()
 	r.write("pmcd.conf", "pmcd 2 dso pmcd_init /none\nt 240 pipe binary t\n")
 	testutil.Eventually(t, "an agent has gone", func() bool {
-		sets, _ := c.fetch(id(241, 1))
-		return showSets(sets) == "241.0.1=PM_ERR_NOAGENT"
+		return c.values(id(241, 1)) == "241.0.1=PM_ERR_NOAGENT"
 	})
-	if sets, _ := c.fetch(id(240, 1)); showSets(sets) != "240.0.1=240" {
-		t.Errorf("one that is kept: %s", showSets(sets))
+	if got := c.values(id(240, 1)); got != "240.0.1=240" {
+		t.Errorf("one that is kept: %s", got)
 	}
 }
