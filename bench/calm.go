@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // calmOptions are the options of the scenarios of group calm, which measure what a pmcd costs
@@ -78,8 +80,8 @@ func (o calmOptions) warm() time.Duration { return o.time / 5 }
 func calm(p pacedParams, names ...string) func(r *run) error {
 	return func(r *run) error {
 		p := p
-		if err := r.once(func(c *client) (err error) {
-			p.IDs, err = c.lookupBelow(names...)
+		if err := r.with(func(c *pmapi.Client) (err error) {
+			_, p.IDs, err = below(c, names...)
 			return err
 		}); err != nil {
 			return err

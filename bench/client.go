@@ -23,7 +23,11 @@ const (
 	replyTimeout = 30 * time.Second
 )
 
-// A client is one connection to a pmcd.
+// A client is one connection of a closed loop. Its requests are encoded before, and most of
+// its replies are compared and not decoded. Requests that are not measured are made by package
+// pmapi, which costs more. In turns with both daemons on 2 CPUs, p50 of fetch-one was 17 to 21 µs
+// with this client and 23 to 26 with pmapi, that of name 17 to 21 and 24 to 28, and the CPU time
+// of the client for a name 11 to 12 µs and 15 to 18.
 type client struct {
 	conn io.ReadWriteCloser
 	r    *pdu.Reader
@@ -234,48 +238,6 @@ func ask[T pdu.Message](c *client, req pdu.Message) (reply T, err error) {
 		return reply, fmt.Errorf("%v in reply to %v", m.Type(), req.Type())
 	}
 	return reply, nil
-}
-
-// lookup returns the PMIDs of names, all of which must be known.
-func (c *client) lookup(names ...string) ([]pdu.PMID, error) {
-	m, err := ask[*pdu.PMNSIDs](c, &pdu.PMNSNames{Names: names})
-	if err != nil {
-		return nil, err
-	}
-	if len(m.PMIDs) != len(names) {
-		return nil, fmt.Errorf("%d PMIDs for %d names", len(m.PMIDs), len(names))
-	}
-	for i, id := range m.PMIDs {
-		if id == pdu.NoPMID {
-			return nil, fmt.Errorf("%s: %w", names[i], pdu.ErrnoName)
-		}
-	}
-	return m.PMIDs, nil
-}
-
-// below returns the names of all metrics below name.
-func (c *client) below(name string) ([]string, error) {
-	m, err := ask[*pdu.PMNSNames](c, &pdu.PMNSTraverse{Name: name})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if m.Err != 0 {
-		return nil, fmt.Errorf("%s: %w", name, m.Err)
-	}
-	return m.Names, nil
-}
-
-// lookupBelow returns the PMIDs of all metrics below names.
-func (c *client) lookupBelow(names ...string) ([]pdu.PMID, error) {
-	var leaves []string
-	for _, name := range names {
-		below, err := c.below(name)
-		if err != nil {
-			return nil, err
-		}
-		leaves = append(leaves, below...)
-	}
-	return c.lookup(leaves...)
 }
 
 // fetch returns the values of metrics.

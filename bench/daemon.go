@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A daemon is a running pmcd with a directory of its own.
@@ -165,27 +167,27 @@ func (d *daemon) poll(every time.Duration, try func() error) error {
 // the time since the start.
 func (d *daemon) ready(names ...string) (time.Duration, error) {
 	err := d.poll(200*time.Microsecond, func() error {
-		c, err := dial(d.port)
+		c, err := d.open(false)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		ids, err := c.lookup(names...)
+		ids, err := c.Lookup(context.Background(), names...)
 		if err != nil {
 			return err
 		}
-		sets, err := c.fetch(ids...)
-		if err != nil {
+		var r pmapi.Result
+		if err := c.Fetch(context.Background(), ids, &r); err != nil {
 			return err
 		}
 		if names[0] == "pmcd.agent.status" {
-			for _, v := range sets[0].Values {
+			for _, v := range r.Sets[0].Values {
 				if v.Word != 0 {
 					return pdu.ErrnoNoAgent
 				}
 			}
 		}
-		return haveValues(sets)
+		return haveValues(r.Sets)
 	})
 	return time.Since(d.began), err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // reloads changes the name space and pmcd.conf in turn.
@@ -30,8 +33,11 @@ func (s *soak) reload(i int) error {
 			return err
 		}
 		// Perhaps the reload was for the SIGHUP of another worker, before this one.
-		return s.once(func(c *client) error {
-			return s.poll(5*time.Millisecond, func() error { _, err := c.lookup(name); return err })
+		return s.with(func(c *pmapi.Client) error {
+			return s.poll(5*time.Millisecond, func() error {
+				_, err := c.Lookup(context.Background(), name)
+				return err
+			})
 		})
 	}
 	agents := s.setup

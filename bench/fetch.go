@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // Metrics of one agent each.
@@ -108,9 +110,9 @@ func kernel(patterns ...string) func(r *run) error {
 				names = append(names, p)
 				continue
 			}
-			if err := r.once(func(c *client) error {
-				below, err := c.below(top)
-				names = append(names, below...)
+			if err := r.with(func(c *pmapi.Client) error {
+				some, _, err := below(c, top)
+				names = append(names, some...)
 				return err
 			}); err != nil {
 				return err
@@ -120,10 +122,11 @@ func kernel(patterns ...string) func(r *run) error {
 		if err != nil {
 			return err
 		}
-		if err := r.once(func(c *client) error {
-			sets, err := c.fetch(ids...)
+		if err := r.with(func(c *pmapi.Client) error {
+			var result pmapi.Result
+			err := c.Fetch(context.Background(), ids, &result)
 			values := 0
-			for _, s := range sets {
+			for _, s := range result.Sets {
 				values += len(s.Values)
 			}
 			r.got["values"] = float64(values)

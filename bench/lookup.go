@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A query is a request whose reply is always the same.
@@ -69,11 +70,11 @@ func desc(id pdu.PMID) func(r *run) error {
 // descs measures requests for the descriptors of all the names.
 func descs(names ...string) func(r *run) error {
 	return func(r *run) error {
+		ids, err := r.ids(names...)
+		if err != nil {
+			return err
+		}
 		return r.once(func(c *client) error {
-			ids, err := c.lookup(names...)
-			if err != nil {
-				return err
-			}
 			q, err := learn(c, &pdu.DescIDs{PMIDs: ids}, func(m *pdu.Descs) error {
 				if !slices.EqualFunc(m.Descs, ids, func(d pdu.Desc, id pdu.PMID) bool { return d.PMID == id }) {
 					return fmt.Errorf("other descriptors: %v", m.Descs)
@@ -90,7 +91,7 @@ func descs(names ...string) func(r *run) error {
 
 // known returns names and their PMIDs: generated ones if the setup has them, and
 // otherwise the installed ones below some names.
-func (r *run) known(c *client) (names []string, ids []pdu.PMID, err error) {
+func (r *run) known() (names []string, ids []pdu.PMID, err error) {
 	if n := r.setup.gen; n > 0 {
 		for range 2000 {
 			name, id := genName(rand.IntN(n), n)
@@ -98,15 +99,14 @@ func (r *run) known(c *client) (names []string, ids []pdu.PMID, err error) {
 		}
 		return names, ids, nil
 	}
-	for _, top := range []string{"kernel", "mem", "disk", "network"} {
-		some, err := c.below(top)
-		if err != nil {
-			return nil, nil, err
-		}
-		names = append(names, some...)
-	}
-	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	ids, err = c.lookup(names...)
+	err = r.with(func(c *pmapi.Client) error {
+		names, ids, err = below(c, "kernel", "mem", "disk", "network")
+		return err
+	})
+	rand.Shuffle(len(ids), func(i, j int) {
+		names[i], names[j] = names[j], names[i]
+		ids[i], ids[j] = ids[j], ids[i]
+	})
 	return names, ids, err
 }
 
@@ -114,7 +114,7 @@ func (r *run) known(c *client) (names []string, ids []pdu.PMID, err error) {
 func names(n int) func(r *run) error {
 	return func(r *run) error {
 		return r.once(func(c *client) error {
-			names, ids, err := r.known(c)
+			names, ids, err := r.known()
 			var qs []query
 			for err == nil && len(names) >= n && len(qs) < 500 {
 				want := ids[:n]
@@ -138,7 +138,7 @@ func names(n int) func(r *run) error {
 // nameOf measures requests for the names of a PMID, which may be several.
 func nameOf(r *run) error {
 	return r.once(func(c *client) error {
-		names, ids, err := r.known(c)
+		names, ids, err := r.known()
 		var qs []query
 		for i := 0; err == nil && i < min(len(ids), 500); i++ {
 			var q query

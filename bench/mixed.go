@@ -123,7 +123,7 @@ func (s *soak) descriptors(ids []pdu.PMID) func(c *client) error {
 // queries returns look-ups of names that reloads do not change.
 func (s *soak) queries() (qs []query, err error) {
 	err = s.once(func(c *client) error {
-		names, ids, err := s.known(c)
+		names, ids, err := s.known()
 		if err != nil {
 			return err
 		}

@@ -164,7 +164,7 @@ func (r *run) dial() (*client, error) {
 	return dial(r.port)
 }
 
-// once calls fn with a connection of its own.
+// once calls fn with a connection of its own. See with for requests that are not measured.
 func (r *run) once(fn func(c *client) error) error {
 	c, err := r.dial()
 	if err != nil {
@@ -172,12 +172,6 @@ func (r *run) once(fn func(c *client) error) error {
 	}
 	defer c.Close()
 	return fn(c)
-}
-
-// ids looks names up.
-func (r *run) ids(names ...string) (ids []pdu.PMID, err error) {
-	err = r.once(func(c *client) error { ids, err = c.lookup(names...); return err })
-	return ids, err
 }
 
 // measure runs a load and keeps its rate, its latencies, and the CPU time of the

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // secureMeasures are the measures of TLS connections. Goal is for their rate. The client's
@@ -170,15 +171,9 @@ func secureConnects(n int) func(r *run) error {
 func fetchOwn(n int) func(r *run) error {
 	return func(r *run) error {
 		var names []string
-		if err := r.once(func(c *client) error {
-			for _, top := range []string{"pmcd.pdu_in", "pmcd.pdu_out", "pmcd.feature", "pmcd.cputime", "pmcd.buf", "pmcd.numagents", "pmcd.numclients"} {
-				below, err := c.below(top)
-				if err != nil {
-					return err
-				}
-				names = append(names, below...)
-			}
-			return nil
+		if err := r.with(func(c *pmapi.Client) (err error) {
+			names, _, err = below(c, "pmcd.pdu_in", "pmcd.pdu_out", "pmcd.feature", "pmcd.cputime", "pmcd.buf", "pmcd.numagents", "pmcd.numclients")
+			return err
 		}); err != nil {
 			return err
 		}

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // startings are the measures of starting.
@@ -67,13 +70,13 @@ func reload(r *run) error {
 		l.stop, l.warm, l.started = stop, warmUp, func() { close(warm) }
 		go func() { other <- l.run() }()
 		<-warm
-		err := r.once(func(c *client) error {
+		err := r.with(func(c *pmapi.Client) error {
 			begin := time.Now()
 			if err := syscall.Kill(r.pid(), syscall.SIGHUP); err != nil {
 				return err
 			}
 			err := r.poll(200*time.Microsecond, func() error {
-				_, err := c.lookup(names[i])
+				_, err := c.Lookup(context.Background(), names[i])
 				return err
 			})
 			known.took = append(known.took, time.Since(begin))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/bench/attack"
-	"github.com/gopcp/pmcd/pdu"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A target is a daemon with victims.
@@ -83,16 +84,18 @@ func (r *run) attackMetrics() (m attack.Metrics, err error) {
 		return m, err
 	}
 	m.Own, m.Cells, m.Wide, m.Piped = ids[0], ids[1], ids[2], ids[3]
-	return m, r.once(func(c *client) error {
-		d, err := ask[*pdu.Desc](c, &pdu.DescReq{PMID: m.Own})
+	if err := r.with(func(c *pmapi.Client) error {
+		descs, err := c.Descs(context.Background(), m.Own, m.Cells)
 		if err != nil {
 			return err
 		}
-		m.OwnInDom = d.InDom
-		if d, err = ask[*pdu.Desc](c, &pdu.DescReq{PMID: m.Cells}); err != nil {
-			return err
-		}
-		m.CellsInDom = d.InDom
+		m.OwnInDom, m.CellsInDom = descs[0].InDom, descs[1].InDom
+		_, m.All, err = below(c, "kernel")
+		return err
+	}); err != nil {
+		return m, err
+	}
+	return m, r.once(func(c *client) error {
 		var length [2]int // of a reply with one and with two parts
 		for i := range length {
 			b, err := c.call(attack.Fetch(0, 1+i, m.Wide))
@@ -102,12 +105,7 @@ func (r *run) attackMetrics() (m attack.Metrics, err error) {
 			length[i] = len(b)
 		}
 		m.WideLen = length[1] - length[0]
-		names, err := c.below("kernel")
-		if err != nil {
-			return err
-		}
-		m.All, err = c.lookup(names...)
-		return err
+		return nil
 	})
 }
 
