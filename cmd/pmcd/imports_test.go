@@ -152,7 +152,7 @@ verify: ./cli ./open ./privsep access agents/launch/dsohost agents/launch/goplug
   daemon pmcdconf pmcdconf/hostlabels pmnsload
 # For tests.
 booted: golang.org/x/sys
-peer: agents/testutil
+peer: agents/testutil pdu/pdutest
 pmcdtest: ./peer agents agents/wire pdu pdu/pdutest pdu/pmapi
 
 # What pmcdctl shows of metrics. Only its main package knows options.
@@ -221,7 +221,7 @@ var onlyIn = map[string][]string{
 	"github.com/xdg-go/scram": {"pdu/pmapi"},
 	"plugin":                  {"agents/launch/goplugin"},
 	module + "/etc":           {"cmd/pmcd/internal/embedded"},
-	module + "/pdu/pdutest":   {"cmd/pmcd/internal/pmcdtest"}, // for tests
+	module + "/pdu/pdutest":   {"cmd/pmcd/internal/peer", "cmd/pmcd/internal/pmcdtest"}, // for tests
 	// Package zap brings net/http along, which is 2 MB of memory.
 	"go.uber.org/zap":         nil,
 	"go.uber.org/zap/zapcore": {"cmd/pmcd/internal/logging"},

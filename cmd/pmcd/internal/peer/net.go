@@ -2,10 +2,8 @@ package peer
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -14,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gopcp/pmcd/pdu/pdutest"
 )
 
 // Ports are taken from below the range from which the kernel takes the ports
@@ -61,26 +61,16 @@ var IPv6 = sync.OnceValue(func() error {
 // errNotOurs is what [greeting] returns when another program holds the port.
 var errNotOurs = errors.New("the port belongs to another process")
 
-// greeting connects like a client and waits for pmcd's first PDU: an ERROR
-// with status 0.
+// greeting connects and waits a second for a greeting of pmcd that does not refuse the client.
 func greeting(network, addr string) error {
-	c, err := net.DialTimeout(network, addr, time.Second)
+	conn, err := net.DialTimeout(network, addr, time.Second)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Second))
-	var b [16]byte
-	if _, err := io.ReadFull(c, b[:]); err != nil {
-		return err
-	}
-	if typ := binary.BigEndian.Uint32(b[4:]); typ != 0x7000 {
-		return fmt.Errorf("greeting of type %#x", typ)
-	}
-	if sts := int32(binary.BigEndian.Uint32(b[12:])); sts != 0 {
-		return fmt.Errorf("greeting with status %d", sts)
-	}
-	return nil
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Second))
+	_, err = pdutest.New(conn).Greeting()
+	return err
 }
 
 // listens reports whether process pid, or one of its descendants, listens on
