@@ -126,6 +126,7 @@ var normals = []struct {
 	{regexp.MustCompile(`PID = \d+`), "PID = N"},
 	{regexp.MustCompile(`from (pid=\d+ uid=\d+|unknown process)`), "from SOMEBODY"},
 	{regexp.MustCompile(`fd[= ]\d+`), "fd=N"},
+	{regexp.MustCompile(`(terminated|unconfigured), exit\(0\)`), "$1"}, // or it ends later than pmcd waits
 	{regexp.MustCompile(` entry=pmcd_init \[0x[0-9a-f]+\]`), " entry=pmcd_init"},
 	{regexp.MustCompile(`(?m)^(\S+ +\d+) +\d+ +\d+ +\d+   2 bin`), "$1 PID IN OUT   2 bin"},
 	{regexp.MustCompile(`(?m)^  ok +\d+ `), "  ok FD "},
