@@ -23,7 +23,7 @@ type agent struct {
 	names   *tree // names in Subtrees
 	cluster map[int]*Cluster
 	insts   map[pdu.InDom]*requested // of indoms
-	help    map[string]HelpText
+	help    helpIndex
 	clients map[int32]*Client // nil if the Config does not ask for clients
 
 	requestNumber uint64 // counts requests; see agent.read
@@ -133,11 +133,15 @@ func (a *agent) addTables() error {
 			add("%w", err)
 		}
 	}
-	help, err := ParseHelp(a.conf.Help)
-	if err != nil {
+	if len(a.conf.Subtrees) > 0 {
+		if err := a.rebuild(); err != nil {
+			add("%w", err)
+		}
+	}
+	var err error
+	if a.help, err = newHelpIndex(a.conf.Help); err != nil {
 		add("help: %w", err)
 	}
-	a.help = help
 	if len(a.conf.Metrics)+len(a.conf.Subtrees) == 0 {
 		add("no metrics")
 	}

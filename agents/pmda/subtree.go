@@ -47,13 +47,13 @@ func (t *Subtree) Set(metrics []Metric) error {
 	return nil
 }
 
-// join adds t to a.
+// join makes t a subtree of a. The caller calls rebuild.
 func (t *Subtree) join(a *agent) error {
 	if t.Prefix == "" {
 		return errors.New("a subtree has no prefix")
 	}
 	t.a = a
-	return a.rebuild()
+	return nil
 }
 
 // refreshNames reads the Sources of Subtrees.
@@ -72,7 +72,7 @@ func (a *agent) rebuild() error {
 	var errs []error
 	for _, t := range a.conf.Subtrees {
 		if t.a == nil {
-			continue // addTables has not joined it yet
+			continue // it has no prefix
 		}
 		for i := range t.metrics {
 			row := &t.metrics[i]

@@ -136,23 +136,36 @@ var dynamic = []string{"psinfo", "memory", "id", "io", "schedstat", "fd", "names
 // subtrees divides the metrics into those with names in the PMNS and the dynamic
 // subtrees.
 func subtrees(all []pmda.Metric) (fixed []pmda.Metric, trees []*pmda.Subtree, err error) {
-	below := make(map[string][]pmda.Metric)
-	for _, m := range all {
-		words := strings.Split(m.Name, ".")
-		if (words[0] == "proc" || words[0] == "hotproc") && slices.Contains(dynamic, words[1]) {
-			below[words[0]] = append(below[words[0]], m)
-		} else {
-			fixed = append(fixed, m)
+	// They are sorted and not copied, because a row is large.
+	slices.SortStableFunc(all, func(a, b pmda.Metric) int { return strings.Compare(dynamicRoot(a.Name), dynamicRoot(b.Name)) })
+	for len(all) > 0 {
+		name, n := dynamicRoot(all[0].Name), 1
+		for n < len(all) && dynamicRoot(all[n].Name) == name {
+			n++
 		}
-	}
-	for prefix, ms := range below {
-		t := &pmda.Subtree{Prefix: prefix}
+		ms := all[:n:n]
+		all = all[n:]
+		if name == "" {
+			fixed = ms
+			continue
+		}
+		t := &pmda.Subtree{Prefix: name}
 		if err := t.Set(ms); err != nil {
 			return nil, nil, err
 		}
 		trees = append(trees, t)
 	}
 	return fixed, trees, nil
+}
+
+// dynamicRoot returns the root of the dynamic subtree that a metric is in, "" for a name in the PMNS.
+func dynamicRoot(metric string) string {
+	first, rest, _ := strings.Cut(metric, ".")
+	second, _, _ := strings.Cut(rest, ".")
+	if (first == "proc" || first == "hotproc") && slices.Contains(dynamic, second) {
+		return first
+	}
+	return ""
 }
 
 //go:embed help.txt

@@ -86,7 +86,11 @@ func (h *host) statisticsMetrics() []pmda.Metric {
 	source := &pmda.Source{Read: h.readAll}
 	indom := &pmda.InDom{Serial: indomDevice, Insts: h.devices, Source: &pmda.Source{Read: h.findDevices}}
 	texts, _ := pmda.ParseHelp(help)
-	var ms []pmda.Metric
+	n := 2 // log.write_ratio and control.reset
+	for _, l := range append(lines[:len(lines):len(lines)], buffers) {
+		n += 1 + strings.Count(l.names, " ")
+	}
+	ms := make([]pmda.Metric, 0, 2*n)
 	// add adds a metric of all file systems together, and the one for each device.
 	add := func(m pmda.Metric, perDeviceItem int, set func(v *pmda.Value, s *stats)) {
 		all := m
