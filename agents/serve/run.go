@@ -33,7 +33,7 @@ type runner struct {
 	stdout, stderr io.Writer
 	grace          time.Duration
 	process        bool // this is the whole process: Main, not Run
-	child          bool // of pmcd: RunChild
+	child          bool // in a child process of pmcd: RunChild, and Run of a StandIn
 
 	given *settings // of a StandIn; they take the place of those on the command line
 }
@@ -149,7 +149,7 @@ func (r *runner) serveAgent(ctx context.Context, s *settings, streamEnded func()
 	stream, err := ep.accept(ctx)
 	if err == nil {
 		srv := wire.Server{Agent: a, Log: s.Log}
-		if r.process {
+		if r.process || r.child {
 			srv.MaxReply = maxReply(os.Getenv(MaxReplyVar), s.Log)
 		}
 		err = srv.Serve(ctx, eofNotifier{stream, streamEnded})

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -99,4 +100,15 @@ func (in *StandIn) RunChild(name string) {
 	}
 	r := runner{Program: p, stderr: os.Stderr, grace: grace, process: true, child: true, given: in.settings}
 	os.Exit(r.main(nil))
+}
+
+// Run serves the agent on stdin and stdout until pmcd closes the stream or ctx ends, and
+// returns the exit code. It is for a child process of pmcd with several agents, none of
+// which needs a process of its own. Messages go to stderr and include name. As the function
+// Run does, it closes stdin and stdout, and does not change the state of the process.
+func (in *StandIn) Run(ctx context.Context, name string, stdin, stdout, stderr *os.File) int {
+	p := in.program
+	p.Name = name
+	r := runner{Program: p, stdin: stdin, stdout: stdout, stderr: stderr, grace: grace, child: true, given: in.settings}
+	return r.run(ctx, nil)
 }

@@ -85,6 +85,7 @@ child: golang.org/x/sys
 dsohost: ./child
 goplugin: agents
 roothelper: ./child pdu pmcdconf golang.org/x/sys
+shared: ./child ./roothelper pmcdconf golang.org/x/sys
 
 # Agents.
 in agents/builtin
@@ -140,8 +141,8 @@ background: ./cli ./logging ./systemd agents/launch/child golang.org/x/sys
 ctl:
 status: ./cli ./ctl agents/builtin/pmcd daemon
 # Agents.
-privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper
-  agents/logtext pmcdconf golang.org/x/sys
+privsep: agents/launch/child agents/launch/goplugin agents/launch/roothelper agents/launch/shared
+  agents/logtext agents/serve pmcdconf golang.org/x/sys
 open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/builtin/linux
   agents/builtin/mmv agents/builtin/proc agents/builtin/root agents/builtin/simple agents/builtin/trace
   agents/builtin/trivial agents/builtin/txmon agents/builtin/xfs agents/launch/child agents/launch/dsohost

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/builtin/pmcd"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/agents/launch/shared"
 	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/background"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/cli"
@@ -29,15 +30,20 @@ var build string
 // Other processes of this program are its children. Their argv[0] tells what they are;
 // the hosts of DSOs do not get here (see package dsohost).
 func main() {
+	helper := privsep.HelperConfig{
+		BuiltIn:          open.Builtin.AsRoot,
+		Spec:             open.Builtin.ProcessSpec,
+		Sharable:         open.Builtin.Sharable,
+		RunShared:        open.Builtin.RunShared,
+		HostName:         open.HostName,
+		ContainerProcess: open.ContainerProcess,
+		Embedded:         embedded.Config,
+	}
 	switch name := os.Args[0]; {
 	case name == roothelper.Name:
-		os.Exit(privsep.RunHelper(os.Args[1:], privsep.HelperConfig{
-			BuiltIn:          open.Builtin.AsRoot,
-			Spec:             open.Builtin.ProcessSpec,
-			HostName:         open.HostName,
-			ContainerProcess: open.ContainerProcess,
-			Embedded:         embedded.Config,
-		}))
+		os.Exit(privsep.RunHelper(os.Args[1:], helper))
+	case name == shared.Name:
+		os.Exit(privsep.RunSharedProcess(os.Args[1:], helper))
 	case open.IsBuiltinProcess(name):
 		os.Exit(open.Builtin.RunProcess(os.Args))
 	case filepath.Base(name) == "pmcdctl": // a link of an older version: do not start a daemon

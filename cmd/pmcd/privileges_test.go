@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/agents/launch/shared"
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/pmcdtest"
@@ -111,9 +112,15 @@ func (p *privileged) start(env ...string) *privileged {
 }
 
 // agent returns the process of an agent, which the root helper or pmcd has
-// started, by its name in argv[0]; 0 if there is none.
+// started, by its name in argv[0]; 0 if there is none. A built-in agent may be in the process
+// that such agents share.
 func (p *privileged) agent(name string) int {
-	return cmp.Or(pmcdtest.Children(p.root)[name], pmcdtest.Children(p.pid)[name])
+	below := pmcdtest.Children(p.root)
+	pid := cmp.Or(below[name], pmcdtest.Children(p.pid)[name])
+	if pid == 0 && strings.HasPrefix(name, "pmcd-agent: ") {
+		return below[shared.Name]
+	}
+	return pid
 }
 
 // value is what pminfo prints for a metric.
@@ -183,7 +190,7 @@ func TestPeerPrivileges(t *testing.T) {
 		"root helper": {p.root, root, "pmcd-root conf pcp"},
 		"agent":       {agents["pmdasimple"], root, "/.peers/pmdasimple -d 253"},
 		"DSO host":    {agents["pmcd-dso: sample"], p.user, "pmcd-dso: sample 29"},
-		"built-in":    {agents["pmcd-agent: proc"], root, "pmcd-agent: proc 3 proc_init "},
+		"built-in":    {agents[shared.Name], root, "pmcd-agents conf "},
 	} {
 		got := strings.TrimSpace(strings.TrimSuffix(pmcdtest.IDs(want.pid), " "))
 		// The supplementary groups of root are those of the caller.
@@ -207,7 +214,7 @@ func TestPeerPrivileges(t *testing.T) {
 			t.Errorf("%s runs in %s, want %s (%v)", name, wd, p.Dir, err)
 		}
 	}
-	for _, name := range []string{"pmdasimple", "pmcd-dso: sample", "pmcd-agent: proc"} {
+	for _, name := range []string{"pmdasimple", "pmcd-dso: sample", shared.Name} {
 		pid := agents[name]
 		fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 		if err != nil {
@@ -217,7 +224,7 @@ func TestPeerPrivileges(t *testing.T) {
 		for _, fd := range fds {
 			to, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))
 			to, _, _ = strings.Cut(to, ":[")
-			if name == "pmcd-agent: proc" && (strings.HasPrefix(to, "anon_inode") || strings.HasPrefix(to, "/sys/fs/cgroup/cpu")) {
+			if name == shared.Name && (strings.HasPrefix(to, "anon_inode") || strings.HasPrefix(to, "/sys/fs/cgroup/cpu")) {
 				continue // the Go runtime's
 			}
 			open = append(open, fd.Name()+" "+strings.TrimPrefix(to, p.Dir))
@@ -230,11 +237,13 @@ func TestPeerPrivileges(t *testing.T) {
 			}
 			want = []string{"0 /dev/null", "1 pipe", "2 pipe", "3 pipe", "4 pipe"}
 		}
-		if name == "pmcd-agent: proc" { // the runtime decides on numbers, and takes all the descriptors that it may
-			for i := 3; i < len(open); i++ {
-				_, to, _ := strings.Cut(open[i], " ")
-				open[i] = fmt.Sprint(i, " ", to)
+		if name == shared.Name { // the runtime decides on numbers, and takes all the descriptors that it may
+			for i := range open {
+				_, open[i], _ = strings.Cut(open[i], " ")
 			}
+			slices.Sort(open)
+			// The log twice, the socket of the root helper, and three pipes of the agent.
+			want = []string{"/dev/null", "pipe", "pipe", "pipe", "pipe", "pipe", "socket"}
 			if !slices.Equal(open, want) {
 				t.Errorf("%s has open %q, want %q", name, open, want)
 			}
@@ -247,7 +256,7 @@ func TestPeerPrivileges(t *testing.T) {
 			t.Errorf("%s has the limits\n%s", name, limits)
 		}
 	}
-	for pid, want := range map[int]string{p.root: roothelper.Name, agents["pmcd-agent: proc"]: "pmcd-agent: pro"} {
+	for pid, want := range map[int]string{p.root: roothelper.Name, agents[shared.Name]: shared.Name} {
 		if comm := pmcdtest.Read(fmt.Sprintf("/proc/%d/comm", pid)); comm != want+"\n" {
 			t.Errorf("process %d is called %q, want %q", pid, comm, want)
 		}
@@ -256,20 +265,20 @@ func TestPeerPrivileges(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
 		syscall.Kill(p.root, sig)
 	}
-	syscall.Kill(agents["pmcd-agent: proc"], syscall.SIGHUP)
+	syscall.Kill(agents[shared.Name], syscall.SIGHUP)
 	p.answers("proc.nprocs", true)
-	if now := pmcdtest.Children(p.root); now["pmcd-agent: proc"] != agents["pmcd-agent: proc"] {
+	if now := pmcdtest.Children(p.root); now[shared.Name] != agents[shared.Name] {
 		t.Errorf("a SIGHUP ends %v", agents)
 	}
 
 	// Both can be started again, with the same rights.
 	for metric, name := range map[string]string{"simple.numfetch": "pmdasimple", "sample.seconds": "pmcd-dso: sample", "proc.nprocs": "pmcd-agent: proc"} {
-		before := pmcdtest.IDs(pmcdtest.Children(p.root)[name])
+		before := pmcdtest.IDs(p.agent(name))
 		p.kill(name)
 		p.answers(metric, false)
 		p.reload()
 		p.answers(metric, true)
-		if after := pmcdtest.IDs(pmcdtest.Children(p.root)[name]); after != before {
+		if after := pmcdtest.IDs(p.agent(name)); after != before {
 			t.Errorf("%s was %s, and is %s", name, before, after)
 		}
 	}

@@ -160,6 +160,23 @@ func (p *Pipes) Close() error {
 	return err
 }
 
+// MakePipes makes two pipes, and returns their ends for pmcd and those for an agent: its
+// standard input and output.
+func MakePipes() (p *Pipes, in, out *os.File, err error) {
+	in, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r, out, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		w.Close()
+		return nil, nil, nil, err
+	}
+	growPipe(r)
+	return NewPipes(r, w), in, out, nil
+}
+
 // NewPipes returns the Pipes of a child. The child writes to r and reads from w,
 // which Pipes then owns. They may have been received from another process.
 func NewPipes(r, w *os.File) *Pipes {

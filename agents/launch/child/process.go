@@ -47,6 +47,8 @@ type Spec struct {
 	// Stdin is the standard input without Pipes; nil is empty.
 	Stdin  *os.File
 	Stderr *os.File
+	// Files are descriptors 3 and so on.
+	Files []*os.File
 	// Env is the environment; nil is that of the caller.
 	Env []string
 	// Credential is the user that the child becomes before it executes the
@@ -66,32 +68,26 @@ func Start(spec Spec) (*Process, error) {
 	// terminal, and Stop can end the processes that the child has started.
 	// C pmcd differs: its agents stay in its process group.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: spec.Credential, Pdeathsig: spec.deathSignal}
-	p.cmd.Env = spec.Env
+	p.cmd.Env, p.cmd.ExtraFiles = spec.Env, spec.Files
 	p.cmd.Stdout, p.cmd.Stderr = spec.Stderr, spec.Stderr
 	if spec.Stdin != nil { // a nil *os.File is not a nil io.Reader
 		p.cmd.Stdin = spec.Stdin
 	}
 	if spec.Pipes {
-		// os.Pipe and not Cmd.StdoutPipe: Wait closes the read end of the
+		// MakePipes and not Cmd.StdoutPipe: Wait closes the read end of the
 		// latter, although there may be output of the child in it.
-		inR, inW, err := os.Pipe()
+		pipes, in, out, err := MakePipes()
 		if err != nil {
 			return nil, err
 		}
-		defer inR.Close()
-		outR, outW, err := os.Pipe()
-		if err != nil {
-			inW.Close()
-			return nil, err
-		}
-		defer outW.Close()
-		growPipe(outR)
+		defer in.Close()
+		defer out.Close()
 		// An *os.File that is passed to the child becomes blocking, which C
 		// programs need. The ends of this process stay non-blocking, so that
 		// deadlines work and Close ends a Read. Neither works after a call of
 		// Fd.
-		p.cmd.Stdin, p.cmd.Stdout = inR, outW
-		p.Pipes = NewPipes(outR, inW)
+		p.cmd.Stdin, p.cmd.Stdout = in, out
+		p.Pipes = pipes
 	}
 	if err := p.cmd.Start(); err != nil {
 		if p.Pipes != nil {

@@ -10,9 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gopcp/pmcd/pmcdconf"
+	"golang.org/x/sys/unix"
 )
 
 // A Client is the daemon's end of the connection to the root helper. Its methods
@@ -70,6 +69,22 @@ func Start(path string, args []string, stderr *os.File) (*Client, error) {
 	client := newClient(c)
 	client.cmd = cmd
 	return client, nil
+}
+
+// Connect calls start with a socket for another process, which must call [Serve] with it,
+// and returns a Client for that process. The process is the caller's: the Client does not
+// wait for its end.
+func Connect(start func(socket *os.File) error) (*Client, error) {
+	c, socket, err := pair()
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close()
+	if err := start(socket); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return newClient(c), nil
 }
 
 func newClient(c conn) *Client {
@@ -189,11 +204,11 @@ func (c *Client) Ended(timeout time.Duration) string {
 	if !c.waitExit(ctx) {
 		return ErrLost.Error()
 	}
-	return ErrLost.Error() + howEnded(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
+	return ErrLost.Error() + HowEnded(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
 }
 
-// howEnded returns what follows "has ended".
-func howEnded(status syscall.WaitStatus) string {
+// HowEnded returns what follows "has ended" in a message about a process of this program.
+func HowEnded(status syscall.WaitStatus) string {
 	if !status.Signaled() {
 		return fmt.Sprintf(": exit code %d", status.ExitStatus())
 	}
@@ -217,14 +232,15 @@ func (c *Client) receiveLoop() {
 	}
 }
 
-// connectionLost marks the root helper and all processes as ended.
+// connectionLost marks the root helper and all processes as ended. Lost is closed first, for
+// those who are told of the end of a process and want to know why.
 func (c *Client) connectionLost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.processes {
-		p.setExitedLocked(0)
-	}
 	close(c.lost)
+	for _, p := range c.processes {
+		p.setExitedLocked(0, false)
+	}
 }
 
 // handle handles the message m, which came with files. err is not nil if some of
@@ -274,7 +290,7 @@ func (c *Client) handle(m message, files []*os.File, err error) {
 		answer <- reply{pid: int(m.pid)}
 		delete(c.requests, m.id)
 	case m.kind == msgExited && p != nil:
-		p.setExitedLocked(syscall.WaitStatus(m.status))
+		p.setExitedLocked(syscall.WaitStatus(m.status), true)
 	case m.kind == msgStopped && p != nil:
 		delete(c.processes, m.id)
 		close(p.stopped)

@@ -11,7 +11,7 @@ func TestHowEnded(t *testing.T) {
 		15:     ": signal 15 (SIGTERM)",
 		3 << 8: ": exit code 3",
 	} {
-		if got := howEnded(status); got != want {
+		if got := HowEnded(status); got != want {
 			t.Errorf("status %#x: got %q, want %q", int(status), got, want)
 		}
 	}

@@ -56,13 +56,21 @@ func newHarness(t *testing.T, text string) (*harness, []pmcdconf.Agent) {
 				}
 				return 4711, nil
 			},
-			Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error) {
-				return child.Start(child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr})
+			Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (AgentProcess, *child.Pipes, error) {
+				return started(child.Start(child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr}))
 			}})
 	}()
 	r.Client = newClient(c)
 	t.Cleanup(func() { r.close() })
 	return r, list
+}
+
+// started has the results of Config.Start from those of child.Start.
+func started(p *child.Process, err error) (AgentProcess, *child.Pipes, error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, p.Pipes, nil
 }
 
 // close ends the root helper, as the end of the daemon does.

@@ -21,6 +21,7 @@ type Process struct {
 	pid     int
 	exited  bool // guarded by client.mu
 	status  syscall.WaitStatus
+	known   bool          // status is known
 	done    chan struct{} // closed when it has ended and status is set
 	stopped chan struct{} // closed when the root helper has stopped and reaped it
 }
@@ -34,6 +35,13 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Status returns how it ended. It is valid once Done is closed; 0 if the status is
 // not known.
 func (p *Process) Status() syscall.WaitStatus { return p.status }
+
+// Known reports whether the root helper has sent the status. It is valid once Done is closed.
+func (p *Process) Known() bool { return p.known }
+
+// Stopped returns a channel that is closed when the root helper has stopped the process. It
+// may stay open if the root helper hangs.
+func (p *Process) Stopped() <-chan struct{} { return p.stopped }
 
 // stopTimeout is how long the root helper may take to kill a process.
 const stopTimeout = stopGrace + time.Second
@@ -60,13 +68,14 @@ func (p *Process) Stop(ctx context.Context) {
 	p.client.mu.Lock()
 	defer p.client.mu.Unlock()
 	delete(p.client.processes, p.id)
-	p.setExitedLocked(0) // its status is not known
+	p.setExitedLocked(0, false)
 }
 
-// setExitedLocked records that the process has ended. The caller holds client.mu.
-func (p *Process) setExitedLocked(status syscall.WaitStatus) {
+// setExitedLocked records that the process has ended, and how if that is known. The caller
+// holds client.mu.
+func (p *Process) setExitedLocked(status syscall.WaitStatus, known bool) {
 	if !p.exited {
-		p.exited, p.status = true, status
+		p.exited, p.status, p.known = true, status, known
 		close(p.done)
 	}
 }

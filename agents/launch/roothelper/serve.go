@@ -34,8 +34,8 @@ type Config struct {
 
 	// Start starts the process of an agent. program is the path of its program,
 	// Self if it is built in, or "" if the program has not been looked up. The
-	// caller closes stderr.
-	Start func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error)
+	// caller closes stderr, and the pipes, which are nil for a socket agent.
+	Start func(a *pmcdconf.Agent, program string, stderr *os.File) (AgentProcess, *child.Pipes, error)
 
 	// HostName returns the host name in a container, and ContainerProcess its first
 	// process. They may be nil.
@@ -43,6 +43,15 @@ type Config struct {
 	ContainerProcess func(container string) (int, error)
 
 	owner uint32 // for tests: a user whose files are trusted like those of root
+}
+
+// An AgentProcess is the process of an agent, as a child.Process is, or an agent that
+// shares a process with others.
+type AgentProcess interface {
+	PID() int
+	Done() <-chan struct{}      // closed when it has ended
+	Status() syscall.WaitStatus // how; valid then
+	Stop(ctx context.Context)   // ends it, at once when ctx ends; must be called
 }
 
 const (
@@ -80,7 +89,7 @@ type process struct {
 	domain int
 
 	// Set when it has been started.
-	p        *child.Process
+	p        AgentProcess
 	exitSent chan struct{} // closed when the exited message was sent
 	stopping bool
 	ctx      context.Context // canceled when it must be killed
@@ -198,7 +207,7 @@ func (s *server) start(m message, stderr *os.File) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.cfg.Start(a, program, stderr)
+	p, pipes, err := s.cfg.Start(a, program, stderr)
 	if err != nil {
 		return err
 	}
@@ -211,14 +220,14 @@ func (s *server) start(m message, stderr *os.File) error {
 	s.mu.Unlock()
 
 	var ends []*os.File
-	if p.Pipes != nil {
-		ends = p.Pipes.Files()
+	if pipes != nil {
+		ends = pipes.Files()
 	}
 	err = withFDs(ends, func(fds []int) error {
 		return s.conn.send(message{kind: msgStarted, id: m.id, pid: uint32(p.PID())}, fds...)
 	})
-	if p.Pipes != nil {
-		p.Pipes.Close() // the daemon has its copies
+	if pipes != nil {
+		pipes.Close() // the daemon has its copies
 	}
 	switch {
 	case err != nil:

@@ -141,7 +141,7 @@ func (f *faults) processes() (pids []int, names []string) {
 		switch {
 		case len(args) > 3 && strings.HasSuffix(args[0], "/"+agentName) && args[3] != "honest":
 			pids, names = append(pids, p.PID), append(names, args[2])
-		case strings.HasPrefix(args[0], "pmcd-agent: "):
+		case strings.HasPrefix(args[0], "pmcd-agent"):
 			pids, names = append(pids, p.PID), append(names, args[0])
 		}
 	}

@@ -132,6 +132,28 @@ func (b BuiltinAgents) AsRoot(a *pmcdconf.Agent) bool {
 	return err == nil && in.User != ""
 }
 
+// Sharable reports whether a built-in agent is used for a that can share a process of root
+// with others: it always needs root's rights, and its options need no process of its own.
+func (b BuiltinAgents) Sharable(a *pmcdconf.Agent) bool {
+	if !b.Has(a) || b[b.Entry(a)].root != always {
+		return false
+	}
+	in, err := b.standIn(a)
+	return err == nil && !in.NeedsProcess()
+}
+
+// standIn returns the stand-in for a, which has the options of a pipe line. The agent has a
+// program.
+func (b BuiltinAgents) standIn(a *pmcdconf.Agent) (*agentserve.StandIn, error) {
+	p := b[b.Entry(a)].program()
+	p.Domain = a.Domain
+	var args []string
+	if a.Kind == pmcdconf.Pipe {
+		args = a.Argv[1:]
+	}
+	return agentserve.NewStandIn(p, args)
+}
+
 // File returns the file of the line of a: a shared object, "" for a built-in agent, or a
 // program.
 func File(a *pmcdconf.Agent) string {

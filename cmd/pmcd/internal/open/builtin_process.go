@@ -1,6 +1,7 @@
 package open
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -21,7 +22,7 @@ const agentPrefix = "pmcd-agent: "
 // process of this program. Its arguments are the domain, the entry point, and the
 // arguments of a pipe line.
 func (table BuiltinAgents) builtinSpec(a *pmcdconf.Agent, stderr *os.File) child.Spec {
-	argv := []string{agentPrefix + strings.ReplaceAll(a.Name, "/", "_"), strconv.Itoa(a.Domain), table.Entry(a)}
+	argv := []string{agentName(a), strconv.Itoa(a.Domain), table.Entry(a)}
 	if a.Kind == pmcdconf.Pipe {
 		argv = append(argv, a.Argv[1:]...)
 	}
@@ -31,6 +32,24 @@ func (table BuiltinAgents) builtinSpec(a *pmcdconf.Agent, stderr *os.File) child
 		Pipes:  true,
 		Stderr: stderr,
 	}
+}
+
+// agentName is what the process of a built-in agent is called, and what the agent is called
+// in the log.
+func agentName(a *pmcdconf.Agent) string { return agentPrefix + strings.ReplaceAll(a.Name, "/", "_") }
+
+// RunShared serves an agent in a process that it shares with others. It is a
+// shared.RunFunc.
+func (table BuiltinAgents) RunShared(ctx context.Context, a *pmcdconf.Agent, stdin, stdout, stderr *os.File) int {
+	name := agentName(a)
+	in, err := table.standIn(a)
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", name, err)
+		stdin.Close()
+		stdout.Close()
+		return 1
+	}
+	return in.Run(ctx, name, stdin, stdout, stderr)
 }
 
 // IsBuiltinProcess reports whether argv[0] is that of the process of a built-in agent.

@@ -6,6 +6,7 @@ package privsep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/agents/launch/roothelper"
+	"github.com/gopcp/pmcd/agents/launch/shared"
 	"github.com/gopcp/pmcd/agents/logtext"
+	agentserve "github.com/gopcp/pmcd/agents/serve"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
@@ -98,6 +101,10 @@ type HelperConfig struct {
 	// Spec returns how the process of an agent is started. program is the path of its
 	// program, and user the user that the host of a DSO becomes.
 	Spec func(a *pmcdconf.Agent, program, user string, stderr *os.File) (child.Spec, error)
+	// Sharable reports whether a built-in agent that root starts may share a process with
+	// others, and RunShared serves it there.
+	Sharable  func(*pmcdconf.Agent) bool
+	RunShared shared.RunFunc
 	// HostName returns the host name in a container, ContainerProcess its first process.
 	HostName         func(container string) (string, error)
 	ContainerProcess func(container string) (int, error)
@@ -125,7 +132,8 @@ func RunHelper(args []string, c HelperConfig) int {
 	if err := child.SetCloexecAll(); err != nil {
 		return fail(fmt.Errorf("agents may inherit open descriptors: %w", err))
 	}
-	if len(args) == 2 {
+	trustAll := len(args) == 3
+	if !trustAll {
 		path, rest := roothelper.SortPath(os.Getenv("PATH"))
 		if len(rest) > 0 {
 			fmt.Fprintf(os.Stderr, "%s: Warning: users other than root can write to %q: these directories come last in PATH of agents with root's rights\n", roothelper.Name, rest)
@@ -135,29 +143,85 @@ func RunHelper(args []string, c HelperConfig) int {
 		}
 	}
 	starter := child.NewStarter(protectFromOOM(helperScore))
-	cfg := roothelper.Config{
-		ConfigFile:       args[0],
-		BuiltIn:          c.BuiltIn,
-		TrustAll:         len(args) == 3,
-		HostName:         c.HostName,
-		ContainerProcess: c.ContainerProcess,
-		Start: func(a *pmcdconf.Agent, program string, stderr *os.File) (*child.Process, error) {
-			spec, err := c.Spec(a, program, args[1], stderr)
-			if err != nil {
-				return nil, err
-			}
-			return starter.Start(spec)
-		},
+	cfg, err := c.config(args[0], trustAll)
+	if err != nil {
+		return fail(err)
 	}
-	if cfg.ConfigFile == "" {
-		conf, err := c.Embedded()
-		if err != nil {
-			return fail(err)
+	host := shared.NewHost(func(socket *os.File) (*child.Process, error) {
+		spec := child.Spec{Argv: append([]string{shared.Name, args[0]}, args[2:]...), Path: roothelper.Self,
+			Stderr: os.Stderr, Files: []*os.File{socket}}
+		return starter.Start(spec)
+	}, func(line string) { fmt.Fprintf(os.Stderr, "%s: %s\n", roothelper.Name, line) })
+	cfg.BuiltIn, cfg.HostName, cfg.ContainerProcess = c.BuiltIn, c.HostName, c.ContainerProcess
+	cfg.Start = func(a *pmcdconf.Agent, program string, stderr *os.File) (roothelper.AgentProcess, *child.Pipes, error) {
+		if program == roothelper.Self && c.Sharable(a) {
+			p, pipes, err := host.Start(context.Background(), a, stderr)
+			if err == nil {
+				return p, pipes, nil
+			}
+			if !errors.Is(err, shared.ErrFailed) {
+				return nil, nil, err
+			}
 		}
-		cfg.Embedded = conf.Agents
+		spec, err := c.Spec(a, program, args[1], stderr)
+		if err != nil {
+			return nil, nil, err
+		}
+		p, err := starter.Start(spec)
+		if err != nil {
+			return nil, nil, err
+		}
+		return p, p.Pipes, nil
 	}
 	if err := roothelper.Serve(socket, cfg); err != nil {
 		return fail(err)
 	}
 	return 0
+}
+
+// config returns what the configurations of a root helper and of a process for shared agents
+// have in common.
+func (c *HelperConfig) config(file string, trustAll bool) (roothelper.Config, error) {
+	cfg := roothelper.Config{ConfigFile: file, TrustAll: trustAll}
+	if file == "" {
+		conf, err := c.Embedded()
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Embedded = conf.Agents
+	}
+	return cfg, nil
+}
+
+// RunSharedProcess is the main function of a process for agents that share it, a child of
+// the root helper. It returns the exit code.
+func RunSharedProcess(args []string, c HelperConfig) int {
+	log := slog.New(agentserve.NewHandler(os.Stderr, shared.Name, slog.LevelInfo))
+	slog.SetDefault(log)
+	if err := c.runShared(args, log); err != nil {
+		log.Error("the process for built-in agents of root ends: {error}", "error", err)
+		return 1
+	}
+	return 0
+}
+
+func (c *HelperConfig) runShared(args []string, log *slog.Logger) error {
+	if len(args) != 1 && (len(args) != 2 || args[1] != trustArg) {
+		return fmt.Errorf("%d arguments: this program is started by pmcd only", len(args))
+	}
+	// This process ends when the root helper does, or by SIGTERM.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
+	if err := os.WriteFile("/proc/self/comm", []byte(shared.Name), 0); err != nil { // the name was "exe"
+		log.Warn("cannot set the name of this process: {error}", "error", err)
+	}
+	socket := os.NewFile(3, "pmcd-root")
+	if err := child.SetCloexecAll(); err != nil {
+		return fmt.Errorf("programs that agents start may inherit open descriptors: %w", err)
+	}
+	cfg, err := c.config(args[0], len(args) == 2)
+	if err != nil {
+		return err
+	}
+	cfg.BuiltIn = c.Sharable
+	return shared.Serve(socket, cfg, c.RunShared)
 }
