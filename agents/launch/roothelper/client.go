@@ -10,8 +10,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gopcp/pmcd/pmcdconf"
 	"golang.org/x/sys/unix"
+
+	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // A Client is the daemon's end of the connection to the root helper. Its methods
@@ -58,6 +60,7 @@ func Start(path string, args []string, stderr *os.File) (*Client, error) {
 	defer socket.Close()
 	cmd := exec.Command(path)
 	cmd.Args = append([]string{Name}, args...)
+	cmd.Env = child.OneProc()
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.ExtraFiles = []*os.File{socket}
 	// Terminal signals must not reach the root helper.

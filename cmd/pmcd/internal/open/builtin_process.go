@@ -29,6 +29,7 @@ func (table BuiltinAgents) builtinSpec(a *pmcdconf.Agent, stderr *os.File) child
 	return child.Spec{
 		Argv:   argv,
 		Path:   roothelper.Self,
+		Env:    child.OneProc(),
 		Pipes:  true,
 		Stderr: stderr,
 	}

@@ -132,6 +132,7 @@ func RunHelper(args []string, c HelperConfig) int {
 	if err := child.SetCloexecAll(); err != nil {
 		return fail(fmt.Errorf("agents may inherit open descriptors: %w", err))
 	}
+	child.NotForChildren()
 	trustAll := len(args) == 3
 	if !trustAll {
 		path, rest := roothelper.SortPath(os.Getenv("PATH"))
@@ -149,7 +150,7 @@ func RunHelper(args []string, c HelperConfig) int {
 	}
 	host := shared.NewHost(func(socket *os.File) (*child.Process, error) {
 		spec := child.Spec{Argv: append([]string{shared.Name, args[0]}, args[2:]...), Path: roothelper.Self,
-			Stderr: os.Stderr, Files: []*os.File{socket}}
+			Env: child.OneProc(), Stderr: os.Stderr, Files: []*os.File{socket}}
 		return starter.Start(spec)
 	}, func(line string) { fmt.Fprintf(os.Stderr, "%s: %s\n", roothelper.Name, line) })
 	cfg.BuiltIn, cfg.HostName, cfg.ContainerProcess = c.BuiltIn, c.HostName, c.ContainerProcess
