@@ -76,6 +76,11 @@ func calmScenarios() []scenario {
 // warm is how long the load runs before it is measured.
 func (o calmOptions) warm() time.Duration { return o.time / 5 }
 
+// settle is how long a daemon is left alone before it counts as idle. Connections without a
+// request for 15 seconds go back to the acceptor, so those with which the bench has seen
+// that the daemon is ready wake it once more.
+func (o calmOptions) settle() time.Duration { return 2 * o.time }
+
 // calm measures clients that fetch at a fixed rate: all metrics that are below the names.
 func calm(p pacedParams, names ...string) func(r *run) error {
 	return func(r *run) error {
@@ -142,7 +147,7 @@ func (r *run) memory() {
 // idle measures a daemon without clients. The number of its wake-ups is that of voluntary
 // context switches.
 func idle(r *run) error {
-	time.Sleep(r.calm.warm())
+	time.Sleep(r.calm.settle())
 	cpu, s := r.use()
 	r.memory()
 	seconds := r.calm.time.Seconds()
