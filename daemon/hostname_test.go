@@ -65,7 +65,7 @@ func TestContainerHost(t *testing.T) {
 		c.Hostname = "outside"
 		c.ContainerHost = func(_ context.Context, container string) (string, error) {
 			asked.Add(1)
-			if container == "nobody" {
+			if container == "absent" {
 				return "", errors.New("no such container")
 			}
 			return "in " + container, nil
@@ -77,13 +77,13 @@ func TestContainerHost(t *testing.T) {
 		name, _, _ := strings.Cut(c.values(id(2, 21), id(2, 3)), " 2.0.3=")
 		return strings.TrimPrefix(name, "2.0.21=")
 	}
-	box, nobody, none := r.dialContainer("box"), r.dialContainer("nobody"), r.dialValues()
+	box, absent, none := r.dialContainer("box"), r.dialContainer("absent"), r.dialValues()
 	box.fetch(id(2, 3))
 	if n := asked.Load(); n != 0 {
 		t.Errorf("asked %d times, for nothing", n)
 	}
 	for range 2 {
-		for c, want := range map[*valueClient]string{box: "in box", nobody: "outside", none: "outside"} {
+		for c, want := range map[*valueClient]string{box: "in box", absent: "outside", none: "outside"} {
 			if got := hostname(c); got != want {
 				t.Errorf("pmcd.hostname is %q, want %q", got, want)
 			}
