@@ -67,7 +67,7 @@ print(json.dumps(get("/pmapi/fetch?names=hinv.ncpu,pmcd.numagents"), sort_keys=T
 '; status=$?; kill $pid; wait $pid 2>/dev/null; exit $status`
 
 var (
-	numbers = regexp.MustCompile(`[-+]?\b\d[\d.,:]*[kMGTB]*\b|[?]|N/A`)
+	numbers = regexp.MustCompile(`[-+]?\b\d[\d.,:]*(?:E[-+]?\d+|[kMGTB]*)\b|[?]|N/A`)
 	bars    = regexp.MustCompile(`\s*[|]\s*`)
 )
 
@@ -107,4 +107,21 @@ func alike(text string) []peer.Record {
 		r.Lines = append(r.Lines, l)
 	}
 	return []peer.Record{r}
+}
+
+func TestAlike(t *testing.T) {
+	text := func(s string) string { return strings.Join(alike(s)[0].Lines, "\n") }
+	for _, c := range []struct{ a, b string }{
+		{"cpu0  9.967E-01\n", "cpu0 0.0\n"},
+		{"cpu0  1.008E+00\n", "cpu0 1\n"},
+		{"free 12.5kB at 10:20:30\n", "free 3 at 1\n"},
+		{"a | ?\n", "a|-7\n"},
+	} {
+		if a, b := text(c.a), text(c.b); a != b {
+			t.Errorf("%q is %q, and %q is %q", c.a, a, c.b, b)
+		}
+	}
+	if a, b := text("cpu0 1\n"), text("cpu1 1\n"); a == b {
+		t.Errorf("two instances are alike: %q", a)
+	}
 }
