@@ -205,7 +205,7 @@ release:
 releasetest:
 	etc/peers.sh -r
 	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 120m ./cmd/pmcd/packagetest
-	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 30m -run '^TestPackage' ./cmd/pmcd/systemtest
+	PMCD_REQUIRE_PEERS=1 PMCD_LONG=1 $(GO) test -count=1 -v -timeout 60m -run '^TestPackage' ./cmd/pmcd/systemtest
 
 # What a test needs and the machine lacks is a failure.
 test: export PMCD_REQUIRE_PEERS = 1
