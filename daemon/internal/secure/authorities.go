@@ -92,10 +92,6 @@ func (l *loader) caFile(p *caPool, path string, v tlsconf.Value) error {
 	return nil
 }
 
-// hashName is the name of a certificate in a directory: a hash of its subject, and a
-// number.
-var hashName = regexp.MustCompile(`^[0-9a-f]{8}\.[0-9]+$`)
-
 // caDir adds the certificates of a directory. As in C pmcd, a directory that cannot be read
 // is not an error.
 func (l *loader) caDir(p *caPool, v tlsconf.Value) {
@@ -104,6 +100,8 @@ func (l *loader) caDir(p *caPool, v tlsconf.Value) {
 		l.warn(v, fmt.Errorf("no authority of tls-ca-cert-dir is used: %w", err))
 		return
 	}
+	// A hash of the subject, and a number.
+	hashName := regexp.MustCompile(`^[0-9a-f]{8}\.[0-9]+$`)
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !hashName.MatchString(e.Name()) })
 	if len(entries) == 0 {
 		l.warn(v, fmt.Errorf("%s has no certificates with names like 0a1b2c3d.0; openssl rehash %[1]s makes them", v.Text))

@@ -23,9 +23,6 @@ func Of(build string) string {
 	return fromInfo(info)
 }
 
-// A pseudoVersion is the go command's version of a revision without a tag.
-var pseudoVersion = regexp.MustCompile(`-(?:0\.)?\d{14}-([0-9a-f]{12})(\+dirty)?$`)
-
 // fromInfo is the version of a program with this information in it, which may
 // be nil. A build from a checkout and "go install PACKAGE@REVISION" have the
 // revision; from an unpacked archive, and in a test, there is none.
@@ -33,6 +30,8 @@ func fromInfo(info *debug.BuildInfo) string {
 	if info == nil {
 		return release
 	}
+	// The go command's version of a revision without a tag.
+	pseudoVersion := regexp.MustCompile(`-(?:0\.)?\d{14}-([0-9a-f]{12})(\+dirty)?$`)
 	revision, changed := "", false
 	for _, s := range info.Settings {
 		switch s.Key {
