@@ -6,13 +6,14 @@ import (
 	"os"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
+	"github.com/gopcp/pmcd/agents/launch/roothelper"
 	"github.com/gopcp/pmcd/agents/launch/shared"
 	"github.com/gopcp/pmcd/pmcdconf"
 )
 
 // The root helper starts the shared process with the first agent.
 func ExampleHost() {
-	host := shared.NewHost(func(socket *os.File) (*child.Process, error) {
+	host := shared.NewHost(func(socket *os.File) (roothelper.AgentProcess, error) {
 		return child.Start(child.Spec{
 			Path:   "/proc/self/exe",
 			Argv:   []string{shared.Name, "/etc/pcp/pmcd/pmcd.conf"}, // main calls Serve for this name

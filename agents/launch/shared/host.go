@@ -11,10 +11,11 @@
 //
 // A panic ends one agent. What ends the process ends all of its agents: a fatal error of
 // the Go runtime, SIGKILL, or an agent that does not end when it should, because a call of
-// it hangs. The daemon starts them again, as it does after any failure, but then each gets
-// a process of its own, until pmcd is restarted. So an agent that repeatedly ends its
-// process does so to others once. SIGTERM ends the process in order, and counts for
-// nothing: the agents share a process again.
+// it hangs. A process that does not answer the root helper is killed. The daemon starts the
+// agents again, as it does after any failure, but then each gets a process of its own, until
+// pmcd is restarted. So an agent that repeatedly ends its process does so to others once.
+// SIGTERM ends the process in order, and counts for nothing: the agents share a process
+// again.
 //
 // The process starts with its first agent and ends with its last.
 package shared
@@ -43,8 +44,9 @@ var ErrFailed = errors.New("the shared process (" + Name + ") has failed")
 
 // A Host starts agents in a shared process. Its methods may be called from any goroutine.
 type Host struct {
-	start func(socket *os.File) (*child.Process, error)
-	log   func(line string)
+	start     func(socket *os.File) (roothelper.AgentProcess, error)
+	startTime time.Duration // that a process may take to start an agent
+	log       func(line string)
 
 	mu      sync.Mutex // guards the following, and what they point to
 	current *process   // nil if no process runs, or the one that runs is about to end
@@ -53,15 +55,15 @@ type Host struct {
 
 // A process is a shared process.
 type process struct {
-	child  *child.Process
+	child  roothelper.AgentProcess
 	client *roothelper.Client
 	agents int // that run or are being started; guarded by Host.mu
 }
 
 // NewHost returns a Host. start starts the shared process, which must call [Serve] with the
 // socket. log logs a line.
-func NewHost(start func(socket *os.File) (*child.Process, error), log func(line string)) *Host {
-	return &Host{start: start, log: log}
+func NewHost(start func(socket *os.File) (roothelper.AgentProcess, error), log func(line string)) *Host {
+	return &Host{start: start, startTime: 10 * time.Second, log: log}
 }
 
 // Start starts an agent in the shared process, as [roothelper.Client.Start] does. The caller
@@ -71,15 +73,18 @@ func (h *Host) Start(ctx context.Context, a *pmcdconf.Agent, stderr *os.File) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	remote, err := p.client.Start(ctx, a, stderr)
+	limited, cancel := context.WithTimeout(ctx, h.startTime)
+	defer cancel()
+	remote, err := p.client.Start(limited, a, stderr)
 	if err != nil {
-		h.leave(p)
-		if errors.Is(err, roothelper.ErrLost) {
+		if errors.Is(err, roothelper.ErrLost) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			h.notStarted(limited, p)
 			err = ErrFailed
 		}
+		h.leave(p)
 		return nil, nil, err
 	}
-	agent := &Agent{remote: remote, process: p, done: make(chan struct{})}
+	agent := &Agent{host: h, remote: remote, process: p, done: make(chan struct{})}
 	go func() { // ends with the agent
 		defer close(agent.done)
 		<-remote.Done()
@@ -121,6 +126,17 @@ func (h *Host) enter() (*process, error) {
 	return h.current, nil
 }
 
+// notStarted is called if p has not started an agent, because its connection has ended or ctx
+// has, and kills p if it does not end until then.
+func (h *Host) notStarted(ctx context.Context, p *process) {
+	select {
+	case <-p.child.Done():
+		h.ended(p)
+	case <-ctx.Done():
+		h.kill(p)
+	}
+}
+
 // leave is called for each agent that has ended or was not started. The process ends with
 // its last agent.
 func (h *Host) leave(p *process) {
@@ -146,6 +162,23 @@ const endTime = 5 * time.Second
 // ended records that a process has ended although it had agents. Its agents call it, too: it
 // must be known before they are started again.
 func (h *Host) ended(p *process) {
+	status := p.child.Status()
+	terminated := status.Signaled() && status.Signal() == syscall.SIGTERM
+	h.remove(p, !terminated, "has ended"+roothelper.HowEnded(status))
+}
+
+// kill ends a process that does not answer. It may be blocked in the kernel, and then does
+// not even end by SIGKILL, so its end is not waited for.
+func (h *Host) kill(p *process) {
+	h.remove(p, true, "does not answer and is killed")
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	p.child.Stop(now)
+}
+
+// remove ends a process that had agents, unless that was done before, so that no more are
+// started in it. If it has failed, remove logs how.
+func (h *Host) remove(p *process, failed bool, how string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.current != p {
@@ -153,17 +186,17 @@ func (h *Host) ended(p *process) {
 	}
 	h.current = nil
 	go end(p)
-	status := p.child.Status()
-	if status.Signaled() && status.Signal() == syscall.SIGTERM {
+	if !failed {
 		return
 	}
 	h.failed = true
-	h.log(fmt.Sprintf("%s(%d) has ended%s; its agents are started again, each in a process of its own until pmcd is restarted",
-		Name, p.child.PID(), roothelper.HowEnded(status)))
+	h.log(fmt.Sprintf("%s(%d) %s; its agents are started again, each in a process of its own until pmcd is restarted",
+		Name, p.child.PID(), how))
 }
 
 // An Agent is an agent in a shared process.
 type Agent struct {
+	host    *Host
 	remote  *roothelper.Process
 	process *process
 	status  syscall.WaitStatus
@@ -188,8 +221,6 @@ func (a *Agent) Stop(ctx context.Context) {
 	case <-a.remote.Stopped():
 	case <-a.process.client.Lost():
 	default: // the process does not answer
-		now, cancel := context.WithCancel(context.Background())
-		cancel()
-		a.process.child.Stop(now)
+		a.host.kill(a.process)
 	}
 }

@@ -148,7 +148,7 @@ func RunHelper(args []string, c HelperConfig) int {
 	if err != nil {
 		return fail(err)
 	}
-	host := shared.NewHost(func(socket *os.File) (*child.Process, error) {
+	host := shared.NewHost(func(socket *os.File) (roothelper.AgentProcess, error) {
 		spec := child.Spec{Argv: append([]string{shared.Name, args[0]}, args[2:]...), Path: roothelper.Self,
 			Env: child.OneProc(), Stderr: os.Stderr, Files: []*os.File{socket}}
 		return starter.Start(spec)
