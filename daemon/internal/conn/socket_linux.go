@@ -113,7 +113,8 @@ func unsentOf(c syscall.RawConn) (n int) {
 }
 
 // ioctlInt is ioctl(2) with a request that gives an int of C, which has 32 bits.
-// unix.IoctlGetInt passes an int of Go, whose other half that is on big-endian processors.
+// unix.IoctlGetInt passes an int of Go: on a big-endian processor with 64 bits, the kernel
+// writes to its upper half.
 func ioctlInt(fd uintptr, request uint) (int, error) {
 	n, err := unix.IoctlGetUint32(int(fd), request)
 	return int(int32(n)), err
