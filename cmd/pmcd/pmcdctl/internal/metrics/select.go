@@ -41,7 +41,7 @@ func Parse(arg string) (Selection, error) {
 type Choice struct {
 	Arg      Selection
 	Selected []Selection
-	Err      error // why Arg selects nothing or, of a subtree, not all
+	Err      error // why Arg selects nothing
 }
 
 // Select returns what the arguments of a command select, in order. The name of a subtree
