@@ -73,8 +73,8 @@ type Client struct {
 	connErr error // why there is none
 	backoff backoffState
 
-	changes     int32 // state changes that no fetch has reported yet
-	reconnected bool  // the same, for a new connection
+	changes  changeLog
+	reported uint64 // the position in changes of Client.Fetch
 
 	cache cache
 }
@@ -233,7 +233,7 @@ func (c *Client) end(ctx context.Context, n *conn, err error) error {
 // noticed takes over the state changes that n has got.
 func (c *Client) noticed(n *conn) {
 	if n.state != 0 {
-		c.changes |= n.state
+		c.changes.add(n.state)
 		n.state = 0
 		c.cache.drop()
 	}

@@ -16,8 +16,8 @@ type Result struct {
 	// whole microseconds.
 	Time time.Time
 
-	// Changes are what pmcd says has changed since the last fetch: bits such as
-	// pdu.StateNamesChange. The client has dropped what it had cached; so should its user.
+	// Changes are what pmcd says has changed since the last call of [Client.Fetch]: bits such
+	// as pdu.StateNamesChange. The client has dropped what it had cached; so should its user.
 	Changes int32
 
 	// Reconnected is whether this is the first fetch on a new connection but the first one.
@@ -31,6 +31,7 @@ type Result struct {
 	buf     []byte
 	highRes pdu.HighResResult
 	lowRes  pdu.Result
+	seen    *uint64 // the position in Client.changes of a Group
 }
 
 // SetProfile makes later fetches return only the instances that p selects, or all if p is
@@ -135,8 +136,11 @@ func (c *Client) fetch(n *conn, ids []pdu.PMID, r *Result) error {
 	}
 	n.profile = profile
 	c.noticed(n)
-	r.Changes, r.Reconnected = c.changes, c.reconnected
-	c.changes, c.reconnected = 0, false
+	seen := r.seen
+	if seen == nil {
+		seen = &c.reported
+	}
+	r.Changes, r.Reconnected = c.changes.next(seen)
 	return nil
 }
 

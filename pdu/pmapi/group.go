@@ -25,6 +25,7 @@ type Group struct {
 	ids    []pdu.PMID
 	result Result
 	before time.Time // of the result before, or zero
+	seen   uint64    // the position in Client.changes
 
 	// names are the instances of domains for BindAll.
 	names map[pdu.InDom]map[int32]string
@@ -32,16 +33,7 @@ type Group struct {
 
 // NewGroup returns a Group without variables.
 func (c *Client) NewGroup() *Group {
-	return &Group{c: c, names: make(map[pdu.InDom]map[int32]string)}
-}
-
-// Changes returns what pmcd said with the last fetch has changed: Changes and Reconnected of
-// [Result]. A Group looks up its names and instances again by itself. A program that has taken
-// the names from the name space can do that again.
-func (g *Group) Changes() (changes int32, reconnected bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.result.Changes, g.result.Reconnected
+	return &Group{c: c, seen: c.changes.end.Load(), names: make(map[pdu.InDom]map[int32]string)}
 }
 
 // Remove makes later fetches of g leave out items that [Bind] or [BindAll] returned. Their
@@ -145,6 +137,7 @@ func (g *Group) Fetch(ctx context.Context) (time.Time, error) {
 	}
 	r := &g.result
 	if len(g.ids) > 0 {
+		r.seen = &g.seen
 		if err := g.c.Fetch(ctx, g.ids, r); err != nil {
 			return time.Time{}, err
 		}
@@ -167,26 +160,6 @@ func (g *Group) Fetch(ctx context.Context) (time.Time, error) {
 	}
 	g.before = r.Time
 	return r.Time, nil
-}
-
-// newCounters are the state changes after which counters may have begun anew.
-const newCounters = pdu.StateAddAgent | pdu.StateRestartAgent | pdu.StateDropAgent
-
-// forget drops what was known before a state change: names and, if agents have changed,
-// counters. The values of the result that said so are used further: its PMIDs were good when
-// pmcd made it.
-func (g *Group) forget(changes int32, reconnected bool) {
-	agents := reconnected || changes&newCounters != 0
-	if !agents && changes&^pdu.StateHostname&^pdu.StateLabelChange == 0 {
-		return
-	}
-	clear(g.names)
-	for _, i := range g.items {
-		if agents {
-			clear(i.before)
-		}
-		i.stale()
-	}
 }
 
 // stale makes the next fetch look up the name again.

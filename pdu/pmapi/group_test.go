@@ -223,6 +223,51 @@ func TestGroupAllocs(t *testing.T) {
 	}
 }
 
+// Each Group of a client, and the client's own fetches, are told of changes.
+func TestGroupsChange(t *testing.T) {
+	f := startFake(t)
+	c := f.dial(nil)
+	var values [2]float64
+	var groups [2]*Group
+	for i := range groups {
+		groups[i] = c.NewGroup()
+		Bind(groups[i], &values[i], "fake.count", nil)
+		if _, err := groups[i].Fetch(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := false
+	f.setHandle(func(s *session, m pdu.Message) bool {
+		if m.Type() == pdu.TypeHighResFetch && !told {
+			told = true
+			s.send(&pdu.Error{Code: pdu.Errno(pdu.StateNamesChange)})
+		}
+		return false
+	})
+	for _, want := range []int32{pdu.StateNamesChange, 0} {
+		for i, g := range groups {
+			if _, err := g.Fetch(testContext(t)); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := g.Changes(); got != want {
+				t.Errorf("group %d: changes %#x, want %#x", i, got, want)
+			}
+		}
+		var r Result
+		if err := c.Fetch(testContext(t), []pdu.PMID{countID}, &r); err != nil || r.Changes != want {
+			t.Errorf("client: changes %#x, want %#x; %v", r.Changes, want, err)
+		}
+	}
+	late := c.NewGroup()
+	Bind(late, new(float64), "fake.count", nil)
+	if _, err := late.Fetch(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := late.Changes(); got != 0 {
+		t.Errorf("a new group: changes %#x", got)
+	}
+}
+
 // Counters begin anew after a change of agents, but not after one of names.
 func TestGroupChanges(t *testing.T) {
 	f := startFake(t)

@@ -72,7 +72,7 @@ func (c *Client) reconnect(ctx context.Context) error {
 		return err
 	}
 	c.backoff.failures = 0
-	c.reconnected = true
+	c.changes.addConnection()
 	c.cache.drop()
 	return nil
 }
