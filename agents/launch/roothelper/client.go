@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/gopcp/pmcd/agents/launch/child"
 	"github.com/gopcp/pmcd/pmcdconf"
@@ -21,6 +22,8 @@ type Client struct {
 	waitOnce sync.Once     // guards the call of cmd.Wait
 	exited   chan struct{} // closed when cmd.Wait has returned
 	lost     chan struct{} // closed when the connection has ended
+
+	stopTimeout time.Duration // that the other process may take to kill that of an agent
 
 	mu        sync.Mutex          // guards the following
 	lastID    uint32              // of a message
@@ -66,15 +69,15 @@ func Start(path string, args []string, stderr *os.File) (*Client, error) {
 		c.Close()
 		return nil, fmt.Errorf("cannot start %s: %w", Name, err)
 	}
-	client := newClient(c)
+	client := newClient(c, helperStopTimeout)
 	client.cmd = cmd
 	return client, nil
 }
 
 // Connect calls start with a socket for another process, which must call [Serve] with it,
-// and returns a Client for that process. The process is the caller's: the Client does not
-// wait for its end.
-func Connect(start func(socket *os.File) error) (*Client, error) {
+// and returns a Client for that process, which may take stopTimeout to kill an agent. The
+// process is the caller's: the Client does not wait for its end.
+func Connect(start func(socket *os.File) error, stopTimeout time.Duration) (*Client, error) {
 	c, socket, err := pair()
 	if err != nil {
 		return nil, err
@@ -84,11 +87,11 @@ func Connect(start func(socket *os.File) error) (*Client, error) {
 		c.Close()
 		return nil, err
 	}
-	return newClient(c), nil
+	return newClient(c, stopTimeout), nil
 }
 
-func newClient(c conn) *Client {
-	client := &Client{conn: c, lost: make(chan struct{}), exited: make(chan struct{}),
+func newClient(c conn, stopTimeout time.Duration) *Client {
+	client := &Client{conn: c, stopTimeout: stopTimeout, lost: make(chan struct{}), exited: make(chan struct{}),
 		requests: make(map[uint32]*request), processes: make(map[uint32]*Process)}
 	go client.receiveLoop() // ends with the connection
 	return client

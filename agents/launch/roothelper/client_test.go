@@ -18,7 +18,7 @@ func TestLost(t *testing.T) {
 	must(t, err)
 	other, err := newConn(socket)
 	must(t, err)
-	client := newClient(c)
+	client := newClient(c, helperStopTimeout)
 	var list []*os.File // the agent's ends of the pipes
 	go func() {
 		m, files, _ := other.receive()
@@ -53,7 +53,7 @@ func TestStartAbandoned(t *testing.T) {
 	must(t, err)
 	other, err := newConn(socket)
 	must(t, err)
-	client := newClient(c)
+	client := newClient(c, helperStopTimeout)
 	defer other.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -78,7 +78,7 @@ func TestStartWithoutPipes(t *testing.T) {
 			must(t, err)
 			other, err := newConn(socket)
 			must(t, err)
-			client := newClient(c)
+			client := newClient(c, helperStopTimeout)
 			r, w, err := os.Pipe()
 			must(t, err)
 			go func() {

@@ -60,7 +60,7 @@ func newHarness(t *testing.T, text string) (*harness, []pmcdconf.Agent) {
 				return started(child.Start(child.Spec{Argv: a.Argv, Path: program, Pipes: a.Kind == pmcdconf.Pipe, Stderr: stderr}))
 			}})
 	}()
-	r.Client = newClient(c)
+	r.Client = newClient(c, helperStopTimeout)
 	t.Cleanup(func() { r.close() })
 	return r, list
 }

@@ -43,8 +43,8 @@ func (p *Process) Known() bool { return p.known }
 // may stay open if the root helper hangs.
 func (p *Process) Stopped() <-chan struct{} { return p.stopped }
 
-// stopTimeout is how long the root helper may take to kill a process.
-const stopTimeout = stopGrace + time.Second
+// helperStopTimeout is how long the root helper may take to kill a process.
+const helperStopTimeout = stopGrace + time.Second
 
 // Stop ends the process as [child.Process.Stop] does.
 func (p *Process) Stop(ctx context.Context) {
@@ -57,7 +57,7 @@ func (p *Process) Stop(ctx context.Context) {
 	case <-p.client.lost:
 	case <-ctx.Done():
 		p.client.conn.send(message{kind: msgStop, id: p.id, now: true})
-		t := time.NewTimer(stopTimeout)
+		t := time.NewTimer(p.client.stopTimeout)
 		defer t.Stop()
 		select {
 		case <-p.stopped:

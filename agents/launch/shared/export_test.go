@@ -2,5 +2,5 @@ package shared
 
 import "time"
 
-// SetStartTime sets how long a process may take to start an agent.
-func (h *Host) SetStartTime(d time.Duration) { h.startTime = d }
+// SetTimes sets how long a process may take to start an agent, and to kill one.
+func (h *Host) SetTimes(start, stop time.Duration) { h.startTime, h.stopTime = start, stop }

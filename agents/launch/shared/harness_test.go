@@ -182,6 +182,17 @@ func (a *agent) suspend() {
 	}
 }
 
+// mustStop fails the test unless the agent has ended when Stop returns.
+func (a *agent) mustStop() {
+	a.t.Helper()
+	a.stop()
+	select {
+	case <-a.Done():
+	default:
+		a.t.Error("the agent has not ended after Stop")
+	}
+}
+
 func (a *agent) send(line string) {
 	a.t.Helper()
 	if _, err := io.WriteString(a.pipes, line+"\n"); err != nil {

@@ -46,6 +46,7 @@ var ErrFailed = errors.New("the shared process (" + Name + ") has failed")
 type Host struct {
 	start     func(socket *os.File) (roothelper.AgentProcess, error)
 	startTime time.Duration // that a process may take to start an agent
+	stopTime  time.Duration // and to kill one
 	log       func(line string)
 
 	mu      sync.Mutex // guards the following, and what they point to
@@ -63,8 +64,12 @@ type process struct {
 // NewHost returns a Host. start starts the shared process, which must call [Serve] with the
 // socket. log logs a line.
 func NewHost(start func(socket *os.File) (roothelper.AgentProcess, error), log func(line string)) *Host {
-	return &Host{start: start, startTime: 10 * time.Second, log: log}
+	return &Host{start: start, startTime: 10 * time.Second, stopTime: stopTime, log: log}
 }
+
+// stopTime is longer than the process needs. After it the process is killed, and the daemon
+// still waits for that.
+const stopTime = 2 * lastGrace
 
 // Start starts an agent in the shared process, as [roothelper.Client.Start] does. The caller
 // closes the pipes. The error is ErrFailed if the process has failed, now or before.
@@ -112,7 +117,7 @@ func (h *Host) enter() (*process, error) {
 		p.client, err = roothelper.Connect(func(socket *os.File) (err error) {
 			p.child, err = h.start(socket)
 			return err
-		})
+		}, h.stopTime)
 		if err != nil {
 			return nil, fmt.Errorf("cannot start %s: %w", Name, err)
 		}
@@ -215,6 +220,7 @@ func (a *Agent) Done() <-chan struct{} { return a.done }
 func (a *Agent) Status() syscall.WaitStatus { return a.status }
 
 // Stop implements roothelper.AgentProcess. If the agent does not end, it kills the process.
+// When Stop returns, Done is closed, unless the process is blocked in the kernel.
 func (a *Agent) Stop(ctx context.Context) {
 	a.remote.Stop(ctx)
 	select {
@@ -223,4 +229,13 @@ func (a *Agent) Stop(ctx context.Context) {
 	default: // the process does not answer
 		a.host.kill(a.process)
 	}
+	t := time.NewTimer(reapTime)
+	defer t.Stop()
+	select {
+	case <-a.done:
+	case <-t.C:
+	}
 }
+
+// reapTime is how long a process may take to end that was killed, or has closed its connection.
+const reapTime = 2 * time.Second

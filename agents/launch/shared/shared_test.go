@@ -22,7 +22,7 @@ func TestAgents(t *testing.T) {
 	if one.PID() != two.PID() || one.PID() == os.Getpid() {
 		t.Errorf("the processes are %d and %d; this one is %d", one.PID(), two.PID(), os.Getpid())
 	}
-	one.stop()
+	one.mustStop()
 	one.ends(0)
 	two.answers("on")
 	again := h.mustStart(0)
@@ -73,25 +73,27 @@ func TestNotSharable(t *testing.T) {
 // After a failure of the process, all agents have its status, and get another process.
 func TestProcessFails(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		fail   func(a *agent)
-		status syscall.WaitStatus
-		log    string
+		name     string
+		stopTime time.Duration // which the process has to end when an agent does not
+		fail     func(a *agent)
+		status   syscall.WaitStatus
+		log      string
 	}{
-		{"killed", func(a *agent) { syscall.Kill(a.PID(), syscall.SIGKILL) }, 9, "has ended: signal 9 (SIGKILL), sent by a user or the out-of-memory killer"},
-		{"crash", func(a *agent) { a.send("crash") }, 2 << 8, "has ended: exit code 2"},
-		{"does not end", func(a *agent) {
+		{"killed", 0, func(a *agent) { syscall.Kill(a.PID(), syscall.SIGKILL) }, 9, "has ended: signal 9 (SIGKILL), sent by a user or the out-of-memory killer"},
+		{"crash", 0, func(a *agent) { a.send("crash") }, 2 << 8, "has ended: exit code 2"},
+		{"does not end", 20 * time.Second, func(a *agent) {
 			a.answers("hang")
-			a.stop()
+			a.mustStop()
 		}, 3 << 8, "has ended: exit code 3"},
-		{"stopped", func(a *agent) {
+		{"stopped", 0, func(a *agent) {
 			a.suspend()
-			a.stop()
+			a.mustStop()
 		}, 9, "does not answer and is killed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t)
+			h.SetTimes(20*time.Second, tt.stopTime)
 			one, two := h.mustStart(0), h.mustStart(1)
 			tt.fail(one)
 			one.ends(tt.status)
@@ -139,7 +141,7 @@ func TestProcessStartFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := newHarness(t)
 			h.spec.Path, h.spec.Argv = "/bin/sh", []string{"sh", "-c", tt.script}
-			h.SetStartTime(tt.startTime)
+			h.SetTimes(tt.startTime, time.Second)
 			h.alone()
 			if len(h.pids) != 1 {
 				t.Fatalf("processes %d were started, want one", h.pids)
@@ -179,7 +181,7 @@ func TestConnectionEnds(t *testing.T) {
 		p, err = child.Start(child.Spec{Argv: []string{shared.Name}, Path: self, Stderr: os.Stderr, Files: []*os.File{socket},
 			Env: append(os.Environ(), serveVar+"="+conf, "GORACE=atexit_sleep_ms=0")})
 		return err
-	})
+	}, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
