@@ -195,7 +195,7 @@ func (h *Host) remove(p *process, failed bool, how string) {
 		return
 	}
 	h.failed = true
-	h.log(fmt.Sprintf("%s(%d) %s; its agents are started again, each in a process of its own until pmcd is restarted",
+	h.log(fmt.Sprintf("%s(%d) %s; its agents get a process each when they are started again, until pmcd is restarted",
 		Name, p.child.PID(), how))
 }
 
