@@ -160,8 +160,8 @@ func (s *Server) Abort() {
 	}
 }
 
-// Close ends what serves requests. All connections have ended, and agents are being
-// stopped: the probes end with them.
+// Close ends what serves requests. All connections have ended, but those whose sessions hang in
+// a look-up of a user. Agents are being stopped: the probes end with them.
 func (s *Server) Close() {
 	s.gate.Close()
 	s.turnPool.Close()
