@@ -29,8 +29,10 @@ type HelpText struct {
 //
 // The error lists all problems. The entries without problems are returned in any
 // case. C PCP differs: newhelp(1) splits lines over 127 characters.
-func ParseHelp(text string) (map[string]HelpText, error) {
-	text = withoutCR(text)
+func ParseHelp(text string) (map[string]HelpText, error) { return parseHelp(withoutCR(text)) }
+
+// parseHelp is ParseHelp for lines that end with LF only.
+func parseHelp(text string) (map[string]HelpText, error) {
 	help := make(map[string]HelpText)
 	var errs []error
 	var name string
@@ -130,7 +132,7 @@ func newHelpIndex(text string) (helpIndex, error) {
 	if good {
 		return h, nil
 	}
-	_, err := ParseHelp(text)
+	_, err := parseHelp(text)
 	return h, err
 }
 
@@ -140,7 +142,7 @@ func (h helpIndex) find(key string) HelpText {
 	if !found {
 		return HelpText{}
 	}
-	one, _ := ParseHelp(h.text[h.entries[i].from:h.entries[i].to])
+	one, _ := parseHelp(h.text[h.entries[i].from:h.entries[i].to])
 	return one[key]
 }
 
