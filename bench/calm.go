@@ -79,7 +79,7 @@ func (o calmOptions) warm() time.Duration { return o.time / 5 }
 // settle is how long a daemon is left alone before it counts as idle. Connections without a
 // request for 15 seconds go back to the acceptor, so those with which the bench has seen
 // that the daemon is ready wake it once more.
-func (o calmOptions) settle() time.Duration { return 2 * o.time }
+func (o calmOptions) settle() time.Duration { return max(20*time.Second, 2*o.time) }
 
 // calm measures clients that fetch at a fixed rate: all metrics that are below the names.
 func calm(p pacedParams, names ...string) func(r *run) error {
