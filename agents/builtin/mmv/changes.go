@@ -43,21 +43,27 @@ type dirState struct {
 	id    fileID
 	mtime syscall.Timespec
 	// recent says that the directory had changed just before it was read. The time of
-	// the next change can be the same: the kernel's clock for it ticks each 1 to 10 ms.
+	// the next change can be the same: the kernel's clock for it ticks each 1 to 10 ms, and
+	// some file systems, such as ext3, have whole seconds.
 	recent bool
 }
 
 const tick = 20 * time.Millisecond
 
-func stateOf(dir string, now time.Time) (s dirState) {
+func stateOf(dir string) dirState {
 	var st syscall.Stat_t
 	if err := syscall.Stat(dir, &st); err != nil {
 		return dirState{err: err}
 	}
-	s.id, s.mtime = fileID{uint64(st.Dev), st.Ino}, st.Mtim
-	age := now.Sub(time.Unix(st.Mtim.Unix()))
-	s.recent = age >= 0 && age < tick
-	return s
+	return dirState{id: fileID{uint64(st.Dev), st.Ino}, mtime: st.Mtim, recent: isRecent(st.Mtim, time.Now())}
+}
+
+func isRecent(mtime syscall.Timespec, now time.Time) bool {
+	age, limit := now.Sub(time.Unix(mtime.Unix())), tick
+	if mtime.Nsec == 0 {
+		limit += time.Second
+	}
+	return age >= 0 && age < limit
 }
 
 // refresh looks for changes, in all files if the request may need any of them.
@@ -69,7 +75,7 @@ func (a *agent) refresh(ctx context.Context, all bool) error {
 		a.budget = newBudget(a.now())
 		return err
 	}
-	s := stateOf(a.dir, a.now())
+	s := stateOf(a.dir)
 	if a.forced || a.seen.recent || s.err != a.seen.err || s.id != a.seen.id || s.mtime != a.seen.mtime {
 		_, err := a.reread(ctx)
 		return err

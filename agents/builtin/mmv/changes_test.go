@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -399,5 +400,28 @@ func TestFirstRequest(t *testing.T) {
 	}
 	if id, err := a.PMID(t.Context(), agents.Origin{}, "mmv.f.m"); err != nil || id != pdu.NewPMID(70, 1, 1) {
 		t.Errorf("%v, %v", id, err)
+	}
+}
+
+// A directory whose next change can have the time of the last one is read again.
+func TestRecent(t *testing.T) {
+	second := time.Unix(1e9, 0)
+	for _, tt := range []struct {
+		changed, read time.Duration // after second
+		want          bool
+	}{
+		{time.Millisecond, time.Millisecond, true},
+		{time.Millisecond, 15 * time.Millisecond, true},
+		{time.Millisecond, 25 * time.Millisecond, false},
+		{time.Millisecond, 0, false}, // the clock was set back
+		// The file system may have whole seconds.
+		{0, 0, true},
+		{0, 999 * time.Millisecond, true},
+		{0, 1010 * time.Millisecond, true},
+		{0, 1050 * time.Millisecond, false},
+	} {
+		if got := isRecent(syscall.NsecToTimespec(second.Add(tt.changed).UnixNano()), second.Add(tt.read)); got != tt.want {
+			t.Errorf("changed at %v, read at %v: %t", tt.changed, tt.read, got)
+		}
 	}
 }

@@ -23,7 +23,7 @@ func (a *agent) rescan(ctx context.Context) error {
 		a.entries = nil // read all files again
 		a.forced, a.reload = false, 0
 	}
-	seen := stateOf(a.dir, a.now())
+	seen := stateOf(a.dir)
 	a.seen = dirState{recent: true} // if this ends early
 	names, err := readNames(a.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
