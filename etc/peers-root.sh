@@ -18,10 +18,11 @@ more=${2:-}
 base=${PMCD_PEER_ROOTS:-/var/cache/pmcd-peers}
 root=$base/$release${more:+-$more}
 
-# What PCP's agents and clients need besides PCP.
+# What PCP's agents and clients need besides PCP, and what logins need.
 packages='pcp pcp-conf python3-pcp libpcp-pmda-perl libpcp-mmv-perl procps iproute2
 	libdbi-perl libjson-perl libwww-perl libdate-manip-perl
-	python3-requests python3-json-pointer python3-six'
+	python3-requests python3-json-pointer python3-six
+	libsasl2-modules libsasl2-modules-db sasl2-bin'
 servers='libdbd-mysql-perl libdbd-pg-perl libnet-ldap-perl libnet-snmp-perl python3-psycopg2 python3-pyodbc
 	nginx-light apache2 postgresql redis-server memcached mariadb-server bind9 unbound haproxy
 	rabbitmq-server postfix rsyslog lm-sensors smartmontools gpsd gpsd-clients

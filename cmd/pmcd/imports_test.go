@@ -152,8 +152,8 @@ open: ./privsep access agents agents/builtin/jbd2 agents/builtin/kvm agents/buil
 verify: ./cli ./open ./privsep access agents/launch/dsohost agents/launch/goplugin
   daemon pmcdconf pmcdconf/hostlabels pmnsload
 # For tests.
-booted: golang.org/x/sys
-peer: agents/testutil pdu/pdutest
+booted: ./peer
+peer: agents/testutil golang.org/x/sys pdu/pdutest
 pmcdtest: ./peer agents agents/wire pdu pdu/pdutest pdu/pmapi
 
 # What pmcdctl shows of metrics. Only its main package knows options.

@@ -32,7 +32,7 @@ var ownLines = regexp.MustCompile(`(?m)^(event\.(flags|missed))?\n`)
 // sameAsPCP compares the output of one of PCP's clients with that of a function.
 func sameAsPCP(t *testing.T, target clientTarget, cl peer.Client, cmp peer.Comparison, f func(*testing.T, *pmapi.Client) string) {
 	t.Helper()
-	c := goClient(t, target.host, nil)
+	c := goClient(t, target.host, target.options)
 	same := peer.Pair{C: new(peer.Daemon), Ours: new(peer.Daemon)}
 	same.CompareFunc(t, func(which *peer.Daemon) (peer.Output, error) {
 		if which == same.C {
@@ -49,9 +49,9 @@ func sameAsPCP(t *testing.T, target clientTarget, cl peer.Client, cmp peer.Compa
 // descriptor, and the names of sample.secret.foo.bar.max.redirect and, in PCP 6.3.8,
 // sample.secret.bin are not among those of their metrics.
 // Those of sample.wrap change their signs with each fetch.
-func goNames(t *testing.T, host string) (names []string) {
+func goNames(t *testing.T, target clientTarget) (names []string) {
 	t.Helper()
-	c := goClient(t, host, nil)
+	c := goClient(t, target.host, target.options)
 	for _, root := range strings.Fields("sample simple pmcd.version pmcd.pid pmcd.agent.type kernel.all.load hinv disk.all mem.util network.interface") {
 		for name, err := range c.Traverse(t.Context(), root) {
 			if errors.Is(err, pdu.ErrnoName) {
@@ -80,7 +80,7 @@ func TestGoClientTrixie(t *testing.T) { compareGoClient(t, machineTargets(t)) }
 
 func compareGoClient(t *testing.T, targets []clientTarget) {
 	for _, target := range targets {
-		names := goNames(t, target.host)
+		names := goNames(t, target)
 		if len(names) < 200 {
 			t.Errorf("%s has only %q", target.name, names)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
+	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // A clientTarget is a pmcd, and PCP's clients for it.
@@ -20,7 +21,8 @@ type clientTarget struct {
 	name, host string // host is for Go's client
 	run        func(context.Context, peer.Client) (peer.Output, error)
 	anonymous  func(string) string
-	machine    *peer.Machine // on which it is, or nil
+	machine    *peer.Machine  // on which it is, or nil
+	options    *pmapi.Options // of Go's client
 }
 
 // pairTargets are both daemons, over two transports.
@@ -31,7 +33,7 @@ func pairTargets(t *testing.T) (targets []clientTarget) {
 		for _, tr := range []peer.Transport{peer.TCP4, peer.Unix} {
 			targets = append(targets, clientTarget{name + " " + tr.String(), d.Host(tr),
 				func(ctx context.Context, cl peer.Client) (peer.Output, error) { return d.Run(ctx, tr, cl) },
-				func(s string) string { return d.Anonymous(tr, s) }, nil})
+				func(s string) string { return d.Anonymous(tr, s) }, nil, nil})
 		}
 	}
 	return targets
@@ -52,17 +54,23 @@ func machineTargets(t *testing.T) (targets []clientTarget) {
 		}
 		m.AddSample(t)
 		m.Start(t)
-		targets = append(targets, clientTarget{name, "unix:" + m.Path("/run/pcp/pmcd.socket"),
-			func(ctx context.Context, cl peer.Client) (peer.Output, error) {
-				cl.Args = slices.Clone(cl.Args)
-				for i, arg := range cl.Args {
-					cl.Args[i] = strings.ReplaceAll(arg, "{host}", "unix:")
-				}
-				return m.Run(ctx, "/", cl)
-			},
-			func(s string) string { return s }, m})
+		targets = append(targets, machineTarget(m, name, "unix:"+m.Path("/run/pcp/pmcd.socket"), "unix:", nil))
 	}
 	return targets
+}
+
+// machineTarget is the pmcd of a machine: host is for Go's client, and there is for those on
+// the machine.
+func machineTarget(m *peer.Machine, name, host, there string, o *pmapi.Options) clientTarget {
+	return clientTarget{name, host,
+		func(ctx context.Context, cl peer.Client) (peer.Output, error) {
+			cl.Args = slices.Clone(cl.Args)
+			for i, arg := range cl.Args {
+				cl.Args[i] = strings.ReplaceAll(arg, "{host}", there)
+			}
+			return m.Run(ctx, "/", cl)
+		},
+		func(s string) string { return s }, m, o}
 }
 
 // startMachineProxy starts a pmproxy on a machine until the end of the test, and returns what

@@ -10,13 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 )
 
 // command is a shell script on the machine. It is in a control group beside
@@ -61,29 +60,7 @@ func (m *Machine) Dial(network, address string) (net.Conn, error) {
 	if network == "unix" {
 		return net.Dial(network, m.Path(address))
 	}
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan result)
-	go func() {
-		// The thread has another network from now on: it ends with the goroutine.
-		runtime.LockOSThread()
-		f, err := os.Open(filepath.Join("/proc", strconv.Itoa(m.init.Process.Pid), "ns/net"))
-		if err != nil {
-			done <- result{nil, err}
-			return
-		}
-		defer f.Close()
-		if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- result{nil, os.NewSyscallError("setns", err)}
-			return
-		}
-		conn, err := net.Dial(network, address)
-		done <- result{conn, err}
-	}()
-	r := <-done
-	return r.conn, r.err
+	return peer.DialFrom(m.init.Process.Pid, network, address)
 }
 
 // Write writes a file of the machine, which all may read, and makes directories
