@@ -4,7 +4,7 @@
 # usage: etc/peers.sh [-r] [DIR]     DIR (default .peers) receives what is built here
 #
 # With -r also what "make releasetest" needs: the C compilers for all processors that
-# packages are for, and Debian 13 as a machine that can be booted.
+# packages are for, podman, and Debian 13 as a machine that can be booted.
 # Installs Debian's PCP packages if one is missing (this needs root), builds the
 # installation's name space and, in DIR, the demonstration agents that Debian
 # ships as sources only; and a root directory of Debian 13 (see peers-root.sh).
@@ -17,6 +17,7 @@ release=
 if [ "${1:-}" = -r ]; then
 	shift
 	release=yes
+	packages="$packages podman"
 	case $(uname -m) in
 	x86_64) packages="$packages gcc-aarch64-linux-gnu" ;;
 	aarch64) packages="$packages gcc-x86-64-linux-gnu" ;;
@@ -60,6 +61,12 @@ if [ -n "$missing" ]; then
 	PATH=$path dpkg --configure -a
 	# shellcheck disable=SC2086  # lists of words
 	$apt install -y --no-install-recommends $packages
+	case " $missing " in
+	*' podman '*)
+		# Copies of this machine that tests boot are not to run it.
+		systemctl -q disable podman.service podman.socket podman-restart.service podman-auto-update.service podman-auto-update.timer
+		;;
+	esac
 fi
 
 # The name space is normally put together by the service's start script.

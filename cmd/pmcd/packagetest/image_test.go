@@ -3,24 +3,28 @@ package packagetest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gopcp/pmcd/agents/testutil"
+	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
 // testImage runs the programs in bin as the image does: as the first process, without
-// rights, in a root directory that cannot be written to. There is no container engine
-// here; name spaces do.
+// rights, in a root directory that cannot be written to. In the short form name spaces stand
+// for a container engine.
 func testImage(t *testing.T, bin string) {
 	testutil.NeedRoot(t)
-	root, err := filepath.Abs(filepath.Join("../../..", "etc/packaging/image/root.sh"))
+	source, err := filepath.Abs("../../../etc/packaging/image")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,28 +37,70 @@ func testImage(t *testing.T, bin string) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	image := filepath.Join(dir, "root")
-	command(t, ".", "sh", root, bin, image)
-	run := filepath.Join(dir, "run") // what a volume would be
-	if err := os.Mkdir(run, 0o755); err != nil {
-		t.Fatal(err)
+	command(t, ".", "sh", filepath.Join(source, "root.sh"), bin, filepath.Join(dir, "root"))
+	t.Run("name spaces", func(t *testing.T) { runImage(t, dir, spacesScript) })
+	if os.Getenv("PMCD_LONG") != "" {
+		t.Run("podman", func(t *testing.T) {
+			testutil.NeedProgram(t, "podman")
+			command(t, dir, "cp", filepath.Join(source, "Dockerfile"), ".")
+			pid := runImage(t, dir, podmanScript)
+			// What the DaemonSet asks.
+			said := command(t, dir, "nsenter", "-t", strconv.Itoa(pid), "-m", "-p", "sh", "-c", `cd "$0" && `+podmanCommand+" exec pmcd /usr/bin/pmcdctl status", dir)
+			if !strings.Contains(said, "linux") {
+				t.Errorf("pmcdctl status: %s", said)
+			}
+		})
 	}
-	if err := os.Chown(run, 65532, 65532); err != nil {
-		t.Fatal(err)
-	}
-	const script = `set -e
+}
+
+// The scripts run the image whose root directory is root, with the directory run as a volume,
+// until they are killed.
+const (
+	spacesScript = `set -e
 mount --make-rprivate /
-mount --bind "$1" "$1"
-mkdir -p "$1/host/proc" "$1/host/sys"
-mount --bind "$2" "$1/run/pcp"
-mount --rbind /proc "$1/host/proc" && mount --rbind /sys "$1/host/sys"
-mount -t proc proc "$1/proc"
-mount -o remount,ro,bind "$1"
+mount --bind root root
+mkdir -p root/host/proc root/host/sys
+mount --bind run root/run/pcp
+mount --rbind /proc root/host/proc && mount --rbind /sys root/host/sys
+mount -t proc proc root/proc
+mount -o remount,ro,bind root
 ip link set lo up
+export PMCD_HOST_ROOT=/host PCP_RUN_DIR=/run/pcp
 exec setpriv --bounding-set=-all,+sys_chroot,+setuid,+setgid --no-new-privs \
-	chroot --userspec=65532:65532 "$1" /usr/bin/pmcd -f --embedded -i INADDR_ANY -H node7`
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", script, "sh", image, run)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "PMCD_HOST_ROOT=/host", "PCP_RUN_DIR=/run/pcp"}
+	chroot --userspec=65532:65532 root /usr/bin/pmcd -f --embedded -i INADDR_ANY -H node7`
+
+	podmanCommand = `podman --root "$PWD/store" --runroot "$PWD/state" --storage-driver vfs --cgroup-manager cgroupfs --events-backend none`
+
+	// podman writes to /run, /dev/shm and /var/lib, too. crun refuses control groups of versions 1 and 2 at
+	// once; no container gets any here. Limits cannot be raised without CAP_SYS_RESOURCE.
+	podmanScript = `set -e
+mount --make-rprivate /
+mkdir -p proc
+mount --rbind /proc proc
+mount -t proc proc /proc
+umount -l /sys/fs/cgroup
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mkdir -p /var/lib/containers
+for d in /run /dev/shm /var/lib/containers; do mount -t tmpfs tmpfs $d; done
+` + podmanCommand + ` build -q -t pmcd . >/dev/null
+exec ` + podmanCommand + ` run --rm --name pmcd --network none --cgroups disabled \
+	--ulimit nofile=1024:4096 --ulimit nproc=4096:4096 \
+	--read-only --read-only-tmpfs=false --cap-drop all --security-opt no-new-privileges \
+	-v "$PWD/run:/run/pcp" -v "$PWD/proc:/host/proc:ro" -v /sys:/host/sys:ro \
+	pmcd -i INADDR_ANY -H node7`
+)
+
+// runImage runs the image by a script in name spaces of their own until the end of the test,
+// asks for values, and returns the number of the script's process.
+func runImage(t *testing.T, dir, script string) (pid int) {
+	t.Helper()
+	run := filepath.Join(dir, "run") // what a volume would be
+	if err := errors.Join(os.RemoveAll(run), os.Mkdir(run, 0o755), os.Chown(run, 65532, 65532)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	// It is the first process, whose end is that of all in the name space.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET}
 	stderr, err := cmd.StderrPipe()
@@ -72,7 +118,7 @@ exec setpriv --bounding-set=-all,+sys_chroot,+setuid,+setgid --no-new-privs \
 		}
 	}()
 	var log []string
-	defer func() {
+	t.Cleanup(func() {
 		cmd.Process.Kill()
 		for line := range lines {
 			log = append(log, line)
@@ -81,7 +127,7 @@ exec setpriv --bounding-set=-all,+sys_chroot,+setuid,+setgid --no-new-privs \
 		if t.Failed() {
 			t.Logf("its standard error output:\n%s", strings.Join(log, "\n"))
 		}
-	}()
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for ready := false; !ready; {
@@ -107,7 +153,7 @@ exec setpriv --bounding-set=-all,+sys_chroot,+setuid,+setgid --no-new-privs \
 	if _, err := g.Fetch(ctx); err != nil || item.Err() != nil || name != "node7" {
 		t.Errorf("pmcd.hostname: %q, %v, %v", name, err, item.Err())
 	}
-	names := []string{"kernel.all.load", "mem.physmem", "kernel.all.cpu.user", "proc.nprocs"}
+	names := []string{"kernel.all.load", "mem.physmem", "kernel.all.cpu.user", "proc.psinfo.pid"}
 	ids, err := client.Lookup(ctx, names...)
 	if err != nil {
 		t.Fatal(err)
@@ -121,4 +167,9 @@ exec setpriv --bounding-set=-all,+sys_chroot,+setuid,+setgid --no-new-privs \
 			t.Errorf("%s: %v, %d values", names[i], set.Err, len(set.Values))
 		}
 	}
+	// The processes are those of the host.
+	if !slices.ContainsFunc(r.Sets[3].Values, func(v pdu.Value) bool { return v.Inst == int32(os.Getpid()) }) {
+		t.Errorf("%s: this process is not one of %d", names[3], len(r.Sets[3].Values))
+	}
+	return cmd.Process.Pid
 }
