@@ -212,7 +212,7 @@ func (o *Opener) openHost(ctx context.Context, spec *pmcdconf.Agent, opt wire.Op
 	if err != nil {
 		return nil, err
 	}
-	iface, err := dsohost.Ready(ctx, p.Pipes)
+	iface, err := dsohost.Init(ctx, p.Pipes)
 	if err != nil {
 		return nil, p.failed(err)
 	}
