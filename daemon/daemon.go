@@ -137,6 +137,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	// job at a time.
 	serving := make(chan struct{})
 	job := start(func() { d.startAll(ctx, serving) })
+	var stopSASL func()
+	logins := start(func() { stopSASL = d.startSASL(ctx) })
 	if err = d.LoadNames(ctx); err == nil {
 		err = d.reloader.LoadTLS(ctx)
 	}
@@ -146,9 +148,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 		cancel()
 	}
 	var background sync.WaitGroup
-	if ctx.Err() == nil {
-		defer d.startSASL(ctx)()
-	}
+	<-logins // soon, if ctx has ended
+	defer stopSASL()
 	if ctx.Err() == nil { // it has not ended meanwhile
 		if d.cfg.Serving != nil {
 			d.cfg.Serving()
