@@ -45,7 +45,7 @@ func testImage(t *testing.T, bin string) {
 			command(t, dir, "cp", filepath.Join(source, "Dockerfile"), ".")
 			pid := runImage(t, dir, podmanScript)
 			// What the DaemonSet asks.
-			said := command(t, dir, "nsenter", "-t", strconv.Itoa(pid), "-m", "-p", "sh", "-c", `cd "$0" && `+podmanCommand+" exec pmcd /usr/bin/pmcdctl status", dir)
+			said := command(t, dir, "nsenter", "-t", strconv.Itoa(pid), "-m", "-p", "sh", "-c", `cd "$0" && `+podmanCommand+" exec -i pmcd /usr/bin/pmcdctl status", dir)
 			if !strings.Contains(said, "linux") {
 				t.Errorf("pmcdctl status: %s", said)
 			}
@@ -73,6 +73,8 @@ exec setpriv --bounding-set=-all,+sys_chroot,+setuid,+setgid --no-new-privs \
 
 	// podman writes to /run, /dev/shm and /var/lib, too. crun refuses control groups of versions 1 and 2 at
 	// once; no container gets any here. Limits cannot be raised without CAP_SYS_RESOURCE.
+	// crun makes the container's user the owner of the standard input, which is the host's /dev/null
+	// without -i.
 	podmanScript = `set -e
 mount --make-rprivate /
 mkdir -p proc
@@ -83,7 +85,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mkdir -p /var/lib/containers
 for d in /run /dev/shm /var/lib/containers; do mount -t tmpfs tmpfs $d; done
 ` + podmanCommand + ` build -q -t pmcd . >/dev/null
-exec ` + podmanCommand + ` run --rm --name pmcd --network none --cgroups disabled \
+exec ` + podmanCommand + ` run -i --rm --name pmcd --network none --cgroups disabled \
 	--ulimit nofile=1024:4096 --ulimit nproc=4096:4096 \
 	--read-only --read-only-tmpfs=false --cap-drop all --security-opt no-new-privileges \
 	-v "$PWD/run:/run/pcp" -v "$PWD/proc:/host/proc:ro" -v /sys:/host/sys:ro \
