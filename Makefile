@@ -7,7 +7,7 @@
 #   make peers    PCP's packages from Debian, and a root directory of Debian 13
 #                 with PCP 6.3.8, to test with (root, once)
 #   make test     everything below up to systemtest, and a little of the rest:
-#                 under 30 minutes
+#                 under 40 minutes
 #   make check    format, vet, staticcheck, go.mod, imports, skips
 #   make unit     unit tests with the race detector; parsers as 32-bit programs;
 #                 plugins from other modules
