@@ -7,7 +7,7 @@ import (
 )
 
 // A changeLog has the state changes that a client was told of, and its new connections. Each
-// of those who want to know them has a position in it, so that none takes them from another.
+// reader has a position of its own in it, so that none takes them from another.
 type changeLog struct {
 	end         atomic.Uint64 // the position behind all entries; written in the turn of a request
 	last        [32]uint64    // the position behind the last entry with a bit, by bit

@@ -192,8 +192,8 @@ func (c *Client) receiveLoop() {
 	}
 }
 
-// connectionLost marks the root helper and all processes as ended. Lost is closed first, for
-// those who are told of the end of a process and want to know why.
+// connectionLost marks the root helper and all processes as ended. Lost is closed first, so that
+// the reason is known when the end of a process is.
 func (c *Client) connectionLost() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
