@@ -2,87 +2,41 @@ package peertest
 
 import (
 	"context"
-	"crypto/ecdsa"
 	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"os"
-	"strings"
 	"testing"
-	"time"
 
+	"github.com/gopcp/pmcd/agents/testutil"
 	"github.com/gopcp/pmcd/cmd/pmcd/internal/peer"
 	"github.com/gopcp/pmcd/pdu"
 	"github.com/gopcp/pmcd/pdu/pmapi"
 )
 
-// A certificate is a certificate with its key.
-type certificate struct {
-	*x509.Certificate
-	key *ecdsa.PrivateKey
-}
-
-// issue returns a certificate with names of hosts or, without names, of an authority. It is
-// signed by parent, or by itself.
-func issue(t *testing.T, parent *certificate, subject string, names ...string) *certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &certificate{&x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: subject},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		BasicConstraintsValid: true, IsCA: names == nil, DNSNames: names, KeyUsage: x509.KeyUsageDigitalSignature,
-	}, key}
-	if c.IsCA {
-		c.KeyUsage = x509.KeyUsageCertSign
-	}
-	if parent == nil {
-		parent = c
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c.Certificate, parent.Certificate, key.Public(), parent.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.Certificate, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// text returns certificates as text.
-func text(cs ...*certificate) string {
-	var s strings.Builder
-	for _, c := range cs {
-		pem.Encode(&s, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
-	}
-	return s.String()
-}
-
 // An authority signs the certificate of secure machines, with another one between them.
 type authority struct {
-	root, server, between *certificate
+	root, server *testutil.Issued
 }
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	a := &authority{root: issue(t, nil, "root")}
-	a.between = issue(t, a.root, "between")
-	a.server = issue(t, a.between, "server", "pmcd.example")
+	issue := func(by *testutil.Issued, template x509.Certificate) *testutil.Issued {
+		return testutil.Issue(t, by, testutil.ECKey(t, elliptic.P256()), template)
+	}
+	a := &authority{root: issue(nil, testutil.Authority("root"))}
+	server := testutil.Named("server")
+	server.DNSNames = []string{"pmcd.example"}
+	a.server = issue(issue(a.root, testutil.Authority("between")), server)
 	return a
 }
 
 // options are those of a client of m, whatever address it connects to.
 func (a *authority) options(m *peer.Machine) *pmapi.Options {
 	pool := x509.NewCertPool()
-	pool.AddCert(a.root.Certificate)
+	pool.AddCert(a.root.Cert)
 	return &pmapi.Options{TLS: &tls.Config{RootCAs: pool}, DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return m.Dial("tcp", "127.0.0.1:44321")
 	}}
@@ -93,18 +47,14 @@ func (a *authority) options(m *peer.Machine) *pmapi.Options {
 func secureMachine(t *testing.T, path string, a *authority) *peer.Machine {
 	t.Helper()
 	m := peer.BootRelease(t, peer.Trixie, path)
-	key, err := x509.MarshalPKCS8PrivateKey(a.server.key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const dir = "/etc/pcp/tls/"
 	if err := os.MkdirAll(m.Path(dir), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		dir + "root.crt":       text(a.root),
-		dir + "server.crt":     text(a.server, a.between),
-		dir + "server.key":     string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})),
+		dir + "root.crt":       a.root.PEM(),
+		dir + "server.crt":     a.server.PEM(),
+		dir + "server.key":     testutil.KeyPEM(t, a.server.Key),
 		"/etc/pcp/tls.conf":    "tls-ca-cert-file = " + dir + "root.crt\ntls-cert-file = " + dir + "server.crt\ntls-key-file = " + dir + "server.key\n",
 		"/etc/hosts":           "127.0.0.1 localhost pmcd.example\n::1 localhost\n",
 		"/etc/sasl2/pmcd.conf": "mech_list: plain login scram-sha-256\nsasldb_path: /etc/pcp/passwd.db\n",
@@ -156,7 +106,7 @@ func TestGoClientSecureTrixie(t *testing.T) {
 // TestGoClientAuthoritiesTrixie connects with authorities and names that are right and wrong.
 func TestGoClientAuthoritiesTrixie(t *testing.T) {
 	eachSecure(t, func(t *testing.T, m *peer.Machine, a *authority) {
-		other := &authority{root: issue(t, nil, "root")} // the same name, another key
+		other := newAuthority(t) // the same names, other keys
 		var unknown x509.UnknownAuthorityError
 		var name x509.HostnameError
 		for _, tt := range []struct {

@@ -24,14 +24,14 @@ import (
 // TestLoad has configurations, and the error or the warnings for them. The errors begin as
 // in C pmcd.
 func TestLoad(t *testing.T) {
-	p256 := ecKey(t, elliptic.P256())
+	p256 := testutil.ECKey(t, elliptic.P256())
 	rsa2048 := rsaKey(t, 2048)
-	ca := issue(t, nil, rsa2048, authority("CA"))
-	intermediate := issue(t, ca, p256, authority("intermediate"))
-	server := issue(t, intermediate, rsa2048, named("server"))
-	sha1 := named("sha1")
+	ca := testutil.Issue(t, nil, rsa2048, testutil.Authority("CA"))
+	intermediate := testutil.Issue(t, ca, p256, testutil.Authority("intermediate"))
+	server := testutil.Issue(t, intermediate, rsa2048, testutil.Named("server"))
+	sha1 := testutil.Named("sha1")
 	sha1.SignatureAlgorithm = x509.SHA1WithRSA
-	p224 := ecKey(t, elliptic.P224())
+	p224 := testutil.ECKey(t, elliptic.P224())
 	_, ed, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -42,26 +42,26 @@ func TestLoad(t *testing.T) {
 	}
 	big := ""
 	for i := range 40 { // with a name of 2000 bytes each
-		big += issue(t, nil, p256, authority(strings.Repeat(string(rune('a'+i%26)), 2000))).pem()
+		big += testutil.Issue(t, nil, p256, testutil.Authority(strings.Repeat(string(rune('a'+i%26)), 2000))).PEM()
 	}
 	dir := testutil.WriteFiles(t, map[string]string{
-		"cert": server.pem(), "key": keyPEM(t, rsa2048), "both": keyPEM(t, rsa2048) + "text\n" + server.pem(),
-		"root":    issue(t, nil, rsa2048, named("self-signed")).pem(),
-		"leaf":    pemOf("X509 CERTIFICATE", server.cert.Raw),
-		"pkcs1":   pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsa2048)),
-		"ec.cert": issue(t, ca, p256, named("ec")).pem(), "ec.key": pemOf("EC PARAMETERS", []byte("x")) + pemOf("EC PRIVATE KEY", ecDER),
-		"ed.cert": issue(t, ca, ed, named("ed")).pem(), "ed.key": keyPEM(t, ed),
-		"224.cert": issue(t, ca, p224, named("p224")).pem(), "224.key": keyPEM(t, p224),
-		"1024.cert":   issue(t, ca, rsaKey(t, 1024), named("weak")).pem(),
-		"sha1.cert":   issue(t, ca, rsa2048, sha1).pem(),
-		"sha1.root":   issue(t, nil, rsa2048, sha1).pem(),
-		"weak.chain":  issue(t, issue(t, ca, rsaKey(t, 1024), authority("weak")), rsa2048, named("server")).pem(),
-		"wrong.chain": server.pem() + issue(t, ca, p256, named("x")).pem(),
-		"encrypted":   pemOf("ENCRYPTED PRIVATE KEY", []byte("x")), "old.encrypted": "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n",
-		"bad.key": pemOf("PRIVATE KEY", []byte("x")), "bad.cert": pemOf("CERTIFICATE", []byte("x")), "text": "text\n", "empty": "",
-		"ca": ca.pem(), "cas": ca.pem() + pemOf("CERTIFICATE", []byte("x")) + intermediate.pem(), "big": big,
-		"dir/0a1b2c3d.0": ca.pem(), "dir/ca.pem": "text", "unhashed/ca.pem": ca.pem(), "baddir/0a1b2c3d.0": "text",
-		"open.key": keyPEM(t, rsa2048),
+		"cert": server.PEM(), "key": testutil.KeyPEM(t, rsa2048), "both": testutil.KeyPEM(t, rsa2048) + "text\n" + server.PEM(),
+		"root":    testutil.Issue(t, nil, rsa2048, testutil.Named("self-signed")).PEM(),
+		"leaf":    testutil.PEM("X509 CERTIFICATE", server.Cert.Raw),
+		"pkcs1":   testutil.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsa2048)),
+		"ec.cert": testutil.Issue(t, ca, p256, testutil.Named("ec")).PEM(), "ec.key": testutil.PEM("EC PARAMETERS", []byte("x")) + testutil.PEM("EC PRIVATE KEY", ecDER),
+		"ed.cert": testutil.Issue(t, ca, ed, testutil.Named("ed")).PEM(), "ed.key": testutil.KeyPEM(t, ed),
+		"224.cert": testutil.Issue(t, ca, p224, testutil.Named("p224")).PEM(), "224.key": testutil.KeyPEM(t, p224),
+		"1024.cert":   testutil.Issue(t, ca, rsaKey(t, 1024), testutil.Named("weak")).PEM(),
+		"sha1.cert":   testutil.Issue(t, ca, rsa2048, sha1).PEM(),
+		"sha1.root":   testutil.Issue(t, nil, rsa2048, sha1).PEM(),
+		"weak.chain":  testutil.Issue(t, testutil.Issue(t, ca, rsaKey(t, 1024), testutil.Authority("weak")), rsa2048, testutil.Named("server")).PEM(),
+		"wrong.chain": server.PEM() + testutil.Issue(t, ca, p256, testutil.Named("x")).PEM(),
+		"encrypted":   testutil.PEM("ENCRYPTED PRIVATE KEY", []byte("x")), "old.encrypted": "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nAAAA\n-----END RSA PRIVATE KEY-----\n",
+		"bad.key": testutil.PEM("PRIVATE KEY", []byte("x")), "bad.cert": testutil.PEM("CERTIFICATE", []byte("x")), "text": "text\n", "empty": "",
+		"ca": ca.PEM(), "cas": ca.PEM() + testutil.PEM("CERTIFICATE", []byte("x")) + intermediate.PEM(), "big": big,
+		"dir/0a1b2c3d.0": ca.PEM(), "dir/ca.pem": "text", "unhashed/ca.pem": ca.PEM(), "baddir/0a1b2c3d.0": "text",
+		"open.key": testutil.KeyPEM(t, rsa2048),
 	})
 	if err := os.Chmod(filepath.Join(dir, "open.key"), 0o644); err != nil {
 		t.Fatal(err)
@@ -148,8 +148,8 @@ func TestOff(t *testing.T) {
 
 // Warnings about -Q without an authority, and paths that are not absolute.
 func TestWarnings(t *testing.T) {
-	key := ecKey(t, elliptic.P256())
-	t.Chdir(testutil.WriteFiles(t, map[string]string{"cert": issue(t, nil, key, named("x")).pem(), "key": keyPEM(t, key)}))
+	key := testutil.ECKey(t, elliptic.P256())
+	t.Chdir(testutil.WriteFiles(t, map[string]string{"cert": testutil.Issue(t, nil, key, testutil.Named("x")).PEM(), "key": testutil.KeyPEM(t, key)}))
 	_, warnings, err := Load(conf(t, "", "tls-cert-file=cert\ntls-key-file=key\n"), Options{RequireClientCert: true})
 	if err != nil || len(warnings) != 3 || !strings.Contains(warnings[1].Error(), "tls.conf:2: key is not an absolute path") ||
 		!strings.Contains(warnings[2].Error(), "tls.conf:1: no client can connect: -Q requires") {
@@ -168,11 +168,11 @@ func TestErrors(t *testing.T) {
 
 // The policy for package tls.
 func TestConfig(t *testing.T) {
-	key := ecKey(t, elliptic.P256())
-	ca := issue(t, nil, key, authority("CA"))
-	other := issue(t, nil, key, authority("other"))
-	s0 := issue(t, ca, key, named("s"))
-	dir := testutil.WriteFiles(t, map[string]string{"cert": s0.pem(), "key": keyPEM(t, key), "ca": ca.pem(), "dir/01234567.1": other.pem(), "dir/0123456.0": s0.pem()})
+	key := testutil.ECKey(t, elliptic.P256())
+	ca := testutil.Issue(t, nil, key, testutil.Authority("CA"))
+	other := testutil.Issue(t, nil, key, testutil.Authority("other"))
+	s0 := testutil.Issue(t, ca, key, testutil.Named("s"))
+	dir := testutil.WriteFiles(t, map[string]string{"cert": s0.PEM(), "key": testutil.KeyPEM(t, key), "ca": ca.PEM(), "dir/01234567.1": other.PEM(), "dir/0123456.0": s0.PEM()})
 	text := "tls-cert-file=@/cert\ntls-key-file=@/key\n"
 	load := func(text string, require bool) *tls.Config {
 		s, _, err := Load(conf(t, dir, text), Options{RequireClientCert: require})
@@ -190,8 +190,8 @@ func TestConfig(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 	want := x509.NewCertPool()
-	want.AddCert(ca.cert)
-	want.AddCert(other.cert)
+	want.AddCert(ca.Cert)
+	want.AddCert(other.Cert)
 	if c := load(text+"tls-ca-cert-file=@/ca\ntls-ca-cert-dir=@/dir\n", true); !c.ClientCAs.Equal(want) || c.ClientAuth != tls.RequireAndVerifyClientCert {
 		t.Errorf("-Q: got %+v", c)
 	}
@@ -199,8 +199,8 @@ func TestConfig(t *testing.T) {
 
 // Versions and tickets, as a client sees them.
 func TestVersions(t *testing.T) {
-	key := ecKey(t, elliptic.P256())
-	dir := testutil.WriteFiles(t, map[string]string{"cert": issue(t, nil, key, named("s")).pem(), "key": keyPEM(t, key)})
+	key := testutil.ECKey(t, elliptic.P256())
+	dir := testutil.WriteFiles(t, map[string]string{"cert": testutil.Issue(t, nil, key, testutil.Named("s")).PEM(), "key": testutil.KeyPEM(t, key)})
 	s, _, err := Load(conf(t, dir, "tls-cert-file=@/cert\ntls-key-file=@/key\n"), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -221,8 +221,8 @@ func TestVersions(t *testing.T) {
 
 // Same is about the certificate.
 func TestSame(t *testing.T) {
-	key := ecKey(t, elliptic.P256())
-	server := func() *Server { return &Server{leaf: issue(t, nil, key, named("x")).cert} }
+	key := testutil.ECKey(t, elliptic.P256())
+	server := func() *Server { return &Server{leaf: testutil.Issue(t, nil, key, testutil.Named("x")).Cert} }
 	var none *Server
 	a, b := server(), server()
 	if !a.Same(a) || !none.Same(none) || a.Same(b) || a.Same(none) || none.Same(a) {
@@ -231,19 +231,19 @@ func TestSame(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
-	key := ecKey(t, elliptic.P256())
+	key := testutil.ECKey(t, elliptic.P256())
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	const day = 24 * time.Hour
-	valid := func(by *issued, name string, d time.Duration, template x509.Certificate) *issued {
+	valid := func(by *testutil.Issued, name string, d time.Duration, template x509.Certificate) *testutil.Issued {
 		template.NotBefore, template.NotAfter = start, start.Add(d)
-		return issue(t, by, key, template)
+		return testutil.Issue(t, by, key, template)
 	}
-	ca := valid(nil, "CA", 3650*day, authority("CA"))
-	year := valid(ca, "", 365*day, named("year"))
-	week := valid(ca, "", 6*day, named("week"))
-	short := valid(valid(ca, "", 100*day, authority("short CA")), "", 365*day, named("year"))
+	ca := valid(nil, "CA", 3650*day, testutil.Authority("CA"))
+	year := valid(ca, "", 365*day, testutil.Named("year"))
+	week := valid(ca, "", 6*day, testutil.Named("week"))
+	short := valid(valid(ca, "", 100*day, testutil.Authority("short CA")), "", 365*day, testutil.Named("year"))
 	for _, tt := range []struct {
-		cert *issued
+		cert *testutil.Issued
 		at   time.Duration
 		want string // at the end
 	}{
@@ -258,7 +258,7 @@ func TestExpiry(t *testing.T) {
 		{short, 70 * day, ""},
 		{short, 71 * day, " (CN=short CA) expires in 29 days, on 11 April 2030 00:00 UTC; replace it, then SIGHUP"},
 	} {
-		dir := testutil.WriteFiles(t, map[string]string{"cert": tt.cert.pem(), "key": keyPEM(t, key)})
+		dir := testutil.WriteFiles(t, map[string]string{"cert": tt.cert.PEM(), "key": testutil.KeyPEM(t, key)})
 		s, _, err := Load(conf(t, dir, "tls-cert-file=@/cert\ntls-key-file=@/key\n"), Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -276,10 +276,10 @@ func TestExpiry(t *testing.T) {
 // FuzzLoad checks that no certificate, key or list of authorities ends the program, and
 // that what is accepted can be used.
 func FuzzLoad(f *testing.F) {
-	key := ecKey(f, elliptic.P256())
-	good := issue(f, nil, key, named("x")).pem()
-	f.Add([]byte(good), []byte(keyPEM(f, key)), []byte(good))
-	f.Add([]byte(keyPEM(f, rsaKey(f, 2048))+good), []byte(good), []byte{})
+	key := testutil.ECKey(f, elliptic.P256())
+	good := testutil.Issue(f, nil, key, testutil.Named("x")).PEM()
+	f.Add([]byte(good), []byte(testutil.KeyPEM(f, key)), []byte(good))
+	f.Add([]byte(testutil.KeyPEM(f, rsaKey(f, 2048))+good), []byte(good), []byte{})
 	dir := f.TempDir()
 	c, _ := tlsconf.Parse("f", bytes.ReplaceAll([]byte("tls-cert-file=@/cert\ntls-key-file=@/key\ntls-ca-cert-file=@/ca\n"), []byte("@"), []byte(dir)))
 	f.Fuzz(func(t *testing.T, cert, key, ca []byte) {

@@ -29,61 +29,61 @@ func nsType(t *testing.T, bit int) []pkix.Extension {
 // TestClientCertificates has the verdicts of C pmcd (OpenSSL 3.0) about certificates of
 // clients. Some alerts differ.
 func TestClientCertificates(t *testing.T) {
-	p256 := ecKey(t, elliptic.P256())
+	p256 := testutil.ECKey(t, elliptic.P256())
 	with := func(name string, set func(c *x509.Certificate)) x509.Certificate {
-		c := named(name)
+		c := testutil.Named(name)
 		set(&c)
 		return c
 	}
-	ca := issue(t, nil, rsaKey(t, 2048), authority("CA"))
-	signingCA := authority("CA")
+	ca := testutil.Issue(t, nil, rsaKey(t, 2048), testutil.Authority("CA"))
+	signingCA := testutil.Authority("CA")
 	signingCA.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
-	usageCA := issue(t, nil, rsaKey(t, 2048), signingCA)
-	intermediate := issue(t, ca, p256, authority("intermediate"))
-	weakIntermediate := issue(t, ca, rsaKey(t, 1024), authority("weak intermediate"))
-	weakCA := issue(t, nil, rsaKey(t, 1024), authority("weak CA"))
-	server := issue(t, ca, p256, named("server"))
-	incomplete := issue(t, intermediate, p256, named("incomplete"))
-	incomplete.above = nil
+	usageCA := testutil.Issue(t, nil, rsaKey(t, 2048), signingCA)
+	intermediate := testutil.Issue(t, ca, p256, testutil.Authority("intermediate"))
+	weakIntermediate := testutil.Issue(t, ca, rsaKey(t, 1024), testutil.Authority("weak intermediate"))
+	weakCA := testutil.Issue(t, nil, rsaKey(t, 1024), testutil.Authority("weak CA"))
+	server := testutil.Issue(t, ca, p256, testutil.Named("server"))
+	incomplete := testutil.Issue(t, intermediate, p256, testutil.Named("incomplete"))
+	incomplete.Above = nil
 	key := rsaKey(t, 2048)
 
 	const bad, unknown, expired = "bad certificate", "unknown certificate authority", "expired certificate"
 	for _, tt := range []struct {
 		name   string
-		client *issued // nil presents none
-		alert  string  // "" if the certificate is accepted
-		ca     *issued // the configured CA; ca if it is nil
-		noCA   bool    // none is configured
+		client *testutil.Issued // nil presents none
+		alert  string           // "" if the certificate is accepted
+		ca     *testutil.Issued // the configured CA; ca if it is nil
+		noCA   bool             // none is configured
 	}{
 		{name: "no certificate"},
-		{name: "no extensions", client: issue(t, ca, key, named("c"))},
+		{name: "no extensions", client: testutil.Issue(t, ca, key, testutil.Named("c"))},
 		{name: "the CA's own", client: ca},
-		{name: "EC", client: issue(t, ca, p256, named("c"))},
-		{name: "leaf and intermediate", client: issue(t, intermediate, key, named("c"))},
-		{name: "nsCertType client", client: issue(t, ca, key, with("c", func(c *x509.Certificate) { c.ExtraExtensions = nsType(t, 0) }))},
-		{name: "clientAuth", client: issue(t, ca, key, with("c", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }))},
-		{name: "digitalSignature", client: issue(t, ca, key, with("c", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }))},
-		{name: "nsCertType server", alert: bad, client: issue(t, ca, key, with("c", func(c *x509.Certificate) { c.ExtraExtensions = nsType(t, 1) }))},
-		{name: "serverAuth", alert: bad, client: issue(t, ca, key, with("c", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }))},
+		{name: "EC", client: testutil.Issue(t, ca, p256, testutil.Named("c"))},
+		{name: "leaf and intermediate", client: testutil.Issue(t, intermediate, key, testutil.Named("c"))},
+		{name: "nsCertType client", client: testutil.Issue(t, ca, key, with("c", func(c *x509.Certificate) { c.ExtraExtensions = nsType(t, 0) }))},
+		{name: "clientAuth", client: testutil.Issue(t, ca, key, with("c", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }))},
+		{name: "digitalSignature", client: testutil.Issue(t, ca, key, with("c", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageDigitalSignature }))},
+		{name: "nsCertType server", alert: bad, client: testutil.Issue(t, ca, key, with("c", func(c *x509.Certificate) { c.ExtraExtensions = nsType(t, 1) }))},
+		{name: "serverAuth", alert: bad, client: testutil.Issue(t, ca, key, with("c", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }))},
 		{name: "keyUsage of a CA", alert: bad, client: usageCA, ca: usageCA},
-		{name: "keyEncipherment", alert: bad, client: issue(t, ca, key, with("c", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyEncipherment }))},
-		{name: "another CA", alert: unknown, client: issue(t, issue(t, nil, p256, authority("other")), key, named("c"))},
-		{name: "self-signed", alert: unknown, client: issue(t, nil, key, named("c"))},
+		{name: "keyEncipherment", alert: bad, client: testutil.Issue(t, ca, key, with("c", func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageKeyEncipherment }))},
+		{name: "another CA", alert: unknown, client: testutil.Issue(t, testutil.Issue(t, nil, p256, testutil.Authority("other")), key, testutil.Named("c"))},
+		{name: "self-signed", alert: unknown, client: testutil.Issue(t, nil, key, testutil.Named("c"))},
 		{name: "chain incomplete", alert: unknown, client: incomplete},
-		{name: "no CA configured", alert: unknown, noCA: true, client: issue(t, ca, key, named("c"))},
-		{name: "expired", alert: expired, client: issue(t, ca, key, with("c", func(c *x509.Certificate) {
+		{name: "no CA configured", alert: unknown, noCA: true, client: testutil.Issue(t, ca, key, testutil.Named("c"))},
+		{name: "expired", alert: expired, client: testutil.Issue(t, ca, key, with("c", func(c *x509.Certificate) {
 			c.NotBefore, c.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
 		}))},
-		{name: "RSA 1024", alert: bad, client: issue(t, ca, rsaKey(t, 1024), named("c"))},
-		{name: "SHA-1", alert: unknown, client: issue(t, ca, key, with("c", func(c *x509.Certificate) { c.SignatureAlgorithm = x509.SHA1WithRSA }))},
-		{name: "by an intermediate of RSA 1024", alert: bad, client: issue(t, weakIntermediate, key, named("c"))},
-		{name: "by a CA of RSA 1024", alert: bad, client: issue(t, weakCA, key, named("c")), ca: weakCA},
+		{name: "RSA 1024", alert: bad, client: testutil.Issue(t, ca, rsaKey(t, 1024), testutil.Named("c"))},
+		{name: "SHA-1", alert: unknown, client: testutil.Issue(t, ca, key, with("c", func(c *x509.Certificate) { c.SignatureAlgorithm = x509.SHA1WithRSA }))},
+		{name: "by an intermediate of RSA 1024", alert: bad, client: testutil.Issue(t, weakIntermediate, key, testutil.Named("c"))},
+		{name: "by a CA of RSA 1024", alert: bad, client: testutil.Issue(t, weakCA, key, testutil.Named("c")), ca: weakCA},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			texts := map[string]string{"cert": server.pem(), "key": keyPEM(t, server.key), "ca": ca.pem()}
+			texts := map[string]string{"cert": server.PEM(), "key": testutil.KeyPEM(t, server.Key), "ca": ca.PEM()}
 			text := "tls-cert-file=@/cert\ntls-key-file=@/key\n"
 			if tt.ca != nil {
-				texts["ca"] = tt.ca.pem()
+				texts["ca"] = tt.ca.PEM()
 			}
 			if !tt.noCA {
 				text += "tls-ca-cert-file=@/ca\n"
@@ -111,7 +111,7 @@ func TestClientCertificates(t *testing.T) {
 
 // connect makes a TLS connection with a certificate of the client, or without one, sends a
 // byte each way, and returns the error of the client.
-func connect(t *testing.T, s *Server, version uint16, client *issued) error {
+func connect(t *testing.T, s *Server, version uint16, client *testutil.Issued) error {
 	t.Helper()
 	_, err := connectWith(t, s, &tls.Config{
 		InsecureSkipVerify: true,
@@ -121,7 +121,7 @@ func connect(t *testing.T, s *Server, version uint16, client *issued) error {
 			if client == nil {
 				return new(tls.Certificate), nil
 			}
-			return client.tls(), nil
+			return client.TLS(), nil
 		},
 	})
 	return err
@@ -177,8 +177,8 @@ func socketpair(t *testing.T) (a, b net.Conn) {
 // A client may name the server that it wants, but not with any number of bytes: they are kept
 // as long as it is connected.
 func TestServerName(t *testing.T) {
-	key := ecKey(t, elliptic.P256())
-	dir := testutil.WriteFiles(t, map[string]string{"cert": issue(t, nil, key, named("s")).pem(), "key": keyPEM(t, key)})
+	key := testutil.ECKey(t, elliptic.P256())
+	dir := testutil.WriteFiles(t, map[string]string{"cert": testutil.Issue(t, nil, key, testutil.Named("s")).PEM(), "key": testutil.KeyPEM(t, key)})
 	s, _, err := Load(conf(t, dir, "tls-cert-file=@/cert\ntls-key-file=@/key\n"), Options{})
 	if err != nil {
 		t.Fatal(err)
