@@ -112,6 +112,20 @@ func (k *Conn) Login(p Peer) error {
 	}
 }
 
+// TryLogin is Login if that does not call the Resolver. Otherwise it reports false and does
+// nothing.
+func (k *Conn) TryLogin(p Peer) (done bool, err error) {
+	c := k.counter
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.list.needsGroups(p) {
+		return false, nil
+	}
+	denied, err := c.login(k, identity{Peer: p})
+	k.deny(denied)
+	return true, err
+}
+
 // Denied returns the operations that are denied to the connection.
 func (k *Conn) Denied() Op { return All &^ Op(k.allowed.Load()) }
 

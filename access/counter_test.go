@@ -252,6 +252,29 @@ func TestLoginWhileRulesAreReplaced(t *testing.T) {
 	}
 }
 
+// TryLogin is Login, except where the rules need the groups of the user.
+func TestTryLogin(t *testing.T) {
+	s := &slow{replace: func() { t.Error("the Resolver was called") }}
+	c := NewCounter(mustNew(t, []Rule{user("pcp", pcp, All, Store)}, Env{Accounts: s}))
+	var k Conn
+	if err := c.Admit(&k, 0, at(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	as := at(1, 1)
+	as.HasUser, as.UID, as.GID = true, pcp, pcp
+	if done, err := k.TryLogin(as); !done || err != nil || k.Denied() != Store {
+		t.Errorf("rules for users: %v, %v, %q denied", done, err, k.Denied())
+	}
+	c = NewCounter(mustNew(t, []Rule{group("pcp", pcp, All, 0)}, Env{Accounts: s}))
+	k = Conn{}
+	if err := c.Admit(&k, 0, at(1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := k.TryLogin(as); done || err != nil || k.Denied() != All {
+		t.Errorf("rules for groups: %v, %v, %q denied", done, err, k.Denied())
+	}
+}
+
 func TestCounterConcurrently(t *testing.T) {
 	lists := []*List{
 		mustNew(t, limit(50, allow(All, star...)), Env{Self: self}),

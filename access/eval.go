@@ -115,7 +115,7 @@ type identity struct {
 // identify looks up the groups of p if the rules need them.
 func (l *List) identify(p Peer) identity {
 	id := identity{Peer: p}
-	if l == nil || !p.HasUser || !l.groups.inUse || l.env.Accounts == nil {
+	if !l.needsGroups(p) {
 		return id
 	}
 	groups, err := l.env.Accounts.Groups(p.UID)
@@ -124,6 +124,11 @@ func (l *List) identify(p Peer) identity {
 	}
 	id.groups = groups
 	return id
+}
+
+// needsGroups reports whether the rules depend on the groups of p.
+func (l *List) needsGroups(p Peer) bool {
+	return l != nil && p.HasUser && l.groups.inUse && l.env.Accounts != nil
 }
 
 // Account returns the operations that the rules for users and groups deny to p,

@@ -153,6 +153,11 @@ func (s *session) admit() pdu.Errno {
 func (s *session) checkAccount() []pdu.Errno {
 	var err error
 	s.withoutPlace(func() { err = s.rights.grant.Login(s.id.account()) })
+	return s.checked(err)
+}
+
+// checked is checkAccount after Login, whose error is err.
+func (s *session) checked(err error) []pdu.Errno {
 	if err != nil {
 		if errors.As(err, new(*access.AccountError)) {
 			s.srv.cfg.Limiter.Warn("account", "cannot check the account of client[{client}] {address}: {error}; the client may neither fetch nor store",

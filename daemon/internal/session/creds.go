@@ -45,33 +45,38 @@ func (r request) creds(b []byte) error {
 		}
 		flags &^= pdu.FeatureAuth
 	}
-	return r.failAll(r.setCreds(version, flags, err))
+	refusal, known := r.setCreds(version, flags, err)
+	if known {
+		refusal = r.checkAccount()
+	}
+	r.debugAuth()
+	return r.failAll(refusal)
 }
 
 // setCreds takes the client's version and what the client wants to do next, other than TLS.
-// It returns the errors that are the answer. err is that of parseCreds.
-func (s *session) setCreds(version int32, flags pdu.Features, err error) []pdu.Errno {
-	defer s.debugAuth()
+// It returns the errors that are the answer, or that the account of the client is known and
+// is to be checked. err is that of parseCreds.
+func (s *session) setCreds(version int32, flags pdu.Features, err error) (refusal []pdu.Errno, known bool) {
 	if err != nil {
-		return []pdu.Errno{pdu.ErrnoIPC}
+		return []pdu.Errno{pdu.ErrnoIPC}, false
 	}
 	if version == 0 {
-		return nil // its next PDU ends the session
+		return nil, false // its next PDU ends the session
 	}
 	s.id.version.Store(version)
 	if s.rights.needsCert.Load() {
-		return []pdu.Errno{pdu.ErrnoNeedClientCert}
+		return []pdu.Errno{pdu.ErrnoNeedClientCert}, false
 	}
 	switch {
 	case flags&^knownFlags != 0:
-		return []pdu.Errno{pdu.ErrnoIPC}
+		return []pdu.Errno{pdu.ErrnoIPC}, false
 	case flags&pdu.FeatureCompress != 0, flags&pdu.FeatureAuth != 0 && !s.id.peer.HasUser: // the greeting does not offer it
-		return []pdu.Errno{pdu.ErrnoEOPNOTSUPP}
+		return []pdu.Errno{pdu.ErrnoEOPNOTSUPP}, false
 	case flags&pdu.FeatureContainer != 0:
 		s.container.awaited = true
-		return nil
+		return nil, false
 	}
-	return s.checkAccount()
+	return nil, true
 }
 
 // secure begins TLS. It reports false if the client has got an error.

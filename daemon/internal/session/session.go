@@ -94,8 +94,8 @@ func (s *session) greeting(refusal pdu.Errno) []byte {
 }
 
 // First implements conn.Session. It handles the first CREDS PDU, so that a client
-// which connects and waits needs no goroutine. Where the rules have to look up an
-// account, Serve does it.
+// which connects and waits needs no goroutine. It runs on the goroutine of the acceptor, so
+// it waits for nothing: it enters no gate, and Serve looks up accounts.
 func (s *session) First(in []byte) (reply []byte, handled bool) {
 	n, err := pdu.Frame(in, s.srv.cfg.MaxPDU)
 	_, t, _ := pdu.Header(in)
@@ -106,8 +106,18 @@ func (s *session) First(in []byte) (reply []byte, handled bool) {
 	if flags&(pdu.FeatureSecure|pdu.FeatureAuth|pdu.FeatureCredsReqd) != 0 {
 		return nil, false
 	}
+	refusal, known := s.setCreds(version, flags, err)
+	if known {
+		done, err := s.rights.grant.TryLogin(s.id.account())
+		if !done {
+			s.id.version.Store(0) // a reload requires accounts from now on
+			return nil, false
+		}
+		refusal = s.checked(err)
+	}
+	s.debugAuth()
 	s.countIn(in)
-	for _, code := range s.setCreds(version, flags, err) {
+	for _, code := range refusal {
 		n := len(reply)
 		reply = appendError(reply, code)
 		s.countOut(reply[n:])
